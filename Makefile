@@ -1,0 +1,187 @@
+# profd: one Makefile. What is built lands in build/ (build/san/ with SAN=),
+# nothing generated is committed.
+#
+#   make deps    install what is missing, from Debian's packages
+#   make         build/profd, build/libquark.so.0, build/libquark.a, build/quark-mon
+#   make run     all of the above, then profile this host (RUN_SECONDS=20 ends it)
+#   make check   every test; needs root for those that load BPF
+#   make lint    layout, format, lengths, manual pages
+#   make bench   figures, as JSON lines
+#   make fuzz    fuzz each parser for FUZZ_SECONDS (60)
+#   make fmt     put the format right
+#   make install DESTDIR= PREFIX=/usr/local
+#
+# SAN=address,undefined builds with sanitizers, V=1 shows the commands.
+
+VERSION := 0.1.0
+PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
+RUN_SECONDS ?= 0
+RUN_DIR ?= build/run
+FUZZ_SECONDS ?= 60
+
+B := build$(if $(SAN),/san)
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-8s%s\n' '$(1)' '$(2)')
+
+CC := gcc
+CLANG ?= clang
+BPFTOOL ?= $(shell command -v bpftool || echo /usr/sbin/bpftool)
+ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
+
+PKGS := libbpf libelf libprotobuf-c libzstd libuv libmicrohttpd libcurl \
+	zlib nettle inih libcap
+CFLAGS ?= -O2 -g
+override CFLAGS += -std=gnu11 -fPIC -fno-omit-frame-pointer -pthread \
+	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+	-Wpointer-arith -Wvla -Wno-unused-parameter $(if $(WERROR),-Werror)
+CPPFLAGS += -I. -I$(B) -D_GNU_SOURCE -DPROFD_VERSION='"$(VERSION)"'
+ifneq ($(SAN),)
+override CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=undefined
+LDFLAGS += -fsanitize=$(SAN)
+else
+CPPFLAGS += -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+override CFLAGS += -fstack-protector-strong
+LDFLAGS += -Wl,-z,relro,-z,now
+endif
+LIBS = $(shell pkg-config --libs $(PKGS)) -liberty
+QUARK_LIBS := -lbpf -lelf -lz
+
+PARTS := base symbolize processmanager reporter tracehandler profiler
+SRCS := $(filter-out profiler/main.c,$(foreach p,$(PARTS),$(wildcard $(p)/*.c)))
+OBJS := $(SRCS:%.c=$(B)/%.o) $(B)/reporter/profile.pb-c.o
+QUARK_SRCS := $(filter-out %/quark-mon.c %/quark-btf.c,$(wildcard processmanager/quark/*.c))
+QUARK_BASE := base/arena.c base/clock.c base/hash.c base/ring.c base/strbuf.c
+QUARK_OBJS := $(QUARK_SRCS:%.c=$(B)/%.o) $(QUARK_BASE:%.c=$(B)/%.o)
+QUARK_TOOLS := $(patsubst processmanager/quark/%.c,%,$(wildcard processmanager/quark/quark-*.c))
+BPF_SRCS := $(wildcard bpf/*.bpf.c)
+SKELS := $(BPF_SRCS:bpf/%.bpf.c=$(B)/bpf/%.skel.h)
+MANS := $(wildcard docs/*.[1578]) $(wildcard processmanager/quark/*.[378])
+
+all: $(B)/profd $(B)/libquark.so.0 $(B)/libquark.a $(B)/quark.pc \
+	$(QUARK_TOOLS:%=$(B)/%)
+
+$(B)/profd: $(B)/profiler/main.o $(B)/profd.a $(B)/libquark.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# Not installed: what the tests link against.
+$(B)/profd.a: $(OBJS)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcsD $@ $^
+
+# --- libquark --------------------------------------------------------------
+# One object with every name local that the version script does not list, so
+# that the archive, like the shared library, exports what is documented only.
+$(B)/libquark.o: $(QUARK_OBJS) processmanager/quark/libquark.map
+	$(call say,LD,$@)
+	$(Q)ld -r -o $@.tmp $(QUARK_OBJS)
+	$(Q)sed -n 's/^[[:space:]]*\(quark_[a-z0-9_]*\);.*/\1/p' \
+		processmanager/quark/libquark.map > $@.syms
+	$(Q)objcopy --keep-global-symbols=$@.syms $@.tmp $@ && rm -f $@.tmp
+
+$(B)/libquark.a: $(B)/libquark.o
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcsD $@ $^
+
+$(B)/libquark.so.0: $(QUARK_OBJS) processmanager/quark/libquark.map
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libquark.so.0 \
+		-Wl,--version-script=processmanager/quark/libquark.map \
+		-o $@ $(QUARK_OBJS) $(QUARK_LIBS)
+	$(Q)ln -sf libquark.so.0 $(B)/libquark.so
+
+$(B)/quark.pc: Makefile
+	$(Q)mkdir -p $(@D)
+	$(Q)printf '%s\n' 'prefix=$(PREFIX)' 'Name: quark' \
+		'Description: process lifecycle events of a Linux host' \
+		'Version: $(VERSION)' 'Cflags: -I$${prefix}/include' \
+		'Libs: -L$${prefix}/lib -lquark' \
+		'Libs.private: $(QUARK_LIBS)' > $@
+
+$(QUARK_TOOLS:%=$(B)/%): $(B)/quark-%: $(B)/processmanager/quark/quark-%.o $(B)/libquark.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(QUARK_LIBS)
+
+# --- objects ---------------------------------------------------------------
+# Objects are rebuilt when the flags change, and only then.
+FLAGS_NOW := $(CC) $(CFLAGS) $(CPPFLAGS) $(SAN)
+$(B)/flags: FORCE
+	$(Q)mkdir -p $(@D)
+	$(Q)echo '$(FLAGS_NOW)' | cmp -s - $@ || echo '$(FLAGS_NOW)' > $@
+FORCE:
+
+$(B)/%.o: %.c $(B)/flags
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/%.o: $(B)/%.c
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# What an object includes of generated headers is not known before the first
+# build: these must be there before any object that may ask for them.
+$(filter $(B)/processmanager/quark/% $(B)/profiler/%,$(OBJS) $(QUARK_OBJS)): | $(SKELS)
+$(filter $(B)/reporter/%,$(OBJS)): | $(B)/reporter/profile.pb-c.h
+
+$(B)/reporter/profile.pb-c.h $(B)/reporter/profile.pb-c.c &: reporter/profile.proto
+	$(call say,PROTOC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)protoc-c --proto_path=reporter --c_out=$(B)/reporter profile.proto
+
+$(B)/bpf/%.bpf.o: bpf/%.bpf.c
+	$(call say,BPF,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) -target bpf -D__TARGET_ARCH_$(ARCH) -O2 -g -I. -Wall \
+		-Wpadded -Wno-unused-function -MMD -MP -c -o $@ $<
+	$(Q)llvm-strip -g $@ 2>/dev/null || true
+
+$(B)/bpf/%.skel.h: $(B)/bpf/%.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@.tmp && mv $@.tmp $@
+
+# --- tests, benches, fuzzers -----------------------------------------------
+include tests/module.mk
+
+# --- the user's commands ---------------------------------------------------
+DEPS := $(shell sed 's/\#.*//' packaging/deps)
+
+deps:
+	$(Q)packaging/install-deps $(DEPS)
+
+run: deps
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)packaging/run build/profd "$(RUN_DIR)" "$(RUN_SECONDS)"
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin \
+		$(DESTDIR)$(PREFIX)/lib/pkgconfig \
+		$(DESTDIR)$(PREFIX)/include $(DESTDIR)$(SYSCONFDIR)/profd
+	install -m 755 $(B)/profd $(DESTDIR)$(PREFIX)/bin/
+	install -m 755 $(QUARK_TOOLS:%=$(B)/%) $(DESTDIR)$(PREFIX)/sbin/
+	install -m 755 $(B)/libquark.so.0 $(DESTDIR)$(PREFIX)/lib/
+	ln -sf libquark.so.0 $(DESTDIR)$(PREFIX)/lib/libquark.so
+	install -m 644 $(B)/libquark.a $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 $(B)/quark.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/
+	install -m 644 processmanager/quark/quark.h $(DESTDIR)$(PREFIX)/include/
+	for m in $(MANS); do \
+		d=$(DESTDIR)$(PREFIX)/share/man/man$${m##*.}; \
+		install -d $$d && install -m 644 $$m $$d/ || exit 1; done
+	[ -e $(DESTDIR)$(SYSCONFDIR)/profd/profd.conf ] || \
+		install -m 644 packaging/profd.conf $(DESTDIR)$(SYSCONFDIR)/profd/
+
+fmt:
+	$(Q)clang-format -i $$(tests/lint/sources)
+
+lint:
+	$(Q)tests/lint/lint
+
+clean:
+	rm -rf build
+
+.PHONY: all deps run check bench lint fmt fuzz install clean FORCE
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * base: what no library gives. The one public header of the part; it only
+ * gathers the small headers beside it, each of which can be read alone.
+ */
+#ifndef BASE_BASE_H
+#define BASE_BASE_H
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/ring.h"
+#include "base/strbuf.h"
+#include "base/strtab.h"
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define container_of(ptr, type, member) \
+	((type *)((char *)(ptr)-offsetof(type, member)))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+#endif /* BASE_BASE_H */

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hash: an intrusive chained hash table. The user embeds a hash_node in his
+ * own structure, computes the hash, and compares keys himself while walking
+ * the nodes of one hash value: no callbacks, no allocation per entry, and a
+ * node is found, moved and freed by its owner.
+ */
+#ifndef BASE_HASH_H
+#define BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct hash_node {
+	struct hash_node *next;
+	uint64_t hash;
+};
+
+struct hash {
+	struct hash_node **buckets;
+	size_t mask; /* buckets - 1; a power of two minus one */
+	size_t count; /* nodes in the table */
+};
+
+/* 0 or -ENOMEM. 'hint': entries expected, 0 for the smallest table. */
+int hash_init(struct hash *h, size_t hint);
+/* Frees the table, not the nodes. */
+void hash_fini(struct hash *h);
+
+/*
+ * Cannot fail: a table that cannot grow for lack of memory gets slower.
+ * Duplicates are the caller's business.
+ */
+void hash_insert(struct hash *h, struct hash_node *n, uint64_t hash);
+void hash_remove(struct hash *h, struct hash_node *n);
+
+/* First and next node whose hash is exactly 'hash', or NULL. */
+struct hash_node *hash_first(const struct hash *h, uint64_t hash);
+struct hash_node *hash_next(const struct hash_node *n);
+
+#define hash_for_each_match(h, n, value) \
+	for ((n) = hash_first((h), (value)); (n); (n) = hash_next(n))
+
+/*
+ * All nodes, in no order; the node at hand may be removed or freed meanwhile,
+ * nothing may be inserted. 'tmp' is a second struct hash_node *, 'i' a size_t.
+ */
+#define hash_for_each(h, i, n, tmp)                                        \
+	for ((i) = 0; (i) <= (h)->mask; (i)++)                             \
+		for ((n) = (h)->buckets[i]; (n) && ((tmp) = (n)->next, 1); \
+		     (n) = (tmp))
+
+/*
+ * Not for keys of an adversary who profits from collisions; they cost him and
+ * us time, never correctness.
+ */
+uint64_t hash_bytes(const void *p, size_t len);
+uint64_t hash_u64(uint64_t v);
+/* Mixes one more value into a running hash. */
+static inline uint64_t hash_mix(uint64_t h, uint64_t v)
+{
+	return hash_u64(h ^ (v + 0x9e3779b97f4a7c15ULL + (h << 6)));
+}
+
+#endif /* BASE_HASH_H */

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * log: one line a message on standard error. Only the program (profiler/)
+ * calls it: a part returns its error, and who handles it logs it, once, with
+ * the thing and the place.
+ */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+/* name, prefix that journald understands when standard error is its socket */
+#define LOG_LEVELS(X)      \
+	X(ERROR, error, 3) \
+	X(WARN, warn, 4)   \
+	X(INFO, info, 6)   \
+	X(DEBUG, debug, 7)
+
+enum log_level {
+#define X(name, word, syslog) LOG_##name,
+	LOG_LEVELS(X)
+#undef X
+};
+
+/* The level named 'word', or -1. */
+int log_level_parse(const char *word);
+void log_set_level(enum log_level level);
+/* Messages begin with this word; "profd" from the start. Not copied. */
+void log_set_name(const char *name);
+
+void log_printf(enum log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#define log_error(...) log_printf(LOG_ERROR, __VA_ARGS__)
+#define log_warn(...) log_printf(LOG_WARN, __VA_ARGS__)
+#define log_info(...) log_printf(LOG_INFO, __VA_ARGS__)
+#define log_debug(...) log_printf(LOG_DEBUG, __VA_ARGS__)
+
+#endif /* BASE_LOG_H */

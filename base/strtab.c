@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/* strtab: see base/strtab.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/strtab.h"
+
+struct strtab_entry {
+	struct hash_node node; /* first: a node is its entry */
+	uint32_t id;
+	uint32_t len;
+	char str[];
+};
+
+int strtab_init(struct strtab *t)
+{
+	int err;
+
+	memset(t, 0, sizeof(*t));
+	arena_init(&t->arena);
+	err = hash_init(&t->hash, 0);
+	if (!err && strtab_id(t, "") < 0)
+		err = -ENOMEM;
+	if (err)
+		strtab_fini(t);
+	return err;
+}
+
+void strtab_fini(struct strtab *t)
+{
+	hash_fini(&t->hash);
+	arena_fini(&t->arena);
+	free(t->by_id);
+	memset(t, 0, sizeof(*t));
+}
+
+static int strtab_grow(struct strtab *t)
+{
+	uint32_t cap = t->cap ? t->cap * 2 : 32;
+	struct strtab_entry **p;
+
+	p = realloc(t->by_id, cap * sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	t->by_id = p;
+	t->cap = cap;
+	return 0;
+}
+
+int64_t strtab_id_len(struct strtab *t, const char *s, size_t len)
+{
+	uint64_t h = hash_bytes(s, len);
+	struct strtab_entry *e;
+	struct hash_node *n;
+
+	hash_for_each_match(&t->hash, n, h) {
+		e = (struct strtab_entry *)n;
+		if (e->len == len && !memcmp(e->str, s, len))
+			return e->id;
+	}
+	if (len > UINT32_MAX / 2 || t->count == UINT32_MAX / 2)
+		return -ENOMEM;
+	if (t->count == t->cap && strtab_grow(t))
+		return -ENOMEM;
+	e = arena_alloc(&t->arena, sizeof(*e) + len + 1);
+	if (!e)
+		return -ENOMEM;
+	memcpy(e->str, s, len);
+	e->str[len] = '\0';
+	e->len = len;
+	e->id = t->count;
+	t->by_id[t->count++] = e;
+	hash_insert(&t->hash, &e->node, h);
+	return e->id;
+}
+
+int64_t strtab_id(struct strtab *t, const char *s)
+{
+	return strtab_id_len(t, s, strlen(s));
+}
+
+const char *strtab_str(const struct strtab *t, uint32_t id)
+{
+	return t->by_id[id]->str;
+}
+
+size_t strtab_bytes(const struct strtab *t)
+{
+	return t->arena.bytes + t->cap * sizeof(*t->by_id) +
+	       (t->hash.mask + 1) * sizeof(*t->hash.buckets);
+}

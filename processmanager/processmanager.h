@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * processmanager: processes, their images, the images' mappings and the
+ * executables mapped; the only owner of per-process state.
+ *
+ * It is fed, in the order of kernel time, with lifecycle events, mapping
+ * events and the records of the walk over what existed before, and answers,
+ * at any point of that order, which image a key means and what is mapped at an
+ * address of it. All calls on the loop's thread.
+ *
+ * Lifetime: an image lives until its process was reaped and pm_forget() was
+ * told a time behind that. Between, pointers to it stay good. An exe is
+ * refcounted: whoever keeps one beyond the call that gave it takes a
+ * reference.
+ */
+#ifndef PROCESSMANAGER_PROCESSMANAGER_H
+#define PROCESSMANAGER_PROCESSMANAGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/abi.h"
+#include "processmanager/quark/quark.h"
+#include "symbolize/symbolize.h"
+
+struct pm;
+struct pm_image;
+struct pm_exe;
+
+struct pm_opts {
+	struct symbolizer *symbolizer;
+	/*
+	 * Executables held open at once, at most; 0: 512. One beyond it is
+	 * opened when asked for names and closed again when least used.
+	 */
+	unsigned int open_files;
+	/*
+	 * An address of this process resolved nowhere, or its mappings are in
+	 * doubt: whoever feeds the manager should read them anew and hand them
+	 * in by pm_walk_maps(). At most once a second and process. May be NULL.
+	 */
+	void (*want_maps)(void *arg, const struct abi_key *key);
+	void *arg;
+};
+
+int pm_new(struct pm **pmp, const struct pm_opts *opts); /* 0 or -errno */
+void pm_free(struct pm *pm);
+
+/* --- what comes in ------------------------------------------------------- */
+
+/*
+ * A lifecycle event, FORK EXEC EXIT REAP SETPROCTITLE ID_CHANGE or GAP. The
+ * event is borrowed. 0, or -ENOMEM (counted; the state stays consistent).
+ */
+int pm_event(struct pm *pm, const struct quark_event *ev);
+
+/* A process of the snapshot, true at 'time'. Known by key already: no change. */
+int pm_walk_process(struct pm *pm, const struct quark_process *qp,
+		    uint64_t time);
+
+enum pm_map_kind {
+	PM_MAP_EXEC, /* COMM record of an exec: mappings that follow are the
+			image's that the next exec event of the tgid opens */
+	PM_MAP_MMAP, /* an executable mapping appeared */
+	PM_MAP_LOST, /* records were lost up to this time, of any process */
+};
+
+/* One record of the mapping stream. */
+struct pm_map_event {
+	uint64_t time;
+	enum pm_map_kind kind;
+	uint32_t tgid;
+	uint32_t tid;
+	uint64_t start, end; /* addresses in the process */
+	uint64_t pgoff; /* bytes into the file */
+	uint64_t dev, ino; /* as stat(2); 0 when build_id_len is not */
+	uint64_t ino_generation;
+	uint8_t build_id[SYMBOLIZER_BUILD_ID_MAX];
+	uint8_t build_id_len; /* 0: unknown */
+	uint8_t pad[3];
+	const char *path; /* the kernel's: "/lib/x.so", "[vdso]", "//anon" ... */
+};
+
+int pm_map_event(struct pm *pm, const struct pm_map_event *ev);
+
+/*
+ * All executable mappings of one process, as read from /proc between 'begin'
+ * and 'end'. Replaces what was known; what the mapping stream says with an
+ * earlier time than 'begin' is contained in it and dropped.
+ */
+struct pm_maps {
+	uint32_t tgid;
+	uint32_t pad;
+	uint64_t start_boottime; /* of the process that was read; 0: unknown */
+	uint64_t begin, end;
+	size_t n;
+	struct pm_map_event *maps; /* kind MMAP; paths point into 'text' */
+	char *text;
+};
+
+/*
+ * Reads /proc/TGID/maps ('proc': "/proc" or a test's directory). Touches
+ * nothing of the manager's, so a worker may run it. 0 or -errno.
+ */
+int pm_maps_read(const char *proc, uint32_t tgid, struct pm_maps *out);
+/* The parser alone: 'text' need not be NUL-terminated and is not changed. */
+int pm_maps_parse(const char *text, size_t len, struct pm_maps *out);
+void pm_maps_fini(struct pm_maps *m);
+int pm_walk_maps(struct pm *pm, const struct pm_maps *m);
+
+/*
+ * Everything with a time below this was handed in and every sample up to it is
+ * done: what ended before may be forgotten.
+ */
+void pm_forget(struct pm *pm, uint64_t time);
+
+/*
+ * Marks a process, by pid as of now, and all its descendants from here on.
+ * For recordings of a command or of some processes. 0, or -ESRCH.
+ */
+int pm_select(struct pm *pm, uint32_t tgid);
+
+/* --- what can be asked --------------------------------------------------- */
+
+/*
+ * The image of a key. One that was never heard of is made, provisional: a
+ * sample between the kernel's count of an exec and its event comes first.
+ * 'time' is the sample's. NULL without memory.
+ */
+struct pm_image *pm_image_get(struct pm *pm, const struct abi_key *key,
+			      uint64_t time);
+
+struct pm_image_info {
+	uint64_t serial; /* one a pm, never reused: the key for tables */
+	struct abi_key key;
+	bool provisional; /* its exec event has not come yet */
+	bool selected; /* pm_select() */
+	bool exited;
+	bool kthread;
+	uint32_t ppid;
+	uint32_t uid, gid;
+	/*
+	 * Printable ids, the same whoever computes them within a boot:
+	 * process "PID-" and start_boottime in hex, image that and "-" exec_id.
+	 */
+	char process_id[40];
+	char image_id[64];
+	const char *comm; /* of the leader, now */
+	const char *exe; /* path, or NULL */
+	const char *cmdline; /* NUL-separated */
+	size_t cmdline_len;
+	const char *cwd;
+	const char *cgroup;
+	struct pm_exe *main_exe; /* of 'exe', when mapped; borrowed */
+};
+
+/* Pointers are good until the next call that feeds the manager. */
+void pm_image_info(const struct pm_image *img, struct pm_image_info *out);
+
+struct pm_mapping {
+	uint64_t start, end;
+	uint64_t pgoff;
+	struct pm_exe *exe; /* borrowed; never NULL */
+};
+
+enum pm_find {
+	PM_FOUND = 0,
+	PM_NOT_MAPPED = 1, /* nothing known there: a re-read was asked for */
+	PM_LOST = 2, /* mapping records were lost: not known */
+};
+
+enum pm_find pm_image_find(struct pm *pm, struct pm_image *img, uint64_t addr,
+			   struct pm_mapping *out);
+
+enum pm_exe_kind {
+	PM_EXE_FILE, /* an ELF file */
+	PM_EXE_KERNEL, /* "[kernel.kallsyms]": offset is the address */
+	PM_EXE_VDSO, /* "[vdso]" */
+	PM_EXE_ANON, /* executable memory without a file: JITs; offset is the
+			  address, so it means nothing beyond its process */
+	PM_EXE_MARK, /* not code: frames that say why a stack ends. Made by
+			  pm_exe_mark() */
+};
+
+struct pm_exe_info {
+	uint64_t serial;
+	enum pm_exe_kind kind;
+	const char *path; /* as first seen; "[vdso]" and so on for the others */
+	const char *base; /* last component of it */
+	/* All zero until opened, build id excepted when the kernel gave it. */
+	struct symbolizer_ident ident;
+	bool opened; /* ident and segments are complete */
+	int open_error; /* -errno of the last try, 0: none failed */
+};
+
+void pm_exe_info(const struct pm_exe *exe, struct pm_exe_info *out);
+const struct symbolizer_segment *pm_exe_segments(const struct pm_exe *exe,
+						 size_t *np);
+struct pm_exe *pm_exe_get(struct pm_exe *exe);
+void pm_exe_put(struct pm_exe *exe);
+
+/* Always there; borrowed. */
+struct pm_exe *pm_exe_kernel(struct pm *pm);
+struct pm_exe *pm_exe_vdso(struct pm *pm);
+struct pm_exe *pm_exe_mark(struct pm *pm);
+
+/*
+ * Names for file offsets of 'exe': symbolizer_resolve() on its open file. A
+ * file still being opened is waited for; one that cannot be opened answers
+ * with that error. Completes on the loop, never from inside. A reference to
+ * the exe is held meanwhile. 0 or -ENOMEM.
+ */
+int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
+		   symbolizer_resolve_fn fn, void *arg);
+
+struct pm_iter {
+	struct pm *pm;
+	size_t bucket;
+	void *next;
+};
+/* Every living process's current image; nothing may be fed meanwhile. */
+void pm_iter_init(struct pm_iter *it, struct pm *pm);
+struct pm_image *pm_iter_next(struct pm_iter *it);
+
+/* X(name, gauge, "help") */
+#define PM_STATS(X)                                                            \
+	X(forks, 0, "fork events")                                             \
+	X(execs, 0, "exec events")                                             \
+	X(exits, 0, "exit events")                                             \
+	X(reaps, 0, "reap events")                                             \
+	X(renames, 0, "rename events")                                         \
+	X(gaps, 0, "gaps in the lifecycle stream")                             \
+	X(walked, 0, "processes that existed at the start")                    \
+	X(unknown, 0, "events of processes never heard of")                    \
+	X(maps, 0, "mappings that appeared")                                   \
+	X(maps_before_walk, 0, "mapping records a walk already contained")     \
+	X(maps_lost, 0, "gaps in the mapping stream")                          \
+	X(maps_unbound, 0, "exec mapping sets no exec event followed")         \
+	X(rereads, 0, "mappings read anew from /proc")                         \
+	X(provisional, 0, "images whose samples came before their exec event") \
+	X(nomem, 0, "records dropped for lack of memory")                      \
+	X(open_closed, 0, "executables closed for the limit of open files")    \
+	X(processes, 1, "processes known")                                     \
+	X(images, 1, "images known")                                           \
+	X(exes, 1, "executables known")                                        \
+	X(open_files, 1, "executables held open")                              \
+	X(mappings, 1, "mappings known, shared ones once")
+
+struct pm_stats {
+#define X(name, gauge, help) uint64_t name;
+	PM_STATS(X)
+#undef X
+};
+
+void pm_get_stats(const struct pm *pm, struct pm_stats *out);
+
+#endif /* PROCESSMANAGER_PROCESSMANAGER_H */

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libquark: every fork, exec, exit, rename and id change of a host, in order.
+ *
+ * Source compatible with the interface published in quark(7) and
+ * quark_queue_open(3); names beginning with QUARK_X_ or marked "own extension"
+ * are additions that an application which does not ask for them never sees.
+ *
+ * Errors: -1 or NULL with errno set. The library starts no thread, prints
+ * nothing, never exits, and writes into no structure of the caller's but the
+ * queue. A queue is used from one thread at a time.
+ */
+#ifndef QUARK_H
+#define QUARK_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* quark_queue_attr.flags */
+#define QQ_THREAD_EVENTS (1 << 0)
+#define QQ_KPROBE (1 << 1)
+#define QQ_EBPF (1 << 2)
+#define QQ_MIN_AGG (1 << 3)
+#define QQ_ENTRY_LEADER (1 << 4)
+#define QQ_SOCK_CONN (1 << 5)
+#define QQ_DNS (1 << 6)
+#define QQ_BYPASS (1 << 7)
+#define QQ_FILE (1 << 8)
+#define QQ_SHM (1 << 9)
+#define QQ_TTY (1 << 10)
+#define QQ_PTRACE (1 << 11)
+#define QQ_MODULE_LOAD (1 << 12)
+#define QQ_ALL_BACKENDS (QQ_KPROBE | QQ_EBPF)
+/* Own extension: every raw event by itself, ordered by watermark alone. */
+#define QQ_NO_AGG (1 << 30)
+
+/* quark_event.events */
+#define QUARK_EV_FORK (1 << 0)
+#define QUARK_EV_EXEC (1 << 1)
+#define QUARK_EV_EXIT (1 << 2)
+#define QUARK_EV_ID_CHANGE (1 << 3)
+#define QUARK_EV_SETPROCTITLE (1 << 4)
+#define QUARK_EV_SOCK_CONN_ESTABLISHED (1 << 5)
+#define QUARK_EV_SOCK_CONN_CLOSED (1 << 6)
+#define QUARK_EV_PACKET (1 << 7)
+#define QUARK_EV_BYPASS (1 << 8)
+#define QUARK_EV_FILE (1 << 9)
+#define QUARK_EV_PTRACE (1 << 10)
+#define QUARK_EV_MODULE_LOAD (1 << 11)
+#define QUARK_EV_SHM (1 << 12)
+#define QUARK_EV_TTY (1 << 13)
+/*
+ * Own extensions. REAP: the leader is freed, nothing of the process will run
+ * any more. GAP: events of the kinds in 'gap' were lost between gap.from and
+ * gap.to. SNAPSHOT never is an event; see quark_process.flags.
+ */
+#define QUARK_EV_REAP (1 << 24)
+#define QUARK_EV_GAP (1 << 25)
+
+/* quark_event.id_change */
+#define QUARK_ID_CHANGE_SETSID (1 << 0)
+#define QUARK_ID_CHANGE_SETUID (1 << 1)
+#define QUARK_ID_CHANGE_SETGID (1 << 2)
+
+/* quark_process.flags */
+#define QUARK_F_PROC (1 << 0) /* came from the snapshot */
+#define QUARK_F_EXIT (1 << 1)
+
+/* quark_process.proc_entry_leader_type */
+#define QUARK_ELT_UNKNOWN 0
+#define QUARK_ELT_INIT 1
+#define QUARK_ELT_KTHREAD 2
+#define QUARK_ELT_SSHD 3
+#define QUARK_ELT_SSM 4
+#define QUARK_ELT_CONTAINER 5
+#define QUARK_ELT_TERM 6
+#define QUARK_ELT_CONSOLE 7
+
+/*
+ * Own extension. What a process image is: pid in the root pid namespace, the
+ * leader's start_boottime (ns), the kernel's exec generation. The same three
+ * values come with perf samples and mappings, which makes joins exact.
+ */
+struct quark_key {
+	uint64_t start_boottime;
+	uint64_t exec_id;
+	uint32_t pid;
+	uint32_t pad;
+};
+
+/* Own extension: the executed file, as the kernel has it. */
+struct quark_file_ident {
+	uint64_t dev; /* as stat(2)'s st_dev */
+	uint64_t ino;
+	uint64_t ctime_ns;
+	uint64_t size;
+};
+
+struct quark_container;
+struct quark_socket;
+struct quark_packet;
+struct quark_bypass;
+struct quark_file;
+struct quark_ptrace;
+struct quark_module_load;
+struct quark_shm;
+struct quark_tty;
+
+/*
+ * A process as it was at the event. Immutable: a later change makes a new
+ * record. A NULL pointer means unknown.
+ */
+struct quark_process {
+	uint32_t pid;
+	uint32_t pad0;
+	uint64_t flags; /* QUARK_F_ */
+	uint64_t poison_tag;
+	uint64_t proc_cap_inheritable;
+	uint64_t proc_cap_permitted;
+	uint64_t proc_cap_effective;
+	uint64_t proc_cap_bset;
+	uint64_t proc_cap_ambient;
+	uint64_t proc_time_boot; /* start, ns since the epoch */
+	uint32_t proc_ppid;
+	uint32_t proc_uid;
+	uint32_t proc_gid;
+	uint32_t proc_suid;
+	uint32_t proc_sgid;
+	uint32_t proc_euid;
+	uint32_t proc_egid;
+	uint32_t proc_pgid;
+	uint32_t proc_sid;
+	uint32_t proc_tty_major;
+	uint32_t proc_tty_minor;
+	uint32_t proc_entry_leader_type; /* QUARK_ELT_ */
+	uint32_t proc_entry_leader; /* pid */
+	uint32_t proc_uts_inonum;
+	uint32_t proc_ipc_inonum;
+	uint32_t proc_mnt_inonum;
+	uint32_t proc_net_inonum;
+	/* base64 of le32 pid and le64 start_boottime: one within a boot */
+	char proc_entity_id[17];
+	int32_t exit_code;
+	uint64_t exit_time_event; /* ns since the epoch */
+	char comm[16];
+	char *exe; /* absolute path in the process's own root */
+	char *cmdline; /* arguments, each ended by a NUL */
+	size_t cmdline_len;
+	char *cwd;
+	char *cgroup;
+	char *env; /* as cmdline; only when max_env > 0 */
+	size_t env_len;
+	struct quark_container *container;
+
+	/* Own extensions. */
+	struct quark_key key; /* of this image */
+	struct quark_key
+		parent_key; /* of its parent at the fork; pid 0: unknown */
+	struct quark_file_ident exe_ident; /* ino 0: unknown */
+	uint64_t exit_boottime; /* of the last thread; 0: lives */
+	int32_t wait_status; /* raw, as wait4(2) gives it; valid if exited */
+	uint32_t x_flags; /* QUARK_X_ */
+};
+
+/* quark_process.x_flags */
+#define QUARK_X_KTHREAD (1 << 0)
+#define QUARK_X_ARGS_CUT (1 << 1) /* cmdline is not all of it */
+#define QUARK_X_CLONE_VM (1 << 2) /* runs in its parent's memory, until exec */
+
+struct quark_event {
+	uint64_t events; /* QUARK_EV_ */
+	uint64_t time; /* ns since the epoch */
+	const struct quark_process *process; /* NULL for a gap */
+	const struct quark_socket *socket;
+	const struct quark_packet *packet;
+	const struct quark_bypass *bypass;
+	const struct quark_file *file;
+	const struct quark_ptrace *ptrace;
+	const struct quark_module_load *module_load;
+	const struct quark_shm *shm;
+	const struct quark_tty *tty;
+	uint32_t id_change; /* QUARK_ID_CHANGE_ */
+	uint32_t tid; /* own extension: thread that caused the event */
+
+	/* Own extensions. */
+	uint64_t boottime; /* of the event, CLOCK_BOOTTIME, ns */
+	uint64_t clone_flags; /* FORK */
+	/*
+	 * EXIT: CPU time so far of all threads, provisional, since giving back
+	 * memory still follows. REAP: the kernel's exact account, equal to
+	 * wait4(2)'s. Nanoseconds.
+	 */
+	uint64_t cpu_time;
+	uint64_t utime, stime; /* REAP: user and system part, as ticks allow */
+	uint64_t maxrss; /* EXIT: bytes, peak; 0 unknown */
+	uint64_t minflt, majflt; /* EXIT and REAP */
+	uint32_t group_dead; /* EXIT: always 1 but with QQ_THREAD_EVENTS */
+	uint32_t gap_kinds; /* GAP: QUARK_EV_ bits that may be missing */
+	uint64_t gap_from; /* GAP: boot times around the loss */
+	uint64_t gap_to;
+	uint64_t gap_lost; /* GAP: records lost, as counted by the kernel side */
+};
+
+struct quark_ruleset;
+
+struct quark_queue_attr {
+	int flags; /* QQ_ */
+	int max_length; /* events held at most */
+	int cache_grace_time; /* ms an exited process stays in the cache */
+	int hold_time; /* ms an event waits to be aggregated */
+	int max_env; /* bytes of environment; 0: none at all */
+	int kubefd; /* -1 */
+	struct quark_ruleset *ruleset; /* NULL: none */
+
+	/* Own extensions. */
+	size_t ring_bytes; /* all rings together; 0: 16 MiB */
+	/*
+	 * 1: the caller polls by a clock of his own, so the kernel side wakes
+	 * nobody up unless the ring is half full. get_epollfd() still works,
+	 * with that meaning.
+	 */
+	int no_wakeup;
+	int pad;
+};
+
+/* May lie on the caller's stack; the inside is the library's. */
+struct quark_queue {
+	struct quark_queue_priv *priv;
+};
+
+/*
+ * Losses by cause and kind: own extension. 'kernel' is a full ring, 'memory'
+ * an allocation that failed here, 'length' max_length. Kinds by bit number of
+ * QUARK_EV_FORK, EXEC, EXIT, ID_CHANGE, SETPROCTITLE, then REAP.
+ */
+#define QUARK_X_KINDS 6
+struct quark_losses {
+	uint64_t kernel[QUARK_X_KINDS];
+	uint64_t memory[QUARK_X_KINDS];
+	uint64_t length[QUARK_X_KINDS];
+};
+
+struct quark_queue_stats {
+	uint64_t insertions;
+	uint64_t removals;
+	uint64_t aggregations;
+	uint64_t non_aggregations;
+	uint64_t lost; /* sum of losses */
+	uint64_t garbage_collections;
+	int backend; /* QQ_EBPF or QQ_KPROBE */
+	int pad;
+	struct quark_losses losses; /* own extension */
+	uint64_t late; /* own extension: came below the watermark */
+};
+
+void quark_queue_default_attr(struct quark_queue_attr *attr);
+/*
+ * Attaches, opens the rings, then reads the processes that exist, so that none
+ * is lost between. NULL attr: the defaults. On error nothing stays open and
+ * quark_queue_close() must not be called.
+ */
+int quark_queue_open(struct quark_queue *qq, struct quark_queue_attr *attr);
+void quark_queue_close(struct quark_queue *qq);
+/* NULL: nothing ripe. The event is valid until the next call on the queue. */
+const struct quark_event *quark_queue_get_event(struct quark_queue *qq);
+int quark_queue_populate(struct quark_queue *qq);
+int quark_queue_block(struct quark_queue *qq);
+int quark_queue_get_epollfd(struct quark_queue *qq);
+void quark_queue_get_stats(struct quark_queue *qq,
+			   struct quark_queue_stats *stats);
+
+/*
+ * Own extensions.
+ * Watermark: no event older than this will come from get_event(), in
+ * CLOCK_BOOTTIME ns. It is at most the time of an event that still waits in
+ * the queue.
+ */
+uint64_t quark_queue_watermark(struct quark_queue *qq);
+/* A deep copy in one block of memory, for free(3); NULL with ENOMEM. */
+struct quark_event *quark_event_dup(const struct quark_event *ev);
+struct quark_process *quark_process_dup(const struct quark_process *qp);
+/* Why open failed last on this thread, one line; "" if it did not. */
+const char *quark_queue_open_error(void);
+
+const struct quark_process *quark_process_lookup(struct quark_queue *qq,
+						 int pid);
+struct quark_process_iter {
+	struct quark_queue *qq;
+	void *next;
+};
+void quark_process_iter_init(struct quark_process_iter *it,
+			     struct quark_queue *qq);
+const struct quark_process *
+quark_process_iter_next(struct quark_process_iter *it);
+
+struct quark_cmdline_iter {
+	const char *buf;
+	size_t len;
+	size_t off;
+};
+void quark_cmdline_iter_init(struct quark_cmdline_iter *it, const char *cmdline,
+			     size_t cmdline_len);
+const char *quark_cmdline_iter_next(struct quark_cmdline_iter *it);
+
+int quark_event_dump(const struct quark_event *ev, FILE *f);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* QUARK_H */

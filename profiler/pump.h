@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pump: merges streams by kernel time. It knows nothing of what it carries: a
+ * record is a time, a stream and a pointer. What is handed on is a pure
+ * function of what was pushed and of the watermarks, so it is tested by replay.
+ *
+ * A record is handed on when every stream's watermark has passed its time, in
+ * the order (time, stream, order of pushing). One that comes with a time below
+ * what was handed on already is late: it is counted, and handed on at once.
+ */
+#ifndef PROFILER_PUMP_H
+#define PROFILER_PUMP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct pump;
+
+/* Which of two records of one time goes first is the order here. */
+#define PUMP_STREAMS(X)                                         \
+	X(LIFECYCLE, lifecycle, "fork, exec, exit, reap")       \
+	X(MAPPING, mapping, "perf side-band")                   \
+	X(WALK, walk, "processes and mappings read from /proc") \
+	X(SAMPLE, sample, "samples")
+
+enum pump_stream {
+#define X(name, word, help) PUMP_##name,
+	PUMP_STREAMS(X)
+#undef X
+	PUMP_STREAM_MAX,
+};
+
+/* Takes over 'rec'. */
+typedef void (*pump_deliver_fn)(void *arg, enum pump_stream stream,
+				uint64_t time, void *rec, bool late);
+
+int pump_new(struct pump **pp, pump_deliver_fn deliver, void *arg);
+/* Frees undelivered records with free(3). */
+void pump_free(struct pump *p);
+
+/*
+ * 'rec' is malloc'd and the pump's from here on, also on error: -ENOMEM, and
+ * then the record is lost and counted.
+ */
+int pump_push(struct pump *p, enum pump_stream stream, uint64_t time, void *rec,
+	      size_t size);
+/* Only ever rises; a lower value is ignored. UINT64_MAX: nothing will come. */
+void pump_watermark(struct pump *p, enum pump_stream stream, uint64_t time);
+/* Hands on what is ripe. The time up to which all has been handed on. */
+uint64_t pump_run(struct pump *p);
+
+struct pump_stats {
+	uint64_t pushed[PUMP_STREAM_MAX];
+	uint64_t late[PUMP_STREAM_MAX];
+	uint64_t nomem[PUMP_STREAM_MAX];
+	uint64_t records; /* waiting now */
+	uint64_t bytes; /* waiting now */
+	uint64_t bytes_max;
+};
+void pump_get_stats(const struct pump *p, struct pump_stats *out);
+
+#endif /* PROFILER_PUMP_H */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sampler: the sample stream. A small BPF program on the software CPU clock of
+ * every online CPU copies registers, kernel stack and the live part of the
+ * user stack into one ring.
+ */
+#ifndef PROFILER_SAMPLER_H
+#define PROFILER_SAMPLER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/abi.h"
+
+struct sampler;
+
+struct sampler_opts {
+	unsigned int freq_hz;
+	size_t stack_copy; /* bytes of user stack at most; 0: 64 KiB */
+	size_t ring_bytes; /* power of two, page multiple; 0: 8 MiB */
+	/* One record, borrowed for the call: copy what must stay. */
+	void (*sample)(void *arg, const struct abi_sample *rec, size_t len);
+	void *arg;
+};
+
+/*
+ * Loads and attaches, not sampling yet. 0 or -errno, and then '*what' names
+ * the step that failed (a static string).
+ */
+int sampler_new(struct sampler **sp, const struct sampler_opts *opts,
+		const char **what);
+void sampler_free(struct sampler *s);
+/* Begins to sample on every CPU. 0 or -errno. */
+int sampler_enable(struct sampler *s);
+/* Stops sampling; what is in the ring can still be polled. */
+void sampler_disable(struct sampler *s);
+/* Drains the ring. Number of records or -errno. */
+int sampler_poll(struct sampler *s);
+uint64_t sampler_watermark(const struct sampler *s);
+/* The ring is filling up: readable then, for the loop. */
+int sampler_epoll_fd(const struct sampler *s);
+/* Follows CPUs that came and went. 0 or -errno; call about once a second. */
+int sampler_hotplug(struct sampler *s);
+
+/*
+ * Per CPU: what the program counted, and what should have come: busy time of
+ * the CPU (from /proc/stat, idle and iowait and steal taken off) x Hz since
+ * sampling began there. 'missed' never is negative; /proc/stat's resolution
+ * of 10 ms and the phase of the clock are noise in it.
+ */
+struct sampler_cpu_stats {
+	unsigned int cpu;
+	unsigned int online;
+	uint64_t counters[ABI_SAMPLER_COUNTER_MAX];
+	double busy_s;
+	double expected;
+	double missed;
+};
+
+/* Fills up to 'n' entries, returns how many CPUs there are, or -errno. */
+int sampler_get_stats(struct sampler *s, struct sampler_cpu_stats *out,
+		      size_t n);
+
+#endif /* PROFILER_SAMPLER_H */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sideband: the mapping stream. A dummy software event on every CPU whose
+ * records say what the kernel maps executable (MMAP2, with build ids) and when
+ * an exec begins (COMM with the exec flag).
+ */
+#ifndef PROFILER_SIDEBAND_H
+#define PROFILER_SIDEBAND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "processmanager/processmanager.h"
+
+struct sideband;
+
+struct sideband_opts {
+	size_t ring_bytes; /* per CPU, power of two pages; 0: 512 KiB */
+	/* One record, borrowed for the call. Ordered within a CPU only. */
+	void (*map)(void *arg, const struct pm_map_event *ev);
+	void *arg;
+};
+
+struct sideband_stats {
+	uint64_t records; /* of any kind, handed on */
+	uint64_t lost; /* as PERF_RECORD_LOST says */
+	uint64_t bad; /* records with wrong lengths */
+};
+
+int sideband_new(struct sideband **sp, const struct sideband_opts *opts,
+		 const char **what);
+void sideband_free(struct sideband *s);
+int sideband_poll(struct sideband *s);
+uint64_t sideband_watermark(const struct sideband *s);
+int sideband_hotplug(struct sideband *s);
+void sideband_get_stats(const struct sideband *s, struct sideband_stats *out);
+
+/*
+ * The parser alone: one perf record, header included, as laid out by the
+ * attributes this file sets. 1: *out is filled, its path points into 'buf';
+ * 0: a record of no interest; -EINVAL: lengths are wrong.
+ */
+int sideband_parse(const void *buf, size_t len, struct pm_map_event *out,
+		   uint64_t *lost);
+
+#endif /* PROFILER_SIDEBAND_H */

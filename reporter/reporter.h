@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reporter: what comes out. Resolved traces in; windows, pprof files and HTTP
+ * answers out.
+ *
+ * Traces are added in no particular order; reporter_advance() says up to which
+ * time they are complete. A window closes when that passed its end; it is then
+ * immutable, and a worker of the loop's pool encodes, compresses and writes it.
+ * All calls and callbacks on the loop's thread.
+ */
+#ifndef REPORTER_REPORTER_H
+#define REPORTER_REPORTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "processmanager/processmanager.h"
+
+struct reporter;
+struct reporter_window;
+
+/* One frame, leaf first. Everything borrowed for the call. */
+struct reporter_frame {
+	struct pm_exe *exe;
+	/*
+	 * What the frame means within its exe: the file offset it was asked by
+	 * (less one for return addresses). (exe, offset) has one name.
+	 */
+	uint64_t offset;
+	uint64_t vaddr; /* in the addresses the file uses; pprof's address */
+	uint64_t start; /* of the function, likewise; 0: no function known */
+	const char *name; /* never NULL: "file+0x12" at worst */
+	const char *system_name; /* never NULL; equal to name if not mangled */
+};
+
+struct reporter_trace {
+	uint64_t time; /* CLOCK_BOOTTIME, ns */
+	struct pm_image *image;
+	uint32_t tid;
+	uint32_t cpu;
+	const char *thread; /* thread name at the sample */
+	const struct reporter_frame *frames;
+	size_t nframes;
+};
+
+struct reporter_metrics;
+
+struct reporter_opts {
+	uv_loop_t *loop;
+	const char *hostname;
+	const char *version;
+	unsigned int freq_hz;
+	/*
+	 * Archive directory, made if missing, locked while in use; NULL keeps
+	 * none. Leftovers of a killed run are swept at the start.
+	 */
+	const char *archive;
+	unsigned int window_s;
+	/* Fills /metrics and /status. May be NULL. */
+	void (*collect)(void *arg, struct reporter_metrics *m);
+	/*
+	 * Lines for the comments of a profile that ends now: losses by cause,
+	 * in words. Called once a profile; add with reporter_comment().
+	 */
+	void (*comments)(void *arg, struct reporter_window *w);
+	/* A window of the archive was written, or could not be. May be NULL. */
+	void (*written)(void *arg, const char *path, int err,
+			uint64_t nsamples);
+	void *arg;
+};
+
+/*
+ * 0 or -errno; with an archive: -EBUSY when another profd has it. '*where' is
+ * set on error to what failed (a static word or opts->archive).
+ */
+int reporter_new(struct reporter **rp, const struct reporter_opts *opts,
+		 const char **where);
+/* The open window is not written: see reporter_finish(). */
+void reporter_free(struct reporter *r);
+
+/*
+ * Listens on "unix:PATH" or "HOST:PORT"; may be called several times. Beyond
+ * loopback refused with -EPERM. A stale socket file is replaced, a live one is
+ * -EADDRINUSE. -EINVAL: not an address.
+ */
+int reporter_listen(struct reporter *r, const char *address);
+
+/* The first window begins here. Nothing may be added before. */
+void reporter_start(struct reporter *r, uint64_t time);
+/* 0 or -ENOMEM (counted as a loss, shown in the profile). */
+int reporter_add(struct reporter *r, const struct reporter_trace *t);
+/* All traces below 'time' have been added. */
+void reporter_advance(struct reporter *r, uint64_t time);
+/* Ends the archive's window at 'time' and begins the next. */
+void reporter_rotate(struct reporter *r, uint64_t time);
+/*
+ * Ends all at 'time', answers waiting clients with what there is, and calls
+ * 'done' when the last byte is on disk. Nothing may be added afterwards.
+ */
+void reporter_finish(struct reporter *r, uint64_t time, void (*done)(void *arg),
+		     void *arg);
+
+enum reporter_format {
+	REPORTER_RAW, /* .pb */
+	REPORTER_GZIP, /* .pb.gz */
+	REPORTER_ZSTD, /* .pb.zst */
+};
+/* By the name's ending; -EINVAL for any other. */
+int reporter_format_of(const char *path);
+
+/*
+ * One profile of its own, beside the archive's windows: from 'begin' to 'end'
+ * (UINT64_MAX: until reporter_window_end()).
+ */
+struct reporter_window_opts {
+	uint64_t begin, end;
+	bool selected_only; /* images that pm_select() marked, no others */
+	enum reporter_format format;
+	/* Written as tmp + fsync + rename; NULL: into memory, for 'done'. */
+	const char *path;
+	/*
+	 * Once, when written. 'data' (of a profile in memory) is malloc'd and
+	 * becomes the callee's. The window is gone afterwards.
+	 */
+	void (*done)(void *arg, int err, uint64_t nsamples, void *data,
+		     size_t len);
+	void *arg;
+};
+int reporter_window_open(struct reporter *r,
+			 const struct reporter_window_opts *opts,
+			 struct reporter_window **wp);
+void reporter_window_end(struct reporter *r, struct reporter_window *w,
+			 uint64_t end);
+/* A line for the profile's comments; -ENOMEM. Copied. */
+int reporter_comment(struct reporter_window *w, const char *line);
+/* Samples in it so far. */
+uint64_t reporter_window_samples(const struct reporter_window *w);
+
+/*
+ * One metric, in the Prometheus sense; 'labels' is NULL or the inside of the
+ * braces (cpu="0"). Calls of one name follow each other. 'counter' false: a
+ * gauge. The name comes whole, "profd_..._total" for counters.
+ */
+void reporter_metric(struct reporter_metrics *m, const char *name,
+		     const char *help, bool counter, const char *labels,
+		     double value);
+/* One line of /status beyond the metrics: "key: value". */
+void reporter_status(struct reporter_metrics *m, const char *key,
+		     const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* X(name, gauge, "help") */
+#define REPORTER_STATS(X)                                           \
+	X(traces, 0, "traces added")                                \
+	X(traces_nomem, 0, "traces lost for lack of memory")        \
+	X(traces_late, 0, "traces that came after their window")    \
+	X(windows_written, 0, "windows written to the archive")     \
+	X(windows_failed, 0, "windows that could not be written")   \
+	X(window_bytes, 0, "bytes written to the archive")          \
+	X(swept, 0, "unfinished files of an earlier run removed")   \
+	X(http_requests, 0, "HTTP requests")                        \
+	X(http_errors, 0, "HTTP requests answered with an error")   \
+	X(http_profiles, 0, "profiles answered over HTTP")          \
+	X(http_waiting, 1, "clients waiting for their profile now") \
+	X(memory_bytes, 1, "bytes held by open windows")
+
+struct reporter_stats {
+#define X(name, gauge, help) uint64_t name;
+	REPORTER_STATS(X)
+#undef X
+};
+
+void reporter_get_stats(const struct reporter *r, struct reporter_stats *out);
+
+#endif /* REPORTER_REPORTER_H */

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * symbolize: everything that is read from an executable file.
+ *
+ * The interface is request -> completion: a request is queued from the loop
+ * and its completion is called later, on the loop, never from inside the
+ * request itself. Who does the work in between (a worker thread now, a
+ * sandboxed process in time) is nobody else's business. All calls are made on
+ * the loop's thread. Completions still owed when symbolizer_free() is called
+ * come with -ECANCELED before it returns.
+ *
+ * The files belong to the processes being watched: paths, contents and sizes
+ * are hostile.
+ */
+#ifndef SYMBOLIZE_SYMBOLIZE_H
+#define SYMBOLIZE_SYMBOLIZE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <uv.h>
+
+struct symbolizer;
+struct symbolizer_file;
+
+#define SYMBOLIZER_BUILD_ID_MAX 20 /* as in the kernel's MMAP2 record */
+#define SYMBOLIZER_FILE_ID_LEN 16
+
+struct symbolizer_opts {
+	uv_loop_t *loop;
+	/* Ceiling for symbol indexes kept between requests; 0: 8 MiB. */
+	size_t index_bytes;
+	/* A file may keep its opening waiting so long; 0: 2000 ms. */
+	unsigned int open_deadline_ms;
+	/* Read instead of /proc/kallsyms; for tests. NULL: the kernel's. */
+	const char *kallsyms;
+};
+
+/* 0 or -errno. 'opts' is only read. */
+int symbolizer_new(struct symbolizer **sp, const struct symbolizer_opts *opts);
+/* All files must be closed before. */
+void symbolizer_free(struct symbolizer *s);
+
+/*
+ * What a file is, by itself. The build id is the GNU note's, cut to
+ * SYMBOLIZER_BUILD_ID_MAX; build_id_len 0 means the file has none. The file id
+ * is the SHA-256 of its first and last 4096 bytes and its length (u64, little
+ * endian), in that order, cut to 128 bits; for a file shorter than 4096 bytes
+ * both blocks are the whole file.
+ */
+struct symbolizer_ident {
+	uint8_t build_id[SYMBOLIZER_BUILD_ID_MAX];
+	uint8_t build_id_len;
+	uint8_t file_id[SYMBOLIZER_FILE_ID_LEN];
+	uint64_t dev;
+	uint64_t ino;
+	uint64_t size;
+	int64_t mtime_ns;
+};
+
+/*
+ * An executable segment, for whoever converts file offsets to the addresses
+ * that are written in the file.
+ */
+struct symbolizer_segment {
+	uint64_t vaddr;
+	uint64_t offset; /* in the file */
+	uint64_t size; /* in the file */
+};
+
+struct symbolizer_open_req {
+	/*
+	 * 'path' is looked up below /proc/PID/root, never outside of it. With
+	 * pid 0 it is a path of our own, as main() sees it.
+	 */
+	pid_t pid;
+	const char *path;
+	/*
+	 * Where the process has it mapped: the way to a file whose path leads
+	 * to another file by now, or nowhere. Equal values: not known.
+	 */
+	uint64_t map_start, map_end;
+	/* What the kernel said it is; another file is refused (-ESTALE). */
+	const uint8_t *build_id;
+	size_t build_id_len; /* 0: not known */
+	/* Likewise; 0: not known. Ignored when there is a build id. */
+	uint64_t dev, ino;
+};
+
+/*
+ * err 0: 'file' is the callee's, who closes it. Otherwise -errno and NULL:
+ * -ENOENT, -ESTALE (the path leads to another file), -ETIMEDOUT,
+ * -ENOEXEC (not ELF), -EACCES, -EMFILE, -ECANCELED...
+ */
+typedef void (*symbolizer_open_fn)(void *arg, int err,
+				   struct symbolizer_file *file);
+
+/* 0 when the request was taken; -ENOMEM. Strings of 'req' are copied. */
+int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
+		    symbolizer_open_fn fn, void *arg);
+
+/*
+ * The kernel with its modules and BPF programs, and the vDSO: always there,
+ * owned by the symbolizer, not to be closed. For the kernel an "offset" of a
+ * request is the address itself.
+ */
+struct symbolizer_file *symbolizer_kernel(struct symbolizer *s);
+struct symbolizer_file *symbolizer_vdso(struct symbolizer *s);
+
+/* May be called with requests under way; they then end with -ECANCELED. */
+void symbolizer_close(struct symbolizer *s, struct symbolizer_file *file);
+
+/* Valid until the file is closed. Fields the file has none of are zero. */
+const struct symbolizer_ident *
+symbolizer_ident(const struct symbolizer_file *file);
+/* The executable segments, in file order; *np may be 0. */
+const struct symbolizer_segment *
+symbolizer_segments(const struct symbolizer_file *file, size_t *np);
+
+struct symbolizer_symbol {
+	uint64_t offset; /* as asked for */
+	/*
+	 * The same place in the addresses the file itself uses (ELF virtual
+	 * address; the kernel: the address). Equal to 'offset' if no segment
+	 * covers it.
+	 */
+	uint64_t vaddr;
+	/*
+	 * The function's first address and its size, as above, when named.
+	 * Every address in [start, start + size) has the same name.
+	 */
+	uint64_t start, size;
+	/*
+	 * NULL: the file has no name for it. 'name' is demangled for reading;
+	 * 'system_name' as the linker has it. Valid during the completion.
+	 */
+	const char *name;
+	const char *system_name;
+	/* Module of a kernel symbol ("vmlinux" for the kernel proper), or NULL. */
+	const char *module;
+};
+
+/* err 0, or -errno with no symbols; the rest is valid during the call only. */
+typedef void (*symbolizer_resolve_fn)(void *arg, int err,
+				      const struct symbolizer_symbol *syms,
+				      size_t n);
+
+/*
+ * Names for 'n' file offsets, copied, in any order; the answer is in the order
+ * of the question. A return address must come less one. 0 or -ENOMEM.
+ */
+int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
+		       const uint64_t *offsets, size_t n,
+		       symbolizer_resolve_fn fn, void *arg);
+
+/* X(name, "help"): what is counted, for metrics; all monotonic but *_bytes. */
+#define SYMBOLIZER_STATS(X)                                               \
+	X(opened, "executable files opened")                              \
+	X(open_failed, "executable files that could not be opened")       \
+	X(open_stale, "paths that led to another file than was mapped")   \
+	X(open_timeouts, "executable files that took too long to open")   \
+	X(resolved, "addresses looked up")                                \
+	X(unnamed, "addresses no symbol covers")                          \
+	X(broken, "executable files whose headers or tables are damaged") \
+	X(index_built, "symbol indexes built")                            \
+	X(index_evicted, "symbol indexes put out for the byte budget")    \
+	X(index_bytes, "bytes of symbol indexes held now")
+
+struct symbolizer_stats {
+#define X(name, help) uint64_t name;
+	SYMBOLIZER_STATS(X)
+#undef X
+};
+
+void symbolizer_get_stats(const struct symbolizer *s,
+			  struct symbolizer_stats *out);
+
+#endif /* SYMBOLIZE_SYMBOLIZE_H */

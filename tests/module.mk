@@ -1,0 +1,51 @@
+# Tests, benches, fuzzers. A test program speaks TAP; tests/run adds up.
+#   tests/unit/test_*.c   cmocka, no privilege
+#   tests/bpf/test_*.c    cmocka, root: loads BPF
+#   tests/e2e/test_*.sh   shell over the built profd and real programs
+#   tests/fuzz/fuzz_*.c   libFuzzer targets; tests/fuzz/corpus/NAME replays in check
+#   tests/bench/bench_*   programs or scripts that print JSON lines
+
+UNIT_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/test_*.c))
+BPF_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/bpf/test_*.c))
+E2E_TESTS := $(wildcard tests/e2e/test_*.sh)
+FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+REPLAYS := $(FUZZERS:%=$(B)/tests/fuzz/replay_%)
+BENCH_PROGS := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/bench_*.c))
+
+# Helpers shared by test programs: tests/unit/*.c that are no tests themselves.
+TEST_HELPERS := $(patsubst %.c,$(B)/%.o,$(filter-out tests/unit/test_%,$(wildcard tests/unit/*.c)))
+
+$(UNIT_TESTS) $(BPF_TESTS) $(BENCH_PROGS): $(B)/%: $(B)/%.o $(TEST_HELPERS) $(B)/profd.a $(B)/libquark.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
+
+$(UNIT_TESTS:%=%.o) $(BPF_TESTS:%=%.o) $(BENCH_PROGS:%=%.o): | $(SKELS) $(B)/reporter/profile.pb-c.h
+
+# The same target function, over the committed corpus, without a fuzzer.
+$(REPLAYS): $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(B)/profd.a $(B)/libquark.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# Real fuzzing: everything of ours compiled again, instrumented, by clang.
+FUZZ_SRCS := $(filter-out profiler/%,$(SRCS))
+$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_SRCS) | $(B)/reporter/profile.pb-c.c
+	$(call say,FUZZ,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -fno-omit-frame-pointer \
+		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
+		-o $@ $< $(FUZZ_SRCS) $(B)/reporter/profile.pb-c.c $(B)/libquark.a $(LIBS)
+
+fuzz: all $(FUZZERS:%=$(B)/fuzz/%)
+	$(Q)for f in $(FUZZERS); do \
+		mkdir -p $(B)/fuzz/found-$$f tests/fuzz/corpus/$$f; \
+		$(B)/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 \
+			-artifact_prefix=$(B)/fuzz/ $(B)/fuzz/found-$$f \
+			tests/fuzz/corpus/$$f || exit 1; done
+
+-include tests/e2e/module.mk
+
+check: all $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS)
+	$(Q)B=$(B) tests/run $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_TESTS)
+
+bench: all $(BENCH_PROGS) $(E2E_PROGS)
+	$(Q)B=$(B) tests/bench/run
