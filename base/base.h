@@ -6,7 +6,7 @@
 #ifndef BASE_BASE_H
 #define BASE_BASE_H
 
-#include <sys/param.h> /* MIN, MAX */
+#include <sys/param.h> /* MIN, MAX: <uv.h> brings it, and them, anyway */
 
 #include "base/arena.h"
 #include "base/clock.h"
