@@ -287,7 +287,8 @@ static void test_stack_copy(void **state)
 		assert_int_equal(r->stack.end, ABI_STACK_WHOLE);
 		assert_in_range(r->stack.size, 20 * 1024, 64 * 1024);
 		fp = r->regs.gpr[ABI_REG_BP];
-		for (frames = 0; frames < 21; frames++) {
+		/* the leaf has no frame of its own, as gcc makes it */
+		for (frames = 0; frames < depth; frames++) {
 			uint64_t at = fp - r->stack.start;
 
 			assert_in_range(fp, sp, sp + r->stack.size - 512);
@@ -337,13 +338,14 @@ static void test_kernel_code(void **state)
 	struct samples all = { 0 };
 	const struct trace_record *r;
 	pid_t pid = watch(&all, 0, child_syscalls, NULL);
-	size_t i = 0, k, n = 0;
+	size_t i = 0, k, n = 0, deep = 0;
 
 	while ((r = next(&all, &i, pid))) {
 		if (r->head.flags & ABI_SAMPLE_USER)
 			continue;
 		n++;
-		assert_in_range(r->nkstack, 2, ABI_KSTACK_MAX);
+		assert_in_range(r->nkstack, 1, ABI_KSTACK_MAX);
+		deep += r->nkstack > 2;
 		for (k = 0; k < r->nkstack; k++)
 			assert_true(trace_record_kpc(r, k) >> 47 == 0x1ffff);
 		if (r->head.flags & (ABI_SAMPLE_EXEC | ABI_SAMPLE_NOMM))
@@ -351,7 +353,7 @@ static void test_kernel_code(void **state)
 		assert_true(r->has_regs && r->has_stack);
 		assert_true(r->regs.ip >> 47 == 0);
 	}
-	assert_true(n > 5);
+	assert_true(deep > 5);
 	samples_fini(&all);
 }
 
