@@ -66,7 +66,10 @@ struct reporter_opts {
 	 */
 	const char *const *loss_names;
 	size_t nlosses;
-	/* A window of the archive was written, or could not be. May be NULL. */
+	/*
+	 * A window of the archive was written, or could not be ('path' is the
+	 * directory if there was no file yet). May be NULL.
+	 */
 	void (*written)(void *arg, const char *path, int err,
 			uint64_t nsamples);
 	void *arg;
