@@ -24,9 +24,11 @@
 #include "profiler/engine.h"
 
 /* The signals that end a recording, and the one that tells of the command. */
-#define RECORD_SIGNALS(X) \
-	X(SIGINT, on_end) \
-	X(SIGTERM, on_end) X(SIGHUP, on_end) X(SIGCHLD, on_child)
+#define RECORD_SIGNALS(X)  \
+	X(SIGINT, on_end)  \
+	X(SIGTERM, on_end) \
+	X(SIGHUP, on_end)  \
+	X(SIGCHLD, on_child)
 
 enum {
 #define X(sig, fn) RECORD_##sig,
@@ -193,6 +195,15 @@ static void on_progress(uv_timer_t *t)
 		(unsigned long long)reporter_window_samples(r->window));
 }
 
+/* nohup(1) */
+static bool ignored(int signum)
+{
+	struct sigaction sa;
+
+	return signum == SIGHUP && !sigaction(signum, NULL, &sa) &&
+	       sa.sa_handler == SIG_IGN;
+}
+
 static int catch_signals(struct record *r)
 {
 	static const struct {
@@ -204,9 +215,11 @@ static int catch_signals(struct record *r)
 #undef X
 	};
 	size_t i;
-	int err;
+	int err = 0;
 
 	for (i = 0; i < RECORD_SIGNAL_MAX; i++) {
+		if (ignored(signals[i].number))
+			continue;
 		err = uv_signal_init(&r->loop, &r->signals[i]);
 		if (err)
 			return err;

@@ -23,8 +23,8 @@ static int print(struct strbuf *text)
 
 static int usage(const char *what, const char *word)
 {
-	fprintf(stderr, "profd: %s%s%s (see profd --help)\n", what,
-		word ? " " : "", word ? word : "");
+	fprintf(stderr, "profd: %s%s%s%s (see profd --help)\n", what,
+		word ? " '" : "", word ? word : "", word ? "'" : "");
 	return OPTIONS_USAGE;
 }
 
