@@ -229,6 +229,15 @@ void engine_resolved(void *arg, const struct reporter_trace *t)
 	reporter_add(e->reporter, t);
 }
 
+static void engine_written(void *arg, const char *path, int err,
+			   uint64_t nsamples)
+{
+	struct engine *e = arg;
+
+	if (e->opts.written)
+		e->opts.written(e->opts.arg, path, err, nsamples);
+}
+
 static int engine_open_reporter(struct engine *e,
 				const struct engine_opts *opts, char *msg,
 				size_t msglen)
@@ -242,7 +251,7 @@ static int engine_open_reporter(struct engine *e,
 		.collect = metrics_collect,
 		.loss_names = losses_names(),
 		.nlosses = LOSS_MAX,
-		.written = opts->written,
+		.written = engine_written,
 		.arg = e,
 	};
 	char host[256] = "localhost";

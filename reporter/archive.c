@@ -166,6 +166,11 @@ int archive_create(struct archive *a, struct outfile *f, const char *host,
 	return outfile_open_at(f, a->dirfd, name);
 }
 
+const char *archive_dir(const struct archive *a)
+{
+	return a->path;
+}
+
 char *archive_path(const struct archive *a, const char *name)
 {
 	char *path;

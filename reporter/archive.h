@@ -23,6 +23,7 @@ uint64_t archive_swept(const struct archive *a);
  */
 int archive_create(struct archive *a, struct outfile *f, const char *host,
 		   int64_t wall_ns, uint64_t duration_ns);
+const char *archive_dir(const struct archive *a);
 /* malloc'd path of a file of the archive; NULL without memory. */
 char *archive_path(const struct archive *a, const char *name);
 

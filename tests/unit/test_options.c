@@ -269,7 +269,7 @@ static void a_wrong_file_is_named_by_line(void **state)
 		assert_memory_equal(p.msg, "profd: /", 8);
 		assert_non_null(strchr(p.msg + 7, ':'));
 		assert_string_equal(strchr(p.msg + 7, ':'), cases[i].msg);
-		assert_int_equal(p.res, OPTIONS_FAILED);
+		assert_int_equal(p.res, OPTIONS_USAGE);
 		options_fini(&p.o);
 	}
 }
@@ -284,7 +284,7 @@ static void a_line_too_long_is_not_taken_for_two(void **state)
 	strcpy(at + 400, "\nwindow = 9\n");
 	parse_config(&p, "", text);
 	assert_non_null(strstr(p.msg, ":2: longer than "));
-	assert_int_equal(p.res, OPTIONS_FAILED);
+	assert_int_equal(p.res, OPTIONS_USAGE);
 	options_fini(&p.o);
 }
 
