@@ -160,22 +160,22 @@ int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 		       const uint64_t *offsets, size_t n,
 		       symbolizer_resolve_fn fn, void *arg);
 
-/* X(name, "help"): what is counted, for metrics; all monotonic but *_bytes. */
-#define SYMBOLIZER_STATS(X)                                               \
-	X(opened, "executable files opened")                              \
-	X(open_failed, "executable files that could not be opened")       \
-	X(open_stale, "paths that led to another file than was mapped")   \
-	X(open_timeouts, "executable files that took too long to open")   \
-	X(resolved, "addresses looked up")                                \
-	X(unnamed, "addresses no symbol covers")                          \
-	X(broken, "executable files whose headers or tables are damaged") \
-	X(kallsyms_hidden, "readings of kallsyms that showed no address") \
-	X(index_built, "symbol indexes built")                            \
-	X(index_evicted, "symbol indexes put out for the byte budget")    \
-	X(index_bytes, "bytes of symbol indexes held now")
+/* X(name, 0, "help"): what is counted, for metrics; all monotonic but *_bytes. */
+#define SYMBOLIZER_STATS(X)                                                  \
+	X(opened, 0, "executable files opened")                              \
+	X(open_failed, 0, "executable files that could not be opened")       \
+	X(open_stale, 0, "paths that led to another file than was mapped")   \
+	X(open_timeouts, 0, "executable files that took too long to open")   \
+	X(resolved, 0, "addresses looked up")                                \
+	X(unnamed, 0, "addresses no symbol covers")                          \
+	X(broken, 0, "executable files whose headers or tables are damaged") \
+	X(kallsyms_hidden, 0, "readings of kallsyms that showed no address") \
+	X(index_built, 0, "symbol indexes built")                            \
+	X(index_evicted, 0, "symbol indexes put out for the byte budget")    \
+	X(index_bytes, 1, "bytes of symbol indexes held now")
 
 struct symbolizer_stats {
-#define X(name, help) uint64_t name;
+#define X(name, gauge, help) uint64_t name;
 	SYMBOLIZER_STATS(X)
 #undef X
 };

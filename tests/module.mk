@@ -27,8 +27,8 @@ $(REPLAYS): $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/r
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # Real fuzzing: everything of ours compiled again, instrumented, by clang.
-FUZZ_SRCS := $(filter-out profiler/%,$(SRCS))
-$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_SRCS) | $(B)/reporter/profile.pb-c.c
+FUZZ_SRCS := $(SRCS)
+$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_SRCS) | $(SKELS) $(B)/reporter/profile.pb-c.c $(B)/libquark.a
 	$(call say,FUZZ,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -fno-omit-frame-pointer \
