@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* What is found for an address holds it. */
 static void walk(const struct symbolizer_index *x, struct symbolizer_elf *e)
 {
-	struct strbuf text = STRBUF_INIT;
+	struct strbuf text = { 0 };
 	struct symbolizer_range range;
 	uint64_t at, end;
 	char name[512];
