@@ -112,16 +112,12 @@ static void trace_cache_unlist(struct trace_cache *c, struct trace_frame *f)
 /* A slot for one more frame: a free one, or that of one not used lately. */
 static size_t trace_cache_slot(struct trace_cache *c)
 {
-	struct trace_frame *f;
-	size_t i, slot;
+	size_t slot;
 
 	if (c->count < c->max)
 		return c->count++;
-	for (i = 0; i < 2 * c->max; i++) {
-		f = c->slots[c->hand];
-		if (!f->used && f->refs == 1)
-			break;
-		f->used = false;
+	while (c->slots[c->hand]->used) {
+		c->slots[c->hand]->used = false;
 		c->hand = (c->hand + 1) % c->max;
 	}
 	slot = c->hand;
@@ -153,7 +149,8 @@ struct trace_frame *trace_cache_get(struct trace_cache *c, struct pm_exe *exe,
 	f->exe = pm_exe_get(exe);
 	f->offset = f->vaddr = offset;
 	f->refs = 2;
-	f->pending = f->listed = f->used = true;
+	/* Used is what was asked for twice: one-off frames go first. */
+	f->pending = f->listed = true;
 	f->slot = trace_cache_slot(c);
 	c->slots[f->slot] = f;
 	hash_insert(&c->frames, &f->node, hash);
