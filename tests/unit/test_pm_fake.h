@@ -35,7 +35,7 @@ struct symbolizer_file {
 struct fake_disk {
 	const char *path;
 	uint8_t build_id; /* its first byte, of 20; 0: none */
-	uint8_t file_id; /* likewise */
+	uint16_t file_id; /* its first two */
 	uint64_t ino;
 	int err;
 };
@@ -71,7 +71,7 @@ struct symbolizer {
 static struct symbolizer fake;
 
 static inline void fake_file(const char *path, uint8_t build_id,
-			     uint8_t file_id, uint64_t ino)
+			     uint16_t file_id, uint64_t ino)
 {
 	struct fake_disk d = { path, build_id, file_id, ino, 0 };
 
@@ -198,7 +198,7 @@ static inline void fake_open_now(struct fake_req *r)
 	assert_non_null(f);
 	f->ident.build_id[0] = d->build_id;
 	f->ident.build_id_len = d->build_id ? 20 : 0;
-	f->ident.file_id[0] = d->file_id;
+	memcpy(f->ident.file_id, &d->file_id, sizeof(d->file_id));
 	f->ident.ino = d->ino;
 	f->segment.vaddr = 0x400000;
 	f->segment.size = 0x1000;
