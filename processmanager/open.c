@@ -26,6 +26,7 @@ struct pm_open {
 	struct symbolizer *symbolizer;
 	struct pm_exe *exe; /* a reference */
 	unsigned int door; /* next one to try */
+	uint32_t tried; /* pid behind the first */
 	int err; /* of the first door that had one */
 };
 
@@ -147,17 +148,19 @@ static int pm_exe_adopt(struct pm_exe *exe, struct symbolizer_file *file)
 
 /* --- the doors --------------------------------------------------------------- */
 
-static struct pm_proc *pm_via_proc(struct pm_exe *exe)
+static struct pm_proc *pm_via_proc(const struct pm_exe *exe)
 {
 	return pm_proc_find(exe->pm, exe->via.tgid, exe->via.start_boottime);
 }
 
-static bool pm_door_mapper(struct pm_exe *exe, struct symbolizer_open_req *req)
+static bool pm_door_mapper(struct pm_open *o, struct symbolizer_open_req *req)
 {
+	struct pm_exe *exe = o->exe;
 	struct pm_proc *proc = pm_via_proc(exe);
 
 	if (!proc || proc->exited)
 		return false;
+	o->tried = exe->via.tgid;
 	req->pid = (pid_t)exe->via.tgid;
 	req->map_start = exe->via.start;
 	req->map_end = exe->via.end;
@@ -178,8 +181,9 @@ static const struct pm_map *pm_proc_maps_exe(const struct pm_proc *proc,
 }
 
 /* A walk over everything, which is why it is not the first door. */
-static bool pm_door_other(struct pm_exe *exe, struct symbolizer_open_req *req)
+static bool pm_door_other(struct pm_open *o, struct symbolizer_open_req *req)
 {
+	const struct pm_exe *exe = o->exe;
 	struct hash_node *n, *tmp;
 	const struct pm_map *map;
 	struct pm_proc *proc;
@@ -189,7 +193,7 @@ static bool pm_door_other(struct pm_exe *exe, struct symbolizer_open_req *req)
 		return false;
 	hash_for_each(&exe->pm->procs, i, n, tmp) {
 		proc = container_of(n, struct pm_proc, node);
-		if (proc->exited || proc->tgid == exe->via.tgid)
+		if (proc->exited || proc->tgid == o->tried)
 			continue;
 		map = pm_proc_maps_exe(proc, exe);
 		if (map) {
@@ -202,10 +206,9 @@ static bool pm_door_other(struct pm_exe *exe, struct symbolizer_open_req *req)
 	return false;
 }
 
-static bool pm_door_ancestor(struct pm_exe *exe,
-			     struct symbolizer_open_req *req)
+static bool pm_door_ancestor(struct pm_open *o, struct symbolizer_open_req *req)
 {
-	struct pm_proc *proc = pm_via_proc(exe);
+	struct pm_proc *proc = pm_via_proc(o->exe);
 
 	for (proc = proc ? proc->parent : NULL; proc; proc = proc->parent) {
 		if (!proc->exited) {
@@ -217,12 +220,12 @@ static bool pm_door_ancestor(struct pm_exe *exe,
 }
 
 /* Never by the path alone: it is the watched process's word. */
-static bool pm_door_own(struct pm_exe *exe, struct symbolizer_open_req *req)
+static bool pm_door_own(struct pm_open *o, struct symbolizer_open_req *req)
 {
 	return req->build_id_len || req->ino;
 }
 
-static bool (*const pm_doors[])(struct pm_exe *,
+static bool (*const pm_doors[])(struct pm_open *,
 				struct symbolizer_open_req *) = {
 	pm_door_mapper,
 	pm_door_other,
@@ -247,7 +250,7 @@ static int pm_open_next_door(struct pm_open *o)
 		req.build_id_len = id->build_id_len;
 		req.dev = exe->ino ? exe->dev : id->dev;
 		req.ino = exe->ino ? exe->ino : id->ino;
-		if (!pm_doors[o->door++](exe, &req))
+		if (!pm_doors[o->door++](o, &req))
 			continue;
 		err = symbolizer_open(o->symbolizer, &req, pm_opened, o);
 		return err == -ENOMEM ? pm_nomem(exe->pm) : err;
