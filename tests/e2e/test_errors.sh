@@ -57,7 +57,7 @@ fails "configuration: an unknown key, with its line" 2 'bad[.]conf.*2.*windw' \
 printf 'freq = often\n' >"$T/bad2.conf"
 fails "configuration: a bad value" 2 'bad2[.]conf.*freq.*often' \
 	"$PROFD" run --config "$T/bad2.conf"
-fails "configuration: not there" '[12]' 'none[.]conf' \
+fails "configuration: not there" 1 'none[.]conf' \
 	"$PROFD" run --config "$T/none.conf"
 
 # --- privilege ---
