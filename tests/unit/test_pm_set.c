@@ -178,7 +178,7 @@ static void test_bad_records_are_refused(void **state)
 
 static void test_sixty_thousand_mappings(void **state)
 {
-	const uint64_t n = 60000, m = 10000;
+	const uint64_t n = 60000, m = 60000;
 	uint64_t i, off = 0;
 
 	for (i = 0; i < n; i++) /* as a loader does: upwards */
