@@ -170,10 +170,12 @@ static void pm_find_main(struct pm_image *img)
 {
 	const struct pm_set *set = img->mm->set;
 	uint32_t i, n = set ? MIN(set->n, 16) : 0;
+	struct pm_exe *exe;
 
 	for (i = 0; i < n; i++) {
-		if (set->v[i].exe->path == img->exe) {
-			pm_image_set_main(img, set->v[i].exe);
+		exe = pm_set_at(set, i)->exe;
+		if (exe->path == img->exe) {
+			pm_image_set_main(img, exe);
 			return;
 		}
 	}

@@ -85,9 +85,15 @@ struct pm_map {
 struct pm_set {
 	uint32_t refs;
 	uint32_t n, cap;
-	uint32_t pad;
+	uint32_t gap; /* mappings before the array's unused part */
 	struct pm_map *v; /* by address, without overlap */
 };
+
+/* The i-th of a set, i < n. */
+static inline struct pm_map *pm_set_at(const struct pm_set *set, uint32_t i)
+{
+	return &set->v[i < set->gap ? i : i + (set->cap - set->n)];
+}
 
 struct pm_mm {
 	uint32_t refs;
