@@ -2,7 +2,9 @@
 /*
  * What a sample costs: in the kernel by stack depth (run time and run count of
  * the program as the kernel keeps them), in user space to walk it, and once to
- * load the program. JSON lines.
+ * load the program. JSON lines. The kernel keeps one account for all samples:
+ * the share of them that were of our own children is "own", and a figure with
+ * much less than 1 there is one of the neighbours' stacks as well.
  */
 #include <errno.h>
 #include <signal.h>
@@ -173,12 +175,13 @@ static int measure(struct sampler *s, int prog, struct seen *seen, int depth)
 	if (err || b.run_cnt == a.run_cnt || !seen->n || !seen->one)
 		return err ? err : -ENODATA;
 	printf("{\"bench\":\"bpf_ns_per_sample\",\"depth\":%d,\"value\":%.0f,"
-	       "\"bytes\":%.0f,\"samples\":%llu}\n",
+	       "\"bytes\":%.0f,\"samples\":%llu,\"own\":%.2f}\n",
 	       depth,
 	       (double)(b.run_time_ns - a.run_time_ns) /
 		       (b.run_cnt - a.run_cnt),
 	       (double)seen->bytes / seen->n,
-	       (unsigned long long)(b.run_cnt - a.run_cnt));
+	       (unsigned long long)(b.run_cnt - a.run_cnt),
+	       (double)seen->n / (b.run_cnt - a.run_cnt));
 	walk_record(seen, depth);
 	return 0;
 }
