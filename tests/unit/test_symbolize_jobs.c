@@ -4,8 +4,21 @@
  * the two files that are always there, the kernel and the vDSO.
  */
 #include <fcntl.h>
+#include <time.h>
 
 #include "tests/unit/test_symbolize.h"
+
+/* In place of libc's: boot time can be put forward. */
+static atomic_int boottime_ahead_s;
+
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+	int err = (int)syscall(SYS_clock_gettime, id, ts);
+
+	if (id == CLOCK_BOOTTIME)
+		ts->tv_sec += boottime_ahead_s;
+	return err;
+}
 
 /* --- time and order -------------------------------------------------------- */
 
@@ -171,6 +184,39 @@ static void kernel_addresses_have_names_and_modules(void **state)
 	fixture_fini(&fx);
 }
 
+static void modules_that_come_later_are_found(void **state)
+{
+	struct symbolizer_opts opts = { .kallsyms = in_dir("kallsyms") };
+	const uint64_t gap = 0xffffffff81000200, mod = 0xffffffffc0200000;
+	struct fixture fx;
+
+	write_kallsyms(
+		"ffffffff81000000 T do_thing\nffffffff81000100 T _etext\n"
+		"ffffffff81000300 T last\n");
+	fixture_init(&fx, &opts);
+	fx.file = symbolizer_kernel(fx.s);
+	expect_name(&fx, mod, "");
+	write_kallsyms(
+		"ffffffff81000000 T do_thing\nffffffff81000100 T _etext\n"
+		"ffffffff81000300 T last\n"
+		"ffffffffc0200000 t bpf_prog_1\t[bpf]\n");
+	boottime_ahead_s = 9;
+	expect_name(&fx, mod, "");
+	boottime_ahead_s = 11;
+	expect_name(&fx, gap, ""); /* no module lies there */
+	assert_int_equal(stats(&fx).index_built, 1);
+	expect_name(&fx, mod, "bpf_prog_1");
+	assert_string_equal(fx.module[0], "bpf");
+	/* What is at hand stays if there is nothing to read. */
+	assert_int_equal(unlink(in_dir("kallsyms")), 0);
+	boottime_ahead_s = 30;
+	expect_name(&fx, mod + (1 << 20), "");
+	expect_name(&fx, mod, "bpf_prog_1");
+	boottime_ahead_s = 0;
+	fx.file = NULL;
+	fixture_fini(&fx);
+}
+
 static void a_kernel_that_hides_is_counted(void **state)
 {
 	struct symbolizer_opts opts = { .kallsyms = in_dir("kallsyms") };
@@ -291,6 +337,7 @@ int main(void)
 		cmocka_unit_test(closing_ends_a_file_s_requests),
 		cmocka_unit_test(indexes_stay_under_their_ceiling),
 		cmocka_unit_test(kernel_addresses_have_names_and_modules),
+		cmocka_unit_test(modules_that_come_later_are_found),
 		cmocka_unit_test(a_kernel_that_hides_is_counted),
 		cmocka_unit_test(this_kernel_is_known),
 		cmocka_unit_test(the_vdso_is_named_from_memory),
