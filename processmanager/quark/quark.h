@@ -190,6 +190,8 @@ struct quark_event {
 	/* Own extensions. */
 	uint64_t boottime; /* of the event, CLOCK_BOOTTIME, ns */
 	uint64_t clone_flags; /* FORK */
+	/* FORK: the image that called it. With CLONE_PARENT not the parent. */
+	struct quark_key fork_key;
 	/*
 	 * EXIT: CPU time so far of all threads, provisional, since giving back
 	 * memory still follows. REAP: the kernel's exact account, equal to
