@@ -150,6 +150,20 @@ static void test_sample_before_late_comm(void **state)
 	assert_string_equal(found(5, 1, 7005, 0x5000), "none");
 }
 
+/* The same, of a process never heard of. */
+static void test_sample_of_a_stranger_before_late_comm(void **state)
+{
+	assert_string_equal(found(5, 3, 7004, 0x1000), "lost");
+	do_comm(5, 7000);
+	do_mmap(5, 7001, 0x1000, 0x2000, "/bin/ls", 2);
+	assert_string_equal(found(5, 3, 7004, 0x1000), "ls");
+	do_comm(5, 7010); /* and this one is the next exec's */
+	do_mmap(5, 7011, 0x1000, 0x2000, "/bin/du", 3);
+	assert_string_equal(found(5, 3, 7004, 0x1000), "ls");
+	do_exec(5, 4, 7012, "/bin/du");
+	assert_string_equal(found(5, 4, 7013, 0x1000), "du");
+}
+
 static void test_exec_event_before_late_comm(void **state)
 {
 	a_shell();
@@ -642,6 +656,7 @@ int main(void)
 		T(test_exec_is_a_cut),
 		T(test_sample_between_comm_and_exec),
 		T(test_sample_before_late_comm),
+		T(test_sample_of_a_stranger_before_late_comm),
 		T(test_exec_event_before_late_comm),
 		T(test_exec_of_another_thread),
 		T(test_two_comms_without_exec),
