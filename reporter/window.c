@@ -49,7 +49,8 @@ static void window_put_exes(struct window *w)
 	struct window_exe *e;
 
 	for (e = w->first_exe; e; e = e->next) {
-		pm_exe_put(e->exe);
+		if (e->exe)
+			pm_exe_put(e->exe);
 		e->exe = NULL;
 	}
 }

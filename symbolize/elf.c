@@ -14,7 +14,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "ELF files are read in the host's byte order");
 
 /* More than this of any is no file that a linker made. */
-#define ELF_LOADS_MAX 256
+#define ELF_LOADS_MAX 64
 #define ELF_NOTES_BYTES (1 << 20)
 #define ELF_SECTIONS_MAX (1 << 16)
 

@@ -11,6 +11,7 @@
 /* Ceilings for what a file may make us do; a browser has a million. */
 #define INDEX_SCAN_MAX (1U << 23) /* symbols read of a table */
 #define INDEX_SYMS_MAX (1U << 21) /* functions kept */
+#define INDEX_ALIASES_MAX 64 /* of one address whose names are compared */
 
 /* A name: the table in the two high bits, the place in its strings. */
 #define NAME_BITS 30
@@ -195,6 +196,7 @@ static size_t pick_name(struct build *b, size_t i, size_t j)
 	if (j - i == 1 || name_read(b->e->tabs, b->e->src, b->syms[i].name,
 				    best, sizeof(best)) < 0)
 		return i;
+	j = MIN(j, i + INDEX_ALIASES_MAX);
 	for (size_t k = i + 1; k < j; k++) {
 		if (b->syms[k].name == b->syms[at].name ||
 		    name_read(b->e->tabs, b->e->src, b->syms[k].name, other,

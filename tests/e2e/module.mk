@@ -38,7 +38,7 @@ $(E2E_B)/libplugin.so: tests/e2e/plugin.c tests/e2e/frame.h tests/e2e/module.mk
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -fPIC -shared -o $@ $<
 
-$(E2E_B)/pprof_check: $(E2E_B)/pprof_check.o $(B)/profd.a $(B)/libquark.a
+$(E2E_B)/pprof_check: $(E2E_B)/pprof_check.o $(B)/tests/unit/pprof_check.o $(B)/profd.a $(B)/libquark.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
