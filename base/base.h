@@ -6,6 +6,8 @@
 #ifndef BASE_BASE_H
 #define BASE_BASE_H
 
+#include <sys/param.h> /* MIN, MAX: <uv.h> brings it, and them, anyway */
+
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -17,7 +19,5 @@
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define container_of(ptr, type, member) \
 	((type *)((char *)(ptr)-offsetof(type, member)))
-#define MIN(a, b) ((a) < (b) ? (a) : (b))
-#define MAX(a, b) ((a) > (b) ? (a) : (b))
 
 #endif /* BASE_BASE_H */

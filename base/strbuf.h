@@ -16,9 +16,9 @@ struct strbuf {
 	bool failed;
 };
 
-#define STRBUF_INIT     \
-	{               \
-		NULL, 0 \
+#define STRBUF_INIT           \
+	{                     \
+		.data = NULL, \
 	}
 
 void strbuf_fini(struct strbuf *sb);

@@ -61,11 +61,15 @@ struct reporter_opts {
 	/* Fills /metrics and /status. May be NULL. */
 	void (*collect)(void *arg, struct reporter_metrics *m);
 	/*
-	 * Lines for the comments of a profile that ends now: losses by cause,
-	 * in words. Called once a profile; add with reporter_comment().
+	 * Causes of loss, in words, for the comments of each profile; how much
+	 * comes by reporter_losses(). The words are borrowed for good.
 	 */
-	void (*comments)(void *arg, struct reporter_window *w);
-	/* A window of the archive was written, or could not be. May be NULL. */
+	const char *const *loss_names;
+	size_t nlosses;
+	/*
+	 * A window of the archive was written, or could not be ('path' is the
+	 * directory if there was no file yet). May be NULL.
+	 */
 	void (*written)(void *arg, const char *path, int err,
 			uint64_t nsamples);
 	void *arg;
@@ -77,7 +81,11 @@ struct reporter_opts {
  */
 int reporter_new(struct reporter **rp, const struct reporter_opts *opts,
 		 const char **where);
-/* The open window is not written: see reporter_finish(). */
+/*
+ * The open window is not written: see reporter_finish(). Calls back no more
+ * and needs nothing of the process manager's any longer; its handles are
+ * closed when the loop runs next.
+ */
 void reporter_free(struct reporter *r);
 
 /*
@@ -91,6 +99,11 @@ int reporter_listen(struct reporter *r, const char *address);
 void reporter_start(struct reporter *r, uint64_t time);
 /* 0 or -ENOMEM (counted as a loss, shown in the profile). */
 int reporter_add(struct reporter *r, const struct reporter_trace *t);
+/*
+ * What was lost by now, one count a name of opts.loss_names, since the start.
+ * A profile says the difference between its end and its begin.
+ */
+void reporter_losses(struct reporter *r, const uint64_t *counts);
 /* All traces below 'time' have been added. */
 void reporter_advance(struct reporter *r, uint64_t time);
 /* Ends the archive's window at 'time' and begins the next. */
@@ -133,8 +146,6 @@ int reporter_window_open(struct reporter *r,
 			 struct reporter_window **wp);
 void reporter_window_end(struct reporter *r, struct reporter_window *w,
 			 uint64_t end);
-/* A line for the profile's comments; -ENOMEM. Copied. */
-int reporter_comment(struct reporter_window *w, const char *line);
 /* Samples in it so far. */
 uint64_t reporter_window_samples(const struct reporter_window *w);
 

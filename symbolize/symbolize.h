@@ -38,7 +38,10 @@ struct symbolizer_opts {
 
 /* 0 or -errno. 'opts' is only read. */
 int symbolizer_new(struct symbolizer **sp, const struct symbolizer_opts *opts);
-/* All files must be closed before. */
+/*
+ * All files must be closed before. The loop has to run once more for what is
+ * still in its pool and for a handle to close.
+ */
 void symbolizer_free(struct symbolizer *s);
 
 /*
@@ -107,7 +110,10 @@ int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
 struct symbolizer_file *symbolizer_kernel(struct symbolizer *s);
 struct symbolizer_file *symbolizer_vdso(struct symbolizer *s);
 
-/* May be called with requests under way; they then end with -ECANCELED. */
+/*
+ * May be called with requests under way; they end with -ECANCELED before it
+ * returns.
+ */
 void symbolizer_close(struct symbolizer *s, struct symbolizer_file *file);
 
 /* Valid until the file is closed. Fields the file has none of are zero. */
@@ -127,7 +133,8 @@ struct symbolizer_symbol {
 	uint64_t vaddr;
 	/*
 	 * The function's first address and its size, as above, when named.
-	 * Every address in [start, start + size) has the same name.
+	 * Every address in [start, start + size) has the same name; of a
+	 * function with others inside it, it is the part with the address.
 	 */
 	uint64_t start, size;
 	/*
@@ -153,21 +160,22 @@ int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 		       const uint64_t *offsets, size_t n,
 		       symbolizer_resolve_fn fn, void *arg);
 
-/* X(name, "help"): what is counted, for metrics; all monotonic but *_bytes. */
-#define SYMBOLIZER_STATS(X)                                               \
-	X(opened, "executable files opened")                              \
-	X(open_failed, "executable files that could not be opened")       \
-	X(open_stale, "paths that led to another file than was mapped")   \
-	X(open_timeouts, "executable files that took too long to open")   \
-	X(resolved, "addresses looked up")                                \
-	X(unnamed, "addresses no symbol covers")                          \
-	X(broken, "executable files whose headers or tables are damaged") \
-	X(index_built, "symbol indexes built")                            \
-	X(index_evicted, "symbol indexes put out for the byte budget")    \
-	X(index_bytes, "bytes of symbol indexes held now")
+/* X(name, 0, "help"): what is counted, for metrics; all monotonic but *_bytes. */
+#define SYMBOLIZER_STATS(X)                                                  \
+	X(opened, 0, "executable files opened")                              \
+	X(open_failed, 0, "executable files that could not be opened")       \
+	X(open_stale, 0, "paths that led to another file than was mapped")   \
+	X(open_timeouts, 0, "executable files that took too long to open")   \
+	X(resolved, 0, "addresses looked up")                                \
+	X(unnamed, 0, "addresses no symbol covers")                          \
+	X(broken, 0, "executable files whose headers or tables are damaged") \
+	X(kallsyms_hidden, 0, "readings of kallsyms that showed no address") \
+	X(index_built, 0, "symbol indexes built")                            \
+	X(index_evicted, 0, "symbol indexes put out for the byte budget")    \
+	X(index_bytes, 1, "bytes of symbol indexes held now")
 
 struct symbolizer_stats {
-#define X(name, help) uint64_t name;
+#define X(name, gauge, help) uint64_t name;
 	SYMBOLIZER_STATS(X)
 #undef X
 };

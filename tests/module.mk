@@ -27,8 +27,8 @@ $(REPLAYS): $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/r
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # Real fuzzing: everything of ours compiled again, instrumented, by clang.
-FUZZ_SRCS := $(filter-out profiler/%,$(SRCS))
-$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_SRCS) | $(B)/reporter/profile.pb-c.c
+FUZZ_SRCS := $(SRCS)
+$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_SRCS) | $(SKELS) $(B)/reporter/profile.pb-c.c $(B)/libquark.a
 	$(call say,FUZZ,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -fno-omit-frame-pointer \
@@ -44,8 +44,13 @@ fuzz: all $(FUZZERS:%=$(B)/fuzz/%)
 
 -include tests/e2e/module.mk
 
-check: all $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS)
-	$(Q)B=$(B) tests/run $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_TESTS)
+# What is missing is installed before anything is built with it.
+check: deps
+	$(Q)$(MAKE) --no-print-directory check-built
+
+check-built: all $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS)
+	$(Q)packaging/promtool $(B)/tools
+	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) tests/run $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_TESTS)
 
 bench: all $(BENCH_PROGS) $(E2E_PROGS)
 	$(Q)B=$(B) tests/bench/run

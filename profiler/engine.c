@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * engine: see profiler/engine.h. Data flows one way through here:
+ *
+ *	quark ----\
+ *	sideband --+-> pump -> process manager (lifecycle, mappings, walk)
+ *	walk -----/        \-> trace handler (samples) -> reporter
+ *	sampler -/
+ *
+ * A timer drains the three sources, tells the pump how far each has come, and
+ * lets it hand on what is ripe. Nothing wakes the loop for a single record:
+ * the kernel side is quiet until a ring is half full. So a host pays ten short
+ * wake-ups a second, whatever happens on it.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "profiler/engine.h"
+#include "profiler/engine_internal.h"
+#include "profiler/metrics.h"
+#include "profiler/privilege.h"
+
+#define ENGINE_TICK_MS 100
+/* The first samples are shown soon; a drain is short. */
+#define ENGINE_TICK_FAST_MS 10
+#define ENGINE_FAST_NS (500 * CLOCK_NSEC_PER_MSEC)
+#define ENGINE_SECOND_NS CLOCK_NSEC_PER_SEC
+/* The end waits so long for the rings to pass it, and for names. */
+#define ENGINE_FINISH_NS (4 * CLOCK_NSEC_PER_SEC)
+#define ENGINE_LIFECYCLE_RING (4 << 20)
+#define ENGINE_MALLOC_LARGE (128 << 10)
+
+static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
+			   void *rec, bool late)
+{
+	struct engine *e = arg;
+
+	switch (stream) {
+	case PUMP_LIFECYCLE:
+		pm_event(e->pm, rec);
+		break;
+	case PUMP_MAPPING:
+		pm_map_event(e->pm, rec);
+		break;
+	case PUMP_WALK:
+		walk_deliver(e->pm, rec, time);
+		break;
+	case PUMP_SAMPLE:
+		trace_handler_sample(e->th, rec,
+				     ((struct abi_sample *)rec)->size);
+		break;
+	case PUMP_STREAM_MAX:
+		break;
+	}
+	free(rec);
+}
+
+static void engine_on_sample(void *arg, const struct abi_sample *rec,
+			     size_t len)
+{
+	struct engine *e = arg;
+	void *copy = malloc(len);
+
+	if (!copy) {
+		e->nomem++;
+		return;
+	}
+	memcpy(copy, rec, len);
+	pump_push(e->pump, PUMP_SAMPLE, rec->time, copy, len);
+}
+
+/* Record and path in one block, so that the pump can free it as one. */
+static void engine_on_map(void *arg, const struct pm_map_event *ev)
+{
+	size_t n = ev->path ? strlen(ev->path) + 1 : 0;
+	struct engine *e = arg;
+	struct pm_map_event *copy = malloc(sizeof(*copy) + n);
+
+	if (!copy) {
+		e->nomem++;
+		return;
+	}
+	*copy = *ev;
+	if (n)
+		copy->path = memcpy(copy + 1, ev->path, n);
+	pump_push(e->pump, PUMP_MAPPING, ev->time, copy, sizeof(*copy) + n);
+}
+
+static void engine_drain_lifecycle(struct engine *e)
+{
+	const struct quark_event *ev;
+	struct quark_event *copy;
+
+	while ((ev = quark_queue_get_event(&e->quark))) {
+		copy = quark_event_dup(ev);
+		if (copy)
+			pump_push(e->pump, PUMP_LIFECYCLE, ev->boottime, copy,
+				  sizeof(*copy));
+		else
+			e->nomem++;
+	}
+	pump_watermark(e->pump, PUMP_LIFECYCLE,
+		       quark_queue_watermark(&e->quark));
+}
+
+/*
+ * The sampler first: what its samples need of the other two is then drained
+ * after them and mostly there already, so less waits in the pump.
+ */
+void engine_drain(struct engine *e)
+{
+	uint64_t now = clock_boottime_ns(), oldest;
+
+	sampler_poll(e->sampler);
+	sideband_poll(e->sideband);
+	engine_drain_lifecycle(e);
+	pump_watermark(e->pump, PUMP_SAMPLE, sampler_watermark(e->sampler));
+	pump_watermark(e->pump, PUMP_MAPPING, sideband_watermark(e->sideband));
+	pump_watermark(e->pump, PUMP_WALK, walk_watermark(e, now));
+	e->passed = pump_run(e->pump);
+	trace_handler_tick(e->th, now);
+	oldest = trace_handler_oldest(e->th);
+	pm_forget(e->pm, MIN(e->passed, oldest));
+}
+
+static void engine_advance(struct engine *e)
+{
+	uint64_t oldest = trace_handler_oldest(e->th);
+
+	reporter_advance(e->reporter, MIN(e->passed, oldest));
+}
+
+/* Once a second: CPUs that came or went, and what /proc/stat has to say. */
+static void engine_second(struct engine *e)
+{
+	int err;
+
+	losses_update(e);
+	err = sampler_hotplug(e->sampler);
+	if (!err)
+		err = sideband_hotplug(e->sideband);
+	if (err && err != e->hotplug_err)
+		log_warn("cannot follow the CPUs that are online: %s",
+			 strerror(-err));
+	e->hotplug_err = err;
+}
+
+static void engine_reporter_done(void *arg)
+{
+	struct engine *e = arg;
+
+	e->finished(e->finished_arg);
+}
+
+/* True when the end was reached and given to the reporter. */
+static bool engine_finishing(struct engine *e, uint64_t now)
+{
+	if (!e->finished)
+		return false;
+	if (now < e->end + ENGINE_FINISH_NS &&
+	    MIN(e->passed, trace_handler_oldest(e->th)) < e->end)
+		return false;
+	trace_handler_flush(e->th);
+	losses_update(e);
+	uv_timer_stop(&e->timer);
+	reporter_finish(e->reporter, e->end, engine_reporter_done, e);
+	return true;
+}
+
+static void engine_tick(uv_timer_t *timer)
+{
+	struct engine *e = timer->data;
+	uint64_t now = clock_boottime_ns();
+
+	engine_drain(e);
+	if (engine_finishing(e, now))
+		return;
+	engine_advance(e);
+	if (now - e->second >= ENGINE_SECOND_NS) {
+		e->second = now;
+		engine_second(e);
+	}
+	if (!e->finished && now - e->begin >= ENGINE_FAST_NS)
+		uv_timer_set_repeat(timer, ENGINE_TICK_MS);
+}
+
+/* A ring is half full: do not wait for the timer. */
+static void engine_readable(uv_poll_t *poll, int status, int events)
+{
+	engine_drain(poll->data);
+}
+
+static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
+			     const char **what)
+{
+	struct symbolizer_opts sym = { .loop = opts->loop };
+	struct pm_opts pm = { .want_maps = walk_want_maps, .arg = e };
+	struct trace_opts trace = { .loop = opts->loop,
+				    .resolved = engine_resolved,
+				    .arg = e };
+	int err;
+
+	*what = "pump";
+	err = pump_new(&e->pump, engine_deliver, e);
+	if (err)
+		return err;
+	*what = "symbolizer";
+	err = symbolizer_new(&e->symbolizer, &sym);
+	if (err)
+		return err;
+	*what = "process manager";
+	pm.symbolizer = e->symbolizer;
+	err = pm_new(&e->pm, &pm);
+	if (err)
+		return err;
+	*what = "trace handler";
+	trace.pm = e->pm;
+	return trace_handler_new(&e->th, &trace);
+}
+
+void engine_resolved(void *arg, const struct reporter_trace *t)
+{
+	struct engine *e = arg;
+
+	reporter_add(e->reporter, t);
+}
+
+static void engine_written(void *arg, const char *path, int err,
+			   uint64_t nsamples)
+{
+	struct engine *e = arg;
+
+	if (e->opts.written)
+		e->opts.written(e->opts.arg, path, err, nsamples);
+}
+
+static int engine_open_reporter(struct engine *e,
+				const struct engine_opts *opts, char *msg,
+				size_t msglen)
+{
+	struct reporter_opts ro = {
+		.loop = opts->loop,
+		.version = PROFD_VERSION,
+		.freq_hz = opts->freq_hz,
+		.archive = opts->archive,
+		.window_s = opts->window_s,
+		.collect = metrics_collect,
+		.loss_names = losses_names(),
+		.nlosses = LOSS_MAX,
+		.written = engine_written,
+		.arg = e,
+	};
+	char host[256] = "localhost";
+	const char *where = "reporter";
+	size_t i;
+	int err;
+
+	gethostname(host, sizeof(host) - 1);
+	ro.hostname = host;
+	err = reporter_new(&e->reporter, &ro, &where);
+	if (err == -EBUSY) {
+		snprintf(msg, msglen, "archive %s: in use by another profd",
+			 where);
+		return err;
+	}
+	if (err) {
+		snprintf(msg, msglen, "%s%s: %s",
+			 opts->archive ? "archive " : "", where,
+			 strerror(-err));
+		return err;
+	}
+	for (i = 0; i < opts->nlisten; i++) {
+		err = reporter_listen(e->reporter, opts->listen[i]);
+		if (!err)
+			continue;
+		snprintf(msg, msglen, "cannot listen on %s: %s",
+			 opts->listen[i],
+			 err == -EPERM	  ? "beyond loopback needs TLS and a "
+					    "token, which are not built yet"
+			 : err == -EINVAL ? "not unix:PATH or HOST:PORT"
+					  : strerror(-err));
+		return err;
+	}
+	return 0;
+}
+
+/*
+ * Everything is attached before the walk begins, so that what changes during
+ * it comes by a stream; sampling begins after it, so that the first sample
+ * finds its process.
+ */
+static int engine_open_streams(struct engine *e, const struct engine_opts *opts,
+			       const char **what)
+{
+	struct sideband_opts side = { .map = engine_on_map, .arg = e };
+	struct sampler_opts samp = { .freq_hz = opts->freq_hz,
+				     .stack_copy = opts->stack_copy,
+				     .sample = engine_on_sample,
+				     .arg = e };
+	struct quark_queue_attr attr;
+	int err;
+
+	err = sampler_new(&e->sampler, &samp, what);
+	if (err)
+		return err;
+	err = sideband_new(&e->sideband, &side, what);
+	if (err)
+		return err;
+	quark_queue_default_attr(&attr);
+	attr.flags = QQ_EBPF | QQ_NO_AGG;
+	attr.hold_time = 0;
+	attr.max_env = 0;
+	attr.max_length = 1 << 20;
+	attr.ring_bytes = ENGINE_LIFECYCLE_RING;
+	attr.no_wakeup = 1;
+	e->walk_begin = clock_boottime_ns();
+	if (quark_queue_open(&e->quark, &attr)) {
+		err = -errno;
+		*what = quark_queue_open_error();
+		return err;
+	}
+	e->quark_open = true;
+	return 0;
+}
+
+static int engine_poll_fd(struct engine *e, uv_poll_t *poll, int fd)
+{
+	int err = uv_poll_init(e->loop, poll, fd);
+
+	if (err)
+		return err;
+	poll->data = e;
+	e->handles++;
+	return uv_poll_start(poll, UV_READABLE, engine_readable);
+}
+
+static int engine_begin(struct engine *e, const char **what)
+{
+	int err;
+
+	*what = "memory for the walk over processes";
+	err = walk_all(e);
+	if (err)
+		return err;
+	/* The walk's transient memory, largest of all, goes back. */
+	malloc_trim(0);
+	e->begin = e->second = clock_boottime_ns();
+	reporter_start(e->reporter, e->begin);
+	*what = "sampling";
+	err = sampler_enable(e->sampler);
+	if (err)
+		return err;
+	*what = "event loop";
+	err = uv_timer_init(e->loop, &e->timer);
+	if (err)
+		return err;
+	e->timer.data = e;
+	e->handles++;
+	e->timer_open = true;
+	err = engine_poll_fd(e, &e->sampler_poll, sampler_epoll_fd(e->sampler));
+	if (!err)
+		err = engine_poll_fd(e, &e->quark_poll,
+				     quark_queue_get_epollfd(&e->quark));
+	if (err)
+		return err;
+	return uv_timer_start(&e->timer, engine_tick, ENGINE_TICK_FAST_MS,
+			      ENGINE_TICK_FAST_MS);
+}
+
+/*
+ * glibc gives each worker thread an arena of its own and keeps what was freed:
+ * after kallsyms was read and a window compressed that is 12 of 17 MB. Workers
+ * allocate rarely, so one arena will do, and what is large goes back.
+ */
+static void engine_memory(void)
+{
+	mallopt(M_ARENA_MAX, 1);
+	mallopt(M_MMAP_THRESHOLD, ENGINE_MALLOC_LARGE);
+	mallopt(M_TRIM_THRESHOLD, 4 * ENGINE_MALLOC_LARGE);
+}
+
+int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
+	       size_t msglen)
+{
+	struct engine *e = calloc(1, sizeof(*e));
+	const char *what = "memory";
+	int err = -ENOMEM;
+
+	if (!e)
+		goto explain;
+	engine_memory();
+	e->loop = opts->loop;
+	e->opts = *opts;
+	err = engine_open_parts(e, opts, &what);
+	if (err)
+		goto explain;
+	/* Last before the kernel side, since it says by itself what failed. */
+	err = engine_open_reporter(e, opts, msg, msglen);
+	if (err)
+		goto fail;
+	err = engine_open_streams(e, opts, &what);
+	if (!err)
+		err = engine_begin(e, &what);
+	if (err)
+		goto explain;
+	*ep = e;
+	return 0;
+explain:
+	if (err == -EPERM || err == -EACCES)
+		privilege_explain(what, msg, msglen);
+	else
+		snprintf(msg, msglen, "%s: %s", what, strerror(-err));
+fail:
+	engine_free(e);
+	return err;
+}
+
+struct reporter *engine_reporter(struct engine *e)
+{
+	return e->reporter;
+}
+
+struct pm *engine_pm(struct engine *e)
+{
+	return e->pm;
+}
+
+void engine_finish(struct engine *e, void (*done)(void *arg), void *arg)
+{
+	if (e->finished)
+		return;
+	sampler_disable(e->sampler);
+	e->end = clock_boottime_ns();
+	e->finished = done;
+	e->finished_arg = arg;
+	uv_timer_set_repeat(&e->timer, ENGINE_TICK_FAST_MS);
+	uv_timer_again(&e->timer);
+}
+
+static void engine_closed(uv_handle_t *handle)
+{
+	struct engine *e = handle->data;
+
+	e->handles--;
+}
+
+static void engine_close_handles(struct engine *e)
+{
+	if (!e->timer_open)
+		return;
+	uv_close((uv_handle_t *)&e->timer, engine_closed);
+	if (e->sampler_poll.data)
+		uv_close((uv_handle_t *)&e->sampler_poll, engine_closed);
+	if (e->quark_poll.data)
+		uv_close((uv_handle_t *)&e->quark_poll, engine_closed);
+	/* Their memory is the engine's: they must be closed before it goes. */
+	while (e->handles)
+		uv_run(e->loop, UV_RUN_ONCE);
+}
+
+void engine_free(struct engine *e)
+{
+	if (!e)
+		return;
+	engine_close_handles(e);
+	walk_cancel(e);
+	sampler_free(e->sampler);
+	sideband_free(e->sideband);
+	if (e->quark_open)
+		quark_queue_close(&e->quark);
+	/* From right to left: each may still use what stands left of it. */
+	trace_handler_free(e->th);
+	reporter_free(e->reporter);
+	pm_free(e->pm);
+	symbolizer_free(e->symbolizer);
+	pump_free(e->pump);
+	free(e);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine_internal: the engine's inside, for engine.c, walk.c, metrics.c. */
+#ifndef PROFILER_ENGINE_INTERNAL_H
+#define PROFILER_ENGINE_INTERNAL_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "profiler/engine.h"
+#include "profiler/pump.h"
+#include "profiler/sampler.h"
+#include "profiler/sideband.h"
+#include "tracehandler/tracehandler.h"
+
+struct walk_request;
+
+struct engine {
+	struct engine_opts opts;
+	uv_loop_t *loop;
+	struct pump *pump;
+	struct symbolizer *symbolizer;
+	struct pm *pm;
+	struct trace_handler *th;
+	struct reporter *reporter;
+	struct sampler *sampler;
+	struct sideband *sideband;
+	struct quark_queue quark;
+	bool quark_open;
+
+	uv_timer_t timer;
+	uv_poll_t sampler_poll, quark_poll;
+	bool timer_open;
+	unsigned int handles; /* open libuv handles of ours */
+
+	uint64_t begin; /* sampling began */
+	uint64_t walk_begin; /* the snapshot is not older than this */
+	uint64_t second; /* last once-a-second work */
+	uint64_t passed; /* the pump has handed on all below */
+	uint64_t end; /* of sampling, when finishing */
+	uint64_t nomem; /* records dropped before the pump */
+	uint64_t ring_full; /* samples lost for want of room in the ring */
+	double missed; /* samples that should have come, so far */
+	int hotplug_err; /* so that one trouble is logged once */
+	struct walk_request *walks; /* maps being read by a worker */
+	void (*finished)(void *arg);
+	void *finished_arg;
+};
+
+/* engine.c: drains all sources and runs the pump once. */
+void engine_drain(struct engine *e);
+void engine_resolved(void *arg, const struct reporter_trace *t);
+
+/* walk.c: what existed before, and mappings that must be read anew. */
+int walk_all(struct engine *e);
+void walk_want_maps(void *arg, const struct abi_key *key);
+uint64_t walk_watermark(struct engine *e, uint64_t now);
+void walk_deliver(struct pm *pm, void *rec, uint64_t time);
+void walk_cancel(struct engine *e);
+
+#endif /* PROFILER_ENGINE_INTERNAL_H */

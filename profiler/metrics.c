@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * metrics: see profiler/metrics.h. A part's own list of counters gives name,
+ * kind and help; here they only get their prefix.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "profiler/engine_internal.h"
+#include "profiler/metrics.h"
+
+#define METRICS_CPUS_MAX 1024
+
+#define METRIC_NAME(part, name, gauge) \
+	((gauge) ? "profd_" part "_" #name : "profd_" part "_" #name "_total")
+
+static const char *const loss_words[] = {
+#define X(name, words) words,
+	LOSSES(X)
+#undef X
+};
+
+const char *const *losses_names(void)
+{
+	return loss_words;
+}
+
+static const struct {
+	const char *name;
+	const char *help;
+} sampler_metrics[] = {
+#define X(NAME, name, help) { "profd_sampler_" #name "_total", help },
+	ABI_SAMPLER_COUNTERS(X)
+#undef X
+};
+
+static void metrics_sampler(struct engine *e, struct reporter_metrics *m)
+{
+	struct sampler_cpu_stats *cpus;
+	char label[32];
+	int n, i, c;
+
+	cpus = calloc(METRICS_CPUS_MAX, sizeof(*cpus));
+	if (!cpus)
+		return;
+	n = sampler_get_stats(e->sampler, cpus, METRICS_CPUS_MAX);
+	for (c = 0; c < ABI_SAMPLER_COUNTER_MAX; c++) {
+		for (i = 0; i < n; i++) {
+			snprintf(label, sizeof(label), "cpu=\"%u\"",
+				 cpus[i].cpu);
+			reporter_metric(m, sampler_metrics[c].name,
+					sampler_metrics[c].help, true, label,
+					cpus[i].counters[c]);
+		}
+	}
+	for (i = 0; i < n; i++) {
+		snprintf(label, sizeof(label), "cpu=\"%u\"", cpus[i].cpu);
+		reporter_metric(m, "profd_sampler_busy_seconds_total",
+				"busy time of the CPU since sampling began",
+				true, label, cpus[i].busy_s);
+	}
+	for (i = 0; i < n; i++) {
+		snprintf(label, sizeof(label), "cpu=\"%u\"", cpus[i].cpu);
+		reporter_metric(m, "profd_sampler_missed",
+				"busy time x Hz less samples, if positive",
+				false, label, cpus[i].missed);
+	}
+	free(cpus);
+}
+
+static void metrics_lifecycle(struct engine *e, struct reporter_metrics *m)
+{
+	struct quark_queue_stats st;
+
+	quark_queue_get_stats(&e->quark, &st);
+	reporter_metric(m, "profd_lifecycle_events_total",
+			"lifecycle events read", true, NULL, st.insertions);
+	reporter_metric(m, "profd_lifecycle_lost_total",
+			"lifecycle events lost, by any cause", true, NULL,
+			st.lost);
+}
+
+static void metrics_sideband(struct engine *e, struct reporter_metrics *m)
+{
+	struct sideband_stats st;
+
+	sideband_get_stats(e->sideband, &st);
+	reporter_metric(m, "profd_sideband_records_total",
+			"mapping and exec records read", true, NULL,
+			st.records);
+	reporter_metric(m, "profd_sideband_lost_total",
+			"mapping records lost because a ring was full", true,
+			NULL, st.lost);
+	reporter_metric(m, "profd_sideband_bad_total",
+			"mapping records with wrong lengths", true, NULL,
+			st.bad);
+}
+
+static const char *const pump_labels[] = {
+#define X(NAME, name, help) "stream=\"" #name "\"",
+	PUMP_STREAMS(X)
+#undef X
+};
+
+static void metrics_pump(struct engine *e, struct reporter_metrics *m)
+{
+	struct pump_stats st;
+	int i;
+
+	pump_get_stats(e->pump, &st);
+	for (i = 0; i < PUMP_STREAM_MAX; i++)
+		reporter_metric(m, "profd_pump_records_total",
+				"records pushed into the pump", true,
+				pump_labels[i], st.pushed[i]);
+	for (i = 0; i < PUMP_STREAM_MAX; i++)
+		reporter_metric(m, "profd_pump_late_total",
+				"records that came below the watermark", true,
+				pump_labels[i], st.late[i]);
+	reporter_metric(m, "profd_pump_waiting_bytes",
+			"bytes waiting in the pump now", false, NULL, st.bytes);
+	reporter_metric(m, "profd_pump_waiting_bytes_max",
+			"most bytes that ever waited in the pump", false, NULL,
+			st.bytes_max);
+}
+
+static void metrics_parts(struct engine *e, struct reporter_metrics *m)
+{
+	struct symbolizer_stats sym;
+	struct trace_stats tr;
+	struct pm_stats pm;
+
+	pm_get_stats(e->pm, &pm);
+#define X(name, gauge, help)                                                   \
+	reporter_metric(m, METRIC_NAME("pm", name, gauge), help, !gauge, NULL, \
+			pm.name);
+	PM_STATS(X)
+#undef X
+	trace_handler_get_stats(e->th, &tr);
+#define X(name, help)                                                       \
+	reporter_metric(m, METRIC_NAME("trace", name, 0), help, true, NULL, \
+			tr.name);
+	TRACE_STATS(X)
+#undef X
+	reporter_metric(m, "profd_trace_cache_entries",
+			"frames in the cache now", false, NULL,
+			tr.cache_entries);
+	reporter_metric(m, "profd_trace_waiting",
+			"traces waiting for names now", false, NULL,
+			tr.waiting);
+	symbolizer_get_stats(e->symbolizer, &sym);
+#define X(name, gauge, help)                                            \
+	reporter_metric(m, METRIC_NAME("symbolize", name, gauge), help, \
+			!gauge, NULL, sym.name);
+	SYMBOLIZER_STATS(X)
+#undef X
+}
+
+static void losses_count(struct engine *e, uint64_t *out)
+{
+	struct sideband_stats side;
+	struct quark_queue_stats life;
+	struct engine_totals total;
+	struct trace_stats tr;
+	struct pump_stats pump;
+	struct pm_stats pm;
+	int i;
+
+	engine_totals(e, &total);
+	sideband_get_stats(e->sideband, &side);
+	quark_queue_get_stats(&e->quark, &life);
+	trace_handler_get_stats(e->th, &tr);
+	pump_get_stats(e->pump, &pump);
+	pm_get_stats(e->pm, &pm);
+	out[LOSS_RING_FULL] = e->ring_full;
+	out[LOSS_MISSED] = e->missed;
+	out[LOSS_NOMEM] = e->nomem + tr.nomem + pm.nomem;
+	for (i = 0; i < PUMP_STREAM_MAX; i++)
+		out[LOSS_NOMEM] += pump.nomem[i];
+	out[LOSS_BAD] = tr.bad_records + side.bad;
+	out[LOSS_LIFECYCLE] = life.lost;
+	out[LOSS_MAPPING] = side.lost;
+	out[LOSS_NAMES_LATE] = tr.names_late;
+}
+
+void losses_update(struct engine *e)
+{
+	uint64_t losses[LOSS_MAX];
+
+	losses_count(e, losses);
+	reporter_losses(e->reporter, losses);
+}
+
+/*
+ * The kernel side's counters, over all CPUs. What is missing may shrink again
+ * as /proc/stat catches up; what was said once is not taken back.
+ */
+void engine_totals(struct engine *e, struct engine_totals *out)
+{
+	struct sampler_cpu_stats *cpus;
+	double missed = 0;
+	uint64_t taken = 0, full = 0;
+	int n, i;
+
+	cpus = calloc(METRICS_CPUS_MAX, sizeof(*cpus));
+	n = cpus ? sampler_get_stats(e->sampler, cpus, METRICS_CPUS_MAX) : 0;
+	for (i = 0; i < n; i++) {
+		taken += cpus[i].counters[ABI_SAMPLER_TAKEN];
+		full += cpus[i].counters[ABI_SAMPLER_RING_FULL];
+		missed += cpus[i].missed;
+	}
+	free(cpus);
+	e->ring_full = MAX(e->ring_full, full);
+	e->missed = MAX(e->missed, missed);
+	out->samples = taken;
+	out->lost = e->ring_full;
+	out->missed = e->missed;
+}
+
+void metrics_collect(void *arg, struct reporter_metrics *m)
+{
+	uint64_t losses[LOSS_MAX];
+	struct engine *e = arg;
+	int i;
+
+	metrics_sampler(e, m);
+	metrics_lifecycle(e, m);
+	metrics_sideband(e, m);
+	metrics_pump(e, m);
+	metrics_parts(e, m);
+	reporter_metric(m, "profd_frequency_hertz", "samples a second and CPU",
+			false, NULL, e->opts.freq_hz);
+	losses_count(e, losses);
+	for (i = 0; i < LOSS_MAX; i++)
+		reporter_status(m, loss_words[i], "%llu",
+				(unsigned long long)losses[i]);
+}

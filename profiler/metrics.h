@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* metrics: what the parts count, under the names that /metrics shows. */
+#ifndef PROFILER_METRICS_H
+#define PROFILER_METRICS_H
+
+#include "profiler/engine.h"
+
+/*
+ * Causes by which a profile may show less than there was. In every profile's
+ * comments, as the difference over its time, and in /status, since the start.
+ * X(NAME, "in words")
+ */
+#define LOSSES(X)                                               \
+	X(RING_FULL, "samples lost: ring full")                 \
+	X(MISSED, "samples missing against busy CPU time x Hz") \
+	X(NOMEM, "records lost: out of memory")                 \
+	X(BAD, "records refused: wrong lengths")                \
+	X(LIFECYCLE, "lifecycle events lost")                   \
+	X(MAPPING, "mapping records lost")                      \
+	X(NAMES_LATE, "stacks without all their names: file reading was late")
+
+enum loss {
+#define X(name, words) LOSS_##name,
+	LOSSES(X)
+#undef X
+	LOSS_MAX,
+};
+
+const char *const *losses_names(void);
+/* Counts anew and tells the reporter. */
+void losses_update(struct engine *e);
+
+/* reporter_opts.collect; 'arg' is the engine. */
+void metrics_collect(void *arg, struct reporter_metrics *m);
+
+#endif /* PROFILER_METRICS_H */

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+/* options_table: the table, and how text becomes a value of each type. */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "profiler/options_table.h"
+
+/* The words that options.def uses. */
+#define KEY true
+#define NO_KEY false
+enum {
+#define X(name, word, args, help) name = OPTIONS_##name,
+	OPTIONS_COMMANDS(X)
+#undef X
+};
+
+const struct options_entry options_table[OPTIONS_ID_MAX] = {
+#define OPTION(id, name, key, type, letter, commands, lowest, highest, \
+	       metavar, def, help)                                     \
+	[OPTIONS_ID_##id] = {                                          \
+		name,                                                  \
+		key,                                                   \
+		OPTIONS_TYPE_##type,                                   \
+		letter,                                                \
+		commands,                                              \
+		lowest,                                                \
+		highest,                                               \
+		metavar,                                               \
+		def,                                                   \
+		help,                                                  \
+		offsetof(struct options, id),                          \
+	},
+#include "profiler/options.def"
+#undef OPTION
+};
+
+const struct options_command_entry options_commands[OPTIONS_COMMAND_MAX] = {
+#define X(name, word, args, help) [OPTIONS_BIT_##name] = { #word, args, help },
+	OPTIONS_COMMANDS(X)
+#undef X
+};
+
+const struct options_entry *options_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < OPTIONS_ID_MAX; i++)
+		if (!strcmp(options_table[i].name, name))
+			return &options_table[i];
+	return NULL;
+}
+
+/* --- numbers --------------------------------------------------------------*/
+
+struct unit {
+	const char *suffix;
+	uint64_t factor;
+};
+
+static const struct unit units_none[] = { { "", 1 }, { NULL, 0 } };
+static const struct unit units_size[] = {
+	{ "", 1 }, { "K", 1 << 10 }, { "M", 1 << 20 }, { NULL, 0 }
+};
+static const struct unit units_time[] = {
+	{ "", 1 }, { "s", 1 }, { "m", 60 }, { "h", 3600 }, { NULL, 0 }
+};
+
+/* Digits and a unit, within the entry's range. */
+static int parse_number(const struct options_entry *e, const char *text,
+			const struct unit *unit, uint64_t *out)
+{
+	unsigned long long v;
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	if (errno)
+		return -EINVAL;
+	while (unit->suffix && strcmp(unit->suffix, end))
+		unit++;
+	if (!unit->suffix || __builtin_mul_overflow(v, unit->factor, &v))
+		return -EINVAL;
+	if (v < e->lowest || v > e->highest)
+		return -EINVAL;
+	*out = v;
+	return 0;
+}
+
+/* --- addresses ------------------------------------------------------------*/
+
+static bool is_host_port(const char *text)
+{
+	const char *colon = strrchr(text, ':');
+	size_t digits;
+
+	if (!colon || colon == text)
+		return false;
+	digits = strspn(colon + 1, "0123456789");
+	return digits && digits <= 5 && !colon[1 + digits] &&
+	       atoi(colon + 1) <= 65535;
+}
+
+static bool is_address(const char *text)
+{
+	struct sockaddr_un sun;
+
+	if (strncmp(text, "unix:", 5))
+		return is_host_port(text);
+	return text[5] && strlen(text + 5) < sizeof(sun.sun_path);
+}
+
+/* --- values ---------------------------------------------------------------*/
+
+static int set_string(struct options *o, const char *text, const char **out)
+{
+	*out = arena_memdup(&o->arena, text, strlen(text) + 1);
+	return *out ? 0 : -ENOMEM;
+}
+
+/* A list grows by a new one: lists are short, and the arena is freed whole. */
+static void *grow(struct options *o, const void *items, size_t n, size_t size)
+{
+	char *p = arena_alloc(&o->arena, (n + 1) * size);
+
+	if (p && n)
+		memcpy(p, items, n * size);
+	return p;
+}
+
+static int add_string(struct options *o, const char *text,
+		      struct options_strings *list)
+{
+	const char **items =
+		grow(o, list->items, list->n, sizeof(*list->items));
+
+	if (!items || set_string(o, text, &items[list->n]))
+		return -ENOMEM;
+	list->items = items;
+	list->n++;
+	return 0;
+}
+
+static int add_number(struct options *o, uint64_t v,
+		      struct options_numbers *list)
+{
+	uint64_t *items = grow(o, list->items, list->n, sizeof(*items));
+
+	if (!items)
+		return -ENOMEM;
+	items[list->n] = v;
+	list->items = items;
+	list->n++;
+	return 0;
+}
+
+/* What a value of 'e' may be, for a message. */
+static void allowed(const struct options_entry *e, char *why, size_t len)
+{
+	switch (e->type) {
+	case OPTIONS_TYPE_NUMBER:
+	case OPTIONS_TYPE_NUMBERS:
+		snprintf(why, len,
+			 "must be a number from %" PRIu64 " to %" PRIu64,
+			 e->lowest, e->highest);
+		break;
+	case OPTIONS_TYPE_SIZE:
+		snprintf(why, len,
+			 "must be a size from %" PRIu64 "K to %" PRIu64
+			 "K (64K, 65536)",
+			 e->lowest >> 10, e->highest >> 10);
+		break;
+	case OPTIONS_TYPE_SECONDS:
+		snprintf(why, len,
+			 "must be a time from %" PRIu64 " to %" PRIu64
+			 " seconds (90, 90s, 5m)",
+			 e->lowest, e->highest);
+		break;
+	case OPTIONS_TYPE_LEVEL:
+		snprintf(why, len, "must be one of%s",
+#define X(name, word, syslog) " " #word
+			 LOG_LEVELS(X)
+#undef X
+		);
+		break;
+	case OPTIONS_TYPE_ADDRESSES:
+		snprintf(why, len, "must be unix:PATH or HOST:PORT");
+		break;
+	case OPTIONS_TYPE_SERVER:
+		snprintf(why, len,
+			 "must be unix:PATH, HOST:PORT or http://HOST:PORT");
+		break;
+	case OPTIONS_TYPE_STRING:
+	case OPTIONS_TYPE_FLAG:
+		snprintf(why, len, "must not be empty");
+	}
+}
+
+static int set_value(struct options *o, const struct options_entry *e,
+		     const char *text)
+{
+	void *member = (char *)o + e->offset;
+	uint64_t v;
+
+	switch (e->type) {
+	case OPTIONS_TYPE_FLAG:
+		*(options_FLAG *)member = true;
+		return 0;
+	case OPTIONS_TYPE_NUMBER:
+		return parse_number(e, text, units_none, member);
+	case OPTIONS_TYPE_SIZE:
+		return parse_number(e, text, units_size, member);
+	case OPTIONS_TYPE_SECONDS:
+		return parse_number(e, text, units_time, member);
+	case OPTIONS_TYPE_NUMBERS:
+		if (parse_number(e, text, units_none, &v))
+			return -EINVAL;
+		return add_number(o, v, member);
+	case OPTIONS_TYPE_STRING:
+		return *text ? set_string(o, text, member) : -EINVAL;
+	case OPTIONS_TYPE_SERVER:
+		if (!is_address(text) && strncmp(text, "http://", 7))
+			return -EINVAL;
+		return set_string(o, text, member);
+	case OPTIONS_TYPE_ADDRESSES:
+		return is_address(text) ? add_string(o, text, member) : -EINVAL;
+	case OPTIONS_TYPE_LEVEL:
+		if (log_level_parse(text) < 0)
+			return -EINVAL;
+		*(options_LEVEL *)member = log_level_parse(text);
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int options_set(struct options *o, const struct options_entry *e,
+		const char *text, char *why, size_t len)
+{
+	int err = set_value(o, e, text);
+
+	if (err == -EINVAL)
+		allowed(e, why, len);
+	return err;
+}

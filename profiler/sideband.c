@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * sideband: one dummy software event and one ring a CPU.
+ *
+ * Why perf and not a BPF program of ours: the kernel emits these records from
+ * inside mmap and execve, for every way in which code can become executable,
+ * with the build id read under the right locks; there is no tracepoint that
+ * comes near. Layout of the records: perf_event_open(2) and
+ * include/uapi/linux/perf_event.h; PERF_RECORD_MMAP2 with build ids is 5.12.
+ *
+ * Every record ends in one u64, its CLOCK_BOOTTIME, because sample_id_all is
+ * set and PERF_SAMPLE_TIME is all of sample_type.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "profiler/cpus.h"
+#include "profiler/sideband.h"
+
+#define SIDEBAND_SLACK_NS CLOCK_NSEC_PER_MSEC
+#define SIDEBAND_RECORD_MAX 65536 /* perf_event_header.size is a u16 */
+#define SIDEBAND_BUDGET (4 << 20) /* of all rings together */
+#define SIDEBAND_RING_MAX (2 << 20)
+#define SIDEBAND_RING_MIN (64 << 10)
+
+struct sideband_cpu {
+	int fd; /* -1: not open */
+	struct perf_event_mmap_page *page;
+	uint64_t watermark;
+};
+
+struct sideband {
+	struct sideband_opts opts;
+	struct sideband_cpu *cpus;
+	size_t ncpus;
+	struct sideband_stats stats;
+	char *record; /* one that wraps around the end is put together here */
+};
+
+/* Follows the two fixed words of MMAP2; a union in the kernel's layout. */
+struct sideband_mmap2 {
+	uint32_t pid, tid;
+	uint64_t addr, len, pgoff;
+	union {
+		struct {
+			uint32_t maj, min;
+			uint64_t ino, ino_generation;
+		};
+		struct {
+			uint8_t build_id_size;
+			uint8_t reserved[3];
+			uint8_t build_id[20];
+		};
+	};
+	uint32_t prot, flags;
+};
+
+static int sideband_parse_mmap2(const struct perf_event_header *h,
+				const char *body, size_t len,
+				struct pm_map_event *out)
+{
+	struct sideband_mmap2 m;
+
+	if (len < sizeof(m) + 1)
+		return -EINVAL;
+	memcpy(&m, body, sizeof(m));
+	out->path = body + sizeof(m);
+	if (!memchr(out->path, '\0', len - sizeof(m)))
+		return -EINVAL;
+	if (m.len > UINT64_MAX - m.addr)
+		return -EINVAL;
+	out->kind = PM_MAP_MMAP;
+	out->tgid = m.pid;
+	out->tid = m.tid;
+	out->start = m.addr;
+	out->end = m.addr + m.len;
+	out->pgoff = m.pgoff;
+	if (!(h->misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
+		out->dev = makedev(m.maj, m.min);
+		out->ino = m.ino;
+		out->ino_generation = m.ino_generation;
+		return 1;
+	}
+	if (m.build_id_size > SYMBOLIZER_BUILD_ID_MAX)
+		return -EINVAL;
+	out->build_id_len = m.build_id_size;
+	memcpy(out->build_id, m.build_id, m.build_id_size);
+	return 1;
+}
+
+static int sideband_parse_comm(const struct perf_event_header *h,
+			       const char *body, size_t len,
+			       struct pm_map_event *out)
+{
+	uint32_t ids[2];
+
+	if (!(h->misc & PERF_RECORD_MISC_COMM_EXEC))
+		return 0;
+	if (len < sizeof(ids))
+		return -EINVAL;
+	memcpy(ids, body, sizeof(ids));
+	out->kind = PM_MAP_EXEC;
+	out->tgid = ids[0];
+	out->tid = ids[1];
+	return 1;
+}
+
+int sideband_parse(const void *buf, size_t len, struct pm_map_event *out,
+		   uint64_t *lost)
+{
+	const char *body = (const char *)buf + sizeof(struct perf_event_header);
+	struct perf_event_header h;
+	size_t body_len;
+
+	if (len < sizeof(h) + sizeof(uint64_t))
+		return -EINVAL;
+	memcpy(&h, buf, sizeof(h));
+	if (h.size != len)
+		return -EINVAL;
+	memset(out, 0, sizeof(*out));
+	body_len = len - sizeof(h) - sizeof(uint64_t);
+	memcpy(&out->time, body + body_len, sizeof(uint64_t));
+	switch (h.type) {
+	case PERF_RECORD_MMAP2:
+		return sideband_parse_mmap2(&h, body, body_len, out);
+	case PERF_RECORD_COMM:
+		return sideband_parse_comm(&h, body, body_len, out);
+	case PERF_RECORD_LOST:
+		if (body_len < 2 * sizeof(uint64_t))
+			return -EINVAL;
+		memcpy(lost, body + sizeof(uint64_t), sizeof(*lost));
+		out->kind = PM_MAP_LOST;
+		return 1;
+	}
+	return 0;
+}
+
+static void sideband_attr(struct perf_event_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->size = sizeof(*attr);
+	attr->type = PERF_TYPE_SOFTWARE;
+	attr->config = PERF_COUNT_SW_DUMMY;
+	attr->sample_type = PERF_SAMPLE_TIME;
+	attr->sample_id_all = 1;
+	attr->use_clockid = 1;
+	attr->clockid = CLOCK_BOOTTIME;
+	attr->mmap = 1;
+	attr->mmap2 = 1;
+	attr->build_id = 1;
+	attr->comm = 1;
+	attr->comm_exec = 1;
+	/* Nobody is woken: the loop reads by its own clock. */
+	attr->watermark = 1;
+	attr->wakeup_watermark = UINT32_MAX;
+}
+
+static void sideband_cpu_close(struct sideband *s, struct sideband_cpu *c)
+{
+	if (c->page)
+		munmap(c->page, sysconf(_SC_PAGESIZE) + s->opts.ring_bytes);
+	if (c->fd >= 0)
+		close(c->fd);
+	c->page = NULL;
+	c->fd = -1;
+}
+
+static int sideband_cpu_open(struct sideband *s, unsigned int cpu,
+			     const char **what)
+{
+	struct sideband_cpu *c = &s->cpus[cpu];
+	struct perf_event_attr attr;
+	int err;
+
+	sideband_attr(&attr);
+	*what = "perf_event_open of the mapping stream";
+	c->fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1,
+			PERF_FLAG_FD_CLOEXEC);
+	if (c->fd < 0)
+		return -errno;
+	*what = "ring of the mapping stream";
+	c->page = mmap(NULL, sysconf(_SC_PAGESIZE) + s->opts.ring_bytes,
+		       PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, 0);
+	if (c->page == MAP_FAILED) {
+		err = -errno;
+		c->page = NULL;
+		sideband_cpu_close(s, c);
+		return err;
+	}
+	c->watermark = clock_boottime_ns();
+	return 0;
+}
+
+static size_t sideband_ring_bytes(size_t ncpus)
+{
+	size_t bytes = SIDEBAND_RING_MAX;
+
+	while (bytes > SIDEBAND_RING_MIN && bytes * ncpus > SIDEBAND_BUDGET)
+		bytes /= 2;
+	return bytes;
+}
+
+int sideband_new(struct sideband **sp, const struct sideband_opts *opts,
+		 const char **what)
+{
+	struct sideband *s = calloc(1, sizeof(*s));
+	long n = sysconf(_SC_NPROCESSORS_CONF);
+	cpu_set_t online;
+	size_t i;
+	int err = -ENOMEM;
+
+	*what = "memory";
+	if (!s || n <= 0)
+		goto fail;
+	s->opts = *opts;
+	s->record = malloc(SIDEBAND_RECORD_MAX);
+	s->cpus = calloc(n, sizeof(*s->cpus));
+	if (!s->record || !s->cpus)
+		goto fail;
+	for (s->ncpus = 0; s->ncpus < (size_t)n; s->ncpus++)
+		s->cpus[s->ncpus].fd = -1;
+	if (!s->opts.ring_bytes)
+		s->opts.ring_bytes = sideband_ring_bytes(n);
+	*what = "/sys/devices/system/cpu/online";
+	err = cpus_online(&online);
+	for (i = 0; !err && i < s->ncpus; i++)
+		if (CPU_ISSET(i, &online))
+			err = sideband_cpu_open(s, i, what);
+	if (err)
+		goto fail;
+	*sp = s;
+	return 0;
+fail:
+	sideband_free(s);
+	return err;
+}
+
+void sideband_free(struct sideband *s)
+{
+	size_t i;
+
+	if (!s)
+		return;
+	for (i = 0; i < s->ncpus; i++)
+		sideband_cpu_close(s, &s->cpus[i]);
+	free(s->cpus);
+	free(s->record);
+	free(s);
+}
+
+/* 'n' bytes at position 'pos' of the ring, made contiguous if they wrap. */
+static const void *sideband_peek(struct sideband *s, const char *data,
+				 uint64_t pos, size_t n)
+{
+	size_t size = s->opts.ring_bytes, off = pos & (size - 1);
+	size_t first = MIN(n, size - off);
+
+	if (first == n)
+		return data + off;
+	memcpy(s->record, data + off, first);
+	memcpy(s->record + first, data, n - first);
+	return s->record;
+}
+
+static void sideband_record(struct sideband *s, const void *rec, size_t len)
+{
+	struct pm_map_event ev;
+	uint64_t lost = 0;
+	int ret;
+
+	ret = sideband_parse(rec, len, &ev, &lost);
+	if (ret < 0)
+		s->stats.bad++;
+	if (ret <= 0)
+		return;
+	s->stats.lost += lost;
+	s->stats.records++;
+	s->opts.map(s->opts.arg, &ev);
+}
+
+static int sideband_drain(struct sideband *s, struct sideband_cpu *c)
+{
+	const char *data = (char *)c->page + sysconf(_SC_PAGESIZE);
+	uint64_t now = clock_boottime_ns();
+	uint64_t head, tail = c->page->data_tail;
+	struct perf_event_header h;
+	int n = 0;
+
+	head = __atomic_load_n(&c->page->data_head, __ATOMIC_ACQUIRE);
+	while (head - tail >= sizeof(h)) {
+		memcpy(&h, sideband_peek(s, data, tail, sizeof(h)), sizeof(h));
+		if (h.size < sizeof(h) || h.size > head - tail) {
+			/* not ours to walk on: skip what there is */
+			s->stats.bad++;
+			tail = head;
+			break;
+		}
+		sideband_record(s, sideband_peek(s, data, tail, h.size),
+				h.size);
+		tail += h.size;
+		n++;
+	}
+	__atomic_store_n(&c->page->data_tail, tail, __ATOMIC_RELEASE);
+	c->watermark = now - SIDEBAND_SLACK_NS;
+	return n;
+}
+
+int sideband_poll(struct sideband *s)
+{
+	size_t i;
+	int n = 0;
+
+	for (i = 0; i < s->ncpus; i++)
+		if (s->cpus[i].page)
+			n += sideband_drain(s, &s->cpus[i]);
+	return n;
+}
+
+uint64_t sideband_watermark(const struct sideband *s)
+{
+	uint64_t least = UINT64_MAX;
+	size_t i;
+
+	for (i = 0; i < s->ncpus; i++)
+		if (s->cpus[i].page)
+			least = MIN(least, s->cpus[i].watermark);
+	return least;
+}
+
+/* A CPU that went offline has its event for good detached: read it out. */
+int sideband_hotplug(struct sideband *s)
+{
+	const char *what;
+	cpu_set_t online;
+	int err, ret = cpus_online(&online);
+	size_t i;
+
+	for (i = 0; !ret && i < s->ncpus; i++) {
+		bool on = CPU_ISSET(i, &online);
+
+		if (!on && s->cpus[i].page) {
+			sideband_drain(s, &s->cpus[i]);
+			sideband_cpu_close(s, &s->cpus[i]);
+		} else if (on && !s->cpus[i].page) {
+			err = sideband_cpu_open(s, i, &what);
+			if (err)
+				ret = err;
+		}
+	}
+	return ret;
+}
+
+void sideband_get_stats(const struct sideband *s, struct sideband_stats *out)
+{
+	*out = s->stats;
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * walk: the fourth stream. At the start one record for every process of
+ * quark's snapshot and one for the mappings of each; later one whenever the
+ * process manager wants the mappings of a process read anew. A record counts
+ * from the moment its reading began and never rewrites what was before.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "profiler/engine_internal.h"
+
+/* So many processes are walked between two drains of the rings. */
+#define WALK_BATCH 64
+/* A reader that hangs in another process's mmap_lock stops the pump no longer. */
+#define WALK_PATIENCE_NS CLOCK_NSEC_PER_SEC
+
+struct walk_record {
+	struct quark_process *process; /* NULL: the mappings */
+	struct pm_maps maps;
+};
+
+struct walk_request {
+	uv_work_t work;
+	struct engine *engine;
+	struct walk_request *next;
+	struct walk_record *rec;
+	uint32_t tgid;
+	uint64_t asked;
+	int err;
+};
+
+/* The pump frees the record itself. */
+void walk_deliver(struct pm *pm, void *rec, uint64_t time)
+{
+	struct walk_record *w = rec;
+
+	if (w->process) {
+		pm_walk_process(pm, w->process, time);
+		free(w->process);
+		return;
+	}
+	pm_walk_maps(pm, &w->maps);
+	pm_maps_fini(&w->maps);
+}
+
+static int walk_process(struct engine *e, const struct quark_process *qp)
+{
+	struct walk_record *w = calloc(1, sizeof(*w));
+
+	if (w)
+		w->process = quark_process_dup(qp);
+	if (!w || !w->process) {
+		free(w);
+		return -ENOMEM;
+	}
+	return pump_push(e->pump, PUMP_WALK, e->walk_begin, w, sizeof(*w));
+}
+
+/* A process that is gone by now has nothing to be read: no error. */
+static int walk_maps(struct engine *e, uint32_t tgid)
+{
+	struct walk_record *w = calloc(1, sizeof(*w));
+	int err = -ENOMEM;
+
+	if (w)
+		err = pm_maps_read("/proc", tgid, &w->maps);
+	if (err) {
+		free(w);
+		return err == -ENOMEM ? err : 0;
+	}
+	return pump_push(e->pump, PUMP_WALK, w->maps.begin, w, sizeof(*w));
+}
+
+/* Pids of the snapshot that have mappings; the caller frees *pidsp. */
+static int walk_processes(struct engine *e, uint32_t **pidsp, size_t *np)
+{
+	const struct quark_process *qp;
+	struct quark_process_iter it;
+	size_t cap = 0;
+	uint32_t *p;
+	int err = 0;
+
+	quark_process_iter_init(&it, &e->quark);
+	while (!err && (qp = quark_process_iter_next(&it))) {
+		err = walk_process(e, qp);
+		if (err || qp->x_flags & QUARK_X_KTHREAD)
+			continue;
+		if (*np == cap) {
+			cap = cap ? 2 * cap : 256;
+			p = realloc(*pidsp, cap * sizeof(*p));
+			if (!p)
+				return -ENOMEM;
+			*pidsp = p;
+		}
+		(*pidsp)[(*np)++] = qp->pid;
+	}
+	return err;
+}
+
+/*
+ * Pids first, mappings after: the drains in between change what quark's
+ * iterator stands on.
+ */
+int walk_all(struct engine *e)
+{
+	uint32_t *pids = NULL;
+	size_t n = 0, i;
+	int err;
+
+	err = walk_processes(e, &pids, &n);
+	for (i = 0; !err && i < n; i++) {
+		err = walk_maps(e, pids[i]);
+		if (i % WALK_BATCH == WALK_BATCH - 1)
+			engine_drain(e);
+	}
+	free(pids);
+	if (!err)
+		engine_drain(e);
+	return err;
+}
+
+static void walk_work(uv_work_t *work)
+{
+	struct walk_request *r = work->data;
+
+	r->err = pm_maps_read("/proc", r->tgid, &r->rec->maps);
+}
+
+static void walk_done(uv_work_t *work, int status)
+{
+	struct walk_request *r = work->data, **p;
+	struct engine *e = r->engine;
+
+	for (p = &e->walks; *p != r; p = &(*p)->next)
+		;
+	*p = r->next;
+	if (status || r->err)
+		free(r->rec);
+	else
+		pump_push(e->pump, PUMP_WALK, r->rec->maps.begin, r->rec,
+			  sizeof(*r->rec));
+	free(r);
+}
+
+/*
+ * Asked from inside the pump, so the reading is a worker's. Without memory
+ * nothing is read: the manager asks again at the next miss.
+ */
+void walk_want_maps(void *arg, const struct abi_key *key)
+{
+	struct walk_request *r = calloc(1, sizeof(*r));
+	struct engine *e = arg;
+
+	if (r)
+		r->rec = calloc(1, sizeof(*r->rec));
+	if (!r || !r->rec) {
+		free(r);
+		return;
+	}
+	r->engine = e;
+	r->tgid = key->tgid;
+	r->asked = clock_boottime_ns();
+	r->work.data = r;
+	if (uv_queue_work(e->loop, &r->work, walk_work, walk_done)) {
+		free(r->rec);
+		free(r);
+		return;
+	}
+	r->next = e->walks;
+	e->walks = r;
+}
+
+/* A reading under way holds the pump back, so that its record is in time. */
+uint64_t walk_watermark(struct engine *e, uint64_t now)
+{
+	uint64_t least = now;
+	struct walk_request *r;
+
+	for (r = e->walks; r; r = r->next)
+		if (now - r->asked < WALK_PATIENCE_NS && r->asked < least)
+			least = r->asked;
+	return least;
+}
+
+/* Waits for the workers, which hold pointers into the engine. */
+void walk_cancel(struct engine *e)
+{
+	struct walk_request *r;
+
+	for (r = e->walks; r; r = r->next)
+		uv_cancel((uv_req_t *)&r->work);
+	while (e->walks)
+		uv_run(e->loop, UV_RUN_ONCE);
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+/* archive: see reporter/archive.h. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "reporter/archive.h"
+
+#define ARCHIVE_MODE 0750
+#define ARCHIVE_LOCK ".lock"
+#define ARCHIVE_PREFIX "cpu-"
+#define ARCHIVE_ENDING ".pb.zst"
+#define ARCHIVE_HOST_MAX 64
+
+struct archive {
+	char *path;
+	int dirfd;
+	int lockfd;
+	uint64_t swept;
+};
+
+/* Like mkdir -p; a directory that is there is fine. */
+static int archive_make(const char *path)
+{
+	char *p, *copy = strdup(path);
+	int err = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	for (p = strchr(copy + 1, '/'); p && !err; p = strchr(p + 1, '/')) {
+		*p = '\0';
+		if (mkdir(copy, 0755) && errno != EEXIST)
+			err = -errno;
+		*p = '/';
+	}
+	if (!err && mkdir(path, ARCHIVE_MODE) && errno != EEXIST)
+		err = -errno;
+	free(copy);
+	return err;
+}
+
+static int archive_lock(struct archive *a)
+{
+	a->lockfd = openat(a->dirfd, ARCHIVE_LOCK,
+			   O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0640);
+	if (a->lockfd < 0)
+		return -errno;
+	if (flock(a->lockfd, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	return 0;
+}
+
+/* Only what bears our own name: the directory may hold other things. */
+static bool archive_is_leftover(const char *name)
+{
+	size_t len = strlen(name), tail = strlen(OUTFILE_TMP);
+
+	return !strncmp(name, ARCHIVE_PREFIX, strlen(ARCHIVE_PREFIX)) &&
+	       strstr(name, ARCHIVE_ENDING) && len > tail &&
+	       !strcmp(name + len - tail, OUTFILE_TMP);
+}
+
+static int archive_sweep(struct archive *a)
+{
+	int fd = openat(a->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *de;
+
+	if (!dir) {
+		int err = -errno;
+
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	while ((de = readdir(dir)))
+		if (archive_is_leftover(de->d_name) &&
+		    !unlinkat(a->dirfd, de->d_name, 0))
+			a->swept++;
+	closedir(dir);
+	return 0;
+}
+
+int archive_new(struct archive **ap, const char *path)
+{
+	struct archive *a = calloc(1, sizeof(*a));
+	int err = -ENOMEM;
+
+	if (!a)
+		return -ENOMEM;
+	a->dirfd = a->lockfd = -1;
+	a->path = strdup(path);
+	if (!a->path)
+		goto out;
+	err = archive_make(path);
+	if (err)
+		goto out;
+	a->dirfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	err = a->dirfd < 0 ? -errno : archive_lock(a);
+	if (!err)
+		err = archive_sweep(a);
+	if (!err)
+		*ap = a;
+out:
+	if (err)
+		archive_free(a);
+	return err;
+}
+
+void archive_free(struct archive *a)
+{
+	if (!a)
+		return;
+	if (a->lockfd >= 0)
+		close(a->lockfd);
+	if (a->dirfd >= 0)
+		close(a->dirfd);
+	free(a->path);
+	free(a);
+}
+
+uint64_t archive_swept(const struct archive *a)
+{
+	return a->swept;
+}
+
+void archive_stem(char buf[ARCHIVE_NAME_MAX], const char *host, int64_t wall_ns,
+		  uint64_t duration_ns)
+{
+	time_t sec = wall_ns / (int64_t)CLOCK_NSEC_PER_SEC;
+	uint64_t len =
+		(duration_ns + CLOCK_NSEC_PER_SEC / 2) / CLOCK_NSEC_PER_SEC;
+	char name[ARCHIVE_HOST_MAX + 1], when[32];
+	struct tm tm;
+	size_t i;
+
+	for (i = 0; host[i] && i < ARCHIVE_HOST_MAX; i++)
+		name[i] = isalnum((unsigned char)host[i]) ||
+					  strchr("._-", host[i])
+				  ? host[i]
+				  : '_';
+	name[i] = '\0';
+	gmtime_r(&sec, &tm);
+	strftime(when, sizeof(when), "%Y%m%dT%H%M%SZ", &tm);
+	snprintf(buf, ARCHIVE_NAME_MAX, ARCHIVE_PREFIX "%s-%s-%llus", name,
+		 when, (unsigned long long)MAX(len, 1));
+}
+
+int archive_create(struct archive *a, struct outfile *f, const char *host,
+		   int64_t wall_ns, uint64_t duration_ns)
+{
+	char stem[ARCHIVE_NAME_MAX];
+	char name[sizeof(stem) + sizeof(ARCHIVE_ENDING)];
+
+	archive_stem(stem, host, wall_ns, duration_ns);
+	snprintf(name, sizeof(name), "%s" ARCHIVE_ENDING, stem);
+	return outfile_open_at(f, a->dirfd, name);
+}
+
+const char *archive_dir(const struct archive *a)
+{
+	return a->path;
+}
+
+char *archive_path(const struct archive *a, const char *name)
+{
+	char *path;
+
+	return asprintf(&path, "%s/%s", a->path, name) < 0 ? NULL : path;
+}

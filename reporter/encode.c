@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * encode: a sealed window to pprof, see reporter/window.h. Runs on a worker thread; touches nothing
+ * but the window and the sink.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reporter/pprof.h"
+#include "reporter/window.h"
+
+#define ENCODE_PAGE 4096
+
+/* Words of the profile itself. X(NAME, "word") */
+#define ENCODE_WORDS(X)               \
+	X(SAMPLES, "samples")         \
+	X(COUNT, "count")             \
+	X(CPU, "cpu")                 \
+	X(NANOSECONDS, "nanoseconds") \
+	X(PID, "pid")                 \
+	X(TID, "tid")                 \
+	X(COMM, "comm")               \
+	X(THREAD, "thread")           \
+	X(EXE, "exe")                 \
+	X(CGROUP, "cgroup")           \
+	X(PROCESS, "process")         \
+	X(IMAGE, "image")
+
+enum encode_word {
+#define X(name, word) ENCODE_##name,
+	ENCODE_WORDS(X)
+#undef X
+	ENCODE_WORD_MAX,
+};
+
+static const char *const encode_words[] = {
+#define X(name, word) word,
+	ENCODE_WORDS(X)
+#undef X
+};
+
+struct encode {
+	struct window *w;
+	struct pprof *pprof;
+	int64_t period;
+	uint32_t words[ENCODE_WORD_MAX];
+};
+
+static int encode_init_words(struct encode *e)
+{
+	int64_t id;
+	size_t i;
+
+	for (i = 0; i < ENCODE_WORD_MAX; i++) {
+		id = strtab_id(&e->w->strings, encode_words[i]);
+		if (id < 0)
+			return id;
+		e->words[i] = id;
+	}
+	return 0;
+}
+
+/* --- mappings ------------------------------------------------------------ */
+
+static void encode_widen(struct window_segment *s, uint64_t vaddr)
+{
+	uint64_t start = vaddr & ~(uint64_t)(ENCODE_PAGE - 1);
+	uint64_t last = vaddr | (ENCODE_PAGE - 1);
+	uint64_t limit = last < UINT64_MAX ? last + 1 : last;
+
+	s->start = s->used ? MIN(s->start, start) : start;
+	s->limit = MAX(s->limit, limit);
+	s->used = true;
+}
+
+/*
+ * The mapping that an address of an executable lies in; NULL: in none, it is a
+ * mark. Of the kernel and of anonymous memory there is only what was seen.
+ */
+static struct window_segment *encode_segment(struct window_exe *exe,
+					     uint64_t vaddr)
+{
+	uint32_t i;
+
+	if (exe->kind == PM_EXE_MARK)
+		return NULL;
+	if (exe->kind == PM_EXE_FILE || exe->kind == PM_EXE_VDSO)
+		for (i = 0; i < exe->nsegments; i++)
+			if (vaddr >= exe->segments[i].start &&
+			    vaddr < exe->segments[i].limit)
+				return &exe->segments[i];
+	return &exe->rest;
+}
+
+static bool encode_is_used(const struct window_exe *e)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->nsegments; i++)
+		if (e->segments[i].used)
+			return true;
+	return e->rest.used;
+}
+
+/*
+ * Where one binary has most of the samples, it is what the profile is of, even
+ * if none of its own code was seen running.
+ */
+static void encode_use_main(struct window *w)
+{
+	struct window_exe *e;
+
+	for (e = w->first_exe; e; e = e->next)
+		if (e->kind == PM_EXE_FILE && e->nsegments && e->nsamples &&
+		    e->nsamples * 2 >= w->nsamples && !encode_is_used(e))
+			e->segments[0].used = true;
+}
+
+static void encode_use(struct window *w)
+{
+	struct window_segment *s;
+	struct window_location *l;
+
+	for (l = w->first_location; l; l = l->next) {
+		s = encode_segment(l->exe, l->vaddr);
+		if (s == &l->exe->rest)
+			encode_widen(s, l->vaddr);
+		else if (s)
+			s->used = true;
+	}
+	encode_use_main(w);
+}
+
+static void encode_mapping(struct encode *e, const struct window_exe *exe,
+			   struct window_segment *s, uint32_t *idp)
+{
+	struct pprof_mapping m = {
+		.id = *idp + 1,
+		.start = s->start,
+		.limit = s->limit,
+		.offset = s->offset,
+		.filename = exe->path,
+		.build_id = exe->build_id,
+	};
+
+	if (!s->used)
+		return;
+	/* Without segments an address in the file is an offset into it. */
+	if (s == &exe->rest && exe->kind == PM_EXE_FILE)
+		m.offset = s->start;
+	s->mapping = ++*idp;
+	pprof_mapping(e->pprof, &m);
+}
+
+struct encode_order {
+	struct window_exe *exe;
+	size_t seen; /* keeps the order of equals */
+};
+
+/* The first mapping names the profile: files, then what is none. */
+static const int encode_rank[] = {
+	[PM_EXE_FILE] = 0, [PM_EXE_ANON] = 1, [PM_EXE_KERNEL] = 2,
+	[PM_EXE_VDSO] = 3, [PM_EXE_MARK] = 4,
+};
+
+static int encode_compare(const void *a, const void *b)
+{
+	const struct encode_order *x = a, *y = b;
+
+	if (x->exe->kind != y->exe->kind)
+		return encode_rank[x->exe->kind] - encode_rank[y->exe->kind];
+	if (x->exe->nsamples != y->exe->nsamples)
+		return x->exe->nsamples < y->exe->nsamples ? 1 : -1;
+	return x->seen < y->seen ? -1 : 1;
+}
+
+static int encode_mappings(struct encode *e)
+{
+	size_t i, k, n = e->w->exes.count;
+	struct encode_order *order = calloc(n + 1, sizeof(*order));
+	struct window_exe *exe;
+	uint32_t id = 0;
+
+	if (!order)
+		return -ENOMEM;
+	encode_use(e->w);
+	for (i = 0, exe = e->w->first_exe; exe; exe = exe->next, i++)
+		order[i] = (struct encode_order){ exe, i };
+	qsort(order, n, sizeof(*order), encode_compare);
+	for (i = 0; i < n; i++) {
+		exe = order[i].exe;
+		for (k = 0; k < exe->nsegments; k++)
+			encode_mapping(e, exe, &exe->segments[k], &id);
+		encode_mapping(e, exe, &exe->rest, &id);
+	}
+	free(order);
+	return 0;
+}
+
+/* --- the other tables ---------------------------------------------------- */
+
+static void encode_locations(struct encode *e)
+{
+	const struct window_segment *s;
+	const struct window_function *f;
+	const struct window_location *l;
+
+	for (l = e->w->first_location; l; l = l->next) {
+		s = encode_segment(l->exe, l->vaddr);
+		pprof_location(e->pprof, l->id, s ? s->mapping : 0,
+			       s ? l->vaddr : 0, l->function->id);
+	}
+	for (f = e->w->first_function; f; f = f->next)
+		pprof_function(e->pprof, f->id, f->name, f->system_name);
+}
+
+static void encode_sample(struct encode *e, const struct window_sample *s)
+{
+	const struct window_image *img = s->image;
+	const struct pprof_label all[] = {
+		{ e->words[ENCODE_PID], 0, img->tgid },
+		{ e->words[ENCODE_TID], 0, s->tid },
+		{ e->words[ENCODE_COMM], img->comm, 0 },
+		{ e->words[ENCODE_THREAD], s->thread, 0 },
+		{ e->words[ENCODE_EXE], img->exe, 0 },
+		{ e->words[ENCODE_CGROUP], img->cgroup, 0 },
+		{ e->words[ENCODE_PROCESS], img->process, 0 },
+		{ e->words[ENCODE_IMAGE], img->image, 0 },
+	};
+	struct pprof_label labels[ARRAY_SIZE(all)];
+	struct pprof_sample out = {
+		.locations = s->stack->locations,
+		.nlocations = s->stack->n,
+		.values = { s->count, s->count * e->period },
+		.labels = labels,
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(all); i++)
+		if (all[i].str || all[i].num)
+			labels[out.nlabels++] = all[i];
+	pprof_sample(e->pprof, &out);
+}
+
+static void encode_samples(struct encode *e)
+{
+	struct hash_node *n, *next;
+	size_t i;
+
+	hash_for_each(&e->w->samples, i, n, next)
+		encode_sample(e, container_of(n, struct window_sample, node));
+}
+
+/* --- header and strings -------------------------------------------------- */
+
+static int encode_comments(struct encode *e, const struct window_meta *meta,
+			   int64_t **idsp, size_t *np)
+{
+	const char *p = meta->comments, *end = p + meta->comments_len;
+	int64_t id, *ids;
+	size_t n = 0;
+
+	/* No line is shorter than its NUL. */
+	ids = calloc(meta->comments_len + 1, sizeof(*ids));
+	if (!ids)
+		return -ENOMEM;
+	for (; p < end; p += strlen(p) + 1) {
+		id = strtab_id(&e->w->strings, p);
+		if (id < 0) {
+			free(ids);
+			return id;
+		}
+		ids[n++] = id;
+	}
+	*idsp = ids;
+	*np = n;
+	return 0;
+}
+
+static int encode_header(struct encode *e, const struct window_meta *meta)
+{
+	const uint32_t *w = e->words;
+	struct pprof_type cpu = { w[ENCODE_CPU], w[ENCODE_NANOSECONDS] };
+	struct pprof_header h = {
+		.time_ns = meta->time_ns,
+		.duration_ns = meta->duration_ns,
+		.types = { { w[ENCODE_SAMPLES], w[ENCODE_COUNT] }, cpu },
+		.period_type = cpu,
+		.period = e->period,
+		.default_type = w[ENCODE_CPU],
+	};
+	int64_t *comments = NULL;
+	int err;
+
+	err = encode_comments(e, meta, &comments, &h.ncomments);
+	if (err)
+		return err;
+	h.comments = comments;
+	pprof_header(e->pprof, &h);
+	free(comments);
+	return 0;
+}
+
+int window_encode(struct window *w, const struct window_meta *meta,
+		  struct sink *sink)
+{
+	struct encode e = {
+		.w = w,
+		.period = (CLOCK_NSEC_PER_SEC + meta->freq_hz / 2) /
+			  meta->freq_hz,
+	};
+	uint32_t i;
+	int err;
+
+	err = pprof_new(&e.pprof, sink);
+	if (!err)
+		err = encode_init_words(&e);
+	if (!err)
+		err = encode_header(&e, meta);
+	if (!err)
+		err = encode_mappings(&e);
+	if (!err) {
+		encode_locations(&e);
+		encode_samples(&e);
+		for (i = 0; i < w->strings.count; i++)
+			pprof_string(e.pprof, strtab_str(&w->strings, i));
+		err = pprof_error(e.pprof);
+	}
+	pprof_free(e.pprof);
+	return err;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* internal: what reporter.c, http.c and metrics.c know of each other. */
+#ifndef REPORTER_INTERNAL_H
+#define REPORTER_INTERNAL_H
+
+#include "base/base.h"
+#include "reporter/archive.h"
+#include "reporter/reporter.h"
+#include "reporter/window.h"
+
+struct http;
+
+/*
+ * Open it is in one of the reporter's lists; closed it belongs to its job until
+ * that completed on the loop.
+ */
+struct reporter_window {
+	struct reporter_window *next;
+	struct reporter *r;
+	struct window tables;
+	uint64_t begin, end;
+	bool archive;
+	bool selected_only;
+	bool cancelled; /* nobody waits for it any more */
+	enum reporter_format format;
+	struct outfile file; /* of a profile that has a path */
+	void (*done)(void *arg, int err, uint64_t nsamples, void *data,
+		     size_t len);
+	void *arg;
+	uint64_t *losses; /* counts at the begin; not of the archive's */
+	uint64_t nomem, late; /* traces */
+	struct strbuf comments; /* lines, each with its NUL */
+	/* The job. */
+	uv_work_t work;
+	struct window_meta meta;
+	int err;
+	char *path; /* of the archive's file; NULL: not made */
+	void *data;
+	size_t len;
+	uint64_t bytes;
+};
+
+struct reporter {
+	uv_loop_t *loop;
+	char *hostname;
+	char *version;
+	unsigned int freq_hz;
+	uint64_t window_ns;
+	void (*collect)(void *arg, struct reporter_metrics *m);
+	void (*written)(void *arg, const char *path, int err,
+			uint64_t nsamples);
+	void *arg;
+	const char *const *loss_names;
+	size_t nlosses;
+	uint64_t *losses; /* counts by now */
+	uint64_t *losses_archived; /* ... said by the archive's windows */
+
+	struct archive *archive;
+	struct reporter_window *windows; /* the archive's, by time */
+	struct reporter_window *extras;
+	uint64_t base; /* a window of the archive begins here, or did */
+	uint64_t advanced;
+	uint64_t latest; /* time of a trace */
+	size_t jobs;
+	struct reporter_stats stats;
+
+	struct http *http; /* listeners */
+	size_t http_open; /* profile requests not yet answered in full */
+
+	bool finishing;
+	bool freed;
+	bool grace_over; /* clients had their time to take their answers */
+	void (*finished)(void *arg);
+	void *finished_arg;
+	uv_timer_t timer; /* of the finish */
+	size_t handles; /* not yet closed */
+};
+
+/* Forgets a window whose 'done' shall not be called. */
+void reporter_window_cancel(struct reporter_window *w);
+/* To be called when a handle or a request is gone. */
+void reporter_handle_closed(struct reporter *r);
+void reporter_check_finished(struct reporter *r);
+
+/* Bytes of text; malloc'd, NULL without memory. */
+char *metrics_prometheus(struct reporter *r, size_t *lenp);
+char *metrics_status(struct reporter *r, size_t *lenp);
+
+int http_listen(struct reporter *r, const char *address);
+/* Ends all connections; handles close on the loop. */
+void http_stop(struct reporter *r);
+
+#endif /* REPORTER_INTERNAL_H */

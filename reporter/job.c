@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+/* job: see reporter/job.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reporter/job.h"
+
+void job_window_free(struct reporter_window *w)
+{
+	if (!w)
+		return;
+	outfile_abort(&w->file);
+	window_fini(&w->tables);
+	strbuf_fini(&w->comments);
+	free(w->losses);
+	free(w->path);
+	free(w->data);
+	free(w);
+}
+
+static void job_comment_count(struct reporter_window *w, const char *what,
+			      uint64_t n)
+{
+	if (!n)
+		return;
+	strbuf_printf(&w->comments, "%s: %llu", what, (unsigned long long)n);
+	strbuf_add(&w->comments, "", 1);
+}
+
+/* Every loss is visible in the profile itself. */
+static void job_comments(struct reporter_window *w)
+{
+	struct reporter *r = w->r;
+	uint64_t *from = w->archive ? r->losses_archived : w->losses;
+	size_t i;
+
+	strbuf_printf(&w->comments, "profd %s %s", r->version, r->hostname);
+	strbuf_add(&w->comments, "", 1);
+	for (i = 0; i < r->nlosses; i++) {
+		job_comment_count(
+			w, r->loss_names[i],
+			r->losses[i] > from[i] ? r->losses[i] - from[i] : 0);
+		from[i] = r->losses[i];
+	}
+	job_comment_count(w, "traces lost: out of memory", w->nomem);
+	job_comment_count(w, "traces of an earlier window, which came late",
+			  w->late);
+}
+
+static int job_encode(struct reporter_window *w, int fd)
+{
+	struct sink *sink;
+	int err, end;
+
+	err = sink_new(&sink, w->format, fd);
+	if (err)
+		return err;
+	err = window_encode(&w->tables, &w->meta, sink);
+	end = sink_finish(sink);
+	err = err ? err : end;
+	w->bytes = sink_bytes(sink);
+	if (!err && fd < 0)
+		w->data = sink_steal(sink, &w->len);
+	sink_free(sink);
+	return err;
+}
+
+static int job_write(struct reporter_window *w)
+{
+	int err;
+
+	err = job_encode(w, w->file.fd);
+	if (!err)
+		err = outfile_commit(&w->file);
+	if (w->archive && w->file.name)
+		w->path = archive_path(w->r->archive, w->file.name);
+	if (err)
+		outfile_abort(&w->file);
+	else
+		outfile_fini(&w->file);
+	return err;
+}
+
+/* On a worker thread. Of the reporter only what never changes is touched. */
+static void job_run(uv_work_t *work)
+{
+	struct reporter_window *w = work->data;
+
+	if (!w->err && w->archive)
+		w->err = archive_create(w->r->archive, &w->file, w->r->hostname,
+					w->meta.time_ns, w->meta.duration_ns);
+	if (!w->err)
+		w->err = w->file.fd >= 0 ? job_write(w) : job_encode(w, -1);
+}
+
+static void job_tell(struct reporter_window *w)
+{
+	struct reporter *r = w->r;
+	uint64_t nsamples = w->tables.nsamples;
+
+	if (w->archive) {
+		if (w->err) {
+			r->stats.windows_failed++;
+		} else {
+			r->stats.windows_written++;
+			r->stats.window_bytes += w->bytes;
+		}
+		if (r->written)
+			r->written(r->arg,
+				   w->path ? w->path : archive_dir(r->archive),
+				   w->err, nsamples);
+	} else if (!w->cancelled && !r->freed && w->done) {
+		w->done(w->arg, w->err, nsamples, w->data, w->len);
+		w->data = NULL;
+	}
+}
+
+static void job_done(uv_work_t *work, int status)
+{
+	struct reporter_window *w = work->data;
+	struct reporter *r = w->r;
+
+	job_tell(w);
+	job_window_free(w);
+	r->jobs--;
+	reporter_check_finished(r);
+}
+
+void job_start(struct reporter_window *w)
+{
+	struct reporter *r = w->r;
+
+	job_comments(w);
+	w->err = window_seal(&w->tables);
+	if (w->comments.failed)
+		w->err = -ENOMEM;
+	w->meta = (struct window_meta){
+		.time_ns = w->begin + clock_wall_offset_ns(),
+		.duration_ns = w->end - w->begin,
+		.freq_hz = r->freq_hz,
+		.comments = w->comments.data,
+		.comments_len = w->comments.len,
+	};
+	w->work.data = w;
+	r->jobs++;
+	/* Fails without a function only. */
+	uv_queue_work(r->loop, &w->work, job_run, job_done);
+}

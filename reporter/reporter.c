@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * reporter: see reporter/reporter.h. This file keeps the windows: which are
+ * open, into which a trace goes, when one closes; job.c does what follows.
+ *
+ * The archive's windows are laid end to end: from 'base', which moves at a
+ * rotation, each window_ns long. One exists as soon as a trace falls into it
+ * or the watermark reaches it. So an idle host has empty windows, but a host
+ * that slept for a night has none for it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reporter/internal.h"
+#include "reporter/job.h"
+
+static const struct {
+	const char *ending;
+	enum reporter_format format;
+} reporter_formats[] = {
+	{ ".pb", REPORTER_RAW },
+	{ ".pb.gz", REPORTER_GZIP },
+	{ ".pb.zst", REPORTER_ZSTD },
+};
+
+int reporter_format_of(const char *path)
+{
+	size_t i, n, len = strlen(path);
+
+	for (i = 0; i < ARRAY_SIZE(reporter_formats); i++) {
+		n = strlen(reporter_formats[i].ending);
+		if (len > n &&
+		    !strcmp(path + len - n, reporter_formats[i].ending))
+			return reporter_formats[i].format;
+	}
+	return -EINVAL;
+}
+
+/* --- the object ---------------------------------------------------------- */
+
+static void reporter_destroy(struct reporter *r)
+{
+	archive_free(r->archive);
+	free(r->losses);
+	free(r->losses_archived);
+	free(r->hostname);
+	free(r->version);
+	free(r);
+}
+
+static int reporter_init(struct reporter *r, const struct reporter_opts *opts)
+{
+	r->loop = opts->loop;
+	r->freq_hz = MAX(opts->freq_hz, 1);
+	r->window_ns = MAX(opts->window_s, 1) * CLOCK_NSEC_PER_SEC;
+	r->collect = opts->collect;
+	r->written = opts->written;
+	r->arg = opts->arg;
+	r->loss_names = opts->loss_names;
+	r->nlosses = opts->nlosses;
+	r->hostname = strdup(opts->hostname);
+	r->version = strdup(opts->version);
+	r->losses = calloc(r->nlosses + 1, sizeof(*r->losses));
+	r->losses_archived = calloc(r->nlosses + 1, sizeof(*r->losses));
+	if (!r->hostname || !r->version || !r->losses || !r->losses_archived)
+		return -ENOMEM;
+	return 0;
+}
+
+int reporter_new(struct reporter **rp, const struct reporter_opts *opts,
+		 const char **where)
+{
+	struct reporter *r = calloc(1, sizeof(*r));
+	int err;
+
+	*where = "reporter";
+	if (!r)
+		return -ENOMEM;
+	err = reporter_init(r, opts);
+	if (!err && opts->archive) {
+		*where = opts->archive;
+		err = archive_new(&r->archive, opts->archive);
+	}
+	if (!err)
+		err = uv_timer_init(r->loop, &r->timer);
+	if (err) {
+		reporter_destroy(r);
+		return err;
+	}
+	r->timer.data = r;
+	r->handles = 1;
+	if (r->archive)
+		r->stats.swept = archive_swept(r->archive);
+	*rp = r;
+	return 0;
+}
+
+static void reporter_check_freed(struct reporter *r)
+{
+	if (r->freed && !r->handles && !r->jobs)
+		reporter_destroy(r);
+}
+
+void reporter_handle_closed(struct reporter *r)
+{
+	r->handles--;
+	reporter_check_freed(r);
+}
+
+static void reporter_timer_closed(uv_handle_t *h)
+{
+	reporter_handle_closed(h->data);
+}
+
+static void reporter_free_list(struct reporter_window *w)
+{
+	struct reporter_window *next;
+
+	for (; w; w = next) {
+		next = w->next;
+		job_window_free(w);
+	}
+}
+
+void reporter_free(struct reporter *r)
+{
+	if (!r)
+		return;
+	r->freed = true;
+	r->finished = NULL;
+	r->written = NULL;
+	http_stop(r);
+	reporter_free_list(r->windows);
+	reporter_free_list(r->extras);
+	r->windows = r->extras = NULL;
+	uv_close((uv_handle_t *)&r->timer, reporter_timer_closed);
+}
+
+void reporter_get_stats(const struct reporter *r, struct reporter_stats *out)
+{
+	const struct reporter_window *w;
+
+	*out = r->stats;
+	for (w = r->windows; w; w = w->next)
+		out->memory_bytes += window_bytes(&w->tables);
+	for (w = r->extras; w; w = w->next)
+		out->memory_bytes += window_bytes(&w->tables);
+}
+
+int reporter_listen(struct reporter *r, const char *address)
+{
+	return http_listen(r, address);
+}
+
+void reporter_losses(struct reporter *r, const uint64_t *counts)
+{
+	if (r->nlosses)
+		memcpy(r->losses, counts, r->nlosses * sizeof(*counts));
+}
+
+/* --- windows ------------------------------------------------------------- */
+
+static struct reporter_window *window_new(struct reporter *r, uint64_t begin,
+					  uint64_t end)
+{
+	struct reporter_window *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	if (window_init(&w->tables)) {
+		free(w);
+		return NULL;
+	}
+	w->file = (struct outfile){ .dirfd = -1, .fd = -1 };
+	w->r = r;
+	w->begin = begin;
+	w->end = end;
+	return w;
+}
+
+static struct reporter_window *reporter_archive_window(struct reporter *r,
+						       uint64_t begin)
+{
+	struct reporter_window **p = &r->windows, *w;
+
+	w = window_new(r, begin, begin + r->window_ns);
+	if (!w)
+		return NULL;
+	w->archive = true;
+	w->format = REPORTER_ZSTD;
+	while (*p && (*p)->begin < begin)
+		p = &(*p)->next;
+	w->next = *p;
+	*p = w;
+	return w;
+}
+
+static struct reporter_window *reporter_find(struct reporter *r, uint64_t time)
+{
+	struct reporter_window *w;
+
+	for (w = r->windows; w; w = w->next)
+		if (time >= w->begin && time < w->end)
+			return w;
+	return NULL;
+}
+
+/*
+ * The archive's window of a time, made if need be; the oldest open one if its
+ * own is closed. NULL without memory.
+ */
+static struct reporter_window *reporter_window_at(struct reporter *r,
+						  uint64_t time)
+{
+	struct reporter_window *w = reporter_find(r, time);
+	uint64_t begin;
+
+	if (w)
+		return w;
+	if (!r->windows)
+		time = MAX(time, r->advanced);
+	if (time >= r->base) {
+		begin = time - (time - r->base) % r->window_ns;
+		if (begin + r->window_ns > r->advanced)
+			return reporter_archive_window(r, begin);
+	}
+	return r->windows;
+}
+
+void reporter_start(struct reporter *r, uint64_t time)
+{
+	r->base = r->advanced = time;
+	if (r->nlosses)
+		memcpy(r->losses_archived, r->losses,
+		       r->nlosses * sizeof(*r->losses));
+	if (r->archive)
+		reporter_archive_window(r, time);
+}
+
+static int reporter_add_to(struct reporter_window *w,
+			   const struct reporter_trace *t,
+			   const struct pm_image_info *info)
+{
+	int err = window_add(&w->tables, t, info);
+
+	if (err)
+		w->nomem++;
+	return err;
+}
+
+int reporter_add(struct reporter *r, const struct reporter_trace *t)
+{
+	struct reporter_window *w;
+	struct pm_image_info info;
+	int err = 0, e;
+
+	pm_image_info(t->image, &info);
+	r->stats.traces++;
+	r->latest = MAX(r->latest, t->time);
+	if (r->archive) {
+		w = reporter_window_at(r, t->time);
+		err = w ? reporter_add_to(w, t, &info) : -ENOMEM;
+		if (w && t->time < w->begin) {
+			r->stats.traces_late++;
+			w->late++;
+		}
+	}
+	for (w = r->extras; w; w = w->next) {
+		if (t->time < w->begin || t->time >= w->end ||
+		    (w->selected_only && !info.selected))
+			continue;
+		e = reporter_add_to(w, t, &info);
+		err = err ? err : e;
+	}
+	if (err)
+		r->stats.traces_nomem++;
+	return err;
+}
+
+/* The first of a list whose end has come, taken out of it. */
+static struct reporter_window *reporter_take_ended(struct reporter_window **p,
+						   uint64_t time)
+{
+	struct reporter_window *w;
+
+	while (*p && (*p)->end > time)
+		p = &(*p)->next;
+	w = *p;
+	if (w)
+		*p = w->next;
+	return w;
+}
+
+static void reporter_close_ended(struct reporter *r, uint64_t time)
+{
+	struct reporter_window *w;
+
+	while ((w = reporter_take_ended(&r->windows, time)))
+		job_start(w);
+	while ((w = reporter_take_ended(&r->extras, time)))
+		job_start(w);
+}
+
+void reporter_advance(struct reporter *r, uint64_t time)
+{
+	if (r->finishing || time <= r->advanced)
+		return;
+	r->advanced = time;
+	reporter_close_ended(r, time);
+	/* Without memory now, the next trace or the next call tries again. */
+	if (r->archive && !reporter_find(r, time))
+		reporter_window_at(r, time);
+}
+
+/*
+ * A cut lies behind every trace that is in already: so none of them is in a
+ * window that does not contain it.
+ */
+static uint64_t reporter_cut(const struct reporter *r, uint64_t time)
+{
+	return MAX(MAX(time, r->advanced), r->latest + 1);
+}
+
+void reporter_rotate(struct reporter *r, uint64_t time)
+{
+	uint64_t cut = reporter_cut(r, time);
+	struct reporter_window *w;
+
+	if (!r->archive || r->finishing)
+		return;
+	w = reporter_window_at(r, cut);
+	/* Nothing can be shorter than nothing. */
+	if (!w || w->begin == cut)
+		return;
+	w->end = r->base = cut;
+	reporter_close_ended(r, r->advanced);
+	if (!reporter_find(r, cut))
+		reporter_archive_window(r, cut);
+}
+
+/* --- windows of their own ------------------------------------------------ */
+
+int reporter_window_open(struct reporter *r,
+			 const struct reporter_window_opts *opts,
+			 struct reporter_window **wp)
+{
+	struct reporter_window *w;
+	int err = 0;
+
+	if (opts->begin >= opts->end)
+		return -EINVAL;
+	w = window_new(r, opts->begin, opts->end);
+	if (!w)
+		return -ENOMEM;
+	w->losses = calloc(r->nlosses + 1, sizeof(*w->losses));
+	if (!w->losses)
+		err = -ENOMEM;
+	/* Now, not at its end: who cannot write wants to know at once. */
+	if (!err && opts->path)
+		err = outfile_open(&w->file, opts->path);
+	if (err) {
+		job_window_free(w);
+		return err;
+	}
+	memcpy(w->losses, r->losses, r->nlosses * sizeof(*w->losses));
+	w->selected_only = opts->selected_only;
+	w->format = opts->format;
+	w->done = opts->done;
+	w->arg = opts->arg;
+	w->next = r->extras;
+	r->extras = w;
+	*wp = w;
+	return 0;
+}
+
+void reporter_window_end(struct reporter *r, struct reporter_window *w,
+			 uint64_t end)
+{
+	w->end = MAX(end, w->begin);
+	if (w->end <= r->advanced)
+		reporter_close_ended(r, r->advanced);
+}
+
+void reporter_window_cancel(struct reporter_window *w)
+{
+	struct reporter_window **p = &w->r->extras;
+
+	while (*p && *p != w)
+		p = &(*p)->next;
+	if (!*p) { /* its job has it */
+		w->cancelled = true;
+		return;
+	}
+	*p = w->next;
+	job_window_free(w);
+}
+
+uint64_t reporter_window_samples(const struct reporter_window *w)
+{
+	return w->tables.nsamples;
+}
+
+/* --- the end ------------------------------------------------------------- */
+
+#define REPORTER_GRACE_MS 2000
+
+static void reporter_finish_timer(uv_timer_t *timer)
+{
+	struct reporter *r = timer->data;
+	void (*finished)(void *arg) = r->finished;
+
+	if (r->jobs) {
+		r->grace_over = true;
+		return;
+	}
+	r->finished = NULL;
+	if (finished)
+		finished(r->finished_arg);
+}
+
+void reporter_check_finished(struct reporter *r)
+{
+	if (r->freed)
+		reporter_check_freed(r);
+	else if (r->finished && !r->jobs && (!r->http_open || r->grace_over))
+		uv_timer_start(&r->timer, reporter_finish_timer, 0, 0);
+}
+
+static void reporter_end_windows(struct reporter *r, uint64_t time)
+{
+	uint64_t cut = reporter_cut(r, time);
+	struct reporter_window *w, **p = &r->windows;
+
+	while ((w = *p)) {
+		if (w->begin >= cut) { /* begun ahead, and empty */
+			*p = w->next;
+			job_window_free(w);
+			continue;
+		}
+		w->end = MIN(w->end, cut);
+		p = &w->next;
+	}
+	for (w = r->extras; w; w = w->next)
+		w->end = MIN(w->end, MAX(time, w->begin));
+}
+
+void reporter_finish(struct reporter *r, uint64_t time, void (*done)(void *arg),
+		     void *arg)
+{
+	reporter_end_windows(r, time);
+	r->finishing = true;
+	r->finished = done;
+	r->finished_arg = arg;
+	reporter_close_ended(r, UINT64_MAX);
+	uv_timer_start(&r->timer, reporter_finish_timer, REPORTER_GRACE_MS, 0);
+	reporter_check_finished(r);
+}

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * window: see reporter/window.h. Everything but the hash buckets and the
+ * strings lies in one arena and goes with it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reporter/window.h"
+
+/* Appends 'item' to the list that 'tail' is the end of. */
+#define WINDOW_APPEND(tail, item)       \
+	do {                            \
+		*(tail) = (item);       \
+		(tail) = &(item)->next; \
+	} while (0)
+
+static int window_init_tables(struct window *w)
+{
+	struct hash *tables[] = { &w->exes,   &w->functions, &w->locations,
+				  &w->stacks, &w->images,    &w->samples };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(tables); i++)
+		if (hash_init(tables[i], 0))
+			return -ENOMEM;
+	return strtab_init(&w->strings);
+}
+
+int window_init(struct window *w)
+{
+	int err;
+
+	memset(w, 0, sizeof(*w));
+	arena_init(&w->arena);
+	w->last_exe = &w->first_exe;
+	w->last_function = &w->first_function;
+	w->last_location = &w->first_location;
+	err = window_init_tables(w);
+	if (err)
+		window_fini(w);
+	return err;
+}
+
+static void window_put_exes(struct window *w)
+{
+	struct window_exe *e;
+
+	for (e = w->first_exe; e; e = e->next) {
+		if (e->exe)
+			pm_exe_put(e->exe);
+		e->exe = NULL;
+	}
+}
+
+void window_fini(struct window *w)
+{
+	struct hash *tables[] = { &w->exes,   &w->functions, &w->locations,
+				  &w->stacks, &w->images,    &w->samples };
+	size_t i;
+
+	window_put_exes(w);
+	for (i = 0; i < ARRAY_SIZE(tables); i++)
+		hash_fini(tables[i]);
+	strtab_fini(&w->strings);
+	arena_fini(&w->arena);
+	free(w->scratch);
+	memset(w, 0, sizeof(*w));
+}
+
+/* The id of 's', "" when it is NULL. False without memory. */
+static bool window_string(struct window *w, const char *s, uint32_t *idp)
+{
+	int64_t id = s ? strtab_id(&w->strings, s) : 0;
+
+	if (id >= 0)
+		*idp = id;
+	return id >= 0;
+}
+
+static struct window_exe *window_get_exe(struct window *w, struct pm_exe *exe)
+{
+	uint64_t h = hash_u64((uintptr_t)exe);
+	struct window_exe *e;
+	struct hash_node *n;
+
+	hash_for_each_match(&w->exes, n, h) {
+		e = container_of(n, struct window_exe, node);
+		if (e->exe == exe)
+			return e;
+	}
+	e = arena_alloc(&w->arena, sizeof(*e));
+	if (!e)
+		return NULL;
+	memset(e, 0, sizeof(*e));
+	e->exe = pm_exe_get(exe);
+	hash_insert(&w->exes, &e->node, h);
+	WINDOW_APPEND(w->last_exe, e);
+	return e;
+}
+
+/* Known by its address where it has one, else by its name. */
+static struct window_function *
+window_get_function(struct window *w, struct window_exe *exe,
+		    const struct reporter_frame *f)
+{
+	struct window_function *fn;
+	uint32_t name, system_name;
+	struct hash_node *n;
+	uint64_t h;
+
+	if (!window_string(w, f->name, &name) ||
+	    !window_string(w, f->system_name, &system_name))
+		return NULL;
+	h = hash_mix((uintptr_t)exe, f->start ? f->start : name);
+	hash_for_each_match(&w->functions, n, h) {
+		fn = container_of(n, struct window_function, node);
+		if (fn->exe == exe && fn->start == f->start &&
+		    (f->start || fn->name == name))
+			return fn;
+	}
+	fn = arena_alloc(&w->arena, sizeof(*fn));
+	if (!fn)
+		return NULL;
+	*fn = (struct window_function){
+		.exe = exe,
+		.start = f->start,
+		.name = name,
+		.system_name = system_name,
+		.id = w->functions.count + 1,
+	};
+	hash_insert(&w->functions, &fn->node, h);
+	WINDOW_APPEND(w->last_function, fn);
+	return fn;
+}
+
+/*
+ * A place has one name. Marks all have the same place, and a place that was
+ * unnamed may have a name by now: those are told apart by what they are called.
+ */
+static bool window_is_location(const struct window *w,
+			       const struct window_location *l,
+			       const struct window_exe *exe,
+			       const struct reporter_frame *f)
+{
+	return l->exe == exe && l->offset == f->offset &&
+	       l->function->start == f->start &&
+	       (f->start ||
+		!strcmp(strtab_str(&w->strings, l->function->name), f->name));
+}
+
+/* The id of a frame's location; 0 without memory. */
+static uint32_t window_get_location(struct window *w,
+				    const struct reporter_frame *f)
+{
+	struct window_exe *exe = window_get_exe(w, f->exe);
+	struct window_function *fn;
+	struct window_location *l;
+	struct hash_node *n;
+	uint64_t h;
+
+	if (!exe)
+		return 0;
+	h = hash_mix((uintptr_t)exe, f->offset);
+	hash_for_each_match(&w->locations, n, h) {
+		l = container_of(n, struct window_location, node);
+		if (window_is_location(w, l, exe, f))
+			return l->id;
+	}
+	fn = window_get_function(w, exe, f);
+	l = fn ? arena_alloc(&w->arena, sizeof(*l)) : NULL;
+	if (!l)
+		return 0;
+	*l = (struct window_location){
+		.exe = exe,
+		.function = fn,
+		.offset = f->offset,
+		.vaddr = f->vaddr,
+		.id = w->locations.count + 1,
+	};
+	hash_insert(&w->locations, &l->node, h);
+	WINDOW_APPEND(w->last_location, l);
+	return l->id;
+}
+
+static int window_scratch(struct window *w, size_t n)
+{
+	uint32_t *p;
+
+	if (n <= w->scratch_cap)
+		return 0;
+	if (n > UINT32_MAX / sizeof(*p))
+		return -ENOMEM;
+	p = realloc(w->scratch, n * sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	w->scratch = p;
+	w->scratch_cap = n;
+	return 0;
+}
+
+static struct window_stack *window_get_stack(struct window *w,
+					     const struct reporter_trace *t)
+{
+	struct window_stack *s;
+	struct hash_node *n;
+	uint64_t h;
+	size_t i, size;
+
+	if (window_scratch(w, t->nframes))
+		return NULL;
+	for (i = 0; i < t->nframes; i++) {
+		w->scratch[i] = window_get_location(w, &t->frames[i]);
+		if (!w->scratch[i])
+			return NULL;
+	}
+	size = t->nframes * sizeof(*w->scratch);
+	h = hash_bytes(w->scratch, size);
+	hash_for_each_match(&w->stacks, n, h) {
+		s = container_of(n, struct window_stack, node);
+		if (s->n == t->nframes &&
+		    (!size || !memcmp(s->locations, w->scratch, size)))
+			return s;
+	}
+	s = arena_alloc(&w->arena, sizeof(*s) + size);
+	if (!s)
+		return NULL;
+	s->n = t->nframes;
+	if (size)
+		memcpy(s->locations, w->scratch, size);
+	hash_insert(&w->stacks, &s->node, h);
+	return s;
+}
+
+/*
+ * While an image is provisional its labels are its predecessor's at best, and
+ * its main executable may be mapped later than it is first seen.
+ */
+static int window_label_image(struct window *w, struct window_image *img,
+			      const struct pm_image_info *info)
+{
+	const struct {
+		const char *from;
+		uint32_t *to;
+	} labels[] = {
+		{ info->comm, &img->comm },
+		{ info->exe, &img->exe },
+		{ info->cgroup, &img->cgroup },
+		{ info->process_id, &img->process },
+		{ info->image_id, &img->image },
+	};
+	size_t i;
+
+	if (info->main_exe && !img->main) {
+		img->main = window_get_exe(w, info->main_exe);
+		if (!img->main)
+			return -ENOMEM;
+	}
+	if (!img->provisional)
+		return 0;
+	for (i = 0; i < ARRAY_SIZE(labels); i++)
+		if (!window_string(w, labels[i].from, labels[i].to))
+			return -ENOMEM;
+	img->provisional = info->provisional;
+	return 0;
+}
+
+static struct window_image *window_get_image(struct window *w,
+					     const struct pm_image_info *info)
+{
+	uint64_t h = hash_u64(info->serial);
+	struct window_image *img = NULL;
+	struct hash_node *n;
+
+	hash_for_each_match(&w->images, n, h) {
+		img = container_of(n, struct window_image, node);
+		if (img->serial == info->serial)
+			break;
+		img = NULL;
+	}
+	if (!img) {
+		img = arena_alloc(&w->arena, sizeof(*img));
+		if (!img)
+			return NULL;
+		*img = (struct window_image){
+			.serial = info->serial,
+			.tgid = info->key.tgid,
+			.provisional = true,
+		};
+		hash_insert(&w->images, &img->node, h);
+	}
+	return window_label_image(w, img, info) ? NULL : img;
+}
+
+static struct window_sample *window_get_sample(struct window *w,
+					       struct window_image *img,
+					       struct window_stack *stack,
+					       uint32_t tid, uint32_t thread)
+{
+	uint64_t h = hash_mix((uintptr_t)img, (uintptr_t)stack);
+	struct window_sample *s;
+	struct hash_node *n;
+
+	h = hash_mix(h, (uint64_t)tid << 32 | thread);
+	hash_for_each_match(&w->samples, n, h) {
+		s = container_of(n, struct window_sample, node);
+		if (s->image == img && s->stack == stack && s->tid == tid &&
+		    s->thread == thread)
+			return s;
+	}
+	s = arena_alloc(&w->arena, sizeof(*s));
+	if (!s)
+		return NULL;
+	*s = (struct window_sample){
+		.image = img,
+		.stack = stack,
+		.tid = tid,
+		.thread = thread,
+	};
+	hash_insert(&w->samples, &s->node, h);
+	return s;
+}
+
+int window_add(struct window *w, const struct reporter_trace *t,
+	       const struct pm_image_info *info)
+{
+	struct window_image *img = window_get_image(w, info);
+	struct window_sample *s = NULL;
+	struct window_stack *stack;
+	uint32_t thread;
+
+	if (!img || !window_string(w, t->thread, &thread))
+		return -ENOMEM;
+	stack = window_get_stack(w, t);
+	if (stack)
+		s = window_get_sample(w, img, stack, t->tid, thread);
+	if (!s)
+		return -ENOMEM;
+	s->count++;
+	w->nsamples++;
+	if (img->main)
+		img->main->nsamples++;
+	return 0;
+}
+
+static int window_seal_exe(struct window *w, struct window_exe *e)
+{
+	char hex[2 * SYMBOLIZER_BUILD_ID_MAX + 1] = "";
+	const struct symbolizer_segment *segs;
+	struct pm_exe_info info;
+	size_t i, n;
+
+	pm_exe_info(e->exe, &info);
+	segs = pm_exe_segments(e->exe, &n);
+	e->kind = info.kind;
+	for (i = 0; i < info.ident.build_id_len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", info.ident.build_id[i]);
+	if (!window_string(w, info.path, &e->path) ||
+	    !window_string(w, hex, &e->build_id))
+		return -ENOMEM;
+	e->segments = arena_alloc(&w->arena, n * sizeof(*e->segments));
+	if (!e->segments)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		if (segs[i].size > UINT64_MAX - segs[i].vaddr)
+			continue; /* its file lies */
+		e->segments[e->nsegments++] = (struct window_segment){
+			.start = segs[i].vaddr,
+			.limit = segs[i].vaddr + segs[i].size,
+			.offset = segs[i].offset,
+		};
+	}
+	return 0;
+}
+
+int window_seal(struct window *w)
+{
+	struct window_exe *e;
+	int err = 0;
+
+	for (e = w->first_exe; e && !err; e = e->next)
+		err = window_seal_exe(w, e);
+	window_put_exes(w);
+	free(w->scratch);
+	w->scratch = NULL;
+	w->scratch_cap = 0;
+	return err;
+}
+
+size_t window_bytes(const struct window *w)
+{
+	const struct hash *tables[] = { &w->exes,      &w->functions,
+					&w->locations, &w->stacks,
+					&w->images,    &w->samples };
+	size_t i, n = sizeof(*w) + w->arena.bytes + strtab_bytes(&w->strings) +
+		      w->scratch_cap * sizeof(*w->scratch);
+
+	for (i = 0; i < ARRAY_SIZE(tables); i++)
+		n += (tables[i]->mask + 1) * sizeof(struct hash_node *);
+	return n;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * window: the samples of a stretch of time, as compact tables of ids. Open, it
+ * belongs to the loop and holds references to executables. Sealed, it stands
+ * for itself, is changed no more, and any one thread may encode and free it.
+ */
+#ifndef REPORTER_WINDOW_H
+#define REPORTER_WINDOW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "processmanager/processmanager.h"
+#include "reporter/reporter.h"
+#include "reporter/sink.h"
+
+/* An executable segment and what of it the profile names. */
+struct window_segment {
+	uint64_t start, limit; /* as in the file */
+	uint64_t offset;
+	uint32_t mapping; /* id, when written; 0: no frame lies in it */
+	bool used;
+};
+
+struct window_exe {
+	struct hash_node node; /* by 'exe' */
+	struct window_exe *next;
+	struct pm_exe *exe; /* a reference; NULL when sealed */
+	uint64_t nsamples; /* of images whose main executable it is */
+	/* Known when sealed. */
+	enum pm_exe_kind kind;
+	uint32_t path, build_id; /* strings */
+	uint32_t nsegments;
+	struct window_segment *segments;
+	struct window_segment rest; /* for addresses in none of them */
+};
+
+struct window_function {
+	struct hash_node node;
+	struct window_function *next;
+	struct window_exe *exe;
+	uint64_t start; /* 0: known by its name alone */
+	uint32_t id;
+	uint32_t name, system_name; /* strings */
+};
+
+struct window_location {
+	struct hash_node node;
+	struct window_location *next;
+	struct window_exe *exe;
+	struct window_function *function;
+	uint64_t offset;
+	uint64_t vaddr;
+	uint32_t id;
+};
+
+struct window_stack {
+	struct hash_node node;
+	uint32_t n;
+	uint32_t locations[]; /* ids, leaf first */
+};
+
+/* An image's labels, as strings. */
+struct window_image {
+	struct hash_node node; /* by serial */
+	uint64_t serial;
+	struct window_exe *main;
+	uint32_t tgid;
+	uint32_t comm, exe, cgroup, process, image;
+	bool provisional;
+};
+
+struct window_sample {
+	struct hash_node node;
+	struct window_image *image;
+	struct window_stack *stack;
+	uint32_t tid;
+	uint32_t thread; /* string */
+	uint64_t count;
+};
+
+struct window {
+	struct arena arena;
+	struct strtab strings;
+	struct hash exes, functions, locations, stacks, images, samples;
+	/* In the order of their ids; exes as first seen. */
+	struct window_exe *first_exe, **last_exe;
+	struct window_function *first_function, **last_function;
+	struct window_location *first_location, **last_location;
+	uint64_t nsamples;
+	uint32_t *scratch; /* location ids of the trace at hand */
+	size_t scratch_cap;
+};
+
+int window_init(struct window *w); /* 0 or -ENOMEM */
+void window_fini(struct window *w);
+/* 0 or -ENOMEM; the trace is then not in it. */
+int window_add(struct window *w, const struct reporter_trace *t,
+	       const struct pm_image_info *info);
+/* 0 or -ENOMEM; references are given back either way. */
+int window_seal(struct window *w);
+/* Bytes of memory held. */
+size_t window_bytes(const struct window *w);
+
+struct window_meta {
+	int64_t time_ns; /* since the epoch */
+	int64_t duration_ns;
+	unsigned int freq_hz;
+	/* Lines, each ended by a NUL; in all so many bytes. */
+	const char *comments;
+	size_t comments_len;
+};
+
+/* Of a sealed window, once. 0 or -errno; the sink is not finished. */
+int window_encode(struct window *w, const struct window_meta *meta,
+		  struct sink *sink);
+
+#endif /* REPORTER_WINDOW_H */

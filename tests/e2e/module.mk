@@ -1,0 +1,45 @@
+# The programs that the end-to-end tests and the benches profile, and the strict
+# checker of profiles. They have flags of their own, also under SAN=: what they
+# are made of is what the tests are about.
+
+E2E_B := $(B)/tests/e2e
+E2E_CFLAGS := -std=gnu11 -D_GNU_SOURCE -I. -g -O1 -fno-omit-frame-pointer \
+	-fno-optimize-sibling-calls -Wall -Wextra -Wshadow \
+	-Wstrict-prototypes -Wmissing-prototypes -Wl,--build-id=sha1
+# One address for the hot functions, whatever they are called.
+E2E_STATIC := -static -no-pie -Wl,--section-start=hot_spin=0x700000
+
+E2E_PROGS := $(addprefix $(E2E_B)/,prog_shares prog_spin_a prog_spin_b \
+	prog_spin_old prog_spin_new libplugin.so pprof_check \
+	load_spawn load_small load_first)
+
+$(E2E_B)/prog_shares: tests/e2e/prog_shares.c tests/e2e/frame.h tests/e2e/module.mk
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(E2E_CFLAGS) -o $@ $<
+
+$(E2E_B)/load_spawn $(E2E_B)/load_small $(E2E_B)/load_first: $(E2E_B)/load_%: tests/bench/load_%.c tests/e2e/frame.h tests/e2e/module.mk
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(E2E_CFLAGS) -o $@ $<
+
+$(E2E_B)/prog_spin_a $(E2E_B)/prog_spin_b: $(E2E_B)/prog_spin_%: tests/e2e/prog_spin.c tests/e2e/frame.h tests/e2e/module.mk
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(E2E_CFLAGS) $(E2E_STATIC) -pthread -DNAME=$* -o $@ $<
+
+$(E2E_B)/prog_spin_old $(E2E_B)/prog_spin_new: $(E2E_B)/prog_spin_%: tests/e2e/prog_spin.c tests/e2e/frame.h tests/e2e/module.mk
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(E2E_CFLAGS) -fPIE -pie -pthread -DWITH_DLOPEN -DNAME=$* -o $@ $< -ldl
+
+$(E2E_B)/libplugin.so: tests/e2e/plugin.c tests/e2e/frame.h tests/e2e/module.mk
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(E2E_CFLAGS) -fPIC -shared -o $@ $<
+
+$(E2E_B)/pprof_check: $(E2E_B)/pprof_check.o $(B)/tests/unit/pprof_check.o $(B)/profd.a $(B)/libquark.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(E2E_B)/pprof_check.o: | $(B)/reporter/profile.pb-c.h

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pprof_check: a strict reader of profiles. What any consumer refuses or gets
+ * wrong is an error here, and so is what profd promises beyond that.
+ */
+#ifndef TESTS_UNIT_PPROF_CHECK_H
+#define TESTS_UNIT_PPROF_CHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "reporter/profile.pb-c.h"
+
+/*
+ * Raw, gzip or zstd, by content. NULL if every rule holds; else the first that
+ * does not, with its place: valid until the next call.
+ */
+const char *pprof_check(const void *data, size_t len);
+const char *pprof_check_file(const char *path);
+
+/*
+ * The profile of the last check that found nothing wrong: valid until the next
+ * check, or pprof_check_end(), which frees it.
+ */
+const Perftools__Profiles__Profile *pprof_checked(void);
+void pprof_check_end(void);
+
+/* For tests that look into a profile. 'p' from pprof_checked(). */
+const char *pprof_label(const Perftools__Profiles__Profile *p,
+			const Perftools__Profiles__Sample *s, const char *key);
+int64_t pprof_label_num(const Perftools__Profiles__Profile *p,
+			const Perftools__Profiles__Sample *s, const char *key);
+const char *pprof_frame(const Perftools__Profiles__Profile *p,
+			const Perftools__Profiles__Sample *s, size_t i);
+const Perftools__Profiles__Mapping *
+pprof_frame_mapping(const Perftools__Profiles__Profile *p,
+		    const Perftools__Profiles__Sample *s, size_t i);
+int64_t pprof_samples(const Perftools__Profiles__Profile *p);
+bool pprof_has_comment(const Perftools__Profiles__Profile *p, const char *text);
+
+#endif /* TESTS_UNIT_PPROF_CHECK_H */

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the command line and the configuration file mean, and how they fail. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "profiler/options_table.h"
+
+#define MAX_ARGS 16
+
+struct parsed {
+	struct options o;
+	enum options_result res;
+	char msg[512];
+	char *argv[MAX_ARGS];
+	char text[512];
+};
+
+/* Splits 'line' at blanks; its first word is the command. */
+static void parse(struct parsed *p, const char *line)
+{
+	int argc = 0;
+	char *word;
+
+	memset(p, 0, sizeof(*p));
+	snprintf(p->text, sizeof(p->text), "%s", line);
+	for (word = strtok(p->text, " "); word; word = strtok(NULL, " "))
+		p->argv[argc++] = word;
+	p->res = options_parse(&p->o, options_command(p->argv[0]), argc,
+			       p->argv, p->msg, sizeof(p->msg));
+}
+
+/* A configuration file of this text; the path is static. */
+static const char *config(const char *text)
+{
+	static char path[64];
+	size_t len = strlen(text);
+	int fd;
+
+	snprintf(path, sizeof(path), "/tmp/test_options.XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, len), len);
+	close(fd);
+	return path;
+}
+
+static void parse_config(struct parsed *p, const char *flags, const char *text)
+{
+	const char *path = config(text);
+	char line[256];
+
+	snprintf(line, sizeof(line), "run --config %s %s", path, flags);
+	parse(p, line);
+	unlink(path);
+}
+
+static void commands_have_names(void **state)
+{
+	assert_int_equal(options_command("run"), OPTIONS_BIT_RUN);
+	assert_int_equal(options_command("status"), OPTIONS_BIT_STATUS);
+	assert_int_equal(options_command("runs"), -1);
+	assert_int_equal(options_command(""), -1);
+}
+
+static void without_flags_defaults_hold(void **state)
+{
+	struct parsed p;
+
+	parse_config(&p, "", "");
+	assert_string_equal(p.msg, "");
+	assert_int_equal(p.res, OPTIONS_OK);
+	assert_string_equal(p.o.archive, "/var/lib/profd");
+	assert_int_equal(p.o.listen.n, 1);
+	assert_string_equal(p.o.listen.items[0], OPTIONS_SERVER);
+	assert_int_equal(p.o.freq, 99);
+	assert_int_equal(p.o.window, 60);
+	assert_int_equal(p.o.stack_copy, 65536);
+	assert_int_equal(p.o.log_level, LOG_INFO);
+	options_fini(&p.o);
+
+	parse(&p, "record");
+	assert_int_equal(p.res, OPTIONS_OK);
+	assert_string_equal(p.o.output, "profd.pb.gz");
+	assert_int_equal(p.o.duration, 0);
+	assert_int_equal(p.o.pid.n, 0);
+	assert_false(p.o.all);
+	options_fini(&p.o);
+
+	parse(&p, "fetch");
+	assert_int_equal(p.o.seconds, 30);
+	assert_string_equal(p.o.server, OPTIONS_SERVER);
+	options_fini(&p.o);
+}
+
+static void flags_set_values(void **state)
+{
+	struct parsed p;
+
+	parse(&p, "record -F 997 --duration=5m -p 1 --pid 4194304 -q -o x.pb "
+		  "--stack-copy 128K");
+	assert_string_equal(p.msg, "");
+	assert_int_equal(p.res, OPTIONS_OK);
+	assert_int_equal(p.o.freq, 997);
+	assert_int_equal(p.o.duration, 300);
+	assert_int_equal(p.o.pid.n, 2);
+	assert_int_equal(p.o.pid.items[0], 1);
+	assert_int_equal(p.o.pid.items[1], 4194304);
+	assert_true(p.o.quiet);
+	assert_string_equal(p.o.output, "x.pb");
+	assert_int_equal(p.o.stack_copy, 131072);
+	options_fini(&p.o);
+
+	parse(&p, "fetch --server http://a.example/x --seconds 1h");
+	assert_int_equal(p.res, OPTIONS_OK);
+	assert_string_equal(p.o.server, "http://a.example/x");
+	assert_int_equal(p.o.seconds, 3600);
+	options_fini(&p.o);
+}
+
+static void a_command_keeps_its_own_flags(void **state)
+{
+	static const char *const lines[] = {
+		"record -a -- ls -l --freq 3",
+		"record -a ls -l --freq 3",
+	};
+	struct parsed p;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(lines); i++) {
+		parse(&p, lines[i]);
+		assert_int_equal(p.res, OPTIONS_OK);
+		assert_int_equal(p.o.freq, 99);
+		assert_int_equal(p.o.nargs, 4);
+		assert_string_equal(p.o.args[0], "ls");
+		assert_string_equal(p.o.args[3], "3");
+		assert_null(p.o.args[4]);
+		options_fini(&p.o);
+	}
+}
+
+static void wrong_usage_is_named(void **state)
+{
+	static const struct {
+		const char *line, *msg;
+	} cases[] = {
+		{ "run --frek 9",
+		  "profd run: unknown option '--frek' (is it --freq?)" },
+		{ "run --frek=9",
+		  "profd run: unknown option '--frek' (is it --freq?)" },
+		{ "run --verbose", "profd run: unknown option '--verbose' "
+				   "(see profd run --help)" },
+		{ "run -x", "profd run: unknown option '-x' "
+			    "(see profd run --help)" },
+		{ "status --freq 9", "profd status: unknown option '--freq' "
+				     "(see profd status --help)" },
+		{ "run --freq", "profd run: option --freq needs a value: HZ" },
+		{ "record -F",
+		  "profd record: option --freq needs a value: HZ" },
+		{ "record --all=3",
+		  "profd record: option --all takes no value" },
+		{ "run --help=3", "profd run: option --help takes no value" },
+		{ "run now", "profd run: argument 'now' is not expected "
+			     "(see profd run --help)" },
+		{ "run --freq 0", "profd run: --freq '0': must be a number "
+				  "from 1 to 10000" },
+		{ "record -F 10001", "profd record: --freq '10001': must be a "
+				     "number from 1 to 10000" },
+		{ "run --freq 9x", "profd run: --freq '9x': must be a number "
+				   "from 1 to 10000" },
+		{ "run --freq -9", "profd run: --freq '-9': must be a number "
+				   "from 1 to 10000" },
+		{ "run --freq 99999999999999999999",
+		  "profd run: --freq '99999999999999999999': must be a number "
+		  "from 1 to 10000" },
+		{ "run --stack-copy 4095",
+		  "profd run: --stack-copy '4095': must be a size from 4K to "
+		  "256K (64K, 65536)" },
+		{ "run --stack-copy 18014398509482048K",
+		  "profd run: --stack-copy '18014398509482048K': must be a "
+		  "size from 4K to 256K (64K, 65536)" },
+		{ "run --window 61m", "profd run: --window '61m': must be a "
+				      "time from 1 to 3600 seconds "
+				      "(90, 90s, 5m)" },
+		{ "run --archive=",
+		  "profd run: --archive '': must not be empty" },
+		{ "run --log-level loud",
+		  "profd run: --log-level 'loud': must be one of error warn "
+		  "info debug" },
+		{ "run --listen 7763", "profd run: --listen '7763': must be "
+				       "unix:PATH or HOST:PORT" },
+		{ "run --listen unix:", "profd run: --listen 'unix:': must be "
+					"unix:PATH or HOST:PORT" },
+		{ "run --listen a:65536",
+		  "profd run: --listen 'a:65536': must be unix:PATH or "
+		  "HOST:PORT" },
+		{ "run --listen http://a",
+		  "profd run: --listen 'http://a': must be unix:PATH or "
+		  "HOST:PORT" },
+		{ "status --server x", "profd status: --server 'x': must be "
+				       "unix:PATH, HOST:PORT or "
+				       "http://HOST:PORT" },
+	};
+	struct parsed p;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		parse(&p, cases[i].line);
+		assert_string_equal(p.msg, cases[i].msg);
+		assert_int_equal(p.res, OPTIONS_USAGE);
+		options_fini(&p.o);
+	}
+}
+
+static void a_flag_beats_the_file_beats_the_default(void **state)
+{
+	static const char text[] = "# a comment\n"
+				   "freq = 49\n"
+				   "window = 5m ; another\n"
+				   "listen = 127.0.0.1:1\n"
+				   "listen = unix:/x\n"
+				   "log-level = debug\n";
+	struct parsed p;
+
+	parse_config(&p, "", text);
+	assert_string_equal(p.msg, "");
+	assert_int_equal(p.o.freq, 49);
+	assert_int_equal(p.o.window, 300);
+	assert_int_equal(p.o.listen.n, 2);
+	assert_string_equal(p.o.listen.items[1], "unix:/x");
+	assert_int_equal(p.o.log_level, LOG_DEBUG);
+	assert_int_equal(p.o.stack_copy, 65536);
+	options_fini(&p.o);
+
+	parse_config(&p, "--freq 7 --listen [::1]:9", text);
+	assert_int_equal(p.o.freq, 7);
+	assert_int_equal(p.o.window, 300);
+	assert_int_equal(p.o.listen.n, 1);
+	assert_string_equal(p.o.listen.items[0], "[::1]:9");
+	options_fini(&p.o);
+}
+
+static void a_wrong_file_is_named_by_line(void **state)
+{
+	static const struct {
+		const char *text, *msg;
+	} cases[] = {
+		{ "\n\nx = 1\n", ":3: unknown key 'x'" },
+		{ "pid = 1\n", ":1: unknown key 'pid'" },
+		{ "freq = 1\n[push]\nfreq = 2\n",
+		  ":3: unknown section 'push'" },
+		{ "# c\nfreq = 0\nx = 1\n", ":2: freq '0': must be a number "
+					    "from 1 to 10000" },
+		{ "freq = 9\nfreq\nx = 1\n",
+		  ":2: neither 'key = value' nor a comment" },
+		{ "x = 1\nfreq\n", ":1: unknown key 'x'" },
+		{ "freq =\n", ":1: freq '': must be a number from 1 to 10000" },
+	};
+	struct parsed p;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		parse_config(&p, "", cases[i].text);
+		assert_memory_equal(p.msg, "profd: /", 8);
+		assert_non_null(strchr(p.msg + 7, ':'));
+		assert_string_equal(strchr(p.msg + 7, ':'), cases[i].msg);
+		assert_int_equal(p.res, OPTIONS_USAGE);
+		options_fini(&p.o);
+	}
+}
+
+static void a_line_too_long_is_not_taken_for_two(void **state)
+{
+	char text[600] = "freq = 9\narchive = /", *at;
+	struct parsed p;
+
+	at = text + strlen(text);
+	memset(at, 'x', 400);
+	strcpy(at + 400, "\nwindow = 9\n");
+	parse_config(&p, "", text);
+	assert_non_null(strstr(p.msg, ":2: longer than "));
+	assert_int_equal(p.res, OPTIONS_USAGE);
+	options_fini(&p.o);
+}
+
+static void a_named_file_must_be_there(void **state)
+{
+	struct parsed p;
+
+	parse(&p, "run --config /nonexistent/x");
+	assert_string_equal(p.msg,
+			    "profd: /nonexistent/x: No such file or directory");
+	assert_int_equal(p.res, OPTIONS_FAILED);
+	options_fini(&p.o);
+
+	parse(&p, "run --config /tmp");
+	assert_string_equal(p.msg, "profd: /tmp: cannot be read");
+	assert_int_equal(p.res, OPTIONS_FAILED);
+	options_fini(&p.o);
+}
+
+/* Every option of a command, and none of another's, is in its --help. */
+static void help_lists_what_there_is(void **state)
+{
+	struct parsed p;
+	size_t cmd, i;
+
+	for (cmd = 0; cmd < OPTIONS_COMMAND_MAX; cmd++) {
+		struct strbuf sb = STRBUF_INIT;
+
+		options_help(cmd, &sb);
+		assert_false(sb.failed);
+		for (i = 0; i < OPTIONS_ID_MAX; i++) {
+			char name[40];
+
+			snprintf(name, sizeof(name), "--%s ",
+				 options_table[i].name);
+			if (options_table[i].commands & 1U << cmd)
+				assert_non_null(strstr(sb.data, name));
+			else
+				assert_null(strstr(sb.data, name));
+		}
+		strbuf_fini(&sb);
+	}
+	parse(&p, "record -F 9 --help --nonsense");
+	assert_int_equal(p.res, OPTIONS_HELP);
+	options_fini(&p.o);
+	parse(&p, "run -h");
+	assert_int_equal(p.res, OPTIONS_HELP);
+	options_fini(&p.o);
+}
+
+static void the_usage_lists_the_commands(void **state)
+{
+	struct strbuf sb = STRBUF_INIT;
+	size_t i;
+
+	options_usage(&sb);
+	for (i = 0; i < OPTIONS_COMMAND_MAX; i++) {
+		char word[40];
+
+		snprintf(word, sizeof(word), "\n  %s ",
+			 options_commands[i].word);
+		assert_non_null(strstr(sb.data, word));
+	}
+	strbuf_fini(&sb);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(commands_have_names),
+		cmocka_unit_test(without_flags_defaults_hold),
+		cmocka_unit_test(flags_set_values),
+		cmocka_unit_test(a_command_keeps_its_own_flags),
+		cmocka_unit_test(wrong_usage_is_named),
+		cmocka_unit_test(a_flag_beats_the_file_beats_the_default),
+		cmocka_unit_test(a_wrong_file_is_named_by_line),
+		cmocka_unit_test(a_line_too_long_is_not_taken_for_two),
+		cmocka_unit_test(a_named_file_must_be_there),
+		cmocka_unit_test(help_lists_what_there_is),
+		cmocka_unit_test(the_usage_lists_the_commands),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

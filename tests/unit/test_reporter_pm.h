@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A process manager that says what it is told: the five functions by which the
+ * reporter asks, over plain structs that a test fills. They stand before the
+ * real ones of the archive. Included once a test program.
+ */
+#ifndef TESTS_UNIT_TEST_REPORTER_PM_H
+#define TESTS_UNIT_TEST_REPORTER_PM_H
+
+#include <string.h>
+
+#include "processmanager/processmanager.h"
+#include "reporter/reporter.h"
+
+struct pm_image {
+	struct pm_image_info info;
+};
+
+struct pm_exe {
+	struct pm_exe_info info;
+	struct symbolizer_segment segments[2];
+	size_t nsegments;
+	int refs;
+};
+
+void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
+{
+	*out = img->info;
+}
+
+void pm_exe_info(const struct pm_exe *exe, struct pm_exe_info *out)
+{
+	*out = exe->info;
+}
+
+const struct symbolizer_segment *pm_exe_segments(const struct pm_exe *exe,
+						 size_t *np)
+{
+	*np = exe->nsegments;
+	return exe->segments;
+}
+
+struct pm_exe *pm_exe_get(struct pm_exe *exe)
+{
+	exe->refs++;
+	return exe;
+}
+
+void pm_exe_put(struct pm_exe *exe)
+{
+	exe->refs--;
+}
+
+/* A host: two programs and a library, the kernel, the vDSO, a JIT. */
+enum { EXE_A, EXE_B, EXE_LIBC, EXE_KERNEL, EXE_VDSO, EXE_ANON, EXE_MARK };
+
+static struct pm_exe exes[] = {
+	[EXE_A] = { .info = { .kind = PM_EXE_FILE,
+			      .path = "/usr/bin/alpha",
+			      .base = "alpha",
+			      .opened = true,
+			      .ident = { .build_id = { 0xab, 0xcd, 0x01 },
+					 .build_id_len = 3 } },
+		    .segments = { { 0x401000, 0x1000, 0x2000 },
+				  { 0x601000, 0x5000, 0x1000 } },
+		    .nsegments = 2 },
+	[EXE_B] = { .info = { .kind = PM_EXE_FILE,
+			      .path = "/usr/bin/beta",
+			      .base = "beta" } },
+	[EXE_LIBC] = { .info = { .kind = PM_EXE_FILE,
+				 .path = "/lib/libc.so.6",
+				 .base = "libc.so.6",
+				 .opened = true },
+		       .segments = { { 0x28000, 0x28000, 0x100000 } },
+		       .nsegments = 1 },
+	[EXE_KERNEL] = { .info = { .kind = PM_EXE_KERNEL,
+				   .path = "[kernel.kallsyms]",
+				   .base = "[kernel.kallsyms]",
+				   .opened = true,
+				   .ident = { .build_id = { 0xfe },
+					      .build_id_len = 1 } } },
+	[EXE_VDSO] = { .info = { .kind = PM_EXE_VDSO,
+				 .path = "[vdso]",
+				 .base = "[vdso]" },
+		       .segments = { { 0, 0, 0x1000 } },
+		       .nsegments = 1 },
+	[EXE_ANON] = { .info = { .kind = PM_EXE_ANON,
+				 .path = "//anon",
+				 .base = "//anon" } },
+	[EXE_MARK] = { .info = { .kind = PM_EXE_MARK,
+				 .path = "[mark]",
+				 .base = "[mark]" } },
+};
+
+/* A frame of 'exe' at a place, in the function that starts at 'fn'. */
+static inline struct reporter_frame frame(int exe, uint64_t at, uint64_t fn,
+					  const char *name)
+{
+	return (struct reporter_frame){
+		.exe = &exes[exe],
+		.offset = at,
+		.vaddr = at,
+		.start = fn,
+		.name = name,
+		.system_name = name,
+	};
+}
+
+static inline struct pm_image image(uint64_t serial, uint32_t tgid, int exe)
+{
+	struct pm_image img = { .info = { .serial = serial,
+					  .key = { .tgid = tgid },
+					  .comm = exes[exe].info.base,
+					  .exe = exes[exe].info.path,
+					  .cgroup = "/system.slice/x.service",
+					  .main_exe = &exes[exe] } };
+
+	snprintf(img.info.process_id, sizeof(img.info.process_id), "%u-1f",
+		 tgid);
+	snprintf(img.info.image_id, sizeof(img.info.image_id), "%u-1f-%u", tgid,
+		 (unsigned int)serial);
+	return img;
+}
+
+static inline int exe_refs(void)
+{
+	int n = 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(exes) / sizeof(exes[0]); i++)
+		n += exes[i].refs;
+	return n;
+}
+
+#endif /* TESTS_UNIT_TEST_REPORTER_PM_H */
