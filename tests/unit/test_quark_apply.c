@@ -15,9 +15,11 @@
 #include "processmanager/quark/apply.c"
 #include "processmanager/quark/cache.c"
 #include "processmanager/quark/event.c"
+#include "processmanager/quark/leader.c"
 #include "processmanager/quark/order.c"
 #include "processmanager/quark/procfs.c"
 #include "processmanager/quark/record.c"
+#include "processmanager/quark/rules.c"
 
 #define GRACE 1000
 
