@@ -46,7 +46,7 @@ num "windows of a second come by themselves" "$(windows)" '>=' 3
 check_profile "$archive"/*.zst
 
 # --- record: processes, the host, until interrupted ---
-background "$E2E/prog_spin_old" 3000 fork >"$T/spin.log"
+background nice -n -20 "$E2E/prog_spin_old" 3000 fork >"$T/spin.log"
 wait_for 5 grep -q pid "$T/spin.log"
 spin=$(awk '$1 == "pid" { print $2 }' "$T/spin.log")
 background record "$T/pid.pb.gz" -p "$spin" -d 1
