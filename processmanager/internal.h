@@ -181,6 +181,7 @@ struct pm_exe *pm_exe_identify(struct pm_exe *exe,
 void pm_exe_open_soon(struct pm_exe *exe);
 void pm_exe_close(struct pm_exe *exe);
 void pm_open_cancel(struct pm *pm);
+void pm_jobs_fail(struct pm *pm);
 
 /* --- image.c ---------------------------------------------------------------- */
 
@@ -270,6 +271,7 @@ struct pm {
 	struct pm_list open; /* holding a file; least used first */
 	struct pm_list opens; /* struct pm_open under way */
 	struct pm_list jobs; /* struct pm_job with the symbolizer */
+	struct pm_list failed; /* struct pm_job to be told so */
 	struct pm_list exited, reaped; /* processes, by time */
 	struct pm_list ended; /* images, by time */
 	uint32_t nidle;

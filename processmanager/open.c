@@ -36,6 +36,7 @@ struct pm_job {
 	struct pm_exe *exe; /* a reference; NULL: the manager is gone */
 	symbolizer_resolve_fn fn;
 	void *arg;
+	int err; /* in pm->failed: what it will be told */
 	size_t n;
 	uint64_t offsets[];
 };
@@ -413,23 +414,37 @@ void pm_exe_open_soon(struct pm_exe *exe)
 		pm_exe_open(exe);
 }
 
+/* 0: it will be answered; the error it is to be answered with; -ENOMEM. */
+static int pm_job_start(struct pm_job *job)
+{
+	struct pm_exe *exe = job->exe;
+	int err;
+
+	if (exe->pm->closing)
+		return -ECANCELED;
+	if (exe->file)
+		return pm_job_submit(job);
+	if (exe->kind != PM_EXE_FILE)
+		return -ENOENT;
+	err = pm_exe_open(exe);
+	if (!err)
+		pm_list_add_tail(&exe->waiters, &job->node);
+	return err;
+}
+
 int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
 		   symbolizer_resolve_fn fn, void *arg)
 {
 	struct pm *pm = exe->pm;
 	struct pm_job *job;
-	int err = 0;
+	int err;
 
-	if (pm->closing)
-		return -ECANCELED;
-	exe = pm_exe_root(exe);
-	if (!exe->file && exe->kind != PM_EXE_FILE)
-		return -ENOENT;
 	if (n > (SIZE_MAX - sizeof(*job)) / sizeof(*offsets))
-		return -EINVAL;
+		return -ENOMEM;
 	job = malloc(sizeof(*job) + n * sizeof(*offsets));
 	if (!job)
 		return pm_nomem(pm);
+	exe = pm_exe_root(exe);
 	job->exe = pm_exe_get(exe);
 	job->fn = fn;
 	job->arg = arg;
@@ -437,18 +452,32 @@ int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
 	if (n)
 		memcpy(job->offsets, offsets, n * sizeof(*offsets));
 	pm_list_init(&job->node);
-	if (exe->file) {
-		err = pm_job_submit(job);
-	} else {
-		err = pm_exe_open(exe);
-		if (!err)
-			pm_list_add_tail(&exe->waiters, &job->node);
-	}
-	if (err) {
+	err = pm_job_start(job);
+	if (err == -ENOMEM) {
 		free(job);
 		pm_exe_put(exe);
+		return err;
 	}
-	return err;
+	if (err) {
+		job->err = err;
+		pm_list_add_tail(&pm->failed, &job->node);
+	}
+	return 0;
+}
+
+/* Those that had no chance get their answer, from outside of the question. */
+void pm_jobs_fail(struct pm *pm)
+{
+	struct pm_list *last = pm->failed.prev, *l;
+	struct pm_job *job;
+
+	if (pm_list_empty(&pm->failed))
+		return;
+	do { /* what comes meanwhile stays for the next time */
+		l = pm->failed.next;
+		job = container_of(l, struct pm_job, node);
+		pm_job_end(job, job->err, NULL, 0);
+	} while (l != last);
 }
 
 /* Ends what waits and lets go of what the symbolizer still has. */
@@ -467,6 +496,8 @@ void pm_open_cancel(struct pm *pm)
 		pm_jobs_go(exe, -ECANCELED);
 		pm_exe_put(exe);
 	}
+	while (!pm_list_empty(&pm->failed))
+		pm_jobs_fail(pm);
 	while (!pm_list_empty(&pm->jobs)) {
 		job = container_of(pm->jobs.next, struct pm_job, node);
 		exe = job->exe;
