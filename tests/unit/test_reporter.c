@@ -423,6 +423,7 @@ static void losses_are_said_by_each_profile_for_its_time(void **state)
 	add_simple(T0);
 	reporter_losses(t.r, now);
 	reporter_advance(t.r, T0 + 60 * SEC);
+	settle();
 	finish(T0 + 61 * SEC);
 	assert_int_equal(t.written, 2);
 	assert_true(pprof_has_comment(checked(t.path[0]),
