@@ -4,7 +4,7 @@
 #   make deps    install what is missing, from Debian's packages
 #   make         build/profd, build/libquark.so.0, build/libquark.a, build/quark-mon
 #   make run     all of the above, then profile this host (RUN_SECONDS=20 ends it)
-#   make check   every test; needs root for those that load BPF
+#   make check   deps, then every test; needs root for those that load BPF
 #   make lint    layout, format, lengths, manual pages
 #   make bench   figures, as JSON lines
 #   make fuzz    fuzz each parser for FUZZ_SECONDS (60)
@@ -180,7 +180,7 @@ lint:
 clean:
 	rm -rf build
 
-.PHONY: all deps run check bench lint fmt fuzz install clean FORCE
+.PHONY: all deps run check check-built bench lint fmt fuzz install clean FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 

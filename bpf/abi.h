@@ -107,6 +107,123 @@ enum abi_sampler_counter {
 	ABI_SAMPLER_COUNTER_MAX,
 };
 
+/*
+ * What bpf/quark.bpf.c tells libquark. Each record begins with abi_quark_head;
+ * kinds and sizes are fixed but for IMAGE, which its strings follow: exe, args,
+ * cwd, cgroup, env, without a terminator, in that order.
+ * X(NAME, structure, QUARK_EV_ name)
+ */
+#define ABI_QUARK_KINDS(X)                                    \
+	X(FORK, abi_quark_fork, QUARK_EV_FORK)                \
+	X(EXEC, abi_quark_image, QUARK_EV_EXEC)               \
+	X(EXIT, abi_quark_exit, QUARK_EV_EXIT)                \
+	X(ID_CHANGE, abi_quark_id_change, QUARK_EV_ID_CHANGE) \
+	X(RENAME, abi_quark_rename, QUARK_EV_SETPROCTITLE)    \
+	X(REAP, abi_quark_reap, QUARK_EV_REAP)
+
+enum abi_quark_kind {
+#define X(name, type, event) ABI_QUARK_##name,
+	ABI_QUARK_KINDS(X)
+#undef X
+	ABI_QUARK_KIND_MAX,
+	ABI_QUARK_TASK, /* abi_quark_image of the task iterator, not in the ring */
+};
+
+#define ABI_QUARK_ARGS_MAX 20480
+#define ABI_QUARK_PATH_MAX 4096
+#define ABI_QUARK_ENV_MAX 16384
+
+enum abi_quark_flags {
+	ABI_QUARK_KTHREAD = 1 << 0,
+	ABI_QUARK_ARGS_CUT = 1 << 1, /* longer than the maximum, or unreadable */
+	ABI_QUARK_PATH_CUT = 1 << 2, /* a path is not whole: its end is there */
+	ABI_QUARK_GROUP_DEAD = 1 << 3, /* EXIT: the last thread; TASK: dead */
+};
+
+struct abi_quark_head {
+	__u32 kind; /* enum abi_quark_kind */
+	__u32 flags; /* enum abi_quark_flags */
+	__u64 time; /* CLOCK_BOOTTIME, ns; read after the slot was reserved */
+	struct abi_key key;
+	__u32 tid;
+	__u32 cpu;
+};
+
+struct abi_quark_ids {
+	__u32 uid, gid, suid, sgid, euid, egid;
+	__u32 pgid, sid;
+	__u32 tty_major, tty_minor;
+	__u32 uts_inonum, ipc_inonum, mnt_inonum, net_inonum;
+	__u64 cap_inheritable, cap_permitted, cap_effective, cap_bset, cap_ambient;
+};
+
+struct abi_quark_fork {
+	struct abi_quark_head head; /* of the child */
+	struct abi_key parent;
+	struct abi_key origin; /* who called: not the parent with CLONE_PARENT */
+	__u64 clone_flags;
+	char comm[ABI_COMM_LEN];
+	struct abi_quark_ids ids;
+};
+
+struct abi_quark_image {
+	struct abi_quark_head head; /* tid: the thread that called execve */
+	struct abi_key parent;
+	char comm[ABI_COMM_LEN];
+	struct abi_quark_ids ids;
+	__u64 dev; /* the kernel's dev_t: major << 20 | minor */
+	__u64 ino;
+	__u64 ctime_ns;
+	__u64 size;
+	__s32 wait_status; /* TASK with GROUP_DEAD */
+	__u32 exe_len, args_len, cwd_len, cgroup_len, env_len;
+};
+
+struct abi_quark_exit {
+	struct abi_quark_head head;
+	struct abi_key parent;
+	char comm[ABI_COMM_LEN];
+	__u64 cpu_time; /* provisional */
+	__u64 maxrss; /* pages */
+	__u64 minflt;
+	__u64 majflt;
+	__s32 wait_status;
+	__u32 pad;
+};
+
+struct abi_quark_id_change {
+	struct abi_quark_head head;
+	struct abi_quark_ids ids;
+};
+
+struct abi_quark_rename {
+	struct abi_quark_head head;
+	char comm[ABI_COMM_LEN];
+};
+
+struct abi_quark_reap {
+	struct abi_quark_head head;
+	char comm[ABI_COMM_LEN];
+	__u64 cpu_time; /* exact: signal->sum_sched_runtime */
+	__u64 utime;
+	__u64 stime;
+	__u64 minflt;
+	__u64 majflt;
+	__s32 wait_status;
+	__u32 pad;
+};
+
+/*
+ * Records that found no room, one element a CPU of a map that user space has
+ * mapped. It takes 'first' by writing 0.
+ */
+struct abi_quark_loss {
+	__u64 lost[8]; /* by enum abi_quark_kind */
+	__u64 first; /* boot times of the first and the last loss */
+	__u64 last;
+	__u64 pad[6]; /* to two cache lines: one writer each */
+};
+
 #ifndef __bpf__
 #define ABI_ASSERT(e) _Static_assert(e, #e)
 ABI_ASSERT(sizeof(struct abi_key) == 24);
@@ -114,6 +231,15 @@ ABI_ASSERT(sizeof(struct abi_sample) == 64);
 ABI_ASSERT(sizeof(struct abi_part) == 8);
 ABI_ASSERT(sizeof(struct abi_regs) == 144);
 ABI_ASSERT(sizeof(struct abi_stack) == 16);
+ABI_ASSERT(sizeof(struct abi_quark_head) == 48);
+ABI_ASSERT(sizeof(struct abi_quark_ids) == 96);
+ABI_ASSERT(sizeof(struct abi_quark_fork) == 216);
+ABI_ASSERT(sizeof(struct abi_quark_image) == 240);
+ABI_ASSERT(sizeof(struct abi_quark_exit) == 128);
+ABI_ASSERT(sizeof(struct abi_quark_id_change) == 144);
+ABI_ASSERT(sizeof(struct abi_quark_rename) == 64);
+ABI_ASSERT(sizeof(struct abi_quark_reap) == 112);
+ABI_ASSERT(sizeof(struct abi_quark_loss) == 128);
 #endif
 
 #endif /* BPF_ABI_H */

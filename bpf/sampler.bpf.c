@@ -20,7 +20,6 @@
 #include "bpf/abi.h"
 
 #define PAGE_SIZE 4096
-#define PF_KTHREAD 0x00200000
 #define USER32_CS 0x23 /* GDT_ENTRY_DEFAULT_USER32_CS * 8 + 3 */
 
 /* Pages of the largest copy, and slices of the two broken ones at its ends. */

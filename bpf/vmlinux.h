@@ -41,6 +41,10 @@ enum {
 	BPF_RB_RING_SIZE = 1,
 };
 
+enum {
+	BPF_F_MMAPABLE = 1024,
+};
+
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wpadded"
 
@@ -68,9 +72,209 @@ struct bpf_perf_event_data {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+typedef struct {
+	unsigned int val;
+} kuid_t;
+
+typedef struct {
+	unsigned int val;
+} kgid_t;
+
+/* Two __u32 before 6.3, one __u64 since: eight bytes either way. */
+typedef struct {
+	__u64 val;
+} kernel_cap_t;
+
+struct cred {
+	kuid_t uid;
+	kgid_t gid;
+	kuid_t suid;
+	kgid_t sgid;
+	kuid_t euid;
+	kgid_t egid;
+	kernel_cap_t cap_inheritable;
+	kernel_cap_t cap_permitted;
+	kernel_cap_t cap_effective;
+	kernel_cap_t cap_bset;
+	kernel_cap_t cap_ambient;
+};
+
+struct upid {
+	int nr;
+};
+
+struct pid {
+	struct upid numbers[1];
+};
+
+enum pid_type {
+	PIDTYPE_PID = 0,
+	PIDTYPE_TGID = 1,
+	PIDTYPE_PGID = 2,
+	PIDTYPE_SID = 3,
+	PIDTYPE_MAX = 4,
+};
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct uts_namespace {
+	struct ns_common ns;
+};
+
+struct ipc_namespace {
+	struct ns_common ns;
+};
+
+struct mnt_namespace {
+	struct ns_common ns;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
+struct nsproxy {
+	struct uts_namespace *uts_ns;
+	struct ipc_namespace *ipc_ns;
+	struct mnt_namespace *mnt_ns;
+	struct net *net_ns;
+};
+
+struct tty_driver {
+	int major;
+	int minor_start;
+};
+
+struct tty_struct {
+	int index;
+	struct tty_driver *driver;
+};
+
+struct signal_struct {
+	atomic_t live;
+	int group_exit_code;
+	unsigned int flags;
+	struct pid *pids[PIDTYPE_MAX];
+	struct tty_struct *tty;
+	__u64 utime;
+	__u64 stime;
+	unsigned long min_flt;
+	unsigned long maj_flt;
+	unsigned long maxrss;
+	unsigned long long sum_sched_runtime;
+};
+
+#define SIGNAL_GROUP_EXIT 0x00000004 /* linux/sched/signal.h */
+
+struct qstr {
+	__u32 len;
+	const unsigned char *name;
+};
+
+struct super_block {
+	__u32 s_dev;
+};
+
+struct timespec64 {
+	__s64 tv_sec;
+	long tv_nsec;
+};
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	long long i_size;
+	__s64 i_ctime_sec; /* 6.11 */
+	__u32 i_ctime_nsec;
+};
+
+struct inode___6_6 {
+	struct timespec64 __i_ctime; /* 6.6 to 6.10 */
+};
+
+struct inode___6_1 {
+	struct timespec64 i_ctime; /* before 6.6 */
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+struct file {
+	struct inode *f_inode;
+	struct path f_path;
+};
+
+struct fs_struct {
+	struct path root;
+	struct path pwd;
+};
+
 struct mm_struct {
 	unsigned long start_stack;
+	unsigned long arg_start;
+	unsigned long arg_end;
+	unsigned long env_start;
+	unsigned long env_end;
+	struct file *exe_file;
 };
+
+struct kernfs_node {
+	struct kernfs_node *__parent; /* 6.15 */
+	const char *name;
+};
+
+struct kernfs_node___6_14 {
+	struct kernfs_node *parent;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+
+/* Which controllers there are, and their numbers, is the kernel's choice. */
+enum cgroup_subsys_id {
+	memory_cgrp_id = 4,
+	pids_cgrp_id = 11,
+	CGROUP_SUBSYS_COUNT = 12,
+};
+
+struct css_set {
+	struct cgroup_subsys_state *subsys[CGROUP_SUBSYS_COUNT];
+	struct cgroup *dfl_cgrp;
+};
+
+struct sched_entity {
+	__u64 sum_exec_runtime;
+};
+
+struct linux_binprm;
 
 struct vm_area_struct {
 	unsigned long vm_start;
@@ -84,14 +288,37 @@ struct thread_struct { /* x86 */
 struct task_struct {
 	unsigned int flags;
 	struct mm_struct *mm;
+	int exit_state;
+	int exit_code;
 	unsigned int in_execve : 1;
 	pid_t pid;
 	pid_t tgid;
+	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	__u64 start_boottime;
+	struct sched_entity se;
+	const struct cred *real_cred;
 	char comm[16];
+	struct fs_struct *fs;
+	struct nsproxy *nsproxy;
+	struct signal_struct *signal;
+	struct css_set *cgroups;
 	__u64 self_exec_id;
 	struct thread_struct thread;
+};
+
+#define PF_KTHREAD 0x00200000 /* linux/sched.h */
+#define CLONE_THREAD 0x00010000 /* uapi/linux/sched.h */
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
 };
 
 #pragma clang attribute pop

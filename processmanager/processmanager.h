@@ -8,10 +8,10 @@
  * at any point of that order, which image a key means and what is mapped at an
  * address of it. All calls on the loop's thread.
  *
- * Lifetime: an image lives until its process was reaped and pm_forget() was
- * told a time behind that. Between, pointers to it stay good. An exe is
- * refcounted: whoever keeps one beyond the call that gave it takes a
- * reference.
+ * Lifetime: an image ends when an exec replaces it or its process is reaped,
+ * and lives until pm_forget() was told a time behind that. Between, pointers
+ * to it stay good. An exe is refcounted: whoever keeps one beyond the call that
+ * gave it takes a reference.
  */
 #ifndef PROCESSMANAGER_PROCESSMANAGER_H
 #define PROCESSMANAGER_PROCESSMANAGER_H
@@ -45,6 +45,11 @@ struct pm_opts {
 };
 
 int pm_new(struct pm **pmp, const struct pm_opts *opts); /* 0 or -errno */
+/*
+ * Before symbolizer_free(), and after every reference to an exe was given
+ * back. Name requests still waiting for a file end with -ECANCELED from inside;
+ * those that the symbolizer has end when it says so.
+ */
 void pm_free(struct pm *pm);
 
 /* --- what comes in ------------------------------------------------------- */
@@ -87,7 +92,8 @@ int pm_map_event(struct pm *pm, const struct pm_map_event *ev);
 /*
  * All executable mappings of one process, as read from /proc between 'begin'
  * and 'end'. Replaces what was known; what the mapping stream says with an
- * earlier time than 'begin' is contained in it and dropped.
+ * earlier time than 'begin' is contained in it and dropped. So its place in the
+ * order of time is 'begin': records behind that are put on top of it.
  */
 struct pm_maps {
 	uint32_t tgid;
@@ -101,17 +107,24 @@ struct pm_maps {
 
 /*
  * Reads /proc/TGID/maps ('proc': "/proc" or a test's directory). Touches
- * nothing of the manager's, so a worker may run it. 0 or -errno.
+ * nothing of the manager's, so a worker may run it. start_boottime stays 0:
+ * /proc has it in clock ticks only, so the manager goes by pid and time. On
+ * error *out is empty. 0 or -errno.
  */
 int pm_maps_read(const char *proc, uint32_t tgid, struct pm_maps *out);
 /* The parser alone: 'text' need not be NUL-terminated and is not changed. */
 int pm_maps_parse(const char *text, size_t len, struct pm_maps *out);
 void pm_maps_fini(struct pm_maps *m);
+/*
+ * Of the process's image as of now. A walk that an exec may have run into is
+ * no good: it is dropped and, if needed, asked for again. 0, -ESRCH or -ENOMEM.
+ */
 int pm_walk_maps(struct pm *pm, const struct pm_maps *m);
 
 /*
  * Everything with a time below this was handed in and every sample up to it is
- * done: what ended before may be forgotten.
+ * done: what ended before may be forgotten. To be called in every turn of the
+ * loop; name requests that cannot be met are told so from here.
  */
 void pm_forget(struct pm *pm, uint64_t time);
 
@@ -207,9 +220,10 @@ struct pm_exe *pm_exe_mark(struct pm *pm);
 
 /*
  * Names for file offsets of 'exe': symbolizer_resolve() on its open file. A
- * file still being opened is waited for; one that cannot be opened answers
- * with that error. Completes on the loop, never from inside. A reference to
- * the exe is held meanwhile. 0 or -ENOMEM.
+ * file still being opened is waited for, one that was closed is opened again;
+ * one that cannot be opened, or has no names, answers with that error.
+ * Completes on the loop, never from inside; what failed before it began, by
+ * the next pm_forget(). A reference to the exe is held meanwhile. 0 or -ENOMEM.
  */
 int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
 		   symbolizer_resolve_fn fn, void *arg);
@@ -237,6 +251,7 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(maps_before_walk, 0, "mapping records a walk already contained")     \
 	X(maps_lost, 0, "gaps in the mapping stream")                          \
 	X(maps_unbound, 0, "exec mapping sets no exec event followed")         \
+	X(maps_overflow, 0, "mapping sets thrown away for their size")         \
 	X(rereads, 0, "mappings read anew from /proc")                         \
 	X(provisional, 0, "images whose samples came before their exec event") \
 	X(nomem, 0, "records dropped for lack of memory")                      \

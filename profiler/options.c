@@ -166,7 +166,9 @@ static enum options_result read_config(struct reading *r)
 			 c.path, err);
 	}
 	fclose(c.file);
-	return err || c.failed || c.bad_line ? OPTIONS_FAILED : OPTIONS_OK;
+	if (c.failed)
+		return OPTIONS_FAILED;
+	return err || c.bad_line ? OPTIONS_USAGE : OPTIONS_OK;
 }
 
 /* --- flags --------------------------------------------------------------- */

@@ -38,7 +38,10 @@ struct symbolizer_opts {
 
 /* 0 or -errno. 'opts' is only read. */
 int symbolizer_new(struct symbolizer **sp, const struct symbolizer_opts *opts);
-/* All files must be closed before. */
+/*
+ * All files must be closed before. The loop has to run once more for what is
+ * still in its pool and for a handle to close.
+ */
 void symbolizer_free(struct symbolizer *s);
 
 /*
@@ -107,7 +110,10 @@ int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
 struct symbolizer_file *symbolizer_kernel(struct symbolizer *s);
 struct symbolizer_file *symbolizer_vdso(struct symbolizer *s);
 
-/* May be called with requests under way; they then end with -ECANCELED. */
+/*
+ * May be called with requests under way; they end with -ECANCELED before it
+ * returns.
+ */
 void symbolizer_close(struct symbolizer *s, struct symbolizer_file *file);
 
 /* Valid until the file is closed. Fields the file has none of are zero. */
@@ -127,7 +133,8 @@ struct symbolizer_symbol {
 	uint64_t vaddr;
 	/*
 	 * The function's first address and its size, as above, when named.
-	 * Every address in [start, start + size) has the same name.
+	 * Every address in [start, start + size) has the same name; of a
+	 * function with others inside it, it is the part with the address.
 	 */
 	uint64_t start, size;
 	/*
@@ -153,7 +160,7 @@ int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 		       const uint64_t *offsets, size_t n,
 		       symbolizer_resolve_fn fn, void *arg);
 
-/* X(name, gauge, "help"): what is counted, for metrics. */
+/* X(name, 0, "help"): what is counted, for metrics; all monotonic but *_bytes. */
 #define SYMBOLIZER_STATS(X)                                                  \
 	X(opened, 0, "executable files opened")                              \
 	X(open_failed, 0, "executable files that could not be opened")       \
@@ -162,6 +169,7 @@ int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 	X(resolved, 0, "addresses looked up")                                \
 	X(unnamed, 0, "addresses no symbol covers")                          \
 	X(broken, 0, "executable files whose headers or tables are damaged") \
+	X(kallsyms_hidden, 0, "readings of kallsyms that showed no address") \
 	X(index_built, 0, "symbol indexes built")                            \
 	X(index_evicted, 0, "symbol indexes put out for the byte budget")    \
 	X(index_bytes, 1, "bytes of symbol indexes held now")

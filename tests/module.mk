@@ -44,7 +44,11 @@ fuzz: all $(FUZZERS:%=$(B)/fuzz/%)
 
 -include tests/e2e/module.mk
 
-check: all $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS)
+# What is missing is installed before anything is built with it.
+check: deps
+	$(Q)$(MAKE) --no-print-directory check-built
+
+check-built: all $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS)
 	$(Q)B=$(B) tests/run $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_TESTS)
 
 bench: all $(BENCH_PROGS) $(E2E_PROGS)

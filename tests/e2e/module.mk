@@ -11,14 +11,14 @@ E2E_STATIC := -static -no-pie -Wl,--section-start=hot_spin=0x700000
 
 E2E_PROGS := $(addprefix $(E2E_B)/,prog_shares prog_spin_a prog_spin_b \
 	prog_spin_old prog_spin_new libplugin.so pprof_check \
-	load_spawn load_small)
+	load_spawn load_small load_first)
 
 $(E2E_B)/prog_shares: tests/e2e/prog_shares.c tests/e2e/module.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -o $@ $<
 
-$(E2E_B)/load_spawn $(E2E_B)/load_small: $(E2E_B)/load_%: tests/bench/load_%.c tests/e2e/module.mk
+$(E2E_B)/load_spawn $(E2E_B)/load_small $(E2E_B)/load_first: $(E2E_B)/load_%: tests/bench/load_%.c tests/e2e/module.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -o $@ $<

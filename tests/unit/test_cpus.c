@@ -93,9 +93,9 @@ static void numbers_that_wrap_are_refused(void **state)
 static void what_is_no_list_is_refused(void **state)
 {
 	static const char *const bad[] = {
-		"",	 "\n",	"-",	"-1",  "1-",	"1-\n",
-		"3-1",	 ",1",	"1,,2", "0 1", "a",	"0x1",
-		"1-2-3", "0,a", " 0",	"1;2", "0-3:1",
+		"",    "\n",	"-",   "-1",   "1-",  "1-\n",
+		"3-1", "0,3-1", ",1",  "1,,2", "0 1", "a",
+		"0x1", "1-2-3", "0,a", " 0",   "1;2", "0-3:1",
 	};
 	cpu_set_t set;
 	size_t i;

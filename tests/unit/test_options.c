@@ -181,8 +181,8 @@ static void wrong_usage_is_named(void **state)
 		{ "run --stack-copy 4095",
 		  "profd run: --stack-copy '4095': must be a size from 4K to "
 		  "256K (64K, 65536)" },
-		{ "run --stack-copy 18014398509481985K",
-		  "profd run: --stack-copy '18014398509481985K': must be a "
+		{ "run --stack-copy 18014398509482048K",
+		  "profd run: --stack-copy '18014398509482048K': must be a "
 		  "size from 4K to 256K (64K, 65536)" },
 		{ "run --window 61m", "profd run: --window '61m': must be a "
 				      "time from 1 to 3600 seconds "
@@ -269,7 +269,7 @@ static void a_wrong_file_is_named_by_line(void **state)
 		assert_memory_equal(p.msg, "profd: /", 8);
 		assert_non_null(strchr(p.msg + 7, ':'));
 		assert_string_equal(strchr(p.msg + 7, ':'), cases[i].msg);
-		assert_int_equal(p.res, OPTIONS_FAILED);
+		assert_int_equal(p.res, OPTIONS_USAGE);
 		options_fini(&p.o);
 	}
 }
@@ -284,7 +284,7 @@ static void a_line_too_long_is_not_taken_for_two(void **state)
 	strcpy(at + 400, "\nwindow = 9\n");
 	parse_config(&p, "", text);
 	assert_non_null(strstr(p.msg, ":2: longer than "));
-	assert_int_equal(p.res, OPTIONS_FAILED);
+	assert_int_equal(p.res, OPTIONS_USAGE);
 	options_fini(&p.o);
 }
 

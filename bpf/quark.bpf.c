@@ -1,0 +1,656 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * quark: every fork, exec, exit, rename and reap, from BTF tracepoints, into one
+ * ring. A record's slot is reserved first and the clock read afterwards, so that
+ * a drained ring proves that nothing older is still to come (base/ring.h).
+ * Fork, exit, rename and reap are small and fixed; strings come at exec only.
+ *
+ * Tracepoints alone, since fentry, kprobes and LSM hooks are forbidden on
+ * locked-down kernels. Loads on 6.1 and newer.
+ */
+#include "bpf/vmlinux.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "bpf/abi.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define PATHS 3
+#define PATH_BUF (ABI_QUARK_PATH_MAX + 512)
+#define PATH_DEPTH 1024 /* components, at most */
+
+/* Set before load. */
+const volatile bool quark_no_wakeup;
+const volatile bool quark_threads;
+const volatile __u32 quark_max_env;
+const volatile __u32 quark_cpus; /* possible ones: the iterator's slot */
+const volatile __u32 quark_half; /* of the ring, bytes */
+
+struct walk {
+	__u64 dentry, mnt, root_dentry, root_mnt; /* addresses */
+	__u64 kn;
+	__u32 pos; /* of the first byte; the string ends at ABI_QUARK_PATH_MAX */
+	__u32 cut;
+};
+
+/* Where an image's record is put together before its size is known. */
+struct scratch {
+	struct abi_quark_image image;
+	struct walk walk;
+	/* In front of args, whose room is also what the verifier adds to a path's end. */
+	char path[PATHS][PATH_BUF];
+	char args[ABI_QUARK_ARGS_MAX];
+	char env[ABI_QUARK_ENV_MAX];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 16 * 1024 * 1024);
+} ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* CPUs, set before load */
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct abi_quark_loss);
+} losses SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* CPUs and one for the iterator, set before load */
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+static void lose(enum abi_quark_kind kind)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct abi_quark_loss *l = bpf_map_lookup_elem(&losses, &cpu);
+	__u64 now = bpf_ktime_get_boot_ns();
+
+	if (!l)
+		return;
+	l->lost[kind & 7]++;
+	l->last = now;
+	if (!l->first)
+		l->first = now;
+}
+
+static __always_inline void *reserve(enum abi_quark_kind kind, __u32 size)
+{
+	void *rec = bpf_ringbuf_reserve(&ring, size, 0);
+
+	if (!rec)
+		lose(kind);
+	return rec;
+}
+
+static __always_inline __u64 wakeup(void)
+{
+	if (!quark_no_wakeup)
+		return 0;
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > quark_half ? BPF_RB_FORCE_WAKEUP
+									: BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline void fill_key(struct abi_key *key, struct task_struct *task)
+{
+	key->start_boottime = task->group_leader->start_boottime;
+	key->exec_id = task->self_exec_id;
+	key->tgid = task->tgid;
+	key->pad = 0;
+}
+
+/* To be called with the slot in hand: reads the clock. */
+static __always_inline void fill_head(struct abi_quark_head *h, enum abi_quark_kind kind,
+				      struct task_struct *task)
+{
+	h->time = bpf_ktime_get_boot_ns();
+	h->kind = kind;
+	h->flags = task->flags & PF_KTHREAD ? ABI_QUARK_KTHREAD : 0;
+	fill_key(&h->key, task);
+	h->tid = task->pid;
+	h->cpu = bpf_get_smp_processor_id();
+}
+
+static __always_inline __u64 cap(const kernel_cap_t *c)
+{
+	__u64 bits = 0;
+
+	bpf_probe_read_kernel(&bits, sizeof(bits), c);
+	return bits;
+}
+
+static __always_inline void fill_cred(struct abi_quark_ids *ids, const struct cred *cred)
+{
+	ids->uid = cred->uid.val;
+	ids->gid = cred->gid.val;
+	ids->suid = cred->suid.val;
+	ids->sgid = cred->sgid.val;
+	ids->euid = cred->euid.val;
+	ids->egid = cred->egid.val;
+	ids->cap_inheritable = cap(&cred->cap_inheritable);
+	ids->cap_permitted = cap(&cred->cap_permitted);
+	ids->cap_effective = cap(&cred->cap_effective);
+	ids->cap_bset = cap(&cred->cap_bset);
+	ids->cap_ambient = cap(&cred->cap_ambient);
+}
+
+static __always_inline __u32 pid_nr(const struct signal_struct *sig, enum pid_type type)
+{
+	struct pid *pid = sig->pids[type];
+
+	return pid ? BPF_CORE_READ(pid, numbers[0].nr) : 0;
+}
+
+static void fill_ids(struct abi_quark_ids *ids, struct task_struct *task)
+{
+	struct signal_struct *sig = task->signal;
+	struct nsproxy *ns = task->nsproxy;
+	struct tty_struct *tty = sig->tty;
+
+	fill_cred(ids, task->real_cred);
+	ids->pgid = pid_nr(sig, PIDTYPE_PGID);
+	ids->sid = pid_nr(sig, PIDTYPE_SID);
+	ids->tty_major = tty ? tty->driver->major : 0;
+	ids->tty_minor = tty ? tty->driver->minor_start + tty->index : 0;
+	ids->uts_inonum = ns ? ns->uts_ns->ns.inum : 0;
+	ids->ipc_inonum = ns ? ns->ipc_ns->ns.inum : 0;
+	ids->mnt_inonum = ns ? ns->mnt_ns->ns.inum : 0;
+	ids->net_inonum = ns ? ns->net_ns->ns.inum : 0;
+}
+
+/* wait_task_zombie(): the group's code, else the leader's, never the last thread's. */
+static __always_inline __s32 wait_status(struct task_struct *task)
+{
+	struct signal_struct *sig = task->signal;
+
+	if (sig->flags & SIGNAL_GROUP_EXIT)
+		return sig->group_exit_code;
+	return task->group_leader->exit_code;
+}
+
+SEC("tp_btf/task_newtask")
+int BPF_PROG(quark_fork, struct task_struct *task, __u64 clone_flags)
+{
+	struct task_struct *cur = bpf_get_current_task_btf();
+	struct abi_quark_fork *f;
+
+	/* pid 0 is the idle task of a CPU that comes up. */
+	if (!task->pid || (clone_flags & CLONE_THREAD && !quark_threads))
+		return 0;
+	f = reserve(ABI_QUARK_FORK, sizeof(*f));
+	if (!f)
+		return 0;
+	fill_head(&f->head, ABI_QUARK_FORK, task);
+	fill_key(&f->parent, task->real_parent);
+	fill_key(&f->origin, cur);
+	f->clone_flags = clone_flags;
+	bpf_probe_read_kernel(f->comm, sizeof(f->comm), task->comm);
+	fill_ids(&f->ids, task);
+	bpf_ringbuf_submit(f, wakeup());
+	return 0;
+}
+
+/*
+ * In execve the new name comes before the new generation, and before it is sure
+ * that the exec succeeds: the exec's own record brings it.
+ */
+static __always_inline bool in_execve(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->in_execve) &&
+	       BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
+}
+
+SEC("tp_btf/task_rename")
+int BPF_PROG(quark_rename, struct task_struct *task, const char *comm)
+{
+	struct abi_quark_rename *r;
+
+	if ((task->pid != task->tgid && !quark_threads) || in_execve(task))
+		return 0;
+	r = reserve(ABI_QUARK_RENAME, sizeof(*r));
+	if (!r)
+		return 0;
+	fill_head(&r->head, ABI_QUARK_RENAME, task);
+	__builtin_memset(r->comm, 0, sizeof(r->comm));
+	bpf_probe_read_kernel_str(r->comm, sizeof(r->comm), comm);
+	bpf_ringbuf_submit(r, wakeup());
+	return 0;
+}
+
+static __always_inline int exited(struct task_struct *task, bool group_dead)
+{
+	struct task_struct *leader = task->group_leader;
+	struct signal_struct *sig = task->signal;
+	struct abi_quark_exit *e;
+
+	if (!group_dead && !quark_threads)
+		return 0;
+	e = reserve(ABI_QUARK_EXIT, sizeof(*e));
+	if (!e)
+		return 0;
+	fill_head(&e->head, ABI_QUARK_EXIT, task);
+	if (group_dead)
+		e->head.flags |= ABI_QUARK_GROUP_DEAD;
+	fill_key(&e->parent, task->real_parent);
+	bpf_probe_read_kernel(e->comm, sizeof(e->comm), leader->comm);
+	/* Threads that are gone are in the sum, a leader that ended first is not. */
+	e->cpu_time = sig->sum_sched_runtime + task->se.sum_exec_runtime;
+	if (leader != task)
+		e->cpu_time += leader->se.sum_exec_runtime;
+	e->maxrss = sig->maxrss;
+	e->minflt = sig->min_flt;
+	e->majflt = sig->maj_flt;
+	e->wait_status = wait_status(task);
+	e->pad = 0;
+	bpf_ringbuf_submit(e, wakeup());
+	return 0;
+}
+
+/* From 6.16 the tracepoint says itself whether this is the last thread. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(quark_exit, struct task_struct *task, bool group_dead)
+{
+	return exited(task, group_dead);
+}
+
+/*
+ * Before it: signal->live was decremented already. Two threads that exit at once
+ * may both see 0; libquark takes the first of each process.
+ */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(quark_exit_6_15, struct task_struct *task)
+{
+	return exited(task, !task->signal->live.counter);
+}
+
+/*
+ * The leader's is the process's end. A leader that another thread's exec has
+ * replaced carries that thread's pid by now.
+ */
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(quark_reap, struct task_struct *task)
+{
+	struct signal_struct *sig = task->signal;
+	struct abi_quark_reap *r;
+
+	if (task->pid != task->tgid)
+		return 0;
+	r = reserve(ABI_QUARK_REAP, sizeof(*r));
+	if (!r)
+		return 0;
+	fill_head(&r->head, ABI_QUARK_REAP, task);
+	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
+	r->cpu_time = sig->sum_sched_runtime;
+	r->utime = sig->utime;
+	r->stime = sig->stime;
+	r->minflt = sig->min_flt;
+	r->majflt = sig->maj_flt;
+	r->wait_status = wait_status(task);
+	r->pad = 0;
+	bpf_ringbuf_submit(r, wakeup());
+	return 0;
+}
+
+/* --- strings --------------------------------------------------------------- */
+
+struct walk_ctx {
+	__u32 slot;
+	__u32 which;
+};
+
+/* "/name" in front of what there is already. False when it has no room. */
+static __always_inline bool prepend(struct scratch *s, __u32 which, const void *name, __u32 len)
+{
+	struct walk *w = &s->walk;
+	__u32 pos = w->pos;
+	char *buf;
+
+	len &= 255;
+	if (which >= PATHS || pos <= len || pos > ABI_QUARK_PATH_MAX) {
+		w->cut = 1;
+		return false;
+	}
+	pos = (pos - len - 1) & (ABI_QUARK_PATH_MAX - 1);
+	buf = s->path[which];
+	buf[pos] = '/';
+	bpf_probe_read_kernel(buf + pos + 1, len, name);
+	w->pos = pos;
+	return true;
+}
+
+static long walk_dentry(__u32 i, void *arg)
+{
+	struct walk_ctx *ctx = arg;
+	__u32 slot = ctx->slot;
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &slot);
+	struct dentry *dentry, *parent;
+	struct vfsmount *mnt;
+	struct mount *m, *above;
+	struct walk *w;
+
+	if (!s)
+		return 1;
+	w = &s->walk;
+	dentry = (struct dentry *)w->dentry;
+	mnt = (struct vfsmount *)w->mnt;
+	if (w->dentry == w->root_dentry && w->mnt == w->root_mnt)
+		return 1;
+	if (dentry == BPF_CORE_READ(mnt, mnt_root)) {
+		m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
+		above = BPF_CORE_READ(m, mnt_parent);
+		if (above == m)
+			return 1; /* the namespace's root */
+		w->dentry = (__u64)BPF_CORE_READ(m, mnt_mountpoint);
+		w->mnt = (__u64)above + bpf_core_field_offset(struct mount, mnt);
+		return 0;
+	}
+	parent = BPF_CORE_READ(dentry, d_parent);
+	if (!prepend(s, ctx->which, BPF_CORE_READ(dentry, d_name.name),
+		     BPF_CORE_READ(dentry, d_name.len)))
+		return 1;
+	w->dentry = (__u64)parent;
+	return parent == dentry || !parent; /* memfd and the like hang nowhere */
+}
+
+static __always_inline struct kernfs_node *kernfs_parent(struct kernfs_node *kn)
+{
+	struct kernfs_node___6_14 *old = (void *)kn;
+
+	if (bpf_core_field_exists(kn->__parent))
+		return BPF_CORE_READ(kn, __parent);
+	return (void *)BPF_CORE_READ(old, parent);
+}
+
+static long walk_kernfs(__u32 i, void *arg)
+{
+	struct walk_ctx *ctx = arg;
+	__u32 slot = ctx->slot;
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &slot);
+	struct kernfs_node *kn, *parent;
+	const char *name;
+	char probe[256];
+	long len;
+
+	if (!s)
+		return 1;
+	kn = (struct kernfs_node *)s->walk.kn;
+	parent = kernfs_parent(kn);
+	if (!parent)
+		return 1; /* the root has no name */
+	name = BPF_CORE_READ(kn, name);
+	len = bpf_probe_read_kernel_str(probe, sizeof(probe), name);
+	if (len <= 1 || !prepend(s, ctx->which, name, len - 1))
+		return 1;
+	s->walk.kn = (__u64)parent;
+	return 0;
+}
+
+/* What was walked, at its place; "/" when it is empty. */
+static __always_inline __u32 walked(struct scratch *s, __u32 which)
+{
+	__u32 pos = s->walk.pos;
+
+	if (s->walk.cut)
+		s->image.head.flags |= ABI_QUARK_PATH_CUT;
+	if (pos < ABI_QUARK_PATH_MAX)
+		return ABI_QUARK_PATH_MAX - pos;
+	s->path[which][ABI_QUARK_PATH_MAX - 1] = '/';
+	return 1;
+}
+
+static __always_inline __u32 walk_path(struct scratch *s, __u32 slot, __u32 which,
+				       const struct path *path, const struct fs_struct *fs)
+{
+	struct walk_ctx ctx = { .slot = slot, .which = which };
+	struct walk *w = &s->walk;
+
+	w->dentry = (__u64)path->dentry;
+	w->mnt = (__u64)path->mnt;
+	w->root_dentry = (__u64)fs->root.dentry;
+	w->root_mnt = (__u64)fs->root.mnt;
+	w->pos = ABI_QUARK_PATH_MAX;
+	w->cut = 0;
+	if (bpf_loop(PATH_DEPTH, walk_dentry, &ctx, 0) == PATH_DEPTH)
+		w->cut = 1;
+	return walked(s, which);
+}
+
+/* One hierarchy: the unified one if it says anything, else memory's, else pids'. */
+static __always_inline struct kernfs_node *cgroup_kn(struct task_struct *task)
+{
+	struct css_set *set = task->cgroups;
+	struct kernfs_node *kn = BPF_CORE_READ(set, dfl_cgrp, kn);
+	struct cgroup_subsys_state *css;
+
+	if (kernfs_parent(kn))
+		return kn;
+	if (bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id)) {
+		bpf_core_read(&css, sizeof(css),
+			      &set->subsys[0] +
+				      bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id));
+		if (css && kernfs_parent(BPF_CORE_READ(css, cgroup, kn)))
+			return BPF_CORE_READ(css, cgroup, kn);
+	}
+	if (bpf_core_enum_value_exists(enum cgroup_subsys_id, pids_cgrp_id)) {
+		bpf_core_read(&css, sizeof(css),
+			      &set->subsys[0] +
+				      bpf_core_enum_value(enum cgroup_subsys_id, pids_cgrp_id));
+		if (css)
+			return BPF_CORE_READ(css, cgroup, kn);
+	}
+	return kn;
+}
+
+static __always_inline __u32 walk_cgroup(struct scratch *s, __u32 slot, __u32 which,
+					 struct task_struct *task)
+{
+	struct walk_ctx ctx = { .slot = slot, .which = which };
+
+	s->walk.kn = (__u64)cgroup_kn(task);
+	s->walk.pos = ABI_QUARK_PATH_MAX;
+	s->walk.cut = 0;
+	bpf_loop(PATH_DEPTH, walk_kernfs, &ctx, 0);
+	return walked(s, which);
+}
+
+/* The rest is a flag: the time was asked for (6.13). */
+#define NSEC_MASK 0x3fffffff
+
+static __always_inline __u64 ctime_ns(struct inode *inode)
+{
+	struct inode___6_6 *i66 = (void *)inode;
+	struct inode___6_1 *i61 = (void *)inode;
+
+	if (bpf_core_field_exists(inode->i_ctime_sec))
+		return BPF_CORE_READ(inode, i_ctime_sec) * 1000000000ULL +
+		       (BPF_CORE_READ(inode, i_ctime_nsec) & NSEC_MASK);
+	if (bpf_core_field_exists(i66->__i_ctime))
+		return BPF_CORE_READ(i66, __i_ctime.tv_sec) * 1000000000ULL +
+		       BPF_CORE_READ(i66, __i_ctime.tv_nsec);
+	return BPF_CORE_READ(i61, i_ctime.tv_sec) * 1000000000ULL +
+	       BPF_CORE_READ(i61, i_ctime.tv_nsec);
+}
+
+static __always_inline void fill_file(struct abi_quark_image *im, struct file *file)
+{
+	struct inode *inode = file->f_inode;
+
+	im->dev = inode->i_sb->s_dev;
+	im->ino = inode->i_ino;
+	im->ctime_ns = ctime_ns(inode);
+	im->size = inode->i_size;
+}
+
+enum {
+	EXE,
+	CWD,
+	CGROUP
+};
+
+/* All but the head's time, and arguments. */
+static __always_inline void fill_image(struct scratch *s, __u32 slot, struct task_struct *task)
+{
+	struct abi_quark_image *im = &s->image;
+	struct fs_struct *fs = task->fs;
+	struct mm_struct *mm = task->mm;
+
+	__builtin_memset(im, 0, sizeof(*im));
+	fill_key(&im->head.key, task);
+	fill_key(&im->parent, task->real_parent);
+	bpf_probe_read_kernel(im->comm, sizeof(im->comm), task->comm);
+	fill_ids(&im->ids, task);
+	im->cgroup_len = walk_cgroup(s, slot, CGROUP, task);
+	if (task->flags & PF_KTHREAD) {
+		im->head.flags |= ABI_QUARK_KTHREAD;
+		return;
+	}
+	if (mm && fs && mm->exe_file) {
+		fill_file(im, mm->exe_file);
+		im->exe_len = walk_path(s, slot, EXE, &mm->exe_file->f_path, fs);
+	}
+	if (fs)
+		im->cwd_len = walk_path(s, slot, CWD, &fs->pwd, fs);
+}
+
+/* Memory that the kernel has just written: it is there, or was swapped out. */
+static __always_inline __u32 read_args(struct scratch *s, struct mm_struct *mm)
+{
+	__u64 len = mm->arg_end - mm->arg_start;
+
+	if (len > ABI_QUARK_ARGS_MAX) {
+		s->image.head.flags |= ABI_QUARK_ARGS_CUT;
+		len = ABI_QUARK_ARGS_MAX;
+	}
+	if (!bpf_probe_read_user(s->args, len, (void *)mm->arg_start))
+		return len;
+	s->image.head.flags |= ABI_QUARK_ARGS_CUT;
+	return 0;
+}
+
+static __always_inline __u32 read_env(struct scratch *s, struct mm_struct *mm)
+{
+	__u64 len = mm->env_end - mm->env_start;
+
+	if (len > quark_max_env)
+		len = quark_max_env;
+	if (len > ABI_QUARK_ENV_MAX)
+		len = ABI_QUARK_ENV_MAX;
+	if (!len || bpf_probe_read_user(s->env, len, (void *)mm->env_start))
+		return 0;
+	return len;
+}
+
+/* A path stands at the end of its buffer. The barrier keeps the bound where it was checked. */
+static __always_inline char *path_at(struct scratch *s, __u32 which, __u32 len)
+{
+	__u32 pos = ABI_QUARK_PATH_MAX - len;
+
+	barrier_var(pos);
+	return s->path[which] + (pos & (ABI_QUARK_PATH_MAX - 1));
+}
+
+static __always_inline __u32 put(struct bpf_dynptr *out, __u32 off, void *src, __u32 len, __u32 max)
+{
+	if (len > max)
+		return off;
+	bpf_dynptr_write(out, off, src, len, 0);
+	return off + len;
+}
+
+static __always_inline void put_image(struct bpf_dynptr *out, struct scratch *s)
+{
+	struct abi_quark_image *im = &s->image;
+	__u32 off = sizeof(*im);
+
+	off = put(out, off, path_at(s, EXE, im->exe_len), im->exe_len, ABI_QUARK_PATH_MAX);
+	off = put(out, off, s->args, im->args_len, ABI_QUARK_ARGS_MAX);
+	off = put(out, off, path_at(s, CWD, im->cwd_len), im->cwd_len, ABI_QUARK_PATH_MAX);
+	off = put(out, off, path_at(s, CGROUP, im->cgroup_len), im->cgroup_len, ABI_QUARK_PATH_MAX);
+	put(out, off, s->env, im->env_len, ABI_QUARK_ENV_MAX);
+	im->head.time = bpf_ktime_get_boot_ns();
+	bpf_dynptr_write(out, 0, im, sizeof(*im), 0);
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
+	struct abi_quark_image *im;
+	struct bpf_dynptr out;
+	__u32 size;
+
+	if (!s)
+		return 0;
+	im = &s->image;
+	fill_image(s, cpu, task);
+	im->head.kind = ABI_QUARK_EXEC;
+	im->head.tid = old_pid;
+	im->head.cpu = cpu;
+	if (task->mm) {
+		im->args_len = read_args(s, task->mm);
+		im->env_len = quark_max_env ? read_env(s, task->mm) : 0;
+	}
+	size = sizeof(*im) + im->exe_len + im->args_len + im->cwd_len + im->cgroup_len +
+	       im->env_len;
+	if (bpf_ringbuf_reserve_dynptr(&ring, size, 0, &out)) {
+		bpf_ringbuf_discard_dynptr(&out, 0);
+		lose(ABI_QUARK_EXEC);
+		return 0;
+	}
+	put_image(&out, s);
+	bpf_ringbuf_submit_dynptr(&out, wakeup());
+	return 0;
+}
+
+/* --- what was there before ------------------------------------------------- */
+
+static __always_inline void seq_path(struct seq_file *seq, struct scratch *s, __u32 which,
+				     __u32 len)
+{
+	if (len <= ABI_QUARK_PATH_MAX)
+		bpf_seq_write(seq, path_at(s, which, len), len);
+}
+
+/* Arguments are in other tasks' memory, which may have to be paged in: /proc has them. */
+SEC("iter/task")
+int quark_task(struct bpf_iter__task *ctx)
+{
+	struct seq_file *seq = ctx->meta->seq;
+	struct task_struct *task = ctx->task;
+	__u32 slot = quark_cpus, pad;
+	struct abi_quark_image *im;
+	char zeros[8] = {};
+	struct scratch *s;
+	__u64 now;
+
+	if (!task || task->pid != task->tgid)
+		return 0;
+	s = bpf_map_lookup_elem(&scratches, &slot);
+	if (!s)
+		return 0;
+	im = &s->image;
+	/* First, so that whatever came before it is in what is read now. */
+	now = bpf_ktime_get_boot_ns();
+	fill_image(s, slot, task);
+	im->head.time = now;
+	im->head.kind = ABI_QUARK_TASK;
+	im->head.tid = task->pid;
+	if (!task->signal->live.counter) {
+		im->head.flags |= ABI_QUARK_GROUP_DEAD;
+		im->wait_status = wait_status(task);
+	}
+	bpf_seq_write(seq, im, sizeof(*im));
+	seq_path(seq, s, EXE, im->exe_len);
+	seq_path(seq, s, CWD, im->cwd_len);
+	seq_path(seq, s, CGROUP, im->cgroup_len);
+	/* The next record is to be aligned again. */
+	pad = -(sizeof(*im) + im->exe_len + im->cwd_len + im->cgroup_len) & 7;
+	bpf_seq_write(seq, zeros, pad);
+	return 0;
+}

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * event: what the lifecycle stream says. Everything is put in by its key, so
+ * an event that comes late finds its place, and one whose process was never
+ * heard of makes it: what is not known of it is marked as not known.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "processmanager/internal.h"
+
+/* A process and its first image, known by name only. */
+static struct pm_image *pm_stranger(struct pm *pm, struct pm_proc *proc,
+				    uint64_t exec_id)
+{
+	struct pm_mm *mm = pm_mm_new(pm, 0);
+
+	if (!mm) {
+		pm_nomem(pm);
+		return NULL;
+	}
+	mm->doubtful = true;
+	return pm_image_new(pm, proc, exec_id, proc->images, mm);
+}
+
+/*
+ * The process of a key; made, with the key's image, if there is none. NULL
+ * without memory.
+ */
+static struct pm_proc *pm_proc_get(struct pm *pm, const struct quark_key *key,
+				   bool *made)
+{
+	struct pm_proc *proc;
+
+	*made = false;
+	proc = pm_proc_find(pm, key->pid, key->start_boottime);
+	if (proc)
+		return proc;
+	proc = pm_proc_new(pm, key->pid, key->start_boottime);
+	if (!proc)
+		return NULL;
+	if (!pm_stranger(pm, proc, key->exec_id)) {
+		pm_proc_free(pm, proc);
+		return NULL;
+	}
+	*made = true;
+	return proc;
+}
+
+/* The same, for events that should have found it. */
+static struct pm_proc *pm_proc_expect(struct pm *pm,
+				      const struct quark_key *key)
+{
+	bool made;
+	struct pm_proc *proc = pm_proc_get(pm, key, &made);
+
+	pm->stats.unknown += made;
+	return proc;
+}
+
+static bool pm_shares_memory(const struct quark_event *ev)
+{
+	return (ev->clone_flags & PM_CLONE_VM) ||
+	       (ev->process->x_flags & QUARK_X_CLONE_VM);
+}
+
+/* What a child has of the image that forked it. */
+static int pm_inherit(struct pm *pm, struct pm_image *img,
+		      const struct pm_image *from, bool shared)
+{
+	struct pm_mm *mm;
+
+	mm = shared ? pm_mm_get(from->mm) : pm_mm_fork(pm, from->mm);
+	if (!mm)
+		return pm_nomem(pm);
+	pm_image_set_mm(pm, img, mm);
+	pm_image_set_main(img, from->main_exe);
+	memcpy(img->comm, from->comm, sizeof(img->comm));
+	img->kthread = from->kthread;
+	if (!img->exe)
+		img->exe = pm_str_get(from->exe);
+	if (!img->cmdline)
+		img->cmdline = pm_str_get(from->cmdline);
+	if (!img->cwd)
+		img->cwd = pm_str_get(from->cwd);
+	if (!img->cgroup)
+		img->cgroup = pm_str_get(from->cgroup);
+	return 0;
+}
+
+static struct pm_image *pm_parent_image(struct pm *pm,
+					const struct quark_key *key,
+					struct pm_proc **parentp)
+{
+	struct pm_proc *parent;
+	struct pm_image *img;
+
+	parent = pm_proc_find(pm, key->pid, key->start_boottime);
+	*parentp = parent;
+	if (!parent)
+		return NULL;
+	img = pm_image_find_id(parent, key->exec_id);
+	return img ? img : parent->images;
+}
+
+static int pm_fork(struct pm *pm, const struct quark_event *ev)
+{
+	const struct quark_process *qp = ev->process;
+	struct pm_image *img, *from;
+	struct pm_proc *proc, *parent;
+	bool made;
+	int err = 0;
+
+	if (ev->clone_flags & PM_CLONE_THREAD)
+		return 0;
+	pm->stats.forks++;
+	proc = pm_proc_get(pm, &qp->key, &made);
+	if (!proc)
+		return -ENOMEM;
+	if (proc->forked)
+		return 0;
+	proc->forked = true;
+	from = pm_parent_image(pm, &qp->parent_key, &parent);
+	pm_proc_set_parent(proc, parent);
+	if (parent && parent->selected)
+		proc->selected = true;
+	img = pm_image_find_id(proc, qp->key.exec_id);
+	if (!img)
+		return 0; /* late, and that image is over */
+	if (from && img->mm->doubtful && !img->mm->walked)
+		err = pm_inherit(pm, img, from, pm_shares_memory(ev));
+	img->provisional = false;
+	return pm_image_apply(pm, img, qp) ? -ENOMEM : err;
+}
+
+/* exec itself renames, a moment before the image is another one. */
+static void pm_undo_rename(struct pm_image *old, const struct quark_process *qp)
+{
+	if (old->comm_before[0] && !strncmp(old->comm, qp->comm, 16))
+		memcpy(old->comm, old->comm_before, 16);
+}
+
+/* What 'img', just bound, means for the one before it. */
+static void pm_exec_cut(struct pm *pm, struct pm_image *img, uint64_t time)
+{
+	struct pm_image *old = img->older;
+	struct pm_mm *mm;
+
+	if (img != img->proc->images)
+		pm_image_end(pm, img, time);
+	if (!old)
+		return;
+	pm_image_end(pm, old, time);
+	mm = old->mm;
+	if (mm == img->mm || !mm->walked || time < mm->walk_begin ||
+	    time > mm->walk_end)
+		return;
+	/* The walk read some of this image, some of that one. */
+	pm_mm_clear(pm, mm);
+	mm->doubtful = true;
+	if (pm_mm_doubtful(pm, img->mm))
+		pm_image_want(pm, img);
+}
+
+/*
+ * The executable: by its path, or else what exec mapped first, for a path may
+ * be one of several of a file.
+ */
+static void pm_find_main(struct pm_image *img)
+{
+	const struct pm_set *set = img->mm->set;
+	uint32_t i, n = set ? MIN(set->n, 16) : 0;
+	struct pm_exe *exe;
+
+	for (i = 0; i < n; i++) {
+		exe = pm_set_at(set, i)->exe;
+		if (exe->path == img->exe) {
+			pm_image_set_main(img, exe);
+			return;
+		}
+	}
+	pm_image_set_main(img, img->mm->first);
+}
+
+/*
+ * The image that an exec opened, with the mappings of the pending set, if it
+ * is that exec's.
+ */
+static struct pm_image *pm_exec_image(struct pm *pm, struct pm_proc *proc,
+				      const struct quark_event *ev)
+{
+	uint64_t id = ev->process->key.exec_id;
+	struct pm_image *img = pm_image_find_id(proc, id);
+	struct pm_mm *mm = proc->pending;
+
+	if (mm && proc->pending_id != id) {
+		/* Something is missing: whose set it is nobody knows. */
+		if (ev->boottime >= mm->since)
+			pm_proc_drop_pending(pm, proc);
+		mm = NULL;
+	}
+	proc->pending = mm ? NULL : proc->pending;
+	if (img && mm)
+		pm_image_set_mm(pm, img, mm);
+	if (img)
+		return img;
+	if (mm)
+		return pm_image_new(pm, proc, id, proc->images, mm);
+	return pm_stranger(pm, proc, id);
+}
+
+static int pm_exec(struct pm *pm, const struct quark_event *ev)
+{
+	const struct quark_process *qp = ev->process;
+	struct pm_image *img;
+	struct pm_proc *proc;
+	int err;
+
+	pm->stats.execs++;
+	proc = pm_proc_expect(pm, &qp->key);
+	if (!proc)
+		return -ENOMEM;
+	img = pm_exec_image(pm, proc, ev);
+	if (!img)
+		return -ENOMEM;
+	img->provisional = false;
+	if (img->older)
+		pm_undo_rename(img->older, qp);
+	err = pm_image_apply(pm, img, qp);
+	proc->exec_time = MAX(proc->exec_time, ev->boottime);
+	pm_find_main(img);
+	pm_exec_cut(pm, img, ev->boottime);
+	return err;
+}
+
+static int pm_exit(struct pm *pm, const struct quark_event *ev)
+{
+	struct pm_proc *proc;
+
+	if (!ev->group_dead)
+		return 0; /* a thread */
+	pm->stats.exits++;
+	proc = pm_proc_expect(pm, &ev->process->key);
+	if (!proc)
+		return -ENOMEM;
+	pm_proc_exited(pm, proc, ev->boottime);
+	return 0;
+}
+
+static int pm_reap(struct pm *pm, const struct quark_event *ev)
+{
+	struct pm_proc *proc;
+
+	pm->stats.reaps++;
+	proc = pm_proc_expect(pm, &ev->process->key);
+	if (!proc)
+		return -ENOMEM;
+	pm_proc_reaped(pm, proc, ev->boottime);
+	return 0;
+}
+
+/* A new name, title or new ids of the image of the key. */
+static int pm_change(struct pm *pm, const struct quark_event *ev)
+{
+	const struct quark_process *qp = ev->process;
+	struct pm_proc *proc = pm_proc_expect(pm, &qp->key);
+	struct pm_image *img;
+
+	if (!proc)
+		return -ENOMEM;
+	img = pm_image_find_id(proc, qp->key.exec_id);
+	if (!img)
+		return 0; /* over and forgotten */
+	if (qp->comm[0] && strncmp(img->comm, qp->comm, sizeof(img->comm)))
+		memcpy(img->comm_before, img->comm, sizeof(img->comm));
+	return pm_image_apply(pm, img, qp);
+}
+
+static int pm_rename(struct pm *pm, const struct quark_event *ev)
+{
+	pm->stats.renames++;
+	return pm_change(pm, ev);
+}
+
+/* In the order in which one process can have them. */
+static const struct {
+	uint64_t bit;
+	int (*fn)(struct pm *pm, const struct quark_event *ev);
+} pm_events[] = {
+	{ QUARK_EV_FORK, pm_fork },	      { QUARK_EV_EXEC, pm_exec },
+	{ QUARK_EV_SETPROCTITLE, pm_rename }, { QUARK_EV_ID_CHANGE, pm_change },
+	{ QUARK_EV_EXIT, pm_exit },	      { QUARK_EV_REAP, pm_reap },
+};
+
+int pm_event(struct pm *pm, const struct quark_event *ev)
+{
+	size_t i;
+	int err = 0, e;
+
+	pm_tick(pm, ev->boottime);
+	if (ev->events & QUARK_EV_GAP)
+		pm->stats.gaps++;
+	if (!ev->process)
+		return 0;
+	for (i = 0; i < ARRAY_SIZE(pm_events); i++) {
+		if (!(ev->events & pm_events[i].bit))
+			continue;
+		e = pm_events[i].fn(pm, ev);
+		if (e)
+			err = e;
+	}
+	return err;
+}
+
+int pm_walk_process(struct pm *pm, const struct quark_process *qp,
+		    uint64_t time)
+{
+	struct pm_proc *proc;
+	bool made;
+
+	pm_tick(pm, time);
+	proc = pm_proc_get(pm, &qp->key, &made);
+	if (!proc)
+		return -ENOMEM;
+	if (!made)
+		return 0;
+	pm->stats.walked++;
+	proc->forked = true;
+	proc->walk_due = true;
+	if (qp->parent_key.pid)
+		pm_proc_set_parent(proc,
+				   pm_proc_find(pm, qp->parent_key.pid,
+						qp->parent_key.start_boottime));
+	else
+		pm_proc_set_parent(proc, pm_proc_at(pm, qp->proc_ppid, time));
+	if (proc->parent && proc->parent->selected)
+		proc->selected = true;
+	if (qp->flags & QUARK_F_EXIT)
+		pm_proc_exited(pm, proc, time);
+	return pm_image_apply(pm, proc->images, qp);
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * exe: which file a mapping is of, without opening it twice.
+ *
+ * One table of keys leads to the executables: the build id, when the kernel
+ * gave one or the file turned out to have one; the file id, for files without;
+ * (device, inode, generation, path), which is what the kernel says of a file
+ * without a build id and what /proc says of any. The third is a cache key
+ * only: opened, the file may prove to be one that is known already. Then the
+ * executable stays what it is for those who have it, and becomes a name of the
+ * other ("same") for everybody who asks later.
+ *
+ * An executable nobody holds stays for a while, with its file, so that a
+ * program that lives for a millisecond at a time is opened once.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "processmanager/internal.h"
+
+enum pm_key_kind {
+	PM_KEY_BUILD_ID,
+	PM_KEY_FILE_ID,
+	PM_KEY_INODE,
+};
+
+struct pm_exe_key {
+	struct hash_node node; /* pm->exe_keys */
+	struct pm_exe_key *next; /* of the same executable */
+	struct pm_exe *exe;
+	uint32_t kind; /* enum pm_key_kind */
+	/* Without a generation an inode number is good while it is mapped. */
+	bool weak;
+	uint8_t bytes[32]; /* padded with zeroes */
+};
+
+static void pm_key_id(struct pm_exe_key *k, enum pm_key_kind kind,
+		      const uint8_t *id, size_t len)
+{
+	memset(k, 0, sizeof(*k));
+	k->kind = kind;
+	memcpy(k->bytes, id, MIN(len, sizeof(k->bytes)));
+}
+
+static void pm_key_inode(struct pm_exe_key *k, const struct pm_map_event *ev,
+			 size_t path_len)
+{
+	uint64_t v[4] = { ev->dev, ev->ino, ev->ino_generation,
+			  hash_bytes(ev->path, path_len) };
+
+	pm_key_id(k, PM_KEY_INODE, (const uint8_t *)v, sizeof(v));
+	k->weak = ev->ino_generation == 0;
+}
+
+static uint64_t pm_key_hash(const struct pm_exe_key *k)
+{
+	return hash_mix(hash_bytes(k->bytes, sizeof(k->bytes)), k->kind);
+}
+
+static struct pm_exe_key *pm_key_find(struct pm *pm, const struct pm_exe_key *k)
+{
+	struct hash_node *n;
+	struct pm_exe_key *found;
+
+	hash_for_each_match(&pm->exe_keys, n, pm_key_hash(k)) {
+		found = container_of(n, struct pm_exe_key, node);
+		if (found->kind == k->kind &&
+		    !memcmp(found->bytes, k->bytes, sizeof(k->bytes)))
+			return found;
+	}
+	return NULL;
+}
+
+/* 0 or -ENOMEM, counted; without it the file may be opened once more. */
+static int pm_key_add(struct pm_exe *exe, const struct pm_exe_key *k)
+{
+	struct pm_exe_key *key = malloc(sizeof(*key));
+
+	if (!key)
+		return pm_nomem(exe->pm);
+	*key = *k;
+	key->exe = exe;
+	key->next = exe->keys;
+	exe->keys = key;
+	hash_insert(&exe->pm->exe_keys, &key->node, pm_key_hash(k));
+	return 0;
+}
+
+static void pm_key_remove(struct pm_exe_key *key)
+{
+	struct pm_exe_key **p = &key->exe->keys;
+
+	while (*p != key)
+		p = &(*p)->next;
+	*p = key->next;
+	hash_remove(&key->exe->pm->exe_keys, &key->node);
+	free(key);
+}
+
+struct pm_exe *pm_exe_root(const struct pm_exe *exe)
+{
+	while (exe->same)
+		exe = exe->same;
+	return (struct pm_exe *)exe;
+}
+
+struct pm_exe *pm_exe_new(struct pm *pm, enum pm_exe_kind kind,
+			  const char *path, size_t len)
+{
+	struct pm_exe *exe = calloc(1, sizeof(*exe));
+
+	if (!exe)
+		goto nomem;
+	exe->path = pm_str_new(pm, path, len);
+	if (!exe->path)
+		goto nomem;
+	exe->pm = pm;
+	exe->kind = kind;
+	exe->refs = 1;
+	exe->serial = ++pm->serial;
+	pm_list_init(&exe->idle);
+	pm_list_init(&exe->lru);
+	pm_list_init(&exe->waiters);
+	pm_list_init(&exe->all);
+	pm_list_add_tail(&pm->exes, &exe->all);
+	pm->stats.exes++;
+	return exe;
+nomem:
+	free(exe);
+	pm_nomem(pm);
+	return NULL;
+}
+
+static void pm_exe_free(struct pm_exe *exe)
+{
+	struct pm *pm = exe->pm;
+	struct pm_exe *same = exe->same;
+
+	pm_exe_close(exe);
+	while (exe->keys)
+		pm_key_remove(exe->keys);
+	pm_list_del(&exe->all);
+	pm_str_put(pm, exe->path);
+	free(exe->segments);
+	free(exe);
+	pm->stats.exes--;
+	pm_exe_put(same);
+}
+
+struct pm_exe *pm_exe_get(struct pm_exe *exe)
+{
+	if (!exe->refs++ && !pm_list_empty(&exe->idle)) {
+		pm_list_del(&exe->idle);
+		exe->pm->nidle--;
+	}
+	return exe;
+}
+
+static void pm_exe_drop_idle(struct pm *pm, uint32_t keep)
+{
+	struct pm_exe *exe;
+
+	while (pm->nidle > keep) {
+		exe = container_of(pm->idle.next, struct pm_exe, idle);
+		pm_list_del(&exe->idle);
+		pm->nidle--;
+		pm_exe_free(exe);
+	}
+}
+
+void pm_exe_put(struct pm_exe *exe)
+{
+	if (!exe || --exe->refs)
+		return;
+	if (!exe->keys) { /* nobody would find it again */
+		pm_exe_free(exe);
+		return;
+	}
+	pm_list_add_tail(&exe->pm->idle, &exe->idle);
+	exe->pm->nidle++;
+	pm_exe_drop_idle(exe->pm, PM_IDLE_EXES);
+}
+
+size_t pm_exe_path_len(const char *path)
+{
+	static const char deleted[] = " (deleted)";
+	size_t len = strlen(path), tail = sizeof(deleted) - 1;
+
+	if (len > tail && !memcmp(path + len - tail, deleted, tail))
+		return len - tail;
+	return len;
+}
+
+/*
+ * Executable memory without a file: the kernel's "//anon", "[heap]" and
+ * "anon_inode:x", and the nameless files of shared memory. A memfd is a file.
+ */
+static bool pm_path_is_anon(const struct pm_map_event *ev)
+{
+	if (ev->build_id_len)
+		return false;
+	if (ev->path[0] != '/')
+		return true;
+	return (ev->path[1] == '/' && !ev->ino) ||
+	       !strncmp(ev->path, "/SYSV", 5) ||
+	       !strncmp(ev->path, "/dev/zero", 9);
+}
+
+static void pm_exe_note_via(struct pm_exe *exe, const struct pm_map_event *ev,
+			    const struct pm_proc *proc)
+{
+	exe->via.tgid = proc->tgid;
+	exe->via.start_boottime = proc->start_boottime;
+	exe->via.start = ev->start;
+	exe->via.end = ev->end;
+}
+
+/* A new executable of the key. A reference. */
+static struct pm_exe *pm_exe_make(struct pm *pm, const struct pm_map_event *ev,
+				  size_t len, const struct pm_exe_key *k)
+{
+	struct pm_exe *exe = pm_exe_new(pm, PM_EXE_FILE, ev->path, len);
+
+	if (!exe)
+		return NULL;
+	if (k->kind == PM_KEY_BUILD_ID) {
+		exe->ident.build_id_len = ev->build_id_len;
+		memcpy(exe->ident.build_id, ev->build_id, ev->build_id_len);
+	} else {
+		exe->dev = ev->dev;
+		exe->ino = ev->ino;
+	}
+	pm_key_add(exe, k);
+	return exe;
+}
+
+struct pm_exe *pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
+			 const struct pm_proc *proc)
+{
+	struct pm_exe_key k, *found;
+	struct pm_exe *exe;
+	size_t len;
+
+	if (!strcmp(ev->path, "[vdso]"))
+		return pm_exe_get(pm->vdso);
+	if (pm_path_is_anon(ev))
+		return pm_exe_get(pm->anon);
+	len = pm_exe_path_len(ev->path);
+	if (ev->build_id_len)
+		pm_key_id(&k, PM_KEY_BUILD_ID, ev->build_id, ev->build_id_len);
+	else
+		pm_key_inode(&k, ev, len);
+	found = pm_key_find(pm, &k);
+	if (found && found->weak && !found->exe->mapped) {
+		pm_key_remove(found);
+		found = NULL;
+	}
+	if (found)
+		exe = pm_exe_get(pm_exe_root(found->exe));
+	else
+		exe = pm_exe_make(pm, ev, len, &k);
+	if (!exe)
+		return NULL;
+	pm_exe_note_via(exe, ev, proc);
+	pm_exe_open_soon(exe);
+	return exe;
+}
+
+struct pm_exe *pm_exe_identify(struct pm_exe *exe,
+			       const struct symbolizer_ident *id)
+{
+	struct pm_exe_key k, *found;
+	struct pm_exe *root;
+
+	if (id->build_id_len)
+		pm_key_id(&k, PM_KEY_BUILD_ID, id->build_id, id->build_id_len);
+	else
+		pm_key_id(&k, PM_KEY_FILE_ID, id->file_id, sizeof(id->file_id));
+	found = pm_key_find(exe->pm, &k);
+	if (!found) {
+		pm_key_add(exe, &k);
+		return NULL;
+	}
+	root = pm_exe_root(found->exe);
+	return root == exe ? NULL : root;
+}
+
+static const char *pm_exe_base(const struct pm_exe *exe)
+{
+	const char *slash = strrchr(exe->path->s, '/');
+
+	return slash && exe->kind == PM_EXE_FILE ? slash + 1 : exe->path->s;
+}
+
+void pm_exe_info(const struct pm_exe *exe, struct pm_exe_info *out)
+{
+	const struct pm_exe *root = pm_exe_root(exe);
+
+	memset(out, 0, sizeof(*out));
+	out->serial = exe->serial;
+	out->kind = exe->kind;
+	out->path = exe->path->s;
+	out->base = pm_exe_base(exe);
+	out->ident = root->ident;
+	out->opened = root->opened;
+	out->open_error = root->open_error;
+	if (root->kind != PM_EXE_FILE && root->file) {
+		out->ident = *symbolizer_ident(root->file);
+		out->opened = true;
+	}
+}
+
+const struct symbolizer_segment *pm_exe_segments(const struct pm_exe *exe,
+						 size_t *np)
+{
+	const struct pm_exe *root = pm_exe_root(exe);
+
+	if (root->kind != PM_EXE_FILE && root->file)
+		return symbolizer_segments(root->file, np);
+	*np = root->nsegments;
+	return root->segments;
+}
+
+struct pm_exe *pm_exe_kernel(struct pm *pm)
+{
+	return pm->kernel;
+}
+
+struct pm_exe *pm_exe_vdso(struct pm *pm)
+{
+	return pm->vdso;
+}
+
+struct pm_exe *pm_exe_mark(struct pm *pm)
+{
+	return pm->mark;
+}
+
+static struct pm_exe *pm_exe_single(struct pm *pm, enum pm_exe_kind kind,
+				    const char *path)
+{
+	return pm_exe_new(pm, kind, path, strlen(path));
+}
+
+int pm_exe_init(struct pm *pm)
+{
+	pm->kernel = pm_exe_single(pm, PM_EXE_KERNEL, "[kernel.kallsyms]");
+	pm->vdso = pm_exe_single(pm, PM_EXE_VDSO, "[vdso]");
+	pm->mark = pm_exe_single(pm, PM_EXE_MARK, "[profd]");
+	pm->anon = pm_exe_single(pm, PM_EXE_ANON, "[anon]");
+	if (!pm->kernel || !pm->vdso || !pm->mark || !pm->anon)
+		return -ENOMEM;
+	pm->kernel->file = symbolizer_kernel(pm->opts.symbolizer);
+	pm->vdso->file = symbolizer_vdso(pm->opts.symbolizer);
+	return 0;
+}
+
+void pm_exe_fini(struct pm *pm)
+{
+	pm_exe_put(pm->kernel);
+	pm_exe_put(pm->vdso);
+	pm_exe_put(pm->mark);
+	pm_exe_put(pm->anon);
+	pm_exe_drop_idle(pm, 0);
+}

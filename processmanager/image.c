@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * image: one exec generation of a process, and the questions samples ask of
+ * it. An image nobody announced is made when a sample names it: provisional,
+ * until its exec event comes, and with the mappings of the exec under way.
+ */
+#include <inttypes.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "processmanager/internal.h"
+
+struct pm_image *pm_image_new(struct pm *pm, struct pm_proc *proc,
+			      uint64_t exec_id, const struct pm_image *from,
+			      struct pm_mm *mm)
+{
+	struct pm_image *img = calloc(1, sizeof(*img)), **p;
+
+	if (!img) {
+		pm_mm_put(pm, mm);
+		pm_nomem(pm);
+		return NULL;
+	}
+	pm_list_init(&img->ended_node);
+	img->proc = proc;
+	img->mm = mm;
+	img->serial = ++pm->serial;
+	img->exec_id = exec_id;
+	if (from) {
+		img->cwd = pm_str_get(from->cwd);
+		img->cgroup = pm_str_get(from->cgroup);
+		img->ppid = from->ppid;
+		img->uid = from->uid;
+		img->gid = from->gid;
+		img->kthread = from->kthread;
+		memcpy(img->comm, from->comm, sizeof(img->comm));
+	}
+	for (p = &proc->images; *p && (*p)->exec_id > exec_id;)
+		p = &(*p)->older;
+	img->older = *p;
+	*p = img;
+	pm->stats.images++;
+	return img;
+}
+
+void pm_image_free(struct pm *pm, struct pm_image *img)
+{
+	pm_list_del(&img->ended_node);
+	pm_mm_put(pm, img->mm);
+	pm_exe_put(img->main_exe);
+	pm_str_put(pm, img->exe);
+	pm_str_put(pm, img->cmdline);
+	pm_str_put(pm, img->cwd);
+	pm_str_put(pm, img->cgroup);
+	free(img);
+	pm->stats.images--;
+}
+
+struct pm_image *pm_image_find_id(const struct pm_proc *proc, uint64_t exec_id)
+{
+	struct pm_image *img = proc->images;
+
+	while (img && img->exec_id > exec_id)
+		img = img->older;
+	return img && img->exec_id == exec_id ? img : NULL;
+}
+
+int pm_image_apply(struct pm *pm, struct pm_image *img,
+		   const struct quark_process *qp)
+{
+	int err = 0;
+
+	img->ppid = qp->proc_ppid;
+	img->uid = qp->proc_uid;
+	img->gid = qp->proc_gid;
+	img->kthread = qp->x_flags & QUARK_X_KTHREAD;
+	if (qp->comm[0]) {
+		memcpy(img->comm, qp->comm, sizeof(img->comm));
+		img->comm[sizeof(img->comm) - 1] = '\0';
+	}
+	if (qp->exe)
+		err |= pm_str_set(pm, &img->exe, qp->exe, strlen(qp->exe));
+	if (qp->cmdline)
+		err |= pm_str_set(pm, &img->cmdline, qp->cmdline,
+				  qp->cmdline_len);
+	if (qp->cwd)
+		err |= pm_str_set(pm, &img->cwd, qp->cwd, strlen(qp->cwd));
+	if (qp->cgroup)
+		err |= pm_str_set(pm, &img->cgroup, qp->cgroup,
+				  strlen(qp->cgroup));
+	return err ? -ENOMEM : 0;
+}
+
+void pm_image_set_mm(struct pm *pm, struct pm_image *img, struct pm_mm *mm)
+{
+	struct pm_mm *old = img->mm;
+
+	img->mm = mm;
+	pm_mm_put(pm, old);
+}
+
+void pm_image_set_main(struct pm_image *img, struct pm_exe *exe)
+{
+	struct pm_exe *old = img->main_exe;
+
+	img->main_exe = exe ? pm_exe_get(exe) : NULL;
+	pm_exe_put(old);
+}
+
+void pm_image_end(struct pm *pm, struct pm_image *img, uint64_t time)
+{
+	if (!pm_list_empty(&img->ended_node))
+		return;
+	img->ended = time;
+	pm_list_add_tail(&pm->ended, &img->ended_node);
+}
+
+/* The address space of an image that no event told of; NULL without memory. */
+static struct pm_mm *
+pm_provisional_mm(struct pm *pm, const struct pm_proc *proc, uint64_t exec_id)
+{
+	struct pm_mm *mm;
+
+	if (proc->pending && proc->pending_id == exec_id)
+		return pm_mm_get(proc->pending);
+	mm = pm_mm_new(pm, 0);
+	if (!mm) {
+		pm_nomem(pm);
+		return NULL;
+	}
+	mm->doubtful = true;
+	return mm;
+}
+
+struct pm_image *pm_image_get(struct pm *pm, const struct abi_key *key,
+			      uint64_t time)
+{
+	struct pm_proc *proc;
+	struct pm_image *img, *before;
+	struct pm_mm *mm;
+
+	pm_tick(pm, time);
+	proc = pm_proc_find(pm, key->tgid, key->start_boottime);
+	img = proc ? pm_image_find_id(proc, key->exec_id) : NULL;
+	if (img)
+		return img;
+	if (!proc)
+		proc = pm_proc_new(pm, key->tgid, key->start_boottime);
+	if (!proc)
+		return NULL;
+	before = proc->images;
+	mm = pm_provisional_mm(pm, proc, key->exec_id);
+	img = mm ? pm_image_new(pm, proc, key->exec_id, before, mm) : NULL;
+	if (!img) {
+		if (!before)
+			pm_proc_free(pm, proc);
+		return NULL;
+	}
+	img->provisional = true;
+	img->made = time;
+	pm->stats.provisional++;
+	if (before) /* which of the two is the older one */
+		pm_image_end(pm, img == proc->images ? before : img, time);
+	return img;
+}
+
+void pm_image_want(struct pm *pm, struct pm_image *img)
+{
+	struct pm_proc *proc = img->proc;
+	struct abi_key key = { proc->start_boottime, img->exec_id, proc->tgid,
+			       0 };
+
+	if (!pm->opts.want_maps || img->kthread || proc->exited ||
+	    img != proc->images || pm->now < proc->want_after)
+		return;
+	proc->want_after = pm->now + PM_WANT_INTERVAL;
+	pm->opts.want_maps(pm->opts.arg, &key);
+}
+
+/* Executable memory means something within its address space only. */
+static struct pm_exe *pm_mm_anon(struct pm *pm, struct pm_mm *mm)
+{
+	if (!mm->anon)
+		mm->anon = pm_exe_new(pm, PM_EXE_ANON, pm->anon->path->s,
+				      pm->anon->path->len);
+	return mm->anon ? mm->anon : pm->anon;
+}
+
+enum pm_find pm_image_find(struct pm *pm, struct pm_image *img, uint64_t addr,
+			   struct pm_mapping *out)
+{
+	const struct pm_map *map = pm_mm_find(img->mm, addr);
+	enum pm_find answer;
+
+	if (!map) {
+		answer = pm_mm_doubtful(pm, img->mm) && !img->kthread
+				 ? PM_LOST
+				 : PM_NOT_MAPPED;
+		pm_image_want(pm, img);
+		return answer;
+	}
+	out->start = map->start;
+	out->end = map->end;
+	out->pgoff = map->pgoff;
+	out->exe = pm_exe_root(map->exe);
+	if (out->exe->kind == PM_EXE_ANON) {
+		out->pgoff = map->start;
+		out->exe = pm_mm_anon(pm, img->mm);
+	}
+	return PM_FOUND;
+}
+
+void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
+{
+	const struct pm_proc *proc = img->proc;
+
+	memset(out, 0, sizeof(*out));
+	out->serial = img->serial;
+	out->key.start_boottime = proc->start_boottime;
+	out->key.exec_id = img->exec_id;
+	out->key.tgid = proc->tgid;
+	out->provisional = img->provisional;
+	out->selected = proc->selected;
+	out->exited = proc->exited;
+	out->kthread = img->kthread;
+	out->ppid = img->ppid;
+	out->uid = img->uid;
+	out->gid = img->gid;
+	snprintf(out->process_id, sizeof(out->process_id), "%u-%" PRIx64,
+		 proc->tgid, proc->start_boottime);
+	snprintf(out->image_id, sizeof(out->image_id), "%s-%" PRIu64,
+		 out->process_id, img->exec_id);
+	out->comm = img->comm;
+	out->exe = img->exe ? img->exe->s : NULL;
+	out->cmdline = img->cmdline ? img->cmdline->s : NULL;
+	out->cmdline_len = img->cmdline ? img->cmdline->len : 0;
+	out->cwd = img->cwd ? img->cwd->s : NULL;
+	out->cgroup = img->cgroup ? img->cgroup->s : NULL;
+	out->main_exe = img->main_exe ? pm_exe_root(img->main_exe) : NULL;
+}

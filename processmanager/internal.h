@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of processmanager share. Who points to whom:
+ *
+ *   pm_proc   (tgid, start_boottime); owns its images, newest first, and the
+ *             set of an exec under way ("pending")
+ *   pm_image  one exec generation of a process; holds a pm_mm
+ *   pm_mm     an address space, shared by those who really share one: vfork's
+ *             child with its parent, a provisional image with the exec under
+ *             way. What one maps the other sees
+ *   pm_set    the mappings of an address space, shared by a fork's child until
+ *             one of the two maps something
+ *   pm_exe    a file; held by every mapping of it, and by others
+ */
+#ifndef PROCESSMANAGER_INTERNAL_H
+#define PROCESSMANAGER_INTERNAL_H
+
+#include "base/base.h"
+#include "processmanager/processmanager.h"
+
+#define PM_WANT_INTERVAL CLOCK_NSEC_PER_SEC
+#define PM_EXIT_GRACE (10 * CLOCK_NSEC_PER_SEC)
+#define PM_OPEN_FILES 512
+#define PM_IDLE_EXES 256
+/* More than any process may map by itself: vm.max_map_count's usual 65,530. */
+#define PM_SET_MAX 262144
+
+#define PM_CLONE_VM 0x100ULL
+#define PM_CLONE_THREAD 0x10000ULL
+
+struct pm_list {
+	struct pm_list *prev, *next;
+};
+
+static inline void pm_list_init(struct pm_list *l)
+{
+	l->prev = l->next = l;
+}
+
+static inline bool pm_list_empty(const struct pm_list *l)
+{
+	return l->next == l;
+}
+
+/* Also of a node that is in no list; it is in none afterwards. */
+static inline void pm_list_del(struct pm_list *n)
+{
+	n->prev->next = n->next;
+	n->next->prev = n->prev;
+	pm_list_init(n);
+}
+
+static inline void pm_list_add_tail(struct pm_list *l, struct pm_list *n)
+{
+	n->prev = l->prev;
+	n->next = l;
+	l->prev->next = n;
+	l->prev = n;
+}
+
+/* --- str.c: strings, each kept once ---------------------------------------- */
+
+struct pm_str {
+	struct hash_node node;
+	uint32_t refs;
+	uint32_t len; /* without the NUL that follows */
+	char s[];
+};
+
+struct pm_str *pm_str_new(struct pm *pm, const char *s, size_t len);
+struct pm_str *pm_str_get(struct pm_str *str); /* NULL is fine, here too: */
+void pm_str_put(struct pm *pm, struct pm_str *str);
+/*
+ * Makes *slot the string (s, len); 0 or -ENOMEM, counted, and *slot as it was.
+ */
+int pm_str_set(struct pm *pm, struct pm_str **slot, const char *s, size_t len);
+
+/* --- mapset.c: mappings ---------------------------------------------------- */
+
+struct pm_map {
+	uint64_t start, end, pgoff;
+	struct pm_exe *exe; /* a reference */
+};
+
+struct pm_set {
+	uint32_t refs;
+	uint32_t n, cap;
+	uint32_t gap; /* mappings before the array's unused part */
+	struct pm_map *v; /* by address, without overlap */
+};
+
+/* The i-th of a set, i < n. */
+static inline struct pm_map *pm_set_at(const struct pm_set *set, uint32_t i)
+{
+	return &set->v[i < set->gap ? i : i + (set->cap - set->n)];
+}
+
+struct pm_mm {
+	uint32_t refs;
+	bool doubtful; /* something is missing in it */
+	bool walked; /* came from a walk, from walk_begin to walk_end */
+	uint64_t lost_gen; /* pm->lost_gen when it was whole last */
+	/* Time of the COMM record that began it; 0: before what is known. */
+	uint64_t since;
+	uint64_t walk_begin, walk_end;
+	struct pm_set *set; /* NULL: empty */
+	struct pm_exe *first; /* the first file mapped: the executable */
+	struct pm_exe *anon; /* made when first asked for */
+};
+
+struct pm_mm *pm_mm_new(struct pm *pm, uint64_t since);
+struct pm_mm *pm_mm_fork(struct pm *pm, struct pm_mm *parent);
+struct pm_mm *pm_mm_get(struct pm_mm *mm);
+void pm_mm_put(struct pm *pm, struct pm_mm *mm);
+bool pm_mm_doubtful(const struct pm *pm, const struct pm_mm *mm);
+/* Maps [start, end), over whatever is there. Takes its own reference. */
+int pm_mm_add(struct pm *pm, struct pm_mm *mm, const struct pm_map *map);
+void pm_mm_clear(struct pm *pm, struct pm_mm *mm);
+const struct pm_map *pm_mm_find(const struct pm_mm *mm, uint64_t addr);
+/* Puts 'from's mappings in the place of mm's; 'from' is empty afterwards. */
+void pm_mm_replace(struct pm *pm, struct pm_mm *mm, struct pm_mm *from);
+
+/* --- exe.c, open.c: executables -------------------------------------------- */
+
+struct pm_exe_key;
+
+struct pm_exe {
+	struct pm_list all; /* pm->exes */
+	struct pm_list idle; /* pm->idle, while refs is 0 */
+	struct pm_list lru; /* pm->open, while it holds a file */
+	struct pm_list waiters; /* struct pm_job: resolves until it is open */
+	struct pm *pm;
+	/*
+	 * Opening showed it to be the same file as this one: lookups give that
+	 * one from then on, and it does the work of this one.
+	 */
+	struct pm_exe *same;
+	struct pm_exe_key *keys;
+	struct pm_str *path;
+	uint64_t serial;
+	enum pm_exe_kind kind;
+	uint32_t refs;
+	uint32_t mapped; /* mappings among the references */
+	uint32_t resolving; /* requests the symbolizer has */
+	uint32_t tries; /* failed ones since the last that succeeded */
+	int open_error;
+	bool opening;
+	bool opened;
+	uint64_t retry_at;
+	struct symbolizer_file *file;
+	struct symbolizer_ident ident;
+	struct symbolizer_segment *segments;
+	size_t nsegments;
+	uint64_t dev, ino; /* as the kernel said; 0: it said a build id */
+	/* Who mapped it last, and where: a way to the file. */
+	struct {
+		uint64_t start_boottime;
+		uint64_t start, end;
+		uint32_t tgid;
+		uint32_t pad;
+	} via;
+};
+
+struct pm_proc;
+
+int pm_exe_init(struct pm *pm);
+void pm_exe_fini(struct pm *pm);
+/* A reference; NULL without memory. */
+struct pm_exe *pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
+			 const struct pm_proc *proc);
+struct pm_exe *pm_exe_new(struct pm *pm, enum pm_exe_kind kind,
+			  const char *path, size_t len);
+struct pm_exe *pm_exe_root(const struct pm_exe *exe);
+/* Length of 'path' without the kernel's " (deleted)". */
+size_t pm_exe_path_len(const char *path);
+/* The exe, not this one, that has the identity 'id'; else NULL, and it is the
+ * identity of 'exe' from here on. */
+struct pm_exe *pm_exe_identify(struct pm_exe *exe,
+			       const struct symbolizer_ident *id);
+/* Opens the file if there is reason and hope. */
+void pm_exe_open_soon(struct pm_exe *exe);
+void pm_exe_close(struct pm_exe *exe);
+void pm_open_cancel(struct pm *pm);
+void pm_jobs_fail(struct pm *pm);
+
+/* --- image.c ---------------------------------------------------------------- */
+
+struct pm_image {
+	struct pm_list ended_node; /* pm->ended, once replaced */
+	struct pm_image *older;
+	struct pm_proc *proc;
+	struct pm_mm *mm;
+	struct pm_exe *main_exe; /* a reference, or NULL */
+	struct pm_str *exe, *cmdline, *cwd, *cgroup;
+	uint64_t serial;
+	uint64_t exec_id;
+	uint64_t made; /* provisional: time of the sample that named it */
+	uint64_t ended; /* when a newer one replaced it */
+	uint32_t ppid, uid, gid;
+	bool provisional;
+	bool kthread;
+	char comm[16];
+	char comm_before[16]; /* the last rename */
+};
+
+/*
+ * A new image in its place by exec_id, with what 'from' hands down (NULL:
+ * nothing) and the address space 'mm', of which it takes over a reference.
+ */
+struct pm_image *pm_image_new(struct pm *pm, struct pm_proc *proc,
+			      uint64_t exec_id, const struct pm_image *from,
+			      struct pm_mm *mm);
+/* No list has it any more. */
+void pm_image_free(struct pm *pm, struct pm_image *img);
+struct pm_image *pm_image_find_id(const struct pm_proc *proc, uint64_t exec_id);
+/* What the event's process record says. 0 or -ENOMEM, counted. */
+int pm_image_apply(struct pm *pm, struct pm_image *img,
+		   const struct quark_process *qp);
+void pm_image_set_mm(struct pm *pm, struct pm_image *img, struct pm_mm *mm);
+void pm_image_set_main(struct pm_image *img, struct pm_exe *exe);
+void pm_image_end(struct pm *pm, struct pm_image *img, uint64_t time);
+/* Asks for the mappings of 'img', if there is use and not too soon. */
+void pm_image_want(struct pm *pm, struct pm_image *img);
+
+/* --- proc.c ----------------------------------------------------------------- */
+
+struct pm_proc {
+	struct hash_node node; /* pm->procs, by tgid */
+	struct pm_list dead; /* pm->exited or pm->reaped */
+	struct pm_proc *parent; /* who forked it, or whoever did that one */
+	struct pm_list children;
+	struct pm_list sibling;
+	struct pm_image *images; /* newest first; never empty but in the making */
+	struct pm_mm *pending; /* of an exec whose event has not come */
+	uint64_t pending_id; /* the generation that exec makes */
+	uint64_t start_boottime;
+	uint64_t exec_time; /* of the last exec event */
+	uint64_t exit_time;
+	uint64_t reap_time;
+	uint64_t want_after;
+	uint32_t tgid;
+	bool exited;
+	bool reaped;
+	bool selected;
+	bool forked; /* its fork event came, or it was there before */
+	bool walk_due; /* it was there before, and its mappings are not read */
+};
+
+struct pm_proc *pm_proc_find(const struct pm *pm, uint32_t tgid,
+			     uint64_t start_boottime);
+/* The one that had this pid at 'time'. */
+struct pm_proc *pm_proc_at(const struct pm *pm, uint32_t tgid, uint64_t time);
+/* Without an image: make one at once, or free it. */
+struct pm_proc *pm_proc_new(struct pm *pm, uint32_t tgid,
+			    uint64_t start_boottime);
+void pm_proc_free(struct pm *pm, struct pm_proc *proc);
+void pm_proc_set_parent(struct pm_proc *proc, struct pm_proc *parent);
+void pm_proc_drop_pending(struct pm *pm, struct pm_proc *proc);
+void pm_proc_exited(struct pm *pm, struct pm_proc *proc, uint64_t time);
+void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time);
+
+/* --- pm.c -------------------------------------------------------------------- */
+
+struct pm {
+	struct pm_opts opts;
+	struct hash procs;
+	struct hash strs;
+	struct hash exe_keys;
+	struct pm_list exes; /* all */
+	struct pm_list idle; /* nobody's; the longest so first */
+	struct pm_list open; /* holding a file; least used first */
+	struct pm_list opens; /* struct pm_open under way */
+	struct pm_list jobs; /* struct pm_job with the symbolizer */
+	struct pm_list failed; /* struct pm_job to be told so */
+	struct pm_list exited, reaped; /* processes, by time */
+	struct pm_list ended; /* images, by time */
+	uint32_t nidle;
+	bool closing;
+	uint64_t now; /* the latest time anybody told */
+	uint64_t serial;
+	uint64_t lost_gen; /* gaps in the mapping stream so far */
+	struct pm_exe *kernel, *vdso, *mark;
+	struct pm_exe *anon; /* stands for executable memory inside of sets */
+	struct pm_stats stats;
+};
+
+/* Counts, and gives -ENOMEM. */
+int pm_nomem(struct pm *pm);
+
+static inline void pm_tick(struct pm *pm, uint64_t time)
+{
+	if (time > pm->now)
+		pm->now = time;
+}
+
+#endif /* PROCESSMANAGER_INTERNAL_H */

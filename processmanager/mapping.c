@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * mapping: what the mapping stream and the walks say. The stream knows a
+ * process by pid and time only, and no exec generation:
+ *
+ *   COMM record of an exec   opens the pending set of the process
+ *   mappings behind it       go there
+ *   exec event               makes the set that of its generation
+ *
+ * Between the last two a sample may name the new generation already; it finds
+ * the pending set (pm_image_get). An address space remembers the time of its
+ * COMM record ("since"), by which a late mapping finds the right one.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "processmanager/internal.h"
+
+/*
+ * The generation that an exec at 'time' makes: one above the last that was
+ * there by then; provisional images of later samples are its own.
+ */
+static uint64_t pm_exec_makes(const struct pm_proc *proc, uint64_t time)
+{
+	const struct pm_image *img = proc->images;
+	uint64_t id = img->exec_id + 1;
+
+	if (proc->pending)
+		return proc->pending_id + 1;
+	for (; img; img = img->older) {
+		if (!img->provisional || img->made < time)
+			return img->exec_id + 1;
+		id = img->exec_id;
+	}
+	return id;
+}
+
+/* The exec event was there before its COMM record. */
+static void pm_map_exec_late(struct pm_proc *proc, uint64_t time)
+{
+	struct pm_mm *mm = proc->images->mm;
+
+	if (mm->since || !mm->doubtful || mm->walked)
+		return;
+	mm->since = time;
+	mm->doubtful = false;
+}
+
+static int pm_map_exec(struct pm *pm, struct pm_proc *proc, uint64_t time)
+{
+	uint64_t id = pm_exec_makes(proc, time);
+	struct pm_image *img;
+	struct pm_mm *mm;
+
+	if (time <= proc->exec_time) {
+		pm_map_exec_late(proc, time);
+		return 0;
+	}
+	mm = pm_mm_new(pm, time);
+	pm_proc_drop_pending(pm, proc);
+	if (!mm)
+		return pm_nomem(pm);
+	proc->pending = mm;
+	proc->pending_id = id;
+	img = pm_image_find_id(proc, id);
+	if (img && img->provisional && img->mm->doubtful && !img->mm->walked)
+		pm_image_set_mm(pm, img, pm_mm_get(mm));
+	return 0;
+}
+
+/* The address space that something mapped at 'time' belongs to, or NULL. */
+static struct pm_mm *pm_map_route(const struct pm_proc *proc, uint64_t time)
+{
+	const struct pm_image *img;
+
+	if (proc->pending && proc->pending->since <= time)
+		return proc->pending;
+	for (img = proc->images; img; img = img->older) {
+		if (img->mm->since <= time)
+			return img->mm;
+	}
+	return NULL;
+}
+
+static int pm_map_mmap(struct pm *pm, struct pm_proc *proc,
+		       const struct pm_map_event *ev)
+{
+	struct pm_mm *mm = pm_map_route(proc, ev->time);
+	struct pm_map map = { ev->start, ev->end, ev->pgoff, NULL };
+	int err;
+
+	if (!mm) {
+		pm->stats.unknown++;
+		return 0;
+	}
+	if (mm->walked && ev->time < mm->walk_begin) {
+		pm->stats.maps_before_walk++;
+		return 0;
+	}
+	map.exe = pm_exe_of(pm, ev, proc);
+	if (!map.exe) {
+		mm->doubtful = true;
+		return -ENOMEM;
+	}
+	pm->stats.maps++;
+	err = pm_mm_add(pm, mm, &map);
+	pm_exe_put(map.exe);
+	return err;
+}
+
+int pm_map_event(struct pm *pm, const struct pm_map_event *ev)
+{
+	struct pm_proc *proc;
+
+	pm_tick(pm, ev->time);
+	if (ev->kind == PM_MAP_LOST) {
+		pm->stats.maps_lost++;
+		pm->lost_gen++;
+		return 0;
+	}
+	if (ev->kind == PM_MAP_MMAP &&
+	    (ev->start >= ev->end || !ev->path ||
+	     ev->build_id_len > SYMBOLIZER_BUILD_ID_MAX))
+		return -EINVAL;
+	proc = pm_proc_at(pm, ev->tgid, ev->time);
+	if (!proc) {
+		pm->stats.unknown++;
+		return 0;
+	}
+	if (ev->kind == PM_MAP_EXEC)
+		return pm_map_exec(pm, proc, ev->time);
+	return pm_map_mmap(pm, proc, ev);
+}
+
+/*
+ * An executable of the walk. /proc has no build ids: where the same file was
+ * mapped at the same place before, it is the one known already. A reference.
+ */
+static struct pm_exe *pm_walk_exe(struct pm *pm, const struct pm_proc *proc,
+				  const struct pm_map_event *ev)
+{
+	const struct pm_map *was = pm_mm_find(proc->images->mm, ev->start);
+	struct pm_exe *exe = was ? was->exe : NULL;
+	size_t len;
+
+	if (exe && exe->kind == PM_EXE_FILE &&
+	    ev->start - was->start == ev->pgoff - was->pgoff) {
+		len = pm_exe_path_len(ev->path);
+		if (exe->path->len == len &&
+		    !memcmp(exe->path->s, ev->path, len) &&
+		    (!exe->ino || (exe->ino == ev->ino && exe->dev == ev->dev)))
+			return pm_exe_get(exe);
+	}
+	return pm_exe_of(pm, ev, proc);
+}
+
+static bool pm_path_is(const struct pm_str *str, const char *path)
+{
+	size_t len = pm_exe_path_len(path);
+
+	return str && str->len == len && !memcmp(str->s, path, len);
+}
+
+/* All of 'm' into mm. *main_exe, borrowed: the executable, if it was there. */
+static int pm_walk_fill(struct pm *pm, const struct pm_proc *proc,
+			const struct pm_maps *m, struct pm_mm *mm,
+			struct pm_exe **main_exe)
+{
+	struct pm_map map;
+	size_t i;
+	int err;
+
+	for (i = 0; i < m->n; i++) {
+		if (m->maps[i].start >= m->maps[i].end)
+			continue;
+		map.start = m->maps[i].start;
+		map.end = m->maps[i].end;
+		map.pgoff = m->maps[i].pgoff;
+		map.exe = pm_walk_exe(pm, proc, &m->maps[i]);
+		if (!map.exe)
+			return -ENOMEM;
+		err = pm_mm_add(pm, mm, &map);
+		if (pm_path_is(proc->images->exe, m->maps[i].path))
+			*main_exe = map.exe;
+		pm_exe_put(map.exe); /* mm has it */
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* An exec came while it was read, or later, or is under way. */
+static bool pm_walk_stale(const struct pm_proc *proc, const struct pm_maps *m)
+{
+	const struct pm_mm *mm = proc->images->mm;
+
+	if (proc->pending && proc->pending != mm)
+		return true;
+	return proc->exec_time >= m->begin || mm->since >= m->begin;
+}
+
+static int pm_walk_put(struct pm *pm, struct pm_proc *proc,
+		       const struct pm_maps *m)
+{
+	struct pm_image *img = proc->images;
+	struct pm_mm *mm = img->mm, *fresh;
+	struct pm_exe *main_exe = NULL;
+	int err;
+
+	fresh = pm_mm_new(pm, 0);
+	if (!fresh)
+		return pm_nomem(pm);
+	err = pm_walk_fill(pm, proc, m, fresh, &main_exe);
+	if (err)
+		goto out;
+	pm_mm_replace(pm, mm, fresh);
+	pm->stats.rereads += !proc->walk_due;
+	proc->walk_due = false;
+	mm->doubtful = fresh->doubtful;
+	mm->lost_gen = pm->lost_gen;
+	mm->walked = true;
+	mm->walk_begin = m->begin;
+	mm->walk_end = m->end;
+	if (main_exe)
+		pm_image_set_main(img, main_exe);
+out:
+	pm_mm_put(pm, fresh);
+	return err;
+}
+
+int pm_walk_maps(struct pm *pm, const struct pm_maps *m)
+{
+	struct pm_proc *proc;
+
+	pm_tick(pm, m->begin);
+	proc = m->start_boottime ? pm_proc_find(pm, m->tgid, m->start_boottime)
+				 : pm_proc_at(pm, m->tgid, m->begin);
+	if (!proc)
+		return -ESRCH;
+	if (pm_walk_stale(proc, m)) {
+		if (pm_mm_doubtful(pm, proc->images->mm))
+			pm_image_want(pm, proc->images);
+		return 0;
+	}
+	/* Nothing to be seen of a process that is ending: what was, stays. */
+	if (!m->n && proc->images->mm->set)
+		return 0;
+	return pm_walk_put(pm, proc, m);
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * maps: /proc/PID/maps, of which only executable mappings are kept. A line is
+ *
+ *   start-end perms offset major:minor inode      path
+ *
+ * in hex but for the inode; a newline in a path is written \012, nothing else
+ * is escaped, and a deleted file's path ends in " (deleted)" (proc(5)). Paths
+ * are chosen by the watched process. A line that is not like this is skipped.
+ *
+ * Paths go one after the other into a text that moves while it grows, so that
+ * until the end a mapping holds the offset of its path.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "processmanager/processmanager.h"
+
+/* A kernel path with its escapes is a page at most. */
+#define MAPS_PATH_MAX 4096
+#define MAPS_READ_SIZE (64 * 1024)
+/* More text than this nobody gets us to keep. */
+#define MAPS_TEXT_MAX (64 * 1024 * 1024)
+
+struct maps_parser {
+	struct pm_maps *out;
+	struct strbuf text;
+	size_t cap; /* of out->maps */
+	size_t last; /* offset of the last path in text */
+};
+
+struct maps_cursor {
+	const char *p, *end;
+};
+
+static int maps_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return -1;
+}
+
+/* A number of that base and the one character behind it. */
+static bool maps_number(struct maps_cursor *c, unsigned int base, char behind,
+			uint64_t *out)
+{
+	const char *start = c->p;
+	uint64_t v = 0;
+	int d;
+
+	for (; c->p < c->end; c->p++) {
+		d = maps_digit(*c->p);
+		if (d < 0 || d >= (int)base)
+			break;
+		if (__builtin_mul_overflow(v, (uint64_t)base, &v) ||
+		    __builtin_add_overflow(v, (uint64_t)d, &v))
+			return false;
+	}
+	if (c->p == start)
+		return false;
+	*out = v;
+	if (c->p == c->end)
+		return behind == ' '; /* of the last number */
+	return *c->p++ == behind;
+}
+
+/* "rwxp ": *exec says what the third is. */
+static bool maps_perms(struct maps_cursor *c, bool *exec)
+{
+	if (c->end - c->p < 5 || c->p[4] != ' ')
+		return false;
+	*exec = c->p[2] == 'x';
+	c->p += 5;
+	return true;
+}
+
+static bool maps_fields(struct maps_cursor *c, struct pm_map_event *ev,
+			bool *exec)
+{
+	uint64_t major, minor;
+
+	if (!maps_number(c, 16, '-', &ev->start) ||
+	    !maps_number(c, 16, ' ', &ev->end) || ev->start >= ev->end ||
+	    !maps_perms(c, exec) || !maps_number(c, 16, ' ', &ev->pgoff) ||
+	    !maps_number(c, 16, ':', &major) ||
+	    !maps_number(c, 16, ' ', &minor) || major > UINT32_MAX ||
+	    minor > UINT32_MAX || !maps_number(c, 10, ' ', &ev->ino))
+		return false;
+	ev->dev = makedev((unsigned int)major, (unsigned int)minor);
+	while (c->p < c->end && *c->p == ' ')
+		c->p++;
+	return true;
+}
+
+/* Into 'path', which has room for it; its length. */
+static size_t maps_unescape(const struct maps_cursor *c, char *path)
+{
+	const char *p = c->p;
+	size_t n = 0;
+
+	while (p < c->end) {
+		if (c->end - p >= 4 && !memcmp(p, "\\012", 4)) {
+			path[n++] = '\n';
+			p += 4;
+		} else {
+			path[n++] = *p++;
+		}
+	}
+	path[n] = '\0';
+	return n;
+}
+
+/* The same file is often mapped in several pieces, one after the other. */
+static int maps_path(struct maps_parser *mp, const char *path, size_t len)
+{
+	struct strbuf *sb = &mp->text;
+
+	if (sb->len && sb->len - mp->last == len + 1 &&
+	    !memcmp(sb->data + mp->last, path, len))
+		return 0;
+	if (sb->len + len + 1 > MAPS_TEXT_MAX)
+		return -EFBIG;
+	mp->last = sb->len;
+	strbuf_add(sb, path, len + 1);
+	return sb->failed ? -ENOMEM : 0;
+}
+
+static int maps_add(struct maps_parser *mp, const struct pm_map_event *ev)
+{
+	struct pm_maps *out = mp->out;
+	struct pm_map_event *maps;
+	size_t cap;
+
+	if (out->n == mp->cap) {
+		cap = mp->cap ? mp->cap * 2 : 16;
+		maps = realloc(out->maps, cap * sizeof(*maps));
+		if (!maps)
+			return -ENOMEM;
+		out->maps = maps;
+		mp->cap = cap;
+	}
+	out->maps[out->n++] = *ev;
+	return 0;
+}
+
+/* One line, without its newline. 0, also if it is no good; -errno. */
+static int maps_line(struct maps_parser *mp, const char *line, size_t len)
+{
+	struct maps_cursor c = { line, line + len };
+	char path[MAPS_PATH_MAX + 1];
+	struct pm_map_event ev;
+	bool exec;
+	size_t n;
+	int err;
+
+	memset(&ev, 0, sizeof(ev));
+	if (!maps_fields(&c, &ev, &exec) || !exec ||
+	    c.end - c.p > MAPS_PATH_MAX ||
+	    memchr(c.p, '\0', (size_t)(c.end - c.p)))
+		return 0;
+	n = maps_unescape(&c, path);
+	err = maps_path(mp, path, n);
+	if (err)
+		return err;
+	ev.kind = PM_MAP_MMAP;
+	ev.path = (const char *)(uintptr_t)mp->last;
+	return maps_add(mp, &ev);
+}
+
+/*
+ * Whole lines of the text; the bytes used, or -errno. 'last': what follows the
+ * last newline is a line too.
+ */
+static ssize_t maps_lines(struct maps_parser *mp, const char *text, size_t len,
+			  bool last)
+{
+	const char *p = text, *end = text + len, *nl;
+	int err;
+
+	while (p < end) {
+		nl = memchr(p, '\n', (size_t)(end - p));
+		if (!nl && !last)
+			break;
+		nl = nl ? nl : end;
+		err = maps_line(mp, p, (size_t)(nl - p));
+		if (err)
+			return err;
+		p = nl < end ? nl + 1 : end;
+	}
+	return p - text;
+}
+
+static void maps_begin(struct maps_parser *mp, struct pm_maps *out)
+{
+	memset(mp, 0, sizeof(*mp));
+	memset(out, 0, sizeof(*out));
+	mp->out = out;
+}
+
+/* Offsets become paths; with an error everything is given back. */
+static int maps_end(struct maps_parser *mp, int err)
+{
+	struct pm_maps *out = mp->out;
+	size_t i;
+
+	if (err) {
+		strbuf_fini(&mp->text);
+		pm_maps_fini(out);
+		return err;
+	}
+	out->text = strbuf_steal(&mp->text);
+	for (i = 0; i < out->n; i++)
+		out->maps[i].path = out->text + (uintptr_t)out->maps[i].path;
+	return 0;
+}
+
+int pm_maps_parse(const char *text, size_t len, struct pm_maps *out)
+{
+	struct maps_parser mp;
+	ssize_t n;
+
+	maps_begin(&mp, out);
+	n = maps_lines(&mp, text, len, true);
+	return maps_end(&mp, n < 0 ? (int)n : 0);
+}
+
+void pm_maps_fini(struct pm_maps *m)
+{
+	free(m->maps);
+	free(m->text);
+	memset(m, 0, sizeof(*m));
+}
+
+/* All of 'fd', 'buf' by 'buf'. */
+static int maps_read_fd(struct maps_parser *mp, int fd, char *buf)
+{
+	size_t have = 0;
+	ssize_t n, used;
+
+	for (;;) {
+		n = read(fd, buf + have, MAPS_READ_SIZE - have);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		have += (size_t)n;
+		used = maps_lines(mp, buf, have, !n);
+		if (used < 0)
+			return (int)used;
+		if (!used && have == MAPS_READ_SIZE)
+			return -EINVAL; /* not a line of the kernel's */
+		if (!n)
+			return 0;
+		have -= (size_t)used;
+		memmove(buf, buf + used, have);
+	}
+}
+
+int pm_maps_read(const char *proc, uint32_t tgid, struct pm_maps *out)
+{
+	struct maps_parser mp;
+	uint64_t begin;
+	char path[512];
+	char *buf;
+	int fd, err;
+
+	maps_begin(&mp, out);
+	if (snprintf(path, sizeof(path), "%s/%u/maps", proc, tgid) >=
+	    (int)sizeof(path))
+		return -ENAMETOOLONG;
+	buf = malloc(MAPS_READ_SIZE);
+	if (!buf)
+		return -ENOMEM;
+	begin = clock_boottime_ns();
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		err = -errno;
+		goto out;
+	}
+	err = maps_end(&mp, maps_read_fd(&mp, fd, buf));
+	close(fd);
+	if (!err) {
+		out->tgid = tgid;
+		out->begin = begin;
+		out->end = clock_boottime_ns();
+	}
+out:
+	free(buf);
+	return err;
+}

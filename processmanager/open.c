@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * open: the files behind executables: opened when first seen, closed for the
+ * limit, opened again when asked for names, and the asking itself.
+ *
+ * A process that mapped a file may be gone before its turn comes. So one try
+ * goes through several doors, one after the other, until a file passes the
+ * identity check: the process that mapped it last, another one that maps it,
+ * the nearest living ancestor (which is in the same container, as a rule), and
+ * our own root.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "processmanager/internal.h"
+
+/* Tries that follow each other at once; more wait, longer each time. */
+#define PM_OPEN_EAGER 4
+#define PM_OPEN_BACKOFF (100 * CLOCK_NSEC_PER_MSEC)
+#define PM_OPEN_BACKOFF_MAX (10 * CLOCK_NSEC_PER_SEC)
+
+struct pm_open {
+	struct pm_list node; /* pm->opens */
+	struct pm *pm; /* NULL: it is gone, only the file is to be closed */
+	struct symbolizer *symbolizer;
+	struct pm_exe *exe; /* a reference */
+	unsigned int door; /* next one to try */
+	uint32_t tried; /* pid behind the first */
+	int err; /* of the first door that had one */
+};
+
+/* A request for names: waiting for a file, or with the symbolizer. */
+struct pm_job {
+	struct pm_list node; /* exe->waiters, or pm->jobs */
+	struct pm_exe *exe; /* a reference; NULL: the manager is gone */
+	symbolizer_resolve_fn fn;
+	void *arg;
+	int err; /* in pm->failed: what it will be told */
+	size_t n;
+	uint64_t offsets[];
+};
+
+/* --- files held open -------------------------------------------------------- */
+
+void pm_exe_close(struct pm_exe *exe)
+{
+	struct pm *pm = exe->pm;
+
+	if (exe->kind != PM_EXE_FILE || !exe->file)
+		return;
+	symbolizer_close(pm->opts.symbolizer, exe->file);
+	exe->file = NULL;
+	pm_list_del(&exe->lru);
+	pm->stats.open_files--;
+}
+
+/* Closes what was used least, but nothing at work, and never the last used. */
+static void pm_open_limit(struct pm *pm)
+{
+	struct pm_list *l = pm->open.next, *next;
+	struct pm_exe *exe;
+
+	for (; pm->stats.open_files > pm->opts.open_files; l = next) {
+		next = l->next;
+		if (next == &pm->open)
+			break;
+		exe = container_of(l, struct pm_exe, lru);
+		if (exe->resolving)
+			continue;
+		pm_exe_close(exe);
+		pm->stats.open_closed++;
+	}
+}
+
+static void pm_exe_touch(struct pm_exe *exe)
+{
+	if (exe->kind != PM_EXE_FILE)
+		return;
+	pm_list_del(&exe->lru);
+	pm_list_add_tail(&exe->pm->open, &exe->lru);
+}
+
+static bool pm_ident_same(const struct symbolizer_ident *a,
+			  const struct symbolizer_ident *b)
+{
+	if (a->build_id_len != b->build_id_len)
+		return false;
+	if (a->build_id_len)
+		return !memcmp(a->build_id, b->build_id, a->build_id_len);
+	return !memcmp(a->file_id, b->file_id, sizeof(a->file_id));
+}
+
+static int pm_exe_learn(struct pm_exe *exe, const struct symbolizer_file *file)
+{
+	const struct symbolizer_segment *segments;
+	size_t n = 0;
+
+	if (exe->opened)
+		return 0;
+	segments = symbolizer_segments(file, &n);
+	exe->segments = calloc(n ? n : 1, sizeof(*segments));
+	if (!exe->segments)
+		return pm_nomem(exe->pm);
+	if (n)
+		memcpy(exe->segments, segments, n * sizeof(*segments));
+	exe->nsegments = n;
+	exe->ident = *symbolizer_ident(file);
+	exe->opened = true;
+	return 0;
+}
+
+/* Takes over 'file', also on error. */
+static int pm_exe_install(struct pm_exe *exe, struct symbolizer_file *file)
+{
+	struct pm *pm = exe->pm;
+	int err = exe->file ? -EEXIST : pm_exe_learn(exe, file);
+
+	if (err) {
+		symbolizer_close(pm->opts.symbolizer, file);
+		return err == -EEXIST ? 0 : err;
+	}
+	exe->file = file;
+	exe->tries = 0;
+	exe->open_error = 0;
+	pm_list_add_tail(&pm->open, &exe->lru);
+	pm->stats.open_files++;
+	pm_open_limit(pm);
+	return 0;
+}
+
+/* The file of a finished open finds its executable. Takes over 'file'. */
+static int pm_exe_adopt(struct pm_exe *exe, struct symbolizer_file *file)
+{
+	const struct symbolizer_ident *id = symbolizer_ident(file);
+	struct pm_exe *first;
+
+	if (exe->opened) {
+		if (pm_ident_same(&exe->ident, id))
+			return pm_exe_install(exe, file);
+		symbolizer_close(exe->pm->opts.symbolizer, file);
+		return -ESTALE;
+	}
+	first = pm_exe_identify(exe, id);
+	if (first)
+		exe->same = pm_exe_get(first);
+	return pm_exe_install(first ? first : exe, file);
+}
+
+/* --- the doors --------------------------------------------------------------- */
+
+static struct pm_proc *pm_via_proc(const struct pm_exe *exe)
+{
+	return pm_proc_find(exe->pm, exe->via.tgid, exe->via.start_boottime);
+}
+
+static bool pm_door_mapper(struct pm_open *o, struct symbolizer_open_req *req)
+{
+	struct pm_exe *exe = o->exe;
+	struct pm_proc *proc = pm_via_proc(exe);
+
+	if (!proc || proc->exited)
+		return false;
+	o->tried = exe->via.tgid;
+	req->pid = (pid_t)exe->via.tgid;
+	req->map_start = exe->via.start;
+	req->map_end = exe->via.end;
+	return true;
+}
+
+static const struct pm_map *pm_proc_maps_exe(const struct pm_proc *proc,
+					     const struct pm_exe *exe)
+{
+	const struct pm_set *set = proc->images->mm->set;
+	uint32_t i;
+
+	for (i = 0; set && i < set->n; i++) {
+		if (pm_exe_root(pm_set_at(set, i)->exe) == exe)
+			return pm_set_at(set, i);
+	}
+	return NULL;
+}
+
+/* A walk over everything, which is why it is not the first door. */
+static bool pm_door_other(struct pm_open *o, struct symbolizer_open_req *req)
+{
+	const struct pm_exe *exe = o->exe;
+	struct hash_node *n, *tmp;
+	const struct pm_map *map;
+	struct pm_proc *proc;
+	size_t i;
+
+	if (!exe->mapped)
+		return false;
+	hash_for_each(&exe->pm->procs, i, n, tmp) {
+		proc = container_of(n, struct pm_proc, node);
+		if (proc->exited || proc->tgid == o->tried)
+			continue;
+		map = pm_proc_maps_exe(proc, exe);
+		if (map) {
+			req->pid = (pid_t)proc->tgid;
+			req->map_start = map->start;
+			req->map_end = map->end;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool pm_door_ancestor(struct pm_open *o, struct symbolizer_open_req *req)
+{
+	struct pm_proc *proc = pm_via_proc(o->exe);
+
+	for (proc = proc ? proc->parent : NULL; proc; proc = proc->parent) {
+		if (!proc->exited) {
+			req->pid = (pid_t)proc->tgid;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Never by the path alone: it is the watched process's word. */
+static bool pm_door_own(struct pm_open *o, struct symbolizer_open_req *req)
+{
+	return req->build_id_len || req->ino;
+}
+
+static bool (*const pm_doors[])(struct pm_open *,
+				struct symbolizer_open_req *) = {
+	pm_door_mapper,
+	pm_door_other,
+	pm_door_ancestor,
+	pm_door_own,
+};
+
+static void pm_opened(void *arg, int err, struct symbolizer_file *file);
+
+/* 0: a request is under way. */
+static int pm_open_next_door(struct pm_open *o)
+{
+	struct pm_exe *exe = o->exe;
+	const struct symbolizer_ident *id = &exe->ident;
+	struct symbolizer_open_req req;
+	int err;
+
+	while (o->door < ARRAY_SIZE(pm_doors)) {
+		memset(&req, 0, sizeof(req));
+		req.path = exe->path->s;
+		req.build_id = id->build_id_len ? id->build_id : NULL;
+		req.build_id_len = id->build_id_len;
+		req.dev = exe->ino ? exe->dev : id->dev;
+		req.ino = exe->ino ? exe->ino : id->ino;
+		if (!pm_doors[o->door++](o, &req))
+			continue;
+		err = symbolizer_open(o->symbolizer, &req, pm_opened, o);
+		return err == -ENOMEM ? pm_nomem(exe->pm) : err;
+	}
+	return o->err ? o->err : -ENOENT;
+}
+
+/* Errors that another door would give as well. */
+static bool pm_open_final(int err)
+{
+	return err == -ENOMEM || err == -EMFILE || err == -ENFILE ||
+	       err == -ENOEXEC || err == -ETIMEDOUT || err == -ECANCELED;
+}
+
+static void pm_exe_failed(struct pm_exe *exe, int err)
+{
+	uint64_t wait = 0;
+
+	exe->open_error = err;
+	exe->tries++;
+	if (err == -ENOEXEC)
+		wait = PM_OPEN_BACKOFF_MAX;
+	else if (exe->tries >= PM_OPEN_EAGER)
+		wait = MIN(exe->tries * PM_OPEN_BACKOFF, PM_OPEN_BACKOFF_MAX);
+	exe->retry_at = exe->pm->now + wait;
+}
+
+/* --- requests for names ------------------------------------------------------ */
+
+static void pm_job_end(struct pm_job *job, int err,
+		       const struct symbolizer_symbol *syms, size_t n)
+{
+	struct pm_exe *exe = job->exe;
+
+	pm_list_del(&job->node);
+	job->fn(job->arg, err, syms, n);
+	free(job);
+	pm_exe_put(exe);
+}
+
+static void pm_resolved(void *arg, int err,
+			const struct symbolizer_symbol *syms, size_t n)
+{
+	struct pm_job *job = arg;
+	struct pm *pm = job->exe ? job->exe->pm : NULL;
+
+	if (job->exe)
+		job->exe->resolving--;
+	pm_job_end(job, err, syms, n);
+	if (pm)
+		pm_open_limit(pm);
+}
+
+static int pm_job_submit(struct pm_job *job)
+{
+	struct pm_exe *exe = job->exe;
+	struct pm *pm = exe->pm;
+	int err;
+
+	pm_exe_touch(exe);
+	err = symbolizer_resolve(pm->opts.symbolizer, exe->file, job->offsets,
+				 job->n, pm_resolved, job);
+	if (err)
+		return err;
+	exe->resolving++;
+	pm_list_add_tail(&pm->jobs, &job->node);
+	return 0;
+}
+
+/* The open that these waited for has ended. */
+static void pm_jobs_go(struct pm_exe *exe, int err)
+{
+	struct pm_exe *root = pm_exe_root(exe);
+	struct pm_job *job;
+	struct pm_list todo;
+	int e;
+
+	pm_list_init(&todo);
+	while (!pm_list_empty(&exe->waiters)) {
+		job = container_of(exe->waiters.next, struct pm_job, node);
+		pm_list_del(&job->node);
+		pm_list_add_tail(&todo, &job->node);
+	}
+	while (!pm_list_empty(&todo)) {
+		job = container_of(todo.next, struct pm_job, node);
+		pm_list_del(&job->node);
+		if (root != exe) {
+			job->exe = pm_exe_get(root);
+			pm_exe_put(exe);
+		}
+		e = err ? err : root->file ? pm_job_submit(job) : -EMFILE;
+		if (e)
+			pm_job_end(job, e, NULL, 0);
+	}
+}
+
+static void pm_opened(void *arg, int err, struct symbolizer_file *file)
+{
+	struct pm_open *o = arg;
+	struct pm_exe *exe = o->exe;
+
+	if (!o->pm) {
+		if (file)
+			symbolizer_close(o->symbolizer, file);
+		free(o);
+		return;
+	}
+	if (err && !o->err)
+		o->err = err;
+	if (err && !pm_open_final(err) && !exe->file) {
+		err = pm_open_next_door(o);
+		if (!err)
+			return;
+	}
+	pm_list_del(&o->node);
+	free(o);
+	exe->opening = false;
+	if (!err)
+		err = pm_exe_adopt(exe, file);
+	else if (exe->file)
+		err = 0;
+	if (err)
+		pm_exe_failed(exe, err);
+	pm_jobs_go(exe, err);
+	pm_exe_put(exe);
+}
+
+/* 0: under way, or already; the error of a try that is not worth repeating. */
+static int pm_exe_open(struct pm_exe *exe)
+{
+	struct pm *pm = exe->pm;
+	struct pm_open *o;
+	int err;
+
+	if (exe->opening)
+		return 0;
+	if (exe->open_error && pm->now < exe->retry_at)
+		return exe->open_error;
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return pm_nomem(pm);
+	o->pm = pm;
+	o->symbolizer = pm->opts.symbolizer;
+	o->exe = pm_exe_get(exe);
+	err = pm_open_next_door(o);
+	if (err) {
+		free(o);
+		pm_exe_failed(exe, err);
+		pm_exe_put(exe);
+		return err;
+	}
+	exe->opening = true;
+	pm_list_add_tail(&pm->opens, &o->node);
+	return 0;
+}
+
+void pm_exe_open_soon(struct pm_exe *exe)
+{
+	if (exe->kind == PM_EXE_FILE && !exe->opened)
+		pm_exe_open(exe);
+}
+
+/* 0: it will be answered; the error it is to be answered with; -ENOMEM. */
+static int pm_job_start(struct pm_job *job)
+{
+	struct pm_exe *exe = job->exe;
+	int err;
+
+	if (exe->pm->closing)
+		return -ECANCELED;
+	if (exe->file)
+		return pm_job_submit(job);
+	if (exe->kind != PM_EXE_FILE)
+		return -ENOENT;
+	err = pm_exe_open(exe);
+	if (!err)
+		pm_list_add_tail(&exe->waiters, &job->node);
+	return err;
+}
+
+int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
+		   symbolizer_resolve_fn fn, void *arg)
+{
+	struct pm *pm = exe->pm;
+	struct pm_job *job;
+	int err;
+
+	if (n > (SIZE_MAX - sizeof(*job)) / sizeof(*offsets))
+		return -ENOMEM;
+	job = malloc(sizeof(*job) + n * sizeof(*offsets));
+	if (!job)
+		return pm_nomem(pm);
+	exe = pm_exe_root(exe);
+	job->exe = pm_exe_get(exe);
+	job->fn = fn;
+	job->arg = arg;
+	job->n = n;
+	if (n)
+		memcpy(job->offsets, offsets, n * sizeof(*offsets));
+	pm_list_init(&job->node);
+	err = pm_job_start(job);
+	if (err == -ENOMEM) {
+		free(job);
+		pm_exe_put(exe);
+		return err;
+	}
+	if (err) {
+		job->err = err;
+		pm_list_add_tail(&pm->failed, &job->node);
+	}
+	return 0;
+}
+
+/* Those that had no chance get their answer, from outside of the question. */
+void pm_jobs_fail(struct pm *pm)
+{
+	struct pm_list *last = pm->failed.prev, *l;
+	struct pm_job *job;
+
+	if (pm_list_empty(&pm->failed))
+		return;
+	do { /* what comes meanwhile stays for the next time */
+		l = pm->failed.next;
+		job = container_of(l, struct pm_job, node);
+		pm_job_end(job, job->err, NULL, 0);
+	} while (l != last);
+}
+
+/* Ends what waits and lets go of what the symbolizer still has. */
+void pm_open_cancel(struct pm *pm)
+{
+	struct pm_job *job;
+	struct pm_open *o;
+	struct pm_exe *exe;
+
+	while (!pm_list_empty(&pm->opens)) {
+		o = container_of(pm->opens.next, struct pm_open, node);
+		exe = o->exe;
+		o->pm = NULL;
+		o->exe = NULL;
+		pm_list_del(&o->node);
+		pm_jobs_go(exe, -ECANCELED);
+		pm_exe_put(exe);
+	}
+	while (!pm_list_empty(&pm->failed))
+		pm_jobs_fail(pm);
+	while (!pm_list_empty(&pm->jobs)) {
+		job = container_of(pm->jobs.next, struct pm_job, node);
+		exe = job->exe;
+		job->exe = NULL;
+		pm_list_del(&job->node);
+		exe->resolving--;
+		pm_exe_put(exe);
+	}
+}

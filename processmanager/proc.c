@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * proc: the table of processes, by pid; several may have had one. A process
+ * leaves it when pm_forget() says that nothing will ask for it any more.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "processmanager/internal.h"
+
+struct pm_proc *pm_proc_find(const struct pm *pm, uint32_t tgid,
+			     uint64_t start_boottime)
+{
+	struct hash_node *n;
+	struct pm_proc *proc;
+
+	hash_for_each_match(&pm->procs, n, hash_u64(tgid)) {
+		proc = container_of(n, struct pm_proc, node);
+		if (proc->tgid == tgid &&
+		    proc->start_boottime == start_boottime)
+			return proc;
+	}
+	return NULL;
+}
+
+struct pm_proc *pm_proc_at(const struct pm *pm, uint32_t tgid, uint64_t time)
+{
+	struct hash_node *n;
+	struct pm_proc *proc, *best = NULL;
+
+	hash_for_each_match(&pm->procs, n, hash_u64(tgid)) {
+		proc = container_of(n, struct pm_proc, node);
+		if (proc->tgid == tgid && proc->start_boottime <= time &&
+		    (!best || best->start_boottime < proc->start_boottime))
+			best = proc;
+	}
+	if (best && best->exited && best->exit_time < time)
+		return NULL;
+	return best;
+}
+
+/* Whoever got the pid last, the others are dead, though their exit was lost. */
+static void pm_proc_bury(struct pm *pm, struct pm_proc *born)
+{
+	struct hash_node *n;
+	struct pm_proc *proc;
+
+	hash_for_each_match(&pm->procs, n, born->node.hash) {
+		proc = container_of(n, struct pm_proc, node);
+		if (proc->tgid != born->tgid)
+			continue;
+		if (proc->start_boottime < born->start_boottime)
+			pm_proc_exited(pm, proc, born->start_boottime);
+		else if (proc != born)
+			pm_proc_exited(pm, born, proc->start_boottime);
+	}
+}
+
+struct pm_proc *pm_proc_new(struct pm *pm, uint32_t tgid,
+			    uint64_t start_boottime)
+{
+	struct pm_proc *proc = calloc(1, sizeof(*proc));
+
+	if (!proc) {
+		pm_nomem(pm);
+		return NULL;
+	}
+	proc->tgid = tgid;
+	proc->start_boottime = start_boottime;
+	pm_list_init(&proc->dead);
+	pm_list_init(&proc->children);
+	pm_list_init(&proc->sibling);
+	hash_insert(&pm->procs, &proc->node, hash_u64(tgid));
+	pm->stats.processes++;
+	pm_proc_bury(pm, proc);
+	return proc;
+}
+
+void pm_proc_set_parent(struct pm_proc *proc, struct pm_proc *parent)
+{
+	/* So that no damaged key can close a circle. */
+	if (parent && parent->start_boottime >= proc->start_boottime)
+		return;
+	pm_list_del(&proc->sibling);
+	proc->parent = parent;
+	if (parent)
+		pm_list_add_tail(&parent->children, &proc->sibling);
+}
+
+void pm_proc_drop_pending(struct pm *pm, struct pm_proc *proc)
+{
+	if (!proc->pending)
+		return;
+	pm->stats.maps_unbound++;
+	pm_mm_put(pm, proc->pending);
+	proc->pending = NULL;
+}
+
+void pm_proc_free(struct pm *pm, struct pm_proc *proc)
+{
+	struct pm_image *img, *older;
+	struct pm_proc *child;
+
+	while (!pm_list_empty(&proc->children)) {
+		child = container_of(proc->children.next, struct pm_proc,
+				     sibling);
+		pm_proc_set_parent(child, proc->parent);
+	}
+	pm_list_del(&proc->sibling);
+	pm_list_del(&proc->dead);
+	hash_remove(&pm->procs, &proc->node);
+	pm_proc_drop_pending(pm, proc);
+	for (img = proc->images; img; img = older) {
+		older = img->older;
+		pm_image_free(pm, img);
+	}
+	free(proc);
+	pm->stats.processes--;
+}
+
+void pm_proc_exited(struct pm *pm, struct pm_proc *proc, uint64_t time)
+{
+	if (proc->exited)
+		return;
+	proc->exited = true;
+	proc->exit_time = time;
+	pm_list_add_tail(&pm->exited, &proc->dead);
+}
+
+void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time)
+{
+	pm_proc_exited(pm, proc, time);
+	if (proc->reaped)
+		return;
+	proc->reaped = true;
+	proc->reap_time = time;
+	pm_list_del(&proc->dead);
+	pm_list_add_tail(&pm->reaped, &proc->dead);
+}
+
+/* An image that another one replaced; the newest is never among them. */
+static void pm_forget_image(struct pm *pm, struct pm_image *img)
+{
+	struct pm_image **p = &img->proc->images;
+
+	while (*p != img)
+		p = &(*p)->older;
+	*p = img->older;
+	pm_image_free(pm, img);
+}
+
+void pm_forget(struct pm *pm, uint64_t time)
+{
+	struct pm_proc *proc;
+	struct pm_image *img;
+
+	pm_tick(pm, time);
+	while (!pm_list_empty(&pm->reaped)) {
+		proc = container_of(pm->reaped.next, struct pm_proc, dead);
+		if (proc->reap_time >= time)
+			break;
+		pm_proc_free(pm, proc);
+	}
+	while (!pm_list_empty(&pm->exited)) {
+		proc = container_of(pm->exited.next, struct pm_proc, dead);
+		if (proc->exit_time + PM_EXIT_GRACE >= time)
+			break;
+		pm_proc_free(pm, proc);
+	}
+	while (!pm_list_empty(&pm->ended)) {
+		img = container_of(pm->ended.next, struct pm_image, ended_node);
+		if (img->ended >= time)
+			break;
+		pm_forget_image(pm, img);
+	}
+	pm_jobs_fail(pm);
+}
+
+/* Processes whose parent's record was lost or is not linked: by ppid. */
+static bool pm_selected_by_ppid(const struct pm *pm, const struct pm_proc *proc)
+{
+	const struct pm_proc *parent;
+
+	if (proc->parent)
+		return proc->parent->selected;
+	parent = pm_proc_at(pm, proc->images->ppid, pm->now);
+	return parent && parent->selected;
+}
+
+int pm_select(struct pm *pm, uint32_t tgid)
+{
+	struct pm_proc *proc = pm_proc_at(pm, tgid, UINT64_MAX);
+	struct hash_node *n, *tmp;
+	bool again = true;
+	size_t i;
+
+	if (!proc)
+		return -ESRCH;
+	proc->selected = true;
+	while (again) {
+		again = false;
+		hash_for_each(&pm->procs, i, n, tmp) {
+			proc = container_of(n, struct pm_proc, node);
+			if (proc->selected || !pm_selected_by_ppid(pm, proc))
+				continue;
+			proc->selected = true;
+			again = true;
+		}
+	}
+	return 0;
+}
+
+void pm_iter_init(struct pm_iter *it, struct pm *pm)
+{
+	it->pm = pm;
+	it->bucket = 0;
+	it->next = pm->procs.buckets[0];
+}
+
+struct pm_image *pm_iter_next(struct pm_iter *it)
+{
+	struct hash_node *n;
+	struct pm_proc *proc;
+
+	for (;;) {
+		n = it->next;
+		if (!n) {
+			if (it->bucket >= it->pm->procs.mask)
+				return NULL;
+			it->next = it->pm->procs.buckets[++it->bucket];
+			continue;
+		}
+		it->next = n->next;
+		proc = container_of(n, struct pm_proc, node);
+		if (!proc->exited)
+			return proc->images;
+	}
+}

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * apply: one record of the kernel's changes the cache and becomes the event. By
+ * now records come in order of time, so this is where processes live: a fork
+ * makes one out of its origin, an exec gives it another image, exit and reap end
+ * it. Whoever holds an older record of the process keeps it as it was.
+ */
+#include <errno.h>
+#include <linux/sched.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "processmanager/quark/priv.h"
+
+static uint64_t wall(const struct quark_queue_priv *qq, uint64_t boottime)
+{
+	return boottime + qq->wall_offset;
+}
+
+static struct quark_key public_key(const struct abi_key *k)
+{
+	return (struct quark_key){
+		.start_boottime = k->start_boottime,
+		.exec_id = k->exec_id,
+		.pid = k->tgid,
+	};
+}
+
+static void set_ids(struct quark_process *p, const struct abi_quark_ids *ids)
+{
+	p->proc_uid = ids->uid;
+	p->proc_gid = ids->gid;
+	p->proc_suid = ids->suid;
+	p->proc_sgid = ids->sgid;
+	p->proc_euid = ids->euid;
+	p->proc_egid = ids->egid;
+	p->proc_pgid = ids->pgid;
+	p->proc_sid = ids->sid;
+	p->proc_tty_major = ids->tty_major;
+	p->proc_tty_minor = ids->tty_minor;
+	p->proc_uts_inonum = ids->uts_inonum;
+	p->proc_ipc_inonum = ids->ipc_inonum;
+	p->proc_mnt_inonum = ids->mnt_inonum;
+	p->proc_net_inonum = ids->net_inonum;
+	p->proc_cap_inheritable = ids->cap_inheritable;
+	p->proc_cap_permitted = ids->cap_permitted;
+	p->proc_cap_effective = ids->cap_effective;
+	p->proc_cap_bset = ids->cap_bset;
+	p->proc_cap_ambient = ids->cap_ambient;
+}
+
+static void set_flag(uint32_t *flags, uint32_t bit, bool on)
+{
+	*flags = on ? *flags | bit : *flags & ~bit;
+}
+
+/*
+ * The entry of a record's process. One that nothing was known of (its fork was
+ * lost) begins with what the record itself says.
+ */
+static struct quark_proc *find_or_add(struct quark_queue_priv *qq,
+				      const struct abi_quark_head *h,
+				      const struct abi_key *parent)
+{
+	struct quark_proc *proc = quark_cache_find(&qq->cache, &h->key);
+	struct quark_process *p;
+
+	if (proc)
+		return proc;
+	proc = quark_cache_add(&qq->cache, &h->key);
+	if (!proc)
+		return NULL;
+	p = &proc->rec->p;
+	p->proc_time_boot = wall(qq, h->key.start_boottime);
+	set_flag(&p->x_flags, QUARK_X_KTHREAD, h->flags & ABI_QUARK_KTHREAD);
+	if (parent) {
+		p->parent_key = public_key(parent);
+		p->proc_ppid = parent->tgid;
+	}
+	return proc;
+}
+
+/* What a walk has read already includes what came before it. */
+static bool in_walk(const struct quark_proc *proc,
+		    const struct abi_quark_head *h)
+{
+	return h->time < proc->snap_time;
+}
+
+static int emit(struct quark_queue_priv *qq, const struct abi_quark_head *h,
+		uint64_t events, struct quark_record *rec)
+{
+	struct quark_event *ev = &qq->event;
+
+	ev->events = events;
+	ev->boottime = h->time;
+	ev->time = wall(qq, h->time);
+	ev->tid = h->tid;
+	ev->process = &rec->p;
+	qq->event_rec = quark_record_get(rec);
+	return 1;
+}
+
+static int apply_fork(struct quark_queue_priv *qq, const struct quark_raw *raw)
+{
+	const struct abi_quark_fork *f = (const void *)raw->data;
+	struct quark_proc *proc, *origin;
+	struct quark_record *rec;
+	struct quark_process *p;
+
+	qq->event.clone_flags = f->clone_flags;
+	qq->event.fork_key = public_key(&f->origin);
+	proc = quark_cache_find(&qq->cache, &f->head.key);
+	if (proc && (f->clone_flags & CLONE_THREAD))
+		return emit(qq, &f->head, QUARK_EV_FORK, proc->rec);
+	if (proc && in_walk(proc, &f->head))
+		return 0;
+	proc = find_or_add(qq, &f->head, &f->parent);
+	rec = proc ? quark_proc_edit(proc) : NULL;
+	if (!rec)
+		return -ENOMEM;
+	p = &rec->p;
+	origin = quark_cache_find(&qq->cache, &f->origin);
+	if (origin && origin != proc) {
+		if (origin->rec->strings)
+			origin->rec->strings->refs++;
+		quark_record_set_strings(rec, origin->rec->strings);
+		p->exe_ident = origin->rec->p.exe_ident;
+		p->poison_tag = origin->rec->p.poison_tag;
+		set_flag(&p->x_flags, QUARK_X_ARGS_CUT,
+			 origin->rec->p.x_flags & QUARK_X_ARGS_CUT);
+	}
+	set_flag(&p->x_flags, QUARK_X_CLONE_VM, f->clone_flags & CLONE_VM);
+	memcpy(p->comm, f->comm, sizeof(p->comm));
+	set_ids(p, &f->ids);
+	return emit(qq, &f->head, QUARK_EV_FORK, rec);
+}
+
+/* The strings of an image record; false if its lengths lie. */
+static bool image_strings(const struct abi_quark_image *im, size_t len,
+			  struct quark_strings_init *out)
+{
+	const char *at = (const char *)(im + 1);
+	const struct {
+		uint32_t len;
+		struct quark_span *span;
+	} fields[] = {
+		{ im->exe_len, &out->exe }, { im->args_len, &out->cmdline },
+		{ im->cwd_len, &out->cwd }, { im->cgroup_len, &out->cgroup },
+		{ im->env_len, &out->env },
+	};
+	size_t i;
+
+	memset(out, 0, sizeof(*out));
+	len -= sizeof(*im);
+	for (i = 0; i < ARRAY_SIZE(fields); i++) {
+		if (fields[i].len > len)
+			return false;
+		if (fields[i].len) {
+			fields[i].span->p = at;
+			fields[i].span->len = fields[i].len;
+		}
+		at += fields[i].len;
+		len -= fields[i].len;
+	}
+	return true;
+}
+
+static void set_image(struct quark_process *p, const struct abi_quark_image *im)
+{
+	memcpy(p->comm, im->comm, sizeof(p->comm));
+	set_ids(p, &im->ids);
+	p->proc_ppid = im->parent.tgid;
+	p->key.exec_id = im->head.key.exec_id;
+	p->exe_ident.dev = gnu_dev_makedev(im->dev >> 20, im->dev & 0xfffff);
+	p->exe_ident.ino = im->ino;
+	p->exe_ident.ctime_ns = im->ctime_ns;
+	p->exe_ident.size = im->size;
+	p->x_flags = 0;
+	set_flag(&p->x_flags, QUARK_X_ARGS_CUT,
+		 im->head.flags & ABI_QUARK_ARGS_CUT);
+	set_flag(&p->x_flags, QUARK_X_KTHREAD,
+		 im->head.flags & ABI_QUARK_KTHREAD);
+}
+
+static int apply_exec(struct quark_queue_priv *qq, const struct quark_raw *raw)
+{
+	const struct abi_quark_image *im = (const void *)raw->data;
+	struct quark_strings_init init;
+	struct quark_strings *strings;
+	struct quark_record *rec;
+	struct quark_proc *proc;
+	bool stale;
+
+	if (!image_strings(im, raw->len, &init))
+		return 0;
+	proc = find_or_add(qq, &im->head, &im->parent);
+	if (!proc)
+		return -ENOMEM;
+	if (in_walk(proc, &im->head))
+		return 0;
+	/* A late one is told of, but the cache knows better by now. */
+	stale = im->head.key.exec_id < proc->rec->p.key.exec_id;
+	strings = quark_strings_new(&init);
+	rec = stale ? quark_record_copy(proc->rec) : quark_proc_edit(proc);
+	if (!strings || !rec) {
+		quark_strings_put(strings);
+		if (stale)
+			quark_record_put(rec);
+		return -ENOMEM;
+	}
+	quark_record_set_strings(rec, strings);
+	set_image(&rec->p, im);
+	emit(qq, &im->head, QUARK_EV_EXEC, rec);
+	if (stale)
+		quark_record_put(rec);
+	return 1;
+}
+
+/* exit_code is what a shell's $? would be; wait_status has it all. */
+static void set_exit(struct quark_queue_priv *qq, struct quark_process *p,
+		     uint64_t time, int32_t status)
+{
+	p->flags |= QUARK_F_EXIT;
+	p->wait_status = status;
+	p->exit_code =
+		status & 0x7f ? 128 + (status & 0x7f) : status >> 8 & 0xff;
+	p->exit_boottime = time;
+	p->exit_time_event = wall(qq, time);
+}
+
+static int apply_exit(struct quark_queue_priv *qq, const struct quark_raw *raw)
+{
+	const struct abi_quark_exit *e = (const void *)raw->data;
+	struct quark_event *ev = &qq->event;
+	struct quark_record *rec;
+	struct quark_proc *proc;
+
+	ev->cpu_time = e->cpu_time;
+	ev->maxrss = e->maxrss * sysconf(_SC_PAGESIZE);
+	ev->minflt = e->minflt;
+	ev->majflt = e->majflt;
+	proc = find_or_add(qq, &e->head, &e->parent);
+	if (!proc)
+		return -ENOMEM;
+	if (!(e->head.flags & ABI_QUARK_GROUP_DEAD))
+		return emit(qq, &e->head, QUARK_EV_EXIT, proc->rec);
+	/* Before 6.16 two threads may both look like the last one. */
+	if (proc->exited)
+		return 0;
+	rec = quark_proc_edit(proc);
+	if (!rec)
+		return -ENOMEM;
+	quark_cache_exit(&qq->cache, proc, e->head.time);
+	proc->cpu_time = e->cpu_time;
+	ev->group_dead = 1;
+	memcpy(rec->p.comm, e->comm, sizeof(rec->p.comm));
+	rec->p.proc_ppid = e->parent.tgid;
+	set_exit(qq, &rec->p, e->head.time, e->wait_status);
+	return emit(qq, &e->head, QUARK_EV_EXIT, rec);
+}
+
+static int apply_reap(struct quark_queue_priv *qq, const struct quark_raw *raw)
+{
+	const struct abi_quark_reap *r = (const void *)raw->data;
+	struct quark_event *ev = &qq->event;
+	struct quark_record *rec;
+	struct quark_proc *proc;
+
+	ev->cpu_time = r->cpu_time;
+	ev->utime = r->utime;
+	ev->stime = r->stime;
+	ev->minflt = r->minflt;
+	ev->majflt = r->majflt;
+	ev->cpu_exact = !(r->head.flags & QUARK_RAW_INFERRED);
+	proc = find_or_add(qq, &r->head, NULL);
+	if (proc && proc->ended)
+		return 0;
+	rec = proc ? quark_proc_edit(proc) : NULL;
+	if (!rec)
+		return -ENOMEM;
+	if (!proc->exited) {
+		/* Its exit was lost. */
+		memcpy(rec->p.comm, r->comm, sizeof(rec->p.comm));
+		set_exit(qq, &rec->p, r->head.time, r->wait_status);
+	}
+	quark_cache_end(&qq->cache, proc, r->head.time);
+	if (!(qq->attr.flags & QQ_NO_AGG))
+		return 0;
+	return emit(qq, &r->head, QUARK_EV_REAP, rec);
+}
+
+static int apply_rename(struct quark_queue_priv *qq,
+			const struct quark_raw *raw)
+{
+	const struct abi_quark_rename *r = (const void *)raw->data;
+	struct quark_record *rec;
+	struct quark_proc *proc;
+
+	proc = find_or_add(qq, &r->head, NULL);
+	if (!proc)
+		return -ENOMEM;
+	if (in_walk(proc, &r->head))
+		return 0;
+	/* The name of another thread than the leader is not the process's. */
+	if (r->head.tid != r->head.key.tgid)
+		return emit(qq, &r->head, QUARK_EV_SETPROCTITLE, proc->rec);
+	rec = quark_proc_edit(proc);
+	if (!rec)
+		return -ENOMEM;
+	memcpy(rec->p.comm, r->comm, sizeof(rec->p.comm));
+	return emit(qq, &r->head, QUARK_EV_SETPROCTITLE, rec);
+}
+
+static int apply_gap(struct quark_queue_priv *qq, const struct quark_raw *raw)
+{
+	const struct quark_raw_gap *g = (const void *)raw->data;
+	struct quark_event *ev = &qq->event;
+
+	if (!(qq->attr.flags & QQ_NO_AGG))
+		return 0;
+	ev->events = QUARK_EV_GAP;
+	ev->boottime = raw->time;
+	ev->time = wall(qq, raw->time);
+	ev->gap_from = raw->time;
+	ev->gap_to = g->to;
+	ev->gap_lost = g->lost;
+	ev->gap_kinds = g->kinds;
+	return 1;
+}
+
+int quark_apply(struct quark_queue_priv *qq, const struct quark_raw *raw)
+{
+	static int (*const handlers[])(struct quark_queue_priv *,
+				       const struct quark_raw *) = {
+		[ABI_QUARK_FORK] = apply_fork,
+		[ABI_QUARK_EXEC] = apply_exec,
+		[ABI_QUARK_EXIT] = apply_exit,
+		[ABI_QUARK_RENAME] = apply_rename,
+		[ABI_QUARK_REAP] = apply_reap,
+		[QUARK_RAW_GAP] = apply_gap,
+	};
+
+	memset(&qq->event, 0, sizeof(qq->event));
+	if (raw->kind >= ARRAY_SIZE(handlers) || !handlers[raw->kind])
+		return 0;
+	return handlers[raw->kind](qq, raw);
+}
+
+int quark_apply_walk(struct quark_queue_priv *qq,
+		     const struct abi_quark_image *im, size_t len,
+		     struct strbuf *sb)
+{
+	struct quark_strings_init init;
+	struct quark_strings *strings;
+	struct quark_record *rec;
+	struct quark_proc *proc;
+
+	if (!image_strings(im, len, &init))
+		return -EIO;
+	if (!(im->head.flags & ABI_QUARK_KTHREAD))
+		quark_procfs_read(im->head.key.tgid,
+				  im->head.key.start_boottime, qq->attr.max_env,
+				  sb, &init);
+	proc = find_or_add(qq, &im->head, &im->parent);
+	rec = proc ? quark_proc_edit(proc) : NULL;
+	strings = rec ? quark_strings_new(&init) : NULL;
+	if (!strings)
+		return -ENOMEM;
+	quark_record_set_strings(rec, strings);
+	set_image(&rec->p, im);
+	rec->p.flags |= QUARK_F_PROC;
+	proc->snap_time = im->head.time;
+	if (im->head.flags & ABI_QUARK_GROUP_DEAD) {
+		quark_cache_exit(&qq->cache, proc, im->head.time);
+		set_exit(qq, &rec->p, im->head.time, im->wait_status);
+	}
+	return 0;
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cache: the processes that are, and those that ended a moment ago, by (pid,
+ * start time). A reused pid is another entry; collecting the old one never
+ * touches its successor.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "processmanager/quark/priv.h"
+
+int quark_cache_init(struct quark_cache *c, uint64_t grace_ns)
+{
+	memset(c, 0, sizeof(*c));
+	c->grace_ns = grace_ns;
+	return hash_init(&c->hash, 256);
+}
+
+static void proc_free(struct quark_proc *p)
+{
+	quark_record_put(p->rec);
+	free(p);
+}
+
+void quark_cache_fini(struct quark_cache *c)
+{
+	struct quark_proc *p, *next;
+
+	for (p = c->first; p; p = next) {
+		next = p->next;
+		proc_free(p);
+	}
+	hash_fini(&c->hash);
+	memset(c, 0, sizeof(*c));
+}
+
+static struct quark_proc *proc_of(struct hash_node *n)
+{
+	return container_of(n, struct quark_proc, node);
+}
+
+struct quark_proc *quark_cache_find(const struct quark_cache *c,
+				    const struct abi_key *key)
+{
+	struct hash_node *n;
+
+	hash_for_each_match(&c->hash, n, hash_u64(key->tgid)) {
+		const struct quark_key *k = &proc_of(n)->rec->p.key;
+
+		if (k->pid == key->tgid &&
+		    k->start_boottime == key->start_boottime)
+			return proc_of(n);
+	}
+	return NULL;
+}
+
+struct quark_proc *quark_cache_newest(const struct quark_cache *c, uint32_t pid)
+{
+	struct quark_proc *best = NULL;
+	struct hash_node *n;
+
+	hash_for_each_match(&c->hash, n, hash_u64(pid)) {
+		struct quark_proc *p = proc_of(n);
+
+		if (p->rec->p.pid == pid &&
+		    (!best || p->rec->p.key.start_boottime >
+				      best->rec->p.key.start_boottime))
+			best = p;
+	}
+	return best;
+}
+
+struct quark_proc *quark_cache_add(struct quark_cache *c,
+				   const struct abi_key *key)
+{
+	struct quark_proc *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->rec = quark_record_new();
+	if (!p->rec) {
+		free(p);
+		return NULL;
+	}
+	p->rec->p.pid = key->tgid;
+	p->rec->p.key.pid = key->tgid;
+	p->rec->p.key.start_boottime = key->start_boottime;
+	p->rec->p.key.exec_id = key->exec_id;
+	quark_entity_id(p->rec->p.proc_entity_id, key->tgid,
+			key->start_boottime);
+	hash_insert(&c->hash, &p->node, hash_u64(key->tgid));
+	p->prev = c->last;
+	if (c->last)
+		c->last->next = p;
+	else
+		c->first = p;
+	c->last = p;
+	return p;
+}
+
+static void list_remove(struct quark_proc *p)
+{
+	struct quark_proc_list *l = p->list;
+
+	if (!l)
+		return;
+	if (p->list_prev)
+		p->list_prev->list_next = p->list_next;
+	else
+		l->first = p->list_next;
+	if (p->list_next)
+		p->list_next->list_prev = p->list_prev;
+	else
+		l->last = p->list_prev;
+	p->list = NULL;
+}
+
+/* Every list has one delay, so that its order is that of being due. */
+static void list_append(struct quark_proc_list *l, struct quark_proc *p,
+			uint64_t due)
+{
+	list_remove(p);
+	p->due = due;
+	p->list = l;
+	p->list_next = NULL;
+	p->list_prev = l->last;
+	if (l->last)
+		l->last->list_next = p;
+	else
+		l->first = p;
+	l->last = p;
+}
+
+void quark_cache_remove(struct quark_cache *c, struct quark_proc *p)
+{
+	list_remove(p);
+	hash_remove(&c->hash, &p->node);
+	if (p->prev)
+		p->prev->next = p->next;
+	else
+		c->first = p->next;
+	if (p->next)
+		p->next->prev = p->prev;
+	else
+		c->last = p->prev;
+	proc_free(p);
+}
+
+struct quark_record *quark_proc_edit(struct quark_proc *p)
+{
+	struct quark_record *copy;
+
+	if (p->rec->refs == 1)
+		return p->rec;
+	copy = quark_record_copy(p->rec);
+	if (!copy)
+		return NULL;
+	quark_record_put(p->rec);
+	p->rec = copy;
+	return copy;
+}
+
+void quark_cache_exit(struct quark_cache *c, struct quark_proc *p, uint64_t now)
+{
+	p->exited = true;
+	if (!p->ended)
+		list_append(&c->zombies, p, now + c->grace_ns);
+}
+
+void quark_cache_end(struct quark_cache *c, struct quark_proc *p, uint64_t now)
+{
+	p->exited = p->ended = true;
+	list_append(&c->gone, p, now + c->grace_ns);
+}
+
+struct quark_proc *quark_cache_overdue(struct quark_cache *c, uint64_t now)
+{
+	struct quark_proc *p = c->zombies.first;
+
+	return p && p->due <= now ? p : NULL;
+}
+
+void quark_cache_collect(struct quark_cache *c, uint64_t now)
+{
+	struct quark_proc *p;
+
+	while ((p = c->gone.first) && p->due <= now) {
+		quark_cache_remove(c, p);
+		c->collections++;
+	}
+}
+
+bool quark_proc_visible(const struct quark_cache *c, const struct quark_proc *p,
+			uint64_t now)
+{
+	return !p->exited || p->rec->p.exit_boottime + c->grace_ns > now;
+}

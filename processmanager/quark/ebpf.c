@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ebpf: loads bpf/quark.bpf.c, owns its ring, its loss counters and its task
+ * iterator. libbpf is kept quiet; the caller's print function is put back.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+
+#include "processmanager/quark/priv.h"
+#include "bpf/quark.skel.h"
+
+#define BTF_PATH "/sys/kernel/btf/vmlinux"
+
+struct quark_ebpf {
+	struct quark_bpf *skel;
+	struct bpf_link *walk; /* of the iterator */
+	struct ring *ring;
+	struct abi_quark_loss *losses; /* one a CPU, mapped */
+	size_t losses_size;
+	uint32_t cpus;
+	uint64_t seen[ABI_QUARK_KIND_MAX]; /* losses told of already */
+};
+
+static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	return 0;
+}
+
+static size_t ring_size(size_t budget)
+{
+	size_t size = sysconf(_SC_PAGESIZE);
+
+	while (size * 2 <= budget)
+		size *= 2;
+	return size;
+}
+
+/* Whether btf_trace_sched_process_exit has group_dead (6.16). */
+static int exit_has_group_dead(bool *out)
+{
+	const struct btf_type *t;
+	struct btf *btf;
+	int id;
+
+	errno = 0;
+	btf = btf__load_vmlinux_btf();
+	if (!btf)
+		return errno ? -errno : -ENOENT;
+	id = btf__find_by_name_kind(btf, "btf_trace_sched_process_exit",
+				    BTF_KIND_TYPEDEF);
+	t = id > 0 ? btf__type_by_id(btf, id) : NULL;
+	t = t ? btf__type_by_id(btf, t->type) : NULL; /* pointer */
+	t = t ? btf__type_by_id(btf, t->type) : NULL; /* function */
+	/* The first argument is the tracepoint's own. */
+	*out = t && btf_is_func_proto(t) && btf_vlen(t) >= 3;
+	btf__free(btf);
+	return t ? 0 : -ENOENT;
+}
+
+static bool kernel_older_than(int major, int minor)
+{
+	struct utsname u;
+	int a, b;
+
+	if (uname(&u) || sscanf(u.release, "%d.%d", &a, &b) != 2)
+		return false;
+	return a < major || (a == major && b < minor);
+}
+
+/* Turns what libbpf said into one line, and an errno that means something. */
+static int explain(int err, const char *what)
+{
+	const char *caps = quark_missing_caps();
+	struct utsname u;
+
+	if (*caps) {
+		quark_error("%s: no privilege: %s missing", what, caps);
+		return -EPERM;
+	}
+	if (access(BTF_PATH, R_OK)) {
+		quark_error("%s: the kernel has no BTF (" BTF_PATH ")", what);
+		return -ENOTSUP;
+	}
+	if (kernel_older_than(6, 1) && !uname(&u)) {
+		quark_error("%s: kernel %s is too old, 6.1 is needed", what,
+			    u.release);
+		return -ENOTSUP;
+	}
+	quark_error("%s: %s", what, strerror(-err));
+	return err;
+}
+
+static int configure(struct quark_ebpf *e,
+		     const struct quark_backend_conf *conf)
+{
+	struct quark_bpf *s = e->skel;
+	size_t size = ring_size(conf->ring_bytes);
+	bool group_dead;
+	int err;
+
+	err = exit_has_group_dead(&group_dead);
+	if (err)
+		return explain(err, "reading kernel types");
+	bpf_program__set_autoload(s->progs.quark_exit, group_dead);
+	bpf_program__set_autoload(s->progs.quark_exit_6_15, !group_dead);
+	bpf_program__set_autoattach(s->progs.quark_task, false);
+	s->rodata->quark_no_wakeup = conf->no_wakeup;
+	s->rodata->quark_threads = conf->threads;
+	s->rodata->quark_max_env = conf->max_env;
+	s->rodata->quark_cpus = e->cpus;
+	s->rodata->quark_half = size / 2;
+	err = bpf_map__set_max_entries(s->maps.ring, size);
+	if (!err)
+		err = bpf_map__set_max_entries(s->maps.losses, e->cpus);
+	if (!err)
+		err = bpf_map__set_max_entries(s->maps.scratches, e->cpus + 1);
+	return err;
+}
+
+static int map_losses(struct quark_ebpf *e)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	void *p;
+
+	e->losses_size = (e->cpus * sizeof(*e->losses) + page - 1) & -page;
+	p = mmap(NULL, e->losses_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		 bpf_map__fd(e->skel->maps.losses), 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	e->losses = p;
+	return 0;
+}
+
+static int start(struct quark_ebpf *e, const struct quark_backend_conf *conf,
+		 ring_fn fn, void *arg)
+{
+	int err;
+
+	errno = 0;
+	e->skel = quark_bpf__open();
+	if (!e->skel)
+		return explain(errno ? -errno : -ENOMEM, "opening programs");
+	err = configure(e, conf);
+	if (err)
+		return err;
+	err = quark_bpf__load(e->skel);
+	if (err)
+		return explain(err, "loading programs");
+	err = map_losses(e);
+	if (err)
+		return explain(err, "mapping loss counters");
+	err = ring_new(&e->ring, bpf_map__fd(e->skel->maps.ring), fn, arg);
+	if (err)
+		return explain(err, "mapping the ring");
+	err = quark_bpf__attach(e->skel);
+	if (err)
+		return explain(err, "attaching to tracepoints");
+	e->walk = bpf_program__attach_iter(e->skel->progs.quark_task, NULL);
+	if (!e->walk)
+		return explain(errno ? -errno : -ENOTSUP,
+			       "attaching the task iterator");
+	return 0;
+}
+
+int quark_ebpf_new(struct quark_ebpf **ep,
+		   const struct quark_backend_conf *conf, ring_fn fn, void *arg)
+{
+	struct quark_ebpf *e = calloc(1, sizeof(*e));
+	libbpf_print_fn_t print;
+	int err, cpus;
+
+	if (!e)
+		return -ENOMEM;
+	print = libbpf_set_print(quiet);
+	cpus = libbpf_num_possible_cpus();
+	e->cpus = cpus > 0 ? cpus : 0;
+	err = cpus > 0 ? start(e, conf, fn, arg) : cpus;
+	if (err)
+		quark_ebpf_free(e);
+	else
+		*ep = e;
+	libbpf_set_print(print);
+	return err;
+}
+
+void quark_ebpf_free(struct quark_ebpf *e)
+{
+	if (!e)
+		return;
+	ring_free(e->ring);
+	if (e->losses)
+		munmap(e->losses, e->losses_size);
+	bpf_link__destroy(e->walk);
+	quark_bpf__destroy(e->skel);
+	free(e);
+}
+
+struct ring *quark_ebpf_ring(struct quark_ebpf *e)
+{
+	return e->ring;
+}
+
+void quark_ebpf_losses(struct quark_ebpf *e, struct quark_loss_report *out)
+{
+	uint64_t sum[ABI_QUARK_KIND_MAX] = { 0 }, first;
+	uint32_t cpu, k;
+
+	memset(out, 0, sizeof(*out));
+	for (cpu = 0; cpu < e->cpus; cpu++)
+		for (k = 0; k < ABI_QUARK_KIND_MAX; k++)
+			sum[k] += __atomic_load_n(&e->losses[cpu].lost[k],
+						  __ATOMIC_RELAXED);
+	for (k = 0; k < ABI_QUARK_KIND_MAX; k++) {
+		out->lost[k] = sum[k] - e->seen[k];
+		out->total += out->lost[k];
+		e->seen[k] = sum[k];
+	}
+	if (!out->total)
+		return;
+	for (cpu = 0; cpu < e->cpus; cpu++) {
+		struct abi_quark_loss *l = &e->losses[cpu];
+
+		first = __atomic_exchange_n(&l->first, 0, __ATOMIC_RELAXED);
+		if (!first)
+			continue;
+		if (!out->first || first < out->first)
+			out->first = first;
+		out->last = MAX(out->last, l->last);
+	}
+}
+
+/* The iterator's output is a stream of records, cut anywhere by read(2). */
+static int walk_records(int fd, char *buf, size_t size, ring_fn fn, void *arg)
+{
+	const struct abi_quark_image *im;
+	size_t have = 0, off, len;
+	ssize_t n;
+	int err;
+
+	for (;;) {
+		n = read(fd, buf + have, size - have);
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : have ? -EIO : 0;
+		have += n;
+		for (off = 0; have - off >= sizeof(*im); off += len) {
+			im = (const void *)(buf + off);
+			len = sizeof(*im) + im->exe_len + im->cwd_len +
+			      im->cgroup_len;
+			len = (len + 7) & ~(size_t)7;
+			if (len > size)
+				return -EIO;
+			if (len > have - off)
+				break;
+			err = fn(arg, buf + off, len);
+			if (err)
+				return err;
+		}
+		memmove(buf, buf + off, have - off);
+		have -= off;
+	}
+}
+
+int quark_ebpf_walk(struct quark_ebpf *e, ring_fn fn, void *arg)
+{
+	size_t size = 64 * 1024;
+	char *buf = malloc(size);
+	int fd, err;
+
+	if (!buf)
+		return -ENOMEM;
+	fd = bpf_iter_create(bpf_link__fd(e->walk));
+	if (fd < 0) {
+		err = -errno;
+	} else {
+		err = walk_records(fd, buf, size, fn, arg);
+		close(fd);
+	}
+	free(buf);
+	return err;
+}

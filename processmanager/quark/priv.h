@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libquark's inside. The way of a record: kernel ring -> quark_order (sorted by
+ * time, until the watermark has passed it) -> quark_apply() (changes the cache,
+ * fills the event) -> the caller.
+ *
+ * None of these names is exported: libquark.map lists those that are.
+ */
+#ifndef QUARK_PRIV_H
+#define QUARK_PRIV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "bpf/abi.h"
+#include "processmanager/quark/quark.h"
+
+/* --- records of processes (record.c) -------------------------------------- */
+
+/*
+ * The strings of an image, shared by every record of it and of the processes
+ * forked from it. One block; the pointers point into it.
+ */
+struct quark_strings {
+	unsigned int refs;
+	char *exe;
+	char *cmdline;
+	size_t cmdline_len;
+	char *cwd;
+	char *cgroup;
+	char *env;
+	size_t env_len;
+	char data[];
+};
+
+struct quark_span {
+	const char *p; /* NULL: unknown */
+	size_t len;
+};
+
+struct quark_strings_init {
+	struct quark_span exe, cmdline, cwd, cgroup, env;
+};
+
+struct quark_strings *quark_strings_new(const struct quark_strings_init *init);
+void quark_strings_put(struct quark_strings *s);
+
+/*
+ * What the public sees of a process at one time. Immutable as soon as anybody
+ * but the cache holds it.
+ */
+struct quark_record {
+	struct quark_process p;
+	struct quark_strings *strings; /* or NULL: all unknown */
+	unsigned int refs;
+};
+
+struct quark_record *quark_record_new(void);
+struct quark_record *quark_record_copy(const struct quark_record *r);
+struct quark_record *quark_record_get(struct quark_record *r);
+void quark_record_put(struct quark_record *r);
+/* Takes over the caller's reference; NULL is fine. */
+void quark_record_set_strings(struct quark_record *r, struct quark_strings *s);
+void quark_entity_id(char out[17], uint32_t pid, uint64_t start_boottime);
+
+/* --- the cache (cache.c) --------------------------------------------------- */
+
+struct quark_proc_list {
+	struct quark_proc *first, *last;
+};
+
+struct quark_proc {
+	struct hash_node node; /* by pid */
+	struct quark_proc *prev, *next; /* all of them, oldest first */
+	/* Of those that exited, or were reaped: with the same delay each. */
+	struct quark_proc_list *list;
+	struct quark_proc *list_prev, *list_next;
+	uint64_t due;
+	struct quark_record *rec;
+	uint64_t snap_time; /* not 0: from a walk, whose clock it was */
+	uint64_t cpu_time; /* at its exit, provisional */
+	bool exited;
+	bool ended; /* reaped */
+};
+
+struct quark_cache {
+	struct hash hash;
+	struct quark_proc *first, *last;
+	struct quark_proc_list zombies; /* exited, not reaped */
+	struct quark_proc_list gone;
+	uint64_t grace_ns;
+	uint64_t collections;
+};
+
+int quark_cache_init(struct quark_cache *c, uint64_t grace_ns);
+void quark_cache_fini(struct quark_cache *c);
+struct quark_proc *quark_cache_find(const struct quark_cache *c,
+				    const struct abi_key *key);
+/* The youngest of that pid. */
+struct quark_proc *quark_cache_newest(const struct quark_cache *c,
+				      uint32_t pid);
+/* A new entry with an empty record under the key; NULL without memory. */
+struct quark_proc *quark_cache_add(struct quark_cache *c,
+				   const struct abi_key *key);
+void quark_cache_remove(struct quark_cache *c, struct quark_proc *p);
+/* Its record, for writing: a copy if anybody else holds it. NULL: no memory. */
+struct quark_record *quark_proc_edit(struct quark_proc *p);
+/* Its last thread is gone, its leader may be waited for. */
+void quark_cache_exit(struct quark_cache *c, struct quark_proc *p,
+		      uint64_t now);
+/*
+ * One that exited a grace time ago and has not been reaped, or NULL. Call
+ * quark_cache_exit() or _end() on it, or it is there again.
+ */
+struct quark_proc *quark_cache_overdue(struct quark_cache *c, uint64_t now);
+/* Reaped: to be forgotten after the grace time. */
+void quark_cache_end(struct quark_cache *c, struct quark_proc *p, uint64_t now);
+void quark_cache_collect(struct quark_cache *c, uint64_t now);
+/* Whether the public may see it: alive, or within the grace time. */
+bool quark_proc_visible(const struct quark_cache *c, const struct quark_proc *p,
+			uint64_t now);
+
+/* --- order (order.c) ------------------------------------------------------- */
+
+struct quark_raw {
+	struct quark_raw *prev, *next;
+	uint64_t time;
+	uint32_t kind; /* enum abi_quark_kind, or QUARK_RAW_GAP */
+	uint32_t len;
+	_Alignas(8) unsigned char data[];
+};
+
+#define QUARK_RAW_GAP (ABI_QUARK_TASK + 1)
+/* In abi_quark_head.flags: not from the kernel, see infer_reaps(). */
+#define QUARK_RAW_INFERRED (1U << 31)
+
+struct quark_raw_gap {
+	uint64_t to;
+	uint64_t lost;
+	uint32_t kinds; /* QUARK_EV_ */
+	uint32_t pad;
+};
+
+/* Sorted by time; of equal times, the one that came first. */
+struct quark_order {
+	struct quark_raw *head, *tail;
+	size_t count;
+};
+
+struct quark_raw *quark_raw_new(uint32_t kind, uint64_t time, const void *data,
+				size_t len);
+void quark_order_add(struct quark_order *o, struct quark_raw *raw);
+struct quark_raw *quark_order_pop(struct quark_order *o);
+void quark_order_fini(struct quark_order *o);
+
+/* --- what is outside of the kernel's records (procfs.c) --------------------- */
+
+/* Whether the process is there, be it as a zombie. */
+bool quark_procfs_exists(uint32_t pid, uint64_t start_boottime);
+/*
+ * Arguments and environment (when max_env > 0) of a process, from /proc; the
+ * spans point into 'sb'. False if it is gone, or the pid another's by now.
+ */
+bool quark_procfs_read(uint32_t pid, uint64_t start_boottime, size_t max_env,
+		       struct strbuf *sb, struct quark_strings_init *out);
+
+/* --- the kernel side (ebpf.c) ----------------------------------------------- */
+
+struct quark_ebpf;
+
+struct quark_backend_conf {
+	size_t ring_bytes;
+	uint32_t max_env;
+	bool no_wakeup;
+	bool threads;
+};
+
+struct quark_loss_report {
+	uint64_t lost[ABI_QUARK_KIND_MAX]; /* since the last report */
+	uint64_t total;
+	uint64_t first, last; /* boot times around them */
+};
+
+/* 0, or -errno with the reason set by quark_error(). */
+int quark_ebpf_new(struct quark_ebpf **ep,
+		   const struct quark_backend_conf *conf, ring_fn fn,
+		   void *arg);
+void quark_ebpf_free(struct quark_ebpf *e);
+struct ring *quark_ebpf_ring(struct quark_ebpf *e);
+/* What has been lost since the last call. */
+void quark_ebpf_losses(struct quark_ebpf *e, struct quark_loss_report *out);
+/* Calls fn with an abi_quark_image for each process there is. */
+int quark_ebpf_walk(struct quark_ebpf *e, ring_fn fn, void *arg);
+
+/* --- the queue (queue.c, apply.c) ------------------------------------------- */
+
+struct quark_queue_priv {
+	struct quark_queue_attr attr;
+	struct quark_ebpf *ebpf;
+	struct quark_order order;
+	struct quark_cache cache;
+	struct quark_event event; /* what get_event() gave out last */
+	struct quark_record *event_rec; /* held for it */
+	uint64_t watermark; /* nothing older will come from the kernel */
+	uint64_t delivered; /* time of the newest record applied */
+	uint64_t newest; /* time of the newest record queued */
+	int64_t wall_offset;
+	int epfd;
+	int timerfd;
+	bool timer_armed;
+	struct quark_queue_stats stats;
+};
+
+/*
+ * Applies a record to the cache and fills qq->event. 1: the event is for the
+ * caller; 0: it is not; -ENOMEM: lost, counted by the caller.
+ */
+int quark_apply(struct quark_queue_priv *qq, const struct quark_raw *raw);
+/* A record of the walk; 'sb' is scratch. */
+int quark_apply_walk(struct quark_queue_priv *qq,
+		     const struct abi_quark_image *im, size_t len,
+		     struct strbuf *sb);
+
+/* Why open failed (error.c). */
+void quark_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void quark_error_reset(void);
+/* The capabilities that are wanted and missing, "" if none. */
+const char *quark_missing_caps(void);
+
+#endif /* QUARK_PRIV_H */

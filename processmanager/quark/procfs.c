@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * procfs: what the task iterator cannot read, since it lies in the memory of
+ * other processes. Everything goes through one descriptor of /proc/PID, and that
+ * it is still the process meant is seen by its start time.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "processmanager/quark/priv.h"
+
+/* Appends a file, 'max' bytes at most. The bytes read, or -errno. */
+static ssize_t slurp(int dirfd, const char *name, size_t max, struct strbuf *sb)
+{
+	int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
+	size_t start = sb->len;
+	char buf[4096];
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	while (sb->len - start < max) {
+		n = read(fd, buf, MIN(sizeof(buf), max - (sb->len - start)));
+		if (n <= 0)
+			break;
+		strbuf_add(sb, buf, n);
+	}
+	close(fd);
+	return sb->failed ? -ENOMEM : (ssize_t)(sb->len - start);
+}
+
+/* Field 22 of stat: start time in ticks; behind the last ')'. */
+static bool same_start(int dirfd, uint64_t start_boottime)
+{
+	uint64_t tick = CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
+	unsigned long long start = 0;
+	char buf[2048], *p;
+	ssize_t n;
+	int fd;
+
+	fd = openat(dirfd, "stat", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, buf, sizeof(buf) - 1);
+	close(fd);
+	if (n <= 0)
+		return false;
+	buf[n] = '\0';
+	p = strrchr(buf, ')');
+	if (!p || sscanf(p + 1,
+			 " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u"
+			 " %*d %*d %*d %*d %*d %*d %llu",
+			 &start) != 1)
+		return false;
+	return start == start_boottime / tick;
+}
+
+static int open_dir(uint32_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+bool quark_procfs_exists(uint32_t pid, uint64_t start_boottime)
+{
+	int dirfd = open_dir(pid);
+	bool same;
+
+	if (dirfd < 0)
+		return false;
+	same = same_start(dirfd, start_boottime);
+	close(dirfd);
+	return same;
+}
+
+bool quark_procfs_read(uint32_t pid, uint64_t start_boottime, size_t max_env,
+		       struct strbuf *sb, struct quark_strings_init *out)
+{
+	int dirfd = open_dir(pid);
+	ssize_t args, env = 0;
+	bool same;
+
+	if (dirfd < 0)
+		return false;
+	strbuf_reset(sb);
+	args = slurp(dirfd, "cmdline", ABI_QUARK_ARGS_MAX, sb);
+	if (max_env)
+		env = slurp(dirfd, "environ", max_env, sb);
+	same = same_start(dirfd, start_boottime);
+	close(dirfd);
+	if (!same || args < 0)
+		return false;
+	if (args > 0) {
+		out->cmdline.p = sb->data;
+		out->cmdline.len = args;
+	}
+	if (env > 0) {
+		out->env.p = sb->data + args;
+		out->env.len = env;
+	}
+	return true;
+}

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * queue: opening and closing, taking records out of the ring, giving events out
+ * when their time has come.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "processmanager/quark/priv.h"
+
+#define RING_BYTES_DEFAULT (16 * 1024 * 1024)
+#define RING_BYTES_MAX (1UL << 30)
+#define BLOCK_MS 100
+/*
+ * With a full queue the ring is not drained to its end, and its watermark
+ * stands still. Records lie in the order of reservation; this far behind the
+ * newest one taken out, nothing older has ever been seen to follow.
+ */
+#define FULL_SLACK_NS (10 * CLOCK_NSEC_PER_MSEC)
+/* The wall clock was stepped, not merely read a moment later. */
+#define WALL_STEP_NS ((int64_t)CLOCK_NSEC_PER_MSEC)
+
+#define FLAGS_UNSUPPORTED                                                \
+	(QQ_SOCK_CONN | QQ_DNS | QQ_BYPASS | QQ_FILE | QQ_SHM | QQ_TTY | \
+	 QQ_PTRACE | QQ_MODULE_LOAD | QQ_MIN_AGG | QQ_ENTRY_LEADER)
+#define FLAGS_KNOWN \
+	(QQ_ALL_BACKENDS | QQ_THREAD_EVENTS | QQ_NO_AGG | FLAGS_UNSUPPORTED)
+
+static const struct {
+	size_t size;
+	uint32_t event;
+} kinds[] = {
+#define X(name, type, event) \
+	[ABI_QUARK_##name] = { sizeof(struct type), event },
+	ABI_QUARK_KINDS(X)
+#undef X
+};
+
+_Static_assert(ARRAY_SIZE(kinds) == QUARK_X_KINDS, "kinds of loss");
+
+void quark_queue_default_attr(struct quark_queue_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->flags = QQ_ALL_BACKENDS;
+	attr->max_length = 10000;
+	attr->cache_grace_time = 4000;
+	attr->hold_time = 1000;
+	attr->max_env = 4096;
+	attr->kubefd = -1;
+}
+
+static int refuse(int err, const char *why)
+{
+	quark_error("%s", why);
+	return err;
+}
+
+static int check_attr(const struct quark_queue_attr *a)
+{
+	int hold_min = a->flags & QQ_NO_AGG ? 0 : 10;
+
+	if (a->flags & ~FLAGS_KNOWN)
+		return refuse(-EINVAL, "unknown flags");
+	if (!(a->flags & QQ_ALL_BACKENDS))
+		return refuse(-EINVAL, "flags name no backend");
+	if (a->max_length <= 0)
+		return refuse(-EINVAL, "max_length is not positive");
+	if (a->cache_grace_time < 0)
+		return refuse(-EINVAL, "cache_grace_time is negative");
+	if (a->hold_time < hold_min)
+		return refuse(-EINVAL, "hold_time is below 10 ms");
+	if (a->max_env < 0)
+		return refuse(-EINVAL, "max_env is negative");
+	if (a->ring_bytes > RING_BYTES_MAX)
+		return refuse(-EINVAL, "ring_bytes is above 1 GiB");
+	if (a->flags & FLAGS_UNSUPPORTED)
+		return refuse(-ENOTSUP, "flags ask for events not built yet");
+	if (!(a->flags & QQ_EBPF))
+		return refuse(-ENOTSUP, "the kprobe backend is not built yet");
+	if (!(a->flags & QQ_NO_AGG))
+		return refuse(-ENOTSUP, "aggregation is not built yet");
+	if (a->ruleset)
+		return refuse(-ENOTSUP, "rules are not built yet");
+	return 0;
+}
+
+/* Called by the ring, for each record. */
+static int take_record(void *arg, void *data, size_t len)
+{
+	struct quark_queue_priv *qq = arg;
+	const struct abi_quark_head *h = data;
+	struct quark_raw *raw;
+
+	if (len < sizeof(*h) || h->kind >= ARRAY_SIZE(kinds) ||
+	    len < kinds[h->kind].size)
+		return 0;
+	raw = quark_raw_new(h->kind, h->time, data, len);
+	if (!raw) {
+		qq->stats.losses.memory[h->kind]++;
+		return 0;
+	}
+	if (h->time < qq->delivered)
+		qq->stats.late++;
+	qq->newest = MAX(qq->newest, h->time);
+	quark_order_add(&qq->order, raw);
+	qq->stats.insertions++;
+	if (qq->order.count >= (size_t)qq->attr.max_length &&
+	    qq->order.head->time + FULL_SLACK_NS < qq->newest)
+		return -ENOBUFS;
+	return 0;
+}
+
+/* What was lost becomes a record of its own, at the time of the first loss. */
+static void take_losses(struct quark_queue_priv *qq)
+{
+	struct quark_loss_report lost;
+	struct quark_raw_gap gap = { 0 };
+	struct quark_raw *raw;
+	size_t k;
+
+	quark_ebpf_losses(qq->ebpf, &lost);
+	if (!lost.total)
+		return;
+	for (k = 0; k < ARRAY_SIZE(kinds); k++) {
+		qq->stats.losses.kernel[k] += lost.lost[k];
+		if (lost.lost[k])
+			gap.kinds |= kinds[k].event;
+	}
+	gap.lost = lost.total;
+	gap.to = lost.last;
+	raw = quark_raw_new(QUARK_RAW_GAP, lost.first, &gap, sizeof(gap));
+	if (raw)
+		quark_order_add(&qq->order, raw);
+}
+
+static void follow_wall_clock(struct quark_queue_priv *qq)
+{
+	int64_t now = clock_wall_offset_ns();
+
+	if (now - qq->wall_offset > WALL_STEP_NS ||
+	    qq->wall_offset - now > WALL_STEP_NS)
+		qq->wall_offset = now;
+}
+
+static int drain(struct quark_queue_priv *qq)
+{
+	uint64_t expirations, watermark;
+	int n;
+
+	if (qq->timer_armed) {
+		/* Not yet expired is as good: it is set anew when needed. */
+		if (read(qq->timerfd, &expirations, sizeof(expirations)) > 0)
+			qq->timer_armed = false;
+	}
+	follow_wall_clock(qq);
+	n = ring_consume(quark_ebpf_ring(qq->ebpf));
+	/* After it: whatever was lost below the new watermark is seen here. */
+	take_losses(qq);
+	watermark = n == -ENOBUFS ? qq->newest - FULL_SLACK_NS
+				  : ring_watermark(quark_ebpf_ring(qq->ebpf));
+	qq->watermark = MAX(qq->watermark, watermark);
+	return n == -ENOBUFS ? qq->attr.max_length : n;
+}
+
+struct walk {
+	struct quark_queue_priv *qq;
+	struct strbuf sb;
+};
+
+static int walk_one(void *arg, void *data, size_t len)
+{
+	struct walk *w = arg;
+
+	return quark_apply_walk(w->qq, data, len, &w->sb);
+}
+
+static int walk(struct quark_queue_priv *qq)
+{
+	struct walk w = { .qq = qq };
+	int err;
+
+	err = quark_ebpf_walk(qq->ebpf, walk_one, &w);
+	strbuf_fini(&w.sb);
+	if (err)
+		quark_error("reading the processes there are: %s",
+			    strerror(-err));
+	return err;
+}
+
+static int open_epoll(struct quark_queue_priv *qq)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	qq->epfd = epoll_create1(EPOLL_CLOEXEC);
+	qq->timerfd =
+		timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (qq->epfd < 0 || qq->timerfd < 0 ||
+	    epoll_ctl(qq->epfd, EPOLL_CTL_ADD, qq->timerfd, &ev) ||
+	    epoll_ctl(qq->epfd, EPOLL_CTL_ADD,
+		      ring_epoll_fd(quark_ebpf_ring(qq->ebpf)), &ev)) {
+		quark_error("epoll: %s", strerror(errno));
+		return -errno;
+	}
+	return 0;
+}
+
+static void priv_free(struct quark_queue_priv *qq)
+{
+	if (!qq)
+		return;
+	quark_record_put(qq->event_rec);
+	quark_order_fini(&qq->order);
+	if (qq->cache.hash.buckets)
+		quark_cache_fini(&qq->cache);
+	if (qq->epfd >= 0)
+		close(qq->epfd);
+	if (qq->timerfd >= 0)
+		close(qq->timerfd);
+	quark_ebpf_free(qq->ebpf);
+	free(qq);
+}
+
+static int priv_open(struct quark_queue_priv *qq)
+{
+	const struct quark_queue_attr *a = &qq->attr;
+	struct quark_backend_conf conf = {
+		.ring_bytes =
+			a->ring_bytes ? a->ring_bytes : RING_BYTES_DEFAULT,
+		.max_env = MIN(a->max_env, ABI_QUARK_ENV_MAX),
+		.no_wakeup = a->no_wakeup,
+		.threads = a->flags & QQ_THREAD_EVENTS,
+	};
+	int err;
+
+	err = quark_cache_init(&qq->cache, (uint64_t)a->cache_grace_time *
+						   CLOCK_NSEC_PER_MSEC);
+	if (err)
+		return err;
+	qq->wall_offset = clock_wall_offset_ns();
+	err = quark_ebpf_new(&qq->ebpf, &conf, take_record, qq);
+	if (err)
+		return err;
+	qq->stats.backend = QQ_EBPF;
+	err = open_epoll(qq);
+	if (err)
+		return err;
+	/* Attached first, walked then: nothing falls between. */
+	return walk(qq);
+}
+
+int quark_queue_open(struct quark_queue *q, struct quark_queue_attr *attr)
+{
+	struct quark_queue_attr defaults;
+	struct quark_queue_priv *qq;
+	int err;
+
+	quark_error_reset();
+	q->priv = NULL;
+	if (!attr) {
+		quark_queue_default_attr(&defaults);
+		attr = &defaults;
+	}
+	err = check_attr(attr);
+	if (err) {
+		errno = -err;
+		return -1;
+	}
+	qq = calloc(1, sizeof(*qq));
+	if (!qq)
+		return -1;
+	qq->attr = *attr;
+	qq->epfd = qq->timerfd = -1;
+	err = priv_open(qq);
+	if (err) {
+		if (!*quark_queue_open_error())
+			quark_error("%s", strerror(-err));
+		priv_free(qq);
+		errno = -err;
+		return -1;
+	}
+	q->priv = qq;
+	return 0;
+}
+
+void quark_queue_close(struct quark_queue *q)
+{
+	priv_free(q->priv);
+	q->priv = NULL;
+}
+
+int quark_queue_populate(struct quark_queue *q)
+{
+	int n = drain(q->priv);
+
+	if (n < 0) {
+		errno = -n;
+		return -1;
+	}
+	return n;
+}
+
+static bool ripe(const struct quark_queue_priv *qq)
+{
+	return qq->order.head && qq->order.head->time < qq->watermark;
+}
+
+/* Applies what is ripe until something of it is for the caller. */
+static bool next_event(struct quark_queue_priv *qq)
+{
+	struct quark_raw *raw;
+	int ret = 0;
+
+	while (ret <= 0 && ripe(qq)) {
+		raw = quark_order_pop(&qq->order);
+		qq->stats.removals++;
+		qq->delivered = MAX(qq->delivered, raw->time);
+		ret = quark_apply(qq, raw);
+		if (ret < 0 && raw->kind < ARRAY_SIZE(kinds))
+			qq->stats.losses.memory[raw->kind]++;
+		free(raw);
+	}
+	return ret > 0;
+}
+
+/*
+ * A reap that the kernel did not tell of: its record was lost, or the kernel
+ * runs no BPF in some context (seen where a sandbox shields its own process:
+ * an RCU callback that interrupts that one is not traced). Whoever exited a
+ * grace time ago and is no longer in /proc was reaped.
+ * Only while all that is ripe has been applied, so that none is on its way.
+ */
+static void infer_reaps(struct quark_queue_priv *qq)
+{
+	struct abi_quark_reap reap = { 0 };
+	struct quark_proc *p;
+	struct quark_raw *raw;
+
+	while ((p = quark_cache_overdue(&qq->cache, qq->watermark))) {
+		const struct quark_key *k = &p->rec->p.key;
+
+		/* In any case it is looked at again a grace time later. */
+		quark_cache_exit(&qq->cache, p, qq->watermark);
+		if (quark_procfs_exists(k->pid, k->start_boottime))
+			continue;
+		reap.head.kind = ABI_QUARK_REAP;
+		reap.head.flags = QUARK_RAW_INFERRED;
+		reap.head.time = qq->watermark;
+		reap.head.key.start_boottime = k->start_boottime;
+		reap.head.key.exec_id = k->exec_id;
+		reap.head.key.tgid = reap.head.tid = k->pid;
+		reap.cpu_time = p->cpu_time;
+		reap.wait_status = p->rec->p.wait_status;
+		raw = quark_raw_new(ABI_QUARK_REAP, qq->watermark, &reap,
+				    sizeof(reap));
+		if (!raw)
+			return;
+		quark_order_add(&qq->order, raw);
+		qq->stats.insertions++;
+	}
+}
+
+/* When the oldest one waiting will be ripe, the caller's epoll is to wake up. */
+static void arm_timer(struct quark_queue_priv *qq)
+{
+	uint64_t at;
+	struct itimerspec its = { 0 };
+
+	if (!qq->order.head || qq->timer_armed || qq->attr.no_wakeup)
+		return;
+	at = qq->order.head->time + CLOCK_NSEC_PER_MSEC * 11 / 10;
+	its.it_value.tv_sec = at / CLOCK_NSEC_PER_SEC;
+	its.it_value.tv_nsec = at % CLOCK_NSEC_PER_SEC;
+	qq->timer_armed =
+		!timerfd_settime(qq->timerfd, TFD_TIMER_ABSTIME, &its, NULL);
+}
+
+const struct quark_event *quark_queue_get_event(struct quark_queue *q)
+{
+	struct quark_queue_priv *qq = q->priv;
+
+	quark_record_put(qq->event_rec);
+	qq->event_rec = NULL;
+	if (next_event(qq))
+		return &qq->event;
+	/*
+	 * Again and again while a full queue is what stopped it: an event that
+	 * is for nobody is no reason to let the caller sleep.
+	 */
+	while (drain(qq) > 0 || ripe(qq)) {
+		if (next_event(qq))
+			return &qq->event;
+		if (!ripe(qq) && !ring_backlog(quark_ebpf_ring(qq->ebpf)))
+			break;
+	}
+	infer_reaps(qq);
+	quark_cache_collect(&qq->cache, qq->watermark);
+	arm_timer(qq);
+	return NULL;
+}
+
+int quark_queue_block(struct quark_queue *q)
+{
+	struct quark_queue_priv *qq = q->priv;
+	int timeout = BLOCK_MS, n;
+	struct epoll_event ev;
+
+	if (ripe(qq))
+		return 0;
+	/* Nobody set a timer for what waits. */
+	if (qq->attr.no_wakeup && qq->order.head)
+		timeout = 2;
+	n = epoll_wait(qq->epfd, &ev, 1, timeout);
+	return n < 0 && errno != EINTR ? -1 : 0;
+}
+
+int quark_queue_get_epollfd(struct quark_queue *q)
+{
+	return q->priv->epfd;
+}
+
+uint64_t quark_queue_watermark(struct quark_queue *q)
+{
+	const struct quark_queue_priv *qq = q->priv;
+
+	if (qq->order.head && qq->order.head->time < qq->watermark)
+		return qq->order.head->time;
+	return qq->watermark;
+}
+
+void quark_queue_get_stats(struct quark_queue *q,
+			   struct quark_queue_stats *stats)
+{
+	const struct quark_queue_priv *qq = q->priv;
+	size_t k;
+
+	*stats = qq->stats;
+	stats->garbage_collections = qq->cache.collections;
+	for (k = 0; k < QUARK_X_KINDS; k++)
+		stats->lost += stats->losses.kernel[k] +
+			       stats->losses.memory[k] +
+			       stats->losses.length[k];
+}
+
+/* --- the cache, as the public sees it --------------------------------------- */
+
+const struct quark_process *quark_process_lookup(struct quark_queue *q, int pid)
+{
+	struct quark_cache *c = &q->priv->cache;
+	struct quark_proc *p = quark_cache_newest(c, pid);
+
+	if (!p || !quark_proc_visible(c, p, clock_boottime_ns())) {
+		errno = ESRCH;
+		return NULL;
+	}
+	return &p->rec->p;
+}
+
+void quark_process_iter_init(struct quark_process_iter *it,
+			     struct quark_queue *q)
+{
+	it->qq = q;
+	it->next = q->priv->cache.first;
+}
+
+const struct quark_process *
+quark_process_iter_next(struct quark_process_iter *it)
+{
+	struct quark_cache *c = &it->qq->priv->cache;
+	uint64_t now = clock_boottime_ns();
+	struct quark_proc *p;
+
+	while ((p = it->next)) {
+		it->next = p->next;
+		if (quark_proc_visible(c, p, now))
+			return &p->rec->p;
+	}
+	return NULL;
+}

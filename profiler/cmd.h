@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd: the commands of profd, and what they have in common. */
+#ifndef PROFILER_CMD_H
+#define PROFILER_CMD_H
+
+#include "profiler/options.h"
+
+/* Exit statuses beside 0 and those of enum options_result; as sh(1) has them. */
+#define CMD_NOT_EXECUTABLE 126
+#define CMD_NOT_FOUND 127
+#define CMD_SIGNALLED 128 /* and the signal's number */
+
+/* Each returns profd's exit status. */
+#define X(name, word, args, help) int cmd_##word(const struct options *o);
+OPTIONS_COMMANDS(X)
+#undef X
+
+/* One line on standard error, "profd: ..."; returns 1, the exit status. */
+int cmd_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * Says what is missing on this host for sampling, and fails, or warns of what
+ * will not be seen unless 'quiet'. An exit status, 0 if all is well.
+ */
+int cmd_check_host(bool quiet);
+
+/*
+ * That a profile can be written to 'path', before anything is begun for it:
+ * the ending of its name is one that means a format (an enum reporter_format,
+ * in *format), and a file can be made beside it. An exit status; says why.
+ */
+int cmd_check_output(const char *command, const char *path, int *format);
+
+#endif /* PROFILER_CMD_H */

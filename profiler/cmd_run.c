@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cmd_run: profd run. Profiles the host until SIGTERM or SIGINT, which write
+ * the open window first; a second one ends at once. SIGHUP closes the window
+ * now and begins the next.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "profiler/cmd.h"
+#include "profiler/engine.h"
+
+struct run {
+	uv_loop_t loop;
+	struct engine *engine;
+	uv_signal_t term, intr, hup;
+	bool ending;
+	int status;
+};
+
+/* sd_notify(3)'s protocol: one datagram. Not under systemd: nothing. */
+static void notify(const char *state)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	size_t len = path ? strlen(path) : 0;
+	int fd;
+
+	if (!len || len >= sizeof(sun.sun_path))
+		return;
+	memcpy(sun.sun_path, path, len);
+	if (*path == '@')
+		sun.sun_path[0] = '\0'; /* the abstract namespace */
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	if (sendto(fd, state, strlen(state), MSG_NOSIGNAL,
+		   (struct sockaddr *)&sun,
+		   offsetof(struct sockaddr_un, sun_path) + len) < 0)
+		log_warn("NOTIFY_SOCKET %s: %s", path, strerror(errno));
+	close(fd);
+}
+
+static void on_written(void *arg, const char *path, int err, uint64_t nsamples)
+{
+	struct run *r = arg;
+
+	if (!err) {
+		log_info("%s: %llu samples", path,
+			 (unsigned long long)nsamples);
+		return;
+	}
+	log_error("%s: %s", path, strerror(-err));
+	/* The last window: nobody will see a later one succeed. */
+	if (r->ending)
+		r->status = OPTIONS_FAILED;
+}
+
+static void close_handle(uv_signal_t *h)
+{
+	/* One that was never begun has no loop. */
+	if (h->data)
+		uv_close((uv_handle_t *)h, NULL);
+}
+
+static void close_handles(struct run *r)
+{
+	close_handle(&r->term);
+	close_handle(&r->intr);
+	close_handle(&r->hup);
+}
+
+static void on_finished(void *arg)
+{
+	struct run *r = arg;
+
+	close_handles(r);
+	uv_stop(&r->loop);
+}
+
+static void on_end(uv_signal_t *h, int signum)
+{
+	struct run *r = h->data;
+
+	/* The engine may turn the loop while it is still being made. */
+	if (r->ending || !r->engine) {
+		cmd_fail("ended at once by %s%s", strsignal(signum),
+			 r->engine ? ", the open window is lost" : "");
+		_exit(CMD_SIGNALLED + signum);
+	}
+	r->ending = true;
+	log_info("%s: writing the open window", strsignal(signum));
+	notify("STOPPING=1");
+	engine_finish(r->engine, on_finished, r);
+}
+
+static void on_hup(uv_signal_t *h, int signum)
+{
+	struct run *r = h->data;
+
+	if (r->engine && !r->ending)
+		reporter_rotate(engine_reporter(r->engine),
+				clock_boottime_ns());
+}
+
+static int on_signal(struct run *r, uv_signal_t *h, uv_signal_cb fn, int sig)
+{
+	int err = uv_signal_init(&r->loop, h);
+
+	if (err)
+		return err;
+	h->data = r;
+	return uv_signal_start(h, fn, sig);
+}
+
+static int catch_signals(struct run *r)
+{
+	int err = on_signal(r, &r->term, on_end, SIGTERM);
+
+	if (!err)
+		err = on_signal(r, &r->intr, on_end, SIGINT);
+	if (!err)
+		err = on_signal(r, &r->hup, on_hup, SIGHUP);
+	/* A client that goes away is an error of write(2), not our end. */
+	signal(SIGPIPE, SIG_IGN);
+	return err ? cmd_fail("signals: %s", uv_strerror(err)) : 0;
+}
+
+/*
+ * The directory of a socket, made as systemd's RuntimeDirectory= would make
+ * it. That it is missing is said by the bind that follows.
+ */
+static void make_socket_dir(const char *address)
+{
+	char dir[128], *slash;
+
+	if (strncmp(address, "unix:", 5))
+		return;
+	snprintf(dir, sizeof(dir), "%s", address + 5);
+	slash = strrchr(dir, '/');
+	if (!slash || slash == dir)
+		return;
+	*slash = '\0';
+	mkdir(dir, 0755);
+}
+
+static int start(struct run *r, const struct options *o)
+{
+	struct engine_opts eo = {
+		.loop = &r->loop,
+		.freq_hz = o->freq,
+		.stack_copy = o->stack_copy,
+		.window_s = o->window,
+		.archive = o->archive,
+		.listen = o->listen.items,
+		.nlisten = o->listen.n,
+		.written = on_written,
+		.arg = r,
+	};
+	char msg[512];
+	size_t i;
+
+	for (i = 0; i < o->listen.n; i++)
+		make_socket_dir(o->listen.items[i]);
+	if (engine_new(&r->engine, &eo, msg, sizeof(msg)))
+		return cmd_fail("%s", msg);
+	log_info("sampling at %u Hz, archive %s", eo.freq_hz, o->archive);
+	for (i = 0; i < o->listen.n; i++)
+		log_info("listening on %s", o->listen.items[i]);
+	notify("READY=1");
+	return 0;
+}
+
+int cmd_run(const struct options *o)
+{
+	struct run r = { 0 };
+	int err;
+
+	log_set_level(o->log_level);
+	r.status = cmd_check_host(false);
+	if (r.status)
+		return r.status;
+	err = uv_loop_init(&r.loop);
+	if (err)
+		return cmd_fail("event loop: %s", uv_strerror(err));
+	r.status = catch_signals(&r);
+	if (!r.status)
+		r.status = start(&r, o);
+	if (r.status)
+		close_handles(&r);
+	else
+		uv_run(&r.loop, UV_RUN_DEFAULT);
+	engine_free(r.engine);
+	/* What was closed is let go of by one more turn. */
+	uv_run(&r.loop, UV_RUN_DEFAULT);
+	uv_loop_close(&r.loop);
+	return r.status;
+}

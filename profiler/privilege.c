@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+/* privilege: see profiler/privilege.h. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "profiler/privilege.h"
+
+/* The oldest kernel that is tested. */
+#define OLDEST_MAJOR 6
+#define OLDEST_MINOR 1
+
+/* PROC_PID_INIT_INO of include/linux/proc_ns.h: the first pid namespace. */
+#define ROOT_PID_NS "pid:[4026531836]"
+
+/*
+ * X(name, stands in for it, nothing goes without, what does not go)
+ * CAP_SYS_ADMIN includes CAP_BPF and CAP_PERFMON since they were taken out of
+ * it in 5.8.
+ */
+#define CAPABILITIES(X)                                                     \
+	X(CAP_BPF, CAP_SYS_ADMIN, true, "")                                 \
+	X(CAP_PERFMON, CAP_SYS_ADMIN, true, "")                             \
+	X(CAP_SYS_PTRACE, CAP_SYS_PTRACE, false,                            \
+	  "mappings and files of other users' processes cannot be read")    \
+	X(CAP_SYSLOG, CAP_SYSLOG, false,                                    \
+	  "the kernel hides its addresses, so its functions have no names") \
+	X(CAP_DAC_READ_SEARCH, CAP_DAC_READ_SEARCH, false,                  \
+	  "executables that others may not read have no names")
+
+static const struct {
+	const char *name;
+	cap_value_t cap, instead;
+	bool needed;
+	const char *without;
+} capabilities[] = {
+#define X(cap, instead, needed, without) \
+	{ #cap, cap, instead, needed, #cap ": " without },
+	CAPABILITIES(X)
+#undef X
+};
+
+const struct privilege_host privilege_this_host = {
+	.btf = "/sys/kernel/btf/vmlinux",
+	.pid_ns = "/proc/self/ns/pid",
+};
+
+static bool has(cap_t caps, cap_value_t cap)
+{
+	cap_flag_value_t v = CAP_CLEAR;
+
+	return !cap_get_flag(caps, cap, CAP_EFFECTIVE, &v) && v == CAP_SET;
+}
+
+static bool lacks(cap_t caps, size_t i)
+{
+	return !has(caps, capabilities[i].cap) &&
+	       !has(caps, capabilities[i].instead);
+}
+
+/* "missing CAP_BPF, CAP_PERFMON (...)"; false when none is. */
+static bool missing(cap_t caps, struct strbuf *out)
+{
+	bool any = false;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(capabilities); i++) {
+		if (!lacks(caps, i))
+			continue;
+		strbuf_puts(out, any ? ", " : "missing ");
+		strbuf_puts(out, capabilities[i].name);
+		any = true;
+	}
+	if (any)
+		strbuf_puts(out, " (run as root or see profd(8))");
+	return any;
+}
+
+const char *privilege_degraded(cap_t caps, size_t i)
+{
+	size_t c;
+
+	for (c = 0; c < ARRAY_SIZE(capabilities); c++)
+		if (!capabilities[c].needed && lacks(caps, c) && !i--)
+			return capabilities[c].without;
+	return NULL;
+}
+
+static int check_caps(cap_t caps, char *msg, size_t len)
+{
+	struct strbuf sb = STRBUF_INIT;
+	bool needed = false;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(capabilities); i++)
+		needed |= capabilities[i].needed && lacks(caps, i);
+	if (!needed)
+		return 0;
+	missing(caps, &sb);
+	snprintf(msg, len, "not permitted: %s",
+		 sb.failed ? "out of memory" : sb.data);
+	strbuf_fini(&sb);
+	return -EPERM;
+}
+
+static int check_kernel(const struct privilege_host *host, char *msg,
+			size_t len)
+{
+	unsigned int major, minor;
+	struct utsname uts;
+	const char *release = host->release;
+
+	if (!release && uname(&uts))
+		return -errno;
+	if (!release)
+		release = uts.release;
+	if (sscanf(release, "%u.%u", &major, &minor) == 2 &&
+	    (major < OLDEST_MAJOR ||
+	     (major == OLDEST_MAJOR && minor < OLDEST_MINOR))) {
+		snprintf(msg, len,
+			 "kernel %u.%u is too old: profd needs %d.%d or newer",
+			 major, minor, OLDEST_MAJOR, OLDEST_MINOR);
+		return -ENOSYS;
+	}
+	if (access(host->btf, F_OK)) {
+		snprintf(msg, len,
+			 "%s: %s: profd needs a kernel with BTF "
+			 "(CONFIG_DEBUG_INFO_BTF)",
+			 host->btf, strerror(errno));
+		return -ENOSYS;
+	}
+	return 0;
+}
+
+/*
+ * The pids of perf records are those of the opener's namespace, BPF's those of
+ * the first one: elsewhere the streams could not be joined.
+ */
+static int check_pid_ns(const struct privilege_host *host, char *msg,
+			size_t len)
+{
+	char link[64];
+	ssize_t n = readlink(host->pid_ns, link, sizeof(link) - 1);
+
+	if (n < 0) {
+		snprintf(msg, len, "%s: %s", host->pid_ns, strerror(errno));
+		return -ENOTSUP;
+	}
+	link[n] = '\0';
+	if (!strcmp(link, ROOT_PID_NS))
+		return 0;
+	snprintf(msg, len,
+		 "inside a pid namespace: profd must run in the host's "
+		 "(docker run --pid=host, hostPID: true)");
+	return -ENOTSUP;
+}
+
+int privilege_check(const struct privilege_host *host, cap_t caps, char *msg,
+		    size_t len)
+{
+	int err = check_kernel(host, msg, len);
+
+	if (!err)
+		err = check_pid_ns(host, msg, len);
+	if (!err)
+		err = check_caps(caps, msg, len);
+	return err;
+}
+
+void privilege_explain(const char *what, char *msg, size_t len)
+{
+	struct strbuf sb = STRBUF_INIT;
+	cap_t caps = cap_get_proc();
+
+	if (!caps || !missing(caps, &sb))
+		strbuf_puts(&sb, "the kernel forbids it, though no capability "
+				 "is missing (lockdown, a security module or a "
+				 "seccomp filter)");
+	snprintf(msg, len, "%s: not permitted: %s", what,
+		 sb.failed ? "out of memory" : sb.data);
+	strbuf_fini(&sb);
+	cap_free(caps);
+}

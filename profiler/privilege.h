@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * privilege: what profd needs of the kernel and of whoever runs it, asked
+ * before anything starts, and named when it is missing.
+ */
+#ifndef PROFILER_PRIVILEGE_H
+#define PROFILER_PRIVILEGE_H
+
+#include <stddef.h>
+#include <sys/capability.h>
+
+/* Where to look; a test has its own. */
+struct privilege_host {
+	const char *release; /* NULL: uname(2)'s */
+	const char *btf;
+	const char *pid_ns; /* a link that names the pid namespace */
+};
+
+extern const struct privilege_host privilege_this_host;
+
+/*
+ * 0 when this kernel, and our place on it, will do. -ENOSYS: too old or
+ * without BTF; -ENOTSUP: not in the root pid namespace; -EPERM: without the
+ * capabilities that nothing goes without. One line is in 'msg' then.
+ */
+int privilege_check(const struct privilege_host *host, cap_t caps, char *msg,
+		    size_t len);
+
+/*
+ * After the kernel refused 'what' with EPERM or EACCES: which capabilities
+ * this process lacks now.
+ */
+void privilege_explain(const char *what, char *msg, size_t len);
+
+/*
+ * The i-th capability that 'caps' lacks and profd can do without, and what it
+ * then cannot do ("CAP_SYSLOG: ..."); NULL beyond the last. Static.
+ */
+const char *privilege_degraded(cap_t caps, size_t i);
+
+#endif /* PROFILER_PRIVILEGE_H */

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * elf: what is needed of an ELF file, read from a file or from memory.
+ *
+ * The file belongs to whoever is being watched: it can hold anything and
+ * change or shrink while it is read. So it is never mapped (SIGBUS), every
+ * range is checked where it is used, and every loop has a ceiling that does
+ * not come from the file.
+ *
+ * Little endian, 32 and 64 bit. 32-bit structures are widened as they are read,
+ * so that the rest knows Elf64_* only.
+ */
+#ifndef SYMBOLIZE_ELF_H
+#define SYMBOLIZE_ELF_H
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SYMBOLIZER_SRC_CACHE 8192
+
+/* Bytes of a file or of memory, with a window for small reads. */
+struct symbolizer_src {
+	const uint8_t *buf; /* or NULL, then: */
+	int fd;
+	uint64_t size;
+	uint64_t cache_off;
+	size_t cache_len;
+	uint8_t cache[SYMBOLIZER_SRC_CACHE];
+};
+
+void symbolizer_src_mem(struct symbolizer_src *src, const void *buf,
+			size_t len);
+void symbolizer_src_fd(struct symbolizer_src *src, int fd, uint64_t size);
+/* All 'len' bytes: 0; not all there: -ENODATA; -EIO and the like. */
+int symbolizer_src_read(struct symbolizer_src *src, uint64_t off, void *dst,
+			size_t len);
+/*
+ * The string at 'off', cut where [off, limit) or 'cap' ends it. Its length, or
+ * -errno.
+ */
+int symbolizer_src_string(struct symbolizer_src *src, uint64_t off,
+			  uint64_t limit, char *dst, size_t cap);
+
+/* A PT_LOAD. */
+struct symbolizer_elf_load {
+	uint64_t vaddr, offset, size; /* of what is in the file */
+	bool exec;
+};
+
+struct symbolizer_elf_range {
+	uint64_t start, end;
+};
+
+enum symbolizer_elf_tab {
+	SYMBOLIZER_SYMTAB,
+	SYMBOLIZER_DYNSYM,
+	SYMBOLIZER_N_TABS,
+};
+
+/* A symbol table and its strings, as file offsets. */
+struct symbolizer_elf_symbols {
+	uint64_t off, count;
+	uint64_t str, str_size;
+};
+
+/* A table of relocations with symbols of .dynsym. */
+struct symbolizer_elf_rels {
+	uint64_t off, count;
+	bool addend;
+};
+
+#define SYMBOLIZER_ELF_RELS 4
+#define SYMBOLIZER_ELF_PLTS 4
+
+struct symbolizer_elf {
+	struct symbolizer_src *src;
+	bool is64;
+	bool damaged; /* a table that leads out of the file, or the like */
+	uint16_t machine;
+	uint16_t phnum;
+	uint32_t shnum;
+	uint64_t phoff, shoff;
+	struct symbolizer_elf_load *loads; /* in file order */
+	size_t n_loads;
+	/* From here on: symbolizer_elf_tables(). */
+	struct symbolizer_elf_range *text; /* executable sections, ascending */
+	size_t n_text;
+	struct symbolizer_elf_range plt[SYMBOLIZER_ELF_PLTS]; /* of stubs */
+	size_t n_plt;
+	struct symbolizer_elf_symbols tabs[SYMBOLIZER_N_TABS];
+	struct symbolizer_elf_rels rels[SYMBOLIZER_ELF_RELS];
+	size_t n_rels;
+};
+
+/*
+ * Headers and segments of 'src', which is borrowed. -ENOEXEC if it is no
+ * executable or library of ours, with e->damaged if it only looks like one.
+ */
+int symbolizer_elf_init(struct symbolizer_elf *e, struct symbolizer_src *src);
+void symbolizer_elf_fini(struct symbolizer_elf *e);
+
+/* The GNU build id, cut to 'cap'; its length, 0 if there is none. */
+size_t symbolizer_elf_build_id(struct symbolizer_elf *e, uint8_t *dst,
+			       size_t cap);
+/*
+ * The same in a bare run of notes. 'align' is 4, or 8 as of a segment with
+ * that alignment.
+ */
+size_t symbolizer_elf_note_id(struct symbolizer_src *src, uint64_t off,
+			      uint64_t size, uint64_t align, uint8_t *dst,
+			      size_t cap);
+
+/*
+ * Finds symbol tables, text sections and relocations: by section headers, and
+ * where those are gone .dynsym by the dynamic segment. 0 or -ENOMEM.
+ */
+int symbolizer_elf_tables(struct symbolizer_elf *e);
+
+/* One entry each; 0 or -errno. */
+int symbolizer_elf_shdr(struct symbolizer_elf *e, uint64_t i, Elf64_Shdr *sh);
+int symbolizer_elf_phdr(struct symbolizer_elf *e, uint64_t i, Elf64_Phdr *ph);
+int symbolizer_elf_sym(struct symbolizer_elf *e,
+		       const struct symbolizer_elf_symbols *tab, uint64_t i,
+		       Elf64_Sym *sym);
+int symbolizer_elf_rel(struct symbolizer_elf *e,
+		       const struct symbolizer_elf_rels *rels, uint64_t i,
+		       uint64_t *where, uint32_t *sym);
+
+/* The file offset of an address; false if no segment has it in the file. */
+bool symbolizer_elf_offset(const struct symbolizer_elf *e, uint64_t vaddr,
+			   uint64_t *off);
+/* The executable segment with this address, or NULL. */
+const struct symbolizer_elf_load *
+symbolizer_elf_exec(const struct symbolizer_elf *e, uint64_t vaddr);
+/* The executable section with this address, or NULL. */
+const struct symbolizer_elf_range *
+symbolizer_elf_text(const struct symbolizer_elf *e, uint64_t vaddr);
+
+#endif /* SYMBOLIZE_ELF_H */

@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+/* kallsyms: see symbolize/kallsyms.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "symbolize/kallsyms.h"
+
+#define BLOCK 16 /* symbols */
+#define SYMS_MAX (1U << 21)
+#define MODULES_MAX 4096
+#define KERNEL_HALF (1ULL << 63) /* no 64-bit kernel lives below */
+#define PREFIX "__pfx_"
+#define PREFIX_LEN (sizeof(PREFIX) - 1)
+
+/* Of the packed head of a symbol: distance << 2 and these. */
+#define PACKED_MODULE 1 /* the module's number follows */
+#define PACKED_PREFIX 2 /* no name: PREFIX and the name of the next */
+
+struct block {
+	uint64_t addr; /* of its first symbol */
+	uint32_t at; /* in packed */
+	uint16_t module;
+};
+
+struct kallsyms {
+	struct strtab modules; /* 0, "", is the kernel */
+	struct block *blocks;
+	size_t n, n_blocks;
+	struct strbuf packed;
+	uint64_t core_start, core_end;
+};
+
+/* A symbol while the file is being read. */
+struct entry {
+	uint64_t addr;
+	uint32_t name; /* in names */
+	uint16_t module;
+	uint8_t rank; /* less is better */
+};
+
+struct reader {
+	struct kallsyms *k;
+	struct strbuf names;
+	struct entry *v;
+	size_t n, cap;
+	bool zeros; /* there were functions at address 0 */
+};
+
+static bool take_hex(const char **p, const char *end, uint64_t *v)
+{
+	const char *s = *p;
+	int digit;
+
+	for (*v = 0; s < end && s - *p < 16; s++) {
+		if (*s >= '0' && *s <= '9')
+			digit = *s - '0';
+		else if (*s >= 'a' && *s <= 'f')
+			digit = *s - 'a' + 10;
+		else
+			break;
+		*v = *v << 4 | (uint64_t)digit;
+	}
+	if (s == *p)
+		return false;
+	*p = s;
+	return true;
+}
+
+static int reader_add(struct reader *r, const struct entry *e)
+{
+	struct entry *p;
+	size_t cap;
+
+	if (r->n == r->cap) {
+		cap = r->cap ? r->cap * 2 : 4096;
+		p = realloc(r->v, cap * sizeof(*p));
+		if (!p)
+			return -ENOMEM;
+		r->v = p;
+		r->cap = cap;
+	}
+	r->v[r->n++] = *e;
+	return 0;
+}
+
+/* The number of the module in "\t[NAME]" at the end of a line. */
+static int reader_module(struct reader *r, const char *p, const char *end,
+			 uint16_t *module)
+{
+	int64_t id;
+
+	*module = 0;
+	while (p < end && (*p == '\t' || *p == ' '))
+		p++;
+	if (end - p < 3 || *p != '[' || end[-1] != ']')
+		return 0;
+	if (r->k->modules.count >= MODULES_MAX)
+		return -E2BIG;
+	id = strtab_id_len(&r->k->modules, p + 1, (size_t)(end - p) - 2);
+	if (id < 0)
+		return (int)id;
+	*module = (uint16_t)id;
+	return 0;
+}
+
+/* Lines that are not as they should be are passed over. */
+static int reader_line(struct reader *r, const char *p, const char *end)
+{
+	struct entry e = { 0 };
+	const char *name;
+	char type;
+	int err;
+
+	if (!take_hex(&p, end, &e.addr) || end - p < 4 || p[0] != ' ' ||
+	    p[2] != ' ')
+		return 0;
+	type = p[1];
+	if (type != 't' && type != 'T' && type != 'w' && type != 'W')
+		return 0;
+	name = p += 3;
+	while (p < end && *p != '\t' && *p != ' ' && *p != '\0')
+		p++;
+	if (p == name || p - name >= KALLSYMS_NAME_MAX || r->n == SYMS_MAX)
+		return 0;
+	r->zeros |= e.addr == 0;
+	if (e.addr < KERNEL_HALF)
+		return 0;
+	err = reader_module(r, p, end, &e.module);
+	if (err)
+		return err == -E2BIG ? 0 : err;
+	e.rank = type == 'T' ? 0 : type == 't' ? 2 : 1;
+	e.name = (uint32_t)r->names.len;
+	strbuf_add(&r->names, name, (size_t)(p - name));
+	strbuf_add(&r->names, "", 1);
+	if (r->names.failed)
+		return -ENOMEM;
+	return reader_add(r, &e);
+}
+
+/* Whole lines; what is left of an unfinished one is returned in *used. */
+static int reader_feed(struct reader *r, const char *text, size_t len,
+		       bool last, size_t *used)
+{
+	const char *nl;
+	int err;
+
+	*used = 0;
+	while (*used < len) {
+		nl = memchr(text + *used, '\n', len - *used);
+		if (!nl && !last)
+			return 0;
+		if (!nl)
+			nl = text + len;
+		err = reader_line(r, text + *used, nl);
+		if (err)
+			return err;
+		*used = MIN((size_t)(nl - text) + 1, len);
+	}
+	return 0;
+}
+
+/* Which alias is better, as symbolize/index.h says for ELF files. */
+static int cmp_names(const char *a, const char *b)
+{
+	size_t under_a = strspn(a, "_"), under_b = strspn(b, "_");
+	size_t len_a = strlen(a), len_b = strlen(b);
+
+	if (under_a != under_b)
+		return under_a < under_b ? -1 : 1;
+	if (len_a != len_b)
+		return len_a < len_b ? -1 : 1;
+	return strcmp(a, b);
+}
+
+static int cmp_entry(const void *a, const void *b, void *names)
+{
+	const struct entry *x = a, *y = b;
+
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	return cmp_names((char *)names + x->name, (char *)names + y->name);
+}
+
+static void pack_number(struct strbuf *sb, uint64_t v)
+{
+	uint8_t byte;
+
+	do {
+		byte = (uint8_t)((v & 0x7f) | (v > 0x7f ? 0x80 : 0));
+		strbuf_add(sb, &byte, 1);
+		v >>= 7;
+	} while (v);
+}
+
+static uint64_t unpack_number(const uint8_t **p)
+{
+	uint64_t v = 0;
+	int shift = 0;
+
+	do
+		v |= (uint64_t)(**p & 0x7f) << shift;
+	while (shift += 7, *(*p)++ & 0x80);
+	return v;
+}
+
+/* In the order of addresses, one symbol an address. */
+static void reader_sort(struct reader *r)
+{
+	size_t n = 0;
+
+	qsort_r(r->v, r->n, sizeof(*r->v), cmp_entry, r->names.data);
+	for (size_t i = 0; i < r->n; i++)
+		if (i == 0 || r->v[i].addr != r->v[n - 1].addr)
+			r->v[n++] = r->v[i];
+	r->n = n;
+}
+
+/* Whether 'e' is the padding of 'next'. */
+static bool is_prefix_of(const struct reader *r, const struct entry *e,
+			 const struct entry *next)
+{
+	const char *name = r->names.data + e->name;
+
+	return strncmp(name, PREFIX, PREFIX_LEN) == 0 &&
+	       strncmp(name + PREFIX_LEN, PREFIX, PREFIX_LEN) != 0 &&
+	       strcmp(name + PREFIX_LEN, r->names.data + next->name) == 0;
+}
+
+static void pack_entry(struct reader *r, size_t i)
+{
+	struct kallsyms *k = r->k;
+	const struct entry *e = &r->v[i];
+	const char *name = r->names.data + e->name;
+	uint64_t prev = i % BLOCK ? r->v[i - 1].addr : e->addr;
+	uint16_t module = i % BLOCK ? r->v[i - 1].module : e->module;
+	bool changed = e->module != module;
+	bool prefix = i + 1 < r->n && is_prefix_of(r, e, e + 1);
+	uint64_t distance = e->addr - prev;
+
+	if (i % BLOCK == 0) {
+		k->blocks[k->n_blocks].addr = e->addr;
+		k->blocks[k->n_blocks].at = (uint32_t)k->packed.len;
+		k->blocks[k->n_blocks++].module = e->module;
+	}
+	pack_number(&k->packed, distance << 2 |
+					(uint64_t)prefix * PACKED_PREFIX |
+					(uint64_t)changed * PACKED_MODULE);
+	if (changed)
+		pack_number(&k->packed, e->module);
+	if (!prefix)
+		strbuf_add(&k->packed, name, strlen(name) + 1);
+}
+
+static int reader_pack(struct reader *r)
+{
+	struct kallsyms *k = r->k;
+	char *exact;
+
+	reader_sort(r);
+	k->n = r->n;
+	k->blocks = calloc((r->n + BLOCK - 1) / BLOCK, sizeof(*k->blocks));
+	if (!k->blocks)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->n; i++) {
+		pack_entry(r, i);
+		if (r->v[i].module != 0)
+			continue;
+		if (!k->core_start)
+			k->core_start = r->v[i].addr;
+		k->core_end = r->v[i].addr;
+	}
+	if (k->packed.failed)
+		return -ENOMEM;
+	exact = realloc(k->packed.data, k->packed.len + 1);
+	if (exact) {
+		k->packed.data = exact;
+		k->packed.cap = k->packed.len + 1;
+	}
+	return 0;
+}
+
+static int reader_init(struct reader *r)
+{
+	memset(r, 0, sizeof(*r));
+	r->k = calloc(1, sizeof(*r->k));
+	if (!r->k)
+		return -ENOMEM;
+	if (strtab_init(&r->k->modules)) {
+		free(r->k);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* The result of reading; what was read is given back. */
+static int reader_finish(struct reader *r, int err, struct kallsyms **kp)
+{
+	if (!err && r->n == 0)
+		err = r->zeros ? -EPERM : -ENODATA;
+	if (!err)
+		err = reader_pack(r);
+	free(r->v);
+	strbuf_fini(&r->names);
+	if (err)
+		kallsyms_free(r->k);
+	else
+		*kp = r->k;
+	return err;
+}
+
+int kallsyms_parse(struct kallsyms **kp, const char *text, size_t len)
+{
+	struct reader r;
+	size_t used;
+	int err = reader_init(&r);
+
+	if (err)
+		return err;
+	err = reader_feed(&r, text, len, true, &used);
+	return reader_finish(&r, err, kp);
+}
+
+static int reader_read(struct reader *r, int fd, char *buf, size_t cap)
+{
+	size_t have = 0, used;
+	ssize_t n;
+	int err;
+
+	for (;;) {
+		n = read(fd, buf + have, cap - have);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		have += (size_t)n;
+		err = reader_feed(r, buf, have, n == 0, &used);
+		if (err || n == 0)
+			return err;
+		if (used == 0 && have == cap)
+			used = have; /* a line as no kernel makes one */
+		memmove(buf, buf + used, have - used);
+		have -= used;
+	}
+}
+
+int kallsyms_read(struct kallsyms **kp, const char *path)
+{
+	const size_t cap = 65536;
+	struct reader r;
+	char *buf;
+	int fd, err;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	buf = malloc(cap);
+	err = buf ? reader_init(&r) : -ENOMEM;
+	if (!err) {
+		err = reader_read(&r, fd, buf, cap);
+		err = reader_finish(&r, err, kp);
+	}
+	free(buf);
+	close(fd);
+	return err;
+}
+
+void kallsyms_free(struct kallsyms *k)
+{
+	if (!k)
+		return;
+	strtab_fini(&k->modules);
+	strbuf_fini(&k->packed);
+	free(k->blocks);
+	free(k);
+}
+
+size_t kallsyms_bytes(const struct kallsyms *k)
+{
+	return sizeof(*k) + k->packed.cap + k->n_blocks * sizeof(*k->blocks) +
+	       strtab_bytes(&k->modules);
+}
+
+/* One symbol of the packed names. */
+struct cursor {
+	const uint8_t *p; /* the next one's head */
+	size_t i; /* the next one's number */
+	uint64_t addr;
+	uint16_t module;
+	bool prefix;
+	const char *name;
+};
+
+/* The next symbol; 'c' stands before the first of a block at the start. */
+static void cursor_next(const struct kallsyms *k, struct cursor *c)
+{
+	const struct block *b = &k->blocks[c->i / BLOCK];
+	uint64_t head = unpack_number(&c->p);
+
+	if (c->i % BLOCK == 0) {
+		c->addr = b->addr;
+		c->module = b->module;
+	}
+	c->addr += head >> 2;
+	if (head & PACKED_MODULE)
+		c->module = (uint16_t)unpack_number(&c->p);
+	c->prefix = head & PACKED_PREFIX;
+	c->name = (const char *)c->p;
+	if (!c->prefix)
+		c->p += strlen(c->name) + 1;
+	c->i++;
+}
+
+static size_t find_block(const struct kallsyms *k, uint64_t addr)
+{
+	size_t lo = 0, hi = k->n_blocks, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (k->blocks[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Ends of the kernel's text: nothing is at them, whatever comes next. */
+static bool is_end_marker(const char *name)
+{
+	return strcmp(name, "_etext") == 0 || strcmp(name, "_einittext") == 0;
+}
+
+bool kallsyms_find(const struct kallsyms *k, uint64_t addr,
+		   struct kallsyms_symbol *out)
+{
+	size_t block = find_block(k, addr);
+	struct cursor at, next = { 0 };
+	uint64_t end;
+
+	if (block == 0)
+		return false;
+	next.i = (block - 1) * BLOCK;
+	next.p = (const uint8_t *)k->packed.data + k->blocks[block - 1].at;
+	cursor_next(k, &next);
+	do {
+		at = next;
+		if (next.i == k->n)
+			break;
+		cursor_next(k, &next);
+	} while (next.addr <= addr);
+	/* 'at' is the last of all unless the loop's condition ended it. */
+	end = next.i > at.i ? next.addr : UINT64_MAX;
+	if (at.module || next.module != at.module || next.i == at.i)
+		end = MIN(end, at.addr + MIN((uint64_t)KALLSYMS_TAIL,
+					     UINT64_MAX - at.addr));
+	if (addr >= end || (!at.prefix && is_end_marker(at.name)))
+		return false;
+	out->start = at.addr;
+	out->size = end - at.addr;
+	memcpy(out->name, PREFIX, PREFIX_LEN);
+	out->name[at.prefix ? PREFIX_LEN : 0] = '\0';
+	strncat(out->name, at.prefix ? next.name : at.name,
+		sizeof(out->name) - 1 - strlen(out->name));
+	out->module =
+		at.module ? strtab_str(&k->modules, at.module) : "vmlinux";
+	return true;
+}
+
+bool kallsyms_is_core(const struct kallsyms *k, uint64_t addr)
+{
+	return addr >= k->core_start && addr < k->core_end;
+}

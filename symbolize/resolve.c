@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+/* resolve: from offsets to names, on a worker; see symbolize/file.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbolize/demangle.h"
+#include "symbolize/file.h"
+
+/* Longer names are cut. */
+#define NAME_MAX_BYTES 4096
+
+/* Modules and BPF programs come and go; so often the kernel is asked. */
+#define KALLSYMS_INTERVAL_NS (10 * CLOCK_NSEC_PER_SEC)
+
+size_t symbolizer_file_index_bytes(const struct symbolizer_file *f)
+{
+	return (f->index ? symbolizer_index_bytes(f->index) : 0) +
+	       (f->ksyms ? kallsyms_bytes(f->ksyms) : 0);
+}
+
+void symbolizer_file_drop_index(struct symbolizer_file *f)
+{
+	symbolizer_index_free(f->index);
+	kallsyms_free(f->ksyms);
+	f->index = NULL;
+	f->ksyms = NULL;
+}
+
+int symbolizer_answer_init(struct symbolizer_answer *a)
+{
+	memset(a, 0, sizeof(*a));
+	arena_init(&a->names);
+	return 0;
+}
+
+void symbolizer_answer_fini(struct symbolizer_answer *a)
+{
+	arena_fini(&a->names);
+	free(a->syms);
+}
+
+/* A question while it is being answered. */
+struct question {
+	struct symbolizer_file *f;
+	struct symbolizer_answer *a;
+	struct symbolizer_src *src;
+	struct strbuf text;
+};
+
+static int keep(struct question *q, const char *s, size_t len,
+		const char **kept)
+{
+	*kept = arena_memdup(&q->a->names, s, len + 1);
+	return *kept ? 0 : -ENOMEM;
+}
+
+/*
+ * Both names of a symbol. In .symtab some carry the version they are exported
+ * with: no part of the name for a reader, and demanglers choke on it.
+ */
+static int set_names(struct question *q, struct symbolizer_symbol *sym,
+		     char *name, size_t len)
+{
+	char *at;
+	int err;
+
+	if (len == 0)
+		return 0;
+	err = keep(q, name, len, &sym->system_name);
+	if (err)
+		return err;
+	sym->name = sym->system_name;
+	at = strchr(name + 1, '@');
+	if (at && strcmp(at, "@plt") != 0)
+		*at = '\0';
+	else
+		at = NULL;
+	strbuf_reset(&q->text);
+	if (symbolizer_demangle(name, &q->text))
+		return keep(q, q->text.data, q->text.len, &sym->name);
+	return at ? keep(q, name, (size_t)(at - name), &sym->name) : 0;
+}
+
+static uint64_t to_vaddr(const struct symbolizer_file *f, uint64_t offset)
+{
+	const struct symbolizer_segment *s;
+
+	for (size_t i = 0; i < f->n_segments; i++) {
+		s = &f->segments[i];
+		if (offset >= s->offset && offset - s->offset < s->size)
+			return s->vaddr + (offset - s->offset);
+	}
+	return offset;
+}
+
+static int lookup_elf(struct question *q, struct symbolizer_symbol *sym)
+{
+	char name[NAME_MAX_BYTES];
+	struct symbolizer_range range;
+	int len;
+
+	sym->vaddr = to_vaddr(q->f, sym->offset);
+	if (!q->f->index ||
+	    !symbolizer_index_find(q->f->index, sym->vaddr, &range))
+		return 0;
+	len = symbolizer_index_name(q->f->index, q->src, range.name, name,
+				    sizeof(name));
+	if (len < 0)
+		return 0; /* the file has changed, or lies */
+	sym->start = range.start;
+	sym->size = range.size;
+	return set_names(q, sym, name, (size_t)len);
+}
+
+static int lookup_kernel(struct question *q, struct symbolizer_symbol *sym)
+{
+	struct kallsyms_symbol found;
+	int err;
+
+	sym->vaddr = sym->offset;
+	if (!q->f->ksyms || !kallsyms_find(q->f->ksyms, sym->vaddr, &found))
+		return 0;
+	sym->start = found.start;
+	sym->size = found.size;
+	err = keep(q, found.module, strlen(found.module), &sym->module);
+	if (err)
+		return err;
+	return set_names(q, sym, found.name, strlen(found.name));
+}
+
+static int cmp_offset(const void *a, const void *b, void *arg)
+{
+	const struct symbolizer_symbol *syms = arg;
+	uint64_t x = syms[*(const size_t *)a].offset;
+	uint64_t y = syms[*(const size_t *)b].offset;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The order of addresses, in which equal functions are neighbours. */
+static size_t *address_order(struct symbolizer_symbol *syms, size_t n)
+{
+	size_t *order = malloc(n * sizeof(*order));
+
+	if (!order)
+		return NULL;
+	for (size_t i = 0; i < n; i++)
+		order[i] = i;
+	qsort_r(order, n, sizeof(*order), cmp_offset, syms);
+	return order;
+}
+
+/* The answer of the neighbour, if it is the same function. */
+static bool same_function(const struct symbolizer_file *f,
+			  struct symbolizer_symbol *sym,
+			  const struct symbolizer_symbol *last)
+{
+	uint64_t vaddr = to_vaddr(f, sym->offset);
+
+	if (!last || !last->name || vaddr < last->start ||
+	    vaddr - last->start >= last->size)
+		return false;
+	*sym = (struct symbolizer_symbol){
+		.offset = sym->offset,
+		.vaddr = vaddr,
+		.start = last->start,
+		.size = last->size,
+		.name = last->name,
+		.system_name = last->system_name,
+		.module = last->module,
+	};
+	return true;
+}
+
+static int lookup_all(struct question *q, size_t n)
+{
+	struct symbolizer_symbol *last = NULL, *sym;
+	size_t *order = address_order(q->a->syms, n);
+	int err = order ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n && !err; i++) {
+		sym = &q->a->syms[order[i]];
+		if (!same_function(q->f, sym, last))
+			err = q->f->kallsyms ? lookup_kernel(q, sym)
+					     : lookup_elf(q, sym);
+		last = sym;
+	}
+	free(order);
+	return err;
+}
+
+/* Builds the index of an ELF file, once; a file that has none stays so. */
+static int ensure_index(struct symbolizer_file *f, struct symbolizer_src *src,
+			struct symbolizer_tally *tally)
+{
+	struct symbolizer_elf e;
+	int err;
+
+	if (f->index || f->index_err)
+		return 0;
+	err = symbolizer_elf_init(&e, src);
+	if (err) {
+		f->index_err = err == -ENOMEM ? 0 : err;
+	} else {
+		err = symbolizer_elf_tables(&e);
+		if (!err)
+			err = symbolizer_index_new(&f->index, &e);
+		symbolizer_elf_fini(&e);
+		tally->built += !err;
+	}
+	if ((e.damaged || f->index_err) && !f->damaged) {
+		f->damaged = true;
+		tally->broken++;
+	}
+	return err == -ENOMEM ? err : 0;
+}
+
+/* Reads the kernel's symbols anew; those at hand stay if that fails. */
+static int read_kernel(struct symbolizer_file *f,
+		       struct symbolizer_tally *tally)
+{
+	struct kallsyms *fresh;
+	int err = kallsyms_read(&fresh, f->kallsyms);
+
+	f->ksyms_time = clock_boottime_ns();
+	tally->hidden += err == -EPERM;
+	if (err)
+		return err;
+	kallsyms_free(f->ksyms);
+	f->ksyms = fresh;
+	tally->built++;
+	return 0;
+}
+
+static bool kernel_due(const struct symbolizer_file *f)
+{
+	return !f->ksyms_time ||
+	       clock_boottime_ns() - f->ksyms_time >= KALLSYMS_INTERVAL_NS;
+}
+
+/* Whether an address has no name that a younger module might have. */
+static bool kernel_stale(const struct symbolizer_file *f,
+			 const uint64_t *offsets, size_t n)
+{
+	struct kallsyms_symbol found;
+
+	for (size_t i = 0; i < n; i++)
+		if (!kallsyms_is_core(f->ksyms, offsets[i]) &&
+		    !kallsyms_find(f->ksyms, offsets[i], &found))
+			return true;
+	return false;
+}
+
+static int ensure_kernel(struct symbolizer_file *f, const uint64_t *offsets,
+			 size_t n, struct symbolizer_tally *tally)
+{
+	if (f->ksyms && kernel_due(f) && kernel_stale(f, offsets, n))
+		read_kernel(f, tally);
+	else if (!f->ksyms && kernel_due(f))
+		f->index_err = read_kernel(f, tally);
+	if (f->ksyms || f->index_err == -EPERM)
+		return 0;
+	return f->index_err;
+}
+
+static void count(struct symbolizer_answer *a, size_t n)
+{
+	a->tally.resolved += n;
+	for (size_t i = 0; i < n; i++)
+		a->tally.unnamed += !a->syms[i].name;
+}
+
+int symbolizer_file_resolve(struct symbolizer_file *f, const uint64_t *offsets,
+			    size_t n, struct symbolizer_answer *a)
+{
+	struct symbolizer_src src;
+	struct question q = { .f = f, .a = a, .src = &src };
+	int err;
+
+	if (f->image)
+		symbolizer_src_mem(&src, f->image, f->ident.size);
+	else
+		symbolizer_src_fd(&src, f->fd, f->ident.size);
+	a->syms = calloc(n + 1, sizeof(*a->syms));
+	if (!a->syms)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		a->syms[i].offset = offsets[i];
+	err = f->kallsyms ? ensure_kernel(f, offsets, n, &a->tally)
+			  : ensure_index(f, &src, &a->tally);
+	if (!err)
+		err = lookup_all(&q, n);
+	strbuf_fini(&q.text);
+	if (!err)
+		count(a, n);
+	return err;
+}

@@ -1,0 +1,131 @@
+#!/bin/bash
+# Memory of profd while 100 processes of 80 executables share the CPUs: its Pss
+# without the mappings of rings, BPF maps, and the rings by themselves; the highest
+# figure of a minute and more, in which one window was closed and written, with
+# names. Sixty executables are copies of one under other build ids, twenty are what
+# every host has, with libraries of their own.
+. "$(dirname "$0")/lib.sh"
+
+# Executables of the load, one command a line.
+tools() {
+	local t
+	for t in sha1sum sha224sum sha256sum sha384sum sha512sum md5sum b2sum \
+		cksum sum wc od base64 base32 cat gzip bzip2 xz zstd nl tac \
+		rev cut tr sort openssl perl mawk python3 fold expand; do
+		command -v "$t"
+	done | head -n 20
+}
+run_tool() {
+	case $1 in
+	*/perl) exec "$1" -e '1 while 1' ;;
+	*/mawk) exec "$1" 'BEGIN { while (1) x++ }' ;;
+	*/python3) exec "$1" -c 'while True: pass' ;;
+	*/openssl) exec "$1" speed -seconds 1000 sha256 ;;
+	*/tr) exec "$1" a b ;;
+	# Those that would hold on to all they read get lines.
+	*/sort | */tac | */rev | */nl | */cut | */fold | */expand)
+		exec "$1" /proc/self/maps /dev/zero ;;
+	*) exec "$1" ;;
+	esac </dev/zero >/dev/null 2>&1
+}
+make_copies() {
+	local i
+	objcopy -O binary --only-section=.note.gnu.build-id \
+		"$E2E/load_small" "$T/note"
+	for i in $(seq 100 $((99 + $1))); do
+		head -c -20 "$T/note" >"$T/note.$i"
+		printf '%020d' "$i" >>"$T/note.$i"
+		objcopy --update-section ".note.gnu.build-id=$T/note.$i" \
+			"$E2E/load_small" "$T/load$i"
+	done
+}
+
+# memory PID: "pss maps rings" in bytes. A BPF ring (map type 27) is mapped twice
+# and counted once, by its size.
+memory() {
+	local pss ring_perf maps
+	pss=$(awk '
+		/^[0-9a-f]+-[0-9a-f]+ / { ring = /bpf-map|bpf_map|\[perf_event\]/ }
+		/^Pss:/ && !ring { kb += $2 }
+		END { printf "%.0f\n", kb * 1024 }' "/proc/$1/smaps")
+	ring_perf=$(awk '
+		/^[0-9a-f]+-[0-9a-f]+ / { ring = /\[perf_event\]/ }
+		/^Size:/ && ring { kb += $2 }
+		END { printf "%.0f\n", kb * 1024 }' "/proc/$1/smaps")
+	maps=$(awk -v perf="$ring_perf" '
+		function end_of_map() {
+			if (id != "" && !(id in seen)) {
+				if (type == 27)
+					rings += entries
+				else
+					maps += memlock
+				seen[id] = 1
+			}
+			id = ""
+		}
+		FNR == 1 { end_of_map() }
+		/^map_type:/ { type = $2 }
+		/^max_entries:/ { entries = $2 }
+		/^memlock:/ { memlock = $2 }
+		/^map_id:/ { id = $2 }
+		END { end_of_map(); printf "%.0f %.0f\n", maps, rings + perf }' \
+		$(grep -ls '^map_id:' /proc/"$1"/fdinfo/*) /dev/null)
+	echo "$pss $maps"
+}
+
+make_copies 60
+loads=()
+while read -r tool; do
+	background run_tool "$tool"
+	loads+=("$pid")
+done < <(tools)
+real=${#loads[@]}
+for i in $(seq 100 159) $(seq 100 $((139 - real))); do
+	background "$T/load$i" 100000 1000
+	loads+=("$pid")
+done
+sleep 2
+alive=0
+for pid in "${loads[@]}"; do
+	! kill -0 "$pid" || alive=$((alive + 1))
+done
+executables=$(for pid in "${loads[@]}"; do
+	readlink "/proc/$pid/exe"
+done | sort -u | wc -l)
+
+start_profd memory
+end=$((SECONDS + ${BENCH_MEMORY_SECONDS:-75}))
+peak=0
+while ((SECONDS < end)); do
+	read -r pss maps rings < <(memory "$profd")
+	now=$((pss + maps + rings))
+	if ((now > peak)); then
+		peak=$now peak_pss=$pss peak_maps=$maps peak_rings=$rings
+	fi
+	sleep 1
+done
+named=$(percent "$(($(metric profd_trace_frames_total) - \
+	$(metric profd_trace_unnamed_total)))" \
+	"$(metric profd_trace_frames_total)")
+stop_profd
+
+start_perf
+sleep 20
+read -r pss maps rings < <(memory "$pid")
+perf=$((pss + maps + rings))
+stop "$pid"
+for pid in "${loads[@]}"; do
+	stop "$pid"
+done
+
+mb() {
+	calc "$1 / 1e6"
+}
+figure memory "$(mb "$peak")" "MB, Pss without rings + maps + rings" 40 \
+	"perf record -g" "$(mb "$perf")"
+figure memory_pss "$(mb "$peak_pss")" MB
+figure memory_maps "$(mb "$peak_maps")" MB
+figure memory_rings "$(mb "$peak_rings")" MB 16
+figure memory_processes "$alive" "processes of the load"
+figure memory_executables "$executables" "executables of the load"
+figure memory_named "$named" "percent of frames with a symbol"

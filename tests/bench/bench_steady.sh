@@ -1,0 +1,50 @@
+#!/bin/bash
+# CPU time of profd itself, user and system, as a share of one CPU: 99 Hz, every
+# CPU kept busy at a stack depth of 30, nothing begins or ends. Closing and writing
+# the window of that time is in it. Beside it perf record -g, same load, taking turns.
+. "$(dirname "$0")/lib.sh"
+loads=()
+for ((i = 0; i < CPUS; i++)); do
+	background "$E2E/prog_shares" 100000 >/dev/null
+	loads+=("$pid")
+done
+
+# share PID NS_BEFORE SECONDS
+share() {
+	calc "($(cpu_ns "$1") - $2) / ($3 * 1e9) * 100"
+}
+windows() {
+	find "$archive" -name '*.zst' | wc -l
+}
+windows_are() {
+	(($(windows) >= $1))
+}
+
+ours=() perfs=() taken=()
+for ((round = 0; round < ROUNDS; round++)); do
+	start_profd "steady$round" --window 600
+	sleep 3
+	kill -HUP "$profd"
+	wait_for 10 windows_are 1
+	before=$(cpu_ns "$profd") samples=$(metric profd_sampler_taken_total)
+	sleep "$SECONDS_EACH"
+	kill -HUP "$profd"
+	wait_for 10 windows_are 2
+	ours+=("$(share "$profd" "$before" "$SECONDS_EACH")")
+	taken+=("$(calc "($(metric profd_sampler_taken_total) - $samples) / \
+		($SECONDS_EACH * $CPUS)")")
+	stop_profd
+
+	start_perf
+	sleep 3
+	before=$(cpu_ns "$pid")
+	sleep "$SECONDS_EACH"
+	perfs+=("$(share "$pid" "$before" "$SECONDS_EACH")")
+	stop "$pid"
+done
+for pid in "${loads[@]}"; do
+	stop "$pid"
+done
+figure steady_cpu "$(median "${ours[@]}")" "percent of one CPU" 0.3 \
+	"perf record -g" "$(median "${perfs[@]}")"
+figure steady_samples "$(median "${taken[@]}")" "samples a second and CPU"

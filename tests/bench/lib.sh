@@ -1,0 +1,57 @@
+# shellcheck shell=bash
+# lib: what the benches share, on top of what the end-to-end tests do. Standard
+# output gets JSON lines and nothing else, one object a figure: value, unit, the
+# budget where there is one, and what a peer needs on the same load.
+# BENCH_ROUNDS (3) and BENCH_SECONDS (20) make it longer or shorter.
+exec 3>&1 1>&2
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib.sh"
+ROUNDS=${BENCH_ROUNDS:-3}
+SECONDS_EACH=${BENCH_SECONDS:-20}
+# shellcheck disable=SC2034 # for the scripts that source this
+CPUS=$(nproc)
+
+# figure NAME VALUE UNIT [BUDGET [PEER PEER_VALUE]]; no value is null.
+figure() {
+	local peer=
+	(($# < 6)) || peer=",\"peer\":{\"$5\":${6:-null}}"
+	printf '{"bench":"%s","value":%s,"unit":"%s","budget":%s%s}\n' \
+		"$1" "${2:-null}" "$3" "${4:-null}" "$peer" >&3
+}
+
+median() {
+	printf '%s\n' "$@" | grep . | sort -g | awk '
+		{ v[NR] = $1 }
+		END {
+			m = int((NR + 1) / 2)
+			if (NR)
+				printf "%.4g\n", NR % 2 ? v[m] : (v[m] + v[m + 1]) / 2
+		}'
+}
+
+calc() {
+	awk "BEGIN { printf \"%.6g\n\", $* }"
+}
+
+# cpu_ns PID: time all its threads have run so far, user and system. /proc/PID/stat
+# counts in hundredths of a second, too coarse for a budget of 0.3 %.
+cpu_ns() {
+	awk '{ ns += $1 } END { printf "%.0f\n", ns }' \
+		/proc/"$1"/task/*/schedstat
+}
+
+# Busy time of all CPUs, in ticks of 10 ms: all but idle and iowait.
+busy_ticks() {
+	awk '$1 == "cpu" { print $2 + $3 + $4 + $7 + $8 }' /proc/stat
+}
+
+# perf record of the whole host as its users run it; $pid.
+start_perf() {
+	background perf record -q -g -F 99 -e cpu-clock -a \
+		-o "$T/perf.data" >"$T/perf.log" 2>&1
+	wait_for 10 test -s "$T/perf.data"
+}
+
+stop() {
+	kill -INT "$1"
+	wait "$1"
+} 2>/dev/null

@@ -1,0 +1,224 @@
+# shellcheck shell=bash
+# lib: what the end-to-end tests share. To be sourced by bash. TAP goes to
+# standard output; what a failed test saw follows it in lines that begin with #.
+# Everything is made below one temporary directory, $T, and everything started
+# is ended, whatever happens.
+#
+# These tests fail, they do not skip, where profd cannot run.
+set -u
+E2E_SRC=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+ROOT=${E2E_SRC%/tests/e2e}
+B=${B:-build}
+[[ $B == /* ]] || B=$ROOT/$B
+E2E=$B/tests/e2e
+PROFD=$B/profd
+T=$(mktemp -d)
+# Debian's go brings pprof; newer ones build it anew for each new $HOME.
+GO=/usr/bin/go
+[[ -x $GO ]] || GO=go
+tests=0
+started=()
+mounted=()
+
+cleanup() {
+	local pid dir
+	for pid in "${started[@]}"; do
+		kill -KILL "$pid"
+	done 2>/dev/null
+	wait
+	for dir in "${mounted[@]}"; do
+		umount "$dir"
+	done
+	rm -rf "$T"
+} 2>/dev/null
+trap cleanup EXIT
+trap 'exit 1' INT TERM
+
+# diag TEXT: as comment lines, the first forty of them.
+diag() {
+	printf '%s\n' "$*" | head -n 40 | cut -c 1-400 | sed 's/^/# /'
+}
+
+# result STATUS NAME: one test. Says whether it passed, as its own status.
+result() {
+	tests=$((tests + 1))
+	if (($1 == 0)); then
+		echo "ok $tests - $2"
+		return 0
+	fi
+	echo "not ok $tests - $2"
+	return 1
+}
+
+# check NAME COMMAND...: passes when the command does.
+check() {
+	local name=$1 out rc
+	shift
+	out=$("$@" 2>&1)
+	rc=$?
+	result "$rc" "$name" || diag "exit status $rc: $*"$'\n'"$out"
+}
+
+# is NAME GOT WANTED: equal strings.
+is() {
+	[[ $2 == "$3" ]]
+	result $? "$1" || diag "got:    $2"$'\n'"wanted: $3"
+}
+
+# like NAME GOT REGEX
+like() {
+	[[ $2 =~ $3 ]]
+	result $? "$1" || diag "got:            $2"$'\n'"does not match: $3"
+}
+
+# num NAME A OPERATOR B: compares numbers, also fractions.
+num() {
+	awk -v a="${2:-nan}" -v op="$3" -v b="$4" '
+		function holds() {
+			if (op == "==") return a == b
+			if (op == "<=") return a <= b
+			if (op == ">=") return a >= b
+			return op == "<" ? a < b : op == ">" ? a > b : 0
+		}
+		BEGIN {
+			if (a !~ /^-?[0-9.]+([eE][-+]?[0-9]+)?$/)
+				exit 1
+			a += 0
+			b += 0
+			exit !holds()
+		}'
+	result $? "$1" || diag "got: ${2:-nothing}, wanted: $3 $4"
+}
+
+plan() {
+	echo "1..$tests"
+}
+
+# Tests that follow would all say the same.
+bail() {
+	result 1 "$1"
+	shift
+	(($# == 0)) || diag "$@"
+	plan
+	exit 1
+}
+
+[[ $(id -u) == 0 ]] || bail "runs as root"
+[[ -x $PROFD ]] || bail "there is a profd" "$PROFD is not there: make"
+
+# background COMMAND...: its pid in $pid; it does not outlive the test.
+background() {
+	"$@" &
+	pid=$!
+	started+=("$pid")
+}
+
+# wait_for SECONDS COMMAND...: until the command succeeds, tried often.
+wait_for() {
+	local tries=$(($1 * 20))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		((--tries > 0)) || return 1
+		sleep 0.05
+	done
+}
+
+# A TCP port that nobody has at the moment.
+free_port() {
+	local port
+	while :; do
+		port=$((20000 + RANDOM % 12000))
+		(: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+	done
+	echo "$port"
+}
+
+# start_profd NAME OPTIONS...: a profd of our own, with its archive, its socket
+# and a TCP port: $archive, $sock, $port, $url; its pid in $profd, what it says
+# in $log. Waits until it answers.
+start_profd() {
+	archive=$T/$1.archive sock=$T/$1.sock log=$T/$1.log port=$(free_port)
+	url=http://127.0.0.1:$port
+	shift
+	background "$PROFD" run --archive "$archive" --listen "unix:$sock" \
+		--listen "127.0.0.1:$port" "$@" >"$log" 2>&1
+	profd=$pid
+	wait_for 15 ask /healthz ||
+		bail "profd starts" "$(tail -n 20 "$log")"
+}
+
+# stop_profd [SIGNAL]: its exit status.
+stop_profd() {
+	kill "-${1:-TERM}" "$profd"
+	wait "$profd"
+}
+
+# ask PATH: over the unix socket.
+ask() {
+	curl -sS --fail --max-time 60 --unix-socket "$sock" "http://profd$1"
+}
+
+# metric NAME: of the last start_profd, all its label sets added up.
+metric() {
+	ask /metrics | awk -v name="$1" '
+		$0 !~ /^#/ { n = $1; sub(/\{.*/, "", n) }
+		$0 !~ /^#/ && n == name { sum += $NF; seen = 1 }
+		END { if (seen) printf "%.0f\n", sum }'
+}
+
+# record FILE OPTIONS...: profd record; what it says goes to FILE.log.
+record() {
+	local file=$1
+	shift
+	"$PROFD" record -o "$file" "$@" >"$file.log" 2>&1
+}
+
+# go tool pprof, with nothing of the user's; $1 is the report.
+pprof() {
+	HOME=$T PPROF_TMPDIR=$T PPROF_BINARY_PATH=$T/none \
+		"$GO" tool pprof -symbolize=none "$@" 2>>"$T/pprof.err"
+}
+
+# check_profile FILE...: our own strict checker, one test.
+check_profile() {
+	check "strict checker accepts ${*##*/}" "$E2E/pprof_check" "$@"
+}
+
+# In a form that `go tool pprof` reads: it knows no zstd.
+readable() {
+	if [[ $1 == *.zst ]]; then
+		zstd -q -d -f -o "${1%.zst}" "$1" && echo "${1%.zst}"
+	else
+		echo "$1"
+	fi
+}
+
+# samples FILE: one line a sample, tab-separated:
+#   count ns pid tid comm thread exe process image stack
+# The stack is leaf first, "name@file" each, joined by ";".
+samples() {
+	pprof -raw "$(readable "$1")" | awk -f "$E2E_SRC/samples.awk"
+}
+
+# mappings FILE: "file build-id" lines.
+mappings() {
+	pprof -raw "$(readable "$1")" |
+		awk -v mode=mappings -f "$E2E_SRC/samples.awk"
+}
+
+build_id() {
+	readelf -n "$1" 2>/dev/null | awk '/Build ID:/ { print $3 }'
+}
+
+# total TSV [REGEX [COLUMN]]: samples in it; those whose stack (or column)
+# matches.
+total() {
+	awk -F '\t' -v re="${2:-}" -v col="${3:-10}" '
+		re == "" || $col ~ re { n += $1 }
+		END { print n + 0 }' "$1"
+}
+
+# percent PART WHOLE
+percent() {
+	awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f\n", b ? 100 * a / b : 0 }'
+}

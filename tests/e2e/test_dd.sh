@@ -1,0 +1,43 @@
+#!/bin/bash
+# A program that lives in system calls: kernel functions by name below the
+# call, the user's frames above them in the same stack.
+. "$(dirname "$0")/lib.sh"
+out=$T/dd.pb.gz
+
+record "$out" -- timeout 2 dd if=/dev/zero of=/dev/null
+is "the status of timeout(1) is passed on" $? 124
+check_profile "$out"
+samples "$out" | awk -F '\t' '$7 ~ /dd$/' >"$T/dd"
+taken=$(total "$T/dd")
+num "dd was sampled for most of its two seconds" "$taken" '>=' 160
+
+# A third at least: reading zeroes in pieces of 512 bytes is all system calls.
+kernel='@[[]kernel.kallsyms[]]'
+inside=$(total "$T/dd" "$kernel")
+num "a third of the samples are in the kernel" "$(percent "$inside" "$taken")" \
+	'>=' 33
+awk -F '\t' -v k="$kernel" '$10 ~ k' "$T/dd" >"$T/kernel"
+# The rest of ten percent: the first and last instructions of the entry code,
+# where no system call is on the stack yet, and interrupts.
+call='(do_syscall_64|entry_SYSCALL_64[a-z_]*)@[[]kernel.kallsyms[]]'
+calls=$(total "$T/kernel" "$call")
+num "nine of ten of these show the system call" \
+	"$(percent "$calls" "$inside")" '>=' 90
+paths='(vfs_read|vfs_write|read_(iter_)?zero|write_null|ksys_(read|write))'
+num "the file system's functions have their names" \
+	"$(percent "$(total "$T/kernel" "$paths@")" "$inside")" '>=' 33
+is "no kernel frame without a name" \
+	"$(cut -f 10 "$T/dd" | tr ';' '\n' | grep "$kernel" |
+		grep -cE '^(0x|.*\+0x)')" 0
+
+awk -F '\t' -v c="$call" '$10 ~ c' "$T/kernel" >"$T/calls"
+# Leaf first: kernel frames, then user frames, and no kernel frame behind.
+order="^([^;]*$kernel;)+([^;]*@[^;[]*(;|\$))+"
+num "user frames stand above the system call in 99 % of them" \
+	"$(percent "$(total "$T/calls" "$order")" "$calls")" '>=' 99
+is "no kernel frame stands above a user frame" \
+	"$(total "$T/dd" "@/[^;]*;([^;]*;)*[^;]*$kernel")" 0
+num "the C library's read and write called nine of ten" \
+	"$(percent "$(total "$T/calls" \
+		';_*(libc_)?(read|write)@[^;]*libc[.-]')" "$calls")" '>=' 90
+plan

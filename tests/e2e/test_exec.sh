@@ -1,0 +1,78 @@
+#!/bin/bash
+# exec is a cut: a program spins for a second, execs another whose functions lie
+# at the same addresses, and that spins for a second. Every sample stands under
+# the image that ran. The same with the exec from a thread that is not the leader.
+. "$(dirname "$0")/lib.sh"
+a=$E2E/prog_spin_a b=$E2E/prog_spin_b
+
+address() {
+	nm "$1" | awk -v name="$2" '$3 == name { print $1 }'
+}
+is "both programs spin at one address" \
+	"$(address "$a" spin_a)" "$(address "$b" spin_b)"
+
+background record "$T/exec.pb.gz" -- "$a" 1000 exec "$b" 1000
+first=$pid
+background record "$T/thread.pb.gz" -- "$a" 1000 thread "$b" 1000
+second=$pid
+wait "$first"
+is "exec: recorded" $? 0
+wait "$second"
+is "exec from a thread: recorded" $? 0
+check_profile "$T/exec.pb.gz" "$T/thread.pb.gz"
+
+# distinct TSV REGEX COLUMN: what stands in a column, where the stack matches.
+distinct() {
+	awk -F '\t' -v re="$2" -v col="$3" '$10 ~ re { print $col }' "$1" |
+		sort -u | paste -sd ' '
+}
+
+for how in exec thread; do
+	samples "$T/$how.pb.gz" >"$T/$how"
+	# 99 each, of a second of CPU time; a tenth may be swallowed.
+	for name in a b; do
+		num "$how: spin_$name has its second" \
+			"$(total "$T/$how" "(^|;)spin_$name@")" '>=' 89
+		num "$how: spin_$name has no more than its second" \
+			"$(total "$T/$how" "(^|;)spin_$name@")" '<=' 104
+	done
+	old=$(distinct "$T/$how" '(^|;)spin_a@' 9)
+	new=$(distinct "$T/$how" '(^|;)spin_b@' 9)
+	like "$how: one image ran spin_a" "$old" '^[0-9]+-[0-9a-f]+-[0-9]+$'
+	is "$how: the image of spin_b is the next generation" \
+		"$new" "${old%-*}-$((${old##*-} + 1))"
+	is "$how: both have one process" \
+		"$(distinct "$T/$how" '(^|;)spin_[ab]@' 8)" "${old%-*}"
+	like "$how: the first image is called prog_spin_a" \
+		"$(distinct "$T/$how" '(^|;)spin_a@' 7)" '^[^ ]*prog_spin_a$'
+	like "$how: the second image is called prog_spin_b" \
+		"$(distinct "$T/$how" '(^|;)spin_b@' 7)" '^[^ ]*prog_spin_b$'
+	# By image, whatever the frame: code of the other is never in it.
+	is "$how: nothing of b under the image of a" \
+		"$(awk -F '\t' -v i="$old" '$9 == i' "$T/$how" |
+			grep -cE '(_b@|prog_spin_b)')" 0
+	is "$how: nothing of a under the image of b" \
+		"$(awk -F '\t' -v i="$new" '$9 == i' "$T/$how" |
+			grep -cE '(_a@|prog_spin_a)')" 0
+	is "$how: no stack holds code of both" \
+		"$(total "$T/$how" '_a@.*_b@|_b@.*_a@')" 0
+	num "$how: main is in 99 % of what spins" "$(percent \
+		"$(total "$T/$how" ';main@')" \
+		"$(total "$T/$how" '(^|;)spin_[ab]@')")" '>=' \
+		"$([[ $how == exec ]] && echo 99 || echo 45)"
+done
+
+pid_of() {
+	distinct "$T/$1" "(^|;)spin_$2@" "$3"
+}
+is "exec: the leader execs" "$(pid_of exec a 3)" "$(pid_of exec a 4)"
+num "thread: another thread execs" \
+	"$(pid_of thread a 4)" '>' "$(pid_of thread a 3)"
+is "thread: it has the leader's id afterwards" \
+	"$(pid_of thread b 4)" "$(pid_of thread a 3)"
+for name in a b; do
+	like "the mapping of prog_spin_$name has its build id" \
+		"$(mappings "$T/exec.pb.gz")" \
+		"$E2E/prog_spin_$name $(build_id "$E2E/prog_spin_$name")"
+done
+plan

@@ -1,0 +1,69 @@
+#!/bin/bash
+# kill -9 while profd writes: nothing unreadable ever stands under a final name, and
+# the next start sweeps what was left behind. Twenty kills, in four archives side
+# by side. SIGHUP closes a window now, so a kill some milliseconds after it falls
+# into the writing; the moments are random, over 25 ms.
+. "$(dirname "$0")/lib.sh"
+rounds=5
+
+# victim N: kills a profd of its own several times over. Prints what it left.
+victim() {
+	local dir=$T/archive$1 log=$T/victim$1.log round i pid
+	for round in $(seq "$rounds"); do
+		"$PROFD" run --archive "$dir" --listen "unix:$T/sock$1" \
+			--window 1 >>"$log" 2>&1 &
+		pid=$!
+		wait_for 10 curl -sS --fail --unix-socket "$T/sock$1" \
+			http://x/healthz || { kill -KILL "$pid"; return 1; }
+		for i in 1 2 3; do
+			sleep 0.1
+			kill -HUP "$pid"
+		done
+		sleep "0.0$((RANDOM % 3))$((RANDOM % 10))"
+		kill -KILL "$pid"
+		wait "$pid"
+		echo "round $round: left $(find "$dir" -name '*.tmp' | wc -l)" \
+			"unfinished, $(find "$dir" -name '*.zst' | wc -l) whole"
+	done 2>/dev/null
+}
+
+background "$E2E/prog_shares" 60 >/dev/null
+victims=()
+for v in 1 2 3 4; do
+	background victim "$v" >"$T/victim$v.out"
+	victims+=("$pid")
+done
+for pid in "${victims[@]}"; do
+	wait "$pid"
+	is "profd starts again after each kill" $? 0
+done
+for v in 1 2 3 4; do
+	diag "$(cat "$T/victim$v.out")"
+	# Three windows were closed before each kill, the last maybe cut short.
+	num "archive $v has windows of each round" \
+		"$(find "$T/archive$v" -name '*.pb.zst' | wc -l)" '>=' \
+		$((2 * rounds))
+	check_profile "$T/archive$v"/*.pb.zst
+done
+
+# --- leftovers, also those planted: swept, and nothing else ---
+dir=$T/archive1
+cp "$(find "$dir" -name '*.pb.zst' | head -n 1)" "$T/whole"
+head -c 100 "$T/whole" >"$dir/cpu-host-20260101T000000Z-60s.pb.zst.7.tmp"
+echo mine >"$dir/notes.tmp"
+before=$(find "$dir" -name '*.pb.zst' | wc -l)
+background "$PROFD" run --archive "$dir" --listen "unix:$T/again" \
+	2>"$T/again.log"
+again=$pid
+sock=$T/again
+wait_for 10 ask /healthz
+is "the next start leaves no unfinished window" \
+	"$(find "$dir" -name 'cpu-*.tmp' | wc -l)" 0
+num "it says how many it swept" "$(metric profd_reporter_swept_total)" '>=' 1
+is "what is not ours stays" "$(cat "$dir/notes.tmp")" mine
+is "whole windows stay" "$(find "$dir" -name '*.pb.zst' | wc -l)" "$before"
+kill -TERM "$again"
+wait "$again"
+is "and it ends well" $? 0
+check_profile "$dir"/*.pb.zst
+plan

@@ -1,0 +1,131 @@
+#!/bin/bash
+# Names are right where processes and files change under the profiler's hands:
+# fork without exec, dlopen, a binary replaced or gone, a process that is over
+# before profd reads its first sample.
+. "$(dirname "$0")/lib.sh"
+old=$E2E/prog_spin_old new=$E2E/prog_spin_new lib=$E2E/libplugin.so
+
+# of FILE: what of a recording is the work of our programs.
+of() {
+	samples "$1" | awk -F '\t' '$10 ~ /(spin|child)_(old|new|a)@/ ||
+		$10 ~ /plugin_spin@/ || $7 ~ /(short|victim)[^\/]*$/'
+}
+
+# --- fork without exec, and dlopen in the middle of a run ---
+background record "$T/fork.pb.gz" -- "$old" 700 fork
+first=$pid
+background record "$T/dlopen.pb.gz" -- "$old" 700 dlopen "$lib"
+second=$pid
+wait "$first"
+is "fork: recorded" $? 0
+wait "$second"
+is "dlopen: recorded" $? 0
+
+of "$T/fork.pb.gz" >"$T/fork"
+parent=$(awk '$1 == "pid" { print $2 }' "$T/fork.pb.gz.log")
+child=$(awk '$1 == "child" { print $2 }' "$T/fork.pb.gz.log")
+# 69 samples are due for 0.7 s, 138 for both halves of the parent.
+num "fork: the child was sampled" "$(total "$T/fork" '^child_old@')" '>=' 60
+num "fork: the parent was sampled" "$(total "$T/fork" '^spin_old@')" '>=' 120
+is "fork: the child's function ran in the child only" \
+	"$(awk -F '\t' '$10 ~ /child_old@/ { print $3 }' "$T/fork" | sort -u)" \
+	"$child"
+is "fork: the parent's function ran in the parent only" \
+	"$(awk -F '\t' '$10 ~ /spin_old@/ { print $3 }' "$T/fork" | sort -u)" \
+	"$parent"
+is "fork: two processes" "$(cut -f 8 "$T/fork" | sort -u | wc -l)" 2
+num "fork: both have whole stacks" "$(percent "$(total "$T/fork" \
+	'_old@[^;]*;middle_old@[^;]*;(fork_and_spin@[^;]*;)?main@')" \
+	"$(total "$T/fork")")" '>=' 98
+
+of "$T/dlopen.pb.gz" >"$T/dlopen"
+num "dlopen: the library's function has its name" \
+	"$(total "$T/dlopen" '^plugin_spin@[^;]*libplugin.so;middle_old@')" \
+	'>=' 60
+num "dlopen: what ran before has its own" \
+	"$(total "$T/dlopen" '^spin_old@[^;]*prog_spin_old;middle_old@')" '>=' 60
+like "dlopen: the library's mapping has its build id" \
+	"$(mappings "$T/dlopen.pb.gz")" "$lib $(build_id "$lib")"
+
+# --- the binary is replaced: under the recording, and before it begins ---
+cp "$old" "$T/victim1"
+cp "$old" "$T/victim2"
+cp "$old" "$T/victim3"
+for i in 1 2; do
+	cp "$new" "$T/next$i"
+done
+mkfifo "$T/go2" "$T/go3"
+background "$T/victim2" 1000 wait <>"$T/go2" >"$T/victim2.log"
+victim2=$pid
+background "$T/victim3" 1000 wait <>"$T/go3" >"$T/victim3.log"
+victim3=$pid
+wait_for 5 grep -q pid "$T/victim2.log"
+wait_for 5 grep -q pid "$T/victim3.log"
+mv "$T/next2" "$T/victim2"
+rm "$T/victim3"
+background record "$T/replaced1.pb.gz" -- "$T/victim1" 1500
+first=$pid
+background record "$T/replaced2.pb.gz" -p "$victim2" -p "$victim3" -d 4
+second=$pid
+# Both are sampling before the others are let go.
+wait_for 5 test -s "$T/replaced1.pb.gz.log"
+sleep 1
+mv "$T/next1" "$T/victim1"
+echo >"$T/go2"
+echo >"$T/go3"
+wait "$first"
+is "replaced while recorded: recorded" $? 0
+wait "$second"
+is "replaced before: recorded" $? 0
+
+of "$T/replaced1.pb.gz" >"$T/replaced1"
+num "replaced while recorded: the old name" \
+	"$(total "$T/replaced1" '^spin_old@')" '>=' 130
+is "replaced while recorded: never the new one" \
+	"$(total "$T/replaced1" '_new@')" 0
+like "replaced while recorded: the old build id" \
+	"$(mappings "$T/replaced1.pb.gz")" "victim1[^ ]* $(build_id "$old")"
+of "$T/replaced2.pb.gz" >"$T/replaced2"
+is "replaced before: never the new name" "$(total "$T/replaced2" '_new@')" 0
+for pid in "$victim2" "$victim3"; do
+	kind=replaced
+	((pid == victim2)) || kind=deleted
+	awk -F '\t' -v pid="$pid" '$3 == pid' "$T/replaced2" >"$T/one"
+	num "$kind before: the old name" "$(total "$T/one" '^spin_old@')" '>=' 85
+done
+maps=$(mappings "$T/replaced2.pb.gz")
+like "replaced before: the old build id" "$maps" "victim.* $(build_id "$old")"
+is "replaced before: not the new one" \
+	"$(grep -c "$(build_id "$new")" <<<"$maps")" 0
+
+# --- over before profd reads of it: 60 ms, each a file never seen before ---
+# 72 samples are due in all, about six a life.
+objcopy -O binary --only-section=.note.gnu.build-id "$new" "$T/note"
+for i in $(seq 10 21); do
+	head -c -20 "$T/note" >"$T/note.$i"
+	printf '%020d' "$i" >>"$T/note.$i"
+	objcopy --update-section ".note.gnu.build-id=$T/note.$i" \
+		"$new" "$T/short$i"
+done
+cat >"$T/shorts" <<-END
+	#!/bin/sh
+	for i in \$(seq 10 21); do
+		$T/short\$i 60
+	done
+END
+chmod +x "$T/shorts"
+record "$T/short.pb.gz" -- "$T/shorts"
+is "short lives: recorded" $? 0
+samples "$T/short.pb.gz" | awk -F '\t' '$7 ~ /short[0-9]+$/' >"$T/short"
+num "short lives: sampled" "$(total "$T/short")" '>=' 55
+num "short lives: every one of them" \
+	"$(cut -f 7 "$T/short" | sort -u | wc -l)" '==' 12
+# The rest is the dynamic linker and the kernel, at start and end.
+num "short lives: nine of ten in the function, whole" \
+	"$(percent "$(total "$T/short" \
+		'^spin_new@[^;]*short[0-9]+;middle_new@[^;]*;main@')" \
+		"$(total "$T/short")")" '>=' 85
+is "short lives: no frame of theirs without a name" \
+	"$(total "$T/short" 'short[0-9]+[+]0x')" 0
+check_profile "$T"/*.pb.gz
+plan

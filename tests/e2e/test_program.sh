@@ -1,0 +1,120 @@
+#!/bin/bash
+# The program as its user meets it: signals, the ways to record, make run, make
+# install.
+. "$(dirname "$0")/lib.sh"
+
+# --- make run and make install, beside the rest: they mostly wait ---
+quiet_make() {
+	(cd "$ROOT" && env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make "$@")
+}
+background env RUN_SECONDS=5 bash -c "cd '$ROOT' && env -u MAKEFLAGS \
+	-u MAKELEVEL -u MFLAGS make run RUN_DIR='$T/run'" >"$T/run.log" 2>&1
+make_run=$pid
+
+# --- SIGHUP closes the window now; SIGTERM and SIGINT end with it written ---
+background "$E2E/prog_shares" 60 >/dev/null
+windows() {
+	find "$archive" -name 'cpu-*.pb.zst' | wc -l
+}
+has_windows() {
+	(($(windows) >= $1))
+}
+start_profd signals --window 600
+sleep 1
+is "no window before its time" "$(windows)" 0
+kill -HUP "$profd"
+check "SIGHUP writes the window" wait_for 10 has_windows 1
+sleep 1
+stop_profd TERM
+is "SIGTERM ends with 0" $? 0
+is "SIGTERM writes the open window" "$(windows)" 2
+check_profile "$archive"/*.zst
+both=0
+for f in "$archive"/*.zst; do
+	samples "$f" >"$T/tsv"
+	((both += $(total "$T/tsv" '(heavy|light)_leaf@')))
+	num "each has its second of the load" \
+		"$(total "$T/tsv" '(heavy|light)_leaf@')" '>=' 50
+done
+is "the socket's file is gone" "$(find "$T" -name signals.sock | wc -l)" 0
+
+start_profd interrupt --window 1
+sleep 2.3
+stop_profd INT
+is "SIGINT ends with 0" $? 0
+num "windows of a second come by themselves" "$(windows)" '>=' 3
+check_profile "$archive"/*.zst
+
+# --- record: processes, the host, until interrupted ---
+background "$E2E/prog_spin_old" 3000 fork >"$T/spin.log"
+wait_for 5 grep -q pid "$T/spin.log"
+spin=$(awk '$1 == "pid" { print $2 }' "$T/spin.log")
+background record "$T/pid.pb.gz" -p "$spin" -d 1
+by_pid=$pid
+background record "$T/host.pb" -a -d 2
+by_host=$pid
+background record "$T/zstd.pb.zst" -F 997 -- "$E2E/prog_spin_new" 1000
+by_freq=$pid
+wait "$by_pid"
+is "record -p" $? 0
+wait "$by_host"
+is "record -a" $? 0
+wait "$by_freq"
+is "record -F 997" $? 0
+samples "$T/pid.pb.gz" >"$T/tsv"
+is "record -p has that process and no other" "$(cut -f 3 "$T/tsv" | sort -u)" \
+	"$spin"
+num "record -p has its samples" "$(total "$T/tsv" '^spin_old@')" '>=' 40
+samples "$T/host.pb" >"$T/tsv"
+num "record -a has the load" "$(total "$T/tsv" '^(heavy|light)_leaf@')" '>=' 60
+num "record -a has the process" "$(total "$T/tsv" '^spin_old@')" '>=' 40
+samples "$T/zstd.pb.zst" >"$T/tsv"
+# A second of CPU time at 997 Hz, and not at 99.
+num "record -F 997 has ten times as many" "$(total "$T/tsv" '^spin_new@')" \
+	'>=' 800
+check_profile "$T/pid.pb.gz" "$T/host.pb" "$T/zstd.pb.zst"
+like "record says samples, lost, and where" "$(cat "$T/host.pb.log")" \
+	'[0-9]+ samples.*lost.*host[.]pb'
+
+# In a shell script a background command ignores SIGINT; env puts that right.
+background env --default-signal=INT "$PROFD" record -o "$T/int.pb.gz" -a \
+	2>"$T/int.log"
+wait_for 5 grep -qs . "$T/int.log"
+sleep 1.5
+kill -INT "$pid"
+wait "$pid"
+is "Ctrl-C ends a recording" $? 0
+check_profile "$T/int.pb.gz"
+samples "$T/int.pb.gz" >"$T/tsv"
+num "and keeps it" "$(total "$T/tsv" '^(heavy|light)_leaf@')" '>=' 50
+
+# --- help ---
+for cmd in run record fetch status; do
+	like "profd $cmd --help" "$("$PROFD" "$cmd" --help)" "profd $cmd"
+done
+like "profd --help names the commands" "$("$PROFD" --help)" \
+	'run.*record.*fetch.*status'
+like "profd --version" "$("$PROFD" --version)" '^profd [0-9]+[.][0-9]+'
+
+# --- make run ---
+wait "$make_run"
+is "RUN_SECONDS=5 make run ends by itself with 0" $? 0
+said=$(cat "$T/run.log")
+like "make run says where the archive is" "$said" "$T/run"
+for word in 'go tool pprof' 'profd[^ ]* fetch' 'profd[^ ]* status|curl'; do
+	like "make run shows how to look: $word" "$said" "$word"
+done
+mapfile -t files < <(find "$T/run" -name '*.pb.zst')
+num "make run leaves a profile" "${#files[@]}" '>=' 1
+check_profile "${files[@]}"
+
+# --- make install ---
+check "make install" quiet_make install "DESTDIR=$T/inst" PREFIX=/usr
+like "the installed profd runs" "$("$T/inst/usr/bin/profd" --version)" \
+	'^profd [0-9]'
+for f in usr/bin/profd usr/sbin/quark-mon usr/lib/libquark.so.0 \
+	usr/lib/libquark.a usr/include/quark.h usr/lib/pkgconfig/quark.pc \
+	etc/profd/profd.conf usr/share/man/man8/profd.8; do
+	check "installed: $f" test -s "$T/inst/$f"
+done
+plan

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Fuzz target: an ELF file from memory, through everything that is read of
+ * one: headers, build id, tables, index, names, demangled.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "symbolize/demangle.h"
+#include "symbolize/index.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What is found for an address holds it. */
+static void walk(const struct symbolizer_index *x, struct symbolizer_elf *e)
+{
+	struct strbuf text = { 0 };
+	struct symbolizer_range range;
+	uint64_t at;
+	char name[512];
+	int names = 0;
+
+	for (size_t i = 0; i < e->n_loads; i++) {
+		uint64_t len = MIN(e->loads[i].size, (uint64_t)65536);
+
+		for (uint64_t off = 0; off < len && names < 256; off++) {
+			at = e->loads[i].vaddr + off;
+			if (!symbolizer_index_find(x, at, &range)) {
+				off += 15;
+				continue;
+			}
+			if (at < range.start || at - range.start >= range.size)
+				abort();
+			if (symbolizer_index_name(x, e->src, range.name, name,
+						  sizeof(name)) >= 0)
+				symbolizer_demangle(name, &text);
+			strbuf_reset(&text);
+			names++;
+			off += range.size - (at - range.start) - 1;
+		}
+	}
+	strbuf_fini(&text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct symbolizer_index *x;
+	struct symbolizer_src src;
+	struct symbolizer_elf e;
+	uint8_t id[20];
+
+	symbolizer_src_mem(&src, data, size);
+	if (symbolizer_elf_init(&e, &src))
+		return 0;
+	symbolizer_elf_build_id(&e, id, sizeof(id));
+	if (symbolizer_elf_tables(&e) == 0 &&
+	    symbolizer_index_new(&x, &e) == 0) {
+		walk(x, &e);
+		symbolizer_index_free(x);
+	}
+	symbolizer_elf_fini(&e);
+	return 0;
+}

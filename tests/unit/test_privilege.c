@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What profd asks of the host and of its user, and how it says what is not. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "profiler/privilege.h"
+
+#define ROOT "pid:[4026531836]"
+#define ALL \
+	"cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog,cap_dac_read_search=ep"
+
+static char dir[] = "/tmp/test_privilege.XXXXXX";
+static char pid_ns[64];
+
+/* A host of this release, BTF or not, in this pid namespace, with these. */
+static int check(const char *release, const char *btf, const char *ns,
+		 const char *text, char *msg, size_t len)
+{
+	struct privilege_host host = { release, btf, pid_ns };
+	cap_t caps = cap_from_text(text);
+	int err;
+
+	assert_non_null(caps);
+	unlink(pid_ns);
+	assert_int_equal(symlink(ns, pid_ns), 0);
+	err = privilege_check(&host, caps, msg, len);
+	cap_free(caps);
+	return err;
+}
+
+static void what_is_missing_is_named(void **state)
+{
+	static const struct {
+		const char *release, *btf, *ns, *caps;
+		int err;
+		const char *msg;
+	} cases[] = {
+		{ "6.1.0-13-amd64", "/", ROOT, ALL, 0, "" },
+		{ "6.18.44", "/", ROOT, ALL, 0, "" },
+		{ "10.0", "/", ROOT, ALL, 0, "" },
+		{ "6.1", "/", ROOT, "cap_sys_admin=ep", 0, "" },
+		{ "6.1", "/", ROOT, "cap_bpf,cap_perfmon=ep", 0, "" },
+		{ "5.10.0-28-amd64", "/", ROOT, ALL, -ENOSYS,
+		  "kernel 5.10 is too old: profd needs 6.1 or newer" },
+		{ "6.0.19", "/", ROOT, ALL, -ENOSYS,
+		  "kernel 6.0 is too old: profd needs 6.1 or newer" },
+		{ "6.1", "/nonexistent/btf", ROOT, ALL, -ENOSYS,
+		  "/nonexistent/btf: No such file or directory: profd needs a "
+		  "kernel with BTF (CONFIG_DEBUG_INFO_BTF)" },
+		{ "6.1", "/", "pid:[4026532000]", ALL, -ENOTSUP,
+		  "inside a pid namespace: profd must run in the host's "
+		  "(docker run --pid=host, hostPID: true)" },
+		{ "6.1", "/", ROOT, "cap_perfmon,cap_syslog=ep", -EPERM,
+		  "not permitted: missing CAP_BPF, CAP_SYS_PTRACE, "
+		  "CAP_DAC_READ_SEARCH (run as root or see profd(8))" },
+		{ "6.1", "/", ROOT, "cap_bpf=p", -EPERM,
+		  "not permitted: missing CAP_BPF, CAP_PERFMON, "
+		  "CAP_SYS_PTRACE, CAP_SYSLOG, CAP_DAC_READ_SEARCH "
+		  "(run as root or see profd(8))" },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char msg[256] = "";
+
+		assert_int_equal(check(cases[i].release, cases[i].btf,
+				       cases[i].ns, cases[i].caps, msg,
+				       sizeof(msg)),
+				 cases[i].err);
+		assert_string_equal(msg, cases[i].msg);
+	}
+}
+
+static void this_host_will_do(void **state)
+{
+	char msg[256] = "";
+	cap_t caps = cap_from_text(ALL);
+
+	assert_int_equal(privilege_check(&privilege_this_host, caps, msg,
+					 sizeof(msg)),
+			 0);
+	assert_string_equal(msg, "");
+	cap_free(caps);
+}
+
+static void what_it_can_do_without_is_told(void **state)
+{
+	cap_t caps = cap_from_text("cap_bpf,cap_perfmon,cap_sys_ptrace=ep");
+	const char *s;
+
+	s = privilege_degraded(caps, 0);
+	assert_non_null(s);
+	assert_memory_equal(s, "CAP_SYSLOG: ", 12);
+	s = privilege_degraded(caps, 1);
+	assert_non_null(s);
+	assert_memory_equal(s, "CAP_DAC_READ_SEARCH: ", 21);
+	assert_null(privilege_degraded(caps, 2));
+	cap_free(caps);
+	caps = cap_from_text(ALL);
+	assert_null(privilege_degraded(caps, 0));
+	cap_free(caps);
+}
+
+static void a_refusal_names_the_capability(void **state)
+{
+	cap_t before = cap_get_proc(), none = cap_get_proc();
+	char msg[256];
+
+	/* Effective ones only: they can be taken back afterwards. */
+	assert_int_equal(cap_clear_flag(none, CAP_EFFECTIVE), 0);
+	assert_int_equal(cap_set_proc(none), 0);
+	privilege_explain("BPF program", msg, sizeof(msg));
+	assert_int_equal(cap_set_proc(before), 0);
+	assert_string_equal(msg, "BPF program: not permitted: missing CAP_BPF, "
+				 "CAP_PERFMON, CAP_SYS_PTRACE, CAP_SYSLOG, "
+				 "CAP_DAC_READ_SEARCH "
+				 "(run as root or see profd(8))");
+	cap_free(before);
+	cap_free(none);
+}
+
+static int make_dir(void **state)
+{
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(pid_ns, sizeof(pid_ns), "%s/pid", dir);
+	return 0;
+}
+
+static int remove_dir(void **state)
+{
+	unlink(pid_ns);
+	return rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_missing_is_named),
+		cmocka_unit_test(this_host_will_do),
+		cmocka_unit_test(what_it_can_do_without_is_told),
+		cmocka_unit_test(a_refusal_names_the_capability),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

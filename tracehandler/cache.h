@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cache: what is known of a frame, kept by (exe, offset), for all processes.
+ *
+ * A frame is refcounted: the cache holds one reference to each it lists, who
+ * works with a frame holds another. So one that is put out while a trace waits
+ * for its name stays whole for that trace, and is merely not found any more.
+ * Frames of one function share its names.
+ */
+#ifndef TRACEHANDLER_CACHE_H
+#define TRACEHANDLER_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "processmanager/processmanager.h"
+
+struct trace_func {
+	struct hash_node node;
+	const struct pm_exe *exe; /* the key, with 'start' and the names */
+	uint64_t start; /* in the addresses the file uses */
+	unsigned int refs;
+	char *name;
+	char *system_name; /* may be 'name' */
+};
+
+struct trace_frame {
+	struct hash_node node;
+	struct pm_exe *exe; /* a reference; so its address is a key */
+	uint64_t offset;
+	uint64_t vaddr;
+	struct trace_func *func; /* NULL: no name */
+	char *plain; /* what it is called without one; NULL until asked for */
+	unsigned int refs;
+	uint32_t slot; /* in the cache, while it is listed */
+	bool pending; /* whether there is a name is not known yet */
+	bool listed;
+	bool used; /* since the hand passed by */
+};
+
+struct trace_cache {
+	struct hash frames;
+	struct hash funcs;
+	struct trace_frame **slots;
+	size_t max, count, hand;
+	uint64_t evicted;
+};
+
+int trace_cache_init(struct trace_cache *c, size_t max); /* 0 or -ENOMEM */
+/* Every reference but the cache's own must have been given back. */
+void trace_cache_fini(struct trace_cache *c);
+
+/* The frame, with a reference, made pending if it is new. NULL: no memory. */
+struct trace_frame *trace_cache_get(struct trace_cache *c, struct pm_exe *exe,
+				    uint64_t offset, bool *fresh);
+void trace_frame_put(struct trace_cache *c, struct trace_frame *f);
+
+/* What was found out. No memory for the name: it goes without one. */
+void trace_frame_known(struct trace_cache *c, struct trace_frame *f,
+		       const struct symbolizer_symbol *sym);
+/* It has no name, and that is all there is to know; takes over 'plain'. */
+void trace_frame_plain(struct trace_frame *f, uint64_t vaddr, char *plain);
+/* No longer to be found, so that it is asked for anew next time. */
+void trace_frame_forget(struct trace_cache *c, struct trace_frame *f);
+
+#endif /* TRACEHANDLER_CACHE_H */

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/* record: see tracehandler/record.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "tracehandler/record.h"
+
+static int trace_record_part(const struct abi_part *part, const uint8_t *data,
+			     struct trace_record *out)
+{
+	switch (part->type) {
+	case ABI_PART_KSTACK:
+		if (part->size % sizeof(uint64_t))
+			return -EINVAL;
+		out->kstack = data;
+		out->nkstack = part->size / sizeof(uint64_t);
+		return 0;
+	case ABI_PART_REGS:
+		if (part->size != sizeof(out->regs))
+			return -EINVAL;
+		memcpy(&out->regs, data, sizeof(out->regs));
+		out->has_regs = true;
+		return 0;
+	case ABI_PART_STACK:
+		if (part->size < sizeof(out->stack))
+			return -EINVAL;
+		memcpy(&out->stack, data, sizeof(out->stack));
+		if (out->stack.size > part->size - sizeof(out->stack) ||
+		    out->stack.start + out->stack.size < out->stack.start)
+			return -EINVAL;
+		out->stack_bytes = data + sizeof(out->stack);
+		out->has_stack = true;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+int trace_record_parse(const void *buf, size_t len, struct trace_record *out)
+{
+	const uint8_t *p = buf;
+	struct abi_part part;
+	size_t at, left;
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	if (len < sizeof(out->head))
+		return -EINVAL;
+	memcpy(&out->head, p, sizeof(out->head));
+	if (out->head.size < sizeof(out->head) || out->head.size > len)
+		return -EINVAL;
+	out->head.comm[sizeof(out->head.comm) - 1] = '\0';
+	len = out->head.size;
+	for (at = sizeof(out->head); at < len;) {
+		left = len - at;
+		if (left < sizeof(part))
+			return -EINVAL;
+		memcpy(&part, p + at, sizeof(part));
+		at += sizeof(part);
+		left -= sizeof(part);
+		if (part.size > left)
+			return -EINVAL;
+		err = trace_record_part(&part, p + at, out);
+		if (err)
+			return err;
+		left -= part.size;
+		at += part.size;
+		at += left < -part.size % 8 ? left : -part.size % 8;
+	}
+	return 0;
+}
+
+uint64_t trace_record_kpc(const struct trace_record *r, size_t i)
+{
+	uint64_t pc;
+
+	memcpy(&pc, r->kstack + i * sizeof(pc), sizeof(pc));
+	return pc;
+}

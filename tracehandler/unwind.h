@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unwind: registers and a copy of the stack in, addresses out. Pure. */
+#ifndef TRACEHANDLER_UNWIND_H
+#define TRACEHANDLER_UNWIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/abi.h"
+
+/*
+ * How a stack ends. X(NAME, counter of trace_stats, frame that says so). All
+ * but the first put a last frame on the trace.
+ */
+#define TRACE_ENDS(X)                                        \
+	X(ROOT, stack_root, NULL)                            \
+	X(NO_FP, stack_no_fp, "[no frame pointer]")          \
+	X(CAP, stack_cap, "[stack copy limit]")              \
+	X(FAULT, stack_fault, "[page not present]")          \
+	X(RING, stack_none, "[ring full: stack not copied]") \
+	X(NONE, stack_none, "[no user stack]")               \
+	X(EXEC, stack_exec, "[exec]")                        \
+	X(DEPTH, stack_depth, "[depth limit]")
+
+enum trace_end {
+#define X(name, counter, text) TRACE_END_##name,
+	TRACE_ENDS(X)
+#undef X
+	TRACE_END_MAX,
+};
+
+struct trace_stack {
+	const struct abi_regs *regs;
+	const uint8_t *bytes; /* what lies at [start, start + size) */
+	uint64_t start;
+	uint32_t size;
+	enum abi_stack_end end;
+	bool compat; /* 32-bit code: words of four bytes */
+};
+
+/*
+ * Walks the frame pointers. Fills up to 'max' addresses, the interrupted one
+ * first, the others return addresses as they lie on the stack; says in '*why'
+ * how it ended. Returns how many.
+ */
+size_t trace_unwind_fp(const struct trace_stack *s, uint64_t *pcs, size_t max,
+		       enum trace_end *why);
+
+#endif /* TRACEHANDLER_UNWIND_H */
