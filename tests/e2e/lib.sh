@@ -212,6 +212,14 @@ build_id() {
 	readelf -n "$1" 2>/dev/null | awk '/Build ID:/ { print $3 }'
 }
 
+# other_build_id FILE COPY DIGITS: the same program as another executable, whose
+# build id ends in these twenty digits, zeros in front.
+other_build_id() {
+	objcopy -O binary --only-section=.note.gnu.build-id "$1" "$T/note" &&
+		{ head -c -20 "$T/note" && printf '%020d' "$3"; } >"$T/note2" &&
+		objcopy --update-section ".note.gnu.build-id=$T/note2" "$1" "$2"
+}
+
 # total TSV [REGEX [COLUMN]]: samples in it; those whose stack (or column)
 # matches.
 total() {
