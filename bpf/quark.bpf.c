@@ -458,6 +458,9 @@ static __always_inline __u32 walk_cgroup(struct scratch *s, __u32 slot, __u32 wh
 	return walked(s, which);
 }
 
+/* The rest is a flag: the time was asked for (6.13). */
+#define NSEC_MASK 0x3fffffff
+
 static __always_inline __u64 ctime_ns(struct inode *inode)
 {
 	struct inode___6_6 *i66 = (void *)inode;
@@ -465,7 +468,7 @@ static __always_inline __u64 ctime_ns(struct inode *inode)
 
 	if (bpf_core_field_exists(inode->i_ctime_sec))
 		return BPF_CORE_READ(inode, i_ctime_sec) * 1000000000ULL +
-		       BPF_CORE_READ(inode, i_ctime_nsec);
+		       (BPF_CORE_READ(inode, i_ctime_nsec) & NSEC_MASK);
 	if (bpf_core_field_exists(i66->__i_ctime))
 		return BPF_CORE_READ(i66, __i_ctime.tv_sec) * 1000000000ULL +
 		       BPF_CORE_READ(i66, __i_ctime.tv_nsec);

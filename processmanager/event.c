@@ -136,7 +136,7 @@ static int pm_fork(struct pm *pm, const struct quark_event *ev)
 /* exec itself renames, a moment before the image is another one. */
 static void pm_undo_rename(struct pm_image *old, const struct quark_process *qp)
 {
-	if (old->comm_before[0] && !memcmp(old->comm, qp->comm, 16))
+	if (old->comm_before[0] && !strncmp(old->comm, qp->comm, 16))
 		memcpy(old->comm, old->comm_before, 16);
 }
 
@@ -170,10 +170,12 @@ static void pm_find_main(struct pm_image *img)
 {
 	const struct pm_set *set = img->mm->set;
 	uint32_t i, n = set ? MIN(set->n, 16) : 0;
+	struct pm_exe *exe;
 
 	for (i = 0; i < n; i++) {
-		if (set->v[i].exe->path == img->exe) {
-			pm_image_set_main(img, set->v[i].exe);
+		exe = pm_set_at(set, i)->exe;
+		if (exe->path == img->exe) {
+			pm_image_set_main(img, exe);
 			return;
 		}
 	}
@@ -269,7 +271,7 @@ static int pm_change(struct pm *pm, const struct quark_event *ev)
 	img = pm_image_find_id(proc, qp->key.exec_id);
 	if (!img)
 		return 0; /* over and forgotten */
-	if (qp->comm[0] && memcmp(img->comm, qp->comm, sizeof(img->comm)))
+	if (qp->comm[0] && strncmp(img->comm, qp->comm, sizeof(img->comm)))
 		memcpy(img->comm_before, img->comm, sizeof(img->comm));
 	return pm_image_apply(pm, img, qp);
 }

@@ -85,9 +85,15 @@ struct pm_map {
 struct pm_set {
 	uint32_t refs;
 	uint32_t n, cap;
-	uint32_t pad;
+	uint32_t gap; /* mappings before the array's unused part */
 	struct pm_map *v; /* by address, without overlap */
 };
+
+/* The i-th of a set, i < n. */
+static inline struct pm_map *pm_set_at(const struct pm_set *set, uint32_t i)
+{
+	return &set->v[i < set->gap ? i : i + (set->cap - set->n)];
+}
 
 struct pm_mm {
 	uint32_t refs;
@@ -175,6 +181,7 @@ struct pm_exe *pm_exe_identify(struct pm_exe *exe,
 void pm_exe_open_soon(struct pm_exe *exe);
 void pm_exe_close(struct pm_exe *exe);
 void pm_open_cancel(struct pm *pm);
+void pm_jobs_fail(struct pm *pm);
 
 /* --- image.c ---------------------------------------------------------------- */
 
@@ -264,6 +271,7 @@ struct pm {
 	struct pm_list open; /* holding a file; least used first */
 	struct pm_list opens; /* struct pm_open under way */
 	struct pm_list jobs; /* struct pm_job with the symbolizer */
+	struct pm_list failed; /* struct pm_job to be told so */
 	struct pm_list exited, reaped; /* processes, by time */
 	struct pm_list ended; /* images, by time */
 	uint32_t nidle;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * mapset: what is mapped where in an address space. A set is a sorted array:
- * looking up is a binary search, appending in the order of addresses (as a
- * loader does) touches nothing else, and anything else is a memmove.
+ * mapset: what is mapped where in an address space. A set is a sorted array,
+ * so looking up is a binary search. Its unused part is a gap that stays where
+ * the last mapping went in: the next one is mostly right behind it (a loader,
+ * a walk) or right before it (mmap, which goes downwards), and costs nothing;
+ * any other moves what lies between.
  *
  * The kernel says what appears, never what goes. So a mapping that appears
  * takes the place of whatever it overlaps, and a set may hold mappings that
@@ -35,39 +37,56 @@ static void pm_set_put(struct pm *pm, struct pm_set *set)
 	if (!set || --set->refs)
 		return;
 	for (i = 0; i < set->n; i++)
-		pm_map_release(&set->v[i]);
+		pm_map_release(pm_set_at(set, i));
 	pm->stats.mappings -= set->n;
 	free(set->v);
 	free(set);
 }
 
-/* A set of its own for mm, with room for 'extra' more. 0 or -ENOMEM. */
-static int pm_mm_own(struct pm *pm, struct pm_mm *mm, uint32_t extra)
+/*
+ * A set of its own for mm, with room for some more. Its gap is at the end. 0
+ * or -ENOMEM.
+ */
+static int pm_mm_own(struct pm *pm, struct pm_mm *mm)
 {
 	struct pm_set *old = mm->set, *set;
-	uint32_t i, n = old ? old->n : 0, cap = MAX(n + extra, 8);
+	uint32_t i, n = old ? old->n : 0;
 
 	set = calloc(1, sizeof(*set));
 	if (!set)
 		return -ENOMEM;
-	set->v = malloc(cap * sizeof(*set->v));
+	set->cap = n + n / 2 + 8;
+	set->v = malloc(set->cap * sizeof(*set->v));
 	if (!set->v) {
 		free(set);
 		return -ENOMEM;
 	}
 	set->refs = 1;
-	set->cap = cap;
 	set->n = n;
-	if (n)
-		memcpy(set->v, old->v, n * sizeof(*set->v));
-	for (i = 0; i < n; i++)
+	set->gap = n;
+	for (i = 0; i < n; i++) {
+		set->v[i] = *pm_set_at(old, i);
 		pm_map_hold(&set->v[i]);
+	}
 	pm->stats.mappings += n;
 	pm_set_put(pm, old);
 	mm->set = set;
 	return 0;
 }
 
+static void pm_set_move_gap(struct pm_set *set, uint32_t to)
+{
+	uint32_t room = set->cap - set->n, from = set->gap;
+	struct pm_map *v = set->v;
+
+	if (to < from)
+		memmove(&v[to + room], &v[to], (from - to) * sizeof(*v));
+	else
+		memmove(&v[from], &v[from + room], (to - from) * sizeof(*v));
+	set->gap = to;
+}
+
+/* Room for 'extra' more, in a set that is mm's alone. */
 static int pm_mm_reserve(struct pm *pm, struct pm_mm *mm, uint32_t extra)
 {
 	struct pm_set *set = mm->set;
@@ -75,14 +94,17 @@ static int pm_mm_reserve(struct pm *pm, struct pm_mm *mm, uint32_t extra)
 	uint32_t cap;
 
 	if (!set || set->refs > 1)
-		return pm_mm_own(pm, mm, extra);
-	if (set->n + extra <= set->cap)
+		return pm_mm_own(pm, mm);
+	if (set->cap - set->n >= extra)
 		return 0;
 	cap = set->cap + set->cap / 2 + extra;
 	v = realloc(set->v, cap * sizeof(*v));
 	if (!v)
 		return -ENOMEM;
 	set->v = v;
+	/* What lies behind the gap belongs at the end. */
+	memmove(&v[set->gap + cap - set->n], &v[set->gap + set->cap - set->n],
+		(set->n - set->gap) * sizeof(*v));
 	set->cap = cap;
 	return 0;
 }
@@ -92,11 +114,9 @@ static uint32_t pm_set_behind(const struct pm_set *set, uint64_t addr)
 {
 	uint32_t lo = 0, hi = set->n, mid;
 
-	if (hi && set->v[hi - 1].end <= addr)
-		return hi; /* the appending of a loader */
 	while (lo < hi) {
 		mid = lo + (hi - lo) / 2;
-		if (set->v[mid].end <= addr)
+		if (pm_set_at(set, mid)->end <= addr)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -104,31 +124,37 @@ static uint32_t pm_set_behind(const struct pm_set *set, uint64_t addr)
 	return lo;
 }
 
-/* There is room for two more. */
+/* There is room for three more. */
 static void pm_set_put_in(struct pm_set *set, const struct pm_map *map)
 {
 	uint32_t lo = pm_set_behind(set, map->start), hi = lo, i, n = 0;
-	struct pm_map in[3], *v = set->v;
+	struct pm_map in[3], *m;
 
-	while (hi < set->n && v[hi].start < map->end)
+	while (hi < set->n && pm_set_at(set, hi)->start < map->end)
 		hi++;
-	if (lo < hi && v[lo].start < map->start) {
-		in[n] = v[lo];
+	m = lo < hi ? pm_set_at(set, lo) : NULL;
+	if (m && m->start < map->start) {
+		in[n] = *m;
 		in[n++].end = map->start;
 	}
 	in[n++] = *map;
-	if (lo < hi && v[hi - 1].end > map->end) {
-		in[n] = v[hi - 1];
+	m = lo < hi ? pm_set_at(set, hi - 1) : NULL;
+	if (m && m->end > map->end) {
+		in[n] = *m;
 		in[n].pgoff += map->end - in[n].start;
 		in[n++].start = map->end;
 	}
 	for (i = 0; i < n; i++)
 		pm_map_hold(&in[i]);
 	for (i = lo; i < hi; i++)
-		pm_map_release(&v[i]);
-	memmove(&v[lo + n], &v[hi], (set->n - hi) * sizeof(*v));
-	memcpy(&v[lo], in, n * sizeof(*v));
-	set->n = set->n - (hi - lo) + n;
+		pm_map_release(pm_set_at(set, i));
+	/* What is replaced becomes part of the gap, and the gap is filled. */
+	pm_set_move_gap(set, hi);
+	set->gap = lo;
+	set->n -= hi - lo;
+	memcpy(&set->v[lo], in, n * sizeof(*in));
+	set->gap += n;
+	set->n += n;
 }
 
 int pm_mm_add(struct pm *pm, struct pm_mm *mm, const struct pm_map *map)
@@ -140,7 +166,7 @@ int pm_mm_add(struct pm *pm, struct pm_mm *mm, const struct pm_map *map)
 		pm_mm_clear(pm, mm);
 		mm->doubtful = true;
 	}
-	if (pm_mm_reserve(pm, mm, 2)) {
+	if (pm_mm_reserve(pm, mm, 3)) {
 		mm->doubtful = true;
 		return pm_nomem(pm);
 	}
@@ -174,7 +200,9 @@ const struct pm_map *pm_mm_find(const struct pm_mm *mm, uint64_t addr)
 	if (!set)
 		return NULL;
 	i = pm_set_behind(set, addr);
-	return i < set->n && set->v[i].start <= addr ? &set->v[i] : NULL;
+	return i < set->n && pm_set_at(set, i)->start <= addr
+		       ? pm_set_at(set, i)
+		       : NULL;
 }
 
 struct pm_mm *pm_mm_new(struct pm *pm, uint64_t since)

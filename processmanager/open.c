@@ -26,6 +26,7 @@ struct pm_open {
 	struct symbolizer *symbolizer;
 	struct pm_exe *exe; /* a reference */
 	unsigned int door; /* next one to try */
+	uint32_t tried; /* pid behind the first */
 	int err; /* of the first door that had one */
 };
 
@@ -35,6 +36,7 @@ struct pm_job {
 	struct pm_exe *exe; /* a reference; NULL: the manager is gone */
 	symbolizer_resolve_fn fn;
 	void *arg;
+	int err; /* in pm->failed: what it will be told */
 	size_t n;
 	uint64_t offsets[];
 };
@@ -147,17 +149,19 @@ static int pm_exe_adopt(struct pm_exe *exe, struct symbolizer_file *file)
 
 /* --- the doors --------------------------------------------------------------- */
 
-static struct pm_proc *pm_via_proc(struct pm_exe *exe)
+static struct pm_proc *pm_via_proc(const struct pm_exe *exe)
 {
 	return pm_proc_find(exe->pm, exe->via.tgid, exe->via.start_boottime);
 }
 
-static bool pm_door_mapper(struct pm_exe *exe, struct symbolizer_open_req *req)
+static bool pm_door_mapper(struct pm_open *o, struct symbolizer_open_req *req)
 {
+	struct pm_exe *exe = o->exe;
 	struct pm_proc *proc = pm_via_proc(exe);
 
 	if (!proc || proc->exited)
 		return false;
+	o->tried = exe->via.tgid;
 	req->pid = (pid_t)exe->via.tgid;
 	req->map_start = exe->via.start;
 	req->map_end = exe->via.end;
@@ -171,15 +175,16 @@ static const struct pm_map *pm_proc_maps_exe(const struct pm_proc *proc,
 	uint32_t i;
 
 	for (i = 0; set && i < set->n; i++) {
-		if (pm_exe_root(set->v[i].exe) == exe)
-			return &set->v[i];
+		if (pm_exe_root(pm_set_at(set, i)->exe) == exe)
+			return pm_set_at(set, i);
 	}
 	return NULL;
 }
 
 /* A walk over everything, which is why it is not the first door. */
-static bool pm_door_other(struct pm_exe *exe, struct symbolizer_open_req *req)
+static bool pm_door_other(struct pm_open *o, struct symbolizer_open_req *req)
 {
+	const struct pm_exe *exe = o->exe;
 	struct hash_node *n, *tmp;
 	const struct pm_map *map;
 	struct pm_proc *proc;
@@ -189,7 +194,7 @@ static bool pm_door_other(struct pm_exe *exe, struct symbolizer_open_req *req)
 		return false;
 	hash_for_each(&exe->pm->procs, i, n, tmp) {
 		proc = container_of(n, struct pm_proc, node);
-		if (proc->exited || proc->tgid == exe->via.tgid)
+		if (proc->exited || proc->tgid == o->tried)
 			continue;
 		map = pm_proc_maps_exe(proc, exe);
 		if (map) {
@@ -202,10 +207,9 @@ static bool pm_door_other(struct pm_exe *exe, struct symbolizer_open_req *req)
 	return false;
 }
 
-static bool pm_door_ancestor(struct pm_exe *exe,
-			     struct symbolizer_open_req *req)
+static bool pm_door_ancestor(struct pm_open *o, struct symbolizer_open_req *req)
 {
-	struct pm_proc *proc = pm_via_proc(exe);
+	struct pm_proc *proc = pm_via_proc(o->exe);
 
 	for (proc = proc ? proc->parent : NULL; proc; proc = proc->parent) {
 		if (!proc->exited) {
@@ -217,12 +221,12 @@ static bool pm_door_ancestor(struct pm_exe *exe,
 }
 
 /* Never by the path alone: it is the watched process's word. */
-static bool pm_door_own(struct pm_exe *exe, struct symbolizer_open_req *req)
+static bool pm_door_own(struct pm_open *o, struct symbolizer_open_req *req)
 {
 	return req->build_id_len || req->ino;
 }
 
-static bool (*const pm_doors[])(struct pm_exe *,
+static bool (*const pm_doors[])(struct pm_open *,
 				struct symbolizer_open_req *) = {
 	pm_door_mapper,
 	pm_door_other,
@@ -247,7 +251,7 @@ static int pm_open_next_door(struct pm_open *o)
 		req.build_id_len = id->build_id_len;
 		req.dev = exe->ino ? exe->dev : id->dev;
 		req.ino = exe->ino ? exe->ino : id->ino;
-		if (!pm_doors[o->door++](exe, &req))
+		if (!pm_doors[o->door++](o, &req))
 			continue;
 		err = symbolizer_open(o->symbolizer, &req, pm_opened, o);
 		return err == -ENOMEM ? pm_nomem(exe->pm) : err;
@@ -410,23 +414,37 @@ void pm_exe_open_soon(struct pm_exe *exe)
 		pm_exe_open(exe);
 }
 
+/* 0: it will be answered; the error it is to be answered with; -ENOMEM. */
+static int pm_job_start(struct pm_job *job)
+{
+	struct pm_exe *exe = job->exe;
+	int err;
+
+	if (exe->pm->closing)
+		return -ECANCELED;
+	if (exe->file)
+		return pm_job_submit(job);
+	if (exe->kind != PM_EXE_FILE)
+		return -ENOENT;
+	err = pm_exe_open(exe);
+	if (!err)
+		pm_list_add_tail(&exe->waiters, &job->node);
+	return err;
+}
+
 int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
 		   symbolizer_resolve_fn fn, void *arg)
 {
 	struct pm *pm = exe->pm;
 	struct pm_job *job;
-	int err = 0;
+	int err;
 
-	if (pm->closing)
-		return -ECANCELED;
-	exe = pm_exe_root(exe);
-	if (!exe->file && exe->kind != PM_EXE_FILE)
-		return -ENOENT;
 	if (n > (SIZE_MAX - sizeof(*job)) / sizeof(*offsets))
-		return -EINVAL;
+		return -ENOMEM;
 	job = malloc(sizeof(*job) + n * sizeof(*offsets));
 	if (!job)
 		return pm_nomem(pm);
+	exe = pm_exe_root(exe);
 	job->exe = pm_exe_get(exe);
 	job->fn = fn;
 	job->arg = arg;
@@ -434,18 +452,32 @@ int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
 	if (n)
 		memcpy(job->offsets, offsets, n * sizeof(*offsets));
 	pm_list_init(&job->node);
-	if (exe->file) {
-		err = pm_job_submit(job);
-	} else {
-		err = pm_exe_open(exe);
-		if (!err)
-			pm_list_add_tail(&exe->waiters, &job->node);
-	}
-	if (err) {
+	err = pm_job_start(job);
+	if (err == -ENOMEM) {
 		free(job);
 		pm_exe_put(exe);
+		return err;
 	}
-	return err;
+	if (err) {
+		job->err = err;
+		pm_list_add_tail(&pm->failed, &job->node);
+	}
+	return 0;
+}
+
+/* Those that had no chance get their answer, from outside of the question. */
+void pm_jobs_fail(struct pm *pm)
+{
+	struct pm_list *last = pm->failed.prev, *l;
+	struct pm_job *job;
+
+	if (pm_list_empty(&pm->failed))
+		return;
+	do { /* what comes meanwhile stays for the next time */
+		l = pm->failed.next;
+		job = container_of(l, struct pm_job, node);
+		pm_job_end(job, job->err, NULL, 0);
+	} while (l != last);
 }
 
 /* Ends what waits and lets go of what the symbolizer still has. */
@@ -464,6 +496,8 @@ void pm_open_cancel(struct pm *pm)
 		pm_jobs_go(exe, -ECANCELED);
 		pm_exe_put(exe);
 	}
+	while (!pm_list_empty(&pm->failed))
+		pm_jobs_fail(pm);
 	while (!pm_list_empty(&pm->jobs)) {
 		job = container_of(pm->jobs.next, struct pm_job, node);
 		exe = job->exe;

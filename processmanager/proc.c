@@ -173,6 +173,7 @@ void pm_forget(struct pm *pm, uint64_t time)
 			break;
 		pm_forget_image(pm, img);
 	}
+	pm_jobs_fail(pm);
 }
 
 /* Processes whose parent's record was lost or is not linked: by ppid. */

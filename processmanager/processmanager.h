@@ -123,7 +123,8 @@ int pm_walk_maps(struct pm *pm, const struct pm_maps *m);
 
 /*
  * Everything with a time below this was handed in and every sample up to it is
- * done: what ended before may be forgotten.
+ * done: what ended before may be forgotten. To be called in every turn of the
+ * loop; name requests that cannot be met are told so from here.
  */
 void pm_forget(struct pm *pm, uint64_t time);
 
@@ -220,10 +221,9 @@ struct pm_exe *pm_exe_mark(struct pm *pm);
 /*
  * Names for file offsets of 'exe': symbolizer_resolve() on its open file. A
  * file still being opened is waited for, one that was closed is opened again;
- * one that cannot be opened answers with that error. Completes on the loop,
- * never from inside. A reference to the exe is held meanwhile. 0, or -errno and
- * 'fn' will not be called: -ENOMEM; -ENOENT for a kind that has no names;
- * the error of an open that failed moments ago and is not repeated yet.
+ * one that cannot be opened, or has no names, answers with that error.
+ * Completes on the loop, never from inside; what failed before it began, by
+ * the next pm_forget(). A reference to the exe is held meanwhile. 0 or -ENOMEM.
  */
 int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
 		   symbolizer_resolve_fn fn, void *arg);

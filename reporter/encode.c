@@ -93,6 +93,16 @@ static struct window_segment *encode_segment(struct window_exe *exe,
 	return &exe->rest;
 }
 
+static bool encode_is_used(const struct window_exe *e)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->nsegments; i++)
+		if (e->segments[i].used)
+			return true;
+	return e->rest.used;
+}
+
 /*
  * Where one binary has most of the samples, it is what the profile is of, even
  * if none of its own code was seen running.
@@ -103,7 +113,7 @@ static void encode_use_main(struct window *w)
 
 	for (e = w->first_exe; e; e = e->next)
 		if (e->kind == PM_EXE_FILE && e->nsegments && e->nsamples &&
-		    e->nsamples * 2 >= w->nsamples)
+		    e->nsamples * 2 >= w->nsamples && !encode_is_used(e))
 			e->segments[0].used = true;
 }
 

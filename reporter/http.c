@@ -1,10 +1,525 @@
 // SPDX-License-Identifier: Apache-2.0
+/*
+ * http: libmicrohttpd, driven by the loop. Each listener is a daemon of its
+ * own, without threads, whose epoll descriptor the loop watches; whatever
+ * happens, happens on the loop's thread.
+ *
+ * A profile's request is suspended until its window was written into memory.
+ * Meanwhile the daemon does not look at the connection, so the loop watches it
+ * for its end: who has gone is not collected for. (A client that shuts down
+ * its sending side only counts as gone too, as it does for Go's server.)
+ */
 #include <errno.h>
+#include <microhttpd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "reporter/http_socket.h"
 #include "reporter/internal.h"
-int http_listen(struct reporter *r, const char *address)
+
+#define HTTP_WAITING_MAX 256
+#define HTTP_CONNECTIONS_MAX (HTTP_WAITING_MAX + 64)
+#define HTTP_IDLE_S 30
+#define HTTP_SECONDS_DEFAULT 30
+#define HTTP_RETRY_AFTER "5"
+#define HTTP_TEXT "text/plain; charset=utf-8"
+
+struct http {
+	struct http *next;
+	struct reporter *r;
+	struct MHD_Daemon *daemon;
+	struct http_socket socket;
+	struct http_request *waiting;
+	uv_poll_t poll;
+	uv_timer_t timer;
+	int handles;
+};
+
+enum http_state {
+	HTTP_NEW,
+	HTTP_WAITING, /* suspended; in the listener's list */
+	HTTP_READY,
+	HTTP_FAILED,
+	HTTP_GONE,
+};
+
+struct http_watch;
+
+struct http_request {
+	struct http_request *next;
+	struct http *http;
+	struct MHD_Connection *conn;
+	enum http_state state;
+	bool profile; /* counted in http_open */
+	struct reporter_window *window;
+	struct http_watch *watch;
+	enum reporter_format format;
+	char stem[ARCHIVE_NAME_MAX];
+	void *data;
+	size_t len;
+};
+
+/* The loop frees it, when it is closed: later than the request may live. */
+struct http_watch {
+	uv_poll_t poll;
+	struct http_request *req;
+	struct reporter *r;
+};
+
+/* --- answers ------------------------------------------------------------- */
+
+struct http_header {
+	const char *name, *value;
+};
+
+/* 'data' is malloc'd and the answer's from here on. */
+static enum MHD_Result http_send(struct http_request *req, unsigned int status,
+				 void *data, size_t len,
+				 const struct http_header *headers, size_t n)
 {
-	return -EOPNOTSUPP;
+	struct MHD_Response *resp;
+	enum MHD_Result res;
+	size_t i;
+
+	resp = MHD_create_response_from_buffer(len, data,
+					       MHD_RESPMEM_MUST_FREE);
+	if (!resp) {
+		free(data);
+		return MHD_NO;
+	}
+	for (i = 0; i < n; i++)
+		MHD_add_response_header(resp, headers[i].name,
+					headers[i].value);
+	MHD_add_response_header(resp, "X-Content-Type-Options", "nosniff");
+	res = MHD_queue_response(req->conn, status, resp);
+	MHD_destroy_response(resp);
+	if (status >= MHD_HTTP_BAD_REQUEST)
+		req->http->r->stats.http_errors++;
+	return res;
 }
+
+static enum MHD_Result http_send_text(struct http_request *req, char *text,
+				      size_t len, const char *type)
+{
+	struct http_header h = { MHD_HTTP_HEADER_CONTENT_TYPE, type };
+
+	if (!text)
+		return MHD_NO;
+	return http_send(req, MHD_HTTP_OK, text, len, &h, 1);
+}
+
+/* One line of text; 'header' may be NULL. */
+static enum MHD_Result http_error(struct http_request *req, unsigned int status,
+				  const struct http_header *header,
+				  const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static enum MHD_Result http_error(struct http_request *req, unsigned int status,
+				  const struct http_header *header,
+				  const char *fmt, ...)
+{
+	struct http_header h[2] = { { MHD_HTTP_HEADER_CONTENT_TYPE,
+				      HTTP_TEXT } };
+	char *text;
+	va_list ap;
+	int len;
+
+	va_start(ap, fmt);
+	len = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (len < 0)
+		return MHD_NO;
+	if (header)
+		h[1] = *header;
+	return http_send(req, status, text, len, h, header ? 2 : 1);
+}
+
+static enum MHD_Result http_busy(struct http_request *req, const char *why)
+{
+	struct http_header h = { MHD_HTTP_HEADER_RETRY_AFTER,
+				 HTTP_RETRY_AFTER };
+
+	return http_error(req, MHD_HTTP_SERVICE_UNAVAILABLE, &h, "%s\n", why);
+}
+
+/* gzip is the body itself: who did not ask for an encoding gets a file. */
+static enum MHD_Result http_send_profile(struct http_request *req)
+{
+	bool zstd = req->format == REPORTER_ZSTD;
+	char disposition[ARCHIVE_NAME_MAX + 64];
+	const struct http_header headers[] = {
+		{ MHD_HTTP_HEADER_CONTENT_TYPE, "application/octet-stream" },
+		{ MHD_HTTP_HEADER_CONTENT_DISPOSITION, disposition },
+		{ MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING },
+		{ MHD_HTTP_HEADER_CONTENT_ENCODING, "zstd" },
+	};
+	void *data = req->data;
+
+	if (req->state == HTTP_GONE)
+		return MHD_NO;
+	if (req->state == HTTP_FAILED)
+		return http_error(req, MHD_HTTP_INTERNAL_SERVER_ERROR, NULL,
+				  "the profile could not be made\n");
+	snprintf(disposition, sizeof(disposition),
+		 "attachment; filename=\"%s%s\"", req->stem,
+		 zstd ? ".pb" : ".pb.gz");
+	req->data = NULL;
+	req->http->r->stats.http_profiles++;
+	return http_send(req, MHD_HTTP_OK, data, req->len, headers,
+			 ARRAY_SIZE(headers) - !zstd);
+}
+
+/* --- the daemon on the loop ---------------------------------------------- */
+
+static void http_on_timer(uv_timer_t *timer);
+
+static void http_run(struct http *h)
+{
+	MHD_UNSIGNED_LONG_LONG ms;
+
+	MHD_run(h->daemon);
+	if (MHD_get_timeout(h->daemon, &ms) == MHD_YES)
+		uv_timer_start(&h->timer, http_on_timer, ms, 0);
+	else
+		uv_timer_stop(&h->timer);
+}
+
+static void http_on_timer(uv_timer_t *timer)
+{
+	http_run(timer->data);
+}
+
+static void http_on_readable(uv_poll_t *poll, int status, int events)
+{
+	http_run(poll->data);
+}
+
+/* --- waiting for a profile ----------------------------------------------- */
+
+static void http_watch_closed(uv_handle_t *handle)
+{
+	struct http_watch *w = handle->data;
+	struct reporter *r = w->r;
+
+	free(w);
+	reporter_handle_closed(r);
+}
+
+static void http_wait_end(struct http_request *req, enum http_state state)
+{
+	struct http_request **p = &req->http->waiting;
+
+	while (*p != req)
+		p = &(*p)->next;
+	*p = req->next;
+	req->http->r->stats.http_waiting--;
+	req->state = state;
+	req->window = NULL;
+	if (req->watch)
+		uv_close((uv_handle_t *)&req->watch->poll, http_watch_closed);
+	req->watch = NULL;
+	MHD_resume_connection(req->conn);
+}
+
+static void http_on_gone(uv_poll_t *poll, int status, int events)
+{
+	struct http_watch *w = poll->data;
+	struct http_request *req = w->req;
+	struct http *h = req->http;
+
+	reporter_window_cancel(req->window);
+	http_wait_end(req, HTTP_GONE);
+	http_run(h);
+}
+
+/* Without it (no memory) the answer is made, and finds nobody. */
+static void http_watch(struct http_request *req)
+{
+	const union MHD_ConnectionInfo *info;
+	struct http_watch *w = calloc(1, sizeof(*w));
+
+	info = MHD_get_connection_info(req->conn,
+				       MHD_CONNECTION_INFO_CONNECTION_FD);
+	if (!w || !info ||
+	    uv_poll_init(req->http->r->loop, &w->poll, info->connect_fd)) {
+		free(w);
+		return;
+	}
+	w->poll.data = w;
+	w->req = req;
+	w->r = req->http->r;
+	w->r->handles++;
+	req->watch = w;
+	uv_poll_start(&w->poll, UV_DISCONNECT, http_on_gone);
+}
+
+static void http_on_window(void *arg, int err, uint64_t nsamples, void *data,
+			   size_t len)
+{
+	struct http_request *req = arg;
+	struct http *h = req->http;
+
+	req->data = data;
+	req->len = len;
+	http_wait_end(req, err ? HTTP_FAILED : HTTP_READY);
+	http_run(h);
+}
+
+static enum MHD_Result http_wait(struct http_request *req, unsigned int seconds)
+{
+	struct reporter *r = req->http->r;
+	struct reporter_window_opts o = {
+		.begin = clock_boottime_ns(),
+		.format = req->format,
+		.done = http_on_window,
+		.arg = req,
+	};
+
+	o.end = o.begin + seconds * CLOCK_NSEC_PER_SEC;
+	if (reporter_window_open(r, &o, &req->window))
+		return http_busy(req, "no memory for a profile");
+	archive_stem(req->stem, r->hostname, o.begin + clock_wall_offset_ns(),
+		     o.end - o.begin);
+	req->state = HTTP_WAITING;
+	req->next = req->http->waiting;
+	req->http->waiting = req;
+	r->stats.http_waiting++;
+	MHD_suspend_connection(req->conn);
+	http_watch(req);
+	return MHD_YES;
+}
+
+/* --- what can be asked --------------------------------------------------- */
+
+/* The headers tell all that is known before the profile is made. */
+static enum MHD_Result http_head_profile(struct http_request *req)
+{
+	struct http_header h = { MHD_HTTP_HEADER_CONTENT_TYPE,
+				 "application/octet-stream" };
+
+	return http_send(req, MHD_HTTP_OK, NULL, 0, &h, 1);
+}
+
+static enum MHD_Result http_profile(struct http_request *req, bool head)
+{
+	struct reporter *r = req->http->r;
+	int seconds = HTTP_SECONDS_DEFAULT;
+	const char *v;
+
+	v = MHD_lookup_connection_value(req->conn, MHD_GET_ARGUMENT_KIND,
+					"seconds");
+	if (v)
+		seconds = http_parse_seconds(v);
+	if (seconds < 0)
+		return http_error(req, MHD_HTTP_BAD_REQUEST, NULL,
+				  "seconds: a whole number from 1 to %d, not "
+				  "\"%.64s\"\n",
+				  HTTP_SECONDS_MAX, v);
+	if (head)
+		return http_head_profile(req);
+	if (r->finishing)
+		return http_busy(req, "profd is ending");
+	if (r->stats.http_waiting >= HTTP_WAITING_MAX)
+		return http_busy(req, "too many clients wait for a profile");
+	v = MHD_lookup_connection_value(req->conn, MHD_HEADER_KIND,
+					MHD_HTTP_HEADER_ACCEPT_ENCODING);
+	req->format = http_accepts_zstd(v) ? REPORTER_ZSTD : REPORTER_GZIP;
+	req->profile = true;
+	r->http_open++;
+	return http_wait(req, seconds);
+}
+
+static enum MHD_Result http_healthz(struct http_request *req, bool head)
+{
+	return http_send_text(req, strdup("ok\n"), 3, HTTP_TEXT);
+}
+
+static enum MHD_Result http_metrics(struct http_request *req, bool head)
+{
+	size_t len = 0;
+	char *text = metrics_prometheus(req->http->r, &len);
+
+	return http_send_text(req, text, len,
+			      "text/plain; version=0.0.4; charset=utf-8");
+}
+
+static enum MHD_Result http_status(struct http_request *req, bool head)
+{
+	size_t len = 0;
+	char *text = metrics_status(req->http->r, &len);
+
+	return http_send_text(req, text, len, HTTP_TEXT);
+}
+
+static const struct {
+	const char *path;
+	enum MHD_Result (*answer)(struct http_request *req, bool head);
+} http_routes[] = {
+	{ "/debug/pprof/profile", http_profile },
+	{ "/healthz", http_healthz },
+	{ "/metrics", http_metrics },
+	{ "/status", http_status },
+};
+
+static enum MHD_Result http_dispatch(struct http_request *req, const char *url,
+				     const char *method)
+{
+	static const struct http_header allow = { MHD_HTTP_HEADER_ALLOW,
+						  "GET, HEAD" };
+	bool head = !strcmp(method, MHD_HTTP_METHOD_HEAD);
+	const char *host;
+	size_t i;
+
+	req->http->r->stats.http_requests++;
+	host = MHD_lookup_connection_value(req->conn, MHD_HEADER_KIND,
+					   MHD_HTTP_HEADER_HOST);
+	if (!req->http->socket.ino && !http_host_is_local(host))
+		return http_error(req, MHD_HTTP_FORBIDDEN, NULL,
+				  "Host: neither an address nor localhost\n");
+	for (i = 0; i < ARRAY_SIZE(http_routes); i++)
+		if (!strcmp(url, http_routes[i].path))
+			break;
+	if (i == ARRAY_SIZE(http_routes))
+		return http_error(req, MHD_HTTP_NOT_FOUND, NULL,
+				  "%.256s: no such page\n", url);
+	if (!head && strcmp(method, MHD_HTTP_METHOD_GET))
+		return http_error(req, MHD_HTTP_METHOD_NOT_ALLOWED, &allow,
+				  "%.32s: only GET and HEAD\n", method);
+	return http_routes[i].answer(req, head);
+}
+
+/* Called once with the headers, then for the body, then to be answered. */
+static enum MHD_Result http_on_request(void *arg, struct MHD_Connection *conn,
+				       const char *url, const char *method,
+				       const char *version, const char *upload,
+				       size_t *upload_size, void **con_cls)
+{
+	struct http_request *req = *con_cls;
+
+	if (!req) {
+		req = calloc(1, sizeof(*req));
+		if (!req)
+			return MHD_NO;
+		req->http = arg;
+		req->conn = conn;
+		*con_cls = req;
+		return MHD_YES;
+	}
+	if (*upload_size) {
+		*upload_size = 0; /* nobody's to read */
+		return MHD_YES;
+	}
+	if (req->state == HTTP_NEW)
+		return http_dispatch(req, url, method);
+	return http_send_profile(req);
+}
+
+static void http_on_completed(void *arg, struct MHD_Connection *conn,
+			      void **con_cls,
+			      enum MHD_RequestTerminationCode why)
+{
+	struct http_request *req = *con_cls;
+	struct http *h = arg;
+
+	if (!req)
+		return;
+	*con_cls = NULL;
+	if (req->profile)
+		h->r->http_open--;
+	free(req->data);
+	free(req);
+	reporter_check_finished(h->r);
+}
+
+/* --- listeners ----------------------------------------------------------- */
+
+static void http_closed(uv_handle_t *handle)
+{
+	struct http *h = handle->data;
+	struct reporter *r = h->r;
+
+	if (!--h->handles)
+		free(h);
+	reporter_handle_closed(r);
+}
+
+static void http_stop_one(struct http *h)
+{
+	/* A daemon must not be stopped with connections suspended. */
+	while (h->waiting) {
+		struct http_request *req = h->waiting;
+
+		reporter_window_cancel(req->window);
+		http_wait_end(req, HTTP_GONE);
+	}
+	http_socket_unlink(&h->socket);
+	uv_close((uv_handle_t *)&h->poll, http_closed);
+	uv_close((uv_handle_t *)&h->timer, http_closed);
+	MHD_stop_daemon(h->daemon); /* closes the socket */
+}
+
 void http_stop(struct reporter *r)
 {
+	struct http *h;
+
+	while ((h = r->http)) {
+		r->http = h->next;
+		http_stop_one(h);
+	}
+}
+
+static int http_start_daemon(struct http *h)
+{
+	const union MHD_DaemonInfo *info;
+	int err;
+
+	h->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+		http_on_request, h, MHD_OPTION_LISTEN_SOCKET, h->socket.fd,
+		MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, h,
+		MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX,
+		MHD_OPTION_CONNECTION_TIMEOUT, HTTP_IDLE_S, MHD_OPTION_END);
+	if (!h->daemon) {
+		close(h->socket.fd);
+		return -ENOMEM;
+	}
+	info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	err = info ? uv_poll_init(h->r->loop, &h->poll, info->epoll_fd)
+		   : -ENOTSUP;
+	if (err)
+		MHD_stop_daemon(h->daemon);
+	return err;
+}
+
+int http_listen(struct reporter *r, const char *address)
+{
+	struct http *h = calloc(1, sizeof(*h));
+	int err;
+
+	if (!h)
+		return -ENOMEM;
+	h->r = r;
+	err = http_socket_open(&h->socket, address);
+	if (err) {
+		free(h);
+		return err;
+	}
+	err = http_start_daemon(h);
+	if (err) {
+		http_socket_unlink(&h->socket);
+		free(h);
+		return err;
+	}
+	uv_timer_init(r->loop, &h->timer); /* cannot fail */
+	h->poll.data = h->timer.data = h;
+	h->handles = 2;
+	r->handles += 2;
+	h->next = r->http;
+	r->http = h;
+	uv_poll_start(&h->poll, UV_READABLE, http_on_readable);
+	http_run(h);
+	return 0;
 }

@@ -49,7 +49,8 @@ check: deps
 	$(Q)$(MAKE) --no-print-directory check-built
 
 check-built: all $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS)
-	$(Q)B=$(B) tests/run $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_TESTS)
+	$(Q)packaging/promtool $(B)/tools
+	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) tests/run $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_TESTS)
 
 bench: all $(BENCH_PROGS) $(E2E_PROGS)
 	$(Q)B=$(B) tests/bench/run

@@ -252,7 +252,8 @@ static int apply_exit(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	rec = quark_proc_edit(proc);
 	if (!rec)
 		return -ENOMEM;
-	proc->exited = true;
+	quark_cache_exit(&qq->cache, proc, e->head.time);
+	proc->cpu_time = e->cpu_time;
 	ev->group_dead = 1;
 	memcpy(rec->p.comm, e->comm, sizeof(rec->p.comm));
 	rec->p.proc_ppid = e->parent.tgid;
@@ -272,13 +273,15 @@ static int apply_reap(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	ev->stime = r->stime;
 	ev->minflt = r->minflt;
 	ev->majflt = r->majflt;
+	ev->cpu_exact = !(r->head.flags & QUARK_RAW_INFERRED);
 	proc = find_or_add(qq, &r->head, NULL);
+	if (proc && proc->ended)
+		return 0;
 	rec = proc ? quark_proc_edit(proc) : NULL;
 	if (!rec)
 		return -ENOMEM;
 	if (!proc->exited) {
 		/* Its exit was lost. */
-		proc->exited = true;
 		memcpy(rec->p.comm, r->comm, sizeof(rec->p.comm));
 		set_exit(qq, &rec->p, r->head.time, r->wait_status);
 	}
@@ -370,7 +373,7 @@ int quark_apply_walk(struct quark_queue_priv *qq,
 	rec->p.flags |= QUARK_F_PROC;
 	proc->snap_time = im->head.time;
 	if (im->head.flags & ABI_QUARK_GROUP_DEAD) {
-		proc->exited = true;
+		quark_cache_exit(&qq->cache, proc, im->head.time);
 		set_exit(qq, &rec->p, im->head.time, im->wait_status);
 	}
 	return 0;

@@ -99,23 +99,42 @@ struct quark_proc *quark_cache_add(struct quark_cache *c,
 	return p;
 }
 
-static void gc_unlink(struct quark_cache *c, struct quark_proc *p)
+static void list_remove(struct quark_proc *p)
 {
-	struct quark_proc **link = &c->gc_first, *prev = NULL;
+	struct quark_proc_list *l = p->list;
 
-	for (; *link && *link != p; link = &(*link)->gc_next)
-		prev = *link;
-	if (!*link)
+	if (!l)
 		return;
-	*link = p->gc_next;
-	if (c->gc_last == p)
-		c->gc_last = prev;
+	if (p->list_prev)
+		p->list_prev->list_next = p->list_next;
+	else
+		l->first = p->list_next;
+	if (p->list_next)
+		p->list_next->list_prev = p->list_prev;
+	else
+		l->last = p->list_prev;
+	p->list = NULL;
+}
+
+/* Every list has one delay, so that its order is that of being due. */
+static void list_append(struct quark_proc_list *l, struct quark_proc *p,
+			uint64_t due)
+{
+	list_remove(p);
+	p->due = due;
+	p->list = l;
+	p->list_next = NULL;
+	p->list_prev = l->last;
+	if (l->last)
+		l->last->list_next = p;
+	else
+		l->first = p;
+	l->last = p;
 }
 
 void quark_cache_remove(struct quark_cache *c, struct quark_proc *p)
 {
-	if (p->ended)
-		gc_unlink(c, p);
+	list_remove(p);
 	hash_remove(&c->hash, &p->node);
 	if (p->prev)
 		p->prev->next = p->next;
@@ -142,25 +161,31 @@ struct quark_record *quark_proc_edit(struct quark_proc *p)
 	return copy;
 }
 
+void quark_cache_exit(struct quark_cache *c, struct quark_proc *p, uint64_t now)
+{
+	p->exited = true;
+	if (!p->ended)
+		list_append(&c->zombies, p, now + c->grace_ns);
+}
+
 void quark_cache_end(struct quark_cache *c, struct quark_proc *p, uint64_t now)
 {
-	if (p->ended)
-		return;
-	p->ended = true;
-	p->gc_time = now;
-	p->gc_next = NULL;
-	if (c->gc_last)
-		c->gc_last->gc_next = p;
-	else
-		c->gc_first = p;
-	c->gc_last = p;
+	p->exited = p->ended = true;
+	list_append(&c->gone, p, now + c->grace_ns);
+}
+
+struct quark_proc *quark_cache_overdue(struct quark_cache *c, uint64_t now)
+{
+	struct quark_proc *p = c->zombies.first;
+
+	return p && p->due <= now ? p : NULL;
 }
 
 void quark_cache_collect(struct quark_cache *c, uint64_t now)
 {
 	struct quark_proc *p;
 
-	while ((p = c->gc_first) && p->gc_time + c->grace_ns <= now) {
+	while ((p = c->gone.first) && p->due <= now) {
 		quark_cache_remove(c, p);
 		c->collections++;
 	}

@@ -67,21 +67,29 @@ void quark_entity_id(char out[17], uint32_t pid, uint64_t start_boottime);
 
 /* --- the cache (cache.c) --------------------------------------------------- */
 
+struct quark_proc_list {
+	struct quark_proc *first, *last;
+};
+
 struct quark_proc {
 	struct hash_node node; /* by pid */
 	struct quark_proc *prev, *next; /* all of them, oldest first */
-	struct quark_proc *gc_next; /* of those that ended */
+	/* Of those that exited, or were reaped: with the same delay each. */
+	struct quark_proc_list *list;
+	struct quark_proc *list_prev, *list_next;
+	uint64_t due;
 	struct quark_record *rec;
 	uint64_t snap_time; /* not 0: from a walk, whose clock it was */
-	uint64_t gc_time; /* when it was queued for collection */
+	uint64_t cpu_time; /* at its exit, provisional */
 	bool exited;
-	bool ended; /* queued */
+	bool ended; /* reaped */
 };
 
 struct quark_cache {
 	struct hash hash;
 	struct quark_proc *first, *last;
-	struct quark_proc *gc_first, *gc_last;
+	struct quark_proc_list zombies; /* exited, not reaped */
+	struct quark_proc_list gone;
 	uint64_t grace_ns;
 	uint64_t collections;
 };
@@ -99,7 +107,15 @@ struct quark_proc *quark_cache_add(struct quark_cache *c,
 void quark_cache_remove(struct quark_cache *c, struct quark_proc *p);
 /* Its record, for writing: a copy if anybody else holds it. NULL: no memory. */
 struct quark_record *quark_proc_edit(struct quark_proc *p);
-/* Ended at 'now': to be forgotten after the grace time. */
+/* Its last thread is gone, its leader may be waited for. */
+void quark_cache_exit(struct quark_cache *c, struct quark_proc *p,
+		      uint64_t now);
+/*
+ * One that exited a grace time ago and has not been reaped, or NULL. Call
+ * quark_cache_exit() or _end() on it, or it is there again.
+ */
+struct quark_proc *quark_cache_overdue(struct quark_cache *c, uint64_t now);
+/* Reaped: to be forgotten after the grace time. */
 void quark_cache_end(struct quark_cache *c, struct quark_proc *p, uint64_t now);
 void quark_cache_collect(struct quark_cache *c, uint64_t now);
 /* Whether the public may see it: alive, or within the grace time. */
@@ -117,6 +133,8 @@ struct quark_raw {
 };
 
 #define QUARK_RAW_GAP (ABI_QUARK_TASK + 1)
+/* In abi_quark_head.flags: not from the kernel, see infer_reaps(). */
+#define QUARK_RAW_INFERRED (1U << 31)
 
 struct quark_raw_gap {
 	uint64_t to;
@@ -139,6 +157,8 @@ void quark_order_fini(struct quark_order *o);
 
 /* --- what is outside of the kernel's records (procfs.c) --------------------- */
 
+/* Whether the process is there, be it as a zombie. */
+bool quark_procfs_exists(uint32_t pid, uint64_t start_boottime);
 /*
  * Arguments and environment (when max_env > 0) of a process, from /proc; the
  * spans point into 'sb'. False if it is gone, or the pid another's by now.

@@ -59,16 +59,33 @@ static bool same_start(int dirfd, uint64_t start_boottime)
 	return start == start_boottime / tick;
 }
 
+static int open_dir(uint32_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+bool quark_procfs_exists(uint32_t pid, uint64_t start_boottime)
+{
+	int dirfd = open_dir(pid);
+	bool same;
+
+	if (dirfd < 0)
+		return false;
+	same = same_start(dirfd, start_boottime);
+	close(dirfd);
+	return same;
+}
+
 bool quark_procfs_read(uint32_t pid, uint64_t start_boottime, size_t max_env,
 		       struct strbuf *sb, struct quark_strings_init *out)
 {
+	int dirfd = open_dir(pid);
 	ssize_t args, env = 0;
-	char path[32];
-	int dirfd;
 	bool same;
 
-	snprintf(path, sizeof(path), "/proc/%u", pid);
-	dirfd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dirfd < 0)
 		return false;
 	strbuf_reset(sb);

@@ -195,14 +195,18 @@ struct quark_event {
 	/*
 	 * EXIT: CPU time so far of all threads, provisional, since giving back
 	 * memory still follows. REAP: the kernel's exact account, equal to
-	 * wait4(2)'s. Nanoseconds.
+	 * wait4(2)'s, if cpu_exact. It is not where the kernel did not tell of
+	 * the reap: then, a cache_grace_time after the exit, the event comes
+	 * with what is known. Nanoseconds.
 	 */
 	uint64_t cpu_time;
 	uint64_t utime, stime; /* REAP: user and system part, as ticks allow */
 	uint64_t maxrss; /* EXIT: bytes, peak; 0 unknown */
 	uint64_t minflt, majflt; /* EXIT and REAP */
 	uint32_t group_dead; /* EXIT: always 1 but with QQ_THREAD_EVENTS */
+	uint32_t cpu_exact; /* REAP */
 	uint32_t gap_kinds; /* GAP: QUARK_EV_ bits that may be missing */
+	uint32_t pad;
 	uint64_t gap_from; /* GAP: boot times around the loss */
 	uint64_t gap_to;
 	uint64_t gap_lost; /* GAP: records lost, as counted by the kernel side */

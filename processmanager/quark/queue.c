@@ -164,7 +164,6 @@ static int drain(struct quark_queue_priv *qq)
 	watermark = n == -ENOBUFS ? qq->newest - FULL_SLACK_NS
 				  : ring_watermark(quark_ebpf_ring(qq->ebpf));
 	qq->watermark = MAX(qq->watermark, watermark);
-	quark_cache_collect(&qq->cache, qq->watermark);
 	return n == -ENOBUFS ? qq->attr.max_length : n;
 }
 
@@ -328,6 +327,43 @@ static bool next_event(struct quark_queue_priv *qq)
 	return ret > 0;
 }
 
+/*
+ * A reap that the kernel did not tell of: its record was lost, or the kernel
+ * runs no BPF in some context (seen where a sandbox shields its own process:
+ * an RCU callback that interrupts that one is not traced). Whoever exited a
+ * grace time ago and is no longer in /proc was reaped.
+ * Only while all that is ripe has been applied, so that none is on its way.
+ */
+static void infer_reaps(struct quark_queue_priv *qq)
+{
+	struct abi_quark_reap reap = { 0 };
+	struct quark_proc *p;
+	struct quark_raw *raw;
+
+	while ((p = quark_cache_overdue(&qq->cache, qq->watermark))) {
+		const struct quark_key *k = &p->rec->p.key;
+
+		/* In any case it is looked at again a grace time later. */
+		quark_cache_exit(&qq->cache, p, qq->watermark);
+		if (quark_procfs_exists(k->pid, k->start_boottime))
+			continue;
+		reap.head.kind = ABI_QUARK_REAP;
+		reap.head.flags = QUARK_RAW_INFERRED;
+		reap.head.time = qq->watermark;
+		reap.head.key.start_boottime = k->start_boottime;
+		reap.head.key.exec_id = k->exec_id;
+		reap.head.key.tgid = reap.head.tid = k->pid;
+		reap.cpu_time = p->cpu_time;
+		reap.wait_status = p->rec->p.wait_status;
+		raw = quark_raw_new(ABI_QUARK_REAP, qq->watermark, &reap,
+				    sizeof(reap));
+		if (!raw)
+			return;
+		quark_order_add(&qq->order, raw);
+		qq->stats.insertions++;
+	}
+}
+
 /* When the oldest one waiting will be ripe, the caller's epoll is to wake up. */
 static void arm_timer(struct quark_queue_priv *qq)
 {
@@ -361,6 +397,8 @@ const struct quark_event *quark_queue_get_event(struct quark_queue *q)
 		if (!ripe(qq) && !ring_backlog(quark_ebpf_ring(qq->ebpf)))
 			break;
 	}
+	infer_reaps(qq);
+	quark_cache_collect(&qq->cache, qq->watermark);
 	arm_timer(qq);
 	return NULL;
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "tests/e2e/frame.h"
+
 #define DEEP __attribute__((noinline, noclone))
 
 void small_leaf(uint64_t n);
@@ -15,6 +17,7 @@ void small_middle(int depth, uint64_t n);
 
 DEEP void small_leaf(uint64_t n)
 {
+	WITH_FRAME;
 	while (n--)
 		__asm__ volatile("" : "+r"(n));
 }

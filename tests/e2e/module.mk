@@ -3,7 +3,7 @@
 # are made of is what the tests are about.
 
 E2E_B := $(B)/tests/e2e
-E2E_CFLAGS := -std=gnu11 -D_GNU_SOURCE -g -O1 -fno-omit-frame-pointer \
+E2E_CFLAGS := -std=gnu11 -D_GNU_SOURCE -I. -g -O1 -fno-omit-frame-pointer \
 	-fno-optimize-sibling-calls -Wall -Wextra -Wshadow \
 	-Wstrict-prototypes -Wmissing-prototypes -Wl,--build-id=sha1
 # One address for the hot functions, whatever they are called.
@@ -13,27 +13,27 @@ E2E_PROGS := $(addprefix $(E2E_B)/,prog_shares prog_spin_a prog_spin_b \
 	prog_spin_old prog_spin_new libplugin.so pprof_check \
 	load_spawn load_small load_first)
 
-$(E2E_B)/prog_shares: tests/e2e/prog_shares.c tests/e2e/module.mk
+$(E2E_B)/prog_shares: tests/e2e/prog_shares.c tests/e2e/frame.h tests/e2e/module.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -o $@ $<
 
-$(E2E_B)/load_spawn $(E2E_B)/load_small $(E2E_B)/load_first: $(E2E_B)/load_%: tests/bench/load_%.c tests/e2e/module.mk
+$(E2E_B)/load_spawn $(E2E_B)/load_small $(E2E_B)/load_first: $(E2E_B)/load_%: tests/bench/load_%.c tests/e2e/frame.h tests/e2e/module.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -o $@ $<
 
-$(E2E_B)/prog_spin_a $(E2E_B)/prog_spin_b: $(E2E_B)/prog_spin_%: tests/e2e/prog_spin.c tests/e2e/module.mk
+$(E2E_B)/prog_spin_a $(E2E_B)/prog_spin_b: $(E2E_B)/prog_spin_%: tests/e2e/prog_spin.c tests/e2e/frame.h tests/e2e/module.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) $(E2E_STATIC) -pthread -DNAME=$* -o $@ $<
 
-$(E2E_B)/prog_spin_old $(E2E_B)/prog_spin_new: $(E2E_B)/prog_spin_%: tests/e2e/prog_spin.c tests/e2e/module.mk
+$(E2E_B)/prog_spin_old $(E2E_B)/prog_spin_new: $(E2E_B)/prog_spin_%: tests/e2e/prog_spin.c tests/e2e/frame.h tests/e2e/module.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -fPIE -pie -pthread -DWITH_DLOPEN -DNAME=$* -o $@ $< -ldl
 
-$(E2E_B)/libplugin.so: tests/e2e/plugin.c tests/e2e/module.mk
+$(E2E_B)/libplugin.so: tests/e2e/plugin.c tests/e2e/frame.h tests/e2e/module.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -fPIC -shared -o $@ $<

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "tests/e2e/frame.h"
+
 #define DEEP __attribute__((noinline, noclone))
 
 void heavy_leaf(uint64_t n);
@@ -21,12 +23,14 @@ void light_leaf(uint64_t n);
 
 DEEP void heavy_leaf(uint64_t n)
 {
+	WITH_FRAME;
 	while (n--)
 		__asm__ volatile("" : "+r"(n));
 }
 
 DEEP void light_leaf(uint64_t n)
 {
+	WITH_FRAME;
 	while (n--)
 		__asm__ volatile("" : "+r"(n));
 }

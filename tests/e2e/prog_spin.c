@@ -27,6 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/e2e/frame.h"
+
 #define PASTE2(a, b) a##b
 #define PASTE(a, b) PASTE2(a, b)
 /* At a place of its own, which the static builds fix to one address. */
@@ -38,12 +40,14 @@ void PASTE(middle_, NAME)(void (*leaf)(uint64_t), long ms);
 
 HOT void PASTE(spin_, NAME)(uint64_t n)
 {
+	WITH_FRAME;
 	while (n--)
 		__asm__ volatile("" : "+r"(n));
 }
 
 HOT void PASTE(child_, NAME)(uint64_t n)
 {
+	WITH_FRAME;
 	while (n--)
 		__asm__ volatile("" : "+r"(n));
 }

@@ -9,7 +9,7 @@ out=$T/shares.pb.gz
 # and the clock's 10.1 ms are two regular combs: a share strays by about half a
 # point (see prog_shares.c), and the 3 points allowed are six times that. With
 # 50:50, or with every tenth sample lost on one side, it fails.
-nice -n -20 "$PROFD" record -o "$out" -- "$prog" 10 >"$T/log" 2>&1
+record "$out" -- "$prog" 10
 is "record passes the exit status on" $? 0
 check_profile "$out"
 
@@ -25,7 +25,7 @@ num "the heavy function has at most 73 %" "$heavy" '<=' 73
 num "the light function has at least 27 %" "$light" '>=' 27
 num "the light function has at most 33 %" "$light" '<=' 33
 num "main is in at least 99 % of the samples" "$(share main 5)" '>=' 99
-diag "$(grep '^heavy' "$T/log"), profile: heavy $heavy % light $light %"
+diag "$(grep "^heavy" "$out.log"), profile: heavy $heavy % light $light %"
 
 samples "$out" >"$T/all"
 awk -F '\t' '$7 ~ /prog_shares$/' "$T/all" >"$T/own"

@@ -18,16 +18,17 @@ static void walk(const struct symbolizer_index *x, struct symbolizer_elf *e)
 {
 	struct strbuf text = { 0 };
 	struct symbolizer_range range;
-	uint64_t at, end;
+	uint64_t at;
 	char name[512];
 	int names = 0;
 
 	for (size_t i = 0; i < e->n_loads; i++) {
-		at = e->loads[i].vaddr;
-		end = at + MIN(e->loads[i].size, (uint64_t)65536);
-		while (at < end && names < 256) {
+		uint64_t len = MIN(e->loads[i].size, (uint64_t)65536);
+
+		for (uint64_t off = 0; off < len && names < 256; off++) {
+			at = e->loads[i].vaddr + off;
 			if (!symbolizer_index_find(x, at, &range)) {
-				at += 16;
+				off += 15;
 				continue;
 			}
 			if (at < range.start || at - range.start >= range.size)
@@ -35,8 +36,9 @@ static void walk(const struct symbolizer_index *x, struct symbolizer_elf *e)
 			if (symbolizer_index_name(x, e->src, range.name, name,
 						  sizeof(name)) >= 0)
 				symbolizer_demangle(name, &text);
+			strbuf_reset(&text);
 			names++;
-			at = range.start + range.size;
+			off += range.size - (at - range.start) - 1;
 		}
 	}
 	strbuf_fini(&text);

@@ -603,30 +603,38 @@ static void cxx_and_rust_names_are_made_readable(void **state)
 	strbuf_fini(&sb);
 }
 
-/* Each argument is a function of two of the one before: 2^n characters. */
+/* Each parameter is a function of two of the one before: 2^n characters. */
+static void cxx_bomb(char *bomb, int n)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	strcpy(bomb, "_Z1fPFiiiE");
+	for (int i = 0; i < n; i++)
+		sprintf(bomb + strlen(bomb), "PFvS%c_S%c_E", digits[2 * i],
+			digits[2 * i]);
+}
+
+/* Each type is a tuple of two of the one before. */
+#define RUST_FEW "_RINvC1a1fTllETB7_B7_ETBb_Bb_ETBj_Bj_E"
+#define RUST_MANY                                                         \
+	RUST_FEW "TBr_Br_ETBz_Bz_ETBH_BH_ETBP_BP_ETBX_BX_ETB15_B15_ETB1d" \
+		 "_B1d_ETB1n_B1n_ETB1x_B1x_ETB1H_B1H_E"
+
 static void hostile_symbols_cost_little(void **state)
 {
-	char deep[3000], bomb[1024] = "_Z1fPFiiiE";
 	struct strbuf sb = { 0 };
+	char name[3000];
 
-	memset(deep, 'P', sizeof(deep) - 1);
-	memcpy(deep, "_Z1f", 4);
-	deep[sizeof(deep) - 1] = '\0';
-	assert_false(symbolizer_demangle(deep, &sb));
-	for (int i = 0; i < 30; i++) {
-		char part[32], ref[8];
-
-		if (i == 0)
-			strcpy(ref, "S0_");
-		else
-			snprintf(ref, sizeof(ref), "S%c_",
-				 2 * i < 10 ? '0' + 2 * i : 'A' + 2 * i - 10);
-		if (2 * i >= 36)
-			break;
-		snprintf(part, sizeof(part), "PFv%s%sE", ref, ref);
-		strcat(bomb, part);
-	}
-	assert_false(symbolizer_demangle(bomb, &sb));
+	memset(name, 'P', sizeof(name) - 1);
+	memcpy(name, "_Z1f", 4);
+	name[sizeof(name) - 1] = '\0';
+	assert_false(symbolizer_demangle(name, &sb));
+	cxx_bomb(name, 4);
+	assert_true(symbolizer_demangle(name, &sb));
+	cxx_bomb(name, 17);
+	assert_false(symbolizer_demangle(name, &sb));
+	assert_true(symbolizer_demangle(RUST_FEW "E", &sb));
+	assert_false(symbolizer_demangle(RUST_MANY "E", &sb));
 	assert_true(sb.cap <= 4 * SYMBOLIZER_DEMANGLED_MAX);
 	strbuf_fini(&sb);
 }

@@ -181,8 +181,8 @@ static void wrong_usage_is_named(void **state)
 		{ "run --stack-copy 4095",
 		  "profd run: --stack-copy '4095': must be a size from 4K to "
 		  "256K (64K, 65536)" },
-		{ "run --stack-copy 18014398509481985K",
-		  "profd run: --stack-copy '18014398509481985K': must be a "
+		{ "run --stack-copy 18014398509482048K",
+		  "profd run: --stack-copy '18014398509482048K': must be a "
 		  "size from 4K to 256K (64K, 65536)" },
 		{ "run --window 61m", "profd run: --window '61m': must be a "
 				      "time from 1 to 3600 seconds "

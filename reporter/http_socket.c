@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+/* http_socket: see reporter/http_socket.h. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "reporter/http_socket.h"
+
+#define HTTP_BACKLOG 128
+#define HTTP_SOCKET_MODE 0660
+#define HTTP_DIR_MODE 0755
+
+static int http_socket_new(const struct http_address *a)
+{
+	int fd = socket(a->sa.sa_family,
+			SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int http_make_parent(const char *path)
+{
+	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	char *p;
+
+	strcpy(dir, path); /* as long as where it comes from */
+	for (p = strchr(dir + 1, '/'); p; p = strchr(p + 1, '/')) {
+		*p = '\0';
+		if (mkdir(dir, HTTP_DIR_MODE) && errno != EEXIST)
+			return -errno;
+		*p = '/';
+	}
+	return 0;
+}
+
+/* A socket that nobody listens on any more was left by a killed run. */
+static int http_clear_stale(const struct http_address *a)
+{
+	const char *path = a->un.sun_path;
+	struct stat st;
+	int fd, err = 0;
+
+	if (lstat(path, &st))
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -EEXIST;
+	fd = http_socket_new(a);
+	if (fd < 0)
+		return fd;
+	/* Anything but a refusal (a full backlog, no permission) is life. */
+	if (!connect(fd, &a->sa, a->len) || errno != ECONNREFUSED)
+		err = -EADDRINUSE;
+	close(fd);
+	if (!err && unlink(path) && errno != ENOENT)
+		err = -errno;
+	return err;
+}
+
+static int http_prepare_unix(const struct http_address *a)
+{
+	int err = http_make_parent(a->un.sun_path);
+
+	return err ? err : http_clear_stale(a);
+}
+
+static int http_bind(struct http_socket *s)
+{
+	const struct http_address *a = &s->address;
+	struct stat st;
+	int on = 1;
+
+	if (a->sa.sa_family != AF_UNIX)
+		setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (a->sa.sa_family == AF_INET6)
+		setsockopt(s->fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+	if (bind(s->fd, &a->sa, a->len))
+		return -errno;
+	/* Before listen(): nobody gets in by the mode it was made with. */
+	if (a->sa.sa_family == AF_UNIX) {
+		if (chmod(a->un.sun_path, HTTP_SOCKET_MODE) ||
+		    lstat(a->un.sun_path, &st))
+			return -errno;
+		s->dev = st.st_dev;
+		s->ino = st.st_ino;
+	}
+	return listen(s->fd, HTTP_BACKLOG) ? -errno : 0;
+}
+
+int http_socket_open(struct http_socket *s, const char *address)
+{
+	int err;
+
+	memset(s, 0, sizeof(*s));
+	err = http_parse_address(address, &s->address);
+	if (!err && s->address.sa.sa_family == AF_UNIX)
+		err = http_prepare_unix(&s->address);
+	if (err)
+		return err;
+	s->fd = http_socket_new(&s->address);
+	if (s->fd < 0)
+		return s->fd;
+	err = http_bind(s);
+	if (err) {
+		http_socket_unlink(s);
+		close(s->fd);
+	}
+	return err;
+}
+
+void http_socket_unlink(const struct http_socket *s)
+{
+	struct stat st;
+
+	if (s->ino && !lstat(s->address.un.sun_path, &st) &&
+	    st.st_dev == s->dev && st.st_ino == s->ino)
+		unlink(s->address.un.sun_path);
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What is lost is counted, of each kind, to the last record. Counts are of the
+ * whole host, so a second queue, whose ring is large enough, says how many there
+ * were between two marks.
+ */
+#include "tests/bpf/test_quark.h"
+
+#define LIVES 2000
+#define KINDS 4
+/* Nothing else may happen this close to a mark, or two queues may differ. */
+#define QUIET_NS 100000
+
+static const uint64_t kinds[KINDS] = { QUARK_EV_FORK, QUARK_EV_EXEC,
+				       QUARK_EV_EXIT, QUARK_EV_REAP };
+static const int loss_index[KINDS] = { 0, 1, 2, 5 };
+
+/* From behind the fork of 'first' to before that of 'last'. */
+static void count_between(const struct tape *t, pid_t first, pid_t last,
+			  uint64_t *count, bool *quiet)
+{
+	const struct quark_event *a = tape_find(t, first, QUARK_EV_FORK);
+	const struct quark_event *b = tape_find(t, last, QUARK_EV_FORK);
+	size_t i, k;
+
+	CHECK(a && b);
+	*quiet = true;
+	memset(count, 0, KINDS * sizeof(*count));
+	for (i = 0; i < t->n; i++) {
+		uint64_t at = t->ev[i]->boottime;
+
+		if (t->ev[i] != a && t->ev[i] != b &&
+		    (llabs((long long)(at - a->boottime)) < QUIET_NS ||
+		     llabs((long long)(at - b->boottime)) < QUIET_NS))
+			*quiet = false;
+		if (at <= a->boottime || at >= b->boottime)
+			continue;
+		/* One that is inferred was never a record. */
+		if (t->ev[i]->events == QUARK_EV_REAP && !t->ev[i]->cpu_exact)
+			continue;
+		for (k = 0; k < KINDS; k++)
+			count[k] += t->ev[i]->events == kinds[k];
+	}
+}
+
+/* A life whose end does not fall close to its beginning. */
+static pid_t mark(void)
+{
+	struct timespec ts = { 0, 5000000 };
+	pid_t pid;
+
+	nanosleep(&ts, NULL);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		nanosleep(&ts, NULL);
+		_exit(0);
+	}
+	CHECK(waitpid(pid, NULL, 0) == pid);
+	return pid;
+}
+
+/* False: something else ran beside a mark. */
+static bool storm(struct quark_queue *small, struct quark_queue *large)
+{
+	uint64_t all[KINDS], delivered[KINDS], lost = 0;
+	struct quark_queue_stats before, after;
+	struct tape s = { 0 }, l = { 0 };
+	bool quiet, unused;
+	pid_t first, last;
+	int i, k;
+
+	first = mark();
+	tape_wait(&s, small, first, QUARK_EV_FORK);
+	quark_queue_get_stats(small, &before);
+	/* The reader of the small ring stands still. */
+	for (i = 0; i < LIVES; i++) {
+		pid_t pid = spawn_true();
+
+		CHECK(waitpid(pid, NULL, 0) == pid);
+		if (i % 100 == 0)
+			tape_read(&l, large);
+	}
+	tape_read(&s, small);
+	last = mark();
+	tape_wait(&s, small, last, QUARK_EV_FORK);
+	tape_wait(&l, large, last, QUARK_EV_FORK);
+	quark_queue_get_stats(small, &after);
+	count_between(&l, first, last, all, &quiet);
+	count_between(&s, first, last, delivered, &unused);
+	for (k = 0; quiet && k < KINDS; k++) {
+		uint64_t n = after.losses.kernel[loss_index[k]] -
+			     before.losses.kernel[loss_index[k]];
+
+		CHECK(all[k] >= LIVES * 9 / 10);
+		CHECK_INT(delivered[k] + n, all[k]);
+		lost += n;
+	}
+	/* It did overflow, and the stream says when. */
+	if (quiet) {
+		uint64_t told = 0;
+		size_t j;
+
+		CHECK(lost > LIVES);
+		CHECK(after.lost - before.lost >= lost);
+		for (j = 0; j < s.n; j++) {
+			const struct quark_event *ev = s.ev[j];
+
+			if (ev->events != QUARK_EV_GAP)
+				continue;
+			CHECK(ev->process == NULL);
+			CHECK(ev->gap_from <= ev->gap_to);
+			CHECK(ev->gap_kinds & QUARK_EV_FORK);
+			told += ev->gap_lost;
+		}
+		CHECK_INT(told, after.lost);
+	}
+	tape_fini(&s);
+	tape_fini(&l);
+	return quiet;
+}
+
+static void body_small_ring(void)
+{
+	struct quark_queue_stats st;
+	struct quark_queue small, large;
+	int tries = 0;
+	bool done;
+
+	do {
+		open_raw(&large, 0);
+		open_raw(&small, 256 * 1024);
+		done = storm(&small, &large);
+		quark_queue_get_stats(&large, &st);
+		CHECK_INT(st.lost, 0);
+		quark_queue_close(&small);
+		quark_queue_close(&large);
+	} while (!done && ++tries < 50);
+	CHECK(done);
+}
+
+static void test_small_ring(void **state)
+{
+	in_child(body_small_ring);
+}
+
+static void body_full_queue(void)
+{
+	struct quark_queue_attr attr;
+	struct quark_queue_stats st;
+	struct tape t = { 0 };
+	struct quark_queue qq;
+	int i;
+
+	quark_queue_default_attr(&attr);
+	attr.flags = QQ_EBPF | QQ_NO_AGG;
+	attr.hold_time = 0;
+	attr.max_env = 0;
+	attr.max_length = 50;
+	CHECK(quark_queue_open(&qq, &attr) == 0);
+	for (i = 0; i < 500; i++)
+		short_life();
+	tape_wait(&t, &qq, short_life(), QUARK_EV_EXIT);
+	quark_queue_get_stats(&qq, &st);
+	CHECK_INT(st.lost, 0);
+	CHECK_INT(st.late, 0);
+	CHECK(t.n >= 1000);
+	tape_fini(&t);
+	quark_queue_close(&qq);
+}
+
+/* A queue that is full leaves the rest in the ring: order holds, none is lost. */
+static void test_full_queue(void **state)
+{
+	in_child(body_full_queue);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_small_ring),
+		cmocka_unit_test(test_full_queue),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Executables: one file is one, whatever it is called; it is opened once, by
+ * whichever way leads to it, closed for the limit, and opened again when names
+ * are asked for.
+ */
+#include "tests/unit/test_pm_fake.h"
+
+/* The last answer to pm_exe_resolve(). */
+static int answers, answer_err;
+static char answer[128];
+
+static void on_names(void *arg, int err, const struct symbolizer_symbol *syms,
+		     size_t n)
+{
+	answers++;
+	answer_err = err;
+	answer[0] = '\0';
+	if (!err && n)
+		snprintf(answer, sizeof(answer), "%s", syms[0].name);
+}
+
+static const uint64_t offset0 = 0x10;
+
+static int ask(struct pm_exe *exe)
+{
+	answers = 0;
+	answer_err = 1;
+	return pm_exe_resolve(exe, &offset0, 1, on_names, NULL);
+}
+
+/* Asks, and waits for the name of the file that answered. */
+static const char *name_of(struct pm_exe *exe)
+{
+	assert_int_equal(ask(exe), 0);
+	assert_int_equal(answers, 0); /* never from inside */
+	fake_run();
+	pm_forget(pm, 0);
+	assert_int_equal(answers, 1);
+	return answer_err ? strerror(-answer_err) : answer;
+}
+
+static struct pm_exe_info exe_info(const struct pm_exe *exe)
+{
+	struct pm_exe_info info;
+
+	pm_exe_info(exe, &info);
+	return info;
+}
+
+/* Processes 5 and 6, children of 4. */
+static int two_processes(void **state)
+{
+	if (setup(state))
+		return -1;
+	do_walk(4, 1, "/sbin/init", 7000);
+	do_walk(5, 4, "/bin/a", 7000);
+	do_walk(6, 4, "/bin/b", 7000);
+	return 0;
+}
+
+/* Maps, by inode as a record without a build id does. */
+static void map_inode(uint32_t pid, uint64_t start, const char *path,
+		      uint64_t ino, uint64_t generation)
+{
+	struct pm_map_event ev = map_of(start, start + 0x1000, path, 0);
+
+	ev.tgid = pid;
+	ev.time = 8000;
+	ev.dev = 1;
+	ev.ino = ino;
+	ev.ino_generation = generation;
+	assert_int_equal(pm_map_event(pm, &ev), 0);
+}
+
+static void test_opened_when_first_seen(void **state)
+{
+	const struct symbolizer_segment *seg;
+	size_t n;
+	struct pm_exe *exe;
+
+	fake_file("/lib/c.so", 7, 1, 10);
+	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/c.so", 7);
+	assert_int_equal(fake.opens, 1);
+	assert_int_equal(fake.last_pid, 5);
+	assert_int_equal(fake.last_map_start, 0x1000);
+	exe = exe_at(5, 0, 0x1000);
+	assert_false(exe_info(exe).opened);
+	assert_int_equal(exe_info(exe).ident.build_id_len, 20);
+	assert_null(pm_exe_segments(exe, &n));
+	fake_run();
+	assert_true(exe_info(exe).opened);
+	assert_int_equal(exe_info(exe).ident.ino, 10);
+	assert_string_equal(exe_info(exe).path, "/lib/c.so");
+	assert_string_equal(exe_info(exe).base, "c.so");
+	seg = pm_exe_segments(exe, &n);
+	assert_int_equal(n, 1);
+	assert_int_equal(seg[0].vaddr, 0x400000);
+	do_mmap(6, 8001, 0x9000, 0xa000, "/lib/c.so", 7);
+	assert_ptr_equal(exe_at(6, 0, 0x9000), exe);
+	assert_int_equal(fake.opens, 1);
+	assert_int_equal(stats().open_files, 1);
+}
+
+static void test_build_id_is_the_identity(void **state)
+{
+	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/c.so", 7);
+	do_mmap(6, 8001, 0x1000, 0x2000, "/lib/c.so", 8); /* upgraded */
+	do_mmap(6, 8002, 0x3000, 0x4000, "/mnt/lib/c.so", 7);
+	assert_ptr_not_equal(exe_at(5, 0, 0x1000), exe_at(6, 0, 0x1000));
+	assert_ptr_equal(exe_at(5, 0, 0x1000), exe_at(6, 0, 0x3000));
+	assert_string_equal(exe_info(exe_at(6, 0, 0x3000)).path, "/lib/c.so");
+}
+
+static void test_deleted_is_no_part_of_a_name(void **state)
+{
+	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/c.so (deleted)", 7);
+	assert_string_equal(exe_info(exe_at(5, 0, 0x1000)).path, "/lib/c.so");
+}
+
+static void test_same_file_by_two_inode_keys(void **state)
+{
+	struct pm_exe *a, *b;
+
+	fake_file("/lib/c.so", 7, 1, 10);
+	fake_file("/mnt/c.so", 7, 1, 11);
+	map_inode(5, 0x1000, "/lib/c.so", 10, 3);
+	map_inode(6, 0x1000, "/mnt/c.so", 11, 4);
+	a = exe_at(5, 0, 0x1000);
+	b = pm_exe_get(exe_at(6, 0, 0x1000));
+	assert_ptr_not_equal(a, b);
+	fake_run();
+	/* From here on lookups give the first ... */
+	assert_ptr_equal(exe_at(6, 0, 0x1000), a);
+	map_inode(6, 0x5000, "/mnt/c.so", 11, 4);
+	assert_ptr_equal(exe_at(6, 0, 0x5000), a);
+	/* ... and the second serves those who have it. */
+	assert_true(exe_info(b).opened);
+	assert_int_equal(exe_info(b).ident.build_id[0], 7);
+	assert_string_equal(name_of(b), "/lib/c.so");
+	assert_int_equal(fake.held, 1);
+	assert_int_equal(stats().open_files, 1);
+	pm_exe_put(b);
+}
+
+static void test_same_file_without_build_id(void **state)
+{
+	fake_file("/lib/c.so", 0, 1, 10);
+	fake_file("/mnt/c.so", 0, 1, 11);
+	fake_file("/opt/c.so", 0, 2, 12);
+	map_inode(5, 0x1000, "/lib/c.so", 10, 3);
+	map_inode(5, 0x2000, "/mnt/c.so", 11, 4);
+	map_inode(5, 0x3000, "/opt/c.so", 12, 5);
+	fake_run();
+	assert_ptr_equal(exe_at(5, 0, 0x1000), exe_at(5, 0, 0x2000));
+	assert_ptr_not_equal(exe_at(5, 0, 0x1000), exe_at(5, 0, 0x3000));
+}
+
+/* First seen by build id and not to be opened; then by inode. */
+static void test_the_second_brings_the_file(void **state)
+{
+	struct pm_exe *a;
+
+	fake_file("/mnt/c.so", 7, 1, 11);
+	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/c.so", 7);
+	fake_run();
+	a = exe_at(5, 0, 0x1000);
+	assert_int_equal(exe_info(a).open_error, -ENOENT);
+	map_inode(6, 0x1000, "/mnt/c.so", 11, 4);
+	fake_run();
+	assert_ptr_equal(exe_at(6, 0, 0x1000), a);
+	assert_true(exe_info(a).opened);
+	assert_int_equal(exe_info(a).open_error, 0);
+	assert_string_equal(name_of(a), "/mnt/c.so");
+}
+
+/* An inode number without a generation is good while somebody maps it. */
+static void test_inode_of_proc_is_not_kept(void **state)
+{
+	struct pm_map_event maps[] = { map_of(0x1000, 0x2000, "/tmp/x", 0) };
+
+	maps[0].dev = 1;
+	maps[0].ino = 10;
+	fake_file("/tmp/x", 7, 1, 10);
+	assert_int_equal(do_maps(5, 7010, 7020, maps, 1), 0);
+	fake_run();
+	assert_int_equal(do_maps(6, 7010, 7020, maps, 1), 0);
+	assert_ptr_equal(exe_at(5, 0, 0x1000), exe_at(6, 0, 0x1000));
+	assert_int_equal(fake.opens, 1);
+	do_reap(5, 0, 8000);
+	do_reap(6, 0, 8000);
+	pm_forget(pm, 8001);
+	fake.disk[0].build_id = 8; /* compiled anew, the inode number reused */
+	do_walk(7, 4, "/tmp/x", 9000);
+	assert_int_equal(do_maps(7, 9010, 9020, maps, 1), 0);
+	fake_run();
+	assert_int_equal(exe_info(exe_at(7, 0, 0x1000)).ident.build_id[0], 8);
+}
+
+/* A re-read has no build ids: what was known of a mapping stays known. */
+static void test_reread_keeps_the_executable(void **state)
+{
+	struct pm_map_event maps[] = { map_of(0x1000, 0x2000, "/lib/c.so", 0),
+				       map_of(0x5000, 0x6000, "/lib/d.so", 0) };
+	struct pm_exe *exe;
+
+	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/c.so", 7);
+	exe = exe_at(5, 0, 0x1000);
+	assert_int_equal(do_maps(5, 9000, 9001, maps, 2), 0);
+	assert_ptr_equal(exe_at(5, 0, 0x1000), exe);
+	assert_string_equal(exe_info(exe_at(5, 0, 0x5000)).base, "d.so");
+}
+
+static void test_kinds_by_path(void **state)
+{
+	static const struct {
+		const char *path;
+		uint64_t ino;
+		enum pm_exe_kind kind;
+	} table[] = {
+		{ "/bin/x", 1, PM_EXE_FILE },
+		{ "/memfd:x (deleted)", 1, PM_EXE_FILE },
+		{ "//toolong", 1, PM_EXE_FILE },
+		{ "[vdso]", 0, PM_EXE_VDSO },
+		{ "//anon", 0, PM_EXE_ANON },
+		{ "", 0, PM_EXE_ANON },
+		{ "[heap]", 0, PM_EXE_ANON },
+		{ "[stack]", 0, PM_EXE_ANON },
+		{ "[uprobes]", 0, PM_EXE_ANON },
+		{ "[vsyscall]", 0, PM_EXE_ANON },
+		{ "[anon:jit]", 0, PM_EXE_ANON },
+		{ "/SYSV00000000 (deleted)", 9, PM_EXE_ANON },
+		{ "/dev/zero (deleted)", 9, PM_EXE_ANON },
+		{ "anon_inode:[x]", 9, PM_EXE_ANON },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(table); i++) {
+		map_inode(5, 0x1000, table[i].path, table[i].ino, 1);
+		assert_int_equal(exe_info(exe_at(5, 0, 0x1000)).kind,
+				 table[i].kind);
+	}
+	assert_int_equal(fake.opens, 3);
+}
+
+/* What a JIT wrote means something in its address space only. */
+static void test_anonymous_memory_belongs_to_its_process(void **state)
+{
+	struct pm_mapping m;
+	struct pm_exe *exe;
+
+	do_mmap(5, 8000, 0x1000, 0x2000, "//anon", 0);
+	do_mmap(5, 8000, 0x3000, 0x4000, "[heap]", 0);
+	do_mmap(6, 8000, 0x1000, 0x2000, "//anon", 0);
+	exe = exe_at(5, 0, 0x1000);
+	assert_ptr_equal(exe, exe_at(5, 0, 0x3000));
+	assert_ptr_not_equal(exe, exe_at(6, 0, 0x1000));
+	assert_int_equal(pm_image_find(pm, image_at(5, 0, 0), 0x3010, &m), 0);
+	assert_int_equal(0x3010 - m.start + m.pgoff, 0x3010);
+	assert_string_equal(exe_info(exe).base, "[anon]");
+	assert_string_equal(name_of(exe), strerror(ENOENT));
+	do_fork(5, 0, 7, 8001);
+	assert_ptr_not_equal(exe, exe_at(7, 0, 0x1000));
+}
+
+static void test_singletons(void **state)
+{
+	assert_int_equal(exe_info(pm_exe_kernel(pm)).kind, PM_EXE_KERNEL);
+	assert_int_equal(exe_info(pm_exe_vdso(pm)).kind, PM_EXE_VDSO);
+	assert_int_equal(exe_info(pm_exe_mark(pm)).kind, PM_EXE_MARK);
+	assert_true(exe_info(pm_exe_kernel(pm)).opened);
+	assert_string_equal(exe_info(pm_exe_kernel(pm)).base,
+			    "[kernel.kallsyms]");
+	strcpy(fake.kernel.path, "kernel");
+	assert_string_equal(name_of(pm_exe_kernel(pm)), "kernel");
+	assert_string_equal(name_of(pm_exe_mark(pm)), strerror(ENOENT));
+	do_mmap(5, 8000, 0x1000, 0x2000, "[vdso]", 0);
+	assert_ptr_equal(exe_at(5, 0, 0x1000), pm_exe_vdso(pm));
+}
+
+static void test_resolve_waits_for_the_file(void **state)
+{
+	fake_file("/lib/c.so", 7, 1, 10);
+	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/c.so", 7);
+	assert_string_equal(name_of(exe_at(5, 0, 0x1000)), "/lib/c.so");
+	assert_int_equal(fake.opens, 1);
+}
+
+static void test_resolve_answers_with_the_error(void **state)
+{
+	fake_file("/bin/script", 0, 1, 10);
+	fake.disk[0].err = -ENOEXEC;
+	map_inode(5, 0x1000, "/bin/script", 10, 1);
+	assert_int_equal(ask(exe_at(5, 0, 0x1000)), 0);
+	fake_run();
+	assert_int_equal(answers, 1);
+	assert_int_equal(answer_err, -ENOEXEC);
+	/* and does not try again at once */
+	assert_string_equal(name_of(exe_at(5, 0, 0x1000)), strerror(ENOEXEC));
+	assert_int_equal(fake.opens, 1);
+	pm_forget(pm, 20 * CLOCK_NSEC_PER_SEC);
+	assert_int_equal(ask(exe_at(5, 0, 0x1000)), 0);
+	fake_run();
+	assert_int_equal(fake.opens, 2);
+}
+
+/* Dead before its turn: in through who maps it, an ancestor, or our own root. */
+static void test_other_ways_to_a_file(void **state)
+{
+	fake_file("/lib/c.so", 7, 1, 10);
+	fake_file("/lib/d.so", 8, 2, 11);
+	fake.gone[fake.ngone++] = 5;
+	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/c.so", 7);
+	do_mmap(6, 8000, 0x4000, 0x5000, "/lib/c.so", 7);
+	fake_run();
+	assert_true(exe_info(exe_at(5, 0, 0x1000)).opened);
+	assert_int_equal(fake.last_pid, 6);
+	assert_int_equal(fake.last_map_start, 0x4000);
+	do_mmap(5, 8000, 0x2000, 0x3000, "/lib/d.so", 8);
+	fake_run();
+	assert_true(exe_info(exe_at(5, 0, 0x2000)).opened);
+	assert_int_equal(fake.last_pid, 4); /* d.so, by the parent */
+	assert_int_equal(fake.opens, 4);
+	fake.gone[fake.ngone++] = 4;
+	fake_file("/lib/e.so", 9, 3, 12);
+	do_mmap(5, 8001, 0x5000, 0x6000, "/lib/e.so", 9);
+	fake_run();
+	assert_int_equal(fake.last_pid, 0);
+	assert_true(exe_info(exe_at(5, 0, 0x5000)).opened);
+}
+
+/* Our own file of that name is another one. */
+static void test_wrong_file_is_refused(void **state)
+{
+	fake_file("/lib/c.so", 8, 1, 10);
+	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/c.so", 7);
+	fake_run();
+	assert_false(exe_info(exe_at(5, 0, 0x1000)).opened);
+	assert_int_equal(exe_info(exe_at(5, 0, 0x1000)).open_error, -ESTALE);
+	/* Without any identity no file of ours is touched. */
+	map_inode(5, 0x2000, "/lib/none.so", 0, 0);
+	fake_run();
+	assert_int_not_equal(fake.last_pid, 0);
+}
+
+static void test_next_process_makes_another_try(void **state)
+{
+	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/c.so", 7);
+	fake_run();
+	assert_int_equal(exe_info(exe_at(5, 0, 0x1000)).open_error, -ENOENT);
+	fake_file("/lib/c.so", 7, 1, 10);
+	do_mmap(6, 8001, 0x1000, 0x2000, "/lib/c.so", 7);
+	fake_run();
+	assert_true(exe_info(exe_at(5, 0, 0x1000)).opened);
+	assert_int_equal(exe_info(exe_at(5, 0, 0x1000)).open_error, 0);
+}
+
+/* A file that can never be opened is not tried 2,000 times a second. */
+static void test_tries_become_rare(void **state)
+{
+	uint64_t i;
+
+	for (i = 0; i < 1000; i++) {
+		do_mmap(5, 8000 + i, 0x1000, 0x2000, "/lib/c.so", 7);
+		fake_run();
+	}
+	assert_true(fake.opens < 20);
+}
+
+static void test_limit_of_open_files(void **state)
+{
+	char path[16][16];
+	struct pm_exe *first;
+	uint8_t i;
+
+	pm_free(pm);
+	assert_int_equal(setup_files(4), 0);
+	do_walk(5, 1, "/bin/a", 7000);
+	for (i = 0; i < 16; i++) {
+		snprintf(path[i], sizeof(path[i]), "/lib/%u.so", i);
+		fake_file(path[i], i + 1, i + 1, i + 100);
+		do_mmap(5, 8000, 0x1000ULL * (i + 1), 0x1000ULL * (i + 2),
+			path[i], i + 1);
+		fake_run();
+		assert_true(fake.held <= 4);
+	}
+	assert_int_equal(stats().open_files, 4);
+	assert_int_equal(stats().open_closed, 12);
+	first = exe_at(5, 0, 0x1000);
+	assert_true(exe_info(first).opened); /* known, though closed */
+	assert_int_equal(fake.opens, 16);
+	assert_string_equal(name_of(first), "/lib/0.so");
+	assert_int_equal(fake.opens, 17);
+	assert_int_equal(fake.held, 4);
+	/* Another file under its name is noticed. */
+	for (i = 1; i < 8; i++)
+		name_of(exe_at(5, 0, 0x1000ULL * (i + 1)));
+	fake_lookup("/lib/0.so")->build_id = 99;
+	assert_int_equal(ask(first), 0);
+	fake_run();
+	assert_int_equal(answer_err, -ESTALE);
+}
+
+/* Files at work are not closed, not even for the limit. */
+static void test_limit_spares_what_is_asked(void **state)
+{
+	pm_free(pm);
+	assert_int_equal(setup_files(1), 0);
+	do_walk(5, 1, "/bin/a", 7000);
+	fake_file("/lib/a.so", 1, 1, 1);
+	fake_file("/lib/b.so", 2, 2, 2);
+	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/a.so", 1);
+	fake_run();
+	do_mmap(5, 8000, 0x2000, 0x3000, "/lib/b.so", 2);
+	assert_int_equal(ask(exe_at(5, 0, 0x1000)), 0);
+	fake_run(); /* b is opened while a is at work */
+	assert_int_equal(answers, 1);
+	assert_int_equal(answer_err, 0);
+	assert_int_equal(fake.opens, 2);
+	assert_int_equal(fake.held, 1);
+	assert_int_equal(ask(exe_at(5, 0, 0x1000)), 0);
+	assert_int_equal(ask(exe_at(5, 0, 0x2000)), 0);
+	fake_run();
+	assert_int_equal(answers, 2);
+	assert_int_equal(answer_err, 0);
+	assert_int_equal(fake.held, 1);
+}
+
+/* The inode is the same, the file is not. */
+static void test_file_rewritten_in_place(void **state)
+{
+	pm_free(pm);
+	assert_int_equal(setup_files(1), 0);
+	do_walk(5, 1, "/bin/a", 7000);
+	fake_file("/lib/a.so", 0, 1, 1);
+	fake_file("/lib/b.so", 0, 2, 2);
+	map_inode(5, 0x1000, "/lib/a.so", 1, 1);
+	map_inode(5, 0x2000, "/lib/b.so", 2, 1);
+	fake_run();
+	assert_int_equal(fake.held, 1);
+	fake_lookup("/lib/a.so")->file_id = 3;
+	assert_int_equal(ask(exe_at(5, 0, 0x1000)), 0);
+	fake_run();
+	assert_int_equal(answers, 1);
+	assert_int_equal(answer_err, -ESTALE);
+}
+
+/* Nobody's executables stay a while, with their files; not all of them. */
+static void test_idle_executables_are_kept(void **state)
+{
+	static char path[300][32];
+	uint16_t i;
+
+	fake_file("/bin/true", 7, 1, 10);
+	for (i = 0; i < 10; i++) {
+		do_mmap(5, 8000, 0x1000, 0x2000, "/bin/true", 7);
+		fake_run();
+		do_mmap(5, 8000, 0x1000, 0x2000, "//anon", 0);
+	}
+	assert_int_equal(fake.opens, 1);
+	for (i = 0; i < 300; i++) {
+		snprintf(path[i], sizeof(path[i]), "/tmp/conftest%u", i);
+		fake_file(path[i], 0, i, i + 100);
+		map_inode(5, 0x1000, path[i], i + 100, 5);
+		fake_run();
+	}
+	do_mmap(5, 8001, 0x1000, 0x2000, "//anon", 0);
+	assert_true(stats().exes <= 256 + 5);
+	assert_true(stats().open_files <= 256 + 1);
+}
+
+static void test_reference_outlives_the_mapping(void **state)
+{
+	struct pm_exe *exe;
+
+	fake_file("/lib/c.so", 7, 1, 10);
+	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/c.so", 7);
+	exe = pm_exe_get(exe_at(5, 0, 0x1000));
+	do_reap(5, 0, 8001);
+	pm_forget(pm, 8002);
+	assert_string_equal(name_of(exe), "/lib/c.so");
+	pm_exe_put(exe);
+}
+
+/* Whatever is under way when the manager ends, ends well. */
+static void test_free_with_requests_under_way(void **state)
+{
+	static const uint64_t offsets[2] = { 1, 2 };
+	struct pm_exe *c, *d;
+
+	fake_file("/lib/c.so", 7, 1, 10);
+	fake_file("/lib/d.so", 8, 2, 11);
+	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/c.so", 7);
+	fake_run();
+	do_mmap(5, 8000, 0x2000, 0x3000, "/lib/d.so", 8);
+	c = exe_at(5, 0, 0x1000);
+	d = exe_at(5, 0, 0x2000);
+	answers = 0;
+	assert_int_equal(pm_exe_resolve(c, offsets, 2, on_names, NULL), 0);
+	assert_int_equal(pm_exe_resolve(d, offsets, 2, on_names, NULL), 0);
+	assert_int_equal(
+		pm_exe_resolve(pm_exe_mark(pm), offsets, 2, on_names, NULL), 0);
+	pm_free(pm);
+	pm = NULL;
+	assert_int_equal(answers,
+			 2); /* d's, whose file never came, the mark's */
+	assert_int_equal(answer_err, -ECANCELED);
+	fake_run();
+	assert_int_equal(answers, 3);
+	assert_int_equal(answer_err, -ECANCELED);
+	assert_int_equal(fake.held, 0);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, two_processes, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_opened_when_first_seen),
+		T(test_build_id_is_the_identity),
+		T(test_deleted_is_no_part_of_a_name),
+		T(test_same_file_by_two_inode_keys),
+		T(test_same_file_without_build_id),
+		T(test_the_second_brings_the_file),
+		T(test_inode_of_proc_is_not_kept),
+		T(test_reread_keeps_the_executable),
+		T(test_kinds_by_path),
+		T(test_anonymous_memory_belongs_to_its_process),
+		T(test_singletons),
+		T(test_resolve_waits_for_the_file),
+		T(test_resolve_answers_with_the_error),
+		T(test_other_ways_to_a_file),
+		T(test_wrong_file_is_refused),
+		T(test_next_process_makes_another_try),
+		T(test_tries_become_rare),
+		T(test_limit_of_open_files),
+		T(test_limit_spares_what_is_asked),
+		T(test_file_rewritten_in_place),
+		T(test_idle_executables_are_kept),
+		T(test_reference_outlives_the_mapping),
+		T(test_free_with_requests_under_way),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

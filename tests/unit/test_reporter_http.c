@@ -1,0 +1,723 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the reporter answers over HTTP, to real clients and to raw sockets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "reporter/http_parse.h"
+#include "tests/unit/pprof_check.h"
+#include "tests/unit/test_reporter_pm.h"
+
+#define SEC CLOCK_NSEC_PER_SEC
+#define CLIENTS_MAX 256 /* waiting at once */
+
+static struct {
+	uv_loop_t loop;
+	uv_timer_t tick;
+	struct reporter *r;
+	char dir[64];
+	char socket[96]; /* path */
+	char unix_address[104];
+	char tcp_address[32];
+	int port;
+	bool ticking;
+	bool finished;
+} t;
+
+static void on_collect(void *arg, struct reporter_metrics *m)
+{
+	reporter_metric(m, "profd_test_total", "two \"CPUs\" \\ a line", true,
+			"cpu=\"0\"", 1);
+	reporter_metric(m, "profd_test_total", "two", true, "cpu=\"1\"", 2.5);
+	reporter_metric(m, "profd_test_level", "a level", false, NULL, 1e6);
+	reporter_status(m, "mood", "%s", "fine");
+}
+
+/* A sample every 10 ms, and a watermark that follows the clock. */
+static void on_tick(uv_timer_t *timer)
+{
+	struct pm_image img = image(1, 100, EXE_A);
+	struct reporter_frame f = frame(EXE_A, 0x401234, 0x401200, "work");
+	struct reporter_trace tr = { .time = clock_boottime_ns(),
+				     .image = &img,
+				     .tid = 100,
+				     .thread = "alpha",
+				     .frames = &f,
+				     .nframes = 1 };
+
+	reporter_add(t.r, &tr);
+	reporter_advance(t.r, tr.time);
+}
+
+static int free_port(void)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	socklen_t len = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	close(fd);
+	return ntohs(a.sin_port);
+}
+
+static int setup(void **state)
+{
+	struct reporter_opts o = { .loop = &t.loop,
+				   .hostname = "host",
+				   .version = "9.9",
+				   .freq_hz = 100,
+				   .window_s = 60,
+				   .collect = on_collect };
+	const char *where;
+
+	memset(&t, 0, sizeof(t));
+	snprintf(t.dir, sizeof(t.dir), "/tmp/test_reporter.XXXXXX");
+	assert_non_null(mkdtemp(t.dir));
+	snprintf(t.socket, sizeof(t.socket), "%s/run/profd/sock", t.dir);
+	snprintf(t.unix_address, sizeof(t.unix_address), "unix:%s", t.socket);
+	t.port = free_port();
+	snprintf(t.tcp_address, sizeof(t.tcp_address), "127.0.0.1:%d", t.port);
+	uv_loop_init(&t.loop);
+	uv_timer_init(&t.loop, &t.tick);
+	uv_timer_start(&t.tick, on_tick, 0, 10);
+	assert_int_equal(reporter_new(&t.r, &o, &where), 0);
+	reporter_start(t.r, clock_boottime_ns());
+	assert_int_equal(reporter_listen(t.r, t.unix_address), 0);
+	assert_int_equal(reporter_listen(t.r, t.tcp_address), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char cmd[128];
+
+	reporter_free(t.r);
+	uv_close((uv_handle_t *)&t.tick, NULL);
+	uv_run(&t.loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&t.loop), 0);
+	assert_int_equal(exe_refs(), 0);
+	assert_int_equal(access(t.socket, F_OK), -1);
+	pprof_check_end();
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", t.dir);
+	return system(cmd);
+}
+
+static struct reporter_stats stats(void)
+{
+	struct reporter_stats st;
+
+	reporter_get_stats(t.r, &st);
+	return st;
+}
+
+/* --- clients ------------------------------------------------------------- */
+
+static int dial_unix(void)
+{
+	struct http_address a;
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	assert_int_equal(http_parse_address(t.unix_address, &a), 0);
+	assert_int_equal(connect(fd, &a.sa, a.len), 0);
+	return fd;
+}
+
+static int dial_tcp(void)
+{
+	struct http_address a;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_int_equal(http_parse_address(t.tcp_address, &a), 0);
+	assert_int_equal(connect(fd, &a.sa, a.len), 0);
+	return fd;
+}
+
+static void ask(int fd, const char *request)
+{
+	assert_int_equal(write(fd, request, strlen(request)),
+			 (ssize_t)strlen(request));
+}
+
+/* All that comes until the server closes; the loop runs meanwhile. */
+static struct strbuf answer(int fd)
+{
+	struct strbuf sb = STRBUF_INIT;
+	char buf[65536];
+	ssize_t n;
+
+	for (;;) {
+		uv_run(&t.loop, UV_RUN_NOWAIT);
+		n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
+		if (n > 0)
+			strbuf_add(&sb, buf, n);
+		else if (!n || errno != EAGAIN)
+			break;
+		else
+			poll(&(struct pollfd){ fd, POLLIN, 0 }, 1, 5);
+	}
+	close(fd);
+	strbuf_add(&sb, "", 0);
+	return sb;
+}
+
+static struct strbuf get_with(int fd, const char *method, const char *path,
+			      const char *headers)
+{
+	char req[1024];
+
+	snprintf(req, sizeof(req),
+		 "%s %s HTTP/1.1\r\n%sConnection: close\r\n\r\n", method, path,
+		 headers);
+	ask(fd, req);
+	return answer(fd);
+}
+
+static struct strbuf get(const char *path)
+{
+	return get_with(dial_unix(), "GET", path, "Host: localhost\r\n");
+}
+
+static void assert_has(const struct strbuf *sb, const char *text)
+{
+	if (!strstr(strbuf_str(sb), text))
+		fail_msg("no \"%s\" in: %s", text, strbuf_str(sb));
+}
+
+static const char *body(const struct strbuf *sb, size_t *len)
+{
+	const char *p = strstr(sb->data, "\r\n\r\n");
+
+	assert_non_null(p);
+	*len = sb->len - (p + 4 - sb->data);
+	return p + 4;
+}
+
+/* The profile in an answer, checked. */
+static const Perftools__Profiles__Profile *profile(struct strbuf *sb)
+{
+	const char *wrong, *p;
+	size_t len;
+
+	assert_has(sb, "HTTP/1.1 200 OK\r\n");
+	p = body(sb, &len);
+	wrong = pprof_check(p, len);
+	strbuf_fini(sb);
+	if (wrong)
+		fail_msg("%s", wrong);
+	return pprof_checked();
+}
+
+/* The output of a shell command, which must succeed; the loop runs. */
+static struct strbuf run(const char *fmt, ...)
+{
+	char cmd[1024];
+	struct strbuf sb = STRBUF_INIT;
+	int p[2], status;
+	va_list ap;
+	pid_t pid;
+
+	va_start(ap, fmt);
+	vsnprintf(cmd, sizeof(cmd), fmt, ap);
+	va_end(ap);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, p), 0);
+	pid = fork();
+	if (!pid) {
+		dup2(p[1], 1);
+		dup2(p[1], 2);
+		close(p[0]);
+		close(p[1]);
+		execl("/bin/sh", "sh", "-c", cmd, NULL);
+		_exit(127);
+	}
+	close(p[1]);
+	sb = answer(p[0]);
+	waitpid(pid, &status, 0);
+	if (status)
+		fail_msg("%s: status %d: %s", cmd, status, strbuf_str(&sb));
+	return sb;
+}
+
+/* --- small answers ------------------------------------------------------- */
+
+static void healthz_on_every_listener(void **state)
+{
+	struct strbuf a = get("/healthz");
+	struct strbuf b = get_with(dial_tcp(), "GET", "/healthz", "");
+
+	assert_has(&a, "200 OK");
+	assert_has(&a, "\r\n\r\nok\n");
+	assert_has(&b, "\r\n\r\nok\n");
+	strbuf_fini(&a);
+	strbuf_fini(&b);
+}
+
+static void errors_name_what_is_wrong(void **state)
+{
+	static const struct {
+		const char *method, *path, *status, *text;
+	} cases[] = {
+		{ "GET", "/nowhere", "404", "/nowhere" },
+		{ "GET", "/debug/pprof/profile?seconds=0", "400", "seconds" },
+		{ "GET", "/debug/pprof/profile?seconds=1.5", "400", "\"1.5\"" },
+		{ "GET", "/debug/pprof/profile?seconds=3601", "400", "3600" },
+		{ "GET", "/debug/pprof/profile?seconds=x", "400", "\"x\"" },
+		{ "GET", "/debug/pprof/profile?seconds=-1", "400", "\"-1\"" },
+		{ "GET", "/debug/pprof/profile?seconds=", "400", "seconds" },
+		{ "GET", "/debug/pprof/profile?seconds=4294967297", "400",
+		  "seconds" },
+		{ "HEAD", "/debug/pprof/profile?seconds=0", "400", "" },
+		{ "POST", "/metrics", "405", "Allow: GET, HEAD" },
+		{ "DELETE", "/debug/pprof/profile", "405", "DELETE" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct strbuf a = get_with(dial_unix(), cases[i].method,
+					   cases[i].path, "Host: h\r\n");
+
+		assert_has(&a, cases[i].status);
+		assert_has(&a, cases[i].text);
+		strbuf_fini(&a);
+	}
+	assert_int_equal(stats().http_errors, ARRAY_SIZE(cases));
+}
+
+static void head_answers_at_once_without_a_body(void **state)
+{
+	static const char *const paths[] = { "/healthz", "/metrics", "/status",
+					     "/debug/pprof/profile" };
+	uint64_t begin = clock_boottime_ns();
+	size_t i, len;
+
+	for (i = 0; i < ARRAY_SIZE(paths); i++) {
+		struct strbuf a =
+			get_with(dial_unix(), "HEAD", paths[i], "Host: h\r\n");
+
+		assert_has(&a, "200 OK");
+		body(&a, &len);
+		assert_int_equal(len, 0);
+		strbuf_fini(&a);
+	}
+	assert_true(clock_boottime_ns() - begin < 25 * SEC);
+	assert_int_equal(stats().http_waiting, 0);
+}
+
+static void a_body_is_not_read(void **state)
+{
+	int fd = dial_unix();
+	struct strbuf a;
+
+	ask(fd, "GET /healthz HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n"
+		"Connection: close\r\n\r\nhello");
+	a = answer(fd);
+	assert_has(&a, "\r\n\r\nok\n");
+	strbuf_fini(&a);
+}
+
+static void metrics_are_prometheus_text(void **state)
+{
+	struct strbuf a = get("/metrics");
+
+	assert_has(&a, "Content-Type: text/plain; version=0.0.4");
+	assert_has(&a, "# HELP profd_test_total two \"CPUs\" \\\\ a line\n"
+		       "# TYPE profd_test_total counter\n"
+		       "profd_test_total{cpu=\"0\"} 1\n"
+		       "profd_test_total{cpu=\"1\"} 2.5\n");
+	assert_has(&a, "# TYPE profd_test_level gauge\n"
+		       "profd_test_level 1000000\n");
+	assert_has(&a, "profd_reporter_http_requests_total 1\n");
+	strbuf_fini(&a);
+	a = run("curl -sf --unix-socket %s http://profd/metrics | "
+		"promtool check metrics && echo fine",
+		t.socket);
+	assert_string_equal(strbuf_str(&a), "fine\n");
+	strbuf_fini(&a);
+}
+
+static void status_is_lines_of_key_and_value(void **state)
+{
+	struct strbuf a = get("/status");
+
+	assert_has(&a, "\r\n\r\nversion: 9.9\nhost: host\nmood: fine\n");
+	assert_has(&a, "\nprofd_test_total{cpu=\"1\"}: 2.5\n");
+	strbuf_fini(&a);
+}
+
+/* --- profiles ------------------------------------------------------------ */
+
+static void a_profile_is_gzip_unless_zstd_is_asked_for(void **state)
+{
+	struct strbuf a = get("/debug/pprof/profile?seconds=1");
+	const char *p;
+	size_t len;
+
+	assert_has(&a, "Content-Type: application/octet-stream\r\n");
+	assert_has(&a, "Content-Disposition: attachment; "
+		       "filename=\"cpu-host-20");
+	assert_has(&a, "Z-1s.pb.gz\"\r\n");
+	assert_null(strstr(a.data, "Content-Encoding"));
+	p = body(&a, &len);
+	assert_memory_equal(p, "\x1f\x8b", 2);
+	assert_int_equal(profile(&a)->duration_nanos, SEC);
+	assert_true(pprof_samples(pprof_checked()) > 10);
+	a = get_with(dial_tcp(), "GET", "/debug/pprof/profile?seconds=1",
+		     "Host: localhost\r\nAccept-Encoding: gzip, zstd\r\n");
+	assert_has(&a, "Content-Encoding: zstd\r\n");
+	assert_has(&a, "Z-1s.pb\"\r\n");
+	p = body(&a, &len);
+	assert_memory_equal(p, "\x28\xb5\x2f\xfd", 4);
+	assert_int_equal(profile(&a)->duration_nanos, SEC);
+}
+
+static void a_profile_is_of_the_time_that_was_asked_for(void **state)
+{
+	int one = dial_unix(), two = dial_tcp();
+	int64_t wall = clock_boottime_ns() + clock_wall_offset_ns();
+	const Perftools__Profiles__Profile *p;
+	struct strbuf a, b;
+
+	ask(two, "GET /debug/pprof/profile?seconds=2 HTTP/1.0\r\n\r\n");
+	ask(one, "GET /debug/pprof/profile?seconds=1 HTTP/1.0\r\n\r\n");
+	a = answer(one);
+	assert_int_equal(stats().http_waiting, 1);
+	b = answer(two);
+	p = profile(&a);
+	assert_int_equal(p->duration_nanos, SEC);
+	assert_true(llabs(p->time_nanos - wall) < (int64_t)SEC / 2);
+	p = profile(&b);
+	assert_int_equal(p->duration_nanos, 2 * SEC);
+	assert_int_equal(stats().http_profiles, 2);
+}
+
+static void fifty_clients_of_which_one_goes_away(void **state)
+{
+	int fds[50], i;
+
+	for (i = 0; i < 50; i++) {
+		fds[i] = i % 2 ? dial_unix() : dial_tcp();
+		ask(fds[i], "GET /debug/pprof/profile?seconds=1 HTTP/1.0"
+			    "\r\n\r\n");
+	}
+	while (stats().http_waiting < 50)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	close(fds[20]);
+	close(fds[21]);
+	while (stats().http_waiting > 48)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	for (i = 0; i < 50; i++) {
+		struct strbuf a;
+
+		if (i == 20 || i == 21)
+			continue;
+		a = answer(fds[i]);
+		profile(&a);
+	}
+	assert_int_equal(stats().http_profiles, 48);
+	assert_int_equal(stats().http_waiting, 0);
+	assert_int_equal(stats().memory_bytes, 0);
+}
+
+static void too_many_clients_are_told_to_come_back(void **state)
+{
+	int fds[CLIENTS_MAX], i;
+	struct strbuf a;
+
+	for (i = 0; i < CLIENTS_MAX; i++) {
+		fds[i] = dial_unix();
+		ask(fds[i], "GET /debug/pprof/profile?seconds=3600 HTTP/1.0"
+			    "\r\n\r\n");
+		uv_run(&t.loop, UV_RUN_NOWAIT);
+	}
+	while (stats().http_waiting < CLIENTS_MAX)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	a = get("/debug/pprof/profile");
+	assert_has(&a, " 503 ");
+	assert_has(&a, "Retry-After: 5\r\n");
+	strbuf_fini(&a);
+	a = get("/healthz");
+	assert_has(&a, " 200 ");
+	strbuf_fini(&a);
+	for (i = 0; i < CLIENTS_MAX; i++)
+		close(fds[i]);
+	while (stats().http_waiting)
+		uv_run(&t.loop, UV_RUN_ONCE);
+}
+
+static void on_finished(void *arg)
+{
+	t.finished = true;
+}
+
+static void finish_answers_with_what_there_is(void **state)
+{
+	int fd = dial_unix();
+	struct strbuf a = STRBUF_INIT;
+	char buf[65536];
+	ssize_t n;
+
+	ask(fd, "GET /debug/pprof/profile?seconds=3600 HTTP/1.0\r\n\r\n");
+	while (!stats().http_waiting || stats().traces < 20)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	uv_timer_stop(&t.tick);
+	reporter_finish(t.r, clock_boottime_ns(), on_finished, NULL);
+	while (!t.finished)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	/* It was sent before the end was told. */
+	while ((n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT)) > 0)
+		strbuf_add(&a, buf, n);
+	close(fd);
+	assert_true(profile(&a)->duration_nanos < 60 * (int64_t)SEC);
+	assert_true(pprof_samples(pprof_checked()) > 0);
+	a = get("/debug/pprof/profile");
+	assert_has(&a, " 503 ");
+	strbuf_fini(&a);
+}
+
+static void free_with_clients_waiting_is_safe(void **state)
+{
+	int fd = dial_unix(), gone = dial_tcp();
+
+	ask(fd, "GET /debug/pprof/profile?seconds=3600 HTTP/1.0\r\n\r\n");
+	ask(gone, "GET /debug/pprof/profile?seconds=1 HTTP/1.0\r\n\r\n");
+	while (stats().http_waiting < 2)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	/* The watermark jumps: the job of one is under way at the end. */
+	reporter_advance(t.r, clock_boottime_ns() + 2 * SEC);
+	uv_timer_stop(&t.tick);
+	reporter_free(t.r);
+	t.r = NULL;
+	uv_run(&t.loop, UV_RUN_DEFAULT);
+	close(fd);
+	close(gone);
+}
+
+/* --- real clients -------------------------------------------------------- */
+
+static void curl_reads_it_by_zstd(void **state)
+{
+	struct strbuf a;
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/x", t.dir);
+	a = run("curl -sf --unix-socket %s -H 'Accept-Encoding: zstd' -o %s "
+		"'http://profd/debug/pprof/profile?seconds=1' && zstd -tq < %s",
+		t.socket, path, path);
+	strbuf_fini(&a);
+	assert_null(pprof_check_file(path));
+	a = run("curl -sfOJ --output-dir %s "
+		"'http://%s/debug/pprof/profile?seconds=1' && "
+		"gzip -t %s/cpu-host-*-1s.pb.gz",
+		t.dir, t.tcp_address, t.dir);
+	strbuf_fini(&a);
+}
+
+static void go_tool_pprof_fetches_it(void **state)
+{
+	struct strbuf a;
+
+	/* Newer Go builds pprof when first asked for: see test_reporter.c. */
+	a = run("b=$(realpath ${B:-build}) && mkdir -p $b/go && HOME=$b/go "
+		"GOCACHE=$b/go/cache PPROF_TMPDIR=%s go tool pprof -top "
+		"'http://%s/debug/pprof/profile?seconds=1'",
+		t.dir, t.tcp_address);
+	assert_has(&a, "work");
+	assert_has(&a, "Duration: 1");
+	strbuf_fini(&a);
+}
+
+/* --- who may ask, and where ---------------------------------------------- */
+
+static void names_of_other_sites_are_refused_over_tcp(void **state)
+{
+	static const struct {
+		const char *host, *status;
+	} cases[] = {
+		{ "", "200" },
+		{ "Host: localhost:7763\r\n", "200" },
+		{ "Host: LOCALHOST\r\n", "200" },
+		{ "Host: 127.0.0.1:7763\r\n", "200" },
+		{ "Host: [::1]:7763\r\n", "200" },
+		{ "Host: 10.1.2.3\r\n", "200" },
+		{ "Host: evil.example:7763\r\n", "403" },
+		{ "Host: localhost.evil.example\r\n", "403" },
+		{ "Host: 127.0.0.1.evil.example\r\n", "403" },
+		{ "Host: [::1\r\n", "403" },
+		{ "Host: 127.0.0.1:x\r\n", "403" },
+	};
+	struct strbuf a;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		char req[256];
+		int fd = dial_tcp();
+
+		/* 1.0: 1.1 without a Host is bad by itself. */
+		snprintf(req, sizeof(req), "GET /healthz HTTP/1.0\r\n%s\r\n",
+			 cases[i].host);
+		ask(fd, req);
+		a = answer(fd);
+		assert_has(&a, cases[i].status);
+		strbuf_fini(&a);
+	}
+	a = get_with(dial_unix(), "GET", "/healthz", "Host: evil.example\r\n");
+	assert_has(&a, " 200 ");
+	strbuf_fini(&a);
+}
+
+static void addresses_are_loopback_or_refused(void **state)
+{
+	static const struct {
+		const char *address;
+		int err;
+	} cases[] = {
+		{ "127.0.0.1:7763", 0 },
+		{ "127.9.9.9:1", 0 },
+		{ "[::1]:7763", 0 },
+		{ "localhost:65535", 0 },
+		{ "unix:/x", 0 },
+		{ "0.0.0.0:7763", -EPERM },
+		{ "10.0.0.1:7763", -EPERM },
+		{ "[::]:7763", -EPERM },
+		{ "[fe80::1]:1", -EPERM },
+		{ "example.com:80", -EPERM },
+		{ ":7763", -EINVAL },
+		{ "127.0.0.1", -EINVAL },
+		{ "127.0.0.1:", -EINVAL },
+		{ "127.0.0.1:0", -EINVAL },
+		{ "127.0.0.1:65536", -EINVAL },
+		{ "127.0.0.1:1x", -EINVAL },
+		{ "[::1]", -EINVAL },
+		{ "[::1:1", -EINVAL },
+		{ "[::1]1", -EINVAL },
+		{ "[x]:1", -EINVAL },
+		{ "::1:7763", -EINVAL },
+		{ "unix:", -EINVAL },
+		{ "", -EINVAL },
+		{ "/run/x", -EINVAL },
+	};
+	struct http_address a;
+	char path[200];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		if (http_parse_address(cases[i].address, &a) != cases[i].err)
+			fail_msg("%s", cases[i].address);
+	memset(path, 'x', sizeof(path));
+	memcpy(path, "unix:/", 6);
+	path[sizeof(path) - 1] = '\0';
+	assert_int_equal(http_parse_address(path, &a), -ENAMETOOLONG);
+	assert_int_equal(reporter_listen(t.r, "0.0.0.0:7763"), -EPERM);
+}
+
+static void an_address_in_use_is_an_error(void **state)
+{
+	assert_int_equal(reporter_listen(t.r, t.unix_address), -EADDRINUSE);
+	assert_int_equal(reporter_listen(t.r, t.tcp_address), -EADDRINUSE);
+	assert_int_equal(access(t.socket, F_OK), 0);
+}
+
+static void a_stale_socket_is_replaced_other_files_are_not(void **state)
+{
+	char address[128];
+	struct http_address a;
+	struct stat st;
+	int fd;
+
+	snprintf(address, sizeof(address), "unix:%s/stale", t.dir);
+	assert_int_equal(http_parse_address(address, &a), 0);
+	fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(fd, &a.sa, a.len), 0);
+	close(fd);
+	assert_int_equal(reporter_listen(t.r, address), 0);
+	assert_int_equal(stat(a.un.sun_path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0660);
+	snprintf(address, sizeof(address), "unix:%s/file", t.dir);
+	fd = open(address + 5, O_CREAT | O_WRONLY, 0600);
+	close(fd);
+	assert_int_equal(reporter_listen(t.r, address), -EEXIST);
+	assert_int_equal(access(address + 5, F_OK), 0);
+	snprintf(address, sizeof(address), "unix:%s/run", t.dir);
+	assert_int_equal(stat(address + 5, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0755);
+}
+
+static void accept_encoding_is_read_with_its_weights(void **state)
+{
+	static const struct {
+		const char *accept;
+		bool zstd;
+	} cases[] = {
+		{ NULL, false },
+		{ "", false },
+		{ "zstd", true },
+		{ "ZSTD", true },
+		{ "gzip, deflate, br, zstd", true },
+		{ "gzip,zstd", true },
+		{ "gzip", false },
+		{ "*", false },
+		{ "zstdx", false },
+		{ "zstd;q=0", false },
+		{ "zstd;q=0.0", false },
+		{ "zstd;q=0.000", false },
+		{ "zstd;q=0.001", true },
+		{ "zstd ; q=0.5", true },
+		{ "zstd;q=0.5, gzip;q=0.4", true },
+		{ "zstd;q=0.5, gzip;q=0.50", true },
+		{ "gzip;q=1, zstd;q=0.5", false },
+		{ "gzip, zstd;q=0.5", false },
+		{ "identity, zstd;q=0.5", false },
+		{ "identity;q=0, zstd;q=0.5", true },
+		{ ",,zstd,,", true },
+		{ "zstd;q=", true },
+		{ ";q=1,zstd", true },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		if (http_accepts_zstd(cases[i].accept) != cases[i].zstd)
+			fail_msg("%s", cases[i].accept);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		T(healthz_on_every_listener),
+		T(errors_name_what_is_wrong),
+		T(head_answers_at_once_without_a_body),
+		T(a_body_is_not_read),
+		T(metrics_are_prometheus_text),
+		T(status_is_lines_of_key_and_value),
+		T(a_profile_is_gzip_unless_zstd_is_asked_for),
+		T(a_profile_is_of_the_time_that_was_asked_for),
+		T(fifty_clients_of_which_one_goes_away),
+		T(too_many_clients_are_told_to_come_back),
+		T(finish_answers_with_what_there_is),
+		T(free_with_clients_waiting_is_safe),
+		T(curl_reads_it_by_zstd),
+		T(go_tool_pprof_fetches_it),
+		T(names_of_other_sites_are_refused_over_tcp),
+		T(addresses_are_loopback_or_refused),
+		T(an_address_in_use_is_an_error),
+		T(a_stale_socket_is_replaced_other_files_are_not),
+		T(accept_encoding_is_read_with_its_weights),
+#undef T
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the tests of the symbolizer share: one symbolizer on a loop of its own
+ * with its last answers, libraries made by cc, and a file system that can be
+ * made to lie. Included once by each of them.
+ */
+#ifndef TESTS_UNIT_TEST_SYMBOLIZE_H
+#define TESTS_UNIT_TEST_SYMBOLIZE_H
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "symbolize/symbolize.h"
+
+static char dir[] = "/tmp/test_symbolize.XXXXXX";
+
+/*
+ * In place of libc's, which the opening asks about the file system of what it
+ * found: a file system that answers late, or says to be another.
+ */
+static atomic_int statfs_sleep_ms;
+static atomic_long statfs_type;
+
+int fstatfs(int fd, struct statfs *fs)
+{
+	int err = (int)syscall(SYS_fstatfs, fd, fs);
+
+	if (statfs_sleep_ms)
+		usleep((useconds_t)statfs_sleep_ms * 1000);
+	if (err == 0 && statfs_type)
+		fs->f_type = statfs_type;
+	return err;
+}
+
+/* --- one symbolizer, and what it answered ---------------------------------- */
+
+struct fixture {
+	uv_loop_t loop;
+	struct symbolizer *s;
+	int opened, open_err; /* completions, and the last's */
+	struct symbolizer_file *file;
+	int resolved, resolve_err;
+	size_t n;
+	struct symbolizer_symbol syms[64]; /* names are kept in: */
+	char text[64][2][256];
+	char module[64][64];
+	bool close_inside;
+};
+
+static inline void fixture_init(struct fixture *fx,
+				struct symbolizer_opts *opts)
+{
+	struct symbolizer_opts none = { 0 };
+
+	memset(fx, 0, sizeof(*fx));
+	opts = opts ? opts : &none;
+	assert_int_equal(uv_loop_init(&fx->loop), 0);
+	opts->loop = &fx->loop;
+	assert_int_equal(symbolizer_new(&fx->s, opts), 0);
+}
+
+static inline void fixture_fini(struct fixture *fx)
+{
+	if (fx->file)
+		symbolizer_close(fx->s, fx->file);
+	symbolizer_free(fx->s);
+	uv_run(&fx->loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&fx->loop), 0);
+}
+
+static inline void on_open(void *arg, int err, struct symbolizer_file *file)
+{
+	struct fixture *fx = arg;
+
+	fx->opened++;
+	fx->open_err = err;
+	assert_true((err == 0) == (file != NULL));
+	fx->file = file;
+}
+
+static inline void on_resolve(void *arg, int err,
+			      const struct symbolizer_symbol *syms, size_t n)
+{
+	struct fixture *fx = arg;
+
+	fx->resolved++;
+	fx->resolve_err = err;
+	fx->n = n;
+	assert_true(err ? n == 0 && !syms : n <= 64);
+	for (size_t i = 0; i < n; i++) {
+		fx->syms[i] = syms[i];
+		snprintf(fx->text[i][0], 256, "%s",
+			 syms[i].name ? syms[i].name : "");
+		snprintf(fx->text[i][1], 256, "%s",
+			 syms[i].system_name ? syms[i].system_name : "");
+		snprintf(fx->module[i], 64, "%s",
+			 syms[i].module ? syms[i].module : "");
+	}
+	if (fx->close_inside) {
+		symbolizer_close(fx->s, fx->file);
+		fx->file = NULL;
+	}
+}
+
+static inline void wait_for(struct fixture *fx, const int *counter, int want)
+{
+	while (*counter < want)
+		assert_true(uv_run(&fx->loop, UV_RUN_ONCE) || *counter >= want);
+}
+
+static inline int open_wait(struct fixture *fx,
+			    const struct symbolizer_open_req *req)
+{
+	int before = fx->opened;
+
+	if (fx->file)
+		symbolizer_close(fx->s, fx->file);
+	fx->file = NULL;
+	assert_int_equal(symbolizer_open(fx->s, req, on_open, fx), 0);
+	assert_int_equal(fx->opened, before); /* never from inside */
+	wait_for(fx, &fx->opened, before + 1);
+	return fx->open_err;
+}
+
+static inline int open_path(struct fixture *fx, const char *path)
+{
+	struct symbolizer_open_req req = { .path = path };
+
+	return open_wait(fx, &req);
+}
+
+static inline int resolve_wait(struct fixture *fx, struct symbolizer_file *file,
+			       const uint64_t *offsets, size_t n)
+{
+	int before = fx->resolved;
+
+	assert_int_equal(
+		symbolizer_resolve(fx->s, file, offsets, n, on_resolve, fx), 0);
+	assert_int_equal(fx->resolved, before);
+	wait_for(fx, &fx->resolved, before + 1);
+	return fx->resolve_err;
+}
+
+static inline struct symbolizer_stats stats(const struct fixture *fx)
+{
+	struct symbolizer_stats st;
+
+	symbolizer_get_stats(fx->s, &st);
+	return st;
+}
+
+/* --- files to look at ------------------------------------------------------ */
+
+static inline const char *in_dir(const char *name)
+{
+	static char path[4][256];
+	static int i;
+
+	i = (i + 1) % 4;
+	snprintf(path[i], sizeof(path[i]), "%s/%s", dir, name);
+	return path[i];
+}
+
+static inline void sh(const char *fmt, ...)
+	__attribute__((format(printf, 1, 2)));
+
+static inline void sh(const char *fmt, ...)
+{
+	char line[2048];
+	int n = snprintf(line, sizeof(line), "cd %s && ", dir);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
+	va_end(ap);
+	if (system(line) != 0)
+		fail_msg("%s", line);
+}
+
+/* A library whose function NAME has the file offset that is returned. */
+static inline uint64_t make_library(const char *file, const char *name)
+{
+	char line[512];
+	unsigned long long vaddr;
+	FILE *f;
+
+	/* One segment at offset 0: offsets are addresses. */
+	sh("echo 'int %s(int x){return x+1;}' | cc -x c - -shared -fPIC "
+	   "-nostdlib -Wl,--build-id -Wl,-z,noseparate-code -o %s",
+	   name, file);
+	snprintf(line, sizeof(line), "nm %s | sed -n 's/ T %s$//p'",
+		 in_dir(file), name);
+	f = popen(line, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%llx", &vaddr), 1);
+	pclose(f);
+	return vaddr;
+}
+
+static inline void expect_name(struct fixture *fx, uint64_t offset,
+			       const char *want)
+{
+	assert_int_equal(resolve_wait(fx, fx->file, &offset, 1), 0);
+	assert_string_equal(fx->text[0][0], want);
+}
+
+static inline int setup(void **state)
+{
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static inline int teardown(void **state)
+{
+	char line[64];
+
+	snprintf(line, sizeof(line), "rm -rf %s", dir);
+	return system(line);
+}
+
+#endif /* TESTS_UNIT_TEST_SYMBOLIZE_H */
