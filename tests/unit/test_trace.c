@@ -547,7 +547,7 @@ static void test_errors(void **state)
 /* Of several frames any may be forgotten; the others are still found. */
 static void test_forget_among_others(void **state)
 {
-	static const uint64_t mixed[] = { CODE + 0x1200, JIT, CODE + 0x2300,
+	static const uint64_t mixed[] = { CODE + 0x1200, JIT + 1, CODE + 0x2300,
 					  JIT + 0x101 };
 	struct fixture *f = begin((struct trace_opts){ .cache_frames = 4 });
 	struct rec r;
