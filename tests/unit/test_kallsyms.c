@@ -71,6 +71,7 @@ static void modules_and_programs_are_told_apart(void **state)
 				   "ffffffffc0100000 t b_one\t[mod_b]\n"
 				   "ffffffffc0200000 t bpf_prog_1_x\t[bpf]\n"
 				   "ffffffffc0200040 t bpf_prog_2_y\t[bpf]\n"
+				   "ffffffffc0900000 t bpf_prog_3_z\t[bpf]\n"
 				   "ffffffff81000000 T core\n");
 
 	assert_string_equal(at(k, 0xffffffffc0000001),
