@@ -106,9 +106,7 @@ sleep 20
 read -r pss maps rings < <(memory "$pid")
 perf=$((pss + maps + rings))
 stop "$pid"
-for pid in "${loads[@]}"; do
-	stop "$pid"
-done
+stop "${loads[@]}"
 
 mb() {
 	calc "$1 / 1e6"

@@ -44,7 +44,11 @@ start_perf() {
 	wait_for 10 test -s "$T/perf.data"
 }
 
+# stop PID...: of the background, where SIGINT is ignored unless a program asks
+# for it, as perf does.
 stop() {
-	kill -INT "$1"
-	wait "$1"
+	kill -INT "$@"
+	sleep 0.2
+	kill -TERM "$@"
+	wait "$@"
 } 2>/dev/null
