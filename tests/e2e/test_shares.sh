@@ -34,7 +34,7 @@ taken=$(total "$T/own")
 num "samples for nine of ten seconds, at least" "$taken" '>=' 891
 num "no more samples than seconds" "$taken" '<=' 1020
 
-whole="^(heavy|light)_leaf@[^;]*prog_shares"
+whole="(^|;)(heavy|light)_leaf@[^;]*prog_shares"
 for level in $(seq 29 -1 2); do
 	whole+=$(printf ';f%02d@[^;]*prog_shares' "$level")
 done
