@@ -191,9 +191,11 @@ struct abi_quark_exit {
 	__u32 pad;
 };
 
+/* What may change without an exec; the paths, where they changed, follow. */
 struct abi_quark_id_change {
 	struct abi_quark_head head;
 	struct abi_quark_ids ids;
+	__u32 cwd_len, cgroup_len;
 };
 
 struct abi_quark_rename {
@@ -236,7 +238,7 @@ ABI_ASSERT(sizeof(struct abi_quark_ids) == 96);
 ABI_ASSERT(sizeof(struct abi_quark_fork) == 216);
 ABI_ASSERT(sizeof(struct abi_quark_image) == 240);
 ABI_ASSERT(sizeof(struct abi_quark_exit) == 128);
-ABI_ASSERT(sizeof(struct abi_quark_id_change) == 144);
+ABI_ASSERT(sizeof(struct abi_quark_id_change) == 152);
 ABI_ASSERT(sizeof(struct abi_quark_rename) == 64);
 ABI_ASSERT(sizeof(struct abi_quark_reap) == 112);
 ABI_ASSERT(sizeof(struct abi_quark_loss) == 128);

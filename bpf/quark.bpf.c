@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * quark: every fork, exec, exit, rename and reap, from BTF tracepoints, into one
- * ring. A record's slot is reserved first and the clock read afterwards, so that
+ * quark: every fork, exec, exit, rename, reap and change of ids, directory or
+ * cgroup, from BTF tracepoints, into one ring. A record's slot is reserved first and the clock read afterwards, so that
  * a drained ring proves that nothing older is still to come (base/ring.h).
  * Fork, exit, rename and reap are small and fixed; strings come at exec only.
  *
@@ -16,6 +16,19 @@
 #include "bpf/abi.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* asm/unistd_64.h; a 32-bit program's calls have other numbers and are not seen. */
+#define NR_CHDIR 80
+#define NR_FCHDIR 81
+#define NR_SETUID 105
+#define NR_SETGID 106
+#define NR_SETPGID 109
+#define NR_SETSID 112
+#define NR_SETREUID 113
+#define NR_SETREGID 114
+#define NR_SETRESUID 117
+#define NR_SETRESGID 119
+#define NR_CAPSET 126
 
 #define PATHS 3
 #define PATH_BUF (ABI_QUARK_PATH_MAX + 512)
@@ -38,6 +51,7 @@ struct walk {
 /* Where an image's record is put together before its size is known. */
 struct scratch {
 	struct abi_quark_image image;
+	struct abi_quark_id_change change;
 	struct walk walk;
 	/* In front of args, whose room is also what the verifier adds to a path's end. */
 	char path[PATHS][PATH_BUF];
@@ -171,28 +185,6 @@ static __always_inline __s32 wait_status(struct task_struct *task)
 	if (sig->flags & SIGNAL_GROUP_EXIT)
 		return sig->group_exit_code;
 	return task->group_leader->exit_code;
-}
-
-SEC("tp_btf/task_newtask")
-int BPF_PROG(quark_fork, struct task_struct *task, __u64 clone_flags)
-{
-	struct task_struct *cur = bpf_get_current_task_btf();
-	struct abi_quark_fork *f;
-
-	/* pid 0 is the idle task of a CPU that comes up. */
-	if (!task->pid || (clone_flags & CLONE_THREAD && !quark_threads))
-		return 0;
-	f = reserve(ABI_QUARK_FORK, sizeof(*f));
-	if (!f)
-		return 0;
-	fill_head(&f->head, ABI_QUARK_FORK, task);
-	fill_key(&f->parent, task->real_parent);
-	fill_key(&f->origin, cur);
-	f->clone_flags = clone_flags;
-	bpf_probe_read_kernel(f->comm, sizeof(f->comm), task->comm);
-	fill_ids(&f->ids, task);
-	bpf_ringbuf_submit(f, wakeup());
-	return 0;
 }
 
 /*
@@ -605,6 +597,103 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 	}
 	put_image(&out, s);
 	bpf_ringbuf_submit_dynptr(&out, wakeup());
+	return 0;
+}
+
+/* --- changes without an exec ----------------------------------------------- */
+
+/* What the process is now; the leader's credentials count for it. */
+static __always_inline void changed(struct task_struct *task, bool cwd, bool cgroup)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), off = sizeof(struct abi_quark_id_change);
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
+	struct task_struct *leader = task->group_leader;
+	struct fs_struct *fs = task->fs;
+	struct abi_quark_id_change *c;
+	struct bpf_dynptr out;
+
+	if (!s)
+		return;
+	c = &s->change;
+	c->cwd_len = cwd && fs ? walk_path(s, cpu, CWD, &fs->pwd, fs) : 0;
+	c->cgroup_len = cgroup ? walk_cgroup(s, cpu, CGROUP, task) : 0;
+	if (bpf_ringbuf_reserve_dynptr(&ring, off + c->cwd_len + c->cgroup_len, 0, &out)) {
+		bpf_ringbuf_discard_dynptr(&out, 0);
+		lose(ABI_QUARK_ID_CHANGE);
+		return;
+	}
+	fill_head(&c->head, ABI_QUARK_ID_CHANGE, task);
+	fill_ids(&c->ids, leader);
+	bpf_dynptr_write(&out, 0, c, sizeof(*c), 0);
+	off = put(&out, off, path_at(s, CWD, c->cwd_len), c->cwd_len, ABI_QUARK_PATH_MAX);
+	put(&out, off, path_at(s, CGROUP, c->cgroup_len), c->cgroup_len, ABI_QUARK_PATH_MAX);
+	bpf_ringbuf_submit_dynptr(&out, wakeup());
+}
+
+SEC("tp_btf/task_newtask")
+int BPF_PROG(quark_fork, struct task_struct *task, __u64 clone_flags)
+{
+	struct task_struct *cur = bpf_get_current_task_btf();
+	struct abi_quark_fork *f;
+
+	/* pid 0 is the idle task of a CPU that comes up. */
+	if (!task->pid || (clone_flags & CLONE_THREAD && !quark_threads))
+		return 0;
+	f = reserve(ABI_QUARK_FORK, sizeof(*f));
+	if (!f)
+		return 0;
+	fill_head(&f->head, ABI_QUARK_FORK, task);
+	fill_key(&f->parent, task->real_parent);
+	fill_key(&f->origin, cur);
+	f->clone_flags = clone_flags;
+	bpf_probe_read_kernel(f->comm, sizeof(f->comm), task->comm);
+	fill_ids(&f->ids, task);
+	bpf_ringbuf_submit(f, wakeup());
+	/* Else its cgroup is its origin's. */
+	if (clone_flags & CLONE_INTO_CGROUP && !(clone_flags & CLONE_THREAD))
+		changed(task, false, true);
+	return 0;
+}
+
+/*
+ * There is no tracepoint where credentials change, and none for chdir: the return
+ * of the few system calls that do it. The hook costs every system call of the host
+ * some tens of nanoseconds, so it is loaded only when it was asked for.
+ */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(quark_sys_exit, struct pt_regs *regs, long ret)
+{
+	struct task_struct *task;
+
+	if (ret < 0)
+		return 0;
+	switch (regs->orig_ax) {
+	case NR_SETUID:
+	case NR_SETGID:
+	case NR_SETPGID:
+	case NR_SETSID:
+	case NR_SETREUID:
+	case NR_SETREGID:
+	case NR_SETRESUID:
+	case NR_SETRESGID:
+	case NR_CAPSET:
+		task = bpf_get_current_task_btf();
+		changed(task, false, false);
+		break;
+	case NR_CHDIR:
+	case NR_FCHDIR:
+		task = bpf_get_current_task_btf();
+		changed(task, true, false);
+		break;
+	}
+	return 0;
+}
+
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(quark_cgroup, struct cgroup *dst, const char *path, struct task_struct *task)
+{
+	if (task->pid == task->tgid)
+		changed(task, false, true);
 	return 0;
 }
 

@@ -309,6 +309,7 @@ struct task_struct {
 
 #define PF_KTHREAD 0x00200000 /* linux/sched.h */
 #define CLONE_THREAD 0x00010000 /* uapi/linux/sched.h */
+#define CLONE_INTO_CGROUP 0x200000000ULL
 
 struct seq_file;
 

@@ -217,11 +217,37 @@ void engine_totals(struct engine *e, struct engine_totals *out)
 	out->missed = e->missed;
 }
 
-void metrics_collect(void *arg, struct reporter_metrics *m)
+/* What a person asks first; everything else is in /metrics. */
+static void status_collect(struct engine *e, struct reporter_metrics *m)
 {
 	uint64_t losses[LOSS_MAX];
-	struct engine *e = arg;
+	struct engine_totals total;
+	struct pm_stats pm;
 	int i;
+
+	pm_get_stats(e->pm, &pm);
+	engine_totals(e, &total);
+	reporter_status(m, "sampling", "%u Hz, for %llu s", e->opts.freq_hz,
+			(unsigned long long)((clock_boottime_ns() - e->begin) /
+					     CLOCK_NSEC_PER_SEC));
+	reporter_status(m, "samples", "%llu",
+			(unsigned long long)total.samples);
+	reporter_status(m, "processes", "%llu living, of %llu executables",
+			(unsigned long long)pm.processes,
+			(unsigned long long)pm.exes);
+	reporter_status(m, "lives", "%llu forks, %llu execs, %llu exits",
+			(unsigned long long)pm.forks,
+			(unsigned long long)pm.execs,
+			(unsigned long long)pm.exits);
+	losses_count(e, losses);
+	for (i = 0; i < LOSS_MAX; i++)
+		reporter_status(m, loss_words[i], "%llu",
+				(unsigned long long)losses[i]);
+}
+
+void metrics_collect(void *arg, struct reporter_metrics *m)
+{
+	struct engine *e = arg;
 
 	metrics_sampler(e, m);
 	metrics_lifecycle(e, m);
@@ -230,8 +256,5 @@ void metrics_collect(void *arg, struct reporter_metrics *m)
 	metrics_parts(e, m);
 	reporter_metric(m, "profd_frequency_hertz", "samples a second and CPU",
 			false, NULL, e->opts.freq_hz);
-	losses_count(e, losses);
-	for (i = 0; i < LOSS_MAX; i++)
-		reporter_status(m, loss_words[i], "%llu",
-				(unsigned long long)losses[i]);
+	status_collect(e, m);
 }

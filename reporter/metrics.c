@@ -10,11 +10,11 @@
 
 #include "reporter/internal.h"
 
+/* One text at a time: the calls that belong to the other do nothing. */
 struct reporter_metrics {
 	bool prometheus;
 	char last[128]; /* name of the metric before */
-	struct strbuf metrics;
-	struct strbuf status;
+	struct strbuf text;
 };
 
 /* Whole numbers as such: 1e+06 is right but nobody's to read. */
@@ -33,16 +33,16 @@ static void metrics_value(struct strbuf *sb, double v)
 static void metrics_help(struct reporter_metrics *m, const char *name,
 			 const char *help, bool counter)
 {
-	strbuf_printf(&m->metrics, "# HELP %s ", name);
+	strbuf_printf(&m->text, "# HELP %s ", name);
 	for (; *help; help++) {
 		if (*help == '\\')
-			strbuf_puts(&m->metrics, "\\\\");
+			strbuf_puts(&m->text, "\\\\");
 		else if (*help == '\n')
-			strbuf_puts(&m->metrics, "\\n");
+			strbuf_puts(&m->text, "\\n");
 		else
-			strbuf_add(&m->metrics, help, 1);
+			strbuf_add(&m->text, help, 1);
 	}
-	strbuf_printf(&m->metrics, "\n# TYPE %s %s\n", name,
+	strbuf_printf(&m->text, "\n# TYPE %s %s\n", name,
 		      counter ? "counter" : "gauge");
 }
 
@@ -50,15 +50,17 @@ void reporter_metric(struct reporter_metrics *m, const char *name,
 		     const char *help, bool counter, const char *labels,
 		     double value)
 {
-	if (m->prometheus && strcmp(m->last, name)) {
+	if (!m->prometheus)
+		return;
+	if (strcmp(m->last, name)) {
 		metrics_help(m, name, help, counter);
 		snprintf(m->last, sizeof(m->last), "%s", name);
 	}
-	strbuf_puts(&m->metrics, name);
+	strbuf_puts(&m->text, name);
 	if (labels)
-		strbuf_printf(&m->metrics, "{%s}", labels);
-	strbuf_puts(&m->metrics, m->prometheus ? " " : ": ");
-	metrics_value(&m->metrics, value);
+		strbuf_printf(&m->text, "{%s}", labels);
+	strbuf_puts(&m->text, " ");
+	metrics_value(&m->text, value);
 }
 
 void reporter_status(struct reporter_metrics *m, const char *key,
@@ -72,7 +74,7 @@ void reporter_status(struct reporter_metrics *m, const char *key,
 	va_start(ap, fmt);
 	vsnprintf(value, sizeof(value), fmt, ap);
 	va_end(ap);
-	strbuf_printf(&m->status, "%s: %s\n", key, value);
+	strbuf_printf(&m->text, "%s: %s\n", key, value);
 }
 
 static void metrics_collect(struct reporter *r, struct reporter_metrics *m)
@@ -82,6 +84,9 @@ static void metrics_collect(struct reporter *r, struct reporter_metrics *m)
 	reporter_status(m, "version", "%s", r->version);
 	reporter_status(m, "host", "%s", r->hostname);
 	reporter_get_stats(r, &st);
+	reporter_status(m, "windows", "%llu written, %llu failed",
+			(unsigned long long)st.windows_written,
+			(unsigned long long)st.windows_failed);
 #define X(name, gauge, help)                                        \
 	reporter_metric(m,                                          \
 			(gauge) ? "profd_reporter_" #name           \
@@ -93,23 +98,21 @@ static void metrics_collect(struct reporter *r, struct reporter_metrics *m)
 		r->collect(r->arg, m);
 }
 
-char *metrics_prometheus(struct reporter *r, size_t *lenp)
+static char *metrics_text(struct reporter *r, bool prometheus, size_t *lenp)
 {
-	struct reporter_metrics m = { .prometheus = true };
+	struct reporter_metrics m = { .prometheus = prometheus };
 
 	metrics_collect(r, &m);
-	strbuf_fini(&m.status);
-	*lenp = m.metrics.len;
-	return strbuf_steal(&m.metrics);
+	*lenp = m.text.len;
+	return strbuf_steal(&m.text);
+}
+
+char *metrics_prometheus(struct reporter *r, size_t *lenp)
+{
+	return metrics_text(r, true, lenp);
 }
 
 char *metrics_status(struct reporter *r, size_t *lenp)
 {
-	struct reporter_metrics m = { .prometheus = false };
-
-	metrics_collect(r, &m);
-	strbuf_add(&m.status, m.metrics.data, m.metrics.len);
-	strbuf_fini(&m.metrics);
-	*lenp = m.status.len;
-	return strbuf_steal(&m.status);
+	return metrics_text(r, false, lenp);
 }

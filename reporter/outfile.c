@@ -11,14 +11,15 @@
 #include "base/base.h"
 #include "reporter/outfile.h"
 
-#define OUTFILE_MODE 0640
+#define OUTFILE_MODE 0640 /* the archive shows what everybody runs */
+#define OUTFILE_USER_MODE 0666 /* less the umask: a file somebody asked for */
 #define OUTFILE_TRIES 1000 /* names "-1", "-2"... before giving up */
 
 static int outfile_create(struct outfile *f)
 {
 	f->fd = openat(f->dirfd, f->tmp,
 		       O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-		       OUTFILE_MODE);
+		       f->keep ? OUTFILE_MODE : OUTFILE_USER_MODE);
 	return f->fd < 0 ? -errno : 0;
 }
 

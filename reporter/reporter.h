@@ -58,7 +58,7 @@ struct reporter_opts {
 	 */
 	const char *archive;
 	unsigned int window_s;
-	/* Fills /metrics and /status. May be NULL. */
+	/* Fills /metrics, or /status. May be NULL. */
 	void (*collect)(void *arg, struct reporter_metrics *m);
 	/*
 	 * Causes of loss, in words, for the comments of each profile; how much
@@ -157,7 +157,7 @@ uint64_t reporter_window_samples(const struct reporter_window *w);
 void reporter_metric(struct reporter_metrics *m, const char *name,
 		     const char *help, bool counter, const char *labels,
 		     double value);
-/* One line of /status beyond the metrics: "key: value". */
+/* One line of /status: "key: value". */
 void reporter_status(struct reporter_metrics *m, const char *key,
 		     const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -129,11 +129,6 @@ static struct trace_frame *trace_push(struct trace_handler *th,
 	if (!f)
 		return NULL;
 	th->frames[th->nframes++] = f;
-	th->stats.frames++;
-	if (f->pending)
-		th->stats.cache_misses++;
-	else
-		th->stats.cache_hits++;
 	return f;
 }
 
@@ -289,14 +284,16 @@ static int trace_push_all(struct trace_handler *th,
 int trace_take(struct trace_handler *th, const struct trace_record *rec,
 	       struct pm_image *image)
 {
-	bool pending = false;
-	size_t i;
+	size_t i, pending = 0;
 	int err;
 
 	th->nframes = 0;
 	err = trace_push_all(th, rec, image);
-	for (i = 0; i < th->nframes && !pending; i++)
-		pending = th->frames[i]->pending;
+	for (i = 0; i < th->nframes; i++)
+		pending += th->frames[i]->pending;
+	th->stats.frames += th->nframes;
+	th->stats.cache_misses += pending;
+	th->stats.cache_hits += th->nframes - pending;
 	if (!err && pending)
 		err = trace_wait_names(th, &rec->head, image);
 	else if (!err)

@@ -88,6 +88,33 @@ static bool in_walk(const struct quark_proc *proc,
 	return h->time < proc->snap_time;
 }
 
+static bool own_events(const struct quark_queue_priv *qq)
+{
+	return qq->attr.flags & (QQ_NO_AGG | QQ_OWN_EVENTS);
+}
+
+static void find_leader(struct quark_queue_priv *qq, struct quark_process *p)
+{
+	const struct abi_key key = { p->parent_key.start_boottime, 0,
+				     p->parent_key.pid, 0 };
+	struct quark_proc *parent;
+
+	if (!(qq->attr.flags & QQ_ENTRY_LEADER))
+		return;
+	parent = quark_cache_find(&qq->cache, &key);
+	quark_entry_leader(p, parent ? &parent->rec->p : NULL);
+}
+
+/* What an event makes of its process before anybody sees it. */
+static void enrich(struct quark_queue_priv *qq, struct quark_record *rec)
+{
+	find_leader(qq, &rec->p);
+	if (qq->attr.ruleset)
+		rec->p.poison_tag |=
+			quark_ruleset_poison(qq->attr.ruleset, &qq->event);
+}
+
+/* 'rec' may be written to unless it is of a thread. */
 static int emit(struct quark_queue_priv *qq, const struct abi_quark_head *h,
 		uint64_t events, struct quark_record *rec)
 {
@@ -98,8 +125,19 @@ static int emit(struct quark_queue_priv *qq, const struct abi_quark_head *h,
 	ev->time = wall(qq, h->time);
 	ev->tid = h->tid;
 	ev->process = &rec->p;
+	if (!qq->event_thread)
+		enrich(qq, rec);
 	qq->event_rec = quark_record_get(rec);
 	return 1;
+}
+
+/* Of a thread other than the leader: the process is as it was. */
+static int emit_thread(struct quark_queue_priv *qq,
+		       const struct abi_quark_head *h, uint64_t events,
+		       struct quark_record *rec)
+{
+	qq->event_thread = true;
+	return emit(qq, h, events, rec);
 }
 
 static int apply_fork(struct quark_queue_priv *qq, const struct quark_raw *raw)
@@ -113,7 +151,7 @@ static int apply_fork(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	qq->event.fork_key = public_key(&f->origin);
 	proc = quark_cache_find(&qq->cache, &f->head.key);
 	if (proc && (f->clone_flags & CLONE_THREAD))
-		return emit(qq, &f->head, QUARK_EV_FORK, proc->rec);
+		return emit_thread(qq, &f->head, QUARK_EV_FORK, proc->rec);
 	if (proc && in_walk(proc, &f->head))
 		return 0;
 	proc = find_or_add(qq, &f->head, &f->parent);
@@ -128,6 +166,9 @@ static int apply_fork(struct quark_queue_priv *qq, const struct quark_raw *raw)
 		quark_record_set_strings(rec, origin->rec->strings);
 		p->exe_ident = origin->rec->p.exe_ident;
 		p->poison_tag = origin->rec->p.poison_tag;
+		p->proc_entry_leader = origin->rec->p.proc_entry_leader;
+		p->proc_entry_leader_type =
+			origin->rec->p.proc_entry_leader_type;
 		set_flag(&p->x_flags, QUARK_X_ARGS_CUT,
 			 origin->rec->p.x_flags & QUARK_X_ARGS_CUT);
 	}
@@ -245,7 +286,7 @@ static int apply_exit(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	if (!proc)
 		return -ENOMEM;
 	if (!(e->head.flags & ABI_QUARK_GROUP_DEAD))
-		return emit(qq, &e->head, QUARK_EV_EXIT, proc->rec);
+		return emit_thread(qq, &e->head, QUARK_EV_EXIT, proc->rec);
 	/* Before 6.16 two threads may both look like the last one. */
 	if (proc->exited)
 		return 0;
@@ -286,7 +327,7 @@ static int apply_reap(struct quark_queue_priv *qq, const struct quark_raw *raw)
 		set_exit(qq, &rec->p, r->head.time, r->wait_status);
 	}
 	quark_cache_end(&qq->cache, proc, r->head.time);
-	if (!(qq->attr.flags & QQ_NO_AGG))
+	if (!own_events(qq))
 		return 0;
 	return emit(qq, &r->head, QUARK_EV_REAP, rec);
 }
@@ -305,7 +346,8 @@ static int apply_rename(struct quark_queue_priv *qq,
 		return 0;
 	/* The name of another thread than the leader is not the process's. */
 	if (r->head.tid != r->head.key.tgid)
-		return emit(qq, &r->head, QUARK_EV_SETPROCTITLE, proc->rec);
+		return emit_thread(qq, &r->head, QUARK_EV_SETPROCTITLE,
+				   proc->rec);
 	rec = quark_proc_edit(proc);
 	if (!rec)
 		return -ENOMEM;
@@ -313,12 +355,85 @@ static int apply_rename(struct quark_queue_priv *qq,
 	return emit(qq, &r->head, QUARK_EV_SETPROCTITLE, rec);
 }
 
+static uint32_t id_changes(const struct quark_process *p,
+			   const struct abi_quark_ids *ids)
+{
+	uint32_t mask = 0;
+
+	if (p->proc_sid != ids->sid)
+		mask |= QUARK_ID_CHANGE_SETSID;
+	if (p->proc_uid != ids->uid || p->proc_suid != ids->suid ||
+	    p->proc_euid != ids->euid)
+		mask |= QUARK_ID_CHANGE_SETUID;
+	if (p->proc_gid != ids->gid || p->proc_sgid != ids->sgid ||
+	    p->proc_egid != ids->egid)
+		mask |= QUARK_ID_CHANGE_SETGID;
+	return mask;
+}
+
+/* Other strings are as they were. False: no memory. */
+static bool set_paths(struct quark_record *rec,
+		      const struct abi_quark_id_change *c, size_t len)
+{
+	const struct quark_process *p = &rec->p;
+	const char *at = (const char *)(c + 1);
+	struct quark_strings_init init = { 0 };
+	struct quark_strings *strings;
+
+	if (c->cwd_len > len - sizeof(*c) ||
+	    c->cgroup_len > len - sizeof(*c) - c->cwd_len)
+		return true;
+	init.exe = (struct quark_span){ p->exe, p->exe ? strlen(p->exe) : 0 };
+	init.cmdline = (struct quark_span){ p->cmdline, p->cmdline_len };
+	init.env = (struct quark_span){ p->env, p->env_len };
+	init.cwd = (struct quark_span){ p->cwd, p->cwd ? strlen(p->cwd) : 0 };
+	init.cgroup = (struct quark_span){ p->cgroup,
+					   p->cgroup ? strlen(p->cgroup) : 0 };
+	if (c->cwd_len)
+		init.cwd = (struct quark_span){ at, c->cwd_len };
+	if (c->cgroup_len)
+		init.cgroup =
+			(struct quark_span){ at + c->cwd_len, c->cgroup_len };
+	strings = quark_strings_new(&init);
+	if (strings)
+		quark_record_set_strings(rec, strings);
+	return strings;
+}
+
+/* A change of ids is an event; of directory, cgroup and the like it is not. */
+static int apply_id_change(struct quark_queue_priv *qq,
+			   const struct quark_raw *raw)
+{
+	const struct abi_quark_id_change *c = (const void *)raw->data;
+	struct quark_record *rec;
+	struct quark_proc *proc;
+	bool known;
+
+	known = quark_cache_find(&qq->cache, &c->head.key);
+	proc = find_or_add(qq, &c->head, NULL);
+	if (!proc)
+		return -ENOMEM;
+	if (in_walk(proc, &c->head) ||
+	    c->head.key.exec_id < proc->rec->p.key.exec_id)
+		return 0;
+	if (known)
+		qq->event.id_change = id_changes(&proc->rec->p, &c->ids);
+	rec = quark_proc_edit(proc);
+	if (!rec ||
+	    ((c->cwd_len || c->cgroup_len) && !set_paths(rec, c, raw->len)))
+		return -ENOMEM;
+	set_ids(&rec->p, &c->ids);
+	if (!qq->event.id_change)
+		return 0;
+	return emit(qq, &c->head, QUARK_EV_ID_CHANGE, rec);
+}
+
 static int apply_gap(struct quark_queue_priv *qq, const struct quark_raw *raw)
 {
 	const struct quark_raw_gap *g = (const void *)raw->data;
 	struct quark_event *ev = &qq->event;
 
-	if (!(qq->attr.flags & QQ_NO_AGG))
+	if (!own_events(qq))
 		return 0;
 	ev->events = QUARK_EV_GAP;
 	ev->boottime = raw->time;
@@ -337,12 +452,14 @@ int quark_apply(struct quark_queue_priv *qq, const struct quark_raw *raw)
 		[ABI_QUARK_FORK] = apply_fork,
 		[ABI_QUARK_EXEC] = apply_exec,
 		[ABI_QUARK_EXIT] = apply_exit,
+		[ABI_QUARK_ID_CHANGE] = apply_id_change,
 		[ABI_QUARK_RENAME] = apply_rename,
 		[ABI_QUARK_REAP] = apply_reap,
 		[QUARK_RAW_GAP] = apply_gap,
 	};
 
 	memset(&qq->event, 0, sizeof(qq->event));
+	qq->event_thread = false;
 	if (raw->kind >= ARRAY_SIZE(handlers) || !handlers[raw->kind])
 		return 0;
 	return handlers[raw->kind](qq, raw);
@@ -377,4 +494,34 @@ int quark_apply_walk(struct quark_queue_priv *qq,
 		set_exit(qq, &rec->p, im->head.time, im->wait_status);
 	}
 	return 0;
+}
+
+/* Parents first: what they are their children may inherit. */
+static void settle_walked(struct quark_queue_priv *qq, struct quark_proc *proc)
+{
+	struct quark_process *p = &proc->rec->p;
+	const struct abi_key key = { p->parent_key.start_boottime, 0,
+				     p->parent_key.pid, 0 };
+	struct quark_event ev = { .process = p };
+	struct quark_proc *parent;
+
+	if (proc->settled)
+		return;
+	proc->settled = true;
+	parent = quark_cache_find(&qq->cache, &key);
+	if (parent) {
+		settle_walked(qq, parent);
+		p->poison_tag |= parent->rec->p.poison_tag;
+	}
+	find_leader(qq, p);
+	if (qq->attr.ruleset)
+		p->poison_tag |= quark_ruleset_poison(qq->attr.ruleset, &ev);
+}
+
+void quark_apply_walked(struct quark_queue_priv *qq)
+{
+	struct quark_proc *proc;
+
+	for (proc = qq->cache.first; proc; proc = proc->next)
+		settle_walked(qq, proc);
 }

@@ -112,6 +112,7 @@ static int configure(struct quark_ebpf *e,
 		return explain(err, "reading kernel types");
 	bpf_program__set_autoload(s->progs.quark_exit, group_dead);
 	bpf_program__set_autoload(s->progs.quark_exit_6_15, !group_dead);
+	bpf_program__set_autoload(s->progs.quark_sys_exit, conf->syscalls);
 	bpf_program__set_autoattach(s->progs.quark_task, false);
 	s->rodata->quark_no_wakeup = conf->no_wakeup;
 	s->rodata->quark_threads = conf->threads;

@@ -83,6 +83,7 @@ struct quark_proc {
 	uint64_t cpu_time; /* at its exit, provisional */
 	bool exited;
 	bool ended; /* reaped */
+	bool settled; /* by quark_apply_walked() */
 };
 
 struct quark_cache {
@@ -155,6 +156,73 @@ void quark_order_add(struct quark_order *o, struct quark_raw *raw);
 struct quark_raw *quark_order_pop(struct quark_order *o);
 void quark_order_fini(struct quark_order *o);
 
+/* --- aggregation (agg.c) ---------------------------------------------------- */
+
+/* A raw event that has changed the cache and waits for others to join it. */
+struct raw_event {
+	struct raw_event *prev, *next; /* by time */
+	struct hash_node node; /* by process */
+	struct quark_event ev;
+	struct quark_record *rec; /* held; NULL for a gap */
+	uint32_t tid; /* not 0: of this thread alone */
+	uint32_t type; /* enum raw_types */
+	uint32_t joined; /* types, as bits */
+	uint64_t seq;
+};
+
+struct quark_held {
+	struct raw_event *head, *tail;
+	size_t count;
+	uint64_t seq;
+	struct hash hash;
+	quark_can_aggregate_fn matrix[RAW_NUM_TYPES][RAW_NUM_TYPES];
+};
+
+int quark_held_init(struct quark_held *h, bool min_agg);
+void quark_held_fini(struct quark_held *h);
+/*
+ * To the end; times only rise. Takes over the reference to the record, also on
+ * error: -ENOMEM. 'thread': of that thread alone, not of its process.
+ */
+int quark_held_add(struct quark_held *h, const struct quark_event *ev,
+		   struct quark_record *rec, bool thread);
+/*
+ * The first one, with all that could join it, 'joined' of them; for
+ * quark_held_free(). NULL if there is none.
+ */
+struct raw_event *quark_held_pop(struct quark_held *h, struct quark_queue *q,
+				 size_t *joined);
+void quark_held_free(struct raw_event *e);
+/* How long to hold with that many of at most so many waiting. */
+uint64_t quark_hold_ns(uint64_t hold_ns, size_t count, size_t max);
+
+/* --- entry leader (leader.c), rules (rules.c) -------------------------------- */
+
+/*
+ * How the process came into the system, by its own and its parent's record
+ * (NULL: unknown). Leaves what is known already, unless a rule applies.
+ */
+void quark_entry_leader(struct quark_process *p,
+			const struct quark_process *parent);
+
+/* The poison of every rule that applies before one passes or drops. */
+uint64_t quark_ruleset_poison(struct quark_ruleset *rs,
+			      const struct quark_event *ev);
+/* Rules out of text; the parser behind quark_ruleset_parse(). */
+int quark_ruleset_parse_text(struct quark_ruleset *rs, const char *buf,
+			     size_t len, char *err, size_t errlen);
+
+/* --- users and groups (names.c) ---------------------------------------------- */
+
+struct quark_names {
+	struct quark_passwd *passwd;
+	struct quark_group *group;
+	size_t n_passwd, n_group;
+	bool loaded;
+};
+
+void quark_names_fini(struct quark_names *n);
+
 /* --- what is outside of the kernel's records (procfs.c) --------------------- */
 
 /* Whether the process is there, be it as a zombie. */
@@ -175,6 +243,7 @@ struct quark_backend_conf {
 	uint32_t max_env;
 	bool no_wakeup;
 	bool threads;
+	bool syscalls; /* changes of ids and directory */
 };
 
 struct quark_loss_report {
@@ -200,9 +269,14 @@ struct quark_queue_priv {
 	struct quark_queue_attr attr;
 	struct quark_ebpf *ebpf;
 	struct quark_order order;
+	struct quark_held held;
+	struct quark_names names;
 	struct quark_cache cache;
 	struct quark_event event; /* what get_event() gave out last */
 	struct quark_record *event_rec; /* held for it */
+	bool event_thread; /* it is of a thread, not of the process */
+	struct quark_record **copied; /* for the events of get_events() */
+	size_t n_copied;
 	uint64_t watermark; /* nothing older will come from the kernel */
 	uint64_t delivered; /* time of the newest record applied */
 	uint64_t newest; /* time of the newest record queued */
@@ -222,6 +296,8 @@ int quark_apply(struct quark_queue_priv *qq, const struct quark_raw *raw);
 int quark_apply_walk(struct quark_queue_priv *qq,
 		     const struct abi_quark_image *im, size_t len,
 		     struct strbuf *sb);
+/* After the last of them: what needs to know them all. */
+void quark_apply_walked(struct quark_queue_priv *qq);
 
 /* Why open failed (error.c). */
 void quark_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

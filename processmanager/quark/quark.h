@@ -38,6 +38,13 @@ extern "C" {
 #define QQ_ALL_BACKENDS (QQ_KPROBE | QQ_EBPF)
 /* Own extension: every raw event by itself, ordered by watermark alone. */
 #define QQ_NO_AGG (1 << 30)
+/* Own extension: REAP and GAP also without QQ_NO_AGG. */
+#define QQ_OWN_EVENTS (1 << 29)
+/*
+ * Own extension: changes of ids, session and directory also with QQ_NO_AGG. They
+ * take a hook that every system call of the host pays for.
+ */
+#define QQ_ID_EVENTS (1 << 28)
 
 /* quark_event.events */
 #define QUARK_EV_FORK (1 << 0)
@@ -212,7 +219,55 @@ struct quark_event {
 	uint64_t gap_lost; /* GAP: records lost, as counted by the kernel side */
 };
 
-struct quark_ruleset;
+/* --- rules ----------------------------------------------------------------- */
+
+/* quark_rule_field.code */
+#define QUARK_RF_PROCESS_PID (1ULL << 0)
+#define QUARK_RF_PROCESS_PPID (1ULL << 1)
+#define QUARK_RF_PROCESS_UID (1ULL << 2)
+#define QUARK_RF_PROCESS_GID (1ULL << 3)
+#define QUARK_RF_PROCESS_SID (1ULL << 4)
+#define QUARK_RF_PROCESS_COMM (1ULL << 5)
+#define QUARK_RF_PROCESS_FILENAME (1ULL << 6)
+#define QUARK_RF_PROCESS_EXE QUARK_RF_PROCESS_FILENAME
+#define QUARK_RF_FILE_PATH (1ULL << 7)
+#define QUARK_RF_POISON (1ULL << 8)
+
+/* quark_rule.action */
+enum quark_rule_action {
+	QUARK_RA_INVALID,
+	QUARK_RA_DROP,
+	QUARK_RA_PASS,
+	QUARK_RA_POISON,
+};
+
+struct quark_rule_field {
+	uint64_t code; /* QUARK_RF_ */
+	union {
+		uint32_t pid;
+		uint32_t id;
+		uint64_t poison_tag;
+		const char *path; /* a pattern of fnmatch(3); copied */
+		char comm[16];
+	};
+};
+
+/* To be changed by the calls below only. */
+struct quark_rule {
+	struct quark_rule_field *fields;
+	size_t n_fields;
+	int action; /* QUARK_RA_ */
+	uint32_t number; /* from 0 */
+	uint64_t poison_tag; /* what QUARK_RA_POISON sets */
+	uint64_t evals;
+	uint64_t hits;
+};
+
+/* Of the caller's, who keeps it until the queue that uses it is closed. */
+struct quark_ruleset {
+	struct quark_rule *rules;
+	size_t n_rules;
+};
 
 struct quark_queue_attr {
 	int flags; /* QQ_ */
@@ -314,6 +369,89 @@ void quark_cmdline_iter_init(struct quark_cmdline_iter *it, const char *cmdline,
 const char *quark_cmdline_iter_next(struct quark_cmdline_iter *it);
 
 int quark_event_dump(const struct quark_event *ev, FILE *f);
+/* One line of ECS JSON, malloc'd, without a newline. */
+int quark_event_to_ecs(struct quark_queue *qq, const struct quark_event *ev,
+		       char **buf, size_t *len);
+
+void quark_ruleset_init(struct quark_ruleset *rs);
+void quark_ruleset_clear(struct quark_ruleset *rs);
+/* EINVAL: 'err' says line, column and why, and nothing was added. */
+int quark_ruleset_parse(struct quark_ruleset *rs, FILE *f, char *err,
+			size_t errlen);
+/* Valid until the next call on the set. */
+struct quark_rule *quark_ruleset_append_rule(struct quark_ruleset *rs,
+					     int action, uint64_t poison_tag);
+int quark_rule_match_field(struct quark_rule *rule,
+			   struct quark_rule_field field);
+/* The first rule that passes or drops the event; NULL: none does. */
+struct quark_rule *quark_ruleset_match(struct quark_ruleset *rs,
+				       const struct quark_event *ev);
+
+/*
+ * Aggregation. A raw event that waits is joined by the next one of its process
+ * while the function in the cell (kind of the one that waits, kind of the next)
+ * says so; no function: never.
+ */
+enum raw_types {
+	RAW_INVALID,
+	RAW_EXEC,
+	RAW_WAKE_UP_NEW_TASK, /* fork */
+	RAW_EXIT_THREAD,
+	RAW_ID_CHANGE,
+	RAW_COMM,
+	RAW_NUM_TYPES
+};
+struct raw_event;
+typedef int (*quark_can_aggregate_fn)(struct quark_queue *,
+				      struct raw_event *parent,
+				      struct raw_event *child);
+int quark_queue_set_agg_matrix(struct quark_queue *qq, int parent, int child,
+			       quark_can_aggregate_fn fn);
+/* One of its kind at most. */
+int quark_can_aggregate_single(struct quark_queue *qq, struct raw_event *parent,
+			       struct raw_event *child);
+/* Any number; the last one's values are kept. */
+int quark_can_aggregate_mult(struct quark_queue *qq, struct raw_event *parent,
+			     struct raw_event *child);
+/* As single, but not after a change of ids. */
+int quark_can_aggregate_fork_exec(struct quark_queue *qq,
+				  struct raw_event *parent,
+				  struct raw_event *child);
+
+/* Users and groups as /etc has them; NULL with ENOENT. Valid until close. */
+struct quark_passwd {
+	uint32_t uid;
+	uint32_t gid;
+	char *name;
+};
+struct quark_group {
+	uint32_t gid;
+	uint32_t pad;
+	char *name;
+};
+const struct quark_passwd *quark_passwd_lookup(struct quark_queue *qq,
+					       uint32_t uid);
+const struct quark_group *quark_group_lookup(struct quark_queue *qq,
+					     uint32_t gid);
+
+/* Offsets of structure members, from BTF: "task_struct.comm". */
+struct quark_btf;
+struct quark_btf *quark_btf_open(void); /* of the running kernel */
+struct quark_btf *quark_btf_open2(const char *path, const char *kname);
+void quark_btf_close(struct quark_btf *qb);
+/* In bytes; -1 with ENOENT, or EINVAL for a bit field. */
+long quark_btf_offset(struct quark_btf *qb, const char *dotname);
+
+/*
+ * The interface as published in April 2024. An event copied out points to its
+ * process's record, which lives until the next get_events() on that queue.
+ */
+int quark_init(void);
+void quark_close(void);
+int quark_queue_get_events(struct quark_queue *qq, struct quark_event *evs,
+			   int n);
+int quark_event_lookup(struct quark_queue *qq, struct quark_event *ev, int pid);
+int quark_queue_get_fds(struct quark_queue *qq, int *fds, int n);
 
 #ifdef __cplusplus
 }

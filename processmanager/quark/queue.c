@@ -27,9 +27,10 @@
 
 #define FLAGS_UNSUPPORTED                                                \
 	(QQ_SOCK_CONN | QQ_DNS | QQ_BYPASS | QQ_FILE | QQ_SHM | QQ_TTY | \
-	 QQ_PTRACE | QQ_MODULE_LOAD | QQ_MIN_AGG | QQ_ENTRY_LEADER)
-#define FLAGS_KNOWN \
-	(QQ_ALL_BACKENDS | QQ_THREAD_EVENTS | QQ_NO_AGG | FLAGS_UNSUPPORTED)
+	 QQ_PTRACE | QQ_MODULE_LOAD)
+#define FLAGS_KNOWN                                                          \
+	(QQ_ALL_BACKENDS | QQ_THREAD_EVENTS | QQ_MIN_AGG | QQ_ENTRY_LEADER | \
+	 QQ_NO_AGG | QQ_OWN_EVENTS | QQ_ID_EVENTS | FLAGS_UNSUPPORTED)
 
 static const struct {
 	size_t size;
@@ -82,10 +83,6 @@ static int check_attr(const struct quark_queue_attr *a)
 		return refuse(-ENOTSUP, "flags ask for events not built yet");
 	if (!(a->flags & QQ_EBPF))
 		return refuse(-ENOTSUP, "the kprobe backend is not built yet");
-	if (!(a->flags & QQ_NO_AGG))
-		return refuse(-ENOTSUP, "aggregation is not built yet");
-	if (a->ruleset)
-		return refuse(-ENOTSUP, "rules are not built yet");
 	return 0;
 }
 
@@ -109,7 +106,7 @@ static int take_record(void *arg, void *data, size_t len)
 	qq->newest = MAX(qq->newest, h->time);
 	quark_order_add(&qq->order, raw);
 	qq->stats.insertions++;
-	if (qq->order.count >= (size_t)qq->attr.max_length &&
+	if (qq->order.count + qq->held.count >= (size_t)qq->attr.max_length &&
 	    qq->order.head->time + FULL_SLACK_NS < qq->newest)
 		return -ENOBUFS;
 	return 0;
@@ -186,6 +183,8 @@ static int walk(struct quark_queue_priv *qq)
 
 	err = quark_ebpf_walk(qq->ebpf, walk_one, &w);
 	strbuf_fini(&w.sb);
+	if (!err)
+		quark_apply_walked(qq);
 	if (err)
 		quark_error("reading the processes there are: %s",
 			    strerror(-err));
@@ -209,12 +208,28 @@ static int open_epoll(struct quark_queue_priv *qq)
 	return 0;
 }
 
+/* What the last call gave out. */
+static void release(struct quark_queue_priv *qq)
+{
+	size_t i;
+
+	quark_record_put(qq->event_rec);
+	qq->event_rec = NULL;
+	for (i = 0; i < qq->n_copied; i++)
+		quark_record_put(qq->copied[i]);
+	qq->n_copied = 0;
+}
+
 static void priv_free(struct quark_queue_priv *qq)
 {
 	if (!qq)
 		return;
-	quark_record_put(qq->event_rec);
+	release(qq);
 	quark_order_fini(&qq->order);
+	if (qq->held.hash.buckets)
+		quark_held_fini(&qq->held);
+	quark_names_fini(&qq->names);
+	free(qq->copied);
 	if (qq->cache.hash.buckets)
 		quark_cache_fini(&qq->cache);
 	if (qq->epfd >= 0)
@@ -234,11 +249,17 @@ static int priv_open(struct quark_queue_priv *qq)
 		.max_env = MIN(a->max_env, ABI_QUARK_ENV_MAX),
 		.no_wakeup = a->no_wakeup,
 		.threads = a->flags & QQ_THREAD_EVENTS,
+		.syscalls = !(a->flags & QQ_NO_AGG) || a->flags & QQ_ID_EVENTS,
 	};
+	/* The grace time begins when the exit is given out. */
+	uint64_t grace = a->cache_grace_time;
 	int err;
 
-	err = quark_cache_init(&qq->cache, (uint64_t)a->cache_grace_time *
-						   CLOCK_NSEC_PER_MSEC);
+	if (!(a->flags & QQ_NO_AGG))
+		grace += a->hold_time;
+	err = quark_cache_init(&qq->cache, grace * CLOCK_NSEC_PER_MSEC);
+	if (!err)
+		err = quark_held_init(&qq->held, a->flags & QQ_MIN_AGG);
 	if (err)
 		return err;
 	qq->wall_offset = clock_wall_offset_ns();
@@ -309,22 +330,95 @@ static bool ripe(const struct quark_queue_priv *qq)
 	return qq->order.head && qq->order.head->time < qq->watermark;
 }
 
-/* Applies what is ripe until something of it is for the caller. */
-static bool next_event(struct quark_queue_priv *qq)
+/* One record that is ripe, into the cache and qq->event; as quark_apply(). */
+static int apply_one(struct quark_queue_priv *qq)
 {
-	struct quark_raw *raw;
-	int ret = 0;
+	struct quark_raw *raw = quark_order_pop(&qq->order);
+	int ret;
 
-	while (ret <= 0 && ripe(qq)) {
-		raw = quark_order_pop(&qq->order);
-		qq->stats.removals++;
-		qq->delivered = MAX(qq->delivered, raw->time);
-		ret = quark_apply(qq, raw);
-		if (ret < 0 && raw->kind < ARRAY_SIZE(kinds))
-			qq->stats.losses.memory[raw->kind]++;
-		free(raw);
+	qq->stats.removals++;
+	qq->delivered = MAX(qq->delivered, raw->time);
+	ret = quark_apply(qq, raw);
+	if (ret < 0 && raw->kind < ARRAY_SIZE(kinds))
+		qq->stats.losses.memory[raw->kind]++;
+	free(raw);
+	return ret;
+}
+
+static bool dropped(struct quark_queue_priv *qq)
+{
+	struct quark_rule *rule = NULL;
+
+	if (qq->attr.ruleset && qq->event.process)
+		rule = quark_ruleset_match(qq->attr.ruleset, &qq->event);
+	return rule && rule->action == QUARK_RA_DROP;
+}
+
+/* QQ_NO_AGG: applies what is ripe until something of it is for the caller. */
+static bool next_raw(struct quark_queue_priv *qq)
+{
+	while (ripe(qq)) {
+		if (apply_one(qq) <= 0)
+			continue;
+		if (!dropped(qq))
+			return true;
+		release(qq);
 	}
-	return ret > 0;
+	return false;
+}
+
+static uint64_t hold_ns(const struct quark_queue_priv *qq)
+{
+	return quark_hold_ns((uint64_t)qq->attr.hold_time * CLOCK_NSEC_PER_MSEC,
+			     qq->order.count + qq->held.count,
+			     qq->attr.max_length);
+}
+
+/* All that is ripe, into the cache, and to those that wait. */
+static void settle(struct quark_queue_priv *qq)
+{
+	uint64_t events;
+	size_t k;
+
+	while (ripe(qq)) {
+		if (apply_one(qq) <= 0)
+			continue;
+		events = qq->event.events;
+		if (quark_held_add(&qq->held, &qq->event, qq->event_rec,
+				   qq->event_thread))
+			for (k = 0; k < ARRAY_SIZE(kinds); k++)
+				qq->stats.losses.memory[k] +=
+					kinds[k].event == events;
+		qq->event_rec = NULL;
+	}
+}
+
+/* The oldest that has waited long enough, with what joined it. */
+static bool next_held(struct quark_queue_priv *qq, struct quark_queue *q)
+{
+	struct raw_event *e;
+	size_t joined;
+
+	settle(qq);
+	while (qq->held.head &&
+	       qq->held.head->ev.boottime + hold_ns(qq) <= qq->watermark) {
+		e = quark_held_pop(&qq->held, q, &joined);
+		qq->stats.aggregations += joined;
+		qq->stats.non_aggregations += !joined;
+		qq->event = e->ev;
+		qq->event_rec = e->rec;
+		e->rec = NULL;
+		quark_held_free(e);
+		if (!dropped(qq))
+			return true;
+		release(qq);
+	}
+	return false;
+}
+
+static bool next_event(struct quark_queue_priv *qq, struct quark_queue *q)
+{
+	return qq->attr.flags & QQ_NO_AGG ? next_raw(qq) : next_held(qq, q);
 }
 
 /*
@@ -364,43 +458,131 @@ static void infer_reaps(struct quark_queue_priv *qq)
 	}
 }
 
-/* When the oldest one waiting will be ripe, the caller's epoll is to wake up. */
+/* When the oldest that waits can be given out; 0: nothing waits. */
+static uint64_t due(const struct quark_queue_priv *qq)
+{
+	uint64_t at = 0;
+
+	if (qq->held.head)
+		at = qq->held.head->ev.boottime;
+	else if (qq->order.head)
+		at = qq->order.head->time;
+	if (at && !(qq->attr.flags & QQ_NO_AGG))
+		at += hold_ns(qq);
+	/* A watermark is a millisecond behind the clock. */
+	return at ? at + CLOCK_NSEC_PER_MSEC * 11 / 10 : 0;
+}
+
+/* The caller's epoll is to wake up then. */
 static void arm_timer(struct quark_queue_priv *qq)
 {
-	uint64_t at;
 	struct itimerspec its = { 0 };
+	uint64_t at = due(qq);
 
-	if (!qq->order.head || qq->timer_armed || qq->attr.no_wakeup)
+	if (!at || qq->timer_armed || qq->attr.no_wakeup)
 		return;
-	at = qq->order.head->time + CLOCK_NSEC_PER_MSEC * 11 / 10;
 	its.it_value.tv_sec = at / CLOCK_NSEC_PER_SEC;
 	its.it_value.tv_nsec = at % CLOCK_NSEC_PER_SEC;
 	qq->timer_armed =
 		!timerfd_settime(qq->timerfd, TFD_TIMER_ABSTIME, &its, NULL);
 }
 
-const struct quark_event *quark_queue_get_event(struct quark_queue *q)
+static const struct quark_event *get_event(struct quark_queue *q)
 {
 	struct quark_queue_priv *qq = q->priv;
 
-	quark_record_put(qq->event_rec);
-	qq->event_rec = NULL;
-	if (next_event(qq))
+	if (next_event(qq, q))
 		return &qq->event;
 	/*
-	 * Again and again while a full queue is what stopped it: an event that
-	 * is for nobody is no reason to let the caller sleep.
+	 * Again while a full queue is what stopped it: an event that is for
+	 * nobody is no reason to let the caller sleep.
 	 */
 	while (drain(qq) > 0 || ripe(qq)) {
-		if (next_event(qq))
+		if (next_event(qq, q))
 			return &qq->event;
 		if (!ripe(qq) && !ring_backlog(quark_ebpf_ring(qq->ebpf)))
 			break;
 	}
+	if (next_event(qq, q))
+		return &qq->event;
 	infer_reaps(qq);
 	quark_cache_collect(&qq->cache, qq->watermark);
 	arm_timer(qq);
 	return NULL;
+}
+
+const struct quark_event *quark_queue_get_event(struct quark_queue *q)
+{
+	release(q->priv);
+	return get_event(q);
+}
+
+int quark_queue_get_events(struct quark_queue *q, struct quark_event *evs,
+			   int n)
+{
+	struct quark_queue_priv *qq = q->priv;
+	const struct quark_event *ev;
+	struct quark_record **p;
+	int i;
+
+	if (n <= 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	release(qq);
+	p = realloc(qq->copied, n * sizeof(*p));
+	if (!p)
+		return -1;
+	qq->copied = p;
+	for (i = 0; i < n && (ev = get_event(q)); i++) {
+		evs[i] = *ev;
+		qq->copied[qq->n_copied++] = qq->event_rec;
+		qq->event_rec = NULL;
+	}
+	return i;
+}
+
+int quark_event_lookup(struct quark_queue *q, struct quark_event *ev, int pid)
+{
+	const struct quark_process *p = quark_process_lookup(q, pid);
+
+	if (!p)
+		return -1;
+	memset(ev, 0, sizeof(*ev));
+	ev->process = p;
+	return 0;
+}
+
+int quark_queue_get_fds(struct quark_queue *q, int *fds, int n)
+{
+	if (n < 1) {
+		errno = EINVAL;
+		return -1;
+	}
+	fds[0] = q->priv->epfd;
+	return 1;
+}
+
+/* There is no state outside of a queue: kept for those who call it. */
+int quark_init(void)
+{
+	return 0;
+}
+
+void quark_close(void)
+{
+}
+
+int quark_queue_set_agg_matrix(struct quark_queue *q, int parent, int child,
+			       quark_can_aggregate_fn fn)
+{
+	if (parent <= RAW_INVALID || parent >= RAW_NUM_TYPES ||
+	    child <= RAW_INVALID || child >= RAW_NUM_TYPES) {
+		errno = EINVAL;
+		return -1;
+	}
+	q->priv->held.matrix[parent][child] = fn;
+	return 0;
 }
 
 int quark_queue_block(struct quark_queue *q)
@@ -412,7 +594,7 @@ int quark_queue_block(struct quark_queue *q)
 	if (ripe(qq))
 		return 0;
 	/* Nobody set a timer for what waits. */
-	if (qq->attr.no_wakeup && qq->order.head)
+	if (qq->attr.no_wakeup && (qq->order.head || qq->held.head))
 		timeout = 2;
 	n = epoll_wait(qq->epfd, &ev, 1, timeout);
 	return n < 0 && errno != EINTR ? -1 : 0;
@@ -426,10 +608,13 @@ int quark_queue_get_epollfd(struct quark_queue *q)
 uint64_t quark_queue_watermark(struct quark_queue *q)
 {
 	const struct quark_queue_priv *qq = q->priv;
+	uint64_t watermark = qq->watermark;
 
-	if (qq->order.head && qq->order.head->time < qq->watermark)
-		return qq->order.head->time;
-	return qq->watermark;
+	if (qq->order.head)
+		watermark = MIN(watermark, qq->order.head->time);
+	if (qq->held.head)
+		watermark = MIN(watermark, qq->held.head->ev.boottime);
+	return watermark;
 }
 
 void quark_queue_get_stats(struct quark_queue *q,

@@ -13,7 +13,5 @@ for ((round = 0; round < 3 * ROUNDS; round++)); do
 	times+=("$("$E2E/load_first" "$T/first.sock" "$PROFD" run --archive \
 		"$T/first" --listen "unix:$T/first.sock" 2>>"$T/first.log")")
 done
-for pid in "${loads[@]}"; do
-	stop "$pid"
-done
+stop "${loads[@]}"
 figure first_stack "$(median "${times[@]}")" "ms from exec" 300

@@ -42,9 +42,7 @@ for ((round = 0; round < ROUNDS; round++)); do
 	perfs+=("$(share "$pid" "$before" "$SECONDS_EACH")")
 	stop "$pid"
 done
-for pid in "${loads[@]}"; do
-	stop "$pid"
-done
+stop "${loads[@]}"
 figure steady_cpu "$(median "${ours[@]}")" "percent of one CPU" 0.3 \
 	"perf record -g" "$(median "${perfs[@]}")"
 figure steady_samples "$(median "${taken[@]}")" "samples a second and CPU"

@@ -32,13 +32,6 @@ calc() {
 	awk "BEGIN { printf \"%.6g\n\", $* }"
 }
 
-# cpu_ns PID: time all its threads have run so far, user and system. /proc/PID/stat
-# counts in hundredths of a second, too coarse for a budget of 0.3 %.
-cpu_ns() {
-	awk '{ ns += $1 } END { printf "%.0f\n", ns }' \
-		/proc/"$1"/task/*/schedstat
-}
-
 # Busy time of all CPUs, in ticks of 10 ms: all but idle and iowait.
 busy_ticks() {
 	awk '$1 == "cpu" { print $2 + $3 + $4 + $7 + $8 }' /proc/stat
@@ -51,7 +44,11 @@ start_perf() {
 	wait_for 10 test -s "$T/perf.data"
 }
 
+# stop PID...: of the background, where SIGINT is ignored unless a program asks
+# for it, as perf does.
 stop() {
-	kill -INT "$1"
-	wait "$1"
+	kill -INT "$@"
+	sleep 0.2
+	kill -TERM "$@"
+	wait "$@"
 } 2>/dev/null

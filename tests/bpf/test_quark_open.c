@@ -34,7 +34,7 @@ static void body_bad_attr(void)
 	CHECK(good.ruleset == NULL);
 	good.flags |= QQ_NO_AGG;
 	a = good, a.flags = QQ_NO_AGG, expect(&a, EINVAL);
-	a = good, a.flags |= 1 << 28, expect(&a, EINVAL);
+	a = good, a.flags |= 1 << 27, expect(&a, EINVAL);
 	a = good, a.max_length = 0, expect(&a, EINVAL);
 	a = good, a.max_length = -1, expect(&a, EINVAL);
 	a = good, a.cache_grace_time = -1, expect(&a, EINVAL);

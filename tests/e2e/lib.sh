@@ -16,6 +16,7 @@ T=$(mktemp -d)
 # Debian's go brings pprof; newer ones build it anew for each new $HOME.
 GO=/usr/bin/go
 [[ -x $GO ]] || GO=go
+PATH=$B/tools:$PATH # promtool
 tests=0
 started=()
 mounted=()
@@ -23,8 +24,10 @@ mounted=()
 cleanup() {
 	local pid dir
 	for pid in "${started[@]}"; do
+		# A function in the background is a shell and its child.
+		pkill -KILL -P "$pid"
 		kill -KILL "$pid"
-	done 2>/dev/null
+	done
 	wait
 	for dir in "${mounted[@]}"; do
 		umount "$dir"
@@ -210,6 +213,20 @@ mappings() {
 
 build_id() {
 	readelf -n "$1" 2>/dev/null | awk '/Build ID:/ { print $3 }'
+}
+
+# other_build_id FILE COPY DIGITS: the same program as another executable, whose
+# build id ends in these twenty digits, zeros in front.
+other_build_id() {
+	objcopy -O binary --only-section=.note.gnu.build-id "$1" "$T/note" &&
+		{ head -c -20 "$T/note" && printf '%020d' "$3"; } >"$T/note2" &&
+		objcopy --update-section ".note.gnu.build-id=$T/note2" "$1" "$2"
+}
+
+# cpu_ns PID: CPU time of its threads so far.
+cpu_ns() {
+	awk '{ ns += $1 } END { printf "%.0f\n", ns }' \
+		/proc/"$1"/task/*/schedstat
 }
 
 # total TSV [REGEX [COLUMN]]: samples in it; those whose stack (or column)

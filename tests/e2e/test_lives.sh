@@ -4,6 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 cat >"$T/loop" <<'END'
 #!/bin/sh
+echo "shell $$"
 i=0
 while [ $i -lt 1000 ]; do
 	/bin/true
@@ -24,14 +25,17 @@ read_counters() {
 
 start_profd lives --window 600
 read_counters >"$T/before"
-# quark-mon is an independent witness: libquark's events, one a line.
+# quark-mon is a witness of its own: libquark's events, a few lines each.
 background "$B/quark-mon" >"$T/mon" 2>"$T/mon.err"
 mon=$pid
-sleep 1
+wait_for 10 test -s "$T/mon"
 record "$T/loop.pb.gz" -- "$T/loop"
 is "recorded" $? 0
-# Later than quark's hold time, and than the next drain.
-sleep 2
+# Events come in the order of time: after the shell's end nothing of it is missing.
+# Reaps are callbacks of the kernel's, some milliseconds later, or more.
+shell=$(awk '$1 == "shell" { print $2 }' "$T/loop.pb.gz.log")
+check "quark-mon saw the end" wait_for 15 grep -q "^->$shell (.*EXIT" "$T/mon"
+sleep 1
 read_counters >"$T/after"
 kill -INT "$mon"
 wait "$mon"
@@ -48,6 +52,47 @@ is "none of a process never heard of: fork comes first" "$unknown" 0
 is "no gaps" "$gaps" 0
 is "nothing lost" "$lost" 0
 stop_profd
+
+# --- what quark-mon saw of the shell's children ---
+awk -v shell="$shell" '
+	function end_of_event() {
+		if (ppid == shell)
+			life[id] = life[id] kind " "
+		if (ppid == shell && kind ~ /EXEC/ && exe == "/usr/bin/true")
+			life[id] = life[id] "true "
+		if (time < last && kind != "")
+			backwards++
+		if (kind != "")
+			last = time
+		ppid = exe = ""
+	}
+	/^->/ {
+		end_of_event()
+		kind = $2
+		gsub(/[()]/, "", kind)
+		gsub(/[+]/, " ", kind)
+	}
+	$1 == "TIME" { time = $2 }
+	$1 == "PROC" { ppid = substr($2, 6) }
+	$1 == "ID" { id = $2 }
+	$1 == "EXE" { exe = $2 }
+	END {
+		end_of_event()
+		for (id in life) {
+			sub(/EXIT REAP $/, "EXIT ", life[id])
+			n[life[id]]++
+		}
+		for (l in n)
+			print n[l], l
+		print "backwards", backwards + 0
+	}' "$T/mon" | sort -rn >"$T/lives"
+diag "$(head -n 5 "$T/lives")"
+is "quark-mon: a thousand lives, each in order" "$(head -n 1 "$T/lives")" \
+	"1000 FORK EXEC true EXIT "
+is "quark-mon: no other kind of life" "$(wc -l <"$T/lives")" 2
+is "quark-mon: time never goes backwards" "$(tail -n 1 "$T/lives")" \
+	"backwards 0"
+like "quark-mon: nothing lost" "$(cat "$T/mon.err")" ' lost 0 '
 
 # --- every sample of the run ---
 check_profile "$T/loop.pb.gz"

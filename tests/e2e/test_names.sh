@@ -48,10 +48,9 @@ like "dlopen: the library's mapping has its build id" \
 	"$(mappings "$T/dlopen.pb.gz")" "$lib $(build_id "$lib")"
 
 # --- the binary is replaced: under the recording, and before it begins ---
-cp "$old" "$T/victim1"
-cp "$old" "$T/victim2"
-cp "$old" "$T/victim3"
-for i in 1 2; do
+for i in 1 2 3; do
+	other_build_id "$old" "$T/victim$i" "$i"
+	ids[i]=$(build_id "$T/victim$i")
 	cp "$new" "$T/next$i"
 done
 mkfifo "$T/go2" "$T/go3"
@@ -87,8 +86,9 @@ num "replaced while recorded: the old name" \
 	"$(total "$T/replaced1" '^spin_old@')" '>=' 130
 is "replaced while recorded: never the new one" \
 	"$(total "$T/replaced1" '_new@')" 0
-like "replaced while recorded: the old build id" \
-	"$(mappings "$T/replaced1.pb.gz")" "victim1[^ ]* $(build_id "$old")"
+is "replaced while recorded: the old build id" \
+	"$(mappings "$T/replaced1.pb.gz" | grep victim1 | sort -u)" \
+	"$T/victim1 ${ids[1]}"
 of "$T/replaced2.pb.gz" >"$T/replaced2"
 is "replaced before: never the new name" "$(total "$T/replaced2" '_new@')" 0
 for pid in "$victim2" "$victim3"; do
@@ -98,18 +98,15 @@ for pid in "$victim2" "$victim3"; do
 	num "$kind before: the old name" "$(total "$T/one" '^spin_old@')" '>=' 85
 done
 maps=$(mappings "$T/replaced2.pb.gz")
-like "replaced before: the old build id" "$maps" "victim.* $(build_id "$old")"
-is "replaced before: not the new one" \
+like "replaced before: the old build id" "$maps" "victim2[^ ]* ${ids[2]}"
+like "deleted before: its build id" "$maps" "victim3[^ ]* ${ids[3]}"
+is "replaced before: not the new build id" \
 	"$(grep -c "$(build_id "$new")" <<<"$maps")" 0
 
 # --- over before profd reads of it: 60 ms, each a file never seen before ---
 # 72 samples are due in all, about six a life.
-objcopy -O binary --only-section=.note.gnu.build-id "$new" "$T/note"
 for i in $(seq 10 21); do
-	head -c -20 "$T/note" >"$T/note.$i"
-	printf '%020d' "$i" >>"$T/note.$i"
-	objcopy --update-section ".note.gnu.build-id=$T/note.$i" \
-		"$new" "$T/short$i"
+	other_build_id "$new" "$T/short$i" "$i"
 done
 cat >"$T/shorts" <<-END
 	#!/bin/sh

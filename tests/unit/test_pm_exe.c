@@ -503,8 +503,8 @@ static void test_free_with_requests_under_way(void **state)
 	pm_free(pm);
 	pm = NULL;
 	assert_int_equal(answers,
-			 2); /* d's, whose file never came, the mark's */
-	assert_int_equal(answer_err, -ECANCELED);
+			 2); /* d's, whose file never came; the mark's */
+	assert_int_equal(answer_err, -ENOENT);
 	fake_run();
 	assert_int_equal(answers, 3);
 	assert_int_equal(answer_err, -ECANCELED);

@@ -52,7 +52,15 @@ void pm_exe_put(struct pm_exe *exe)
 }
 
 /* A host: two programs and a library, the kernel, the vDSO, a JIT. */
-enum { EXE_A, EXE_B, EXE_LIBC, EXE_KERNEL, EXE_VDSO, EXE_ANON, EXE_MARK };
+enum {
+	EXE_A,
+	EXE_B,
+	EXE_LIBC,
+	EXE_KERNEL,
+	EXE_VDSO,
+	EXE_ANON,
+	EXE_MARK
+};
 
 static struct pm_exe exes[] = {
 	[EXE_A] = { .info = { .kind = PM_EXE_FILE,

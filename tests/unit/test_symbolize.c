@@ -412,6 +412,14 @@ static void damage_is_counted_and_does_no_harm(void **state)
 	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), 0);
 	assert_int_equal(stats(&fx).broken, 2); /* once a file */
 
+	/* What is seen at its opening is not counted again with its names. */
+	sh("cp broken.so sections && printf '\\001' | "
+	   "dd of=sections bs=1 seek=58 conv=notrunc 2>/dev/null");
+	assert_int_equal(open_path(&fx, in_dir("sections")), 0);
+	assert_int_equal(stats(&fx).broken, 3);
+	expect_name(&fx, at, "fn"); /* by the dynamic segment */
+	assert_int_equal(stats(&fx).broken, 3);
+
 	/* Cut while it is open, before and after its index was made. */
 	for (int indexed = 0; indexed < 2; indexed++) {
 		make_library("shrink.so", "fn");
@@ -422,7 +430,7 @@ static void damage_is_counted_and_does_no_harm(void **state)
 		assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), 0);
 		assert_string_equal(fx.text[0][0], "");
 	}
-	assert_int_equal(stats(&fx).broken, 3);
+	assert_int_equal(stats(&fx).broken, 4);
 	fixture_fini(&fx);
 }
 

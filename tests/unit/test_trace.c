@@ -544,6 +544,31 @@ static void test_errors(void **state)
 	finish_all(f);
 }
 
+/* Of several frames any may be forgotten; the others are still found. */
+static void test_forget_among_others(void **state)
+{
+	static const uint64_t mixed[] = { CODE + 0x1200, JIT + 1, CODE + 0x2300,
+					  JIT + 0x101 };
+	struct fixture *f = begin((struct trace_opts){ .cache_frames = 4 });
+	struct rec r;
+
+	sample(&r, 1, 0, mixed, 4, ABI_STACK_WHOLE);
+	give(f, &r);
+	tick(f, MS);
+	answer(-ETIMEDOUT);
+	give(f, &r);
+	assert_int_equal(f->st.cache_entries, 4);
+	assert_int_equal(f->st.cache_evicted, 0);
+	assert_int_equal(f->st.cache_misses, 4);
+	tick(f, MS);
+	answer(0);
+	assert_string_equal(f->out.text[1],
+			    "fn_22;[anon]+0x500000;fn_32;[anon]+0x500100;");
+	give(f, &r);
+	assert_int_equal(f->out.n, 3);
+	finish_all(f);
+}
+
 static void test_byte_limit(void **state)
 {
 	struct fixture *f = begin((struct trace_opts){ .wait_bytes = 1000 });
@@ -697,6 +722,7 @@ int main(void)
 		cmocka_unit_test(test_one_request_at_a_time),
 		cmocka_unit_test(test_deadline),
 		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_forget_among_others),
 		cmocka_unit_test(test_byte_limit),
 		cmocka_unit_test(test_oldest),
 		cmocka_unit_test(test_provisional),

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * agg: events that wait for others of their process. The cache is ahead of them:
+ * each holds the record of its own moment, so waiting falsifies nothing. What may
+ * join what is a table, and the caller may replace a cell.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "processmanager/quark/priv.h"
+
+#define BIT(type) (1U << (type))
+
+int quark_can_aggregate_single(struct quark_queue *qq, struct raw_event *parent,
+			       struct raw_event *child)
+{
+	return !(parent->joined & BIT(child->type));
+}
+
+int quark_can_aggregate_mult(struct quark_queue *qq, struct raw_event *parent,
+			     struct raw_event *child)
+{
+	return 1;
+}
+
+/* Who forked and who runs now would be mixed up in one event. */
+int quark_can_aggregate_fork_exec(struct quark_queue *qq,
+				  struct raw_event *parent,
+				  struct raw_event *child)
+{
+	return !(parent->joined & (BIT(RAW_ID_CHANGE) | BIT(child->type)));
+}
+
+static const struct {
+	uint8_t parent, child;
+	bool min; /* also with QQ_MIN_AGG */
+	quark_can_aggregate_fn fn;
+} cells[] = {
+	{ RAW_WAKE_UP_NEW_TASK, RAW_EXEC, false,
+	  quark_can_aggregate_fork_exec },
+	{ RAW_WAKE_UP_NEW_TASK, RAW_EXIT_THREAD, false,
+	  quark_can_aggregate_single },
+	{ RAW_WAKE_UP_NEW_TASK, RAW_COMM, true, quark_can_aggregate_mult },
+	{ RAW_WAKE_UP_NEW_TASK, RAW_ID_CHANGE, false,
+	  quark_can_aggregate_mult },
+	{ RAW_EXEC, RAW_EXIT_THREAD, false, quark_can_aggregate_single },
+	{ RAW_EXEC, RAW_COMM, true, quark_can_aggregate_mult },
+	{ RAW_COMM, RAW_COMM, true, quark_can_aggregate_mult },
+	{ RAW_COMM, RAW_EXIT_THREAD, false, quark_can_aggregate_single },
+	{ RAW_ID_CHANGE, RAW_ID_CHANGE, true, quark_can_aggregate_mult },
+};
+
+int quark_held_init(struct quark_held *h, bool min_agg)
+{
+	size_t i;
+
+	memset(h, 0, sizeof(*h));
+	for (i = 0; i < ARRAY_SIZE(cells); i++)
+		if (cells[i].min || !min_agg)
+			h->matrix[cells[i].parent][cells[i].child] =
+				cells[i].fn;
+	return hash_init(&h->hash, 0);
+}
+
+void quark_held_free(struct raw_event *e)
+{
+	if (!e)
+		return;
+	quark_record_put(e->rec);
+	free(e);
+}
+
+void quark_held_fini(struct quark_held *h)
+{
+	struct raw_event *e, *next;
+
+	for (e = h->head; e; e = next) {
+		next = e->next;
+		quark_held_free(e);
+	}
+	hash_fini(&h->hash);
+	memset(h, 0, sizeof(*h));
+}
+
+static uint32_t type_of(const struct quark_event *ev)
+{
+	static const struct {
+		uint64_t event;
+		uint32_t type;
+	} types[] = {
+		{ QUARK_EV_FORK, RAW_WAKE_UP_NEW_TASK },
+		{ QUARK_EV_EXEC, RAW_EXEC },
+		{ QUARK_EV_EXIT, RAW_EXIT_THREAD },
+		{ QUARK_EV_ID_CHANGE, RAW_ID_CHANGE },
+		{ QUARK_EV_SETPROCTITLE, RAW_COMM },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++)
+		if (ev->events == types[i].event)
+			return types[i].type;
+	return RAW_INVALID; /* joins nothing */
+}
+
+static uint64_t key_hash(const struct raw_event *e)
+{
+	const struct quark_key *k;
+
+	if (!e->rec)
+		return 0;
+	k = &e->rec->p.key;
+	return hash_mix(hash_u64(k->start_boottime),
+			(uint64_t)k->pid << 32 | e->tid);
+}
+
+static bool same_key(const struct raw_event *a, const struct raw_event *b)
+{
+	return a->rec && b->rec && a->tid == b->tid &&
+	       a->rec->p.key.pid == b->rec->p.key.pid &&
+	       a->rec->p.key.start_boottime == b->rec->p.key.start_boottime;
+}
+
+int quark_held_add(struct quark_held *h, const struct quark_event *ev,
+		   struct quark_record *rec, bool thread)
+{
+	struct raw_event *e = malloc(sizeof(*e));
+
+	if (!e) {
+		quark_record_put(rec);
+		return -ENOMEM;
+	}
+	e->ev = *ev;
+	e->rec = rec;
+	e->tid = thread ? ev->tid : 0;
+	e->type = type_of(ev);
+	e->joined = 0;
+	e->seq = h->seq++;
+	e->next = NULL;
+	e->prev = h->tail;
+	if (h->tail)
+		h->tail->next = e;
+	else
+		h->head = e;
+	h->tail = e;
+	h->count++;
+	hash_insert(&h->hash, &e->node, key_hash(e));
+	return 0;
+}
+
+static void unlink_event(struct quark_held *h, struct raw_event *e)
+{
+	if (e->prev)
+		e->prev->next = e->next;
+	else
+		h->head = e->next;
+	if (e->next)
+		e->next->prev = e->prev;
+	else
+		h->tail = e->prev;
+	h->count--;
+	hash_remove(&h->hash, &e->node);
+}
+
+/* The oldest of the same process that waits. */
+static struct raw_event *next_of(struct quark_held *h,
+				 const struct raw_event *e, uint64_t hash)
+{
+	struct raw_event *best = NULL;
+	struct hash_node *n;
+
+	hash_for_each_match(&h->hash, n, hash) {
+		struct raw_event *c = container_of(n, struct raw_event, node);
+
+		if (same_key(c, e) && (!best || c->seq < best->seq))
+			best = c;
+	}
+	return best;
+}
+
+/* The time stays that of the first, the process becomes that of the last. */
+static void join(struct raw_event *parent, struct raw_event *child)
+{
+	struct quark_event *a = &parent->ev;
+	const struct quark_event *b = &child->ev;
+
+	parent->joined |= BIT(child->type);
+	a->events |= b->events;
+	a->id_change |= b->id_change;
+	quark_record_put(parent->rec);
+	parent->rec = child->rec;
+	child->rec = NULL;
+	a->process = &parent->rec->p;
+	if (b->events != QUARK_EV_EXIT)
+		return;
+	a->cpu_time = b->cpu_time;
+	a->maxrss = b->maxrss;
+	a->minflt = b->minflt;
+	a->majflt = b->majflt;
+	a->group_dead = b->group_dead;
+}
+
+struct raw_event *quark_held_pop(struct quark_held *h, struct quark_queue *q,
+				 size_t *joined)
+{
+	struct raw_event *e = h->head, *child;
+	quark_can_aggregate_fn fn;
+	uint64_t hash;
+
+	*joined = 0;
+	if (!e)
+		return NULL;
+	hash = e->node.hash;
+	unlink_event(h, e);
+	while (e->rec && (child = next_of(h, e, hash))) {
+		fn = h->matrix[e->type][child->type];
+		if (!fn || !fn(q, e, child))
+			break;
+		unlink_event(h, child);
+		join(e, child);
+		quark_held_free(child);
+		++*joined;
+	}
+	return e;
+}
+
+/* All of it below a tenth, nothing above nine, a straight line between. */
+uint64_t quark_hold_ns(uint64_t hold_ns, size_t count, size_t max)
+{
+	uint64_t permille = (uint64_t)count * 1000 / max;
+
+	if (permille < 100)
+		return hold_ns;
+	if (permille >= 900)
+		return 0;
+	return hold_ns / 800 * (900 - permille);
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/* btf: where a member of a kernel structure lies, from the kernel's own types. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+
+#include "processmanager/quark/priv.h"
+
+#define NESTING_MAX 16
+
+struct quark_btf {
+	struct btf *btf;
+};
+
+/* 'kname' names the kernel in the published interface; nothing depends on it. */
+struct quark_btf *quark_btf_open2(const char *path, const char *kname)
+{
+	struct quark_btf *qb = calloc(1, sizeof(*qb));
+	libbpf_print_fn_t print;
+
+	if (!qb)
+		return NULL;
+	print = libbpf_set_print(NULL);
+	errno = 0;
+	qb->btf = path ? btf__parse(path, NULL) : btf__load_vmlinux_btf();
+	libbpf_set_print(print);
+	if (!qb->btf) {
+		free(qb);
+		if (!errno)
+			errno = ENOTSUP;
+		return NULL;
+	}
+	return qb;
+}
+
+struct quark_btf *quark_btf_open(void)
+{
+	return quark_btf_open2(NULL, NULL);
+}
+
+void quark_btf_close(struct quark_btf *qb)
+{
+	if (!qb)
+		return;
+	btf__free(qb->btf);
+	free(qb);
+}
+
+static const struct btf_type *plain(const struct btf *btf, uint32_t id)
+{
+	const struct btf_type *t = btf__type_by_id(btf, id);
+
+	while (t && (btf_is_mod(t) || btf_is_typedef(t)))
+		t = btf__type_by_id(btf, t->type);
+	return t;
+}
+
+/*
+ * The bit offset of a member, looked for in nameless members too; its type to
+ * *type. -ENOENT, or -EINVAL for a bit field.
+ */
+static long find_member(const struct btf *btf, const struct btf_type *t,
+			const char *name, size_t len, int depth, uint32_t *type)
+{
+	const struct btf_member *m = btf_members(t);
+	const char *mname;
+	long inner;
+	int i;
+
+	for (i = 0; i < btf_vlen(t); i++, m++) {
+		mname = btf__name_by_offset(btf, m->name_off);
+		if (mname && *mname) {
+			if (strlen(mname) != len || memcmp(mname, name, len))
+				continue;
+			if (btf_member_bitfield_size(t, i))
+				return -EINVAL;
+			*type = m->type;
+			return btf_member_bit_offset(t, i);
+		}
+		const struct btf_type *mt = plain(btf, m->type);
+
+		if (!mt || !btf_is_composite(mt) || depth == NESTING_MAX)
+			continue;
+		inner = find_member(btf, mt, name, len, depth + 1, type);
+		if (inner != -ENOENT)
+			return inner < 0 ? inner
+					 : inner + btf_member_bit_offset(t, i);
+	}
+	return -ENOENT;
+}
+
+static long offset(const struct btf *btf, const char *dotname)
+{
+	size_t len = strcspn(dotname, ".");
+	const struct btf_type *t;
+	long bits = 0, member;
+	char *root;
+	int32_t id;
+	uint32_t type;
+
+	root = strndup(dotname, len);
+	if (!root)
+		return -ENOMEM;
+	id = btf__find_by_name_kind(btf, root, BTF_KIND_STRUCT);
+	if (id < 0)
+		id = btf__find_by_name_kind(btf, root, BTF_KIND_UNION);
+	free(root);
+	if (id < 0 || !dotname[len])
+		return -ENOENT;
+	for (type = id; dotname[len]; bits += member) {
+		dotname += len + 1;
+		len = strcspn(dotname, ".");
+		t = plain(btf, type);
+		if (!t || !btf_is_composite(t))
+			return -ENOENT;
+		member = find_member(btf, t, dotname, len, 0, &type);
+		if (member < 0)
+			return member;
+	}
+	return bits / 8;
+}
+
+long quark_btf_offset(struct quark_btf *qb, const char *dotname)
+{
+	long off = offset(qb->btf, dotname);
+
+	if (off < 0) {
+		errno = -off;
+		return -1;
+	}
+	return off;
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * 200,000 samples of 32 frames through the writer into a zstd file: time, size
+ * and how far memory rises above the start. One JSON line.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "reporter/pprof.h"
+
+#define SAMPLES 200000
+#define FRAMES 32
+#define LOCATIONS 50000
+#define FUNCTIONS 10000
+
+/* kB of a line of /proc/self/status. */
+static long status_kb(const char *key)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	char line[256];
+	long kb = -1;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, key, strlen(key)))
+			kb = strtol(line + strlen(key), NULL, 10);
+	if (f)
+		fclose(f);
+	return kb;
+}
+
+/* VmHWM begins anew at what is resident now, proc(5). */
+static bool reset_peak(void)
+{
+	int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, "5", 1) == 1;
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+static void write_samples(struct pprof *p)
+{
+	const struct pprof_label labels[] = { { 5, 0, 1234 }, { 6, 0, 1235 },
+					      { 7, 11, 0 },   { 8, 12, 0 },
+					      { 9, 13, 0 },   { 10, 14, 0 } };
+	uint32_t ids[FRAMES];
+	struct pprof_sample s = { .locations = ids,
+				  .nlocations = FRAMES,
+				  .values = { 1, 10101010 },
+				  .labels = labels,
+				  .nlabels = ARRAY_SIZE(labels) };
+	unsigned int seed = 1, i, k;
+
+	for (i = 0; i < SAMPLES; i++) {
+		/* Stacks differ near the leaf and share their roots. */
+		for (k = 0; k < FRAMES; k++)
+			ids[k] =
+				1 +
+				(k < 8 ? (unsigned int)rand_r(&seed) % LOCATIONS
+				       : (i / 100 * FRAMES + k) % LOCATIONS);
+		pprof_sample(p, &s);
+	}
+}
+
+static void write_tables(struct pprof *p)
+{
+	const struct pprof_mapping m = { 1, 0x1000, 0x10000000, 0x1000, 15, 0 };
+	char name[64];
+	unsigned int i;
+
+	pprof_mapping(p, &m);
+	for (i = 0; i < LOCATIONS; i++)
+		pprof_location(p, i + 1, 1, 0x1000 + 64 * i, 1 + i % FUNCTIONS);
+	for (i = 0; i < FUNCTIONS; i++)
+		pprof_function(p, i + 1, 16 + i, 16 + i);
+	pprof_string(p, "");
+	for (i = 1; i < 16 + FUNCTIONS; i++) {
+		snprintf(name, sizeof(name), "some::namespace::function_%u", i);
+		pprof_string(p, name);
+	}
+}
+
+static int bench(int fd)
+{
+	uint64_t begin;
+	struct pprof *p;
+	struct sink *sink;
+	long start, peak;
+
+	if (!reset_peak())
+		return -1;
+	start = status_kb("VmHWM:");
+	begin = clock_boottime_ns();
+	if (sink_new(&sink, REPORTER_ZSTD, fd) || pprof_new(&p, sink))
+		return -1;
+	write_samples(p);
+	write_tables(p);
+	if (pprof_error(p) || sink_finish(sink))
+		return -1;
+	peak = status_kb("VmHWM:");
+	printf("{\"bench\":\"pprof_writer\",\"samples\":%d,\"frames\":%d,"
+	       "\"peak_over_start_bytes\":%ld,\"seconds\":%.3f,"
+	       "\"bytes\":%llu}\n",
+	       SAMPLES, FRAMES, (peak - start) * 1024,
+	       (clock_boottime_ns() - begin) / 1e9,
+	       (unsigned long long)sink_bytes(sink));
+	pprof_free(p);
+	sink_free(sink);
+	return 0;
+}
+
+int main(void)
+{
+	char path[] = "/tmp/bench_pprof.XXXXXX";
+	int fd = mkstemp(path), err;
+
+	if (fd < 0)
+		return 1;
+	unlink(path);
+	err = bench(fd);
+	close(fd);
+	return err ? 1 : 0;
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The words that clients and users send: addresses, Host, Accept-Encoding,
+ * seconds; and the UTF-8 that names of other people's functions claim to be.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reporter/http_parse.h"
+#include "reporter/pprof.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct http_address a;
+	char *s = malloc(size + 1);
+	size_t i, n, len;
+	int seconds;
+
+	if (!s)
+		return 0;
+	memcpy(s, data, size);
+	s[size] = '\0';
+	if (!http_parse_address(s, &a) && a.len > sizeof(a.any))
+		__builtin_trap();
+	seconds = http_parse_seconds(s);
+	if (seconds == 0 || seconds > HTTP_SECONDS_MAX)
+		__builtin_trap();
+	if (http_accepts_zstd(s) && !strcasestr(s, "zstd"))
+		__builtin_trap();
+	http_host_is_local(s);
+	len = strlen(s);
+	for (i = 0; i < len; i += n ? n : 1) {
+		n = pprof_utf8((unsigned char *)s + i);
+		if (n > len - i)
+			__builtin_trap();
+	}
+	free(s);
+	return 0;
+}

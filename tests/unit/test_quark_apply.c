@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * libquark: what records of the kernel make of the cache and of events. Records
+ * are made by hand here, also such as a kernel would send only on a bad day.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "processmanager/quark/apply.c"
+#include "processmanager/quark/cache.c"
+#include "processmanager/quark/event.c"
+#include "processmanager/quark/leader.c"
+#include "processmanager/quark/order.c"
+#include "processmanager/quark/procfs.c"
+#include "processmanager/quark/record.c"
+#include "processmanager/quark/rules.c"
+
+#define GRACE 1000
+
+static struct quark_queue_priv qq;
+static struct quark_event *ev = &qq.event;
+
+static int setup(void **state)
+{
+	memset(&qq, 0, sizeof(qq));
+	qq.attr.flags = QQ_EBPF | QQ_NO_AGG;
+	qq.wall_offset = 1000000;
+	return quark_cache_init(&qq.cache, GRACE);
+}
+
+static int teardown(void **state)
+{
+	quark_record_put(qq.event_rec);
+	quark_cache_fini(&qq.cache);
+	return 0;
+}
+
+static struct abi_key key(uint32_t pid, uint64_t start, uint64_t exec_id)
+{
+	return (struct abi_key){ start, exec_id, pid, 0 };
+}
+
+static struct abi_quark_head head(uint32_t kind, uint64_t time,
+				  struct abi_key k)
+{
+	return (struct abi_quark_head){ kind, 0, time, k, k.tgid, 0 };
+}
+
+static int apply(const void *rec, size_t len)
+{
+	const struct abi_quark_head *h = rec;
+	struct quark_raw *raw = quark_raw_new(h->kind, h->time, rec, len);
+	int ret;
+
+	quark_record_put(qq.event_rec);
+	qq.event_rec = NULL;
+	ret = quark_apply(&qq, raw);
+	free(raw);
+	return ret;
+}
+
+static int do_fork(uint64_t time, struct abi_key child, struct abi_key parent)
+{
+	struct abi_quark_fork f = { .parent = parent,
+				    .origin = parent,
+				    .comm = "forked" };
+
+	f.head = head(ABI_QUARK_FORK, time, child);
+	return apply(&f, sizeof(f));
+}
+
+static int do_exec(uint64_t time, struct abi_key k, const char *exe)
+{
+	struct {
+		struct abi_quark_image im;
+		char text[64];
+	} r = { .im.comm = "executed" };
+
+	r.im.head = head(ABI_QUARK_EXEC, time, k);
+	r.im.exe_len = strlen(exe);
+	r.im.args_len = 4;
+	memcpy(r.text, exe, strlen(exe));
+	memcpy(r.text + strlen(exe), "x\0y", 4);
+	return apply(&r, sizeof(r.im) + strlen(exe) + 4);
+}
+
+static int do_exit(uint64_t time, struct abi_key k, int status)
+{
+	struct abi_quark_exit e = { .wait_status = status, .comm = "gone" };
+
+	e.head = head(ABI_QUARK_EXIT, time, k);
+	e.head.flags = ABI_QUARK_GROUP_DEAD;
+	return apply(&e, sizeof(e));
+}
+
+static int do_reap(uint64_t time, struct abi_key k)
+{
+	struct abi_quark_reap r = { .cpu_time = 77, .comm = "reaped" };
+
+	r.head = head(ABI_QUARK_REAP, time, k);
+	return apply(&r, sizeof(r));
+}
+
+static int do_walk(uint64_t time, struct abi_key k)
+{
+	struct abi_quark_image im = { .comm = "walked" };
+	struct strbuf sb = { 0 };
+	int ret;
+
+	im.head = head(ABI_QUARK_TASK, time, k);
+	im.head.flags = ABI_QUARK_KTHREAD; /* nothing of it in /proc */
+	ret = quark_apply_walk(&qq, &im, sizeof(im), &sb);
+	strbuf_fini(&sb);
+	return ret;
+}
+
+static void test_life(void **state)
+{
+	struct abi_key parent = key(1, 5, 9);
+	struct quark_process *before;
+
+	assert_int_equal(do_exec(10, parent, "/parent"), 1);
+	assert_int_equal(do_fork(20, key(2, 20, 9), parent), 1);
+	assert_int_equal(ev->events, QUARK_EV_FORK);
+	assert_int_equal(ev->boottime, 20);
+	assert_int_equal(ev->time, 1000020);
+	assert_string_equal(ev->process->exe, "/parent");
+	assert_string_equal(ev->process->comm, "forked");
+	assert_int_equal(ev->process->proc_ppid, 1);
+	assert_int_equal(ev->process->parent_key.exec_id, 9);
+	assert_int_equal(ev->process->proc_time_boot, 1000020);
+	before = quark_process_dup(ev->process);
+	assert_int_equal(do_exec(30, key(2, 20, 10), "/child"), 1);
+	assert_string_equal(ev->process->exe, "/child");
+	assert_int_equal(ev->process->cmdline_len, 4);
+	assert_int_equal(ev->process->key.exec_id, 10);
+	assert_string_equal(before->exe, "/parent");
+	free(before);
+	assert_int_equal(do_exit(40, key(2, 20, 10), 0x8b), 1);
+	assert_int_equal(ev->process->exit_code, 128 + 11);
+	assert_int_equal(ev->process->wait_status, 0x8b);
+	assert_int_equal(ev->process->exit_boottime, 40);
+	assert_string_equal(ev->process->exe, "/child");
+	assert_int_equal(do_reap(50, key(2, 20, 10)), 1);
+	assert_int_equal(ev->cpu_time, 77);
+	assert_int_equal(ev->cpu_exact, 1);
+}
+
+/* What an event holds stays as it was at the event. */
+static void test_immutable(void **state)
+{
+	struct quark_record *held;
+
+	do_exec(10, key(2, 5, 1), "/first");
+	held = quark_record_get(qq.event_rec);
+	do_exec(20, key(2, 5, 2), "/second");
+	do_exit(30, key(2, 5, 2), 0);
+	assert_string_equal(held->p.exe, "/first");
+	assert_int_equal(held->p.key.exec_id, 1);
+	assert_int_equal(held->p.flags & QUARK_F_EXIT, 0);
+	quark_record_put(held);
+}
+
+static void test_pid_reuse(void **state)
+{
+	struct abi_key old = key(2, 20, 1), new = key(2, 60, 4);
+
+	do_fork(20, old, key(1, 5, 1));
+	do_exit(30, old, 0);
+	do_fork(60, new, key(1, 5, 4));
+	/* The old one's reap may come after the number was given out again. */
+	assert_int_equal(do_reap(70, old), 1);
+	assert_int_equal(ev->process->key.start_boottime, 20);
+	assert_int_equal(quark_cache_newest(&qq.cache, 2)->rec->p.key.exec_id,
+			 4);
+	quark_cache_collect(&qq.cache, 70 + GRACE);
+	assert_null(quark_cache_find(&qq.cache, &old));
+	assert_non_null(quark_cache_find(&qq.cache, &new));
+	assert_int_equal(qq.cache.collections, 1);
+}
+
+static void test_two_last_threads(void **state)
+{
+	struct abi_key k = key(2, 20, 1);
+
+	assert_int_equal(do_exit(30, k, 256), 1);
+	assert_int_equal(do_exit(31, k, 256), 0);
+	assert_int_equal(do_reap(40, k), 1);
+	assert_int_equal(do_reap(41, k), 0);
+}
+
+/* Each record alone is enough to know that there was a process. */
+static void test_lost_before(void **state)
+{
+	assert_int_equal(do_exit(30, key(2, 20, 1), 256), 1);
+	assert_int_equal(ev->process->exit_code, 1);
+	assert_string_equal(ev->process->comm, "gone");
+	assert_null(ev->process->exe);
+	assert_int_equal(do_reap(30, key(3, 20, 1)), 1);
+	assert_string_equal(ev->process->comm, "reaped");
+	assert_int_equal(ev->process->flags, QUARK_F_EXIT);
+	assert_int_equal(do_fork(40, key(4, 40, 1), key(99, 1, 1)), 1);
+	assert_null(ev->process->exe);
+	assert_int_equal(ev->process->proc_ppid, 99);
+}
+
+static void test_late_exec(void **state)
+{
+	do_exec(10, key(2, 5, 2), "/second");
+	assert_int_equal(do_exec(9, key(2, 5, 1), "/first"), 1);
+	assert_string_equal(ev->process->exe, "/first");
+	assert_int_equal(ev->process->key.exec_id, 1);
+	assert_string_equal(quark_cache_newest(&qq.cache, 2)->rec->p.exe,
+			    "/second");
+}
+
+/* What came before the walk read a process is in what it read. */
+static void test_walk(void **state)
+{
+	struct abi_key k = key(2, 20, 3);
+
+	assert_int_equal(do_walk(100, k), 0);
+	assert_int_equal(do_fork(20, k, key(1, 5, 1)), 0);
+	assert_int_equal(do_exec(99, k, "/early"), 0);
+	assert_string_equal(quark_cache_newest(&qq.cache, 2)->rec->p.comm,
+			    "walked");
+	assert_int_equal(do_exec(101, key(2, 20, 4), "/later"), 1);
+	assert_int_equal(ev->process->flags, QUARK_F_PROC);
+}
+
+static void test_lying_lengths(void **state)
+{
+	struct abi_quark_image im = { .exe_len = 1, .env_len = UINT32_MAX };
+
+	im.head = head(ABI_QUARK_EXEC, 10, key(2, 5, 1));
+	assert_int_equal(apply(&im, sizeof(im)), 0);
+	assert_null(quark_cache_newest(&qq.cache, 2));
+}
+
+static void test_overdue(void **state)
+{
+	struct abi_key k = key(2, 20, 1), other = key(3, 21, 1);
+	struct quark_proc *p;
+
+	do_exit(30, k, 0);
+	do_exit(31, other, 0);
+	do_reap(32, other);
+	assert_null(quark_cache_overdue(&qq.cache, 29 + GRACE));
+	p = quark_cache_overdue(&qq.cache, 30 + GRACE);
+	assert_int_equal(p->rec->p.pid, 2);
+	/* Still there: looked at a grace time later. It is not collected. */
+	quark_cache_exit(&qq.cache, p, 30 + GRACE);
+	assert_null(quark_cache_overdue(&qq.cache, 40 + GRACE));
+	quark_cache_collect(&qq.cache, 5000 * GRACE);
+	assert_ptr_equal(quark_cache_find(&qq.cache, &k), p);
+	assert_null(quark_cache_find(&qq.cache, &other));
+	assert_ptr_equal(quark_cache_overdue(&qq.cache, 30 + 2 * GRACE), p);
+	/* To the public it is gone since the grace time passed. */
+	assert_true(quark_proc_visible(&qq.cache, p, 29 + GRACE));
+	assert_false(quark_proc_visible(&qq.cache, p, 30 + GRACE));
+}
+
+static void test_gap(void **state)
+{
+	struct quark_raw_gap g = { .to = 9, .lost = 4, .kinds = 2 };
+	struct quark_raw *raw = quark_raw_new(QUARK_RAW_GAP, 5, &g, sizeof(g));
+
+	assert_int_equal(quark_apply(&qq, raw), 1);
+	assert_int_equal(ev->events, QUARK_EV_GAP);
+	assert_null(ev->process);
+	assert_int_equal(ev->gap_from, 5);
+	assert_int_equal(ev->gap_to, 9);
+	assert_int_equal(ev->gap_lost, 4);
+	free(raw);
+}
+
+static void test_many(void **state)
+{
+	unsigned int seed = 7;
+	struct abi_key k;
+	int i;
+
+	/* Anything in any order: nothing leaks, nothing is touched twice. */
+	for (i = 0; i < 20000; i++) {
+		k = key(rand_r(&seed) % 50, rand_r(&seed) % 3,
+			rand_r(&seed) % 3);
+		switch (rand_r(&seed) % 6) {
+		case 0:
+			do_fork(i, k, key(rand_r(&seed) % 50, 1, 1));
+			break;
+		case 1:
+			do_exec(i, k, "/x");
+			break;
+		case 2:
+			do_exit(i, k, 0);
+			break;
+		case 3:
+			do_reap(i, k);
+			break;
+		case 4:
+			do_walk(i, k);
+			break;
+		default:
+			quark_cache_collect(&qq.cache, i);
+		}
+	}
+	assert_true(qq.cache.collections > 0);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(test_life),	     T(test_immutable),
+		T(test_pid_reuse),   T(test_two_last_threads),
+		T(test_lost_before), T(test_late_exec),
+		T(test_walk),	     T(test_lying_lengths),
+		T(test_overdue),     T(test_gap),
+		T(test_many),
+	};
+#undef T
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
