@@ -488,11 +488,22 @@ int quark_apply_walk(struct quark_queue_priv *qq,
 	quark_record_set_strings(rec, strings);
 	set_image(&rec->p, im);
 	rec->p.flags |= QUARK_F_PROC;
-	proc->snap_time = im->head.time;
-	if (im->head.flags & ABI_QUARK_GROUP_DEAD) {
+	if (im->head.flags & ABI_QUARK_GROUP_DEAD && !proc->exited) {
 		quark_cache_exit(&qq->cache, proc, im->head.time);
 		set_exit(qq, &rec->p, im->head.time, im->wait_status);
 	}
+	return 0;
+}
+
+/* Its end was lost: that it is over is all that is known. */
+int quark_apply_vanished(struct quark_queue_priv *qq, struct quark_proc *proc)
+{
+	struct quark_record *rec = quark_proc_edit(proc);
+
+	if (!rec)
+		return -ENOMEM;
+	set_exit(qq, &rec->p, qq->watermark, 0);
+	quark_cache_end(&qq->cache, proc, qq->watermark);
 	return 0;
 }
 

@@ -84,6 +84,7 @@ struct quark_proc {
 	bool exited;
 	bool ended; /* reaped */
 	bool settled; /* by quark_apply_walked() */
+	bool missing; /* not in the last walk */
 };
 
 struct quark_cache {
@@ -280,6 +281,9 @@ struct quark_queue_priv {
 	uint64_t watermark; /* nothing older will come from the kernel */
 	uint64_t delivered; /* time of the newest record applied */
 	uint64_t newest; /* time of the newest record queued */
+	uint64_t gap_to; /* end of a loss that no walk has made good yet */
+	uint64_t last_walk;
+	uint64_t walked; /* when a walk ended whose missing are not buried */
 	int64_t wall_offset;
 	int epfd;
 	int timerfd;
@@ -296,8 +300,15 @@ int quark_apply(struct quark_queue_priv *qq, const struct quark_raw *raw);
 int quark_apply_walk(struct quark_queue_priv *qq,
 		     const struct abi_quark_image *im, size_t len,
 		     struct strbuf *sb);
+/* One of whom nothing but that it is gone is known. */
+int quark_apply_vanished(struct quark_queue_priv *qq, struct quark_proc *proc);
 /* After the last of them: what needs to know them all. */
 void quark_apply_walked(struct quark_queue_priv *qq);
+
+/* The processes there are, into the cache (walk.c). */
+int quark_walk_first(struct quark_queue_priv *qq);
+/* After a loss; to be called while nothing ripe waits. */
+void quark_walk_again(struct quark_queue_priv *qq);
 
 /* Why open failed (error.c). */
 void quark_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -130,6 +130,7 @@ static void take_losses(struct quark_queue_priv *qq)
 	}
 	gap.lost = lost.total;
 	gap.to = lost.last;
+	qq->gap_to = lost.last;
 	raw = quark_raw_new(QUARK_RAW_GAP, lost.first, &gap, sizeof(gap));
 	if (raw)
 		quark_order_add(&qq->order, raw);
@@ -162,33 +163,6 @@ static int drain(struct quark_queue_priv *qq)
 				  : ring_watermark(quark_ebpf_ring(qq->ebpf));
 	qq->watermark = MAX(qq->watermark, watermark);
 	return n == -ENOBUFS ? qq->attr.max_length : n;
-}
-
-struct walk {
-	struct quark_queue_priv *qq;
-	struct strbuf sb;
-};
-
-static int walk_one(void *arg, void *data, size_t len)
-{
-	struct walk *w = arg;
-
-	return quark_apply_walk(w->qq, data, len, &w->sb);
-}
-
-static int walk(struct quark_queue_priv *qq)
-{
-	struct walk w = { .qq = qq };
-	int err;
-
-	err = quark_ebpf_walk(qq->ebpf, walk_one, &w);
-	strbuf_fini(&w.sb);
-	if (!err)
-		quark_apply_walked(qq);
-	if (err)
-		quark_error("reading the processes there are: %s",
-			    strerror(-err));
-	return err;
 }
 
 static int open_epoll(struct quark_queue_priv *qq)
@@ -271,7 +245,7 @@ static int priv_open(struct quark_queue_priv *qq)
 	if (err)
 		return err;
 	/* Attached first, walked then: nothing falls between. */
-	return walk(qq);
+	return quark_walk_first(qq);
 }
 
 int quark_queue_open(struct quark_queue *q, struct quark_queue_attr *attr)
@@ -505,6 +479,7 @@ static const struct quark_event *get_event(struct quark_queue *q)
 	}
 	if (next_event(qq, q))
 		return &qq->event;
+	quark_walk_again(qq);
 	infer_reaps(qq);
 	quark_cache_collect(&qq->cache, qq->watermark);
 	arm_timer(qq);

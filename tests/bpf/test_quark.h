@@ -190,6 +190,14 @@ static inline int tape_count(const struct tape *t, uint32_t pid, uint64_t kind)
 	return n;
 }
 
+/* Events of that process from the n-th on. */
+static inline int tape_count_from(const struct tape *t, size_t n, uint32_t pid)
+{
+	struct tape tail = { .ev = t->ev + n, .n = t->n - n };
+
+	return tape_count(&tail, pid, ~0ULL);
+}
+
 /* Reads until that event of that process is there. */
 static inline struct quark_event *
 tape_wait(struct tape *t, struct quark_queue *qq, uint32_t pid, uint64_t kind)

@@ -120,6 +120,106 @@ static bool storm(struct quark_queue *small, struct quark_queue *large)
 	return quiet;
 }
 
+/* What a freshly opened queue knows, the one that lost so much knows too. */
+static bool same_cache(struct quark_queue *lossy, struct tape *t)
+{
+	const struct quark_process *p, *q;
+	struct quark_process_iter it;
+	struct quark_queue fresh;
+	bool same = true;
+	size_t mark;
+	int n = 0;
+
+	open_raw(&fresh, 0);
+	mark = t->n;
+	tape_wait(t, lossy, short_life(), QUARK_EV_EXIT);
+	quark_process_iter_init(&it, &fresh);
+	while ((p = quark_process_iter_next(&it))) {
+		if (p->flags & QUARK_F_EXIT)
+			continue;
+		q = quark_process_lookup(lossy, p->pid);
+		/* It may have ended, or executed, since. */
+		if (tape_count_from(t, mark, p->pid))
+			continue;
+		same &= q && q->key.start_boottime == p->key.start_boottime &&
+			q->key.exec_id == p->key.exec_id;
+		n++;
+	}
+	quark_process_iter_init(&it, lossy);
+	while ((p = quark_process_iter_next(&it))) {
+		if (p->flags & QUARK_F_EXIT || tape_count_from(t, mark, p->pid))
+			continue;
+		q = quark_process_lookup(&fresh, p->pid);
+		same &= q && q->key.start_boottime == p->key.start_boottime;
+	}
+	CHECK(n > 2);
+	quark_queue_close(&fresh);
+	return same;
+}
+
+/* Not beyond the end of the test, however it ends. */
+static void hold_on(void)
+{
+	CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
+	for (;;)
+		pause();
+}
+
+static void body_reconcile(void)
+{
+	const struct quark_process *p;
+	struct tape t = { 0 };
+	struct quark_queue qq;
+	pid_t lives, dies;
+	double end;
+	int i;
+
+	open_raw(&qq, 64 * 1024);
+	dies = fork();
+	if (dies == 0)
+		hold_on();
+	tape_wait(&t, &qq, dies, QUARK_EV_FORK);
+	/* Nobody reads: a birth, an exec and a death fall into the loss. */
+	for (i = 0; i < 300; i++) {
+		pid_t pid = spawn_true();
+
+		CHECK(waitpid(pid, NULL, 0) == pid);
+	}
+	lives = fork();
+	if (lives == 0) {
+		CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
+		execl("/bin/sleep", "sleep", "60", NULL);
+		_exit(99);
+	}
+	CHECK(kill(dies, SIGKILL) == 0);
+	CHECK(waitpid(dies, NULL, 0) == dies);
+	usleep(50000);
+	tape_read(&t, &qq);
+	CHECK_INT(tape_count(&t, lives, ~0ULL), 0);
+	CHECK_INT(tape_count(&t, dies, QUARK_EV_EXIT), 0);
+	end = seconds() + 20;
+	do {
+		CHECK(seconds() < end);
+		CHECK(quark_queue_block(&qq) == 0);
+		tape_read(&t, &qq);
+		p = quark_process_lookup(&qq, lives);
+	} while (!p || !same_cache(&qq, &t));
+	CHECK_STR(p->comm, "sleep");
+	CHECK_STR(p->cmdline, "sleep");
+	CHECK(!quark_process_lookup(&qq, dies) ||
+	      quark_process_lookup(&qq, dies)->flags & QUARK_F_EXIT);
+	CHECK(kill(lives, SIGKILL) == 0);
+	CHECK(waitpid(lives, NULL, 0) == lives);
+	tape_fini(&t);
+	quark_queue_close(&qq);
+}
+
+/* After a loss the cache is what the task iterator says. */
+static void test_reconcile(void **state)
+{
+	in_child(body_reconcile);
+}
+
 static void body_small_ring(void)
 {
 	struct quark_queue_stats st;
@@ -179,6 +279,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_small_ring),
+		cmocka_unit_test(test_reconcile),
 		cmocka_unit_test(test_full_queue),
 	};
 

@@ -116,6 +116,7 @@ static int do_walk(uint64_t time, struct abi_key k)
 	im.head = head(ABI_QUARK_TASK, time, k);
 	im.head.flags = ABI_QUARK_KTHREAD; /* nothing of it in /proc */
 	ret = quark_apply_walk(&qq, &im, sizeof(im), &sb);
+	quark_cache_find(&qq.cache, &k)->snap_time = time;
 	strbuf_fini(&sb);
 	return ret;
 }
