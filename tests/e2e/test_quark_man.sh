@@ -151,7 +151,7 @@ is "every page is installed" "$(cat "$T/absent")" ""
 
 # --- the tools -----------------------------------------------------------------
 # options TOOL: the letters its page has; those that getopt(3) takes.
-for tool in quark-btf; do
+for tool in quark-btf quark-mon; do
 	is "$tool(8) has every option" \
 		"$(sed -n 's/^\.It Fl \([A-Za-z]\).*/\1/p' \
 			"processmanager/quark/$tool.8" | sort | tr -d '\n')" \
@@ -164,6 +164,48 @@ for tool in quark-btf; do
 	"$top/sbin/$tool" -? >"$T/help" 2>&1
 	is "$tool with an unknown option" $? 2
 done
+
+mon=$top/sbin/quark-mon
+printf 'drop on process.exe */true\nallow on any\n' >"$T/rules"
+"$mon" -r "$T/rules" 2>"$T/mon.err"
+is "quark-mon says where rules are wrong" "$? $(cat "$T/mon.err")" \
+	"1 quark-mon: $T/rules: line 2, column 1: pass, drop or poison is missing"
+"$mon" -M 2>"$T/mon.err"
+is "quark-mon -M is refused" "$? $(wc -l <"$T/mon.err")" "1 1"
+
+# monitor NAME REGEX OPTIONS...: quark-mon's output matches, and it ends well.
+monitor() {
+	local name=$1 regex=$2
+	shift 2
+	background "$mon" "$@" >"$T/mon.out" 2>"$T/mon.err"
+	wait_for 20 life "$T/mon.out" "$regex"
+	result $? "quark-mon $name" || diag "$(tail -n 20 "$T/mon.out")"
+	kill -INT "$pid"
+	wait "$pid"
+	like "... and ends by a signal" "$? $(head -n 1 "$T/mon.err")" \
+		"^0 insertions [1-9]"
+}
+
+monitor "-P: one event for a short life" "FORK\+EXEC\+EXIT" -P $$
+is "... of children of this shell only" \
+	"$(sed -n 's/^  PROC.*\(ppid=[0-9]*\) .*/\1/p' "$T/mon.out" | sort -u)" \
+	"ppid=$$"
+monitor "-n: every raw event" "\(REAP\)" -n
+is "... nothing joined" "$(grep -cE '^->.*\+' "$T/mon.out")" 0
+# A login by ssh, as far as its processes go.
+cp /bin/sh "$T/sshd"
+# shellcheck disable=SC2016 # it is that shell's
+background "$T/sshd" -c 'while :; do setsid -w /bin/true; sleep 0.1; done'
+monitor "-E -e: lines of JSON" '"entry_meta":."type":"sshd"' -E -e
+check "... which jq reads" jq -e . "$T/mon.out"
+printf 'poison 1 on process.pid %d\npass on poison 1\ndrop on any\n' $$ \
+	>"$T/rules"
+monitor "-r: what a rule passes" "FORK\+EXEC\+EXIT" -r "$T/rules"
+monitor "-s -C: the cache at both ends" "EXEC" -s -C "$T/dot"
+like "... first" "$(head -n 1 "$T/mon.out")" "^->[0-9]+ \(\)"
+is "... last" "$(head -n 1 "$T/dot") $(tail -n 1 "$T/dot")" \
+	"digraph processes { }"
+num "... with processes and parents" "$(grep -c -e '->' "$T/dot")" ">" 1
 
 btf=$top/sbin/quark-btf
 "$btf" >"$T/btf" 2>"$T/btf.err"
