@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* quark-btf: prints where members of kernel structures lie. */
+/* quark-btf: prints where members of kernel structures lie, as BTF has it. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -8,81 +8,132 @@
 
 #include "processmanager/quark/quark.h"
 
-/* What is printed when nothing is named: what the library itself goes by. */
-static const char *const common[] = {
+/*
+ * What libquark's kernel side reads and 6.1 to 6.18 all have. What moved between
+ * these versions is left to relocation when the programs are loaded.
+ */
+static const char *const members[] = {
+	"cred.cap_ambient",
+	"cred.cap_bset",
+	"cred.cap_effective",
+	"cred.cap_inheritable",
+	"cred.cap_permitted",
+	"cred.egid",
+	"cred.euid",
+	"cred.gid",
+	"cred.sgid",
+	"cred.suid",
+	"cred.uid",
+	"css_set.dfl_cgrp",
+	"dentry.d_name.name",
+	"dentry.d_parent",
+	"file.f_inode",
+	"file.f_path",
+	"fs_struct.pwd.dentry",
+	"fs_struct.pwd.mnt",
+	"fs_struct.root.dentry",
+	"fs_struct.root.mnt",
+	"inode.i_ino",
+	"inode.i_sb",
+	"inode.i_size",
+	"kernfs_node.name",
+	"mm_struct.arg_end",
+	"mm_struct.arg_start",
+	"mm_struct.env_end",
+	"mm_struct.env_start",
+	"mm_struct.exe_file",
+	"mount.mnt",
+	"mount.mnt_mountpoint",
+	"mount.mnt_parent",
+	"nsproxy.ipc_ns",
+	"nsproxy.mnt_ns",
+	"nsproxy.net_ns",
+	"nsproxy.uts_ns",
+	"pid.numbers",
+	"signal_struct.group_exit_code",
+	"signal_struct.pids",
+	"signal_struct.sum_sched_runtime",
+	"signal_struct.tty",
+	"task_struct.cgroups",
 	"task_struct.comm",
-	"task_struct.cred",
 	"task_struct.exit_code",
 	"task_struct.fs",
 	"task_struct.group_leader",
 	"task_struct.mm",
+	"task_struct.nsproxy",
 	"task_struct.pid",
+	"task_struct.real_cred",
 	"task_struct.real_parent",
+	"task_struct.se.sum_exec_runtime",
 	"task_struct.self_exec_id",
 	"task_struct.signal",
 	"task_struct.start_boottime",
 	"task_struct.tgid",
-	"signal_struct.group_exit_code",
-	"signal_struct.live",
-	"signal_struct.sum_sched_runtime",
-	"cred.uid",
-	"cred.gid",
-	"mm_struct.arg_start",
-	"mm_struct.arg_end",
-	"fs_struct.pwd",
-	"dentry.d_name",
-	"dentry.d_parent",
-	NULL,
+	"tty_struct.driver",
+	"tty_struct.index",
+	"vfsmount.mnt_root",
 };
 
 static void usage(FILE *f)
 {
-	fputs("usage: quark-btf [-f FILE] [STRUCTURE.MEMBER ...]\n"
+	fputs("usage: quark-btf [-b] [-f FILE] [STRUCTURE.MEMBER ...]\n"
 	      "       quark-btf -h | -V\n",
 	      f);
 }
 
-static bool print_offset(struct quark_btf *qb, const char *name)
+static int print_member(struct quark_btf *btf, const char *name, bool bits)
 {
-	long offset = quark_btf_offset(qb, name);
+	long off = quark_btf_offset(btf, name);
 
-	if (offset >= 0) {
-		printf("%s %ld\n", name, offset);
-		return true;
+	if (off < 0) {
+		fprintf(stderr, "quark-btf: %s: %s\n", name,
+			errno == ENOENT ? "no such member" : strerror(errno));
+		return -1;
 	}
-	fprintf(stderr, "quark-btf: %s: %s\n", name,
-		errno == EINVAL ? "a bit field" : "no such member");
-	return false;
+	if (bits)
+		printf("%-32s %ld %ld\n", name, off, off * 8);
+	else
+		printf("%-32s %ld\n", name, off);
+	return 0;
 }
 
-static int print_all(const char *file, const char *const *names)
+static int print_members(const char *file, bool bits, const char *const *names,
+			 size_t n)
 {
-	struct quark_btf *qb = quark_btf_open2(file, NULL);
+	struct quark_btf *btf = quark_btf_open2(file, NULL);
 	int ret = 0;
+	size_t i;
 
-	if (!qb) {
+	if (!btf) {
 		fprintf(stderr, "quark-btf: %s: %s\n",
-			file ? file : "this kernel's types", strerror(errno));
-		return 1;
+			file ? file : "types of the running kernel",
+			strerror(errno));
+		return -1;
 	}
-	for (; *names; names++)
-		if (!print_offset(qb, *names))
-			ret = 1;
-	quark_btf_close(qb);
+	for (i = 0; i < n; i++)
+		if (print_member(btf, names[i], bits))
+			ret = -1;
+	quark_btf_close(btf);
 	if (fflush(stdout)) {
 		fprintf(stderr, "quark-btf: output: %s\n", strerror(errno));
-		ret = 1;
+		ret = -1;
 	}
 	return ret;
 }
 
 int main(int argc, char **argv)
 {
+	const char *const *names = members;
+	size_t n = sizeof(members) / sizeof(members[0]);
 	const char *file = NULL;
+	bool bits = false;
 	int c;
 
-	while ((c = getopt(argc, argv, "f:hV")) != -1) {
+	while ((c = getopt(argc, argv, "bf:hV")) != -1) {
 		switch (c) {
+		case 'b':
+			bits = true;
+			break;
 		case 'f':
 			file = optarg;
 			break;
@@ -97,7 +148,9 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	return print_all(file, optind < argc
-				       ? (const char *const *)argv + optind
-				       : common);
+	if (optind < argc) {
+		names = (const char *const *)argv + optind;
+		n = argc - optind;
+	}
+	return print_members(file, bits, names, n) ? 1 : 0;
 }
