@@ -10,6 +10,10 @@
 
 #include "profiler/options_table.h"
 
+#define X(name, word, syslog) " " #word
+static const char options_levels[] = LOG_LEVELS(X);
+#undef X
+
 /* The words that options.def uses. */
 #define KEY true
 #define NO_KEY false
@@ -183,11 +187,7 @@ static void allowed(const struct options_entry *e, char *why, size_t len)
 			 e->lowest, e->highest);
 		break;
 	case OPTIONS_TYPE_LEVEL:
-		snprintf(why, len, "must be one of%s",
-#define X(name, word, syslog) " " #word
-			 LOG_LEVELS(X)
-#undef X
-		);
+		snprintf(why, len, "must be one of%s", options_levels);
 		break;
 	case OPTIONS_TYPE_ADDRESSES:
 		snprintf(why, len, "must be unix:PATH or HOST:PORT");
