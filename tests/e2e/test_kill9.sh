@@ -8,7 +8,7 @@ rounds=5
 
 # victim N: kills a profd of its own several times over; says what it left.
 victim() {
-	local dir=$T/archive$1 log=$T/victim$1.log round pid
+	local dir=$T/archive$1 log=$T/victim$1.log round pid killer
 	mkdir -p "$dir"
 	for ((round = 1; round <= rounds; round++)); do
 		"$PROFD" run --archive "$dir" --listen "unix:$T/sock$1" \
@@ -26,8 +26,10 @@ victim() {
 		else
 			"$E2E/prog_killer" "$dir" "$pid" \
 				$(((round - 1) * (RANDOM % 1500))) >"$T/ready$1" &
+			killer=$!
 			wait_for 5 grep -q ready "$T/ready$1"
 			kill -HUP "$pid"
+			wait "$killer" || kill -KILL "$pid"
 		fi
 		wait "$pid"
 		echo "round $round: $(find "$dir" -name 'cpu-*.tmp' | wc -l)" \
