@@ -88,6 +88,11 @@ while read -r name mode regex <&3; do
 	"run_$mode" "$name" "$regex"
 done 3<"$T/examples"
 
+check "the header is whole, for strict C" gcc -std=c11 -pedantic -Wall -Wextra \
+	-Werror -fsyntax-only -x c "$top/include/quark.h"
+check "... and for C++" g++ -std=c++11 -Wall -Wextra -Werror -fsyntax-only \
+	-x c++ "$top/include/quark.h"
+
 export PKG_CONFIG_SYSROOT_DIR=$T/root PKG_CONFIG_PATH=$top/lib/pkgconfig
 # shellcheck disable=SC2046 # several words
 check "as quark(7) says it, with the shared library" compile follow \
