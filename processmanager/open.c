@@ -281,28 +281,39 @@ static void pm_exe_failed(struct pm_exe *exe, int err)
 
 /* --- requests for names ------------------------------------------------------ */
 
-static void pm_job_end(struct pm_job *job, int err,
-		       const struct symbolizer_symbol *syms, size_t n)
+/* Answers it, once, and lets go of the exe. */
+static void pm_job_answer(struct pm_job *job, int err,
+			  const struct symbolizer_symbol *syms, size_t n)
 {
 	struct pm_exe *exe = job->exe;
 
 	pm_list_del(&job->node);
+	job->exe = NULL;
 	job->fn(job->arg, err, syms, n);
-	free(job);
 	pm_exe_put(exe);
+}
+
+static void pm_job_end(struct pm_job *job, int err,
+		       const struct symbolizer_symbol *syms, size_t n)
+{
+	pm_job_answer(job, err, syms, n);
+	free(job);
 }
 
 static void pm_resolved(void *arg, int err,
 			const struct symbolizer_symbol *syms, size_t n)
 {
 	struct pm_job *job = arg;
-	struct pm *pm = job->exe ? job->exe->pm : NULL;
+	struct pm *pm;
 
-	if (job->exe)
-		job->exe->resolving--;
+	if (!job->exe) { /* pm_free() has answered it */
+		free(job);
+		return;
+	}
+	pm = job->exe->pm;
+	job->exe->resolving--;
 	pm_job_end(job, err, syms, n);
-	if (pm)
-		pm_open_limit(pm);
+	pm_open_limit(pm);
 }
 
 static int pm_job_submit(struct pm_job *job)
@@ -500,10 +511,8 @@ void pm_open_cancel(struct pm *pm)
 		pm_jobs_fail(pm);
 	while (!pm_list_empty(&pm->jobs)) {
 		job = container_of(pm->jobs.next, struct pm_job, node);
-		exe = job->exe;
-		job->exe = NULL;
-		pm_list_del(&job->node);
-		exe->resolving--;
-		pm_exe_put(exe);
+		job->exe->resolving--;
+		/* Its user may hold an exe, and must not beyond us. */
+		pm_job_answer(job, -ECANCELED, NULL, 0);
 	}
 }

@@ -47,8 +47,8 @@ struct pm_opts {
 int pm_new(struct pm **pmp, const struct pm_opts *opts); /* 0 or -errno */
 /*
  * Before symbolizer_free(), and after every reference to an exe was given
- * back. Name requests still waiting for a file end with -ECANCELED from inside;
- * those that the symbolizer has end when it says so.
+ * back, but those that go with name requests: they all end with -ECANCELED
+ * from inside.
  */
 void pm_free(struct pm *pm);
 

@@ -55,5 +55,16 @@ check-built: all $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS)
 	$(Q)packaging/promtool $(B)/tools
 	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) tests/run $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_TESTS)
 
+# The kernel-side tests under the oldest and other kernels: see tests/vm/run.
+VM_KERNELS ?= 6.1 6.12
+check-vm: deps
+	$(Q)packaging/install-deps $(shell sed 's/\#.*//' packaging/deps-vm)
+	$(Q)$(MAKE) --no-print-directory check-vm-built
+
+check-vm-built: $(BPF_TESTS)
+	$(Q)B=$(B) tests/vm/run "$(VM_KERNELS)" $(BPF_TESTS)
+
+.PHONY: check-vm check-vm-built
+
 bench: all $(BENCH_PROGS) $(E2E_PROGS)
 	$(Q)B=$(B) tests/bench/run

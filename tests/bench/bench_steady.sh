@@ -9,9 +9,12 @@ for ((i = 0; i < CPUS; i++)); do
 	loads+=("$pid")
 done
 
-# share PID NS_BEFORE SECONDS
+now() {
+	echo "$EPOCHREALTIME"
+}
+# share PID NS_BEFORE SINCE
 share() {
-	calc "($(cpu_ns "$1") - $2) / ($3 * 1e9) * 100"
+	calc "($(cpu_ns "$1") - $2) / (($(now) - $3) * 1e9) * 100"
 }
 windows() {
 	find "$archive" -name '*.zst' | wc -l
@@ -26,20 +29,21 @@ for ((round = 0; round < ROUNDS; round++)); do
 	sleep 3
 	kill -HUP "$profd"
 	wait_for 10 windows_are 1
-	before=$(cpu_ns "$profd") samples=$(metric profd_sampler_taken_total)
+	samples=$(metric profd_sampler_taken_total)
+	before=$(cpu_ns "$profd") since=$(now)
 	sleep "$SECONDS_EACH"
 	kill -HUP "$profd"
 	wait_for 10 windows_are 2
-	ours+=("$(share "$profd" "$before" "$SECONDS_EACH")")
+	ours+=("$(share "$profd" "$before" "$since")")
 	taken+=("$(calc "($(metric profd_sampler_taken_total) - $samples) / \
-		($SECONDS_EACH * $CPUS)")")
+		(($(now) - $since) * $CPUS)")")
 	stop_profd
 
 	start_perf
 	sleep 3
-	before=$(cpu_ns "$pid")
+	before=$(cpu_ns "$pid") since=$(now)
 	sleep "$SECONDS_EACH"
-	perfs+=("$(share "$pid" "$before" "$SECONDS_EACH")")
+	perfs+=("$(share "$pid" "$before" "$since")")
 	stop "$pid"
 done
 stop "${loads[@]}"
