@@ -14,6 +14,9 @@ map=processmanager/quark/libquark.map
 top=$T/root/usr/local
 san=${SAN:+-fsanitize=$SAN}
 
+make -s install DESTDIR="$T/opt" PREFIX=/opt/q >"$T/install.log" 2>&1
+is "quark.pc has the prefix of the installation" \
+	"$(head -n 1 "$T/opt/opt/q/lib/pkgconfig/quark.pc")" "prefix=/opt/q"
 make -s install DESTDIR="$T/root" PREFIX=/usr/local >"$T/install.log" 2>&1 ||
 	bail "libquark is installed" "$(tail -n 20 "$T/install.log")"
 
