@@ -184,7 +184,7 @@ static void body_epoll(void)
 	quark_queue_close(&qq);
 
 	quark_queue_default_attr(&attr);
-	attr.flags = QQ_EBPF | QQ_NO_AGG;
+	attr.flags = backend() | QQ_NO_AGG;
 	attr.hold_time = 0;
 	attr.no_wakeup = 1;
 	CHECK(quark_queue_open(&qq, &attr) == 0);
