@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -88,8 +89,6 @@ static int check_attr(const struct quark_queue_attr *a)
 		return refuse(-EINVAL, "ring_bytes is above 1 GiB");
 	if (a->flags & FLAGS_UNSUPPORTED)
 		return refuse(-ENOTSUP, "flags ask for events not built yet");
-	if (!(a->flags & QQ_EBPF))
-		return refuse(-ENOTSUP, "the kprobe backend is not built yet");
 	return 0;
 }
 
@@ -127,7 +126,7 @@ static void take_losses(struct quark_queue_priv *qq)
 	struct quark_raw *raw;
 	size_t k;
 
-	quark_ebpf_losses(qq->ebpf, &lost);
+	qq->backend->losses(qq->b, &lost);
 	if (!lost.total)
 		return;
 	for (k = 0; k < ARRAY_SIZE(kinds); k++) {
@@ -169,11 +168,11 @@ static int drain(struct quark_queue_priv *qq)
 			qq->timer_armed = false;
 	}
 	follow_wall_clock(qq);
-	n = ring_consume(quark_ebpf_ring(qq->ebpf));
+	n = qq->backend->consume(qq->b);
 	/* After it: whatever was lost below the new watermark is seen here. */
 	take_losses(qq);
 	watermark = n == -ENOBUFS ? qq->newest - FULL_SLACK_NS
-				  : ring_watermark(quark_ebpf_ring(qq->ebpf));
+				  : qq->backend->watermark(qq->b);
 	qq->watermark = MAX(qq->watermark, watermark);
 	return n == -ENOBUFS ? qq->attr.max_length : n;
 }
@@ -187,8 +186,8 @@ static int open_epoll(struct quark_queue_priv *qq)
 		timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (qq->epfd < 0 || qq->timerfd < 0 ||
 	    epoll_ctl(qq->epfd, EPOLL_CTL_ADD, qq->timerfd, &ev) ||
-	    epoll_ctl(qq->epfd, EPOLL_CTL_ADD,
-		      ring_epoll_fd(quark_ebpf_ring(qq->ebpf)), &ev)) {
+	    epoll_ctl(qq->epfd, EPOLL_CTL_ADD, qq->backend->epoll_fd(qq->b),
+		      &ev)) {
 		quark_error("epoll: %s", strerror(errno));
 		return -errno;
 	}
@@ -223,8 +222,43 @@ static void priv_free(struct quark_queue_priv *qq)
 		close(qq->epfd);
 	if (qq->timerfd >= 0)
 		close(qq->timerfd);
-	quark_ebpf_free(qq->ebpf);
+	if (qq->backend)
+		qq->backend->close(qq->b);
 	free(qq);
+}
+
+/*
+ * The first that opens of those asked for. Why the others did not stays to be
+ * read in quark_queue_open_error(), whether one did or not.
+ */
+static int open_backend(struct quark_queue_priv *qq,
+			const struct quark_backend_conf *conf)
+{
+	static const struct quark_backend *const backends[] = { &quark_ebpf,
+								&quark_kprobe };
+	char why[256] = "";
+	int err, first = 0;
+	size_t i, len;
+
+	for (i = 0; i < ARRAY_SIZE(backends); i++) {
+		if (!(qq->attr.flags & backends[i]->flag))
+			continue;
+		quark_error_reset();
+		err = backends[i]->open(&qq->b, conf, take_record, qq);
+		if (!err) {
+			qq->backend = backends[i];
+			qq->stats.backend = backends[i]->flag;
+			break;
+		}
+		first = first ? first : err;
+		len = strlen(why);
+		snprintf(why + len, sizeof(why) - len, "%s%s: %s",
+			 len ? "; " : "", backends[i]->name,
+			 *quark_queue_open_error() ? quark_queue_open_error()
+						   : strerror(-err));
+	}
+	quark_error("%s", why);
+	return qq->backend ? 0 : first;
 }
 
 static int priv_open(struct quark_queue_priv *qq)
@@ -253,10 +287,9 @@ static int priv_open(struct quark_queue_priv *qq)
 		return err;
 	qq->cache.zombie_ns = MAX(qq->cache.grace_ns, ZOMBIE_MIN_NS);
 	qq->wall_offset = clock_wall_offset_ns();
-	err = quark_ebpf_new(&qq->ebpf, &conf, take_record, qq);
+	err = open_backend(qq, &conf);
 	if (err)
 		return err;
-	qq->stats.backend = QQ_EBPF;
 	err = open_epoll(qq);
 	if (err)
 		return err;
@@ -498,7 +531,7 @@ static const struct quark_event *get_event(struct quark_queue *q)
 	while (drain(qq) > 0 || ripe(qq)) {
 		if (next_event(qq, q))
 			return &qq->event;
-		if (!ripe(qq) && !ring_backlog(quark_ebpf_ring(qq->ebpf)))
+		if (!ripe(qq) && !qq->backend->backlog(qq->b))
 			break;
 	}
 	if (next_event(qq, q))

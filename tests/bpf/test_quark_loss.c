@@ -253,7 +253,7 @@ static void body_full_queue(void)
 	int i;
 
 	quark_queue_default_attr(&attr);
-	attr.flags = QQ_EBPF | QQ_NO_AGG;
+	attr.flags = backend() | QQ_NO_AGG;
 	attr.hold_time = 0;
 	attr.max_env = 0;
 	attr.max_length = 50;
