@@ -106,12 +106,11 @@ $(QUARK_TOOLS:%=$(B)/%): $(B)/quark-%: $(B)/processmanager/quark/quark-%.o $(B)/
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(QUARK_LIBS)
 
 # --- objects ---------------------------------------------------------------
-# Objects are rebuilt when the flags change, and only then.
+# Objects are rebuilt when the flags change, and only then. Looked at while the
+# makefile is read, so that `make -n` tells the truth.
 FLAGS_NOW := $(CC) $(CFLAGS) $(CPPFLAGS) $(SAN)
-$(B)/flags: FORCE
-	$(Q)mkdir -p $(@D)
-	$(Q)echo '$(FLAGS_NOW)' | cmp -s - $@ || echo '$(FLAGS_NOW)' > $@
-FORCE:
+$(shell mkdir -p $(B); echo '$(FLAGS_NOW)' | cmp -s - $(B)/flags || \
+	echo '$(FLAGS_NOW)' > $(B)/flags)
 
 $(B)/%.o: %.c $(B)/flags
 	$(call say,CC,$@)
@@ -182,7 +181,7 @@ lint:
 clean:
 	rm -rf build
 
-.PHONY: all deps run check check-built bench lint fmt fuzz install clean FORCE
+.PHONY: all deps run check check-built bench lint fmt fuzz install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
