@@ -181,6 +181,12 @@ static void *spin_thread(void *arg)
 	return NULL;
 }
 
+/* Before a leak checker of the parent's has its turn in the child. */
+static void leave(void)
+{
+	_exit(0);
+}
+
 /* How a threaded child ends. */
 static pid_t threaded(int how)
 {
@@ -193,6 +199,7 @@ static pid_t threaded(int how)
 		pthread_create(&th, NULL, exec_thread, NULL);
 		pause();
 	}
+	CHECK(atexit(leave) == 0);
 	pthread_create(&th, NULL, spin_thread, how == 1 ? &th : NULL);
 	pthread_exit(NULL);
 }
@@ -537,6 +544,46 @@ static void test_long_args(void **state)
 	in_child(body_long_args);
 }
 
+static void body_zombie(void)
+{
+	struct quark_queue_attr attr;
+	struct tape t = { 0 };
+	struct quark_queue qq;
+	pid_t pid;
+	int i;
+
+	quark_queue_default_attr(&attr);
+	attr.flags = QQ_EBPF | QQ_NO_AGG;
+	attr.max_env = 0;
+	attr.cache_grace_time = 0;
+	CHECK(quark_queue_open(&qq, &attr) == 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(4);
+	tape_wait(&t, &qq, pid, QUARK_EV_EXIT);
+	for (i = 0; i < 5; i++) {
+		usleep(100000);
+		tape_read(&t, &qq);
+	}
+	CHECK_INT(tape_count(&t, pid, QUARK_EV_REAP), 0);
+	/* Nobody may see it any more; its reap has its record all the same. */
+	CHECK(!quark_process_lookup(&qq, pid));
+	CHECK(waitpid(pid, NULL, 0) == pid);
+	CHECK_INT(tape_wait(&t, &qq, pid, QUARK_EV_REAP)->process->exit_code,
+		  4);
+	usleep(300000);
+	tape_read(&t, &qq);
+	CHECK_INT(tape_count(&t, pid, QUARK_EV_REAP), 1);
+	tape_fini(&t);
+	quark_queue_close(&qq);
+}
+
+/* Not waited for, and no grace time: looked at now and then, told of once. */
+static void test_zombie(void **state)
+{
+	in_child(body_zombie);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -549,6 +596,7 @@ int main(void)
 		cmocka_unit_test(test_rename),
 		cmocka_unit_test(test_clone_parent),
 		cmocka_unit_test(test_long_args),
+		cmocka_unit_test(test_zombie),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
