@@ -300,6 +300,7 @@ struct quark_queue_priv {
 	int epfd;
 	int timerfd;
 	bool timer_armed;
+	bool polling; /* by the timer: records wake nobody up */
 	struct quark_queue_stats stats;
 };
 

@@ -18,6 +18,11 @@
 #define RING_BYTES_MAX (1UL << 30)
 #define BLOCK_MS 100
 /*
+ * Events that are held this long need not wake anybody up when they come: a
+ * timer is enough, and a life costs the reader a fraction of it.
+ */
+#define POLL_MS 100
+/*
  * With a full queue the ring is not drained to its end, and its watermark
  * stands still. Records lie in the order of reservation; this far behind the
  * newest one taken out, nothing older has ever been seen to follow.
@@ -265,6 +270,8 @@ static int priv_open(struct quark_queue_priv *qq)
 
 	if (!(a->flags & QQ_NO_AGG))
 		grace += a->hold_time;
+	qq->polling = !(a->flags & QQ_NO_AGG) && a->hold_time >= POLL_MS;
+	conf.no_wakeup |= qq->polling;
 	err = quark_cache_init(&qq->cache, grace * CLOCK_NSEC_PER_MSEC);
 	if (!err)
 		err = quark_held_init(&qq->held, a->flags & QQ_MIN_AGG);
@@ -484,9 +491,17 @@ static uint64_t due(const struct quark_queue_priv *qq)
 static void arm_timer(struct quark_queue_priv *qq)
 {
 	struct itimerspec its = { 0 };
-	uint64_t at = due(qq);
+	uint64_t at = due(qq), poll;
 
-	if (!at || qq->timer_armed || qq->attr.no_wakeup)
+	if (qq->timer_armed || qq->attr.no_wakeup)
+		return;
+	/* Many at once, a fiftieth of the hold time later, and seldom. */
+	if (qq->polling) {
+		at += at ? qq->attr.hold_time * CLOCK_NSEC_PER_MSEC / 50 : 0;
+		poll = clock_boottime_ns() + POLL_MS * CLOCK_NSEC_PER_MSEC;
+		at = at ? MIN(at, poll) : poll;
+	}
+	if (!at)
 		return;
 	its.it_value.tv_sec = at / CLOCK_NSEC_PER_SEC;
 	its.it_value.tv_nsec = at % CLOCK_NSEC_PER_SEC;
@@ -610,6 +625,8 @@ int quark_queue_block(struct quark_queue *q)
 
 int quark_queue_get_epollfd(struct quark_queue *q)
 {
+	/* So that it wakes up a caller who waits before he has asked once. */
+	arm_timer(q->priv);
 	return q->priv->epfd;
 }
 

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # A load on one CPU, whose CPU time tells how many samples are due.
-background nice -n -20 "$E2E/prog_shares" 60 >/dev/null
+background nice -n -20 "$E2E/prog_shares" 600 >/dev/null
 load=$pid
 clock_of_load() { # "wall-ns cpu-ns", ten times a second
 	while sleep 0.1; do

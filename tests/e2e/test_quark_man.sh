@@ -14,6 +14,9 @@ map=processmanager/quark/libquark.map
 top=$T/root/usr/local
 san=${SAN:+-fsanitize=$SAN}
 
+make -s install DESTDIR="$T/opt" PREFIX=/opt/q >"$T/install.log" 2>&1
+is "quark.pc has the prefix of the installation" \
+	"$(head -n 1 "$T/opt/opt/q/lib/pkgconfig/quark.pc")" "prefix=/opt/q"
 make -s install DESTDIR="$T/root" PREFIX=/usr/local >"$T/install.log" 2>&1 ||
 	bail "libquark is installed" "$(tail -n 20 "$T/install.log")"
 
@@ -87,6 +90,11 @@ while read -r name mode regex <&3; do
 		"$top/lib/libquark.a" -lbpf -lelf -lz
 	"run_$mode" "$name" "$regex"
 done 3<"$T/examples"
+
+check "the header is whole, for strict C" gcc -std=c11 -pedantic -Wall -Wextra \
+	-Werror -fsyntax-only -x c "$top/include/quark.h"
+check "... and for C++" g++ -std=c++11 -Wall -Wextra -Werror -fsyntax-only \
+	-x c++ "$top/include/quark.h"
 
 export PKG_CONFIG_SYSROOT_DIR=$T/root PKG_CONFIG_PATH=$top/lib/pkgconfig
 # shellcheck disable=SC2046 # several words
