@@ -661,6 +661,7 @@ static int kprobe_open(void **bp, const struct quark_backend_conf *conf,
 const struct quark_backend quark_kprobe = {
 	.flag = QQ_KPROBE,
 	.name = "kprobe",
+	.slack_ns = SLACK_NS,
 	.open = kprobe_open,
 	.close = kprobe_close,
 	.consume = kprobe_consume,
