@@ -323,7 +323,8 @@ static void check_cap(int depth, size_t cap, enum abi_stack_end why, size_t min)
 
 	while ((r = next(&all, &i, pid))) {
 		assert_true(!r->has_stack || r->stack.size <= cap);
-		if (!in_leaf(r))
+		/* The reader of a slow machine leaves the ring full. */
+		if (!in_leaf(r) || r->stack.end == ABI_STACK_RING)
 			continue;
 		n++;
 		assert_int_equal(r->stack.end, why);
