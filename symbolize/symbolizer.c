@@ -6,7 +6,7 @@
  * NFS server), and the pool is not ours alone. Each has a deadline from the
  * moment of its request; what comes later is thrown away.
  *
- * Work on files: one at a time, in the order of the requests, so that
+ * Names and unwind rows: one at a time, in the order of the requests, so that
  * indexes belong to whoever has the turn: the worker while a job runs, the loop
  * otherwise. An index in use can outgrow the ceiling; the loop then puts out
  * those that were not used for longest.
@@ -52,7 +52,7 @@ struct open_job {
 	char path[];
 };
 
-/* Work on an open file. */
+/* Work on an open file: names or rows. */
 struct file_job {
 	struct job job;
 	struct symbolizer_file *file;
@@ -73,6 +73,13 @@ struct resolve_job {
 	struct symbolizer_answer answer;
 	size_t n;
 	uint64_t offsets[];
+};
+
+struct rows_job {
+	struct file_job job;
+	symbolizer_rows_fn fn;
+	void *arg;
+	struct symbolizer_rows *rows;
 };
 
 struct symbolizer {
@@ -477,6 +484,65 @@ int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 	if (n)
 		memcpy(r->offsets, offsets, n * sizeof(*offsets));
 	file_request(s, &r->job, file, &resolve_kind);
+	return 0;
+}
+
+/* --- unwind rows ------------------------------------------------------------ */
+
+static struct rows_job *rows_of(struct file_job *j)
+{
+	return container_of(j, struct rows_job, job);
+}
+
+static void rows_work(struct file_job *j)
+{
+	j->job.err = symbolizer_file_rows(j->file, &rows_of(j)->rows);
+}
+
+static void rows_count(struct file_job *j)
+{
+	struct symbolizer_rows_info info;
+
+	if (!rows_of(j)->rows || j->file->damaged)
+		return;
+	symbolizer_rows_info(rows_of(j)->rows, &info);
+	j->file->damaged = info.damage != NULL;
+	j->job.s->stats.broken += j->file->damaged;
+}
+
+static void rows_answer(struct file_job *j, int err)
+{
+	struct rows_job *r = rows_of(j);
+	struct symbolizer_rows *rows = err ? NULL : r->rows;
+
+	if (rows)
+		r->rows = NULL;
+	r->fn(r->arg, err, rows);
+}
+
+static void rows_job_free(struct file_job *j)
+{
+	symbolizer_rows_free(rows_of(j)->rows);
+	free(rows_of(j));
+}
+
+static const struct file_job_kind rows_kind = {
+	rows_work,
+	rows_count,
+	rows_answer,
+	rows_job_free,
+};
+
+int symbolizer_rows(struct symbolizer *s, struct symbolizer_file *file,
+		    symbolizer_rows_fn fn, void *arg)
+{
+	struct rows_job *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->fn = fn;
+	r->arg = arg;
+	file_request(s, &r->job, file, &rows_kind);
 	return 0;
 }
 
