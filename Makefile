@@ -91,25 +91,26 @@ $(B)/libquark.so.0: $(QUARK_OBJS) processmanager/quark/libquark.map
 		-o $@ $(QUARK_OBJS) $(QUARK_LIBS)
 	$(Q)ln -sf libquark.so.0 $(B)/libquark.so
 
-$(B)/quark.pc: Makefile
+# PREFIX may be another one at make install.
+$(B)/quark.pc: FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)printf '%s\n' 'prefix=$(PREFIX)' 'Name: quark' \
 		'Description: process lifecycle events of a Linux host' \
 		'Version: $(VERSION)' 'Cflags: -I$${prefix}/include' \
 		'Libs: -L$${prefix}/lib -lquark' \
-		'Libs.private: $(QUARK_LIBS)' > $@
+		'Libs.private: $(QUARK_LIBS)' > $@.tmp
+	$(Q)cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@
 
 $(QUARK_TOOLS:%=$(B)/%): $(B)/quark-%: $(B)/processmanager/quark/quark-%.o $(B)/libquark.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(QUARK_LIBS)
 
 # --- objects ---------------------------------------------------------------
-# Objects are rebuilt when the flags change, and only then.
+# Objects are rebuilt when the flags change, and only then. Looked at while the
+# makefile is read, so that `make -n` tells the truth.
 FLAGS_NOW := $(CC) $(CFLAGS) $(CPPFLAGS) $(SAN)
-$(B)/flags: FORCE
-	$(Q)mkdir -p $(@D)
-	$(Q)echo '$(FLAGS_NOW)' | cmp -s - $@ || echo '$(FLAGS_NOW)' > $@
-FORCE:
+$(shell mkdir -p $(B); echo '$(FLAGS_NOW)' | cmp -s - $(B)/flags || \
+	echo '$(FLAGS_NOW)' > $(B)/flags)
 
 $(B)/%.o: %.c $(B)/flags
 	$(call say,CC,$@)
@@ -180,7 +181,7 @@ lint:
 clean:
 	rm -rf build
 
-.PHONY: all deps run check check-built bench lint fmt fuzz install clean FORCE
+.PHONY: all deps run check check-built bench lint fmt fuzz install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -195,6 +195,24 @@ static void engine_readable(uv_poll_t *poll, int status, int events)
 	engine_drain(poll->data);
 }
 
+static void engine_warmed(void *arg, int err,
+			  const struct symbolizer_symbol *syms, size_t n)
+{
+}
+
+/*
+ * Every host's first stacks ask for the kernel's names. A worker reads them
+ * while BPF programs are verified, instead of after the first sample.
+ */
+static int engine_warm(struct engine *e)
+{
+	static const uint64_t any = 0;
+
+	return symbolizer_resolve(e->symbolizer,
+				  symbolizer_kernel(e->symbolizer), &any, 1,
+				  engine_warmed, NULL);
+}
+
 static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			     const char **what)
 {
@@ -211,6 +229,8 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 		return err;
 	*what = "symbolizer";
 	err = symbolizer_new(&e->symbolizer, &sym);
+	if (!err)
+		err = engine_warm(e);
 	if (err)
 		return err;
 	*what = "process manager";

@@ -160,6 +160,11 @@ static int add_number(struct options *o, uint64_t v,
 	return 0;
 }
 
+/* By itself: where snprintf() is a macro its arguments may hold no directive. */
+#define X(name, word, syslog) " " #word
+static const char level_words[] = LOG_LEVELS(X);
+#undef X
+
 /* What a value of 'e' may be, for a message. */
 static void allowed(const struct options_entry *e, char *why, size_t len)
 {
@@ -183,11 +188,7 @@ static void allowed(const struct options_entry *e, char *why, size_t len)
 			 e->lowest, e->highest);
 		break;
 	case OPTIONS_TYPE_LEVEL:
-		snprintf(why, len, "must be one of%s",
-#define X(name, word, syslog) " " #word
-			 LOG_LEVELS(X)
-#undef X
-		);
+		snprintf(why, len, "must be one of%s", level_words);
 		break;
 	case OPTIONS_TYPE_ADDRESSES:
 		snprintf(why, len, "must be unix:PATH or HOST:PORT");

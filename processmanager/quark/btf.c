@@ -10,6 +10,8 @@
 #include "processmanager/quark/priv.h"
 
 #define NESTING_MAX 16
+/* As published names have it; nameless members are looked into anyway. */
+#define NAMELESS "(anon)"
 
 struct quark_btf {
 	struct btf *btf;
@@ -92,6 +94,13 @@ static long find_member(const struct btf *btf, const struct btf_type *t,
 	return -ENOENT;
 }
 
+/* A path may not end there: a nameless member is nothing to ask for. */
+static bool is_nameless(const char *name, size_t len)
+{
+	return len == strlen(NAMELESS) && name[len] == '.' &&
+	       !memcmp(name, NAMELESS, len);
+}
+
 static long offset(const struct btf *btf, const char *dotname)
 {
 	size_t len = strcspn(dotname, ".");
@@ -111,11 +120,14 @@ static long offset(const struct btf *btf, const char *dotname)
 	if (id < 0 || !dotname[len])
 		return -ENOENT;
 	for (type = id; dotname[len]; bits += member) {
+		member = 0;
 		dotname += len + 1;
 		len = strcspn(dotname, ".");
 		t = plain(btf, type);
 		if (!t || !btf_is_composite(t))
 			return -ENOENT;
+		if (is_nameless(dotname, len))
+			continue;
 		member = find_member(btf, t, dotname, len, 0, &type);
 		if (member < 0)
 			return member;

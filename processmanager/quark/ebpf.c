@@ -20,7 +20,7 @@
 
 #define BTF_PATH "/sys/kernel/btf/vmlinux"
 
-struct quark_ebpf {
+struct ebpf {
 	struct quark_bpf *skel;
 	struct bpf_link *walk; /* of the iterator */
 	struct ring *ring;
@@ -99,8 +99,7 @@ static int explain(int err, const char *what)
 	return err;
 }
 
-static int configure(struct quark_ebpf *e,
-		     const struct quark_backend_conf *conf)
+static int configure(struct ebpf *e, const struct quark_backend_conf *conf)
 {
 	struct quark_bpf *s = e->skel;
 	size_t size = ring_size(conf->ring_bytes);
@@ -127,7 +126,7 @@ static int configure(struct quark_ebpf *e,
 	return err;
 }
 
-static int map_losses(struct quark_ebpf *e)
+static int map_losses(struct ebpf *e)
 {
 	long page = sysconf(_SC_PAGESIZE);
 	void *p;
@@ -141,7 +140,7 @@ static int map_losses(struct quark_ebpf *e)
 	return 0;
 }
 
-static int start(struct quark_ebpf *e, const struct quark_backend_conf *conf,
+static int start(struct ebpf *e, const struct quark_backend_conf *conf,
 		 ring_fn fn, void *arg)
 {
 	int err;
@@ -172,10 +171,22 @@ static int start(struct quark_ebpf *e, const struct quark_backend_conf *conf,
 	return 0;
 }
 
-int quark_ebpf_new(struct quark_ebpf **ep,
-		   const struct quark_backend_conf *conf, ring_fn fn, void *arg)
+static void ebpf_close(void *b)
 {
-	struct quark_ebpf *e = calloc(1, sizeof(*e));
+	struct ebpf *e = b;
+
+	ring_free(e->ring);
+	if (e->losses)
+		munmap(e->losses, e->losses_size);
+	bpf_link__destroy(e->walk);
+	quark_bpf__destroy(e->skel);
+	free(e);
+}
+
+static int ebpf_open(void **bp, const struct quark_backend_conf *conf,
+		     ring_fn fn, void *arg)
+{
+	struct ebpf *e = calloc(1, sizeof(*e));
 	libbpf_print_fn_t print;
 	int err, cpus;
 
@@ -186,32 +197,36 @@ int quark_ebpf_new(struct quark_ebpf **ep,
 	e->cpus = cpus > 0 ? cpus : 0;
 	err = cpus > 0 ? start(e, conf, fn, arg) : cpus;
 	if (err)
-		quark_ebpf_free(e);
+		ebpf_close(e);
 	else
-		*ep = e;
+		*bp = e;
 	libbpf_set_print(print);
 	return err;
 }
 
-void quark_ebpf_free(struct quark_ebpf *e)
+static int ebpf_consume(void *b)
 {
-	if (!e)
-		return;
-	ring_free(e->ring);
-	if (e->losses)
-		munmap(e->losses, e->losses_size);
-	bpf_link__destroy(e->walk);
-	quark_bpf__destroy(e->skel);
-	free(e);
+	return ring_consume(((struct ebpf *)b)->ring);
 }
 
-struct ring *quark_ebpf_ring(struct quark_ebpf *e)
+static uint64_t ebpf_watermark(const void *b)
 {
-	return e->ring;
+	return ring_watermark(((const struct ebpf *)b)->ring);
 }
 
-void quark_ebpf_losses(struct quark_ebpf *e, struct quark_loss_report *out)
+static int ebpf_epoll_fd(const void *b)
 {
+	return ring_epoll_fd(((const struct ebpf *)b)->ring);
+}
+
+static size_t ebpf_backlog(const void *b)
+{
+	return ring_backlog(((const struct ebpf *)b)->ring);
+}
+
+static void ebpf_losses(void *b, struct quark_loss_report *out)
+{
+	struct ebpf *e = b;
 	uint64_t sum[ABI_QUARK_KIND_MAX] = { 0 }, first;
 	uint32_t cpu, k;
 
@@ -272,8 +287,9 @@ static int walk_records(int fd, char *buf, size_t size, ring_fn fn, void *arg)
 	}
 }
 
-int quark_ebpf_walk(struct quark_ebpf *e, ring_fn fn, void *arg)
+static int ebpf_walk(void *b, ring_fn fn, void *arg)
 {
+	struct ebpf *e = b;
 	size_t size = 64 * 1024;
 	char *buf = malloc(size);
 	int fd, err;
@@ -290,3 +306,16 @@ int quark_ebpf_walk(struct quark_ebpf *e, ring_fn fn, void *arg)
 	free(buf);
 	return err;
 }
+
+const struct quark_backend quark_ebpf = {
+	.flag = QQ_EBPF,
+	.name = "ebpf",
+	.open = ebpf_open,
+	.close = ebpf_close,
+	.consume = ebpf_consume,
+	.watermark = ebpf_watermark,
+	.epoll_fd = ebpf_epoll_fd,
+	.backlog = ebpf_backlog,
+	.losses = ebpf_losses,
+	.walk = ebpf_walk,
+};

@@ -102,8 +102,7 @@ static int load(struct quark_names *n)
 	return err;
 }
 
-const struct quark_passwd *quark_passwd_lookup(struct quark_queue *q,
-					       uint32_t uid)
+struct quark_passwd *quark_passwd_lookup(struct quark_queue *q, uint32_t uid)
 {
 	struct quark_names *n = &q->priv->names;
 	size_t i;
@@ -117,8 +116,7 @@ const struct quark_passwd *quark_passwd_lookup(struct quark_queue *q,
 	return NULL;
 }
 
-const struct quark_group *quark_group_lookup(struct quark_queue *q,
-					     uint32_t gid)
+struct quark_group *quark_group_lookup(struct quark_queue *q, uint32_t gid)
 {
 	struct quark_names *n = &q->priv->names;
 	size_t i;

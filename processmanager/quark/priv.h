@@ -235,9 +235,7 @@ bool quark_procfs_exists(uint32_t pid, uint64_t start_boottime);
 bool quark_procfs_read(uint32_t pid, uint64_t start_boottime, size_t max_env,
 		       struct strbuf *sb, struct quark_strings_init *out);
 
-/* --- the kernel side (ebpf.c) ----------------------------------------------- */
-
-struct quark_ebpf;
+/* --- the kernel side (ebpf.c, kprobe.c) -------------------------------------- */
 
 struct quark_backend_conf {
 	size_t ring_bytes;
@@ -253,22 +251,36 @@ struct quark_loss_report {
 	uint64_t first, last; /* boot times around them */
 };
 
-/* 0, or -errno with the reason set by quark_error(). */
-int quark_ebpf_new(struct quark_ebpf **ep,
-		   const struct quark_backend_conf *conf, ring_fn fn,
-		   void *arg);
-void quark_ebpf_free(struct quark_ebpf *e);
-struct ring *quark_ebpf_ring(struct quark_ebpf *e);
-/* What has been lost since the last call. */
-void quark_ebpf_losses(struct quark_ebpf *e, struct quark_loss_report *out);
-/* Calls fn with an abi_quark_image for each process there is. */
-int quark_ebpf_walk(struct quark_ebpf *e, ring_fn fn, void *arg);
+/*
+ * Where records come from. A backend hands them on as bpf/abi.h has them, and
+ * everything above is the same for all.
+ */
+struct quark_backend {
+	int flag; /* QQ_ */
+	const char *name;
+	/* 0, or -errno with the reason set by quark_error(). */
+	int (*open)(void **bp, const struct quark_backend_conf *conf,
+		    ring_fn fn, void *arg);
+	void (*close)(void *b);
+	/* As those of base/ring.h. */
+	int (*consume)(void *b);
+	uint64_t (*watermark)(const void *b);
+	int (*epoll_fd)(const void *b);
+	size_t (*backlog)(const void *b);
+	/* What has been lost since the last call. */
+	void (*losses)(void *b, struct quark_loss_report *out);
+	/* Calls fn with an abi_quark_image for each process there is. */
+	int (*walk)(void *b, ring_fn fn, void *arg);
+};
+
+extern const struct quark_backend quark_ebpf, quark_kprobe;
 
 /* --- the queue (queue.c, apply.c) ------------------------------------------- */
 
 struct quark_queue_priv {
 	struct quark_queue_attr attr;
-	struct quark_ebpf *ebpf;
+	const struct quark_backend *backend;
+	void *b; /* the backend's own */
 	struct quark_order order;
 	struct quark_held held;
 	struct quark_names names;
@@ -288,6 +300,7 @@ struct quark_queue_priv {
 	int epfd;
 	int timerfd;
 	bool timer_armed;
+	bool polling; /* by the timer: records wake nobody up */
 	struct quark_queue_stats stats;
 };
 

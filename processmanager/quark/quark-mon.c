@@ -2,6 +2,7 @@
 /* quark-mon: prints the events of this host until interrupted. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,6 +11,16 @@
 #include <unistd.h>
 
 #include "processmanager/quark/quark.h"
+
+struct options {
+	struct quark_queue_attr attr;
+	struct quark_ruleset rules;
+	const char *dot;
+	long ppid; /* -1: all */
+	bool ecs;
+	bool snapshot;
+	bool verbose;
+};
 
 static volatile sig_atomic_t stopped;
 
@@ -20,11 +31,41 @@ static void stop(int sig)
 
 static void usage(FILE *f)
 {
-	fputs("usage: quark-mon [-hs]\n", f);
+	fputs("usage: quark-mon [-bEegkMnstv] [-C FILE] [-l LENGTH] [-P PPID]"
+	      " [-r RULES]\n"
+	      "       quark-mon -h | -V\n",
+	      f);
+}
+
+static int complain(const char *what)
+{
+	fprintf(stderr, "quark-mon: %s: %s\n", what, strerror(errno));
+	return -1;
+}
+
+/* --- output ---------------------------------------------------------------- */
+
+static int print_event(struct quark_queue *qq, const struct options *o,
+		       const struct quark_event *ev)
+{
+	char *line;
+	size_t len;
+	int ret;
+
+	if (o->ppid >= 0 && (!ev->process || ev->process->proc_ppid != o->ppid))
+		return 0;
+	if (!o->ecs)
+		return quark_event_dump(ev, stdout);
+	if (quark_event_to_ecs(qq, ev, &line, &len) < 0)
+		return -1;
+	line[len] = '\n';
+	ret = fwrite(line, 1, len + 1, stdout) == len + 1 ? 0 : -1;
+	free(line);
+	return ret;
 }
 
 /* What the cache holds, before anything happened. */
-static int print_snapshot(struct quark_queue *qq)
+static int print_snapshot(struct quark_queue *qq, const struct options *o)
 {
 	const struct quark_process *p;
 	struct quark_process_iter it;
@@ -37,20 +78,20 @@ static int print_snapshot(struct quark_queue *qq)
 			.boottime = p->key.start_boottime,
 		};
 
-		if (quark_event_dump(&ev, stdout) < 0)
+		if (print_event(qq, o, &ev) < 0)
 			return -1;
 	}
-	return 0;
+	return fflush(stdout);
 }
 
-static int follow(struct quark_queue *qq)
+static int follow(struct quark_queue *qq, const struct options *o)
 {
 	const struct quark_event *ev;
 
 	while (!stopped) {
 		ev = quark_queue_get_event(qq);
 		if (ev) {
-			if (quark_event_dump(ev, stdout) < 0)
+			if (print_event(qq, o, ev) < 0)
 				return -1;
 			continue;
 		}
@@ -60,7 +101,21 @@ static int follow(struct quark_queue *qq)
 	return 0;
 }
 
-static void print_stats(struct quark_queue *qq)
+static void print_losses(const struct quark_losses *l)
+{
+	static const char *const kinds[QUARK_X_KINDS] = { "fork",   "exec",
+							  "exit",   "id change",
+							  "rename", "reap" };
+	int i;
+
+	for (i = 0; i < QUARK_X_KINDS; i++)
+		fprintf(stderr,
+			"%s: %" PRIu64 " in the kernel, %" PRIu64
+			" without memory\n",
+			kinds[i], l->kernel[i], l->memory[i]);
+}
+
+static void print_stats(struct quark_queue *qq, const struct options *o)
 {
 	struct quark_queue_stats st;
 
@@ -71,48 +126,195 @@ static void print_stats(struct quark_queue *qq)
 		" lost %" PRIu64 " late %" PRIu64 " collections %" PRIu64 "\n",
 		st.insertions, st.removals, st.aggregations,
 		st.non_aggregations, st.lost, st.late, st.garbage_collections);
+	if (o->verbose)
+		print_losses(&st.losses);
 }
 
-int main(int argc, char **argv)
+/* Names come from strangers: nothing of them may end a quoted string. */
+static void print_quoted(FILE *f, const char *s)
 {
-	struct sigaction sa = { .sa_handler = stop };
-	struct quark_queue_attr attr;
-	struct quark_queue qq;
-	bool snapshot = false;
-	int c, ret = 0;
+	for (; *s; s++)
+		putc(*s == '"' || *s == '\\' || (unsigned char)*s < 0x20 ? '_'
+									 : *s,
+		     f);
+}
 
-	while ((c = getopt(argc, argv, "hs")) != -1) {
-		switch (c) {
-		case 's':
-			snapshot = true;
-			break;
-		case 'h':
+/* The cache as a graph: who is whose child. */
+static int write_dot(struct quark_queue *qq, const char *file)
+{
+	const struct quark_process *p;
+	struct quark_process_iter it;
+	FILE *f = fopen(file, "we");
+	int bad;
+
+	if (!f)
+		return complain(file);
+	fputs("digraph processes {\n", f);
+	quark_process_iter_init(&it, qq);
+	while ((p = quark_process_iter_next(&it))) {
+		fprintf(f, "\t\"%s\" [label=\"%u ", p->proc_entity_id, p->pid);
+		print_quoted(f, p->comm);
+		fputs("\"];\n", f);
+		if (!p->proc_ppid)
+			continue;
+		const struct quark_process *parent =
+			quark_process_lookup(qq, p->proc_ppid);
+
+		if (parent)
+			fprintf(f, "\t\"%s\" -> \"%s\";\n",
+				parent->proc_entity_id, p->proc_entity_id);
+	}
+	fputs("}\n", f);
+	bad = ferror(f);
+	if (fclose(f) || bad)
+		return complain(file);
+	return 0;
+}
+
+/* --- options --------------------------------------------------------------- */
+
+static int load_rules(struct options *o, const char *file)
+{
+	char err[256];
+	FILE *f = fopen(file, "re");
+	int ret;
+
+	if (!f)
+		return complain(file);
+	ret = quark_ruleset_parse(&o->rules, f, err, sizeof(err));
+	fclose(f);
+	if (ret < 0)
+		fprintf(stderr, "quark-mon: %s: %s\n", file, err);
+	o->attr.ruleset = &o->rules;
+	return ret;
+}
+
+static int parse_number(const char *s, long max, long *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtol(s, &end, 10);
+	if (errno || end == s || *end || *out < 0 || *out > max) {
+		fprintf(stderr, "quark-mon: not a number from 0 to %ld: %s\n",
+			max, s);
+		return -1;
+	}
+	return 0;
+}
+
+/* 0, or the exit status for a usage error or a failure. */
+static int parse_option(struct options *o, int c)
+{
+	static const struct {
+		char option;
+		int flags;
+	} flags[] = {
+		{ 'b', QQ_EBPF },	   { 'k', QQ_KPROBE },
+		{ 'e', QQ_ENTRY_LEADER },  { 'g', QQ_MIN_AGG },
+		{ 'M', QQ_MODULE_LOAD },   { 'n', QQ_NO_AGG },
+		{ 't', QQ_THREAD_EVENTS },
+	};
+	long v;
+	size_t i;
+
+	for (i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		if (flags[i].option == c) {
+			o->attr.flags |= flags[i].flags;
+			return 0;
+		}
+	}
+	switch (c) {
+	case 'C':
+		o->dot = optarg;
+		return 0;
+	case 'E':
+		o->ecs = true;
+		return 0;
+	case 'l':
+		if (parse_number(optarg, INT_MAX, &v))
+			return 2;
+		o->attr.max_length = v;
+		return 0;
+	case 'P':
+		return parse_number(optarg, INT_MAX, &o->ppid) ? 2 : 0;
+	case 'r':
+		return load_rules(o, optarg) ? 1 : 0;
+	case 's':
+		o->snapshot = true;
+		return 0;
+	case 'v':
+		o->verbose = true;
+		return 0;
+	}
+	usage(stderr);
+	return 2;
+}
+
+/* -1: go on; else the exit status. */
+static int parse_options(struct options *o, int argc, char **argv)
+{
+	int c, ret;
+
+	memset(o, 0, sizeof(*o));
+	o->ppid = -1;
+	quark_ruleset_init(&o->rules);
+	quark_queue_default_attr(&o->attr);
+	o->attr.flags = QQ_OWN_EVENTS;
+	while ((c = getopt(argc, argv, "bC:EeghkMl:nP:r:stVv")) != -1) {
+		if (c == 'h') {
 			usage(stdout);
 			return 0;
-		default:
-			usage(stderr);
-			return 2;
 		}
+		if (c == 'V') {
+			puts("quark-mon " PROFD_VERSION);
+			return 0;
+		}
+		ret = parse_option(o, c);
+		if (ret)
+			return ret;
 	}
 	if (optind != argc) {
 		usage(stderr);
 		return 2;
 	}
-	quark_queue_default_attr(&attr);
-	attr.flags |= QQ_NO_AGG;
-	if (quark_queue_open(&qq, &attr) < 0) {
+	if (!(o->attr.flags & QQ_ALL_BACKENDS))
+		o->attr.flags |= QQ_ALL_BACKENDS;
+	return -1;
+}
+
+static int run(const struct options *o)
+{
+	struct sigaction sa = { .sa_handler = stop };
+	struct quark_queue qq;
+	int ret = 0;
+
+	if (quark_queue_open(&qq, (struct quark_queue_attr *)&o->attr) < 0) {
 		fprintf(stderr, "quark-mon: %s\n", quark_queue_open_error());
 		return 1;
 	}
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
-	if (snapshot)
-		ret = print_snapshot(&qq);
+	if (o->snapshot)
+		ret = print_snapshot(&qq, o);
 	if (!ret)
-		ret = follow(&qq);
+		ret = follow(&qq, o);
 	if (ret)
-		fprintf(stderr, "quark-mon: %s\n", strerror(errno));
-	print_stats(&qq);
+		complain("output");
+	print_stats(&qq, o);
+	if (o->dot && write_dot(&qq, o->dot))
+		ret = -1;
 	quark_queue_close(&qq);
 	return ret ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o;
+	int ret = parse_options(&o, argc, argv);
+
+	if (ret < 0)
+		ret = run(&o);
+	quark_ruleset_clear(&o.rules);
+	return ret;
 }

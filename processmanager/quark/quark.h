@@ -232,6 +232,15 @@ struct quark_event {
 #define QUARK_RF_PROCESS_EXE QUARK_RF_PROCESS_FILENAME
 #define QUARK_RF_FILE_PATH (1ULL << 7)
 #define QUARK_RF_POISON (1ULL << 8)
+/* The names they were given later. */
+#define QUARK_RF_PID QUARK_RF_PROCESS_PID
+#define QUARK_RF_PPID QUARK_RF_PROCESS_PPID
+#define QUARK_RF_UID QUARK_RF_PROCESS_UID
+#define QUARK_RF_GID QUARK_RF_PROCESS_GID
+#define QUARK_RF_SID QUARK_RF_PROCESS_SID
+#define QUARK_RF_COMM QUARK_RF_PROCESS_COMM
+#define QUARK_RF_EXE QUARK_RF_PROCESS_EXE
+#define QUARK_RF_FILEPATH QUARK_RF_FILE_PATH
 
 /* quark_rule.action */
 enum quark_rule_action {
@@ -429,10 +438,8 @@ struct quark_group {
 	uint32_t pad;
 	char *name;
 };
-const struct quark_passwd *quark_passwd_lookup(struct quark_queue *qq,
-					       uint32_t uid);
-const struct quark_group *quark_group_lookup(struct quark_queue *qq,
-					     uint32_t gid);
+struct quark_passwd *quark_passwd_lookup(struct quark_queue *qq, uint32_t uid);
+struct quark_group *quark_group_lookup(struct quark_queue *qq, uint32_t gid);
 
 /* Offsets of structure members, from BTF: "task_struct.comm". */
 struct quark_btf;

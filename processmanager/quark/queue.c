@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,6 +17,11 @@
 #define RING_BYTES_DEFAULT (16 * 1024 * 1024)
 #define RING_BYTES_MAX (1UL << 30)
 #define BLOCK_MS 100
+/*
+ * Events that are held this long need not wake anybody up when they come: a
+ * timer is enough, and a life costs the reader a fraction of it.
+ */
+#define POLL_MS 100
 /*
  * With a full queue the ring is not drained to its end, and its watermark
  * stands still. Records lie in the order of reservation; this far behind the
@@ -81,8 +87,6 @@ static int check_attr(const struct quark_queue_attr *a)
 		return refuse(-EINVAL, "ring_bytes is above 1 GiB");
 	if (a->flags & FLAGS_UNSUPPORTED)
 		return refuse(-ENOTSUP, "flags ask for events not built yet");
-	if (!(a->flags & QQ_EBPF))
-		return refuse(-ENOTSUP, "the kprobe backend is not built yet");
 	return 0;
 }
 
@@ -120,7 +124,7 @@ static void take_losses(struct quark_queue_priv *qq)
 	struct quark_raw *raw;
 	size_t k;
 
-	quark_ebpf_losses(qq->ebpf, &lost);
+	qq->backend->losses(qq->b, &lost);
 	if (!lost.total)
 		return;
 	for (k = 0; k < ARRAY_SIZE(kinds); k++) {
@@ -156,11 +160,11 @@ static int drain(struct quark_queue_priv *qq)
 			qq->timer_armed = false;
 	}
 	follow_wall_clock(qq);
-	n = ring_consume(quark_ebpf_ring(qq->ebpf));
+	n = qq->backend->consume(qq->b);
 	/* After it: whatever was lost below the new watermark is seen here. */
 	take_losses(qq);
 	watermark = n == -ENOBUFS ? qq->newest - FULL_SLACK_NS
-				  : ring_watermark(quark_ebpf_ring(qq->ebpf));
+				  : qq->backend->watermark(qq->b);
 	qq->watermark = MAX(qq->watermark, watermark);
 	return n == -ENOBUFS ? qq->attr.max_length : n;
 }
@@ -174,8 +178,8 @@ static int open_epoll(struct quark_queue_priv *qq)
 		timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (qq->epfd < 0 || qq->timerfd < 0 ||
 	    epoll_ctl(qq->epfd, EPOLL_CTL_ADD, qq->timerfd, &ev) ||
-	    epoll_ctl(qq->epfd, EPOLL_CTL_ADD,
-		      ring_epoll_fd(quark_ebpf_ring(qq->ebpf)), &ev)) {
+	    epoll_ctl(qq->epfd, EPOLL_CTL_ADD, qq->backend->epoll_fd(qq->b),
+		      &ev)) {
 		quark_error("epoll: %s", strerror(errno));
 		return -errno;
 	}
@@ -210,8 +214,43 @@ static void priv_free(struct quark_queue_priv *qq)
 		close(qq->epfd);
 	if (qq->timerfd >= 0)
 		close(qq->timerfd);
-	quark_ebpf_free(qq->ebpf);
+	if (qq->backend)
+		qq->backend->close(qq->b);
 	free(qq);
+}
+
+/*
+ * The first that opens of those asked for. Why the others did not stays to be
+ * read in quark_queue_open_error(), whether one did or not.
+ */
+static int open_backend(struct quark_queue_priv *qq,
+			const struct quark_backend_conf *conf)
+{
+	static const struct quark_backend *const backends[] = { &quark_ebpf,
+								&quark_kprobe };
+	char why[256] = "";
+	int err, first = 0;
+	size_t i, len;
+
+	for (i = 0; i < ARRAY_SIZE(backends); i++) {
+		if (!(qq->attr.flags & backends[i]->flag))
+			continue;
+		quark_error_reset();
+		err = backends[i]->open(&qq->b, conf, take_record, qq);
+		if (!err) {
+			qq->backend = backends[i];
+			qq->stats.backend = backends[i]->flag;
+			break;
+		}
+		first = first ? first : err;
+		len = strlen(why);
+		snprintf(why + len, sizeof(why) - len, "%s%s: %s",
+			 len ? "; " : "", backends[i]->name,
+			 *quark_queue_open_error() ? quark_queue_open_error()
+						   : strerror(-err));
+	}
+	quark_error("%s", why);
+	return qq->backend ? 0 : first;
 }
 
 static int priv_open(struct quark_queue_priv *qq)
@@ -231,16 +270,17 @@ static int priv_open(struct quark_queue_priv *qq)
 
 	if (!(a->flags & QQ_NO_AGG))
 		grace += a->hold_time;
+	qq->polling = !(a->flags & QQ_NO_AGG) && a->hold_time >= POLL_MS;
+	conf.no_wakeup |= qq->polling;
 	err = quark_cache_init(&qq->cache, grace * CLOCK_NSEC_PER_MSEC);
 	if (!err)
 		err = quark_held_init(&qq->held, a->flags & QQ_MIN_AGG);
 	if (err)
 		return err;
 	qq->wall_offset = clock_wall_offset_ns();
-	err = quark_ebpf_new(&qq->ebpf, &conf, take_record, qq);
+	err = open_backend(qq, &conf);
 	if (err)
 		return err;
-	qq->stats.backend = QQ_EBPF;
 	err = open_epoll(qq);
 	if (err)
 		return err;
@@ -451,9 +491,17 @@ static uint64_t due(const struct quark_queue_priv *qq)
 static void arm_timer(struct quark_queue_priv *qq)
 {
 	struct itimerspec its = { 0 };
-	uint64_t at = due(qq);
+	uint64_t at = due(qq), poll;
 
-	if (!at || qq->timer_armed || qq->attr.no_wakeup)
+	if (qq->timer_armed || qq->attr.no_wakeup)
+		return;
+	/* Many at once, a fiftieth of the hold time later, and seldom. */
+	if (qq->polling) {
+		at += at ? qq->attr.hold_time * CLOCK_NSEC_PER_MSEC / 50 : 0;
+		poll = clock_boottime_ns() + POLL_MS * CLOCK_NSEC_PER_MSEC;
+		at = at ? MIN(at, poll) : poll;
+	}
+	if (!at)
 		return;
 	its.it_value.tv_sec = at / CLOCK_NSEC_PER_SEC;
 	its.it_value.tv_nsec = at % CLOCK_NSEC_PER_SEC;
@@ -474,7 +522,7 @@ static const struct quark_event *get_event(struct quark_queue *q)
 	while (drain(qq) > 0 || ripe(qq)) {
 		if (next_event(qq, q))
 			return &qq->event;
-		if (!ripe(qq) && !ring_backlog(quark_ebpf_ring(qq->ebpf)))
+		if (!ripe(qq) && !qq->backend->backlog(qq->b))
 			break;
 	}
 	if (next_event(qq, q))
@@ -577,6 +625,8 @@ int quark_queue_block(struct quark_queue *q)
 
 int quark_queue_get_epollfd(struct quark_queue *q)
 {
+	/* So that it wakes up a caller who waits before he has asked once. */
+	arm_timer(q->priv);
 	return q->priv->epfd;
 }
 

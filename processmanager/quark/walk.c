@@ -52,7 +52,7 @@ static int walk(struct quark_queue_priv *qq, ring_fn fn)
 	struct walk w = { .qq = qq };
 	int err;
 
-	err = quark_ebpf_walk(qq->ebpf, fn, &w);
+	err = qq->backend->walk(qq->b, fn, &w);
 	strbuf_fini(&w.sb);
 	if (!err)
 		quark_apply_walked(qq);

@@ -501,6 +501,8 @@ static void test_clone_parent(void **state)
 
 static void body_long_args(void)
 {
+	/* A probe's record holds less, of a process that is gone. */
+	const size_t most = backend() == QQ_KPROBE ? 2048 : 20480;
 	char *arg = malloc(30001);
 	struct tape t = { 0 };
 	struct quark_queue qq;
@@ -520,9 +522,9 @@ static void body_long_args(void)
 	tape_wait(&t, &qq, pid, QUARK_EV_REAP);
 	ev = tape_find(&t, pid, QUARK_EV_EXEC);
 	CHECK(ev->process->x_flags & QUARK_X_ARGS_CUT);
-	CHECK_INT(ev->process->cmdline_len, 20480);
+	CHECK_INT(ev->process->cmdline_len, most);
 	CHECK_STR(ev->process->cmdline, "true");
-	CHECK(ev->process->cmdline[20479] == 'x');
+	CHECK(ev->process->cmdline[most - 1] == 'x');
 	CHECK(!(tape_find(&t, pid, QUARK_EV_FORK)->process->x_flags &
 		QUARK_X_ARGS_CUT));
 	free(arg);

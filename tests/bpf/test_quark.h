@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -95,12 +96,20 @@ static inline void in_child(void (*body)(void))
 	assert_int_equal(status, 0);
 }
 
+/* QUARK_TEST_BACKEND=kprobe: the same tests over the other one. */
+static inline int backend(void)
+{
+	const char *name = getenv("QUARK_TEST_BACKEND");
+
+	return name && !strcmp(name, "kprobe") ? QQ_KPROBE : QQ_EBPF;
+}
+
 static inline void open_raw(struct quark_queue *qq, size_t ring_bytes)
 {
 	struct quark_queue_attr attr;
 
 	quark_queue_default_attr(&attr);
-	attr.flags = QQ_EBPF | QQ_NO_AGG;
+	attr.flags = backend() | QQ_NO_AGG;
 	attr.hold_time = 0;
 	attr.max_env = 0;
 	/* A reap that is inferred is to come soon. */

@@ -13,7 +13,7 @@
 static void defaults(struct quark_queue_attr *attr)
 {
 	quark_queue_default_attr(attr);
-	attr->flags = QQ_EBPF;
+	attr->flags = backend();
 	attr->hold_time = SHORT_HOLD;
 	attr->cache_grace_time = 1000;
 }
@@ -90,7 +90,7 @@ static void body_one_life(void)
 	CHECK(p->proc_time_boot <= ev->time && ev->time < p->exit_time_event);
 	quark_queue_get_stats(&qq, &st);
 	CHECK(st.aggregations >= 2);
-	CHECK_INT(st.backend, QQ_EBPF);
+	CHECK_INT(st.backend, backend());
 	CHECK_INT(st.lost, 0);
 	tape_fini(&t);
 	quark_queue_close(&qq);

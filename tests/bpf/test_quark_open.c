@@ -183,8 +183,14 @@ static void body_epoll(void)
 	CHECK(woken(&qq, 5000));
 	quark_queue_close(&qq);
 
+	/* Held ones come by a timer, also to one who only waits. */
 	quark_queue_default_attr(&attr);
-	attr.flags = QQ_EBPF | QQ_NO_AGG;
+	attr.flags = backend();
+	CHECK(quark_queue_open(&qq, &attr) == 0);
+	CHECK(woken(&qq, 5000));
+	quark_queue_close(&qq);
+
+	attr.flags = backend() | QQ_NO_AGG;
 	attr.hold_time = 0;
 	attr.no_wakeup = 1;
 	CHECK(quark_queue_open(&qq, &attr) == 0);

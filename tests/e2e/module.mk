@@ -9,11 +9,11 @@ E2E_CFLAGS := -std=gnu11 -D_GNU_SOURCE -I. -g -O1 -fno-omit-frame-pointer \
 # One address for the hot functions, whatever they are called.
 E2E_STATIC := -static -no-pie -Wl,--section-start=hot_spin=0x700000
 
-E2E_PROGS := $(addprefix $(E2E_B)/,prog_shares prog_spin_a prog_spin_b \
+E2E_PROGS := $(addprefix $(E2E_B)/,prog_shares prog_killer prog_spin_a prog_spin_b \
 	prog_spin_old prog_spin_new libplugin.so pprof_check rows_check \
 	load_spawn load_small load_first)
 
-$(E2E_B)/prog_shares: tests/e2e/prog_shares.c tests/e2e/frame.h tests/e2e/module.mk
+$(E2E_B)/prog_shares $(E2E_B)/prog_killer: $(E2E_B)/%: tests/e2e/%.c tests/e2e/frame.h tests/e2e/module.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -o $@ $<

@@ -29,12 +29,13 @@ distinct() {
 
 for how in exec thread; do
 	samples "$T/$how.pb.gz" >"$T/$how"
-	# 99 each, of a second of CPU time; more than a tenth off is wrong.
+	# 99 each, of a second of CPU time. Broken up by other loads it strays
+	# by ten (one deviation of dice) at worst: three of these are allowed.
 	for name in a b; do
 		num "$how: spin_$name has its second" \
-			"$(total "$T/$how" "(^|;)spin_$name@")" '>=' 87
+			"$(total "$T/$how" "(^|;)spin_$name@")" '>=' 70
 		num "$how: spin_$name has no more than its second" \
-			"$(total "$T/$how" "(^|;)spin_$name@")" '<=' 111
+			"$(total "$T/$how" "(^|;)spin_$name@")" '<=' 130
 	done
 	old=$(distinct "$T/$how" '(^|;)spin_a@' 9)
 	new=$(distinct "$T/$how" '(^|;)spin_b@' 9)

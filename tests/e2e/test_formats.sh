@@ -88,10 +88,10 @@ do
 		"$(grep -cE '^ *[0-9]+[: ]' "$T/decoded")" 0
 	is "$name: period of 99 Hz" "$(sed -n 's/^period: //p' "$T/decoded")" \
 		10101010
-	# At 99 Hz on one CPU that the load keeps busy.
+	# Up to 99 a CPU; how many depends on what else runs. See test_fetches.
 	samples "$plain" >"$T/tsv"
 	num "$name: the load's samples of that second" \
-		"$(total "$T/tsv" '^(heavy|light)_leaf@')" '>=' 40
+		"$(total "$T/tsv" '^(heavy|light)_leaf@')" '>=' 5
 done
 check_profile "$T"/rec.pb "$T"/{rec,http,fetch}.pb.gz \
 	"$T"/{rec,http,fetch}.pb.zst

@@ -24,9 +24,11 @@ read_counters() {
 }
 
 start_profd lives --window 600
+# What ended between attaching and the walk is unknown, and rightly so.
+sleep 0.5
 read_counters >"$T/before"
 # quark-mon is a witness of its own: libquark's events, a few lines each.
-background "$B/quark-mon" >"$T/mon" 2>"$T/mon.err"
+background "$B/quark-mon" -n >"$T/mon" 2>"$T/mon.err"
 mon=$pid
 wait_for 10 test -s "$T/mon"
 record "$T/loop.pb.gz" -- "$T/loop"

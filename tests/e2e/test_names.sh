@@ -24,9 +24,11 @@ is "dlopen: recorded" $? 0
 of "$T/fork.pb.gz" >"$T/fork"
 parent=$(awk '$1 == "pid" { print $2 }' "$T/fork.pb.gz.log")
 child=$(awk '$1 == "child" { print $2 }' "$T/fork.pb.gz.log")
-# 69 samples are due for 0.7 s, 138 for both halves of the parent.
-num "fork: the child was sampled" "$(total "$T/fork" '^child_old@')" '>=' 60
-num "fork: the parent was sampled" "$(total "$T/fork" '^spin_old@')" '>=' 120
+# 69 samples are due for 0.7 s, 138 for both halves of the parent. Two thirds are
+# asked for here and below: run on end they come to within a few, broken up by other
+# loads they stray like dice at worst, and a third less is four deviations off.
+num "fork: the child was sampled" "$(total "$T/fork" '^child_old@')" '>=' 46
+num "fork: the parent was sampled" "$(total "$T/fork" '^spin_old@')" '>=' 92
 is "fork: the child's function ran in the child only" \
 	"$(awk -F '\t' '$10 ~ /child_old@/ { print $3 }' "$T/fork" | sort -u)" \
 	"$child"
@@ -41,9 +43,9 @@ num "fork: both have whole stacks" "$(percent "$(total "$T/fork" \
 of "$T/dlopen.pb.gz" >"$T/dlopen"
 num "dlopen: the library's function has its name" \
 	"$(total "$T/dlopen" '^plugin_spin@[^;]*libplugin.so;middle_old@')" \
-	'>=' 60
+	'>=' 46
 num "dlopen: what ran before has its own" \
-	"$(total "$T/dlopen" '^spin_old@[^;]*prog_spin_old;middle_old@')" '>=' 60
+	"$(total "$T/dlopen" '^spin_old@[^;]*prog_spin_old;middle_old@')" '>=' 46
 like "dlopen: the library's mapping has its build id" \
 	"$(mappings "$T/dlopen.pb.gz")" "$lib $(build_id "$lib")"
 
@@ -67,9 +69,9 @@ mv "$T/next2" "$T/victim2"
 rm "$T/victim3"
 background record "$T/replaced1.pb.gz" -- "$T/victim1" 1500
 first=$pid
-background record "$T/replaced2.pb.gz" -p "$victim2" -p "$victim3" -d 4
+background record "$T/replaced2.pb.gz" -p "$victim2" -p "$victim3"
 second=$pid
-# Both are sampling before the others are let go.
+# Both are sampling before the others are let go. The second ends with them.
 wait_for 5 test -s "$T/replaced1.pb.gz.log"
 sleep 1
 mv "$T/next1" "$T/victim1"
@@ -83,7 +85,7 @@ is "replaced before: recorded" $? 0
 
 of "$T/replaced1.pb.gz" >"$T/replaced1"
 num "replaced while recorded: the old name" \
-	"$(total "$T/replaced1" '^spin_old@')" '>=' 130
+	"$(total "$T/replaced1" '^spin_old@')" '>=' 100
 is "replaced while recorded: never the new one" \
 	"$(total "$T/replaced1" '_new@')" 0
 is "replaced while recorded: the old build id" \
@@ -95,7 +97,7 @@ for pid in "$victim2" "$victim3"; do
 	kind=replaced
 	((pid == victim2)) || kind=deleted
 	awk -F '\t' -v pid="$pid" '$3 == pid' "$T/replaced2" >"$T/one"
-	num "$kind before: the old name" "$(total "$T/one" '^spin_old@')" '>=' 85
+	num "$kind before: the old name" "$(total "$T/one" '^spin_old@')" '>=' 66
 done
 maps=$(mappings "$T/replaced2.pb.gz")
 like "replaced before: the old build id" "$maps" "victim2[^ ]* ${ids[2]}"
@@ -118,7 +120,7 @@ chmod +x "$T/shorts"
 record "$T/short.pb.gz" -- "$T/shorts"
 is "short lives: recorded" $? 0
 samples "$T/short.pb.gz" | awk -F '\t' '$7 ~ /short[0-9]+$/' >"$T/short"
-num "short lives: sampled" "$(total "$T/short")" '>=' 55
+num "short lives: sampled" "$(total "$T/short")" '>=' 46
 num "short lives: every one of them" \
 	"$(cut -f 7 "$T/short" | sort -u | wc -l)" '==' 12
 # The rest is the dynamic linker and the kernel, at start and end.

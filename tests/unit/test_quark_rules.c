@@ -161,6 +161,8 @@ static void test_errors(void **state)
 		{ "poison 0 on any", "line 1, column" },
 		{ "drop on process.exe \"abc\n", "line 1, column 21: a quote" },
 		{ "drop on process.exe \"abc", "line 1, column 21: a quote" },
+		{ "drop on process.exe \"abc\n\"",
+		  "line 1, column 21: a quote" },
 		{ "drop on process.exe abc\\", "line 1, column 21: a back" },
 		{ "drop on process.exe", "line 1, column 20: a pattern" },
 		{ "drop on process.comm 0123456789abcdef",
@@ -186,6 +188,48 @@ static void test_errors(void **state)
 	/* No place for the error is no reason to fall. */
 	assert_int_equal(quark_ruleset_parse_text(&rs, "x", 1, NULL, 0), -1);
 	assert_int_equal(quark_ruleset_parse_text(&rs, "x", 1, err, 5), -1);
+}
+
+static void test_limits(void **state)
+{
+	static char text[TEXT_MAX + 1];
+	FILE *f;
+
+	/* Lines of other systems, and a last one without an end. */
+	assert_int_equal(parse("pass on any\r\n\r\ndrop on any\r"), 0);
+	assert_int_equal(rs.n_rules, 2);
+	assert_int_equal(parse(""), 0);
+	assert_int_equal(parse("pass on process.comm \"\""), 0);
+	assert_int_equal(quark_ruleset_parse_text(&rs,
+						  "drop on process.exe a\0", 22,
+						  err, sizeof(err)),
+			 -1);
+	assert_string_equal(err, "line 1, column 21: a NUL character");
+	/* The longest word, and one that is longer. */
+	memset(text, 'x', sizeof(text));
+	memcpy(text, "pass on process.exe ", 20);
+	assert_int_equal(quark_ruleset_parse_text(&rs, text, 20 + WORD_MAX - 1,
+						  err, sizeof(err)),
+			 0);
+	assert_int_equal(quark_ruleset_parse_text(&rs, text, 20 + WORD_MAX, err,
+						  sizeof(err)),
+			 -1);
+	assert_string_equal(err, "line 1, column 21: a word is too long");
+	/* The longest file that is no longer read, all of it comment. */
+	text[0] = '#';
+	f = fmemopen(text, sizeof(text), "r");
+	assert_non_null(f);
+	errno = 0;
+	assert_int_equal(quark_ruleset_parse(&rs, f, err, sizeof(err)), -1);
+	assert_int_equal(errno, EFBIG);
+	assert_string_equal(err, "more than 1048576 bytes");
+	fclose(f);
+	f = fopen("/", "re");
+	assert_non_null(f);
+	assert_int_equal(quark_ruleset_parse(&rs, f, err, sizeof(err)), -1);
+	assert_int_equal(errno, EIO);
+	fclose(f);
+	assert_int_equal(rs.n_rules, 4);
 }
 
 static void test_calls(void **state)
@@ -220,7 +264,8 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_each_field), T(test_first_wins), T(test_poison),
-		T(test_quotes),	    T(test_errors),	T(test_calls),
+		T(test_quotes),	    T(test_errors),	T(test_limits),
+		T(test_calls),
 	};
 #undef T
 

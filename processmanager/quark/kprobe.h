@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kprobe's inside: what its four files know of each other.
+ *
+ *   kprobe_events.c  the probes themselves: made of BTF offsets, in tracefs
+ *   kprobe.c         their perf rings, one a CPU; the walk
+ *   kprobe_record.c  what a probe read becomes a record of bpf/abi.h
+ *   kprobe_path.c    paths from names of directory entries, mounts and cgroups
+ */
+#ifndef QUARK_KPROBE_H
+#define QUARK_KPROBE_H
+
+#include "processmanager/quark/priv.h"
+
+/*
+ * Directory entries that one probe can name; more pointers to follow do not
+ * fit into an argument of a probe (63 characters before Linux 6.18).
+ */
+#define KPROBE_EXE_LEVELS 5
+#define KPROBE_CWD_LEVELS 6
+/* Arguments are read in pieces of 64 words, the largest array there is. */
+#define KPROBE_ARGS_PIECES 4
+#define KPROBE_ARGS_PIECE 512
+#define KPROBE_ARGS_MAX (KPROBE_ARGS_PIECES * KPROBE_ARGS_PIECE)
+
+/* What a probe can read of a task, each member by itself. */
+struct kprobe_values {
+	uint64_t start, exec_id;
+	uint32_t flags, pid, tgid;
+	uint32_t p_tgid;
+	uint64_t p_start, p_exec_id;
+	uint64_t comm0, comm1;
+	struct abi_quark_ids ids;
+	uint32_t tty_index;
+	uint32_t live;
+	uint32_t sig_flags, group_exit_code, leader_exit_code, leader_pid;
+	uint64_t sum_runtime, own_runtime, leader_runtime;
+	uint64_t utime, stime, minflt, majflt, maxrss;
+	int32_t exit_signal;
+	uint32_t dev;
+	uint64_t ino, ctime_sec, size;
+	uint32_t ctime_nsec;
+	uint32_t exe_mnt, cwd_mnt; /* mount ids */
+	uint64_t cgroup; /* id in the unified hierarchy */
+	uint64_t arg_start, arg_end;
+	struct quark_span exe[KPROBE_EXE_LEVELS]; /* the file first */
+	struct quark_span cwd[KPROBE_CWD_LEVELS];
+	char args[KPROBE_ARGS_PIECES][KPROBE_ARGS_PIECE];
+	/* Arguments of the function probed, and of the tracepoint. */
+	uint64_t clone_flags;
+	int32_t group_dead;
+	uint32_t exec; /* of a renaming: comes with an exec */
+	struct quark_span name; /* the new one */
+	struct quark_span filename; /* as execve got it */
+	int32_t tp_pid, tp_old_pid;
+};
+
+/* --- the probes (kprobe_events.c) ------------------------------------------ */
+
+enum kprobe_id {
+	KPROBE_FORK,
+	KPROBE_TP_EXEC, /* the tracepoint: the caller's tid, the file's name */
+	KPROBE_EXEC,
+	KPROBE_EXIT,
+	KPROBE_REAP,
+	KPROBE_RENAME,
+	KPROBE_UID,
+	KPROBE_SID,
+	KPROBE_WALK, /* of the reader's own thread only */
+	KPROBE_MAX,
+};
+
+/* Where a member lies in the raw record. */
+struct kprobe_place {
+	uint16_t field; /* index of the table of fields */
+	uint16_t index; /* of an array's elements */
+	uint16_t offset;
+};
+
+struct kprobe_event {
+	uint32_t type; /* perf's config; the record's common_type */
+	size_t n;
+	struct kprobe_place *places;
+};
+
+struct kprobe_events {
+	char *tracefs;
+	char group[48];
+	struct kprobe_event ev[KPROBE_MAX];
+	bool made; /* something of the group may be in tracefs */
+};
+
+/* 0, or -errno with the reason set. */
+int kprobe_events_new(struct kprobe_events *e);
+/* With no perf event of theirs open any more. */
+void kprobe_events_free(struct kprobe_events *e);
+/* The filter that keeps threads out, or NULL. */
+const char *kprobe_filter(enum kprobe_id id, bool threads);
+/* QUARK_EV_ kind that is lost with it, or -1. */
+int kprobe_kind(enum kprobe_id id);
+/* Which probe a raw record is of, its members to *v; or -1. */
+int kprobe_decode(const struct kprobe_events *e, const void *raw, size_t len,
+		  struct kprobe_values *v);
+
+/* --- paths (kprobe_path.c) -------------------------------------------------- */
+
+struct kprobe_paths;
+
+struct kprobe_paths *kprobe_paths_new(void);
+void kprobe_paths_free(struct kprobe_paths *p);
+/*
+ * The path of a file in our own mount namespace by its mount and the names up
+ * to the file system's root; appended to 'out'. False if they are not enough.
+ */
+bool kprobe_path(struct kprobe_paths *p, uint32_t mnt,
+		 const struct quark_span *names, size_t n, struct strbuf *out);
+/* The path of a cgroup of the unified hierarchy, or NULL. Borrowed. */
+const char *kprobe_cgroup(struct kprobe_paths *p, uint64_t id);
+
+/* --- records (kprobe_record.c) ---------------------------------------------- */
+
+/* What a record needs beside what was read by the probe. */
+struct kprobe_record {
+	struct kprobe_paths *paths;
+	uint32_t max_env;
+	struct strbuf out, proc;
+	char filename[ABI_QUARK_PATH_MAX];
+	/* Reads the values of a process that lives; false: gone. */
+	bool (*ask)(void *arg, uint32_t pid, struct kprobe_values *v);
+	void *arg;
+};
+
+struct kprobe_sample {
+	uint64_t time; /* CLOCK_BOOTTIME */
+	uint32_t cpu;
+	uint32_t tgid, tid; /* of who ran */
+	uint32_t exec_tid; /* EXEC: who called it */
+};
+
+/* Hands the record to fn, whose answer it gives. */
+int kprobe_record(struct kprobe_record *r, enum kprobe_id id,
+		  const struct kprobe_sample *s, const struct kprobe_values *v,
+		  ring_fn fn, void *arg);
+
+#endif /* QUARK_KPROBE_H */

@@ -1,0 +1,651 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * kprobe_events: the probes. Each is one line written to tracefs' kprobe_events
+ * (Documentation/trace/kprobetrace.rst): a function whose argument is the task,
+ * and what to fetch by following pointers from there, with offsets out of BTF.
+ * Then its "format" tells where in a raw record each fetched value lies.
+ *
+ * The functions were chosen by where they are called: uprobe_copy_process() is
+ * what follows the tracepoint task_newtask, proc_exec_connector() what follows
+ * sched_process_exec, delayed_put_task_struct() what calls sched_process_free,
+ * taskstats_exit() precedes sched_process_exit and knows whether the group is
+ * dead. proc_tgid_stat() serves /proc/PID/stat: who reads that file makes the
+ * probe look at that task, which is how the walk gets at the same values.
+ *
+ * The group's name has the process's pid, so that what a killed one has left
+ * behind is found by the next that opens a queue.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "processmanager/quark/kprobe.h"
+
+#define GROUP_PREFIX "libquark_"
+#define EXPR_MAX 63 /* of one argument: MAX_ARGSTR_LEN */
+
+enum {
+	G_KEY = 1 << 0,
+	G_PARENT = 1 << 1,
+	G_COMM = 1 << 2,
+	G_IDS = 1 << 3,
+	G_FILE = 1 << 4,
+	G_CPU = 1 << 5,
+	G_RUN = 1 << 6,
+	G_STATUS = 1 << 7,
+	G_ARGS = 1 << 8,
+	G_FORK = 1 << 9,
+	G_EXIT = 1 << 10,
+	G_RENAME = 1 << 11,
+	G_TP = 1 << 12,
+	G_LIVE = 1 << 13,
+};
+
+enum field_type {
+	T_VALUE,
+	T_NAMES, /* strings: of a dentry and those above it */
+	T_ARGS, /* user memory behind the pointer */
+	T_LITERAL, /* the expression itself is given */
+	T_STRING, /* the same, a string */
+	T_GIVEN, /* of a tracepoint: nothing to fetch */
+};
+
+/*
+ * 'path': pointers to follow, a word each; a word is a member, '|' another
+ * that is taken where the first does not exist, '-' a member to go back from
+ * (container_of), '+' bytes.
+ */
+struct field {
+	const char *name;
+	const char *path;
+	uint32_t groups;
+	uint16_t dst, size;
+	uint16_t count;
+	enum field_type type;
+};
+
+#define V(member, group, expr)                                       \
+	{                                                            \
+		.name = #member, .path = expr, .groups = group,      \
+		.dst = offsetof(struct kprobe_values, member),       \
+		.size = sizeof(((struct kprobe_values *)0)->member), \
+		.count = 1,                                          \
+	}
+#define ID(member, expr)                                             \
+	{                                                            \
+		.name = #member, .path = expr, .groups = G_IDS,      \
+		.dst = offsetof(struct kprobe_values, ids.member),   \
+		.size = sizeof(((struct abi_quark_ids *)0)->member), \
+		.count = 1,                                          \
+	}
+#define X(member, group, kind, n, expr)                                    \
+	{                                                                  \
+		.name = #member, .path = expr, .groups = group,            \
+		.dst = offsetof(struct kprobe_values, member),             \
+		.size = sizeof(((struct kprobe_values *)0)->member) / (n), \
+		.count = n, .type = kind,                                  \
+	}
+#define CRED "task_struct.real_cred cred."
+#define NS "task_struct.nsproxy nsproxy."
+#define SIG "task_struct.signal signal_struct."
+#define LEADER "task_struct.group_leader task_struct."
+#define EXE "task_struct.mm mm_struct.exe_file "
+#define INODE EXE "file.f_inode inode."
+
+static const struct field fields[] = {
+	V(start, G_KEY, LEADER "start_boottime"),
+	V(exec_id, G_KEY, "task_struct.self_exec_id"),
+	V(flags, G_KEY, "task_struct.flags"),
+	V(pid, G_KEY, "task_struct.pid"),
+	V(tgid, G_KEY, "task_struct.tgid"),
+	V(exit_signal, G_KEY, "task_struct.exit_signal"),
+	V(p_tgid, G_PARENT, "task_struct.real_parent task_struct.tgid"),
+	V(p_start, G_PARENT,
+	  "task_struct.real_parent " LEADER "start_boottime"),
+	V(p_exec_id, G_PARENT,
+	  "task_struct.real_parent task_struct.self_exec_id"),
+	V(comm0, G_COMM, "task_struct.comm"),
+	V(comm1, G_COMM, "task_struct.comm+8"),
+	ID(uid, CRED "uid"),
+	ID(gid, CRED "gid"),
+	ID(suid, CRED "suid"),
+	ID(sgid, CRED "sgid"),
+	ID(euid, CRED "euid"),
+	ID(egid, CRED "egid"),
+	ID(cap_inheritable, CRED "cap_inheritable"),
+	ID(cap_permitted, CRED "cap_permitted"),
+	ID(cap_effective, CRED "cap_effective"),
+	ID(cap_bset, CRED "cap_bset"),
+	ID(cap_ambient, CRED "cap_ambient"),
+	ID(pgid, SIG "pids+16 pid.numbers"), /* PIDTYPE_PGID */
+	ID(sid, SIG "pids+24 pid.numbers"), /* PIDTYPE_SID */
+	ID(tty_major, SIG "tty tty_struct.driver tty_driver.major"),
+	ID(tty_minor, SIG "tty tty_struct.driver tty_driver.minor_start"),
+	V(tty_index, G_IDS, SIG "tty tty_struct.index"),
+	ID(uts_inonum, NS "uts_ns uts_namespace.ns.inum"),
+	ID(ipc_inonum, NS "ipc_ns ipc_namespace.ns.inum"),
+	ID(mnt_inonum, NS "mnt_ns mnt_namespace.ns.inum"),
+	ID(net_inonum, NS "net_ns net.ns.inum"),
+	V(live, G_LIVE, SIG "live"),
+	V(sig_flags, G_STATUS, SIG "flags"),
+	V(group_exit_code, G_STATUS, SIG "group_exit_code"),
+	V(leader_exit_code, G_STATUS, LEADER "exit_code"),
+	V(leader_pid, G_RUN, LEADER "pid"),
+	V(sum_runtime, G_CPU, SIG "sum_sched_runtime"),
+	V(own_runtime, G_RUN, "task_struct.se.sum_exec_runtime"),
+	V(leader_runtime, G_RUN, LEADER "se.sum_exec_runtime"),
+	V(utime, G_CPU, SIG "utime"),
+	V(stime, G_CPU, SIG "stime"),
+	V(minflt, G_CPU, SIG "min_flt"),
+	V(majflt, G_CPU, SIG "maj_flt"),
+	V(maxrss, G_RUN, SIG "maxrss"),
+	V(dev, G_FILE, INODE "i_sb super_block.s_dev"),
+	V(ino, G_FILE, INODE "i_ino"),
+	V(size, G_FILE, INODE "i_size"),
+	/* 6.11, 6.6, before. */
+	V(ctime_sec, G_FILE, INODE "i_ctime_sec|inode.__i_ctime|inode.i_ctime"),
+	V(ctime_nsec, G_FILE,
+	  INODE "i_ctime_nsec|inode.__i_ctime.tv_nsec|inode.i_ctime.tv_nsec"),
+	V(exe_mnt, G_FILE, EXE "file.f_path.mnt mount.mnt_id-mount.mnt"),
+	V(cwd_mnt, G_FILE,
+	  "task_struct.fs fs_struct.pwd.mnt mount.mnt_id-mount.mnt"),
+	V(cgroup, G_FILE,
+	  "task_struct.cgroups css_set.dfl_cgrp cgroup.kn kernfs_node.id"),
+	X(exe, G_FILE, T_NAMES, KPROBE_EXE_LEVELS, EXE "file.f_path.dentry"),
+	X(cwd, G_FILE, T_NAMES, KPROBE_CWD_LEVELS,
+	  "task_struct.fs fs_struct.pwd.dentry"),
+	V(arg_start, G_ARGS, "task_struct.mm mm_struct.arg_start"),
+	V(arg_end, G_ARGS, "task_struct.mm mm_struct.arg_end"),
+	X(args, G_ARGS, T_ARGS, KPROBE_ARGS_PIECES,
+	  "task_struct.mm mm_struct.arg_start"),
+	X(clone_flags, G_FORK, T_LITERAL, 1, "$arg2:u64"),
+	X(group_dead, G_EXIT, T_LITERAL, 1, "$arg2:s32"),
+	X(exec, G_RENAME, T_LITERAL, 1, "$arg3:u32"),
+	X(name, G_RENAME, T_STRING, 1, "+0($arg2):string"),
+	{ "filename", NULL, G_TP, offsetof(struct kprobe_values, filename),
+	  sizeof(struct quark_span), 1, T_GIVEN },
+	{ "pid", NULL, G_TP, offsetof(struct kprobe_values, tp_pid), 4, 1,
+	  T_GIVEN },
+	{ "old_pid", NULL, G_TP, offsetof(struct kprobe_values, tp_old_pid), 4,
+	  1, T_GIVEN },
+};
+
+/* Leaders have a signal for their parent, other threads have -1. */
+#define LEADERS "exit_signal >= 0"
+#define TASK_ARG "$arg1"
+
+static const struct probe {
+	const char *name, *symbol;
+	const char *task; /* argument that is the task */
+	const char *member; /* ... or points to this member of it */
+	const char *filter;
+	uint32_t groups;
+	int kind;
+} probes[KPROBE_MAX] = {
+	[KPROBE_FORK] = { "fork", "uprobe_copy_process", TASK_ARG, NULL,
+			  "!(clone_flags & 65536)", /* CLONE_THREAD */
+			  G_KEY | G_PARENT | G_COMM | G_IDS | G_FORK,
+			  ABI_QUARK_FORK },
+	[KPROBE_TP_EXEC] = { "sched/sched_process_exec", NULL, NULL, NULL, NULL,
+			     G_TP, -1 },
+	[KPROBE_EXEC] = { "exec", "proc_exec_connector", TASK_ARG, NULL, NULL,
+			  G_KEY | G_PARENT | G_COMM | G_IDS | G_FILE | G_ARGS,
+			  ABI_QUARK_EXEC },
+	[KPROBE_EXIT] = { "exit", "taskstats_exit", TASK_ARG, NULL,
+			  "group_dead != 0",
+			  G_KEY | G_PARENT | G_COMM | G_CPU | G_RUN | G_STATUS |
+				  G_EXIT,
+			  ABI_QUARK_EXIT },
+	[KPROBE_REAP] = { "reap", "delayed_put_task_struct", TASK_ARG,
+			  "task_struct.rcu", LEADERS,
+			  G_KEY | G_COMM | G_CPU | G_STATUS, ABI_QUARK_REAP },
+	[KPROBE_RENAME] = { "rename", "__set_task_comm", TASK_ARG, NULL,
+			    LEADERS, G_KEY | G_RENAME, ABI_QUARK_RENAME },
+	[KPROBE_UID] = { "id", "proc_id_connector", TASK_ARG, NULL, NULL,
+			 G_KEY | G_IDS, ABI_QUARK_ID_CHANGE },
+	[KPROBE_SID] = { "sid", "proc_sid_connector", TASK_ARG, NULL, NULL,
+			 G_KEY | G_IDS, ABI_QUARK_ID_CHANGE },
+	[KPROBE_WALK] = { "walk", "proc_tgid_stat", "$arg4", NULL, NULL,
+			  G_KEY | G_PARENT | G_COMM | G_IDS | G_FILE |
+				  G_STATUS | G_LIVE,
+			  -1 },
+};
+
+const char *kprobe_filter(enum kprobe_id id, bool threads)
+{
+	return threads ? NULL : probes[id].filter;
+}
+
+int kprobe_kind(enum kprobe_id id)
+{
+	return probes[id].kind;
+}
+
+/* --- expressions ------------------------------------------------------------ */
+
+/* A member or one of those after '|'; then '+' and '-'. -ENOENT if none is. */
+static int word_offset(struct quark_btf *btf, const char *word, long *out)
+{
+	char copy[128], *save, *alt, *end;
+	long off = -1, back = 0;
+	char op;
+
+	if (snprintf(copy, sizeof(copy), "%s", word) >= (int)sizeof(copy))
+		return -E2BIG;
+	end = strpbrk(copy, "+-");
+	op = end ? *end : '\0';
+	if (end)
+		*end++ = '\0';
+	for (alt = strtok_r(copy, "|", &save); alt && off < 0;
+	     alt = strtok_r(NULL, "|", &save))
+		off = quark_btf_offset(btf, alt);
+	if (op == '+')
+		back = -atol(end);
+	else if (op == '-')
+		back = quark_btf_offset(btf, end);
+	if (off < 0 || (op == '-' && back < 0)) {
+		quark_error("the kernel has no %s", word);
+		return -ENOTSUP;
+	}
+	*out = off - back;
+	return 0;
+}
+
+/* "+8(+16($arg1))", without a type; 'prefix' is what the words begin from. */
+static int expression(struct quark_btf *btf, const char *path, const char *base,
+		      long bias, char *out, size_t size)
+{
+	char words[256], inner[256], *save, *w;
+	long off;
+	int err;
+
+	snprintf(words, sizeof(words), "%s", path);
+	snprintf(out, size, "%s", base);
+	for (w = strtok_r(words, " ", &save); w;
+	     w = strtok_r(NULL, " ", &save)) {
+		err = word_offset(btf, w, &off);
+		if (err)
+			return err;
+		off -= bias;
+		bias = 0;
+		snprintf(inner, sizeof(inner), "%s", out);
+		if (snprintf(out, size, "%+ld(%s)", off, inner) >= (int)size)
+			return -E2BIG;
+	}
+	return 0;
+}
+
+/* One argument of one field: " name=expression:type". */
+static int add_argument(struct quark_btf *btf, const struct probe *p,
+			const struct field *f, unsigned int index, long bias,
+			struct strbuf *sb)
+{
+	char path[512], expr[128], arg[256];
+	unsigned int i;
+	int err;
+
+	if (f->type == T_LITERAL || f->type == T_STRING) {
+		strbuf_printf(sb, " %s=%s", f->name, f->path);
+		return 0;
+	}
+	snprintf(path, sizeof(path), "%s", f->path);
+	for (i = 0; f->type == T_NAMES && i < index; i++)
+		strcat(path, " dentry.d_parent");
+	if (f->type == T_NAMES)
+		strcat(path, " dentry.d_name.name");
+	err = expression(btf, path, p->task, bias, expr, sizeof(expr));
+	if (err)
+		return err;
+	if (f->type == T_NAMES)
+		snprintf(arg, sizeof(arg), "+0(%s):string", expr);
+	else if (f->type == T_ARGS)
+		/* "+u" is refused of arrays; the address alone says enough. */
+		snprintf(arg, sizeof(arg), "+%u(%s):x64[%u]",
+			 index * KPROBE_ARGS_PIECE, expr,
+			 KPROBE_ARGS_PIECE / 8);
+	else
+		snprintf(arg, sizeof(arg), "%s:u%u", expr, f->size * 8);
+	/* A path so deep is not read by the probe. */
+	if (strlen(arg) > EXPR_MAX)
+		return f->type == T_NAMES ? 0 : -E2BIG;
+	if (f->count > 1)
+		strbuf_printf(sb, " %s%u=%s", f->name, index, arg);
+	else
+		strbuf_printf(sb, " %s=%s", f->name, arg);
+	return 0;
+}
+
+static int probe_line(struct quark_btf *btf, const char *group,
+		      const struct probe *p, struct strbuf *sb)
+{
+	long bias = 0;
+	unsigned int k;
+	size_t i;
+	int err;
+
+	if (p->member) {
+		err = word_offset(btf, p->member, &bias);
+		if (err)
+			return err;
+	}
+	strbuf_reset(sb);
+	strbuf_printf(sb, "p:%s/%s %s", group, p->name, p->symbol);
+	for (i = 0; i < ARRAY_SIZE(fields); i++) {
+		if (!(fields[i].groups & p->groups))
+			continue;
+		for (k = 0; k < fields[i].count; k++) {
+			err = add_argument(btf, p, &fields[i], k, bias, sb);
+			if (err)
+				return err;
+		}
+	}
+	strbuf_puts(sb, "\n");
+	return strbuf_str(sb) ? 0 : -ENOMEM;
+}
+
+/* --- tracefs ---------------------------------------------------------------- */
+
+static int command(const char *tracefs, const char *line, size_t len)
+{
+	char path[256];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/kprobe_events", tracefs);
+	/* O_TRUNC, which a shell's '>' means, would remove everybody's. */
+	fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = write(fd, line, len);
+	n = n < 0 ? -errno : 0;
+	close(fd);
+	return n;
+}
+
+static char *read_event_file(const struct kprobe_events *e, enum kprobe_id id,
+			     const char *file)
+{
+	const struct probe *p = &probes[id];
+	char path[256], buf[512];
+	struct strbuf sb = STRBUF_INIT;
+	ssize_t n;
+	int fd;
+
+	if (p->symbol)
+		snprintf(path, sizeof(path), "%s/events/%s/%s/%s", e->tracefs,
+			 e->group, p->name, file);
+	else
+		snprintf(path, sizeof(path), "%s/events/%s/%s", e->tracefs,
+			 p->name, file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	while ((n = read(fd, buf, sizeof(buf))) > 0)
+		strbuf_add(&sb, buf, n);
+	if (n < 0)
+		sb.failed = true;
+	close(fd);
+	return strbuf_steal(&sb);
+}
+
+/*
+ * "field:u64 name; offset:16; size:8; ...". The name is the declaration's last
+ * word, without the "[64]" of an array.
+ */
+static int field_offset(const char *format, const char *name)
+{
+	size_t len = strlen(name);
+	const char *line, *semi, *at;
+
+	for (line = strstr(format, "field:"); line;
+	     line = strstr(line + 1, "field:")) {
+		semi = strchr(line, ';');
+		if (!semi)
+			break;
+		at = memchr(line, '[', semi - line);
+		/* "char[] name" has one too, in front. */
+		if (!at || memchr(at, ' ', semi - at))
+			at = semi;
+		if (at - line <= (ptrdiff_t)len || at[-len - 1] != ' ' ||
+		    memcmp(at - len, name, len))
+			continue;
+		at = strstr(semi, "offset:");
+		return at ? atoi(at + strlen("offset:")) : -1;
+	}
+	return -1;
+}
+
+static int learn(struct kprobe_events *e, enum kprobe_id id)
+{
+	struct kprobe_event *ev = &e->ev[id];
+	char *format = read_event_file(e, id, "format");
+	char *type = read_event_file(e, id, "id");
+	char name[64];
+	unsigned int k;
+	size_t i;
+	int off;
+
+	ev->places = calloc(ARRAY_SIZE(fields) * 8, sizeof(*ev->places));
+	if (!format || !type || !ev->places) {
+		free(format);
+		free(type);
+		return errno ? -errno : -ENOMEM;
+	}
+	ev->type = atoi(type);
+	for (i = 0; i < ARRAY_SIZE(fields); i++) {
+		if (!(fields[i].groups & probes[id].groups))
+			continue;
+		for (k = 0; k < fields[i].count; k++) {
+			snprintf(name, sizeof(name),
+				 fields[i].count > 1 ? "%s%u" : "%s",
+				 fields[i].name, k);
+			off = field_offset(format, name);
+			if (off < 0)
+				continue;
+			ev->places[ev->n++] = (struct kprobe_place){
+				.field = i, .index = k, .offset = off
+			};
+		}
+	}
+	free(format);
+	free(type);
+	return 0;
+}
+
+static int make(struct kprobe_events *e, struct quark_btf *btf)
+{
+	struct strbuf sb = STRBUF_INIT;
+	int err = 0, id;
+
+	for (id = 0; !err && id < KPROBE_MAX; id++) {
+		const struct probe *p = &probes[id];
+
+		if (p->symbol) {
+			err = probe_line(btf, e->group, p, &sb);
+			if (err) {
+				if (!*quark_queue_open_error())
+					quark_error("probe %s: %s", p->name,
+						    strerror(-err));
+				break;
+			}
+			e->made = true;
+			err = command(e->tracefs, sb.data, sb.len);
+		}
+		if (!err)
+			err = learn(e, id);
+		if (err)
+			quark_error("kprobe on %s: %s",
+				    p->symbol ? p->symbol : p->name,
+				    strerror(-err));
+	}
+	strbuf_fini(&sb);
+	return err;
+}
+
+/* Every event of a group; one that perf still has is EBUSY, and stays. */
+static void remove_group(const char *tracefs, const char *group)
+{
+	char path[512], line[400];
+	struct dirent *d;
+	DIR *dir;
+	int n;
+
+	snprintf(path, sizeof(path), "%s/events/%s", tracefs, group);
+	dir = opendir(path);
+	while (dir && (d = readdir(dir))) {
+		if (d->d_name[0] == '.' || d->d_type != DT_DIR)
+			continue;
+		n = snprintf(line, sizeof(line), "-:%s/%s\n", group, d->d_name);
+		command(tracefs, line, n);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* What processes that are no more have left behind. */
+static void sweep(const char *tracefs)
+{
+	char path[256];
+	struct dirent *d;
+	DIR *dir;
+	int pid;
+
+	snprintf(path, sizeof(path), "%s/events", tracefs);
+	dir = opendir(path);
+	while (dir && (d = readdir(dir))) {
+		if (sscanf(d->d_name, GROUP_PREFIX "%d_", &pid) != 1)
+			continue;
+		if (kill(pid, 0) && errno == ESRCH)
+			remove_group(tracefs, d->d_name);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static int find_tracefs(struct kprobe_events *e)
+{
+	static const char *const where[] = { "/sys/kernel/tracing",
+					     "/sys/kernel/debug/tracing" };
+	bool mounted = false;
+	char path[256];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(where); i++) {
+		snprintf(path, sizeof(path), "%s/kprobe_events", where[i]);
+		if (!access(path, W_OK)) {
+			e->tracefs = strdup(where[i]);
+			return e->tracefs ? 0 : -ENOMEM;
+		}
+		if (errno == EACCES || errno == EPERM || errno == EROFS) {
+			quark_error("%s: %s", path, strerror(errno));
+			return -EPERM;
+		}
+		snprintf(path, sizeof(path), "%s/events", where[i]);
+		mounted |= !access(path, F_OK);
+	}
+	if (mounted)
+		quark_error("the kernel has no kprobe events");
+	else
+		quark_error("tracefs is not mounted at %s", where[0]);
+	return -ENOTSUP;
+}
+
+int kprobe_events_new(struct kprobe_events *e)
+{
+	static unsigned int serial;
+	struct quark_btf *btf;
+	int err;
+
+	memset(e, 0, sizeof(*e));
+	err = find_tracefs(e);
+	if (err)
+		return err;
+	btf = quark_btf_open();
+	if (!btf) {
+		quark_error("the kernel has no BTF");
+		err = -ENOTSUP;
+	} else {
+		sweep(e->tracefs);
+		snprintf(e->group, sizeof(e->group), GROUP_PREFIX "%d_%u",
+			 getpid(),
+			 __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED));
+		err = make(e, btf);
+		quark_btf_close(btf);
+	}
+	if (err)
+		kprobe_events_free(e);
+	return err;
+}
+
+void kprobe_events_free(struct kprobe_events *e)
+{
+	size_t i;
+
+	if (e->made)
+		remove_group(e->tracefs, e->group);
+	for (i = 0; i < KPROBE_MAX; i++)
+		free(e->ev[i].places);
+	free(e->tracefs);
+	memset(e, 0, sizeof(*e));
+}
+
+/* --- decoding --------------------------------------------------------------- */
+
+/* A string of the kernel's: where it is and how long, from the record's start. */
+static void decode_span(const char *raw, size_t len, uint32_t loc,
+			struct quark_span *out)
+{
+	size_t off = loc & 0xffff, n = loc >> 16;
+
+	if (!n || off > len || n > len - off)
+		return;
+	out->p = raw + off;
+	out->len = strnlen(raw + off, n);
+}
+
+int kprobe_decode(const struct kprobe_events *e, const void *raw, size_t len,
+		  struct kprobe_values *v)
+{
+	const char *bytes = raw;
+	const struct kprobe_event *ev;
+	uint16_t type;
+	uint32_t loc;
+	size_t i;
+	int id;
+
+	if (len < sizeof(type))
+		return -1;
+	memcpy(&type, raw, sizeof(type));
+	for (id = 0; id < KPROBE_MAX && e->ev[id].type != type; id++)
+		;
+	if (id == KPROBE_MAX)
+		return -1;
+	memset(v, 0, offsetof(struct kprobe_values, args));
+	memset(&v->clone_flags, 0,
+	       sizeof(*v) - offsetof(struct kprobe_values, clone_flags));
+	ev = &e->ev[id];
+	for (i = 0; i < ev->n; i++) {
+		const struct kprobe_place *pl = &ev->places[i];
+		const struct field *f = &fields[pl->field];
+		char *dst = (char *)v + f->dst + pl->index * f->size;
+		bool span = f->size == sizeof(struct quark_span) &&
+			    f->type != T_VALUE && f->type != T_ARGS;
+		size_t size = span ? sizeof(loc) : f->size;
+
+		if (pl->offset > len || size > len - pl->offset)
+			return -1;
+		if (!span) {
+			memcpy(dst, bytes + pl->offset, size);
+			continue;
+		}
+		memcpy(&loc, bytes + pl->offset, sizeof(loc));
+		decode_span(bytes, len, loc, (struct quark_span *)dst);
+	}
+	return id;
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * kprobe_path: a probe can read names and numbers, not walk over mounts. What it
+ * read of a file, its mount's id and the names up to the file system's root,
+ * becomes a path by /proc/self/mountinfo (proc(5)), and the number of a cgroup
+ * its path by a file handle (cgroup ids are never used again).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "processmanager/quark/kprobe.h"
+
+#define FILEID_KERNFS 0xfe /* linux/exportfs.h */
+#define CGROUPS_MAX 4096 /* known ones, before all are forgotten */
+
+struct mount_entry {
+	uint32_t id;
+	char *root, *point;
+};
+
+struct cgroup_entry {
+	struct hash_node node;
+	char path[];
+};
+
+struct kprobe_paths {
+	int fd; /* of mountinfo: tells when it has changed */
+	struct mount_entry *mounts;
+	size_t n, cap;
+	int cgroupfd; /* the unified hierarchy's mount, or -1 */
+	char *cgroup_point;
+	struct hash cgroups;
+};
+
+static void forget_mounts(struct kprobe_paths *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->n; i++) {
+		free(p->mounts[i].root);
+		free(p->mounts[i].point);
+	}
+	p->n = 0;
+}
+
+static void forget_cgroups(struct kprobe_paths *p)
+{
+	struct hash_node *n, *tmp;
+	size_t i;
+
+	hash_for_each(&p->cgroups, i, n, tmp)
+		free(container_of(n, struct cgroup_entry, node));
+	hash_fini(&p->cgroups);
+	memset(&p->cgroups, 0, sizeof(p->cgroups));
+}
+
+/* Space, tab, newline and backslash are octal there. */
+static void unescape(char *s)
+{
+	char *out = s;
+
+	for (; *s; s++) {
+		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' &&
+		    s[2] <= '7' && s[3] >= '0' && s[3] <= '7') {
+			*out++ = (s[1] - '0') << 6 | (s[2] - '0') << 3 |
+				 (s[3] - '0');
+			s += 3;
+		} else {
+			*out++ = *s;
+		}
+	}
+	*out = '\0';
+}
+
+static int add_mount(struct kprobe_paths *p, char *line)
+{
+	char *save, *w, *word[5];
+	struct mount_entry *m;
+	size_t i;
+
+	for (i = 0, w = strtok_r(line, " \n", &save); w && i < 5;
+	     w = strtok_r(NULL, " \n", &save))
+		word[i++] = w;
+	if (i < 5)
+		return 0;
+	if (p->n == p->cap) {
+		p->cap = p->cap ? p->cap * 2 : 64;
+		m = realloc(p->mounts, p->cap * sizeof(*m));
+		if (!m)
+			return -ENOMEM;
+		p->mounts = m;
+	}
+	unescape(word[3]);
+	unescape(word[4]);
+	while (w && strcmp(w, "-"))
+		w = strtok_r(NULL, " \n", &save);
+	w = strtok_r(NULL, " \n", &save);
+	if (w && !strcmp(w, "cgroup2") && p->cgroupfd < 0) {
+		p->cgroupfd = open(word[4], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		p->cgroup_point = strdup(word[4]);
+	}
+	m = &p->mounts[p->n++];
+	m->id = strtoul(word[0], NULL, 10);
+	m->root = strdup(word[3]);
+	m->point = strdup(word[4]);
+	return m->root && m->point ? 0 : -ENOMEM;
+}
+
+static void read_mounts(struct kprobe_paths *p)
+{
+	size_t size = 0;
+	char *line = NULL;
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+
+	forget_mounts(p);
+	while (f && getline(&line, &size, f) > 0)
+		if (add_mount(p, line))
+			break;
+	free(line);
+	if (f)
+		fclose(f);
+}
+
+static const struct mount_entry *find_mount(struct kprobe_paths *p, uint32_t id)
+{
+	struct pollfd pfd = { .fd = p->fd, .events = POLLPRI };
+	size_t i;
+
+	if (poll(&pfd, 1, 0) > 0)
+		read_mounts(p);
+	for (i = 0; i < p->n; i++)
+		if (p->mounts[i].id == id)
+			return &p->mounts[i];
+	return NULL;
+}
+
+struct kprobe_paths *kprobe_paths_new(void)
+{
+	struct kprobe_paths *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->cgroupfd = -1;
+	p->fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	read_mounts(p);
+	return p;
+}
+
+void kprobe_paths_free(struct kprobe_paths *p)
+{
+	if (!p)
+		return;
+	forget_mounts(p);
+	if (p->cgroups.buckets)
+		forget_cgroups(p);
+	if (p->fd >= 0)
+		close(p->fd);
+	if (p->cgroupfd >= 0)
+		close(p->cgroupfd);
+	free(p->cgroup_point);
+	free(p->mounts);
+	free(p);
+}
+
+static bool is_root(const struct quark_span *name)
+{
+	return name->len == 1 && name->p[0] == '/';
+}
+
+bool kprobe_path(struct kprobe_paths *p, uint32_t mnt,
+		 const struct quark_span *names, size_t n, struct strbuf *out)
+{
+	size_t start = out->len, depth, i, skip;
+	const struct mount_entry *m;
+	const char *inner;
+
+	for (depth = 0; depth < n && !is_root(&names[depth]); depth++)
+		if (!names[depth].len)
+			return false;
+	m = depth < n ? find_mount(p, mnt) : NULL;
+	if (!m)
+		return false;
+	if (strcmp(m->point, "/"))
+		strbuf_puts(out, m->point);
+	skip = out->len;
+	for (i = depth; i-- > 0;) {
+		strbuf_add(out, "/", 1);
+		strbuf_add(out, names[i].p, names[i].len);
+	}
+	if (!strbuf_str(out))
+		return false;
+	/* Of a bind mount only what is below the directory bound. */
+	inner = out->data + skip;
+	i = strcmp(m->root, "/") ? strlen(m->root) : 0;
+	if (i && (out->len - skip < i || memcmp(inner, m->root, i) ||
+		  (inner[i] && inner[i] != '/'))) {
+		out->len = start;
+		return false;
+	}
+	memmove(out->data + skip, inner + i, out->len - skip - i + 1);
+	out->len -= i;
+	if (out->len == start)
+		strbuf_add(out, "/", 1);
+	return true;
+}
+
+/* --- cgroups ---------------------------------------------------------------- */
+
+static bool cgroup_by_handle(const struct kprobe_paths *p, uint64_t id,
+			     char *path, size_t size)
+{
+	struct {
+		struct file_handle h;
+		uint64_t id;
+	} handle = { .h = { .handle_bytes = sizeof(id),
+			    .handle_type = FILEID_KERNFS } };
+	size_t skip = strlen(p->cgroup_point);
+	char name[64];
+	ssize_t n;
+	int fd;
+
+	memcpy(handle.h.f_handle, &id, sizeof(id));
+	fd = open_by_handle_at(p->cgroupfd, &handle.h, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	n = readlink(name, path, size - 1);
+	close(fd);
+	if (n < (ssize_t)skip || memcmp(path, p->cgroup_point, skip))
+		return false;
+	path[n] = '\0';
+	memmove(path, path + skip, n - skip + 1);
+	if (!*path)
+		strcpy(path, "/");
+	return true;
+}
+
+const char *kprobe_cgroup(struct kprobe_paths *p, uint64_t id)
+{
+	char path[ABI_QUARK_PATH_MAX];
+	struct cgroup_entry *e;
+	struct hash_node *n;
+
+	if (p->cgroups.count > CGROUPS_MAX)
+		forget_cgroups(p);
+	if (!p->cgroups.buckets && hash_init(&p->cgroups, 0))
+		return NULL;
+	n = hash_first(&p->cgroups, id);
+	if (n)
+		return container_of(n, struct cgroup_entry, node)->path;
+	if (p->cgroupfd < 0 || !id ||
+	    !cgroup_by_handle(p, id, path, sizeof(path)))
+		return NULL;
+	e = malloc(sizeof(*e) + strlen(path) + 1);
+	if (!e)
+		return NULL;
+	strcpy(e->path, path);
+	hash_insert(&p->cgroups, &e->node, id);
+	return e->path;
+}

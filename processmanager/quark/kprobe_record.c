@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * kprobe_record: the values of a probe become the record that bpf/quark.bpf.c
+ * would have sent. Numbers are all there; of the strings of an image the probe
+ * has what fits, and the rest is read from /proc while the same image of the
+ * same process still lives, which the walk's probe says to the generation.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "processmanager/quark/kprobe.h"
+
+#define SIGNAL_GROUP_EXIT 4 /* linux/sched/signal.h */
+#define PF_KTHREAD 0x00200000 /* linux/sched.h */
+#define NSEC_MASK 0x3fffffff /* the rest is a flag (6.13) */
+
+static void fill_head(struct abi_quark_head *h, enum abi_quark_kind kind,
+		      const struct kprobe_sample *s,
+		      const struct kprobe_values *v)
+{
+	h->kind = kind;
+	h->flags = v->flags & PF_KTHREAD ? ABI_QUARK_KTHREAD : 0;
+	h->time = s->time;
+	h->key.start_boottime = v->start;
+	h->key.exec_id = v->exec_id;
+	h->key.tgid = v->tgid;
+	h->tid = v->pid;
+	h->cpu = s->cpu;
+}
+
+static void fill_parent(struct abi_key *key, const struct kprobe_values *v)
+{
+	key->start_boottime = v->p_start;
+	key->exec_id = v->p_exec_id;
+	key->tgid = v->p_tgid;
+}
+
+static void fill_comm(char *comm, const struct kprobe_values *v)
+{
+	memcpy(comm, &v->comm0, 8);
+	memcpy(comm + 8, &v->comm1, 8);
+	comm[ABI_COMM_LEN - 1] = '\0';
+}
+
+static void fill_ids(struct abi_quark_ids *ids, const struct kprobe_values *v)
+{
+	*ids = v->ids;
+	ids->tty_minor += v->tty_index;
+}
+
+static int32_t wait_status(const struct kprobe_values *v)
+{
+	return v->sig_flags & SIGNAL_GROUP_EXIT ? v->group_exit_code
+						: v->leader_exit_code;
+}
+
+static int record_fork(struct kprobe_record *r, const struct kprobe_sample *s,
+		       const struct kprobe_values *v, ring_fn fn, void *arg)
+{
+	struct abi_quark_fork f = { 0 };
+
+	if (!v->pid) /* the idle task of a CPU that comes up */
+		return 0;
+	fill_head(&f.head, ABI_QUARK_FORK, s, v);
+	fill_parent(&f.parent, v);
+	/*
+	 * The caller's generation is what the child has of it. With
+	 * CLONE_PARENT nothing of the child leads to the caller's start.
+	 */
+	f.origin.tgid = s->tgid;
+	f.origin.exec_id = v->exec_id;
+	if (s->tgid == v->tgid)
+		f.origin.start_boottime = v->start;
+	else if (s->tgid == v->p_tgid)
+		f.origin.start_boottime = v->p_start;
+	f.clone_flags = v->clone_flags;
+	fill_comm(f.comm, v);
+	fill_ids(&f.ids, v);
+	return fn(arg, &f, sizeof(f));
+}
+
+static int record_exit(struct kprobe_record *r, const struct kprobe_sample *s,
+		       const struct kprobe_values *v, ring_fn fn, void *arg)
+{
+	struct abi_quark_exit e = { 0 };
+
+	fill_head(&e.head, ABI_QUARK_EXIT, s, v);
+	if (v->group_dead)
+		e.head.flags |= ABI_QUARK_GROUP_DEAD;
+	fill_parent(&e.parent, v);
+	fill_comm(e.comm, v);
+	e.cpu_time = v->sum_runtime + v->own_runtime;
+	if (v->leader_pid != v->pid)
+		e.cpu_time += v->leader_runtime;
+	e.maxrss = v->maxrss;
+	e.minflt = v->minflt;
+	e.majflt = v->majflt;
+	e.wait_status = wait_status(v);
+	return fn(arg, &e, sizeof(e));
+}
+
+static int record_reap(struct kprobe_record *r, const struct kprobe_sample *s,
+		       const struct kprobe_values *v, ring_fn fn, void *arg)
+{
+	struct abi_quark_reap e = { 0 };
+
+	/* A thread; or a leader that another thread's exec has replaced. */
+	if (v->pid != v->tgid)
+		return 0;
+	fill_head(&e.head, ABI_QUARK_REAP, s, v);
+	fill_comm(e.comm, v);
+	e.cpu_time = v->sum_runtime;
+	e.utime = v->utime;
+	e.stime = v->stime;
+	e.minflt = v->minflt;
+	e.majflt = v->majflt;
+	e.wait_status = wait_status(v);
+	return fn(arg, &e, sizeof(e));
+}
+
+static int record_rename(struct kprobe_record *r, const struct kprobe_sample *s,
+			 const struct kprobe_values *v, ring_fn fn, void *arg)
+{
+	struct abi_quark_rename e = { 0 };
+
+	/* The exec's own record brings that name. */
+	if (v->exec & 0xff)
+		return 0;
+	fill_head(&e.head, ABI_QUARK_RENAME, s, v);
+	if (v->name.p)
+		memcpy(e.comm, v->name.p, MIN(v->name.len, sizeof(e.comm) - 1));
+	return fn(arg, &e, sizeof(e));
+}
+
+static int record_ids(struct kprobe_record *r, const struct kprobe_sample *s,
+		      const struct kprobe_values *v, ring_fn fn, void *arg)
+{
+	struct abi_quark_id_change e = { 0 };
+
+	fill_head(&e.head, ABI_QUARK_ID_CHANGE, s, v);
+	fill_ids(&e.ids, v);
+	return fn(arg, &e, sizeof(e));
+}
+
+/* --- images ----------------------------------------------------------------- */
+
+/* A link of /proc/PID, appended. Its length; 0: none. */
+static size_t read_link(uint32_t pid, const char *name, struct strbuf *sb)
+{
+	static const char deleted[] = " (deleted)";
+	char path[64], buf[ABI_QUARK_PATH_MAX];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
+	n = readlink(path, buf, sizeof(buf));
+	if (n <= 0 || buf[0] != '/')
+		return 0;
+	if (n > (ssize_t)strlen(deleted) &&
+	    !memcmp(buf + n - strlen(deleted), deleted, strlen(deleted)))
+		n -= strlen(deleted);
+	strbuf_add(sb, buf, n);
+	return n;
+}
+
+/* The unified hierarchy's line, else memory's, else pids'. */
+static size_t read_cgroup(uint32_t pid, struct strbuf *sb)
+{
+	char path[64], line[ABI_QUARK_PATH_MAX + 64], best[ABI_QUARK_PATH_MAX];
+	int rank = 0, now;
+	char *at;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = '\0';
+		at = strchr(line, ':');
+		at = at ? strchr(at + 1, ':') : NULL;
+		if (!at || at[1] != '/')
+			continue;
+		at++;
+		now = !strncmp(line, "0::", 3)	 ? (at[1] ? 4 : 1)
+		      : strstr(line, ":memory:") ? 3
+		      : strstr(line, ":pids:")	 ? 2
+						 : 0;
+		if (now <= rank)
+			continue;
+		rank = now;
+		snprintf(best, sizeof(best), "%s", at);
+	}
+	if (f)
+		fclose(f);
+	if (!rank)
+		return 0;
+	strbuf_puts(sb, best);
+	return strlen(best);
+}
+
+/* Whether the file at the end of /proc/PID/exe is the one executed. */
+static bool same_file(const char *path, const struct abi_quark_image *im)
+{
+	struct stat st;
+
+	return !stat(path, &st) && st.st_ino == im->ino &&
+	       gnu_dev_major(st.st_dev) == im->dev >> 20 &&
+	       gnu_dev_minor(st.st_dev) == (im->dev & 0xfffff);
+}
+
+/*
+ * In the order of trust: the names from the kernel; the link of /proc; the path
+ * given to execve, if it leads to that file; that path as it is.
+ */
+static size_t put_exe(struct kprobe_record *r, struct abi_quark_image *im,
+		      const struct kprobe_values *v)
+{
+	size_t start = r->out.len, n;
+	char path[ABI_QUARK_PATH_MAX];
+
+	if (kprobe_path(r->paths, v->exe_mnt, v->exe, KPROBE_EXE_LEVELS,
+			&r->out))
+		return r->out.len - start;
+	snprintf(path, sizeof(path), "/proc/%u/exe", v->tgid);
+	if (same_file(path, im)) {
+		n = read_link(v->tgid, "exe", &r->out);
+		if (n)
+			return n;
+	}
+	if (r->filename[0] == '/' && same_file(r->filename, im) &&
+	    realpath(r->filename, path)) {
+		strbuf_puts(&r->out, path);
+		return r->out.len - start;
+	}
+	if (im->head.kind == ABI_QUARK_EXEC && r->filename[0]) {
+		im->head.flags |= ABI_QUARK_PATH_CUT;
+		strbuf_puts(&r->out, r->filename);
+	}
+	return r->out.len - start;
+}
+
+/* Arguments from the probe; those that it could not hold, from the process. */
+static void put_args(struct kprobe_record *r, struct abi_quark_image *im,
+		     const struct kprobe_values *v,
+		     const struct quark_strings_init *live)
+{
+	size_t len = v->arg_end - v->arg_start;
+
+	if (v->arg_end <= v->arg_start)
+		return;
+	if (len > KPROBE_ARGS_MAX && live->cmdline.p) {
+		im->args_len = live->cmdline.len;
+		strbuf_add(&r->out, live->cmdline.p, live->cmdline.len);
+		if (len > ABI_QUARK_ARGS_MAX)
+			im->head.flags |= ABI_QUARK_ARGS_CUT;
+		return;
+	}
+	if (len > KPROBE_ARGS_MAX) {
+		im->head.flags |= ABI_QUARK_ARGS_CUT;
+		len = KPROBE_ARGS_MAX;
+	}
+	im->args_len = len;
+	strbuf_add(&r->out, v->args, len);
+}
+
+static void fill_image(struct abi_quark_image *im, enum abi_quark_kind kind,
+		       const struct kprobe_sample *s,
+		       const struct kprobe_values *v)
+{
+	memset(im, 0, sizeof(*im));
+	fill_head(&im->head, kind, s, v);
+	fill_parent(&im->parent, v);
+	fill_comm(im->comm, v);
+	fill_ids(&im->ids, v);
+	im->dev = v->dev;
+	im->ino = v->ino;
+	im->size = v->size;
+	if (v->ino)
+		im->ctime_ns = v->ctime_sec * CLOCK_NSEC_PER_SEC +
+			       (v->ctime_nsec & NSEC_MASK);
+}
+
+/* cwd and cgroup, appended in this order. */
+static void put_places(struct kprobe_record *r, struct abi_quark_image *im,
+		       const struct kprobe_values *v)
+{
+	size_t start = r->out.len;
+	const char *cgroup;
+
+	if (v->flags & PF_KTHREAD)
+		; /* has none */
+	else if (!kprobe_path(r->paths, v->cwd_mnt, v->cwd, KPROBE_CWD_LEVELS,
+			      &r->out))
+		read_link(v->tgid, "cwd", &r->out);
+	im->cwd_len = r->out.len - start;
+	start = r->out.len;
+	cgroup = kprobe_cgroup(r->paths, v->cgroup);
+	/* The root of it may only mean that another hierarchy is in use. */
+	if (cgroup && cgroup[1])
+		strbuf_puts(&r->out, cgroup);
+	else if (!read_cgroup(v->tgid, &r->out) && cgroup)
+		strbuf_puts(&r->out, cgroup);
+	im->cgroup_len = r->out.len - start;
+}
+
+static int put_image(struct kprobe_record *r, struct abi_quark_image *im,
+		     const struct kprobe_values *v,
+		     const struct quark_strings_init *live)
+{
+	strbuf_reset(&r->out);
+	strbuf_add(&r->out, im, sizeof(*im));
+	if (v->ino)
+		im->exe_len = put_exe(r, im, v);
+	if (im->head.kind == ABI_QUARK_EXEC)
+		put_args(r, im, v, live);
+	put_places(r, im, v);
+	if (live->env.p) {
+		im->env_len = live->env.len;
+		strbuf_add(&r->out, live->env.p, live->env.len);
+	}
+	if (!strbuf_str(&r->out))
+		return -ENOMEM;
+	memcpy(r->out.data, im, sizeof(*im));
+	return 0;
+}
+
+/*
+ * What only the living process has, of that image: asked of the kernel again
+ * after it was read.
+ */
+static void read_live(struct kprobe_record *r, const struct kprobe_values *v,
+		      struct quark_strings_init *live)
+{
+	struct kprobe_values *now;
+
+	memset(live, 0, sizeof(*live));
+	if (v->arg_end - v->arg_start <= KPROBE_ARGS_MAX && !r->max_env)
+		return;
+	now = malloc(sizeof(*now));
+	if (!now ||
+	    !quark_procfs_read(v->tgid, v->start, r->max_env, &r->proc, live) ||
+	    !r->ask(r->arg, v->tgid, now) || now->start != v->start ||
+	    now->exec_id != v->exec_id)
+		memset(live, 0, sizeof(*live));
+	free(now);
+}
+
+static int record_exec(struct kprobe_record *r, const struct kprobe_sample *s,
+		       const struct kprobe_values *v, ring_fn fn, void *arg)
+{
+	struct quark_strings_init live;
+	struct abi_quark_image im;
+	int err;
+
+	fill_image(&im, ABI_QUARK_EXEC, s, v);
+	im.head.tid = s->exec_tid;
+	read_live(r, v, &live);
+	err = put_image(r, &im, v, &live);
+	return err ? err : fn(arg, r->out.data, r->out.len);
+}
+
+static int record_walk(struct kprobe_record *r, const struct kprobe_sample *s,
+		       const struct kprobe_values *v, ring_fn fn, void *arg)
+{
+	static const struct quark_strings_init none;
+	struct abi_quark_image im;
+	int err;
+
+	fill_image(&im, ABI_QUARK_TASK, s, v);
+	if (!v->live) {
+		im.head.flags |= ABI_QUARK_GROUP_DEAD;
+		im.wait_status = wait_status(v);
+	}
+	r->filename[0] = '\0';
+	err = put_image(r, &im, v, &none);
+	return err ? err : fn(arg, r->out.data, r->out.len);
+}
+
+int kprobe_record(struct kprobe_record *r, enum kprobe_id id,
+		  const struct kprobe_sample *s, const struct kprobe_values *v,
+		  ring_fn fn, void *arg)
+{
+	static int (*const makers[KPROBE_MAX])(struct kprobe_record *,
+					       const struct kprobe_sample *,
+					       const struct kprobe_values *,
+					       ring_fn, void *) = {
+		[KPROBE_FORK] = record_fork,	 [KPROBE_EXEC] = record_exec,
+		[KPROBE_EXIT] = record_exit,	 [KPROBE_REAP] = record_reap,
+		[KPROBE_RENAME] = record_rename, [KPROBE_UID] = record_ids,
+		[KPROBE_SID] = record_ids,	 [KPROBE_WALK] = record_walk,
+	};
+
+	return makers[id] ? makers[id](r, s, v, fn, arg) : 0;
+}
