@@ -310,6 +310,7 @@ static int ebpf_walk(void *b, ring_fn fn, void *arg)
 const struct quark_backend quark_ebpf = {
 	.flag = QQ_EBPF,
 	.name = "ebpf",
+	.slack_ns = CLOCK_NSEC_PER_MSEC, /* base/ring.c */
 	.open = ebpf_open,
 	.close = ebpf_close,
 	.consume = ebpf_consume,

@@ -243,7 +243,8 @@ static int open_cpu(struct kprobe *k, int cpu, size_t size)
 		return -ENOMEM;
 	memset(c->fd, -1, sizeof(c->fd));
 	for (id = 0; !err && id < KPROBE_WALK; id++) {
-		if (kprobe_kind(id) == ABI_QUARK_ID_CHANGE && !k->conf.syscalls)
+		if (kprobe_kind(id) == ABI_QUARK_ID_CHANGE &&
+		    id != KPROBE_CGROUP && !k->conf.syscalls)
 			continue;
 		c->fd[id] = open_event(k, id, -1, cpu, size);
 		if (c->fd[id] < 0)
@@ -442,6 +443,13 @@ static int take_sample(struct kprobe *k, int cpu,
 		note_exec(c, v);
 		return 0;
 	}
+	if (id == KPROBE_CWD || id == KPROBE_CGROUP) {
+		/* The probe sees no task, but he still is what he became. */
+		if (!ask(k, id == KPROBE_CWD ? s.tgid : (uint32_t)v->tp_pid,
+			 &k->asked))
+			return 0;
+		v = &k->asked;
+	}
 	if (id == KPROBE_EXEC)
 		recall_exec(&k->record, c, v, &s);
 	return kprobe_record(&k->record, id, &s, v, k->fn, k->arg);
@@ -615,7 +623,7 @@ static int start(struct kprobe *k)
 	k->walk_scratch = malloc(RECORD_MAX);
 	if (!k->record.paths || !k->scratch || !k->walk_scratch)
 		return explain(-ENOMEM, "kprobe backend");
-	err = kprobe_events_new(&k->events);
+	err = kprobe_events_new(&k->events, k->conf.max_env);
 	if (err)
 		return err;
 	err = open_cpus(k);
@@ -653,6 +661,7 @@ static int kprobe_open(void **bp, const struct quark_backend_conf *conf,
 const struct quark_backend quark_kprobe = {
 	.flag = QQ_KPROBE,
 	.name = "kprobe",
+	.slack_ns = SLACK_NS,
 	.open = kprobe_open,
 	.close = kprobe_close,
 	.consume = kprobe_consume,

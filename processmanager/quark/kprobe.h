@@ -18,7 +18,10 @@
  */
 #define KPROBE_EXE_LEVELS 5
 #define KPROBE_CWD_LEVELS 6
-/* Arguments are read in pieces of 64 words, the largest array there is. */
+/*
+ * Arguments are read in pieces of 64 words, the largest array there is, and the
+ * environment; a record holds 3072 bytes.
+ */
 #define KPROBE_ARGS_PIECES 4
 #define KPROBE_ARGS_PIECE 512
 #define KPROBE_ARGS_MAX (KPROBE_ARGS_PIECES * KPROBE_ARGS_PIECE)
@@ -45,7 +48,9 @@ struct kprobe_values {
 	uint64_t arg_start, arg_end;
 	struct quark_span exe[KPROBE_EXE_LEVELS]; /* the file first */
 	struct quark_span cwd[KPROBE_CWD_LEVELS];
+	uint64_t env_start, env_end;
 	char args[KPROBE_ARGS_PIECES][KPROBE_ARGS_PIECE];
+	char env[1][KPROBE_ARGS_PIECE];
 	/* Arguments of the function probed, and of the tracepoint. */
 	uint64_t clone_flags;
 	int32_t group_dead;
@@ -66,6 +71,8 @@ enum kprobe_id {
 	KPROBE_RENAME,
 	KPROBE_UID,
 	KPROBE_SID,
+	KPROBE_CWD, /* somebody's directory has changed: he is asked */
+	KPROBE_CGROUP, /* the tracepoint: likewise */
 	KPROBE_WALK, /* of the reader's own thread only */
 	KPROBE_MAX,
 };
@@ -86,12 +93,13 @@ struct kprobe_event {
 struct kprobe_events {
 	char *tracefs;
 	char group[48];
+	bool env; /* the environment is read, too */
 	struct kprobe_event ev[KPROBE_MAX];
 	bool made; /* something of the group may be in tracefs */
 };
 
 /* 0, or -errno with the reason set. */
-int kprobe_events_new(struct kprobe_events *e);
+int kprobe_events_new(struct kprobe_events *e, bool env);
 /* With no perf event of theirs open any more. */
 void kprobe_events_free(struct kprobe_events *e);
 /* The filter that keeps threads out, or NULL. */

@@ -45,6 +45,7 @@ enum {
 	G_RENAME = 1 << 11,
 	G_TP = 1 << 12,
 	G_LIVE = 1 << 13,
+	G_ENV = 1 << 14, /* if asked for */
 };
 
 enum field_type {
@@ -164,6 +165,9 @@ static const struct field fields[] = {
 	V(arg_end, G_ARGS, "task_struct.mm mm_struct.arg_end"),
 	X(args, G_ARGS, T_ARGS, KPROBE_ARGS_PIECES,
 	  "task_struct.mm mm_struct.arg_start"),
+	V(env_start, G_ENV, "task_struct.mm mm_struct.env_start"),
+	V(env_end, G_ENV, "task_struct.mm mm_struct.env_end"),
+	X(env, G_ENV, T_ARGS, 1, "task_struct.mm mm_struct.env_start"),
 	X(clone_flags, G_FORK, T_LITERAL, 1, "$arg2:u64"),
 	X(group_dead, G_EXIT, T_LITERAL, 1, "$arg2:s32"),
 	X(exec, G_RENAME, T_LITERAL, 1, "$arg3:u32"),
@@ -195,7 +199,8 @@ static const struct probe {
 	[KPROBE_TP_EXEC] = { "sched/sched_process_exec", NULL, NULL, NULL, NULL,
 			     G_TP, -1 },
 	[KPROBE_EXEC] = { "exec", "proc_exec_connector", TASK_ARG, NULL, NULL,
-			  G_KEY | G_PARENT | G_COMM | G_IDS | G_FILE | G_ARGS,
+			  G_KEY | G_PARENT | G_COMM | G_IDS | G_FILE | G_ARGS |
+				  G_ENV,
 			  ABI_QUARK_EXEC },
 	[KPROBE_EXIT] = { "exit", "taskstats_exit", TASK_ARG, NULL,
 			  "group_dead != 0",
@@ -211,6 +216,10 @@ static const struct probe {
 			 G_KEY | G_IDS, ABI_QUARK_ID_CHANGE },
 	[KPROBE_SID] = { "sid", "proc_sid_connector", TASK_ARG, NULL, NULL,
 			 G_KEY | G_IDS, ABI_QUARK_ID_CHANGE },
+	[KPROBE_CWD] = { "cwd", "set_fs_pwd", TASK_ARG, NULL, NULL, 0,
+			 ABI_QUARK_ID_CHANGE },
+	[KPROBE_CGROUP] = { "cgroup/cgroup_attach_task", NULL, NULL, NULL, NULL,
+			    G_TP, ABI_QUARK_ID_CHANGE },
 	[KPROBE_WALK] = { "walk", "proc_tgid_stat", "$arg4", NULL, NULL,
 			  G_KEY | G_PARENT | G_COMM | G_IDS | G_FILE |
 				  G_STATUS | G_LIVE,
@@ -321,7 +330,13 @@ static int add_argument(struct quark_btf *btf, const struct probe *p,
 	return 0;
 }
 
-static int probe_line(struct quark_btf *btf, const char *group,
+static bool wanted(const struct kprobe_events *e, const struct probe *p,
+		   const struct field *f)
+{
+	return f->groups & p->groups && (e->env || f->groups != G_ENV);
+}
+
+static int probe_line(struct quark_btf *btf, const struct kprobe_events *e,
 		      const struct probe *p, struct strbuf *sb)
 {
 	long bias = 0;
@@ -335,9 +350,9 @@ static int probe_line(struct quark_btf *btf, const char *group,
 			return err;
 	}
 	strbuf_reset(sb);
-	strbuf_printf(sb, "p:%s/%s %s", group, p->name, p->symbol);
+	strbuf_printf(sb, "p:%s/%s %s", e->group, p->name, p->symbol);
 	for (i = 0; i < ARRAY_SIZE(fields); i++) {
-		if (!(fields[i].groups & p->groups))
+		if (!wanted(e, p, &fields[i]))
 			continue;
 		for (k = 0; k < fields[i].count; k++) {
 			err = add_argument(btf, p, &fields[i], k, bias, sb);
@@ -467,7 +482,7 @@ static int make(struct kprobe_events *e, struct quark_btf *btf)
 		const struct probe *p = &probes[id];
 
 		if (p->symbol) {
-			err = probe_line(btf, e->group, p, &sb);
+			err = probe_line(btf, e, p, &sb);
 			if (err) {
 				if (!*quark_queue_open_error())
 					quark_error("probe %s: %s", p->name,
@@ -556,13 +571,14 @@ static int find_tracefs(struct kprobe_events *e)
 	return -ENOTSUP;
 }
 
-int kprobe_events_new(struct kprobe_events *e)
+int kprobe_events_new(struct kprobe_events *e, bool env)
 {
 	static unsigned int serial;
 	struct quark_btf *btf;
 	int err;
 
 	memset(e, 0, sizeof(*e));
+	e->env = env;
 	err = find_tracefs(e);
 	if (err)
 		return err;

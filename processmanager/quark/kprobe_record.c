@@ -268,6 +268,23 @@ static void put_args(struct kprobe_record *r, struct abi_quark_image *im,
 	strbuf_add(&r->out, v->args, len);
 }
 
+static void put_env(struct kprobe_record *r, struct abi_quark_image *im,
+		    const struct kprobe_values *v,
+		    const struct quark_strings_init *live)
+{
+	size_t len = v->env_end - v->env_start;
+
+	if (v->env_end <= v->env_start)
+		return;
+	if (live->env.p) {
+		im->env_len = live->env.len;
+		strbuf_add(&r->out, live->env.p, live->env.len);
+		return;
+	}
+	im->env_len = MIN(MIN(len, sizeof(v->env)), r->max_env);
+	strbuf_add(&r->out, v->env, im->env_len);
+}
+
 static void fill_image(struct abi_quark_image *im, enum abi_quark_kind kind,
 		       const struct kprobe_sample *s,
 		       const struct kprobe_values *v)
@@ -286,8 +303,8 @@ static void fill_image(struct abi_quark_image *im, enum abi_quark_kind kind,
 }
 
 /* cwd and cgroup, appended in this order. */
-static void put_places(struct kprobe_record *r, struct abi_quark_image *im,
-		       const struct kprobe_values *v)
+static void put_places(struct kprobe_record *r, const struct kprobe_values *v,
+		       uint32_t *cwd_len, uint32_t *cgroup_len)
 {
 	size_t start = r->out.len;
 	const char *cgroup;
@@ -297,7 +314,7 @@ static void put_places(struct kprobe_record *r, struct abi_quark_image *im,
 	else if (!kprobe_path(r->paths, v->cwd_mnt, v->cwd, KPROBE_CWD_LEVELS,
 			      &r->out))
 		read_link(v->tgid, "cwd", &r->out);
-	im->cwd_len = r->out.len - start;
+	*cwd_len = r->out.len - start;
 	start = r->out.len;
 	cgroup = kprobe_cgroup(r->paths, v->cgroup);
 	/* The root of it may only mean that another hierarchy is in use. */
@@ -305,7 +322,24 @@ static void put_places(struct kprobe_record *r, struct abi_quark_image *im,
 		strbuf_puts(&r->out, cgroup);
 	else if (!read_cgroup(v->tgid, &r->out) && cgroup)
 		strbuf_puts(&r->out, cgroup);
-	im->cgroup_len = r->out.len - start;
+	*cgroup_len = r->out.len - start;
+}
+
+/* Where it is now: of a process that was asked, later than the event. */
+static int record_places(struct kprobe_record *r, const struct kprobe_sample *s,
+			 const struct kprobe_values *v, ring_fn fn, void *arg)
+{
+	struct abi_quark_id_change e = { 0 };
+
+	fill_head(&e.head, ABI_QUARK_ID_CHANGE, s, v);
+	fill_ids(&e.ids, v);
+	strbuf_reset(&r->out);
+	strbuf_add(&r->out, &e, sizeof(e));
+	put_places(r, v, &e.cwd_len, &e.cgroup_len);
+	if (!strbuf_str(&r->out))
+		return -ENOMEM;
+	memcpy(r->out.data, &e, sizeof(e));
+	return fn(arg, r->out.data, r->out.len);
 }
 
 static int put_image(struct kprobe_record *r, struct abi_quark_image *im,
@@ -318,11 +352,9 @@ static int put_image(struct kprobe_record *r, struct abi_quark_image *im,
 		im->exe_len = put_exe(r, im, v);
 	if (im->head.kind == ABI_QUARK_EXEC)
 		put_args(r, im, v, live);
-	put_places(r, im, v);
-	if (live->env.p) {
-		im->env_len = live->env.len;
-		strbuf_add(&r->out, live->env.p, live->env.len);
-	}
+	put_places(r, v, &im->cwd_len, &im->cgroup_len);
+	if (im->head.kind == ABI_QUARK_EXEC && r->max_env)
+		put_env(r, im, v, live);
 	if (!strbuf_str(&r->out))
 		return -ENOMEM;
 	memcpy(r->out.data, im, sizeof(*im));
@@ -339,7 +371,8 @@ static void read_live(struct kprobe_record *r, const struct kprobe_values *v,
 	struct kprobe_values *now;
 
 	memset(live, 0, sizeof(*live));
-	if (v->arg_end - v->arg_start <= KPROBE_ARGS_MAX && !r->max_env)
+	if (v->arg_end - v->arg_start <= KPROBE_ARGS_MAX &&
+	    MIN(v->env_end - v->env_start, r->max_env) <= sizeof(v->env))
 		return;
 	now = malloc(sizeof(*now));
 	if (!now ||
@@ -389,10 +422,16 @@ int kprobe_record(struct kprobe_record *r, enum kprobe_id id,
 					       const struct kprobe_sample *,
 					       const struct kprobe_values *,
 					       ring_fn, void *) = {
-		[KPROBE_FORK] = record_fork,	 [KPROBE_EXEC] = record_exec,
-		[KPROBE_EXIT] = record_exit,	 [KPROBE_REAP] = record_reap,
-		[KPROBE_RENAME] = record_rename, [KPROBE_UID] = record_ids,
-		[KPROBE_SID] = record_ids,	 [KPROBE_WALK] = record_walk,
+		[KPROBE_FORK] = record_fork,
+		[KPROBE_EXEC] = record_exec,
+		[KPROBE_EXIT] = record_exit,
+		[KPROBE_REAP] = record_reap,
+		[KPROBE_RENAME] = record_rename,
+		[KPROBE_UID] = record_ids,
+		[KPROBE_SID] = record_ids,
+		[KPROBE_WALK] = record_walk,
+		[KPROBE_CWD] = record_places,
+		[KPROBE_CGROUP] = record_places,
 	};
 
 	return makers[id] ? makers[id](r, s, v, fn, arg) : 0;

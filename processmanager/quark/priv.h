@@ -259,6 +259,7 @@ struct quark_loss_report {
 struct quark_backend {
 	int flag; /* QQ_ */
 	const char *name;
+	uint64_t slack_ns; /* by which its watermark is behind the clock */
 	/* 0, or -errno with the reason set by quark_error(). */
 	int (*open)(void **bp, const struct quark_backend_conf *conf,
 		    ring_fn fn, void *arg);

@@ -247,6 +247,9 @@ static void body_cgroup(void)
 		_exit(0);
 	}
 	write_pid(dir, "", pid);
+	/* The KPROBE backend asks whoever was moved. */
+	usleep(20000);
+	tape_read(&t, &qq);
 	CHECK(write(fds[1], "x", 1) == 1);
 	CHECK(waitpid(pid, NULL, 0) == pid);
 	ev = tape_wait(&t, &qq, pid, QUARK_EV_EXIT);

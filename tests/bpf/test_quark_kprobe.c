@@ -71,11 +71,11 @@ static void body_gone_after_close(void)
 
 	kprobe_attr(&attr, QQ_KPROBE);
 	CHECK(quark_queue_open(&a, &attr) == 0);
-	CHECK_INT(count_probes(getpid()), 8);
+	CHECK_INT(count_probes(getpid()), 9);
 	CHECK(quark_queue_open(&b, &attr) == 0);
-	CHECK_INT(count_probes(getpid()), 16);
+	CHECK_INT(count_probes(getpid()), 18);
 	quark_queue_close(&a);
-	CHECK_INT(count_probes(getpid()), 8);
+	CHECK_INT(count_probes(getpid()), 9);
 	/* The other one goes on. */
 	tape_wait(&(struct tape){ 0 }, &b, short_life(), QUARK_EV_REAP);
 	quark_queue_close(&b);
@@ -109,10 +109,10 @@ static void body_swept(void)
 	/* One that lives is left alone. */
 	CHECK(quark_queue_open(&qq, &attr) == 0);
 	quark_queue_close(&qq);
-	CHECK_INT(count_probes(pid), 8);
+	CHECK_INT(count_probes(pid), 9);
 	CHECK(kill(pid, SIGKILL) == 0);
 	CHECK(waitpid(pid, NULL, 0) == pid);
-	CHECK_INT(count_probes(pid), 8);
+	CHECK_INT(count_probes(pid), 9);
 	CHECK(quark_queue_open(&qq, &attr) == 0);
 	CHECK_INT(count_probes(pid), 0);
 	quark_queue_close(&qq);
