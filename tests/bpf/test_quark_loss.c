@@ -132,6 +132,8 @@ static bool same_cache(struct quark_queue *lossy, struct tape *t)
 
 	open_raw(&fresh, 0);
 	mark = t->n;
+	/* Nobody has read the small ring meanwhile: it may be full again. */
+	tape_read(t, lossy);
 	tape_wait(t, lossy, short_life(), QUARK_EV_EXIT);
 	quark_process_iter_init(&it, &fresh);
 	while ((p = quark_process_iter_next(&it))) {
