@@ -91,15 +91,15 @@ $(B)/libquark.so.0: $(QUARK_OBJS) processmanager/quark/libquark.map
 		-o $@ $(QUARK_OBJS) $(QUARK_LIBS)
 	$(Q)ln -sf libquark.so.0 $(B)/libquark.so
 
-# PREFIX may be another one at make install.
-$(B)/quark.pc: FORCE
-	$(Q)mkdir -p $(@D)
+# PREFIX may be another one at make install: looked at as the flags are, below.
+$(shell mkdir -p $(B); echo '$(PREFIX)' | cmp -s - $(B)/prefix || \
+	echo '$(PREFIX)' > $(B)/prefix)
+$(B)/quark.pc: Makefile $(B)/prefix
 	$(Q)printf '%s\n' 'prefix=$(PREFIX)' 'Name: quark' \
 		'Description: process lifecycle events of a Linux host' \
 		'Version: $(VERSION)' 'Cflags: -I$${prefix}/include' \
 		'Libs: -L$${prefix}/lib -lquark' \
-		'Libs.private: $(QUARK_LIBS)' > $@.tmp
-	$(Q)cmp -s $@.tmp $@ && rm $@.tmp || mv $@.tmp $@
+		'Libs.private: $(QUARK_LIBS)' > $@
 
 $(QUARK_TOOLS:%=$(B)/%): $(B)/quark-%: $(B)/processmanager/quark/quark-%.o $(B)/libquark.a
 	$(call say,LD,$@)

@@ -183,9 +183,10 @@ static void getopt_tables(enum options_command cmd, char *letters,
 {
 	size_t i;
 
-	/* '+': stop at the first argument that is no option; ':': say ':'
-	 * for a missing value. */
-	*letters++ = '+';
+	/* '+': stop at the first argument that is no option, which begins the
+	 * command to record; ':': say ':' for a missing value. */
+	if (cmd != OPTIONS_BIT_DEBUG)
+		*letters++ = '+';
 	*letters++ = ':';
 	for (i = 0; i < OPTIONS_ID_MAX; i++) {
 		const struct options_entry *e = &options_table[i];

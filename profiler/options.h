@@ -23,7 +23,9 @@
 	  "processes (--pid), or of the host (--all).")                   \
 	X(FETCH, fetch, "",                                               \
 	  "Fetch a profile of the host from a running profd.")            \
-	X(STATUS, status, "", "Print how a running profd is doing.")
+	X(STATUS, status, "", "Print how a running profd is doing.")      \
+	X(DEBUG, debug, " unwind-table FILE | unwind FILE:PC...",         \
+	  "Print how profd unwinds the stacks of an executable.")
 
 enum options_command {
 #define X(name, word, args, help) OPTIONS_BIT_##name,

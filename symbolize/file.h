@@ -70,6 +70,10 @@ void symbolizer_answer_fini(struct symbolizer_answer *a);
 int symbolizer_file_resolve(struct symbolizer_file *f, const uint64_t *offsets,
 			    size_t n, struct symbolizer_answer *a);
 
+/* On a worker. As symbolizer_rows() says. */
+int symbolizer_file_rows(const struct symbolizer_file *f,
+			 struct symbolizer_rows **out);
+
 /* --- open.c --------------------------------------------------------------- */
 
 enum symbolizer_way {

@@ -15,6 +15,7 @@
 #ifndef SYMBOLIZE_SYMBOLIZE_H
 #define SYMBOLIZE_SYMBOLIZE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -159,6 +160,87 @@ typedef void (*symbolizer_resolve_fn)(void *arg, int err,
 int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 		       const uint64_t *offsets, size_t n,
 		       symbolizer_resolve_fn fn, void *arg);
+
+/* --- unwind rows ------------------------------------------------------------ */
+
+/* Where a value of the calling frame is to be had. */
+enum symbolizer_from {
+	SYMBOLIZER_SAME, /* the register as it is */
+	SYMBOLIZER_UNDEFINED, /* nowhere; of the return address: a root */
+	SYMBOLIZER_REG, /* reg + n */
+	SYMBOLIZER_AT_REG, /* in memory at reg + n */
+	SYMBOLIZER_CFA, /* CFA + n */
+	SYMBOLIZER_AT_CFA, /* in memory at CFA + n */
+	SYMBOLIZER_PLT, /* rsp + 8, from byte n of a 16-byte stub on rsp + 16 */
+	SYMBOLIZER_EXPR, /* what DWARF expression n says */
+	SYMBOLIZER_AT_EXPR, /* in memory at what it says */
+};
+
+struct symbolizer_value {
+	uint8_t from; /* enum symbolizer_from */
+	uint8_t reg; /* DWARF number */
+	uint16_t pad;
+	int32_t n;
+};
+
+#define SYMBOLIZER_REGS 17 /* of x86-64, by DWARF number: rax..r15, then: */
+#define SYMBOLIZER_REG_RA 16
+
+/* How to get from a frame to its caller. */
+struct symbolizer_rule {
+	struct symbolizer_value cfa; /* SAME: the row is a gap */
+	struct symbolizer_value regs[SYMBOLIZER_REGS];
+	bool signal; /* a signal handler's frame: no -1 on its address */
+};
+
+/*
+ * The unwind rows of one executable, sorted: from each row's address on, to
+ * that of the next, its rule holds. Rule 0 is a gap, where the file says
+ * nothing. Addresses are those written in the file. Read only, and independent
+ * of the file and the symbolizer.
+ */
+struct symbolizer_rows;
+
+struct symbolizer_rows_info {
+	size_t rows, rules; /* a gap is no rule */
+	size_t bytes; /* of memory, all in */
+	uint64_t text; /* bytes of .text; of all code, where nobody says */
+	/*
+	 * NULL: all was whole. Otherwise what is wrong with the first broken
+	 * entry, the section it is in, and where: from the section's start,
+	 * and in the file (0: in a compressed section). What was read up to
+	 * there, and what could be read behind it, is in the table.
+	 */
+	const char *damage, *section;
+	uint64_t section_offset, file_offset;
+};
+
+/*
+ * err 0: 'rows' is the callee's, who frees it. Otherwise -errno and NULL:
+ * -ENODATA (no unwind information), -ENOTSUP (not of x86-64), -ECANCELED...
+ */
+typedef void (*symbolizer_rows_fn)(void *arg, int err,
+				   struct symbolizer_rows *rows);
+
+/* 0 or -ENOMEM. The kernel has none (-ENODATA). */
+int symbolizer_rows(struct symbolizer *s, struct symbolizer_file *file,
+		    symbolizer_rows_fn fn, void *arg);
+void symbolizer_rows_free(struct symbolizer_rows *rows);
+
+void symbolizer_rows_info(const struct symbolizer_rows *rows,
+			  struct symbolizer_rows_info *out);
+/* The number of the rule that holds at an address; 0: none. */
+uint16_t symbolizer_rows_find(const struct symbolizer_rows *rows,
+			      uint64_t vaddr);
+/* A row by its place, below info.rows: its address, and its rule. */
+uint16_t symbolizer_rows_at(const struct symbolizer_rows *rows, size_t i,
+			    uint64_t *vaddr);
+/* A rule that a row has. */
+void symbolizer_rows_rule(const struct symbolizer_rows *rows, uint16_t id,
+			  struct symbolizer_rule *out);
+/* The DWARF expression 'n' of a rule; NULL: there is no such. */
+const uint8_t *symbolizer_rows_expr(const struct symbolizer_rows *rows,
+				    int32_t n, size_t *len);
 
 /* X(name, 0, "help"): what is counted, for metrics; all monotonic but *_bytes. */
 #define SYMBOLIZER_STATS(X)                                                  \

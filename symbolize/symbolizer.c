@@ -6,10 +6,10 @@
  * NFS server), and the pool is not ours alone. Each has a deadline from the
  * moment of its request; what comes later is thrown away.
  *
- * Names: one at a time, in the order of the requests, so that indexes belong to
- * whoever has the turn: the worker while a job runs, the loop otherwise. An
- * index in use can outgrow the ceiling; the loop then puts out those that were
- * not used for longest.
+ * Names and unwind rows: one at a time, in the order of the requests, so that
+ * indexes belong to whoever has the turn: the worker while a job runs, the loop
+ * otherwise. An index in use can outgrow the ceiling; the loop then puts out
+ * those that were not used for longest.
  *
  * A job that runs cannot be called back. Who does not want its result any more
  * (a deadline, a close, the end) answers the request and leaves the job
@@ -26,7 +26,7 @@
 #define INDEX_BYTES_DEFAULT (8 << 20)
 #define OPEN_DEADLINE_MS_DEFAULT 2000
 
-/* Both kinds of requests, in a list of those not yet answered. */
+/* All kinds of requests, in a list of those not yet answered. */
 struct job {
 	struct job *next, *prev;
 	struct symbolizer *s;
@@ -52,9 +52,22 @@ struct open_job {
 	char path[];
 };
 
-struct resolve_job {
+/* Work on an open file: names or rows. */
+struct file_job {
 	struct job job;
 	struct symbolizer_file *file;
+	const struct file_job_kind *kind;
+};
+
+struct file_job_kind {
+	void (*work)(struct file_job *j); /* on a worker */
+	void (*count)(struct file_job *j);
+	void (*answer)(struct file_job *j, int err);
+	void (*free)(struct file_job *j);
+};
+
+struct resolve_job {
+	struct file_job job;
 	symbolizer_resolve_fn fn;
 	void *arg;
 	struct symbolizer_answer answer;
@@ -62,12 +75,19 @@ struct resolve_job {
 	uint64_t offsets[];
 };
 
+struct rows_job {
+	struct file_job job;
+	symbolizer_rows_fn fn;
+	void *arg;
+	struct symbolizer_rows *rows;
+};
+
 struct symbolizer {
 	uv_loop_t *loop;
 	uv_timer_t timer; /* to the deadline of the oldest opening */
-	struct jobs opens, resolves;
+	struct jobs opens, files;
 	unsigned int opening; /* openings in the pool */
-	bool resolving; /* a job for names is in the pool */
+	bool working; /* a job on a file is in the pool */
 	bool freed;
 	unsigned int refs; /* the timer and jobs in the pool */
 	unsigned int deadline_ms;
@@ -309,20 +329,112 @@ int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
 	return 0;
 }
 
-/* --- names ---------------------------------------------------------------- */
+/* --- work on files --------------------------------------------------------- */
 
-static void on_resolve_work(uv_work_t *work)
+static void on_file_work(uv_work_t *work)
 {
-	struct resolve_job *r =
-		container_of(work, struct resolve_job, job.work);
+	struct file_job *j = container_of(work, struct file_job, job.work);
 
-	r->job.err =
-		symbolizer_file_resolve(r->file, r->offsets, r->n, &r->answer);
+	j->kind->work(j);
 }
 
-static void count_resolve(struct symbolizer_stats *st,
-			  const struct symbolizer_tally *t)
+static void file_answer(struct file_job *j, int err)
 {
+	jobs_remove(&j->job.s->files, &j->job);
+	j->job.answered = true;
+	j->kind->answer(j, err);
+}
+
+static void files_start(struct symbolizer *s);
+
+static void on_file_done(uv_work_t *work, int status)
+{
+	struct file_job *j = container_of(work, struct file_job, job.work);
+	struct symbolizer *s = j->job.s;
+
+	s->working = false;
+	j->job.running = false;
+	j->file->busy = false;
+	j->kind->count(j);
+	if (j->file->closed)
+		file_release(s, j->file);
+	else if (!s->freed)
+		lru_used(s, j->file);
+	if (!j->job.answered)
+		file_answer(j, status ? -ECANCELED : j->job.err);
+	j->kind->free(j);
+	if (!s->freed)
+		files_start(s);
+	symbolizer_unref(s);
+}
+
+static void files_start(struct symbolizer *s)
+{
+	struct file_job *j;
+
+	if (s->working || !s->files.head)
+		return;
+	j = container_of(s->files.head, struct file_job, job);
+	s->working = true;
+	s->refs++;
+	j->job.running = true;
+	j->file->busy = true;
+	uv_queue_work(s->loop, &j->job.work, on_file_work, on_file_done);
+}
+
+static void file_request(struct symbolizer *s, struct file_job *j,
+			 struct symbolizer_file *file,
+			 const struct file_job_kind *kind)
+{
+	j->job.s = s;
+	j->file = file;
+	j->kind = kind;
+	jobs_add(&s->files, &j->job);
+	files_start(s);
+}
+
+void symbolizer_close(struct symbolizer *s, struct symbolizer_file *file)
+{
+	struct file_job *f;
+	struct job *j, *next;
+
+	if (!file)
+		return;
+	file->closed = true;
+	for (j = s->files.head; j; j = next) {
+		next = j->next;
+		f = container_of(j, struct file_job, job);
+		if (f->file != file)
+			continue;
+		file_answer(f, -ECANCELED);
+		if (!j->running)
+			f->kind->free(f);
+		next = s->files.head; /* the callee may have changed it */
+	}
+	if (!file->busy)
+		file_release(s, file);
+}
+
+/* --- names ---------------------------------------------------------------- */
+
+static struct resolve_job *resolve_of(struct file_job *j)
+{
+	return container_of(j, struct resolve_job, job);
+}
+
+static void resolve_work(struct file_job *j)
+{
+	struct resolve_job *r = resolve_of(j);
+
+	j->job.err =
+		symbolizer_file_resolve(j->file, r->offsets, r->n, &r->answer);
+}
+
+static void resolve_count(struct file_job *j)
+{
+	const struct symbolizer_tally *t = &resolve_of(j)->answer.tally;
+	struct symbolizer_stats *st = &j->job.s->stats;
+
 	st->resolved += t->resolved;
 	st->unnamed += t->unnamed;
 	st->broken += t->broken;
@@ -330,56 +442,27 @@ static void count_resolve(struct symbolizer_stats *st,
 	st->kallsyms_hidden += t->hidden;
 }
 
-static void resolve_answer(struct resolve_job *r, int err)
+static void resolve_answer(struct file_job *j, int err)
 {
-	jobs_remove(&r->job.s->resolves, &r->job);
-	r->job.answered = true;
+	struct resolve_job *r = resolve_of(j);
+
 	r->fn(r->arg, err, err ? NULL : r->answer.syms, err ? 0 : r->n);
 }
 
-static void resolve_free(struct resolve_job *r)
+static void resolve_free(struct file_job *j)
 {
+	struct resolve_job *r = resolve_of(j);
+
 	symbolizer_answer_fini(&r->answer);
 	free(r);
 }
 
-static void resolves_start(struct symbolizer *s);
-
-static void on_resolve_done(uv_work_t *work, int status)
-{
-	struct resolve_job *r =
-		container_of(work, struct resolve_job, job.work);
-	struct symbolizer *s = r->job.s;
-
-	s->resolving = false;
-	r->job.running = false;
-	r->file->busy = false;
-	count_resolve(&s->stats, &r->answer.tally);
-	if (r->file->closed)
-		file_release(s, r->file);
-	else if (!s->freed)
-		lru_used(s, r->file);
-	if (!r->job.answered)
-		resolve_answer(r, status ? -ECANCELED : r->job.err);
-	resolve_free(r);
-	if (!s->freed)
-		resolves_start(s);
-	symbolizer_unref(s);
-}
-
-static void resolves_start(struct symbolizer *s)
-{
-	struct resolve_job *r;
-
-	if (s->resolving || !s->resolves.head)
-		return;
-	r = container_of(s->resolves.head, struct resolve_job, job);
-	s->resolving = true;
-	s->refs++;
-	r->job.running = true;
-	r->file->busy = true;
-	uv_queue_work(s->loop, &r->job.work, on_resolve_work, on_resolve_done);
-}
+static const struct file_job_kind resolve_kind = {
+	resolve_work,
+	resolve_count,
+	resolve_answer,
+	resolve_free,
+};
 
 int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 		       const uint64_t *offsets, size_t n,
@@ -395,38 +478,72 @@ int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 	if (!r)
 		return -ENOMEM;
 	symbolizer_answer_init(&r->answer);
-	r->job.s = s;
-	r->file = file;
 	r->fn = fn;
 	r->arg = arg;
 	r->n = n;
 	if (n)
 		memcpy(r->offsets, offsets, n * sizeof(*offsets));
-	jobs_add(&s->resolves, &r->job);
-	resolves_start(s);
+	file_request(s, &r->job, file, &resolve_kind);
 	return 0;
 }
 
-void symbolizer_close(struct symbolizer *s, struct symbolizer_file *file)
-{
-	struct resolve_job *r;
-	struct job *j, *next;
+/* --- unwind rows ------------------------------------------------------------ */
 
-	if (!file)
+static struct rows_job *rows_of(struct file_job *j)
+{
+	return container_of(j, struct rows_job, job);
+}
+
+static void rows_work(struct file_job *j)
+{
+	j->job.err = symbolizer_file_rows(j->file, &rows_of(j)->rows);
+}
+
+static void rows_count(struct file_job *j)
+{
+	struct symbolizer_rows_info info;
+
+	if (!rows_of(j)->rows || j->file->damaged)
 		return;
-	file->closed = true;
-	for (j = s->resolves.head; j; j = next) {
-		next = j->next;
-		r = container_of(j, struct resolve_job, job);
-		if (r->file != file)
-			continue;
-		resolve_answer(r, -ECANCELED);
-		if (!j->running)
-			resolve_free(r);
-		next = s->resolves.head; /* the callee may have changed it */
-	}
-	if (!file->busy)
-		file_release(s, file);
+	symbolizer_rows_info(rows_of(j)->rows, &info);
+	j->file->damaged = info.damage != NULL;
+	j->job.s->stats.broken += j->file->damaged;
+}
+
+static void rows_answer(struct file_job *j, int err)
+{
+	struct rows_job *r = rows_of(j);
+	struct symbolizer_rows *rows = err ? NULL : r->rows;
+
+	if (rows)
+		r->rows = NULL;
+	r->fn(r->arg, err, rows);
+}
+
+static void rows_job_free(struct file_job *j)
+{
+	symbolizer_rows_free(rows_of(j)->rows);
+	free(rows_of(j));
+}
+
+static const struct file_job_kind rows_kind = {
+	rows_work,
+	rows_count,
+	rows_answer,
+	rows_job_free,
+};
+
+int symbolizer_rows(struct symbolizer *s, struct symbolizer_file *file,
+		    symbolizer_rows_fn fn, void *arg)
+{
+	struct rows_job *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->fn = fn;
+	r->arg = arg;
+	file_request(s, &r->job, file, &rows_kind);
+	return 0;
 }
 
 /* --- the symbolizer itself ------------------------------------------------ */
@@ -469,7 +586,7 @@ static void on_timer_closed(uv_handle_t *handle)
 void symbolizer_free(struct symbolizer *s)
 {
 	struct open_job *o;
-	struct resolve_job *r;
+	struct file_job *f;
 
 	if (!s)
 		return;
@@ -482,13 +599,13 @@ void symbolizer_free(struct symbolizer *s)
 		if (!o->job.running)
 			open_free(o);
 	}
-	while (s->resolves.head) {
-		r = container_of(s->resolves.head, struct resolve_job, job);
-		if (r->job.running)
-			uv_cancel((uv_req_t *)&r->job.work);
-		resolve_answer(r, -ECANCELED);
-		if (!r->job.running)
-			resolve_free(r);
+	while (s->files.head) {
+		f = container_of(s->files.head, struct file_job, job);
+		if (f->job.running)
+			uv_cancel((uv_req_t *)&f->job.work);
+		file_answer(f, -ECANCELED);
+		if (!f->job.running)
+			f->kind->free(f);
 	}
 	uv_close((uv_handle_t *)&s->timer, on_timer_closed);
 }

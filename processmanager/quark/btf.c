@@ -9,7 +9,9 @@
 
 #include "processmanager/quark/priv.h"
 
+/* A file may be anybody's: no chain without end, no tree without bound. */
 #define NESTING_MAX 16
+#define VISITS_MAX 100000
 /* As published names have it; nameless members are looked into anyway. */
 #define NAMELESS "(anon)"
 
@@ -54,39 +56,51 @@ void quark_btf_close(struct quark_btf *qb)
 static const struct btf_type *plain(const struct btf *btf, uint32_t id)
 {
 	const struct btf_type *t = btf__type_by_id(btf, id);
+	int i;
 
-	while (t && (btf_is_mod(t) || btf_is_typedef(t)))
+	for (i = 0; t && (btf_is_mod(t) || btf_is_typedef(t)); i++) {
+		if (i == NESTING_MAX)
+			return NULL;
 		t = btf__type_by_id(btf, t->type);
+	}
 	return t;
 }
 
+struct search {
+	const struct btf *btf;
+	const char *name;
+	size_t len;
+	unsigned int visits; /* so far */
+	uint32_t type; /* of what was found */
+};
+
 /*
- * The bit offset of a member, looked for in nameless members too; its type to
- * *type. -ENOENT, or -EINVAL for a bit field.
+ * The bit offset of a member, looked for in nameless members too. -ENOENT, or
+ * -EINVAL for a bit field.
  */
-static long find_member(const struct btf *btf, const struct btf_type *t,
-			const char *name, size_t len, int depth, uint32_t *type)
+static long find_member(struct search *s, const struct btf_type *t, int depth)
 {
 	const struct btf_member *m = btf_members(t);
+	const struct btf_type *mt;
 	const char *mname;
 	long inner;
 	int i;
 
-	for (i = 0; i < btf_vlen(t); i++, m++) {
-		mname = btf__name_by_offset(btf, m->name_off);
+	for (i = 0; i < btf_vlen(t) && s->visits++ < VISITS_MAX; i++, m++) {
+		mname = btf__name_by_offset(s->btf, m->name_off);
 		if (mname && *mname) {
-			if (strlen(mname) != len || memcmp(mname, name, len))
+			if (strlen(mname) != s->len ||
+			    memcmp(mname, s->name, s->len))
 				continue;
 			if (btf_member_bitfield_size(t, i))
 				return -EINVAL;
-			*type = m->type;
+			s->type = m->type;
 			return btf_member_bit_offset(t, i);
 		}
-		const struct btf_type *mt = plain(btf, m->type);
-
+		mt = plain(s->btf, m->type);
 		if (!mt || !btf_is_composite(mt) || depth == NESTING_MAX)
 			continue;
-		inner = find_member(btf, mt, name, len, depth + 1, type);
+		inner = find_member(s, mt, depth + 1);
 		if (inner != -ENOENT)
 			return inner < 0 ? inner
 					 : inner + btf_member_bit_offset(t, i);
@@ -103,32 +117,32 @@ static bool is_nameless(const char *name, size_t len)
 
 static long offset(const struct btf *btf, const char *dotname)
 {
-	size_t len = strcspn(dotname, ".");
+	struct search s = { .btf = btf, .len = strcspn(dotname, ".") };
 	const struct btf_type *t;
 	long bits = 0, member;
 	char *root;
 	int32_t id;
-	uint32_t type;
 
-	root = strndup(dotname, len);
+	root = strndup(dotname, s.len);
 	if (!root)
 		return -ENOMEM;
 	id = btf__find_by_name_kind(btf, root, BTF_KIND_STRUCT);
 	if (id < 0)
 		id = btf__find_by_name_kind(btf, root, BTF_KIND_UNION);
 	free(root);
-	if (id < 0 || !dotname[len])
+	if (id < 0 || !dotname[s.len])
 		return -ENOENT;
-	for (type = id; dotname[len]; bits += member) {
+	for (s.type = id; dotname[s.len]; bits += member) {
 		member = 0;
-		dotname += len + 1;
-		len = strcspn(dotname, ".");
-		t = plain(btf, type);
+		dotname += s.len + 1;
+		s.name = dotname;
+		s.len = strcspn(dotname, ".");
+		t = plain(btf, s.type);
 		if (!t || !btf_is_composite(t))
 			return -ENOENT;
-		if (is_nameless(dotname, len))
+		if (is_nameless(dotname, s.len))
 			continue;
-		member = find_member(btf, t, dotname, len, 0, &type);
+		member = find_member(&s, t, 0);
 		if (member < 0)
 			return member;
 	}

@@ -13,7 +13,7 @@
 int quark_cache_init(struct quark_cache *c, uint64_t grace_ns)
 {
 	memset(c, 0, sizeof(*c));
-	c->grace_ns = grace_ns;
+	c->grace_ns = c->zombie_ns = grace_ns;
 	return hash_init(&c->hash, 256);
 }
 
@@ -165,7 +165,7 @@ void quark_cache_exit(struct quark_cache *c, struct quark_proc *p, uint64_t now)
 {
 	p->exited = true;
 	if (!p->ended)
-		list_append(&c->zombies, p, now + c->grace_ns);
+		list_append(&c->zombies, p, now + c->zombie_ns);
 }
 
 void quark_cache_end(struct quark_cache *c, struct quark_proc *p, uint64_t now)

@@ -93,6 +93,7 @@ struct quark_cache {
 	struct quark_proc_list zombies; /* exited, not reaped */
 	struct quark_proc_list gone;
 	uint64_t grace_ns;
+	uint64_t zombie_ns; /* how often a zombie is looked at; not 0 */
 	uint64_t collections;
 };
 
@@ -113,7 +114,7 @@ struct quark_record *quark_proc_edit(struct quark_proc *p);
 void quark_cache_exit(struct quark_cache *c, struct quark_proc *p,
 		      uint64_t now);
 /*
- * One that exited a grace time ago and has not been reaped, or NULL. Call
+ * One that exited zombie_ns ago and has not been reaped, or NULL. Call
  * quark_cache_exit() or _end() on it, or it is there again.
  */
 struct quark_proc *quark_cache_overdue(struct quark_cache *c, uint64_t now);

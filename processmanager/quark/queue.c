@@ -22,6 +22,8 @@
  * timer is enough, and a life costs the reader a fraction of it.
  */
 #define POLL_MS 100
+/* Without a grace time a zombie is still not looked at all the time. */
+#define ZOMBIE_MIN_NS (100 * CLOCK_NSEC_PER_MSEC)
 /*
  * With a full queue the ring is not drained to its end, and its watermark
  * stands still. Records lie in the order of reservation; this far behind the
@@ -135,6 +137,12 @@ static void take_losses(struct quark_queue_priv *qq)
 	gap.lost = lost.total;
 	gap.to = lost.last;
 	qq->gap_to = lost.last;
+	/*
+	 * Read between two writes of the kernel side's, the first loss's time
+	 * may be none or that of an older one: not below what was promised.
+	 */
+	lost.first = MAX(lost.first, qq->watermark);
+	gap.to = MAX(gap.to, lost.first);
 	raw = quark_raw_new(QUARK_RAW_GAP, lost.first, &gap, sizeof(gap));
 	if (raw)
 		quark_order_add(&qq->order, raw);
@@ -277,6 +285,7 @@ static int priv_open(struct quark_queue_priv *qq)
 		err = quark_held_init(&qq->held, a->flags & QQ_MIN_AGG);
 	if (err)
 		return err;
+	qq->cache.zombie_ns = MAX(qq->cache.grace_ns, ZOMBIE_MIN_NS);
 	qq->wall_offset = clock_wall_offset_ns();
 	err = open_backend(qq, &conf);
 	if (err)

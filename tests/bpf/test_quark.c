@@ -181,6 +181,22 @@ static void *spin_thread(void *arg)
 	return NULL;
 }
 
+/* Ends alone, after the leader, with a code that is not the process's. */
+static void *last_thread(void *arg)
+{
+	struct timespec ts = { 0, 20000000 };
+
+	nanosleep(&ts, NULL);
+	syscall(SYS_exit, 9);
+	return NULL;
+}
+
+/* Before a leak checker of the parent's has its turn in the child. */
+static void leave(void)
+{
+	_exit(0);
+}
+
 /* How a threaded child ends. */
 static pid_t threaded(int how)
 {
@@ -193,12 +209,19 @@ static pid_t threaded(int how)
 		pthread_create(&th, NULL, exec_thread, NULL);
 		pause();
 	}
+	if (how == 3) {
+		pthread_create(&th, NULL, last_thread, NULL);
+		syscall(SYS_exit, 5);
+	}
+	CHECK(atexit(leave) == 0);
 	pthread_create(&th, NULL, spin_thread, how == 1 ? &th : NULL);
 	pthread_exit(NULL);
 }
 
 static void body_threads(void)
 {
+	/* Of the leader's 5 and the last thread's 9, since 6.0 the latter. */
+	static const int codes[] = { 0, 7, 0, 9 };
 	struct quark_event *reap, *ev;
 	struct tape t = { 0 };
 	struct quark_queue qq;
@@ -206,10 +229,10 @@ static void body_threads(void)
 	pid_t pid;
 
 	open_raw(&qq, 0);
-	for (how = 0; how < 3; how++) {
+	for (how = 0; how < 4; how++) {
 		pid = threaded(how);
 		CHECK(waitpid(pid, &status, 0) == pid);
-		CHECK_INT(WEXITSTATUS(status), how == 1 ? 7 : 0);
+		CHECK_INT(WEXITSTATUS(status), codes[how]);
 		reap = tape_wait(&t, &qq, pid, QUARK_EV_REAP);
 		CHECK_INT(reap->process->wait_status, status);
 		CHECK_INT(tape_count(&t, pid, QUARK_EV_FORK), 1);
@@ -277,7 +300,8 @@ static void body_cpu_time(void)
 	struct quark_event *ev;
 	uint64_t usec[100];
 	pid_t pid[100];
-	int i, exact = 0;
+	int i, exact = 0, above = 0;
+	long long more;
 
 	open_raw(&qq, 0);
 	for (i = 0; i < 100; i++)
@@ -287,15 +311,20 @@ static void body_cpu_time(void)
 		if (!ev->cpu_exact)
 			continue;
 		exact++;
-		CHECK(llabs((long long)(ev->cpu_time / 1000) -
-			    (long long)usec[i]) <= 10);
+		more = (long long)(ev->cpu_time / 1000) - (long long)usec[i];
+		CHECK(more >= -10);
+		above += more > 10;
 	}
 	CHECK(exact >= 80);
+	CHECK(above <= exact / 10);
 	tape_fini(&t);
 	quark_queue_close(&qq);
 }
 
 /*
+ * As wait4 has it, to 10 us. A parent on another CPU may wait for a zombie that
+ * still runs its last steps: on a busy host they can be long, and wait4 has not
+ * seen them.
  * A kernel that shields some process from BPF lets a reap go by untold now and
  * then (see infer_reaps()): those are marked, and few.
  */
@@ -537,6 +566,46 @@ static void test_long_args(void **state)
 	in_child(body_long_args);
 }
 
+static void body_zombie(void)
+{
+	struct quark_queue_attr attr;
+	struct tape t = { 0 };
+	struct quark_queue qq;
+	pid_t pid;
+	int i;
+
+	quark_queue_default_attr(&attr);
+	attr.flags = QQ_EBPF | QQ_NO_AGG;
+	attr.max_env = 0;
+	attr.cache_grace_time = 0;
+	CHECK(quark_queue_open(&qq, &attr) == 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(4);
+	tape_wait(&t, &qq, pid, QUARK_EV_EXIT);
+	for (i = 0; i < 5; i++) {
+		usleep(100000);
+		tape_read(&t, &qq);
+	}
+	CHECK_INT(tape_count(&t, pid, QUARK_EV_REAP), 0);
+	/* Nobody may see it any more; its reap has its record all the same. */
+	CHECK(!quark_process_lookup(&qq, pid));
+	CHECK(waitpid(pid, NULL, 0) == pid);
+	CHECK_INT(tape_wait(&t, &qq, pid, QUARK_EV_REAP)->process->exit_code,
+		  4);
+	usleep(300000);
+	tape_read(&t, &qq);
+	CHECK_INT(tape_count(&t, pid, QUARK_EV_REAP), 1);
+	tape_fini(&t);
+	quark_queue_close(&qq);
+}
+
+/* Not waited for, and no grace time: looked at now and then, told of once. */
+static void test_zombie(void **state)
+{
+	in_child(body_zombie);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -549,6 +618,7 @@ int main(void)
 		cmocka_unit_test(test_rename),
 		cmocka_unit_test(test_clone_parent),
 		cmocka_unit_test(test_long_args),
+		cmocka_unit_test(test_zombie),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,6 +86,8 @@ static inline void in_child(void (*body)(void))
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
+		/* A test that hangs ends with its program. */
+		CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
 		fds = count_fds();
 		body();
 		CHECK_INT(count_fds(), fds);

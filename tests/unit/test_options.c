@@ -351,6 +351,24 @@ static void the_usage_lists_the_commands(void **state)
 	strbuf_fini(&sb);
 }
 
+static void debug_takes_options_anywhere(void **state)
+{
+	struct parsed p;
+
+	parse(&p, "debug unwind-table a --stats");
+	assert_int_equal(p.res, OPTIONS_OK);
+	assert_true(p.o.stats);
+	assert_int_equal(p.o.nargs, 2);
+	assert_string_equal(p.o.args[0], "unwind-table");
+	assert_string_equal(p.o.args[1], "a");
+	options_fini(&p.o);
+	/* Others leave to a command what stands behind it. */
+	parse(&p, "record a --stats");
+	assert_int_equal(p.res, OPTIONS_OK);
+	assert_int_equal(p.o.nargs, 2);
+	options_fini(&p.o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -365,6 +383,7 @@ int main(void)
 		cmocka_unit_test(a_named_file_must_be_there),
 		cmocka_unit_test(help_lists_what_there_is),
 		cmocka_unit_test(the_usage_lists_the_commands),
+		cmocka_unit_test(debug_takes_options_anywhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

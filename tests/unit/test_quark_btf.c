@@ -35,10 +35,12 @@
  *	};
  *	struct deep { struct { ... { int x; } } };	twenty levels
  *	union both { int one; inner_t in; };
+ *	typedef loop loop; struct looped { loop l; };	not valid
+ *	struct wide { struct { struct { ... } * 64 } * 64 } * 64
  */
 static void add_types(struct btf *btf)
 {
-	int i32, inner, typ, cst, uni, anon, list, ptr, i, id;
+	int i32, inner, typ, cst, uni, anon, list, ptr, i, j, id;
 
 	i32 = btf__add_int(btf, "int", 4, BTF_INT_SIGNED);
 	inner = btf__add_struct(btf, "inner", 8);
@@ -68,6 +70,19 @@ static void add_types(struct btf *btf)
 		inner = id;
 		id = btf__add_struct(btf, i == 19 ? "deep" : NULL, 4);
 		btf__add_field(btf, NULL, inner, 0, 0);
+	}
+	/* As in a file that means harm: a chain without end ... */
+	id = btf__type_cnt(btf);
+	assert_int_equal(btf__add_typedef(btf, "loop", id), id);
+	btf__add_struct(btf, "looped", 4);
+	btf__add_field(btf, NULL, id, 0, 0);
+	/* ... and 64 to the power of 15 ways to go. */
+	id = anon;
+	for (i = 0; i < 15; i++) {
+		inner = id;
+		id = btf__add_struct(btf, i == 14 ? "wide" : NULL, 8);
+		for (j = 0; j < 64; j++)
+			btf__add_field(btf, NULL, inner, 0, 0);
 	}
 	assert_true(btf__add_union(btf, "both", 8) > 0);
 	btf__add_field(btf, "one", i32, 0, 0);
@@ -159,6 +174,8 @@ static void test_refused(void **state)
 		{ "outer.flag", EINVAL },
 		/* Deeper than any real type nests: given up, not recursed. */
 		{ "deep.x", ENOENT },
+		{ "looped.x", ENOENT },
+		{ "wide.x", ENOENT },
 	};
 	size_t i;
 

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+/* rows_build: from functions in any order to the table; see symbolize/rows.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "symbolize/rows_table.h"
+
+/* A browser has five million rows. */
+#define ROWS_RAW_MAX (1U << 24)
+#define ROWS_FUNCS_MAX (1U << 22)
+#define ROWS_EXEC_MAX 16
+
+struct rows_raw {
+	uint32_t at; /* from the base */
+	uint16_t rule;
+};
+
+struct rows_func {
+	uint32_t start, end; /* from the base */
+	uint32_t first, n; /* of its raw rows */
+};
+
+static int cmp_range(const void *a, const void *b)
+{
+	const struct symbolizer_elf_range *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+int symbolizer_rows_begin(struct symbolizer_rows_build *b,
+			  struct symbolizer_elf *e)
+{
+	struct symbolizer_elf_range *r;
+	Elf64_Phdr ph;
+
+	memset(b, 0, sizeof(*b));
+	b->exec = calloc(ROWS_EXEC_MAX, sizeof(*b->exec));
+	if (!b->exec)
+		return -ENOMEM;
+	/* A separate debug file has its segments, but nothing in them. */
+	for (uint16_t i = 0; i < e->phnum; i++) {
+		if (symbolizer_elf_phdr(e, i, &ph) ||
+		    b->n_exec == ROWS_EXEC_MAX)
+			break;
+		if (ph.p_type != PT_LOAD || !(ph.p_flags & PF_X) ||
+		    ph.p_vaddr > UINT64_MAX - ph.p_memsz || ph.p_memsz == 0)
+			continue;
+		r = &b->exec[b->n_exec++];
+		r->start = ph.p_vaddr;
+		r->end = ph.p_vaddr + ph.p_memsz;
+		b->text += ph.p_memsz;
+	}
+	if (b->n_exec == 0)
+		return 0;
+	qsort(b->exec, b->n_exec, sizeof(*b->exec), cmp_range);
+	b->base = b->exec[0].start & ~0xffffULL;
+	return 0;
+}
+
+void symbolizer_rows_build_fini(struct symbolizer_rows_build *b)
+{
+	free(b->raw);
+	free(b->funcs);
+	free(b->exec);
+	symbolizer_pool_fini(&b->rules);
+	symbolizer_pool_fini(&b->exprs);
+}
+
+/* Room for one more of 'size' bytes in *p. 0, -ENOMEM, -E2BIG beyond 'max'. */
+static int grow(void **p, size_t n, size_t *cap, size_t max, size_t size)
+{
+	size_t want;
+	void *q;
+
+	if (n < *cap)
+		return 0;
+	if (n >= max)
+		return -E2BIG;
+	want = *cap ? *cap * 2 : 1024;
+	q = realloc(*p, want * size);
+	if (!q)
+		return -ENOMEM;
+	*p = q;
+	*cap = want;
+	return 0;
+}
+
+bool symbolizer_rows_func(struct symbolizer_rows_build *b, uint64_t start,
+			  uint64_t end, int *err)
+{
+	const struct symbolizer_elf_range *r = NULL;
+	struct rows_func *f;
+	size_t i;
+
+	*err = 0;
+	for (i = 0; i < b->n_exec; i++)
+		if (start >= b->exec[i].start && start < b->exec[i].end)
+			r = &b->exec[i];
+	if (!r)
+		return false;
+	end = MIN(end, r->end);
+	if (end <= start || end - b->base > UINT32_MAX)
+		return false;
+	*err = grow((void **)&b->funcs, b->n_funcs, &b->cap_funcs,
+		    ROWS_FUNCS_MAX, sizeof(*f));
+	if (*err)
+		return false;
+	f = &b->funcs[b->n_funcs++];
+	f->start = (uint32_t)(start - b->base);
+	f->end = (uint32_t)(end - b->base);
+	f->first = (uint32_t)b->n_raw;
+	f->n = 0;
+	return true;
+}
+
+static bool value_is(const struct symbolizer_value *a,
+		     const struct symbolizer_value *b)
+{
+	return a->from == b->from && a->reg == b->reg && a->n == b->n;
+}
+
+/* The lines of a rule; how many. */
+static size_t rule_items(const struct symbolizer_rule *rule,
+			 struct rows_item *items)
+{
+	static const struct symbolizer_rule none;
+	struct symbolizer_rule def = none;
+	size_t n = 0;
+
+	rows_rule_default(&def);
+	items[n++] =
+		(struct rows_item){ ROWS_CFA, rule->cfa.from, rule->cfa.reg,
+				    rule->signal, rule->cfa.n };
+	for (uint8_t i = 0; i < SYMBOLIZER_REGS; i++) {
+		const struct symbolizer_value *v = &rule->regs[i];
+
+		if (!value_is(v, &def.regs[i]))
+			items[n++] = (struct rows_item){ i, v->from, v->reg, 0,
+							 v->n };
+	}
+	return n;
+}
+
+static int add(struct symbolizer_rows_build *b, struct rows_func *f,
+	       uint64_t at, const struct symbolizer_rule *rule)
+{
+	struct rows_item items[ROWS_ITEMS_MAX];
+	struct rows_raw *last = f->n ? &b->raw[b->n_raw - 1] : NULL;
+	int id = 0, err;
+
+	if (rule) {
+		id = symbolizer_pool_put(&b->rules, items,
+					 rule_items(rule, items) *
+						 sizeof(*items));
+		if (id < 0)
+			return id;
+		id++;
+	}
+	if (last && last->rule == id)
+		return 0;
+	if (last && last->at == at - b->base) {
+		last->rule = (uint16_t)id;
+		return 0;
+	}
+	err = grow((void **)&b->raw, b->n_raw, &b->cap_raw, ROWS_RAW_MAX,
+		   sizeof(*b->raw));
+	if (err)
+		return err;
+	b->raw[b->n_raw].at = (uint32_t)(at - b->base);
+	b->raw[b->n_raw++].rule = (uint16_t)id;
+	f->n++;
+	return 0;
+}
+
+int symbolizer_rows_add(struct symbolizer_rows_build *b, uint64_t at,
+			const struct symbolizer_rule *rule)
+{
+	struct rows_func *f = &b->funcs[b->n_funcs - 1];
+	int err;
+
+	if (at - b->base >= f->end)
+		return 0;
+	err = add(b, f, at, rule);
+	if (err) /* what came before does not hold on */
+		f->end = (uint32_t)(at - b->base);
+	return err;
+}
+
+/* By address; of the same address as they came. */
+static int cmp_func(const void *a, const void *b)
+{
+	const struct rows_func *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* Sorts 'n' functions; of those with one start the first stays. How many. */
+static size_t sort_funcs(struct rows_func *f, size_t n)
+{
+	size_t i, kept = 0;
+
+	for (i = 1; i < n && cmp_func(&f[i - 1], &f[i]) < 0; i++)
+		;
+	if (i < n)
+		qsort(f, n, sizeof(*f), cmp_func);
+	for (i = 0; i < n; i++)
+		if (i == 0 || f[i].start != f[kept - 1].start)
+			f[kept++] = f[i];
+	return kept;
+}
+
+/* Whether one of the sorted functions has an address of 'x'. */
+static bool meets(const struct rows_func *f, size_t n,
+		  const struct rows_func *x)
+{
+	size_t lo = 0, hi = n, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (f[mid].start < x->end)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && f[lo - 1].end > x->start;
+}
+
+void symbolizer_rows_fill(struct symbolizer_rows_build *b)
+{
+	b->n_funcs = sort_funcs(b->funcs, b->n_funcs);
+	b->n_first = b->n_funcs;
+}
+
+/* Of all functions those that count, sorted and clipped at the next one. */
+static void settle(struct symbolizer_rows_build *b)
+{
+	struct rows_func *f = b->funcs;
+	size_t n = b->n_first;
+
+	for (size_t i = b->n_first; i < b->n_funcs; i++)
+		if (!meets(f, b->n_first, &f[i]))
+			f[n++] = f[i];
+	b->n_funcs = n = sort_funcs(f, n);
+	for (size_t i = 0; i + 1 < n; i++)
+		f[i].end = MIN(f[i].end, f[i + 1].start);
+}
+
+struct out {
+	struct rows_row *rows; /* NULL: they are counted only */
+	uint32_t *pages;
+	uint32_t n, n_pages;
+	uint16_t last; /* rule */
+};
+
+static void out_row(struct out *o, uint32_t at, uint16_t rule)
+{
+	if (rule == o->last)
+		return;
+	o->last = rule;
+	for (; o->n_pages <= at >> 16; o->n_pages++)
+		if (o->rows)
+			o->pages[o->n_pages] = o->n;
+	if (o->rows)
+		o->rows[o->n] = (struct rows_row){ (uint16_t)at, rule };
+	o->n++;
+}
+
+static void out_all(struct out *o, const struct symbolizer_rows_build *b)
+{
+	const struct rows_func *f;
+	const struct rows_raw *r;
+
+	for (size_t i = 0; i < b->n_funcs; i++) {
+		f = &b->funcs[i];
+		for (uint32_t k = 0; k < f->n; k++) {
+			r = &b->raw[f->first + k];
+			if (r->at >= f->end)
+				break;
+			out_row(o, r->at, r->rule);
+		}
+		if (i + 1 == b->n_funcs || f[1].start > f->end)
+			out_row(o, f->end, 0);
+	}
+	if (o->rows)
+		o->pages[o->n_pages] = o->n;
+}
+
+/* A piece of the table's memory, copied from 'from' if that is not NULL. */
+static void *take(uint8_t **at, const void *from, size_t len)
+{
+	void *p = *at;
+
+	if (from && len)
+		memcpy(p, from, len);
+	*at += len;
+	return p;
+}
+
+int symbolizer_rows_end(struct symbolizer_rows_build *b,
+			const struct symbolizer_rows_info *info,
+			struct symbolizer_rows **out)
+{
+	static const uint32_t no_start;
+	const uint32_t *rs = b->rules.starts ? b->rules.starts : &no_start;
+	const uint32_t *es = b->exprs.starts ? b->exprs.starts : &no_start;
+	size_t n_rs = (b->rules.n + 1) * sizeof(*rs);
+	size_t n_es = (b->exprs.n + 1) * sizeof(*es);
+	struct symbolizer_rows *t;
+	struct out o = { 0 };
+	size_t bytes;
+	uint8_t *at;
+
+	settle(b);
+	out_all(&o, b);
+	bytes = sizeof(*t) + b->rules.used + n_rs + n_es +
+		(o.n_pages + 1) * sizeof(*o.pages) + o.n * sizeof(*o.rows) +
+		b->exprs.used;
+	t = malloc(bytes);
+	if (!t)
+		return -ENOMEM;
+	t->base = b->base;
+	t->info = *info;
+	t->info.rows = o.n;
+	t->info.rules = b->rules.n;
+	t->info.bytes = bytes;
+	t->info.text = b->text;
+	t->n_pages = o.n_pages;
+	t->n_exprs = b->exprs.n;
+	at = (uint8_t *)(t + 1);
+	t->rules = take(&at, b->rules.data, b->rules.used);
+	t->rule_starts = take(&at, rs, n_rs);
+	t->expr_starts = take(&at, es, n_es);
+	t->pages = o.pages =
+		take(&at, NULL, (o.n_pages + 1) * sizeof(*o.pages));
+	t->rows = o.rows = take(&at, NULL, o.n * sizeof(*o.rows));
+	t->exprs = take(&at, b->exprs.data, b->exprs.used);
+	o.n = o.n_pages = o.last = 0;
+	out_all(&o, b);
+	*out = t;
+	return 0;
+}

@@ -1,0 +1,208 @@
+#!/bin/bash
+# Unwind rows are what the files say, by binutils' reading of them: every row of
+# some programs and libraries that are everywhere, and of some made here.
+# ROWS_ALL=1 does it for every ELF file below /usr/bin, /usr/sbin and /usr/lib.
+. "$(dirname "$0")/lib.sh"
+
+cat >"$T/prog.c" <<'END'
+#include <alloca.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int twice(int x) { return x < 2 ? x : twice(x - 1) + twice(x - 2); }
+int many(int a, int b, int c, int d, int e, int f, int g, int h)
+{
+	char *p = alloca((size_t)a + 16), q[300] __attribute__((aligned(64)));
+	memset(p, b, (size_t)a);
+	snprintf(q, sizeof(q), "%d%d%d%d%d%d", c, d, e, f, g, h);
+	if (twice(a) < b)
+		abort();
+	return q[0] + p[0] + atoi(q);
+}
+int main(int argc, char **argv)
+{
+	printf("%d\n", many(argc, 1, 2, 3, 4, 5, 6, atoi(argv[0])));
+	return 0;
+}
+END
+cc="-w -x c $T/prog.c"
+# Stacks realigned, frames of all sizes, .debug_frame alone and compressed.
+made=()
+while read -r name compiler flags; do
+	# shellcheck disable=SC2086 # flags are many
+	$compiler $flags -o "$T/$name" $cc || bail "$name is built"
+	made+=("$T/$name")
+done <<'END'
+gcc_O0 gcc -O0
+gcc_O2 gcc -O2
+gcc_fp gcc -O1 -fno-omit-frame-pointer -mstackrealign
+gcc_cf gcc -O2 -fcf-protection=full -Wl,-z,ibtplt,-z,lazy
+clang_O2 clang -O2
+clang_O0 clang -O0 -fno-pie -no-pie
+lazy gcc -O2 -Wl,-z,lazy
+static gcc -O2 -static
+static_pie gcc -O2 -static-pie
+stripped gcc -O2 -s
+debug gcc -O2 -g -fno-asynchronous-unwind-tables -fno-unwind-tables
+debug_z gcc -O2 -g -fno-asynchronous-unwind-tables -Wl,--compress-debug-sections=zlib
+END
+# What there is of these.
+found=()
+for f in /bin/bash /usr/bin/python3 /usr/bin/perl /usr/bin/gcc \
+	"$(gcc -print-file-name=libc.so.6)" \
+	"$(gcc -print-file-name=libstdc++.so.6)" \
+	"$(gcc -print-file-name=ld-linux-x86-64.so.2)"; do
+	[[ ! -f $f ]] || found+=("$f")
+done
+num "programs and libraries to look at" ${#found[@]} '>=' 4
+
+# rows_check FILE...: no difference in any of them; what it says in $out.
+rows_check() {
+	out=$("$E2E/rows_check" "$@" 2>&1)
+	result $? "rows are readelf's: ${*##*/}" || diag "$out"
+	is "... of all of them" "$(sed -n 's/^files \([0-9]*\) .*/\1/p' <<<"$out")" $#
+}
+
+rows_check "${made[@]}"
+rows_check "$PROFD"
+rows_check "${found[@]}"
+num "... which are many rows" \
+	"$(sed -n 's/^files.* rows \([0-9]*\) .*/\1/p' <<<"$out")" '>' 50000
+num "debug_frame gives rows too" \
+	"$("$PROFD" debug unwind-table "$T/debug" | wc -l)" '>' 10
+like "... compressed too" "$(readelf -SW "$T/debug_z")" '[.]debug_frame[^\n]* C '
+
+# --- the text ---
+# rows_text FILE: of each of readelf's rows, what ours says at that address in
+# another way; prints what differs and how many were compared.
+rows_text() {
+	"$PROFD" debug unwind-table "$1" >"$T/ours"
+	readelf -wNF "$1" 2>/dev/null | sed 's/r[0-9]* (\([a-z0-9]*\))/\1/g' |
+		awk -v ours="$T/ours" -f "$T/text.awk"
+}
+cat >"$T/text.awk" <<'END'
+function at(hex,    lo, hi, mid) {
+	lo = 0
+	hi = n
+	hex = sprintf("%16s", hex)
+	while (lo < hi) {
+		mid = int((lo + hi) / 2)
+		if (addr[mid] <= hex) lo = mid + 1
+		else hi = mid
+	}
+	return lo ? row[lo - 1] : "end"
+}
+BEGIN {
+	while ((getline line < ours) > 0) {
+		split(line, w, " ")
+		addr[n] = sprintf("%16s", w[1])
+		row[n++] = substr(line, length(w[1]) + 2)
+	}
+}
+/ FDE / { fde = 1 }
+/ CIE / { fde = 0 }
+/LOC  / {
+	rbp = ra = 0
+	for (i = 3; i <= NF; i++) {
+		if ($i == "rbp") rbp = i
+		if ($i == "ra") ra = i
+	}
+}
+fde && /^[0-9a-f]+ / && $1 !~ /[.]/ && length($1) == 16 && $3 !~ /^0000/ {
+	want = $2 " " (rbp ? $rbp : "u")
+	if (ra && $ra != "c-8") want = want " " $ra
+	gsub(/exp/, "expr", want)
+	sub(/^0+/, "", $1)
+	got = at($1)
+	sub(/^(plt|deref|sig) /, "expr ", got)
+	if (got != want) print $1 ": " got ", not " want
+	compared++
+}
+END { print compared " compared" }
+END
+for f in "$T/gcc_O2" "$T/gcc_fp" "${found[@]: -1}"; do
+	like "unwind-table says of ${f##*/} what readelf does" \
+		"$(rows_text "$f")" '^[1-9][0-9]+ compared$'
+done
+table=$("$PROFD" debug unwind-table "$T/lazy")
+like "unwind-table: a PLT" "$table" $'\n[0-9a-f]+ plt u\n'
+like "unwind-table: a root" "$table" $'\n[0-9a-f]+ rsp\\+8 u u\n'
+like "unwind-table: ends in a gap" "$table" $'\n[0-9a-f]+ end u$'
+like "unwind-table: a realigned stack" \
+	"$("$PROFD" debug unwind-table "$T/gcc_fp")" ' deref expr'
+like "unwind-table: a signal frame" \
+	"$("$PROFD" debug unwind-table "$T/static")" $'\n[0-9a-f]+ sig expr expr\n'
+stats=$("$PROFD" debug unwind-table --stats "$T/static")
+like "unwind-table --stats" "$(tr '\n' ' ' <<<"$stats")" \
+	'^rows [0-9]+ rules [0-9]+ bytes [0-9]+ text [0-9]+ bytes-per-MiB [0-9]+ time-ms [0-9.]+ $'
+is "... counts the lines" "$(sed -n 's/^rows //p' <<<"$stats")" \
+	"$("$PROFD" debug unwind-table "$T/static" | wc -l)"
+
+pc=$(awk '$2 == "deref" { print $1; exit }' < <(
+	"$PROFD" debug unwind-table "$T/gcc_fp"))
+like "unwind: the full rule" "$("$PROFD" debug unwind "$T/gcc_fp:0x$pc")" \
+	"gcc_fp:0x$pc: deref expr"$'\n  cfa  \*\(r[a-z0-9]+[-+][0-9]+\)\n(.*\n)?  rbp  \*\(r'
+is "unwind: several, and a gap" \
+	"$("$PROFD" debug unwind "$T/lazy:0" "$T/lazy:1")" \
+	"$T/lazy:0: end u"$'\n'"$T/lazy:1: end u"
+
+# --- without section headers ---
+cp "$T/stripped" "$T/bare"
+printf '\0\0\0\0\0\0\0\0' | dd of="$T/bare" bs=1 seek=40 conv=notrunc status=none
+printf '\0\0\0\0' | dd of="$T/bare" bs=1 seek=60 conv=notrunc status=none
+is "without section headers the rows are the same" \
+	"$("$PROFD" debug unwind-table "$T/bare")" \
+	"$("$PROFD" debug unwind-table "$T/stripped")"
+
+# --- what cannot be read ---
+# fails NAME STATUS REGEX ARGUMENT...: what profd debug says then.
+fails() {
+	local name=$1 status=$2 regex=$3
+	shift 3
+	"$PROFD" debug "$@" >"$T/out" 2>"$T/err"
+	is "$name: exit status" $? "$status"
+	like "$name: says why" "$(cat "$T/err")" "$regex"
+}
+fails "no file" 1 'none: No such file' unwind-table "$T/none"
+fails "no ELF" 1 'prog.c: not an ELF' unwind-table "$T/prog.c"
+fails "a directory" 1 "$T: cannot be opened, or is no regular" unwind-table "$T"
+objcopy --remove-section=.eh_frame "$T/debug" "$T/no_eh" 2>/dev/null
+objcopy --remove-section=.debug_frame --remove-section=.eh_frame_hdr \
+	"$T/no_eh" "$T/no_cfi" 2>/dev/null
+fails "no CFI" 1 'no_cfi: no unwind information' unwind-table "$T/no_cfi"
+cp "$T/lazy" "$T/arm64"
+printf '\267' | dd of="$T/arm64" bs=1 seek=18 conv=notrunc status=none
+fails "another machine" 1 'arm64: not of x86-64' unwind-table "$T/arm64"
+fails "no word" 2 'unwind-table or unwind' ""
+fails "another word" 2 "unknown 'x'" x
+fails "no FILE" 2 'one FILE is needed' unwind-table
+fails "two FILEs" 2 'one FILE is needed' unwind-table a b
+fails "no PC" 2 "'a': must be FILE:PC" unwind a
+fails "a PC that is none" 2 "'a:1g': must be FILE:PC" unwind a:1g
+
+# A length in the middle of .eh_frame that leads nowhere.
+read -r where < <(readelf -wNf "$T/static" | awk '/ FDE / && ++n == 20 { print $1 }')
+start=$(readelf -SW "$T/static" | sed -n 's/.* \.eh_frame  *PROGBITS *[0-9a-f]* *\([0-9a-f]*\).*/\1/p')
+cp "$T/static" "$T/broken"
+printf '\377\377\377\177' | dd of="$T/broken" bs=1 conv=notrunc status=none \
+	seek=$((0x$start + 0x$where))
+fails "a broken file" 1 \
+	"[.]eh_frame, offset 0x$(printf %x $((0x$where))) .of the file 0x[0-9a-f]+.: an entry that leads beyond its section; the table is partial" \
+	unwind-table "$T/broken"
+num "... has rows up to the damage" "$(wc -l <"$T/out")" '>=' 20
+num "... and not all" "$(wc -l <"$T/out")" '<' \
+	"$("$PROFD" debug unwind-table "$T/static" | wc -l)"
+
+if [[ -n ${ROWS_ALL:-} ]]; then
+	find /usr/bin /usr/sbin /usr/lib/ -xdev -type f -print0 |
+		xargs -0 -n 2000 "$E2E/rows_check" >"$T/all" 2>&1
+	sums=$(awk '
+		/^files [0-9]/ { for (i = 1; i < NF; i += 2) sum[$i] += $(i + 1) }
+		END { for (k in sum) printf "%s %d\n", k, sum[k] }' "$T/all")
+	echo "# $(tr '\n' ' ' <<<"$sums")"
+	is "every file below /usr/bin, /usr/sbin, /usr/lib: differences" \
+		"$(sed -n 's/^differences //p' <<<"$sums")" 0 ||
+		diag "$(grep -v '^files ' "$T/all")"
+	num "... files" "$(sed -n 's/^files //p' <<<"$sums")" '>' 100
+fi
+plan
