@@ -1,6 +1,7 @@
 #!/bin/bash
-# From exec of profd to the first complete stack: unwound to its root, every frame
-# with its name, handed to the open window. load_first polls /metrics, so the figure
+# From exec of profd to the first complete stack: unwound as far as frame pointers
+# lead (Debian's libc has none, so few get behind main), every frame with its name,
+# handed to the open window. load_first polls /metrics, so the figure
 # is at most its few milliseconds too high. Every CPU is busy.
 . "$(dirname "$0")/lib.sh"
 loads=()
