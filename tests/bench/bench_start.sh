@@ -2,7 +2,7 @@
 # From exec of profd to the first complete stack: unwound as far as frame pointers
 # lead (Debian's libc has none, so few get behind main), every frame with its name,
 # handed to the open window. load_first polls /metrics, so the figure
-# is at most its few milliseconds too high. Every CPU is busy.
+# is up to 20 ms too high. Every CPU is busy.
 . "$(dirname "$0")/lib.sh"
 loads=()
 for ((i = 0; i < CPUS; i++)); do
