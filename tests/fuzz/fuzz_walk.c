@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Fuzz target: a stack of any bytes, with registers of any value, by the rows of
+ * any .eh_frame. Two bytes say how long that is; it is followed by 18 registers
+ * and the stack.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "symbolize/cfi.h"
+#include "tracehandler/walk.h"
+
+#define TEXT 0x10000
+#define TEXT_SIZE 0x40000
+#define FRAMES 256
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct symbolizer_rows *find(void *arg, uint64_t pc,
+					  uint64_t *vaddr)
+{
+	*vaddr = pc;
+	return pc - TEXT < TEXT_SIZE ? arg : NULL;
+}
+
+static struct symbolizer_rows *read_rows(const uint8_t *data, size_t size)
+{
+	struct symbolizer_rows_build b = { .base = TEXT, .n_exec = 1 };
+	struct symbolizer_rows_info info = { 0 };
+	struct symbolizer_rows *rows = NULL;
+	struct symbolizer_src src;
+	struct cfi_section s = { .src = &src,
+				 .name = "fuzz",
+				 .size = size,
+				 .vaddr = TEXT + TEXT_SIZE,
+				 .eh = true };
+
+	symbolizer_src_mem(&src, data, size);
+	b.exec = calloc(1, sizeof(*b.exec));
+	if (b.exec) {
+		b.exec->start = TEXT;
+		b.exec->end = TEXT + TEXT_SIZE;
+		if (symbolizer_cfi_read(&s, &b, &info) ||
+		    symbolizer_rows_end(&b, &info, &rows))
+			rows = NULL;
+	}
+	symbolizer_rows_build_fini(&b);
+	return rows;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct abi_regs regs = { 0 };
+	struct trace_stack s = { .regs = &regs };
+	struct symbolizer_rows *rows;
+	uint64_t pcs[FRAMES];
+	enum trace_end why;
+	uint16_t len = 0;
+	size_t n;
+
+	if (size < 2 + sizeof(regs))
+		return 0;
+	memcpy(&len, data, 2);
+	data += 2;
+	size -= 2;
+	len = (uint16_t)MIN(len, size - sizeof(regs));
+	rows = read_rows(data, len);
+	if (!rows)
+		return 0;
+	memcpy(&regs, data + len, sizeof(regs));
+	s.bytes = data + len + sizeof(regs);
+	s.size = (uint32_t)(size - len - sizeof(regs));
+	s.start = regs.gpr[ABI_REG_SP] & ~0xffULL;
+	s.end = regs.flags & 3;
+	n = trace_walk(&s, find, rows, pcs, FRAMES, &why);
+	if (n == 0 || n > FRAMES || pcs[0] != regs.ip ||
+	    (why == TRACE_END_DEPTH && n != FRAMES))
+		abort();
+	symbolizer_rows_free(rows);
+	return 0;
+}

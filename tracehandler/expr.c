@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * expr: see tracehandler/expr.h. DWARF 5, 2.5.1; what needs more than a frame
+ * (objects, calls, other address spaces) has no place in unwind rules, 6.4.2.
+ */
+#include <string.h>
+
+#include "base/base.h"
+#include "tracehandler/expr.h"
+
+#define EXPR_STACK 32
+#define EXPR_STEPS 512
+
+enum {
+	OP_DEREF = 0x06,
+	OP_CONST1U = 0x08, /* to OP_CONST8S: sizes and signs by turns */
+	OP_CONST8S = 0x0f,
+	OP_CONSTU = 0x10,
+	OP_CONSTS = 0x11,
+	OP_DUP = 0x12,
+	OP_DROP = 0x13,
+	OP_OVER = 0x14,
+	OP_PICK = 0x15,
+	OP_SWAP = 0x16,
+	OP_ROT = 0x17,
+	OP_ABS = 0x19,
+	OP_AND = 0x1a,
+	OP_DIV = 0x1b,
+	OP_MINUS = 0x1c,
+	OP_MOD = 0x1d,
+	OP_MUL = 0x1e,
+	OP_NEG = 0x1f,
+	OP_NOT = 0x20,
+	OP_OR = 0x21,
+	OP_PLUS = 0x22,
+	OP_PLUS_UCONST = 0x23,
+	OP_SHL = 0x24,
+	OP_SHR = 0x25,
+	OP_SHRA = 0x26,
+	OP_XOR = 0x27,
+	OP_BRA = 0x28,
+	OP_EQ = 0x29,
+	OP_GE = 0x2a,
+	OP_GT = 0x2b,
+	OP_LE = 0x2c,
+	OP_LT = 0x2d,
+	OP_NE = 0x2e,
+	OP_SKIP = 0x2f,
+	OP_LIT0 = 0x30,
+	OP_BREG0 = 0x70,
+	OP_BREGX = 0x92,
+	OP_DEREF_SIZE = 0x94,
+	OP_NOP = 0x96,
+};
+
+struct machine {
+	const uint8_t *code;
+	size_t len, pc;
+	const struct trace_frame_regs *regs;
+	trace_read_fn read;
+	void *arg;
+	uint64_t stack[EXPR_STACK];
+	unsigned int n;
+	bool bad;
+};
+
+static void push(struct machine *m, uint64_t v)
+{
+	if (m->n == EXPR_STACK)
+		m->bad = true;
+	else
+		m->stack[m->n++] = v;
+}
+
+static uint64_t pop(struct machine *m)
+{
+	if (m->n)
+		return m->stack[--m->n];
+	m->bad = true;
+	return 0;
+}
+
+/* The entry 'depth' below the top. */
+static void pick(struct machine *m, uint64_t depth)
+{
+	if (depth < m->n)
+		push(m, m->stack[m->n - 1 - depth]);
+	else
+		m->bad = true;
+}
+
+static uint64_t fixed(struct machine *m, size_t size, bool is_signed)
+{
+	unsigned int shift = 64 - 8 * (unsigned int)size;
+	uint64_t v = 0;
+
+	if (size > m->len - m->pc) {
+		m->bad = true;
+		return 0;
+	}
+	memcpy(&v, m->code + m->pc, size);
+	m->pc += size;
+	return is_signed ? (uint64_t)((int64_t)(v << shift) >> shift) : v;
+}
+
+static uint64_t leb(struct machine *m, bool is_signed)
+{
+	unsigned int shift = 0;
+	uint64_t v = 0;
+	uint8_t byte;
+
+	do {
+		byte = (uint8_t)fixed(m, 1, false);
+		if (shift < 64)
+			v |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+	} while (byte & 0x80);
+	if (is_signed && (byte & 0x40) && shift < 64)
+		v |= ~0ULL << shift;
+	return v;
+}
+
+static void base_register(struct machine *m, uint64_t reg)
+{
+	uint64_t off = leb(m, true);
+
+	if (reg >= SYMBOLIZER_REGS || !(m->regs->known & 1U << reg))
+		m->bad = true;
+	else
+		push(m, m->regs->v[reg] + off);
+}
+
+static void deref(struct machine *m, uint64_t size)
+{
+	uint64_t v = 0, at = pop(m);
+
+	if (size == 0 || size > 8 || m->bad || !m->read(m->arg, at, &v)) {
+		m->bad = true;
+		return;
+	}
+	push(m, size == 8 ? v : v & ((1ULL << 8 * size) - 1));
+}
+
+static void jump(struct machine *m, bool taken)
+{
+	int64_t by = (int64_t)fixed(m, 2, true);
+	int64_t to = (int64_t)m->pc + by;
+
+	if (!taken)
+		return;
+	if (to < 0 || (uint64_t)to > m->len)
+		m->bad = true;
+	else
+		m->pc = (size_t)to;
+}
+
+static uint64_t binary(struct machine *m, uint8_t op, uint64_t a, uint64_t b)
+{
+	int64_t sa = (int64_t)a, sb = (int64_t)b;
+
+	switch (op) {
+	case OP_AND:
+		return a & b;
+	case OP_DIV:
+		if (sb == 0 || (sa == INT64_MIN && sb == -1))
+			break;
+		return (uint64_t)(sa / sb);
+	case OP_MINUS:
+		return a - b;
+	case OP_MOD:
+		if (b == 0)
+			break;
+		return a % b;
+	case OP_MUL:
+		return a * b;
+	case OP_OR:
+		return a | b;
+	case OP_PLUS:
+		return a + b;
+	case OP_SHL:
+		return b < 64 ? a << b : 0;
+	case OP_SHR:
+		return b < 64 ? a >> b : 0;
+	case OP_SHRA:
+		return (uint64_t)(sa >> MIN(b, (uint64_t)63));
+	case OP_XOR:
+		return a ^ b;
+	case OP_EQ:
+		return sa == sb;
+	case OP_GE:
+		return sa >= sb;
+	case OP_GT:
+		return sa > sb;
+	case OP_LE:
+		return sa <= sb;
+	case OP_LT:
+		return sa < sb;
+	case OP_NE:
+		return sa != sb;
+	}
+	m->bad = true;
+	return 0;
+}
+
+/* Those that move or change what is on the stack. False: another one. */
+static bool run_stack(struct machine *m, uint8_t op)
+{
+	uint64_t a, b, c;
+
+	switch (op) {
+	case OP_DUP:
+		pick(m, 0);
+		return true;
+	case OP_DROP:
+		pop(m);
+		return true;
+	case OP_OVER:
+		pick(m, 1);
+		return true;
+	case OP_PICK:
+		pick(m, fixed(m, 1, false));
+		return true;
+	case OP_SWAP:
+		a = pop(m);
+		b = pop(m);
+		push(m, a);
+		push(m, b);
+		return true;
+	case OP_ROT:
+		a = pop(m);
+		b = pop(m);
+		c = pop(m);
+		push(m, a);
+		push(m, c);
+		push(m, b);
+		return true;
+	case OP_ABS:
+		a = pop(m);
+		push(m, (int64_t)a < 0 ? -a : a);
+		return true;
+	case OP_NEG:
+		push(m, -pop(m));
+		return true;
+	case OP_NOT:
+		push(m, ~pop(m));
+		return true;
+	case OP_PLUS_UCONST:
+		a = leb(m, false);
+		push(m, pop(m) + a);
+		return true;
+	case OP_NOP:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void run_one(struct machine *m)
+{
+	uint8_t op = (uint8_t)fixed(m, 1, false);
+	uint64_t a, b;
+
+	if (op >= OP_LIT0 && op < OP_LIT0 + 32) {
+		push(m, op - OP_LIT0);
+	} else if (op >= OP_BREG0 && op < OP_BREG0 + 32) {
+		base_register(m, op - OP_BREG0);
+	} else if (op >= OP_CONST1U && op <= OP_CONST8S) {
+		push(m, fixed(m, 1U << ((op - OP_CONST1U) / 2), op & 1));
+	} else if (op == OP_BREGX) {
+		base_register(m, leb(m, false));
+	} else if (op == OP_CONSTU || op == OP_CONSTS) {
+		push(m, leb(m, op == OP_CONSTS));
+	} else if (op == OP_DEREF) {
+		deref(m, 8);
+	} else if (op == OP_DEREF_SIZE) {
+		deref(m, fixed(m, 1, false));
+	} else if (op == OP_SKIP) {
+		jump(m, true);
+	} else if (op == OP_BRA) {
+		jump(m, pop(m) != 0);
+	} else if (!run_stack(m, op)) {
+		b = pop(m);
+		a = pop(m);
+		push(m, binary(m, op, a, b));
+	}
+}
+
+bool trace_expr(const uint8_t *code, size_t len,
+		const struct trace_frame_regs *regs, const uint64_t *cfa,
+		trace_read_fn read, void *arg, uint64_t *out)
+{
+	struct machine m = {
+		.code = code, .len = len, .regs = regs, .read = read, .arg = arg
+	};
+
+	if (cfa)
+		push(&m, *cfa);
+	for (int steps = 0; m.pc < m.len && !m.bad; steps++) {
+		if (steps == EXPR_STEPS)
+			return false;
+		run_one(&m);
+	}
+	*out = pop(&m);
+	return !m.bad;
+}
