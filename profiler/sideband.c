@@ -25,7 +25,6 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "profiler/cpus.h"
 #include "profiler/sideband.h"
 
 #define SIDEBAND_SLACK_NS CLOCK_NSEC_PER_MSEC
