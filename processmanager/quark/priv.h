@@ -250,6 +250,7 @@ struct quark_loss_report {
 	uint64_t lost[ABI_QUARK_KIND_MAX]; /* since the last report */
 	uint64_t total;
 	uint64_t first, last; /* boot times around them */
+	bool uncounted; /* and others of any kind, nobody knows how many */
 };
 
 /*

@@ -127,11 +127,11 @@ static void take_losses(struct quark_queue_priv *qq)
 	size_t k;
 
 	qq->backend->losses(qq->b, &lost);
-	if (!lost.total)
+	if (!lost.total && !lost.uncounted)
 		return;
 	for (k = 0; k < ARRAY_SIZE(kinds); k++) {
 		qq->stats.losses.kernel[k] += lost.lost[k];
-		if (lost.lost[k])
+		if (lost.lost[k] || lost.uncounted)
 			gap.kinds |= kinds[k].event;
 	}
 	gap.lost = lost.total;
