@@ -161,7 +161,6 @@ void kprobe_ring_skip(struct kprobe_ring *r);
 struct kprobe_cpu {
 	int fd[KPROBE_MAX]; /* the first that is open owns the ring */
 	uint64_t lost[KPROBE_MAX]; /* told of already */
-	uint64_t enabled; /* for so long, by the kernel's clock */
 	struct kprobe_ring ring;
 	uint64_t next; /* time of the record at the tail; UINT64_MAX: none */
 	uint64_t last; /* of the newest one taken out */

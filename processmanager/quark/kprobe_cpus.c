@@ -165,15 +165,13 @@ static int owner(const struct kprobe_cpu *k)
 }
 
 /* Its clock stands still: it was taken off its CPU. */
-static bool silent(struct kprobe_cpu *k)
+static bool silent(const struct kprobe_cpu *k)
 {
-	struct counts now;
-	uint64_t before = k->enabled;
+	struct counts a, b;
+	int fd = owner(k);
 
-	if (!read_counts(owner(k), &now))
-		return true;
-	k->enabled = now.enabled;
-	return now.enabled <= before;
+	return !read_counts(fd, &a) || !read_counts(fd, &b) ||
+	       b.enabled <= a.enabled;
 }
 
 static void close_cpu(struct kprobe_cpu *k)
@@ -231,7 +229,6 @@ static int open_cpu(struct kprobe_cpus *c, int cpu)
 		close_cpu(k);
 		return err;
 	}
-	silent(k);
 	c->cpu[cpu] = k;
 	return 0;
 }
