@@ -214,6 +214,11 @@ static uint64_t ebpf_watermark(const void *b)
 	return ring_watermark(((const struct ebpf *)b)->ring);
 }
 
+static uint64_t ebpf_slack(const void *b)
+{
+	return CLOCK_NSEC_PER_MSEC; /* base/ring.c */
+}
+
 static int ebpf_epoll_fd(const void *b)
 {
 	return ring_epoll_fd(((const struct ebpf *)b)->ring);
@@ -310,11 +315,11 @@ static int ebpf_walk(void *b, ring_fn fn, void *arg)
 const struct quark_backend quark_ebpf = {
 	.flag = QQ_EBPF,
 	.name = "ebpf",
-	.slack_ns = CLOCK_NSEC_PER_MSEC, /* base/ring.c */
 	.open = ebpf_open,
 	.close = ebpf_close,
 	.consume = ebpf_consume,
 	.watermark = ebpf_watermark,
+	.slack = ebpf_slack,
 	.epoll_fd = ebpf_epoll_fd,
 	.backlog = ebpf_backlog,
 	.losses = ebpf_losses,

@@ -6,7 +6,11 @@
  * A ring is in the order of one CPU; all are drained together, the oldest record
  * first. A record's time is taken a moment before its place in the ring, and a
  * CPU may be interrupted in between, so the watermark stays a few milliseconds
- * behind the clock instead of one (what came later still is counted as late).
+ * behind the clock instead of one. In a virtual machine the CPU itself may be
+ * taken away there, for as long as the host pleases. How long records have been on
+ * their way shows in those that appear behind an earlier look at their ring; the
+ * watermark keeps a multiple of the longest of late (what came later still is
+ * counted as late).
  * What did not fit is counted by the kernel for each event (PERF_FORMAT_LOST,
  * 6.0) and asked for when a ring was found nearly full or says so itself.
  */
@@ -23,6 +27,8 @@
 #include "processmanager/quark/kprobe.h"
 
 #define SLACK_NS (4 * CLOCK_NSEC_PER_MSEC)
+#define SLACK_MAX_NS (400 * CLOCK_NSEC_PER_MSEC)
+#define SLACK_KEPT_NS (10 * CLOCK_NSEC_PER_SEC)
 #define WALK_RING (64 * 1024)
 #define NEARLY_FULL (4 * 8192) /* PERF_MAX_TRACE_SIZE */
 /* Where the kernel has no tracepoint for it, CPUs are looked for so often. */
@@ -36,6 +42,8 @@ struct kprobe {
 	uint64_t followed;
 	int64_t offset; /* of CLOCK_BOOTTIME to CLOCK_MONOTONIC */
 	uint64_t watermark;
+	uint64_t slack; /* the watermark is behind the clock by */
+	uint64_t slack_since;
 	struct kprobe_record record;
 	struct kprobe_values values, asked;
 	int walk_fd;
@@ -247,6 +255,30 @@ static int oldest(const struct kprobe_cpus *cpus)
 	return best;
 }
 
+/* It was stamped before its ring was looked at without it. */
+static void note_delay(struct kprobe *k, const struct kprobe_cpu *c,
+		       uint64_t time)
+{
+	uint64_t want;
+
+	if (time >= c->looked)
+		return;
+	want = MIN(4 * (c->looked - time), SLACK_MAX_NS);
+	if (want < k->slack)
+		return;
+	k->slack = want;
+	k->slack_since = clock_boottime_ns();
+}
+
+/* Less again, when nothing needs it any more. */
+static void ease_slack(struct kprobe *k, uint64_t now)
+{
+	if (now < k->slack_since + SLACK_KEPT_NS)
+		return;
+	k->slack = MAX(k->slack / 2, SLACK_NS);
+	k->slack_since = now;
+}
+
 static int take_one(struct kprobe *k, int cpu)
 {
 	struct kprobe_cpu *c = k->cpus.cpu[cpu];
@@ -258,6 +290,7 @@ static int take_one(struct kprobe *k, int cpu)
 			ret = take_sample(k, cpu, &p);
 		c->check |= p.lost;
 		c->last = p.time + k->offset;
+		note_delay(k, c, c->last);
 		kprobe_ring_skip(&c->ring);
 	}
 	peek(c);
@@ -267,6 +300,7 @@ static int take_one(struct kprobe *k, int cpu)
 /* All rings, what is in them now, by time. 0 or what fn returned. */
 static int drain(struct kprobe *k, int *n)
 {
+	uint64_t now = clock_boottime_ns();
 	struct kprobe_cpu *c;
 	int cpu, ret = 0;
 
@@ -283,9 +317,14 @@ static int drain(struct kprobe *k, int *n)
 		ret = take_one(k, cpu);
 		++*n;
 	}
-	for (cpu = 0; cpu < k->cpus.n; cpu++)
-		if (k->cpus.cpu[cpu])
-			kprobe_ring_end(&k->cpus.cpu[cpu]->ring);
+	for (cpu = 0; cpu < k->cpus.n; cpu++) {
+		c = k->cpus.cpu[cpu];
+		if (!c)
+			continue;
+		kprobe_ring_end(&c->ring);
+		if (!ret)
+			c->looked = now;
+	}
 	return ret;
 }
 
@@ -309,13 +348,19 @@ static int kprobe_consume(void *b)
 	} while (!ret && k->follow);
 	if (ret)
 		return ret;
-	k->watermark = now - SLACK_NS;
+	ease_slack(k, now);
+	k->watermark = MAX(k->watermark, now - k->slack);
 	return n;
 }
 
 static uint64_t kprobe_watermark(const void *b)
 {
 	return ((const struct kprobe *)b)->watermark;
+}
+
+static uint64_t kprobe_slack(const void *b)
+{
+	return ((const struct kprobe *)b)->slack;
 }
 
 static int kprobe_epoll_fd(const void *b)
@@ -394,6 +439,7 @@ static int kprobe_open(void **bp, const struct quark_backend_conf *conf,
 	k->fn = fn;
 	k->arg = arg;
 	k->walk_fd = -1;
+	k->slack = SLACK_NS;
 	k->record.ask = ask;
 	k->record.arg = k;
 	k->record.max_env = conf->max_env;
@@ -409,11 +455,11 @@ static int kprobe_open(void **bp, const struct quark_backend_conf *conf,
 const struct quark_backend quark_kprobe = {
 	.flag = QQ_KPROBE,
 	.name = "kprobe",
-	.slack_ns = SLACK_NS,
 	.open = kprobe_open,
 	.close = kprobe_close,
 	.consume = kprobe_consume,
 	.watermark = kprobe_watermark,
+	.slack = kprobe_slack,
 	.epoll_fd = kprobe_epoll_fd,
 	.backlog = kprobe_backlog,
 	.losses = kprobe_losses,

@@ -164,6 +164,7 @@ struct kprobe_cpu {
 	struct kprobe_ring ring;
 	uint64_t next; /* time of the record at the tail; UINT64_MAX: none */
 	uint64_t last; /* of the newest one taken out */
+	uint64_t looked; /* at all that was there then */
 	bool check; /* something may have been lost */
 	bool gone; /* offline: nothing more comes, read it out */
 	/* What the tracepoint said of the exec that the probe tells of next. */

@@ -260,7 +260,6 @@ struct quark_loss_report {
 struct quark_backend {
 	int flag; /* QQ_ */
 	const char *name;
-	uint64_t slack_ns; /* by which its watermark is behind the clock */
 	/* 0, or -errno with the reason set by quark_error(). */
 	int (*open)(void **bp, const struct quark_backend_conf *conf,
 		    ring_fn fn, void *arg);
@@ -268,6 +267,8 @@ struct quark_backend {
 	/* As those of base/ring.h. */
 	int (*consume)(void *b);
 	uint64_t (*watermark)(const void *b);
+	/* By which the watermark is behind the clock, ns. */
+	uint64_t (*slack)(const void *b);
 	int (*epoll_fd)(const void *b);
 	size_t (*backlog)(const void *b);
 	/* What has been lost since the last call. */

@@ -9,6 +9,8 @@
  * tenth of max_length, that a piece is missing from an event only when it came
  * later than hold_time.
  */
+#include <sys/param.h>
+
 #include "tests/bpf/test_quark.h"
 
 #define PID_MAX "/proc/sys/kernel/pid_max"
@@ -51,6 +53,7 @@ struct ledger {
 	int pieces;
 	int whole;
 	uint64_t time;
+	uint64_t disorder;
 	double hang;
 };
 
@@ -131,8 +134,8 @@ static void take_piece(struct ledger *l, const struct quark_event *ev)
 	struct last *last;
 	int k;
 
-	CHECK(ev->boottime >= l->time);
-	l->time = ev->boottime;
+	l->disorder += ev->boottime < l->time;
+	l->time = MAX(l->time, ev->boottime);
 	if (!of_worker(l, p))
 		return;
 	l->hang = seconds() + HANG;
@@ -217,7 +220,10 @@ static void check_totals(const struct ledger *l, struct quark_queue *qq)
 		CHECK(l->whole >= l->s->lives / 10 * 9);
 	quark_queue_get_stats(qq, &st);
 	CHECK_INT(st.lost, 0);
-	CHECK_INT(st.late, 0);
+	/* A probe's record may be on its way for as long as a CPU is stolen. */
+	if (backend() == QQ_EBPF)
+		CHECK_INT(st.late, 0);
+	CHECK(l->disorder <= st.late);
 	CHECK(st.aggregations + l->pieces >=
 	      (uint64_t)l->s->lives * __builtin_popcountll(l->s->life));
 }

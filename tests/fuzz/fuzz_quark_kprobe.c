@@ -112,32 +112,35 @@ static int check_record(void *arg, void *data, size_t len)
 	return 0;
 }
 
-static void check_span(const struct kprobe_perf *p, struct quark_span s)
+static void check_span(const char *raw, size_t len, struct quark_span s)
 {
-	const char *raw = p->raw;
-
-	must(!s.p || (s.p >= raw && s.p + s.len <= raw + p->raw_len));
+	must(!s.p || (s.p >= raw && s.p + s.len <= raw + len));
 }
 
 static void take(struct kprobe_record *r, const struct kprobe_perf *p)
 {
 	static struct kprobe_values v;
 	struct kprobe_sample s = { p->time, 0, p->tgid, p->tid, 0 };
+	char *raw;
 	int id, i;
 
-	id = kprobe_decode(layout, p->raw, p->raw_len, &v);
-	if (id < 0)
-		return;
+	/* In memory of its exact size. */
+	raw = malloc(p->raw_len ? p->raw_len : 1);
+	must(raw);
+	memcpy(raw, p->raw, p->raw_len);
+	id = kprobe_decode(layout, raw, p->raw_len, &v);
 	for (i = 0; i < KPROBE_EXE_LEVELS; i++)
-		check_span(p, v.exe[i]);
+		check_span(raw, p->raw_len, v.exe[i]);
 	for (i = 0; i < KPROBE_CWD_LEVELS; i++)
-		check_span(p, v.cwd[i]);
-	check_span(p, v.name);
-	check_span(p, v.filename);
+		check_span(raw, p->raw_len, v.cwd[i]);
+	check_span(raw, p->raw_len, v.name);
+	check_span(raw, p->raw_len, v.filename);
 	/* Not of processes and cgroups that there happen to be. */
 	v.tgid = 0;
 	v.cgroup = 0;
-	kprobe_record(r, id, &s, &v, check_record, NULL);
+	if (id >= 0)
+		kprobe_record(r, id, &s, &v, check_record, NULL);
+	free(raw);
 }
 
 static void read_ring(struct kprobe_ring *r, struct kprobe_record *rec)
