@@ -35,15 +35,6 @@ static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
 	return 0;
 }
 
-static size_t ring_size(size_t budget)
-{
-	size_t size = sysconf(_SC_PAGESIZE);
-
-	while (size * 2 <= budget)
-		size *= 2;
-	return size;
-}
-
 /* Whether btf_trace_sched_process_exit has group_dead (6.16). */
 static int exit_has_group_dead(bool *out)
 {
@@ -102,7 +93,7 @@ static int explain(int err, const char *what)
 static int configure(struct ebpf *e, const struct quark_backend_conf *conf)
 {
 	struct quark_bpf *s = e->skel;
-	size_t size = ring_size(conf->ring_bytes);
+	size_t size = quark_ring_size(sysconf(_SC_PAGESIZE), conf->ring_bytes);
 	bool group_dead;
 	int err;
 

@@ -235,16 +235,6 @@ static int open_cpu(struct kprobe_cpus *c, int cpu)
 
 /* --- all of them ------------------------------------------------------------- */
 
-/* A power of two, all of them within the budget, whatever CPUs come up. */
-static size_t ring_size(size_t budget, long cpus)
-{
-	size_t size = RING_MIN;
-
-	while (size * 2 * cpus <= budget)
-		size *= 2;
-	return size;
-}
-
 static int open_all(struct kprobe_cpus *c)
 {
 	uint64_t now = clock_boottime_ns();
@@ -276,8 +266,11 @@ int kprobe_cpus_open(struct kprobe_cpus *c, const struct kprobe_events *events,
 	err = c->epfd < 0 ? -errno : n > 0 ? 0 : -EINVAL;
 	if (!err) {
 		c->n = MIN(n, CPU_SETSIZE);
-		c->ring_size = ring_size(conf->ring_bytes,
-					 MAX(sysconf(_SC_NPROCESSORS_CONF), 1));
+		/* All of them within the budget, whatever CPUs come up. */
+		c->ring_size = quark_ring_size(
+			RING_MIN,
+			conf->ring_bytes /
+				MAX(sysconf(_SC_NPROCESSORS_CONF), 1));
 		c->cpu = calloc(c->n, sizeof(*c->cpu));
 		c->blind = calloc(c->n, sizeof(*c->blind));
 		c->told = calloc(c->n, sizeof(*c->told));

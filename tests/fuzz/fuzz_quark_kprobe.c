@@ -117,24 +117,33 @@ static void check_span(const char *raw, size_t len, struct quark_span s)
 	must(!s.p || (s.p >= raw && s.p + s.len <= raw + len));
 }
 
+static void check_values(const char *raw, size_t len,
+			 const struct kprobe_values *v)
+{
+	int i;
+
+	for (i = 0; i < KPROBE_EXE_LEVELS; i++)
+		check_span(raw, len, v->exe[i]);
+	for (i = 0; i < KPROBE_CWD_LEVELS; i++)
+		check_span(raw, len, v->cwd[i]);
+	check_span(raw, len, v->name);
+	check_span(raw, len, v->filename);
+}
+
 static void take(struct kprobe_record *r, const struct kprobe_perf *p)
 {
 	static struct kprobe_values v;
 	struct kprobe_sample s = { p->time, 0, p->tgid, p->tid, 0 };
 	char *raw;
-	int id, i;
+	int id;
 
 	/* In memory of its exact size. */
 	raw = malloc(p->raw_len ? p->raw_len : 1);
 	must(raw);
 	memcpy(raw, p->raw, p->raw_len);
 	id = kprobe_decode(layout, raw, p->raw_len, &v);
-	for (i = 0; i < KPROBE_EXE_LEVELS; i++)
-		check_span(raw, p->raw_len, v.exe[i]);
-	for (i = 0; i < KPROBE_CWD_LEVELS; i++)
-		check_span(raw, p->raw_len, v.cwd[i]);
-	check_span(raw, p->raw_len, v.name);
-	check_span(raw, p->raw_len, v.filename);
+	if (id >= 0)
+		check_values(raw, p->raw_len, &v);
 	/* Not of processes and cgroups that there happen to be. */
 	v.tgid = 0;
 	v.cgroup = 0;
