@@ -38,6 +38,11 @@ struct kprobe_values {
 	uint64_t p_start, p_exec_id;
 	uint64_t comm0, comm1;
 	struct abi_quark_ids ids;
+	/*
+	 * Pointers that may be NULL: what lies behind them was then not fetched,
+	 * and the kernel leaves in its place whatever was in the buffer.
+	 */
+	uint64_t tty, nsproxy, mm, exe_file, fs;
 	uint32_t tty_index;
 	uint32_t live;
 	uint32_t sig_flags, group_exit_code, leader_exit_code, leader_pid;

@@ -130,7 +130,9 @@ static const struct field fields[] = {
 	ID(sid, SIG "pids+24 pid.numbers"), /* PIDTYPE_SID */
 	ID(tty_major, SIG "tty tty_struct.driver tty_driver.major"),
 	ID(tty_minor, SIG "tty tty_struct.driver tty_driver.minor_start"),
+	V(tty, G_IDS, SIG "tty"),
 	V(tty_index, G_IDS, SIG "tty tty_struct.index"),
+	V(nsproxy, G_IDS, "task_struct.nsproxy"),
 	ID(uts_inonum, NS "uts_ns uts_namespace.ns.inum"),
 	ID(ipc_inonum, NS "ipc_ns ipc_namespace.ns.inum"),
 	ID(mnt_inonum, NS "mnt_ns mnt_namespace.ns.inum"),
@@ -148,6 +150,9 @@ static const struct field fields[] = {
 	V(minflt, G_CPU, SIG "min_flt"),
 	V(majflt, G_CPU, SIG "maj_flt"),
 	V(maxrss, G_RUN, SIG "maxrss"),
+	V(mm, G_FILE, "task_struct.mm"),
+	V(exe_file, G_FILE, "task_struct.mm mm_struct.exe_file"),
+	V(fs, G_FILE, "task_struct.fs"),
 	V(dev, G_FILE, INODE "i_sb super_block.s_dev"),
 	V(ino, G_FILE, INODE "i_ino"),
 	V(size, G_FILE, INODE "i_size"),
@@ -184,8 +189,8 @@ static const struct field fields[] = {
 	  T_GIVEN },
 };
 
-/* Leaders have a signal for their parent, other threads have -1. */
-#define LEADERS "exit_signal >= 0"
+/* Leaders have a signal for their parent, other threads have -1, unsigned. */
+#define LEADERS "exit_signal != 4294967295"
 #define TASK_ARG "$arg1"
 
 static const struct probe {

@@ -52,6 +52,7 @@ static int setup(void **state)
 	v.p_tgid = 70;
 	v.p_start = 500;
 	v.p_exec_id = 2;
+	v.tty = v.nsproxy = v.mm = v.exe_file = v.fs = 1;
 	memcpy(&v.comm0, "sixteenc", 8);
 	memcpy(&v.comm1, "haracter", 8);
 	return r.paths ? 0 : -1;
@@ -259,6 +260,37 @@ static void test_exec(void **state)
 	assert_int_equal(got_len, sizeof(*im) + 13 + 7 + 1 + im->cgroup_len);
 }
 
+/* What lies behind a NULL pointer is whatever was there before. */
+static void test_null(void **state)
+{
+	static const char *const names[] = { "x", "/", NULL };
+	const struct abi_quark_image *im = (const void *)got;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		v.mm = i;
+		v.tty = v.nsproxy = v.exe_file = v.fs = 0;
+		v.ids.tty_major = v.ids.tty_minor = v.tty_index = 99;
+		v.ids.uts_inonum = v.ids.ipc_inonum = 99;
+		v.ids.mnt_inonum = v.ids.net_inonum = 99;
+		v.ino = v.dev = v.size = v.ctime_sec = 99;
+		set_names(v.exe, names);
+		set_names(v.cwd, names);
+		v.exe_mnt = v.cwd_mnt = root_mount();
+		record(KPROBE_WALK, v.tgid);
+		assert_int_equal(im->ids.tty_major, 0);
+		assert_int_equal(im->ids.tty_minor, 0);
+		assert_int_equal(im->ids.uts_inonum + im->ids.ipc_inonum +
+					 im->ids.mnt_inonum +
+					 im->ids.net_inonum,
+				 0);
+		assert_int_equal(im->ino + im->dev + im->size + im->ctime_ns,
+				 0);
+		assert_int_equal(im->exe_len, 0);
+		assert_int_equal(im->cwd_len, 0);
+	}
+}
+
 /* Deeper than a probe sees, and gone: the path that was executed has to do. */
 static void test_exec_cut(void **state)
 {
@@ -460,11 +492,12 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_fork),	  T(test_exit),	     T(test_reap),
-		T(test_rename),	  T(test_ids),	     T(test_exec),
-		T(test_exec_cut), T(test_exec_file), T(test_long_args),
-		T(test_env),	  T(test_live),	     T(test_walk),
-		T(test_places),	  T(test_mounts),    T(test_escapes),
+		T(test_fork),	   T(test_exit),     T(test_reap),
+		T(test_rename),	   T(test_ids),	     T(test_exec),
+		T(test_null),	   T(test_exec_cut), T(test_exec_file),
+		T(test_long_args), T(test_env),	     T(test_live),
+		T(test_walk),	   T(test_places),   T(test_mounts),
+		T(test_escapes),
 	};
 #undef T
 
