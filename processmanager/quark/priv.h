@@ -81,6 +81,7 @@ struct quark_proc {
 	struct quark_record *rec;
 	uint64_t snap_time; /* not 0: from a walk, whose clock it was */
 	uint64_t cpu_time; /* at its exit, provisional */
+	struct quark_proc *below; /* of quark_apply_walked(), while it runs */
 	bool exited;
 	bool ended; /* reaped */
 	bool settled; /* by quark_apply_walked() */
@@ -92,7 +93,9 @@ struct quark_cache {
 	struct quark_proc *first, *last;
 	struct quark_proc_list zombies; /* exited, not reaped */
 	struct quark_proc_list gone;
+	struct quark_proc_list inferred; /* their reap may still be told of */
 	uint64_t grace_ns;
+	uint64_t inferred_ns;
 	uint64_t zombie_ns; /* how often a zombie is looked at; not 0 */
 	uint64_t collections;
 };
@@ -120,6 +123,12 @@ void quark_cache_exit(struct quark_cache *c, struct quark_proc *p,
 struct quark_proc *quark_cache_overdue(struct quark_cache *c, uint64_t now);
 /* Reaped: to be forgotten after the grace time. */
 void quark_cache_end(struct quark_cache *c, struct quark_proc *p, uint64_t now);
+/*
+ * Taken for reaped. It is remembered for longer, or a reap that is told of after
+ * all would look like that of a process nobody has heard of.
+ */
+void quark_cache_end_inferred(struct quark_cache *c, struct quark_proc *p,
+			      uint64_t now);
 void quark_cache_collect(struct quark_cache *c, uint64_t now);
 /* Whether the public may see it: alive, or within the grace time. */
 bool quark_proc_visible(const struct quark_cache *c, const struct quark_proc *p,

@@ -22,14 +22,17 @@
  * timer is enough, and a life costs the reader a fraction of it.
  */
 #define POLL_MS 100
+/* A smaller queue may fill, and its hold shrink, before the timer is due. */
+#define POLL_LENGTH 5000
 /* Without a grace time a zombie is still not looked at all the time. */
 #define ZOMBIE_MIN_NS (100 * CLOCK_NSEC_PER_MSEC)
 /*
  * With a full queue the ring is not drained to its end, and its watermark
- * stands still. Records lie in the order of reservation; this far behind the
- * newest one taken out, nothing older has ever been seen to follow.
+ * stands still. Records lie in the order of reservation, each with a time behind
+ * its own: what follows the newest one taken out may be older by as long as
+ * that one's CPU stood still between the two, which a hypervisor may do to it.
  */
-#define FULL_SLACK_NS (10 * CLOCK_NSEC_PER_MSEC)
+#define FULL_SLACK_NS (100 * CLOCK_NSEC_PER_MSEC)
 /* The wall clock was stepped, not merely read a moment later. */
 #define WALL_STEP_NS ((int64_t)CLOCK_NSEC_PER_MSEC)
 
@@ -278,7 +281,8 @@ static int priv_open(struct quark_queue_priv *qq)
 
 	if (!(a->flags & QQ_NO_AGG))
 		grace += a->hold_time;
-	qq->polling = !(a->flags & QQ_NO_AGG) && a->hold_time >= POLL_MS;
+	qq->polling = !(a->flags & QQ_NO_AGG) && a->hold_time >= POLL_MS &&
+		      a->max_length >= POLL_LENGTH;
 	conf.no_wakeup |= qq->polling;
 	err = quark_cache_init(&qq->cache, grace * CLOCK_NSEC_PER_MSEC);
 	if (!err)
