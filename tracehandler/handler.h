@@ -34,6 +34,7 @@ struct trace_handler {
 	struct trace_opts opts;
 	struct trace_cache cache;
 	struct trace_tables tables;
+	struct trace_rules rules;
 	struct hash asks; /* struct trace_ask, by exe */
 	struct trace_wait *head, *tail;
 	uint64_t deadline; /* of waits that begin now; 0: the usual */

@@ -117,8 +117,8 @@ static void stack_walk(struct trace_user *u)
 	if (stack.compat)
 		u->n = trace_unwind_fp(&stack, u->th->pcs, max, &u->why);
 	else
-		u->n = trace_walk(&stack, stack_code, u, u->th->pcs, max,
-				  &u->why);
+		u->n = trace_walk(&stack, &u->th->rules, stack_code, u,
+				  u->th->pcs, max, &u->why);
 	if (!rec->has_stack)
 		u->why = TRACE_END_NONE;
 	else if (u->late && u->take->hurry)
