@@ -225,7 +225,6 @@ int trace_take(struct trace_handler *th, struct trace_take *take)
 int trace_handler_sample(struct trace_handler *th, const void *buf, size_t len)
 {
 	struct trace_take take = { 0 };
-	struct pm_image_info info;
 	struct trace_record rec;
 	struct pm_image *image;
 	int err;
@@ -241,10 +240,9 @@ int trace_handler_sample(struct trace_handler *th, const void *buf, size_t len)
 		th->stats.nomem++;
 		return -ENOMEM;
 	}
-	pm_image_info(image, &info);
 	take.rec = &rec;
 	take.image = image;
-	err = info.provisional ? -EAGAIN : trace_take(th, &take);
+	err = pm_image_provisional(image) ? -EAGAIN : trace_take(th, &take);
 	if (err == -EAGAIN) {
 		err = trace_wait_raw(th, &rec, buf, image, take.late);
 		th->stats.nomem += !!err;
