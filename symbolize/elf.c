@@ -296,7 +296,10 @@ size_t symbolizer_elf_note_id(struct symbolizer_src *src, uint64_t off,
 	return 0;
 }
 
-/* Files whose segments say nothing of notes, as some linker scripts do. */
+/*
+ * Files whose segments say nothing of notes, as some linker scripts do, or
+ * lead nowhere, as in separate debug files.
+ */
 static size_t elf_section_id(struct symbolizer_elf *e, uint8_t *dst, size_t cap)
 {
 	Elf64_Shdr sh;
@@ -320,7 +323,6 @@ size_t symbolizer_elf_build_id(struct symbolizer_elf *e, uint8_t *dst,
 			       size_t cap)
 {
 	Elf64_Phdr ph;
-	bool notes = false;
 	size_t len;
 
 	for (uint16_t i = 0; i < e->phnum; i++) {
@@ -328,13 +330,12 @@ size_t symbolizer_elf_build_id(struct symbolizer_elf *e, uint8_t *dst,
 			break;
 		if (ph.p_type != PT_NOTE)
 			continue;
-		notes = true;
 		len = symbolizer_elf_note_id(e->src, ph.p_offset, ph.p_filesz,
 					     ph.p_align == 8 ? 8 : 4, dst, cap);
 		if (len)
 			return len;
 	}
-	return notes ? 0 : elf_section_id(e, dst, cap);
+	return elf_section_id(e, dst, cap);
 }
 
 bool symbolizer_elf_offset(const struct symbolizer_elf *e, uint64_t vaddr,

@@ -128,6 +128,16 @@ int symbolizer_elf_rel(struct symbolizer_elf *e,
 		       const struct symbolizer_elf_rels *rels, uint64_t i,
 		       uint64_t *where, uint32_t *sym);
 
+/* The section of that name that is in the file; of 64-bit files only. */
+bool symbolizer_elf_section(struct symbolizer_elf *e, const char *name,
+			    Elf64_Shdr *sh);
+/*
+ * The contents of a packed section (SHF_COMPRESSED, or .zdebug_*), malloc'd.
+ * 0, -ENOMEM, or another when they cannot be had.
+ */
+int symbolizer_elf_unpack(struct symbolizer_elf *e, const Elf64_Shdr *sh,
+			  uint8_t **out, size_t *out_len);
+
 /* The file offset of an address; false if no segment has it in the file. */
 bool symbolizer_elf_offset(const struct symbolizer_elf *e, uint64_t vaddr,
 			   uint64_t *off);

@@ -12,6 +12,7 @@
 #ifndef SYMBOLIZE_ROWS_H
 #define SYMBOLIZE_ROWS_H
 
+#include "symbolize/ask.h"
 #include "symbolize/elf.h"
 #include "symbolize/symbolize.h"
 
@@ -78,10 +79,12 @@ int symbolizer_rows_end(struct symbolizer_rows_build *b,
 void symbolizer_rows_build_fini(struct symbolizer_rows_build *b);
 
 /*
- * All of it: the rows of the ELF file 'src', by .eh_frame and .debug_frame.
- * Errors as of symbolizer_rows_fn.
+ * All of it: the rows of the ELF file 'src', by .eh_frame and .debug_frame, the
+ * latter also of the separate debug file that 'ask' may give; NULL: it is not
+ * asked for. Errors as of symbolizer_rows_fn.
  */
 int symbolizer_rows_read(struct symbolizer_rows **out,
-			 struct symbolizer_src *src);
+			 struct symbolizer_src *src,
+			 const struct symbolizer_ask *ask);
 
 #endif /* SYMBOLIZE_ROWS_H */

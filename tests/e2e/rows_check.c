@@ -504,7 +504,7 @@ static void check_file(const char *path)
 		symbolizer_src_fd(&src, fd, (uint64_t)st.st_size);
 		err = symbolizer_elf_init(&k.elf, &src);
 		if (!err)
-			err = symbolizer_rows_read(&k.rows, &src);
+			err = symbolizer_rows_read(&k.rows, &src, NULL);
 	}
 	if (!err) {
 		symbolizer_rows_info(k.rows, &k.info);
