@@ -32,6 +32,7 @@ static int elf_ehdr(struct symbolizer_src *src, Elf64_Ehdr *eh)
 		return err;
 	eh->e_type = h.e_type;
 	eh->e_machine = h.e_machine;
+	eh->e_entry = h.e_entry;
 	eh->e_phoff = h.e_phoff;
 	eh->e_shoff = h.e_shoff;
 	eh->e_phentsize = h.e_phentsize;
@@ -182,6 +183,7 @@ static int elf_loads(struct symbolizer_elf *e)
 		l->offset = ph.p_offset;
 		l->size = ph.p_filesz;
 		l->exec = ph.p_flags & PF_X;
+		l->write = ph.p_flags & PF_W;
 	}
 	return 0;
 }
@@ -240,6 +242,7 @@ int symbolizer_elf_init(struct symbolizer_elf *e, struct symbolizer_src *src)
 	if (e->damaged)
 		return -ENOEXEC;
 	e->machine = eh.e_machine;
+	e->entry = eh.e_entry;
 	e->phoff = eh.e_phoff;
 	e->phnum = eh.e_phnum;
 	elf_sections(e, &eh);

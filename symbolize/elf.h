@@ -46,7 +46,7 @@ int symbolizer_src_string(struct symbolizer_src *src, uint64_t off,
 /* A PT_LOAD. */
 struct symbolizer_elf_load {
 	uint64_t vaddr, offset, size; /* of what is in the file */
-	bool exec;
+	bool exec, write;
 };
 
 struct symbolizer_elf_range {
@@ -81,6 +81,7 @@ struct symbolizer_elf {
 	uint16_t machine;
 	uint16_t phnum;
 	uint32_t shnum;
+	uint64_t entry; /* address of its first instruction */
 	uint64_t phoff, shoff;
 	struct symbolizer_elf_load *loads; /* in file order */
 	size_t n_loads;
