@@ -9,6 +9,7 @@
 #define SYMBOLIZE_FILE_H
 
 #include "base/base.h"
+#include "symbolize/ask.h"
 #include "symbolize/index.h"
 #include "symbolize/kallsyms.h"
 #include "symbolize/symbolize.h"
@@ -70,8 +71,9 @@ void symbolizer_answer_fini(struct symbolizer_answer *a);
 int symbolizer_file_resolve(struct symbolizer_file *f, const uint64_t *offsets,
 			    size_t n, struct symbolizer_answer *a);
 
-/* On a worker. As symbolizer_rows() says. */
+/* On a worker. As symbolizer_rows() says; 'ask' may be NULL. */
 int symbolizer_file_rows(const struct symbolizer_file *f,
+			 const struct symbolizer_ask *ask,
 			 struct symbolizer_rows **out);
 
 /* --- open.c --------------------------------------------------------------- */

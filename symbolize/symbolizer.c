@@ -496,7 +496,7 @@ static struct rows_job *rows_of(struct file_job *j)
 
 static void rows_work(struct file_job *j)
 {
-	j->job.err = symbolizer_file_rows(j->file, &rows_of(j)->rows);
+	j->job.err = symbolizer_file_rows(j->file, NULL, &rows_of(j)->rows);
 }
 
 static void rows_count(struct file_job *j)
