@@ -211,7 +211,7 @@ struct symbolizer_rows_info {
 	 * and in the file (0: in a compressed section). What was read up to
 	 * there, and what could be read behind it, is in the table.
 	 */
-	const char *damage, *section;
+	const char *damage, *section; /* valid as long as the table */
 	uint64_t section_offset, file_offset;
 };
 
@@ -241,6 +241,26 @@ void symbolizer_rows_rule(const struct symbolizer_rows *rows, uint16_t id,
 /* The DWARF expression 'n' of a rule; NULL: there is no such. */
 const uint8_t *symbolizer_rows_expr(const struct symbolizer_rows *rows,
 				    int32_t n, size_t *len);
+
+/*
+ * The table as bytes, which hold no address of ours: good in another process
+ * of the same host and build. Valid until the table is freed.
+ */
+const void *symbolizer_rows_bytes(const struct symbolizer_rows *rows,
+				  size_t *len);
+/* May be NULL: the bytes outlive the table. */
+typedef void (*symbolizer_rows_release_fn)(void *arg, const void *map,
+					   size_t len);
+/*
+ * A table of bytes that come from a stranger, say, in a sealed memfd: all of it
+ * is looked at once, so that nothing has to be later. They lie at an address
+ * that 8 divides, are used as they lie there and may not change any more; freed
+ * by 'release' with the table. -EINVAL (no table that could have been made
+ * here), -ENOMEM: then they stay the caller's.
+ */
+int symbolizer_rows_adopt(const void *map, size_t len,
+			  symbolizer_rows_release_fn release, void *arg,
+			  struct symbolizer_rows **out);
 
 /* X(name, 0, "help"): what is counted, for metrics; all monotonic but *_bytes. */
 #define SYMBOLIZER_STATS(X)                                                  \
