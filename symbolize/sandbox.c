@@ -32,6 +32,13 @@
 #define SANDBOX_UID_BASE 1879048192U
 #define SANDBOX_UID_NOBODY 65534U
 
+/* The address sanitizer maps terabytes, and touches little of it. */
+#ifdef __SANITIZE_ADDRESS__
+#define SANDBOX_LIMITS_AS false
+#else
+#define SANDBOX_LIMITS_AS true
+#endif
+
 static int close_all(const struct sandbox_opts *o, uid_t *uid)
 {
 	/* Linux 5.9 has it; profd needs 6.1. */
@@ -133,12 +140,9 @@ static int limit(int what, rlim_t soft, rlim_t hard)
 
 static int limits(const struct sandbox_opts *o, uid_t *uid)
 {
-	int err = 0;
-#ifndef __SANITIZE_ADDRESS__ /* it maps terabytes, and touches little of it */
 	size_t as = mapped() + o->memory;
+	int err = SANDBOX_LIMITS_AS ? limit(RLIMIT_AS, as, as) : 0;
 
-	err = limit(RLIMIT_AS, as, as);
-#endif
 	if (!err)
 		err = limit(RLIMIT_CPU, o->cpu_s, o->cpu_s + 1);
 	if (!err)

@@ -120,7 +120,7 @@ struct worker_ask {
 struct worker_file {
 	struct worker_head head;
 	int32_t err; /* -ENOENT: no further ones */
-	uint32_t pad;
+	uint32_t nth; /* which one it is, if there was none at those before */
 };
 
 /* A message as it was received. */
