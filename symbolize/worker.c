@@ -43,6 +43,7 @@ enum worker_state {
 
 struct worker {
 	struct worker_opts opts;
+	char *program;
 	enum worker_state state;
 	uv_timer_t timer;
 	unsigned int ticks; /* of the deadline, gone by */
@@ -224,6 +225,7 @@ static void on_timer_closed(uv_handle_t *handle)
 	void *arg = w->opts.arg;
 
 	worker_aside_fini(&w->aside);
+	free(w->program);
 	free(w);
 	closed(arg);
 }
@@ -251,8 +253,7 @@ static void start(struct worker *w)
 	w->opts.stats->worker_starts++;
 	w->state = WORKER_STARTING;
 	w->why[0] = '\0';
-	err = worker_child_start(&w->child, &w->children, w->opts.program,
-				 argv);
+	err = worker_child_start(&w->child, &w->children, w->program, argv);
 	if (!err) {
 		deadline_set(w);
 		return;
@@ -558,8 +559,10 @@ int worker_new(struct worker **wp, const struct worker_opts *opts)
 		.gone = on_gone,
 		.arg = w,
 	};
-	err = uv_timer_init(opts->loop, &w->timer);
+	w->program = strdup(opts->program);
+	err = w->program ? uv_timer_init(opts->loop, &w->timer) : -ENOMEM;
 	if (err) {
+		free(w->program);
 		free(w);
 		return err;
 	}

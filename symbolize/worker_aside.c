@@ -33,6 +33,17 @@ bool worker_aside_has(const struct worker_aside *a,
 	return i < a->n && a->files[i].halves >= WORKER_ASIDE_WHOLE;
 }
 
+/* The path on one line of a terminal. */
+static char *readable(const char *path)
+{
+	char *copy = path ? strdup(path) : NULL;
+
+	for (char *p = copy; p && *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
+	return copy;
+}
+
 bool worker_aside_add(struct worker_aside *a, const struct symbolizer_file *f,
 		      unsigned int halves, const char *why)
 {
@@ -50,7 +61,7 @@ bool worker_aside_add(struct worker_aside *a, const struct symbolizer_file *f,
 		a->files[i].ino = f->ident.ino;
 		a->files[i].size = f->ident.size;
 		a->files[i].mtime_ns = f->ident.mtime_ns;
-		a->files[i].path = f->path ? strdup(f->path) : NULL;
+		a->files[i].path = readable(f->path);
 	}
 	a->files[i].halves += halves;
 	a->files[i].why = why;
