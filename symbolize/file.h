@@ -10,6 +10,7 @@
 #define SYMBOLIZE_FILE_H
 
 #include "base/base.h"
+#include "symbolize/ask.h"
 #include "symbolize/index.h"
 #include "symbolize/kallsyms.h"
 #include "symbolize/symbolize.h"
@@ -78,8 +79,9 @@ void symbolizer_answer_fini(struct symbolizer_answer *a);
 int symbolizer_file_resolve(struct symbolizer_file *f, const uint64_t *offsets,
 			    size_t n, struct symbolizer_answer *a);
 
-/* As symbolizer_rows() says. */
+/* As symbolizer_rows() says; 'ask' may be NULL. */
 int symbolizer_file_rows(const struct symbolizer_file *f,
+			 const struct symbolizer_ask *ask,
 			 struct symbolizer_rows **out);
 
 /* --- open.c --------------------------------------------------------------- */
@@ -110,6 +112,8 @@ int symbolizer_open_file(struct symbolizer_file **fp,
 /* Whether the build id, if there is one to compare, is the one asked for. */
 bool symbolizer_open_same(const struct symbolizer_open_req *req,
 			  const struct symbolizer_ident *id);
+#define SYMBOLIZER_DEBUG_ID_MAX 64 /* of a build id in a path; cut to it */
+
 /*
  * A further file that one names, the 'nth' of the places where it may be: by
  * build id or by name, beneath one of 'dirs' (which NULL ends). 'beside' is the

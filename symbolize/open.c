@@ -309,7 +309,7 @@ int symbolizer_open_debug(const char *const *dirs, const char *beside,
 			  const uint8_t *build_id, size_t len, const char *name,
 			  unsigned int nth)
 {
-	char hex[2 * SYMBOLIZER_BUILD_ID_MAX + 1] = "", path[PATH_MAX];
+	char hex[2 * SYMBOLIZER_DEBUG_ID_MAX + 1] = "", path[PATH_MAX];
 	size_t n_dirs = 0, place = nth % ARRAY_SIZE(places);
 	int fd;
 
@@ -317,7 +317,7 @@ int symbolizer_open_debug(const char *const *dirs, const char *beside,
 		n_dirs++;
 	if (nth / ARRAY_SIZE(places) >= n_dirs)
 		return -ENOENT;
-	for (size_t i = 0; i < MIN(len, (size_t)SYMBOLIZER_BUILD_ID_MAX); i++)
+	for (size_t i = 0; i < MIN(len, (size_t)SYMBOLIZER_DEBUG_ID_MAX); i++)
 		snprintf(hex + 2 * i, 3, "%02x", build_id[i]);
 	if (!places[place](path, sizeof(path), beside, name, hex))
 		return -EAGAIN;

@@ -232,22 +232,52 @@ static bool meets(const struct rows_func *f, size_t n,
 
 void symbolizer_rows_fill(struct symbolizer_rows_build *b)
 {
-	b->n_funcs = sort_funcs(b->funcs, b->n_funcs);
-	b->n_first = b->n_funcs;
-}
-
-/* Of all functions those that count, sorted and clipped at the next one. */
-static void settle(struct symbolizer_rows_build *b)
-{
 	struct rows_func *f = b->funcs;
 	size_t n = b->n_first;
 
 	for (size_t i = b->n_first; i < b->n_funcs; i++)
 		if (!meets(f, b->n_first, &f[i]))
 			f[n++] = f[i];
-	b->n_funcs = n = sort_funcs(f, n);
-	for (size_t i = 0; i + 1 < n; i++)
+	b->n_funcs = b->n_first = sort_funcs(f, n);
+}
+
+bool symbolizer_rows_covered(const struct symbolizer_rows_build *b, uint64_t at,
+			     uint64_t *next)
+{
+	const struct rows_func *f = b->funcs;
+	size_t lo = 0, hi = b->n_first, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (b->base + f[mid].start <= at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	*next = lo < b->n_first ? b->base + f[lo].start : UINT64_MAX;
+	return lo && b->base + f[lo - 1].end > at;
+}
+
+/* Of all functions those that count, sorted and clipped at the next one. */
+static void settle(struct symbolizer_rows_build *b)
+{
+	struct rows_func *f = b->funcs;
+
+	symbolizer_rows_fill(b);
+	for (size_t i = 0; i + 1 < b->n_funcs; i++)
 		f[i].end = MIN(f[i].end, f[i + 1].start);
+}
+
+void symbolizer_rows_note(struct symbolizer_rows_info *info,
+			  const char *section, uint64_t at, uint64_t file_at,
+			  const char *what)
+{
+	if (info->damage)
+		return;
+	info->damage = what;
+	info->section = section;
+	info->section_offset = at;
+	info->file_offset = file_at;
 }
 
 struct out {

@@ -431,7 +431,7 @@ static int rows_heard(struct worker_job *j, struct worker_in *in)
 
 static void rows_work(struct file_job *j)
 {
-	j->job.err = symbolizer_file_rows(j->file, &rows_of(j)->rows);
+	j->job.err = symbolizer_file_rows(j->file, NULL, &rows_of(j)->rows);
 }
 
 static void rows_count(struct file_job *j)

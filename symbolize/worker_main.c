@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "symbolize/file.h"
 #include "symbolize/sandbox.h"
@@ -26,6 +27,7 @@ struct server {
 	size_t index_bytes;
 	uint32_t built, evicted; /* for the question at hand */
 	struct worker_in in;
+	struct worker_in further; /* what it asked for meanwhile */
 	uint8_t out[WORKER_MSG_MAX];
 };
 
@@ -194,6 +196,66 @@ static int serve_names(struct server *sv, const struct worker_question *q)
 	return err;
 }
 
+/* The checksum of .gnu_debuglink, which is zlib's. */
+static bool crc_is(struct server *sv, int fd, uint32_t want)
+{
+	uLong crc = crc32(0, NULL, 0);
+	off_t at = 0;
+	ssize_t n;
+
+	while ((n = pread(fd, sv->out, sizeof(sv->out), at)) > 0) {
+		crc = crc32(crc, sv->out, (uInt)n);
+		at += n;
+	}
+	return n == 0 && crc == want;
+}
+
+/* The next of the files that it may be, from *nth on, or -errno. */
+static int ask_next(struct server *sv, struct worker_ask *a)
+{
+	const struct worker_file *f;
+	int err = worker_send(sv->sock, &a->head, WORKER_ASK, sizeof(*a),
+			      sv->in.head.job, -1);
+
+	if (!err)
+		err = worker_recv(sv->sock, &sv->further);
+	if (err)
+		return err;
+	f = worker_file(&sv->further);
+	if (!f || f->err) {
+		worker_in_close(&sv->further);
+		return f ? f->err : -EPROTO;
+	}
+	a->nth = f->nth + 1;
+	return worker_in_take(&sv->further);
+}
+
+/* symbolize/ask.h */
+static int ask_file(void *arg, const char *basename, const uint8_t *build_id,
+		    size_t len, uint32_t crc, bool has_crc)
+{
+	size_t name_len = basename ? strlen(basename) : 0;
+	struct server *sv = arg;
+	struct worker_ask a;
+	int fd;
+
+	memset(&a, 0, sizeof(a));
+	if (len > sizeof(a.build_id) || name_len >= sizeof(a.name))
+		return -EINVAL;
+	a.build_id_len = (uint32_t)len;
+	a.name_len = (uint32_t)name_len;
+	if (len)
+		memcpy(a.build_id, build_id, len);
+	if (name_len)
+		memcpy(a.name, basename, name_len);
+	for (;;) {
+		fd = ask_next(sv, &a);
+		if (fd < 0 || !has_crc || crc_is(sv, fd, crc))
+			return fd;
+		close(fd);
+	}
+}
+
 static int send_rows(struct server *sv, const struct worker_question *q,
 		     const struct symbolizer_rows *rows)
 {
@@ -222,8 +284,9 @@ static int serve_rows(struct server *sv, const struct worker_question *q)
 {
 	struct worker_rows *out = (void *)sv->out;
 	struct symbolizer_file f = { .fd = sv->in.fd, .ident.size = q->size };
+	const struct symbolizer_ask ask = { ask_file, sv };
 	struct symbolizer_rows *rows;
-	int err = symbolizer_file_rows(&f, &rows);
+	int err = symbolizer_file_rows(&f, &ask, &rows);
 
 	memset(out, 0, sizeof(*out));
 	if (err)

@@ -32,6 +32,7 @@
 #define WORKER_INLINE_MAX 32768 /* of a table in the message itself */
 #define WORKER_TABLE_MAX (128U << 20) /* of a table in a memfd */
 #define WORKER_BASENAME_MAX 255
+#define WORKER_ASK_ID_MAX 64 /* of a build id to look for */
 #define WORKER_WHAT_MAX 32
 
 enum worker_type {
@@ -113,7 +114,7 @@ struct worker_ask {
 	struct worker_head head;
 	uint32_t nth;
 	uint32_t build_id_len, name_len; /* 0: none */
-	uint8_t build_id[SYMBOLIZER_BUILD_ID_MAX];
+	uint8_t build_id[WORKER_ASK_ID_MAX];
 	char name[WORKER_BASENAME_MAX + 1];
 };
 

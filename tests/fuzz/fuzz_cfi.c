@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (data[0] & 2) {
 		symbolizer_src_mem(&src, data + 1, size - 1);
-		err = symbolizer_rows_read(&rows, &src);
+		err = symbolizer_rows_read(&rows, &src, NULL);
 	} else {
 		err = read_section(data + 1, size - 1, data[0] & 1, &rows);
 	}
