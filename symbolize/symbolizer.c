@@ -525,9 +525,13 @@ static int start_worker(struct symbolizer *s,
 
 int symbolizer_new(struct symbolizer **sp, const struct symbolizer_opts *opts)
 {
-	struct symbolizer *s = calloc(1, sizeof(*s));
+	struct symbolizer *s;
 	int err = -ENOMEM;
 
+	/* A program that forgot to be the worker would start itself for ever. */
+	if (getenv(SYMBOLIZER_WORKER_ENV))
+		return -ELOOP;
+	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	s->loop = opts->loop;

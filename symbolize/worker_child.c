@@ -64,21 +64,25 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 	c->all->readable(c->all->arg);
 }
 
-/* Nothing of our environment but where libraries are: it may hold secrets. */
+/*
+ * Nothing of our environment but where libraries are: it may hold secrets. And
+ * a mark, by which symbolizer_new() knows where it may not be called.
+ */
 static char **environment(char *buf, size_t cap, char **env)
 {
 	const char *path = getenv("LD_LIBRARY_PATH");
 
-	env[0] = env[1] = NULL;
+	env[0] = SYMBOLIZER_WORKER_ENV "=1";
+	env[1] = env[2] = NULL;
 	if (path && snprintf(buf, cap, "LD_LIBRARY_PATH=%s", path) < (int)cap)
-		env[0] = buf;
+		env[1] = buf;
 	return env;
 }
 
 static int spawn(struct worker_child *c, const char *program, char **argv,
 		 int sock)
 {
-	char *env[2], path[PATH_MAX];
+	char *env[3], path[PATH_MAX];
 	uv_stdio_container_t stdio[3] = {
 		{ .flags = UV_INHERIT_FD, .data.fd = sock },
 		{ .flags = UV_IGNORE },

@@ -25,6 +25,8 @@
 #include "base/base.h"
 #include "symbolize/symbolize.h"
 
+#define SYMBOLIZER_WORKER_ENV "SYMBOLIZER_WORKER"
+
 #define WORKER_MSG_MAX 65536
 #define WORKER_NAMES_MAX 2048 /* addresses a question; 16 KiB */
 #define WORKER_TEXT_MAX 8192 /* of a name; see demangle.h */
