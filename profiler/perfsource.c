@@ -564,6 +564,12 @@ int perfsource_hotplug(struct perfsource *s)
 	return ret;
 }
 
+void perfsource_count_exec(struct perfsource *s, unsigned int cpu)
+{
+	if (cpu < s->ncpus)
+		s->cpus[cpu].counters[ABI_SAMPLER_EXEC]++;
+}
+
 void perfsource_get_stats(const struct perfsource *s,
 			  struct perfsource_stats *out)
 {

@@ -55,6 +55,8 @@ struct perfsource_stats {
 	uint64_t bad; /* records with wrong lengths */
 	uint64_t throttled;
 };
+/* A sample turned out to be inside execve. */
+void perfsource_count_exec(struct perfsource *s, unsigned int cpu);
 void perfsource_get_stats(const struct perfsource *s,
 			  struct perfsource_stats *out);
 /*

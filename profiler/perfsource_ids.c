@@ -369,7 +369,6 @@ static int feed_exec(struct perfids *p, const struct perfids_record *r)
 	proc->key.exec_id++;
 	proc->exec = EXEC_BEGUN;
 	proc->exec_time = r->time;
-	p->opts.want(p->opts.arg, r->pid);
 	return add_thread(p, proc, r->pid, r->comm);
 }
 

@@ -25,7 +25,7 @@ struct perfids_opts {
 	/* It was there before; all that is known of it. */
 	void (*process)(void *arg, const struct quark_process *qp,
 			uint64_t time);
-	/* What /proc has of it is wanted: a record PERFIDS_READ. */
+	/* Nobody told of it; what /proc has is wanted, as PERFIDS_READ. */
 	void (*want)(void *arg, uint32_t pid);
 	void *arg;
 };
