@@ -82,6 +82,7 @@ struct stepped {
 	uint64_t stack_end;
 	uint8_t stack[256 << 10];
 	struct abi_regs regs;
+	struct trace_rules rules;
 	uint64_t want[FRAMES], got[FRAMES];
 	size_t n_want;
 	uint64_t last[FRAMES]; /* the last one both agreed on */
@@ -231,14 +232,14 @@ static void cut(struct stepped *p, struct trace_stack s, uint32_t keep,
 	enum trace_end why;
 	size_t n;
 
-	n = trace_walk(&s, find_code, p, pcs, 1, &why);
+	n = trace_walk(&s, NULL, find_code, p, pcs, 1, &why);
 	assert_int_equal(n, 1);
 	assert_int_equal(why, whole == 1 ? TRACE_END_ROOT : TRACE_END_DEPTH);
 	if (s.size <= keep)
 		return;
 	s.size = keep;
 	s.end = ABI_STACK_CAP;
-	n = trace_walk(&s, find_code, p, pcs, FRAMES, &why);
+	n = trace_walk(&s, NULL, find_code, p, pcs, FRAMES, &why);
 	assert_true(n <= whole && n > 0);
 	assert_memory_equal(pcs, p->got, n * sizeof(*pcs));
 	assert_int_equal(why, n == whole ? TRACE_END_ROOT : TRACE_END_CAP);
@@ -250,6 +251,22 @@ static bool is_code(struct stepped *p, uint64_t pc)
 
 	find_code(p, pc - 1, &code);
 	return code.state == TRACE_CODE_HERE;
+}
+
+/* What was looked up before says the same. */
+static void compare_cached(struct stepped *p, const struct trace_stack *s,
+			   size_t n, enum trace_end why)
+{
+	uint64_t pcs[FRAMES];
+	enum trace_end end;
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(trace_walk(s, &p->rules, find_code, p, pcs,
+					    FRAMES, &end),
+				 n);
+		assert_memory_equal(pcs, p->got, n * sizeof(*pcs));
+		assert_int_equal(end, why);
+	}
 }
 
 static void compare(struct stepped *p)
@@ -266,7 +283,8 @@ static void compare(struct stepped *p)
 	to.iov_len = s.size;
 	from = (struct iovec){ (void *)s.start, s.size };
 	assert_int_equal(process_vm_readv(p->pid, &to, 1, &from, 1, 0), s.size);
-	n = trace_walk(&s, find_code, p, p->got, FRAMES, &why);
+	n = trace_walk(&s, NULL, find_code, p, p->got, FRAMES, &why);
+	compare_cached(p, &s, n, why);
 	p->n_want = 0;
 	failed = dwfl_getthread_frames(p->dwfl, p->pid, on_frame, p);
 	/* libdwfl takes whatever lies there for a return address. */
@@ -330,6 +348,7 @@ static void step_through(const char *compiler, const char *flags)
 	snprintf(cmd, sizeof(cmd), "%s -w %s -o %s %s.c", compiler, flags, path,
 		 path);
 	assert_int_equal(system(cmd), 0);
+	assert_int_equal(trace_rules_init(&p->rules), 0);
 	start(p, path);
 	for (int i = 0; i < STEPS; i++) {
 		compare(p);
@@ -351,6 +370,7 @@ static void step_through(const char *compiler, const char *flags)
 		waitpid(p->pid, &st, 0);
 	}
 	dwfl_end(p->dwfl);
+	trace_rules_fini(&p->rules);
 	for (size_t i = 0; i < p->n_images; i++)
 		symbolizer_rows_free(p->images[i].rows);
 	free(p);
