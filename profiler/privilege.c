@@ -186,13 +186,16 @@ static int read_paranoid(const struct privilege_host *host, int *out)
 	return err;
 }
 
+/*
+ * Of one's own processes only the kernel can tell: distributions have added
+ * levels above 2, at which it refuses.
+ */
 int privilege_check_perf(const struct privilege_host *host, cap_t caps,
 			 bool whole, char *msg, size_t len)
 {
-	int allowed = whole ? 0 : 2, paranoid = 0, err = 0;
+	int paranoid = 0;
+	int err = whole ? check_pid_ns(host, msg, len) : 0;
 
-	if (whole)
-		err = check_pid_ns(host, msg, len);
 	if (err)
 		return err;
 	err = read_paranoid(host, &paranoid);
@@ -201,14 +204,13 @@ int privilege_check_perf(const struct privilege_host *host, cap_t caps,
 			 host->paranoid, strerror(-err));
 		return -ENOSYS;
 	}
-	if (paranoid <= allowed || has(caps, CAP_PERFMON) ||
+	if (!whole || paranoid <= 0 || has(caps, CAP_PERFMON) ||
 	    has(caps, CAP_SYS_ADMIN))
 		return 0;
 	snprintf(msg, len,
-		 "perf events of %s: not permitted: missing CAP_PERFMON, and "
-		 "kernel.perf_event_paranoid is %d, which must be %d at most",
-		 whole ? "the whole host" : "one's own processes", paranoid,
-		 allowed);
+		 "perf events of the whole host: not permitted: missing "
+		 "CAP_PERFMON, and kernel.perf_event_paranoid is %d, not 0",
+		 paranoid);
 	return -EPERM;
 }
 

@@ -29,7 +29,7 @@ int privilege_check(const struct privilege_host *host, cap_t caps, char *msg,
 		    size_t len);
 
 /*
- * The same for perf events without BPF: of the whole host, or of one's own
+ * The same for perf events without BPF, of the whole host or of one's own
  * processes. -EPERM names the capability and the sysctl.
  */
 int privilege_check_perf(const struct privilege_host *host, cap_t caps,
