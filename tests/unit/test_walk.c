@@ -245,6 +245,23 @@ static void cut(struct stepped *p, struct trace_stack s, uint32_t keep,
 	assert_int_equal(why, n == whole ? TRACE_END_ROOT : TRACE_END_CAP);
 }
 
+/* Perf events copy from the stack pointer on: no red zone. */
+static void without_red_zone(struct stepped *p, struct trace_stack s,
+			     size_t whole)
+{
+	uint64_t pcs[FRAMES], start = p->regs.gpr[ABI_REG_SP];
+	enum trace_end why;
+	size_t n;
+
+	s.bytes += start - s.start;
+	s.size -= start - s.start;
+	s.start = start;
+	n = trace_walk(&s, NULL, find_code, p, pcs, FRAMES, &why);
+	assert_int_equal(n, whole);
+	assert_memory_equal(pcs, p->got, n * sizeof(*pcs));
+	assert_int_equal(why, TRACE_END_ROOT);
+}
+
 static bool is_code(struct stepped *p, uint64_t pc)
 {
 	struct trace_code code = { .state = TRACE_CODE_NONE };
@@ -299,6 +316,7 @@ static void compare(struct stepped *p)
 		memcpy(p->last, p->got, n * sizeof(*p->got));
 		p->n_last = n;
 		cut(p, s, 128 + p->compared % 512, n);
+		without_red_zone(p, s, n);
 	} else if (why == TRACE_END_ROOT && goes_farther(p, n)) {
 		p->farther++;
 	} else {
