@@ -73,6 +73,7 @@ verdict() {
 	fine "$good" $((good + bad))
 	result $? "$name: $good of $((good + bad)) stacks are right" ||
 		diag "$(grep -v ^mode "$T/chains")"
+	cp "$T/chains" /tmp/stk/chains.$name
 	diag "$name: exec $(sum exec), in musl's own code $(sum bare)," \
 		"ends: $(awk -F '\t' '$1 == "ends" { printf "%s %s, ", $2, $3 }' \
 			"$T/chains")"

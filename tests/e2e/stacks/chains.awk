@@ -128,10 +128,10 @@ function c_modes(	leaf) {
 	mode("vfork", tails("LEAF st_in_vfork") "st_mode_vfork" end)
 	mode("threads", tails("LEAF st_c st_b st_a") "st_thread" root)
 	mode("vdso", "(V )?(L )?st_mode_vdso" end)
-	mode("callback", "(L )?((st_spin )?st_compare L )?st_mode_callback" end)
+	mode("callback", "((V )?L )?((st_spin )?st_compare L )?st_mode_callback" end)
 	mode("context", tails("LEAF") "st_coroutine" root)
 	mode("context", tails("LEAF") "st_mode_context" end)
-	mode("plt", "(st_called@libcalled.so |L )?st_mode_plt" end)
+	mode("plt", "(st_called@libcalled.so |(V )?L )?st_mode_plt" end)
 	mode("dlopen", "(((V )?L )?st_one@libone.so |L )?st_run_one " \
 		"st_mode_dlopen" end)
 	mode("dlopen", "(((V )?L )?st_two@libtwo.so |L )?st_run_two " \
@@ -140,10 +140,10 @@ function c_modes(	leaf) {
 
 # Looking for a handler it is all there; then it is cut back frame by frame.
 function throw_modes() {
-	mode("throw", "(L )?(st_clean )?(st_throw )?(st_descend(\\*[0-9]+)? )?" \
-		"st_mode_throw" end)
 	mode("in_flight", "L st_throw st_descend\\*30 st_mode_throw" end)
-	mode("cleanup", "st_clean st_descend\\*[0-9]+ st_mode_throw" end)
+	mode("cleanup", "st_clean st_descend(\\*[0-9]+)? st_mode_throw" end)
+	mode("rest", "((V )?L )?(st_throw )?(st_descend(\\*[0-9]+)? )?" \
+		"st_mode_throw" end)
 }
 
 # main is C's, and calls Rust's.
@@ -165,10 +165,10 @@ function go_modes(	own, switched) {
 	mode("deep", "((L )?main\\.stSpin )?main\\.stDeep\\*21 " \
 		"main\\.main L " own)
 	mode("deep", "((L )?main\\.stSpin )?main\\.stDeep\\*101 " \
-		"main\\.stWorker " own)
+		"main\\.stWorker main\\.main\\.func1 " own)
 	mode("sort", "(L )?(main\\.stSort\\.func1 L )?main\\.stSort " \
-		"main\\.stWorker " own)
-	mode("rest", "(L )?(main\\.stDeep(\\*[0-9]+)? )?(main\\.stWorker|" \
+		"main\\.stWorker main\\.main\\.func1 " own)
+	mode("rest", "(L )?(main\\.stDeep(\\*[0-9]+)? )?(main\\.stWorker main\\.main\\.func1|" \
 		"main\\.main L) " own)
 	mode("go", "(L )?main\\.stGo main\\.stCall main\\.main L " own)
 	mode("c", "(st_spin )?st_c L runtime\\.asmcgocall.*")

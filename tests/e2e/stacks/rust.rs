@@ -17,7 +17,7 @@ pub extern "C" fn st_spin(n: u64) -> u64 {
 #[inline(never)]
 pub extern "C" fn st_deep(n: u64) -> u64 {
     if n == 0 {
-        return st_spin(20000);
+        return st_spin(200000);
     }
     black_box(st_deep(n - 1)) + 1
 }
