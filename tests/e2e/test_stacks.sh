@@ -33,13 +33,6 @@ programs() {
 	END
 }
 
-# fine GOOD ALL: 99.5 %, and three deviations of dice.
-fine() {
-	awk -v good="$1" -v all="$2" 'BEGIN {
-		bad = all - good
-		exit !(all > 0 && bad <= 0.005 * all + 3 * sqrt(0.005 * all)) }'
-}
-
 # sum KIND [NAME]: of $T/chains
 sum() {
 	awk -F '\t' -v kind="$1" -v name="${2:-}" '
@@ -70,7 +63,7 @@ verdict() {
 			few+=" $mode: $(sum mode "$mode")"
 	done
 	is "$name: samples of each kind" "$few" ""
-	fine "$good" $((good + bad))
+	fine "$good" $((good + bad)) 99.5
 	result $? "$name: $good of $((good + bad)) stacks are right" ||
 		diag "$(grep -v ^mode "$T/chains")"
 	cp "$T/chains" /tmp/stk/chains.$name
