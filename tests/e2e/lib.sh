@@ -257,6 +257,7 @@ fine() {
 #   jit REASON   of those with a frame in anonymous memory, what is not whole,
 #   jit whole    and what is
 #   none REASON  no user stack to be had: inside execve, or memory given back
+#   late REASON  profd came too late with its tables, as on a busy machine it may
 whole() {
 	awk -F '\t' '{
 		n = split($10, f, ";")
@@ -266,6 +267,8 @@ whole() {
 		kind = "part"
 		if (reason == "[exec]" || reason == "[no user stack]")
 			kind = "none"
+		else if (reason == "[tables late]")
+			kind = "late"
 		else if ($10 ~ /(^|;)\[anon\]|(@|\/)(\[anon\]|\/\/anon)|perf-[0-9]+\.map/)
 			kind = "jit"
 		if (kind == "part" && $10 ~ /(^|;)\[unmapped\]/)

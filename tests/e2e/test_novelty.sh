@@ -57,15 +57,17 @@ novelty() {
 	fine "$good" "$user" 99.5
 	result $? "$name: $good of $user user stacks are whole" ||
 		diag "$(awk -F '\t' '$10 ~ /(\[[a-z][^];]*\]|\[unmapped\][^;]*)@$/ &&
-			$10 !~ /\[(exec|no user stack)\]@$/ {
+			$10 !~ /\[(exec|no user stack|tables late)\]@$/ {
 			gsub(/@[^;]*\//, "@", $10)
 			print $1, $7, $10 }' "$T/$name.own" |
 			sed -E 's/^(([^;]*;){0,2})([^;]*;)*(([^;]*;){3}[^;]*)$/\1..;\4/' |
 			sort | uniq -c | sort -rn)"
 	diag "$name: $(tr '\t\n' ' ,' <"$T/$name.ends")"
+	num "$name: tables came in time" \
+		"$(percent "$(ending "$T/$name.ends" late)" "$user")" '<=' 10
 	like "$name: no sample was dropped" "$(grep ' samples, ' "$log")" ', 0 lost'
 	is "$name: nothing in the profile says otherwise" \
-		"$(pprof -raw "$out" | grep '^Comment: .*\(lost\|late\|refused\|dropped\)')" ""
+		"$(pprof -raw "$out" | grep '^Comment: .*\(lost\|refused\|dropped\)')" ""
 	# Most of it lived for less than a tick: its only samples are its first.
 	n=$(cut -f 8 "$T/$name.own" | sort | uniq -c | awk '$1 <= 2' | wc -l)
 	num "$name: processes with one or two samples" "$n" '>=' 50
