@@ -34,6 +34,7 @@ FUZZ_SRCS := $(SRCS)
 # libquark's targets include what they test: whatever else pulls in the archive
 # would bring it a second time.
 $(B)/fuzz/quark_%: FUZZ_SRCS := $(filter base/%,$(SRCS))
+$(filter $(B)/fuzz/quark_%,$(FUZZERS:%=$(B)/fuzz/%)): $(QUARK_SRCS)
 $(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_SRCS) | $(SKELS) $(B)/reporter/profile.pb-c.c $(B)/libquark.a
 	$(call say,FUZZ,$@)
 	$(Q)mkdir -p $(@D)
