@@ -364,6 +364,59 @@ static void test_descriptors(void **state)
 	in_child(body_descriptors);
 }
 
+static long rss_kib(void)
+{
+	unsigned long size, rss;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	CHECK(f && fscanf(f, "%lu %lu", &size, &rss) == 2);
+	fclose(f);
+	return rss * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* Closed in the midst of its work, with events that are held. */
+static void open_and_close(int flags)
+{
+	struct quark_queue_attr attr;
+	struct quark_queue qq;
+
+	quark_queue_default_attr(&attr);
+	attr.flags = backend() | flags;
+	CHECK(quark_queue_open(&qq, &attr) == 0);
+	short_life();
+	quark_queue_get_event(&qq);
+	quark_queue_close(&qq);
+}
+
+static void body_again(void)
+{
+	const char *many = getenv("QUARK_OPENS");
+	int i, n = many ? atoi(many) : 50;
+	struct left before;
+	long rss = 0, now;
+
+	for (i = 0; i < n; i++) {
+		open_and_close(i % 2 ? QQ_NO_AGG : QQ_THREAD_EVENTS);
+		if (i == 1)
+			before = look();
+		if (i > 1)
+			same(&before);
+		if (i == n / 10)
+			rss = rss_kib();
+	}
+	now = rss_kib();
+	fprintf(stderr, "# %d times, RSS %ld KiB, then %ld\n", n, rss, now);
+#ifndef __SANITIZE_ADDRESS__
+	CHECK(now - rss < 1024);
+#endif
+}
+
+/* 1,000 take minutes: QUARK_OPENS=1000. */
+static void test_again(void **state)
+{
+	in_child(body_again);
+}
+
 #ifndef __SANITIZE_ADDRESS__
 static void body_memory(void)
 {
@@ -420,6 +473,7 @@ int main(void)
 		cmocka_unit_test(test_open),
 		cmocka_unit_test(test_wait),
 		cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_again),
 #ifndef __SANITIZE_ADDRESS__
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_address_space),

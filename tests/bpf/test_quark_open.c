@@ -143,22 +143,6 @@ static void test_half_way(void **state)
 	in_child(body_half_way);
 }
 
-static void body_again(void)
-{
-	struct quark_queue qq;
-	int i;
-
-	for (i = 0; i < 50; i++) {
-		open_raw(&qq, 1 << 20);
-		quark_queue_close(&qq);
-	}
-}
-
-static void test_again(void **state)
-{
-	in_child(body_again);
-}
-
 static void *later(void *arg)
 {
 	usleep(100000);
@@ -232,7 +216,6 @@ int main(void)
 		cmocka_unit_test(test_sockets),
 		cmocka_unit_test(test_no_privilege),
 		cmocka_unit_test(test_half_way),
-		cmocka_unit_test(test_again),
 		cmocka_unit_test(test_epoll),
 	};
 
