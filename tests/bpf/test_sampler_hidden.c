@@ -31,12 +31,14 @@ static void test_ring_is_in_no_core_dump(void **state)
 	f = fopen("/proc/self/smaps", "r");
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-%lx", &lo, &hi) == 2)
+		if (sscanf(line, "%lx-%lx", &lo, &hi) == 2) {
 			map = strstr(line, "bpf-map") ||
 			      strstr(line, "bpf_map");
+			size = hi - lo;
+		}
 		if (!map || strncmp(line, "VmFlags:", 8))
 			continue;
-		if (hi - lo >= 16UL << 20) { /* the data, mapped twice */
+		if (size >= 16UL << 20) { /* the data, mapped twice */
 			large++;
 			assert_non_null(strstr(line, " dd"));
 		}
