@@ -265,6 +265,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 	struct pm_opts pm = { .want_maps = walk_want_maps, .arg = e };
 	struct trace_opts trace = { .loop = opts->loop,
 				    .resolved = engine_resolved,
+				    .selected_only = opts->selected_only,
 				    .arg = e };
 	int err;
 

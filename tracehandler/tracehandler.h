@@ -13,6 +13,7 @@
 #ifndef TRACEHANDLER_TRACEHANDLER_H
 #define TRACEHANDLER_TRACEHANDLER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,7 @@ struct trace_opts {
 	size_t wait_bytes; /* 0: 8 MiB */
 	size_t table_bytes; /* of unwind tables; 0: 16 MiB */
 	unsigned int max_frames; /* 0: 4096 */
+	bool selected_only; /* nobody wants samples of other processes */
 };
 
 int trace_handler_new(struct trace_handler **thp,
@@ -63,6 +65,7 @@ void trace_handler_flush(struct trace_handler *th);
 /* X(name, gauge, "help") */
 #define TRACE_STATS(X)                                                         \
 	X(samples, 0, "samples taken apart")                                   \
+	X(unselected, 0, "samples of processes that are not recorded")         \
 	X(bad_records, 0, "sample records with wrong lengths")                 \
 	X(nomem, 0, "samples lost for lack of memory")                         \
 	X(frames, 0, "frames in them")                                         \
