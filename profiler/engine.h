@@ -27,6 +27,7 @@ struct engine_opts {
 	const uint32_t *pids;
 	size_t npids;
 	bool until_exec; /* they wait for their exec, at which it begins */
+	bool selected_only; /* samples of other processes are of no use */
 	unsigned int window_s;
 	const char *archive; /* NULL: none */
 	const char *const *listen;
