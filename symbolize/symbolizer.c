@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "symbolize/file.h"
+#include "symbolize/rows_hand.h"
 
 #define OPENS_AT_ONCE 2
 #define INDEX_BYTES_DEFAULT (8 << 20)
@@ -93,6 +94,7 @@ struct symbolizer {
 	unsigned int deadline_ms;
 	size_t index_ceiling;
 	struct symbolizer_file *kernel, *vdso;
+	struct symbolizer_hand *hand; /* rows that go before a file's */
 	struct symbolizer_file *lru_first, *lru_last; /* first: just used */
 	struct symbolizer_stats stats;
 	char *kallsyms;
@@ -127,6 +129,7 @@ static void symbolizer_unref(struct symbolizer *s)
 		return;
 	symbolizer_file_free(s->kernel);
 	symbolizer_file_free(s->vdso);
+	symbolizer_hand_free(s->hand);
 	free(s->kallsyms);
 	free(s);
 }
@@ -517,6 +520,8 @@ static void rows_answer(struct file_job *j, int err)
 
 	if (rows)
 		r->rows = NULL;
+	err = symbolizer_hand_apply(j->job.s->hand, &j->file->ident, err,
+				    &rows);
 	r->fn(r->arg, err, rows);
 }
 
@@ -544,6 +549,12 @@ int symbolizer_rows(struct symbolizer *s, struct symbolizer_file *file,
 	r->arg = arg;
 	file_request(s, &r->job, file, &rows_kind);
 	return 0;
+}
+
+int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *build_id,
+			    size_t len, struct symbolizer_rows *rows)
+{
+	return symbolizer_hand_add(&s->hand, build_id, len, rows);
 }
 
 /* --- the symbolizer itself ------------------------------------------------ */
