@@ -369,6 +369,7 @@ static int record(struct record *r)
 		.loop = &r->loop,
 		.freq_hz = r->o->freq,
 		.stack_copy = r->o->stack_copy,
+		.unwind_rows = r->o->unwind_rows,
 	};
 	char msg[512];
 	int status, err;

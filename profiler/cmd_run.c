@@ -159,6 +159,7 @@ static int start(struct run *r, const struct options *o)
 		.loop = &r->loop,
 		.freq_hz = o->freq,
 		.stack_copy = o->stack_copy,
+		.unwind_rows = o->unwind_rows,
 		.window_s = o->window,
 		.archive = o->archive,
 		.listen = o->listen.items,

@@ -20,6 +20,7 @@ struct engine_opts {
 	uv_loop_t *loop;
 	unsigned int freq_hz;
 	size_t stack_copy; /* 0: default */
+	const char *unwind_rows; /* directory of rows by hand, or NULL */
 	unsigned int window_s;
 	const char *archive; /* NULL: none */
 	const char *const *listen;
