@@ -52,7 +52,7 @@ static bool next_word(struct parser *x, struct word *w)
 	if (x->p < x->line_end && *x->p == '#')
 		x->line_end = x->p;
 	w->p = x->p;
-	while (x->p < x->line_end && !is_blank(*x->p))
+	while (x->p < x->line_end && !is_blank(*x->p) && *x->p != '#')
 		x->p++;
 	w->len = (size_t)(x->p - w->p);
 	return w->len > 0;
@@ -215,29 +215,32 @@ static int parse_value(struct parser *x, struct word w,
 	return parse_reg(x, w, v);
 }
 
+/* Behind "plt": nothing, or a colon and a number below 16. */
+static int parse_plt(struct parser *x, struct word w,
+		     struct symbolizer_value *v)
+{
+	const char *at = w.p - strlen("plt");
+	int32_t n = w.len ? 0 : ROWS_PLT_DEFAULT;
+	bool ok = w.len == 0 || (take(&w, ":") && w.len && w.len <= 2);
+
+	for (size_t i = 0; i < w.len && ok; i++) {
+		ok = w.p[i] >= '0' && w.p[i] <= '9';
+		n = n * 10 + (w.p[i] - '0');
+	}
+	*v = (struct symbolizer_value){ SYMBOLIZER_PLT, 0, 0, n };
+	return ok && n <= 15 ? 0 : bad(x, at, "no byte of a PLT stub");
+}
+
 static int parse_cfa(struct parser *x, struct word w,
 		     struct symbolizer_rule *rule)
 {
 	struct symbolizer_value *v = &rule->cfa;
-	const char *at = w.p;
 
 	if (word_is(&w, "sig") || word_is(&w, "deref") || word_is(&w, "expr"))
 		return lossy(x, &w);
 	rule->signal = take(&w, "sig:");
-	if (take(&w, "plt")) {
-		*v = (struct symbolizer_value){ SYMBOLIZER_PLT, 0, 0,
-						ROWS_PLT_DEFAULT };
-		if (w.len == 0)
-			return 0;
-		if (w.len > 1 && w.len < 4 && *w.p == ':' && w.p[1] >= '0' &&
-		    w.p[1] <= '9')
-			v->n = w.p[1] - '0';
-		if (w.len == 3 && w.p[2] >= '0' && w.p[2] <= '9')
-			v->n = v->n * 10 + w.p[2] - '0';
-		else if (w.len != 2)
-			v->n = 16;
-		return v->n <= 15 ? 0 : bad(x, at, "no byte of a PLT stub");
-	}
+	if (take(&w, "plt"))
+		return parse_plt(x, w, v);
 	v->from = SYMBOLIZER_EXPR;
 	if (take(&w, "expr:"))
 		return parse_expr(x, &w, v);
