@@ -258,6 +258,40 @@ is "an entry stub without CFI is a root" \
 	"$entry rsp+8 u u"$'\n'"$(printf %x $((0x$entry + 64))) end u"
 rows_check "$T/stub_cfi"
 
+# As musl has it: nobody says that main and threads are called from the top of
+# their stacks, but what they return goes straight to exit and pthread_exit.
+cat >"$T/musl.c" <<'END'
+__asm__(".globl _start, exit, pthread_exit, to_main, to_thread, no_main\n"
+	".type exit, @function\n.type pthread_exit, @function\n"
+	"_start: xor %rbp, %rbp\nmov %rsp, %rdi\ncall _start_c\n.fill 80, 1, 0x90\n"
+	"_start_c: jmp __libc_start_main\n.fill 80, 1, 0x90\n"
+	"exit: jmp exit\n.fill 80, 1, 0x90\n"
+	"pthread_exit: jmp pthread_exit\n.fill 80, 1, 0x90\n"
+	"push %rbx\nto_main: call *%rbx\nmov %eax, %edi\ncall exit\n"
+	".fill 80, 1, 0x90\n__libc_start_main: ret\n.fill 600, 1, 0x90\n"
+	"to_thread: call *(%rbx)\nmov %rax, %rdi\ncall pthread_exit\n"
+	"no_main: call *%rbx\nmov %ebx, %edi\ncall exit\n"
+	".fill 80, 1, 0x90\n");
+void begin(long *sp) { for (;;) __asm__ volatile("" :: "r"(sp)); }
+END
+gcc -nostdlib -static -O1 -o "$T/musl" "$T/musl.c" ||
+	bail "a program like musl's is built"
+strip -o "$T/musl.s" "$T/musl"
+# root_at FILE SYMBOL: "root" when the byte before the return address of the call
+# there is one.
+root_at() {
+	local at
+	at=$(nm "$T/musl" | sed -n "s/^0*\([0-9a-f]*\) [tT] $2\$/\1/p")
+	"$PROFD" debug unwind "$1:$(printf %x $((0x$at + 1)))" |
+		sed -n 's/.*: rsp+8 u u$/root/p; s/.*: end u$/gap/p'
+}
+is "main is called from a root" "$(root_at "$T/musl" to_main)" root
+is "a thread too" "$(root_at "$T/musl" to_thread)" root
+is "... where something else is returned not" \
+	"$(root_at "$T/musl" no_main)" gap
+is "stripped: main is called from a root" "$(root_at "$T/musl.s" to_main)" root
+is "... of threads nobody knows" "$(root_at "$T/musl.s" to_thread)" gap
+
 if [[ -n ${ROWS_ALL:-} ]]; then
 	find /usr/bin /usr/sbin /usr/lib/ -xdev -type f -print0 |
 		xargs -0 -n 2000 "$E2E/rows_check" >"$T/all" 2>&1
