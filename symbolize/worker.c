@@ -331,6 +331,7 @@ static void finished(struct worker *w, int err)
 	w->fails = w->blameless = w->asks = 0;
 	w->asked = false;
 	w->state = WORKER_IDLE;
+	worker_aside_forgive(&w->aside, j->file);
 	if (worn_out(w))
 		let_go(w);
 	job_done(w, j, err);
