@@ -187,7 +187,7 @@ static void memory_in_the_sandbox_ends(void **state)
 
 static void eat_time(void)
 {
-	for (volatile int i = 0;; i++)
+	for (volatile unsigned int i = 0;; i++)
 		;
 }
 
@@ -226,7 +226,7 @@ static pid_t worker_pid(struct fixture *fx)
 struct lib {
 	struct symbolizer_file *file;
 	uint64_t at;
-	char name[16], fn[16];
+	char name[32], fn[32];
 };
 
 static void lib_open(struct fixture *fx, struct lib *l, int i)
