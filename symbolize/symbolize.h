@@ -49,6 +49,11 @@ struct symbolizer_opts {
 	/* What one request may take of memory; 0: 384 MiB. */
 	size_t worker_memory;
 	/*
+	 * CPU time it may use, in seconds; 0: 60. At half of it, between two
+	 * requests, it is replaced.
+	 */
+	unsigned int worker_cpu_s;
+	/*
 	 * Where separate debug files are, NULL at the end; borrowed as long as
 	 * the symbolizer lives. NULL: /usr/lib/debug.
 	 */

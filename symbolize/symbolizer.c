@@ -20,6 +20,7 @@
 #define INDEX_BYTES_DEFAULT (8 << 20)
 #define WORKER_DEADLINE_MS_DEFAULT 20000
 #define WORKER_IDLE_MS_DEFAULT 30000
+#define WORKER_CPU_S_DEFAULT 60
 #define WORKER_MEMORY_DEFAULT (384 << 20)
 #define DEBUG_DIR "/usr/lib/debug"
 
@@ -505,6 +506,8 @@ static int start_worker(struct symbolizer *s,
 		.debug_dirs = opts->debug_dirs ? opts->debug_dirs : dirs,
 		.memory = opts->worker_memory ? opts->worker_memory
 					      : WORKER_MEMORY_DEFAULT,
+		.cpu_s = opts->worker_cpu_s ? opts->worker_cpu_s
+					    : WORKER_CPU_S_DEFAULT,
 		.deadline_ms = opts->worker_deadline_ms
 				       ? opts->worker_deadline_ms
 				       : WORKER_DEADLINE_MS_DEFAULT,

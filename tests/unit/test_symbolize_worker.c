@@ -698,6 +698,26 @@ static void it_is_tried_again(void **state)
 	fixture_fini(&fx);
 }
 
+/* Before the limit ends it, with whatever file it has then. */
+static void worn_out_it_is_replaced(void **state)
+{
+	/* No index is kept: each request makes it again. */
+	struct symbolizer_opts opts = { .worker_cpu_s = 4, .index_bytes = 1 };
+	struct fixture fx;
+	uint64_t at = 0;
+	Dl_info libc;
+
+	assert_true(dladdr((void *)printf, &libc));
+	fixture_init(&fx, &opts);
+	assert_int_equal(open_path(&fx, libc.dli_fname), 0);
+	while (stats(&fx).worker_starts < 2)
+		assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), 0);
+	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), 0);
+	assert_int_equal(stats(&fx).worker_failed, 0);
+	assert_int_equal(stats(&fx).put_aside, 0);
+	fixture_fini(&fx);
+}
+
 static void a_file_that_takes_too_much_memory_is_put_aside(void **state)
 {
 	struct symbolizer_opts opts = { .worker_memory = 4 << 20 };
@@ -784,6 +804,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(stopped_it_is_replaced),
 		cmocka_unit_test(without_a_worker_requests_fail_soon),
 		cmocka_unit_test(it_is_tried_again),
+		cmocka_unit_test(worn_out_it_is_replaced),
 		cmocka_unit_test(
 			a_file_that_takes_too_much_memory_is_put_aside),
 		cmocka_unit_test(idle_it_is_let_go),
