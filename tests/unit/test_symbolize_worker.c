@@ -325,6 +325,8 @@ static void it_dies_with_profd(void **state)
 		worker = worker_pid(&fx);
 		if (write(out[1], &worker, sizeof(worker)) < 0)
 			_exit(1);
+		/* That its socket ends, it shall not see. */
+		kill(worker, SIGSTOP);
 		raise(SIGKILL);
 	}
 	assert_int_equal(read(out[0], &worker, sizeof(worker)), sizeof(worker));
@@ -698,11 +700,25 @@ static void it_is_tried_again(void **state)
 	fixture_fini(&fx);
 }
 
+static void a_worker_has_no_worker(void **state)
+{
+	struct symbolizer_opts opts = { .worker = self };
+	struct symbolizer *s;
+	uv_loop_t loop;
+
+	uv_loop_init(&loop);
+	opts.loop = &loop;
+	setenv("SYMBOLIZER_WORKER", "1", 1);
+	assert_int_equal(symbolizer_new(&s, &opts), -ELOOP);
+	unsetenv("SYMBOLIZER_WORKER");
+	uv_loop_close(&loop);
+}
+
 /* Before the limit ends it, with whatever file it has then. */
 static void worn_out_it_is_replaced(void **state)
 {
 	/* No index is kept: each request makes it again. */
-	struct symbolizer_opts opts = { .worker_cpu_s = 4, .index_bytes = 1 };
+	struct symbolizer_opts opts = { .worker_cpu_s = 2, .index_bytes = 1 };
 	struct fixture fx;
 	uint64_t at = 0;
 	Dl_info libc;
@@ -720,7 +736,7 @@ static void worn_out_it_is_replaced(void **state)
 
 static void a_file_that_takes_too_much_memory_is_put_aside(void **state)
 {
-	struct symbolizer_opts opts = { .worker_memory = 4 << 20 };
+	struct symbolizer_opts opts = { .worker_memory = 1 << 20 };
 	struct fixture fx;
 	const char *why;
 	uint64_t at = 0;
@@ -728,8 +744,8 @@ static void a_file_that_takes_too_much_memory_is_put_aside(void **state)
 
 	if (SANITIZED)
 		skip();
-	/* 200,000 functions: an index of 3 MB, and more to make it. */
-	sh("awk 'BEGIN { print \".text\"; for (i = 0; i < 200000; i++) "
+	/* 50,000 functions: an index of 0.8 MB, and twice that to make it. */
+	sh("awk 'BEGIN { print \".text\"; for (i = 0; i < 50000; i++) "
 	   "printf \".globl f%%d\\n.type f%%d,@function\\nf%%d: ret\\n"
 	   ".size f%%d,1\\n\", i, i, i, i }' > big.s && "
 	   "cc -shared -nostdlib -Wl,--hash-style=sysv -o big.so big.s");
@@ -804,6 +820,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(stopped_it_is_replaced),
 		cmocka_unit_test(without_a_worker_requests_fail_soon),
 		cmocka_unit_test(it_is_tried_again),
+		cmocka_unit_test(a_worker_has_no_worker),
 		cmocka_unit_test(worn_out_it_is_replaced),
 		cmocka_unit_test(
 			a_file_that_takes_too_much_memory_is_put_aside),
