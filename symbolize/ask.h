@@ -21,7 +21,8 @@ struct symbolizer_ask {
 	 *
 	 * With 'has_crc' the file has this CRC (as .gnu_debuglink means it);
 	 * one with another is passed over. That it is ELF, and has the build
-	 * id, is for the caller to see, who parses it. May block.
+	 * id, is for the caller to see, who parses it. May block. Its size
+	 * tells lseek(): in the worker there is no fstat().
 	 */
 	int (*file)(void *arg, const char *basename, const uint8_t *build_id,
 		    size_t len, uint32_t crc, bool has_crc);

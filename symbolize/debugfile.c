@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -65,7 +64,7 @@ static int accept_fd(struct symbolizer_debugfile **dp, int fd,
 		     bool by_id)
 {
 	struct symbolizer_debugfile *d = calloc(1, sizeof(*d));
-	struct stat st;
+	off_t size = lseek(fd, 0, SEEK_END); /* fstat() may not be called */
 	int err;
 
 	if (!d) {
@@ -73,9 +72,9 @@ static int accept_fd(struct symbolizer_debugfile **dp, int fd,
 		return -ENOMEM;
 	}
 	d->fd = fd;
-	err = fstat(fd, &st) || !S_ISREG(st.st_mode) ? -ENOENT : 0;
+	err = size < 0 ? -ENOENT : 0;
 	if (!err) {
-		symbolizer_src_fd(&d->src, fd, (uint64_t)st.st_size);
+		symbolizer_src_fd(&d->src, fd, (uint64_t)size);
 		err = symbolizer_elf_init(&d->elf, &d->src);
 	}
 	if (!err && (d->elf.machine != e->machine || d->elf.is64 != e->is64 ||
