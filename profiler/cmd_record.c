@@ -406,6 +406,7 @@ static int open_engine(struct record *r)
 		.source = r->o->source,
 		.selected_only = !r->o->all,
 		.why_perf = r->why_perf,
+		.unwind_rows = r->o->unwind_rows,
 	};
 	char msg[512];
 	int err = list_pids(r, &eo);
