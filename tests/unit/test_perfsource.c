@@ -444,6 +444,20 @@ static void what_is_cut_off_is_refused(void **state)
 			 -EINVAL);
 }
 
+/* Whole by its parts, but of another length than it says. */
+static void another_length_than_it_says_is_refused(void **state)
+{
+	struct perf_event_header h;
+	struct perfsource_record r;
+	struct buf b;
+
+	sample(&b, &in_kernel);
+	memcpy(&h, b.data, sizeof(h));
+	h.size += 8;
+	memcpy(b.data, &h, sizeof(h));
+	assert_int_equal(perfsource_parse(b.data, b.len, true, &r), -EINVAL);
+}
+
 static void lengths_that_lie_are_refused(void **state)
 {
 	struct shape shape = in_kernel;
@@ -533,6 +547,7 @@ int main(void)
 		cmocka_unit_test(the_side_band_is_told_apart),
 		cmocka_unit_test(a_mapping_is_the_mapping_streams),
 		cmocka_unit_test(what_is_cut_off_is_refused),
+		cmocka_unit_test(another_length_than_it_says_is_refused),
 		cmocka_unit_test(lengths_that_lie_are_refused),
 		cmocka_unit_test(a_stat_line_is_read),
 		cmocka_unit_test(this_process_is_read),
