@@ -258,6 +258,19 @@ void engine_totals(struct engine *e, struct engine_totals *out)
 	out->missed = e->missed;
 }
 
+/* Who reads executable files, and which it could not. */
+static void status_reader(struct engine *e, struct reporter_metrics *m)
+{
+	const char *path, *why;
+	char text[256];
+
+	symbolizer_worker_status(e->symbolizer, text, sizeof(text));
+	reporter_status(m, "reader of executables", "%s", text);
+	for (size_t i = 0; (path = symbolizer_aside(e->symbolizer, i, &why));
+	     i++)
+		reporter_status(m, "put aside", "%s: %s", path, why);
+}
+
 /* What a person asks first; everything else is in /metrics. */
 static void status_collect(struct engine *e, struct reporter_metrics *m)
 {
@@ -281,6 +294,7 @@ static void status_collect(struct engine *e, struct reporter_metrics *m)
 			(unsigned long long)pm.forks,
 			(unsigned long long)pm.execs,
 			(unsigned long long)pm.exits);
+	status_reader(e, m);
 	losses_count(e, losses);
 	for (i = 0; i < LOSS_MAX; i++)
 		reporter_status(m, loss_words[i], "%llu",

@@ -26,7 +26,6 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "profiler/cpus.h"
 #include "profiler/perfring.h"
 #include "profiler/perfsource.h"
 #include "profiler/perfsource_proc.h"

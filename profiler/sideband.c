@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "profiler/cpus.h"
 #include "profiler/perfring.h"
 #include "profiler/sideband.h"
 

@@ -109,15 +109,20 @@ static void stack_code(void *arg, uint64_t pc, struct trace_code *out)
 	u->take->late = table;
 }
 
+static struct trace_piece piece_of(const struct abi_stack *stack,
+				   const uint8_t *bytes)
+{
+	return (struct trace_piece){ bytes, stack->start, stack->size,
+				     stack->end };
+}
+
 static void stack_walk(struct trace_user *u)
 {
 	const struct trace_record *rec = u->take->rec;
 	struct trace_stack stack = {
 		.regs = &rec->regs,
-		.bytes = rec->stack_bytes,
-		.start = rec->stack.start,
-		.size = rec->stack.size,
-		.end = rec->stack.end,
+		.here = piece_of(&rec->stack, rec->stack_bytes),
+		.left = piece_of(&rec->left, rec->left_bytes),
 		.compat = rec->head.flags & ABI_SAMPLE_COMPAT,
 	};
 	size_t max = u->th->opts.max_frames;
@@ -172,7 +177,8 @@ static int stack_push(struct trace_user *u, uint64_t pc)
 /* Why it ended; after its last frame, whose mapping is still at hand. */
 static int stack_push_end(struct trace_user *u)
 {
-	uint32_t kib = u->take->rec->stack.size / 1024;
+	const struct trace_record *rec = u->take->rec;
+	uint32_t kib = (rec->stack.size + rec->left.size) / 1024;
 	struct pm_exe_info info = { .base = "[unknown]" };
 	enum trace_end why = u->why;
 
@@ -187,6 +193,7 @@ static int stack_push_end(struct trace_user *u)
 				       why | (uint64_t)kib << STACK_WHY_BITS,
 				       why, stack_ends[why].text, kib);
 	case TRACE_END_NO_CFI:
+	case TRACE_END_BROKEN:
 		pm_exe_info(u->at->map.exe, &info);
 		return trace_push_mark(u->th,
 				       why | info.serial << STACK_WHY_BITS, why,

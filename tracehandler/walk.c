@@ -24,20 +24,29 @@ struct walk {
 	unsigned int next; /* of them to be replaced */
 	const struct symbolizer_rows *rows; /* of the frame at hand */
 	struct trace_frame_regs regs;
-	uint64_t missing; /* the last address that could not be read */
+	uint64_t missing; /* the last address a step could not read */
+	uint64_t unread; /* where a register would be that is not known */
+	bool exact; /* the frame was interrupted, it did not call */
 };
+
+static inline bool piece_read(const struct trace_piece *p, uint64_t at,
+			      uint64_t *out)
+{
+	if (at < p->start || p->size < 8 || at - p->start > p->size - 8)
+		return false;
+	memcpy(out, p->bytes + (at - p->start), 8);
+	return true;
+}
 
 static bool walk_read(void *arg, uint64_t at, uint64_t *out)
 {
 	struct walk *w = arg;
-	const struct trace_stack *s = w->stack;
 
-	if (at < s->start || s->size < 8 || at - s->start > s->size - 8) {
-		w->missing = at;
-		return false;
-	}
-	memcpy(out, s->bytes + (at - s->start), 8);
-	return true;
+	if (piece_read(&w->stack->here, at, out) ||
+	    piece_read(&w->stack->left, at, out))
+		return true;
+	w->missing = at;
+	return false;
 }
 
 /* What a rule gives; false: it cannot be had. */
@@ -77,6 +86,18 @@ static bool value(struct walk *w, const struct symbolizer_value *v,
 }
 
 /*
+ * Up, always, but for a signal handler, which may have come from any stack, and
+ * an interrupted function that has its return address in a register.
+ */
+static bool leads_up(const struct walk *w, const struct symbolizer_rule *rule,
+		     uint64_t sp)
+{
+	if (sp == w->regs.v[ARCH_REG_SP])
+		return w->exact && rule->regs[RA].from == SYMBOLIZER_REG;
+	return sp > w->regs.v[ARCH_REG_SP];
+}
+
+/*
  * Perf events copy from the stack pointer on, without the red zone below. What
  * is said to be saved there is the leaf's, and has mostly been taken back: GCC's
  * rules for the last instructions of a function, behind its pops, still name the
@@ -84,10 +105,10 @@ static bool value(struct walk *w, const struct symbolizer_value *v,
  */
 static bool taken_back(const struct walk *w, uint64_t at)
 {
-	const struct trace_stack *s = w->stack;
+	uint64_t start = w->stack->here.start;
 
-	return s->start == s->regs->gpr[ARCH_REG_SP] && at < s->start &&
-	       s->start - at <= ABI_STACK_RED_ZONE;
+	return start == w->stack->regs->gpr[ARCH_REG_SP] && at < start &&
+	       start - at <= ABI_STACK_RED_ZONE;
 }
 
 /*
@@ -113,12 +134,13 @@ static bool step(struct walk *w, const struct symbolizer_rule *rule)
 		if (same ? w->regs.known & 1U << i : value(w, from, &cfa, &v)) {
 			next.v[i] = v;
 			next.known |= 1U << i;
+		} else if (w->missing) {
+			w->unread = w->missing;
 		}
 	}
 	if (!(next.known & 1U << RA) || !(next.known & 1U << ARCH_REG_SP))
 		return false;
-	/* Up, always; a signal handler may have come from any stack. */
-	if (!rule->signal && next.v[ARCH_REG_SP] <= w->regs.v[ARCH_REG_SP])
+	if (!rule->signal && !leads_up(w, rule, next.v[ARCH_REG_SP]))
 		return false;
 	w->regs = next;
 	return true;
@@ -160,19 +182,24 @@ static bool step_fp(struct walk *w)
 /* Why a step failed. */
 static enum trace_end why_not(const struct walk *w, enum trace_end otherwise)
 {
-	const struct trace_stack *s = w->stack;
-	uint64_t good = s->start + s->size;
+	const struct trace_piece *p = &w->stack->here;
+	uint64_t sp = w->regs.v[ARCH_REG_SP];
+	uint64_t missing = w->missing ? w->missing : w->unread;
+	bool inside;
 
-	if (!w->missing)
+	if (!missing)
 		return otherwise;
-	if (s->end == ABI_STACK_RING)
+	if (sp - w->stack->left.start <= w->stack->left.size)
+		p = &w->stack->left;
+	inside = missing - sp < TRACE_STACK_MAX;
+	if (p->end == ABI_STACK_RING)
 		return TRACE_END_RING;
-	if (w->missing + 8 > good && w->missing - s->start < TRACE_STACK_MAX) {
-		if (s->end == ABI_STACK_CAP)
-			return TRACE_END_CAP;
-		if (s->end == ABI_STACK_FAULT)
-			return TRACE_END_FAULT;
-	}
+	if (inside && missing < p->start)
+		return TRACE_END_FAULT;
+	if (inside && p->end == ABI_STACK_CAP)
+		return TRACE_END_CAP;
+	if (inside && p->end == ABI_STACK_FAULT)
+		return TRACE_END_FAULT;
 	return otherwise == TRACE_END_BROKEN ? TRACE_END_OTHER : otherwise;
 }
 
@@ -200,10 +227,12 @@ static bool step_usual(struct walk *w, const struct trace_rule *rule)
 
 		if (!at)
 			continue;
-		if (walk_read(w, cfa + (uint64_t)at, &r->v[saved[i]]))
+		if (walk_read(w, cfa + (uint64_t)at, &r->v[saved[i]])) {
 			r->known |= 1U << saved[i];
-		else if (!taken_back(w, cfa + (uint64_t)at))
+		} else if (!taken_back(w, cfa + (uint64_t)at)) {
 			r->known &= ~(1U << saved[i]);
+			w->unread = w->missing;
+		}
 	}
 	if (cfa <= r->v[ARCH_REG_SP])
 		return false;
@@ -249,17 +278,19 @@ static enum trace_end go_on(struct walk *w, const struct trace_code *code,
 		done = step(w, &full);
 		break;
 	}
-	return done ? TRACE_END_MAX : why_not(w, TRACE_END_BROKEN);
+	if (done)
+		return TRACE_END_MAX;
+	return rule->begins ? TRACE_END_ROOT : why_not(w, TRACE_END_BROKEN);
 }
 
 size_t trace_walk(const struct trace_stack *s, struct trace_rules *rules,
 		  trace_code_fn code, void *arg, uint64_t *pcs, size_t max,
 		  enum trace_end *why)
 {
-	struct walk w = { .stack = s, .code = code, .arg = arg };
-	bool exact = true, signal;
-	struct trace_rule rule;
+	struct walk w = { .stack = s, .code = code, .arg = arg, .exact = true };
+	struct trace_rule rule = { .begins = false };
 	struct trace_code at;
+	bool signal;
 	uint64_t pc;
 	size_t n = 0;
 
@@ -267,25 +298,31 @@ size_t trace_walk(const struct trace_stack *s, struct trace_rules *rules,
 	w.regs.known = (1U << SYMBOLIZER_REGS) - 1;
 	while (n < max) {
 		pc = w.regs.v[RA];
-		at = *code_at(&w, pc - !exact);
-		*why = TRACE_END_LATE;
-		if (at.state == TRACE_CODE_LATE)
+		at = *code_at(&w, pc - !w.exact);
+		if (at.state == TRACE_CODE_LATE ||
+		    (n && at.state == TRACE_CODE_NONE)) {
+			/* What nobody called has no caller. */
+			*why = at.state == TRACE_CODE_LATE ? TRACE_END_LATE
+			       : rule.begins		   ? TRACE_END_ROOT
+							   : TRACE_END_BROKEN;
 			return n;
+		}
 		rule.kind = TRACE_RULE_GAP;
 		rule.begins = false;
 		if (at.rows)
-			trace_rules_find(rules, at.rows, pc - !exact + at.bias,
-					 !exact, &rule);
+			trace_rules_find(rules, at.rows,
+					 pc - !w.exact + at.bias, !w.exact,
+					 &rule);
 		*why = go_on(&w, &at, &rule, n + 1, &signal);
 		/* The trampoline behind a handler was not called either. */
-		pcs[n] = pc + (n && (exact || signal || rule.begins));
+		pcs[n] = pc + (n && (w.exact || signal || rule.begins));
 		n++;
 		if (*why != TRACE_END_MAX)
 			return n;
 		*why = TRACE_END_ROOT;
 		if (!w.regs.v[RA])
 			return n;
-		exact = signal;
+		w.exact = signal;
 	}
 	*why = TRACE_END_DEPTH;
 	return n;

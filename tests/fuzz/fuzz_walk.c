@@ -90,10 +90,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!rows)
 		return 0;
 	memcpy(&regs, data + len, sizeof(regs));
-	s.bytes = data + len + sizeof(regs);
-	s.size = (uint32_t)(size - len - sizeof(regs));
-	s.start = regs.gpr[ABI_REG_SP] & ~0xffULL;
-	s.end = regs.flags & 3;
+	s.here.bytes = data + len + sizeof(regs);
+	s.here.size = (uint32_t)(size - len - sizeof(regs));
+	s.here.start = regs.gpr[ABI_REG_SP] & ~0xffULL;
+	s.here.end = regs.flags & 3;
+	if (regs.flags & 4) { /* the second half is of another stack */
+		s.left = s.here;
+		s.here.size /= 2;
+		s.left.bytes += s.here.size;
+		s.left.size -= s.here.size;
+		s.left.start = regs.gpr[3];
+		s.left.end = regs.flags >> 3 & 3;
+	}
 	n = trace_walk(&s, NULL, find, rows, pcs, FRAMES, &why);
 	if (n == 0 || n > FRAMES || pcs[0] != regs.ip ||
 	    (why == TRACE_END_DEPTH && n != FRAMES))
