@@ -230,7 +230,7 @@ static void image_read(struct image *im, struct symbolizer_src *src)
 		return;
 	im->n_loads = MIN(e.n_loads, ARRAY_SIZE(im->loads));
 	memcpy(im->loads, e.loads, im->n_loads * sizeof(*e.loads));
-	if (symbolizer_rows_read(&im->rows, src))
+	if (symbolizer_rows_read(&im->rows, src, NULL))
 		im->rows = NULL;
 	symbolizer_elf_fini(&e);
 }
@@ -509,10 +509,10 @@ static void unwind(struct child *c, const struct trace_record *r)
 	const struct abi_regs *regs = &r->regs;
 	struct trace_stack s = {
 		.regs = regs,
-		.bytes = r->stack_bytes,
-		.start = r->stack.start,
-		.size = r->stack.size,
-		.end = r->stack.end,
+		.here = { r->stack_bytes, r->stack.start, r->stack.size,
+			  r->stack.end },
+		.left = { r->left_bytes, r->left.start, r->left.size,
+			  r->left.end },
 	};
 
 	c->taken++;
@@ -525,7 +525,7 @@ static void unwind(struct child *c, const struct trace_record *r)
 	b.n_want = 0;
 	current = &b;
 	dwfl_getthread_frames(c->dwfl, c->pid, on_frame, &b);
-	b.n_got = trace_walk(&s, find_code, c, b.got, FRAMES, &b.why);
+	b.n_got = trace_walk(&s, NULL, find_code, c, b.got, FRAMES, &b.why);
 	if (in_jit(&b))
 		c->jit++;
 	compare(&b);
