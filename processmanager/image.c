@@ -279,6 +279,11 @@ void pm_view_each(struct pm_view *view,
 	}
 }
 
+bool pm_image_provisional(const struct pm_image *img)
+{
+	return img->provisional;
+}
+
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
 {
 	const struct pm_proc *proc = img->proc;

@@ -168,6 +168,8 @@ struct pm_image_info {
 	struct pm_exe *main_exe; /* of 'exe', when mapped; borrowed */
 };
 
+/* That one alone, which costs nothing. */
+bool pm_image_provisional(const struct pm_image *img);
 /* Pointers are good until the next call that feeds the manager. */
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out);
 

@@ -35,9 +35,15 @@
 #define ENGINE_LIFECYCLE_RING (4 << 20)
 #define ENGINE_MALLOC_LARGE (128 << 10)
 
+/* The pump's; the record itself stays where no core dump shows it. */
+struct engine_sample {
+	struct abi_sample *rec;
+};
+
 static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 			   void *rec, bool late)
 {
+	struct engine_sample *sample;
 	struct engine *e = arg;
 
 	switch (stream) {
@@ -51,8 +57,9 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 		walk_deliver(e->pm, rec, time);
 		break;
 	case PUMP_SAMPLE:
-		trace_handler_sample(e->th, rec,
-				     ((struct abi_sample *)rec)->size);
+		sample = rec;
+		trace_handler_sample(e->th, sample->rec, sample->rec->size);
+		vault_give(sample->rec);
 		break;
 	case PUMP_STREAM_MAX:
 		break;
@@ -63,15 +70,19 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 static void engine_on_sample(void *arg, const struct abi_sample *rec,
 			     size_t len)
 {
+	struct engine_sample *sample = malloc(sizeof(*sample));
 	struct engine *e = arg;
-	void *copy = malloc(len);
 
-	if (!copy) {
+	if (sample)
+		sample->rec = vault_take(e->vault, len);
+	if (!sample || !sample->rec) {
+		free(sample);
 		e->nomem++;
 		return;
 	}
-	memcpy(copy, rec, len);
-	pump_push(e->pump, PUMP_SAMPLE, rec->time, copy, len);
+	memcpy(sample->rec, rec, len);
+	pump_push(e->pump, PUMP_SAMPLE, rec->time, sample,
+		  sizeof(*sample) + len);
 }
 
 /* Record and path in one block, so that the pump can free it as one. */
@@ -224,7 +235,9 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 	int err;
 
 	*what = "pump";
-	err = pump_new(&e->pump, engine_deliver, e);
+	err = vault_new(&e->vault);
+	if (!err)
+		err = pump_new(&e->pump, engine_deliver, e);
 	if (err)
 		return err;
 	*what = "symbolizer";
@@ -499,5 +512,6 @@ void engine_free(struct engine *e)
 	pm_free(e->pm);
 	symbolizer_free(e->symbolizer);
 	pump_free(e->pump);
+	vault_free(e->vault);
 	free(e);
 }

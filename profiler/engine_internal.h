@@ -18,6 +18,7 @@ struct engine {
 	struct engine_opts opts;
 	uv_loop_t *loop;
 	struct pump *pump;
+	struct vault *vault; /* of samples in the pump */
 	struct symbolizer *symbolizer;
 	struct pm *pm;
 	struct trace_handler *th;

@@ -22,7 +22,7 @@ $(UNIT_TESTS) $(BPF_TESTS) $(BENCH_PROGS): $(B)/%: $(B)/%.o $(TEST_HELPERS) $(B)
 $(UNIT_TESTS:%=%.o) $(BPF_TESTS:%=%.o) $(BENCH_PROGS:%=%.o): | $(SKELS) $(B)/reporter/profile.pb-c.h
 
 # Its truth is elfutils' unwinder.
-$(B)/tests/unit/test_walk $(B)/tests/bpf/test_stacks: LIBS += -ldw
+$(B)/tests/unit/test_walk $(B)/tests/bpf/test_stacks $(B)/tests/bench/bench_unwind: LIBS += -ldw
 
 # The same target function, over the committed corpus, without a fuzzer.
 $(REPLAYS): $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(B)/profd.a $(B)/libquark.a

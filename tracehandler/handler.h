@@ -21,19 +21,19 @@ struct trace_wait {
 	struct pm_image *image;
 	struct pm_view *view; /* raw: what was mapped; NULL: as of now */
 	struct trace_table *table; /* raw: to be settled; NULL: the image */
-	size_t nframes; /* 0: a raw record */
+	uint8_t *raw; /* in the handler's vault; NULL: a trace */
+	size_t len; /* of it, or of the frames, in bytes */
+	size_t nframes;
 	size_t nknown; /* frames up to here need nothing more */
-	size_t len; /* of 'data', in bytes */
-	union {
-		struct trace_frame *frames[0];
-		uint8_t raw[0];
-	} data;
+	struct trace_frame *frames[];
 };
 
 struct trace_handler {
 	struct trace_opts opts;
 	struct trace_cache cache;
 	struct trace_tables tables;
+	struct trace_rules rules;
+	struct vault *vault; /* of raw records that wait */
 	struct hash asks; /* struct trace_ask, by exe */
 	struct trace_wait *head, *tail;
 	uint64_t deadline; /* of waits that begin now; 0: the usual */
@@ -80,12 +80,18 @@ int trace_push_mark(struct trace_handler *th, uint64_t key, uint64_t addr,
 
 /* --- stack.c ------------------------------------------------------------- */
 
+struct trace_place {
+	struct pm_mapping map;
+	enum pm_exe_kind kind;
+};
+
 /* A stack being unwound, and then given its frames. */
 struct trace_user {
 	struct trace_handler *th;
 	struct trace_take *take;
-	struct pm_mapping map; /* the last one looked up */
-	enum pm_exe_kind kind;
+	struct trace_place places[4]; /* looked up last */
+	struct trace_place *at; /* the last of them */
+	unsigned int next; /* to be replaced */
 	bool late; /* went without a table */
 	size_t n; /* addresses in th->pcs */
 	enum trace_end why;
