@@ -508,10 +508,11 @@ static void compare(struct both *b)
 	b->n_want = sensible(c, b->want, b->n_want);
 	if (!strcmp(c->load->name, "go") && b->why == TRACE_END_ROOT)
 		b->n_want = MIN(b->n_want, b->n_got);
-	n = MIN(b->n_got, b->n_want);
-
 	c->ends[b->why]++;
-	if (memcmp(b->got, b->want, n * sizeof(*b->got))) {
+	while (n < MIN(b->n_got, b->n_want) &&
+	       same_place(c, b->got[n], b->want[n]))
+		n++;
+	if (n < MIN(b->n_got, b->n_want)) {
 		if (c->differ++ < 3)
 			show(b);
 	} else if (b->n_got > b->n_want) {

@@ -50,7 +50,9 @@ pub fn st_panic(n: u32) {
 #[inline(never)]
 pub fn st_rounds(end: i64) {
     while unsafe { clock() } < end {
-        st_deep(30);
+        for _ in 0..5 {
+            black_box(st_deep(30));
+        }
         st_sort();
         for _ in 0..20 {
             let _ = std::panic::catch_unwind(|| st_panic(10));
