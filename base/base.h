@@ -10,11 +10,13 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/cpus.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/ring.h"
 #include "base/strbuf.h"
 #include "base/strtab.h"
+#include "base/vault.h"
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define container_of(ptr, type, member) \

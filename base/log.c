@@ -18,7 +18,6 @@ static const struct {
 };
 
 static enum log_level log_max = LOG_INFO;
-static const char *log_name = "profd";
 
 int log_level_parse(const char *word)
 {
@@ -33,11 +32,6 @@ int log_level_parse(const char *word)
 void log_set_level(enum log_level level)
 {
 	log_max = level;
-}
-
-void log_set_name(const char *name)
-{
-	log_name = name;
 }
 
 /*
@@ -55,7 +49,7 @@ void log_printf(enum log_level level, const char *fmt, ...)
 	if (getenv("JOURNAL_STREAM"))
 		n = snprintf(line, sizeof(line), "<%d>",
 			     log_levels[level].syslog);
-	n += snprintf(line + n, sizeof(line) - n, "%s: %s%s", log_name,
+	n += snprintf(line + n, sizeof(line) - n, "profd: %s%s",
 		      level == LOG_INFO ? "" : log_levels[level].word,
 		      level == LOG_INFO ? "" : ": ");
 	va_start(ap, fmt);

@@ -23,8 +23,6 @@ enum log_level {
 /* The level named 'word', or -1. */
 int log_level_parse(const char *word);
 void log_set_level(enum log_level level);
-/* Messages begin with this word; "profd" from the start. Not copied. */
-void log_set_name(const char *name);
 
 void log_printf(enum log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -11,16 +11,21 @@
 
 /*
  * How a stack ends. X(NAME, counter of trace_stats, frame that says so). All
- * but the first put a last frame on the trace.
+ * but the first put a last frame on the trace. In the text, %s is the file of
+ * the last frame, %u the bytes that were copied, in KiB.
  */
 #define TRACE_ENDS(X)                                        \
 	X(ROOT, stack_root, NULL)                            \
+	X(NO_CFI, stack_no_cfi, "[no unwind info: %s]")      \
 	X(NO_FP, stack_no_fp, "[no frame pointer]")          \
-	X(CAP, stack_cap, "[stack copy limit]")              \
+	X(BROKEN, stack_broken, "[broken frame: %s]")        \
+	X(OTHER, stack_other, "[another stack]")             \
+	X(CAP, stack_cap, "[stack cut at %u KiB]")           \
 	X(FAULT, stack_fault, "[page not present]")          \
 	X(RING, stack_none, "[ring full: stack not copied]") \
 	X(NONE, stack_none, "[no user stack]")               \
 	X(EXEC, stack_exec, "[exec]")                        \
+	X(LATE, stack_late, "[tables late]")                 \
 	X(DEPTH, stack_depth, "[depth limit]")
 
 enum trace_end {
@@ -30,21 +35,30 @@ enum trace_end {
 	TRACE_END_MAX,
 };
 
-struct trace_stack {
-	const struct abi_regs *regs;
-	const uint8_t *bytes; /* what lies at [start, start + size) */
+/* What was copied of a stack: the bytes at [start, start + size). */
+struct trace_piece {
+	const uint8_t *bytes;
 	uint64_t start;
 	uint32_t size;
 	enum abi_stack_end end;
+};
+
+struct trace_stack {
+	const struct abi_regs *regs;
+	struct trace_piece here; /* of the one that sp is on */
+	struct trace_piece left; /* of the one a signal left for it; or none */
 	bool compat; /* 32-bit code: words of four bytes */
 };
+
+/* No stack is larger: what lies farther behind a copy is on another one. */
+#define TRACE_STACK_MAX (1ULL << 30)
 
 /*
  * Walks the frame pointers. Fills up to 'max' addresses, the interrupted one
  * first, the others return addresses as they lie on the stack; says in '*why'
  * how it ended. Returns how many.
  */
-size_t trace_unwind_fp(const struct trace_stack *s, uint64_t *pcs, size_t max,
-		       enum trace_end *why);
+size_t trace_unwind_fp(const struct trace_stack *stack, uint64_t *pcs,
+		       size_t max, enum trace_end *why);
 
 #endif /* TRACEHANDLER_UNWIND_H */

@@ -259,6 +259,7 @@ struct quark_loss_report {
 	uint64_t lost[ABI_QUARK_KIND_MAX]; /* since the last report */
 	uint64_t total;
 	uint64_t first, last; /* boot times around them */
+	bool uncounted; /* and others of any kind, nobody knows how many */
 };
 
 /*
@@ -268,7 +269,6 @@ struct quark_loss_report {
 struct quark_backend {
 	int flag; /* QQ_ */
 	const char *name;
-	uint64_t slack_ns; /* by which its watermark is behind the clock */
 	/* 0, or -errno with the reason set by quark_error(). */
 	int (*open)(void **bp, const struct quark_backend_conf *conf,
 		    ring_fn fn, void *arg);
@@ -276,6 +276,8 @@ struct quark_backend {
 	/* As those of base/ring.h. */
 	int (*consume)(void *b);
 	uint64_t (*watermark)(const void *b);
+	/* By which the watermark is behind the clock, ns. */
+	uint64_t (*slack)(const void *b);
 	int (*epoll_fd)(const void *b);
 	size_t (*backlog)(const void *b);
 	/* What has been lost since the last call. */
@@ -285,6 +287,14 @@ struct quark_backend {
 };
 
 extern const struct quark_backend quark_ebpf, quark_kprobe;
+
+/* The largest power of two, times 'least', within a budget; at least that. */
+static inline size_t quark_ring_size(size_t least, size_t budget)
+{
+	while (least * 2 <= budget)
+		least *= 2;
+	return least;
+}
 
 /* --- the queue (queue.c, apply.c) ------------------------------------------- */
 

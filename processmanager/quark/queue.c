@@ -130,11 +130,11 @@ static void take_losses(struct quark_queue_priv *qq)
 	size_t k;
 
 	qq->backend->losses(qq->b, &lost);
-	if (!lost.total)
+	if (!lost.total && !lost.uncounted)
 		return;
 	for (k = 0; k < ARRAY_SIZE(kinds); k++) {
 		qq->stats.losses.kernel[k] += lost.lost[k];
-		if (lost.lost[k])
+		if (lost.lost[k] || lost.uncounted)
 			gap.kinds |= kinds[k].event;
 	}
 	gap.lost = lost.total;
@@ -500,7 +500,7 @@ static uint64_t due(const struct quark_queue_priv *qq)
 	if (at && !(qq->attr.flags & QQ_NO_AGG))
 		at += hold_ns(qq);
 	/* The watermark is behind the clock; a little, for the drain itself. */
-	return at ? at + qq->backend->slack_ns * 11 / 10 : 0;
+	return at ? at + qq->backend->slack(qq->b) * 11 / 10 : 0;
 }
 
 /* The caller's epoll is to wake up then. */
@@ -634,7 +634,7 @@ int quark_queue_block(struct quark_queue *q)
 		return 0;
 	/* Nobody set a timer for what waits. */
 	if (qq->attr.no_wakeup && (qq->order.head || qq->held.head))
-		timeout = 1 + qq->backend->slack_ns / CLOCK_NSEC_PER_MSEC;
+		timeout = 1 + qq->backend->slack(qq->b) / CLOCK_NSEC_PER_MSEC;
 	n = epoll_wait(qq->epfd, &ev, 1, timeout);
 	return n < 0 && errno != EINTR ? -1 : 0;
 }
