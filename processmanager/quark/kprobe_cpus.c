@@ -263,7 +263,7 @@ int kprobe_cpus_open(struct kprobe_cpus *c, const struct kprobe_events *events,
 	c->events = events;
 	c->conf = conf;
 	c->epfd = epoll_create1(EPOLL_CLOEXEC);
-	err = c->epfd < 0 ? -errno : n > 0 ? 0 : -EINVAL;
+	err = c->epfd < 0 ? -errno : n > 0 ? 0 : n ? n : -EINVAL;
 	if (!err) {
 		c->n = MIN(n, CPU_SETSIZE);
 		/* All of them within the budget, whatever CPUs come up. */

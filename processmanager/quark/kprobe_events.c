@@ -262,6 +262,7 @@ static int word_offset(struct quark_btf *btf, const char *word, long *out)
 	op = end ? *end : '\0';
 	if (end)
 		*end++ = '\0';
+	errno = 0;
 	for (alt = strtok_r(copy, "|", &save); alt && off < 0;
 	     alt = strtok_r(NULL, "|", &save))
 		off = quark_btf_offset(btf, alt);
@@ -270,6 +271,8 @@ static int word_offset(struct quark_btf *btf, const char *word, long *out)
 	else if (op == '-')
 		back = quark_btf_offset(btf, end);
 	if (off < 0 || (op == '-' && back < 0)) {
+		if (errno == ENOMEM)
+			return -ENOMEM;
 		quark_error("the kernel has no %s", word);
 		return -ENOTSUP;
 	}
