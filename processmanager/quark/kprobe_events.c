@@ -263,7 +263,8 @@ static int word_offset(struct quark_btf *btf, const char *word, long *out)
 	if (end)
 		*end++ = '\0';
 	errno = 0;
-	for (alt = strtok_r(copy, "|", &save); alt && off < 0;
+	for (alt = strtok_r(copy, "|", &save);
+	     alt && off < 0 && errno != ENOMEM;
 	     alt = strtok_r(NULL, "|", &save))
 		off = quark_btf_offset(btf, alt);
 	if (op == '+')
