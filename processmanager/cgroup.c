@@ -1,10 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cgroup: see processmanager/cgroup.h. */
+/*
+ * cgroup: what a control group's path tells of who is in it. There is no
+ * standard for these names but what container engines and systemd write:
+ *
+ *	docker      /docker/ID, docker-ID.scope
+ *	containerd  cri-containerd-ID.scope, ...:cri-containerd:ID, nerdctl-ID.scope
+ *	cri-o       crio-ID.scope, /crio-ID
+ *	podman      libpod-ID.scope, /libpod_parent/libpod-ID
+ *	kubernetes  .../podUID/ID, ...-podUID.slice/ENGINE-ID.scope
+ *	lxc         /lxc/NAME, /lxc.payload.NAME, /lxc.payload/NAME
+ *	nspawn      systemd-nspawn@NAME.service, machine-NAME.scope
+ *
+ * ID is 64 hexadecimal digits. The innermost wins: a container in a container
+ * is where its processes are. The path is the same in a hierarchy of version 1
+ * and of version 2.
+ */
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/base.h"
-#include "processmanager/cgroup.h"
+#include "processmanager/processmanager.h"
 
 #define CGROUP_ID_LEN 64
 #define CGROUP_UID_LEN 36 /* 8-4-4-4-12 */
@@ -43,19 +58,19 @@ static const char *const cgroup_units[] = {
 	".service", ".scope", ".socket", ".mount", ".swap",
 };
 
-static bool cgroup_is(struct pm_cgroup_part p, const char *s)
+static bool cgroup_is(struct pm_part p, const char *s)
 {
 	return p.len == strlen(s) && !memcmp(p.s, s, p.len);
 }
 
-static bool cgroup_begins(struct pm_cgroup_part p, const char *s)
+static bool cgroup_begins(struct pm_part p, const char *s)
 {
 	size_t n = strlen(s);
 
 	return p.len > n && !memcmp(p.s, s, n);
 }
 
-static bool cgroup_ends(struct pm_cgroup_part p, const char *s)
+static bool cgroup_ends(struct pm_part p, const char *s)
 {
 	size_t n = strlen(s);
 
@@ -74,10 +89,10 @@ static bool cgroup_is_hex(const char *s, size_t n)
 }
 
 /* A container id at the end of a component, and who is said to have made it. */
-static bool cgroup_id(struct pm_cgroup_part c, struct pm_cgroup_part before,
+static bool cgroup_id(struct pm_part c, struct pm_part before,
 		      struct pm_cgroup *out)
 {
-	struct pm_cgroup_part head;
+	struct pm_part head;
 	size_t i;
 
 	if (cgroup_ends(c, ".scope"))
@@ -85,7 +100,7 @@ static bool cgroup_id(struct pm_cgroup_part c, struct pm_cgroup_part before,
 	if (c.len < CGROUP_ID_LEN ||
 	    !cgroup_is_hex(c.s + c.len - CGROUP_ID_LEN, CGROUP_ID_LEN))
 		return false;
-	head = (struct pm_cgroup_part){ c.s, c.len - CGROUP_ID_LEN };
+	head = (struct pm_part){ c.s, c.len - CGROUP_ID_LEN };
 	if (head.len && !strchr("-:", head.s[head.len - 1]))
 		return false;
 	for (i = 0; i < ARRAY_SIZE(cgroup_prefixes); i++)
@@ -103,7 +118,7 @@ static bool cgroup_id(struct pm_cgroup_part c, struct pm_cgroup_part before,
 	return true;
 }
 
-static bool cgroup_name(struct pm_cgroup_part c, struct pm_cgroup_part before,
+static bool cgroup_name(struct pm_part c, struct pm_part before,
 			struct pm_cgroup *out)
 {
 	size_t i, cut;
@@ -142,7 +157,7 @@ static bool cgroup_is_uid(const char *s)
 }
 
 /* "podUID", alone or behind the quality of service, with or without ".slice". */
-static void cgroup_pod(struct pm_cgroup_part c, struct pm_cgroup *out)
+static void cgroup_pod(struct pm_part c, struct pm_cgroup *out)
 {
 	size_t want[] = { CGROUP_UID_LEN, CGROUP_UID_BARE };
 	const char *uid;
@@ -160,13 +175,12 @@ static void cgroup_pod(struct pm_cgroup_part c, struct pm_cgroup *out)
 		if (want[i] == CGROUP_UID_LEN ? !cgroup_is_uid(uid)
 					      : !cgroup_is_hex(uid, want[i]))
 			continue;
-		out->pod = (struct pm_cgroup_part){ uid, want[i] };
+		out->pod = (struct pm_part){ uid, want[i] };
 		return;
 	}
 }
 
-static void cgroup_component(struct pm_cgroup_part c,
-			     struct pm_cgroup_part before,
+static void cgroup_component(struct pm_part c, struct pm_part before,
 			     struct pm_cgroup *out)
 {
 	const char *colon = memchr(c.s, ':', c.len);
@@ -175,8 +189,8 @@ static void cgroup_component(struct pm_cgroup_part c,
 	if (!cgroup_id(c, before, out))
 		cgroup_name(c, before, out);
 	/* runc's form for systemd where it was not used: SLICE:PREFIX:ID */
-	cgroup_pod((struct pm_cgroup_part){ c.s, colon ? (size_t)(colon - c.s)
-						       : c.len },
+	cgroup_pod((struct pm_part){ c.s,
+				     colon ? (size_t)(colon - c.s) : c.len },
 		   out);
 	for (i = 0; i < ARRAY_SIZE(cgroup_units); i++)
 		if (cgroup_ends(c, cgroup_units[i]))
@@ -185,7 +199,7 @@ static void cgroup_component(struct pm_cgroup_part c,
 
 void pm_cgroup_parse(const char *path, size_t len, struct pm_cgroup *out)
 {
-	struct pm_cgroup_part c, before = { "", 0 };
+	struct pm_part c, before = { "", 0 };
 	const char *end = path + len, *slash;
 
 	memset(out, 0, sizeof(*out));

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "processmanager/cgroup.h"
+#include "processmanager/processmanager.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t i;
 
 	pm_cgroup_parse(path, size, &c);
-	const struct pm_cgroup_part parts[] = { c.container, c.pod, c.unit };
+	const struct pm_part parts[] = { c.container, c.pod, c.unit };
 
 	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (parts[i].len && (parts[i].s < path ||

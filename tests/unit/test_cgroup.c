@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "processmanager/cgroup.h"
+#include "processmanager/processmanager.h"
 
 #define ID "3f1b6e0c9d2a47580e1f2a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f"
 #define ID2 "aaaaaaaa9d2a47580e1f2a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f"
@@ -81,7 +81,7 @@ static const struct {
 	{ "relative/docker/" ID, "docker", ID, "", "" },
 };
 
-static void assert_part(struct pm_cgroup_part p, const char *want,
+static void assert_part(struct pm_part p, const char *want,
 			const char *path)
 {
 	if (p.len == strlen(want) && (!p.len || !memcmp(p.s, want, p.len)))
