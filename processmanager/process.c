@@ -5,7 +5,6 @@
  * the kernel is asked, by its CPU clock, which counts all threads in ns.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -119,18 +118,6 @@ void pm_process_info(const struct pm_image *img, struct pm_process_info *out)
 	out->samples = proc->samples;
 	if (out->end == PM_ALIVE)
 		pm_process_cpu_now(proc, out);
-}
-
-void pm_coverage(uint64_t samples, unsigned int freq_hz, uint64_t cpu_ns,
-		 double *share, double *deviation)
-{
-	double expected = (double)cpu_ns * freq_hz / CLOCK_NSEC_PER_SEC;
-
-	*share = *deviation = NAN;
-	if (!cpu_ns || !freq_hz)
-		return;
-	*share = samples / expected;
-	*deviation = 1 / sqrt(expected);
 }
 
 void pm_iter_init(struct pm_iter *it, struct pm *pm, bool all)

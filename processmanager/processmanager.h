@@ -315,15 +315,6 @@ struct pm_process_info {
 /* The process of an image. Asks the kernel for the CPU time of a living one. */
 void pm_process_info(const struct pm_image *img, struct pm_process_info *out);
 
-/*
- * Samples taken, times the period, by the CPU time; and by how much that may be
- * off one by chance (one standard deviation): samples come at fixed steps of
- * CPU time and not by dice, so it is at most that of a Poisson process. Both
- * NaN when the CPU time is not known, or nothing.
- */
-void pm_coverage(uint64_t samples, unsigned int freq_hz, uint64_t cpu_ns,
-		 double *share, double *deviation);
-
 struct pm_iter {
 	struct pm *pm;
 	size_t bucket;

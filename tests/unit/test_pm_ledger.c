@@ -3,7 +3,6 @@
  * The ledger: what is known of each process, from its first event to the
  * moment it is handed on and forgotten, and what a later walk puts right.
  */
-#include <math.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -159,19 +158,6 @@ static void a_zombie_of_the_walk_has_its_status(void **state)
 	assert_int_equal(WEXITSTATUS(process(9, 0).wait_status), 2);
 }
 
-static void coverage_has_an_error(void **state)
-{
-	double share, dev;
-
-	pm_coverage(99, 99, SEC, &share, &dev);
-	assert_true(fabs(share - 1) < 1e-9);
-	assert_true(fabs(dev - 1 / sqrt(99)) < 1e-9);
-	pm_coverage(0, 99, SEC / 99, &share, &dev);
-	assert_true(share == 0 && fabs(dev - 1) < 1e-6);
-	pm_coverage(5, 99, 0, &share, &dev);
-	assert_true(isnan(share) && isnan(dev));
-}
-
 static void a_later_walk_finds_and_misses(void **state)
 {
 	struct quark_process qp;
@@ -274,7 +260,6 @@ int main(void)
 		TEST(an_inferred_reap_keeps_what_the_exit_said),
 		TEST(samples_count_for_image_and_process),
 		TEST(a_zombie_of_the_walk_has_its_status),
-		TEST(coverage_has_an_error),
 		TEST(a_later_walk_finds_and_misses),
 		TEST(a_later_walk_finds_nothing_in_normal_running),
 		TEST(a_living_process_tells_its_cpu_time),
