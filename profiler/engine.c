@@ -43,7 +43,8 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 	switch (stream) {
 	case PUMP_LIFECYCLE:
 		pm_event(e->pm, rec);
-		break;
+		reporter_event(e->reporter, rec);
+		return;
 	case PUMP_MAPPING:
 		pm_map_event(e->pm, rec);
 		break;
@@ -247,6 +248,7 @@ void engine_resolved(void *arg, const struct reporter_trace *t)
 {
 	struct engine *e = arg;
 
+	pm_image_sampled(t->image);
 	reporter_add(e->reporter, t);
 }
 
@@ -265,6 +267,7 @@ static int engine_open_reporter(struct engine *e,
 {
 	struct reporter_opts ro = {
 		.loop = opts->loop,
+		.pm = e->pm,
 		.version = PROFD_VERSION,
 		.freq_hz = opts->freq_hz,
 		.archive = opts->archive,

@@ -81,8 +81,7 @@ static const struct {
 	{ "relative/docker/" ID, "docker", ID, "", "" },
 };
 
-static void assert_part(struct pm_part p, const char *want,
-			const char *path)
+static void assert_part(struct pm_part p, const char *want, const char *path)
 {
 	if (p.len == strlen(want) && (!p.len || !memcmp(p.s, want, p.len)))
 		return;
