@@ -19,6 +19,7 @@
 #define ABI_COMM_LEN 16
 #define ABI_KSTACK_MAX 127 /* kernel.perf_event_max_stack's default */
 #define ABI_STACK_ALIGN 256 /* user stack is copied in pieces of this size */
+#define ABI_STACK_RED_ZONE 128 /* below sp, and live: System V ABI, 3.2.2 */
 #define ABI_STACK_COPY_MAX (256 * 1024)
 
 /*
@@ -81,7 +82,11 @@ enum abi_stack_end {
 };
 
 struct abi_stack {
-	__u64 start; /* address of the first byte copied, <= sp */
+	/*
+	 * Address of the first byte copied: (sp - ABI_STACK_RED_ZONE) rounded
+	 * down to ABI_STACK_ALIGN, if that page is there, else sp rounded down.
+	 */
+	__u64 start;
 	__u32 size; /* bytes that follow and are good */
 	__u32 end; /* enum abi_stack_end */
 };

@@ -127,10 +127,25 @@ static __always_inline unsigned long stack_end(struct task_struct *task, unsigne
 	return goroutine_end(task, sp, s.end);
 }
 
+/*
+ * Where the copy begins: below sp, as a function may keep registers in its red
+ * zone. The page below may never have been touched, and then holds none.
+ */
+static __always_inline unsigned long stack_start(unsigned long sp)
+{
+	unsigned long start = (sp - ABI_STACK_RED_ZONE) & -(unsigned long)ABI_STACK_ALIGN;
+	__u8 byte;
+
+	if ((start ^ sp) & -(unsigned long)PAGE_SIZE &&
+	    bpf_probe_read_user(&byte, sizeof(byte), (void *)start))
+		return sp & -(unsigned long)ABI_STACK_ALIGN;
+	return start;
+}
+
 static __always_inline void plan_stack(struct scratch *s, struct task_struct *task)
 {
 	unsigned long sp = s->regs.gpr[ABI_REG_SP];
-	unsigned long start = sp & -(unsigned long)ABI_STACK_ALIGN;
+	unsigned long start = stack_start(sp);
 	unsigned long len = stack_end(task, sp) - start;
 
 	s->stack_end = ABI_STACK_WHOLE;

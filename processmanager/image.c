@@ -188,28 +188,95 @@ static struct pm_exe *pm_mm_anon(struct pm *pm, struct pm_mm *mm)
 	return mm->anon ? mm->anon : pm->anon;
 }
 
-enum pm_find pm_image_find(struct pm *pm, struct pm_image *img, uint64_t addr,
-			   struct pm_mapping *out)
+static void pm_mm_mapping(struct pm *pm, struct pm_mm *mm,
+			  const struct pm_map *map, struct pm_mapping *out)
 {
-	const struct pm_map *map = pm_mm_find(img->mm, addr);
-	enum pm_find answer;
-
-	if (!map) {
-		answer = pm_mm_doubtful(pm, img->mm) && !img->kthread
-				 ? PM_LOST
-				 : PM_NOT_MAPPED;
-		pm_image_want(pm, img);
-		return answer;
-	}
 	out->start = map->start;
 	out->end = map->end;
 	out->pgoff = map->pgoff;
 	out->exe = pm_exe_root(map->exe);
 	if (out->exe->kind == PM_EXE_ANON) {
 		out->pgoff = map->start;
-		out->exe = pm_mm_anon(pm, img->mm);
+		out->exe = pm_mm_anon(pm, mm);
 	}
+}
+
+static enum pm_find pm_mm_place(struct pm *pm, struct pm_image *img,
+				struct pm_mm *mm, uint64_t addr,
+				struct pm_mapping *out)
+{
+	const struct pm_map *map = pm_mm_find(mm, addr);
+	enum pm_find answer;
+
+	if (!map) {
+		answer = pm_mm_doubtful(pm, mm) && !img->kthread
+				 ? PM_LOST
+				 : PM_NOT_MAPPED;
+		pm_image_want(pm, img);
+		return answer;
+	}
+	pm_mm_mapping(pm, mm, map, out);
 	return PM_FOUND;
+}
+
+enum pm_find pm_image_find(struct pm *pm, struct pm_image *img, uint64_t addr,
+			   struct pm_mapping *out)
+{
+	return pm_mm_place(pm, img, img->mm, addr, out);
+}
+
+/* A child as by fork(2): it shares the set until somebody maps something. */
+struct pm_view {
+	struct pm *pm;
+	struct pm_image *img;
+	struct pm_mm *mm;
+};
+
+struct pm_view *pm_view_new(struct pm *pm, struct pm_image *img)
+{
+	struct pm_view *view = calloc(1, sizeof(*view));
+	struct pm_mm *mm = view ? pm_mm_fork(pm, img->mm) : NULL;
+
+	if (!mm) {
+		free(view);
+		pm_nomem(pm);
+		return NULL;
+	}
+	mm->doubtful = pm_mm_doubtful(pm, img->mm);
+	mm->anon = pm_exe_get(pm_mm_anon(pm, img->mm));
+	view->pm = pm;
+	view->img = img;
+	view->mm = mm;
+	return view;
+}
+
+void pm_view_free(struct pm_view *view)
+{
+	if (!view)
+		return;
+	pm_mm_put(view->pm, view->mm);
+	free(view);
+}
+
+enum pm_find pm_view_find(struct pm_view *view, uint64_t addr,
+			  struct pm_mapping *out)
+{
+	/* What was lost since is no loss of its own. */
+	view->mm->lost_gen = view->pm->lost_gen;
+	return pm_mm_place(view->pm, view->img, view->mm, addr, out);
+}
+
+void pm_view_each(struct pm_view *view,
+		  void (*fn)(void *arg, const struct pm_mapping *map),
+		  void *arg)
+{
+	const struct pm_set *set = view->mm->set;
+	struct pm_mapping map;
+
+	for (uint32_t i = 0; set && i < set->n; i++) {
+		pm_mm_mapping(view->pm, view->mm, pm_set_at(set, i), &map);
+		fn(arg, &map);
+	}
 }
 
 void pm_image_sampled(struct pm_image *img)

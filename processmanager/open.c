@@ -30,11 +30,12 @@ struct pm_open {
 	int err; /* of the first door that had one */
 };
 
-/* A request for names: waiting for a file, or with the symbolizer. */
+/* A request for names or rows: waiting for a file, or with the symbolizer. */
 struct pm_job {
 	struct pm_list node; /* exe->waiters, or pm->jobs */
 	struct pm_exe *exe; /* a reference; NULL: the manager is gone */
-	symbolizer_resolve_fn fn;
+	symbolizer_resolve_fn names; /* one of the two */
+	symbolizer_rows_fn rows;
 	void *arg;
 	int err; /* in pm->failed: what it will be told */
 	size_t n;
@@ -279,41 +280,71 @@ static void pm_exe_failed(struct pm_exe *exe, int err)
 	exe->retry_at = exe->pm->now + wait;
 }
 
-/* --- requests for names ------------------------------------------------------ */
+/* --- requests for names and rows --------------------------------------------- */
+
+struct pm_answer {
+	int err;
+	const struct symbolizer_symbol *syms;
+	size_t n;
+	struct symbolizer_rows *rows;
+};
 
 /* Answers it, once, and lets go of the exe. */
-static void pm_job_answer(struct pm_job *job, int err,
-			  const struct symbolizer_symbol *syms, size_t n)
+static void pm_job_answer(struct pm_job *job, const struct pm_answer *a)
 {
 	struct pm_exe *exe = job->exe;
 
 	pm_list_del(&job->node);
 	job->exe = NULL;
-	job->fn(job->arg, err, syms, n);
+	if (job->rows)
+		job->rows(job->arg, a->err, a->rows);
+	else
+		job->names(job->arg, a->err, a->syms, a->n);
 	pm_exe_put(exe);
 }
 
-static void pm_job_end(struct pm_job *job, int err,
-		       const struct symbolizer_symbol *syms, size_t n)
+static void pm_job_refuse(struct pm_job *job, int err)
 {
-	pm_job_answer(job, err, syms, n);
+	const struct pm_answer a = { .err = err };
+
+	pm_job_answer(job, &a);
 	free(job);
+}
+
+/* What the symbolizer had of it is done. */
+static void pm_job_done(struct pm_job *job, const struct pm_answer *a)
+{
+	struct pm *pm = job->exe->pm;
+
+	job->exe->resolving--;
+	pm_job_answer(job, a);
+	free(job);
+	pm_open_limit(pm);
 }
 
 static void pm_resolved(void *arg, int err,
 			const struct symbolizer_symbol *syms, size_t n)
 {
+	const struct pm_answer a = { .err = err, .syms = syms, .n = n };
 	struct pm_job *job = arg;
-	struct pm *pm;
 
-	if (!job->exe) { /* pm_free() has answered it */
+	if (job->exe)
+		pm_job_done(job, &a);
+	else /* pm_free() has answered it */
 		free(job);
+}
+
+static void pm_rows_read(void *arg, int err, struct symbolizer_rows *rows)
+{
+	const struct pm_answer a = { .err = err, .rows = rows };
+	struct pm_job *job = arg;
+
+	if (job->exe) {
+		pm_job_done(job, &a);
 		return;
 	}
-	pm = job->exe->pm;
-	job->exe->resolving--;
-	pm_job_end(job, err, syms, n);
-	pm_open_limit(pm);
+	symbolizer_rows_free(rows);
+	free(job);
 }
 
 static int pm_job_submit(struct pm_job *job)
@@ -323,8 +354,13 @@ static int pm_job_submit(struct pm_job *job)
 	int err;
 
 	pm_exe_touch(exe);
-	err = symbolizer_resolve(pm->opts.symbolizer, exe->file, job->offsets,
-				 job->n, pm_resolved, job);
+	if (job->rows)
+		err = symbolizer_rows(pm->opts.symbolizer, exe->file,
+				      pm_rows_read, job);
+	else
+		err = symbolizer_resolve(pm->opts.symbolizer, exe->file,
+					 job->offsets, job->n, pm_resolved,
+					 job);
 	if (err)
 		return err;
 	exe->resolving++;
@@ -355,7 +391,7 @@ static void pm_jobs_go(struct pm_exe *exe, int err)
 		}
 		e = err ? err : root->file ? pm_job_submit(job) : -EMFILE;
 		if (e)
-			pm_job_end(job, e, NULL, 0);
+			pm_job_refuse(job, e);
 	}
 }
 
@@ -443,37 +479,52 @@ static int pm_job_start(struct pm_job *job)
 	return err;
 }
 
-int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
-		   symbolizer_resolve_fn fn, void *arg)
+/* Takes over 'job'. 0 or -ENOMEM. */
+static int pm_job_begin(struct pm_job *job, struct pm_exe *exe, void *arg)
 {
-	struct pm *pm = exe->pm;
-	struct pm_job *job;
 	int err;
 
-	if (n > (SIZE_MAX - sizeof(*job)) / sizeof(*offsets))
-		return -ENOMEM;
-	job = malloc(sizeof(*job) + n * sizeof(*offsets));
-	if (!job)
-		return pm_nomem(pm);
-	exe = pm_exe_root(exe);
-	job->exe = pm_exe_get(exe);
-	job->fn = fn;
+	job->exe = pm_exe_get(pm_exe_root(exe));
 	job->arg = arg;
-	job->n = n;
-	if (n)
-		memcpy(job->offsets, offsets, n * sizeof(*offsets));
 	pm_list_init(&job->node);
 	err = pm_job_start(job);
 	if (err == -ENOMEM) {
+		pm_exe_put(job->exe);
 		free(job);
-		pm_exe_put(exe);
 		return err;
 	}
 	if (err) {
 		job->err = err;
-		pm_list_add_tail(&pm->failed, &job->node);
+		pm_list_add_tail(&exe->pm->failed, &job->node);
 	}
 	return 0;
+}
+
+int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
+		   symbolizer_resolve_fn fn, void *arg)
+{
+	struct pm_job *job;
+
+	if (n > (SIZE_MAX - sizeof(*job)) / sizeof(*offsets))
+		return -ENOMEM;
+	job = calloc(1, sizeof(*job) + n * sizeof(*offsets));
+	if (!job)
+		return pm_nomem(exe->pm);
+	job->names = fn;
+	job->n = n;
+	if (n)
+		memcpy(job->offsets, offsets, n * sizeof(*offsets));
+	return pm_job_begin(job, exe, arg);
+}
+
+int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg)
+{
+	struct pm_job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return pm_nomem(exe->pm);
+	job->rows = fn;
+	return pm_job_begin(job, exe, arg);
 }
 
 /* Those that had no chance get their answer, from outside of the question. */
@@ -487,13 +538,14 @@ void pm_jobs_fail(struct pm *pm)
 	do { /* what comes meanwhile stays for the next time */
 		l = pm->failed.next;
 		job = container_of(l, struct pm_job, node);
-		pm_job_end(job, job->err, NULL, 0);
+		pm_job_refuse(job, job->err);
 	} while (l != last);
 }
 
 /* Ends what waits and lets go of what the symbolizer still has. */
 void pm_open_cancel(struct pm *pm)
 {
+	static const struct pm_answer cancelled = { .err = -ECANCELED };
 	struct pm_job *job;
 	struct pm_open *o;
 	struct pm_exe *exe;
@@ -513,6 +565,6 @@ void pm_open_cancel(struct pm *pm)
 		job = container_of(pm->jobs.next, struct pm_job, node);
 		job->exe->resolving--;
 		/* Its user may hold an exe, and must not beyond us. */
-		pm_job_answer(job, -ECANCELED, NULL, 0);
+		pm_job_answer(job, &cancelled);
 	}
 }

@@ -229,6 +229,20 @@ enum pm_find {
 enum pm_find pm_image_find(struct pm *pm, struct pm_image *img, uint64_t addr,
 			   struct pm_mapping *out);
 
+/*
+ * What is mapped in an image as of now, to be asked when the manager has gone
+ * on: whatever it is fed, a view stays as it is. The image has to stay, too.
+ */
+struct pm_view;
+struct pm_view *pm_view_new(struct pm *pm, struct pm_image *img); /* or NULL */
+void pm_view_free(struct pm_view *view);
+enum pm_find pm_view_find(struct pm_view *view, uint64_t addr,
+			  struct pm_mapping *out);
+/* Each mapping, by address; 'exe' borrowed. */
+void pm_view_each(struct pm_view *view,
+		  void (*fn)(void *arg, const struct pm_mapping *map),
+		  void *arg);
+
 enum pm_exe_kind {
 	PM_EXE_FILE, /* an ELF file */
 	PM_EXE_KERNEL, /* "[kernel.kallsyms]": offset is the address */
@@ -270,6 +284,12 @@ struct pm_exe *pm_exe_mark(struct pm *pm);
  */
 int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
 		   symbolizer_resolve_fn fn, void *arg);
+
+/*
+ * Its unwind rows, which the callee frees: symbolizer_rows() in the same way. A
+ * file that cannot be opened, or has none, answers with that error.
+ */
+int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg);
 
 /* How good a CPU time is. */
 enum pm_cpu {

@@ -137,17 +137,11 @@ static void metrics_parts(struct engine *e, struct reporter_metrics *m)
 	PM_STATS(X)
 #undef X
 	trace_handler_get_stats(e->th, &tr);
-#define X(name, help)                                                       \
-	reporter_metric(m, METRIC_NAME("trace", name, 0), help, true, NULL, \
-			tr.name);
+#define X(name, gauge, help)                                                \
+	reporter_metric(m, METRIC_NAME("trace", name, gauge), help, !gauge, \
+			NULL, tr.name);
 	TRACE_STATS(X)
 #undef X
-	reporter_metric(m, "profd_trace_cache_entries",
-			"frames in the cache now", false, NULL,
-			tr.cache_entries);
-	reporter_metric(m, "profd_trace_waiting",
-			"traces waiting for names now", false, NULL,
-			tr.waiting);
 	symbolizer_get_stats(e->symbolizer, &sym);
 #define X(name, gauge, help)                                            \
 	reporter_metric(m, METRIC_NAME("symbolize", name, gauge), help, \

@@ -7,35 +7,23 @@
  * placed, are frames too.
  */
 #include <errno.h>
-#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tracehandler/handler.h"
-#include "tracehandler/unwind.h"
 
 #define TRACE_CACHE_FRAMES 65536
 #define TRACE_WAIT_MS 3000
-#define TRACE_WAIT_BYTES (4 << 20)
+#define TRACE_WAIT_BYTES (8 << 20)
+#define TRACE_TABLE_BYTES (16 << 20)
 #define TRACE_MAX_FRAMES 4096
 
-/*
- * Frames of the mark exe: small offsets are enum trace_end; addresses that
- * could not be placed are told apart from them, and from each other, by bits
- * that no user address has set alone.
- */
-#define TRACE_UNMAPPED (1ULL << 62)
-#define TRACE_LOST (1ULL << 61)
-
-static const struct {
-	const char *text;
-	size_t counter; /* offset in struct trace_stats */
-} trace_ends[] = {
-#define X(name, counter, text) { text, offsetof(struct trace_stats, counter) },
-	TRACE_ENDS(X)
-#undef X
-};
+static void trace_tables_settled(void *arg)
+{
+	trace_wait_check(arg, 0);
+}
 
 int trace_handler_new(struct trace_handler **thp, const struct trace_opts *opts)
 {
@@ -51,6 +39,8 @@ int trace_handler_new(struct trace_handler **thp, const struct trace_opts *opts)
 		th->opts.wait_ms = TRACE_WAIT_MS;
 	if (!th->opts.wait_bytes)
 		th->opts.wait_bytes = TRACE_WAIT_BYTES;
+	if (!th->opts.table_bytes)
+		th->opts.table_bytes = TRACE_TABLE_BYTES;
 	if (!th->opts.max_frames)
 		th->opts.max_frames = TRACE_MAX_FRAMES;
 	max = th->opts.max_frames + ABI_KSTACK_MAX + 1;
@@ -58,7 +48,9 @@ int trace_handler_new(struct trace_handler **thp, const struct trace_opts *opts)
 	th->frames = calloc(max, sizeof(*th->frames));
 	th->out = calloc(max, sizeof(*th->out));
 	if (!th->pcs || !th->frames || !th->out || hash_init(&th->asks, 0) ||
-	    trace_cache_init(&th->cache, th->opts.cache_frames)) {
+	    trace_cache_init(&th->cache, th->opts.cache_frames) ||
+	    trace_tables_init(&th->tables, th->opts.table_bytes, &th->stats,
+			      trace_tables_settled, th)) {
 		trace_handler_free(th);
 		return -ENOMEM;
 	}
@@ -74,6 +66,7 @@ void trace_handler_free(struct trace_handler *th)
 	if (th->asks.buckets)
 		trace_names_drop(th);
 	trace_cache_fini(&th->cache);
+	trace_tables_fini(&th->tables);
 	hash_fini(&th->asks);
 	free(th->out);
 	free(th->frames);
@@ -132,9 +125,8 @@ static struct trace_frame *trace_push(struct trace_handler *th,
 	return f;
 }
 
-/* Code: a name is asked for, unless there can be none. */
-static int trace_push_code(struct trace_handler *th, struct pm_exe *exe,
-			   enum pm_exe_kind kind, uint64_t offset)
+int trace_push_code(struct trace_handler *th, struct pm_exe *exe,
+		    enum pm_exe_kind kind, uint64_t offset)
 {
 	struct trace_frame *f;
 	bool fresh;
@@ -157,37 +149,25 @@ static int trace_push_code(struct trace_handler *th, struct pm_exe *exe,
 	return 0;
 }
 
-/* Something said in place of code; of no address if that is the offset. */
-static int trace_push_mark(struct trace_handler *th, uint64_t offset,
-			   const char *text, uint64_t addr)
+int trace_push_mark(struct trace_handler *th, uint64_t key, uint64_t addr,
+		    const char *fmt, ...)
 {
 	struct trace_frame *f;
 	char *plain;
 	bool fresh;
-	int n;
+	va_list ap;
 
-	f = trace_push(th, pm_exe_mark(th->opts.pm), offset, &fresh);
+	f = trace_push(th, pm_exe_mark(th->opts.pm), key, &fresh);
 	if (!f)
 		return -ENOMEM;
 	if (!fresh)
 		return 0;
-	if (addr == offset)
-		n = asprintf(&plain, "%s", text);
-	else
-		n = asprintf(&plain, "%s+0x%" PRIx64, text, addr);
-	trace_frame_plain(f, addr, n < 0 ? NULL : plain);
+	va_start(ap, fmt);
+	if (vasprintf(&plain, fmt, ap) < 0)
+		plain = NULL;
+	va_end(ap);
+	trace_frame_plain(f, addr, plain);
 	return 0;
-}
-
-static int trace_push_end(struct trace_handler *th, enum trace_end why)
-{
-	uint64_t *counter =
-		(uint64_t *)((char *)&th->stats + trace_ends[why].counter);
-
-	(*counter)++;
-	if (!trace_ends[why].text)
-		return 0;
-	return trace_push_mark(th, why, trace_ends[why].text, why);
 }
 
 static int trace_push_kernel(struct trace_handler *th,
@@ -204,100 +184,34 @@ static int trace_push_kernel(struct trace_handler *th,
 	return err;
 }
 
-/* Addresses of one image, with the mapping of the last one at hand. */
-struct trace_place {
-	struct pm_image *image;
-	struct pm_mapping map;
-	enum pm_exe_kind kind;
-};
-
-static int trace_push_user(struct trace_handler *th, struct trace_place *at,
-			   uint64_t pc)
+static int trace_push_all(struct trace_handler *th, struct trace_user *u)
 {
-	struct pm_mapping map;
-	struct pm_exe_info info;
+	int err = trace_push_kernel(th, u->take->rec);
 
-	if (pc < at->map.start || pc >= at->map.end) {
-		switch (pm_image_find(th->opts.pm, at->image, pc, &map)) {
-		case PM_FOUND:
-			at->map = map;
-			pm_exe_info(map.exe, &info);
-			at->kind = info.kind;
-			break;
-		case PM_LOST:
-			th->stats.not_mapped++;
-			return trace_push_mark(th, pc ^ TRACE_LOST,
-					       "[mapping lost]", pc);
-		default:
-			th->stats.not_mapped++;
-			return trace_push_mark(th, pc ^ TRACE_UNMAPPED,
-					       "[unmapped]", pc);
-		}
-	}
-	if (at->kind != PM_EXE_ANON && at->kind != PM_EXE_KERNEL)
-		pc = pc - at->map.start + at->map.pgoff;
-	return trace_push_code(th, at->map.exe, at->kind, pc);
+	return err ? err : trace_user_push(u);
 }
 
-static int trace_push_stack(struct trace_handler *th,
-			    const struct trace_record *rec,
-			    struct pm_image *image)
+int trace_take(struct trace_handler *th, struct trace_take *take)
 {
-	struct trace_stack stack = {
-		.regs = &rec->regs,
-		.bytes = rec->stack_bytes,
-		.start = rec->stack.start,
-		.size = rec->stack.size,
-		.end = rec->stack.end,
-		.compat = rec->head.flags & ABI_SAMPLE_COMPAT,
-	};
-	struct trace_place at = { .image = image };
-	enum trace_end why;
-	size_t i, n;
-	int err = 0;
-
-	n = trace_unwind_fp(&stack, th->pcs, th->opts.max_frames, &why);
-	if (!rec->has_stack)
-		why = TRACE_END_NONE;
-	for (i = 0; i < n && !err; i++)
-		err = trace_push_user(th, &at, th->pcs[i] - !!i);
-	return err ? err : trace_push_end(th, why);
-}
-
-static int trace_push_all(struct trace_handler *th,
-			  const struct trace_record *rec,
-			  struct pm_image *image)
-{
-	int err = trace_push_kernel(th, rec);
-
-	if (err)
-		return err;
-	if (rec->has_regs)
-		return trace_push_stack(th, rec, image);
-	if (rec->head.flags & ABI_SAMPLE_KTHREAD)
-		return 0;
-	return trace_push_end(th, rec->head.flags & ABI_SAMPLE_EXEC
-					  ? TRACE_END_EXEC
-					  : TRACE_END_NONE);
-}
-
-int trace_take(struct trace_handler *th, const struct trace_record *rec,
-	       struct pm_image *image)
-{
+	const struct abi_sample *head = &take->rec->head;
 	size_t i, pending = 0;
+	struct trace_user u;
 	int err;
 
+	err = trace_user_walk(&u, th, take);
+	if (err)
+		return err;
 	th->nframes = 0;
-	err = trace_push_all(th, rec, image);
+	err = trace_push_all(th, &u);
 	for (i = 0; i < th->nframes; i++)
 		pending += th->frames[i]->pending;
 	th->stats.frames += th->nframes;
 	th->stats.cache_misses += pending;
 	th->stats.cache_hits += th->nframes - pending;
 	if (!err && pending)
-		err = trace_wait_names(th, &rec->head, image);
+		err = trace_wait_names(th, head, take->image);
 	else if (!err)
-		trace_deliver(th, &rec->head, image, th->frames, th->nframes);
+		trace_deliver(th, head, take->image, th->frames, th->nframes);
 	if (err) {
 		th->stats.nomem++;
 		for (i = 0; i < th->nframes; i++)
@@ -308,6 +222,7 @@ int trace_take(struct trace_handler *th, const struct trace_record *rec,
 
 int trace_handler_sample(struct trace_handler *th, const void *buf, size_t len)
 {
+	struct trace_take take = { 0 };
 	struct pm_image_info info;
 	struct trace_record rec;
 	struct pm_image *image;
@@ -325,11 +240,12 @@ int trace_handler_sample(struct trace_handler *th, const void *buf, size_t len)
 		return -ENOMEM;
 	}
 	pm_image_info(image, &info);
-	if (info.provisional) {
-		err = trace_wait_image(th, &rec, buf, image);
+	take.rec = &rec;
+	take.image = image;
+	err = info.provisional ? -EAGAIN : trace_take(th, &take);
+	if (err == -EAGAIN) {
+		err = trace_wait_raw(th, &rec, buf, image, take.late);
 		th->stats.nomem += !!err;
-	} else {
-		err = trace_take(th, &rec, image);
 	}
 	trace_wait_limit(th, th->opts.wait_bytes);
 	return err;
@@ -342,6 +258,7 @@ uint64_t trace_handler_oldest(const struct trace_handler *th)
 
 void trace_handler_tick(struct trace_handler *th, uint64_t now)
 {
+	th->tables.now = now;
 	trace_wait_check(th, now);
 	trace_names_send(th);
 }

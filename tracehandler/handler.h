@@ -5,17 +5,22 @@
 
 #include "tracehandler/cache.h"
 #include "tracehandler/record.h"
+#include "tracehandler/tables.h"
 #include "tracehandler/tracehandler.h"
+#include "tracehandler/walk.h"
 
 /*
- * A trace that waits: for names ('frames'), or, as raw record, for the exec
- * event of its image. In the list in the order of sample times.
+ * A sample that waits: as trace, for names ('frames'); as raw record, for the
+ * exec event of its image or for unwind rows. In the list in the order of
+ * sample times.
  */
 struct trace_wait {
 	struct trace_wait *prev, *next;
 	struct abi_sample head;
 	uint64_t deadline; /* 0: counts from the next tick */
 	struct pm_image *image;
+	struct pm_view *view; /* raw: what was mapped; NULL: as of now */
+	struct trace_table *table; /* raw: to be settled; NULL: the image */
 	size_t nframes; /* 0: a raw record */
 	size_t nknown; /* frames up to here need nothing more */
 	size_t len; /* of 'data', in bytes */
@@ -28,9 +33,9 @@ struct trace_wait {
 struct trace_handler {
 	struct trace_opts opts;
 	struct trace_cache cache;
+	struct trace_tables tables;
 	struct hash asks; /* struct trace_ask, by exe */
 	struct trace_wait *head, *tail;
-	size_t wait_bytes;
 	uint64_t deadline; /* of waits that begin now; 0: the usual */
 	struct trace_stats stats;
 	/* One trace being made. */
@@ -40,23 +45,67 @@ struct trace_handler {
 	size_t nframes;
 };
 
+/* What is taken from a sample, and what was mapped then. */
+struct trace_take {
+	const struct trace_record *rec;
+	struct pm_image *image;
+	struct pm_view *view; /* NULL: as of now */
+	bool hurry; /* go without tables that are not there */
+	struct trace_table *late; /* out: the one it has to wait for */
+};
+
 /* --- handler.c ----------------------------------------------------------- */
 
-/* A sample whose image is known: a trace, handed on or made to wait. */
-int trace_take(struct trace_handler *th, const struct trace_record *rec,
-	       struct pm_image *image);
+/*
+ * A sample whose image is known: a trace, handed on or made to wait for its
+ * names. -EAGAIN: it has to wait for a table.
+ */
+int trace_take(struct trace_handler *th, struct trace_take *take);
 /* Hands a trace on, and gives the frames' references back. */
 void trace_deliver(struct trace_handler *th, const struct abi_sample *head,
 		   struct pm_image *image, struct trace_frame **frames,
 		   size_t n);
+/*
+ * One more frame of the trace being made, code: a name is asked for, unless
+ * there can be none. 0 or -ENOMEM.
+ */
+int trace_push_code(struct trace_handler *th, struct pm_exe *exe,
+		    enum pm_exe_kind kind, uint64_t offset);
+/*
+ * Something said in place of code. 'key' tells it from all others; the text is
+ * made once. 0 or -ENOMEM.
+ */
+int trace_push_mark(struct trace_handler *th, uint64_t key, uint64_t addr,
+		    const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* --- stack.c ------------------------------------------------------------- */
+
+/* A stack being unwound, and then given its frames. */
+struct trace_user {
+	struct trace_handler *th;
+	struct trace_take *take;
+	struct pm_mapping map; /* the last one looked up */
+	enum pm_exe_kind kind;
+	bool late; /* went without a table */
+	size_t n; /* addresses in th->pcs */
+	enum trace_end why;
+};
+
+/* The walk: 0, or -EAGAIN with take->late. */
+int trace_user_walk(struct trace_user *u, struct trace_handler *th,
+		    struct trace_take *take);
+/* Its frames, and the one that says why it ended. 0 or -ENOMEM. */
+int trace_user_push(struct trace_user *u);
 
 /* --- wait.c -------------------------------------------------------------- */
 
 /* Takes over the references of the n frames in th->frames. 0 or -ENOMEM. */
 int trace_wait_names(struct trace_handler *th, const struct abi_sample *head,
 		     struct pm_image *image);
-int trace_wait_image(struct trace_handler *th, const struct trace_record *rec,
-		     const void *buf, struct pm_image *image);
+/* 'late': for that table, with what is mapped now; NULL: for its image. */
+int trace_wait_raw(struct trace_handler *th, const struct trace_record *rec,
+		   const void *buf, struct pm_image *image,
+		   struct trace_table *late);
 /* Hands on what has all it waited for, or whose time is over. */
 void trace_wait_check(struct trace_handler *th, uint64_t now);
 /* Hands on the oldest until no more than 'bytes' wait. */

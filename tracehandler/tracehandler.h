@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tracehandler: a raw sample in, a resolved trace out. It unwinds the copied
- * stack, gives every frame its meaning (executable + offset), asks for names
- * once a frame, and hands the trace on when all are there.
+ * stack by the executables' unwind tables, gives every frame its meaning
+ * (executable + offset), asks for names once a frame, and hands the trace on
+ * when all are there. A sample that needs a table not there yet waits, with
+ * what was mapped when it was taken.
  *
  * Samples come in the order of kernel time, each at the point of that order at
  * which the process manager's state is the one it was taken in. All calls on
@@ -27,9 +29,13 @@ struct trace_opts {
 	void (*resolved)(void *arg, const struct reporter_trace *t);
 	void *arg;
 	unsigned int cache_frames; /* 0: 65,536 */
-	/* A trace waits for names so long, and they for memory so much. */
+	/*
+	 * A sample waits so long for unwind tables and names; all that wait may
+	 * take so much memory.
+	 */
 	unsigned int wait_ms; /* 0: 3000 */
-	size_t wait_bytes; /* 0: 4 MiB */
+	size_t wait_bytes; /* 0: 8 MiB */
+	size_t table_bytes; /* of unwind tables; 0: 16 MiB */
 	unsigned int max_frames; /* 0: 4096 */
 };
 
@@ -54,32 +60,44 @@ void trace_handler_tick(struct trace_handler *th, uint64_t now);
 /* Hands on every waiting trace, named or not. */
 void trace_handler_flush(struct trace_handler *th);
 
-/* X(name, "help"): monotonic but cache_entries and waiting. */
+/* X(name, gauge, "help") */
 #define TRACE_STATS(X)                                                         \
-	X(samples, "samples taken apart")                                      \
-	X(bad_records, "sample records with wrong lengths")                    \
-	X(nomem, "samples lost for lack of memory")                            \
-	X(frames, "frames in them")                                            \
-	X(cache_hits, "frames whose name was known")                           \
-	X(cache_misses, "frames whose name had to be asked for")               \
-	X(cache_evicted, "frames put out of the cache")                        \
-	X(names_late, "traces handed on before all their names were there")    \
-	X(unnamed, "frames without a symbol, named by file and offset")        \
-	X(not_mapped, "frames at addresses nothing was known to be mapped")    \
-	X(stack_root, "user stacks that reached their root")                   \
-	X(stack_no_fp, "user stacks that ended where no frame pointer led on") \
-	X(stack_cap, "user stacks that ended at the copy limit")               \
-	X(stack_fault, "user stacks that ended at an absent page")             \
-	X(stack_exec, "samples inside execve, without a user stack")           \
-	X(stack_none, "user stacks that were not copied")                      \
-	X(stack_depth, "user stacks cut at the frame limit")
+	X(samples, 0, "samples taken apart")                                   \
+	X(bad_records, 0, "sample records with wrong lengths")                 \
+	X(nomem, 0, "samples lost for lack of memory")                         \
+	X(frames, 0, "frames in them")                                         \
+	X(cache_hits, 0, "frames whose name was known")                        \
+	X(cache_misses, 0, "frames whose name had to be asked for")            \
+	X(cache_evicted, 0, "frames put out of the cache")                     \
+	X(cache_entries, 1, "frames in the cache now")                         \
+	X(names_late, 0, "traces handed on before all their names were there") \
+	X(waiting, 1, "samples waiting for unwind tables or names now")        \
+	X(waiting_bytes, 1, "bytes of samples that wait")                      \
+	X(unnamed, 0, "frames without a symbol, named by file and offset")     \
+	X(not_mapped, 0, "frames at addresses nothing was known to be mapped") \
+	X(tables, 1, "unwind tables held now")                                 \
+	X(tables_bytes, 1, "bytes of unwind tables held now")                  \
+	X(tables_asked, 0, "unwind tables asked for")                          \
+	X(tables_none, 0, "files without unwind information")                  \
+	X(tables_failed, 0, "files whose unwind tables could not be read")     \
+	X(tables_evicted, 0, "unwind tables put out for the byte budget")      \
+	X(tables_refused, 0, "unwind tables larger than the byte budget")      \
+	X(stack_root, 0, "user stacks that reached their root")                \
+	X(stack_no_cfi, 0, "user stacks that ended in code without CFI")       \
+	X(stack_no_fp, 0, "user stacks that ended in code without a file")     \
+	X(stack_broken, 0, "user stacks that ended in a frame that is none")   \
+	X(stack_other, 0, "user stacks that went on on one not copied")        \
+	X(stack_cap, 0, "user stacks that ended at the copy limit")            \
+	X(stack_fault, 0, "user stacks that ended at an absent page")          \
+	X(stack_exec, 0, "samples inside execve, without a user stack")        \
+	X(stack_none, 0, "user stacks that were not copied")                   \
+	X(stack_late, 0, "user stacks unwound before all tables were there")   \
+	X(stack_depth, 0, "user stacks cut at the frame limit")
 
 struct trace_stats {
-#define X(name, help) uint64_t name;
+#define X(name, gauge, help) uint64_t name;
 	TRACE_STATS(X)
 #undef X
-	uint64_t cache_entries;
-	uint64_t waiting;
 };
 
 void trace_handler_get_stats(const struct trace_handler *th,

@@ -10,9 +10,6 @@
 
 #include "tracehandler/unwind.h"
 
-/* No stack is larger: what points farther behind the copy is no frame. */
-#define UNWIND_STACK_MAX (1ULL << 30)
-
 static uint64_t unwind_word(const uint8_t *p, size_t word)
 {
 	uint64_t v = 0;
@@ -28,7 +25,7 @@ static enum trace_end unwind_outside(const struct trace_stack *s, uint64_t sp,
 	uint64_t good = s->start + s->size;
 
 	if (fp < sp || fp % word || fp + 2 * word <= good ||
-	    fp - s->start > UNWIND_STACK_MAX)
+	    fp - s->start > TRACE_STACK_MAX)
 		return TRACE_END_NO_FP;
 	switch (s->end) {
 	case ABI_STACK_CAP:

@@ -11,16 +11,21 @@
 
 /*
  * How a stack ends. X(NAME, counter of trace_stats, frame that says so). All
- * but the first put a last frame on the trace.
+ * but the first put a last frame on the trace. In the text, %s is the file of
+ * the last frame, %u the bytes that were copied, in KiB.
  */
 #define TRACE_ENDS(X)                                        \
 	X(ROOT, stack_root, NULL)                            \
+	X(NO_CFI, stack_no_cfi, "[no unwind info: %s]")      \
 	X(NO_FP, stack_no_fp, "[no frame pointer]")          \
-	X(CAP, stack_cap, "[stack copy limit]")              \
+	X(BROKEN, stack_broken, "[broken frame]")            \
+	X(OTHER, stack_other, "[another stack]")             \
+	X(CAP, stack_cap, "[stack cut at %u KiB]")           \
 	X(FAULT, stack_fault, "[page not present]")          \
 	X(RING, stack_none, "[ring full: stack not copied]") \
 	X(NONE, stack_none, "[no user stack]")               \
 	X(EXEC, stack_exec, "[exec]")                        \
+	X(LATE, stack_late, "[tables late]")                 \
 	X(DEPTH, stack_depth, "[depth limit]")
 
 enum trace_end {
@@ -38,6 +43,9 @@ struct trace_stack {
 	enum abi_stack_end end;
 	bool compat; /* 32-bit code: words of four bytes */
 };
+
+/* No stack is larger: what lies farther behind a copy is on another one. */
+#define TRACE_STACK_MAX (1ULL << 30)
 
 /*
  * Walks the frame pointers. Fills up to 'max' addresses, the interrupted one

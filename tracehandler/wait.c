@@ -26,7 +26,7 @@ static void trace_wait_insert(struct trace_handler *th, struct trace_wait *w)
 		w->next->prev = w;
 	else
 		th->tail = w;
-	th->wait_bytes += sizeof(*w) + w->len;
+	th->stats.waiting_bytes += sizeof(*w) + w->len;
 	th->stats.waiting++;
 }
 
@@ -40,65 +40,143 @@ static void trace_wait_remove(struct trace_handler *th, struct trace_wait *w)
 		w->next->prev = w->prev;
 	else
 		th->tail = w->prev;
-	th->wait_bytes -= sizeof(*w) + w->len;
+	th->stats.waiting_bytes -= sizeof(*w) + w->len;
 	th->stats.waiting--;
 }
 
-static int trace_wait_add(struct trace_handler *th,
-			  const struct abi_sample *head, struct pm_image *image,
-			  size_t nframes, const void *data, size_t len)
+static struct trace_wait *trace_wait_add(struct trace_handler *th,
+					 const struct abi_sample *head,
+					 struct pm_image *image,
+					 const void *data, size_t len)
 {
 	struct trace_wait *w = malloc(sizeof(*w) + len);
 
 	if (!w)
-		return -ENOMEM;
+		return NULL;
 	memset(w, 0, sizeof(*w));
 	w->head = *head;
 	w->image = image;
-	w->nframes = nframes;
 	w->len = len;
 	w->deadline = th->deadline;
 	memcpy(&w->data, data, len);
 	trace_wait_insert(th, w);
-	return 0;
+	return w;
 }
 
 int trace_wait_names(struct trace_handler *th, const struct abi_sample *head,
 		     struct pm_image *image)
 {
-	return trace_wait_add(th, head, image, th->nframes, th->frames,
-			      th->nframes * sizeof(th->frames[0]));
+	struct trace_wait *w;
+
+	w = trace_wait_add(th, head, image, th->frames,
+			   th->nframes * sizeof(th->frames[0]));
+	if (!w)
+		return -ENOMEM;
+	w->nframes = th->nframes;
+	return 0;
 }
 
-int trace_wait_image(struct trace_handler *th, const struct trace_record *rec,
-		     const void *buf, struct pm_image *image)
+static void trace_wait_for(struct trace_wait *w, struct trace_table *table)
 {
-	return trace_wait_add(th, &rec->head, image, 0, buf, rec->head.size);
+	if (table)
+		trace_table_ref(table);
+	trace_table_put(w->table);
+	w->table = table;
+}
+
+static void trace_wait_ask(void *arg, const struct pm_mapping *map)
+{
+	struct trace_handler *th = arg;
+
+	if (trace_tables_may(map->exe))
+		trace_tables_get(&th->tables, map->exe);
+}
+
+/* For 'table', whatever is mapped later; and for all the others at once. */
+static int trace_wait_table(struct trace_handler *th, struct trace_wait *w,
+			    struct trace_table *table)
+{
+	trace_wait_for(w, table);
+	if (w->view)
+		return 0;
+	w->view = pm_view_new(th->opts.pm, w->image);
+	if (!w->view)
+		return -ENOMEM;
+	pm_view_each(w->view, trace_wait_ask, th);
+	return 0;
+}
+
+static void trace_wait_free(struct trace_wait *w)
+{
+	pm_view_free(w->view);
+	trace_table_put(w->table);
+	free(w);
+}
+
+int trace_wait_raw(struct trace_handler *th, const struct trace_record *rec,
+		   const void *buf, struct pm_image *image,
+		   struct trace_table *late)
+{
+	struct trace_wait *w;
+
+	w = trace_wait_add(th, &rec->head, image, buf, rec->head.size);
+	if (!w)
+		return -ENOMEM;
+	if (late && trace_wait_table(th, w, late)) {
+		trace_wait_remove(th, w);
+		trace_wait_free(w);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* What it waited for came, or no more is waited. May wait on for more. */
+static void trace_wait_raw_end(struct trace_handler *th, struct trace_wait *w,
+			       bool over)
+{
+	struct trace_take take = { .image = w->image,
+				   .view = w->view,
+				   .hurry = !over && w->table };
+	struct trace_record rec;
+
+	if (trace_record_parse(w->data.raw, w->len, &rec) == 0) {
+		/* It may wait for names now, but no longer in all. */
+		th->deadline = w->deadline;
+		take.rec = &rec;
+		if (trace_take(th, &take) == -EAGAIN) {
+			if (!trace_wait_table(th, w, take.late)) {
+				trace_wait_insert(th, w);
+				w = NULL;
+			} else {
+				th->stats.nomem++;
+			}
+		}
+		th->deadline = 0;
+	}
+	if (w)
+		trace_wait_free(w);
 }
 
 /* The end of a wait, whatever is there by now. */
-static void trace_wait_end(struct trace_handler *th, struct trace_wait *w)
+static void trace_wait_end(struct trace_handler *th, struct trace_wait *w,
+			   bool over)
 {
-	struct trace_record rec;
-
 	trace_wait_remove(th, w);
-	if (w->nframes) {
-		th->stats.names_late += w->nknown < w->nframes;
-		trace_deliver(th, &w->head, w->image, w->data.frames,
-			      w->nframes);
-	} else if (!trace_record_parse(w->data.raw, w->len, &rec)) {
-		/* It may wait for names now, but no longer in all. */
-		th->deadline = w->deadline;
-		trace_take(th, &rec, w->image);
-		th->deadline = 0;
+	if (!w->nframes) {
+		trace_wait_raw_end(th, w, over);
+		return;
 	}
-	free(w);
+	th->stats.names_late += !over;
+	trace_deliver(th, &w->head, w->image, w->data.frames, w->nframes);
+	trace_wait_free(w);
 }
 
 static bool trace_wait_over(struct trace_wait *w)
 {
 	struct pm_image_info info;
 
+	if (w->table)
+		return w->table->state != TRACE_TABLE_ASKED;
 	if (!w->nframes) {
 		pm_image_info(w->image, &info);
 		return !info.provisional;
@@ -116,21 +194,24 @@ static bool trace_wait_over(struct trace_wait *w)
 void trace_wait_check(struct trace_handler *th, uint64_t now)
 {
 	struct trace_wait *w, *next;
+	bool over;
 
 	for (w = th->head; w; w = next) {
 		next = w->next;
 		if (now && !w->deadline)
 			w->deadline =
 				now + th->opts.wait_ms * CLOCK_NSEC_PER_MSEC;
-		if (trace_wait_over(w) || (now && now >= w->deadline))
-			trace_wait_end(th, w);
+		over = trace_wait_over(w);
+		if (over || (now && now >= w->deadline))
+			trace_wait_end(th, w, over);
 	}
 }
 
 void trace_wait_limit(struct trace_handler *th, size_t bytes)
 {
-	while (th->wait_bytes > bytes) {
-		trace_wait_over(th->head);
-		trace_wait_end(th, th->head);
+	while (th->stats.waiting_bytes > bytes) {
+		bool over = trace_wait_over(th->head);
+
+		trace_wait_end(th, th->head, over);
 	}
 }

@@ -12,8 +12,14 @@
 
 #define RA SYMBOLIZER_REG_RA
 
+#define CODES 4
+
 struct walk {
 	const struct trace_stack *stack;
+	trace_code_fn code;
+	void *arg;
+	struct trace_code codes[CODES]; /* met last */
+	unsigned int next; /* of them to be replaced */
 	const struct symbolizer_rows *rows; /* of the frame at hand */
 	struct trace_frame_regs regs;
 	uint64_t missing; /* the last address that could not be read */
@@ -97,7 +103,27 @@ static bool step(struct walk *w, const struct symbolizer_rule *rule)
 	return true;
 }
 
-/* A frame without rows, by its frame pointer: System V ABI, 3.2.2. */
+/* What is at an address: a stack goes to and fro between few files. */
+static const struct trace_code *code_at(struct walk *w, uint64_t pc)
+{
+	struct trace_code *c;
+
+	for (unsigned int i = 0; i < CODES; i++) {
+		c = &w->codes[i];
+		if (pc >= c->start && pc < c->end)
+			return c;
+	}
+	c = &w->codes[w->next++ % CODES];
+	*c = (struct trace_code){ .state = TRACE_CODE_NONE };
+	w->code(w->arg, pc, c);
+	return c;
+}
+
+/*
+ * A frame without rows, by its frame pointer: System V ABI, 3.2.2. Code built
+ * without uses the register for anything; so it has to lead up, and what lies
+ * there as return address into code.
+ */
 static bool step_fp(struct walk *w)
 {
 	static const struct symbolizer_rule frame = {
@@ -109,79 +135,108 @@ static bool step_fp(struct walk *w)
 	uint64_t fp = w->regs.v[ABI_REG_BP];
 
 	if (!(w->regs.known & 1U << ABI_REG_BP) || fp % 8 ||
-	    fp < w->regs.v[ABI_REG_SP])
+	    fp < w->regs.v[ABI_REG_SP] || !step(w, &frame))
 		return false;
-	return step(w, &frame);
+	return !w->regs.v[RA] ||
+	       code_at(w, w->regs.v[RA] - 1)->state != TRACE_CODE_NONE;
 }
 
-/* Why a step failed: what was to be read lies behind the copy, or nowhere. */
-static enum trace_end why_not(const struct walk *w)
+/* Why a step failed. */
+static enum trace_end why_not(const struct walk *w, enum trace_end otherwise)
 {
 	const struct trace_stack *s = w->stack;
+	uint64_t good = s->start + s->size;
 
-	if (!w->missing || w->missing < s->start ||
-	    w->missing + 8 <= s->start + s->size)
-		return TRACE_END_NO_FP;
-	switch (s->end) {
-	case ABI_STACK_CAP:
-		return TRACE_END_CAP;
-	case ABI_STACK_FAULT:
-		return TRACE_END_FAULT;
-	case ABI_STACK_RING:
+	if (!w->missing)
+		return otherwise;
+	if (s->end == ABI_STACK_RING)
 		return TRACE_END_RING;
-	default:
-		return TRACE_END_NO_FP;
+	if (w->missing + 8 > good && w->missing - s->start < TRACE_STACK_MAX) {
+		if (s->end == ABI_STACK_CAP)
+			return TRACE_END_CAP;
+		if (s->end == ABI_STACK_FAULT)
+			return TRACE_END_FAULT;
 	}
+	return otherwise == TRACE_END_BROKEN ? TRACE_END_OTHER : otherwise;
 }
 
-/* The rule for 'pc'; one without a CFA where there is none. */
-static void find_rule(struct walk *w, trace_rows_fn rows, void *arg,
+/* The rule of a place; one without a CFA where there is none. */
+static void find_rule(struct walk *w, const struct trace_code *code,
 		      uint64_t pc, struct symbolizer_rule *rule)
 {
-	uint64_t vaddr;
-
-	w->rows = rows(arg, pc, &vaddr);
+	w->rows = code->rows;
 	if (w->rows)
 		symbolizer_rows_rule(
-			w->rows, symbolizer_rows_find(w->rows, vaddr), rule);
+			w->rows, symbolizer_rows_find(w->rows, pc + code->bias),
+			rule);
 	else
 		memset(rule, 0, sizeof(*rule));
 }
 
-size_t trace_walk(const struct trace_stack *s, trace_rows_fn rows, void *arg,
+/*
+ * Code without rows whose frame pointer is zero is where somebody began: that
+ * is how the outermost frame is marked (System V ABI, 3.4.1).
+ */
+static bool begins_here(const struct walk *w, size_t n)
+{
+	return n > 1 && (w->regs.known & 1U << ABI_REG_BP) &&
+	       !w->regs.v[ABI_REG_BP];
+}
+
+/* To the caller of frame n - 1. False: '*why' says why there is none. */
+static bool go_on(struct walk *w, const struct trace_code *code,
+		  const struct symbolizer_rule *rule, size_t n,
+		  enum trace_end *why)
+{
+	bool here = code->state == TRACE_CODE_HERE;
+
+	*why = TRACE_END_ROOT;
+	w->missing = 0;
+	if (rule->regs[RA].from == SYMBOLIZER_UNDEFINED)
+		return false;
+	if (rule->cfa.from != SYMBOLIZER_SAME) {
+		if (step(w, rule))
+			return w->regs.v[RA] != 0;
+		*why = why_not(w, TRACE_END_BROKEN);
+		return false;
+	}
+	if (begins_here(w, n))
+		return false;
+	if (step_fp(w))
+		return w->regs.v[RA] != 0;
+	*why = why_not(w, here ? TRACE_END_NO_CFI : TRACE_END_NO_FP);
+	return false;
+}
+
+size_t trace_walk(const struct trace_stack *s, trace_code_fn code, void *arg,
 		  uint64_t *pcs, size_t max, enum trace_end *why)
 {
-	struct walk w = { .stack = s };
+	struct walk w = { .stack = s, .code = code, .arg = arg };
+	const struct trace_code *at;
 	struct symbolizer_rule rule;
 	bool exact = true;
 	uint64_t pc;
-	size_t n;
+	size_t n = 0;
 
 	memcpy(w.regs.v, s->regs->gpr, sizeof(s->regs->gpr));
 	w.regs.v[RA] = s->regs->ip;
 	w.regs.known = (1U << SYMBOLIZER_REGS) - 1;
-	for (n = 0; n < max;) {
+	*why = TRACE_END_DEPTH;
+	while (n < max) {
 		pc = w.regs.v[RA];
-		find_rule(&w, rows, arg, pc - !exact, &rule);
+		at = code_at(&w, pc - !exact);
+		if (at->state == TRACE_CODE_LATE) {
+			*why = TRACE_END_LATE;
+			break;
+		}
+		find_rule(&w, at, pc - !exact, &rule);
 		/* The trampoline behind a handler was not called either. */
 		pcs[n] = pc + (n && (exact || rule.signal));
 		n++;
-		if (rule.regs[RA].from == SYMBOLIZER_UNDEFINED)
+		if (!go_on(&w, at, &rule, n, why))
 			break;
-		w.missing = 0;
-		if (!(rule.cfa.from == SYMBOLIZER_SAME ? step_fp(&w)
-						       : step(&w, &rule))) {
-			*why = why_not(&w);
-			return n;
-		}
 		exact = rule.signal;
-		if (!w.regs.v[RA])
-			break;
-		if (n == max) {
-			*why = TRACE_END_DEPTH;
-			return n;
-		}
+		*why = TRACE_END_DEPTH;
 	}
-	*why = TRACE_END_ROOT;
 	return n;
 }

@@ -9,25 +9,33 @@
 #include "symbolize/symbolize.h"
 #include "tracehandler/unwind.h"
 
-/*
- * The rows of what is mapped at 'pc' and the address the file itself has for
- * it; NULL: none.
- */
-typedef const struct symbolizer_rows *(*trace_rows_fn)(void *arg, uint64_t pc,
-						       uint64_t *vaddr);
+/* What is known of an address. */
+enum trace_code_state {
+	TRACE_CODE_NONE, /* nothing is mapped there */
+	TRACE_CODE_LOST, /* nobody knows whether something is */
+	TRACE_CODE_HERE, /* code; 'rows' are its rows, if it has any */
+	TRACE_CODE_LATE, /* code, whose rows are still to come */
+};
+
+struct trace_code {
+	uint64_t start, end; /* so far it is true; of HERE and LATE */
+	uint64_t bias; /* to be added: the address the file has for it */
+	const struct symbolizer_rows *rows; /* or NULL */
+	enum trace_code_state state;
+};
+
+typedef void (*trace_code_fn)(void *arg, uint64_t pc, struct trace_code *out);
 
 /*
  * Fills up to 'max' addresses, the interrupted one first: return addresses come
  * as they lie on the stack, but those that a signal interrupted one further, so
  * that each but the first less one is in its function. Where no row says
- * anything, by the frame pointer, if that leads to a place farther up. Says in
- * '*why' how it ended. Returns how many.
- *
- * The copy has to begin 128 bytes below the stack pointer: a function may keep
- * registers in that red zone (System V ABI, 3.2.2), and rows of an epilogue
- * speak of what was just popped as if it lay there still.
+ * anything, by the frame pointer, if that leads farther up and to other code.
+ * Says in '*why' how it ended; the last address is then the one that led no
+ * farther. TRACE_END_LATE: it needs rows that are still to come. Returns how
+ * many.
  */
-size_t trace_walk(const struct trace_stack *s, trace_rows_fn rows, void *arg,
+size_t trace_walk(const struct trace_stack *s, trace_code_fn code, void *arg,
 		  uint64_t *pcs, size_t max, enum trace_end *why);
 
 #endif /* TRACEHANDLER_WALK_H */

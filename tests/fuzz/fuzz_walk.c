@@ -19,11 +19,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct symbolizer_rows *find(void *arg, uint64_t pc,
-					  uint64_t *vaddr)
+static void find(void *arg, uint64_t pc, struct trace_code *out)
 {
-	*vaddr = pc;
-	return pc - TEXT < TEXT_SIZE ? arg : NULL;
+	if (pc - TEXT >= TEXT_SIZE) {
+		out->state = pc & 1 ? TRACE_CODE_LOST : TRACE_CODE_NONE;
+		return;
+	}
+	out->state = TRACE_CODE_HERE;
+	out->start = TEXT;
+	out->end = TEXT + TEXT_SIZE;
+	out->rows = arg;
 }
 
 static struct symbolizer_rows *read_rows(const uint8_t *data, size_t size)

@@ -20,6 +20,16 @@ static void on_names(void *arg, int err, const struct symbolizer_symbol *syms,
 		snprintf(answer, sizeof(answer), "%s", syms[0].name);
 }
 
+/* ... and to pm_exe_rows(). */
+static void on_rows(void *arg, int err, struct symbolizer_rows *rows)
+{
+	answers++;
+	answer_err = err;
+	assert_int_equal(!err, !!rows);
+	snprintf(answer, sizeof(answer), "%s", rows ? rows->path : "");
+	symbolizer_rows_free(rows);
+}
+
 static const uint64_t offset0 = 0x10;
 
 static int ask(struct pm_exe *exe)
@@ -482,6 +492,38 @@ static void test_reference_outlives_the_mapping(void **state)
 	pm_exe_put(exe);
 }
 
+/* Waited for, or opened again, or told why not: as for names. */
+static void test_rows(void **state)
+{
+	struct pm_exe *c, *none;
+
+	fake_file("/lib/c.so", 7, 1, 10);
+	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/c.so", 7);
+	do_mmap(5, 8000, 0x3000, 0x4000, "/lib/none.so", 8);
+	c = exe_at(5, 0, 0x1000);
+	none = exe_at(5, 0, 0x3000);
+	answers = 0;
+	assert_int_equal(pm_exe_rows(c, on_rows, NULL), 0);
+	assert_int_equal(answers, 0); /* never from inside */
+	fake_run();
+	assert_int_equal(answers, 1);
+	assert_string_equal(answer, "/lib/c.so");
+	assert_int_equal(pm_exe_rows(none, on_rows, NULL), 0);
+	fake_run();
+	pm_forget(pm, 0);
+	assert_int_equal(answers, 2);
+	assert_int_equal(answer_err, -ENOENT);
+	assert_int_equal(pm_exe_rows(pm_exe_vdso(pm), on_rows, NULL), 0);
+	fake_run();
+	assert_int_equal(answers, 3);
+	assert_int_equal(answer_err, 0);
+	assert_int_equal(pm_exe_rows(pm_exe_mark(pm), on_rows, NULL), 0);
+	assert_int_equal(answers, 3);
+	pm_forget(pm, 0);
+	assert_int_equal(answers, 4);
+	assert_int_equal(answer_err, -ENOENT);
+}
+
 /* Whatever is under way when the manager ends, ends well. */
 static void test_free_with_requests_under_way(void **state)
 {
@@ -500,13 +542,14 @@ static void test_free_with_requests_under_way(void **state)
 	assert_int_equal(pm_exe_resolve(d, offsets, 2, on_names, NULL), 0);
 	assert_int_equal(
 		pm_exe_resolve(pm_exe_mark(pm), offsets, 2, on_names, NULL), 0);
+	assert_int_equal(pm_exe_rows(pm_exe_vdso(pm), on_rows, NULL), 0);
 	pm_free(pm);
 	pm = NULL;
-	/* c's, under way; d's, whose file never came; the mark's */
-	assert_int_equal(answers, 3);
+	/* c's and the rows, under way; d's, whose file never came; the mark's */
+	assert_int_equal(answers, 4);
 	assert_int_equal(answer_err, -ECANCELED);
-	fake_run(); /* the symbolizer's own answer to c's reaches nobody */
-	assert_int_equal(answers, 3);
+	fake_run(); /* the symbolizer's own answers reach nobody */
+	assert_int_equal(answers, 4);
 	assert_int_equal(fake.held, 0);
 }
 
@@ -536,6 +579,7 @@ int main(void)
 		T(test_limit_spares_what_is_asked),
 		T(test_file_rewritten_in_place),
 		T(test_idle_executables_are_kept),
+		T(test_rows),
 		T(test_reference_outlives_the_mapping),
 		T(test_free_with_requests_under_way),
 	};

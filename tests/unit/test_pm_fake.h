@@ -44,6 +44,7 @@ struct fake_req {
 	struct symbolizer_file *file; /* resolve; NULL: open */
 	symbolizer_open_fn open_fn;
 	symbolizer_resolve_fn resolve_fn;
+	symbolizer_rows_fn rows_fn;
 	void *arg;
 	pid_t pid;
 	uint64_t map_start;
@@ -128,6 +129,25 @@ int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 	r->file = file;
 	r->offset = n ? offsets[0] : 0;
 	return 0;
+}
+
+struct symbolizer_rows {
+	char path[128]; /* of their file */
+};
+
+int symbolizer_rows(struct symbolizer *s, struct symbolizer_file *file,
+		    symbolizer_rows_fn fn, void *arg)
+{
+	struct fake_req *r = fake_queue(arg);
+
+	r->rows_fn = fn;
+	r->file = file;
+	return 0;
+}
+
+void symbolizer_rows_free(struct symbolizer_rows *rows)
+{
+	free(rows);
 }
 
 struct symbolizer_file *symbolizer_kernel(struct symbolizer *s)
@@ -221,6 +241,20 @@ static inline void fake_resolve_now(struct fake_req *r)
 	r->resolve_fn(r->arg, 0, &sym, 1);
 }
 
+static inline void fake_rows_now(struct fake_req *r)
+{
+	struct symbolizer_rows *rows;
+
+	if (r->canceled) {
+		r->rows_fn(r->arg, -ECANCELED, NULL);
+		return;
+	}
+	rows = calloc(1, sizeof(*rows));
+	assert_non_null(rows);
+	memcpy(rows->path, r->file->path, sizeof(rows->path));
+	r->rows_fn(r->arg, 0, rows);
+}
+
 /* Answers what was asked, also what is asked meanwhile. */
 static inline void fake_run(void)
 {
@@ -232,6 +266,8 @@ static inline void fake_run(void)
 			--fake.nqueue * sizeof(*fake.queue));
 		if (r->open_fn)
 			fake_open_now(r);
+		else if (r->rows_fn)
+			fake_rows_now(r);
 		else
 			fake_resolve_now(r);
 		free(r);

@@ -213,6 +213,67 @@ static void test_a_set_has_a_ceiling(void **state)
 	assert_string_equal(found(5, 0, NOW, 0x1000), "lost");
 }
 
+static const char *seen(struct pm_view *view, uint64_t addr)
+{
+	struct pm_exe_info info;
+	struct pm_mapping m;
+
+	switch (pm_view_find(view, addr, &m)) {
+	case PM_FOUND:
+		pm_exe_info(m.exe, &info);
+		return info.base;
+	case PM_LOST:
+		return "lost";
+	default:
+		return "none";
+	}
+}
+
+static void add_up(void *arg, const struct pm_mapping *map)
+{
+	*(uint64_t *)arg += map->start;
+}
+
+/* Whatever happens to the image, a view shows what was. */
+static void test_a_view_stays(void **state)
+{
+	struct pm_map_event other = map_of(0x9000, 0xa000, "/lib/other.so", 3);
+	struct pm_view *view;
+	struct pm_mapping m;
+	uint64_t sum = 0;
+
+	assert_int_equal(do_maps(5, 8000, 8001, NULL, 0), 0);
+	do_mmap(5, NOW, 0x1000, 0x2000, "/lib/x.so", 1);
+	do_mmap(5, NOW, 0x5000, 0x6000, "//anon", 0);
+	view = pm_view_new(pm, image_at(5, 0, NOW));
+	assert_non_null(view);
+	do_mmap(5, NOW + 1, 0x1000, 0x2000, "/lib/y.so", 2);
+	do_mmap(5, NOW + 1, 0x3000, 0x4000, "/lib/y.so", 2);
+	assert_string_equal(seen(view, 0x1000), "x.so");
+	assert_string_equal(seen(view, 0x3000), "none");
+	assert_string_equal(found(5, 0, NOW, 0x1000), "y.so");
+	assert_string_equal(found(5, 0, NOW, 0x3000), "y.so");
+	assert_int_equal(pm_view_find(view, 0x5000, &m), PM_FOUND);
+	assert_ptr_equal(m.exe, exe_at(5, 0, 0x5000));
+	do_lost(NOW + 2);
+	assert_string_equal(found(5, 0, NOW, 0x8000), "lost");
+	assert_string_equal(seen(view, 0x8000), "none");
+	assert_int_equal(do_maps(5, NOW + 3, NOW + 4, &other, 1), 0);
+	do_whole_exec(5, 1, NOW + 10, "/bin/b", 4);
+	assert_string_equal(seen(view, 0x1000), "x.so");
+	assert_string_equal(seen(view, 0x9000), "none");
+	pm_view_each(view, add_up, &sum);
+	assert_int_equal(sum, 0x1000 + 0x5000);
+	pm_view_free(view);
+	/* One that was in doubt stays so, whatever is found out later. */
+	do_lost(NOW + 11);
+	view = pm_view_new(pm, image_at(5, 1, NOW));
+	assert_int_equal(do_maps(5, NOW + 12, NOW + 13, &other, 1), 0);
+	assert_string_equal(seen(view, 0x3000), "lost");
+	assert_string_equal(found(5, 1, NOW, 0x3000), "none");
+	pm_view_free(view);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, one_process, teardown)
 
 int main(void)
@@ -224,6 +285,7 @@ int main(void)
 		T(test_bad_records_are_refused),
 		T(test_sixty_thousand_mappings),
 		T(test_a_set_has_a_ceiling),
+		T(test_a_view_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

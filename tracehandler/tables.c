@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+/* tables: see tracehandler/tables.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tracehandler/tables.h"
+
+/* Entries without rows are small, but hold their exe. */
+#define TABLES_MAX 4096
+/* What could not be read may be readable later: not asked too often. */
+#define TABLES_RETRY_NS (10 * CLOCK_NSEC_PER_SEC)
+
+int trace_tables_init(struct trace_tables *t, size_t max_bytes,
+		      struct trace_stats *stats, void (*settled)(void *arg),
+		      void *arg)
+{
+	memset(t, 0, sizeof(*t));
+	t->max_bytes = max_bytes;
+	t->stats = stats;
+	t->max_entries = TABLES_MAX;
+	t->settled = settled;
+	t->arg = arg;
+	return hash_init(&t->tables, 0);
+}
+
+void trace_table_ref(struct trace_table *table)
+{
+	table->refs++;
+}
+
+void trace_table_put(struct trace_table *table)
+{
+	if (!table || --table->refs)
+		return;
+	symbolizer_rows_free(table->rows);
+	pm_exe_put(table->exe);
+	free(table);
+}
+
+static void trace_tables_unlink(struct trace_tables *t, struct trace_table *e)
+{
+	if (e->prev)
+		e->prev->next = e->next;
+	else
+		t->head = e->next;
+	if (e->next)
+		e->next->prev = e->prev;
+	else
+		t->tail = e->prev;
+	e->prev = e->next = NULL;
+}
+
+static void trace_tables_link(struct trace_tables *t, struct trace_table *e)
+{
+	e->prev = t->tail;
+	e->next = NULL;
+	if (t->tail)
+		t->tail->next = e;
+	else
+		t->head = e;
+	t->tail = e;
+}
+
+/* It will not be found any more; who waits for it sees that it is gone. */
+static void trace_tables_drop(struct trace_tables *t, struct trace_table *e)
+{
+	if (e->state != TRACE_TABLE_ASKED)
+		trace_tables_unlink(t, e);
+	if (e->state == TRACE_TABLE_HERE)
+		t->stats->tables--;
+	t->stats->tables_bytes -= e->bytes;
+	symbolizer_rows_free(e->rows);
+	e->rows = NULL;
+	e->bytes = 0;
+	e->owner = NULL;
+	e->state = TRACE_TABLE_GONE;
+	hash_remove(&t->tables, &e->node);
+	trace_table_put(e);
+}
+
+void trace_tables_fini(struct trace_tables *t)
+{
+	struct hash_node *n, *tmp;
+	size_t i;
+
+	if (!t->tables.buckets)
+		return;
+	hash_for_each(&t->tables, i, n, tmp)
+		trace_tables_drop(t, container_of(n, struct trace_table, node));
+	hash_fini(&t->tables);
+}
+
+/* The newest stays, whatever it takes: somebody waits for it. */
+static void trace_tables_limit(struct trace_tables *t)
+{
+	while (t->stats->tables_bytes > t->max_bytes && t->head != t->tail) {
+		t->stats->tables_evicted += t->head->state == TRACE_TABLE_HERE;
+		trace_tables_drop(t, t->head);
+	}
+	while (t->tables.count > t->max_entries && t->head != t->tail)
+		trace_tables_drop(t, t->head);
+}
+
+/* Not the file's fault: it may go better another time. */
+static bool trace_tables_passing(int err)
+{
+	return err != -ENODATA && err != -ENOTSUP && err != -ENOEXEC &&
+	       err != -EINVAL && err != -E2BIG && err != -EFBIG;
+}
+
+static void trace_tables_failed(struct trace_table *e, int err)
+{
+	struct trace_tables *t = e->owner;
+
+	e->state = TRACE_TABLE_NONE;
+	e->retry = trace_tables_passing(err) ? t->now + TABLES_RETRY_NS
+					     : UINT64_MAX;
+	if (err == -ENODATA)
+		t->stats->tables_none++;
+	else
+		t->stats->tables_failed++;
+}
+
+static void trace_tables_here(struct trace_table *e,
+			      struct symbolizer_rows *rows)
+{
+	struct trace_tables *t = e->owner;
+	struct symbolizer_rows_info info;
+
+	symbolizer_rows_info(rows, &info);
+	if (info.bytes > t->max_bytes) {
+		symbolizer_rows_free(rows);
+		t->stats->tables_refused++;
+		e->state = TRACE_TABLE_NONE;
+		e->retry = UINT64_MAX;
+		return;
+	}
+	e->state = TRACE_TABLE_HERE;
+	e->rows = rows;
+	e->bytes = info.bytes;
+	t->stats->tables_bytes += e->bytes;
+	t->stats->tables++;
+}
+
+static void trace_tables_answer(void *arg, int err,
+				struct symbolizer_rows *rows)
+{
+	struct trace_table *e = arg;
+	struct trace_tables *t = e->owner;
+
+	if (!t) {
+		symbolizer_rows_free(rows);
+		trace_table_put(e);
+		return;
+	}
+	if (err)
+		trace_tables_failed(e, err);
+	else
+		trace_tables_here(e, rows);
+	trace_tables_link(t, e);
+	trace_tables_limit(t);
+	trace_table_put(e);
+	t->settled(t->arg);
+}
+
+static uint64_t trace_tables_hash(const struct pm_exe *exe)
+{
+	return hash_u64((uintptr_t)exe);
+}
+
+static struct trace_table *trace_tables_find(const struct trace_tables *t,
+					     const struct pm_exe *exe)
+{
+	struct trace_table *e;
+	struct hash_node *n;
+
+	hash_for_each_match(&t->tables, n, trace_tables_hash(exe)) {
+		e = container_of(n, struct trace_table, node);
+		if (e->exe == exe)
+			return e;
+	}
+	return NULL;
+}
+
+static struct trace_table *trace_tables_ask(struct trace_tables *t,
+					    struct pm_exe *exe)
+{
+	struct trace_table *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->state = TRACE_TABLE_ASKED;
+	e->refs = 2; /* the hash's and the request's */
+	if (pm_exe_rows(exe, trace_tables_answer, e)) {
+		free(e);
+		return NULL;
+	}
+	e->owner = t;
+	e->exe = pm_exe_get(exe);
+	hash_insert(&t->tables, &e->node, trace_tables_hash(exe));
+	t->stats->tables_asked++;
+	return e;
+}
+
+struct trace_table *trace_tables_get(struct trace_tables *t, struct pm_exe *exe)
+{
+	struct trace_table *e = trace_tables_find(t, exe);
+
+	if (e && e->state == TRACE_TABLE_NONE && t->now >= e->retry) {
+		trace_tables_drop(t, e);
+		e = NULL;
+	}
+	if (!e)
+		return trace_tables_ask(t, exe);
+	if (e->state != TRACE_TABLE_ASKED && e != t->tail) {
+		trace_tables_unlink(t, e);
+		trace_tables_link(t, e);
+	}
+	return e;
+}
