@@ -382,10 +382,16 @@ int pm_walk_process(struct pm *pm, const struct quark_process *qp,
 	bool made;
 
 	pm_tick(pm, time);
+	/* Forgotten here, and not there yet. */
+	if (pm->walk && qp->flags & QUARK_F_EXIT &&
+	    !pm_proc_find(pm, qp->key.pid, qp->key.start_boottime))
+		return 0;
 	proc = pm_proc_get(pm, &qp->key, &made);
 	if (!proc)
 		return -ENOMEM;
-	proc->missing = false;
+	/* Over by then, and nobody was told: no sign of life. */
+	if (!(qp->flags & QUARK_F_EXIT) || qp->exit_boottime >= pm->walk)
+		proc->missing = false;
 	if (!made)
 		return pm_walk_again(pm, proc, qp, time);
 	if (pm->walk)

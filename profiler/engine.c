@@ -43,6 +43,8 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 	switch (stream) {
 	case PUMP_LIFECYCLE:
 		pm_event(e->pm, rec);
+		if (((struct quark_event *)rec)->events & QUARK_EV_GAP)
+			walk_after_gap(e);
 		reporter_event(e->reporter, rec);
 		return;
 	case PUMP_MAPPING:
@@ -120,6 +122,7 @@ void engine_drain(struct engine *e)
 	sampler_poll(e->sampler);
 	sideband_poll(e->sideband);
 	engine_drain_lifecycle(e);
+	walk_check(e, now);
 	pump_watermark(e->pump, PUMP_SAMPLE, sampler_watermark(e->sampler));
 	pump_watermark(e->pump, PUMP_MAPPING, sideband_watermark(e->sideband));
 	pump_watermark(e->pump, PUMP_WALK, walk_watermark(e, now));

@@ -164,6 +164,8 @@ static void a_later_walk_finds_and_misses(void **state)
 
 	do_walk(5, 1, "/bin/sh", 6000);
 	do_walk(6, 1, "/bin/ls", 6500);
+	do_walk(4, 1, "/bin/cp", 6500);
+	do_walk(3, 1, "/bin/mv", 6500);
 	do_fork(5, 0, 7, 7001);
 	pm_walk_begin(pm, 8000);
 	do_walk(5, 1, "/bin/sh", 8000);
@@ -172,10 +174,22 @@ static void a_later_walk_finds_and_misses(void **state)
 	qp.exe = (char *)"/bin/other";
 	assert_int_equal(pm_walk_process(pm, &qp, 8100), 0);
 	do_fork(5, 0, 9, 9000); /* younger than the walk */
+	/* libquark knows that this one is over, but nobody saw it end */
+	qp = qp_of(4, 0);
+	qp.flags = QUARK_F_EXIT;
+	qp.exit_boottime = 7500;
+	assert_int_equal(pm_walk_process(pm, &qp, 8100), 0);
+	/* this one ends a moment after the walk: its event is to come */
+	qp = qp_of(3, 0);
+	qp.flags = QUARK_F_EXIT;
+	qp.exit_boottime = 8200;
+	assert_int_equal(pm_walk_process(pm, &qp, 8100), 0);
 	pm_walk_end(pm);
+	assert_int_equal(process(4, 0).end, PM_VANISHED);
+	assert_int_equal(process(3, 0).end, PM_ALIVE);
 	assert_int_equal(stats().found, 2);
-	assert_int_equal(stats().vanished, 1);
-	assert_int_equal(stats().walked, 2);
+	assert_int_equal(stats().vanished, 2);
+	assert_int_equal(stats().walked, 4);
 	assert_int_equal(process(6, 0).end, PM_VANISHED);
 	assert_int_equal(process(6, 0).exit, 8000);
 	assert_int_equal(process(5, 0).end, PM_ALIVE);
@@ -191,6 +205,8 @@ static void a_later_walk_finds_and_misses(void **state)
 
 static void a_later_walk_finds_nothing_in_normal_running(void **state)
 {
+	struct quark_process qp = qp_of(6, 0);
+
 	do_walk(5, 1, "/bin/sh", 6000);
 	do_fork(5, 0, 7, 7001);
 	do_fork(5, 0, 8, 8000);
@@ -198,7 +214,11 @@ static void a_later_walk_finds_nothing_in_normal_running(void **state)
 	pm_walk_begin(pm, 9000);
 	do_walk(5, 1, "/bin/sh", 9000);
 	do_walk(7, 5, "/bin/sh", 9000);
+	qp.flags = QUARK_F_EXIT; /* forgotten by now */
+	qp.exit_boottime = 8500;
+	assert_int_equal(pm_walk_process(pm, &qp, 9000), 0);
 	pm_walk_end(pm);
+	assert_int_equal(stats().processes, 3);
 	assert_int_equal(stats().found, 0);
 	assert_int_equal(stats().vanished, 0);
 	assert_int_equal(nwants, 0);
