@@ -54,7 +54,7 @@ static struct pm_proc *pm_proc_expect(struct pm *pm,
 	bool made;
 	struct pm_proc *proc = pm_proc_get(pm, key, &made);
 
-	pm->stats.unknown += made;
+	pm->stats.unknown += made && key->start_boottime >= pm->begin;
 	return proc;
 }
 
@@ -413,11 +413,16 @@ int pm_walk_process(struct pm *pm, const struct quark_process *qp,
 	if (qp->flags & QUARK_F_EXIT) {
 		proc->wait_status = qp->wait_status;
 		proc->exit_told = true;
-		pm_proc_exited(pm, proc, time);
+		pm_proc_exited(pm, proc, MAX(time, qp->key.start_boottime));
 	}
 	if (pm->walk)
 		pm_image_want(pm, proc->images);
 	return pm_image_apply(pm, proc->images, qp);
+}
+
+void pm_begin(struct pm *pm, uint64_t time)
+{
+	pm->begin = time;
 }
 
 void pm_walk_begin(struct pm *pm, uint64_t begin)

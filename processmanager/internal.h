@@ -300,6 +300,7 @@ struct pm {
 	uint64_t now; /* the latest time anybody told */
 	uint64_t serial;
 	uint64_t lost_gen; /* gaps in the mapping stream so far */
+	uint64_t begin; /* who is unknown and began before is no surprise */
 	uint64_t walk; /* begin of a later walk under way; 0: none */
 	struct pm_exe *kernel, *vdso, *mark;
 	struct pm_exe *anon; /* stands for executable memory inside of sets */

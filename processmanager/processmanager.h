@@ -71,6 +71,12 @@ int pm_walk_process(struct pm *pm, const struct quark_process *qp,
 		    uint64_t time);
 
 /*
+ * All that existed before 'time' has been walked. Who began before it and is not
+ * known ended before the walk came to it: its last events are no surprise.
+ */
+void pm_begin(struct pm *pm, uint64_t time);
+
+/*
  * A later walk over all processes brings the manager in line with the system:
  * pm_walk_process() for each between these two calls. A process that is older
  * than 'begin' and was not among them has gone unseen. What is found that way,

@@ -376,6 +376,7 @@ static int engine_begin(struct engine *e, const char **what)
 	/* The walk's transient memory, largest of all, goes back. */
 	malloc_trim(0);
 	e->begin = e->second = clock_boottime_ns();
+	pm_begin(e->pm, e->begin);
 	reporter_start(e->reporter, e->begin);
 	*what = "sampling";
 	err = sampler_enable(e->sampler);

@@ -256,6 +256,18 @@ static void a_living_process_tells_its_cpu_time(void **state)
 	assert_int_equal(info.cpu, PM_CPU_NONE);
 }
 
+/* Who lived and died while the streams were being opened. */
+static void who_ended_before_the_walk_is_no_surprise(void **state)
+{
+	pm_begin(pm, 8500);
+	do_reap(8, 0, 9000); /* began at 8000 */
+	do_mmap(4, 8400, 0x1000, 0x2000, "/bin/x", 0);
+	assert_int_equal(stats().unknown, 0);
+	do_reap(9, 0, 9500); /* began at 9000 */
+	do_mmap(4, 8600, 0x1000, 0x2000, "/bin/x", 0);
+	assert_int_equal(stats().unknown, 2);
+}
+
 static void iteration_with_the_dead(void **state)
 {
 	struct pm_image *img;
@@ -283,6 +295,7 @@ int main(void)
 		TEST(a_later_walk_finds_and_misses),
 		TEST(a_later_walk_finds_nothing_in_normal_running),
 		TEST(a_living_process_tells_its_cpu_time),
+		TEST(who_ended_before_the_walk_is_no_surprise),
 		TEST(iteration_with_the_dead),
 	};
 
