@@ -71,8 +71,8 @@ int pm_walk_process(struct pm *pm, const struct quark_process *qp,
 		    uint64_t time);
 
 /*
- * All that existed before 'time' has been walked. Who began before it and is not
- * known ended before the walk came to it: its last events are no surprise.
+ * The walk over what existed was over at 'time'. Who began before and is in no
+ * record of it had ended by then: its last events are no surprise.
  */
 void pm_begin(struct pm *pm, uint64_t time);
 

@@ -351,6 +351,8 @@ static int engine_open_streams(struct engine *e, const struct engine_opts *opts,
 		return err;
 	}
 	e->quark_open = true;
+	/* The snapshot has been taken: what ended before is not in it. */
+	pm_begin(e->pm, clock_boottime_ns());
 	return 0;
 }
 
@@ -376,7 +378,6 @@ static int engine_begin(struct engine *e, const char **what)
 	/* The walk's transient memory, largest of all, goes back. */
 	malloc_trim(0);
 	e->begin = e->second = clock_boottime_ns();
-	pm_begin(e->pm, e->begin);
 	reporter_start(e->reporter, e->begin);
 	*what = "sampling";
 	err = sampler_enable(e->sampler);
