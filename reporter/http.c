@@ -393,7 +393,7 @@ static void http_on_completed(void *arg, struct MHD_Connection *conn,
 	if (req->profile)
 		h->r->http_open--;
 	free(req->data);
-	strbuf_fini(&req->lines);
+	http_events_end(req);
 	free(req);
 	reporter_check_finished(h->r);
 }

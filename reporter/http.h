@@ -20,6 +20,7 @@ struct http {
 	struct MHD_Daemon *daemon;
 	struct http_socket socket;
 	struct http_request *waiting;
+	struct http_request *followers;
 	uv_poll_t poll;
 	uv_timer_t timer;
 	int handles;
@@ -49,7 +50,8 @@ struct http_request {
 	void *data;
 	size_t len;
 	/* A stream of events. */
-	uint64_t at; /* the next one's number */
+	struct http_request *next_follower;
+	uint64_t at; /* the next one's number; 0: it is none */
 	struct strbuf lines; /* not sent yet, from 'sent' on */
 	size_t sent;
 };
@@ -76,5 +78,7 @@ void http_wait_end(struct http_request *req, enum http_state state);
 
 enum MHD_Result http_processes(struct http_request *req, bool head);
 enum MHD_Result http_events(struct http_request *req, bool head);
+/* The request is over. */
+void http_events_end(struct http_request *req);
 
 #endif /* REPORTER_HTTP_H */

@@ -72,12 +72,12 @@ static ssize_t http_events_more(void *arg, uint64_t pos, char *buf, size_t max)
 
 static enum MHD_Result http_events_follow(struct http_request *req)
 {
+	struct http *h = req->http;
 	struct MHD_Response *resp;
 	enum MHD_Result res;
 
-	if (req->http->r->stats.http_waiting >= HTTP_WAITING_MAX)
+	if (h->r->stats.http_waiting >= HTTP_WAITING_MAX)
 		return http_busy(req, "too many clients wait");
-	req->at = ledger_events_next(req->http->r->events);
 	resp = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, HTTP_PIECE,
 						 http_events_more, req, NULL);
 	if (!resp)
@@ -86,9 +86,24 @@ static enum MHD_Result http_events_follow(struct http_request *req)
 				HTTP_NDJSON);
 	MHD_add_response_header(resp, MHD_HTTP_HEADER_CACHE_CONTROL,
 				"no-store");
+	req->at = ledger_events_next(h->r->events);
+	req->next_follower = h->followers;
+	h->followers = req;
 	res = MHD_queue_response(req->conn, MHD_HTTP_OK, resp);
 	MHD_destroy_response(resp);
 	return res;
+}
+
+void http_events_end(struct http_request *req)
+{
+	struct http_request **p = &req->http->followers;
+
+	strbuf_fini(&req->lines);
+	if (!req->at)
+		return;
+	while (*p != req)
+		p = &(*p)->next_follower;
+	*p = req->next_follower;
 }
 
 enum MHD_Result http_events(struct http_request *req, bool head)
@@ -105,15 +120,16 @@ enum MHD_Result http_events(struct http_request *req, bool head)
 
 void http_wake(struct reporter *r)
 {
-	struct http_request *req, *next;
-	bool any;
+	struct http_request *req;
+	uint64_t needed = UINT64_MAX;
 	struct http *h;
+	bool any;
 
 	for (h = r->http; h; h = h->next) {
 		any = false;
-		for (req = h->waiting; req; req = next) {
-			next = req->next;
-			if (req->window)
+		for (req = h->followers; req; req = req->next_follower) {
+			needed = MIN(needed, req->at);
+			if (req->state != HTTP_WAITING)
 				continue;
 			http_wait_end(req, HTTP_READY);
 			any = true;
@@ -121,4 +137,6 @@ void http_wake(struct reporter *r)
 		if (any)
 			http_run(h);
 	}
+	if (r->events)
+		ledger_events_need(r->events, needed);
 }

@@ -14,8 +14,10 @@
 #include "reporter/ledger.h"
 #include "reporter/pprof.h"
 
-#define LEDGER_EVENTS_MAX 4096
-#define LEDGER_BYTES_MAX (1 << 20)
+#define LEDGER_EVENTS_MAX 65536
+/* Of events that nobody waits for, and in all: two seconds of 8,000 a second. */
+#define LEDGER_BYTES_KEPT (1 << 20)
+#define LEDGER_BYTES_MAX (16 << 20)
 
 /* --- pieces ---------------------------------------------------------------- */
 
@@ -398,6 +400,7 @@ void ledger_event(const struct quark_event *ev, struct strbuf *sb)
 struct ledger_events {
 	uint64_t next; /* number of the event that comes next */
 	uint64_t first; /* of the oldest that is here */
+	uint64_t needed; /* somebody waits for those from here on */
 	size_t bytes;
 	struct quark_event *v[LEDGER_EVENTS_MAX]; /* by number, modulo */
 };
@@ -407,7 +410,7 @@ struct ledger_events *ledger_events_new(void)
 	struct ledger_events *l = calloc(1, sizeof(*l));
 
 	if (l)
-		l->next = l->first = 1;
+		l->next = l->first = l->needed = 1;
 	return l;
 }
 
@@ -435,8 +438,14 @@ void ledger_events_add(struct ledger_events *l, struct quark_event *ev)
 	l->v[i] = ev;
 	l->bytes += malloc_usable_size(ev);
 	l->next++;
-	while (l->bytes > LEDGER_BYTES_MAX)
+	while (l->bytes > LEDGER_BYTES_MAX ||
+	       (l->bytes > LEDGER_BYTES_KEPT && l->first < l->needed))
 		ledger_events_drop(l);
+}
+
+void ledger_events_need(struct ledger_events *l, uint64_t at)
+{
+	l->needed = MIN(at, l->next);
 }
 
 uint64_t ledger_events_first(const struct ledger_events *l)

@@ -22,7 +22,8 @@ void ledger_event(const struct quark_event *ev, struct strbuf *sb);
 
 /*
  * The last events that came, in order, each with a number of its own from 1;
- * the oldest go when there are too many, or too many bytes of them.
+ * the oldest go when there are too many, or too many bytes of them: more are
+ * kept for readers who are behind.
  */
 struct ledger_events;
 
@@ -30,6 +31,8 @@ struct ledger_events *ledger_events_new(void);
 void ledger_events_free(struct ledger_events *l);
 /* Takes over 'ev', one malloc'd block. */
 void ledger_events_add(struct ledger_events *l, struct quark_event *ev);
+/* Nobody waits for events below this number; UINT64_MAX: for any. */
+void ledger_events_need(struct ledger_events *l, uint64_t at);
 /* Numbers: of the oldest event that is here, and what the next one gets. */
 uint64_t ledger_events_first(const struct ledger_events *l);
 uint64_t ledger_events_next(const struct ledger_events *l);

@@ -314,13 +314,13 @@ static void a_slow_follower_is_told_what_it_missed(void **state)
 	await(fd, &sb, "\r\n\r\n");
 	while (!stats().http_waiting)
 		uv_run(&t.loop, UV_RUN_NOWAIT);
-	for (i = 0; i < 10000; i++)
+	for (i = 0; i < 100000; i++)
 		event(QUARK_EV_FORK, 1000 + i);
 	event(QUARK_EV_EXEC, 99);
 	await(fd, &sb, "\"pid\":99,");
 	assert_has(&sb, "[\"missed\"],\"count\":");
 	assert_null(strstr(sb.data, "\"pid\":1000,"));
-	assert_has(&sb, "\"pid\":10999,");
+	assert_has(&sb, "\"pid\":100999,");
 	close(fd);
 	while (stats().http_waiting)
 		uv_run(&t.loop, UV_RUN_ONCE);
