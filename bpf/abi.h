@@ -55,7 +55,11 @@ struct abi_sample {
 enum abi_part_type {
 	ABI_PART_KSTACK = 1, /* __u64 addresses, leaf first */
 	ABI_PART_REGS = 2, /* struct abi_regs */
-	ABI_PART_STACK = 3, /* struct abi_stack, then its bytes */
+	/*
+	 * struct abi_stack, then its bytes: of the stack that sp is on. A second
+	 * one is of the stack that was left for a signal's alternate one.
+	 */
+	ABI_PART_STACK = 3,
 };
 
 struct abi_part {
@@ -63,15 +67,22 @@ struct abi_part {
 	__u32 size; /* of the payload; the next part starts 8-aligned behind */
 };
 
-/* User registers of x86-64, by DWARF number 0..15, then what has none. */
+/* User registers, those with a DWARF number by it, then what has none. */
+#if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
+#define ABI_GPRS 32 /* x0..x30 sp */
+#define ABI_REG_BP 29
+#define ABI_REG_SP 31
+#else
+#define ABI_GPRS 16 /* rax rdx rcx rbx rsi rdi rbp rsp r8..r15 */
+#define ABI_REG_BP 6
+#define ABI_REG_SP 7
+#endif
+
 struct abi_regs {
-	__u64 gpr[16]; /* rax rdx rcx rbx rsi rdi rbp rsp r8..r15 */
+	__u64 gpr[ABI_GPRS];
 	__u64 ip;
 	__u64 flags;
 };
-
-#define ABI_REG_BP 6
-#define ABI_REG_SP 7
 
 /* Why a stack copy ends where it ends. */
 enum abi_stack_end {
@@ -84,7 +95,8 @@ enum abi_stack_end {
 struct abi_stack {
 	/*
 	 * Address of the first byte copied: (sp - ABI_STACK_RED_ZONE) rounded
-	 * down to ABI_STACK_ALIGN, if that page is there, else sp rounded down.
+	 * down to ABI_STACK_ALIGN; if that page is not there, sp rounded down;
+	 * if that is not, the page behind it.
 	 */
 	__u64 start;
 	__u32 size; /* bytes that follow and are good */
@@ -98,6 +110,7 @@ struct abi_stack {
 #define ABI_SAMPLER_COUNTERS(X)                                                \
 	X(TAKEN, taken, "samples handed to the ring")                          \
 	X(RING_FULL, ring_full, "samples lost because the ring was full")      \
+	X(ALTSTACK, altstack, "stacks of signals, copied in two pieces")       \
 	X(EXEC, exec, "samples inside execve, without a user stack")           \
 	X(STACK_CAP, stack_cap, "user stacks cut by the copy limit")           \
 	X(STACK_FAULT, stack_fault, "user stacks cut at an absent page")       \
@@ -236,7 +249,7 @@ struct abi_quark_loss {
 ABI_ASSERT(sizeof(struct abi_key) == 24);
 ABI_ASSERT(sizeof(struct abi_sample) == 64);
 ABI_ASSERT(sizeof(struct abi_part) == 8);
-ABI_ASSERT(sizeof(struct abi_regs) == 144);
+ABI_ASSERT(sizeof(struct abi_regs) == 8 * ABI_GPRS + 16);
 ABI_ASSERT(sizeof(struct abi_stack) == 16);
 ABI_ASSERT(sizeof(struct abi_quark_head) == 48);
 ABI_ASSERT(sizeof(struct abi_quark_ids) == 96);

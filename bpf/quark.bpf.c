@@ -667,7 +667,7 @@ int BPF_PROG(quark_sys_exit, struct pt_regs *regs, long ret)
 
 	if (ret < 0)
 		return 0;
-	switch (regs->orig_ax) {
+	switch (SYSCALL_NR(regs)) {
 	case NR_SETUID:
 	case NR_SETGID:
 	case NR_SETPGID:

@@ -18,9 +18,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/abi.h"
-
-#define PAGE_SIZE 4096
-#define USER32_CS 0x23 /* GDT_ENTRY_DEFAULT_USER32_CS * 8 + 3 */
+#include "bpf/arch.bpf.h"
 
 /* Pages of the largest copy, and slices of the two broken ones at its ends. */
 #define COPY_SLICES (ABI_STACK_COPY_MAX / PAGE_SIZE + 4 * PAGE_SIZE / ABI_STACK_ALIGN)
@@ -42,6 +40,13 @@ struct {
 	__type(value, __u64);
 } counters SEC(".maps");
 
+/* A piece of stack to be copied. */
+struct plan {
+	__u64 start;
+	__u32 len;
+	__u32 end; /* why no more, if all of that can be read */
+};
+
 /* A record's small parts, until its size is known. */
 struct scratch {
 	struct abi_sample head;
@@ -53,8 +58,8 @@ struct scratch {
 	struct abi_stack stack;
 	__u32 kstack_size; /* 0: the tick hit user code */
 	__u32 user; /* registers and stack belong to the record */
-	__u32 stack_len; /* what is to be copied */
-	__u32 stack_end; /* why no more, if all of that can be read */
+	struct plan plan; /* of the stack that sp is on */
+	struct plan left; /* of the one that was left for a signal's; or len 0 */
 };
 
 struct {
@@ -89,17 +94,14 @@ static long on_vma(struct task_struct *task, struct vm_area_struct *vma, struct 
 
 /*
  * Go keeps its stacks in the heap, where the mapping's end is megabytes away.
- * The runtime's g lies in front of the thread pointer and begins with the
- * bounds of the stack in use; anything else that lies there does not enclose
- * the stack pointer.
+ * The runtime's g begins with the bounds of the stack in use; anything else
+ * that lies there does not enclose the stack pointer.
  */
-static __always_inline unsigned long goroutine_end(struct task_struct *task, unsigned long sp,
+static __always_inline unsigned long goroutine_end(unsigned long g, unsigned long sp,
 						   unsigned long end)
 {
-	unsigned long g, bounds[2], fsbase = task->thread.fsbase;
+	unsigned long bounds[2];
 
-	if (!fsbase || bpf_probe_read_user(&g, sizeof(g), (void *)(fsbase - sizeof(g))))
-		return end;
 	if (!g || bpf_probe_read_user(bounds, sizeof(bounds), (void *)g))
 		return end;
 	if (bounds[0] > sp || sp >= bounds[1] || bounds[1] >= end)
@@ -108,82 +110,84 @@ static __always_inline unsigned long goroutine_end(struct task_struct *task, uns
 }
 
 /* Where the stack that sp points into ends, as far as it matters. */
-static __always_inline unsigned long stack_end(struct task_struct *task, unsigned long sp)
+static __always_inline unsigned long stack_end(struct scratch *s, struct task_struct *task,
+					       unsigned long sp)
 {
-	struct vma_search s = { .sp = sp };
+	struct vma_search v = { .sp = sp };
 	long err;
 
-	s.start_stack = task->mm->start_stack;
-	if (s.start_stack - sp <= stack_cap) /* unsigned: below sp is far away */
-		return s.start_stack;
-	s.end = -1UL;
-	err = bpf_find_vma(task, sp, on_vma, &s, 0);
+	v.start_stack = task->mm->start_stack;
+	if (v.start_stack - sp <= stack_cap) /* unsigned: below sp is far away */
+		return v.start_stack;
+	v.end = -1UL;
+	err = bpf_find_vma(task, sp, on_vma, &v, 0);
 	if (err == -16) { /* EBUSY */
 		count(ABI_SAMPLER_VMA_BUSY, 1);
 	} else if (err) {
 		count(ABI_SAMPLER_VMA_NONE, 1);
 		return sp + 1; /* the first slice finds out */
 	}
-	return goroutine_end(task, sp, s.end);
+	return goroutine_end(arch_goroutine(task, &s->regs), sp, v.end);
+}
+
+static __always_inline bool readable(unsigned long addr)
+{
+	__u8 byte;
+
+	return !bpf_probe_read_user(&byte, sizeof(byte), (void *)addr);
 }
 
 /*
  * Where the copy begins: below sp, as a function may keep registers in its red
- * zone. The page below may never have been touched, and then holds none.
+ * zone. That page may never have been touched, and then holds none; nor that of
+ * sp, in a function that just made room.
  */
 static __always_inline unsigned long stack_start(unsigned long sp)
 {
 	unsigned long start = (sp - ABI_STACK_RED_ZONE) & -(unsigned long)ABI_STACK_ALIGN;
-	__u8 byte;
 
-	if ((start ^ sp) & -(unsigned long)PAGE_SIZE &&
-	    bpf_probe_read_user(&byte, sizeof(byte), (void *)start))
-		return sp & -(unsigned long)ABI_STACK_ALIGN;
-	return start;
+	if (readable(start))
+		return start;
+	start = sp & -(unsigned long)ABI_STACK_ALIGN;
+	if (readable(start))
+		return start;
+	return (sp | (PAGE_SIZE - 1)) + 1;
 }
 
-static __always_inline void plan_stack(struct scratch *s, struct task_struct *task)
+static __always_inline void plan_stack(struct plan *p, unsigned long sp, unsigned long end,
+				       __u32 cap)
 {
-	unsigned long sp = s->regs.gpr[ABI_REG_SP];
-	unsigned long start = stack_start(sp);
-	unsigned long len = stack_end(task, sp) - start;
+	unsigned long start = stack_start(sp), len = end > start ? end - start : 0;
 
-	s->stack_end = ABI_STACK_WHOLE;
-	if (len > stack_cap) {
-		len = stack_cap;
-		s->stack_end = ABI_STACK_CAP;
+	p->end = ABI_STACK_WHOLE;
+	if (len > cap) {
+		len = cap;
+		p->end = ABI_STACK_CAP;
 	}
-	s->stack.start = start;
-	s->stack_len = (len + ABI_STACK_ALIGN - 1) & -ABI_STACK_ALIGN;
+	p->start = start;
+	p->len = (len + ABI_STACK_ALIGN - 1) & -ABI_STACK_ALIGN;
 }
 
-static __always_inline void fill_regs(struct abi_regs *out, const struct pt_regs *r)
+/*
+ * A signal handler may run on an alternate stack (sigaltstack(2)): the one it
+ * left is the rest of the sample's. The two share the cap.
+ */
+static __always_inline void plan_stacks(struct scratch *s, struct task_struct *task)
 {
-	out->gpr[0] = r->ax;
-	out->gpr[1] = r->dx;
-	out->gpr[2] = r->cx;
-	out->gpr[3] = r->bx;
-	out->gpr[4] = r->si;
-	out->gpr[5] = r->di;
-	out->gpr[ABI_REG_BP] = r->bp;
-	out->gpr[ABI_REG_SP] = r->sp;
-	out->gpr[8] = r->r8;
-	out->gpr[9] = r->r9;
-	out->gpr[10] = r->r10;
-	out->gpr[11] = r->r11;
-	out->gpr[12] = r->r12;
-	out->gpr[13] = r->r13;
-	out->gpr[14] = r->r14;
-	out->gpr[15] = r->r15;
-	out->ip = r->ip;
-	out->flags = r->flags;
-}
+	unsigned long sp = s->regs.gpr[ABI_REG_SP], left;
+	unsigned long size = task->sas_ss_size, top = task->sas_ss_sp + size;
 
-static __always_inline bool is_exec_call(const struct pt_regs *r)
-{
-	if (r->cs == USER32_CS)
-		return r->orig_ax == 11 || r->orig_ax == 358;
-	return r->orig_ax == 59 || r->orig_ax == 322;
+	s->left.len = 0;
+	if (top - sp >= size) {
+		plan_stack(&s->plan, sp, stack_end(s, task, sp), stack_cap);
+		return;
+	}
+	plan_stack(&s->plan, sp, top, stack_cap);
+	left = arch_interrupted_sp(task, top);
+	if (!left || top - left < size || s->plan.len >= stack_cap)
+		return;
+	plan_stack(&s->left, left, stack_end(s, task, left), stack_cap - s->plan.len);
+	count(ABI_SAMPLER_ALTSTACK, 1);
 }
 
 /*
@@ -194,7 +198,7 @@ static __always_inline bool is_exec_call(const struct pt_regs *r)
  */
 static __always_inline bool inside_exec(struct task_struct *task, const struct pt_regs *r)
 {
-	if (!is_exec_call(r))
+	if (!arch_exec_call(r))
 		return false;
 	if (bpf_core_field_exists(task->in_execve))
 		return BPF_CORE_READ_BITFIELD(task, in_execve);
@@ -215,11 +219,12 @@ static __always_inline void user_part(struct scratch *s, struct task_struct *tas
 	}
 	if (bpf_probe_read_kernel(&r, sizeof(r), (void *)bpf_task_pt_regs(task)))
 		return;
-	if (!r.ip && !r.sp) { /* a worker of io_uring or vhost: mm, but no user side */
+	arch_fill_regs(&s->regs, &r);
+	if (!s->regs.ip && !r.sp) { /* a worker of io_uring or vhost: mm, but no user side */
 		s->head.flags |= ABI_SAMPLE_KTHREAD;
 		return;
 	}
-	if (r.cs == USER32_CS)
+	if (arch_compat(&r))
 		s->head.flags |= ABI_SAMPLE_COMPAT;
 	if (inside_exec(task, &r)) {
 		s->head.flags |= ABI_SAMPLE_EXEC;
@@ -227,8 +232,7 @@ static __always_inline void user_part(struct scratch *s, struct task_struct *tas
 		return;
 	}
 	s->user = true;
-	fill_regs(&s->regs, &r);
-	plan_stack(s, task);
+	plan_stacks(s, task);
 }
 
 static __always_inline void fill_head(struct abi_sample *h, struct task_struct *task)
@@ -277,23 +281,26 @@ static long copy_step(__u32 i, struct copy *c)
 	return 1;
 }
 
-static __always_inline void copy_stack(struct scratch *s, struct copy *c, __u32 size, __u32 end)
+static __always_inline void copy_stack(struct scratch *s, struct copy *c, const struct plan *p,
+				       bool whole)
 {
-	__u32 at = c->at;
+	__u32 at = c->at, size = whole ? p->len : 0;
 
-	c->from = s->stack.start;
+	c->from = p->start;
 	c->left = size;
 	c->at = at + sizeof(s->stack_part) + sizeof(s->stack);
 	bpf_loop(COPY_SLICES, copy_step, c, 0);
 	s->stack_part.type = ABI_PART_STACK;
 	s->stack_part.size = sizeof(s->stack) + size;
+	s->stack.start = p->start;
 	s->stack.size = size - c->left;
-	s->stack.end = c->left ? ABI_STACK_FAULT : end;
+	s->stack.end = !whole ? ABI_STACK_RING : c->left ? ABI_STACK_FAULT : p->end;
 	bpf_dynptr_write(&c->slot, at, &s->stack_part, sizeof(s->stack_part) + sizeof(s->stack), 0);
 	if (s->stack.end == ABI_STACK_FAULT)
 		count(ABI_SAMPLER_STACK_FAULT, 1);
 	if (s->stack.end == ABI_STACK_CAP)
 		count(ABI_SAMPLER_STACK_CAP, 1);
+	c->at = at + sizeof(s->stack_part) + sizeof(s->stack) + size;
 }
 
 /* Wakes the reader only when he has to hurry: he comes by himself otherwise. */
@@ -306,25 +313,35 @@ static __always_inline __u64 wakeup(void)
 	return BPF_RB_NO_WAKEUP;
 }
 
-/* One record with 'len' bytes of stack in it, or -ENOSPC. */
-static __noinline int emit(struct scratch *s, __u32 len, __u32 end)
+static __always_inline __u32 record_size(const struct scratch *s, bool whole)
 {
+	const __u32 stack = sizeof(s->stack_part) + sizeof(s->stack);
 	__u32 size = sizeof(s->head);
+
+	if (s->kstack_size)
+		size += sizeof(s->kstack_part) + s->kstack_size;
+	if (!s->user)
+		return size;
+	size += sizeof(s->regs_part) + sizeof(s->regs) + stack;
+	if (whole)
+		size += s->plan.len + (s->left.len ? stack + s->left.len : 0);
+	return size;
+}
+
+/* One record, with what there is of stack or without; or -ENOSPC. */
+static __noinline int emit(struct scratch *s, bool whole)
+{
 	struct copy c = {};
+	__u32 size;
 
 	if (!s)
 		return -22; /* EINVAL: for the verifier */
-	if (s->kstack_size)
-		size += sizeof(s->kstack_part) + s->kstack_size;
-	if (s->user)
-		size += sizeof(s->regs_part) + sizeof(s->regs) + sizeof(s->stack_part) +
-			sizeof(s->stack) + len;
-	if (bpf_ringbuf_reserve_dynptr(&samples, size, 0, &c.slot)) {
+	s->head.size = record_size(s, whole);
+	if (bpf_ringbuf_reserve_dynptr(&samples, s->head.size, 0, &c.slot)) {
 		bpf_ringbuf_discard_dynptr(&c.slot, 0);
 		return -28;
 	}
 	s->head.time = bpf_ktime_get_boot_ns();
-	s->head.size = size;
 	bpf_dynptr_write(&c.slot, 0, &s->head, sizeof(s->head), 0);
 	c.at = sizeof(s->head);
 	if (s->kstack_size) {
@@ -339,7 +356,9 @@ static __noinline int emit(struct scratch *s, __u32 len, __u32 end)
 		size = sizeof(s->regs_part) + sizeof(s->regs);
 		bpf_dynptr_write(&c.slot, c.at, &s->regs_part, size, 0);
 		c.at += size;
-		copy_stack(s, &c, len, end);
+		copy_stack(s, &c, &s->plan, whole);
+		if (whole && s->left.len)
+			copy_stack(s, &c, &s->left, whole);
 	}
 	bpf_ringbuf_submit_dynptr(&c.slot, wakeup());
 	count(ABI_SAMPLER_TAKEN, 1);
@@ -360,10 +379,9 @@ int sampler_tick(struct bpf_perf_event_data *ctx)
 	fill_head(&s->head, task);
 	s->kstack_size = 0;
 	s->user = false;
-	s->stack_len = 0;
 	s->regs_part.type = ABI_PART_REGS;
 	s->regs_part.size = sizeof(s->regs);
-	if (ctx->regs.cs & 3) {
+	if (arch_user_mode(&ctx->regs)) {
 		s->head.flags |= ABI_SAMPLE_USER;
 	} else {
 		n = bpf_get_stack(ctx, s->kstack, sizeof(s->kstack), 0);
@@ -371,9 +389,9 @@ int sampler_tick(struct bpf_perf_event_data *ctx)
 		s->kstack_part.size = s->kstack_size = n > 0 ? n : 0;
 	}
 	user_part(s, task);
-	if (!emit(s, s->stack_len, s->stack_end))
+	if (!emit(s, true))
 		return 0;
-	if (s->user && !emit(s, 0, ABI_STACK_RING))
+	if (s->user && !emit(s, false))
 		return 0;
 	count(ABI_SAMPLER_RING_FULL, 1);
 	return 0;

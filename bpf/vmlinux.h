@@ -53,16 +53,24 @@ struct bpf_dynptr {
 } __attribute__((aligned(8)));
 
 /*
- * The frame that x86-64 pushes on entry to the kernel: whole and in order, as
- * the context of a perf_event program is checked by its real offsets. Its
- * layout is that of ptrace(2) and fixed.
+ * The user's registers on entry to the kernel: whole and in order, as the
+ * context of a perf_event program is checked by its real offsets. Its layout
+ * is that of ptrace(2) and fixed.
  */
+#ifdef __TARGET_ARCH_arm64
+struct pt_regs { /* the part that is struct user_pt_regs */
+	__u64 regs[31], sp, pc, pstate;
+};
+#define SYSCALL_NR(r) ((r)->regs[8])
+#else
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx;
 	unsigned long r11, r10, r9, r8, ax, cx, dx, si, di;
 	unsigned long orig_ax;
 	unsigned long ip, cs, flags, sp, ss;
 };
+#define SYSCALL_NR(r) ((r)->orig_ax)
+#endif
 
 struct bpf_perf_event_data {
 	struct pt_regs regs;
@@ -281,8 +289,17 @@ struct vm_area_struct {
 	unsigned long vm_end;
 };
 
+struct fpstate { /* x86 */
+	unsigned int user_size;
+};
+
+struct fpu { /* x86 */
+	struct fpstate *fpstate;
+};
+
 struct thread_struct { /* x86 */
 	unsigned long fsbase;
+	struct fpu fpu;
 };
 
 struct task_struct {
@@ -303,6 +320,8 @@ struct task_struct {
 	struct nsproxy *nsproxy;
 	struct signal_struct *signal;
 	struct css_set *cgroups;
+	unsigned long sas_ss_sp;
+	unsigned long sas_ss_size;
 	__u64 self_exec_id;
 	struct thread_struct thread;
 };

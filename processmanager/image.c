@@ -285,6 +285,11 @@ void pm_image_sampled(struct pm_image *img)
 	img->proc->samples++;
 }
 
+bool pm_image_provisional(const struct pm_image *img)
+{
+	return img->provisional;
+}
+
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
 {
 	const struct pm_proc *proc = img->proc;

@@ -13,6 +13,7 @@
 #include "tracehandler/tracehandler.h"
 
 struct walk_request;
+struct perfsource_engine;
 
 struct engine {
 	struct engine_opts opts;
@@ -26,6 +27,9 @@ struct engine {
 	struct sideband *sideband;
 	struct quark_queue quark;
 	bool quark_open;
+	struct perfsource_engine *perf; /* in place of those three, or NULL */
+	char note[256]; /* engine_note() */
+	char why[256];
 
 	uv_timer_t timer;
 	uv_poll_t sampler_poll, quark_poll;
@@ -50,10 +54,12 @@ struct engine {
 
 /* engine.c: drains all sources and runs the pump once. */
 void engine_drain(struct engine *e);
+void engine_on_map(void *arg, const struct pm_map_event *ev);
 void engine_resolved(void *arg, const struct reporter_trace *t);
 
 /* walk.c: what existed before, and mappings that must be read anew. */
 int walk_all(struct engine *e);
+int walk_maps(struct engine *e, uint32_t tgid);
 void walk_want_maps(void *arg, const struct abi_key *key);
 /* Events were lost: all processes are walked again, soon and once more. */
 void walk_after_gap(struct engine *e);

@@ -87,7 +87,7 @@ static int walk_push(struct engine *e, enum walk_kind kind, uint64_t time,
 }
 
 /* A process that is gone by now has nothing to be read: no error. */
-static int walk_maps(struct engine *e, uint32_t tgid)
+int walk_maps(struct engine *e, uint32_t tgid)
 {
 	struct walk_record *w = calloc(1, sizeof(*w));
 	int err = -ENOMEM;

@@ -49,8 +49,9 @@ int trace_handler_new(struct trace_handler **thp, const struct trace_opts *opts)
 	th->out = calloc(max, sizeof(*th->out));
 	if (!th->pcs || !th->frames || !th->out || hash_init(&th->asks, 0) ||
 	    trace_cache_init(&th->cache, th->opts.cache_frames) ||
+	    trace_rules_init(&th->rules) ||
 	    trace_tables_init(&th->tables, th->opts.table_bytes, &th->stats,
-			      trace_tables_settled, th)) {
+			      &th->rules, trace_tables_settled, th)) {
 		trace_handler_free(th);
 		return -ENOMEM;
 	}
@@ -67,6 +68,7 @@ void trace_handler_free(struct trace_handler *th)
 		trace_names_drop(th);
 	trace_cache_fini(&th->cache);
 	trace_tables_fini(&th->tables);
+	trace_rules_fini(&th->rules);
 	hash_fini(&th->asks);
 	free(th->out);
 	free(th->frames);
@@ -223,7 +225,6 @@ int trace_take(struct trace_handler *th, struct trace_take *take)
 int trace_handler_sample(struct trace_handler *th, const void *buf, size_t len)
 {
 	struct trace_take take = { 0 };
-	struct pm_image_info info;
 	struct trace_record rec;
 	struct pm_image *image;
 	int err;
@@ -239,10 +240,9 @@ int trace_handler_sample(struct trace_handler *th, const void *buf, size_t len)
 		th->stats.nomem++;
 		return -ENOMEM;
 	}
-	pm_image_info(image, &info);
 	take.rec = &rec;
 	take.image = image;
-	err = info.provisional ? -EAGAIN : trace_take(th, &take);
+	err = pm_image_provisional(image) ? -EAGAIN : trace_take(th, &take);
 	if (err == -EAGAIN) {
 		err = trace_wait_raw(th, &rec, buf, image, take.late);
 		th->stats.nomem += !!err;

@@ -34,6 +34,7 @@ struct trace_handler {
 	struct trace_opts opts;
 	struct trace_cache cache;
 	struct trace_tables tables;
+	struct trace_rules rules;
 	struct hash asks; /* struct trace_ask, by exe */
 	struct trace_wait *head, *tail;
 	uint64_t deadline; /* of waits that begin now; 0: the usual */
@@ -80,12 +81,18 @@ int trace_push_mark(struct trace_handler *th, uint64_t key, uint64_t addr,
 
 /* --- stack.c ------------------------------------------------------------- */
 
+struct trace_place {
+	struct pm_mapping map;
+	enum pm_exe_kind kind;
+};
+
 /* A stack being unwound, and then given its frames. */
 struct trace_user {
 	struct trace_handler *th;
 	struct trace_take *take;
-	struct pm_mapping map; /* the last one looked up */
-	enum pm_exe_kind kind;
+	struct trace_place places[4]; /* looked up last */
+	struct trace_place *at; /* the last of them */
+	unsigned int next; /* to be replaced */
 	bool late; /* went without a table */
 	size_t n; /* addresses in th->pcs */
 	enum trace_end why;

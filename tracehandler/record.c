@@ -5,6 +5,21 @@
 
 #include "tracehandler/record.h"
 
+static int trace_record_stack(const struct abi_part *part, const uint8_t *data,
+			      struct abi_stack *stack, const uint8_t **bytes,
+			      bool *has)
+{
+	if (part->size < sizeof(*stack))
+		return -EINVAL;
+	memcpy(stack, data, sizeof(*stack));
+	if (stack->size > part->size - sizeof(*stack) ||
+	    stack->start + stack->size < stack->start)
+		return -EINVAL;
+	*bytes = data + sizeof(*stack);
+	*has = true;
+	return 0;
+}
+
 static int trace_record_part(const struct abi_part *part, const uint8_t *data,
 			     struct trace_record *out)
 {
@@ -22,15 +37,12 @@ static int trace_record_part(const struct abi_part *part, const uint8_t *data,
 		out->has_regs = true;
 		return 0;
 	case ABI_PART_STACK:
-		if (part->size < sizeof(out->stack))
-			return -EINVAL;
-		memcpy(&out->stack, data, sizeof(out->stack));
-		if (out->stack.size > part->size - sizeof(out->stack) ||
-		    out->stack.start + out->stack.size < out->stack.start)
-			return -EINVAL;
-		out->stack_bytes = data + sizeof(out->stack);
-		out->has_stack = true;
-		return 0;
+		if (out->has_stack)
+			return trace_record_stack(part, data, &out->left,
+						  &out->left_bytes,
+						  &out->has_left);
+		return trace_record_stack(part, data, &out->stack,
+					  &out->stack_bytes, &out->has_stack);
 	default:
 		return 0;
 	}

@@ -16,14 +16,17 @@ struct trace_record {
 	size_t nkstack;
 	bool has_regs;
 	bool has_stack;
+	bool has_left;
 	struct abi_regs regs;
 	struct abi_stack stack;
 	const uint8_t *stack_bytes; /* stack.size of them */
+	struct abi_stack left; /* what a signal left for its own */
+	const uint8_t *left_bytes;
 };
 
 /*
  * 0, or -EINVAL when a length does not fit. Parts of unknown types are passed
- * over; of two of one type the last counts.
+ * over; of two of one type, but for stacks, the last counts.
  */
 int trace_record_parse(const void *buf, size_t len, struct trace_record *out);
 /* Address i of the kernel stack. */

@@ -29,14 +29,21 @@ static const struct {
 #undef X
 };
 
+/* Stacks go to and fro between few files. Found, it is u->at. */
 static enum pm_find stack_find(struct trace_user *u, uint64_t pc)
 {
+	struct trace_place *place;
 	struct pm_exe_info info;
 	struct pm_mapping map;
 	enum pm_find found;
 
-	if (pc >= u->map.start && pc < u->map.end)
-		return PM_FOUND;
+	for (size_t i = 0; i < ARRAY_SIZE(u->places); i++) {
+		place = &u->places[i];
+		if (pc >= place->map.start && pc < place->map.end) {
+			u->at = place;
+			return PM_FOUND;
+		}
+	}
 	if (u->take->view)
 		found = pm_view_find(u->take->view, pc, &map);
 	else
@@ -44,8 +51,9 @@ static enum pm_find stack_find(struct trace_user *u, uint64_t pc)
 	if (found != PM_FOUND)
 		return found;
 	pm_exe_info(map.exe, &info);
-	u->map = map;
-	u->kind = info.kind;
+	u->at = &u->places[u->next++ % ARRAY_SIZE(u->places)];
+	u->at->map = map;
+	u->at->kind = info.kind;
 	return PM_FOUND;
 }
 
@@ -53,21 +61,21 @@ static enum pm_find stack_find(struct trace_user *u, uint64_t pc)
 static void stack_rows(const struct trace_user *u, uint64_t pc,
 		       const struct trace_table *table, struct trace_code *out)
 {
-	uint64_t offset = pc - u->map.start + u->map.pgoff;
+	uint64_t offset = pc - u->at->map.start + u->at->map.pgoff;
 	const struct symbolizer_segment *seg;
 	size_t i, n = 0;
 
-	seg = pm_exe_segments(u->map.exe, &n);
+	seg = pm_exe_segments(u->at->map.exe, &n);
 	for (i = 0; i < n; i++) {
 		if (offset - seg[i].offset >= seg[i].size)
 			continue;
 		out->rows = table->rows;
-		out->bias = seg[i].vaddr - seg[i].offset + u->map.pgoff -
-			    u->map.start;
+		out->bias = seg[i].vaddr - seg[i].offset + u->at->map.pgoff -
+			    u->at->map.start;
 		out->start =
-			pc - MIN(offset - seg[i].offset, pc - u->map.start);
+			pc - MIN(offset - seg[i].offset, pc - u->at->map.start);
 		out->end = pc + MIN(seg[i].offset + seg[i].size - offset,
-				    u->map.end - pc);
+				    u->at->map.end - pc);
 		return;
 	}
 }
@@ -85,11 +93,11 @@ static void stack_code(void *arg, uint64_t pc, struct trace_code *out)
 	out->state = states[stack_find(u, pc)];
 	if (out->state != TRACE_CODE_HERE)
 		return;
-	out->start = u->map.start;
-	out->end = u->map.end;
-	if (u->kind != PM_EXE_FILE && u->kind != PM_EXE_VDSO)
+	out->start = u->at->map.start;
+	out->end = u->at->map.end;
+	if (u->at->kind != PM_EXE_FILE && u->at->kind != PM_EXE_VDSO)
 		return;
-	table = trace_tables_get(&u->th->tables, u->map.exe);
+	table = trace_tables_get(&u->th->tables, u->at->map.exe);
 	if (table && table->state == TRACE_TABLE_HERE)
 		stack_rows(u, pc, table, out);
 	if (!table || table->state != TRACE_TABLE_ASKED)
@@ -101,15 +109,20 @@ static void stack_code(void *arg, uint64_t pc, struct trace_code *out)
 	u->take->late = table;
 }
 
+static struct trace_piece piece_of(const struct abi_stack *stack,
+				   const uint8_t *bytes)
+{
+	return (struct trace_piece){ bytes, stack->start, stack->size,
+				     stack->end };
+}
+
 static void stack_walk(struct trace_user *u)
 {
 	const struct trace_record *rec = u->take->rec;
 	struct trace_stack stack = {
 		.regs = &rec->regs,
-		.bytes = rec->stack_bytes,
-		.start = rec->stack.start,
-		.size = rec->stack.size,
-		.end = rec->stack.end,
+		.here = piece_of(&rec->stack, rec->stack_bytes),
+		.left = piece_of(&rec->left, rec->left_bytes),
 		.compat = rec->head.flags & ABI_SAMPLE_COMPAT,
 	};
 	size_t max = u->th->opts.max_frames;
@@ -117,8 +130,8 @@ static void stack_walk(struct trace_user *u)
 	if (stack.compat)
 		u->n = trace_unwind_fp(&stack, u->th->pcs, max, &u->why);
 	else
-		u->n = trace_walk(&stack, stack_code, u, u->th->pcs, max,
-				  &u->why);
+		u->n = trace_walk(&stack, &u->th->rules, stack_code, u,
+				  u->th->pcs, max, &u->why);
 	if (!rec->has_stack)
 		u->why = TRACE_END_NONE;
 	else if (u->late && u->take->hurry)
@@ -156,19 +169,20 @@ static int stack_push(struct trace_user *u, uint64_t pc)
 		return trace_push_mark(u->th, pc ^ STACK_UNMAPPED, pc,
 				       "[unmapped]+0x%" PRIx64, pc);
 	}
-	if (u->kind != PM_EXE_ANON && u->kind != PM_EXE_KERNEL)
-		pc = pc - u->map.start + u->map.pgoff;
-	return trace_push_code(u->th, u->map.exe, u->kind, pc);
+	if (u->at->kind != PM_EXE_ANON && u->at->kind != PM_EXE_KERNEL)
+		pc = pc - u->at->map.start + u->at->map.pgoff;
+	return trace_push_code(u->th, u->at->map.exe, u->at->kind, pc);
 }
 
 /* Why it ended; after its last frame, whose mapping is still at hand. */
 static int stack_push_end(struct trace_user *u)
 {
-	uint32_t kib = u->take->rec->stack.size / 1024;
+	const struct trace_record *rec = u->take->rec;
+	uint32_t kib = (rec->stack.size + rec->left.size) / 1024;
 	struct pm_exe_info info = { .base = "[unknown]" };
 	enum trace_end why = u->why;
 
-	if (why == TRACE_END_NO_CFI && u->kind == PM_EXE_ANON)
+	if (why == TRACE_END_NO_CFI && u->at->kind == PM_EXE_ANON)
 		why = TRACE_END_NO_FP;
 	(*(uint64_t *)((char *)&u->th->stats + stack_ends[why].counter))++;
 	switch (why) {
@@ -179,7 +193,8 @@ static int stack_push_end(struct trace_user *u)
 				       why | (uint64_t)kib << STACK_WHY_BITS,
 				       why, stack_ends[why].text, kib);
 	case TRACE_END_NO_CFI:
-		pm_exe_info(u->map.exe, &info);
+	case TRACE_END_BROKEN:
+		pm_exe_info(u->at->map.exe, &info);
 		return trace_push_mark(u->th,
 				       why | info.serial << STACK_WHY_BITS, why,
 				       stack_ends[why].text, info.base);

@@ -12,12 +12,13 @@
 #define TABLES_RETRY_NS (10 * CLOCK_NSEC_PER_SEC)
 
 int trace_tables_init(struct trace_tables *t, size_t max_bytes,
-		      struct trace_stats *stats, void (*settled)(void *arg),
-		      void *arg)
+		      struct trace_stats *stats, struct trace_rules *rules,
+		      void (*settled)(void *arg), void *arg)
 {
 	memset(t, 0, sizeof(*t));
 	t->max_bytes = max_bytes;
 	t->stats = stats;
+	t->rules = rules;
 	t->max_entries = TABLES_MAX;
 	t->settled = settled;
 	t->arg = arg;
@@ -67,8 +68,10 @@ static void trace_tables_drop(struct trace_tables *t, struct trace_table *e)
 {
 	if (e->state != TRACE_TABLE_ASKED)
 		trace_tables_unlink(t, e);
-	if (e->state == TRACE_TABLE_HERE)
+	if (e->state == TRACE_TABLE_HERE) {
 		t->stats->tables--;
+		trace_rules_forget(t->rules);
+	}
 	t->stats->tables_bytes -= e->bytes;
 	symbolizer_rows_free(e->rows);
 	e->rows = NULL;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "tracehandler/rules.h"
 #include "tracehandler/tracehandler.h"
 
 enum trace_table_state {
@@ -44,12 +45,13 @@ struct trace_tables {
 	void (*settled)(void *arg);
 	void *arg;
 	struct trace_stats *stats; /* tables_* of it */
+	struct trace_rules *rules; /* made from them */
 };
 
 /* 0 or -ENOMEM. */
 int trace_tables_init(struct trace_tables *t, size_t max_bytes,
-		      struct trace_stats *stats, void (*settled)(void *arg),
-		      void *arg);
+		      struct trace_stats *stats, struct trace_rules *rules,
+		      void (*settled)(void *arg), void *arg);
 /* Answers still owed will find nobody. */
 void trace_tables_fini(struct trace_tables *t);
 

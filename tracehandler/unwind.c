@@ -19,7 +19,7 @@ static uint64_t unwind_word(const uint8_t *p, size_t word)
 }
 
 /* A frame that is not in the copy: does it lie behind where the copy ends? */
-static enum trace_end unwind_outside(const struct trace_stack *s, uint64_t sp,
+static enum trace_end unwind_outside(const struct trace_piece *s, uint64_t sp,
 				     uint64_t fp, size_t word)
 {
 	uint64_t good = s->start + s->size;
@@ -39,13 +39,14 @@ static enum trace_end unwind_outside(const struct trace_stack *s, uint64_t sp,
 	}
 }
 
-size_t trace_unwind_fp(const struct trace_stack *s, uint64_t *pcs, size_t max,
-		       enum trace_end *why)
+size_t trace_unwind_fp(const struct trace_stack *stack, uint64_t *pcs,
+		       size_t max, enum trace_end *why)
 {
-	size_t word = s->compat ? 4 : 8, n = 0;
-	uint64_t low = s->regs->gpr[ABI_REG_SP];
-	uint64_t fp = s->regs->gpr[ABI_REG_BP];
-	uint64_t pc = s->regs->ip, at;
+	size_t word = stack->compat ? 4 : 8, n = 0;
+	const struct trace_piece *s = &stack->here;
+	uint64_t low = stack->regs->gpr[ABI_REG_SP];
+	uint64_t fp = stack->regs->gpr[ABI_REG_BP];
+	uint64_t pc = stack->regs->ip, at;
 
 	for (;;) {
 		if (n == max) {

@@ -18,7 +18,7 @@
 	X(ROOT, stack_root, NULL)                            \
 	X(NO_CFI, stack_no_cfi, "[no unwind info: %s]")      \
 	X(NO_FP, stack_no_fp, "[no frame pointer]")          \
-	X(BROKEN, stack_broken, "[broken frame]")            \
+	X(BROKEN, stack_broken, "[broken frame: %s]")        \
 	X(OTHER, stack_other, "[another stack]")             \
 	X(CAP, stack_cap, "[stack cut at %u KiB]")           \
 	X(FAULT, stack_fault, "[page not present]")          \
@@ -35,12 +35,18 @@ enum trace_end {
 	TRACE_END_MAX,
 };
 
-struct trace_stack {
-	const struct abi_regs *regs;
-	const uint8_t *bytes; /* what lies at [start, start + size) */
+/* What was copied of a stack: the bytes at [start, start + size). */
+struct trace_piece {
+	const uint8_t *bytes;
 	uint64_t start;
 	uint32_t size;
 	enum abi_stack_end end;
+};
+
+struct trace_stack {
+	const struct abi_regs *regs;
+	struct trace_piece here; /* of the one that sp is on */
+	struct trace_piece left; /* of the one a signal left for it; or none */
 	bool compat; /* 32-bit code: words of four bytes */
 };
 
@@ -52,7 +58,7 @@ struct trace_stack {
  * first, the others return addresses as they lie on the stack; says in '*why'
  * how it ended. Returns how many.
  */
-size_t trace_unwind_fp(const struct trace_stack *s, uint64_t *pcs, size_t max,
-		       enum trace_end *why);
+size_t trace_unwind_fp(const struct trace_stack *stack, uint64_t *pcs,
+		       size_t max, enum trace_end *why);
 
 #endif /* TRACEHANDLER_UNWIND_H */

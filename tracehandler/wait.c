@@ -173,14 +173,10 @@ static void trace_wait_end(struct trace_handler *th, struct trace_wait *w,
 
 static bool trace_wait_over(struct trace_wait *w)
 {
-	struct pm_image_info info;
-
 	if (w->table)
 		return w->table->state != TRACE_TABLE_ASKED;
-	if (!w->nframes) {
-		pm_image_info(w->image, &info);
-		return !info.provisional;
-	}
+	if (!w->nframes)
+		return !pm_image_provisional(w->image);
 	while (w->nknown < w->nframes && !w->data.frames[w->nknown]->pending)
 		w->nknown++;
 	return w->nknown == w->nframes;

@@ -10,9 +10,11 @@
 #include "tracehandler/expr.h"
 #include "tracehandler/walk.h"
 
-#define RA SYMBOLIZER_REG_RA
+#define RA ARCH_REG_RA
 
 #define CODES 4
+
+static const uint8_t saved[ARCH_SAVED] = ARCH_SAVED_REGS;
 
 struct walk {
 	const struct trace_stack *stack;
@@ -22,20 +24,29 @@ struct walk {
 	unsigned int next; /* of them to be replaced */
 	const struct symbolizer_rows *rows; /* of the frame at hand */
 	struct trace_frame_regs regs;
-	uint64_t missing; /* the last address that could not be read */
+	uint64_t missing; /* the last address a step could not read */
+	uint64_t unread; /* where a register would be that is not known */
+	bool exact; /* the frame was interrupted, it did not call */
 };
+
+static inline bool piece_read(const struct trace_piece *p, uint64_t at,
+			      uint64_t *out)
+{
+	if (at < p->start || p->size < 8 || at - p->start > p->size - 8)
+		return false;
+	memcpy(out, p->bytes + (at - p->start), 8);
+	return true;
+}
 
 static bool walk_read(void *arg, uint64_t at, uint64_t *out)
 {
 	struct walk *w = arg;
-	const struct trace_stack *s = w->stack;
 
-	if (at < s->start || s->size < 8 || at - s->start > s->size - 8) {
-		w->missing = at;
-		return false;
-	}
-	memcpy(out, s->bytes + (at - s->start), 8);
-	return true;
+	if (piece_read(&w->stack->here, at, out) ||
+	    piece_read(&w->stack->left, at, out))
+		return true;
+	w->missing = at;
+	return false;
 }
 
 /* What a rule gives; false: it cannot be had. */
@@ -49,6 +60,8 @@ static bool value(struct walk *w, const struct symbolizer_value *v,
 	switch (v->from) {
 	case SYMBOLIZER_REG:
 	case SYMBOLIZER_AT_REG:
+		if (v->reg >= SYMBOLIZER_REGS)
+			return false;
 		*out = r->v[v->reg] + (uint64_t)(int64_t)v->n;
 		return (r->known & 1U << v->reg) &&
 		       (v->from == SYMBOLIZER_REG || walk_read(w, *out, out));
@@ -58,7 +71,7 @@ static bool value(struct walk *w, const struct symbolizer_value *v,
 	case SYMBOLIZER_AT_CFA:
 		return walk_read(w, *cfa + (uint64_t)(int64_t)v->n, out);
 	case SYMBOLIZER_PLT:
-		*out = r->v[ABI_REG_SP] + 8;
+		*out = r->v[ARCH_REG_SP] + 8;
 		*out += (int64_t)(r->v[RA] & 15) >= v->n ? 8 : 0;
 		return true;
 	case SYMBOLIZER_EXPR:
@@ -70,6 +83,32 @@ static bool value(struct walk *w, const struct symbolizer_value *v,
 	default:
 		return false;
 	}
+}
+
+/*
+ * Up, always, but for a signal handler, which may have come from any stack, and
+ * an interrupted function that has its return address in a register.
+ */
+static bool leads_up(const struct walk *w, const struct symbolizer_rule *rule,
+		     uint64_t sp)
+{
+	if (sp == w->regs.v[ARCH_REG_SP])
+		return w->exact && rule->regs[RA].from == SYMBOLIZER_REG;
+	return sp > w->regs.v[ARCH_REG_SP];
+}
+
+/*
+ * Perf events copy from the stack pointer on, without the red zone below. What
+ * is said to be saved there is the leaf's, and has mostly been taken back: GCC's
+ * rules for the last instructions of a function, behind its pops, still name the
+ * place on the stack.
+ */
+static bool taken_back(const struct walk *w, uint64_t at)
+{
+	uint64_t start = w->stack->here.start;
+
+	return start == w->stack->regs->gpr[ARCH_REG_SP] && at < start &&
+	       start - at <= ABI_STACK_RED_ZONE;
 }
 
 /*
@@ -86,18 +125,22 @@ static bool step(struct walk *w, const struct symbolizer_rule *rule)
 	for (int i = 0; i < SYMBOLIZER_REGS; i++) {
 		const struct symbolizer_value *from = &rule->regs[i];
 
-		if (from->from == SYMBOLIZER_SAME)
+		bool same = from->from == SYMBOLIZER_SAME ||
+			    (from->from == SYMBOLIZER_AT_CFA &&
+			     taken_back(w, cfa + (uint64_t)(int64_t)from->n));
+
+		if (same)
 			v = w->regs.v[i];
-		if (from->from == SYMBOLIZER_SAME ? w->regs.known & 1U << i
-						  : value(w, from, &cfa, &v)) {
+		if (same ? w->regs.known & 1U << i : value(w, from, &cfa, &v)) {
 			next.v[i] = v;
 			next.known |= 1U << i;
+		} else if (w->missing) {
+			w->unread = w->missing;
 		}
 	}
-	if (!(next.known & 1U << RA) || !(next.known & 1U << ABI_REG_SP))
+	if (!(next.known & 1U << RA) || !(next.known & 1U << ARCH_REG_SP))
 		return false;
-	/* Up, always; a signal handler may have come from any stack. */
-	if (!rule->signal && next.v[ABI_REG_SP] <= w->regs.v[ABI_REG_SP])
+	if (!rule->signal && !leads_up(w, rule, next.v[ARCH_REG_SP]))
 		return false;
 	w->regs = next;
 	return true;
@@ -126,16 +169,11 @@ static const struct trace_code *code_at(struct walk *w, uint64_t pc)
  */
 static bool step_fp(struct walk *w)
 {
-	static const struct symbolizer_rule frame = {
-		.cfa = { SYMBOLIZER_REG, ABI_REG_BP, 0, 16 },
-		.regs = { [ABI_REG_BP] = { SYMBOLIZER_AT_CFA, 0, 0, -16 },
-			  [ABI_REG_SP] = { SYMBOLIZER_CFA, 0, 0, 0 },
-			  [RA] = { SYMBOLIZER_AT_CFA, 0, 0, -8 } },
-	};
-	uint64_t fp = w->regs.v[ABI_REG_BP];
+	static const struct symbolizer_rule frame = ARCH_FP_RULE;
+	uint64_t fp = w->regs.v[ARCH_REG_FP];
 
-	if (!(w->regs.known & 1U << ABI_REG_BP) || fp % 8 ||
-	    fp < w->regs.v[ABI_REG_SP] || !step(w, &frame))
+	if (!(w->regs.known & 1U << ARCH_REG_FP) || fp % 8 ||
+	    fp < w->regs.v[ARCH_REG_SP] || !step(w, &frame))
 		return false;
 	return !w->regs.v[RA] ||
 	       code_at(w, w->regs.v[RA] - 1)->state != TRACE_CODE_NONE;
@@ -144,33 +182,25 @@ static bool step_fp(struct walk *w)
 /* Why a step failed. */
 static enum trace_end why_not(const struct walk *w, enum trace_end otherwise)
 {
-	const struct trace_stack *s = w->stack;
-	uint64_t good = s->start + s->size;
+	const struct trace_piece *p = &w->stack->here;
+	uint64_t sp = w->regs.v[ARCH_REG_SP];
+	uint64_t missing = w->missing ? w->missing : w->unread;
+	bool inside;
 
-	if (!w->missing)
+	if (!missing)
 		return otherwise;
-	if (s->end == ABI_STACK_RING)
+	if (sp - w->stack->left.start <= w->stack->left.size)
+		p = &w->stack->left;
+	inside = missing - sp < TRACE_STACK_MAX;
+	if (p->end == ABI_STACK_RING)
 		return TRACE_END_RING;
-	if (w->missing + 8 > good && w->missing - s->start < TRACE_STACK_MAX) {
-		if (s->end == ABI_STACK_CAP)
-			return TRACE_END_CAP;
-		if (s->end == ABI_STACK_FAULT)
-			return TRACE_END_FAULT;
-	}
+	if (inside && missing < p->start)
+		return TRACE_END_FAULT;
+	if (inside && p->end == ABI_STACK_CAP)
+		return TRACE_END_CAP;
+	if (inside && p->end == ABI_STACK_FAULT)
+		return TRACE_END_FAULT;
 	return otherwise == TRACE_END_BROKEN ? TRACE_END_OTHER : otherwise;
-}
-
-/* The rule of a place; one without a CFA where there is none. */
-static void find_rule(struct walk *w, const struct trace_code *code,
-		      uint64_t pc, struct symbolizer_rule *rule)
-{
-	w->rows = code->rows;
-	if (w->rows)
-		symbolizer_rows_rule(
-			w->rows, symbolizer_rows_find(w->rows, pc + code->bias),
-			rule);
-	else
-		memset(rule, 0, sizeof(*rule));
 }
 
 /*
@@ -179,64 +209,121 @@ static void find_rule(struct walk *w, const struct trace_code *code,
  */
 static bool begins_here(const struct walk *w, size_t n)
 {
-	return n > 1 && (w->regs.known & 1U << ABI_REG_BP) &&
-	       !w->regs.v[ABI_REG_BP];
+	return n > 1 && (w->regs.known & 1U << ARCH_REG_FP) &&
+	       !w->regs.v[ARCH_REG_FP];
 }
 
-/* To the caller of frame n - 1. False: '*why' says why there is none. */
-static bool go_on(struct walk *w, const struct trace_code *code,
-		  const struct symbolizer_rule *rule, size_t n,
-		  enum trace_end *why)
+/* The usual step, in place: nothing but the CFA is of the frame that goes. */
+static bool step_usual(struct walk *w, const struct trace_rule *rule)
+{
+	struct trace_frame_regs *r = &w->regs;
+	uint64_t cfa = r->v[rule->cfa_reg] + (uint64_t)(int64_t)rule->cfa;
+
+	if (!(r->known & 1U << rule->cfa_reg) ||
+	    !walk_read(w, cfa - ARCH_WORD, &r->v[RA]))
+		return false;
+	for (int i = 0; i < ARCH_SAVED; i++) {
+		int64_t at = (int64_t)rule->saved[i] * ARCH_WORD;
+
+		if (!at)
+			continue;
+		if (walk_read(w, cfa + (uint64_t)at, &r->v[saved[i]])) {
+			r->known |= 1U << saved[i];
+		} else if (!taken_back(w, cfa + (uint64_t)at)) {
+			r->known &= ~(1U << saved[i]);
+			w->unread = w->missing;
+		}
+	}
+	if (cfa <= r->v[ARCH_REG_SP])
+		return false;
+	r->v[ARCH_REG_SP] = cfa;
+	return true;
+}
+
+/* By the frame pointer: what is there has no rows. */
+static enum trace_end go_by_fp(struct walk *w, const struct trace_code *code,
+			       size_t n)
 {
 	bool here = code->state == TRACE_CODE_HERE;
 
-	*why = TRACE_END_ROOT;
-	w->missing = 0;
-	if (rule->regs[RA].from == SYMBOLIZER_UNDEFINED)
-		return false;
-	if (rule->cfa.from != SYMBOLIZER_SAME) {
-		if (step(w, rule))
-			return w->regs.v[RA] != 0;
-		*why = why_not(w, TRACE_END_BROKEN);
-		return false;
-	}
 	if (begins_here(w, n))
-		return false;
+		return TRACE_END_ROOT;
 	if (step_fp(w))
-		return w->regs.v[RA] != 0;
-	*why = why_not(w, here ? TRACE_END_NO_CFI : TRACE_END_NO_FP);
-	return false;
+		return TRACE_END_MAX;
+	return why_not(w, here ? TRACE_END_NO_CFI : TRACE_END_NO_FP);
 }
 
-size_t trace_walk(const struct trace_stack *s, trace_code_fn code, void *arg,
-		  uint64_t *pcs, size_t max, enum trace_end *why)
+/* To the caller of frame n - 1. MAX, or why there is none. */
+static enum trace_end go_on(struct walk *w, const struct trace_code *code,
+			    const struct trace_rule *rule, size_t n,
+			    bool *signal)
 {
-	struct walk w = { .stack = s, .code = code, .arg = arg };
-	const struct trace_code *at;
-	struct symbolizer_rule rule;
-	bool exact = true;
+	struct symbolizer_rule full;
+	bool done;
+
+	*signal = false;
+	w->missing = 0;
+	switch (rule->kind) {
+	case TRACE_RULE_GAP:
+		return go_by_fp(w, code, n);
+	case TRACE_RULE_USUAL:
+		done = step_usual(w, rule);
+		break;
+	default:
+		symbolizer_rows_rule(code->rows, rule->id, &full);
+		if (full.regs[RA].from == SYMBOLIZER_UNDEFINED)
+			return TRACE_END_ROOT;
+		*signal = full.signal;
+		w->rows = code->rows;
+		done = step(w, &full);
+		break;
+	}
+	if (done)
+		return TRACE_END_MAX;
+	return rule->begins ? TRACE_END_ROOT : why_not(w, TRACE_END_BROKEN);
+}
+
+size_t trace_walk(const struct trace_stack *s, struct trace_rules *rules,
+		  trace_code_fn code, void *arg, uint64_t *pcs, size_t max,
+		  enum trace_end *why)
+{
+	struct walk w = { .stack = s, .code = code, .arg = arg, .exact = true };
+	struct trace_rule rule = { .begins = false };
+	struct trace_code at;
+	bool signal;
 	uint64_t pc;
 	size_t n = 0;
 
-	memcpy(w.regs.v, s->regs->gpr, sizeof(s->regs->gpr));
-	w.regs.v[RA] = s->regs->ip;
+	arch_regs(s->regs, w.regs.v);
 	w.regs.known = (1U << SYMBOLIZER_REGS) - 1;
-	*why = TRACE_END_DEPTH;
 	while (n < max) {
 		pc = w.regs.v[RA];
-		at = code_at(&w, pc - !exact);
-		if (at->state == TRACE_CODE_LATE) {
-			*why = TRACE_END_LATE;
-			break;
+		at = *code_at(&w, pc - !w.exact);
+		if (at.state == TRACE_CODE_LATE ||
+		    (n && at.state == TRACE_CODE_NONE)) {
+			/* What nobody called has no caller. */
+			*why = at.state == TRACE_CODE_LATE ? TRACE_END_LATE
+			       : rule.begins		   ? TRACE_END_ROOT
+							   : TRACE_END_BROKEN;
+			return n;
 		}
-		find_rule(&w, at, pc - !exact, &rule);
+		rule.kind = TRACE_RULE_GAP;
+		rule.begins = false;
+		if (at.rows)
+			trace_rules_find(rules, at.rows,
+					 pc - !w.exact + at.bias, !w.exact,
+					 &rule);
+		*why = go_on(&w, &at, &rule, n + 1, &signal);
 		/* The trampoline behind a handler was not called either. */
-		pcs[n] = pc + (n && (exact || rule.signal));
+		pcs[n] = pc + (n && (w.exact || signal || rule.begins));
 		n++;
-		if (!go_on(&w, at, &rule, n, why))
-			break;
-		exact = rule.signal;
-		*why = TRACE_END_DEPTH;
+		if (*why != TRACE_END_MAX)
+			return n;
+		*why = TRACE_END_ROOT;
+		if (!w.regs.v[RA])
+			return n;
+		w.exact = signal;
 	}
+	*why = TRACE_END_DEPTH;
 	return n;
 }

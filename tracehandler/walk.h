@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * walk: a stack by the unwind rows of what is mapped. Like unwind.h pure: no
- * allocation, no system call, nothing kept between two calls.
+ * allocation, no system call, nothing kept between two calls but the rules that
+ * were looked up.
  */
 #ifndef TRACEHANDLER_WALK_H
 #define TRACEHANDLER_WALK_H
 
-#include "symbolize/symbolize.h"
+#include "tracehandler/rules.h"
 #include "tracehandler/unwind.h"
 
 /* What is known of an address. */
@@ -32,10 +33,11 @@ typedef void (*trace_code_fn)(void *arg, uint64_t pc, struct trace_code *out);
  * that each but the first less one is in its function. Where no row says
  * anything, by the frame pointer, if that leads farther up and to other code.
  * Says in '*why' how it ended; the last address is then the one that led no
- * farther. TRACE_END_LATE: it needs rows that are still to come. Returns how
- * many.
+ * farther. TRACE_END_LATE: it needs rows that are still to come. 'rules' may be
+ * NULL. Returns how many.
  */
-size_t trace_walk(const struct trace_stack *s, trace_code_fn code, void *arg,
-		  uint64_t *pcs, size_t max, enum trace_end *why);
+size_t trace_walk(const struct trace_stack *s, struct trace_rules *rules,
+		  trace_code_fn code, void *arg, uint64_t *pcs, size_t max,
+		  enum trace_end *why);
 
 #endif /* TRACEHANDLER_WALK_H */

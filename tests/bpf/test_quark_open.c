@@ -2,6 +2,7 @@
 /* Opening and what can be wrong with it; waiting; nothing stays open. */
 #include <linux/capability.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include <bpf/libbpf.h>
 
@@ -55,6 +56,30 @@ static void body_bad_attr(void)
 static void test_bad_attr(void **state)
 {
 	in_child(body_bad_attr);
+}
+
+static void body_sockets(void)
+{
+	struct quark_sockaddr addr = { .af = AF_INET, .u.addr4 = 1 };
+	struct quark_socket_iter it;
+	struct quark_queue qq;
+
+	open_raw(&qq, 0);
+	CHECK_INT(addr.addr4, 1);
+	errno = 0;
+	CHECK(!quark_socket_lookup(&qq, &addr, &addr));
+	CHECK_INT(errno, ENOTSUP);
+	memset(&it, 0xff, sizeof(it));
+	quark_socket_iter_init(&it, &qq);
+	CHECK(!quark_socket_iter_next(&it));
+	CHECK(!quark_socket_iter_next(&it));
+	quark_queue_close(&qq);
+}
+
+/* The flag is refused above; its calls are there and find nothing. */
+static void test_sockets(void **state)
+{
+	in_child(body_sockets);
 }
 
 static void drop_caps(void)
@@ -214,6 +239,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bad_attr),
+		cmocka_unit_test(test_sockets),
 		cmocka_unit_test(test_no_privilege),
 		cmocka_unit_test(test_half_way),
 		cmocka_unit_test(test_again),

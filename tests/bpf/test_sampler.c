@@ -25,7 +25,6 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "profiler/cpus.h"
 #include "profiler/sampler.h"
 #include "tracehandler/record.h"
 
@@ -621,6 +620,52 @@ static void test_ring_full(void **state)
 	samples_fini(&all);
 }
 
+static void on_signal(int sig)
+{
+	leaf_spin();
+}
+
+/* A handler on a stack of its own, in the region, over the main one. */
+static void child_altstack(void *arg)
+{
+	stack_t ss = { .ss_sp = region, .ss_size = REGION - 24 };
+	struct sigaction sa = { .sa_handler = on_signal,
+				.sa_flags = SA_ONSTACK };
+
+	memset(region, 0, REGION);
+	if (!sigaltstack(&ss, NULL) && !sigaction(SIGUSR1, &sa, NULL))
+		raise(SIGUSR1);
+}
+
+/* Both stacks, each to its end; the second from what the signal interrupted. */
+static void test_altstack(void **state)
+{
+	struct samples all = { 0 };
+	pid_t pid = watch(&all, 0, child_altstack, NULL);
+	const struct trace_record *r;
+	uint64_t end, main_end = 0;
+	size_t i = 0, n = 0;
+
+	while ((r = next(&all, &i, pid))) {
+		if (!in_leaf(r))
+			continue;
+		n++;
+		end = (uintptr_t)region + REGION - 24;
+		assert_int_equal(r->stack.end, ABI_STACK_WHOLE);
+		assert_in_range(r->stack.start + r->stack.size, end, end + 255);
+		assert_true(r->has_left);
+		assert_int_equal(r->left.end, ABI_STACK_WHOLE);
+		/* raise() was called from the depth that this function has */
+		assert_in_range(r->left.start, (uintptr_t)&end - 8192,
+				(uintptr_t)&end + 4096);
+		end = r->left.start + r->left.size;
+		assert_true(!main_end || main_end == end);
+		main_end = end;
+	}
+	assert_true(n > 0);
+	samples_fini(&all);
+}
+
 static void child_pinned(void *arg)
 {
 	cpu_set_t one;
@@ -740,6 +785,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_absent_page),
 		cmocka_unit_test(test_goroutine),
 		cmocka_unit_test(test_compat),
+		cmocka_unit_test(test_altstack),
 		cmocka_unit_test(test_ring_full),
 		cmocka_unit_test(test_all_cpus),
 		cmocka_unit_test(test_off_is_off),

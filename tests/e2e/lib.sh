@@ -241,3 +241,53 @@ total() {
 percent() {
 	awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f\n", b ? 100 * a / b : 0 }'
 }
+
+# fine GOOD ALL PERCENT: at least that share, with three deviations of dice.
+fine() {
+	awk -v good="$1" -v all="$2" -v percent="$3" 'BEGIN {
+		p = 1 - percent / 100
+		bad = all - good
+		exit !(all > 0 && bad <= p * all + 3 * sqrt(p * all)) }'
+}
+
+# whole TSV: how its user stacks end, in samples: "KIND NAME COUNT" lines,
+# tab-separated, most frequent first.
+#   whole -      no frame at the root says why there is no more, none is made up
+#   part REASON  the rest: the reason; [unmapped] for an address without code
+#   jit REASON   of those with a frame in anonymous memory, what is not whole,
+#   jit whole    and what is
+#   none REASON  no user stack to be had: inside execve, or memory given back
+#   late REASON  profd came too late with its tables, as on a busy machine it may
+whole() {
+	awk -F '\t' '{
+		n = split($10, f, ";")
+		last = f[n]
+		sub(/@[^@]*$/, "", last)
+		reason = last ~ /^\[.*\]$/ && f[n] ~ /@$/ ? last : ""
+		kind = "part"
+		if (reason == "[exec]" || reason == "[no user stack]")
+			kind = "none"
+		else if (reason == "[tables late]")
+			kind = "late"
+		else if ($10 ~ /(^|;)\[anon\]|(@|\/)(\[anon\]|\/\/anon)|perf-[0-9]+\.map/)
+			kind = "jit"
+		if (kind == "part" && $10 ~ /(^|;)\[unmapped\]/)
+			reason = "[unmapped] " reason
+		if (reason == "" && kind == "part")
+			kind = "whole"
+		else if (reason == "")
+			reason = "whole"
+		sum[kind "\t" (reason == "" ? "-" : reason)] += $1
+	}
+	END {
+		for (k in sum)
+			print k "\t" sum[k]
+	}' "$1" | sort -t $'\t' -k 3,3nr
+}
+
+# ending FILE KIND [NAME]: how many, of what whole() printed
+ending() {
+	awk -F '\t' -v kind="$2" -v name="${3:-}" '
+		$1 == kind && (name == "" || $2 == name) { n += $3 }
+		END { print n + 0 }' "$1"
+}

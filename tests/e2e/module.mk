@@ -52,3 +52,5 @@ $(E2E_B)/rows_check: $(E2E_B)/rows_check.o $(B)/profd.a $(B)/libquark.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(E2E_B)/pprof_check.o: | $(B)/reporter/profile.pb-c.h
+
+-include tests/e2e/stacks/module.mk

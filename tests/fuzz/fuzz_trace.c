@@ -24,12 +24,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		sum += trace_record_kpc(&rec, i);
 	for (i = 0; i < rec.stack.size; i++)
 		sum += rec.stack_bytes[i];
+	for (i = 0; i < rec.left.size; i++)
+		sum += rec.left_bytes[i];
 	stack = (struct trace_stack){
 		.regs = &rec.regs,
-		.bytes = rec.stack_bytes,
-		.start = rec.stack.start,
-		.size = rec.stack.size,
-		.end = rec.stack.end,
+		.here = { rec.stack_bytes, rec.stack.start, rec.stack.size,
+			  rec.stack.end },
+		.left = { rec.left_bytes, rec.left.start, rec.left.size,
+			  rec.left.end },
 		.compat = rec.head.flags & ABI_SAMPLE_COMPAT,
 	};
 	n = trace_unwind_fp(&stack, pcs, MAX_FRAMES, &why);

@@ -56,11 +56,25 @@ static struct symbolizer_rows *read_rows(const uint8_t *data, size_t size)
 	return rows;
 }
 
+/* With rules kept from before it is the same stack. */
+static void walk_again(const struct trace_stack *s, struct trace_rules *rules,
+		       struct symbolizer_rows *rows, const uint64_t *want,
+		       size_t n_want, enum trace_end want_why)
+{
+	uint64_t pcs[FRAMES];
+	enum trace_end why;
+
+	if (trace_walk(s, rules, find, rows, pcs, FRAMES, &why) != n_want ||
+	    why != want_why || memcmp(pcs, want, n_want * sizeof(*pcs)))
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct abi_regs regs = { 0 };
 	struct trace_stack s = { .regs = &regs };
 	struct symbolizer_rows *rows;
+	struct trace_rules rules;
 	uint64_t pcs[FRAMES];
 	enum trace_end why;
 	uint16_t len = 0;
@@ -76,14 +90,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!rows)
 		return 0;
 	memcpy(&regs, data + len, sizeof(regs));
-	s.bytes = data + len + sizeof(regs);
-	s.size = (uint32_t)(size - len - sizeof(regs));
-	s.start = regs.gpr[ABI_REG_SP] & ~0xffULL;
-	s.end = regs.flags & 3;
-	n = trace_walk(&s, find, rows, pcs, FRAMES, &why);
+	s.here.bytes = data + len + sizeof(regs);
+	s.here.size = (uint32_t)(size - len - sizeof(regs));
+	s.here.start = regs.gpr[ABI_REG_SP] & ~0xffULL;
+	s.here.end = regs.flags & 3;
+	if (regs.flags & 4) { /* the second half is of another stack */
+		s.left = s.here;
+		s.here.size /= 2;
+		s.left.bytes += s.here.size;
+		s.left.size -= s.here.size;
+		s.left.start = regs.gpr[3];
+		s.left.end = regs.flags >> 3 & 3;
+	}
+	n = trace_walk(&s, NULL, find, rows, pcs, FRAMES, &why);
 	if (n == 0 || n > FRAMES || pcs[0] != regs.ip ||
 	    (why == TRACE_END_DEPTH && n != FRAMES))
 		abort();
+	if (trace_rules_init(&rules) == 0) {
+		walk_again(&s, &rules, rows, pcs, n, why);
+		walk_again(&s, &rules, rows, pcs, n, why);
+	}
+	trace_rules_fini(&rules);
 	symbolizer_rows_free(rows);
 	return 0;
 }

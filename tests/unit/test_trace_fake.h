@@ -78,10 +78,9 @@ struct pm_image *pm_image_get(struct pm *p, const struct abi_key *key,
 	return p->no_memory ? NULL : &p->image;
 }
 
-void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
+bool pm_image_provisional(const struct pm_image *img)
 {
-	memset(out, 0, sizeof(*out));
-	out->provisional = img->provisional;
+	return img->provisional;
 }
 
 struct pm_view {

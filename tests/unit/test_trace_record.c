@@ -75,6 +75,34 @@ static void test_parts(void **state)
 	assert_memory_equal(out.stack_bytes, "0123456789", 10);
 }
 
+/* A second stack is the one that a signal left; a third is nothing. */
+static void test_two_stacks(void **state)
+{
+	static const struct abi_stack stacks[] = {
+		{ 0x1000, 8, ABI_STACK_WHOLE },
+		{ 0x9000, 16, ABI_STACK_CAP },
+		{ 0x5000, 8, ABI_STACK_FAULT },
+	};
+	struct trace_record out;
+	struct rec r;
+	size_t i;
+
+	memset(&r, 0, sizeof(r));
+	r.len = sizeof(struct abi_sample);
+	for (i = 0; i < 2; i++)
+		memcpy(part(&r, ABI_PART_STACK, sizeof(stacks[i]) + 16),
+		       &stacks[i], sizeof(stacks[i]));
+	finish(&r);
+	assert_int_equal(trace_record_parse(r.buf, r.len, &out), 0);
+	assert_int_equal(out.stack.start, 0x1000);
+	assert_int_equal(out.stack.size, 8);
+	assert_true(out.has_left);
+	assert_int_equal(out.left.start, 0x9000);
+	assert_int_equal(out.left.size, 16);
+	assert_int_equal(out.left.end, ABI_STACK_CAP);
+	assert_ptr_equal(out.left_bytes, r.buf + r.len - 16);
+}
+
 static void test_header_alone(void **state)
 {
 	struct trace_record out;
@@ -170,6 +198,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_two_stacks),
 		cmocka_unit_test(test_header_alone),
 		cmocka_unit_test(test_every_truncation),
 		cmocka_unit_test(test_wrong_lengths),

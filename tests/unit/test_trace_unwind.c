@@ -42,9 +42,9 @@ static void make(struct fixture *f)
 	f->regs.gpr[ABI_REG_SP] = AT(2);
 	f->regs.gpr[ABI_REG_BP] = AT(4);
 	f->stack.regs = &f->regs;
-	f->stack.bytes = (const uint8_t *)f->words;
-	f->stack.start = BASE;
-	f->stack.size = sizeof(f->words);
+	f->stack.here.bytes = (const uint8_t *)f->words;
+	f->stack.here.start = BASE;
+	f->stack.here.size = sizeof(f->words);
 }
 
 static size_t walk(struct fixture *f)
@@ -125,11 +125,12 @@ static void test_behind_the_copy(void **state)
 
 	for (i = 0; i < ARRAY_SIZE(ends); i++) {
 		make(&f);
-		f.stack.end = ends[i].end;
-		f.stack.size = 8 * 21; /* half of the frame at 20 is there */
+		f.stack.here.end = ends[i].end;
+		f.stack.here.size =
+			8 * 21; /* half of the frame at 20 is there */
 		assert_int_equal(walk(&f), 3);
 		assert_int_equal(f.why, ends[i].why);
-		f.stack.size = 0;
+		f.stack.here.size = 0;
 		assert_int_equal(walk(&f), 1);
 		assert_int_equal(f.why, ends[i].why);
 	}
@@ -141,7 +142,7 @@ static void test_elsewhere_is_not_cut(void **state)
 	struct fixture f;
 
 	make(&f);
-	f.stack.end = ABI_STACK_CAP;
+	f.stack.here.end = ABI_STACK_CAP;
 	frame(&f, 10, 0x7fffffffe000ULL << 8, 0x401200);
 	assert_int_equal(walk(&f), 3);
 	assert_int_equal(f.why, TRACE_END_NO_FP);
@@ -166,10 +167,10 @@ static void test_addresses_wrap(void **state)
 	struct fixture f;
 
 	make(&f);
-	f.stack.start = -sizeof(f.words) - 8;
-	f.regs.gpr[ABI_REG_SP] = f.stack.start;
+	f.stack.here.start = -sizeof(f.words) - 8;
+	f.regs.gpr[ABI_REG_SP] = f.stack.here.start;
 	f.regs.gpr[ABI_REG_BP] = -8ULL;
-	f.stack.end = ABI_STACK_CAP;
+	f.stack.here.end = ABI_STACK_CAP;
 	assert_int_equal(walk(&f), 1);
 	assert_in_range(f.why, TRACE_END_NO_FP, TRACE_END_CAP);
 }
@@ -182,9 +183,8 @@ static void test_compat(void **state)
 	struct abi_regs regs = { .ip = 0x8048000 };
 	struct trace_stack s = {
 		.regs = &regs,
-		.bytes = (const uint8_t *)words,
-		.start = 0xffff1000,
-		.size = sizeof(words),
+		.here = { (const uint8_t *)words, 0xffff1000, sizeof(words),
+			  ABI_STACK_WHOLE },
 		.compat = true,
 	};
 	uint64_t pcs[8];
@@ -240,7 +240,7 @@ static void test_own_stack(void **state)
 {
 	uint8_t room[20000]; /* above it, so that the copy stays on the stack */
 	static struct real r;
-	struct trace_stack s = { .regs = &r.regs, .bytes = r.copy };
+	struct trace_stack s = { .regs = &r.regs, .here.bytes = r.copy };
 	uint64_t pcs[64];
 	enum trace_end why;
 	size_t i, n;
@@ -248,9 +248,9 @@ static void test_own_stack(void **state)
 	memset(room, 0, sizeof(room));
 	__asm__ volatile("" : : "r"(room) : "memory");
 	assert_int_equal(real_descend(&r, 5), 6);
-	s.start = r.regs.gpr[ABI_REG_SP];
-	s.size = sizeof(r.copy);
-	s.end = ABI_STACK_CAP;
+	s.here.start = r.regs.gpr[ABI_REG_SP];
+	s.here.size = sizeof(r.copy);
+	s.here.end = ABI_STACK_CAP;
 	n = trace_unwind_fp(&s, pcs, ARRAY_SIZE(pcs), &why);
 	assert_true(n >= 1 + r.n);
 	assert_int_equal(why, TRACE_END_CAP);

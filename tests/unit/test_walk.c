@@ -26,9 +26,10 @@
 #include "tracehandler/expr.h"
 #include "tracehandler/walk.h"
 
-#define STEPS 12000 /* of a program */
+#define STEPS 16000 /* of a program */
 #define FRAMES 64
 #define MAPS 64
+#define LEFT (64 << 10) /* of the stack that a signal left for another */
 
 static char dir[] = "/tmp/test_walk.XXXXXX";
 
@@ -51,9 +52,13 @@ static const char source[] =
 	"N static int early(int n) { if (n & 1) return n;\n"
 	"return tail(n) + tail(n + 1); }\n"
 	"static void on(int s) { sink += early(2); }\n"
-	"int main(void)\n{\n"
+	"static void other(int s) { sink += align(3); }\n"
+	"int main(void)\n{\nstatic char room[32768];\n"
+	"stack_t ss = { .ss_sp = room, .ss_size = sizeof(room) };\n"
+	"struct sigaction sa = { .sa_handler = other, .sa_flags = SA_ONSTACK };\n"
 	"int v[40]; for (int i = 0; i < 40; i++) v[i] = i * 7919 % 41;\n"
-	"signal(SIGUSR1, on);\nraise(SIGSTOP);\n"
+	"signal(SIGUSR1, on);\nsigaltstack(&ss, 0);\n"
+	"sigaction(SIGUSR2, &sa, 0);\nraise(SIGSTOP);\nraise(SIGUSR2);\n"
 	"sink = early(1) + early(2);\nraise(SIGUSR1);\n"
 	"qsort(v, 40, sizeof(*v), cmp);\n"
 	"sink += atoi(\"17\") + (int)strtod(\"1.5e3\", 0);\n"
@@ -80,13 +85,14 @@ struct stepped {
 	struct image images[16];
 	size_t n_maps, n_images;
 	uint64_t stack_end;
-	uint8_t stack[256 << 10];
+	uint8_t stack[256 << 10], left[LEFT];
 	struct abi_regs regs;
+	struct trace_rules rules;
 	uint64_t want[FRAMES], got[FRAMES];
 	size_t n_want;
 	uint64_t last[FRAMES]; /* the last one both agreed on */
 	size_t n_last;
-	unsigned long compared, signals, farther, gaps;
+	unsigned long compared, signals, others, farther, gaps;
 };
 
 static void load_image(struct image *im, const char *path)
@@ -103,7 +109,7 @@ static void load_image(struct image *im, const char *path)
 	assert_int_equal(symbolizer_elf_init(&e, &src), 0);
 	im->n_loads = e.n_loads;
 	memcpy(im->loads, e.loads, e.n_loads * sizeof(*e.loads));
-	assert_int_equal(symbolizer_rows_read(&im->rows, &src), 0);
+	assert_int_equal(symbolizer_rows_read(&im->rows, &src, NULL), 0);
 	symbolizer_elf_fini(&e);
 	close(fd);
 }
@@ -231,17 +237,34 @@ static void cut(struct stepped *p, struct trace_stack s, uint32_t keep,
 	enum trace_end why;
 	size_t n;
 
-	n = trace_walk(&s, find_code, p, pcs, 1, &why);
+	n = trace_walk(&s, NULL, find_code, p, pcs, 1, &why);
 	assert_int_equal(n, 1);
 	assert_int_equal(why, whole == 1 ? TRACE_END_ROOT : TRACE_END_DEPTH);
-	if (s.size <= keep)
+	if (s.here.size <= keep || s.left.size)
 		return;
-	s.size = keep;
-	s.end = ABI_STACK_CAP;
-	n = trace_walk(&s, find_code, p, pcs, FRAMES, &why);
+	s.here.size = keep;
+	s.here.end = ABI_STACK_CAP;
+	n = trace_walk(&s, NULL, find_code, p, pcs, FRAMES, &why);
 	assert_true(n <= whole && n > 0);
 	assert_memory_equal(pcs, p->got, n * sizeof(*pcs));
 	assert_int_equal(why, n == whole ? TRACE_END_ROOT : TRACE_END_CAP);
+}
+
+/* Perf events copy from the stack pointer on: no red zone. */
+static void without_red_zone(struct stepped *p, struct trace_stack s,
+			     size_t whole)
+{
+	uint64_t pcs[FRAMES], start = p->regs.gpr[ABI_REG_SP];
+	enum trace_end why;
+	size_t n;
+
+	s.here.bytes += start - s.here.start;
+	s.here.size -= start - s.here.start;
+	s.here.start = start;
+	n = trace_walk(&s, NULL, find_code, p, pcs, FRAMES, &why);
+	assert_int_equal(n, whole);
+	assert_memory_equal(pcs, p->got, n * sizeof(*pcs));
+	assert_int_equal(why, TRACE_END_ROOT);
 }
 
 static bool is_code(struct stepped *p, uint64_t pc)
@@ -252,21 +275,59 @@ static bool is_code(struct stepped *p, uint64_t pc)
 	return code.state == TRACE_CODE_HERE;
 }
 
+/* What was looked up before says the same. */
+static void compare_cached(struct stepped *p, const struct trace_stack *s,
+			   size_t n, enum trace_end why)
+{
+	uint64_t pcs[FRAMES];
+	enum trace_end end;
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(trace_walk(s, &p->rules, find_code, p, pcs,
+					    FRAMES, &end),
+				 n);
+		assert_memory_equal(pcs, p->got, n * sizeof(*pcs));
+		assert_int_equal(end, why);
+	}
+}
+
+static struct trace_piece copy(struct stepped *p, uint64_t start, uint64_t size,
+			       uint8_t *to)
+{
+	struct iovec here = { to, size }, there = { (void *)start, size };
+	ssize_t n = process_vm_readv(p->pid, &here, 1, &there, 1, 0);
+
+	assert_true(n > 0);
+	return (struct trace_piece){ to, start, (uint32_t)n, ABI_STACK_WHOLE };
+}
+
+/* The stack, with the red zone; or that of a signal and all of the other one. */
+static struct trace_stack copy_stack(struct stepped *p)
+{
+	struct trace_stack s = { .regs = &p->regs };
+	uint64_t start = p->regs.gpr[ABI_REG_SP] - 128;
+
+	if (p->stack_end - start < sizeof(p->stack)) {
+		s.here = copy(p, start, p->stack_end - start, p->stack);
+		return s;
+	}
+	s.here = copy(p, start, 32768, p->stack);
+	s.left = copy(p, p->stack_end - LEFT, LEFT, p->left);
+	p->others++;
+	return s;
+}
+
 static void compare(struct stepped *p)
 {
-	struct trace_stack s = { .regs = &p->regs, .bytes = p->stack };
-	struct iovec to = { p->stack, 0 }, from;
+	struct trace_stack s;
 	enum trace_end why;
 	bool failed, same;
 	size_t n;
 
 	get_regs(p);
-	s.start = p->regs.gpr[ABI_REG_SP] - 128; /* with the red zone */
-	s.size = (uint32_t)MIN(sizeof(p->stack), p->stack_end - s.start);
-	to.iov_len = s.size;
-	from = (struct iovec){ (void *)s.start, s.size };
-	assert_int_equal(process_vm_readv(p->pid, &to, 1, &from, 1, 0), s.size);
-	n = trace_walk(&s, find_code, p, p->got, FRAMES, &why);
+	s = copy_stack(p);
+	n = trace_walk(&s, NULL, find_code, p, p->got, FRAMES, &why);
+	compare_cached(p, &s, n, why);
 	p->n_want = 0;
 	failed = dwfl_getthread_frames(p->dwfl, p->pid, on_frame, p);
 	/* libdwfl takes whatever lies there for a return address. */
@@ -281,6 +342,7 @@ static void compare(struct stepped *p)
 		memcpy(p->last, p->got, n * sizeof(*p->got));
 		p->n_last = n;
 		cut(p, s, 128 + p->compared % 512, n);
+		without_red_zone(p, s, n);
 	} else if (why == TRACE_END_ROOT && goes_farther(p, n)) {
 		p->farther++;
 	} else {
@@ -330,6 +392,7 @@ static void step_through(const char *compiler, const char *flags)
 	snprintf(cmd, sizeof(cmd), "%s -w %s -o %s %s.c", compiler, flags, path,
 		 path);
 	assert_int_equal(system(cmd), 0);
+	assert_int_equal(trace_rules_init(&p->rules), 0);
 	start(p, path);
 	for (int i = 0; i < STEPS; i++) {
 		compare(p);
@@ -340,10 +403,11 @@ static void step_through(const char *compiler, const char *flags)
 			break;
 		sig = WSTOPSIG(st) == SIGTRAP ? 0 : WSTOPSIG(st);
 	}
-	print_message("# %s %s: %lu stacks, %lu over a signal, %lu farther, "
-		      "%lu in gaps\n",
-		      compiler, flags, p->compared, p->signals, p->farther,
-		      p->gaps);
+	print_message("# %s %s: %lu stacks, %lu over a signal, %lu on another "
+		      "stack, %lu farther, %lu in gaps\n",
+		      compiler, flags, p->compared, p->signals, p->others,
+		      p->farther, p->gaps);
+	assert_true(p->others > 100);
 	assert_true(p->compared > 1000);
 	assert_true(50 * (p->farther + p->gaps) < p->compared);
 	if (WIFSTOPPED(st)) {
@@ -351,6 +415,7 @@ static void step_through(const char *compiler, const char *flags)
 		waitpid(p->pid, &st, 0);
 	}
 	dwfl_end(p->dwfl);
+	trace_rules_fini(&p->rules);
 	for (size_t i = 0; i < p->n_images; i++)
 		symbolizer_rows_free(p->images[i].rows);
 	free(p);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* arch_arm64: what the sampler has to know of arm64; included by bpf/arch.bpf.h. */
+#ifndef BPF_ARCH_ARM64_BPF_H
+#define BPF_ARCH_ARM64_BPF_H
+
+/* The smallest: a larger page is copied in several steps. */
+#define PAGE_SIZE 4096
+#define PSR_MODE_MASK 0xf
+#define PSR_MODE32 0x10
+
+static __always_inline bool arch_user_mode(const struct pt_regs *r)
+{
+	return !(r->pstate & PSR_MODE_MASK); /* EL0 */
+}
+
+static __always_inline bool arch_compat(const struct pt_regs *r)
+{
+	return r->pstate & PSR_MODE32;
+}
+
+/* The registers say execve or execveat, if they are of a system call. */
+static __always_inline bool arch_exec_call(const struct pt_regs *r)
+{
+	if (arch_compat(r))
+		return r->regs[7] == 11 || r->regs[7] == 387;
+	return r->regs[8] == 221 || r->regs[8] == 281;
+}
+
+static __always_inline void arch_fill_regs(struct abi_regs *out, const struct pt_regs *r)
+{
+	for (int i = 0; i < 31; i++)
+		out->gpr[i] = r->regs[i];
+	out->gpr[ABI_REG_SP] = r->sp;
+	out->ip = r->pc;
+	out->flags = r->pstate;
+}
+
+/* Where Go has its g: in x28. */
+static __always_inline unsigned long arch_goroutine(struct task_struct *task,
+						    const struct abi_regs *regs)
+{
+	return regs->gpr[28];
+}
+
+/* Frames are of many sizes here: what a signal interrupted is not looked for. */
+static __always_inline unsigned long arch_interrupted_sp(struct task_struct *task,
+							 unsigned long top)
+{
+	return 0;
+}
+
+#endif /* BPF_ARCH_ARM64_BPF_H */

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* arch_x86: what the sampler has to know of x86-64; included by bpf/arch.bpf.h. */
+#ifndef BPF_ARCH_X86_BPF_H
+#define BPF_ARCH_X86_BPF_H
+
+#define PAGE_SIZE 4096
+#define USER32_CS 0x23 /* GDT_ENTRY_DEFAULT_USER32_CS * 8 + 3 */
+
+static __always_inline bool arch_user_mode(const struct pt_regs *r)
+{
+	return r->cs & 3;
+}
+
+static __always_inline bool arch_compat(const struct pt_regs *r)
+{
+	return r->cs == USER32_CS;
+}
+
+/* The registers say execve or execveat, if they are of a system call. */
+static __always_inline bool arch_exec_call(const struct pt_regs *r)
+{
+	if (arch_compat(r))
+		return r->orig_ax == 11 || r->orig_ax == 358;
+	return r->orig_ax == 59 || r->orig_ax == 322;
+}
+
+static __always_inline void arch_fill_regs(struct abi_regs *out, const struct pt_regs *r)
+{
+	out->gpr[0] = r->ax;
+	out->gpr[1] = r->dx;
+	out->gpr[2] = r->cx;
+	out->gpr[3] = r->bx;
+	out->gpr[4] = r->si;
+	out->gpr[5] = r->di;
+	out->gpr[ABI_REG_BP] = r->bp;
+	out->gpr[ABI_REG_SP] = r->sp;
+	out->gpr[8] = r->r8;
+	out->gpr[9] = r->r9;
+	out->gpr[10] = r->r10;
+	out->gpr[11] = r->r11;
+	out->gpr[12] = r->r12;
+	out->gpr[13] = r->r13;
+	out->gpr[14] = r->r14;
+	out->gpr[15] = r->r15;
+	out->ip = r->ip;
+	out->flags = r->flags;
+}
+
+/* Where Go has its g: in front of the thread pointer. 0: nowhere. */
+static __always_inline unsigned long arch_goroutine(struct task_struct *task,
+						    const struct abi_regs *regs)
+{
+	unsigned long g, fsbase = task->thread.fsbase;
+
+	if (!fsbase || bpf_probe_read_user(&g, sizeof(g), (void *)(fsbase - sizeof(g))))
+		return 0;
+	return g;
+}
+
+/* What XSAVE writes of this task. struct fpu has stood behind its task since 6.16. */
+static __always_inline unsigned int xsave_size(struct task_struct *task)
+{
+	struct fpu *fpu;
+
+	if (bpf_core_field_exists(task->thread.fpu))
+		return BPF_CORE_READ(task, thread.fpu.fpstate, user_size);
+	fpu = (struct fpu *)((char *)task + bpf_core_type_size(struct task_struct));
+	return BPF_CORE_READ(fpu, fpstate, user_size);
+}
+
+/*
+ * The stack pointer of what a signal interrupted whose frame is the first on
+ * the alternate stack that ends at 'top'. The kernel puts there, downwards
+ * (arch/x86/kernel/signal.c, get_sigframe()): the XSAVE area and its second
+ * magic, from a multiple of 64; the frame, 8 off one of 16; and in the frame,
+ * which proves that it is one, the address of the former. 0: it is none.
+ */
+static __always_inline unsigned long arch_interrupted_sp(struct task_struct *task,
+							 unsigned long top)
+{
+	struct {
+		unsigned long sp, ip, flags, segments, err, trapno, oldmask, cr2, fpstate;
+	} context; /* struct sigcontext, from its 'sp' on */
+	unsigned long xsave = (top - xsave_size(task) - 4) & -64UL;
+	unsigned long frame = ((xsave - 440) & -16UL) - 8; /* sizeof(struct rt_sigframe) */
+
+	/* behind the return address: uc_flags, uc_link, uc_stack, 15 registers */
+	if (bpf_probe_read_user(&context, sizeof(context), (void *)(frame + 8 + 40 + 15 * 8)))
+		return 0;
+	return context.fpstate == xsave ? context.sp : 0;
+}
+
+#endif /* BPF_ARCH_X86_BPF_H */

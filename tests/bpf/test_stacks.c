@@ -1,0 +1,780 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Live stacks: a mixed load is sampled as it is in the field, and each raw
+ * record is unwound twice, by our unwinder and by elfutils' libdwfl, from the
+ * same registers and the same copy of the stack: the frames must be the same.
+ * Records stay in memory, here too.
+ */
+#include <elfutils/libdwfl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "profiler/sampler.h"
+#include "symbolize/rows.h"
+#include "tracehandler/record.h"
+#include "tracehandler/walk.h"
+
+#define FREQ_HZ 997
+#define FRAMES 4096
+#define RED_ZONE 128
+#define SAMPLES_MIN 60 /* of each program */
+#define DEADLINE_S 120
+
+static char dir[] = "/tmp/test_stacks.XXXXXX";
+static char progs[512]; /* build/tests/e2e/stacks */
+
+/* --- the load ---------------------------------------------------------------- */
+
+static volatile uint64_t sink;
+
+static __attribute__((noinline)) uint64_t fib(unsigned int n)
+{
+	return n < 2 ? n : fib(n - 1) + fib(n - 2);
+}
+
+static int by_fib(const void *a, const void *b)
+{
+	sink += fib(12);
+	return *(const int *)a - *(const int *)b;
+}
+
+static void load_callback(void)
+{
+	int v[200];
+
+	for (;;) {
+		for (int i = 0; i < 200; i++)
+			v[i] = i * 7919 % 211;
+		qsort(v, 200, sizeof(*v), by_fib);
+	}
+}
+
+static __attribute__((noinline)) uint64_t descend(int depth)
+{
+	volatile char room[40];
+
+	room[depth % 40] = (char)depth;
+	return depth ? descend(depth - 1) + (uint64_t)room[0] : fib(20);
+}
+
+static void load_recursion(void)
+{
+	for (;;)
+		sink += descend(300);
+}
+
+static void load_clock(void)
+{
+	struct timespec ts;
+
+	for (;;) {
+		clock_gettime(CLOCK_MONOTONIC, &ts);
+		sink += (uint64_t)ts.tv_nsec;
+	}
+}
+
+static void on_signal(int sig)
+{
+	sink += fib(18);
+}
+
+static void load_signals(void)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+	struct sigaction alt = { .sa_handler = on_signal,
+				 .sa_flags = SA_ONSTACK };
+	stack_t ss = { .ss_size = 64 << 10 };
+
+	ss.ss_sp = malloc(ss.ss_size);
+	sigaltstack(&ss, NULL);
+	sigaction(SIGUSR1, &sa, NULL);
+	sigaction(SIGUSR2, &alt, NULL);
+	for (;;) {
+		raise(SIGUSR1);
+		raise(SIGUSR2);
+		sink += fib(18);
+	}
+}
+
+static void *in_thread(void *arg)
+{
+	for (;;)
+		sink += descend((int)(intptr_t)arg);
+	return NULL;
+}
+
+static void load_threads(void)
+{
+	pthread_attr_t attr;
+	pthread_t t;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 64 << 10);
+	pthread_create(&t, &attr, in_thread, (void *)10);
+	in_thread((void *)20);
+}
+
+static void load_syscalls(void)
+{
+	FILE *f = fopen("/dev/null", "w");
+
+	for (;;)
+		fflush((fprintf(f, "%f %s\n", (double)sink, "text"), f));
+}
+
+/*
+ * Programs as they are on the host: stripped, without frame pointers, by other
+ * compilers, interpreters. The first word says which one it takes.
+ */
+struct load {
+	const char *name;
+	void (*fn)(void); /* or: */
+	/* of sh; @ is the temporary directory, % that of test_stacks.sh's own */
+	const char *command;
+};
+
+static const struct load loads[] = {
+	{ "callback", load_callback, NULL },
+	{ "recursion", load_recursion, NULL },
+	{ "vdso", load_clock, NULL },
+	{ "signals", load_signals, NULL },
+	{ "threads", load_threads, NULL },
+	{ "syscalls", load_syscalls, NULL },
+	{ "cc1", NULL,
+	  "exec $(gcc -print-prog-name=cc1) -quiet -O3 @/big.c -o /dev/null" },
+	{ "cc1plus", NULL,
+	  "exec $(gcc -print-prog-name=cc1plus) -quiet -O2 @/big.cc -o /dev/null" },
+	{ "clang", NULL,
+	  "exec $(readlink -f $(command -v clang)) "
+	  "-cc1 -O3 -emit-obj -x c @/big.c -o /dev/null" },
+	{ "python", NULL,
+	  "exec /usr/bin/python3 -c 'import json, re\n"
+	  "def f(n): return n if n < 2 else f(n - 1) + f(n - 2)\n"
+	  "while True:\n"
+	  " x = sorted(json.loads(json.dumps([f(i % 15) for i in range(50)])))\n"
+	  " re.sub(\"[0-3]+\", lambda m: str(len(m[0])), str(x))'" },
+	{ "perl", NULL,
+	  "exec perl -e 'sub f { my $n = shift; $n < 2 ? 1 : f($n - 1) + f($n - 2) }"
+	  "while (1) { my @a = sort { $a <=> $b } map { f($_ % 12) } 1..50;"
+	  "my $s = \"@a\"; $s =~ s/(\\d)(\\d)/$2$1/g }'" },
+	{ "bash", NULL,
+	  "exec bash -c 'f() { (($1 < 1)) || f $(($1 - 1)); }; while :; do f 20; done'" },
+	{ "awk", NULL,
+	  "exec awk 'function f(n) { return n < 2 ? n : f(n - 1) + f(n - 2) }"
+	  "BEGIN { for (;;) { x = f(15) sprintf(\"%f\", x); gsub(/1+/, \"2\", x) } }'" },
+	{ "gzip", NULL, "exec gzip -9 -c /dev/urandom >/dev/null" },
+	{ "gcc", NULL, "exec %/modes_gcc 9999999 callback" },
+	{ "clang-async", NULL, "exec %/modes_clang 9999999 async" },
+	{ "context", NULL, "exec %/modes_gcc 9999999 context" },
+	{ "static-pie", NULL, "exec %/modes_static_pie 9999999 async" },
+	{ "throw", NULL, "exec %/throw_gcc 9999999" },
+	{ "rust", NULL, "exec %/rust 9999999" },
+	{ "go", NULL, "exec %/go_plain 9999999" },
+	{ "xz", NULL, "exec xz -T1 -6 -c /dev/urandom >/dev/null" },
+};
+
+#define LOADS ARRAY_SIZE(loads)
+
+/* --- its mappings, and what is mapped ---------------------------------------- */
+
+struct image {
+	char path[256];
+	struct symbolizer_rows *rows; /* NULL: it has none */
+	struct symbolizer_elf_load loads[64];
+	size_t n_loads;
+	struct image *next;
+};
+
+static struct image *images;
+
+struct map {
+	uint64_t start, end, offset;
+	struct image *image; /* NULL: no file */
+};
+
+struct child {
+	const struct load *load;
+	pid_t pid;
+	struct map *maps;
+	size_t n_maps;
+	uint64_t maps_hash, since; /* the mappings are these since then */
+	Dwfl *dwfl;
+	size_t taken, same, farther, shorter, differ, jit, none;
+	size_t ends[TRACE_END_MAX];
+};
+
+static struct child children[LOADS];
+
+static void image_read(struct image *im, struct symbolizer_src *src)
+{
+	struct symbolizer_elf e;
+
+	if (symbolizer_elf_init(&e, src))
+		return;
+	im->n_loads = MIN(e.n_loads, ARRAY_SIZE(im->loads));
+	memcpy(im->loads, e.loads, im->n_loads * sizeof(*e.loads));
+	if (symbolizer_rows_read(&im->rows, src))
+		im->rows = NULL;
+	symbolizer_elf_fini(&e);
+}
+
+static struct image *image_of(pid_t pid, const char *path)
+{
+	struct symbolizer_src *src;
+	struct image *im;
+	struct stat st;
+	int fd;
+
+	for (im = images; im; im = im->next)
+		if (!strcmp(im->path, path))
+			return im;
+	im = calloc(1, sizeof(*im));
+	src = calloc(1, sizeof(*src));
+	assert_true(im && src);
+	snprintf(im->path, sizeof(im->path), "%s", path);
+	if (path[0] == '/') {
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		assert_true(fd >= 0);
+		assert_int_equal(fstat(fd, &st), 0);
+		symbolizer_src_fd(src, fd, (uint64_t)st.st_size);
+		image_read(im, src);
+		close(fd);
+	} else { /* the vDSO is the same in every process */
+		symbolizer_src_mem(src, (void *)getauxval(AT_SYSINFO_EHDR),
+				   8192);
+		image_read(im, src);
+	}
+	free(src);
+	im->next = images;
+	images = im;
+	return im;
+}
+
+static bool has_image(const char *path)
+{
+	return path[0] == '/' || !strcmp(path, "[vdso]");
+}
+
+/* The lines of /proc/PID/maps with code; false: the process is gone. */
+static bool read_maps(struct child *c)
+{
+	unsigned long long start, end, offset;
+	char name[64], line[512], path[256], prot[8];
+	uint64_t hash = 14695981039346656037ULL, now = clock_boottime_ns();
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", c->pid);
+	f = fopen(name, "r");
+	if (!f)
+		return false;
+	c->n_maps = 0;
+	while (fgets(line, sizeof(line), f)) {
+		path[0] = '\0';
+		sscanf(line, "%llx-%llx %7s %llx %*s %*s %255s", &start, &end,
+		       prot, &offset, path);
+		if (prot[2] != 'x' || !strcmp(path, "[vsyscall]"))
+			continue;
+		for (const char *p = line; *p; p++)
+			hash = (hash ^ (uint8_t)*p) * 1099511628211ULL;
+		c->maps = realloc(c->maps, (c->n_maps + 1) * sizeof(*c->maps));
+		assert_non_null(c->maps);
+		c->maps[c->n_maps++] =
+			(struct map){ start, end, offset,
+				      has_image(path) ? image_of(c->pid, path)
+						      : NULL };
+	}
+	fclose(f);
+	if (hash != c->maps_hash)
+		c->since = now > c->since ? clock_boottime_ns() : c->since;
+	c->maps_hash = hash;
+	return c->n_maps > 0;
+}
+
+static const struct map *map_of(const struct child *c, uint64_t pc)
+{
+	for (size_t i = 0; i < c->n_maps; i++)
+		if (pc >= c->maps[i].start && pc < c->maps[i].end)
+			return &c->maps[i];
+	return NULL;
+}
+
+static void find_code(void *arg, uint64_t pc, struct trace_code *out)
+{
+	const struct map *m = map_of(arg, pc);
+	uint64_t off;
+
+	memset(out, 0, sizeof(*out));
+	out->state = m ? TRACE_CODE_HERE : TRACE_CODE_NONE;
+	if (!m)
+		return;
+	out->start = m->start;
+	out->end = m->end;
+	off = pc - m->start + m->offset;
+	for (size_t i = 0; m->image && i < m->image->n_loads; i++) {
+		const struct symbolizer_elf_load *l = &m->image->loads[i];
+
+		if (!l->exec || off < l->offset || off - l->offset >= l->size)
+			continue;
+		out->bias = l->vaddr - l->offset + m->offset - m->start;
+		out->rows = m->image->rows;
+	}
+}
+
+/* --- libdwfl over the same record ---------------------------------------------- */
+
+struct both {
+	struct child *child;
+	const struct trace_record *rec;
+	uint64_t want[FRAMES], got[FRAMES];
+	size_t n_want, n_got;
+	enum trace_end why;
+};
+
+static pid_t next_thread(Dwfl *dwfl, void *arg, void **threadp)
+{
+	*threadp = arg;
+	return 0;
+}
+
+static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **threadp)
+{
+	*threadp = arg;
+	return true;
+}
+
+static bool read_memory(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *out, void *arg)
+{
+	const struct trace_record *r = (*(struct both **)arg)->rec;
+
+	if (addr < r->stack.start || r->stack.size < 8 ||
+	    addr - r->stack.start > r->stack.size - 8)
+		return false;
+	memcpy(out, r->stack_bytes + (addr - r->stack.start), 8);
+	return true;
+}
+
+static bool set_registers(Dwfl_Thread *thread, void *arg)
+{
+	const struct abi_regs *r = &(*(struct both **)arg)->rec->regs;
+	Dwarf_Word words[17];
+
+	for (int i = 0; i < 16; i++)
+		words[i] = r->gpr[i];
+	words[16] = r->ip;
+	return dwfl_thread_state_registers(thread, 0, 17, words);
+}
+
+static const Dwfl_Thread_Callbacks from_record = {
+	.next_thread = next_thread,
+	.get_thread = get_thread,
+	.memory_read = read_memory,
+	.set_initial_registers = set_registers,
+};
+
+static const Dwfl_Callbacks callbacks = {
+	.find_elf = dwfl_linux_proc_find_elf,
+	.find_debuginfo = dwfl_standard_find_debuginfo,
+};
+
+static struct both *current; /* what the callbacks read */
+
+static void attach(struct child *c)
+{
+	c->dwfl = dwfl_begin(&callbacks);
+	assert_non_null(c->dwfl);
+	assert_int_equal(dwfl_linux_proc_report(c->dwfl, c->pid), 0);
+	assert_int_equal(dwfl_report_end(c->dwfl, NULL, NULL), 0);
+	if (!dwfl_attach_state(c->dwfl, NULL, c->pid, &from_record, &current))
+		fail_msg("%s: %s", c->load->name, dwfl_errmsg(-1));
+}
+
+static int on_frame(Dwfl_Frame *state, void *arg)
+{
+	struct both *b = arg;
+	Dwarf_Addr pc;
+	bool exact;
+
+	if (!dwfl_frame_pc(state, &pc, &exact) || b->n_want == FRAMES)
+		return DWARF_CB_ABORT;
+	b->want[b->n_want] = pc + (exact && b->n_want);
+	b->n_want++;
+	return DWARF_CB_OK;
+}
+
+/* --- one record ------------------------------------------------------------------ */
+
+static const char *const end_names[] = {
+#define X(name, ...) #name,
+	TRACE_ENDS(X)
+#undef X
+};
+
+static void show(const struct both *b)
+{
+	const struct trace_record *r = b->rec;
+
+	print_message("# %s: ours ends with %s; sp %llx, %x bytes from %llx, "
+		      "end %u\n",
+		      b->child->load->name, end_names[b->why],
+		      (unsigned long long)r->regs.gpr[ABI_REG_SP],
+		      r->stack.size, (unsigned long long)r->stack.start,
+		      r->stack.end);
+	for (size_t i = 0; i < MIN(MAX(b->n_got, b->n_want), 24UL); i++) {
+		uint64_t pc = i < b->n_got ? b->got[i] : b->want[i];
+		const struct map *m = map_of(b->child, pc);
+
+		print_message(
+			"#   %2zu ours %12llx libdwfl %12llx %s+%llx\n", i,
+			i < b->n_got ? (unsigned long long)pc : 0,
+			i < b->n_want ? (unsigned long long)b->want[i] : 0,
+			m && m->image ? m->image->path : "?",
+			m ? (unsigned long long)(pc - m->start + m->offset)
+			  : 0);
+	}
+}
+
+static bool in_jit(const struct both *b)
+{
+	for (size_t i = 0; i < b->n_got; i++) {
+		const struct map *m = map_of(b->child, b->got[i] - !!i);
+
+		if (m && !m->image)
+			return true;
+	}
+	return false;
+}
+
+/* Up to where it leaves all code: what comes behind is made up. */
+static size_t sensible(const struct child *c, const uint64_t *pcs, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && map_of(c, pcs[i]))
+		i++;
+	return i;
+}
+
+/*
+ * Ours and libdwfl's, counted by how they agree. Go's runtime switches stacks in
+ * functions whose rules do not say so: we end there, libdwfl guesses.
+ */
+static void compare(struct both *b)
+{
+	struct child *c = b->child;
+	size_t n;
+
+	b->n_got = sensible(c, b->got, b->n_got);
+	b->n_want = sensible(c, b->want, b->n_want);
+	if (!strcmp(c->load->name, "go") && b->why == TRACE_END_ROOT)
+		b->n_want = MIN(b->n_want, b->n_got);
+	n = MIN(b->n_got, b->n_want);
+
+	c->ends[b->why]++;
+	if (memcmp(b->got, b->want, n * sizeof(*b->got))) {
+		if (c->differ++ < 3)
+			show(b);
+	} else if (b->n_got > b->n_want) {
+		if (c->farther++ < 1)
+			show(b);
+	} else if (b->n_got < b->n_want) {
+		if (c->shorter++ < 3)
+			show(b);
+	} else {
+		c->same++;
+		if (b->why != TRACE_END_ROOT && c->ends[b->why] < 3)
+			show(b);
+	}
+}
+
+static void unwind(struct child *c, const struct trace_record *r)
+{
+	static struct both b;
+	const struct abi_regs *regs = &r->regs;
+	struct trace_stack s = {
+		.regs = regs,
+		.bytes = r->stack_bytes,
+		.start = r->stack.start,
+		.size = r->stack.size,
+		.end = r->stack.end,
+	};
+
+	c->taken++;
+	if (!r->has_regs || !r->has_stack || r->stack.end == ABI_STACK_RING) {
+		c->none++;
+		return;
+	}
+	b.child = c;
+	b.rec = r;
+	b.n_want = 0;
+	current = &b;
+	dwfl_getthread_frames(c->dwfl, c->pid, on_frame, &b);
+	b.n_got = trace_walk(&s, find_code, c, b.got, FRAMES, &b.why);
+	if (in_jit(&b))
+		c->jit++;
+	compare(&b);
+}
+
+/* --- all of them ------------------------------------------------------------------- */
+
+struct samples {
+	struct abi_sample **recs;
+	size_t n, cap;
+	size_t of[LOADS];
+};
+
+static void collect(void *arg, const struct abi_sample *rec, size_t len)
+{
+	struct samples *all = arg;
+	size_t i;
+
+	for (i = 0; i < LOADS; i++)
+		if (children[i].pid == (pid_t)rec->key.tgid)
+			break;
+	if (i == LOADS)
+		return;
+	if (all->n == all->cap) {
+		all->cap = all->cap ? all->cap * 2 : 4096;
+		all->recs = realloc(all->recs, all->cap * sizeof(*all->recs));
+		assert_non_null(all->recs);
+	}
+	all->recs[all->n] = malloc(len);
+	assert_non_null(all->recs[all->n]);
+	memcpy(all->recs[all->n++], rec, len);
+	all->of[i] += children[i].since && rec->time > children[i].since;
+}
+
+static void run(const struct load *l)
+{
+	char cmd[2048], *to = cmd;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (l->fn)
+		l->fn();
+	for (const char *p = l->command; *p; p++) {
+		const char *word = *p == '@' ? dir : *p == '%' ? progs : NULL;
+
+		if (word && p[1] == '/')
+			to += sprintf(to, "%s", word);
+		else
+			*to++ = *p;
+	}
+	*to = '\0';
+	execl("/bin/sh", "sh", "-c", cmd, NULL);
+	_exit(127);
+}
+
+/* A bare machine (make check-vm) has only what this file brings. */
+static bool has_programs(void)
+{
+	return !access("/usr/bin/gcc", X_OK);
+}
+
+static void start_loads(void)
+{
+	for (size_t i = 0; i < LOADS; i++) {
+		if (!loads[i].fn && !has_programs())
+			continue;
+		children[i].load = &loads[i];
+		children[i].pid = fork();
+		assert_true(children[i].pid >= 0);
+		if (!children[i].pid)
+			run(&loads[i]);
+	}
+}
+
+/* Until each has its samples under mappings that did not change. */
+static void sample_loads(struct samples *all)
+{
+	struct sampler_opts opts = { .freq_hz = FREQ_HZ,
+				     .ring_bytes = 64 << 20,
+				     .sample = collect,
+				     .arg = all };
+	const char *what = "nothing";
+	struct sampler *s = NULL;
+	size_t least = 0;
+	int err = sampler_new(&s, &opts, &what);
+
+	if (err)
+		fail_msg("sampler_new: %s: %s", what, strerror(-err));
+	assert_int_equal(sampler_enable(s), 0);
+	start_loads();
+	for (int i = 0; i < DEADLINE_S * 20 && least < SAMPLES_MIN; i++) {
+		usleep(50000);
+		assert_true(sampler_poll(s) >= 0);
+		least = SIZE_MAX;
+		for (size_t k = 0; k < LOADS; k++) {
+			if (!children[k].pid)
+				continue;
+			if (i % 10 == 9 && !read_maps(&children[k]))
+				fail_msg("%s ended", loads[k].name);
+			least = MIN(least, all->of[k]);
+		}
+	}
+	sampler_disable(s);
+	assert_true(sampler_poll(s) >= 0);
+	sampler_free(s);
+}
+
+/* What belongs to mappings that stayed as they are. */
+static void unwind_all(struct samples *all)
+{
+	struct trace_record rec;
+	size_t i, k;
+
+	for (i = 0; i < LOADS; i++) {
+		if (!children[i].pid)
+			continue;
+		kill(children[i].pid, SIGSTOP);
+		assert_true(read_maps(&children[i]));
+		attach(&children[i]);
+	}
+	for (i = 0; i < all->n; i++) {
+		struct abi_sample *s = all->recs[i];
+
+		assert_int_equal(trace_record_parse(s, s->size, &rec), 0);
+		for (k = 0; k < LOADS; k++)
+			if (children[k].pid == (pid_t)s->key.tgid)
+				break;
+		if (s->time > children[k].since)
+			unwind(&children[k], &rec);
+		free(s);
+	}
+	free(all->recs);
+}
+
+static void stop_loads(void **state)
+{
+	struct image *im;
+
+	for (size_t i = 0; i < LOADS; i++) {
+		if (!children[i].pid)
+			continue;
+		kill(children[i].pid, SIGKILL);
+		waitpid(children[i].pid, NULL, 0);
+		if (children[i].dwfl)
+			dwfl_end(children[i].dwfl);
+		free(children[i].maps);
+	}
+	while ((im = images)) {
+		images = im->next;
+		symbolizer_rows_free(im->rows);
+		free(im);
+	}
+}
+
+static void add_up(struct child *sum, const struct child *c)
+{
+	sum->taken += c->taken;
+	sum->same += c->same;
+	sum->farther += c->farther;
+	sum->shorter += c->shorter;
+	sum->differ += c->differ;
+	sum->jit += c->jit;
+	sum->none += c->none;
+	for (int i = 0; i < TRACE_END_MAX; i++)
+		sum->ends[i] += c->ends[i];
+}
+
+static void print(const char *name, const struct child *c)
+{
+	print_message(
+		"# %-10s %6zu records: %6zu same, %3zu farther, "
+		"%3zu shorter, %3zu differ; %6zu whole; %zu without stack\n",
+		name, c->taken, c->same, c->farther, c->shorter, c->differ,
+		c->ends[TRACE_END_ROOT], c->none);
+}
+
+static void the_same_frames_as_libdwfl(void **state)
+{
+	struct samples all = { 0 };
+	struct child sum = { 0 };
+
+	sample_loads(&all);
+	unwind_all(&all);
+	for (size_t i = 0; i < LOADS; i++) {
+		if (!children[i].pid)
+			continue;
+		print(loads[i].name, &children[i]);
+		add_up(&sum, &children[i]);
+	}
+	print("all", &sum);
+	for (size_t i = 0; i < LOADS; i++)
+		if (children[i].pid)
+			assert_true(children[i].taken >= SAMPLES_MIN);
+	assert_int_equal(sum.differ, 0);
+	assert_int_equal(sum.shorter, 0);
+}
+
+static void write_source(const char *name, const char *head, const char *format)
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(head, f);
+	for (int i = 0; i < 60000; i++)
+		fprintf(f, format, i, i, i);
+	fclose(f);
+}
+
+/* Sources that take a compiler minutes. */
+static int setup(void **state)
+{
+	char self[sizeof(progs) - sizeof("../e2e/stacks")];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n <= 0 || n == sizeof(self) - 1)
+		return -1;
+	self[n] = '\0';
+	*strrchr(self, '/') = '\0';
+	sprintf(progs, "%s/../e2e/stacks", self);
+	if (!mkdtemp(dir))
+		return -1;
+	write_source("big.c", "",
+		     "int f%d(int *p, int n) { int s = %d; for (int i = 0; "
+		     "i < n; i++) { p[i] ^= s; if (p[i] %% 3) s += p[i + %d]; "
+		     "else s *= 5; } return s; }\n");
+	write_source("big.cc",
+		     "template <int N> struct S { static int f(int n) { "
+		     "int a[N % 9 + 2] = {}; for (int i = 0; i < n; i++) "
+		     "a[i % (N % 9 + 2)] += N; return a[0]; } };\n",
+		     "int g%d(int n) { return S<%d>::f(n) + %d; }\n");
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char cmd[64];
+
+	stop_loads(state);
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
+	return system(cmd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_same_frames_as_libdwfl),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

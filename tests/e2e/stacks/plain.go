@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// plain MS: goroutines, growing stacks, channels, garbage.
+package main
+
+import (
+	"fmt"
+	"os"
+	"sort"
+	"strconv"
+	"time"
+)
+
+var sink int
+
+//go:noinline
+func stSpin(n int) {
+	for i := 0; i < n; i++ {
+		sink += i
+	}
+}
+
+//go:noinline
+func stDeep(n int) {
+	if n == 0 {
+		stSpin(100000)
+	} else {
+		stDeep(n - 1)
+	}
+	sink++
+}
+
+//go:noinline
+func stSort() {
+	v := make([]int, 300)
+	for i := range v {
+		v[i] = i * 7919 % 311
+	}
+	sort.Slice(v, func(i, j int) bool { return v[i] < v[j] })
+	sink += len(fmt.Sprintf("%v %f", v, float64(sink)))
+}
+
+func stWorker(c chan int) {
+	for n := range c {
+		stDeep(n)
+		stSort()
+	}
+	c <- 0
+}
+
+func main() {
+	ms, _ := strconv.Atoi(os.Args[1])
+	end := time.Now().Add(time.Duration(ms) * time.Millisecond)
+	c := make(chan int)
+	go stWorker(c)
+	for time.Now().Before(end) {
+		c <- 100
+		stDeep(20)
+	}
+	close(c)
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// rust MS: closures, sorting, panics in flight, a thread.
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+#[no_mangle]
+#[inline(never)]
+pub extern "C" fn st_spin(n: u64) -> u64 {
+    let mut x = n;
+    for i in 0..n {
+        x = black_box(x ^ i);
+    }
+    x
+}
+
+#[no_mangle]
+#[inline(never)]
+pub extern "C" fn st_deep(n: u64) -> u64 {
+    if n == 0 {
+        return st_spin(200000);
+    }
+    black_box(st_deep(n - 1)) + 1
+}
+
+#[no_mangle]
+#[inline(never)]
+pub fn st_sort() {
+    let mut v: Vec<u64> = (0..100).map(|i| i * 7919 % 101).collect();
+    v.sort_by(|a, b| {
+        st_spin(500);
+        a.cmp(b)
+    });
+    black_box(v);
+}
+
+#[no_mangle]
+#[inline(never)]
+pub fn st_panic(n: u32) {
+    if n == 0 {
+        std::panic::resume_unwind(Box::new(1));
+    }
+    st_panic(black_box(n - 1));
+    black_box(n);
+}
+
+#[no_mangle]
+#[inline(never)]
+pub fn st_rounds(end: Instant) {
+    while Instant::now() < end {
+        st_deep(30);
+        st_sort();
+        let _ = std::panic::catch_unwind(|| st_panic(10));
+    }
+}
+
+fn main() {
+    let ms: u64 = std::env::args().nth(1).unwrap().parse().unwrap();
+    let end = Instant::now() + Duration::from_millis(ms);
+    let t = std::thread::spawn(move || st_rounds(end));
+    st_rounds(end);
+    t.join().unwrap();
+}

@@ -1,0 +1,129 @@
+#!/bin/bash
+# Stacks of code without frame pointers are whole, and the right ones: programs
+# whose chain of calls is known, built in many ways, and each of their stacks
+# held against that chain. At least 99.5 % have to be right: of some hundred
+# samples a program, so the dice are allowed for.
+. "$(dirname "$0")/lib.sh"
+S=$E2E/stacks
+ld=$(readelf -h /lib64/ld-linux-x86-64.so.2 |
+	awk '/Entry point/ { print substr($4, 3) }')
+ms=100
+
+plain="chain recursion alloca tail noreturn async vfork threads"
+glibc="$plain signal altstack callback vdso context"
+shared="$glibc plt dlopen"
+
+# PROGRAM KIND LIBC MODE...: what is run, and which stacks it must have.
+programs() {
+	cat <<-END
+		modes_gcc modes glibc $shared
+		modes_clang modes glibc $shared
+		modes_static modes glibc $glibc
+		modes_static_pie modes glibc $glibc
+		modes_stripped modes glibc $shared
+		modes_static_stripped modes glibc $glibc
+		modes_sectionless modes glibc $shared
+		modes_musl modes musl $plain
+		modes_musl_static modes musl $plain
+		throw_gcc throw glibc in_flight cleanup
+		throw_clang throw glibc in_flight cleanup
+		rust rust glibc deep sort panic
+		go_plain go glibc deep sort
+		go_cgo go glibc go c back
+	END
+}
+
+# sum KIND [NAME]: of $T/chains
+sum() {
+	awk -F '\t' -v kind="$1" -v name="${2:-}" '
+		$1 == kind && (name == "" || $2 == name) { n += $3 }
+		END { print n + 0 }' "$T/chains"
+}
+
+# stacks_of TSV PROGRAM KIND LIBC: held against its chains, into $T/chains.
+stacks_of() {
+	local names=
+	if [[ -f $2.twin ]]; then
+		names=$T/names
+		nm -n "$2.twin" >"$names"
+	fi
+	awk -v prog="$2" -v kind="$3" -v libc="$4" -v ld="$ld" \
+		-v names="$names" -f "$E2E_SRC/stacks/chains.awk" "$1" |
+		sort -t $'\t' -k 3,3nr >"$T/chains"
+}
+
+# verdict NAME MODE...: two tests on $T/chains.
+verdict() {
+	local name=$1 good bad few='' mode
+	shift
+	good=$(($(sum mode) + $(sum only))) bad=$(sum bad)
+	all_good=$((all_good + good)) all_bad=$((all_bad + bad))
+	for mode; do
+		(($(sum mode "$mode") >= ms * 3 / 10)) ||
+			few+=" $mode: $(sum mode "$mode")"
+	done
+	is "$name: samples of each kind" "$few" ""
+	fine "$good" $((good + bad)) 99.5
+	result $? "$name: $good of $((good + bad)) stacks are right" ||
+		diag "$(grep -v ^mode "$T/chains")"
+	cp "$T/chains" /tmp/stk/chains.$name
+	diag "$name: exec $(sum exec), in musl's own code $(sum bare)," \
+		"ends: $(awk -F '\t' '$1 == "ends" { printf "%s %s, ", $2, $3 }' \
+			"$T/chains")"
+}
+
+# Two at a time, for a known CPU time each.
+programs | awk -v s="$S" -v ms=$ms '{
+	if ($2 != "modes")
+		print s "/" $1, 5 * ms
+	else {
+		p = $1
+		$1 = $2 = $3 = ""
+		print s "/" p, ms, $0
+	}
+}' >"$T/run"
+out=$T/stacks.pb.gz
+"$PROFD" record -F 997 -o "$out" -- \
+	xargs -a "$T/run" -P 2 -L 1 env >"$out.log" 2>&1
+is "all programs ended well" $? 0 || diag "$(cat "$out.log")"
+check_profile "$out"
+samples "$out" >"$T/all"
+
+all_good=0 all_bad=0
+while read -r prog kind libc modes; do
+	stacks_of "$T/all" "$S/$prog" "$kind" "$libc"
+	# shellcheck disable=SC2086 # words
+	verdict "$prog" $modes
+done < <(programs)
+num "99.5 % of all $((all_good + all_bad)) stacks" \
+	"$(percent $all_good $((all_good + all_bad)))" '>=' 99.5
+
+# An upgrade renames a new file over that of a program that runs; before profd
+# has seen it, and while it looks on. The addresses of the two are not the same.
+mkdir "$T/up"
+cp "$S/libcalled.so" "$T/up/"
+upgrade() {
+	cp "$S/modes_$1" "$T/up/new" && mv "$T/up/new" "$T/up/prog"
+}
+upgrade gcc
+background "$T/up/prog" 60000 chain
+early=$pid
+wait_for 60 grep -q "$T/up/prog" "/proc/$early/maps"
+upgrade clang
+out=$T/upgrade.pb.gz
+background record "$out" -F 499 -p "$early" -p $$ -d 3
+recorder=$pid
+wait_for 60 grep -q . "/proc/$recorder/cmdline"
+sleep 1
+"$T/up/prog" $((5 * ms)) chain &
+late=$!
+sleep 0.3
+upgrade gcc
+"$T/up/prog" $((5 * ms)) chain
+wait "$late"
+kill -KILL "$early"
+wait "$recorder"
+is "upgrade: recorded" $? 0
+samples "$out" >"$T/upgrade"
+cut -f 7 "$T/upgrade" | sort | uniq -c
+plan

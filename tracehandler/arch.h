@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * arch: what the unwinder has to know of the machine. Another one is another
+ * file like arch_x86_64.h.
+ */
+#ifndef TRACEHANDLER_ARCH_H
+#define TRACEHANDLER_ARCH_H
+
+#if defined(__x86_64__)
+#include "tracehandler/arch_x86_64.h"
+#else
+#error "no unwinder for this machine"
+#endif
+
+#endif /* TRACEHANDLER_ARCH_H */

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arch_x86_64: System V ABI, AMD64 Architecture Processor Supplement. */
+#ifndef TRACEHANDLER_ARCH_X86_64_H
+#define TRACEHANDLER_ARCH_X86_64_H
+
+#include <string.h>
+
+#include "bpf/abi.h"
+#include "symbolize/symbolize.h"
+
+#define ARCH_WORD 8
+
+/* Registers by DWARF number, 3.6.2; the return address is one of them. */
+#define ARCH_REG_FP 6 /* rbp */
+#define ARCH_REG_SP 7 /* rsp */
+#define ARCH_REG_RA 16
+
+/* A function gives these back as they were, 3.2.1: rbx rbp r12..r15. */
+#define ARCH_SAVED 6
+#define ARCH_SAVED_REGS               \
+	{                             \
+		3, 6, 12, 13, 14, 15, \
+	}
+
+/* A frame that begins with a frame pointer, 3.2.2: the caller's registers. */
+#define ARCH_FP_RULE                                                         \
+	{                                                                    \
+		.cfa = { SYMBOLIZER_REG, ARCH_REG_FP, 0, 16 },               \
+		.regs = { [ARCH_REG_FP] = { SYMBOLIZER_AT_CFA, 0, 0, -16 },  \
+			  [ARCH_REG_SP] = { SYMBOLIZER_CFA, 0, 0, 0 },       \
+			  [ARCH_REG_RA] = { SYMBOLIZER_AT_CFA, 0, 0, -8 } }, \
+	}
+
+static inline void arch_regs(const struct abi_regs *r,
+			     uint64_t out[SYMBOLIZER_REGS])
+{
+	memcpy(out, r->gpr, sizeof(r->gpr));
+	out[ARCH_REG_RA] = r->ip;
+}
+
+#endif /* TRACEHANDLER_ARCH_X86_64_H */
