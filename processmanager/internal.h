@@ -22,6 +22,8 @@
 #define PM_EXIT_GRACE (10 * CLOCK_NSEC_PER_SEC)
 #define PM_OPEN_FILES 512
 #define PM_IDLE_EXES 256
+/* Longer than samples wait for their names. */
+#define PM_UNMAPPED_GRACE (4 * CLOCK_NSEC_PER_SEC)
 /* More than any process may map by itself: vm.max_map_count's usual 65,530. */
 #define PM_SET_MAX 262144
 
@@ -140,13 +142,14 @@ struct pm_exe {
 	uint64_t serial;
 	enum pm_exe_kind kind;
 	uint32_t refs;
-	uint32_t mapped; /* mappings among the references */
+	uint32_t mapped; /* mappings of it, and of what is the same file */
 	uint32_t resolving; /* requests the symbolizer has */
 	uint32_t tries; /* failed ones since the last that succeeded */
 	int open_error;
 	bool opening;
 	bool opened;
 	uint64_t retry_at;
+	uint64_t unmapped_at; /* when the last mapping went */
 	struct symbolizer_file *file;
 	struct symbolizer_ident ident;
 	struct symbolizer_segment *segments;
@@ -180,6 +183,10 @@ struct pm_exe *pm_exe_identify(struct pm_exe *exe,
 /* Opens the file if there is reason and hope. */
 void pm_exe_open_soon(struct pm_exe *exe);
 void pm_exe_close(struct pm_exe *exe);
+/* So many mappings of it more, or less. */
+void pm_exe_mapped(struct pm_exe *exe, int64_t n);
+/* Closes files that have not been mapped for a while. */
+void pm_open_release(struct pm *pm);
 void pm_open_cancel(struct pm *pm);
 void pm_jobs_fail(struct pm *pm);
 

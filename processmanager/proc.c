@@ -181,6 +181,7 @@ void pm_forget(struct pm *pm, uint64_t time)
 		pm_forget_image(pm, img);
 	}
 	pm_jobs_fail(pm);
+	pm_open_release(pm);
 }
 
 /* Processes whose parent's record was lost or is not linked: by ppid. */

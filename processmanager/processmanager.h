@@ -378,6 +378,7 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(provisional, 0, "images whose samples came before their exec event") \
 	X(nomem, 0, "records dropped for lack of memory")                      \
 	X(open_closed, 0, "executables closed for the limit of open files")    \
+	X(open_released, 0, "executables closed since nobody maps them")       \
 	X(processes, 1, "processes known")                                     \
 	X(images, 1, "images known")                                           \
 	X(exes, 1, "executables known")                                        \
