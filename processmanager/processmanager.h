@@ -217,8 +217,9 @@ struct pm_image_info {
 /* One sample more was taken of this image. */
 void pm_image_sampled(struct pm_image *img);
 
-/* That one alone, which costs nothing. */
+/* These alone, which costs nothing. */
 bool pm_image_provisional(const struct pm_image *img);
+bool pm_image_selected(const struct pm_image *img);
 
 /* Pointers are good until the next call that feeds the manager. */
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out);
