@@ -80,20 +80,26 @@ awk -F '\t' '
 				bad["another status at the reap"]++
 			d = ns[p] / 1000 - t[6]
 			if (d < 0) d = -d
-			if (d > 10) {
-				bad["CPU time off by more than 10 us"]++
+			if (d > 1000) {
+				bad["another CPU time"]++
 				print "off:", name[tag], ns[p]
 			}
+			if (d > 10) late++
 			if (d > worst) worst = d
 			exact++
 		}
 		for (b in bad) print "bad:", b, bad[b]
-		print "exact", exact + 0, "inferred", inferred + 0, "worst", \
-			worst + 0, "us"
+		print "exact", exact + 0, "inferred", inferred + 0, "late", \
+			late + 0, "worst", worst + 0, "us"
 	}' "$T/truth" "$T/tsv" >"$T/verdict"
 diag "$(cat "$T/verdict")"
 is "once each, with arguments, parent, status and CPU time" \
 	"$(grep -c '^bad' "$T/verdict")" 0
+# wait4(2) reads while the dead may still be on its way out of the CPU, and what it
+# uses there is missing in its figure. Never seen but on a machine with much else
+# to do.
+num "CPU time to ten microseconds, in 99.5 % of them" \
+	"$(awk '$1 == "exact" { print 100 * $6 / $2 }' "$T/verdict")" '<=' 0.5
 # The kernel tells of no reap while a thread of the host's first process is
 # current (seen on 6.18, and only where BPF is shut out of it).
 num "the kernel told of 98 % of the reaps, at least" \
