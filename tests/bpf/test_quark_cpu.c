@@ -205,6 +205,8 @@ static void body_cpu_time(void)
 	int i, exact = 0;
 
 	CHECK(lives != NULL);
+	/* On a busy host it is to end all the same. */
+	setpriority(PRIO_PROCESS, 0, -10);
 	cpu = sched_getcpu();
 	CHECK(cpu >= 0);
 	stay();
