@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/capability.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -19,6 +20,7 @@
 #include "symbolize/file.h"
 #include "symbolize/rows.h"
 #include "symbolize/sandbox.h"
+#include "symbolize/worker_msg.h"
 #include "tests/unit/test_symbolize.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -280,8 +282,10 @@ static void it_has_one_socket_and_no_privilege(void **state)
 	struct stat st;
 	struct lib l;
 	pid_t pid;
+	int left = dup(1); /* what a library forgot to mark for exec */
 
 	fixture_init(&fx, NULL);
+	close(left);
 	lib_open(&fx, &l, 0);
 	pid = worker_pid(&fx);
 	assert_true(pid > 0);
@@ -306,6 +310,49 @@ static void it_has_one_socket_and_no_privilege(void **state)
 	symbolizer_close(fx.s, l.file);
 	fixture_fini(&fx);
 	assert_int_equal(kill(pid, 0), -1);
+}
+
+/* In the sandbox, until its socket ends. */
+static void stay_root(int sock)
+{
+	const cap_value_t need = CAP_SETUID;
+	struct sandbox_opts o = { .memory = 64 << 20,
+				  .cpu_s = 60,
+				  .file_bytes = 1 << 20 };
+	cap_t caps = cap_get_proc();
+	static struct worker_in in;
+	const char *what;
+	uid_t uid;
+
+	cap_set_flag(caps, CAP_EFFECTIVE, 1, &need, CAP_CLEAR);
+	if (cap_set_proc(caps) || dup2(sock, 0) < 0 ||
+	    sandbox_enter(&o, &uid, &what) || uid != 0)
+		_exit(99);
+	worker_recv(0, &in);
+	_exit(0);
+}
+
+/* Where it cannot change its user id, and would keep what it has by that. */
+static void it_gives_up_capabilities_by_itself(void **state)
+{
+	int pair[2], st;
+	pid_t pid;
+
+	if (geteuid())
+		skip();
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	pid = fork();
+	if (pid == 0)
+		stay_root(pair[1]);
+	close(pair[1]);
+	for (int i = 0; i < 6000 && strcmp(proc_line(pid, "Seccomp"), "2"); i++)
+		usleep(10000);
+	assert_string_equal(proc_line(pid, "Seccomp"), "2");
+	assert_string_equal(proc_line(pid, "CapEff"), "0000000000000000");
+	assert_string_equal(proc_line(pid, "CapPrm"), "0000000000000000");
+	close(pair[0]);
+	assert_int_equal(waitpid(pid, &st, 0), pid);
+	assert_int_equal(st, 0);
 }
 
 /* Without a signal from anywhere: we are killed, it goes. */
@@ -809,6 +856,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(memory_in_the_sandbox_ends),
 		cmocka_unit_test(time_in_the_sandbox_ends),
 		cmocka_unit_test(it_has_one_socket_and_no_privilege),
+		cmocka_unit_test(it_gives_up_capabilities_by_itself),
 		cmocka_unit_test(it_dies_with_profd),
 		cmocka_unit_test(large_answers_come_in_pieces),
 		cmocka_unit_test(a_table_is_the_one_that_was_made),
