@@ -16,6 +16,7 @@
 #include "base/ring.h"
 #include "base/strbuf.h"
 #include "base/strtab.h"
+#include "base/vault.h"
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define container_of(ptr, type, member) \

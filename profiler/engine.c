@@ -26,6 +26,7 @@
 #include "profiler/metrics.h"
 #include "profiler/perfsource_engine.h"
 #include "profiler/privilege.h"
+#include "profiler/unwind_rows.h"
 
 #define ENGINE_TICK_MS 100
 /* The first samples are shown soon; a drain is short. */
@@ -37,9 +38,15 @@
 #define ENGINE_LIFECYCLE_RING (4 << 20)
 #define ENGINE_MALLOC_LARGE (128 << 10)
 
+/* The pump's; the record itself stays where no core dump shows it. */
+struct engine_sample {
+	struct abi_sample *rec;
+};
+
 static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 			   void *rec, bool late)
 {
+	struct engine_sample *sample;
 	struct engine *e = arg;
 
 	switch (stream) {
@@ -58,10 +65,11 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 		walk_deliver(e->pm, rec, time);
 		break;
 	case PUMP_SAMPLE:
-		if (e->perf && !perfsource_engine_sample(e, rec))
-			break;
-		trace_handler_sample(e->th, rec,
-				     ((struct abi_sample *)rec)->size);
+		sample = rec;
+		if (!e->perf || perfsource_engine_sample(e, sample->rec))
+			trace_handler_sample(e->th, sample->rec,
+					     sample->rec->size);
+		vault_give(sample->rec);
 		break;
 	case PUMP_STREAM_MAX:
 		break;
@@ -69,18 +77,38 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 	free(rec);
 }
 
+struct abi_sample *engine_sample_new(struct engine *e, size_t len)
+{
+	struct abi_sample *rec = vault_take(e->vault, len);
+
+	e->nomem += !rec;
+	return rec;
+}
+
+void engine_sample_push(struct engine *e, struct abi_sample *rec, uint64_t time,
+			size_t len)
+{
+	struct engine_sample *sample = malloc(sizeof(*sample));
+
+	if (!sample) {
+		vault_give(rec);
+		e->nomem++;
+		return;
+	}
+	sample->rec = rec;
+	pump_push(e->pump, PUMP_SAMPLE, time, sample, sizeof(*sample) + len);
+}
+
 static void engine_on_sample(void *arg, const struct abi_sample *rec,
 			     size_t len)
 {
 	struct engine *e = arg;
-	void *copy = malloc(len);
+	struct abi_sample *copy = engine_sample_new(e, len);
 
-	if (!copy) {
-		e->nomem++;
+	if (!copy)
 		return;
-	}
 	memcpy(copy, rec, len);
-	pump_push(e->pump, PUMP_SAMPLE, rec->time, copy, len);
+	engine_sample_push(e, copy, rec->time, len);
 }
 
 /* Record and path in one block, so that the pump can free it as one. */
@@ -238,15 +266,20 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 	struct pm_opts pm = { .want_maps = walk_want_maps, .arg = e };
 	struct trace_opts trace = { .loop = opts->loop,
 				    .resolved = engine_resolved,
+				    .selected_only = opts->selected_only,
 				    .arg = e };
 	int err;
 
 	*what = "pump";
-	err = pump_new(&e->pump, engine_deliver, e);
+	err = vault_new(&e->vault);
+	if (!err)
+		err = pump_new(&e->pump, engine_deliver, e);
 	if (err)
 		return err;
 	*what = "symbolizer";
 	err = symbolizer_new(&e->symbolizer, &sym);
+	if (!err && opts->unwind_rows)
+		unwind_rows_load(e->symbolizer, opts->unwind_rows);
 	if (!err)
 		err = engine_warm(e);
 	if (err)
@@ -576,5 +609,6 @@ void engine_free(struct engine *e)
 	pm_free(e->pm);
 	symbolizer_free(e->symbolizer);
 	pump_free(e->pump);
+	vault_free(e->vault);
 	free(e);
 }

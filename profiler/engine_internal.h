@@ -19,6 +19,7 @@ struct engine {
 	struct engine_opts opts;
 	uv_loop_t *loop;
 	struct pump *pump;
+	struct vault *vault; /* of samples in the pump */
 	struct symbolizer *symbolizer;
 	struct pm *pm;
 	struct trace_handler *th;
@@ -53,6 +54,10 @@ struct engine {
 /* engine.c: drains all sources and runs the pump once. */
 void engine_drain(struct engine *e);
 void engine_on_map(void *arg, const struct pm_map_event *ev);
+/* Room for a sample; NULL: no memory, counted. To be pushed, and then gone. */
+struct abi_sample *engine_sample_new(struct engine *e, size_t len);
+void engine_sample_push(struct engine *e, struct abi_sample *rec, uint64_t time,
+			size_t len);
 void engine_resolved(void *arg, const struct reporter_trace *t);
 
 /* walk.c: what existed before, and mappings that must be read anew. */

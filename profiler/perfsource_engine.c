@@ -72,13 +72,11 @@ static void push_sample(struct engine *e, const struct perfsource_record *r)
 	if (!e->begin || r->time < e->begin)
 		return;
 	size = perfsource_sample_size(r);
-	s = malloc(size);
-	if (!s) {
-		e->nomem++;
+	s = engine_sample_new(e, size);
+	if (!s)
 		return;
-	}
 	perfsource_sample_build(r, s);
-	pump_push(e->pump, PUMP_SAMPLE, r->time, s, size);
+	engine_sample_push(e, s, r->time, size);
 }
 
 static void on_want(void *arg, uint32_t pid)

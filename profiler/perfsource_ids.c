@@ -542,10 +542,8 @@ static bool inside_exec(struct perfids *p, struct perf_proc *proc,
 
 int perfids_sample(struct perfids *p, struct abi_sample *s)
 {
-	struct perf_proc *proc;
+	struct perf_proc *proc = expect(p, s->key.tgid, s->time);
 
-	forget(p, s->time);
-	proc = expect(p, s->key.tgid, s->time);
 	if (!proc)
 		return -ENOMEM;
 	if (inside_exec(p, proc, s))

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "symbolize/internal.h"
+#include "symbolize/rows_hand.h"
 
 #define INDEX_BYTES_DEFAULT (8 << 20)
 #define WORKER_DEADLINE_MS_DEFAULT 20000
@@ -87,6 +88,7 @@ void symbolizer_unref(struct symbolizer *s)
 		return;
 	symbolizer_file_free(s->kernel);
 	symbolizer_file_free(s->vdso);
+	symbolizer_hand_free(s->hand);
 	free(s->kallsyms);
 	free(s);
 }
@@ -452,6 +454,8 @@ static void rows_answer(struct file_job *j, int err)
 
 	if (rows)
 		r->rows = NULL;
+	err = symbolizer_hand_apply(j->job.s->hand, &j->file->ident, err,
+				    &rows);
 	r->fn(r->arg, err, rows);
 }
 
@@ -480,6 +484,12 @@ int symbolizer_rows(struct symbolizer *s, struct symbolizer_file *file,
 	r->arg = arg;
 	file_request(s, &r->job, file, &rows_kind);
 	return 0;
+}
+
+int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *build_id,
+			    size_t len, struct symbolizer_rows *rows)
+{
+	return symbolizer_hand_add(&s->hand, build_id, len, rows);
 }
 
 /* --- the symbolizer itself ------------------------------------------------ */

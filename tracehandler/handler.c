@@ -49,7 +49,7 @@ int trace_handler_new(struct trace_handler **thp, const struct trace_opts *opts)
 	th->out = calloc(max, sizeof(*th->out));
 	if (!th->pcs || !th->frames || !th->out || hash_init(&th->asks, 0) ||
 	    trace_cache_init(&th->cache, th->opts.cache_frames) ||
-	    trace_rules_init(&th->rules) ||
+	    trace_rules_init(&th->rules) || vault_new(&th->vault) ||
 	    trace_tables_init(&th->tables, th->opts.table_bytes, &th->stats,
 			      &th->rules, trace_tables_settled, th)) {
 		trace_handler_free(th);
@@ -69,6 +69,7 @@ void trace_handler_free(struct trace_handler *th)
 	trace_cache_fini(&th->cache);
 	trace_tables_fini(&th->tables);
 	trace_rules_fini(&th->rules);
+	vault_free(th->vault);
 	hash_fini(&th->asks);
 	free(th->out);
 	free(th->frames);
@@ -200,6 +201,10 @@ int trace_take(struct trace_handler *th, struct trace_take *take)
 	struct trace_user u;
 	int err;
 
+	if (th->opts.selected_only && !pm_image_selected(take->image)) {
+		th->stats.unselected++;
+		return 0;
+	}
 	err = trace_user_walk(&u, th, take);
 	if (err)
 		return err;

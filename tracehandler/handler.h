@@ -21,13 +21,11 @@ struct trace_wait {
 	struct pm_image *image;
 	struct pm_view *view; /* raw: what was mapped; NULL: as of now */
 	struct trace_table *table; /* raw: to be settled; NULL: the image */
-	size_t nframes; /* 0: a raw record */
+	uint8_t *raw; /* in the handler's vault; NULL: a trace */
+	size_t len; /* of it, or of the frames, in bytes */
+	size_t nframes;
 	size_t nknown; /* frames up to here need nothing more */
-	size_t len; /* of 'data', in bytes */
-	union {
-		struct trace_frame *frames[0];
-		uint8_t raw[0];
-	} data;
+	struct trace_frame *frames[];
 };
 
 struct trace_handler {
@@ -35,6 +33,7 @@ struct trace_handler {
 	struct trace_cache cache;
 	struct trace_tables tables;
 	struct trace_rules rules;
+	struct vault *vault; /* of raw records that wait */
 	struct hash asks; /* struct trace_ask, by exe */
 	struct trace_wait *head, *tail;
 	uint64_t deadline; /* of waits that begin now; 0: the usual */

@@ -44,11 +44,11 @@ static void trace_wait_remove(struct trace_handler *th, struct trace_wait *w)
 	th->stats.waiting--;
 }
 
-static struct trace_wait *trace_wait_add(struct trace_handler *th,
+static struct trace_wait *trace_wait_new(struct trace_handler *th,
 					 const struct abi_sample *head,
-					 struct pm_image *image,
-					 const void *data, size_t len)
+					 struct pm_image *image, size_t nframes)
 {
+	size_t len = nframes * sizeof(struct trace_frame *);
 	struct trace_wait *w = malloc(sizeof(*w) + len);
 
 	if (!w)
@@ -56,23 +56,21 @@ static struct trace_wait *trace_wait_add(struct trace_handler *th,
 	memset(w, 0, sizeof(*w));
 	w->head = *head;
 	w->image = image;
+	w->nframes = nframes;
 	w->len = len;
 	w->deadline = th->deadline;
-	memcpy(&w->data, data, len);
-	trace_wait_insert(th, w);
 	return w;
 }
 
 int trace_wait_names(struct trace_handler *th, const struct abi_sample *head,
 		     struct pm_image *image)
 {
-	struct trace_wait *w;
+	struct trace_wait *w = trace_wait_new(th, head, image, th->nframes);
 
-	w = trace_wait_add(th, head, image, th->frames,
-			   th->nframes * sizeof(th->frames[0]));
 	if (!w)
 		return -ENOMEM;
-	w->nframes = th->nframes;
+	memcpy(w->frames, th->frames, w->len);
+	trace_wait_insert(th, w);
 	return 0;
 }
 
@@ -110,6 +108,7 @@ static void trace_wait_free(struct trace_wait *w)
 {
 	pm_view_free(w->view);
 	trace_table_put(w->table);
+	vault_give(w->raw);
 	free(w);
 }
 
@@ -117,16 +116,18 @@ int trace_wait_raw(struct trace_handler *th, const struct trace_record *rec,
 		   const void *buf, struct pm_image *image,
 		   struct trace_table *late)
 {
-	struct trace_wait *w;
+	struct trace_wait *w = trace_wait_new(th, &rec->head, image, 0);
 
-	w = trace_wait_add(th, &rec->head, image, buf, rec->head.size);
 	if (!w)
 		return -ENOMEM;
-	if (late && trace_wait_table(th, w, late)) {
-		trace_wait_remove(th, w);
+	w->len = rec->head.size;
+	w->raw = vault_take(th->vault, w->len);
+	if (!w->raw || (late && trace_wait_table(th, w, late))) {
 		trace_wait_free(w);
 		return -ENOMEM;
 	}
+	memcpy(w->raw, buf, w->len);
+	trace_wait_insert(th, w);
 	return 0;
 }
 
@@ -139,7 +140,7 @@ static void trace_wait_raw_end(struct trace_handler *th, struct trace_wait *w,
 				   .hurry = !over && w->table };
 	struct trace_record rec;
 
-	if (trace_record_parse(w->data.raw, w->len, &rec) == 0) {
+	if (trace_record_parse(w->raw, w->len, &rec) == 0) {
 		/* It may wait for names now, but no longer in all. */
 		th->deadline = w->deadline;
 		take.rec = &rec;
@@ -162,12 +163,12 @@ static void trace_wait_end(struct trace_handler *th, struct trace_wait *w,
 			   bool over)
 {
 	trace_wait_remove(th, w);
-	if (!w->nframes) {
+	if (w->raw) {
 		trace_wait_raw_end(th, w, over);
 		return;
 	}
 	th->stats.names_late += !over;
-	trace_deliver(th, &w->head, w->image, w->data.frames, w->nframes);
+	trace_deliver(th, &w->head, w->image, w->frames, w->nframes);
 	trace_wait_free(w);
 }
 
@@ -175,9 +176,9 @@ static bool trace_wait_over(struct trace_wait *w)
 {
 	if (w->table)
 		return w->table->state != TRACE_TABLE_ASKED;
-	if (!w->nframes)
+	if (w->raw)
 		return !pm_image_provisional(w->image);
-	while (w->nknown < w->nframes && !w->data.frames[w->nknown]->pending)
+	while (w->nknown < w->nframes && !w->frames[w->nknown]->pending)
 		w->nknown++;
 	return w->nknown == w->nframes;
 }

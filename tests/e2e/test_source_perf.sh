@@ -19,13 +19,27 @@ distinct() {
 		sort -u | paste -sd ' '
 }
 
-perf() {
-	local file=$1
-	shift
-	record "$file" --source perf "$@"
+# late FILE: the machine was too busy for profd to read files in time, which is
+# said, and of which these tests are not.
+late() {
+	samples "$1" | grep -q '\[tables late\]' ||
+		comments "$1" | grep -q 'was late'
 }
 
-# --- shares: as in test_shares.sh ---
+# perf FILE OPTIONS...: records anew, five times at most, while it is late.
+perf() {
+	local file=$1 rc
+	shift
+	for _ in 1 2 3 4 5; do
+		record "$file" --source "${source:-perf}" "$@"
+		rc=$?
+		late "$file" || break
+	done
+	return "$rc"
+}
+
+# --- shares: as in test_shares.sh, but also for a program that is interrupted,
+# whose samples are draws: 3.4 deviations of 1.5 points are allowed ---
 perf "$T/shares.pb.gz" -- "$E2E/prog_shares" 10
 is "record --source perf passes the exit status on" $? 0
 check_profile "$T/shares.pb.gz"
@@ -35,10 +49,10 @@ num "samples for nine of ten seconds, at least" "$taken" '>=' 891
 num "no more samples than seconds" "$taken" '<=' 1100
 heavy=$(percent "$(total "$T/own" '^heavy_leaf@')" "$taken")
 light=$(percent "$(total "$T/own" '^light_leaf@')" "$taken")
-num "the heavy function has at least 67 %" "$heavy" '>=' 67
-num "the heavy function has at most 73 %" "$heavy" '<=' 73
-num "the light function has at least 27 %" "$light" '>=' 27
-num "the light function has at most 33 %" "$light" '<=' 33
+num "the heavy function has at least 65 %" "$heavy" '>=' 65
+num "the heavy function has at most 75 %" "$heavy" '<=' 75
+num "the light function has at least 25 %" "$light" '>=' 25
+num "the light function has at most 35 %" "$light" '<=' 35
 whole="(^|;)(heavy|light)_leaf@[^;]*prog_shares"
 for level in $(seq 29 -1 2); do
 	whole+=$(printf ';f%02d@[^;]*prog_shares' "$level")
@@ -56,7 +70,7 @@ stacks() {
 	samples "$1" | awk -F '\t' '$10 ~ /^(heavy|light)_leaf@/ { print $10 }' |
 		sort -u
 }
-record "$T/bpf.pb.gz" --source bpf -- "$E2E/prog_shares" 3
+source=bpf perf "$T/bpf.pb.gz" -- "$E2E/prog_shares" 3
 is "record --source bpf" $? 0
 is "BPF has nothing to say of itself" \
 	"$(comments "$T/bpf.pb.gz" | grep -c 'perf events')" 0
@@ -65,7 +79,7 @@ is "the stacks of both sources are the same" "$(stacks "$T/shares.pb.gz")" \
 	"$(stacks "$T/bpf.pb.gz")"
 
 # --- the kernel below the user, and nobody above it: as in test_dd.sh ---
-perf "$T/dd.pb.gz" -- timeout 2 dd if=/dev/zero of=/dev/null
+perf "$T/dd.pb.gz" -- timeout 4 dd if=/dev/zero of=/dev/null
 is "the status of timeout(1) is passed on" $? 124
 check_profile "$T/dd.pb.gz"
 samples "$T/dd.pb.gz" | awk -F '\t' '$7 ~ /dd$/' >"$T/dd"
@@ -73,7 +87,7 @@ kernel='@[[]kernel.kallsyms[]]'
 call="(do_syscall_64|entry_SYSCALL_64[a-z_]*)$kernel"
 awk -F '\t' -v c="$call" '$10 ~ c' "$T/dd" >"$T/calls"
 calls=$(total "$T/calls")
-num "dd's system calls are seen" "$calls" '>=' 20
+num "dd's system calls are seen" "$calls" '>=' 10
 order="^([^;]*$kernel;)+([^;]*@[^;[]*(;|\$))+"
 num "user frames stand above the system call in 99 % of them" \
 	"$(percent "$(total "$T/calls" "$order")" "$calls")" '>=' 99
@@ -158,9 +172,13 @@ is "every sample has a process" \
 	"$(awk -F '\t' '$8 == ""' "$T/lives" | wc -l)" 0
 
 # --- chosen by itself where BPF may not load, and said ---
-nice -n -20 setpriv --bounding-set -bpf,-sys_admin "$PROFD" record \
-	-o "$T/auto.pb.gz" -- "$E2E/prog_shares" 1 >"$T/auto.log" 2>&1
-is "without CAP_BPF a command is recorded" $? 0
+for _ in 1 2 3 4 5; do
+	nice -n -20 setpriv --bounding-set -bpf,-sys_admin "$PROFD" record \
+		-o "$T/auto.pb.gz" -- "$E2E/prog_shares" 1 >"$T/auto.log" 2>&1
+	rc=$?
+	late "$T/auto.pb.gz" || break
+done
+is "without CAP_BPF a command is recorded" "$rc" 0
 like "and it is said why, and how" "$(cat "$T/auto.log")" \
 	'perf events: the whole host.*no BPF.*CAP_BPF'
 check_profile "$T/auto.pb.gz"
@@ -177,9 +195,12 @@ user() {
 	(cd "$T/user" && setpriv --reuid 65534 --regid 65534 --clear-groups \
 		--inh-caps=-all "$@")
 }
-user nice -n 0 ./profd record -o own.pb.gz -- ./prog_shares 3 \
-	>"$T/user.log" 2>&1
-is "a user may record a command of his own" $? 0
+for _ in 1 2 3 4 5; do
+	user ./profd record -o own.pb.gz -- ./prog_shares 3 >"$T/user.log" 2>&1
+	rc=$?
+	late "$T/user/own.pb.gz" || break
+done
+is "a user may record a command of his own" "$rc" 0
 like "what he sees is said in one line" "$(cat "$T/user.log")" \
 	$'profd: perf events: user code of what was asked for only[^\n]*no BPF'
 is "that line, the command's and the last are all" \
@@ -196,10 +217,14 @@ like "the mapping has the file and the build id" \
 	"$(mappings "$T/user/own.pb.gz")" \
 	"$T/user/prog_shares $(build_id "$E2E/prog_shares")"
 
-user ./profd record -o exec.pb.gz -q -- sh -c \
-	'./prog_spin_a 500 & ./prog_spin_a 500 exec ./prog_spin_b 500; wait' \
-	>/dev/null 2>"$T/user.log"
-is "quiet: nothing is said" "$?$(cat "$T/user.log")" 0
+for _ in 1 2 3 4 5; do
+	user ./profd record -o exec.pb.gz -q -- sh -c './prog_spin_a 500 &
+		./prog_spin_a 500 exec ./prog_spin_b 500; wait' \
+		>/dev/null 2>"$T/user.log"
+	rc=$?
+	late "$T/user/exec.pb.gz" || break
+done
+is "quiet: nothing is said" "$rc$(cat "$T/user.log")" 0
 samples "$T/user/exec.pb.gz" >"$T/tsv"
 for name in a b; do
 	num "what a command starts is in it: spin_$name" \
@@ -211,13 +236,24 @@ done
 is "two processes ran spin_a" \
 	"$(distinct "$T/tsv" '(^|;)spin_a@' 3 | wc -w)" 2
 
-background user "$a" 20000
+# It spins in a second thread, which was there before.
+background user "$a" 60000 thread "$b" 1
+wait_for 60 pgrep -n -u 65534 -f prog_spin_a
 spin=$(pgrep -n -u 65534 -f prog_spin_a)
-user ./profd record -o pid.pb.gz -d 1 -p "$spin" >"$T/user.log" 2>&1
-is "a user may record a process of his own" $? 0
+threads() {
+	[[ $(find "/proc/$spin/task" -mindepth 1 -maxdepth 1 | wc -l) == 2 ]]
+}
+wait_for 60 threads
+for _ in 1 2 3 4 5; do
+	user ./profd record -o pid.pb.gz -d 3 -p "$spin" >"$T/user.log" 2>&1
+	rc=$?
+	late "$T/user/pid.pb.gz" || break
+done
+is "a user may record a process of his own" "$rc" 0
 samples "$T/user/pid.pb.gz" >"$T/tsv"
 num "it has its samples" "$(total "$T/tsv" '(^|;)spin_a@')" '>=' 10
 is "and no other" "$(distinct "$T/tsv" . 3)" "$spin"
+num "of its second thread" "$(distinct "$T/tsv" '(^|;)spin_a@' 4)" '>' "$spin"
 kill "$spin"
 
 # refused NAME REGEX COMMAND...: one line, status 1.

@@ -235,7 +235,7 @@ static void a_flag_beats_the_file_beats_the_default(void **state)
 	assert_int_equal(p.o.listen.n, 2);
 	assert_string_equal(p.o.listen.items[1], "unix:/x");
 	assert_int_equal(p.o.log_level, LOG_DEBUG);
-	assert_int_equal(p.o.stack_copy, 65536);
+	assert_int_equal(p.o.stack_copy, 0);
 	options_fini(&p.o);
 
 	parse_config(&p, "--freq 7 --listen [::1]:9", text);

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+/* vault: see base/vault.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/base.h"
+
+#define VAULT_REGION ((size_t)256 << 10)
+
+struct vault_region {
+	struct vault_region *prev, *next;
+	struct vault *vault;
+	size_t size, used; /* with this header */
+	size_t live; /* blocks */
+};
+
+struct vault_block {
+	struct vault_region *region;
+};
+
+struct vault {
+	struct vault_region *regions;
+	struct vault_region *now; /* blocks are cut from this one; or NULL */
+	struct vault_region *spare; /* empty, kept for the next; or NULL */
+	size_t bytes;
+};
+
+int vault_new(struct vault **vp)
+{
+	*vp = calloc(1, sizeof(**vp));
+	return *vp ? 0 : -ENOMEM;
+}
+
+static struct vault_region *vault_map(struct vault *v, size_t size)
+{
+	struct vault_region *r;
+
+	r = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (r == MAP_FAILED)
+		return NULL;
+	if (madvise(r, size, MADV_DONTDUMP)) {
+		munmap(r, size);
+		return NULL;
+	}
+	r->vault = v;
+	r->size = size;
+	r->used = sizeof(*r);
+	r->next = v->regions;
+	if (r->next)
+		r->next->prev = r;
+	v->regions = r;
+	v->bytes += size;
+	return r;
+}
+
+static void vault_unmap(struct vault_region *r)
+{
+	struct vault *v = r->vault;
+
+	if (r->prev)
+		r->prev->next = r->next;
+	else
+		v->regions = r->next;
+	if (r->next)
+		r->next->prev = r->prev;
+	v->bytes -= r->size;
+	munmap(r, r->size);
+}
+
+void vault_free(struct vault *v)
+{
+	if (!v)
+		return;
+	while (v->regions)
+		vault_unmap(v->regions);
+	free(v);
+}
+
+/* Nobody has anything of it any more. */
+static void vault_empty(struct vault_region *r)
+{
+	struct vault *v = r->vault;
+
+	r->used = sizeof(*r);
+	if (r == v->now)
+		return;
+	if (r->size == VAULT_REGION && !v->spare)
+		v->spare = r;
+	else
+		vault_unmap(r);
+}
+
+static struct vault_region *vault_turn(struct vault *v)
+{
+	struct vault_region *old = v->now;
+
+	v->now = v->spare ? v->spare : vault_map(v, VAULT_REGION);
+	v->spare = NULL;
+	if (old && !old->live)
+		vault_empty(old);
+	return v->now;
+}
+
+void *vault_take(struct vault *v, size_t size)
+{
+	struct vault_region *r = v->now;
+	struct vault_block *b;
+
+	if (size > SIZE_MAX / 2)
+		return NULL;
+	size = (sizeof(*b) + size + 7) & ~(size_t)7;
+	if (size > VAULT_REGION / 2)
+		r = vault_map(v, sizeof(*r) + size);
+	else if (!r || r->size - r->used < size)
+		r = vault_turn(v);
+	if (!r)
+		return NULL;
+	b = (struct vault_block *)((char *)r + r->used);
+	b->region = r;
+	r->used += size;
+	r->live++;
+	return b + 1;
+}
+
+void vault_give(void *block)
+{
+	struct vault_block *b = block;
+
+	if (block && !--b[-1].region->live)
+		vault_empty(b[-1].region);
+}
+
+size_t vault_bytes(const struct vault *v)
+{
+	return v->bytes;
+}

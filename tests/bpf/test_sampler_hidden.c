@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Stacks may hold secrets: a core dump of profd does not show the sample ring. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "profiler/sampler.h"
+
+static void ignore(void *arg, const struct abi_sample *rec, size_t len)
+{
+}
+
+/* Every mapping of a BPF map has the kernel's "dd" (proc(5), VmFlags). */
+static void test_ring_is_in_no_core_dump(void **state)
+{
+	struct sampler_opts opts = { .freq_hz = 99, .sample = ignore };
+	const char *what = "nothing";
+	unsigned long lo, hi, size = 0, large = 0;
+	struct sampler *s = NULL;
+	bool map = false;
+	char line[512];
+	FILE *f;
+
+	assert_int_equal(sampler_new(&s, &opts, &what), 0);
+	f = fopen("/proc/self/smaps", "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx", &lo, &hi) == 2) {
+			map = strstr(line, "bpf-map") ||
+			      strstr(line, "bpf_map");
+			size = hi - lo;
+		}
+		if (!map || strncmp(line, "VmFlags:", 8))
+			continue;
+		if (size >= 16UL << 20) { /* the data, mapped twice */
+			large++;
+			assert_non_null(strstr(line, " dd"));
+		}
+	}
+	fclose(f);
+	assert_int_equal(large, 1);
+	sampler_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ring_is_in_no_core_dump),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Memory that no core dump shows, for blocks that live shortly. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+
+/* Is the mapping of this address marked "dd" (proc(5), VmFlags)? */
+static bool hidden(const void *p)
+{
+	unsigned long lo, hi, at = (uintptr_t)p;
+	bool inside = false, found = false;
+	char line[512];
+	FILE *f = fopen("/proc/self/smaps", "r");
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx", &lo, &hi) == 2)
+			inside = at >= lo && at < hi;
+		else if (inside && !strncmp(line, "VmFlags:", 8))
+			found = strstr(line, " dd") != NULL;
+	}
+	fclose(f);
+	return found;
+}
+
+static void test_hidden(void **state)
+{
+	static const size_t sizes[] = { 1, 3000, 70000, 600000 };
+	struct vault *v;
+	char *p;
+
+	assert_int_equal(vault_new(&v), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		p = vault_take(v, sizes[i]);
+		assert_non_null(p);
+		assert_int_equal((uintptr_t)p % 8, 0);
+		memset(p, 'x', sizes[i]);
+		assert_true(hidden(p));
+		assert_true(hidden(p + sizes[i] - 1));
+	}
+	p = malloc(8);
+	assert_false(hidden(p));
+	free(p);
+	vault_give(NULL);
+	vault_free(v);
+	vault_free(NULL);
+}
+
+/* Blocks of any size, given back in about their order: each keeps its bytes. */
+static void test_blocks_keep_apart(void **state)
+{
+	struct {
+		uint8_t *p;
+		size_t size;
+	} b[64] = { { NULL, 0 } };
+	struct vault *v;
+	unsigned int seed = 1;
+
+	assert_int_equal(vault_new(&v), 0);
+	for (int i = 0; i < 20000; i++) {
+		size_t k = (size_t)(rand_r(&seed) % 64);
+
+		if (b[k].p)
+			for (size_t n = 0; n < b[k].size; n += 97)
+				assert_int_equal(b[k].p[n], k);
+		vault_give(b[k].p);
+		b[k].size =
+			(size_t)(rand_r(&seed) % (i % 50 ? 8000 : 200000)) + 1;
+		b[k].p = vault_take(v, b[k].size);
+		assert_non_null(b[k].p);
+		memset(b[k].p, (int)k, b[k].size);
+	}
+	vault_free(v);
+}
+
+/* What comes and goes takes no more than what is there at once. */
+static void test_memory_goes_back(void **state)
+{
+	void *ring[100] = { NULL };
+	size_t most = 0;
+	struct vault *v;
+
+	assert_int_equal(vault_new(&v), 0);
+	assert_int_equal(vault_bytes(v), 0);
+	for (int i = 0; i < 10000; i++) {
+		vault_give(ring[i % 100]);
+		ring[i % 100] = vault_take(v, 5000);
+		assert_non_null(ring[i % 100]);
+		most = MAX(most, vault_bytes(v));
+	}
+	assert_true(most >= 500000 && most < 1500000);
+	for (int i = 0; i < 100; i++)
+		vault_give(ring[i]);
+	assert_true(vault_bytes(v) <= 2 * 262144);
+	assert_null(vault_take(v, SIZE_MAX));
+	vault_free(v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_blocks_keep_apart),
+		cmocka_unit_test(test_memory_goes_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
