@@ -129,8 +129,8 @@ static void one_lie(const struct fake_lie *lie)
 	}
 	assert_int_equal(l.errors[1], -EBADMSG);
 	assert_int_equal(l.named[1], 0);
-	/* Once, and never again; twice, if it need not have been the file. */
-	fails = lie->count == FAKE_KILLED ? 2 : 1;
+	/* Once, and never again; thrice, if it need not have been the file. */
+	fails = lie->count == FAKE_KILLED ? 3 : 1;
 	assert_int_equal(counted(&l, lie->count), fails);
 	assert_int_equal(stats(&l.fx).put_aside, 1);
 	assert_int_equal(stats(&l.fx).worker_starts, 1 + fails);
