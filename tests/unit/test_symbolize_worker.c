@@ -492,6 +492,23 @@ static void it_is_tried_again(void **state)
 	fixture_fini(&fx);
 }
 
+/* The deadline is for paths; what hangs in the worker has its own. */
+static void a_late_worker_makes_no_path_slow(void **state)
+{
+	struct symbolizer_opts opts = { .worker = in_dir("late"),
+					.open_deadline_ms = 1000 };
+	struct fixture fx;
+
+	make_library("lib0.so", "fn0");
+	sh("printf '#!/bin/sh\nsleep 1.5\nexec %s \"$@\"\n' > late && "
+	   "chmod +x late",
+	   self);
+	fixture_init(&fx, &opts);
+	assert_int_equal(open_path(&fx, in_dir("lib0.so")), 0);
+	assert_int_equal(stats(&fx).open_timeouts, 0);
+	fixture_fini(&fx);
+}
+
 static void a_worker_has_no_worker(void **state)
 {
 	struct symbolizer_opts opts = { .worker = self };
@@ -609,6 +626,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(stopped_it_is_replaced),
 		cmocka_unit_test(without_a_worker_requests_fail_soon),
 		cmocka_unit_test(it_is_tried_again),
+		cmocka_unit_test(a_late_worker_makes_no_path_slow),
 		cmocka_unit_test(a_worker_has_no_worker),
 		cmocka_unit_test(worn_out_it_is_replaced),
 		cmocka_unit_test(
