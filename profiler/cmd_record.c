@@ -404,7 +404,9 @@ static int open_engine(struct record *r)
 		.freq_hz = r->o->freq,
 		.stack_copy = r->o->stack_copy,
 		.source = r->o->source,
+		.selected_only = !r->o->all,
 		.why_perf = r->why_perf,
+		.unwind_rows = r->o->unwind_rows,
 	};
 	char msg[512];
 	int err = list_pids(r, &eo);

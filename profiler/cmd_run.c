@@ -172,6 +172,7 @@ static int start(struct run *r, const struct options *o, const char *why_perf)
 		.stack_copy = o->stack_copy,
 		.source = o->source,
 		.why_perf = why_perf,
+		.unwind_rows = o->unwind_rows,
 		.window_s = o->window,
 		.archive = o->archive,
 		.listen = o->listen.items,

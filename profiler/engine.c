@@ -26,6 +26,7 @@
 #include "profiler/metrics.h"
 #include "profiler/perfsource_engine.h"
 #include "profiler/privilege.h"
+#include "profiler/unwind_rows.h"
 
 #define ENGINE_TICK_MS 100
 /* The first samples are shown soon; a drain is short. */
@@ -265,6 +266,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 	struct pm_opts pm = { .want_maps = walk_want_maps, .arg = e };
 	struct trace_opts trace = { .loop = opts->loop,
 				    .resolved = engine_resolved,
+				    .selected_only = opts->selected_only,
 				    .arg = e };
 	int err;
 
@@ -276,6 +278,8 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 		return err;
 	*what = "symbolizer";
 	err = symbolizer_new(&e->symbolizer, &sym);
+	if (!err && opts->unwind_rows)
+		unwind_rows_load(e->symbolizer, opts->unwind_rows);
 	if (!err)
 		err = engine_warm(e);
 	if (err)

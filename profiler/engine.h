@@ -27,6 +27,8 @@ struct engine_opts {
 	const uint32_t *pids;
 	size_t npids;
 	bool until_exec; /* they wait for their exec, at which it begins */
+	bool selected_only; /* samples of other processes are of no use */
+	const char *unwind_rows; /* directory of rows by hand, or NULL */
 	unsigned int window_s;
 	const char *archive; /* NULL: none */
 	const char *const *listen;

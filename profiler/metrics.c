@@ -218,6 +218,7 @@ static void losses_count(struct engine *e, uint64_t *out)
 	out[LOSS_BAD] = tr.bad_records + side.bad;
 	out[LOSS_LIFECYCLE] = life.lost;
 	out[LOSS_MAPPING] = side.lost;
+	out[LOSS_TABLES_LATE] = tr.stack_late;
 	out[LOSS_NAMES_LATE] = tr.names_late;
 	perfsource_engine_stats(e, &perf);
 	out[LOSS_PERF_GAPS] = perf.gaps;
@@ -271,6 +272,22 @@ static void status_reader(struct engine *e, struct reporter_metrics *m)
 		reporter_status(m, "put aside", "%s: %s", path, why);
 }
 
+/* Only what there was: most hosts know few of these. */
+static void status_stacks(struct engine *e, struct reporter_metrics *m)
+{
+	struct trace_stats tr;
+
+	trace_handler_get_stats(e->th, &tr);
+	reporter_status(m, "unwind tables", "%llu, %llu bytes",
+			(unsigned long long)tr.tables,
+			(unsigned long long)tr.tables_bytes);
+#define X(name, gauge, help) \
+	if (tr.name)         \
+		reporter_status(m, help, "%llu", (unsigned long long)tr.name);
+	TRACE_STACK_STATS(X)
+#undef X
+}
+
 /* What a person asks first; everything else is in /metrics. */
 static void status_collect(struct engine *e, struct reporter_metrics *m)
 {
@@ -295,6 +312,7 @@ static void status_collect(struct engine *e, struct reporter_metrics *m)
 			(unsigned long long)pm.execs,
 			(unsigned long long)pm.exits);
 	status_reader(e, m);
+	status_stacks(e, m);
 	losses_count(e, losses);
 	for (i = 0; i < LOSS_MAX; i++)
 		reporter_status(m, loss_words[i], "%llu",

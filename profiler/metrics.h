@@ -17,6 +17,7 @@
 	X(BAD, "records refused: wrong lengths")                               \
 	X(LIFECYCLE, "lifecycle events lost")                                  \
 	X(MAPPING, "mapping records lost")                                     \
+	X(TABLES_LATE, "stacks cut short: unwind tables were late")            \
 	X(NAMES_LATE, "stacks without all their names: file reading was late") \
 	X(PERF_GAPS, "gaps in perf records: mappings, events may be missing")  \
 	X(THROTTLED, "times the kernel throttled sampling")

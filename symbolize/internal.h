@@ -32,6 +32,7 @@ struct symbolizer {
 	struct symbolizer_file *kernel, *vdso;
 	size_t own_bytes; /* of their indexes, as counted */
 	struct worker *worker;
+	struct symbolizer_hand *hand; /* rows that go before a file's own */
 	uint64_t last_id; /* of a file */
 	struct symbolizer_stats stats;
 	char *kallsyms;

@@ -9,8 +9,9 @@
 
 uint64_t symbolizer_rows_size(const struct rows_head *h)
 {
-	return sizeof(*h) + h->n_items * (uint64_t)sizeof(struct rows_item) +
-	       ((uint64_t)h->n_rules + 1 + h->n_exprs + 1 + h->n_pages + 1) *
+	return sizeof(*h) +
+	       ((uint64_t)h->n_words + h->n_rules + 1 + h->n_exprs + 1 +
+		h->n_pages + 1) *
 		       sizeof(uint32_t) +
 	       h->n_rows * (uint64_t)sizeof(struct rows_row) + h->expr_bytes;
 }
@@ -18,9 +19,8 @@ uint64_t symbolizer_rows_size(const struct rows_head *h)
 void symbolizer_rows_lay(struct symbolizer_rows *t, const struct rows_head *h)
 {
 	t->head = h;
-	t->rules = (const uint8_t *)(h + 1);
-	t->rule_starts = (const void *)(t->rules +
-					h->n_items * sizeof(struct rows_item));
+	t->rules = (const uint32_t *)(h + 1);
+	t->rule_starts = t->rules + h->n_words;
 	t->expr_starts = t->rule_starts + h->n_rules + 1;
 	t->pages = t->expr_starts + h->n_exprs + 1;
 	t->rows = (const void *)(t->pages + h->n_pages + 1);
@@ -101,23 +101,22 @@ uint16_t symbolizer_rows_at(const struct symbolizer_rows *rows, size_t i,
 void symbolizer_rows_rule(const struct symbolizer_rows *rows, uint16_t id,
 			  struct symbolizer_rule *out)
 {
-	const struct rows_item *item, *end;
+	const uint32_t *word, *end;
+	struct rows_item item;
 
 	memset(out, 0, sizeof(*out));
 	if (id == 0 || id > rows->head->n_rules)
 		return;
 	rows_rule_default(out);
-	item = (const void *)(rows->rules + rows->rule_starts[id - 1]);
-	end = (const void *)(rows->rules + rows->rule_starts[id]);
-	for (; item < end; item++) {
-		struct symbolizer_value v = { item->from, item->reg, 0,
-					      item->n };
-
-		if (item->to == ROWS_CFA)
-			out->cfa = v;
+	word = rows->rules + rows->rule_starts[id - 1] / sizeof(*word);
+	end = rows->rules + rows->rule_starts[id] / sizeof(*word);
+	while (word < end) {
+		word += rows_item_unpack(word, &item);
+		if (item.to == ROWS_CFA)
+			out->cfa = item.v;
 		else
-			out->regs[item->to] = v;
-		out->signal |= item->signal;
+			out->regs[item.to] = item.v;
+		out->signal |= item.signal;
 	}
 }
 

@@ -85,6 +85,12 @@ bool symbolizer_rows_covered(const struct symbolizer_rows_build *b, uint64_t at,
 void symbolizer_rows_note(struct symbolizer_rows_info *info,
 			  const char *section, uint64_t at, uint64_t file_at,
 			  const char *what);
+/*
+ * Where a process or a thread of 'e' begins, if no CFI speaks of it: roots. 0
+ * or -ENOMEM.
+ */
+int symbolizer_rows_start(struct symbolizer_elf *e,
+			  struct symbolizer_rows_build *b);
 /* The table, with 'info' in it but for its counts. 0 or -ENOMEM. */
 int symbolizer_rows_end(struct symbolizer_rows_build *b,
 			const struct symbolizer_rows_info *info,

@@ -69,39 +69,49 @@ static const struct {
 static bool item_ok(const struct symbolizer_rows *t,
 		    const struct rows_item *item, bool cfa)
 {
-	if (item->from >= ARRAY_SIZE(forms) ||
-	    !(cfa ? forms[item->from].of_cfa : forms[item->from].of_reg) ||
+	const struct symbolizer_value *v = &item->v;
+
+	if (v->from >= ARRAY_SIZE(forms) ||
+	    !(cfa ? forms[v->from].of_cfa : forms[v->from].of_reg) ||
 	    item->signal > cfa)
 		return false;
-	if (forms[item->from].has_reg ? item->reg >= SYMBOLIZER_REG_RA
-				      : item->reg != 0)
+	if ((!forms[v->from].has_reg && v->reg != 0) ||
+	    (!forms[v->from].has_n && v->n != 0))
 		return false;
-	if (!forms[item->from].has_n && item->n != 0)
-		return false;
-	switch (item->from) {
+	switch (v->from) {
 	case SYMBOLIZER_PLT:
-		return item->n >= 0 && item->n <= 15;
+		return v->n >= 0 && v->n <= 15;
 	case SYMBOLIZER_EXPR:
 	case SYMBOLIZER_AT_EXPR:
-		return item->n >= 0 && (uint32_t)item->n < t->head->n_exprs;
+		return v->n >= 0 && (uint32_t)v->n < t->head->n_exprs;
 	default:
 		return true;
 	}
 }
 
-/* The CFA, then registers, ascending. */
+/* The CFA, then registers, ascending; each word as it would be packed here. */
 static bool rule_ok(const struct symbolizer_rows *t, uint32_t i)
 {
-	const struct rows_item *first, *item, *end;
+	const uint32_t *word = t->rules + t->rule_starts[i] / sizeof(*word);
+	const uint32_t *end = t->rules + t->rule_starts[i + 1] / sizeof(*word);
+	struct rows_item item;
+	uint32_t again[2];
+	int last = -1;
+	size_t n;
 
-	first = (const void *)(t->rules + t->rule_starts[i]);
-	end = (const void *)(t->rules + t->rule_starts[i + 1]);
-	if (first->to != ROWS_CFA || !item_ok(t, first, true))
-		return false;
-	for (item = first + 1; item < end; item++)
-		if (item->to >= SYMBOLIZER_REGS || !item_ok(t, item, false) ||
-		    (item > first + 1 && item->to <= item[-1].to))
+	for (bool cfa = true; word < end; cfa = false, word += n) {
+		if ((*word >> ROWS_ITEM_WIDE & 1) && end - word < 2)
 			return false;
+		n = rows_item_unpack(word, &item);
+		if (rows_item_pack(&item, again) != n ||
+		    memcmp(again, word, n * sizeof(*word)) != 0 ||
+		    !item_ok(t, &item, cfa))
+			return false;
+		if (cfa ? item.to != ROWS_CFA
+			: item.to >= SYMBOLIZER_REGS || item.to <= last)
+			return false;
+		last = cfa ? -1 : item.to;
+	}
 	return true;
 }
 
@@ -151,8 +161,8 @@ static bool all_ok(const struct symbolizer_rows *t)
 	const struct rows_head *h = t->head;
 
 	return starts_ok(t->rule_starts, h->n_rules,
-			 h->n_items * (uint64_t)sizeof(struct rows_item),
-			 sizeof(struct rows_item)) &&
+			 h->n_words * (uint64_t)sizeof(uint32_t),
+			 sizeof(uint32_t)) &&
 	       starts_ok(t->expr_starts, h->n_exprs, h->expr_bytes, 1) &&
 	       rules_ok(t) && pages_ok(t) && rows_ok(t);
 }

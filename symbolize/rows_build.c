@@ -122,24 +122,19 @@ static bool value_is(const struct symbolizer_value *a,
 	return a->from == b->from && a->reg == b->reg && a->n == b->n;
 }
 
-/* The lines of a rule; how many. */
-static size_t rule_items(const struct symbolizer_rule *rule,
-			 struct rows_item *items)
+/* The lines of a rule; how many words. */
+static size_t rule_words(const struct symbolizer_rule *rule, uint32_t *words)
 {
 	static const struct symbolizer_rule none;
+	struct rows_item item = { ROWS_CFA, rule->signal, rule->cfa };
 	struct symbolizer_rule def = none;
-	size_t n = 0;
+	size_t n = rows_item_pack(&item, words);
 
 	rows_rule_default(&def);
-	items[n++] =
-		(struct rows_item){ ROWS_CFA, rule->cfa.from, rule->cfa.reg,
-				    rule->signal, rule->cfa.n };
 	for (uint8_t i = 0; i < SYMBOLIZER_REGS; i++) {
-		const struct symbolizer_value *v = &rule->regs[i];
-
-		if (!value_is(v, &def.regs[i]))
-			items[n++] = (struct rows_item){ i, v->from, v->reg, 0,
-							 v->n };
+		item = (struct rows_item){ i, false, rule->regs[i] };
+		if (!value_is(&item.v, &def.regs[i]))
+			n += rows_item_pack(&item, words + n);
 	}
 	return n;
 }
@@ -147,14 +142,14 @@ static size_t rule_items(const struct symbolizer_rule *rule,
 static int add(struct symbolizer_rows_build *b, struct rows_func *f,
 	       uint64_t at, const struct symbolizer_rule *rule)
 {
-	struct rows_item items[ROWS_ITEMS_MAX];
+	uint32_t words[ROWS_WORDS_MAX + 1];
 	struct rows_raw *last = f->n ? &b->raw[b->n_raw - 1] : NULL;
 	int id = 0, err;
 
 	if (rule) {
-		id = symbolizer_pool_put(&b->rules, items,
-					 rule_items(rule, items) *
-						 sizeof(*items));
+		id = symbolizer_pool_put(&b->rules, words,
+					 rule_words(rule, words) *
+						 sizeof(*words));
 		if (id < 0)
 			return id;
 		id++;
@@ -342,7 +337,7 @@ static void make_head(const struct symbolizer_rows_build *b,
 	h->text = b->text;
 	h->section_offset = info->section_offset;
 	h->file_offset = info->file_offset;
-	h->n_items = (uint32_t)(b->rules.used / sizeof(struct rows_item));
+	h->n_words = (uint32_t)(b->rules.used / sizeof(uint32_t));
 	h->n_rules = b->rules.n;
 	h->n_exprs = b->exprs.n;
 	h->n_pages = o->n_pages;

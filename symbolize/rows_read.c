@@ -17,7 +17,6 @@
 #include "symbolize/gopclntab.h"
 
 #define PE_OMIT 0xff
-#define ENTRY_BYTES 64
 
 /* One file while it is read. */
 struct rows_file {
@@ -167,60 +166,6 @@ static int read_by_hdr(struct rows_file *f)
 	return symbolizer_cfi_read(&s, &f->b, &f->info);
 }
 
-/* --- the entry stub --------------------------------------------------------- */
-
-/*
- * Whether 'entry' is where the kernel begins a process, and not what linkers
- * once wrote into libraries, the first function of all: the program says that
- * it is one, or the stub clears the frame pointer (System V ABI, 3.4.1).
- */
-static bool is_start(struct symbolizer_elf *e)
-{
-	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
-	uint8_t b[8] = { 0 };
-	uint16_t type = 0;
-	Elf64_Phdr ph;
-	uint64_t off;
-	size_t i;
-
-	if (!symbolizer_src_read(e->src, offsetof(Elf64_Ehdr, e_type), &type,
-				 sizeof(type)) &&
-	    type == ET_EXEC)
-		return true;
-	for (uint16_t k = 0; k < e->phnum; k++)
-		if (!symbolizer_elf_phdr(e, k, &ph) && ph.p_type == PT_INTERP)
-			return true;
-	if (!symbolizer_elf_offset(e, e->entry, &off) ||
-	    symbolizer_src_read(e->src, off, b, sizeof(b)))
-		return false;
-	i = memcmp(b, endbr, sizeof(endbr)) ? 0 : sizeof(endbr);
-	i += b[i] == 0x48;
-	return b[i] == 0x31 && b[i + 1] == 0xed; /* xor %ebp, %ebp */
-}
-
-/*
- * glibc says of its entry stub that nothing is above it; musl and others say
- * nothing. How long it is nobody tells: theirs have some 40 bytes.
- */
-static int add_entry(struct rows_file *f)
-{
-	struct symbolizer_rule root = { .cfa = { SYMBOLIZER_REG, 7, 0, 8 } };
-	uint64_t at = f->elf.entry, next;
-	int err;
-
-	if (!at || symbolizer_rows_covered(&f->b, at, &next) ||
-	    !is_start(&f->elf))
-		return 0;
-	root.regs[7].from = SYMBOLIZER_CFA;
-	root.regs[SYMBOLIZER_REG_RA].from = SYMBOLIZER_UNDEFINED;
-	next = MIN(next, at <= UINT64_MAX - ENTRY_BYTES ? at + ENTRY_BYTES
-							: UINT64_MAX);
-	if (!symbolizer_rows_func(&f->b, at, next, &err))
-		return err == -ENOMEM ? err : 0;
-	err = symbolizer_rows_add(&f->b, at, &root);
-	return err == -ENOMEM ? err : 0;
-}
-
 static int read_all(struct rows_file *f, const struct symbolizer_ask *ask)
 {
 	Elf64_Shdr sh;
@@ -242,7 +187,7 @@ static int read_all(struct rows_file *f, const struct symbolizer_ask *ask)
 		err = read_debug_frame(f, ask);
 	symbolizer_rows_fill(&f->b);
 	if (!err)
-		err = add_entry(f);
+		err = symbolizer_rows_start(&f->elf, &f->b);
 	if (!err && !f->any)
 		err = -ENODATA;
 	return err;

@@ -73,8 +73,8 @@ static int own_uid(const struct sandbox_opts *o, uid_t *uid)
 		err = become(SANDBOX_UID_BASE + (uid_t)getpid());
 		if (err == -EINVAL)
 			err = become(SANDBOX_UID_NOBODY);
-		/* Neither is known to this user namespace. */
-		if (err == -EINVAL)
+		/* A user namespace may know neither, and forbid setgroups(). */
+		if (err == -EINVAL || err == -EPERM)
 			err = 0;
 	}
 	*uid = getuid();

@@ -23,6 +23,8 @@
 #include <sys/types.h>
 #include <uv.h>
 
+#include "base/strbuf.h"
+
 struct symbolizer;
 struct symbolizer_file;
 
@@ -48,6 +50,11 @@ struct symbolizer_opts {
 	unsigned int worker_idle_ms;
 	/* What one request may take of memory; 0: 384 MiB. */
 	size_t worker_memory;
+	/*
+	 * CPU time it may use, in seconds; 0: 60. At half of it, between two
+	 * requests, it is replaced.
+	 */
+	unsigned int worker_cpu_s;
 	/*
 	 * Where separate debug files are, NULL at the end; borrowed as long as
 	 * the symbolizer lives. NULL: /usr/lib/debug.
@@ -300,6 +307,43 @@ void symbolizer_worker_status(const struct symbolizer *s, char *buf,
  */
 const char *symbolizer_aside(const struct symbolizer *s, size_t i,
 			     const char **why);
+
+/*
+ * Adds a rule as `profd debug unwind-table` prints it behind the address: short,
+ * or in full, so that it can be read back.
+ */
+void symbolizer_rows_put(const struct symbolizer_rows *rows, uint16_t id,
+			 bool full, struct strbuf *out);
+
+/* What is wrong with a text, and where, from 1. */
+struct symbolizer_rows_error {
+	size_t line, column;
+	const char *what; /* static */
+};
+
+/*
+ * Rows from lines "ADDRESS RULE", ascending, the last of them an "end"; empty
+ * lines and what follows a '#' are passed over. -EINVAL, -E2BIG (*where says
+ * why), -ENOMEM.
+ */
+int symbolizer_rows_parse(const char *text, size_t len,
+			  struct symbolizer_rows **out,
+			  struct symbolizer_rows_error *where);
+/*
+ * A table with the rows of 'over' wherever it has any, and else those of 'own',
+ * whose damage it keeps. Both stay the caller's. -ENOMEM, -E2BIG (they lie more
+ * than 4 GiB apart, or have too many rules).
+ */
+int symbolizer_rows_overlay(const struct symbolizer_rows *own,
+			    const struct symbolizer_rows *over,
+			    struct symbolizer_rows **out);
+/*
+ * From now on symbolizer_rows() gives these for the executable with this build
+ * id, over its own; also if it has none. Of two for one the later stays. 'rows'
+ * is taken over, unless it fails: -ENOMEM, -EINVAL (no build id).
+ */
+int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *build_id,
+			    size_t len, struct symbolizer_rows *rows);
 
 /* X(name, 0, "help"): what is counted, for metrics; all monotonic but *_bytes. */
 #define SYMBOLIZER_STATS(X)                                                   \

@@ -16,10 +16,12 @@
 #include <unistd.h>
 
 #include "symbolize/internal.h"
+#include "symbolize/rows_hand.h"
 
 #define INDEX_BYTES_DEFAULT (8 << 20)
 #define WORKER_DEADLINE_MS_DEFAULT 20000
 #define WORKER_IDLE_MS_DEFAULT 30000
+#define WORKER_CPU_S_DEFAULT 60
 #define WORKER_MEMORY_DEFAULT (384 << 20)
 #define DEBUG_DIR "/usr/lib/debug"
 
@@ -86,6 +88,7 @@ void symbolizer_unref(struct symbolizer *s)
 		return;
 	symbolizer_file_free(s->kernel);
 	symbolizer_file_free(s->vdso);
+	symbolizer_hand_free(s->hand);
 	free(s->kallsyms);
 	free(s);
 }
@@ -451,6 +454,8 @@ static void rows_answer(struct file_job *j, int err)
 
 	if (rows)
 		r->rows = NULL;
+	err = symbolizer_hand_apply(j->job.s->hand, &j->file->ident, err,
+				    &rows);
 	r->fn(r->arg, err, rows);
 }
 
@@ -481,6 +486,12 @@ int symbolizer_rows(struct symbolizer *s, struct symbolizer_file *file,
 	return 0;
 }
 
+int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *build_id,
+			    size_t len, struct symbolizer_rows *rows)
+{
+	return symbolizer_hand_add(&s->hand, build_id, len, rows);
+}
+
 /* --- the symbolizer itself ------------------------------------------------ */
 
 static size_t own_bytes(void *arg)
@@ -505,6 +516,8 @@ static int start_worker(struct symbolizer *s,
 		.debug_dirs = opts->debug_dirs ? opts->debug_dirs : dirs,
 		.memory = opts->worker_memory ? opts->worker_memory
 					      : WORKER_MEMORY_DEFAULT,
+		.cpu_s = opts->worker_cpu_s ? opts->worker_cpu_s
+					    : WORKER_CPU_S_DEFAULT,
 		.deadline_ms = opts->worker_deadline_ms
 				       ? opts->worker_deadline_ms
 				       : WORKER_DEADLINE_MS_DEFAULT,

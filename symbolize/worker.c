@@ -245,11 +245,12 @@ static void on_gone(void *arg)
 
 static void start(struct worker *w)
 {
-	char memory[24];
-	char *argv[] = { "profd", SYMBOLIZER_WORKER, memory, NULL };
+	char memory[24], cpu[16];
+	char *argv[] = { "profd", SYMBOLIZER_WORKER, memory, cpu, NULL };
 	int err;
 
 	snprintf(memory, sizeof(memory), "%zu", w->opts.memory);
+	snprintf(cpu, sizeof(cpu), "%u", w->opts.cpu_s);
 	w->opts.stats->worker_starts++;
 	w->state = WORKER_STARTING;
 	w->why[0] = '\0';
@@ -321,7 +322,7 @@ static bool worn_out(const struct worker *w)
 
 	return clock_getcpuclockid(worker_child_pid(w->child), &clock) == 0 &&
 	       clock_gettime(clock, &ts) == 0 &&
-	       ts.tv_sec >= SYMBOLIZER_WORKER_CPU_S / 2;
+	       ts.tv_sec >= (time_t)(w->opts.cpu_s / 2);
 }
 
 static void finished(struct worker *w, int err)
@@ -331,6 +332,7 @@ static void finished(struct worker *w, int err)
 	w->fails = w->blameless = w->asks = 0;
 	w->asked = false;
 	w->state = WORKER_IDLE;
+	worker_aside_forgive(&w->aside, j->file);
 	if (worn_out(w))
 		let_go(w);
 	job_done(w, j, err);

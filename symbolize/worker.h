@@ -19,9 +19,6 @@
 #include "symbolize/worker_aside.h"
 #include "symbolize/worker_msg.h"
 
-/* CPU time it may use; at half of it, between two jobs, it is replaced. */
-#define SYMBOLIZER_WORKER_CPU_S 60
-
 struct worker;
 struct worker_job;
 
@@ -56,7 +53,7 @@ struct worker_opts {
 	const char *program;
 	const char *const *debug_dirs;
 	size_t memory;
-	unsigned int deadline_ms, idle_ms;
+	unsigned int cpu_s, deadline_ms, idle_ms;
 	struct symbolizer_stats *stats;
 	size_t index_ceiling; /* less what is used elsewhere: */
 	size_t (*index_used)(void *arg);

@@ -44,17 +44,30 @@ static char *readable(const char *path)
 	return copy;
 }
 
+static void forget(struct worker_aside *a, size_t i)
+{
+	free(a->files[i].path);
+	a->n--;
+	memmove(a->files + i, a->files + i + 1, (a->n - i) * sizeof(*a->files));
+}
+
+void worker_aside_forgive(struct worker_aside *a,
+			  const struct symbolizer_file *f)
+{
+	size_t i = find(a, &f->ident);
+
+	if (i < a->n && a->files[i].halves < WORKER_ASIDE_WHOLE)
+		forget(a, i);
+}
+
 bool worker_aside_add(struct worker_aside *a, const struct symbolizer_file *f,
 		      unsigned int halves, const char *why)
 {
 	size_t i = find(a, &f->ident);
 
 	if (i == a->n) {
-		if (a->n == WORKER_ASIDE_MAX) {
-			free(a->files[0].path);
-			memmove(a->files, a->files + 1,
-				--a->n * sizeof(*a->files));
-		}
+		if (a->n == WORKER_ASIDE_MAX)
+			forget(a, 0);
 		i = a->n++;
 		memset(&a->files[i], 0, sizeof(a->files[i]));
 		a->files[i].dev = f->ident.dev;

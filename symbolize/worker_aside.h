@@ -27,6 +27,9 @@ void worker_aside_fini(struct worker_aside *a);
 /* A failure on 'f' of so many halves; 'why' is a constant. True: put aside. */
 bool worker_aside_add(struct worker_aside *a, const struct symbolizer_file *f,
 		      unsigned int halves, const char *why);
+/* It was read: what was not a whole failure was not its. */
+void worker_aside_forgive(struct worker_aside *a,
+			  const struct symbolizer_file *f);
 bool worker_aside_has(const struct worker_aside *a,
 		      const struct symbolizer_file *f);
 /* The i-th of those put aside: its path; NULL: there are no more. */

@@ -342,15 +342,15 @@ static int hello(struct server *sv, int error, uid_t uid, const char *what)
 int symbolizer_worker_main(int argc, char **argv)
 {
 	static struct server sv;
-	struct sandbox_opts opts = { .cpu_s = SYMBOLIZER_WORKER_CPU_S,
-				     .file_bytes = WORKER_TABLE_MAX };
+	struct sandbox_opts opts = { .file_bytes = WORKER_TABLE_MAX };
 	const char *what;
 	uid_t uid = 0;
 	int err;
 
-	if (argc != 3)
+	if (argc != 4)
 		return 2;
 	opts.memory = strtoul(argv[2], NULL, 10);
+	opts.cpu_s = (unsigned int)strtoul(argv[3], NULL, 10);
 	mallopt(M_MMAP_THRESHOLD, MAIN_MALLOC_LARGE);
 	mallopt(M_TRIM_THRESHOLD, 4 * MAIN_MALLOC_LARGE);
 	warm_up();

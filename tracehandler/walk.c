@@ -98,17 +98,16 @@ static bool leads_up(const struct walk *w, const struct symbolizer_rule *rule,
 }
 
 /*
- * Perf events copy from the stack pointer on, without the red zone below. What
- * is said to be saved there is the leaf's, and has mostly been taken back: GCC's
- * rules for the last instructions of a function, behind its pops, still name the
- * place on the stack.
+ * Perf events copy from the stack pointer on, without the red zone below; and
+ * its page may never have been touched. What is said to be saved there is the
+ * leaf's, and has mostly been taken back: GCC's rules for the last instructions
+ * of a function, behind its pops, still name the place on the stack.
  */
 static bool taken_back(const struct walk *w, uint64_t at)
 {
-	uint64_t start = w->stack->here.start;
+	uint64_t below = w->stack->regs->gpr[ABI_REG_SP] - at;
 
-	return start == w->stack->regs->gpr[ARCH_REG_SP] && at < start &&
-	       start - at <= ABI_STACK_RED_ZONE;
+	return at < w->stack->here.start && below - 1 < ABI_STACK_RED_ZONE;
 }
 
 /*

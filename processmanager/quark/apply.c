@@ -147,6 +147,14 @@ static int emit_thread(struct quark_queue_priv *qq,
 	return emit(qq, h, events, rec);
 }
 
+/* The start is unknown to a probe sometimes; but it runs, so it is the youngest. */
+static struct quark_proc *find_origin(const struct quark_queue_priv *qq,
+				      const struct abi_key *key)
+{
+	return key->start_boottime ? quark_cache_find(&qq->cache, key)
+				   : quark_cache_newest(&qq->cache, key->tgid);
+}
+
 static int apply_fork(struct quark_queue_priv *qq, const struct quark_raw *raw)
 {
 	const struct abi_quark_fork *f = (const void *)raw->data;
@@ -166,8 +174,10 @@ static int apply_fork(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	if (!rec)
 		return -ENOMEM;
 	p = &rec->p;
-	origin = quark_cache_find(&qq->cache, &f->origin);
+	origin = find_origin(qq, &f->origin);
 	if (origin && origin != proc) {
+		qq->event.fork_key.start_boottime =
+			origin->rec->p.key.start_boottime;
 		if (origin->rec->strings)
 			origin->rec->strings->refs++;
 		quark_record_set_strings(rec, origin->rec->strings);
@@ -295,6 +305,9 @@ static int apply_exit(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	if (!(e->head.flags & ABI_QUARK_GROUP_DEAD))
 		return emit_thread(qq, &e->head, QUARK_EV_EXIT, proc->rec);
 	/* Before 6.16 two threads may both look like the last one. */
+	if (proc->exited && qq->attr.flags & QQ_THREAD_EVENTS &&
+	    !in_walk(proc, &e->head))
+		return emit_thread(qq, &e->head, QUARK_EV_EXIT, proc->rec);
 	if (proc->exited)
 		return 0;
 	rec = quark_proc_edit(proc);

@@ -4,6 +4,7 @@
  * iterator. libbpf is kept quiet; the caller's print function is put back.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,17 @@ static bool kernel_older_than(int major, int minor)
 	return a < major || (a == major && b < minor);
 }
 
+/* ESRCH is what libbpf makes of every failure to read BTF that is there. */
+static int btf_error(void)
+{
+	int fd = open(BTF_PATH, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return -ENOMEM;
+}
+
 /* Turns what libbpf said into one line, and an errno that means something. */
 static int explain(int err, const char *what)
 {
@@ -81,6 +93,8 @@ static int explain(int err, const char *what)
 		quark_error("%s: the kernel has no BTF (" BTF_PATH ")", what);
 		return -ENOTSUP;
 	}
+	if (err == -ESRCH)
+		err = btf_error();
 	if (kernel_older_than(6, 1) && !uname(&u)) {
 		quark_error("%s: kernel %s is too old, 6.1 is needed", what,
 			    u.release);

@@ -319,8 +319,11 @@ int quark_queue_open(struct quark_queue *q, struct quark_queue_attr *attr)
 		return -1;
 	}
 	qq = calloc(1, sizeof(*qq));
-	if (!qq)
+	if (!qq) {
+		quark_error("%s", strerror(ENOMEM));
+		errno = ENOMEM;
 		return -1;
+	}
 	qq->attr = *attr;
 	qq->epfd = qq->timerfd = -1;
 	err = priv_open(qq);

@@ -178,6 +178,19 @@ record() {
 	nice -n -20 "$PROFD" record -o "$file" "$@" >"$file.log" 2>&1
 }
 
+# watch FILE OPTIONS... -- COMMAND...: likewise, but the command runs as others do,
+# so that profd has its tables in time where a machine is busy.
+watch() {
+	local file=$1 opts=()
+	shift
+	while [[ $1 != -- ]]; do
+		opts+=("$1")
+		shift
+	done
+	shift
+	record "$file" "${opts[@]}" -- nice -n 20 "$@"
+}
+
 # go tool pprof, with nothing of the user's; $1 is the report.
 pprof() {
 	HOME=$T PPROF_TMPDIR=$T PPROF_BINARY_PATH=$T/none \

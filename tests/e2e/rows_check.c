@@ -14,7 +14,7 @@
  *           .debug_frame does not say and .gopclntab and its code do
  *  go-root  a Go function above which there is no frame, likewise
  *  go-only  rows of a Go program without .debug_frame: nothing to compare with
- *  entry    the entry stub, of which no CFI speaks
+ *  entry    where stacks begin, in a file that does not say it
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -68,6 +68,7 @@ struct check {
 	struct symbolizer_rows_info info;
 	uint64_t *at; /* of our rows */
 	uint16_t *rule;
+	bool *root; /* nothing is above it */
 	struct list lines, cies, funcs, diffs;
 	bool debug; /* in .debug_frame */
 	bool go; /* there is a .gopclntab */
@@ -476,7 +477,7 @@ static size_t check_gaps(struct check *k, const char *path)
 				break;
 			covered = MAX(covered, f[fi].end);
 		}
-		if (covered < to && k->at[row] == k->elf.entry) {
+		if (covered < to && k->root[row]) {
 			total_entry++;
 		} else if (covered < to && k->go && !k->any_debug) {
 			total_go_only++;
@@ -507,13 +508,19 @@ static void run_readelf(struct check *k, const char *path)
 static void check_rows(struct check *k, const char *path)
 {
 	size_t n = k->info.rows, bad;
+	struct symbolizer_rule rule;
 
 	k->at = calloc(n + 1, sizeof(*k->at));
 	k->rule = calloc(n + 1, sizeof(*k->rule));
-	if (!k->at || !k->rule)
+	k->root = calloc(n + 1, sizeof(*k->root));
+	if (!k->at || !k->rule || !k->root)
 		exit(3);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		k->rule[i] = symbolizer_rows_at(k->rows, i, &k->at[i]);
+		symbolizer_rows_rule(k->rows, k->rule[i], &rule);
+		k->root[i] = rule.regs[SYMBOLIZER_REG_RA].from ==
+			     SYMBOLIZER_UNDEFINED;
+	}
 	run_readelf(k, path);
 	bad = report(k, path) + check_gaps(k, path);
 	if (k->info.damage) {
@@ -556,6 +563,7 @@ static void check_file(const char *path)
 	symbolizer_rows_free(k.rows);
 	free(k.at);
 	free(k.rule);
+	free(k.root);
 	free(k.lines.v);
 	free(k.cies.v);
 	free(k.funcs.v);

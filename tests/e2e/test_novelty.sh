@@ -85,7 +85,7 @@ novelty() {
 }
 
 for load in storms build; do
-	record "$T/$load.pb.gz" -F $freq -- "$T/timed" "$T/$load"
+	watch "$T/$load.pb.gz" -F $freq -- "$T/timed" "$T/$load"
 	is "$load: recorded" $? 0
 	novelty $load
 done

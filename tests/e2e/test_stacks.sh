@@ -83,8 +83,7 @@ programs | awk -v s="$S" -v ms=$ms '{
 	}
 }' >"$T/run"
 out=$T/stacks.pb.gz
-"$PROFD" record -F 997 -o "$out" -- \
-	xargs -a "$T/run" -P 2 -L 1 env >"$out.log" 2>&1
+watch "$out" -F 997 -- xargs -a "$T/run" -P 2 -L 1 env
 is "all programs ended well" $? 0 || diag "$(cat "$out.log")"
 check_profile "$out"
 samples "$out" >"$T/all"

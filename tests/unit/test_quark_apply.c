@@ -196,6 +196,46 @@ static void test_two_last_threads(void **state)
 	assert_int_equal(do_reap(41, k), 0);
 }
 
+/* With the events of threads the second one is that of a thread. */
+static void test_two_last_threads_told(void **state)
+{
+	struct abi_key k = key(2, 20, 1);
+
+	qq.attr.flags |= QQ_THREAD_EVENTS;
+	assert_int_equal(do_exit(30, k, 256), 1);
+	assert_int_equal(ev->group_dead, 1);
+	assert_int_equal(do_exit(31, k, 256), 1);
+	assert_int_equal(ev->group_dead, 0);
+	assert_int_equal(ev->process->exit_boottime, 30);
+	/* One that a walk has seen already is not told of again. */
+	assert_int_equal(do_walk(50, key(3, 20, 1)), 0);
+	quark_cache_find(&qq.cache, &(struct abi_key){ 20, 1, 3, 0 })->exited =
+		true;
+	assert_int_equal(do_exit(40, key(3, 20, 1), 0), 0);
+}
+
+/* Who forked it is known by the pid alone sometimes: the youngest one has it. */
+static void test_origin_by_pid(void **state)
+{
+	struct abi_quark_fork f = { .parent = key(1, 5, 1),
+				    .origin = key(2, 0, 7) };
+
+	do_exec(10, key(2, 6, 1), "/older");
+	do_exit(11, key(2, 6, 1), 0);
+	do_exec(20, key(2, 15, 7), "/caller");
+	f.head = head(ABI_QUARK_FORK, 30, key(3, 30, 7));
+	assert_int_equal(apply(&f, sizeof(f)), 1);
+	assert_string_equal(ev->process->exe, "/caller");
+	assert_int_equal(ev->fork_key.pid, 2);
+	assert_int_equal(ev->fork_key.start_boottime, 15);
+	/* Of one that is not known nothing is. */
+	f.head = head(ABI_QUARK_FORK, 30, key(4, 31, 7));
+	f.origin = key(9, 0, 7);
+	assert_int_equal(apply(&f, sizeof(f)), 1);
+	assert_null(ev->process->exe);
+	assert_int_equal(ev->fork_key.start_boottime, 0);
+}
+
 /* Each record alone is enough to know that there was a process. */
 static void test_lost_before(void **state)
 {
@@ -402,13 +442,22 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_life),	     T(test_immutable),
-		T(test_pid_reuse),   T(test_two_last_threads),
-		T(test_lost_before), T(test_late_exec),
-		T(test_walk),	     T(test_lying_lengths),
-		T(test_overdue),     T(test_gap),
-		T(test_many),	     T(test_late_reap),
-		T(test_deep_walk),   T(test_ring_walk),
+		T(test_life),
+		T(test_immutable),
+		T(test_pid_reuse),
+		T(test_two_last_threads),
+		T(test_two_last_threads_told),
+		T(test_origin_by_pid),
+		T(test_lost_before),
+		T(test_late_exec),
+		T(test_walk),
+		T(test_lying_lengths),
+		T(test_overdue),
+		T(test_gap),
+		T(test_many),
+		T(test_late_reap),
+		T(test_deep_walk),
+		T(test_ring_walk),
 	};
 #undef T
 

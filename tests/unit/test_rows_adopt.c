@@ -14,7 +14,8 @@ static struct symbolizer_rows *rich(void)
 	/* An expression of a CFA, and one of a place. */
 	put_fde(&eh, cie, 0x10000, 0x20010,
 		C("\x0f\x05\x77\x10\x06\x23\x08\x48\x10\x06\x02\x80\x04"));
-	put_fde(&eh, cie, 0x40000, 0x10, C("\x0e\x20\x48\x3f"));
+	put_fde(&eh, cie, 0x40000, 0x10,
+		C("\x0e\x20\x44\x0e\x80\x80\x04\x44\x3f")); /* wide */
 	return rows_of(&eh);
 }
 
@@ -123,8 +124,8 @@ static void lie_counts(struct symbolizer_rows *t)
 
 static void lie_items(struct symbolizer_rows *t)
 {
-	head_of(t)->n_items++;
-	head_of(t)->n_rows -= 2;
+	head_of(t)->n_words++;
+	head_of(t)->n_rows--;
 }
 
 static void lie_base(struct symbolizer_rows *t)
@@ -152,62 +153,79 @@ static void lie_section(struct symbolizer_rows *t)
 	memset(head_of(t)->section, 'a', sizeof(t->head->section));
 }
 
-static struct rows_item *item_of(struct symbolizer_rows *t, uint32_t rule,
-				 int i)
+/* Word 'i' of a rule, to be written to. */
+static uint32_t *word_of(struct symbolizer_rows *t, uint32_t rule, size_t i)
 {
-	return (struct rows_item *)(uintptr_t)(t->rules +
-					       t->rule_starts[rule - 1]) +
-	       i;
+	return (uint32_t *)(uintptr_t)&t
+		->rules[t->rule_starts[rule - 1] / 4 + i];
 }
 
-static void lie_first(struct symbolizer_rows *t)
+/* Changes item 'i' of a rule, which stays as long as it is. */
+static void change(struct symbolizer_rows *t, uint32_t rule, size_t i,
+		   void (*how)(struct rows_item *item))
 {
-	item_of(t, 1, 0)->to = 3;
+	uint32_t words[2], *at = word_of(t, rule, i);
+	struct rows_item item;
+
+	assert_int_equal(rows_item_unpack(at, &item), 1);
+	how(&item);
+	assert_int_equal(rows_item_pack(&item, words), 1);
+	*at = words[0];
 }
 
-static void lie_register(struct symbolizer_rows *t)
-{
-	item_of(t, 1, 0)->reg = 16;
-}
+#define LIE_ITEM(name, rule, i, what)                     \
+	static void to_##name(struct rows_item *item)     \
+	{                                                 \
+		item->what;                               \
+	}                                                 \
+	static void lie_##name(struct symbolizer_rows *t) \
+	{                                                 \
+		change(t, rule, i, to_##name);            \
+	}
 
-static void lie_column(struct symbolizer_rows *t)
-{
-	item_of(t, 2, 1)->to = 17;
-}
+LIE_ITEM(first, 1, 0, to = 3)
+LIE_ITEM(no_register, 2, 1, v.reg = 7) /* that has none */
+LIE_ITEM(column, 2, 1, to = 17)
+LIE_ITEM(from, 2, 1, v.from = SYMBOLIZER_AT_EXPR + 1)
+LIE_ITEM(plt, 2, 1, v.from = SYMBOLIZER_PLT)
+LIE_ITEM(gap, 1, 0, v.from = SYMBOLIZER_SAME)
+LIE_ITEM(signal, 2, 1, signal = true)
 
-static void lie_from(struct symbolizer_rows *t)
+/* The number of an expression, where there is one. */
+static void lie_about_expr(struct symbolizer_rows *t, uint8_t from, int16_t n)
 {
-	item_of(t, 2, 1)->from = SYMBOLIZER_AT_EXPR + 1;
-}
+	struct rows_item item;
+	uint32_t words[2];
 
-static void lie_gap(struct symbolizer_rows *t)
-{
-	item_of(t, 1, 0)->from = SYMBOLIZER_SAME;
-}
-
-static void lie_signal(struct symbolizer_rows *t)
-{
-	item_of(t, 2, 1)->signal = 1;
+	for (uint32_t i = 0; i < t->head->n_words; i++) {
+		rows_item_unpack(word_of(t, 1, i), &item);
+		if (item.v.from != from)
+			continue;
+		item.v.n = n;
+		rows_item_pack(&item, words);
+		*word_of(t, 1, i) = words[0];
+	}
 }
 
 static void lie_expr(struct symbolizer_rows *t)
 {
-	for (uint32_t i = 0; i < t->head->n_items; i++) {
-		struct rows_item *item = item_of(t, 1, (int)i);
-
-		if (item->from == SYMBOLIZER_EXPR)
-			item->n = (int32_t)t->head->n_exprs;
-	}
+	lie_about_expr(t, SYMBOLIZER_EXPR, (int16_t)t->head->n_exprs);
 }
 
 static void lie_expr_minus(struct symbolizer_rows *t)
 {
-	for (uint32_t i = 0; i < t->head->n_items; i++) {
-		struct rows_item *item = item_of(t, 1, (int)i);
+	lie_about_expr(t, SYMBOLIZER_AT_EXPR, -1);
+}
 
-		if (item->from == SYMBOLIZER_AT_EXPR)
-			item->n = -1;
-	}
+static void lie_unused_bit(struct symbolizer_rows *t)
+{
+	*word_of(t, 1, 0) |= 1U << 15;
+}
+
+/* The last word of a rule says that there is another. */
+static void lie_wide(struct symbolizer_rows *t)
+{
+	*word_of(t, 1, 0) |= 1U << ROWS_ITEM_WIDE;
 }
 
 static uint32_t *u32_of(const uint32_t *p)
@@ -217,12 +235,12 @@ static uint32_t *u32_of(const uint32_t *p)
 
 static void lie_rule_start(struct symbolizer_rows *t)
 {
-	u32_of(t->rule_starts)[1] += 4;
+	u32_of(t->rule_starts)[1] += 2;
 }
 
 static void lie_rule_order(struct symbolizer_rows *t)
 {
-	u32_of(t->rule_starts)[1] = 0x7ffffff8;
+	u32_of(t->rule_starts)[1] = 0x7ffffffc;
 }
 
 static void lie_expr_start(struct symbolizer_rows *t)
@@ -283,13 +301,14 @@ static const struct {
 	{                         \
 #name, lie_##name \
 	}
-	LIE(magic),	 LIE(size),	  LIE(counts),	   LIE(items),
-	LIE(base),	 LIE(high),	  LIE(text),	   LIE(terminal),
-	LIE(section),	 LIE(first),	  LIE(register),   LIE(column),
-	LIE(from),	 LIE(gap),	  LIE(signal),	   LIE(expr),
-	LIE(expr_minus), LIE(rule_start), LIE(rule_order), LIE(expr_start),
-	LIE(expr_end),	 LIE(page),	  LIE(pages_end),  LIE(pages_order),
-	LIE(row_order),	 LIE(row_rule),	  LIE(row_same),   LIE(last),
+	LIE(magic),	 LIE(size),	  LIE(counts),	    LIE(items),
+	LIE(base),	 LIE(high),	  LIE(text),	    LIE(terminal),
+	LIE(section),	 LIE(first),	  LIE(no_register), LIE(column),
+	LIE(from),	 LIE(gap),	  LIE(plt),	    LIE(unused_bit),
+	LIE(wide),	 LIE(signal),	  LIE(expr),	    LIE(expr_minus),
+	LIE(rule_start), LIE(rule_order), LIE(expr_start),  LIE(expr_end),
+	LIE(page),	 LIE(pages_end),  LIE(pages_order), LIE(row_order),
+	LIE(row_rule),	 LIE(row_same),	  LIE(last),
 #undef LIE
 };
 

@@ -331,14 +331,19 @@ static void lie_hole(struct fake *f)
 }
 
 /* As many blocks as bytes, but not at the same places. */
-static void lie_hole_beyond(struct fake *f)
+static int fake_memfd_beyond(size_t written, size_t size)
 {
-	int fd = fake_memfd(65536, FAKE_TABLE, 0);
+	int fd = fake_memfd(written, size, 0);
 
-	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, FAKE_TABLE, FAKE_TABLE) ||
+	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)size, (off_t)size) ||
 	    fcntl(fd, F_ADD_SEALS, FAKE_SEALS))
 		_exit(3);
-	fake_table(f, fd, FAKE_TABLE);
+	return fd;
+}
+
+static void lie_hole_beyond(struct fake *f)
+{
+	fake_table(f, fake_memfd_beyond(65536, FAKE_TABLE), FAKE_TABLE);
 }
 
 static void lie_unsealed(struct fake *f)

@@ -177,6 +177,63 @@ static void each_lie_costs_its_own_file_only(void **state)
 	}
 }
 
+/* Each of these lacks one thing; what a table says is looked at elsewhere. */
+static void only_a_sealed_and_whole_memfd_is_mapped(void **state)
+{
+	const size_t len = FAKE_TABLE;
+	static const int seals[] = { 0, FAKE_SEALS & ~F_SEAL_SEAL,
+				     FAKE_SEALS & ~F_SEAL_SHRINK,
+				     FAKE_SEALS & ~F_SEAL_GROW,
+				     FAKE_SEALS & ~F_SEAL_WRITE };
+	int good = fake_memfd(len, len, FAKE_SEALS), fd, pipes[2];
+	char *p = worker_table_map(good, len);
+
+	assert_non_null(p);
+	for (size_t i = 0; i < len; i++)
+		assert_int_equal(p[i], 0);
+	assert_int_equal(munmap(p, len), 0);
+	assert_null(worker_table_map(good, len - 1));
+	assert_null(worker_table_map(good, len + 1));
+	assert_null(worker_table_map(good, 0));
+	assert_null(worker_table_map(good, UINT64_MAX));
+	close(good);
+	for (size_t i = 0; i < ARRAY_SIZE(seals); i++) {
+		fd = fake_memfd(len, len, seals[i]);
+		assert_null(worker_table_map(fd, len));
+		close(fd);
+	}
+	fd = fake_memfd(len / 2, len, FAKE_SEALS);
+	assert_null(worker_table_map(fd, len));
+	close(fd);
+	fd = fake_memfd_beyond(len / 2, len);
+	assert_null(worker_table_map(fd, len));
+	close(fd);
+	fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	assert_null(worker_table_map(fd, 4096));
+	close(fd);
+	assert_int_equal(pipe(pipes), 0);
+	assert_null(worker_table_map(pipes[0], len));
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/* What the worker makes is such a one. */
+static void a_table_that_was_made_is_mapped(void **state)
+{
+	static char text[100000];
+	void *p;
+	int fd;
+
+	memset(text, 7, sizeof(text));
+	fd = worker_table_make(text, sizeof(text));
+	assert_true(fd >= 0);
+	p = worker_table_map(fd, sizeof(text));
+	close(fd);
+	assert_non_null(p);
+	assert_memory_equal(p, text, sizeof(text));
+	munmap(p, sizeof(text));
+}
+
 /* The kernel keeps what is in nobody's table. */
 static int count_fds(void)
 {
@@ -238,6 +295,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_lie_costs_its_own_file_only),
 		cmocka_unit_test(lies_in_tables_are_told_for_tables),
+		cmocka_unit_test(only_a_sealed_and_whole_memfd_is_mapped),
+		cmocka_unit_test(a_table_that_was_made_is_mapped),
 		cmocka_unit_test(descriptors_that_come_with_lies_are_closed),
 		cmocka_unit_test(
 			a_file_put_aside_is_read_again_when_it_changed),

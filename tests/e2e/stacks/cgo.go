@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cgo MS: Go that calls C, which spins, and C that calls Go back.
+// cgo MS: for MS ms of CPU time Go that calls C, which spins, and C that calls Go back.
 package main
 
 /*
@@ -30,10 +30,17 @@ import "C"
 import (
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 )
 
 var sink int
+
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
 
 //export stBack
 func stBack(n C.int) {
@@ -56,8 +63,7 @@ func stCall() {
 
 func main() {
 	ms, _ := strconv.Atoi(os.Args[1])
-	end := time.Now().Add(time.Duration(ms) * time.Millisecond)
-	for time.Now().Before(end) {
+	for cpuTime() < time.Duration(ms)*time.Millisecond {
 		stCall()
 	}
 }

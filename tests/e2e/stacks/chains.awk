@@ -149,11 +149,11 @@ function throw_modes() {
 # main is C's, and calls Rust's.
 function rust_modes(	below) {
 	below = "st_rounds (L main L _start|L)"
-	mode("deep", "(L )?(st_spin )?st_deep\\*31 " below)
+	mode("deep", "(L )?(st_spin )?st_deep\\*3[01] " below)
 	mode("sort", "(L )?(st_spin )?L st_sort " below)
 	mode("panic", "L st_panic(\\*[0-9]+)? (L )?" below)
 	mode("rest", "((L )?st_spin )?(st_deep(\\*[0-9]+)? |st_sort )?" below)
-	mode("rest", "L " below)
+	mode("rest", "(V )?L " below)
 }
 
 # Goroutines end in goexit; what runs on a thread's own stack in what switched to
@@ -168,14 +168,14 @@ function go_modes(	own, switched) {
 		"main\\.stWorker main\\.main\\.func1 " own)
 	mode("sort", "(L )?(main\\.stSort\\.func1 L )?main\\.stSort " \
 		"main\\.stWorker main\\.main\\.func1 " own)
-	mode("rest", "(L )?(main\\.stDeep(\\*[0-9]+)? )?(main\\.stWorker main\\.main\\.func1|" \
+	mode("rest", "(V )?(L )?(main\\.cpuTime )?(main\\.stDeep(\\*[0-9]+)? )?(main\\.stWorker main\\.main\\.func1|" \
 		"main\\.main L) " own)
 	mode("go", "(L )?main\\.stGo main\\.stCall main\\.main L " own)
 	mode("c", "(st_spin )?st_c L runtime\\.asmcgocall.*")
 	mode("back", "main\\.stGo .*")
 	mode("switched", switched)
 	mode("runtime", "L " own)
-	mode("thread", "L")
+	mode("thread", "(V )?L")
 }
 
 BEGIN {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// plain MS: goroutines, growing stacks, channels, garbage.
+// plain MS: for MS ms of CPU time goroutines, growing stacks, channels, garbage.
 package main
 
 import (
@@ -7,10 +7,17 @@ import (
 	"os"
 	"sort"
 	"strconv"
+	"syscall"
 	"time"
 )
 
 var sink int
+
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
 
 //go:noinline
 func stSpin(n int) {
@@ -49,10 +56,9 @@ func stWorker(c chan int) {
 
 func main() {
 	ms, _ := strconv.Atoi(os.Args[1])
-	end := time.Now().Add(time.Duration(ms) * time.Millisecond)
 	c := make(chan int)
 	go stWorker(c)
-	for time.Now().Before(end) {
+	for cpuTime() < time.Duration(ms)*time.Millisecond {
 		c <- 100
 		stDeep(20)
 	}

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// rust MS: closures, sorting, panics in flight, a thread.
+// rust MS: for MS ms of CPU time closures, sorting, panics in flight, a thread.
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+
+extern "C" {
+    fn clock() -> i64; // microseconds of CPU time, POSIX
+}
 
 #[no_mangle]
 #[inline(never)]
@@ -45,17 +48,21 @@ pub fn st_panic(n: u32) {
 
 #[no_mangle]
 #[inline(never)]
-pub fn st_rounds(end: Instant) {
-    while Instant::now() < end {
-        st_deep(30);
+pub fn st_rounds(end: i64) {
+    while unsafe { clock() } < end {
+        for _ in 0..5 {
+            black_box(st_deep(30));
+        }
         st_sort();
-        let _ = std::panic::catch_unwind(|| st_panic(10));
+        for _ in 0..20 {
+            let _ = std::panic::catch_unwind(|| st_panic(10));
+        }
     }
 }
 
 fn main() {
-    let ms: u64 = std::env::args().nth(1).unwrap().parse().unwrap();
-    let end = Instant::now() + Duration::from_millis(ms);
+    let ms: i64 = std::env::args().nth(1).unwrap().parse().unwrap();
+    let end = ms * 1000;
     let t = std::thread::spawn(move || st_rounds(end));
     st_rounds(end);
     t.join().unwrap();
