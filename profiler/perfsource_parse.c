@@ -318,7 +318,7 @@ void perfsource_sample_build(const struct perfsource_record *r,
 {
 	const struct perfsource_sample *s = &r->sample;
 	struct abi_stack stack = { s->regs.gpr[ABI_REG_SP], s->stack_size,
-				   stack_ends(s) };
+				   stack_ends(s), 0 };
 	uint8_t *at = (uint8_t *)(out + 1);
 	uint64_t chain[ABI_KSTACK_MAX];
 	size_t n = kernel_chain(s, chain);

@@ -120,6 +120,7 @@ static int capture(struct bench *b, struct place *p, uint64_t stack_end)
 	stack.size = (uint32_t)MIN((uint64_t)STACK_MAX,
 				   (stack_end - stack.start) & ~255ULL);
 	stack.end = ABI_STACK_WHOLE;
+	stack.holes = 0;
 	put(p, &at, ABI_PART_REGS, &regs, sizeof(regs), 0);
 	put(p, &at, ABI_PART_STACK, &stack, sizeof(stack), stack.size);
 	to = (struct iovec){ p->record + at, stack.size };

@@ -608,7 +608,9 @@ static void test_ring_full(void **state)
 	assert_int_equal(sampler_poll(s), total(st, n, ABI_SAMPLER_TAKEN));
 	assert_int_equal(all.n, total(st, n, ABI_SAMPLER_TAKEN));
 	assert_int_equal(all.bad, 0);
-	while ((r = next(&all, &i, pid))) {
+	/* Anybody's: a busy machine has others that fill it up. */
+	for (; i < all.n; i++) {
+		r = &all.recs[i];
 		if (!r->has_stack || r->stack.end != ABI_STACK_RING)
 			continue;
 		ring++;

@@ -161,8 +161,9 @@ static const struct load loads[] = {
 	  "exec $(gcc -print-prog-name=cc1) -quiet -O3 @/big.c -o /dev/null" },
 	{ "cc1plus", NULL,
 	  "exec $(gcc -print-prog-name=cc1plus) -quiet -O2 @/big.cc -o /dev/null" },
-	{ "clang", NULL, "exec $(readlink -f $(command -v clang)) "
-			 "-cc1 -O3 -emit-obj -x c @/big.c -o /dev/null" },
+	{ "clang", NULL,
+	  "exec $(readlink -f $(command -v clang)) "
+	  "-cc1 -O3 -emit-obj -x c @/big.c -o /dev/null" },
 	{ "python", NULL,
 	  "exec /usr/bin/python3 -c 'import json, re\n"
 	  "def f(n): return n if n < 2 else f(n - 1) + f(n - 2)\n"
@@ -294,10 +295,10 @@ static bool read_maps(struct child *c)
 			hash = (hash ^ (uint8_t)*p) * 1099511628211ULL;
 		c->maps = realloc(c->maps, (c->n_maps + 1) * sizeof(*c->maps));
 		assert_non_null(c->maps);
-		c->maps[c->n_maps++] = (struct map){
-			start, end, offset,
-			has_image(path) ? image_of(c->pid, path) : NULL
-		};
+		c->maps[c->n_maps++] =
+			(struct map){ start, end, offset,
+				      has_image(path) ? image_of(c->pid, path)
+						      : NULL };
 	}
 	fclose(f);
 	if (hash != c->maps_hash)
@@ -361,10 +362,10 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **threadp)
 static bool read_piece(const struct abi_stack *s, const uint8_t *bytes,
 		       Dwarf_Addr addr, Dwarf_Word *out)
 {
-	if (addr < s->start || s->size < 8 || addr - s->start > s->size - 8)
-		return false;
-	memcpy(out, bytes + (addr - s->start), 8);
-	return true;
+	const struct trace_piece p = { bytes, s->start, s->size, s->end,
+				       s->holes };
+
+	return trace_piece_read(&p, addr, out, 8);
 }
 
 static bool read_memory(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *out, void *arg)
@@ -372,8 +373,7 @@ static bool read_memory(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *out, void *arg)
 	const struct trace_record *r = (*(struct both **)arg)->rec;
 
 	return read_piece(&r->stack, r->stack_bytes, addr, out) ||
-	       (r->has_left &&
-		read_piece(&r->left, r->left_bytes, addr, out));
+	       (r->has_left && read_piece(&r->left, r->left_bytes, addr, out));
 }
 
 static bool set_registers(Dwfl_Thread *thread, void *arg)
@@ -447,14 +447,13 @@ static void show(const struct both *b)
 		uint64_t pc = i < b->n_got ? b->got[i] : b->want[i];
 		const struct map *m = map_of(b->child, pc);
 
-		print_message("#   %2zu ours %12llx libdwfl %12llx %s+%llx\n",
-			      i, i < b->n_got ? (unsigned long long)pc : 0,
-			      i < b->n_want ? (unsigned long long)b->want[i]
-					    : 0,
-			      m && m->image ? m->image->path : "?",
-			      m ? (unsigned long long)(pc - m->start +
-						       m->offset)
-				: 0);
+		print_message(
+			"#   %2zu ours %12llx libdwfl %12llx %s+%llx\n", i,
+			i < b->n_got ? (unsigned long long)pc : 0,
+			i < b->n_want ? (unsigned long long)b->want[i] : 0,
+			m && m->image ? m->image->path : "?",
+			m ? (unsigned long long)(pc - m->start + m->offset)
+			  : 0);
 	}
 }
 
@@ -534,12 +533,13 @@ static void unwind(struct child *c, const struct trace_record *r)
 	struct trace_stack s = {
 		.regs = &r->regs,
 		.here = { r->stack_bytes, r->stack.start, r->stack.size,
-			  r->stack.end },
+			  r->stack.end, r->stack.holes },
 	};
 
 	if (r->has_left)
 		s.left = (struct trace_piece){ r->left_bytes, r->left.start,
-					       r->left.size, r->left.end };
+					       r->left.size, r->left.end,
+					       r->left.holes };
 	c->taken++;
 	if (!r->has_regs || !r->has_stack || r->stack.end == ABI_STACK_RING) {
 		c->none++;
@@ -719,10 +719,11 @@ static void add_up(struct child *sum, const struct child *c)
 
 static void print(const char *name, const struct child *c)
 {
-	print_message("# %-10s %6zu records: %6zu same, %3zu farther, "
-		      "%3zu shorter, %3zu differ; %6zu whole; %zu without stack\n",
-		      name, c->taken, c->same, c->farther, c->shorter,
-		      c->differ, c->ends[TRACE_END_ROOT], c->none);
+	print_message(
+		"# %-10s %6zu records: %6zu same, %3zu farther, "
+		"%3zu shorter, %3zu differ; %6zu whole; %zu without stack\n",
+		name, c->taken, c->same, c->farther, c->shorter, c->differ,
+		c->ends[TRACE_END_ROOT], c->none);
 }
 
 static void the_same_frames_as_libdwfl(void **state)
