@@ -93,7 +93,7 @@ wait "$spy" 2>/dev/null
 stop_profd
 is "profd ends" $? 0
 samples "$T/record.pb" | awk -F '\t' -v p="$prog" '$7 == p' >"$T/own"
-num "it was sampled" "$(total "$T/own" '^st_spin@.*;main@.*;_start@')" '>=' 50
+num "it was sampled" "$(total "$T/own" '^st_spin@.*;main@.*;_start@')" '>=' 20
 mapfile -t files < <(find "$archive" -type f)
 num "there is an archive" "${#files[@]}" '>=' 1
 is "the program is in it" "$(for f in "${files[@]}"; do
