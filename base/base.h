@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/cpus.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/ring.h"

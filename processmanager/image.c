@@ -284,6 +284,11 @@ bool pm_image_provisional(const struct pm_image *img)
 	return img->provisional;
 }
 
+bool pm_image_selected(const struct pm_image *img)
+{
+	return img->proc->selected;
+}
+
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
 {
 	const struct pm_proc *proc = img->proc;

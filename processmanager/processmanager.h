@@ -168,8 +168,9 @@ struct pm_image_info {
 	struct pm_exe *main_exe; /* of 'exe', when mapped; borrowed */
 };
 
-/* That one alone, which costs nothing. */
+/* These alone, which costs nothing. */
 bool pm_image_provisional(const struct pm_image *img);
+bool pm_image_selected(const struct pm_image *img);
 /* Pointers are good until the next call that feeds the manager. */
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out);
 

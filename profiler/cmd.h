@@ -19,10 +19,12 @@ OPTIONS_COMMANDS(X)
 int cmd_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * Says what is missing on this host for sampling, and fails, or warns of what
- * will not be seen unless 'quiet'. An exit status, 0 if all is well.
+ * Says what is missing on this host for sampling as 'o' wants it, and fails, or
+ * warns of what will not be seen unless 'quiet'. 'whole': not some processes
+ * only. An exit status, 0 if all is well; '*why' then says why BPF is out of the
+ * question though it might have been, in words for the caller to free, or NULL.
  */
-int cmd_check_host(bool quiet);
+int cmd_check_host(const struct options *o, bool whole, bool quiet, char **why);
 
 /*
  * That a profile can be written to 'path', before anything is begun for it:

@@ -26,17 +26,44 @@ int cmd_fail(const char *fmt, ...)
 	return OPTIONS_FAILED;
 }
 
-int cmd_check_host(bool quiet)
+/* 0, or -errno and why in 'msg'; for want of BPF perf events may do. */
+static int check_source(const struct options *o, bool whole, cap_t caps,
+			char **why, char *msg, size_t len)
+{
+	const struct privilege_host *host = &privilege_this_host;
+	char perf[512];
+	int err = 0;
+
+	if (o->source == SOURCE_PERF)
+		return privilege_check_perf(host, caps, whole, msg, len);
+	err = privilege_check(host, caps, msg, len);
+	if (!err || o->source == SOURCE_BPF)
+		return err;
+	if (!privilege_check_perf(host, caps, whole, perf, sizeof(perf))) {
+		*why = strdup(msg);
+		return *why ? 0 : -ENOMEM;
+	}
+	/* Of the whole host, BPF is what is recommended. */
+	if (!whole)
+		snprintf(msg, len, "%s", perf);
+	return err;
+}
+
+int cmd_check_host(const struct options *o, bool whole, bool quiet, char **why)
 {
 	cap_t caps = cap_get_proc();
 	const char *without;
-	char msg[512];
+	char msg[512] = "out of memory";
 	size_t i;
 	int err;
 
+	*why = NULL;
 	if (!caps)
 		return cmd_fail("capabilities: %s", strerror(errno));
-	err = privilege_check(&privilege_this_host, caps, msg, sizeof(msg));
+	err = check_source(o, whole, caps, why, msg, sizeof(msg));
+	/* By perf events one's own processes need none of the rest. */
+	if ((*why || o->source == SOURCE_PERF) && !whole)
+		quiet = true;
 	for (i = 0; !err && !quiet; i++) {
 		without = privilege_degraded(caps, i);
 		if (!without)

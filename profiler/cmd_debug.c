@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "profiler/cmd.h"
+#include "profiler/unwind_rows.h"
 #include "symbolize/symbolize.h"
 
 static const char *const reg_names[SYMBOLIZER_REGS] = {
@@ -18,7 +19,6 @@ static const char *const reg_names[SYMBOLIZER_REGS] = {
 	"r9",  "r10", "r11", "r12", "r13", "r14", "r15", "ra",
 };
 
-#define DWARF_RBP 6
 #define DWARF_RSP 7
 
 /* --- a file's table --------------------------------------------------------- */
@@ -76,7 +76,8 @@ static void on_open(void *arg, int err, struct symbolizer_file *file)
 }
 
 /* The table of 'path', or NULL after a message. */
-static struct symbolizer_rows *get_rows(const char *path, uint64_t *took)
+static struct symbolizer_rows *get_rows(const struct options *o,
+					const char *path, uint64_t *took)
 {
 	struct symbolizer_open_req req = { .path = path };
 	struct symbolizer_opts opts = { 0 };
@@ -90,7 +91,9 @@ static struct symbolizer_rows *get_rows(const char *path, uint64_t *took)
 	}
 	opts.loop = &loop;
 	err = symbolizer_new(&g.s, &opts);
-	if (!err)
+	if (!err && o->unwind_rows && unwind_rows_load(g.s, o->unwind_rows))
+		g.problem = "not all rows by hand could be read";
+	if (!err && !g.problem)
 		err = symbolizer_open(g.s, &req, on_open, &g);
 	if (!err)
 		uv_run(&loop, UV_RUN_DEFAULT);
@@ -126,56 +129,6 @@ static int check_damage(const char *path, const struct symbolizer_rows *rows)
 }
 
 /* --- rules as text ---------------------------------------------------------- */
-
-static void put_cfa(struct strbuf *out, const struct symbolizer_rule *rule)
-{
-	const struct symbolizer_value *cfa = &rule->cfa;
-
-	if (rule->signal)
-		strbuf_puts(out, "sig");
-	else if (cfa->from == SYMBOLIZER_REG)
-		strbuf_printf(out, "%s%+d", reg_names[cfa->reg], cfa->n);
-	else if (cfa->from == SYMBOLIZER_PLT)
-		strbuf_puts(out, "plt");
-	else if (cfa->from == SYMBOLIZER_AT_REG)
-		strbuf_puts(out, "deref");
-	else
-		strbuf_puts(out, "expr");
-}
-
-static void put_value(struct strbuf *out, const struct symbolizer_value *v)
-{
-	if (v->from == SYMBOLIZER_SAME || v->from == SYMBOLIZER_UNDEFINED)
-		strbuf_puts(out, "u");
-	else if (v->from == SYMBOLIZER_AT_CFA)
-		strbuf_printf(out, "c%+d", v->n);
-	else if (v->from == SYMBOLIZER_REG && v->n == 0)
-		strbuf_puts(out, reg_names[v->reg]);
-	else
-		strbuf_puts(out, "expr");
-}
-
-static bool ra_is_usual(const struct symbolizer_value *v)
-{
-	return v->from == SYMBOLIZER_AT_CFA && v->n == -8;
-}
-
-static void put_row(struct strbuf *out, const struct symbolizer_rule *rule)
-{
-	const struct symbolizer_value *ra = &rule->regs[SYMBOLIZER_REG_RA];
-
-	if (rule->cfa.from == SYMBOLIZER_SAME) {
-		strbuf_puts(out, "end u");
-		return;
-	}
-	put_cfa(out, rule);
-	strbuf_puts(out, " ");
-	put_value(out, &rule->regs[DWARF_RBP]);
-	if (ra_is_usual(ra))
-		return;
-	strbuf_puts(out, " ");
-	put_value(out, ra);
-}
 
 /* The whole truth about one value, in the bytes of its expression if it must. */
 static void put_full(struct strbuf *out, const struct symbolizer_rows *rows,
@@ -250,20 +203,19 @@ static int print_stats(const struct symbolizer_rows *rows, uint64_t took)
 	return finish(&out);
 }
 
-static int print_rows(const struct symbolizer_rows *rows)
+static int print_rows(const struct symbolizer_rows *rows, bool full)
 {
 	struct strbuf out = STRBUF_INIT;
 	struct symbolizer_rows_info info;
-	struct symbolizer_rule rule;
 	uint64_t vaddr;
+	uint16_t id;
 	bool ok = true;
 
 	symbolizer_rows_info(rows, &info);
 	for (size_t i = 0; i < info.rows && ok; i++) {
-		symbolizer_rows_rule(rows, symbolizer_rows_at(rows, i, &vaddr),
-				     &rule);
+		id = symbolizer_rows_at(rows, i, &vaddr);
 		strbuf_printf(&out, "%" PRIx64 " ", vaddr);
-		put_row(&out, &rule);
+		symbolizer_rows_put(rows, id, full, &out);
 		strbuf_puts(&out, "\n");
 		if (out.len > 65536)
 			ok = flush(&out);
@@ -282,10 +234,10 @@ static int unwind_table(const struct options *o)
 				"(see profd debug --help)\n");
 		return OPTIONS_USAGE;
 	}
-	rows = get_rows(o->args[1], &took);
+	rows = get_rows(o, o->args[1], &took);
 	if (!rows)
 		return OPTIONS_FAILED;
-	status = o->stats ? print_stats(rows, took) : print_rows(rows);
+	status = o->stats ? print_stats(rows, took) : print_rows(rows, o->full);
 	if (!status)
 		status = check_damage(o->args[1], rows);
 	symbolizer_rows_free(rows);
@@ -295,12 +247,13 @@ static int unwind_table(const struct options *o)
 static int print_rule(const char *what, const struct symbolizer_rows *rows,
 		      uint64_t pc)
 {
+	uint16_t id = symbolizer_rows_find(rows, pc);
 	struct strbuf out = STRBUF_INIT;
 	struct symbolizer_rule rule;
 
-	symbolizer_rows_rule(rows, symbolizer_rows_find(rows, pc), &rule);
+	symbolizer_rows_rule(rows, id, &rule);
 	strbuf_printf(&out, "%s: ", what);
-	put_row(&out, &rule);
+	symbolizer_rows_put(rows, id, false, &out);
 	strbuf_puts(&out, "\n");
 	if (rule.cfa.from != SYMBOLIZER_SAME) {
 		strbuf_puts(&out, "  cfa  ");
@@ -321,7 +274,7 @@ static int print_rule(const char *what, const struct symbolizer_rows *rows,
 }
 
 /* FILE:PC, hexadecimal, at the last colon. An exit status. */
-static int unwind_one(const char *arg)
+static int unwind_one(const struct options *o, const char *arg)
 {
 	const char *colon = strrchr(arg, ':');
 	struct symbolizer_rows *rows;
@@ -342,7 +295,7 @@ static int unwind_one(const char *arg)
 	path = strndup(arg, (size_t)(colon - arg));
 	if (!path)
 		return cmd_fail("%s", strerror(ENOMEM));
-	rows = get_rows(path, NULL);
+	rows = get_rows(o, path, NULL);
 	status = rows ? print_rule(arg, rows, pc) : OPTIONS_FAILED;
 	if (!status)
 		status = check_damage(path, rows);
@@ -355,16 +308,17 @@ static int unwind(const struct options *o)
 {
 	int status = 0, one;
 
-	if (o->nargs < 2 || o->stats) {
+	if (o->nargs < 2 || o->stats || o->full) {
 		fprintf(stderr,
 			"profd debug unwind: %s (see profd debug "
 			"--help)\n",
-			o->stats ? "--stats is for unwind-table"
-				 : "FILE:PC is needed");
+			o->stats  ? "--stats is for unwind-table"
+			: o->full ? "--full is for unwind-table"
+				  : "FILE:PC is needed");
 		return OPTIONS_USAGE;
 	}
 	for (size_t i = 1; i < o->nargs; i++) {
-		one = unwind_one(o->args[i]);
+		one = unwind_one(o, o->args[i]);
 		status = MAX(status, one);
 	}
 	return status;

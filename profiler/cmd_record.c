@@ -49,6 +49,7 @@ struct record {
 	int format;
 	uv_loop_t loop;
 	struct engine *engine;
+	char *why_perf; /* BPF is out of the question; or NULL */
 	struct reporter_window *window; /* NULL: ended */
 	struct command command;
 	bool commanded; /* a command was given */
@@ -85,6 +86,7 @@ static void on_walk(uv_handle_t *h, void *arg)
 static void report(struct record *r)
 {
 	struct engine_totals totals;
+	const char *why;
 
 	if (r->drawn)
 		fputs("\r\033[K", stderr);
@@ -94,9 +96,13 @@ static void report(struct record *r)
 	}
 	engine_totals(r->engine, &totals);
 	if (!r->o->quiet)
-		fprintf(stderr, "profd: %llu samples, %llu lost, %s\n",
+		fprintf(stderr, "profd: %llu samples, %llu lost, %s%s\n",
 			(unsigned long long)r->samples,
-			(unsigned long long)totals.lost, r->o->output);
+			(unsigned long long)totals.lost, r->o->output,
+			*engine_note(r->engine, &why)
+				? " (perf events: process ids are not those "
+				  "of a BPF run)"
+				: "");
 }
 
 static void on_finished(void *arg)
@@ -363,21 +369,68 @@ static int check_usage(const struct options *o)
 	return OPTIONS_USAGE;
 }
 
-static int record(struct record *r)
+/* Who is to be recorded, if not the whole host; for the caller to free. */
+static int list_pids(const struct record *r, struct engine_opts *eo)
+{
+	const struct options_numbers *pids = &r->o->pid;
+	uint32_t *list = calloc(pids->n + 1, sizeof(*list));
+	size_t i;
+
+	if (!list)
+		return -ENOMEM;
+	for (i = 0; i < pids->n; i++)
+		list[i] = pids->items[i];
+	eo->npids = pids->n;
+	if (r->commanded)
+		list[eo->npids++] = r->command.pid;
+	eo->pids = list;
+	eo->until_exec = r->commanded;
+	return 0;
+}
+
+static void tell_source(const struct record *r)
+{
+	const char *why, *note = engine_note(r->engine, &why);
+
+	if (!r->o->quiet && *note)
+		fprintf(stderr, "profd: %s%s%s\n", note,
+			*why ? "; no BPF: " : "", why);
+}
+
+static int open_engine(struct record *r)
 {
 	struct engine_opts eo = {
 		.loop = &r->loop,
 		.freq_hz = r->o->freq,
 		.stack_copy = r->o->stack_copy,
+		.source = r->o->source,
+		.selected_only = !r->o->all,
+		.why_perf = r->why_perf,
+		.unwind_rows = r->o->unwind_rows,
 	};
 	char msg[512];
+	int err = list_pids(r, &eo);
+
+	if (err)
+		return cmd_fail("%s", strerror(-err));
+	err = engine_new(&r->engine, &eo, msg, sizeof(msg));
+	free((uint32_t *)eo.pids);
+	if (err)
+		return cmd_fail("%s", msg);
+	tell_source(r);
+	return 0;
+}
+
+static int record(struct record *r)
+{
 	int status, err;
 
 	err = catch_signals(r);
 	if (err)
 		return cmd_fail("signals: %s", uv_strerror(err));
-	if (engine_new(&r->engine, &eo, msg, sizeof(msg)))
-		return cmd_fail("%s", msg);
+	status = open_engine(r);
+	if (status)
+		return status;
 	status = begin(r);
 	if (!status && r->commanded)
 		status = let_go(r);
@@ -416,7 +469,7 @@ int cmd_record(const struct options *o)
 	if (!status)
 		status = cmd_check_output("record", o->output, &r.format);
 	if (!status)
-		status = cmd_check_host(o->quiet);
+		status = cmd_check_host(o, o->all, o->quiet, &r.why_perf);
 	if (!status)
 		status = open_targets(&r);
 	if (!status && o->nargs) {
@@ -429,5 +482,6 @@ int cmd_record(const struct options *o)
 		status = record_in_loop(&r);
 	command_fini(&r.command);
 	close_targets(&r);
+	free(r.why_perf);
 	return status;
 }

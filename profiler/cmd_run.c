@@ -153,12 +153,26 @@ static void make_socket_dir(const char *address)
 	mkdir(dir, 0755);
 }
 
-static int start(struct run *r, const struct options *o)
+/* What is not as usual, once. */
+static void tell_source(const struct engine *e)
+{
+	const char *why, *note = engine_note(e, &why);
+
+	if (*why)
+		log_warn("not BPF: %s", why);
+	if (*note)
+		log_info("%s", note);
+}
+
+static int start(struct run *r, const struct options *o, const char *why_perf)
 {
 	struct engine_opts eo = {
 		.loop = &r->loop,
 		.freq_hz = o->freq,
 		.stack_copy = o->stack_copy,
+		.source = o->source,
+		.why_perf = why_perf,
+		.unwind_rows = o->unwind_rows,
 		.window_s = o->window,
 		.archive = o->archive,
 		.listen = o->listen.items,
@@ -173,6 +187,7 @@ static int start(struct run *r, const struct options *o)
 		make_socket_dir(o->listen.items[i]);
 	if (engine_new(&r->engine, &eo, msg, sizeof(msg)))
 		return cmd_fail("%s", msg);
+	tell_source(r->engine);
 	log_info("sampling at %u Hz, archive %s", eo.freq_hz, o->archive);
 	for (i = 0; i < o->listen.n; i++)
 		log_info("listening on %s", o->listen.items[i]);
@@ -183,18 +198,21 @@ static int start(struct run *r, const struct options *o)
 int cmd_run(const struct options *o)
 {
 	struct run r = { 0 };
+	char *why_perf;
 	int err;
 
 	log_set_level(o->log_level);
-	r.status = cmd_check_host(false);
+	r.status = cmd_check_host(o, true, false, &why_perf);
 	if (r.status)
 		return r.status;
 	err = uv_loop_init(&r.loop);
-	if (err)
+	if (err) {
+		free(why_perf);
 		return cmd_fail("event loop: %s", uv_strerror(err));
+	}
 	r.status = catch_signals(&r);
 	if (!r.status)
-		r.status = start(&r, o);
+		r.status = start(&r, o, why_perf);
 	if (r.status)
 		close_handles(&r);
 	else
@@ -203,5 +221,6 @@ int cmd_run(const struct options *o)
 	/* What was closed is let go of by one more turn. */
 	uv_run(&r.loop, UV_RUN_DEFAULT);
 	uv_loop_close(&r.loop);
+	free(why_perf);
 	return r.status;
 }

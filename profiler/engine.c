@@ -7,7 +7,8 @@
  *	walk -----/        \-> trace handler (samples) -> reporter
  *	sampler -/
  *
- * A timer drains the three sources, tells the pump how far each has come, and
+ * Without BPF the perf source stands for quark, sideband and sampler. A timer
+ * drains the sources, tells the pump how far each has come, and
  * lets it hand on what is ripe. Nothing wakes the loop for a single record:
  * the kernel side is quiet until a ring is half full. So a host pays ten short
  * wake-ups a second, whatever happens on it.
@@ -23,7 +24,9 @@
 #include "profiler/engine.h"
 #include "profiler/engine_internal.h"
 #include "profiler/metrics.h"
+#include "profiler/perfsource_engine.h"
 #include "profiler/privilege.h"
+#include "profiler/unwind_rows.h"
 
 #define ENGINE_TICK_MS 100
 /* The first samples are shown soon; a drain is short. */
@@ -48,17 +51,24 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 
 	switch (stream) {
 	case PUMP_LIFECYCLE:
-		pm_event(e->pm, rec);
+		if (e->perf)
+			perfsource_engine_life(e, rec);
+		else
+			pm_event(e->pm, rec);
 		break;
 	case PUMP_MAPPING:
 		pm_map_event(e->pm, rec);
+		if (e->perf)
+			perfsource_engine_mapped(e, rec);
 		break;
 	case PUMP_WALK:
 		walk_deliver(e->pm, rec, time);
 		break;
 	case PUMP_SAMPLE:
 		sample = rec;
-		trace_handler_sample(e->th, sample->rec, sample->rec->size);
+		if (!e->perf || perfsource_engine_sample(e, sample->rec))
+			trace_handler_sample(e->th, sample->rec,
+					     sample->rec->size);
 		vault_give(sample->rec);
 		break;
 	case PUMP_STREAM_MAX:
@@ -67,26 +77,42 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 	free(rec);
 }
 
-static void engine_on_sample(void *arg, const struct abi_sample *rec,
-			     size_t len)
+struct abi_sample *engine_sample_new(struct engine *e, size_t len)
+{
+	struct abi_sample *rec = vault_take(e->vault, len);
+
+	e->nomem += !rec;
+	return rec;
+}
+
+void engine_sample_push(struct engine *e, struct abi_sample *rec, uint64_t time,
+			size_t len)
 {
 	struct engine_sample *sample = malloc(sizeof(*sample));
-	struct engine *e = arg;
 
-	if (sample)
-		sample->rec = vault_take(e->vault, len);
-	if (!sample || !sample->rec) {
-		free(sample);
+	if (!sample) {
+		vault_give(rec);
 		e->nomem++;
 		return;
 	}
-	memcpy(sample->rec, rec, len);
-	pump_push(e->pump, PUMP_SAMPLE, rec->time, sample,
-		  sizeof(*sample) + len);
+	sample->rec = rec;
+	pump_push(e->pump, PUMP_SAMPLE, time, sample, sizeof(*sample) + len);
+}
+
+static void engine_on_sample(void *arg, const struct abi_sample *rec,
+			     size_t len)
+{
+	struct engine *e = arg;
+	struct abi_sample *copy = engine_sample_new(e, len);
+
+	if (!copy)
+		return;
+	memcpy(copy, rec, len);
+	engine_sample_push(e, copy, rec->time, len);
 }
 
 /* Record and path in one block, so that the pump can free it as one. */
-static void engine_on_map(void *arg, const struct pm_map_event *ev)
+void engine_on_map(void *arg, const struct pm_map_event *ev)
 {
 	size_t n = ev->path ? strlen(ev->path) + 1 : 0;
 	struct engine *e = arg;
@@ -123,15 +149,23 @@ static void engine_drain_lifecycle(struct engine *e)
  * The sampler first: what its samples need of the other two is then drained
  * after them and mostly there already, so less waits in the pump.
  */
-void engine_drain(struct engine *e)
+static void engine_drain_bpf(struct engine *e)
 {
-	uint64_t now = clock_boottime_ns(), oldest;
-
 	sampler_poll(e->sampler);
 	sideband_poll(e->sideband);
 	engine_drain_lifecycle(e);
 	pump_watermark(e->pump, PUMP_SAMPLE, sampler_watermark(e->sampler));
 	pump_watermark(e->pump, PUMP_MAPPING, sideband_watermark(e->sideband));
+}
+
+void engine_drain(struct engine *e)
+{
+	uint64_t now = clock_boottime_ns(), oldest;
+
+	if (e->perf)
+		perfsource_engine_drain(e);
+	else
+		engine_drain_bpf(e);
 	pump_watermark(e->pump, PUMP_WALK, walk_watermark(e, now));
 	e->passed = pump_run(e->pump);
 	trace_handler_tick(e->th, now);
@@ -152,8 +186,9 @@ static void engine_second(struct engine *e)
 	int err;
 
 	losses_update(e);
-	err = sampler_hotplug(e->sampler);
-	if (!err)
+	err = e->perf ? perfsource_engine_second(e)
+		      : sampler_hotplug(e->sampler);
+	if (!err && !e->perf)
 		err = sideband_hotplug(e->sideband);
 	if (err && err != e->hotplug_err)
 		log_warn("cannot follow the CPUs that are online: %s",
@@ -231,6 +266,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 	struct pm_opts pm = { .want_maps = walk_want_maps, .arg = e };
 	struct trace_opts trace = { .loop = opts->loop,
 				    .resolved = engine_resolved,
+				    .selected_only = opts->selected_only,
 				    .arg = e };
 	int err;
 
@@ -242,6 +278,8 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 		return err;
 	*what = "symbolizer";
 	err = symbolizer_new(&e->symbolizer, &sym);
+	if (!err && opts->unwind_rows)
+		unwind_rows_load(e->symbolizer, opts->unwind_rows);
 	if (!err)
 		err = engine_warm(e);
 	if (err)
@@ -285,6 +323,7 @@ static int engine_open_reporter(struct engine *e,
 		.collect = metrics_collect,
 		.loss_names = losses_names(),
 		.nlosses = LOSS_MAX,
+		.note = e->note,
 		.written = engine_written,
 		.arg = e,
 	};
@@ -327,8 +366,8 @@ static int engine_open_reporter(struct engine *e,
  * it comes by a stream; sampling begins after it, so that the first sample
  * finds its process.
  */
-static int engine_open_streams(struct engine *e, const struct engine_opts *opts,
-			       const char **what)
+static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
+			   const char **what)
 {
 	struct sideband_opts side = { .map = engine_on_map, .arg = e };
 	struct sampler_opts samp = { .freq_hz = opts->freq_hz,
@@ -361,6 +400,50 @@ static int engine_open_streams(struct engine *e, const struct engine_opts *opts,
 	return 0;
 }
 
+static void engine_close_bpf(struct engine *e)
+{
+	sampler_free(e->sampler);
+	sideband_free(e->sideband);
+	if (e->quark_open)
+		quark_queue_close(&e->quark);
+	e->sampler = NULL;
+	e->sideband = NULL;
+	e->quark_open = false;
+}
+
+static int engine_open_perf(struct engine *e, const char *why,
+			    const char **what)
+{
+	int err = perfsource_engine_open(e, what);
+
+	if (err)
+		perfsource_engine_close(e);
+	else if (why)
+		snprintf(e->why, sizeof(e->why), "%s", why);
+	return err;
+}
+
+/*
+ * BPF if it may be had. That both failed is told by the error of the one that
+ * was wanted first.
+ */
+static int engine_open_streams(struct engine *e, const struct engine_opts *opts,
+			       const char **what)
+{
+	const char *perf_what;
+	char why[256];
+	int err;
+
+	if (opts->source == SOURCE_PERF || opts->why_perf)
+		return engine_open_perf(e, opts->why_perf, what);
+	err = engine_open_bpf(e, opts, what);
+	if (!err || err == -ENOMEM || opts->source == SOURCE_BPF)
+		return err;
+	engine_close_bpf(e);
+	snprintf(why, sizeof(why), "%s: %s", *what, strerror(-err));
+	return engine_open_perf(e, why, &perf_what) ? err : 0;
+}
+
 static int engine_poll_fd(struct engine *e, uv_poll_t *poll, int fd)
 {
 	int err = uv_poll_init(e->loop, poll, fd);
@@ -377,7 +460,7 @@ static int engine_begin(struct engine *e, const char **what)
 	int err;
 
 	*what = "memory for the walk over processes";
-	err = walk_all(e);
+	err = e->perf ? perfsource_engine_walk(e) : walk_all(e);
 	if (err)
 		return err;
 	/* The walk's transient memory, largest of all, goes back. */
@@ -385,7 +468,7 @@ static int engine_begin(struct engine *e, const char **what)
 	e->begin = e->second = clock_boottime_ns();
 	reporter_start(e->reporter, e->begin);
 	*what = "sampling";
-	err = sampler_enable(e->sampler);
+	err = e->perf ? 0 : sampler_enable(e->sampler);
 	if (err)
 		return err;
 	*what = "event loop";
@@ -395,8 +478,10 @@ static int engine_begin(struct engine *e, const char **what)
 	e->timer.data = e;
 	e->handles++;
 	e->timer_open = true;
-	err = engine_poll_fd(e, &e->sampler_poll, sampler_epoll_fd(e->sampler));
-	if (!err)
+	err = engine_poll_fd(e, &e->sampler_poll,
+			     e->perf ? perfsource_engine_epoll_fd(e)
+				     : sampler_epoll_fd(e->sampler));
+	if (!err && e->quark_open)
 		err = engine_poll_fd(e, &e->quark_poll,
 				     quark_queue_get_epollfd(&e->quark));
 	if (err)
@@ -441,16 +526,27 @@ int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 		err = engine_begin(e, &what);
 	if (err)
 		goto explain;
+	e->opts.pids = NULL; /* borrowed until now */
+	e->opts.npids = 0;
 	*ep = e;
 	return 0;
 explain:
-	if (err == -EPERM || err == -EACCES)
+	if ((err == -EPERM || err == -EACCES) &&
+	    (opts->source == SOURCE_PERF || opts->why_perf))
+		privilege_explain_perf(what, msg, msglen);
+	else if (err == -EPERM || err == -EACCES)
 		privilege_explain(what, msg, msglen);
 	else
 		snprintf(msg, msglen, "%s: %s", what, strerror(-err));
 fail:
 	engine_free(e);
 	return err;
+}
+
+const char *engine_note(const struct engine *e, const char **why)
+{
+	*why = e->why;
+	return e->note;
 }
 
 struct reporter *engine_reporter(struct engine *e)
@@ -467,7 +563,10 @@ void engine_finish(struct engine *e, void (*done)(void *arg), void *arg)
 {
 	if (e->finished)
 		return;
-	sampler_disable(e->sampler);
+	if (e->perf)
+		perfsource_engine_stop(e);
+	else
+		sampler_disable(e->sampler);
 	e->end = clock_boottime_ns();
 	e->finished = done;
 	e->finished_arg = arg;
@@ -502,10 +601,8 @@ void engine_free(struct engine *e)
 		return;
 	engine_close_handles(e);
 	walk_cancel(e);
-	sampler_free(e->sampler);
-	sideband_free(e->sideband);
-	if (e->quark_open)
-		quark_queue_close(&e->quark);
+	engine_close_bpf(e);
+	perfsource_engine_close(e);
 	/* From right to left: each may still use what stands left of it. */
 	trace_handler_free(e->th);
 	reporter_free(e->reporter);

@@ -12,6 +12,7 @@
 #include <uv.h>
 
 #include "processmanager/processmanager.h"
+#include "profiler/source.h"
 #include "reporter/reporter.h"
 
 struct engine;
@@ -19,7 +20,15 @@ struct engine;
 struct engine_opts {
 	uv_loop_t *loop;
 	unsigned int freq_hz;
-	size_t stack_copy; /* 0: default */
+	size_t stack_copy; /* 0: the source's default */
+	enum source source; /* AUTO: BPF if it loads */
+	const char *why_perf; /* BPF is out of the question; NULL: it is not */
+	/* Who, if not the whole host, is to be sampled where that is refused. */
+	const uint32_t *pids;
+	size_t npids;
+	bool until_exec; /* they wait for their exec, at which it begins */
+	bool selected_only; /* samples of other processes are of no use */
+	const char *unwind_rows; /* directory of rows by hand, or NULL */
 	unsigned int window_s;
 	const char *archive; /* NULL: none */
 	const char *const *listen;
@@ -38,6 +47,11 @@ struct engine_opts {
 int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	       size_t msglen);
 
+/*
+ * How what is recorded differs for want of BPF, in one line, or "" with BPF;
+ * and why, or "" when it was asked for.
+ */
+const char *engine_note(const struct engine *e, const char **why);
 struct reporter *engine_reporter(struct engine *e);
 struct pm *engine_pm(struct engine *e);
 

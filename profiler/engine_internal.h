@@ -13,6 +13,7 @@
 #include "tracehandler/tracehandler.h"
 
 struct walk_request;
+struct perfsource_engine;
 
 struct engine {
 	struct engine_opts opts;
@@ -27,6 +28,9 @@ struct engine {
 	struct sideband *sideband;
 	struct quark_queue quark;
 	bool quark_open;
+	struct perfsource_engine *perf; /* in place of those three, or NULL */
+	char note[256]; /* engine_note() */
+	char why[256];
 
 	uv_timer_t timer;
 	uv_poll_t sampler_poll, quark_poll;
@@ -49,10 +53,16 @@ struct engine {
 
 /* engine.c: drains all sources and runs the pump once. */
 void engine_drain(struct engine *e);
+void engine_on_map(void *arg, const struct pm_map_event *ev);
+/* Room for a sample; NULL: no memory, counted. To be pushed, and then gone. */
+struct abi_sample *engine_sample_new(struct engine *e, size_t len);
+void engine_sample_push(struct engine *e, struct abi_sample *rec, uint64_t time,
+			size_t len);
 void engine_resolved(void *arg, const struct reporter_trace *t);
 
 /* walk.c: what existed before, and mappings that must be read anew. */
 int walk_all(struct engine *e);
+int walk_maps(struct engine *e, uint32_t tgid);
 void walk_want_maps(void *arg, const struct abi_key *key);
 uint64_t walk_watermark(struct engine *e, uint64_t now);
 void walk_deliver(struct pm *pm, void *rec, uint64_t time);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "profiler/cmd.h"
+#include "symbolize/symbolize.h"
 
 static int (*const commands[])(const struct options *o) = {
 #define X(name, word, args, help) [OPTIONS_BIT_##name] = cmd_##word,
@@ -55,6 +56,9 @@ int main(int argc, char **argv)
 
 	if (argc < 2)
 		return usage("a command is needed", NULL);
+	/* Not for people: profd runs itself so. */
+	if (!strcmp(argv[1], SYMBOLIZER_WORKER))
+		return symbolizer_worker_main(argc, argv);
 	if (!strcmp(argv[1], "--version")) {
 		strbuf_puts(&text, "profd " PROFD_VERSION "\n");
 		return print(&text);

@@ -5,10 +5,12 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/base.h"
 #include "profiler/engine_internal.h"
 #include "profiler/metrics.h"
+#include "profiler/perfsource_engine.h"
 
 #define METRICS_CPUS_MAX 1024
 
@@ -24,6 +26,34 @@ static const char *const loss_words[] = {
 const char *const *losses_names(void)
 {
 	return loss_words;
+}
+
+/* --- of whichever source there is ---------------------------------------- */
+
+static int cpu_stats(struct engine *e, struct sampler_cpu_stats *out, size_t n)
+{
+	return e->perf ? perfsource_engine_cpu_stats(e, out, n)
+		       : sampler_get_stats(e->sampler, out, n);
+}
+
+/* Lost perf records may be of any kind: samples, as far as is known. */
+static void sideband_stats(struct engine *e, struct sideband_stats *out)
+{
+	struct perfsource_stats st;
+
+	if (!e->perf) {
+		sideband_get_stats(e->sideband, out);
+		return;
+	}
+	perfsource_engine_stats(e, &st);
+	*out = (struct sideband_stats){ .records = st.records, .bad = st.bad };
+}
+
+static void lifecycle_stats(struct engine *e, struct quark_queue_stats *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (e->quark_open)
+		quark_queue_get_stats(&e->quark, out);
 }
 
 static const struct {
@@ -44,7 +74,7 @@ static void metrics_sampler(struct engine *e, struct reporter_metrics *m)
 	cpus = calloc(METRICS_CPUS_MAX, sizeof(*cpus));
 	if (!cpus)
 		return;
-	n = sampler_get_stats(e->sampler, cpus, METRICS_CPUS_MAX);
+	n = cpu_stats(e, cpus, METRICS_CPUS_MAX);
 	for (c = 0; c < ABI_SAMPLER_COUNTER_MAX; c++) {
 		for (i = 0; i < n; i++) {
 			snprintf(label, sizeof(label), "cpu=\"%u\"",
@@ -73,7 +103,7 @@ static void metrics_lifecycle(struct engine *e, struct reporter_metrics *m)
 {
 	struct quark_queue_stats st;
 
-	quark_queue_get_stats(&e->quark, &st);
+	lifecycle_stats(e, &st);
 	reporter_metric(m, "profd_lifecycle_events_total",
 			"lifecycle events read", true, NULL, st.insertions);
 	reporter_metric(m, "profd_lifecycle_lost_total",
@@ -85,7 +115,7 @@ static void metrics_sideband(struct engine *e, struct reporter_metrics *m)
 {
 	struct sideband_stats st;
 
-	sideband_get_stats(e->sideband, &st);
+	sideband_stats(e, &st);
 	reporter_metric(m, "profd_sideband_records_total",
 			"mapping and exec records read", true, NULL,
 			st.records);
@@ -95,6 +125,19 @@ static void metrics_sideband(struct engine *e, struct reporter_metrics *m)
 	reporter_metric(m, "profd_sideband_bad_total",
 			"mapping records with wrong lengths", true, NULL,
 			st.bad);
+}
+
+static void metrics_perf(struct engine *e, struct reporter_metrics *m)
+{
+	struct perfsource_stats st;
+
+	perfsource_engine_stats(e, &st);
+	reporter_metric(m, "profd_perf_gaps_total",
+			"places at which perf records were lost", true, NULL,
+			st.gaps);
+	reporter_metric(m, "profd_perf_throttled_total",
+			"times the kernel throttled a perf event", true, NULL,
+			st.throttled);
 }
 
 static const char *const pump_labels[] = {
@@ -154,6 +197,7 @@ static void losses_count(struct engine *e, uint64_t *out)
 {
 	struct sideband_stats side;
 	struct quark_queue_stats life;
+	struct perfsource_stats perf;
 	struct engine_totals total;
 	struct trace_stats tr;
 	struct pump_stats pump;
@@ -161,8 +205,8 @@ static void losses_count(struct engine *e, uint64_t *out)
 	int i;
 
 	engine_totals(e, &total);
-	sideband_get_stats(e->sideband, &side);
-	quark_queue_get_stats(&e->quark, &life);
+	sideband_stats(e, &side);
+	lifecycle_stats(e, &life);
 	trace_handler_get_stats(e->th, &tr);
 	pump_get_stats(e->pump, &pump);
 	pm_get_stats(e->pm, &pm);
@@ -174,7 +218,11 @@ static void losses_count(struct engine *e, uint64_t *out)
 	out[LOSS_BAD] = tr.bad_records + side.bad;
 	out[LOSS_LIFECYCLE] = life.lost;
 	out[LOSS_MAPPING] = side.lost;
+	out[LOSS_TABLES_LATE] = tr.stack_late;
 	out[LOSS_NAMES_LATE] = tr.names_late;
+	perfsource_engine_stats(e, &perf);
+	out[LOSS_PERF_GAPS] = perf.gaps;
+	out[LOSS_THROTTLED] = perf.throttled;
 }
 
 void losses_update(struct engine *e)
@@ -197,7 +245,7 @@ void engine_totals(struct engine *e, struct engine_totals *out)
 	int n, i;
 
 	cpus = calloc(METRICS_CPUS_MAX, sizeof(*cpus));
-	n = cpus ? sampler_get_stats(e->sampler, cpus, METRICS_CPUS_MAX) : 0;
+	n = cpus ? cpu_stats(e, cpus, METRICS_CPUS_MAX) : 0;
 	for (i = 0; i < n; i++) {
 		taken += cpus[i].counters[ABI_SAMPLER_TAKEN];
 		full += cpus[i].counters[ABI_SAMPLER_RING_FULL];
@@ -209,6 +257,35 @@ void engine_totals(struct engine *e, struct engine_totals *out)
 	out->samples = taken;
 	out->lost = e->ring_full;
 	out->missed = e->missed;
+}
+
+/* Who reads executable files, and which it could not. */
+static void status_reader(struct engine *e, struct reporter_metrics *m)
+{
+	const char *path, *why;
+	char text[256];
+
+	symbolizer_worker_status(e->symbolizer, text, sizeof(text));
+	reporter_status(m, "reader of executables", "%s", text);
+	for (size_t i = 0; (path = symbolizer_aside(e->symbolizer, i, &why));
+	     i++)
+		reporter_status(m, "put aside", "%s: %s", path, why);
+}
+
+/* Only what there was: most hosts know few of these. */
+static void status_stacks(struct engine *e, struct reporter_metrics *m)
+{
+	struct trace_stats tr;
+
+	trace_handler_get_stats(e->th, &tr);
+	reporter_status(m, "unwind tables", "%llu, %llu bytes",
+			(unsigned long long)tr.tables,
+			(unsigned long long)tr.tables_bytes);
+#define X(name, gauge, help) \
+	if (tr.name)         \
+		reporter_status(m, help, "%llu", (unsigned long long)tr.name);
+	TRACE_STACK_STATS(X)
+#undef X
 }
 
 /* What a person asks first; everything else is in /metrics. */
@@ -224,6 +301,7 @@ static void status_collect(struct engine *e, struct reporter_metrics *m)
 	reporter_status(m, "sampling", "%u Hz, for %llu s", e->opts.freq_hz,
 			(unsigned long long)((clock_boottime_ns() - e->begin) /
 					     CLOCK_NSEC_PER_SEC));
+	reporter_status(m, "source", "%s", e->perf ? e->note : "BPF");
 	reporter_status(m, "samples", "%llu",
 			(unsigned long long)total.samples);
 	reporter_status(m, "processes", "%llu living, of %llu executables",
@@ -233,6 +311,8 @@ static void status_collect(struct engine *e, struct reporter_metrics *m)
 			(unsigned long long)pm.forks,
 			(unsigned long long)pm.execs,
 			(unsigned long long)pm.exits);
+	status_reader(e, m);
+	status_stacks(e, m);
 	losses_count(e, losses);
 	for (i = 0; i < LOSS_MAX; i++)
 		reporter_status(m, loss_words[i], "%llu",
@@ -246,6 +326,7 @@ void metrics_collect(void *arg, struct reporter_metrics *m)
 	metrics_sampler(e, m);
 	metrics_lifecycle(e, m);
 	metrics_sideband(e, m);
+	metrics_perf(e, m);
 	metrics_pump(e, m);
 	metrics_parts(e, m);
 	reporter_metric(m, "profd_frequency_hertz", "samples a second and CPU",

@@ -10,14 +10,17 @@
  * comments, as the difference over its time, and in /status, since the start.
  * X(NAME, "in words")
  */
-#define LOSSES(X)                                               \
-	X(RING_FULL, "samples lost: ring full")                 \
-	X(MISSED, "samples missing against busy CPU time x Hz") \
-	X(NOMEM, "records lost: out of memory")                 \
-	X(BAD, "records refused: wrong lengths")                \
-	X(LIFECYCLE, "lifecycle events lost")                   \
-	X(MAPPING, "mapping records lost")                      \
-	X(NAMES_LATE, "stacks without all their names: file reading was late")
+#define LOSSES(X)                                                              \
+	X(RING_FULL, "samples lost: ring full")                                \
+	X(MISSED, "samples missing against busy CPU time x Hz")                \
+	X(NOMEM, "records lost: out of memory")                                \
+	X(BAD, "records refused: wrong lengths")                               \
+	X(LIFECYCLE, "lifecycle events lost")                                  \
+	X(MAPPING, "mapping records lost")                                     \
+	X(TABLES_LATE, "stacks cut short: unwind tables were late")            \
+	X(NAMES_LATE, "stacks without all their names: file reading was late") \
+	X(PERF_GAPS, "gaps in perf records: mappings, events may be missing")  \
+	X(THROTTLED, "times the kernel throttled sampling")
 
 enum loss {
 #define X(name, words) LOSS_##name,

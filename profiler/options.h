@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "profiler/source.h"
 
 #define OPTIONS_CONFIG "/etc/profd/profd.conf"
 #define OPTIONS_SERVER "unix:/run/profd/profd.sock"
@@ -59,6 +60,7 @@ struct options_numbers {
 	X(STRING, const char *)              \
 	X(SERVER, const char *)              \
 	X(LEVEL, enum log_level)             \
+	X(SOURCE, enum source)               \
 	X(ADDRESSES, struct options_strings) \
 	X(NUMBERS, struct options_numbers)
 

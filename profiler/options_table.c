@@ -165,6 +165,25 @@ static int add_number(struct options *o, uint64_t v,
 static const char level_words[] = LOG_LEVELS(X);
 #undef X
 
+#define X(name, word) " " #word
+static const char source_words[] = SOURCES(X);
+#undef X
+
+static int source_parse(const char *text)
+{
+	static const char *const words[] = {
+#define X(name, word) [SOURCE_##name] = #word,
+		SOURCES(X)
+#undef X
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(words); i++)
+		if (!strcmp(words[i], text))
+			return i;
+	return -1;
+}
+
 /* What a value of 'e' may be, for a message. */
 static void allowed(const struct options_entry *e, char *why, size_t len)
 {
@@ -189,6 +208,9 @@ static void allowed(const struct options_entry *e, char *why, size_t len)
 		break;
 	case OPTIONS_TYPE_LEVEL:
 		snprintf(why, len, "must be one of%s", level_words);
+		break;
+	case OPTIONS_TYPE_SOURCE:
+		snprintf(why, len, "must be one of%s", source_words);
 		break;
 	case OPTIONS_TYPE_ADDRESSES:
 		snprintf(why, len, "must be unix:PATH or HOST:PORT");
@@ -231,6 +253,11 @@ static int set_value(struct options *o, const struct options_entry *e,
 		return set_string(o, text, member);
 	case OPTIONS_TYPE_ADDRESSES:
 		return is_address(text) ? add_string(o, text, member) : -EINVAL;
+	case OPTIONS_TYPE_SOURCE:
+		if (source_parse(text) < 0)
+			return -EINVAL;
+		*(options_SOURCE *)member = source_parse(text);
+		return 0;
 	case OPTIONS_TYPE_LEVEL:
 		if (log_level_parse(text) < 0)
 			return -EINVAL;

@@ -47,6 +47,7 @@ static const struct {
 const struct privilege_host privilege_this_host = {
 	.btf = "/sys/kernel/btf/vmlinux",
 	.pid_ns = "/proc/self/ns/pid",
+	.paranoid = "/proc/sys/kernel/perf_event_paranoid",
 };
 
 static bool has(cap_t caps, cap_value_t cap)
@@ -169,6 +170,61 @@ int privilege_check(const struct privilege_host *host, cap_t caps, char *msg,
 	if (!err)
 		err = check_caps(caps, msg, len);
 	return err;
+}
+
+/* 0 or -errno. */
+static int read_paranoid(const struct privilege_host *host, int *out)
+{
+	FILE *f = fopen(host->paranoid, "re");
+	int n, err;
+
+	if (!f)
+		return -errno;
+	n = fscanf(f, "%d", out);
+	err = n == 1 ? 0 : -EIO;
+	fclose(f);
+	return err;
+}
+
+/*
+ * Of one's own processes only the kernel can tell: distributions have added
+ * levels above 2, at which it refuses.
+ */
+int privilege_check_perf(const struct privilege_host *host, cap_t caps,
+			 bool whole, char *msg, size_t len)
+{
+	int paranoid = 0;
+	int err = whole ? check_pid_ns(host, msg, len) : 0;
+
+	if (err)
+		return err;
+	err = read_paranoid(host, &paranoid);
+	if (err) {
+		snprintf(msg, len, "%s: %s: this kernel has no perf events",
+			 host->paranoid, strerror(-err));
+		return -ENOSYS;
+	}
+	if (!whole || paranoid <= 0 || has(caps, CAP_PERFMON) ||
+	    has(caps, CAP_SYS_ADMIN))
+		return 0;
+	snprintf(msg, len,
+		 "perf events of the whole host: not permitted: missing "
+		 "CAP_PERFMON, and kernel.perf_event_paranoid is %d, not 0",
+		 paranoid);
+	return -EPERM;
+}
+
+void privilege_explain_perf(const char *what, char *msg, size_t len)
+{
+	int paranoid = 0;
+
+	read_paranoid(&privilege_this_host, &paranoid);
+	snprintf(
+		msg, len,
+		"%s: not permitted: kernel.perf_event_paranoid is %d; without "
+		"CAP_PERFMON only processes of one's own, which did not change "
+		"their user, may be watched",
+		what, paranoid);
 }
 
 void privilege_explain(const char *what, char *msg, size_t len)

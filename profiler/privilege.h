@@ -6,6 +6,7 @@
 #ifndef PROFILER_PRIVILEGE_H
 #define PROFILER_PRIVILEGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/capability.h>
 
@@ -14,6 +15,7 @@ struct privilege_host {
 	const char *release; /* NULL: uname(2)'s */
 	const char *btf;
 	const char *pid_ns; /* a link that names the pid namespace */
+	const char *paranoid; /* kernel.perf_event_paranoid */
 };
 
 extern const struct privilege_host privilege_this_host;
@@ -25,6 +27,15 @@ extern const struct privilege_host privilege_this_host;
  */
 int privilege_check(const struct privilege_host *host, cap_t caps, char *msg,
 		    size_t len);
+
+/*
+ * The same for perf events without BPF, of the whole host or of one's own
+ * processes. -EPERM names the capability and the sysctl.
+ */
+int privilege_check_perf(const struct privilege_host *host, cap_t caps,
+			 bool whole, char *msg, size_t len);
+/* After the kernel refused it all the same. */
+void privilege_explain_perf(const char *what, char *msg, size_t len);
 
 /*
  * After the kernel refused 'what' with EPERM or EACCES: which capabilities

@@ -19,7 +19,6 @@
 
 #include "base/base.h"
 #include "bpf/sampler.skel.h"
-#include "profiler/cpus.h"
 #include "profiler/procstat.h"
 #include "profiler/sampler.h"
 

@@ -18,26 +18,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
-#include "profiler/cpus.h"
+#include "profiler/perfring.h"
 #include "profiler/sideband.h"
 
-#define SIDEBAND_SLACK_NS CLOCK_NSEC_PER_MSEC
-#define SIDEBAND_RECORD_MAX 65536 /* perf_event_header.size is a u16 */
 #define SIDEBAND_BUDGET (4 << 20) /* of all rings together */
 #define SIDEBAND_RING_MAX (2 << 20)
 #define SIDEBAND_RING_MIN (64 << 10)
 
 struct sideband_cpu {
 	int fd; /* -1: not open */
-	struct perf_event_mmap_page *page;
-	uint64_t watermark;
+	struct perfring ring;
 };
 
 struct sideband {
@@ -116,6 +112,25 @@ static int sideband_parse_comm(const struct perf_event_header *h,
 	return 1;
 }
 
+int sideband_parse_body(const struct perf_event_header *h, const void *body,
+			size_t len, struct pm_map_event *out, uint64_t *lost)
+{
+	switch (h->type) {
+	case PERF_RECORD_MMAP2:
+		return sideband_parse_mmap2(h, body, len, out);
+	case PERF_RECORD_COMM:
+		return sideband_parse_comm(h, body, len, out);
+	case PERF_RECORD_LOST:
+		if (len < 2 * sizeof(uint64_t))
+			return -EINVAL;
+		memcpy(lost, (const char *)body + sizeof(uint64_t),
+		       sizeof(*lost));
+		out->kind = PM_MAP_LOST;
+		return 1;
+	}
+	return 0;
+}
+
 int sideband_parse(const void *buf, size_t len, struct pm_map_event *out,
 		   uint64_t *lost)
 {
@@ -131,19 +146,7 @@ int sideband_parse(const void *buf, size_t len, struct pm_map_event *out,
 	memset(out, 0, sizeof(*out));
 	body_len = len - sizeof(h) - sizeof(uint64_t);
 	memcpy(&out->time, body + body_len, sizeof(uint64_t));
-	switch (h.type) {
-	case PERF_RECORD_MMAP2:
-		return sideband_parse_mmap2(&h, body, body_len, out);
-	case PERF_RECORD_COMM:
-		return sideband_parse_comm(&h, body, body_len, out);
-	case PERF_RECORD_LOST:
-		if (body_len < 2 * sizeof(uint64_t))
-			return -EINVAL;
-		memcpy(lost, body + sizeof(uint64_t), sizeof(*lost));
-		out->kind = PM_MAP_LOST;
-		return 1;
-	}
-	return 0;
+	return sideband_parse_body(&h, body, body_len, out, lost);
 }
 
 static void sideband_attr(struct perf_event_attr *attr)
@@ -166,13 +169,11 @@ static void sideband_attr(struct perf_event_attr *attr)
 	attr->wakeup_watermark = UINT32_MAX;
 }
 
-static void sideband_cpu_close(struct sideband *s, struct sideband_cpu *c)
+static void sideband_cpu_close(struct sideband_cpu *c)
 {
-	if (c->page)
-		munmap(c->page, sysconf(_SC_PAGESIZE) + s->opts.ring_bytes);
+	perfring_unmap(&c->ring);
 	if (c->fd >= 0)
 		close(c->fd);
-	c->page = NULL;
 	c->fd = -1;
 }
 
@@ -190,16 +191,10 @@ static int sideband_cpu_open(struct sideband *s, unsigned int cpu,
 	if (c->fd < 0)
 		return -errno;
 	*what = "ring of the mapping stream";
-	c->page = mmap(NULL, sysconf(_SC_PAGESIZE) + s->opts.ring_bytes,
-		       PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, 0);
-	if (c->page == MAP_FAILED) {
-		err = -errno;
-		c->page = NULL;
-		sideband_cpu_close(s, c);
-		return err;
-	}
-	c->watermark = clock_boottime_ns();
-	return 0;
+	err = perfring_map(&c->ring, c->fd, s->opts.ring_bytes);
+	if (err)
+		sideband_cpu_close(c);
+	return err;
 }
 
 static size_t sideband_ring_bytes(size_t ncpus)
@@ -224,7 +219,7 @@ int sideband_new(struct sideband **sp, const struct sideband_opts *opts,
 	if (!s || n <= 0)
 		goto fail;
 	s->opts = *opts;
-	s->record = malloc(SIDEBAND_RECORD_MAX);
+	s->record = malloc(PERFRING_RECORD_MAX);
 	s->cpus = calloc(n, sizeof(*s->cpus));
 	if (!s->record || !s->cpus)
 		goto fail;
@@ -253,28 +248,15 @@ void sideband_free(struct sideband *s)
 	if (!s)
 		return;
 	for (i = 0; i < s->ncpus; i++)
-		sideband_cpu_close(s, &s->cpus[i]);
+		sideband_cpu_close(&s->cpus[i]);
 	free(s->cpus);
 	free(s->record);
 	free(s);
 }
 
-/* 'n' bytes at position 'pos' of the ring, made contiguous if they wrap. */
-static const void *sideband_peek(struct sideband *s, const char *data,
-				 uint64_t pos, size_t n)
+static void sideband_record(void *arg, const void *rec, size_t len)
 {
-	size_t size = s->opts.ring_bytes, off = pos & (size - 1);
-	size_t first = MIN(n, size - off);
-
-	if (first == n)
-		return data + off;
-	memcpy(s->record, data + off, first);
-	memcpy(s->record + first, data, n - first);
-	return s->record;
-}
-
-static void sideband_record(struct sideband *s, const void *rec, size_t len)
-{
+	struct sideband *s = arg;
 	struct pm_map_event ev;
 	uint64_t lost = 0;
 	int ret;
@@ -291,29 +273,12 @@ static void sideband_record(struct sideband *s, const void *rec, size_t len)
 
 static int sideband_drain(struct sideband *s, struct sideband_cpu *c)
 {
-	const char *data = (char *)c->page + sysconf(_SC_PAGESIZE);
-	uint64_t now = clock_boottime_ns();
-	uint64_t head, tail = c->page->data_tail;
-	struct perf_event_header h;
-	int n = 0;
+	int n = perfring_drain(&c->ring, s->record, sideband_record, s);
 
-	head = __atomic_load_n(&c->page->data_head, __ATOMIC_ACQUIRE);
-	while (head - tail >= sizeof(h)) {
-		memcpy(&h, sideband_peek(s, data, tail, sizeof(h)), sizeof(h));
-		if (h.size < sizeof(h) || h.size > head - tail) {
-			/* not ours to walk on: skip what there is */
-			s->stats.bad++;
-			tail = head;
-			break;
-		}
-		sideband_record(s, sideband_peek(s, data, tail, h.size),
-				h.size);
-		tail += h.size;
-		n++;
-	}
-	__atomic_store_n(&c->page->data_tail, tail, __ATOMIC_RELEASE);
-	c->watermark = now - SIDEBAND_SLACK_NS;
-	return n;
+	if (n >= 0)
+		return n;
+	s->stats.bad++;
+	return 0;
 }
 
 int sideband_poll(struct sideband *s)
@@ -322,7 +287,7 @@ int sideband_poll(struct sideband *s)
 	int n = 0;
 
 	for (i = 0; i < s->ncpus; i++)
-		if (s->cpus[i].page)
+		if (s->cpus[i].ring.page)
 			n += sideband_drain(s, &s->cpus[i]);
 	return n;
 }
@@ -333,8 +298,8 @@ uint64_t sideband_watermark(const struct sideband *s)
 	size_t i;
 
 	for (i = 0; i < s->ncpus; i++)
-		if (s->cpus[i].page)
-			least = MIN(least, s->cpus[i].watermark);
+		if (s->cpus[i].ring.page)
+			least = MIN(least, s->cpus[i].ring.watermark);
 	return least;
 }
 
@@ -349,10 +314,10 @@ int sideband_hotplug(struct sideband *s)
 	for (i = 0; !ret && i < s->ncpus; i++) {
 		bool on = CPU_ISSET(i, &online);
 
-		if (!on && s->cpus[i].page) {
+		if (!on && s->cpus[i].ring.page) {
 			sideband_drain(s, &s->cpus[i]);
-			sideband_cpu_close(s, &s->cpus[i]);
-		} else if (on && !s->cpus[i].page) {
+			sideband_cpu_close(&s->cpus[i]);
+		} else if (on && !s->cpus[i].ring.page) {
 			err = sideband_cpu_open(s, i, &what);
 			if (err)
 				ret = err;

@@ -7,6 +7,7 @@
 #ifndef PROFILER_SIDEBAND_H
 #define PROFILER_SIDEBAND_H
 
+#include <linux/perf_event.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,5 +43,11 @@ void sideband_get_stats(const struct sideband *s, struct sideband_stats *out);
  */
 int sideband_parse(const void *buf, size_t len, struct pm_map_event *out,
 		   uint64_t *lost);
+/*
+ * The same for a record that ends in another trailer: 'body' is what lies
+ * between header and trailer. *out is zeroed by the caller; its time is his.
+ */
+int sideband_parse_body(const struct perf_event_header *h, const void *body,
+			size_t len, struct pm_map_event *out, uint64_t *lost);
 
 #endif /* PROFILER_SIDEBAND_H */

@@ -59,7 +59,7 @@ static int walk_process(struct engine *e, const struct quark_process *qp)
 }
 
 /* A process that is gone by now has nothing to be read: no error. */
-static int walk_maps(struct engine *e, uint32_t tgid)
+int walk_maps(struct engine *e, uint32_t tgid)
 {
 	struct walk_record *w = calloc(1, sizeof(*w));
 	int err = -ENOMEM;

@@ -52,6 +52,7 @@ struct reporter {
 	void *arg;
 	const char *const *loss_names;
 	size_t nlosses;
+	const char *note;
 	uint64_t *losses; /* counts by now */
 	uint64_t *losses_archived; /* ... said by the archive's windows */
 

@@ -37,6 +37,8 @@ static void job_comments(struct reporter_window *w)
 
 	strbuf_printf(&w->comments, "profd %s %s", r->version, r->hostname);
 	strbuf_add(&w->comments, "", 1);
+	if (r->note && *r->note)
+		strbuf_add(&w->comments, r->note, strlen(r->note) + 1);
 	for (i = 0; i < r->nlosses; i++) {
 		job_comment_count(
 			w, r->loss_names[i],

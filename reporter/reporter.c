@@ -59,6 +59,7 @@ static int reporter_init(struct reporter *r, const struct reporter_opts *opts)
 	r->arg = opts->arg;
 	r->loss_names = opts->loss_names;
 	r->nlosses = opts->nlosses;
+	r->note = opts->note;
 	r->hostname = strdup(opts->hostname);
 	r->version = strdup(opts->version);
 	r->losses = calloc(r->nlosses + 1, sizeof(*r->losses));

@@ -67,6 +67,11 @@ struct reporter_opts {
 	const char *const *loss_names;
 	size_t nlosses;
 	/*
+	 * One more comment of every profile, as it is when the profile is
+	 * written; "" is none. Borrowed for good; may be NULL.
+	 */
+	const char *note;
+	/*
 	 * A window of the archive was written, or could not be ('path' is the
 	 * directory if there was no file yet). May be NULL.
 	 */

@@ -38,12 +38,8 @@ struct entry {
 
 static void note(struct reader *r, uint64_t pos, const char *what)
 {
-	if (r->info->damage)
-		return;
-	r->info->damage = what;
-	r->info->section = r->s->name;
-	r->info->section_offset = pos;
-	r->info->file_offset = r->s->packed ? 0 : r->s->offset + pos;
+	symbolizer_rows_note(r->info, r->s->name, pos,
+			     r->s->packed ? 0 : r->s->offset + pos, what);
 }
 
 static int window_fill(struct reader *r, uint64_t pos, size_t len)

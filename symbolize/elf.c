@@ -32,6 +32,7 @@ static int elf_ehdr(struct symbolizer_src *src, Elf64_Ehdr *eh)
 		return err;
 	eh->e_type = h.e_type;
 	eh->e_machine = h.e_machine;
+	eh->e_entry = h.e_entry;
 	eh->e_phoff = h.e_phoff;
 	eh->e_shoff = h.e_shoff;
 	eh->e_phentsize = h.e_phentsize;
@@ -182,6 +183,7 @@ static int elf_loads(struct symbolizer_elf *e)
 		l->offset = ph.p_offset;
 		l->size = ph.p_filesz;
 		l->exec = ph.p_flags & PF_X;
+		l->write = ph.p_flags & PF_W;
 	}
 	return 0;
 }
@@ -240,6 +242,7 @@ int symbolizer_elf_init(struct symbolizer_elf *e, struct symbolizer_src *src)
 	if (e->damaged)
 		return -ENOEXEC;
 	e->machine = eh.e_machine;
+	e->entry = eh.e_entry;
 	e->phoff = eh.e_phoff;
 	e->phnum = eh.e_phnum;
 	elf_sections(e, &eh);
@@ -296,7 +299,10 @@ size_t symbolizer_elf_note_id(struct symbolizer_src *src, uint64_t off,
 	return 0;
 }
 
-/* Files whose segments say nothing of notes, as some linker scripts do. */
+/*
+ * Files whose segments say nothing of notes, as some linker scripts do, or
+ * lead nowhere, as in separate debug files.
+ */
 static size_t elf_section_id(struct symbolizer_elf *e, uint8_t *dst, size_t cap)
 {
 	Elf64_Shdr sh;
@@ -320,7 +326,6 @@ size_t symbolizer_elf_build_id(struct symbolizer_elf *e, uint8_t *dst,
 			       size_t cap)
 {
 	Elf64_Phdr ph;
-	bool notes = false;
 	size_t len;
 
 	for (uint16_t i = 0; i < e->phnum; i++) {
@@ -328,13 +333,12 @@ size_t symbolizer_elf_build_id(struct symbolizer_elf *e, uint8_t *dst,
 			break;
 		if (ph.p_type != PT_NOTE)
 			continue;
-		notes = true;
 		len = symbolizer_elf_note_id(e->src, ph.p_offset, ph.p_filesz,
 					     ph.p_align == 8 ? 8 : 4, dst, cap);
 		if (len)
 			return len;
 	}
-	return notes ? 0 : elf_section_id(e, dst, cap);
+	return elf_section_id(e, dst, cap);
 }
 
 bool symbolizer_elf_offset(const struct symbolizer_elf *e, uint64_t vaddr,

@@ -46,7 +46,7 @@ int symbolizer_src_string(struct symbolizer_src *src, uint64_t off,
 /* A PT_LOAD. */
 struct symbolizer_elf_load {
 	uint64_t vaddr, offset, size; /* of what is in the file */
-	bool exec;
+	bool exec, write;
 };
 
 struct symbolizer_elf_range {
@@ -81,6 +81,7 @@ struct symbolizer_elf {
 	uint16_t machine;
 	uint16_t phnum;
 	uint32_t shnum;
+	uint64_t entry; /* address of its first instruction */
 	uint64_t phoff, shoff;
 	struct symbolizer_elf_load *loads; /* in file order */
 	size_t n_loads;
@@ -127,6 +128,16 @@ int symbolizer_elf_sym(struct symbolizer_elf *e,
 int symbolizer_elf_rel(struct symbolizer_elf *e,
 		       const struct symbolizer_elf_rels *rels, uint64_t i,
 		       uint64_t *where, uint32_t *sym);
+
+/* The section of that name that is in the file; of 64-bit files only. */
+bool symbolizer_elf_section(struct symbolizer_elf *e, const char *name,
+			    Elf64_Shdr *sh);
+/*
+ * The contents of a packed section (SHF_COMPRESSED, or .zdebug_*), malloc'd.
+ * 0, -ENOMEM, or another when they cannot be had.
+ */
+int symbolizer_elf_unpack(struct symbolizer_elf *e, const Elf64_Shdr *sh,
+			  uint8_t **out, size_t *out_len);
 
 /* The file offset of an address; false if no segment has it in the file. */
 bool symbolizer_elf_offset(const struct symbolizer_elf *e, uint64_t vaddr,

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file: one executable file (or the kernel, or the vDSO), and what workers do
- * with it. A file is touched by one thread at a time: by the worker that opens
- * it, then by the loop, and while a request for names is worked at, its index
- * by that worker only.
+ * file: one executable file (or the kernel, or the vDSO). Of a file of the
+ * watched, profd itself has the descriptor and what it was told of it; only in
+ * the worker process is there anything read from it. The kernel and the vDSO,
+ * which are nobody's, are read in a thread of the pool, and touched by nobody
+ * else meanwhile.
  */
 #ifndef SYMBOLIZE_FILE_H
 #define SYMBOLIZE_FILE_H
 
 #include "base/base.h"
+#include "symbolize/ask.h"
 #include "symbolize/index.h"
 #include "symbolize/kallsyms.h"
 #include "symbolize/symbolize.h"
 
-/* What happened to a file on a worker, to be added up on the loop. */
+/* What happened to a file when it was read, to be added up on the loop. */
 struct symbolizer_tally {
 	uint64_t resolved, unnamed, broken, built, hidden;
 };
 
 struct symbolizer_file {
+	uint64_t id; /* no other has or will have */
+	char *path; /* as it was asked for; NULL: it was not */
 	struct symbolizer_ident ident;
 	struct symbolizer_segment *segments;
 	size_t n_segments;
@@ -26,27 +30,28 @@ struct symbolizer_file {
 	const void *image; /* the vDSO's */
 	const char *kallsyms; /* the kernel: where its symbols are read */
 
-	/* The worker's while a request is worked at. */
+	/* Its reader's while a request is worked at. */
 	struct symbolizer_index *index;
 	struct kallsyms *ksyms;
 	uint64_t ksyms_time; /* boot time of the last reading, 0: none yet */
 	int index_err; /* why there is none, once tried */
 	bool damaged; /* counted already */
 
-	/* The loop's. */
-	size_t index_bytes; /* as accounted */
+	/* The worker process': in the order of use, see worker_main.c. */
 	struct symbolizer_file *lru_prev, *lru_next;
-	bool in_lru;
-	bool busy; /* a worker has it */
-	bool closed; /* to be freed when no worker has it */
+
+	/* The loop's. */
+	bool busy; /* a job has it that cannot be called back */
+	bool closed; /* to be freed when it is not busy */
 };
 
+struct symbolizer_file *symbolizer_file_new(void);
 /*
- * On a worker: opens the file of 'req', as reference has it or not at all.
- * *damaged: it is ELF, but its headers lead nowhere.
+ * Identity, but for what fstat() says, and segments. *damaged: it is ELF, but
+ * its headers lead nowhere, whether or not it fails.
  */
-int symbolizer_file_open(struct symbolizer_file **fp,
-			 const struct symbolizer_open_req *req, bool *damaged);
+int symbolizer_file_load(struct symbolizer_file *f, struct symbolizer_src *src,
+			 bool *damaged);
 /* 'kallsyms' is borrowed. 0 or -errno, which is not fatal to anybody. */
 int symbolizer_file_kernel(struct symbolizer_file **fp, const char *kallsyms);
 /* The vDSO of this process; an empty file if there is none. */
@@ -57,6 +62,10 @@ void symbolizer_file_free(struct symbolizer_file *f);
 size_t symbolizer_file_index_bytes(const struct symbolizer_file *f);
 void symbolizer_file_drop_index(struct symbolizer_file *f);
 
+/* As struct symbolizer_symbol says. */
+uint64_t symbolizer_file_vaddr(const struct symbolizer_file *f,
+			       uint64_t offset);
+
 /* An answer, with the memory its names are in. */
 struct symbolizer_answer {
 	struct symbolizer_symbol *syms;
@@ -66,12 +75,13 @@ struct symbolizer_answer {
 
 int symbolizer_answer_init(struct symbolizer_answer *a);
 void symbolizer_answer_fini(struct symbolizer_answer *a);
-/* On a worker. 0, or -errno and no symbols. */
+/* 0, or -errno and no symbols. */
 int symbolizer_file_resolve(struct symbolizer_file *f, const uint64_t *offsets,
 			    size_t n, struct symbolizer_answer *a);
 
-/* On a worker. As symbolizer_rows() says. */
+/* As symbolizer_rows() says; 'ask' may be NULL. */
 int symbolizer_file_rows(const struct symbolizer_file *f,
+			 const struct symbolizer_ask *ask,
 			 struct symbolizer_rows **out);
 
 /* --- open.c --------------------------------------------------------------- */
@@ -83,15 +93,36 @@ enum symbolizer_way {
 	SYMBOLIZER_N_WAYS,
 };
 
+/*
+ * The ways that may lead to the file of 'req', in the order in which they are
+ * to be tried; how many.
+ */
+int symbolizer_open_ways(const struct symbolizer_open_req *req,
+			 enum symbolizer_way ways[SYMBOLIZER_N_WAYS]);
 /* A descriptor for reading a regular file, or -errno. */
 int symbolizer_open_way(const struct symbolizer_open_req *req,
 			enum symbolizer_way way);
-/* Whether the path says that the file was deleted. */
-bool symbolizer_path_deleted(const char *path);
 /*
- * Whether the device and inode of a mapping and those of stat() are of two
- * minds on this file's file system (overlayfs, btrfs).
+ * The same as a file, of which is known what fstat() says; -ESTALE if that
+ * shows it is another than asked for. What may block is done here.
  */
-bool symbolizer_inode_doubtful(int fd);
+int symbolizer_open_file(struct symbolizer_file **fp,
+			 const struct symbolizer_open_req *req,
+			 enum symbolizer_way way);
+/* Whether the build id, if there is one to compare, is the one asked for. */
+bool symbolizer_open_same(const struct symbolizer_open_req *req,
+			  const struct symbolizer_ident *id);
+#define SYMBOLIZER_DEBUG_ID_MAX 64 /* of a build id in a path; cut to it */
+
+/*
+ * A further file that one names, the 'nth' of the places where it may be: by
+ * build id or by name, beneath one of 'dirs' (which NULL ends). 'beside' is the
+ * path of the file that names it, or NULL. A descriptor for reading a regular
+ * file; -ENOENT behind the last place; -EAGAIN: not there, but there may be
+ * further places.
+ */
+int symbolizer_open_debug(const char *const *dirs, const char *beside,
+			  const uint8_t *build_id, size_t len, const char *name,
+			  unsigned int nth);
 
 #endif /* SYMBOLIZE_FILE_H */

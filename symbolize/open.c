@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -29,7 +31,7 @@
 #define FUSE_SUPER_MAGIC 0x65735546
 #endif
 
-bool symbolizer_path_deleted(const char *path)
+static bool path_deleted(const char *path)
 {
 	size_t len = strlen(path);
 
@@ -132,10 +134,193 @@ int symbolizer_open_way(const struct symbolizer_open_req *req,
 	return fd;
 }
 
-bool symbolizer_inode_doubtful(int fd)
+/*
+ * Whether the device and inode of a mapping and those of stat() are of two
+ * minds on this file's file system.
+ */
+static bool inode_doubtful(int fd)
 {
 	struct statfs fs;
 
 	return fstatfs(fd, &fs) == 0 && (fs.f_type == OVERLAYFS_SUPER_MAGIC ||
 					 fs.f_type == BTRFS_SUPER_MAGIC);
+}
+
+int symbolizer_open_ways(const struct symbolizer_open_req *req,
+			 enum symbolizer_way ways[SYMBOLIZER_N_WAYS])
+{
+	static const enum symbolizer_way orders[][SYMBOLIZER_N_WAYS] = {
+		{ SYMBOLIZER_BY_PATH, SYMBOLIZER_BY_MAPPING },
+		{ SYMBOLIZER_BY_MAPPING, SYMBOLIZER_BY_PATH,
+		  SYMBOLIZER_BY_PLAIN_PATH },
+	};
+	bool deleted = path_deleted(req->path);
+
+	memcpy(ways, orders[deleted], sizeof(orders[deleted]));
+	/* Without its mark the path is a guess that only an id can prove. */
+	return deleted && req->build_id_len ? 3 : 2;
+}
+
+bool symbolizer_open_same(const struct symbolizer_open_req *req,
+			  const struct symbolizer_ident *id)
+{
+	size_t len = MIN(req->build_id_len, (size_t)SYMBOLIZER_BUILD_ID_MAX);
+
+	return !len || (id->build_id_len == len &&
+			memcmp(id->build_id, req->build_id, len) == 0);
+}
+
+/* Whether the mapping in the process is of this very file, as of now. */
+static bool mapping_is(const struct symbolizer_open_req *req,
+		       const struct symbolizer_ident *id)
+{
+	int fd = symbolizer_open_way(req, SYMBOLIZER_BY_MAPPING);
+	struct stat st;
+	bool same;
+
+	if (fd < 0)
+		return false;
+	same = fstat(fd, &st) == 0 && st.st_dev == id->dev &&
+	       st.st_ino == id->ino;
+	close(fd);
+	return same;
+}
+
+/*
+ * Device and inode are compared only where there is no build id, and where the
+ * file system may call them otherwise in a mapping than in stat(), the mapping
+ * itself is asked.
+ */
+static bool same_inode(const struct symbolizer_open_req *req,
+		       const struct symbolizer_file *f)
+{
+	if (req->build_id_len || !req->ino)
+		return true;
+	if (f->ident.dev == req->dev && f->ident.ino == req->ino)
+		return true;
+	return inode_doubtful(f->fd) && mapping_is(req, &f->ident);
+}
+
+int symbolizer_open_file(struct symbolizer_file **fp,
+			 const struct symbolizer_open_req *req,
+			 enum symbolizer_way way)
+{
+	struct symbolizer_file *f = symbolizer_file_new();
+	struct stat st;
+	int err = -ENOMEM;
+
+	if (!f)
+		return err;
+	f->path = strdup(req->path);
+	if (!f->path)
+		goto fail;
+	f->fd = err = symbolizer_open_way(req, way);
+	if (err < 0)
+		goto fail;
+	err = fstat(f->fd, &st) ? -errno : 0;
+	if (err)
+		goto fail;
+	f->ident.dev = st.st_dev;
+	f->ident.ino = st.st_ino;
+	f->ident.size = (uint64_t)st.st_size;
+	f->ident.mtime_ns =
+		st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec;
+	err = -ESTALE;
+	if (!same_inode(req, f))
+		goto fail;
+	*fp = f;
+	return 0;
+fail:
+	symbolizer_file_free(f);
+	return err;
+}
+
+/* --- files that a file names -------------------------------------------------- */
+
+/* Where it may be, below each directory; false: no such place. */
+static bool place_build_id(char *to, size_t cap, const char *beside,
+			   const char *name, const char *hex)
+{
+	return strlen(hex) > 2 && snprintf(to, cap, ".build-id/%.2s/%s.debug",
+					   hex, hex + 2) < (int)cap;
+}
+
+/* As gdb has it: the directory of the file, below that of debug files. */
+static bool place_beside(char *to, size_t cap, const char *beside,
+			 const char *name, const char *hex)
+{
+	const char *slash = beside ? strrchr(beside, '/') : NULL;
+
+	return name && slash && *beside == '/' &&
+	       snprintf(to, cap, "%.*s/%s", (int)(slash - beside), beside,
+			name) < (int)cap;
+}
+
+static bool place_plain(char *to, size_t cap, const char *beside,
+			const char *name, const char *hex)
+{
+	return name && snprintf(to, cap, "%s", name) < (int)cap;
+}
+
+/* What several files share; dh_dwz(1) puts it there. */
+static bool place_dwz(char *to, size_t cap, const char *beside,
+		      const char *name, const char *hex)
+{
+	return name && snprintf(to, cap, ".dwz/%s", name) < (int)cap;
+}
+
+static bool place_dwz_arch(char *to, size_t cap, const char *beside,
+			   const char *name, const char *hex)
+{
+	struct utsname uts;
+
+	return name && uname(&uts) == 0 &&
+	       snprintf(to, cap, ".dwz/%s-linux-gnu/%s", uts.machine, name) <
+		       (int)cap;
+}
+
+static bool (*const places[])(char *, size_t, const char *, const char *,
+			      const char *) = {
+	place_build_id, place_beside, place_plain, place_dwz, place_dwz_arch,
+};
+
+/* 'path' may have come from anywhere: it leads nowhere but below 'dir'. */
+static int open_beneath(const char *dir, const char *path)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+	};
+	int at, place, fd;
+
+	at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (at < 0)
+		return -errno;
+	path += strspn(path, "/");
+	place = (int)syscall(SYS_openat2, at, path, &how, sizeof(how));
+	fd = place < 0 ? -errno : open_found(place);
+	if (place >= 0)
+		close(place);
+	close(at);
+	return fd;
+}
+
+int symbolizer_open_debug(const char *const *dirs, const char *beside,
+			  const uint8_t *build_id, size_t len, const char *name,
+			  unsigned int nth)
+{
+	char hex[2 * SYMBOLIZER_DEBUG_ID_MAX + 1] = "", path[PATH_MAX];
+	size_t n_dirs = 0, place = nth % ARRAY_SIZE(places);
+	int fd;
+
+	while (dirs[n_dirs])
+		n_dirs++;
+	if (nth / ARRAY_SIZE(places) >= n_dirs)
+		return -ENOENT;
+	for (size_t i = 0; i < MIN(len, (size_t)SYMBOLIZER_DEBUG_ID_MAX); i++)
+		snprintf(hex + 2 * i, 3, "%02x", build_id[i]);
+	if (!places[place](path, sizeof(path), beside, name, hex))
+		return -EAGAIN;
+	fd = open_beneath(dirs[nth / ARRAY_SIZE(places)], path);
+	return fd < 0 ? -EAGAIN : fd;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* resolve: from offsets to names, on a worker; see symbolize/file.h. */
+/* resolve: from offsets to names, see symbolize/file.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +82,7 @@ static int set_names(struct question *q, struct symbolizer_symbol *sym,
 	return at ? keep(q, name, (size_t)(at - name), &sym->name) : 0;
 }
 
-static uint64_t to_vaddr(const struct symbolizer_file *f, uint64_t offset)
+uint64_t symbolizer_file_vaddr(const struct symbolizer_file *f, uint64_t offset)
 {
 	const struct symbolizer_segment *s;
 
@@ -100,7 +100,7 @@ static int lookup_elf(struct question *q, struct symbolizer_symbol *sym)
 	struct symbolizer_range range;
 	int len;
 
-	sym->vaddr = to_vaddr(q->f, sym->offset);
+	sym->vaddr = symbolizer_file_vaddr(q->f, sym->offset);
 	if (!q->f->index ||
 	    !symbolizer_index_find(q->f->index, sym->vaddr, &range))
 		return 0;
@@ -156,7 +156,7 @@ static bool same_function(const struct symbolizer_file *f,
 			  struct symbolizer_symbol *sym,
 			  const struct symbolizer_symbol *last)
 {
-	uint64_t vaddr = to_vaddr(f, sym->offset);
+	uint64_t vaddr = symbolizer_file_vaddr(f, sym->offset);
 
 	if (!last || !last->name || vaddr < last->start ||
 	    vaddr - last->start >= last->size)

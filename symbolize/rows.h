@@ -12,6 +12,7 @@
 #ifndef SYMBOLIZE_ROWS_H
 #define SYMBOLIZE_ROWS_H
 
+#include "symbolize/ask.h"
 #include "symbolize/elf.h"
 #include "symbolize/symbolize.h"
 
@@ -68,9 +69,28 @@ int symbolizer_rows_add(struct symbolizer_rows_build *b, uint64_t at,
 			const struct symbolizer_rule *rule);
 /*
  * What follows only fills the gaps of what was there: a function that meets
- * one of before is left out.
+ * one of before is left out. May be called again.
  */
 void symbolizer_rows_fill(struct symbolizer_rows_build *b);
+/*
+ * Whether a function of before symbolizer_rows_fill() has this address; *next:
+ * where the first behind it begins, or UINT64_MAX.
+ */
+bool symbolizer_rows_covered(const struct symbolizer_rows_build *b, uint64_t at,
+			     uint64_t *next);
+/*
+ * Notes the first damage: 'at' in its section, 'file_at' in the file. Both
+ * strings outlive the table's making.
+ */
+void symbolizer_rows_note(struct symbolizer_rows_info *info,
+			  const char *section, uint64_t at, uint64_t file_at,
+			  const char *what);
+/*
+ * Where a process or a thread of 'e' begins, if no CFI speaks of it: roots. 0
+ * or -ENOMEM.
+ */
+int symbolizer_rows_start(struct symbolizer_elf *e,
+			  struct symbolizer_rows_build *b);
 /* The table, with 'info' in it but for its counts. 0 or -ENOMEM. */
 int symbolizer_rows_end(struct symbolizer_rows_build *b,
 			const struct symbolizer_rows_info *info,
@@ -78,10 +98,12 @@ int symbolizer_rows_end(struct symbolizer_rows_build *b,
 void symbolizer_rows_build_fini(struct symbolizer_rows_build *b);
 
 /*
- * All of it: the rows of the ELF file 'src', by .eh_frame and .debug_frame.
- * Errors as of symbolizer_rows_fn.
+ * All of it: the rows of the ELF file 'src', by .eh_frame and .debug_frame, the
+ * latter also of the separate debug file that 'ask' may give; NULL: it is not
+ * asked for. Errors as of symbolizer_rows_fn.
  */
 int symbolizer_rows_read(struct symbolizer_rows **out,
-			 struct symbolizer_src *src);
+			 struct symbolizer_src *src,
+			 const struct symbolizer_ask *ask);
 
 #endif /* SYMBOLIZE_ROWS_H */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* rows_build: from functions in any order to the table; see symbolize/rows.h. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,24 +122,19 @@ static bool value_is(const struct symbolizer_value *a,
 	return a->from == b->from && a->reg == b->reg && a->n == b->n;
 }
 
-/* The lines of a rule; how many. */
-static size_t rule_items(const struct symbolizer_rule *rule,
-			 struct rows_item *items)
+/* The lines of a rule; how many words. */
+static size_t rule_words(const struct symbolizer_rule *rule, uint32_t *words)
 {
 	static const struct symbolizer_rule none;
+	struct rows_item item = { ROWS_CFA, rule->signal, rule->cfa };
 	struct symbolizer_rule def = none;
-	size_t n = 0;
+	size_t n = rows_item_pack(&item, words);
 
 	rows_rule_default(&def);
-	items[n++] =
-		(struct rows_item){ ROWS_CFA, rule->cfa.from, rule->cfa.reg,
-				    rule->signal, rule->cfa.n };
 	for (uint8_t i = 0; i < SYMBOLIZER_REGS; i++) {
-		const struct symbolizer_value *v = &rule->regs[i];
-
-		if (!value_is(v, &def.regs[i]))
-			items[n++] = (struct rows_item){ i, v->from, v->reg, 0,
-							 v->n };
+		item = (struct rows_item){ i, false, rule->regs[i] };
+		if (!value_is(&item.v, &def.regs[i]))
+			n += rows_item_pack(&item, words + n);
 	}
 	return n;
 }
@@ -146,14 +142,14 @@ static size_t rule_items(const struct symbolizer_rule *rule,
 static int add(struct symbolizer_rows_build *b, struct rows_func *f,
 	       uint64_t at, const struct symbolizer_rule *rule)
 {
-	struct rows_item items[ROWS_ITEMS_MAX];
+	uint32_t words[ROWS_WORDS_MAX + 1];
 	struct rows_raw *last = f->n ? &b->raw[b->n_raw - 1] : NULL;
 	int id = 0, err;
 
 	if (rule) {
-		id = symbolizer_pool_put(&b->rules, items,
-					 rule_items(rule, items) *
-						 sizeof(*items));
+		id = symbolizer_pool_put(&b->rules, words,
+					 rule_words(rule, words) *
+						 sizeof(*words));
 		if (id < 0)
 			return id;
 		id++;
@@ -231,22 +227,52 @@ static bool meets(const struct rows_func *f, size_t n,
 
 void symbolizer_rows_fill(struct symbolizer_rows_build *b)
 {
-	b->n_funcs = sort_funcs(b->funcs, b->n_funcs);
-	b->n_first = b->n_funcs;
-}
-
-/* Of all functions those that count, sorted and clipped at the next one. */
-static void settle(struct symbolizer_rows_build *b)
-{
 	struct rows_func *f = b->funcs;
 	size_t n = b->n_first;
 
 	for (size_t i = b->n_first; i < b->n_funcs; i++)
 		if (!meets(f, b->n_first, &f[i]))
 			f[n++] = f[i];
-	b->n_funcs = n = sort_funcs(f, n);
-	for (size_t i = 0; i + 1 < n; i++)
+	b->n_funcs = b->n_first = sort_funcs(f, n);
+}
+
+bool symbolizer_rows_covered(const struct symbolizer_rows_build *b, uint64_t at,
+			     uint64_t *next)
+{
+	const struct rows_func *f = b->funcs;
+	size_t lo = 0, hi = b->n_first, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (b->base + f[mid].start <= at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	*next = lo < b->n_first ? b->base + f[lo].start : UINT64_MAX;
+	return lo && b->base + f[lo - 1].end > at;
+}
+
+/* Of all functions those that count, sorted and clipped at the next one. */
+static void settle(struct symbolizer_rows_build *b)
+{
+	struct rows_func *f = b->funcs;
+
+	symbolizer_rows_fill(b);
+	for (size_t i = 0; i + 1 < b->n_funcs; i++)
 		f[i].end = MIN(f[i].end, f[i + 1].start);
+}
+
+void symbolizer_rows_note(struct symbolizer_rows_info *info,
+			  const char *section, uint64_t at, uint64_t file_at,
+			  const char *what)
+{
+	if (info->damage)
+		return;
+	info->damage = what;
+	info->section = section;
+	info->section_offset = at;
+	info->file_offset = file_at;
 }
 
 struct out {
@@ -289,56 +315,73 @@ static void out_all(struct out *o, const struct symbolizer_rows_build *b)
 		o->pages[o->n_pages] = o->n;
 }
 
-/* A piece of the table's memory, copied from 'from' if that is not NULL. */
-static void *take(uint8_t **at, const void *from, size_t len)
+static void free_piece(void *arg, const void *map, size_t len)
 {
-	void *p = *at;
+	free((void *)(uintptr_t)map);
+}
 
-	if (from && len)
-		memcpy(p, from, len);
-	*at += len;
-	return p;
+/* As long a string as there is room for. */
+static void copy_text(char *to, size_t cap, const char *from)
+{
+	if (from)
+		snprintf(to, cap, "%s", from);
+}
+
+static void make_head(const struct symbolizer_rows_build *b,
+		      const struct symbolizer_rows_info *info,
+		      const struct out *o, struct rows_head *h)
+{
+	memset(h, 0, sizeof(*h));
+	h->magic = ROWS_MAGIC;
+	h->base = b->base;
+	h->text = b->text;
+	h->section_offset = info->section_offset;
+	h->file_offset = info->file_offset;
+	h->n_words = (uint32_t)(b->rules.used / sizeof(uint32_t));
+	h->n_rules = b->rules.n;
+	h->n_exprs = b->exprs.n;
+	h->n_pages = o->n_pages;
+	h->n_rows = o->n;
+	h->expr_bytes = (uint32_t)b->exprs.used;
+	copy_text(h->damage, sizeof(h->damage), info->damage);
+	copy_text(h->section, sizeof(h->section), info->section);
+	h->size = symbolizer_rows_size(h);
+}
+
+/* Into memory that is zero. */
+static void copy(const void *to, const void *from, size_t len)
+{
+	if (from)
+		memcpy((void *)(uintptr_t)to, from, len);
 }
 
 int symbolizer_rows_end(struct symbolizer_rows_build *b,
 			const struct symbolizer_rows_info *info,
 			struct symbolizer_rows **out)
 {
-	static const uint32_t no_start;
-	const uint32_t *rs = b->rules.starts ? b->rules.starts : &no_start;
-	const uint32_t *es = b->exprs.starts ? b->exprs.starts : &no_start;
-	size_t n_rs = (b->rules.n + 1) * sizeof(*rs);
-	size_t n_es = (b->exprs.n + 1) * sizeof(*es);
-	struct symbolizer_rows *t;
+	struct symbolizer_rows *t = calloc(1, sizeof(*t));
+	struct rows_head head, *h;
 	struct out o = { 0 };
-	size_t bytes;
-	uint8_t *at;
 
-	settle(b);
-	out_all(&o, b);
-	bytes = sizeof(*t) + b->rules.used + n_rs + n_es +
-		(o.n_pages + 1) * sizeof(*o.pages) + o.n * sizeof(*o.rows) +
-		b->exprs.used;
-	t = malloc(bytes);
 	if (!t)
 		return -ENOMEM;
-	t->base = b->base;
-	t->info = *info;
-	t->info.rows = o.n;
-	t->info.rules = b->rules.n;
-	t->info.bytes = bytes;
-	t->info.text = b->text;
-	t->n_pages = o.n_pages;
-	t->n_exprs = b->exprs.n;
-	at = (uint8_t *)(t + 1);
-	t->rules = take(&at, b->rules.data, b->rules.used);
-	t->rule_starts = take(&at, rs, n_rs);
-	t->expr_starts = take(&at, es, n_es);
-	t->pages = o.pages =
-		take(&at, NULL, (o.n_pages + 1) * sizeof(*o.pages));
-	t->rows = o.rows = take(&at, NULL, o.n * sizeof(*o.rows));
-	t->exprs = take(&at, b->exprs.data, b->exprs.used);
-	o.n = o.n_pages = o.last = 0;
+	settle(b);
+	out_all(&o, b);
+	make_head(b, info, &o, &head);
+	h = calloc(1, head.size);
+	if (!h) {
+		free(t);
+		return -ENOMEM;
+	}
+	*h = head;
+	symbolizer_rows_lay(t, h);
+	t->release = free_piece;
+	copy(t->rules, b->rules.data, b->rules.used);
+	copy(t->rule_starts, b->rules.starts, (b->rules.n + 1) * 4);
+	copy(t->expr_starts, b->exprs.starts, (b->exprs.n + 1) * 4);
+	copy(t->exprs, b->exprs.data, b->exprs.used);
+	o = (struct out){ .rows = (void *)(uintptr_t)t->rows,
+			  .pages = (void *)(uintptr_t)t->pages };
 	out_all(&o, b);
 	*out = t;
 	return 0;

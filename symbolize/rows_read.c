@@ -9,20 +9,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
-#include <zstd.h>
 
 #include "base/base.h"
 #include "symbolize/cfi.h"
+#include "symbolize/debugfile.h"
 #include "symbolize/file.h"
-
-#ifndef ELFCOMPRESS_ZSTD
-#define ELFCOMPRESS_ZSTD 2
-#endif
-
-/* What a compressed section may come to. */
-#define READ_UNPACKED_MAX (256ULL << 20)
-#define READ_PIECE (64 << 10)
+#include "symbolize/gopclntab.h"
 
 #define PE_OMIT 0xff
 
@@ -34,126 +26,23 @@ struct rows_file {
 	bool any; /* there is CFI */
 };
 
-static void note(struct rows_file *f, const char *section, uint64_t at,
-		 const char *what)
-{
-	if (f->info.damage)
-		return;
-	f->info.damage = what;
-	f->info.section = section;
-	f->info.section_offset = 0;
-	f->info.file_offset = at;
-}
-
-/* --- compressed sections --------------------------------------------------- */
-
-/* Unpacks all of 'in' into 'out', which it has to fill. 0 or -errno. */
-static int unpack_zlib(struct symbolizer_src *src, uint64_t off, uint64_t size,
-		       uint8_t *out, size_t out_len)
-{
-	uint8_t piece[READ_PIECE];
-	z_stream z = { .next_out = out, .avail_out = (uInt)out_len };
-	size_t len;
-	int err = 0, rc = Z_OK;
-
-	if (inflateInit(&z) != Z_OK)
-		return -ENOMEM;
-	for (; size && rc == Z_OK && !err; off += len, size -= len) {
-		len = (size_t)MIN(size, (uint64_t)sizeof(piece));
-		err = symbolizer_src_read(src, off, piece, len);
-		z.next_in = piece;
-		z.avail_in = (uInt)len;
-		if (!err)
-			rc = inflate(&z, Z_NO_FLUSH);
-	}
-	if (!err && (rc != Z_STREAM_END || z.avail_out))
-		err = -EINVAL;
-	inflateEnd(&z);
-	return err;
-}
-
-static int unpack_zstd(struct symbolizer_src *src, uint64_t off, uint64_t size,
-		       uint8_t *out, size_t out_len)
-{
-	ZSTD_outBuffer to = { out, out_len, 0 };
-	ZSTD_DStream *z = ZSTD_createDStream();
-	uint8_t piece[READ_PIECE];
-	ZSTD_inBuffer from;
-	size_t len, rc = 1;
-	int err = z ? 0 : -ENOMEM;
-
-	for (; size && rc && !err; off += len, size -= len) {
-		len = (size_t)MIN(size, (uint64_t)sizeof(piece));
-		from = (ZSTD_inBuffer){ piece, len, 0 };
-		err = symbolizer_src_read(src, off, piece, len);
-		while (!err && rc && from.pos < from.size) {
-			rc = ZSTD_decompressStream(z, &to, &from);
-			/* Full, and more to come: it would not go on. */
-			if (ZSTD_isError(rc) ||
-			    (to.pos == to.size && from.pos < from.size))
-				err = -EINVAL;
-		}
-	}
-	if (!err && (rc || to.pos != to.size))
-		err = -EINVAL;
-	ZSTD_freeDStream(z);
-	return err;
-}
-
-/*
- * The contents of a compressed section (gABI, "Section Compression"), malloc'd.
- * 0, -ENOMEM, or another when they cannot be had.
- */
-static int unpack(struct rows_file *f, const Elf64_Shdr *sh, uint8_t **out,
-		  size_t *out_len)
-{
-	struct symbolizer_src *src = f->elf.src;
-	Elf64_Chdr ch;
-	uint64_t off, size;
-	int err;
-
-	*out = NULL;
-	if (sh->sh_size < sizeof(ch) ||
-	    symbolizer_src_read(src, sh->sh_offset, &ch, sizeof(ch)) ||
-	    ch.ch_size == 0 || ch.ch_size > READ_UNPACKED_MAX)
-		return -EINVAL;
-	off = sh->sh_offset + sizeof(ch);
-	size = sh->sh_size - sizeof(ch);
-	if (size > src->size - off)
-		return -EINVAL;
-	*out_len = (size_t)ch.ch_size;
-	*out = malloc(*out_len);
-	if (!*out)
-		return -ENOMEM;
-	if (ch.ch_type == ELFCOMPRESS_ZLIB)
-		err = unpack_zlib(src, off, size, *out, *out_len);
-	else if (ch.ch_type == ELFCOMPRESS_ZSTD)
-		err = unpack_zstd(src, off, size, *out, *out_len);
-	else
-		err = -EINVAL;
-	if (err) {
-		free(*out);
-		*out = NULL;
-	}
-	return err;
-}
-
 /* --- sections -------------------------------------------------------------- */
 
-static int read_packed(struct rows_file *f, struct cfi_section *s,
-		       const Elf64_Shdr *sh)
+static int read_packed(struct rows_file *f, struct symbolizer_elf *e,
+		       struct cfi_section *s, const Elf64_Shdr *sh)
 {
 	struct symbolizer_src mem;
 	uint8_t *buf;
 	size_t len;
 	int err;
 
-	err = unpack(f, sh, &buf, &len);
+	err = symbolizer_elf_unpack(e, sh, &buf, &len);
 	if (err == -ENOMEM)
 		return err;
 	if (err) {
-		note(f, s->name, sh->sh_offset,
-		     "compressed contents that cannot be unpacked");
+		symbolizer_rows_note(
+			&f->info, s->name, 0, sh->sh_offset,
+			"compressed contents that cannot be unpacked");
 		return 0;
 	}
 	symbolizer_src_mem(&mem, buf, len);
@@ -166,65 +55,52 @@ static int read_packed(struct rows_file *f, struct cfi_section *s,
 	return err;
 }
 
-static int read_section(struct rows_file *f, const Elf64_Shdr *sh,
-			const char *name, bool eh)
+/* A section of 'e', the file or its debug file, by 'name' in messages. */
+static int read_section(struct rows_file *f, struct symbolizer_elf *e,
+			const Elf64_Shdr *sh, const char *name, bool eh)
 {
 	struct cfi_section s = {
-		.src = f->elf.src,
+		.src = e->src,
 		.name = name,
 		.offset = sh->sh_offset,
 		.size = sh->sh_size,
 		.vaddr = sh->sh_addr,
 		.eh = eh,
 	};
+	char mark[4];
 
 	f->any = true;
-	if (sh->sh_flags & SHF_COMPRESSED)
-		return read_packed(f, &s, sh);
+	if ((sh->sh_flags & SHF_COMPRESSED) ||
+	    (!eh && !symbolizer_src_read(e->src, sh->sh_offset, mark, 4) &&
+	     !memcmp(mark, "ZLIB", 4)))
+		return read_packed(f, e, &s, sh);
 	return symbolizer_cfi_read(&s, &f->b, &f->info);
 }
 
-/* The section with the names of sections, gABI "ELF Header", e_shstrndx. */
-static bool find_names(struct symbolizer_elf *e, Elf64_Shdr *names)
+static bool find_debug_frame(struct symbolizer_elf *e, Elf64_Shdr *sh)
 {
-	uint32_t index = 0;
-	Elf64_Shdr first;
-
-	if (symbolizer_src_read(e->src, offsetof(Elf64_Ehdr, e_shstrndx),
-				&index, sizeof(uint16_t)))
-		return false;
-	if (index == SHN_XINDEX) {
-		if (symbolizer_elf_shdr(e, 0, &first))
-			return false;
-		index = first.sh_link;
-	}
-	return index && index < e->shnum &&
-	       symbolizer_elf_shdr(e, index, names) == 0 &&
-	       names->sh_offset <= UINT64_MAX - names->sh_size;
+	return symbolizer_elf_section(e, ".debug_frame", sh) ||
+	       symbolizer_elf_section(e, ".zdebug_frame", sh);
 }
 
-/* The section of that name that is in the file. */
-static bool find_section(struct symbolizer_elf *e, const char *want,
-			 Elf64_Shdr *sh)
+/* .debug_frame of the file itself, or else of its separate debug file. */
+static int read_debug_frame(struct rows_file *f,
+			    const struct symbolizer_ask *ask)
 {
-	Elf64_Shdr names;
-	char name[16];
+	struct symbolizer_debugfile *d;
+	Elf64_Shdr sh;
+	int err;
 
-	if (!find_names(e, &names))
-		return false;
-	for (uint32_t i = 1; i < e->shnum; i++) {
-		if (symbolizer_elf_shdr(e, i, sh))
-			return false;
-		if (sh->sh_type == SHT_NOBITS || sh->sh_size == 0 ||
-		    sh->sh_name >= names.sh_size)
-			continue;
-		if (symbolizer_src_string(e->src, names.sh_offset + sh->sh_name,
-					  names.sh_offset + names.sh_size, name,
-					  sizeof(name)) > 0 &&
-		    strcmp(name, want) == 0)
-			return true;
-	}
-	return false;
+	if (find_debug_frame(&f->elf, &sh))
+		return read_section(f, &f->elf, &sh, ".debug_frame", false);
+	err = symbolizer_debugfile_open(&d, &f->elf, ask);
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	if (find_debug_frame(&d->elf, &sh))
+		err = read_section(f, &d->elf, &sh, ".debug_frame (separate)",
+				   false);
+	symbolizer_debugfile_close(d);
+	return err;
 }
 
 /* --- without section headers ------------------------------------------------ */
@@ -281,8 +157,8 @@ static int read_by_hdr(struct rows_file *f)
 		    ? load_of(&f->elf, s.vaddr)
 		    : NULL;
 	if (!l) {
-		note(f, ".eh_frame_hdr", ph.p_offset,
-		     "a header that leads nowhere");
+		symbolizer_rows_note(&f->info, ".eh_frame_hdr", 0, ph.p_offset,
+				     "a header that leads nowhere");
 		return 0;
 	}
 	s.offset = l->offset + (s.vaddr - l->vaddr);
@@ -290,27 +166,36 @@ static int read_by_hdr(struct rows_file *f)
 	return symbolizer_cfi_read(&s, &f->b, &f->info);
 }
 
-static int read_all(struct rows_file *f)
+static int read_all(struct rows_file *f, const struct symbolizer_ask *ask)
 {
 	Elf64_Shdr sh;
 	int err;
 
-	if (find_section(&f->elf, ".eh_frame", &sh))
-		err = read_section(f, &sh, ".eh_frame", true);
+	if (symbolizer_elf_section(&f->elf, ".eh_frame", &sh))
+		err = read_section(f, &f->elf, &sh, ".eh_frame", true);
 	else
 		err = read_by_hdr(f);
 	symbolizer_rows_fill(&f->b);
-	if (find_section(&f->elf, ".text", &sh))
+	/* Before .debug_frame, which of Go's functions says less. */
+	if (!err)
+		err = symbolizer_gopclntab_read(&f->elf, &f->b, &f->info,
+						&f->any);
+	symbolizer_rows_fill(&f->b);
+	if (symbolizer_elf_section(&f->elf, ".text", &sh))
 		f->b.text = sh.sh_size;
-	if (!err && find_section(&f->elf, ".debug_frame", &sh))
-		err = read_section(f, &sh, ".debug_frame", false);
+	if (!err)
+		err = read_debug_frame(f, ask);
+	symbolizer_rows_fill(&f->b);
+	if (!err)
+		err = symbolizer_rows_start(&f->elf, &f->b);
 	if (!err && !f->any)
 		err = -ENODATA;
 	return err;
 }
 
 int symbolizer_rows_read(struct symbolizer_rows **out,
-			 struct symbolizer_src *src)
+			 struct symbolizer_src *src,
+			 const struct symbolizer_ask *ask)
 {
 	struct rows_file f = { 0 };
 	int err = symbolizer_elf_init(&f.elf, src);
@@ -322,7 +207,7 @@ int symbolizer_rows_read(struct symbolizer_rows **out,
 	if (!err)
 		err = symbolizer_rows_begin(&f.b, &f.elf);
 	if (!err)
-		err = read_all(&f);
+		err = read_all(&f, ask);
 	if (!err)
 		err = symbolizer_rows_end(&f.b, &f.info, out);
 	symbolizer_rows_build_fini(&f.b);
@@ -331,6 +216,7 @@ int symbolizer_rows_read(struct symbolizer_rows **out,
 }
 
 int symbolizer_file_rows(const struct symbolizer_file *f,
+			 const struct symbolizer_ask *ask,
 			 struct symbolizer_rows **out)
 {
 	struct symbolizer_src src;
@@ -343,5 +229,5 @@ int symbolizer_file_rows(const struct symbolizer_file *f,
 		symbolizer_src_fd(&src, f->fd, f->ident.size);
 	else
 		return -ENODATA;
-	return symbolizer_rows_read(out, &src);
+	return symbolizer_rows_read(out, &src, ask);
 }

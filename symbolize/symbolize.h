@@ -4,13 +4,15 @@
  *
  * The interface is request -> completion: a request is queued from the loop
  * and its completion is called later, on the loop, never from inside the
- * request itself. Who does the work in between (a worker thread now, a
- * sandboxed process in time) is nobody else's business. All calls are made on
- * the loop's thread. Completions still owed when symbolizer_free() is called
- * come with -ECANCELED before it returns.
+ * request itself. All calls are made on the loop's thread. Completions still
+ * owed when symbolizer_free() is called come with -ECANCELED before it returns.
  *
  * The files belong to the processes being watched: paths, contents and sizes
- * are hostile.
+ * are hostile. They are opened here, and read in a process of their own that
+ * can do nothing else: see symbolizer_worker_main(). A file on which that one
+ * crashes, hangs or runs out of memory is put aside, as symbolizer_aside()
+ * tells: requests for it end with -EBADMSG. With -EIO they end while there is
+ * no such process to be had at all.
  */
 #ifndef SYMBOLIZE_SYMBOLIZE_H
 #define SYMBOLIZE_SYMBOLIZE_H
@@ -20,6 +22,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <uv.h>
+
+#include "base/strbuf.h"
 
 struct symbolizer;
 struct symbolizer_file;
@@ -35,6 +39,27 @@ struct symbolizer_opts {
 	unsigned int open_deadline_ms;
 	/* Read instead of /proc/kallsyms; for tests. NULL: the kernel's. */
 	const char *kallsyms;
+	/*
+	 * The program that is run as the worker, with SYMBOLIZER_WORKER as its
+	 * first argument. NULL: this one again, /proc/self/exe.
+	 */
+	const char *worker;
+	/* One request may take it so long; 0: 20000 ms. */
+	unsigned int worker_deadline_ms;
+	/* With nothing to do for so long it is let go; 0: 30000 ms. */
+	unsigned int worker_idle_ms;
+	/* What one request may take of memory; 0: 384 MiB. */
+	size_t worker_memory;
+	/*
+	 * CPU time it may use, in seconds; 0: 60. At half of it, between two
+	 * requests, it is replaced.
+	 */
+	unsigned int worker_cpu_s;
+	/*
+	 * Where separate debug files are, NULL at the end; borrowed as long as
+	 * the symbolizer lives. NULL: /usr/lib/debug.
+	 */
+	const char *const *debug_dirs;
 };
 
 /* 0 or -errno. 'opts' is only read. */
@@ -211,7 +236,7 @@ struct symbolizer_rows_info {
 	 * and in the file (0: in a compressed section). What was read up to
 	 * there, and what could be read behind it, is in the table.
 	 */
-	const char *damage, *section;
+	const char *damage, *section; /* valid as long as the table */
 	uint64_t section_offset, file_offset;
 };
 
@@ -242,19 +267,103 @@ void symbolizer_rows_rule(const struct symbolizer_rows *rows, uint16_t id,
 const uint8_t *symbolizer_rows_expr(const struct symbolizer_rows *rows,
 				    int32_t n, size_t *len);
 
+/*
+ * The table as bytes, which hold no address of ours: good in another process
+ * of the same host and build. Valid until the table is freed.
+ */
+const void *symbolizer_rows_bytes(const struct symbolizer_rows *rows,
+				  size_t *len);
+/* May be NULL: the bytes outlive the table. */
+typedef void (*symbolizer_rows_release_fn)(void *arg, const void *map,
+					   size_t len);
+/*
+ * A table of bytes that come from a stranger, say, in a sealed memfd: all of it
+ * is looked at once, so that nothing has to be later. They lie at an address
+ * that 8 divides, are used as they lie there and may not change any more; freed
+ * by 'release' with the table. -EINVAL (no table that could have been made
+ * here), -ENOMEM: then they stay the caller's.
+ */
+int symbolizer_rows_adopt(const void *map, size_t len,
+			  symbolizer_rows_release_fn release, void *arg,
+			  struct symbolizer_rows **out);
+
+/* --- the worker process ------------------------------------------------------- */
+
+#define SYMBOLIZER_WORKER "symbolize-worker"
+
+/*
+ * What main() of the program that is the worker does when argv[1] is
+ * SYMBOLIZER_WORKER; nothing was opened before, or is needed after. It has a
+ * socket for its standard input, and closes everything else. An exit status.
+ */
+int symbolizer_worker_main(int argc, char **argv);
+
+/* One line on how it is; 'buf' ends with NUL. */
+void symbolizer_worker_status(const struct symbolizer *s, char *buf,
+			      size_t len);
+/*
+ * The i-th file put aside, or NULL; the oldest are forgotten when they get
+ * many. The path is the watched process's word. Valid until the loop turns.
+ */
+const char *symbolizer_aside(const struct symbolizer *s, size_t i,
+			     const char **why);
+
+/*
+ * Adds a rule as `profd debug unwind-table` prints it behind the address: short,
+ * or in full, so that it can be read back.
+ */
+void symbolizer_rows_put(const struct symbolizer_rows *rows, uint16_t id,
+			 bool full, struct strbuf *out);
+
+/* What is wrong with a text, and where, from 1. */
+struct symbolizer_rows_error {
+	size_t line, column;
+	const char *what; /* static */
+};
+
+/*
+ * Rows from lines "ADDRESS RULE", ascending, the last of them an "end"; empty
+ * lines and what follows a '#' are passed over. -EINVAL, -E2BIG (*where says
+ * why), -ENOMEM.
+ */
+int symbolizer_rows_parse(const char *text, size_t len,
+			  struct symbolizer_rows **out,
+			  struct symbolizer_rows_error *where);
+/*
+ * A table with the rows of 'over' wherever it has any, and else those of 'own',
+ * whose damage it keeps. Both stay the caller's. -ENOMEM, -E2BIG (they lie more
+ * than 4 GiB apart, or have too many rules).
+ */
+int symbolizer_rows_overlay(const struct symbolizer_rows *own,
+			    const struct symbolizer_rows *over,
+			    struct symbolizer_rows **out);
+/*
+ * From now on symbolizer_rows() gives these for the executable with this build
+ * id, over its own; also if it has none. Of two for one the later stays. 'rows'
+ * is taken over, unless it fails: -ENOMEM, -EINVAL (no build id).
+ */
+int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *build_id,
+			    size_t len, struct symbolizer_rows *rows);
+
 /* X(name, 0, "help"): what is counted, for metrics; all monotonic but *_bytes. */
-#define SYMBOLIZER_STATS(X)                                                  \
-	X(opened, 0, "executable files opened")                              \
-	X(open_failed, 0, "executable files that could not be opened")       \
-	X(open_stale, 0, "paths that led to another file than was mapped")   \
-	X(open_timeouts, 0, "executable files that took too long to open")   \
-	X(resolved, 0, "addresses looked up")                                \
-	X(unnamed, 0, "addresses no symbol covers")                          \
-	X(broken, 0, "executable files whose headers or tables are damaged") \
-	X(kallsyms_hidden, 0, "readings of kallsyms that showed no address") \
-	X(index_built, 0, "symbol indexes built")                            \
-	X(index_evicted, 0, "symbol indexes put out for the byte budget")    \
-	X(index_bytes, 1, "bytes of symbol indexes held now")
+#define SYMBOLIZER_STATS(X)                                                   \
+	X(opened, 0, "executable files opened")                               \
+	X(open_failed, 0, "executable files that could not be opened")        \
+	X(open_stale, 0, "paths that led to another file than was mapped")    \
+	X(open_timeouts, 0, "executable files that took too long to open")    \
+	X(resolved, 0, "addresses looked up")                                 \
+	X(unnamed, 0, "addresses no symbol covers")                           \
+	X(broken, 0, "executable files whose headers or tables are damaged")  \
+	X(kallsyms_hidden, 0, "readings of kallsyms that showed no address")  \
+	X(index_built, 0, "symbol indexes built")                             \
+	X(index_evicted, 0, "symbol indexes put out for the byte budget")     \
+	X(index_bytes, 1, "bytes of symbol indexes held now")                 \
+	X(worker_starts, 0, "starts of the process that reads files")         \
+	X(worker_failed, 0, "starts of it that failed, and ends unasked for") \
+	X(worker_hung, 0, "times it was ended because it took too long")      \
+	X(worker_lies, 0, "times it was ended because it talked nonsense")    \
+	X(worker_nomem, 0, "times it ran out of the memory it may have")      \
+	X(put_aside, 0, "executable files put aside: it failed on them")
 
 struct symbolizer_stats {
 #define X(name, gauge, help) uint64_t name;

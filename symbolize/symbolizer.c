@@ -1,66 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * symbolizer: what happens on the loop. Two kinds of jobs go to its pool.
+ * symbolizer: names and unwind rows, on the loop. Of files of the watched they
+ * come from the worker process. The kernel's symbols and the vDSO are nobody's
+ * to forge: a thread of the pool reads those, one request at a time and in the
+ * order of the requests, so that their indexes belong to whoever has the turn.
  *
- * Opening: no more than OPENS_AT_ONCE of them, for a path can hang (a dead
- * NFS server), and the pool is not ours alone. Each has a deadline from the
- * moment of its request; what comes later is thrown away.
- *
- * Names and unwind rows: one at a time, in the order of the requests, so that
- * indexes belong to whoever has the turn: the worker while a job runs, the loop
- * otherwise. An index in use can outgrow the ceiling; the loop then puts out
- * those that were not used for longest.
- *
- * A job that runs cannot be called back. Who does not want its result any more
- * (a deadline, a close, the end) answers the request and leaves the job
- * without one; the symbolizer itself is freed with its last job and handle.
+ * A job at work cannot be called back. Who does not want its result any more
+ * (a close, the end) answers the request and leaves the job without one; the
+ * symbolizer itself is freed with its last job and handle.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-#include "symbolize/file.h"
+#include "symbolize/internal.h"
+#include "symbolize/rows_hand.h"
 
-#define OPENS_AT_ONCE 2
 #define INDEX_BYTES_DEFAULT (8 << 20)
-#define OPEN_DEADLINE_MS_DEFAULT 2000
-
-/* All kinds of requests, in a list of those not yet answered. */
-struct job {
-	struct job *next, *prev;
-	struct symbolizer *s;
-	uv_work_t work;
-	bool running; /* in the pool */
-	bool answered;
-	int err;
-};
-
-struct jobs {
-	struct job *head, *tail;
-};
-
-struct open_job {
-	struct job job;
-	struct symbolizer_open_req req;
-	uint8_t build_id[SYMBOLIZER_BUILD_ID_MAX];
-	uint64_t deadline; /* uv_now() */
-	symbolizer_open_fn fn;
-	void *arg;
-	struct symbolizer_file *file;
-	bool damaged;
-	char path[];
-};
+#define WORKER_DEADLINE_MS_DEFAULT 20000
+#define WORKER_IDLE_MS_DEFAULT 30000
+#define WORKER_CPU_S_DEFAULT 60
+#define WORKER_MEMORY_DEFAULT (384 << 20)
+#define DEBUG_DIR "/usr/lib/debug"
 
 /* Work on an open file: names or rows. */
 struct file_job {
-	struct job job;
+	struct job job; /* job.running: in the pool */
+	struct worker_job remote;
 	struct symbolizer_file *file;
 	const struct file_job_kind *kind;
 };
 
 struct file_job_kind {
-	void (*work)(struct file_job *j); /* on a worker */
+	struct worker_kind remote;
+	void (*work)(struct file_job *j); /* in the pool */
 	void (*count)(struct file_job *j);
 	void (*answer)(struct file_job *j, int err);
 	void (*free)(struct file_job *j);
@@ -72,6 +47,8 @@ struct resolve_job {
 	void *arg;
 	struct symbolizer_answer answer;
 	size_t n;
+	size_t got; /* names that the worker gave */
+	size_t asked; /* ... when it was last asked */
 	uint64_t offsets[];
 };
 
@@ -82,23 +59,7 @@ struct rows_job {
 	struct symbolizer_rows *rows;
 };
 
-struct symbolizer {
-	uv_loop_t *loop;
-	uv_timer_t timer; /* to the deadline of the oldest opening */
-	struct jobs opens, files;
-	unsigned int opening; /* openings in the pool */
-	bool working; /* a job on a file is in the pool */
-	bool freed;
-	unsigned int refs; /* the timer and jobs in the pool */
-	unsigned int deadline_ms;
-	size_t index_ceiling;
-	struct symbolizer_file *kernel, *vdso;
-	struct symbolizer_file *lru_first, *lru_last; /* first: just used */
-	struct symbolizer_stats stats;
-	char *kallsyms;
-};
-
-static void jobs_add(struct jobs *l, struct job *j)
+void jobs_add(struct jobs *l, struct job *j)
 {
 	j->next = NULL;
 	j->prev = l->tail;
@@ -109,7 +70,7 @@ static void jobs_add(struct jobs *l, struct job *j)
 	l->tail = j;
 }
 
-static void jobs_remove(struct jobs *l, struct job *j)
+void jobs_remove(struct jobs *l, struct job *j)
 {
 	if (j->prev)
 		j->prev->next = j->next;
@@ -121,221 +82,22 @@ static void jobs_remove(struct jobs *l, struct job *j)
 		l->tail = j->prev;
 }
 
-static void symbolizer_unref(struct symbolizer *s)
+void symbolizer_unref(struct symbolizer *s)
 {
 	if (--s->refs)
 		return;
 	symbolizer_file_free(s->kernel);
 	symbolizer_file_free(s->vdso);
+	symbolizer_hand_free(s->hand);
 	free(s->kallsyms);
 	free(s);
 }
 
-/* --- indexes under their ceiling ------------------------------------------ */
-
-static void lru_remove(struct symbolizer *s, struct symbolizer_file *f)
-{
-	if (!f->in_lru)
-		return;
-	if (f->lru_prev)
-		f->lru_prev->lru_next = f->lru_next;
-	else
-		s->lru_first = f->lru_next;
-	if (f->lru_next)
-		f->lru_next->lru_prev = f->lru_prev;
-	else
-		s->lru_last = f->lru_prev;
-	f->in_lru = false;
-}
-
-static void lru_add(struct symbolizer *s, struct symbolizer_file *f)
-{
-	f->lru_prev = NULL;
-	f->lru_next = s->lru_first;
-	if (s->lru_first)
-		s->lru_first->lru_prev = f;
-	else
-		s->lru_last = f;
-	s->lru_first = f;
-	f->in_lru = true;
-}
-
-static void account(struct symbolizer *s, struct symbolizer_file *f)
-{
-	size_t bytes = symbolizer_file_index_bytes(f);
-
-	s->stats.index_bytes += bytes - f->index_bytes;
-	f->index_bytes = bytes;
-}
-
-/*
- * No worker has an index now. 'f' was just used. The kernel's is not put out:
- * every stack asks for it, and reading it is what costs most.
- */
-static void lru_used(struct symbolizer *s, struct symbolizer_file *f)
-{
-	account(s, f);
-	lru_remove(s, f);
-	if (f != s->kernel && f->index_bytes)
-		lru_add(s, f);
-	while (s->stats.index_bytes > s->index_ceiling && s->lru_last) {
-		f = s->lru_last;
-		lru_remove(s, f);
-		symbolizer_file_drop_index(f);
-		account(s, f);
-		s->stats.index_evicted++;
-	}
-}
-
-static void file_release(struct symbolizer *s, struct symbolizer_file *f)
-{
-	lru_remove(s, f);
-	s->stats.index_bytes -= f->index_bytes;
-	symbolizer_file_free(f);
-}
-
-/* --- opening -------------------------------------------------------------- */
-
-static void on_open_work(uv_work_t *work)
-{
-	struct open_job *o = container_of(work, struct open_job, job.work);
-
-	o->job.err = symbolizer_file_open(&o->file, &o->req, &o->damaged);
-}
-
-static void count_open(struct symbolizer_stats *st, int err)
-{
-	st->opened += err == 0;
-	st->open_failed += err != 0 && err != -ECANCELED;
-	st->open_stale += err == -ESTALE;
-	st->open_timeouts += err == -ETIMEDOUT;
-}
-
-/* Takes the job off the list; it is the caller's to free unless it runs. */
-static void open_answer(struct open_job *o, int err)
-{
-	struct symbolizer *s = o->job.s;
-	struct symbolizer_file *file = err ? NULL : o->file;
-
-	jobs_remove(&s->opens, &o->job);
-	if (!s->opens.head)
-		uv_timer_stop(&s->timer);
-	o->job.answered = true;
-	count_open(&s->stats, err);
-	if (file)
-		o->file = NULL;
-	o->fn(o->arg, err, file);
-}
-
-static void open_free(struct open_job *o)
-{
-	symbolizer_file_free(o->file);
-	free(o);
-}
-
-static void opens_start(struct symbolizer *s);
-
-static void on_open_done(uv_work_t *work, int status)
-{
-	struct open_job *o = container_of(work, struct open_job, job.work);
-	struct symbolizer *s = o->job.s;
-
-	o->job.running = false;
-	s->opening--;
-	s->stats.broken += o->damaged || (o->file && o->file->damaged);
-	if (!o->job.answered)
-		open_answer(o, status ? -ECANCELED : o->job.err);
-	open_free(o);
-	if (!s->freed)
-		opens_start(s);
-	symbolizer_unref(s);
-}
-
-static void opens_start(struct symbolizer *s)
-{
-	struct job *j;
-
-	for (j = s->opens.head; j && s->opening < OPENS_AT_ONCE; j = j->next) {
-		if (j->running)
-			continue;
-		/* Fails without a work function only. */
-		uv_queue_work(s->loop, &j->work, on_open_work, on_open_done);
-		j->running = true;
-		s->opening++;
-		s->refs++;
-	}
-}
-
-static void timer_set(struct symbolizer *s);
-
-/* Requests are in the order of their deadlines: all have the same time. */
-static void on_deadline(uv_timer_t *timer)
-{
-	struct symbolizer *s = container_of(timer, struct symbolizer, timer);
-	struct open_job *o;
-
-	while (!s->freed && s->opens.head) {
-		o = container_of(s->opens.head, struct open_job, job);
-		if (o->deadline > uv_now(s->loop))
-			break;
-		if (o->job.running)
-			uv_cancel((uv_req_t *)&o->job.work);
-		open_answer(o, -ETIMEDOUT);
-		if (!o->job.running)
-			open_free(o);
-	}
-	if (!s->freed)
-		timer_set(s);
-}
-
-static void timer_set(struct symbolizer *s)
-{
-	uint64_t now = uv_now(s->loop);
-	struct open_job *o;
-
-	if (!s->opens.head) {
-		uv_timer_stop(&s->timer);
-		return;
-	}
-	o = container_of(s->opens.head, struct open_job, job);
-	uv_timer_start(&s->timer, on_deadline,
-		       o->deadline > now ? o->deadline - now : 0, 0);
-}
-
-int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
-		    symbolizer_open_fn fn, void *arg)
-{
-	size_t len = strlen(req->path) + 1;
-	struct open_job *o = calloc(1, sizeof(*o) + len);
-
-	if (!o)
-		return -ENOMEM;
-	o->job.s = s;
-	o->req = *req;
-	o->req.path = memcpy(o->path, req->path, len);
-	o->req.build_id_len = MIN(req->build_id_len, sizeof(o->build_id));
-	if (o->req.build_id_len)
-		memcpy(o->build_id, req->build_id, o->req.build_id_len);
-	o->req.build_id = o->build_id;
-	/* The loop's idea of now may be old when it was busy. */
-	uv_update_time(s->loop);
-	o->deadline = uv_now(s->loop) + s->deadline_ms;
-	o->fn = fn;
-	o->arg = arg;
-	jobs_add(&s->opens, &o->job);
-	opens_start(s);
-	if (s->opens.head == &o->job)
-		timer_set(s);
-	return 0;
-}
-
 /* --- work on files --------------------------------------------------------- */
 
-static void on_file_work(uv_work_t *work)
+static bool is_own(const struct symbolizer *s, const struct symbolizer_file *f)
 {
-	struct file_job *j = container_of(work, struct file_job, job.work);
-
-	j->kind->work(j);
+	return f == s->kernel || f == s->vdso;
 }
 
 static void file_answer(struct file_job *j, int err)
@@ -345,7 +107,33 @@ static void file_answer(struct file_job *j, int err)
 	j->kind->answer(j, err);
 }
 
-static void files_start(struct symbolizer *s);
+/* Counted once a file. */
+static void file_damaged(struct file_job *j, bool damaged)
+{
+	j->job.s->stats.broken += damaged && !j->file->damaged;
+	j->file->damaged |= damaged;
+}
+
+/* Whoever had it has done with it. */
+static void file_end(struct file_job *j, int err)
+{
+	j->file->busy = false;
+	j->kind->count(j);
+	if (j->file->closed)
+		symbolizer_file_free(j->file);
+	if (!j->job.answered)
+		file_answer(j, err);
+	j->kind->free(j);
+}
+
+static void on_file_work(uv_work_t *work)
+{
+	struct file_job *j = container_of(work, struct file_job, job.work);
+
+	j->kind->work(j);
+}
+
+static void own_start(struct symbolizer *s);
 
 static void on_file_done(uv_work_t *work, int status)
 {
@@ -354,32 +142,36 @@ static void on_file_done(uv_work_t *work, int status)
 
 	s->working = false;
 	j->job.running = false;
-	j->file->busy = false;
-	j->kind->count(j);
-	if (j->file->closed)
-		file_release(s, j->file);
-	else if (!s->freed)
-		lru_used(s, j->file);
-	if (!j->job.answered)
-		file_answer(j, status ? -ECANCELED : j->job.err);
-	j->kind->free(j);
+	s->own_bytes = symbolizer_file_index_bytes(s->kernel) +
+		       symbolizer_file_index_bytes(s->vdso);
+	file_end(j, status ? -ECANCELED : j->job.err);
 	if (!s->freed)
-		files_start(s);
+		own_start(s);
 	symbolizer_unref(s);
 }
 
-static void files_start(struct symbolizer *s)
+/* The next job on a file of our own. */
+static void own_start(struct symbolizer *s)
 {
-	struct file_job *j;
+	struct job *i = s->files.head;
+	struct file_job *j = NULL;
 
-	if (s->working || !s->files.head)
-		return;
-	j = container_of(s->files.head, struct file_job, job);
-	s->working = true;
-	s->refs++;
-	j->job.running = true;
-	j->file->busy = true;
-	uv_queue_work(s->loop, &j->job.work, on_file_work, on_file_done);
+	for (; i && !s->working; i = i->next) {
+		j = container_of(i, struct file_job, job);
+		if (!is_own(s, j->file))
+			continue;
+		s->working = true;
+		s->refs++;
+		i->running = true;
+		uv_queue_work(s->loop, &i->work, on_file_work, on_file_done);
+	}
+}
+
+static void remote_done(struct worker_job *r, int err)
+{
+	struct file_job *j = container_of(r, struct file_job, remote);
+
+	file_end(j, err ? err : j->job.err);
 }
 
 static void file_request(struct symbolizer *s, struct file_job *j,
@@ -387,10 +179,29 @@ static void file_request(struct symbolizer *s, struct file_job *j,
 			 const struct file_job_kind *kind)
 {
 	j->job.s = s;
-	j->file = file;
+	j->file = j->remote.file = file;
 	j->kind = kind;
+	j->remote.kind = &kind->remote;
 	jobs_add(&s->files, &j->job);
-	files_start(s);
+	if (is_own(s, file))
+		own_start(s);
+	else
+		worker_submit(s->worker, &j->remote, false);
+}
+
+/* Answers it before its time; it ends by itself if something has it. */
+static void file_give_up(struct file_job *j)
+{
+	bool free_it = !j->job.running;
+
+	if (j->job.running)
+		uv_cancel((uv_req_t *)&j->job.work);
+	else if (!is_own(j->job.s, j->file))
+		free_it = worker_cancel(j->job.s->worker, &j->remote);
+	j->file->busy |= !free_it;
+	file_answer(j, -ECANCELED);
+	if (free_it)
+		j->kind->free(j);
 }
 
 void symbolizer_close(struct symbolizer *s, struct symbolizer_file *file)
@@ -406,13 +217,11 @@ void symbolizer_close(struct symbolizer *s, struct symbolizer_file *file)
 		f = container_of(j, struct file_job, job);
 		if (f->file != file)
 			continue;
-		file_answer(f, -ECANCELED);
-		if (!j->running)
-			f->kind->free(f);
+		file_give_up(f);
 		next = s->files.head; /* the callee may have changed it */
 	}
 	if (!file->busy)
-		file_release(s, file);
+		symbolizer_file_free(file);
 }
 
 /* --- names ---------------------------------------------------------------- */
@@ -420,6 +229,78 @@ void symbolizer_close(struct symbolizer *s, struct symbolizer_file *file)
 static struct resolve_job *resolve_of(struct file_job *j)
 {
 	return container_of(j, struct resolve_job, job);
+}
+
+static struct resolve_job *resolve_of_remote(struct worker_job *j)
+{
+	return resolve_of(container_of(j, struct file_job, remote));
+}
+
+/* Addresses, for what is asked for has to have one meaning on both sides. */
+static void resolve_question(struct worker_job *j, struct worker_question *q)
+{
+	struct resolve_job *r = resolve_of_remote(j);
+	uint64_t *vaddrs = (uint64_t *)(q + 1);
+
+	r->asked = r->got;
+	q->n = (uint32_t)MIN(r->n - r->got, (size_t)WORKER_NAMES_MAX);
+	for (uint32_t i = 0; i < q->n; i++)
+		vaddrs[i] =
+			symbolizer_file_vaddr(j->file, r->offsets[r->got + i]);
+}
+
+/* Without memory for it, a name is none. */
+static const char *resolve_keep(struct resolve_job *r, const char *name)
+{
+	return arena_memdup(&r->answer.names, name, strlen(name) + 1);
+}
+
+/* One name more. False: a lie. */
+static bool resolve_take(struct resolve_job *r, struct worker_cursor *c)
+{
+	struct symbolizer_symbol *sym = &r->answer.syms[r->got];
+	bool same;
+
+	sym->offset = r->offsets[r->got];
+	sym->vaddr = symbolizer_file_vaddr(r->job.file, sym->offset);
+	if (!worker_name_next(c, sym->vaddr, sym))
+		return false;
+	r->got++;
+	r->answer.tally.unnamed += !sym->name;
+	r->answer.tally.resolved++;
+	if (!sym->name)
+		return true;
+	same = sym->name == sym->system_name;
+	sym->name = resolve_keep(r, sym->name);
+	sym->system_name = same ? sym->name : resolve_keep(r, sym->system_name);
+	return true;
+}
+
+static int resolve_heard(struct worker_job *j, struct worker_in *in)
+{
+	struct resolve_job *r = resolve_of_remote(j);
+	size_t end = r->asked + MIN(r->n - r->asked, (size_t)WORKER_NAMES_MAX);
+	const struct worker_names *a = worker_names(in);
+	struct worker_cursor c;
+
+	if (!a)
+		return -EPROTO;
+	file_damaged(&r->job, a->a.damaged);
+	if (a->a.err)
+		return WORKER_DONE;
+	if (a->first != r->got - r->asked || a->n > end - r->got ||
+	    (!a->n && r->got < end))
+		return -EPROTO;
+	c = (struct worker_cursor){ worker_behind(a, sizeof(*a)),
+				    in->bytes + in->len };
+	for (uint32_t i = 0; i < a->n; i++)
+		if (!resolve_take(r, &c))
+			return -EPROTO;
+	if (c.p != c.end)
+		return -EPROTO;
+	if (r->got < end)
+		return WORKER_MORE;
+	return r->got < r->n ? WORKER_AGAIN : WORKER_DONE;
 }
 
 static void resolve_work(struct file_job *j)
@@ -458,6 +339,7 @@ static void resolve_free(struct file_job *j)
 }
 
 static const struct file_job_kind resolve_kind = {
+	{ WORKER_NAMES, resolve_question, resolve_heard, remote_done },
 	resolve_work,
 	resolve_count,
 	resolve_answer,
@@ -478,6 +360,13 @@ int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 	if (!r)
 		return -ENOMEM;
 	symbolizer_answer_init(&r->answer);
+	/* The pool makes its own. */
+	if (!is_own(s, file))
+		r->answer.syms = calloc(n + 1, sizeof(*r->answer.syms));
+	if (!is_own(s, file) && !r->answer.syms) {
+		free(r);
+		return -ENOMEM;
+	}
 	r->fn = fn;
 	r->arg = arg;
 	r->n = n;
@@ -494,20 +383,68 @@ static struct rows_job *rows_of(struct file_job *j)
 	return container_of(j, struct rows_job, job);
 }
 
+static void rows_question(struct worker_job *j, struct worker_question *q)
+{
+}
+
+static void rows_unmap(void *arg, const void *map, size_t len)
+{
+	munmap((void *)map, len);
+}
+
+static void rows_free(void *arg, const void *map, size_t len)
+{
+	free((void *)map);
+}
+
+/* What is small came in the message, at an address that may not do. */
+static int rows_heard(struct worker_job *j, struct worker_in *in)
+{
+	const struct worker_rows *a = worker_rows(in);
+	struct file_job *f = container_of(j, struct file_job, remote);
+	symbolizer_rows_release_fn release = rows_unmap;
+	void *map;
+	int err;
+
+	if (!a)
+		return -EPROTO;
+	if (a->a.err)
+		return WORKER_DONE;
+	if (in->fd >= 0) {
+		map = worker_table_map(in->fd, a->bytes);
+		if (!map)
+			return -EPROTO;
+	} else {
+		release = rows_free;
+		map = malloc(a->bytes);
+		if (!map) {
+			f->job.err = -ENOMEM;
+			return WORKER_DONE;
+		}
+		memcpy(map, worker_behind(a, sizeof(*a)), a->bytes);
+	}
+	err = symbolizer_rows_adopt(map, a->bytes, release, NULL,
+				    &rows_of(f)->rows);
+	if (err)
+		release(NULL, map, a->bytes);
+	if (err == -ENOMEM)
+		f->job.err = err;
+	return err == -EINVAL ? -EPROTO : WORKER_DONE;
+}
+
 static void rows_work(struct file_job *j)
 {
-	j->job.err = symbolizer_file_rows(j->file, &rows_of(j)->rows);
+	j->job.err = symbolizer_file_rows(j->file, NULL, &rows_of(j)->rows);
 }
 
 static void rows_count(struct file_job *j)
 {
 	struct symbolizer_rows_info info;
 
-	if (!rows_of(j)->rows || j->file->damaged)
+	if (!rows_of(j)->rows)
 		return;
 	symbolizer_rows_info(rows_of(j)->rows, &info);
-	j->file->damaged = info.damage != NULL;
-	j->job.s->stats.broken += j->file->damaged;
+	file_damaged(j, info.damage != NULL);
 }
 
 static void rows_answer(struct file_job *j, int err)
@@ -517,6 +454,8 @@ static void rows_answer(struct file_job *j, int err)
 
 	if (rows)
 		r->rows = NULL;
+	err = symbolizer_hand_apply(j->job.s->hand, &j->file->ident, err,
+				    &rows);
 	r->fn(r->arg, err, rows);
 }
 
@@ -527,6 +466,7 @@ static void rows_job_free(struct file_job *j)
 }
 
 static const struct file_job_kind rows_kind = {
+	{ WORKER_ROWS, rows_question, rows_heard, remote_done },
 	rows_work,
 	rows_count,
 	rows_answer,
@@ -546,20 +486,69 @@ int symbolizer_rows(struct symbolizer *s, struct symbolizer_file *file,
 	return 0;
 }
 
+int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *build_id,
+			    size_t len, struct symbolizer_rows *rows)
+{
+	return symbolizer_hand_add(&s->hand, build_id, len, rows);
+}
+
 /* --- the symbolizer itself ------------------------------------------------ */
+
+static size_t own_bytes(void *arg)
+{
+	struct symbolizer *s = arg;
+
+	return s->own_bytes;
+}
+
+static void worker_closed(void *arg)
+{
+	symbolizer_unref(arg);
+}
+
+static int start_worker(struct symbolizer *s,
+			const struct symbolizer_opts *opts)
+{
+	static const char *const dirs[] = { DEBUG_DIR, NULL };
+	struct worker_opts w = {
+		.loop = s->loop,
+		.program = opts->worker ? opts->worker : "/proc/self/exe",
+		.debug_dirs = opts->debug_dirs ? opts->debug_dirs : dirs,
+		.memory = opts->worker_memory ? opts->worker_memory
+					      : WORKER_MEMORY_DEFAULT,
+		.cpu_s = opts->worker_cpu_s ? opts->worker_cpu_s
+					    : WORKER_CPU_S_DEFAULT,
+		.deadline_ms = opts->worker_deadline_ms
+				       ? opts->worker_deadline_ms
+				       : WORKER_DEADLINE_MS_DEFAULT,
+		.idle_ms = opts->worker_idle_ms ? opts->worker_idle_ms
+						: WORKER_IDLE_MS_DEFAULT,
+		.stats = &s->stats,
+		.index_ceiling = opts->index_bytes ? opts->index_bytes
+						   : INDEX_BYTES_DEFAULT,
+		.index_used = own_bytes,
+		.closed = worker_closed,
+		.arg = s,
+	};
+	int err = worker_new(&s->worker, &w);
+
+	s->refs += !err;
+	return err;
+}
 
 int symbolizer_new(struct symbolizer **sp, const struct symbolizer_opts *opts)
 {
-	struct symbolizer *s = calloc(1, sizeof(*s));
+	struct symbolizer *s;
 	int err = -ENOMEM;
 
+	/* A program that forgot to be the worker would start itself for ever. */
+	if (getenv(SYMBOLIZER_WORKER_ENV))
+		return -ELOOP;
+	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	s->loop = opts->loop;
-	s->index_ceiling =
-		opts->index_bytes ? opts->index_bytes : INDEX_BYTES_DEFAULT;
-	s->deadline_ms = opts->open_deadline_ms ? opts->open_deadline_ms
-						: OPEN_DEADLINE_MS_DEFAULT;
+	s->deadline_ms = opts->open_deadline_ms;
 	s->refs = 1;
 	s->kallsyms =
 		strdup(opts->kallsyms ? opts->kallsyms : "/proc/kallsyms");
@@ -568,46 +557,29 @@ int symbolizer_new(struct symbolizer **sp, const struct symbolizer_opts *opts)
 	if (!err)
 		err = symbolizer_file_vdso(&s->vdso);
 	if (!err)
-		err = uv_timer_init(s->loop, &s->timer);
+		err = symbolizer_opening_init(s);
 	if (err) {
 		symbolizer_unref(s);
+		return err;
+	}
+	err = start_worker(s, opts);
+	if (err) {
+		symbolizer_free(s);
 		return err;
 	}
 	*sp = s;
 	return 0;
 }
 
-static void on_timer_closed(uv_handle_t *handle)
-{
-	symbolizer_unref(
-		container_of((uv_timer_t *)handle, struct symbolizer, timer));
-}
-
 void symbolizer_free(struct symbolizer *s)
 {
-	struct open_job *o;
-	struct file_job *f;
-
 	if (!s)
 		return;
 	s->freed = true;
-	while (s->opens.head) {
-		o = container_of(s->opens.head, struct open_job, job);
-		if (o->job.running)
-			uv_cancel((uv_req_t *)&o->job.work);
-		open_answer(o, -ECANCELED);
-		if (!o->job.running)
-			open_free(o);
-	}
-	while (s->files.head) {
-		f = container_of(s->files.head, struct file_job, job);
-		if (f->job.running)
-			uv_cancel((uv_req_t *)&f->job.work);
-		file_answer(f, -ECANCELED);
-		if (!f->job.running)
-			f->kind->free(f);
-	}
-	uv_close((uv_handle_t *)&s->timer, on_timer_closed);
+	symbolizer_opening_fini(s);
+	while (s->files.head)
+		file_give_up(container_of(s->files.head, struct file_job, job));
+	worker_free(s->worker);
 }
 
 struct symbolizer_file *symbolizer_kernel(struct symbolizer *s)
@@ -637,4 +609,16 @@ void symbolizer_get_stats(const struct symbolizer *s,
 			  struct symbolizer_stats *out)
 {
 	*out = s->stats;
+	out->index_bytes += s->own_bytes;
+}
+
+void symbolizer_worker_status(const struct symbolizer *s, char *buf, size_t len)
+{
+	worker_status(s->worker, buf, len);
+}
+
+const char *symbolizer_aside(const struct symbolizer *s, size_t i,
+			     const char **why)
+{
+	return worker_aside_at(worker_asides(s->worker), i, why);
 }

@@ -22,7 +22,7 @@ $(UNIT_TESTS) $(BPF_TESTS) $(BENCH_PROGS): $(B)/%: $(B)/%.o $(TEST_HELPERS) $(B)
 $(UNIT_TESTS:%=%.o) $(BPF_TESTS:%=%.o) $(BENCH_PROGS:%=%.o): | $(SKELS) $(B)/reporter/profile.pb-c.h
 
 # Its truth is elfutils' unwinder.
-$(B)/tests/unit/test_walk $(B)/tests/bpf/test_stacks $(B)/tests/bench/bench_unwind: LIBS += -ldw
+$(addprefix $(B)/tests/,unit/test_walk bpf/test_stacks bench/bench_unwind): LIBS += -ldw
 
 # The same target function, over the committed corpus, without a fuzzer.
 $(REPLAYS): $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(B)/profd.a $(B)/libquark.a
@@ -34,6 +34,7 @@ FUZZ_SRCS := $(SRCS)
 # libquark's targets include what they test: whatever else pulls in the archive
 # would bring it a second time.
 $(B)/fuzz/quark_%: FUZZ_SRCS := $(filter base/%,$(SRCS))
+$(filter $(B)/fuzz/quark_%,$(FUZZERS:%=$(B)/fuzz/%)): $(QUARK_SRCS)
 $(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_SRCS) | $(SKELS) $(B)/reporter/profile.pb-c.c $(B)/libquark.a
 	$(call say,FUZZ,$@)
 	$(Q)mkdir -p $(@D)

@@ -201,6 +201,10 @@ int trace_take(struct trace_handler *th, struct trace_take *take)
 	struct trace_user u;
 	int err;
 
+	if (th->opts.selected_only && !pm_image_selected(take->image)) {
+		th->stats.unselected++;
+		return 0;
+	}
 	err = trace_user_walk(&u, th, take);
 	if (err)
 		return err;

@@ -13,6 +13,7 @@
 #ifndef TRACEHANDLER_TRACEHANDLER_H
 #define TRACEHANDLER_TRACEHANDLER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,7 @@ struct trace_opts {
 	size_t wait_bytes; /* 0: 8 MiB */
 	size_t table_bytes; /* of unwind tables; 0: 16 MiB */
 	unsigned int max_frames; /* 0: 4096 */
+	bool selected_only; /* nobody wants samples of other processes */
 };
 
 int trace_handler_new(struct trace_handler **thp,
@@ -60,9 +62,24 @@ void trace_handler_tick(struct trace_handler *th, uint64_t now);
 /* Hands on every waiting trace, named or not. */
 void trace_handler_flush(struct trace_handler *th);
 
+/* How user stacks ended. X(name, gauge, "help") */
+#define TRACE_STACK_STATS(X)                                                 \
+	X(stack_root, 0, "user stacks that reached their root")              \
+	X(stack_no_cfi, 0, "user stacks that ended in code without CFI")     \
+	X(stack_no_fp, 0, "user stacks that ended in code without a file")   \
+	X(stack_broken, 0, "user stacks that ended in a frame that is none") \
+	X(stack_other, 0, "user stacks that went on on one not copied")      \
+	X(stack_cap, 0, "user stacks that ended at the copy limit")          \
+	X(stack_fault, 0, "user stacks that ended at an absent page")        \
+	X(stack_exec, 0, "samples inside execve, without a user stack")      \
+	X(stack_none, 0, "user stacks that were not copied")                 \
+	X(stack_late, 0, "user stacks unwound before all tables were there") \
+	X(stack_depth, 0, "user stacks cut at the frame limit")
+
 /* X(name, gauge, "help") */
 #define TRACE_STATS(X)                                                         \
 	X(samples, 0, "samples taken apart")                                   \
+	X(unselected, 0, "samples of processes that are not recorded")         \
 	X(bad_records, 0, "sample records with wrong lengths")                 \
 	X(nomem, 0, "samples lost for lack of memory")                         \
 	X(frames, 0, "frames in them")                                         \
@@ -82,17 +99,7 @@ void trace_handler_flush(struct trace_handler *th);
 	X(tables_failed, 0, "files whose unwind tables could not be read")     \
 	X(tables_evicted, 0, "unwind tables put out for the byte budget")      \
 	X(tables_refused, 0, "unwind tables larger than the byte budget")      \
-	X(stack_root, 0, "user stacks that reached their root")                \
-	X(stack_no_cfi, 0, "user stacks that ended in code without CFI")       \
-	X(stack_no_fp, 0, "user stacks that ended in code without a file")     \
-	X(stack_broken, 0, "user stacks that ended in a frame that is none")   \
-	X(stack_other, 0, "user stacks that went on on one not copied")        \
-	X(stack_cap, 0, "user stacks that ended at the copy limit")            \
-	X(stack_fault, 0, "user stacks that ended at an absent page")          \
-	X(stack_exec, 0, "samples inside execve, without a user stack")        \
-	X(stack_none, 0, "user stacks that were not copied")                   \
-	X(stack_late, 0, "user stacks unwound before all tables were there")   \
-	X(stack_depth, 0, "user stacks cut at the frame limit")
+	TRACE_STACK_STATS(X)
 
 struct trace_stats {
 #define X(name, gauge, help) uint64_t name;

@@ -98,6 +98,19 @@ static bool leads_up(const struct walk *w, const struct symbolizer_rule *rule,
 }
 
 /*
+ * Perf events copy from the stack pointer on, without the red zone below; and
+ * its page may never have been touched. What is said to be saved there is the
+ * leaf's, and has mostly been taken back: GCC's rules for the last instructions
+ * of a function, behind its pops, still name the place on the stack.
+ */
+static bool taken_back(const struct walk *w, uint64_t at)
+{
+	uint64_t below = w->stack->regs->gpr[ABI_REG_SP] - at;
+
+	return at < w->stack->here.start && below - 1 < ABI_STACK_RED_ZONE;
+}
+
+/*
  * From a frame to its caller; false: there is none that can be had. Only what
  * a rule saves may be missing of the caller's registers.
  */
@@ -111,10 +124,13 @@ static bool step(struct walk *w, const struct symbolizer_rule *rule)
 	for (int i = 0; i < SYMBOLIZER_REGS; i++) {
 		const struct symbolizer_value *from = &rule->regs[i];
 
-		if (from->from == SYMBOLIZER_SAME)
+		bool same = from->from == SYMBOLIZER_SAME ||
+			    (from->from == SYMBOLIZER_AT_CFA &&
+			     taken_back(w, cfa + (uint64_t)(int64_t)from->n));
+
+		if (same)
 			v = w->regs.v[i];
-		if (from->from == SYMBOLIZER_SAME ? w->regs.known & 1U << i
-						  : value(w, from, &cfa, &v)) {
+		if (same ? w->regs.known & 1U << i : value(w, from, &cfa, &v)) {
 			next.v[i] = v;
 			next.known |= 1U << i;
 		} else if (w->missing) {
@@ -212,7 +228,7 @@ static bool step_usual(struct walk *w, const struct trace_rule *rule)
 			continue;
 		if (walk_read(w, cfa + (uint64_t)at, &r->v[saved[i]])) {
 			r->known |= 1U << saved[i];
-		} else {
+		} else if (!taken_back(w, cfa + (uint64_t)at)) {
 			r->known &= ~(1U << saved[i]);
 			w->unread = w->missing;
 		}

@@ -93,15 +93,22 @@ static bool own_events(const struct quark_queue_priv *qq)
 	return qq->attr.flags & (QQ_NO_AGG | QQ_OWN_EVENTS);
 }
 
-static void find_leader(struct quark_queue_priv *qq, struct quark_process *p)
+static struct quark_proc *parent_of(struct quark_queue_priv *qq,
+				    const struct quark_process *p)
 {
 	const struct abi_key key = { p->parent_key.start_boottime, 0,
 				     p->parent_key.pid, 0 };
+
+	return quark_cache_find(&qq->cache, &key);
+}
+
+static void find_leader(struct quark_queue_priv *qq, struct quark_process *p)
+{
 	struct quark_proc *parent;
 
 	if (!(qq->attr.flags & QQ_ENTRY_LEADER))
 		return;
-	parent = quark_cache_find(&qq->cache, &key);
+	parent = parent_of(qq, p);
 	quark_entry_leader(p, parent ? &parent->rec->p : NULL);
 }
 
@@ -140,6 +147,14 @@ static int emit_thread(struct quark_queue_priv *qq,
 	return emit(qq, h, events, rec);
 }
 
+/* The start is unknown to a probe sometimes; but it runs, so it is the youngest. */
+static struct quark_proc *find_origin(const struct quark_queue_priv *qq,
+				      const struct abi_key *key)
+{
+	return key->start_boottime ? quark_cache_find(&qq->cache, key)
+				   : quark_cache_newest(&qq->cache, key->tgid);
+}
+
 static int apply_fork(struct quark_queue_priv *qq, const struct quark_raw *raw)
 {
 	const struct abi_quark_fork *f = (const void *)raw->data;
@@ -159,8 +174,10 @@ static int apply_fork(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	if (!rec)
 		return -ENOMEM;
 	p = &rec->p;
-	origin = quark_cache_find(&qq->cache, &f->origin);
+	origin = find_origin(qq, &f->origin);
 	if (origin && origin != proc) {
+		qq->event.fork_key.start_boottime =
+			origin->rec->p.key.start_boottime;
 		if (origin->rec->strings)
 			origin->rec->strings->refs++;
 		quark_record_set_strings(rec, origin->rec->strings);
@@ -288,6 +305,9 @@ static int apply_exit(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	if (!(e->head.flags & ABI_QUARK_GROUP_DEAD))
 		return emit_thread(qq, &e->head, QUARK_EV_EXIT, proc->rec);
 	/* Before 6.16 two threads may both look like the last one. */
+	if (proc->exited && qq->attr.flags & QQ_THREAD_EVENTS &&
+	    !in_walk(proc, &e->head))
+		return emit_thread(qq, &e->head, QUARK_EV_EXIT, proc->rec);
 	if (proc->exited)
 		return 0;
 	rec = quark_proc_edit(proc);
@@ -305,6 +325,7 @@ static int apply_exit(struct quark_queue_priv *qq, const struct quark_raw *raw)
 static int apply_reap(struct quark_queue_priv *qq, const struct quark_raw *raw)
 {
 	const struct abi_quark_reap *r = (const void *)raw->data;
+	bool inferred = r->head.flags & QUARK_RAW_INFERRED;
 	struct quark_event *ev = &qq->event;
 	struct quark_record *rec;
 	struct quark_proc *proc;
@@ -314,10 +335,14 @@ static int apply_reap(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	ev->stime = r->stime;
 	ev->minflt = r->minflt;
 	ev->majflt = r->majflt;
-	ev->cpu_exact = !(r->head.flags & QUARK_RAW_INFERRED);
+	ev->cpu_exact = !inferred;
 	proc = find_or_add(qq, &r->head, NULL);
-	if (proc && proc->ended)
+	if (proc && proc->ended) {
+		/* Nothing more will come of it. */
+		if (!inferred)
+			quark_cache_end(&qq->cache, proc, r->head.time);
 		return 0;
+	}
 	rec = proc ? quark_proc_edit(proc) : NULL;
 	if (!rec)
 		return -ENOMEM;
@@ -326,7 +351,10 @@ static int apply_reap(struct quark_queue_priv *qq, const struct quark_raw *raw)
 		memcpy(rec->p.comm, r->comm, sizeof(rec->p.comm));
 		set_exit(qq, &rec->p, r->head.time, r->wait_status);
 	}
-	quark_cache_end(&qq->cache, proc, r->head.time);
+	if (inferred)
+		quark_cache_end_inferred(&qq->cache, proc, r->head.time);
+	else
+		quark_cache_end(&qq->cache, proc, r->head.time);
 	if (!own_events(qq))
 		return 0;
 	return emit(qq, &r->head, QUARK_EV_REAP, rec);
@@ -503,36 +531,59 @@ int quark_apply_vanished(struct quark_queue_priv *qq, struct quark_proc *proc)
 	if (!rec)
 		return -ENOMEM;
 	set_exit(qq, &rec->p, qq->watermark, 0);
-	quark_cache_end(&qq->cache, proc, qq->watermark);
+	quark_cache_end_inferred(&qq->cache, proc, qq->watermark);
 	return 0;
 }
 
-/* Parents first: what they are their children may inherit. */
+/* The entry of its parent, if that is still to be settled. */
+static struct quark_proc *unsettled_parent(struct quark_queue_priv *qq,
+					   const struct quark_proc *proc)
+{
+	struct quark_proc *parent = parent_of(qq, &proc->rec->p);
+
+	return parent && !parent->settled ? parent : NULL;
+}
+
 static void settle_walked(struct quark_queue_priv *qq, struct quark_proc *proc)
 {
-	struct quark_process *p = &proc->rec->p;
-	const struct abi_key key = { p->parent_key.start_boottime, 0,
-				     p->parent_key.pid, 0 };
-	struct quark_event ev = { .process = p };
+	struct quark_record *rec = quark_proc_edit(proc);
 	struct quark_proc *parent;
+	struct quark_process *p;
+	struct quark_event ev = { 0 };
 
-	if (proc->settled)
+	/* Without memory it stays as it was told of. */
+	if (!rec)
 		return;
-	proc->settled = true;
-	parent = quark_cache_find(&qq->cache, &key);
-	if (parent) {
-		settle_walked(qq, parent);
+	p = &rec->p;
+	ev.process = p;
+	parent = parent_of(qq, p);
+	if (parent)
 		p->poison_tag |= parent->rec->p.poison_tag;
-	}
 	find_leader(qq, p);
 	if (qq->attr.ruleset)
 		p->poison_tag |= quark_ruleset_poison(qq->attr.ruleset, &ev);
 }
 
+/*
+ * Parents first: what they are their children may inherit. Processes may be
+ * nested as deep as there are pids, so the way back down is kept in the entries
+ * and not on the stack. 'settled' on the way up: a lie of the records, a ring of
+ * parents, ends there.
+ */
 void quark_apply_walked(struct quark_queue_priv *qq)
 {
-	struct quark_proc *proc;
+	struct quark_proc *proc, *at, *up;
 
-	for (proc = qq->cache.first; proc; proc = proc->next)
-		settle_walked(qq, proc);
+	for (proc = qq->cache.first; proc; proc = proc->next) {
+		if (proc->settled)
+			continue;
+		proc->settled = true;
+		proc->below = NULL;
+		for (at = proc; (up = unsettled_parent(qq, at)); at = up) {
+			up->settled = true;
+			up->below = at;
+		}
+		for (; at; at = at->below)
+			settle_walked(qq, at);
+	}
 }

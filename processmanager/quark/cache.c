@@ -10,10 +10,14 @@
 
 #include "processmanager/quark/priv.h"
 
+/* RCU may take this long to come to a task that was reaped, on a bad day. */
+#define INFERRED_NS (60 * CLOCK_NSEC_PER_SEC)
+
 int quark_cache_init(struct quark_cache *c, uint64_t grace_ns)
 {
 	memset(c, 0, sizeof(*c));
 	c->grace_ns = c->zombie_ns = grace_ns;
+	c->inferred_ns = MAX(grace_ns, INFERRED_NS);
 	return hash_init(&c->hash, 256);
 }
 
@@ -174,6 +178,13 @@ void quark_cache_end(struct quark_cache *c, struct quark_proc *p, uint64_t now)
 	list_append(&c->gone, p, now + c->grace_ns);
 }
 
+void quark_cache_end_inferred(struct quark_cache *c, struct quark_proc *p,
+			      uint64_t now)
+{
+	p->exited = p->ended = true;
+	list_append(&c->inferred, p, now + c->inferred_ns);
+}
+
 struct quark_proc *quark_cache_overdue(struct quark_cache *c, uint64_t now)
 {
 	struct quark_proc *p = c->zombies.first;
@@ -181,14 +192,21 @@ struct quark_proc *quark_cache_overdue(struct quark_cache *c, uint64_t now)
 	return p && p->due <= now ? p : NULL;
 }
 
-void quark_cache_collect(struct quark_cache *c, uint64_t now)
+static void collect(struct quark_cache *c, const struct quark_proc_list *l,
+		    uint64_t now)
 {
 	struct quark_proc *p;
 
-	while ((p = c->gone.first) && p->due <= now) {
+	while ((p = l->first) && p->due <= now) {
 		quark_cache_remove(c, p);
 		c->collections++;
 	}
+}
+
+void quark_cache_collect(struct quark_cache *c, uint64_t now)
+{
+	collect(c, &c->gone, now);
+	collect(c, &c->inferred, now);
 }
 
 bool quark_proc_visible(const struct quark_cache *c, const struct quark_proc *p,

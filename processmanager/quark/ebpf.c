@@ -4,6 +4,7 @@
  * iterator. libbpf is kept quiet; the caller's print function is put back.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,15 +34,6 @@ struct ebpf {
 static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	return 0;
-}
-
-static size_t ring_size(size_t budget)
-{
-	size_t size = sysconf(_SC_PAGESIZE);
-
-	while (size * 2 <= budget)
-		size *= 2;
-	return size;
 }
 
 /* Whether btf_trace_sched_process_exit has group_dead (6.16). */
@@ -76,6 +68,17 @@ static bool kernel_older_than(int major, int minor)
 	return a < major || (a == major && b < minor);
 }
 
+/* ESRCH is what libbpf makes of every failure to read BTF that is there. */
+static int btf_error(void)
+{
+	int fd = open(BTF_PATH, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return -ENOMEM;
+}
+
 /* Turns what libbpf said into one line, and an errno that means something. */
 static int explain(int err, const char *what)
 {
@@ -90,6 +93,8 @@ static int explain(int err, const char *what)
 		quark_error("%s: the kernel has no BTF (" BTF_PATH ")", what);
 		return -ENOTSUP;
 	}
+	if (err == -ESRCH)
+		err = btf_error();
 	if (kernel_older_than(6, 1) && !uname(&u)) {
 		quark_error("%s: kernel %s is too old, 6.1 is needed", what,
 			    u.release);
@@ -102,7 +107,7 @@ static int explain(int err, const char *what)
 static int configure(struct ebpf *e, const struct quark_backend_conf *conf)
 {
 	struct quark_bpf *s = e->skel;
-	size_t size = ring_size(conf->ring_bytes);
+	size_t size = quark_ring_size(sysconf(_SC_PAGESIZE), conf->ring_bytes);
 	bool group_dead;
 	int err;
 
@@ -214,6 +219,11 @@ static uint64_t ebpf_watermark(const void *b)
 	return ring_watermark(((const struct ebpf *)b)->ring);
 }
 
+static uint64_t ebpf_slack(const void *b)
+{
+	return CLOCK_NSEC_PER_MSEC; /* base/ring.c */
+}
+
 static int ebpf_epoll_fd(const void *b)
 {
 	return ring_epoll_fd(((const struct ebpf *)b)->ring);
@@ -310,11 +320,11 @@ static int ebpf_walk(void *b, ring_fn fn, void *arg)
 const struct quark_backend quark_ebpf = {
 	.flag = QQ_EBPF,
 	.name = "ebpf",
-	.slack_ns = CLOCK_NSEC_PER_MSEC, /* base/ring.c */
 	.open = ebpf_open,
 	.close = ebpf_close,
 	.consume = ebpf_consume,
 	.watermark = ebpf_watermark,
+	.slack = ebpf_slack,
 	.epoll_fd = ebpf_epoll_fd,
 	.backlog = ebpf_backlog,
 	.losses = ebpf_losses,

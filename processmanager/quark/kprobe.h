@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kprobe's inside: what its four files know of each other.
+ * kprobe's inside: what its six files know of each other.
  *
  *   kprobe_events.c  the probes themselves: made of BTF offsets, in tracefs
- *   kprobe.c         their perf rings, one a CPU; the walk
+ *   kprobe_cpus.c    their perf rings, one a CPU; CPUs come and go
+ *   kprobe_decode.c  what the kernel wrote there, taken apart
+ *   kprobe.c         all rings in the order of time; the walk
  *   kprobe_record.c  what a probe read becomes a record of bpf/abi.h
  *   kprobe_path.c    paths from names of directory entries, mounts and cgroups
  */
@@ -11,6 +13,8 @@
 #define QUARK_KPROBE_H
 
 #include "processmanager/quark/priv.h"
+
+struct perf_event_mmap_page;
 
 /*
  * Directory entries that one probe can name; more pointers to follow do not
@@ -34,6 +38,11 @@ struct kprobe_values {
 	uint64_t p_start, p_exec_id;
 	uint64_t comm0, comm1;
 	struct abi_quark_ids ids;
+	/*
+	 * Pointers that may be NULL: what lies behind them was then not fetched,
+	 * and the kernel leaves in its place whatever was in the buffer.
+	 */
+	uint64_t tty, nsproxy, mm, exe_file, fs;
 	uint32_t tty_index;
 	uint32_t live;
 	uint32_t sig_flags, group_exit_code, leader_exit_code, leader_pid;
@@ -58,9 +67,8 @@ struct kprobe_values {
 	struct quark_span name; /* the new one */
 	struct quark_span filename; /* as execve got it */
 	int32_t tp_pid, tp_old_pid;
+	uint32_t tp_cpu;
 };
-
-/* --- the probes (kprobe_events.c) ------------------------------------------ */
 
 enum kprobe_id {
 	KPROBE_FORK,
@@ -73,22 +81,47 @@ enum kprobe_id {
 	KPROBE_SID,
 	KPROBE_CWD, /* somebody's directory has changed: he is asked */
 	KPROBE_CGROUP, /* the tracepoint: likewise */
+	KPROBE_HOTPLUG, /* the tracepoint: a CPU comes or goes */
 	KPROBE_WALK, /* of the reader's own thread only */
 	KPROBE_MAX,
 };
 
-/* Where a member lies in the raw record. */
+/* --- what the kernel wrote (kprobe_decode.c) --------------------------------- */
+
+/* A member of a probe's record, to its place in kprobe_values. */
 struct kprobe_place {
-	uint16_t field; /* index of the table of fields */
-	uint16_t index; /* of an array's elements */
-	uint16_t offset;
+	uint16_t offset; /* in the raw record */
+	uint16_t dst;
+	uint16_t size;
+	uint16_t span; /* a __data_loc of 4 bytes, for a quark_span */
 };
 
 struct kprobe_event {
-	uint32_t type; /* perf's config; the record's common_type */
+	uint32_t type; /* perf's config; the record's common_type; 0: none */
 	size_t n;
 	struct kprobe_place *places;
 };
+
+/* A record of a perf ring. */
+struct kprobe_perf {
+	bool sample; /* of a probe: 'raw' */
+	bool lost; /* says that others were lost */
+	uint32_t tgid, tid; /* of who ran */
+	uint64_t time; /* CLOCK_MONOTONIC */
+	const void *raw;
+	size_t raw_len;
+};
+
+/* 0 or -EINVAL. What it points to is in 'buf'. */
+int kprobe_perf(const void *buf, size_t len, struct kprobe_perf *out);
+/* Which probe a raw record is of, its members to *v; or -1. */
+int kprobe_decode(const struct kprobe_event ev[KPROBE_MAX], const void *raw,
+		  size_t len, struct kprobe_values *v);
+/* Where a field lies by tracefs' "format". 0, -ENOENT, or -EINVAL. */
+int kprobe_format(const char *format, size_t len, const char *name,
+		  uint16_t *offset, uint16_t *size);
+
+/* --- the probes (kprobe_events.c) ------------------------------------------ */
 
 struct kprobe_events {
 	char *tracefs;
@@ -102,13 +135,78 @@ struct kprobe_events {
 int kprobe_events_new(struct kprobe_events *e, bool env);
 /* With no perf event of theirs open any more. */
 void kprobe_events_free(struct kprobe_events *e);
+/* Why, for people, and what a setting of the kernel's has to do with it. */
+void kprobe_error(int err, const char *what);
 /* The filter that keeps threads out, or NULL. */
 const char *kprobe_filter(enum kprobe_id id, bool threads);
 /* QUARK_EV_ kind that is lost with it, or -1. */
 int kprobe_kind(enum kprobe_id id);
-/* Which probe a raw record is of, its members to *v; or -1. */
-int kprobe_decode(const struct kprobe_events *e, const void *raw, size_t len,
-		  struct kprobe_values *v);
+
+/* --- rings (kprobe_cpus.c) ---------------------------------------------------- */
+
+struct kprobe_ring {
+	struct perf_event_mmap_page *page; /* NULL: none */
+	size_t size; /* of the data */
+	uint64_t head, tail;
+	uint32_t step; /* size of the record at the tail */
+	bool bad; /* something in it could not be read */
+	char *scratch; /* a record that wraps around is put together here */
+};
+
+/* Of a perf event, whose descriptor stays the caller's. 0 or -errno. */
+int kprobe_ring_open(struct kprobe_ring *r, int fd, size_t size);
+void kprobe_ring_close(struct kprobe_ring *r);
+/* Between these two: what there was at the beginning. */
+void kprobe_ring_begin(struct kprobe_ring *r);
+void kprobe_ring_end(struct kprobe_ring *r);
+/* The record at the tail; false: no more. */
+bool kprobe_ring_peek(struct kprobe_ring *r, struct kprobe_perf *out);
+void kprobe_ring_skip(struct kprobe_ring *r);
+
+struct kprobe_cpu {
+	int fd[KPROBE_MAX]; /* the first that is open owns the ring */
+	uint64_t lost[KPROBE_MAX]; /* told of already */
+	struct kprobe_ring ring;
+	uint64_t next; /* time of the record at the tail; UINT64_MAX: none */
+	uint64_t last; /* of the newest one taken out */
+	uint64_t looked; /* at all that was there then */
+	bool check; /* something may have been lost */
+	bool gone; /* offline: nothing more comes, read it out */
+	/* What the tracepoint said of the exec that the probe tells of next. */
+	int32_t tp_pid, tp_old_pid;
+	char filename[ABI_QUARK_PATH_MAX];
+};
+
+struct kprobe_cpus {
+	const struct kprobe_events *events;
+	const struct quark_backend_conf *conf;
+	struct kprobe_cpu **cpu; /* by number, NULL: no ring */
+	uint64_t *blind; /* by number: seen from then on by no ring of its own */
+	bool *told; /* by number: it came, or went, or both */
+	int n;
+	int epfd;
+	size_t ring_size;
+	struct quark_loss_report lost;
+};
+
+/* A ring for each CPU that is online. 0, or -errno with the reason set. */
+int kprobe_cpus_open(struct kprobe_cpus *c, const struct kprobe_events *events,
+		     const struct quark_backend_conf *conf);
+void kprobe_cpus_close(struct kprobe_cpus *c);
+/*
+ * Opens rings of CPUs that came, and marks those that went as gone; 'now' is
+ * the time before.
+ */
+void kprobe_cpus_follow(struct kprobe_cpus *c, uint64_t now);
+/*
+ * After a drain: counts what was lost, closes the rings of those gone. Whether a
+ * CPU is to be looked at again.
+ */
+bool kprobe_cpus_settle(struct kprobe_cpus *c);
+/* A perf event of one probe. The descriptor, or -errno with the reason set. */
+int kprobe_event_open(const struct kprobe_events *e, enum kprobe_id id,
+		      const struct quark_backend_conf *conf, pid_t pid, int cpu,
+		      size_t ring);
 
 /* --- paths (kprobe_path.c) -------------------------------------------------- */
 

@@ -15,10 +15,11 @@
  * The group's name has the process's pid, so that what a killed one has left
  * behind is found by the next that opens a queue.
  */
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <mntent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,7 @@ enum {
 	G_TP = 1 << 12,
 	G_LIVE = 1 << 13,
 	G_ENV = 1 << 14, /* if asked for */
+	G_CPUHP = 1 << 15,
 };
 
 enum field_type {
@@ -128,7 +130,9 @@ static const struct field fields[] = {
 	ID(sid, SIG "pids+24 pid.numbers"), /* PIDTYPE_SID */
 	ID(tty_major, SIG "tty tty_struct.driver tty_driver.major"),
 	ID(tty_minor, SIG "tty tty_struct.driver tty_driver.minor_start"),
+	V(tty, G_IDS, SIG "tty"),
 	V(tty_index, G_IDS, SIG "tty tty_struct.index"),
+	V(nsproxy, G_IDS, "task_struct.nsproxy"),
 	ID(uts_inonum, NS "uts_ns uts_namespace.ns.inum"),
 	ID(ipc_inonum, NS "ipc_ns ipc_namespace.ns.inum"),
 	ID(mnt_inonum, NS "mnt_ns mnt_namespace.ns.inum"),
@@ -146,6 +150,9 @@ static const struct field fields[] = {
 	V(minflt, G_CPU, SIG "min_flt"),
 	V(majflt, G_CPU, SIG "maj_flt"),
 	V(maxrss, G_RUN, SIG "maxrss"),
+	V(mm, G_FILE, "task_struct.mm"),
+	V(exe_file, G_FILE, "task_struct.mm mm_struct.exe_file"),
+	V(fs, G_FILE, "task_struct.fs"),
 	V(dev, G_FILE, INODE "i_sb super_block.s_dev"),
 	V(ino, G_FILE, INODE "i_ino"),
 	V(size, G_FILE, INODE "i_size"),
@@ -178,10 +185,12 @@ static const struct field fields[] = {
 	  T_GIVEN },
 	{ "old_pid", NULL, G_TP, offsetof(struct kprobe_values, tp_old_pid), 4,
 	  1, T_GIVEN },
+	{ "cpu", NULL, G_CPUHP, offsetof(struct kprobe_values, tp_cpu), 4, 1,
+	  T_GIVEN },
 };
 
-/* Leaders have a signal for their parent, other threads have -1. */
-#define LEADERS "exit_signal >= 0"
+/* Leaders have a signal for their parent, other threads have -1, unsigned. */
+#define LEADERS "exit_signal != 4294967295"
 #define TASK_ARG "$arg1"
 
 static const struct probe {
@@ -220,6 +229,8 @@ static const struct probe {
 			 ABI_QUARK_ID_CHANGE },
 	[KPROBE_CGROUP] = { "cgroup/cgroup_attach_task", NULL, NULL, NULL, NULL,
 			    G_TP, ABI_QUARK_ID_CHANGE },
+	[KPROBE_HOTPLUG] = { "cpuhp/cpuhp_exit", NULL, NULL, NULL, NULL,
+			     G_CPUHP, -1 },
 	[KPROBE_WALK] = { "walk", "proc_tgid_stat", "$arg4", NULL, NULL,
 			  G_KEY | G_PARENT | G_COMM | G_IDS | G_FILE |
 				  G_STATUS | G_LIVE,
@@ -368,7 +379,7 @@ static int probe_line(struct quark_btf *btf, const struct kprobe_events *e,
 
 static int command(const char *tracefs, const char *line, size_t len)
 {
-	char path[256];
+	char path[PATH_MAX];
 	ssize_t n;
 	int fd;
 
@@ -387,7 +398,7 @@ static char *read_event_file(const struct kprobe_events *e, enum kprobe_id id,
 			     const char *file)
 {
 	const struct probe *p = &probes[id];
-	char path[256], buf[512];
+	char path[PATH_MAX], buf[512];
 	struct strbuf sb = STRBUF_INIT;
 	ssize_t n;
 	int fd;
@@ -409,31 +420,34 @@ static char *read_event_file(const struct kprobe_events *e, enum kprobe_id id,
 	return strbuf_steal(&sb);
 }
 
-/*
- * "field:u64 name; offset:16; size:8; ...". The name is the declaration's last
- * word, without the "[64]" of an array.
- */
-static int field_offset(const char *format, const char *name)
+static bool is_span(const struct field *f)
 {
-	size_t len = strlen(name);
-	const char *line, *semi, *at;
+	return f->type == T_NAMES || f->type == T_STRING ||
+	       (f->type == T_GIVEN && f->size == sizeof(struct quark_span));
+}
 
-	for (line = strstr(format, "field:"); line;
-	     line = strstr(line + 1, "field:")) {
-		semi = strchr(line, ';');
-		if (!semi)
-			break;
-		at = memchr(line, '[', semi - line);
-		/* "char[] name" has one too, in front. */
-		if (!at || memchr(at, ' ', semi - at))
-			at = semi;
-		if (at - line <= (ptrdiff_t)len || at[-len - 1] != ' ' ||
-		    memcmp(at - len, name, len))
-			continue;
-		at = strstr(semi, "offset:");
-		return at ? atoi(at + strlen("offset:")) : -1;
-	}
-	return -1;
+/* One member's place. What need not be there may be missing. */
+static int place(struct kprobe_event *ev, const struct field *f,
+		 unsigned int index, const char *format)
+{
+	struct kprobe_place *pl = &ev->places[ev->n];
+	uint16_t size, want;
+	char name[64];
+	int err;
+
+	snprintf(name, sizeof(name), f->count > 1 ? "%s%u" : "%s", f->name,
+		 index);
+	err = kprobe_format(format, strlen(format), name, &pl->offset, &size);
+	if (err == -ENOENT &&
+	    (f->type == T_NAMES || f->type == T_GIVEN || f->groups == G_ENV))
+		return 0;
+	pl->dst = f->dst + index * f->size;
+	pl->span = is_span(f);
+	pl->size = want = pl->span ? sizeof(uint32_t) : f->size;
+	if (!err && size != want)
+		err = -EINVAL;
+	ev->n += !err;
+	return err;
 }
 
 static int learn(struct kprobe_events *e, enum kprobe_id id)
@@ -441,36 +455,22 @@ static int learn(struct kprobe_events *e, enum kprobe_id id)
 	struct kprobe_event *ev = &e->ev[id];
 	char *format = read_event_file(e, id, "format");
 	char *type = read_event_file(e, id, "id");
-	char name[64];
 	unsigned int k;
+	int err = 0;
 	size_t i;
-	int off;
 
 	ev->places = calloc(ARRAY_SIZE(fields) * 8, sizeof(*ev->places));
-	if (!format || !type || !ev->places) {
-		free(format);
-		free(type);
-		return errno ? -errno : -ENOMEM;
-	}
-	ev->type = atoi(type);
-	for (i = 0; i < ARRAY_SIZE(fields); i++) {
-		if (!(fields[i].groups & probes[id].groups))
-			continue;
-		for (k = 0; k < fields[i].count; k++) {
-			snprintf(name, sizeof(name),
-				 fields[i].count > 1 ? "%s%u" : "%s",
-				 fields[i].name, k);
-			off = field_offset(format, name);
-			if (off < 0)
-				continue;
-			ev->places[ev->n++] = (struct kprobe_place){
-				.field = i, .index = k, .offset = off
-			};
-		}
-	}
+	if (!format || !type || !ev->places)
+		err = errno ? -errno : -ENOMEM;
+	for (i = 0; !err && i < ARRAY_SIZE(fields); i++)
+		for (k = 0; !err && fields[i].groups & probes[id].groups &&
+			    k < fields[i].count;
+		     k++)
+			err = place(ev, &fields[i], k, format);
+	ev->type = err ? 0 : atoi(type);
 	free(format);
 	free(type);
-	return 0;
+	return err;
 }
 
 static int make(struct kprobe_events *e, struct quark_btf *btf)
@@ -494,6 +494,8 @@ static int make(struct kprobe_events *e, struct quark_btf *btf)
 		}
 		if (!err)
 			err = learn(e, id);
+		if (err == -ENOENT && id == KPROBE_HOTPLUG)
+			err = 0; /* done without */
 		if (err)
 			quark_error("kprobe on %s: %s",
 				    p->symbol ? p->symbol : p->name,
@@ -506,7 +508,7 @@ static int make(struct kprobe_events *e, struct quark_btf *btf)
 /* Every event of a group; one that perf still has is EBUSY, and stays. */
 static void remove_group(const char *tracefs, const char *group)
 {
-	char path[512], line[400];
+	char path[PATH_MAX], line[400];
 	struct dirent *d;
 	DIR *dir;
 	int n;
@@ -526,7 +528,7 @@ static void remove_group(const char *tracefs, const char *group)
 /* What processes that are no more have left behind. */
 static void sweep(const char *tracefs)
 {
-	char path[256];
+	char path[PATH_MAX];
 	struct dirent *d;
 	DIR *dir;
 	int pid;
@@ -543,31 +545,76 @@ static void sweep(const char *tracefs)
 		closedir(dir);
 }
 
+void kprobe_error(int err, const char *what)
+{
+	static const char file[] = "/proc/sys/kernel/perf_event_paranoid";
+	bool denied = err == -EACCES || err == -EPERM;
+	FILE *f = denied ? fopen(file, "re") : NULL;
+	int level;
+
+	if (f && fscanf(f, "%d", &level) == 1)
+		quark_error("%s: %s (kernel.perf_event_paranoid is %d)", what,
+			    strerror(-err), level);
+	else
+		quark_error("%s: %s", what, strerror(-err));
+	if (f)
+		fclose(f);
+}
+
+/* Whether kprobe events can be made there. 0, -ENOENT, or why not. */
+static int try_tracefs(struct kprobe_events *e, const char *dir)
+{
+	int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int err = 0, rest;
+
+	if (fd < 0 || faccessat(fd, "kprobe_events", W_OK, 0))
+		err = -errno;
+	rest = err ? faccessat(fd, "events", F_OK, 0) : 0;
+	if (fd >= 0)
+		close(fd);
+	if (!err) {
+		e->tracefs = strdup(dir);
+		return e->tracefs ? 0 : -ENOMEM;
+	}
+	if (err == -EACCES || err == -EPERM || err == -EROFS) {
+		quark_error("%s/kprobe_events: %s", dir, strerror(-err));
+		return -EPERM;
+	}
+	if (rest)
+		return -ENOENT;
+	quark_error("%s: the kernel has no kprobe events", dir);
+	return -ENOTSUP;
+}
+
+/*
+ * Where it is mounted; debugfs has it in a directory, which mounts it at the
+ * first look.
+ */
 static int find_tracefs(struct kprobe_events *e)
 {
-	static const char *const where[] = { "/sys/kernel/tracing",
-					     "/sys/kernel/debug/tracing" };
-	bool mounted = false;
-	char path[256];
-	size_t i;
+	FILE *f = setmntent("/proc/self/mounts", "re");
+	char dir[PATH_MAX], buf[2 * PATH_MAX];
+	struct mntent m;
+	int err = -ENOENT;
 
-	for (i = 0; i < ARRAY_SIZE(where); i++) {
-		snprintf(path, sizeof(path), "%s/kprobe_events", where[i]);
-		if (!access(path, W_OK)) {
-			e->tracefs = strdup(where[i]);
-			return e->tracefs ? 0 : -ENOMEM;
-		}
-		if (errno == EACCES || errno == EPERM || errno == EROFS) {
-			quark_error("%s: %s", path, strerror(errno));
-			return -EPERM;
-		}
-		snprintf(path, sizeof(path), "%s/events", where[i]);
-		mounted |= !access(path, F_OK);
+	while (f && err == -ENOENT && getmntent_r(f, &m, buf, sizeof(buf))) {
+		bool debugfs = !strcmp(m.mnt_type, "debugfs");
+
+		if (!debugfs && strcmp(m.mnt_type, "tracefs"))
+			continue;
+		snprintf(dir, sizeof(dir), "%s%s", m.mnt_dir,
+			 debugfs ? "/tracing" : "");
+		err = try_tracefs(e, dir);
 	}
-	if (mounted)
-		quark_error("the kernel has no kprobe events");
+	if (f)
+		endmntent(f);
+	if (err != -ENOENT)
+		return err;
+	if (access("/sys/kernel/tracing", F_OK) &&
+	    access("/sys/kernel/debug/tracing", F_OK))
+		quark_error("the kernel has no tracefs");
 	else
-		quark_error("tracefs is not mounted at %s", where[0]);
+		quark_error("tracefs is not mounted (/sys/kernel/tracing)");
 	return -ENOTSUP;
 }
 
@@ -609,59 +656,4 @@ void kprobe_events_free(struct kprobe_events *e)
 		free(e->ev[i].places);
 	free(e->tracefs);
 	memset(e, 0, sizeof(*e));
-}
-
-/* --- decoding --------------------------------------------------------------- */
-
-/* A string of the kernel's: where it is and how long, from the record's start. */
-static void decode_span(const char *raw, size_t len, uint32_t loc,
-			struct quark_span *out)
-{
-	size_t off = loc & 0xffff, n = loc >> 16;
-
-	if (!n || off > len || n > len - off)
-		return;
-	out->p = raw + off;
-	out->len = strnlen(raw + off, n);
-}
-
-int kprobe_decode(const struct kprobe_events *e, const void *raw, size_t len,
-		  struct kprobe_values *v)
-{
-	const char *bytes = raw;
-	const struct kprobe_event *ev;
-	uint16_t type;
-	uint32_t loc;
-	size_t i;
-	int id;
-
-	if (len < sizeof(type))
-		return -1;
-	memcpy(&type, raw, sizeof(type));
-	for (id = 0; id < KPROBE_MAX && e->ev[id].type != type; id++)
-		;
-	if (id == KPROBE_MAX)
-		return -1;
-	memset(v, 0, offsetof(struct kprobe_values, args));
-	memset(&v->clone_flags, 0,
-	       sizeof(*v) - offsetof(struct kprobe_values, clone_flags));
-	ev = &e->ev[id];
-	for (i = 0; i < ev->n; i++) {
-		const struct kprobe_place *pl = &ev->places[i];
-		const struct field *f = &fields[pl->field];
-		char *dst = (char *)v + f->dst + pl->index * f->size;
-		bool span = f->size == sizeof(struct quark_span) &&
-			    f->type != T_VALUE && f->type != T_ARGS;
-		size_t size = span ? sizeof(loc) : f->size;
-
-		if (pl->offset > len || size > len - pl->offset)
-			return -1;
-		if (!span) {
-			memcpy(dst, bytes + pl->offset, size);
-			continue;
-		}
-		memcpy(&loc, bytes + pl->offset, sizeof(loc));
-		decode_span(bytes, len, loc, (struct quark_span *)dst);
-	}
-	return id;
 }

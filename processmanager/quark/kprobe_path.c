@@ -200,6 +200,7 @@ bool kprobe_path(struct kprobe_paths *p, uint32_t mnt,
 	if (i && (out->len - skip < i || memcmp(inner, m->root, i) ||
 		  (inner[i] && inner[i] != '/'))) {
 		out->len = start;
+		out->data[start] = '\0';
 		return false;
 	}
 	memmove(out->data + skip, inner + i, out->len - skip - i + 1);

@@ -53,6 +53,11 @@ static void fill_ids(struct abi_quark_ids *ids, const struct kprobe_values *v)
 {
 	*ids = v->ids;
 	ids->tty_minor += v->tty_index;
+	if (!v->tty)
+		ids->tty_major = ids->tty_minor = 0;
+	if (!v->nsproxy)
+		ids->uts_inonum = ids->ipc_inonum = ids->mnt_inonum =
+			ids->net_inonum = 0;
 }
 
 static int32_t wait_status(const struct kprobe_values *v)
@@ -285,6 +290,11 @@ static void put_env(struct kprobe_record *r, struct abi_quark_image *im,
 	strbuf_add(&r->out, v->env, im->env_len);
 }
 
+static bool has_file(const struct kprobe_values *v)
+{
+	return v->mm && v->exe_file;
+}
+
 static void fill_image(struct abi_quark_image *im, enum abi_quark_kind kind,
 		       const struct kprobe_sample *s,
 		       const struct kprobe_values *v)
@@ -294,12 +304,13 @@ static void fill_image(struct abi_quark_image *im, enum abi_quark_kind kind,
 	fill_parent(&im->parent, v);
 	fill_comm(im->comm, v);
 	fill_ids(&im->ids, v);
+	if (!has_file(v))
+		return;
 	im->dev = v->dev;
 	im->ino = v->ino;
 	im->size = v->size;
-	if (v->ino)
-		im->ctime_ns = v->ctime_sec * CLOCK_NSEC_PER_SEC +
-			       (v->ctime_nsec & NSEC_MASK);
+	im->ctime_ns =
+		v->ctime_sec * CLOCK_NSEC_PER_SEC + (v->ctime_nsec & NSEC_MASK);
 }
 
 /* cwd and cgroup, appended in this order. */
@@ -311,8 +322,8 @@ static void put_places(struct kprobe_record *r, const struct kprobe_values *v,
 
 	if (v->flags & PF_KTHREAD)
 		; /* has none */
-	else if (!kprobe_path(r->paths, v->cwd_mnt, v->cwd, KPROBE_CWD_LEVELS,
-			      &r->out))
+	else if (!v->fs || !kprobe_path(r->paths, v->cwd_mnt, v->cwd,
+					KPROBE_CWD_LEVELS, &r->out))
 		read_link(v->tgid, "cwd", &r->out);
 	*cwd_len = r->out.len - start;
 	start = r->out.len;
@@ -348,7 +359,7 @@ static int put_image(struct kprobe_record *r, struct abi_quark_image *im,
 {
 	strbuf_reset(&r->out);
 	strbuf_add(&r->out, im, sizeof(*im));
-	if (v->ino)
+	if (has_file(v))
 		im->exe_len = put_exe(r, im, v);
 	if (im->head.kind == ABI_QUARK_EXEC)
 		put_args(r, im, v, live);

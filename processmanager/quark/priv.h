@@ -81,6 +81,7 @@ struct quark_proc {
 	struct quark_record *rec;
 	uint64_t snap_time; /* not 0: from a walk, whose clock it was */
 	uint64_t cpu_time; /* at its exit, provisional */
+	struct quark_proc *below; /* of quark_apply_walked(), while it runs */
 	bool exited;
 	bool ended; /* reaped */
 	bool settled; /* by quark_apply_walked() */
@@ -92,7 +93,9 @@ struct quark_cache {
 	struct quark_proc *first, *last;
 	struct quark_proc_list zombies; /* exited, not reaped */
 	struct quark_proc_list gone;
+	struct quark_proc_list inferred; /* their reap may still be told of */
 	uint64_t grace_ns;
+	uint64_t inferred_ns;
 	uint64_t zombie_ns; /* how often a zombie is looked at; not 0 */
 	uint64_t collections;
 };
@@ -120,6 +123,12 @@ void quark_cache_exit(struct quark_cache *c, struct quark_proc *p,
 struct quark_proc *quark_cache_overdue(struct quark_cache *c, uint64_t now);
 /* Reaped: to be forgotten after the grace time. */
 void quark_cache_end(struct quark_cache *c, struct quark_proc *p, uint64_t now);
+/*
+ * Taken for reaped. It is remembered for longer, or a reap that is told of after
+ * all would look like that of a process nobody has heard of.
+ */
+void quark_cache_end_inferred(struct quark_cache *c, struct quark_proc *p,
+			      uint64_t now);
 void quark_cache_collect(struct quark_cache *c, uint64_t now);
 /* Whether the public may see it: alive, or within the grace time. */
 bool quark_proc_visible(const struct quark_cache *c, const struct quark_proc *p,
@@ -250,6 +259,7 @@ struct quark_loss_report {
 	uint64_t lost[ABI_QUARK_KIND_MAX]; /* since the last report */
 	uint64_t total;
 	uint64_t first, last; /* boot times around them */
+	bool uncounted; /* and others of any kind, nobody knows how many */
 };
 
 /*
@@ -259,7 +269,6 @@ struct quark_loss_report {
 struct quark_backend {
 	int flag; /* QQ_ */
 	const char *name;
-	uint64_t slack_ns; /* by which its watermark is behind the clock */
 	/* 0, or -errno with the reason set by quark_error(). */
 	int (*open)(void **bp, const struct quark_backend_conf *conf,
 		    ring_fn fn, void *arg);
@@ -267,6 +276,8 @@ struct quark_backend {
 	/* As those of base/ring.h. */
 	int (*consume)(void *b);
 	uint64_t (*watermark)(const void *b);
+	/* By which the watermark is behind the clock, ns. */
+	uint64_t (*slack)(const void *b);
 	int (*epoll_fd)(const void *b);
 	size_t (*backlog)(const void *b);
 	/* What has been lost since the last call. */
@@ -276,6 +287,14 @@ struct quark_backend {
 };
 
 extern const struct quark_backend quark_ebpf, quark_kprobe;
+
+/* The largest power of two, times 'least', within a budget; at least that. */
+static inline size_t quark_ring_size(size_t least, size_t budget)
+{
+	while (least * 2 <= budget)
+		least *= 2;
+	return least;
+}
 
 /* --- the queue (queue.c, apply.c) ------------------------------------------- */
 

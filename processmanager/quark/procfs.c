@@ -72,9 +72,12 @@ bool quark_procfs_exists(uint32_t pid, uint64_t start_boottime)
 	int dirfd = open_dir(pid);
 	bool same;
 
+	/* It is gone if that is what was said, not for want of a descriptor. */
 	if (dirfd < 0)
-		return false;
-	same = same_start(dirfd, start_boottime);
+		return errno != ENOENT;
+	errno = 0;
+	same = same_start(dirfd, start_boottime) || errno == EMFILE ||
+	       errno == ENFILE || errno == ENOMEM;
 	close(dirfd);
 	return same;
 }

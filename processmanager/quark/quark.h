@@ -427,6 +427,42 @@ int quark_can_aggregate_fork_exec(struct quark_queue *qq,
 				  struct raw_event *parent,
 				  struct raw_event *child);
 
+/*
+ * Connections, for QQ_SOCK_CONN, which quark_queue_open() refuses so far: no
+ * queue has any. lookup: NULL with ENOTSUP; the iterator ends at once.
+ */
+struct quark_sockaddr {
+	int af; /* AF_INET, AF_INET6 */
+	/* Published under either name. */
+	union {
+		uint32_t addr4;
+		uint8_t addr6[16];
+		union {
+			uint32_t addr4;
+			uint8_t addr6[16];
+		} u;
+	};
+	uint16_t port;
+};
+struct quark_socket {
+	struct quark_sockaddr local;
+	struct quark_sockaddr remote;
+	uint32_t pid_origin;
+	uint32_t pid_last_use;
+	uint64_t established_time;
+	uint64_t close_time;
+};
+struct quark_socket_iter {
+	struct quark_queue *qq;
+	struct quark_socket *qsk;
+};
+const struct quark_socket *quark_socket_lookup(struct quark_queue *qq,
+					       struct quark_sockaddr *local,
+					       struct quark_sockaddr *remote);
+void quark_socket_iter_init(struct quark_socket_iter *it,
+			    struct quark_queue *qq);
+const struct quark_socket *quark_socket_iter_next(struct quark_socket_iter *it);
+
 /* Users and groups as /etc has them; NULL with ENOENT. Valid until close. */
 struct quark_passwd {
 	uint32_t uid;

@@ -22,14 +22,17 @@
  * timer is enough, and a life costs the reader a fraction of it.
  */
 #define POLL_MS 100
+/* A smaller queue may fill, and its hold shrink, before the timer is due. */
+#define POLL_LENGTH 5000
 /* Without a grace time a zombie is still not looked at all the time. */
 #define ZOMBIE_MIN_NS (100 * CLOCK_NSEC_PER_MSEC)
 /*
  * With a full queue the ring is not drained to its end, and its watermark
- * stands still. Records lie in the order of reservation; this far behind the
- * newest one taken out, nothing older has ever been seen to follow.
+ * stands still. Records lie in the order of reservation, each with a time behind
+ * its own: what follows the newest one taken out may be older by as long as
+ * that one's CPU stood still between the two, which a hypervisor may do to it.
  */
-#define FULL_SLACK_NS (10 * CLOCK_NSEC_PER_MSEC)
+#define FULL_SLACK_NS (100 * CLOCK_NSEC_PER_MSEC)
 /* The wall clock was stepped, not merely read a moment later. */
 #define WALL_STEP_NS ((int64_t)CLOCK_NSEC_PER_MSEC)
 
@@ -127,11 +130,11 @@ static void take_losses(struct quark_queue_priv *qq)
 	size_t k;
 
 	qq->backend->losses(qq->b, &lost);
-	if (!lost.total)
+	if (!lost.total && !lost.uncounted)
 		return;
 	for (k = 0; k < ARRAY_SIZE(kinds); k++) {
 		qq->stats.losses.kernel[k] += lost.lost[k];
-		if (lost.lost[k])
+		if (lost.lost[k] || lost.uncounted)
 			gap.kinds |= kinds[k].event;
 	}
 	gap.lost = lost.total;
@@ -278,7 +281,8 @@ static int priv_open(struct quark_queue_priv *qq)
 
 	if (!(a->flags & QQ_NO_AGG))
 		grace += a->hold_time;
-	qq->polling = !(a->flags & QQ_NO_AGG) && a->hold_time >= POLL_MS;
+	qq->polling = !(a->flags & QQ_NO_AGG) && a->hold_time >= POLL_MS &&
+		      a->max_length >= POLL_LENGTH;
 	conf.no_wakeup |= qq->polling;
 	err = quark_cache_init(&qq->cache, grace * CLOCK_NSEC_PER_MSEC);
 	if (!err)
@@ -315,8 +319,11 @@ int quark_queue_open(struct quark_queue *q, struct quark_queue_attr *attr)
 		return -1;
 	}
 	qq = calloc(1, sizeof(*qq));
-	if (!qq)
+	if (!qq) {
+		quark_error("%s", strerror(ENOMEM));
+		errno = ENOMEM;
 		return -1;
+	}
 	qq->attr = *attr;
 	qq->epfd = qq->timerfd = -1;
 	err = priv_open(qq);
@@ -493,7 +500,7 @@ static uint64_t due(const struct quark_queue_priv *qq)
 	if (at && !(qq->attr.flags & QQ_NO_AGG))
 		at += hold_ns(qq);
 	/* The watermark is behind the clock; a little, for the drain itself. */
-	return at ? at + qq->backend->slack_ns * 11 / 10 : 0;
+	return at ? at + qq->backend->slack(qq->b) * 11 / 10 : 0;
 }
 
 /* The caller's epoll is to wake up then. */
@@ -627,7 +634,7 @@ int quark_queue_block(struct quark_queue *q)
 		return 0;
 	/* Nobody set a timer for what waits. */
 	if (qq->attr.no_wakeup && (qq->order.head || qq->held.head))
-		timeout = 1 + qq->backend->slack_ns / CLOCK_NSEC_PER_MSEC;
+		timeout = 1 + qq->backend->slack(qq->b) / CLOCK_NSEC_PER_MSEC;
 	n = epoll_wait(qq->epfd, &ev, 1, timeout);
 	return n < 0 && errno != EINTR ? -1 : 0;
 }

@@ -31,7 +31,7 @@ static int read_once(const char *path, struct symbolizer_rows **rows)
 
 	if (fd >= 0 && !fstat(fd, &st)) {
 		symbolizer_src_fd(&src, fd, (uint64_t)st.st_size);
-		err = symbolizer_rows_read(rows, &src);
+		err = symbolizer_rows_read(rows, &src, NULL);
 	}
 	if (fd >= 0)
 		close(fd);

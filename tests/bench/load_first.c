@@ -88,10 +88,7 @@ int main(int argc, char **argv)
 	}
 	while (!end && now_ms() - begin < GIVE_UP_MS) {
 		metrics(argv[1], text, sizeof(text));
-		if (value(text, "profd_trace_stack_root_total") +
-				    value(text,
-					  "profd_trace_stack_no_fp_total") >
-			    0 &&
+		if (value(text, "profd_trace_stack_root_total") > 0 &&
 		    value(text, "profd_trace_names_late_total") == 0 &&
 		    value(text, "profd_reporter_traces_total") > 0)
 			end = now_ms();

@@ -267,72 +267,6 @@ static void test_threads(void **state)
 	in_child(body_threads);
 }
 
-/* Lives of different shapes; what wait4 says of each is noted. */
-static pid_t cpu_life(int i, uint64_t *usec)
-{
-	struct rusage ru;
-	pid_t pid;
-	char *mem;
-
-	if (i % 3 == 0) {
-		pid = spawn_true();
-	} else if (i % 3 == 1) {
-		pid = threaded(2);
-	} else {
-		pid = fork();
-		if (pid == 0) {
-			mem = malloc(32 << 20);
-			CHECK(mem != NULL);
-			memset(mem, 1, 32 << 20);
-			_exit(0);
-		}
-	}
-	CHECK(wait4(pid, NULL, 0, &ru) == pid);
-	*usec = (ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000ULL +
-		ru.ru_utime.tv_usec + ru.ru_stime.tv_usec;
-	return pid;
-}
-
-static void body_cpu_time(void)
-{
-	struct tape t = { 0 };
-	struct quark_queue qq;
-	struct quark_event *ev;
-	uint64_t usec[100];
-	pid_t pid[100];
-	int i, exact = 0, above = 0;
-	long long more;
-
-	open_raw(&qq, 0);
-	for (i = 0; i < 100; i++)
-		pid[i] = cpu_life(i, &usec[i]);
-	for (i = 0; i < 100; i++) {
-		ev = tape_wait(&t, &qq, pid[i], QUARK_EV_REAP);
-		if (!ev->cpu_exact)
-			continue;
-		exact++;
-		more = (long long)(ev->cpu_time / 1000) - (long long)usec[i];
-		CHECK(more >= -10);
-		above += more > 10;
-	}
-	CHECK(exact >= 80);
-	CHECK(above <= exact / 10);
-	tape_fini(&t);
-	quark_queue_close(&qq);
-}
-
-/*
- * As wait4 has it, to 10 us. A parent on another CPU may wait for a zombie that
- * still runs its last steps: on a busy host they can be long, and wait4 has not
- * seen them.
- * A kernel that shields some process from BPF lets a reap go by untold now and
- * then (see infer_reaps()): those are marked, and few.
- */
-static void test_cpu_time(void **state)
-{
-	in_child(body_cpu_time);
-}
-
 #define STORM 2000
 
 static int by_pid(const void *a, const void *b)
@@ -612,7 +546,6 @@ int main(void)
 		cmocka_unit_test(test_life),
 		cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_cpu_time),
 		cmocka_unit_test(test_storm),
 		cmocka_unit_test(test_entity_ids),
 		cmocka_unit_test(test_rename),

@@ -9,6 +9,8 @@
  * tenth of max_length, that a piece is missing from an event only when it came
  * later than hold_time.
  */
+#include <sys/param.h>
+
 #include "tests/bpf/test_quark.h"
 
 #define PID_MAX "/proc/sys/kernel/pid_max"
@@ -51,6 +53,7 @@ struct ledger {
 	int pieces;
 	int whole;
 	uint64_t time;
+	uint64_t disorder;
 	double hang;
 };
 
@@ -131,8 +134,8 @@ static void take_piece(struct ledger *l, const struct quark_event *ev)
 	struct last *last;
 	int k;
 
-	CHECK(ev->boottime >= l->time);
-	l->time = ev->boottime;
+	l->disorder += ev->boottime < l->time;
+	l->time = MAX(l->time, ev->boottime);
 	if (!of_worker(l, p))
 		return;
 	l->hang = seconds() + HANG;
@@ -217,20 +220,38 @@ static void check_totals(const struct ledger *l, struct quark_queue *qq)
 		CHECK(l->whole >= l->s->lives / 10 * 9);
 	quark_queue_get_stats(qq, &st);
 	CHECK_INT(st.lost, 0);
-	CHECK_INT(st.late, 0);
+	/* A probe's record may be on its way for as long as a CPU is stolen. */
+	if (backend() == QQ_EBPF)
+		CHECK_INT(st.late, 0);
+	CHECK(l->disorder <= st.late);
 	CHECK(st.aggregations + l->pieces >=
 	      (uint64_t)l->s->lives * __builtin_popcountll(l->s->life));
 }
 
-static void run_storm(const struct storm *s)
+/* QUARK_TEST_STORM=PERCENT: fewer lives, for a machine that is emulated. */
+static void scale(struct storm *s)
+{
+	const char *percent = getenv("QUARK_TEST_STORM");
+	int all = s->lives;
+
+	if (!percent)
+		return;
+	s->lives = all / 100 * atoi(percent);
+	CHECK(s->lives >= s->workers);
+	printf("# %d lives, not %d: QUARK_TEST_STORM is %s\n", s->lives, all,
+	       percent);
+}
+
+static void run_storm(struct storm *s)
 {
 	struct quark_queue_attr attr;
 	struct ledger l = { .s = s };
 	struct quark_queue qq;
 	int i;
 
+	scale(s);
 	quark_queue_default_attr(&attr);
-	attr.flags = QQ_EBPF;
+	attr.flags = backend();
 	attr.max_env = 0;
 	attr.hold_time = HOLD_MS;
 	if (s->max_length)
@@ -262,13 +283,13 @@ static void run_storm(const struct storm *s)
 static void body_storm(void)
 {
 	/* Ten times as long as all events of it and as many of others. */
-	const struct storm s = { .workers = 2,
-				 .lives = 20000,
-				 .life = LIFE_BITS,
-				 .comm = "true",
-				 .one = one_true,
-				 .max_length = 1200000,
-				 .whole = true };
+	struct storm s = { .workers = 2,
+			   .lives = 20000,
+			   .life = LIFE_BITS,
+			   .comm = "true",
+			   .one = one_true,
+			   .max_length = 1200000,
+			   .whole = true };
 
 	run_storm(&s);
 }
@@ -281,12 +302,12 @@ static void test_storm(void **state)
 
 static void body_stall(void)
 {
-	const struct storm s = { .workers = 2,
-				 .lives = 20000,
-				 .life = LIFE_BITS,
-				 .comm = "true",
-				 .one = one_true,
-				 .stall = true };
+	struct storm s = { .workers = 2,
+			   .lives = 20000,
+			   .life = LIFE_BITS,
+			   .comm = "true",
+			   .one = one_true,
+			   .stall = true };
 
 	run_storm(&s);
 }
@@ -337,10 +358,10 @@ static pid_t guard_pid_max(int *fd)
 
 static void body_reuse(void)
 {
-	const struct storm s = { .workers = 8,
-				 .lives = 200000,
-				 .life = QUARK_EV_FORK | QUARK_EV_EXIT,
-				 .one = one_vfork };
+	struct storm s = { .workers = 8,
+			   .lives = 200000,
+			   .life = QUARK_EV_FORK | QUARK_EV_EXIT,
+			   .one = one_vfork };
 	int fd, status;
 	pid_t guard = guard_pid_max(&fd);
 

@@ -25,7 +25,6 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "profiler/cpus.h"
 #include "profiler/sampler.h"
 #include "tracehandler/record.h"
 

@@ -229,7 +229,7 @@ static void image_read(struct image *im, struct symbolizer_src *src)
 		return;
 	im->n_loads = MIN(e.n_loads, ARRAY_SIZE(im->loads));
 	memcpy(im->loads, e.loads, im->n_loads * sizeof(*e.loads));
-	if (symbolizer_rows_read(&im->rows, src))
+	if (symbolizer_rows_read(&im->rows, src, NULL))
 		im->rows = NULL;
 	symbolizer_elf_fini(&e);
 }

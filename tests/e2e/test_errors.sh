@@ -41,6 +41,8 @@ fails "a window of zero" 2 '--window.*0' "${run[@]}" --window 0
 fails "a duration that is none" 2 '(-d|--duration).*soon' \
 	"${rec[@]}" -a -d soon
 fails "a pid that is none" 2 '(-p|--pid).*init' "${rec[@]}" -p init -d 1
+fails "a source that is none" 2 '--source.*dtrace.*auto bpf perf' \
+	"${rec[@]}" --source dtrace -- true
 fails "an option without its value" 2 '--freq' "${run[@]}" --freq
 fails "nothing to record" 2 'record' "${rec[@]}"
 fails "a file of unknown kind" 2 'x[.]svg' \
@@ -63,10 +65,10 @@ fails "configuration: not there" 1 'none[.]conf' \
 # --- privilege ---
 for cap in bpf perfmon; do
 	fails "without CAP_${cap^^}" 1 "CAP_${cap^^}" \
-		setpriv --bounding-set "-$cap,-sys_admin" "${run[@]}"
+		setpriv --bounding-set "-$cap,-sys_admin" "${run[@]}" --source bpf
 done
 fails "without any capability: record" 1 'CAP_BPF.*CAP_PERFMON' \
-	setpriv --bounding-set -all "${rec[@]}" -- true
+	setpriv --bounding-set -all "${rec[@]}" --source bpf -- true
 fails "as another user" 1 'CAP_BPF|ermission' \
 	setpriv --reuid 65534 --regid 65534 --clear-groups "${run[@]}"
 

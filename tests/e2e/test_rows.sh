@@ -193,6 +193,105 @@ num "... has rows up to the damage" "$(wc -l <"$T/out")" '>=' 20
 num "... and not all" "$(wc -l <"$T/out")" '<' \
 	"$("$PROFD" debug unwind-table "$T/static" | wc -l)"
 
+# --- rows by hand ---
+# What is printed in full and read back is the same table: of files with every
+# kind of rule there is.
+mkdir "$T/rows"
+id_of() {
+	readelf -n "$1" | sed -n 's/.*Build ID: //p'
+}
+for f in "$T/lazy" "$T/gcc_fp" "$T/static" "$(gcc -print-file-name=libc.so.6)"; do
+	by_hand=$T/rows/$(id_of "$f").rows
+	"$PROFD" debug unwind-table --full "$f" >"$by_hand"
+	objcopy --remove-section=.eh_frame --remove-section=.debug_frame \
+		--remove-section=.eh_frame_hdr "$f" "$T/nothing" 2>/dev/null
+	"$PROFD" debug unwind-table --full --unwind-rows "$T/rows" "$T/nothing" \
+		>"$T/back" 2>"$T/err"
+	result $? "${f##*/}: rows are read back" || diag "$(cat "$T/err")"
+	check "... all of them" cmp "$by_hand" "$T/back"
+	num "... which are many" "$(wc -l <"$T/back")" '>' 10
+	rm "$by_hand"
+done
+main=$(nm "$T/lazy" | sed -n 's/^0*\([0-9a-f]*\) T main$/\1/p')
+printf '# by hand\n%s r10+24 c-32 c-16\n%x end\n' "$main" $((0x$main + 4)) \
+	>"$T/rows/$(id_of "$T/lazy").rows"
+"$PROFD" debug unwind-table --unwind-rows "$T/rows" "$T/lazy" >"$T/mixed"
+like "rows by hand go before the file's" "$(cat "$T/mixed")" \
+	$'\n'"$main r10[+]24 c-32 c-16"$'\n'
+"$PROFD" debug unwind-table "$T/lazy" >"$T/own"
+elsewhere=0
+while read -r _ at _; do
+	((0x$at >= 0x$main && 0x$at <= 0x$main + 4)) || elsewhere=$((elsewhere + 1))
+done < <(diff "$T/own" "$T/mixed" | grep '^[<>]')
+is "... and nowhere else" "$elsewhere" 0
+num "... where something is different" "$(diff "$T/own" "$T/mixed" | wc -l)" '>' 1
+like "... one address" \
+	"$("$PROFD" debug unwind --unwind-rows "$T/rows" "$T/lazy:$main")" \
+	'r10[+]24 c-32 c-16'
+printf '1000 rsp+8\n' >"$T/rows/$(id_of "$T/lazy").rows"
+fails "a mistake in rows by hand" 1 \
+	"rows/$(id_of "$T/lazy")[.]rows:1:11: no rule for rbp" \
+	unwind-table --unwind-rows "$T/rows" "$T/lazy"
+rm "$T/rows/"*
+printf '1000 end\n' >"$T/rows/abc.rows"
+fails "a name that is no build id" 1 'rows/abc.rows: the name is not BUILDID' \
+	unwind-table --unwind-rows "$T/rows" "$T/lazy"
+fails "no directory" 1 'none: No such file' \
+	unwind-table --unwind-rows "$T/none" "$T/lazy"
+
+# --- an entry stub that nobody speaks of ---
+gcc -nostdlib -static -fno-asynchronous-unwind-tables -o "$T/stub" -x c - <<'END'
+__asm__(".globl _start\n_start: xor %rbp, %rbp\nmov %rsp, %rdi\ncall begin\n");
+void begin(long *sp) { for (;;) __asm__ volatile("" :: "r"(sp)); }
+END
+entry=$(readelf -h "$T/stub" | sed -n 's/.*Entry point address: *0x//p')
+fails "no CFI and an entry stub" 1 'stub: no unwind information' \
+	unwind-table "$T/stub"
+gcc -nostdlib -static -o "$T/stub_cfi" -x c - <<'END'
+__asm__(".globl _start\n_start: xor %rbp, %rbp\nmov %rsp, %rdi\ncall begin\n"
+	".fill 100, 1, 0x90\n");
+void begin(long *sp) { for (;;) __asm__ volatile("" :: "r"(sp)); }
+END
+entry=$(readelf -h "$T/stub_cfi" | sed -n 's/.*Entry point address: *0x//p')
+is "an entry stub without CFI is a root" \
+	"$("$PROFD" debug unwind-table "$T/stub_cfi" | grep -A1 "^$entry ")" \
+	"$entry rsp+8 u u"$'\n'"$(printf %x $((0x$entry + 64))) end u"
+rows_check "$T/stub_cfi"
+
+# As musl has it: nobody says that main and threads are called from the top of
+# their stacks, but what they return goes straight to exit and pthread_exit.
+cat >"$T/musl.c" <<'END'
+__asm__(".globl _start, exit, pthread_exit, to_main, to_thread, no_main\n"
+	".type exit, @function\n.type pthread_exit, @function\n"
+	"_start: xor %rbp, %rbp\nmov %rsp, %rdi\ncall _start_c\n.fill 80, 1, 0x90\n"
+	"_start_c: jmp __libc_start_main\n.fill 80, 1, 0x90\n"
+	"exit: jmp exit\n.fill 80, 1, 0x90\n"
+	"pthread_exit: jmp pthread_exit\n.fill 80, 1, 0x90\n"
+	"push %rbx\nto_main: call *%rbx\nmov %eax, %edi\ncall exit\n"
+	".fill 80, 1, 0x90\n__libc_start_main: ret\n.fill 600, 1, 0x90\n"
+	"to_thread: call *(%rbx)\nmov %rax, %rdi\ncall pthread_exit\n"
+	"no_main: call *%rbx\nmov %ebx, %edi\ncall exit\n"
+	".fill 80, 1, 0x90\n");
+void begin(long *sp) { for (;;) __asm__ volatile("" :: "r"(sp)); }
+END
+gcc -nostdlib -static -O1 -o "$T/musl" "$T/musl.c" ||
+	bail "a program like musl's is built"
+strip -o "$T/musl.s" "$T/musl"
+# root_at FILE SYMBOL: "root" when the byte before the return address of the call
+# there is one.
+root_at() {
+	local at
+	at=$(nm "$T/musl" | sed -n "s/^0*\([0-9a-f]*\) [tT] $2\$/\1/p")
+	"$PROFD" debug unwind "$1:$(printf %x $((0x$at + 1)))" |
+		sed -n 's/.*: rsp+8 u u$/root/p; s/.*: end u$/gap/p'
+}
+is "main is called from a root" "$(root_at "$T/musl" to_main)" root
+is "a thread too" "$(root_at "$T/musl" to_thread)" root
+is "... where something else is returned not" \
+	"$(root_at "$T/musl" no_main)" gap
+is "stripped: main is called from a root" "$(root_at "$T/musl.s" to_main)" root
+is "... of threads nobody knows" "$(root_at "$T/musl.s" to_thread)" gap
+
 if [[ -n ${ROWS_ALL:-} ]]; then
 	find /usr/bin /usr/sbin /usr/lib/ -xdev -type f -print0 |
 		xargs -0 -n 2000 "$E2E/rows_check" >"$T/all" 2>&1

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Fuzz target: an ELF file from memory, through everything that is read of
- * one: headers, build id, tables, index, names, demangled.
+ * one: headers, build id, tables, index, names, demangled; and what it says of
+ * its separate debug file.
  */
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/base.h"
+#include "symbolize/debugfile.h"
 #include "symbolize/demangle.h"
 #include "symbolize/index.h"
 
@@ -44,8 +48,21 @@ static void walk(const struct symbolizer_index *x, struct symbolizer_elf *e)
 	strbuf_fini(&text);
 }
 
+/* A file asks for what is a name in a directory, or a build id; nothing else. */
+static int on_ask(void *arg, const char *basename, const uint8_t *build_id,
+		  size_t len, uint32_t crc, bool has_crc)
+{
+	if (basename ? len || !has_crc || !*basename || strchr(basename, '/') ||
+			       !strcmp(basename, ".") || !strcmp(basename, "..")
+		     : !len || !build_id || len > 64 || has_crc)
+		abort();
+	return -ENOENT;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const struct symbolizer_ask ask = { on_ask, NULL };
+	struct symbolizer_debugfile *d;
 	struct symbolizer_index *x;
 	struct symbolizer_src src;
 	struct symbolizer_elf e;
@@ -55,6 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (symbolizer_elf_init(&e, &src))
 		return 0;
 	symbolizer_elf_build_id(&e, id, sizeof(id));
+	if (symbolizer_debugfile_open(&d, &e, &ask) != -ENOENT)
+		abort();
 	if (symbolizer_elf_tables(&e) == 0 &&
 	    symbolizer_index_new(&x, &e) == 0) {
 		walk(x, &e);

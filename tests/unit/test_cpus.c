@@ -13,7 +13,6 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "profiler/cpus.h"
 
 static int parse(const char *list, cpu_set_t *set)
 {

@@ -80,7 +80,8 @@ static void without_flags_defaults_hold(void **state)
 	assert_string_equal(p.o.listen.items[0], OPTIONS_SERVER);
 	assert_int_equal(p.o.freq, 99);
 	assert_int_equal(p.o.window, 60);
-	assert_int_equal(p.o.stack_copy, 65536);
+	assert_int_equal(p.o.stack_copy, 0); /* as the source has it */
+	assert_int_equal(p.o.source, SOURCE_AUTO);
 	assert_int_equal(p.o.log_level, LOG_INFO);
 	options_fini(&p.o);
 
@@ -234,7 +235,7 @@ static void a_flag_beats_the_file_beats_the_default(void **state)
 	assert_int_equal(p.o.listen.n, 2);
 	assert_string_equal(p.o.listen.items[1], "unix:/x");
 	assert_int_equal(p.o.log_level, LOG_DEBUG);
-	assert_int_equal(p.o.stack_copy, 65536);
+	assert_int_equal(p.o.stack_copy, 0);
 	options_fini(&p.o);
 
 	parse_config(&p, "--freq 7 --listen [::1]:9", text);

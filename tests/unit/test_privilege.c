@@ -17,13 +17,13 @@
 	"cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog,cap_dac_read_search=ep"
 
 static char dir[] = "/tmp/test_privilege.XXXXXX";
-static char pid_ns[64];
+static char pid_ns[64], sysctl[64];
 
 /* A host of this release, BTF or not, in this pid namespace, with these. */
 static int check(const char *release, const char *btf, const char *ns,
 		 const char *text, char *msg, size_t len)
 {
-	struct privilege_host host = { release, btf, pid_ns };
+	struct privilege_host host = { release, btf, pid_ns, sysctl };
 	cap_t caps = cap_from_text(text);
 	int err;
 
@@ -126,17 +126,80 @@ static void a_refusal_names_the_capability(void **state)
 	cap_free(none);
 }
 
+/* Of this host, with that in kernel.perf_event_paranoid. */
+static int check_perf(const char *ns, const char *text, const char *paranoid,
+		      bool whole, char *msg, size_t len)
+{
+	struct privilege_host host = { "6.1", "/", pid_ns, sysctl };
+	cap_t caps = cap_from_text(text);
+	FILE *f;
+	int err;
+
+	unlink(pid_ns);
+	assert_int_equal(symlink(ns, pid_ns), 0);
+	unlink(sysctl);
+	if (paranoid) {
+		f = fopen(sysctl, "w");
+		assert_non_null(f);
+		fprintf(f, "%s\n", paranoid);
+		fclose(f);
+	}
+	err = privilege_check_perf(&host, caps, whole, msg, len);
+	cap_free(caps);
+	return err;
+}
+
+static void who_may_use_perf_events(void **state)
+{
+	static const struct {
+		const char *ns, *caps, *paranoid;
+		bool whole;
+		int err;
+	} cases[] = {
+		{ ROOT, "cap_perfmon=ep", "2", true, 0 },
+		{ ROOT, "cap_sys_admin=ep", "4", true, 0 },
+		{ ROOT, "=", "0", true, 0 },
+		{ ROOT, "=", "-1", true, 0 },
+		{ ROOT, "=", "1", true, -EPERM },
+		{ ROOT, "cap_bpf=ep", "2", true, -EPERM },
+		{ "pid:[4026532000]", "cap_perfmon=ep", "2", true, -ENOTSUP },
+		{ "pid:[4026532000]", "=", "2", false, 0 },
+		{ ROOT, "=", "2", false, 0 },
+		{ ROOT, "=", "3", false, 0 }, /* the kernel says no itself */
+		{ ROOT, "cap_perfmon=ep", NULL, false, -ENOSYS },
+	};
+	char msg[512];
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(check_perf(cases[i].ns, cases[i].caps,
+					    cases[i].paranoid, cases[i].whole,
+					    msg, sizeof(msg)),
+				 cases[i].err);
+	check_perf(ROOT, "=", "3", true, msg, sizeof(msg));
+	assert_string_equal(msg, "perf events of the whole host: not permitted:"
+				 " missing CAP_PERFMON, and "
+				 "kernel.perf_event_paranoid is 3, not 0");
+	privilege_explain_perf("perf_event_open", msg, sizeof(msg));
+	assert_memory_equal(msg,
+			    "perf_event_open: not permitted: "
+			    "kernel.perf_event_paranoid is ",
+			    62);
+}
+
 static int make_dir(void **state)
 {
 	if (!mkdtemp(dir))
 		return -1;
 	snprintf(pid_ns, sizeof(pid_ns), "%s/pid", dir);
+	snprintf(sysctl, sizeof(sysctl), "%s/sysctl", dir);
 	return 0;
 }
 
 static int remove_dir(void **state)
 {
 	unlink(pid_ns);
+	unlink(sysctl);
 	return rmdir(dir);
 }
 
@@ -147,6 +210,7 @@ int main(void)
 		cmocka_unit_test(this_host_will_do),
 		cmocka_unit_test(what_it_can_do_without_is_told),
 		cmocka_unit_test(a_refusal_names_the_capability),
+		cmocka_unit_test(who_may_use_perf_events),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

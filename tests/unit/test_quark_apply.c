@@ -196,6 +196,46 @@ static void test_two_last_threads(void **state)
 	assert_int_equal(do_reap(41, k), 0);
 }
 
+/* With the events of threads the second one is that of a thread. */
+static void test_two_last_threads_told(void **state)
+{
+	struct abi_key k = key(2, 20, 1);
+
+	qq.attr.flags |= QQ_THREAD_EVENTS;
+	assert_int_equal(do_exit(30, k, 256), 1);
+	assert_int_equal(ev->group_dead, 1);
+	assert_int_equal(do_exit(31, k, 256), 1);
+	assert_int_equal(ev->group_dead, 0);
+	assert_int_equal(ev->process->exit_boottime, 30);
+	/* One that a walk has seen already is not told of again. */
+	assert_int_equal(do_walk(50, key(3, 20, 1)), 0);
+	quark_cache_find(&qq.cache, &(struct abi_key){ 20, 1, 3, 0 })->exited =
+		true;
+	assert_int_equal(do_exit(40, key(3, 20, 1), 0), 0);
+}
+
+/* Who forked it is known by the pid alone sometimes: the youngest one has it. */
+static void test_origin_by_pid(void **state)
+{
+	struct abi_quark_fork f = { .parent = key(1, 5, 1),
+				    .origin = key(2, 0, 7) };
+
+	do_exec(10, key(2, 6, 1), "/older");
+	do_exit(11, key(2, 6, 1), 0);
+	do_exec(20, key(2, 15, 7), "/caller");
+	f.head = head(ABI_QUARK_FORK, 30, key(3, 30, 7));
+	assert_int_equal(apply(&f, sizeof(f)), 1);
+	assert_string_equal(ev->process->exe, "/caller");
+	assert_int_equal(ev->fork_key.pid, 2);
+	assert_int_equal(ev->fork_key.start_boottime, 15);
+	/* Of one that is not known nothing is. */
+	f.head = head(ABI_QUARK_FORK, 30, key(4, 31, 7));
+	f.origin = key(9, 0, 7);
+	assert_int_equal(apply(&f, sizeof(f)), 1);
+	assert_null(ev->process->exe);
+	assert_int_equal(ev->fork_key.start_boottime, 0);
+}
+
 /* Each record alone is enough to know that there was a process. */
 static void test_lost_before(void **state)
 {
@@ -267,6 +307,90 @@ static void test_overdue(void **state)
 	assert_false(quark_proc_visible(&qq.cache, p, 30 + GRACE));
 }
 
+static int do_inferred(uint64_t time, struct abi_key k)
+{
+	struct abi_quark_reap r = { 0 };
+
+	r.head = head(ABI_QUARK_REAP, time, k);
+	r.head.flags = QUARK_RAW_INFERRED;
+	return apply(&r, sizeof(r));
+}
+
+/* The kernel tells of a reap that was inferred long ago: no second one. */
+static void test_late_reap(void **state)
+{
+	struct abi_key k = key(2, 20, 1), other = key(3, 21, 1);
+
+	do_exit(30, k, 0);
+	assert_int_equal(do_inferred(40, k), 1);
+	assert_int_equal(ev->cpu_exact, 0);
+	do_exit(30, other, 0);
+	assert_int_equal(do_inferred(40, other), 1);
+	quark_cache_collect(&qq.cache, 40 + 1000 * GRACE);
+	assert_int_equal(do_reap(41 + 1000 * GRACE, k), 0);
+	/* From now on it goes as any other; one never told of goes later. */
+	quark_cache_collect(&qq.cache, 41 + 1001 * GRACE);
+	assert_null(quark_cache_find(&qq.cache, &k));
+	assert_non_null(quark_cache_find(&qq.cache, &other));
+	quark_cache_collect(&qq.cache, 40 + 60 * CLOCK_NSEC_PER_SEC);
+	assert_null(quark_cache_find(&qq.cache, &other));
+	assert_null(qq.cache.first);
+}
+
+#define NESTED 20000
+
+/* Pids from 3 on, for 2 is kthreadd's. */
+static uint32_t parent_pid(uint32_t pid)
+{
+	return pid > 3 ? pid - 1 : pid == 3;
+}
+
+/* Each the child of the one that is walked after it, whatever the depth. */
+static void test_deep_walk(void **state)
+{
+	const struct quark_process *p;
+	struct quark_record *told;
+	struct abi_key k;
+	uint32_t pid;
+
+	qq.attr.flags |= QQ_ENTRY_LEADER;
+	for (pid = NESTED; pid > 0; pid = parent_pid(pid)) {
+		uint32_t up = parent_pid(pid);
+		struct abi_quark_image im = { 0 };
+		struct strbuf sb = { 0 };
+
+		im.head = head(ABI_QUARK_TASK, 100, key(pid, pid, 1));
+		im.head.flags = ABI_QUARK_KTHREAD;
+		im.parent = key(up, up, 1);
+		assert_int_equal(quark_apply_walk(&qq, &im, sizeof(im), &sb),
+				 0);
+		strbuf_fini(&sb);
+	}
+	k = key(1, 1, 1);
+	quark_cache_find(&qq.cache, &k)->rec->p.poison_tag = 6;
+	/* What was told of one of them stays as it was. */
+	told = quark_record_get(quark_cache_newest(&qq.cache, 9)->rec);
+	quark_apply_walked(&qq);
+	p = &quark_cache_newest(&qq.cache, NESTED)->rec->p;
+	assert_int_equal(p->poison_tag, 6);
+	assert_int_equal(p->proc_entry_leader_type, QUARK_ELT_INIT);
+	assert_int_equal(p->proc_entry_leader, 1);
+	assert_int_equal(told->p.poison_tag, 0);
+	quark_record_put(told);
+}
+
+/* No tree at all: each the other's parent. */
+static void test_ring_walk(void **state)
+{
+	struct abi_key a = key(2, 20, 1), b = key(3, 30, 1);
+
+	do_fork(20, a, b);
+	do_fork(30, b, a);
+	quark_cache_find(&qq.cache, &a)->rec->p.poison_tag = 1;
+	quark_apply_walked(&qq);
+	assert_int_equal(quark_cache_find(&qq.cache, &b)->rec->p.poison_tag, 1);
+}
+
 static void test_gap(void **state)
 {
 	struct quark_raw_gap g = { .to = 9, .lost = 4, .kinds = 2 };
@@ -318,12 +442,22 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_life),	     T(test_immutable),
-		T(test_pid_reuse),   T(test_two_last_threads),
-		T(test_lost_before), T(test_late_exec),
-		T(test_walk),	     T(test_lying_lengths),
-		T(test_overdue),     T(test_gap),
+		T(test_life),
+		T(test_immutable),
+		T(test_pid_reuse),
+		T(test_two_last_threads),
+		T(test_two_last_threads_told),
+		T(test_origin_by_pid),
+		T(test_lost_before),
+		T(test_late_exec),
+		T(test_walk),
+		T(test_lying_lengths),
+		T(test_overdue),
+		T(test_gap),
 		T(test_many),
+		T(test_late_reap),
+		T(test_deep_walk),
+		T(test_ring_walk),
 	};
 #undef T
 

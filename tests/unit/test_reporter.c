@@ -258,9 +258,12 @@ static void losses_are_said_by_each_profile_for_its_time(void **state)
 {
 	const uint64_t at_start[] = { 5, 0 }, now[] = { 12, 0 };
 	struct reporter_opts o = options();
+	char note[16] = "";
 	const char *where;
 
+	o.note = note;
 	assert_int_equal(reporter_new(&t.r, &o, &where), 0);
+	strcpy(note, "seen by half");
 	reporter_losses(t.r, at_start);
 	reporter_start(t.r, T0);
 	add_simple(T0);
@@ -271,6 +274,7 @@ static void losses_are_said_by_each_profile_for_its_time(void **state)
 	assert_int_equal(t.written, 2);
 	assert_true(pprof_has_comment(checked(t.path[0]),
 				      "samples lost: ring full: 7"));
+	assert_true(pprof_has_comment(pprof_checked(), "seen by half"));
 	assert_false(pprof_has_comment(pprof_checked(), "out of memory"));
 	assert_false(pprof_has_comment(checked(t.path[1]), "ring full"));
 }

@@ -155,11 +155,12 @@ static inline void put_phdr(struct bytes *f, uint32_t type, uint32_t flags,
 	put(f, &ph, sizeof(ph));
 }
 
-static inline void put_shdr(struct bytes *f, uint32_t name, uint64_t flags,
-			    uint64_t addr, uint64_t off, uint64_t size)
+static inline void put_shdr(struct bytes *f, uint32_t name, bool note,
+			    uint64_t flags, uint64_t addr, uint64_t off,
+			    uint64_t size)
 {
 	Elf64_Shdr sh = { .sh_name = name,
-			  .sh_type = SHT_PROGBITS,
+			  .sh_type = note ? SHT_NOTE : SHT_PROGBITS,
 			  .sh_flags = flags,
 			  .sh_addr = addr,
 			  .sh_offset = off,
@@ -201,13 +202,14 @@ static inline void make_file(struct bytes *f, const struct section *s, size_t n,
 		 s[0].addr + s[0].data->n, hdr ? s[1].data->n : 0, 0);
 	for (size_t i = 0; i < n; i++)
 		put(f, s[i].data->b, s[i].data->n);
-	put_shdr(f, 0, 0, 0, 0, 0);
+	put_shdr(f, 0, false, 0, 0, 0, 0);
 	for (size_t i = 0; i < n; i++) {
-		put_shdr(f, name, s[i].flags, s[i].addr, at, s[i].data->n);
+		put_shdr(f, name, !strncmp(s[i].name, ".note", 5), s[i].flags,
+			 s[i].addr, at, s[i].data->n);
 		at += s[i].data->n;
 		name += (uint32_t)strlen(s[i].name) + 1;
 	}
-	put_shdr(f, 0, 0, 0, f->n + sizeof(Elf64_Shdr), name);
+	put_shdr(f, 0, false, 0, 0, f->n + sizeof(Elf64_Shdr), name);
 	put1(f, 0);
 	for (size_t i = 0; i < n; i++)
 		put(f, s[i].name, strlen(s[i].name) + 1);
@@ -218,7 +220,7 @@ static inline int read_file(const struct bytes *f, struct symbolizer_rows **out)
 	struct symbolizer_src src;
 
 	symbolizer_src_mem(&src, f->b, f->n);
-	return symbolizer_rows_read(out, &src);
+	return symbolizer_rows_read(out, &src, NULL);
 }
 
 /* The table of one .eh_frame, which is done with then. */

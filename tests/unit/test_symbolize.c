@@ -434,7 +434,7 @@ static void damage_is_counted_and_does_no_harm(void **state)
 	fixture_fini(&fx);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_is_identified),
@@ -450,5 +450,6 @@ int main(void)
 		cmocka_unit_test(damage_is_counted_and_does_no_harm),
 	};
 
+	worker_or_test(argc, argv);
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -8,6 +8,7 @@
 #define TESTS_UNIT_TEST_SYMBOLIZE_H
 
 #include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -58,6 +59,21 @@ struct fixture {
 	bool close_inside;
 };
 
+/*
+ * The test program is the worker, as profd is its own: main() begins with this.
+ * By its real path, for valgrind is another program to the kernel.
+ */
+static char self[PATH_MAX];
+
+static inline void worker_or_test(int argc, char **argv)
+{
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (argc > 1 && !strcmp(argv[1], SYMBOLIZER_WORKER))
+		exit(symbolizer_worker_main(argc, argv));
+	self[n > 0 ? n : 0] = '\0';
+}
+
 static inline void fixture_init(struct fixture *fx,
 				struct symbolizer_opts *opts)
 {
@@ -65,6 +81,8 @@ static inline void fixture_init(struct fixture *fx,
 
 	memset(fx, 0, sizeof(*fx));
 	opts = opts ? opts : &none;
+	if (!opts->worker)
+		opts->worker = self;
 	assert_int_equal(uv_loop_init(&fx->loop), 0);
 	opts->loop = &fx->loop;
 	assert_int_equal(symbolizer_new(&fx->s, opts), 0);

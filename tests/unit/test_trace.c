@@ -360,6 +360,30 @@ static void test_provisional(void **state)
 	finish_all(f);
 }
 
+/* Recording some processes: the others' samples ask for nothing. */
+static void test_selected_only(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ .selected_only = true });
+	struct rec r;
+
+	sample(&r, 1, 1, two, 2, ABI_STACK_WHOLE);
+	give(f, &r);
+	tick(f, MS);
+	assert_int_equal(pm.nasks, 0);
+	assert_int_equal(pm.program.rows_asked, 0);
+	assert_int_equal(f->st.unselected, 1);
+	assert_int_equal(f->out.n, 0);
+	/* Whose it is shows with its exec event. */
+	pm.image.provisional = true;
+	give(f, &r);
+	pm.image.provisional = false;
+	pm.image.selected = true;
+	tick(f, MS);
+	assert_int_equal(f->st.unselected, 1);
+	assert_int_equal(pm.program.rows_asked, 1);
+	finish_all(f);
+}
+
 static void test_flush(void **state)
 {
 	struct fixture *f = begin((struct trace_opts){ 0 });
@@ -448,6 +472,7 @@ int main(void)
 		cmocka_unit_test(test_oldest),
 		cmocka_unit_test(test_provisional),
 		cmocka_unit_test(test_no_unwind_info),
+		cmocka_unit_test(test_selected_only),
 		cmocka_unit_test(test_flush),
 		cmocka_unit_test(test_cache_is_bounded),
 		cmocka_unit_test(test_bad_records),

@@ -40,6 +40,7 @@ struct pm_exe {
 
 struct pm_image {
 	bool provisional;
+	bool selected;
 };
 
 struct ask {
@@ -81,6 +82,11 @@ struct pm_image *pm_image_get(struct pm *p, const struct abi_key *key,
 bool pm_image_provisional(const struct pm_image *img)
 {
 	return img->provisional;
+}
+
+bool pm_image_selected(const struct pm_image *img)
+{
+	return img->selected;
 }
 
 struct pm_view {

@@ -109,7 +109,7 @@ static void load_image(struct image *im, const char *path)
 	assert_int_equal(symbolizer_elf_init(&e, &src), 0);
 	im->n_loads = e.n_loads;
 	memcpy(im->loads, e.loads, e.n_loads * sizeof(*e.loads));
-	assert_int_equal(symbolizer_rows_read(&im->rows, &src), 0);
+	assert_int_equal(symbolizer_rows_read(&im->rows, &src, NULL), 0);
 	symbolizer_elf_fini(&e);
 	close(fd);
 }
@@ -250,6 +250,23 @@ static void cut(struct stepped *p, struct trace_stack s, uint32_t keep,
 	assert_int_equal(why, n == whole ? TRACE_END_ROOT : TRACE_END_CAP);
 }
 
+/* Perf events copy from the stack pointer on: no red zone. */
+static void without_red_zone(struct stepped *p, struct trace_stack s,
+			     size_t whole)
+{
+	uint64_t pcs[FRAMES], start = p->regs.gpr[ABI_REG_SP];
+	enum trace_end why;
+	size_t n;
+
+	s.here.bytes += start - s.here.start;
+	s.here.size -= start - s.here.start;
+	s.here.start = start;
+	n = trace_walk(&s, NULL, find_code, p, pcs, FRAMES, &why);
+	assert_int_equal(n, whole);
+	assert_memory_equal(pcs, p->got, n * sizeof(*pcs));
+	assert_int_equal(why, TRACE_END_ROOT);
+}
+
 static bool is_code(struct stepped *p, uint64_t pc)
 {
 	struct trace_code code = { .state = TRACE_CODE_NONE };
@@ -325,6 +342,7 @@ static void compare(struct stepped *p)
 		memcpy(p->last, p->got, n * sizeof(*p->got));
 		p->n_last = n;
 		cut(p, s, 128 + p->compared % 512, n);
+		without_red_zone(p, s, n);
 	} else if (why == TRACE_END_ROOT && goes_farther(p, n)) {
 		p->farther++;
 	} else {

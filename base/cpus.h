@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpus: which CPUs are online now; they come and go. */
-#ifndef PROFILER_CPUS_H
-#define PROFILER_CPUS_H
+#ifndef BASE_CPUS_H
+#define BASE_CPUS_H
 
 #include <sched.h>
 #include <stddef.h>
@@ -11,4 +11,4 @@ int cpus_parse(const char *list, size_t len, cpu_set_t *set);
 /* Reads /sys/devices/system/cpu/online. 0 or -errno. */
 int cpus_online(cpu_set_t *set);
 
-#endif /* PROFILER_CPUS_H */
+#endif /* BASE_CPUS_H */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cpus: see profiler/cpus.h. */
+/* cpus: see base/cpus.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "profiler/cpus.h"
+#include "base/cpus.h"
 
 static bool cpus_number(const char **p, const char *end, unsigned int *out)
 {

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * kprobe_cpus: the perf events of the probes and their rings, one a CPU.
+ *
+ * perf takes its events off a CPU that goes offline, for good: they stay open and
+ * stay silent when it comes back (perf_event_exit_cpu()). So the ring of a CPU
+ * that went is read out and closed, and one that came gets a new one. Which it is
+ * the tracepoint cpuhp_exit says: its last record of a CPU follows when it is up,
+ * or gone. Whether a CPU went and came back between two looks is seen by its
+ * event's clock, which then stands still.
+ * What ran on a CPU before its ring was opened nobody has counted: it is
+ * reported as a loss of unknown size.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/libbpf.h>
+
+#include "processmanager/quark/kprobe.h"
+
+#define RING_MIN (32 * 1024)
+#define RECORD_MAX 65536 /* perf_event_header.size is a u16 */
+#ifndef PERF_FORMAT_LOST
+#define PERF_FORMAT_LOST (1U << 4)
+#endif
+
+/* By PERF_FORMAT_TOTAL_TIME_ENABLED and _LOST. */
+struct counts {
+	uint64_t value, enabled, lost;
+};
+
+/* --- rings ------------------------------------------------------------------ */
+
+int kprobe_ring_open(struct kprobe_ring *r, int fd, size_t size)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	void *p = mmap(NULL, page + size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		       fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	r->scratch = malloc(RECORD_MAX);
+	if (!r->scratch) {
+		munmap(p, page + size);
+		return -ENOMEM;
+	}
+	r->page = p;
+	r->size = size;
+	return 0;
+}
+
+void kprobe_ring_close(struct kprobe_ring *r)
+{
+	if (r->page)
+		munmap(r->page, sysconf(_SC_PAGESIZE) + r->size);
+	free(r->scratch);
+	memset(r, 0, sizeof(*r));
+}
+
+void kprobe_ring_begin(struct kprobe_ring *r)
+{
+	r->tail = r->page->data_tail;
+	r->head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
+}
+
+void kprobe_ring_end(struct kprobe_ring *r)
+{
+	__atomic_store_n(&r->page->data_tail, r->tail, __ATOMIC_RELEASE);
+}
+
+static const void *ring_bytes(const struct kprobe_ring *r, size_t n)
+{
+	const char *data = (char *)r->page + sysconf(_SC_PAGESIZE);
+	size_t off = r->tail & (r->size - 1), first = MIN(n, r->size - off);
+
+	if (first == n)
+		return data + off;
+	memcpy(r->scratch, data + off, first);
+	memcpy(r->scratch + first, data, n - first);
+	return r->scratch;
+}
+
+bool kprobe_ring_peek(struct kprobe_ring *r, struct kprobe_perf *out)
+{
+	struct perf_event_header h;
+
+	while (r->head - r->tail >= sizeof(h)) {
+		memcpy(&h, ring_bytes(r, sizeof(h)), sizeof(h));
+		if (h.size < sizeof(h) || h.size > r->head - r->tail) {
+			/* Nothing to walk on by. */
+			r->tail = r->head;
+			r->bad = true;
+			break;
+		}
+		r->step = h.size;
+		if (!kprobe_perf(ring_bytes(r, h.size), h.size, out))
+			return true;
+		r->bad = true;
+		kprobe_ring_skip(r);
+	}
+	return false;
+}
+
+void kprobe_ring_skip(struct kprobe_ring *r)
+{
+	r->tail += r->step;
+}
+
+/* --- events ----------------------------------------------------------------- */
+
+int kprobe_event_open(const struct kprobe_events *e, enum kprobe_id id,
+		      const struct quark_backend_conf *conf, pid_t pid, int cpu,
+		      size_t ring)
+{
+	const char *filter = kprobe_filter(id, conf->threads);
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_TRACEPOINT,
+		.size = sizeof(attr),
+		.config = e->ev[id].type,
+		.sample_period = 1,
+		.sample_type =
+			PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_RAW,
+		.read_format =
+			PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_LOST,
+		.sample_id_all = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.watermark = 1,
+		.wakeup_watermark = conf->no_wakeup ? ring / 2 : 1,
+	};
+	int fd = syscall(SYS_perf_event_open, &attr, pid, cpu, -1,
+			 PERF_FLAG_FD_CLOEXEC);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	if (filter && ioctl(fd, PERF_EVENT_IOC_SET_FILTER, filter)) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+static bool read_counts(int fd, struct counts *c)
+{
+	return fd >= 0 && read(fd, c, sizeof(*c)) == sizeof(*c);
+}
+
+static int owner(const struct kprobe_cpu *k)
+{
+	int id;
+
+	for (id = 0; id < KPROBE_WALK && k->fd[id] < 0; id++)
+		;
+	return id < KPROBE_WALK ? k->fd[id] : -1;
+}
+
+/* Its clock stands still: it was taken off its CPU. */
+static bool silent(const struct kprobe_cpu *k)
+{
+	struct counts a, b;
+	int fd = owner(k);
+
+	return !read_counts(fd, &a) || !read_counts(fd, &b) ||
+	       b.enabled <= a.enabled;
+}
+
+static void close_cpu(struct kprobe_cpu *k)
+{
+	int id;
+
+	if (!k)
+		return;
+	kprobe_ring_close(&k->ring);
+	for (id = KPROBE_MAX; id-- > 0;)
+		if (k->fd[id] >= 0)
+			close(k->fd[id]);
+	free(k);
+}
+
+/* One more event; the first owns the ring, which the others share. */
+static int add_event(struct kprobe_cpus *c, struct kprobe_cpu *k,
+		     enum kprobe_id id, int cpu)
+{
+	int first = owner(k);
+
+	k->fd[id] = kprobe_event_open(c->events, id, c->conf, -1, cpu,
+				      c->ring_size);
+	if (k->fd[id] < 0)
+		return k->fd[id];
+	if (first < 0)
+		return kprobe_ring_open(&k->ring, k->fd[id], c->ring_size);
+	return ioctl(k->fd[id], PERF_EVENT_IOC_SET_OUTPUT, first) ? -errno : 0;
+}
+
+static bool wanted(const struct kprobe_cpus *c, enum kprobe_id id)
+{
+	if (!c->events->ev[id].type)
+		return false;
+	return kprobe_kind(id) != ABI_QUARK_ID_CHANGE || id == KPROBE_CGROUP ||
+	       c->conf->syscalls;
+}
+
+static int open_cpu(struct kprobe_cpus *c, int cpu)
+{
+	struct kprobe_cpu *k = calloc(1, sizeof(*k));
+	struct epoll_event ev = { .events = EPOLLIN };
+	int id, err = 0;
+
+	if (!k)
+		return -ENOMEM;
+	memset(k->fd, -1, sizeof(k->fd));
+	k->next = UINT64_MAX;
+	for (id = 0; !err && id < KPROBE_WALK; id++)
+		if (wanted(c, id))
+			err = add_event(c, k, id, cpu);
+	if (!err && epoll_ctl(c->epfd, EPOLL_CTL_ADD, owner(k), &ev))
+		err = -errno;
+	if (err) {
+		close_cpu(k);
+		return err;
+	}
+	c->cpu[cpu] = k;
+	return 0;
+}
+
+/* --- all of them ------------------------------------------------------------- */
+
+static int open_all(struct kprobe_cpus *c)
+{
+	uint64_t now = clock_boottime_ns();
+	cpu_set_t online;
+	int cpu, open = 0, err = cpus_online(&online);
+
+	for (cpu = 0; !err && cpu < c->n; cpu++) {
+		c->blind[cpu] = now;
+		if (!CPU_ISSET(cpu, &online))
+			continue;
+		err = open_cpu(c, cpu);
+		if (err == -ENODEV) /* went meanwhile */
+			err = 0;
+		else
+			open++;
+	}
+	return err ? err : open ? 0 : -ENODEV;
+}
+
+int kprobe_cpus_open(struct kprobe_cpus *c, const struct kprobe_events *events,
+		     const struct quark_backend_conf *conf)
+{
+	int err, n = libbpf_num_possible_cpus();
+
+	memset(c, 0, sizeof(*c));
+	c->events = events;
+	c->conf = conf;
+	c->epfd = epoll_create1(EPOLL_CLOEXEC);
+	err = c->epfd < 0 ? -errno : n > 0 ? 0 : -EINVAL;
+	if (!err) {
+		c->n = MIN(n, CPU_SETSIZE);
+		/* All of them within the budget, whatever CPUs come up. */
+		c->ring_size = quark_ring_size(
+			RING_MIN,
+			conf->ring_bytes /
+				MAX(sysconf(_SC_NPROCESSORS_CONF), 1));
+		c->cpu = calloc(c->n, sizeof(*c->cpu));
+		c->blind = calloc(c->n, sizeof(*c->blind));
+		c->told = calloc(c->n, sizeof(*c->told));
+		err = c->cpu && c->blind && c->told ? open_all(c) : -ENOMEM;
+	}
+	if (err) {
+		kprobe_error(err, "opening the probes' rings");
+		kprobe_cpus_close(c);
+	}
+	return err == -EACCES ? -EPERM : err;
+}
+
+void kprobe_cpus_close(struct kprobe_cpus *c)
+{
+	int cpu;
+
+	for (cpu = 0; c->cpu && cpu < c->n; cpu++)
+		close_cpu(c->cpu[cpu]);
+	if (c->events && c->epfd >= 0)
+		close(c->epfd);
+	free(c->cpu);
+	free(c->blind);
+	free(c->told);
+	memset(c, 0, sizeof(*c));
+}
+
+/* --- coming and going --------------------------------------------------------- */
+
+static void lose(struct kprobe_cpus *c, uint64_t first, uint64_t last)
+{
+	struct quark_loss_report *r = &c->lost;
+
+	if (!r->first || first < r->first)
+		r->first = first;
+	r->last = MAX(r->last, last);
+}
+
+static void came(struct kprobe_cpus *c, int cpu, uint64_t now)
+{
+	uint64_t since = c->blind[cpu];
+	int err = open_cpu(c, cpu);
+
+	c->blind[cpu] = err == -ENODEV ? now : clock_boottime_ns();
+	if (err == -ENODEV) /* not up yet, or on its way out */
+		return;
+	/* Also without a ring, until there is one. */
+	c->lost.uncounted = true;
+	lose(c, since, c->blind[cpu]);
+}
+
+void kprobe_cpus_follow(struct kprobe_cpus *c, uint64_t now)
+{
+	struct kprobe_cpu *k;
+	cpu_set_t online;
+	int cpu;
+
+	if (cpus_online(&online))
+		return;
+	for (cpu = 0; cpu < c->n; cpu++) {
+		k = c->cpu[cpu];
+		if (k &&
+		    (!CPU_ISSET(cpu, &online) || (c->told[cpu] && silent(k))))
+			k->gone = true;
+		else if (!k && CPU_ISSET(cpu, &online))
+			came(c, cpu, now);
+		else if (!k)
+			c->blind[cpu] = now;
+		c->told[cpu] = false;
+	}
+}
+
+/* What each event of the CPU has lost since it was asked last. */
+static void count_losses(struct kprobe_cpus *c, struct kprobe_cpu *k,
+			 uint64_t now)
+{
+	struct counts v;
+	uint64_t n;
+	int id, kind;
+
+	for (id = 0; id < KPROBE_WALK; id++) {
+		kind = kprobe_kind(id);
+		if (kind < 0 || !read_counts(k->fd[id], &v))
+			continue;
+		n = v.lost - k->lost[id];
+		k->lost[id] = v.lost;
+		if (!n)
+			continue;
+		c->lost.lost[kind] += n;
+		c->lost.total += n;
+		lose(c, k->last ? k->last : now, now);
+	}
+}
+
+bool kprobe_cpus_settle(struct kprobe_cpus *c)
+{
+	uint64_t now = clock_boottime_ns();
+	struct kprobe_cpu *k;
+	bool again = false;
+	int cpu;
+
+	for (cpu = 0; cpu < c->n; cpu++) {
+		k = c->cpu[cpu];
+		if (!k)
+			continue;
+		if (k->ring.bad) {
+			c->lost.uncounted = true;
+			lose(c, k->last ? k->last : now, now);
+		}
+		if (k->check || k->gone)
+			count_losses(c, k, now);
+		k->check = k->ring.bad = false;
+		if (k->gone && k->ring.tail == k->ring.head) {
+			c->blind[cpu] = MAX(c->blind[cpu], k->last);
+			close_cpu(k);
+			c->cpu[cpu] = NULL;
+			again = true;
+		}
+	}
+	return again;
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * socket: the calls of the published interface that belong to QQ_SOCK_CONN.
+ * quark_queue_open() refuses that flag, so there is no queue with connections.
+ */
+#include <errno.h>
+
+#include "processmanager/quark/priv.h"
+
+const struct quark_socket *quark_socket_lookup(struct quark_queue *qq,
+					       struct quark_sockaddr *local,
+					       struct quark_sockaddr *remote)
+{
+	errno = ENOTSUP;
+	return NULL;
+}
+
+void quark_socket_iter_init(struct quark_socket_iter *it,
+			    struct quark_queue *qq)
+{
+	it->qq = qq;
+	it->qsk = NULL;
+}
+
+const struct quark_socket *quark_socket_iter_next(struct quark_socket_iter *it)
+{
+	return it->qsk;
+}

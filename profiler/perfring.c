@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/* perfring: see profiler/perfring.h. */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "profiler/perfring.h"
+
+/* A record is given its time before its place, a moment apart. */
+#define PERFRING_SLACK_NS CLOCK_NSEC_PER_MSEC
+
+int perfring_map(struct perfring *r, int fd, size_t bytes)
+{
+	void *p = mmap(NULL, sysconf(_SC_PAGESIZE) + bytes,
+		       PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	r->page = p;
+	r->bytes = bytes;
+	r->watermark = clock_boottime_ns();
+	return 0;
+}
+
+void perfring_unmap(struct perfring *r)
+{
+	if (r->page)
+		munmap(r->page, sysconf(_SC_PAGESIZE) + r->bytes);
+	r->page = NULL;
+}
+
+/* 'n' bytes at position 'pos', made contiguous if they wrap. */
+static const void *perfring_peek(const struct perfring *r, char *scratch,
+				 uint64_t pos, size_t n)
+{
+	const char *data = (char *)r->page + sysconf(_SC_PAGESIZE);
+	size_t off = pos & (r->bytes - 1);
+	size_t first = MIN(n, r->bytes - off);
+
+	if (first == n)
+		return data + off;
+	memcpy(scratch, data + off, first);
+	memcpy(scratch + first, data, n - first);
+	return scratch;
+}
+
+int perfring_drain(struct perfring *r, char *scratch,
+		   void (*record)(void *arg, const void *rec, size_t len),
+		   void *arg)
+{
+	uint64_t now = clock_boottime_ns();
+	uint64_t head, tail = r->page->data_tail;
+	struct perf_event_header h;
+	int n = 0;
+
+	head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
+	while (head - tail >= sizeof(h)) {
+		memcpy(&h, perfring_peek(r, scratch, tail, sizeof(h)),
+		       sizeof(h));
+		if (h.size < sizeof(h) || h.size > head - tail) {
+			/* not ours to walk on: skip what there is */
+			n = -EINVAL;
+			tail = head;
+			break;
+		}
+		record(arg, perfring_peek(r, scratch, tail, h.size), h.size);
+		tail += h.size;
+		n++;
+	}
+	__atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
+	r->watermark = now - PERFRING_SLACK_NS;
+	return n;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * perfring: the ring of a perf event, on one CPU. The kernel writes records in
+ * their order of time, as far as one CPU is concerned; see
+ * perf_event_open(2), MMAP layout.
+ */
+#ifndef PROFILER_PERFRING_H
+#define PROFILER_PERFRING_H
+
+#include <linux/perf_event.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* perf_event_header.size is a u16. */
+#define PERFRING_RECORD_MAX 65536
+
+struct perfring {
+	struct perf_event_mmap_page *page; /* NULL: not mapped */
+	size_t bytes; /* of records: a power of two of pages */
+	uint64_t watermark; /* nothing older is still to come */
+};
+
+/* 0 or -errno. The ring lives on when 'fd' is closed, but gets no more. */
+int perfring_map(struct perfring *r, int fd, size_t bytes);
+void perfring_unmap(struct perfring *r);
+
+/*
+ * Hands on what is there, header included, and lets the kernel have the room
+ * back. A record that wraps around the end is put together in 'scratch',
+ * PERFRING_RECORD_MAX bytes. How many; -EINVAL when lengths made no sense, and
+ * then all that was there is thrown away.
+ */
+int perfring_drain(struct perfring *r, char *scratch,
+		   void (*record)(void *arg, const void *rec, size_t len),
+		   void *arg);
+
+#endif /* PROFILER_PERFRING_H */

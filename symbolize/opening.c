@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * opening: from a request to an open file. The ways that may lead to it are
+ * tried one by one: in the pool, for a path can hang (a dead NFS server), it is
+ * opened, no more than OPENS_AT_ONCE at a time, since the pool is not ours
+ * alone; then the worker process says what it is, before everything else that
+ * it has to do.
+ *
+ * Each has a deadline from the moment of its request. What runs cannot be
+ * called back: who does not want its result any more answers the request and
+ * leaves the job without one.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbolize/internal.h"
+
+#define OPENS_AT_ONCE 2
+#define OPEN_DEADLINE_MS_DEFAULT 2000
+
+struct open_job {
+	struct job job; /* job.running: in the pool, or with the worker */
+	struct worker_job remote;
+	bool asked; /* with the worker, or waiting for it */
+	struct symbolizer_open_req req;
+	uint8_t build_id[SYMBOLIZER_BUILD_ID_MAX];
+	uint64_t deadline; /* uv_now() */
+	symbolizer_open_fn fn;
+	void *arg;
+	enum symbolizer_way ways[SYMBOLIZER_N_WAYS];
+	int n_ways, way;
+	struct symbolizer_file *file; /* of this way */
+	int first; /* error that counts */
+	bool damaged; /* ... and ELF it was */
+	bool stale;
+	char path[];
+};
+
+static void count_open(struct symbolizer_stats *st, int err)
+{
+	st->opened += err == 0;
+	st->open_failed += err != 0 && err != -ECANCELED;
+	st->open_stale += err == -ESTALE;
+	st->open_timeouts += err == -ETIMEDOUT;
+}
+
+/* Takes the job off the list; it is the caller's to free unless it runs. */
+static void open_answer(struct open_job *o, int err)
+{
+	struct symbolizer *s = o->job.s;
+	struct symbolizer_file *file = err ? NULL : o->file;
+
+	jobs_remove(&s->opens, &o->job);
+	if (!s->opens.head)
+		uv_timer_stop(&s->timer);
+	o->job.answered = true;
+	count_open(&s->stats, err);
+	if (file)
+		o->file = NULL;
+	o->fn(o->arg, err, file);
+}
+
+static void open_free(struct open_job *o)
+{
+	symbolizer_file_free(o->file);
+	free(o);
+}
+
+static void opens_start(struct symbolizer *s);
+static void open_next(struct open_job *o, int err, bool damaged);
+
+/* All ways were tried, or one led there. */
+static void open_end(struct open_job *o, int err, bool damaged)
+{
+	struct symbolizer *s = o->job.s;
+
+	s->stats.broken += damaged;
+	if (!o->job.answered)
+		open_answer(o, err);
+	open_free(o);
+}
+
+/* --- what it is ------------------------------------------------------------------ */
+
+static struct open_job *open_of(struct worker_job *j)
+{
+	return container_of(j, struct open_job, remote);
+}
+
+static void ident_question(struct worker_job *j, struct worker_question *q)
+{
+}
+
+static int ident_answer(struct worker_job *j, struct worker_in *in)
+{
+	const struct worker_ident *a = worker_ident(in);
+	struct symbolizer_file *f = j->file;
+
+	if (!a)
+		return -EPROTO;
+	f->damaged = a->a.damaged;
+	if (a->a.err)
+		return WORKER_DONE;
+	free(f->segments);
+	f->n_segments = 0;
+	f->segments = calloc(a->n + 1, sizeof(*f->segments));
+	if (!f->segments)
+		return WORKER_DONE; /* it has none, for us */
+	f->n_segments = a->n;
+	memcpy(f->segments, worker_behind(a, sizeof(*a)),
+	       a->n * sizeof(*f->segments));
+	memcpy(f->ident.build_id, a->build_id, sizeof(f->ident.build_id));
+	memcpy(f->ident.file_id, a->file_id, sizeof(f->ident.file_id));
+	f->ident.build_id_len = (uint8_t)a->build_id_len;
+	return WORKER_DONE;
+}
+
+static void ident_done(struct worker_job *j, int err)
+{
+	struct open_job *o = open_of(j);
+	bool damaged = o->file->damaged;
+
+	o->asked = false;
+	if (!err && !symbolizer_open_same(&o->req, &o->file->ident))
+		err = -ESTALE;
+	if (o->job.answered || !err)
+		open_end(o, err, damaged);
+	else
+		open_next(o, err, err == -ESTALE ? false : damaged);
+}
+
+static const struct worker_kind ident_kind = {
+	WORKER_IDENT,
+	ident_question,
+	ident_answer,
+	ident_done,
+};
+
+/* --- where it is ------------------------------------------------------------------- */
+
+static void on_open_work(uv_work_t *work)
+{
+	struct open_job *o = container_of(work, struct open_job, job.work);
+
+	o->job.err = symbolizer_open_file(&o->file, &o->req, o->ways[o->way]);
+}
+
+static void on_open_done(uv_work_t *work, int status)
+{
+	struct open_job *o = container_of(work, struct open_job, job.work);
+	struct symbolizer *s = o->job.s;
+	int err = status ? -ECANCELED : o->job.err;
+
+	o->job.running = false;
+	s->opening--;
+	if (o->job.answered) {
+		open_free(o);
+	} else if (err) {
+		open_next(o, err, false);
+	} else {
+		o->file->id = ++s->last_id;
+		o->remote.file = o->file;
+		o->asked = true;
+		worker_submit(s->worker, &o->remote, true);
+	}
+	if (!s->freed)
+		opens_start(s);
+	symbolizer_unref(s);
+}
+
+/* This way led to nothing, or elsewhere. */
+static void open_next(struct open_job *o, int err, bool damaged)
+{
+	struct symbolizer *s = o->job.s;
+
+	symbolizer_file_free(o->file);
+	o->file = NULL;
+	if (o->way == 0 || o->first == -ENOENT) {
+		o->first = err;
+		o->damaged = damaged;
+	}
+	o->stale |= err == -ESTALE;
+	if (++o->way == o->n_ways || s->freed)
+		open_end(o, o->stale ? -ESTALE : o->first, o->damaged);
+	else
+		opens_start(s);
+}
+
+static void opens_start(struct symbolizer *s)
+{
+	struct open_job *o;
+	struct job *j;
+
+	for (j = s->opens.head; j && s->opening < OPENS_AT_ONCE; j = j->next) {
+		o = container_of(j, struct open_job, job);
+		if (j->running || o->asked)
+			continue;
+		/* Fails without a work function only. */
+		uv_queue_work(s->loop, &j->work, on_open_work, on_open_done);
+		j->running = true;
+		s->opening++;
+		s->refs++;
+	}
+}
+
+/* --- requests ------------------------------------------------------------------------ */
+
+/* Answers it before its time; it ends by itself if something has it. */
+static void open_give_up(struct open_job *o, int err)
+{
+	bool free_it = !o->job.running;
+
+	if (o->job.running)
+		uv_cancel((uv_req_t *)&o->job.work);
+	if (o->asked)
+		free_it = worker_cancel(o->job.s->worker, &o->remote);
+	open_answer(o, err);
+	if (free_it)
+		open_free(o);
+}
+
+static void timer_set(struct symbolizer *s);
+
+/* Requests are in the order of their deadlines: all have the same time. */
+static void on_deadline(uv_timer_t *timer)
+{
+	struct symbolizer *s = container_of(timer, struct symbolizer, timer);
+	struct open_job *o;
+
+	while (!s->freed && s->opens.head) {
+		o = container_of(s->opens.head, struct open_job, job);
+		if (o->deadline > uv_now(s->loop))
+			break;
+		open_give_up(o, -ETIMEDOUT);
+	}
+	if (!s->freed)
+		timer_set(s);
+}
+
+static void timer_set(struct symbolizer *s)
+{
+	uint64_t now = uv_now(s->loop);
+	struct open_job *o;
+
+	if (!s->opens.head) {
+		uv_timer_stop(&s->timer);
+		return;
+	}
+	o = container_of(s->opens.head, struct open_job, job);
+	uv_timer_start(&s->timer, on_deadline,
+		       o->deadline > now ? o->deadline - now : 0, 0);
+}
+
+int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
+		    symbolizer_open_fn fn, void *arg)
+{
+	size_t len = strlen(req->path) + 1;
+	struct open_job *o = calloc(1, sizeof(*o) + len);
+
+	if (!o)
+		return -ENOMEM;
+	o->job.s = s;
+	o->req = *req;
+	o->req.path = memcpy(o->path, req->path, len);
+	o->req.build_id_len = MIN(req->build_id_len, sizeof(o->build_id));
+	if (o->req.build_id_len)
+		memcpy(o->build_id, req->build_id, o->req.build_id_len);
+	o->req.build_id = o->build_id;
+	o->n_ways = symbolizer_open_ways(&o->req, o->ways);
+	o->remote.kind = &ident_kind;
+	/* The loop's idea of now may be old when it was busy. */
+	uv_update_time(s->loop);
+	o->deadline = uv_now(s->loop) + s->deadline_ms;
+	o->fn = fn;
+	o->arg = arg;
+	jobs_add(&s->opens, &o->job);
+	opens_start(s);
+	if (s->opens.head == &o->job)
+		timer_set(s);
+	return 0;
+}
+
+/* --- the symbolizer's part -------------------------------------------------------------- */
+
+int symbolizer_opening_init(struct symbolizer *s)
+{
+	if (!s->deadline_ms)
+		s->deadline_ms = OPEN_DEADLINE_MS_DEFAULT;
+	return uv_timer_init(s->loop, &s->timer);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	symbolizer_unref(
+		container_of((uv_timer_t *)handle, struct symbolizer, timer));
+}
+
+void symbolizer_opening_fini(struct symbolizer *s)
+{
+	while (s->opens.head)
+		open_give_up(container_of(s->opens.head, struct open_job, job),
+			     -ECANCELED);
+	uv_close((uv_handle_t *)&s->timer, on_timer_closed);
+}

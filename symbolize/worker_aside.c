@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/* worker_aside: see symbolize/worker_aside.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbolize/worker_aside.h"
+
+void worker_aside_fini(struct worker_aside *a)
+{
+	while (a->n)
+		free(a->files[--a->n].path);
+}
+
+/* Its place, or a->n. */
+static size_t find(const struct worker_aside *a,
+		   const struct symbolizer_ident *id)
+{
+	size_t i;
+
+	for (i = 0; i < a->n; i++)
+		if (a->files[i].ino == id->ino && a->files[i].dev == id->dev &&
+		    a->files[i].size == id->size &&
+		    a->files[i].mtime_ns == id->mtime_ns)
+			break;
+	return i;
+}
+
+bool worker_aside_has(const struct worker_aside *a,
+		      const struct symbolizer_file *f)
+{
+	size_t i = find(a, &f->ident);
+
+	return i < a->n && a->files[i].halves >= WORKER_ASIDE_WHOLE;
+}
+
+/* The path on one line of a terminal. */
+static char *readable(const char *path)
+{
+	char *copy = path ? strdup(path) : NULL;
+
+	for (char *p = copy; p && *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
+	return copy;
+}
+
+static void forget(struct worker_aside *a, size_t i)
+{
+	free(a->files[i].path);
+	a->n--;
+	memmove(a->files + i, a->files + i + 1, (a->n - i) * sizeof(*a->files));
+}
+
+void worker_aside_forgive(struct worker_aside *a,
+			  const struct symbolizer_file *f)
+{
+	size_t i = find(a, &f->ident);
+
+	if (i < a->n && a->files[i].halves < WORKER_ASIDE_WHOLE)
+		forget(a, i);
+}
+
+bool worker_aside_add(struct worker_aside *a, const struct symbolizer_file *f,
+		      unsigned int halves, const char *why)
+{
+	size_t i = find(a, &f->ident);
+
+	if (i == a->n) {
+		if (a->n == WORKER_ASIDE_MAX)
+			forget(a, 0);
+		i = a->n++;
+		memset(&a->files[i], 0, sizeof(a->files[i]));
+		a->files[i].dev = f->ident.dev;
+		a->files[i].ino = f->ident.ino;
+		a->files[i].size = f->ident.size;
+		a->files[i].mtime_ns = f->ident.mtime_ns;
+		a->files[i].path = readable(f->path);
+	}
+	a->files[i].halves += halves;
+	a->files[i].why = why;
+	return a->files[i].halves >= WORKER_ASIDE_WHOLE;
+}
+
+const char *worker_aside_at(const struct worker_aside *a, size_t i,
+			    const char **why)
+{
+	for (size_t k = 0; k < a->n; k++) {
+		if (a->files[k].halves < WORKER_ASIDE_WHOLE || i--)
+			continue;
+		*why = a->files[k].why;
+		return a->files[k].path ? a->files[k].path : "";
+	}
+	return NULL;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * worker_aside: the files that the worker failed on, by device, inode, size and
+ * time of change: changed, it is another file. What may have had another cause
+ * counts as half a failure, and only two of these put a file aside.
+ */
+#ifndef SYMBOLIZE_WORKER_ASIDE_H
+#define SYMBOLIZE_WORKER_ASIDE_H
+
+#include "symbolize/file.h"
+
+#define WORKER_ASIDE_MAX 64
+#define WORKER_ASIDE_WHOLE 2
+
+struct worker_aside {
+	struct {
+		uint64_t dev, ino, size;
+		int64_t mtime_ns;
+		unsigned int halves;
+		const char *why;
+		char *path;
+	} files[WORKER_ASIDE_MAX]; /* the oldest first */
+	size_t n;
+};
+
+void worker_aside_fini(struct worker_aside *a);
+/* A failure on 'f' of so many halves; 'why' is a constant. True: put aside. */
+bool worker_aside_add(struct worker_aside *a, const struct symbolizer_file *f,
+		      unsigned int halves, const char *why);
+/* It was read: what was not a whole failure was not its. */
+void worker_aside_forgive(struct worker_aside *a,
+			  const struct symbolizer_file *f);
+bool worker_aside_has(const struct worker_aside *a,
+		      const struct symbolizer_file *f);
+/* The i-th of those put aside: its path; NULL: there are no more. */
+const char *worker_aside_at(const struct worker_aside *a, size_t i,
+			    const char **why);
+
+#endif /* SYMBOLIZE_WORKER_ASIDE_H */

@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Opening a queue where each of its steps fails once: -1, an errno and a reason
+ * that mean it, and nothing left behind. A step that the library can do without
+ * may fail and the queue opens all the same.
+ *
+ * The calls are those of libquark and of libbpf under it: both take what this
+ * program defines for the C library's.
+ */
+#include <dlfcn.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+
+#include "tests/bpf/test_quark.h"
+
+enum fault {
+	NONE,
+	BPF, /* and perf_event_open, for the other backend */
+	MAP,
+	OPEN,
+	EPOLL,
+	TIMER,
+	MEMORY, /* of libquark's own code */
+	MEMORY_BELOW, /* of libbpf's and libelf's */
+};
+
+static struct {
+	enum fault class;
+	int at, calls;
+	int err;
+	bool from_then_on;
+	bool hit;
+} fault;
+
+static bool fails(enum fault class)
+{
+	if (fault.class != class || ++fault.calls < fault.at ||
+	    (fault.calls > fault.at && !fault.from_then_on))
+		return false;
+	fault.hit = true;
+	errno = fault.err;
+	return true;
+}
+
+#define REAL(name)                 \
+	static typeof(name) *real; \
+	if (!real)                 \
+	*(void **)&real = dlsym(RTLD_NEXT, #name)
+
+long syscall(long nr, ...)
+{
+	long a[6];
+	va_list ap;
+	int i;
+
+	REAL(syscall);
+	va_start(ap, nr);
+	for (i = 0; i < 6; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	if ((nr == SYS_bpf || nr == SYS_perf_event_open) && fails(BPF))
+		return -1;
+	return real(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+	REAL(mmap);
+	return fails(MAP) ? MAP_FAILED : real(addr, len, prot, flags, fd, off);
+}
+
+void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+	REAL(mmap64);
+	return fails(MAP) ? MAP_FAILED : real(addr, len, prot, flags, fd, off);
+}
+
+int open(const char *path, int flags, ...)
+{
+	va_list ap;
+	int mode;
+
+	REAL(open);
+	va_start(ap, flags);
+	mode = va_arg(ap, int);
+	va_end(ap);
+	return fails(OPEN) ? -1 : real(path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...)
+{
+	va_list ap;
+	int mode;
+
+	REAL(open64);
+	va_start(ap, flags);
+	mode = va_arg(ap, int);
+	va_end(ap);
+	return fails(OPEN) ? -1 : real(path, flags, mode);
+}
+
+int openat(int dirfd, const char *path, int flags, ...)
+{
+	va_list ap;
+	int mode;
+
+	REAL(openat);
+	va_start(ap, flags);
+	mode = va_arg(ap, int);
+	va_end(ap);
+	return fails(OPEN) ? -1 : real(dirfd, path, flags, mode);
+}
+
+FILE *fopen(const char *path, const char *mode)
+{
+	REAL(fopen);
+	return fails(OPEN) ? NULL : real(path, mode);
+}
+
+FILE *fopen64(const char *path, const char *mode)
+{
+	REAL(fopen64);
+	return fails(OPEN) ? NULL : real(path, mode);
+}
+
+int epoll_create1(int flags)
+{
+	REAL(epoll_create1);
+	return fails(EPOLL) ? -1 : real(flags);
+}
+
+int epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
+{
+	REAL(epoll_ctl);
+	return fails(EPOLL) ? -1 : real(epfd, op, fd, ev);
+}
+
+int timerfd_create(int clock, int flags)
+{
+	REAL(timerfd_create);
+	return fails(TIMER) ? -1 : real(clock, flags);
+}
+
+/* Blocks in use. A sanitizer has an allocator of its own, and sees leaks. */
+static long blocks;
+
+#ifndef __SANITIZE_ADDRESS__
+extern char __executable_start, etext;
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t n);
+void __libc_free(void *p);
+
+static bool no_memory(const void *caller)
+{
+	bool own = (const char *)caller >= &__executable_start &&
+		   (const char *)caller < &etext;
+
+	return fails(own ? MEMORY : MEMORY_BELOW);
+}
+
+void *malloc(size_t n)
+{
+	void *p;
+
+	if (no_memory(__builtin_return_address(0)))
+		return NULL;
+	p = __libc_malloc(n);
+	blocks += !!p;
+	return p;
+}
+
+void *calloc(size_t n, size_t size)
+{
+	void *p;
+
+	if (no_memory(__builtin_return_address(0)))
+		return NULL;
+	p = __libc_calloc(n, size);
+	blocks += !!p;
+	return p;
+}
+
+void *realloc(void *old, size_t n)
+{
+	void *p;
+
+	if (no_memory(__builtin_return_address(0)))
+		return NULL;
+	p = __libc_realloc(old, n);
+	blocks += !old && p;
+	blocks -= old && !n;
+	return p;
+}
+
+void free(void *p)
+{
+	blocks -= !!p;
+	__libc_free(p);
+}
+#endif
+
+struct left {
+	int fds;
+	int maps; /* of the kernel's rings and tables */
+	long blocks;
+};
+
+static struct left look(void)
+{
+	struct left l = { .fds = count_fds() };
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[4096];
+
+	CHECK(f != NULL);
+	while (fgets(line, sizeof(line), f))
+		l.maps += strstr(line, "anon_inode") || strstr(line, "bpf");
+	fclose(f);
+	l.blocks = blocks;
+	return l;
+}
+
+static void same(const struct left *a)
+{
+	struct left b = look();
+
+	CHECK_INT(b.fds, a->fds);
+	CHECK_INT(b.maps, a->maps);
+	CHECK_INT(b.blocks, a->blocks);
+}
+
+static void raw_attr(struct quark_queue_attr *attr)
+{
+	quark_queue_default_attr(attr);
+	attr->flags = backend() | QQ_NO_AGG;
+	attr->hold_time = 0;
+	attr->max_env = 0;
+	attr->ring_bytes = 1 << 20;
+}
+
+/* False: it opened although, or because, nothing failed. */
+static bool refused(int err)
+{
+	struct quark_queue_attr attr;
+	struct quark_queue qq;
+	int ret, got;
+
+	raw_attr(&attr);
+	errno = 0;
+	ret = quark_queue_open(&qq, &attr);
+	got = errno;
+	fault.class = NONE;
+	if (ret == 0) {
+		quark_queue_close(&qq);
+		return false;
+	}
+	CHECK_INT(ret, -1);
+	CHECK(*quark_queue_open_error());
+	CHECK(!strchr(quark_queue_open_error(), '\n'));
+	CHECK_INT(got, err);
+	return true;
+}
+
+/*
+ * Each call of that class fails once, or it and all that follow. Of many of one
+ * kind, one for each process there is, ever fewer.
+ */
+static void sweep(enum fault class, int err, int every, bool from_then_on)
+{
+	struct left before;
+	int n = 0, at;
+
+	CHECK(!refused(0)); /* what is loaded once and kept */
+	before = look();
+	for (at = 1;; at += every + at / 40) {
+		fault.at = at;
+		fault.calls = 0;
+		fault.err = err;
+		fault.from_then_on = from_then_on;
+		fault.hit = false;
+		fault.class = class;
+		n += refused(err);
+		same(&before);
+		if (!fault.hit)
+			break;
+	}
+	fprintf(stderr, "# class %d: %d calls, %d refused\n", class, at - 1, n);
+	CHECK(n > 0);
+}
+
+static void body_bpf(void)
+{
+	/* libbpf loads a program again, for the verifier's log. */
+	sweep(BPF, ENOMEM, 1, false);
+	sweep(BPF, ENOMEM, 1, true);
+}
+
+static void test_bpf(void **state)
+{
+	in_child(body_bpf);
+}
+
+static void body_map(void)
+{
+	sweep(MAP, ENOMEM, 1, false);
+}
+
+static void test_map(void **state)
+{
+	in_child(body_map);
+}
+
+static void body_open(void)
+{
+	sweep(OPEN, EMFILE, 1, true);
+}
+
+static void test_open(void **state)
+{
+	in_child(body_open);
+}
+
+static void body_wait(void)
+{
+	sweep(EPOLL, ENFILE, 1, false);
+	sweep(TIMER, ENFILE, 1, false);
+}
+
+static void test_wait(void **state)
+{
+	in_child(body_wait);
+}
+
+static void body_descriptors(void)
+{
+	struct left before;
+	struct rlimit rl;
+	rlim_t most;
+	int n;
+
+	CHECK(!refused(0));
+	before = look();
+	CHECK(getrlimit(RLIMIT_NOFILE, &rl) == 0);
+	most = rl.rlim_cur;
+	for (n = 3;; n++) {
+		bool more;
+
+		rl.rlim_cur = n;
+		CHECK(setrlimit(RLIMIT_NOFILE, &rl) == 0);
+		more = refused(EMFILE);
+		rl.rlim_cur = most;
+		CHECK(setrlimit(RLIMIT_NOFILE, &rl) == 0);
+		same(&before);
+		if (!more)
+			break;
+	}
+	fprintf(stderr, "# %d descriptors are enough\n", n);
+	CHECK(n > 10);
+}
+
+/* However few descriptors may be open. */
+static void test_descriptors(void **state)
+{
+	in_child(body_descriptors);
+}
+
+static long rss_kib(void)
+{
+	unsigned long size, rss;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	CHECK(f && fscanf(f, "%lu %lu", &size, &rss) == 2);
+	fclose(f);
+	return rss * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* Closed in the midst of its work, with events that are held. */
+static void open_and_close(int flags)
+{
+	struct quark_queue_attr attr;
+	struct quark_queue qq;
+
+	quark_queue_default_attr(&attr);
+	attr.flags = backend() | flags;
+	CHECK(quark_queue_open(&qq, &attr) == 0);
+	short_life();
+	quark_queue_get_event(&qq);
+	quark_queue_close(&qq);
+}
+
+static void body_again(void)
+{
+	const char *many = getenv("QUARK_OPENS");
+	int i, n = many ? atoi(many) : 50;
+	struct left before;
+	long rss = 0, now;
+
+	for (i = 0; i < n; i++) {
+		open_and_close(i % 2 ? QQ_NO_AGG : QQ_THREAD_EVENTS);
+		if (i == 1)
+			before = look();
+		if (i > 1)
+			same(&before);
+		if (i == n / 10)
+			rss = rss_kib();
+	}
+	now = rss_kib();
+	fprintf(stderr, "# %d times, RSS %ld KiB, then %ld\n", n, rss, now);
+#ifndef __SANITIZE_ADDRESS__
+	CHECK(now - rss < 1024);
+#endif
+}
+
+/* 1,000 take minutes: QUARK_OPENS=1000. */
+static void test_again(void **state)
+{
+	in_child(body_again);
+}
+
+#ifndef __SANITIZE_ADDRESS__
+static void body_memory(void)
+{
+	sweep(MEMORY, ENOMEM, 1, false);
+	sweep(MEMORY_BELOW, ENOMEM, 13, false);
+}
+
+static void test_memory(void **state)
+{
+	in_child(body_memory);
+}
+
+static void body_address_space(void)
+{
+	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
+	struct left before;
+	unsigned long now;
+	int mib = 0;
+	FILE *f;
+
+	CHECK(!refused(0));
+	before = look();
+	f = fopen("/proc/self/statm", "re");
+	CHECK(f && fscanf(f, "%lu", &now) == 1);
+	fclose(f);
+	for (;; mib++) {
+		struct rlimit rl = all;
+		bool more;
+
+		rl.rlim_cur = now * sysconf(_SC_PAGESIZE) + ((rlim_t)mib << 20);
+		CHECK(setrlimit(RLIMIT_AS, &rl) == 0);
+		more = refused(ENOMEM);
+		CHECK(setrlimit(RLIMIT_AS, &all) == 0);
+		same(&before);
+		if (!more)
+			break;
+	}
+	fprintf(stderr, "# %d MiB more are enough\n", mib);
+	CHECK(mib > 1);
+}
+
+/* However little memory may be mapped. */
+static void test_address_space(void **state)
+{
+	in_child(body_address_space);
+}
+#endif
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bpf),
+		cmocka_unit_test(test_map),
+		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_wait),
+		cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_again),
+#ifndef __SANITIZE_ADDRESS__
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_address_space),
+#endif
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

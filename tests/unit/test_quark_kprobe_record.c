@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * libquark's kprobe backend: what a probe read becomes the record that the other
+ * backend would have sent.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <linux/sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "processmanager/quark/kprobe_path.c"
+#include "processmanager/quark/kprobe_record.c"
+#include "processmanager/quark/procfs.c"
+
+static struct kprobe_record r;
+static struct kprobe_values v, answer;
+static bool alive;
+static char got[65536];
+static size_t got_len;
+
+static int take(void *arg, void *data, size_t len)
+{
+	assert_true(len <= sizeof(got));
+	memcpy(got, data, len);
+	got_len = len;
+	return 0;
+}
+
+static bool ask(void *arg, uint32_t pid, struct kprobe_values *out)
+{
+	*out = answer;
+	return alive;
+}
+
+static int setup(void **state)
+{
+	memset(&r, 0, sizeof(r));
+	memset(&v, 0, sizeof(v));
+	r.paths = kprobe_paths_new();
+	r.ask = ask;
+	alive = false;
+	v.start = 1000;
+	v.exec_id = 3;
+	v.pid = v.tgid = 0x7ffffff0; /* nobody's, in /proc neither */
+	v.p_tgid = 70;
+	v.p_start = 500;
+	v.p_exec_id = 2;
+	v.tty = v.nsproxy = v.mm = v.exe_file = v.fs = 1;
+	memcpy(&v.comm0, "sixteenc", 8);
+	memcpy(&v.comm1, "haracter", 8);
+	return r.paths ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	kprobe_paths_free(r.paths);
+	strbuf_fini(&r.out);
+	strbuf_fini(&r.proc);
+	return 0;
+}
+
+/* The length of what came; 0: nothing. */
+static size_t record(enum kprobe_id id, uint32_t tgid)
+{
+	const struct kprobe_sample s = { .time = 9000,
+					 .cpu = 1,
+					 .tgid = tgid,
+					 .tid = tgid,
+					 .exec_tid = 88 };
+
+	got_len = 0;
+	assert_int_equal(kprobe_record(&r, id, &s, &v, take, NULL), 0);
+	return got_len;
+}
+
+static void check_head(uint32_t kind)
+{
+	const struct abi_quark_head *h = (const void *)got;
+
+	assert_int_equal(h->kind, kind);
+	assert_int_equal(h->time, 9000);
+	assert_int_equal(h->cpu, 1);
+	assert_int_equal(h->key.tgid, v.tgid);
+	assert_int_equal(h->key.start_boottime, 1000);
+	assert_int_equal(h->key.exec_id, 3);
+}
+
+static void test_fork(void **state)
+{
+	const struct abi_quark_fork *f = (const void *)got;
+
+	v.clone_flags = CLONE_VM | CLONE_VFORK;
+	v.ids.uid = 5;
+	v.ids.tty_major = 4;
+	v.ids.tty_minor = 64;
+	v.tty_index = 2;
+	assert_int_equal(record(KPROBE_FORK, 70), sizeof(*f));
+	check_head(ABI_QUARK_FORK);
+	assert_int_equal(f->head.tid, v.pid);
+	assert_int_equal(f->parent.tgid, 70);
+	assert_int_equal(f->parent.start_boottime, 500);
+	/* The caller is the parent: all of him is known. */
+	assert_int_equal(f->origin.tgid, 70);
+	assert_int_equal(f->origin.start_boottime, 500);
+	assert_int_equal(f->clone_flags, CLONE_VM | CLONE_VFORK);
+	assert_string_equal(f->comm, "sixteencharacte");
+	assert_int_equal(f->ids.uid, 5);
+	assert_int_equal(f->ids.tty_minor, 66);
+	/* With CLONE_PARENT he is another: his start is nowhere to be had. */
+	assert_int_equal(record(KPROBE_FORK, 71), sizeof(*f));
+	assert_int_equal(f->origin.tgid, 71);
+	assert_int_equal(f->origin.start_boottime, 0);
+	/* Of a thread it is the process itself. */
+	assert_int_equal(record(KPROBE_FORK, v.tgid), sizeof(*f));
+	assert_int_equal(f->origin.start_boottime, 1000);
+	/* The idle task of a CPU that comes up is no process. */
+	v.pid = 0;
+	assert_int_equal(record(KPROBE_FORK, 70), 0);
+}
+
+static void test_exit(void **state)
+{
+	const struct abi_quark_exit *e = (const void *)got;
+
+	v.sum_runtime = 100;
+	v.own_runtime = 20;
+	v.leader_runtime = 3;
+	v.leader_pid = v.pid;
+	v.leader_exit_code = 5 << 8;
+	v.group_exit_code = SIGNAL_GROUP_EXIT; /* not what is asked */
+	v.maxrss = 10;
+	v.group_dead = 1;
+	assert_int_equal(record(KPROBE_EXIT, v.tgid), sizeof(*e));
+	check_head(ABI_QUARK_EXIT);
+	assert_int_equal(e->head.flags, ABI_QUARK_GROUP_DEAD);
+	assert_int_equal(e->cpu_time, 120);
+	assert_int_equal(e->maxrss, 10);
+	assert_int_equal(e->wait_status, 5 << 8);
+	/* Another thread is the last: the leader's time counts, too. */
+	v.pid++;
+	v.group_dead = 0;
+	v.sig_flags = SIGNAL_GROUP_EXIT;
+	v.group_exit_code = 9;
+	assert_int_equal(record(KPROBE_EXIT, v.tgid), sizeof(*e));
+	assert_int_equal(e->head.flags, 0);
+	assert_int_equal(e->cpu_time, 123);
+	assert_int_equal(e->wait_status, 9);
+}
+
+static void test_reap(void **state)
+{
+	const struct abi_quark_reap *e = (const void *)got;
+
+	v.sum_runtime = 100;
+	v.utime = 60;
+	v.stime = 40;
+	v.leader_exit_code = 256;
+	assert_int_equal(record(KPROBE_REAP, 1), sizeof(*e));
+	check_head(ABI_QUARK_REAP);
+	assert_int_equal(e->cpu_time, 100);
+	assert_int_equal(e->utime, 60);
+	assert_int_equal(e->stime, 40);
+	assert_int_equal(e->wait_status, 256);
+	/* A thread's end is not the process's. */
+	v.pid++;
+	assert_int_equal(record(KPROBE_REAP, 1), 0);
+}
+
+static void test_rename(void **state)
+{
+	const struct abi_quark_rename *e = (const void *)got;
+
+	v.name = (struct quark_span){ "a name longer than that", 23 };
+	assert_int_equal(record(KPROBE_RENAME, v.tgid), sizeof(*e));
+	check_head(ABI_QUARK_RENAME);
+	assert_string_equal(e->comm, "a name longer t");
+	/* The exec's own: it says so in the lowest byte, the rest is noise. */
+	v.exec = 0xffffff01;
+	assert_int_equal(record(KPROBE_RENAME, v.tgid), 0);
+	v.exec = 0xffffff00;
+	assert_int_equal(record(KPROBE_RENAME, v.tgid), sizeof(*e));
+}
+
+static void test_ids(void **state)
+{
+	const struct abi_quark_id_change *e = (const void *)got;
+
+	v.ids.sid = 9;
+	assert_int_equal(record(KPROBE_SID, v.tgid), sizeof(*e));
+	check_head(ABI_QUARK_ID_CHANGE);
+	assert_int_equal(e->ids.sid, 9);
+	assert_int_equal(e->cwd_len + e->cgroup_len, 0);
+	assert_int_equal(record(KPROBE_UID, v.tgid), sizeof(*e));
+	check_head(ABI_QUARK_ID_CHANGE);
+}
+
+/* --- images ---------------------------------------------------------------------- */
+
+static void set_names(struct quark_span *out, const char *const *names)
+{
+	for (; *names; names++, out++)
+		*out = (struct quark_span){ *names, strlen(*names) };
+}
+
+/* The root's mount, whatever its number is here. */
+static uint32_t root_mount(void)
+{
+	size_t i, best = 0;
+
+	for (i = 0; i < r.paths->n; i++)
+		if (!strcmp(r.paths->mounts[i].point, "/"))
+			best = i;
+	assert_string_equal(r.paths->mounts[best].root, "/");
+	return r.paths->mounts[best].id;
+}
+
+/* The strings of what came, one behind the other. */
+static const char *strings(void)
+{
+	return got + sizeof(struct abi_quark_image);
+}
+
+static void test_exec(void **state)
+{
+	static const char *const exe[] = { "true", "bin", "usr", "/", NULL };
+	static const char *const cwd[] = { "/", NULL };
+	const struct abi_quark_image *im = (const void *)got;
+
+	v.ino = 11;
+	v.dev = 8 << 20 | 1;
+	v.size = 1234;
+	v.ctime_sec = 2;
+	v.ctime_nsec = 0xc0000003; /* with a flag above, from 6.13 on */
+	set_names(v.exe, exe);
+	set_names(v.cwd, cwd);
+	v.exe_mnt = v.cwd_mnt = root_mount();
+	v.arg_start = 0x1000;
+	v.arg_end = 0x1007;
+	memcpy(v.args, "true\0x\0garbage", 14);
+	record(KPROBE_EXEC, v.tgid);
+	check_head(ABI_QUARK_EXEC);
+	assert_int_equal(im->head.tid, 88);
+	assert_int_equal(im->ino, 11);
+	assert_int_equal(im->dev, 8 << 20 | 1);
+	assert_int_equal(im->size, 1234);
+	assert_int_equal(im->ctime_ns, 2000000003);
+	assert_int_equal(im->exe_len, 13);
+	assert_int_equal(im->args_len, 7);
+	assert_int_equal(im->cwd_len, 1);
+	assert_int_equal(im->env_len, 0);
+	assert_memory_equal(strings(), "/usr/bin/truetrue\0x\0/", 21);
+	assert_int_equal(im->head.flags, 0);
+	assert_int_equal(got_len, sizeof(*im) + 13 + 7 + 1 + im->cgroup_len);
+}
+
+/* What lies behind a NULL pointer is whatever was there before. */
+static void test_null(void **state)
+{
+	static const char *const names[] = { "x", "/", NULL };
+	const struct abi_quark_image *im = (const void *)got;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		v.mm = i;
+		v.tty = v.nsproxy = v.exe_file = v.fs = 0;
+		v.ids.tty_major = v.ids.tty_minor = v.tty_index = 99;
+		v.ids.uts_inonum = v.ids.ipc_inonum = 99;
+		v.ids.mnt_inonum = v.ids.net_inonum = 99;
+		v.ino = v.dev = v.size = v.ctime_sec = 99;
+		set_names(v.exe, names);
+		set_names(v.cwd, names);
+		v.exe_mnt = v.cwd_mnt = root_mount();
+		record(KPROBE_WALK, v.tgid);
+		assert_int_equal(im->ids.tty_major, 0);
+		assert_int_equal(im->ids.tty_minor, 0);
+		assert_int_equal(im->ids.uts_inonum + im->ids.ipc_inonum +
+					 im->ids.mnt_inonum +
+					 im->ids.net_inonum,
+				 0);
+		assert_int_equal(im->ino + im->dev + im->size + im->ctime_ns,
+				 0);
+		assert_int_equal(im->exe_len, 0);
+		assert_int_equal(im->cwd_len, 0);
+	}
+}
+
+/* Deeper than a probe sees, and gone: the path that was executed has to do. */
+static void test_exec_cut(void **state)
+{
+	static const char *const exe[] = { "e", "d", "c", "b", "a", NULL };
+	const struct abi_quark_image *im = (const void *)got;
+
+	v.ino = 11;
+	set_names(v.exe, exe);
+	v.exe_mnt = root_mount();
+	strcpy(r.filename, "./a/b/c/d/e");
+	record(KPROBE_EXEC, v.tgid);
+	assert_int_equal(im->head.flags, ABI_QUARK_PATH_CUT);
+	assert_int_equal(im->exe_len, 11);
+	assert_memory_equal(strings(), "./a/b/c/d/e", 11);
+	/* Of a mount that there is not, the same. */
+	v.exe_mnt = UINT32_MAX;
+	record(KPROBE_EXEC, v.tgid);
+	assert_int_equal(im->head.flags, ABI_QUARK_PATH_CUT);
+}
+
+/* The path executed leads to that very file: where it really is. */
+static void test_exec_file(void **state)
+{
+	const struct abi_quark_image *im = (const void *)got;
+	char self[4096], link[] = "/proc/self/exe";
+	struct stat st;
+	ssize_t n = readlink(link, self, sizeof(self));
+
+	assert_true(n > 0);
+	assert_int_equal(stat(link, &st), 0);
+	v.ino = st.st_ino;
+	v.dev = gnu_dev_major(st.st_dev) << 20 | gnu_dev_minor(st.st_dev);
+	strcpy(r.filename, link);
+	record(KPROBE_EXEC, v.tgid);
+	assert_int_equal(im->head.flags, 0);
+	assert_int_equal(im->exe_len, n);
+	assert_memory_equal(strings(), self, n);
+}
+
+/* More arguments than a probe reads; how many is said by their addresses. */
+static void test_long_args(void **state)
+{
+	static const uint64_t lens[] = { 2048, 2049, 1 << 20, UINT64_MAX / 2 };
+	const struct abi_quark_image *im = (const void *)got;
+	size_t i;
+
+	memset(v.args, 'x', sizeof(v.args));
+	v.arg_start = 0x1000;
+	for (i = 0; i < ARRAY_SIZE(lens); i++) {
+		v.arg_end = v.arg_start + lens[i];
+		record(KPROBE_EXEC, v.tgid);
+		assert_int_equal(im->args_len, 2048);
+		assert_int_equal(im->head.flags,
+				 lens[i] > 2048 ? ABI_QUARK_ARGS_CUT : 0);
+	}
+	/* None, or nonsense. */
+	v.arg_end = v.arg_start;
+	record(KPROBE_EXEC, v.tgid);
+	assert_int_equal(im->args_len, 0);
+	v.arg_end = v.arg_start - 1;
+	record(KPROBE_EXEC, v.tgid);
+	assert_int_equal(im->args_len, 0);
+}
+
+static void test_env(void **state)
+{
+	static const uint32_t max[] = { 0, 10, 4096 }, want[] = { 0, 10, 512 };
+	const struct abi_quark_image *im = (const void *)got;
+	size_t i;
+
+	memset(v.env, 'e', sizeof(v.env));
+	v.env_start = 0x1000;
+	v.env_end = 0x2000;
+	for (i = 0; i < ARRAY_SIZE(max); i++) {
+		r.max_env = max[i];
+		record(KPROBE_EXEC, v.tgid);
+		assert_int_equal(im->env_len, want[i]);
+	}
+	v.env_end = v.env_start + 7;
+	record(KPROBE_EXEC, v.tgid);
+	assert_int_equal(im->env_len, 7);
+}
+
+/* Of one that lives, and is the same image still, all of it is read. */
+static void test_live(void **state)
+{
+	const struct abi_quark_image *im = (const void *)got;
+	char stat_line[1024], *p;
+	unsigned long long ticks;
+	FILE *f = fopen("/proc/self/stat", "re");
+
+	assert_non_null(f);
+	assert_non_null(fgets(stat_line, sizeof(stat_line), f));
+	fclose(f);
+	p = strrchr(stat_line, ')');
+	assert_int_equal(sscanf(p + 1,
+				" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u"
+				" %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+				&ticks),
+			 1);
+	v.tgid = v.pid = getpid();
+	v.start = ticks * (1000000000 / sysconf(_SC_CLK_TCK));
+	v.arg_start = 0x1000;
+	v.arg_end = v.arg_start + 3000;
+	answer = v;
+	alive = true;
+	memset(v.args, 'x', sizeof(v.args));
+	record(KPROBE_EXEC, v.tgid);
+	assert_true(im->args_len > 0);
+	assert_int_not_equal(im->args_len, 2048);
+	assert_non_null(memmem(got, got_len, "test_quark_kprobe_record", 24));
+	/* It has executed something else since: not its arguments. */
+	answer.exec_id++;
+	record(KPROBE_EXEC, v.tgid);
+	assert_int_equal(im->args_len, 2048);
+	answer.exec_id--;
+	alive = false;
+	record(KPROBE_EXEC, v.tgid);
+	assert_int_equal(im->args_len, 2048);
+}
+
+static void test_walk(void **state)
+{
+	const struct abi_quark_image *im = (const void *)got;
+
+	v.live = 1;
+	v.leader_exit_code = 7 << 8;
+	record(KPROBE_WALK, 1);
+	check_head(ABI_QUARK_TASK);
+	assert_int_equal(im->head.flags, 0);
+	assert_int_equal(im->wait_status, 0);
+	/* A zombie. */
+	v.live = 0;
+	record(KPROBE_WALK, 1);
+	assert_int_equal(im->head.flags, ABI_QUARK_GROUP_DEAD);
+	assert_int_equal(im->wait_status, 7 << 8);
+	v.flags = PF_KTHREAD;
+	record(KPROBE_WALK, 1);
+	assert_true(im->head.flags & ABI_QUARK_KTHREAD);
+	assert_int_equal(im->cwd_len, 0);
+}
+
+/* Where it went: its place now, behind what else it is. */
+static void test_places(void **state)
+{
+	static const char *const cwd[] = { "tmp", "/", NULL };
+	const struct abi_quark_id_change *e = (const void *)got;
+
+	set_names(v.cwd, cwd);
+	v.cwd_mnt = root_mount();
+	record(KPROBE_CWD, v.tgid);
+	check_head(ABI_QUARK_ID_CHANGE);
+	assert_int_equal(e->cwd_len, 4);
+	assert_memory_equal(got + sizeof(*e), "/tmp", 4);
+	assert_int_equal(got_len, sizeof(*e) + 4 + e->cgroup_len);
+}
+
+/* --- paths ------------------------------------------------------------------------ */
+
+static void expect_path(const char *root, const char *point, bool ok,
+			const char *want)
+{
+	static const char *const names[] = { "b", "a", "/", NULL };
+	struct quark_span spans[KPROBE_CWD_LEVELS] = { 0 };
+	struct strbuf out = STRBUF_INIT;
+	struct mount_entry m = { 77, (char *)root, (char *)point };
+	struct kprobe_paths p = { .fd = -1, .mounts = &m, .n = 1 };
+
+	set_names(spans, names);
+	strbuf_puts(&out, "before");
+	assert_int_equal(kprobe_path(&p, 77, spans, 3, &out), ok);
+	assert_string_equal(strbuf_str(&out), want);
+	strbuf_fini(&out);
+}
+
+static void test_mounts(void **state)
+{
+	expect_path("/", "/", true, "before/a/b");
+	expect_path("/", "/mnt", true, "before/mnt/a/b");
+	/* A directory bound there: what is below it, and it itself. */
+	expect_path("/a", "/mnt", true, "before/mnt/b");
+	expect_path("/a/b", "/mnt", true, "before/mnt");
+	expect_path("/a/b", "/", true, "before/");
+	/* Outside of it, be it by a letter. */
+	expect_path("/c", "/mnt", false, "before");
+	expect_path("/a/bc", "/mnt", false, "before");
+	expect_path("/a/b/c", "/mnt", false, "before");
+}
+
+static void test_escapes(void **state)
+{
+	char s[] = "/a\\040b\\134c\\011\\0";
+
+	unescape(s);
+	assert_string_equal(s, "/a b\\c\t\\0");
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(test_fork),	   T(test_exit),     T(test_reap),
+		T(test_rename),	   T(test_ids),	     T(test_exec),
+		T(test_null),	   T(test_exec_cut), T(test_exec_file),
+		T(test_long_args), T(test_env),	     T(test_live),
+		T(test_walk),	   T(test_places),   T(test_mounts),
+		T(test_escapes),
+	};
+#undef T
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A worker that lies, crashes and hangs: what profd makes of it. Each lie is
+ * told about one file while others are asked for as well.
+ */
+#include "tests/unit/test_symbolize_fake.h"
+
+/* Requests of one load: three files, the middle one evil. */
+struct load {
+	struct fixture fx;
+	struct symbolizer_file *files[3];
+	int answers;
+	int errors[3];
+	int named[3];
+};
+
+static void on_load_open(void *arg, int err, struct symbolizer_file *file)
+{
+	struct load *l = arg;
+
+	assert_int_equal(err, 0);
+	l->files[l->answers++] = file;
+}
+
+struct load_ref {
+	struct load *l;
+	int file;
+};
+
+static void on_load_names(void *arg, int err,
+			  const struct symbolizer_symbol *syms, size_t n)
+{
+	struct load_ref *r = arg;
+
+	r->l->answers++;
+	r->l->errors[r->file] = err;
+	for (size_t i = 0; i < n; i++) {
+		assert_string_equal(syms[i].name, "honest");
+		r->l->named[r->file]++;
+	}
+}
+
+static void on_load_rows(void *arg, int err, struct symbolizer_rows *rows)
+{
+	struct load_ref *r = arg;
+
+	assert_null(rows);
+	r->l->answers++;
+	r->l->errors[r->file] = err;
+}
+
+/* A program that is the fake with this lie, whatever it is called with. */
+static const char *fake_program(const char *lie)
+{
+	const char *path = in_dir("fake");
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fprintf(f, "#!/bin/sh\nexec %s fake %s\n", self, lie);
+	assert_int_equal(fchmod(fileno(f), 0755), 0);
+	fclose(f);
+	return path;
+}
+
+static uint64_t counted(const struct load *l, enum fake_count what)
+{
+	struct symbolizer_stats st = stats(&l->fx);
+
+	return what == FAKE_LIES   ? st.worker_lies
+	       : what == FAKE_HUNG ? st.worker_hung
+				   : st.worker_failed;
+}
+
+static void load_open(struct load *l, const struct fake_lie *lie)
+{
+	static const char *const names[] = { "a.so", "evil.so", "b.so" };
+	/* Long enough for a busy machine, but where it is what is tested. */
+	struct symbolizer_opts opts = {
+		.worker = fake_program(lie->name),
+		.worker_deadline_ms = lie->count == FAKE_HUNG ? 1000 : 60000,
+		.open_deadline_ms = 60000,
+	};
+
+	memset(l, 0, sizeof(*l));
+	fixture_init(&l->fx, &opts);
+	for (int i = 0; i < 3; i++) {
+		struct symbolizer_open_req req = { .path = in_dir(names[i]) };
+
+		assert_int_equal(
+			symbolizer_open(l->fx.s, &req, on_load_open, l), 0);
+		wait_for(&l->fx, &l->answers, i + 1);
+	}
+	l->answers = 0;
+}
+
+static void load_ask(struct load *l, const struct fake_lie *lie)
+{
+	static const uint64_t at[] = { 0x1000, 0x1010 };
+	struct load_ref refs[3];
+	int want = 0;
+
+	for (int i = 0; i < 3; i++)
+		refs[i] = (struct load_ref){ l, i };
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 3; i++, want++)
+			symbolizer_resolve(l->fx.s, l->files[i], at, 2,
+					   on_load_names, &refs[i]);
+		if (!lie->table || round)
+			continue;
+		/* Its names are as bad by then. */
+		symbolizer_rows(l->fx.s, l->files[1], on_load_rows, &refs[1]);
+		want++;
+	}
+	wait_for(&l->fx, &l->answers, want);
+	assert_int_equal(l->answers, want);
+}
+
+static void one_lie(const struct fake_lie *lie)
+{
+	const char *why, *path;
+	struct load l;
+	int fails;
+
+	load_open(&l, lie);
+	load_ask(&l, lie);
+	for (int i = 0; i < 3; i += 2) {
+		assert_int_equal(l.errors[i], 0);
+		assert_int_equal(l.named[i], 4); /* they lose nothing */
+	}
+	assert_int_equal(l.errors[1], -EBADMSG);
+	assert_int_equal(l.named[1], 0);
+	/* Once, and never again; twice, if it need not have been the file. */
+	fails = lie->count == FAKE_KILLED ? 2 : 1;
+	assert_int_equal(counted(&l, lie->count), fails);
+	assert_int_equal(stats(&l.fx).put_aside, 1);
+	assert_int_equal(stats(&l.fx).worker_starts, 1 + fails);
+	path = symbolizer_aside(l.fx.s, 0, &why);
+	assert_string_equal(path, in_dir("evil.so"));
+	assert_null(symbolizer_aside(l.fx.s, 1, &why));
+	for (int i = 0; i < 3; i++)
+		symbolizer_close(l.fx.s, l.files[i]);
+	fixture_fini(&l.fx);
+}
+
+/* A table's lie comes as the answer to a question for names too. */
+static void lies_in_tables_are_told_for_tables(void **state)
+{
+	struct load_ref ref;
+	const char *why;
+	struct load l;
+
+	for (size_t i = 0; i < ARRAY_SIZE(fake_lies); i++) {
+		if (!fake_lies[i].table)
+			continue;
+		load_open(&l, &fake_lies[i]);
+		ref = (struct load_ref){ &l, 1 };
+		symbolizer_rows(l.fx.s, l.files[1], on_load_rows, &ref);
+		wait_for(&l.fx, &l.answers, 1);
+		if (l.errors[1] != -EBADMSG || stats(&l.fx).worker_lies != 1 ||
+		    !symbolizer_aside(l.fx.s, 0, &why))
+			fail_msg("%s: %d", fake_lies[i].name, l.errors[1]);
+		ref.file = 0;
+		symbolizer_rows(l.fx.s, l.files[0], on_load_rows, &ref);
+		wait_for(&l.fx, &l.answers, 2);
+		assert_int_equal(l.errors[0], -ENODATA); /* an honest answer */
+		for (int k = 0; k < 3; k++)
+			symbolizer_close(l.fx.s, l.files[k]);
+		fixture_fini(&l.fx);
+	}
+}
+
+static void each_lie_costs_its_own_file_only(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(fake_lies); i++) {
+		print_message("# %s\n", fake_lies[i].name);
+		one_lie(&fake_lies[i]);
+	}
+}
+
+/* Each of these lacks one thing; what a table says is looked at elsewhere. */
+static void only_a_sealed_and_whole_memfd_is_mapped(void **state)
+{
+	const size_t len = FAKE_TABLE;
+	static const int seals[] = { 0, FAKE_SEALS & ~F_SEAL_SEAL,
+				     FAKE_SEALS & ~F_SEAL_SHRINK,
+				     FAKE_SEALS & ~F_SEAL_GROW,
+				     FAKE_SEALS & ~F_SEAL_WRITE };
+	int good = fake_memfd(len, len, FAKE_SEALS), fd, pipes[2];
+	char *p = worker_table_map(good, len);
+
+	assert_non_null(p);
+	for (size_t i = 0; i < len; i++)
+		assert_int_equal(p[i], 0);
+	assert_int_equal(munmap(p, len), 0);
+	assert_null(worker_table_map(good, len - 1));
+	assert_null(worker_table_map(good, len + 1));
+	assert_null(worker_table_map(good, 0));
+	assert_null(worker_table_map(good, UINT64_MAX));
+	close(good);
+	for (size_t i = 0; i < ARRAY_SIZE(seals); i++) {
+		fd = fake_memfd(len, len, seals[i]);
+		assert_null(worker_table_map(fd, len));
+		close(fd);
+	}
+	fd = fake_memfd(len / 2, len, FAKE_SEALS);
+	assert_null(worker_table_map(fd, len));
+	close(fd);
+	fd = fake_memfd_beyond(len / 2, len);
+	assert_null(worker_table_map(fd, len));
+	close(fd);
+	fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	assert_null(worker_table_map(fd, 4096));
+	close(fd);
+	assert_int_equal(pipe(pipes), 0);
+	assert_null(worker_table_map(pipes[0], len));
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/* What the worker makes is such a one. */
+static void a_table_that_was_made_is_mapped(void **state)
+{
+	static char text[100000];
+	void *p;
+	int fd;
+
+	memset(text, 7, sizeof(text));
+	fd = worker_table_make(text, sizeof(text));
+	assert_true(fd >= 0);
+	p = worker_table_map(fd, sizeof(text));
+	close(fd);
+	assert_non_null(p);
+	assert_memory_equal(p, text, sizeof(text));
+	munmap(p, sizeof(text));
+}
+
+/* The kernel keeps what is in nobody's table. */
+static int count_fds(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void descriptors_that_come_with_lies_are_closed(void **state)
+{
+	static const char *const lies[] = { "two_fds", "an_fd", "garbage",
+					    "pipe", "small_fd" };
+	int before = count_fds();
+
+	for (size_t i = 0; i < ARRAY_SIZE(lies); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(fake_lies); k++)
+			if (!strcmp(lies[i], fake_lies[k].name))
+				one_lie(&fake_lies[k]);
+	assert_int_equal(count_fds(), before);
+}
+
+/* Changed, it is another file. */
+static void a_file_put_aside_is_read_again_when_it_changed(void **state)
+{
+	const uint64_t at = 0x1000;
+	struct load_ref ref;
+	struct load l;
+
+	load_open(&l, &fake_lies[0]);
+	ref = (struct load_ref){ &l, 1 };
+	symbolizer_resolve(l.fx.s, l.files[1], &at, 1, on_load_names, &ref);
+	wait_for(&l.fx, &l.answers, 1);
+	assert_int_equal(l.errors[1], -EBADMSG);
+	assert_int_equal(open_path(&l.fx, in_dir("evil.so")), -EBADMSG);
+	make_library("new.so", "fn");
+	sh("cat new.so > evil.so");
+	assert_int_equal(open_path(&l.fx, in_dir("evil.so")), 0);
+	expect_name(&l.fx, at, "honest");
+	for (int i = 0; i < 3; i++)
+		symbolizer_close(l.fx.s, l.files[i]);
+	fixture_fini(&l.fx);
+	make_library("evil.so", "EVIL");
+}
+
+static int setup_files(void **state)
+{
+	int err = setup(state);
+
+	make_library("a.so", "fn");
+	make_library("b.so", "fn");
+	make_library("evil.so", "EVIL");
+	return err;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_lie_costs_its_own_file_only),
+		cmocka_unit_test(lies_in_tables_are_told_for_tables),
+		cmocka_unit_test(only_a_sealed_and_whole_memfd_is_mapped),
+		cmocka_unit_test(a_table_that_was_made_is_mapped),
+		cmocka_unit_test(descriptors_that_come_with_lies_are_closed),
+		cmocka_unit_test(
+			a_file_put_aside_is_read_again_when_it_changed),
+	};
+
+	if (argc == 3 && !strcmp(argv[1], "fake"))
+		return fake_main(argv[2]);
+	worker_or_test(argc, argv);
+	return cmocka_run_group_tests(tests, setup_files, teardown);
+}
