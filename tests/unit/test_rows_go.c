@@ -481,7 +481,8 @@ static void the_entry_stub_is_a_root(void **state)
 	} stubs[] = {
 		{ C("\x48\x31\xed\x48\x89\xe7"), "r7+8 16=none" }, /* musl */
 		{ C("\xf3\x0f\x1e\xfa\x31\xed"), "r7+8 16=none" },
-		{ C("\x48\x89\xe7"), "gap" }, /* any first function */
+		{ C("\x48\x89\xe7"), "r7+8 16=none" }, /* ld.so */
+		{ C("\x48\x89\xf7"), "gap" }, /* any first function */
 	};
 	uint64_t entry = TEXT + AT(0x2c8);
 
