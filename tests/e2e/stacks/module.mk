@@ -18,8 +18,8 @@ E2E_PROGS += $(addprefix $(STACKS_B)/,modes_gcc modes_clang modes_static \
 
 STACKS_ID := -Wl,--build-id=sha1
 # Another executable than the one it is a twin of, as profd sees it, else what is
-# known of the twin would do.
-$(STACKS_B)/%.twin: STACKS_ID = -Wl,--build-id=0x$(shell printf '%s' $(@F) | sha1sum | cut -c 1-40)
+# known of the twin would do; and than those of another checkout.
+$(STACKS_B)/%.twin: STACKS_ID = -Wl,--build-id=0x$(shell echo $(@F) | cat - $(STACKS_MODES) | sha1sum | cut -c 1-40)
 
 # -z lazy: Debian's default, said because it is what is tested.
 $(STACKS_B)/modes_gcc $(STACKS_B)/modes_clang: $(STACKS_B)/modes_%: $(STACKS_MODES) $(STACKS_B)/libcalled.so
