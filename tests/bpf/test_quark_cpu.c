@@ -205,6 +205,8 @@ static void body_cpu_time(void)
 	int i, exact = 0;
 
 	CHECK(lives != NULL);
+	/* On a busy host it is to end all the same. */
+	setpriority(PRIO_PROCESS, 0, -10);
 	cpu = sched_getcpu();
 	CHECK(cpu >= 0);
 	stay();
@@ -226,6 +228,19 @@ static void body_cpu_time(void)
 	free(lives);
 }
 
+/* QUARK_TEST_STORM=PERCENT: smaller ones, for a machine that is emulated. */
+static void scale(void)
+{
+	const char *percent = getenv("QUARK_TEST_STORM");
+	size_t all = huge;
+
+	if (!percent)
+		return;
+	huge = all / 100 * atoi(percent);
+	printf("# huge lives of %zu MiB, not %zu: QUARK_TEST_STORM is %s\n",
+	       huge >> 20, all >> 20, percent);
+}
+
 static void test_cpu_time(void **state)
 {
 	struct sysinfo si;
@@ -234,6 +249,7 @@ static void test_cpu_time(void **state)
 	/* A quarter of what is free, where a GiB is too much for the host. */
 	huge = (size_t)si.freeram * si.mem_unit / 4;
 	huge = huge < HUGE_BYTES ? huge : HUGE_BYTES;
+	scale();
 	in_child(body_cpu_time);
 }
 

@@ -608,7 +608,8 @@ static void test_ring_full(void **state)
 	assert_int_equal(sampler_poll(s), total(st, n, ABI_SAMPLER_TAKEN));
 	assert_int_equal(all.n, total(st, n, ABI_SAMPLER_TAKEN));
 	assert_int_equal(all.bad, 0);
-	while ((r = next(&all, &i, pid))) {
+	while (i < all.n) { /* anybody's: a busy machine fills it otherwise */
+		r = &all.recs[i++];
 		if (!r->has_stack || r->stack.end != ABI_STACK_RING)
 			continue;
 		ring++;

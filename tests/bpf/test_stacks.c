@@ -361,10 +361,10 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **threadp)
 static bool read_piece(const struct abi_stack *s, const uint8_t *bytes,
 		       Dwarf_Addr addr, Dwarf_Word *out)
 {
-	if (addr < s->start || s->size < 8 || addr - s->start > s->size - 8)
-		return false;
-	memcpy(out, bytes + (addr - s->start), 8);
-	return true;
+	const struct trace_piece p = { bytes, s->start, s->size, s->end,
+				       s->holes };
+
+	return trace_piece_read(&p, addr, out, 8);
 }
 
 static bool read_memory(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *out, void *arg)
@@ -534,12 +534,13 @@ static void unwind(struct child *c, const struct trace_record *r)
 	struct trace_stack s = {
 		.regs = &r->regs,
 		.here = { r->stack_bytes, r->stack.start, r->stack.size,
-			  r->stack.end },
+			  r->stack.end, r->stack.holes },
 	};
 
 	if (r->has_left)
 		s.left = (struct trace_piece){ r->left_bytes, r->left.start,
-					       r->left.size, r->left.end };
+					       r->left.size, r->left.end,
+					       r->left.holes };
 	c->taken++;
 	if (!r->has_regs || !r->has_stack || r->stack.end == ABI_STACK_RING) {
 		c->none++;

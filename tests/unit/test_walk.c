@@ -298,7 +298,8 @@ static struct trace_piece copy(struct stepped *p, uint64_t start, uint64_t size,
 	ssize_t n = process_vm_readv(p->pid, &here, 1, &there, 1, 0);
 
 	assert_true(n > 0);
-	return (struct trace_piece){ to, start, (uint32_t)n, ABI_STACK_WHOLE };
+	return (struct trace_piece){ to, start, (uint32_t)n, ABI_STACK_WHOLE,
+				     0 };
 }
 
 /* The stack, with the red zone; or that of a signal and all of the other one. */
