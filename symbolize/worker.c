@@ -152,8 +152,8 @@ static bool broken(const struct worker *w)
 	       w->blameless >= WORKER_BROKEN_BLAMELESS;
 }
 
-/* It failed, or had to be ended; 'halves' as in worker_aside.h. */
-static void lost(struct worker *w, unsigned int halves, const char *why)
+/* It failed, or had to be ended; 'thirds' as in worker_aside.h. */
+static void lost(struct worker *w, unsigned int thirds, const char *why)
 {
 	struct worker_job *j = w->now;
 	bool blame = j && w->asked;
@@ -166,7 +166,7 @@ static void lost(struct worker *w, unsigned int halves, const char *why)
 	w->fails++;
 	w->blameless = blame ? 0 : w->blameless + 1;
 	w->restart_at = uv_now(w->opts.loop) + backoff_ms(w->fails);
-	if (blame && worker_aside_add(&w->aside, j->file, halves, why)) {
+	if (blame && worker_aside_add(&w->aside, j->file, thirds, why)) {
 		w->opts.stats->put_aside++;
 		job_done(w, j, -EBADMSG);
 	}
@@ -182,15 +182,16 @@ static void lied(struct worker *w)
 /* Which ends are not the file's fault for certain, and how to call the rest. */
 static const struct {
 	int status; /* negative: a signal */
-	unsigned int halves;
+	unsigned int thirds;
 	const char *why;
 } ends[] = {
 	{ -SIGKILL, 1, "the reader was killed" },
 	{ -SIGTERM, 1, "the reader was killed" },
 	{ -SIGINT, 1, "the reader was killed" },
-	{ -SIGXCPU, 2, "it took too much CPU time to read" },
-	{ -SIGSYS, 2, "the reader did what it may not" },
-	{ 0, 2, "the reader crashed" }, /* and everything else */
+	{ -SIGXCPU, WORKER_ASIDE_WHOLE, "it took too much CPU time to read" },
+	{ -SIGSYS, WORKER_ASIDE_WHOLE, "the reader did what it may not" },
+	{ 0, WORKER_ASIDE_WHOLE,
+	  "the reader crashed" }, /* and everything else */
 };
 
 static void on_readable(void *arg);
@@ -212,7 +213,7 @@ static void on_ended(void *arg, int status)
 	while (i < ARRAY_SIZE(ends) - 1 && ends[i].status != status)
 		i++;
 	w->opts.stats->worker_failed++;
-	lost(w, ends[i].halves, ends[i].why);
+	lost(w, ends[i].thirds, ends[i].why);
 }
 
 /* --- the start ------------------------------------------------------------------ */

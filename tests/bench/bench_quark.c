@@ -2,8 +2,9 @@
 /*
  * What libquark costs a process life (fork, exec and exit of /bin/true), as the
  * published interface has it: user CPU of the reader, BPF time in the kernel,
- * memory, latency from an event to its reader, and how the rate of lives changes
- * while quark-mon runs.
+ * memory, latency from an event to its reader, also by the fill of the queue, the
+ * highest rate without loss, and how the rate of lives changes while quark-mon
+ * runs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,12 +20,14 @@
 
 #include <bpf/bpf.h>
 
-#include "processmanager/quark/quark.h"
+#include "processmanager/quark/priv.h"
 
 #define LIVES 5000
 #define RATE_LIVES 3000
 #define PAIRS 3
 #define LATENCIES 200
+#define PEAK_LIVES 20000
+#define HOLD_LENGTH 4500 /* short enough to be filled, see test_quark_hold.c */
 
 static void die(const char *what)
 {
@@ -102,19 +105,24 @@ static double bpf_time(const char *name, double *runs)
 	return sum;
 }
 
-/* KiB, of /proc/self/status. */
-static long status_kib(const char *field)
+/* KiB, of /proc/self/smaps: Pss of the kernel's rings and tables, or of the rest. */
+static long pss_kib(bool rings)
 {
-	char line[256];
-	long v = -1;
-	FILE *f = fopen("/proc/self/status", "re");
+	bool ring = false;
+	char line[4096];
+	long sum = 0, n;
+	FILE *f = fopen("/proc/self/smaps", "re");
 
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, field, strlen(field)))
-			v = atol(line + strlen(field) + 1);
+	while (f && fgets(line, sizeof(line), f)) {
+		/* The line of a mapping begins with its addresses. */
+		if (sscanf(line, "%*x-%lx", &n) == 1)
+			ring = strstr(line, "anon_inode:");
+		if (sscanf(line, "Pss: %ld", &n) == 1 && ring == rings)
+			sum += n;
+	}
 	if (f)
 		fclose(f);
-	return v;
+	return sum;
 }
 
 /*
@@ -167,11 +175,10 @@ static void bench_cost(void)
 			bpf += ns / runs;
 	}
 	printf("{\"bench\":\"quark_life\",\"lives\":%llu,\"lost\":%llu,"
-	       "\"reader_cpu_us\":%.2f,\"bpf_us\":%.2f,\"rss_kib\":%ld,"
-	       "\"rss_anon_kib\":%ld}\n",
+	       "\"reader_cpu_us\":%.2f,\"bpf_us\":%.2f,"
+	       "\"pss_without_rings_kib\":%ld,\"pss_rings_kib\":%ld}\n",
 	       (unsigned long long)lives, (unsigned long long)st.lost,
-	       cpu * 1e6 / lives, bpf / 1e3, status_kib("VmRSS"),
-	       status_kib("RssAnon"));
+	       cpu * 1e6 / lives, bpf / 1e3, pss_kib(false), pss_kib(true));
 	quark_queue_close(&qq);
 	close(stats);
 }
@@ -211,6 +218,140 @@ static void bench_latency(const char *name, int flags, int hold)
 	       "\"median_ms\":%.2f,\"p99_ms\":%.2f}\n",
 	       name, ms[LATENCIES / 2], ms[LATENCIES * 99 / 100]);
 	quark_queue_close(&qq);
+}
+
+static void vfork_life(void)
+{
+	pid_t pid = vfork();
+
+	if (pid == 0)
+		_exit(0);
+	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+		die("vfork");
+}
+
+/* What the line of quark(7) says of a fill, ms of a second. */
+static double line_ms(int percent)
+{
+	if (percent < 10)
+		return 1000;
+	return percent < 90 ? (90 - percent) * 1000 / 80.0 : 0;
+}
+
+/*
+ * A queue filled to the brim and read goes through all fills: median latency of
+ * what came out at each, and how much later that is than the line says.
+ */
+static void bench_hold(void)
+{
+	static const int fills[] = { 95, 50, 20, 5 };
+	static double late[4][HOLD_LENGTH], ms[4][HOLD_LENGTH];
+	struct quark_queue_attr attr;
+	struct quark_queue_priv *qq;
+	struct quark_queue q;
+	int n[4] = { 0 }, i;
+
+	quark_queue_default_attr(&attr);
+	attr.flags = QQ_EBPF | QQ_OWN_EVENTS;
+	attr.max_env = 0;
+	attr.max_length = HOLD_LENGTH;
+	if (quark_queue_open(&q, &attr) < 0)
+		die("open");
+	qq = q.priv;
+	for (i = 0; i < HOLD_LENGTH / 2; i++) {
+		vfork_life();
+		quark_queue_populate(&q);
+	}
+	while (!n[3]) {
+		uint64_t joined = qq->stats.aggregations;
+		const struct quark_event *ev = quark_queue_get_event(&q);
+		double at, percent;
+
+		if (!ev) {
+			quark_queue_block(&q);
+			continue;
+		}
+		at = now(CLOCK_BOOTTIME) * 1e3 - ev->boottime / 1e6;
+		percent = (qq->order.count + qq->held.count + 1 +
+			   qq->stats.aggregations - joined) *
+			  100.0 / HOLD_LENGTH;
+		for (i = 0; i < 4; i++) {
+			if (percent < fills[i] - 2 || percent > fills[i] + 2 ||
+			    n[i] == HOLD_LENGTH)
+				continue;
+			late[i][n[i]] = at - line_ms(percent + 0.5);
+			ms[i][n[i]++] = at;
+		}
+	}
+	quark_queue_close(&q);
+	for (i = 0; i < 4; i++) {
+		qsort(ms[i], n[i], sizeof(double), ascending);
+		qsort(late[i], n[i], sizeof(double), ascending);
+		printf("{\"bench\":\"quark_hold\",\"fill_percent\":%d,"
+		       "\"line_ms\":%.1f,\"median_ms\":%.1f,"
+		       "\"median_behind_line_ms\":%.1f}\n",
+		       fills[i], line_ms(fills[i]), ms[i][n[i] / 2],
+		       late[i][n[i] / 2]);
+	}
+}
+
+/* As fast as the machine goes, with so many workers: lives a second. */
+static double peak(int workers, void (*life)(void), uint64_t *lost)
+{
+	double start, took = 0;
+	struct quark_queue_stats st;
+	struct quark_queue qq;
+	pid_t pid;
+	int i, k;
+
+	open_queue(&qq, 0, 1000);
+	start = now(CLOCK_MONOTONIC);
+	pid = fork();
+	if (pid == 0) {
+		for (i = 0; i < workers; i++) {
+			if (fork())
+				continue;
+			for (k = 0; k < PEAK_LIVES / workers; k++)
+				life();
+			_exit(0);
+		}
+		while (wait(NULL) > 0)
+			;
+		_exit(0);
+	}
+	while (!took) {
+		if (quark_queue_get_event(&qq))
+			continue;
+		quark_queue_block(&qq);
+		if (waitpid(pid, NULL, WNOHANG) == pid)
+			took = now(CLOCK_MONOTONIC) - start;
+	}
+	while (quark_queue_get_event(&qq))
+		;
+	quark_queue_get_stats(&qq, &st);
+	*lost = st.lost;
+	quark_queue_close(&qq);
+	return PEAK_LIVES / took;
+}
+
+/* The highest rate without loss that the machine could be driven to. */
+static void bench_peak(const char *name, void (*life)(void))
+{
+	double best = 0, most = 0, r;
+	uint64_t lost, sum = 0;
+	int workers;
+
+	for (workers = 1; workers <= 8; workers *= 2) {
+		r = peak(workers, life, &lost);
+		sum += lost;
+		most = MAX(most, r);
+		if (!lost)
+			best = MAX(best, r);
+	}
+	printf("{\"bench\":\"quark_peak\",\"life\":\"%s\","
+	       "\"lives_per_s_without_loss\":%.0f,\"lives_per_s\":%.0f,"
+	       "\"lost\":%llu}\n",
+	       name, best, most, (unsigned long long)sum);
 }
 
 static pid_t start_mon(void)
@@ -267,6 +408,9 @@ int main(void)
 	bench_cost();
 	bench_latency("QQ_NO_AGG", QQ_NO_AGG, 0);
 	bench_latency("QQ_MIN_AGG, hold_time 10", QQ_MIN_AGG, 10);
+	bench_hold();
+	bench_peak("vfork, _exit", vfork_life);
+	bench_peak("posix_spawn /bin/true", one_life);
 	bench_rate();
 	return 0;
 }

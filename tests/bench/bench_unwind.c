@@ -405,11 +405,13 @@ static int bench(int depth)
 	return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static const int depths[] = { 10, 30, 35, 60, 200 };
 	int err = 0;
 
+	if (argc > 1 && !strcmp(argv[1], SYMBOLIZER_WORKER))
+		return symbolizer_worker_main(argc, argv);
 	for (size_t i = 0; i < ARRAY_SIZE(depths) && !err; i++)
 		err = bench(depths[i]);
 	if (err)

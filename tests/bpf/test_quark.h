@@ -213,7 +213,7 @@ static inline int tape_count_from(const struct tape *t, size_t n, uint32_t pid)
 static inline struct quark_event *
 tape_wait(struct tape *t, struct quark_queue *qq, uint32_t pid, uint64_t kind)
 {
-	double end = seconds() + 20;
+	double end = seconds() + 120;
 	struct quark_event *ev;
 
 	for (;;) {

@@ -155,7 +155,7 @@ static void test_ids(void **state)
 static void wait_cwd(struct quark_queue *qq, const char *cwd)
 {
 	const struct quark_process *p;
-	double end = seconds() + 20;
+	double end = seconds() + 120;
 
 	do {
 		CHECK(seconds() < end);
@@ -519,7 +519,7 @@ static void body_older(void)
 {
 	struct quark_event evs[4], first;
 	struct quark_queue qq;
-	double end = seconds() + 20;
+	double end = seconds() + 120;
 	pid_t pid;
 	int n, i, seen = 0, fd;
 

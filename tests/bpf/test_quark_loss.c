@@ -199,7 +199,7 @@ static void body_reconcile(void)
 	tape_read(&t, &qq);
 	CHECK_INT(tape_count(&t, lives, ~0ULL), 0);
 	CHECK_INT(tape_count(&t, dies, QUARK_EV_EXIT), 0);
-	end = seconds() + 20;
+	end = seconds() + 120;
 	do {
 		CHECK(seconds() < end);
 		CHECK(quark_queue_block(&qq) == 0);
