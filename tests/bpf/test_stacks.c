@@ -327,6 +327,25 @@ static size_t sensible(const struct child *c, const uint64_t *pcs, size_t n)
 	return i;
 }
 
+/* Whether libdwfl has a rule there; without one it guesses the caller. */
+static bool knows(struct child *c, Dwarf_Addr pc)
+{
+	Dwfl_Module *mod = dwfl_addrmodule(c->dwfl, pc);
+	Dwarf_Frame *frame = NULL;
+	Dwarf_Addr bias;
+	Dwarf_CFI *cfi;
+	bool found;
+
+	cfi = mod ? dwfl_module_eh_cfi(mod, &bias) : NULL;
+	found = cfi && !dwarf_cfi_addrframe(cfi, pc - bias, &frame);
+	if (!found) {
+		cfi = mod ? dwfl_module_dwarf_cfi(mod, &bias) : NULL;
+		found = cfi && !dwarf_cfi_addrframe(cfi, pc - bias, &frame);
+	}
+	free(frame);
+	return found;
+}
+
 /*
  * A return address nobody pushed by a call, the beginning of a function behind
  * a gap, is one further in ours, as those that a signal interrupted.
@@ -354,6 +373,9 @@ static void compare(struct both *b)
 
 	b->n_got = sensible(c, b->got, b->n_got);
 	b->n_want = sensible(c, b->want, b->n_want);
+	for (size_t i = 0; i < b->n_want; i++)
+		if (!knows(c, b->want[i] - !!i))
+			b->n_want = i + 1;
 	if (!strcmp(c->load->name, "go") && b->why == TRACE_END_ROOT)
 		b->n_want = MIN(b->n_want, b->n_got);
 	c->ends[b->why]++;
