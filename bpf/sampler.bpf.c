@@ -48,6 +48,8 @@ struct plan {
 	__u64 start;
 	__u32 len;
 	__u32 end; /* why no more, if all of that can be read */
+	__u32 hole_max; /* bytes in a row that may be absent */
+	__u32 pad;
 };
 
 /* A record's small parts, until its size is known. */
@@ -145,6 +147,8 @@ static __always_inline void plan_stack(struct plan *p, unsigned long sp, unsigne
 		len = cap;
 		p->end = ABI_STACK_CAP;
 	}
+	/* Where nobody knows the end, the first absent page is taken for it. */
+	p->hole_max = end == -1UL ? 0 : HOLE_MAX;
 	p->start = start;
 	p->len = (len + ABI_STACK_ALIGN - 1) & -ABI_STACK_ALIGN;
 }
@@ -236,18 +240,15 @@ struct copy {
 	__u32 at; /* in the slot */
 	__u32 left;
 	__u32 good; /* what was left behind the last slice that could be read */
-	__u32 pad;
+	__u32 hole_max;
 };
 
-/*
- * A page that is absent costs a microsecond, so there is an end to it; and most
- * often it is the end: nobody was able to say where this stack's is.
- */
+/* A page that is absent costs a microsecond, so there is an end to it. */
 static __always_inline bool copy_hole(struct copy *c)
 {
 	__u64 page = c->from / ABI_STACK_PAGE - c->first;
 
-	if (page >= ABI_STACK_HOLES || c->good - c->left >= HOLE_MAX)
+	if (page >= ABI_STACK_HOLES || (page && c->good - c->left >= c->hole_max))
 		return false;
 	c->holes |= 1ULL << page;
 	return true;
@@ -293,6 +294,7 @@ static __always_inline void copy_stack(struct scratch *s, struct copy *c, const 
 
 	c->from = p->start;
 	c->first = p->start / ABI_STACK_PAGE;
+	c->hole_max = p->hole_max;
 	c->holes = 0;
 	c->left = c->good = size;
 	c->at = at + sizeof(s->stack_part) + sizeof(s->stack);

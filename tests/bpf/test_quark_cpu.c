@@ -6,7 +6,8 @@
  * wait4 counts what the scheduler has booked. A parent on another CPU may wait
  * for a zombie that still runs its last steps, and wait4 is then the one that is
  * wrong, by as much as a tick. Therefore the parent and each leader share one
- * CPU, where one runs or the other; threads run anywhere.
+ * CPU, where one runs or the other, and the parent does not preempt the zombie;
+ * threads run anywhere.
  */
 #include <sys/sysinfo.h>
 
@@ -44,6 +45,19 @@ static void roam(void)
 
 	memset(&set, 0xff, sizeof(set));
 	CHECK(sched_setaffinity(0, sizeof(set), &set) == 0);
+}
+
+/*
+ * One that becomes runnable waits for those of its priority that were so before,
+ * and nobody else comes between. Without the right to that: at least it does not
+ * preempt anybody.
+ */
+static void wait_for_last_steps(void)
+{
+	struct sched_param fifo = { .sched_priority = 1 }, none = { 0 };
+
+	if (sched_setscheduler(0, SCHED_FIFO, &fifo))
+		CHECK(sched_setscheduler(0, SCHED_BATCH, &none) == 0);
 }
 
 static void spin(long usec)
@@ -205,11 +219,10 @@ static void body_cpu_time(void)
 	int i, exact = 0;
 
 	CHECK(lives != NULL);
-	/* On a busy host it is to end all the same. */
-	setpriority(PRIO_PROCESS, 0, -10);
 	cpu = sched_getcpu();
 	CHECK(cpu >= 0);
 	stay();
+	wait_for_last_steps();
 	open_raw(&qq, 0);
 	for (i = 0; i < n; i++) {
 		live(&lives[i], i % (LIVES / HUGE) == 7
