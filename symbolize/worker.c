@@ -438,18 +438,19 @@ static void on_readable(void *arg)
 
 /* --- time ------------------------------------------------------------------------- */
 
-/* What comes meanwhile has its own time. */
+/* As many as there are now: what comes of that must not keep us here. */
 static void refuse_all(struct worker *w, int err)
 {
-	struct worker_job *j = w->now, *last = w->tail;
+	struct worker_job *j;
+	size_t n = 0;
 
-	if (j)
-		job_done(w, j, err);
-	while (last && (j = w->head)) {
+	for (j = w->head; j; j = j->next)
+		n++;
+	if (w->now)
+		job_done(w, w->now, err);
+	while (n-- && (j = w->head)) {
 		queue_remove(w, j);
 		j->kind->done(j, err);
-		if (j == last)
-			break;
 	}
 }
 
