@@ -177,7 +177,7 @@ static void on_open_done(uv_work_t *work, int status)
 		o->file->id = ++s->last_id;
 		o->remote.file = o->file;
 		open_move(o, true);
-		worker_submit(s->worker, &o->remote, true);
+		worker_submit(s->worker, &o->remote);
 	}
 	if (!s->freed)
 		opens_start(s);

@@ -69,14 +69,21 @@ static void on_timer(uv_timer_t *timer);
 
 /* --- the queue ---------------------------------------------------------------- */
 
-static void queue_add(struct worker *w, struct worker_job *j, bool first)
+/*
+ * What is short and lets a stack go on comes first: what a file is, then names.
+ * There may be a hundred tables to read when profd starts, and the names of the
+ * first stacks are not to wait for all of them.
+ */
+static void queue_add(struct worker *w, struct worker_job *j)
 {
-	struct worker_job *next = first ? w->head : NULL;
+	struct worker_job *prev = w->tail;
 
-	j->next = next;
-	j->prev = next ? NULL : w->tail;
-	*(j->prev ? &j->prev->next : &w->head) = j;
-	*(next ? &next->prev : &w->tail) = j;
+	while (prev && prev->kind->type > j->kind->type)
+		prev = prev->prev;
+	j->prev = prev;
+	j->next = prev ? prev->next : w->head;
+	*(prev ? &prev->next : &w->head) = j;
+	*(j->next ? &j->next->prev : &w->tail) = j;
 }
 
 static void queue_remove(struct worker *w, struct worker_job *j)
@@ -525,9 +532,9 @@ static void worker_run(struct worker *w)
 	set_refs(w);
 }
 
-void worker_submit(struct worker *w, struct worker_job *j, bool first)
+void worker_submit(struct worker *w, struct worker_job *j)
 {
-	queue_add(w, j, first);
+	queue_add(w, j);
 	if (w->state == WORKER_IDLE || w->state == WORKER_DOWN)
 		timer_set(w, 0);
 	set_refs(w);

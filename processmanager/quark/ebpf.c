@@ -4,7 +4,6 @@
  * iterator. libbpf is kept quiet; the caller's print function is put back.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +17,6 @@
 
 #include "processmanager/quark/priv.h"
 #include "bpf/quark.skel.h"
-
-#define BTF_PATH "/sys/kernel/btf/vmlinux"
 
 struct ebpf {
 	struct quark_bpf *skel;
@@ -68,33 +65,25 @@ static bool kernel_older_than(int major, int minor)
 	return a < major || (a == major && b < minor);
 }
 
-/* ESRCH is what libbpf makes of every failure to read BTF that is there. */
-static int btf_error(void)
-{
-	int fd = open(BTF_PATH, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	close(fd);
-	return -ENOMEM;
-}
-
 /* Turns what libbpf said into one line, and an errno that means something. */
 static int explain(int err, const char *what)
 {
 	const char *caps = quark_missing_caps();
 	struct utsname u;
+	int btf;
 
 	if (*caps) {
 		quark_error("%s: no privilege: %s missing", what, caps);
 		return -EPERM;
 	}
-	if (access(BTF_PATH, R_OK)) {
-		quark_error("%s: the kernel has no BTF (" BTF_PATH ")", what);
-		return -ENOTSUP;
+	btf = quark_btf_error();
+	if (btf == -ENOTSUP) {
+		quark_error("%s: the kernel has no BTF", what);
+		return btf;
 	}
+	/* What libbpf makes of every failure to read BTF that is there. */
 	if (err == -ESRCH)
-		err = btf_error();
+		err = btf;
 	if (kernel_older_than(6, 1) && !uname(&u)) {
 		quark_error("%s: kernel %s is too old, 6.1 is needed", what,
 			    u.release);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* error: why quark_queue_open() failed, in one line, for people. */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,6 +30,21 @@ void quark_error_reset(void)
 const char *quark_queue_open_error(void)
 {
 	return reason;
+}
+
+/* libbpf does not say. */
+int quark_btf_error(void)
+{
+	static const char path[] = "/sys/kernel/btf/vmlinux";
+	int fd;
+
+	if (access(path, R_OK))
+		return -ENOTSUP;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return -ENOMEM;
 }
 
 static bool has_cap(const struct __user_cap_data_struct *data, int cap)

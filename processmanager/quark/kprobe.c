@@ -415,7 +415,7 @@ static int start(struct kprobe *k)
 
 	k->record.paths = kprobe_paths_new();
 	if (!k->record.paths)
-		return -ENOMEM;
+		return -errno;
 	err = kprobe_events_new(&k->events, k->conf.max_env);
 	if (err)
 		return err;

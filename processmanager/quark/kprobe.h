@@ -212,6 +212,7 @@ int kprobe_event_open(const struct kprobe_events *e, enum kprobe_id id,
 
 struct kprobe_paths;
 
+/* NULL with errno. */
 struct kprobe_paths *kprobe_paths_new(void);
 void kprobe_paths_free(struct kprobe_paths *p);
 /*

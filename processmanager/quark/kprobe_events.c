@@ -580,6 +580,10 @@ static int try_tracefs(struct kprobe_events *e, const char *dir)
 		quark_error("%s/kprobe_events: %s", dir, strerror(-err));
 		return -EPERM;
 	}
+	if (err != -ENOENT && err != -ENOTDIR) {
+		quark_error("%s: %s", dir, strerror(-err));
+		return err;
+	}
 	if (rest)
 		return -ENOENT;
 	quark_error("%s: the kernel has no kprobe events", dir);
@@ -597,7 +601,12 @@ static int find_tracefs(struct kprobe_events *e)
 	struct mntent m;
 	int err = -ENOENT;
 
-	while (f && err == -ENOENT && getmntent_r(f, &m, buf, sizeof(buf))) {
+	if (!f) {
+		err = -errno;
+		quark_error("/proc/self/mounts: %s", strerror(-err));
+		return err;
+	}
+	while (err == -ENOENT && getmntent_r(f, &m, buf, sizeof(buf))) {
 		bool debugfs = !strcmp(m.mnt_type, "debugfs");
 
 		if (!debugfs && strcmp(m.mnt_type, "tracefs"))
@@ -606,8 +615,7 @@ static int find_tracefs(struct kprobe_events *e)
 			 debugfs ? "/tracing" : "");
 		err = try_tracefs(e, dir);
 	}
-	if (f)
-		endmntent(f);
+	endmntent(f);
 	if (err != -ENOENT)
 		return err;
 	if (access("/sys/kernel/tracing", F_OK) &&
@@ -631,8 +639,10 @@ int kprobe_events_new(struct kprobe_events *e, bool env)
 		return err;
 	btf = quark_btf_open();
 	if (!btf) {
-		quark_error("the kernel has no BTF");
-		err = -ENOTSUP;
+		err = quark_btf_error();
+		quark_error(err == -ENOTSUP ? "the kernel has no BTF"
+					    : "reading kernel types: %s",
+			    strerror(-err));
 	} else {
 		sweep(e->tracefs);
 		snprintf(e->group, sizeof(e->group), GROUP_PREFIX "%d_%u",

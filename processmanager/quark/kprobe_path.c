@@ -147,6 +147,10 @@ struct kprobe_paths *kprobe_paths_new(void)
 		return NULL;
 	p->cgroupfd = -1;
 	p->fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	if (p->fd < 0) {
+		free(p);
+		return NULL;
+	}
 	read_mounts(p);
 	return p;
 }

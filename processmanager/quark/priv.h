@@ -347,6 +347,8 @@ void quark_walk_again(struct quark_queue_priv *qq);
 /* Why open failed (error.c). */
 void quark_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void quark_error_reset(void);
+/* Why BTF could not be read: -ENOTSUP, there is none, or what the system lacks. */
+int quark_btf_error(void);
 /* The capabilities that are wanted and missing, "" if none. */
 const char *quark_missing_caps(void);
 
