@@ -71,7 +71,8 @@ static void look(void *arg, const struct abi_sample *head, size_t len)
 
 	assert_int_equal(trace_record_parse(head, len, &r), 0);
 	if (head->key.tgid != seen->tgid || !r.has_stack ||
-	    r.regs.gpr[ABI_REG_SP] - (uintptr_t)region >= REGION)
+	    r.regs.gpr[ABI_REG_SP] - (uintptr_t)region >= REGION ||
+	    r.regs.ip - (uintptr_t)spin >= 32)
 		return;
 	/* The mapping's end may not have been known: mmap_lock was busy. */
 	if (r.stack.end != ABI_STACK_WHOLE) {
