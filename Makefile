@@ -147,11 +147,13 @@ include tests/module.mk
 
 # --- the user's commands ---------------------------------------------------
 DEPS := $(shell sed 's/\#.*//' packaging/deps)
+DEPS_RUN := $(shell sed '/^\# ---/,$$d; s/\#.*//' packaging/deps)
 
 deps:
 	$(Q)packaging/install-deps $(DEPS)
 
-run: deps
+run:
+	$(Q)packaging/install-deps $(DEPS_RUN)
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)packaging/run build/profd "$(RUN_DIR)" "$(RUN_SECONDS)"
 
