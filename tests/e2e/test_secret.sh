@@ -93,6 +93,8 @@ wait "$spy" 2>/dev/null
 stop_profd
 is "profd ends" $? 0
 samples "$T/record.pb" | awk -F '\t' -v p="$prog" '$7 == p' >"$T/own"
+diag "$(awk -F '\t' '{ n[$10] += $1 } END { for (s in n) print n[s], s }' \
+	"$T/own" | sort -rn | head -3)"
 num "it was sampled" "$(total "$T/own" '^st_spin@.*;main@.*;_start@')" '>=' 20
 mapfile -t files < <(find "$archive" -type f)
 num "there is an archive" "${#files[@]}" '>=' 1
