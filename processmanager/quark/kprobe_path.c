@@ -77,6 +77,18 @@ static void unescape(char *s)
 	*out = '\0';
 }
 
+/* Both of them, or neither. */
+static void open_cgroups(struct kprobe_paths *p, const char *point)
+{
+	p->cgroup_point = strdup(point);
+	if (p->cgroup_point)
+		p->cgroupfd = open(point, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (p->cgroupfd >= 0)
+		return;
+	free(p->cgroup_point);
+	p->cgroup_point = NULL;
+}
+
 static int add_mount(struct kprobe_paths *p, char *line)
 {
 	char *save, *w, *word[5];
@@ -100,15 +112,19 @@ static int add_mount(struct kprobe_paths *p, char *line)
 	while (w && strcmp(w, "-"))
 		w = strtok_r(NULL, " \n", &save);
 	w = strtok_r(NULL, " \n", &save);
-	if (w && !strcmp(w, "cgroup2") && p->cgroupfd < 0) {
-		p->cgroupfd = open(word[4], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		p->cgroup_point = strdup(word[4]);
-	}
-	m = &p->mounts[p->n++];
+	if (w && !strcmp(w, "cgroup2") && p->cgroupfd < 0)
+		open_cgroups(p, word[4]);
+	m = &p->mounts[p->n];
 	m->id = strtoul(word[0], NULL, 10);
 	m->root = strdup(word[3]);
 	m->point = strdup(word[4]);
-	return m->root && m->point ? 0 : -ENOMEM;
+	if (m->root && m->point) {
+		p->n++;
+		return 0;
+	}
+	free(m->root);
+	free(m->point);
+	return -ENOMEM;
 }
 
 static void read_mounts(struct kprobe_paths *p)
