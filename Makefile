@@ -30,7 +30,7 @@ BPFTOOL ?= $(shell command -v bpftool || echo /usr/sbin/bpftool)
 ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 
 PKGS := libbpf libelf libprotobuf-c libzstd libuv libmicrohttpd libcurl \
-	zlib nettle inih libcap libseccomp
+	jansson zlib nettle inih libcap libseccomp
 CFLAGS ?= -O2 -g
 override CFLAGS += -std=gnu11 -fPIC -fno-omit-frame-pointer -pthread \
 	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -44,7 +44,7 @@ CPPFLAGS += -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 override CFLAGS += -fstack-protector-strong
 LDFLAGS += -Wl,-z,relro,-z,now
 endif
-LIBS = $(shell pkg-config --libs $(PKGS)) -liberty
+LIBS = $(shell pkg-config --libs $(PKGS)) -liberty -lm
 QUARK_LIBS := -lbpf -lelf -lz
 
 PARTS := base symbolize processmanager reporter tracehandler profiler
@@ -147,11 +147,13 @@ include tests/module.mk
 
 # --- the user's commands ---------------------------------------------------
 DEPS := $(shell sed 's/\#.*//' packaging/deps)
+DEPS_RUN := $(shell sed '/^\# ---/,$$d; s/\#.*//' packaging/deps)
 
 deps:
 	$(Q)packaging/install-deps $(DEPS)
 
-run: deps
+run:
+	$(Q)packaging/install-deps $(DEPS_RUN)
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)packaging/run build/profd "$(RUN_DIR)" "$(RUN_SECONDS)"
 

@@ -92,16 +92,19 @@ enum abi_stack_end {
 	ABI_STACK_RING = 3, /* the ring had no room for it: no bytes */
 };
 
+/*
+ * A page inside may be absent: a large array of which only a part was touched
+ * yet, or one that was swapped out. What stands for it here means nothing.
+ */
 struct abi_stack {
-	/*
-	 * Address of the first byte copied: (sp - ABI_STACK_RED_ZONE) rounded
-	 * down to ABI_STACK_ALIGN; if that page is not there, sp rounded down;
-	 * if that is not, the page behind it.
-	 */
-	__u64 start;
-	__u32 size; /* bytes that follow and are good */
+	__u64 start; /* (sp - ABI_STACK_RED_ZONE), rounded to ABI_STACK_ALIGN */
+	__u32 size; /* bytes that follow, the last of them good */
 	__u32 end; /* enum abi_stack_end */
+	__u64 holes; /* bit i: absent is page i from that of 'start' on */
 };
+
+#define ABI_STACK_PAGE 4096
+#define ABI_STACK_HOLES 64
 
 /*
  * Counters of the sampling program, one per-CPU array slot each.
@@ -114,6 +117,7 @@ struct abi_stack {
 	X(EXEC, exec, "samples inside execve, without a user stack")           \
 	X(STACK_CAP, stack_cap, "user stacks cut by the copy limit")           \
 	X(STACK_FAULT, stack_fault, "user stacks cut at an absent page")       \
+	X(STACK_HOLE, stack_hole, "user stacks with absent pages inside")      \
 	X(VMA_BUSY, vma_busy, "stack ends unknown because mmap_lock was busy") \
 	X(VMA_NONE, vma_none, "stack pointers outside of any mapping")         \
 	X(BYTES, bytes, "bytes written to the ring")
@@ -250,7 +254,7 @@ ABI_ASSERT(sizeof(struct abi_key) == 24);
 ABI_ASSERT(sizeof(struct abi_sample) == 64);
 ABI_ASSERT(sizeof(struct abi_part) == 8);
 ABI_ASSERT(sizeof(struct abi_regs) == 8 * ABI_GPRS + 16);
-ABI_ASSERT(sizeof(struct abi_stack) == 16);
+ABI_ASSERT(sizeof(struct abi_stack) == 24);
 ABI_ASSERT(sizeof(struct abi_quark_head) == 48);
 ABI_ASSERT(sizeof(struct abi_quark_ids) == 96);
 ABI_ASSERT(sizeof(struct abi_quark_fork) == 216);

@@ -7,8 +7,8 @@
  * The stack is read straight into the ring: a slot of the record's real size
  * is reserved first, the clock read second (see base/ring.h for why in this
  * order), and then the slot is filled in slices whose sizes the verifier can
- * see, none of which crosses a page, so that an absent page costs the bytes
- * behind it and no more.
+ * see, none of which crosses a page, so that an absent page costs its own bytes
+ * and no others.
  *
  * Helpers of Linux 6.1 only; no kfuncs. Interrupts are off all the while.
  */
@@ -22,6 +22,9 @@
 
 /* Pages of the largest copy, and slices of the two broken ones at its ends. */
 #define COPY_SLICES (ABI_STACK_COPY_MAX / PAGE_SIZE + 4 * PAGE_SIZE / ABI_STACK_ALIGN)
+
+/* Bytes in a row that may be absent. */
+#define HOLE_MAX (128 * 1024)
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
@@ -45,6 +48,8 @@ struct plan {
 	__u64 start;
 	__u32 len;
 	__u32 end; /* why no more, if all of that can be read */
+	__u32 hole_max; /* bytes in a row that may be absent */
+	__u32 pad;
 };
 
 /* A record's small parts, until its size is known. */
@@ -130,40 +135,20 @@ static __always_inline unsigned long stack_end(struct scratch *s, struct task_st
 	return goroutine_end(arch_goroutine(task, &s->regs), sp, v.end);
 }
 
-static __always_inline bool readable(unsigned long addr)
-{
-	__u8 byte;
-
-	return !bpf_probe_read_user(&byte, sizeof(byte), (void *)addr);
-}
-
-/*
- * Where the copy begins: below sp, as a function may keep registers in its red
- * zone. That page may never have been touched, and then holds none; nor that of
- * sp, in a function that just made room.
- */
-static __always_inline unsigned long stack_start(unsigned long sp)
-{
-	unsigned long start = (sp - ABI_STACK_RED_ZONE) & -(unsigned long)ABI_STACK_ALIGN;
-
-	if (readable(start))
-		return start;
-	start = sp & -(unsigned long)ABI_STACK_ALIGN;
-	if (readable(start))
-		return start;
-	return (sp | (PAGE_SIZE - 1)) + 1;
-}
-
 static __always_inline void plan_stack(struct plan *p, unsigned long sp, unsigned long end,
 				       __u32 cap)
 {
-	unsigned long start = stack_start(sp), len = end > start ? end - start : 0;
+	/* With the red zone, in which a function may keep registers. */
+	unsigned long start = (sp - ABI_STACK_RED_ZONE) & -(unsigned long)ABI_STACK_ALIGN;
+	unsigned long len = end - start;
 
 	p->end = ABI_STACK_WHOLE;
 	if (len > cap) {
 		len = cap;
 		p->end = ABI_STACK_CAP;
 	}
+	/* Where nobody knows the end, the first absent page is taken for it. */
+	p->hole_max = end == -1UL ? 0 : HOLE_MAX;
 	p->start = start;
 	p->len = (len + ABI_STACK_ALIGN - 1) & -ABI_STACK_ALIGN;
 }
@@ -250,19 +235,40 @@ static __always_inline void fill_head(struct abi_sample *h, struct task_struct *
 struct copy {
 	struct bpf_dynptr slot;
 	__u64 from;
+	__u64 first; /* number of the first page */
+	__u64 holes; /* as in struct abi_stack */
 	__u32 at; /* in the slot */
 	__u32 left;
+	__u32 good; /* what was left behind the last slice that could be read */
+	__u32 hole_max;
 };
+
+/* A page that is absent costs a microsecond, so there is an end to it. */
+static __always_inline bool copy_hole(struct copy *c)
+{
+	__u64 page = c->from / ABI_STACK_PAGE - c->first;
+
+	if (page >= ABI_STACK_HOLES || (page && c->good - c->left >= c->hole_max))
+		return false;
+	c->holes |= 1ULL << page;
+	return true;
+}
 
 static __always_inline long copy_slice(struct copy *c, const __u32 size)
 {
 	void *to = bpf_dynptr_data(&c->slot, c->at, size);
+	bool good;
 
-	if (!to || bpf_probe_read_user(to, size, (void *)c->from))
+	if (!to)
+		return 1;
+	good = !bpf_probe_read_user(to, size, (void *)c->from);
+	if (!good && !copy_hole(c))
 		return 1;
 	c->from += size;
 	c->at += size;
 	c->left -= size;
+	if (good)
+		c->good = c->left;
 	return 0;
 }
 
@@ -287,17 +293,23 @@ static __always_inline void copy_stack(struct scratch *s, struct copy *c, const 
 	__u32 at = c->at, size = whole ? p->len : 0;
 
 	c->from = p->start;
-	c->left = size;
+	c->first = p->start / ABI_STACK_PAGE;
+	c->hole_max = p->hole_max;
+	c->holes = 0;
+	c->left = c->good = size;
 	c->at = at + sizeof(s->stack_part) + sizeof(s->stack);
 	bpf_loop(COPY_SLICES, copy_step, c, 0);
 	s->stack_part.type = ABI_PART_STACK;
 	s->stack_part.size = sizeof(s->stack) + size;
 	s->stack.start = p->start;
-	s->stack.size = size - c->left;
-	s->stack.end = !whole ? ABI_STACK_RING : c->left ? ABI_STACK_FAULT : p->end;
+	s->stack.size = size - c->good;
+	s->stack.end = !whole ? ABI_STACK_RING : c->good ? ABI_STACK_FAULT : p->end;
+	s->stack.holes = c->holes;
 	bpf_dynptr_write(&c->slot, at, &s->stack_part, sizeof(s->stack_part) + sizeof(s->stack), 0);
 	if (s->stack.end == ABI_STACK_FAULT)
 		count(ABI_SAMPLER_STACK_FAULT, 1);
+	else if (c->holes)
+		count(ABI_SAMPLER_STACK_HOLE, 1);
 	if (s->stack.end == ABI_STACK_CAP)
 		count(ABI_SAMPLER_STACK_CAP, 1);
 	c->at = at + sizeof(s->stack_part) + sizeof(s->stack) + size;

@@ -54,7 +54,7 @@ static struct pm_proc *pm_proc_expect(struct pm *pm,
 	bool made;
 	struct pm_proc *proc = pm_proc_get(pm, key, &made);
 
-	pm->stats.unknown += made;
+	pm->stats.unknown += made && key->start_boottime >= pm->begin;
 	return proc;
 }
 
@@ -103,6 +103,19 @@ static struct pm_image *pm_parent_image(struct pm *pm,
 	return img ? img : parent->images;
 }
 
+/* What belongs to the process, not to one of its images. */
+static void pm_proc_apply(struct pm_proc *proc, const struct quark_process *qp)
+{
+	proc->sid = qp->proc_sid;
+	proc->pgid = qp->proc_pgid;
+	proc->leader_type = qp->proc_entry_leader_type;
+	proc->leader = qp->proc_entry_leader;
+	if (qp->parent_key.pid) {
+		proc->parent_tgid = qp->parent_key.pid;
+		proc->parent_start = qp->parent_key.start_boottime;
+	}
+}
+
 static int pm_fork(struct pm *pm, const struct quark_event *ev)
 {
 	const struct quark_process *qp = ev->process;
@@ -120,6 +133,7 @@ static int pm_fork(struct pm *pm, const struct quark_event *ev)
 	if (proc->forked)
 		return 0;
 	proc->forked = true;
+	pm_proc_apply(proc, qp);
 	from = pm_parent_image(pm, &qp->parent_key, &parent);
 	pm_proc_set_parent(proc, parent);
 	if (parent && parent->selected)
@@ -224,6 +238,9 @@ static int pm_exec(struct pm *pm, const struct quark_event *ev)
 	if (!img)
 		return -ENOMEM;
 	img->provisional = false;
+	img->begin = ev->boottime;
+	proc->execs++;
+	pm_proc_apply(proc, qp);
 	if (img->older)
 		pm_undo_rename(img->older, qp);
 	err = pm_image_apply(pm, img, qp);
@@ -243,8 +260,32 @@ static int pm_exit(struct pm *pm, const struct quark_event *ev)
 	proc = pm_proc_expect(pm, &ev->process->key);
 	if (!proc)
 		return -ENOMEM;
+	proc->wait_status = ev->process->wait_status;
+	proc->exit_told = true;
+	proc->maxrss = ev->maxrss;
+	proc->minflt = ev->minflt;
+	proc->majflt = ev->majflt;
+	if (ev->cpu_time && proc->cpu < PM_CPU_PROVISIONAL) {
+		proc->cpu = PM_CPU_PROVISIONAL;
+		proc->cpu_ns = ev->cpu_time;
+	}
 	pm_proc_exited(pm, proc, ev->boottime);
 	return 0;
+}
+
+/* One that libquark had to infer says nothing of its own. */
+static void pm_reap_account(struct pm_proc *proc, const struct quark_event *ev)
+{
+	if (!ev->cpu_exact)
+		return;
+	proc->cpu = PM_CPU_EXACT;
+	proc->cpu_ns = ev->cpu_time;
+	proc->user_ns = ev->utime;
+	proc->system_ns = ev->stime;
+	proc->minflt = ev->minflt;
+	proc->majflt = ev->majflt;
+	proc->wait_status = ev->process->wait_status;
+	proc->exit_told = true;
 }
 
 static int pm_reap(struct pm *pm, const struct quark_event *ev)
@@ -255,6 +296,7 @@ static int pm_reap(struct pm *pm, const struct quark_event *ev)
 	proc = pm_proc_expect(pm, &ev->process->key);
 	if (!proc)
 		return -ENOMEM;
+	pm_reap_account(proc, ev);
 	pm_proc_reaped(pm, proc, ev->boottime);
 	return 0;
 }
@@ -268,6 +310,7 @@ static int pm_change(struct pm *pm, const struct quark_event *ev)
 
 	if (!proc)
 		return -ENOMEM;
+	pm_proc_apply(proc, qp);
 	img = pm_image_find_id(proc, qp->key.exec_id);
 	if (!img)
 		return 0; /* over and forgotten */
@@ -312,6 +355,26 @@ int pm_event(struct pm *pm, const struct quark_event *ev)
 	return err;
 }
 
+/*
+ * What a walk has to say of a process that is known: at the start nothing, later
+ * that it runs another image by now, whose exec event was lost.
+ */
+static int pm_walk_again(struct pm *pm, struct pm_proc *proc,
+			 const struct quark_process *qp, uint64_t time)
+{
+	struct pm_image *img;
+
+	if (!pm->walk || proc->images->exec_id >= qp->key.exec_id)
+		return 0;
+	pm->stats.found++;
+	img = pm_stranger(pm, proc, qp->key.exec_id);
+	if (!img)
+		return -ENOMEM;
+	pm_exec_cut(pm, img, time);
+	pm_image_want(pm, img);
+	return pm_image_apply(pm, img, qp);
+}
+
 int pm_walk_process(struct pm *pm, const struct quark_process *qp,
 		    uint64_t time)
 {
@@ -319,14 +382,26 @@ int pm_walk_process(struct pm *pm, const struct quark_process *qp,
 	bool made;
 
 	pm_tick(pm, time);
+	/* Forgotten here, and not there yet. */
+	if (pm->walk && qp->flags & QUARK_F_EXIT &&
+	    !pm_proc_find(pm, qp->key.pid, qp->key.start_boottime))
+		return 0;
 	proc = pm_proc_get(pm, &qp->key, &made);
 	if (!proc)
 		return -ENOMEM;
+	/* Over by then, and nobody was told: no sign of life. */
+	if (!(qp->flags & QUARK_F_EXIT) || qp->exit_boottime >= pm->walk)
+		proc->missing = false;
 	if (!made)
-		return 0;
-	pm->stats.walked++;
+		return pm_walk_again(pm, proc, qp, time);
+	if (pm->walk)
+		pm->stats.found++;
+	else
+		pm->stats.walked++;
+	proc->before = !pm->walk;
 	proc->forked = true;
-	proc->walk_due = true;
+	proc->walk_due = !pm->walk;
+	pm_proc_apply(proc, qp);
 	if (qp->parent_key.pid)
 		pm_proc_set_parent(proc,
 				   pm_proc_find(pm, qp->parent_key.pid,
@@ -335,7 +410,46 @@ int pm_walk_process(struct pm *pm, const struct quark_process *qp,
 		pm_proc_set_parent(proc, pm_proc_at(pm, qp->proc_ppid, time));
 	if (proc->parent && proc->parent->selected)
 		proc->selected = true;
-	if (qp->flags & QUARK_F_EXIT)
-		pm_proc_exited(pm, proc, time);
+	if (qp->flags & QUARK_F_EXIT) {
+		proc->wait_status = qp->wait_status;
+		proc->exit_told = true;
+		pm_proc_exited(pm, proc, MAX(time, qp->key.start_boottime));
+	}
+	if (pm->walk)
+		pm_image_want(pm, proc->images);
 	return pm_image_apply(pm, proc->images, qp);
+}
+
+void pm_begin(struct pm *pm, uint64_t time)
+{
+	pm->begin = time;
+}
+
+void pm_walk_begin(struct pm *pm, uint64_t begin)
+{
+	struct pm_proc *proc;
+	struct hash_node *n, *tmp;
+	size_t i;
+
+	pm->walk = begin;
+	hash_for_each(&pm->procs, i, n, tmp) {
+		proc = container_of(n, struct pm_proc, node);
+		proc->missing = !proc->exited && proc->start_boottime < begin;
+	}
+}
+
+void pm_walk_end(struct pm *pm)
+{
+	struct pm_proc *proc;
+	struct hash_node *n, *tmp;
+	size_t i;
+
+	hash_for_each(&pm->procs, i, n, tmp) {
+		proc = container_of(n, struct pm_proc, node);
+		if (!proc->missing || proc->exited)
+			continue;
+		pm->stats.vanished++;
+		pm_proc_exited(pm, proc, pm->walk);
+	}
+	pm->walk = 0;
 }

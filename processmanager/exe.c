@@ -169,6 +169,15 @@ static void pm_exe_drop_idle(struct pm *pm, uint32_t keep)
 	}
 }
 
+void pm_exe_mapped(struct pm_exe *exe, int64_t n)
+{
+	for (; exe; exe = exe->same) {
+		exe->mapped += n;
+		if (!exe->mapped)
+			exe->unmapped_at = exe->pm->now;
+	}
+}
+
 void pm_exe_put(struct pm_exe *exe)
 {
 	if (!exe || --exe->refs)

@@ -279,6 +279,12 @@ void pm_view_each(struct pm_view *view,
 	}
 }
 
+void pm_image_sampled(struct pm_image *img)
+{
+	img->samples++;
+	img->proc->samples++;
+}
+
 bool pm_image_provisional(const struct pm_image *img)
 {
 	return img->provisional;
@@ -305,8 +311,10 @@ void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
 	out->ppid = img->ppid;
 	out->uid = img->uid;
 	out->gid = img->gid;
-	snprintf(out->process_id, sizeof(out->process_id), "%u-%" PRIx64,
-		 proc->tgid, proc->start_boottime);
+	out->begin = img->begin ? img->begin : proc->start_boottime;
+	out->samples = img->samples;
+	pm_process_id(out->process_id, sizeof(out->process_id), proc->tgid,
+		      proc->start_boottime);
 	snprintf(out->image_id, sizeof(out->image_id), "%s-%" PRIu64,
 		 out->process_id, img->exec_id);
 	out->comm = img->comm;
@@ -314,6 +322,9 @@ void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
 	out->cmdline = img->cmdline ? img->cmdline->s : NULL;
 	out->cmdline_len = img->cmdline ? img->cmdline->len : 0;
 	out->cwd = img->cwd ? img->cwd->s : NULL;
-	out->cgroup = img->cgroup ? img->cgroup->s : NULL;
+	if (img->cgroup) {
+		out->cgroup = img->cgroup->s;
+		pm_cgroup_parse(img->cgroup->s, img->cgroup->len, &out->in);
+	}
 	out->main_exe = img->main_exe ? pm_exe_root(img->main_exe) : NULL;
 }

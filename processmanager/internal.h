@@ -22,6 +22,8 @@
 #define PM_EXIT_GRACE (10 * CLOCK_NSEC_PER_SEC)
 #define PM_OPEN_FILES 512
 #define PM_IDLE_EXES 256
+/* Longer than samples wait for their names. */
+#define PM_UNMAPPED_GRACE (4 * CLOCK_NSEC_PER_SEC)
 /* More than any process may map by itself: vm.max_map_count's usual 65,530. */
 #define PM_SET_MAX 262144
 
@@ -140,13 +142,14 @@ struct pm_exe {
 	uint64_t serial;
 	enum pm_exe_kind kind;
 	uint32_t refs;
-	uint32_t mapped; /* mappings among the references */
+	uint32_t mapped; /* mappings of it, and of what is the same file */
 	uint32_t resolving; /* requests the symbolizer has */
 	uint32_t tries; /* failed ones since the last that succeeded */
 	int open_error;
 	bool opening;
 	bool opened;
 	uint64_t retry_at;
+	uint64_t unmapped_at; /* when the last mapping went */
 	struct symbolizer_file *file;
 	struct symbolizer_ident ident;
 	struct symbolizer_segment *segments;
@@ -180,6 +183,10 @@ struct pm_exe *pm_exe_identify(struct pm_exe *exe,
 /* Opens the file if there is reason and hope. */
 void pm_exe_open_soon(struct pm_exe *exe);
 void pm_exe_close(struct pm_exe *exe);
+/* So many mappings of it more, or less. */
+void pm_exe_mapped(struct pm_exe *exe, int64_t n);
+/* Closes files that have not been mapped for a while. */
+void pm_open_release(struct pm *pm);
 void pm_open_cancel(struct pm *pm);
 void pm_jobs_fail(struct pm *pm);
 
@@ -195,6 +202,8 @@ struct pm_image {
 	uint64_t serial;
 	uint64_t exec_id;
 	uint64_t made; /* provisional: time of the sample that named it */
+	uint64_t begin; /* of the exec event; 0: none, it began with its process */
+	uint64_t samples;
 	uint64_t ended; /* when a newer one replaced it */
 	uint32_t ppid, uid, gid;
 	bool provisional;
@@ -238,9 +247,22 @@ struct pm_proc {
 	uint64_t exit_time;
 	uint64_t reap_time;
 	uint64_t want_after;
+	uint64_t parent_start; /* of the parent at the fork; 0: unknown */
+	uint64_t cpu_ns, user_ns, system_ns;
+	uint64_t maxrss, minflt, majflt;
+	uint64_t samples;
 	uint32_t tgid;
+	uint32_t parent_tgid;
+	uint32_t sid, pgid;
+	uint32_t leader_type, leader;
+	uint32_t execs;
+	int32_t wait_status;
+	enum pm_cpu cpu;
 	bool exited;
+	bool exit_told; /* by its event, so the status is known */
 	bool reaped;
+	bool before; /* came by a walk */
+	bool missing; /* not seen by the walk under way */
 	bool selected;
 	bool forked; /* its fork event came, or it was there before */
 	bool walk_due; /* it was there before, and its mappings are not read */
@@ -258,6 +280,12 @@ void pm_proc_set_parent(struct pm_proc *proc, struct pm_proc *parent);
 void pm_proc_drop_pending(struct pm *pm, struct pm_proc *proc);
 void pm_proc_exited(struct pm *pm, struct pm_proc *proc, uint64_t time);
 void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time);
+
+/* --- process.c -------------------------------------------------------------- */
+
+/* "PID-" and the start in hex: the same whoever computes it within a boot. */
+void pm_process_id(char *buf, size_t len, uint32_t tgid,
+		   uint64_t start_boottime);
 
 /* --- pm.c -------------------------------------------------------------------- */
 
@@ -279,6 +307,8 @@ struct pm {
 	uint64_t now; /* the latest time anybody told */
 	uint64_t serial;
 	uint64_t lost_gen; /* gaps in the mapping stream so far */
+	uint64_t begin; /* who is unknown and began before is no surprise */
+	uint64_t walk; /* begin of a later walk under way; 0: none */
 	struct pm_exe *kernel, *vdso, *mark;
 	struct pm_exe *anon; /* stands for executable memory inside of sets */
 	struct pm_stats stats;

@@ -125,7 +125,7 @@ int pm_map_event(struct pm *pm, const struct pm_map_event *ev)
 		return -EINVAL;
 	proc = pm_proc_at(pm, ev->tgid, ev->time);
 	if (!proc) {
-		pm->stats.unknown++;
+		pm->stats.unknown += ev->time >= pm->begin;
 		return 0;
 	}
 	if (ev->kind == PM_MAP_EXEC)

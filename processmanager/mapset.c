@@ -21,12 +21,12 @@
 static void pm_map_hold(const struct pm_map *m)
 {
 	pm_exe_get(m->exe);
-	m->exe->mapped++;
+	pm_exe_mapped(m->exe, 1);
 }
 
 static void pm_map_release(const struct pm_map *m)
 {
-	m->exe->mapped--;
+	pm_exe_mapped(m->exe, -1);
 	pm_exe_put(m->exe);
 }
 

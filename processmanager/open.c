@@ -74,6 +74,27 @@ static void pm_open_limit(struct pm *pm)
 	}
 }
 
+/*
+ * A file that nobody maps any more would keep its file system from being
+ * unmounted. By now its last samples have their names.
+ */
+void pm_open_release(struct pm *pm)
+{
+	struct pm_list *l, *next;
+	struct pm_exe *exe;
+
+	for (l = pm->open.next; l != &pm->open; l = next) {
+		next = l->next;
+		exe = container_of(l, struct pm_exe, lru);
+		if (exe->mapped || exe->resolving || exe->opening ||
+		    !pm_list_empty(&exe->waiters) ||
+		    pm->now < exe->unmapped_at + PM_UNMAPPED_GRACE)
+			continue;
+		pm_exe_close(exe);
+		pm->stats.open_released++;
+	}
+}
+
 static void pm_exe_touch(struct pm_exe *exe)
 {
 	if (exe->kind != PM_EXE_FILE)
@@ -143,8 +164,10 @@ static int pm_exe_adopt(struct pm_exe *exe, struct symbolizer_file *file)
 		return -ESTALE;
 	}
 	first = pm_exe_identify(exe, id);
-	if (first)
+	if (first) {
 		exe->same = pm_exe_get(first);
+		pm_exe_mapped(first, exe->mapped);
+	}
 	return pm_exe_install(first ? first : exe, file);
 }
 

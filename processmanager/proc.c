@@ -149,6 +149,13 @@ static void pm_forget_image(struct pm *pm, struct pm_image *img)
 	pm_image_free(pm, img);
 }
 
+static void pm_proc_end(struct pm *pm, struct pm_proc *proc)
+{
+	if (pm->opts.ended)
+		pm->opts.ended(pm->opts.arg, proc->images);
+	pm_proc_free(pm, proc);
+}
+
 void pm_forget(struct pm *pm, uint64_t time)
 {
 	struct pm_proc *proc;
@@ -159,13 +166,13 @@ void pm_forget(struct pm *pm, uint64_t time)
 		proc = container_of(pm->reaped.next, struct pm_proc, dead);
 		if (proc->reap_time >= time)
 			break;
-		pm_proc_free(pm, proc);
+		pm_proc_end(pm, proc);
 	}
 	while (!pm_list_empty(&pm->exited)) {
 		proc = container_of(pm->exited.next, struct pm_proc, dead);
 		if (proc->exit_time + PM_EXIT_GRACE >= time)
 			break;
-		pm_proc_free(pm, proc);
+		pm_proc_end(pm, proc);
 	}
 	while (!pm_list_empty(&pm->ended)) {
 		img = container_of(pm->ended.next, struct pm_image, ended_node);
@@ -174,6 +181,7 @@ void pm_forget(struct pm *pm, uint64_t time)
 		pm_forget_image(pm, img);
 	}
 	pm_jobs_fail(pm);
+	pm_open_release(pm);
 }
 
 /* Processes whose parent's record was lost or is not linked: by ppid. */
@@ -208,31 +216,4 @@ int pm_select(struct pm *pm, uint32_t tgid)
 		}
 	}
 	return 0;
-}
-
-void pm_iter_init(struct pm_iter *it, struct pm *pm)
-{
-	it->pm = pm;
-	it->bucket = 0;
-	it->next = pm->procs.buckets[0];
-}
-
-struct pm_image *pm_iter_next(struct pm_iter *it)
-{
-	struct hash_node *n;
-	struct pm_proc *proc;
-
-	for (;;) {
-		n = it->next;
-		if (!n) {
-			if (it->bucket >= it->pm->procs.mask)
-				return NULL;
-			it->next = it->pm->procs.buckets[++it->bucket];
-			continue;
-		}
-		it->next = n->next;
-		proc = container_of(n, struct pm_proc, node);
-		if (!proc->exited)
-			return proc->images;
-	}
 }

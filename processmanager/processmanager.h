@@ -41,6 +41,12 @@ struct pm_opts {
 	 * in by pm_walk_maps(). At most once a second and process. May be NULL.
 	 */
 	void (*want_maps)(void *arg, const struct abi_key *key);
+	/*
+	 * A process is over, reaped or its grace run out, and every sample of it
+	 * done: after this call nothing is known of it any more. Called from
+	 * pm_forget(); 'last' is its newest image. May be NULL.
+	 */
+	void (*ended)(void *arg, const struct pm_image *last);
 	void *arg;
 };
 
@@ -63,6 +69,42 @@ int pm_event(struct pm *pm, const struct quark_event *ev);
 /* A process of the snapshot, true at 'time'. Known by key already: no change. */
 int pm_walk_process(struct pm *pm, const struct quark_process *qp,
 		    uint64_t time);
+
+/*
+ * The walk over what existed was over at 'time'. Who began before and is in no
+ * record of it had ended by then: its last events are no surprise.
+ */
+void pm_begin(struct pm *pm, uint64_t time);
+
+/*
+ * A later walk over all processes brings the manager in line with the system:
+ * pm_walk_process() for each between these two calls. A process that is older
+ * than 'begin' and was not among them has gone unseen. What is found that way,
+ * or missing, is counted; in normal running that is nothing.
+ */
+void pm_walk_begin(struct pm *pm, uint64_t begin);
+void pm_walk_end(struct pm *pm);
+
+/* A piece of a longer text; len 0: there is none. */
+struct pm_part {
+	const char *s;
+	size_t len;
+};
+
+/* What the path of a control group tells of who is in it. */
+struct pm_cgroup {
+	const char *engine; /* "docker" ...; NULL: no container, or not known */
+	struct pm_part container; /* id, or name */
+	struct pm_part pod; /* uid, as written: '-' or '_' in it */
+	struct pm_part unit; /* innermost systemd unit, but slices */
+};
+
+/*
+ * Of any path, also one without a terminator; pieces of it are in *out. The
+ * names are those that docker, containerd, cri-o, podman, kubernetes, lxc,
+ * nspawn and systemd give; the innermost container wins.
+ */
+void pm_cgroup_parse(const char *path, size_t len, struct pm_cgroup *out);
 
 enum pm_map_kind {
 	PM_MAP_EXEC, /* COMM record of an exec: mappings that follow are the
@@ -147,6 +189,8 @@ struct pm_image *pm_image_get(struct pm *pm, const struct abi_key *key,
 struct pm_image_info {
 	uint64_t serial; /* one a pm, never reused: the key for tables */
 	struct abi_key key;
+	uint64_t begin; /* its exec, or its process's start */
+	uint64_t samples;
 	bool provisional; /* its exec event has not come yet */
 	bool selected; /* pm_select() */
 	bool exited;
@@ -165,12 +209,18 @@ struct pm_image_info {
 	size_t cmdline_len;
 	const char *cwd;
 	const char *cgroup;
+	/* What the cgroup's path tells; pieces of 'cgroup'. */
+	struct pm_cgroup in;
 	struct pm_exe *main_exe; /* of 'exe', when mapped; borrowed */
 };
+
+/* One sample more was taken of this image. */
+void pm_image_sampled(struct pm_image *img);
 
 /* These alone, which costs nothing. */
 bool pm_image_provisional(const struct pm_image *img);
 bool pm_image_selected(const struct pm_image *img);
+
 /* Pointers are good until the next call that feeds the manager. */
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out);
 
@@ -251,13 +301,61 @@ int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
  */
 int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg);
 
+/* How good a CPU time is. */
+enum pm_cpu {
+	PM_CPU_NONE, /* not known */
+	PM_CPU_NOW, /* lives: asked just now */
+	PM_CPU_PROVISIONAL, /* at its exit: freeing its memory still followed */
+	PM_CPU_EXACT, /* at its reap: what wait4(2) gave */
+};
+
+enum pm_end {
+	PM_ALIVE,
+	PM_EXITED, /* a zombie, or its reap is still to come */
+	PM_REAPED,
+	PM_VANISHED, /* over, but its exit was never told of: no status */
+};
+
+/*
+ * The ledger's line of one process: what does not belong to one of its images.
+ * Times are CLOCK_BOOTTIME in ns, 0: not known or not yet.
+ */
+struct pm_process_info {
+	uint32_t pid, ppid; /* of the root pid namespace */
+	uint64_t start;
+	uint64_t exit; /* its last thread's */
+	uint64_t reap;
+	enum pm_end end;
+	char process_id[40];
+	char parent_id[40]; /* "": not known, or there is none */
+	bool before; /* existed when profd began */
+	bool kthread;
+	uint32_t sid, pgid;
+	uint32_t leader_type, leader; /* QUARK_ELT_, and its pid */
+	/* As wait4(2) gives it; only of PM_EXITED and PM_REAPED. */
+	int32_t wait_status;
+	enum pm_cpu cpu;
+	uint64_t cpu_ns, user_ns, system_ns; /* of all its threads */
+	uint64_t maxrss; /* bytes, peak */
+	uint64_t minflt, majflt;
+	uint32_t execs; /* since it is known */
+	uint64_t samples;
+};
+
+/* The process of an image. Asks the kernel for the CPU time of a living one. */
+void pm_process_info(const struct pm_image *img, struct pm_process_info *out);
+
 struct pm_iter {
 	struct pm *pm;
 	size_t bucket;
 	void *next;
+	bool all;
 };
-/* Every living process's current image; nothing may be fed meanwhile. */
-void pm_iter_init(struct pm_iter *it, struct pm *pm);
+/*
+ * Every living process's current image; with 'all' that of those who are dead
+ * and not forgotten yet too. Nothing may be fed meanwhile.
+ */
+void pm_iter_init(struct pm_iter *it, struct pm *pm, bool all);
 struct pm_image *pm_iter_next(struct pm_iter *it);
 
 /* X(name, gauge, "help") */
@@ -270,6 +368,8 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(gaps, 0, "gaps in the lifecycle stream")                             \
 	X(walked, 0, "processes that existed at the start")                    \
 	X(unknown, 0, "events of processes never heard of")                    \
+	X(found, 0, "processes a later walk found, whose fork was missed")     \
+	X(vanished, 0, "processes a later walk missed, whose exit was missed") \
 	X(maps, 0, "mappings that appeared")                                   \
 	X(maps_before_walk, 0, "mapping records a walk already contained")     \
 	X(maps_lost, 0, "gaps in the mapping stream")                          \
@@ -279,6 +379,7 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(provisional, 0, "images whose samples came before their exec event") \
 	X(nomem, 0, "records dropped for lack of memory")                      \
 	X(open_closed, 0, "executables closed for the limit of open files")    \
+	X(open_released, 0, "executables closed since nobody maps them")       \
 	X(processes, 1, "processes known")                                     \
 	X(images, 1, "images known")                                           \
 	X(exes, 1, "executables known")                                        \

@@ -141,7 +141,8 @@ static int set_up(struct exchange *x, struct curl_slist **headers)
 	curl_easy_setopt(c, CURLOPT_USERAGENT, "profd/" PROFD_VERSION);
 	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
-	curl_easy_setopt(c, CURLOPT_TIMEOUT, x->req->wait_s + GRACE_S);
+	if (!x->req->endless)
+		curl_easy_setopt(c, CURLOPT_TIMEOUT, x->req->wait_s + GRACE_S);
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, x);
 	curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);

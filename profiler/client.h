@@ -13,6 +13,7 @@ struct client_request {
 	const char *path; /* "/status" */
 	const char *accept_encoding; /* NULL: none is asked for */
 	unsigned int wait_s; /* how long the answer takes, by what it is */
+	bool endless; /* it has no end */
 	/* A piece of the body of a good answer; false ends it. */
 	bool (*body)(void *arg, const void *data, size_t len);
 	/* Asked about once a second; true ends it. May be NULL. */

@@ -43,6 +43,11 @@ static const char *problem_of(int err)
 		return "no unwind information (.eh_frame, .debug_frame)";
 	case -ENOTSUP:
 		return "not of x86-64";
+	case -EBADMSG:
+		return "the process that reads it crashed, took too long or "
+		       "ran out of memory";
+	case -EIO:
+		return "no process to read it could be started";
 	case -EACCES:
 		return "cannot be opened, or is no regular file";
 	default:

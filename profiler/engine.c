@@ -43,6 +43,15 @@ struct engine_sample {
 	struct abi_sample *rec;
 };
 
+/* The event goes on to those who follow events. */
+static void engine_lifecycle(struct engine *e, struct quark_event *ev)
+{
+	pm_event(e->pm, ev);
+	if (ev->events & QUARK_EV_GAP)
+		walk_after_gap(e);
+	reporter_event(e->reporter, ev);
+}
+
 static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 			   void *rec, bool late)
 {
@@ -51,11 +60,12 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 
 	switch (stream) {
 	case PUMP_LIFECYCLE:
-		if (e->perf)
+		if (e->perf) {
 			perfsource_engine_life(e, rec);
-		else
-			pm_event(e->pm, rec);
-		break;
+			break;
+		}
+		engine_lifecycle(e, rec);
+		return;
 	case PUMP_MAPPING:
 		pm_map_event(e->pm, rec);
 		if (e->perf)
@@ -149,11 +159,12 @@ static void engine_drain_lifecycle(struct engine *e)
  * The sampler first: what its samples need of the other two is then drained
  * after them and mostly there already, so less waits in the pump.
  */
-static void engine_drain_bpf(struct engine *e)
+static void engine_drain_bpf(struct engine *e, uint64_t now)
 {
 	sampler_poll(e->sampler);
 	sideband_poll(e->sideband);
 	engine_drain_lifecycle(e);
+	walk_check(e, now);
 	pump_watermark(e->pump, PUMP_SAMPLE, sampler_watermark(e->sampler));
 	pump_watermark(e->pump, PUMP_MAPPING, sideband_watermark(e->sideband));
 }
@@ -165,7 +176,7 @@ void engine_drain(struct engine *e)
 	if (e->perf)
 		perfsource_engine_drain(e);
 	else
-		engine_drain_bpf(e);
+		engine_drain_bpf(e, now);
 	pump_watermark(e->pump, PUMP_WALK, walk_watermark(e, now));
 	e->passed = pump_run(e->pump);
 	trace_handler_tick(e->th, now);
@@ -298,6 +309,7 @@ void engine_resolved(void *arg, const struct reporter_trace *t)
 {
 	struct engine *e = arg;
 
+	pm_image_sampled(t->image);
 	reporter_add(e->reporter, t);
 }
 
@@ -316,6 +328,7 @@ static int engine_open_reporter(struct engine *e,
 {
 	struct reporter_opts ro = {
 		.loop = opts->loop,
+		.pm = e->pm,
 		.version = PROFD_VERSION,
 		.freq_hz = opts->freq_hz,
 		.archive = opts->archive,
@@ -397,6 +410,8 @@ static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
 		return err;
 	}
 	e->quark_open = true;
+	/* The snapshot has been taken: what ended before is not in it. */
+	pm_begin(e->pm, clock_boottime_ns());
 	return 0;
 }
 

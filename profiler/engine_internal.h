@@ -39,6 +39,8 @@ struct engine {
 
 	uint64_t begin; /* sampling began */
 	uint64_t walk_begin; /* the snapshot is not older than this */
+	uint64_t walk_next; /* when to walk all processes again */
+	uint64_t walk_last; /* ... and once more, after a gap */
 	uint64_t second; /* last once-a-second work */
 	uint64_t passed; /* the pump has handed on all below */
 	uint64_t end; /* of sampling, when finishing */
@@ -64,6 +66,10 @@ void engine_resolved(void *arg, const struct reporter_trace *t);
 int walk_all(struct engine *e);
 int walk_maps(struct engine *e, uint32_t tgid);
 void walk_want_maps(void *arg, const struct abi_key *key);
+/* Events were lost: all processes are walked again, soon and once more. */
+void walk_after_gap(struct engine *e);
+/* Walks all processes again if it is time; right after quark was drained. */
+void walk_check(struct engine *e, uint64_t now);
 uint64_t walk_watermark(struct engine *e, uint64_t now);
 void walk_deliver(struct pm *pm, void *rec, uint64_t time);
 void walk_cancel(struct engine *e);

@@ -24,6 +24,9 @@
 	  "processes (--pid), or of the host (--all).")                   \
 	X(FETCH, fetch, "",                                               \
 	  "Fetch a profile of the host from a running profd.")            \
+	X(PS, ps, "", "Print the processes that a running profd knows.")  \
+	X(EVENTS, events, "",                                             \
+	  "Print the process events that a running profd has seen.")      \
 	X(STATUS, status, "", "Print how a running profd is doing.")      \
 	X(DEBUG, debug, " unwind-table FILE | unwind FILE:PC...",         \
 	  "Print how profd unwinds the stacks of an executable.")

@@ -32,8 +32,8 @@
 #include "profiler/procstat.h"
 
 #define STACK_COPY (16 << 10)
-#define RINGS_MAX (8 << 20) /* of all CPUs together */
-#define RING_MAX (2 << 20)
+#define RINGS_MAX (16 << 20) /* of all CPUs together */
+#define RING_MAX (8 << 20)
 #define RING_MIN (64 << 10)
 #define RING_RECORDS 8 /* fit into a ring at least */
 #define HUPS 16
@@ -133,8 +133,11 @@ static int cpu_open(struct perfsource *s, int tid, unsigned int cpu,
 		c->fd = -1;
 		return err;
 	}
-	*what = "ring of a perf event";
+	*what = "ring of a perf event (kernel.perf_event_mlock_kb and "
+		"RLIMIT_MEMLOCK are its limit)";
 	err = perfring_map(&c->ring, c->fd, s->stats.ring_bytes);
+	if (err == -EPERM)
+		err = -ENOBUFS;
 	if (!err && epoll_ctl(s->epoll, EPOLL_CTL_ADD, c->fd, &ev))
 		err = -errno;
 	if (err)
@@ -288,7 +291,7 @@ static int open_sized(struct perfsource *s, const char **what)
 		close_all(s);
 		if (err == -EINVAL && s->build_ids)
 			s->build_ids = false; /* before 5.12 */
-		else if (err == -EPERM && s->stats.ring_bytes > RING_MIN)
+		else if (err == -ENOBUFS && s->stats.ring_bytes > RING_MIN)
 			s->stats.ring_bytes /= 2;
 		else
 			return err;

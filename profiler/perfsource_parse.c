@@ -307,15 +307,10 @@ static uint8_t *put_part(uint8_t *at, uint32_t type, const void *data,
 	return at + total;
 }
 
-/*
- * A copy that is not full stopped where nothing is mapped: behind the end of
- * the stack, but for a stack of which some pages were swapped out.
- */
+/* Behind the end of a stack lies no page, and neither in a hole within it. */
 static uint32_t stack_ends(const struct perfsource_sample *s)
 {
-	if (s->stack_size == s->stack_room)
-		return ABI_STACK_CAP;
-	return s->stack_size ? ABI_STACK_WHOLE : ABI_STACK_FAULT;
+	return s->stack_size == s->stack_room ? ABI_STACK_CAP : ABI_STACK_FAULT;
 }
 
 void perfsource_sample_build(const struct perfsource_record *r,
@@ -323,7 +318,7 @@ void perfsource_sample_build(const struct perfsource_record *r,
 {
 	const struct perfsource_sample *s = &r->sample;
 	struct abi_stack stack = { s->regs.gpr[ABI_REG_SP], s->stack_size,
-				   stack_ends(s) };
+				   stack_ends(s), 0 };
 	uint8_t *at = (uint8_t *)(out + 1);
 	uint64_t chain[ABI_KSTACK_MAX];
 	size_t n = kernel_chain(s, chain);

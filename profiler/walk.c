@@ -4,6 +4,9 @@
  * quark's snapshot and one for the mappings of each; later one whenever the
  * process manager wants the mappings of a process read anew. A record counts
  * from the moment its reading began and never rewrites what was before.
+ *
+ * Once a minute, and after a gap in the lifecycle stream, all processes of
+ * quark's are walked again: by then it has compared them with the kernel's.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,8 +19,21 @@
 /* A reader that hangs in another process's mmap_lock stops the pump no longer. */
 #define WALK_PATIENCE_NS CLOCK_NSEC_PER_SEC
 
+/* A gap was repaired in quark's cache by then, surely the second time. */
+#define WALK_SOON_NS (300 * CLOCK_NSEC_PER_MSEC)
+#define WALK_AGAIN_NS (900 * CLOCK_NSEC_PER_MSEC)
+#define WALK_PERIOD_NS (60 * CLOCK_NSEC_PER_SEC)
+
+enum walk_kind {
+	WALK_PROCESS,
+	WALK_MAPS,
+	WALK_BEGIN, /* of a later walk over all processes */
+	WALK_END,
+};
+
 struct walk_record {
-	struct quark_process *process; /* NULL: the mappings */
+	enum walk_kind kind;
+	struct quark_process *process;
 	struct pm_maps maps;
 };
 
@@ -36,26 +52,38 @@ void walk_deliver(struct pm *pm, void *rec, uint64_t time)
 {
 	struct walk_record *w = rec;
 
-	if (w->process) {
+	switch (w->kind) {
+	case WALK_PROCESS:
 		pm_walk_process(pm, w->process, time);
 		free(w->process);
-		return;
+		break;
+	case WALK_MAPS:
+		pm_walk_maps(pm, &w->maps);
+		pm_maps_fini(&w->maps);
+		break;
+	case WALK_BEGIN:
+		pm_walk_begin(pm, time);
+		break;
+	case WALK_END:
+		pm_walk_end(pm);
+		break;
 	}
-	pm_walk_maps(pm, &w->maps);
-	pm_maps_fini(&w->maps);
 }
 
-static int walk_process(struct engine *e, const struct quark_process *qp)
+static int walk_push(struct engine *e, enum walk_kind kind, uint64_t time,
+		     const struct quark_process *qp)
 {
 	struct walk_record *w = calloc(1, sizeof(*w));
 
 	if (w)
+		w->kind = kind;
+	if (w && qp)
 		w->process = quark_process_dup(qp);
-	if (!w || !w->process) {
+	if (!w || (qp && !w->process)) {
 		free(w);
 		return -ENOMEM;
 	}
-	return pump_push(e->pump, PUMP_WALK, e->walk_begin, w, sizeof(*w));
+	return pump_push(e->pump, PUMP_WALK, time, w, sizeof(*w));
 }
 
 /* A process that is gone by now has nothing to be read: no error. */
@@ -64,6 +92,8 @@ int walk_maps(struct engine *e, uint32_t tgid)
 	struct walk_record *w = calloc(1, sizeof(*w));
 	int err = -ENOMEM;
 
+	if (w)
+		w->kind = WALK_MAPS;
 	if (w)
 		err = pm_maps_read("/proc", tgid, &w->maps);
 	if (err) {
@@ -84,7 +114,7 @@ static int walk_processes(struct engine *e, uint32_t **pidsp, size_t *np)
 
 	quark_process_iter_init(&it, &e->quark);
 	while (!err && (qp = quark_process_iter_next(&it))) {
-		err = walk_process(e, qp);
+		err = walk_push(e, WALK_PROCESS, e->walk_begin, qp);
 		if (err || qp->x_flags & QUARK_X_KTHREAD)
 			continue;
 		if (*np == cap) {
@@ -119,6 +149,43 @@ int walk_all(struct engine *e)
 	if (!err)
 		engine_drain(e);
 	return err;
+}
+
+/*
+ * As of quark's watermark: the cache has all that happened before, and the pump
+ * hands that on first. Without memory for one of them, no end: nobody is taken
+ * for gone.
+ */
+static void walk_processes_again(struct engine *e)
+{
+	uint64_t time = quark_queue_watermark(&e->quark);
+	const struct quark_process *qp;
+	struct quark_process_iter it;
+	int err;
+
+	err = walk_push(e, WALK_BEGIN, time, NULL);
+	quark_process_iter_init(&it, &e->quark);
+	while (!err && (qp = quark_process_iter_next(&it)))
+		err = walk_push(e, WALK_PROCESS, time, qp);
+	if (!err)
+		walk_push(e, WALK_END, time, NULL);
+}
+
+void walk_after_gap(struct engine *e)
+{
+	uint64_t now = clock_boottime_ns();
+
+	e->walk_next = now + WALK_SOON_NS;
+	e->walk_last = now + WALK_AGAIN_NS;
+}
+
+void walk_check(struct engine *e, uint64_t now)
+{
+	if (now < e->walk_next)
+		return;
+	if (e->walk_next)
+		walk_processes_again(e);
+	e->walk_next = now < e->walk_last ? e->walk_last : now + WALK_PERIOD_NS;
 }
 
 static void walk_work(uv_work_t *work)
@@ -159,6 +226,7 @@ void walk_want_maps(void *arg, const struct abi_key *key)
 		free(r);
 		return;
 	}
+	r->rec->kind = WALK_MAPS;
 	r->engine = e;
 	r->tgid = key->tgid;
 	r->asked = clock_boottime_ns();

@@ -10,57 +10,18 @@
  * its sending side only counts as gone too, as it does for Go's server.)
  */
 #include <errno.h>
-#include <microhttpd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "reporter/http_socket.h"
-#include "reporter/internal.h"
+#include "reporter/http.h"
 
-#define HTTP_WAITING_MAX 256
 #define HTTP_CONNECTIONS_MAX (HTTP_WAITING_MAX + 64)
 #define HTTP_IDLE_S 30
 #define HTTP_SECONDS_DEFAULT 30
 #define HTTP_RETRY_AFTER "5"
-#define HTTP_TEXT "text/plain; charset=utf-8"
-
-struct http {
-	struct http *next;
-	struct reporter *r;
-	struct MHD_Daemon *daemon;
-	struct http_socket socket;
-	struct http_request *waiting;
-	uv_poll_t poll;
-	uv_timer_t timer;
-	int handles;
-};
-
-enum http_state {
-	HTTP_NEW,
-	HTTP_WAITING, /* suspended; in the listener's list */
-	HTTP_READY,
-	HTTP_FAILED,
-	HTTP_GONE,
-};
-
-struct http_watch;
-
-struct http_request {
-	struct http_request *next;
-	struct http *http;
-	struct MHD_Connection *conn;
-	enum http_state state;
-	bool profile; /* counted in http_open */
-	struct reporter_window *window;
-	struct http_watch *watch;
-	enum reporter_format format;
-	char stem[ARCHIVE_NAME_MAX];
-	void *data;
-	size_t len;
-};
 
 /* The loop frees it, when it is closed: later than the request may live. */
 struct http_watch {
@@ -70,10 +31,6 @@ struct http_watch {
 };
 
 /* --- answers ------------------------------------------------------------- */
-
-struct http_header {
-	const char *name, *value;
-};
 
 /* 'data' is malloc'd and the answer's from here on. */
 static enum MHD_Result http_send(struct http_request *req, unsigned int status,
@@ -101,8 +58,8 @@ static enum MHD_Result http_send(struct http_request *req, unsigned int status,
 	return res;
 }
 
-static enum MHD_Result http_send_text(struct http_request *req, char *text,
-				      size_t len, const char *type)
+enum MHD_Result http_send_text(struct http_request *req, char *text, size_t len,
+			       const char *type)
 {
 	struct http_header h = { MHD_HTTP_HEADER_CONTENT_TYPE, type };
 
@@ -111,15 +68,9 @@ static enum MHD_Result http_send_text(struct http_request *req, char *text,
 	return http_send(req, MHD_HTTP_OK, text, len, &h, 1);
 }
 
-/* One line of text; 'header' may be NULL. */
-static enum MHD_Result http_error(struct http_request *req, unsigned int status,
-				  const struct http_header *header,
-				  const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-
-static enum MHD_Result http_error(struct http_request *req, unsigned int status,
-				  const struct http_header *header,
-				  const char *fmt, ...)
+enum MHD_Result http_error(struct http_request *req, unsigned int status,
+			   const struct http_header *header, const char *fmt,
+			   ...)
 {
 	struct http_header h[2] = { { MHD_HTTP_HEADER_CONTENT_TYPE,
 				      HTTP_TEXT } };
@@ -137,7 +88,7 @@ static enum MHD_Result http_error(struct http_request *req, unsigned int status,
 	return http_send(req, status, text, len, h, header ? 2 : 1);
 }
 
-static enum MHD_Result http_busy(struct http_request *req, const char *why)
+enum MHD_Result http_busy(struct http_request *req, const char *why)
 {
 	struct http_header h = { MHD_HTTP_HEADER_RETRY_AFTER,
 				 HTTP_RETRY_AFTER };
@@ -176,7 +127,7 @@ static enum MHD_Result http_send_profile(struct http_request *req)
 
 static void http_on_timer(uv_timer_t *timer);
 
-static void http_run(struct http *h)
+void http_run(struct http *h)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
 
@@ -208,7 +159,7 @@ static void http_watch_closed(uv_handle_t *handle)
 	reporter_handle_closed(r);
 }
 
-static void http_wait_end(struct http_request *req, enum http_state state)
+void http_wait_end(struct http_request *req, enum http_state state)
 {
 	struct http_request **p = &req->http->waiting;
 
@@ -224,14 +175,19 @@ static void http_wait_end(struct http_request *req, enum http_state state)
 	MHD_resume_connection(req->conn);
 }
 
+static void http_wait_cancel(struct http_request *req)
+{
+	if (req->window)
+		reporter_window_cancel(req->window);
+	http_wait_end(req, HTTP_GONE);
+}
+
 static void http_on_gone(uv_poll_t *poll, int status, int events)
 {
 	struct http_watch *w = poll->data;
-	struct http_request *req = w->req;
-	struct http *h = req->http;
+	struct http *h = w->req->http;
 
-	reporter_window_cancel(req->window);
-	http_wait_end(req, HTTP_GONE);
+	http_wait_cancel(w->req);
 	http_run(h);
 }
 
@@ -254,6 +210,16 @@ static void http_watch(struct http_request *req)
 	w->r->handles++;
 	req->watch = w;
 	uv_poll_start(&w->poll, UV_DISCONNECT, http_on_gone);
+}
+
+void http_wait_begin(struct http_request *req)
+{
+	req->state = HTTP_WAITING;
+	req->next = req->http->waiting;
+	req->http->waiting = req;
+	req->http->r->stats.http_waiting++;
+	MHD_suspend_connection(req->conn);
+	http_watch(req);
 }
 
 static void http_on_window(void *arg, int err, uint64_t nsamples, void *data,
@@ -283,12 +249,7 @@ static enum MHD_Result http_wait(struct http_request *req, unsigned int seconds)
 		return http_busy(req, "no memory for a profile");
 	archive_stem(req->stem, r->hostname, o.begin + clock_wall_offset_ns(),
 		     o.end - o.begin);
-	req->state = HTTP_WAITING;
-	req->next = req->http->waiting;
-	req->http->waiting = req;
-	r->stats.http_waiting++;
-	MHD_suspend_connection(req->conn);
-	http_watch(req);
+	http_wait_begin(req);
 	return MHD_YES;
 }
 
@@ -359,8 +320,10 @@ static const struct {
 	enum MHD_Result (*answer)(struct http_request *req, bool head);
 } http_routes[] = {
 	{ "/debug/pprof/profile", http_profile },
+	{ "/events", http_events },
 	{ "/healthz", http_healthz },
 	{ "/metrics", http_metrics },
+	{ "/processes", http_processes },
 	{ "/status", http_status },
 };
 
@@ -430,6 +393,7 @@ static void http_on_completed(void *arg, struct MHD_Connection *conn,
 	if (req->profile)
 		h->r->http_open--;
 	free(req->data);
+	http_events_end(req);
 	free(req);
 	reporter_check_finished(h->r);
 }
@@ -449,12 +413,8 @@ static void http_closed(uv_handle_t *handle)
 static void http_stop_one(struct http *h)
 {
 	/* A daemon must not be stopped with connections suspended. */
-	while (h->waiting) {
-		struct http_request *req = h->waiting;
-
-		reporter_window_cancel(req->window);
-		http_wait_end(req, HTTP_GONE);
-	}
+	while (h->waiting)
+		http_wait_cancel(h->waiting);
 	http_socket_unlink(&h->socket);
 	uv_close((uv_handle_t *)&h->poll, http_closed);
 	uv_close((uv_handle_t *)&h->timer, http_closed);

@@ -9,6 +9,7 @@
 #include "reporter/window.h"
 
 struct http;
+struct ledger_events;
 
 /*
  * Open it is in one of the reporter's lists; closed it belongs to its job until
@@ -65,6 +66,8 @@ struct reporter {
 	size_t jobs;
 	struct reporter_stats stats;
 
+	struct pm *pm;
+	struct ledger_events *events; /* the last ones; NULL: nobody listens */
 	struct http *http; /* listeners */
 	size_t http_open; /* profile requests not yet answered in full */
 
@@ -88,6 +91,8 @@ char *metrics_prometheus(struct reporter *r, size_t *lenp);
 char *metrics_status(struct reporter *r, size_t *lenp);
 
 int http_listen(struct reporter *r, const char *address);
+/* There are new events, or an end of them. */
+void http_wake(struct reporter *r);
 /* Ends all connections; handles close on the loop. */
 void http_stop(struct reporter *r);
 

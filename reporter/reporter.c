@@ -14,6 +14,7 @@
 
 #include "reporter/internal.h"
 #include "reporter/job.h"
+#include "reporter/ledger.h"
 
 static const struct {
 	const char *ending;
@@ -44,6 +45,7 @@ static void reporter_destroy(struct reporter *r)
 	archive_free(r->archive);
 	free(r->losses);
 	free(r->losses_archived);
+	ledger_events_free(r->events);
 	free(r->hostname);
 	free(r->version);
 	free(r);
@@ -52,6 +54,7 @@ static void reporter_destroy(struct reporter *r)
 static int reporter_init(struct reporter *r, const struct reporter_opts *opts)
 {
 	r->loop = opts->loop;
+	r->pm = opts->pm;
 	r->freq_hz = MAX(opts->freq_hz, 1);
 	r->window_ns = MAX(opts->window_s, 1) * CLOCK_NSEC_PER_SEC;
 	r->collect = opts->collect;
@@ -151,7 +154,17 @@ void reporter_get_stats(const struct reporter *r, struct reporter_stats *out)
 
 int reporter_listen(struct reporter *r, const char *address)
 {
-	return http_listen(r, address);
+	if (!r->events)
+		r->events = ledger_events_new();
+	return r->events ? http_listen(r, address) : -ENOMEM;
+}
+
+void reporter_event(struct reporter *r, struct quark_event *ev)
+{
+	if (r->events)
+		ledger_events_add(r->events, ev);
+	else
+		free(ev);
 }
 
 void reporter_losses(struct reporter *r, const uint64_t *counts)
@@ -308,6 +321,7 @@ void reporter_advance(struct reporter *r, uint64_t time)
 	if (r->finishing || time <= r->advanced)
 		return;
 	r->advanced = time;
+	http_wake(r);
 	reporter_close_ended(r, time);
 	/* Without memory now, the next trace or the next call tries again. */
 	if (r->archive && !reporter_find(r, time))
@@ -453,6 +467,7 @@ void reporter_finish(struct reporter *r, uint64_t time, void (*done)(void *arg),
 	r->finishing = true;
 	r->finished = done;
 	r->finished_arg = arg;
+	http_wake(r);
 	reporter_close_ended(r, UINT64_MAX);
 	uv_timer_start(&r->timer, reporter_finish_timer, REPORTER_GRACE_MS, 0);
 	reporter_check_finished(r);

@@ -49,6 +49,7 @@ struct reporter_metrics;
 
 struct reporter_opts {
 	uv_loop_t *loop;
+	struct pm *pm; /* whose processes can be asked for */
 	const char *hostname;
 	const char *version;
 	unsigned int freq_hz;
@@ -104,6 +105,11 @@ int reporter_listen(struct reporter *r, const char *address);
 void reporter_start(struct reporter *r, uint64_t time);
 /* 0 or -ENOMEM (counted as a loss, shown in the profile). */
 int reporter_add(struct reporter *r, const struct reporter_trace *t);
+/*
+ * A lifecycle event, at its place in the order of time, for those who follow
+ * them; takes over 'ev', one malloc'd block.
+ */
+void reporter_event(struct reporter *r, struct quark_event *ev);
 /*
  * What was lost by now, one count a name of opts.loss_names, since the start.
  * A profile says the difference between its end and its begin.

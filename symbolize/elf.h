@@ -129,6 +129,9 @@ int symbolizer_elf_rel(struct symbolizer_elf *e,
 		       const struct symbolizer_elf_rels *rels, uint64_t i,
 		       uint64_t *where, uint32_t *sym);
 
+/* What the dynamic segment says of 'tag'; of 64-bit files only. */
+bool symbolizer_elf_dynamic(struct symbolizer_elf *e, int64_t tag,
+			    uint64_t *val);
 /* The section of that name that is in the file; of 64-bit files only. */
 bool symbolizer_elf_section(struct symbolizer_elf *e, const char *name,
 			    Elf64_Shdr *sh);

@@ -17,6 +17,7 @@
 /* What a packed section may come to. */
 #define SEC_UNPACKED_MAX (256ULL << 20)
 #define SEC_PIECE (64 << 10)
+#define SEC_DYNAMIC_MAX 4096
 
 /* The section with the names of sections, gABI "ELF Header", e_shstrndx. */
 static bool find_names(struct symbolizer_elf *e, Elf64_Shdr *names)
@@ -55,6 +56,30 @@ bool symbolizer_elf_section(struct symbolizer_elf *e, const char *want,
 					  names.sh_offset + names.sh_size, name,
 					  sizeof(name)) > 0 &&
 		    strcmp(name, want) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool symbolizer_elf_dynamic(struct symbolizer_elf *e, int64_t tag,
+			    uint64_t *val)
+{
+	Elf64_Phdr ph = { 0 };
+	Elf64_Dyn dyn;
+
+	for (uint16_t i = 0; i < e->phnum && ph.p_type != PT_DYNAMIC; i++)
+		if (symbolizer_elf_phdr(e, i, &ph))
+			return false;
+	if (!e->is64 || ph.p_type != PT_DYNAMIC || ph.p_offset >= e->src->size)
+		return false;
+	for (uint64_t i = 0;
+	     i < MIN(ph.p_filesz / sizeof(dyn), SEC_DYNAMIC_MAX); i++) {
+		if (symbolizer_src_read(e->src, ph.p_offset + i * sizeof(dyn),
+					&dyn, sizeof(dyn)) ||
+		    dyn.d_tag == DT_NULL)
+			return false;
+		*val = dyn.d_un.d_val;
+		if (dyn.d_tag == tag)
 			return true;
 	}
 	return false;

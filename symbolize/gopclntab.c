@@ -8,6 +8,7 @@
 #include "symbolize/gopclntab.h"
 
 #define SECTION ".gopclntab"
+#define SIGRETURN "runtime.sigreturn" /* with a suffix in newer versions */
 
 /* A function's table of pcs; nobody writes one that long. */
 #define PCS_BYTES_MAX (1U << 20)
@@ -36,6 +37,7 @@ struct func {
 	uint64_t at; /* from the table's start */
 	uint32_t pcs; /* from the pc tables' start; 0: nothing is known */
 	bool root;
+	bool sigreturn; /* a signal handler returns to it */
 };
 
 static void note(struct reader *r, uint64_t at, const char *what)
@@ -86,13 +88,14 @@ static bool is_root_name(const char *name)
 	return false;
 }
 
-static bool is_root(struct reader *r, uint64_t func_at, uint8_t flag)
+/* What a function is, by its name and flags. */
+static void name_func(struct reader *r, struct func *f, uint8_t flag)
 {
 	uint64_t limit = r->g.off + r->g.size;
 	char name[32];
 	uint32_t at;
 
-	if (!read_at(r, &r->func, func_at + r->g.format->pc_size, &at, 4) ||
+	if (!read_at(r, &r->func, f->at + r->g.format->pc_size, &at, 4) ||
 	    at > r->g.size - r->g.names ||
 	    symbolizer_src_string(&r->name, r->g.off + r->g.names + at, limit,
 				  name, sizeof(name)) < 0)
@@ -100,7 +103,9 @@ static bool is_root(struct reader *r, uint64_t func_at, uint8_t flag)
 	/* It leaves a frame that leads back on both of its stacks. */
 	if (!strcmp(name, "runtime.cgocallback"))
 		flag &= (uint8_t)~FLAG_SP_WRITE;
-	return (flag & (FLAG_TOP_FRAME | FLAG_SP_WRITE)) || is_root_name(name);
+	f->root = f->start == r->g.e->entry || is_root_name(name) ||
+		  (flag & (FLAG_TOP_FRAME | FLAG_SP_WRITE));
+	f->sigreturn = !strncmp(name, SIGRETURN, strlen(SIGRETURN));
 }
 
 /* The function 'i' of the list; false: damage was noted. */
@@ -133,7 +138,7 @@ static bool func_read(struct reader *r, uint64_t i, struct func *f)
 		note(r, list, "a function that leads beyond its table");
 		return false;
 	}
-	f->root = f->start == r->g.e->entry || is_root(r, f->at, flag);
+	name_func(r, f, flag);
 	return true;
 }
 
@@ -213,6 +218,8 @@ static int add_row(struct reader *r, const struct func *f, uint64_t at,
 						  -8 } },
 	};
 
+	if (f->sigreturn)
+		symbolizer_rows_sigreturn(&rule);
 	if (rbp)
 		rule.regs[DWARF_RBP] =
 			(struct symbolizer_value){ SYMBOLIZER_AT_CFA, 0, 0,

@@ -14,7 +14,6 @@
 
 #define FIND_PIECE 4096
 #define FIND_FUNCS_MAX (1U << 22)
-#define FIND_DYNAMIC_MAX 4096
 #define FIND_RELA_MAX (1U << 24)
 
 static const struct gopclntab_format formats[] = {
@@ -135,28 +134,13 @@ static bool module_in(struct gopclntab *g, const struct symbolizer_elf_load *l)
 /* Where the dynamic linker's relocations are, in the file. */
 static bool find_rela(struct symbolizer_elf *e, uint64_t *off, uint64_t *n)
 {
-	uint64_t vaddr = 0, size = 0;
-	Elf64_Phdr ph = { 0 };
-	Elf64_Dyn dyn;
+	uint64_t vaddr, size;
 
-	for (uint16_t i = 0; i < e->phnum && ph.p_type != PT_DYNAMIC; i++)
-		if (symbolizer_elf_phdr(e, i, &ph))
-			return false;
-	if (ph.p_type != PT_DYNAMIC || ph.p_offset >= e->src->size)
+	if (!symbolizer_elf_dynamic(e, DT_RELA, &vaddr) ||
+	    !symbolizer_elf_dynamic(e, DT_RELASZ, &size))
 		return false;
-	for (uint64_t i = 0;
-	     i < MIN(ph.p_filesz / sizeof(dyn), FIND_DYNAMIC_MAX); i++) {
-		if (symbolizer_src_read(e->src, ph.p_offset + i * sizeof(dyn),
-					&dyn, sizeof(dyn)))
-			return false;
-		if (dyn.d_tag == DT_RELA)
-			vaddr = dyn.d_un.d_ptr;
-		else if (dyn.d_tag == DT_RELASZ)
-			size = dyn.d_un.d_val;
-	}
 	*n = MIN(size / sizeof(Elf64_Rela), FIND_RELA_MAX);
-	return vaddr && symbolizer_elf_offset(e, vaddr, off) &&
-	       *off <= e->src->size &&
+	return symbolizer_elf_offset(e, vaddr, off) && *off <= e->src->size &&
 	       *n <= (e->src->size - *off) / sizeof(Elf64_Rela);
 }
 

@@ -22,8 +22,8 @@ struct jobs {
 
 struct symbolizer {
 	uv_loop_t *loop;
-	uv_timer_t timer; /* to the deadline of the oldest opening */
-	struct jobs opens, files;
+	uv_timer_t timer; /* to the deadline of the oldest in opens */
+	struct jobs opens, idents, files;
 	unsigned int opening; /* openings in the pool */
 	bool working; /* a job on a file of our own is in the pool */
 	bool freed;

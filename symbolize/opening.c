@@ -6,8 +6,8 @@
  * alone; then the worker process says what it is, before everything else that
  * it has to do.
  *
- * Each has a deadline from the moment of its request. What runs cannot be
- * called back: who does not want its result any more answers the request and
+ * Each way has a deadline, until the file is open: the worker has its own. What
+ * runs cannot be called back: who does not want its result any more answers the request and
  * leaves the job without one.
  */
 #include <errno.h>
@@ -45,15 +45,16 @@ static void count_open(struct symbolizer_stats *st, int err)
 	st->open_timeouts += err == -ETIMEDOUT;
 }
 
+static void timer_set(struct symbolizer *s);
+
 /* Takes the job off the list; it is the caller's to free unless it runs. */
 static void open_answer(struct open_job *o, int err)
 {
 	struct symbolizer *s = o->job.s;
 	struct symbolizer_file *file = err ? NULL : o->file;
 
-	jobs_remove(&s->opens, &o->job);
-	if (!s->opens.head)
-		uv_timer_stop(&s->timer);
+	jobs_remove(o->asked ? &s->idents : &s->opens, &o->job);
+	timer_set(s);
 	o->job.answered = true;
 	count_open(&s->stats, err);
 	if (file)
@@ -79,6 +80,20 @@ static void open_end(struct open_job *o, int err, bool damaged)
 	if (!o->job.answered)
 		open_answer(o, err);
 	open_free(o);
+}
+
+/* Between those that look for it, in the order of deadlines, and the others. */
+static void open_move(struct open_job *o, bool asked)
+{
+	struct symbolizer *s = o->job.s;
+
+	if (!o->job.answered) {
+		jobs_remove(asked ? &s->opens : &s->idents, &o->job);
+		jobs_add(asked ? &s->idents : &s->opens, &o->job);
+	}
+	o->asked = asked;
+	o->deadline = uv_now(s->loop) + s->deadline_ms;
+	timer_set(s);
 }
 
 /* --- what it is ------------------------------------------------------------------ */
@@ -121,7 +136,7 @@ static void ident_done(struct worker_job *j, int err)
 	struct open_job *o = open_of(j);
 	bool damaged = o->file->damaged;
 
-	o->asked = false;
+	open_move(o, false);
 	if (!err && !symbolizer_open_same(&o->req, &o->file->ident))
 		err = -ESTALE;
 	if (o->job.answered || !err)
@@ -161,8 +176,8 @@ static void on_open_done(uv_work_t *work, int status)
 	} else {
 		o->file->id = ++s->last_id;
 		o->remote.file = o->file;
-		o->asked = true;
-		worker_submit(s->worker, &o->remote, true);
+		open_move(o, true);
+		worker_submit(s->worker, &o->remote);
 	}
 	if (!s->freed)
 		opens_start(s);
@@ -189,12 +204,10 @@ static void open_next(struct open_job *o, int err, bool damaged)
 
 static void opens_start(struct symbolizer *s)
 {
-	struct open_job *o;
 	struct job *j;
 
 	for (j = s->opens.head; j && s->opening < OPENS_AT_ONCE; j = j->next) {
-		o = container_of(j, struct open_job, job);
-		if (j->running || o->asked)
+		if (j->running)
 			continue;
 		/* Fails without a work function only. */
 		uv_queue_work(s->loop, &j->work, on_open_work, on_open_done);
@@ -220,9 +233,7 @@ static void open_give_up(struct open_job *o, int err)
 		open_free(o);
 }
 
-static void timer_set(struct symbolizer *s);
-
-/* Requests are in the order of their deadlines: all have the same time. */
+/* In the order of their deadlines: all have the same time. */
 static void on_deadline(uv_timer_t *timer)
 {
 	struct symbolizer *s = container_of(timer, struct symbolizer, timer);
@@ -234,8 +245,7 @@ static void on_deadline(uv_timer_t *timer)
 			break;
 		open_give_up(o, -ETIMEDOUT);
 	}
-	if (!s->freed)
-		timer_set(s);
+	timer_set(s);
 }
 
 static void timer_set(struct symbolizer *s)
@@ -243,10 +253,9 @@ static void timer_set(struct symbolizer *s)
 	uint64_t now = uv_now(s->loop);
 	struct open_job *o;
 
-	if (!s->opens.head) {
-		uv_timer_stop(&s->timer);
+	uv_timer_stop(&s->timer);
+	if (!s->opens.head || s->freed)
 		return;
-	}
 	o = container_of(s->opens.head, struct open_job, job);
 	uv_timer_start(&s->timer, on_deadline,
 		       o->deadline > now ? o->deadline - now : 0, 0);
@@ -298,8 +307,9 @@ static void on_timer_closed(uv_handle_t *handle)
 
 void symbolizer_opening_fini(struct symbolizer *s)
 {
-	while (s->opens.head)
-		open_give_up(container_of(s->opens.head, struct open_job, job),
-			     -ECANCELED);
+	struct job *j;
+
+	while ((j = s->opens.head ? s->opens.head : s->idents.head))
+		open_give_up(container_of(j, struct open_job, job), -ECANCELED);
 	uv_close((uv_handle_t *)&s->timer, on_timer_closed);
 }

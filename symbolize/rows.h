@@ -85,11 +85,31 @@ bool symbolizer_rows_covered(const struct symbolizer_rows_build *b, uint64_t at,
 void symbolizer_rows_note(struct symbolizer_rows_info *info,
 			  const char *section, uint64_t at, uint64_t file_at,
 			  const char *what);
+/* The gap behind function 'i' of before; false: there is none. */
+struct symbolizer_rows_gap {
+	uint64_t start, end;
+	bool signal; /* the function ends as the frame of a signal handler */
+};
+
+bool symbolizer_rows_gap(const struct symbolizer_rows_build *b, size_t i,
+			 struct symbolizer_rows_gap *gap);
 /*
- * Where a process or a thread of 'e' begins, if no CFI speaks of it: roots. 0
- * or -ENOMEM.
+ * [from, to) has this rule, as far as nothing was there before. 0, -ENOMEM,
+ * -E2BIG.
+ */
+int symbolizer_rows_put_rule(struct symbolizer_rows_build *b, uint64_t from,
+			     uint64_t to, const struct symbolizer_rule *rule);
+/* A function's first instruction, but for what is in *rule already. */
+void symbolizer_rows_plain(struct symbolizer_rule *rule, int32_t cfa);
+/* Where a signal handler returns to: the kernel's struct rt_sigframe. */
+void symbolizer_rows_sigreturn(struct symbolizer_rule *rule);
+/*
+ * What is known of code that no CFI speaks of, by what it does: where stacks
+ * begin; pieces of C libraries. 0 or -ENOMEM.
  */
 int symbolizer_rows_start(struct symbolizer_elf *e,
+			  struct symbolizer_rows_build *b);
+int symbolizer_rows_known(struct symbolizer_elf *e,
 			  struct symbolizer_rows_build *b);
 /* The table, with 'info' in it but for its counts. 0 or -ENOMEM. */
 int symbolizer_rows_end(struct symbolizer_rows_build *b,
@@ -105,5 +125,8 @@ void symbolizer_rows_build_fini(struct symbolizer_rows_build *b);
 int symbolizer_rows_read(struct symbolizer_rows **out,
 			 struct symbolizer_src *src,
 			 const struct symbolizer_ask *ask);
+/* Only what the file's tables say, without what is known of its code. */
+int symbolizer_rows_read_said(struct symbolizer_rows **out,
+			      struct symbolizer_src *src);
 
 #endif /* SYMBOLIZE_ROWS_H */

@@ -253,6 +253,38 @@ bool symbolizer_rows_covered(const struct symbolizer_rows_build *b, uint64_t at,
 	return lo && b->base + f[lo - 1].end > at;
 }
 
+bool symbolizer_rows_gap(const struct symbolizer_rows_build *b, size_t i,
+			 struct symbolizer_rows_gap *gap)
+{
+	const struct rows_func *f = &b->funcs[i];
+	const uint32_t *words = (const void *)b->rules.data;
+	uint16_t last = f->n ? b->raw[f->first + f->n - 1].rule : 0;
+	struct rows_item item = { 0 };
+
+	if (i + 1 < b->n_first && f[1].start <= f->end)
+		return false;
+	gap->start = b->base + f->end;
+	gap->end = i + 1 < b->n_first ? b->base + f[1].start : UINT64_MAX;
+	if (last)
+		rows_item_unpack(words + b->rules.starts[last - 1] /
+						 sizeof(*words),
+				 &item);
+	gap->signal = item.signal;
+	return true;
+}
+
+int symbolizer_rows_put_rule(struct symbolizer_rows_build *b, uint64_t from,
+			     uint64_t to, const struct symbolizer_rule *rule)
+{
+	uint64_t next;
+	int err = 0;
+
+	if (symbolizer_rows_covered(b, from, &next) ||
+	    !symbolizer_rows_func(b, from, MIN(to, next), &err))
+		return err;
+	return symbolizer_rows_add(b, from, rule);
+}
+
 /* Of all functions those that count, sorted and clipped at the next one. */
 static void settle(struct symbolizer_rows_build *b)
 {

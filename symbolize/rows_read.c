@@ -166,7 +166,8 @@ static int read_by_hdr(struct rows_file *f)
 	return symbolizer_cfi_read(&s, &f->b, &f->info);
 }
 
-static int read_all(struct rows_file *f, const struct symbolizer_ask *ask)
+static int read_all(struct rows_file *f, const struct symbolizer_ask *ask,
+		    bool known)
 {
 	Elf64_Shdr sh;
 	int err;
@@ -186,16 +187,17 @@ static int read_all(struct rows_file *f, const struct symbolizer_ask *ask)
 	if (!err)
 		err = read_debug_frame(f, ask);
 	symbolizer_rows_fill(&f->b);
-	if (!err)
+	if (!err && known)
 		err = symbolizer_rows_start(&f->elf, &f->b);
+	if (!err && known)
+		err = symbolizer_rows_known(&f->elf, &f->b);
 	if (!err && !f->any)
 		err = -ENODATA;
 	return err;
 }
 
-int symbolizer_rows_read(struct symbolizer_rows **out,
-			 struct symbolizer_src *src,
-			 const struct symbolizer_ask *ask)
+static int read_file(struct symbolizer_rows **out, struct symbolizer_src *src,
+		     const struct symbolizer_ask *ask, bool known)
 {
 	struct rows_file f = { 0 };
 	int err = symbolizer_elf_init(&f.elf, src);
@@ -207,12 +209,25 @@ int symbolizer_rows_read(struct symbolizer_rows **out,
 	if (!err)
 		err = symbolizer_rows_begin(&f.b, &f.elf);
 	if (!err)
-		err = read_all(&f, ask);
+		err = read_all(&f, ask, known);
 	if (!err)
 		err = symbolizer_rows_end(&f.b, &f.info, out);
 	symbolizer_rows_build_fini(&f.b);
 	symbolizer_elf_fini(&f.elf);
 	return err;
+}
+
+int symbolizer_rows_read(struct symbolizer_rows **out,
+			 struct symbolizer_src *src,
+			 const struct symbolizer_ask *ask)
+{
+	return read_file(out, src, ask, true);
+}
+
+int symbolizer_rows_read_said(struct symbolizer_rows **out,
+			      struct symbolizer_src *src)
+{
+	return read_file(out, src, NULL, false);
 }
 
 int symbolizer_file_rows(const struct symbolizer_file *f,

@@ -28,19 +28,14 @@ struct starter {
 	int err;
 };
 
-/* [from, to) as far as nothing is known of it; false: it is known, or no code. */
-static bool add_root(struct starter *s, uint64_t from, uint64_t to)
+static void add_root(struct starter *s, uint64_t from, uint64_t to)
 {
-	struct symbolizer_rule root = { .cfa = { SYMBOLIZER_REG, 7, 0, 8 } };
-	uint64_t next;
+	struct symbolizer_rule root = { 0 };
 
-	root.regs[7].from = SYMBOLIZER_CFA;
-	root.regs[SYMBOLIZER_REG_RA].from = SYMBOLIZER_UNDEFINED;
-	if (symbolizer_rows_covered(s->b, from, &next) ||
-	    !symbolizer_rows_func(s->b, from, MIN(to, next), &s->err))
-		return false;
-	s->err = symbolizer_rows_add(s->b, from, &root);
-	return s->err == 0;
+	symbolizer_rows_plain(&root, 8);
+	root.regs[SYMBOLIZER_REG_RA] =
+		(struct symbolizer_value){ SYMBOLIZER_UNDEFINED, 0, 0, 0 };
+	s->err = symbolizer_rows_put_rule(s->b, from, to, &root);
 }
 
 /* 'len' bytes of code, or as many as there are. */
@@ -63,11 +58,13 @@ static size_t read_code(struct starter *s, uint64_t at, uint8_t *buf,
 /*
  * Whether the entry is where the kernel begins a process, and not what linkers
  * once wrote into libraries, the first function of all: the program says that
- * it is one, or the stub clears the frame pointer (System V ABI, 3.4.1).
+ * it is one, or the stub clears the frame pointer (System V ABI, 3.4.1) or, as
+ * the dynamic linker's, passes the stack pointer on.
  */
 static bool is_start(struct starter *s)
 {
 	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	static const uint8_t pass[] = { 0x48, 0x89, 0xe7 }; /* mov %rsp, %rdi */
 	uint8_t b[8];
 	uint16_t type = 0;
 	Elf64_Phdr ph;
@@ -84,6 +81,8 @@ static bool is_start(struct starter *s)
 	if (read_code(s, s->e->entry, b, sizeof(b)) < sizeof(b))
 		return false;
 	i = memcmp(b, endbr, sizeof(endbr)) ? 0 : sizeof(endbr);
+	if (!memcmp(b + i, pass, sizeof(pass)))
+		return true;
 	i += b[i] == 0x48;
 	return b[i] == 0x31 && b[i + 1] == 0xed; /* xor %ebp, %ebp */
 }
@@ -123,6 +122,26 @@ static size_t is_last_call(const struct starter *s, const uint8_t *p,
 	return 0;
 }
 
+/* What musl has signal handlers return to, before the system call at 'p'. */
+static void find_sigreturn(struct starter *s, const uint8_t *p, uint64_t at)
+{
+	static const uint8_t code[] = { 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	struct symbolizer_rule rule;
+	size_t len;
+
+	if (memcmp(p - 4, code, sizeof(code)) != 0)
+		return;
+	if (p[-5] == 0xb8) /* mov $15, %eax */
+		len = 5;
+	else if (p[-7] == 0x48 && p[-6] == 0xc7 && p[-5] == 0xc0) /* %rax */
+		len = 7;
+	else
+		return;
+	symbolizer_rows_sigreturn(&rule);
+	/* And the address behind it, which is all there is meanwhile. */
+	s->err = symbolizer_rows_put_rule(s->b, at - len, at + 3, &rule);
+}
+
 static void find_calls(struct starter *s, uint64_t from, uint64_t to)
 {
 	uint8_t buf[8192];
@@ -134,6 +153,8 @@ static void find_calls(struct starter *s, uint64_t from, uint64_t to)
 		if (len < 13)
 			return;
 		for (size_t i = 8; i + 5 <= len; i++) {
+			if (buf[i] == 0x0f)
+				find_sigreturn(s, buf + i, at + i);
 			if (buf[i] != 0xe8)
 				continue;
 			front = is_last_call(s, buf + i, at + i);
@@ -197,7 +218,7 @@ static void find_by_stub(struct starter *s)
 	find_calls(s, at - START_NEAR, at + START_NEAR);
 }
 
-static void find_by_symbols(struct starter *s)
+static void find_in_code(struct starter *s)
 {
 	const struct symbolizer_elf_load *l;
 
@@ -213,21 +234,21 @@ int symbolizer_rows_start(struct symbolizer_elf *e,
 			  struct symbolizer_rows_build *b)
 {
 	struct starter s = { .e = e, .b = b };
+	uint64_t next;
 
-	if (!e->entry || !is_start(&s) ||
-	    !add_root(&s, e->entry,
-		      e->entry <= UINT64_MAX - START_BYTES
-			      ? e->entry + START_BYTES
-			      : UINT64_MAX))
-		return s.err == -ENOMEM ? s.err : 0;
-	s.err = symbolizer_elf_tables(e);
+	if (!e->entry || symbolizer_rows_covered(b, e->entry, &next) ||
+	    !is_start(&s))
+		return 0;
+	add_root(&s, e->entry,
+		 e->entry + MIN(START_BYTES, UINT64_MAX - e->entry));
+	if (!s.err)
+		s.err = symbolizer_elf_tables(e);
 	if (s.err)
-		return s.err;
+		return s.err == -ENOMEM ? s.err : 0;
 	s.exit = find_symbol(e, "exit");
 	s.thread_exit = find_symbol(e, "pthread_exit");
-	if (s.exit)
-		find_by_symbols(&s);
-	else
+	find_in_code(&s);
+	if (!s.exit && !s.err)
 		find_by_stub(&s);
 	return s.err == -ENOMEM ? s.err : 0;
 }

@@ -35,7 +35,7 @@ struct symbolizer_opts {
 	uv_loop_t *loop;
 	/* Ceiling for symbol indexes kept between requests; 0: 8 MiB. */
 	size_t index_bytes;
-	/* A file may keep its opening waiting so long; 0: 2000 ms. */
+	/* A path may keep its opening waiting so long; 0: 2000 ms. */
 	unsigned int open_deadline_ms;
 	/* Read instead of /proc/kallsyms; for tests. NULL: the kernel's. */
 	const char *kallsyms;

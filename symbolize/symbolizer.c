@@ -186,7 +186,7 @@ static void file_request(struct symbolizer *s, struct file_job *j,
 	if (is_own(s, file))
 		own_start(s);
 	else
-		worker_submit(s->worker, &j->remote, false);
+		worker_submit(s->worker, &j->remote);
 }
 
 /* Answers it before its time; it ends by itself if something has it. */

@@ -69,14 +69,21 @@ static void on_timer(uv_timer_t *timer);
 
 /* --- the queue ---------------------------------------------------------------- */
 
-static void queue_add(struct worker *w, struct worker_job *j, bool first)
+/*
+ * What is short and lets a stack go on comes first: what a file is, then names.
+ * There may be a hundred tables to read when profd starts, and the names of the
+ * first stacks are not to wait for all of them.
+ */
+static void queue_add(struct worker *w, struct worker_job *j)
 {
-	struct worker_job *next = first ? w->head : NULL;
+	struct worker_job *prev = w->tail;
 
-	j->next = next;
-	j->prev = next ? NULL : w->tail;
-	*(j->prev ? &j->prev->next : &w->head) = j;
-	*(next ? &next->prev : &w->tail) = j;
+	while (prev && prev->kind->type > j->kind->type)
+		prev = prev->prev;
+	j->prev = prev;
+	j->next = prev ? prev->next : w->head;
+	*(prev ? &prev->next : &w->head) = j;
+	*(j->next ? &j->next->prev : &w->tail) = j;
 }
 
 static void queue_remove(struct worker *w, struct worker_job *j)
@@ -152,8 +159,8 @@ static bool broken(const struct worker *w)
 	       w->blameless >= WORKER_BROKEN_BLAMELESS;
 }
 
-/* It failed, or had to be ended; 'halves' as in worker_aside.h. */
-static void lost(struct worker *w, unsigned int halves, const char *why)
+/* It failed, or had to be ended; 'thirds' as in worker_aside.h. */
+static void lost(struct worker *w, unsigned int thirds, const char *why)
 {
 	struct worker_job *j = w->now;
 	bool blame = j && w->asked;
@@ -166,7 +173,7 @@ static void lost(struct worker *w, unsigned int halves, const char *why)
 	w->fails++;
 	w->blameless = blame ? 0 : w->blameless + 1;
 	w->restart_at = uv_now(w->opts.loop) + backoff_ms(w->fails);
-	if (blame && worker_aside_add(&w->aside, j->file, halves, why)) {
+	if (blame && worker_aside_add(&w->aside, j->file, thirds, why)) {
 		w->opts.stats->put_aside++;
 		job_done(w, j, -EBADMSG);
 	}
@@ -182,15 +189,16 @@ static void lied(struct worker *w)
 /* Which ends are not the file's fault for certain, and how to call the rest. */
 static const struct {
 	int status; /* negative: a signal */
-	unsigned int halves;
+	unsigned int thirds;
 	const char *why;
 } ends[] = {
 	{ -SIGKILL, 1, "the reader was killed" },
 	{ -SIGTERM, 1, "the reader was killed" },
 	{ -SIGINT, 1, "the reader was killed" },
-	{ -SIGXCPU, 2, "it took too much CPU time to read" },
-	{ -SIGSYS, 2, "the reader did what it may not" },
-	{ 0, 2, "the reader crashed" }, /* and everything else */
+	{ -SIGXCPU, WORKER_ASIDE_WHOLE, "it took too much CPU time to read" },
+	{ -SIGSYS, WORKER_ASIDE_WHOLE, "the reader did what it may not" },
+	{ 0, WORKER_ASIDE_WHOLE,
+	  "the reader crashed" }, /* and everything else */
 };
 
 static void on_readable(void *arg);
@@ -212,7 +220,7 @@ static void on_ended(void *arg, int status)
 	while (i < ARRAY_SIZE(ends) - 1 && ends[i].status != status)
 		i++;
 	w->opts.stats->worker_failed++;
-	lost(w, ends[i].halves, ends[i].why);
+	lost(w, ends[i].thirds, ends[i].why);
 }
 
 /* --- the start ------------------------------------------------------------------ */
@@ -430,18 +438,19 @@ static void on_readable(void *arg)
 
 /* --- time ------------------------------------------------------------------------- */
 
-/* What comes meanwhile has its own time. */
+/* As many as there are now: what comes of that must not keep us here. */
 static void refuse_all(struct worker *w, int err)
 {
-	struct worker_job *j = w->now, *last = w->tail;
+	struct worker_job *j;
+	size_t n = 0;
 
-	if (j)
-		job_done(w, j, err);
-	while (last && (j = w->head)) {
+	for (j = w->head; j; j = j->next)
+		n++;
+	if (w->now)
+		job_done(w, w->now, err);
+	while (n-- && (j = w->head)) {
 		queue_remove(w, j);
 		j->kind->done(j, err);
-		if (j == last)
-			break;
 	}
 }
 
@@ -524,9 +533,9 @@ static void worker_run(struct worker *w)
 	set_refs(w);
 }
 
-void worker_submit(struct worker *w, struct worker_job *j, bool first)
+void worker_submit(struct worker *w, struct worker_job *j)
 {
-	queue_add(w, j, first);
+	queue_add(w, j);
 	if (w->state == WORKER_IDLE || w->state == WORKER_DOWN)
 		timer_set(w, 0);
 	set_refs(w);

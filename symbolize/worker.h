@@ -66,8 +66,8 @@ int worker_new(struct worker **wp, const struct worker_opts *opts);
 /* Jobs still there end with -ECANCELED before it returns. */
 void worker_free(struct worker *w);
 
-/* 'first': before those that wait. done() is not called from inside. */
-void worker_submit(struct worker *w, struct worker_job *j, bool first);
+/* Its place in the queue is by its kind. done() is not called from inside. */
+void worker_submit(struct worker *w, struct worker_job *j);
 /* True: it will not be done. False: it is at work, and ends with done(). */
 bool worker_cancel(struct worker *w, struct worker_job *j);
 

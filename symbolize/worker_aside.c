@@ -30,7 +30,7 @@ bool worker_aside_has(const struct worker_aside *a,
 {
 	size_t i = find(a, &f->ident);
 
-	return i < a->n && a->files[i].halves >= WORKER_ASIDE_WHOLE;
+	return i < a->n && a->files[i].thirds >= WORKER_ASIDE_WHOLE;
 }
 
 /* The path on one line of a terminal. */
@@ -56,12 +56,12 @@ void worker_aside_forgive(struct worker_aside *a,
 {
 	size_t i = find(a, &f->ident);
 
-	if (i < a->n && a->files[i].halves < WORKER_ASIDE_WHOLE)
+	if (i < a->n && a->files[i].thirds < WORKER_ASIDE_WHOLE)
 		forget(a, i);
 }
 
 bool worker_aside_add(struct worker_aside *a, const struct symbolizer_file *f,
-		      unsigned int halves, const char *why)
+		      unsigned int thirds, const char *why)
 {
 	size_t i = find(a, &f->ident);
 
@@ -76,16 +76,16 @@ bool worker_aside_add(struct worker_aside *a, const struct symbolizer_file *f,
 		a->files[i].mtime_ns = f->ident.mtime_ns;
 		a->files[i].path = readable(f->path);
 	}
-	a->files[i].halves += halves;
+	a->files[i].thirds += thirds;
 	a->files[i].why = why;
-	return a->files[i].halves >= WORKER_ASIDE_WHOLE;
+	return a->files[i].thirds >= WORKER_ASIDE_WHOLE;
 }
 
 const char *worker_aside_at(const struct worker_aside *a, size_t i,
 			    const char **why)
 {
 	for (size_t k = 0; k < a->n; k++) {
-		if (a->files[k].halves < WORKER_ASIDE_WHOLE || i--)
+		if (a->files[k].thirds < WORKER_ASIDE_WHOLE || i--)
 			continue;
 		*why = a->files[k].why;
 		return a->files[k].path ? a->files[k].path : "";

@@ -2,7 +2,7 @@
 /*
  * worker_aside: the files that the worker failed on, by device, inode, size and
  * time of change: changed, it is another file. What may have had another cause
- * counts as half a failure, and only two of these put a file aside.
+ * counts as one failure of the three that put a file aside.
  */
 #ifndef SYMBOLIZE_WORKER_ASIDE_H
 #define SYMBOLIZE_WORKER_ASIDE_H
@@ -10,13 +10,13 @@
 #include "symbolize/file.h"
 
 #define WORKER_ASIDE_MAX 64
-#define WORKER_ASIDE_WHOLE 2
+#define WORKER_ASIDE_WHOLE 3
 
 struct worker_aside {
 	struct {
 		uint64_t dev, ino, size;
 		int64_t mtime_ns;
-		unsigned int halves;
+		unsigned int thirds;
 		const char *why;
 		char *path;
 	} files[WORKER_ASIDE_MAX]; /* the oldest first */
@@ -24,9 +24,9 @@ struct worker_aside {
 };
 
 void worker_aside_fini(struct worker_aside *a);
-/* A failure on 'f' of so many halves; 'why' is a constant. True: put aside. */
+/* A failure on 'f' of so many thirds; 'why' is a constant. True: put aside. */
 bool worker_aside_add(struct worker_aside *a, const struct symbolizer_file *f,
-		      unsigned int halves, const char *why);
+		      unsigned int thirds, const char *why);
 /* It was read: what was not a whole failure was not its. */
 void worker_aside_forgive(struct worker_aside *a,
 			  const struct symbolizer_file *f);

@@ -21,6 +21,8 @@ $(UNIT_TESTS) $(BPF_TESTS) $(BENCH_PROGS): $(B)/%: $(B)/%.o $(TEST_HELPERS) $(B)
 
 $(UNIT_TESTS:%=%.o) $(BPF_TESTS:%=%.o) $(BENCH_PROGS:%=%.o): | $(SKELS) $(B)/reporter/profile.pb-c.h
 
+$(B)/tests/unit/test_pm_nomem: LDFLAGS += \
+	$(foreach f,malloc calloc realloc free,-Wl,--wrap=$(f))
 # Its truth is elfutils' unwinder.
 $(addprefix $(B)/tests/,unit/test_walk bpf/test_stacks bench/bench_unwind): LIBS += -ldw
 

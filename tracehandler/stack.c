@@ -113,7 +113,7 @@ static struct trace_piece piece_of(const struct abi_stack *stack,
 				   const uint8_t *bytes)
 {
 	return (struct trace_piece){ bytes, stack->start, stack->size,
-				     stack->end };
+				     stack->end, stack->holes };
 }
 
 static void stack_walk(struct trace_user *u)

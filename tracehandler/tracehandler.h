@@ -36,7 +36,7 @@ struct trace_opts {
 	 */
 	unsigned int wait_ms; /* 0: 3000 */
 	size_t wait_bytes; /* 0: 8 MiB */
-	size_t table_bytes; /* of unwind tables; 0: 16 MiB */
+	size_t table_bytes; /* of unwind tables; 0: 32 MiB */
 	unsigned int max_frames; /* 0: 4096 */
 	bool selected_only; /* nobody wants samples of other processes */
 };

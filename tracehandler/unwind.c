@@ -10,12 +10,11 @@
 
 #include "tracehandler/unwind.h"
 
-static uint64_t unwind_word(const uint8_t *p, size_t word)
+static bool unwind_word(const struct trace_piece *s, uint64_t at, size_t word,
+			uint64_t *out)
 {
-	uint64_t v = 0;
-
-	memcpy(&v, p, word); /* x86 is little endian */
-	return v;
+	*out = 0; /* x86 is little endian */
+	return trace_piece_read(s, at, out, word);
 }
 
 /* A frame that is not in the copy: does it lie behind where the copy ends? */
@@ -46,7 +45,7 @@ size_t trace_unwind_fp(const struct trace_stack *stack, uint64_t *pcs,
 	const struct trace_piece *s = &stack->here;
 	uint64_t low = stack->regs->gpr[ABI_REG_SP];
 	uint64_t fp = stack->regs->gpr[ABI_REG_BP];
-	uint64_t pc = stack->regs->ip, at;
+	uint64_t pc = stack->regs->ip, next;
 
 	for (;;) {
 		if (n == max) {
@@ -56,15 +55,14 @@ size_t trace_unwind_fp(const struct trace_stack *stack, uint64_t *pcs,
 		pcs[n++] = pc;
 		if (!fp)
 			break;
-		at = fp - s->start;
-		if (fp < low || fp < s->start || fp % word ||
-		    s->size < 2 * word || at > s->size - 2 * word) {
+		if (fp < low || fp % word ||
+		    !unwind_word(s, fp + word, word, &pc) ||
+		    !unwind_word(s, fp, word, &next)) {
 			*why = unwind_outside(s, low, fp, word);
 			return n;
 		}
-		pc = unwind_word(s->bytes + at + word, word);
 		low = fp + 2 * word;
-		fp = unwind_word(s->bytes + at, word);
+		fp = next;
 		if (!pc)
 			break;
 	}

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "bpf/abi.h"
 
@@ -41,7 +42,29 @@ struct trace_piece {
 	uint64_t start;
 	uint32_t size;
 	enum abi_stack_end end;
+	uint64_t holes; /* as in struct abi_stack */
 };
+
+/* The word at 'at', if it was copied. */
+static inline bool trace_piece_read(const struct trace_piece *p, uint64_t at,
+				    void *out, size_t len)
+{
+	uint64_t page;
+
+	if (at < p->start || p->size < len || at - p->start > p->size - len)
+		return false;
+	if (p->holes) {
+		page = at / ABI_STACK_PAGE - p->start / ABI_STACK_PAGE;
+		if (page < ABI_STACK_HOLES && p->holes >> page & 1)
+			return false;
+		page = (at + len - 1) / ABI_STACK_PAGE -
+		       p->start / ABI_STACK_PAGE;
+		if (page < ABI_STACK_HOLES && p->holes >> page & 1)
+			return false;
+	}
+	memcpy(out, p->bytes + (at - p->start), len);
+	return true;
+}
 
 struct trace_stack {
 	const struct abi_regs *regs;

@@ -29,21 +29,12 @@ struct walk {
 	bool exact; /* the frame was interrupted, it did not call */
 };
 
-static inline bool piece_read(const struct trace_piece *p, uint64_t at,
-			      uint64_t *out)
-{
-	if (at < p->start || p->size < 8 || at - p->start > p->size - 8)
-		return false;
-	memcpy(out, p->bytes + (at - p->start), 8);
-	return true;
-}
-
 static bool walk_read(void *arg, uint64_t at, uint64_t *out)
 {
 	struct walk *w = arg;
 
-	if (piece_read(&w->stack->here, at, out) ||
-	    piece_read(&w->stack->left, at, out))
+	if (trace_piece_read(&w->stack->here, at, out, 8) ||
+	    trace_piece_read(&w->stack->left, at, out, 8))
 		return true;
 	w->missing = at;
 	return false;
@@ -105,9 +96,10 @@ static bool leads_up(const struct walk *w, const struct symbolizer_rule *rule,
  */
 static bool taken_back(const struct walk *w, uint64_t at)
 {
-	uint64_t below = w->stack->regs->gpr[ABI_REG_SP] - at;
+	uint64_t below = w->stack->regs->gpr[ABI_REG_SP] - at, word;
 
-	return at < w->stack->here.start && below - 1 < ABI_STACK_RED_ZONE;
+	return below - 1 < ABI_STACK_RED_ZONE &&
+	       !trace_piece_read(&w->stack->here, at, &word, ARCH_WORD);
 }
 
 /*
@@ -193,8 +185,8 @@ static enum trace_end why_not(const struct walk *w, enum trace_end otherwise)
 	inside = missing - sp < TRACE_STACK_MAX;
 	if (p->end == ABI_STACK_RING)
 		return TRACE_END_RING;
-	if (inside && missing < p->start)
-		return TRACE_END_FAULT;
+	if (inside && missing + ARCH_WORD <= p->start + p->size)
+		return TRACE_END_FAULT; /* in a hole */
 	if (inside && p->end == ABI_STACK_CAP)
 		return TRACE_END_CAP;
 	if (inside && p->end == ABI_STACK_FAULT)

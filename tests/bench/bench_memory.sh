@@ -34,14 +34,16 @@ make_copies() {
 	done
 }
 
-# memory PID: "pss maps rings" in bytes. A BPF ring (map type 27) is mapped twice
+# memory PID: "pss maps rings" in bytes, with the process that reads files. A BPF ring (map type 27) is mapped twice
 # and counted once, by its size; a perf ring without its page of positions.
 memory() {
-	local pss ring_perf maps
-	pss=$(awk '
+	local pss ring_perf maps p
+	pss=$(for p in $(family "$1"); do
+		cat "/proc/$p/smaps"
+	done 2>/dev/null | awk '
 		/^[0-9a-f]+-[0-9a-f]+ / { ring = /bpf-map|bpf_map|\[perf_event\]/ }
 		/^Pss:/ && !ring { kb += $2 }
-		END { printf "%.0f\n", kb * 1024 }' "/proc/$1/smaps")
+		END { printf "%.0f\n", kb * 1024 }')
 	ring_perf=$(awk '
 		/^[0-9a-f]+-[0-9a-f]+ / { ring = /\[perf_event\]/ }
 		/^Size:/ && ring { kb += $2 - 4 }

@@ -135,10 +135,9 @@ static void walk_record(const struct seen *s, int depth)
 			return;
 		stack = (struct trace_stack){
 			.regs = &rec.regs,
-			.bytes = rec.stack_bytes,
-			.start = rec.stack.start,
-			.size = rec.stack.size,
-			.end = rec.stack.end,
+			.here = { rec.stack_bytes, rec.stack.start,
+				  rec.stack.size, rec.stack.end,
+				  rec.stack.holes },
 		};
 		n = trace_unwind_fp(&stack, pcs, ARRAY_SIZE(pcs), &why);
 	}

@@ -120,6 +120,7 @@ static int capture(struct bench *b, struct place *p, uint64_t stack_end)
 	stack.size = (uint32_t)MIN((uint64_t)STACK_MAX,
 				   (stack_end - stack.start) & ~255ULL);
 	stack.end = ABI_STACK_WHOLE;
+	stack.holes = 0;
 	put(p, &at, ABI_PART_REGS, &regs, sizeof(regs), 0);
 	put(p, &at, ABI_PART_STACK, &stack, sizeof(stack), stack.size);
 	to = (struct iovec){ p->record + at, stack.size };
@@ -404,11 +405,13 @@ static int bench(int depth)
 	return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static const int depths[] = { 10, 30, 35, 60, 200 };
 	int err = 0;
 
+	if (argc > 1 && !strcmp(argv[1], SYMBOLIZER_WORKER))
+		return symbolizer_worker_main(argc, argv);
 	for (size_t i = 0; i < ARRAY_SIZE(depths) && !err; i++)
 		err = bench(depths[i]);
 	if (err)

@@ -32,6 +32,11 @@ calc() {
 	awk "BEGIN { printf \"%.6g\n\", $* }"
 }
 
+# family PID: profd, and the process that reads files for it while there is one.
+family() {
+	echo "$1" && pgrep -P "$1"
+}
+
 # Busy time of all CPUs, in ticks of 10 ms: all but idle and iowait.
 busy_ticks() {
 	awk '$1 == "cpu" { print $2 + $3 + $4 + $7 + $8 }' /proc/stat

@@ -396,18 +396,19 @@ static void check_kernel_only(void (*fn)(void *), enum abi_sample_flags flag)
 {
 	struct samples all = { 0 };
 	const struct trace_record *r;
-	size_t i, n = 0;
+	size_t i = 0, n = 0;
 
-	watch(&all, 0, fn, NULL);
-	for (i = 0; i < all.n; i++) {
-		r = &all.recs[i];
-		assert_int_not_equal(r->head.tid, 0); /* idle */
-		if (!(r->head.flags & flag))
-			continue;
-		n++;
-		assert_false(r->has_regs || r->has_stack);
-		assert_true(r->nkstack > 0);
-	}
+	/* A busy machine may have other things to do. */
+	for (int run = 0; run < 100 && !n; run++)
+		for (watch(&all, 0, fn, NULL); i < all.n; i++) {
+			r = &all.recs[i];
+			assert_int_not_equal(r->head.tid, 0); /* idle */
+			if (!(r->head.flags & flag))
+				continue;
+			n++;
+			assert_false(r->has_regs || r->has_stack);
+			assert_true(r->nkstack > 0);
+		}
 	assert_true(n > 0);
 	samples_fini(&all);
 }
@@ -608,7 +609,8 @@ static void test_ring_full(void **state)
 	assert_int_equal(sampler_poll(s), total(st, n, ABI_SAMPLER_TAKEN));
 	assert_int_equal(all.n, total(st, n, ABI_SAMPLER_TAKEN));
 	assert_int_equal(all.bad, 0);
-	while ((r = next(&all, &i, pid))) {
+	while (i < all.n) { /* anybody's: a busy machine fills it otherwise */
+		r = &all.recs[i++];
 		if (!r->has_stack || r->stack.end != ABI_STACK_RING)
 			continue;
 		ring++;
@@ -643,8 +645,7 @@ static void test_altstack(void **state)
 	struct samples all = { 0 };
 	pid_t pid = watch(&all, 0, child_altstack, NULL);
 	const struct trace_record *r;
-	uint64_t end, main_end = 0;
-	size_t i = 0, n = 0;
+	size_t i = 0, n = 0, end, main_end = 0;
 
 	while ((r = next(&all, &i, pid))) {
 		if (!in_leaf(r))

@@ -13,8 +13,10 @@
  *  go-rbp   a Go function keeps rbp below its return address, which its
  *           .debug_frame does not say and .gopclntab and its code do
  *  go-root  a Go function above which there is no frame, likewise
+ *  go-sig   where Go has signal handlers return to
  *  go-only  rows of a Go program without .debug_frame: nothing to compare with
- *  entry    where stacks begin, in a file that does not say it
+ *  known    rows of code that no CFI speaks of, by what is known of it; they are
+ *           where the file says nothing, all others stay as they are
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -64,11 +66,11 @@ struct list {
 
 struct check {
 	struct symbolizer_elf elf;
-	struct symbolizer_rows *rows;
+	struct symbolizer_rows *rows; /* what the file says */
+	struct symbolizer_rows *all; /* and what is known beside it */
 	struct symbolizer_rows_info info;
 	uint64_t *at; /* of our rows */
 	uint16_t *rule;
-	bool *root; /* nothing is above it */
 	struct list lines, cies, funcs, diffs;
 	bool debug; /* in .debug_frame */
 	bool go; /* there is a .gopclntab */
@@ -88,7 +90,8 @@ struct cie {
 
 static size_t total_files, total_rows, total_funcs, total_diffs;
 static size_t total_outside, total_overlap, total_passed;
-static size_t total_go_rbp, total_go_root, total_go_only, total_entry;
+static size_t total_go_rbp, total_go_root, total_go_sig, total_go_only,
+	total_known;
 
 static const char *const names[] = {
 	"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
@@ -190,6 +193,10 @@ static void compare_row(struct check *k, uint64_t at, const struct line *line,
 	struct symbolizer_rule rule;
 
 	symbolizer_rows_rule(k->rows, id, &rule);
+	if (k->go && k->debug && rule.signal) {
+		total_go_sig++;
+		return;
+	}
 	if (!cell_is(&line->cells[CFA], &rule.cfa, CFA))
 		differ(k, at, "CFA", &line->cells[CFA], &rule.cfa);
 	for (int i = 0; i < SYMBOLIZER_REGS; i++)
@@ -477,14 +484,52 @@ static size_t check_gaps(struct check *k, const char *path)
 				break;
 			covered = MAX(covered, f[fi].end);
 		}
-		if (covered < to && k->root[row]) {
-			total_entry++;
-		} else if (covered < to && k->go && !k->any_debug) {
+		if (covered < to && k->go && !k->any_debug) {
 			total_go_only++;
 		} else if (covered < to) {
 			bad++;
 			printf("%s: %llx: a rule where no function is\n", path,
 			       (unsigned long long)k->at[row]);
+		}
+	}
+	return bad;
+}
+
+static bool same_rule(const struct symbolizer_rows *a, uint16_t i,
+		      const struct symbolizer_rows *b, uint16_t j)
+{
+	struct symbolizer_rule x, y;
+
+	symbolizer_rows_rule(a, i, &x);
+	symbolizer_rows_rule(b, j, &y);
+	return memcmp(&x, &y, sizeof(x)) == 0;
+}
+
+/* What is known beside what the file says only fills its gaps. */
+static size_t check_known(struct check *k, const char *path)
+{
+	struct symbolizer_rows_info info;
+	size_t bad = 0;
+	uint64_t at;
+	uint16_t id, said;
+
+	symbolizer_rows_info(k->all, &info);
+	for (size_t i = 0; i < info.rows; i++) {
+		id = symbolizer_rows_at(k->all, i, &at);
+		said = symbolizer_rows_find(k->rows, at);
+		total_known += !said && id;
+		if (said && !same_rule(k->rows, said, k->all, id)) {
+			bad++;
+			printf("%s: %llx: another rule than the file's\n", path,
+			       (unsigned long long)at);
+		}
+	}
+	for (size_t i = 0; i < k->info.rows; i++) {
+		id = symbolizer_rows_find(k->all, k->at[i]);
+		if (k->rule[i] && !same_rule(k->rows, k->rule[i], k->all, id)) {
+			bad++;
+			printf("%s: %llx: the file's rule is lost\n", path,
+			       (unsigned long long)k->at[i]);
 		}
 	}
 	return bad;
@@ -508,21 +553,15 @@ static void run_readelf(struct check *k, const char *path)
 static void check_rows(struct check *k, const char *path)
 {
 	size_t n = k->info.rows, bad;
-	struct symbolizer_rule rule;
 
 	k->at = calloc(n + 1, sizeof(*k->at));
 	k->rule = calloc(n + 1, sizeof(*k->rule));
-	k->root = calloc(n + 1, sizeof(*k->root));
-	if (!k->at || !k->rule || !k->root)
+	if (!k->at || !k->rule)
 		exit(3);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++)
 		k->rule[i] = symbolizer_rows_at(k->rows, i, &k->at[i]);
-		symbolizer_rows_rule(k->rows, k->rule[i], &rule);
-		k->root[i] = rule.regs[SYMBOLIZER_REG_RA].from ==
-			     SYMBOLIZER_UNDEFINED;
-	}
 	run_readelf(k, path);
-	bad = report(k, path) + check_gaps(k, path);
+	bad = report(k, path) + check_gaps(k, path) + check_known(k, path);
 	if (k->info.damage) {
 		printf("%s: %s+0x%llx: %s\n", path, k->info.section,
 		       (unsigned long long)k->info.section_offset,
@@ -548,7 +587,9 @@ static void check_file(const char *path)
 		symbolizer_src_fd(&src, fd, (uint64_t)st.st_size);
 		err = symbolizer_elf_init(&k.elf, &src);
 		if (!err)
-			err = symbolizer_rows_read(&k.rows, &src, NULL);
+			err = symbolizer_rows_read_said(&k.rows, &src);
+		if (!err)
+			err = symbolizer_rows_read(&k.all, &src, NULL);
 	}
 	if (!err) {
 		symbolizer_rows_info(k.rows, &k.info);
@@ -561,9 +602,9 @@ static void check_file(const char *path)
 		close(fd);
 	symbolizer_elf_fini(&k.elf);
 	symbolizer_rows_free(k.rows);
+	symbolizer_rows_free(k.all);
 	free(k.at);
 	free(k.rule);
-	free(k.root);
 	free(k.lines.v);
 	free(k.cies.v);
 	free(k.funcs.v);
@@ -576,9 +617,9 @@ int main(int argc, char **argv)
 		check_file(argv[i]);
 	printf("files %zu functions %zu rows %zu differences %zu overlap %zu "
 	       "outside %zu passed-over %zu go-rbp %zu go-root %zu "
-	       "go-only %zu entry %zu\n",
+	       "go-sig %zu go-only %zu known %zu\n",
 	       total_files, total_funcs, total_rows, total_diffs, total_overlap,
 	       total_outside, total_passed, total_go_rbp, total_go_root,
-	       total_go_only, total_entry);
+	       total_go_sig, total_go_only, total_known);
 	return total_diffs || !total_files;
 }

@@ -239,6 +239,29 @@ fails "a name that is no build id" 1 'rows/abc.rows: the name is not BUILDID' \
 fails "no directory" 1 'none: No such file' \
 	unwind-table --unwind-rows "$T/none" "$T/lazy"
 
+# --- what is known of C libraries ---
+libc=$(gcc -print-file-name=libc.so.6)
+num "clone's parent has a caller, its child has none" \
+	"$("$PROFD" debug unwind-table --full "$libc" |
+		grep -c ' rsp+8 u expr:7700067000302e1e$')" '>=' 1
+# The address behind a signal frame's last instruction, which does not return.
+end=$(readelf -wNf "$libc" 2>/dev/null | awk '
+	/ CIE/ { signal = 0 }
+	/Augmentation: +"zRS"/ { signal = 1 }
+	/ FDE / && signal { sub(/.*[.][.]/, ""); sub(/^0+/, ""); print; exit }')
+like "behind a system call that does not come back" \
+	"$("$PROFD" debug unwind "$libc:$end")" ': sig expr expr'
+like "... and no further" \
+	"$("$PROFD" debug unwind "$libc:$(printf %x $((0x$end + 1)))")" ': end u$'
+loader=$(gcc -print-file-name=ld-linux-x86-64.so.2)
+entry=$(readelf -h "$loader" | sed -n 's/.*Entry point address: *0x//p')
+like "the dynamic linker's first instruction is a root" \
+	"$("$PROFD" debug unwind "$loader:$entry")" ': rsp[+]8 u u'
+init=$(readelf -SW "$T/gcc_O2" | sed -n 's/.* \.init  *PROGBITS *0*\([0-9a-f]*\) .*/\1/p')
+like "_init, to its last instruction" \
+	"$("$PROFD" debug unwind-table "$T/gcc_O2")" \
+	"(^|"$'\n'")$init rsp[+]8 u"$'\n'"[0-9a-f]+ rsp[+]16 u"$'\n'"[0-9a-f]+ rsp[+]8 u"$'\n'"[0-9a-f]+ end u"
+
 # --- an entry stub that nobody speaks of ---
 gcc -nostdlib -static -fno-asynchronous-unwind-tables -o "$T/stub" -x c - <<'END'
 __asm__(".globl _start\n_start: xor %rbp, %rbp\nmov %rsp, %rdi\ncall begin\n");
@@ -271,6 +294,7 @@ __asm__(".globl _start, exit, pthread_exit, to_main, to_thread, no_main\n"
 	".fill 80, 1, 0x90\n__libc_start_main: ret\n.fill 600, 1, 0x90\n"
 	"to_thread: call *(%rbx)\nmov %rax, %rdi\ncall pthread_exit\n"
 	"no_main: call *%rbx\nmov %ebx, %edi\ncall exit\n"
+	"restorer: mov $15, %eax\nsyscall\n"
 	".fill 80, 1, 0x90\n");
 void begin(long *sp) { for (;;) __asm__ volatile("" :: "r"(sp)); }
 END
@@ -289,6 +313,10 @@ is "main is called from a root" "$(root_at "$T/musl" to_main)" root
 is "a thread too" "$(root_at "$T/musl" to_thread)" root
 is "... where something else is returned not" \
 	"$(root_at "$T/musl" no_main)" gap
+at=$(nm "$T/musl" | sed -n 's/^0*\([0-9a-f]*\) t restorer$/\1/p')
+like "where signal handlers return to" \
+	"$("$PROFD" debug unwind-table --full "$T/musl")" \
+	$'\n'"$at sig:[*]rsp[+]160 [*]rsp[+]120 [*]rsp[+]168 .* r15=[*]rsp[+]96"$'\n'"$(printf %x $((0x$at + 8))) end u"
 is "stripped: main is called from a root" "$(root_at "$T/musl.s" to_main)" root
 is "... of threads nobody knows" "$(root_at "$T/musl.s" to_thread)" gap
 

@@ -66,7 +66,6 @@ verdict() {
 	fine "$good" $((good + bad)) 99.5
 	result $? "$name: $good of $((good + bad)) stacks are right" ||
 		diag "$(grep -v ^mode "$T/chains")"
-	cp "$T/chains" /tmp/stk/chains.$name
 	diag "$name: exec $(sum exec), in musl's own code $(sum bare)," \
 		"ends: $(awk -F '\t' '$1 == "ends" { printf "%s %s, ", $2, $3 }' \
 			"$T/chains")"
@@ -98,31 +97,51 @@ num "99.5 % of all $((all_good + all_bad)) stacks" \
 	"$(percent $all_good $((all_good + all_bad)))" '>=' 99.5
 
 # An upgrade renames a new file over that of a program that runs; before profd
-# has seen it, and while it looks on. The addresses of the two are not the same.
+# has seen it, and while it looks on. The addresses in the two are not the same.
 mkdir "$T/up"
 cp "$S/libcalled.so" "$T/up/"
 upgrade() {
 	cp "$S/modes_$1" "$T/up/new" && mv "$T/up/new" "$T/up/prog"
 }
-upgrade gcc
-background "$T/up/prog" 60000 chain
-early=$pid
-wait_for 60 grep -q "$T/up/prog" "/proc/$early/maps"
-upgrade clang
-out=$T/upgrade.pb.gz
-background record "$out" -F 499 -p "$early" -p $$ -d 3
-recorder=$pid
-wait_for 60 grep -q . "/proc/$recorder/cmdline"
-sleep 1
+cat >"$T/upgraded" <<END
+#!/bin/bash
 "$T/up/prog" $((5 * ms)) chain &
-late=$!
+echo "middle \$!"
 sleep 0.3
+mv "$T/up/again" "$T/up/prog"
+"$T/up/prog" $((5 * ms)) chain &
+echo "last \$!"
+wait
+END
+chmod +x "$T/upgraded"
 upgrade gcc
-"$T/up/prog" $((5 * ms)) chain
-wait "$late"
+background "$T/up/prog" 600000 chain
+early=$pid
+wait_for 60 grep -q "$T/up/libcalled.so" "/proc/$early/maps"
+upgrade clang
+cp "$S/modes_gcc" "$T/up/again"
+out=$T/upgrade.pb.gz
+background record "$out" -F 997 -p "$early" -p $$ -d 600
+wrapper=$pid
+sampling() { # it has its events
+	recorder=$(pgrep -P "$wrapper" profd) &&
+		find "/proc/$recorder/fd" -lname '*perf_event*' | grep -q .
+}
+check "upgrade: a recorder" wait_for 120 sampling
+recorder=$(pgrep -P "$wrapper" profd)
+sleep 1
+"$T/upgraded" >"$T/upgraded.log"
+is "upgrade: ran" $? 0
+kill -TERM "$recorder"
+wait "$wrapper"
+is "upgrade: recorded" $? 0 || diag "$(cat "$out.log")"
 kill -KILL "$early"
-wait "$recorder"
-is "upgrade: recorded" $? 0
-samples "$out" >"$T/upgrade"
-cut -f 7 "$T/upgrade" | sort | uniq -c
+wait "$early" 2>/dev/null
+samples "$out" | sed "s, (deleted),,g" >"$T/upgrade"
+for which in early middle last; do
+	pid=$(awk -v w=$which '$1 == w { print $2 }' "$T/upgraded.log")
+	awk -F '\t' -v pid="${pid:-$early}" '$3 == pid' "$T/upgrade" >"$T/up.$which"
+	stacks_of "$T/up.$which" "$T/up/prog" modes glibc
+	verdict "upgrade, $which" chain
+done
 plan

@@ -29,9 +29,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	stack = (struct trace_stack){
 		.regs = &rec.regs,
 		.here = { rec.stack_bytes, rec.stack.start, rec.stack.size,
-			  rec.stack.end },
+			  rec.stack.end, rec.stack.holes },
 		.left = { rec.left_bytes, rec.left.start, rec.left.size,
-			  rec.left.end },
+			  rec.left.end, rec.left.holes },
 		.compat = rec.head.flags & ABI_SAMPLE_COMPAT,
 	};
 	n = trace_unwind_fp(&stack, pcs, MAX_FRAMES, &why);

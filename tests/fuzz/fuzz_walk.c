@@ -94,6 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	s.here.size = (uint32_t)(size - len - sizeof(regs));
 	s.here.start = regs.gpr[ABI_REG_SP] & ~0xffULL;
 	s.here.end = regs.flags & 3;
+	s.here.holes = regs.flags >> 5 & 7;
 	if (regs.flags & 4) { /* the second half is of another stack */
 		s.left = s.here;
 		s.here.size /= 2;

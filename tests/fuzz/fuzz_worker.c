@@ -74,6 +74,8 @@ static void read_all(uint64_t vaddr)
 	*(volatile uint8_t *)&sum;
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static uint8_t msg[WORKER_MSG_MAX];

@@ -191,7 +191,7 @@ static void a_sample_in_the_kernel_has_all_its_parts(void **state)
 	memcpy(&stack, p, sizeof(stack));
 	assert_int_equal(stack.start, SP);
 	assert_int_equal(stack.size, 56); /* and not the room there was */
-	assert_int_equal(stack.end, ABI_STACK_WHOLE);
+	assert_int_equal(stack.end, ABI_STACK_FAULT);
 	test_free(s);
 }
 
@@ -204,7 +204,7 @@ static void how_a_copy_ends_is_told(void **state)
 	} cases[] = {
 		{ false, 256, ABI_STACK_CAP },
 		{ true, 256, ABI_STACK_CAP },
-		{ true, 248, ABI_STACK_WHOLE },
+		{ true, 248, ABI_STACK_FAULT },
 		{ true, 0, ABI_STACK_FAULT },
 	};
 	struct abi_stack stack;

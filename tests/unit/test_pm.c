@@ -602,7 +602,7 @@ static void test_iteration_gives_the_living(void **state)
 		do_fork(5, 0, pid, born(pid));
 	do_exit(100, 0, 9000000);
 	do_whole_exec(101, 1, 9000010, "/bin/ls", 2);
-	pm_iter_init(&it, pm);
+	pm_iter_init(&it, pm, false);
 	while ((img = pm_iter_next(&it))) {
 		pm_image_info(img, &info);
 		sum += info.key.tgid;

@@ -6,6 +6,8 @@
  */
 #include "tests/unit/test_pm_fake.h"
 
+#define SEC CLOCK_NSEC_PER_SEC
+
 /* The last answer to pm_exe_resolve(). */
 static int answers, answer_err;
 static char answer[128];
@@ -411,6 +413,34 @@ static void test_limit_of_open_files(void **state)
 	assert_int_equal(answer_err, -ESTALE);
 }
 
+/* A file that nobody maps is let go, so that its file system can be. */
+static void test_unmapped_files_are_closed(void **state)
+{
+	struct pm_exe *exe;
+
+	fake_file("/mnt/a.so", 1, 1, 10);
+	fake_file("/mnt/b.so", 1, 1, 10); /* the same, by another name */
+	do_mmap(5, 8000, 0x1000, 0x2000, "/mnt/a.so", 0);
+	do_mmap(6, 8001, 0x1000, 0x2000, "/mnt/b.so", 0);
+	fake_run();
+	exe = pm_exe_get(exe_at(5, 0, 0x1000));
+	assert_ptr_equal(exe_at(6, 0, 0x1000), exe);
+	assert_int_equal(fake.held, 1);
+	do_exit(5, 0, SEC);
+	do_reap(5, 0, SEC);
+	pm_forget(pm, 9 * SEC);
+	assert_int_equal(fake.held, 1); /* the other one maps it */
+	do_exit(6, 0, 10 * SEC);
+	do_reap(6, 0, 10 * SEC);
+	pm_forget(pm, 11 * SEC);
+	assert_int_equal(fake.held, 1); /* a name may be asked for yet */
+	pm_forget(pm, 16 * SEC);
+	assert_int_equal(fake.held, 0);
+	assert_int_equal(stats().open_released, 1);
+	assert_true(exe_info(exe).opened); /* what is known stays known */
+	pm_exe_put(exe);
+}
+
 /* Files at work are not closed, not even for the limit. */
 static void test_limit_spares_what_is_asked(void **state)
 {
@@ -576,6 +606,7 @@ int main(void)
 		T(test_next_process_makes_another_try),
 		T(test_tries_become_rare),
 		T(test_limit_of_open_files),
+		T(test_unmapped_files_are_closed),
 		T(test_limit_spares_what_is_asked),
 		T(test_file_rewritten_in_place),
 		T(test_idle_executables_are_kept),

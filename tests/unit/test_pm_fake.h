@@ -288,7 +288,9 @@ static inline void on_want(void *arg, const struct abi_key *key)
 
 static inline int setup_files(unsigned int open_files)
 {
-	struct pm_opts opts = { &fake, open_files, on_want, NULL };
+	struct pm_opts opts = { .symbolizer = &fake,
+				.open_files = open_files,
+				.want_maps = on_want };
 
 	memset(&fake, 0, sizeof(fake));
 	nwants = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process manager that says what it is told: the five functions by which the
+ * A process manager that says what it is told: the functions by which the
  * reporter asks, over plain structs that a test fills. They stand before the
  * real ones of the archive. Included once a test program.
  */
@@ -14,6 +14,7 @@
 
 struct pm_image {
 	struct pm_image_info info;
+	struct pm_process_info process;
 };
 
 struct pm_exe {
@@ -49,6 +50,32 @@ struct pm_exe *pm_exe_get(struct pm_exe *exe)
 void pm_exe_put(struct pm_exe *exe)
 {
 	exe->refs--;
+}
+
+void pm_process_info(const struct pm_image *img, struct pm_process_info *out)
+{
+	*out = img->process;
+}
+
+/* All processes there are: up to an empty place. */
+static struct pm_image *processes[8];
+
+void pm_iter_init(struct pm_iter *it, struct pm *pm, bool all)
+{
+	it->bucket = 0;
+	it->all = all;
+}
+
+struct pm_image *pm_iter_next(struct pm_iter *it)
+{
+	struct pm_image *img;
+
+	while ((img = processes[it->bucket])) {
+		it->bucket++;
+		if (it->all || img->process.end == PM_ALIVE)
+			break;
+	}
+	return img;
 }
 
 /* A host: two programs and a library, the kernel, the vDSO, a JIT. */

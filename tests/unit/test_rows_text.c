@@ -351,7 +351,7 @@ static void they_are_given_by_build_id(void **state)
 	assert_int_equal(uv_loop_close(&a.loop), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_form_is_read_and_written),
@@ -366,5 +366,7 @@ int main(void)
 		cmocka_unit_test(they_are_given_by_build_id),
 	};
 
+	if (argc > 1 && !strcmp(argv[1], SYMBOLIZER_WORKER))
+		return symbolizer_worker_main(argc, argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

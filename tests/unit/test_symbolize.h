@@ -178,6 +178,27 @@ static inline struct symbolizer_stats stats(const struct fixture *fx)
 	return st;
 }
 
+/* The line of /proc/PID/status; "" when the process is gone. */
+static inline const char *proc_line(pid_t pid, const char *key)
+{
+	static char line[256];
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, key, strlen(key))) {
+			fclose(f);
+			line[strcspn(line, "\n")] = '\0';
+			return line + strlen(key) + 1 +
+			       strspn(line + strlen(key) + 1, "\t ");
+		}
+	if (f)
+		fclose(f);
+	return "";
+}
+
 /* --- files to look at ------------------------------------------------------ */
 
 static inline const char *in_dir(const char *name)

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include "symbolize/file.h"
@@ -127,9 +128,9 @@ static void lie_length(struct fake *f)
 	send(0, &f->out, f->len, 0);
 }
 
-static void lie_two_fds(struct fake *f)
+static void fake_send_fds(int sock, void *msg, size_t len, const int fds[2])
 {
-	struct iovec iov = { &f->out, f->len };
+	struct iovec iov = { msg, len };
 	uint8_t control[CMSG_SPACE(2 * sizeof(int))]
 		__attribute__((aligned(8)));
 	struct msghdr m = { .msg_iov = &iov,
@@ -137,16 +138,22 @@ static void lie_two_fds(struct fake *f)
 			    .msg_control = control,
 			    .msg_controllen = sizeof(control) };
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-	int fds[2] = { 1, 2 };
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(2 * sizeof(int));
+	memcpy(CMSG_DATA(c), fds, 2 * sizeof(int));
+	sendmsg(sock, &m, 0);
+}
+
+static void lie_two_fds(struct fake *f)
+{
+	static const int fds[2] = { 1, 2 };
 
 	f->out.names.a.head.type = WORKER_NAMES;
 	f->out.names.a.head.len = (uint32_t)f->len;
 	f->out.names.a.head.job = f->q->head.job;
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(fds));
-	memcpy(CMSG_DATA(c), fds, sizeof(fds));
-	sendmsg(0, &m, 0);
+	fake_send_fds(0, &f->out, f->len, fds);
 }
 
 static void lie_an_fd(struct fake *f)
@@ -519,6 +526,8 @@ static int fake_main(const char *name)
 			break;
 	if (i == ARRAY_SIZE(fake_lies))
 		return 3;
+	/* It hangs on purpose: not beyond the test. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	worker_send(0, &h.head, WORKER_HELLO, sizeof(h), 0, -1);
 	while (!worker_recv(0, &fake_in)) {
 		fake_serve(&fake_lies[i]);

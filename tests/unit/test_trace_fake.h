@@ -336,7 +336,7 @@ static inline void sample(struct rec *r, uint64_t time, size_t nk,
 {
 	uint64_t k[8], words[64] = { 0 };
 	struct abi_regs regs = { .ip = n ? pcs[0] : 0 };
-	struct abi_stack stack = { STACK, sizeof(words), end };
+	struct abi_stack stack = { STACK, sizeof(words), end, 0 };
 	size_t i;
 
 	memset(r, 0, sizeof(*r));

@@ -41,7 +41,7 @@ static void make(struct rec *r)
 {
 	static const uint64_t k[] = { 11, 22, 33 };
 	struct abi_regs regs = { .ip = 77 };
-	struct abi_stack stack = { 0x1000, 10, ABI_STACK_FAULT };
+	struct abi_stack stack = { 0x1000, 10, ABI_STACK_FAULT, 0 };
 	uint8_t *p;
 
 	memset(r, 0, sizeof(*r));
@@ -79,9 +79,9 @@ static void test_parts(void **state)
 static void test_two_stacks(void **state)
 {
 	static const struct abi_stack stacks[] = {
-		{ 0x1000, 8, ABI_STACK_WHOLE },
-		{ 0x9000, 16, ABI_STACK_CAP },
-		{ 0x5000, 8, ABI_STACK_FAULT },
+		{ 0x1000, 8, ABI_STACK_WHOLE, 0 },
+		{ 0x9000, 16, ABI_STACK_CAP, 0 },
+		{ 0x5000, 8, ABI_STACK_FAULT, 0 },
 	};
 	struct trace_record out;
 	struct rec r;
@@ -175,9 +175,9 @@ static void test_wrong_lengths(void **state)
 static void test_stack_bounds(void **state)
 {
 	static const struct abi_stack bad[] = {
-		{ 0x1000, 33, 0 },
-		{ 0x1000, UINT32_MAX, 0 },
-		{ UINT64_MAX - 7, 16, 0 },
+		{ 0x1000, 33, 0, 0 },
+		{ 0x1000, UINT32_MAX, 0, 0 },
+		{ UINT64_MAX - 7, 16, 0, 0 },
 	};
 	struct trace_record out;
 	struct rec r;

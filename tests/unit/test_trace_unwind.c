@@ -184,7 +184,7 @@ static void test_compat(void **state)
 	struct trace_stack s = {
 		.regs = &regs,
 		.here = { (const uint8_t *)words, 0xffff1000, sizeof(words),
-			  ABI_STACK_WHOLE },
+			  ABI_STACK_WHOLE, 0 },
 		.compat = true,
 	};
 	uint64_t pcs[8];

@@ -160,8 +160,9 @@ function rust_modes(	below) {
 # it, or in the thread's start.
 function go_modes(	own, switched) {
 	own = "runtime\\.goexit(\\.abi0)?"
-	switched = "(L )?(runtime\\.(mcall|systemstack|mstart|mstart0|mstart1|" \
-		"morestack|asmcgocall|rt0_go)(\\.abi0)?( L)?|_rt0_amd64_linux)"
+	switched = "((V )?L )?(runtime\\.(mstart0|mstart1|mstartm0) )*" \
+		"(runtime\\.(mcall|systemstack|mstart|morestack|asmcgocall|" \
+		"rt0_go|sigtramp|clone)(\\.abi0)?|_rt0_amd64_linux)"
 	mode("deep", "((L )?main\\.stSpin )?main\\.stDeep\\*21 " \
 		"main\\.main L " own)
 	mode("deep", "((L )?main\\.stSpin )?main\\.stDeep\\*101 " \
@@ -171,8 +172,10 @@ function go_modes(	own, switched) {
 	mode("rest", "(V )?(L )?(main\\.cpuTime )?(main\\.stDeep(\\*[0-9]+)? )?(main\\.stWorker main\\.main\\.func1|" \
 		"main\\.main L) " own)
 	mode("go", "(L )?main\\.stGo main\\.stCall main\\.main L " own)
-	mode("c", "(st_spin )?st_c L runtime\\.asmcgocall.*")
-	mode("back", "main\\.stGo .*")
+	mode("c", "((L )?st_spin )?st_c(_back)? (L )?runtime\\.asmcgocall(\\.abi0)?")
+	mode("back", "(L )?main\\.stGo L (runtime\\.systemstack_switch(\\.abi0)? L )?" \
+		"main\\._Cfunc_st_c_back(\\.abi0)? main\\.stCall main\\.main L " own)
+	mode("rest", "(L )?(main\\._Cfunc[^ ]* )?(main\\.stCall )?main\\.main L " own)
 	mode("switched", switched)
 	mode("runtime", "L " own)
 	mode("thread", "(V )?L")

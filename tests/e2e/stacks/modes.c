@@ -182,7 +182,7 @@ N static void st_on_outer(int sig)
 	KEEP;
 }
 
-static void catch(int sig, void (*fn)(int), int flags)
+static void catch (int sig, void (*fn)(int), int flags)
 {
 	struct sigaction sa;
 
@@ -194,8 +194,8 @@ static void catch(int sig, void (*fn)(int), int flags)
 
 N static void st_mode_signal(void)
 {
-	catch(SIGUSR1, st_on_outer, 0);
-	catch(SIGUSR2, st_on_inner, 0);
+	catch (SIGUSR1, st_on_outer, 0);
+	catch (SIGUSR2, st_on_inner, 0);
 	raise(SIGUSR1);
 	KEEP;
 }
@@ -216,8 +216,8 @@ static void alternate_stack(void)
 N static void st_mode_altstack(void)
 {
 	alternate_stack();
-	catch(SIGUSR1, st_on_outer, SA_ONSTACK);
-	catch(SIGUSR2, st_on_inner, SA_ONSTACK);
+	catch (SIGUSR1, st_on_outer, SA_ONSTACK);
+	catch (SIGUSR2, st_on_inner, SA_ONSTACK);
 	raise(SIGUSR1);
 	KEEP;
 }
@@ -234,7 +234,7 @@ N static void st_mode_async(void)
 	struct itimerval each = { { 0, 2000 }, { 0, 2000 } };
 	struct itimerval none = { { 0, 0 }, { 0, 0 } };
 
-	catch(SIGPROF, st_on_timer, SA_RESTART);
+	catch (SIGPROF, st_on_timer, SA_RESTART);
 	setitimer(ITIMER_PROF, &each, NULL);
 	st_a();
 	setitimer(ITIMER_PROF, &none, NULL);
@@ -373,17 +373,17 @@ static void *load(const char *name)
 }
 
 /* Each knows whom it calls: a mix-up of the two shows in the stack. */
-#define RUN(name)                                         \
-	N static void *st_run_##name(void)                \
-	{                                                 \
-		void *lib = load(#name);                  \
-		void (*fn)(int64_t) = (void (*)(int64_t)) \
-			dlsym(lib, "st_" #name);          \
-                                                          \
-		fn(span_ns / 8);                          \
-		KEEP;                                     \
-		dlclose(lib);                             \
-		return (void *)fn;                        \
+#define RUN(name)                                                   \
+	N static void *st_run_##name(void)                          \
+	{                                                           \
+		void *lib = load(#name);                            \
+		void (*fn)(int64_t) =                               \
+			(void (*)(int64_t))dlsym(lib, "st_" #name); \
+                                                                    \
+		fn(span_ns / 8);                                    \
+		KEEP;                                               \
+		dlclose(lib);                                       \
+		return (void *)fn;                                  \
 	}
 
 RUN(one)

@@ -14,12 +14,12 @@ STACKS_GO := GO111MODULE=off GOCACHE=$(abspath $(B))/go-cache \
 E2E_PROGS += $(addprefix $(STACKS_B)/,modes_gcc modes_clang modes_static \
 	modes_static_pie modes_musl modes_musl_static modes_stripped \
 	modes_static_stripped modes_sectionless libone.so libtwo.so libcalled.so \
-	throw_gcc throw_clang go_plain go_cgo rust)
+	throw_gcc throw_clang go_plain go_cgo rust secret)
 
 STACKS_ID := -Wl,--build-id=sha1
 # Another executable than the one it is a twin of, as profd sees it, else what is
-# known of the twin would do.
-$(STACKS_B)/%.twin: STACKS_ID = -Wl,--build-id=0x$(shell printf '%s' $(@F) | sha1sum | cut -c 1-40)
+# known of the twin would do; and than those of another checkout.
+$(STACKS_B)/%.twin: STACKS_ID = -Wl,--build-id=0x$(shell echo $(@F) | cat - $(STACKS_MODES) | sha1sum | cut -c 1-40)
 
 # -z lazy: Debian's default, said because it is what is tested.
 $(STACKS_B)/modes_gcc $(STACKS_B)/modes_clang: $(STACKS_B)/modes_%: $(STACKS_MODES) $(STACKS_B)/libcalled.so
@@ -60,6 +60,11 @@ $(STACKS_B)/modes_stripped $(STACKS_B)/modes_static_stripped $(STACKS_B)/modes_s
 $(STACKS_B)/modes_sectionless: STACKS_THEN = \
 	zero() { dd if=/dev/zero of=$@ bs=1 seek=$$1 count=$$2 conv=notrunc status=none; }; \
 	zero 40 8 && zero 58 6
+
+$(STACKS_B)/secret: $(STACKS_SRC)/secret.c $(STACKS_SRC)/module.mk
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(STACKS_CFLAGS) $(STACKS_ID) -o $@ $<
 
 $(STACKS_B)/throw_gcc: STACKS_CXX := g++
 $(STACKS_B)/throw_clang: STACKS_CXX := clang++

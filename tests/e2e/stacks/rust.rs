@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // rust MS: for MS ms of CPU time closures, sorting, panics in flight, a thread.
-use std::hint::black_box;
 
 extern "C" {
     fn clock() -> i64; // microseconds of CPU time, POSIX
+}
+
+// std::hint has one since 1.66; Debian 12 has 1.63.
+fn black_box<T>(x: T) -> T {
+    let y = unsafe { std::ptr::read_volatile(&x) };
+    std::mem::forget(x);
+    y
 }
 
 #[no_mangle]

@@ -26,7 +26,10 @@ N void st_clean(int n)
 
 struct cleaner {
 	int n;
-	~cleaner() { st_clean(n); }
+	~cleaner()
+	{
+		st_clean(n);
+	}
 };
 
 N void st_throw(int n)

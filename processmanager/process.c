@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * process: the ledger's line of a process, and the table read line by line.
+ * What the kernel says at exit and reap is kept as it came; of one that lives
+ * the kernel is asked, by its CPU clock, which counts all threads in ns.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "processmanager/internal.h"
+
+void pm_process_id(char *buf, size_t len, uint32_t tgid,
+		   uint64_t start_boottime)
+{
+	snprintf(buf, len, "%u-%" PRIx64, tgid, start_boottime);
+}
+
+static enum pm_end pm_process_end(const struct pm_proc *proc)
+{
+	if (!proc->exited)
+		return PM_ALIVE;
+	if (!proc->exit_told)
+		return PM_VANISHED;
+	return proc->reaped ? PM_REAPED : PM_EXITED;
+}
+
+/* Of /proc/PID/stat, see proc_pid_stat(5), in clock ticks. */
+struct pm_stat_ticks {
+	uint64_t user, system, start;
+};
+
+/* The name in parentheses may hold anything; it ends with the last of them. */
+static bool pm_stat_parse(const char *text, struct pm_stat_ticks *out)
+{
+	const char *p = strrchr(text, ')');
+
+	return p && sscanf(p,
+			   ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u "
+			   "%" SCNu64 " %" SCNu64
+			   " %*d %*d %*d %*d %*d %*d %" SCNu64,
+			   &out->user, &out->system, &out->start) == 3;
+}
+
+static bool pm_stat_read(uint32_t tgid, struct pm_stat_ticks *out)
+{
+	char path[32], text[1024];
+	FILE *f;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", tgid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	n = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	return pm_stat_parse(text, out);
+}
+
+/*
+ * The clock of a pid is that of whoever has it now. That it was still the same
+ * process is told by its start, read after it.
+ */
+static void pm_process_cpu_now(const struct pm_proc *proc,
+			       struct pm_process_info *out)
+{
+	uint64_t tick = CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
+	struct pm_stat_ticks t;
+	struct timespec ts;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(proc->tgid, &clock) ||
+	    clock_gettime(clock, &ts) || !pm_stat_read(proc->tgid, &t) ||
+	    t.start != proc->start_boottime / tick)
+		return;
+	out->cpu = PM_CPU_NOW;
+	out->cpu_ns = ts.tv_sec * CLOCK_NSEC_PER_SEC + ts.tv_nsec;
+	if (!(t.user + t.system))
+		return;
+	out->user_ns = (double)out->cpu_ns * t.user / (t.user + t.system);
+	out->system_ns = out->cpu_ns - out->user_ns;
+}
+
+void pm_process_info(const struct pm_image *img, struct pm_process_info *out)
+{
+	const struct pm_proc *proc = img->proc;
+
+	memset(out, 0, sizeof(*out));
+	out->pid = proc->tgid;
+	out->ppid = img->ppid;
+	out->start = proc->start_boottime;
+	out->exit = proc->exit_time;
+	out->reap = proc->reap_time;
+	out->end = pm_process_end(proc);
+	pm_process_id(out->process_id, sizeof(out->process_id), proc->tgid,
+		      proc->start_boottime);
+	if (proc->parent_start)
+		pm_process_id(out->parent_id, sizeof(out->parent_id),
+			      proc->parent_tgid, proc->parent_start);
+	out->before = proc->before;
+	out->kthread = img->kthread;
+	out->sid = proc->sid;
+	out->pgid = proc->pgid;
+	out->leader_type = proc->leader_type;
+	out->leader = proc->leader;
+	out->wait_status = proc->wait_status;
+	out->cpu = proc->cpu;
+	out->cpu_ns = proc->cpu_ns;
+	out->user_ns = proc->user_ns;
+	out->system_ns = proc->system_ns;
+	out->maxrss = proc->maxrss;
+	out->minflt = proc->minflt;
+	out->majflt = proc->majflt;
+	out->execs = proc->execs;
+	out->samples = proc->samples;
+	if (out->end == PM_ALIVE)
+		pm_process_cpu_now(proc, out);
+}
+
+void pm_iter_init(struct pm_iter *it, struct pm *pm, bool all)
+{
+	it->pm = pm;
+	it->bucket = 0;
+	it->next = pm->procs.buckets[0];
+	it->all = all;
+}
+
+struct pm_image *pm_iter_next(struct pm_iter *it)
+{
+	struct hash_node *n;
+	struct pm_proc *proc;
+
+	for (;;) {
+		n = it->next;
+		if (!n) {
+			if (it->bucket >= it->pm->procs.mask)
+				return NULL;
+			it->next = it->pm->procs.buckets[++it->bucket];
+			continue;
+		}
+		it->next = n->next;
+		proc = container_of(n, struct pm_proc, node);
+		if (it->all || !proc->exited)
+			return proc->images;
+	}
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lines: answers of a running profd that are JSON, one object a line, and how
+ * to print what stands in them: it is what watched processes say of themselves,
+ * so nothing that a terminal would obey is printed.
+ */
+#ifndef PROFILER_LINES_H
+#define PROFILER_LINES_H
+
+#include <jansson.h>
+
+#include "base/base.h"
+
+struct lines {
+	/* One object, borrowed; false ends it. */
+	bool (*line)(void *arg, json_t *o);
+	void *arg;
+	struct strbuf part; /* of a line, the rest of which has not come */
+	const char *bad; /* why the answer is none; NULL: it is one */
+};
+
+/* A piece of the body; of struct client_request, with a struct lines. */
+bool lines_body(void *arg, const void *data, size_t len);
+/* At the end of it: false if a line was not whole. */
+bool lines_end(struct lines *l);
+
+/* A member's value; "" or 0 when there is none. */
+const char *lines_str(const json_t *o, const char *key);
+uint64_t lines_int(const json_t *o, const char *key);
+bool lines_has(const json_t *o, const char *key);
+
+/* Appends with control characters replaced by '?'. */
+void lines_text(struct strbuf *sb, const char *s);
+/* The arguments, or the name in brackets as ps(1) has it. */
+void lines_command(struct strbuf *sb, const json_t *o);
+/* How it ended: "0", "3", "SIGSEGV", "SIGSEGV core"; "" if not known. */
+void lines_status(struct strbuf *sb, const json_t *o);
+/* A time of day in the user's zone, of a key that has RFC 3339 in UTC. */
+void lines_clock(struct strbuf *sb, const json_t *o, const char *key,
+		 bool micro);
+/* Nanoseconds, short: "812us", "3.2ms", "12.34s". */
+void lines_duration(struct strbuf *sb, uint64_t ns);
+
+#endif /* PROFILER_LINES_H */

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * http_ledger: processes and events, as JSON lines.
+ *
+ * A stream of events is an answer without an end. Its connection is suspended
+ * while there is nothing to say, and reporter_advance(), which comes once a
+ * drain, wakes all of them. A client that does not keep up holds up nobody:
+ * what it has not read when it goes from the ring is a line that says so.
+ */
+#include <string.h>
+
+#include "reporter/http.h"
+#include "reporter/ledger.h"
+
+#define HTTP_NDJSON "application/x-ndjson"
+#define HTTP_PIECE (32 << 10)
+
+/* An argument that is there, and neither 0 nor false. */
+static bool http_flag(struct http_request *req, const char *name)
+{
+	const char *v = MHD_lookup_connection_value(
+		req->conn, MHD_GET_ARGUMENT_KIND, name);
+
+	return v && strcmp(v, "0") && strcmp(v, "false");
+}
+
+static enum MHD_Result http_send_lines(struct http_request *req,
+				       struct strbuf *sb)
+{
+	size_t len = sb->len;
+	char *text = strbuf_steal(sb);
+
+	return http_send_text(req, text, len, HTTP_NDJSON);
+}
+
+enum MHD_Result http_processes(struct http_request *req, bool head)
+{
+	struct reporter *r = req->http->r;
+	struct strbuf sb = STRBUF_INIT;
+
+	ledger_processes(r->pm, http_flag(req, "all"), r->freq_hz, &sb);
+	return http_send_lines(req, &sb);
+}
+
+static ssize_t http_events_more(void *arg, uint64_t pos, char *buf, size_t max)
+{
+	struct http_request *req = arg;
+	struct reporter *r = req->http->r;
+	struct strbuf *lines = &req->lines;
+	size_t n;
+
+	if (req->state == HTTP_GONE)
+		return MHD_CONTENT_READER_END_WITH_ERROR;
+	if (req->sent == lines->len) {
+		strbuf_reset(lines);
+		req->sent = 0;
+		ledger_events_read(r->events, &req->at, HTTP_PIECE, lines);
+		if (lines->failed)
+			return MHD_CONTENT_READER_END_WITH_ERROR;
+	}
+	n = MIN(max, lines->len - req->sent);
+	if (n) {
+		memcpy(buf, lines->data + req->sent, n);
+		req->sent += n;
+		return n;
+	}
+	if (r->finishing)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	http_wait_begin(req);
+	return 0;
+}
+
+static enum MHD_Result http_events_follow(struct http_request *req)
+{
+	struct http *h = req->http;
+	struct MHD_Response *resp;
+	enum MHD_Result res;
+
+	if (h->r->stats.http_waiting >= HTTP_WAITING_MAX)
+		return http_busy(req, "too many clients wait");
+	resp = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, HTTP_PIECE,
+						 http_events_more, req, NULL);
+	if (!resp)
+		return MHD_NO;
+	MHD_add_response_header(resp, MHD_HTTP_HEADER_CONTENT_TYPE,
+				HTTP_NDJSON);
+	MHD_add_response_header(resp, MHD_HTTP_HEADER_CACHE_CONTROL,
+				"no-store");
+	req->at = ledger_events_next(h->r->events);
+	req->next_follower = h->followers;
+	h->followers = req;
+	res = MHD_queue_response(req->conn, MHD_HTTP_OK, resp);
+	MHD_destroy_response(resp);
+	return res;
+}
+
+void http_events_end(struct http_request *req)
+{
+	struct http_request **p = &req->http->followers;
+
+	strbuf_fini(&req->lines);
+	if (!req->at)
+		return;
+	while (*p != req)
+		p = &(*p)->next_follower;
+	*p = req->next_follower;
+}
+
+enum MHD_Result http_events(struct http_request *req, bool head)
+{
+	struct strbuf sb = STRBUF_INIT;
+	uint64_t at = 0;
+
+	if (!head && http_flag(req, "follow"))
+		return http_events_follow(req);
+	at = ledger_events_first(req->http->r->events);
+	ledger_events_read(req->http->r->events, &at, SIZE_MAX, &sb);
+	return http_send_lines(req, &sb);
+}
+
+void http_wake(struct reporter *r)
+{
+	struct http_request *req;
+	uint64_t needed = UINT64_MAX;
+	struct http *h;
+	bool any;
+
+	for (h = r->http; h; h = h->next) {
+		any = false;
+		for (req = h->followers; req; req = req->next_follower) {
+			needed = MIN(needed, req->at);
+			if (req->state != HTTP_WAITING)
+				continue;
+			http_wait_end(req, HTTP_READY);
+			any = true;
+		}
+		if (any)
+			http_run(h);
+	}
+	if (r->events)
+		ledger_events_need(r->events, needed);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ledger: processes and their events as JSON, one object a line, for
+ * /processes and /events. Keys are those of a profile's labels where there is
+ * one; what is not known is left out.
+ */
+#ifndef REPORTER_LEDGER_H
+#define REPORTER_LEDGER_H
+
+#include "base/base.h"
+#include "processmanager/processmanager.h"
+
+/*
+ * One line a process of 'pm', with its newest image; 'all': with those who are
+ * dead and not forgotten yet. Without memory sb->failed is set.
+ */
+void ledger_processes(struct pm *pm, bool all, unsigned int freq_hz,
+		      struct strbuf *sb);
+
+/* One event, one line. */
+void ledger_event(const struct quark_event *ev, struct strbuf *sb);
+
+/*
+ * The last events that came, in order, each with a number of its own from 1;
+ * the oldest go when there are too many, or too many bytes of them: more are
+ * kept for readers who are behind.
+ */
+struct ledger_events;
+
+struct ledger_events *ledger_events_new(void);
+void ledger_events_free(struct ledger_events *l);
+/* Takes over 'ev', one malloc'd block. */
+void ledger_events_add(struct ledger_events *l, struct quark_event *ev);
+/* Nobody waits for events below this number; UINT64_MAX: for any. */
+void ledger_events_need(struct ledger_events *l, uint64_t at);
+/* Numbers: of the oldest event that is here, and what the next one gets. */
+uint64_t ledger_events_first(const struct ledger_events *l);
+uint64_t ledger_events_next(const struct ledger_events *l);
+/*
+ * Lines for the events from number '*at' on, about 'max' bytes at most; '*at'
+ * moves behind them. Of those that went before they were read a line says how
+ * many.
+ */
+void ledger_events_read(const struct ledger_events *l, uint64_t *at, size_t max,
+			struct strbuf *sb);
+
+#endif /* REPORTER_LEDGER_H */

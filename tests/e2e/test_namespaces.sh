@@ -1,0 +1,102 @@
+#!/bin/bash
+# Names where the way to the file is not the host's: processes in pid, mount and
+# user namespaces of their own, a chroot, an overlay, files that exist inside
+# only, have no path at all, or lie on a file system that is gone by now.
+. "$(dirname "$0")/lib.sh"
+spin=$E2E/prog_spin_a
+MS=400
+
+# place DIR NUMBER: the program there, as an executable of its own.
+place() { other_build_id "$spin" "$1/inside$2" "$2"; }
+
+mkdir "$T"/{root,private,lower,upper,work,merged,gone}
+place "$T" 1
+place "$T/root" 2
+place "$T/lower" 4
+mount -t tmpfs none "$T/gone" && mounted+=("$T/gone")
+place "$T/gone" 6
+place "$T" 7
+mount -t overlay overlay \
+	-o "lowerdir=$T/lower,upperdir=$T/upper,workdir=$T/work" "$T/merged"
+is "there is an overlay" $? 0
+mounted+=("$T/merged")
+
+# The whole of it is one command, recorded with what it starts.
+cat >"$T/all" <<END
+#!/bin/bash
+# pid, mount and user namespace
+unshare -U -r -p -f -m --mount-proc "$T/inside1" $MS
+# a root of its own; the path is the inner one
+chroot "$T/root" /inside2 $MS
+# on a file system that only its mount namespace has
+unshare -m bash -c '
+	mount -t tmpfs none "$T/private" && cp "$T/note3" "$T/private/inside3" &&
+	"$T/private/inside3" $MS'
+# from a lower layer
+"$T/merged/inside4" $MS
+# no path at all
+"$E2E/prog_memfd" "$T/note5" $MS
+# the file system goes right behind the process
+"$T/gone/inside6" $MS
+umount -l "$T/gone"
+# a name that is gone before it runs for long
+"$T/inside7" $MS &
+sleep 0.1
+rm "$T/inside7"
+wait
+END
+chmod +x "$T/all"
+other_build_id "$spin" "$T/note3" 3
+other_build_id "$spin" "$T/note5" 5
+record "$T/all.pb.gz" -- "$T/all"
+is "recorded" $? 0
+diag "$(cat "$T/all.pb.gz.log")"
+
+samples "$T/all.pb.gz" | awk -F '\t' '$10 ~ /inside|hidden|spin_a/ ||
+	$7 ~ /inside|hidden/' >"$T/of"
+mappings "$T/all.pb.gz" >"$T/maps"
+# case NUMBER WHAT EXE: 400 ms are 40 samples. By its exe as a label, which is the
+# path that the process itself has.
+case_of() {
+	awk -F '\t' -v re="$3" '$7 ~ re' "$T/of" >"$T/case"
+	num "$2: sampled" "$(total "$T/case")" '>=' 20
+	num "$2: by name, whole" "$(percent "$(total "$T/case" \
+		'^spin_a@[^;]*;middle_a@[^;]*;main@')" \
+		"$(total "$T/case")")" '>=' 85
+	is "$2: nothing of it without a name" \
+		"$(total "$T/case" '(inside[0-9]|hidden)[^;]*[+]0x')" 0
+	# Twenty digits, as bytes.
+	like "$2: its build id" "$(grep -E "$3|(inside|hidden)[^ ]* (30){19}3$1$" \
+		"$T/maps" | sort -u)" "(inside$1|hidden) (30){19}3$1"
+}
+case_of 1 "pid, mount and user namespace" 'inside1$'
+case_of 2 "chroot" '^/inside2$'
+case_of 3 "a file system that only it has" 'inside3$'
+case_of 4 "overlay" 'merged/inside4$'
+case_of 5 "memfd" 'memfd:hidden'
+case_of 6 "unmounted" 'gone/inside6$'
+case_of 7 "deleted" 'inside7( .deleted.)?$'
+# In the host's numbers, whatever a namespace calls them.
+is "every pid is the host's" "$(awk -F '\t' '$3 < 10' "$T/of" | wc -l)" 0
+check_profile "$T/all.pb.gz"
+
+# --- a file system can be unmounted when its last process has gone ---
+mkdir "$T/volume"
+mount -t tmpfs none "$T/volume" && mounted+=("$T/volume")
+place "$T/volume" 8
+start_profd namespaces --window 600
+"$T/volume/inside8" $MS &
+# On a busy machine profd may come to it when it is over, and the way with it.
+has_it() { readlink "/proc/$profd"/fd/* | grep -q inside8; }
+check "profd has the file open" wait_for 10 has_it
+wait $!
+check "unmounted, profd running" wait_for 15 umount "$T/volume"
+stop_profd
+is "profd ends well" $? 0
+for f in "$archive"/*.pb.zst; do
+	samples "$f"
+done | awk -F '\t' '$7 ~ /inside8$/' >"$T/case"
+num "its samples have their names all the same" \
+	"$(total "$T/case" '^spin_a@')" '>=' 15
+is "none of them is without" "$(total "$T/case" 'inside8[+]0x')" 0
+plan

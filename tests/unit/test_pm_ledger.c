@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The ledger: what is known of each process, from its first event to the
+ * moment it is handed on and forgotten, and what a later walk puts right.
+ */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/test_pm_fake.h"
+
+#define SEC CLOCK_NSEC_PER_SEC
+
+static struct pm_process_info ended[16];
+static size_t nended;
+
+static void on_ended(void *arg, const struct pm_image *last)
+{
+	assert_true(nended < ARRAY_SIZE(ended));
+	pm_process_info(last, &ended[nended++]);
+}
+
+static int setup_ledger(void **state)
+{
+	struct pm_opts opts = { .symbolizer = &fake,
+				.want_maps = on_want,
+				.ended = on_ended };
+
+	memset(&fake, 0, sizeof(fake));
+	nwants = nended = 0;
+	return pm_new(&pm, &opts);
+}
+
+static struct pm_image *image_of(uint32_t pid, uint64_t id)
+{
+	struct abi_key key = { born(pid), id, pid, 0 };
+
+	return pm_image_get(pm, &key, 0);
+}
+
+static struct pm_process_info process(uint32_t pid, uint64_t id)
+{
+	struct pm_process_info info;
+
+	pm_process_info(image_of(pid, id), &info);
+	return info;
+}
+
+static void end_event(uint32_t pid, uint64_t id, uint64_t time, uint64_t kind,
+		      int status, uint64_t cpu, bool exact)
+{
+	struct quark_process qp = qp_of(pid, id);
+	struct quark_event ev = {
+		.events = kind,
+		.process = &qp,
+		.boottime = time,
+		.group_dead = kind == QUARK_EV_EXIT,
+		.cpu_time = cpu,
+		.utime = cpu / 4,
+		.stime = cpu - cpu / 4,
+		.cpu_exact = exact,
+		.maxrss = kind == QUARK_EV_EXIT ? 4096 * 100 : 0,
+		.minflt = 7,
+		.majflt = 2,
+	};
+
+	qp.wait_status = status;
+	assert_int_equal(pm_event(pm, &ev), 0);
+}
+
+static void a_life_has_one_line(void **state)
+{
+	struct pm_process_info p;
+
+	do_walk(5, 1, "/bin/sh", 6000);
+	do_fork(5, 0, 9, 9000);
+	do_exec(9, 1, 9100, "/bin/true");
+	p = process(9, 1);
+	assert_int_equal(p.pid, 9);
+	assert_int_equal(p.ppid, 0); /* as the last event had it */
+	assert_string_equal(p.process_id, "9-2328");
+	assert_string_equal(p.parent_id, "5-1388");
+	assert_int_equal(p.end, PM_ALIVE);
+	assert_false(p.before);
+	assert_true(process(5, 0).before);
+	assert_int_equal(p.execs, 1);
+	end_event(9, 1, 9200, QUARK_EV_EXIT, 3 << 8, 1000, false);
+	p = process(9, 1);
+	assert_int_equal(p.end, PM_EXITED);
+	assert_int_equal(p.exit, 9200);
+	assert_int_equal(WEXITSTATUS(p.wait_status), 3);
+	assert_int_equal(p.cpu, PM_CPU_PROVISIONAL);
+	assert_int_equal(p.cpu_ns, 1000);
+	assert_int_equal(p.maxrss, 409600);
+	end_event(9, 1, 9300, QUARK_EV_REAP, 3 << 8, 1500, true);
+	p = process(9, 1);
+	assert_int_equal(p.end, PM_REAPED);
+	assert_int_equal(p.reap, 9300);
+	assert_int_equal(p.cpu, PM_CPU_EXACT);
+	assert_int_equal(p.cpu_ns, 1500);
+	assert_int_equal(p.user_ns, 375);
+	assert_int_equal(p.system_ns, 1125);
+	assert_int_equal(p.maxrss, 409600); /* the exit's word */
+	/* handed on once, when every sample of it is done */
+	pm_forget(pm, 9300);
+	assert_int_equal(nended, 0);
+	pm_forget(pm, 9301);
+	assert_int_equal(nended, 1);
+	assert_int_equal(ended[0].pid, 9);
+	assert_int_equal(ended[0].cpu_ns, 1500);
+	pm_forget(pm, 20 * SEC);
+	assert_int_equal(nended, 1);
+}
+
+/* What libquark had to infer is no account. */
+static void an_inferred_reap_keeps_what_the_exit_said(void **state)
+{
+	struct pm_process_info p;
+
+	do_fork(1, 0, 9, 9000);
+	end_event(9, 0, 9200, QUARK_EV_EXIT, SIGKILL, 1000, false);
+	end_event(9, 0, 9900, QUARK_EV_REAP, 0, 0, false);
+	p = process(9, 0);
+	assert_int_equal(p.end, PM_REAPED);
+	assert_int_equal(p.cpu, PM_CPU_PROVISIONAL);
+	assert_int_equal(p.cpu_ns, 1000);
+	assert_int_equal(WTERMSIG(p.wait_status), SIGKILL);
+}
+
+static void samples_count_for_image_and_process(void **state)
+{
+	struct pm_image_info info;
+	struct pm_image *old;
+
+	do_fork(1, 0, 9, 9000);
+	old = image_of(9, 0);
+	pm_image_sampled(old);
+	do_exec(9, 1, 9100, "/bin/true");
+	pm_image_sampled(image_of(9, 1));
+	pm_image_sampled(image_of(9, 1));
+	pm_image_info(old, &info);
+	assert_int_equal(info.samples, 1);
+	assert_int_equal(info.begin, 9000);
+	pm_image_info(image_of(9, 1), &info);
+	assert_int_equal(info.samples, 2);
+	assert_int_equal(info.begin, 9100);
+	assert_int_equal(process(9, 1).samples, 3);
+}
+
+/* A zombie of the start has its status, though its exit was never told. */
+static void a_zombie_of_the_walk_has_its_status(void **state)
+{
+	struct quark_process qp = qp_of(9, 0);
+
+	qp.flags = QUARK_F_EXIT;
+	qp.wait_status = 2 << 8;
+	assert_int_equal(pm_walk_process(pm, &qp, 10000), 0);
+	assert_int_equal(process(9, 0).end, PM_EXITED);
+	assert_int_equal(WEXITSTATUS(process(9, 0).wait_status), 2);
+}
+
+static void a_later_walk_finds_and_misses(void **state)
+{
+	struct quark_process qp;
+
+	do_walk(5, 1, "/bin/sh", 6000);
+	do_walk(6, 1, "/bin/ls", 6500);
+	do_walk(4, 1, "/bin/cp", 6500);
+	do_walk(3, 1, "/bin/mv", 6500);
+	do_fork(5, 0, 7, 7001);
+	pm_walk_begin(pm, 8000);
+	do_walk(5, 1, "/bin/sh", 8000);
+	do_walk(8, 5, "/bin/new", 8100); /* its fork was lost */
+	qp = qp_of(7, 1); /* its exec was lost */
+	qp.exe = (char *)"/bin/other";
+	assert_int_equal(pm_walk_process(pm, &qp, 8100), 0);
+	do_fork(5, 0, 9, 9000); /* younger than the walk */
+	/* libquark knows that this one is over, but nobody saw it end */
+	qp = qp_of(4, 0);
+	qp.flags = QUARK_F_EXIT;
+	qp.exit_boottime = 7500;
+	assert_int_equal(pm_walk_process(pm, &qp, 8100), 0);
+	/* this one ends a moment after the walk: its event is to come */
+	qp = qp_of(3, 0);
+	qp.flags = QUARK_F_EXIT;
+	qp.exit_boottime = 8200;
+	assert_int_equal(pm_walk_process(pm, &qp, 8100), 0);
+	pm_walk_end(pm);
+	assert_int_equal(process(4, 0).end, PM_VANISHED);
+	assert_int_equal(process(3, 0).end, PM_ALIVE);
+	assert_int_equal(stats().found, 2);
+	assert_int_equal(stats().vanished, 2);
+	assert_int_equal(stats().walked, 4);
+	assert_int_equal(process(6, 0).end, PM_VANISHED);
+	assert_int_equal(process(6, 0).exit, 8000);
+	assert_int_equal(process(5, 0).end, PM_ALIVE);
+	assert_int_equal(process(8, 0).end, PM_ALIVE);
+	assert_false(process(8, 0).before);
+	assert_int_equal(process(9, 0).end, PM_ALIVE);
+	assert_string_equal(info_at(7, 1, 9500).exe, "/bin/other");
+	assert_string_equal(found(7, 1, 9500, 0x1000), "lost");
+	/* what comes late all the same is believed */
+	end_event(6, 0, 7900, QUARK_EV_EXIT, 0, 10, false);
+	assert_int_equal(process(6, 0).end, PM_EXITED);
+}
+
+static void a_later_walk_finds_nothing_in_normal_running(void **state)
+{
+	struct quark_process qp = qp_of(6, 0);
+
+	do_walk(5, 1, "/bin/sh", 6000);
+	do_fork(5, 0, 7, 7001);
+	do_fork(5, 0, 8, 8000);
+	do_exit(8, 0, 8500);
+	pm_walk_begin(pm, 9000);
+	do_walk(5, 1, "/bin/sh", 9000);
+	do_walk(7, 5, "/bin/sh", 9000);
+	qp.flags = QUARK_F_EXIT; /* forgotten by now */
+	qp.exit_boottime = 8500;
+	assert_int_equal(pm_walk_process(pm, &qp, 9000), 0);
+	pm_walk_end(pm);
+	assert_int_equal(stats().processes, 3);
+	assert_int_equal(stats().found, 0);
+	assert_int_equal(stats().vanished, 0);
+	assert_int_equal(nwants, 0);
+}
+
+/* Of a living process the kernel is asked: here of this one. */
+static void a_living_process_tells_its_cpu_time(void **state)
+{
+	struct quark_process qp = { .pid = getpid(), .key.pid = getpid() };
+	uint64_t tick = SEC / sysconf(_SC_CLK_TCK), start;
+	struct pm_process_info info;
+	struct abi_key key = { 0 };
+	char text[1024];
+	FILE *f = fopen("/proc/self/stat", "re");
+	int i;
+	char *p;
+
+	assert_non_null(f);
+	assert_true(fread(text, 1, sizeof(text), f) > 0);
+	fclose(f);
+	p = strrchr(text, ')');
+	for (i = 0; i < 20; i++) /* from field 2 to field 22 */
+		p = strchr(p + 1, ' ');
+	start = strtoull(p, NULL, 10);
+	qp.key.start_boottime = key.start_boottime = start * tick + 1;
+	key.tgid = getpid();
+	assert_int_equal(pm_walk_process(pm, &qp, UINT64_MAX / 2), 0);
+	pm_process_info(pm_image_get(pm, &key, 0), &info);
+	assert_int_equal(info.cpu, PM_CPU_NOW);
+	assert_true(info.cpu_ns > 0);
+	/* another process of that pid: nothing is said */
+	qp.key.start_boottime = key.start_boottime = (start - 1) * tick;
+	assert_int_equal(pm_walk_process(pm, &qp, UINT64_MAX / 2), 0);
+	pm_process_info(pm_image_get(pm, &key, 0), &info);
+	assert_int_equal(info.cpu, PM_CPU_NONE);
+}
+
+/* Who lived and died while the streams were being opened. */
+static void who_ended_before_the_walk_is_no_surprise(void **state)
+{
+	pm_begin(pm, 8500);
+	do_reap(8, 0, 9000); /* began at 8000 */
+	do_mmap(4, 8400, 0x1000, 0x2000, "/bin/x", 0);
+	assert_int_equal(stats().unknown, 0);
+	do_reap(9, 0, 9500); /* began at 9000 */
+	do_mmap(4, 8600, 0x1000, 0x2000, "/bin/x", 0);
+	assert_int_equal(stats().unknown, 2);
+}
+
+static void iteration_with_the_dead(void **state)
+{
+	struct pm_image *img;
+	struct pm_iter it;
+	int n = 0;
+
+	do_walk(5, 1, "/bin/sh", 6000);
+	do_walk(6, 1, "/bin/sh", 6500);
+	do_exit(6, 0, 7000);
+	pm_iter_init(&it, pm, true);
+	while ((img = pm_iter_next(&it)))
+		n++;
+	assert_int_equal(n, 2);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup_ledger, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_life_has_one_line),
+		TEST(an_inferred_reap_keeps_what_the_exit_said),
+		TEST(samples_count_for_image_and_process),
+		TEST(a_zombie_of_the_walk_has_its_status),
+		TEST(a_later_walk_finds_and_misses),
+		TEST(a_later_walk_finds_nothing_in_normal_running),
+		TEST(a_living_process_tells_its_cpu_time),
+		TEST(who_ended_before_the_walk_is_no_surprise),
+		TEST(iteration_with_the_dead),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

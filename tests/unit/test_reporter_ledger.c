@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Processes and events over HTTP: what their lines say, and who gets them. */
+#include "tests/unit/test_reporter_client.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <signal.h>
+
+#include "reporter/ledger.h"
+
+/* The i-th line of a text, as an object; NULL behind the last. */
+static json_t *line_at(const char *text, size_t i)
+{
+	const char *end;
+	json_error_t err;
+	json_t *o;
+
+	for (;; text = end + 1, i--) {
+		end = strchr(text, '\n');
+		if (!end)
+			return NULL;
+		if (!i)
+			break;
+	}
+	o = json_loadb(text, end - text, JSON_REJECT_DUPLICATES, &err);
+	if (!o)
+		fail_msg("%s: %s", err.text, text);
+	return o;
+}
+
+static size_t count_lines(const char *text)
+{
+	size_t n = 0;
+
+	while ((text = strchr(text, '\n'))) {
+		text++;
+		n++;
+	}
+	return n;
+}
+
+static const char *str(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "(none)";
+}
+
+static json_int_t num(const json_t *o, const char *key)
+{
+	assert_true(json_is_integer(json_object_get(o, key)));
+	return json_integer_value(json_object_get(o, key));
+}
+
+static struct pm_image make(uint32_t pid, enum pm_end end)
+{
+	struct pm_image img = image(pid, pid, EXE_A);
+
+	img.process.pid = pid;
+	img.process.ppid = 1;
+	img.process.end = end;
+	img.process.start = 5 * SEC;
+	snprintf(img.process.process_id, sizeof(img.process.process_id),
+		 "%u-abc", pid);
+	return img;
+}
+
+static json_t *process_line(struct pm_image *img)
+{
+	struct strbuf sb = STRBUF_INIT;
+	json_t *o;
+
+	processes[0] = img;
+	processes[1] = NULL;
+	ledger_processes(NULL, true, 100, &sb);
+	processes[0] = NULL;
+	assert_int_equal(count_lines(strbuf_str(&sb)), 1);
+	o = line_at(sb.data, 0);
+	strbuf_fini(&sb);
+	return o;
+}
+
+static void a_process_is_one_object(void **state)
+{
+	struct pm_image img = make(7, PM_REAPED);
+	static const char args[] = "prog\0a b\0\xff";
+	json_t *o;
+
+	img.info.cmdline = args;
+	img.info.cmdline_len = sizeof(args);
+	img.info.cgroup = "/lxc/web";
+	img.process.wait_status = 3 << 8;
+	img.process.exit = 6 * SEC;
+	img.process.cpu = PM_CPU_EXACT;
+	img.process.cpu_ns = SEC;
+	img.process.user_ns = SEC / 4;
+	img.process.system_ns = SEC - SEC / 4;
+	img.process.samples = 98;
+	img.process.leader_type = QUARK_ELT_SSHD;
+	img.process.leader = 44;
+	o = process_line(&img);
+	assert_int_equal(num(o, "pid"), 7);
+	assert_int_equal(num(o, "ppid"), 1);
+	assert_string_equal(str(o, "process"), "7-abc");
+	assert_string_equal(str(o, "state"), "reaped");
+	assert_string_equal(str(o, "container"), "web");
+	assert_string_equal(str(o, "engine"), "lxc");
+	assert_string_equal(str(o, "entry"), "sshd");
+	assert_int_equal(num(o, "entry_pid"), 44);
+	assert_int_equal(num(o, "exit_code"), 3);
+	assert_null(json_object_get(o, "signal"));
+	assert_string_equal(str(o, "cpu"), "exact");
+	assert_int_equal(num(o, "cpu_ns"), SEC);
+	assert_int_equal(num(o, "user_ns"), SEC / 4);
+	assert_int_equal(num(o, "samples"), 98);
+	assert_true(fabs(json_real_value(json_object_get(o, "coverage")) -
+			 0.98) < 1e-9);
+	assert_true(
+		fabs(json_real_value(json_object_get(o, "coverage_deviation")) -
+		     0.1) < 1e-9);
+	assert_int_equal(json_array_size(json_object_get(o, "args")), 3);
+	assert_string_equal(json_string_value(json_array_get(
+				    json_object_get(o, "args"), 2)),
+			    "\xef\xbf\xbd");
+	assert_int_equal(strlen(str(o, "start")),
+			 strlen("2026-01-01T00:00:00.000000000Z"));
+	assert_null(json_object_get(o, "reap"));
+	json_decref(o);
+}
+
+static void a_death_by_signal_says_which(void **state)
+{
+	struct pm_image img = make(7, PM_EXITED);
+	json_t *o;
+
+	img.process.wait_status = SIGSEGV | 0x80;
+	o = process_line(&img);
+	assert_int_equal(num(o, "signal"), SIGSEGV);
+	assert_string_equal(str(o, "signal_name"), "SEGV");
+	assert_true(json_is_true(json_object_get(o, "core")));
+	assert_null(json_object_get(o, "exit_code"));
+	json_decref(o);
+}
+
+/* Who is gone without a word has no status; who was there before no coverage. */
+static void what_is_not_known_is_left_out(void **state)
+{
+	struct pm_image img = make(7, PM_VANISHED);
+	json_t *o;
+
+	img.process.before = true;
+	img.process.cpu = PM_CPU_NOW;
+	img.process.cpu_ns = SEC;
+	o = process_line(&img);
+	assert_string_equal(str(o, "state"), "vanished");
+	assert_null(json_object_get(o, "exit_code"));
+	assert_null(json_object_get(o, "signal"));
+	assert_null(json_object_get(o, "coverage"));
+	assert_null(json_object_get(o, "container"));
+	assert_null(json_object_get(o, "entry"));
+	json_decref(o);
+}
+
+static void processes_are_asked_with_or_without_the_dead(void **state)
+{
+	struct pm_image a = make(7, PM_ALIVE), b = make(8, PM_REAPED);
+	struct strbuf sb;
+	size_t len;
+
+	processes[0] = &a;
+	processes[1] = &b;
+	sb = get("/processes");
+	assert_has(&sb, "application/x-ndjson");
+	assert_int_equal(count_lines(body(&sb, &len)), 1);
+	strbuf_fini(&sb);
+	sb = get("/processes?all=1");
+	assert_int_equal(count_lines(body(&sb, &len)), 2);
+	strbuf_fini(&sb);
+	sb = get("/processes?all=0");
+	assert_int_equal(count_lines(body(&sb, &len)), 1);
+	strbuf_fini(&sb);
+	processes[0] = processes[1] = NULL;
+}
+
+/* --- events ---------------------------------------------------------------- */
+
+static void event(uint64_t kinds, uint32_t pid)
+{
+	struct quark_process qp = { .pid = pid,
+				    .key = { 5 * SEC, 1, pid, 0 },
+				    .proc_ppid = 1,
+				    .comm = "alpha",
+				    .exe = (char *)"/bin/alpha",
+				    .cmdline = (char *)"alpha\0-x",
+				    .cmdline_len = 9,
+				    .wait_status = 9 };
+	struct quark_event ev = { .events = kinds,
+				  .boottime = clock_boottime_ns(),
+				  .process = &qp,
+				  .cpu_time = 1000,
+				  .cpu_exact = true };
+	struct quark_event *copy = quark_event_dup(&ev);
+
+	assert_non_null(copy);
+	reporter_event(t.r, copy);
+}
+
+static json_t *event_line(const struct quark_event *ev)
+{
+	struct strbuf sb = STRBUF_INIT;
+	json_t *o;
+
+	ledger_event(ev, &sb);
+	assert_int_equal(count_lines(strbuf_str(&sb)), 1);
+	o = line_at(sb.data, 0);
+	strbuf_fini(&sb);
+	return o;
+}
+
+static void a_gap_says_what_may_be_missing(void **state)
+{
+	struct quark_event ev = { .events = QUARK_EV_GAP,
+				  .boottime = SEC,
+				  .gap_from = SEC,
+				  .gap_to = 2 * SEC,
+				  .gap_lost = 17,
+				  .gap_kinds = QUARK_EV_FORK | QUARK_EV_EXIT };
+	json_t *o = event_line(&ev), *kinds = json_object_get(o, "kinds");
+
+	assert_int_equal(num(o, "lost"), 17);
+	assert_int_equal(json_array_size(kinds), 2);
+	assert_string_equal(json_string_value(json_array_get(kinds, 1)),
+			    "exit");
+	assert_null(json_object_get(o, "pid"));
+	json_decref(o);
+}
+
+static void events_of_before_are_there(void **state)
+{
+	struct strbuf sb;
+	const char *text;
+	json_t *o;
+	size_t len;
+
+	event(QUARK_EV_EXEC, 7);
+	event(QUARK_EV_REAP, 7);
+	sb = get("/events");
+	text = body(&sb, &len);
+	assert_int_equal(count_lines(text), 2);
+	o = line_at(text, 0);
+	assert_string_equal(str(o, "exe"), "/bin/alpha");
+	assert_string_equal(str(o, "process"), "7-12a05f200");
+	assert_null(json_object_get(o, "signal"));
+	json_decref(o);
+	o = line_at(text, 1);
+	assert_string_equal(str(o, "signal_name"), "KILL");
+	assert_string_equal(str(o, "cpu"), "exact");
+	assert_null(json_object_get(o, "exe"));
+	json_decref(o);
+	strbuf_fini(&sb);
+}
+
+/* Lets the loop run until 'text' came in, or the server closed. */
+static void await(int fd, struct strbuf *sb, const char *text)
+{
+	char buf[65536];
+	ssize_t n = -1;
+
+	while (n && (!sb->data || !strstr(sb->data, text))) {
+		uv_run(&t.loop, UV_RUN_NOWAIT);
+		n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
+		if (n > 0)
+			strbuf_add(sb, buf, n);
+		else if (n < 0)
+			poll(&(struct pollfd){ fd, POLLIN, 0 }, 1, 5);
+	}
+	assert_true(n);
+}
+
+static int follow(void)
+{
+	int fd = dial_unix();
+
+	ask(fd, "GET /events?follow=1 HTTP/1.1\r\nHost: h\r\n\r\n");
+	return fd;
+}
+
+static void a_follower_gets_what_comes(void **state)
+{
+	struct strbuf sb = STRBUF_INIT;
+	int fd;
+
+	event(QUARK_EV_EXEC, 6); /* before it asked */
+	fd = follow();
+	await(fd, &sb, "\r\n\r\n");
+	event(QUARK_EV_EXEC, 7);
+	await(fd, &sb, "\"pid\":7");
+	event(QUARK_EV_EXIT, 8);
+	await(fd, &sb, "\"pid\":8");
+	assert_null(strstr(sb.data, "\"pid\":6"));
+	assert_int_equal(stats().http_waiting, 1);
+	close(fd);
+	while (stats().http_waiting)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	strbuf_fini(&sb);
+}
+
+/* The ring is bounded: what a reader has missed it is told. */
+static void a_slow_follower_is_told_what_it_missed(void **state)
+{
+	struct strbuf sb = STRBUF_INIT;
+	int fd = follow(), i;
+
+	await(fd, &sb, "\r\n\r\n");
+	while (!stats().http_waiting)
+		uv_run(&t.loop, UV_RUN_NOWAIT);
+	for (i = 0; i < 100000; i++)
+		event(QUARK_EV_FORK, 1000 + i);
+	event(QUARK_EV_EXEC, 99);
+	await(fd, &sb, "\"pid\":99,");
+	assert_has(&sb, "[\"missed\"],\"count\":");
+	assert_null(strstr(sb.data, "\"pid\":1000,"));
+	assert_has(&sb, "\"pid\":100999,");
+	close(fd);
+	while (stats().http_waiting)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	strbuf_fini(&sb);
+}
+
+static void on_end(void *arg)
+{
+	t.finished = true;
+}
+
+/* The end of profd is the end of the answer, and a clean one. */
+static void a_stream_ends_with_its_last_chunk(void **state)
+{
+	struct strbuf sb = STRBUF_INIT;
+	int fd = follow();
+
+	await(fd, &sb, "\r\n\r\n");
+	event(QUARK_EV_EXEC, 7);
+	await(fd, &sb, "\"pid\":7");
+	uv_timer_stop(&t.tick);
+	event(QUARK_EV_EXIT, 8);
+	reporter_finish(t.r, clock_boottime_ns(), on_end, NULL);
+	await(fd, &sb, "\"pid\":8");
+	await(fd, &sb, "\r\n0\r\n\r\n");
+	while (!t.finished)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	close(fd);
+	strbuf_fini(&sb);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_process_is_one_object),
+		cmocka_unit_test(a_death_by_signal_says_which),
+		cmocka_unit_test(what_is_not_known_is_left_out),
+		cmocka_unit_test(a_gap_says_what_may_be_missing),
+		T(processes_are_asked_with_or_without_the_dead),
+		T(events_of_before_are_there),
+		T(a_follower_gets_what_comes),
+		T(a_slow_follower_is_told_what_it_missed),
+		T(a_stream_ends_with_its_last_chunk),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
