@@ -322,9 +322,6 @@ void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
 	out->cmdline = img->cmdline ? img->cmdline->s : NULL;
 	out->cmdline_len = img->cmdline ? img->cmdline->len : 0;
 	out->cwd = img->cwd ? img->cwd->s : NULL;
-	if (img->cgroup) {
-		out->cgroup = img->cgroup->s;
-		pm_cgroup_parse(img->cgroup->s, img->cgroup->len, &out->in);
-	}
+	out->cgroup = img->cgroup ? img->cgroup->s : NULL;
 	out->main_exe = img->main_exe ? pm_exe_root(img->main_exe) : NULL;
 }

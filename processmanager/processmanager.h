@@ -209,8 +209,6 @@ struct pm_image_info {
 	size_t cmdline_len;
 	const char *cwd;
 	const char *cgroup;
-	/* What the cgroup's path tells; pieces of 'cgroup'. */
-	struct pm_cgroup in;
 	struct pm_exe *main_exe; /* of 'exe', when mapped; borrowed */
 };
 
