@@ -328,13 +328,13 @@ static void a_living_process_tells_its_cpu_time(void **state)
 	uint64_t tick = SEC / sysconf(_SC_CLK_TCK), start;
 	struct pm_process_info info;
 	struct abi_key key = { 0 };
-	char text[1024];
+	char text[1024] = "";
 	FILE *f = fopen("/proc/self/stat", "re");
 	int i;
 	char *p;
 
 	assert_non_null(f);
-	assert_true(fread(text, 1, sizeof(text), f) > 0);
+	assert_true(fread(text, 1, sizeof(text) - 1, f) > 0);
 	fclose(f);
 	p = strrchr(text, ')');
 	for (i = 0; i < 20; i++) /* from field 2 to field 22 */
