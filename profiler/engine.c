@@ -269,11 +269,22 @@ static int engine_warm(struct engine *e)
 				  engine_warmed, NULL);
 }
 
+/* The ledger's consumers get each process once, when it is over. */
+static void engine_ended(void *arg, const struct pm_image *last)
+{
+	struct engine *e = arg;
+
+	if (reporter_ended(e->reporter, last))
+		e->nomem++;
+}
+
 static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			     const char **what)
 {
 	struct symbolizer_opts sym = { .loop = opts->loop };
-	struct pm_opts pm = { .want_maps = walk_want_maps, .arg = e };
+	struct pm_opts pm = { .want_maps = walk_want_maps,
+			      .ended = engine_ended,
+			      .arg = e };
 	struct trace_opts trace = { .loop = opts->loop,
 				    .resolved = engine_resolved,
 				    .selected_only = opts->selected_only,
