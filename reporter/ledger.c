@@ -144,7 +144,7 @@ static void put_cgroup(struct line *l, const char *cgroup)
 	put_part(l, "unit", &in.unit);
 }
 
-static void put_leader(struct line *l, uint32_t type, uint32_t pid)
+const char *ledger_entry(uint32_t type)
 {
 	static const char *const types[] = {
 		[QUARK_ELT_INIT] = "init",
@@ -156,9 +156,16 @@ static void put_leader(struct line *l, uint32_t type, uint32_t pid)
 		[QUARK_ELT_CONSOLE] = "console",
 	};
 
-	if (type >= ARRAY_SIZE(types) || !types[type])
+	return type < ARRAY_SIZE(types) ? types[type] : NULL;
+}
+
+static void put_leader(struct line *l, uint32_t type, uint32_t pid)
+{
+	const char *entry = ledger_entry(type);
+
+	if (!entry)
 		return;
-	put_str(l, "entry", types[type]);
+	put_str(l, "entry", entry);
 	put_int(l, "entry_pid", pid);
 }
 
