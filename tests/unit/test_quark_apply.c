@@ -379,6 +379,30 @@ static void test_deep_walk(void **state)
 	quark_record_put(told);
 }
 
+/* A host may keep its first process from those who ask for all. */
+static void test_unknown_init(void **state)
+{
+	struct abi_quark_image im = { 0 };
+	const struct quark_process *p;
+	struct strbuf sb = { 0 };
+
+	qq.attr.flags |= QQ_ENTRY_LEADER;
+	im.head = head(ABI_QUARK_TASK, 100, key(7, 7, 1));
+	im.head.flags = ABI_QUARK_KTHREAD; /* nothing of /proc */
+	im.parent = key(1, 1, 1);
+	assert_int_equal(quark_apply_walk(&qq, &im, sizeof(im), &sb), 0);
+	im.head.key = key(8, 8, 1);
+	im.parent = key(6, 6, 1);
+	assert_int_equal(quark_apply_walk(&qq, &im, sizeof(im), &sb), 0);
+	strbuf_fini(&sb);
+	quark_apply_walked(&qq);
+	p = &quark_cache_newest(&qq.cache, 7)->rec->p;
+	assert_int_equal(p->proc_entry_leader_type, QUARK_ELT_INIT);
+	assert_int_equal(p->proc_entry_leader, 1);
+	p = &quark_cache_newest(&qq.cache, 8)->rec->p;
+	assert_int_equal(p->proc_entry_leader_type, QUARK_ELT_UNKNOWN);
+}
+
 /* No tree at all: each the other's parent. */
 static void test_ring_walk(void **state)
 {
@@ -458,6 +482,7 @@ int main(void)
 		T(test_late_reap),
 		T(test_deep_walk),
 		T(test_ring_walk),
+		T(test_unknown_init),
 	};
 #undef T
 
