@@ -399,6 +399,12 @@ static uint32_t id_changes(const struct quark_process *p,
 	return mask;
 }
 
+static bool paths_fit(const struct abi_quark_id_change *c, size_t len)
+{
+	return c->cwd_len <= len - sizeof(*c) &&
+	       c->cgroup_len <= len - sizeof(*c) - c->cwd_len;
+}
+
 /* Other strings are as they were. False: no memory. */
 static bool set_paths(struct quark_record *rec,
 		      const struct abi_quark_id_change *c, size_t len)
@@ -408,8 +414,7 @@ static bool set_paths(struct quark_record *rec,
 	struct quark_strings_init init = { 0 };
 	struct quark_strings *strings;
 
-	if (c->cwd_len > len - sizeof(*c) ||
-	    c->cgroup_len > len - sizeof(*c) - c->cwd_len)
+	if (!paths_fit(c, len))
 		return true;
 	init.exe = (struct quark_span){ p->exe, p->exe ? strlen(p->exe) : 0 };
 	init.cmdline = (struct quark_span){ p->cmdline, p->cmdline_len };
@@ -428,7 +433,19 @@ static bool set_paths(struct quark_record *rec,
 	return strings;
 }
 
-/* A change of ids is an event; of directory, cgroup and the like it is not. */
+/* Told of each hierarchy; what counts is the path of the one that is kept. */
+static bool moved(const struct quark_queue_priv *qq,
+		  const struct quark_process *p,
+		  const struct abi_quark_id_change *c, size_t len)
+{
+	const char *at = (const char *)(c + 1) + c->cwd_len;
+
+	return own_events(qq) && c->cgroup_len && paths_fit(c, len) &&
+	       (!p->cgroup || strlen(p->cgroup) != c->cgroup_len ||
+		memcmp(p->cgroup, at, c->cgroup_len));
+}
+
+/* A change of ids or of the cgroup is an event; of the directory it is not. */
 static int apply_id_change(struct quark_queue_priv *qq,
 			   const struct quark_raw *raw)
 {
@@ -446,6 +463,8 @@ static int apply_id_change(struct quark_queue_priv *qq,
 		return 0;
 	if (known)
 		qq->event.id_change = id_changes(&proc->rec->p, &c->ids);
+	if (known && moved(qq, &proc->rec->p, c, raw->len))
+		qq->event.id_change |= QUARK_ID_CHANGE_CGROUP;
 	rec = quark_proc_edit(proc);
 	if (!rec ||
 	    ((c->cwd_len || c->cgroup_len) && !set_paths(rec, c, raw->len)))

@@ -415,6 +415,39 @@ static void test_ring_walk(void **state)
 	assert_int_equal(quark_cache_find(&qq.cache, &b)->rec->p.poison_tag, 1);
 }
 
+static int do_move(uint64_t time, struct abi_key k, const char *cgroup)
+{
+	struct {
+		struct abi_quark_id_change c;
+		char text[64];
+	} r = { .c.cgroup_len = strlen(cgroup) };
+
+	r.c.head = head(ABI_QUARK_ID_CHANGE, time, k);
+	memcpy(r.text, cgroup, strlen(cgroup));
+	return apply(&r, sizeof(r.c) + strlen(cgroup));
+}
+
+/* Each hierarchy tells of a move, and one of them counts. */
+static void test_moved(void **state)
+{
+	struct abi_key k = key(2, 20, 1);
+
+	assert_int_equal(do_exec(10, k, "/bin/x"), 1);
+	assert_int_equal(do_move(20, k, "/lxc/web"), 1);
+	assert_int_equal(ev->events, QUARK_EV_ID_CHANGE);
+	assert_int_equal(ev->id_change, QUARK_ID_CHANGE_CGROUP);
+	assert_string_equal(ev->process->cgroup, "/lxc/web");
+	assert_string_equal(ev->process->exe, "/bin/x");
+	assert_int_equal(do_move(21, k, "/lxc/web"), 0);
+	assert_int_equal(do_move(22, k, "/lxc/we"), 1);
+	assert_string_equal(ev->process->cgroup, "/lxc/we");
+	/* the published interface has no such event */
+	qq.attr.flags &= ~(QQ_NO_AGG | QQ_OWN_EVENTS);
+	assert_int_equal(do_move(23, k, "/lxc/web"), 0);
+	assert_string_equal(quark_cache_newest(&qq.cache, 2)->rec->p.cgroup,
+			    "/lxc/web");
+}
+
 static void test_gap(void **state)
 {
 	struct quark_raw_gap g = { .to = 9, .lost = 4, .kinds = 2 };
@@ -483,6 +516,7 @@ int main(void)
 		T(test_deep_walk),
 		T(test_ring_walk),
 		T(test_unknown_init),
+		T(test_moved),
 	};
 #undef T
 
