@@ -322,6 +322,25 @@ static int apply_exit(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	return emit(qq, &e->head, QUARK_EV_EXIT, rec);
 }
 
+/*
+ * Ticks tell the proportion, the scheduler the sum: as cputime_adjust() makes of
+ * them what wait4(2) gives. Of a life without a tick all is user time there.
+ */
+static void set_cpu(struct quark_event *ev, const struct abi_quark_reap *r)
+{
+	unsigned __int128 scaled = r->stime;
+
+	ev->cpu_time = r->cpu_time;
+	if (!r->stime)
+		scaled = 0;
+	else if (!r->utime)
+		scaled = r->cpu_time;
+	else
+		scaled = scaled * r->cpu_time / (r->utime + r->stime);
+	ev->stime = scaled;
+	ev->utime = r->cpu_time - ev->stime;
+}
+
 static int apply_reap(struct quark_queue_priv *qq, const struct quark_raw *raw)
 {
 	const struct abi_quark_reap *r = (const void *)raw->data;
@@ -330,9 +349,7 @@ static int apply_reap(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	struct quark_record *rec;
 	struct quark_proc *proc;
 
-	ev->cpu_time = r->cpu_time;
-	ev->utime = r->utime;
-	ev->stime = r->stime;
+	set_cpu(ev, r);
 	ev->minflt = r->minflt;
 	ev->majflt = r->majflt;
 	ev->cpu_exact = !inferred;

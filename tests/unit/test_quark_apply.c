@@ -448,6 +448,37 @@ static void test_moved(void **state)
 			    "/lxc/web");
 }
 
+/* As wait4(2) has it: their sum is the scheduler's. */
+static void test_cpu_parts(void **state)
+{
+	static const struct {
+		uint64_t cpu, utime, stime, user, system;
+	} v[] = {
+		{ 900, 0, 0, 900, 0 },
+		{ 900, 0, 4, 0, 900 },
+		{ 900, 4, 0, 900, 0 },
+		{ 900, 4, 8, 300, 600 },
+		{ 1ULL << 62, 1ULL << 60, 1ULL << 60, 1ULL << 61, 1ULL << 61 },
+		{ 0, 0, 0, 0, 0 },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(v); i++) {
+		struct abi_key k = key(10 + i, 20, 1);
+		struct abi_quark_reap r = { .cpu_time = v[i].cpu,
+					    .utime = v[i].utime,
+					    .stime = v[i].stime };
+
+		do_exec(10, k, "/bin/x");
+		do_exit(20, k, 0);
+		r.head = head(ABI_QUARK_REAP, 30, k);
+		assert_int_equal(apply(&r, sizeof(r)), 1);
+		assert_int_equal(ev->cpu_time, v[i].cpu);
+		assert_int_equal(ev->utime, v[i].user);
+		assert_int_equal(ev->stime, v[i].system);
+	}
+}
+
 static void test_gap(void **state)
 {
 	struct quark_raw_gap g = { .to = 9, .lost = 4, .kinds = 2 };
@@ -517,6 +548,7 @@ int main(void)
 		T(test_ring_walk),
 		T(test_unknown_init),
 		T(test_moved),
+		T(test_cpu_parts),
 	};
 #undef T
 
