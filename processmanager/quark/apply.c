@@ -318,6 +318,12 @@ static int apply_exit(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	ev->group_dead = 1;
 	memcpy(rec->p.comm, e->comm, sizeof(rec->p.comm));
 	rec->p.proc_ppid = e->parent.tgid;
+	if (e->head.flags & ABI_QUARK_LAST_IDS) {
+		rec->p.proc_uid = e->uid;
+		rec->p.proc_gid = e->gid;
+		rec->p.proc_pgid = e->pgid;
+		rec->p.proc_sid = e->sid;
+	}
 	set_exit(qq, &rec->p, e->head.time, e->wait_status);
 	return emit(qq, &e->head, QUARK_EV_EXIT, rec);
 }

@@ -479,6 +479,29 @@ static void test_cpu_parts(void **state)
 	}
 }
 
+/* Who gave up his rights, or made a session, did so without an event. */
+static void test_last_ids(void **state)
+{
+	struct abi_key k = key(2, 20, 1);
+	struct abi_quark_exit e = { .uid = 7, .gid = 8, .pgid = 2, .sid = 2 };
+
+	do_exec(10, k, "/bin/x");
+	e.head = head(ABI_QUARK_EXIT, 20, k);
+	e.head.flags = ABI_QUARK_GROUP_DEAD | ABI_QUARK_LAST_IDS;
+	assert_int_equal(apply(&e, sizeof(e)), 1);
+	assert_int_equal(ev->process->proc_uid, 7);
+	assert_int_equal(ev->process->proc_gid, 8);
+	assert_int_equal(ev->process->proc_pgid, 2);
+	assert_int_equal(ev->process->proc_sid, 2);
+	/* Of a record without them they stay as they were. */
+	k = key(3, 30, 1);
+	do_exec(10, k, "/bin/x");
+	e.head = head(ABI_QUARK_EXIT, 20, k);
+	e.head.flags = ABI_QUARK_GROUP_DEAD;
+	assert_int_equal(apply(&e, sizeof(e)), 1);
+	assert_int_equal(ev->process->proc_uid, 0);
+}
+
 static void test_gap(void **state)
 {
 	struct quark_raw_gap g = { .to = 9, .lost = 4, .kinds = 2 };
@@ -549,6 +572,7 @@ int main(void)
 		T(test_unknown_init),
 		T(test_moved),
 		T(test_cpu_parts),
+		T(test_last_ids),
 	};
 #undef T
 
