@@ -35,7 +35,6 @@
 #define ENGINE_SECOND_NS CLOCK_NSEC_PER_SEC
 /* The end waits so long for the rings to pass it, and for names. */
 #define ENGINE_FINISH_NS (4 * CLOCK_NSEC_PER_SEC)
-#define ENGINE_LIFECYCLE_RING (4 << 20)
 #define ENGINE_MALLOC_LARGE (128 << 10)
 
 /* The pump's; the record itself stays where no core dump shows it. */
@@ -385,6 +384,13 @@ static int engine_open_reporter(struct engine *e,
 	return 0;
 }
 
+static size_t floor_pow2(size_t n)
+{
+	while (n & (n - 1))
+		n &= n - 1;
+	return n;
+}
+
 /*
  * Everything is attached before the walk begins, so that what changes during
  * it comes by a stream; sampling begins after it, so that the first sample
@@ -393,9 +399,13 @@ static int engine_open_reporter(struct engine *e,
 static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
 			   const char **what)
 {
-	struct sideband_opts side = { .map = engine_on_map, .arg = e };
+	struct sideband_opts side = { .rings_bytes = opts->ring_size / 4,
+				      .map = engine_on_map,
+				      .arg = e };
 	struct sampler_opts samp = { .freq_hz = opts->freq_hz,
 				     .stack_copy = opts->stack_copy,
+				     .ring_bytes =
+					     floor_pow2(opts->ring_size / 2),
 				     .sample = engine_on_sample,
 				     .arg = e };
 	struct quark_queue_attr attr;
@@ -412,7 +422,7 @@ static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
 	attr.hold_time = 0;
 	attr.max_env = 0;
 	attr.max_length = 1 << 20;
-	attr.ring_bytes = ENGINE_LIFECYCLE_RING;
+	attr.ring_bytes = opts->ring_size / 4;
 	attr.no_wakeup = 1;
 	e->walk_begin = clock_boottime_ns();
 	if (quark_queue_open(&e->quark, &attr)) {
