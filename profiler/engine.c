@@ -420,7 +420,7 @@ static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
 	if (err)
 		return err;
 	quark_queue_default_attr(&attr);
-	attr.flags = QQ_EBPF | QQ_NO_AGG;
+	attr.flags = QQ_EBPF | QQ_NO_AGG | QQ_ENTRY_LEADER;
 	attr.hold_time = 0;
 	attr.max_env = 0;
 	attr.max_length = 1 << 20;
