@@ -210,7 +210,6 @@ struct pm_image {
 	bool provisional;
 	bool kthread;
 	char comm[16];
-	char comm_before[16]; /* the last rename */
 };
 
 /*
