@@ -352,6 +352,12 @@ struct pm_process_info {
 	uint64_t samples;
 };
 
+/*
+ * Ids, session and directory may change without an event: asks /proc what the
+ * process has now, if it lives and this is what it runs. Its infos say so from
+ * then on. Some 30 us.
+ */
+void pm_process_ask(struct pm *pm, struct pm_image *img);
 /* The process of an image. Asks the kernel for the CPU time of a living one. */
 void pm_process_info(const struct pm_image *img, struct pm_process_info *out);
 

@@ -349,6 +349,7 @@ void ledger_processes(struct pm *pm, bool all, unsigned int freq_hz,
 
 	pm_iter_init(&it, pm, all);
 	while (!sb->failed && (img = pm_iter_next(&it))) {
+		pm_process_ask(pm, img);
 		ledger_look(img, &v, images);
 		l = (struct line){ .o = json_object() };
 		put_process(&l, &v, freq_hz);

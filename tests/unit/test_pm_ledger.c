@@ -346,10 +346,14 @@ static void a_later_walk_finds_nothing_in_normal_running(void **state)
 /* Of a living process the kernel is asked: here of this one. */
 static void a_living_process_tells_its_cpu_time(void **state)
 {
-	struct quark_process qp = { .pid = getpid(), .key.pid = getpid() };
+	struct quark_process qp = { .pid = getpid(),
+				    .key.pid = getpid(),
+				    .proc_uid = 4242 };
 	uint64_t tick = SEC / sysconf(_SC_CLK_TCK), start;
 	struct pm_process_info info;
 	struct abi_key key = { 0 };
+	struct pm_image_info img;
+	char cwd[4096];
 	char text[1024] = "";
 	FILE *f = fopen("/proc/self/stat", "re");
 	int i;
@@ -368,11 +372,26 @@ static void a_living_process_tells_its_cpu_time(void **state)
 	pm_process_info(pm_image_get(pm, &key, 0), &info);
 	assert_int_equal(info.cpu, PM_CPU_NOW);
 	assert_true(info.cpu_ns > 0);
+	assert_int_equal(info.user_ns + info.system_ns, info.cpu_ns);
+	/* what changes without an event is asked for */
+	assert_int_equal(info.sid, 0);
+	pm_process_ask(pm, pm_image_get(pm, &key, 0));
+	pm_process_info(pm_image_get(pm, &key, 0), &info);
+	assert_int_equal(info.sid, getsid(0));
+	assert_int_equal(info.pgid, getpgid(0));
+	pm_image_info(pm_image_get(pm, &key, 0), &img);
+	assert_int_equal(img.uid, getuid());
+	assert_int_equal(img.gid, getgid());
+	assert_string_equal(img.cwd, getcwd(cwd, sizeof(cwd)));
 	/* another process of that pid: nothing is said */
 	qp.key.start_boottime = key.start_boottime = (start - 1) * tick;
 	assert_int_equal(pm_walk_process(pm, &qp, UINT64_MAX / 2), 0);
 	pm_process_info(pm_image_get(pm, &key, 0), &info);
 	assert_int_equal(info.cpu, PM_CPU_NONE);
+	pm_process_ask(pm, pm_image_get(pm, &key, 0));
+	pm_image_info(pm_image_get(pm, &key, 0), &img);
+	assert_int_equal(img.uid, 4242);
+	assert_null(img.cwd);
 }
 
 /* Who lived and died while the streams were being opened. */
