@@ -209,6 +209,7 @@ struct pm_image_info {
 	const char *exe; /* path, or NULL */
 	const char *cmdline; /* NUL-separated */
 	size_t cmdline_len;
+	bool args_cut; /* that is not all of it */
 	const char *cwd;
 	const char *cgroup;
 	struct pm_exe *main_exe; /* of 'exe', when mapped; borrowed */

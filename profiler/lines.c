@@ -100,6 +100,8 @@ void lines_command(struct strbuf *sb, const json_t *o)
 		strbuf_puts(sb, i ? " " : "");
 		lines_text(sb, s ? s : "");
 	}
+	if (json_is_true(json_object_get(o, "args_cut")))
+		strbuf_puts(sb, " ...");
 	if (n)
 		return;
 	strbuf_puts(sb, "[");

@@ -431,6 +431,8 @@ static void from_proc(const struct procfs_process *from, struct perf_proc *proc,
 	qp->cgroup = from->cgroup;
 	qp->cmdline = from->cmdline;
 	qp->cmdline_len = from->cmdline_len;
+	if (from->cmdline_len == ABI_QUARK_ARGS_MAX)
+		qp->x_flags |= QUARK_X_ARGS_CUT;
 }
 
 static int add_threads(struct perfids *p, struct perf_proc *proc,

@@ -102,7 +102,7 @@ static void put_moment(struct line *l, const char *key, uint64_t boottime)
 	put_int(l, name, boottime);
 }
 
-static void put_args(struct line *l, const char *cmdline, size_t len)
+static void put_args(struct line *l, const char *cmdline, size_t len, bool cut)
 {
 	json_t *args;
 	struct quark_cmdline_iter it;
@@ -116,6 +116,8 @@ static void put_args(struct line *l, const char *cmdline, size_t len)
 		if (json_array_append_new(args, text_of(arg, strlen(arg))))
 			l->failed = true;
 	put(l, "args", args);
+	if (cut)
+		put(l, "args_cut", json_true());
 }
 
 /* As wait4(2) gives it. */
@@ -281,7 +283,7 @@ static void put_program(struct line *l, const struct pm_image_info *i)
 {
 	put_str(l, "comm", i->comm);
 	put_str(l, "exe", i->exe);
-	put_args(l, i->cmdline, i->cmdline_len);
+	put_args(l, i->cmdline, i->cmdline_len, i->args_cut);
 	put_str(l, "cwd", i->cwd);
 	put_int(l, "uid", i->uid);
 	put_int(l, "gid", i->gid);
@@ -506,7 +508,8 @@ static void put_ids(struct line *l, const struct quark_process *qp)
 static void put_image(struct line *l, const struct quark_process *qp)
 {
 	put_str(l, "exe", qp->exe);
-	put_args(l, qp->cmdline, qp->cmdline_len);
+	put_args(l, qp->cmdline, qp->cmdline_len,
+		 qp->x_flags & QUARK_X_ARGS_CUT);
 	put_str(l, "cwd", qp->cwd);
 	put_int(l, "uid", qp->proc_uid);
 	put_int(l, "gid", qp->proc_gid);

@@ -179,6 +179,7 @@ static void exec_as(uint32_t pid, uint64_t id, uint64_t time, const char *exe,
 	qp.exe = (char *)exe;
 	qp.cmdline = (char *)exe;
 	qp.cmdline_len = strlen(exe) + 1;
+	qp.x_flags = uid == 7 ? QUARK_X_ARGS_CUT : 0;
 	qp.cwd = (char *)cwd;
 	qp.proc_uid = uid;
 	snprintf(qp.comm, sizeof(qp.comm), "%s", strrchr(exe, '/') + 1);
@@ -202,6 +203,8 @@ static void a_process_has_all_its_images(void **state)
 	assert_int_equal(pm_image_history(image_of(9, 2), v, PM_HISTORY_MAX),
 			 3);
 	assert_string_equal(v[0].image_id, "9-2328-2");
+	assert_false(v[0].args_cut);
+	assert_true(v[1].args_cut);
 	assert_string_equal(v[0].exe, "/bin/ls");
 	assert_int_equal(v[0].begin, 9200);
 	assert_string_equal(v[1].image_id, "9-2328-1");
@@ -222,6 +225,7 @@ static void a_process_has_all_its_images(void **state)
 	assert_string_equal(v[1].comm, "su");
 	assert_string_equal(v[1].cwd, "/home");
 	assert_int_equal(v[1].uid, 7);
+	assert_true(v[1].args_cut);
 	assert_int_equal(v[1].samples, 2);
 	assert_int_equal(v[1].serial, 0);
 	/* as many as there is room for: the newest */
