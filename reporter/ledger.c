@@ -18,8 +18,23 @@
 /* One line in the making. */
 struct line {
 	json_t *o;
+	int64_t wall; /* from boot time to wall clock time */
 	bool failed; /* something is missing in it, for lack of memory */
 };
+
+/*
+ * Measured once for all that is said together, and rounded to what the measuring is
+ * good for: so times that are equal look equal, in two answers, too.
+ */
+static int64_t ledger_wall(void)
+{
+	return clock_wall_offset_ns() / 1000 * 1000;
+}
+
+static struct line line_new(int64_t wall)
+{
+	return (struct line){ .o = json_object(), .wall = wall };
+}
 
 static void put(struct line *l, const char *key, json_t *value)
 {
@@ -72,7 +87,7 @@ static void put_str(struct line *l, const char *key, const char *s)
 /* RFC 3339 in UTC, to the nanosecond. */
 static void put_time(struct line *l, const char *key, uint64_t boottime)
 {
-	uint64_t ns = boottime + clock_wall_offset_ns();
+	uint64_t ns = boottime + l->wall;
 	time_t s = ns / CLOCK_NSEC_PER_SEC;
 	char text[64];
 	struct tm tm;
@@ -292,11 +307,11 @@ static void put_program(struct line *l, const struct pm_image_info *i)
 static void put_images(struct line *l, const struct ledger_view *v)
 {
 	json_t *list = json_array();
-	struct line e = { .o = NULL };
+	struct line e;
 	size_t i;
 
 	for (i = v->n; i-- > 0;) {
-		e.o = json_object();
+		e = line_new(l->wall);
 		put_str(&e, "image", v->images[i].image_id);
 		put_moment(&e, "start", v->images[i].begin);
 		put_int(&e, "samples", v->images[i].samples);
@@ -304,8 +319,8 @@ static void put_images(struct line *l, const struct ledger_view *v)
 		put_str(&e, "cgroup", v->images[i].cgroup);
 		if (json_array_append_new(list, e.o))
 			e.failed = true;
+		l->failed |= e.failed;
 	}
-	l->failed |= e.failed;
 	put(l, "images", list);
 }
 
@@ -346,6 +361,7 @@ void ledger_processes(struct pm *pm, bool all, unsigned int freq_hz,
 	struct pm_image_info images[PM_HISTORY_MAX];
 	struct ledger_view v;
 	struct pm_image *img;
+	int64_t wall = ledger_wall();
 	struct pm_iter it;
 	struct line l;
 
@@ -353,7 +369,7 @@ void ledger_processes(struct pm *pm, bool all, unsigned int freq_hz,
 	while (!sb->failed && (img = pm_iter_next(&it))) {
 		pm_process_ask(pm, img);
 		ledger_look(img, &v, images);
-		l = (struct line){ .o = json_object() };
+		l = line_new(wall);
 		put_process(&l, &v, freq_hz);
 		put_line(&l, sb);
 	}
@@ -425,7 +441,7 @@ void ledger_life(const struct ledger_life *life, unsigned int freq_hz,
 		 struct strbuf *sb)
 {
 	const struct pm_process_info *p = &life->v.process;
-	struct line l = { .o = json_object() };
+	struct line l = line_new(ledger_wall());
 
 	put_moment(&l, "time", p->reap ? p->reap : p->exit);
 	put(&l, "events", json_pack("[s]", "end"));
@@ -540,7 +556,7 @@ static void put_end(struct line *l, const struct quark_event *ev)
 
 void ledger_event(const struct quark_event *ev, struct strbuf *sb)
 {
-	struct line l = { .o = json_object() };
+	struct line l = line_new(ledger_wall());
 
 	put_moment(&l, "time", ev->boottime);
 	put_kinds(&l, "events", ledger_kinds(ev));
