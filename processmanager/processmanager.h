@@ -312,6 +312,9 @@ int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
  */
 int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg);
 
+/* As wait4(2) never gives it: nobody told how it ended, but that it did. */
+#define PM_STATUS_UNKNOWN (-1)
+
 /* How good a CPU time is. */
 enum pm_cpu {
 	PM_CPU_NONE, /* not known */
@@ -343,7 +346,7 @@ struct pm_process_info {
 	bool kthread;
 	uint32_t sid, pgid;
 	uint32_t leader_type, leader; /* QUARK_ELT_, and its pid */
-	/* As wait4(2) gives it; only of PM_EXITED and PM_REAPED. */
+	/* As wait4(2) gives it, or PM_STATUS_UNKNOWN; of EXITED and REAPED. */
 	int32_t wait_status;
 	enum pm_cpu cpu;
 	uint64_t cpu_ns, user_ns, system_ns; /* of all its threads */

@@ -260,6 +260,7 @@ static void died(struct perfids *p, struct perf_proc *proc, uint64_t time)
 	describe(proc, &qp);
 	qp.flags |= QUARK_F_EXIT;
 	qp.exit_boottime = time;
+	qp.wait_status = PM_STATUS_UNKNOWN; /* no record has it */
 	tell(p, QUARK_EV_EXIT, &qp, time, proc->key.pid);
 }
 

@@ -138,6 +138,8 @@ static void put_args(struct line *l, const char *cmdline, size_t len, bool cut)
 /* As wait4(2) gives it. */
 static void put_wait_status(struct line *l, int status)
 {
+	if (status == PM_STATUS_UNKNOWN)
+		return;
 	if (WIFEXITED(status)) {
 		put_int(l, "exit_code", WEXITSTATUS(status));
 		return;

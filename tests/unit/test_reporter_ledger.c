@@ -174,6 +174,13 @@ static void what_is_not_known_is_left_out(void **state)
 	assert_null(json_object_get(o, "container"));
 	assert_null(json_object_get(o, "entry"));
 	json_decref(o);
+	img.process.end = PM_EXITED;
+	img.process.wait_status = PM_STATUS_UNKNOWN;
+	o = process_line(&img);
+	assert_string_equal(str(o, "state"), "exited");
+	assert_null(json_object_get(o, "exit_code"));
+	assert_null(json_object_get(o, "signal"));
+	json_decref(o);
 }
 
 /* From the first to the last; what all have in common is that of the last. */
