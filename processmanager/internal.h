@@ -209,6 +209,7 @@ struct pm_image {
 	uint32_t ppid, uid, gid;
 	bool provisional;
 	bool kthread;
+	bool args_cut;
 	char comm[16];
 };
 
