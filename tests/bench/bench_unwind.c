@@ -270,20 +270,19 @@ static void run_handler(struct bench *b, struct place *p)
 
 /* --- from the ring's record into a window, as profiler/engine.c does it --------- */
 
-/* What the pump carries: as the engine's, one block for a pointer. */
-struct carried {
-	struct abi_sample *rec;
-};
+static void drop(void *arg, enum pump_stream stream, void *rec)
+{
+	vault_give(rec);
+}
 
 static void deliver(void *arg, enum pump_stream stream, uint64_t time,
 		    void *rec, bool late)
 {
-	struct carried *c = rec;
+	const struct abi_sample *sample = rec;
 	struct bench *b = arg;
 
-	trace_handler_sample(b->th, c->rec, c->rec->size);
-	vault_give(c->rec);
-	free(c);
+	trace_handler_sample(b->th, sample, sample->size);
+	vault_give(rec);
 }
 
 static void written(void *arg, int err, uint64_t nsamples, void *data,
@@ -307,7 +306,7 @@ static int open_window(struct bench *b)
 
 	err = vault_new(&b->vault);
 	if (!err)
-		err = pump_new(&b->pump, deliver, b);
+		err = pump_new(&b->pump, deliver, drop, b);
 	if (!err)
 		err = reporter_new(&b->reporter, &opts, &where);
 	if (err)
@@ -328,16 +327,13 @@ static void close_window(struct bench *b)
 static void run_window(struct bench *b, struct place *p)
 {
 	struct abi_sample *rec = vault_take(b->vault, p->rec.head.size);
-	struct carried *c = malloc(sizeof(*c));
 	int s;
 
-	if (!rec || !c)
+	if (!rec)
 		abort();
 	memcpy(rec, p->record, p->rec.head.size);
 	rec->time = ++b->clock;
-	c->rec = rec;
-	pump_push(b->pump, PUMP_SAMPLE, rec->time, c,
-		  sizeof(*c) + p->rec.head.size);
+	pump_push(b->pump, PUMP_SAMPLE, rec->time, rec, p->rec.head.size);
 	if (b->clock % TICK)
 		return;
 	for (s = 0; s < PUMP_STREAM_MAX; s++)
