@@ -297,8 +297,9 @@ void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time);
 /* --- process.c -------------------------------------------------------------- */
 
 /* "PID-" and the start in hex: the same whoever computes it within a boot. */
-void pm_process_id(char *buf, size_t len, uint32_t tgid,
-		   uint64_t start_boottime);
+char *pm_process_id(char *buf, uint32_t tgid, uint64_t start_boottime);
+/* Its digits and a NUL; where that is. */
+char *pm_put_number(char *at, uint64_t v, unsigned int base);
 
 /* --- pm.c -------------------------------------------------------------------- */
 
