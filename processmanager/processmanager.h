@@ -31,8 +31,9 @@ struct pm_exe;
 struct pm_opts {
 	struct symbolizer *symbolizer;
 	/*
-	 * Executables held open at once, at most; 0: 512. One beyond it is
-	 * opened when asked for names and closed again when least used.
+	 * Executables held open at once, at most; 0: 512. For one beyond it
+	 * the one least used is closed, which is opened again when asked for
+	 * names, if it still can be.
 	 */
 	unsigned int open_files;
 	/*
@@ -57,6 +58,9 @@ int pm_new(struct pm **pmp, const struct pm_opts *opts); /* 0 or -errno */
  * from inside.
  */
 void pm_free(struct pm *pm);
+
+/* From now on so many executables are held open at most; not 0. */
+void pm_set_open_files(struct pm *pm, unsigned int n);
 
 /* --- what comes in ------------------------------------------------------- */
 
@@ -197,6 +201,8 @@ struct pm_image_info {
 	bool kthread;
 	uint32_t ppid;
 	uint32_t uid, gid;
+	/* How its process came into the system: QUARK_ELT_, and who did. */
+	uint32_t leader_type, leader;
 	/*
 	 * Printable ids, the same whoever computes them within a boot:
 	 * process "PID-" and start_boottime in hex, image that and "-" exec_id.
@@ -221,6 +227,16 @@ bool pm_image_selected(const struct pm_image *img);
 
 /* Pointers are good until the next call that feeds the manager. */
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out);
+
+/* So many of a process's images are remembered. */
+#define PM_HISTORY_MAX 16
+/*
+ * All images of the process of 'img' that are remembered, newest first; 'max' at
+ * most. Of those that nothing but the ledger asks for any more, serial and
+ * main_exe are 0. Strings as of pm_image_info(). How many.
+ */
+size_t pm_image_history(const struct pm_image *img, struct pm_image_info *out,
+			size_t max);
 
 struct pm_mapping {
 	uint64_t start, end;

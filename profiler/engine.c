@@ -24,6 +24,7 @@
 #include "profiler/engine.h"
 #include "profiler/engine_internal.h"
 #include "profiler/metrics.h"
+#include "profiler/openfiles.h"
 #include "profiler/perfsource_engine.h"
 #include "profiler/privilege.h"
 #include "profiler/unwind_rows.h"
@@ -35,7 +36,6 @@
 #define ENGINE_SECOND_NS CLOCK_NSEC_PER_SEC
 /* The end waits so long for the rings to pass it, and for names. */
 #define ENGINE_FINISH_NS (4 * CLOCK_NSEC_PER_SEC)
-#define ENGINE_LIFECYCLE_RING (4 << 20)
 #define ENGINE_MALLOC_LARGE (128 << 10)
 
 /* The pump's; the record itself stays where no core dump shows it. */
@@ -270,11 +270,23 @@ static int engine_warm(struct engine *e)
 				  engine_warmed, NULL);
 }
 
+/* The ledger's consumers get each process once, when it is over. */
+static void engine_ended(void *arg, const struct pm_image *last)
+{
+	struct engine *e = arg;
+
+	if (reporter_ended(e->reporter, last))
+		e->nomem++;
+}
+
 static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			     const char **what)
 {
 	struct symbolizer_opts sym = { .loop = opts->loop };
-	struct pm_opts pm = { .want_maps = walk_want_maps, .arg = e };
+	struct pm_opts pm = { .open_files = opts->open_files,
+			      .want_maps = walk_want_maps,
+			      .ended = engine_ended,
+			      .arg = e };
 	struct trace_opts trace = { .loop = opts->loop,
 				    .resolved = engine_resolved,
 				    .selected_only = opts->selected_only,
@@ -374,6 +386,13 @@ static int engine_open_reporter(struct engine *e,
 	return 0;
 }
 
+static size_t floor_pow2(size_t n)
+{
+	while (n & (n - 1))
+		n &= n - 1;
+	return n;
+}
+
 /*
  * Everything is attached before the walk begins, so that what changes during
  * it comes by a stream; sampling begins after it, so that the first sample
@@ -382,9 +401,13 @@ static int engine_open_reporter(struct engine *e,
 static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
 			   const char **what)
 {
-	struct sideband_opts side = { .map = engine_on_map, .arg = e };
+	struct sideband_opts side = { .rings_bytes = opts->ring_size / 4,
+				      .map = engine_on_map,
+				      .arg = e };
 	struct sampler_opts samp = { .freq_hz = opts->freq_hz,
 				     .stack_copy = opts->stack_copy,
+				     .ring_bytes =
+					     floor_pow2(opts->ring_size / 2),
 				     .sample = engine_on_sample,
 				     .arg = e };
 	struct quark_queue_attr attr;
@@ -397,11 +420,11 @@ static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
 	if (err)
 		return err;
 	quark_queue_default_attr(&attr);
-	attr.flags = QQ_EBPF | QQ_NO_AGG;
+	attr.flags = QQ_EBPF | QQ_NO_AGG | QQ_ENTRY_LEADER;
 	attr.hold_time = 0;
 	attr.max_env = 0;
 	attr.max_length = 1 << 20;
-	attr.ring_bytes = ENGINE_LIFECYCLE_RING;
+	attr.ring_bytes = opts->ring_size / 4;
 	attr.no_wakeup = 1;
 	e->walk_begin = clock_boottime_ns();
 	if (quark_queue_open(&e->quark, &attr)) {
@@ -457,6 +480,20 @@ static int engine_open_streams(struct engine *e, const struct engine_opts *opts,
 	engine_close_bpf(e);
 	snprintf(why, sizeof(why), "%s: %s", *what, strerror(-err));
 	return engine_open_perf(e, why, &perf_what) ? err : 0;
+}
+
+/* Once everything else is open. */
+static void engine_limit_files(struct engine *e)
+{
+	unsigned int wanted = e->opts.open_files;
+
+	e->open_files = openfiles_budget(wanted);
+	pm_set_open_files(e->pm, e->open_files);
+	if (e->open_files < wanted)
+		log_warn("--open-files %u: the limit of open files leaves "
+			 "room for %u (RLIMIT_NOFILE, LimitNOFILE= of the "
+			 "unit)",
+			 wanted, e->open_files);
 }
 
 static int engine_poll_fd(struct engine *e, uv_poll_t *poll, int fd)
@@ -527,6 +564,7 @@ int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	if (!e)
 		goto explain;
 	engine_memory();
+	openfiles_raise(opts->open_files);
 	e->loop = opts->loop;
 	e->opts = *opts;
 	err = engine_open_parts(e, opts, &what);
@@ -537,8 +575,10 @@ int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	if (err)
 		goto fail;
 	err = engine_open_streams(e, opts, &what);
-	if (!err)
-		err = engine_begin(e, &what);
+	if (err)
+		goto explain;
+	engine_limit_files(e);
+	err = engine_begin(e, &what);
 	if (err)
 		goto explain;
 	e->opts.pids = NULL; /* borrowed until now */
