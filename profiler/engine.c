@@ -24,6 +24,7 @@
 #include "profiler/engine.h"
 #include "profiler/engine_internal.h"
 #include "profiler/metrics.h"
+#include "profiler/openfiles.h"
 #include "profiler/perfsource_engine.h"
 #include "profiler/privilege.h"
 #include "profiler/unwind_rows.h"
@@ -37,11 +38,6 @@
 #define ENGINE_FINISH_NS (4 * CLOCK_NSEC_PER_SEC)
 #define ENGINE_MALLOC_LARGE (128 << 10)
 
-/* The pump's; the record itself stays where no core dump shows it. */
-struct engine_sample {
-	struct abi_sample *rec;
-};
-
 /* The event goes on to those who follow events. */
 static void engine_lifecycle(struct engine *e, struct quark_event *ev)
 {
@@ -51,10 +47,19 @@ static void engine_lifecycle(struct engine *e, struct quark_event *ev)
 	reporter_event(e->reporter, ev);
 }
 
+/* Samples and mappings lie in the vault: they come and go in about one order. */
+static void engine_drop(void *arg, enum pump_stream stream, void *rec)
+{
+	if (stream == PUMP_SAMPLE || stream == PUMP_MAPPING)
+		vault_give(rec);
+	else
+		free(rec);
+}
+
 static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 			   void *rec, bool late)
 {
-	struct engine_sample *sample;
+	const struct abi_sample *sample;
 	struct engine *e = arg;
 
 	switch (stream) {
@@ -75,15 +80,13 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 		break;
 	case PUMP_SAMPLE:
 		sample = rec;
-		if (!e->perf || perfsource_engine_sample(e, sample->rec))
-			trace_handler_sample(e->th, sample->rec,
-					     sample->rec->size);
-		vault_give(sample->rec);
+		if (!e->perf || perfsource_engine_sample(e, rec))
+			trace_handler_sample(e->th, sample, sample->size);
 		break;
 	case PUMP_STREAM_MAX:
 		break;
 	}
-	free(rec);
+	engine_drop(e, stream, rec);
 }
 
 struct abi_sample *engine_sample_new(struct engine *e, size_t len)
@@ -97,15 +100,7 @@ struct abi_sample *engine_sample_new(struct engine *e, size_t len)
 void engine_sample_push(struct engine *e, struct abi_sample *rec, uint64_t time,
 			size_t len)
 {
-	struct engine_sample *sample = malloc(sizeof(*sample));
-
-	if (!sample) {
-		vault_give(rec);
-		e->nomem++;
-		return;
-	}
-	sample->rec = rec;
-	pump_push(e->pump, PUMP_SAMPLE, time, sample, sizeof(*sample) + len);
+	pump_push(e->pump, PUMP_SAMPLE, time, rec, len);
 }
 
 static void engine_on_sample(void *arg, const struct abi_sample *rec,
@@ -120,12 +115,12 @@ static void engine_on_sample(void *arg, const struct abi_sample *rec,
 	engine_sample_push(e, copy, rec->time, len);
 }
 
-/* Record and path in one block, so that the pump can free it as one. */
+/* Record and path in one block. */
 void engine_on_map(void *arg, const struct pm_map_event *ev)
 {
 	size_t n = ev->path ? strlen(ev->path) + 1 : 0;
 	struct engine *e = arg;
-	struct pm_map_event *copy = malloc(sizeof(*copy) + n);
+	struct pm_map_event *copy = vault_take(e->vault, sizeof(*copy) + n);
 
 	if (!copy) {
 		e->nomem++;
@@ -269,11 +264,23 @@ static int engine_warm(struct engine *e)
 				  engine_warmed, NULL);
 }
 
+/* The ledger's consumers get each process once, when it is over. */
+static void engine_ended(void *arg, const struct pm_image *last)
+{
+	struct engine *e = arg;
+
+	if (reporter_ended(e->reporter, last))
+		e->nomem++;
+}
+
 static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			     const char **what)
 {
 	struct symbolizer_opts sym = { .loop = opts->loop };
-	struct pm_opts pm = { .want_maps = walk_want_maps, .arg = e };
+	struct pm_opts pm = { .open_files = opts->open_files,
+			      .want_maps = walk_want_maps,
+			      .ended = engine_ended,
+			      .arg = e };
 	struct trace_opts trace = { .loop = opts->loop,
 				    .resolved = engine_resolved,
 				    .selected_only = opts->selected_only,
@@ -283,7 +290,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 	*what = "pump";
 	err = vault_new(&e->vault);
 	if (!err)
-		err = pump_new(&e->pump, engine_deliver, e);
+		err = pump_new(&e->pump, engine_deliver, engine_drop, e);
 	if (err)
 		return err;
 	*what = "symbolizer";
@@ -380,6 +387,17 @@ static size_t floor_pow2(size_t n)
 	return n;
 }
 
+static void engine_attr(struct quark_queue_attr *attr, size_t ring_size)
+{
+	quark_queue_default_attr(attr);
+	attr->flags = QQ_EBPF | QQ_NO_AGG | QQ_ENTRY_LEADER;
+	attr->hold_time = 0;
+	attr->max_env = 0;
+	attr->max_length = 1 << 20;
+	attr->ring_bytes = ring_size / 4;
+	attr->no_wakeup = 1;
+}
+
 /*
  * Everything is attached before the walk begins, so that what changes during
  * it comes by a stream; sampling begins after it, so that the first sample
@@ -406,13 +424,7 @@ static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
 	err = sideband_new(&e->sideband, &side, what);
 	if (err)
 		return err;
-	quark_queue_default_attr(&attr);
-	attr.flags = QQ_EBPF | QQ_NO_AGG;
-	attr.hold_time = 0;
-	attr.max_env = 0;
-	attr.max_length = 1 << 20;
-	attr.ring_bytes = opts->ring_size / 4;
-	attr.no_wakeup = 1;
+	engine_attr(&attr, opts->ring_size);
 	e->walk_begin = clock_boottime_ns();
 	if (quark_queue_open(&e->quark, &attr)) {
 		err = -errno;
@@ -469,6 +481,20 @@ static int engine_open_streams(struct engine *e, const struct engine_opts *opts,
 	engine_close_bpf(e);
 	snprintf(why, sizeof(why), "%s: %s", *what, strerror(-err));
 	return engine_open_perf(e, why, &perf_what) ? err : 0;
+}
+
+/* Once everything else is open. */
+static void engine_limit_files(struct engine *e)
+{
+	unsigned int wanted = e->opts.open_files;
+
+	e->open_files = openfiles_budget(wanted);
+	pm_set_open_files(e->pm, e->open_files);
+	if (e->open_files < wanted)
+		log_warn("--open-files %u: the limit of open files leaves "
+			 "room for %u (RLIMIT_NOFILE, LimitNOFILE= of the "
+			 "unit)",
+			 wanted, e->open_files);
 }
 
 static int engine_poll_fd(struct engine *e, uv_poll_t *poll, int fd)
@@ -539,6 +565,7 @@ int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	if (!e)
 		goto explain;
 	engine_memory();
+	openfiles_raise(opts->open_files);
 	e->loop = opts->loop;
 	e->opts = *opts;
 	err = engine_open_parts(e, opts, &what);
@@ -549,8 +576,10 @@ int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	if (err)
 		goto fail;
 	err = engine_open_streams(e, opts, &what);
-	if (!err)
-		err = engine_begin(e, &what);
+	if (err)
+		goto explain;
+	engine_limit_files(e);
+	err = engine_begin(e, &what);
 	if (err)
 		goto explain;
 	e->opts.pids = NULL; /* borrowed until now */

@@ -24,6 +24,7 @@ struct pump_entry {
 
 struct pump {
 	pump_deliver_fn deliver;
+	pump_drop_fn drop;
 	void *arg;
 	struct pump_entry *heap;
 	size_t n, cap;
@@ -35,16 +36,23 @@ struct pump {
 
 #define PUMP_SEQ_BITS 56
 
-int pump_new(struct pump **pp, pump_deliver_fn deliver, void *arg)
+int pump_new(struct pump **pp, pump_deliver_fn deliver, pump_drop_fn drop,
+	     void *arg)
 {
 	struct pump *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return -ENOMEM;
 	p->deliver = deliver;
+	p->drop = drop;
 	p->arg = arg;
 	*pp = p;
 	return 0;
+}
+
+static enum pump_stream pump_stream(const struct pump_entry *e)
+{
+	return e->seq >> PUMP_SEQ_BITS;
 }
 
 void pump_free(struct pump *p)
@@ -54,7 +62,7 @@ void pump_free(struct pump *p)
 	if (!p)
 		return;
 	for (i = 0; i < p->n; i++)
-		free(p->heap[i].rec);
+		p->drop(p->arg, pump_stream(&p->heap[i]), p->heap[i].rec);
 	free(p->heap);
 	free(p);
 }
@@ -120,7 +128,7 @@ int pump_push(struct pump *p, enum pump_stream stream, uint64_t time, void *rec,
 	}
 	if (!pump_grow(p)) {
 		p->stats.nomem[stream]++;
-		free(rec);
+		p->drop(p->arg, stream, rec);
 		return -ENOMEM;
 	}
 	e = &p->heap[p->n++];
@@ -156,8 +164,7 @@ uint64_t pump_run(struct pump *p)
 		pump_down(p, 0);
 		p->stats.bytes -= e.size;
 		p->passed = e.time;
-		p->deliver(p->arg, e.seq >> PUMP_SEQ_BITS, e.time, e.rec,
-			   false);
+		p->deliver(p->arg, pump_stream(&e), e.time, e.rec, false);
 	}
 	if (limit > p->passed)
 		p->passed = limit;
