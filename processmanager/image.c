@@ -80,9 +80,11 @@ int pm_image_apply(struct pm *pm, struct pm_image *img,
 	}
 	if (qp->exe)
 		err |= pm_str_set(pm, &img->exe, qp->exe, strlen(qp->exe));
-	if (qp->cmdline)
+	if (qp->cmdline) {
+		img->args_cut = qp->x_flags & QUARK_X_ARGS_CUT;
 		err |= pm_str_set(pm, &img->cmdline, qp->cmdline,
 				  qp->cmdline_len);
+	}
 	if (qp->cwd)
 		err |= pm_str_set(pm, &img->cwd, qp->cwd, strlen(qp->cwd));
 	if (qp->cgroup)
@@ -327,6 +329,7 @@ void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
 	out->exe = img->exe ? img->exe->s : NULL;
 	out->cmdline = img->cmdline ? img->cmdline->s : NULL;
 	out->cmdline_len = img->cmdline ? img->cmdline->len : 0;
+	out->args_cut = img->args_cut;
 	out->cwd = img->cwd ? img->cwd->s : NULL;
 	out->cgroup = img->cgroup ? img->cgroup->s : NULL;
 	out->main_exe = img->main_exe ? pm_exe_root(img->main_exe) : NULL;

@@ -209,8 +209,8 @@ struct pm_image {
 	uint32_t ppid, uid, gid;
 	bool provisional;
 	bool kthread;
+	bool args_cut;
 	char comm[16];
-	char comm_before[16]; /* the last rename */
 };
 
 /*
