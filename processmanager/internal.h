@@ -211,6 +211,7 @@ struct pm_image {
 	uint32_t ppid, uid, gid;
 	bool provisional;
 	bool kthread;
+	bool args_cut;
 	char comm[16];
 };
 
@@ -298,8 +299,9 @@ void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time);
 /* --- process.c -------------------------------------------------------------- */
 
 /* "PID-" and the start in hex: the same whoever computes it within a boot. */
-void pm_process_id(char *buf, size_t len, uint32_t tgid,
-		   uint64_t start_boottime);
+char *pm_process_id(char *buf, uint32_t tgid, uint64_t start_boottime);
+/* Its digits and a NUL; where that is. */
+char *pm_put_number(char *at, uint64_t v, unsigned int base);
 
 /* --- pm.c -------------------------------------------------------------------- */
 

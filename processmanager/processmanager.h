@@ -213,6 +213,7 @@ struct pm_image_info {
 	const char *exe; /* path, or NULL */
 	const char *cmdline; /* NUL-separated */
 	size_t cmdline_len;
+	bool args_cut; /* that is not all of it */
 	const char *cwd;
 	const char *cgroup;
 	struct pm_exe *main_exe; /* of 'exe', when mapped; borrowed */
@@ -337,6 +338,9 @@ int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
  */
 int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg);
 
+/* As wait4(2) never gives it: nobody told how it ended, but that it did. */
+#define PM_STATUS_UNKNOWN (-1)
+
 /* How good a CPU time is. */
 enum pm_cpu {
 	PM_CPU_NONE, /* not known */
@@ -368,7 +372,7 @@ struct pm_process_info {
 	bool kthread;
 	uint32_t sid, pgid;
 	uint32_t leader_type, leader; /* QUARK_ELT_, and its pid */
-	/* As wait4(2) gives it; only of PM_EXITED and PM_REAPED. */
+	/* As wait4(2) gives it, or PM_STATUS_UNKNOWN; of EXITED and REAPED. */
 	int32_t wait_status;
 	enum pm_cpu cpu;
 	uint64_t cpu_ns, user_ns, system_ns; /* of all its threads */
@@ -378,6 +382,12 @@ struct pm_process_info {
 	uint64_t samples;
 };
 
+/*
+ * Ids, session and directory may change without an event: asks /proc what the
+ * process has now, if it lives and this is what it runs. Its infos say so from
+ * then on. Some 30 us.
+ */
+void pm_process_ask(struct pm *pm, struct pm_image *img);
 /* The process of an image. Asks the kernel for the CPU time of a living one. */
 void pm_process_info(const struct pm_image *img, struct pm_process_info *out);
 

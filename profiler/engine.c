@@ -38,11 +38,6 @@
 #define ENGINE_FINISH_NS (4 * CLOCK_NSEC_PER_SEC)
 #define ENGINE_MALLOC_LARGE (128 << 10)
 
-/* The pump's; the record itself stays where no core dump shows it. */
-struct engine_sample {
-	struct abi_sample *rec;
-};
-
 /* The event goes on to those who follow events. */
 static void engine_lifecycle(struct engine *e, struct quark_event *ev)
 {
@@ -52,10 +47,19 @@ static void engine_lifecycle(struct engine *e, struct quark_event *ev)
 	reporter_event(e->reporter, ev);
 }
 
+/* Samples and mappings lie in the vault: they come and go in about one order. */
+static void engine_drop(void *arg, enum pump_stream stream, void *rec)
+{
+	if (stream == PUMP_SAMPLE || stream == PUMP_MAPPING)
+		vault_give(rec);
+	else
+		free(rec);
+}
+
 static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 			   void *rec, bool late)
 {
-	struct engine_sample *sample;
+	const struct abi_sample *sample;
 	struct engine *e = arg;
 
 	switch (stream) {
@@ -76,15 +80,13 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 		break;
 	case PUMP_SAMPLE:
 		sample = rec;
-		if (!e->perf || perfsource_engine_sample(e, sample->rec))
-			trace_handler_sample(e->th, sample->rec,
-					     sample->rec->size);
-		vault_give(sample->rec);
+		if (!e->perf || perfsource_engine_sample(e, rec))
+			trace_handler_sample(e->th, sample, sample->size);
 		break;
 	case PUMP_STREAM_MAX:
 		break;
 	}
-	free(rec);
+	engine_drop(e, stream, rec);
 }
 
 struct abi_sample *engine_sample_new(struct engine *e, size_t len)
@@ -98,15 +100,7 @@ struct abi_sample *engine_sample_new(struct engine *e, size_t len)
 void engine_sample_push(struct engine *e, struct abi_sample *rec, uint64_t time,
 			size_t len)
 {
-	struct engine_sample *sample = malloc(sizeof(*sample));
-
-	if (!sample) {
-		vault_give(rec);
-		e->nomem++;
-		return;
-	}
-	sample->rec = rec;
-	pump_push(e->pump, PUMP_SAMPLE, time, sample, sizeof(*sample) + len);
+	pump_push(e->pump, PUMP_SAMPLE, time, rec, len);
 }
 
 static void engine_on_sample(void *arg, const struct abi_sample *rec,
@@ -121,12 +115,12 @@ static void engine_on_sample(void *arg, const struct abi_sample *rec,
 	engine_sample_push(e, copy, rec->time, len);
 }
 
-/* Record and path in one block, so that the pump can free it as one. */
+/* Record and path in one block. */
 void engine_on_map(void *arg, const struct pm_map_event *ev)
 {
 	size_t n = ev->path ? strlen(ev->path) + 1 : 0;
 	struct engine *e = arg;
-	struct pm_map_event *copy = malloc(sizeof(*copy) + n);
+	struct pm_map_event *copy = vault_take(e->vault, sizeof(*copy) + n);
 
 	if (!copy) {
 		e->nomem++;
@@ -296,7 +290,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 	*what = "pump";
 	err = vault_new(&e->vault);
 	if (!err)
-		err = pump_new(&e->pump, engine_deliver, e);
+		err = pump_new(&e->pump, engine_deliver, engine_drop, e);
 	if (err)
 		return err;
 	*what = "symbolizer";
@@ -393,6 +387,17 @@ static size_t floor_pow2(size_t n)
 	return n;
 }
 
+static void engine_attr(struct quark_queue_attr *attr, size_t ring_size)
+{
+	quark_queue_default_attr(attr);
+	attr->flags = QQ_EBPF | QQ_NO_AGG | QQ_ENTRY_LEADER;
+	attr->hold_time = 0;
+	attr->max_env = 0;
+	attr->max_length = 1 << 20;
+	attr->ring_bytes = ring_size / 4;
+	attr->no_wakeup = 1;
+}
+
 /*
  * Everything is attached before the walk begins, so that what changes during
  * it comes by a stream; sampling begins after it, so that the first sample
@@ -419,13 +424,7 @@ static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
 	err = sideband_new(&e->sideband, &side, what);
 	if (err)
 		return err;
-	quark_queue_default_attr(&attr);
-	attr.flags = QQ_EBPF | QQ_NO_AGG | QQ_ENTRY_LEADER;
-	attr.hold_time = 0;
-	attr.max_env = 0;
-	attr.max_length = 1 << 20;
-	attr.ring_bytes = opts->ring_size / 4;
-	attr.no_wakeup = 1;
+	engine_attr(&attr, opts->ring_size);
 	e->walk_begin = clock_boottime_ns();
 	if (quark_queue_open(&e->quark, &attr)) {
 		err = -errno;
@@ -475,7 +474,9 @@ static int engine_open_streams(struct engine *e, const struct engine_opts *opts,
 	if (opts->source == SOURCE_PERF || opts->why_perf)
 		return engine_open_perf(e, opts->why_perf, what);
 	err = engine_open_bpf(e, opts, what);
-	if (!err || err == -ENOMEM || opts->source == SOURCE_BPF)
+	/* For want of something else than BPF, perf would not do either. */
+	if (!err || err == -ENOMEM || err == -EMFILE || err == -ENFILE ||
+	    opts->source == SOURCE_BPF)
 		return err;
 	engine_close_bpf(e);
 	snprintf(why, sizeof(why), "%s: %s", *what, strerror(-err));

@@ -160,9 +160,15 @@ void perfsource_engine_drain(struct engine *e)
 
 static void on_event(void *arg, const struct quark_event *ev)
 {
+	struct quark_event *copy;
 	struct engine *e = arg;
 
 	pm_event(e->pm, ev);
+	copy = quark_event_dup(ev);
+	if (copy)
+		reporter_event(e->reporter, copy);
+	else
+		e->nomem++;
 }
 
 static void on_process(void *arg, const struct quark_process *qp, uint64_t time)

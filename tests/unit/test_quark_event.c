@@ -13,9 +13,12 @@
 #include "processmanager/quark/order.c"
 #include "processmanager/quark/record.c"
 
+static struct vault *vault;
+
 static void add(struct quark_order *o, uint64_t time, uint32_t mark)
 {
-	struct quark_raw *raw = quark_raw_new(mark, time, &mark, sizeof(mark));
+	struct quark_raw *raw =
+		quark_raw_new(vault, mark, time, &mark, sizeof(mark));
 
 	assert_non_null(raw);
 	quark_order_add(o, raw);
@@ -29,7 +32,7 @@ static uint32_t pop(struct quark_order *o, uint64_t *time)
 	assert_non_null(raw);
 	*time = raw->time;
 	mark = raw->kind;
-	free(raw);
+	vault_give(raw);
 	return mark;
 }
 
@@ -40,6 +43,7 @@ static void test_order(void **state)
 	unsigned int seed = 1;
 	uint32_t i, mark;
 
+	assert_int_equal(vault_new(&vault), 0);
 	add(&o, 20, 1);
 	add(&o, 10, 2);
 	add(&o, 20, 3); /* of equal times the first comes first */
@@ -60,6 +64,7 @@ static void test_order(void **state)
 	}
 	quark_order_fini(&o);
 	assert_int_equal(o.count, 0);
+	vault_free(vault);
 }
 
 static void test_entity_id(void **state)

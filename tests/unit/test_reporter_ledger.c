@@ -101,6 +101,7 @@ static void a_process_is_one_object(void **state)
 
 	img.info.cmdline = args;
 	img.info.cmdline_len = sizeof(args);
+	img.info.args_cut = true;
 	img.info.cgroup = "/lxc/web";
 	img.process.wait_status = 3 << 8;
 	img.process.exit = 6 * SEC;
@@ -132,6 +133,7 @@ static void a_process_is_one_object(void **state)
 		fabs(json_real_value(json_object_get(o, "coverage_deviation")) -
 		     0.1) < 1e-9);
 	assert_int_equal(json_array_size(json_object_get(o, "args")), 3);
+	assert_true(json_is_true(json_object_get(o, "args_cut")));
 	assert_string_equal(json_string_value(json_array_get(
 				    json_object_get(o, "args"), 2)),
 			    "\xef\xbf\xbd");
@@ -172,6 +174,13 @@ static void what_is_not_known_is_left_out(void **state)
 	assert_null(json_object_get(o, "container"));
 	assert_null(json_object_get(o, "entry"));
 	json_decref(o);
+	img.process.end = PM_EXITED;
+	img.process.wait_status = PM_STATUS_UNKNOWN;
+	o = process_line(&img);
+	assert_string_equal(str(o, "state"), "exited");
+	assert_null(json_object_get(o, "exit_code"));
+	assert_null(json_object_get(o, "signal"));
+	json_decref(o);
 }
 
 /* From the first to the last; what all have in common is that of the last. */
@@ -197,6 +206,7 @@ static void a_process_has_all_its_images(void **state)
 	o = process_line(&img);
 	older[0] = older[1] = NULL;
 	assert_string_equal(str(o, "exe"), "/usr/bin/alpha");
+	assert_null(json_object_get(o, "args_cut"));
 	v = json_object_get(o, "images");
 	assert_int_equal(json_array_size(v), 3);
 	e = json_array_get(v, 0);

@@ -71,6 +71,10 @@ size_t pm_image_history(const struct pm_image *img, struct pm_image_info *out,
 	return n;
 }
 
+void pm_process_ask(struct pm *pm, struct pm_image *img)
+{
+}
+
 /* All processes there are: up to an empty place. */
 static struct pm_image *processes[8];
 
