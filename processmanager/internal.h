@@ -147,6 +147,7 @@ struct pm_exe {
 	uint32_t resolving; /* requests the symbolizer has */
 	uint32_t tries; /* failed ones since the last that succeeded */
 	int open_error;
+	int rows, names; /* as in pm_exe_info */
 	bool opening;
 	bool opened;
 	uint64_t retry_at;
@@ -155,6 +156,7 @@ struct pm_exe {
 	struct symbolizer_ident ident;
 	struct symbolizer_segment *segments;
 	size_t nsegments;
+	uint64_t short_id;
 	uint64_t dev, ino; /* as the kernel said; 0: it said a build id */
 	/* Who mapped it last, and where: a way to the file. */
 	struct {

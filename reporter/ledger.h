@@ -30,6 +30,9 @@ struct ledger_life *ledger_life_new(const struct pm_image *last);
 void ledger_life(const struct ledger_life *life, unsigned int freq_hz,
 		 struct strbuf *sb);
 
+/* One executable, one line. */
+void ledger_executable(const struct pm_exe *exe, struct strbuf *sb);
+
 /* One event, one line. */
 void ledger_event(const struct quark_event *ev, struct strbuf *sb);
 
