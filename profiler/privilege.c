@@ -218,7 +218,7 @@ static int check_pid_by_bpf(char *msg, size_t len)
 	LIBBPF_OPTS(bpf_test_run_opts, run);
 	int err, fd;
 
-	fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "profd_pid",
+	fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "pid_by_bpf",
 			   "Dual BSD/GPL", program, ARRAY_SIZE(program), NULL);
 	if (fd < 0)
 		return -ENOENT;

@@ -234,6 +234,83 @@ static void any_interleaving_gives_the_same(void **state)
 	free(o);
 }
 
+struct chain {
+	struct pump *p;
+	struct out out;
+};
+
+/* Each record at an even time pushes the one at the odd time that follows. */
+static void deliver_and_push(void *arg, enum pump_stream stream, uint64_t time,
+			     void *rec, bool late)
+{
+	struct chain *c = arg;
+
+	deliver(&c->out, stream, time, rec, late);
+	if (time % 2 == 0)
+		push(c->p, (struct rec){ time + 1, PUMP_LIFECYCLE, 0 });
+}
+
+static void what_a_delivery_pushes_finds_its_place(void **state)
+{
+	struct chain *c = calloc(1, sizeof(*c));
+	size_t i;
+
+	assert_int_equal(pump_new(&c->p, deliver_and_push, drop, c), 0);
+	for (i = 0; i < 1000; i++)
+		push(c->p, (struct rec){ 2 * (i * 7 % 1000), PUMP_SAMPLE, 0 });
+	watermark_all(c->p, 2000);
+	assert_int_equal(pump_run(c->p), 2000);
+	assert_int_equal(c->out.n, 2000);
+	assert_int_equal(c->out.late, 0);
+	for (i = 0; i < 2000; i++)
+		assert_int_equal(c->out.recs[i].time, i);
+	pump_free(c->p);
+	free(c);
+}
+
+static size_t counted;
+
+static void count(void *arg, enum pump_stream stream, uint64_t time, void *rec,
+		  bool late)
+{
+	uint64_t *last = arg;
+
+	assert_true(time >= *last);
+	*last = time;
+	counted++;
+	free(rec);
+}
+
+/* More than it keeps room for, the worst way round, and then again. */
+static void a_burst_comes_out_in_order(void **state)
+{
+	struct pump_stats st;
+	struct pump *p;
+	uint64_t last = 0, t;
+
+	assert_int_equal(pump_new(&p, count, drop, &last), 0);
+	for (t = 20000; t > 0; t--)
+		push(p, (struct rec){ t, PUMP_MAPPING, 0 });
+	pump_get_stats(p, &st);
+	assert_int_equal(st.records, 20000);
+	watermark_all(p, 15001);
+	pump_run(p);
+	assert_int_equal(counted, 15000);
+	pump_get_stats(p, &st);
+	assert_int_equal(st.records, 5000);
+	watermark_all(p, 20001);
+	pump_run(p);
+	assert_int_equal(counted, 20000);
+	push(p, (struct rec){ 30000, PUMP_SAMPLE, 0 });
+	watermark_all(p, UINT64_MAX);
+	pump_run(p);
+	assert_int_equal(counted, 20001);
+	pump_get_stats(p, &st);
+	assert_int_equal(st.records, 0);
+	assert_int_equal(st.bytes, 0);
+	pump_free(p);
+}
+
 static void what_was_not_delivered_is_dropped(void **state)
 {
 	struct out *o = calloc(1, sizeof(*o));
@@ -257,6 +334,8 @@ int main(void)
 		cmocka_unit_test(a_watermark_never_falls),
 		cmocka_unit_test(late_records_are_counted_and_lose_nothing),
 		cmocka_unit_test(any_interleaving_gives_the_same),
+		cmocka_unit_test(what_a_delivery_pushes_finds_its_place),
+		cmocka_unit_test(a_burst_comes_out_in_order),
 		cmocka_unit_test(what_was_not_delivered_is_dropped),
 	};
 
