@@ -474,7 +474,9 @@ static int engine_open_streams(struct engine *e, const struct engine_opts *opts,
 	if (opts->source == SOURCE_PERF || opts->why_perf)
 		return engine_open_perf(e, opts->why_perf, what);
 	err = engine_open_bpf(e, opts, what);
-	if (!err || err == -ENOMEM || opts->source == SOURCE_BPF)
+	/* For want of something else than BPF, perf would not do either. */
+	if (!err || err == -ENOMEM || err == -EMFILE || err == -ENFILE ||
+	    opts->source == SOURCE_BPF)
 		return err;
 	engine_close_bpf(e);
 	snprintf(why, sizeof(why), "%s: %s", *what, strerror(-err));

@@ -11,6 +11,7 @@
 #include "profiler/engine_internal.h"
 #include "profiler/metrics.h"
 #include "profiler/perfsource_engine.h"
+#include "profiler/privilege.h"
 
 #define METRICS_CPUS_MAX 1024
 
@@ -288,6 +289,22 @@ static void status_stacks(struct engine *e, struct reporter_metrics *m)
 #undef X
 }
 
+/* As was said at the start. */
+static void status_missing(struct reporter_metrics *m)
+{
+	cap_t caps = cap_get_proc();
+	const char *what;
+	size_t i;
+
+	for (i = 0; caps; i++) {
+		what = privilege_degraded(&privilege_this_host, caps, i);
+		if (!what)
+			break;
+		reporter_status(m, "missing", "%s", what);
+	}
+	cap_free(caps);
+}
+
 /* What a person asks first; everything else is in /metrics. */
 static void status_collect(struct engine *e, struct reporter_metrics *m)
 {
@@ -302,6 +319,7 @@ static void status_collect(struct engine *e, struct reporter_metrics *m)
 			(unsigned long long)((clock_boottime_ns() - e->begin) /
 					     CLOCK_NSEC_PER_SEC));
 	reporter_status(m, "source", "%s", e->perf ? e->note : "BPF");
+	status_missing(m);
 	reporter_status(m, "samples", "%llu",
 			(unsigned long long)total.samples);
 	reporter_status(m, "processes", "%llu living, of %llu executables",
