@@ -197,6 +197,7 @@ static void engine_second(struct engine *e)
 	int err;
 
 	losses_update(e);
+	trim_tick(&e->trim, e->second);
 	err = e->perf ? perfsource_engine_second(e)
 		      : sampler_hotplug(e->sampler);
 	if (!err && !e->perf)

@@ -10,6 +10,7 @@
 #include "profiler/pump.h"
 #include "profiler/sampler.h"
 #include "profiler/sideband.h"
+#include "profiler/trim.h"
 #include "profiler/walk_start.h"
 #include "tracehandler/tracehandler.h"
 
@@ -44,6 +45,7 @@ struct engine {
 	uint64_t walk_next; /* when to walk all processes again */
 	uint64_t walk_last; /* ... and once more, after a gap */
 	uint64_t second; /* last once-a-second work */
+	struct trim trim;
 	uint64_t passed; /* the pump has handed on all below */
 	uint64_t end; /* of sampling, when finishing */
 	uint64_t nomem; /* records dropped before the pump */

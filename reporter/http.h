@@ -12,6 +12,8 @@
 #include "reporter/internal.h"
 
 #define HTTP_WAITING_MAX 256
+/* Each of them has lines made for it. */
+#define HTTP_FOLLOWERS_MAX 32
 #define HTTP_TEXT "text/plain; charset=utf-8"
 
 struct http {

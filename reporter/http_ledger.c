@@ -137,8 +137,8 @@ static enum MHD_Result http_events_follow(struct http_request *req)
 	struct MHD_Response *resp;
 	enum MHD_Result res;
 
-	if (h->r->stats.http_waiting >= HTTP_WAITING_MAX)
-		return http_busy(req, "too many clients wait");
+	if (h->r->stats.http_followers >= HTTP_FOLLOWERS_MAX)
+		return http_busy(req, "too many clients follow events");
 	resp = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, HTTP_PIECE,
 						 http_events_more, req, NULL);
 	if (!resp)
@@ -150,6 +150,7 @@ static enum MHD_Result http_events_follow(struct http_request *req)
 	req->at = ledger_events_next(h->r->events);
 	req->next_follower = h->followers;
 	h->followers = req;
+	h->r->stats.http_followers++;
 	res = MHD_queue_response(req->conn, MHD_HTTP_OK, resp);
 	MHD_destroy_response(resp);
 	return res;
@@ -165,6 +166,7 @@ void http_events_end(struct http_request *req)
 	while (*p != req)
 		p = &(*p)->next_follower;
 	*p = req->next_follower;
+	req->http->r->stats.http_followers--;
 }
 
 enum MHD_Result http_events(struct http_request *req, bool head)

@@ -58,7 +58,7 @@ uint64_t ledger_events_next(const struct ledger_events *l);
  * moves behind them. Of those that went before they were read a line says how
  * many.
  */
-void ledger_events_read(const struct ledger_events *l, uint64_t *at, size_t max,
+void ledger_events_read(struct ledger_events *l, uint64_t *at, size_t max,
 			struct strbuf *sb);
 
 #endif /* REPORTER_LEDGER_H */

@@ -20,6 +20,12 @@ struct ledger_events {
 	uint64_t needed; /* somebody waits for those from here on */
 	size_t bytes;
 	unsigned int freq_hz;
+	/*
+	 * The lines read last, from event 'from' to 'to': those who follow go
+	 * side by side, and read the same.
+	 */
+	struct strbuf text;
+	uint64_t from, to;
 	/* By number, modulo: struct ledger_life if so said, else quark_event. */
 	bool is_life[LEDGER_EVENTS_MAX];
 	void *v[LEDGER_EVENTS_MAX];
@@ -46,8 +52,11 @@ static void ledger_events_drop(struct ledger_events *l)
 
 void ledger_events_free(struct ledger_events *l)
 {
-	while (l && l->first < l->next)
+	if (!l)
+		return;
+	while (l->first < l->next)
 		ledger_events_drop(l);
+	strbuf_fini(&l->text);
 	free(l);
 }
 
@@ -91,8 +100,8 @@ uint64_t ledger_events_next(const struct ledger_events *l)
 	return l->next;
 }
 
-void ledger_events_read(const struct ledger_events *l, uint64_t *at, size_t max,
-			struct strbuf *sb)
+static void ledger_events_write(const struct ledger_events *l, uint64_t *at,
+				size_t max, struct strbuf *sb)
 {
 	size_t i;
 
@@ -110,4 +119,27 @@ void ledger_events_read(const struct ledger_events *l, uint64_t *at, size_t max,
 		else
 			ledger_event(l->v[i], sb);
 	}
+}
+
+void ledger_events_read(struct ledger_events *l, uint64_t *at, size_t max,
+			struct strbuf *sb)
+{
+	uint64_t from = *at;
+
+	if (max == SIZE_MAX) { /* once, and too much to keep */
+		ledger_events_write(l, at, max, sb);
+		return;
+	}
+	if (!l->text.len || from != l->from) {
+		strbuf_reset(&l->text);
+		ledger_events_write(l, at, max, &l->text);
+		l->from = from;
+		l->to = *at;
+	}
+	*at = l->to;
+	if (l->text.failed) {
+		strbuf_fini(&l->text);
+		sb->failed = true;
+	}
+	strbuf_add(sb, l->text.data, l->text.len);
 }

@@ -192,6 +192,7 @@ void reporter_status(struct reporter_metrics *m, const char *key,
 	X(http_errors, 0, "HTTP requests answered with an error")   \
 	X(http_profiles, 0, "profiles answered over HTTP")          \
 	X(http_waiting, 1, "clients waiting for their profile now") \
+	X(http_followers, 1, "clients following events now")        \
 	X(memory_bytes, 1, "bytes held by open windows")
 
 struct reporter_stats {

@@ -64,12 +64,12 @@ static void all_that_is_known_of_one(void **state)
 {
 	struct pm_exe_info i = a_program();
 
-	assert_line(&i, json_pack("{ss ss ss ss sb si ss ss}", "file_id",
-				  FILE_ID, "short_id", "0123456789abcdef",
-				  "build_id", BUILD_ID, "path",
-				  "/usr/bin/\"al\xef\xbf\xbdpha\"", "open", 1,
-				  "mappings", 7, "rows", "yes", "names",
-				  "none"));
+	assert_line(&i,
+		    json_pack("{ss ss ss ss sb si ss ss}", "file_id", FILE_ID,
+			      "short_id", "0123456789abcdef", "build_id",
+			      BUILD_ID, "path",
+			      "/usr/bin/\"al\xef\xbf\xbdpha\"", "open", 1,
+			      "mappings", 7, "rows", "yes", "names", "none"));
 }
 
 static void what_is_not_known_is_left_out(void **state)
@@ -80,8 +80,7 @@ static void what_is_not_known_is_left_out(void **state)
 				 .open_error = -ENOENT };
 
 	assert_line(&i, json_pack("{ss sb si ss}", "path", "/bin/x", "open", 0,
-				  "mappings", 0, "error",
-				  strerror(ENOENT)));
+				  "mappings", 0, "error", strerror(ENOENT)));
 }
 
 /* The path of the answer's only line; "" if there is none. */
