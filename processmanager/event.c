@@ -88,19 +88,19 @@ static int pm_inherit(struct pm *pm, struct pm_image *img,
 	return 0;
 }
 
-/* NULL, also in *procp, if it is not known. */
-static struct pm_image *pm_image_of(struct pm *pm, const struct quark_key *key,
-				    struct pm_proc **procp)
+/*
+ * The image that forked; NULL: it is not known, as after a lost exec event. No
+ * other one of its process will do: it has not that memory.
+ */
+static struct pm_image *pm_forker(struct pm *pm, const struct quark_event *ev)
 {
+	/* CLONE_PARENT: the parent is somebody else. */
+	const struct quark_key *key =
+		ev->fork_key.pid ? &ev->fork_key : &ev->process->parent_key;
 	struct pm_proc *proc;
-	struct pm_image *img;
 
 	proc = pm_proc_find(pm, key->pid, key->start_boottime);
-	*procp = proc;
-	if (!proc)
-		return NULL;
-	img = pm_image_find_id(proc, key->exec_id);
-	return img ? img : proc->images;
+	return proc ? pm_image_find_id(proc, key->exec_id) : NULL;
 }
 
 /* What belongs to the process, not to one of its images. */
@@ -120,7 +120,7 @@ static int pm_fork(struct pm *pm, const struct quark_event *ev)
 {
 	const struct quark_process *qp = ev->process;
 	struct pm_image *img, *from;
-	struct pm_proc *proc, *parent, *forker;
+	struct pm_proc *proc, *parent;
 	bool made;
 	int err = 0;
 
@@ -134,18 +134,18 @@ static int pm_fork(struct pm *pm, const struct quark_event *ev)
 		return 0;
 	proc->forked = true;
 	pm_proc_apply(proc, qp);
-	pm_image_of(pm, &qp->parent_key, &parent);
-	/* CLONE_PARENT: its memory is not its parent's. */
-	from = pm_image_of(pm,
-			   ev->fork_key.pid ? &ev->fork_key : &qp->parent_key,
-			   &forker);
+	parent = pm_proc_find(pm, qp->parent_key.pid,
+			      qp->parent_key.start_boottime);
+	from = pm_forker(pm, ev);
 	pm_proc_set_parent(proc, parent);
 	if (parent && parent->selected)
 		proc->selected = true;
 	img = pm_image_find_id(proc, qp->key.exec_id);
 	if (!img)
 		return 0; /* late, and that image is over */
-	if (from && img->mm->doubtful && !img->mm->walked)
+	if (!from)
+		pm_image_want(pm, img);
+	else if (img->mm->doubtful && !img->mm->walked)
 		err = pm_inherit(pm, img, from, pm_shares_memory(ev));
 	img->provisional = false;
 	return pm_image_apply(pm, img, qp) ? -ENOMEM : err;
