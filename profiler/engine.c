@@ -127,6 +127,8 @@ void engine_on_map(void *arg, const struct pm_map_event *ev)
 	struct engine *e = arg;
 	struct pm_map_event *copy = vault_take(e->vault, sizeof(*copy) + n);
 
+	if (e->start)
+		walk_saw_map(e->start, copy ? ev : NULL);
 	if (!copy) {
 		e->nomem++;
 		return;
@@ -151,6 +153,8 @@ static void engine_drain_lifecycle(struct engine *e)
 			continue;
 		}
 		quark_event_copy(ev, copy, size);
+		if (e->start)
+			walk_saw_event(e->start, copy);
 		pump_push(e->pump, PUMP_LIFECYCLE, ev->boottime, copy, size);
 	}
 	pump_watermark(e->pump, PUMP_LIFECYCLE,
@@ -167,6 +171,8 @@ static void engine_drain_bpf(struct engine *e, uint64_t now)
 	sideband_poll(e->sideband);
 	engine_drain_lifecycle(e);
 	walk_check(e, now);
+	e->told = MIN(quark_queue_watermark(&e->quark),
+		      sideband_watermark(e->sideband));
 	pump_watermark(e->pump, PUMP_SAMPLE, sampler_watermark(e->sampler));
 	pump_watermark(e->pump, PUMP_MAPPING, sideband_watermark(e->sideband));
 }
@@ -409,8 +415,8 @@ static void engine_attr(struct quark_queue_attr *attr, size_t ring_size)
 
 /*
  * Everything is attached before the walk begins, so that what changes during
- * it comes by a stream; sampling begins after it, so that the first sample
- * finds its process.
+ * it comes by a stream; sampling begins right before it, and the pump holds the
+ * samples until it is over.
  */
 static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
 			   const char **what)
@@ -517,22 +523,40 @@ static int engine_poll_fd(struct engine *e, uv_poll_t *poll, int fd)
 	return uv_poll_start(poll, UV_READABLE, engine_readable);
 }
 
-static int engine_begin(struct engine *e, const char **what)
+static void engine_started(struct engine *e)
+{
+	e->begin = e->second = clock_boottime_ns();
+	reporter_start(e->reporter, e->begin);
+}
+
+/* Perf events sample from the moment they are there; BPF begins by itself. */
+static int engine_sample(struct engine *e, const char **what)
 {
 	int err;
 
+	if (e->perf) {
+		*what = "memory for the walk over processes";
+		err = perfsource_engine_walk(e);
+		engine_started(e);
+		return err;
+	}
+	*what = "sampling";
+	engine_started(e);
+	err = sampler_enable(e->sampler);
+	if (err)
+		return err;
 	*what = "memory for the walk over processes";
-	err = e->perf ? perfsource_engine_walk(e) : walk_all(e);
+	return walk_all(e);
+}
+
+static int engine_begin(struct engine *e, const char **what)
+{
+	int err = engine_sample(e, what);
+
 	if (err)
 		return err;
 	/* The walk's transient memory, largest of all, goes back. */
 	malloc_trim(0);
-	e->begin = e->second = clock_boottime_ns();
-	reporter_start(e->reporter, e->begin);
-	*what = "sampling";
-	err = e->perf ? 0 : sampler_enable(e->sampler);
-	if (err)
-		return err;
 	*what = "event loop";
 	err = uv_timer_init(e->loop, &e->timer);
 	if (err)
