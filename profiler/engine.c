@@ -146,6 +146,8 @@ static void engine_drain_lifecycle(struct engine *e)
 	void *copy;
 
 	while ((ev = quark_queue_get_event(&e->quark))) {
+		if (e->start)
+			walk_saw_event(e->start, ev);
 		size = quark_event_copy(ev, NULL, 0);
 		copy = vault_take(e->vault, size);
 		if (!copy) {
@@ -153,8 +155,6 @@ static void engine_drain_lifecycle(struct engine *e)
 			continue;
 		}
 		quark_event_copy(ev, copy, size);
-		if (e->start)
-			walk_saw_event(e->start, copy);
 		pump_push(e->pump, PUMP_LIFECYCLE, ev->boottime, copy, size);
 	}
 	pump_watermark(e->pump, PUMP_LIFECYCLE,
