@@ -151,6 +151,8 @@ static void engine_drain_lifecycle(struct engine *e)
 		size = quark_event_copy(ev, NULL, 0);
 		copy = vault_take(e->vault, size);
 		if (!copy) {
+			if (e->start)
+				walk_start_lost(e->start);
 			e->nomem++;
 			continue;
 		}
