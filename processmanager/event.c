@@ -54,7 +54,7 @@ static struct pm_proc *pm_proc_expect(struct pm *pm,
 	bool made;
 	struct pm_proc *proc = pm_proc_get(pm, key, &made);
 
-	if (proc && proc->exited && !proc->exit_told)
+	if (proc && proc->vanished)
 		pm_proc_alive(pm, proc, pm->now);
 	pm->stats.unknown += made && key->start_boottime >= pm->begin;
 	return proc;
@@ -419,7 +419,7 @@ int pm_walk_process(struct pm *pm, const struct quark_process *qp,
 	/* Over by then, and nobody was told: no sign of life. */
 	if (!(qp->flags & QUARK_F_EXIT) || qp->exit_boottime >= pm->walk)
 		proc->missing = false;
-	if (!(qp->flags & QUARK_F_EXIT) && proc->exited && !proc->exit_told)
+	if (!(qp->flags & QUARK_F_EXIT) && proc->vanished)
 		pm_proc_alive(pm, proc, time);
 	if (!made)
 		return pm_walk_again(pm, proc, qp, time);
@@ -478,6 +478,7 @@ void pm_walk_end(struct pm *pm)
 		if (!proc->missing || proc->exited)
 			continue;
 		pm->stats.vanished++;
+		proc->vanished = true;
 		pm_proc_exited(pm, proc, pm->walk);
 	}
 	pm->walk = 0;

@@ -279,6 +279,7 @@ struct pm_proc {
 	bool reaped;
 	bool before; /* came by a walk */
 	bool missing; /* not seen by the walk under way */
+	bool vanished; /* exited, for all that a walk knows */
 	bool selected;
 	bool forked; /* its fork event came, or it was there before */
 	bool walk_due; /* it was there before, and its mappings are not read */
@@ -296,8 +297,8 @@ void pm_proc_set_parent(struct pm_proc *proc, struct pm_proc *parent);
 void pm_proc_drop_pending(struct pm *pm, struct pm_proc *proc);
 void pm_proc_exited(struct pm *pm, struct pm_proc *proc, uint64_t time);
 /*
- * A sign of life. Who was taken for gone is not, unless its exit was told of: then
- * it is on its way out still, and not to be forgotten meanwhile.
+ * A sign of life. Who was taken for gone by a walk is not; who did exit is on its
+ * way out still, and not to be forgotten meanwhile.
  */
 void pm_proc_alive(struct pm *pm, struct pm_proc *proc, uint64_t time);
 void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time);

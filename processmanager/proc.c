@@ -133,12 +133,12 @@ void pm_proc_alive(struct pm *pm, struct pm_proc *proc, uint64_t time)
 	if (!proc->exited || proc->reaped)
 		return;
 	pm_list_del(&proc->dead);
-	if (proc->exit_told) {
+	if (!proc->vanished) {
 		proc->last_seen = MAX(proc->last_seen, time);
 		pm_list_add_tail(&pm->exited, &proc->dead);
 		return;
 	}
-	proc->exited = false;
+	proc->exited = proc->vanished = false;
 	proc->exit_time = 0;
 	pm->stats.found++;
 }
