@@ -500,6 +500,20 @@ static int engine_open_streams(struct engine *e, const struct engine_opts *opts,
 	return engine_open_perf(e, why, &perf_what) ? err : 0;
 }
 
+static int engine_check_files(const struct engine_opts *opts, char *msg,
+			      size_t msglen)
+{
+	unsigned int least = openfiles_least();
+
+	if (!least || opts->source == SOURCE_PERF || opts->why_perf)
+		return 0;
+	snprintf(msg, msglen,
+		 "Too many open files: the limit must be %u, at least, on this "
+		 "host (RLIMIT_NOFILE, LimitNOFILE= of the unit)",
+		 least);
+	return -EMFILE;
+}
+
 /* Once everything else is open. */
 static void engine_limit_files(struct engine *e)
 {
@@ -603,6 +617,9 @@ int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	openfiles_raise(opts->open_files);
 	e->loop = opts->loop;
 	e->opts = *opts;
+	err = engine_check_files(opts, msg, msglen);
+	if (err)
+		goto fail;
 	err = engine_open_parts(e, opts, &what);
 	if (err)
 		goto explain;
