@@ -54,6 +54,8 @@ static struct pm_proc *pm_proc_expect(struct pm *pm,
 	bool made;
 	struct pm_proc *proc = pm_proc_get(pm, key, &made);
 
+	if (proc && proc->vanished)
+		pm_proc_alive(pm, proc, pm->now);
 	pm->stats.unknown += made && key->start_boottime >= pm->begin;
 	return proc;
 }
@@ -89,18 +91,14 @@ static int pm_inherit(struct pm *pm, struct pm_image *img,
 }
 
 /*
- * The image that forked; NULL: it is not known, as after a lost exec event. No
- * other one of its process will do: it has not that memory.
+ * NULL, also in *procp, if it is not known. Of a generation whose exec event was
+ * lost nothing is: that before it was another program.
  */
-static struct pm_image *pm_forker(struct pm *pm, const struct quark_event *ev)
+static struct pm_image *pm_image_of(struct pm *pm, const struct quark_key *key,
+				    struct pm_proc **procp)
 {
-	/* CLONE_PARENT: the parent is somebody else. */
-	const struct quark_key *key =
-		ev->fork_key.pid ? &ev->fork_key : &ev->process->parent_key;
-	struct pm_proc *proc;
-
-	proc = pm_proc_find(pm, key->pid, key->start_boottime);
-	return proc ? pm_image_find_id(proc, key->exec_id) : NULL;
+	*procp = pm_proc_find(pm, key->pid, key->start_boottime);
+	return *procp ? pm_image_find_id(*procp, key->exec_id) : NULL;
 }
 
 /* What belongs to the process, not to one of its images. */
@@ -120,7 +118,7 @@ static int pm_fork(struct pm *pm, const struct quark_event *ev)
 {
 	const struct quark_process *qp = ev->process;
 	struct pm_image *img, *from;
-	struct pm_proc *proc, *parent;
+	struct pm_proc *proc, *parent, *forker;
 	bool made;
 	int err = 0;
 
@@ -134,18 +132,18 @@ static int pm_fork(struct pm *pm, const struct quark_event *ev)
 		return 0;
 	proc->forked = true;
 	pm_proc_apply(proc, qp);
-	parent = pm_proc_find(pm, qp->parent_key.pid,
-			      qp->parent_key.start_boottime);
-	from = pm_forker(pm, ev);
+	pm_image_of(pm, &qp->parent_key, &parent);
+	/* CLONE_PARENT: its memory is not its parent's. */
+	from = pm_image_of(pm,
+			   ev->fork_key.pid ? &ev->fork_key : &qp->parent_key,
+			   &forker);
 	pm_proc_set_parent(proc, parent);
 	if (parent && parent->selected)
 		proc->selected = true;
 	img = pm_image_find_id(proc, qp->key.exec_id);
 	if (!img)
 		return 0; /* late, and that image is over */
-	if (!from)
-		pm_image_want(pm, img);
-	else if (img->mm->doubtful && !img->mm->walked)
+	if (from && img->mm->doubtful && !img->mm->walked)
 		err = pm_inherit(pm, img, from, pm_shares_memory(ev));
 	img->provisional = false;
 	return pm_image_apply(pm, img, qp) ? -ENOMEM : err;
@@ -421,6 +419,8 @@ int pm_walk_process(struct pm *pm, const struct quark_process *qp,
 	/* Over by then, and nobody was told: no sign of life. */
 	if (!(qp->flags & QUARK_F_EXIT) || qp->exit_boottime >= pm->walk)
 		proc->missing = false;
+	if (!(qp->flags & QUARK_F_EXIT) && proc->vanished)
+		pm_proc_alive(pm, proc, time);
 	if (!made)
 		return pm_walk_again(pm, proc, qp, time);
 	if (pm->walk)
@@ -478,6 +478,7 @@ void pm_walk_end(struct pm *pm)
 		if (!proc->missing || proc->exited)
 			continue;
 		pm->stats.vanished++;
+		proc->vanished = true;
 		pm_proc_exited(pm, proc, pm->walk);
 	}
 	pm->walk = 0;

@@ -39,21 +39,27 @@
 #define ENGINE_MALLOC_LARGE (128 << 10)
 
 /* The event goes on to those who follow events. */
-static void engine_lifecycle(struct engine *e, struct quark_event *ev)
+static void engine_lifecycle(struct engine *e, const struct quark_event *ev)
 {
 	pm_event(e->pm, ev);
 	if (ev->events & QUARK_EV_GAP)
 		walk_after_gap(e);
-	reporter_event(e->reporter, ev);
+	if (reporter_event(e->reporter, ev))
+		e->nomem++;
 }
 
-/* Samples and mappings lie in the vault: they come and go in about one order. */
+/*
+ * What comes and goes by the thousand, in about one order, lies in the vault:
+ * samples, mappings, libquark's events.
+ */
 static void engine_drop(void *arg, enum pump_stream stream, void *rec)
 {
-	if (stream == PUMP_SAMPLE || stream == PUMP_MAPPING)
-		vault_give(rec);
-	else
+	struct engine *e = arg;
+
+	if (stream == PUMP_WALK || (stream == PUMP_LIFECYCLE && e->perf))
 		free(rec);
+	else
+		vault_give(rec);
 }
 
 static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
@@ -64,12 +70,11 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 
 	switch (stream) {
 	case PUMP_LIFECYCLE:
-		if (e->perf) {
+		if (e->perf)
 			perfsource_engine_life(e, rec);
-			break;
-		}
-		engine_lifecycle(e, rec);
-		return;
+		else
+			engine_lifecycle(e, rec);
+		break;
 	case PUMP_MAPPING:
 		pm_map_event(e->pm, rec);
 		if (e->perf)
@@ -137,17 +142,22 @@ void engine_on_map(void *arg, const struct pm_map_event *ev)
 static void engine_drain_lifecycle(struct engine *e)
 {
 	const struct quark_event *ev;
-	struct quark_event *copy;
+	size_t size;
+	void *copy;
 
 	while ((ev = quark_queue_get_event(&e->quark))) {
-		copy = quark_event_dup(ev);
 		if (e->start)
-			walk_saw_event(e->start, copy);
-		if (copy)
-			pump_push(e->pump, PUMP_LIFECYCLE, ev->boottime, copy,
-				  sizeof(*copy));
-		else
+			walk_saw_event(e->start, ev);
+		size = quark_event_copy(ev, NULL, 0);
+		copy = vault_take(e->vault, size);
+		if (!copy) {
+			if (e->start)
+				walk_start_lost(e->start);
 			e->nomem++;
+			continue;
+		}
+		quark_event_copy(ev, copy, size);
+		pump_push(e->pump, PUMP_LIFECYCLE, ev->boottime, copy, size);
 	}
 	pump_watermark(e->pump, PUMP_LIFECYCLE,
 		       quark_queue_watermark(&e->quark));
@@ -496,6 +506,20 @@ static int engine_open_streams(struct engine *e, const struct engine_opts *opts,
 	return engine_open_perf(e, why, &perf_what) ? err : 0;
 }
 
+static int engine_check_files(const struct engine_opts *opts, char *msg,
+			      size_t msglen)
+{
+	unsigned int least = openfiles_least();
+
+	if (!least || opts->source == SOURCE_PERF || opts->why_perf)
+		return 0;
+	snprintf(msg, msglen,
+		 "Too many open files: the limit must be %u, at least, on this "
+		 "host (RLIMIT_NOFILE, LimitNOFILE= of the unit)",
+		 least);
+	return -EMFILE;
+}
+
 /* Once everything else is open. */
 static void engine_limit_files(struct engine *e)
 {
@@ -599,6 +623,9 @@ int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	openfiles_raise(opts->open_files);
 	e->loop = opts->loop;
 	e->opts = *opts;
+	err = engine_check_files(opts, msg, msglen);
+	if (err)
+		goto fail;
 	err = engine_open_parts(e, opts, &what);
 	if (err)
 		goto explain;

@@ -21,7 +21,7 @@ struct engine {
 	struct engine_opts opts;
 	uv_loop_t *loop;
 	struct pump *pump;
-	struct vault *vault; /* of samples in the pump */
+	struct vault *vault; /* of what is in the pump */
 	struct symbolizer *symbolizer;
 	struct pm *pm;
 	struct trace_handler *th;

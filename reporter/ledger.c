@@ -395,7 +395,8 @@ static void pack_images(struct ledger_pack *p, struct pm_image_info *v,
 	}
 }
 
-struct ledger_life *ledger_life_new(const struct pm_image *last)
+struct ledger_life *ledger_life_new(const struct pm_image *last,
+				    struct vault *vault, size_t *sizep)
 {
 	struct pm_image_info images[PM_HISTORY_MAX];
 	struct ledger_pack pack = { .at = NULL };
@@ -406,7 +407,8 @@ struct ledger_life *ledger_life_new(const struct pm_image *last)
 	ledger_look(last, &v, images);
 	pack_images(&pack, images, v.n);
 	size = sizeof(*life) + v.n * sizeof(*images);
-	life = malloc(size + pack.len);
+	*sizep = size + pack.len;
+	life = vault_take(vault, *sizep);
 	if (!life)
 		return NULL;
 	life->v = v;

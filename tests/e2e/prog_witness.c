@@ -243,6 +243,8 @@ int main(int argc, char **argv)
 		_exit(127);
 	}
 	close(go[0]);
+	/* So many wait for it, and it for so little. */
+	setpriority(PRIO_PROCESS, 0, -20);
 	if (ptrace(PTRACE_SEIZE, pid, 0,
 		   PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
 			   PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |

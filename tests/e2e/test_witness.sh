@@ -3,9 +3,10 @@
 # their processes by ptrace(2): a storm of shells with pipes, subshells, signals and
 # jobs, and a parallel make of C files, with errors. Every process is in it, once,
 # with its parent, all its arguments, status and CPU time; and each sample of it has
-# an image that was. STORM=60 (seconds; 4) and FILES=400 (24) make it long.
+# an image that was. STORM=60 (seconds; 4), SHELLS=8 (at a time; 2) and FILES=400 (24)
+# make it long.
 . "$(dirname "$0")/lib.sh"
-STORM=${STORM:-4} FILES=${FILES:-24} HZ=499
+STORM=${STORM:-4} SHELLS=${SHELLS:-2} FILES=${FILES:-24} HZ=499
 
 mkdir "$T/build"
 cat >"$T/storm" <<'END'
@@ -27,8 +28,14 @@ turn() {
 	(sleep 0.01 &)
 }
 end=$((SECONDS + $1))
-for ((i = 0; SECONDS < end; i++)); do
-	turn $i
+turns() {
+	local i
+	for ((i = 0; SECONDS < end; i++)); do
+		turn $i
+	done
+}
+for ((n = 0; n < $2; n++)); do
+	turns &
 done
 wait
 END
@@ -42,11 +49,9 @@ bad.o: bad.c
 %.o: %.c
 	@mkdir -p made && gcc -O1 -c -o $@ $< && : > made/$*
 END
-# One in three by a pipe between compiler and assembler.
 for ((i = 0; i < FILES; i++)); do
 	printf '#include <stdio.h>\nint f%d(int n) { return printf("%%d", n); }\n' \
 		$i >"$T/build/f$i.c"
-	((i % 3)) || echo "f$i.o: override MAKEFLAGS += ; # none" >/dev/null
 done
 echo "int f0(int); int main(void) { return f0(1) - 1; }" >"$T/build/main.c"
 echo "int wrong(void) { return nothing; }" >"$T/build/bad.c"
@@ -60,7 +65,7 @@ follows() { /bin/true && test -s "$T/events"; }
 wait_for 10 follows
 
 began=$EPOCHREALTIME
-"$E2E/prog_witness" "$T/storm.json" "$T/storm" "$STORM" >"$T/out" 2>&1
+"$E2E/prog_witness" "$T/storm.json" "$T/storm" "$STORM" "$SHELLS" >"$T/out" 2>&1
 is "a storm of shells" $? 0 || diag "$(cat "$T/out")"
 middle=$EPOCHREALTIME
 (cd "$T/build" && "$E2E/prog_witness" "$T/build.json" make -k -j 2) \
