@@ -110,7 +110,8 @@ enum pm_map_kind {
 	PM_MAP_EXEC, /* COMM record of an exec: mappings that follow are the
 			image's that the next exec event of the tgid opens */
 	PM_MAP_MMAP, /* an executable mapping appeared */
-	PM_MAP_LOST, /* records were lost up to this time, of any process */
+	PM_MAP_LOST, /* records were lost, of any process: none before 'time',
+			none behind 'end' */
 };
 
 /* One record of the mapping stream. */
@@ -119,7 +120,7 @@ struct pm_map_event {
 	enum pm_map_kind kind;
 	uint32_t tgid;
 	uint32_t tid;
-	uint64_t start, end; /* addresses in the process */
+	uint64_t start, end; /* addresses in the process; of LOST: a time */
 	uint64_t pgoff; /* bytes into the file */
 	uint64_t dev, ino; /* as stat(2); 0 when build_id_len is not */
 	uint64_t ino_generation;

@@ -51,7 +51,7 @@ int perfring_drain(struct perfring *r, char *scratch,
 		   void *arg)
 {
 	uint64_t now = clock_boottime_ns();
-	uint64_t head, tail = r->page->data_tail;
+	uint64_t head, tail = r->page->data_tail, before = tail;
 	struct perf_event_header h;
 	int n = 0;
 
@@ -70,6 +70,9 @@ int perfring_drain(struct perfring *r, char *scratch,
 		n++;
 	}
 	__atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
+	r->used = head - before;
 	r->watermark = now - PERFRING_SLACK_NS;
 	return n;
 }

@@ -36,6 +36,8 @@
 #define RING_MAX (8 << 20)
 #define RING_MIN (64 << 10)
 #define RING_RECORDS 8 /* fit into a ring at least */
+/* More than a record has besides its stack: a path, a kernel stack. */
+#define RECORD_BESIDES (8 << 10)
 #define HUPS 16
 
 /* ax bx cx dx si di bp sp ip flags, r8..r15: asm/perf_regs.h of x86. */
@@ -44,6 +46,7 @@
 struct perf_cpu {
 	int fd; /* of the event whose ring it is; -1: none */
 	struct perfring ring;
+	uint64_t sure; /* what was lost up to this time has been told */
 	uint64_t counters[ABI_SAMPLER_COUNTER_MAX];
 	uint32_t exited_pid, exited_tid; /* the last that did, here */
 	uint64_t busy_from, busy_now; /* ticks of /proc/stat */
@@ -142,6 +145,8 @@ static int cpu_open(struct perfsource *s, int tid, unsigned int cpu,
 		err = -errno;
 	if (err)
 		cpu_close(c);
+	else
+		c->sure = c->ring.watermark;
 	return err;
 }
 
@@ -446,6 +451,17 @@ static void count_sample(struct perf_cpu *c, const struct perfsource_record *r)
 		c->counters[ABI_SAMPLER_STACK_FAULT]++;
 }
 
+/* Between what was sure so far and 'to'. */
+static void perf_lost(const struct perf_cpu *c, struct perfsource_record *r,
+		      uint64_t to)
+{
+	r->kind = PERFSOURCE_LOST;
+	r->time = c->sure;
+	r->map.kind = PM_MAP_LOST;
+	r->map.time = c->sure;
+	r->map.end = MAX(to, c->sure);
+}
+
 static void on_record(void *arg, const void *rec, size_t len)
 {
 	struct perfsource *s = arg;
@@ -457,6 +473,9 @@ static void on_record(void *arg, const void *rec, size_t len)
 		s->stats.bad++;
 		return;
 	}
+	if (r.kind == PERFSOURCE_LOST)
+		perf_lost(c, &r, r.time);
+	c->sure = MAX(c->sure, r.time);
 	switch (r.kind) {
 	case PERFSOURCE_OTHER:
 		return;
@@ -482,11 +501,27 @@ static void on_record(void *arg, const void *rec, size_t len)
 	s->opts.record(s->opts.arg, &r);
 }
 
+/*
+ * The kernel tells of a loss before its next record in the same ring only, and
+ * what other rings have of that time would be handed on without knowing. So
+ * where one may have been, it is taken for one; what it was comes to be counted
+ * when it is told.
+ */
 static void drain(struct perfsource *s, struct perf_cpu *c)
 {
+	struct perfsource_record r = { 0 };
+	int n;
+
 	s->draining = c;
-	if (perfring_drain(&c->ring, s->record, on_record, s) < 0)
+	n = perfring_drain(&c->ring, s->record, on_record, s);
+	if (n < 0)
 		s->stats.bad++;
+	if (n < 0 || c->ring.used + s->stats.stack_copy + RECORD_BESIDES >
+			     c->ring.bytes) {
+		perf_lost(c, &r, clock_boottime_ns());
+		s->opts.record(s->opts.arg, &r);
+	}
+	c->sure = MAX(c->sure, c->ring.watermark);
 }
 
 /* An event whose task is over is readable for ever. */
