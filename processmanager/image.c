@@ -335,28 +335,34 @@ bool pm_image_selected(const struct pm_image *img)
 	return img->proc->selected;
 }
 
-void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
+void pm_image_info_of(const struct pm_proc *proc, uint64_t exec_id,
+		      uint64_t begin, struct pm_image_info *out)
 {
-	const struct pm_proc *proc = img->proc;
-
 	memset(out, 0, sizeof(*out));
-	out->serial = img->serial;
 	out->key.start_boottime = proc->start_boottime;
-	out->key.exec_id = img->exec_id;
+	out->key.exec_id = exec_id;
 	out->key.tgid = proc->tgid;
-	out->provisional = img->provisional;
+	out->begin = begin ? begin : proc->start_boottime;
 	out->selected = proc->selected;
 	out->exited = proc->exited;
+	out->leader_type = proc->leader_type;
+	out->leader = proc->leader;
+	pm_process_id(out->process_id, sizeof(out->process_id), proc->tgid,
+		      proc->start_boottime);
+	snprintf(out->image_id, sizeof(out->image_id), "%s-%" PRIu64,
+		 out->process_id, exec_id);
+}
+
+void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
+{
+	pm_image_info_of(img->proc, img->exec_id, img->begin, out);
+	out->serial = img->serial;
+	out->provisional = img->provisional;
 	out->kthread = img->kthread;
 	out->ppid = img->ppid;
 	out->uid = img->uid;
 	out->gid = img->gid;
-	out->begin = img->begin ? img->begin : proc->start_boottime;
 	out->samples = img->samples;
-	pm_process_id(out->process_id, sizeof(out->process_id), proc->tgid,
-		      proc->start_boottime);
-	snprintf(out->image_id, sizeof(out->image_id), "%s-%" PRIu64,
-		 out->process_id, img->exec_id);
 	out->comm = img->comm;
 	out->exe = img->exe ? img->exe->s : NULL;
 	out->cmdline = img->cmdline ? img->cmdline->s : NULL;

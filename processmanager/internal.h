@@ -26,6 +26,7 @@
 #define PM_EXIT_GRACE (10 * CLOCK_NSEC_PER_SEC)
 #define PM_OPEN_FILES 512
 #define PM_IDLE_EXES 256
+#define PM_PAST_MAX (PM_HISTORY_MAX - 1)
 /* Longer than samples wait for their names. */
 #define PM_UNMAPPED_GRACE (4 * CLOCK_NSEC_PER_SEC)
 /* More than any process may map by itself: vm.max_map_count's usual 65,530. */
@@ -244,6 +245,17 @@ void pm_image_want(struct pm *pm, struct pm_image *img);
  * if nobody did.
  */
 struct pm_proc *pm_lender(struct pm_proc *proc);
+/* What is the same for all images of a process, and ids. */
+void pm_image_info_of(const struct pm_proc *proc, uint64_t exec_id,
+		      uint64_t begin, struct pm_image_info *out);
+
+/* --- history.c -------------------------------------------------------------- */
+
+struct pm_past;
+
+/* Keeps what the ledger says of an image that is about to be freed. */
+void pm_past_add(struct pm *pm, const struct pm_image *img);
+void pm_past_drop(struct pm *pm, struct pm_proc *proc);
 
 /* --- proc.c ----------------------------------------------------------------- */
 
@@ -254,6 +266,7 @@ struct pm_proc {
 	struct pm_list children;
 	struct pm_list sibling;
 	struct pm_image *images; /* newest first; never empty but in the making */
+	struct pm_past *past; /* what is left of older ones, newest first */
 	struct pm_mm *pending; /* of an exec whose event has not come */
 	uint64_t pending_id; /* the generation that exec makes */
 	uint64_t start_boottime;

@@ -110,6 +110,7 @@ void pm_proc_free(struct pm *pm, struct pm_proc *proc)
 	pm_list_del(&proc->dead);
 	hash_remove(&pm->procs, &proc->node);
 	pm_proc_drop_pending(pm, proc);
+	pm_past_drop(pm, proc);
 	for (img = proc->images; img; img = older) {
 		older = img->older;
 		pm_image_free(pm, img);
@@ -146,6 +147,7 @@ static void pm_forget_image(struct pm *pm, struct pm_image *img)
 	while (*p != img)
 		p = &(*p)->older;
 	*p = img->older;
+	pm_past_add(pm, img);
 	pm_image_free(pm, img);
 }
 

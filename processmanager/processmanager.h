@@ -199,6 +199,8 @@ struct pm_image_info {
 	bool kthread;
 	uint32_t ppid;
 	uint32_t uid, gid;
+	/* How its process came into the system: QUARK_ELT_, and who did. */
+	uint32_t leader_type, leader;
 	/*
 	 * Printable ids, the same whoever computes them within a boot:
 	 * process "PID-" and start_boottime in hex, image that and "-" exec_id.
@@ -223,6 +225,16 @@ bool pm_image_selected(const struct pm_image *img);
 
 /* Pointers are good until the next call that feeds the manager. */
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out);
+
+/* So many of a process's images are remembered. */
+#define PM_HISTORY_MAX 16
+/*
+ * All images of the process of 'img' that are remembered, newest first; 'max' at
+ * most. Of those that nothing but the ledger asks for any more, serial and
+ * main_exe are 0. Strings as of pm_image_info(). How many.
+ */
+size_t pm_image_history(const struct pm_image *img, struct pm_image_info *out,
+			size_t max);
 
 struct pm_mapping {
 	uint64_t start, end;

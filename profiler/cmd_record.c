@@ -403,6 +403,7 @@ static int open_engine(struct record *r)
 		.loop = &r->loop,
 		.freq_hz = r->o->freq,
 		.stack_copy = r->o->stack_copy,
+		.ring_size = r->o->ring_size,
 		.source = r->o->source,
 		.selected_only = !r->o->all,
 		.why_perf = r->why_perf,

@@ -170,6 +170,7 @@ static int start(struct run *r, const struct options *o, const char *why_perf)
 		.loop = &r->loop,
 		.freq_hz = o->freq,
 		.stack_copy = o->stack_copy,
+		.ring_size = o->ring_size,
 		.source = o->source,
 		.why_perf = why_perf,
 		.unwind_rows = o->unwind_rows,

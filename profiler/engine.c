@@ -35,7 +35,6 @@
 #define ENGINE_SECOND_NS CLOCK_NSEC_PER_SEC
 /* The end waits so long for the rings to pass it, and for names. */
 #define ENGINE_FINISH_NS (4 * CLOCK_NSEC_PER_SEC)
-#define ENGINE_LIFECYCLE_RING (4 << 20)
 #define ENGINE_MALLOC_LARGE (128 << 10)
 
 /* The pump's; the record itself stays where no core dump shows it. */
@@ -270,11 +269,22 @@ static int engine_warm(struct engine *e)
 				  engine_warmed, NULL);
 }
 
+/* The ledger's consumers get each process once, when it is over. */
+static void engine_ended(void *arg, const struct pm_image *last)
+{
+	struct engine *e = arg;
+
+	if (reporter_ended(e->reporter, last))
+		e->nomem++;
+}
+
 static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			     const char **what)
 {
 	struct symbolizer_opts sym = { .loop = opts->loop };
-	struct pm_opts pm = { .want_maps = walk_want_maps, .arg = e };
+	struct pm_opts pm = { .want_maps = walk_want_maps,
+			      .ended = engine_ended,
+			      .arg = e };
 	struct trace_opts trace = { .loop = opts->loop,
 				    .resolved = engine_resolved,
 				    .selected_only = opts->selected_only,
@@ -374,6 +384,13 @@ static int engine_open_reporter(struct engine *e,
 	return 0;
 }
 
+static size_t floor_pow2(size_t n)
+{
+	while (n & (n - 1))
+		n &= n - 1;
+	return n;
+}
+
 /*
  * Everything is attached before the walk begins, so that what changes during
  * it comes by a stream; sampling begins after it, so that the first sample
@@ -382,9 +399,13 @@ static int engine_open_reporter(struct engine *e,
 static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
 			   const char **what)
 {
-	struct sideband_opts side = { .map = engine_on_map, .arg = e };
+	struct sideband_opts side = { .rings_bytes = opts->ring_size / 4,
+				      .map = engine_on_map,
+				      .arg = e };
 	struct sampler_opts samp = { .freq_hz = opts->freq_hz,
 				     .stack_copy = opts->stack_copy,
+				     .ring_bytes =
+					     floor_pow2(opts->ring_size / 2),
 				     .sample = engine_on_sample,
 				     .arg = e };
 	struct quark_queue_attr attr;
@@ -401,7 +422,7 @@ static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
 	attr.hold_time = 0;
 	attr.max_env = 0;
 	attr.max_length = 1 << 20;
-	attr.ring_bytes = ENGINE_LIFECYCLE_RING;
+	attr.ring_bytes = opts->ring_size / 4;
 	attr.no_wakeup = 1;
 	e->walk_begin = clock_boottime_ns();
 	if (quark_queue_open(&e->quark, &attr)) {

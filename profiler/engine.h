@@ -21,6 +21,7 @@ struct engine_opts {
 	uv_loop_t *loop;
 	unsigned int freq_hz;
 	size_t stack_copy; /* 0: the source's default */
+	size_t ring_size; /* of all rings together */
 	enum source source; /* AUTO: BPF if it loads */
 	const char *why_perf; /* BPF is out of the question; NULL: it is not */
 	/* Who, if not the whole host, is to be sampled where that is refused. */

@@ -32,7 +32,7 @@
 #include "profiler/procstat.h"
 
 #define STACK_COPY (16 << 10)
-#define RINGS_MAX (16 << 20) /* of all CPUs together */
+#define RINGS (16 << 20) /* of all CPUs together */
 #define RING_MAX (8 << 20)
 #define RING_MIN (64 << 10)
 #define RING_RECORDS 8 /* fit into a ring at least */
@@ -270,11 +270,11 @@ static void close_all(struct perfsource *s)
 		cpu_close(&s->cpus[i]);
 }
 
-static size_t ring_size(size_t ncpus)
+static size_t ring_size(size_t rings, size_t ncpus)
 {
 	size_t bytes = RING_MAX;
 
-	while (bytes > RING_MIN && bytes * ncpus > RINGS_MAX)
+	while (bytes > RING_MIN && bytes * ncpus > rings)
 		bytes /= 2;
 	return bytes;
 }
@@ -286,7 +286,8 @@ static int open_sized(struct perfsource *s, const char **what)
 	int err;
 
 	copy = MIN(copy, PERFSOURCE_STACK_MAX) & ~(size_t)7;
-	s->stats.ring_bytes = ring_size(s->ncpus);
+	s->stats.ring_bytes = ring_size(
+		s->opts.rings_bytes ? s->opts.rings_bytes : RINGS, s->ncpus);
 	for (;;) {
 		s->stats.stack_copy =
 			MIN(copy, s->stats.ring_bytes / RING_RECORDS);

@@ -274,6 +274,7 @@ int perfsource_engine_open(struct engine *e, const char **what)
 				   .arg = e };
 	struct perfsource_opts so = { .freq_hz = e->opts.freq_hz,
 				      .stack_copy = e->opts.stack_copy,
+				      .rings_bytes = e->opts.ring_size,
 				      .pids = e->opts.pids,
 				      .npids = e->opts.npids,
 				      .until_exec = e->opts.until_exec,

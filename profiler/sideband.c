@@ -32,7 +32,7 @@
 #include "profiler/perfring.h"
 #include "profiler/sideband.h"
 
-#define SIDEBAND_BUDGET (4 << 20) /* of all rings together */
+#define SIDEBAND_RINGS (4 << 20)
 #define SIDEBAND_RING_MAX (2 << 20)
 #define SIDEBAND_RING_MIN (64 << 10)
 /* Larger than any record: a path has 4,096 bytes at most. */
@@ -216,11 +216,11 @@ static int sideband_cpu_open(struct sideband *s, unsigned int cpu,
 	return err;
 }
 
-static size_t sideband_ring_bytes(size_t ncpus)
+static size_t sideband_ring_bytes(size_t rings, size_t ncpus)
 {
 	size_t bytes = SIDEBAND_RING_MAX;
 
-	while (bytes > SIDEBAND_RING_MIN && bytes * ncpus > SIDEBAND_BUDGET)
+	while (bytes > SIDEBAND_RING_MIN && bytes * ncpus > rings)
 		bytes /= 2;
 	return bytes;
 }
@@ -245,7 +245,11 @@ int sideband_new(struct sideband **sp, const struct sideband_opts *opts,
 	for (s->ncpus = 0; s->ncpus < (size_t)n; s->ncpus++)
 		s->cpus[s->ncpus].fd = -1;
 	if (!s->opts.ring_bytes)
-		s->opts.ring_bytes = sideband_ring_bytes(n);
+		s->opts.ring_bytes =
+			sideband_ring_bytes(s->opts.rings_bytes
+						    ? s->opts.rings_bytes
+						    : SIDEBAND_RINGS,
+					    n);
 	*what = "/sys/devices/system/cpu/online";
 	err = cpus_online(&online);
 	for (i = 0; !err && i < s->ncpus; i++)

@@ -2,7 +2,6 @@
 /* ledger: see reporter/ledger.h. */
 #include <inttypes.h>
 #include <jansson.h>
-#include <malloc.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,11 +12,6 @@
 
 #include "reporter/ledger.h"
 #include "reporter/pprof.h"
-
-#define LEDGER_EVENTS_MAX 65536
-/* Of events that nobody waits for, and in all: two seconds of 8,000 a second. */
-#define LEDGER_BYTES_KEPT (1 << 20)
-#define LEDGER_BYTES_MAX (16 << 20)
 
 /* --- pieces ---------------------------------------------------------------- */
 
@@ -91,6 +85,21 @@ static void put_time(struct line *l, const char *key, uint64_t boottime)
 	snprintf(text + n, sizeof(text) - n, ".%09uZ",
 		 (unsigned int)(ns % CLOCK_NSEC_PER_SEC));
 	put_str(l, key, text);
+}
+
+/*
+ * Both clocks: what people read, and the kernel's, which takes no steps and is
+ * what ids are made of.
+ */
+static void put_moment(struct line *l, const char *key, uint64_t boottime)
+{
+	char name[32];
+
+	if (!boottime)
+		return;
+	put_time(l, key, boottime);
+	snprintf(name, sizeof(name), "%s_boot_ns", key);
+	put_int(l, name, boottime);
 }
 
 static void put_args(struct line *l, const char *cmdline, size_t len)
@@ -219,74 +228,199 @@ static void put_account(struct line *l, const struct pm_process_info *p,
 		put_coverage(l, p, freq_hz);
 }
 
-static void put_exe(struct line *l, const struct pm_exe *exe)
+/* All of one process that its line is made of. */
+struct ledger_view {
+	struct pm_process_info process;
+	struct symbolizer_ident ident; /* of what it runs, or ran last */
+	bool opened; /* that is known whole */
+	size_t n;
+	const struct pm_image_info *images; /* newest first, of one at least */
+};
+
+static void ledger_look(const struct pm_image *img, struct ledger_view *v,
+			struct pm_image_info *images)
+{
+	struct pm_exe_info exe;
+
+	memset(v, 0, sizeof(*v));
+	pm_process_info(img, &v->process);
+	v->n = pm_image_history(img, images, PM_HISTORY_MAX);
+	v->images = images;
+	if (!images[0].main_exe)
+		return;
+	pm_exe_info(images[0].main_exe, &exe);
+	v->ident = exe.ident;
+	v->opened = exe.opened;
+}
+
+static void put_ident(struct line *l, const struct ledger_view *v)
 {
 	char hex[2 * SYMBOLIZER_BUILD_ID_MAX + 1];
-	struct pm_exe_info info;
 	size_t i;
 
-	if (!exe)
-		return;
-	pm_exe_info(exe, &info);
-	for (i = 0; i < info.ident.build_id_len; i++)
-		snprintf(hex + 2 * i, 3, "%02x", info.ident.build_id[i]);
+	for (i = 0; i < v->ident.build_id_len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", v->ident.build_id[i]);
 	if (i)
 		put_str(l, "build_id", hex);
-	if (!info.opened)
+	if (!v->opened)
 		return;
 	for (i = 0; i < SYMBOLIZER_FILE_ID_LEN; i++)
-		snprintf(hex + 2 * i, 3, "%02x", info.ident.file_id[i]);
+		snprintf(hex + 2 * i, 3, "%02x", v->ident.file_id[i]);
 	put_str(l, "file_id", hex);
 }
 
-static void put_process(const struct pm_image *img, unsigned int freq_hz,
-			struct strbuf *sb)
+/* What it was from one exec to the next. */
+static void put_program(struct line *l, const struct pm_image_info *i)
 {
-	struct line l = { .o = json_object() };
-	struct pm_process_info p;
-	struct pm_image_info i;
+	put_str(l, "comm", i->comm);
+	put_str(l, "exe", i->exe);
+	put_args(l, i->cmdline, i->cmdline_len);
+	put_str(l, "cwd", i->cwd);
+	put_int(l, "uid", i->uid);
+	put_int(l, "gid", i->gid);
+}
 
-	pm_process_info(img, &p);
-	pm_image_info(img, &i);
-	put_int(&l, "pid", p.pid);
-	put_int(&l, "ppid", p.ppid);
-	put_str(&l, "process", p.process_id);
-	put_str(&l, "parent", p.parent_id);
-	put_str(&l, "image", i.image_id);
-	put_str(&l, "state", process_states[p.end]);
-	put_str(&l, "comm", i.comm);
-	put_str(&l, "exe", i.exe);
-	put_args(&l, i.cmdline, i.cmdline_len);
-	put_str(&l, "cwd", i.cwd);
-	put_int(&l, "uid", i.uid);
-	put_int(&l, "gid", i.gid);
-	put_int(&l, "session", p.sid);
-	put_int(&l, "group", p.pgid);
-	put_cgroup(&l, i.cgroup);
-	put_leader(&l, p.leader_type, p.leader);
-	if (p.kthread)
-		put(&l, "kernel_thread", json_true());
-	put_time(&l, "start", p.start);
-	put_time(&l, "image_start", i.begin);
-	put_time(&l, "exit", p.exit);
-	put_time(&l, "reap", p.reap);
-	if (p.end == PM_EXITED || p.end == PM_REAPED)
-		put_wait_status(&l, p.wait_status);
-	put_int(&l, "execs", p.execs);
-	put_account(&l, &p, freq_hz);
-	put_exe(&l, i.main_exe);
-	put_line(&l, sb);
+static void put_images(struct line *l, const struct ledger_view *v)
+{
+	json_t *list = json_array();
+	struct line e = { .o = NULL };
+	size_t i;
+
+	for (i = v->n; i-- > 0;) {
+		e.o = json_object();
+		put_str(&e, "image", v->images[i].image_id);
+		put_moment(&e, "start", v->images[i].begin);
+		put_int(&e, "samples", v->images[i].samples);
+		put_program(&e, &v->images[i]);
+		put_str(&e, "cgroup", v->images[i].cgroup);
+		if (json_array_append_new(list, e.o))
+			e.failed = true;
+	}
+	l->failed |= e.failed;
+	put(l, "images", list);
+}
+
+static void put_process(struct line *l, const struct ledger_view *v,
+			unsigned int freq_hz)
+{
+	const struct pm_process_info *p = &v->process;
+	const struct pm_image_info *i = &v->images[0];
+
+	put_int(l, "pid", p->pid);
+	put_int(l, "ppid", p->ppid);
+	put_str(l, "process", p->process_id);
+	put_str(l, "parent", p->parent_id);
+	put_str(l, "image", i->image_id);
+	put_str(l, "state", process_states[p->end]);
+	put_program(l, i);
+	put_int(l, "session", p->sid);
+	put_int(l, "group", p->pgid);
+	put_cgroup(l, i->cgroup);
+	put_leader(l, p->leader_type, p->leader);
+	if (p->kthread)
+		put(l, "kernel_thread", json_true());
+	put_moment(l, "start", p->start);
+	put_moment(l, "image_start", i->begin);
+	put_moment(l, "exit", p->exit);
+	put_moment(l, "reap", p->reap);
+	if (p->end == PM_EXITED || p->end == PM_REAPED)
+		put_wait_status(l, p->wait_status);
+	put_int(l, "execs", p->execs);
+	put_account(l, p, freq_hz);
+	put_ident(l, v);
+	put_images(l, v);
 }
 
 void ledger_processes(struct pm *pm, bool all, unsigned int freq_hz,
 		      struct strbuf *sb)
 {
+	struct pm_image_info images[PM_HISTORY_MAX];
+	struct ledger_view v;
 	struct pm_image *img;
 	struct pm_iter it;
+	struct line l;
 
 	pm_iter_init(&it, pm, all);
-	while (!sb->failed && (img = pm_iter_next(&it)))
-		put_process(img, freq_hz, sb);
+	while (!sb->failed && (img = pm_iter_next(&it))) {
+		ledger_look(img, &v, images);
+		l = (struct line){ .o = json_object() };
+		put_process(&l, &v, freq_hz);
+		put_line(&l, sb);
+	}
+}
+
+/* --- lives that are over --------------------------------------------------- */
+
+struct ledger_life {
+	struct ledger_view v;
+	struct pm_image_info images[]; /* and their strings */
+};
+
+/* Texts one behind the other; first they are counted, 'at' being NULL. */
+struct ledger_pack {
+	char *at;
+	size_t len;
+};
+
+static void pack_text(struct ledger_pack *p, const char **s, size_t len)
+{
+	if (!*s)
+		return;
+	if (p->at) {
+		memcpy(p->at + p->len, *s, len);
+		p->at[p->len + len] = '\0';
+		*s = p->at + p->len;
+	}
+	p->len += len + 1;
+}
+
+static void pack_images(struct ledger_pack *p, struct pm_image_info *v,
+			size_t n)
+{
+	struct pm_image_info *i;
+
+	for (i = v; i < v + n; i++) {
+		pack_text(p, &i->comm, i->comm ? strlen(i->comm) : 0);
+		pack_text(p, &i->exe, i->exe ? strlen(i->exe) : 0);
+		pack_text(p, &i->cmdline, i->cmdline_len);
+		pack_text(p, &i->cwd, i->cwd ? strlen(i->cwd) : 0);
+		pack_text(p, &i->cgroup, i->cgroup ? strlen(i->cgroup) : 0);
+		i->main_exe = NULL;
+	}
+}
+
+struct ledger_life *ledger_life_new(const struct pm_image *last)
+{
+	struct pm_image_info images[PM_HISTORY_MAX];
+	struct ledger_pack pack = { .at = NULL };
+	struct ledger_life *life;
+	struct ledger_view v;
+	size_t size;
+
+	ledger_look(last, &v, images);
+	pack_images(&pack, images, v.n);
+	size = sizeof(*life) + v.n * sizeof(*images);
+	life = malloc(size + pack.len);
+	if (!life)
+		return NULL;
+	life->v = v;
+	life->v.images = life->images;
+	memcpy(life->images, images, v.n * sizeof(*images));
+	pack = (struct ledger_pack){ .at = (char *)life + size };
+	pack_images(&pack, life->images, v.n);
+	return life;
+}
+
+void ledger_life(const struct ledger_life *life, unsigned int freq_hz,
+		 struct strbuf *sb)
+{
+	const struct pm_process_info *p = &life->v.process;
+	struct line l = { .o = json_object() };
+
+	put_moment(&l, "time", p->reap ? p->reap : p->exit);
+	put(&l, "events", json_pack("[s]", "end"));
+	put_process(&l, &life->v, freq_hz);
+	put_line(&l, sb);
 }
 
 /* --- events ---------------------------------------------------------------- */
@@ -362,7 +496,7 @@ static void put_end(struct line *l, const struct quark_event *ev)
 	bool reap = ev->events & QUARK_EV_REAP;
 
 	put_wait_status(l, ev->process->wait_status);
-	put_time(l, "start", ev->process->key.start_boottime);
+	put_moment(l, "start", ev->process->key.start_boottime);
 	if (ev->cpu_time) {
 		put_str(l, "cpu",
 			cpu_accounts[reap && ev->cpu_exact
@@ -382,7 +516,7 @@ void ledger_event(const struct quark_event *ev, struct strbuf *sb)
 {
 	struct line l = { .o = json_object() };
 
-	put_time(&l, "time", ev->boottime);
+	put_moment(&l, "time", ev->boottime);
 	put_kinds(&l, "events", ev->events);
 	if (ev->events & QUARK_EV_GAP)
 		put_gap(&l, ev);
@@ -393,81 +527,4 @@ void ledger_event(const struct quark_event *ev, struct strbuf *sb)
 	if (ev->process && ev->events & (QUARK_EV_EXIT | QUARK_EV_REAP))
 		put_end(&l, ev);
 	put_line(&l, sb);
-}
-
-/* --- the last events ------------------------------------------------------- */
-
-struct ledger_events {
-	uint64_t next; /* number of the event that comes next */
-	uint64_t first; /* of the oldest that is here */
-	uint64_t needed; /* somebody waits for those from here on */
-	size_t bytes;
-	struct quark_event *v[LEDGER_EVENTS_MAX]; /* by number, modulo */
-};
-
-struct ledger_events *ledger_events_new(void)
-{
-	struct ledger_events *l = calloc(1, sizeof(*l));
-
-	if (l)
-		l->next = l->first = l->needed = 1;
-	return l;
-}
-
-static void ledger_events_drop(struct ledger_events *l)
-{
-	size_t i = l->first++ % LEDGER_EVENTS_MAX;
-
-	l->bytes -= malloc_usable_size(l->v[i]);
-	free(l->v[i]);
-}
-
-void ledger_events_free(struct ledger_events *l)
-{
-	while (l && l->first < l->next)
-		ledger_events_drop(l);
-	free(l);
-}
-
-void ledger_events_add(struct ledger_events *l, struct quark_event *ev)
-{
-	size_t i = l->next % LEDGER_EVENTS_MAX;
-
-	if (l->next - l->first == LEDGER_EVENTS_MAX)
-		ledger_events_drop(l);
-	l->v[i] = ev;
-	l->bytes += malloc_usable_size(ev);
-	l->next++;
-	while (l->bytes > LEDGER_BYTES_MAX ||
-	       (l->bytes > LEDGER_BYTES_KEPT && l->first < l->needed))
-		ledger_events_drop(l);
-}
-
-void ledger_events_need(struct ledger_events *l, uint64_t at)
-{
-	l->needed = MIN(at, l->next);
-}
-
-uint64_t ledger_events_first(const struct ledger_events *l)
-{
-	return l->first;
-}
-
-uint64_t ledger_events_next(const struct ledger_events *l)
-{
-	return l->next;
-}
-
-void ledger_events_read(const struct ledger_events *l, uint64_t *at, size_t max,
-			struct strbuf *sb)
-{
-	if (*at < l->first) {
-		strbuf_printf(sb,
-			      "{\"events\":[\"missed\"],\"count\":%" PRIu64
-			      "}\n",
-			      l->first - *at);
-		*at = l->first;
-	}
-	while (*at < l->next && sb->len < max && !sb->failed)
-		ledger_event(l->v[(*at)++ % LEDGER_EVENTS_MAX], sb);
 }

@@ -155,7 +155,7 @@ void reporter_get_stats(const struct reporter *r, struct reporter_stats *out)
 int reporter_listen(struct reporter *r, const char *address)
 {
 	if (!r->events)
-		r->events = ledger_events_new();
+		r->events = ledger_events_new(r->freq_hz);
 	return r->events ? http_listen(r, address) : -ENOMEM;
 }
 
@@ -165,6 +165,19 @@ void reporter_event(struct reporter *r, struct quark_event *ev)
 		ledger_events_add(r->events, ev);
 	else
 		free(ev);
+}
+
+int reporter_ended(struct reporter *r, const struct pm_image *last)
+{
+	struct ledger_life *life;
+
+	if (!r->events)
+		return 0;
+	life = ledger_life_new(last);
+	if (!life)
+		return -ENOMEM;
+	ledger_events_add_life(r->events, life);
+	return 0;
 }
 
 void reporter_losses(struct reporter *r, const uint64_t *counts)

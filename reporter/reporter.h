@@ -111,6 +111,12 @@ int reporter_add(struct reporter *r, const struct reporter_trace *t);
  */
 void reporter_event(struct reporter *r, struct quark_event *ev);
 /*
+ * A process is over and all its traces were added: those who follow events get
+ * its line of the ledger, behind all its events. To be called from pm_opts.ended.
+ * 0 or -ENOMEM.
+ */
+int reporter_ended(struct reporter *r, const struct pm_image *last);
+/*
  * What was lost by now, one count a name of opts.loss_names, since the start.
  * A profile says the difference between its end and its begin.
  */

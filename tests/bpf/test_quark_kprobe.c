@@ -6,11 +6,49 @@
  * other backend, with QUARK_TEST_BACKEND=kprobe.
  */
 #include <linux/capability.h>
+#include <mntent.h>
 #include <sys/mount.h>
 
 #include "tests/bpf/test_quark.h"
 
 #define TRACEFS "/sys/kernel/tracing/"
+
+/* One mount that has, or would have, a tracefs in it. False: there is none. */
+static bool unmount_one(void)
+{
+	FILE *f = setmntent("/proc/self/mounts", "re");
+	bool gone = false;
+	struct mntent *m;
+
+	CHECK(f != NULL);
+	while (!gone && (m = getmntent(f)))
+		if (!strcmp(m->mnt_type, "tracefs") ||
+		    !strcmp(m->mnt_type, "debugfs"))
+			gone = umount2(m->mnt_dir, MNT_DETACH) == 0;
+	endmntent(f);
+	return gone;
+}
+
+/*
+ * Mounts of our own, none of tracefs, wherever the host has some: it may have a
+ * chroot with a /sys of its own. What another mount hides cannot be unmounted,
+ * nor be found.
+ */
+static void unmount_tracefs(void)
+{
+	CHECK(unshare(CLONE_NEWNS) == 0);
+	CHECK(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+	while (unmount_one())
+		;
+}
+
+/* One, and in its usual place, whatever else the host has mounted. */
+static void mount_tracefs(void)
+{
+	unmount_tracefs();
+	/* A kernel without has no such place. */
+	CHECK(mount("t", TRACEFS, "tracefs", 0, NULL) == 0 || errno == ENOENT);
+}
 
 static bool has_kprobes(void)
 {
@@ -293,19 +331,6 @@ static void expect_reason(int err, const char *why)
 	CHECK_INT(errno, err);
 }
 
-/* Mounts of our own, none of tracefs. */
-static void unmount_tracefs(void)
-{
-	CHECK(unshare(CLONE_NEWNS) == 0);
-	CHECK(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
-	while (umount2("/sys/kernel/debug/tracing", MNT_DETACH) == 0)
-		;
-	while (umount2("/sys/kernel/debug", MNT_DETACH) == 0)
-		;
-	while (umount2("/sys/kernel/tracing", MNT_DETACH) == 0)
-		;
-}
-
 static void body_tracefs(void)
 {
 	char dir[] = "/tmp/tracefsXXXXXX", file[64];
@@ -339,6 +364,39 @@ static void body_tracefs(void)
 static void test_tracefs(void **state)
 {
 	in_child(body_tracefs);
+}
+
+/* A host with more of them, one out of reach, as a chroot's may be. */
+static void body_tracefs_elsewhere(void)
+{
+	char dir[] = "/tmp/trace fsXXXXXX", under[64], seen[64], hidden[64];
+
+	CHECK(unshare(CLONE_NEWNS) == 0);
+	CHECK(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+	CHECK(mkdtemp(dir) != NULL);
+	snprintf(under, sizeof(under), "%s/under", dir);
+	snprintf(seen, sizeof(seen), "%s/seen", dir);
+	snprintf(hidden, sizeof(hidden), "%s/under/hidden", dir);
+	CHECK(mkdir(under, 0700) == 0);
+	CHECK(mkdir(seen, 0700) == 0);
+	CHECK(mkdir(hidden, 0700) == 0);
+	CHECK(mount("t", hidden, "tracefs", 0, NULL) == 0);
+	CHECK(mount("n", under, "tmpfs", 0, NULL) == 0);
+	CHECK(mount("d", seen, "debugfs", 0, NULL) == 0);
+	CHECK(mount("t", seen, "tracefs", 0, NULL) == 0);
+	body_tracefs();
+	/* What was mounted goes with this process's mounts. */
+	CHECK(umount2(under, MNT_DETACH) == 0);
+	CHECK(umount2(hidden, MNT_DETACH) == 0);
+	CHECK(rmdir(hidden) == 0);
+	CHECK(rmdir(under) == 0);
+	CHECK(rmdir(seen) == 0);
+	CHECK(rmdir(dir) == 0);
+}
+
+static void test_tracefs_elsewhere(void **state)
+{
+	in_child(body_tracefs_elsewhere);
 }
 
 static void body_fallback_reasons(void)
@@ -581,6 +639,7 @@ int main(void)
 		cmocka_unit_test(test_none),
 		cmocka_unit_test(test_neither),
 		cmocka_unit_test(test_tracefs),
+		cmocka_unit_test(test_tracefs_elsewhere),
 		cmocka_unit_test(test_fallback_reasons),
 	};
 	const struct CMUnitTest with[] = {
@@ -590,6 +649,7 @@ int main(void)
 		cmocka_unit_test(test_neither),
 		cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_tracefs),
+		cmocka_unit_test(test_tracefs_elsewhere),
 		cmocka_unit_test(test_fallback_reasons),
 		cmocka_unit_test(test_paranoid),
 	};
@@ -599,6 +659,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_hotplug_loss, back_online),
 	};
 
+	mount_tracefs();
 	if (getenv("QUARK_TEST_HOTPLUG"))
 		return cmocka_run_group_tests(hotplug, NULL, NULL);
 	if (has_kprobes())

@@ -52,6 +52,19 @@ static json_int_t num(const json_t *o, const char *key)
 	return json_integer_value(json_object_get(o, key));
 }
 
+static void forget_wall(json_t *o)
+{
+	static const char *const keys[] = { "start", "image_start", "exit",
+					    "reap" };
+	json_t *v = json_object_get(o, "images");
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(keys); i++)
+		json_object_del(o, keys[i]);
+	for (i = 0; i < json_array_size(v); i++)
+		forget_wall(json_array_get(v, i));
+}
+
 static struct pm_image make(uint32_t pid, enum pm_end end)
 {
 	struct pm_image img = image(pid, pid, EXE_A);
@@ -158,6 +171,98 @@ static void what_is_not_known_is_left_out(void **state)
 	assert_null(json_object_get(o, "coverage"));
 	assert_null(json_object_get(o, "container"));
 	assert_null(json_object_get(o, "entry"));
+	json_decref(o);
+}
+
+/* From the first to the last; what all have in common is that of the last. */
+static void a_process_has_all_its_images(void **state)
+{
+	struct pm_image img = make(7, PM_ALIVE), sh = img, su = img;
+	json_t *o, *v, *e;
+
+	img.info.begin = 7 * SEC;
+	su.info.exe = "/bin/su";
+	su.info.comm = "su";
+	su.info.uid = 5;
+	su.info.samples = 9;
+	su.info.begin = 6 * SEC;
+	su.info.cmdline = "su\0-";
+	su.info.cmdline_len = 5;
+	snprintf(su.info.image_id, sizeof(su.info.image_id), "7-abc-2");
+	sh.info.exe = "/bin/sh";
+	sh.info.cwd = "/tmp";
+	sh.info.begin = 5 * SEC;
+	older[0] = &su;
+	older[1] = &sh;
+	o = process_line(&img);
+	older[0] = older[1] = NULL;
+	assert_string_equal(str(o, "exe"), "/usr/bin/alpha");
+	v = json_object_get(o, "images");
+	assert_int_equal(json_array_size(v), 3);
+	e = json_array_get(v, 0);
+	assert_string_equal(str(e, "exe"), "/bin/sh");
+	assert_string_equal(str(e, "cwd"), "/tmp");
+	assert_int_equal(num(e, "start_boot_ns"), 5 * SEC);
+	e = json_array_get(v, 1);
+	assert_string_equal(str(e, "image"), "7-abc-2");
+	assert_string_equal(str(e, "comm"), "su");
+	assert_int_equal(num(e, "uid"), 5);
+	assert_int_equal(num(e, "samples"), 9);
+	assert_int_equal(json_array_size(json_object_get(e, "args")), 2);
+	e = json_array_get(v, 2);
+	assert_string_equal(str(e, "image"), str(o, "image"));
+	assert_string_equal(str(e, "exe"), "/usr/bin/alpha");
+	json_decref(o);
+}
+
+/* An end of a process is its whole line, though nothing is known any more. */
+static void a_life_stands_for_itself(void **state)
+{
+	char comm[16] = "alpha", exe[] = "/bin/alpha", args[] = "alpha\0-x";
+	struct pm_image img = make(7, PM_REAPED), sh = img;
+	struct strbuf line = STRBUF_INIT;
+	struct ledger_life *life;
+	json_t *o, *want;
+
+	img.info.comm = comm;
+	img.info.exe = exe;
+	img.info.cmdline = args;
+	img.info.cmdline_len = sizeof(args);
+	img.process.exit = 6 * SEC;
+	img.process.reap = 8 * SEC;
+	img.process.cpu = PM_CPU_EXACT;
+	img.process.cpu_ns = SEC;
+	img.process.samples = 50;
+	older[0] = &sh;
+	want = process_line(&img);
+	life = ledger_life_new(&img);
+	older[0] = NULL;
+	memset(comm, 'x', sizeof(comm) - 1);
+	memset(exe, 'x', sizeof(exe) - 1);
+	memset(args, 'x', sizeof(args) - 1);
+	memset(&img, 0, sizeof(img));
+	memset(&sh, 0, sizeof(sh));
+	assert_non_null(life);
+	ledger_life(life, 100, &line);
+	free(life);
+	o = line_at(line.data, 0);
+	strbuf_fini(&line);
+	assert_int_equal(num(o, "time_boot_ns"), 8 * SEC);
+	assert_string_equal(json_string_value(json_array_get(
+				    json_object_get(o, "events"), 0)),
+			    "end");
+	json_object_del(o, "time");
+	json_object_del(o, "time_boot_ns");
+	json_object_del(o, "events");
+	assert_string_equal(str(o, "build_id"), "abcd01");
+	assert_string_equal(str(o, "exe"), "/bin/alpha");
+	assert_true(json_real_value(json_object_get(o, "coverage")) == 0.5);
+	assert_int_equal(json_array_size(json_object_get(o, "images")), 2);
+	/* wall clock times are of when they were asked for */
+	forget_wall(o);
+	forget_wall(want);
+	assert_true(json_equal(o, want));
+	json_decref(want);
 	json_decref(o);
 }
 
@@ -327,6 +432,31 @@ static void a_slow_follower_is_told_what_it_missed(void **state)
 	strbuf_fini(&sb);
 }
 
+/* Behind its own events, for those who follow and those who ask later. */
+static void a_follower_is_told_each_end(void **state)
+{
+	struct pm_image img = make(7, PM_REAPED);
+	struct strbuf sb = STRBUF_INIT, all;
+	int fd = follow();
+
+	await(fd, &sb, "\r\n\r\n");
+	event(QUARK_EV_EXIT, 7);
+	assert_int_equal(reporter_ended(t.r, &img), 0);
+	event(QUARK_EV_FORK, 8);
+	await(fd, &sb, "\"pid\":8");
+	assert_true(strstr(sb.data, "[\"exit\"]") <
+		    strstr(sb.data, "[\"end\"]"));
+	assert_has(&sb, "\"state\":\"reaped\"");
+	assert_has(&sb, "\"images\":[{\"image\":");
+	close(fd);
+	while (stats().http_waiting)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	all = get("/events");
+	assert_has(&all, "[\"end\"]");
+	strbuf_fini(&all);
+	strbuf_fini(&sb);
+}
+
 static void on_end(void *arg)
 {
 	t.finished = true;
@@ -361,9 +491,12 @@ int main(void)
 		cmocka_unit_test(a_death_by_signal_says_which),
 		cmocka_unit_test(what_is_not_known_is_left_out),
 		cmocka_unit_test(a_gap_says_what_may_be_missing),
+		cmocka_unit_test(a_process_has_all_its_images),
+		cmocka_unit_test(a_life_stands_for_itself),
 		T(processes_are_asked_with_or_without_the_dead),
 		T(events_of_before_are_there),
 		T(a_follower_gets_what_comes),
+		T(a_follower_is_told_each_end),
 		T(a_slow_follower_is_told_what_it_missed),
 		T(a_stream_ends_with_its_last_chunk),
 	};

@@ -57,6 +57,20 @@ void pm_process_info(const struct pm_image *img, struct pm_process_info *out)
 	*out = img->process;
 }
 
+/* Images of 'older' follow it; none of them knows of any other. */
+static struct pm_image *older[PM_HISTORY_MAX];
+
+size_t pm_image_history(const struct pm_image *img, struct pm_image_info *out,
+			size_t max)
+{
+	size_t n;
+
+	out[0] = img->info;
+	for (n = 1; n < max && older[n - 1]; n++)
+		out[n] = older[n - 1]->info;
+	return n;
+}
+
 /* All processes there are: up to an empty place. */
 static struct pm_image *processes[8];
 
