@@ -46,9 +46,14 @@ struct engine_sample {
 static void engine_lifecycle(struct engine *e, struct quark_event *ev)
 {
 	pm_event(e->pm, ev);
-	if (ev->events & QUARK_EV_GAP)
-		walk_after_gap(e);
 	reporter_event(e->reporter, ev);
+}
+
+static void engine_mapping(struct engine *e, const struct pm_map_event *ev)
+{
+	pm_map_event(e->pm, ev);
+	if (ev->kind == PM_MAP_LOST)
+		walk_after_loss(e);
 }
 
 static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
@@ -66,7 +71,7 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 		engine_lifecycle(e, rec);
 		return;
 	case PUMP_MAPPING:
-		pm_map_event(e->pm, rec);
+		engine_mapping(e, rec);
 		if (e->perf)
 			perfsource_engine_mapped(e, rec);
 		break;
@@ -120,6 +125,21 @@ static void engine_on_sample(void *arg, const struct abi_sample *rec,
 	engine_sample_push(e, copy, rec->time, len);
 }
 
+/*
+ * For want of memory: told at once, since there is none to tell it in its place.
+ * So it casts doubt on samples that are older, too.
+ */
+static void engine_mapping_lost(struct engine *e, uint64_t time)
+{
+	struct pm_map_event lost = {
+		.kind = PM_MAP_LOST,
+		.time = time,
+		.end = clock_boottime_ns(),
+	};
+
+	engine_mapping(e, &lost);
+}
+
 /* Record and path in one block, so that the pump can free it as one. */
 void engine_on_map(void *arg, const struct pm_map_event *ev)
 {
@@ -129,12 +149,14 @@ void engine_on_map(void *arg, const struct pm_map_event *ev)
 
 	if (!copy) {
 		e->nomem++;
+		engine_mapping_lost(e, ev->time);
 		return;
 	}
 	*copy = *ev;
 	if (n)
 		copy->path = memcpy(copy + 1, ev->path, n);
-	pump_push(e->pump, PUMP_MAPPING, ev->time, copy, sizeof(*copy) + n);
+	if (pump_push(e->pump, PUMP_MAPPING, ev->time, copy, sizeof(*copy) + n))
+		engine_mapping_lost(e, ev->time);
 }
 
 static void engine_drain_lifecycle(struct engine *e)
@@ -144,11 +166,11 @@ static void engine_drain_lifecycle(struct engine *e)
 
 	while ((ev = quark_queue_get_event(&e->quark))) {
 		copy = quark_event_dup(ev);
-		if (copy)
-			pump_push(e->pump, PUMP_LIFECYCLE, ev->boottime, copy,
-				  sizeof(*copy));
-		else
-			e->nomem++;
+		e->nomem += !copy;
+		/* quark's cache has it nevertheless. */
+		if (!copy || pump_push(e->pump, PUMP_LIFECYCLE, ev->boottime,
+				       copy, sizeof(*copy)))
+			walk_again(e);
 	}
 	pump_watermark(e->pump, PUMP_LIFECYCLE,
 		       quark_queue_watermark(&e->quark));
@@ -178,6 +200,7 @@ void engine_drain(struct engine *e)
 		engine_drain_bpf(e, now);
 	pump_watermark(e->pump, PUMP_WALK, walk_watermark(e, now));
 	e->passed = pump_run(e->pump);
+	walk_doubts(e, now);
 	trace_handler_tick(e->th, now);
 	oldest = trace_handler_oldest(e->th);
 	pm_forget(e->pm, MIN(e->passed, oldest));
