@@ -238,6 +238,11 @@ static __always_inline int exited(struct task_struct *task, bool group_dead)
 	e->minflt = sig->min_flt;
 	e->majflt = sig->maj_flt;
 	e->wait_status = wait_status(task);
+	e->head.flags |= ABI_QUARK_LAST_IDS;
+	e->uid = leader->real_cred->uid.val;
+	e->gid = leader->real_cred->gid.val;
+	e->pgid = pid_nr(sig, PIDTYPE_PGID);
+	e->sid = pid_nr(sig, PIDTYPE_SID);
 	e->pad = 0;
 	bpf_ringbuf_submit(e, wakeup());
 	return 0;

@@ -249,6 +249,19 @@ static int pm_exec(struct pm *pm, const struct quark_event *ev)
 	return err;
 }
 
+/* Ids may have changed without an event; what it was last is its exit's word. */
+static void pm_last_ids(struct pm_proc *proc, const struct quark_process *qp)
+{
+	struct pm_image *img = pm_image_find_id(proc, qp->key.exec_id);
+
+	proc->sid = qp->proc_sid;
+	proc->pgid = qp->proc_pgid;
+	if (!img)
+		return;
+	img->uid = qp->proc_uid;
+	img->gid = qp->proc_gid;
+}
+
 static int pm_exit(struct pm *pm, const struct quark_event *ev)
 {
 	struct pm_proc *proc;
@@ -261,6 +274,7 @@ static int pm_exit(struct pm *pm, const struct quark_event *ev)
 		return -ENOMEM;
 	proc->wait_status = ev->process->wait_status;
 	proc->exit_told = true;
+	pm_last_ids(proc, ev->process);
 	proc->maxrss = ev->maxrss;
 	proc->minflt = ev->minflt;
 	proc->majflt = ev->majflt;

@@ -325,11 +325,13 @@ struct pm {
 	struct pm_list idle; /* nobody's; the longest so first */
 	struct pm_list open; /* holding a file; least used first */
 	struct pm_list opens; /* struct pm_open under way */
+	struct pm_list queued; /* struct pm_open without room yet */
 	struct pm_list jobs; /* struct pm_job with the symbolizer */
 	struct pm_list failed; /* struct pm_job to be told so */
 	struct pm_list exited, reaped; /* processes, by time */
 	struct pm_list ended; /* images, by time */
 	uint32_t nidle;
+	uint32_t nopening; /* in opens */
 	bool closing;
 	uint64_t now; /* the latest time anybody told */
 	uint64_t serial;

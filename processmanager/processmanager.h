@@ -31,8 +31,9 @@ struct pm_exe;
 struct pm_opts {
 	struct symbolizer *symbolizer;
 	/*
-	 * Executables held open at once, at most; 0: 512. One beyond it is
-	 * opened when asked for names and closed again when least used.
+	 * Executables held open at once, at most; 0: 512. For one beyond it
+	 * the one least used is closed, which is opened again when asked for
+	 * names, if it still can be.
 	 */
 	unsigned int open_files;
 	/*
@@ -58,6 +59,9 @@ int pm_new(struct pm **pmp, const struct pm_opts *opts); /* 0 or -errno */
  * from inside.
  */
 void pm_free(struct pm *pm);
+
+/* From now on so many executables are held open at most; not 0. */
+void pm_set_open_files(struct pm *pm, unsigned int n);
 
 /* --- what comes in ------------------------------------------------------- */
 

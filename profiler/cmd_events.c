@@ -58,6 +58,13 @@ static void put_ids(struct strbuf *sb, const json_t *o)
 	lines_text(sb, lines_str(o, "cwd"));
 }
 
+static void put_cgroup(struct strbuf *sb, const json_t *o)
+{
+	lines_text(sb, lines_str(o, "comm"));
+	strbuf_puts(sb, " to ");
+	lines_text(sb, lines_str(o, "cgroup"));
+}
+
 static void put_end(struct strbuf *sb, const json_t *o)
 {
 	lines_text(sb, lines_str(o, "comm"));
@@ -94,8 +101,8 @@ static const struct {
 	{ "gap", put_gap },	  { "missed", put_missed },
 	{ "fork", put_fork },	  { "exec", lines_command },
 	{ "rename", put_rename }, { "id_change", put_ids },
-	{ "exit", put_end },	  { "reap", put_end },
-	{ "end", put_life },
+	{ "cgroup", put_cgroup }, { "exit", put_end },
+	{ "reap", put_end },	  { "end", put_life },
 };
 
 static void put_kind(struct strbuf *sb, const json_t *o, const char *word)

@@ -24,6 +24,7 @@
 #include "profiler/engine.h"
 #include "profiler/engine_internal.h"
 #include "profiler/metrics.h"
+#include "profiler/openfiles.h"
 #include "profiler/perfsource_engine.h"
 #include "profiler/privilege.h"
 #include "profiler/unwind_rows.h"
@@ -305,7 +306,8 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			     const char **what)
 {
 	struct symbolizer_opts sym = { .loop = opts->loop };
-	struct pm_opts pm = { .want_maps = walk_want_maps,
+	struct pm_opts pm = { .open_files = opts->open_files,
+			      .want_maps = walk_want_maps,
 			      .ended = engine_ended,
 			      .arg = e };
 	struct trace_opts trace = { .loop = opts->loop,
@@ -441,7 +443,7 @@ static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
 	if (err)
 		return err;
 	quark_queue_default_attr(&attr);
-	attr.flags = QQ_EBPF | QQ_NO_AGG;
+	attr.flags = QQ_EBPF | QQ_NO_AGG | QQ_ENTRY_LEADER;
 	attr.hold_time = 0;
 	attr.max_env = 0;
 	attr.max_length = 1 << 20;
@@ -501,6 +503,20 @@ static int engine_open_streams(struct engine *e, const struct engine_opts *opts,
 	engine_close_bpf(e);
 	snprintf(why, sizeof(why), "%s: %s", *what, strerror(-err));
 	return engine_open_perf(e, why, &perf_what) ? err : 0;
+}
+
+/* Once everything else is open. */
+static void engine_limit_files(struct engine *e)
+{
+	unsigned int wanted = e->opts.open_files;
+
+	e->open_files = openfiles_budget(wanted);
+	pm_set_open_files(e->pm, e->open_files);
+	if (e->open_files < wanted)
+		log_warn("--open-files %u: the limit of open files leaves "
+			 "room for %u (RLIMIT_NOFILE, LimitNOFILE= of the "
+			 "unit)",
+			 wanted, e->open_files);
 }
 
 static int engine_poll_fd(struct engine *e, uv_poll_t *poll, int fd)
@@ -571,6 +587,7 @@ int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	if (!e)
 		goto explain;
 	engine_memory();
+	openfiles_raise(opts->open_files);
 	e->loop = opts->loop;
 	e->opts = *opts;
 	err = engine_open_parts(e, opts, &what);
@@ -581,8 +598,10 @@ int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	if (err)
 		goto fail;
 	err = engine_open_streams(e, opts, &what);
-	if (!err)
-		err = engine_begin(e, &what);
+	if (err)
+		goto explain;
+	engine_limit_files(e);
+	err = engine_begin(e, &what);
 	if (err)
 		goto explain;
 	e->opts.pids = NULL; /* borrowed until now */

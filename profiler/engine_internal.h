@@ -46,6 +46,7 @@ struct engine {
 	bool timer_open;
 	unsigned int handles; /* open libuv handles of ours */
 
+	unsigned int open_files; /* executables, for the limit there is */
 	uint64_t begin; /* sampling began */
 	uint64_t walk_begin; /* the snapshot is not older than this */
 	uint64_t walk_next; /* when to walk all processes again */

@@ -307,6 +307,8 @@ static void status_collect(struct engine *e, struct reporter_metrics *m)
 	reporter_status(m, "processes", "%llu living, of %llu executables",
 			(unsigned long long)pm.processes,
 			(unsigned long long)pm.exes);
+	reporter_status(m, "executables held open", "%llu of at most %u",
+			(unsigned long long)pm.open_files, e->open_files);
 	reporter_status(m, "lives", "%llu forks, %llu execs, %llu exits",
 			(unsigned long long)pm.forks,
 			(unsigned long long)pm.execs,

@@ -76,3 +76,15 @@ int perfring_drain(struct perfring *r, char *scratch,
 	r->watermark = now - PERFRING_SLACK_NS;
 	return n;
 }
+
+bool perfring_silent(int fd)
+{
+	/* PERF_FORMAT_LOST puts a third one behind. */
+	struct {
+		uint64_t value, enabled, lost;
+	} a, b;
+	const ssize_t enough = offsetof(typeof(a), lost);
+
+	return read(fd, &a, sizeof(a)) >= enough &&
+	       read(fd, &b, sizeof(b)) >= enough && a.enabled == b.enabled;
+}

@@ -19,6 +19,7 @@
 
 #include "base/base.h"
 #include "bpf/sampler.skel.h"
+#include "profiler/perfring.h"
 #include "profiler/procstat.h"
 #include "profiler/sampler.h"
 
@@ -29,6 +30,7 @@ struct sampler_cpu {
 	int event; /* the clock, -1: not here now */
 	int link; /* the program on it */
 	bool counting; /* busy time since 'base' is ours to account for */
+	bool counted; /* ... or was, up to 'now' */
 	uint64_t base; /* busy ticks of the CPU when sampling began */
 	uint64_t now; /* ... and when they were read last */
 	uint64_t before; /* busy ticks of earlier times it was online */
@@ -76,6 +78,7 @@ static int sampler_event_open(const struct sampler *s, unsigned int cpu)
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.sample_freq = s->freq_hz,
 		.freq = 1,
+		.read_format = PERFRING_READ_FORMAT,
 		.disabled = 1,
 		.exclude_idle = 1,
 	};
@@ -112,8 +115,10 @@ static int sampler_cpu_start(struct sampler_cpu *c, uint64_t busy)
 {
 	if (ioctl(c->event, PERF_EVENT_IOC_ENABLE, 0))
 		return -errno;
-	c->base = c->now = busy;
-	c->counting = true;
+	/* What it did since it is back, and was not sampled, is missed. */
+	c->base = c->counted ? c->now : busy;
+	c->now = MAX(c->base, busy);
+	c->counting = c->counted = true;
 	return 0;
 }
 
@@ -274,7 +279,7 @@ void sampler_disable(struct sampler *s)
 		c = &s->cpus[i];
 		if (c->counting)
 			c->before += c->now - c->base;
-		c->counting = false;
+		c->counting = c->counted = false;
 	}
 }
 
@@ -293,14 +298,28 @@ int sampler_epoll_fd(const struct sampler *s)
 	return ring_epoll_fd(s->ring);
 }
 
-/*
- * A CPU that goes takes its event along: the file stays open, but counts no
- * more, also when the CPU comes back. So it is closed and opened anew.
- */
+static int sampler_cpu_follow(struct sampler *s, unsigned int cpu, bool online)
+{
+	struct sampler_cpu *c = &s->cpus[cpu];
+	const char *what;
+	int err;
+
+	if (c->event >= 0 &&
+	    (!online || (s->enabled && perfring_silent(c->event))))
+		sampler_cpu_close(c);
+	if (c->event >= 0 || !online)
+		return 0;
+	err = sampler_cpu_open(s, cpu, &what);
+	if (!err && s->enabled)
+		err = sampler_cpu_start(c, s->busy[cpu]);
+	if (err)
+		sampler_cpu_close(c);
+	return err == -ENODEV ? 0 : err; /* gone again */
+}
+
 int sampler_hotplug(struct sampler *s)
 {
 	int err, first = 0;
-	const char *what;
 	cpu_set_t online;
 	size_t i;
 
@@ -310,17 +329,8 @@ int sampler_hotplug(struct sampler *s)
 	if (err)
 		return err;
 	for (i = 0; i < s->ncpus; i++) {
-		bool on = CPU_ISSET(i, &online);
-
-		if (on == (s->cpus[i].event >= 0))
-			continue;
-		err = on ? sampler_cpu_open(s, i, &what) : -ENODEV;
-		if (!err && s->enabled)
-			err = sampler_cpu_start(&s->cpus[i], s->busy[i]);
-		if (err)
-			sampler_cpu_close(&s->cpus[i]);
-		if (on && err && !first)
-			first = err;
+		err = sampler_cpu_follow(s, i, CPU_ISSET(i, &online));
+		first = first ? first : err;
 	}
 	return first;
 }

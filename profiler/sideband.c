@@ -56,6 +56,7 @@ struct sideband {
 	size_t ncpus;
 	struct sideband_stats stats;
 	struct sideband_cpu *draining;
+	uint64_t looked; /* which CPUs there are, last */
 	char *record; /* one that wraps around the end is put together here */
 };
 
@@ -179,7 +180,7 @@ static void sideband_attr(struct perf_event_attr *attr)
 	attr->build_id = 1;
 	attr->comm = 1;
 	attr->comm_exec = 1;
-	attr->read_format = PERF_FORMAT_LOST;
+	attr->read_format = PERFRING_READ_FORMAT | PERF_FORMAT_LOST;
 	/* Nobody is woken: the loop reads by its own clock. */
 	attr->watermark = 1;
 	attr->wakeup_watermark = UINT32_MAX;
@@ -251,6 +252,7 @@ int sideband_new(struct sideband **sp, const struct sideband_opts *opts,
 						    : SIDEBAND_RINGS,
 					    n);
 	*what = "/sys/devices/system/cpu/online";
+	s->looked = clock_boottime_ns();
 	err = cpus_online(&online);
 	for (i = 0; !err && i < s->ncpus; i++)
 		if (CPU_ISSET(i, &online))
@@ -329,7 +331,7 @@ static void sideband_record(void *arg, const void *rec, size_t len)
 static void sideband_untold(struct sideband *s, struct sideband_cpu *c)
 {
 	struct {
-		uint64_t value, lost;
+		uint64_t value, enabled, lost;
 	} v;
 
 	if (read(c->fd, &v, sizeof(v)) == sizeof(v))
@@ -375,42 +377,46 @@ uint64_t sideband_watermark(const struct sideband *s)
 	return least;
 }
 
-/* What was mapped there before there was a ring, nobody knows. */
+/* What a CPU did before its ring was opened nobody has counted. */
 static int sideband_cpu_came(struct sideband *s, unsigned int cpu)
 {
 	struct sideband_cpu was = s->cpus[cpu];
 	const char *what;
 	int err = sideband_cpu_open(s, cpu, &what);
 
-	if (!err)
-		sideband_lose(s, &was, s->cpus[cpu].sure);
-	return err;
+	if (err)
+		return err == -ENODEV ? 0 : err; /* gone again */
+	s->stats.lost++;
+	sideband_lose(s, &was, s->cpus[cpu].sure);
+	return 0;
 }
 
-/* A CPU that went offline has its event for good detached: read it out. */
 int sideband_hotplug(struct sideband *s)
 {
 	uint64_t now = clock_boottime_ns();
+	int err, first = 0;
 	cpu_set_t online;
-	int err, ret = cpus_online(&online);
 	size_t i;
 
-	for (i = 0; !ret && i < s->ncpus; i++) {
+	err = cpus_online(&online);
+	if (err)
+		return err;
+	for (i = 0; i < s->ncpus; i++) {
 		struct sideband_cpu *c = &s->cpus[i];
 		bool on = CPU_ISSET(i, &online);
 
-		if (!on && c->ring.page) {
+		if (c->ring.page && (!on || perfring_silent(c->fd))) {
 			sideband_drain(s, c);
 			sideband_cpu_close(c);
-		} else if (on && !c->ring.page) {
-			err = sideband_cpu_came(s, i);
-			if (err)
-				ret = err;
+			c->sure = MIN(c->sure, s->looked);
 		}
+		err = on && !c->ring.page ? sideband_cpu_came(s, i) : 0;
+		first = first ? first : err;
 		if (!on) /* nobody runs there */
 			c->sure = now;
 	}
-	return ret;
+	s->looked = now;
+	return first;
 }
 
 void sideband_get_stats(const struct sideband *s, struct sideband_stats *out)

@@ -144,7 +144,7 @@ static void put_cgroup(struct line *l, const char *cgroup)
 	put_part(l, "unit", &in.unit);
 }
 
-static void put_leader(struct line *l, uint32_t type, uint32_t pid)
+const char *ledger_entry(uint32_t type)
 {
 	static const char *const types[] = {
 		[QUARK_ELT_INIT] = "init",
@@ -156,9 +156,16 @@ static void put_leader(struct line *l, uint32_t type, uint32_t pid)
 		[QUARK_ELT_CONSOLE] = "console",
 	};
 
-	if (type >= ARRAY_SIZE(types) || !types[type])
+	return type < ARRAY_SIZE(types) ? types[type] : NULL;
+}
+
+static void put_leader(struct line *l, uint32_t type, uint32_t pid)
+{
+	const char *entry = ledger_entry(type);
+
+	if (!entry)
 		return;
-	put_str(l, "entry", types[type]);
+	put_str(l, "entry", entry);
 	put_int(l, "entry_pid", pid);
 }
 
@@ -425,15 +432,19 @@ void ledger_life(const struct ledger_life *life, unsigned int freq_hz,
 
 /* --- events ---------------------------------------------------------------- */
 
+/* A change of the control group, which is one of ids to libquark. */
+#define LEDGER_CGROUP (1ULL << 32)
+
 /* X(bit, word) */
-#define LEDGER_KINDS(X)           \
-	X(FORK, "fork")           \
-	X(EXEC, "exec")           \
-	X(EXIT, "exit")           \
-	X(ID_CHANGE, "id_change") \
-	X(SETPROCTITLE, "rename") \
-	X(REAP, "reap")           \
-	X(GAP, "gap")
+#define LEDGER_KINDS(X)                    \
+	X(QUARK_EV_FORK, "fork")           \
+	X(QUARK_EV_EXEC, "exec")           \
+	X(QUARK_EV_EXIT, "exit")           \
+	X(QUARK_EV_ID_CHANGE, "id_change") \
+	X(LEDGER_CGROUP, "cgroup")         \
+	X(QUARK_EV_SETPROCTITLE, "rename") \
+	X(QUARK_EV_REAP, "reap")           \
+	X(QUARK_EV_GAP, "gap")
 
 static void put_kinds(struct line *l, const char *key, uint64_t events)
 {
@@ -441,7 +452,7 @@ static void put_kinds(struct line *l, const char *key, uint64_t events)
 		uint64_t bit;
 		const char *word;
 	} kinds[] = {
-#define X(bit, word) { QUARK_EV_##bit, word },
+#define X(bit, word) { bit, word },
 		LEDGER_KINDS(X)
 #undef X
 	};
@@ -453,6 +464,17 @@ static void put_kinds(struct line *l, const char *key, uint64_t events)
 		    json_array_append_new(list, json_string(kinds[i].word)))
 			l->failed = true;
 	put(l, key, list);
+}
+
+static uint64_t ledger_kinds(const struct quark_event *ev)
+{
+	uint64_t kinds = ev->events;
+
+	if (!(ev->id_change & QUARK_ID_CHANGE_CGROUP))
+		return kinds;
+	if (ev->id_change == QUARK_ID_CHANGE_CGROUP)
+		kinds &= ~(uint64_t)QUARK_EV_ID_CHANGE;
+	return kinds | LEDGER_CGROUP;
 }
 
 static void put_gap(struct line *l, const struct quark_event *ev)
@@ -517,7 +539,7 @@ void ledger_event(const struct quark_event *ev, struct strbuf *sb)
 	struct line l = { .o = json_object() };
 
 	put_moment(&l, "time", ev->boottime);
-	put_kinds(&l, "events", ev->events);
+	put_kinds(&l, "events", ledger_kinds(ev));
 	if (ev->events & QUARK_EV_GAP)
 		put_gap(&l, ev);
 	if (ev->process)

@@ -10,6 +10,9 @@
 #include "base/base.h"
 #include "processmanager/processmanager.h"
 
+/* How a process came into the system, by a QUARK_ELT_; NULL: not known. */
+const char *ledger_entry(uint32_t leader_type);
+
 /*
  * One line a process of 'pm', with its images; 'all': with those who are dead and
  * not forgotten yet. Without memory sb->failed is set.

@@ -73,6 +73,11 @@ extern "C" {
 #define QUARK_ID_CHANGE_SETSID (1 << 0)
 #define QUARK_ID_CHANGE_SETUID (1 << 1)
 #define QUARK_ID_CHANGE_SETGID (1 << 2)
+/*
+ * Own extension, with QQ_NO_AGG or QQ_OWN_EVENTS, for which it needs no
+ * QQ_ID_EVENTS: moved to another control group.
+ */
+#define QUARK_ID_CHANGE_CGROUP (1 << 8)
 
 /* quark_process.flags */
 #define QUARK_F_PROC (1 << 0) /* came from the snapshot */

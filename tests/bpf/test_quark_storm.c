@@ -9,6 +9,7 @@
  * tenth of max_length, that a piece is missing from an event only when it came
  * later than hold_time.
  */
+#include <sys/file.h>
 #include <sys/param.h>
 
 #include "tests/bpf/test_quark.h"
@@ -47,7 +48,7 @@ struct last {
 struct ledger {
 	const struct storm *s;
 	pid_t workers[MAX_WORKERS];
-	struct last *pids;
+	struct last *pids; /* by pid, as far as there was one */
 	size_t n_pids;
 	int seen[KINDS];
 	int pieces;
@@ -128,6 +129,21 @@ static void go_on(struct ledger *l, struct last *last,
 		CHECK(ev->boottime >= last->piece + HOLD_MS * 1000000ULL);
 }
 
+/* How high pids go is not ours alone to say: the table grows. */
+static struct last *last_of(struct ledger *l, uint32_t pid)
+{
+	size_t n = MAX(pid + 1UL, 2 * l->n_pids);
+
+	if (pid >= l->n_pids) {
+		l->pids = realloc(l->pids, n * sizeof(*l->pids));
+		CHECK(l->pids != NULL);
+		memset(l->pids + l->n_pids, 0,
+		       (n - l->n_pids) * sizeof(*l->pids));
+		l->n_pids = n;
+	}
+	return &l->pids[pid];
+}
+
 static void take_piece(struct ledger *l, const struct quark_event *ev)
 {
 	const struct quark_process *p = ev->process;
@@ -139,8 +155,7 @@ static void take_piece(struct ledger *l, const struct quark_event *ev)
 	if (!of_worker(l, p))
 		return;
 	l->hang = seconds() + HANG;
-	CHECK(p->pid < l->n_pids);
-	last = &l->pids[p->pid];
+	last = last_of(l, p->pid);
 	CHECK_INT(ev->events & ~l->s->life, 0);
 	if (p->key.start_boottime != last->start)
 		begin_life(l, last, ev);
@@ -198,16 +213,6 @@ static void stand_still(void)
 	CHECK(waitpid(pid, NULL, 0) == pid);
 }
 
-static size_t pid_max(void)
-{
-	FILE *f = fopen(PID_MAX, "re");
-	size_t n;
-
-	CHECK(f && fscanf(f, "%zu", &n) == 1);
-	fclose(f);
-	return n;
-}
-
 static void check_totals(const struct ledger *l, struct quark_queue *qq)
 {
 	struct quark_queue_stats st;
@@ -262,9 +267,6 @@ static void run_storm(struct storm *s)
 	}
 	/* On a busy host it is to end all the same. */
 	setpriority(PRIO_PROCESS, 0, -10);
-	l.n_pids = pid_max();
-	l.pids = calloc(l.n_pids, sizeof(*l.pids));
-	CHECK(l.pids != NULL);
 	for (i = 0; i < s->workers; i++)
 		l.workers[i] = worker(s);
 	if (s->stall)
@@ -330,9 +332,33 @@ static void write_file(const char *path, const char *text)
 	close(fd);
 }
 
+static size_t read_number(const char *path, const char *format)
+{
+	FILE *f = fopen(path, "re");
+	size_t n;
+
+	CHECK(f && fscanf(f, format, &n) == 1);
+	fclose(f);
+	return n;
+}
+
+/*
+ * One at a time on a host, whatever each has for a root directory: who read
+ * another's value would put that back. Held until nobody has it open.
+ */
+static int lock_pid_max(void)
+{
+	int fd = open("/sys/kernel", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	CHECK(flock(fd, LOCK_EX) == 0);
+	return fd;
+}
+
 /*
  * Puts the system's value back when nobody is left who has *fd open, however
- * they ended: it is in a session of its own, where no signal for them goes.
+ * they ended: it is in a session of its own, where no signal for them goes. The
+ * lock it has inherited.
  */
 static pid_t guard_pid_max(int *fd)
 {
@@ -340,7 +366,7 @@ static pid_t guard_pid_max(int *fd)
 	int fds[2];
 	pid_t pid;
 
-	snprintf(old, sizeof(old), "%zu", pid_max());
+	snprintf(old, sizeof(old), "%zu", read_number(PID_MAX, "%zu"));
 	CHECK(pipe(fds) == 0);
 	pid = fork();
 	CHECK(pid >= 0);
@@ -356,20 +382,31 @@ static pid_t guard_pid_max(int *fd)
 	return pid;
 }
 
+/* Beside what the host runs, which is to find numbers as well. */
+static void lower_pid_max(void)
+{
+	size_t tasks = read_number("/proc/loadavg", "%*s %*s %*s %*d/%zu");
+	char text[32];
+
+	snprintf(text, sizeof(text), "%zu", 4000 + tasks);
+	write_file(PID_MAX, text);
+}
+
 static void body_reuse(void)
 {
 	struct storm s = { .workers = 8,
 			   .lives = 200000,
 			   .life = QUARK_EV_FORK | QUARK_EV_EXIT,
 			   .one = one_vfork };
-	int fd, status;
+	int lock = lock_pid_max(), fd, status;
 	pid_t guard = guard_pid_max(&fd);
 
-	write_file(PID_MAX, "4000");
+	lower_pid_max();
 	run_storm(&s);
 	close(fd);
 	CHECK(waitpid(guard, &status, 0) == guard);
 	CHECK_INT(status, 0);
+	close(lock);
 }
 
 /* Of one pid the start times rise, and each life is seen once. */

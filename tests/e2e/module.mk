@@ -11,9 +11,10 @@ E2E_STATIC := -static -no-pie -Wl,--section-start=hot_spin=0x700000
 
 E2E_PROGS := $(addprefix $(E2E_B)/,prog_shares prog_killer prog_spin_a prog_spin_b \
 	prog_spin_old prog_spin_new libplugin.so pprof_check rows_check \
-	prog_lives prog_memfd load_spawn load_small load_first load_churn)
+	prog_lives prog_memfd prog_gone load_spawn load_small load_first \
+	load_churn)
 
-$(E2E_B)/prog_shares $(E2E_B)/prog_killer: $(E2E_B)/%: tests/e2e/%.c tests/e2e/frame.h tests/e2e/module.mk
+$(E2E_B)/prog_shares $(E2E_B)/prog_killer $(E2E_B)/prog_gone: $(E2E_B)/%: tests/e2e/%.c tests/e2e/frame.h tests/e2e/module.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -o $@ $<

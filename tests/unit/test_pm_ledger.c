@@ -111,6 +111,28 @@ static void a_life_has_one_line(void **state)
 	assert_int_equal(nended, 1);
 }
 
+/* Whoever gave up his rights did so without an event. */
+static void the_exit_tells_who_it_was_last(void **state)
+{
+	struct quark_process qp = qp_of(9, 0);
+	struct quark_event ev = { .events = QUARK_EV_EXIT,
+				  .process = &qp,
+				  .boottime = 9200,
+				  .group_dead = 1 };
+	struct pm_image_info info;
+
+	do_fork(1, 0, 9, 9000);
+	qp.proc_uid = 1000;
+	qp.proc_gid = 100;
+	qp.proc_sid = qp.proc_pgid = 9;
+	assert_int_equal(pm_event(pm, &ev), 0);
+	pm_image_info(image_of(9, 0), &info);
+	assert_int_equal(info.uid, 1000);
+	assert_int_equal(info.gid, 100);
+	assert_int_equal(process(9, 0).sid, 9);
+	assert_int_equal(process(9, 0).pgid, 9);
+}
+
 /* What libquark had to infer is no account. */
 static void an_inferred_reap_keeps_what_the_exit_said(void **state)
 {
@@ -387,6 +409,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_life_has_one_line),
 		TEST(an_inferred_reap_keeps_what_the_exit_said),
+		TEST(the_exit_tells_who_it_was_last),
 		TEST(samples_count_for_image_and_process),
 		TEST(a_process_has_all_its_images),
 		TEST(who_execs_without_end_is_remembered_in_part),

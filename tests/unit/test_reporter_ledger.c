@@ -340,6 +340,40 @@ static void a_gap_says_what_may_be_missing(void **state)
 	json_decref(o);
 }
 
+static const char *kind(const json_t *o, size_t i)
+{
+	const json_t *v = json_array_get(json_object_get(o, "events"), i);
+
+	return json_string_value(v);
+}
+
+static void a_move_is_told_from_a_change_of_ids(void **state)
+{
+	struct quark_process qp = { .pid = 7,
+				    .proc_uid = 5,
+				    .cgroup = (char *)"/lxc/web" };
+	struct quark_event ev = { .events = QUARK_EV_ID_CHANGE,
+				  .id_change = QUARK_ID_CHANGE_CGROUP,
+				  .process = &qp };
+	json_t *o = event_line(&ev);
+
+	assert_string_equal(kind(o, 0), "cgroup");
+	assert_null(kind(o, 1));
+	assert_string_equal(str(o, "container"), "web");
+	json_decref(o);
+	ev.id_change |= QUARK_ID_CHANGE_SETUID;
+	o = event_line(&ev);
+	assert_string_equal(kind(o, 0), "id_change");
+	assert_string_equal(kind(o, 1), "cgroup");
+	json_decref(o);
+	ev.id_change = 0; /* as perf events have it */
+	o = event_line(&ev);
+	assert_string_equal(kind(o, 0), "id_change");
+	assert_null(kind(o, 1));
+	assert_int_equal(num(o, "uid"), 5);
+	json_decref(o);
+}
+
 static void events_of_before_are_there(void **state)
 {
 	struct strbuf sb;
@@ -493,6 +527,7 @@ int main(void)
 		cmocka_unit_test(a_gap_says_what_may_be_missing),
 		cmocka_unit_test(a_process_has_all_its_images),
 		cmocka_unit_test(a_life_stands_for_itself),
+		cmocka_unit_test(a_move_is_told_from_a_change_of_ids),
 		T(processes_are_asked_with_or_without_the_dead),
 		T(events_of_before_are_there),
 		T(a_follower_gets_what_comes),
