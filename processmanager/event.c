@@ -354,8 +354,11 @@ int pm_event(struct pm *pm, const struct quark_event *ev)
 	int err = 0, e;
 
 	pm_tick(pm, ev->boottime);
-	if (ev->events & QUARK_EV_GAP)
+	if (ev->events & QUARK_EV_GAP) {
 		pm->stats.gaps++;
+		pm->stats.gaps_ms = pm_span_ms(ev->gap_from, ev->gap_to,
+					       &pm->gap_until, &pm->gap_ns);
+	}
 	if (!ev->process)
 		return 0;
 	for (i = 0; i < ARRAY_SIZE(pm_events); i++) {

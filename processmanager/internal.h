@@ -337,6 +337,7 @@ struct pm {
 	uint64_t serial;
 	uint64_t lost_until; /* end of the last gap in the mapping stream */
 	uint64_t lost_ns; /* all of them together */
+	uint64_t gap_until, gap_ns; /* the same of the lifecycle stream */
 	uint64_t begin; /* who is unknown and began before is no surprise */
 	uint64_t walk; /* begin of a later walk under way; 0: none */
 	struct pm_exe *kernel, *vdso, *mark;
@@ -346,6 +347,20 @@ struct pm {
 
 /* Counts, and gives -ENOMEM. */
 int pm_nomem(struct pm *pm);
+
+/*
+ * Adds a gap to all so far; of several CPUs' gaps at once each moment counts
+ * once. How long they are together, in ms.
+ */
+static inline uint64_t pm_span_ms(uint64_t from, uint64_t until,
+				  uint64_t *so_far, uint64_t *sum)
+{
+	from = MAX(from, *so_far);
+	if (until > from)
+		*sum += until - from;
+	*so_far = MAX(*so_far, until);
+	return *sum / CLOCK_NSEC_PER_MSEC;
+}
 
 static inline void pm_tick(struct pm *pm, uint64_t time)
 {

@@ -133,17 +133,11 @@ static int pm_map_mmap(struct pm *pm, struct pm_proc *proc,
 	return err;
 }
 
-/* Of several CPUs' gaps at once each moment counts once. */
 static void pm_map_lost(struct pm *pm, const struct pm_map_event *ev)
 {
-	uint64_t from = MAX(ev->time, pm->lost_until);
-	uint64_t until = MAX(ev->end, ev->time);
-
 	pm->stats.maps_lost++;
-	if (until > from)
-		pm->lost_ns += until - from;
-	pm->stats.maps_lost_ms = pm->lost_ns / CLOCK_NSEC_PER_MSEC;
-	pm->lost_until = MAX(pm->lost_until, until);
+	pm->stats.maps_lost_ms = pm_span_ms(ev->time, MAX(ev->end, ev->time),
+					    &pm->lost_until, &pm->lost_ns);
 }
 
 int pm_map_event(struct pm *pm, const struct pm_map_event *ev)

@@ -398,6 +398,7 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(reaps, 0, "reap events")                                             \
 	X(renames, 0, "rename events")                                         \
 	X(gaps, 0, "gaps in the lifecycle stream")                             \
+	X(gaps_ms, 0, "milliseconds of gaps in the lifecycle stream")          \
 	X(walked, 0, "processes that existed at the start")                    \
 	X(unknown, 0, "events of processes never heard of")                    \
 	X(found, 0, "processes a later walk found, whose fork was missed")     \

@@ -315,6 +315,21 @@ static void the_dead_and_the_kernel_are_in_no_doubt(void **state)
 	assert_false(doubtful(5, 0));
 }
 
+static void lifecycle_gaps_have_a_span_too(void **state)
+{
+	struct quark_event ev = { .events = QUARK_EV_GAP,
+				  .boottime = 10 * MS,
+				  .gap_from = 10 * MS,
+				  .gap_to = 30 * MS };
+
+	assert_int_equal(pm_event(pm, &ev), 0);
+	ev.gap_from = 20 * MS;
+	ev.gap_to = 35 * MS;
+	assert_int_equal(pm_event(pm, &ev), 0);
+	assert_int_equal(stats().gaps, 2);
+	assert_int_equal(stats().gaps_ms, 25);
+}
+
 /* --- lifecycle events lost ---------------------------------------------------- */
 
 static void do_later_walk(const struct quark_process *qp, size_t n,
@@ -469,6 +484,7 @@ int main(void)
 		T(a_set_in_doubt_is_asked_for_five_times_a_second),
 		T(several_rings_gaps_are_one_span),
 		T(the_dead_and_the_kernel_are_in_no_doubt),
+		T(lifecycle_gaps_have_a_span_too),
 		T(an_exec_event_that_was_lost),
 		T(a_sampled_image_without_event_is_adopted),
 		T(a_sampled_process_without_fork_is_adopted),
