@@ -203,7 +203,7 @@ void pm_image_want(struct pm *pm, struct pm_image *img)
 bool pm_image_doubtful(const struct pm *pm, const struct pm_image *img)
 {
 	return img == img->proc->images && !img->kthread &&
-	       !img->proc->exited && pm_mm_doubtful(pm, img->mm) &&
+	       !img->proc->exited && pm_mm_lost(pm, img->mm) &&
 	       pm_lender(img->proc) == img->proc;
 }
 

@@ -264,9 +264,9 @@ enum pm_find pm_image_find(struct pm *pm, struct pm_image *img, uint64_t time,
 			   uint64_t addr, struct pm_mapping *out);
 
 /*
- * Its mappings are not known, and reading them anew would make them so. After a
- * PM_MAP_LOST these are to be read, sampled or not, so that the next sample of
- * each finds them.
+ * Its mappings are in doubt since records were lost, and reading them anew lifts
+ * that. After a PM_MAP_LOST these are to be read, sampled or not, so that the next
+ * sample of each finds them.
  */
 bool pm_image_doubtful(const struct pm *pm, const struct pm_image *img);
 
