@@ -17,6 +17,7 @@ struct pm_past {
 	uint64_t begin;
 	uint64_t samples;
 	uint32_t ppid, uid, gid;
+	bool args_cut;
 	char comm[16];
 };
 
@@ -72,6 +73,7 @@ void pm_past_add(struct pm *pm, const struct pm_image *img)
 		.ppid = img->ppid,
 		.uid = img->uid,
 		.gid = img->gid,
+		.args_cut = img->args_cut,
 	};
 	memcpy(past->comm, img->comm, sizeof(past->comm));
 	/* They may come in another order, where an event came late. */
@@ -94,6 +96,7 @@ static void pm_past_info(const struct pm_proc *proc, const struct pm_past *past,
 	out->exe = past->exe ? past->exe->s : NULL;
 	out->cmdline = past->cmdline ? past->cmdline->s : NULL;
 	out->cmdline_len = past->cmdline ? past->cmdline->len : 0;
+	out->args_cut = past->args_cut;
 	out->cwd = past->cwd ? past->cwd->s : NULL;
 	out->cgroup = past->cgroup ? past->cgroup->s : NULL;
 }

@@ -4,9 +4,7 @@
  * it. An image nobody announced is made when a sample names it: provisional,
  * until its exec event comes, and with the mappings of the exec under way.
  */
-#include <inttypes.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,9 +80,11 @@ int pm_image_apply(struct pm *pm, struct pm_image *img,
 	}
 	if (qp->exe)
 		err |= pm_str_set(pm, &img->exe, qp->exe, strlen(qp->exe));
-	if (qp->cmdline)
+	if (qp->cmdline) {
+		img->args_cut = qp->x_flags & QUARK_X_ARGS_CUT;
 		err |= pm_str_set(pm, &img->cmdline, qp->cmdline,
 				  qp->cmdline_len);
+	}
 	if (qp->cwd)
 		err |= pm_str_set(pm, &img->cwd, qp->cwd, strlen(qp->cwd));
 	if (qp->cgroup)
@@ -338,6 +338,8 @@ bool pm_image_selected(const struct pm_image *img)
 void pm_image_info_of(const struct pm_proc *proc, uint64_t exec_id,
 		      uint64_t begin, struct pm_image_info *out)
 {
+	char *at;
+
 	memset(out, 0, sizeof(*out));
 	out->key.start_boottime = proc->start_boottime;
 	out->key.exec_id = exec_id;
@@ -347,10 +349,10 @@ void pm_image_info_of(const struct pm_proc *proc, uint64_t exec_id,
 	out->exited = proc->exited;
 	out->leader_type = proc->leader_type;
 	out->leader = proc->leader;
-	pm_process_id(out->process_id, sizeof(out->process_id), proc->tgid,
-		      proc->start_boottime);
-	snprintf(out->image_id, sizeof(out->image_id), "%s-%" PRIu64,
-		 out->process_id, exec_id);
+	pm_process_id(out->process_id, proc->tgid, proc->start_boottime);
+	at = stpcpy(out->image_id, out->process_id);
+	*at++ = '-';
+	pm_put_number(at, exec_id, 10);
 }
 
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
@@ -367,6 +369,7 @@ void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
 	out->exe = img->exe ? img->exe->s : NULL;
 	out->cmdline = img->cmdline ? img->cmdline->s : NULL;
 	out->cmdline_len = img->cmdline ? img->cmdline->len : 0;
+	out->args_cut = img->args_cut;
 	out->cwd = img->cwd ? img->cwd->s : NULL;
 	out->cgroup = img->cgroup ? img->cgroup->s : NULL;
 	out->main_exe = img->main_exe ? pm_exe_root(img->main_exe) : NULL;

@@ -156,6 +156,7 @@ struct pm_exe {
 	uint32_t resolving; /* requests the symbolizer has */
 	uint32_t tries; /* failed ones since the last that succeeded */
 	int open_error;
+	int rows, names; /* as in pm_exe_info */
 	bool opening;
 	bool opened;
 	uint64_t retry_at;
@@ -164,6 +165,7 @@ struct pm_exe {
 	struct symbolizer_ident ident;
 	struct symbolizer_segment *segments;
 	size_t nsegments;
+	uint64_t short_id;
 	uint64_t dev, ino; /* as the kernel said; 0: it said a build id */
 	/* Who mapped it last, and where: a way to the file. */
 	struct {
@@ -218,8 +220,8 @@ struct pm_image {
 	uint32_t ppid, uid, gid;
 	bool provisional;
 	bool kthread;
+	bool args_cut;
 	char comm[16];
-	char comm_before[16]; /* the last rename */
 };
 
 /*
@@ -311,8 +313,9 @@ void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time);
 /* --- process.c -------------------------------------------------------------- */
 
 /* "PID-" and the start in hex: the same whoever computes it within a boot. */
-void pm_process_id(char *buf, size_t len, uint32_t tgid,
-		   uint64_t start_boottime);
+char *pm_process_id(char *buf, uint32_t tgid, uint64_t start_boottime);
+/* Its digits and a NUL; where that is. */
+char *pm_put_number(char *at, uint64_t v, unsigned int base);
 
 /* --- pm.c -------------------------------------------------------------------- */
 

@@ -215,6 +215,7 @@ struct pm_image_info {
 	const char *exe; /* path, or NULL */
 	const char *cmdline; /* NUL-separated */
 	size_t cmdline_len;
+	bool args_cut; /* that is not all of it */
 	const char *cwd;
 	const char *cgroup;
 	struct pm_exe *main_exe; /* of 'exe', when mapped; borrowed */
@@ -304,11 +305,33 @@ struct pm_exe_info {
 	struct symbolizer_ident ident;
 	bool opened; /* ident and segments are complete */
 	int open_error; /* -errno of the last try, 0: none failed */
+	bool held; /* its file is open now */
+	uint32_t mapped; /* mappings of it */
+	/* 0: none. Tells executables apart, for who has no room for 128 bits. */
+	uint64_t short_id;
+	/* Of the last answer; PM_EXE_NOT_ASKED, 0 or -errno. */
+	int rows, names;
 };
+
+#define PM_EXE_NOT_ASKED 1
 
 void pm_exe_info(const struct pm_exe *exe, struct pm_exe_info *out);
 const struct symbolizer_segment *pm_exe_segments(const struct pm_exe *exe,
 						 size_t *np);
+/*
+ * The mapper between file ids of 128 bits and short ones of 64. The short id is
+ * the first half of the file id, in the order in which it is written, so it is
+ * the same on every host; only where another executable has that one already, as
+ * somebody may arrange, it is the next free one, which is counted. It is given
+ * when the file is first opened, and good as long as the executable is known.
+ * Borrowed; NULL: no such is known.
+ */
+struct pm_exe *pm_exe_by_short_id(struct pm *pm, uint64_t short_id);
+/*
+ * Each executable once, under the name it was first seen by: the first with NULL,
+ * then the one after 'exe'. Borrowed; nothing may be fed meanwhile.
+ */
+struct pm_exe *pm_exe_next(struct pm *pm, const struct pm_exe *exe);
 struct pm_exe *pm_exe_get(struct pm_exe *exe);
 void pm_exe_put(struct pm_exe *exe);
 
@@ -332,6 +355,9 @@ int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
  * file that cannot be opened, or has none, answers with that error.
  */
 int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg);
+
+/* As wait4(2) never gives it: nobody told how it ended, but that it did. */
+#define PM_STATUS_UNKNOWN (-1)
 
 /* How good a CPU time is. */
 enum pm_cpu {
@@ -364,7 +390,7 @@ struct pm_process_info {
 	bool kthread;
 	uint32_t sid, pgid;
 	uint32_t leader_type, leader; /* QUARK_ELT_, and its pid */
-	/* As wait4(2) gives it; only of PM_EXITED and PM_REAPED. */
+	/* As wait4(2) gives it, or PM_STATUS_UNKNOWN; of EXITED and REAPED. */
 	int32_t wait_status;
 	enum pm_cpu cpu;
 	uint64_t cpu_ns, user_ns, system_ns; /* of all its threads */
@@ -374,6 +400,12 @@ struct pm_process_info {
 	uint64_t samples;
 };
 
+/*
+ * Ids, session and directory may change without an event: asks /proc what the
+ * process has now, if it lives and this is what it runs. Its infos say so from
+ * then on. Some 30 us.
+ */
+void pm_process_ask(struct pm *pm, struct pm_image *img);
 /* The process of an image. Asks the kernel for the CPU time of a living one. */
 void pm_process_info(const struct pm_image *img, struct pm_process_info *out);
 
@@ -413,6 +445,7 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(provisional, 0, "images whose samples came before their exec event") \
 	X(nomem, 0, "records dropped for lack of memory")                      \
 	X(open_closed, 0, "executables closed for the limit of open files")    \
+	X(short_id_clashes, 0, "executables whose short id was another's")     \
 	X(open_released, 0, "executables closed since nobody maps them")       \
 	X(processes, 1, "processes known")                                     \
 	X(images, 1, "images known")                                           \

@@ -25,9 +25,20 @@ static bool cancelled(void *arg)
 	return events_signal;
 }
 
+/* Whole lines only: what follows may never come. */
 static bool print_raw(void *arg, const void *data, size_t len)
 {
-	return fwrite(data, 1, len, stdout) == len && !fflush(stdout);
+	const char *end = memrchr(data, '\n', len);
+	size_t n = end ? end + 1 - (const char *)data : 0;
+	struct strbuf *part = &((struct lines *)arg)->part;
+
+	if (n && part->len) {
+		fwrite(part->data, 1, part->len, stdout);
+		strbuf_reset(part);
+	}
+	strbuf_add(part, (const char *)data + n, len - n);
+	return fwrite(data, 1, n, stdout) == n && !fflush(stdout) &&
+	       !part->failed;
 }
 
 static void put_gap(struct strbuf *sb, const json_t *o)

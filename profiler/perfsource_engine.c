@@ -163,6 +163,8 @@ static void on_event(void *arg, const struct quark_event *ev)
 	struct engine *e = arg;
 
 	pm_event(e->pm, ev);
+	if (reporter_event(e->reporter, ev))
+		e->nomem++;
 }
 
 static void on_process(void *arg, const struct quark_process *qp, uint64_t time)

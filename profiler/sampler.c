@@ -43,6 +43,7 @@ struct sampler {
 	void *arg;
 	unsigned int freq_hz;
 	bool enabled;
+	bool blind; /* /proc/stat cannot be read: nobody knows what is missing */
 	size_t ncpus; /* possible ones */
 	struct sampler_cpu *cpus;
 	uint64_t *busy; /* scratch: one a CPU */
@@ -111,14 +112,27 @@ static int sampler_cpu_open(struct sampler *s, unsigned int cpu,
 	return 0;
 }
 
-static int sampler_cpu_start(struct sampler_cpu *c, uint64_t busy)
+/*
+ * From now on; or from where it ended, when the CPU was away: what it did since
+ * it is back, and was not sampled, is missed. 0: it is not listed.
+ */
+static void sampler_cpu_count(struct sampler_cpu *c, uint64_t busy)
 {
-	if (ioctl(c->event, PERF_EVENT_IOC_ENABLE, 0))
-		return -errno;
-	/* What it did since it is back, and was not sampled, is missed. */
+	if (!busy)
+		return;
 	c->base = c->counted ? c->now : busy;
 	c->now = MAX(c->base, busy);
 	c->counting = c->counted = true;
+}
+
+static int sampler_cpu_start(struct sampler *s, unsigned int cpu)
+{
+	struct sampler_cpu *c = &s->cpus[cpu];
+
+	if (ioctl(c->event, PERF_EVENT_IOC_ENABLE, 0))
+		return -errno;
+	if (!s->blind)
+		sampler_cpu_count(c, s->busy[cpu]);
 	return 0;
 }
 
@@ -236,30 +250,31 @@ void sampler_free(struct sampler *s)
 }
 
 /* Busy ticks of every CPU that is online, 0 for the others. */
-static int sampler_read_busy(struct sampler *s)
+static void sampler_read_busy(struct sampler *s)
 {
+	struct sampler_cpu *c;
 	size_t i;
-	int err = procstat_read("/proc/stat", s->busy, s->ncpus);
 
-	if (err)
-		return err;
-	for (i = 0; i < s->ncpus; i++)
-		if (s->cpus[i].counting && s->busy[i] > s->cpus[i].now)
-			s->cpus[i].now = s->busy[i];
-	return 0;
+	s->blind = procstat_read("/proc/stat", s->busy, s->ncpus) != 0;
+	for (i = 0; !s->blind && i < s->ncpus; i++) {
+		c = &s->cpus[i];
+		if (c->counting && s->busy[i] > c->now)
+			c->now = s->busy[i];
+		else if (s->enabled && c->event >= 0 && !c->counting)
+			sampler_cpu_count(c, s->busy[i]);
+	}
 }
 
 int sampler_enable(struct sampler *s)
 {
-	int err = sampler_read_busy(s);
+	int err = 0;
 	size_t i;
 
-	if (err)
-		return err;
+	sampler_read_busy(s);
 	s->enabled = true;
 	for (i = 0; i < s->ncpus && !err; i++)
 		if (s->cpus[i].event >= 0)
-			err = sampler_cpu_start(&s->cpus[i], s->busy[i]);
+			err = sampler_cpu_start(s, i);
 	if (err)
 		sampler_disable(s);
 	return err;
@@ -311,7 +326,7 @@ static int sampler_cpu_follow(struct sampler *s, unsigned int cpu, bool online)
 		return 0;
 	err = sampler_cpu_open(s, cpu, &what);
 	if (!err && s->enabled)
-		err = sampler_cpu_start(c, s->busy[cpu]);
+		err = sampler_cpu_start(s, cpu);
 	if (err)
 		sampler_cpu_close(c);
 	return err == -ENODEV ? 0 : err; /* gone again */
@@ -324,10 +339,9 @@ int sampler_hotplug(struct sampler *s)
 	size_t i;
 
 	err = cpus_online(&online);
-	if (!err)
-		err = sampler_read_busy(s);
 	if (err)
 		return err;
+	sampler_read_busy(s);
 	for (i = 0; i < s->ncpus; i++) {
 		err = sampler_cpu_follow(s, i, CPU_ISSET(i, &online));
 		first = first ? first : err;
@@ -352,12 +366,10 @@ int sampler_get_stats(struct sampler *s, struct sampler_cpu_stats *out,
 		      size_t n)
 {
 	int fd = bpf_map__fd(s->skel->maps.counters);
-	int err = sampler_read_busy(s);
 	uint32_t key;
 	size_t i;
 
-	if (err)
-		return err;
+	sampler_read_busy(s);
 	n = MIN(n, s->ncpus);
 	for (key = 0; key < ABI_SAMPLER_COUNTER_MAX; key++) {
 		if (bpf_map_lookup_elem(fd, &key, s->values))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* ledger: see reporter/ledger.h. */
+#include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,79 +10,87 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "reporter/jsonw.h"
 #include "reporter/ledger.h"
-#include "reporter/pprof.h"
 
 /* --- pieces ---------------------------------------------------------------- */
 
 /* One line in the making. */
 struct line {
-	json_t *o;
-	bool failed; /* something is missing in it, for lack of memory */
+	struct jsonw w;
+	int64_t wall; /* from boot time to wall clock time */
+	time_t second; /* the last one printed, and how */
+	char stamp[32];
 };
 
-static void put(struct line *l, const char *key, json_t *value)
+/*
+ * Measured once for all that is said together, and rounded to what the measuring is
+ * good for: so times that are equal look equal, in two answers, too.
+ */
+static int64_t ledger_wall(void)
 {
-	if (json_object_set_new(l->o, key, value))
-		l->failed = true;
+	return clock_wall_offset_ns() / 1000 * 1000;
+}
+
+static void line_begin(struct line *l, struct strbuf *sb, int64_t wall)
+{
+	*l = (struct line){ .w.sb = sb, .wall = wall };
+	jsonw_open(&l->w, '{');
+}
+
+static void line_end(struct line *l)
+{
+	jsonw_close(&l->w, '}');
+	strbuf_add(l->w.sb, "\n", 1);
 }
 
 static void put_int(struct line *l, const char *key, uint64_t value)
 {
-	put(l, key, json_integer((json_int_t)value));
+	jsonw_key(&l->w, key);
+	jsonw_int(&l->w, value);
 }
 
-/*
- * Bytes that a watched process chose; what is not UTF-8 becomes U+FFFD. 's' goes
- * on to a NUL at or behind its end.
- */
-static json_t *text_of(const char *s, size_t len)
+static void put_bool(struct line *l, const char *key, bool value)
 {
-	struct strbuf sb = STRBUF_INIT;
-	json_t *v = NULL;
-	size_t i, n;
+	jsonw_key(&l->w, key);
+	jsonw_bool(&l->w, value);
+}
 
-	for (i = 0; i < len; i += n ? n : 1) {
-		n = pprof_utf8((const unsigned char *)s + i);
-		if (n > len - i)
-			n = 0;
-		if (n)
-			strbuf_add(&sb, s + i, n);
-		else
-			strbuf_puts(&sb, "\xef\xbf\xbd");
-	}
-	if (!sb.failed)
-		v = json_stringn_nocheck(strbuf_str(&sb), sb.len);
-	strbuf_fini(&sb);
-	return v;
+static void put_text(struct line *l, const char *key, const char *s, size_t len)
+{
+	if (!len)
+		return;
+	jsonw_key(&l->w, key);
+	jsonw_text(&l->w, s, len);
 }
 
 static void put_part(struct line *l, const char *key, const struct pm_part *p)
 {
-	if (p->len)
-		put(l, key, text_of(p->s, p->len));
+	put_text(l, key, p->s, p->len);
 }
 
 static void put_str(struct line *l, const char *key, const char *s)
 {
-	if (s && *s)
-		put(l, key, text_of(s, strlen(s)));
+	if (s)
+		put_text(l, key, s, strlen(s));
 }
 
 /* RFC 3339 in UTC, to the nanosecond. */
 static void put_time(struct line *l, const char *key, uint64_t boottime)
 {
-	uint64_t ns = boottime + clock_wall_offset_ns();
+	uint64_t ns = boottime + l->wall;
 	time_t s = ns / CLOCK_NSEC_PER_SEC;
 	char text[64];
 	struct tm tm;
-	size_t n;
 
 	if (!boottime)
 		return;
-	gmtime_r(&s, &tm);
-	n = strftime(text, sizeof(text), "%FT%T", &tm);
-	snprintf(text + n, sizeof(text) - n, ".%09uZ",
+	if (s != l->second || !l->stamp[0]) {
+		gmtime_r(&s, &tm);
+		strftime(l->stamp, sizeof(l->stamp), "%FT%T", &tm);
+		l->second = s;
+	}
+	snprintf(text, sizeof(text), "%s.%09uZ", l->stamp,
 		 (unsigned int)(ns % CLOCK_NSEC_PER_SEC));
 	put_str(l, key, text);
 }
@@ -102,32 +110,35 @@ static void put_moment(struct line *l, const char *key, uint64_t boottime)
 	put_int(l, name, boottime);
 }
 
-static void put_args(struct line *l, const char *cmdline, size_t len)
+static void put_args(struct line *l, const char *cmdline, size_t len, bool cut)
 {
-	json_t *args;
 	struct quark_cmdline_iter it;
 	const char *arg;
 
 	if (!cmdline || !len)
 		return;
-	args = json_array();
+	jsonw_key(&l->w, "args");
+	jsonw_open(&l->w, '[');
 	quark_cmdline_iter_init(&it, cmdline, len);
 	while ((arg = quark_cmdline_iter_next(&it)))
-		if (json_array_append_new(args, text_of(arg, strlen(arg))))
-			l->failed = true;
-	put(l, "args", args);
+		jsonw_text(&l->w, arg, strlen(arg));
+	jsonw_close(&l->w, ']');
+	if (cut)
+		put_bool(l, "args_cut", true);
 }
 
 /* As wait4(2) gives it. */
 static void put_wait_status(struct line *l, int status)
 {
+	if (status == PM_STATUS_UNKNOWN)
+		return;
 	if (WIFEXITED(status)) {
 		put_int(l, "exit_code", WEXITSTATUS(status));
 		return;
 	}
 	put_int(l, "signal", WTERMSIG(status));
 	put_str(l, "signal_name", sigabbrev_np(WTERMSIG(status)));
-	put(l, "core", json_boolean(WCOREDUMP(status)));
+	put_bool(l, "core", WCOREDUMP(status));
 }
 
 static void put_cgroup(struct line *l, const char *cgroup)
@@ -169,20 +180,6 @@ static void put_leader(struct line *l, uint32_t type, uint32_t pid)
 	put_int(l, "entry_pid", pid);
 }
 
-static void put_line(struct line *l, struct strbuf *sb)
-{
-	char *text = l->failed ? NULL : json_dumps(l->o, JSON_COMPACT);
-
-	if (text) {
-		strbuf_puts(sb, text);
-		strbuf_puts(sb, "\n");
-	} else {
-		sb->failed = true;
-	}
-	free(text);
-	json_decref(l->o);
-}
-
 /* --- processes ------------------------------------------------------------- */
 
 static const char *const process_states[] = {
@@ -208,8 +205,10 @@ static void put_coverage(struct line *l, const struct pm_process_info *p,
 {
 	double expected = (double)p->cpu_ns * freq_hz / CLOCK_NSEC_PER_SEC;
 
-	put(l, "coverage", json_real(p->samples / expected));
-	put(l, "coverage_deviation", json_real(1 / sqrt(expected)));
+	jsonw_key(&l->w, "coverage");
+	jsonw_real(&l->w, p->samples / expected);
+	jsonw_key(&l->w, "coverage_deviation");
+	jsonw_real(&l->w, 1 / sqrt(expected));
 }
 
 static void put_account(struct line *l, const struct pm_process_info *p,
@@ -281,7 +280,7 @@ static void put_program(struct line *l, const struct pm_image_info *i)
 {
 	put_str(l, "comm", i->comm);
 	put_str(l, "exe", i->exe);
-	put_args(l, i->cmdline, i->cmdline_len);
+	put_args(l, i->cmdline, i->cmdline_len, i->args_cut);
 	put_str(l, "cwd", i->cwd);
 	put_int(l, "uid", i->uid);
 	put_int(l, "gid", i->gid);
@@ -289,22 +288,20 @@ static void put_program(struct line *l, const struct pm_image_info *i)
 
 static void put_images(struct line *l, const struct ledger_view *v)
 {
-	json_t *list = json_array();
-	struct line e = { .o = NULL };
 	size_t i;
 
+	jsonw_key(&l->w, "images");
+	jsonw_open(&l->w, '[');
 	for (i = v->n; i-- > 0;) {
-		e.o = json_object();
-		put_str(&e, "image", v->images[i].image_id);
-		put_moment(&e, "start", v->images[i].begin);
-		put_int(&e, "samples", v->images[i].samples);
-		put_program(&e, &v->images[i]);
-		put_str(&e, "cgroup", v->images[i].cgroup);
-		if (json_array_append_new(list, e.o))
-			e.failed = true;
+		jsonw_open(&l->w, '{');
+		put_str(l, "image", v->images[i].image_id);
+		put_moment(l, "start", v->images[i].begin);
+		put_int(l, "samples", v->images[i].samples);
+		put_program(l, &v->images[i]);
+		put_str(l, "cgroup", v->images[i].cgroup);
+		jsonw_close(&l->w, '}');
 	}
-	l->failed |= e.failed;
-	put(l, "images", list);
+	jsonw_close(&l->w, ']');
 }
 
 static void put_process(struct line *l, const struct ledger_view *v,
@@ -325,7 +322,7 @@ static void put_process(struct line *l, const struct ledger_view *v,
 	put_cgroup(l, i->cgroup);
 	put_leader(l, p->leader_type, p->leader);
 	if (p->kthread)
-		put(l, "kernel_thread", json_true());
+		put_bool(l, "kernel_thread", true);
 	put_moment(l, "start", p->start);
 	put_moment(l, "image_start", i->begin);
 	put_moment(l, "exit", p->exit);
@@ -344,15 +341,17 @@ void ledger_processes(struct pm *pm, bool all, unsigned int freq_hz,
 	struct pm_image_info images[PM_HISTORY_MAX];
 	struct ledger_view v;
 	struct pm_image *img;
+	int64_t wall = ledger_wall();
 	struct pm_iter it;
 	struct line l;
 
 	pm_iter_init(&it, pm, all);
 	while (!sb->failed && (img = pm_iter_next(&it))) {
+		pm_process_ask(pm, img);
 		ledger_look(img, &v, images);
-		l = (struct line){ .o = json_object() };
+		line_begin(&l, sb, wall);
 		put_process(&l, &v, freq_hz);
-		put_line(&l, sb);
+		line_end(&l);
 	}
 }
 
@@ -396,7 +395,8 @@ static void pack_images(struct ledger_pack *p, struct pm_image_info *v,
 	}
 }
 
-struct ledger_life *ledger_life_new(const struct pm_image *last)
+struct ledger_life *ledger_life_new(const struct pm_image *last,
+				    struct vault *vault, size_t *sizep)
 {
 	struct pm_image_info images[PM_HISTORY_MAX];
 	struct ledger_pack pack = { .at = NULL };
@@ -407,7 +407,8 @@ struct ledger_life *ledger_life_new(const struct pm_image *last)
 	ledger_look(last, &v, images);
 	pack_images(&pack, images, v.n);
 	size = sizeof(*life) + v.n * sizeof(*images);
-	life = malloc(size + pack.len);
+	*sizep = size + pack.len;
+	life = vault_take(vault, *sizep);
 	if (!life)
 		return NULL;
 	life->v = v;
@@ -422,12 +423,16 @@ void ledger_life(const struct ledger_life *life, unsigned int freq_hz,
 		 struct strbuf *sb)
 {
 	const struct pm_process_info *p = &life->v.process;
-	struct line l = { .o = json_object() };
+	struct line l;
 
+	line_begin(&l, sb, ledger_wall());
 	put_moment(&l, "time", p->reap ? p->reap : p->exit);
-	put(&l, "events", json_pack("[s]", "end"));
+	jsonw_key(&l.w, "events");
+	jsonw_open(&l.w, '[');
+	jsonw_text(&l.w, "end", 3);
+	jsonw_close(&l.w, ']');
 	put_process(&l, &life->v, freq_hz);
-	put_line(&l, sb);
+	line_end(&l);
 }
 
 /* --- events ---------------------------------------------------------------- */
@@ -456,14 +461,14 @@ static void put_kinds(struct line *l, const char *key, uint64_t events)
 		LEDGER_KINDS(X)
 #undef X
 	};
-	json_t *list = json_array();
 	size_t i;
 
+	jsonw_key(&l->w, key);
+	jsonw_open(&l->w, '[');
 	for (i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (events & kinds[i].bit &&
-		    json_array_append_new(list, json_string(kinds[i].word)))
-			l->failed = true;
-	put(l, key, list);
+		if (events & kinds[i].bit)
+			jsonw_text(&l->w, kinds[i].word, strlen(kinds[i].word));
+	jsonw_close(&l->w, ']');
 }
 
 static uint64_t ledger_kinds(const struct quark_event *ev)
@@ -505,7 +510,8 @@ static void put_ids(struct line *l, const struct quark_process *qp)
 static void put_image(struct line *l, const struct quark_process *qp)
 {
 	put_str(l, "exe", qp->exe);
-	put_args(l, qp->cmdline, qp->cmdline_len);
+	put_args(l, qp->cmdline, qp->cmdline_len,
+		 qp->x_flags & QUARK_X_ARGS_CUT);
 	put_str(l, "cwd", qp->cwd);
 	put_int(l, "uid", qp->proc_uid);
 	put_int(l, "gid", qp->proc_gid);
@@ -536,8 +542,9 @@ static void put_end(struct line *l, const struct quark_event *ev)
 
 void ledger_event(const struct quark_event *ev, struct strbuf *sb)
 {
-	struct line l = { .o = json_object() };
+	struct line l;
 
+	line_begin(&l, sb, ledger_wall());
 	put_moment(&l, "time", ev->boottime);
 	put_kinds(&l, "events", ledger_kinds(ev));
 	if (ev->events & QUARK_EV_GAP)
@@ -548,5 +555,55 @@ void ledger_event(const struct quark_event *ev, struct strbuf *sb)
 		put_image(&l, ev->process);
 	if (ev->process && ev->events & (QUARK_EV_EXIT | QUARK_EV_REAP))
 		put_end(&l, ev);
-	put_line(&l, sb);
+	line_end(&l);
+}
+
+/* --- executables ------------------------------------------------------------- */
+
+static void put_hex(struct line *l, const char *key, const uint8_t *p,
+		    size_t len)
+{
+	char text[2 * SYMBOLIZER_BUILD_ID_MAX + 1] = "";
+	size_t i;
+
+	for (i = 0; i < len && i < SYMBOLIZER_BUILD_ID_MAX; i++)
+		snprintf(text + 2 * i, 3, "%02x", p[i]);
+	put_str(l, key, text);
+}
+
+/* What asking a file for something came to. */
+static void put_answer(struct line *l, const char *key, int answer)
+{
+	if (answer == PM_EXE_NOT_ASKED)
+		return;
+	put_str(l, key,
+		!answer		     ? "yes"
+		: answer == -ENODATA ? "none"
+				     : strerror(-answer));
+}
+
+void ledger_executable(const struct pm_exe *exe, struct strbuf *sb)
+{
+	struct pm_exe_info i;
+	struct line l;
+	char text[17];
+
+	line_begin(&l, sb, 0);
+	pm_exe_info(exe, &i);
+	if (i.opened)
+		put_hex(&l, "file_id", i.ident.file_id,
+			sizeof(i.ident.file_id));
+	if (i.short_id) {
+		snprintf(text, sizeof(text), "%016" PRIx64, i.short_id);
+		put_str(&l, "short_id", text);
+	}
+	put_hex(&l, "build_id", i.ident.build_id, i.ident.build_id_len);
+	put_str(&l, "path", i.path);
+	put_bool(&l, "open", i.held);
+	put_int(&l, "mappings", i.mapped);
+	put_answer(&l, "rows", i.rows);
+	put_answer(&l, "names", i.names);
+	if (i.open_error)
+		put_str(&l, "error", strerror(-i.open_error));
+	line_end(&l);
 }

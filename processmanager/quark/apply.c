@@ -557,6 +557,9 @@ int quark_apply_walk(struct quark_queue_priv *qq,
 		return -ENOMEM;
 	quark_record_set_strings(rec, strings);
 	set_image(&rec->p, im);
+	/* As much as was asked for: hardly all of it. */
+	if (init.cmdline.len == ABI_QUARK_ARGS_MAX)
+		set_flag(&rec->p.x_flags, QUARK_X_ARGS_CUT, true);
 	rec->p.flags |= QUARK_F_PROC;
 	if (im->head.flags & ABI_QUARK_GROUP_DEAD && !proc->exited) {
 		quark_cache_exit(&qq->cache, proc, im->head.time);

@@ -70,6 +70,8 @@ static void arguments_are_a_command(void **state)
 	       "sh -c a b");
 	prints(lines_command, "{\"args\":[\"a\\n\\u0007\\u009bb\\u00e4\"]}",
 	       "a???b\xc3\xa4");
+	prints(lines_command, "{\"args\":[\"ls\",\"a\"],\"args_cut\":true}",
+	       "ls a ...");
 	prints(lines_command, "{\"args\":[],\"comm\":\"kworker/0:1\"}",
 	       "[kworker/0:1]");
 }

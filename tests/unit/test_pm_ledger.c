@@ -179,6 +179,7 @@ static void exec_as(uint32_t pid, uint64_t id, uint64_t time, const char *exe,
 	qp.exe = (char *)exe;
 	qp.cmdline = (char *)exe;
 	qp.cmdline_len = strlen(exe) + 1;
+	qp.x_flags = uid == 7 ? QUARK_X_ARGS_CUT : 0;
 	qp.cwd = (char *)cwd;
 	qp.proc_uid = uid;
 	snprintf(qp.comm, sizeof(qp.comm), "%s", strrchr(exe, '/') + 1);
@@ -202,6 +203,8 @@ static void a_process_has_all_its_images(void **state)
 	assert_int_equal(pm_image_history(image_of(9, 2), v, PM_HISTORY_MAX),
 			 3);
 	assert_string_equal(v[0].image_id, "9-2328-2");
+	assert_false(v[0].args_cut);
+	assert_true(v[1].args_cut);
 	assert_string_equal(v[0].exe, "/bin/ls");
 	assert_int_equal(v[0].begin, 9200);
 	assert_string_equal(v[1].image_id, "9-2328-1");
@@ -222,6 +225,7 @@ static void a_process_has_all_its_images(void **state)
 	assert_string_equal(v[1].comm, "su");
 	assert_string_equal(v[1].cwd, "/home");
 	assert_int_equal(v[1].uid, 7);
+	assert_true(v[1].args_cut);
 	assert_int_equal(v[1].samples, 2);
 	assert_int_equal(v[1].serial, 0);
 	/* as many as there is room for: the newest */
@@ -346,10 +350,14 @@ static void a_later_walk_finds_nothing_in_normal_running(void **state)
 /* Of a living process the kernel is asked: here of this one. */
 static void a_living_process_tells_its_cpu_time(void **state)
 {
-	struct quark_process qp = { .pid = getpid(), .key.pid = getpid() };
+	struct quark_process qp = { .pid = getpid(),
+				    .key.pid = getpid(),
+				    .proc_uid = 4242 };
 	uint64_t tick = SEC / sysconf(_SC_CLK_TCK), start;
 	struct pm_process_info info;
 	struct abi_key key = { 0 };
+	struct pm_image_info img;
+	char cwd[4096];
 	char text[1024] = "";
 	FILE *f = fopen("/proc/self/stat", "re");
 	int i;
@@ -368,11 +376,26 @@ static void a_living_process_tells_its_cpu_time(void **state)
 	pm_process_info(pm_image_get(pm, &key, 0), &info);
 	assert_int_equal(info.cpu, PM_CPU_NOW);
 	assert_true(info.cpu_ns > 0);
+	assert_int_equal(info.user_ns + info.system_ns, info.cpu_ns);
+	/* what changes without an event is asked for */
+	assert_int_equal(info.sid, 0);
+	pm_process_ask(pm, pm_image_get(pm, &key, 0));
+	pm_process_info(pm_image_get(pm, &key, 0), &info);
+	assert_int_equal(info.sid, getsid(0));
+	assert_int_equal(info.pgid, getpgid(0));
+	pm_image_info(pm_image_get(pm, &key, 0), &img);
+	assert_int_equal(img.uid, getuid());
+	assert_int_equal(img.gid, getgid());
+	assert_string_equal(img.cwd, getcwd(cwd, sizeof(cwd)));
 	/* another process of that pid: nothing is said */
 	qp.key.start_boottime = key.start_boottime = (start - 1) * tick;
 	assert_int_equal(pm_walk_process(pm, &qp, UINT64_MAX / 2), 0);
 	pm_process_info(pm_image_get(pm, &key, 0), &info);
 	assert_int_equal(info.cpu, PM_CPU_NONE);
+	pm_process_ask(pm, pm_image_get(pm, &key, 0));
+	pm_image_info(pm_image_get(pm, &key, 0), &img);
+	assert_int_equal(img.uid, 4242);
+	assert_null(img.cwd);
 }
 
 /* Who lived and died while the streams were being opened. */
