@@ -42,8 +42,6 @@
 static void engine_lifecycle(struct engine *e, const struct quark_event *ev)
 {
 	pm_event(e->pm, ev);
-	if (ev->events & QUARK_EV_GAP)
-		walk_after_gap(e);
 	if (reporter_event(e->reporter, ev))
 		e->nomem++;
 }
@@ -62,6 +60,13 @@ static void engine_drop(void *arg, enum pump_stream stream, void *rec)
 		vault_give(rec);
 }
 
+static void engine_mapping(struct engine *e, const struct pm_map_event *ev)
+{
+	pm_map_event(e->pm, ev);
+	if (ev->kind == PM_MAP_LOST)
+		walk_after_loss(e);
+}
+
 static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 			   void *rec, bool late)
 {
@@ -76,7 +81,7 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 			engine_lifecycle(e, rec);
 		break;
 	case PUMP_MAPPING:
-		pm_map_event(e->pm, rec);
+		engine_mapping(e, rec);
 		if (e->perf)
 			perfsource_engine_mapped(e, rec);
 		break;
@@ -120,6 +125,21 @@ static void engine_on_sample(void *arg, const struct abi_sample *rec,
 	engine_sample_push(e, copy, rec->time, len);
 }
 
+/*
+ * For want of memory: told at once, since there is none to tell it in its place.
+ * So it casts doubt on samples that are older, too.
+ */
+static void engine_mapping_lost(struct engine *e, uint64_t time)
+{
+	struct pm_map_event lost = {
+		.kind = PM_MAP_LOST,
+		.time = time,
+		.end = clock_boottime_ns(),
+	};
+
+	engine_mapping(e, &lost);
+}
+
 /* Record and path in one block. */
 void engine_on_map(void *arg, const struct pm_map_event *ev)
 {
@@ -131,12 +151,14 @@ void engine_on_map(void *arg, const struct pm_map_event *ev)
 		walk_saw_map(e->start, copy ? ev : NULL);
 	if (!copy) {
 		e->nomem++;
+		engine_mapping_lost(e, ev->time);
 		return;
 	}
 	*copy = *ev;
 	if (n)
 		copy->path = memcpy(copy + 1, ev->path, n);
-	pump_push(e->pump, PUMP_MAPPING, ev->time, copy, sizeof(*copy) + n);
+	if (pump_push(e->pump, PUMP_MAPPING, ev->time, copy, sizeof(*copy) + n))
+		engine_mapping_lost(e, ev->time);
 }
 
 static void engine_drain_lifecycle(struct engine *e)
@@ -154,10 +176,14 @@ static void engine_drain_lifecycle(struct engine *e)
 			if (e->start)
 				walk_start_lost(e->start);
 			e->nomem++;
+			/* quark's cache has it nevertheless. */
+			walk_again(e);
 			continue;
 		}
 		quark_event_copy(ev, copy, size);
-		pump_push(e->pump, PUMP_LIFECYCLE, ev->boottime, copy, size);
+		if (pump_push(e->pump, PUMP_LIFECYCLE, ev->boottime, copy,
+			      size))
+			walk_again(e);
 	}
 	pump_watermark(e->pump, PUMP_LIFECYCLE,
 		       quark_queue_watermark(&e->quark));
@@ -189,6 +215,7 @@ void engine_drain(struct engine *e)
 		engine_drain_bpf(e, now);
 	pump_watermark(e->pump, PUMP_WALK, walk_watermark(e, now));
 	e->passed = pump_run(e->pump);
+	walk_doubts(e, now);
 	trace_handler_tick(e->th, now);
 	oldest = trace_handler_oldest(e->th);
 	pm_forget(e->pm, MIN(e->passed, oldest));

@@ -267,7 +267,8 @@ static void test_anonymous_memory_belongs_to_its_process(void **state)
 	exe = exe_at(5, 0, 0x1000);
 	assert_ptr_equal(exe, exe_at(5, 0, 0x3000));
 	assert_ptr_not_equal(exe, exe_at(6, 0, 0x1000));
-	assert_int_equal(pm_image_find(pm, image_at(5, 0, 0), 0x3010, &m), 0);
+	assert_int_equal(pm_image_find(pm, image_at(5, 0, 0), 8000, 0x3010, &m),
+			 0);
 	assert_int_equal(0x3010 - m.start + m.pgoff, 0x3010);
 	assert_string_equal(exe_info(exe).base, "[anon]");
 	assert_string_equal(name_of(exe), strerror(ENOENT));
