@@ -4,9 +4,7 @@
  * it. An image nobody announced is made when a sample names it: provisional,
  * until its exec event comes, and with the mappings of the exec under way.
  */
-#include <inttypes.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,6 +143,8 @@ struct pm_image *pm_image_get(struct pm *pm, const struct abi_key *key,
 
 	pm_tick(pm, time);
 	proc = pm_proc_find(pm, key->tgid, key->start_boottime);
+	if (proc && proc->exited && time > proc->exit_time)
+		pm_proc_alive(pm, proc, time);
 	img = proc ? pm_image_find_id(proc, key->exec_id) : NULL;
 	if (img)
 		return img;
@@ -300,6 +300,8 @@ bool pm_image_selected(const struct pm_image *img)
 void pm_image_info_of(const struct pm_proc *proc, uint64_t exec_id,
 		      uint64_t begin, struct pm_image_info *out)
 {
+	char *at;
+
 	memset(out, 0, sizeof(*out));
 	out->key.start_boottime = proc->start_boottime;
 	out->key.exec_id = exec_id;
@@ -309,10 +311,10 @@ void pm_image_info_of(const struct pm_proc *proc, uint64_t exec_id,
 	out->exited = proc->exited;
 	out->leader_type = proc->leader_type;
 	out->leader = proc->leader;
-	pm_process_id(out->process_id, sizeof(out->process_id), proc->tgid,
-		      proc->start_boottime);
-	snprintf(out->image_id, sizeof(out->image_id), "%s-%" PRIu64,
-		 out->process_id, exec_id);
+	pm_process_id(out->process_id, proc->tgid, proc->start_boottime);
+	at = stpcpy(out->image_id, out->process_id);
+	*at++ = '-';
+	pm_put_number(at, exec_id, 10);
 }
 
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out)

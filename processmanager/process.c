@@ -13,10 +13,27 @@
 
 #include "processmanager/internal.h"
 
-void pm_process_id(char *buf, size_t len, uint32_t tgid,
-		   uint64_t start_boottime)
+char *pm_put_number(char *at, uint64_t v, unsigned int base)
 {
-	snprintf(buf, len, "%u-%" PRIx64, tgid, start_boottime);
+	static const char digits[] = "0123456789abcdef";
+	char text[20];
+	int n = 0;
+
+	do
+		text[n++] = digits[v % base];
+	while ((v /= base));
+	while (n)
+		*at++ = text[--n];
+	*at = '\0';
+	return at;
+}
+
+/* Asked for at each sample: a tenth of what snprintf() takes. */
+char *pm_process_id(char *buf, uint32_t tgid, uint64_t start_boottime)
+{
+	buf = pm_put_number(buf, tgid, 10);
+	*buf++ = '-';
+	return pm_put_number(buf, start_boottime, 16);
 }
 
 static enum pm_end pm_process_end(const struct pm_proc *proc)
@@ -152,11 +169,10 @@ void pm_process_info(const struct pm_image *img, struct pm_process_info *out)
 	out->exit = proc->exit_time;
 	out->reap = proc->reap_time;
 	out->end = pm_process_end(proc);
-	pm_process_id(out->process_id, sizeof(out->process_id), proc->tgid,
-		      proc->start_boottime);
+	pm_process_id(out->process_id, proc->tgid, proc->start_boottime);
 	if (proc->parent_start)
-		pm_process_id(out->parent_id, sizeof(out->parent_id),
-			      proc->parent_tgid, proc->parent_start);
+		pm_process_id(out->parent_id, proc->parent_tgid,
+			      proc->parent_start);
 	out->before = proc->before;
 	out->kthread = img->kthread;
 	out->sid = proc->sid;

@@ -408,6 +408,7 @@ static int open_engine(struct record *r)
 		.selected_only = !r->o->all,
 		.why_perf = r->why_perf,
 		.unwind_rows = r->o->unwind_rows,
+		.open_files = r->o->open_files,
 	};
 	char msg[512];
 	int err = list_pids(r, &eo);

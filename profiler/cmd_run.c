@@ -174,6 +174,7 @@ static int start(struct run *r, const struct options *o, const char *why_perf)
 		.source = o->source,
 		.why_perf = why_perf,
 		.unwind_rows = o->unwind_rows,
+		.open_files = o->open_files,
 		.window_s = o->window,
 		.archive = o->archive,
 		.listen = o->listen.items,

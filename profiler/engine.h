@@ -30,6 +30,7 @@ struct engine_opts {
 	bool until_exec; /* they wait for their exec, at which it begins */
 	bool selected_only; /* samples of other processes are of no use */
 	const char *unwind_rows; /* directory of rows by hand, or NULL */
+	unsigned int open_files; /* executables held open, at most */
 	unsigned int window_s;
 	const char *archive; /* NULL: none */
 	const char *const *listen;

@@ -343,6 +343,7 @@ static const struct {
 } http_routes[] = {
 	{ "/debug/pprof/profile", http_profile },
 	{ "/events", http_events },
+	{ "/executables", http_executables },
 	{ "/healthz", http_healthz },
 	{ "/metrics", http_metrics },
 	{ "/processes", http_processes },

@@ -153,10 +153,9 @@ window_get_function(struct window *w, struct window_exe *exe,
  */
 static bool window_is_location(const struct window *w,
 			       const struct window_location *l,
-			       const struct window_exe *exe,
 			       const struct reporter_frame *f)
 {
-	return l->exe == exe && l->offset == f->offset &&
+	return l->exe->exe == f->exe && l->offset == f->offset &&
 	       l->function->start == f->start &&
 	       (f->start ||
 		!strcmp(strtab_str(&w->strings, l->function->name), f->name));
@@ -166,21 +165,19 @@ static bool window_is_location(const struct window *w,
 static uint32_t window_get_location(struct window *w,
 				    const struct reporter_frame *f)
 {
-	struct window_exe *exe = window_get_exe(w, f->exe);
+	uint64_t h = hash_mix((uintptr_t)f->exe, f->offset);
 	struct window_function *fn;
 	struct window_location *l;
+	struct window_exe *exe;
 	struct hash_node *n;
-	uint64_t h;
 
-	if (!exe)
-		return 0;
-	h = hash_mix((uintptr_t)exe, f->offset);
 	hash_for_each_match(&w->locations, n, h) {
 		l = container_of(n, struct window_location, node);
-		if (window_is_location(w, l, exe, f))
+		if (window_is_location(w, l, f))
 			return l->id;
 	}
-	fn = window_get_function(w, exe, f);
+	exe = window_get_exe(w, f->exe);
+	fn = exe ? window_get_function(w, exe, f) : NULL;
 	l = fn ? arena_alloc(&w->arena, sizeof(*l)) : NULL;
 	if (!l)
 		return 0;

@@ -155,9 +155,11 @@ flat() { # NAME COLUMN UNIT
 	figure "churn_$1_slope" "${b:-}" "$3 an hour" 0
 	figure "churn_$1_slope_sd" "${sd:-}" "$3 an hour"
 }
-grep -v '| *$' "$log_of" | tr -d '|' >"$T/columns"
-# A worker that was away at a reading leaves its three columns out.
-awk 'NF == 27' "$T/columns" >"$T/whole" && mv "$T/whole" "$T/columns"
+# A worker that was away at a reading leaves its three columns out. At the end two
+# that do not go with what else runs on the host: descriptors of profd's own, and
+# processes that it knows beyond those that live.
+grep -v '| *$' "$log_of" | tr -d '|' |
+	awk 'NF == 27 { print $0, $4 - $12, $9 - $8 }' >"$T/columns"
 i=2
 for name in rss anon fds worker_rss worker_anon worker_fds; do
 	unit=KiB
@@ -165,7 +167,6 @@ for name in rss anon fds worker_rss worker_anon worker_fds; do
 	flat "$name" $i "$unit"
 	i=$((i + 1))
 done
-# What else runs on the host is in all of this.
 flat host_processes $i processes
 i=$((i + 1))
 for name in $gauges; do
@@ -178,6 +179,8 @@ for name in $counters; do
 		END { print last - first }' "$T/columns")" "in all"
 	i=$((i + 1))
 done
+flat own_fds $i descriptors
+flat dead_processes $((i + 1)) processes
 figure churn_seconds "$TOTAL" s
 stop_profd
 figure churn_exit_status $? status 0

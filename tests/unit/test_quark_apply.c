@@ -31,13 +31,14 @@ static int setup(void **state)
 	memset(&qq, 0, sizeof(qq));
 	qq.attr.flags = QQ_EBPF | QQ_NO_AGG;
 	qq.wall_offset = 1000000;
-	return quark_cache_init(&qq.cache, GRACE);
+	return vault_new(&qq.vault) || quark_cache_init(&qq.cache, GRACE);
 }
 
 static int teardown(void **state)
 {
 	quark_record_put(qq.event_rec);
 	quark_cache_fini(&qq.cache);
+	vault_free(qq.vault);
 	return 0;
 }
 
@@ -55,13 +56,14 @@ static struct abi_quark_head head(uint32_t kind, uint64_t time,
 static int apply(const void *rec, size_t len)
 {
 	const struct abi_quark_head *h = rec;
-	struct quark_raw *raw = quark_raw_new(h->kind, h->time, rec, len);
+	struct quark_raw *raw =
+		quark_raw_new(qq.vault, h->kind, h->time, rec, len);
 	int ret;
 
 	quark_record_put(qq.event_rec);
 	qq.event_rec = NULL;
 	ret = quark_apply(&qq, raw);
-	free(raw);
+	vault_give(raw);
 	return ret;
 }
 
@@ -505,7 +507,8 @@ static void test_last_ids(void **state)
 static void test_gap(void **state)
 {
 	struct quark_raw_gap g = { .to = 9, .lost = 4, .kinds = 2 };
-	struct quark_raw *raw = quark_raw_new(QUARK_RAW_GAP, 5, &g, sizeof(g));
+	struct quark_raw *raw =
+		quark_raw_new(qq.vault, QUARK_RAW_GAP, 5, &g, sizeof(g));
 
 	assert_int_equal(quark_apply(&qq, raw), 1);
 	assert_int_equal(ev->events, QUARK_EV_GAP);
@@ -513,7 +516,7 @@ static void test_gap(void **state)
 	assert_int_equal(ev->gap_from, 5);
 	assert_int_equal(ev->gap_to, 9);
 	assert_int_equal(ev->gap_lost, 4);
-	free(raw);
+	vault_give(raw);
 }
 
 static void test_many(void **state)
