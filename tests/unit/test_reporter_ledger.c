@@ -144,6 +144,30 @@ static void a_process_is_one_object(void **state)
 	json_decref(o);
 }
 
+/* A process chooses its names, and a line is JSON whatever they are. */
+static void any_bytes_make_a_line(void **state)
+{
+	struct pm_image img = make(7, PM_ALIVE);
+	char bytes[301] = "", comm[16] = "";
+	unsigned int seed = 1;
+	size_t i, k;
+	json_t *o;
+
+	img.info.comm = comm;
+	img.info.exe = img.info.cwd = img.info.cgroup = bytes;
+	img.info.cmdline = bytes;
+	img.info.cmdline_len = sizeof(bytes);
+	for (i = 0; i < 2000; i++) {
+		for (k = 0; k < sizeof(bytes) - 1; k++)
+			bytes[k] = rand_r(&seed) >> 4;
+		for (k = 0; k < sizeof(comm) - 1; k++)
+			comm[k] = rand_r(&seed) >> 4;
+		o = process_line(&img);
+		assert_int_equal(num(o, "pid"), 7);
+		json_decref(o);
+	}
+}
+
 static void a_death_by_signal_says_which(void **state)
 {
 	struct pm_image img = make(7, PM_EXITED);
@@ -620,6 +644,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_is_one_object),
+		cmocka_unit_test(any_bytes_make_a_line),
 		cmocka_unit_test(a_death_by_signal_says_which),
 		cmocka_unit_test(what_is_not_known_is_left_out),
 		cmocka_unit_test(a_gap_says_what_may_be_missing),
