@@ -317,6 +317,12 @@ static void engine_ended(void *arg, const struct pm_image *last)
 		e->nomem++;
 }
 
+static int engine_rows(void *arg, const uint8_t *id, size_t len,
+		       struct symbolizer_rows *rows)
+{
+	return pm_rows_by_hand(arg, id, len, rows);
+}
+
 static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			     const char **what)
 {
@@ -339,8 +345,6 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 		return err;
 	*what = "symbolizer";
 	err = symbolizer_new(&e->symbolizer, &sym);
-	if (!err && opts->unwind_rows)
-		unwind_rows_load(e->symbolizer, opts->unwind_rows);
 	if (!err)
 		err = engine_warm(e);
 	if (err)
@@ -350,6 +354,8 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 	err = pm_new(&e->pm, &pm);
 	if (err)
 		return err;
+	if (opts->unwind_rows)
+		unwind_rows_load(opts->unwind_rows, engine_rows, e->pm);
 	*what = "trace handler";
 	trace.pm = e->pm;
 	return trace_handler_new(&e->th, &trace);

@@ -6,6 +6,7 @@
 #include "tests/unit/test_pm_fake.h"
 
 #define SEC CLOCK_NSEC_PER_SEC
+#define PM_TEST_VFORK (0x100 | 0x4000 | 17) /* CLONE_VM, CLONE_VFORK */
 
 static struct pm_process_info ended[8];
 static size_t nended;
@@ -96,6 +97,26 @@ static void test_sibling_by_clone_has_its_makers_memory(void **state)
 	assert_string_equal(info_at(7, 0, 7100).comm, "runc");
 	pm_process_info(image_at(7, 0, 7100), &p);
 	assert_int_equal(p.ppid, 4);
+}
+
+/* Its exec event was lost: what it ran before is no memory of the child's. */
+static void test_child_of_an_unknown_image(void **state)
+{
+	struct pm_map_event m = map_of(0x1000, 0x2000, "/bin/bash", 0);
+
+	do_walk(5, 1, "/bin/bash", 6000);
+	do_maps(5, 6001, 6002, &m, 1);
+	do_fork(5, 1, 7, 9000); /* generation 1 is news */
+	do_fork_flags(5, 1, 8, 9001, PM_TEST_VFORK);
+	assert_string_equal(found(7, 1, 9100, 0x1000), "lost");
+	assert_string_equal(found(8, 1, 9100, 0x1000), "lost");
+	m = map_of(0x1000, 0x2000, "/bin/ls", 0);
+	do_maps(8, 9200, 9201, &m, 1);
+	assert_string_equal(found(8, 1, 9300, 0x1000), "ls");
+	assert_string_equal(found(5, 0, 9300, 0x1000), "bash");
+	/* Whose image is there is as ever. */
+	do_fork(5, 0, 9, 9400);
+	assert_string_equal(found(9, 0, 9500, 0x1000), "bash");
 }
 
 static void test_exit_told_behind_its_reap(void **state)
@@ -221,6 +242,7 @@ int main(void)
 		T(test_name_before_an_exec_of_that_name),
 		T(test_exec_that_fails_too_late),
 		T(test_sibling_by_clone_has_its_makers_memory),
+		T(test_child_of_an_unknown_image),
 		T(test_exit_told_behind_its_reap),
 		T(test_zombie_reaped_after_the_grace_time),
 		T(test_gone_by_mistake),
