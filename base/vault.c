@@ -11,7 +11,7 @@
  * As many regions are kept as were in use at once lately: mapping one costs 64 page
  * faults, more than all that is done with what lies in it.
  */
-#define VAULT_KEPT_MAX 16
+#define VAULT_KEPT_MAX 8
 #define VAULT_PERIOD 64 /* times a region was begun: "lately" */
 
 struct vault_region {

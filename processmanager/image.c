@@ -143,6 +143,8 @@ struct pm_image *pm_image_get(struct pm *pm, const struct abi_key *key,
 
 	pm_tick(pm, time);
 	proc = pm_proc_find(pm, key->tgid, key->start_boottime);
+	if (proc && proc->exited && time > proc->exit_time)
+		pm_proc_alive(pm, proc, time);
 	img = proc ? pm_image_find_id(proc, key->exec_id) : NULL;
 	if (img)
 		return img;

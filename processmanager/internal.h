@@ -147,6 +147,7 @@ struct pm_exe {
 	uint32_t resolving; /* requests the symbolizer has */
 	uint32_t tries; /* failed ones since the last that succeeded */
 	int open_error;
+	int rows, names; /* as in pm_exe_info */
 	bool opening;
 	bool opened;
 	uint64_t retry_at;
@@ -155,6 +156,7 @@ struct pm_exe {
 	struct symbolizer_ident ident;
 	struct symbolizer_segment *segments;
 	size_t nsegments;
+	uint64_t short_id;
 	uint64_t dev, ino; /* as the kernel said; 0: it said a build id */
 	/* Who mapped it last, and where: a way to the file. */
 	struct {
@@ -258,6 +260,7 @@ struct pm_proc {
 	uint64_t start_boottime;
 	uint64_t exec_time; /* of the last exec event */
 	uint64_t exit_time;
+	uint64_t last_seen; /* a sign of life behind its exit; 0: none */
 	uint64_t reap_time;
 	uint64_t want_after;
 	uint64_t parent_start; /* of the parent at the fork; 0: unknown */
@@ -276,6 +279,7 @@ struct pm_proc {
 	bool reaped;
 	bool before; /* came by a walk */
 	bool missing; /* not seen by the walk under way */
+	bool vanished; /* exited, for all that a walk knows */
 	bool selected;
 	bool forked; /* its fork event came, or it was there before */
 	bool walk_due; /* it was there before, and its mappings are not read */
@@ -292,6 +296,11 @@ void pm_proc_free(struct pm *pm, struct pm_proc *proc);
 void pm_proc_set_parent(struct pm_proc *proc, struct pm_proc *parent);
 void pm_proc_drop_pending(struct pm *pm, struct pm_proc *proc);
 void pm_proc_exited(struct pm *pm, struct pm_proc *proc, uint64_t time);
+/*
+ * A sign of life. Who was taken for gone by a walk is not; who did exit is on its
+ * way out still, and not to be forgotten meanwhile.
+ */
+void pm_proc_alive(struct pm *pm, struct pm_proc *proc, uint64_t time);
 void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time);
 
 /* --- process.c -------------------------------------------------------------- */

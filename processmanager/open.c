@@ -354,6 +354,8 @@ static void pm_job_done(struct pm_job *job, const struct pm_answer *a)
 	struct pm *pm = job->exe->pm;
 
 	job->exe->resolving--;
+	if (a->err != -ECANCELED)
+		*(job->rows ? &job->exe->rows : &job->exe->names) = a->err;
 	pm_job_answer(job, a);
 	free(job);
 	pm_open_queued(pm);

@@ -287,11 +287,33 @@ struct pm_exe_info {
 	struct symbolizer_ident ident;
 	bool opened; /* ident and segments are complete */
 	int open_error; /* -errno of the last try, 0: none failed */
+	bool held; /* its file is open now */
+	uint32_t mapped; /* mappings of it */
+	/* 0: none. Tells executables apart, for who has no room for 128 bits. */
+	uint64_t short_id;
+	/* Of the last answer; PM_EXE_NOT_ASKED, 0 or -errno. */
+	int rows, names;
 };
+
+#define PM_EXE_NOT_ASKED 1
 
 void pm_exe_info(const struct pm_exe *exe, struct pm_exe_info *out);
 const struct symbolizer_segment *pm_exe_segments(const struct pm_exe *exe,
 						 size_t *np);
+/*
+ * The mapper between file ids of 128 bits and short ones of 64. The short id is
+ * the first half of the file id, in the order in which it is written, so it is
+ * the same on every host; only where another executable has that one already, as
+ * somebody may arrange, it is the next free one, which is counted. It is given
+ * when the file is first opened, and good as long as the executable is known.
+ * Borrowed; NULL: no such is known.
+ */
+struct pm_exe *pm_exe_by_short_id(struct pm *pm, uint64_t short_id);
+/*
+ * Each executable once, under the name it was first seen by: the first with NULL,
+ * then the one after 'exe'. Borrowed; nothing may be fed meanwhile.
+ */
+struct pm_exe *pm_exe_next(struct pm *pm, const struct pm_exe *exe);
 struct pm_exe *pm_exe_get(struct pm_exe *exe);
 void pm_exe_put(struct pm_exe *exe);
 
@@ -403,6 +425,7 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(provisional, 0, "images whose samples came before their exec event") \
 	X(nomem, 0, "records dropped for lack of memory")                      \
 	X(open_closed, 0, "executables closed for the limit of open files")    \
+	X(short_id_clashes, 0, "executables whose short id was another's")     \
 	X(open_released, 0, "executables closed since nobody maps them")       \
 	X(processes, 1, "processes known")                                     \
 	X(images, 1, "images known")                                           \

@@ -39,21 +39,27 @@
 #define ENGINE_MALLOC_LARGE (128 << 10)
 
 /* The event goes on to those who follow events. */
-static void engine_lifecycle(struct engine *e, struct quark_event *ev)
+static void engine_lifecycle(struct engine *e, const struct quark_event *ev)
 {
 	pm_event(e->pm, ev);
 	if (ev->events & QUARK_EV_GAP)
 		walk_after_gap(e);
-	reporter_event(e->reporter, ev);
+	if (reporter_event(e->reporter, ev))
+		e->nomem++;
 }
 
-/* Samples and mappings lie in the vault: they come and go in about one order. */
+/*
+ * What comes and goes by the thousand, in about one order, lies in the vault:
+ * samples, mappings, libquark's events.
+ */
 static void engine_drop(void *arg, enum pump_stream stream, void *rec)
 {
-	if (stream == PUMP_SAMPLE || stream == PUMP_MAPPING)
-		vault_give(rec);
-	else
+	struct engine *e = arg;
+
+	if (stream == PUMP_WALK || (stream == PUMP_LIFECYCLE && e->perf))
 		free(rec);
+	else
+		vault_give(rec);
 }
 
 static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
@@ -64,12 +70,11 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 
 	switch (stream) {
 	case PUMP_LIFECYCLE:
-		if (e->perf) {
+		if (e->perf)
 			perfsource_engine_life(e, rec);
-			break;
-		}
-		engine_lifecycle(e, rec);
-		return;
+		else
+			engine_lifecycle(e, rec);
+		break;
 	case PUMP_MAPPING:
 		pm_map_event(e->pm, rec);
 		if (e->perf)
@@ -122,6 +127,8 @@ void engine_on_map(void *arg, const struct pm_map_event *ev)
 	struct engine *e = arg;
 	struct pm_map_event *copy = vault_take(e->vault, sizeof(*copy) + n);
 
+	if (e->start)
+		walk_saw_map(e->start, copy ? ev : NULL);
 	if (!copy) {
 		e->nomem++;
 		return;
@@ -135,15 +142,22 @@ void engine_on_map(void *arg, const struct pm_map_event *ev)
 static void engine_drain_lifecycle(struct engine *e)
 {
 	const struct quark_event *ev;
-	struct quark_event *copy;
+	size_t size;
+	void *copy;
 
 	while ((ev = quark_queue_get_event(&e->quark))) {
-		copy = quark_event_dup(ev);
-		if (copy)
-			pump_push(e->pump, PUMP_LIFECYCLE, ev->boottime, copy,
-				  sizeof(*copy));
-		else
+		if (e->start)
+			walk_saw_event(e->start, ev);
+		size = quark_event_copy(ev, NULL, 0);
+		copy = vault_take(e->vault, size);
+		if (!copy) {
+			if (e->start)
+				walk_start_lost(e->start);
 			e->nomem++;
+			continue;
+		}
+		quark_event_copy(ev, copy, size);
+		pump_push(e->pump, PUMP_LIFECYCLE, ev->boottime, copy, size);
 	}
 	pump_watermark(e->pump, PUMP_LIFECYCLE,
 		       quark_queue_watermark(&e->quark));
@@ -159,6 +173,8 @@ static void engine_drain_bpf(struct engine *e, uint64_t now)
 	sideband_poll(e->sideband);
 	engine_drain_lifecycle(e);
 	walk_check(e, now);
+	e->told = MIN(quark_queue_watermark(&e->quark),
+		      sideband_watermark(e->sideband));
 	pump_watermark(e->pump, PUMP_SAMPLE, sampler_watermark(e->sampler));
 	pump_watermark(e->pump, PUMP_MAPPING, sideband_watermark(e->sideband));
 }
@@ -401,8 +417,8 @@ static void engine_attr(struct quark_queue_attr *attr, size_t ring_size)
 
 /*
  * Everything is attached before the walk begins, so that what changes during
- * it comes by a stream; sampling begins after it, so that the first sample
- * finds its process.
+ * it comes by a stream; sampling begins right before it, and the pump holds the
+ * samples until it is over.
  */
 static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
 			   const char **what)
@@ -484,6 +500,20 @@ static int engine_open_streams(struct engine *e, const struct engine_opts *opts,
 	return engine_open_perf(e, why, &perf_what) ? err : 0;
 }
 
+static int engine_check_files(const struct engine_opts *opts, char *msg,
+			      size_t msglen)
+{
+	unsigned int least = openfiles_least();
+
+	if (!least || opts->source == SOURCE_PERF || opts->why_perf)
+		return 0;
+	snprintf(msg, msglen,
+		 "Too many open files: the limit must be %u, at least, on this "
+		 "host (RLIMIT_NOFILE, LimitNOFILE= of the unit)",
+		 least);
+	return -EMFILE;
+}
+
 /* Once everything else is open. */
 static void engine_limit_files(struct engine *e)
 {
@@ -509,22 +539,40 @@ static int engine_poll_fd(struct engine *e, uv_poll_t *poll, int fd)
 	return uv_poll_start(poll, UV_READABLE, engine_readable);
 }
 
-static int engine_begin(struct engine *e, const char **what)
+static void engine_started(struct engine *e)
+{
+	e->begin = e->second = clock_boottime_ns();
+	reporter_start(e->reporter, e->begin);
+}
+
+/* Perf events sample from the moment they are there; BPF begins by itself. */
+static int engine_sample(struct engine *e, const char **what)
 {
 	int err;
 
+	if (e->perf) {
+		*what = "memory for the walk over processes";
+		err = perfsource_engine_walk(e);
+		engine_started(e);
+		return err;
+	}
+	*what = "sampling";
+	engine_started(e);
+	err = sampler_enable(e->sampler);
+	if (err)
+		return err;
 	*what = "memory for the walk over processes";
-	err = e->perf ? perfsource_engine_walk(e) : walk_all(e);
+	return walk_all(e);
+}
+
+static int engine_begin(struct engine *e, const char **what)
+{
+	int err = engine_sample(e, what);
+
 	if (err)
 		return err;
 	/* The walk's transient memory, largest of all, goes back. */
 	malloc_trim(0);
-	e->begin = e->second = clock_boottime_ns();
-	reporter_start(e->reporter, e->begin);
-	*what = "sampling";
-	err = e->perf ? 0 : sampler_enable(e->sampler);
-	if (err)
-		return err;
 	*what = "event loop";
 	err = uv_timer_init(e->loop, &e->timer);
 	if (err)
@@ -569,6 +617,9 @@ int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	openfiles_raise(opts->open_files);
 	e->loop = opts->loop;
 	e->opts = *opts;
+	err = engine_check_files(opts, msg, msglen);
+	if (err)
+		goto fail;
 	err = engine_open_parts(e, opts, &what);
 	if (err)
 		goto explain;

@@ -11,6 +11,7 @@
 #include "profiler/sampler.h"
 #include "profiler/sideband.h"
 #include "profiler/trim.h"
+#include "profiler/walk_start.h"
 #include "tracehandler/tracehandler.h"
 
 struct walk_request;
@@ -20,7 +21,7 @@ struct engine {
 	struct engine_opts opts;
 	uv_loop_t *loop;
 	struct pump *pump;
-	struct vault *vault; /* of samples in the pump */
+	struct vault *vault; /* of what is in the pump */
 	struct symbolizer *symbolizer;
 	struct pm *pm;
 	struct trace_handler *th;
@@ -51,6 +52,10 @@ struct engine {
 	uint64_t ring_full; /* samples lost for want of room in the ring */
 	double missed; /* samples that should have come, so far */
 	int hotplug_err; /* so that one trouble is logged once */
+	uint64_t start_ns; /* how long it took */
+	uint64_t start_samples; /* and how many were taken meanwhile */
+	uint64_t told; /* lifecycle and mapping streams came so far */
+	struct walk_start *start; /* the first walk, while it goes on */
 	struct walk_request *walks; /* maps being read by a worker */
 	void (*finished)(void *arg);
 	void *finished_arg;

@@ -318,6 +318,14 @@ static void status_collect(struct engine *e, struct reporter_metrics *m)
 	reporter_status(m, "sampling", "%u Hz, for %llu s", e->opts.freq_hz,
 			(unsigned long long)((clock_boottime_ns() - e->begin) /
 					     CLOCK_NSEC_PER_SEC));
+	if (e->start_ns)
+		reporter_status(
+			m, "start",
+			"%llu processes walked in %llu ms, %llu "
+			"samples taken meanwhile",
+			(unsigned long long)pm.walked,
+			(unsigned long long)(e->start_ns / CLOCK_NSEC_PER_MSEC),
+			(unsigned long long)e->start_samples);
 	reporter_status(m, "source", "%s", e->perf ? e->note : "BPF");
 	status_missing(m);
 	reporter_status(m, "samples", "%llu",

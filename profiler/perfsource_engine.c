@@ -160,14 +160,10 @@ void perfsource_engine_drain(struct engine *e)
 
 static void on_event(void *arg, const struct quark_event *ev)
 {
-	struct quark_event *copy;
 	struct engine *e = arg;
 
 	pm_event(e->pm, ev);
-	copy = quark_event_dup(ev);
-	if (copy)
-		reporter_event(e->reporter, copy);
-	else
+	if (reporter_event(e->reporter, ev))
 		e->nomem++;
 }
 

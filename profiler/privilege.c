@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* privilege: see profiler/privilege.h. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,7 +57,8 @@ const struct privilege_host privilege_this_host = {
 
 /*
  * X(file below /proc, without it): procfs(5) need not be mounted, and may be so
- * that it has less. The first that is missing explains the others.
+ * that it has less. The first that is missing explains the others. Process 2 is
+ * the kernel's, everywhere.
  */
 #define PROC_FILES(X)                                                        \
 	X("self/stat", "/proc: it is not mounted: without arguments and "    \
@@ -66,7 +68,7 @@ const struct privilege_host privilege_this_host = {
 	X("stat", "/proc: mounted for processes only (subset=pid): without " \
 		  "names of kernel functions, and nobody knows how many "    \
 		  "samples are missing")                                     \
-	X("1/stat", "/proc: others' processes are hidden (hidepid, and no "  \
+	X("2/stat", "/proc: others' processes are hidden (hidepid, and no "  \
 		    "CAP_SYS_PTRACE): without mappings of those that were "  \
 		    "there before")
 
@@ -121,7 +123,8 @@ const char *privilege_degraded(const struct privilege_host *host, cap_t caps,
 	for (c = 0; !i && c < ARRAY_SIZE(proc_files); c++) {
 		snprintf(path, sizeof(path), "%s/%s", host->proc,
 			 proc_files[c].name);
-		if (access(path, F_OK))
+		/* access(2) would ask without our capabilities. */
+		if (faccessat(AT_FDCWD, path, F_OK, AT_EACCESS))
 			return proc_files[c].without;
 	}
 	return NULL;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* ledger: see reporter/ledger.h. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -394,7 +395,8 @@ static void pack_images(struct ledger_pack *p, struct pm_image_info *v,
 	}
 }
 
-struct ledger_life *ledger_life_new(const struct pm_image *last)
+struct ledger_life *ledger_life_new(const struct pm_image *last,
+				    struct vault *vault, size_t *sizep)
 {
 	struct pm_image_info images[PM_HISTORY_MAX];
 	struct ledger_pack pack = { .at = NULL };
@@ -405,7 +407,8 @@ struct ledger_life *ledger_life_new(const struct pm_image *last)
 	ledger_look(last, &v, images);
 	pack_images(&pack, images, v.n);
 	size = sizeof(*life) + v.n * sizeof(*images);
-	life = malloc(size + pack.len);
+	*sizep = size + pack.len;
+	life = vault_take(vault, *sizep);
 	if (!life)
 		return NULL;
 	life->v = v;
@@ -552,5 +555,55 @@ void ledger_event(const struct quark_event *ev, struct strbuf *sb)
 		put_image(&l, ev->process);
 	if (ev->process && ev->events & (QUARK_EV_EXIT | QUARK_EV_REAP))
 		put_end(&l, ev);
+	line_end(&l);
+}
+
+/* --- executables ------------------------------------------------------------- */
+
+static void put_hex(struct line *l, const char *key, const uint8_t *p,
+		    size_t len)
+{
+	char text[2 * SYMBOLIZER_BUILD_ID_MAX + 1] = "";
+	size_t i;
+
+	for (i = 0; i < len && i < SYMBOLIZER_BUILD_ID_MAX; i++)
+		snprintf(text + 2 * i, 3, "%02x", p[i]);
+	put_str(l, key, text);
+}
+
+/* What asking a file for something came to. */
+static void put_answer(struct line *l, const char *key, int answer)
+{
+	if (answer == PM_EXE_NOT_ASKED)
+		return;
+	put_str(l, key,
+		!answer		     ? "yes"
+		: answer == -ENODATA ? "none"
+				     : strerror(-answer));
+}
+
+void ledger_executable(const struct pm_exe *exe, struct strbuf *sb)
+{
+	struct pm_exe_info i;
+	struct line l;
+	char text[17];
+
+	line_begin(&l, sb, 0);
+	pm_exe_info(exe, &i);
+	if (i.opened)
+		put_hex(&l, "file_id", i.ident.file_id,
+			sizeof(i.ident.file_id));
+	if (i.short_id) {
+		snprintf(text, sizeof(text), "%016" PRIx64, i.short_id);
+		put_str(&l, "short_id", text);
+	}
+	put_hex(&l, "build_id", i.ident.build_id, i.ident.build_id_len);
+	put_str(&l, "path", i.path);
+	put_bool(&l, "open", i.held);
+	put_int(&l, "mappings", i.mapped);
+	put_answer(&l, "rows", i.rows);
+	put_answer(&l, "names", i.names);
+	if (i.open_error)
+		put_str(&l, "error", strerror(-i.open_error));
 	line_end(&l);
 }

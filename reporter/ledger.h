@@ -22,13 +22,18 @@ void ledger_processes(struct pm *pm, bool all, unsigned int freq_hz,
 
 /*
  * All of a process that is over, before it is forgotten: its newest image's, in one
- * malloc'd block that stands for itself. NULL without memory.
+ * block of '*size' bytes that stands for itself, for vault_give(). NULL without
+ * memory.
  */
 struct ledger_life;
-struct ledger_life *ledger_life_new(const struct pm_image *last);
+struct ledger_life *ledger_life_new(const struct pm_image *last,
+				    struct vault *vault, size_t *size);
 /* Its line is a process's, and that of an event, "end". */
 void ledger_life(const struct ledger_life *life, unsigned int freq_hz,
 		 struct strbuf *sb);
+
+/* One executable, one line. */
+void ledger_executable(const struct pm_exe *exe, struct strbuf *sb);
 
 /* One event, one line. */
 void ledger_event(const struct quark_event *ev, struct strbuf *sb);
@@ -42,9 +47,10 @@ struct ledger_events;
 
 struct ledger_events *ledger_events_new(unsigned int freq_hz);
 void ledger_events_free(struct ledger_events *l);
-/* Takes over 'ev', one malloc'd block. */
-void ledger_events_add(struct ledger_events *l, struct quark_event *ev);
-void ledger_events_add_life(struct ledger_events *l, struct ledger_life *life);
+/* What its line needs is copied. 0 or -ENOMEM, here too: */
+int ledger_events_add(struct ledger_events *l, const struct quark_event *ev);
+int ledger_events_add_life(struct ledger_events *l,
+			   const struct pm_image *last);
 /* Nobody waits for events below this number; UINT64_MAX: for any. */
 void ledger_events_need(struct ledger_events *l, uint64_t at);
 /* Numbers: of the oldest event that is here, and what the next one gets. */
@@ -55,7 +61,7 @@ uint64_t ledger_events_next(const struct ledger_events *l);
  * moves behind them. Of those that went before they were read a line says how
  * many.
  */
-void ledger_events_read(const struct ledger_events *l, uint64_t *at, size_t max,
+void ledger_events_read(struct ledger_events *l, uint64_t *at, size_t max,
 			struct strbuf *sb);
 
 #endif /* REPORTER_LEDGER_H */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * ledger_ring: the last events and ends of processes, as they came. They become
- * text only for those who read them.
+ * text only for those who read them. They go in the order they came, so they lie in
+ * a vault: a life costs five of them.
  */
 #include <inttypes.h>
-#include <malloc.h>
+#include <errno.h>
 #include <stdlib.h>
 
 #include "reporter/ledger.h"
@@ -20,8 +21,16 @@ struct ledger_events {
 	uint64_t needed; /* somebody waits for those from here on */
 	size_t bytes;
 	unsigned int freq_hz;
+	struct vault *vault; /* of the blocks */
+	/*
+	 * The lines read last, from event 'from' to 'to': those who follow go
+	 * side by side, and read the same.
+	 */
+	struct strbuf text;
+	uint64_t from, to;
 	/* By number, modulo: struct ledger_life if so said, else quark_event. */
 	bool is_life[LEDGER_EVENTS_MAX];
+	uint32_t size[LEDGER_EVENTS_MAX];
 	void *v[LEDGER_EVENTS_MAX];
 };
 
@@ -29,8 +38,10 @@ struct ledger_events *ledger_events_new(unsigned int freq_hz)
 {
 	struct ledger_events *l = calloc(1, sizeof(*l));
 
-	if (!l)
+	if (!l || vault_new(&l->vault)) {
+		free(l);
 		return NULL;
+	}
 	l->next = l->first = l->needed = 1;
 	l->freq_hz = freq_hz;
 	return l;
@@ -40,18 +51,22 @@ static void ledger_events_drop(struct ledger_events *l)
 {
 	size_t i = l->first++ % LEDGER_EVENTS_MAX;
 
-	l->bytes -= malloc_usable_size(l->v[i]);
-	free(l->v[i]);
+	l->bytes -= l->size[i];
+	vault_give(l->v[i]);
 }
 
 void ledger_events_free(struct ledger_events *l)
 {
-	while (l && l->first < l->next)
-		ledger_events_drop(l);
+	if (!l)
+		return;
+	vault_free(l->vault);
+	strbuf_fini(&l->text);
 	free(l);
 }
 
-static void ledger_events_put(struct ledger_events *l, void *block, bool life)
+/* Takes over 'block', of the vault. */
+static void ledger_events_put(struct ledger_events *l, void *block, size_t size,
+			      bool life)
 {
 	size_t i = l->next % LEDGER_EVENTS_MAX;
 
@@ -59,21 +74,51 @@ static void ledger_events_put(struct ledger_events *l, void *block, bool life)
 		ledger_events_drop(l);
 	l->v[i] = block;
 	l->is_life[i] = life;
-	l->bytes += malloc_usable_size(block);
+	l->size[i] = size;
+	l->bytes += size;
 	l->next++;
 	while (l->bytes > LEDGER_BYTES_MAX ||
 	       (l->bytes > LEDGER_BYTES_KEPT && l->first < l->needed))
 		ledger_events_drop(l);
 }
 
-void ledger_events_add(struct ledger_events *l, struct quark_event *ev)
+/* What ledger_event() says of the others needs no texts. */
+#define LEDGER_TEXTS (QUARK_EV_EXEC | QUARK_EV_ID_CHANGE)
+
+int ledger_events_add(struct ledger_events *l, const struct quark_event *ev)
 {
-	ledger_events_put(l, ev, false);
+	struct quark_event bare;
+	struct quark_process qp;
+	size_t size;
+	void *copy;
+
+	if (ev->process && !(ev->events & LEDGER_TEXTS)) {
+		bare = *ev;
+		qp = *ev->process;
+		qp.exe = qp.cmdline = qp.cwd = qp.cgroup = qp.env = NULL;
+		qp.cmdline_len = qp.env_len = 0;
+		bare.process = &qp;
+		ev = &bare;
+	}
+	size = quark_event_copy(ev, NULL, 0);
+	copy = vault_take(l->vault, size);
+	if (!copy)
+		return -ENOMEM;
+	quark_event_copy(ev, copy, size);
+	ledger_events_put(l, copy, size, false);
+	return 0;
 }
 
-void ledger_events_add_life(struct ledger_events *l, struct ledger_life *life)
+int ledger_events_add_life(struct ledger_events *l, const struct pm_image *last)
 {
-	ledger_events_put(l, life, true);
+	struct ledger_life *life;
+	size_t size;
+
+	life = ledger_life_new(last, l->vault, &size);
+	if (!life)
+		return -ENOMEM;
+	ledger_events_put(l, life, size, true);
+	return 0;
 }
 
 void ledger_events_need(struct ledger_events *l, uint64_t at)
@@ -91,8 +136,8 @@ uint64_t ledger_events_next(const struct ledger_events *l)
 	return l->next;
 }
 
-void ledger_events_read(const struct ledger_events *l, uint64_t *at, size_t max,
-			struct strbuf *sb)
+static void ledger_events_write(const struct ledger_events *l, uint64_t *at,
+				size_t max, struct strbuf *sb)
 {
 	size_t i;
 
@@ -110,4 +155,27 @@ void ledger_events_read(const struct ledger_events *l, uint64_t *at, size_t max,
 		else
 			ledger_event(l->v[i], sb);
 	}
+}
+
+void ledger_events_read(struct ledger_events *l, uint64_t *at, size_t max,
+			struct strbuf *sb)
+{
+	uint64_t from = *at;
+
+	if (max == SIZE_MAX) { /* once, and too much to keep */
+		ledger_events_write(l, at, max, sb);
+		return;
+	}
+	if (!l->text.len || from != l->from) {
+		strbuf_reset(&l->text);
+		ledger_events_write(l, at, max, &l->text);
+		l->from = from;
+		l->to = *at;
+	}
+	*at = l->to;
+	if (l->text.failed) {
+		strbuf_fini(&l->text);
+		sb->failed = true;
+	}
+	strbuf_add(sb, l->text.data, l->text.len);
 }

@@ -159,25 +159,14 @@ int reporter_listen(struct reporter *r, const char *address)
 	return r->events ? http_listen(r, address) : -ENOMEM;
 }
 
-void reporter_event(struct reporter *r, struct quark_event *ev)
+int reporter_event(struct reporter *r, const struct quark_event *ev)
 {
-	if (r->events)
-		ledger_events_add(r->events, ev);
-	else
-		free(ev);
+	return r->events ? ledger_events_add(r->events, ev) : 0;
 }
 
 int reporter_ended(struct reporter *r, const struct pm_image *last)
 {
-	struct ledger_life *life;
-
-	if (!r->events)
-		return 0;
-	life = ledger_life_new(last);
-	if (!life)
-		return -ENOMEM;
-	ledger_events_add_life(r->events, life);
-	return 0;
+	return r->events ? ledger_events_add_life(r->events, last) : 0;
 }
 
 void reporter_losses(struct reporter *r, const uint64_t *counts)

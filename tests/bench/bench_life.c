@@ -344,6 +344,8 @@ static int file_of(struct dl_phdr_info *info, size_t size, void *arg)
 static int bench_open(struct engine *e)
 {
 	static struct engine_opts opts;
+	char dir[] = "/tmp/bench_life.XXXXXX", path[64];
+	const char *listen[] = { path };
 	struct quark_queue_attr attr;
 	const char *what;
 	char msg[256];
@@ -351,11 +353,19 @@ static int bench_open(struct engine *e)
 
 	opts.loop = e->loop = uv_default_loop();
 	opts.freq_hz = 99;
+	/* Events are kept for those who may ask. */
+	if (!mkdtemp(dir))
+		return -errno;
+	snprintf(path, sizeof(path), "unix:%s/sock", dir);
+	opts.listen = listen;
+	opts.nlisten = 1;
 	e->opts = opts;
 	engine_memory();
 	err = engine_open_parts(e, &opts, &what);
 	if (!err)
 		err = engine_open_reporter(e, &opts, msg, sizeof(msg));
+	unlink(path + strlen("unix:"));
+	rmdir(dir);
 	if (err)
 		return err;
 	engine_attr(&attr, 0);

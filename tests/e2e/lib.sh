@@ -147,7 +147,7 @@ start_profd() {
 	background nice -n -20 "$PROFD" run --archive "$archive" --listen "unix:$sock" \
 		--listen "127.0.0.1:$port" "$@" >"$log" 2>&1
 	profd=$pid
-	wait_for 15 ask /healthz ||
+	wait_for 60 ask /healthz ||
 		bail "profd starts" "$(tail -n 20 "$log")"
 }
 
@@ -243,6 +243,35 @@ cpu_ns() {
 		/proc/"$1"/task/*/schedstat
 }
 
+# used PID MS: waits until its threads have used so much more CPU time. What is
+# due of it is then known, however busy the machine is.
+used() {
+	wait_for 300 has_used "$1" $(($(cpu_ns "$1") + $2 * 1000000))
+}
+has_used() {
+	(($(cpu_ns "$1") >= $2))
+}
+
+# recorder PID: the profd that a `background record` has started, in $recorder,
+# as soon as it has its events.
+recorder() {
+	wait_for 120 has_events "$1"
+}
+has_events() {
+	recorder=$(pgrep -P "$1" profd) &&
+		find "/proc/$recorder/fd" -lname '*perf_event*' | grep -q .
+}
+
+# about NAME GOT DUE PERCENT: the number of samples that are due, give or take so
+# much of it, and five deviations of dice.
+about() {
+	diag "$1: $2 samples, $3 due"
+	awk -v got="$2" -v due="$3" -v percent="$4" 'BEGIN {
+		off = got > due ? got - due : due - got
+		exit !(due > 0 && off <= due * percent / 100 + 5 * sqrt(due)) }'
+	result $? "$1"
+}
+
 # total TSV [REGEX [COLUMN]]: samples in it; those whose stack (or column)
 # matches.
 total() {
@@ -256,12 +285,12 @@ percent() {
 	awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f\n", b ? 100 * a / b : 0 }'
 }
 
-# fine GOOD ALL PERCENT: at least that share, with three deviations of dice.
+# fine GOOD ALL PERCENT: at least that share, with five deviations of dice.
 fine() {
 	awk -v good="$1" -v all="$2" -v percent="$3" 'BEGIN {
 		p = 1 - percent / 100
 		bad = all - good
-		exit !(all > 0 && bad <= p * all + 3 * sqrt(p * all)) }'
+		exit !(all > 0 && bad <= p * all + 5 * sqrt(p * all)) }'
 }
 
 # whole TSV: how its user stacks end, in samples: "KIND NAME COUNT" lines,

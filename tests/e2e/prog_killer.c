@@ -3,7 +3,7 @@
  * prog_killer DIR PID USEC: waits until a file is made in DIR, then so many
  * microseconds more, and kills PID with SIGKILL. A shell that polls comes too
  * late: what is to be hit lasts a millisecond. Says "ready" when it watches.
- * Gives up after ten seconds with status 1.
+ * Gives up after a minute with status 1.
  */
 #include <poll.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ int main(int argc, char **argv)
 	}
 	puts("ready");
 	fflush(stdout);
-	if (poll(&p, 1, 10000) != 1)
+	if (poll(&p, 1, 60000) != 1)
 		return 1;
 	if (delay.tv_nsec)
 		nanosleep(&delay, NULL);

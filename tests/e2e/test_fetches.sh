@@ -4,15 +4,18 @@
 . "$(dirname "$0")/lib.sh"
 
 # A load on one CPU, whose CPU time tells how many samples are due.
-background nice -n -20 "$E2E/prog_shares" 600 >/dev/null
+background nice -n -20 "$E2E/prog_shares" 6000 >/dev/null
 load=$pid
-clock_of_load() { # "wall-ns cpu-ns", ten times a second
-	while sleep 0.1; do
-		echo "$(date +%s%N) $(cpu_ns "$load")"
-	done 2>/dev/null
-}
-background clock_of_load >"$T/clock"
-start_profd fetches --window 600
+# "wall-ns cpu-ns", some times a second. Both are read by the shell itself, at one
+# moment.
+cat >"$T/clock.sh" <<END
+while sleep 0.05; do
+	read -r ns _ </proc/$load/schedstat
+	echo "\${EPOCHREALTIME/[.,]/}000 \$ns"
+done
+END
+background nice -n -20 bash "$T/clock.sh" >"$T/clock" 2>/dev/null
+start_profd fetches --window 600 --freq 499
 
 # duration FILE: in nanoseconds, as it stands in the profile.
 duration() {
@@ -42,7 +45,7 @@ due() {
 		{ wall[++n] = $1; cpu[n] = $2 }
 		END {
 			printf "%.0f\n", (cpu_at(from + len) - \
-				cpu_at(from)) / 1e9 * 99
+				cpu_at(from)) / 1e9 * 499
 		}' "$T/clock"
 }
 get() { # get SECONDS FILE [CURL OPTIONS...], in the background
@@ -68,28 +71,24 @@ wait "$five"
 is "five seconds are answered" $? 0
 is "three seconds are three seconds" "$(duration "$T/three.pb.gz")" 3000000000
 is "five seconds are five seconds" "$(duration "$T/five.pb.gz")" 5000000000
-# From when they were asked for, not from some window's beginning; a second is
+# From when they were asked for, not from some window's beginning; a minute is
 # what a slow machine may need to get there.
 late=$(($(begins "$T/five.pb.gz") - asked))
 num "five seconds begin when asked for, not before" "$late" '>=' -50000000
-num "five seconds begin when asked for, not later" "$late" '<=' 1000000000
-# 297 and 495 on an idle machine. The load has the highest priority, so it runs on
-# end and its samples come as regularly as the clock; a tenth is left to what a
-# hypervisor takes, and to the edges.
+num "five seconds begin when asked for, not later" "$late" '<=' 60000000000
+# 1497 and 2495 on an idle machine. Where the load runs on end its samples come as
+# regularly as the clock; a fifth is left to what a hypervisor takes, and to the
+# edges.
 plausible() { # plausible NAME FILE
-	local got want
-	got=$(load_of "$2") want=$(due "$2")
-	diag "$1: $got samples of the load, $want due"
-	num "$1: enough samples of the load" "$(percent "$got" "$want")" '>=' 80
-	num "$1: no more than that" "$(percent "$got" "$want")" '<=' 120
+	about "$1: the load's samples" "$(load_of "$2")" "$(due "$2")" 20
 }
-sleep 0.2
+sleep 0.5
 plausible "three seconds" "$T/three.pb.gz"
 plausible "five seconds" "$T/five.pb.gz"
 nobody_waits() {
 	[[ $(metric profd_reporter_http_waiting) == 0 ]]
 }
-check "whoever went away is not waited for" wait_for 5 nobody_waits
+check "whoever went away is not waited for" wait_for 60 nobody_waits
 check "profd goes on" kill -0 "$profd"
 
 # --- a client that is killed, not closed; then fifty at once ---
@@ -115,7 +114,7 @@ is "each has its two seconds" "$durations" 2000000000
 for i in 1 13 25 37 50; do
 	plausible "client $i" "$T/many$i.pb.gz"
 done
-check "nobody is waited for in the end" wait_for 5 nobody_waits
+check "nobody is waited for in the end" wait_for 60 nobody_waits
 stop_profd
 is "profd ends with 0" $? 0
 check_profile "$archive"/*.pb.zst

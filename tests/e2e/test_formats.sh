@@ -4,7 +4,8 @@
 . "$(dirname "$0")/lib.sh"
 host=$(hostname | tr -c 'A-Za-z0-9._\n-' _)
 
-background "$E2E/prog_shares" 60 >/dev/null
+background nice -n -20 "$E2E/prog_shares" 600 >/dev/null
+load=$pid
 start_profd formats --window 600
 fetch_path=/debug/pprof/profile?seconds=1
 
@@ -88,10 +89,10 @@ do
 		"$(grep -cE '^ *[0-9]+[: ]' "$T/decoded")" 0
 	is "$name: period of 99 Hz" "$(sed -n 's/^period: //p' "$T/decoded")" \
 		10101010
-	# Up to 99 a CPU; how many depends on what else runs. See test_fetches.
+	# Up to 99; how many depends on what else runs. See test_fetches.
 	samples "$plain" >"$T/tsv"
 	num "$name: the load's samples of that second" \
-		"$(total "$T/tsv" '^(heavy|light)_leaf@')" '>=' 5
+		"$(total "$T/tsv" '^(heavy|light)_leaf@')" '>=' 1
 done
 check_profile "$T"/rec.pb "$T"/{rec,http,fetch}.pb.gz \
 	"$T"/{rec,http,fetch}.pb.zst
@@ -125,6 +126,7 @@ is "404 for another path" "$(curl -sS -o "$T/body" -w '%{http_code}' \
 like "the answer names the path" "$(cat "$T/body")" nothing
 
 # --- the archive ---
+used "$load" 2000
 stop_profd
 is "profd ends with 0" $? 0
 files=("$archive"/*)

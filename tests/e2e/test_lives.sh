@@ -31,13 +31,17 @@ read_counters >"$T/before"
 background "$B/quark-mon" -n >"$T/mon" 2>"$T/mon.err"
 mon=$pid
 wait_for 10 test -s "$T/mon"
-record "$T/loop.pb.gz" -- "$T/loop"
+record "$T/loop.pb.gz" -F 997 -- "$T/loop"
 is "recorded" $? 0
 # Events come in the order of time: after the shell's end nothing of it is missing.
 # Reaps are callbacks of the kernel's, some milliseconds later, or more.
 shell=$(awk '$1 == "shell" { print $2 }' "$T/loop.pb.gz.log")
-check "quark-mon saw the end" wait_for 15 grep -q "^->$shell (.*EXIT" "$T/mon"
-sleep 1
+check "quark-mon saw the end" wait_for 60 grep -q "^->$shell (.*EXIT" "$T/mon"
+reaped() {
+	(($(metric profd_pm_reaps_total) >= $(awk 'NR == 1 { print $4 }' \
+		"$T/before") + 1000))
+}
+wait_for 60 reaped
 read_counters >"$T/after"
 kill -INT "$mon"
 wait "$mon"
@@ -111,16 +115,17 @@ num "many processes were sampled, each as its own" \
 	"$(awk -F '\t' '$7 ~ /true$/ { print $8 }' "$T/all" | sort -u | wc -l)" \
 	'>=' 10
 # times(1) prints the shell's CPU time and then its children's, user and system:
-# 0m1.23s. What is due is that time at 99 Hz, some 60 samples; of independent
-# draws 60 % or less would come once in a thousand runs. A profiler that drops
-# what it does not know yet keeps a third of such a load.
+# 0m1.23s. What is due is that time at 997 Hz, some 600 samples, give or take what
+# the ticks of that account may be off, and five deviations of independent draws.
+# A profiler that drops what it does not know yet keeps a third of such a load.
 due=$(awk '/^[0-9]+m[0-9.]+s [0-9]+m[0-9.]+s$/ {
 	for (i = 1; i <= 2; i++) {
 		split($i, part, "m")
 		s += part[1] * 60 + part[2]
 	}
-} END { printf "%.1f\n", s * 99 }' "$T/loop.pb.gz.log")
+} END { printf "%.0f\n", s * 997 }' "$T/loop.pb.gz.log")
 diag "$taken samples, $due due by the kernel's accounting"
-num "the shell and its children used CPU time" "$due" '>=' 20
-num "the samples account for it" "$(percent "$taken" "$due")" '>=' 60
+num "the shell and its children used CPU time" "$due" '>=' 200
+num "the samples account for it" "$(awk -v n="$taken" -v due="$due" \
+	'BEGIN { print n + 5 * sqrt(due) }')" '>=' $((due * 9 / 10))
 plan

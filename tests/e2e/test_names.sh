@@ -24,11 +24,11 @@ is "dlopen: recorded" $? 0
 of "$T/fork.pb.gz" >"$T/fork"
 parent=$(awk '$1 == "pid" { print $2 }' "$T/fork.pb.gz.log")
 child=$(awk '$1 == "child" { print $2 }' "$T/fork.pb.gz.log")
-# 69 samples are due for 0.7 s, 138 for both halves of the parent. Two thirds are
-# asked for here and below: run on end they come to within a few, broken up by other
-# loads they stray like dice at worst, and a third less is four deviations off.
-num "fork: the child was sampled" "$(total "$T/fork" '^child_old@')" '>=' 46
-num "fork: the parent was sampled" "$(total "$T/fork" '^spin_old@')" '>=' 92
+# 69 samples are due for 0.7 s, 138 for both halves of the parent. Run on end they
+# come to within a few, broken up by other loads they stray like dice at worst:
+# here and below what is asked for is five deviations less.
+num "fork: the child was sampled" "$(total "$T/fork" '^child_old@')" '>=' 28
+num "fork: the parent was sampled" "$(total "$T/fork" '^spin_old@')" '>=' 80
 is "fork: the child's function ran in the child only" \
 	"$(awk -F '\t' '$10 ~ /child_old@/ { print $3 }' "$T/fork" | sort -u)" \
 	"$child"
@@ -43,9 +43,9 @@ num "fork: both have whole stacks" "$(percent "$(total "$T/fork" \
 of "$T/dlopen.pb.gz" >"$T/dlopen"
 num "dlopen: the library's function has its name" \
 	"$(total "$T/dlopen" '^plugin_spin@[^;]*libplugin.so;middle_old@')" \
-	'>=' 46
+	'>=' 28
 num "dlopen: what ran before has its own" \
-	"$(total "$T/dlopen" '^spin_old@[^;]*prog_spin_old;middle_old@')" '>=' 46
+	"$(total "$T/dlopen" '^spin_old@[^;]*prog_spin_old;middle_old@')" '>=' 28
 like "dlopen: the library's mapping has its build id" \
 	"$(mappings "$T/dlopen.pb.gz")" "$lib $(build_id "$lib")"
 
@@ -63,8 +63,8 @@ background held "$T/victim2" "$T/go2" >"$T/victim2.log"
 victim2=$pid
 background held "$T/victim3" "$T/go3" >"$T/victim3.log"
 victim3=$pid
-wait_for 5 grep -q pid "$T/victim2.log"
-wait_for 5 grep -q pid "$T/victim3.log"
+wait_for 60 grep -q pid "$T/victim2.log"
+wait_for 60 grep -q pid "$T/victim3.log"
 mv "$T/next2" "$T/victim2"
 rm "$T/victim3"
 background record "$T/replaced1.pb.gz" -- "$T/victim1" 1500
@@ -72,11 +72,12 @@ first=$pid
 background record "$T/replaced2.pb.gz" -p "$victim2" -p "$victim3"
 second=$pid
 # Both are sampling before the others are let go. The second ends with them.
-wait_for 5 test -s "$T/replaced1.pb.gz.log"
+recorder "$second"
+wait_for 60 test -s "$T/replaced1.pb.gz.log"
 sleep 1
 mv "$T/next1" "$T/victim1"
 for i in 2 3; do
-	timeout 5 sh -c "echo >'$T/go$i'"
+	timeout 60 sh -c "echo >'$T/go$i'"
 done
 wait "$first"
 is "replaced while recorded: recorded" $? 0
@@ -85,7 +86,7 @@ is "replaced before: recorded" $? 0
 
 of "$T/replaced1.pb.gz" >"$T/replaced1"
 num "replaced while recorded: the old name" \
-	"$(total "$T/replaced1" '^spin_old@')" '>=' 100
+	"$(total "$T/replaced1" '^spin_old@')" '>=' 87
 is "replaced while recorded: never the new one" \
 	"$(total "$T/replaced1" '_new@')" 0
 is "replaced while recorded: the old build id" \
@@ -97,7 +98,7 @@ for pid in "$victim2" "$victim3"; do
 	kind=replaced
 	((pid == victim2)) || kind=deleted
 	awk -F '\t' -v pid="$pid" '$3 == pid' "$T/replaced2" >"$T/one"
-	num "$kind before: the old name" "$(total "$T/one" '^spin_old@')" '>=' 66
+	num "$kind before: the old name" "$(total "$T/one" '^spin_old@')" '>=' 49
 done
 maps=$(mappings "$T/replaced2.pb.gz")
 like "replaced before: the old build id" "$maps" "victim2[^ ]* ${ids[2]}"
@@ -106,7 +107,7 @@ is "replaced before: not the new build id" \
 	"$(grep -c "$(build_id "$new")" <<<"$maps")" 0
 
 # --- over before profd reads of it: 60 ms, each a file never seen before ---
-# 72 samples are due in all, about six a life.
+# About sixty samples a life are due, 718 in all.
 for i in $(seq 10 21); do
 	other_build_id "$new" "$T/short$i" "$i"
 done
@@ -117,10 +118,10 @@ cat >"$T/shorts" <<-END
 	done
 END
 chmod +x "$T/shorts"
-record "$T/short.pb.gz" -- "$T/shorts"
+record "$T/short.pb.gz" -F 997 -- "$T/shorts"
 is "short lives: recorded" $? 0
 samples "$T/short.pb.gz" | awk -F '\t' '$7 ~ /short[0-9]+$/' >"$T/short"
-num "short lives: sampled" "$(total "$T/short")" '>=' 46
+num "short lives: sampled" "$(total "$T/short")" '>=' 580
 num "short lives: every one of them" \
 	"$(cut -f 7 "$T/short" | sort -u | wc -l)" '==' 12
 # The rest is the dynamic linker and the kernel, at start and end.

@@ -63,8 +63,9 @@ novelty() {
 			sed -E 's/^(([^;]*;){0,2})([^;]*;)*(([^;]*;){3}[^;]*)$/\1..;\4/' |
 			sort | uniq -c | sort -rn)"
 	diag "$name: $(tr '\t\n' ' ,' <"$T/$name.ends")"
+	# Of a machine that never has enough time they may be late; not of most.
 	num "$name: tables came in time" \
-		"$(percent "$(ending "$T/$name.ends" late)" "$user")" '<=' 10
+		"$(percent "$(ending "$T/$name.ends" late)" "$user")" '<=' 50
 	like "$name: no sample was dropped" "$(grep ' samples, ' "$log")" ', 0 lost'
 	is "$name: nothing in the profile says otherwise" \
 		"$(pprof -raw "$out" | grep '^Comment: .*\(lost\|refused\|dropped\)')" ""
@@ -81,7 +82,7 @@ novelty() {
 		-v d="$due" -v n="$(total "$T/$name.own")" 'BEGIN {
 		off = (t - d) / d
 		off = off < 0 ? -off : off
-		print off - 3 / sqrt(n) }')" '<=' 0.02
+		print off - 5 / sqrt(n) }')" '<=' 0.02
 }
 
 for load in storms build; do

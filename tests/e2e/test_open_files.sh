@@ -41,6 +41,32 @@ start_profd within --freq 999
 start_gone
 wait_for 60 is_held $N
 is "each is held open" "$(held)" $N
+files() {
+	"$PROFD" debug files --server "unix:$sock" "$@"
+}
+line=$(files | grep -F "$T/gone-100")
+like "each is listed, by its ids" "$line" \
+	"^[0-9a-f]{16} +$(build_id "$T/gone-100") +yes +1 "
+short=${line%% *}
+is "a short id leads to the executable" "$(files "$short" | tail -n 1)" "$line"
+is "... and so does its build id" \
+	"$(files "$(build_id "$T/gone-100")" | tail -n 1)" "$line"
+file_id=$({
+	head -c 4096 "$T/gone-100"
+	tail -c 4096 "$T/gone-100"
+	stat -c %s "$T/gone-100" | awk '{
+		for (i = 0; i < 8; i++) {
+			printf "\\x%02x", $1 % 256
+			$1 = int($1 / 256)
+		}
+	}' | xargs -0 printf '%b'
+} | sha256sum | head -c 32)
+is "... and its file id, of which it is the first half" \
+	"$(files "$file_id" | tail -n 1 | head -c 16)" "${file_id:0:16}"
+is "in JSON too" "$(files --json "$short" | jq -r '.file_id, .path')" \
+	"$file_id"$'\n'"$T/gone-100"
+check "an id that nobody has is an error" bash -c \
+	'! "$0" debug files --server "unix:$1" 0000000000000001' "$PROFD" "$sock"
 like "the status says so" "$(ask /status)" 'executables held open: [0-9]+ of at most 512'
 go_gone
 last_window within.tsv

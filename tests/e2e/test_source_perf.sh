@@ -4,6 +4,9 @@
 # record a command of his own.
 . "$(dirname "$0")/lib.sh"
 a=$E2E/prog_spin_a b=$E2E/prog_spin_b
+# Two runs at once would put each other's settings back.
+exec {lock}</sys/kernel
+flock "$lock"
 sysctl=/proc/sys/kernel/perf_event_paranoid
 paranoid=$(<"$sysctl")
 limit=/proc/sys/kernel/perf_event_mlock_kb
@@ -41,20 +44,20 @@ perf() {
 }
 
 # --- shares: as in test_shares.sh, but also for a program that is interrupted,
-# whose samples are draws: 3.4 deviations of 1.5 points are allowed ---
+# whose samples are draws: five deviations of 1.5 points are allowed ---
 perf "$T/shares.pb.gz" -- "$E2E/prog_shares" 10
 is "record --source perf passes the exit status on" $? 0
 check_profile "$T/shares.pb.gz"
 samples "$T/shares.pb.gz" | awk -F '\t' '$7 ~ /prog_shares$/' >"$T/own"
 taken=$(total "$T/own")
-num "samples for nine of ten seconds, at least" "$taken" '>=' 891
-num "no more samples than seconds" "$taken" '<=' 1100
+num "samples for most of ten seconds" "$taken" '>=' 830
+num "no more samples than seconds" "$taken" '<=' 1150
 heavy=$(percent "$(total "$T/own" '^heavy_leaf@')" "$taken")
 light=$(percent "$(total "$T/own" '^light_leaf@')" "$taken")
-num "the heavy function has at least 65 %" "$heavy" '>=' 65
-num "the heavy function has at most 75 %" "$heavy" '<=' 75
-num "the light function has at least 25 %" "$light" '>=' 25
-num "the light function has at most 35 %" "$light" '<=' 35
+num "the heavy function has at least 65 %" "$heavy" '>=' 62
+num "the heavy function has at most 75 %" "$heavy" '<=' 78
+num "the light function has at least 25 %" "$light" '>=' 22
+num "the light function has at most 35 %" "$light" '<=' 38
 whole="(^|;)(heavy|light)_leaf@[^;]*prog_shares"
 for level in $(seq 29 -1 2); do
 	whole+=$(printf ';f%02d@[^;]*prog_shares' "$level")
@@ -107,9 +110,9 @@ for how in exec thread; do
 	samples "$T/$how.pb.gz" >"$T/$how"
 	for name in a b; do
 		num "$how: spin_$name has its second" \
-			"$(total "$T/$how" "(^|;)spin_$name@")" '>=' 70
+			"$(total "$T/$how" "(^|;)spin_$name@")" '>=' 49
 		num "$how: spin_$name has no more than its second" \
-			"$(total "$T/$how" "(^|;)spin_$name@")" '<=' 130
+			"$(total "$T/$how" "(^|;)spin_$name@")" '<=' 149
 		like "$how: the image of spin_$name is called so" \
 			"$(distinct "$T/$how" "(^|;)spin_$name@" 7)" \
 			"^[^ ]*prog_spin_$name\$"

@@ -101,7 +101,7 @@ num "99.5 % of all $((all_good + all_bad)) stacks" \
 mkdir "$T/up"
 cp "$S/libcalled.so" "$T/up/"
 upgrade() {
-	cp "$S/modes_$1" "$T/up/new" && mv "$T/up/new" "$T/up/prog"
+	other_build_id "$S/modes_$1" "$T/up/new" "$2" && mv "$T/up/new" "$T/up/prog"
 }
 cat >"$T/upgraded" <<END
 #!/bin/bash
@@ -114,12 +114,14 @@ echo "last \$!"
 wait
 END
 chmod +x "$T/upgraded"
-upgrade gcc
+# Not what another run of this test has, which is known by another path.
+id=$(($(date +%N) + 100000 * $$))
+upgrade gcc "$id"
 background "$T/up/prog" 600000 chain
 early=$pid
 wait_for 60 grep -q "$T/up/libcalled.so" "/proc/$early/maps"
-upgrade clang
-cp "$S/modes_gcc" "$T/up/again"
+upgrade clang $((id + 1))
+other_build_id "$S/modes_gcc" "$T/up/again" $((id + 2))
 out=$T/upgrade.pb.gz
 background record "$out" -F 997 -p "$early" -p $$ -d 600
 wrapper=$pid

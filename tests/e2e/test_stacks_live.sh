@@ -202,7 +202,7 @@ for prog in modes_gcc modes_clang; do
 			$1 == p && $2 == "all" { print $3 }' "$T/$f")" '>=' 300
 	done
 done
-# Share of the samples below main with the function anywhere in the stack: four
+# Share of the samples below main with the function anywhere in the stack: five
 # deviations of dice between two counts, and half a percent. (Not st_called(), nor
 # signal handlers: perf's libunwind does not always get behind them.)
 awk '
@@ -220,7 +220,7 @@ awk '
 			a = ours[k] / n
 			b = theirs[k] / m
 			p = (ours[k] + theirs[k]) / (n + m)
-			may = 4 * sqrt(p * (1 - p) * (1 / n + 1 / m)) + 0.005
+			may = 5 * sqrt(p * (1 - p) * (1 / n + 1 / m)) + 0.005
 			off = a > b ? a - b : b - a
 			printf "%s %s ours %.2f %% perf %.2f %%\n", \
 				(off > may ? "OFF" : "ok"), k, 100 * a, 100 * b

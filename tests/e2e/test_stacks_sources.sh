@@ -61,7 +61,7 @@ awk -F '\t' '
 			off = one[k] / n - two[k] / m
 			off = off < 0 ? -off : off
 			printf "%s\t%d of %d\t%d of %d\t%s\n", \
-				(off > 4 * sqrt(p * (1 - p) * (1 / n + 1 / m)) + 0.01 ? \
+				(off > 5 * sqrt(p * (1 - p) * (1 / n + 1 / m)) + 0.01 ? \
 				"OFF" : p > 0.01 ? "same" : "rare"), one[k], n, two[k], m, k
 		}
 	}' "$T/bpf.chains" "$T/perf.chains" | sort >"$T/compared"

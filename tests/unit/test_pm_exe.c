@@ -631,6 +631,83 @@ static void test_rows(void **state)
 }
 
 /* Whatever is under way when the manager ends, ends well. */
+/* A file id of the fake disk is two bytes, low one first. */
+#define SHORT_ID(file_id) \
+	((uint64_t)((file_id)&0xff) << 56 | (uint64_t)((file_id) >> 8) << 48)
+
+static void test_short_ids_lead_to_executables(void **state)
+{
+	struct pm_exe *a, *b;
+
+	fake_file("/lib/a.so", 1, 0x1234, 10);
+	fake_file("/lib/b.so", 0, 0x5678, 11); /* no build id */
+	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/a.so", 1);
+	do_mmap(5, 8001, 0x2000, 0x3000, "/lib/b.so", 0);
+	a = exe_at(5, 0, 0x1000);
+	assert_int_equal(exe_info(a).short_id, 0); /* not opened yet */
+	fake_run();
+	a = exe_at(5, 0, 0x1000);
+	b = exe_at(5, 0, 0x2000);
+	assert_int_equal(exe_info(a).short_id, SHORT_ID(0x1234));
+	assert_int_equal(exe_info(b).short_id, SHORT_ID(0x5678));
+	assert_ptr_equal(pm_exe_by_short_id(pm, SHORT_ID(0x1234)), a);
+	assert_ptr_equal(pm_exe_by_short_id(pm, SHORT_ID(0x5678)), b);
+	assert_null(pm_exe_by_short_id(pm, SHORT_ID(0x9999)));
+	assert_null(pm_exe_by_short_id(pm, 0));
+	assert_int_equal(stats().short_id_clashes, 0);
+}
+
+/* 64 bits can be made to be equal: they still tell executables apart. */
+static void test_short_ids_that_clash(void **state)
+{
+	struct pm_exe *exe[3];
+	char path[3][16];
+	uint8_t i;
+
+	for (i = 0; i < 3; i++) {
+		snprintf(path[i], sizeof(path[i]), "/lib/%u.so", i);
+		fake_file(path[i], i + 1, 0x1234, i + 10);
+		do_mmap(5, 8000 + i, 0x1000ULL * (i + 1), 0x1000ULL * (i + 2),
+			path[i], i + 1);
+	}
+	fake_run();
+	for (i = 0; i < 3; i++) {
+		exe[i] = exe_at(5, 0, 0x1000ULL * (i + 1));
+		assert_int_equal(exe_info(exe[i]).short_id,
+				 SHORT_ID(0x1234) + i);
+		assert_ptr_equal(pm_exe_by_short_id(pm, SHORT_ID(0x1234) + i),
+				 exe[i]);
+	}
+	assert_int_equal(stats().short_id_clashes, 1 + 2);
+}
+
+static void test_each_executable_is_listed_once(void **state)
+{
+	struct pm_exe *exe;
+	size_t n = 0;
+
+	fake_file("/lib/a.so", 1, 1, 10);
+	fake_file("/lib/b.so", 1, 1, 10); /* the same by another name */
+	fake_file("/lib/c.so", 2, 2, 11);
+	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/a.so", 0);
+	do_mmap(5, 8001, 0x2000, 0x3000, "/lib/b.so", 0);
+	do_mmap(5, 8002, 0x3000, 0x4000, "/lib/c.so", 2);
+	do_mmap(6, 8003, 0x3000, 0x4000, "/lib/c.so", 2);
+	fake_run();
+	assert_string_equal(name_of(exe_at(5, 0, 0x3000)), "/lib/c.so");
+	for (exe = pm_exe_next(pm, NULL); exe; exe = pm_exe_next(pm, exe)) {
+		struct pm_exe_info i = exe_info(exe);
+
+		assert_string_equal(i.path, n ? "/lib/c.so" : "/lib/a.so");
+		assert_int_equal(i.mapped, 2);
+		assert_true(i.held);
+		assert_int_equal(i.names, n ? 0 : PM_EXE_NOT_ASKED);
+		assert_int_equal(i.rows, PM_EXE_NOT_ASKED);
+		n++;
+	}
+	assert_int_equal(n, 2);
+}
+
 static void test_free_with_requests_under_way(void **state)
 {
 	static const uint64_t offsets[2] = { 1, 2 };
@@ -690,6 +767,9 @@ int main(void)
 		T(test_idle_executables_are_kept),
 		T(test_rows),
 		T(test_reference_outlives_the_mapping),
+		T(test_short_ids_lead_to_executables),
+		T(test_short_ids_that_clash),
+		T(test_each_executable_is_listed_once),
 		T(test_free_with_requests_under_way),
 		T(test_free_with_opens_waiting),
 	};

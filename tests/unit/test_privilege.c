@@ -117,7 +117,7 @@ static const char *without(const char *files)
 	const char *s;
 
 	snprintf(cmd, sizeof(cmd),
-		 "cd %s && rm -rf proc && mkdir -p proc/self proc/1 && "
+		 "cd %s && rm -rf proc && mkdir -p proc/self proc/2 && "
 		 "cd proc && touch /dev/null %s",
 		 dir, files);
 	assert_int_equal(system(cmd), 0);
@@ -132,9 +132,9 @@ static const char *without(const char *files)
 /* What is missing first explains what else is. */
 static void what_proc_does_not_show_is_told(void **state)
 {
-	assert_string_equal(without("self/stat stat 1/stat"), "");
+	assert_string_equal(without("self/stat stat 2/stat"), "");
 	assert_memory_equal(without("self/stat stat"), "/proc: others'", 14);
-	assert_memory_equal(without("self/stat 1/stat"),
+	assert_memory_equal(without("self/stat 2/stat"),
 			    "/proc: mounted for processes only", 33);
 	assert_memory_equal(without(""), "/proc: it is not mounted", 24);
 }

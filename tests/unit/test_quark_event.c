@@ -204,6 +204,26 @@ static void test_dup(void **state)
 	free(copy);
 }
 
+/* Into memory of one's own: nothing is written where it has no room. */
+static void test_copy(void **state)
+{
+	struct quark_record *r = sample();
+	struct quark_event ev = { .events = QUARK_EV_EXEC, .process = &r->p };
+	size_t need = quark_event_copy(&ev, NULL, 0), i;
+	struct quark_event *copy = malloc(need);
+	unsigned char *bytes = (void *)copy;
+
+	memset(copy, 0xaa, need);
+	assert_int_equal(quark_event_copy(&ev, copy, need - 1), need);
+	for (i = 0; i < need; i++)
+		assert_int_equal(bytes[i], 0xaa);
+	assert_int_equal(quark_event_copy(&ev, copy, need), need);
+	quark_record_put(r);
+	assert_string_equal(copy->process->exe, "/bin/a\033[31m");
+	assert_memory_equal(copy->process->cmdline, "a\0two\nlines", 12);
+	free(copy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +234,7 @@ int main(void)
 		cmocka_unit_test(test_dump),
 		cmocka_unit_test(test_dump_full),
 		cmocka_unit_test(test_dup),
+		cmocka_unit_test(test_copy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

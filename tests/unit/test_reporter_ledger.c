@@ -6,6 +6,7 @@
 #include <math.h>
 #include <signal.h>
 
+#include "reporter/http.h"
 #include "reporter/ledger.h"
 
 /* The i-th line of a text, as an object; NULL behind the last. */
@@ -232,7 +233,9 @@ static void a_life_stands_for_itself(void **state)
 	struct pm_image img = make(7, PM_REAPED), sh = img;
 	struct strbuf line = STRBUF_INIT;
 	struct ledger_life *life;
+	struct vault *vault;
 	json_t *o, *want;
+	size_t size;
 
 	img.info.comm = comm;
 	img.info.exe = exe;
@@ -245,7 +248,8 @@ static void a_life_stands_for_itself(void **state)
 	img.process.samples = 50;
 	older[0] = &sh;
 	want = process_line(&img);
-	life = ledger_life_new(&img);
+	assert_int_equal(vault_new(&vault), 0);
+	life = ledger_life_new(&img, vault, &size);
 	older[0] = NULL;
 	memset(comm, 'x', sizeof(comm) - 1);
 	memset(exe, 'x', sizeof(exe) - 1);
@@ -254,7 +258,8 @@ static void a_life_stands_for_itself(void **state)
 	memset(&sh, 0, sizeof(sh));
 	assert_non_null(life);
 	ledger_life(life, 100, &line);
-	free(life);
+	vault_give(life);
+	vault_free(vault);
 	o = line_at(line.data, 0);
 	strbuf_fini(&line);
 	assert_int_equal(num(o, "time_boot_ns"), 8 * SEC);
@@ -314,10 +319,8 @@ static void event(uint64_t kinds, uint32_t pid)
 				  .process = &qp,
 				  .cpu_time = 1000,
 				  .cpu_exact = true };
-	struct quark_event *copy = quark_event_dup(&ev);
 
-	assert_non_null(copy);
-	reporter_event(t.r, copy);
+	assert_int_equal(reporter_event(t.r, &ev), 0);
 }
 
 static json_t *event_line(const struct quark_event *ev)
@@ -501,6 +504,91 @@ static void a_follower_is_told_each_end(void **state)
 	strbuf_fini(&sb);
 }
 
+/* Side by side they are given the same lines. */
+static void several_may_follow(void **state)
+{
+	struct strbuf sb[3] = { STRBUF_INIT, STRBUF_INIT, STRBUF_INIT };
+	int fd[3], i, k;
+
+	for (i = 0; i < 2; i++) {
+		fd[i] = follow();
+		await(fd[i], &sb[i], "\r\n\r\n");
+	}
+	for (k = 0; k < 3000; k++)
+		event(QUARK_EV_FORK, 10000 + k);
+	/* One that comes later begins later. */
+	fd[2] = follow();
+	await(fd[2], &sb[2], "\r\n\r\n");
+	event(QUARK_EV_EXEC, 99);
+	for (i = 0; i < 3; i++)
+		await(fd[i], &sb[i], "\"pid\":99,");
+	assert_int_equal(stats().http_followers, 3);
+	for (i = 0; i < 2; i++) {
+		assert_null(strstr(sb[i].data, "missed"));
+		assert_has(&sb[i], "\"pid\":10000,");
+		assert_has(&sb[i], "\"pid\":12999,");
+	}
+	assert_null(strstr(sb[2].data, "\"pid\":12999,"));
+	for (i = 0; i < 3; i++) {
+		close(fd[i]);
+		strbuf_fini(&sb[i]);
+	}
+	while (stats().http_followers)
+		uv_run(&t.loop, UV_RUN_ONCE);
+}
+
+/* Some do, the others are told why not; whoever asks something else is served. */
+static void too_many_followers_are_refused(void **state)
+{
+	int fd[HTTP_FOLLOWERS_MAX], i, one_more;
+	struct strbuf sb = STRBUF_INIT;
+
+	for (i = 0; i < HTTP_FOLLOWERS_MAX; i++) {
+		fd[i] = follow();
+		await(fd[i], &sb, "200 OK");
+		strbuf_reset(&sb);
+	}
+	one_more = follow();
+	await(one_more, &sb, "too many clients follow events\n");
+	assert_has(&sb, "503 Service Unavailable");
+	assert_has(&sb, "Retry-After: 5");
+	close(one_more);
+	strbuf_fini(&sb);
+	sb = get("/healthz");
+	assert_has(&sb, "ok");
+	/* One has gone: there is room for another. */
+	close(fd[0]);
+	while (stats().http_followers == HTTP_FOLLOWERS_MAX)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	strbuf_reset(&sb);
+	fd[0] = follow();
+	await(fd[0], &sb, "200 OK");
+	for (i = 0; i < HTTP_FOLLOWERS_MAX; i++)
+		close(fd[i]);
+	while (stats().http_followers)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	strbuf_fini(&sb);
+}
+
+/* In the middle of much that it was to be sent. */
+static void a_follower_hangs_up(void **state)
+{
+	struct strbuf sb = STRBUF_INIT;
+	int fd = follow(), i;
+
+	await(fd, &sb, "\r\n\r\n");
+	for (i = 0; i < 10000; i++)
+		event(QUARK_EV_EXEC, 10000 + i);
+	await(fd, &sb, "\"pid\":10000,");
+	close(fd); /* some megabytes are still to come */
+	while (stats().http_followers)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	strbuf_fini(&sb);
+	sb = get("/healthz");
+	assert_has(&sb, "ok");
+	strbuf_fini(&sb);
+}
+
 static void on_end(void *arg)
 {
 	t.finished = true;
@@ -543,6 +631,9 @@ int main(void)
 		T(a_follower_gets_what_comes),
 		T(a_follower_is_told_each_end),
 		T(a_slow_follower_is_told_what_it_missed),
+		T(several_may_follow),
+		T(too_many_followers_are_refused),
+		T(a_follower_hangs_up),
 		T(a_stream_ends_with_its_last_chunk),
 	};
 

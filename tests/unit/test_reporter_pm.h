@@ -146,6 +146,24 @@ static struct pm_exe exes[] = {
 };
 
 /* A frame of 'exe' at a place, in the function that starts at 'fn'. */
+/* The first two are those it knows by their ids. */
+struct pm_exe *pm_exe_next(struct pm *pm, const struct pm_exe *exe)
+{
+	size_t i = exe ? exe - exes + 1 : EXE_A;
+
+	return i <= EXE_B ? &exes[i] : NULL;
+}
+
+struct pm_exe *pm_exe_by_short_id(struct pm *pm, uint64_t short_id)
+{
+	struct pm_exe *exe = NULL;
+
+	while ((exe = pm_exe_next(pm, exe)))
+		if (short_id && exe->info.short_id == short_id)
+			break;
+	return exe;
+}
+
 static inline struct reporter_frame frame(int exe, uint64_t at, uint64_t fn,
 					  const char *name)
 {

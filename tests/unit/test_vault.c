@@ -129,7 +129,7 @@ static void test_burst_goes_back(void **state)
 	assert_true(vault_bytes(v) >= 20000000);
 	for (size_t i = 0; i < ARRAY_SIZE(burst); i++)
 		vault_give(burst[i]);
-	assert_true(vault_bytes(v) <= 16 * 262144);
+	assert_true(vault_bytes(v) <= 8 * 262144);
 	vault_free(v);
 }
 

@@ -16,12 +16,10 @@ E2E_PROGS += $(addprefix $(STACKS_B)/,modes_gcc modes_clang modes_static \
 	modes_static_stripped modes_sectionless libone.so libtwo.so libcalled.so \
 	throw_gcc throw_clang go_plain go_cgo rust secret)
 
-STACKS_ID := -Wl,--build-id=sha1
-# Another executable than the one it is a twin of, as profd sees it, else what is
-# known of the twin would do; and than those of another checkout.
-$(STACKS_B)/%.twin: STACKS_ID = -Wl,--build-id=0x$(shell echo $(@F) | cat - $(STACKS_MODES) | sha1sum | cut -c 1-40)
+# profd knows an executable by its build id, and what it knows of one it takes for
+# all that have it: so it differs by path, in another checkout and of a twin, too.
+STACKS_ID = -Wl,--build-id=0x$(shell echo $(abspath $@) | cat - $(STACKS_MODES) | sha1sum | cut -c 1-40)
 
-# -z lazy: Debian's default, said because it is what is tested.
 $(STACKS_B)/modes_gcc $(STACKS_B)/modes_clang: $(STACKS_B)/modes_%: $(STACKS_MODES) $(STACKS_B)/libcalled.so
 	$(call say,CC,$@)
 	$(Q)$* $(STACKS_CFLAGS) -DWITH_CONTEXT -DWITH_LIBRARIES -Wl,-z,lazy \
