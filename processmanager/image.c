@@ -354,7 +354,7 @@ void pm_image_info_of(const struct pm_proc *proc, uint64_t exec_id,
 	pm_process_id(out->process_id, proc->tgid, proc->start_boottime);
 	at = stpcpy(out->image_id, out->process_id);
 	*at++ = '-';
-	pm_put_number(at, exec_id, 10);
+	pm_put_decimal(at, exec_id);
 }
 
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out)

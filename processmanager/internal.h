@@ -322,7 +322,7 @@ void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time);
 /* "PID-" and the start in hex: the same whoever computes it within a boot. */
 char *pm_process_id(char *buf, uint32_t tgid, uint64_t start_boottime);
 /* Its digits and a NUL; where that is. */
-char *pm_put_number(char *at, uint64_t v, unsigned int base);
+char *pm_put_decimal(char *at, uint64_t v);
 
 /* --- pm.c -------------------------------------------------------------------- */
 
