@@ -52,7 +52,7 @@ check_profile "$archive"/*.zst
 pids=()
 for i in 1 2 3 4 5 6 7 8; do
 	sock=$T/brief$i
-	background "$PROFD" run --archive "$T/brief$i.archive" \
+	background nice -n -20 "$PROFD" run --archive "$T/brief$i.archive" \
 		--listen "unix:$sock" 2>"$T/brief$i.log"
 	pids+=("$pid")
 done
