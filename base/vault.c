@@ -7,9 +7,15 @@
 #include "base/base.h"
 
 #define VAULT_REGION ((size_t)256 << 10)
+/*
+ * As many regions are kept as were in use at once lately: mapping one costs 64 page
+ * faults, more than all that is done with what lies in it.
+ */
+#define VAULT_KEPT_MAX 8
+#define VAULT_PERIOD 64 /* times a region was begun: "lately" */
 
 struct vault_region {
-	struct vault_region *prev, *next;
+	struct vault_region *prev, *next, *spare;
 	struct vault *vault;
 	size_t size, used; /* with this header */
 	size_t live; /* blocks */
@@ -22,7 +28,11 @@ struct vault_block {
 struct vault {
 	struct vault_region *regions;
 	struct vault_region *now; /* blocks are cut from this one; or NULL */
-	struct vault_region *spare; /* empty, kept for the next; or NULL */
+	struct vault_region
+		*spare; /* empty, by 'spare', the last emptied first */
+	size_t n, nspare; /* regions of the usual size, and of them spare */
+	size_t high, kept; /* most in use at once: this period; and the last */
+	unsigned int turns; /* times a region was begun in this period */
 	size_t bytes;
 };
 
@@ -52,6 +62,7 @@ static struct vault_region *vault_map(struct vault *v, size_t size)
 		r->next->prev = r;
 	v->regions = r;
 	v->bytes += size;
+	v->n += size == VAULT_REGION;
 	return r;
 }
 
@@ -66,6 +77,7 @@ static void vault_unmap(struct vault_region *r)
 	if (r->next)
 		r->next->prev = r->prev;
 	v->bytes -= r->size;
+	v->n -= r->size == VAULT_REGION;
 	munmap(r, r->size);
 }
 
@@ -78,26 +90,58 @@ void vault_free(struct vault *v)
 	free(v);
 }
 
+static struct vault_region *vault_begin(struct vault *v)
+{
+	struct vault_region *r = v->spare;
+
+	if (!r)
+		return vault_map(v, VAULT_REGION);
+	v->spare = r->spare;
+	v->nspare--;
+	return r;
+}
+
+/* A region was begun, or the one at hand again. */
+static void vault_note_turn(struct vault *v)
+{
+	size_t busy = v->n - v->nspare;
+
+	v->high = MAX(v->high, busy);
+	if (++v->turns < VAULT_PERIOD)
+		return;
+	v->kept = v->high;
+	v->high = busy;
+	v->turns = 0;
+	while (v->spare && v->n > v->kept)
+		vault_unmap(vault_begin(v));
+}
+
 /* Nobody has anything of it any more. */
 static void vault_empty(struct vault_region *r)
 {
 	struct vault *v = r->vault;
 
 	r->used = sizeof(*r);
-	if (r == v->now)
+	if (r == v->now) {
+		vault_note_turn(v);
 		return;
-	if (r->size == VAULT_REGION && !v->spare)
-		v->spare = r;
-	else
+	}
+	if (r->size != VAULT_REGION || v->n > MAX(v->kept, v->high) ||
+	    v->n > VAULT_KEPT_MAX) {
 		vault_unmap(r);
+		return;
+	}
+	r->spare = v->spare;
+	v->spare = r;
+	v->nspare++;
 }
 
 static struct vault_region *vault_turn(struct vault *v)
 {
 	struct vault_region *old = v->now;
 
-	v->now = v->spare ? v->spare : vault_map(v, VAULT_REGION);
-	v->spare = NULL;
+	v->now = vault_begin(v);
+	vault_note_turn(v);
 	if (old && !old->live)
 		vault_empty(old);
 	return v->now;

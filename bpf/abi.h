@@ -160,6 +160,7 @@ enum abi_quark_flags {
 	ABI_QUARK_ARGS_CUT = 1 << 1, /* longer than the maximum, or unreadable */
 	ABI_QUARK_PATH_CUT = 1 << 2, /* a path is not whole: its end is there */
 	ABI_QUARK_GROUP_DEAD = 1 << 3, /* EXIT: the last thread; TASK: dead */
+	ABI_QUARK_LAST_IDS = 1 << 4, /* EXIT: uid to sid are there */
 };
 
 struct abi_quark_head {
@@ -210,6 +211,8 @@ struct abi_quark_exit {
 	__u64 minflt;
 	__u64 majflt;
 	__s32 wait_status;
+	/* At the end: what changed meanwhile is told for a price only. */
+	__u32 uid, gid, pgid, sid;
 	__u32 pad;
 };
 
@@ -259,7 +262,7 @@ ABI_ASSERT(sizeof(struct abi_quark_head) == 48);
 ABI_ASSERT(sizeof(struct abi_quark_ids) == 96);
 ABI_ASSERT(sizeof(struct abi_quark_fork) == 216);
 ABI_ASSERT(sizeof(struct abi_quark_image) == 240);
-ABI_ASSERT(sizeof(struct abi_quark_exit) == 128);
+ABI_ASSERT(sizeof(struct abi_quark_exit) == 144);
 ABI_ASSERT(sizeof(struct abi_quark_id_change) == 152);
 ABI_ASSERT(sizeof(struct abi_quark_rename) == 64);
 ABI_ASSERT(sizeof(struct abi_quark_reap) == 112);

@@ -238,6 +238,11 @@ static __always_inline int exited(struct task_struct *task, bool group_dead)
 	e->minflt = sig->min_flt;
 	e->majflt = sig->maj_flt;
 	e->wait_status = wait_status(task);
+	e->head.flags |= ABI_QUARK_LAST_IDS;
+	e->uid = leader->real_cred->uid.val;
+	e->gid = leader->real_cred->gid.val;
+	e->pgid = pid_nr(sig, PIDTYPE_PGID);
+	e->sid = pid_nr(sig, PIDTYPE_SID);
 	e->pad = 0;
 	bpf_ringbuf_submit(e, wakeup());
 	return 0;
@@ -412,30 +417,56 @@ static __always_inline __u32 walk_path(struct scratch *s, __u32 slot, __u32 whic
 	return walked(s, which);
 }
 
-/* One hierarchy: the unified one if it says anything, else memory's, else pids'. */
+/* Hexadecimal digits of a container's id, alone or with more around it. */
+#define CONTAINER_ID_LEN 64
+
+static __always_inline bool names_container(struct kernfs_node *kn)
+{
+	char name[CONTAINER_ID_LEN + 1];
+
+	return bpf_probe_read_kernel_str(name, sizeof(name), BPF_CORE_READ(kn, name)) ==
+	       sizeof(name);
+}
+
+/* Where a controller of version 1 has the process; NULL: nowhere, or it is of version 2. */
+static __always_inline struct kernfs_node *css_kn(struct css_set *set, __u32 id)
+{
+	struct cgroup_subsys_state *css;
+	struct cgroup *cgroup;
+
+	bpf_core_read(&css, sizeof(css), &set->subsys[0] + id);
+	if (!css)
+		return NULL;
+	cgroup = BPF_CORE_READ(css, cgroup);
+	if (BPF_CORE_READ(cgroup, root) == BPF_CORE_READ(set, dfl_cgrp, root))
+		return NULL;
+	return BPF_CORE_READ(cgroup, kn);
+}
+
+/*
+ * One hierarchy: the unified one if it says anything, else memory's, else pids'. But
+ * engines of version 1 leave a process where it was in the unified one: if memory's or
+ * pids' names a container, it is there.
+ */
 static __always_inline struct kernfs_node *cgroup_kn(struct task_struct *task)
 {
 	struct css_set *set = task->cgroups;
 	struct kernfs_node *kn = BPF_CORE_READ(set, dfl_cgrp, kn);
-	struct cgroup_subsys_state *css;
+	struct kernfs_node *memory = NULL, *pids = NULL;
 
+	if (bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
+		memory = css_kn(set, bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id));
+	if (bpf_core_enum_value_exists(enum cgroup_subsys_id, pids_cgrp_id))
+		pids = css_kn(set, bpf_core_enum_value(enum cgroup_subsys_id, pids_cgrp_id));
+	if (memory && names_container(memory))
+		return memory;
+	if (pids && names_container(pids))
+		return pids;
 	if (kernfs_parent(kn))
 		return kn;
-	if (bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id)) {
-		bpf_core_read(&css, sizeof(css),
-			      &set->subsys[0] +
-				      bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id));
-		if (css && kernfs_parent(BPF_CORE_READ(css, cgroup, kn)))
-			return BPF_CORE_READ(css, cgroup, kn);
-	}
-	if (bpf_core_enum_value_exists(enum cgroup_subsys_id, pids_cgrp_id)) {
-		bpf_core_read(&css, sizeof(css),
-			      &set->subsys[0] +
-				      bpf_core_enum_value(enum cgroup_subsys_id, pids_cgrp_id));
-		if (css)
-			return BPF_CORE_READ(css, cgroup, kn);
-	}
-	return kn;
+	if (memory && kernfs_parent(memory))
+		return memory;
+	return pids ? pids : kn;
 }
 
 static __always_inline __u32 walk_cgroup(struct scratch *s, __u32 slot, __u32 which,

@@ -258,8 +258,11 @@ struct kernfs_node___6_14 {
 	struct kernfs_node *parent;
 };
 
+struct cgroup_root;
+
 struct cgroup {
 	struct kernfs_node *kn;
+	struct cgroup_root *root;
 };
 
 struct cgroup_subsys_state {

@@ -54,6 +54,8 @@ static struct pm_proc *pm_proc_expect(struct pm *pm,
 	bool made;
 	struct pm_proc *proc = pm_proc_get(pm, key, &made);
 
+	if (proc && proc->vanished)
+		pm_proc_alive(pm, proc, pm->now);
 	pm->stats.unknown += made && key->start_boottime >= pm->begin;
 	return proc;
 }
@@ -88,19 +90,15 @@ static int pm_inherit(struct pm *pm, struct pm_image *img,
 	return 0;
 }
 
-static struct pm_image *pm_parent_image(struct pm *pm,
-					const struct quark_key *key,
-					struct pm_proc **parentp)
+/*
+ * NULL, also in *procp, if it is not known. Of a generation whose exec event was
+ * lost nothing is: that before it was another program.
+ */
+static struct pm_image *pm_image_of(struct pm *pm, const struct quark_key *key,
+				    struct pm_proc **procp)
 {
-	struct pm_proc *parent;
-	struct pm_image *img;
-
-	parent = pm_proc_find(pm, key->pid, key->start_boottime);
-	*parentp = parent;
-	if (!parent)
-		return NULL;
-	img = pm_image_find_id(parent, key->exec_id);
-	return img ? img : parent->images;
+	*procp = pm_proc_find(pm, key->pid, key->start_boottime);
+	return *procp ? pm_image_find_id(*procp, key->exec_id) : NULL;
 }
 
 /* What belongs to the process, not to one of its images. */
@@ -120,7 +118,7 @@ static int pm_fork(struct pm *pm, const struct quark_event *ev)
 {
 	const struct quark_process *qp = ev->process;
 	struct pm_image *img, *from;
-	struct pm_proc *proc, *parent;
+	struct pm_proc *proc, *parent, *forker;
 	bool made;
 	int err = 0;
 
@@ -134,7 +132,11 @@ static int pm_fork(struct pm *pm, const struct quark_event *ev)
 		return 0;
 	proc->forked = true;
 	pm_proc_apply(proc, qp);
-	from = pm_parent_image(pm, &qp->parent_key, &parent);
+	pm_image_of(pm, &qp->parent_key, &parent);
+	/* CLONE_PARENT: its memory is not its parent's. */
+	from = pm_image_of(pm,
+			   ev->fork_key.pid ? &ev->fork_key : &qp->parent_key,
+			   &forker);
 	pm_proc_set_parent(proc, parent);
 	if (parent && parent->selected)
 		proc->selected = true;
@@ -145,13 +147,6 @@ static int pm_fork(struct pm *pm, const struct quark_event *ev)
 		err = pm_inherit(pm, img, from, pm_shares_memory(ev));
 	img->provisional = false;
 	return pm_image_apply(pm, img, qp) ? -ENOMEM : err;
-}
-
-/* exec itself renames, a moment before the image is another one. */
-static void pm_undo_rename(struct pm_image *old, const struct quark_process *qp)
-{
-	if (old->comm_before[0] && !strncmp(old->comm, qp->comm, 16))
-		memcpy(old->comm, old->comm_before, 16);
 }
 
 /* What 'img', just bound, means for the one before it. */
@@ -241,13 +236,29 @@ static int pm_exec(struct pm *pm, const struct quark_event *ev)
 	img->begin = ev->boottime;
 	proc->execs++;
 	pm_proc_apply(proc, qp);
-	if (img->older)
-		pm_undo_rename(img->older, qp);
 	err = pm_image_apply(pm, img, qp);
 	proc->exec_time = MAX(proc->exec_time, ev->boottime);
 	pm_find_main(img);
 	pm_exec_cut(pm, img, ev->boottime);
 	return err;
+}
+
+/*
+ * Ids may have changed without an event; what it was last is its exit's word. So
+ * is its name: an exec that fails too late to return is told by nothing else.
+ */
+static void pm_last_ids(struct pm_proc *proc, const struct quark_process *qp)
+{
+	struct pm_image *img = pm_image_find_id(proc, qp->key.exec_id);
+
+	proc->sid = qp->proc_sid;
+	proc->pgid = qp->proc_pgid;
+	if (qp->comm[0])
+		memcpy(proc->images->comm, qp->comm, sizeof(qp->comm));
+	if (!img)
+		return;
+	img->uid = qp->proc_uid;
+	img->gid = qp->proc_gid;
 }
 
 static int pm_exit(struct pm *pm, const struct quark_event *ev)
@@ -262,6 +273,10 @@ static int pm_exit(struct pm *pm, const struct quark_event *ev)
 		return -ENOMEM;
 	proc->wait_status = ev->process->wait_status;
 	proc->exit_told = true;
+	pm_last_ids(proc, ev->process);
+	/* Taken for dead already, by what came later. */
+	if (proc->exited)
+		proc->exit_time = MIN(proc->exit_time, ev->boottime);
 	proc->maxrss = ev->maxrss;
 	proc->minflt = ev->minflt;
 	proc->majflt = ev->majflt;
@@ -288,11 +303,23 @@ static void pm_reap_account(struct pm_proc *proc, const struct quark_event *ev)
 	proc->exit_told = true;
 }
 
+/* A zombie of long standing, whose grace ran out: nothing is known of it. */
+static bool pm_reap_forgotten(struct pm *pm, const struct quark_event *ev)
+{
+	const struct quark_process *qp = ev->process;
+
+	return qp->exit_boottime &&
+	       qp->exit_boottime + PM_EXIT_GRACE < ev->boottime &&
+	       !pm_proc_find(pm, qp->key.pid, qp->key.start_boottime);
+}
+
 static int pm_reap(struct pm *pm, const struct quark_event *ev)
 {
 	struct pm_proc *proc;
 
 	pm->stats.reaps++;
+	if (pm_reap_forgotten(pm, ev))
+		return 0;
 	proc = pm_proc_expect(pm, &ev->process->key);
 	if (!proc)
 		return -ENOMEM;
@@ -314,8 +341,8 @@ static int pm_change(struct pm *pm, const struct quark_event *ev)
 	img = pm_image_find_id(proc, qp->key.exec_id);
 	if (!img)
 		return 0; /* over and forgotten */
-	if (qp->comm[0] && strncmp(img->comm, qp->comm, sizeof(img->comm)))
-		memcpy(img->comm_before, img->comm, sizeof(img->comm));
+	if (ev->events & QUARK_EV_SETPROCTITLE)
+		img->comm[0] = '\0'; /* "" is a name like any other */
 	return pm_image_apply(pm, img, qp);
 }
 
@@ -392,6 +419,8 @@ int pm_walk_process(struct pm *pm, const struct quark_process *qp,
 	/* Over by then, and nobody was told: no sign of life. */
 	if (!(qp->flags & QUARK_F_EXIT) || qp->exit_boottime >= pm->walk)
 		proc->missing = false;
+	if (!(qp->flags & QUARK_F_EXIT) && proc->vanished)
+		pm_proc_alive(pm, proc, time);
 	if (!made)
 		return pm_walk_again(pm, proc, qp, time);
 	if (pm->walk)
@@ -449,6 +478,7 @@ void pm_walk_end(struct pm *pm)
 		if (!proc->missing || proc->exited)
 			continue;
 		pm->stats.vanished++;
+		proc->vanished = true;
 		pm_proc_exited(pm, proc, pm->walk);
 	}
 	pm->walk = 0;

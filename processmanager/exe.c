@@ -4,8 +4,8 @@
  *
  * One table of keys leads to the executables: the build id, when the kernel
  * gave one or the file turned out to have one; the file id, for files without;
- * (device, inode, generation, path), which is what the kernel says of a file
- * without a build id and what /proc says of any. The third is a cache key
+ * the short id, for those who ask by it; (device, inode, generation, path), which is what the kernel says of a file
+ * without a build id and what /proc says of any. The last is a cache key
  * only: opened, the file may prove to be one that is known already. Then the
  * executable stays what it is for those who have it, and becomes a name of the
  * other ("same") for everybody who asks later.
@@ -13,6 +13,7 @@
  * An executable nobody holds stays for a while, with its file, so that a
  * program that lives for a millisecond at a time is opened once.
  */
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ enum pm_key_kind {
 	PM_KEY_BUILD_ID,
 	PM_KEY_FILE_ID,
 	PM_KEY_INODE,
+	PM_KEY_SHORT_ID,
 };
 
 struct pm_exe_key {
@@ -119,6 +121,7 @@ struct pm_exe *pm_exe_new(struct pm *pm, enum pm_exe_kind kind,
 	exe->kind = kind;
 	exe->refs = 1;
 	exe->serial = ++pm->serial;
+	exe->rows = exe->names = PM_EXE_NOT_ASKED;
 	pm_list_init(&exe->idle);
 	pm_list_init(&exe->lru);
 	pm_list_init(&exe->waiters);
@@ -276,6 +279,53 @@ struct pm_exe *pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
 	return exe;
 }
 
+static void pm_key_short_id(struct pm_exe_key *k, uint64_t short_id)
+{
+	pm_key_id(k, PM_KEY_SHORT_ID, (const uint8_t *)&short_id,
+		  sizeof(short_id));
+}
+
+/* Without memory it has none. */
+static void pm_exe_give_short_id(struct pm_exe *exe,
+				 const struct symbolizer_ident *id)
+{
+	struct pm_exe_key k;
+	uint64_t v;
+
+	memcpy(&v, id->file_id, sizeof(v));
+	v = be64toh(v);
+	for (v += !v;; v += v == UINT64_MAX ? 2 : 1) {
+		pm_key_short_id(&k, v);
+		if (!pm_key_find(exe->pm, &k))
+			break;
+		exe->pm->stats.short_id_clashes++;
+	}
+	if (!pm_key_add(exe, &k))
+		exe->short_id = v;
+}
+
+struct pm_exe *pm_exe_by_short_id(struct pm *pm, uint64_t short_id)
+{
+	struct pm_exe_key k, *found;
+
+	pm_key_short_id(&k, short_id);
+	found = pm_key_find(pm, &k);
+	return found ? found->exe : NULL;
+}
+
+struct pm_exe *pm_exe_next(struct pm *pm, const struct pm_exe *exe)
+{
+	const struct pm_list *l = exe ? exe->all.next : pm->exes.next;
+	struct pm_exe *next;
+
+	for (; l != &pm->exes; l = l->next) {
+		next = container_of((struct pm_list *)l, struct pm_exe, all);
+		if (next->kind == PM_EXE_FILE && !next->same)
+			return next;
+	}
+	return NULL;
+}
+
 struct pm_exe *pm_exe_identify(struct pm_exe *exe,
 			       const struct symbolizer_ident *id)
 {
@@ -287,12 +337,13 @@ struct pm_exe *pm_exe_identify(struct pm_exe *exe,
 	else
 		pm_key_id(&k, PM_KEY_FILE_ID, id->file_id, sizeof(id->file_id));
 	found = pm_key_find(exe->pm, &k);
-	if (!found) {
+	root = found ? pm_exe_root(found->exe) : exe;
+	if (!found)
 		pm_key_add(exe, &k);
-		return NULL;
-	}
-	root = pm_exe_root(found->exe);
-	return root == exe ? NULL : root;
+	if (root != exe)
+		return root;
+	pm_exe_give_short_id(exe, id);
+	return NULL;
 }
 
 static const char *pm_exe_base(const struct pm_exe *exe)
@@ -314,6 +365,11 @@ void pm_exe_info(const struct pm_exe *exe, struct pm_exe_info *out)
 	out->ident = root->ident;
 	out->opened = root->opened;
 	out->open_error = root->open_error;
+	out->held = root->file;
+	out->mapped = root->mapped;
+	out->short_id = root->short_id;
+	out->rows = root->rows;
+	out->names = root->names;
 	if (root->kind != PM_EXE_FILE && root->file) {
 		out->ident = *symbolizer_ident(root->file);
 		out->opened = true;

@@ -4,9 +4,7 @@
  * it. An image nobody announced is made when a sample names it: provisional,
  * until its exec event comes, and with the mappings of the exec under way.
  */
-#include <inttypes.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,9 +80,11 @@ int pm_image_apply(struct pm *pm, struct pm_image *img,
 	}
 	if (qp->exe)
 		err |= pm_str_set(pm, &img->exe, qp->exe, strlen(qp->exe));
-	if (qp->cmdline)
+	if (qp->cmdline) {
+		img->args_cut = qp->x_flags & QUARK_X_ARGS_CUT;
 		err |= pm_str_set(pm, &img->cmdline, qp->cmdline,
 				  qp->cmdline_len);
+	}
 	if (qp->cwd)
 		err |= pm_str_set(pm, &img->cwd, qp->cwd, strlen(qp->cwd));
 	if (qp->cgroup)
@@ -143,6 +143,8 @@ struct pm_image *pm_image_get(struct pm *pm, const struct abi_key *key,
 
 	pm_tick(pm, time);
 	proc = pm_proc_find(pm, key->tgid, key->start_boottime);
+	if (proc && proc->exited && time > proc->exit_time)
+		pm_proc_alive(pm, proc, time);
 	img = proc ? pm_image_find_id(proc, key->exec_id) : NULL;
 	if (img)
 		return img;
@@ -295,32 +297,41 @@ bool pm_image_selected(const struct pm_image *img)
 	return img->proc->selected;
 }
 
-void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
+void pm_image_info_of(const struct pm_proc *proc, uint64_t exec_id,
+		      uint64_t begin, struct pm_image_info *out)
 {
-	const struct pm_proc *proc = img->proc;
+	char *at;
 
 	memset(out, 0, sizeof(*out));
-	out->serial = img->serial;
 	out->key.start_boottime = proc->start_boottime;
-	out->key.exec_id = img->exec_id;
+	out->key.exec_id = exec_id;
 	out->key.tgid = proc->tgid;
-	out->provisional = img->provisional;
+	out->begin = begin ? begin : proc->start_boottime;
 	out->selected = proc->selected;
 	out->exited = proc->exited;
+	out->leader_type = proc->leader_type;
+	out->leader = proc->leader;
+	pm_process_id(out->process_id, proc->tgid, proc->start_boottime);
+	at = stpcpy(out->image_id, out->process_id);
+	*at++ = '-';
+	pm_put_number(at, exec_id, 10);
+}
+
+void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
+{
+	pm_image_info_of(img->proc, img->exec_id, img->begin, out);
+	out->serial = img->serial;
+	out->provisional = img->provisional;
 	out->kthread = img->kthread;
 	out->ppid = img->ppid;
 	out->uid = img->uid;
 	out->gid = img->gid;
-	out->begin = img->begin ? img->begin : proc->start_boottime;
 	out->samples = img->samples;
-	pm_process_id(out->process_id, sizeof(out->process_id), proc->tgid,
-		      proc->start_boottime);
-	snprintf(out->image_id, sizeof(out->image_id), "%s-%" PRIu64,
-		 out->process_id, img->exec_id);
 	out->comm = img->comm;
 	out->exe = img->exe ? img->exe->s : NULL;
 	out->cmdline = img->cmdline ? img->cmdline->s : NULL;
 	out->cmdline_len = img->cmdline ? img->cmdline->len : 0;
+	out->args_cut = img->args_cut;
 	out->cwd = img->cwd ? img->cwd->s : NULL;
 	out->cgroup = img->cgroup ? img->cgroup->s : NULL;
 	out->main_exe = img->main_exe ? pm_exe_root(img->main_exe) : NULL;

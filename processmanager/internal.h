@@ -22,6 +22,7 @@
 #define PM_EXIT_GRACE (10 * CLOCK_NSEC_PER_SEC)
 #define PM_OPEN_FILES 512
 #define PM_IDLE_EXES 256
+#define PM_PAST_MAX (PM_HISTORY_MAX - 1)
 /* Longer than samples wait for their names. */
 #define PM_UNMAPPED_GRACE (4 * CLOCK_NSEC_PER_SEC)
 /* More than any process may map by itself: vm.max_map_count's usual 65,530. */
@@ -146,6 +147,7 @@ struct pm_exe {
 	uint32_t resolving; /* requests the symbolizer has */
 	uint32_t tries; /* failed ones since the last that succeeded */
 	int open_error;
+	int rows, names; /* as in pm_exe_info */
 	bool opening;
 	bool opened;
 	uint64_t retry_at;
@@ -154,6 +156,7 @@ struct pm_exe {
 	struct symbolizer_ident ident;
 	struct symbolizer_segment *segments;
 	size_t nsegments;
+	uint64_t short_id;
 	uint64_t dev, ino; /* as the kernel said; 0: it said a build id */
 	/* Who mapped it last, and where: a way to the file. */
 	struct {
@@ -208,8 +211,8 @@ struct pm_image {
 	uint32_t ppid, uid, gid;
 	bool provisional;
 	bool kthread;
+	bool args_cut;
 	char comm[16];
-	char comm_before[16]; /* the last rename */
 };
 
 /*
@@ -230,6 +233,17 @@ void pm_image_set_main(struct pm_image *img, struct pm_exe *exe);
 void pm_image_end(struct pm *pm, struct pm_image *img, uint64_t time);
 /* Asks for the mappings of 'img', if there is use and not too soon. */
 void pm_image_want(struct pm *pm, struct pm_image *img);
+/* What is the same for all images of a process, and ids. */
+void pm_image_info_of(const struct pm_proc *proc, uint64_t exec_id,
+		      uint64_t begin, struct pm_image_info *out);
+
+/* --- history.c -------------------------------------------------------------- */
+
+struct pm_past;
+
+/* Keeps what the ledger says of an image that is about to be freed. */
+void pm_past_add(struct pm *pm, const struct pm_image *img);
+void pm_past_drop(struct pm *pm, struct pm_proc *proc);
 
 /* --- proc.c ----------------------------------------------------------------- */
 
@@ -240,11 +254,13 @@ struct pm_proc {
 	struct pm_list children;
 	struct pm_list sibling;
 	struct pm_image *images; /* newest first; never empty but in the making */
+	struct pm_past *past; /* what is left of older ones, newest first */
 	struct pm_mm *pending; /* of an exec whose event has not come */
 	uint64_t pending_id; /* the generation that exec makes */
 	uint64_t start_boottime;
 	uint64_t exec_time; /* of the last exec event */
 	uint64_t exit_time;
+	uint64_t last_seen; /* a sign of life behind its exit; 0: none */
 	uint64_t reap_time;
 	uint64_t want_after;
 	uint64_t parent_start; /* of the parent at the fork; 0: unknown */
@@ -263,6 +279,7 @@ struct pm_proc {
 	bool reaped;
 	bool before; /* came by a walk */
 	bool missing; /* not seen by the walk under way */
+	bool vanished; /* exited, for all that a walk knows */
 	bool selected;
 	bool forked; /* its fork event came, or it was there before */
 	bool walk_due; /* it was there before, and its mappings are not read */
@@ -279,13 +296,19 @@ void pm_proc_free(struct pm *pm, struct pm_proc *proc);
 void pm_proc_set_parent(struct pm_proc *proc, struct pm_proc *parent);
 void pm_proc_drop_pending(struct pm *pm, struct pm_proc *proc);
 void pm_proc_exited(struct pm *pm, struct pm_proc *proc, uint64_t time);
+/*
+ * A sign of life. Who was taken for gone by a walk is not; who did exit is on its
+ * way out still, and not to be forgotten meanwhile.
+ */
+void pm_proc_alive(struct pm *pm, struct pm_proc *proc, uint64_t time);
 void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time);
 
 /* --- process.c -------------------------------------------------------------- */
 
 /* "PID-" and the start in hex: the same whoever computes it within a boot. */
-void pm_process_id(char *buf, size_t len, uint32_t tgid,
-		   uint64_t start_boottime);
+char *pm_process_id(char *buf, uint32_t tgid, uint64_t start_boottime);
+/* Its digits and a NUL; where that is. */
+char *pm_put_number(char *at, uint64_t v, unsigned int base);
 
 /* --- pm.c -------------------------------------------------------------------- */
 
@@ -298,11 +321,13 @@ struct pm {
 	struct pm_list idle; /* nobody's; the longest so first */
 	struct pm_list open; /* holding a file; least used first */
 	struct pm_list opens; /* struct pm_open under way */
+	struct pm_list queued; /* struct pm_open without room yet */
 	struct pm_list jobs; /* struct pm_job with the symbolizer */
 	struct pm_list failed; /* struct pm_job to be told so */
 	struct pm_list exited, reaped; /* processes, by time */
 	struct pm_list ended; /* images, by time */
 	uint32_t nidle;
+	uint32_t nopening; /* in opens */
 	bool closing;
 	uint64_t now; /* the latest time anybody told */
 	uint64_t serial;

@@ -21,7 +21,7 @@
 #define PM_OPEN_BACKOFF_MAX (10 * CLOCK_NSEC_PER_SEC)
 
 struct pm_open {
-	struct pm_list node; /* pm->opens */
+	struct pm_list node; /* pm->opens, or pm->queued */
 	struct pm *pm; /* NULL: it is gone, only the file is to be closed */
 	struct symbolizer *symbolizer;
 	struct pm_exe *exe; /* a reference */
@@ -42,6 +42,8 @@ struct pm_job {
 	uint64_t offsets[];
 };
 
+static void pm_open_queued(struct pm *pm);
+
 /* --- files held open -------------------------------------------------------- */
 
 void pm_exe_close(struct pm_exe *exe)
@@ -56,22 +58,28 @@ void pm_exe_close(struct pm_exe *exe)
 	pm->stats.open_files--;
 }
 
-/* Closes what was used least, but nothing at work, and never the last used. */
-static void pm_open_limit(struct pm *pm)
+/*
+ * Room for 'more' files to be opened: closes what was used least, but nothing
+ * at work. False: all there are, are.
+ */
+static bool pm_open_room(struct pm *pm, uint32_t more)
 {
 	struct pm_list *l = pm->open.next, *next;
 	struct pm_exe *exe;
 
-	for (; pm->stats.open_files > pm->opts.open_files; l = next) {
-		next = l->next;
-		if (next == &pm->open)
+	for (; l != &pm->open; l = next) {
+		if (pm->stats.open_files + pm->nopening + more <=
+		    pm->opts.open_files)
 			break;
+		next = l->next;
 		exe = container_of(l, struct pm_exe, lru);
 		if (exe->resolving)
 			continue;
 		pm_exe_close(exe);
 		pm->stats.open_closed++;
 	}
+	return pm->stats.open_files + pm->nopening + more <=
+	       pm->opts.open_files;
 }
 
 /*
@@ -93,6 +101,13 @@ void pm_open_release(struct pm *pm)
 		pm_exe_close(exe);
 		pm->stats.open_released++;
 	}
+	pm_open_queued(pm);
+}
+
+void pm_set_open_files(struct pm *pm, unsigned int n)
+{
+	pm->opts.open_files = n;
+	pm_open_room(pm, 0);
 }
 
 static void pm_exe_touch(struct pm_exe *exe)
@@ -147,7 +162,6 @@ static int pm_exe_install(struct pm_exe *exe, struct symbolizer_file *file)
 	exe->open_error = 0;
 	pm_list_add_tail(&pm->open, &exe->lru);
 	pm->stats.open_files++;
-	pm_open_limit(pm);
 	return 0;
 }
 
@@ -340,9 +354,11 @@ static void pm_job_done(struct pm_job *job, const struct pm_answer *a)
 	struct pm *pm = job->exe->pm;
 
 	job->exe->resolving--;
+	if (a->err != -ECANCELED)
+		*(job->rows ? &job->exe->rows : &job->exe->names) = a->err;
 	pm_job_answer(job, a);
 	free(job);
-	pm_open_limit(pm);
+	pm_open_queued(pm);
 }
 
 static void pm_resolved(void *arg, int err,
@@ -418,24 +434,12 @@ static void pm_jobs_go(struct pm_exe *exe, int err)
 	}
 }
 
-static void pm_opened(void *arg, int err, struct symbolizer_file *file)
+/* It has come to an end. Takes over 'o' and 'file'. */
+static void pm_open_end(struct pm_open *o, int err,
+			struct symbolizer_file *file)
 {
-	struct pm_open *o = arg;
 	struct pm_exe *exe = o->exe;
 
-	if (!o->pm) {
-		if (file)
-			symbolizer_close(o->symbolizer, file);
-		free(o);
-		return;
-	}
-	if (err && !o->err)
-		o->err = err;
-	if (err && !pm_open_final(err) && !exe->file) {
-		err = pm_open_next_door(o);
-		if (!err)
-			return;
-	}
 	pm_list_del(&o->node);
 	free(o);
 	exe->opening = false;
@@ -449,12 +453,65 @@ static void pm_opened(void *arg, int err, struct symbolizer_file *file)
 	pm_exe_put(exe);
 }
 
-/* 0: under way, or already; the error of a try that is not worth repeating. */
+static void pm_opened(void *arg, int err, struct symbolizer_file *file)
+{
+	struct pm_open *o = arg;
+	struct pm *pm = o->pm;
+
+	if (!pm) {
+		if (file)
+			symbolizer_close(o->symbolizer, file);
+		free(o);
+		return;
+	}
+	if (err && !o->err)
+		o->err = err;
+	if (err && !pm_open_final(err) && !o->exe->file) {
+		err = pm_open_next_door(o);
+		if (!err)
+			return;
+	}
+	pm->nopening--;
+	pm_open_end(o, err, file);
+	pm_open_queued(pm);
+}
+
+/* 0: under way. */
+static int pm_open_begin(struct pm_open *o)
+{
+	int err = pm_open_next_door(o);
+
+	if (err)
+		return err;
+	o->pm->nopening++;
+	pm_list_add_tail(&o->pm->opens, &o->node);
+	return 0;
+}
+
+/* Those for which there is room now; never from inside of a question. */
+static void pm_open_queued(struct pm *pm)
+{
+	struct pm_open *o;
+	int err;
+
+	while (!pm_list_empty(&pm->queued) && pm_open_room(pm, 1)) {
+		o = container_of(pm->queued.next, struct pm_open, node);
+		pm_list_del(&o->node);
+		err = pm_open_begin(o);
+		if (err)
+			pm_open_end(o, err, NULL);
+	}
+}
+
+/*
+ * 0: under way, or already, or once there is room; the error of a try that is
+ * not worth repeating.
+ */
 static int pm_exe_open(struct pm_exe *exe)
 {
 	struct pm *pm = exe->pm;
 	struct pm_open *o;
-	int err;
+	int err = 0;
 
 	if (exe->opening)
 		return 0;
@@ -463,10 +520,14 @@ static int pm_exe_open(struct pm_exe *exe)
 	o = calloc(1, sizeof(*o));
 	if (!o)
 		return pm_nomem(pm);
+	pm_list_init(&o->node);
 	o->pm = pm;
 	o->symbolizer = pm->opts.symbolizer;
 	o->exe = pm_exe_get(exe);
-	err = pm_open_next_door(o);
+	if (!pm_list_empty(&pm->queued) || !pm_open_room(pm, 1))
+		pm_list_add_tail(&pm->queued, &o->node);
+	else
+		err = pm_open_begin(o);
 	if (err) {
 		free(o);
 		pm_exe_failed(exe, err);
@@ -474,7 +535,6 @@ static int pm_exe_open(struct pm_exe *exe)
 		return err;
 	}
 	exe->opening = true;
-	pm_list_add_tail(&pm->opens, &o->node);
 	return 0;
 }
 
@@ -565,23 +625,32 @@ void pm_jobs_fail(struct pm *pm)
 	} while (l != last);
 }
 
+static void pm_open_drop(struct pm_open *o)
+{
+	struct pm_exe *exe = o->exe;
+
+	o->pm = NULL;
+	o->exe = NULL;
+	pm_list_del(&o->node);
+	pm_jobs_go(exe, -ECANCELED);
+	pm_exe_put(exe);
+}
+
 /* Ends what waits and lets go of what the symbolizer still has. */
 void pm_open_cancel(struct pm *pm)
 {
 	static const struct pm_answer cancelled = { .err = -ECANCELED };
 	struct pm_job *job;
 	struct pm_open *o;
-	struct pm_exe *exe;
 
-	while (!pm_list_empty(&pm->opens)) {
-		o = container_of(pm->opens.next, struct pm_open, node);
-		exe = o->exe;
-		o->pm = NULL;
-		o->exe = NULL;
-		pm_list_del(&o->node);
-		pm_jobs_go(exe, -ECANCELED);
-		pm_exe_put(exe);
+	while (!pm_list_empty(&pm->queued)) {
+		o = container_of(pm->queued.next, struct pm_open, node);
+		pm_open_drop(o);
+		free(o); /* the symbolizer never had it */
 	}
+	while (!pm_list_empty(&pm->opens))
+		pm_open_drop(
+			container_of(pm->opens.next, struct pm_open, node));
 	while (!pm_list_empty(&pm->failed))
 		pm_jobs_fail(pm);
 	while (!pm_list_empty(&pm->jobs)) {

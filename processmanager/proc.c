@@ -110,6 +110,7 @@ void pm_proc_free(struct pm *pm, struct pm_proc *proc)
 	pm_list_del(&proc->dead);
 	hash_remove(&pm->procs, &proc->node);
 	pm_proc_drop_pending(pm, proc);
+	pm_past_drop(pm, proc);
 	for (img = proc->images; img; img = older) {
 		older = img->older;
 		pm_image_free(pm, img);
@@ -125,6 +126,21 @@ void pm_proc_exited(struct pm *pm, struct pm_proc *proc, uint64_t time)
 	proc->exited = true;
 	proc->exit_time = time;
 	pm_list_add_tail(&pm->exited, &proc->dead);
+}
+
+void pm_proc_alive(struct pm *pm, struct pm_proc *proc, uint64_t time)
+{
+	if (!proc->exited || proc->reaped)
+		return;
+	pm_list_del(&proc->dead);
+	if (!proc->vanished) {
+		proc->last_seen = MAX(proc->last_seen, time);
+		pm_list_add_tail(&pm->exited, &proc->dead);
+		return;
+	}
+	proc->exited = proc->vanished = false;
+	proc->exit_time = 0;
+	pm->stats.found++;
 }
 
 void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time)
@@ -146,6 +162,7 @@ static void pm_forget_image(struct pm *pm, struct pm_image *img)
 	while (*p != img)
 		p = &(*p)->older;
 	*p = img->older;
+	pm_past_add(pm, img);
 	pm_image_free(pm, img);
 }
 
@@ -170,7 +187,8 @@ void pm_forget(struct pm *pm, uint64_t time)
 	}
 	while (!pm_list_empty(&pm->exited)) {
 		proc = container_of(pm->exited.next, struct pm_proc, dead);
-		if (proc->exit_time + PM_EXIT_GRACE >= time)
+		if (MAX(proc->exit_time, proc->last_seen) + PM_EXIT_GRACE >=
+		    time)
 			break;
 		pm_proc_end(pm, proc);
 	}

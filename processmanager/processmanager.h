@@ -31,8 +31,9 @@ struct pm_exe;
 struct pm_opts {
 	struct symbolizer *symbolizer;
 	/*
-	 * Executables held open at once, at most; 0: 512. One beyond it is
-	 * opened when asked for names and closed again when least used.
+	 * Executables held open at once, at most; 0: 512. For one beyond it
+	 * the one least used is closed, which is opened again when asked for
+	 * names, if it still can be.
 	 */
 	unsigned int open_files;
 	/*
@@ -57,6 +58,9 @@ int pm_new(struct pm **pmp, const struct pm_opts *opts); /* 0 or -errno */
  * from inside.
  */
 void pm_free(struct pm *pm);
+
+/* From now on so many executables are held open at most; not 0. */
+void pm_set_open_files(struct pm *pm, unsigned int n);
 
 /* --- what comes in ------------------------------------------------------- */
 
@@ -197,6 +201,8 @@ struct pm_image_info {
 	bool kthread;
 	uint32_t ppid;
 	uint32_t uid, gid;
+	/* How its process came into the system: QUARK_ELT_, and who did. */
+	uint32_t leader_type, leader;
 	/*
 	 * Printable ids, the same whoever computes them within a boot:
 	 * process "PID-" and start_boottime in hex, image that and "-" exec_id.
@@ -207,6 +213,7 @@ struct pm_image_info {
 	const char *exe; /* path, or NULL */
 	const char *cmdline; /* NUL-separated */
 	size_t cmdline_len;
+	bool args_cut; /* that is not all of it */
 	const char *cwd;
 	const char *cgroup;
 	struct pm_exe *main_exe; /* of 'exe', when mapped; borrowed */
@@ -221,6 +228,16 @@ bool pm_image_selected(const struct pm_image *img);
 
 /* Pointers are good until the next call that feeds the manager. */
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out);
+
+/* So many of a process's images are remembered. */
+#define PM_HISTORY_MAX 16
+/*
+ * All images of the process of 'img' that are remembered, newest first; 'max' at
+ * most. Of those that nothing but the ledger asks for any more, serial and
+ * main_exe are 0. Strings as of pm_image_info(). How many.
+ */
+size_t pm_image_history(const struct pm_image *img, struct pm_image_info *out,
+			size_t max);
 
 struct pm_mapping {
 	uint64_t start, end;
@@ -270,11 +287,33 @@ struct pm_exe_info {
 	struct symbolizer_ident ident;
 	bool opened; /* ident and segments are complete */
 	int open_error; /* -errno of the last try, 0: none failed */
+	bool held; /* its file is open now */
+	uint32_t mapped; /* mappings of it */
+	/* 0: none. Tells executables apart, for who has no room for 128 bits. */
+	uint64_t short_id;
+	/* Of the last answer; PM_EXE_NOT_ASKED, 0 or -errno. */
+	int rows, names;
 };
+
+#define PM_EXE_NOT_ASKED 1
 
 void pm_exe_info(const struct pm_exe *exe, struct pm_exe_info *out);
 const struct symbolizer_segment *pm_exe_segments(const struct pm_exe *exe,
 						 size_t *np);
+/*
+ * The mapper between file ids of 128 bits and short ones of 64. The short id is
+ * the first half of the file id, in the order in which it is written, so it is
+ * the same on every host; only where another executable has that one already, as
+ * somebody may arrange, it is the next free one, which is counted. It is given
+ * when the file is first opened, and good as long as the executable is known.
+ * Borrowed; NULL: no such is known.
+ */
+struct pm_exe *pm_exe_by_short_id(struct pm *pm, uint64_t short_id);
+/*
+ * Each executable once, under the name it was first seen by: the first with NULL,
+ * then the one after 'exe'. Borrowed; nothing may be fed meanwhile.
+ */
+struct pm_exe *pm_exe_next(struct pm *pm, const struct pm_exe *exe);
 struct pm_exe *pm_exe_get(struct pm_exe *exe);
 void pm_exe_put(struct pm_exe *exe);
 
@@ -298,6 +337,9 @@ int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
  * file that cannot be opened, or has none, answers with that error.
  */
 int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg);
+
+/* As wait4(2) never gives it: nobody told how it ended, but that it did. */
+#define PM_STATUS_UNKNOWN (-1)
 
 /* How good a CPU time is. */
 enum pm_cpu {
@@ -330,7 +372,7 @@ struct pm_process_info {
 	bool kthread;
 	uint32_t sid, pgid;
 	uint32_t leader_type, leader; /* QUARK_ELT_, and its pid */
-	/* As wait4(2) gives it; only of PM_EXITED and PM_REAPED. */
+	/* As wait4(2) gives it, or PM_STATUS_UNKNOWN; of EXITED and REAPED. */
 	int32_t wait_status;
 	enum pm_cpu cpu;
 	uint64_t cpu_ns, user_ns, system_ns; /* of all its threads */
@@ -340,6 +382,12 @@ struct pm_process_info {
 	uint64_t samples;
 };
 
+/*
+ * Ids, session and directory may change without an event: asks /proc what the
+ * process has now, if it lives and this is what it runs. Its infos say so from
+ * then on. Some 30 us.
+ */
+void pm_process_ask(struct pm *pm, struct pm_image *img);
 /* The process of an image. Asks the kernel for the CPU time of a living one. */
 void pm_process_info(const struct pm_image *img, struct pm_process_info *out);
 
@@ -377,6 +425,7 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(provisional, 0, "images whose samples came before their exec event") \
 	X(nomem, 0, "records dropped for lack of memory")                      \
 	X(open_closed, 0, "executables closed for the limit of open files")    \
+	X(short_id_clashes, 0, "executables whose short id was another's")     \
 	X(open_released, 0, "executables closed since nobody maps them")       \
 	X(processes, 1, "processes known")                                     \
 	X(images, 1, "images known")                                           \

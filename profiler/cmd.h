@@ -15,6 +15,9 @@
 OPTIONS_COMMANDS(X)
 #undef X
 
+/* profd debug files. */
+int cmd_debug_files(const struct options *o);
+
 /* One line on standard error, "profd: ..."; returns 1, the exit status. */
 int cmd_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -65,7 +65,7 @@ int cmd_check_host(const struct options *o, bool whole, bool quiet, char **why)
 	if ((*why || o->source == SOURCE_PERF) && !whole)
 		quiet = true;
 	for (i = 0; !err && !quiet; i++) {
-		without = privilege_degraded(caps, i);
+		without = privilege_degraded(&privilege_this_host, caps, i);
 		if (!without)
 			break;
 		log_warn("missing %s", without);

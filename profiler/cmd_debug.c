@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * cmd_debug: profd debug. What the unwinder knows of an executable, for people:
- * the same table, got the same way, as for a stack.
+ * the same table, got the same way, as for a stack. What a running profd knows of
+ * executables is in cmd_debug_files.c.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -335,6 +336,7 @@ static const struct {
 } commands[] = {
 	{ "unwind-table", unwind_table },
 	{ "unwind", unwind },
+	{ "files", cmd_debug_files },
 };
 
 int cmd_debug(const struct options *o)
@@ -348,6 +350,7 @@ int cmd_debug(const struct options *o)
 		fprintf(stderr, "profd debug: unknown '%s'", word);
 	else
 		fprintf(stderr, "profd debug: what is needed");
-	fprintf(stderr, " (unwind-table or unwind; see profd debug --help)\n");
+	fprintf(stderr,
+		" (unwind-table, unwind or files; see profd debug --help)\n");
 	return OPTIONS_USAGE;
 }

@@ -25,9 +25,20 @@ static bool cancelled(void *arg)
 	return events_signal;
 }
 
+/* Whole lines only: what follows may never come. */
 static bool print_raw(void *arg, const void *data, size_t len)
 {
-	return fwrite(data, 1, len, stdout) == len && !fflush(stdout);
+	const char *end = memrchr(data, '\n', len);
+	size_t n = end ? end + 1 - (const char *)data : 0;
+	struct strbuf *part = &((struct lines *)arg)->part;
+
+	if (n && part->len) {
+		fwrite(part->data, 1, part->len, stdout);
+		strbuf_reset(part);
+	}
+	strbuf_add(part, (const char *)data + n, len - n);
+	return fwrite(data, 1, n, stdout) == n && !fflush(stdout) &&
+	       !part->failed;
 }
 
 static void put_gap(struct strbuf *sb, const json_t *o)
@@ -58,15 +69,40 @@ static void put_ids(struct strbuf *sb, const json_t *o)
 	lines_text(sb, lines_str(o, "cwd"));
 }
 
+static void put_cgroup(struct strbuf *sb, const json_t *o)
+{
+	lines_text(sb, lines_str(o, "comm"));
+	strbuf_puts(sb, " to ");
+	lines_text(sb, lines_str(o, "cgroup"));
+}
+
 static void put_end(struct strbuf *sb, const json_t *o)
 {
 	lines_text(sb, lines_str(o, "comm"));
-	strbuf_puts(sb, " status ");
-	lines_status(sb, o);
+	if (lines_has(o, "exit_code") || lines_has(o, "signal")) {
+		strbuf_puts(sb, " status ");
+		lines_status(sb, o);
+	}
 	if (!lines_has(o, "cpu_ns"))
 		return;
 	strbuf_puts(sb, " cpu ");
 	lines_duration(sb, lines_int(o, "cpu_ns"));
+}
+
+/* All that is known of it by now. */
+static void put_life(struct strbuf *sb, const json_t *o)
+{
+	struct strbuf cover = STRBUF_INIT;
+
+	put_end(sb, o);
+	if (lines_has(o, "maxrss_bytes"))
+		strbuf_printf(sb, " rss %" PRIu64 "M",
+			      (lines_int(o, "maxrss_bytes") + (1 << 19)) >> 20);
+	strbuf_printf(sb, " samples %" PRIu64, lines_int(o, "samples"));
+	lines_coverage(&cover, o);
+	if (cover.len)
+		strbuf_printf(sb, " cover %s", cover.data);
+	strbuf_fini(&cover);
 }
 
 static const struct {
@@ -76,7 +112,8 @@ static const struct {
 	{ "gap", put_gap },	  { "missed", put_missed },
 	{ "fork", put_fork },	  { "exec", lines_command },
 	{ "rename", put_rename }, { "id_change", put_ids },
-	{ "exit", put_end },	  { "reap", put_end },
+	{ "cgroup", put_cgroup }, { "exit", put_end },
+	{ "reap", put_end },	  { "end", put_life },
 };
 
 static void put_kind(struct strbuf *sb, const json_t *o, const char *word)
@@ -88,7 +125,7 @@ static void put_kind(struct strbuf *sb, const json_t *o, const char *word)
 			break;
 	if (i == ARRAY_SIZE(kinds))
 		return; /* of a newer profd */
-	lines_clock(sb, o, "time", true);
+	lines_clock(sb, o, "time");
 	if (lines_has(o, "pid"))
 		strbuf_printf(sb, " %7" PRIu64 " %7" PRIu64,
 			      lines_int(o, "pid"), lines_int(o, "ppid"));

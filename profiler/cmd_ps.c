@@ -7,14 +7,20 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "profiler/client.h"
 #include "profiler/cmd.h"
 #include "profiler/lines.h"
 
 #define PS_MAX_DEPTH 64 /* of the tree, as it is indented */
+#define PS_USER 8 /* characters */
+#define PS_WHERE 28
 
 struct ps_row {
 	json_t *o;
@@ -25,6 +31,12 @@ struct ps_row {
 struct ps {
 	struct ps_row *rows;
 	size_t n, cap;
+	time_t now;
+	size_t columns; /* 0: as many as it takes */
+	size_t where; /* width of that column */
+	uint64_t uid;
+	char user[64]; /* name of 'uid' */
+	struct strbuf cell;
 };
 
 static bool ps_line(void *arg, json_t *o)
@@ -102,45 +114,121 @@ static void ps_link(struct ps *ps)
 	}
 }
 
-static void ps_put(const struct ps_row *row, size_t depth, struct strbuf *sb)
+/* The cell as a column of so many characters; negative: to the left. */
+static void ps_cell(struct ps *ps, struct strbuf *out, int width)
 {
-	const json_t *o = row->o, *cover = json_object_get(o, "coverage");
-	struct strbuf text = STRBUF_INIT;
+	const char *s = strbuf_str(&ps->cell);
+	int pad, most = abs(width);
 
-	strbuf_printf(sb, "%7" PRIu64 " %7" PRIu64 " ", lines_int(o, "pid"),
+	if (!s)
+		return;
+	if (width < 0)
+		lines_cut(&ps->cell, 0, most);
+	pad = most - (int)lines_width(s);
+	strbuf_printf(out, "%*s%s%*s ", width > 0 ? MAX(pad, 0) : 0, "", s,
+		      width < 0 ? MAX(pad, 0) : 0, "");
+	strbuf_reset(&ps->cell);
+}
+
+/* Of a user without a name the number; cut as ps(1) does. */
+static void ps_user(struct ps *ps, const json_t *o, struct strbuf *sb)
+{
+	uint64_t uid = lines_int(o, "uid");
+	struct passwd *pw;
+
+	if (!lines_has(o, "uid"))
+		return;
+	if (!ps->user[0] || ps->uid != uid) {
+		pw = getpwuid(uid);
+		if (pw && strlen(pw->pw_name) > PS_USER)
+			snprintf(ps->user, sizeof(ps->user), "%.*s+",
+				 PS_USER - 1, pw->pw_name);
+		else if (pw)
+			snprintf(ps->user, sizeof(ps->user), "%s", pw->pw_name);
+		else
+			snprintf(ps->user, sizeof(ps->user), "%" PRIu64, uid);
+		ps->uid = uid;
+	}
+	lines_text(sb, ps->user);
+}
+
+/* A time of today, or else a day. */
+static void ps_start(const struct ps *ps, const json_t *o, struct strbuf *sb)
+{
+	time_t t = lines_time(o, "start");
+	char text[32];
+	struct tm tm;
+
+	if (!t)
+		return;
+	localtime_r(&t, &tm);
+	strftime(text, sizeof(text), ps->now - t < 24 * 3600 ? "%T" : "%b %e",
+		 &tm);
+	strbuf_puts(sb, text);
+}
+
+static void ps_state(struct ps *ps, const json_t *o, struct strbuf *sb)
+{
+	if (lines_has(o, "exit_code"))
+		strbuf_puts(sb, "exit ");
+	if (lines_has(o, "exit_code") || lines_has(o, "signal"))
+		lines_status(sb, o);
+	else
+		lines_text(sb, lines_str(o, "state"));
+}
+
+static void ps_cpu(struct ps *ps, const json_t *o, struct strbuf *sb)
+{
+	if (!lines_has(o, "cpu_ns"))
+		return;
+	/* Some of it is still to come. */
+	if (!strcmp(lines_str(o, "cpu"), "provisional"))
+		strbuf_puts(sb, "~");
+	lines_duration(sb, lines_int(o, "cpu_ns"));
+}
+
+static void ps_put(struct ps *ps, const struct ps_row *row, size_t depth,
+		   struct strbuf *out)
+{
+	const json_t *o = row->o;
+	struct strbuf *sb = &ps->cell;
+	size_t start = out->len;
+
+	strbuf_printf(out, "%7" PRIu64 " %7" PRIu64 " ", lines_int(o, "pid"),
 		      lines_int(o, "ppid"));
-	lines_clock(&text, o, "start", false);
-	strbuf_printf(sb, "%-8s ", strbuf_str(&text));
-	strbuf_reset(&text);
-	if (lines_has(o, "exit"))
-		lines_status(&text, o);
-	strbuf_printf(sb, "%-12s ",
-		      text.len ? text.data : lines_str(o, "state"));
-	strbuf_reset(&text);
-	if (lines_has(o, "cpu_ns"))
-		lines_duration(&text, lines_int(o, "cpu_ns"));
-	strbuf_printf(sb, "%9s %8" PRIu64 " ", strbuf_str(&text),
-		      lines_int(o, "samples"));
-	strbuf_reset(&text);
-	if (cover)
-		strbuf_printf(&text, "%.0f%%", 100 * json_real_value(cover));
-	strbuf_printf(sb, "%6s  %*s", strbuf_str(&text),
-		      (int)(2 * MIN(depth, (size_t)PS_MAX_DEPTH)), "");
-	lines_command(sb, o);
-	strbuf_puts(sb, "\n");
-	if (text.failed)
-		sb->failed = true;
-	strbuf_fini(&text);
+	ps_user(ps, o, sb);
+	ps_cell(ps, out, -PS_USER);
+	ps_start(ps, o, sb);
+	ps_cell(ps, out, -8);
+	ps_state(ps, o, sb);
+	ps_cell(ps, out, -12);
+	ps_cpu(ps, o, sb);
+	ps_cell(ps, out, 9);
+	strbuf_printf(sb, "%" PRIu64, lines_int(o, "samples"));
+	ps_cell(ps, out, 7);
+	lines_coverage(sb, o);
+	ps_cell(ps, out, 10);
+	if (ps->where) {
+		lines_where(sb, o);
+		ps_cell(ps, out, -(int)ps->where);
+	}
+	strbuf_printf(out, "%*s", (int)(2 * MIN(depth, (size_t)PS_MAX_DEPTH)),
+		      "");
+	lines_command(out, o);
+	if (ps->columns)
+		lines_cut(out, start, ps->columns);
+	strbuf_puts(out, "\n");
 }
 
 /* Parent first, without recursion: a tree may be as deep as there are pids. */
-static void ps_put_tree(const struct ps_row *root, struct strbuf *sb)
+static void ps_put_tree(struct ps *ps, const struct ps_row *root,
+			struct strbuf *sb)
 {
 	const struct ps_row *row = root;
 	size_t depth = 0;
 
 	for (;;) {
-		ps_put(row, depth, sb);
+		ps_put(ps, row, depth, sb);
 		if (row->child) {
 			row = row->child;
 			depth++;
@@ -156,6 +244,29 @@ static void ps_put_tree(const struct ps_row *root, struct strbuf *sb)
 	}
 }
 
+/* The widest place anybody is in; 0: nobody is in any. */
+static size_t ps_where_width(struct ps *ps)
+{
+	size_t i, width = 0;
+
+	for (i = 0; i < ps->n; i++) {
+		lines_where(&ps->cell, ps->rows[i].o);
+		width = MAX(width, lines_width(strbuf_str(&ps->cell)));
+		strbuf_reset(&ps->cell);
+	}
+	return width ? MIN(MAX(width, strlen("WHERE")), (size_t)PS_WHERE) : 0;
+}
+
+/* Columns of the terminal; 0: it is none, and lines are whole. */
+static size_t ps_columns(void)
+{
+	struct winsize ws;
+
+	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws))
+		return 0;
+	return ws.ws_col;
+}
+
 static int ps_print(struct ps *ps, bool tree)
 {
 	struct strbuf sb = STRBUF_INIT;
@@ -166,16 +277,24 @@ static int ps_print(struct ps *ps, bool tree)
 		qsort(ps->rows, ps->n, sizeof(*ps->rows), ps_compare);
 	if (tree)
 		ps_link(ps);
-	strbuf_puts(&sb, "    PID    PPID START    STATE              CPU  "
-			 "SAMPLES  COVER  COMMAND\n");
+	ps->now = time(NULL);
+	ps->columns = ps_columns();
+	ps->where = ps_where_width(ps);
+	strbuf_puts(&sb, "    PID    PPID USER     START    STATE              "
+			 "CPU SAMPLES      COVER ");
+	if (ps->where)
+		strbuf_printf(&sb, "%-*s ", (int)ps->where, "WHERE");
+	strbuf_puts(&sb, "COMMAND\n");
 	for (i = 0; i < ps->n; i++) {
 		if (!tree)
-			ps_put(&ps->rows[i], 0, &sb);
+			ps_put(ps, &ps->rows[i], 0, &sb);
 		else if (!ps->rows[i].parent)
-			ps_put_tree(&ps->rows[i], &sb);
+			ps_put_tree(ps, &ps->rows[i], &sb);
 	}
-	err = sb.failed || fputs(strbuf_str(&sb), stdout) < 0 || fflush(stdout);
+	err = sb.failed || ps->cell.failed ||
+	      fputs(strbuf_str(&sb), stdout) < 0 || fflush(stdout);
 	strbuf_fini(&sb);
+	strbuf_fini(&ps->cell);
 	return err ? cmd_fail("standard output cannot be written") : 0;
 }
 

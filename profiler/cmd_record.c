@@ -403,10 +403,12 @@ static int open_engine(struct record *r)
 		.loop = &r->loop,
 		.freq_hz = r->o->freq,
 		.stack_copy = r->o->stack_copy,
+		.ring_size = r->o->ring_size,
 		.source = r->o->source,
 		.selected_only = !r->o->all,
 		.why_perf = r->why_perf,
 		.unwind_rows = r->o->unwind_rows,
+		.open_files = r->o->open_files,
 	};
 	char msg[512];
 	int err = list_pids(r, &eo);

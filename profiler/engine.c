@@ -24,6 +24,7 @@
 #include "profiler/engine.h"
 #include "profiler/engine_internal.h"
 #include "profiler/metrics.h"
+#include "profiler/openfiles.h"
 #include "profiler/perfsource_engine.h"
 #include "profiler/privilege.h"
 #include "profiler/unwind_rows.h"
@@ -35,37 +36,45 @@
 #define ENGINE_SECOND_NS CLOCK_NSEC_PER_SEC
 /* The end waits so long for the rings to pass it, and for names. */
 #define ENGINE_FINISH_NS (4 * CLOCK_NSEC_PER_SEC)
-#define ENGINE_LIFECYCLE_RING (4 << 20)
 #define ENGINE_MALLOC_LARGE (128 << 10)
 
-/* The pump's; the record itself stays where no core dump shows it. */
-struct engine_sample {
-	struct abi_sample *rec;
-};
-
 /* The event goes on to those who follow events. */
-static void engine_lifecycle(struct engine *e, struct quark_event *ev)
+static void engine_lifecycle(struct engine *e, const struct quark_event *ev)
 {
 	pm_event(e->pm, ev);
 	if (ev->events & QUARK_EV_GAP)
 		walk_after_gap(e);
-	reporter_event(e->reporter, ev);
+	if (reporter_event(e->reporter, ev))
+		e->nomem++;
+}
+
+/*
+ * What comes and goes by the thousand, in about one order, lies in the vault:
+ * samples, mappings, libquark's events.
+ */
+static void engine_drop(void *arg, enum pump_stream stream, void *rec)
+{
+	struct engine *e = arg;
+
+	if (stream == PUMP_WALK || (stream == PUMP_LIFECYCLE && e->perf))
+		free(rec);
+	else
+		vault_give(rec);
 }
 
 static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 			   void *rec, bool late)
 {
-	struct engine_sample *sample;
+	const struct abi_sample *sample;
 	struct engine *e = arg;
 
 	switch (stream) {
 	case PUMP_LIFECYCLE:
-		if (e->perf) {
+		if (e->perf)
 			perfsource_engine_life(e, rec);
-			break;
-		}
-		engine_lifecycle(e, rec);
-		return;
+		else
+			engine_lifecycle(e, rec);
+		break;
 	case PUMP_MAPPING:
 		pm_map_event(e->pm, rec);
 		if (e->perf)
@@ -76,15 +85,13 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 		break;
 	case PUMP_SAMPLE:
 		sample = rec;
-		if (!e->perf || perfsource_engine_sample(e, sample->rec))
-			trace_handler_sample(e->th, sample->rec,
-					     sample->rec->size);
-		vault_give(sample->rec);
+		if (!e->perf || perfsource_engine_sample(e, rec))
+			trace_handler_sample(e->th, sample, sample->size);
 		break;
 	case PUMP_STREAM_MAX:
 		break;
 	}
-	free(rec);
+	engine_drop(e, stream, rec);
 }
 
 struct abi_sample *engine_sample_new(struct engine *e, size_t len)
@@ -98,15 +105,7 @@ struct abi_sample *engine_sample_new(struct engine *e, size_t len)
 void engine_sample_push(struct engine *e, struct abi_sample *rec, uint64_t time,
 			size_t len)
 {
-	struct engine_sample *sample = malloc(sizeof(*sample));
-
-	if (!sample) {
-		vault_give(rec);
-		e->nomem++;
-		return;
-	}
-	sample->rec = rec;
-	pump_push(e->pump, PUMP_SAMPLE, time, sample, sizeof(*sample) + len);
+	pump_push(e->pump, PUMP_SAMPLE, time, rec, len);
 }
 
 static void engine_on_sample(void *arg, const struct abi_sample *rec,
@@ -121,13 +120,15 @@ static void engine_on_sample(void *arg, const struct abi_sample *rec,
 	engine_sample_push(e, copy, rec->time, len);
 }
 
-/* Record and path in one block, so that the pump can free it as one. */
+/* Record and path in one block. */
 void engine_on_map(void *arg, const struct pm_map_event *ev)
 {
 	size_t n = ev->path ? strlen(ev->path) + 1 : 0;
 	struct engine *e = arg;
-	struct pm_map_event *copy = malloc(sizeof(*copy) + n);
+	struct pm_map_event *copy = vault_take(e->vault, sizeof(*copy) + n);
 
+	if (e->start)
+		walk_saw_map(e->start, copy ? ev : NULL);
 	if (!copy) {
 		e->nomem++;
 		return;
@@ -141,15 +142,22 @@ void engine_on_map(void *arg, const struct pm_map_event *ev)
 static void engine_drain_lifecycle(struct engine *e)
 {
 	const struct quark_event *ev;
-	struct quark_event *copy;
+	size_t size;
+	void *copy;
 
 	while ((ev = quark_queue_get_event(&e->quark))) {
-		copy = quark_event_dup(ev);
-		if (copy)
-			pump_push(e->pump, PUMP_LIFECYCLE, ev->boottime, copy,
-				  sizeof(*copy));
-		else
+		if (e->start)
+			walk_saw_event(e->start, ev);
+		size = quark_event_copy(ev, NULL, 0);
+		copy = vault_take(e->vault, size);
+		if (!copy) {
+			if (e->start)
+				walk_start_lost(e->start);
 			e->nomem++;
+			continue;
+		}
+		quark_event_copy(ev, copy, size);
+		pump_push(e->pump, PUMP_LIFECYCLE, ev->boottime, copy, size);
 	}
 	pump_watermark(e->pump, PUMP_LIFECYCLE,
 		       quark_queue_watermark(&e->quark));
@@ -165,6 +173,8 @@ static void engine_drain_bpf(struct engine *e, uint64_t now)
 	sideband_poll(e->sideband);
 	engine_drain_lifecycle(e);
 	walk_check(e, now);
+	e->told = MIN(quark_queue_watermark(&e->quark),
+		      sideband_watermark(e->sideband));
 	pump_watermark(e->pump, PUMP_SAMPLE, sampler_watermark(e->sampler));
 	pump_watermark(e->pump, PUMP_MAPPING, sideband_watermark(e->sideband));
 }
@@ -197,6 +207,7 @@ static void engine_second(struct engine *e)
 	int err;
 
 	losses_update(e);
+	trim_tick(&e->trim, e->second);
 	err = e->perf ? perfsource_engine_second(e)
 		      : sampler_hotplug(e->sampler);
 	if (!err && !e->perf)
@@ -270,11 +281,23 @@ static int engine_warm(struct engine *e)
 				  engine_warmed, NULL);
 }
 
+/* The ledger's consumers get each process once, when it is over. */
+static void engine_ended(void *arg, const struct pm_image *last)
+{
+	struct engine *e = arg;
+
+	if (reporter_ended(e->reporter, last))
+		e->nomem++;
+}
+
 static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			     const char **what)
 {
 	struct symbolizer_opts sym = { .loop = opts->loop };
-	struct pm_opts pm = { .want_maps = walk_want_maps, .arg = e };
+	struct pm_opts pm = { .open_files = opts->open_files,
+			      .want_maps = walk_want_maps,
+			      .ended = engine_ended,
+			      .arg = e };
 	struct trace_opts trace = { .loop = opts->loop,
 				    .resolved = engine_resolved,
 				    .selected_only = opts->selected_only,
@@ -284,7 +307,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 	*what = "pump";
 	err = vault_new(&e->vault);
 	if (!err)
-		err = pump_new(&e->pump, engine_deliver, e);
+		err = pump_new(&e->pump, engine_deliver, engine_drop, e);
 	if (err)
 		return err;
 	*what = "symbolizer";
@@ -374,17 +397,39 @@ static int engine_open_reporter(struct engine *e,
 	return 0;
 }
 
+static size_t floor_pow2(size_t n)
+{
+	while (n & (n - 1))
+		n &= n - 1;
+	return n;
+}
+
+static void engine_attr(struct quark_queue_attr *attr, size_t ring_size)
+{
+	quark_queue_default_attr(attr);
+	attr->flags = QQ_EBPF | QQ_NO_AGG | QQ_ENTRY_LEADER;
+	attr->hold_time = 0;
+	attr->max_env = 0;
+	attr->max_length = 1 << 20;
+	attr->ring_bytes = ring_size / 4;
+	attr->no_wakeup = 1;
+}
+
 /*
  * Everything is attached before the walk begins, so that what changes during
- * it comes by a stream; sampling begins after it, so that the first sample
- * finds its process.
+ * it comes by a stream; sampling begins right before it, and the pump holds the
+ * samples until it is over.
  */
 static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
 			   const char **what)
 {
-	struct sideband_opts side = { .map = engine_on_map, .arg = e };
+	struct sideband_opts side = { .rings_bytes = opts->ring_size / 4,
+				      .map = engine_on_map,
+				      .arg = e };
 	struct sampler_opts samp = { .freq_hz = opts->freq_hz,
 				     .stack_copy = opts->stack_copy,
+				     .ring_bytes =
+					     floor_pow2(opts->ring_size / 2),
 				     .sample = engine_on_sample,
 				     .arg = e };
 	struct quark_queue_attr attr;
@@ -396,13 +441,7 @@ static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
 	err = sideband_new(&e->sideband, &side, what);
 	if (err)
 		return err;
-	quark_queue_default_attr(&attr);
-	attr.flags = QQ_EBPF | QQ_NO_AGG;
-	attr.hold_time = 0;
-	attr.max_env = 0;
-	attr.max_length = 1 << 20;
-	attr.ring_bytes = ENGINE_LIFECYCLE_RING;
-	attr.no_wakeup = 1;
+	engine_attr(&attr, opts->ring_size);
 	e->walk_begin = clock_boottime_ns();
 	if (quark_queue_open(&e->quark, &attr)) {
 		err = -errno;
@@ -452,11 +491,41 @@ static int engine_open_streams(struct engine *e, const struct engine_opts *opts,
 	if (opts->source == SOURCE_PERF || opts->why_perf)
 		return engine_open_perf(e, opts->why_perf, what);
 	err = engine_open_bpf(e, opts, what);
-	if (!err || err == -ENOMEM || opts->source == SOURCE_BPF)
+	/* For want of something else than BPF, perf would not do either. */
+	if (!err || err == -ENOMEM || err == -EMFILE || err == -ENFILE ||
+	    opts->source == SOURCE_BPF)
 		return err;
 	engine_close_bpf(e);
 	snprintf(why, sizeof(why), "%s: %s", *what, strerror(-err));
 	return engine_open_perf(e, why, &perf_what) ? err : 0;
+}
+
+static int engine_check_files(const struct engine_opts *opts, char *msg,
+			      size_t msglen)
+{
+	unsigned int least = openfiles_least();
+
+	if (!least || opts->source == SOURCE_PERF || opts->why_perf)
+		return 0;
+	snprintf(msg, msglen,
+		 "Too many open files: the limit must be %u, at least, on this "
+		 "host (RLIMIT_NOFILE, LimitNOFILE= of the unit)",
+		 least);
+	return -EMFILE;
+}
+
+/* Once everything else is open. */
+static void engine_limit_files(struct engine *e)
+{
+	unsigned int wanted = e->opts.open_files;
+
+	e->open_files = openfiles_budget(wanted);
+	pm_set_open_files(e->pm, e->open_files);
+	if (e->open_files < wanted)
+		log_warn("--open-files %u: the limit of open files leaves "
+			 "room for %u (RLIMIT_NOFILE, LimitNOFILE= of the "
+			 "unit)",
+			 wanted, e->open_files);
 }
 
 static int engine_poll_fd(struct engine *e, uv_poll_t *poll, int fd)
@@ -470,22 +539,40 @@ static int engine_poll_fd(struct engine *e, uv_poll_t *poll, int fd)
 	return uv_poll_start(poll, UV_READABLE, engine_readable);
 }
 
-static int engine_begin(struct engine *e, const char **what)
+static void engine_started(struct engine *e)
+{
+	e->begin = e->second = clock_boottime_ns();
+	reporter_start(e->reporter, e->begin);
+}
+
+/* Perf events sample from the moment they are there; BPF begins by itself. */
+static int engine_sample(struct engine *e, const char **what)
 {
 	int err;
 
+	if (e->perf) {
+		*what = "memory for the walk over processes";
+		err = perfsource_engine_walk(e);
+		engine_started(e);
+		return err;
+	}
+	*what = "sampling";
+	engine_started(e);
+	err = sampler_enable(e->sampler);
+	if (err)
+		return err;
 	*what = "memory for the walk over processes";
-	err = e->perf ? perfsource_engine_walk(e) : walk_all(e);
+	return walk_all(e);
+}
+
+static int engine_begin(struct engine *e, const char **what)
+{
+	int err = engine_sample(e, what);
+
 	if (err)
 		return err;
 	/* The walk's transient memory, largest of all, goes back. */
 	malloc_trim(0);
-	e->begin = e->second = clock_boottime_ns();
-	reporter_start(e->reporter, e->begin);
-	*what = "sampling";
-	err = e->perf ? 0 : sampler_enable(e->sampler);
-	if (err)
-		return err;
 	*what = "event loop";
 	err = uv_timer_init(e->loop, &e->timer);
 	if (err)
@@ -527,8 +614,12 @@ int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	if (!e)
 		goto explain;
 	engine_memory();
+	openfiles_raise(opts->open_files);
 	e->loop = opts->loop;
 	e->opts = *opts;
+	err = engine_check_files(opts, msg, msglen);
+	if (err)
+		goto fail;
 	err = engine_open_parts(e, opts, &what);
 	if (err)
 		goto explain;
@@ -537,8 +628,10 @@ int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	if (err)
 		goto fail;
 	err = engine_open_streams(e, opts, &what);
-	if (!err)
-		err = engine_begin(e, &what);
+	if (err)
+		goto explain;
+	engine_limit_files(e);
+	err = engine_begin(e, &what);
 	if (err)
 		goto explain;
 	e->opts.pids = NULL; /* borrowed until now */

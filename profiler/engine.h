@@ -21,6 +21,7 @@ struct engine_opts {
 	uv_loop_t *loop;
 	unsigned int freq_hz;
 	size_t stack_copy; /* 0: the source's default */
+	size_t ring_size; /* of all rings together */
 	enum source source; /* AUTO: BPF if it loads */
 	const char *why_perf; /* BPF is out of the question; NULL: it is not */
 	/* Who, if not the whole host, is to be sampled where that is refused. */
@@ -29,6 +30,7 @@ struct engine_opts {
 	bool until_exec; /* they wait for their exec, at which it begins */
 	bool selected_only; /* samples of other processes are of no use */
 	const char *unwind_rows; /* directory of rows by hand, or NULL */
+	unsigned int open_files; /* executables held open, at most */
 	unsigned int window_s;
 	const char *archive; /* NULL: none */
 	const char *const *listen;

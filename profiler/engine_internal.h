@@ -10,6 +10,8 @@
 #include "profiler/pump.h"
 #include "profiler/sampler.h"
 #include "profiler/sideband.h"
+#include "profiler/trim.h"
+#include "profiler/walk_start.h"
 #include "tracehandler/tracehandler.h"
 
 struct walk_request;
@@ -19,7 +21,7 @@ struct engine {
 	struct engine_opts opts;
 	uv_loop_t *loop;
 	struct pump *pump;
-	struct vault *vault; /* of samples in the pump */
+	struct vault *vault; /* of what is in the pump */
 	struct symbolizer *symbolizer;
 	struct pm *pm;
 	struct trace_handler *th;
@@ -37,17 +39,23 @@ struct engine {
 	bool timer_open;
 	unsigned int handles; /* open libuv handles of ours */
 
+	unsigned int open_files; /* executables, for the limit there is */
 	uint64_t begin; /* sampling began */
 	uint64_t walk_begin; /* the snapshot is not older than this */
 	uint64_t walk_next; /* when to walk all processes again */
 	uint64_t walk_last; /* ... and once more, after a gap */
 	uint64_t second; /* last once-a-second work */
+	struct trim trim;
 	uint64_t passed; /* the pump has handed on all below */
 	uint64_t end; /* of sampling, when finishing */
 	uint64_t nomem; /* records dropped before the pump */
 	uint64_t ring_full; /* samples lost for want of room in the ring */
 	double missed; /* samples that should have come, so far */
 	int hotplug_err; /* so that one trouble is logged once */
+	uint64_t start_ns; /* how long it took */
+	uint64_t start_samples; /* and how many were taken meanwhile */
+	uint64_t told; /* lifecycle and mapping streams came so far */
+	struct walk_start *start; /* the first walk, while it goes on */
 	struct walk_request *walks; /* maps being read by a worker */
 	void (*finished)(void *arg);
 	void *finished_arg;

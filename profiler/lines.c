@@ -10,6 +10,7 @@
 
 /* The longest line: 20 KiB of arguments, each byte of which may take six. */
 #define LINE_MAX_BYTES (1 << 20)
+#define LINES_CONTAINER_ID 64 /* hexadecimal digits */
 
 static bool lines_one(struct lines *l, const char *text, size_t len)
 {
@@ -99,11 +100,44 @@ void lines_command(struct strbuf *sb, const json_t *o)
 		strbuf_puts(sb, i ? " " : "");
 		lines_text(sb, s ? s : "");
 	}
+	if (json_is_true(json_object_get(o, "args_cut")))
+		strbuf_puts(sb, " ...");
 	if (n)
 		return;
 	strbuf_puts(sb, "[");
 	lines_text(sb, lines_str(o, "comm"));
 	strbuf_puts(sb, "]");
+}
+
+void lines_where(struct strbuf *sb, const json_t *o)
+{
+	const char *container = lines_str(o, "container");
+	const char *engine = lines_str(o, "engine");
+	char id[13];
+
+	if (!*container) {
+		lines_text(sb, lines_str(o, "unit"));
+		return;
+	}
+	snprintf(id, sizeof(id), "%s", container);
+	if (*engine) {
+		lines_text(sb, engine);
+		strbuf_puts(sb, ":");
+	}
+	/* A name is whole, of an id the first digits say which. */
+	lines_text(sb,
+		   strlen(container) == LINES_CONTAINER_ID ? id : container);
+}
+
+void lines_coverage(struct strbuf *sb, const json_t *o)
+{
+	const json_t *cover = json_object_get(o, "coverage");
+	const json_t *dev = json_object_get(o, "coverage_deviation");
+
+	if (!cover || json_number_value(dev) > 1)
+		return;
+	strbuf_printf(sb, "%.0f%%±%.0f%%", 100 * json_number_value(cover),
+		      100 * json_number_value(dev));
 }
 
 void lines_status(struct strbuf *sb, const json_t *o)
@@ -118,23 +152,59 @@ void lines_status(struct strbuf *sb, const json_t *o)
 		strbuf_puts(sb, " core");
 }
 
-void lines_clock(struct strbuf *sb, const json_t *o, const char *key,
-		 bool micro)
+/* The rest, from the decimal point on, in *rest. */
+static time_t lines_time_rest(const json_t *o, const char *key,
+			      const char **rest)
 {
-	const char *rest, *s = lines_str(o, key);
 	struct tm tm = { 0 };
-	char text[32];
-	time_t t;
 
-	rest = strptime(s, "%FT%T", &tm);
+	*rest = strptime(lines_str(o, key), "%FT%T", &tm);
+	return *rest ? timegm(&tm) : 0;
+}
+
+time_t lines_time(const json_t *o, const char *key)
+{
+	const char *rest;
+
+	return lines_time_rest(o, key, &rest);
+}
+
+void lines_clock(struct strbuf *sb, const json_t *o, const char *key)
+{
+	const char *rest;
+	time_t t = lines_time_rest(o, key, &rest);
+	char text[32];
+	struct tm tm;
+
 	if (!rest)
 		return;
-	t = timegm(&tm);
 	localtime_r(&t, &tm);
 	strftime(text, sizeof(text), "%T", &tm);
 	strbuf_puts(sb, text);
-	if (micro && strlen(rest) > 7)
+	if (strlen(rest) > 7)
 		strbuf_add(sb, rest, 7);
+}
+
+size_t lines_width(const char *s)
+{
+	size_t n = 0;
+
+	for (; s && *s; s++)
+		n += (*s & 0xc0) != 0x80;
+	return n;
+}
+
+void lines_cut(struct strbuf *sb, size_t start, size_t width)
+{
+	size_t i;
+
+	for (i = start; i < sb->len; i++)
+		if ((sb->data[i] & 0xc0) != 0x80 && !width--)
+			break;
+	if (i >= sb->len)
+		return;
+	sb->data[i] = '\0';
+	sb->len = i;
 }
 
 void lines_duration(struct strbuf *sb, uint64_t ns)

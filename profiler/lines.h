@@ -8,6 +8,7 @@
 #define PROFILER_LINES_H
 
 #include <jansson.h>
+#include <time.h>
 
 #include "base/base.h"
 
@@ -33,12 +34,27 @@ bool lines_has(const json_t *o, const char *key);
 void lines_text(struct strbuf *sb, const char *s);
 /* The arguments, or the name in brackets as ps(1) has it. */
 void lines_command(struct strbuf *sb, const json_t *o);
+/*
+ * Where it belongs, short: its container by twelve digits and its pod or, without
+ * one, its unit; "" if none.
+ */
+void lines_where(struct strbuf *sb, const json_t *o);
+/* "98%±3%", if a sample was to be expected at all. */
+void lines_coverage(struct strbuf *sb, const json_t *o);
 /* How it ended: "0", "3", "SIGSEGV", "SIGSEGV core"; "" if not known. */
 void lines_status(struct strbuf *sb, const json_t *o);
-/* A time of day in the user's zone, of a key that has RFC 3339 in UTC. */
-void lines_clock(struct strbuf *sb, const json_t *o, const char *key,
-		 bool micro);
+/*
+ * The time of day in the user's zone, to the microsecond, of a key that has RFC
+ * 3339 in UTC.
+ */
+void lines_clock(struct strbuf *sb, const json_t *o, const char *key);
+/* The same as such; 0 when there is none. */
+time_t lines_time(const json_t *o, const char *key);
 /* Nanoseconds, short: "812us", "3.2ms", "12.34s". */
 void lines_duration(struct strbuf *sb, uint64_t ns);
+/* Characters of a UTF-8 text. */
+size_t lines_width(const char *s);
+/* Leaves so many characters behind byte 'start'. */
+void lines_cut(struct strbuf *sb, size_t start, size_t width);
 
 #endif /* PROFILER_LINES_H */

@@ -11,6 +11,7 @@
 #include "profiler/engine_internal.h"
 #include "profiler/metrics.h"
 #include "profiler/perfsource_engine.h"
+#include "profiler/privilege.h"
 
 #define METRICS_CPUS_MAX 1024
 
@@ -288,6 +289,22 @@ static void status_stacks(struct engine *e, struct reporter_metrics *m)
 #undef X
 }
 
+/* As was said at the start. */
+static void status_missing(struct reporter_metrics *m)
+{
+	cap_t caps = cap_get_proc();
+	const char *what;
+	size_t i;
+
+	for (i = 0; caps; i++) {
+		what = privilege_degraded(&privilege_this_host, caps, i);
+		if (!what)
+			break;
+		reporter_status(m, "missing", "%s", what);
+	}
+	cap_free(caps);
+}
+
 /* What a person asks first; everything else is in /metrics. */
 static void status_collect(struct engine *e, struct reporter_metrics *m)
 {
@@ -301,12 +318,23 @@ static void status_collect(struct engine *e, struct reporter_metrics *m)
 	reporter_status(m, "sampling", "%u Hz, for %llu s", e->opts.freq_hz,
 			(unsigned long long)((clock_boottime_ns() - e->begin) /
 					     CLOCK_NSEC_PER_SEC));
+	if (e->start_ns)
+		reporter_status(
+			m, "start",
+			"%llu processes walked in %llu ms, %llu "
+			"samples taken meanwhile",
+			(unsigned long long)pm.walked,
+			(unsigned long long)(e->start_ns / CLOCK_NSEC_PER_MSEC),
+			(unsigned long long)e->start_samples);
 	reporter_status(m, "source", "%s", e->perf ? e->note : "BPF");
+	status_missing(m);
 	reporter_status(m, "samples", "%llu",
 			(unsigned long long)total.samples);
 	reporter_status(m, "processes", "%llu living, of %llu executables",
 			(unsigned long long)pm.processes,
 			(unsigned long long)pm.exes);
+	reporter_status(m, "executables held open", "%llu of at most %u",
+			(unsigned long long)pm.open_files, e->open_files);
 	reporter_status(m, "lives", "%llu forks, %llu execs, %llu exits",
 			(unsigned long long)pm.forks,
 			(unsigned long long)pm.execs,

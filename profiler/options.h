@@ -17,19 +17,21 @@
 #define OPTIONS_SERVER "unix:/run/profd/profd.sock"
 
 /* X(name, word, arguments beside options, what it does) */
-#define OPTIONS_COMMANDS(X)                                               \
-	X(RUN, run, "", "Profile this host until stopped.")               \
-	X(RECORD, record, " [--] [COMMAND [ARGUMENT...]]",                \
-	  "Record one profile: of a command and all it starts, of some\n" \
-	  "processes (--pid), or of the host (--all).")                   \
-	X(FETCH, fetch, "",                                               \
-	  "Fetch a profile of the host from a running profd.")            \
-	X(PS, ps, "", "Print the processes that a running profd knows.")  \
-	X(EVENTS, events, "",                                             \
-	  "Print the process events that a running profd has seen.")      \
-	X(STATUS, status, "", "Print how a running profd is doing.")      \
-	X(DEBUG, debug, " unwind-table FILE | unwind FILE:PC...",         \
-	  "Print how profd unwinds the stacks of an executable.")
+#define OPTIONS_COMMANDS(X)                                                 \
+	X(RUN, run, "", "Profile this host until stopped.")                 \
+	X(RECORD, record, " [--] [COMMAND [ARGUMENT...]]",                  \
+	  "Record one profile: of a command and all it starts, of some\n"   \
+	  "processes (--pid), or of the host (--all).")                     \
+	X(FETCH, fetch, "",                                                 \
+	  "Fetch a profile of the host from a running profd.")              \
+	X(PS, ps, "", "Print the processes that a running profd knows.")    \
+	X(EVENTS, events, "",                                               \
+	  "Print the process events that a running profd has seen.")        \
+	X(STATUS, status, "", "Print how a running profd is doing.")        \
+	X(DEBUG, debug,                                                     \
+	  " unwind-table FILE | unwind FILE:PC... | files [ID...]",         \
+	  "Print how profd unwinds the stacks of an executable; or which\n" \
+	  "executables a running profd knows.")
 
 enum options_command {
 #define X(name, word, args, help) OPTIONS_BIT_##name,

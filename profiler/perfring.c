@@ -73,3 +73,13 @@ int perfring_drain(struct perfring *r, char *scratch,
 	r->watermark = now - PERFRING_SLACK_NS;
 	return n;
 }
+
+bool perfring_silent(int fd)
+{
+	struct {
+		uint64_t value, enabled;
+	} a, b;
+
+	return read(fd, &a, sizeof(a)) == sizeof(a) &&
+	       read(fd, &b, sizeof(b)) == sizeof(b) && a.enabled == b.enabled;
+}

@@ -8,6 +8,7 @@
 #define PROFILER_PERFRING_H
 
 #include <linux/perf_event.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,5 +34,14 @@ void perfring_unmap(struct perfring *r);
 int perfring_drain(struct perfring *r, char *scratch,
 		   void (*record)(void *arg, const void *rec, size_t len),
 		   void *arg);
+
+/*
+ * A CPU that goes offline, as at a suspend, takes its events along for good
+ * (perf_event_exit_cpu()): they stay open, and silent when it is back. Whether
+ * that was between two looks their clock says, which then stands still. 'fd'
+ * is of an event that is enabled, with PERFRING_READ_FORMAT.
+ */
+#define PERFRING_READ_FORMAT PERF_FORMAT_TOTAL_TIME_ENABLED
+bool perfring_silent(int fd);
 
 #endif /* PROFILER_PERFRING_H */

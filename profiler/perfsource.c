@@ -32,7 +32,7 @@
 #include "profiler/procstat.h"
 
 #define STACK_COPY (16 << 10)
-#define RINGS_MAX (16 << 20) /* of all CPUs together */
+#define RINGS (16 << 20) /* of all CPUs together */
 #define RING_MAX (8 << 20)
 #define RING_MIN (64 << 10)
 #define RING_RECORDS 8 /* fit into a ring at least */
@@ -47,6 +47,7 @@ struct perf_cpu {
 	uint64_t counters[ABI_SAMPLER_COUNTER_MAX];
 	uint32_t exited_pid, exited_tid; /* the last that did, here */
 	uint64_t busy_from, busy_now; /* ticks of /proc/stat */
+	bool seen; /* 'busy_from' is of when it began */
 };
 
 struct perfsource {
@@ -72,6 +73,7 @@ static void fill_attr(const struct perfsource *s, struct perf_event_attr *attr)
 	attr->type = PERF_TYPE_SOFTWARE;
 	attr->config = PERF_COUNT_SW_CPU_CLOCK;
 	attr->freq = 1;
+	attr->read_format = s->stats.host ? PERFRING_READ_FORMAT : 0;
 	attr->sample_freq = s->opts.freq_hz;
 	attr->sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID |
 			    PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
@@ -265,11 +267,11 @@ static void close_all(struct perfsource *s)
 		cpu_close(&s->cpus[i]);
 }
 
-static size_t ring_size(size_t ncpus)
+static size_t ring_size(size_t rings, size_t ncpus)
 {
 	size_t bytes = RING_MAX;
 
-	while (bytes > RING_MIN && bytes * ncpus > RINGS_MAX)
+	while (bytes > RING_MIN && bytes * ncpus > rings)
 		bytes /= 2;
 	return bytes;
 }
@@ -281,7 +283,8 @@ static int open_sized(struct perfsource *s, const char **what)
 	int err;
 
 	copy = MIN(copy, PERFSOURCE_STACK_MAX) & ~(size_t)7;
-	s->stats.ring_bytes = ring_size(s->ncpus);
+	s->stats.ring_bytes = ring_size(
+		s->opts.rings_bytes ? s->opts.rings_bytes : RINGS, s->ncpus);
 	for (;;) {
 		s->stats.stack_copy =
 			MIN(copy, s->stats.ring_bytes / RING_RECORDS);
@@ -405,8 +408,10 @@ int perfsource_enable(struct perfsource *s)
 
 	if (err)
 		return err;
-	for (i = 0; i < s->ncpus; i++)
+	for (i = 0; i < s->ncpus; i++) {
 		s->cpus[i].busy_from = s->cpus[i].busy_now;
+		s->cpus[i].seen = s->cpus[i].fd >= 0;
+	}
 	s->enabled = true;
 	return s->until_exec ? 0 : switch_all(s, PERF_EVENT_IOC_ENABLE);
 }
@@ -527,43 +532,57 @@ int perfsource_epoll_fd(const struct perfsource *s)
 	return s->epoll;
 }
 
-static int cpu_appeared(struct perfsource *s, unsigned int cpu)
+/* What a CPU did before its ring was opened nobody has counted. */
+static int cpu_came(struct perfsource *s, unsigned int cpu)
 {
+	struct perfsource_record lost = { .kind = PERFSOURCE_LOST,
+					  .map.kind = PM_MAP_LOST };
 	struct perf_cpu *c = &s->cpus[cpu];
 	const char *what;
 	int err = cpu_open(s, -1, cpu, &what);
 
-	if (err || !s->enabled)
-		return err;
-	return ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0) ? -errno : 0;
+	if (!err && s->enabled && ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0))
+		err = -errno;
+	if (err) {
+		cpu_close(c);
+		return err == -ENODEV ? 0 : err; /* gone again */
+	}
+	if (!c->seen)
+		c->busy_from = s->busy[cpu];
+	c->seen = true;
+	lost.time = lost.map.time = clock_boottime_ns();
+	s->stats.gaps++;
+	s->opts.record(s->opts.arg, &lost);
+	return 0;
 }
 
 /* Events of tasks are where those tasks may run: on the CPUs of the start. */
 int perfsource_hotplug(struct perfsource *s)
 {
+	int err, first = 0;
 	cpu_set_t online;
-	int err, ret = s->stats.host ? cpus_online(&online) : 0;
 	size_t i;
 
-	if (ret || !s->stats.host)
-		return ret;
+	if (!s->stats.host)
+		return 0;
+	err = cpus_online(&online);
+	if (!err)
+		err = read_busy(s);
+	if (err)
+		return err;
 	for (i = 0; i < s->ncpus; i++) {
 		struct perf_cpu *c = &s->cpus[i];
 		bool on = CPU_ISSET(i, &online);
 
-		if (on == (c->fd >= 0))
-			continue;
-		err = 0;
-		if (on) {
-			err = cpu_appeared(s, i);
-		} else {
+		if (c->fd >= 0 &&
+		    (!on || (s->enabled && perfring_silent(c->fd)))) {
 			drain(s, c);
 			cpu_close(c);
 		}
-		if (err)
-			ret = err;
+		err = on && c->fd < 0 ? cpu_came(s, i) : 0;
+		first = first ? first : err;
 	}
-	return ret;
+	return first;
 }
 
 void perfsource_count_exec(struct perfsource *s, unsigned int cpu)

@@ -19,6 +19,7 @@ struct perfsource;
 struct perfsource_opts {
 	unsigned int freq_hz;
 	size_t stack_copy; /* 0: 16 KiB; PERFSOURCE_STACK_MAX at most */
+	size_t rings_bytes; /* of all CPUs together, about; 0: 16 MiB */
 	/* Who, if not the whole host, is to be watched where that is refused. */
 	const uint32_t *pids;
 	size_t npids;

@@ -163,6 +163,8 @@ static void on_event(void *arg, const struct quark_event *ev)
 	struct engine *e = arg;
 
 	pm_event(e->pm, ev);
+	if (reporter_event(e->reporter, ev))
+		e->nomem++;
 }
 
 static void on_process(void *arg, const struct quark_process *qp, uint64_t time)
@@ -274,6 +276,7 @@ int perfsource_engine_open(struct engine *e, const char **what)
 				   .arg = e };
 	struct perfsource_opts so = { .freq_hz = e->opts.freq_hz,
 				      .stack_copy = e->opts.stack_copy,
+				      .rings_bytes = e->opts.ring_size,
 				      .pids = e->opts.pids,
 				      .npids = e->opts.npids,
 				      .until_exec = e->opts.until_exec,

@@ -260,6 +260,7 @@ static void died(struct perfids *p, struct perf_proc *proc, uint64_t time)
 	describe(proc, &qp);
 	qp.flags |= QUARK_F_EXIT;
 	qp.exit_boottime = time;
+	qp.wait_status = PM_STATUS_UNKNOWN; /* no record has it */
 	tell(p, QUARK_EV_EXIT, &qp, time, proc->key.pid);
 }
 
@@ -431,6 +432,8 @@ static void from_proc(const struct procfs_process *from, struct perf_proc *proc,
 	qp->cgroup = from->cgroup;
 	qp->cmdline = from->cmdline;
 	qp->cmdline_len = from->cmdline_len;
+	if (from->cmdline_len == ABI_QUARK_ARGS_MAX)
+		qp->x_flags |= QUARK_X_ARGS_CUT;
 }
 
 static int add_threads(struct perfids *p, struct perf_proc *proc,

@@ -49,6 +49,12 @@ struct procfs_process {
 int procfs_read(const char *proc, uint32_t pid, size_t front,
 		struct procfs_process **out);
 
+/*
+ * The path that says most of where a process is, of the lines of /proc/PID/cgroup,
+ * which are written into; points into them, NULL if there is none.
+ */
+const char *procfs_cgroup(char *text);
+
 /* Calls 'fn' for every number that is a name in 'dir'. 0 or -errno. */
 int procfs_numbers(const char *dir, int (*fn)(void *arg, uint32_t number),
 		   void *arg);

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* privilege: see profiler/privilege.h. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <linux/bpf.h>
 
 #include "base/base.h"
 #include "profiler/privilege.h"
@@ -48,6 +52,32 @@ const struct privilege_host privilege_this_host = {
 	.btf = "/sys/kernel/btf/vmlinux",
 	.pid_ns = "/proc/self/ns/pid",
 	.paranoid = "/proc/sys/kernel/perf_event_paranoid",
+	.proc = "/proc",
+};
+
+/*
+ * X(file below /proc, without it): procfs(5) need not be mounted, and may be so
+ * that it has less. The first that is missing explains the others. Process 2 is
+ * the kernel's, everywhere.
+ */
+#define PROC_FILES(X)                                                        \
+	X("self/stat", "/proc: it is not mounted: without arguments and "    \
+		       "mappings of processes that were there before, CPU "  \
+		       "time of the living, names of kernel functions, and " \
+		       "nobody knows how many samples are missing")          \
+	X("stat", "/proc: mounted for processes only (subset=pid): without " \
+		  "names of kernel functions, and nobody knows how many "    \
+		  "samples are missing")                                     \
+	X("2/stat", "/proc: others' processes are hidden (hidepid, and no "  \
+		    "CAP_SYS_PTRACE): without mappings of those that were "  \
+		    "there before")
+
+static const struct {
+	const char *name, *without;
+} proc_files[] = {
+#define X(name, without) { name, without },
+	PROC_FILES(X)
+#undef X
 };
 
 static bool has(cap_t caps, cap_value_t cap)
@@ -81,13 +111,22 @@ static bool missing(cap_t caps, struct strbuf *out)
 	return any;
 }
 
-const char *privilege_degraded(cap_t caps, size_t i)
+const char *privilege_degraded(const struct privilege_host *host, cap_t caps,
+			       size_t i)
 {
+	char path[128];
 	size_t c;
 
 	for (c = 0; c < ARRAY_SIZE(capabilities); c++)
 		if (!capabilities[c].needed && lacks(caps, c) && !i--)
 			return capabilities[c].without;
+	for (c = 0; !i && c < ARRAY_SIZE(proc_files); c++) {
+		snprintf(path, sizeof(path), "%s/%s", host->proc,
+			 proc_files[c].name);
+		/* access(2) would ask without our capabilities. */
+		if (faccessat(AT_FDCWD, path, F_OK, AT_EACCESS))
+			return proc_files[c].without;
+	}
 	return NULL;
 }
 
@@ -137,27 +176,57 @@ static int check_kernel(const struct privilege_host *host, char *msg,
 	return 0;
 }
 
+static int in_pid_ns(char *msg, size_t len)
+{
+	snprintf(msg, len,
+		 "inside a pid namespace: profd must run in the host's "
+		 "(docker run --pid=host, hostPID: true)");
+	return -ENOTSUP;
+}
+
 /*
  * The pids of perf records are those of the opener's namespace, BPF's those of
- * the first one: elsewhere the streams could not be joined.
+ * the first one: elsewhere the streams could not be joined. -ENOENT: there is
+ * no telling.
  */
 static int check_pid_ns(const struct privilege_host *host, char *msg,
 			size_t len)
 {
 	char link[64];
 	ssize_t n = readlink(host->pid_ns, link, sizeof(link) - 1);
+	int err = -errno;
 
 	if (n < 0) {
-		snprintf(msg, len, "%s: %s", host->pid_ns, strerror(errno));
-		return -ENOTSUP;
+		snprintf(msg, len, "%s: %s", host->pid_ns, strerror(-err));
+		return err == -ENOENT ? err : -ENOTSUP;
 	}
 	link[n] = '\0';
-	if (!strcmp(link, ROOT_PID_NS))
-		return 0;
-	snprintf(msg, len,
-		 "inside a pid namespace: profd must run in the host's "
-		 "(docker run --pid=host, hostPID: true)");
-	return -ENOTSUP;
+	return strcmp(link, ROOT_PID_NS) ? in_pid_ns(msg, len) : 0;
+}
+
+/* BPF has our pid in the first namespace, getpid(2) in ours. */
+static int check_pid_by_bpf(char *msg, size_t len)
+{
+	static const struct bpf_insn program[] = {
+		{ .code = BPF_JMP | BPF_CALL,
+		  .imm = BPF_FUNC_get_current_pid_tgid },
+		{ .code = BPF_ALU64 | BPF_RSH | BPF_K,
+		  .dst_reg = BPF_REG_0,
+		  .imm = 32 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	LIBBPF_OPTS(bpf_test_run_opts, run);
+	int err, fd;
+
+	fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "pid_by_bpf",
+			   "Dual BSD/GPL", program, ARRAY_SIZE(program), NULL);
+	if (fd < 0)
+		return -ENOENT;
+	err = bpf_prog_test_run_opts(fd, &run);
+	close(fd);
+	if (err)
+		return -ENOENT;
+	return run.retval == (uint32_t)getpid() ? 0 : in_pid_ns(msg, len);
 }
 
 int privilege_check(const struct privilege_host *host, cap_t caps, char *msg,
@@ -166,10 +235,10 @@ int privilege_check(const struct privilege_host *host, cap_t caps, char *msg,
 	int err = check_kernel(host, msg, len);
 
 	if (!err)
-		err = check_pid_ns(host, msg, len);
-	if (!err)
 		err = check_caps(caps, msg, len);
-	return err;
+	if (!err)
+		err = check_pid_ns(host, msg, len);
+	return err == -ENOENT ? check_pid_by_bpf(msg, len) : err;
 }
 
 /* 0 or -errno. */

@@ -16,14 +16,16 @@ struct privilege_host {
 	const char *btf;
 	const char *pid_ns; /* a link that names the pid namespace */
 	const char *paranoid; /* kernel.perf_event_paranoid */
+	const char *proc; /* what stands in for /proc */
 };
 
 extern const struct privilege_host privilege_this_host;
 
 /*
  * 0 when this kernel, and our place on it, will do. -ENOSYS: too old or
- * without BTF; -ENOTSUP: not in the root pid namespace; -EPERM: without the
- * capabilities that nothing goes without. One line is in 'msg' then.
+ * without BTF; -EPERM: without the capabilities that nothing goes without;
+ * -ENOTSUP: not in the root pid namespace; -ENOENT: which one is not to be
+ * found out. One line is in 'msg' then.
  */
 int privilege_check(const struct privilege_host *host, cap_t caps, char *msg,
 		    size_t len);
@@ -44,9 +46,11 @@ void privilege_explain_perf(const char *what, char *msg, size_t len);
 void privilege_explain(const char *what, char *msg, size_t len);
 
 /*
- * The i-th capability that 'caps' lacks and profd can do without, and what it
- * then cannot do ("CAP_SYSLOG: ..."); NULL beyond the last. Static.
+ * The i-th thing that is missing and profd can do without, and what it then
+ * cannot do ("CAP_SYSLOG: ..."): capabilities that 'caps' lacks, and what the
+ * host does not show. NULL beyond the last. Static.
  */
-const char *privilege_degraded(cap_t caps, size_t i);
+const char *privilege_degraded(const struct privilege_host *host, cap_t caps,
+			       size_t i);
 
 #endif /* PROFILER_PRIVILEGE_H */

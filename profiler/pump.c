@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pump: one binary heap over all streams, ordered by (time, stream, number of
+ * pump: one array over all streams, ordered by (time, stream, number of
  * pushing), and one watermark a stream. Streams may push out of order within
- * themselves (the sample ring lies in reserve order, perf rings are per CPU);
- * the heap does not care. The least watermark is the promise that nothing
- * below it will come; what lies below it is handed on.
+ * themselves (the sample ring lies in reserve order, perf rings are per CPU), but
+ * what they push has long runs in order: so the array is put in order by
+ * merging its runs, just before something is handed on. That is a
+ * few steps a record, where a heap takes twice the logarithm of all that wait. The
+ * least watermark is the promise that nothing below it will come; what lies
+ * below it is handed on.
  *
  * Equal times are no accident: a watermark says "nothing below", so a record
  * exactly at it could still be joined by another of the same time, and must
@@ -12,8 +15,14 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/base.h"
 #include "profiler/pump.h"
+
+#define PUMP_SEQ_BITS 56
+/* An empty pump of more entries gives its memory back. */
+#define PUMP_KEEP 4096
 
 struct pump_entry {
 	uint64_t time;
@@ -24,27 +33,43 @@ struct pump_entry {
 
 struct pump {
 	pump_deliver_fn deliver;
+	pump_drop_fn drop;
 	void *arg;
-	struct pump_entry *heap;
-	size_t n, cap;
+	/* Waiting are v[head] to v[n - 1], in order below v[sorted]. */
+	struct pump_entry *v;
+	struct pump_entry *spare; /* as large: there is always room to merge */
+	size_t head, sorted, n, cap;
 	uint64_t pushes;
 	uint64_t watermark[PUMP_STREAM_MAX];
 	uint64_t passed; /* all below was handed on */
 	struct pump_stats stats;
 };
 
-#define PUMP_SEQ_BITS 56
-
-int pump_new(struct pump **pp, pump_deliver_fn deliver, void *arg)
+int pump_new(struct pump **pp, pump_deliver_fn deliver, pump_drop_fn drop,
+	     void *arg)
 {
 	struct pump *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return -ENOMEM;
 	p->deliver = deliver;
+	p->drop = drop;
 	p->arg = arg;
 	*pp = p;
 	return 0;
+}
+
+static enum pump_stream pump_stream(const struct pump_entry *e)
+{
+	return e->seq >> PUMP_SEQ_BITS;
+}
+
+static void pump_release(struct pump *p)
+{
+	free(p->v);
+	free(p->spare);
+	p->v = p->spare = NULL;
+	p->cap = 0;
 }
 
 void pump_free(struct pump *p)
@@ -53,9 +78,9 @@ void pump_free(struct pump *p)
 
 	if (!p)
 		return;
-	for (i = 0; i < p->n; i++)
-		free(p->heap[i].rec);
-	free(p->heap);
+	for (i = p->head; i < p->n; i++)
+		p->drop(p->arg, pump_stream(&p->v[i]), p->v[i].rec);
+	pump_release(p);
 	free(p);
 }
 
@@ -64,45 +89,67 @@ static bool pump_before(const struct pump_entry *a, const struct pump_entry *b)
 	return a->time < b->time || (a->time == b->time && a->seq < b->seq);
 }
 
-static void pump_swap(struct pump_entry *a, struct pump_entry *b)
+/* Where the run that begins at 'i' ends. */
+static size_t pump_run_end(const struct pump *p, size_t i)
 {
-	struct pump_entry t = *a;
-
-	*a = *b;
-	*b = t;
+	for (i++; i < p->n && pump_before(&p->v[i - 1], &p->v[i]);)
+		i++;
+	return MIN(i, p->n);
 }
 
-static void pump_up(struct pump *p, size_t i)
+/* Two runs of v, one behind the other, to the same place in spare. */
+static void pump_merge(struct pump *p, size_t begin, size_t middle, size_t end)
 {
-	for (; i > 0 && pump_before(&p->heap[i], &p->heap[(i - 1) / 2]);
-	     i = (i - 1) / 2)
-		pump_swap(&p->heap[i], &p->heap[(i - 1) / 2]);
-}
+	struct pump_entry *out = p->spare + begin;
+	size_t a = begin, b = middle;
 
-static void pump_down(struct pump *p, size_t i)
-{
-	size_t c;
-
-	for (; (c = 2 * i + 1) < p->n; i = c) {
-		if (c + 1 < p->n && pump_before(&p->heap[c + 1], &p->heap[c]))
-			c++;
-		if (!pump_before(&p->heap[c], &p->heap[i]))
-			return;
-		pump_swap(&p->heap[c], &p->heap[i]);
+	while (a < middle && b < end) {
+		if (pump_before(&p->v[b], &p->v[a]))
+			*out++ = p->v[b++];
+		else
+			*out++ = p->v[a++];
 	}
+	memcpy(out, &p->v[a], (middle - a) * sizeof(*out));
+	out += middle - a;
+	memcpy(out, &p->v[b], (end - b) * sizeof(*out));
+}
+
+/* Neighbouring runs in pairs, until there is one. */
+static void pump_sort(struct pump *p)
+{
+	size_t begin, middle, end, runs;
+	struct pump_entry *t;
+
+	do {
+		runs = 0;
+		for (begin = p->head; begin < p->n; begin = end) {
+			middle = pump_run_end(p, begin);
+			end = middle < p->n ? pump_run_end(p, middle) : middle;
+			pump_merge(p, begin, middle, end);
+			runs++;
+		}
+		t = p->v;
+		p->v = p->spare;
+		p->spare = t;
+	} while (runs > 1);
+	p->sorted = p->n;
 }
 
 static bool pump_grow(struct pump *p)
 {
 	size_t cap = p->cap ? p->cap * 2 : 256;
-	struct pump_entry *h;
+	struct pump_entry *v;
 
 	if (p->n < p->cap)
 		return true;
-	h = realloc(p->heap, cap * sizeof(*h));
-	if (!h)
+	v = realloc(p->spare, cap * sizeof(*v));
+	if (!v)
 		return false;
-	p->heap = h;
+	p->spare = v;
+	v = realloc(p->v, cap * sizeof(*v));
+	if (!v)
+		return false;
+	p->v = v;
 	p->cap = cap;
 	return true;
 }
@@ -120,18 +167,20 @@ int pump_push(struct pump *p, enum pump_stream stream, uint64_t time, void *rec,
 	}
 	if (!pump_grow(p)) {
 		p->stats.nomem[stream]++;
-		free(rec);
+		p->drop(p->arg, stream, rec);
 		return -ENOMEM;
 	}
-	e = &p->heap[p->n++];
+	e = &p->v[p->n];
 	e->time = time;
 	e->seq = (uint64_t)stream << PUMP_SEQ_BITS | p->pushes++;
 	e->rec = rec;
 	e->size = size;
+	if (p->sorted == p->n && (p->n == p->head || pump_before(e - 1, e)))
+		p->sorted++;
+	p->n++;
 	p->stats.bytes += size;
 	if (p->stats.bytes > p->stats.bytes_max)
 		p->stats.bytes_max = p->stats.bytes;
-	pump_up(p, p->n - 1);
 	return 0;
 }
 
@@ -139,6 +188,18 @@ void pump_watermark(struct pump *p, enum pump_stream stream, uint64_t time)
 {
 	if (time > p->watermark[stream])
 		p->watermark[stream] = time;
+}
+
+/* What waits goes to the front; usually that is little. */
+static void pump_close_up(struct pump *p)
+{
+	p->n -= p->head;
+	p->sorted -= p->head;
+	if (p->n)
+		memmove(p->v, p->v + p->head, p->n * sizeof(*p->v));
+	else if (p->cap > PUMP_KEEP)
+		pump_release(p);
+	p->head = 0;
 }
 
 uint64_t pump_run(struct pump *p)
@@ -150,15 +211,18 @@ uint64_t pump_run(struct pump *p)
 	for (i = 0; i < PUMP_STREAM_MAX; i++)
 		if (p->watermark[i] < limit)
 			limit = p->watermark[i];
-	while (p->n && p->heap[0].time < limit) {
-		e = p->heap[0];
-		p->heap[0] = p->heap[--p->n];
-		pump_down(p, 0);
+	for (;;) {
+		/* Again where somebody pushed what he was handed. */
+		if (p->sorted < p->n)
+			pump_sort(p);
+		if (p->head == p->n || p->v[p->head].time >= limit)
+			break;
+		e = p->v[p->head++];
 		p->stats.bytes -= e.size;
 		p->passed = e.time;
-		p->deliver(p->arg, e.seq >> PUMP_SEQ_BITS, e.time, e.rec,
-			   false);
+		p->deliver(p->arg, pump_stream(&e), e.time, e.rec, false);
 	}
+	pump_close_up(p);
 	if (limit > p->passed)
 		p->passed = limit;
 	return p->passed;
@@ -167,5 +231,5 @@ uint64_t pump_run(struct pump *p)
 void pump_get_stats(const struct pump *p, struct pump_stats *out)
 {
 	*out = p->stats;
-	out->records = p->n;
+	out->records = p->n - p->head;
 }

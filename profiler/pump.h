@@ -34,14 +34,17 @@ enum pump_stream {
 /* Takes over 'rec'. */
 typedef void (*pump_deliver_fn)(void *arg, enum pump_stream stream,
 				uint64_t time, void *rec, bool late);
+/* Frees 'rec', which will not be delivered. */
+typedef void (*pump_drop_fn)(void *arg, enum pump_stream stream, void *rec);
 
-int pump_new(struct pump **pp, pump_deliver_fn deliver, void *arg);
-/* Frees undelivered records with free(3). */
+int pump_new(struct pump **pp, pump_deliver_fn deliver, pump_drop_fn drop,
+	     void *arg);
+/* Drops what is in it. */
 void pump_free(struct pump *p);
 
 /*
- * 'rec' is malloc'd and the pump's from here on, also on error: -ENOMEM, and
- * then the record is lost and counted.
+ * 'rec' is the pump's from here on, also on error: -ENOMEM, and then the record
+ * is dropped and counted.
  */
 int pump_push(struct pump *p, enum pump_stream stream, uint64_t time, void *rec,
 	      size_t size);

@@ -19,6 +19,7 @@
 
 #include "base/base.h"
 #include "bpf/sampler.skel.h"
+#include "profiler/perfring.h"
 #include "profiler/procstat.h"
 #include "profiler/sampler.h"
 
@@ -29,6 +30,7 @@ struct sampler_cpu {
 	int event; /* the clock, -1: not here now */
 	int link; /* the program on it */
 	bool counting; /* busy time since 'base' is ours to account for */
+	bool counted; /* ... or was, up to 'now' */
 	uint64_t base; /* busy ticks of the CPU when sampling began */
 	uint64_t now; /* ... and when they were read last */
 	uint64_t before; /* busy ticks of earlier times it was online */
@@ -41,6 +43,7 @@ struct sampler {
 	void *arg;
 	unsigned int freq_hz;
 	bool enabled;
+	bool blind; /* /proc/stat cannot be read: nobody knows what is missing */
 	size_t ncpus; /* possible ones */
 	struct sampler_cpu *cpus;
 	uint64_t *busy; /* scratch: one a CPU */
@@ -76,6 +79,7 @@ static int sampler_event_open(const struct sampler *s, unsigned int cpu)
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.sample_freq = s->freq_hz,
 		.freq = 1,
+		.read_format = PERFRING_READ_FORMAT,
 		.disabled = 1,
 		.exclude_idle = 1,
 	};
@@ -108,12 +112,27 @@ static int sampler_cpu_open(struct sampler *s, unsigned int cpu,
 	return 0;
 }
 
-static int sampler_cpu_start(struct sampler_cpu *c, uint64_t busy)
+/*
+ * From now on; or from where it ended, when the CPU was away: what it did since
+ * it is back, and was not sampled, is missed. 0: it is not listed.
+ */
+static void sampler_cpu_count(struct sampler_cpu *c, uint64_t busy)
 {
+	if (!busy)
+		return;
+	c->base = c->counted ? c->now : busy;
+	c->now = MAX(c->base, busy);
+	c->counting = c->counted = true;
+}
+
+static int sampler_cpu_start(struct sampler *s, unsigned int cpu)
+{
+	struct sampler_cpu *c = &s->cpus[cpu];
+
 	if (ioctl(c->event, PERF_EVENT_IOC_ENABLE, 0))
 		return -errno;
-	c->base = c->now = busy;
-	c->counting = true;
+	if (!s->blind)
+		sampler_cpu_count(c, s->busy[cpu]);
 	return 0;
 }
 
@@ -231,30 +250,31 @@ void sampler_free(struct sampler *s)
 }
 
 /* Busy ticks of every CPU that is online, 0 for the others. */
-static int sampler_read_busy(struct sampler *s)
+static void sampler_read_busy(struct sampler *s)
 {
+	struct sampler_cpu *c;
 	size_t i;
-	int err = procstat_read("/proc/stat", s->busy, s->ncpus);
 
-	if (err)
-		return err;
-	for (i = 0; i < s->ncpus; i++)
-		if (s->cpus[i].counting && s->busy[i] > s->cpus[i].now)
-			s->cpus[i].now = s->busy[i];
-	return 0;
+	s->blind = procstat_read("/proc/stat", s->busy, s->ncpus) != 0;
+	for (i = 0; !s->blind && i < s->ncpus; i++) {
+		c = &s->cpus[i];
+		if (c->counting && s->busy[i] > c->now)
+			c->now = s->busy[i];
+		else if (s->enabled && c->event >= 0 && !c->counting)
+			sampler_cpu_count(c, s->busy[i]);
+	}
 }
 
 int sampler_enable(struct sampler *s)
 {
-	int err = sampler_read_busy(s);
+	int err = 0;
 	size_t i;
 
-	if (err)
-		return err;
+	sampler_read_busy(s);
 	s->enabled = true;
 	for (i = 0; i < s->ncpus && !err; i++)
 		if (s->cpus[i].event >= 0)
-			err = sampler_cpu_start(&s->cpus[i], s->busy[i]);
+			err = sampler_cpu_start(s, i);
 	if (err)
 		sampler_disable(s);
 	return err;
@@ -274,7 +294,7 @@ void sampler_disable(struct sampler *s)
 		c = &s->cpus[i];
 		if (c->counting)
 			c->before += c->now - c->base;
-		c->counting = false;
+		c->counting = c->counted = false;
 	}
 }
 
@@ -293,34 +313,38 @@ int sampler_epoll_fd(const struct sampler *s)
 	return ring_epoll_fd(s->ring);
 }
 
-/*
- * A CPU that goes takes its event along: the file stays open, but counts no
- * more, also when the CPU comes back. So it is closed and opened anew.
- */
+static int sampler_cpu_follow(struct sampler *s, unsigned int cpu, bool online)
+{
+	struct sampler_cpu *c = &s->cpus[cpu];
+	const char *what;
+	int err;
+
+	if (c->event >= 0 &&
+	    (!online || (s->enabled && perfring_silent(c->event))))
+		sampler_cpu_close(c);
+	if (c->event >= 0 || !online)
+		return 0;
+	err = sampler_cpu_open(s, cpu, &what);
+	if (!err && s->enabled)
+		err = sampler_cpu_start(s, cpu);
+	if (err)
+		sampler_cpu_close(c);
+	return err == -ENODEV ? 0 : err; /* gone again */
+}
+
 int sampler_hotplug(struct sampler *s)
 {
 	int err, first = 0;
-	const char *what;
 	cpu_set_t online;
 	size_t i;
 
 	err = cpus_online(&online);
-	if (!err)
-		err = sampler_read_busy(s);
 	if (err)
 		return err;
+	sampler_read_busy(s);
 	for (i = 0; i < s->ncpus; i++) {
-		bool on = CPU_ISSET(i, &online);
-
-		if (on == (s->cpus[i].event >= 0))
-			continue;
-		err = on ? sampler_cpu_open(s, i, &what) : -ENODEV;
-		if (!err && s->enabled)
-			err = sampler_cpu_start(&s->cpus[i], s->busy[i]);
-		if (err)
-			sampler_cpu_close(&s->cpus[i]);
-		if (on && err && !first)
-			first = err;
+		err = sampler_cpu_follow(s, i, CPU_ISSET(i, &online));
+		first = first ? first : err;
 	}
 	return first;
 }
@@ -342,12 +366,10 @@ int sampler_get_stats(struct sampler *s, struct sampler_cpu_stats *out,
 		      size_t n)
 {
 	int fd = bpf_map__fd(s->skel->maps.counters);
-	int err = sampler_read_busy(s);
 	uint32_t key;
 	size_t i;
 
-	if (err)
-		return err;
+	sampler_read_busy(s);
 	n = MIN(n, s->ncpus);
 	for (key = 0; key < ABI_SAMPLER_COUNTER_MAX; key++) {
 		if (bpf_map_lookup_elem(fd, &key, s->values))

@@ -46,7 +46,8 @@ int sampler_hotplug(struct sampler *s);
  * Per CPU: what the program counted, and what should have come: busy time of
  * the CPU (from /proc/stat, idle and iowait and steal taken off) x Hz since
  * sampling began there. 'missed' never is negative; /proc/stat's resolution
- * of 10 ms and the phase of the clock are noise in it.
+ * of 10 ms and the phase of the clock are noise in it. Without /proc/stat both
+ * stay 0.
  */
 struct sampler_cpu_stats {
 	unsigned int cpu;

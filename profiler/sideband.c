@@ -27,7 +27,7 @@
 #include "profiler/perfring.h"
 #include "profiler/sideband.h"
 
-#define SIDEBAND_BUDGET (4 << 20) /* of all rings together */
+#define SIDEBAND_RINGS (4 << 20)
 #define SIDEBAND_RING_MAX (2 << 20)
 #define SIDEBAND_RING_MIN (64 << 10)
 
@@ -156,6 +156,7 @@ static void sideband_attr(struct perf_event_attr *attr)
 	attr->type = PERF_TYPE_SOFTWARE;
 	attr->config = PERF_COUNT_SW_DUMMY;
 	attr->sample_type = PERF_SAMPLE_TIME;
+	attr->read_format = PERFRING_READ_FORMAT;
 	attr->sample_id_all = 1;
 	attr->use_clockid = 1;
 	attr->clockid = CLOCK_BOOTTIME;
@@ -197,11 +198,11 @@ static int sideband_cpu_open(struct sideband *s, unsigned int cpu,
 	return err;
 }
 
-static size_t sideband_ring_bytes(size_t ncpus)
+static size_t sideband_ring_bytes(size_t rings, size_t ncpus)
 {
 	size_t bytes = SIDEBAND_RING_MAX;
 
-	while (bytes > SIDEBAND_RING_MIN && bytes * ncpus > SIDEBAND_BUDGET)
+	while (bytes > SIDEBAND_RING_MIN && bytes * ncpus > rings)
 		bytes /= 2;
 	return bytes;
 }
@@ -226,7 +227,11 @@ int sideband_new(struct sideband **sp, const struct sideband_opts *opts,
 	for (s->ncpus = 0; s->ncpus < (size_t)n; s->ncpus++)
 		s->cpus[s->ncpus].fd = -1;
 	if (!s->opts.ring_bytes)
-		s->opts.ring_bytes = sideband_ring_bytes(n);
+		s->opts.ring_bytes =
+			sideband_ring_bytes(s->opts.rings_bytes
+						    ? s->opts.rings_bytes
+						    : SIDEBAND_RINGS,
+					    n);
 	*what = "/sys/devices/system/cpu/online";
 	err = cpus_online(&online);
 	for (i = 0; !err && i < s->ncpus; i++)
@@ -303,27 +308,42 @@ uint64_t sideband_watermark(const struct sideband *s)
 	return least;
 }
 
-/* A CPU that went offline has its event for good detached: read it out. */
+/* What a CPU did before its ring was opened nobody has counted. */
+static int sideband_cpu_came(struct sideband *s, unsigned int cpu)
+{
+	struct pm_map_event ev = { .kind = PM_MAP_LOST };
+	const char *what;
+	int err = sideband_cpu_open(s, cpu, &what);
+
+	if (err)
+		return err == -ENODEV ? 0 : err; /* gone again */
+	ev.time = clock_boottime_ns();
+	s->stats.lost++;
+	s->opts.map(s->opts.arg, &ev);
+	return 0;
+}
+
 int sideband_hotplug(struct sideband *s)
 {
-	const char *what;
+	int err, first = 0;
 	cpu_set_t online;
-	int err, ret = cpus_online(&online);
 	size_t i;
 
-	for (i = 0; !ret && i < s->ncpus; i++) {
+	err = cpus_online(&online);
+	if (err)
+		return err;
+	for (i = 0; i < s->ncpus; i++) {
+		struct sideband_cpu *c = &s->cpus[i];
 		bool on = CPU_ISSET(i, &online);
 
-		if (!on && s->cpus[i].ring.page) {
-			sideband_drain(s, &s->cpus[i]);
-			sideband_cpu_close(&s->cpus[i]);
-		} else if (on && !s->cpus[i].ring.page) {
-			err = sideband_cpu_open(s, i, &what);
-			if (err)
-				ret = err;
+		if (c->ring.page && (!on || perfring_silent(c->fd))) {
+			sideband_drain(s, c);
+			sideband_cpu_close(c);
 		}
+		err = on && !c->ring.page ? sideband_cpu_came(s, i) : 0;
+		first = first ? first : err;
 	}
-	return ret;
+	return first;
 }
 
 void sideband_get_stats(const struct sideband *s, struct sideband_stats *out)

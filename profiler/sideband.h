@@ -16,7 +16,8 @@
 struct sideband;
 
 struct sideband_opts {
-	size_t ring_bytes; /* per CPU, power of two pages; 0: 512 KiB */
+	size_t rings_bytes; /* of all CPUs together, about; 0: 4 MiB */
+	size_t ring_bytes; /* or of each: a power of two of pages */
 	/* One record, borrowed for the call. Ordered within a CPU only. */
 	void (*map)(void *arg, const struct pm_map_event *ev);
 	void *arg;

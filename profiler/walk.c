@@ -10,12 +10,16 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "profiler/engine_internal.h"
 
 /* So many processes are walked between two drains of the rings. */
 #define WALK_BATCH 64
+/* The streams are behind the clock by a few milliseconds. */
+#define WALK_TRY_US 1000
+#define WALK_TRIES 200
 /* A reader that hangs in another process's mmap_lock stops the pump no longer. */
 #define WALK_PATIENCE_NS CLOCK_NSEC_PER_SEC
 
@@ -100,6 +104,8 @@ int walk_maps(struct engine *e, uint32_t tgid)
 		free(w);
 		return err == -ENOMEM ? err : 0;
 	}
+	if (e->start && !walk_start_add(e->start, w, &w->maps))
+		return 0;
 	return pump_push(e->pump, PUMP_WALK, w->maps.begin, w, sizeof(*w));
 }
 
@@ -129,25 +135,69 @@ static int walk_processes(struct engine *e, uint32_t **pidsp, size_t *np)
 	return err;
 }
 
+static void walk_started(void *arg, void *rec, const struct pm_maps *m)
+{
+	struct engine *e = arg;
+
+	pump_push(e->pump, PUMP_WALK, m->begin, rec,
+		  sizeof(struct walk_record));
+}
+
+/* The streams come as far as what was read of /proc; then the pump goes on. */
+static void walk_go_on(struct engine *e)
+{
+	uint64_t until;
+	int tries;
+
+	if (!e->start)
+		return;
+	until = walk_start_until(e->start);
+	for (tries = 0; e->told < until; tries++) {
+		if (tries == WALK_TRIES) {
+			walk_start_lost(e->start);
+			break;
+		}
+		usleep(WALK_TRY_US);
+		engine_drain(e);
+	}
+	walk_start_end(e->start, walk_started, e);
+	e->start = NULL;
+	engine_drain(e);
+}
+
+static void walk_drain(struct engine *e)
+{
+	struct pump_stats st;
+
+	engine_drain(e);
+	pump_get_stats(e->pump, &st);
+	if (walk_start_full(st.bytes))
+		walk_go_on(e);
+}
+
 /*
  * Pids first, mappings after: the drains in between change what quark's
  * iterator stands on.
  */
 int walk_all(struct engine *e)
 {
+	struct pump_stats st;
 	uint32_t *pids = NULL;
 	size_t n = 0, i;
 	int err;
 
-	err = walk_processes(e, &pids, &n);
+	e->start = walk_start_new(e->walk_begin);
+	err = e->start ? walk_processes(e, &pids, &n) : -ENOMEM;
 	for (i = 0; !err && i < n; i++) {
 		err = walk_maps(e, pids[i]);
 		if (i % WALK_BATCH == WALK_BATCH - 1)
-			engine_drain(e);
+			walk_drain(e);
 	}
 	free(pids);
-	if (!err)
-		engine_drain(e);
+	pump_get_stats(e->pump, &st);
+	e->start_ns = clock_boottime_ns() - e->begin;
+	e->start_samples = st.pushed[PUMP_SAMPLE];
+	walk_go_on(e);
 	return err;
 }
 
@@ -243,7 +293,7 @@ void walk_want_maps(void *arg, const struct abi_key *key)
 /* A reading under way holds the pump back, so that its record is in time. */
 uint64_t walk_watermark(struct engine *e, uint64_t now)
 {
-	uint64_t least = now;
+	uint64_t least = e->start ? e->walk_begin : now;
 	struct walk_request *r;
 
 	for (r = e->walks; r; r = r->next)

@@ -24,6 +24,11 @@
 	X(THREAD, "thread")           \
 	X(EXE, "exe")                 \
 	X(CGROUP, "cgroup")           \
+	X(CONTAINER, "container")     \
+	X(POD, "pod")                 \
+	X(UNIT, "unit")               \
+	X(ENTRY, "entry")             \
+	X(ENTRY_PID, "entry_pid")     \
 	X(PROCESS, "process")         \
 	X(IMAGE, "image")
 
@@ -225,6 +230,12 @@ static void encode_sample(struct encode *e, const struct window_sample *s)
 		{ e->words[ENCODE_THREAD], s->thread, 0 },
 		{ e->words[ENCODE_EXE], img->exe, 0 },
 		{ e->words[ENCODE_CGROUP], img->cgroup, 0 },
+		{ e->words[ENCODE_CONTAINER], img->container, 0 },
+		{ e->words[ENCODE_POD], img->pod, 0 },
+		{ e->words[ENCODE_UNIT], img->unit, 0 },
+		{ e->words[ENCODE_ENTRY], img->entry, 0 },
+		{ e->words[ENCODE_ENTRY_PID], 0,
+		  img->entry ? img->entry_pid : 0 },
 		{ e->words[ENCODE_PROCESS], img->process, 0 },
 		{ e->words[ENCODE_IMAGE], img->image, 0 },
 	};

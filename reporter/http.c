@@ -18,7 +18,7 @@
 
 #include "reporter/http.h"
 
-#define HTTP_CONNECTIONS_MAX (HTTP_WAITING_MAX + 64)
+#define HTTP_CONNECTIONS_MAX (HTTP_WAITING_MAX + HTTP_FOLLOWERS_MAX + 64)
 #define HTTP_IDLE_S 30
 #define HTTP_SECONDS_DEFAULT 30
 #define HTTP_RETRY_AFTER "5"
@@ -321,6 +321,7 @@ static const struct {
 } http_routes[] = {
 	{ "/debug/pprof/profile", http_profile },
 	{ "/events", http_events },
+	{ "/executables", http_executables },
 	{ "/healthz", http_healthz },
 	{ "/metrics", http_metrics },
 	{ "/processes", http_processes },

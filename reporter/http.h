@@ -12,6 +12,8 @@
 #include "reporter/internal.h"
 
 #define HTTP_WAITING_MAX 256
+/* Each of them has lines made for it. */
+#define HTTP_FOLLOWERS_MAX 32
 #define HTTP_TEXT "text/plain; charset=utf-8"
 
 struct http {
@@ -77,6 +79,7 @@ void http_wait_end(struct http_request *req, enum http_state state);
 /* --- http_ledger.c --------------------------------------------------------- */
 
 enum MHD_Result http_processes(struct http_request *req, bool head);
+enum MHD_Result http_executables(struct http_request *req, bool head);
 enum MHD_Result http_events(struct http_request *req, bool head);
 /* The request is over. */
 void http_events_end(struct http_request *req);

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * http_ledger: processes and events, as JSON lines.
+ * http_ledger: processes, executables and events, as JSON lines.
  *
  * A stream of events is an answer without an end. Its connection is suspended
  * while there is nothing to say, and reporter_advance(), which comes once a
  * drain, wakes all of them. A client that does not keep up holds up nobody:
  * what it has not read when it goes from the ring is a line that says so.
  */
+#include <endian.h>
 #include <string.h>
 
 #include "reporter/http.h"
+#include "reporter/http_parse.h"
 #include "reporter/ledger.h"
 
 #define HTTP_NDJSON "application/x-ndjson"
@@ -39,6 +41,65 @@ enum MHD_Result http_processes(struct http_request *req, bool head)
 	struct strbuf sb = STRBUF_INIT;
 
 	ledger_processes(r->pm, http_flag(req, "all"), r->freq_hz, &sb);
+	return http_send_lines(req, &sb);
+}
+
+static bool http_exe_is(const struct pm_exe *exe, const uint8_t *id, size_t len)
+{
+	const struct symbolizer_ident *ident;
+	struct pm_exe_info i;
+
+	pm_exe_info(exe, &i);
+	ident = &i.ident;
+	if (len == SYMBOLIZER_FILE_ID_LEN && !memcmp(ident->file_id, id, len))
+		return i.opened;
+	return len == ident->build_id_len && !memcmp(ident->build_id, id, len);
+}
+
+/* By its short id, file id or build id; NULL: there is none. */
+static struct pm_exe *http_find_exe(struct pm *pm, const uint8_t *id,
+				    size_t len)
+{
+	struct pm_exe *exe;
+	uint64_t v;
+
+	if (len == sizeof(v)) {
+		memcpy(&v, id, len);
+		return pm_exe_by_short_id(pm, be64toh(v));
+	}
+	exe = pm_exe_next(pm, NULL);
+	while (exe && !http_exe_is(exe, id, len))
+		exe = pm_exe_next(pm, exe);
+	return exe;
+}
+
+enum MHD_Result http_executables(struct http_request *req, bool head)
+{
+	struct pm *pm = req->http->r->pm;
+	struct strbuf sb = STRBUF_INIT;
+	uint8_t id[HTTP_ID_MAX];
+	struct pm_exe *exe;
+	const char *v;
+	int len;
+
+	v = MHD_lookup_connection_value(req->conn, MHD_GET_ARGUMENT_KIND, "id");
+	if (!v) {
+		exe = pm_exe_next(pm, NULL);
+		for (; exe && !sb.failed; exe = pm_exe_next(pm, exe))
+			ledger_executable(exe, &sb);
+		return http_send_lines(req, &sb);
+	}
+	len = http_parse_id(v, id);
+	if (len < 0)
+		return http_error(req, MHD_HTTP_BAD_REQUEST, NULL,
+				  "id: 16 to 40 hexadecimal digits, not "
+				  "\"%.64s\"\n",
+				  v);
+	exe = http_find_exe(pm, id, (size_t)len);
+	if (!exe)
+		return http_error(req, MHD_HTTP_NOT_FOUND, NULL,
+				  "no executable with the id %.64s\n", v);
+	ledger_executable(exe, &sb);
 	return http_send_lines(req, &sb);
 }
 
@@ -76,8 +137,8 @@ static enum MHD_Result http_events_follow(struct http_request *req)
 	struct MHD_Response *resp;
 	enum MHD_Result res;
 
-	if (h->r->stats.http_waiting >= HTTP_WAITING_MAX)
-		return http_busy(req, "too many clients wait");
+	if (h->r->stats.http_followers >= HTTP_FOLLOWERS_MAX)
+		return http_busy(req, "too many clients follow events");
 	resp = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, HTTP_PIECE,
 						 http_events_more, req, NULL);
 	if (!resp)
@@ -89,6 +150,7 @@ static enum MHD_Result http_events_follow(struct http_request *req)
 	req->at = ledger_events_next(h->r->events);
 	req->next_follower = h->followers;
 	h->followers = req;
+	h->r->stats.http_followers++;
 	res = MHD_queue_response(req->conn, MHD_HTTP_OK, resp);
 	MHD_destroy_response(resp);
 	return res;
@@ -104,6 +166,7 @@ void http_events_end(struct http_request *req)
 	while (*p != req)
 		p = &(*p)->next_follower;
 	*p = req->next_follower;
+	req->http->r->stats.http_followers--;
 }
 
 enum MHD_Result http_events(struct http_request *req, bool head)

@@ -186,3 +186,20 @@ bool http_accepts_zstd(const char *accept)
 	return weights[0] && weights[0] >= weights[1] &&
 	       weights[0] >= weights[2];
 }
+
+int http_parse_id(const char *s, uint8_t id[HTTP_ID_MAX])
+{
+	size_t i, len = strlen(s);
+	char two[3] = "";
+
+	if (len % 2 || len < 16 || len / 2 > HTTP_ID_MAX)
+		return -EINVAL;
+	for (i = 0; i < len; i++)
+		if (!isxdigit((unsigned char)s[i]))
+			return -EINVAL;
+	for (i = 0; i < len / 2; i++) {
+		memcpy(two, s + 2 * i, 2);
+		id[i] = (uint8_t)strtoul(two, NULL, 16);
+	}
+	return (int)(len / 2);
+}

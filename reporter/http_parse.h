@@ -7,6 +7,7 @@
 #define REPORTER_HTTP_PARSE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -41,5 +42,11 @@ bool http_accepts_zstd(const char *accept);
  * pages read our answers (DNS rebinding).
  */
 bool http_host_is_local(const char *host);
+
+#define HTTP_ID_MAX 20
+/*
+ * An id in hexadecimal, 8 to HTTP_ID_MAX bytes: how many. -EINVAL: it is none.
+ */
+int http_parse_id(const char *s, uint8_t id[HTTP_ID_MAX]);
 
 #endif /* REPORTER_HTTP_PARSE_H */

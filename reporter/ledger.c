@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* ledger: see reporter/ledger.h. */
+#include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
-#include <malloc.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,114 +10,135 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "reporter/jsonw.h"
 #include "reporter/ledger.h"
-#include "reporter/pprof.h"
-
-#define LEDGER_EVENTS_MAX 65536
-/* Of events that nobody waits for, and in all: two seconds of 8,000 a second. */
-#define LEDGER_BYTES_KEPT (1 << 20)
-#define LEDGER_BYTES_MAX (16 << 20)
 
 /* --- pieces ---------------------------------------------------------------- */
 
 /* One line in the making. */
 struct line {
-	json_t *o;
-	bool failed; /* something is missing in it, for lack of memory */
+	struct jsonw w;
+	int64_t wall; /* from boot time to wall clock time */
+	time_t second; /* the last one printed, and how */
+	char stamp[32];
 };
 
-static void put(struct line *l, const char *key, json_t *value)
+/*
+ * Measured once for all that is said together, and rounded to what the measuring is
+ * good for: so times that are equal look equal, in two answers, too.
+ */
+static int64_t ledger_wall(void)
 {
-	if (json_object_set_new(l->o, key, value))
-		l->failed = true;
+	return clock_wall_offset_ns() / 1000 * 1000;
+}
+
+static void line_begin(struct line *l, struct strbuf *sb, int64_t wall)
+{
+	*l = (struct line){ .w.sb = sb, .wall = wall };
+	jsonw_open(&l->w, '{');
+}
+
+static void line_end(struct line *l)
+{
+	jsonw_close(&l->w, '}');
+	strbuf_add(l->w.sb, "\n", 1);
 }
 
 static void put_int(struct line *l, const char *key, uint64_t value)
 {
-	put(l, key, json_integer((json_int_t)value));
+	jsonw_key(&l->w, key);
+	jsonw_int(&l->w, value);
 }
 
-/*
- * Bytes that a watched process chose; what is not UTF-8 becomes U+FFFD. 's' goes
- * on to a NUL at or behind its end.
- */
-static json_t *text_of(const char *s, size_t len)
+static void put_bool(struct line *l, const char *key, bool value)
 {
-	struct strbuf sb = STRBUF_INIT;
-	json_t *v = NULL;
-	size_t i, n;
+	jsonw_key(&l->w, key);
+	jsonw_bool(&l->w, value);
+}
 
-	for (i = 0; i < len; i += n ? n : 1) {
-		n = pprof_utf8((const unsigned char *)s + i);
-		if (n > len - i)
-			n = 0;
-		if (n)
-			strbuf_add(&sb, s + i, n);
-		else
-			strbuf_puts(&sb, "\xef\xbf\xbd");
-	}
-	if (!sb.failed)
-		v = json_stringn_nocheck(strbuf_str(&sb), sb.len);
-	strbuf_fini(&sb);
-	return v;
+static void put_text(struct line *l, const char *key, const char *s, size_t len)
+{
+	if (!len)
+		return;
+	jsonw_key(&l->w, key);
+	jsonw_text(&l->w, s, len);
 }
 
 static void put_part(struct line *l, const char *key, const struct pm_part *p)
 {
-	if (p->len)
-		put(l, key, text_of(p->s, p->len));
+	put_text(l, key, p->s, p->len);
 }
 
 static void put_str(struct line *l, const char *key, const char *s)
 {
-	if (s && *s)
-		put(l, key, text_of(s, strlen(s)));
+	if (s)
+		put_text(l, key, s, strlen(s));
 }
 
 /* RFC 3339 in UTC, to the nanosecond. */
 static void put_time(struct line *l, const char *key, uint64_t boottime)
 {
-	uint64_t ns = boottime + clock_wall_offset_ns();
+	uint64_t ns = boottime + l->wall;
 	time_t s = ns / CLOCK_NSEC_PER_SEC;
 	char text[64];
 	struct tm tm;
-	size_t n;
 
 	if (!boottime)
 		return;
-	gmtime_r(&s, &tm);
-	n = strftime(text, sizeof(text), "%FT%T", &tm);
-	snprintf(text + n, sizeof(text) - n, ".%09uZ",
+	if (s != l->second || !l->stamp[0]) {
+		gmtime_r(&s, &tm);
+		strftime(l->stamp, sizeof(l->stamp), "%FT%T", &tm);
+		l->second = s;
+	}
+	snprintf(text, sizeof(text), "%s.%09uZ", l->stamp,
 		 (unsigned int)(ns % CLOCK_NSEC_PER_SEC));
 	put_str(l, key, text);
 }
 
-static void put_args(struct line *l, const char *cmdline, size_t len)
+/*
+ * Both clocks: what people read, and the kernel's, which takes no steps and is
+ * what ids are made of.
+ */
+static void put_moment(struct line *l, const char *key, uint64_t boottime)
 {
-	json_t *args;
+	char name[32];
+
+	if (!boottime)
+		return;
+	put_time(l, key, boottime);
+	snprintf(name, sizeof(name), "%s_boot_ns", key);
+	put_int(l, name, boottime);
+}
+
+static void put_args(struct line *l, const char *cmdline, size_t len, bool cut)
+{
 	struct quark_cmdline_iter it;
 	const char *arg;
 
 	if (!cmdline || !len)
 		return;
-	args = json_array();
+	jsonw_key(&l->w, "args");
+	jsonw_open(&l->w, '[');
 	quark_cmdline_iter_init(&it, cmdline, len);
 	while ((arg = quark_cmdline_iter_next(&it)))
-		if (json_array_append_new(args, text_of(arg, strlen(arg))))
-			l->failed = true;
-	put(l, "args", args);
+		jsonw_text(&l->w, arg, strlen(arg));
+	jsonw_close(&l->w, ']');
+	if (cut)
+		put_bool(l, "args_cut", true);
 }
 
 /* As wait4(2) gives it. */
 static void put_wait_status(struct line *l, int status)
 {
+	if (status == PM_STATUS_UNKNOWN)
+		return;
 	if (WIFEXITED(status)) {
 		put_int(l, "exit_code", WEXITSTATUS(status));
 		return;
 	}
 	put_int(l, "signal", WTERMSIG(status));
 	put_str(l, "signal_name", sigabbrev_np(WTERMSIG(status)));
-	put(l, "core", json_boolean(WCOREDUMP(status)));
+	put_bool(l, "core", WCOREDUMP(status));
 }
 
 static void put_cgroup(struct line *l, const char *cgroup)
@@ -135,7 +155,7 @@ static void put_cgroup(struct line *l, const char *cgroup)
 	put_part(l, "unit", &in.unit);
 }
 
-static void put_leader(struct line *l, uint32_t type, uint32_t pid)
+const char *ledger_entry(uint32_t type)
 {
 	static const char *const types[] = {
 		[QUARK_ELT_INIT] = "init",
@@ -147,24 +167,17 @@ static void put_leader(struct line *l, uint32_t type, uint32_t pid)
 		[QUARK_ELT_CONSOLE] = "console",
 	};
 
-	if (type >= ARRAY_SIZE(types) || !types[type])
-		return;
-	put_str(l, "entry", types[type]);
-	put_int(l, "entry_pid", pid);
+	return type < ARRAY_SIZE(types) ? types[type] : NULL;
 }
 
-static void put_line(struct line *l, struct strbuf *sb)
+static void put_leader(struct line *l, uint32_t type, uint32_t pid)
 {
-	char *text = l->failed ? NULL : json_dumps(l->o, JSON_COMPACT);
+	const char *entry = ledger_entry(type);
 
-	if (text) {
-		strbuf_puts(sb, text);
-		strbuf_puts(sb, "\n");
-	} else {
-		sb->failed = true;
-	}
-	free(text);
-	json_decref(l->o);
+	if (!entry)
+		return;
+	put_str(l, "entry", entry);
+	put_int(l, "entry_pid", pid);
 }
 
 /* --- processes ------------------------------------------------------------- */
@@ -192,8 +205,10 @@ static void put_coverage(struct line *l, const struct pm_process_info *p,
 {
 	double expected = (double)p->cpu_ns * freq_hz / CLOCK_NSEC_PER_SEC;
 
-	put(l, "coverage", json_real(p->samples / expected));
-	put(l, "coverage_deviation", json_real(1 / sqrt(expected)));
+	jsonw_key(&l->w, "coverage");
+	jsonw_real(&l->w, p->samples / expected);
+	jsonw_key(&l->w, "coverage_deviation");
+	jsonw_real(&l->w, 1 / sqrt(expected));
 }
 
 static void put_account(struct line *l, const struct pm_process_info *p,
@@ -219,87 +234,222 @@ static void put_account(struct line *l, const struct pm_process_info *p,
 		put_coverage(l, p, freq_hz);
 }
 
-static void put_exe(struct line *l, const struct pm_exe *exe)
+/* All of one process that its line is made of. */
+struct ledger_view {
+	struct pm_process_info process;
+	struct symbolizer_ident ident; /* of what it runs, or ran last */
+	bool opened; /* that is known whole */
+	size_t n;
+	const struct pm_image_info *images; /* newest first, of one at least */
+};
+
+static void ledger_look(const struct pm_image *img, struct ledger_view *v,
+			struct pm_image_info *images)
+{
+	struct pm_exe_info exe;
+
+	memset(v, 0, sizeof(*v));
+	pm_process_info(img, &v->process);
+	v->n = pm_image_history(img, images, PM_HISTORY_MAX);
+	v->images = images;
+	if (!images[0].main_exe)
+		return;
+	pm_exe_info(images[0].main_exe, &exe);
+	v->ident = exe.ident;
+	v->opened = exe.opened;
+}
+
+static void put_ident(struct line *l, const struct ledger_view *v)
 {
 	char hex[2 * SYMBOLIZER_BUILD_ID_MAX + 1];
-	struct pm_exe_info info;
 	size_t i;
 
-	if (!exe)
-		return;
-	pm_exe_info(exe, &info);
-	for (i = 0; i < info.ident.build_id_len; i++)
-		snprintf(hex + 2 * i, 3, "%02x", info.ident.build_id[i]);
+	for (i = 0; i < v->ident.build_id_len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", v->ident.build_id[i]);
 	if (i)
 		put_str(l, "build_id", hex);
-	if (!info.opened)
+	if (!v->opened)
 		return;
 	for (i = 0; i < SYMBOLIZER_FILE_ID_LEN; i++)
-		snprintf(hex + 2 * i, 3, "%02x", info.ident.file_id[i]);
+		snprintf(hex + 2 * i, 3, "%02x", v->ident.file_id[i]);
 	put_str(l, "file_id", hex);
 }
 
-static void put_process(const struct pm_image *img, unsigned int freq_hz,
-			struct strbuf *sb)
+/* What it was from one exec to the next. */
+static void put_program(struct line *l, const struct pm_image_info *i)
 {
-	struct line l = { .o = json_object() };
-	struct pm_process_info p;
-	struct pm_image_info i;
+	put_str(l, "comm", i->comm);
+	put_str(l, "exe", i->exe);
+	put_args(l, i->cmdline, i->cmdline_len, i->args_cut);
+	put_str(l, "cwd", i->cwd);
+	put_int(l, "uid", i->uid);
+	put_int(l, "gid", i->gid);
+}
 
-	pm_process_info(img, &p);
-	pm_image_info(img, &i);
-	put_int(&l, "pid", p.pid);
-	put_int(&l, "ppid", p.ppid);
-	put_str(&l, "process", p.process_id);
-	put_str(&l, "parent", p.parent_id);
-	put_str(&l, "image", i.image_id);
-	put_str(&l, "state", process_states[p.end]);
-	put_str(&l, "comm", i.comm);
-	put_str(&l, "exe", i.exe);
-	put_args(&l, i.cmdline, i.cmdline_len);
-	put_str(&l, "cwd", i.cwd);
-	put_int(&l, "uid", i.uid);
-	put_int(&l, "gid", i.gid);
-	put_int(&l, "session", p.sid);
-	put_int(&l, "group", p.pgid);
-	put_cgroup(&l, i.cgroup);
-	put_leader(&l, p.leader_type, p.leader);
-	if (p.kthread)
-		put(&l, "kernel_thread", json_true());
-	put_time(&l, "start", p.start);
-	put_time(&l, "image_start", i.begin);
-	put_time(&l, "exit", p.exit);
-	put_time(&l, "reap", p.reap);
-	if (p.end == PM_EXITED || p.end == PM_REAPED)
-		put_wait_status(&l, p.wait_status);
-	put_int(&l, "execs", p.execs);
-	put_account(&l, &p, freq_hz);
-	put_exe(&l, i.main_exe);
-	put_line(&l, sb);
+static void put_images(struct line *l, const struct ledger_view *v)
+{
+	size_t i;
+
+	jsonw_key(&l->w, "images");
+	jsonw_open(&l->w, '[');
+	for (i = v->n; i-- > 0;) {
+		jsonw_open(&l->w, '{');
+		put_str(l, "image", v->images[i].image_id);
+		put_moment(l, "start", v->images[i].begin);
+		put_int(l, "samples", v->images[i].samples);
+		put_program(l, &v->images[i]);
+		put_str(l, "cgroup", v->images[i].cgroup);
+		jsonw_close(&l->w, '}');
+	}
+	jsonw_close(&l->w, ']');
+}
+
+static void put_process(struct line *l, const struct ledger_view *v,
+			unsigned int freq_hz)
+{
+	const struct pm_process_info *p = &v->process;
+	const struct pm_image_info *i = &v->images[0];
+
+	put_int(l, "pid", p->pid);
+	put_int(l, "ppid", p->ppid);
+	put_str(l, "process", p->process_id);
+	put_str(l, "parent", p->parent_id);
+	put_str(l, "image", i->image_id);
+	put_str(l, "state", process_states[p->end]);
+	put_program(l, i);
+	put_int(l, "session", p->sid);
+	put_int(l, "group", p->pgid);
+	put_cgroup(l, i->cgroup);
+	put_leader(l, p->leader_type, p->leader);
+	if (p->kthread)
+		put_bool(l, "kernel_thread", true);
+	put_moment(l, "start", p->start);
+	put_moment(l, "image_start", i->begin);
+	put_moment(l, "exit", p->exit);
+	put_moment(l, "reap", p->reap);
+	if (p->end == PM_EXITED || p->end == PM_REAPED)
+		put_wait_status(l, p->wait_status);
+	put_int(l, "execs", p->execs);
+	put_account(l, p, freq_hz);
+	put_ident(l, v);
+	put_images(l, v);
 }
 
 void ledger_processes(struct pm *pm, bool all, unsigned int freq_hz,
 		      struct strbuf *sb)
 {
+	struct pm_image_info images[PM_HISTORY_MAX];
+	struct ledger_view v;
 	struct pm_image *img;
+	int64_t wall = ledger_wall();
 	struct pm_iter it;
+	struct line l;
 
 	pm_iter_init(&it, pm, all);
-	while (!sb->failed && (img = pm_iter_next(&it)))
-		put_process(img, freq_hz, sb);
+	while (!sb->failed && (img = pm_iter_next(&it))) {
+		pm_process_ask(pm, img);
+		ledger_look(img, &v, images);
+		line_begin(&l, sb, wall);
+		put_process(&l, &v, freq_hz);
+		line_end(&l);
+	}
+}
+
+/* --- lives that are over --------------------------------------------------- */
+
+struct ledger_life {
+	struct ledger_view v;
+	struct pm_image_info images[]; /* and their strings */
+};
+
+/* Texts one behind the other; first they are counted, 'at' being NULL. */
+struct ledger_pack {
+	char *at;
+	size_t len;
+};
+
+static void pack_text(struct ledger_pack *p, const char **s, size_t len)
+{
+	if (!*s)
+		return;
+	if (p->at) {
+		memcpy(p->at + p->len, *s, len);
+		p->at[p->len + len] = '\0';
+		*s = p->at + p->len;
+	}
+	p->len += len + 1;
+}
+
+static void pack_images(struct ledger_pack *p, struct pm_image_info *v,
+			size_t n)
+{
+	struct pm_image_info *i;
+
+	for (i = v; i < v + n; i++) {
+		pack_text(p, &i->comm, i->comm ? strlen(i->comm) : 0);
+		pack_text(p, &i->exe, i->exe ? strlen(i->exe) : 0);
+		pack_text(p, &i->cmdline, i->cmdline_len);
+		pack_text(p, &i->cwd, i->cwd ? strlen(i->cwd) : 0);
+		pack_text(p, &i->cgroup, i->cgroup ? strlen(i->cgroup) : 0);
+		i->main_exe = NULL;
+	}
+}
+
+struct ledger_life *ledger_life_new(const struct pm_image *last,
+				    struct vault *vault, size_t *sizep)
+{
+	struct pm_image_info images[PM_HISTORY_MAX];
+	struct ledger_pack pack = { .at = NULL };
+	struct ledger_life *life;
+	struct ledger_view v;
+	size_t size;
+
+	ledger_look(last, &v, images);
+	pack_images(&pack, images, v.n);
+	size = sizeof(*life) + v.n * sizeof(*images);
+	*sizep = size + pack.len;
+	life = vault_take(vault, *sizep);
+	if (!life)
+		return NULL;
+	life->v = v;
+	life->v.images = life->images;
+	memcpy(life->images, images, v.n * sizeof(*images));
+	pack = (struct ledger_pack){ .at = (char *)life + size };
+	pack_images(&pack, life->images, v.n);
+	return life;
+}
+
+void ledger_life(const struct ledger_life *life, unsigned int freq_hz,
+		 struct strbuf *sb)
+{
+	const struct pm_process_info *p = &life->v.process;
+	struct line l;
+
+	line_begin(&l, sb, ledger_wall());
+	put_moment(&l, "time", p->reap ? p->reap : p->exit);
+	jsonw_key(&l.w, "events");
+	jsonw_open(&l.w, '[');
+	jsonw_text(&l.w, "end", 3);
+	jsonw_close(&l.w, ']');
+	put_process(&l, &life->v, freq_hz);
+	line_end(&l);
 }
 
 /* --- events ---------------------------------------------------------------- */
 
+/* A change of the control group, which is one of ids to libquark. */
+#define LEDGER_CGROUP (1ULL << 32)
+
 /* X(bit, word) */
-#define LEDGER_KINDS(X)           \
-	X(FORK, "fork")           \
-	X(EXEC, "exec")           \
-	X(EXIT, "exit")           \
-	X(ID_CHANGE, "id_change") \
-	X(SETPROCTITLE, "rename") \
-	X(REAP, "reap")           \
-	X(GAP, "gap")
+#define LEDGER_KINDS(X)                    \
+	X(QUARK_EV_FORK, "fork")           \
+	X(QUARK_EV_EXEC, "exec")           \
+	X(QUARK_EV_EXIT, "exit")           \
+	X(QUARK_EV_ID_CHANGE, "id_change") \
+	X(LEDGER_CGROUP, "cgroup")         \
+	X(QUARK_EV_SETPROCTITLE, "rename") \
+	X(QUARK_EV_REAP, "reap")           \
+	X(QUARK_EV_GAP, "gap")
 
 static void put_kinds(struct line *l, const char *key, uint64_t events)
 {
@@ -307,18 +457,29 @@ static void put_kinds(struct line *l, const char *key, uint64_t events)
 		uint64_t bit;
 		const char *word;
 	} kinds[] = {
-#define X(bit, word) { QUARK_EV_##bit, word },
+#define X(bit, word) { bit, word },
 		LEDGER_KINDS(X)
 #undef X
 	};
-	json_t *list = json_array();
 	size_t i;
 
+	jsonw_key(&l->w, key);
+	jsonw_open(&l->w, '[');
 	for (i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (events & kinds[i].bit &&
-		    json_array_append_new(list, json_string(kinds[i].word)))
-			l->failed = true;
-	put(l, key, list);
+		if (events & kinds[i].bit)
+			jsonw_text(&l->w, kinds[i].word, strlen(kinds[i].word));
+	jsonw_close(&l->w, ']');
+}
+
+static uint64_t ledger_kinds(const struct quark_event *ev)
+{
+	uint64_t kinds = ev->events;
+
+	if (!(ev->id_change & QUARK_ID_CHANGE_CGROUP))
+		return kinds;
+	if (ev->id_change == QUARK_ID_CHANGE_CGROUP)
+		kinds &= ~(uint64_t)QUARK_EV_ID_CHANGE;
+	return kinds | LEDGER_CGROUP;
 }
 
 static void put_gap(struct line *l, const struct quark_event *ev)
@@ -349,7 +510,8 @@ static void put_ids(struct line *l, const struct quark_process *qp)
 static void put_image(struct line *l, const struct quark_process *qp)
 {
 	put_str(l, "exe", qp->exe);
-	put_args(l, qp->cmdline, qp->cmdline_len);
+	put_args(l, qp->cmdline, qp->cmdline_len,
+		 qp->x_flags & QUARK_X_ARGS_CUT);
 	put_str(l, "cwd", qp->cwd);
 	put_int(l, "uid", qp->proc_uid);
 	put_int(l, "gid", qp->proc_gid);
@@ -362,7 +524,7 @@ static void put_end(struct line *l, const struct quark_event *ev)
 	bool reap = ev->events & QUARK_EV_REAP;
 
 	put_wait_status(l, ev->process->wait_status);
-	put_time(l, "start", ev->process->key.start_boottime);
+	put_moment(l, "start", ev->process->key.start_boottime);
 	if (ev->cpu_time) {
 		put_str(l, "cpu",
 			cpu_accounts[reap && ev->cpu_exact
@@ -380,10 +542,11 @@ static void put_end(struct line *l, const struct quark_event *ev)
 
 void ledger_event(const struct quark_event *ev, struct strbuf *sb)
 {
-	struct line l = { .o = json_object() };
+	struct line l;
 
-	put_time(&l, "time", ev->boottime);
-	put_kinds(&l, "events", ev->events);
+	line_begin(&l, sb, ledger_wall());
+	put_moment(&l, "time", ev->boottime);
+	put_kinds(&l, "events", ledger_kinds(ev));
 	if (ev->events & QUARK_EV_GAP)
 		put_gap(&l, ev);
 	if (ev->process)
@@ -392,82 +555,55 @@ void ledger_event(const struct quark_event *ev, struct strbuf *sb)
 		put_image(&l, ev->process);
 	if (ev->process && ev->events & (QUARK_EV_EXIT | QUARK_EV_REAP))
 		put_end(&l, ev);
-	put_line(&l, sb);
+	line_end(&l);
 }
 
-/* --- the last events ------------------------------------------------------- */
+/* --- executables ------------------------------------------------------------- */
 
-struct ledger_events {
-	uint64_t next; /* number of the event that comes next */
-	uint64_t first; /* of the oldest that is here */
-	uint64_t needed; /* somebody waits for those from here on */
-	size_t bytes;
-	struct quark_event *v[LEDGER_EVENTS_MAX]; /* by number, modulo */
-};
-
-struct ledger_events *ledger_events_new(void)
+static void put_hex(struct line *l, const char *key, const uint8_t *p,
+		    size_t len)
 {
-	struct ledger_events *l = calloc(1, sizeof(*l));
+	char text[2 * SYMBOLIZER_BUILD_ID_MAX + 1] = "";
+	size_t i;
 
-	if (l)
-		l->next = l->first = l->needed = 1;
-	return l;
+	for (i = 0; i < len && i < SYMBOLIZER_BUILD_ID_MAX; i++)
+		snprintf(text + 2 * i, 3, "%02x", p[i]);
+	put_str(l, key, text);
 }
 
-static void ledger_events_drop(struct ledger_events *l)
+/* What asking a file for something came to. */
+static void put_answer(struct line *l, const char *key, int answer)
 {
-	size_t i = l->first++ % LEDGER_EVENTS_MAX;
-
-	l->bytes -= malloc_usable_size(l->v[i]);
-	free(l->v[i]);
+	if (answer == PM_EXE_NOT_ASKED)
+		return;
+	put_str(l, key,
+		!answer		     ? "yes"
+		: answer == -ENODATA ? "none"
+				     : strerror(-answer));
 }
 
-void ledger_events_free(struct ledger_events *l)
+void ledger_executable(const struct pm_exe *exe, struct strbuf *sb)
 {
-	while (l && l->first < l->next)
-		ledger_events_drop(l);
-	free(l);
-}
+	struct pm_exe_info i;
+	struct line l;
+	char text[17];
 
-void ledger_events_add(struct ledger_events *l, struct quark_event *ev)
-{
-	size_t i = l->next % LEDGER_EVENTS_MAX;
-
-	if (l->next - l->first == LEDGER_EVENTS_MAX)
-		ledger_events_drop(l);
-	l->v[i] = ev;
-	l->bytes += malloc_usable_size(ev);
-	l->next++;
-	while (l->bytes > LEDGER_BYTES_MAX ||
-	       (l->bytes > LEDGER_BYTES_KEPT && l->first < l->needed))
-		ledger_events_drop(l);
-}
-
-void ledger_events_need(struct ledger_events *l, uint64_t at)
-{
-	l->needed = MIN(at, l->next);
-}
-
-uint64_t ledger_events_first(const struct ledger_events *l)
-{
-	return l->first;
-}
-
-uint64_t ledger_events_next(const struct ledger_events *l)
-{
-	return l->next;
-}
-
-void ledger_events_read(const struct ledger_events *l, uint64_t *at, size_t max,
-			struct strbuf *sb)
-{
-	if (*at < l->first) {
-		strbuf_printf(sb,
-			      "{\"events\":[\"missed\"],\"count\":%" PRIu64
-			      "}\n",
-			      l->first - *at);
-		*at = l->first;
+	line_begin(&l, sb, 0);
+	pm_exe_info(exe, &i);
+	if (i.opened)
+		put_hex(&l, "file_id", i.ident.file_id,
+			sizeof(i.ident.file_id));
+	if (i.short_id) {
+		snprintf(text, sizeof(text), "%016" PRIx64, i.short_id);
+		put_str(&l, "short_id", text);
 	}
-	while (*at < l->next && sb->len < max && !sb->failed)
-		ledger_event(l->v[(*at)++ % LEDGER_EVENTS_MAX], sb);
+	put_hex(&l, "build_id", i.ident.build_id, i.ident.build_id_len);
+	put_str(&l, "path", i.path);
+	put_bool(&l, "open", i.held);
+	put_int(&l, "mappings", i.mapped);
+	put_answer(&l, "rows", i.rows);
+	put_answer(&l, "names", i.names);
+	if (i.open_error)
+		put_str(&l, "error", strerror(-i.open_error));
+	line_end(&l);
 }

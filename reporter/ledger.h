@@ -10,27 +10,47 @@
 #include "base/base.h"
 #include "processmanager/processmanager.h"
 
+/* How a process came into the system, by a QUARK_ELT_; NULL: not known. */
+const char *ledger_entry(uint32_t leader_type);
+
 /*
- * One line a process of 'pm', with its newest image; 'all': with those who are
- * dead and not forgotten yet. Without memory sb->failed is set.
+ * One line a process of 'pm', with its images; 'all': with those who are dead and
+ * not forgotten yet. Without memory sb->failed is set.
  */
 void ledger_processes(struct pm *pm, bool all, unsigned int freq_hz,
 		      struct strbuf *sb);
+
+/*
+ * All of a process that is over, before it is forgotten: its newest image's, in one
+ * block of '*size' bytes that stands for itself, for vault_give(). NULL without
+ * memory.
+ */
+struct ledger_life;
+struct ledger_life *ledger_life_new(const struct pm_image *last,
+				    struct vault *vault, size_t *size);
+/* Its line is a process's, and that of an event, "end". */
+void ledger_life(const struct ledger_life *life, unsigned int freq_hz,
+		 struct strbuf *sb);
+
+/* One executable, one line. */
+void ledger_executable(const struct pm_exe *exe, struct strbuf *sb);
 
 /* One event, one line. */
 void ledger_event(const struct quark_event *ev, struct strbuf *sb);
 
 /*
- * The last events that came, in order, each with a number of its own from 1;
+ * The last events and lives that came, in order, each with a number of its own from 1;
  * the oldest go when there are too many, or too many bytes of them: more are
  * kept for readers who are behind.
  */
 struct ledger_events;
 
-struct ledger_events *ledger_events_new(void);
+struct ledger_events *ledger_events_new(unsigned int freq_hz);
 void ledger_events_free(struct ledger_events *l);
-/* Takes over 'ev', one malloc'd block. */
-void ledger_events_add(struct ledger_events *l, struct quark_event *ev);
+/* What its line needs is copied. 0 or -ENOMEM, here too: */
+int ledger_events_add(struct ledger_events *l, const struct quark_event *ev);
+int ledger_events_add_life(struct ledger_events *l,
+			   const struct pm_image *last);
 /* Nobody waits for events below this number; UINT64_MAX: for any. */
 void ledger_events_need(struct ledger_events *l, uint64_t at);
 /* Numbers: of the oldest event that is here, and what the next one gets. */
@@ -41,7 +61,7 @@ uint64_t ledger_events_next(const struct ledger_events *l);
  * moves behind them. Of those that went before they were read a line says how
  * many.
  */
-void ledger_events_read(const struct ledger_events *l, uint64_t *at, size_t max,
+void ledger_events_read(struct ledger_events *l, uint64_t *at, size_t max,
 			struct strbuf *sb);
 
 #endif /* REPORTER_LEDGER_H */

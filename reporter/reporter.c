@@ -155,16 +155,18 @@ void reporter_get_stats(const struct reporter *r, struct reporter_stats *out)
 int reporter_listen(struct reporter *r, const char *address)
 {
 	if (!r->events)
-		r->events = ledger_events_new();
+		r->events = ledger_events_new(r->freq_hz);
 	return r->events ? http_listen(r, address) : -ENOMEM;
 }
 
-void reporter_event(struct reporter *r, struct quark_event *ev)
+int reporter_event(struct reporter *r, const struct quark_event *ev)
 {
-	if (r->events)
-		ledger_events_add(r->events, ev);
-	else
-		free(ev);
+	return r->events ? ledger_events_add(r->events, ev) : 0;
+}
+
+int reporter_ended(struct reporter *r, const struct pm_image *last)
+{
+	return r->events ? ledger_events_add_life(r->events, last) : 0;
 }
 
 void reporter_losses(struct reporter *r, const uint64_t *counts)

@@ -107,9 +107,15 @@ void reporter_start(struct reporter *r, uint64_t time);
 int reporter_add(struct reporter *r, const struct reporter_trace *t);
 /*
  * A lifecycle event, at its place in the order of time, for those who follow
- * them; takes over 'ev', one malloc'd block.
+ * them. 0 or -ENOMEM.
  */
-void reporter_event(struct reporter *r, struct quark_event *ev);
+int reporter_event(struct reporter *r, const struct quark_event *ev);
+/*
+ * A process is over and all its traces were added: those who follow events get
+ * its line of the ledger, behind all its events. To be called from pm_opts.ended.
+ * 0 or -ENOMEM.
+ */
+int reporter_ended(struct reporter *r, const struct pm_image *last);
 /*
  * What was lost by now, one count a name of opts.loss_names, since the start.
  * A profile says the difference between its end and its begin.
@@ -186,6 +192,7 @@ void reporter_status(struct reporter_metrics *m, const char *key,
 	X(http_errors, 0, "HTTP requests answered with an error")   \
 	X(http_profiles, 0, "profiles answered over HTTP")          \
 	X(http_waiting, 1, "clients waiting for their profile now") \
+	X(http_followers, 1, "clients following events now")        \
 	X(memory_bytes, 1, "bytes held by open windows")
 
 struct reporter_stats {

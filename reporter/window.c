@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reporter/ledger.h"
 #include "reporter/window.h"
 
 /* Appends 'item' to the list that 'tail' is the end of. */
@@ -80,6 +81,16 @@ static bool window_string(struct window *w, const char *s, uint32_t *idp)
 	return id >= 0;
 }
 
+static bool window_part(struct window *w, const struct pm_part *p,
+			uint32_t *idp)
+{
+	int64_t id = p->len ? strtab_id_len(&w->strings, p->s, p->len) : 0;
+
+	if (id >= 0)
+		*idp = id;
+	return id >= 0;
+}
+
 static struct window_exe *window_get_exe(struct window *w, struct pm_exe *exe)
 {
 	uint64_t h = hash_u64((uintptr_t)exe);
@@ -142,10 +153,9 @@ window_get_function(struct window *w, struct window_exe *exe,
  */
 static bool window_is_location(const struct window *w,
 			       const struct window_location *l,
-			       const struct window_exe *exe,
 			       const struct reporter_frame *f)
 {
-	return l->exe == exe && l->offset == f->offset &&
+	return l->exe->exe == f->exe && l->offset == f->offset &&
 	       l->function->start == f->start &&
 	       (f->start ||
 		!strcmp(strtab_str(&w->strings, l->function->name), f->name));
@@ -155,21 +165,19 @@ static bool window_is_location(const struct window *w,
 static uint32_t window_get_location(struct window *w,
 				    const struct reporter_frame *f)
 {
-	struct window_exe *exe = window_get_exe(w, f->exe);
+	uint64_t h = hash_mix((uintptr_t)f->exe, f->offset);
 	struct window_function *fn;
 	struct window_location *l;
+	struct window_exe *exe;
 	struct hash_node *n;
-	uint64_t h;
 
-	if (!exe)
-		return 0;
-	h = hash_mix((uintptr_t)exe, f->offset);
 	hash_for_each_match(&w->locations, n, h) {
 		l = container_of(n, struct window_location, node);
-		if (window_is_location(w, l, exe, f))
+		if (window_is_location(w, l, f))
 			return l->id;
 	}
-	fn = window_get_function(w, exe, f);
+	exe = window_get_exe(w, f->exe);
+	fn = exe ? window_get_function(w, exe, f) : NULL;
 	l = fn ? arena_alloc(&w->arena, sizeof(*l)) : NULL;
 	if (!l)
 		return 0;
@@ -234,6 +242,22 @@ static struct window_stack *window_get_stack(struct window *w,
 	return s;
 }
 
+/* Where it is, and how it came in. */
+static bool window_label_place(struct window *w, struct window_image *img,
+			       const struct pm_image_info *info)
+{
+	struct pm_cgroup in = { .engine = NULL };
+
+	if (info->cgroup)
+		pm_cgroup_parse(info->cgroup, strlen(info->cgroup), &in);
+	img->entry_pid = info->leader;
+	return window_string(w, info->cgroup, &img->cgroup) &&
+	       window_part(w, &in.container, &img->container) &&
+	       window_part(w, &in.pod, &img->pod) &&
+	       window_part(w, &in.unit, &img->unit) &&
+	       window_string(w, ledger_entry(info->leader_type), &img->entry);
+}
+
 /*
  * While an image is provisional its labels are its predecessor's at best, and
  * its main executable may be mapped later than it is first seen.
@@ -247,7 +271,6 @@ static int window_label_image(struct window *w, struct window_image *img,
 	} labels[] = {
 		{ info->comm, &img->comm },
 		{ info->exe, &img->exe },
-		{ info->cgroup, &img->cgroup },
 		{ info->process_id, &img->process },
 		{ info->image_id, &img->image },
 	};
@@ -263,8 +286,21 @@ static int window_label_image(struct window *w, struct window_image *img,
 	for (i = 0; i < ARRAY_SIZE(labels); i++)
 		if (!window_string(w, labels[i].from, labels[i].to))
 			return -ENOMEM;
+	if (!window_label_place(w, img, info))
+		return -ENOMEM;
 	img->provisional = info->provisional;
 	return 0;
+}
+
+/* Who moves to another control group is somewhere else from then on. */
+static bool window_is_image(const struct window *w,
+			    const struct window_image *img,
+			    const struct pm_image_info *info)
+{
+	return img->serial == info->serial &&
+	       (img->provisional ||
+		!strcmp(strtab_str(&w->strings, img->cgroup),
+			info->cgroup ? info->cgroup : ""));
 }
 
 static struct window_image *window_get_image(struct window *w,
@@ -276,7 +312,7 @@ static struct window_image *window_get_image(struct window *w,
 
 	hash_for_each_match(&w->images, n, h) {
 		img = container_of(n, struct window_image, node);
-		if (img->serial == info->serial)
+		if (window_is_image(w, img, info))
 			break;
 		img = NULL;
 	}

@@ -61,13 +61,15 @@ struct window_stack {
 	uint32_t locations[]; /* ids, leaf first */
 };
 
-/* An image's labels, as strings. */
+/* An image's labels, as strings: one for each control group it was in. */
 struct window_image {
 	struct hash_node node; /* by serial */
 	uint64_t serial;
 	struct window_exe *main;
 	uint32_t tgid;
 	uint32_t comm, exe, cgroup, process, image;
+	uint32_t container, pod, unit, entry;
+	uint32_t entry_pid;
 	bool provisional;
 };
 

@@ -99,8 +99,35 @@ static int find_mapping(const struct symbolizer_open_req *req)
 	return fd < 0 ? -errno : fd;
 }
 
+/* How a place was found, and may be found once more; path NULL: not so. */
+struct found {
+	int at;
+	const char *path;
+	uint64_t resolve;
+};
+
+/* Where there is no /proc by which to reopen a place. */
+static int open_again(const struct found *by, const struct stat *place)
+{
+	struct open_how how = {
+		.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+		.resolve = by->resolve,
+	};
+	struct stat st;
+	int fd;
+
+	fd = (int)syscall(SYS_openat2, by->at, by->path, &how, sizeof(how));
+	if (fd < 0)
+		return -errno;
+	if (!fstat(fd, &st) && st.st_dev == place->st_dev &&
+	    st.st_ino == place->st_ino)
+		return fd;
+	close(fd);
+	return -ESTALE;
+}
+
 /* A descriptor for reading in place of one that is a mere place. */
-static int open_found(int place)
+static int open_found(int place, const struct found *by)
 {
 	struct statfs fs;
 	struct stat st;
@@ -113,14 +140,20 @@ static int open_found(int place)
 		return -EACCES;
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", place);
 	fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT && by->path)
+		return open_again(by, &st);
 	return fd < 0 ? -errno : fd;
 }
 
 int symbolizer_open_way(const struct symbolizer_open_req *req,
 			enum symbolizer_way way)
 {
+	/* Below our own root, where no symlink could be changed meanwhile. */
+	struct found by = { AT_FDCWD, NULL, RESOLVE_NO_SYMLINKS };
 	int place, fd;
 
+	if (way == SYMBOLIZER_BY_PATH && !req->pid)
+		by.path = req->path;
 	if (way == SYMBOLIZER_BY_MAPPING)
 		place = find_mapping(req);
 	else if (way == SYMBOLIZER_BY_PLAIN_PATH)
@@ -129,7 +162,7 @@ int symbolizer_open_way(const struct symbolizer_open_req *req,
 		place = find_path(req, req->path);
 	if (place < 0)
 		return place;
-	fd = open_found(place);
+	fd = open_found(place, &by);
 	close(place);
 	return fd;
 }
@@ -291,6 +324,7 @@ static int open_beneath(const char *dir, const char *path)
 		.flags = O_PATH | O_CLOEXEC,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
 	};
+	struct found by = { .resolve = how.resolve };
 	int at, place, fd;
 
 	at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -298,7 +332,9 @@ static int open_beneath(const char *dir, const char *path)
 		return -errno;
 	path += strspn(path, "/");
 	place = (int)syscall(SYS_openat2, at, path, &how, sizeof(how));
-	fd = place < 0 ? -errno : open_found(place);
+	by.at = at;
+	by.path = path;
+	fd = place < 0 ? -errno : open_found(place, &by);
 	if (place >= 0)
 		close(place);
 	close(at);

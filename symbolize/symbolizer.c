@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -506,13 +507,21 @@ static void worker_closed(void *arg)
 	symbolizer_unref(arg);
 }
 
+/* This program once more; by the name it was run by where there is no /proc. */
+static const char *self(void)
+{
+	const char *name = (const char *)getauxval(AT_EXECFN);
+
+	return access("/proc/self/exe", X_OK) && name ? name : "/proc/self/exe";
+}
+
 static int start_worker(struct symbolizer *s,
 			const struct symbolizer_opts *opts)
 {
 	static const char *const dirs[] = { DEBUG_DIR, NULL };
 	struct worker_opts w = {
 		.loop = s->loop,
-		.program = opts->worker ? opts->worker : "/proc/self/exe",
+		.program = opts->worker ? opts->worker : self(),
 		.debug_dirs = opts->debug_dirs ? opts->debug_dirs : dirs,
 		.memory = opts->worker_memory ? opts->worker_memory
 					      : WORKER_MEMORY_DEFAULT,

@@ -318,8 +318,33 @@ static int apply_exit(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	ev->group_dead = 1;
 	memcpy(rec->p.comm, e->comm, sizeof(rec->p.comm));
 	rec->p.proc_ppid = e->parent.tgid;
+	if (e->head.flags & ABI_QUARK_LAST_IDS) {
+		rec->p.proc_uid = e->uid;
+		rec->p.proc_gid = e->gid;
+		rec->p.proc_pgid = e->pgid;
+		rec->p.proc_sid = e->sid;
+	}
 	set_exit(qq, &rec->p, e->head.time, e->wait_status);
 	return emit(qq, &e->head, QUARK_EV_EXIT, rec);
+}
+
+/*
+ * Ticks tell the proportion, the scheduler the sum: as cputime_adjust() makes of
+ * them what wait4(2) gives. Of a life without a tick all is user time there.
+ */
+static void set_cpu(struct quark_event *ev, const struct abi_quark_reap *r)
+{
+	unsigned __int128 scaled = r->stime;
+
+	ev->cpu_time = r->cpu_time;
+	if (!r->stime)
+		scaled = 0;
+	else if (!r->utime)
+		scaled = r->cpu_time;
+	else
+		scaled = scaled * r->cpu_time / (r->utime + r->stime);
+	ev->stime = scaled;
+	ev->utime = r->cpu_time - ev->stime;
 }
 
 static int apply_reap(struct quark_queue_priv *qq, const struct quark_raw *raw)
@@ -330,9 +355,7 @@ static int apply_reap(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	struct quark_record *rec;
 	struct quark_proc *proc;
 
-	ev->cpu_time = r->cpu_time;
-	ev->utime = r->utime;
-	ev->stime = r->stime;
+	set_cpu(ev, r);
 	ev->minflt = r->minflt;
 	ev->majflt = r->majflt;
 	ev->cpu_exact = !inferred;
@@ -399,6 +422,12 @@ static uint32_t id_changes(const struct quark_process *p,
 	return mask;
 }
 
+static bool paths_fit(const struct abi_quark_id_change *c, size_t len)
+{
+	return c->cwd_len <= len - sizeof(*c) &&
+	       c->cgroup_len <= len - sizeof(*c) - c->cwd_len;
+}
+
 /* Other strings are as they were. False: no memory. */
 static bool set_paths(struct quark_record *rec,
 		      const struct abi_quark_id_change *c, size_t len)
@@ -408,8 +437,7 @@ static bool set_paths(struct quark_record *rec,
 	struct quark_strings_init init = { 0 };
 	struct quark_strings *strings;
 
-	if (c->cwd_len > len - sizeof(*c) ||
-	    c->cgroup_len > len - sizeof(*c) - c->cwd_len)
+	if (!paths_fit(c, len))
 		return true;
 	init.exe = (struct quark_span){ p->exe, p->exe ? strlen(p->exe) : 0 };
 	init.cmdline = (struct quark_span){ p->cmdline, p->cmdline_len };
@@ -428,7 +456,19 @@ static bool set_paths(struct quark_record *rec,
 	return strings;
 }
 
-/* A change of ids is an event; of directory, cgroup and the like it is not. */
+/* Told of each hierarchy; what counts is the path of the one that is kept. */
+static bool moved(const struct quark_queue_priv *qq,
+		  const struct quark_process *p,
+		  const struct abi_quark_id_change *c, size_t len)
+{
+	const char *at = (const char *)(c + 1) + c->cwd_len;
+
+	return own_events(qq) && c->cgroup_len && paths_fit(c, len) &&
+	       (!p->cgroup || strlen(p->cgroup) != c->cgroup_len ||
+		memcmp(p->cgroup, at, c->cgroup_len));
+}
+
+/* A change of ids or of the cgroup is an event; of the directory it is not. */
 static int apply_id_change(struct quark_queue_priv *qq,
 			   const struct quark_raw *raw)
 {
@@ -446,6 +486,8 @@ static int apply_id_change(struct quark_queue_priv *qq,
 		return 0;
 	if (known)
 		qq->event.id_change = id_changes(&proc->rec->p, &c->ids);
+	if (known && moved(qq, &proc->rec->p, c, raw->len))
+		qq->event.id_change |= QUARK_ID_CHANGE_CGROUP;
 	rec = quark_proc_edit(proc);
 	if (!rec ||
 	    ((c->cwd_len || c->cgroup_len) && !set_paths(rec, c, raw->len)))
@@ -515,6 +557,9 @@ int quark_apply_walk(struct quark_queue_priv *qq,
 		return -ENOMEM;
 	quark_record_set_strings(rec, strings);
 	set_image(&rec->p, im);
+	/* As much as was asked for: hardly all of it. */
+	if (init.cmdline.len == ABI_QUARK_ARGS_MAX)
+		set_flag(&rec->p.x_flags, QUARK_X_ARGS_CUT, true);
 	rec->p.flags |= QUARK_F_PROC;
 	if (im->head.flags & ABI_QUARK_GROUP_DEAD && !proc->exited) {
 		quark_cache_exit(&qq->cache, proc, im->head.time);

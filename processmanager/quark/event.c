@@ -221,21 +221,32 @@ struct quark_process *quark_process_dup(const struct quark_process *qp)
 	return p;
 }
 
-struct quark_event *quark_event_dup(const struct quark_event *ev)
+size_t quark_event_copy(const struct quark_event *ev, void *buf, size_t size)
 {
 	struct {
 		struct quark_event ev;
 		struct quark_process p;
 		char strings[];
-	} * d;
+	} *d = buf;
+	size_t need;
 
-	d = malloc(sizeof(*d) + (ev->process ? strings_size(ev->process) : 0));
-	if (!d)
-		return NULL;
+	need = sizeof(*d) + (ev->process ? strings_size(ev->process) : 0);
+	if (need > size)
+		return need;
 	d->ev = *ev;
 	if (ev->process) {
 		process_copy(&d->p, ev->process, d->strings);
 		d->ev.process = &d->p;
 	}
-	return &d->ev;
+	return need;
+}
+
+struct quark_event *quark_event_dup(const struct quark_event *ev)
+{
+	size_t size = quark_event_copy(ev, NULL, 0);
+	struct quark_event *copy = malloc(size);
+
+	if (copy)
+		quark_event_copy(ev, copy, size);
+	return copy;
 }

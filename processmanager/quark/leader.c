@@ -77,8 +77,14 @@ void quark_entry_leader(struct quark_process *p,
 	if (type != QUARK_ELT_UNKNOWN) {
 		p->proc_entry_leader_type = type;
 		p->proc_entry_leader = p->pid;
-	} else if (p->proc_entry_leader_type == QUARK_ELT_UNKNOWN && parent) {
+	} else if (p->proc_entry_leader_type != QUARK_ELT_UNKNOWN) {
+		return;
+	} else if (parent) {
 		p->proc_entry_leader_type = parent->proc_entry_leader_type;
 		p->proc_entry_leader = parent->proc_entry_leader;
+	} else if (p->proc_ppid == 1) {
+		/* What that is, is known where nothing else of it is. */
+		p->proc_entry_leader_type = QUARK_ELT_INIT;
+		p->proc_entry_leader = 1;
 	}
 }

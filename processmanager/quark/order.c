@@ -3,15 +3,14 @@
  * order: records sorted by time. They come nearly sorted (a ring is in the order
  * of reservation, microseconds off), so a place is looked for from the end.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "processmanager/quark/priv.h"
 
-struct quark_raw *quark_raw_new(uint32_t kind, uint64_t time, const void *data,
-				size_t len)
+struct quark_raw *quark_raw_new(struct vault *vault, uint32_t kind,
+				uint64_t time, const void *data, size_t len)
 {
-	struct quark_raw *raw = malloc(sizeof(*raw) + len);
+	struct quark_raw *raw = vault_take(vault, sizeof(*raw) + len);
 
 	if (!raw)
 		return NULL;
@@ -61,5 +60,5 @@ void quark_order_fini(struct quark_order *o)
 	struct quark_raw *raw;
 
 	while ((raw = quark_order_pop(o)))
-		free(raw);
+		vault_give(raw);
 }

@@ -161,8 +161,9 @@ struct quark_order {
 	size_t count;
 };
 
-struct quark_raw *quark_raw_new(uint32_t kind, uint64_t time, const void *data,
-				size_t len);
+/* Given back to its vault: they come and go in about one order. */
+struct quark_raw *quark_raw_new(struct vault *vault, uint32_t kind,
+				uint64_t time, const void *data, size_t len);
 void quark_order_add(struct quark_order *o, struct quark_raw *raw);
 struct quark_raw *quark_order_pop(struct quark_order *o);
 void quark_order_fini(struct quark_order *o);
@@ -302,6 +303,7 @@ struct quark_queue_priv {
 	struct quark_queue_attr attr;
 	const struct quark_backend *backend;
 	void *b; /* the backend's own */
+	struct vault *vault; /* of what is in 'order' */
 	struct quark_order order;
 	struct quark_held held;
 	struct quark_names names;

@@ -73,6 +73,11 @@ extern "C" {
 #define QUARK_ID_CHANGE_SETSID (1 << 0)
 #define QUARK_ID_CHANGE_SETUID (1 << 1)
 #define QUARK_ID_CHANGE_SETGID (1 << 2)
+/*
+ * Own extension, with QQ_NO_AGG or QQ_OWN_EVENTS, for which it needs no
+ * QQ_ID_EVENTS: moved to another control group.
+ */
+#define QUARK_ID_CHANGE_CGROUP (1 << 8)
 
 /* quark_process.flags */
 #define QUARK_F_PROC (1 << 0) /* came from the snapshot */
@@ -351,6 +356,11 @@ void quark_queue_get_stats(struct quark_queue *qq,
  * the queue.
  */
 uint64_t quark_queue_watermark(struct quark_queue *qq);
+/*
+ * A deep copy in memory of the caller's, 8-aligned, if 'size' bytes are enough for
+ * it: how many it takes.
+ */
+size_t quark_event_copy(const struct quark_event *ev, void *buf, size_t size);
 /* A deep copy in one block of memory, for free(3); NULL with ENOMEM. */
 struct quark_event *quark_event_dup(const struct quark_event *ev);
 struct quark_process *quark_process_dup(const struct quark_process *qp);

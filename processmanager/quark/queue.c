@@ -105,7 +105,7 @@ static int take_record(void *arg, void *data, size_t len)
 	if (len < sizeof(*h) || h->kind >= ARRAY_SIZE(kinds) ||
 	    len < kinds[h->kind].size)
 		return 0;
-	raw = quark_raw_new(h->kind, h->time, data, len);
+	raw = quark_raw_new(qq->vault, h->kind, h->time, data, len);
 	if (!raw) {
 		qq->stats.losses.memory[h->kind]++;
 		return 0;
@@ -146,7 +146,8 @@ static void take_losses(struct quark_queue_priv *qq)
 	 */
 	lost.first = MAX(lost.first, qq->watermark);
 	gap.to = MAX(gap.to, lost.first);
-	raw = quark_raw_new(QUARK_RAW_GAP, lost.first, &gap, sizeof(gap));
+	raw = quark_raw_new(qq->vault, QUARK_RAW_GAP, lost.first, &gap,
+			    sizeof(gap));
 	if (raw)
 		quark_order_add(&qq->order, raw);
 }
@@ -215,6 +216,7 @@ static void priv_free(struct quark_queue_priv *qq)
 		return;
 	release(qq);
 	quark_order_fini(&qq->order);
+	vault_free(qq->vault);
 	if (qq->held.hash.buckets)
 		quark_held_fini(&qq->held);
 	quark_names_fini(&qq->names);
@@ -284,7 +286,9 @@ static int priv_open(struct quark_queue_priv *qq)
 	qq->polling = !(a->flags & QQ_NO_AGG) && a->hold_time >= POLL_MS &&
 		      a->max_length >= POLL_LENGTH;
 	conf.no_wakeup |= qq->polling;
-	err = quark_cache_init(&qq->cache, grace * CLOCK_NSEC_PER_MSEC);
+	err = vault_new(&qq->vault);
+	if (!err)
+		err = quark_cache_init(&qq->cache, grace * CLOCK_NSEC_PER_MSEC);
 	if (!err)
 		err = quark_held_init(&qq->held, a->flags & QQ_MIN_AGG);
 	if (err)
@@ -371,7 +375,7 @@ static int apply_one(struct quark_queue_priv *qq)
 	ret = quark_apply(qq, raw);
 	if (ret < 0 && raw->kind < ARRAY_SIZE(kinds))
 		qq->stats.losses.memory[raw->kind]++;
-	free(raw);
+	vault_give(raw);
 	return ret;
 }
 
@@ -479,8 +483,8 @@ static void infer_reaps(struct quark_queue_priv *qq)
 		reap.head.key.tgid = reap.head.tid = k->pid;
 		reap.cpu_time = p->cpu_time;
 		reap.wait_status = p->rec->p.wait_status;
-		raw = quark_raw_new(ABI_QUARK_REAP, qq->watermark, &reap,
-				    sizeof(reap));
+		raw = quark_raw_new(qq->vault, ABI_QUARK_REAP, qq->watermark,
+				    &reap, sizeof(reap));
 		if (!raw)
 			return;
 		quark_order_add(&qq->order, raw);

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Memory of profd while 100 processes of 80 executables share the CPUs: its Pss
+# Memory of profd while 100 processes of 80 executables, and then 300 of the same,
+# share the CPUs: its Pss
 # without the mappings of rings, BPF maps, and the rings by themselves; the highest
 # figure of a minute and more, in which one window was closed and written, with
 # names. Sixty executables are copies of one under other build ids, twenty are what
@@ -70,56 +71,64 @@ memory() {
 }
 
 make_copies 60
-loads=()
-while read -r tool; do
-	background run_tool "$tool"
-	loads+=("$pid")
-done < <(tools)
-real=${#loads[@]}
-for i in $(seq 100 159) $(seq 100 $((139 - real))); do
-	background nice -n 10 "$T/load$i" 100000 1000
-	loads+=("$pid")
-done
-sleep 2
-alive=0
-for pid in "${loads[@]}"; do
-	! kill -0 "$pid" || alive=$((alive + 1))
-done
-executables=$(for pid in "${loads[@]}"; do
-	readlink "/proc/$pid/exe"
-done | sort -u | wc -l)
-
-start_profd memory
-end=$((SECONDS + ${BENCH_MEMORY_SECONDS:-75}))
-peak=0
-while ((SECONDS < end)); do
-	read -r pss maps rings < <(memory "$profd")
-	now=$((pss + maps + rings))
-	if ((now > peak)); then
-		peak=$now peak_pss=$pss peak_maps=$maps peak_rings=$rings
-	fi
-	sleep 1
-done
-named=$(percent "$(($(metric profd_trace_frames_total) - \
-	$(metric profd_trace_unnamed_total)))" \
-	"$(metric profd_trace_frames_total)")
-stop_profd
-
-start_perf
-sleep 20
-read -r pss maps rings < <(memory "$pid")
-perf=$((pss + maps + rings))
-stop "$pid"
-stop "${loads[@]}"
-
 mb() {
 	calc "$1 / 1048576"
 }
-figure memory "$(mb "$peak")" "MiB, Pss without rings + maps + rings" 40 \
-	"perf record -g" "$(mb "$perf")"
-figure memory_pss "$(mb "$peak_pss")" MiB
-figure memory_maps "$(mb "$peak_maps")" MiB
-figure memory_rings "$(mb "$peak_rings")" MiB 16
-figure memory_processes "$alive" "processes of the load"
-figure memory_executables "$executables" "executables of the load"
-figure memory_named "$named" "percent of frames with a symbol"
+
+# host NAME PROCESSES BUDGET: with so many of them
+host() {
+	local loads=() tool real i alive executables end peak=0 now
+	local peak_pss=0 peak_maps=0 peak_rings=0 pss maps rings named perf
+	while read -r tool; do
+		background run_tool "$tool"
+		loads+=("$pid")
+	done < <(tools)
+	real=${#loads[@]}
+	for ((i = 0; i < $2 - real; i++)); do
+		background nice -n 10 "$T/load$((100 + i % 60))" 100000 1000
+		loads+=("$pid")
+	done
+	sleep 2
+	alive=0
+	for pid in "${loads[@]}"; do
+		! kill -0 "$pid" || alive=$((alive + 1))
+	done
+	executables=$(for pid in "${loads[@]}"; do
+		readlink "/proc/$pid/exe"
+	done | sort -u | wc -l)
+
+	start_profd "$1"
+	end=$((SECONDS + ${BENCH_MEMORY_SECONDS:-75}))
+	while ((SECONDS < end)); do
+		read -r pss maps rings < <(memory "$profd")
+		now=$((pss + maps + rings))
+		if ((now > peak)); then
+			peak=$now peak_pss=$pss peak_maps=$maps
+			peak_rings=$rings
+		fi
+		sleep 1
+	done
+	named=$(percent "$(($(metric profd_trace_frames_total) - \
+		$(metric profd_trace_unnamed_total)))" \
+		"$(metric profd_trace_frames_total)")
+	stop_profd
+
+	start_perf
+	sleep 20
+	read -r pss maps rings < <(memory "$pid")
+	perf=$((pss + maps + rings))
+	stop "$pid"
+	stop "${loads[@]}"
+
+	figure "$1" "$(mb "$peak")" "MiB, Pss without rings + maps + rings" "$3" \
+		"perf record -g" "$(mb "$perf")"
+	figure "$1_pss" "$(mb "$peak_pss")" MiB
+	figure "$1_maps" "$(mb "$peak_maps")" MiB
+	figure "$1_rings" "$(mb "$peak_rings")" MiB 16
+	figure "$1_processes" "$alive" "processes of the load"
+	figure "$1_executables" "$executables" "executables of the load"
+	figure "$1_named" "$named" "percent of frames with a symbol"
+}
+
+host memory 100 40
+host memory_300 300 48

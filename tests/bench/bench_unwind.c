@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * One sample in user space, by the depth of its stack: unwinding it, all of the
- * trace handler (unwinding, placing and naming its frames), and libdwfl on the
+ * trace handler (unwinding, placing and naming its frames), its whole way from the
+ * ring's record through pump and handler into a window, and libdwfl on the
  * same records. A program of several files is stopped at many places of the
  * same depth; the medians of ROUNDS rounds over all of them, warm. One JSON line
  * a depth.
@@ -21,6 +22,7 @@
 #include <uv.h>
 
 #include "base/base.h"
+#include "profiler/pump.h"
 #include "tracehandler/handler.h"
 
 #define PLACES 64
@@ -28,6 +30,7 @@
 #define REPEAT 50
 #define STACK_MAX (64 << 10)
 #define BOTTOM 7 /* frames below the recursion, about */
+#define TICK 64 /* samples between two runs of the pump: 6 CPUs, 100 ms */
 
 struct place {
 	uint8_t record[STACK_MAX + 1024];
@@ -42,6 +45,11 @@ struct bench {
 	struct symbolizer *symbolizer;
 	struct pm *pm;
 	struct trace_handler *th;
+	struct reporter *reporter; /* NULL: traces are counted only */
+	struct reporter_window *window;
+	struct pump *pump;
+	struct vault *vault;
+	uint64_t clock; /* of the records, which the pump wants in order */
 	Dwfl *dwfl;
 	const struct place *now; /* libdwfl's */
 	size_t got;
@@ -174,6 +182,10 @@ static void resolved(void *arg, const struct reporter_trace *t)
 	struct bench *b = arg;
 
 	b->got = t->nframes;
+	if (!b->reporter)
+		return;
+	pm_image_sampled(t->image);
+	reporter_add(b->reporter, t);
 }
 
 static int open_ours(struct bench *b)
@@ -254,6 +266,79 @@ static void run_walk(struct bench *b, struct place *p)
 static void run_handler(struct bench *b, struct place *p)
 {
 	trace_handler_sample(b->th, p->record, p->rec.head.size);
+}
+
+/* --- from the ring's record into a window, as profiler/engine.c does it --------- */
+
+static void drop(void *arg, enum pump_stream stream, void *rec)
+{
+	vault_give(rec);
+}
+
+static void deliver(void *arg, enum pump_stream stream, uint64_t time,
+		    void *rec, bool late)
+{
+	const struct abi_sample *sample = rec;
+	struct bench *b = arg;
+
+	trace_handler_sample(b->th, sample, sample->size);
+	vault_give(rec);
+}
+
+static void written(void *arg, int err, uint64_t nsamples, void *data,
+		    size_t len)
+{
+	free(data);
+}
+
+static int open_window(struct bench *b)
+{
+	struct reporter_opts opts = { .loop = &b->loop,
+				      .pm = b->pm,
+				      .hostname = "bench",
+				      .version = "0",
+				      .freq_hz = 99 };
+	struct reporter_window_opts w = { .end = UINT64_MAX,
+					  .format = REPORTER_RAW,
+					  .done = written };
+	const char *where;
+	int err;
+
+	err = vault_new(&b->vault);
+	if (!err)
+		err = pump_new(&b->pump, deliver, drop, b);
+	if (!err)
+		err = reporter_new(&b->reporter, &opts, &where);
+	if (err)
+		return err;
+	reporter_start(b->reporter, 0);
+	b->clock = 16 * TICK;
+	return reporter_window_open(b->reporter, &w, &b->window);
+}
+
+static void close_window(struct bench *b)
+{
+	reporter_free(b->reporter);
+	b->reporter = NULL;
+	pump_free(b->pump);
+	vault_free(b->vault);
+}
+
+static void run_window(struct bench *b, struct place *p)
+{
+	struct abi_sample *rec = vault_take(b->vault, p->rec.head.size);
+	int s;
+
+	if (!rec)
+		abort();
+	memcpy(rec, p->record, p->rec.head.size);
+	rec->time = ++b->clock;
+	pump_push(b->pump, PUMP_SAMPLE, rec->time, rec, p->rec.head.size);
+	if (b->clock % TICK)
+		return;
+	for (s = 0; s < PUMP_STREAM_MAX; s++)
+		pump_watermark(b->pump, s, b->clock + 1);
+	pump_run(b->pump);
 }
 
 /* --- libdwfl ------------------------------------------------------------------ */
@@ -371,7 +456,7 @@ static double measure(struct bench *b,
 static int bench(int depth)
 {
 	struct bench b = { .places = calloc(PLACES, sizeof(struct place)) };
-	double walk, all, dwfl, frames, frames_dwfl, bytes = 0;
+	double walk, all, window, dwfl, frames, frames_dwfl, bytes = 0;
 	int err, st;
 
 	err = b.places ? start(&b, depth > BOTTOM ? depth - BOTTOM : 1)
@@ -388,15 +473,23 @@ static int bench(int depth)
 	for (int i = 0; i < PLACES; i++)
 		bytes += (double)b.places[i].rec.head.size / PLACES;
 	all = measure(&b, run_handler, REPEAT, &frames);
+	err = open_window(&b);
+	if (err)
+		return err;
+	window = measure(&b, run_window, REPEAT, &frames);
+	if (reporter_window_samples(b.window) != ROUNDS * REPEAT * PLACES)
+		return -EIO;
+	close_window(&b);
 	walk = measure(&b, run_walk, REPEAT, &frames);
 	dwfl = measure(&b, run_dwfl, 1, &frames_dwfl);
 	printf("{\"bench\":\"unwind\",\"depth\":%d,\"frames\":%.1f,"
 	       "\"record_bytes\":%.0f,\"unwind_ns\":%.0f,"
 	       "\"unwind_ns_a_frame\":%.1f,\"handler_ns\":%.0f,"
+	       "\"ring_to_window_ns\":%.0f,\"ring_to_window_budget_ns\":2000,"
 	       "\"libdwfl_frames\":%.1f,\"libdwfl_ns\":%.0f,"
 	       "\"libdwfl_by_unwind\":%.0f}\n",
-	       depth, frames, bytes, walk, walk / frames, all, frames_dwfl,
-	       dwfl, dwfl / walk);
+	       depth, frames, bytes, walk, walk / frames, all, window,
+	       frames_dwfl, dwfl, dwfl / walk);
 	dwfl_end(b.dwfl);
 	close_ours(&b);
 	kill(b.pid, SIGKILL);

@@ -11,17 +11,29 @@ E2E_STATIC := -static -no-pie -Wl,--section-start=hot_spin=0x700000
 
 E2E_PROGS := $(addprefix $(E2E_B)/,prog_shares prog_killer prog_spin_a prog_spin_b \
 	prog_spin_old prog_spin_new libplugin.so pprof_check rows_check \
-	prog_lives prog_memfd load_spawn load_small load_first)
+	prog_lives prog_memfd prog_gone prog_reuse prog_witness load_spawn \
+	load_small load_sleep load_first load_churn load_sideband)
 
-$(E2E_B)/prog_shares $(E2E_B)/prog_killer: $(E2E_B)/%: tests/e2e/%.c tests/e2e/frame.h tests/e2e/module.mk
+$(addprefix $(E2E_B)/,prog_shares prog_killer prog_gone prog_reuse prog_witness): $(E2E_B)/%: tests/e2e/%.c tests/e2e/frame.h tests/e2e/module.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -o $@ $<
 
-$(E2E_B)/load_spawn $(E2E_B)/load_small $(E2E_B)/load_first: $(E2E_B)/load_%: tests/bench/load_%.c tests/e2e/frame.h tests/e2e/module.mk
+$(E2E_B)/load_spawn $(E2E_B)/load_small $(E2E_B)/load_sleep $(E2E_B)/load_first: $(E2E_B)/load_%: tests/bench/load_%.c tests/e2e/frame.h tests/e2e/module.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -o $@ $<
+
+# With profd's own way of opening it.
+$(E2E_B)/load_sideband: tests/bench/load_sideband.c $(B)/profd.a $(B)/libquark.a
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(E2E_B)/load_churn: tests/bench/load_churn.c tests/e2e/module.mk
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(E2E_CFLAGS) -pthread -o $@ $< -ldl
 
 $(E2E_B)/prog_lives $(E2E_B)/prog_memfd: $(E2E_B)/%: tests/e2e/%.c tests/e2e/module.mk
 	$(call say,CC,$@)

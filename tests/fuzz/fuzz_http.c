@@ -14,6 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	uint8_t id[HTTP_ID_MAX];
 	struct http_address a;
 	char *s = malloc(size + 1);
 	size_t i, n, len;
@@ -29,6 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (seconds == 0 || seconds > HTTP_SECONDS_MAX)
 		__builtin_trap();
 	if (http_accepts_zstd(s) && !strcasestr(s, "zstd"))
+		__builtin_trap();
+	if (http_parse_id(s, id) > (int)strlen(s) / 2)
 		__builtin_trap();
 	http_host_is_local(s);
 	len = strlen(s);

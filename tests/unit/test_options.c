@@ -81,6 +81,7 @@ static void without_flags_defaults_hold(void **state)
 	assert_int_equal(p.o.freq, 99);
 	assert_int_equal(p.o.window, 60);
 	assert_int_equal(p.o.stack_copy, 0); /* as the source has it */
+	assert_int_equal(p.o.ring_size, 16 << 20);
 	assert_int_equal(p.o.source, SOURCE_AUTO);
 	assert_int_equal(p.o.log_level, LOG_INFO);
 	options_fini(&p.o);
@@ -104,7 +105,7 @@ static void flags_set_values(void **state)
 	struct parsed p;
 
 	parse(&p, "record -F 997 --duration=5m -p 1 --pid 4194304 -q -o x.pb "
-		  "--stack-copy 128K");
+		  "--stack-copy 128K --ring-size 1M");
 	assert_string_equal(p.msg, "");
 	assert_int_equal(p.res, OPTIONS_OK);
 	assert_int_equal(p.o.freq, 997);
@@ -115,6 +116,7 @@ static void flags_set_values(void **state)
 	assert_true(p.o.quiet);
 	assert_string_equal(p.o.output, "x.pb");
 	assert_int_equal(p.o.stack_copy, 131072);
+	assert_int_equal(p.o.ring_size, 1 << 20);
 	options_fini(&p.o);
 
 	parse(&p, "fetch --server http://a.example/x --seconds 1h");

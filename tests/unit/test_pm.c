@@ -240,23 +240,6 @@ static void test_failed_exec_dies(void **state)
 	assert_int_equal(stats().processes, 0);
 }
 
-/* exec renames while the old image is still counted as the current one. */
-static void test_rename_of_exec_is_the_new_images(void **state)
-{
-	struct quark_process qp = qp_of(5, 0);
-
-	a_shell();
-	strcpy(qp.comm, "worker");
-	assert_int_equal(feed(QUARK_EV_SETPROCTITLE, &qp, 6500, 0), 0);
-	assert_string_equal(info_at(5, 0, 6501).comm, "worker");
-	strcpy(qp.comm, "ls");
-	assert_int_equal(feed(QUARK_EV_SETPROCTITLE, &qp, 7000, 0), 0);
-	do_whole_exec(5, 1, 7004, "/bin/ls", 2);
-	assert_string_equal(info_at(5, 0, 6501).comm, "worker");
-	assert_string_equal(info_at(5, 1, 7005).comm, "ls");
-	assert_int_equal(stats().renames, 2);
-}
-
 static void test_ids_change(void **state)
 {
 	struct quark_process qp = qp_of(5, 0);
@@ -662,7 +645,6 @@ int main(void)
 		T(test_two_comms_without_exec),
 		T(test_set_of_a_skipped_generation_is_lost),
 		T(test_failed_exec_dies),
-		T(test_rename_of_exec_is_the_new_images),
 		T(test_ids_change),
 		T(test_cmdline_keeps_its_nuls),
 		T(test_reused_pid_is_another_process),

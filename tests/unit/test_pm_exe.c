@@ -413,6 +413,81 @@ static void test_limit_of_open_files(void **state)
 	assert_int_equal(answer_err, -ESTALE);
 }
 
+static void test_limit_lowered(void **state)
+{
+	char path[8][16];
+	uint8_t i;
+
+	do_walk(5, 1, "/bin/a", 7000);
+	for (i = 0; i < 8; i++) {
+		snprintf(path[i], sizeof(path[i]), "/lib/%u.so", i);
+		fake_file(path[i], i + 1, i + 1, i + 100);
+		do_mmap(5, 8000, 0x1000ULL * (i + 1), 0x1000ULL * (i + 2),
+			path[i], i + 1);
+	}
+	fake_run();
+	assert_int_equal(fake.held, 8);
+	name_of(exe_at(5, 0, 0x1000)); /* the first is used last */
+	pm_set_open_files(pm, 2);
+	assert_int_equal(fake.held, 2);
+	assert_int_equal(stats().open_closed, 6);
+	assert_int_equal(fake.opens, 8);
+	assert_string_equal(name_of(exe_at(5, 0, 0x1000)), "/lib/0.so");
+	assert_int_equal(fake.opens, 8); /* it was not among them */
+	assert_string_equal(name_of(exe_at(5, 0, 0x2000)), "/lib/1.so");
+	assert_int_equal(fake.opens, 9);
+	assert_int_equal(fake.held, 2);
+}
+
+/* Whatever is asked at once, and however long the answers take. */
+static void test_limit_is_never_exceeded(void **state)
+{
+	char path[8][16];
+	uint8_t i;
+
+	pm_free(pm);
+	assert_int_equal(setup_files(2), 0);
+	do_walk(5, 1, "/bin/a", 7000);
+	for (i = 0; i < 8; i++) {
+		snprintf(path[i], sizeof(path[i]), "/lib/%u.so", i);
+		fake_file(path[i], i + 1, i + 1, i + 100);
+		do_mmap(5, 8000, 0x1000ULL * (i + 1), 0x1000ULL * (i + 2),
+			path[i], i + 1);
+	}
+	assert_int_equal(fake.opens, 2); /* under way; the others wait */
+	answers = 0;
+	for (i = 0; i < 8; i++)
+		pm_exe_resolve(exe_at(5, 0, 0x1000ULL * (i + 1)), &offset0, 1,
+			       on_names, NULL);
+	while (fake.nqueue) {
+		fake_turn();
+		assert_true(fake.held <= 2);
+	}
+	assert_int_equal(answers, 8);
+	assert_int_equal(answer_err, 0);
+	assert_true(fake.opens >= 8); /* and who was closed before his turn */
+	assert_true(fake.opens <= 16);
+}
+
+/* Who waits for room is told when the manager ends. */
+static void test_free_with_opens_waiting(void **state)
+{
+	pm_free(pm);
+	assert_int_equal(setup_files(1), 0);
+	do_walk(5, 1, "/bin/a", 7000);
+	fake_file("/lib/a.so", 1, 1, 1);
+	fake_file("/lib/b.so", 2, 2, 2);
+	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/a.so", 1);
+	do_mmap(5, 8000, 0x2000, 0x3000, "/lib/b.so", 2);
+	assert_int_equal(fake.opens, 1);
+	assert_int_equal(ask(exe_at(5, 0, 0x2000)), 0);
+	pm_free(pm);
+	pm = NULL;
+	assert_int_equal(answers, 1);
+	assert_int_equal(answer_err, -ECANCELED);
+	assert_int_equal(fake.opens, 1);
+}
+
 /* A file that nobody maps is let go, so that its file system can be. */
 static void test_unmapped_files_are_closed(void **state)
 {
@@ -444,15 +519,12 @@ static void test_unmapped_files_are_closed(void **state)
 /* Who asked for names has them answered out of the file that was there. */
 static void test_unmapped_files_at_work_stay(void **state)
 {
-	struct pm_exe *exe;
-
 	fake_file("/mnt/a.so", 1, 1, 10);
 	do_mmap(5, 8000, 0x1000, 0x2000, "/mnt/a.so", 0);
 	fake_run();
-	exe = pm_exe_get(exe_at(5, 0, 0x1000));
+	assert_int_equal(ask(exe_at(5, 0, 0x1000)), 0);
 	do_exit(5, 0, SEC);
 	do_reap(5, 0, SEC);
-	assert_int_equal(ask(exe), 0); /* with the symbolizer */
 	pm_forget(pm, 60 * SEC);
 	pm_forget(pm, 70 * SEC);
 	assert_int_equal(fake.held, 1);
@@ -461,8 +533,6 @@ static void test_unmapped_files_at_work_stay(void **state)
 	assert_int_equal(answer_err, 0);
 	pm_forget(pm, 71 * SEC);
 	assert_int_equal(fake.held, 0);
-	assert_int_equal(stats().open_released, 1);
-	pm_exe_put(exe);
 }
 
 /* Files at work are not closed, not even for the limit. */
@@ -475,9 +545,10 @@ static void test_limit_spares_what_is_asked(void **state)
 	fake_file("/lib/b.so", 2, 2, 2);
 	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/a.so", 1);
 	fake_run();
-	do_mmap(5, 8000, 0x2000, 0x3000, "/lib/b.so", 2);
 	assert_int_equal(ask(exe_at(5, 0, 0x1000)), 0);
-	fake_run(); /* b is opened while a is at work */
+	do_mmap(5, 8000, 0x2000, 0x3000, "/lib/b.so", 2);
+	assert_int_equal(fake.opens, 1); /* b waits while a is at work */
+	fake_run();
 	assert_int_equal(answers, 1);
 	assert_int_equal(answer_err, 0);
 	assert_int_equal(fake.opens, 2);
@@ -579,6 +650,83 @@ static void test_rows(void **state)
 }
 
 /* Whatever is under way when the manager ends, ends well. */
+/* A file id of the fake disk is two bytes, low one first. */
+#define SHORT_ID(file_id) \
+	((uint64_t)((file_id)&0xff) << 56 | (uint64_t)((file_id) >> 8) << 48)
+
+static void test_short_ids_lead_to_executables(void **state)
+{
+	struct pm_exe *a, *b;
+
+	fake_file("/lib/a.so", 1, 0x1234, 10);
+	fake_file("/lib/b.so", 0, 0x5678, 11); /* no build id */
+	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/a.so", 1);
+	do_mmap(5, 8001, 0x2000, 0x3000, "/lib/b.so", 0);
+	a = exe_at(5, 0, 0x1000);
+	assert_int_equal(exe_info(a).short_id, 0); /* not opened yet */
+	fake_run();
+	a = exe_at(5, 0, 0x1000);
+	b = exe_at(5, 0, 0x2000);
+	assert_int_equal(exe_info(a).short_id, SHORT_ID(0x1234));
+	assert_int_equal(exe_info(b).short_id, SHORT_ID(0x5678));
+	assert_ptr_equal(pm_exe_by_short_id(pm, SHORT_ID(0x1234)), a);
+	assert_ptr_equal(pm_exe_by_short_id(pm, SHORT_ID(0x5678)), b);
+	assert_null(pm_exe_by_short_id(pm, SHORT_ID(0x9999)));
+	assert_null(pm_exe_by_short_id(pm, 0));
+	assert_int_equal(stats().short_id_clashes, 0);
+}
+
+/* 64 bits can be made to be equal: they still tell executables apart. */
+static void test_short_ids_that_clash(void **state)
+{
+	struct pm_exe *exe[3];
+	char path[3][16];
+	uint8_t i;
+
+	for (i = 0; i < 3; i++) {
+		snprintf(path[i], sizeof(path[i]), "/lib/%u.so", i);
+		fake_file(path[i], i + 1, 0x1234, i + 10);
+		do_mmap(5, 8000 + i, 0x1000ULL * (i + 1), 0x1000ULL * (i + 2),
+			path[i], i + 1);
+	}
+	fake_run();
+	for (i = 0; i < 3; i++) {
+		exe[i] = exe_at(5, 0, 0x1000ULL * (i + 1));
+		assert_int_equal(exe_info(exe[i]).short_id,
+				 SHORT_ID(0x1234) + i);
+		assert_ptr_equal(pm_exe_by_short_id(pm, SHORT_ID(0x1234) + i),
+				 exe[i]);
+	}
+	assert_int_equal(stats().short_id_clashes, 1 + 2);
+}
+
+static void test_each_executable_is_listed_once(void **state)
+{
+	struct pm_exe *exe;
+	size_t n = 0;
+
+	fake_file("/lib/a.so", 1, 1, 10);
+	fake_file("/lib/b.so", 1, 1, 10); /* the same by another name */
+	fake_file("/lib/c.so", 2, 2, 11);
+	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/a.so", 0);
+	do_mmap(5, 8001, 0x2000, 0x3000, "/lib/b.so", 0);
+	do_mmap(5, 8002, 0x3000, 0x4000, "/lib/c.so", 2);
+	do_mmap(6, 8003, 0x3000, 0x4000, "/lib/c.so", 2);
+	fake_run();
+	assert_string_equal(name_of(exe_at(5, 0, 0x3000)), "/lib/c.so");
+	for (exe = pm_exe_next(pm, NULL); exe; exe = pm_exe_next(pm, exe)) {
+		struct pm_exe_info i = exe_info(exe);
+
+		assert_string_equal(i.path, n ? "/lib/c.so" : "/lib/a.so");
+		assert_int_equal(i.mapped, 2);
+		assert_true(i.held);
+		assert_int_equal(i.names, n ? 0 : PM_EXE_NOT_ASKED);
+		assert_int_equal(i.rows, PM_EXE_NOT_ASKED);
+		n++;
+	}
+	assert_int_equal(n, 2);
+}
+
 static void test_free_with_requests_under_way(void **state)
 {
 	static const uint64_t offsets[2] = { 1, 2 };
@@ -630,6 +778,8 @@ int main(void)
 		T(test_next_process_makes_another_try),
 		T(test_tries_become_rare),
 		T(test_limit_of_open_files),
+		T(test_limit_lowered),
+		T(test_limit_is_never_exceeded),
 		T(test_unmapped_files_are_closed),
 		T(test_unmapped_files_at_work_stay),
 		T(test_limit_spares_what_is_asked),
@@ -637,7 +787,11 @@ int main(void)
 		T(test_idle_executables_are_kept),
 		T(test_rows),
 		T(test_reference_outlives_the_mapping),
+		T(test_short_ids_lead_to_executables),
+		T(test_short_ids_that_clash),
+		T(test_each_executable_is_listed_once),
 		T(test_free_with_requests_under_way),
+		T(test_free_with_opens_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -255,23 +255,27 @@ static inline void fake_rows_now(struct fake_req *r)
 	r->rows_fn(r->arg, 0, rows);
 }
 
+/* Answers the first question. */
+static inline void fake_turn(void)
+{
+	struct fake_req *r = fake.queue[0];
+
+	memmove(fake.queue, fake.queue + 1,
+		--fake.nqueue * sizeof(*fake.queue));
+	if (r->open_fn)
+		fake_open_now(r);
+	else if (r->rows_fn)
+		fake_rows_now(r);
+	else
+		fake_resolve_now(r);
+	free(r);
+}
+
 /* Answers what was asked, also what is asked meanwhile. */
 static inline void fake_run(void)
 {
-	struct fake_req *r;
-
-	while (fake.nqueue) {
-		r = fake.queue[0];
-		memmove(fake.queue, fake.queue + 1,
-			--fake.nqueue * sizeof(*fake.queue));
-		if (r->open_fn)
-			fake_open_now(r);
-		else if (r->rows_fn)
-			fake_rows_now(r);
-		else
-			fake_resolve_now(r);
-		free(r);
-	}
+	while (fake.nqueue)
+		fake_turn();
 }
 
 /* --- one manager and its world ------------------------------------------------ */

@@ -111,6 +111,28 @@ static void a_life_has_one_line(void **state)
 	assert_int_equal(nended, 1);
 }
 
+/* Whoever gave up his rights did so without an event. */
+static void the_exit_tells_who_it_was_last(void **state)
+{
+	struct quark_process qp = qp_of(9, 0);
+	struct quark_event ev = { .events = QUARK_EV_EXIT,
+				  .process = &qp,
+				  .boottime = 9200,
+				  .group_dead = 1 };
+	struct pm_image_info info;
+
+	do_fork(1, 0, 9, 9000);
+	qp.proc_uid = 1000;
+	qp.proc_gid = 100;
+	qp.proc_sid = qp.proc_pgid = 9;
+	assert_int_equal(pm_event(pm, &ev), 0);
+	pm_image_info(image_of(9, 0), &info);
+	assert_int_equal(info.uid, 1000);
+	assert_int_equal(info.gid, 100);
+	assert_int_equal(process(9, 0).sid, 9);
+	assert_int_equal(process(9, 0).pgid, 9);
+}
+
 /* What libquark had to infer is no account. */
 static void an_inferred_reap_keeps_what_the_exit_said(void **state)
 {
@@ -144,6 +166,107 @@ static void samples_count_for_image_and_process(void **state)
 	assert_int_equal(info.samples, 2);
 	assert_int_equal(info.begin, 9100);
 	assert_int_equal(process(9, 1).samples, 3);
+}
+
+static void exec_as(uint32_t pid, uint64_t id, uint64_t time, const char *exe,
+		    const char *cwd, uint32_t uid)
+{
+	struct quark_process qp = qp_of(pid, id);
+	struct quark_event ev = { .events = QUARK_EV_EXEC,
+				  .process = &qp,
+				  .boottime = time };
+
+	qp.exe = (char *)exe;
+	qp.cmdline = (char *)exe;
+	qp.cmdline_len = strlen(exe) + 1;
+	qp.x_flags = uid == 7 ? QUARK_X_ARGS_CUT : 0;
+	qp.cwd = (char *)cwd;
+	qp.proc_uid = uid;
+	snprintf(qp.comm, sizeof(qp.comm), "%s", strrchr(exe, '/') + 1);
+	assert_int_equal(pm_event(pm, &ev), 0);
+}
+
+/* What a process was before is remembered when its samples are long done. */
+static void a_process_has_all_its_images(void **state)
+{
+	struct pm_image_info v[PM_HISTORY_MAX];
+
+	do_walk(5, 1, "/bin/sh", 6000);
+	do_fork(5, 0, 9, 9000);
+	pm_image_sampled(image_of(9, 0));
+	exec_as(9, 1, 9100, "/bin/su", "/home", 7);
+	pm_image_sampled(image_of(9, 1));
+	pm_image_sampled(image_of(9, 1));
+	pm_forget(pm, 9101); /* the first is forgotten, */
+	exec_as(9, 2, 9200, "/bin/ls", "/", 0); /* the second is not */
+	assert_int_equal(stats().images, 3);
+	assert_int_equal(pm_image_history(image_of(9, 2), v, PM_HISTORY_MAX),
+			 3);
+	assert_string_equal(v[0].image_id, "9-2328-2");
+	assert_false(v[0].args_cut);
+	assert_true(v[1].args_cut);
+	assert_string_equal(v[0].exe, "/bin/ls");
+	assert_int_equal(v[0].begin, 9200);
+	assert_string_equal(v[1].image_id, "9-2328-1");
+	assert_int_equal(v[1].samples, 2);
+	assert_string_equal(v[2].image_id, "9-2328-0");
+	assert_string_equal(v[2].process_id, "9-2328");
+	assert_string_equal(v[2].exe, "/bin/sh");
+	assert_int_equal(v[2].begin, 9000);
+	assert_int_equal(v[2].samples, 1);
+	pm_forget(pm, 9201);
+	assert_int_equal(stats().images, 2);
+	assert_int_equal(pm_image_history(image_of(9, 2), v, PM_HISTORY_MAX),
+			 3);
+	assert_string_equal(v[1].image_id, "9-2328-1");
+	assert_string_equal(v[1].exe, "/bin/su");
+	assert_string_equal(v[1].cmdline, "/bin/su");
+	assert_int_equal(v[1].cmdline_len, 8);
+	assert_string_equal(v[1].comm, "su");
+	assert_string_equal(v[1].cwd, "/home");
+	assert_int_equal(v[1].uid, 7);
+	assert_true(v[1].args_cut);
+	assert_int_equal(v[1].samples, 2);
+	assert_int_equal(v[1].serial, 0);
+	/* as many as there is room for: the newest */
+	assert_int_equal(pm_image_history(image_of(9, 2), v, 2), 2);
+	assert_int_equal(v[1].key.exec_id, 1);
+}
+
+static void who_execs_without_end_is_remembered_in_part(void **state)
+{
+	struct pm_image_info v[2 * PM_HISTORY_MAX];
+	uint64_t i;
+
+	do_walk(9, 1, "/bin/sh", 9000);
+	for (i = 1; i <= 100; i++) {
+		exec_as(9, i, 9000 + i, "/bin/again", "/", i);
+		pm_forget(pm, 9001 + i);
+	}
+	assert_int_equal(stats().images, 1);
+	assert_int_equal(pm_image_history(image_of(9, 100), v, ARRAY_SIZE(v)),
+			 PM_HISTORY_MAX);
+	for (i = 0; i < PM_HISTORY_MAX; i++)
+		assert_int_equal(v[i].uid, 100 - i);
+	assert_int_equal(process(9, 100).execs, 100);
+}
+
+/* An event that was late makes an image between two others. */
+static void images_stand_in_the_order_of_execs(void **state)
+{
+	struct pm_image_info v[PM_HISTORY_MAX];
+	int i;
+
+	do_walk(9, 1, "/bin/sh", 9000);
+	exec_as(9, 2, 9200, "/bin/two", "/", 2);
+	pm_forget(pm, 9201);
+	exec_as(9, 1, 9100, "/bin/one", "/", 1);
+	pm_forget(pm, 9300);
+	assert_int_equal(stats().images, 1);
+	assert_int_equal(pm_image_history(image_of(9, 2), v, PM_HISTORY_MAX),
+			 3);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(v[i].key.exec_id, 2 - i);
 }
 
 /* A zombie of the start has its status, though its exit was never told. */
@@ -227,17 +350,21 @@ static void a_later_walk_finds_nothing_in_normal_running(void **state)
 /* Of a living process the kernel is asked: here of this one. */
 static void a_living_process_tells_its_cpu_time(void **state)
 {
-	struct quark_process qp = { .pid = getpid(), .key.pid = getpid() };
+	struct quark_process qp = { .pid = getpid(),
+				    .key.pid = getpid(),
+				    .proc_uid = 4242 };
 	uint64_t tick = SEC / sysconf(_SC_CLK_TCK), start;
 	struct pm_process_info info;
 	struct abi_key key = { 0 };
-	char text[1024];
+	struct pm_image_info img;
+	char cwd[4096];
+	char text[1024] = "";
 	FILE *f = fopen("/proc/self/stat", "re");
 	int i;
 	char *p;
 
 	assert_non_null(f);
-	assert_true(fread(text, 1, sizeof(text), f) > 0);
+	assert_true(fread(text, 1, sizeof(text) - 1, f) > 0);
 	fclose(f);
 	p = strrchr(text, ')');
 	for (i = 0; i < 20; i++) /* from field 2 to field 22 */
@@ -249,6 +376,17 @@ static void a_living_process_tells_its_cpu_time(void **state)
 	pm_process_info(pm_image_get(pm, &key, 0), &info);
 	assert_int_equal(info.cpu, PM_CPU_NOW);
 	assert_true(info.cpu_ns > 0);
+	assert_int_equal(info.user_ns + info.system_ns, info.cpu_ns);
+	/* what changes without an event is asked for */
+	assert_int_equal(info.sid, 0);
+	pm_process_ask(pm, pm_image_get(pm, &key, 0));
+	pm_process_info(pm_image_get(pm, &key, 0), &info);
+	assert_int_equal(info.sid, getsid(0));
+	assert_int_equal(info.pgid, getpgid(0));
+	pm_image_info(pm_image_get(pm, &key, 0), &img);
+	assert_int_equal(img.uid, getuid());
+	assert_int_equal(img.gid, getgid());
+	assert_string_equal(img.cwd, getcwd(cwd, sizeof(cwd)));
 	/* another process of that pid, though nobody saw it end: nothing is said */
 	pm_free(pm);
 	assert_int_equal(setup_ledger(state), 0);
@@ -257,6 +395,10 @@ static void a_living_process_tells_its_cpu_time(void **state)
 	pm_process_info(pm_image_get(pm, &key, 0), &info);
 	assert_int_equal(info.end, PM_ALIVE);
 	assert_int_equal(info.cpu, PM_CPU_NONE);
+	pm_process_ask(pm, pm_image_get(pm, &key, 0));
+	pm_image_info(pm_image_get(pm, &key, 0), &img);
+	assert_int_equal(img.uid, 4242);
+	assert_null(img.cwd);
 }
 
 /* Who lived and died while the streams were being opened. */
@@ -293,7 +435,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_life_has_one_line),
 		TEST(an_inferred_reap_keeps_what_the_exit_said),
+		TEST(the_exit_tells_who_it_was_last),
 		TEST(samples_count_for_image_and_process),
+		TEST(a_process_has_all_its_images),
+		TEST(who_execs_without_end_is_remembered_in_part),
+		TEST(images_stand_in_the_order_of_execs),
 		TEST(a_zombie_of_the_walk_has_its_status),
 		TEST(a_later_walk_finds_and_misses),
 		TEST(a_later_walk_finds_nothing_in_normal_running),

@@ -17,13 +17,13 @@
 	"cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog,cap_dac_read_search=ep"
 
 static char dir[] = "/tmp/test_privilege.XXXXXX";
-static char pid_ns[64], sysctl[64];
+static char pid_ns[64], sysctl[64], proc[64];
 
 /* A host of this release, BTF or not, in this pid namespace, with these. */
 static int check(const char *release, const char *btf, const char *ns,
 		 const char *text, char *msg, size_t len)
 {
-	struct privilege_host host = { release, btf, pid_ns, sysctl };
+	struct privilege_host host = { release, btf, pid_ns, sysctl, "/proc" };
 	cap_t caps = cap_from_text(text);
 	int err;
 
@@ -95,16 +95,66 @@ static void what_it_can_do_without_is_told(void **state)
 	cap_t caps = cap_from_text("cap_bpf,cap_perfmon,cap_sys_ptrace=ep");
 	const char *s;
 
-	s = privilege_degraded(caps, 0);
+	s = privilege_degraded(&privilege_this_host, caps, 0);
 	assert_non_null(s);
 	assert_memory_equal(s, "CAP_SYSLOG: ", 12);
-	s = privilege_degraded(caps, 1);
+	s = privilege_degraded(&privilege_this_host, caps, 1);
 	assert_non_null(s);
 	assert_memory_equal(s, "CAP_DAC_READ_SEARCH: ", 21);
-	assert_null(privilege_degraded(caps, 2));
+	assert_null(privilege_degraded(&privilege_this_host, caps, 2));
 	cap_free(caps);
 	caps = cap_from_text(ALL);
-	assert_null(privilege_degraded(caps, 0));
+	assert_null(privilege_degraded(&privilege_this_host, caps, 0));
+	cap_free(caps);
+}
+
+/* Of a /proc that has these files; "" when nothing is missing. */
+static const char *without(const char *files)
+{
+	struct privilege_host host = privilege_this_host;
+	char cmd[256];
+	cap_t caps = cap_from_text(ALL);
+	const char *s;
+
+	snprintf(cmd, sizeof(cmd),
+		 "cd %s && rm -rf proc && mkdir -p proc/self proc/2 && "
+		 "cd proc && touch /dev/null %s",
+		 dir, files);
+	assert_int_equal(system(cmd), 0);
+	snprintf(proc, sizeof(proc), "%s/proc", dir);
+	host.proc = proc;
+	s = privilege_degraded(&host, caps, 0);
+	assert_null(s ? privilege_degraded(&host, caps, 1) : NULL);
+	cap_free(caps);
+	return s ? s : "";
+}
+
+/* What is missing first explains what else is. */
+static void what_proc_does_not_show_is_told(void **state)
+{
+	assert_string_equal(without("self/stat stat 2/stat"), "");
+	assert_memory_equal(without("self/stat stat"), "/proc: others'", 14);
+	assert_memory_equal(without("self/stat 2/stat"),
+			    "/proc: mounted for processes only", 33);
+	assert_memory_equal(without(""), "/proc: it is not mounted", 24);
+}
+
+/* Without /proc BPF tells, or there is no telling. */
+static void the_pid_namespace_without_proc(void **state)
+{
+	struct privilege_host host = { "6.1", "/", "/nonexistent", sysctl,
+				       "/proc" };
+	cap_t caps = cap_from_text(ALL);
+	char msg[256] = "";
+	int err = privilege_check(&host, caps, msg, sizeof(msg));
+
+	if (geteuid()) {
+		assert_int_equal(err, -ENOENT);
+		assert_string_equal(msg,
+				    "/nonexistent: No such file or directory");
+	} else {
+		assert_int_equal(err, 0);
+	}
 	cap_free(caps);
 }
 
@@ -130,7 +180,7 @@ static void a_refusal_names_the_capability(void **state)
 static int check_perf(const char *ns, const char *text, const char *paranoid,
 		      bool whole, char *msg, size_t len)
 {
-	struct privilege_host host = { "6.1", "/", pid_ns, sysctl };
+	struct privilege_host host = { "6.1", "/", pid_ns, sysctl, "/proc" };
 	cap_t caps = cap_from_text(text);
 	FILE *f;
 	int err;
@@ -198,9 +248,10 @@ static int make_dir(void **state)
 
 static int remove_dir(void **state)
 {
-	unlink(pid_ns);
-	unlink(sysctl);
-	return rmdir(dir);
+	char cmd[64];
+
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
+	return system(cmd);
 }
 
 int main(void)
@@ -209,6 +260,8 @@ int main(void)
 		cmocka_unit_test(what_is_missing_is_named),
 		cmocka_unit_test(this_host_will_do),
 		cmocka_unit_test(what_it_can_do_without_is_told),
+		cmocka_unit_test(what_proc_does_not_show_is_told),
+		cmocka_unit_test(the_pid_namespace_without_proc),
 		cmocka_unit_test(a_refusal_names_the_capability),
 		cmocka_unit_test(who_may_use_perf_events),
 	};

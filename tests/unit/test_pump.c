@@ -24,6 +24,7 @@ struct out {
 	struct rec recs[4096];
 	size_t n;
 	size_t late;
+	size_t dropped;
 };
 
 static void deliver(void *arg, enum pump_stream stream, uint64_t time,
@@ -37,6 +38,16 @@ static void deliver(void *arg, enum pump_stream stream, uint64_t time,
 	assert_true(o->n < 4096);
 	o->recs[o->n++] = *r;
 	o->late += late;
+	free(rec);
+}
+
+static void drop(void *arg, enum pump_stream stream, void *rec)
+{
+	struct out *o = arg;
+	struct rec *r = rec;
+
+	assert_int_equal(r->stream, stream);
+	o->dropped++;
 	free(rec);
 }
 
@@ -63,7 +74,7 @@ static void nothing_before_every_stream_has_passed(void **state)
 	struct pump *p;
 	int i;
 
-	assert_int_equal(pump_new(&p, deliver, o), 0);
+	assert_int_equal(pump_new(&p, deliver, drop, o), 0);
 	push(p, (struct rec){ 10, PUMP_SAMPLE, 1 });
 	for (i = 0; i < PUMP_STREAM_MAX; i++) {
 		assert_int_equal(o->n, 0);
@@ -81,7 +92,7 @@ static void a_record_at_the_watermark_waits(void **state)
 	struct out *o = calloc(1, sizeof(*o));
 	struct pump *p;
 
-	assert_int_equal(pump_new(&p, deliver, o), 0);
+	assert_int_equal(pump_new(&p, deliver, drop, o), 0);
 	push(p, (struct rec){ 10, PUMP_SAMPLE, 2 });
 	watermark_all(p, 10);
 	assert_int_equal(pump_run(p), 10);
@@ -102,7 +113,7 @@ static void a_watermark_never_falls(void **state)
 	struct out *o = calloc(1, sizeof(*o));
 	struct pump *p;
 
-	assert_int_equal(pump_new(&p, deliver, o), 0);
+	assert_int_equal(pump_new(&p, deliver, drop, o), 0);
 	watermark_all(p, 100);
 	watermark_all(p, 50);
 	assert_int_equal(pump_run(p), 100);
@@ -116,7 +127,7 @@ static void late_records_are_counted_and_lose_nothing(void **state)
 	struct pump_stats st;
 	struct pump *p;
 
-	assert_int_equal(pump_new(&p, deliver, o), 0);
+	assert_int_equal(pump_new(&p, deliver, drop, o), 0);
 	watermark_all(p, 100);
 	pump_run(p);
 	push(p, (struct rec){ 99, PUMP_MAPPING, 1 });
@@ -174,7 +185,7 @@ static void replay_once(const struct rec *recs, struct out *o, unsigned seed)
 
 	srandom(seed);
 	memset(o, 0, sizeof(*o));
-	assert_int_equal(pump_new(&p, deliver, o), 0);
+	assert_int_equal(pump_new(&p, deliver, drop, o), 0);
 	while (left) {
 		s = random() % PUMP_STREAM_MAX;
 		while (next[s] < REPLAY_N && (int)recs[next[s]].stream != s)
@@ -223,15 +234,94 @@ static void any_interleaving_gives_the_same(void **state)
 	free(o);
 }
 
-static void what_was_not_delivered_is_freed(void **state)
+struct chain {
+	struct pump *p;
+	struct out out;
+};
+
+/* Each record at an even time pushes the one at the odd time that follows. */
+static void deliver_and_push(void *arg, enum pump_stream stream, uint64_t time,
+			     void *rec, bool late)
+{
+	struct chain *c = arg;
+
+	deliver(&c->out, stream, time, rec, late);
+	if (time % 2 == 0)
+		push(c->p, (struct rec){ time + 1, PUMP_LIFECYCLE, 0 });
+}
+
+static void what_a_delivery_pushes_finds_its_place(void **state)
+{
+	struct chain *c = calloc(1, sizeof(*c));
+	size_t i;
+
+	assert_int_equal(pump_new(&c->p, deliver_and_push, drop, c), 0);
+	for (i = 0; i < 1000; i++)
+		push(c->p, (struct rec){ 2 * (i * 7 % 1000), PUMP_SAMPLE, 0 });
+	watermark_all(c->p, 2000);
+	assert_int_equal(pump_run(c->p), 2000);
+	assert_int_equal(c->out.n, 2000);
+	assert_int_equal(c->out.late, 0);
+	for (i = 0; i < 2000; i++)
+		assert_int_equal(c->out.recs[i].time, i);
+	pump_free(c->p);
+	free(c);
+}
+
+static size_t counted;
+
+static void count(void *arg, enum pump_stream stream, uint64_t time, void *rec,
+		  bool late)
+{
+	uint64_t *last = arg;
+
+	assert_true(time >= *last);
+	*last = time;
+	counted++;
+	free(rec);
+}
+
+/* More than it keeps room for, the worst way round, and then again. */
+static void a_burst_comes_out_in_order(void **state)
+{
+	struct pump_stats st;
+	struct pump *p;
+	uint64_t last = 0, t;
+
+	assert_int_equal(pump_new(&p, count, drop, &last), 0);
+	for (t = 20000; t > 0; t--)
+		push(p, (struct rec){ t, PUMP_MAPPING, 0 });
+	pump_get_stats(p, &st);
+	assert_int_equal(st.records, 20000);
+	watermark_all(p, 15001);
+	pump_run(p);
+	assert_int_equal(counted, 15000);
+	pump_get_stats(p, &st);
+	assert_int_equal(st.records, 5000);
+	watermark_all(p, 20001);
+	pump_run(p);
+	assert_int_equal(counted, 20000);
+	push(p, (struct rec){ 30000, PUMP_SAMPLE, 0 });
+	watermark_all(p, UINT64_MAX);
+	pump_run(p);
+	assert_int_equal(counted, 20001);
+	pump_get_stats(p, &st);
+	assert_int_equal(st.records, 0);
+	assert_int_equal(st.bytes, 0);
+	pump_free(p);
+}
+
+static void what_was_not_delivered_is_dropped(void **state)
 {
 	struct out *o = calloc(1, sizeof(*o));
 	struct pump *p;
 
-	assert_int_equal(pump_new(&p, deliver, o), 0);
+	assert_int_equal(pump_new(&p, deliver, drop, o), 0);
 	push(p, (struct rec){ 10, PUMP_SAMPLE, 1 });
+	push(p, (struct rec){ 9, PUMP_MAPPING, 2 });
 	pump_free(p);
 	assert_int_equal(o->n, 0);
+	assert_int_equal(o->dropped, 2);
 	pump_free(NULL);
 	free(o);
 }
@@ -244,7 +334,9 @@ int main(void)
 		cmocka_unit_test(a_watermark_never_falls),
 		cmocka_unit_test(late_records_are_counted_and_lose_nothing),
 		cmocka_unit_test(any_interleaving_gives_the_same),
-		cmocka_unit_test(what_was_not_delivered_is_freed),
+		cmocka_unit_test(what_a_delivery_pushes_finds_its_place),
+		cmocka_unit_test(a_burst_comes_out_in_order),
+		cmocka_unit_test(what_was_not_delivered_is_dropped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

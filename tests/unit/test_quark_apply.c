@@ -31,13 +31,14 @@ static int setup(void **state)
 	memset(&qq, 0, sizeof(qq));
 	qq.attr.flags = QQ_EBPF | QQ_NO_AGG;
 	qq.wall_offset = 1000000;
-	return quark_cache_init(&qq.cache, GRACE);
+	return vault_new(&qq.vault) || quark_cache_init(&qq.cache, GRACE);
 }
 
 static int teardown(void **state)
 {
 	quark_record_put(qq.event_rec);
 	quark_cache_fini(&qq.cache);
+	vault_free(qq.vault);
 	return 0;
 }
 
@@ -55,13 +56,14 @@ static struct abi_quark_head head(uint32_t kind, uint64_t time,
 static int apply(const void *rec, size_t len)
 {
 	const struct abi_quark_head *h = rec;
-	struct quark_raw *raw = quark_raw_new(h->kind, h->time, rec, len);
+	struct quark_raw *raw =
+		quark_raw_new(qq.vault, h->kind, h->time, rec, len);
 	int ret;
 
 	quark_record_put(qq.event_rec);
 	qq.event_rec = NULL;
 	ret = quark_apply(&qq, raw);
-	free(raw);
+	vault_give(raw);
 	return ret;
 }
 
@@ -379,6 +381,30 @@ static void test_deep_walk(void **state)
 	quark_record_put(told);
 }
 
+/* A host may keep its first process from those who ask for all. */
+static void test_unknown_init(void **state)
+{
+	struct abi_quark_image im = { 0 };
+	const struct quark_process *p;
+	struct strbuf sb = { 0 };
+
+	qq.attr.flags |= QQ_ENTRY_LEADER;
+	im.head = head(ABI_QUARK_TASK, 100, key(7, 7, 1));
+	im.head.flags = ABI_QUARK_KTHREAD; /* nothing of /proc */
+	im.parent = key(1, 1, 1);
+	assert_int_equal(quark_apply_walk(&qq, &im, sizeof(im), &sb), 0);
+	im.head.key = key(8, 8, 1);
+	im.parent = key(6, 6, 1);
+	assert_int_equal(quark_apply_walk(&qq, &im, sizeof(im), &sb), 0);
+	strbuf_fini(&sb);
+	quark_apply_walked(&qq);
+	p = &quark_cache_newest(&qq.cache, 7)->rec->p;
+	assert_int_equal(p->proc_entry_leader_type, QUARK_ELT_INIT);
+	assert_int_equal(p->proc_entry_leader, 1);
+	p = &quark_cache_newest(&qq.cache, 8)->rec->p;
+	assert_int_equal(p->proc_entry_leader_type, QUARK_ELT_UNKNOWN);
+}
+
 /* No tree at all: each the other's parent. */
 static void test_ring_walk(void **state)
 {
@@ -391,10 +417,98 @@ static void test_ring_walk(void **state)
 	assert_int_equal(quark_cache_find(&qq.cache, &b)->rec->p.poison_tag, 1);
 }
 
+static int do_move(uint64_t time, struct abi_key k, const char *cgroup)
+{
+	struct {
+		struct abi_quark_id_change c;
+		char text[64];
+	} r = { .c.cgroup_len = strlen(cgroup) };
+
+	r.c.head = head(ABI_QUARK_ID_CHANGE, time, k);
+	memcpy(r.text, cgroup, strlen(cgroup));
+	return apply(&r, sizeof(r.c) + strlen(cgroup));
+}
+
+/* Each hierarchy tells of a move, and one of them counts. */
+static void test_moved(void **state)
+{
+	struct abi_key k = key(2, 20, 1);
+
+	assert_int_equal(do_exec(10, k, "/bin/x"), 1);
+	assert_int_equal(do_move(20, k, "/lxc/web"), 1);
+	assert_int_equal(ev->events, QUARK_EV_ID_CHANGE);
+	assert_int_equal(ev->id_change, QUARK_ID_CHANGE_CGROUP);
+	assert_string_equal(ev->process->cgroup, "/lxc/web");
+	assert_string_equal(ev->process->exe, "/bin/x");
+	assert_int_equal(do_move(21, k, "/lxc/web"), 0);
+	assert_int_equal(do_move(22, k, "/lxc/we"), 1);
+	assert_string_equal(ev->process->cgroup, "/lxc/we");
+	/* the published interface has no such event */
+	qq.attr.flags &= ~(QQ_NO_AGG | QQ_OWN_EVENTS);
+	assert_int_equal(do_move(23, k, "/lxc/web"), 0);
+	assert_string_equal(quark_cache_newest(&qq.cache, 2)->rec->p.cgroup,
+			    "/lxc/web");
+}
+
+/* As wait4(2) has it: their sum is the scheduler's. */
+static void test_cpu_parts(void **state)
+{
+	static const struct {
+		uint64_t cpu, utime, stime, user, system;
+	} v[] = {
+		{ 900, 0, 0, 900, 0 },
+		{ 900, 0, 4, 0, 900 },
+		{ 900, 4, 0, 900, 0 },
+		{ 900, 4, 8, 300, 600 },
+		{ 1ULL << 62, 1ULL << 60, 1ULL << 60, 1ULL << 61, 1ULL << 61 },
+		{ 0, 0, 0, 0, 0 },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(v); i++) {
+		struct abi_key k = key(10 + i, 20, 1);
+		struct abi_quark_reap r = { .cpu_time = v[i].cpu,
+					    .utime = v[i].utime,
+					    .stime = v[i].stime };
+
+		do_exec(10, k, "/bin/x");
+		do_exit(20, k, 0);
+		r.head = head(ABI_QUARK_REAP, 30, k);
+		assert_int_equal(apply(&r, sizeof(r)), 1);
+		assert_int_equal(ev->cpu_time, v[i].cpu);
+		assert_int_equal(ev->utime, v[i].user);
+		assert_int_equal(ev->stime, v[i].system);
+	}
+}
+
+/* Who gave up his rights, or made a session, did so without an event. */
+static void test_last_ids(void **state)
+{
+	struct abi_key k = key(2, 20, 1);
+	struct abi_quark_exit e = { .uid = 7, .gid = 8, .pgid = 2, .sid = 2 };
+
+	do_exec(10, k, "/bin/x");
+	e.head = head(ABI_QUARK_EXIT, 20, k);
+	e.head.flags = ABI_QUARK_GROUP_DEAD | ABI_QUARK_LAST_IDS;
+	assert_int_equal(apply(&e, sizeof(e)), 1);
+	assert_int_equal(ev->process->proc_uid, 7);
+	assert_int_equal(ev->process->proc_gid, 8);
+	assert_int_equal(ev->process->proc_pgid, 2);
+	assert_int_equal(ev->process->proc_sid, 2);
+	/* Of a record without them they stay as they were. */
+	k = key(3, 30, 1);
+	do_exec(10, k, "/bin/x");
+	e.head = head(ABI_QUARK_EXIT, 20, k);
+	e.head.flags = ABI_QUARK_GROUP_DEAD;
+	assert_int_equal(apply(&e, sizeof(e)), 1);
+	assert_int_equal(ev->process->proc_uid, 0);
+}
+
 static void test_gap(void **state)
 {
 	struct quark_raw_gap g = { .to = 9, .lost = 4, .kinds = 2 };
-	struct quark_raw *raw = quark_raw_new(QUARK_RAW_GAP, 5, &g, sizeof(g));
+	struct quark_raw *raw =
+		quark_raw_new(qq.vault, QUARK_RAW_GAP, 5, &g, sizeof(g));
 
 	assert_int_equal(quark_apply(&qq, raw), 1);
 	assert_int_equal(ev->events, QUARK_EV_GAP);
@@ -402,7 +516,7 @@ static void test_gap(void **state)
 	assert_int_equal(ev->gap_from, 5);
 	assert_int_equal(ev->gap_to, 9);
 	assert_int_equal(ev->gap_lost, 4);
-	free(raw);
+	vault_give(raw);
 }
 
 static void test_many(void **state)
@@ -458,6 +572,10 @@ int main(void)
 		T(test_late_reap),
 		T(test_deep_walk),
 		T(test_ring_walk),
+		T(test_unknown_init),
+		T(test_moved),
+		T(test_cpu_parts),
+		T(test_last_ids),
 	};
 #undef T
 

@@ -13,9 +13,12 @@
 #include "processmanager/quark/order.c"
 #include "processmanager/quark/record.c"
 
+static struct vault *vault;
+
 static void add(struct quark_order *o, uint64_t time, uint32_t mark)
 {
-	struct quark_raw *raw = quark_raw_new(mark, time, &mark, sizeof(mark));
+	struct quark_raw *raw =
+		quark_raw_new(vault, mark, time, &mark, sizeof(mark));
 
 	assert_non_null(raw);
 	quark_order_add(o, raw);
@@ -29,7 +32,7 @@ static uint32_t pop(struct quark_order *o, uint64_t *time)
 	assert_non_null(raw);
 	*time = raw->time;
 	mark = raw->kind;
-	free(raw);
+	vault_give(raw);
 	return mark;
 }
 
@@ -40,6 +43,7 @@ static void test_order(void **state)
 	unsigned int seed = 1;
 	uint32_t i, mark;
 
+	assert_int_equal(vault_new(&vault), 0);
 	add(&o, 20, 1);
 	add(&o, 10, 2);
 	add(&o, 20, 3); /* of equal times the first comes first */
@@ -60,6 +64,7 @@ static void test_order(void **state)
 	}
 	quark_order_fini(&o);
 	assert_int_equal(o.count, 0);
+	vault_free(vault);
 }
 
 static void test_entity_id(void **state)
@@ -199,6 +204,26 @@ static void test_dup(void **state)
 	free(copy);
 }
 
+/* Into memory of one's own: nothing is written where it has no room. */
+static void test_copy(void **state)
+{
+	struct quark_record *r = sample();
+	struct quark_event ev = { .events = QUARK_EV_EXEC, .process = &r->p };
+	size_t need = quark_event_copy(&ev, NULL, 0), i;
+	struct quark_event *copy = malloc(need);
+	unsigned char *bytes = (void *)copy;
+
+	memset(copy, 0xaa, need);
+	assert_int_equal(quark_event_copy(&ev, copy, need - 1), need);
+	for (i = 0; i < need; i++)
+		assert_int_equal(bytes[i], 0xaa);
+	assert_int_equal(quark_event_copy(&ev, copy, need), need);
+	quark_record_put(r);
+	assert_string_equal(copy->process->exe, "/bin/a\033[31m");
+	assert_memory_equal(copy->process->cmdline, "a\0two\nlines", 12);
+	free(copy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +234,7 @@ int main(void)
 		cmocka_unit_test(test_dump),
 		cmocka_unit_test(test_dump_full),
 		cmocka_unit_test(test_dup),
+		cmocka_unit_test(test_copy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

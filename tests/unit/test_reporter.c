@@ -86,6 +86,78 @@ static void marks_and_late_names_are_told_apart_by_name(void **state)
 		assert_string_equal(pprof_frame(p, p->sample[0], i), f[i].name);
 }
 
+#define ID "3f1b6e0c9d2a47580e1f2a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f"
+
+static void a_place_is_a_container_a_pod_a_unit(void **state)
+{
+	struct pm_image pod = image(1, 10, EXE_A), unit = image(2, 11, EXE_A);
+	struct reporter_frame f = frame(EXE_A, 0x401234, 0x401200, "f");
+	const Perftools__Profiles__Profile *p;
+	const Perftools__Profiles__Sample *s, *u;
+
+	pod.info.cgroup =
+		"/kubepods/podc0ffee00-1234-4abc-8def-0123456789ab/" ID;
+	pod.info.leader_type = QUARK_ELT_CONTAINER;
+	pod.info.leader = 9;
+	unit.info.leader_type = QUARK_ELT_SSHD;
+	unit.info.leader = 8;
+	start(options());
+	add(&pod, T0, 10, "x", &f, 1);
+	add(&unit, T0, 11, "x", &f, 1);
+	finish(T0 + SEC);
+	p = checked(t.path[0]);
+	s = p->sample[pprof_label_num(p, p->sample[0], "pid") == 11];
+	u = p->sample[pprof_label_num(p, p->sample[0], "pid") != 11];
+	assert_string_equal(pprof_label(p, s, "container"), ID);
+	assert_string_equal(pprof_label(p, s, "pod"),
+			    "c0ffee00-1234-4abc-8def-0123456789ab");
+	assert_null(pprof_label(p, s, "unit"));
+	assert_string_equal(pprof_label(p, s, "entry"), "container");
+	assert_int_equal(pprof_label_num(p, s, "entry_pid"), 9);
+	assert_string_equal(pprof_label(p, u, "unit"), "x.service");
+	assert_null(pprof_label(p, u, "container"));
+	assert_null(pprof_label(p, u, "pod"));
+	assert_string_equal(pprof_label(p, u, "entry"), "sshd");
+	assert_int_equal(pprof_label_num(p, u, "entry_pid"), 8);
+}
+
+/* Its samples belong to where it was when they were taken. */
+static void who_moves_is_elsewhere_from_then_on(void **state)
+{
+	struct pm_image img = image(1, 10, EXE_A);
+	struct reporter_frame f = frame(EXE_A, 0x401234, 0x401200, "f");
+	const Perftools__Profiles__Profile *p;
+	const Perftools__Profiles__Sample *s;
+	size_t i, lxc = 0, old = 0;
+
+	start(options());
+	add(&img, T0, 10, "x", &f, 1);
+	img.info.cgroup = "/lxc/web";
+	add(&img, T0, 10, "x", &f, 1);
+	add(&img, T0, 10, "x", &f, 1);
+	img.info.cgroup = "/system.slice/x.service";
+	add(&img, T0, 10, "x", &f, 1);
+	finish(T0 + SEC);
+	p = checked(t.path[0]);
+	assert_int_equal(p->n_sample, 2);
+	for (i = 0; i < p->n_sample; i++) {
+		s = p->sample[i];
+		if (pprof_label(p, s, "container")) {
+			assert_string_equal(pprof_label(p, s, "container"),
+					    "web");
+			assert_null(pprof_label(p, s, "unit"));
+			lxc += s->value[0];
+		} else {
+			assert_string_equal(pprof_label(p, s, "unit"),
+					    "x.service");
+			old += s->value[0];
+		}
+		assert_string_equal(pprof_label(p, s, "image"), "10-1f-1");
+	}
+	assert_int_equal(lxc, 2);
+	assert_int_equal(old, 2);
+}
+
 static void labels_that_are_empty_are_left_out(void **state)
 {
 	struct pm_image img = image(1, 10, EXE_A);
@@ -100,6 +172,9 @@ static void labels_that_are_empty_are_left_out(void **state)
 	p = checked(t.path[0]);
 	assert_null(pprof_label(p, p->sample[0], "exe"));
 	assert_null(pprof_label(p, p->sample[0], "cgroup"));
+	assert_null(pprof_label(p, p->sample[0], "unit"));
+	assert_null(pprof_label(p, p->sample[0], "entry"));
+	assert_int_equal(pprof_label_num(p, p->sample[0], "entry_pid"), -1);
 	assert_int_equal(p->sample[0]->n_label, 6);
 }
 
@@ -465,6 +540,8 @@ int main(void)
 		T(a_sample_keeps_frames_labels_and_mappings),
 		T(samples_of_one_stack_are_counted_others_kept_apart),
 		T(marks_and_late_names_are_told_apart_by_name),
+		T(a_place_is_a_container_a_pod_a_unit),
+		T(who_moves_is_elsewhere_from_then_on),
 		T(labels_that_are_empty_are_left_out),
 		T(a_provisional_image_gets_its_labels_when_it_has_them),
 		T(names_that_are_not_utf8_are_repaired),

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <signal.h>
 
+#include "reporter/http.h"
 #include "reporter/ledger.h"
 
 /* The i-th line of a text, as an object; NULL behind the last. */
@@ -52,6 +53,19 @@ static json_int_t num(const json_t *o, const char *key)
 	return json_integer_value(json_object_get(o, key));
 }
 
+static void forget_wall(json_t *o)
+{
+	static const char *const keys[] = { "start", "image_start", "exit",
+					    "reap" };
+	json_t *v = json_object_get(o, "images");
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(keys); i++)
+		json_object_del(o, keys[i]);
+	for (i = 0; i < json_array_size(v); i++)
+		forget_wall(json_array_get(v, i));
+}
+
 static struct pm_image make(uint32_t pid, enum pm_end end)
 {
 	struct pm_image img = image(pid, pid, EXE_A);
@@ -88,6 +102,7 @@ static void a_process_is_one_object(void **state)
 
 	img.info.cmdline = args;
 	img.info.cmdline_len = sizeof(args);
+	img.info.args_cut = true;
 	img.info.cgroup = "/lxc/web";
 	img.process.wait_status = 3 << 8;
 	img.process.exit = 6 * SEC;
@@ -119,6 +134,7 @@ static void a_process_is_one_object(void **state)
 		fabs(json_real_value(json_object_get(o, "coverage_deviation")) -
 		     0.1) < 1e-9);
 	assert_int_equal(json_array_size(json_object_get(o, "args")), 3);
+	assert_true(json_is_true(json_object_get(o, "args_cut")));
 	assert_string_equal(json_string_value(json_array_get(
 				    json_object_get(o, "args"), 2)),
 			    "\xef\xbf\xbd");
@@ -158,6 +174,110 @@ static void what_is_not_known_is_left_out(void **state)
 	assert_null(json_object_get(o, "coverage"));
 	assert_null(json_object_get(o, "container"));
 	assert_null(json_object_get(o, "entry"));
+	json_decref(o);
+	img.process.end = PM_EXITED;
+	img.process.wait_status = PM_STATUS_UNKNOWN;
+	o = process_line(&img);
+	assert_string_equal(str(o, "state"), "exited");
+	assert_null(json_object_get(o, "exit_code"));
+	assert_null(json_object_get(o, "signal"));
+	json_decref(o);
+}
+
+/* From the first to the last; what all have in common is that of the last. */
+static void a_process_has_all_its_images(void **state)
+{
+	struct pm_image img = make(7, PM_ALIVE), sh = img, su = img;
+	json_t *o, *v, *e;
+
+	img.info.begin = 7 * SEC;
+	su.info.exe = "/bin/su";
+	su.info.comm = "su";
+	su.info.uid = 5;
+	su.info.samples = 9;
+	su.info.begin = 6 * SEC;
+	su.info.cmdline = "su\0-";
+	su.info.cmdline_len = 5;
+	snprintf(su.info.image_id, sizeof(su.info.image_id), "7-abc-2");
+	sh.info.exe = "/bin/sh";
+	sh.info.cwd = "/tmp";
+	sh.info.begin = 5 * SEC;
+	older[0] = &su;
+	older[1] = &sh;
+	o = process_line(&img);
+	older[0] = older[1] = NULL;
+	assert_string_equal(str(o, "exe"), "/usr/bin/alpha");
+	assert_null(json_object_get(o, "args_cut"));
+	v = json_object_get(o, "images");
+	assert_int_equal(json_array_size(v), 3);
+	e = json_array_get(v, 0);
+	assert_string_equal(str(e, "exe"), "/bin/sh");
+	assert_string_equal(str(e, "cwd"), "/tmp");
+	assert_int_equal(num(e, "start_boot_ns"), 5 * SEC);
+	e = json_array_get(v, 1);
+	assert_string_equal(str(e, "image"), "7-abc-2");
+	assert_string_equal(str(e, "comm"), "su");
+	assert_int_equal(num(e, "uid"), 5);
+	assert_int_equal(num(e, "samples"), 9);
+	assert_int_equal(json_array_size(json_object_get(e, "args")), 2);
+	e = json_array_get(v, 2);
+	assert_string_equal(str(e, "image"), str(o, "image"));
+	assert_string_equal(str(e, "exe"), "/usr/bin/alpha");
+	json_decref(o);
+}
+
+/* An end of a process is its whole line, though nothing is known any more. */
+static void a_life_stands_for_itself(void **state)
+{
+	char comm[16] = "alpha", exe[] = "/bin/alpha", args[] = "alpha\0-x";
+	struct pm_image img = make(7, PM_REAPED), sh = img;
+	struct strbuf line = STRBUF_INIT;
+	struct ledger_life *life;
+	struct vault *vault;
+	json_t *o, *want;
+	size_t size;
+
+	img.info.comm = comm;
+	img.info.exe = exe;
+	img.info.cmdline = args;
+	img.info.cmdline_len = sizeof(args);
+	img.process.exit = 6 * SEC;
+	img.process.reap = 8 * SEC;
+	img.process.cpu = PM_CPU_EXACT;
+	img.process.cpu_ns = SEC;
+	img.process.samples = 50;
+	older[0] = &sh;
+	want = process_line(&img);
+	assert_int_equal(vault_new(&vault), 0);
+	life = ledger_life_new(&img, vault, &size);
+	older[0] = NULL;
+	memset(comm, 'x', sizeof(comm) - 1);
+	memset(exe, 'x', sizeof(exe) - 1);
+	memset(args, 'x', sizeof(args) - 1);
+	memset(&img, 0, sizeof(img));
+	memset(&sh, 0, sizeof(sh));
+	assert_non_null(life);
+	ledger_life(life, 100, &line);
+	vault_give(life);
+	vault_free(vault);
+	o = line_at(line.data, 0);
+	strbuf_fini(&line);
+	assert_int_equal(num(o, "time_boot_ns"), 8 * SEC);
+	assert_string_equal(json_string_value(json_array_get(
+				    json_object_get(o, "events"), 0)),
+			    "end");
+	json_object_del(o, "time");
+	json_object_del(o, "time_boot_ns");
+	json_object_del(o, "events");
+	assert_string_equal(str(o, "build_id"), "abcd01");
+	assert_string_equal(str(o, "exe"), "/bin/alpha");
+	assert_true(json_real_value(json_object_get(o, "coverage")) == 0.5);
+	assert_int_equal(json_array_size(json_object_get(o, "images")), 2);
+	/* wall clock times are of when they were asked for */
+	forget_wall(o);
+	forget_wall(want);
+	assert_true(json_equal(o, want));
+	json_decref(want);
 	json_decref(o);
 }
 
@@ -199,10 +319,8 @@ static void event(uint64_t kinds, uint32_t pid)
 				  .process = &qp,
 				  .cpu_time = 1000,
 				  .cpu_exact = true };
-	struct quark_event *copy = quark_event_dup(&ev);
 
-	assert_non_null(copy);
-	reporter_event(t.r, copy);
+	assert_int_equal(reporter_event(t.r, &ev), 0);
 }
 
 static json_t *event_line(const struct quark_event *ev)
@@ -232,6 +350,40 @@ static void a_gap_says_what_may_be_missing(void **state)
 	assert_string_equal(json_string_value(json_array_get(kinds, 1)),
 			    "exit");
 	assert_null(json_object_get(o, "pid"));
+	json_decref(o);
+}
+
+static const char *kind(const json_t *o, size_t i)
+{
+	const json_t *v = json_array_get(json_object_get(o, "events"), i);
+
+	return json_string_value(v);
+}
+
+static void a_move_is_told_from_a_change_of_ids(void **state)
+{
+	struct quark_process qp = { .pid = 7,
+				    .proc_uid = 5,
+				    .cgroup = (char *)"/lxc/web" };
+	struct quark_event ev = { .events = QUARK_EV_ID_CHANGE,
+				  .id_change = QUARK_ID_CHANGE_CGROUP,
+				  .process = &qp };
+	json_t *o = event_line(&ev);
+
+	assert_string_equal(kind(o, 0), "cgroup");
+	assert_null(kind(o, 1));
+	assert_string_equal(str(o, "container"), "web");
+	json_decref(o);
+	ev.id_change |= QUARK_ID_CHANGE_SETUID;
+	o = event_line(&ev);
+	assert_string_equal(kind(o, 0), "id_change");
+	assert_string_equal(kind(o, 1), "cgroup");
+	json_decref(o);
+	ev.id_change = 0; /* as perf events have it */
+	o = event_line(&ev);
+	assert_string_equal(kind(o, 0), "id_change");
+	assert_null(kind(o, 1));
+	assert_int_equal(num(o, "uid"), 5);
 	json_decref(o);
 }
 
@@ -327,6 +479,116 @@ static void a_slow_follower_is_told_what_it_missed(void **state)
 	strbuf_fini(&sb);
 }
 
+/* Behind its own events, for those who follow and those who ask later. */
+static void a_follower_is_told_each_end(void **state)
+{
+	struct pm_image img = make(7, PM_REAPED);
+	struct strbuf sb = STRBUF_INIT, all;
+	int fd = follow();
+
+	await(fd, &sb, "\r\n\r\n");
+	event(QUARK_EV_EXIT, 7);
+	assert_int_equal(reporter_ended(t.r, &img), 0);
+	event(QUARK_EV_FORK, 8);
+	await(fd, &sb, "\"pid\":8");
+	assert_true(strstr(sb.data, "[\"exit\"]") <
+		    strstr(sb.data, "[\"end\"]"));
+	assert_has(&sb, "\"state\":\"reaped\"");
+	assert_has(&sb, "\"images\":[{\"image\":");
+	close(fd);
+	while (stats().http_waiting)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	all = get("/events");
+	assert_has(&all, "[\"end\"]");
+	strbuf_fini(&all);
+	strbuf_fini(&sb);
+}
+
+/* Side by side they are given the same lines. */
+static void several_may_follow(void **state)
+{
+	struct strbuf sb[3] = { STRBUF_INIT, STRBUF_INIT, STRBUF_INIT };
+	int fd[3], i, k;
+
+	for (i = 0; i < 2; i++) {
+		fd[i] = follow();
+		await(fd[i], &sb[i], "\r\n\r\n");
+	}
+	for (k = 0; k < 3000; k++)
+		event(QUARK_EV_FORK, 10000 + k);
+	/* One that comes later begins later. */
+	fd[2] = follow();
+	await(fd[2], &sb[2], "\r\n\r\n");
+	event(QUARK_EV_EXEC, 99);
+	for (i = 0; i < 3; i++)
+		await(fd[i], &sb[i], "\"pid\":99,");
+	assert_int_equal(stats().http_followers, 3);
+	for (i = 0; i < 2; i++) {
+		assert_null(strstr(sb[i].data, "missed"));
+		assert_has(&sb[i], "\"pid\":10000,");
+		assert_has(&sb[i], "\"pid\":12999,");
+	}
+	assert_null(strstr(sb[2].data, "\"pid\":12999,"));
+	for (i = 0; i < 3; i++) {
+		close(fd[i]);
+		strbuf_fini(&sb[i]);
+	}
+	while (stats().http_followers)
+		uv_run(&t.loop, UV_RUN_ONCE);
+}
+
+/* Some do, the others are told why not; whoever asks something else is served. */
+static void too_many_followers_are_refused(void **state)
+{
+	int fd[HTTP_FOLLOWERS_MAX], i, one_more;
+	struct strbuf sb = STRBUF_INIT;
+
+	for (i = 0; i < HTTP_FOLLOWERS_MAX; i++) {
+		fd[i] = follow();
+		await(fd[i], &sb, "200 OK");
+		strbuf_reset(&sb);
+	}
+	one_more = follow();
+	await(one_more, &sb, "too many clients follow events\n");
+	assert_has(&sb, "503 Service Unavailable");
+	assert_has(&sb, "Retry-After: 5");
+	close(one_more);
+	strbuf_fini(&sb);
+	sb = get("/healthz");
+	assert_has(&sb, "ok");
+	/* One has gone: there is room for another. */
+	close(fd[0]);
+	while (stats().http_followers == HTTP_FOLLOWERS_MAX)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	strbuf_reset(&sb);
+	fd[0] = follow();
+	await(fd[0], &sb, "200 OK");
+	for (i = 0; i < HTTP_FOLLOWERS_MAX; i++)
+		close(fd[i]);
+	while (stats().http_followers)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	strbuf_fini(&sb);
+}
+
+/* In the middle of much that it was to be sent. */
+static void a_follower_hangs_up(void **state)
+{
+	struct strbuf sb = STRBUF_INIT;
+	int fd = follow(), i;
+
+	await(fd, &sb, "\r\n\r\n");
+	for (i = 0; i < 10000; i++)
+		event(QUARK_EV_EXEC, 10000 + i);
+	await(fd, &sb, "\"pid\":10000,");
+	close(fd); /* some megabytes are still to come */
+	while (stats().http_followers)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	strbuf_fini(&sb);
+	sb = get("/healthz");
+	assert_has(&sb, "ok");
+	strbuf_fini(&sb);
+}
+
 /*
  * The ring by itself. Each event is some hundred bytes: 5,000 are more than the
  * MiB kept for nobody, and less than the 16 MiB kept for somebody.
@@ -339,18 +601,14 @@ static void fill(struct ledger_events *l, int n, size_t cmdline_len)
 	struct quark_event ev = { .events = QUARK_EV_EXEC, .process = &qp };
 
 	assert_non_null(cmdline);
-	for (; n; n--) {
-		struct quark_event *copy = quark_event_dup(&ev);
-
-		assert_non_null(copy);
-		ledger_events_add(l, copy);
-	}
+	for (; n; n--)
+		assert_int_equal(ledger_events_add(l, &ev), 0);
 	free(cmdline);
 }
 
 static void what_nobody_waits_for_is_a_mib(void **state)
 {
-	struct ledger_events *l = ledger_events_new();
+	struct ledger_events *l = ledger_events_new(100);
 	uint64_t kept;
 
 	assert_non_null(l);
@@ -366,7 +624,7 @@ static void what_nobody_waits_for_is_a_mib(void **state)
 
 static void what_somebody_waits_for_stays(void **state)
 {
-	struct ledger_events *l = ledger_events_new();
+	struct ledger_events *l = ledger_events_new(100);
 
 	assert_non_null(l);
 	fill(l, 100, 100);
@@ -384,7 +642,7 @@ static void what_somebody_waits_for_stays(void **state)
 /* 4,000 of 16 KiB are 64 MiB. */
 static void what_somebody_waits_for_is_bounded(void **state)
 {
-	struct ledger_events *l = ledger_events_new();
+	struct ledger_events *l = ledger_events_new(100);
 	uint64_t kept;
 
 	assert_non_null(l);
@@ -426,7 +684,7 @@ static void a_follower_holds_what_he_has_not_read(void **state)
 	int fd = follow(), i;
 
 	await(fd, &sb, "\r\n\r\n");
-	while (!stats().http_waiting)
+	while (!stats().http_followers)
 		uv_run(&t.loop, UV_RUN_NOWAIT);
 	for (i = 0; i < 8000; i++)
 		event(QUARK_EV_FORK, 1000 + i);
@@ -436,7 +694,7 @@ static void a_follower_holds_what_he_has_not_read(void **state)
 	assert_null(strstr(sb.data, "missed"));
 	assert_has(&sb, "\"pid\":1000,");
 	close(fd);
-	while (stats().http_waiting)
+	while (stats().http_followers)
 		uv_run(&t.loop, UV_RUN_ONCE);
 	strbuf_fini(&sb);
 }
@@ -475,10 +733,17 @@ int main(void)
 		cmocka_unit_test(a_death_by_signal_says_which),
 		cmocka_unit_test(what_is_not_known_is_left_out),
 		cmocka_unit_test(a_gap_says_what_may_be_missing),
+		cmocka_unit_test(a_process_has_all_its_images),
+		cmocka_unit_test(a_life_stands_for_itself),
+		cmocka_unit_test(a_move_is_told_from_a_change_of_ids),
 		T(processes_are_asked_with_or_without_the_dead),
 		T(events_of_before_are_there),
 		T(a_follower_gets_what_comes),
+		T(a_follower_is_told_each_end),
 		T(a_slow_follower_is_told_what_it_missed),
+		T(several_may_follow),
+		T(too_many_followers_are_refused),
+		T(a_follower_hangs_up),
 		cmocka_unit_test(what_nobody_waits_for_is_a_mib),
 		cmocka_unit_test(what_somebody_waits_for_stays),
 		cmocka_unit_test(what_somebody_waits_for_is_bounded),

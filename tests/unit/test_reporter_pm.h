@@ -57,6 +57,24 @@ void pm_process_info(const struct pm_image *img, struct pm_process_info *out)
 	*out = img->process;
 }
 
+/* Images of 'older' follow it; none of them knows of any other. */
+static struct pm_image *older[PM_HISTORY_MAX];
+
+size_t pm_image_history(const struct pm_image *img, struct pm_image_info *out,
+			size_t max)
+{
+	size_t n;
+
+	out[0] = img->info;
+	for (n = 1; n < max && older[n - 1]; n++)
+		out[n] = older[n - 1]->info;
+	return n;
+}
+
+void pm_process_ask(struct pm *pm, struct pm_image *img)
+{
+}
+
 /* All processes there are: up to an empty place. */
 static struct pm_image *processes[8];
 
@@ -128,6 +146,24 @@ static struct pm_exe exes[] = {
 };
 
 /* A frame of 'exe' at a place, in the function that starts at 'fn'. */
+/* The first two are those it knows by their ids. */
+struct pm_exe *pm_exe_next(struct pm *pm, const struct pm_exe *exe)
+{
+	size_t i = exe ? exe - exes + 1 : EXE_A;
+
+	return i <= EXE_B ? &exes[i] : NULL;
+}
+
+struct pm_exe *pm_exe_by_short_id(struct pm *pm, uint64_t short_id)
+{
+	struct pm_exe *exe = NULL;
+
+	while ((exe = pm_exe_next(pm, exe)))
+		if (short_id && exe->info.short_id == short_id)
+			break;
+	return exe;
+}
+
 static inline struct reporter_frame frame(int exe, uint64_t at, uint64_t fn,
 					  const char *name)
 {

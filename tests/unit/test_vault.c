@@ -81,11 +81,14 @@ static void test_blocks_keep_apart(void **state)
 	vault_free(v);
 }
 
-/* What comes and goes takes no more than what is there at once. */
+/*
+ * What comes and goes takes no more than what is there at once; as much is kept for
+ * what comes next, until less has been enough for a while.
+ */
 static void test_memory_goes_back(void **state)
 {
 	void *ring[100] = { NULL };
-	size_t most = 0;
+	size_t most = 0, kept;
 	struct vault *v;
 
 	assert_int_equal(vault_new(&v), 0);
@@ -99,8 +102,34 @@ static void test_memory_goes_back(void **state)
 	assert_true(most >= 500000 && most < 1500000);
 	for (int i = 0; i < 100; i++)
 		vault_give(ring[i]);
+	kept = vault_bytes(v);
+	assert_true(kept >= 500000 && kept <= most);
+	/* As many again at once: from what was kept. */
+	for (int i = 0; i < 100; i++)
+		ring[i] = vault_take(v, 5000);
+	assert_int_equal(vault_bytes(v), kept);
+	for (int i = 0; i < 100; i++)
+		vault_give(ring[i]);
+	for (int i = 0; i < 10000; i++)
+		vault_give(vault_take(v, 5000));
 	assert_true(vault_bytes(v) <= 2 * 262144);
 	assert_null(vault_take(v, SIZE_MAX));
+	vault_free(v);
+}
+
+/* A burst is not remembered whole. */
+static void test_burst_goes_back(void **state)
+{
+	static void *burst[4000];
+	struct vault *v;
+
+	assert_int_equal(vault_new(&v), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(burst); i++)
+		assert_non_null(burst[i] = vault_take(v, 5000));
+	assert_true(vault_bytes(v) >= 20000000);
+	for (size_t i = 0; i < ARRAY_SIZE(burst); i++)
+		vault_give(burst[i]);
+	assert_true(vault_bytes(v) <= 8 * 262144);
 	vault_free(v);
 }
 
@@ -110,6 +139,7 @@ int main(void)
 		cmocka_unit_test(test_hidden),
 		cmocka_unit_test(test_blocks_keep_apart),
 		cmocka_unit_test(test_memory_goes_back),
+		cmocka_unit_test(test_burst_goes_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/* trim: see profiler/trim.h. */
+#include <malloc.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "profiler/trim.h"
+
+#define TRIM_INTERVAL (10 * CLOCK_NSEC_PER_SEC)
+/* Rings, thread stacks and what is half used have their place in this. */
+#define TRIM_SLACK (16ULL << 20)
+
+/* Resident, anonymous, and not in use; 0: /proc does not say. */
+static uint64_t trim_waste(void)
+{
+	FILE *f = fopen("/proc/self/statm", "re");
+	struct mallinfo2 m = mallinfo2();
+	unsigned long resident, shared;
+	uint64_t own;
+	int n = 0;
+
+	if (!f)
+		return 0;
+	n = fscanf(f, "%*u %lu %lu", &resident, &shared);
+	fclose(f);
+	if (n != 2 || resident < shared)
+		return 0;
+	own = (uint64_t)(resident - shared) * sysconf(_SC_PAGESIZE);
+	return own > m.uordblks + m.hblkhd ? own - m.uordblks - m.hblkhd : 0;
+}
+
+bool trim_tick(struct trim *t, uint64_t now)
+{
+	uint64_t waste;
+
+	if (now < t->next)
+		return false;
+	t->next = now + TRIM_INTERVAL;
+	waste = trim_waste();
+	t->waste = MIN(t->waste, waste);
+	if (waste < t->waste + TRIM_SLACK)
+		return false;
+	malloc_trim(0);
+	t->waste = trim_waste();
+	return true;
+}

@@ -1,0 +1,175 @@
+#!/bin/bash
+# A host whose /proc shows less than usual, or is not there: profd runs, says once
+# what that costs, and whatever it can still know is right. The processes that it
+# watches see nothing of it: only profd has a mount namespace of its own.
+. "$(dirname "$0")/lib.sh"
+spin=$E2E/prog_spin_a lives=$E2E/prog_lives
+LIVES=${LIVES:-100}
+real=$PROFD
+
+# in_ns COMMANDS... : from here on profd is started behind these, in a mount
+# namespace of its own.
+in_ns() {
+	printf '#!/bin/sh\nexec unshare -m --propagation private sh -c '\''%s\n%s\n%s'\'' "%s" "$@"\n' \
+		'set -e' "$1" 'exec "$0" "$@"' "$real" >"$T/profd"
+	chmod +x "$T/profd"
+	PROFD=$T/profd
+}
+
+# Both under names of their own, so that none is known from elsewhere: one that
+# runs before profd does, one that is started when it runs.
+other_build_id "$spin" "$T/before" 1
+other_build_id "$spin" "$T/after" 2
+other_build_id "$spin" "$T/note" 3
+
+# used PID NS: it has used so much CPU time.
+used() { (($(cpu_ns "$1") >= $2)); }
+
+# ended N: so many lives have ended, as far as is told.
+ended() {
+	jq -r 'select(.process and (.events | index("exit"))) |
+		[.pid, (.exit_code // -1), (.signal // 0)] | @tsv' \
+		"$T/events" 2>/dev/null | sort -u >"$T/ends"
+	(($(comm -13 "$T/ends" "$T/wanted" | wc -l) <= $1))
+}
+
+# run NAME: a profd and a load; what of it is the same in all cases.
+run() {
+	local name=$1 before events lost from
+	background "$T/before" 600000 >/dev/null
+	before=$pid
+	sleep 0.2 # past its start: it spins
+	start_profd "$name"
+	from=$(cpu_ns "$before")
+	background nice -n -20 "$real" events -f --json \
+		--server "unix:$sock" >"$T/events"
+	events=$pid
+	follows() { /bin/true && test -s "$T/events"; }
+	wait_for 60 follows
+	"$T/after" 1000 >/dev/null
+	"$E2E/prog_memfd" "$T/note" 500 >/dev/null
+	"$lives" "$LIVES" 2 >"$T/truth"
+	is "$name: the load is done" $? 0
+	awk '{ print $2 "\t" ($4 == "exit" ? $5 "\t0" : "-1\t" $5) }' \
+		"$T/truth" | sort -u >"$T/wanted"
+	wait_for 60 ended 0
+	# On a machine with thousands of other lives some may be lost, as is said.
+	ask /status >"$T/status"
+	lost=$(awk -F ': ' '/^(lifecycle events|mapping records) lost/ {
+		n += $2 } END { print n + 0 }' "$T/status")
+	((lost == 0)) || diag "$name: $(grep lost: "$T/status")"
+	check "$name: all lives and how they ended, but for $lost" ended "$lost"
+	"$real" ps --json --server "unix:$sock" >"$T/ps"
+	is "$name: who was there before is listed" \
+		"$(jq "select(.pid == $before) | .pid" "$T/ps")" "$before"
+	like "$name: files are read" "$(cat "$T/status")" \
+		'reader of executables: (process|idle)'
+	wait_for 300 used "$before" $((from + 500000000))
+	kill -KILL "$before" "$events"
+	wait "$before" "$events" 2>/dev/null
+	stop_profd
+	is "$name: profd ends well" $? 0
+	check_profile "$archive"/*.pb.zst
+	for f in "$archive"/*.pb.zst; do
+		samples "$f"
+	done >"$T/samples"
+	awk -F '\t' -v p="$before" '$3 == p' "$T/samples" >"$T/of_before"
+	awk -F '\t' '$7 ~ /\/after$/' "$T/samples" >"$T/of_after"
+	awk -F '\t' '$7 ~ /hidden/' "$T/samples" >"$T/of_memfd"
+	num "$name: who was there before is sampled" "$(total "$T/of_before")" \
+		'>=' 30
+	num "$name: so is who came" "$(total "$T/of_after")" '>=' 60
+	num "$name: and who has no file" "$(total "$T/of_memfd")" '>=' 25
+}
+
+# named FILE: share of its samples in user code that have all their names.
+named() {
+	awk -F '\t' '$10 !~ /^\[|@\[kernel/' "$1" >"$1.user"
+	percent "$(total "$1.user" '^spin_a@[^;]*;middle_a@[^;]*;main@')" \
+		"$(total "$1.user")"
+}
+
+usual='spin_a@.*;middle_a@.*;main@'
+
+# --- no /proc at all ---
+in_ns 'umount -l /proc'
+run none
+is "none: it is said once" \
+	"$(grep -c 'missing /proc: it is not mounted' "$log")" 1
+like "none: and in the status" "$(cat "$T/status")" \
+	'missing: /proc: it is not mounted'
+num "none: who came has names" "$(named "$T/of_after")" '>=' 95
+is "none: mappings of before are not known, and that is said" \
+	"$(total "$T/of_before" '\[mapping lost\]')" "$(total "$T/of_before")"
+is "none: nothing is guessed of them" "$(total "$T/of_before" "$usual")" 0
+is "none: nor of who has no file" "$(total "$T/of_memfd" "$usual")" 0
+is "none: whose frames have a place, at least" \
+	"$(awk -F '\t' '$10 !~ /^\[|@\[kernel/' "$T/of_memfd" |
+		grep -cv 'hidden[^;@]*+0x')" 0
+num "none: kernel code has addresses" \
+	"$(total "$T/samples" '\[kernel\]\+0x[0-9a-f]+@\[kernel')" '>' 0
+is "none: and no names" "$(awk -F '\t' '{ n = split($10, f, ";")
+	for (i = 1; i <= n; i++)
+		if (f[i] ~ /@\[kernel/ && f[i] !~ /^\[kernel\]\+0x/)
+			print f[i]
+	}' "$T/samples" | wc -l)" 0
+like "none: nobody says that no sample is missing" "$(cat "$T/status")" \
+	'nobody knows how many samples are missing'
+out=$("$PROFD" run --source perf --archive "$T/perf" --listen "unix:$T/perf.sock" 2>&1)
+is "none: perf events cannot do without" $? 1
+like "none: and say so" "$out" '^profd: /proc/self/ns/pid: No such file'
+
+# BPF tells that it is another pid namespace, without /proc too.
+cat >"$T/nested" <<END
+#!/bin/sh
+exec unshare -m -p -f --propagation private sh -c 'umount -l /proc
+	exec "\$0" "\$@"' "$real" "\$@"
+END
+chmod +x "$T/nested"
+out=$("$T/nested" run --source bpf --archive "$T/n" --listen "unix:$T/n.sock" 2>&1)
+is "none, in a pid namespace: refused" $? 1
+like "none, in a pid namespace: and why" "$out" 'inside a pid namespace'
+
+# --- processes only ---
+in_ns 'mount -t proc -o subset=pid proc /proc'
+run subset
+is "subset: it is said once" "$(grep -c 'missing /proc: .*subset=pid' "$log")" 1
+num "subset: who came has names" "$(named "$T/of_after")" '>=' 95
+num "subset: who was there too" "$(named "$T/of_before")" '>=' 95
+num "subset: who has no file too" "$(named "$T/of_memfd")" '>=' 95
+
+# --- others hidden, but not from who may trace them ---
+in_ns 'mount -t proc -o hidepid=2 proc /proc'
+run hidden
+is "hidden from others: nothing is missing" "$(grep -c missing "$log")" 0
+num "hidden from others: who came has names" "$(named "$T/of_after")" '>=' 95
+num "hidden from others: who was there too" "$(named "$T/of_before")" '>=' 95
+num "hidden from others: who has no file too" "$(named "$T/of_memfd")" '>=' 95
+
+# --- from profd, too; whose group would see them all, if it were 0 ---
+in_ns 'mount -t proc -o hidepid=2 proc /proc
+exec setpriv --regid 65534 --clear-groups --bounding-set -sys_ptrace \
+	--inh-caps -sys_ptrace "$0" "$@"'
+run blind
+is "hidden from profd: it is said once" \
+	"$(grep -c 'missing /proc: .*hidden' "$log")" 1
+is "hidden from profd: and which capability is missing" \
+	"$(grep -c 'missing CAP_SYS_PTRACE' "$log")" 1
+num "hidden from profd: who came has names" "$(named "$T/of_after")" '>=' 95
+is "hidden from profd: of who was there before nothing is guessed" \
+	"$(total "$T/of_before" "$usual") $(total "$T/of_before" \
+		'\[mapping lost\]')" "0 $(total "$T/of_before")"
+
+# --- a user with the capabilities of profd(8), as the unit file has it ---
+in_ns 'mount -t proc -o hidepid=2 proc /proc
+caps=+bpf,+perfmon,+sys_ptrace,+syslog,+dac_read_search
+exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps "$caps" \
+	--ambient-caps "$caps" --bounding-set "-all,$caps" "$0" "$@"'
+chmod 755 "$T"
+mkdir "$T/user.archive" && chown 65534:65534 "$T/user.archive"
+chmod 1777 "$T" # its socket
+run user
+is "a user: nothing is missing" "$(grep missing "$log")" ""
+num "a user: who came has names" "$(named "$T/of_after")" '>=' 95
+num "a user: who was there too" "$(named "$T/of_before")" '>=' 95
+plan

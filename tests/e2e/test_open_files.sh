@@ -1,0 +1,115 @@
+#!/bin/bash
+# Executables are held open, so that they keep their names when they are deleted
+# and nobody runs them any more; --open-files says how many at most, the limit of
+# open files allowing, and what is closed for it is counted.
+. "$(dirname "$0")/lib.sh"
+N=16
+
+# start_gone: N executables of their own that wait for go_gone.
+start_gone() {
+	local i
+	gone=()
+	rm -f "$T/go"
+	mkfifo "$T/go"
+	for i in $(seq 100 $((99 + N))); do
+		other_build_id "$E2E/prog_gone" "$T/gone-$i" "$i"
+		# Its own open waits for us to open the other end.
+		background bash -c 'exec "$0" 20 <"$1"' "$T/gone-$i" "$T/go"
+		gone+=("$pid")
+	done
+	exec 8>"$T/go"
+}
+# They delete themselves, work, and are gone.
+go_gone() {
+	exec 8>&-
+	wait "${gone[@]}"
+}
+# Those of them that profd holds open.
+held() {
+	ls -l "/proc/$profd/fd" 2>/dev/null | grep -c "$T/gone-"
+}
+is_held() {
+	[[ $(held) == "$1" ]]
+}
+last_window() {
+	stop_profd
+	samples "$archive"/*.pb.zst >"$T/$1"
+	check_profile "$archive"/*.pb.zst
+}
+
+start_profd within --freq 999
+start_gone
+wait_for 60 is_held $N
+is "each is held open" "$(held)" $N
+files() {
+	"$PROFD" debug files --server "unix:$sock" "$@"
+}
+line=$(files | grep -F "$T/gone-100")
+like "each is listed, by its ids" "$line" \
+	"^[0-9a-f]{16} +$(build_id "$T/gone-100") +yes +1 "
+short=${line%% *}
+is "a short id leads to the executable" "$(files "$short" | tail -n 1)" "$line"
+is "... and so does its build id" \
+	"$(files "$(build_id "$T/gone-100")" | tail -n 1)" "$line"
+file_id=$({
+	head -c 4096 "$T/gone-100"
+	tail -c 4096 "$T/gone-100"
+	stat -c %s "$T/gone-100" | awk '{
+		for (i = 0; i < 8; i++) {
+			printf "\\x%02x", $1 % 256
+			$1 = int($1 / 256)
+		}
+	}' | xargs -0 printf '%b'
+} | sha256sum | head -c 32)
+is "... and its file id, of which it is the first half" \
+	"$(files "$file_id" | tail -n 1 | head -c 16)" "${file_id:0:16}"
+is "in JSON too" "$(files --json "$short" | jq -r '.file_id, .path')" \
+	"$file_id"$'\n'"$T/gone-100"
+check "an id that nobody has is an error" bash -c \
+	'! "$0" debug files --server "unix:$1" 0000000000000001' "$PROFD" "$sock"
+like "the status says so" "$(ask /status)" 'executables held open: [0-9]+ of at most 512'
+go_gone
+last_window within.tsv
+num "they were sampled" "$(total "$T/within.tsv" 'gone_hot@')" ">=" $N
+is "deleted and gone, each function has its name" \
+	"$(total "$T/within.tsv" 'gone-[0-9]+\+0x')" 0
+
+start_profd beyond --freq 999 --open-files 4
+start_gone
+# All are seen, as closing the first of them shows.
+closed() {
+	(($(metric profd_pm_open_closed_total) >= N - 4))
+}
+check "beyond the limit they are closed, and counted" wait_for 60 closed
+num "never are more open" "$(metric profd_pm_open_files)" "<=" 4
+like "... as the status says" "$(ask /status)" 'executables held open: [0-4] of at most 4'
+go_gone
+last_window beyond.tsv
+num "they are sampled all the same" "$(total "$T/beyond.tsv" 'gone-1[0-9][0-9]' 7)" ">=" $N
+
+# With the limit of open files: a profd that has it from the start.
+limited() {
+	printf '#!/bin/bash\nulimit -S -n %s && ulimit -H -n %s && exec "%s" "$@"\n' \
+		"$1" "$2" "$B/profd" >"$T/limited"
+	chmod +x "$T/limited"
+	PROFD=$T/limited
+}
+limited 96 96
+start_profd limited
+like "a low limit of open files is told" "$(cat "$log")" \
+	'--open-files 512: the limit of open files leaves room for [1-9][0-9]* '
+room=$(sed -n 's/.*leaves room for \([0-9]*\) .*/\1/p' "$log")
+like "... and kept" "$(ask /status)" "executables held open: [0-9]+ of at most $room"$'\n'
+start_gone
+num "with room for clients" "$(find "/proc/$profd/fd" | wc -l)" "<" 96
+go_gone
+stop_profd
+check_profile "$archive"/*.pb.zst
+
+limited 96 8192
+start_profd raised
+is "the soft limit is raised as far as is needed" \
+	"$(awk '/^Max open files/ { print $4 }' "/proc/$profd/limits")" 4608
+is "... which is no warning" "$(grep -c 'leaves room' "$log")" 0
+stop_profd
+plan

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the commands make of a running profd's lines, for people to read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "profiler/lines.h"
+
+#define ID "3f1b6e0c9d2a47580e1f2a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f"
+
+/* What 'fn' prints of an object. */
+static void prints(void (*fn)(struct strbuf *sb, const json_t *o),
+		   const char *object, const char *want)
+{
+	json_t *o = json_loads(object, 0, NULL);
+	struct strbuf sb = STRBUF_INIT;
+
+	assert_non_null(o);
+	fn(&sb, o);
+	assert_string_equal(strbuf_str(&sb), want);
+	strbuf_fini(&sb);
+	json_decref(o);
+}
+
+static void a_place_is_a_container_or_a_unit(void **state)
+{
+	prints(lines_where, "{\"container\":\"" ID "\",\"engine\":\"docker\"}",
+	       "docker:3f1b6e0c9d2a");
+	prints(lines_where, "{\"container\":\"" ID "\",\"unit\":\"x.scope\"}",
+	       "3f1b6e0c9d2a");
+	prints(lines_where,
+	       "{\"container\":\"a-long-name\",\"engine\":\"lxc\"}",
+	       "lxc:a-long-name");
+	prints(lines_where, "{\"unit\":\"cron.service\"}", "cron.service");
+	prints(lines_where, "{\"unit\":\"\\u001b[2J.service\"}",
+	       "?[2J.service");
+	prints(lines_where, "{}", "");
+}
+
+/* With no sample to be expected a share says nothing. */
+static void a_share_comes_with_its_error(void **state)
+{
+	prints(lines_coverage,
+	       "{\"coverage\":0.98,\"coverage_deviation\":0.031}", "98%±3%");
+	prints(lines_coverage, "{\"coverage\":11.7,\"coverage_deviation\":3.4}",
+	       "");
+	prints(lines_coverage, "{}", "");
+}
+
+static void an_end_is_a_code_or_a_signal(void **state)
+{
+	prints(lines_status, "{\"exit_code\":0}", "0");
+	prints(lines_status, "{\"exit_code\":3}", "3");
+	prints(lines_status,
+	       "{\"signal\":11,\"signal_name\":\"SEGV\","
+	       "\"core\":true}",
+	       "SIGSEGV core");
+	prints(lines_status, "{\"signal\":63}", "signal 63");
+	prints(lines_status, "{}", "");
+}
+
+static void arguments_are_a_command(void **state)
+{
+	prints(lines_command, "{\"args\":[\"sh\",\"-c\",\"a b\"]}",
+	       "sh -c a b");
+	prints(lines_command, "{\"args\":[\"a\\n\\u0007\\u009bb\\u00e4\"]}",
+	       "a???b\xc3\xa4");
+	prints(lines_command, "{\"args\":[\"ls\",\"a\"],\"args_cut\":true}",
+	       "ls a ...");
+	prints(lines_command, "{\"args\":[],\"comm\":\"kworker/0:1\"}",
+	       "[kworker/0:1]");
+}
+
+static void times_are_the_users(void **state)
+{
+	json_t *o = json_loads("{\"t\":\"2026-01-02T03:04:05.123456789Z\","
+			       "\"bad\":\"yesterday\"}",
+			       0, NULL);
+	struct strbuf sb = STRBUF_INIT;
+
+	setenv("TZ", "XYZ-2", 1);
+	lines_clock(&sb, o, "t");
+	assert_string_equal(strbuf_str(&sb), "05:04:05.123456");
+	lines_clock(&sb, o, "bad");
+	lines_clock(&sb, o, "none");
+	assert_string_equal(strbuf_str(&sb), "05:04:05.123456");
+	assert_int_equal(lines_time(o, "t"), 1767323045);
+	assert_int_equal(lines_time(o, "bad"), 0);
+	strbuf_fini(&sb);
+	json_decref(o);
+}
+
+static void a_line_is_cut_between_characters(void **state)
+{
+	struct strbuf sb = STRBUF_INIT;
+
+	strbuf_puts(&sb, "head: a\xc3\xa4\xe2\x82\xac z");
+	assert_int_equal(lines_width(sb.data), 11);
+	lines_cut(&sb, 6, 20);
+	assert_int_equal(lines_width(sb.data), 11);
+	lines_cut(&sb, 6, 3);
+	assert_string_equal(sb.data, "head: a\xc3\xa4\xe2\x82\xac");
+	assert_int_equal(sb.len, strlen(sb.data));
+	lines_cut(&sb, 6, 2);
+	assert_string_equal(sb.data, "head: a\xc3\xa4");
+	lines_cut(&sb, 6, 0);
+	assert_string_equal(sb.data, "head: ");
+	strbuf_fini(&sb);
+}
+
+/* --- the answer, in pieces --------------------------------------------------- */
+
+static size_t nlines;
+
+static bool count(void *arg, json_t *o)
+{
+	nlines++;
+	return true;
+}
+
+static void an_answer_comes_in_any_pieces(void **state)
+{
+	const char text[] = "{\"a\":1}\n{\"b\":\"\xc3\xa4\"}\n";
+	size_t step, i, n = strlen(text);
+
+	for (step = 1; step <= n; step++) {
+		struct lines l = { .line = count };
+
+		nlines = 0;
+		for (i = 0; i < n; i += step)
+			assert_true(lines_body(&l, text + i, MIN(step, n - i)));
+		assert_true(lines_end(&l));
+		assert_int_equal(nlines, 2);
+		assert_null(l.bad);
+	}
+}
+
+static void what_is_no_answer_is_said(void **state)
+{
+	struct lines half = { .line = count }, other = { .line = count };
+	struct lines list = { .line = count };
+
+	assert_true(lines_body(&half, "{\"a\":", 5));
+	assert_false(lines_end(&half));
+	assert_string_equal(half.bad, "the answer is cut short");
+	assert_false(lines_body(&other, "<html>\n", 7));
+	lines_end(&other);
+	assert_non_null(other.bad);
+	assert_false(lines_body(&list, "[1]\n", 4));
+	lines_end(&list);
+	assert_non_null(list.bad);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_place_is_a_container_or_a_unit),
+		cmocka_unit_test(a_share_comes_with_its_error),
+		cmocka_unit_test(an_end_is_a_code_or_a_signal),
+		cmocka_unit_test(arguments_are_a_command),
+		cmocka_unit_test(times_are_the_users),
+		cmocka_unit_test(a_line_is_cut_between_characters),
+		cmocka_unit_test(an_answer_comes_in_any_pieces),
+		cmocka_unit_test(what_is_no_answer_is_said),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
