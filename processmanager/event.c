@@ -54,6 +54,8 @@ static struct pm_proc *pm_proc_expect(struct pm *pm,
 	bool made;
 	struct pm_proc *proc = pm_proc_get(pm, key, &made);
 
+	if (proc && proc->vanished)
+		pm_proc_alive(pm, proc, pm->now);
 	pm->stats.unknown += made && key->start_boottime >= pm->begin;
 	return proc;
 }
@@ -88,19 +90,15 @@ static int pm_inherit(struct pm *pm, struct pm_image *img,
 	return 0;
 }
 
-/* NULL, also in *procp, if it is not known. */
+/*
+ * NULL, also in *procp, if it is not known. Of a generation whose exec event was
+ * lost nothing is: that before it was another program.
+ */
 static struct pm_image *pm_image_of(struct pm *pm, const struct quark_key *key,
 				    struct pm_proc **procp)
 {
-	struct pm_proc *proc;
-	struct pm_image *img;
-
-	proc = pm_proc_find(pm, key->pid, key->start_boottime);
-	*procp = proc;
-	if (!proc)
-		return NULL;
-	img = pm_image_find_id(proc, key->exec_id);
-	return img ? img : proc->images;
+	*procp = pm_proc_find(pm, key->pid, key->start_boottime);
+	return *procp ? pm_image_find_id(*procp, key->exec_id) : NULL;
 }
 
 /* What belongs to the process, not to one of its images. */
@@ -479,6 +477,8 @@ int pm_walk_process(struct pm *pm, const struct quark_process *qp,
 	/* Over by then, and nobody was told: no sign of life. */
 	if (!(qp->flags & QUARK_F_EXIT) || qp->exit_boottime >= pm->walk)
 		proc->missing = false;
+	if (!(qp->flags & QUARK_F_EXIT) && proc->vanished)
+		pm_proc_alive(pm, proc, time);
 	if (!made)
 		return pm_walk_again(pm, proc, qp, time);
 	if (pm->walk)
@@ -527,6 +527,7 @@ void pm_walk_end(struct pm *pm)
 		if (!proc->missing || proc->exited)
 			continue;
 		pm->stats.vanished++;
+		proc->vanished = true;
 		pm_proc_exited(pm, proc, pm->walk);
 	}
 	pm->walk = 0;

@@ -147,6 +147,8 @@ struct pm_image *pm_image_get(struct pm *pm, const struct abi_key *key,
 
 	pm_tick(pm, time);
 	proc = pm_proc_find(pm, key->tgid, key->start_boottime);
+	if (proc && proc->exited && time > proc->exit_time)
+		pm_proc_alive(pm, proc, time);
 	img = proc ? pm_image_find_id(proc, key->exec_id) : NULL;
 	if (img)
 		return img;
@@ -352,7 +354,7 @@ void pm_image_info_of(const struct pm_proc *proc, uint64_t exec_id,
 	pm_process_id(out->process_id, proc->tgid, proc->start_boottime);
 	at = stpcpy(out->image_id, out->process_id);
 	*at++ = '-';
-	pm_put_number(at, exec_id, 10);
+	pm_put_decimal(at, exec_id);
 }
 
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out)

@@ -274,6 +274,7 @@ struct pm_proc {
 	uint64_t start_boottime;
 	uint64_t exec_time; /* of the last exec event */
 	uint64_t exit_time;
+	uint64_t last_seen; /* a sign of life behind its exit; 0: none */
 	uint64_t reap_time;
 	uint64_t wanted_at; /* its mappings were asked for, last */
 	uint64_t parent_start; /* of the parent at the fork; 0: unknown */
@@ -292,6 +293,7 @@ struct pm_proc {
 	bool reaped;
 	bool before; /* came by a walk */
 	bool missing; /* not seen by the walk under way */
+	bool vanished; /* exited, for all that a walk knows */
 	bool selected;
 	bool forked; /* its fork event came, or it was there before */
 	bool walk_due; /* it was there before, and its mappings are not read */
@@ -308,6 +310,11 @@ void pm_proc_free(struct pm *pm, struct pm_proc *proc);
 void pm_proc_set_parent(struct pm_proc *proc, struct pm_proc *parent);
 void pm_proc_drop_pending(struct pm *pm, struct pm_proc *proc);
 void pm_proc_exited(struct pm *pm, struct pm_proc *proc, uint64_t time);
+/*
+ * A sign of life. Who was taken for gone by a walk is not; who did exit is on its
+ * way out still, and not to be forgotten meanwhile.
+ */
+void pm_proc_alive(struct pm *pm, struct pm_proc *proc, uint64_t time);
 void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time);
 
 /* --- process.c -------------------------------------------------------------- */
@@ -315,7 +322,7 @@ void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time);
 /* "PID-" and the start in hex: the same whoever computes it within a boot. */
 char *pm_process_id(char *buf, uint32_t tgid, uint64_t start_boottime);
 /* Its digits and a NUL; where that is. */
-char *pm_put_number(char *at, uint64_t v, unsigned int base);
+char *pm_put_decimal(char *at, uint64_t v);
 
 /* --- pm.c -------------------------------------------------------------------- */
 

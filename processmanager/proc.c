@@ -128,6 +128,21 @@ void pm_proc_exited(struct pm *pm, struct pm_proc *proc, uint64_t time)
 	pm_list_add_tail(&pm->exited, &proc->dead);
 }
 
+void pm_proc_alive(struct pm *pm, struct pm_proc *proc, uint64_t time)
+{
+	if (!proc->exited || proc->reaped)
+		return;
+	pm_list_del(&proc->dead);
+	if (!proc->vanished) {
+		proc->last_seen = MAX(proc->last_seen, time);
+		pm_list_add_tail(&pm->exited, &proc->dead);
+		return;
+	}
+	proc->exited = proc->vanished = false;
+	proc->exit_time = 0;
+	pm->stats.found++;
+}
+
 void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time)
 {
 	pm_proc_exited(pm, proc, time);
@@ -172,7 +187,8 @@ void pm_forget(struct pm *pm, uint64_t time)
 	}
 	while (!pm_list_empty(&pm->exited)) {
 		proc = container_of(pm->exited.next, struct pm_proc, dead);
-		if (proc->exit_time + PM_EXIT_GRACE >= time)
+		if (MAX(proc->exit_time, proc->last_seen) + PM_EXIT_GRACE >=
+		    time)
 			break;
 		pm_proc_end(pm, proc);
 	}

@@ -359,6 +359,13 @@ int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg);
 /* As wait4(2) never gives it: nobody told how it ended, but that it did. */
 #define PM_STATUS_UNKNOWN (-1)
 
+/*
+ * From the next question on pm_exe_rows() gives these for the file with this build
+ * id, or file id, over its own; see symbolizer_rows_by_hand().
+ */
+int pm_rows_by_hand(struct pm *pm, const uint8_t *id, size_t len,
+		    struct symbolizer_rows *rows);
+
 /* How good a CPU time is. */
 enum pm_cpu {
 	PM_CPU_NONE, /* not known */

@@ -81,6 +81,12 @@ static void on_open(void *arg, int err, struct symbolizer_file *file)
 	symbolizer_close(g->s, file);
 }
 
+static int give_rows(void *arg, const uint8_t *id, size_t len,
+		     struct symbolizer_rows *rows)
+{
+	return symbolizer_rows_by_hand(arg, id, len, rows);
+}
+
 /* The table of 'path', or NULL after a message. */
 static struct symbolizer_rows *get_rows(const struct options *o,
 					const char *path, uint64_t *took)
@@ -97,7 +103,8 @@ static struct symbolizer_rows *get_rows(const struct options *o,
 	}
 	opts.loop = &loop;
 	err = symbolizer_new(&g.s, &opts);
-	if (!err && o->unwind_rows && unwind_rows_load(g.s, o->unwind_rows))
+	if (!err && o->unwind_rows &&
+	    unwind_rows_load(o->unwind_rows, give_rows, g.s))
 		g.problem = "not all rows by hand could be read";
 	if (!err && !g.problem)
 		err = symbolizer_open(g.s, &req, on_open, &g);

@@ -20,6 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <bpf/libbpf.h>
+
 #include "base/base.h"
 #include "profiler/engine.h"
 #include "profiler/engine_internal.h"
@@ -317,6 +319,12 @@ static void engine_ended(void *arg, const struct pm_image *last)
 		e->nomem++;
 }
 
+static int engine_rows(void *arg, const uint8_t *id, size_t len,
+		       struct symbolizer_rows *rows)
+{
+	return pm_rows_by_hand(arg, id, len, rows);
+}
+
 static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			     const char **what)
 {
@@ -339,8 +347,6 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 		return err;
 	*what = "symbolizer";
 	err = symbolizer_new(&e->symbolizer, &sym);
-	if (!err && opts->unwind_rows)
-		unwind_rows_load(e->symbolizer, opts->unwind_rows);
 	if (!err)
 		err = engine_warm(e);
 	if (err)
@@ -350,6 +356,8 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 	err = pm_new(&e->pm, &pm);
 	if (err)
 		return err;
+	if (opts->unwind_rows)
+		unwind_rows_load(opts->unwind_rows, engine_rows, e->pm);
 	*what = "trace handler";
 	trace.pm = e->pm;
 	return trace_handler_new(&e->th, &trace);
@@ -442,29 +450,38 @@ static void engine_attr(struct quark_queue_attr *attr, size_t ring_size)
 	attr->no_wakeup = 1;
 }
 
-/*
- * Everything is attached before the walk begins, so that what changes during
- * it comes by a stream; sampling begins right before it, and the pump holds the
- * samples until it is over.
- */
-static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
-			   const char **what)
+/* What a thread of its own does at the start. */
+struct engine_loading {
+	struct engine *e;
+	const struct engine_opts *opts;
+	uv_thread_t thread;
+	const char *what;
+	int err;
+};
+
+static void engine_load_sampler(void *arg)
+{
+	struct engine_loading *l = arg;
+	struct sampler_opts samp = {
+		.freq_hz = l->opts->freq_hz,
+		.stack_copy = l->opts->stack_copy,
+		.ring_bytes = floor_pow2(l->opts->ring_size / 2),
+		.sample = engine_on_sample,
+		.arg = l->e,
+	};
+
+	l->err = sampler_new(&l->e->sampler, &samp, &l->what);
+}
+
+static int engine_open_quark(struct engine *e, const struct engine_opts *opts,
+			     const char **what)
 {
 	struct sideband_opts side = { .rings_bytes = opts->ring_size / 4,
 				      .map = engine_on_map,
 				      .arg = e };
-	struct sampler_opts samp = { .freq_hz = opts->freq_hz,
-				     .stack_copy = opts->stack_copy,
-				     .ring_bytes =
-					     floor_pow2(opts->ring_size / 2),
-				     .sample = engine_on_sample,
-				     .arg = e };
 	struct quark_queue_attr attr;
 	int err;
 
-	err = sampler_new(&e->sampler, &samp, what);
-	if (err)
-		return err;
 	err = sideband_new(&e->sideband, &side, what);
 	if (err)
 		return err;
@@ -479,6 +496,36 @@ static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
 	/* The snapshot has been taken: what ended before is not in it. */
 	pm_begin(e->pm, clock_boottime_ns());
 	return 0;
+}
+
+/*
+ * Everything is attached before the walk begins, so that what changes during
+ * it comes by a stream; sampling begins after it, so that the first sample
+ * finds its process.
+ *
+ * The two BPF objects have nothing to do with each other, and to load one is some
+ * fifty milliseconds of work (the kernel's BTF, relocations, the verifier): so
+ * they are loaded side by side. libbpf's printing is one for all threads.
+ */
+static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
+			   const char **what)
+{
+	struct engine_loading l = { .e = e, .opts = opts };
+	libbpf_print_fn_t print = libbpf_set_print(NULL);
+	int err, ret;
+
+	err = uv_thread_create(&l.thread, engine_load_sampler, &l);
+	*what = "thread";
+	if (err)
+		goto out;
+	ret = engine_open_quark(e, opts, what);
+	uv_thread_join(&l.thread);
+	err = l.err ? l.err : ret;
+	if (l.err)
+		*what = l.what;
+out:
+	libbpf_set_print(print);
+	return err;
 }
 
 static void engine_close_bpf(struct engine *e)
@@ -525,6 +572,20 @@ static int engine_open_streams(struct engine *e, const struct engine_opts *opts,
 	engine_close_bpf(e);
 	snprintf(why, sizeof(why), "%s: %s", *what, strerror(-err));
 	return engine_open_perf(e, why, &perf_what) ? err : 0;
+}
+
+static int engine_check_files(const struct engine_opts *opts, char *msg,
+			      size_t msglen)
+{
+	unsigned int least = openfiles_least();
+
+	if (!least || opts->source == SOURCE_PERF || opts->why_perf)
+		return 0;
+	snprintf(msg, msglen,
+		 "Too many open files: the limit must be %u, at least, on this "
+		 "host (RLIMIT_NOFILE, LimitNOFILE= of the unit)",
+		 least);
+	return -EMFILE;
 }
 
 /* Once everything else is open. */
@@ -630,6 +691,9 @@ int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	openfiles_raise(opts->open_files);
 	e->loop = opts->loop;
 	e->opts = *opts;
+	err = engine_check_files(opts, msg, msglen);
+	if (err)
+		goto fail;
 	err = engine_open_parts(e, opts, &what);
 	if (err)
 		goto explain;

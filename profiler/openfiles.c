@@ -2,12 +2,16 @@
 /* openfiles: see profiler/openfiles.h. */
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "profiler/openfiles.h"
 
 /* Rings, maps and programs of many CPUs, and every client there may be. */
 #define OPENFILES_OTHERS 4096
+/* What runs all the time; of each CPU a clock, its program and a ring. */
+#define OPENFILES_LEAST 56
+#define OPENFILES_CPU 3
 /*
  * Each of four threads that open files holds three for a moment; the rest are
  * clients and the file of a window.
@@ -24,6 +28,16 @@ void openfiles_raise(unsigned int wanted)
 	/* No further: there are hard limits of a thousand million. */
 	rl.rlim_cur = MIN(rl.rlim_max, need);
 	setrlimit(RLIMIT_NOFILE, &rl);
+}
+
+unsigned int openfiles_least(void)
+{
+	long ncpus = sysconf(_SC_NPROCESSORS_CONF);
+	unsigned int least = OPENFILES_LEAST + OPENFILES_CPU * MAX(ncpus, 1);
+	struct rlimit rl;
+
+	return getrlimit(RLIMIT_NOFILE, &rl) || rl.rlim_cur >= least ? 0
+								     : least;
 }
 
 static unsigned int files_open(unsigned int limit)

@@ -11,11 +11,13 @@
 /* Rings, thread stacks and what is half used have their place in this. */
 #define TRIM_SLACK (16ULL << 20)
 
-/* Resident, and not of a file or shared; 0: /proc does not say. */
-static uint64_t trim_resident(void)
+/* Resident, anonymous, and not in use; 0: /proc does not say. */
+static uint64_t trim_waste(void)
 {
 	FILE *f = fopen("/proc/self/statm", "re");
+	struct mallinfo2 m = mallinfo2();
 	unsigned long resident, shared;
+	uint64_t own;
 	int n = 0;
 
 	if (!f)
@@ -24,24 +26,22 @@ static uint64_t trim_resident(void)
 	fclose(f);
 	if (n != 2 || resident < shared)
 		return 0;
-	return (uint64_t)(resident - shared) * sysconf(_SC_PAGESIZE);
+	own = (uint64_t)(resident - shared) * sysconf(_SC_PAGESIZE);
+	return own > m.uordblks + m.hblkhd ? own - m.uordblks - m.hblkhd : 0;
 }
 
 bool trim_tick(struct trim *t, uint64_t now)
 {
-	struct mallinfo2 m;
-	uint64_t resident;
+	uint64_t waste;
 
 	if (now < t->next)
 		return false;
 	t->next = now + TRIM_INTERVAL;
-	resident = trim_resident();
-	t->resident = MIN(t->resident, resident);
-	m = mallinfo2();
-	if (resident < m.uordblks + m.hblkhd + TRIM_SLACK ||
-	    resident < t->resident + TRIM_SLACK)
+	waste = trim_waste();
+	t->waste = MIN(t->waste, waste);
+	if (waste < t->waste + TRIM_SLACK)
 		return false;
 	malloc_trim(0);
-	t->resident = trim_resident();
+	t->waste = trim_waste();
 	return true;
 }

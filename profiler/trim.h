@@ -12,7 +12,7 @@
 
 struct trim {
 	uint64_t next; /* time of the next look */
-	uint64_t resident; /* anonymous memory that the last try left */
+	uint64_t waste; /* resident and not in use, that the last try left */
 };
 
 /*

@@ -16,7 +16,15 @@
 #define SUFFIX ".rows"
 #define TEXT_MAX (64 << 20)
 
-/* The build id that a file's name begins with; its length, 0: none. */
+/* Where the rows of a directory go. */
+struct loading {
+	const char *dir;
+	int fd;
+	unwind_rows_fn fn;
+	void *arg;
+};
+
+/* The id that a file's name begins with; its length, 0: none. */
 static size_t name_id(const char *name, uint8_t *id)
 {
 	size_t n = strlen(name), digits = n - strlen(SUFFIX);
@@ -71,8 +79,7 @@ static int read_text(int dir, const char *name, char **out, size_t *len)
 }
 
 /* One file. False: it was left out, and said why. */
-static bool load_file(struct symbolizer *s, const char *dir, int dir_fd,
-		      const char *name)
+static bool load_file(const struct loading *l, const char *name)
 {
 	struct symbolizer_rows_error where = { 0 };
 	uint8_t id[SYMBOLIZER_BUILD_ID_MAX];
@@ -82,28 +89,31 @@ static bool load_file(struct symbolizer *s, const char *dir, int dir_fd,
 	int err;
 
 	if (!id_len) {
-		log_warn("%s/%s: the name is not BUILDID" SUFFIX, dir, name);
+		log_warn("%s/%s: the name is not BUILDID" SUFFIX
+			 " or FILEID" SUFFIX,
+			 l->dir, name);
 		return false;
 	}
-	err = read_text(dir_fd, name, &text, &len);
+	err = read_text(l->fd, name, &text, &len);
 	if (!err)
 		err = symbolizer_rows_parse(text, len, &rows, &where);
 	free(text);
 	if (!err)
-		err = symbolizer_rows_by_hand(s, id, id_len, rows);
+		err = l->fn(l->arg, id, id_len, rows);
 	if (!err)
 		return true;
 	symbolizer_rows_free(rows);
 	if (where.what)
-		log_warn("%s/%s:%zu:%zu: %s", dir, name, where.line,
+		log_warn("%s/%s:%zu:%zu: %s", l->dir, name, where.line,
 			 where.column, where.what);
 	else
-		log_warn("%s/%s: %s", dir, name, strerror(-err));
+		log_warn("%s/%s: %s", l->dir, name, strerror(-err));
 	return false;
 }
 
-int unwind_rows_load(struct symbolizer *s, const char *dir)
+int unwind_rows_load(const char *dir, unwind_rows_fn fn, void *arg)
 {
+	struct loading l = { .dir = dir, .fn = fn, .arg = arg };
 	DIR *d = opendir(dir);
 	struct dirent *de;
 	int failed = 0;
@@ -112,9 +122,10 @@ int unwind_rows_load(struct symbolizer *s, const char *dir)
 		log_warn("%s: %s", dir, strerror(errno));
 		return 1;
 	}
+	l.fd = dirfd(d);
 	while ((de = readdir(d)))
 		if (is_rows_name(de->d_name))
-			failed += !load_file(s, dir, dirfd(d), de->d_name);
+			failed += !load_file(&l, de->d_name);
 	closedir(d);
 	return failed;
 }

@@ -9,7 +9,7 @@
 struct symbolizer_hand;
 
 /* As symbolizer_rows_by_hand() says. */
-int symbolizer_hand_add(struct symbolizer_hand **list, const uint8_t *build_id,
+int symbolizer_hand_add(struct symbolizer_hand **list, const uint8_t *id,
 			size_t len, struct symbolizer_rows *rows);
 void symbolizer_hand_free(struct symbolizer_hand *list);
 /*

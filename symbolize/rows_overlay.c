@@ -135,12 +135,12 @@ int symbolizer_rows_overlay(const struct symbolizer_rows *own,
 
 struct symbolizer_hand {
 	struct symbolizer_hand *next;
-	uint8_t build_id[SYMBOLIZER_BUILD_ID_MAX];
+	uint8_t id[SYMBOLIZER_BUILD_ID_MAX]; /* build id, or file id */
 	size_t len;
 	struct symbolizer_rows *rows;
 };
 
-int symbolizer_hand_add(struct symbolizer_hand **list, const uint8_t *build_id,
+int symbolizer_hand_add(struct symbolizer_hand **list, const uint8_t *id,
 			size_t len, struct symbolizer_rows *rows)
 {
 	struct symbolizer_hand *h;
@@ -151,7 +151,7 @@ int symbolizer_hand_add(struct symbolizer_hand **list, const uint8_t *build_id,
 	h = calloc(1, sizeof(*h));
 	if (!h)
 		return -ENOMEM;
-	memcpy(h->build_id, build_id, len);
+	memcpy(h->id, id, len);
 	h->len = len;
 	h->rows = rows;
 	h->next = *list;
@@ -168,6 +168,15 @@ void symbolizer_hand_free(struct symbolizer_hand *list)
 		symbolizer_rows_free(list->rows);
 		free(list);
 	}
+}
+
+static bool hand_is_for(const struct symbolizer_hand *h,
+			const struct symbolizer_ident *id)
+{
+	if (h->len == id->build_id_len && !memcmp(h->id, id->build_id, h->len))
+		return true;
+	return h->len == sizeof(id->file_id) &&
+	       !memcmp(h->id, id->file_id, h->len);
 }
 
 /* The rows alone, as if laid over nothing. */
@@ -187,8 +196,7 @@ int symbolizer_hand_apply(const struct symbolizer_hand *list,
 	if (err == -ECANCELED || err == -ENOMEM)
 		return err;
 	for (; list; list = list->next)
-		if (list->len == id->build_id_len &&
-		    !memcmp(list->build_id, id->build_id, list->len))
+		if (hand_is_for(list, id))
 			break;
 	if (!list)
 		return err;

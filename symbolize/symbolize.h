@@ -339,11 +339,11 @@ int symbolizer_rows_overlay(const struct symbolizer_rows *own,
 			    struct symbolizer_rows **out);
 /*
  * From now on symbolizer_rows() gives these for the executable with this build
- * id, over its own; also if it has none. Of two for one the later stays. 'rows'
- * is taken over, unless it fails: -ENOMEM, -EINVAL (no build id).
+ * id, or file id, over its own; also if it has none. Of two for one the later
+ * stays. 'rows' is taken over, unless it fails: -ENOMEM, -EINVAL (no id).
  */
-int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *build_id,
-			    size_t len, struct symbolizer_rows *rows);
+int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *id, size_t len,
+			    struct symbolizer_rows *rows);
 
 /* X(name, 0, "help"): what is counted, for metrics; all monotonic but *_bytes. */
 #define SYMBOLIZER_STATS(X)                                                   \

@@ -487,10 +487,10 @@ int symbolizer_rows(struct symbolizer *s, struct symbolizer_file *file,
 	return 0;
 }
 
-int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *build_id,
-			    size_t len, struct symbolizer_rows *rows)
+int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *id, size_t len,
+			    struct symbolizer_rows *rows)
 {
-	return symbolizer_hand_add(&s->hand, build_id, len, rows);
+	return symbolizer_hand_add(&s->hand, id, len, rows);
 }
 
 /* --- the symbolizer itself ------------------------------------------------ */

@@ -6,6 +6,7 @@
 #include "tests/unit/test_pm_fake.h"
 
 #define SEC CLOCK_NSEC_PER_SEC
+#define PM_TEST_VFORK (0x100 | 0x4000 | 17) /* CLONE_VM, CLONE_VFORK */
 
 static struct pm_process_info ended[8];
 static size_t nended;
@@ -98,6 +99,26 @@ static void test_sibling_by_clone_has_its_makers_memory(void **state)
 	assert_int_equal(p.ppid, 4);
 }
 
+/* Its exec event was lost: what it ran before is no memory of the child's. */
+static void test_child_of_an_unknown_image(void **state)
+{
+	struct pm_map_event m = map_of(0x1000, 0x2000, "/bin/bash", 0);
+
+	do_walk(5, 1, "/bin/bash", 6000);
+	do_maps(5, 6001, 6002, &m, 1);
+	do_fork(5, 1, 7, 9000); /* generation 1 is news */
+	do_fork_flags(5, 1, 8, 9001, PM_TEST_VFORK);
+	assert_string_equal(found(7, 1, 9100, 0x1000), "lost");
+	assert_string_equal(found(8, 1, 9100, 0x1000), "lost");
+	m = map_of(0x1000, 0x2000, "/bin/ls", 0);
+	do_maps(8, 9200, 9201, &m, 1);
+	assert_string_equal(found(8, 1, 9300, 0x1000), "ls");
+	assert_string_equal(found(5, 0, 9300, 0x1000), "bash");
+	/* Whose image is there is as ever. */
+	do_fork(5, 0, 9, 9400);
+	assert_string_equal(found(9, 0, 9500, 0x1000), "bash");
+}
+
 static void test_exit_told_behind_its_reap(void **state)
 {
 	struct pm_process_info p;
@@ -136,6 +157,82 @@ static void test_zombie_reaped_after_the_grace_time(void **state)
 	assert_int_equal(stats().unknown, 1);
 }
 
+/* A walk that saw only these. */
+static void walk_over(uint64_t time, uint32_t pid)
+{
+	struct quark_process qp = qp_of(pid, 0);
+
+	pm_walk_begin(pm, time);
+	assert_int_equal(pm_walk_process(pm, &qp, time), 0);
+	pm_walk_end(pm);
+}
+
+static enum pm_end end_of(uint32_t pid, uint64_t time)
+{
+	struct pm_process_info p;
+
+	pm_process_info(image_at(pid, 0, time), &p);
+	return p.end;
+}
+
+/* A walk may miss somebody, and whoever shows a sign of life is alive. */
+static void test_gone_by_mistake(void **state)
+{
+	struct quark_process qp = qp_of(7, 0);
+	struct pm_process_info p;
+
+	do_walk(5, 1, "/bin/sh", 6000);
+	do_fork(5, 0, 7, 7000);
+	walk_over(8000, 5);
+	assert_int_equal(stats().vanished, 1);
+	assert_int_equal(end_of(7, 7500), PM_VANISHED);
+	assert_int_equal(end_of(7, 8500), PM_ALIVE);
+	assert_int_equal(stats().found, 1);
+	walk_over(9000, 5);
+	assert_int_equal(end_of(7, 8500), PM_VANISHED);
+	walk_over(10000, 7);
+	assert_int_equal(end_of(7, 8500), PM_ALIVE);
+	assert_int_equal(end_of(5, 8500), PM_VANISHED);
+	rename_to(5, 0, 10500, "worker");
+	assert_int_equal(end_of(5, 8500), PM_ALIVE);
+	walk_over(11000, 5);
+	assert_int_equal(feed(QUARK_EV_EXIT, &qp, 11500, 0), 0);
+	pm_process_info(image_at(7, 0, 7500), &p);
+	assert_int_equal(p.end, PM_EXITED);
+	assert_int_equal(p.exit, 11500);
+	pm_forget(pm, 60 * SEC);
+	assert_int_equal(stats().processes, 1);
+}
+
+/* Freeing a lot of memory may take it longer than a zombie is kept. */
+static void test_long_way_out(void **state)
+{
+	struct pm_image *img;
+
+	do_walk(5, 1, "/bin/sh", 6000);
+	do_fork(5, 0, 7, 7000);
+	do_exit(7, 0, 8000);
+	img = image_at(7, 0, 9 * SEC);
+	pm_forget(pm, 12 * SEC);
+	assert_int_equal(nended, 0);
+	assert_ptr_equal(image_at(7, 0, 13 * SEC), img);
+	pm_forget(pm, 24 * SEC);
+	assert_int_equal(nended, 1);
+}
+
+/* Its exec event was lost: what it was before is no longer so. */
+static void test_child_of_an_image_nobody_told_of(void **state)
+{
+	struct pm_map_event m = map_of(0x1000, 0x2000, "/bin/sh", 0);
+
+	do_walk(5, 1, "/bin/sh", 6000);
+	do_maps(5, 6001, 6002, &m, 1);
+	do_fork(5, 0, 7, 7000);
+	assert_string_equal(found(7, 0, 7100, 0x1000), "sh");
+	do_fork(5, 1, 8, 8000);
+	assert_string_equal(found(8, 1, 8100, 0x1000), "lost");
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, setup_ended, teardown)
 
 int main(void)
@@ -145,8 +242,12 @@ int main(void)
 		T(test_name_before_an_exec_of_that_name),
 		T(test_exec_that_fails_too_late),
 		T(test_sibling_by_clone_has_its_makers_memory),
+		T(test_child_of_an_unknown_image),
 		T(test_exit_told_behind_its_reap),
 		T(test_zombie_reaped_after_the_grace_time),
+		T(test_gone_by_mistake),
+		T(test_long_way_out),
+		T(test_child_of_an_image_nobody_told_of),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
