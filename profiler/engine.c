@@ -784,13 +784,14 @@ void engine_free(struct engine *e)
 	engine_close_handles(e);
 	walk_cancel(e);
 	engine_close_bpf(e);
-	perfsource_engine_close(e);
 	/* From right to left: each may still use what stands left of it. */
 	trace_handler_free(e->th);
 	reporter_free(e->reporter);
 	pm_free(e->pm);
 	symbolizer_free(e->symbolizer);
+	/* How it drops a record depends on where that came from. */
 	pump_free(e->pump);
+	perfsource_engine_close(e);
 	vault_free(e->vault);
 	free(e);
 }
