@@ -165,10 +165,7 @@ static void pm_exec_cut(struct pm *pm, struct pm_image *img, uint64_t time)
 	    time > mm->walk_end)
 		return;
 	/* The walk read some of this image, some of that one. */
-	pm_mm_clear(pm, mm);
-	mm->doubtful = true;
-	if (pm_mm_doubtful(pm, img->mm))
-		pm_image_want(pm, img);
+	pm_mm_void(pm, mm);
 }
 
 /*
@@ -192,19 +189,18 @@ static void pm_find_main(struct pm_image *img)
 }
 
 /*
- * The image that an exec opened, with the mappings of the pending set, if it
- * is that exec's.
+ * The image that an exec opened, which was over at 'time', with the mappings of
+ * the pending set, if it is that exec's.
  */
 static struct pm_image *pm_exec_image(struct pm *pm, struct pm_proc *proc,
-				      const struct quark_event *ev)
+				      uint64_t id, uint64_t time)
 {
-	uint64_t id = ev->process->key.exec_id;
 	struct pm_image *img = pm_image_find_id(proc, id);
 	struct pm_mm *mm = proc->pending;
 
-	if (mm && proc->pending_id != id) {
+	if (mm && (proc->pending_id != id || time < mm->since)) {
 		/* Something is missing: whose set it is nobody knows. */
-		if (ev->boottime >= mm->since)
+		if (time >= mm->since)
 			pm_proc_drop_pending(pm, proc);
 		mm = NULL;
 	}
@@ -229,7 +225,7 @@ static int pm_exec(struct pm *pm, const struct quark_event *ev)
 	proc = pm_proc_expect(pm, &qp->key);
 	if (!proc)
 		return -ENOMEM;
-	img = pm_exec_image(pm, proc, ev);
+	img = pm_exec_image(pm, proc, qp->key.exec_id, ev->boottime);
 	if (!img)
 		return -ENOMEM;
 	img->provisional = false;
@@ -240,6 +236,9 @@ static int pm_exec(struct pm *pm, const struct quark_event *ev)
 	proc->exec_time = MAX(proc->exec_time, ev->boottime);
 	pm_find_main(img);
 	pm_exec_cut(pm, img, ev->boottime);
+	/* Before its first sample comes. */
+	if (pm_mm_doubtful(pm, img->mm))
+		pm_image_want(pm, img);
 	return err;
 }
 
@@ -368,8 +367,11 @@ int pm_event(struct pm *pm, const struct quark_event *ev)
 	int err = 0, e;
 
 	pm_tick(pm, ev->boottime);
-	if (ev->events & QUARK_EV_GAP)
+	if (ev->events & QUARK_EV_GAP) {
 		pm->stats.gaps++;
+		pm->stats.gaps_ms = pm_span_ms(ev->gap_from, ev->gap_to,
+					       &pm->gap_until, &pm->gap_ns);
+	}
 	if (!ev->process)
 		return 0;
 	for (i = 0; i < ARRAY_SIZE(pm_events); i++) {
@@ -382,24 +384,82 @@ int pm_event(struct pm *pm, const struct quark_event *ev)
 	return err;
 }
 
+/* What there is to say of a process no event told of. */
+static void pm_walk_adopt(struct pm *pm, struct pm_proc *proc,
+			  const struct quark_process *qp, uint64_t time)
+{
+	struct pm_proc *parent;
+
+	proc->forked = true;
+	pm_proc_apply(proc, qp);
+	if (qp->parent_key.pid)
+		parent = pm_proc_find(pm, qp->parent_key.pid,
+				      qp->parent_key.start_boottime);
+	else
+		parent = pm_proc_at(pm, qp->proc_ppid, time);
+	pm_proc_set_parent(proc, parent);
+	if (proc->parent && proc->parent->selected)
+		proc->selected = true;
+}
+
+/*
+ * The image that a process runs, whose exec event was lost. Its mappings may be
+ * known all the same.
+ */
+static struct pm_image *pm_walk_exec(struct pm *pm, struct pm_proc *proc,
+				     const struct quark_process *qp,
+				     uint64_t time)
+{
+	uint64_t id = qp->key.exec_id;
+	struct pm_image *img;
+
+	if (proc->pending && proc->pending_id > id) /* of the next one */
+		img = pm_image_find_id(proc, id);
+	else
+		img = pm_exec_image(pm, proc, id, time);
+	if (!img)
+		img = pm_stranger(pm, proc, id);
+	if (!img)
+		return NULL;
+	img->begin = img->provisional ? img->made : time;
+	proc->exec_time = MAX(proc->exec_time, img->begin);
+	pm_proc_apply(proc, qp);
+	return img;
+}
+
 /*
  * What a walk has to say of a process that is known: at the start nothing, later
- * that it runs another image by now, whose exec event was lost.
+ * which image it runs by now if no event told of it, be it known of its samples
+ * only or not at all.
  */
 static int pm_walk_again(struct pm *pm, struct pm_proc *proc,
 			 const struct quark_process *qp, uint64_t time)
 {
-	struct pm_image *img;
+	struct pm_image *img = proc->images;
+	uint64_t id = qp->key.exec_id;
+	int err;
 
-	if (!pm->walk || proc->images->exec_id >= qp->key.exec_id)
+	if (!pm->walk || img->exec_id > id)
 		return 0;
+	/* A rename or a change of ids may have been lost. */
+	if (img->exec_id == id && !img->provisional)
+		return pm_image_apply(pm, img, qp);
 	pm->stats.found++;
-	img = pm_stranger(pm, proc, qp->key.exec_id);
-	if (!img)
-		return -ENOMEM;
-	pm_exec_cut(pm, img, time);
-	pm_image_want(pm, img);
-	return pm_image_apply(pm, img, qp);
+	if (!proc->forked)
+		pm_walk_adopt(pm, proc, qp, time);
+	if (img->exec_id < id || img->older) {
+		img = pm_walk_exec(pm, proc, qp, time);
+		if (!img)
+			return -ENOMEM;
+	}
+	img->provisional = false;
+	err = pm_image_apply(pm, img, qp);
+	pm_find_main(img);
+	if (img->older)
+		pm_exec_cut(pm, img, img->begin);
+	if (pm_mm_doubtful(pm, img->mm))
+		pm_image_want(pm, img);
+	return err;
 }
 
 int pm_walk_process(struct pm *pm, const struct quark_process *qp,
@@ -416,8 +476,11 @@ int pm_walk_process(struct pm *pm, const struct quark_process *qp,
 	proc = pm_proc_get(pm, &qp->key, &made);
 	if (!proc)
 		return -ENOMEM;
-	/* Over by then, and nobody was told: no sign of life. */
-	if (!(qp->flags & QUARK_F_EXIT) || qp->exit_boottime >= pm->walk)
+	/*
+	 * Over by then, and nobody was told: no sign of life. libquark buries such
+	 * with the time of its watermark, and that is the walk's.
+	 */
+	if (!(qp->flags & QUARK_F_EXIT) || qp->exit_boottime > pm->walk)
 		proc->missing = false;
 	if (!(qp->flags & QUARK_F_EXIT) && proc->vanished)
 		pm_proc_alive(pm, proc, time);
@@ -428,17 +491,8 @@ int pm_walk_process(struct pm *pm, const struct quark_process *qp,
 	else
 		pm->stats.walked++;
 	proc->before = !pm->walk;
-	proc->forked = true;
 	proc->walk_due = !pm->walk;
-	pm_proc_apply(proc, qp);
-	if (qp->parent_key.pid)
-		pm_proc_set_parent(proc,
-				   pm_proc_find(pm, qp->parent_key.pid,
-						qp->parent_key.start_boottime));
-	else
-		pm_proc_set_parent(proc, pm_proc_at(pm, qp->proc_ppid, time));
-	if (proc->parent && proc->parent->selected)
-		proc->selected = true;
+	pm_walk_adopt(pm, proc, qp, time);
 	if (qp->flags & QUARK_F_EXIT) {
 		proc->wait_status = qp->wait_status;
 		proc->exit_told = true;

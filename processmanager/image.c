@@ -118,13 +118,17 @@ void pm_image_end(struct pm *pm, struct pm_image *img, uint64_t time)
 }
 
 /* The address space of an image that no event told of; NULL without memory. */
-static struct pm_mm *
-pm_provisional_mm(struct pm *pm, const struct pm_proc *proc, uint64_t exec_id)
+static struct pm_mm *pm_provisional_mm(struct pm *pm, struct pm_proc *proc,
+				       uint64_t exec_id, uint64_t time)
 {
 	struct pm_mm *mm;
 
 	if (proc->pending && proc->pending_id == exec_id)
 		return pm_mm_get(proc->pending);
+	/* A COMM record is missing: whose set it is nobody knows. */
+	if (proc->pending && proc->pending_id < exec_id &&
+	    proc->pending->since <= time)
+		pm_proc_drop_pending(pm, proc);
 	mm = pm_mm_new(pm, 0);
 	if (!mm) {
 		pm_nomem(pm);
@@ -153,7 +157,7 @@ struct pm_image *pm_image_get(struct pm *pm, const struct abi_key *key,
 	if (!proc)
 		return NULL;
 	before = proc->images;
-	mm = pm_provisional_mm(pm, proc, key->exec_id);
+	mm = pm_provisional_mm(pm, proc, key->exec_id, time);
 	img = mm ? pm_image_new(pm, proc, key->exec_id, before, mm) : NULL;
 	if (!img) {
 		if (!before)
@@ -168,17 +172,41 @@ struct pm_image *pm_image_get(struct pm *pm, const struct abi_key *key,
 	return img;
 }
 
+struct pm_proc *pm_lender(struct pm_proc *proc)
+{
+	const struct pm_mm *mm = proc->images->mm;
+	struct pm_proc *p, *lender = proc;
+
+	for (p = proc->parent; p && p->images->mm == mm; p = p->parent)
+		lender = p->exited ? lender : p;
+	return lender;
+}
+
+/*
+ * Of a lent address space the lender's are asked for: what /proc shows of the
+ * borrower may be those of the next image by then.
+ */
 void pm_image_want(struct pm *pm, struct pm_image *img)
 {
-	struct pm_proc *proc = img->proc;
-	struct abi_key key = { proc->start_boottime, img->exec_id, proc->tgid,
-			       0 };
+	struct pm_proc *proc = pm_lender(img->proc);
+	struct abi_key key = { proc->start_boottime, proc->images->exec_id,
+			       proc->tgid, 0 };
+	uint64_t pause =
+		pm_mm_lost(pm, img->mm) ? PM_DOUBT_INTERVAL : PM_WANT_INTERVAL;
 
 	if (!pm->opts.want_maps || img->kthread || proc->exited ||
-	    img != proc->images || pm->now < proc->want_after)
+	    img != img->proc->images ||
+	    (proc->wanted_at && pm->now < proc->wanted_at + pause))
 		return;
-	proc->want_after = pm->now + PM_WANT_INTERVAL;
+	proc->wanted_at = pm->now;
 	pm->opts.want_maps(pm->opts.arg, &key);
+}
+
+bool pm_image_doubtful(const struct pm *pm, const struct pm_image *img)
+{
+	return img == img->proc->images && !img->kthread &&
+	       !img->proc->exited && pm_mm_lost(pm, img->mm) &&
+	       pm_lender(img->proc) == img->proc;
 }
 
 /* Executable memory means something within its address space only. */
@@ -203,28 +231,36 @@ static void pm_mm_mapping(struct pm *pm, struct pm_mm *mm,
 	}
 }
 
-static enum pm_find pm_mm_place(struct pm *pm, struct pm_image *img,
-				struct pm_mm *mm, uint64_t addr,
-				struct pm_mapping *out)
+/* 'lost': what it has is in doubt. But the kernel maps its vdso once. */
+static enum pm_find pm_mm_place(struct pm *pm, struct pm_mm *mm, bool lost,
+				uint64_t addr, struct pm_mapping *out)
 {
 	const struct pm_map *map = pm_mm_find(mm, addr);
-	enum pm_find answer;
 
-	if (!map) {
-		answer = pm_mm_doubtful(pm, mm) && !img->kthread
-				 ? PM_LOST
-				 : PM_NOT_MAPPED;
-		pm_image_want(pm, img);
-		return answer;
-	}
+	if (map && lost && map->exe->kind != PM_EXE_VDSO)
+		map = NULL;
+	if (!map)
+		return lost || mm->doubtful ? PM_LOST : PM_NOT_MAPPED;
 	pm_mm_mapping(pm, mm, map, out);
 	return PM_FOUND;
 }
 
-enum pm_find pm_image_find(struct pm *pm, struct pm_image *img, uint64_t addr,
-			   struct pm_mapping *out)
+/* What was read later says nothing of what was before. */
+static bool pm_mm_lost_at(const struct pm *pm, const struct pm_mm *mm,
+			  uint64_t time)
 {
-	return pm_mm_place(pm, img, img->mm, addr, out);
+	return pm_mm_lost(pm, mm) || (mm->walked && time < mm->walk_begin);
+}
+
+enum pm_find pm_image_find(struct pm *pm, struct pm_image *img, uint64_t time,
+			   uint64_t addr, struct pm_mapping *out)
+{
+	enum pm_find found = pm_mm_place(
+		pm, img->mm, pm_mm_lost_at(pm, img->mm, time), addr, out);
+
+	if (found != PM_FOUND)
+		pm_image_want(pm, img);
+	return found == PM_LOST && img->kthread ? PM_NOT_MAPPED : found;
 }
 
 /* A child as by fork(2): it shares the set until somebody maps something. */
@@ -232,9 +268,10 @@ struct pm_view {
 	struct pm *pm;
 	struct pm_image *img;
 	struct pm_mm *mm;
+	bool lost; /* in doubt then; what was lost since is no doubt of it */
 };
 
-struct pm_view *pm_view_new(struct pm *pm, struct pm_image *img)
+struct pm_view *pm_view_new(struct pm *pm, struct pm_image *img, uint64_t time)
 {
 	struct pm_view *view = calloc(1, sizeof(*view));
 	struct pm_mm *mm = view ? pm_mm_fork(pm, img->mm) : NULL;
@@ -244,11 +281,11 @@ struct pm_view *pm_view_new(struct pm *pm, struct pm_image *img)
 		pm_nomem(pm);
 		return NULL;
 	}
-	mm->doubtful = pm_mm_doubtful(pm, img->mm);
 	mm->anon = pm_exe_get(pm_mm_anon(pm, img->mm));
 	view->pm = pm;
 	view->img = img;
 	view->mm = mm;
+	view->lost = pm_mm_lost_at(pm, img->mm, time);
 	return view;
 }
 
@@ -263,9 +300,12 @@ void pm_view_free(struct pm_view *view)
 enum pm_find pm_view_find(struct pm_view *view, uint64_t addr,
 			  struct pm_mapping *out)
 {
-	/* What was lost since is no loss of its own. */
-	view->mm->lost_gen = view->pm->lost_gen;
-	return pm_mm_place(view->pm, view->img, view->mm, addr, out);
+	enum pm_find found =
+		pm_mm_place(view->pm, view->mm, view->lost, addr, out);
+
+	if (found != PM_FOUND)
+		pm_image_want(view->pm, view->img);
+	return found == PM_LOST && view->img->kthread ? PM_NOT_MAPPED : found;
 }
 
 void pm_view_each(struct pm_view *view,
@@ -314,7 +354,7 @@ void pm_image_info_of(const struct pm_proc *proc, uint64_t exec_id,
 	pm_process_id(out->process_id, proc->tgid, proc->start_boottime);
 	at = stpcpy(out->image_id, out->process_id);
 	*at++ = '-';
-	pm_put_number(at, exec_id, 10);
+	pm_put_decimal(at, exec_id);
 }
 
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out)

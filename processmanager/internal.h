@@ -19,6 +19,10 @@
 #include "processmanager/processmanager.h"
 
 #define PM_WANT_INTERVAL CLOCK_NSEC_PER_SEC
+/* ... of one whose mappings are in doubt: an exec may have spoilt a reading. */
+#define PM_DOUBT_INTERVAL (200 * CLOCK_NSEC_PER_MSEC)
+/* No exec takes longer, from its COMM record to its event. */
+#define PM_EXEC_MAX CLOCK_NSEC_PER_SEC
 #define PM_EXIT_GRACE (10 * CLOCK_NSEC_PER_SEC)
 #define PM_OPEN_FILES 512
 #define PM_IDLE_EXES 256
@@ -100,9 +104,10 @@ static inline struct pm_map *pm_set_at(const struct pm_set *set, uint32_t i)
 
 struct pm_mm {
 	uint32_t refs;
-	bool doubtful; /* something is missing in it */
+	bool doubtful; /* something is missing; what is there, is right */
 	bool walked; /* came from a walk, from walk_begin to walk_end */
-	uint64_t lost_gen; /* pm->lost_gen when it was whole last */
+	uint64_t whole; /* what was lost before does not concern it */
+	uint64_t last; /* time of the latest record that went in */
 	/* Time of the COMM record that began it; 0: before what is known. */
 	uint64_t since;
 	uint64_t walk_begin, walk_end;
@@ -115,10 +120,14 @@ struct pm_mm *pm_mm_new(struct pm *pm, uint64_t since);
 struct pm_mm *pm_mm_fork(struct pm *pm, struct pm_mm *parent);
 struct pm_mm *pm_mm_get(struct pm_mm *mm);
 void pm_mm_put(struct pm *pm, struct pm_mm *mm);
+/* Of what it has, any may be gone and replaced: records were lost since. */
+bool pm_mm_lost(const struct pm *pm, const struct pm_mm *mm);
+/* That, or something is missing in it. */
 bool pm_mm_doubtful(const struct pm *pm, const struct pm_mm *mm);
 /* Maps [start, end), over whatever is there. Takes its own reference. */
 int pm_mm_add(struct pm *pm, struct pm_mm *mm, const struct pm_map *map);
-void pm_mm_clear(struct pm *pm, struct pm_mm *mm);
+/* Nothing is known of it any more. */
+void pm_mm_void(struct pm *pm, struct pm_mm *mm);
 const struct pm_map *pm_mm_find(const struct pm_mm *mm, uint64_t addr);
 /* Puts 'from's mappings in the place of mm's; 'from' is empty afterwards. */
 void pm_mm_replace(struct pm *pm, struct pm_mm *mm, struct pm_mm *from);
@@ -233,6 +242,11 @@ void pm_image_set_main(struct pm_image *img, struct pm_exe *exe);
 void pm_image_end(struct pm *pm, struct pm_image *img, uint64_t time);
 /* Asks for the mappings of 'img', if there is use and not too soon. */
 void pm_image_want(struct pm *pm, struct pm_image *img);
+/*
+ * Who lent it its address space, as vfork(2) does, and is still there; itself,
+ * if nobody did.
+ */
+struct pm_proc *pm_lender(struct pm_proc *proc);
 /* What is the same for all images of a process, and ids. */
 void pm_image_info_of(const struct pm_proc *proc, uint64_t exec_id,
 		      uint64_t begin, struct pm_image_info *out);
@@ -262,7 +276,7 @@ struct pm_proc {
 	uint64_t exit_time;
 	uint64_t last_seen; /* a sign of life behind its exit; 0: none */
 	uint64_t reap_time;
-	uint64_t want_after;
+	uint64_t wanted_at; /* its mappings were asked for, last */
 	uint64_t parent_start; /* of the parent at the fork; 0: unknown */
 	uint64_t cpu_ns, user_ns, system_ns;
 	uint64_t maxrss, minflt, majflt;
@@ -308,7 +322,7 @@ void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time);
 /* "PID-" and the start in hex: the same whoever computes it within a boot. */
 char *pm_process_id(char *buf, uint32_t tgid, uint64_t start_boottime);
 /* Its digits and a NUL; where that is. */
-char *pm_put_number(char *at, uint64_t v, unsigned int base);
+char *pm_put_decimal(char *at, uint64_t v);
 
 /* --- pm.c -------------------------------------------------------------------- */
 
@@ -331,7 +345,9 @@ struct pm {
 	bool closing;
 	uint64_t now; /* the latest time anybody told */
 	uint64_t serial;
-	uint64_t lost_gen; /* gaps in the mapping stream so far */
+	uint64_t lost_until; /* end of the last gap in the mapping stream */
+	uint64_t lost_ns; /* all of them together */
+	uint64_t gap_until, gap_ns; /* the same of the lifecycle stream */
 	uint64_t begin; /* who is unknown and began before is no surprise */
 	uint64_t walk; /* begin of a later walk under way; 0: none */
 	struct pm_exe *kernel, *vdso, *mark;
@@ -341,6 +357,20 @@ struct pm {
 
 /* Counts, and gives -ENOMEM. */
 int pm_nomem(struct pm *pm);
+
+/*
+ * Adds a gap to all so far; of several CPUs' gaps at once each moment counts
+ * once. How long they are together, in ms.
+ */
+static inline uint64_t pm_span_ms(uint64_t from, uint64_t until,
+				  uint64_t *so_far, uint64_t *sum)
+{
+	from = MAX(from, *so_far);
+	if (until > from)
+		*sum += until - from;
+	*so_far = MAX(*so_far, until);
+	return *sum / CLOCK_NSEC_PER_MSEC;
+}
 
 static inline void pm_tick(struct pm *pm, uint64_t time)
 {

@@ -10,6 +10,12 @@
  * Between the last two a sample may name the new generation already; it finds
  * the pending set (pm_image_get). An address space remembers the time of its
  * COMM record ("since"), by which a late mapping finds the right one.
+ *
+ * Lost records may have been of any process, and of any kind. A set that was
+ * there already may hold what was replaced since, and lack what came, also the
+ * exec that began another one. So it answers nothing until it was read anew,
+ * from a time behind the loss; sets that an exec begins behind it are not
+ * touched by it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,6 +50,7 @@ static void pm_map_exec_late(struct pm_proc *proc, uint64_t time)
 	if (mm->since || !mm->doubtful || mm->walked)
 		return;
 	mm->since = time;
+	mm->whole = time;
 	mm->doubtful = false;
 }
 
@@ -83,6 +90,18 @@ static struct pm_mm *pm_map_route(const struct pm_proc *proc, uint64_t time)
 	return NULL;
 }
 
+/*
+ * In a lent address space, what the borrower maps is the lender's, unless an exec
+ * is under way whose COMM record may be among what was lost.
+ */
+static bool pm_may_be_anothers(const struct pm *pm, struct pm_proc *proc,
+			       const struct pm_mm *mm, uint64_t time)
+{
+	return mm == proc->images->mm &&
+	       proc->start_boottime < pm->lost_until &&
+	       time < pm->lost_until + PM_EXEC_MAX && pm_lender(proc) != proc;
+}
+
 static int pm_map_mmap(struct pm *pm, struct pm_proc *proc,
 		       const struct pm_map_event *ev)
 {
@@ -98,9 +117,14 @@ static int pm_map_mmap(struct pm *pm, struct pm_proc *proc,
 		pm->stats.maps_before_walk++;
 		return 0;
 	}
+	mm->last = MAX(mm->last, ev->time);
+	if (pm_may_be_anothers(pm, proc, mm, ev->time)) {
+		pm_mm_void(pm, mm);
+		return 0;
+	}
 	map.exe = pm_exe_of(pm, ev, proc);
 	if (!map.exe) {
-		mm->doubtful = true;
+		pm_mm_void(pm, mm);
 		return -ENOMEM;
 	}
 	pm->stats.maps++;
@@ -109,14 +133,20 @@ static int pm_map_mmap(struct pm *pm, struct pm_proc *proc,
 	return err;
 }
 
+static void pm_map_lost(struct pm *pm, const struct pm_map_event *ev)
+{
+	pm->stats.maps_lost++;
+	pm->stats.maps_lost_ms = pm_span_ms(ev->time, MAX(ev->end, ev->time),
+					    &pm->lost_until, &pm->lost_ns);
+}
+
 int pm_map_event(struct pm *pm, const struct pm_map_event *ev)
 {
 	struct pm_proc *proc;
 
 	pm_tick(pm, ev->time);
 	if (ev->kind == PM_MAP_LOST) {
-		pm->stats.maps_lost++;
-		pm->lost_gen++;
+		pm_map_lost(pm, ev);
 		return 0;
 	}
 	if (ev->kind == PM_MAP_MMAP &&
@@ -190,14 +220,21 @@ static int pm_walk_fill(struct pm *pm, const struct pm_proc *proc,
 	return 0;
 }
 
-/* An exec came while it was read, or later, or is under way. */
-static bool pm_walk_stale(const struct pm_proc *proc, const struct pm_maps *m)
+/*
+ * An exec came while it was read, or later, or is under way; records were lost
+ * meanwhile; or the reading comes so late that what was mapped meanwhile is
+ * known already.
+ */
+static bool pm_walk_stale(const struct pm *pm, struct pm_proc *proc,
+			  const struct pm_maps *m)
 {
 	const struct pm_mm *mm = proc->images->mm;
 
 	if (proc->pending && proc->pending != mm)
 		return true;
-	return proc->exec_time >= m->begin || mm->since >= m->begin;
+	return proc->exec_time >= m->begin || mm->since >= m->begin ||
+	       m->begin < pm->lost_until || mm->last > m->begin ||
+	       pm_lender(proc) != proc;
 }
 
 static int pm_walk_put(struct pm *pm, struct pm_proc *proc,
@@ -218,7 +255,8 @@ static int pm_walk_put(struct pm *pm, struct pm_proc *proc,
 	pm->stats.rereads += !proc->walk_due;
 	proc->walk_due = false;
 	mm->doubtful = fresh->doubtful;
-	mm->lost_gen = pm->lost_gen;
+	mm->whole = m->begin;
+	mm->last = m->begin;
 	mm->walked = true;
 	mm->walk_begin = m->begin;
 	mm->walk_end = m->end;
@@ -238,7 +276,7 @@ int pm_walk_maps(struct pm *pm, const struct pm_maps *m)
 				 : pm_proc_at(pm, m->tgid, m->begin);
 	if (!proc)
 		return -ESRCH;
-	if (pm_walk_stale(proc, m)) {
+	if (pm_walk_stale(pm, proc, m)) {
 		if (pm_mm_doubtful(pm, proc->images->mm))
 			pm_image_want(pm, proc->images);
 		return 0;

@@ -163,11 +163,11 @@ int pm_mm_add(struct pm *pm, struct pm_mm *mm, const struct pm_map *map)
 
 	if (mm->set && mm->set->n >= PM_SET_MAX) {
 		pm->stats.maps_overflow++;
-		pm_mm_clear(pm, mm);
-		mm->doubtful = true;
+		pm_mm_void(pm, mm);
 	}
 	if (pm_mm_reserve(pm, mm, 3)) {
-		mm->doubtful = true;
+		/* What it would have replaced must not stay, either. */
+		pm_mm_void(pm, mm);
 		return pm_nomem(pm);
 	}
 	before = mm->set->n;
@@ -179,10 +179,11 @@ int pm_mm_add(struct pm *pm, struct pm_mm *mm, const struct pm_map *map)
 	return 0;
 }
 
-void pm_mm_clear(struct pm *pm, struct pm_mm *mm)
+void pm_mm_void(struct pm *pm, struct pm_mm *mm)
 {
 	pm_set_put(pm, mm->set);
 	mm->set = NULL;
+	mm->doubtful = true;
 }
 
 void pm_mm_replace(struct pm *pm, struct pm_mm *mm, struct pm_mm *from)
@@ -213,7 +214,7 @@ struct pm_mm *pm_mm_new(struct pm *pm, uint64_t since)
 		return NULL;
 	mm->refs = 1;
 	mm->since = since;
-	mm->lost_gen = pm->lost_gen;
+	mm->whole = since ? since : pm->now;
 	return mm;
 }
 
@@ -224,7 +225,8 @@ struct pm_mm *pm_mm_fork(struct pm *pm, struct pm_mm *parent)
 	if (!mm)
 		return NULL;
 	mm->doubtful = parent->doubtful;
-	mm->lost_gen = parent->lost_gen;
+	mm->whole = parent->whole;
+	mm->last = parent->last;
 	mm->set = parent->set;
 	if (mm->set)
 		mm->set->refs++;
@@ -247,7 +249,12 @@ void pm_mm_put(struct pm *pm, struct pm_mm *mm)
 	free(mm);
 }
 
+bool pm_mm_lost(const struct pm *pm, const struct pm_mm *mm)
+{
+	return mm->whole < pm->lost_until;
+}
+
 bool pm_mm_doubtful(const struct pm *pm, const struct pm_mm *mm)
 {
-	return mm->doubtful || mm->lost_gen != pm->lost_gen;
+	return mm->doubtful || pm_mm_lost(pm, mm);
 }

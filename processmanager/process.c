@@ -13,7 +13,8 @@
 
 #include "processmanager/internal.h"
 
-char *pm_put_number(char *at, uint64_t v, unsigned int base)
+/* 'base' is a constant wherever this is: no division is left of it. */
+static inline char *pm_put_number(char *at, uint64_t v, unsigned int base)
 {
 	static const char digits[] = "0123456789abcdef";
 	char text[20];
@@ -28,10 +29,15 @@ char *pm_put_number(char *at, uint64_t v, unsigned int base)
 	return at;
 }
 
+char *pm_put_decimal(char *at, uint64_t v)
+{
+	return pm_put_number(at, v, 10);
+}
+
 /* Asked for at each sample: a tenth of what snprintf() takes. */
 char *pm_process_id(char *buf, uint32_t tgid, uint64_t start_boottime)
 {
-	buf = pm_put_number(buf, tgid, 10);
+	buf = pm_put_decimal(buf, tgid);
 	*buf++ = '-';
 	return pm_put_number(buf, start_boottime, 16);
 }

@@ -39,7 +39,8 @@ struct pm_opts {
 	/*
 	 * An address of this process resolved nowhere, or its mappings are in
 	 * doubt: whoever feeds the manager should read them anew and hand them
-	 * in by pm_walk_maps(). At most once a second and process. May be NULL.
+	 * in by pm_walk_maps(). At most once a second and process, five times
+	 * where records were lost. May be NULL.
 	 */
 	void (*want_maps)(void *arg, const struct abi_key *key);
 	/*
@@ -114,7 +115,8 @@ enum pm_map_kind {
 	PM_MAP_EXEC, /* COMM record of an exec: mappings that follow are the
 			image's that the next exec event of the tgid opens */
 	PM_MAP_MMAP, /* an executable mapping appeared */
-	PM_MAP_LOST, /* records were lost up to this time, of any process */
+	PM_MAP_LOST, /* records were lost, of any process: none before 'time',
+			none behind 'end' */
 };
 
 /* One record of the mapping stream. */
@@ -123,7 +125,7 @@ struct pm_map_event {
 	enum pm_map_kind kind;
 	uint32_t tgid;
 	uint32_t tid;
-	uint64_t start, end; /* addresses in the process */
+	uint64_t start, end; /* addresses in the process; of LOST: a time */
 	uint64_t pgoff; /* bytes into the file */
 	uint64_t dev, ino; /* as stat(2); 0 when build_id_len is not */
 	uint64_t ino_generation;
@@ -251,15 +253,31 @@ enum pm_find {
 	PM_LOST = 2, /* mapping records were lost: not known */
 };
 
-enum pm_find pm_image_find(struct pm *pm, struct pm_image *img, uint64_t addr,
-			   struct pm_mapping *out);
+/*
+ * What was mapped there at 'time', a sample's that was just handed in, in its
+ * place in the order of time. From PM_MAP_LOST on nothing of what a set holds is
+ * certain, since what is missing may have taken the place of any of it, an exec
+ * of all: the answer is PM_LOST, until the mappings were read anew from a time
+ * behind the loss. Certain are those of an image whose exec began behind it; the
+ * vdso, which the kernel maps; and, as long as it lives, a view from before.
+ */
+enum pm_find pm_image_find(struct pm *pm, struct pm_image *img, uint64_t time,
+			   uint64_t addr, struct pm_mapping *out);
 
 /*
- * What is mapped in an image as of now, to be asked when the manager has gone
- * on: whatever it is fed, a view stays as it is. The image has to stay, too.
+ * Its mappings are in doubt since records were lost, and reading them anew lifts
+ * that. After a PM_MAP_LOST these are to be read, sampled or not, so that the next
+ * sample of each finds them.
+ */
+bool pm_image_doubtful(const struct pm *pm, const struct pm_image *img);
+
+/*
+ * What is mapped in an image as of now, for a sample of 'time', to be asked when
+ * the manager has gone on: whatever it is fed, a view stays as it is. The image
+ * has to stay, too. NULL without memory.
  */
 struct pm_view;
-struct pm_view *pm_view_new(struct pm *pm, struct pm_image *img); /* or NULL */
+struct pm_view *pm_view_new(struct pm *pm, struct pm_image *img, uint64_t time);
 void pm_view_free(struct pm_view *view);
 enum pm_find pm_view_find(struct pm_view *view, uint64_t addr,
 			  struct pm_mapping *out);
@@ -419,6 +437,7 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(reaps, 0, "reap events")                                             \
 	X(renames, 0, "rename events")                                         \
 	X(gaps, 0, "gaps in the lifecycle stream")                             \
+	X(gaps_ms, 0, "milliseconds of gaps in the lifecycle stream")          \
 	X(walked, 0, "processes that existed at the start")                    \
 	X(unknown, 0, "events of processes never heard of")                    \
 	X(found, 0, "processes a later walk found, whose fork was missed")     \
@@ -426,6 +445,7 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(maps, 0, "mappings that appeared")                                   \
 	X(maps_before_walk, 0, "mapping records a walk already contained")     \
 	X(maps_lost, 0, "gaps in the mapping stream")                          \
+	X(maps_lost_ms, 0, "milliseconds of gaps in the mapping stream")       \
 	X(maps_unbound, 0, "exec mapping sets no exec event followed")         \
 	X(maps_overflow, 0, "mapping sets thrown away for their size")         \
 	X(rereads, 0, "mappings read anew from /proc")                         \

@@ -20,6 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <bpf/libbpf.h>
+
 #include "base/base.h"
 #include "profiler/engine.h"
 #include "profiler/engine_internal.h"
@@ -42,8 +44,6 @@
 static void engine_lifecycle(struct engine *e, const struct quark_event *ev)
 {
 	pm_event(e->pm, ev);
-	if (ev->events & QUARK_EV_GAP)
-		walk_after_gap(e);
 	if (reporter_event(e->reporter, ev))
 		e->nomem++;
 }
@@ -56,10 +56,17 @@ static void engine_drop(void *arg, enum pump_stream stream, void *rec)
 {
 	struct engine *e = arg;
 
-	if (stream == PUMP_WALK || (stream == PUMP_LIFECYCLE && e->perf))
+	if (stream == PUMP_WALK || (stream == PUMP_LIFECYCLE && e->perf_lives))
 		free(rec);
 	else
 		vault_give(rec);
+}
+
+static void engine_mapping(struct engine *e, const struct pm_map_event *ev)
+{
+	pm_map_event(e->pm, ev);
+	if (ev->kind == PM_MAP_LOST)
+		walk_after_loss(e);
 }
 
 static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
@@ -76,7 +83,7 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 			engine_lifecycle(e, rec);
 		break;
 	case PUMP_MAPPING:
-		pm_map_event(e->pm, rec);
+		engine_mapping(e, rec);
 		if (e->perf)
 			perfsource_engine_mapped(e, rec);
 		break;
@@ -120,6 +127,21 @@ static void engine_on_sample(void *arg, const struct abi_sample *rec,
 	engine_sample_push(e, copy, rec->time, len);
 }
 
+/*
+ * For want of memory: told at once, since there is none to tell it in its place.
+ * So it casts doubt on samples that are older, too.
+ */
+static void engine_mapping_lost(struct engine *e, uint64_t time)
+{
+	struct pm_map_event lost = {
+		.kind = PM_MAP_LOST,
+		.time = time,
+		.end = clock_boottime_ns(),
+	};
+
+	engine_mapping(e, &lost);
+}
+
 /* Record and path in one block. */
 void engine_on_map(void *arg, const struct pm_map_event *ev)
 {
@@ -131,12 +153,14 @@ void engine_on_map(void *arg, const struct pm_map_event *ev)
 		walk_saw_map(e->start, copy ? ev : NULL);
 	if (!copy) {
 		e->nomem++;
+		engine_mapping_lost(e, ev->time);
 		return;
 	}
 	*copy = *ev;
 	if (n)
 		copy->path = memcpy(copy + 1, ev->path, n);
-	pump_push(e->pump, PUMP_MAPPING, ev->time, copy, sizeof(*copy) + n);
+	if (pump_push(e->pump, PUMP_MAPPING, ev->time, copy, sizeof(*copy) + n))
+		engine_mapping_lost(e, ev->time);
 }
 
 static void engine_drain_lifecycle(struct engine *e)
@@ -154,10 +178,14 @@ static void engine_drain_lifecycle(struct engine *e)
 			if (e->start)
 				walk_start_lost(e->start);
 			e->nomem++;
+			/* quark's cache has it nevertheless. */
+			walk_again(e);
 			continue;
 		}
 		quark_event_copy(ev, copy, size);
-		pump_push(e->pump, PUMP_LIFECYCLE, ev->boottime, copy, size);
+		if (pump_push(e->pump, PUMP_LIFECYCLE, ev->boottime, copy,
+			      size))
+			walk_again(e);
 	}
 	pump_watermark(e->pump, PUMP_LIFECYCLE,
 		       quark_queue_watermark(&e->quark));
@@ -189,6 +217,7 @@ void engine_drain(struct engine *e)
 		engine_drain_bpf(e, now);
 	pump_watermark(e->pump, PUMP_WALK, walk_watermark(e, now));
 	e->passed = pump_run(e->pump);
+	walk_doubts(e, now);
 	trace_handler_tick(e->th, now);
 	oldest = trace_handler_oldest(e->th);
 	pm_forget(e->pm, MIN(e->passed, oldest));
@@ -421,29 +450,38 @@ static void engine_attr(struct quark_queue_attr *attr, size_t ring_size)
 	attr->no_wakeup = 1;
 }
 
-/*
- * Everything is attached before the walk begins, so that what changes during
- * it comes by a stream; sampling begins right before it, and the pump holds the
- * samples until it is over.
- */
-static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
-			   const char **what)
+/* What a thread of its own does at the start. */
+struct engine_loading {
+	struct engine *e;
+	const struct engine_opts *opts;
+	uv_thread_t thread;
+	const char *what;
+	int err;
+};
+
+static void engine_load_sampler(void *arg)
+{
+	struct engine_loading *l = arg;
+	struct sampler_opts samp = {
+		.freq_hz = l->opts->freq_hz,
+		.stack_copy = l->opts->stack_copy,
+		.ring_bytes = floor_pow2(l->opts->ring_size / 2),
+		.sample = engine_on_sample,
+		.arg = l->e,
+	};
+
+	l->err = sampler_new(&l->e->sampler, &samp, &l->what);
+}
+
+static int engine_open_quark(struct engine *e, const struct engine_opts *opts,
+			     const char **what)
 {
 	struct sideband_opts side = { .rings_bytes = opts->ring_size / 4,
 				      .map = engine_on_map,
 				      .arg = e };
-	struct sampler_opts samp = { .freq_hz = opts->freq_hz,
-				     .stack_copy = opts->stack_copy,
-				     .ring_bytes =
-					     floor_pow2(opts->ring_size / 2),
-				     .sample = engine_on_sample,
-				     .arg = e };
 	struct quark_queue_attr attr;
 	int err;
 
-	err = sampler_new(&e->sampler, &samp, what);
-	if (err)
-		return err;
 	err = sideband_new(&e->sideband, &side, what);
 	if (err)
 		return err;
@@ -460,6 +498,36 @@ static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
 	return 0;
 }
 
+/*
+ * Everything is attached before the walk begins, so that what changes during
+ * it comes by a stream; sampling begins after it, so that the first sample
+ * finds its process.
+ *
+ * The two BPF objects have nothing to do with each other, and to load one is some
+ * fifty milliseconds of work (the kernel's BTF, relocations, the verifier): so
+ * they are loaded side by side. libbpf's printing is one for all threads.
+ */
+static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
+			   const char **what)
+{
+	struct engine_loading l = { .e = e, .opts = opts };
+	libbpf_print_fn_t print = libbpf_set_print(NULL);
+	int err, ret;
+
+	err = uv_thread_create(&l.thread, engine_load_sampler, &l);
+	*what = "thread";
+	if (err)
+		goto out;
+	ret = engine_open_quark(e, opts, what);
+	uv_thread_join(&l.thread);
+	err = l.err ? l.err : ret;
+	if (l.err)
+		*what = l.what;
+out:
+	libbpf_set_print(print);
+	return err;
+}
+
 static void engine_close_bpf(struct engine *e)
 {
 	sampler_free(e->sampler);
@@ -474,8 +542,11 @@ static void engine_close_bpf(struct engine *e)
 static int engine_open_perf(struct engine *e, const char *why,
 			    const char **what)
 {
-	int err = perfsource_engine_open(e, what);
+	int err;
 
+	/* It stays when the source is closed: the pump is emptied after that. */
+	e->perf_lives = true;
+	err = perfsource_engine_open(e, what);
 	if (err)
 		perfsource_engine_close(e);
 	else if (why)
@@ -716,13 +787,14 @@ void engine_free(struct engine *e)
 	engine_close_handles(e);
 	walk_cancel(e);
 	engine_close_bpf(e);
-	perfsource_engine_close(e);
 	/* From right to left: each may still use what stands left of it. */
 	trace_handler_free(e->th);
 	reporter_free(e->reporter);
 	pm_free(e->pm);
 	symbolizer_free(e->symbolizer);
+	/* How it drops a record depends on where that came from. */
 	pump_free(e->pump);
+	perfsource_engine_close(e);
 	vault_free(e->vault);
 	free(e);
 }

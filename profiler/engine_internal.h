@@ -17,6 +17,15 @@
 struct walk_request;
 struct perfsource_engine;
 
+/* Reading the mappings of all that are in doubt, after a loss. */
+struct walk_doubts {
+	uint64_t next; /* when it is to begin; 0: nothing is to be read */
+	uint64_t began;
+	unsigned int more; /* times it may be done again, for those it missed */
+	uint32_t *pids; /* of the one under way, or NULL */
+	size_t n, at;
+};
+
 struct engine {
 	struct engine_opts opts;
 	uv_loop_t *loop;
@@ -31,6 +40,7 @@ struct engine {
 	struct quark_queue quark;
 	bool quark_open;
 	struct perfsource_engine *perf; /* in place of those three, or NULL */
+	bool perf_lives; /* lifecycle records in the pump are its, malloc'd */
 	char note[256]; /* engine_note() */
 	char why[256];
 
@@ -43,7 +53,7 @@ struct engine {
 	uint64_t begin; /* sampling began */
 	uint64_t walk_begin; /* the snapshot is not older than this */
 	uint64_t walk_next; /* when to walk all processes again */
-	uint64_t walk_last; /* ... and once more, after a gap */
+	uint64_t repairs; /* of quark's cache, by then */
 	uint64_t second; /* last once-a-second work */
 	struct trim trim;
 	uint64_t passed; /* the pump has handed on all below */
@@ -57,6 +67,7 @@ struct engine {
 	uint64_t told; /* lifecycle and mapping streams came so far */
 	struct walk_start *start; /* the first walk, while it goes on */
 	struct walk_request *walks; /* maps being read by a worker */
+	struct walk_doubts doubts;
 	void (*finished)(void *arg);
 	void *finished_arg;
 };
@@ -74,8 +85,12 @@ void engine_resolved(void *arg, const struct reporter_trace *t);
 int walk_all(struct engine *e);
 int walk_maps(struct engine *e, uint32_t tgid);
 void walk_want_maps(void *arg, const struct abi_key *key);
-/* Events were lost: all processes are walked again, soon and once more. */
-void walk_after_gap(struct engine *e);
+/* Mapping records were lost: whoever is in doubt is to be read anew. */
+void walk_after_loss(struct engine *e);
+/* Begins that if it is time; after the pump ran. */
+void walk_doubts(struct engine *e, uint64_t now);
+/* All processes are to be walked again at the next check. */
+void walk_again(struct engine *e);
 /* Walks all processes again if it is time; right after quark was drained. */
 void walk_check(struct engine *e, uint64_t now);
 uint64_t walk_watermark(struct engine *e, uint64_t now);

@@ -134,10 +134,10 @@ void lines_coverage(struct strbuf *sb, const json_t *o)
 	const json_t *cover = json_object_get(o, "coverage");
 	const json_t *dev = json_object_get(o, "coverage_deviation");
 
-	if (!cover || json_number_value(dev) > 1)
+	if (!cover || json_real_value(dev) > 1)
 		return;
-	strbuf_printf(sb, "%.0f%%±%.0f%%", 100 * json_number_value(cover),
-		      100 * json_number_value(dev));
+	strbuf_printf(sb, "%.0f%%±%.0f%%", 100 * json_real_value(cover),
+		      100 * json_real_value(dev));
 }
 
 void lines_status(struct strbuf *sb, const json_t *o)

@@ -169,6 +169,19 @@ static void metrics_pump(struct engine *e, struct reporter_metrics *m)
 			st.bytes_max);
 }
 
+/* Processes that are not read anew yet, after a loss. */
+static uint64_t doubtful(struct engine *e)
+{
+	struct pm_image *img;
+	struct pm_iter it;
+	uint64_t n = 0;
+
+	pm_iter_init(&it, e->pm, false);
+	while ((img = pm_iter_next(&it)))
+		n += pm_image_doubtful(e->pm, img);
+	return n;
+}
+
 static void metrics_parts(struct engine *e, struct reporter_metrics *m)
 {
 	struct symbolizer_stats sym;
@@ -181,6 +194,9 @@ static void metrics_parts(struct engine *e, struct reporter_metrics *m)
 			pm.name);
 	PM_STATS(X)
 #undef X
+	reporter_metric(m, "profd_pm_doubtful",
+			"processes whose mappings are in doubt now", false,
+			NULL, doubtful(e));
 	trace_handler_get_stats(e->th, &tr);
 #define X(name, gauge, help)                                                \
 	reporter_metric(m, METRIC_NAME("trace", name, gauge), help, !gauge, \
@@ -219,7 +235,9 @@ static void losses_count(struct engine *e, uint64_t *out)
 		out[LOSS_NOMEM] += pump.nomem[i];
 	out[LOSS_BAD] = tr.bad_records + side.bad;
 	out[LOSS_LIFECYCLE] = life.lost;
+	out[LOSS_LIFECYCLE_MS] = pm.gaps_ms;
 	out[LOSS_MAPPING] = side.lost;
+	out[LOSS_MAPPING_MS] = pm.maps_lost_ms;
 	out[LOSS_TABLES_LATE] = tr.stack_late;
 	out[LOSS_NAMES_LATE] = tr.names_late;
 	perfsource_engine_stats(e, &perf);

@@ -16,7 +16,9 @@
 	X(NOMEM, "records lost: out of memory")                                \
 	X(BAD, "records refused: wrong lengths")                               \
 	X(LIFECYCLE, "lifecycle events lost")                                  \
+	X(LIFECYCLE_MS, "milliseconds in which lifecycle events were lost")    \
 	X(MAPPING, "mapping records lost")                                     \
+	X(MAPPING_MS, "milliseconds in which mapping records may be missing")  \
 	X(TABLES_LATE, "stacks cut short: unwind tables were late")            \
 	X(NAMES_LATE, "stacks without all their names: file reading was late") \
 	X(PERF_GAPS, "gaps in perf records: mappings, events may be missing")  \

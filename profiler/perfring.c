@@ -51,7 +51,7 @@ int perfring_drain(struct perfring *r, char *scratch,
 		   void *arg)
 {
 	uint64_t now = clock_boottime_ns();
-	uint64_t head, tail = r->page->data_tail;
+	uint64_t head, tail = r->page->data_tail, before = tail;
 	struct perf_event_header h;
 	int n = 0;
 
@@ -70,16 +70,21 @@ int perfring_drain(struct perfring *r, char *scratch,
 		n++;
 	}
 	__atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
+	r->used = head - before;
 	r->watermark = now - PERFRING_SLACK_NS;
 	return n;
 }
 
 bool perfring_silent(int fd)
 {
+	/* PERF_FORMAT_LOST puts a third one behind. */
 	struct {
-		uint64_t value, enabled;
+		uint64_t value, enabled, lost;
 	} a, b;
+	const ssize_t enough = offsetof(typeof(a), lost);
 
-	return read(fd, &a, sizeof(a)) == sizeof(a) &&
-	       read(fd, &b, sizeof(b)) == sizeof(b) && a.enabled == b.enabled;
+	return read(fd, &a, sizeof(a)) >= enough &&
+	       read(fd, &b, sizeof(b)) >= enough && a.enabled == b.enabled;
 }

@@ -19,6 +19,11 @@ struct perfring {
 	struct perf_event_mmap_page *page; /* NULL: not mapped */
 	size_t bytes; /* of records: a power of two of pages */
 	uint64_t watermark; /* nothing older is still to come */
+	/*
+	 * Bytes that were in use, at most, before the last drain gave them
+	 * back: a record got lost only if it did not fit beside them.
+	 */
+	uint64_t used;
 };
 
 /* 0 or -errno. The ring lives on when 'fd' is closed, but gets no more. */

@@ -36,6 +36,8 @@
 #define RING_MAX (8 << 20)
 #define RING_MIN (64 << 10)
 #define RING_RECORDS 8 /* fit into a ring at least */
+/* More than a record has besides its stack: a path, a kernel stack. */
+#define RECORD_BESIDES (8 << 10)
 #define HUPS 16
 
 /* ax bx cx dx si di bp sp ip flags, r8..r15: asm/perf_regs.h of x86. */
@@ -44,6 +46,7 @@
 struct perf_cpu {
 	int fd; /* of the event whose ring it is; -1: none */
 	struct perfring ring;
+	uint64_t sure; /* what was lost up to this time has been told */
 	uint64_t counters[ABI_SAMPLER_COUNTER_MAX];
 	uint32_t exited_pid, exited_tid; /* the last that did, here */
 	uint64_t busy_from, busy_now; /* ticks of /proc/stat */
@@ -55,6 +58,7 @@ struct perfsource {
 	struct perfsource_stats stats;
 	struct perf_cpu *cpus;
 	struct perf_cpu *draining;
+	uint64_t looked; /* which CPUs there are, last */
 	size_t ncpus;
 	int *more; /* events of further tasks, which write into those rings */
 	size_t nmore, more_cap;
@@ -144,6 +148,8 @@ static int cpu_open(struct perfsource *s, int tid, unsigned int cpu,
 		err = -errno;
 	if (err)
 		cpu_close(c);
+	else
+		c->sure = c->ring.watermark;
 	return err;
 }
 
@@ -348,6 +354,7 @@ int perfsource_new(struct perfsource **sp, const struct perfsource_opts *opts,
 		return -ENOMEM;
 	s->opts = *opts;
 	s->epoll = -1;
+	s->looked = clock_boottime_ns();
 	err = alloc_cpus(s);
 	if (!err)
 		err = open_scoped(s, what);
@@ -451,6 +458,17 @@ static void count_sample(struct perf_cpu *c, const struct perfsource_record *r)
 		c->counters[ABI_SAMPLER_STACK_FAULT]++;
 }
 
+/* Between what was sure so far and 'to'. */
+static void perf_lost(const struct perf_cpu *c, struct perfsource_record *r,
+		      uint64_t to)
+{
+	r->kind = PERFSOURCE_LOST;
+	r->time = c->sure;
+	r->map.kind = PM_MAP_LOST;
+	r->map.time = c->sure;
+	r->map.end = MAX(to, c->sure);
+}
+
 static void on_record(void *arg, const void *rec, size_t len)
 {
 	struct perfsource *s = arg;
@@ -462,6 +480,9 @@ static void on_record(void *arg, const void *rec, size_t len)
 		s->stats.bad++;
 		return;
 	}
+	if (r.kind == PERFSOURCE_LOST)
+		perf_lost(c, &r, r.time);
+	c->sure = MAX(c->sure, r.time);
 	switch (r.kind) {
 	case PERFSOURCE_OTHER:
 		return;
@@ -487,11 +508,27 @@ static void on_record(void *arg, const void *rec, size_t len)
 	s->opts.record(s->opts.arg, &r);
 }
 
+/*
+ * The kernel tells of a loss before its next record in the same ring only, and
+ * what other rings have of that time would be handed on without knowing. So
+ * where one may have been, it is taken for one; what it was comes to be counted
+ * when it is told.
+ */
 static void drain(struct perfsource *s, struct perf_cpu *c)
 {
+	struct perfsource_record r = { 0 };
+	int n;
+
 	s->draining = c;
-	if (perfring_drain(&c->ring, s->record, on_record, s) < 0)
+	n = perfring_drain(&c->ring, s->record, on_record, s);
+	if (n < 0)
 		s->stats.bad++;
+	if (n < 0 || c->ring.used + s->stats.stack_copy + RECORD_BESIDES >
+			     c->ring.bytes) {
+		perf_lost(c, &r, clock_boottime_ns());
+		s->opts.record(s->opts.arg, &r);
+	}
+	c->sure = MAX(c->sure, c->ring.watermark);
 }
 
 /* An event whose task is over is readable for ever. */
@@ -535,9 +572,8 @@ int perfsource_epoll_fd(const struct perfsource *s)
 /* What a CPU did before its ring was opened nobody has counted. */
 static int cpu_came(struct perfsource *s, unsigned int cpu)
 {
-	struct perfsource_record lost = { .kind = PERFSOURCE_LOST,
-					  .map.kind = PM_MAP_LOST };
-	struct perf_cpu *c = &s->cpus[cpu];
+	struct perf_cpu *c = &s->cpus[cpu], was = *c;
+	struct perfsource_record lost = { 0 };
 	const char *what;
 	int err = cpu_open(s, -1, cpu, &what);
 
@@ -550,7 +586,7 @@ static int cpu_came(struct perfsource *s, unsigned int cpu)
 	if (!c->seen)
 		c->busy_from = s->busy[cpu];
 	c->seen = true;
-	lost.time = lost.map.time = clock_boottime_ns();
+	perf_lost(&was, &lost, c->sure);
 	s->stats.gaps++;
 	s->opts.record(s->opts.arg, &lost);
 	return 0;
@@ -559,6 +595,7 @@ static int cpu_came(struct perfsource *s, unsigned int cpu)
 /* Events of tasks are where those tasks may run: on the CPUs of the start. */
 int perfsource_hotplug(struct perfsource *s)
 {
+	uint64_t now = clock_boottime_ns();
 	int err, first = 0;
 	cpu_set_t online;
 	size_t i;
@@ -578,10 +615,14 @@ int perfsource_hotplug(struct perfsource *s)
 		    (!on || (s->enabled && perfring_silent(c->fd)))) {
 			drain(s, c);
 			cpu_close(c);
+			c->sure = MIN(c->sure, s->looked);
 		}
 		err = on && c->fd < 0 ? cpu_came(s, i) : 0;
 		first = first ? first : err;
+		if (!on) /* nobody runs there */
+			c->sure = now;
 	}
+	s->looked = now;
 	return first;
 }
 

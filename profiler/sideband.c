@@ -10,6 +10,11 @@
  *
  * Every record ends in one u64, its CLOCK_BOOTTIME, because sample_id_all is
  * set and PERF_SAMPLE_TIME is all of sample_type.
+ *
+ * Of a loss the kernel writes a record before the next one that has room again,
+ * whenever that comes: a minute later, on a quiet CPU. So an event whose ring was
+ * nearly full is asked for its count (PERF_FORMAT_LOST, 6.0): a loss is known
+ * before anything younger is handed on.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -30,10 +35,19 @@
 #define SIDEBAND_RINGS (4 << 20)
 #define SIDEBAND_RING_MAX (2 << 20)
 #define SIDEBAND_RING_MIN (64 << 10)
+/* Larger than any record: a path has 4,096 bytes at most. */
+#define SIDEBAND_RECORD_MAX (8 << 10)
+
+#ifndef PERF_FORMAT_LOST /* before Linux 6.0's headers */
+#define PERF_FORMAT_LOST (1U << 4)
+#endif
 
 struct sideband_cpu {
 	int fd; /* -1: not open */
 	struct perfring ring;
+	uint64_t sure; /* what was lost up to this time has been told */
+	uint64_t told; /* records lost, as far as they were told of */
+	uint64_t recorded; /* ... by records of the ring */
 };
 
 struct sideband {
@@ -41,6 +55,8 @@ struct sideband {
 	struct sideband_cpu *cpus;
 	size_t ncpus;
 	struct sideband_stats stats;
+	struct sideband_cpu *draining;
+	uint64_t looked; /* which CPUs there are, last */
 	char *record; /* one that wraps around the end is put together here */
 };
 
@@ -156,7 +172,6 @@ static void sideband_attr(struct perf_event_attr *attr)
 	attr->type = PERF_TYPE_SOFTWARE;
 	attr->config = PERF_COUNT_SW_DUMMY;
 	attr->sample_type = PERF_SAMPLE_TIME;
-	attr->read_format = PERFRING_READ_FORMAT;
 	attr->sample_id_all = 1;
 	attr->use_clockid = 1;
 	attr->clockid = CLOCK_BOOTTIME;
@@ -165,6 +180,7 @@ static void sideband_attr(struct perf_event_attr *attr)
 	attr->build_id = 1;
 	attr->comm = 1;
 	attr->comm_exec = 1;
+	attr->read_format = PERFRING_READ_FORMAT | PERF_FORMAT_LOST;
 	/* Nobody is woken: the loop reads by its own clock. */
 	attr->watermark = 1;
 	attr->wakeup_watermark = UINT32_MAX;
@@ -195,6 +211,9 @@ static int sideband_cpu_open(struct sideband *s, unsigned int cpu,
 	err = perfring_map(&c->ring, c->fd, s->opts.ring_bytes);
 	if (err)
 		sideband_cpu_close(c);
+	else
+		c->sure = c->ring.watermark;
+	c->told = c->recorded = 0;
 	return err;
 }
 
@@ -233,6 +252,7 @@ int sideband_new(struct sideband **sp, const struct sideband_opts *opts,
 						    : SIDEBAND_RINGS,
 					    n);
 	*what = "/sys/devices/system/cpu/online";
+	s->looked = clock_boottime_ns();
 	err = cpus_online(&online);
 	for (i = 0; !err && i < s->ncpus; i++)
 		if (CPU_ISSET(i, &online))
@@ -259,31 +279,80 @@ void sideband_free(struct sideband *s)
 	free(s);
 }
 
+/* Of any process, between what was sure so far and 'to'. */
+static void sideband_lose(struct sideband *s, const struct sideband_cpu *c,
+			  uint64_t to)
+{
+	struct pm_map_event ev = {
+		.kind = PM_MAP_LOST,
+		.time = c->sure,
+		.end = MAX(to, c->sure),
+	};
+
+	s->opts.map(s->opts.arg, &ev);
+}
+
+/* So many were lost by 'to', of which some are news. */
+static void sideband_lost(struct sideband *s, struct sideband_cpu *c,
+			  uint64_t lost, uint64_t to)
+{
+	if (lost <= c->told)
+		return;
+	s->stats.lost += lost - c->told;
+	c->told = lost;
+	sideband_lose(s, c, to);
+}
+
 static void sideband_record(void *arg, const void *rec, size_t len)
 {
 	struct sideband *s = arg;
+	struct sideband_cpu *c = s->draining;
 	struct pm_map_event ev;
 	uint64_t lost = 0;
 	int ret;
 
 	ret = sideband_parse(rec, len, &ev, &lost);
-	if (ret < 0)
+	if (ret < 0) {
 		s->stats.bad++;
-	if (ret <= 0)
+		sideband_lose(s, c, clock_boottime_ns());
 		return;
-	s->stats.lost += lost;
-	s->stats.records++;
-	s->opts.map(s->opts.arg, &ev);
+	}
+	s->stats.records += ret;
+	if (ret && ev.kind == PM_MAP_LOST) {
+		c->recorded += lost;
+		sideband_lost(s, c, c->recorded, ev.time);
+	} else if (ret) {
+		s->opts.map(s->opts.arg, &ev);
+	}
+	c->sure = MAX(c->sure, ev.time);
+}
+
+/* What was lost behind the last record of the ring. */
+static void sideband_untold(struct sideband *s, struct sideband_cpu *c)
+{
+	struct {
+		uint64_t value, enabled, lost;
+	} v;
+
+	if (read(c->fd, &v, sizeof(v)) == sizeof(v))
+		sideband_lost(s, c, v.lost, clock_boottime_ns());
 }
 
 static int sideband_drain(struct sideband *s, struct sideband_cpu *c)
 {
-	int n = perfring_drain(&c->ring, s->record, sideband_record, s);
+	int n;
 
-	if (n >= 0)
-		return n;
-	s->stats.bad++;
-	return 0;
+	s->draining = c;
+	n = perfring_drain(&c->ring, s->record, sideband_record, s);
+	if (n < 0) {
+		s->stats.bad++;
+		sideband_lose(s, c, clock_boottime_ns());
+		n = 0;
+	}
+	if (c->ring.used + SIDEBAND_RECORD_MAX > c->ring.bytes)
+		sideband_untold(s, c);
+	c->sure = MAX(c->sure, c->ring.watermark);
+	return n;
 }
 
 int sideband_poll(struct sideband *s)
@@ -311,20 +380,20 @@ uint64_t sideband_watermark(const struct sideband *s)
 /* What a CPU did before its ring was opened nobody has counted. */
 static int sideband_cpu_came(struct sideband *s, unsigned int cpu)
 {
-	struct pm_map_event ev = { .kind = PM_MAP_LOST };
+	struct sideband_cpu was = s->cpus[cpu];
 	const char *what;
 	int err = sideband_cpu_open(s, cpu, &what);
 
 	if (err)
 		return err == -ENODEV ? 0 : err; /* gone again */
-	ev.time = clock_boottime_ns();
 	s->stats.lost++;
-	s->opts.map(s->opts.arg, &ev);
+	sideband_lose(s, &was, s->cpus[cpu].sure);
 	return 0;
 }
 
 int sideband_hotplug(struct sideband *s)
 {
+	uint64_t now = clock_boottime_ns();
 	int err, first = 0;
 	cpu_set_t online;
 	size_t i;
@@ -339,10 +408,14 @@ int sideband_hotplug(struct sideband *s)
 		if (c->ring.page && (!on || perfring_silent(c->fd))) {
 			sideband_drain(s, c);
 			sideband_cpu_close(c);
+			c->sure = MIN(c->sure, s->looked);
 		}
 		err = on && !c->ring.page ? sideband_cpu_came(s, i) : 0;
 		first = first ? first : err;
+		if (!on) /* nobody runs there */
+			c->sure = now;
 	}
+	s->looked = now;
 	return first;
 }
 

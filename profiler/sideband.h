@@ -25,7 +25,7 @@ struct sideband_opts {
 
 struct sideband_stats {
 	uint64_t records; /* of any kind, handed on */
-	uint64_t lost; /* as PERF_RECORD_LOST says */
+	uint64_t lost; /* found no room in their ring */
 	uint64_t bad; /* records with wrong lengths */
 };
 

@@ -5,8 +5,11 @@
  * process manager wants the mappings of a process read anew. A record counts
  * from the moment its reading began and never rewrites what was before.
  *
- * Once a minute, and after a gap in the lifecycle stream, all processes of
- * quark's are walked again: by then it has compared them with the kernel's.
+ * Once a minute, and when quark has compared its processes with the kernel's
+ * after a gap in the lifecycle stream, all of them are walked again.
+ *
+ * After a loss in the mapping stream, workers read the mappings of every process
+ * they leave in doubt, so that the next sample of each finds them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,10 +26,13 @@
 /* A reader that hangs in another process's mmap_lock stops the pump no longer. */
 #define WALK_PATIENCE_NS CLOCK_NSEC_PER_SEC
 
-/* A gap was repaired in quark's cache by then, surely the second time. */
-#define WALK_SOON_NS (300 * CLOCK_NSEC_PER_MSEC)
-#define WALK_AGAIN_NS (900 * CLOCK_NSEC_PER_MSEC)
 #define WALK_PERIOD_NS (60 * CLOCK_NSEC_PER_SEC)
+
+/* All in doubt are read this long after the last time at the earliest, ... */
+#define WALK_DOUBTS_PAUSE_NS (200 * CLOCK_NSEC_PER_MSEC)
+/* ... and so many times as long as it took: losses without end cost a fifth. */
+#define WALK_DOUBTS_SHARE 4
+#define WALK_DOUBTS_MORE 4
 
 enum walk_kind {
 	WALK_PROCESS,
@@ -41,14 +47,20 @@ struct walk_record {
 	struct pm_maps maps;
 };
 
+struct walk_item {
+	struct walk_record *rec;
+	uint32_t tgid;
+	int err;
+};
+
 struct walk_request {
 	uv_work_t work;
 	struct engine *engine;
 	struct walk_request *next;
-	struct walk_record *rec;
-	uint32_t tgid;
 	uint64_t asked;
-	int err;
+	bool all; /* part of those in doubt */
+	size_t n;
+	struct walk_item items[];
 };
 
 /* The pump frees the record itself. */
@@ -109,28 +121,35 @@ int walk_maps(struct engine *e, uint32_t tgid)
 	return pump_push(e->pump, PUMP_WALK, w->maps.begin, w, sizeof(*w));
 }
 
-/* Pids of the snapshot that have mappings; the caller frees *pidsp. */
+/* The caller frees *pidsp, also after an error. */
+static int walk_add_pid(uint32_t **pidsp, size_t *np, size_t *cap, uint32_t pid)
+{
+	uint32_t *p = *pidsp;
+
+	if (*np == *cap) {
+		*cap = *cap ? 2 * *cap : 256;
+		p = realloc(p, *cap * sizeof(*p));
+		if (!p)
+			return -ENOMEM;
+		*pidsp = p;
+	}
+	p[(*np)++] = pid;
+	return 0;
+}
+
+/* Pids of the snapshot that have mappings. */
 static int walk_processes(struct engine *e, uint32_t **pidsp, size_t *np)
 {
 	const struct quark_process *qp;
 	struct quark_process_iter it;
 	size_t cap = 0;
-	uint32_t *p;
 	int err = 0;
 
 	quark_process_iter_init(&it, &e->quark);
 	while (!err && (qp = quark_process_iter_next(&it))) {
 		err = walk_push(e, WALK_PROCESS, e->walk_begin, qp);
-		if (err || qp->x_flags & QUARK_X_KTHREAD)
-			continue;
-		if (*np == cap) {
-			cap = cap ? 2 * cap : 256;
-			p = realloc(*pidsp, cap * sizeof(*p));
-			if (!p)
-				return -ENOMEM;
-			*pidsp = p;
-		}
-		(*pidsp)[(*np)++] = qp->pid;
+		if (!err && !(qp->x_flags & QUARK_X_KTHREAD))
+			err = walk_add_pid(pidsp, np, &cap, qp->pid);
 	}
 	return err;
 }
@@ -223,44 +242,94 @@ static void walk_processes_again(struct engine *e)
 		walk_push(e, WALK_END, time, NULL);
 }
 
-void walk_after_gap(struct engine *e)
+void walk_again(struct engine *e)
 {
-	uint64_t now = clock_boottime_ns();
-
-	e->walk_next = now + WALK_SOON_NS;
-	e->walk_last = now + WALK_AGAIN_NS;
+	e->walk_next = 1;
 }
 
 void walk_check(struct engine *e, uint64_t now)
 {
+	struct quark_queue_stats st;
+
+	quark_queue_get_stats(&e->quark, &st);
+	if (st.repairs != e->repairs)
+		walk_again(e);
+	e->repairs = st.repairs;
 	if (now < e->walk_next)
 		return;
 	if (e->walk_next)
 		walk_processes_again(e);
-	e->walk_next = now < e->walk_last ? e->walk_last : now + WALK_PERIOD_NS;
+	e->walk_next = now + WALK_PERIOD_NS;
 }
 
 static void walk_work(uv_work_t *work)
 {
 	struct walk_request *r = work->data;
+	struct walk_item *item;
 
-	r->err = pm_maps_read("/proc", r->tgid, &r->rec->maps);
+	for (item = r->items; item < r->items + r->n; item++)
+		item->err = pm_maps_read("/proc", item->tgid, &item->rec->maps);
 }
+
+static void walk_request_free(struct walk_request *r)
+{
+	for (size_t i = 0; r && i < r->n; i++)
+		free(r->items[i].rec);
+	free(r);
+}
+
+static void walk_doubts_go_on(struct engine *e);
 
 static void walk_done(uv_work_t *work, int status)
 {
 	struct walk_request *r = work->data, **p;
 	struct engine *e = r->engine;
+	bool all = r->all;
+	size_t i;
 
 	for (p = &e->walks; *p != r; p = &(*p)->next)
 		;
 	*p = r->next;
-	if (status || r->err)
-		free(r->rec);
-	else
-		pump_push(e->pump, PUMP_WALK, r->rec->maps.begin, r->rec,
-			  sizeof(*r->rec));
-	free(r);
+	for (i = 0; !status && i < r->n; i++) {
+		if (r->items[i].err)
+			continue;
+		pump_push(e->pump, PUMP_WALK, r->items[i].rec->maps.begin,
+			  r->items[i].rec, sizeof(*r->items[i].rec));
+		r->items[i].rec = NULL;
+	}
+	walk_request_free(r);
+	if (all)
+		walk_doubts_go_on(e);
+}
+
+/* Has a worker read the mappings of these. */
+static int walk_ask(struct engine *e, const uint32_t *tgids, size_t n, bool all)
+{
+	struct walk_request *r = calloc(1, sizeof(*r) + n * sizeof(*r->items));
+	int err = r ? 0 : -ENOMEM;
+
+	for (; !err && r->n < n; r->n++) {
+		r->items[r->n].tgid = tgids[r->n];
+		r->items[r->n].rec = calloc(1, sizeof(*r->items->rec));
+		if (!r->items[r->n].rec)
+			err = -ENOMEM;
+		else
+			r->items[r->n].rec->kind = WALK_MAPS;
+	}
+	if (!err) {
+		r->engine = e;
+		r->all = all;
+		r->asked = clock_boottime_ns();
+		r->work.data = r;
+		err = uv_queue_work(e->loop, &r->work, walk_work, walk_done);
+	}
+	if (err) {
+		walk_request_free(r);
+		return err;
+	}
+	r->next = e->walks;
+	e->walks = r;
+	return 0;
 }
 
 /*
@@ -269,27 +338,83 @@ static void walk_done(uv_work_t *work, int status)
  */
 void walk_want_maps(void *arg, const struct abi_key *key)
 {
-	struct walk_request *r = calloc(1, sizeof(*r));
-	struct engine *e = arg;
+	walk_ask(arg, &key->tgid, 1, false);
+}
 
-	if (r)
-		r->rec = calloc(1, sizeof(*r->rec));
-	if (!r || !r->rec) {
-		free(r);
+/* --- all that are in doubt --------------------------------------------------- */
+
+void walk_after_loss(struct engine *e)
+{
+	struct walk_doubts *d = &e->doubts;
+
+	d->more = WALK_DOUBTS_MORE;
+	if (!d->next)
+		d->next = d->began + WALK_DOUBTS_PAUSE_NS;
+}
+
+/* Some may have been in an exec, or been forked meanwhile. */
+static void walk_doubts_end(struct engine *e)
+{
+	uint64_t now = clock_boottime_ns();
+	struct walk_doubts *d = &e->doubts;
+
+	free(d->pids);
+	d->pids = NULL;
+	if (!d->more)
+		return;
+	d->more--;
+	d->next = now + MAX(WALK_DOUBTS_PAUSE_NS,
+			    (now - d->began) * WALK_DOUBTS_SHARE);
+}
+
+/*
+ * Some at a time, so that the pump is held back for a moment only and those
+ * that are asked for by themselves need not wait for all others.
+ */
+static void walk_doubts_go_on(struct engine *e)
+{
+	struct walk_doubts *d = &e->doubts;
+	size_t n = MIN(d->n - d->at, WALK_BATCH);
+
+	if (!n || walk_ask(e, d->pids + d->at, n, true)) {
+		walk_doubts_end(e);
 		return;
 	}
-	r->rec->kind = WALK_MAPS;
-	r->engine = e;
-	r->tgid = key->tgid;
-	r->asked = clock_boottime_ns();
-	r->work.data = r;
-	if (uv_queue_work(e->loop, &r->work, walk_work, walk_done)) {
-		free(r->rec);
-		free(r);
-		return;
+	d->at += n;
+}
+
+static int walk_doubts_find(struct engine *e)
+{
+	struct walk_doubts *d = &e->doubts;
+	struct pm_image_info info;
+	struct pm_image *img;
+	struct pm_iter it;
+	size_t cap = 0;
+	int err = 0;
+
+	d->n = d->at = 0;
+	pm_iter_init(&it, e->pm, false);
+	while (!err && (img = pm_iter_next(&it))) {
+		if (!pm_image_doubtful(e->pm, img))
+			continue;
+		pm_image_info(img, &info);
+		err = walk_add_pid(&d->pids, &d->n, &cap, info.key.tgid);
 	}
-	r->next = e->walks;
-	e->walks = r;
+	return err;
+}
+
+void walk_doubts(struct engine *e, uint64_t now)
+{
+	struct walk_doubts *d = &e->doubts;
+	int err;
+
+	if (!d->next || now < d->next || d->pids)
+		return;
+	d->next = 0;
+	d->began = now;
+	err = walk_doubts_find(e);
+	if (err || d->pids)
+		walk_doubts_go_on(e);
 }
 
 /* A reading under way holds the pump back, so that its record is in time. */
@@ -310,6 +435,8 @@ void walk_cancel(struct engine *e)
 {
 	struct walk_request *r;
 
+	e->doubts.more = 0;
+	e->doubts.at = e->doubts.n;
 	for (r = e->walks; r; r = r->next)
 		uv_cancel((uv_req_t *)&r->work);
 	while (e->walks)

@@ -20,6 +20,7 @@
 
 #define HTTP_CONNECTIONS_MAX (HTTP_WAITING_MAX + HTTP_FOLLOWERS_MAX + 64)
 #define HTTP_IDLE_S 30
+#define HTTP_AGAIN_MS 1000
 #define HTTP_SECONDS_DEFAULT 30
 #define HTTP_RETRY_AFTER "5"
 
@@ -72,8 +73,11 @@ enum MHD_Result http_error(struct http_request *req, unsigned int status,
 			   const struct http_header *header, const char *fmt,
 			   ...)
 {
-	struct http_header h[2] = { { MHD_HTTP_HEADER_CONTENT_TYPE,
-				      HTTP_TEXT } };
+	struct http_header h[3] = {
+		{ MHD_HTTP_HEADER_CONTENT_TYPE, HTTP_TEXT },
+		/* Connections are few, and this one was of no use. */
+		{ MHD_HTTP_HEADER_CONNECTION, "close" },
+	};
 	char *text;
 	va_list ap;
 	int len;
@@ -84,8 +88,8 @@ enum MHD_Result http_error(struct http_request *req, unsigned int status,
 	if (len < 0)
 		return MHD_NO;
 	if (header)
-		h[1] = *header;
-	return http_send(req, status, text, len, h, header ? 2 : 1);
+		h[2] = *header;
+	return http_send(req, status, text, len, h, header ? 3 : 2);
 }
 
 enum MHD_Result http_busy(struct http_request *req, const char *why)
@@ -127,12 +131,30 @@ static enum MHD_Result http_send_profile(struct http_request *req)
 
 static void http_on_timer(uv_timer_t *timer);
 
+static bool http_has_connections(const struct http *h)
+{
+	const union MHD_DaemonInfo *info;
+
+	info = MHD_get_daemon_info(h->daemon,
+				   MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+	return info && info->num_connections;
+}
+
+/*
+ * A daemon with all the connections it may have listens no more, and begins
+ * again in the next run after one of them has gone: without that, never.
+ */
 void http_run(struct http *h)
 {
+	bool busy = http_has_connections(h);
 	MHD_UNSIGNED_LONG_LONG ms;
+	bool timeout;
 
 	MHD_run(h->daemon);
-	if (MHD_get_timeout(h->daemon, &ms) == MHD_YES)
+	timeout = MHD_get_timeout(h->daemon, &ms) == MHD_YES;
+	if (busy && (!timeout || ms > HTTP_AGAIN_MS))
+		ms = HTTP_AGAIN_MS;
+	if (busy || timeout)
 		uv_timer_start(&h->timer, http_on_timer, ms, 0);
 	else
 		uv_timer_stop(&h->timer);

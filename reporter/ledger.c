@@ -2,6 +2,7 @@
 /* ledger: see reporter/ledger.h. */
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,17 +11,16 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "reporter/jsonw.h"
 #include "reporter/ledger.h"
+#include "reporter/pprof.h"
 
 /* --- pieces ---------------------------------------------------------------- */
 
 /* One line in the making. */
 struct line {
-	struct jsonw w;
+	json_t *o;
 	int64_t wall; /* from boot time to wall clock time */
-	time_t second; /* the last one printed, and how */
-	char stamp[32];
+	bool failed; /* something is missing in it, for lack of memory */
 };
 
 /*
@@ -32,47 +32,67 @@ static int64_t ledger_wall(void)
 	return clock_wall_offset_ns() / 1000 * 1000;
 }
 
-static void line_begin(struct line *l, struct strbuf *sb, int64_t wall)
+static struct line line_new(int64_t wall)
 {
-	*l = (struct line){ .w.sb = sb, .wall = wall };
-	jsonw_open(&l->w, '{');
+	return (struct line){ .o = json_object(), .wall = wall };
 }
 
-static void line_end(struct line *l)
+static void put(struct line *l, const char *key, json_t *value)
 {
-	jsonw_close(&l->w, '}');
-	strbuf_add(l->w.sb, "\n", 1);
+	if (json_object_set_new_nocheck(l->o, key, value))
+		l->failed = true;
 }
 
 static void put_int(struct line *l, const char *key, uint64_t value)
 {
-	jsonw_key(&l->w, key);
-	jsonw_int(&l->w, value);
+	put(l, key, json_integer((json_int_t)value));
 }
 
-static void put_bool(struct line *l, const char *key, bool value)
+/* Bytes of the character at 's'; 0: it is none. */
+static size_t text_char(const char *s, size_t len)
 {
-	jsonw_key(&l->w, key);
-	jsonw_bool(&l->w, value);
+	size_t n = pprof_utf8((const unsigned char *)s);
+
+	return n <= len ? n : 0;
 }
 
-static void put_text(struct line *l, const char *key, const char *s, size_t len)
+/*
+ * Bytes that a watched process chose; what is not UTF-8 becomes U+FFFD. 's' goes
+ * on to a NUL at or behind its end.
+ */
+static json_t *text_of(const char *s, size_t len)
 {
-	if (!len)
-		return;
-	jsonw_key(&l->w, key);
-	jsonw_text(&l->w, s, len);
+	struct strbuf sb = STRBUF_INIT;
+	json_t *v = NULL;
+	size_t i, n;
+
+	for (i = 0; i < len && (n = text_char(s + i, len - i)); i += n)
+		;
+	if (i == len) /* as nearly all of it */
+		return json_stringn_nocheck(s, len);
+	for (i = 0; i < len; i += n ? n : 1) {
+		n = text_char(s + i, len - i);
+		if (n)
+			strbuf_add(&sb, s + i, n);
+		else
+			strbuf_puts(&sb, "\xef\xbf\xbd");
+	}
+	if (!sb.failed)
+		v = json_stringn_nocheck(strbuf_str(&sb), sb.len);
+	strbuf_fini(&sb);
+	return v;
 }
 
 static void put_part(struct line *l, const char *key, const struct pm_part *p)
 {
-	put_text(l, key, p->s, p->len);
+	if (p->len)
+		put(l, key, text_of(p->s, p->len));
 }
 
 static void put_str(struct line *l, const char *key, const char *s)
 {
-	if (s)
-		put_text(l, key, s, strlen(s));
+	if (s && *s)
+		put(l, key, text_of(s, strlen(s)));
 }
 
 /* RFC 3339 in UTC, to the nanosecond. */
@@ -82,15 +102,13 @@ static void put_time(struct line *l, const char *key, uint64_t boottime)
 	time_t s = ns / CLOCK_NSEC_PER_SEC;
 	char text[64];
 	struct tm tm;
+	size_t n;
 
 	if (!boottime)
 		return;
-	if (s != l->second || !l->stamp[0]) {
-		gmtime_r(&s, &tm);
-		strftime(l->stamp, sizeof(l->stamp), "%FT%T", &tm);
-		l->second = s;
-	}
-	snprintf(text, sizeof(text), "%s.%09uZ", l->stamp,
+	gmtime_r(&s, &tm);
+	n = strftime(text, sizeof(text), "%FT%T", &tm);
+	snprintf(text + n, sizeof(text) - n, ".%09uZ",
 		 (unsigned int)(ns % CLOCK_NSEC_PER_SEC));
 	put_str(l, key, text);
 }
@@ -112,19 +130,20 @@ static void put_moment(struct line *l, const char *key, uint64_t boottime)
 
 static void put_args(struct line *l, const char *cmdline, size_t len, bool cut)
 {
+	json_t *args;
 	struct quark_cmdline_iter it;
 	const char *arg;
 
 	if (!cmdline || !len)
 		return;
-	jsonw_key(&l->w, "args");
-	jsonw_open(&l->w, '[');
+	args = json_array();
 	quark_cmdline_iter_init(&it, cmdline, len);
 	while ((arg = quark_cmdline_iter_next(&it)))
-		jsonw_text(&l->w, arg, strlen(arg));
-	jsonw_close(&l->w, ']');
+		if (json_array_append_new(args, text_of(arg, strlen(arg))))
+			l->failed = true;
+	put(l, "args", args);
 	if (cut)
-		put_bool(l, "args_cut", true);
+		put(l, "args_cut", json_true());
 }
 
 /* As wait4(2) gives it. */
@@ -138,7 +157,7 @@ static void put_wait_status(struct line *l, int status)
 	}
 	put_int(l, "signal", WTERMSIG(status));
 	put_str(l, "signal_name", sigabbrev_np(WTERMSIG(status)));
-	put_bool(l, "core", WCOREDUMP(status));
+	put(l, "core", json_boolean(WCOREDUMP(status)));
 }
 
 static void put_cgroup(struct line *l, const char *cgroup)
@@ -180,6 +199,20 @@ static void put_leader(struct line *l, uint32_t type, uint32_t pid)
 	put_int(l, "entry_pid", pid);
 }
 
+static int line_add(const char *data, size_t len, void *arg)
+{
+	strbuf_add(arg, data, len);
+	return 0;
+}
+
+static void put_line(struct line *l, struct strbuf *sb)
+{
+	if (l->failed || json_dump_callback(l->o, line_add, sb, JSON_COMPACT))
+		sb->failed = true;
+	strbuf_add(sb, "\n", 1);
+	json_decref(l->o);
+}
+
 /* --- processes ------------------------------------------------------------- */
 
 static const char *const process_states[] = {
@@ -205,10 +238,8 @@ static void put_coverage(struct line *l, const struct pm_process_info *p,
 {
 	double expected = (double)p->cpu_ns * freq_hz / CLOCK_NSEC_PER_SEC;
 
-	jsonw_key(&l->w, "coverage");
-	jsonw_real(&l->w, p->samples / expected);
-	jsonw_key(&l->w, "coverage_deviation");
-	jsonw_real(&l->w, 1 / sqrt(expected));
+	put(l, "coverage", json_real(p->samples / expected));
+	put(l, "coverage_deviation", json_real(1 / sqrt(expected)));
 }
 
 static void put_account(struct line *l, const struct pm_process_info *p,
@@ -288,20 +319,22 @@ static void put_program(struct line *l, const struct pm_image_info *i)
 
 static void put_images(struct line *l, const struct ledger_view *v)
 {
+	json_t *list = json_array();
+	struct line e;
 	size_t i;
 
-	jsonw_key(&l->w, "images");
-	jsonw_open(&l->w, '[');
 	for (i = v->n; i-- > 0;) {
-		jsonw_open(&l->w, '{');
-		put_str(l, "image", v->images[i].image_id);
-		put_moment(l, "start", v->images[i].begin);
-		put_int(l, "samples", v->images[i].samples);
-		put_program(l, &v->images[i]);
-		put_str(l, "cgroup", v->images[i].cgroup);
-		jsonw_close(&l->w, '}');
+		e = line_new(l->wall);
+		put_str(&e, "image", v->images[i].image_id);
+		put_moment(&e, "start", v->images[i].begin);
+		put_int(&e, "samples", v->images[i].samples);
+		put_program(&e, &v->images[i]);
+		put_str(&e, "cgroup", v->images[i].cgroup);
+		if (json_array_append_new(list, e.o))
+			e.failed = true;
+		l->failed |= e.failed;
 	}
-	jsonw_close(&l->w, ']');
+	put(l, "images", list);
 }
 
 static void put_process(struct line *l, const struct ledger_view *v,
@@ -322,7 +355,7 @@ static void put_process(struct line *l, const struct ledger_view *v,
 	put_cgroup(l, i->cgroup);
 	put_leader(l, p->leader_type, p->leader);
 	if (p->kthread)
-		put_bool(l, "kernel_thread", true);
+		put(l, "kernel_thread", json_true());
 	put_moment(l, "start", p->start);
 	put_moment(l, "image_start", i->begin);
 	put_moment(l, "exit", p->exit);
@@ -349,9 +382,9 @@ void ledger_processes(struct pm *pm, bool all, unsigned int freq_hz,
 	while (!sb->failed && (img = pm_iter_next(&it))) {
 		pm_process_ask(pm, img);
 		ledger_look(img, &v, images);
-		line_begin(&l, sb, wall);
+		l = line_new(wall);
 		put_process(&l, &v, freq_hz);
-		line_end(&l);
+		put_line(&l, sb);
 	}
 }
 
@@ -423,16 +456,12 @@ void ledger_life(const struct ledger_life *life, unsigned int freq_hz,
 		 struct strbuf *sb)
 {
 	const struct pm_process_info *p = &life->v.process;
-	struct line l;
+	struct line l = line_new(ledger_wall());
 
-	line_begin(&l, sb, ledger_wall());
 	put_moment(&l, "time", p->reap ? p->reap : p->exit);
-	jsonw_key(&l.w, "events");
-	jsonw_open(&l.w, '[');
-	jsonw_text(&l.w, "end", 3);
-	jsonw_close(&l.w, ']');
+	put(&l, "events", json_pack("[s]", "end"));
 	put_process(&l, &life->v, freq_hz);
-	line_end(&l);
+	put_line(&l, sb);
 }
 
 /* --- events ---------------------------------------------------------------- */
@@ -461,14 +490,14 @@ static void put_kinds(struct line *l, const char *key, uint64_t events)
 		LEDGER_KINDS(X)
 #undef X
 	};
+	json_t *list = json_array();
 	size_t i;
 
-	jsonw_key(&l->w, key);
-	jsonw_open(&l->w, '[');
 	for (i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (events & kinds[i].bit)
-			jsonw_text(&l->w, kinds[i].word, strlen(kinds[i].word));
-	jsonw_close(&l->w, ']');
+		if (events & kinds[i].bit &&
+		    json_array_append_new(list, json_string(kinds[i].word)))
+			l->failed = true;
+	put(l, key, list);
 }
 
 static uint64_t ledger_kinds(const struct quark_event *ev)
@@ -542,9 +571,8 @@ static void put_end(struct line *l, const struct quark_event *ev)
 
 void ledger_event(const struct quark_event *ev, struct strbuf *sb)
 {
-	struct line l;
+	struct line l = line_new(ledger_wall());
 
-	line_begin(&l, sb, ledger_wall());
 	put_moment(&l, "time", ev->boottime);
 	put_kinds(&l, "events", ledger_kinds(ev));
 	if (ev->events & QUARK_EV_GAP)
@@ -555,7 +583,7 @@ void ledger_event(const struct quark_event *ev, struct strbuf *sb)
 		put_image(&l, ev->process);
 	if (ev->process && ev->events & (QUARK_EV_EXIT | QUARK_EV_REAP))
 		put_end(&l, ev);
-	line_end(&l);
+	put_line(&l, sb);
 }
 
 /* --- executables ------------------------------------------------------------- */
@@ -585,10 +613,9 @@ static void put_answer(struct line *l, const char *key, int answer)
 void ledger_executable(const struct pm_exe *exe, struct strbuf *sb)
 {
 	struct pm_exe_info i;
-	struct line l;
+	struct line l = line_new(0);
 	char text[17];
 
-	line_begin(&l, sb, 0);
 	pm_exe_info(exe, &i);
 	if (i.opened)
 		put_hex(&l, "file_id", i.ident.file_id,
@@ -599,11 +626,11 @@ void ledger_executable(const struct pm_exe *exe, struct strbuf *sb)
 	}
 	put_hex(&l, "build_id", i.ident.build_id, i.ident.build_id_len);
 	put_str(&l, "path", i.path);
-	put_bool(&l, "open", i.held);
+	put(&l, "open", json_boolean(i.held));
 	put_int(&l, "mappings", i.mapped);
 	put_answer(&l, "rows", i.rows);
 	put_answer(&l, "names", i.names);
 	if (i.open_error)
 		put_str(&l, "error", strerror(-i.open_error));
-	line_end(&l);
+	put_line(&l, sb);
 }

@@ -47,7 +47,8 @@ static enum pm_find stack_find(struct trace_user *u, uint64_t pc)
 	if (u->take->view)
 		found = pm_view_find(u->take->view, pc, &map);
 	else
-		found = pm_image_find(u->th->opts.pm, u->take->image, pc, &map);
+		found = pm_image_find(u->th->opts.pm, u->take->image,
+				      u->take->rec->head.time, pc, &map);
 	if (found != PM_FOUND)
 		return found;
 	pm_exe_info(map.exe, &info);

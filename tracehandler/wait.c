@@ -97,7 +97,7 @@ static int trace_wait_table(struct trace_handler *th, struct trace_wait *w,
 	trace_wait_for(w, table);
 	if (w->view)
 		return 0;
-	w->view = pm_view_new(th->opts.pm, w->image);
+	w->view = pm_view_new(th->opts.pm, w->image, w->head.time);
 	if (!w->view)
 		return -ENOMEM;
 	pm_view_each(w->view, trace_wait_ask, th);

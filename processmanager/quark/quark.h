@@ -331,6 +331,8 @@ struct quark_queue_stats {
 	int pad;
 	struct quark_losses losses; /* own extension */
 	uint64_t late; /* own extension: came below the watermark */
+	/* Own extension: times that the cache was made right after a loss. */
+	uint64_t repairs;
 };
 
 void quark_queue_default_attr(struct quark_queue_attr *attr);

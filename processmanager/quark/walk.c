@@ -12,7 +12,8 @@
 
 #include "processmanager/quark/priv.h"
 
-#define AGAIN_NS CLOCK_NSEC_PER_SEC
+/* So that losses without end cost little, and a second one is no second away. */
+#define AGAIN_NS (300 * CLOCK_NSEC_PER_MSEC)
 
 struct walk {
 	struct quark_queue_priv *qq;
@@ -92,13 +93,14 @@ void quark_walk_again(struct quark_queue_priv *qq)
 	if (qq->walked && qq->watermark > qq->walked) {
 		bury_missing(qq);
 		qq->walked = 0;
+		qq->stats.repairs++;
 	}
 	if (!qq->gap_to || qq->gap_to >= qq->watermark ||
 	    qq->watermark < qq->last_walk + AGAIN_NS)
 		return;
 	for (p = qq->cache.first; p; p = p->next)
 		p->missing = !p->exited;
-	/* Without memory it is tried again, a second later. */
+	/* Without memory it is tried again, a moment later. */
 	qq->last_walk = clock_boottime_ns();
 	if (walk(qq, walk_again))
 		return;

@@ -8,7 +8,7 @@
 
 #include "tests/bpf/test_quark.h"
 
-#define CGROUP "/sys/fs/cgroup/quark-same"
+#define CGROUPS "/sys/fs/cgroup"
 #define HANG 60
 
 /* --- fields ------------------------------------------------------------------- */
@@ -595,14 +595,15 @@ static void move_to(const char *cgroup, pid_t pid)
 /* Where it lies below the mount, as both say it. */
 static void load_moves(struct pair *p)
 {
-	bool cgroups = !access("/sys/fs/cgroup/cgroup.procs", W_OK);
+	bool cgroups = !access(CGROUPS "/cgroup.procs", W_OK);
+	char cgroup[64], c;
 	int go[2], done[2];
 	pid_t pid;
-	char c;
 
+	snprintf(cgroup, sizeof(cgroup), CGROUPS "/quark-same-%d", getpid());
 	CHECK(pipe(go) == 0 && pipe(done) == 0);
 	if (cgroups)
-		CHECK(mkdir(CGROUP, 0755) == 0 || errno == EEXIST);
+		CHECK(mkdir(cgroup, 0755) == 0);
 	pid = fork();
 	if (pid == 0) {
 		CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
@@ -614,13 +615,13 @@ static void load_moves(struct pair *p)
 	CHECK(read(done[0], &c, 1) == 1);
 	both_know(p, pid, "/usr", NULL);
 	if (cgroups) {
-		move_to(CGROUP, pid);
-		both_know(p, pid, "/usr", strrchr(CGROUP, '/'));
+		move_to(cgroup, pid);
+		both_know(p, pid, "/usr", strrchr(cgroup, '/'));
 	}
 	CHECK(write(go[1], "x", 1) == 1);
 	reaped(p, pid);
 	if (cgroups)
-		CHECK(rmdir(CGROUP) == 0);
+		CHECK(rmdir(cgroup) == 0);
 	close(go[0]);
 	close(go[1]);
 	close(done[0]);

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Stacks may hold secrets: a core dump of profd does not show the sample ring. */
+/*
+ * The sampler by itself. Stacks may hold secrets: a core dump of profd does not
+ * show the sample ring. And what it could not open it names.
+ */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -8,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <bpf/libbpf.h>
 #include <cmocka.h>
 
 #include "profiler/sampler.h"
@@ -48,10 +53,33 @@ static void test_ring_is_in_no_core_dump(void **state)
 	sampler_free(s);
 }
 
+static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	return 0;
+}
+
+static void test_errors_name_the_step(void **state)
+{
+	struct sampler_opts opts = { .freq_hz = 99, .ring_bytes = 12345 };
+	const char *what = NULL;
+	struct sampler *s = NULL;
+	libbpf_print_fn_t before = libbpf_set_print(quiet);
+
+	assert_int_equal(sampler_new(&s, &opts, &what), -EINVAL);
+	assert_string_equal(what, "size of the sample ring");
+	assert_null(s);
+	opts.ring_bytes = 0;
+	opts.freq_hz = 100000000;
+	assert_int_equal(sampler_new(&s, &opts, &what), -EINVAL);
+	assert_string_equal(what, "perf_event_open of the CPU clock");
+	assert_ptr_equal(libbpf_set_print(before), quiet);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ring_is_in_no_core_dump),
+		cmocka_unit_test(test_errors_name_the_step),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,9 +10,10 @@ E2E_CFLAGS := -std=gnu11 -D_GNU_SOURCE -I. -g -O1 -fno-omit-frame-pointer \
 E2E_STATIC := -static -no-pie -Wl,--section-start=hot_spin=0x700000
 
 E2E_PROGS := $(addprefix $(E2E_B)/,prog_shares prog_killer prog_spin_a prog_spin_b \
-	prog_spin_old prog_spin_new libplugin.so pprof_check rows_check \
-	prog_lives prog_memfd prog_gone prog_nocfi prog_reuse prog_witness load_spawn \
-	load_small load_sleep load_first load_churn load_sideband)
+	prog_spin_old prog_spin_new prog_swap libswap_a.so libswap_b.so libplugin.so \
+	libclock.so pprof_check rows_check prog_lives prog_memfd prog_gone \
+	prog_nocfi prog_reuse prog_witness load_spawn load_small load_sleep \
+	load_first load_churn load_sideband)
 
 $(addprefix $(E2E_B)/,prog_shares prog_killer prog_gone prog_nocfi prog_reuse prog_witness): $(E2E_B)/%: tests/e2e/%.c tests/e2e/frame.h tests/e2e/module.mk
 	$(call say,CC,$@)
@@ -50,10 +51,25 @@ $(E2E_B)/prog_spin_old $(E2E_B)/prog_spin_new: $(E2E_B)/prog_spin_%: tests/e2e/p
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -fPIE -pie -pthread -DWITH_DLOPEN -DNAME=$* -o $@ $< -ldl
 
+$(E2E_B)/prog_swap: tests/e2e/prog_swap.c tests/e2e/frame.h tests/e2e/module.mk
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(E2E_CFLAGS) -fPIE -pie -o $@ $< -ldl
+
+$(E2E_B)/libswap_a.so $(E2E_B)/libswap_b.so: $(E2E_B)/libswap_%.so: tests/e2e/swap.c tests/e2e/frame.h tests/e2e/module.mk
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(E2E_CFLAGS) -DNAME=$* -fPIC -shared -o $@ $<
+
 $(E2E_B)/libplugin.so: tests/e2e/plugin.c tests/e2e/frame.h tests/e2e/module.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -fPIC -shared -o $@ $<
+
+$(E2E_B)/libclock.so: tests/e2e/libclock.c tests/e2e/module.mk
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(E2E_CFLAGS) -fPIC -shared -o $@ $< -ldl
 
 $(E2E_B)/pprof_check: $(E2E_B)/pprof_check.o $(B)/tests/unit/pprof_check.o $(B)/profd.a $(B)/libquark.a
 	$(call say,LD,$@)

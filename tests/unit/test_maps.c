@@ -239,6 +239,7 @@ static void test_read_and_walk(void **state)
 	assert_int_equal(pm_walk_maps(pm, &m), 0);
 	pm_maps_fini(&m);
 	assert_int_equal(pm_image_find(pm, pm_image_get(pm, &key, 3),
+				       UINT64_MAX,
 				       (uintptr_t)test_read_and_walk, &map),
 			 PM_FOUND);
 	pm_exe_info(map.exe, &info);

@@ -281,14 +281,14 @@ static void test_reused_pid_is_another_process(void **state)
 	assert_int_equal(stats().processes, 2);
 	do_mmap(5, 9002, 0x1000, 0x2000, "/bin/new", 2);
 	assert_string_equal(found(5, 0, 7000, 0x1000), "sh");
-	assert_int_equal(pm_image_find(pm, pm_image_get(pm, &key, 9003), 0x1000,
-				       &m),
+	assert_int_equal(pm_image_find(pm, pm_image_get(pm, &key, 9003), 9003,
+				       0x1000, &m),
 			 PM_FOUND);
 	assert_ptr_not_equal(m.exe, exe_at(5, 0, 0x1000));
 	pm_forget(pm, 7002);
 	assert_int_equal(stats().processes, 1);
-	assert_int_equal(pm_image_find(pm, pm_image_get(pm, &key, 9004), 0x1000,
-				       &m),
+	assert_int_equal(pm_image_find(pm, pm_image_get(pm, &key, 9004), 9004,
+				       0x1000, &m),
 			 PM_FOUND);
 }
 
@@ -423,8 +423,9 @@ static void test_lost_records_cast_doubt(void **state)
 	a_shell();
 	do_lost(7000);
 	assert_int_equal(stats().maps_lost, 1);
-	assert_string_equal(found(5, 0, 7001, 0x1000), "sh");
-	assert_int_equal(nwants, 0);
+	/* Something else may have been mapped in its place. */
+	assert_string_equal(found(5, 0, 7001, 0x1000), "lost");
+	assert_int_equal(nwants, 1);
 	assert_string_equal(found(5, 0, 7001, 0x3000), "lost");
 	assert_int_equal(nwants, 1);
 	do_fork(5, 0, 7, 7002); /* inherits the doubt */
@@ -444,7 +445,7 @@ static void test_lost_during_exec_casts_doubt(void **state)
 	do_mmap(5, 7001, 0x1000, 0x2000, "/bin/ls", 2);
 	do_lost(7002);
 	do_exec(5, 1, 7003, "/bin/ls");
-	assert_string_equal(found(5, 1, 7004, 0x1000), "ls");
+	assert_string_equal(found(5, 1, 7004, 0x1000), "lost");
 	assert_string_equal(found(5, 1, 7004, 0x3000), "lost");
 }
 

@@ -267,7 +267,8 @@ static void test_anonymous_memory_belongs_to_its_process(void **state)
 	exe = exe_at(5, 0, 0x1000);
 	assert_ptr_equal(exe, exe_at(5, 0, 0x3000));
 	assert_ptr_not_equal(exe, exe_at(6, 0, 0x1000));
-	assert_int_equal(pm_image_find(pm, image_at(5, 0, 0), 0x3010, &m), 0);
+	assert_int_equal(pm_image_find(pm, image_at(5, 0, 0), 8000, 0x3010, &m),
+			 0);
 	assert_int_equal(0x3010 - m.start + m.pgoff, 0x3010);
 	assert_string_equal(exe_info(exe).base, "[anon]");
 	assert_string_equal(name_of(exe), strerror(ENOENT));
@@ -516,6 +517,25 @@ static void test_unmapped_files_are_closed(void **state)
 	pm_exe_put(exe);
 }
 
+/* Who asked for names has them answered out of the file that was there. */
+static void test_unmapped_files_at_work_stay(void **state)
+{
+	fake_file("/mnt/a.so", 1, 1, 10);
+	do_mmap(5, 8000, 0x1000, 0x2000, "/mnt/a.so", 0);
+	fake_run();
+	assert_int_equal(ask(exe_at(5, 0, 0x1000)), 0);
+	do_exit(5, 0, SEC);
+	do_reap(5, 0, SEC);
+	pm_forget(pm, 60 * SEC);
+	pm_forget(pm, 70 * SEC);
+	assert_int_equal(fake.held, 1);
+	fake_run();
+	assert_int_equal(answers, 1);
+	assert_int_equal(answer_err, 0);
+	pm_forget(pm, 71 * SEC);
+	assert_int_equal(fake.held, 0);
+}
+
 /* Files at work are not closed, not even for the limit. */
 static void test_limit_spares_what_is_asked(void **state)
 {
@@ -762,6 +782,7 @@ int main(void)
 		T(test_limit_lowered),
 		T(test_limit_is_never_exceeded),
 		T(test_unmapped_files_are_closed),
+		T(test_unmapped_files_at_work_stay),
 		T(test_limit_spares_what_is_asked),
 		T(test_file_rewritten_in_place),
 		T(test_idle_executables_are_kept),

@@ -494,7 +494,7 @@ static inline const char *found(uint32_t pid, uint64_t id, uint64_t time,
 	struct pm_mapping m;
 	struct pm_exe_info info;
 
-	switch (pm_image_find(pm, image_at(pid, id, time), addr, &m)) {
+	switch (pm_image_find(pm, image_at(pid, id, time), time, addr, &m)) {
 	case PM_FOUND:
 		assert_true(m.start <= addr && addr < m.end);
 		pm_exe_info(m.exe, &info);
@@ -512,7 +512,8 @@ static inline struct pm_exe *exe_at(uint32_t pid, uint64_t id, uint64_t addr)
 {
 	struct pm_mapping m;
 
-	assert_int_equal(pm_image_find(pm, image_at(pid, id, 0), addr, &m),
+	assert_int_equal(pm_image_find(pm, image_at(pid, id, 0), UINT64_MAX,
+				       addr, &m),
 			 PM_FOUND);
 	return m.exe;
 }

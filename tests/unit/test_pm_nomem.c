@@ -131,8 +131,8 @@ static void sample(uint32_t pid, uint64_t id, uint64_t time, uint64_t addr)
 	pm_image_info(img, &info);
 	assert_int_equal(info.key.tgid, pid);
 	pm_image_sampled(img);
-	view = pm_view_new(pm, img);
-	if (pm_image_find(pm, img, addr, &m) == PM_FOUND) {
+	view = pm_view_new(pm, img, time);
+	if (pm_image_find(pm, img, time, addr, &m) == PM_FOUND) {
 		taken(pm_exe_resolve(m.exe, &addr, 1, on_names, NULL));
 		taken(pm_exe_rows(m.exe, on_rows, NULL));
 	}

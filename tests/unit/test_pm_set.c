@@ -35,7 +35,7 @@ static uint8_t at(uint32_t pid, uint64_t addr, uint64_t *offset)
 	struct pm_exe_info info;
 	struct pm_mapping m;
 
-	if (pm_image_find(pm, image_at(pid, 0, NOW), addr, &m) != PM_FOUND)
+	if (pm_image_find(pm, image_at(pid, 0, NOW), NOW, addr, &m) != PM_FOUND)
 		return 0;
 	assert_true(m.start <= addr && addr < m.end);
 	pm_exe_info(m.exe, &info);
@@ -245,7 +245,7 @@ static void test_a_view_stays(void **state)
 	assert_int_equal(do_maps(5, 8000, 8001, NULL, 0), 0);
 	do_mmap(5, NOW, 0x1000, 0x2000, "/lib/x.so", 1);
 	do_mmap(5, NOW, 0x5000, 0x6000, "//anon", 0);
-	view = pm_view_new(pm, image_at(5, 0, NOW));
+	view = pm_view_new(pm, image_at(5, 0, NOW), NOW);
 	assert_non_null(view);
 	do_mmap(5, NOW + 1, 0x1000, 0x2000, "/lib/y.so", 2);
 	do_mmap(5, NOW + 1, 0x3000, 0x4000, "/lib/y.so", 2);
@@ -264,13 +264,15 @@ static void test_a_view_stays(void **state)
 	assert_string_equal(seen(view, 0x9000), "none");
 	pm_view_each(view, add_up, &sum);
 	assert_int_equal(sum, 0x1000 + 0x5000);
-	pm_view_free(view);
 	/* One that was in doubt stays so, whatever is found out later. */
 	do_lost(NOW + 11);
-	view = pm_view_new(pm, image_at(5, 1, NOW));
+	assert_string_equal(seen(view, 0x1000), "x.so");
+	pm_view_free(view);
+	view = pm_view_new(pm, image_at(5, 1, NOW), NOW + 11);
 	assert_int_equal(do_maps(5, NOW + 12, NOW + 13, &other, 1), 0);
+	assert_string_equal(seen(view, 0x1000), "lost");
 	assert_string_equal(seen(view, 0x3000), "lost");
-	assert_string_equal(found(5, 1, NOW, 0x3000), "none");
+	assert_string_equal(found(5, 1, NOW + 13, 0x3000), "none");
 	pm_view_free(view);
 }
 

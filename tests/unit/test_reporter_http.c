@@ -471,6 +471,41 @@ static void accept_encoding_is_read_with_its_weights(void **state)
 			fail_msg("%s", cases[i].accept);
 }
 
+#define FULL_HOUSE 420 /* more than there may be */
+
+/* Who is full listens no more; but only until somebody goes. */
+static void a_full_house_serves_again(void **state)
+{
+	uint64_t end = clock_boottime_ns() + 60 * SEC;
+	struct strbuf sb = STRBUF_INIT;
+	static int fd[FULL_HOUSE];
+	char buf[4096];
+	ssize_t n = -1;
+	int i, one;
+
+	for (i = 0; i < FULL_HOUSE; i++) {
+		fd[i] = dial_unix();
+		uv_run(&t.loop, UV_RUN_NOWAIT);
+	}
+	for (i = 0; i < 20; i++)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	for (i = 0; i < FULL_HOUSE; i++)
+		close(fd[i]);
+	one = dial_unix();
+	ask(one, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n");
+	while (!sb.len && clock_boottime_ns() < end) {
+		uv_run(&t.loop, UV_RUN_NOWAIT);
+		n = recv(one, buf, sizeof(buf), MSG_DONTWAIT);
+		if (n > 0)
+			strbuf_add(&sb, buf, n);
+		else
+			poll(&(struct pollfd){ one, POLLIN, 0 }, 1, 5);
+	}
+	assert_has(&sb, "200 OK");
+	close(one);
+	strbuf_fini(&sb);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -485,6 +520,7 @@ int main(void)
 		T(a_profile_is_of_the_time_that_was_asked_for),
 		T(fifty_clients_of_which_one_goes_away),
 		T(too_many_clients_are_told_to_come_back),
+		T(a_full_house_serves_again),
 		T(finish_answers_with_what_there_is),
 		T(free_with_clients_waiting_is_safe),
 		T(curl_reads_it_by_zstd),

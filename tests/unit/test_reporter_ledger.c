@@ -144,6 +144,30 @@ static void a_process_is_one_object(void **state)
 	json_decref(o);
 }
 
+/* A process chooses its names, and a line is JSON whatever they are. */
+static void any_bytes_make_a_line(void **state)
+{
+	struct pm_image img = make(7, PM_ALIVE);
+	char bytes[301] = "", comm[16] = "";
+	unsigned int seed = 1;
+	size_t i, k;
+	json_t *o;
+
+	img.info.comm = comm;
+	img.info.exe = img.info.cwd = img.info.cgroup = bytes;
+	img.info.cmdline = bytes;
+	img.info.cmdline_len = sizeof(bytes);
+	for (i = 0; i < 2000; i++) {
+		for (k = 0; k < sizeof(bytes) - 1; k++)
+			bytes[k] = rand_r(&seed) >> 4;
+		for (k = 0; k < sizeof(comm) - 1; k++)
+			comm[k] = rand_r(&seed) >> 4;
+		o = process_line(&img);
+		assert_int_equal(num(o, "pid"), 7);
+		json_decref(o);
+	}
+}
+
 static void a_death_by_signal_says_which(void **state)
 {
 	struct pm_image img = make(7, PM_EXITED);
@@ -589,6 +613,116 @@ static void a_follower_hangs_up(void **state)
 	strbuf_fini(&sb);
 }
 
+/*
+ * The ring by itself. Each event is some hundred bytes: 5,000 are more than the
+ * MiB kept for nobody, and less than the 16 MiB kept for somebody.
+ */
+static void fill(struct ledger_events *l, int n, size_t cmdline_len)
+{
+	char *cmdline = calloc(1, cmdline_len + 1);
+	struct quark_process qp = { .cmdline = cmdline,
+				    .cmdline_len = cmdline_len };
+	struct quark_event ev = { .events = QUARK_EV_EXEC, .process = &qp };
+
+	assert_non_null(cmdline);
+	for (; n; n--)
+		assert_int_equal(ledger_events_add(l, &ev), 0);
+	free(cmdline);
+}
+
+static void what_nobody_waits_for_is_a_mib(void **state)
+{
+	struct ledger_events *l = ledger_events_new(100);
+	uint64_t kept;
+
+	assert_non_null(l);
+	fill(l, 5000, 100);
+	kept = ledger_events_next(l) - ledger_events_first(l);
+	assert_int_equal(kept, 5000); /* not asked since */
+	ledger_events_need(l, UINT64_MAX);
+	fill(l, 1, 100);
+	kept = ledger_events_next(l) - ledger_events_first(l);
+	assert_in_range(kept, 500, 4000);
+	ledger_events_free(l);
+}
+
+static void what_somebody_waits_for_stays(void **state)
+{
+	struct ledger_events *l = ledger_events_new(100);
+
+	assert_non_null(l);
+	fill(l, 100, 100);
+	ledger_events_need(l, 51);
+	fill(l, 5000, 100);
+	/* All from there on, and that one too. */
+	assert_int_equal(ledger_events_first(l), 51);
+	/* He has read: it goes with the next that comes. */
+	ledger_events_need(l, 5000);
+	fill(l, 1, 100);
+	assert_in_range(ledger_events_first(l), 1000, 5000);
+	ledger_events_free(l);
+}
+
+/* 4,000 of 16 KiB are 64 MiB. */
+static void what_somebody_waits_for_is_bounded(void **state)
+{
+	struct ledger_events *l = ledger_events_new(100);
+	uint64_t kept;
+
+	assert_non_null(l);
+	ledger_events_need(l, 1);
+	fill(l, 4000, 16384);
+	kept = ledger_events_next(l) - ledger_events_first(l);
+	assert_in_range(kept, 500, 1024);
+	ledger_events_free(l);
+}
+
+/* Over some drains, each of which wakes who follows. */
+static void run_ticks(int n)
+{
+	uint64_t until = clock_boottime_ns() + n * 100000000ULL;
+
+	while (clock_boottime_ns() < until)
+		uv_run(&t.loop, UV_RUN_ONCE);
+}
+
+static void without_a_follower_little_is_kept(void **state)
+{
+	struct strbuf sb;
+	size_t len;
+	int i;
+
+	for (i = 0; i < 5000; i++)
+		event(QUARK_EV_FORK, 1000 + i);
+	run_ticks(2);
+	event(QUARK_EV_EXEC, 99);
+	sb = get("/events");
+	assert_in_range(count_lines(body(&sb, &len)), 500, 4000);
+	strbuf_fini(&sb);
+}
+
+/* One that does not read for a while; what the socket takes is less. */
+static void a_follower_holds_what_he_has_not_read(void **state)
+{
+	struct strbuf sb = STRBUF_INIT;
+	int fd = follow(), i;
+
+	await(fd, &sb, "\r\n\r\n");
+	while (!stats().http_followers)
+		uv_run(&t.loop, UV_RUN_NOWAIT);
+	for (i = 0; i < 8000; i++)
+		event(QUARK_EV_FORK, 1000 + i);
+	run_ticks(2);
+	event(QUARK_EV_EXEC, 99);
+	await(fd, &sb, "\"pid\":99,");
+	assert_null(strstr(sb.data, "missed"));
+	assert_has(&sb, "\"pid\":1000,");
+	close(fd);
+	while (stats().http_followers)
+		uv_run(&t.loop, UV_RUN_ONCE);
+	strbuf_fini(&sb);
+}
+
 static void on_end(void *arg)
 {
 	t.finished = true;
@@ -620,6 +754,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_is_one_object),
+		cmocka_unit_test(any_bytes_make_a_line),
 		cmocka_unit_test(a_death_by_signal_says_which),
 		cmocka_unit_test(what_is_not_known_is_left_out),
 		cmocka_unit_test(a_gap_says_what_may_be_missing),
@@ -634,6 +769,11 @@ int main(void)
 		T(several_may_follow),
 		T(too_many_followers_are_refused),
 		T(a_follower_hangs_up),
+		cmocka_unit_test(what_nobody_waits_for_is_a_mib),
+		cmocka_unit_test(what_somebody_waits_for_stays),
+		cmocka_unit_test(what_somebody_waits_for_is_bounded),
+		T(without_a_follower_little_is_kept),
+		T(a_follower_holds_what_he_has_not_read),
 		T(a_stream_ends_with_its_last_chunk),
 	};
 

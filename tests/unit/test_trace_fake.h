@@ -93,7 +93,7 @@ struct pm_view {
 	struct pm was;
 };
 
-struct pm_view *pm_view_new(struct pm *p, struct pm_image *img)
+struct pm_view *pm_view_new(struct pm *p, struct pm_image *img, uint64_t time)
 {
 	struct pm_view *view = malloc(sizeof(*view));
 
@@ -130,8 +130,8 @@ static inline enum pm_find find(const struct pm *p, uint64_t addr,
 	return p->elsewhere;
 }
 
-enum pm_find pm_image_find(struct pm *p, struct pm_image *img, uint64_t addr,
-			   struct pm_mapping *out)
+enum pm_find pm_image_find(struct pm *p, struct pm_image *img, uint64_t time,
+			   uint64_t addr, struct pm_mapping *out)
 {
 	return find(p, addr, out);
 }

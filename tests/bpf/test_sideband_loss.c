@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Mapping records that find no room: how many they were is known when the ring
+ * is drained, not when the kernel has its next record to write; and when they
+ * were, too.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "profiler/sideband.h"
+
+#define SMALL 4096
+
+struct seen {
+	struct sideband *sb;
+	uint32_t tgid;
+	uint64_t own; /* mappings of this process */
+	uint64_t losses;
+	uint64_t from, to; /* of the last one */
+	uint64_t first; /* time of the first own mapping behind it */
+	bool ordered; /* no loss older than the watermark of before */
+	uint64_t promised;
+};
+
+static void on_map(void *arg, const struct pm_map_event *ev)
+{
+	struct seen *s = arg;
+
+	if (ev->kind == PM_MAP_LOST) {
+		s->ordered &= ev->time >= s->promised;
+		s->losses++;
+		s->from = ev->time;
+		s->to = ev->end;
+		s->first = 0;
+	} else if (ev->tgid == s->tgid) {
+		s->own++;
+		s->first = s->first ? s->first : ev->time;
+	}
+}
+
+static uint64_t lost(const struct seen *s)
+{
+	struct sideband_stats st;
+
+	sideband_get_stats(s->sb, &st);
+	return st.lost;
+}
+
+static void poll_it(struct seen *s)
+{
+	sideband_poll(s->sb);
+	s->promised = sideband_watermark(s->sb);
+}
+
+/* On one CPU, so that it is one ring that overflows. */
+static int setup(void **state)
+{
+	static struct seen s;
+	struct sideband_opts opts = { .ring_bytes = SMALL,
+				      .map = on_map,
+				      .arg = &s };
+	const char *what;
+	cpu_set_t set;
+
+	memset(&s, 0, sizeof(s));
+	s.tgid = getpid();
+	s.ordered = true;
+	CPU_ZERO(&set);
+	CPU_SET(sched_getcpu(), &set);
+	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
+	assert_int_equal(sideband_new(&s.sb, &opts, &what), 0);
+	*state = &s;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct seen *s = *state;
+
+	sideband_free(s->sb);
+	return 0;
+}
+
+static void map_some(unsigned int n)
+{
+	int fd = open("/proc/self/exe", O_RDONLY);
+
+	assert_true(fd >= 0);
+	while (n--) {
+		void *p = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE,
+			       fd, 0);
+
+		assert_ptr_not_equal(p, MAP_FAILED);
+		munmap(p, 4096);
+	}
+	close(fd);
+}
+
+static void a_loss_is_known_before_the_next_record(void **state)
+{
+	struct seen *s = *state;
+	uint64_t end;
+
+	poll_it(s);
+	map_some(500);
+	end = clock_boottime_ns();
+	poll_it(s);
+	assert_true(s->losses > 0);
+	/* Other processes may have lost some as well. */
+	assert_true(s->own < 500);
+	assert_true(lost(s) >= 500 - s->own);
+	/* The last of ours was. */
+	assert_true(s->from <= s->to && s->to >= end);
+	assert_true(s->ordered);
+}
+
+/* Its own record, which comes with the next mapping, is no news. */
+static void a_loss_is_told_once(void **state)
+{
+	struct seen *s = *state;
+	uint64_t before, losses, own;
+
+	map_some(500);
+	poll_it(s);
+	before = lost(s);
+	losses = s->losses;
+	own = s->own;
+	map_some(1);
+	poll_it(s);
+	/* On a busy machine others may have filled the ring meanwhile. */
+	assert_true(s->own > own || lost(s) > before);
+	assert_int_equal(s->losses > losses, lost(s) > before);
+	assert_true(s->ordered);
+}
+
+/* What came through before it, and what behind, is outside of its span. */
+static void the_span_ends_with_the_loss(void **state)
+{
+	struct seen *s = *state;
+	uint64_t before, after, losses;
+
+	map_some(500);
+	poll_it(s);
+	losses = s->losses;
+	before = s->to;
+	map_some(1);
+	after = clock_boottime_ns();
+	poll_it(s);
+	if (s->losses == losses) {
+		assert_int_equal(s->to, before);
+		assert_true(s->first > before && s->first <= after);
+	}
+	assert_true(s->ordered);
+}
+
+static void without_loss_none_is_told(void **state)
+{
+	struct seen *s = *state;
+	unsigned int i;
+
+	for (i = 0; i < 50; i++) {
+		map_some(1);
+		poll_it(s);
+	}
+	assert_int_equal(s->losses > 0, lost(s) > 0);
+	if (!s->losses)
+		assert_int_equal(s->own, 50);
+	assert_true(s->ordered);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_loss_is_known_before_the_next_record),
+		T(a_loss_is_told_once),
+		T(the_span_ends_with_the_loss),
+		T(without_loss_none_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

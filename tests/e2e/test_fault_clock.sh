@@ -1,0 +1,115 @@
+#!/bin/bash
+# The wall clock is stepped, by an hour forth and back, by an hour back and forth,
+# and by a little, so that seconds come twice: windows are laid end to end all the
+# same, none is missing, none there twice, no file takes the place of another, and
+# what is said of times is in the clock of the moment.
+. "$(dirname "$0")/lib.sh"
+WINDOW=2
+export TZ=UTC
+real=$PROFD
+printf '#!/bin/sh\nexport ASAN_OPTIONS=verify_asan_link_order=0\nexec env LD_PRELOAD="%s" CLOCK_OFFSET="%s" "%s" "$@"\n' \
+	"$E2E/libclock.so" "$T/offset" "$real" >"$T/profd"
+chmod +x "$T/profd"
+PROFD=$T/profd
+step() { echo "$1" >"$T/offset.new" && mv "$T/offset.new" "$T/offset"; }
+
+step 0
+start_profd clock --window $WINDOW
+background nice -n -20 "$real" events -f --json --server "unix:$sock" \
+	>"$T/events"
+follower=$pid
+follows() { /bin/true && test -s "$T/events"; }
+wait_for 60 follows
+windows() { (($(grep -c 'pb.zst: [0-9]* samples' "$log") >= $1)); }
+background "$E2E/prog_shares" 600 >/dev/null
+busy=$pid
+
+# told TAG: start, end, nanoseconds in between of the shell that had this argument.
+told() {
+	jq -r --arg tag "$1" 'select(.events == ["end"] and
+		.args[0] == "sh" and .args[3] == $tag) |
+		[.start, .exit, .exit_boot_ns - .start_boot_ns] | @tsv' \
+		"$T/events" 2>/dev/null | grep .
+}
+
+# Multiples of the window, of which the check below makes use.
+offsets=(0 3600 0 -3600 0 -4 -8)
+sh -c 'sleep 4; exit 0' "spanning-$$" &
+spanning=$!
+"$real" fetch --server "unix:$sock" --seconds 4 -o "$T/fetched.pb.gz" &
+fetch=$!
+n=0
+for i in "${!offsets[@]}"; do
+	offset=${offsets[i]}
+	step "$offset"
+	from=$(date +%s.%N)
+	sh -c 'exit 0' "clock-$$-$i"
+	to=$(date +%s.%N)
+	wait_for 60 told "clock-$$-$i"
+	result $? "offset $offset: the life is told of"
+	read -r _ ended _ < <(told "clock-$$-$i")
+	at=$(date -d "$ended" +%s.%N)
+	check "offset $offset: in the clock of the moment ($at)" \
+		awk -v at="$at" -v from="$from" -v to="$to" -v off="$offset" \
+		'BEGIN { exit !(at >= from + off - 0.5 && at <= to + off + 0.5) }'
+	# Two windows are closed at least, at this offset.
+	n=$(grep -c 'pb.zst: [0-9]* samples' "$log")
+	wait_for 120 windows $((n + 2))
+	result $? "offset $offset: windows are written"
+done
+wait "$spanning"
+wait "$fetch"
+is "a profile is fetched across a step" $? 0
+wait_for 60 told "spanning-$$"
+# In one line all times are by one clock.
+read -r began ended ns < <(told "spanning-$$")
+check "who lived across a step has lived as long as it did" \
+	awk -v a="$(date -d "$began" +%s.%N)" -v b="$(date -d "$ended" +%s.%N)" \
+	-v ns="$ns" 'BEGIN { d = b - a - ns / 1e9
+		exit !(ns >= 4e9 && d < 0.001 && d > -0.001) }'
+is "nothing in the ledger ends before it began" "$(jq -r 'select(.exit_boot_ns and
+	.start_boot_ns and .exit_boot_ns < .start_boot_ns) | .pid' "$T/events" |
+	wc -l)" 0
+kill -KILL "$busy"
+kill -INT "$follower"
+wait "$busy" "$follower" 2>/dev/null
+stop_profd
+is "it ends well" $? 0
+
+# --- the archive, in the order in which it was written ---
+sed -n 's/^.* \(\/.*pb.zst\): [0-9]* samples$/\1/p' "$log" >"$T/written"
+is "each window has a file of its own" "$(sort -u "$T/written" | wc -l)" \
+	"$(wc -l <"$T/written")"
+is "and no file is anything else" "$(find "$archive" -name '*.pb.zst' | wc -l)" \
+	"$(wc -l <"$T/written")"
+num "seconds came twice" "$(grep -c -- '-[0-9]*s-1.pb.zst' "$T/written")" '>' 0
+while read -r file; do
+	pprof -raw "$(readable "$file")" | awk '
+		/^Time: / { time = $2 " " $3 " " $4 }
+		/^Duration: / { print time "\t" $2; exit }' |
+		while IFS=$'\t' read -r time duration; do
+			echo "$(date -d "$time" +%s.%N) $duration ${file##*/}"
+		done
+done <"$T/written" >"$T/windows"
+is "all can be read" "$(wc -l <"$T/windows")" "$(wc -l <"$T/written")"
+# The k-th began k windows after the first; what remains is the clock.
+awk -v window=$WINDOW -v offsets="${offsets[*]}" -v total="$(wc -l <"$T/windows")" '
+	function near(a, b) { return a - b < 0.5 && b - a < 0.5 }
+	BEGIN { n = split(offsets, off, " "); at = 1 }
+	NR == 1 { base = $1 }
+	{
+		d = $1 - base - window * (NR - 1)
+		while (at <= n && !near(d, off[at]))
+			at++
+		if (at > n) {
+			print "not where it belongs:", $0, d
+			exit
+		}
+		if (NR < total && !near($2, window))
+			print "not of its length:", $0
+	}' "$T/windows" >"$T/wrong"
+is "windows lie end to end, none missing, none twice" "$(cat "$T/wrong")" ""
+check_profile "$archive"/*.pb.zst "$T/fetched.pb.gz"
+is "the fetched profile has its length" \
+	"$(pprof -raw "$T/fetched.pb.gz" | sed -n 's/^Duration: //p')" 4s
+plan
