@@ -192,6 +192,16 @@ watch() {
 	record "$file" "${opts[@]}" -- nice -n 20 "$@"
 }
 
+# late FILE: the machine was too busy for profd to read files in time, which is
+# said, and of which tests of names are not.
+late() {
+	samples "$1" | grep -q '\[tables late\]' ||
+		comments "$1" | grep -q 'was late'
+}
+comments() {
+	pprof -comments "$(readable "$1")"
+}
+
 # go tool pprof, with nothing of the user's; $1 is the report.
 pprof() {
 	HOME=$T PPROF_TMPDIR=$T PPROF_BINARY_PATH=$T/none \

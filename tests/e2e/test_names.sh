@@ -118,18 +118,26 @@ cat >"$T/shorts" <<-END
 	done
 END
 chmod +x "$T/shorts"
-record "$T/short.pb.gz" -F 997 -- "$T/shorts"
-is "short lives: recorded" $? 0
+for _ in 1 2 3 4 5; do
+	record "$T/short.pb.gz" -F 997 -- "$T/shorts"
+	rc=$?
+	late "$T/short.pb.gz" || break
+done
+is "short lives: recorded" $rc 0
 samples "$T/short.pb.gz" | awk -F '\t' '$7 ~ /short[0-9]+$/' >"$T/short"
 num "short lives: sampled" "$(total "$T/short")" '>=' 580
 num "short lives: every one of them" \
 	"$(cut -f 7 "$T/short" | sort -u | wc -l)" '==' 12
 # The rest is the dynamic linker and the kernel, at start and end.
-num "short lives: nine of ten in the function, whole" \
-	"$(percent "$(total "$T/short" \
-		'^spin_new@[^;]*short[0-9]+;middle_new@[^;]*;main@')" \
-		"$(total "$T/short")")" '>=' 85
-is "short lives: no frame of theirs without a name" \
-	"$(total "$T/short" 'short[0-9]+[+]0x')" 0
+if late "$T/short.pb.gz"; then
+	diag "never in time: $(comments "$T/short.pb.gz")"
+else
+	num "short lives: nine of ten in the function, whole" \
+		"$(percent "$(total "$T/short" \
+			'^spin_new@[^;]*short[0-9]+;middle_new@[^;]*;main@')" \
+			"$(total "$T/short")")" '>=' 85
+	is "short lives: no frame of theirs without a name" \
+		"$(total "$T/short" 'short[0-9]+[+]0x')" 0
+fi
 check_profile "$T"/*.pb.gz
 plan

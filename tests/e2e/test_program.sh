@@ -106,7 +106,7 @@ like "record says samples, lost, and where" "$(cat "$T/host.pb.log")" \
 	'[0-9]+ samples.*lost.*host[.]pb'
 
 # In a shell script a background command ignores SIGINT; env puts that right.
-background env --default-signal=INT "$PROFD" record -o "$T/int.pb.gz" -a \
+background nice -n -20 env --default-signal=INT "$PROFD" record -o "$T/int.pb.gz" -a \
 	2>"$T/int.log"
 interruptible() {
 	find "/proc/$pid/fd" -lname '*perf_event*' | grep -q .

@@ -14,21 +14,10 @@ kb=$(<"$limit")
 trap 'echo "$paranoid" >"$sysctl"; echo "$kb" >"$limit"; cleanup' EXIT
 echo 2 >"$sysctl"
 
-comments() {
-	pprof -comments "$(readable "$1")"
-}
-
 # distinct TSV REGEX COLUMN: what stands in a column, where the stack matches.
 distinct() {
 	awk -F '\t' -v re="$2" -v col="$3" '$10 ~ re { print $col }' "$1" |
 		sort -u | paste -sd ' '
-}
-
-# late FILE: the machine was too busy for profd to read files in time, which is
-# said, and of which these tests are not.
-late() {
-	samples "$1" | grep -q '\[tables late\]' ||
-		comments "$1" | grep -q 'was late'
 }
 
 # perf FILE OPTIONS...: records anew, five times at most, while it is late.
