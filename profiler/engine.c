@@ -56,7 +56,7 @@ static void engine_drop(void *arg, enum pump_stream stream, void *rec)
 {
 	struct engine *e = arg;
 
-	if (stream == PUMP_WALK || (stream == PUMP_LIFECYCLE && e->perf))
+	if (stream == PUMP_WALK || (stream == PUMP_LIFECYCLE && e->perf_lives))
 		free(rec);
 	else
 		vault_give(rec);
@@ -542,8 +542,11 @@ static void engine_close_bpf(struct engine *e)
 static int engine_open_perf(struct engine *e, const char *why,
 			    const char **what)
 {
-	int err = perfsource_engine_open(e, what);
+	int err;
 
+	/* It stays when the source is closed: the pump is emptied after that. */
+	e->perf_lives = true;
+	err = perfsource_engine_open(e, what);
 	if (err)
 		perfsource_engine_close(e);
 	else if (why)
@@ -784,13 +787,14 @@ void engine_free(struct engine *e)
 	engine_close_handles(e);
 	walk_cancel(e);
 	engine_close_bpf(e);
-	perfsource_engine_close(e);
 	/* From right to left: each may still use what stands left of it. */
 	trace_handler_free(e->th);
 	reporter_free(e->reporter);
 	pm_free(e->pm);
 	symbolizer_free(e->symbolizer);
+	/* How it drops a record depends on where that came from. */
 	pump_free(e->pump);
+	perfsource_engine_close(e);
 	vault_free(e->vault);
 	free(e);
 }

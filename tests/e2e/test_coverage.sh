@@ -1,6 +1,6 @@
 #!/bin/bash
 # Coverage: samples times the period is the CPU time of the kernel's own account, to
-# two percent and three deviations of dice, over a build of small files, a storm of
+# two percent and five deviations of dice, over a build of small files, a storm of
 # shells and a load that stays; and over those only that lived less than 50 ms, whom
 # a profiler that has to get to know a process first does not see at all. By the
 # ledger's figures of each process, and without them: what `go tool pprof` reads
@@ -102,7 +102,7 @@ close_to() {
 		'BEGIN { printf "%+.2f", (t / d - 1) * 100 }') % of $4 samples" \
 		"$(awk -v t="$2" -v d="$3" -v n="$4" 'BEGIN {
 		off = t / d - 1
-		print (off < 0 ? -off : off) - 3 / sqrt(n) }')" '<=' 0.02
+		print (off < 0 ? -off : off) - 5 / sqrt(n) }')" '<=' 0.02
 }
 # below FILE PID: the processes that began below the load_spawn with this pid
 below() {
