@@ -439,9 +439,11 @@ static int pm_walk_again(struct pm *pm, struct pm_proc *proc,
 	uint64_t id = qp->key.exec_id;
 	int err;
 
-	if (!pm->walk || img->exec_id > id ||
-	    (img->exec_id == id && !img->provisional))
+	if (!pm->walk || img->exec_id > id)
 		return 0;
+	/* A rename or a change of ids may have been lost. */
+	if (img->exec_id == id && !img->provisional)
+		return pm_image_apply(pm, img, qp);
 	pm->stats.found++;
 	if (!proc->forked)
 		pm_walk_adopt(pm, proc, qp, time);
@@ -474,8 +476,11 @@ int pm_walk_process(struct pm *pm, const struct quark_process *qp,
 	proc = pm_proc_get(pm, &qp->key, &made);
 	if (!proc)
 		return -ENOMEM;
-	/* Over by then, and nobody was told: no sign of life. */
-	if (!(qp->flags & QUARK_F_EXIT) || qp->exit_boottime >= pm->walk)
+	/*
+	 * Over by then, and nobody was told: no sign of life. libquark buries such
+	 * with the time of its watermark, and that is the walk's.
+	 */
+	if (!(qp->flags & QUARK_F_EXIT) || qp->exit_boottime > pm->walk)
 		proc->missing = false;
 	if (!(qp->flags & QUARK_F_EXIT) && proc->vanished)
 		pm_proc_alive(pm, proc, time);

@@ -29,6 +29,8 @@
 #define PM_PAST_MAX (PM_HISTORY_MAX - 1)
 /* Longer than samples wait for their names. */
 #define PM_UNMAPPED_GRACE (4 * CLOCK_NSEC_PER_SEC)
+/* So many mappings more may have gone unseen: nothing tells of munmap(2). */
+#define PM_SET_SPARE 256
 /* More than any process may map by itself: vm.max_map_count's usual 65,530. */
 #define PM_SET_MAX 262144
 
@@ -104,6 +106,7 @@ static inline struct pm_map *pm_set_at(const struct pm_set *set, uint32_t i)
 
 struct pm_mm {
 	uint32_t refs;
+	uint32_t reread_at; /* so many mappings are worth a look */
 	bool doubtful; /* something is missing; what is there, is right */
 	bool walked; /* came from a walk, from walk_begin to walk_end */
 	uint64_t whole; /* what was lost before does not concern it */

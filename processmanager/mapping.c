@@ -130,6 +130,8 @@ static int pm_map_mmap(struct pm *pm, struct pm_proc *proc,
 	pm->stats.maps++;
 	err = pm_mm_add(pm, mm, &map);
 	pm_exe_put(map.exe);
+	if (mm == proc->images->mm && mm->set && mm->set->n >= mm->reread_at)
+		pm_image_want(pm, proc->images);
 	return err;
 }
 
@@ -252,6 +254,7 @@ static int pm_walk_put(struct pm *pm, struct pm_proc *proc,
 	if (err)
 		goto out;
 	pm_mm_replace(pm, mm, fresh);
+	mm->reread_at = 2 * (mm->set ? mm->set->n : 0) + PM_SET_SPARE;
 	pm->stats.rereads += !proc->walk_due;
 	proc->walk_due = false;
 	mm->doubtful = fresh->doubtful;

@@ -209,6 +209,7 @@ static void maps_begin(struct maps_parser *mp, struct pm_maps *out)
 static int maps_end(struct maps_parser *mp, int err)
 {
 	struct pm_maps *out = mp->out;
+	struct pm_map_event *exact;
 	size_t i;
 
 	if (err) {
@@ -216,6 +217,10 @@ static int maps_end(struct maps_parser *mp, int err)
 		pm_maps_fini(out);
 		return err;
 	}
+	/* It may have to wait with those of thousands. */
+	exact = out->n ? realloc(out->maps, out->n * sizeof(*exact)) : NULL;
+	if (exact)
+		out->maps = exact;
 	out->text = strbuf_steal(&mp->text);
 	for (i = 0; i < out->n; i++)
 		out->maps[i].path = out->text + (uintptr_t)out->maps[i].path;

@@ -8,9 +8,9 @@
  *
  * The kernel says what appears, never what goes. So a mapping that appears
  * takes the place of whatever it overlaps, and a set may hold mappings that
- * are gone; nobody runs there. A process that maps at ever new addresses would
- * make its set grow for ever: at PM_SET_MAX it is thrown away and, when
- * needed, read anew.
+ * are gone; nobody runs there. A process that maps at ever new addresses makes
+ * its set grow: at twice its true size and some more it is read anew. One that
+ * reaches PM_SET_MAX all the same is thrown away.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -213,6 +213,7 @@ struct pm_mm *pm_mm_new(struct pm *pm, uint64_t since)
 	if (!mm)
 		return NULL;
 	mm->refs = 1;
+	mm->reread_at = PM_SET_SPARE;
 	mm->since = since;
 	mm->whole = since ? since : pm->now;
 	return mm;
@@ -224,6 +225,7 @@ struct pm_mm *pm_mm_fork(struct pm *pm, struct pm_mm *parent)
 
 	if (!mm)
 		return NULL;
+	mm->reread_at = parent->reread_at;
 	mm->doubtful = parent->doubtful;
 	mm->whole = parent->whole;
 	mm->last = parent->last;

@@ -140,6 +140,9 @@ void pm_proc_alive(struct pm *pm, struct pm_proc *proc, uint64_t time)
 	}
 	proc->exited = proc->vanished = false;
 	proc->exit_time = 0;
+	/* Meanwhile nobody noted what it mapped. */
+	if (proc->images->mm->refs == 1)
+		pm_mm_void(pm, proc->images->mm);
 	pm->stats.found++;
 }
 

@@ -56,7 +56,7 @@ static void engine_drop(void *arg, enum pump_stream stream, void *rec)
 {
 	struct engine *e = arg;
 
-	if (stream == PUMP_WALK || (stream == PUMP_LIFECYCLE && e->perf))
+	if (stream == PUMP_WALK || (stream == PUMP_LIFECYCLE && e->perf_lives))
 		free(rec);
 	else
 		vault_give(rec);
@@ -542,8 +542,11 @@ static void engine_close_bpf(struct engine *e)
 static int engine_open_perf(struct engine *e, const char *why,
 			    const char **what)
 {
-	int err = perfsource_engine_open(e, what);
+	int err;
 
+	/* It stays when the source is closed: the pump is emptied after that. */
+	e->perf_lives = true;
+	err = perfsource_engine_open(e, what);
 	if (err)
 		perfsource_engine_close(e);
 	else if (why)

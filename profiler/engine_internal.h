@@ -40,6 +40,7 @@ struct engine {
 	struct quark_queue quark;
 	bool quark_open;
 	struct perfsource_engine *perf; /* in place of those three, or NULL */
+	bool perf_lives; /* lifecycle records in the pump are its, malloc'd */
 	char note[256]; /* engine_note() */
 	char why[256];
 

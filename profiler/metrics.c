@@ -3,6 +3,7 @@
  * metrics: see profiler/metrics.h. A part's own list of counters gives name,
  * kind and help; here they only get their prefix.
  */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -367,6 +368,7 @@ static void status_collect(struct engine *e, struct reporter_metrics *m)
 
 void metrics_collect(void *arg, struct reporter_metrics *m)
 {
+	struct mallinfo2 heap = mallinfo2();
 	struct engine *e = arg;
 
 	metrics_sampler(e, m);
@@ -375,6 +377,9 @@ void metrics_collect(void *arg, struct reporter_metrics *m)
 	metrics_perf(e, m);
 	metrics_pump(e, m);
 	metrics_parts(e, m);
+	reporter_metric(m, "profd_heap_bytes",
+			"bytes of memory in use, as malloc counts them", false,
+			NULL, heap.uordblks + heap.hblkhd);
 	reporter_metric(m, "profd_frequency_hertz", "samples a second and CPU",
 			false, NULL, e->opts.freq_hz);
 	status_collect(e, m);

@@ -205,8 +205,10 @@ int walk_all(struct engine *e)
 	size_t n = 0, i;
 	int err;
 
-	e->start = walk_start_new(e->walk_begin);
+	e->start = walk_start_new(e->walk_begin + 1);
 	err = e->start ? walk_processes(e, &pids, &n) : -ENOMEM;
+	if (!err)
+		engine_drain(e);
 	for (i = 0; !err && i < n; i++) {
 		err = walk_maps(e, pids[i]);
 		if (i % WALK_BATCH == WALK_BATCH - 1)
@@ -418,7 +420,8 @@ void walk_doubts(struct engine *e, uint64_t now)
 /* A reading under way holds the pump back, so that its record is in time. */
 uint64_t walk_watermark(struct engine *e, uint64_t now)
 {
-	uint64_t least = e->start ? e->walk_begin : now;
+	/* Processes go on, what they map waits. */
+	uint64_t least = e->start ? e->walk_begin + 1 : now;
 	struct walk_request *r;
 
 	for (r = e->walks; r; r = r->next)

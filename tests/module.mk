@@ -21,8 +21,9 @@ $(UNIT_TESTS) $(BPF_TESTS) $(BENCH_PROGS): $(B)/%: $(B)/%.o $(TEST_HELPERS) $(B)
 
 $(UNIT_TESTS:%=%.o) $(BPF_TESTS:%=%.o) $(BENCH_PROGS:%=%.o): | $(SKELS) $(B)/reporter/profile.pb-c.h
 
-$(B)/tests/unit/test_pm_nomem: LDFLAGS += \
-	$(foreach f,malloc calloc realloc free,-Wl,--wrap=$(f))
+WRAP_MALLOC := $(foreach f,malloc calloc realloc,-Wl,--wrap=$(f))
+$(B)/tests/unit/test_pm_nomem: LDFLAGS += $(WRAP_MALLOC) -Wl,--wrap=free
+$(B)/tests/unit/test_pm_random $(B)/tests/fuzz/replay_pm: LDFLAGS += $(WRAP_MALLOC)
 # Its truth is elfutils' unwinder.
 $(addprefix $(B)/tests/,unit/test_walk bpf/test_stacks bench/bench_unwind): LIBS += -ldw
 
@@ -37,12 +38,15 @@ FUZZ_SRCS := $(SRCS)
 # would bring it a second time.
 $(B)/fuzz/quark_%: FUZZ_SRCS := $(filter base/%,$(SRCS))
 $(filter $(B)/fuzz/quark_%,$(FUZZERS:%=$(B)/fuzz/%)): $(QUARK_SRCS)
+# The symbolizer is one of its own, and so is the end of memory.
+$(B)/fuzz/pm: FUZZ_SRCS := $(filter base/% processmanager/%,$(SRCS))
+$(B)/fuzz/pm: FUZZ_FLAGS := $(WRAP_MALLOC)
 $(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_SRCS) | $(SKELS) $(B)/reporter/profile.pb-c.c $(B)/libquark.a
 	$(call say,FUZZ,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -fno-omit-frame-pointer \
 		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-		-o $@ $< $(FUZZ_SRCS) $(B)/reporter/profile.pb-c.c $(B)/libquark.a $(LIBS)
+		$(FUZZ_FLAGS) -o $@ $< $(FUZZ_SRCS) $(B)/reporter/profile.pb-c.c $(B)/libquark.a $(LIBS)
 
 fuzz: all $(FUZZERS:%=$(B)/fuzz/%)
 	$(Q)for f in $(FUZZERS); do \

@@ -92,7 +92,9 @@ wait "$events"
 is "the stream was ended, and well: $(cat "$T/events.err")" $? 0
 is "no event went by unread, none was lost" \
 	"$(grep -cE '"(missed|gap)"' "$T/events")" 0
-for c in unknown found vanished nomem; do
+# Not "unknown": where BPF is kept out of the host's first process, what that forks
+# shows at its exec only, whose mappings come before it.
+for c in found vanished nomem; do
 	is "profd_pm_$c" "$(metric "profd_pm_${c}_total")" 0
 done
 stop_profd

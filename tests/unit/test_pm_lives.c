@@ -181,13 +181,18 @@ static void test_gone_by_mistake(void **state)
 	struct quark_process qp = qp_of(7, 0);
 	struct pm_process_info p;
 
+	struct pm_map_event m = map_of(0x1000, 0x2000, "/bin/sh", 0);
+
 	do_walk(5, 1, "/bin/sh", 6000);
+	do_maps(5, 6001, 6002, &m, 1);
 	do_fork(5, 0, 7, 7000);
+	assert_string_equal(found(7, 0, 7100, 0x1000), "sh");
 	walk_over(8000, 5);
 	assert_int_equal(stats().vanished, 1);
 	assert_int_equal(end_of(7, 7500), PM_VANISHED);
 	assert_int_equal(end_of(7, 8500), PM_ALIVE);
 	assert_int_equal(stats().found, 1);
+	assert_string_equal(found(7, 0, 8500, 0x1000), "lost");
 	walk_over(9000, 5);
 	assert_int_equal(end_of(7, 8500), PM_VANISHED);
 	walk_over(10000, 7);
@@ -202,6 +207,34 @@ static void test_gone_by_mistake(void **state)
 	assert_int_equal(p.exit, 11500);
 	pm_forget(pm, 60 * SEC);
 	assert_int_equal(stats().processes, 1);
+}
+
+/* libquark's own finding: it says so with the time of the walk. */
+static void test_ends_in_a_gap(void **state)
+{
+	struct quark_process qp = qp_of(7, 0);
+
+	do_walk(5, 1, "/bin/sh", 6000);
+	do_fork(5, 0, 7, 7000);
+	qp.flags = QUARK_F_EXIT;
+	qp.exit_boottime = 8000;
+	pm_walk_begin(pm, 8000);
+	assert_int_equal(pm_walk_process(pm, &qp, 8000), 0);
+	pm_walk_end(pm);
+	assert_int_equal(end_of(7, 7500), PM_VANISHED);
+}
+
+static void test_name_of_a_lost_rename(void **state)
+{
+	struct quark_process qp = qp_of(5, 0);
+
+	do_walk(5, 1, "/bin/sh", 6000);
+	strcpy(qp.comm, "worker");
+	pm_walk_begin(pm, 8000);
+	assert_int_equal(pm_walk_process(pm, &qp, 8000), 0);
+	pm_walk_end(pm);
+	assert_string_equal(info_at(5, 0, 8100).comm, "worker");
+	assert_int_equal(stats().found, 0);
 }
 
 /* Freeing a lot of memory may take it longer than a zombie is kept. */
@@ -246,6 +279,8 @@ int main(void)
 		T(test_exit_told_behind_its_reap),
 		T(test_zombie_reaped_after_the_grace_time),
 		T(test_gone_by_mistake),
+		T(test_ends_in_a_gap),
+		T(test_name_of_a_lost_rename),
 		T(test_long_way_out),
 		T(test_child_of_an_image_nobody_told_of),
 	};

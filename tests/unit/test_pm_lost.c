@@ -157,12 +157,26 @@ static void an_exec_within_the_loss_is_in_doubt(void **state)
 {
 	do_lost_between(7000, 7500);
 	do_whole_exec(5, 1, 7400, "/bin/ls", 2);
-	assert_string_equal(found(5, 1, 7511, 0x1000), "lost");
-	/* ... and is asked for before anybody samples it. */
+	/* It is asked for before anybody samples it. */
 	assert_int_equal(nwants, 1);
 	assert_int_equal(wants[0].exec_id, 1);
+	assert_string_equal(found(5, 1, 7511, 0x1000), "lost");
 	assert_int_equal(reread(5, 7600), 0);
 	assert_string_equal(found(5, 1, 7601, 0x1000), "new");
+}
+
+/* The COMM record came late: the set begins with it, and before the loss. */
+static void an_exec_whose_comm_record_came_late_too(void **state)
+{
+	do_lost_between(7001, 7002);
+	do_exec(5, 1, 7003, "/bin/ls");
+	do_comm(5, 7000);
+	do_mmap(5, 7002, 0x1000, 0x2000, "/bin/ls", 2);
+	assert_string_equal(found(5, 1, 7004, 0x1000), "lost");
+	do_exec(5, 2, 7013, "/bin/du");
+	do_comm(5, 7010); /* this one is behind it */
+	do_mmap(5, 7011, 0x1000, 0x2000, "/bin/du", 3);
+	assert_string_equal(found(5, 2, 7014, 0x1000), "du");
 }
 
 static void an_exec_under_way_is_in_doubt(void **state)
@@ -474,6 +488,7 @@ int main(void)
 		T(a_view_keeps_what_was_certain_then),
 		T(an_exec_behind_the_loss_is_not_touched),
 		T(an_exec_within_the_loss_is_in_doubt),
+		T(an_exec_whose_comm_record_came_late_too),
 		T(an_exec_under_way_is_in_doubt),
 		T(a_child_shares_the_doubt_and_is_read_by_itself),
 		T(an_exec_whose_comm_record_was_lost),

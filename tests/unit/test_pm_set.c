@@ -276,6 +276,65 @@ static void test_a_view_stays(void **state)
 	pm_view_free(view);
 }
 
+/* The real mappings of the process: n of them, from 'at' on. */
+static void read_anew(uint64_t time, uint64_t at, size_t n)
+{
+	struct pm_map_event *maps = calloc(n, sizeof(*maps));
+	size_t i;
+
+	assert_non_null(maps);
+	for (i = 0; i < n; i++)
+		maps[i] = map_of(at + i * 0x2000, at + i * 0x2000 + 0x1000,
+				 "/lib/y.so", 0);
+	assert_int_equal(do_maps(5, time, time + 1, maps, n), 0);
+	free(maps);
+}
+
+/* As a JIT compiler that gives back what it made, of which nothing is told. */
+static void test_what_is_unmapped_does_not_pile_up(void **state)
+{
+	uint64_t addr = 0x1000000, time = NOW;
+	int i;
+
+	read_anew(time, 0x1000, 10);
+	for (i = 0; i < 10000; i++) {
+		time += CLOCK_NSEC_PER_SEC / 10;
+		addr += 0x10000;
+		do_mmap(5, time, addr, addr + 0x1000, "/lib/x.so", 1);
+		if (!nwants)
+			continue;
+		nwants = 0;
+		read_anew(time + 1, 0x1000, 10);
+		assert_int_equal(stats().mappings, 10);
+	}
+	assert_in_range(stats().mappings, 10, 300);
+	assert_in_range(stats().rereads, 20, 50);
+}
+
+/* Of 60,000 that are really there, it is soon known that they are. */
+static void test_what_stays_is_seldom_read_anew(void **state)
+{
+	uint64_t addr = 0x1000000, time = NOW;
+	int i;
+
+	for (i = 0; i < 20000; i++) {
+		time += CLOCK_NSEC_PER_SEC / 10;
+		do_mmap(5, time, addr + i * 0x2000UL,
+			addr + i * 0x2000UL + 0x1000, "/lib/x.so", 1);
+		if (!nwants)
+			continue;
+		nwants = 0;
+		read_anew(time + 1, addr, i + 1);
+		assert_int_equal(stats().mappings, i + 1);
+	}
+	assert_int_equal(stats().mappings, 20000);
+	assert_in_range(stats().rereads, 5, 8);
+	/* A child by fork has the same, and asks no sooner. */
+	do_fork(5, 0, 6, time + 10);
+	do_mmap(6, time + 20, 0x1000, 0x2000, "/lib/x.so", 1);
+	assert_int_equal(nwants, 0);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, one_process, teardown)
 
 int main(void)
@@ -288,6 +347,8 @@ int main(void)
 		T(test_sixty_thousand_mappings),
 		T(test_a_set_has_a_ceiling),
 		T(test_a_view_stays),
+		T(test_what_is_unmapped_does_not_pile_up),
+		T(test_what_stays_is_seldom_read_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
