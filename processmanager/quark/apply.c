@@ -360,7 +360,7 @@ static int apply_reap(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	ev->majflt = r->majflt;
 	ev->cpu_exact = !inferred;
 	proc = find_or_add(qq, &r->head, NULL);
-	if (proc && proc->ended) {
+	if (proc && proc->ended && (inferred || !proc->vanished)) {
 		/* Nothing more will come of it. */
 		if (!inferred)
 			quark_cache_end(&qq->cache, proc, r->head.time);
@@ -369,11 +369,15 @@ static int apply_reap(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	rec = proc ? quark_proc_edit(proc) : NULL;
 	if (!rec)
 		return -ENOMEM;
-	if (!proc->exited) {
-		/* Its exit was lost. */
+	if (!proc->exited || proc->vanished) {
+		/*
+		 * Its exit was lost. The kernel frees a process in an RCU
+		 * callback, so a walk may miss one whose reap is yet to come.
+		 */
 		memcpy(rec->p.comm, r->comm, sizeof(rec->p.comm));
 		set_exit(qq, &rec->p, r->head.time, r->wait_status);
 	}
+	proc->vanished = false;
 	if (inferred)
 		quark_cache_end_inferred(&qq->cache, proc, r->head.time);
 	else
@@ -576,6 +580,7 @@ int quark_apply_vanished(struct quark_queue_priv *qq, struct quark_proc *proc)
 	if (!rec)
 		return -ENOMEM;
 	set_exit(qq, &rec->p, qq->watermark, 0);
+	proc->vanished = true;
 	quark_cache_end_inferred(&qq->cache, proc, qq->watermark);
 	return 0;
 }

@@ -86,6 +86,7 @@ struct quark_proc {
 	bool ended; /* reaped */
 	bool settled; /* by quark_apply_walked() */
 	bool missing; /* not in the last walk */
+	bool vanished; /* ended for want of being there: no event told of it */
 };
 
 struct quark_cache {

@@ -318,6 +318,20 @@ static int do_inferred(uint64_t time, struct abi_key k)
 	return apply(&r, sizeof(r));
 }
 
+/* Its exit was lost and a walk missed it, but the kernel had yet to free it. */
+static void test_reap_of_one_that_vanished(void **state)
+{
+	struct abi_key k = key(3, 20, 1);
+
+	do_fork(20, k, key(2, 20, 10));
+	assert_int_equal(
+		quark_apply_vanished(&qq, quark_cache_find(&qq.cache, &k)), 0);
+	assert_int_equal(do_reap(50, k), 1);
+	assert_int_equal(ev->events, QUARK_EV_REAP);
+	assert_int_equal(ev->process->exit_boottime, 50);
+	assert_int_equal(do_reap(51, k), 0);
+}
+
 /* The kernel tells of a reap that was inferred long ago: no second one. */
 static void test_late_reap(void **state)
 {
@@ -569,6 +583,7 @@ int main(void)
 		T(test_overdue),
 		T(test_gap),
 		T(test_many),
+		T(test_reap_of_one_that_vanished),
 		T(test_late_reap),
 		T(test_deep_walk),
 		T(test_ring_walk),

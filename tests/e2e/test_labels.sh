@@ -1,0 +1,333 @@
+#!/bin/bash
+# Who a process is, where it is and how it came in: containers, pods, units, entry
+# leaders, in the labels of a profile and in the ledger, by real control groups;
+# what is told of each process when it is over; and readers and names that mean ill.
+. "$(dirname "$0")/lib.sh"
+profd() { "$PROFD" "$@" --server "unix:$sock"; }
+ID=3f1b6e0c9d2a47580e1f2a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f
+ID2=aaaaaaaa9d2a47580e1f2a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f
+POD=c0ffee00_1234_4abc_8def_0123456789ab
+
+# --- control groups, below one of our own in each hierarchy ---
+hierarchy() { # TYPE [CONTROLLER]
+	awk -v type="$1" -v want="${2:-}" '$3 == type &&
+		(want == "" || ("," $4 ",") ~ ("," want ",")) {
+			print $2; exit }' /proc/self/mounts
+}
+ours=profd-test-$$
+v2=$(hierarchy cgroup2)
+v1=$(hierarchy cgroup memory)
+if [[ -z $v2 ]]; then
+	v2=$T/cgroup2
+	mkdir "$v2" && mount -t cgroup2 none "$v2" && mounted+=("$v2")
+fi
+remove_groups() {
+	local dir i
+	for dir in "$v2/$ours" ${v1:+"$v1/$ours"}; do
+		[[ -d $dir ]] || continue
+		# Whoever was in there ends by and by.
+		for ((i = 0; i < 100; i++)); do
+			find "$dir" -depth -type d -exec rmdir {} + 2>/dev/null
+			[[ -d $dir ]] || break
+			sleep 0.1
+		done
+	done
+}
+trap 'kill -KILL "${spinners[@]}" 2>/dev/null; remove_groups; cleanup' EXIT
+
+# spin NAME GROUP...: a busy process that was moved there before its exec, as engines
+# do it. Its pid in pid_of[NAME].
+declare -A pid_of
+spinners=()
+spin() {
+	local name=$1
+	shift
+	mkdir -p "$@"
+	(
+		for dir in "$@"; do
+			echo "$BASHPID" >"$dir/cgroup.procs"
+		done
+		exec nice -n 5 "$BASH" -c 'while :; do :; done' "$name"
+	) &
+	pid_of[$name]=$!
+	spinners+=($!)
+}
+
+# await COMMAND...: a minute by the clock, for commands that take their time.
+await() {
+	local end=$((SECONDS + 60))
+	until "$@" >/dev/null 2>&1; do
+		((SECONDS < end)) || return 1
+		sleep 0.1
+	done
+}
+
+# told TEXT: the events with it, of what may be a busy host's many.
+told() {
+	grep -aF "$1" "$T/events"
+}
+
+start_profd labels --window 600
+background "$PROFD" events -f --json --server "unix:$sock" >"$T/events" \
+	2>"$T/events.err"
+events=$pid
+follows() { /bin/true && test -s "$T/events"; }
+await follows
+
+g=$v2/$ours
+spin docker "$g/system.slice/docker-$ID.scope"
+spin kube "$g/kubepods.slice/kubepods-besteffort-pod$POD.slice/cri-containerd-$ID.scope"
+spin podman "$g/machine.slice/libpod-$ID.scope/container"
+spin lxc "$g/lxc.payload.web"
+spin unit "$g/system.slice/web.service"
+spin none "$g"
+expected="
+docker docker $ID - docker-$ID.scope
+kube containerd $ID $POD cri-containerd-$ID.scope
+podman podman $ID - libpod-$ID.scope
+lxc lxc web - -
+unit - - - web.service
+none - - - -"
+if [[ -n $v1 ]]; then
+	spin old "$v1/$ours/docker/$ID"
+	# There the engine is where version 2 has its containers.
+	spin hybrid "$g/system.slice/docker.service" "$v1/$ours/docker/$ID2"
+	expected+="
+old docker $ID - -
+hybrid docker $ID2 - -"
+else
+	diag "version 1 is not there: one hierarchy only"
+fi
+
+# --- and a process that is moved in its life ---
+spin moved "$g/system.slice/before.service"
+sampled() { # PID COUNT
+	(($(profd ps --json | jq "select(.pid == $1) | .samples") >= $2))
+}
+# It has samples in both groups then, if a window spans them.
+record_all() {
+	"$PROFD" fetch --server "unix:$sock" --seconds "$1" -o "$T/$2.pb.gz" \
+		2>"$T/$2.log"
+}
+record_all 12 all &
+fetch=$!
+sleep 1 # until it surely collects
+now=$(profd ps --json | jq "select(.pid == ${pid_of[moved]}) | .samples")
+await sampled "${pid_of[moved]}" $((now + 3))
+mkdir -p "$g/lxc.payload.late"
+echo "${pid_of[moved]}" >"$g/lxc.payload.late/cgroup.procs"
+wait $fetch
+is "a profile is fetched" $? 0
+check_profile "$T/all.pb.gz"
+
+# labels PROFILE: "pid KEY:[VALUE]..." lines, one a sample.
+labels() {
+	pprof -raw "$1" | awk '
+		/^Locations/ { exit }
+		/^Samples:/ { on = 1; getline; next }
+		!on { next }
+		/^ +[0-9]+ +[0-9]+:/ { if (text) print text; text = ""; next }
+		{ gsub(/^ +| +$/, ""); text = text " " $0 }
+		END { if (text) print text }' |
+		awk '{ match($0, / pid:\[[0-9]+\]/)
+			print substr($0, RSTART + 6, RLENGTH - 7) $0 }'
+}
+labels "$T/all.pb.gz" >"$T/labels"
+# value LINES KEY: the values there are, "-" for none.
+value() {
+	grep -oE " $2:\[[^]]*\]" <<<"$1" | sort -u | sed 's/.*\[\(.*\)\]/\1/' |
+		paste -sd' ' | sed 's/^$/-/'
+}
+profd ps --json >"$T/ps"
+while read -r name engine container pod unit; do
+	[[ -n $name ]] || continue
+	pid=${pid_of[$name]}
+	is "ledger, $name" "$(jq -r "select(.pid == $pid) |
+		[.engine, .container, .pod, .unit] | map(. // \"-\") |
+		join(\" \")" "$T/ps")" "$engine $container $pod $unit"
+	lines=$(grep "^$pid " "$T/labels")
+	is "labels, $name" "$(value "$lines" container) $(value "$lines" pod) $(
+		value "$lines" unit)" "$container $pod $unit"
+done <<<"$expected"
+lines=$(grep "^${pid_of[moved]} " "$T/labels")
+is "who was moved has samples from where it was" \
+	"$(value "$(grep -v late <<<"$lines")" unit)" before.service
+is "and from where it went" \
+	"$(value "$(grep -v before <<<"$lines")" container)" late
+is "by one name each" "$(value "$lines" image | wc -w)" 1
+is "the ledger has where it is" "$(jq -r "select(.pid == ${pid_of[moved]}) |
+	.container" "$T/ps")" late
+moves() {
+	told "\"pid\":${pid_of[moved]}," | jq -e 'select((.events |
+		index("cgroup")) and .container == "late")'
+}
+check "an event says that it was moved" await moves
+profd ps >"$T/table"
+like "ps: where people look for it" "$(grep -w "${pid_of[docker]}" "$T/table")" \
+	"docker:${ID:0:12} "
+like "ps: a unit" "$(grep -w "${pid_of[unit]}" "$T/table")" " web.service "
+kill -KILL "${spinners[@]}"
+wait "${spinners[@]}" 2>/dev/null
+
+# --- how they came in ---
+# entry PROGRAM: a shell of that name, which starts another in a session of its own,
+# and that one a child. Prints the pids of the two.
+entry() {
+	cp "$BASH" "$T/$1"
+	"$T/$1" -c 'setsid "$BASH_2" -c "echo \$\$ >$1; sleep 1000 & echo \$! >>$1
+		wait" & wait' "$1" "$T/$1.pids" &
+	started+=($!)
+	spinners+=($!)
+	await test -s "$T/$1.pids"
+	await eval '(($(wc -l <"$T/'"$1"'.pids") == 2))'
+	# shellcheck disable=SC2046
+	spinners+=($(cat "$T/$1.pids"))
+}
+export BASH_2=$BASH
+came() { jq -r "select(.pid == $1) | \"\(.entry) \(.entry_pid)\"" "$T/ps"; }
+for name in sshd containerd-shim-runc-v2 cron; do
+	entry "$name"
+done
+known() {
+	profd ps --json >"$T/ps"
+	(($(jq "select(.pid == $(tail -n 1 "$T/cron.pids")) | .pid" "$T/ps"))) &&
+		jq -e "select(.pid == $(tail -n 1 "$T/cron.pids")) |
+			.comm == \"sleep\"" "$T/ps"
+}
+await known
+{
+	read -r leader
+	read -r child
+} <"$T/sshd.pids"
+is "a session below sshd" "$(came "$leader")" "sshd $leader"
+is "what it starts" "$(came "$child")" "sshd $leader"
+{
+	read -r leader
+	read -r child
+} <"$T/containerd-shim-runc-v2.pids"
+is "a container's first process" "$(came "$leader")" "container $leader"
+is "what runs in it" "$(came "$child")" "container $leader"
+{
+	read -r leader
+	read -r child
+} <"$T/cron.pids"
+is "a job of cron's is its parent's" "$(came "$child")" "$(came $$)"
+is "kernel threads" "$(jq -r 'select(.kernel_thread) | .entry' "$T/ps" |
+	sort -u)" kthread
+session=$(cat "$T/cron.pids" | head -n 1)
+is "a session made after the exec of its shell" \
+	"$(jq "select(.pid == $session) | .session" "$T/ps")" "$session"
+kill -KILL "${spinners[@]}" 2>/dev/null
+
+# --- each life, when it is over ---
+for i in {1..100}; do
+	/bin/true "tag-$i"
+done
+sh -c 'exec sh -c "exec sh -c \"exit 3\""' &
+wait $!
+last=$!
+ended() {
+	(($(told '["end"]' | grep -c '"tag-') >= 100)) &&
+		told "\"pid\":$last," | grep -qF '["end"]'
+}
+check "the ends are told" await ended
+told '["end"]' >"$T/ends"
+is "each once" "$(jq -r .process "$T/ends" | sort | uniq -d | wc -l)" 0
+jq -c 'select(.args[1]? // "" | test("^tag-[0-9]+$"))' "$T/ends" >"$T/tags"
+is "a hundred lives" "$(jq -r '.args[1]' "$T/tags" | sort -u | wc -l)" 100
+is "with their CPU time and samples" "$(jq -c 'select(.samples == null or
+	.cpu_ns == null or .exit_code != 0 or .start_boot_ns >= .exit_boot_ns)' \
+	"$T/tags")" ""
+is "all that a process was" "$(grep -F "\"pid\":$last," "$T/ends" | jq -c "
+	[.exit_code, .execs, [.images[1:][].args[2]]]")" \
+	'[3,3,["exec sh -c \"exec sh -c \\\"exit 3\\\"\"","exec sh -c \"exit 3\"","exit 3"]]'
+is "nothing went by unread" "$(grep -c '"missed"' "$T/events")" 0
+
+# --- names that mean ill ---
+nasty=$'\xff\xfe\n\e[2J\x9b"\\'
+(exec -a "$nasty" sleep 1000) &
+spinners+=($!)
+bad=$!
+"$BASH" -c 'sleep 1000; :' long "$(head -c 100000 /dev/zero | tr '\0' a)" &
+spinners+=($!)
+long=$!
+mkfifo "$T/never"
+(
+	exec 9<>"$T/never"
+	printf '\xc3\x28\n\e' >/proc/self/comm
+	mkdir -p "$T/"$'dir\n\xe9' && cd "$T/"$'dir\n\xe9' && read -r <&9
+) &
+spinners+=($!)
+renamed=$!
+there() {
+	profd ps --json >"$T/ps" &&
+		jq -e "select(.pid == $long) | .args_cut" "$T/ps" &&
+		jq -e "select(.pid == $bad) | .comm == \"sleep\"" "$T/ps" &&
+		jq -e "select(.pid == $renamed) | .cwd | test(\"dir\")" "$T/ps"
+}
+check "they are all there" await there
+is "every line is JSON" "$(jq -c 'type' "$T/ps" | sort -u)" '"object"'
+check "and UTF-8" iconv -f UTF-8 -t UTF-8 -o /dev/null "$T/ps"
+is "what is no UTF-8 is replaced" "$(jq -r "select(.pid == $bad) | .args[0]" \
+	"$T/ps")" $'\xef\xbf\xbd\xef\xbf\xbd\n\e[2J\xef\xbf\xbd"\\'
+profd ps >"$T/table"
+is "a terminal obeys nothing of it" \
+	"$(LC_ALL=C grep -caP '[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' "$T/table")" 0
+like "arguments that were cut" \
+	"$(grep "^ *$long " "$T/table" | tail -c 20)" 'a \.\.\.$'
+kill -KILL "${spinners[@]}" 2>/dev/null
+
+# --- readers that mean ill ---
+for i in {1..31}; do
+	curl -sN --unix-socket "$sock" "http://profd/events?follow=1" \
+		>/dev/null 2>&1 &
+	started+=($!)
+	followers+=($!)
+done
+full() { (($(metric profd_reporter_http_followers) == 32)); }
+check "32 may follow" await full
+curl -s --unix-socket "$sock" -w '%{http_code}' -o "$T/refused" \
+	"http://profd/events?follow=1" >"$T/code"
+is "one more may not" "$(cat "$T/code")" 503
+is "and is told why" "$(cat "$T/refused")" "too many clients follow events"
+is "profd events says so, too" "$(profd events -f 2>&1)" \
+	"profd: unix:$sock: 503: too many clients follow events"
+kill -KILL "${followers[@]}"
+wait "${followers[@]}" 2>/dev/null
+alone() { (($(metric profd_reporter_http_followers) == 1)); }
+check "who hangs up is forgotten" await alone
+kill -INT "$events"
+wait "$events"
+is "the stream was ended, and well" $? 0
+is "by a whole line" "$(tail -c 1 "$T/events" | od -An -c | tr -d ' ')" '\n'
+is "nothing to complain of" "$(cat "$T/events.err")" ""
+stop_profd
+is "profd ends well" $? 0
+
+# --- the same without BPF, as far as it goes ---
+start_profd perf --window 600 --source perf
+background "$PROFD" events -f --json --server "unix:$sock" >"$T/events" \
+	2>"$T/events.err"
+events=$pid
+await follows
+spin docker2 "$g/docker-$ID.scope"
+/bin/true tag-perf
+seen() { profd ps --json >"$T/ps" &&
+	jq -e "select(.pid == ${pid_of[docker2]}) | .container" "$T/ps"; }
+check "perf: a process is listed" await seen
+is "perf: its container" \
+	"$(jq -r "select(.pid == ${pid_of[docker2]}) | .container" "$T/ps")" "$ID"
+sh -c 'exit 5' &
+wait $!
+last=$!
+over() { told "\"pid\":$last," | grep -F '["end"]'; }
+check "perf: the end of a process is told" await over
+is "perf: its fork and exit" "$(told "\"pid\":$last," | jq -r '.events[]' |
+	grep -cE '^(fork|exit)$')" 2
+is "perf: no status is invented" "$(told "\"pid\":$last," |
+	jq -c '[.exit_code, .signal, .reap]' | sort -u)" '[null,null,null]'
+kill -INT "$events"
+wait "$events"
+stop_profd
+is "perf: profd ends well" $? 0
+plan
