@@ -437,7 +437,6 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(reaps, 0, "reap events")                                             \
 	X(renames, 0, "rename events")                                         \
 	X(gaps, 0, "gaps in the lifecycle stream")                             \
-	X(gaps_ms, 0, "milliseconds of gaps in the lifecycle stream")          \
 	X(walked, 0, "processes that existed at the start")                    \
 	X(unknown, 0, "events of processes never heard of")                    \
 	X(found, 0, "processes a later walk found, whose fork was missed")     \
@@ -445,7 +444,6 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(maps, 0, "mappings that appeared")                                   \
 	X(maps_before_walk, 0, "mapping records a walk already contained")     \
 	X(maps_lost, 0, "gaps in the mapping stream")                          \
-	X(maps_lost_ms, 0, "milliseconds of gaps in the mapping stream")       \
 	X(maps_unbound, 0, "exec mapping sets no exec event followed")         \
 	X(maps_overflow, 0, "mapping sets thrown away for their size")         \
 	X(rereads, 0, "mappings read anew from /proc")                         \
@@ -464,6 +462,8 @@ struct pm_stats {
 #define X(name, gauge, help) uint64_t name;
 	PM_STATS(X)
 #undef X
+	/* Milliseconds of gaps: in the lifecycle stream, in the mapping stream. */
+	uint64_t gaps_ms, maps_lost_ms;
 };
 
 void pm_get_stats(const struct pm *pm, struct pm_stats *out);

@@ -209,6 +209,12 @@ static void metrics_parts(struct engine *e, struct reporter_metrics *m)
 			!gauge, NULL, sym.name);
 	SYMBOLIZER_STATS(X)
 #undef X
+	reporter_metric(m, "profd_pm_gaps_seconds_total",
+			"time of gaps in the lifecycle stream", true, NULL,
+			pm.gaps_ms / 1e3);
+	reporter_metric(m, "profd_pm_maps_lost_seconds_total",
+			"time of gaps in the mapping stream", true, NULL,
+			pm.maps_lost_ms / 1e3);
 }
 
 static void losses_count(struct engine *e, uint64_t *out)

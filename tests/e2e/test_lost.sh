@@ -71,7 +71,7 @@ lost() {
 check "mapping records were lost" soon lost
 check "everybody is read anew" soon all_read
 diag "lost $(metric profd_sideband_lost_total) records in" \
-	"$(metric profd_pm_maps_lost_ms_total) ms, read" \
+	"$(metric profd_pm_maps_lost_seconds_total) s, read" \
 	"$(($(metric profd_pm_rereads_total) - before)) processes by" \
 	"$(($(ms) - begin)) ms after"
 check "after: all is named" soon settled after
@@ -156,7 +156,7 @@ standstill unseen
 begin=$(ms)
 check "the ledger is right again" soon right
 diag "$(metric profd_lifecycle_lost_total) events lost in" \
-	"$(metric profd_pm_gaps_ms_total) ms, right by $(($(ms) - begin)) ms after"
+	"$(metric profd_pm_gaps_seconds_total) s, right by $(($(ms) - begin)) ms after"
 num "events were lost" "$(metric profd_lifecycle_lost_total)" '>' 0
 num "... and it was found out" "$(metric profd_pm_found_total)" '>=' 2
 like "the status says so" "$(ask /status)" \

@@ -12,12 +12,19 @@ start_gone() {
 	rm -f "$T/go"
 	mkfifo "$T/go"
 	for i in $(seq 100 $((99 + N))); do
-		other_build_id "$E2E/prog_gone" "$T/gone-$i" "$i"
+		other_build_id "$E2E/prog_gone" "$T/gone-$i" $((i + 1000 * $$))
 		# Its own open waits for us to open the other end.
 		background bash -c 'exec "$0" 20 <"$1"' "$T/gone-$i" "$T/go"
 		gone+=("$pid")
 	done
 	exec 8>"$T/go"
+	# Who has not opened it when we close it would wait for ever.
+	for i in "${!gone[@]}"; do
+		wait_for 60 runs "${gone[i]}" "$T/gone-$((100 + i))"
+	done
+}
+runs() {
+	[[ /proc/$1/exe -ef $2 ]]
 }
 # They delete themselves, work, and are gone.
 go_gone() {
