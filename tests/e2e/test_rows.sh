@@ -173,7 +173,7 @@ fails "no CFI" 1 'no_cfi: no unwind information' unwind-table "$T/no_cfi"
 cp "$T/lazy" "$T/arm64"
 printf '\267' | dd of="$T/arm64" bs=1 seek=18 conv=notrunc status=none
 fails "another machine" 1 'arm64: not of x86-64' unwind-table "$T/arm64"
-fails "no word" 2 'unwind-table or unwind' ""
+fails "no word" 2 'unwind-table, unwind or files' ""
 fails "another word" 2 "unknown 'x'" x
 fails "no FILE" 2 'one FILE is needed' unwind-table
 fails "two FILEs" 2 'one FILE is needed' unwind-table a b
