@@ -115,7 +115,7 @@ wait
 END
 chmod +x "$T/upgraded"
 # Not what another run of this test has, which is known by another path.
-id=$(($(date +%N) + 100000 * $$))
+id=$((10#$(date +%N) + 100000 * $$))
 upgrade gcc "$id"
 background "$T/up/prog" 600000 chain
 early=$pid
