@@ -179,13 +179,13 @@ static void engine_drain_lifecycle(struct engine *e)
 				walk_start_lost(e->start);
 			e->nomem++;
 			/* quark's cache has it nevertheless. */
-			walk_again(e);
+			walk_anew(e);
 			continue;
 		}
 		quark_event_copy(ev, copy, size);
 		if (pump_push(e->pump, PUMP_LIFECYCLE, ev->boottime, copy,
 			      size))
-			walk_again(e);
+			walk_anew(e);
 	}
 	pump_watermark(e->pump, PUMP_LIFECYCLE,
 		       quark_queue_watermark(&e->quark));

@@ -90,7 +90,7 @@ void walk_after_loss(struct engine *e);
 /* Begins that if it is time; after the pump ran. */
 void walk_doubts(struct engine *e, uint64_t now);
 /* All processes are to be walked again at the next check. */
-void walk_again(struct engine *e);
+void walk_anew(struct engine *e);
 /* Walks all processes again if it is time; right after quark was drained. */
 void walk_check(struct engine *e, uint64_t now);
 uint64_t walk_watermark(struct engine *e, uint64_t now);

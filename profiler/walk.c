@@ -242,7 +242,7 @@ static void walk_processes_again(struct engine *e)
 		walk_push(e, WALK_END, time, NULL);
 }
 
-void walk_again(struct engine *e)
+void walk_anew(struct engine *e)
 {
 	e->walk_next = 1;
 }
@@ -253,7 +253,7 @@ void walk_check(struct engine *e, uint64_t now)
 
 	quark_queue_get_stats(&e->quark, &st);
 	if (st.repairs != e->repairs)
-		walk_again(e);
+		walk_anew(e);
 	e->repairs = st.repairs;
 	if (now < e->walk_next)
 		return;
