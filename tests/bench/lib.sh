@@ -56,4 +56,5 @@ stop() {
 	sleep 0.2
 	kill -TERM "$@"
 	wait "$@"
+	return 0 # they died of a signal: of ours
 } 2>/dev/null
