@@ -305,6 +305,7 @@ struct pm_proc {
 	bool vanished; /* exited, for all that a walk knows */
 	bool selected;
 	bool forked; /* its fork event came, or it was there before */
+	bool hidden; /* no event of it comes, nor of its forks */
 	bool walk_due; /* it was there before, and its mappings are not read */
 };
 

@@ -454,6 +454,28 @@ static void who_ended_before_the_walk_is_no_surprise(void **state)
 	assert_int_equal(stats().unknown, 2);
 }
 
+/* Of one that the kernel does not tell of: its children begin with an exec. */
+static void who_a_hidden_process_forks_is_no_surprise(void **state)
+{
+	struct quark_process qp = qp_of(5, 0);
+
+	qp.x_flags = QUARK_X_HIDDEN;
+	assert_int_equal(pm_walk_process(pm, &qp, 6000), 0);
+	pm_begin(pm, 7000);
+	pm_select(pm, 5);
+	qp = qp_of(9, 1);
+	qp.proc_ppid = 5;
+	qp.parent_key =
+		(struct quark_key){ .start_boottime = born(5), .pid = 5 };
+	assert_int_equal(feed(QUARK_EV_EXEC, &qp, 9100, 0), 0);
+	assert_int_equal(stats().unknown, 0);
+	assert_string_equal(process(9, 1).parent_id, "5-1388");
+	assert_true(pm_image_selected(image_of(9, 1)));
+	/* another's fork should have been told */
+	do_exec(10, 1, 10100, "/bin/true");
+	assert_int_equal(stats().unknown, 1);
+}
+
 static void iteration_with_the_dead(void **state)
 {
 	struct pm_image *img;
@@ -487,6 +509,7 @@ int main(void)
 		TEST(a_later_walk_finds_nothing_in_normal_running),
 		TEST(a_living_process_tells_its_cpu_time),
 		TEST(who_ended_before_the_walk_is_no_surprise),
+		TEST(who_a_hidden_process_forks_is_no_surprise),
 		TEST(iteration_with_the_dead),
 	};
 
