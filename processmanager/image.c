@@ -35,6 +35,7 @@ struct pm_image *pm_image_new(struct pm *pm, struct pm_proc *proc,
 		img->kthread = from->kthread;
 		memcpy(img->comm, from->comm, sizeof(img->comm));
 	}
+	pm_past_take(pm, img);
 	for (p = &proc->images; *p && (*p)->exec_id > exec_id;)
 		p = &(*p)->older;
 	img->older = *p;
@@ -144,6 +145,7 @@ struct pm_image *pm_image_get(struct pm *pm, const struct abi_key *key,
 	struct pm_proc *proc;
 	struct pm_image *img, *before;
 	struct pm_mm *mm;
+	bool again;
 
 	pm_tick(pm, time);
 	proc = pm_proc_find(pm, key->tgid, key->start_boottime);
@@ -157,6 +159,7 @@ struct pm_image *pm_image_get(struct pm *pm, const struct abi_key *key,
 	if (!proc)
 		return NULL;
 	before = proc->images;
+	again = pm_past_has(proc, key->exec_id);
 	mm = pm_provisional_mm(pm, proc, key->exec_id, time);
 	img = mm ? pm_image_new(pm, proc, key->exec_id, before, mm) : NULL;
 	if (!img) {
@@ -164,9 +167,9 @@ struct pm_image *pm_image_get(struct pm *pm, const struct abi_key *key,
 			pm_proc_free(pm, proc);
 		return NULL;
 	}
-	img->provisional = true;
 	img->made = time;
-	pm->stats.provisional++;
+	img->provisional = !again;
+	pm->stats.provisional += !again;
 	if (before) /* which of the two is the older one */
 		pm_image_end(pm, img == proc->images ? before : img, time);
 	return img;

@@ -260,6 +260,12 @@ struct pm_past;
 
 /* Keeps what the ledger says of an image that is about to be freed. */
 void pm_past_add(struct pm *pm, const struct pm_image *img);
+/*
+ * A generation that was forgotten comes again, by a sample or an event that is
+ * late: what was kept of it goes back into the new image, so that it is there once.
+ */
+bool pm_past_has(struct pm_proc *proc, uint64_t exec_id);
+void pm_past_take(struct pm *pm, struct pm_image *img);
 void pm_past_drop(struct pm *pm, struct pm_proc *proc);
 
 /* --- proc.c ----------------------------------------------------------------- */
@@ -299,6 +305,7 @@ struct pm_proc {
 	bool vanished; /* exited, for all that a walk knows */
 	bool selected;
 	bool forked; /* its fork event came, or it was there before */
+	bool hidden; /* no event of it comes, nor of its forks */
 	bool walk_due; /* it was there before, and its mappings are not read */
 };
 

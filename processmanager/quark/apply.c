@@ -240,6 +240,8 @@ static void set_image(struct quark_process *p, const struct abi_quark_image *im)
 		 im->head.flags & ABI_QUARK_ARGS_CUT);
 	set_flag(&p->x_flags, QUARK_X_KTHREAD,
 		 im->head.flags & ABI_QUARK_KTHREAD);
+	set_flag(&p->x_flags, QUARK_X_HIDDEN,
+		 im->head.flags & QUARK_RAW_HIDDEN);
 }
 
 static int apply_exec(struct quark_queue_priv *qq, const struct quark_raw *raw)

@@ -148,6 +148,8 @@ struct quark_raw {
 #define QUARK_RAW_GAP (ABI_QUARK_TASK + 1)
 /* In abi_quark_head.flags: not from the kernel, see infer_reaps(). */
 #define QUARK_RAW_INFERRED (1U << 31)
+/* ... the backend's walk has not shown it, though it was there. */
+#define QUARK_RAW_HIDDEN (1U << 30)
 
 struct quark_raw_gap {
 	uint64_t to;
@@ -236,7 +238,7 @@ struct quark_names {
 
 void quark_names_fini(struct quark_names *n);
 
-/* --- what is outside of the kernel's records (procfs.c) --------------------- */
+/* --- what is outside of the kernel's records (procfs.c, procfs_task.c) ------- */
 
 /* Whether the process is there, be it as a zombie. */
 bool quark_procfs_exists(uint32_t pid, uint64_t start_boottime);
@@ -246,6 +248,18 @@ bool quark_procfs_exists(uint32_t pid, uint64_t start_boottime);
  */
 bool quark_procfs_read(uint32_t pid, uint64_t start_boottime, size_t max_env,
 		       struct strbuf *sb, struct quark_strings_init *out);
+
+/* A link of /proc/PID, appended. Its length; 0: none. */
+size_t quark_procfs_link(uint32_t pid, const char *name, struct strbuf *sb);
+/* The unified hierarchy's path, else memory's, else pids'; the same. */
+size_t quark_procfs_cgroup(uint32_t pid, struct strbuf *sb);
+/*
+ * The abi_quark_image of a walk, in the place of what is in 'sb', but that its
+ * start is no better than a clock tick. False if it is gone, or a zombie.
+ */
+bool quark_procfs_task(uint32_t pid, struct strbuf *sb);
+/* Each process of /proc; what 'fn' returns ends it if not 0. That, or -errno. */
+int quark_procfs_each(int (*fn)(void *arg, uint32_t pid), void *arg);
 
 /* --- the kernel side (ebpf.c, kprobe.c) -------------------------------------- */
 

@@ -8,7 +8,9 @@
  * there anyhow is made good twice, and who is not in the walk is taken for gone
  * only when all records up to the walk's time have been applied.
  */
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "processmanager/quark/priv.h"
 
@@ -18,6 +20,9 @@
 struct walk {
 	struct quark_queue_priv *qq;
 	struct strbuf sb;
+	uint64_t begin;
+	ring_fn fn;
+	struct strbuf task; /* the record of a hidden process */
 };
 
 static int walk_first(void *arg, void *data, size_t len)
@@ -48,12 +53,66 @@ static int walk_again(void *arg, void *data, size_t len)
 	return quark_apply_walk(w->qq, im, len, &w->sb);
 }
 
+/* --- who is there and was not shown ------------------------------------------ */
+
+/*
+ * The exact key of one of which a clock tick of the start is known: those of its
+ * children that the kernel showed name it as their parent. Without one it stays
+ * out: under a start of our own it would be another one to all that tells of it.
+ */
+static bool exact_key(const struct quark_cache *c, struct abi_key *key)
+{
+	uint64_t tick = CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
+	uint64_t start = key->start_boottime;
+	const struct quark_proc *p;
+	bool found = false;
+
+	for (p = c->first; p; p = p->next) {
+		const struct quark_key *k = &p->rec->p.parent_key;
+
+		if (k->pid != key->tgid ||
+		    k->start_boottime / tick != start / tick)
+			continue;
+		key->start_boottime = k->start_boottime;
+		key->exec_id = MAX(key->exec_id, k->exec_id);
+		found = true;
+	}
+	return found;
+}
+
+/* Who began with the walk, or behind it: its fork is on its way in the ring. */
+static int walk_hidden(void *arg, uint32_t pid)
+{
+	uint64_t tick = CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
+	struct walk *w = arg;
+	struct quark_cache *c = &w->qq->cache;
+	struct quark_proc *p = quark_cache_newest(c, pid);
+	struct abi_quark_image *im;
+
+	if ((p && !p->exited) || !quark_procfs_task(pid, &w->task))
+		return 0;
+	im = (struct abi_quark_image *)w->task.data;
+	if (im->head.key.start_boottime + tick > w->begin ||
+	    !exact_key(c, &im->head.key))
+		return 0;
+	p = quark_cache_newest(c, im->parent.tgid);
+	if (p) {
+		im->parent.start_boottime = p->rec->p.key.start_boottime;
+		im->parent.exec_id = p->rec->p.key.exec_id;
+	}
+	return w->fn(w, w->task.data, w->task.len);
+}
+
 static int walk(struct quark_queue_priv *qq, ring_fn fn)
 {
-	struct walk w = { .qq = qq };
+	struct walk w = { .qq = qq, .fn = fn, .begin = clock_boottime_ns() };
 	int err;
 
 	err = qq->backend->walk(qq->b, fn, &w);
+	/* Without a /proc nobody more is known. */
+	if (!err && quark_procfs_each(walk_hidden, &w) == -ENOMEM)
+		err = -ENOMEM;
+	strbuf_fini(&w.task);
 	strbuf_fini(&w.sb);
 	if (!err)
 		quark_apply_walked(qq);

@@ -269,6 +269,47 @@ static void images_stand_in_the_order_of_execs(void **state)
 		assert_int_equal(v[i].key.exec_id, 2 - i);
 }
 
+/* A sample, or an exec event, that is late finds what is left of its image. */
+static void a_generation_that_comes_again_is_listed_once(void **state)
+{
+	struct pm_image_info v[PM_HISTORY_MAX];
+	struct abi_key key = { born(9), 1, 9, 0 };
+	int i, n;
+
+	do_walk(9, 1, "/bin/sh", 9000);
+	exec_as(9, 1, 9100, "/bin/one", "/one", 7);
+	pm_image_sampled(image_of(9, 1));
+	exec_as(9, 2, 9200, "/bin/two", "/", 2);
+	pm_forget(pm, 9201);
+	assert_int_equal(stats().images, 1);
+	for (i = 0; i < 3; i++) {
+		pm_image_sampled(pm_image_get(pm, &key, 9150));
+		assert_false(pm_image_provisional(image_of(9, 1)));
+		n = pm_image_history(image_of(9, 2), v, PM_HISTORY_MAX);
+		assert_int_equal(n, 3); /* while it is there */
+		assert_string_equal(v[1].exe, "/bin/one");
+		pm_forget(pm, 9300 + i);
+		assert_int_equal(stats().images, 1);
+		n = pm_image_history(image_of(9, 2), v, PM_HISTORY_MAX);
+		assert_int_equal(n, 3); /* and after */
+	}
+	assert_int_equal(v[1].key.exec_id, 1);
+	assert_string_equal(v[1].exe, "/bin/one");
+	assert_string_equal(v[1].cmdline, "/bin/one");
+	assert_string_equal(v[1].cwd, "/one");
+	assert_string_equal(v[1].comm, "one");
+	assert_int_equal(v[1].uid, 7);
+	assert_true(v[1].args_cut);
+	assert_int_equal(v[1].begin, 9100);
+	assert_int_equal(v[1].samples, 4);
+	assert_int_equal(stats().provisional, 0);
+	exec_as(9, 1, 9100, "/bin/one", "/one", 7);
+	pm_forget(pm, 9400);
+	n = pm_image_history(image_of(9, 2), v, PM_HISTORY_MAX);
+	assert_int_equal(n, 3);
+	assert_int_equal(v[1].samples, 4);
+}
+
 /* A zombie of the start has its status, though its exit was never told. */
 static void a_zombie_of_the_walk_has_its_status(void **state)
 {
@@ -413,6 +454,28 @@ static void who_ended_before_the_walk_is_no_surprise(void **state)
 	assert_int_equal(stats().unknown, 2);
 }
 
+/* Of one that the kernel does not tell of: its children begin with an exec. */
+static void who_a_hidden_process_forks_is_no_surprise(void **state)
+{
+	struct quark_process qp = qp_of(5, 0);
+
+	qp.x_flags = QUARK_X_HIDDEN;
+	assert_int_equal(pm_walk_process(pm, &qp, 6000), 0);
+	pm_begin(pm, 7000);
+	pm_select(pm, 5);
+	qp = qp_of(9, 1);
+	qp.proc_ppid = 5;
+	qp.parent_key =
+		(struct quark_key){ .start_boottime = born(5), .pid = 5 };
+	assert_int_equal(feed(QUARK_EV_EXEC, &qp, 9100, 0), 0);
+	assert_int_equal(stats().unknown, 0);
+	assert_string_equal(process(9, 1).parent_id, "5-1388");
+	assert_true(pm_image_selected(image_of(9, 1)));
+	/* another's fork should have been told */
+	do_exec(10, 1, 10100, "/bin/true");
+	assert_int_equal(stats().unknown, 1);
+}
+
 static void iteration_with_the_dead(void **state)
 {
 	struct pm_image *img;
@@ -440,11 +503,13 @@ int main(void)
 		TEST(a_process_has_all_its_images),
 		TEST(who_execs_without_end_is_remembered_in_part),
 		TEST(images_stand_in_the_order_of_execs),
+		TEST(a_generation_that_comes_again_is_listed_once),
 		TEST(a_zombie_of_the_walk_has_its_status),
 		TEST(a_later_walk_finds_and_misses),
 		TEST(a_later_walk_finds_nothing_in_normal_running),
 		TEST(a_living_process_tells_its_cpu_time),
 		TEST(who_ended_before_the_walk_is_no_surprise),
+		TEST(who_a_hidden_process_forks_is_no_surprise),
 		TEST(iteration_with_the_dead),
 	};
 
