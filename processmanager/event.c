@@ -458,8 +458,10 @@ static int pm_walk_again(struct pm *pm, struct pm_proc *proc,
 	if (!pm->walk || img->exec_id > id)
 		return 0;
 	/* A rename or a change of ids may have been lost. */
-	if (img->exec_id == id && !img->provisional)
+	if (img->exec_id == id && !img->provisional) {
+		pm_proc_apply(proc, qp);
 		return pm_image_apply(pm, img, qp);
+	}
 	pm->stats.found++;
 	if (!proc->forked)
 		pm_walk_adopt(pm, proc, qp, time);
