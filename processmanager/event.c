@@ -142,6 +142,8 @@ static int pm_fork(struct pm *pm, const struct quark_event *ev)
 	proc = pm_proc_get(pm, &qp->key, &made);
 	if (!proc)
 		return -ENOMEM;
+	if (proc->late)
+		pm_proc_alive(pm, proc, ev->boottime);
 	if (proc->forked)
 		return 0;
 	proc->forked = true;
@@ -316,7 +318,7 @@ static void pm_reap_account(struct pm_proc *proc, const struct quark_event *ev)
 	proc->exit_told = true;
 }
 
-/* A zombie of long standing, whose grace ran out: nothing is known of it. */
+/* A zombie of long standing, of too many to be kept: nothing is known of it. */
 static bool pm_reap_forgotten(struct pm *pm, const struct quark_event *ev)
 {
 	const struct quark_process *qp = ev->process;
@@ -456,8 +458,10 @@ static int pm_walk_again(struct pm *pm, struct pm_proc *proc,
 	if (!pm->walk || img->exec_id > id)
 		return 0;
 	/* A rename or a change of ids may have been lost. */
-	if (img->exec_id == id && !img->provisional)
+	if (img->exec_id == id && !img->provisional) {
+		pm_proc_apply(proc, qp);
 		return pm_image_apply(pm, img, qp);
+	}
 	pm->stats.found++;
 	if (!proc->forked)
 		pm_walk_adopt(pm, proc, qp, time);

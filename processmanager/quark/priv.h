@@ -81,6 +81,9 @@ struct quark_proc {
 	struct quark_record *rec;
 	uint64_t snap_time; /* not 0: from a walk, whose clock it was */
 	uint64_t cpu_time; /* at its exit, provisional */
+	/* Times of the last records that told its name, its ids and places. */
+	uint64_t named, moved;
+	uint64_t forked; /* its strings are its origin's, as of then; 0: its own */
 	struct quark_proc *below; /* of quark_apply_walked(), while it runs */
 	bool exited;
 	bool ended; /* reaped */
@@ -331,9 +334,12 @@ struct quark_queue_priv {
 	uint64_t watermark; /* nothing older will come from the kernel */
 	uint64_t delivered; /* time of the newest record applied */
 	uint64_t newest; /* time of the newest record queued */
-	uint64_t gap_to; /* end of a loss that no walk has made good yet */
+	uint64_t gap_from; /* begin, and ... */
+	uint64_t gap_to; /* ... end of a loss that no walk has made good yet */
 	uint64_t last_walk;
 	uint64_t walked; /* when a walk ended whose missing are not buried */
+	struct strbuf shown; /* what it read */
+	uint64_t shown_gap; /* begin of the loss it was for */
 	int64_t wall_offset;
 	int epfd;
 	int timerfd;
@@ -351,6 +357,14 @@ int quark_apply(struct quark_queue_priv *qq, const struct quark_raw *raw);
 int quark_apply_walk(struct quark_queue_priv *qq,
 		     const struct abi_quark_image *im, size_t len,
 		     struct strbuf *sb);
+/*
+ * What a walk after a loss read of one that is known, when all has been applied that
+ * happened before: names, ids and places that no later record told. 'gap': the
+ * loss's begin; who was forked since may have had a stale origin. -ENOMEM or 0.
+ */
+int quark_apply_refresh(struct quark_queue_priv *qq,
+			const struct abi_quark_image *im, size_t len,
+			uint64_t gap, struct strbuf *sb);
 /* One of whom nothing but that it is gone is known. */
 int quark_apply_vanished(struct quark_queue_priv *qq, struct quark_proc *proc);
 /* After the last of them: what needs to know them all. */

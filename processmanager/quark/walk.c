@@ -5,8 +5,9 @@
  *
  * At the first time, records older than the walk are in what it read. At a later
  * one nothing may be taken for said that is still on its way in the ring: what is
- * there anyhow is made good twice, and who is not in the walk is taken for gone
- * only when all records up to the walk's time have been applied.
+ * there anyhow is made good twice; who is not in the walk is taken for gone, and
+ * those who are get the names and ids that it read, only when all records up to
+ * the walk's time have been applied.
  */
 #include <errno.h>
 #include <string.h>
@@ -38,12 +39,28 @@ static int walk_first(void *arg, void *data, size_t len)
 	return err;
 }
 
+/* Until all that happened before it has been applied. */
+static int keep_shown(struct quark_queue_priv *qq, const void *data, size_t len)
+{
+	static const char zeros[8];
+	uint64_t size = len;
+
+	strbuf_add(&qq->shown, (const char *)&size, sizeof(size));
+	strbuf_add(&qq->shown, data, len);
+	strbuf_add(&qq->shown, zeros, -len & 7);
+	return qq->shown.failed ? -ENOMEM : 0;
+}
+
 static int walk_again(void *arg, void *data, size_t len)
 {
 	const struct abi_quark_image *im = data;
 	struct quark_proc *proc;
 	struct walk *w = arg;
+	int err;
 
+	err = keep_shown(w->qq, data, len);
+	if (err)
+		return err;
 	proc = quark_cache_find(&w->qq->cache, &im->head.key);
 	if (proc) {
 		proc->missing = false;
@@ -145,11 +162,30 @@ static void bury_missing(struct quark_queue_priv *qq)
 	}
 }
 
+/* What changed in the gap. Without memory some of it stays as it was told. */
+static void refresh_shown(struct quark_queue_priv *qq)
+{
+	struct strbuf sb = STRBUF_INIT;
+	const char *at;
+	uint64_t len;
+
+	for (at = qq->shown.data; at && at < qq->shown.data + qq->shown.len;
+	     at += sizeof(len) + ((len + 7) & ~7ULL)) {
+		memcpy(&len, at, sizeof(len));
+		if (quark_apply_refresh(qq, (const void *)(at + sizeof(len)),
+					len, qq->shown_gap, &sb))
+			break;
+	}
+	strbuf_fini(&sb);
+	strbuf_fini(&qq->shown);
+}
+
 void quark_walk_again(struct quark_queue_priv *qq)
 {
 	struct quark_proc *p;
 
 	if (qq->walked && qq->watermark > qq->walked) {
+		refresh_shown(qq);
 		bury_missing(qq);
 		qq->walked = 0;
 		qq->stats.repairs++;
@@ -161,6 +197,10 @@ void quark_walk_again(struct quark_queue_priv *qq)
 		p->missing = !p->exited;
 	/* Without memory it is tried again, a moment later. */
 	qq->last_walk = clock_boottime_ns();
+	/* One whose outcome was not looked at yet is done again, too. */
+	qq->shown_gap =
+		qq->walked ? MIN(qq->shown_gap, qq->gap_from) : qq->gap_from;
+	strbuf_fini(&qq->shown);
 	if (walk(qq, walk_again))
 		return;
 	qq->gap_to = 0;
