@@ -330,6 +330,7 @@ static void a_later_walk_finds_and_misses(void **state)
 	do_walk(6, 1, "/bin/ls", 6500);
 	do_walk(4, 1, "/bin/cp", 6500);
 	do_walk(3, 1, "/bin/mv", 6500);
+	do_walk(2, 1, "/bin/rm", 6500);
 	do_fork(5, 0, 7, 7001);
 	pm_walk_begin(pm, 8000);
 	do_walk(5, 1, "/bin/sh", 8000);
@@ -338,6 +339,10 @@ static void a_later_walk_finds_and_misses(void **state)
 	qp.exe = (char *)"/bin/other";
 	assert_int_equal(pm_walk_process(pm, &qp, 8100), 0);
 	do_fork(5, 0, 9, 9000); /* younger than the walk */
+	qp = qp_of(2, 0); /* its new name and session were lost */
+	strcpy(qp.comm, "renamed");
+	qp.proc_sid = 2;
+	assert_int_equal(pm_walk_process(pm, &qp, 8100), 0);
 	/* libquark knows that this one is over, but nobody saw it end */
 	qp = qp_of(4, 0);
 	qp.flags = QUARK_F_EXIT;
@@ -353,7 +358,9 @@ static void a_later_walk_finds_and_misses(void **state)
 	assert_int_equal(process(3, 0).end, PM_ALIVE);
 	assert_int_equal(stats().found, 2);
 	assert_int_equal(stats().vanished, 2);
-	assert_int_equal(stats().walked, 4);
+	assert_int_equal(stats().walked, 5);
+	assert_string_equal(info_at(2, 0, 9500).comm, "renamed");
+	assert_int_equal(process(2, 0).sid, 2);
 	assert_int_equal(process(6, 0).end, PM_VANISHED);
 	assert_int_equal(process(6, 0).exit, 8000);
 	assert_int_equal(process(5, 0).end, PM_ALIVE);
