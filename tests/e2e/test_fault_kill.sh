@@ -3,11 +3,6 @@
 # same image to the next profd, in the ledger and in the profiles of both.
 . "$(dirname "$0")/lib.sh"
 
-background "$E2E/prog_shares" 600 >/dev/null
-busy=$pid
-# A process of several images, in a session of its own.
-background setsid sh -c 'exec sleep 600'
-sleeper=$pid
 : >"$T/go"
 storm() {
 	while [[ -e $T/go ]]; do
@@ -29,10 +24,17 @@ both_there() {
 	ids "$T/now"
 	(($(grep -cE "^($busy|$sleeper)[[:space:]]" "$T/now") == 2)) &&
 		"$PROFD" ps --json --server "unix:$sock" |
-		jq -es "any(.[]; .pid == $sleeper and .comm == \"sleep\")"
+		jq -es "any(.[]; .pid == $sleeper and .comm == \"sleep\") and
+			any(.[]; .pid == $busy and .comm == \"prog_shares\")"
 }
 
 start_profd kill --window 600
+# One profd sees what they do from their beginning, the other none of it.
+background "$E2E/prog_shares" 600 >/dev/null
+busy=$pid
+# A process of several images, in a session of its own.
+background setsid sh -c 'exec sleep 600'
+sleeper=$pid
 check "both are listed" wait_for 60 both_there
 ids "$T/first"
 sleep 1

@@ -23,7 +23,7 @@ turn() {
 	{ /bin/true "job $1"; } &
 	wait $!
 	env -i /bin/sh -c '/bin/true; exec /bin/true "a	tab, \"quotes\" and
-	a line"' "$x"
+	a line" "" "behind nothing"' "$x"
 	# One that outlives its parent.
 	(sleep 0.01 &)
 }
@@ -198,6 +198,8 @@ is "every sample has an image, of a process" \
 		wc -l)" 0
 awk -F '\t' 'NR == FNR { life[$1] = 1; next } $8 in life' \
 	"$T/lives" "$T/all" >"$T/of"
+is "... of which the program is known" \
+	"$(awk -F '\t' '$7 == ""' "$T/of" | head -n 5)" ""
 # A fork inherits the exec generation, and each exec adds one to it.
 awk -F '\t' '
 	NR == FNR {
