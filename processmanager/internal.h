@@ -207,6 +207,8 @@ void pm_exe_close(struct pm_exe *exe);
 void pm_exe_mapped(struct pm_exe *exe, int64_t n);
 /* Closes files that have not been mapped for a while. */
 void pm_open_release(struct pm *pm);
+/* It is not mapped: there will be something to close in a while. */
+void pm_release_later(struct pm_exe *exe);
 void pm_open_cancel(struct pm *pm);
 void pm_jobs_fail(struct pm *pm);
 
@@ -349,6 +351,7 @@ struct pm {
 	struct pm_list failed; /* struct pm_job to be told so */
 	struct pm_list exited, reaped; /* processes, by time */
 	struct pm_list ended; /* images, by time */
+	uint64_t release_at; /* no file in 'open' is to be released before */
 	uint32_t nidle;
 	uint32_t nopening; /* in opens */
 	bool closing;
