@@ -17,24 +17,43 @@ uint64_t clock_boottime_ns(void)
 	return clock_ns(CLOCK_BOOTTIME);
 }
 
-/*
- * The two clocks cannot be read at one instant. The narrowest of a few
- * bracketed readings keeps a preemption between them out of the result.
- */
-int64_t clock_wall_offset_ns(void)
+uint64_t clock_awake_ns(void)
 {
-	uint64_t best = UINT64_MAX, before, after, wall;
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+/*
+ * How far a clock is ahead of the boot clock. The two cannot be read at one
+ * instant: the narrowest of a few bracketed readings keeps a preemption between
+ * them out of the result.
+ */
+static int64_t clock_offset_ns(clockid_t id)
+{
+	uint64_t best = UINT64_MAX, before, after, other;
 	int64_t offset = 0;
 	int i;
 
 	for (i = 0; i < 3; i++) {
 		before = clock_ns(CLOCK_BOOTTIME);
-		wall = clock_ns(CLOCK_REALTIME);
+		other = clock_ns(id);
 		after = clock_ns(CLOCK_BOOTTIME);
 		if (after - before >= best)
 			continue;
 		best = after - before;
-		offset = (int64_t)(wall - (before + best / 2));
+		offset = (int64_t)(other - (before + best / 2));
 	}
 	return offset;
+}
+
+int64_t clock_wall_offset_ns(void)
+{
+	return clock_offset_ns(CLOCK_REALTIME);
+}
+
+/* One reading within the other's error is no sleep: never below zero. */
+uint64_t clock_slept_ns(void)
+{
+	int64_t ahead = clock_offset_ns(CLOCK_MONOTONIC);
+
+	return ahead < 0 ? -ahead : 0;
 }

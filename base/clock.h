@@ -17,5 +17,12 @@
 uint64_t clock_boottime_ns(void);
 /* What to add to a boot time for nanoseconds since the epoch, as of now. */
 int64_t clock_wall_offset_ns(void);
+/* For how long the host slept since it booted, suspended. */
+uint64_t clock_slept_ns(void);
+/*
+ * CLOCK_MONOTONIC, which stands while the host sleeps: for how long somebody
+ * may take, where a suspend is not his time.
+ */
+uint64_t clock_awake_ns(void);
 
 #endif /* BASE_CLOCK_H */

@@ -47,16 +47,29 @@ static struct pm_proc *pm_proc_get(struct pm *pm, const struct quark_key *key,
 	return proc;
 }
 
-/* The same, for events that should have found it. */
+/*
+ * The same, for events that should have found it. Of whom a hidden one forked this
+ * is the first that is told.
+ */
 static struct pm_proc *pm_proc_expect(struct pm *pm,
-				      const struct quark_key *key)
+				      const struct quark_process *qp)
 {
+	struct pm_proc *parent, *proc;
 	bool made;
-	struct pm_proc *proc = pm_proc_get(pm, key, &made);
 
-	if (proc && proc->vanished)
+	proc = pm_proc_get(pm, &qp->key, &made);
+	if (!proc)
+		return NULL;
+	if (proc->vanished)
 		pm_proc_alive(pm, proc, pm->now);
-	pm->stats.unknown += made && key->start_boottime >= pm->begin;
+	if (!made)
+		return proc;
+	parent = pm_proc_find(pm, qp->parent_key.pid,
+			      qp->parent_key.start_boottime);
+	pm_proc_set_parent(proc, parent);
+	proc->selected = parent && parent->selected;
+	if (!(parent && parent->hidden))
+		pm->stats.unknown += qp->key.start_boottime >= pm->begin;
 	return proc;
 }
 
@@ -108,6 +121,7 @@ static void pm_proc_apply(struct pm_proc *proc, const struct quark_process *qp)
 	proc->pgid = qp->proc_pgid;
 	proc->leader_type = qp->proc_entry_leader_type;
 	proc->leader = qp->proc_entry_leader;
+	proc->hidden = qp->x_flags & QUARK_X_HIDDEN;
 	if (qp->parent_key.pid) {
 		proc->parent_tgid = qp->parent_key.pid;
 		proc->parent_start = qp->parent_key.start_boottime;
@@ -128,6 +142,8 @@ static int pm_fork(struct pm *pm, const struct quark_event *ev)
 	proc = pm_proc_get(pm, &qp->key, &made);
 	if (!proc)
 		return -ENOMEM;
+	if (proc->late)
+		pm_proc_alive(pm, proc, ev->boottime);
 	if (proc->forked)
 		return 0;
 	proc->forked = true;
@@ -222,7 +238,7 @@ static int pm_exec(struct pm *pm, const struct quark_event *ev)
 	int err;
 
 	pm->stats.execs++;
-	proc = pm_proc_expect(pm, &qp->key);
+	proc = pm_proc_expect(pm, qp);
 	if (!proc)
 		return -ENOMEM;
 	img = pm_exec_image(pm, proc, qp->key.exec_id, ev->boottime);
@@ -267,7 +283,7 @@ static int pm_exit(struct pm *pm, const struct quark_event *ev)
 	if (!ev->group_dead)
 		return 0; /* a thread */
 	pm->stats.exits++;
-	proc = pm_proc_expect(pm, &ev->process->key);
+	proc = pm_proc_expect(pm, ev->process);
 	if (!proc)
 		return -ENOMEM;
 	proc->wait_status = ev->process->wait_status;
@@ -302,7 +318,7 @@ static void pm_reap_account(struct pm_proc *proc, const struct quark_event *ev)
 	proc->exit_told = true;
 }
 
-/* A zombie of long standing, whose grace ran out: nothing is known of it. */
+/* A zombie of long standing, of too many to be kept: nothing is known of it. */
 static bool pm_reap_forgotten(struct pm *pm, const struct quark_event *ev)
 {
 	const struct quark_process *qp = ev->process;
@@ -319,7 +335,7 @@ static int pm_reap(struct pm *pm, const struct quark_event *ev)
 	pm->stats.reaps++;
 	if (pm_reap_forgotten(pm, ev))
 		return 0;
-	proc = pm_proc_expect(pm, &ev->process->key);
+	proc = pm_proc_expect(pm, ev->process);
 	if (!proc)
 		return -ENOMEM;
 	pm_reap_account(proc, ev);
@@ -331,7 +347,7 @@ static int pm_reap(struct pm *pm, const struct quark_event *ev)
 static int pm_change(struct pm *pm, const struct quark_event *ev)
 {
 	const struct quark_process *qp = ev->process;
-	struct pm_proc *proc = pm_proc_expect(pm, &qp->key);
+	struct pm_proc *proc = pm_proc_expect(pm, qp);
 	struct pm_image *img;
 
 	if (!proc)
@@ -442,8 +458,10 @@ static int pm_walk_again(struct pm *pm, struct pm_proc *proc,
 	if (!pm->walk || img->exec_id > id)
 		return 0;
 	/* A rename or a change of ids may have been lost. */
-	if (img->exec_id == id && !img->provisional)
+	if (img->exec_id == id && !img->provisional) {
+		pm_proc_apply(proc, qp);
 		return pm_image_apply(pm, img, qp);
+	}
 	pm->stats.found++;
 	if (!proc->forked)
 		pm_walk_adopt(pm, proc, qp, time);

@@ -84,6 +84,44 @@ void pm_past_add(struct pm *pm, const struct pm_image *img)
 	pm_past_limit(pm, img->proc);
 }
 
+static struct pm_past **pm_past_at(struct pm_proc *proc, uint64_t exec_id)
+{
+	struct pm_past **p = &proc->past;
+
+	while (*p && (*p)->exec_id > exec_id)
+		p = &(*p)->older;
+	return *p && (*p)->exec_id == exec_id ? p : NULL;
+}
+
+bool pm_past_has(struct pm_proc *proc, uint64_t exec_id)
+{
+	return pm_past_at(proc, exec_id);
+}
+
+void pm_past_take(struct pm *pm, struct pm_image *img)
+{
+	struct pm_past **p = pm_past_at(img->proc, img->exec_id), *past;
+
+	if (!p)
+		return;
+	past = *p;
+	*p = past->older;
+	pm_str_put(pm, img->cwd);
+	pm_str_put(pm, img->cgroup);
+	img->exe = past->exe;
+	img->cmdline = past->cmdline;
+	img->cwd = past->cwd;
+	img->cgroup = past->cgroup;
+	img->begin = past->begin;
+	img->samples = past->samples;
+	img->ppid = past->ppid;
+	img->uid = past->uid;
+	img->gid = past->gid;
+	img->args_cut = past->args_cut;
+	memcpy(img->comm, past->comm, sizeof(img->comm));
+	free(past);
+}
+
 static void pm_past_info(const struct pm_proc *proc, const struct pm_past *past,
 			 struct pm_image_info *out)
 {

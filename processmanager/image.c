@@ -35,6 +35,7 @@ struct pm_image *pm_image_new(struct pm *pm, struct pm_proc *proc,
 		img->kthread = from->kthread;
 		memcpy(img->comm, from->comm, sizeof(img->comm));
 	}
+	pm_past_take(pm, img);
 	for (p = &proc->images; *p && (*p)->exec_id > exec_id;)
 		p = &(*p)->older;
 	img->older = *p;
@@ -138,25 +139,40 @@ static struct pm_mm *pm_provisional_mm(struct pm *pm, struct pm_proc *proc,
 	return mm;
 }
 
+/* The process that a sample names, made if need be. NULL without memory. */
+static struct pm_proc *pm_proc_sampled(struct pm *pm, const struct abi_key *key,
+				       uint64_t time)
+{
+	struct pm_proc *proc = pm_proc_find(pm, key->tgid, key->start_boottime);
+	bool late = (!proc || proc->late) &&
+		    pm_proc_gone(pm, key->tgid, key->start_boottime, time);
+
+	if (proc && !late && proc->exited && time > proc->exit_time)
+		pm_proc_alive(pm, proc, time);
+	if (!proc)
+		proc = pm_proc_new(pm, key->tgid, key->start_boottime);
+	if (proc && late)
+		pm_proc_late(pm, proc, time);
+	return proc;
+}
+
 struct pm_image *pm_image_get(struct pm *pm, const struct abi_key *key,
 			      uint64_t time)
 {
 	struct pm_proc *proc;
 	struct pm_image *img, *before;
 	struct pm_mm *mm;
+	bool again;
 
 	pm_tick(pm, time);
-	proc = pm_proc_find(pm, key->tgid, key->start_boottime);
-	if (proc && proc->exited && time > proc->exit_time)
-		pm_proc_alive(pm, proc, time);
-	img = proc ? pm_image_find_id(proc, key->exec_id) : NULL;
-	if (img)
-		return img;
-	if (!proc)
-		proc = pm_proc_new(pm, key->tgid, key->start_boottime);
+	proc = pm_proc_sampled(pm, key, time);
 	if (!proc)
 		return NULL;
+	img = pm_image_find_id(proc, key->exec_id);
+	if (img)
+		return img;
 	before = proc->images;
+	again = pm_past_has(proc, key->exec_id);
 	mm = pm_provisional_mm(pm, proc, key->exec_id, time);
 	img = mm ? pm_image_new(pm, proc, key->exec_id, before, mm) : NULL;
 	if (!img) {
@@ -164,9 +180,9 @@ struct pm_image *pm_image_get(struct pm *pm, const struct abi_key *key,
 			pm_proc_free(pm, proc);
 		return NULL;
 	}
-	img->provisional = true;
 	img->made = time;
-	pm->stats.provisional++;
+	img->provisional = !again;
+	pm->stats.provisional += !again;
 	if (before) /* which of the two is the older one */
 		pm_image_end(pm, img == proc->images ? before : img, time);
 	return img;

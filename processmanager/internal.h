@@ -24,6 +24,12 @@
 /* No exec takes longer, from its COMM record to its event. */
 #define PM_EXEC_MAX CLOCK_NSEC_PER_SEC
 #define PM_EXIT_GRACE (10 * CLOCK_NSEC_PER_SEC)
+/* So long before its end /proc is asked: a reap may be on its way meanwhile. */
+#define PM_REAP_GRACE (2 * CLOCK_NSEC_PER_SEC)
+/* Zombies beyond their grace, kept for the CPU time that their reap tells. */
+#define PM_ZOMBIES 1024
+/* Processes that were forgotten last: at 2,000 lives a second half of one. */
+#define PM_GONE 1024
 #define PM_OPEN_FILES 512
 #define PM_IDLE_EXES 256
 #define PM_PAST_MAX (PM_HISTORY_MAX - 1)
@@ -267,13 +273,19 @@ struct pm_past;
 
 /* Keeps what the ledger says of an image that is about to be freed. */
 void pm_past_add(struct pm *pm, const struct pm_image *img);
+/*
+ * A generation that was forgotten comes again, by a sample or an event that is
+ * late: what was kept of it goes back into the new image, so that it is there once.
+ */
+bool pm_past_has(struct pm_proc *proc, uint64_t exec_id);
+void pm_past_take(struct pm *pm, struct pm_image *img);
 void pm_past_drop(struct pm *pm, struct pm_proc *proc);
 
 /* --- proc.c ----------------------------------------------------------------- */
 
 struct pm_proc {
 	struct hash_node node; /* pm->procs, by tgid */
-	struct pm_list dead; /* pm->exited or pm->reaped */
+	struct pm_list dead; /* pm->exited, leaving or reaped */
 	struct pm_proc *parent; /* who forked it, or whoever did that one */
 	struct pm_list children;
 	struct pm_list sibling;
@@ -306,6 +318,10 @@ struct pm_proc {
 	bool vanished; /* exited, for all that a walk knows */
 	bool selected;
 	bool forked; /* its fork event came, or it was there before */
+	bool zombie; /* one of pm->nzombies */
+	/* It was forgotten before; made again by a sample that came too late. */
+	bool late;
+	bool hidden; /* no event of it comes, nor of its forks */
 	bool walk_due; /* it was there before, and its mappings are not read */
 };
 
@@ -320,6 +336,11 @@ void pm_proc_free(struct pm *pm, struct pm_proc *proc);
 void pm_proc_set_parent(struct pm_proc *proc, struct pm_proc *parent);
 void pm_proc_drop_pending(struct pm *pm, struct pm_proc *proc);
 void pm_proc_exited(struct pm *pm, struct pm_proc *proc, uint64_t time);
+/* A sample of that time is late, or of one that was forgotten already. */
+bool pm_proc_gone(const struct pm *pm, uint32_t tgid, uint64_t start_boottime,
+		  uint64_t time);
+/* For all that is known it is over: it goes after its grace time. */
+void pm_proc_late(struct pm *pm, struct pm_proc *proc, uint64_t time);
 /*
  * A sign of life. Who was taken for gone by a walk is not; who did exit is on its
  * way out still, and not to be forgotten meanwhile.
@@ -328,6 +349,9 @@ void pm_proc_alive(struct pm *pm, struct pm_proc *proc, uint64_t time);
 void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time);
 
 /* --- process.c -------------------------------------------------------------- */
+
+/* /proc has it, be it as a zombie. */
+bool pm_process_there(const struct pm_proc *proc);
 
 /* "PID-" and the start in hex: the same whoever computes it within a boot. */
 char *pm_process_id(char *buf, uint32_t tgid, uint64_t start_boottime);
@@ -350,8 +374,17 @@ struct pm {
 	struct pm_list jobs; /* struct pm_job with the symbolizer */
 	struct pm_list failed; /* struct pm_job to be told so */
 	struct pm_list exited, reaped; /* processes, by time */
+	struct pm_list leaving; /* exited, and not in /proc any more */
 	struct pm_list ended; /* images, by time */
 	uint64_t release_at; /* no file in 'open' is to be released before */
+	struct {
+		uint64_t start_boottime;
+		uint32_t tgid;
+		uint32_t pad;
+	} gone[PM_GONE]; /* a ring */
+	uint32_t gone_at;
+	uint32_t nzombies;
+	uint64_t forgotten; /* everything before is done */
 	uint32_t nidle;
 	uint32_t nopening; /* in opens */
 	bool closing;

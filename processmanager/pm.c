@@ -41,6 +41,7 @@ static void pm_init_lists(struct pm *pm)
 	pm_list_init(&pm->jobs);
 	pm_list_init(&pm->failed);
 	pm_list_init(&pm->exited);
+	pm_list_init(&pm->leaving);
 	pm_list_init(&pm->reaped);
 	pm_list_init(&pm->ended);
 }

@@ -108,6 +108,7 @@ void pm_proc_free(struct pm *pm, struct pm_proc *proc)
 	}
 	pm_list_del(&proc->sibling);
 	pm_list_del(&proc->dead);
+	pm->nzombies -= proc->zombie;
 	hash_remove(&pm->procs, &proc->node);
 	pm_proc_drop_pending(pm, proc);
 	pm_past_drop(pm, proc);
@@ -139,11 +140,38 @@ void pm_proc_alive(struct pm *pm, struct pm_proc *proc, uint64_t time)
 		return;
 	}
 	proc->exited = proc->vanished = false;
-	proc->exit_time = 0;
+	proc->exit_time = proc->last_seen = 0;
 	/* Meanwhile nobody noted what it mapped. */
 	if (proc->images->mm->refs == 1)
 		pm_mm_void(pm, proc->images->mm);
-	pm->stats.found++;
+	pm->stats.found += !proc->late;
+	proc->late = false;
+}
+
+bool pm_proc_gone(const struct pm *pm, uint32_t tgid, uint64_t start_boottime,
+		  uint64_t time)
+{
+	size_t i;
+
+	if (time < pm->forgotten)
+		return true;
+	for (i = 0; i < PM_GONE; i++) {
+		if (pm->gone[i].tgid == tgid &&
+		    pm->gone[i].start_boottime == start_boottime)
+			return true;
+	}
+	return false;
+}
+
+void pm_proc_late(struct pm *pm, struct pm_proc *proc, uint64_t time)
+{
+	proc->late = true;
+	proc->vanished = true;
+	pm_proc_exited(pm, proc, time);
+	/* In its place in the list: from now on. */
+	proc->last_seen = pm->now;
+	pm_list_del(&proc->dead);
+	pm_list_add_tail(&pm->exited, &proc->dead);
 }
 
 void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time)
@@ -171,9 +199,58 @@ static void pm_forget_image(struct pm *pm, struct pm_image *img)
 
 static void pm_proc_end(struct pm *pm, struct pm_proc *proc)
 {
-	if (pm->opts.ended)
+	if (!proc->late) {
+		pm->gone[pm->gone_at].tgid = proc->tgid;
+		pm->gone[pm->gone_at].start_boottime = proc->start_boottime;
+		pm->gone_at = (pm->gone_at + 1) % PM_GONE;
+	}
+	if (pm->opts.ended && !proc->late)
 		pm->opts.ended(pm->opts.arg, proc->images);
 	pm_proc_free(pm, proc);
+}
+
+/* When the grace time of one that exited began. */
+static uint64_t pm_proc_over(const struct pm_proc *proc)
+{
+	return MAX(proc->exit_time, proc->last_seen);
+}
+
+/*
+ * Its parent has not waited for it yet, and what it used is exact only then. Of
+ * what it had nothing is asked any more.
+ */
+static void pm_proc_zombie(struct pm *pm, struct pm_proc *proc, uint64_t time)
+{
+	if (!proc->zombie)
+		pm->nzombies++;
+	proc->zombie = true;
+	if (proc->images->mm->refs == 1)
+		pm_mm_void(pm, proc->images->mm);
+	proc->last_seen = time;
+	pm_list_add_tail(&pm->exited, &proc->dead);
+}
+
+static void pm_forget_exited(struct pm *pm, uint64_t time)
+{
+	struct pm_proc *proc;
+
+	while (!pm_list_empty(&pm->exited)) {
+		proc = container_of(pm->exited.next, struct pm_proc, dead);
+		if (pm_proc_over(proc) + PM_EXIT_GRACE - PM_REAP_GRACE >= time)
+			break;
+		pm_list_del(&proc->dead);
+		if ((proc->zombie || pm->nzombies < PM_ZOMBIES) &&
+		    pm_process_there(proc))
+			pm_proc_zombie(pm, proc, time);
+		else
+			pm_list_add_tail(&pm->leaving, &proc->dead);
+	}
+	while (!pm_list_empty(&pm->leaving)) {
+		proc = container_of(pm->leaving.next, struct pm_proc, dead);
+		if (pm_proc_over(proc) + PM_EXIT_GRACE >= time)
+			break;
+		pm_proc_end(pm, proc);
+	}
 }
 
 void pm_forget(struct pm *pm, uint64_t time)
@@ -182,19 +259,14 @@ void pm_forget(struct pm *pm, uint64_t time)
 	struct pm_image *img;
 
 	pm_tick(pm, time);
+	pm->forgotten = MAX(pm->forgotten, time);
 	while (!pm_list_empty(&pm->reaped)) {
 		proc = container_of(pm->reaped.next, struct pm_proc, dead);
 		if (proc->reap_time >= time)
 			break;
 		pm_proc_end(pm, proc);
 	}
-	while (!pm_list_empty(&pm->exited)) {
-		proc = container_of(pm->exited.next, struct pm_proc, dead);
-		if (MAX(proc->exit_time, proc->last_seen) + PM_EXIT_GRACE >=
-		    time)
-			break;
-		pm_proc_end(pm, proc);
-	}
+	pm_forget_exited(pm, time);
 	while (!pm_list_empty(&pm->ended)) {
 		img = container_of(pm->ended.next, struct pm_image, ended_node);
 		if (img->ended >= time)

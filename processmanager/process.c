@@ -99,6 +99,13 @@ static bool pm_stat_read(const struct pm_proc *proc, struct pm_stat *out)
 	       out->start == proc->start_boottime / tick;
 }
 
+bool pm_process_there(const struct pm_proc *proc)
+{
+	struct pm_stat t;
+
+	return pm_stat_read(proc, &t);
+}
+
 /*
  * The clock of a pid is that of whoever has it now. That it was still the same
  * process is told by its start, read after it.

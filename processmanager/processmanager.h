@@ -46,7 +46,8 @@ struct pm_opts {
 	/*
 	 * A process is over, reaped or its grace run out, and every sample of it
 	 * done: after this call nothing is known of it any more. Called from
-	 * pm_forget(); 'last' is its newest image. May be NULL.
+	 * pm_forget(), once a process; 'last' is its newest image. May be NULL.
+	 * One that /proc shows as a zombie is kept until its reap, if not too many.
 	 */
 	void (*ended)(void *arg, const struct pm_image *last);
 	void *arg;

@@ -218,7 +218,7 @@ void engine_drain(struct engine *e)
 	pump_watermark(e->pump, PUMP_WALK, walk_watermark(e, now));
 	e->passed = pump_run(e->pump);
 	walk_doubts(e, now);
-	trace_handler_tick(e->th, now);
+	trace_handler_tick(e->th, clock_awake_ns());
 	oldest = trace_handler_oldest(e->th);
 	pm_forget(e->pm, MIN(e->passed, oldest));
 }

@@ -88,3 +88,32 @@ bool perfring_silent(int fd)
 	return read(fd, &a, sizeof(a)) >= enough &&
 	       read(fd, &b, sizeof(b)) >= enough && a.enabled == b.enabled;
 }
+
+struct perfring_look perfring_look(void)
+{
+	return (struct perfring_look){ .at = clock_boottime_ns(),
+				       .slept = clock_slept_ns() };
+}
+
+/*
+ * When it fell asleep nobody knows, but that it had not been awake for longer
+ * than it was in all between the two looks; and so for its waking up.
+ */
+int perfring_awake(const struct perfring_look *before,
+		   const struct perfring_look *after,
+		   const struct perfring_span *span, struct perfring_span *out)
+{
+	uint64_t all = after->at - before->at;
+	uint64_t slept = MIN(after->slept - before->slept, all);
+	uint64_t fell = before->at + (all - slept);
+	uint64_t woke = after->at - (all - slept);
+
+	if (after->slept < before->slept || fell >= woke || span->from > fell ||
+	    span->to < woke) {
+		out[0] = *span;
+		return 1;
+	}
+	out[0] = (struct perfring_span){ span->from, fell };
+	out[1] = (struct perfring_span){ woke, span->to };
+	return 2;
+}

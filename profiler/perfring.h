@@ -49,4 +49,23 @@ int perfring_drain(struct perfring *r, char *scratch,
 #define PERFRING_READ_FORMAT PERF_FORMAT_TOTAL_TIME_ENABLED
 bool perfring_silent(int fd);
 
+/* A look at which CPUs there are, some time after the one before. */
+struct perfring_look {
+	uint64_t at; /* CLOCK_BOOTTIME */
+	uint64_t slept; /* by then, in all: clock_slept_ns() */
+};
+struct perfring_look perfring_look(void);
+
+struct perfring_span {
+	uint64_t from, to;
+};
+/*
+ * A suspend takes all CPUs but the first offline. What of 'span', in which a CPU
+ * was not listened to, the host was awake in, for all that two looks tell: into
+ * 'out', which has room for two. How many. Of a night only its ends remain.
+ */
+int perfring_awake(const struct perfring_look *before,
+		   const struct perfring_look *after,
+		   const struct perfring_span *span, struct perfring_span *out);
+
 #endif /* PROFILER_PERFRING_H */

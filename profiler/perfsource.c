@@ -58,7 +58,7 @@ struct perfsource {
 	struct perfsource_stats stats;
 	struct perf_cpu *cpus;
 	struct perf_cpu *draining;
-	uint64_t looked; /* which CPUs there are, last */
+	struct perfring_look looked; /* which CPUs there are, last */
 	size_t ncpus;
 	int *more; /* events of further tasks, which write into those rings */
 	size_t nmore, more_cap;
@@ -354,7 +354,7 @@ int perfsource_new(struct perfsource **sp, const struct perfsource_opts *opts,
 		return -ENOMEM;
 	s->opts = *opts;
 	s->epoll = -1;
-	s->looked = clock_boottime_ns();
+	s->looked = perfring_look();
 	err = alloc_cpus(s);
 	if (!err)
 		err = open_scoped(s, what);
@@ -459,14 +459,13 @@ static void count_sample(struct perf_cpu *c, const struct perfsource_record *r)
 }
 
 /* Between what was sure so far and 'to'. */
-static void perf_lost(const struct perf_cpu *c, struct perfsource_record *r,
-		      uint64_t to)
+static void perf_lost(uint64_t sure, struct perfsource_record *r, uint64_t to)
 {
 	r->kind = PERFSOURCE_LOST;
-	r->time = c->sure;
+	r->time = sure;
 	r->map.kind = PM_MAP_LOST;
-	r->map.time = c->sure;
-	r->map.end = MAX(to, c->sure);
+	r->map.time = sure;
+	r->map.end = MAX(to, sure);
 }
 
 static void on_record(void *arg, const void *rec, size_t len)
@@ -481,7 +480,7 @@ static void on_record(void *arg, const void *rec, size_t len)
 		return;
 	}
 	if (r.kind == PERFSOURCE_LOST)
-		perf_lost(c, &r, r.time);
+		perf_lost(c->sure, &r, r.time);
 	c->sure = MAX(c->sure, r.time);
 	switch (r.kind) {
 	case PERFSOURCE_OTHER:
@@ -525,7 +524,7 @@ static void drain(struct perfsource *s, struct perf_cpu *c)
 		s->stats.bad++;
 	if (n < 0 || c->ring.used + s->stats.stack_copy + RECORD_BESIDES >
 			     c->ring.bytes) {
-		perf_lost(c, &r, clock_boottime_ns());
+		perf_lost(c->sure, &r, clock_boottime_ns());
 		s->opts.record(s->opts.arg, &r);
 	}
 	c->sure = MAX(c->sure, c->ring.watermark);
@@ -570,12 +569,14 @@ int perfsource_epoll_fd(const struct perfsource *s)
 }
 
 /* What a CPU did before its ring was opened nobody has counted. */
-static int cpu_came(struct perfsource *s, unsigned int cpu)
+static int cpu_came(struct perfsource *s, unsigned int cpu,
+		    const struct perfring_look *now)
 {
-	struct perf_cpu *c = &s->cpus[cpu], was = *c;
+	struct perf_cpu *c = &s->cpus[cpu];
+	struct perfring_span span = { .from = c->sure }, parts[2];
 	struct perfsource_record lost = { 0 };
 	const char *what;
-	int err = cpu_open(s, -1, cpu, &what);
+	int err = cpu_open(s, -1, cpu, &what), i, n;
 
 	if (!err && s->enabled && ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0))
 		err = -errno;
@@ -586,16 +587,20 @@ static int cpu_came(struct perfsource *s, unsigned int cpu)
 	if (!c->seen)
 		c->busy_from = s->busy[cpu];
 	c->seen = true;
-	perf_lost(&was, &lost, c->sure);
 	s->stats.gaps++;
-	s->opts.record(s->opts.arg, &lost);
+	span.to = MAX(span.from, c->sure);
+	n = perfring_awake(&s->looked, now, &span, parts);
+	for (i = 0; i < n; i++) {
+		perf_lost(parts[i].from, &lost, parts[i].to);
+		s->opts.record(s->opts.arg, &lost);
+	}
 	return 0;
 }
 
 /* Events of tasks are where those tasks may run: on the CPUs of the start. */
 int perfsource_hotplug(struct perfsource *s)
 {
-	uint64_t now = clock_boottime_ns();
+	struct perfring_look now = perfring_look();
 	int err, first = 0;
 	cpu_set_t online;
 	size_t i;
@@ -615,12 +620,12 @@ int perfsource_hotplug(struct perfsource *s)
 		    (!on || (s->enabled && perfring_silent(c->fd)))) {
 			drain(s, c);
 			cpu_close(c);
-			c->sure = MIN(c->sure, s->looked);
+			c->sure = MIN(c->sure, s->looked.at);
 		}
-		err = on && c->fd < 0 ? cpu_came(s, i) : 0;
+		err = on && c->fd < 0 ? cpu_came(s, i, &now) : 0;
 		first = first ? first : err;
 		if (!on) /* nobody runs there */
-			c->sure = now;
+			c->sure = now.at;
 	}
 	s->looked = now;
 	return first;

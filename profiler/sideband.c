@@ -56,7 +56,7 @@ struct sideband {
 	size_t ncpus;
 	struct sideband_stats stats;
 	struct sideband_cpu *draining;
-	uint64_t looked; /* which CPUs there are, last */
+	struct perfring_look looked; /* which CPUs there are, last */
 	char *record; /* one that wraps around the end is put together here */
 };
 
@@ -252,7 +252,7 @@ int sideband_new(struct sideband **sp, const struct sideband_opts *opts,
 						    : SIDEBAND_RINGS,
 					    n);
 	*what = "/sys/devices/system/cpu/online";
-	s->looked = clock_boottime_ns();
+	s->looked = perfring_look();
 	err = cpus_online(&online);
 	for (i = 0; !err && i < s->ncpus; i++)
 		if (CPU_ISSET(i, &online))
@@ -280,16 +280,21 @@ void sideband_free(struct sideband *s)
 }
 
 /* Of any process, between what was sure so far and 'to'. */
-static void sideband_lose(struct sideband *s, const struct sideband_cpu *c,
-			  uint64_t to)
+static void sideband_lose_span(struct sideband *s, uint64_t from, uint64_t to)
 {
 	struct pm_map_event ev = {
 		.kind = PM_MAP_LOST,
-		.time = c->sure,
-		.end = MAX(to, c->sure),
+		.time = from,
+		.end = MAX(to, from),
 	};
 
 	s->opts.map(s->opts.arg, &ev);
+}
+
+static void sideband_lose(struct sideband *s, const struct sideband_cpu *c,
+			  uint64_t to)
+{
+	sideband_lose_span(s, c->sure, to);
 }
 
 /* So many were lost by 'to', of which some are news. */
@@ -378,22 +383,26 @@ uint64_t sideband_watermark(const struct sideband *s)
 }
 
 /* What a CPU did before its ring was opened nobody has counted. */
-static int sideband_cpu_came(struct sideband *s, unsigned int cpu)
+static int sideband_cpu_came(struct sideband *s, unsigned int cpu,
+			     const struct perfring_look *now)
 {
-	struct sideband_cpu was = s->cpus[cpu];
+	struct perfring_span span = { .from = s->cpus[cpu].sure }, parts[2];
 	const char *what;
-	int err = sideband_cpu_open(s, cpu, &what);
+	int err = sideband_cpu_open(s, cpu, &what), i, n;
 
 	if (err)
 		return err == -ENODEV ? 0 : err; /* gone again */
 	s->stats.lost++;
-	sideband_lose(s, &was, s->cpus[cpu].sure);
+	span.to = MAX(span.from, s->cpus[cpu].sure);
+	n = perfring_awake(&s->looked, now, &span, parts);
+	for (i = 0; i < n; i++)
+		sideband_lose_span(s, parts[i].from, parts[i].to);
 	return 0;
 }
 
 int sideband_hotplug(struct sideband *s)
 {
-	uint64_t now = clock_boottime_ns();
+	struct perfring_look now = perfring_look();
 	int err, first = 0;
 	cpu_set_t online;
 	size_t i;
@@ -408,12 +417,12 @@ int sideband_hotplug(struct sideband *s)
 		if (c->ring.page && (!on || perfring_silent(c->fd))) {
 			sideband_drain(s, c);
 			sideband_cpu_close(c);
-			c->sure = MIN(c->sure, s->looked);
+			c->sure = MIN(c->sure, s->looked.at);
 		}
-		err = on && !c->ring.page ? sideband_cpu_came(s, i) : 0;
+		err = on && !c->ring.page ? sideband_cpu_came(s, i, &now) : 0;
 		first = first ? first : err;
 		if (!on) /* nobody runs there */
-			c->sure = now;
+			c->sure = now.at;
 	}
 	s->looked = now;
 	return first;

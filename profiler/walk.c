@@ -215,10 +215,11 @@ int walk_all(struct engine *e)
 			walk_drain(e);
 	}
 	free(pids);
+	walk_go_on(e);
+	/* Not before: what was taken meanwhile lay in the rings. */
 	pump_get_stats(e->pump, &st);
 	e->start_ns = clock_boottime_ns() - e->begin;
 	e->start_samples = st.pushed[PUMP_SAMPLE];
-	walk_go_on(e);
 	return err;
 }
 

@@ -189,6 +189,7 @@ static int apply_fork(struct quark_queue_priv *qq, const struct quark_raw *raw)
 		set_flag(&p->x_flags, QUARK_X_ARGS_CUT,
 			 origin->rec->p.x_flags & QUARK_X_ARGS_CUT);
 	}
+	proc->named = proc->moved = proc->forked = f->head.time;
 	set_flag(&p->x_flags, QUARK_X_CLONE_VM, f->clone_flags & CLONE_VM);
 	memcpy(p->comm, f->comm, sizeof(p->comm));
 	set_ids(p, &f->ids);
@@ -225,21 +226,28 @@ static bool image_strings(const struct abi_quark_image *im, size_t len,
 	return true;
 }
 
+static void set_file(struct quark_process *p, const struct abi_quark_image *im)
+{
+	p->exe_ident.dev = gnu_dev_makedev(im->dev >> 20, im->dev & 0xfffff);
+	p->exe_ident.ino = im->ino;
+	p->exe_ident.ctime_ns = im->ctime_ns;
+	p->exe_ident.size = im->size;
+}
+
 static void set_image(struct quark_process *p, const struct abi_quark_image *im)
 {
 	memcpy(p->comm, im->comm, sizeof(p->comm));
 	set_ids(p, &im->ids);
 	p->proc_ppid = im->parent.tgid;
 	p->key.exec_id = im->head.key.exec_id;
-	p->exe_ident.dev = gnu_dev_makedev(im->dev >> 20, im->dev & 0xfffff);
-	p->exe_ident.ino = im->ino;
-	p->exe_ident.ctime_ns = im->ctime_ns;
-	p->exe_ident.size = im->size;
+	set_file(p, im);
 	p->x_flags = 0;
 	set_flag(&p->x_flags, QUARK_X_ARGS_CUT,
 		 im->head.flags & ABI_QUARK_ARGS_CUT);
 	set_flag(&p->x_flags, QUARK_X_KTHREAD,
 		 im->head.flags & ABI_QUARK_KTHREAD);
+	set_flag(&p->x_flags, QUARK_X_HIDDEN,
+		 im->head.flags & QUARK_RAW_HIDDEN);
 }
 
 static int apply_exec(struct quark_queue_priv *qq, const struct quark_raw *raw)
@@ -270,6 +278,10 @@ static int apply_exec(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	}
 	quark_record_set_strings(rec, strings);
 	set_image(&rec->p, im);
+	if (!stale) {
+		proc->named = proc->moved = im->head.time;
+		proc->forked = 0;
+	}
 	emit(qq, &im->head, QUARK_EV_EXEC, rec);
 	if (stale)
 		quark_record_put(rec);
@@ -407,6 +419,7 @@ static int apply_rename(struct quark_queue_priv *qq,
 	if (!rec)
 		return -ENOMEM;
 	memcpy(rec->p.comm, r->comm, sizeof(rec->p.comm));
+	proc->named = r->head.time;
 	return emit(qq, &r->head, QUARK_EV_SETPROCTITLE, rec);
 }
 
@@ -432,23 +445,33 @@ static bool paths_fit(const struct abi_quark_id_change *c, size_t len)
 	       c->cgroup_len <= len - sizeof(*c) - c->cwd_len;
 }
 
+static struct quark_span span_of(const char *s)
+{
+	return (struct quark_span){ s, s ? strlen(s) : 0 };
+}
+
+static struct quark_strings_init strings_of(const struct quark_process *p)
+{
+	return (struct quark_strings_init){
+		.exe = span_of(p->exe),
+		.cmdline = { p->cmdline, p->cmdline_len },
+		.cwd = span_of(p->cwd),
+		.cgroup = span_of(p->cgroup),
+		.env = { p->env, p->env_len },
+	};
+}
+
 /* Other strings are as they were. False: no memory. */
 static bool set_paths(struct quark_record *rec,
 		      const struct abi_quark_id_change *c, size_t len)
 {
-	const struct quark_process *p = &rec->p;
 	const char *at = (const char *)(c + 1);
-	struct quark_strings_init init = { 0 };
+	struct quark_strings_init init;
 	struct quark_strings *strings;
 
 	if (!paths_fit(c, len))
 		return true;
-	init.exe = (struct quark_span){ p->exe, p->exe ? strlen(p->exe) : 0 };
-	init.cmdline = (struct quark_span){ p->cmdline, p->cmdline_len };
-	init.env = (struct quark_span){ p->env, p->env_len };
-	init.cwd = (struct quark_span){ p->cwd, p->cwd ? strlen(p->cwd) : 0 };
-	init.cgroup = (struct quark_span){ p->cgroup,
-					   p->cgroup ? strlen(p->cgroup) : 0 };
+	init = strings_of(&rec->p);
 	if (c->cwd_len)
 		init.cwd = (struct quark_span){ at, c->cwd_len };
 	if (c->cgroup_len)
@@ -497,6 +520,7 @@ static int apply_id_change(struct quark_queue_priv *qq,
 	    ((c->cwd_len || c->cgroup_len) && !set_paths(rec, c, raw->len)))
 		return -ENOMEM;
 	set_ids(&rec->p, &c->ids);
+	proc->moved = c->head.time;
 	if (!qq->event.id_change)
 		return 0;
 	return emit(qq, &c->head, QUARK_EV_ID_CHANGE, rec);
@@ -561,6 +585,7 @@ int quark_apply_walk(struct quark_queue_priv *qq,
 		return -ENOMEM;
 	quark_record_set_strings(rec, strings);
 	set_image(&rec->p, im);
+	proc->forked = 0;
 	/* As much as was asked for: hardly all of it. */
 	if (init.cmdline.len == ABI_QUARK_ARGS_MAX)
 		set_flag(&rec->p.x_flags, QUARK_X_ARGS_CUT, true);
@@ -569,6 +594,90 @@ int quark_apply_walk(struct quark_queue_priv *qq,
 		quark_cache_exit(&qq->cache, proc, im->head.time);
 		set_exit(qq, &rec->p, im->head.time, im->wait_status);
 	}
+	return 0;
+}
+
+/* True if that is news, and then in *was. */
+static bool take_span(struct quark_span *was, const struct quark_span *now)
+{
+	if (!now->p || (was->p && was->len == now->len &&
+			!memcmp(was->p, now->p, now->len)))
+		return false;
+	*was = *now;
+	return true;
+}
+
+/*
+ * The strings that are news, in *out, which has all that are known; the arguments
+ * too, from /proc, where they may be another image's.
+ */
+static bool refresh_strings(struct quark_queue_priv *qq,
+			    const struct quark_proc *proc,
+			    const struct abi_quark_image *im, size_t len,
+			    uint64_t gap, struct strbuf *sb,
+			    struct quark_strings_init *out)
+{
+	struct quark_strings_init now;
+	bool news = false;
+
+	*out = strings_of(&proc->rec->p);
+	if (!image_strings(im, len, &now))
+		return false;
+	if (proc->moved < im->head.time) {
+		news |= take_span(&out->cwd, &now.cwd);
+		news |= take_span(&out->cgroup, &now.cgroup);
+	}
+	if (im->head.flags & ABI_QUARK_KTHREAD)
+		return news;
+	if (!take_span(&out->exe, &now.exe) && proc->forked < gap)
+		return news;
+	if (quark_procfs_read(im->head.key.tgid, im->head.key.start_boottime,
+			      qq->attr.max_env, sb, &now)) {
+		take_span(&out->cmdline, &now.cmdline);
+		take_span(&out->env, &now.env);
+	}
+	return true;
+}
+
+int quark_apply_refresh(struct quark_queue_priv *qq,
+			const struct abi_quark_image *im, size_t len,
+			uint64_t gap, struct strbuf *sb)
+{
+	struct quark_proc *proc = quark_cache_find(&qq->cache, &im->head.key);
+	struct quark_strings *strings = NULL;
+	struct quark_strings_init init;
+	struct quark_record *rec;
+	struct quark_process p;
+	bool news, args;
+
+	if (!proc || proc->exited ||
+	    proc->rec->p.key.exec_id != im->head.key.exec_id)
+		return 0;
+	p = proc->rec->p;
+	if (im->ino)
+		set_file(&p, im);
+	p.proc_ppid = im->parent.tgid;
+	if (proc->moved < im->head.time)
+		set_ids(&p, &im->ids);
+	if (proc->named < im->head.time)
+		memcpy(p.comm, im->comm, sizeof(p.comm));
+	news = refresh_strings(qq, proc, im, len, gap, sb, &init);
+	if (!news && !memcmp(&p, &proc->rec->p, sizeof(p)))
+		return 0;
+	args = init.cmdline.p != p.cmdline;
+	if (news)
+		strings = quark_strings_new(&init);
+	rec = !news || strings ? quark_proc_edit(proc) : NULL;
+	if (!rec) {
+		quark_strings_put(strings);
+		return -ENOMEM;
+	}
+	rec->p = p;
+	if (strings)
+		quark_record_set_strings(rec, strings);
+	if (args)
+		set_flag(&rec->p.x_flags, QUARK_X_ARGS_CUT,
+			 rec->p.cmdline_len == ABI_QUARK_ARGS_MAX);
 	return 0;
 }
 

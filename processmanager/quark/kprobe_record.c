@@ -156,58 +156,6 @@ static int record_ids(struct kprobe_record *r, const struct kprobe_sample *s,
 
 /* --- images ----------------------------------------------------------------- */
 
-/* A link of /proc/PID, appended. Its length; 0: none. */
-static size_t read_link(uint32_t pid, const char *name, struct strbuf *sb)
-{
-	static const char deleted[] = " (deleted)";
-	char path[64], buf[ABI_QUARK_PATH_MAX];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
-	n = readlink(path, buf, sizeof(buf));
-	if (n <= 0 || buf[0] != '/')
-		return 0;
-	if (n > (ssize_t)strlen(deleted) &&
-	    !memcmp(buf + n - strlen(deleted), deleted, strlen(deleted)))
-		n -= strlen(deleted);
-	strbuf_add(sb, buf, n);
-	return n;
-}
-
-/* The unified hierarchy's line, else memory's, else pids'. */
-static size_t read_cgroup(uint32_t pid, struct strbuf *sb)
-{
-	char path[64], line[ABI_QUARK_PATH_MAX + 64], best[ABI_QUARK_PATH_MAX];
-	int rank = 0, now;
-	char *at;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		line[strcspn(line, "\n")] = '\0';
-		at = strchr(line, ':');
-		at = at ? strchr(at + 1, ':') : NULL;
-		if (!at || at[1] != '/')
-			continue;
-		at++;
-		now = !strncmp(line, "0::", 3)	 ? (at[1] ? 4 : 1)
-		      : strstr(line, ":memory:") ? 3
-		      : strstr(line, ":pids:")	 ? 2
-						 : 0;
-		if (now <= rank)
-			continue;
-		rank = now;
-		snprintf(best, sizeof(best), "%s", at);
-	}
-	if (f)
-		fclose(f);
-	if (!rank)
-		return 0;
-	strbuf_puts(sb, best);
-	return strlen(best);
-}
-
 /* Whether the file at the end of /proc/PID/exe is the one executed. */
 static bool same_file(const char *path, const struct abi_quark_image *im)
 {
@@ -233,7 +181,7 @@ static size_t put_exe(struct kprobe_record *r, struct abi_quark_image *im,
 		return r->out.len - start;
 	snprintf(path, sizeof(path), "/proc/%u/exe", v->tgid);
 	if (same_file(path, im)) {
-		n = read_link(v->tgid, "exe", &r->out);
+		n = quark_procfs_link(v->tgid, "exe", &r->out);
 		if (n)
 			return n;
 	}
@@ -324,14 +272,14 @@ static void put_places(struct kprobe_record *r, const struct kprobe_values *v,
 		; /* has none */
 	else if (!v->fs || !kprobe_path(r->paths, v->cwd_mnt, v->cwd,
 					KPROBE_CWD_LEVELS, &r->out))
-		read_link(v->tgid, "cwd", &r->out);
+		quark_procfs_link(v->tgid, "cwd", &r->out);
 	*cwd_len = r->out.len - start;
 	start = r->out.len;
 	cgroup = kprobe_cgroup(r->paths, v->cgroup);
 	/* The root of it may only mean that another hierarchy is in use. */
 	if (cgroup && cgroup[1])
 		strbuf_puts(&r->out, cgroup);
-	else if (!read_cgroup(v->tgid, &r->out) && cgroup)
+	else if (!quark_procfs_cgroup(v->tgid, &r->out) && cgroup)
 		strbuf_puts(&r->out, cgroup);
 	*cgroup_len = r->out.len - start;
 }

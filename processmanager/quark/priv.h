@@ -82,6 +82,9 @@ struct quark_proc {
 	struct quark_record *rec;
 	uint64_t snap_time; /* not 0: from a walk, whose clock it was */
 	uint64_t cpu_time; /* at its exit, provisional */
+	/* Times of the last records that told its name, its ids and places. */
+	uint64_t named, moved;
+	uint64_t forked; /* its strings are its origin's, as of then; 0: its own */
 	struct quark_proc *below; /* of quark_apply_walked(), while it runs */
 	bool exited;
 	bool ended; /* reaped */
@@ -150,6 +153,8 @@ struct quark_raw {
 #define QUARK_RAW_GAP (ABI_QUARK_TASK + 1)
 /* In abi_quark_head.flags: not from the kernel, see infer_reaps(). */
 #define QUARK_RAW_INFERRED (1U << 31)
+/* ... the backend's walk has not shown it, though it was there. */
+#define QUARK_RAW_HIDDEN (1U << 30)
 
 struct quark_raw_gap {
 	uint64_t to;
@@ -238,7 +243,7 @@ struct quark_names {
 
 void quark_names_fini(struct quark_names *n);
 
-/* --- what is outside of the kernel's records (procfs.c) --------------------- */
+/* --- what is outside of the kernel's records (procfs.c, procfs_task.c) ------- */
 
 /* Whether the process is there, be it as a zombie. */
 bool quark_procfs_exists(uint32_t pid, uint64_t start_boottime);
@@ -248,6 +253,18 @@ bool quark_procfs_exists(uint32_t pid, uint64_t start_boottime);
  */
 bool quark_procfs_read(uint32_t pid, uint64_t start_boottime, size_t max_env,
 		       struct strbuf *sb, struct quark_strings_init *out);
+
+/* A link of /proc/PID, appended. Its length; 0: none. */
+size_t quark_procfs_link(uint32_t pid, const char *name, struct strbuf *sb);
+/* The unified hierarchy's path, else memory's, else pids'; the same. */
+size_t quark_procfs_cgroup(uint32_t pid, struct strbuf *sb);
+/*
+ * The abi_quark_image of a walk, in the place of what is in 'sb', but that its
+ * start is no better than a clock tick. False if it is gone, or a zombie.
+ */
+bool quark_procfs_task(uint32_t pid, struct strbuf *sb);
+/* Each process of /proc; what 'fn' returns ends it if not 0. That, or -errno. */
+int quark_procfs_each(int (*fn)(void *arg, uint32_t pid), void *arg);
 
 /* --- the kernel side (ebpf.c, kprobe.c) -------------------------------------- */
 
@@ -319,9 +336,12 @@ struct quark_queue_priv {
 	uint64_t watermark; /* nothing older will come from the kernel */
 	uint64_t delivered; /* time of the newest record applied */
 	uint64_t newest; /* time of the newest record queued */
-	uint64_t gap_to; /* end of a loss that no walk has made good yet */
+	uint64_t gap_from; /* begin, and ... */
+	uint64_t gap_to; /* ... end of a loss that no walk has made good yet */
 	uint64_t last_walk;
 	uint64_t walked; /* when a walk ended whose missing are not buried */
+	struct strbuf shown; /* what it read */
+	uint64_t shown_gap; /* begin of the loss it was for */
 	int64_t wall_offset;
 	int epfd;
 	int timerfd;
@@ -339,6 +359,14 @@ int quark_apply(struct quark_queue_priv *qq, const struct quark_raw *raw);
 int quark_apply_walk(struct quark_queue_priv *qq,
 		     const struct abi_quark_image *im, size_t len,
 		     struct strbuf *sb);
+/*
+ * What a walk after a loss read of one that is known, when all has been applied that
+ * happened before: names, ids and places that no later record told. 'gap': the
+ * loss's begin; who was forked since may have had a stale origin. -ENOMEM or 0.
+ */
+int quark_apply_refresh(struct quark_queue_priv *qq,
+			const struct abi_quark_image *im, size_t len,
+			uint64_t gap, struct strbuf *sb);
 /* One of whom nothing but that it is gone is known. */
 int quark_apply_vanished(struct quark_queue_priv *qq, struct quark_proc *proc);
 /* After the last of them: what needs to know them all. */

@@ -183,6 +183,8 @@ struct quark_process {
 #define QUARK_X_KTHREAD (1 << 0)
 #define QUARK_X_ARGS_CUT (1 << 1) /* cmdline is not all of it */
 #define QUARK_X_CLONE_VM (1 << 2) /* runs in its parent's memory, until exec */
+/* The kernel does not tell of it: neither of what it does nor of its forks. */
+#define QUARK_X_HIDDEN (1 << 3)
 
 struct quark_event {
 	uint64_t events; /* QUARK_EV_ */

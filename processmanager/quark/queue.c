@@ -141,13 +141,14 @@ static void take_losses(struct quark_queue_priv *qq)
 	}
 	gap.lost = lost.total;
 	gap.to = lost.last;
-	qq->gap_to = lost.last;
 	/*
 	 * Read between two writes of the kernel side's, the first loss's time
 	 * may be none or that of an older one: not below what was promised.
 	 */
 	lost.first = MAX(lost.first, qq->watermark);
 	gap.to = MAX(gap.to, lost.first);
+	qq->gap_from = qq->gap_to ? MIN(qq->gap_from, lost.first) : lost.first;
+	qq->gap_to = lost.last;
 	raw = quark_raw_new(qq->vault, QUARK_RAW_GAP, lost.first, &gap,
 			    sizeof(gap));
 	if (raw)
@@ -222,6 +223,7 @@ static void priv_free(struct quark_queue_priv *qq)
 	if (qq->held.hash.buckets)
 		quark_held_fini(&qq->held);
 	quark_names_fini(&qq->names);
+	strbuf_fini(&qq->shown);
 	free(qq->copied);
 	if (qq->cache.hash.buckets)
 		quark_cache_fini(&qq->cache);

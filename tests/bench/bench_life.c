@@ -22,6 +22,7 @@
 #include "processmanager/quark/names.c"
 #include "processmanager/quark/order.c"
 #include "processmanager/quark/procfs.c"
+#include "processmanager/quark/procfs_task.c"
 #include "processmanager/quark/queue.c"
 #include "processmanager/quark/record.c"
 #include "processmanager/quark/rules.c"

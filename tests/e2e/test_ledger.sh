@@ -79,7 +79,7 @@ awk -F '\t' -v giants="$GIANTS" -v lives="$T/lives" '
 	}
 	# Of the same program run by somebody else we know nothing.
 	$1 == "F" && !($4 in worker) { next }
-	$1 == "F" { forks[$2]++; pid[$2] = $3; ppid[$2] = $4 }
+	$1 == "F" { forks[$2]++; pid[$2] = $3; ppid[$2] = $4; parent[$2] = $5 }
 	$1 == "E" && $2 in forks && $3 ~ /^life-/ {
 		if ($4 == "/bin/true") again[$2]++
 		else { of[$3] = $2; execs[$3]++; args[$3] = $5 }
@@ -92,7 +92,7 @@ awk -F '\t' -v giants="$GIANTS" -v lives="$T/lives" '
 			split(name[tag], t, " ")
 			p = of[tag]
 			if (execs[tag] != 1) { bad["not one exec"]++; continue }
-			print p, tag, t[6] >lives
+			print p, tag, t[6], parent[p] >lives
 			n = substr(tag, 6) + 0
 			if (args[tag] != "/proc/self/exe " tag " " \
 			    (n < giants ? 6 : n % 6) " " n % 97)
@@ -202,20 +202,34 @@ awk -F '\t' 'NR == FNR { split($0, t, " "); giant[t[1]] = 1; next }
 due=$(awk -v hz=$HZ '{ us += $3 } END { printf "%.1f\n", us * hz / 1e6 }' \
 	"$T/giants")
 taken=$(total "$T/of")
-behind=$(total "$T/of" '(^|;)(exit_mmap|mmput|__mmput|exit_mm)@')
 num "of the giants, $taken samples of $due, $full lost: three deviations of dice" \
 	"$(awk -v t="$taken" -v d="$due" -v full="$full" 'BEGIN {
 		off = t < d && full ? 0 : t - d
 		print (off < 0 ? -off : off) / sqrt(d + 1) }')" '<=' 3
-num "$behind of them while memory is given back, their own" "$behind" '>=' \
-	$((full ? 0 : 5 * GIANTS))
-num "nobody else is sampled doing so for so long" "$(awk -F '\t' '
-	NR == FNR { giant[$8] = 1; next }
-	!($8 in giant) && $7 ~ /prog_lives$/ && $10 ~ /(^|;)(exit_mmap|__mmput)@/ {
+# Of the one that has least.
+behind=$(awk -F '\t' '
+	NR == FNR { split($0, t, " "); n[t[1]] = 0; next }
+	$10 ~ /(^|;)(exit_mmap|mmput|__mmput|exit_mm)@/ { n[$8] += $1 }
+	END {
+		for (p in n)
+			if (least == "" || n[p] < least) least = n[p]
+		print least
+	}' "$T/giants" "$T/of")
+num "$behind of each, at least, while memory is given back, their own" \
+	"$behind" '>=' $((full ? 0 : 5))
+# Of this load and those who started it: elsewhere another may run, with giants.
+awk -F '\t' '
+	FILENAME ~ /giants$/ { split($0, t, " "); giant[t[1]] = 1; next }
+	FILENAME ~ /lives$/ { split($0, t, " "); ours[t[1]] = ours[t[4]] = 1; next }
+	$8 in ours && !($8 in giant) && $10 ~ /(^|;)(exit_mmap|__mmput)@/ {
 		n[$8] += $1
+		stack[$8] = $10
 	}
 	END {
-		for (p in n) if (n[p] > most) most = n[p]
-		print most + 0
-	}' "$T/of" "$T/samples")" '<=' 8
+		for (p in n) if (n[p] > n[most]) most = p
+		print n[most] + 0, "samples:", most, stack[most]
+	}' "$T/giants" "$T/lives" "$T/samples" >"$T/most"
+num "nobody else of them is sampled doing so for so long" \
+	"$(cut -d ' ' -f 1 "$T/most")" '<=' 8
+diag "most of the others: $(cat "$T/most")"
 plan

@@ -16,6 +16,7 @@
 #include "processmanager/quark/kprobe_path.c"
 #include "processmanager/quark/kprobe_record.c"
 #include "processmanager/quark/procfs.c"
+#include "processmanager/quark/procfs_task.c"
 /* Both have a function of this name. */
 #define wanted wanted_event
 #include "processmanager/quark/kprobe_cpus.c"

@@ -267,7 +267,9 @@ static void check_pm(struct pm *pm, bool quiet)
 	must(c.images == pm->stats.images);
 	must(c.quiet ? c.maps == pm->stats.mappings
 		     : c.maps <= pm->stats.mappings);
-	must(c.dead == list_length(&pm->exited) + list_length(&pm->reaped));
+	must(c.dead == list_length(&pm->exited) + list_length(&pm->leaving) +
+			       list_length(&pm->reaped));
+	must(pm->nzombies <= PM_ZOMBIES);
 	free(c.mms.v);
 	free(c.sets.v);
 	free(c.exes.v);

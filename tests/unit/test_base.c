@@ -459,6 +459,19 @@ static void clock_is_the_boot_clock(void **state)
 	assert_true(before <= ours && ours <= after);
 }
 
+/* This host may have slept, before or meanwhile: never less than before. */
+static void clock_of_being_awake_and_sleep_make_the_boot_clock(void **state)
+{
+	uint64_t slept, awake, boot, then;
+
+	slept = clock_slept_ns();
+	awake = clock_awake_ns();
+	boot = clock_boottime_ns();
+	then = clock_awake_ns() + clock_slept_ns();
+	assert_true(slept + awake <= boot + CLOCK_NSEC_PER_MSEC);
+	assert_true(boot <= then + CLOCK_NSEC_PER_MSEC);
+}
+
 static void clock_offset_leads_to_wall_time(void **state)
 {
 	int64_t before = now_ns(CLOCK_REALTIME), wall, after;
@@ -576,6 +589,8 @@ int main(void)
 		cmocka_unit_test(strbuf_errors_stick_until_reset),
 		cmocka_unit_test(strbuf_gives_its_string_away),
 		cmocka_unit_test(clock_is_the_boot_clock),
+		cmocka_unit_test(
+			clock_of_being_awake_and_sleep_make_the_boot_clock),
 		cmocka_unit_test(clock_offset_leads_to_wall_time),
 		cmocka_unit_test(log_writes_one_line_with_its_name),
 		cmocka_unit_test(log_levels_hold_back),

@@ -269,6 +269,47 @@ static void images_stand_in_the_order_of_execs(void **state)
 		assert_int_equal(v[i].key.exec_id, 2 - i);
 }
 
+/* A sample, or an exec event, that is late finds what is left of its image. */
+static void a_generation_that_comes_again_is_listed_once(void **state)
+{
+	struct pm_image_info v[PM_HISTORY_MAX];
+	struct abi_key key = { born(9), 1, 9, 0 };
+	int i, n;
+
+	do_walk(9, 1, "/bin/sh", 9000);
+	exec_as(9, 1, 9100, "/bin/one", "/one", 7);
+	pm_image_sampled(image_of(9, 1));
+	exec_as(9, 2, 9200, "/bin/two", "/", 2);
+	pm_forget(pm, 9201);
+	assert_int_equal(stats().images, 1);
+	for (i = 0; i < 3; i++) {
+		pm_image_sampled(pm_image_get(pm, &key, 9150));
+		assert_false(pm_image_provisional(image_of(9, 1)));
+		n = pm_image_history(image_of(9, 2), v, PM_HISTORY_MAX);
+		assert_int_equal(n, 3); /* while it is there */
+		assert_string_equal(v[1].exe, "/bin/one");
+		pm_forget(pm, 9300 + i);
+		assert_int_equal(stats().images, 1);
+		n = pm_image_history(image_of(9, 2), v, PM_HISTORY_MAX);
+		assert_int_equal(n, 3); /* and after */
+	}
+	assert_int_equal(v[1].key.exec_id, 1);
+	assert_string_equal(v[1].exe, "/bin/one");
+	assert_string_equal(v[1].cmdline, "/bin/one");
+	assert_string_equal(v[1].cwd, "/one");
+	assert_string_equal(v[1].comm, "one");
+	assert_int_equal(v[1].uid, 7);
+	assert_true(v[1].args_cut);
+	assert_int_equal(v[1].begin, 9100);
+	assert_int_equal(v[1].samples, 4);
+	assert_int_equal(stats().provisional, 0);
+	exec_as(9, 1, 9100, "/bin/one", "/one", 7);
+	pm_forget(pm, 9400);
+	n = pm_image_history(image_of(9, 2), v, PM_HISTORY_MAX);
+	assert_int_equal(n, 3);
+	assert_int_equal(v[1].samples, 4);
+}
+
 /* A zombie of the start has its status, though its exit was never told. */
 static void a_zombie_of_the_walk_has_its_status(void **state)
 {
@@ -289,6 +330,7 @@ static void a_later_walk_finds_and_misses(void **state)
 	do_walk(6, 1, "/bin/ls", 6500);
 	do_walk(4, 1, "/bin/cp", 6500);
 	do_walk(3, 1, "/bin/mv", 6500);
+	do_walk(2, 1, "/bin/rm", 6500);
 	do_fork(5, 0, 7, 7001);
 	pm_walk_begin(pm, 8000);
 	do_walk(5, 1, "/bin/sh", 8000);
@@ -297,6 +339,10 @@ static void a_later_walk_finds_and_misses(void **state)
 	qp.exe = (char *)"/bin/other";
 	assert_int_equal(pm_walk_process(pm, &qp, 8100), 0);
 	do_fork(5, 0, 9, 9000); /* younger than the walk */
+	qp = qp_of(2, 0); /* its new name and session were lost */
+	strcpy(qp.comm, "renamed");
+	qp.proc_sid = 2;
+	assert_int_equal(pm_walk_process(pm, &qp, 8100), 0);
 	/* libquark knows that this one is over, but nobody saw it end */
 	qp = qp_of(4, 0);
 	qp.flags = QUARK_F_EXIT;
@@ -312,7 +358,9 @@ static void a_later_walk_finds_and_misses(void **state)
 	assert_int_equal(process(3, 0).end, PM_ALIVE);
 	assert_int_equal(stats().found, 2);
 	assert_int_equal(stats().vanished, 2);
-	assert_int_equal(stats().walked, 4);
+	assert_int_equal(stats().walked, 5);
+	assert_string_equal(info_at(2, 0, 9500).comm, "renamed");
+	assert_int_equal(process(2, 0).sid, 2);
 	assert_int_equal(process(6, 0).end, PM_VANISHED);
 	assert_int_equal(process(6, 0).exit, 8000);
 	assert_int_equal(process(5, 0).end, PM_ALIVE);
@@ -413,6 +461,174 @@ static void who_ended_before_the_walk_is_no_surprise(void **state)
 	assert_int_equal(stats().unknown, 2);
 }
 
+static size_t living(void)
+{
+	struct pm_iter it;
+	size_t n = 0;
+
+	pm_iter_init(&it, pm, false);
+	while (pm_iter_next(&it))
+		n++;
+	return n;
+}
+
+/* It belongs to its process, but makes no new life of it. */
+static void a_late_sample_of_the_forgotten_goes_again(void **state)
+{
+	struct abi_key key = { born(9), 1, 9, 0 };
+	uint64_t at;
+
+	do_walk(5, 1, "/bin/sh", 6000);
+	do_fork(5, 0, 9, 9000);
+	do_exec(9, 1, 9100, "/bin/true");
+	end_event(9, 1, 9200, QUARK_EV_EXIT, 0, 1000, false);
+	end_event(9, 1, 9300, QUARK_EV_REAP, 0, 1500, true);
+	pm_forget(pm, 9301);
+	assert_int_equal(nended, 1);
+	/* one in its time, of a thread that was on its way out; and a late one */
+	for (at = 9302; at >= 9250; at -= 52) {
+		assert_non_null(pm_image_get(pm, &key, at));
+		assert_int_equal(stats().processes, 2);
+		assert_int_equal(living(), 1);
+		assert_int_equal(process(9, 1).end, PM_VANISHED);
+	}
+	pm_forget(pm, 9300 + 10 * SEC);
+	assert_int_equal(stats().processes, 2);
+	pm_forget(pm, 9400 + 10 * SEC);
+	assert_int_equal(stats().processes, 1);
+	assert_int_equal(stats().found, 0);
+	assert_int_equal(nended, 1); /* once a life */
+}
+
+/* So is one whose fork comes later still, or who is sampled again: it lives. */
+static void a_late_sample_of_the_unknown_is_a_life(void **state)
+{
+	do_walk(5, 1, "/bin/sh", 6000);
+	pm_forget(pm, 10000);
+	image_at(9, 1, 9500);
+	image_at(8, 1, 9500);
+	assert_int_equal(living(), 1);
+	do_fork(5, 0, 9, 9001);
+	assert_int_equal(living(), 2);
+	image_at(8, 1, 10001);
+	assert_int_equal(living(), 3);
+	assert_int_equal(stats().found, 0);
+	pm_forget(pm, 30 * SEC);
+	assert_int_equal(living(), 3);
+}
+
+/* A process of the real /proc, known to the manager. */
+static struct quark_process real_child(uint64_t *start)
+{
+	uint64_t tick = SEC / sysconf(_SC_CLK_TCK);
+	struct quark_process qp;
+	unsigned long long ticks;
+	char path[64];
+	FILE *f;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(3);
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f,
+				"%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u"
+				" %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d"
+				" %llu",
+				&ticks),
+			 1);
+	fclose(f);
+	*start = ticks * tick + 1;
+	qp = qp_of(pid, 1);
+	qp.key.start_boottime = *start;
+	return qp;
+}
+
+/* However late its parent waits for it: the line has the exact figure. */
+static void a_zombie_is_kept_until_its_reap(void **state)
+{
+	struct pm_image_info v[4];
+	uint64_t start, at;
+	struct quark_process qp = real_child(&start);
+	struct quark_event ev = { .process = &qp, .group_dead = 1 };
+	struct abi_key key = { start, 1, qp.pid, 0 };
+
+	ev.events = QUARK_EV_EXEC;
+	ev.boottime = start + 1;
+	assert_int_equal(pm_event(pm, &ev), 0);
+	do_mmap(qp.pid, start + 2, 0x1000, 0x2000, "/bin/true", 7);
+	ev.events = QUARK_EV_EXIT;
+	ev.boottime = start + 3;
+	ev.cpu_time = 1000;
+	assert_int_equal(pm_event(pm, &ev), 0);
+	for (at = start; at < start + 100 * SEC; at += SEC)
+		pm_forget(pm, at);
+	assert_int_equal(nended, 0);
+	assert_int_equal(stats().processes, 1);
+	assert_int_equal(stats().mappings, 0); /* nobody asks any more */
+	assert_int_equal(pm_image_history(pm_image_get(pm, &key, 0), v, 4), 1);
+	assert_int_equal(waitpid(qp.pid, NULL, 0), qp.pid);
+	/* The event may be behind what /proc shows, also by that much. */
+	pm_forget(pm, at + SEC);
+	assert_int_equal(nended, 0);
+	ev.events = QUARK_EV_REAP;
+	ev.boottime = at;
+	ev.cpu_time = 1500;
+	ev.cpu_exact = 1;
+	assert_int_equal(pm_event(pm, &ev), 0);
+	pm_forget(pm, at + 2 * SEC);
+	assert_int_equal(nended, 1);
+	assert_int_equal(ended[0].cpu, PM_CPU_EXACT);
+	assert_int_equal(ended[0].cpu_ns, 1500);
+	assert_int_equal(ended[0].reap, at);
+}
+
+/* Its reap was not told: then what its exit said is all there is. */
+static void a_zombie_whose_reap_is_untold_goes(void **state)
+{
+	uint64_t start, at;
+	struct quark_process qp = real_child(&start);
+	struct quark_event ev = { .process = &qp,
+				  .group_dead = 1,
+				  .events = QUARK_EV_EXIT };
+
+	ev.boottime = start + 3;
+	assert_int_equal(pm_event(pm, &ev), 0);
+	for (at = start; at < start + 50 * SEC; at += SEC)
+		pm_forget(pm, at);
+	assert_int_equal(nended, 0);
+	assert_int_equal(waitpid(qp.pid, NULL, 0), qp.pid);
+	for (; at < start + 70 * SEC; at += SEC)
+		pm_forget(pm, at);
+	assert_int_equal(nended, 1);
+	assert_int_equal(ended[0].end, PM_EXITED);
+	assert_int_equal(stats().processes, 0);
+}
+
+/* Of one that the kernel does not tell of: its children begin with an exec. */
+static void who_a_hidden_process_forks_is_no_surprise(void **state)
+{
+	struct quark_process qp = qp_of(5, 0);
+
+	qp.x_flags = QUARK_X_HIDDEN;
+	assert_int_equal(pm_walk_process(pm, &qp, 6000), 0);
+	pm_begin(pm, 7000);
+	pm_select(pm, 5);
+	qp = qp_of(9, 1);
+	qp.proc_ppid = 5;
+	qp.parent_key =
+		(struct quark_key){ .start_boottime = born(5), .pid = 5 };
+	assert_int_equal(feed(QUARK_EV_EXEC, &qp, 9100, 0), 0);
+	assert_int_equal(stats().unknown, 0);
+	assert_string_equal(process(9, 1).parent_id, "5-1388");
+	assert_true(pm_image_selected(image_of(9, 1)));
+	/* another's fork should have been told */
+	do_exec(10, 1, 10100, "/bin/true");
+	assert_int_equal(stats().unknown, 1);
+}
+
 static void iteration_with_the_dead(void **state)
 {
 	struct pm_image *img;
@@ -440,11 +656,17 @@ int main(void)
 		TEST(a_process_has_all_its_images),
 		TEST(who_execs_without_end_is_remembered_in_part),
 		TEST(images_stand_in_the_order_of_execs),
+		TEST(a_generation_that_comes_again_is_listed_once),
 		TEST(a_zombie_of_the_walk_has_its_status),
 		TEST(a_later_walk_finds_and_misses),
 		TEST(a_later_walk_finds_nothing_in_normal_running),
 		TEST(a_living_process_tells_its_cpu_time),
 		TEST(who_ended_before_the_walk_is_no_surprise),
+		TEST(a_late_sample_of_the_forgotten_goes_again),
+		TEST(a_late_sample_of_the_unknown_is_a_life),
+		TEST(a_zombie_is_kept_until_its_reap),
+		TEST(a_zombie_whose_reap_is_untold_goes),
+		TEST(who_a_hidden_process_forks_is_no_surprise),
 		TEST(iteration_with_the_dead),
 	};
 

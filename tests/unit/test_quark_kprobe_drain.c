@@ -22,6 +22,7 @@
 #include "processmanager/quark/kprobe_path.c"
 #include "processmanager/quark/kprobe_record.c"
 #include "processmanager/quark/procfs.c"
+#include "processmanager/quark/procfs_task.c"
 /* Names that both have. */
 #define wanted wanted_event
 #define lose lose_span

@@ -18,6 +18,7 @@
 #include "processmanager/quark/kprobe_path.c"
 #include "processmanager/quark/kprobe_record.c"
 #include "processmanager/quark/procfs.c"
+#include "processmanager/quark/procfs_task.c"
 
 static struct kprobe_record r;
 static struct kprobe_values v, answer;

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * procfs_task: a process that the backend's walk does not show, out of /proc, as
+ * the record that the walk would have made of it. Seen of a host's first process
+ * from which the kernel keeps BPF programs away.
+ *
+ * What /proc does not let out stays unknown; and of its start it tells clock ticks
+ * only, which is for the caller to make exact.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "processmanager/quark/priv.h"
+
+#define PF_KTHREAD 0x00200000 /* linux/sched.h */
+
+size_t quark_procfs_link(uint32_t pid, const char *name, struct strbuf *sb)
+{
+	static const char deleted[] = " (deleted)";
+	char path[64], buf[ABI_QUARK_PATH_MAX];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
+	n = readlink(path, buf, sizeof(buf));
+	if (n <= 0 || buf[0] != '/')
+		return 0;
+	if (n > (ssize_t)strlen(deleted) &&
+	    !memcmp(buf + n - strlen(deleted), deleted, strlen(deleted)))
+		n -= strlen(deleted);
+	strbuf_add(sb, buf, n);
+	return n;
+}
+
+size_t quark_procfs_cgroup(uint32_t pid, struct strbuf *sb)
+{
+	char path[64], line[ABI_QUARK_PATH_MAX + 64], best[ABI_QUARK_PATH_MAX];
+	int rank = 0, now;
+	char *at;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = '\0';
+		at = strchr(line, ':');
+		at = at ? strchr(at + 1, ':') : NULL;
+		if (!at || at[1] != '/')
+			continue;
+		at++;
+		now = !strncmp(line, "0::", 3)	 ? (at[1] ? 4 : 1)
+		      : strstr(line, ":memory:") ? 3
+		      : strstr(line, ":pids:")	 ? 2
+						 : 0;
+		if (now <= rank)
+			continue;
+		rank = now;
+		snprintf(best, sizeof(best), "%s", at);
+	}
+	if (f)
+		fclose(f);
+	if (!rank)
+		return 0;
+	strbuf_puts(sb, best);
+	return strlen(best);
+}
+
+/* A file of /proc/PID, with a NUL behind it. */
+static bool read_text(uint32_t pid, const char *name, char *buf, size_t size)
+{
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, buf, size - 1);
+	close(fd);
+	buf[MAX(n, 0)] = '\0';
+	return n > 0;
+}
+
+/* See proc_pid_stat(5). The start is that of its clock tick. */
+static bool parse_stat(const char *text, struct abi_quark_image *im)
+{
+	const char *open = strchr(text, '('), *close = strrchr(text, ')');
+	uint64_t tick = CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
+	unsigned long long start;
+	unsigned int tty, flags;
+	char state;
+
+	if (!open || !close || close < open ||
+	    sscanf(close,
+		   ") %c %u %u %u %u %*d %u %*u %*u %*u %*u %*u %*u %*d %*d"
+		   " %*d %*d %*d %*d %llu",
+		   &state, &im->parent.tgid, &im->ids.pgid, &im->ids.sid, &tty,
+		   &flags, &start) != 7)
+		return false;
+	memcpy(im->comm, open + 1,
+	       MIN(close - open - 1, (ptrdiff_t)sizeof(im->comm) - 1));
+	im->ids.tty_major = tty >> 8 & 0xfff;
+	im->ids.tty_minor = (tty & 0xff) | (tty >> 12 & 0xfff00);
+	im->head.flags = flags & PF_KTHREAD ? ABI_QUARK_KTHREAD : 0;
+	im->head.key.start_boottime = start * tick;
+	/* A zombie is no news. */
+	return state != 'Z' && state != 'X';
+}
+
+/* See proc_pid_status(5). Control characters of the name are escaped there. */
+static void parse_status(const char *text, struct abi_quark_ids *ids)
+{
+	struct {
+		const char *name;
+		__u64 *value;
+	} caps[] = {
+		{ "\nCapInh:\t", &ids->cap_inheritable },
+		{ "\nCapPrm:\t", &ids->cap_permitted },
+		{ "\nCapEff:\t", &ids->cap_effective },
+		{ "\nCapBnd:\t", &ids->cap_bset },
+		{ "\nCapAmb:\t", &ids->cap_ambient },
+	};
+	const char *at = strstr(text, "\nUid:\t");
+	size_t i;
+
+	if (at)
+		sscanf(at, "\nUid:\t%u %u %u %*u\nGid:\t%u %u %u", &ids->uid,
+		       &ids->euid, &ids->suid, &ids->gid, &ids->egid,
+		       &ids->sgid);
+	for (i = 0; i < ARRAY_SIZE(caps); i++) {
+		at = strstr(text, caps[i].name);
+		if (at)
+			*caps[i].value =
+				strtoull(at + strlen(caps[i].name), NULL, 16);
+	}
+}
+
+static uint32_t read_ns(uint32_t pid, const char *name)
+{
+	char path[64], link[64];
+	unsigned int ino = 0;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/ns/%s", pid, name);
+	n = readlink(path, link, sizeof(link) - 1);
+	link[MAX(n, 0)] = '\0';
+	sscanf(link, "%*[^[][%u]", &ino);
+	return ino;
+}
+
+static void read_file(struct abi_quark_image *im)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%u/exe", im->head.key.tgid);
+	if (stat(path, &st))
+		return;
+	im->dev = (uint64_t)gnu_dev_major(st.st_dev) << 20 |
+		  gnu_dev_minor(st.st_dev);
+	im->ino = st.st_ino;
+	im->size = st.st_size;
+	im->ctime_ns =
+		st.st_ctim.tv_sec * CLOCK_NSEC_PER_SEC + st.st_ctim.tv_nsec;
+}
+
+static bool read_numbers(uint32_t pid, struct abi_quark_image *im)
+{
+	char text[4096];
+
+	memset(im, 0, sizeof(*im));
+	im->head.kind = ABI_QUARK_TASK;
+	im->head.time = clock_boottime_ns();
+	im->head.key.tgid = im->head.tid = pid;
+	if (!read_text(pid, "stat", text, sizeof(text)) ||
+	    !parse_stat(text, im))
+		return false;
+	im->head.flags |= QUARK_RAW_HIDDEN;
+	if (read_text(pid, "status", text, sizeof(text)))
+		parse_status(text, &im->ids);
+	im->ids.uts_inonum = read_ns(pid, "uts");
+	im->ids.ipc_inonum = read_ns(pid, "ipc");
+	im->ids.mnt_inonum = read_ns(pid, "mnt");
+	im->ids.net_inonum = read_ns(pid, "net");
+	read_file(im);
+	return true;
+}
+
+/* Arguments are read with those of all others, by quark_apply_walk(). */
+bool quark_procfs_task(uint32_t pid, struct strbuf *sb)
+{
+	struct abi_quark_image im;
+
+	if (!read_numbers(pid, &im))
+		return false;
+	strbuf_reset(sb);
+	strbuf_add(sb, &im, sizeof(im));
+	im.exe_len = quark_procfs_link(pid, "exe", sb);
+	im.cwd_len = quark_procfs_link(pid, "cwd", sb);
+	im.cgroup_len = quark_procfs_cgroup(pid, sb);
+	if (!strbuf_str(sb))
+		return false;
+	memcpy(sb->data, &im, sizeof(im));
+	return true;
+}
+
+int quark_procfs_each(int (*fn)(void *arg, uint32_t pid), void *arg)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *d;
+	uint32_t pid;
+	int err = 0;
+
+	if (!dir)
+		return -errno;
+	while (!err && (d = readdir(dir))) {
+		pid = strtoul(d->d_name, NULL, 10);
+		if (pid)
+			err = fn(arg, pid);
+	}
+	closedir(dir);
+	return err;
+}
