@@ -13,6 +13,7 @@
 #include "base/cpus.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/pool.h"
 #include "base/ring.h"
 #include "base/strbuf.h"
 #include "base/strtab.h"

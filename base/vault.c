@@ -3,9 +3,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/base.h"
 
+/*
+ * Regions lie at multiples of their size, and a block begins in the first so many
+ * bytes of one: so it need not say whose it is. What is given back is cold, and
+ * reading a word of it would cost more than all else.
+ */
 #define VAULT_REGION ((size_t)256 << 10)
 /*
  * As many regions are kept as were in use at once lately: mapping one costs 64 page
@@ -19,10 +25,6 @@ struct vault_region {
 	struct vault *vault;
 	size_t size, used; /* with this header */
 	size_t live; /* blocks */
-};
-
-struct vault_block {
-	struct vault_region *region;
 };
 
 struct vault {
@@ -42,13 +44,31 @@ int vault_new(struct vault **vp)
 	return *vp ? 0 : -ENOMEM;
 }
 
+/* So many bytes, whole pages, at a multiple of VAULT_REGION; or NULL. */
+static void *vault_map_aligned(size_t size)
+{
+	size_t all = size + VAULT_REGION, before;
+	char *p;
+
+	p = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		 -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	before = -(uintptr_t)p & (VAULT_REGION - 1);
+	if (before)
+		munmap(p, before);
+	munmap(p + before + size, all - before - size);
+	return p + before;
+}
+
 static struct vault_region *vault_map(struct vault *v, size_t size)
 {
+	size_t page = sysconf(_SC_PAGESIZE);
 	struct vault_region *r;
 
-	r = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (r == MAP_FAILED)
+	size = (size + page - 1) & ~(page - 1);
+	r = vault_map_aligned(size);
+	if (!r)
 		return NULL;
 	if (madvise(r, size, MADV_DONTDUMP)) {
 		munmap(r, size);
@@ -150,30 +170,36 @@ static struct vault_region *vault_turn(struct vault *v)
 void *vault_take(struct vault *v, size_t size)
 {
 	struct vault_region *r = v->now;
-	struct vault_block *b;
+	void *block;
 
 	if (size > SIZE_MAX / 2)
 		return NULL;
-	size = (sizeof(*b) + size + 7) & ~(size_t)7;
+	size = (MAX(size, 1) + 7) & ~(size_t)7;
 	if (size > VAULT_REGION / 2)
 		r = vault_map(v, sizeof(*r) + size);
 	else if (!r || r->size - r->used < size)
 		r = vault_turn(v);
 	if (!r)
 		return NULL;
-	b = (struct vault_block *)((char *)r + r->used);
-	b->region = r;
+	block = (char *)r + r->used;
 	r->used += size;
 	r->live++;
-	return b + 1;
+	return block;
+}
+
+static struct vault_region *vault_region(const void *block)
+{
+	uintptr_t at = (uintptr_t)block;
+
+	return (struct vault_region *)(at & ~(uintptr_t)(VAULT_REGION - 1));
 }
 
 void vault_give(void *block)
 {
-	struct vault_block *b = block;
+	struct vault_region *r = vault_region(block);
 
-	if (block && !--b[-1].region->live)
-		vault_empty(b[-1].region);
+	if (block && !--r->live)
+		vault_empty(r);
 }
 
 size_t vault_bytes(const struct vault *v)

@@ -176,8 +176,10 @@ void pm_exe_mapped(struct pm_exe *exe, int64_t n)
 {
 	for (; exe; exe = exe->same) {
 		exe->mapped += n;
-		if (!exe->mapped)
-			exe->unmapped_at = exe->pm->now;
+		if (exe->mapped)
+			continue;
+		exe->unmapped_at = exe->pm->now;
+		pm_release_later(exe);
 	}
 }
 

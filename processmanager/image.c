@@ -14,7 +14,7 @@ struct pm_image *pm_image_new(struct pm *pm, struct pm_proc *proc,
 			      uint64_t exec_id, const struct pm_image *from,
 			      struct pm_mm *mm)
 {
-	struct pm_image *img = calloc(1, sizeof(*img)), **p;
+	struct pm_image *img = pool_take(&pm->image_pool), **p;
 
 	if (!img) {
 		pm_mm_put(pm, mm);
@@ -53,7 +53,7 @@ void pm_image_free(struct pm *pm, struct pm_image *img)
 	pm_str_put(pm, img->cmdline);
 	pm_str_put(pm, img->cwd);
 	pm_str_put(pm, img->cgroup);
-	free(img);
+	pool_give(&pm->image_pool, img);
 	pm->stats.images--;
 }
 

@@ -39,6 +39,10 @@
 #define PM_SET_SPARE 256
 /* More than any process may map by itself: vm.max_map_count's usual 65,530. */
 #define PM_SET_MAX 262144
+/* A small program's mappings, and what a mapping put in may need. */
+#define PM_SET_FEW 8
+/* As many blocks of a kind are kept for those to come: a tick's worth of lives. */
+#define PM_POOL 256
 
 #define PM_CLONE_VM 0x100ULL
 #define PM_CLONE_THREAD 0x10000ULL
@@ -102,6 +106,7 @@ struct pm_set {
 	uint32_t n, cap;
 	uint32_t gap; /* mappings before the array's unused part */
 	struct pm_map *v; /* by address, without overlap */
+	struct pm_map few[PM_SET_FEW]; /* ... while there is room */
 };
 
 /* The i-th of a set, i < n. */
@@ -208,6 +213,8 @@ void pm_exe_close(struct pm_exe *exe);
 void pm_exe_mapped(struct pm_exe *exe, int64_t n);
 /* Closes files that have not been mapped for a while. */
 void pm_open_release(struct pm *pm);
+/* It is not mapped: there will be something to close in a while. */
+void pm_release_later(struct pm_exe *exe);
 void pm_open_cancel(struct pm *pm);
 void pm_jobs_fail(struct pm *pm);
 
@@ -358,6 +365,7 @@ struct pm {
 	struct hash procs;
 	struct hash strs;
 	struct hash exe_keys;
+	struct pool proc_pool, image_pool, mm_pool, set_pool;
 	struct pm_list exes; /* all */
 	struct pm_list idle; /* nobody's; the longest so first */
 	struct pm_list open; /* holding a file; least used first */
@@ -368,6 +376,7 @@ struct pm {
 	struct pm_list exited, reaped; /* processes, by time */
 	struct pm_list leaving; /* exited, and not in /proc any more */
 	struct pm_list ended; /* images, by time */
+	uint64_t release_at; /* no file in 'open' is to be released before */
 	struct {
 		uint64_t start_boottime;
 		uint32_t tgid;

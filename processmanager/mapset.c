@@ -30,6 +30,33 @@ static void pm_map_release(const struct pm_map *m)
 	pm_exe_put(m->exe);
 }
 
+/* Without a mapping, and with room for so many. */
+static struct pm_set *pm_set_new(struct pm *pm, uint32_t cap)
+{
+	struct pm_set *set = pool_take(&pm->set_pool);
+
+	if (!set)
+		return NULL;
+	set->refs = 1;
+	set->v = set->few;
+	set->cap = PM_SET_FEW;
+	if (cap <= PM_SET_FEW)
+		return set;
+	set->cap = cap;
+	set->v = malloc(cap * sizeof(*set->v));
+	if (set->v)
+		return set;
+	pool_give(&pm->set_pool, set);
+	return NULL;
+}
+
+static void pm_set_free(struct pm *pm, struct pm_set *set)
+{
+	if (set->v != set->few)
+		free(set->v);
+	pool_give(&pm->set_pool, set);
+}
+
 static void pm_set_put(struct pm *pm, struct pm_set *set)
 {
 	uint32_t i;
@@ -39,8 +66,7 @@ static void pm_set_put(struct pm *pm, struct pm_set *set)
 	for (i = 0; i < set->n; i++)
 		pm_map_release(pm_set_at(set, i));
 	pm->stats.mappings -= set->n;
-	free(set->v);
-	free(set);
+	pm_set_free(pm, set);
 }
 
 /*
@@ -52,16 +78,9 @@ static int pm_mm_own(struct pm *pm, struct pm_mm *mm)
 	struct pm_set *old = mm->set, *set;
 	uint32_t i, n = old ? old->n : 0;
 
-	set = calloc(1, sizeof(*set));
+	set = pm_set_new(pm, n + n / 2 + PM_SET_FEW);
 	if (!set)
 		return -ENOMEM;
-	set->cap = n + n / 2 + 8;
-	set->v = malloc(set->cap * sizeof(*set->v));
-	if (!set->v) {
-		free(set);
-		return -ENOMEM;
-	}
-	set->refs = 1;
 	set->n = n;
 	set->gap = n;
 	for (i = 0; i < n; i++) {
@@ -98,9 +117,12 @@ static int pm_mm_reserve(struct pm *pm, struct pm_mm *mm, uint32_t extra)
 	if (set->cap - set->n >= extra)
 		return 0;
 	cap = set->cap + set->cap / 2 + extra;
-	v = realloc(set->v, cap * sizeof(*v));
+	v = set->v == set->few ? NULL : set->v;
+	v = realloc(v, cap * sizeof(*v));
 	if (!v)
 		return -ENOMEM;
+	if (set->v == set->few)
+		memcpy(v, set->few, sizeof(set->few));
 	set->v = v;
 	/* What lies behind the gap belongs at the end. */
 	memmove(&v[set->gap + cap - set->n], &v[set->gap + set->cap - set->n],
@@ -208,7 +230,7 @@ const struct pm_map *pm_mm_find(const struct pm_mm *mm, uint64_t addr)
 
 struct pm_mm *pm_mm_new(struct pm *pm, uint64_t since)
 {
-	struct pm_mm *mm = calloc(1, sizeof(*mm));
+	struct pm_mm *mm = pool_take(&pm->mm_pool);
 
 	if (!mm)
 		return NULL;
@@ -248,7 +270,7 @@ void pm_mm_put(struct pm *pm, struct pm_mm *mm)
 	pm_set_put(pm, mm->set);
 	pm_exe_put(mm->first);
 	pm_exe_put(mm->anon);
-	free(mm);
+	pool_give(&pm->mm_pool, mm);
 }
 
 bool pm_mm_lost(const struct pm *pm, const struct pm_mm *mm)

@@ -82,25 +82,49 @@ static bool pm_open_room(struct pm *pm, uint32_t more)
 	       pm->opts.open_files;
 }
 
+void pm_release_later(struct pm_exe *exe)
+{
+	struct pm *pm = exe->pm;
+
+	pm->release_at =
+		MIN(pm->release_at, exe->unmapped_at + PM_UNMAPPED_GRACE);
+}
+
+static bool pm_exe_idle(const struct pm_exe *exe)
+{
+	return !exe->resolving && !exe->opening && pm_list_empty(&exe->waiters);
+}
+
 /*
  * A file that nobody maps any more would keep its file system from being
- * unmounted. By now its last samples have their names.
+ * unmounted. By now its last samples have their names. One that is at work is
+ * looked at again the next time.
  */
-void pm_open_release(struct pm *pm)
+static void pm_release(struct pm *pm)
 {
 	struct pm_list *l, *next;
 	struct pm_exe *exe;
 
+	pm->release_at = UINT64_MAX;
 	for (l = pm->open.next; l != &pm->open; l = next) {
 		next = l->next;
 		exe = container_of(l, struct pm_exe, lru);
-		if (exe->mapped || exe->resolving || exe->opening ||
-		    !pm_list_empty(&exe->waiters) ||
-		    pm->now < exe->unmapped_at + PM_UNMAPPED_GRACE)
+		if (exe->mapped)
 			continue;
+		if (pm->now < exe->unmapped_at + PM_UNMAPPED_GRACE ||
+		    !pm_exe_idle(exe)) {
+			pm_release_later(exe);
+			continue;
+		}
 		pm_exe_close(exe);
 		pm->stats.open_released++;
 	}
+}
+
+void pm_open_release(struct pm *pm)
+{
+	if (pm->now >= pm->release_at)
+		pm_release(pm);
 	pm_open_queued(pm);
 }
 
@@ -162,6 +186,8 @@ static int pm_exe_install(struct pm_exe *exe, struct symbolizer_file *file)
 	exe->open_error = 0;
 	pm_list_add_tail(&pm->open, &exe->lru);
 	pm->stats.open_files++;
+	if (!exe->mapped)
+		pm_release_later(exe);
 	return 0;
 }
 

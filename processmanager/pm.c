@@ -15,6 +15,22 @@ int pm_nomem(struct pm *pm)
 	return -ENOMEM;
 }
 
+static void pm_init_pools(struct pm *pm)
+{
+	pool_init(&pm->proc_pool, sizeof(struct pm_proc), PM_POOL);
+	pool_init(&pm->image_pool, sizeof(struct pm_image), PM_POOL);
+	pool_init(&pm->mm_pool, sizeof(struct pm_mm), PM_POOL);
+	pool_init(&pm->set_pool, sizeof(struct pm_set), PM_POOL);
+}
+
+static void pm_fini_pools(struct pm *pm)
+{
+	pool_fini(&pm->proc_pool);
+	pool_fini(&pm->image_pool);
+	pool_fini(&pm->mm_pool);
+	pool_fini(&pm->set_pool);
+}
+
 static void pm_init_lists(struct pm *pm)
 {
 	pm_list_init(&pm->exes);
@@ -44,6 +60,7 @@ int pm_new(struct pm **pmp, const struct pm_opts *opts)
 	if (!pm->opts.open_files)
 		pm->opts.open_files = PM_OPEN_FILES;
 	pm_init_lists(pm);
+	pm_init_pools(pm);
 	err = hash_init(&pm->procs, 1024);
 	err = err ? err : hash_init(&pm->strs, 1024);
 	err = err ? err : hash_init(&pm->exe_keys, 256);
@@ -78,6 +95,7 @@ void pm_free(struct pm *pm)
 	hash_fini(&pm->procs);
 	hash_fini(&pm->strs);
 	hash_fini(&pm->exe_keys);
+	pm_fini_pools(pm);
 	free(pm);
 }
 

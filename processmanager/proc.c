@@ -59,7 +59,7 @@ static void pm_proc_bury(struct pm *pm, struct pm_proc *born)
 struct pm_proc *pm_proc_new(struct pm *pm, uint32_t tgid,
 			    uint64_t start_boottime)
 {
-	struct pm_proc *proc = calloc(1, sizeof(*proc));
+	struct pm_proc *proc = pool_take(&pm->proc_pool);
 
 	if (!proc) {
 		pm_nomem(pm);
@@ -116,7 +116,7 @@ void pm_proc_free(struct pm *pm, struct pm_proc *proc)
 		older = img->older;
 		pm_image_free(pm, img);
 	}
-	free(proc);
+	pool_give(&pm->proc_pool, proc);
 	pm->stats.processes--;
 }
 

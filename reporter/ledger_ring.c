@@ -85,21 +85,37 @@ static void ledger_events_put(struct ledger_events *l, void *block, size_t size,
 /* What ledger_event() says of the others needs no texts. */
 #define LEDGER_TEXTS (QUARK_EV_EXEC | QUARK_EV_ID_CHANGE)
 
+/* An event without texts: the most of them. */
+struct ledger_bare {
+	struct quark_event ev;
+	struct quark_process process;
+};
+
+static int ledger_events_add_bare(struct ledger_events *l,
+				  const struct quark_event *ev)
+{
+	struct ledger_bare *b = vault_take(l->vault, sizeof(*b));
+	struct quark_process *p;
+
+	if (!b)
+		return -ENOMEM;
+	p = &b->process;
+	b->ev = *ev;
+	b->ev.process = p;
+	*p = *ev->process;
+	p->exe = p->cmdline = p->cwd = p->cgroup = p->env = NULL;
+	p->cmdline_len = p->env_len = 0;
+	ledger_events_put(l, b, sizeof(*b), false);
+	return 0;
+}
+
 int ledger_events_add(struct ledger_events *l, const struct quark_event *ev)
 {
-	struct quark_event bare;
-	struct quark_process qp;
 	size_t size;
 	void *copy;
 
-	if (ev->process && !(ev->events & LEDGER_TEXTS)) {
-		bare = *ev;
-		qp = *ev->process;
-		qp.exe = qp.cmdline = qp.cwd = qp.cgroup = qp.env = NULL;
-		qp.cmdline_len = qp.env_len = 0;
-		bare.process = &qp;
-		ev = &bare;
-	}
+	if (ev->process && !(ev->events & LEDGER_TEXTS))
+		return ledger_events_add_bare(l, ev);
 	size = quark_event_copy(ev, NULL, 0);
 	copy = vault_take(l->vault, size);
 	if (!copy)

@@ -10,6 +10,8 @@
 
 #include "processmanager/quark/priv.h"
 
+/* As many blocks of a kind are kept for those to come: a tick's worth of lives. */
+#define POOL_MAX 256
 /* RCU may take this long to come to a task that was reaped, on a bad day. */
 #define INFERRED_NS (60 * CLOCK_NSEC_PER_SEC)
 
@@ -18,13 +20,15 @@ int quark_cache_init(struct quark_cache *c, uint64_t grace_ns)
 	memset(c, 0, sizeof(*c));
 	c->grace_ns = c->zombie_ns = grace_ns;
 	c->inferred_ns = MAX(grace_ns, INFERRED_NS);
+	pool_init(&c->procs, sizeof(struct quark_proc), POOL_MAX);
+	pool_init(&c->records, sizeof(struct quark_record), POOL_MAX);
 	return hash_init(&c->hash, 256);
 }
 
-static void proc_free(struct quark_proc *p)
+static void proc_free(struct quark_cache *c, struct quark_proc *p)
 {
 	quark_record_put(p->rec);
-	free(p);
+	pool_give(&c->procs, p);
 }
 
 void quark_cache_fini(struct quark_cache *c)
@@ -33,8 +37,10 @@ void quark_cache_fini(struct quark_cache *c)
 
 	for (p = c->first; p; p = next) {
 		next = p->next;
-		proc_free(p);
+		proc_free(c, p);
 	}
+	pool_fini(&c->procs);
+	pool_fini(&c->records);
 	hash_fini(&c->hash);
 	memset(c, 0, sizeof(*c));
 }
@@ -78,13 +84,13 @@ struct quark_proc *quark_cache_newest(const struct quark_cache *c, uint32_t pid)
 struct quark_proc *quark_cache_add(struct quark_cache *c,
 				   const struct abi_key *key)
 {
-	struct quark_proc *p = calloc(1, sizeof(*p));
+	struct quark_proc *p = pool_take(&c->procs);
 
 	if (!p)
 		return NULL;
-	p->rec = quark_record_new();
+	p->rec = quark_record_new(&c->records);
 	if (!p->rec) {
-		free(p);
+		pool_give(&c->procs, p);
 		return NULL;
 	}
 	p->rec->p.pid = key->tgid;
@@ -148,7 +154,7 @@ void quark_cache_remove(struct quark_cache *c, struct quark_proc *p)
 		p->next->prev = p->prev;
 	else
 		c->last = p->prev;
-	proc_free(p);
+	proc_free(c, p);
 }
 
 struct quark_record *quark_proc_edit(struct quark_proc *p)

@@ -54,10 +54,11 @@ void quark_strings_put(struct quark_strings *s);
 struct quark_record {
 	struct quark_process p;
 	struct quark_strings *strings; /* or NULL: all unknown */
+	struct pool *pool; /* where it came from */
 	unsigned int refs;
 };
 
-struct quark_record *quark_record_new(void);
+struct quark_record *quark_record_new(struct pool *pool);
 struct quark_record *quark_record_copy(const struct quark_record *r);
 struct quark_record *quark_record_get(struct quark_record *r);
 void quark_record_put(struct quark_record *r);
@@ -94,6 +95,7 @@ struct quark_proc {
 
 struct quark_cache {
 	struct hash hash;
+	struct pool procs, records; /* entries, and what is known of them */
 	struct quark_proc *first, *last;
 	struct quark_proc_list zombies; /* exited, not reaped */
 	struct quark_proc_list gone;

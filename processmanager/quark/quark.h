@@ -210,7 +210,7 @@ struct quark_event {
 	 * EXIT: CPU time so far of all threads, provisional, since giving back
 	 * memory still follows. REAP: the kernel's exact account, equal to
 	 * wait4(2)'s, if cpu_exact. It is not where the kernel did not tell of
-	 * the reap: then, a cache_grace_time after the exit, the event comes
+	 * the reap: then, a reap_grace_time after the exit, the event comes
 	 * with what is known. Nanoseconds.
 	 */
 	uint64_t cpu_time;
@@ -302,7 +302,11 @@ struct quark_queue_attr {
 	 * with that meaning.
 	 */
 	int no_wakeup;
-	int pad;
+	/*
+	 * ms after its exit that a process is taken for reaped which is no
+	 * longer in /proc, the kernel not having told; 0: cache_grace_time
+	 */
+	int reap_grace_time;
 };
 
 /* May lie on the caller's stack; the inside is the library's. */

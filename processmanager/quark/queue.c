@@ -86,6 +86,8 @@ static int check_attr(const struct quark_queue_attr *a)
 		return refuse(-EINVAL, "cache_grace_time is negative");
 	if (a->hold_time < hold_min)
 		return refuse(-EINVAL, "hold_time is below 10 ms");
+	if (a->reap_grace_time < 0)
+		return refuse(-EINVAL, "reap_grace_time is negative");
 	if (a->max_env < 0)
 		return refuse(-EINVAL, "max_env is negative");
 	if (a->ring_bytes > RING_BYTES_MAX)
@@ -280,11 +282,15 @@ static int priv_open(struct quark_queue_priv *qq)
 		.syscalls = !(a->flags & QQ_NO_AGG) || a->flags & QQ_ID_EVENTS,
 	};
 	/* The grace time begins when the exit is given out. */
-	uint64_t grace = a->cache_grace_time;
+	uint64_t grace = a->cache_grace_time, reap = a->reap_grace_time;
 	int err;
 
-	if (!(a->flags & QQ_NO_AGG))
+	if (!reap)
+		reap = grace;
+	if (!(a->flags & QQ_NO_AGG)) {
 		grace += a->hold_time;
+		reap += a->hold_time;
+	}
 	qq->polling = !(a->flags & QQ_NO_AGG) && a->hold_time >= POLL_MS &&
 		      a->max_length >= POLL_LENGTH;
 	conf.no_wakeup |= qq->polling;
@@ -295,7 +301,7 @@ static int priv_open(struct quark_queue_priv *qq)
 		err = quark_held_init(&qq->held, a->flags & QQ_MIN_AGG);
 	if (err)
 		return err;
-	qq->cache.zombie_ns = MAX(qq->cache.grace_ns, ZOMBIE_MIN_NS);
+	qq->cache.zombie_ns = MAX(reap * CLOCK_NSEC_PER_MSEC, ZOMBIE_MIN_NS);
 	qq->wall_offset = clock_wall_offset_ns();
 	err = open_backend(qq, &conf);
 	if (err)

@@ -55,18 +55,20 @@ void quark_strings_put(struct quark_strings *s)
 		free(s);
 }
 
-struct quark_record *quark_record_new(void)
+struct quark_record *quark_record_new(struct pool *pool)
 {
-	struct quark_record *r = calloc(1, sizeof(*r));
+	struct quark_record *r = pool_take(pool);
 
-	if (r)
-		r->refs = 1;
+	if (!r)
+		return NULL;
+	r->pool = pool;
+	r->refs = 1;
 	return r;
 }
 
 struct quark_record *quark_record_copy(const struct quark_record *r)
 {
-	struct quark_record *c = malloc(sizeof(*c));
+	struct quark_record *c = pool_take(r->pool);
 
 	if (!c)
 		return NULL;
@@ -88,7 +90,7 @@ void quark_record_put(struct quark_record *r)
 	if (!r || --r->refs)
 		return;
 	quark_strings_put(r->strings);
-	free(r);
+	pool_give(r->pool, r);
 }
 
 void quark_record_set_strings(struct quark_record *r, struct quark_strings *s)

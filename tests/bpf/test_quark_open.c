@@ -39,6 +39,7 @@ static void body_bad_attr(void)
 	a = good, a.max_length = 0, expect(&a, EINVAL);
 	a = good, a.max_length = -1, expect(&a, EINVAL);
 	a = good, a.cache_grace_time = -1, expect(&a, EINVAL);
+	a = good, a.reap_grace_time = -1, expect(&a, EINVAL);
 	a = good, a.hold_time = -1, expect(&a, EINVAL);
 	a = good, a.flags &= ~QQ_NO_AGG, a.hold_time = 9, expect(&a, EINVAL);
 	a = good, a.max_env = -1, expect(&a, EINVAL);

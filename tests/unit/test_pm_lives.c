@@ -266,6 +266,25 @@ static void test_child_of_an_image_nobody_told_of(void **state)
 	assert_string_equal(found(8, 1, 8100, 0x1000), "lost");
 }
 
+/* A life shorter than the opening of its file: that is let go all the same. */
+static void test_gone_before_its_file_was_open(void **state)
+{
+	do_walk(5, 1, "/bin/sh", 6000);
+	fake_file("/mnt/a.so", 1, 1, 10);
+	do_mmap(5, 8000, 0x1000, 0x2000, "/mnt/a.so", 0);
+	do_exit(5, 0, SEC);
+	do_reap(5, 0, SEC);
+	pm_forget(pm, 9 * SEC);
+	assert_int_equal(stats().processes, 0);
+	fake_run();
+	assert_int_equal(fake.held, 1);
+	pm_forget(pm, 12 * SEC);
+	assert_int_equal(fake.held, 1);
+	pm_forget(pm, 14 * SEC);
+	assert_int_equal(fake.held, 0);
+	assert_int_equal(stats().open_released, 1);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, setup_ended, teardown)
 
 int main(void)
@@ -283,6 +302,7 @@ int main(void)
 		T(test_name_of_a_lost_rename),
 		T(test_long_way_out),
 		T(test_child_of_an_image_nobody_told_of),
+		T(test_gone_before_its_file_was_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 #include "processmanager/quark/record.c"
 
 static struct quark_held held;
+static struct pool records = { .size = sizeof(struct quark_record) };
 
 static int setup(void **state)
 {
@@ -34,7 +35,7 @@ static int teardown(void **state)
 static void add_tid(uint32_t pid, uint64_t start, uint64_t kind, uint64_t time,
 		    uint32_t tid)
 {
-	struct quark_record *rec = quark_record_new();
+	struct quark_record *rec = quark_record_new(&records);
 	struct quark_event ev = { .events = kind, .boottime = time };
 
 	rec->p.pid = rec->p.key.pid = pid;

@@ -14,6 +14,7 @@
 #include "processmanager/quark/record.c"
 
 static struct vault *vault;
+static struct pool records = { .size = sizeof(struct quark_record) };
 
 static void add(struct quark_order *o, uint64_t time, uint32_t mark)
 {
@@ -109,7 +110,7 @@ static struct quark_record *sample(void)
 		.cmdline = { "a\0two\nlines", 12 },
 		.cwd = span("/"),
 	};
-	struct quark_record *r = quark_record_new();
+	struct quark_record *r = quark_record_new(&records);
 
 	assert_non_null(r);
 	quark_record_set_strings(r, quark_strings_new(&init));

@@ -81,6 +81,25 @@ static void test_blocks_keep_apart(void **state)
 	vault_free(v);
 }
 
+/* A block of nothing is one; the end of a region belongs to nobody else. */
+static void test_no_bytes(void **state)
+{
+	static void *b[40000];
+	struct vault *v;
+	size_t i;
+
+	assert_int_equal(vault_new(&v), 0);
+	for (i = 0; i < ARRAY_SIZE(b); i++) {
+		b[i] = vault_take(v, 0);
+		assert_non_null(b[i]);
+		assert_true(!i || b[i] != b[i - 1]);
+	}
+	for (i = 0; i < ARRAY_SIZE(b); i++)
+		vault_give(b[i]);
+	assert_true(vault_bytes(v) <= 2 * 262144);
+	vault_free(v);
+}
+
 /*
  * What comes and goes takes no more than what is there at once; as much is kept for
  * what comes next, until less has been enough for a while.
@@ -138,6 +157,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hidden),
 		cmocka_unit_test(test_blocks_keep_apart),
+		cmocka_unit_test(test_no_bytes),
 		cmocka_unit_test(test_memory_goes_back),
 		cmocka_unit_test(test_burst_goes_back),
 	};
