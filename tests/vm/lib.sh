@@ -187,7 +187,7 @@ ends() {
 			cpu = field("\"cpu_ns\":[0-9]+", 9)
 			print tag, field("\"pid\":[0-9]+", 6),
 				sig == "" ? "exit " code : "signal " sig,
-				/"cpu":"exact"/ ? cpu / 1000 : "-",
+				/"cpu":"exact"/ ? sprintf("%.3f", cpu / 1000) : "-",
 				field("\"start_boot_ns\":[0-9]+", 16),
 				field("\"exit_boot_ns\":[0-9]+", 15)
 		}' >"$T/told"

@@ -7,7 +7,7 @@
 . /tests/lib.sh
 # Seconds, of which a slow machine may need some to fall asleep: once the alarm is
 # over nobody wakes it.
-SLEEP=20
+SLEEP=30
 
 # known PREFIX: what is known at one moment, as PREFIX_taken_0, PREFIX_taken_1,
 # and in milliseconds PREFIX_busy, of all CPUs, PREFIX_gaps, PREFIX_maps.
