@@ -68,13 +68,22 @@ check-built: all $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS)
 # The kernel-side tests under the oldest and other kernels: see tests/vm/run.
 VM_KERNELS ?= 6.1 6.12
 # Not what takes its load from the host's compilers and interpreters.
-VM_TESTS := $(filter-out %/test_stacks,$(BPF_TESTS))
+VM_TESTS := $(filter-out %/test_stacks,$(BPF_TESTS)) $(wildcard tests/vm/test_*.sh)
+# What the shell tests among them run.
+VM_PROGS := $(B)/profd $(B)/tests/vm/windows $(B)/tests/e2e/prog_shares $(B)/tests/e2e/prog_lives
+
+$(B)/tests/vm/windows: $(B)/tests/vm/windows.o $(B)/tests/unit/pprof_check.o $(B)/profd.a $(B)/libquark.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/tests/vm/windows.o: | $(B)/reporter/profile.pb-c.h
+
 check-vm: deps
 	$(Q)packaging/install-deps $(shell sed 's/\#.*//' packaging/deps-vm)
 	$(Q)$(MAKE) --no-print-directory check-vm-built
 
-check-vm-built: $(VM_TESTS)
-	$(Q)B=$(B) tests/vm/run "$(VM_KERNELS)" $(VM_TESTS)
+check-vm-built: $(VM_TESTS) $(VM_PROGS)
+	$(Q)B=$(B) VM_PROGS="$(VM_PROGS)" tests/vm/run "$(VM_KERNELS)" $(VM_TESTS)
 
 .PHONY: check-vm check-vm-built
 
