@@ -46,7 +46,7 @@ for i in $(seq $files); do
 done
 
 start_profd coverage --window 3600 --freq $HZ
-background "$PROFD" events -f --json --server "unix:$sock" >"$T/events" \
+background nice -n -20 "$PROFD" events -f --json --server "unix:$sock" >"$T/events" \
 	2>"$T/events.err"
 events=$pid
 follows() { /bin/true && test -s "$T/events"; }

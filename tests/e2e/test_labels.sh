@@ -68,7 +68,7 @@ told() {
 }
 
 start_profd labels --window 600
-background "$PROFD" events -f --json --server "unix:$sock" >"$T/events" \
+background nice -n -20 "$PROFD" events -f --json --server "unix:$sock" >"$T/events" \
 	2>"$T/events.err"
 events=$pid
 follows() { /bin/true && test -s "$T/events"; }
@@ -306,7 +306,7 @@ is "profd ends well" $? 0
 
 # --- the same without BPF, as far as it goes ---
 start_profd perf --window 600 --source perf
-background "$PROFD" events -f --json --server "unix:$sock" >"$T/events" \
+background nice -n -20 "$PROFD" events -f --json --server "unix:$sock" >"$T/events" \
 	2>"$T/events.err"
 events=$pid
 await follows

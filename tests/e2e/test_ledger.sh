@@ -11,7 +11,7 @@ HZ=499
 
 start_profd ledger --window 3600 --freq $HZ
 profd() { "$PROFD" "$@" --server "unix:$sock"; }
-background "$PROFD" events -f --json --server "unix:$sock" >"$T/events" \
+background nice -n -20 "$PROFD" events -f --json --server "unix:$sock" >"$T/events" \
 	2>"$T/events.err"
 events=$pid
 # Events of before it asked are not sent: the first that comes tells it follows.

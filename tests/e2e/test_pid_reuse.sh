@@ -84,7 +84,7 @@ reaped() {
 attempt() {
 	local i
 	start_profd "reuse$1" --window 600 --freq $HZ
-	background "$PROFD" events -f --json --server "unix:$sock" \
+	background nice -n -20 "$PROFD" events -f --json --server "unix:$sock" \
 		>"$T/events" 2>"$T/events.err"
 	events=$pid
 	wait_for 10 follows

@@ -58,7 +58,7 @@ echo "int wrong(void) { return nothing; }" >"$T/build/bad.c"
 chmod +x "$T/storm"
 
 start_profd witness --window 600 --freq $HZ
-background "$PROFD" events -f --json --server "unix:$sock" >"$T/events" \
+background nice -n -20 "$PROFD" events -f --json --server "unix:$sock" >"$T/events" \
 	2>"$T/events.err"
 events=$pid
 follows() { /bin/true && test -s "$T/events"; }
