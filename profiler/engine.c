@@ -29,6 +29,13 @@
 #define ENGINE_TICK_FAST_MS 10
 #define ENGINE_FAST_NS (500 * CLOCK_NSEC_PER_MSEC)
 #define ENGINE_SECOND_NS CLOCK_NSEC_PER_SEC
+/*
+ * Bytes that may wait in the pump: what the rings hold, as it looks there after
+ * they were full, and as much again.
+ */
+#define ENGINE_HELD ((size_t)32 << 20)
+/* So many bytes of events are pushed before what is ripe goes on. */
+#define ENGINE_SLICE (2 << 20)
 /* The end waits so long for the rings to pass it, and for names. */
 #define ENGINE_FINISH_NS (4 * CLOCK_NSEC_PER_SEC)
 
@@ -97,7 +104,9 @@ int engine_pump_new(struct engine *e)
 {
 	int err = vault_new(&e->vault);
 
-	return err ? err : pump_new(&e->pump, engine_deliver, engine_drop, e);
+	return err ? err
+		   : pump_new(&e->pump, MAX(ENGINE_HELD, 2 * e->opts.ring_size),
+			      engine_deliver, engine_drop, e);
 }
 
 struct abi_sample *engine_sample_new(struct engine *e, size_t len)
@@ -126,7 +135,8 @@ void engine_on_sample(void *arg, const struct abi_sample *rec, size_t len)
 }
 
 /*
- * For want of memory: told at once, since there is none to tell it in its place.
+ * For want of memory, or room: told at once, since its place in the pump is not
+ * to be had.
  * So it casts doubt on samples that are older, too.
  */
 static void engine_mapping_lost(struct engine *e, uint64_t time)
@@ -161,32 +171,75 @@ void engine_on_map(void *arg, const struct pm_map_event *ev)
 		engine_mapping_lost(e, ev->time);
 }
 
+/* A copy into the pump. Its size, or -errno: it is lost, and counted. */
+static ssize_t engine_push_event(struct engine *e, const struct quark_event *ev)
+{
+	size_t size = quark_event_copy(ev, NULL, 0);
+	void *copy = vault_take(e->vault, size);
+	int err;
+
+	if (!copy) {
+		e->nomem++;
+		return -ENOMEM;
+	}
+	quark_event_copy(ev, copy, size);
+	err = pump_push(e->pump, PUMP_LIFECYCLE, ev->boottime, copy, size);
+	return err ? err : (ssize_t)size;
+}
+
+/*
+ * Behind libquark, so its cache has what they changed: the manager is compared
+ * with that. Told at once, as a mapping is.
+ */
+static void engine_events_lost(struct engine *e, struct quark_event *gap)
+{
+	if (!gap->gap_lost)
+		return;
+	gap->events = QUARK_EV_GAP;
+	gap->boottime = gap->gap_to;
+	if (e->start)
+		walk_start_lost(e->start);
+	engine_lifecycle(e, gap);
+	walk_anew(e);
+}
+
+static void engine_lifecycle_ripe(struct engine *e)
+{
+	pump_watermark(e->pump, PUMP_LIFECYCLE,
+		       quark_queue_watermark(&e->quark));
+}
+
+/*
+ * A full ring becomes several times its size in events, each with all that is
+ * known of its process: so what is ripe goes on in between.
+ */
 static void engine_drain_lifecycle(struct engine *e)
 {
+	struct quark_event gap = { .gap_from = UINT64_MAX };
 	const struct quark_event *ev;
-	size_t size;
-	void *copy;
+	size_t pushed = 0;
+	ssize_t size;
 
 	while ((ev = quark_queue_get_event(&e->quark))) {
 		if (e->start)
 			walk_saw_event(e->start, ev);
-		size = quark_event_copy(ev, NULL, 0);
-		copy = vault_take(e->vault, size);
-		if (!copy) {
-			if (e->start)
-				walk_start_lost(e->start);
-			e->nomem++;
-			/* quark's cache has it nevertheless. */
-			walk_anew(e);
+		size = engine_push_event(e, ev);
+		if (size < 0) {
+			gap.gap_from = MIN(gap.gap_from, ev->boottime);
+			gap.gap_to = MAX(gap.gap_to, ev->boottime);
+			gap.gap_kinds |= ev->events;
+			gap.gap_lost++;
 			continue;
 		}
-		quark_event_copy(ev, copy, size);
-		if (pump_push(e->pump, PUMP_LIFECYCLE, ev->boottime, copy,
-			      size))
-			walk_anew(e);
+		pushed += size;
+		if (pushed < ENGINE_SLICE)
+			continue;
+		pushed = 0;
+		engine_lifecycle_ripe(e);
+		pump_run(e->pump);
 	}
-	pump_watermark(e->pump, PUMP_LIFECYCLE,
-		       quark_queue_watermark(&e->quark));
+	engine_events_lost(e, &gap);
+	engine_lifecycle_ripe(e);
 }
 
 /*
@@ -197,23 +250,23 @@ static void engine_drain_bpf(struct engine *e, uint64_t now)
 {
 	sampler_poll(e->sampler);
 	sideband_poll(e->sideband);
+	pump_watermark(e->pump, PUMP_SAMPLE, sampler_watermark(e->sampler));
+	pump_watermark(e->pump, PUMP_MAPPING, sideband_watermark(e->sideband));
 	engine_drain_lifecycle(e);
 	walk_check(e, now);
 	e->told = MIN(quark_queue_watermark(&e->quark),
 		      sideband_watermark(e->sideband));
-	pump_watermark(e->pump, PUMP_SAMPLE, sampler_watermark(e->sampler));
-	pump_watermark(e->pump, PUMP_MAPPING, sideband_watermark(e->sideband));
 }
 
 void engine_drain(struct engine *e)
 {
 	uint64_t now = clock_boottime_ns(), oldest;
 
+	pump_watermark(e->pump, PUMP_WALK, walk_watermark(e, now));
 	if (e->perf)
 		perfsource_engine_drain(e);
 	else
 		engine_drain_bpf(e, now);
-	pump_watermark(e->pump, PUMP_WALK, walk_watermark(e, now));
 	e->passed = pump_run(e->pump);
 	walk_doubts(e, now);
 	trace_handler_tick(e->th, now);
