@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine_internal: the engine's inside, for engine.c, walk.c, metrics.c. */
+/* engine_internal: the engine's inside, for engine*.c, walk.c, metrics.c. */
 #ifndef PROFILER_ENGINE_INTERNAL_H
 #define PROFILER_ENGINE_INTERNAL_H
 
@@ -80,6 +80,15 @@ struct abi_sample *engine_sample_new(struct engine *e, size_t len);
 void engine_sample_push(struct engine *e, struct abi_sample *rec, uint64_t time,
 			size_t len);
 void engine_resolved(void *arg, const struct reporter_trace *t);
+
+/* A pump that hands on to the parts, and a vault for what is in it. */
+int engine_pump_new(struct engine *e);
+void engine_on_sample(void *arg, const struct abi_sample *rec, size_t len);
+/* From here on the loop drives it. */
+int engine_loop(struct engine *e);
+
+/* engine_open.c */
+void engine_close_bpf(struct engine *e);
 
 /* walk.c: what existed before, and mappings that must be read anew. */
 int walk_all(struct engine *e);

@@ -162,6 +162,10 @@ static void metrics_pump(struct engine *e, struct reporter_metrics *m)
 		reporter_metric(m, "profd_pump_late_total",
 				"records that came below the watermark", true,
 				pump_labels[i], st.late[i]);
+	for (i = 0; i < PUMP_STREAM_MAX; i++)
+		reporter_metric(m, "profd_pump_full_total",
+				"records dropped because too many waited", true,
+				pump_labels[i], st.full[i]);
 	reporter_metric(m, "profd_pump_waiting_bytes",
 			"bytes waiting in the pump now", false, NULL, st.bytes);
 	reporter_metric(m, "profd_pump_waiting_bytes_max",
@@ -234,11 +238,14 @@ static void losses_count(struct engine *e, uint64_t *out)
 	trace_handler_get_stats(e->th, &tr);
 	pump_get_stats(e->pump, &pump);
 	pm_get_stats(e->pm, &pm);
+	out[LOSS_PUMP_FULL] = 0;
 	out[LOSS_RING_FULL] = e->ring_full;
 	out[LOSS_MISSED] = e->missed;
 	out[LOSS_NOMEM] = e->nomem + tr.nomem + pm.nomem;
-	for (i = 0; i < PUMP_STREAM_MAX; i++)
+	for (i = 0; i < PUMP_STREAM_MAX; i++) {
 		out[LOSS_NOMEM] += pump.nomem[i];
+		out[LOSS_PUMP_FULL] += pump.full[i];
+	}
 	out[LOSS_BAD] = tr.bad_records + side.bad;
 	out[LOSS_LIFECYCLE] = life.lost;
 	out[LOSS_LIFECYCLE_MS] = pm.gaps_ms;
@@ -266,6 +273,7 @@ void losses_update(struct engine *e)
 void engine_totals(struct engine *e, struct engine_totals *out)
 {
 	struct sampler_cpu_stats *cpus;
+	struct pump_stats pump;
 	double missed = 0;
 	uint64_t taken = 0, full = 0;
 	int n, i;
@@ -281,7 +289,8 @@ void engine_totals(struct engine *e, struct engine_totals *out)
 	e->ring_full = MAX(e->ring_full, full);
 	e->missed = MAX(e->missed, missed);
 	out->samples = taken;
-	out->lost = e->ring_full;
+	pump_get_stats(e->pump, &pump);
+	out->lost = e->ring_full + pump.full[PUMP_SAMPLE];
 	out->missed = e->missed;
 }
 

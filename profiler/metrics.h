@@ -14,6 +14,7 @@
 	X(RING_FULL, "samples lost: ring full")                                \
 	X(MISSED, "samples missing against busy CPU time x Hz")                \
 	X(NOMEM, "records lost: out of memory")                                \
+	X(PUMP_FULL, "records lost: too many waited for the others")           \
 	X(BAD, "records refused: wrong lengths")                               \
 	X(LIFECYCLE, "lifecycle events lost")                                  \
 	X(LIFECYCLE_MS, "milliseconds in which lifecycle events were lost")    \

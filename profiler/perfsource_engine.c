@@ -45,7 +45,9 @@ static void push_life(struct engine *e, const struct perfids_record *r)
 		return;
 	}
 	*copy = *r;
-	pump_push(e->pump, PUMP_LIFECYCLE, r->time, copy, sizeof(*copy));
+	/* Lost, it is as if perf had lost it: the living are counted again. */
+	if (pump_push(e->pump, PUMP_LIFECYCLE, r->time, copy, sizeof(*copy)))
+		e->perf->gaps = UINT64_MAX;
 }
 
 static void push_task(struct engine *e, enum perfids_kind kind,
@@ -336,11 +338,12 @@ int perfsource_engine_second(struct engine *e)
 {
 	struct perfsource_engine *pe = e->perf;
 	struct perfsource_stats st;
+	uint64_t before = pe->gaps;
 
 	perfsource_get_stats(pe->source, &st);
-	if (st.gaps != pe->gaps)
-		perfids_living(pe->ids, check_living, e);
 	pe->gaps = st.gaps;
+	if (st.gaps != before)
+		perfids_living(pe->ids, check_living, e);
 	return perfsource_hotplug(pe->source);
 }
 

@@ -12,6 +12,10 @@
  * Equal times are no accident: a watermark says "nothing below", so a record
  * exactly at it could still be joined by another of the same time, and must
  * wait to keep the order (time, stream) a function of the records alone.
+ *
+ * The ceiling: a sample too many costs one sample, a lifecycle or mapping record
+ * too many costs all that the reader of it would have known. So samples may fill
+ * three quarters only, and all that wait go when the others need the room.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,6 +36,7 @@ struct pump_entry {
 };
 
 struct pump {
+	size_t ceiling;
 	pump_deliver_fn deliver;
 	pump_drop_fn drop;
 	void *arg;
@@ -45,13 +50,14 @@ struct pump {
 	struct pump_stats stats;
 };
 
-int pump_new(struct pump **pp, pump_deliver_fn deliver, pump_drop_fn drop,
-	     void *arg)
+int pump_new(struct pump **pp, size_t ceiling, pump_deliver_fn deliver,
+	     pump_drop_fn drop, void *arg)
 {
 	struct pump *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return -ENOMEM;
+	p->ceiling = ceiling;
 	p->deliver = deliver;
 	p->drop = drop;
 	p->arg = arg;
@@ -154,6 +160,38 @@ static bool pump_grow(struct pump *p)
 	return true;
 }
 
+/* What waits of the samples is dropped; order and runs stay. */
+static void pump_shed(struct pump *p)
+{
+	size_t i, n = p->head, sorted = p->sorted;
+	struct pump_entry e;
+
+	for (i = p->head; i < p->n; i++) {
+		e = p->v[i];
+		if (pump_stream(&e) != PUMP_SAMPLE) {
+			p->v[n++] = e;
+			continue;
+		}
+		sorted -= i < p->sorted;
+		p->stats.bytes -= e.size;
+		p->stats.bytes_samples -= e.size;
+		p->stats.full[PUMP_SAMPLE]++;
+		p->drop(p->arg, PUMP_SAMPLE, e.rec);
+	}
+	p->n = n;
+	p->sorted = sorted;
+}
+
+/* Under the ceiling, also with this one, or it is a walk's. */
+static bool pump_room(struct pump *p, enum pump_stream stream, size_t size)
+{
+	if (stream == PUMP_SAMPLE)
+		return p->stats.bytes + size <= p->ceiling / 4 * 3;
+	if (p->stats.bytes + size > p->ceiling && p->stats.bytes_samples)
+		pump_shed(p);
+	return stream == PUMP_WALK || p->stats.bytes + size <= p->ceiling;
+}
+
 int pump_push(struct pump *p, enum pump_stream stream, uint64_t time, void *rec,
 	      size_t size)
 {
@@ -164,6 +202,13 @@ int pump_push(struct pump *p, enum pump_stream stream, uint64_t time, void *rec,
 		p->stats.late[stream]++;
 		p->deliver(p->arg, stream, time, rec, true);
 		return 0;
+	}
+	/* Two entries: what it waits in, and the room to sort that. */
+	size += 2 * sizeof(*e);
+	if (!pump_room(p, stream, size)) {
+		p->stats.full[stream]++;
+		p->drop(p->arg, stream, rec);
+		return -ENOBUFS;
 	}
 	if (!pump_grow(p)) {
 		p->stats.nomem[stream]++;
@@ -179,6 +224,8 @@ int pump_push(struct pump *p, enum pump_stream stream, uint64_t time, void *rec,
 		p->sorted++;
 	p->n++;
 	p->stats.bytes += size;
+	if (stream == PUMP_SAMPLE)
+		p->stats.bytes_samples += size;
 	if (p->stats.bytes > p->stats.bytes_max)
 		p->stats.bytes_max = p->stats.bytes;
 	return 0;
@@ -219,6 +266,8 @@ uint64_t pump_run(struct pump *p)
 			break;
 		e = p->v[p->head++];
 		p->stats.bytes -= e.size;
+		if (pump_stream(&e) == PUMP_SAMPLE)
+			p->stats.bytes_samples -= e.size;
 		p->passed = e.time;
 		p->deliver(p->arg, pump_stream(&e), e.time, e.rec, false);
 	}

@@ -7,6 +7,10 @@
  * A record is handed on when every stream's watermark has passed its time, in
  * the order (time, stream, order of pushing). One that comes with a time below
  * what was handed on already is late: it is counted, and handed on at once.
+ *
+ * What waits has a ceiling. What exceeds it is dropped, and counted: samples
+ * first, lifecycle and mapping records last, a walk's never, for it repairs what
+ * else was lost, and has one record a process.
  */
 #ifndef PROFILER_PUMP_H
 #define PROFILER_PUMP_H
@@ -37,14 +41,15 @@ typedef void (*pump_deliver_fn)(void *arg, enum pump_stream stream,
 /* Frees 'rec', which will not be delivered. */
 typedef void (*pump_drop_fn)(void *arg, enum pump_stream stream, void *rec);
 
-int pump_new(struct pump **pp, pump_deliver_fn deliver, pump_drop_fn drop,
-	     void *arg);
+/* 'ceiling': bytes that may wait, entries included. */
+int pump_new(struct pump **pp, size_t ceiling, pump_deliver_fn deliver,
+	     pump_drop_fn drop, void *arg);
 /* Drops what is in it. */
 void pump_free(struct pump *p);
 
 /*
- * 'rec' is the pump's from here on, also on error: -ENOMEM, and then the record
- * is dropped and counted.
+ * 'rec' is the pump's from here on, also on error: -ENOMEM, or -ENOBUFS at the
+ * ceiling, and then the record is dropped and counted.
  */
 int pump_push(struct pump *p, enum pump_stream stream, uint64_t time, void *rec,
 	      size_t size);
@@ -57,8 +62,10 @@ struct pump_stats {
 	uint64_t pushed[PUMP_STREAM_MAX];
 	uint64_t late[PUMP_STREAM_MAX];
 	uint64_t nomem[PUMP_STREAM_MAX];
+	uint64_t full[PUMP_STREAM_MAX]; /* dropped at the ceiling */
 	uint64_t records; /* waiting now */
-	uint64_t bytes; /* waiting now */
+	uint64_t bytes; /* waiting now, entries included */
+	uint64_t bytes_samples; /* of these, of samples */
 	uint64_t bytes_max;
 };
 void pump_get_stats(const struct pump *p, struct pump_stats *out);

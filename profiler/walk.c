@@ -102,6 +102,12 @@ static int walk_push(struct engine *e, enum walk_kind kind, uint64_t time,
 	return pump_push(e->pump, PUMP_WALK, time, w, sizeof(*w));
 }
 
+/* What waits with it in the pump, but for the paths. */
+static size_t walk_size(const struct walk_record *w)
+{
+	return sizeof(*w) + w->maps.n * sizeof(*w->maps.maps);
+}
+
 /* A process that is gone by now has nothing to be read: no error. */
 int walk_maps(struct engine *e, uint32_t tgid)
 {
@@ -118,7 +124,7 @@ int walk_maps(struct engine *e, uint32_t tgid)
 	}
 	if (e->start && !walk_start_add(e->start, w, &w->maps))
 		return 0;
-	return pump_push(e->pump, PUMP_WALK, w->maps.begin, w, sizeof(*w));
+	return pump_push(e->pump, PUMP_WALK, w->maps.begin, w, walk_size(w));
 }
 
 /* The caller frees *pidsp, also after an error. */
@@ -158,8 +164,7 @@ static void walk_started(void *arg, void *rec, const struct pm_maps *m)
 {
 	struct engine *e = arg;
 
-	pump_push(e->pump, PUMP_WALK, m->begin, rec,
-		  sizeof(struct walk_record));
+	pump_push(e->pump, PUMP_WALK, m->begin, rec, walk_size(rec));
 }
 
 /* The streams come as far as what was read of /proc; then the pump goes on. */
@@ -295,7 +300,7 @@ static void walk_done(uv_work_t *work, int status)
 		if (r->items[i].err)
 			continue;
 		pump_push(e->pump, PUMP_WALK, r->items[i].rec->maps.begin,
-			  r->items[i].rec, sizeof(*r->items[i].rec));
+			  r->items[i].rec, walk_size(r->items[i].rec));
 		r->items[i].rec = NULL;
 	}
 	walk_request_free(r);

@@ -6,8 +6,11 @@
 #include "base/base.h"
 #include "profiler/walk_start.h"
 
-/* Ten seconds of a busy host of 8 CPUs. */
-#define WALK_START_BYTES (32 << 20)
+/*
+ * Five seconds of a busy host of 8 CPUs; with what a ring may bring at the next
+ * drain it is still below what the pump refuses.
+ */
+#define WALK_START_BYTES (16 << 20)
 
 struct seen {
 	uint64_t time;

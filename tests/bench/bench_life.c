@@ -29,6 +29,7 @@
 #undef BIT
 #include "processmanager/quark/walk.c"
 #include "profiler/engine.c"
+#include "profiler/engine_open.c"
 
 #define ROUNDS 9
 #define LIVES 20000

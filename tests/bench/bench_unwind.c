@@ -308,7 +308,7 @@ static int open_window(struct bench *b)
 
 	err = vault_new(&b->vault);
 	if (!err)
-		err = pump_new(&b->pump, deliver, drop, b);
+		err = pump_new(&b->pump, SIZE_MAX, deliver, drop, b);
 	if (!err)
 		err = reporter_new(&b->reporter, &opts, &where);
 	if (err)

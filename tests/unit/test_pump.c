@@ -4,6 +4,7 @@
  * interleavings, with watermarks that are true but come at random moments, and
  * what comes out must be the same every time.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,8 @@
 #include <cmocka.h>
 
 #include "profiler/pump.h"
+
+#define CEILING (64 << 20)
 
 struct rec {
 	uint64_t time;
@@ -74,7 +77,7 @@ static void nothing_before_every_stream_has_passed(void **state)
 	struct pump *p;
 	int i;
 
-	assert_int_equal(pump_new(&p, deliver, drop, o), 0);
+	assert_int_equal(pump_new(&p, CEILING, deliver, drop, o), 0);
 	push(p, (struct rec){ 10, PUMP_SAMPLE, 1 });
 	for (i = 0; i < PUMP_STREAM_MAX; i++) {
 		assert_int_equal(o->n, 0);
@@ -92,7 +95,7 @@ static void a_record_at_the_watermark_waits(void **state)
 	struct out *o = calloc(1, sizeof(*o));
 	struct pump *p;
 
-	assert_int_equal(pump_new(&p, deliver, drop, o), 0);
+	assert_int_equal(pump_new(&p, CEILING, deliver, drop, o), 0);
 	push(p, (struct rec){ 10, PUMP_SAMPLE, 2 });
 	watermark_all(p, 10);
 	assert_int_equal(pump_run(p), 10);
@@ -113,7 +116,7 @@ static void a_watermark_never_falls(void **state)
 	struct out *o = calloc(1, sizeof(*o));
 	struct pump *p;
 
-	assert_int_equal(pump_new(&p, deliver, drop, o), 0);
+	assert_int_equal(pump_new(&p, CEILING, deliver, drop, o), 0);
 	watermark_all(p, 100);
 	watermark_all(p, 50);
 	assert_int_equal(pump_run(p), 100);
@@ -127,7 +130,7 @@ static void late_records_are_counted_and_lose_nothing(void **state)
 	struct pump_stats st;
 	struct pump *p;
 
-	assert_int_equal(pump_new(&p, deliver, drop, o), 0);
+	assert_int_equal(pump_new(&p, CEILING, deliver, drop, o), 0);
 	watermark_all(p, 100);
 	pump_run(p);
 	push(p, (struct rec){ 99, PUMP_MAPPING, 1 });
@@ -185,7 +188,7 @@ static void replay_once(const struct rec *recs, struct out *o, unsigned seed)
 
 	srandom(seed);
 	memset(o, 0, sizeof(*o));
-	assert_int_equal(pump_new(&p, deliver, drop, o), 0);
+	assert_int_equal(pump_new(&p, CEILING, deliver, drop, o), 0);
 	while (left) {
 		s = random() % PUMP_STREAM_MAX;
 		while (next[s] < REPLAY_N && (int)recs[next[s]].stream != s)
@@ -255,7 +258,8 @@ static void what_a_delivery_pushes_finds_its_place(void **state)
 	struct chain *c = calloc(1, sizeof(*c));
 	size_t i;
 
-	assert_int_equal(pump_new(&c->p, deliver_and_push, drop, c), 0);
+	assert_int_equal(pump_new(&c->p, CEILING, deliver_and_push, drop, c),
+			 0);
 	for (i = 0; i < 1000; i++)
 		push(c->p, (struct rec){ 2 * (i * 7 % 1000), PUMP_SAMPLE, 0 });
 	watermark_all(c->p, 2000);
@@ -288,7 +292,7 @@ static void a_burst_comes_out_in_order(void **state)
 	struct pump *p;
 	uint64_t last = 0, t;
 
-	assert_int_equal(pump_new(&p, count, drop, &last), 0);
+	assert_int_equal(pump_new(&p, CEILING, count, drop, &last), 0);
 	for (t = 20000; t > 0; t--)
 		push(p, (struct rec){ t, PUMP_MAPPING, 0 });
 	pump_get_stats(p, &st);
@@ -316,13 +320,261 @@ static void what_was_not_delivered_is_dropped(void **state)
 	struct out *o = calloc(1, sizeof(*o));
 	struct pump *p;
 
-	assert_int_equal(pump_new(&p, deliver, drop, o), 0);
+	assert_int_equal(pump_new(&p, CEILING, deliver, drop, o), 0);
 	push(p, (struct rec){ 10, PUMP_SAMPLE, 1 });
 	push(p, (struct rec){ 9, PUMP_MAPPING, 2 });
 	pump_free(p);
 	assert_int_equal(o->n, 0);
 	assert_int_equal(o->dropped, 2);
 	pump_free(NULL);
+	free(o);
+}
+
+/* --- the ceiling ------------------------------------------------------------ */
+
+#define LOW_CEILING 65536
+#define BIG 1000 /* with its entries no less, no more than 2,000 */
+
+static int push_big(struct pump *p, enum pump_stream stream, uint64_t time)
+{
+	struct rec *r = calloc(1, BIG);
+
+	*r = (struct rec){ time, stream, 0 };
+	return pump_push(p, stream, time, r, BIG);
+}
+
+/* Pushes until one is refused; how many were not. */
+static size_t fill(struct pump *p, enum pump_stream stream, uint64_t *time)
+{
+	size_t n = 0;
+
+	while (!push_big(p, stream, (*time)++)) {
+		n++;
+		assert_true(n < LOW_CEILING / BIG + 1);
+	}
+	return n;
+}
+
+/* What it has now, and ever had, and no record unaccounted for. */
+static struct pump_stats within(struct pump *p, const struct out *o)
+{
+	struct pump_stats st;
+	uint64_t pushed = 0, full = 0;
+	int i;
+
+	pump_get_stats(p, &st);
+	assert_true(st.bytes_max <= LOW_CEILING);
+	for (i = 0; i < PUMP_STREAM_MAX; i++) {
+		pushed += st.pushed[i];
+		full += st.full[i];
+	}
+	assert_int_equal(full, o->dropped);
+	assert_int_equal(pushed, full + o->n + st.records);
+	return st;
+}
+
+static void samples_leave_a_quarter_to_the_others(void **state)
+{
+	struct out *o = calloc(1, sizeof(*o));
+	struct pump_stats st;
+	uint64_t time = 1;
+	struct pump *p;
+	size_t n;
+
+	assert_int_equal(pump_new(&p, LOW_CEILING, deliver, drop, o), 0);
+	n = fill(p, PUMP_SAMPLE, &time);
+	assert_true(n > LOW_CEILING / 2 / (2 * BIG));
+	st = within(p, o);
+	assert_int_equal(st.full[PUMP_SAMPLE], 1);
+	assert_true(st.bytes <= LOW_CEILING / 4 * 3);
+	assert_int_equal(push_big(p, PUMP_LIFECYCLE, time), 0);
+	assert_int_equal(push_big(p, PUMP_MAPPING, time), 0);
+	st = within(p, o);
+	assert_int_equal(st.full[PUMP_SAMPLE], 1);
+	watermark_all(p, UINT64_MAX);
+	pump_run(p);
+	assert_int_equal(o->n, n + 2);
+	assert_int_equal(o->late, 0);
+	pump_free(p);
+	free(o);
+}
+
+/* Samples come in between; lifecycle and mappings get all the room. */
+static void samples_go_first(void **state)
+{
+	struct out *o = calloc(1, sizeof(*o));
+	uint64_t time = 1;
+	struct pump_stats st;
+	struct pump *p;
+	size_t n = 0, i, samples = 0;
+
+	assert_int_equal(pump_new(&p, LOW_CEILING, deliver, drop, o), 0);
+	while (!push_big(p, n % 2 ? PUMP_LIFECYCLE : PUMP_MAPPING, time)) {
+		samples += !push_big(p, PUMP_SAMPLE, time++);
+		n++;
+	}
+	st = within(p, o);
+	assert_true(samples > 0);
+	assert_true(n >= LOW_CEILING / (2 * BIG));
+	assert_int_equal(st.bytes_samples, 0);
+	assert_int_equal(st.records, n);
+	assert_int_equal(st.full[PUMP_LIFECYCLE] + st.full[PUMP_MAPPING], 1);
+	assert_int_equal(st.full[PUMP_SAMPLE], st.pushed[PUMP_SAMPLE]);
+	watermark_all(p, UINT64_MAX);
+	pump_run(p);
+	assert_int_equal(o->n, n);
+	for (i = 0; i < n; i++)
+		assert_int_equal(o->recs[i].time, i + 1);
+	within(p, o);
+	pump_free(p);
+	free(o);
+}
+
+/* It is what repairs the rest, and takes the samples' room. */
+static void a_walk_is_never_refused(void **state)
+{
+	struct out *o = calloc(1, sizeof(*o));
+	struct pump_stats st;
+	uint64_t time = 1;
+	struct pump *p;
+	size_t n, i;
+
+	assert_int_equal(pump_new(&p, LOW_CEILING, deliver, drop, o), 0);
+	n = fill(p, PUMP_SAMPLE, &time);
+	for (i = 0; i < 2 * LOW_CEILING / BIG; i++)
+		assert_int_equal(push_big(p, PUMP_WALK, time++), 0);
+	pump_get_stats(p, &st);
+	assert_int_equal(st.full[PUMP_SAMPLE], n + 1);
+	assert_int_equal(st.full[PUMP_WALK], 0);
+	assert_int_equal(push_big(p, PUMP_LIFECYCLE, time), -ENOBUFS);
+	assert_int_equal(push_big(p, PUMP_SAMPLE, time), -ENOBUFS);
+	watermark_all(p, UINT64_MAX);
+	pump_run(p);
+	assert_int_equal(o->n, i);
+	pump_free(p);
+	free(o);
+}
+
+static void what_was_handed_on_makes_room(void **state)
+{
+	struct out *o = calloc(1, sizeof(*o));
+	uint64_t time = 1;
+	struct pump *p;
+	size_t n, again;
+
+	assert_int_equal(pump_new(&p, LOW_CEILING, deliver, drop, o), 0);
+	n = fill(p, PUMP_LIFECYCLE, &time);
+	watermark_all(p, n / 2 + 1);
+	pump_run(p);
+	assert_int_equal(o->n, n / 2);
+	again = fill(p, PUMP_LIFECYCLE, &time);
+	assert_int_equal(again, n / 2);
+	within(p, o);
+	/* A late one goes on at once, and needs none. */
+	assert_int_equal(push_big(p, PUMP_SAMPLE, 1), 0);
+	assert_int_equal(o->late, 1);
+	pump_free(p);
+	free(o);
+}
+
+/* The order of the rest is what it would have been without what was dropped. */
+static void dropping_disturbs_no_order(void **state)
+{
+	struct out *o = calloc(1, sizeof(*o));
+	struct pump_stats st;
+	uint64_t time, last, mark;
+	struct pump *p;
+	unsigned seed;
+	size_t i;
+
+	for (seed = 0; seed < 100; seed++) {
+		srandom(seed);
+		memset(o, 0, sizeof(*o));
+		assert_int_equal(pump_new(&p, LOW_CEILING, deliver, drop, o),
+				 0);
+		for (i = 0, mark = 0; i < 1000; i++) {
+			time = mark + random() % 100;
+			push_big(p, random() % PUMP_STREAM_MAX, time);
+			if (random() % 50)
+				continue;
+			mark += 40;
+			watermark_all(p, mark);
+			pump_run(p);
+		}
+		watermark_all(p, UINT64_MAX);
+		pump_run(p);
+		pump_get_stats(p, &st);
+		assert_true(st.full[PUMP_SAMPLE] > 0);
+		assert_int_equal(st.full[PUMP_WALK], 0);
+		assert_int_equal(o->n + o->dropped, 1000);
+		assert_int_equal(o->late, 0);
+		assert_int_equal(st.records + st.bytes + st.bytes_samples, 0);
+		for (i = 0, last = 0; i < o->n; i++) {
+			assert_true(o->recs[i].time >= last);
+			last = o->recs[i].time;
+		}
+		pump_free(p);
+	}
+	free(o);
+}
+
+static void what_comes_after_a_drop_is_put_in_order(void **state)
+{
+	struct out *o = calloc(1, sizeof(*o));
+	struct rec *all = calloc(1, sizeof(*all));
+	uint64_t time = 10;
+	struct pump *p;
+	size_t n;
+
+	assert_int_equal(pump_new(&p, LOW_CEILING, deliver, drop, o), 0);
+	n = fill(p, PUMP_SAMPLE, &time);
+	*all = (struct rec){ 9, PUMP_WALK, 0 };
+	assert_int_equal(pump_push(p, PUMP_WALK, 9, all, LOW_CEILING / 2), 0);
+	assert_int_equal(o->dropped, n + 1);
+	assert_int_equal(push_big(p, PUMP_MAPPING, 8), 0);
+	assert_int_equal(push_big(p, PUMP_MAPPING, 7), 0);
+	watermark_all(p, UINT64_MAX);
+	pump_run(p);
+	assert_int_equal(o->n, 3);
+	assert_int_equal(o->recs[0].time, 7);
+	assert_int_equal(o->recs[2].time, 9);
+	assert_int_equal(o->late, 0);
+	pump_free(p);
+	free(o);
+}
+
+static struct pump *chained;
+static size_t handed;
+
+/* The first that is handed on brings more than there is room for. */
+static void deliver_too_much(void *arg, enum pump_stream stream, uint64_t time,
+			     void *rec, bool late)
+{
+	size_t i;
+
+	deliver(arg, stream, time, rec, late);
+	for (i = 0; !handed && i < LOW_CEILING / BIG; i++)
+		push_big(chained, PUMP_MAPPING, time + 1);
+	handed++;
+}
+
+static void dropping_while_handing_on(void **state)
+{
+	struct out *o = calloc(1, sizeof(*o));
+	struct pump_stats st;
+	uint64_t time = 2;
+
+	assert_int_equal(
+		pump_new(&chained, LOW_CEILING, deliver_too_much, drop, o), 0);
+	assert_int_equal(push_big(chained, PUMP_WALK, 1), 0);
+	fill(chained, PUMP_SAMPLE, &time);
+	watermark_all(chained, UINT64_MAX);
+	pump_run(chained);
+	st = within(chained, o);
+	assert_int_equal(st.full[PUMP_SAMPLE], st.pushed[PUMP_SAMPLE]);
+	assert_true(st.full[PUMP_MAPPING] > 0);
+	assert_true(st.full[PUMP_MAPPING] < st.pushed[PUMP_MAPPING]);
+	pump_free(chained);
 	free(o);
 }
 
@@ -337,6 +589,13 @@ int main(void)
 		cmocka_unit_test(what_a_delivery_pushes_finds_its_place),
 		cmocka_unit_test(a_burst_comes_out_in_order),
 		cmocka_unit_test(what_was_not_delivered_is_dropped),
+		cmocka_unit_test(samples_leave_a_quarter_to_the_others),
+		cmocka_unit_test(samples_go_first),
+		cmocka_unit_test(a_walk_is_never_refused),
+		cmocka_unit_test(what_was_handed_on_makes_room),
+		cmocka_unit_test(dropping_disturbs_no_order),
+		cmocka_unit_test(what_comes_after_a_drop_is_put_in_order),
+		cmocka_unit_test(dropping_while_handing_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
