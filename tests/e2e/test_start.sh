@@ -23,6 +23,20 @@ maps=$pid
 background "$E2E/load_small" 100000 1000
 busy=$pid
 
+# Some more that sleep, and work when they are told to, a second in all.
+waking=()
+for i in {1..14}; do
+	mkfifo "$T/go$i"
+	background bash -c 'exec "$0" 70 wait <>"$1"' "$E2E/prog_spin_a" "$T/go$i" >/dev/null
+	waking+=("$pid")
+done
+asleep() {
+	[[ /proc/$1/exe -ef $E2E/prog_spin_a ]]
+}
+for pid in "${waking[@]}"; do
+	wait_for 60 asleep "$pid"
+done
+
 start_profd full --freq 999
 # With their parents, and the one with the mappings.
 {
@@ -43,6 +57,10 @@ num "and some more since" "$(metric profd_sampler_taken_total)" ">" "$meanwhile"
 is "no event and no mapping was lost" \
 	"$(metric profd_lifecycle_lost_total) $(metric profd_sideband_lost_total)" "0 0"
 is "who was there is no surprise" "$(metric profd_pm_found_total)" 0
+for i in {1..14}; do
+	echo >"$T/go$i"
+done
+wait "${waking[@]}"
 sampled() {
 	ask /processes | grep "\"pid\":$busy," | jq -e '.samples > 20'
 }
@@ -51,7 +69,11 @@ stop_profd
 check_profile "$archive"/*.pb.zst
 for f in "$archive"/*.pb.zst; do
 	samples "$f"
-done | awk -F '\t' -v pid="$busy" '$3 == pid' >"$T/busy"
+done >"$T/all"
+awk -F '\t' -v pid="$busy" '$3 == pid' "$T/all" >"$T/busy"
+awk -F '\t' '$7 ~ /prog_spin_a$/' "$T/all" >"$T/woken"
+num "who slept is sampled" "$(cut -f 3 "$T/woken" | sort -u | wc -l)" "==" 14
+is "... and lacks no mapping" "$(total "$T/woken" '\[mapping lost\]|\[unmapped\]')" 0
 num "its samples are in the profile" "$(total "$T/busy")" ">=" 20
 is "none of them lacks its mappings" "$(total "$T/busy" '\[mapping lost\]|\[unmapped\]')" 0
 num "its functions have their names" "$(total "$T/busy" 'small_leaf@')" ">" 0
