@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * quark: every fork, exec, exit, rename, reap and change of ids, directory or
- * cgroup, from BTF tracepoints, into one ring. A record's slot is reserved first and the clock read afterwards, so that
- * a drained ring proves that nothing older is still to come (base/ring.h).
- * Fork, exit, rename and reap are small and fixed; strings come at exec only.
+ * cgroup, from BTF tracepoints, into one ring. A record's slot is reserved first and the
+ * clock read afterwards, so that a drained ring proves that nothing older is still to come
+ * (base/ring.h). A record is put together in full, folded and packed (bpf/abi.h), so that
+ * the ring holds more than twice as many; strings come at exec only.
  *
  * Tracepoints alone, since fentry, kprobes and LSM hooks are forbidden on
  * locked-down kernels. Loads on 6.1 and newer.
@@ -40,6 +41,7 @@ const volatile bool quark_threads;
 const volatile __u32 quark_max_env;
 const volatile __u32 quark_cpus; /* possible ones: the iterator's slot */
 const volatile __u32 quark_half; /* of the ring, bytes */
+const volatile __u32 quark_home[ABI_QUARK_NAMESPACES];
 
 struct walk {
 	__u64 dentry, mnt, root_dentry, root_mnt; /* addresses */
@@ -48,10 +50,19 @@ struct walk {
 	__u32 cut;
 };
 
-/* Where an image's record is put together before its size is known. */
+/*
+ * Where a record is put together before its size is known. All in the context of
+ * a process, without preemption: one at a time.
+ */
 struct scratch {
-	struct abi_quark_image image;
-	struct abi_quark_id_change change;
+	union {
+		struct abi_quark_image image;
+		struct abi_quark_id_change change;
+		struct abi_quark_fork fork;
+		struct abi_quark_exit exit;
+		struct abi_quark_rename rename;
+	};
+	struct abi_quark_packed packed;
 	struct walk walk;
 	/* In front of args, whose room is also what the verifier adds to a path's end. */
 	char path[PATHS][PATH_BUF];
@@ -79,6 +90,19 @@ struct {
 	__type(value, struct scratch);
 } scratches SEC(".maps");
 
+/* RCU callbacks, which may interrupt whoever uses the above: of them too one at a time. */
+struct reaper {
+	struct abi_quark_reap reap;
+	struct abi_quark_packed packed;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* CPUs, set before load */
+	__type(key, __u32);
+	__type(value, struct reaper);
+} reapers SEC(".maps");
+
 static void lose(enum abi_quark_kind kind)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -91,15 +115,6 @@ static void lose(enum abi_quark_kind kind)
 	l->last = now;
 	if (!l->first)
 		l->first = now;
-}
-
-static __always_inline void *reserve(enum abi_quark_kind kind, __u32 size)
-{
-	void *rec = bpf_ringbuf_reserve(&ring, size, 0);
-
-	if (!rec)
-		lose(kind);
-	return rec;
 }
 
 static __always_inline __u64 wakeup(void)
@@ -118,17 +133,93 @@ static __always_inline void fill_key(struct abi_key *key, struct task_struct *ta
 	key->pad = 0;
 }
 
-/* To be called with the slot in hand: reads the clock. */
+/* All but the time. */
 static __always_inline void fill_head(struct abi_quark_head *h, enum abi_quark_kind kind,
 				      struct task_struct *task)
 {
-	h->time = bpf_ktime_get_boot_ns();
 	h->kind = kind;
 	h->flags = task->flags & PF_KTHREAD ? ABI_QUARK_KTHREAD : 0;
 	fill_key(&h->key, task);
 	h->tid = task->pid;
 	h->cpu = bpf_get_smp_processor_id();
 }
+
+/* --- packing --------------------------------------------------------------- */
+
+typedef __u32 __attribute__((may_alias)) word_t;
+
+struct packing {
+	__u64 n; /* words so far */
+	__u64 mask;
+};
+
+/* Without a branch, of which the verifier would follow both sides, of each word. */
+static __always_inline void pack_word(struct abi_quark_packed *p, struct packing *to, __u32 bit,
+				      __u64 word)
+{
+	__u64 some;
+
+	p->words[to->n & (ABI_QUARK_WORDS - 1)] = word;
+	barrier_var(word); /* or it becomes one again */
+	some = -word >> 63;
+	to->mask |= some << bit;
+	to->n += some;
+}
+
+/* A record of that size, folded. Returns the size that it has now. */
+static __always_inline __u32 pack(struct abi_quark_packed *p, const struct abi_quark_head *h,
+				  __u32 size)
+{
+	const word_t *words = (const word_t *)h;
+	struct packing to = {};
+	__u32 i;
+
+	p->start_boottime = h->key.start_boottime;
+	p->exec_id = h->key.exec_id;
+	p->tgid = h->key.tgid;
+	p->cpu = h->cpu;
+	p->kind = h->kind;
+	p->flags = h->flags;
+	pack_word(p, &to, 0, h->tid ^ h->key.tgid);
+	pack_word(p, &to, 1, h->key.exec_id >> 32);
+#pragma unroll
+	for (i = sizeof(*h) / 4; i < size / 4; i++)
+		pack_word(p, &to, i - sizeof(*h) / 4 + 2, words[i]);
+	p->mask = to.mask;
+	return ABI_QUARK_PACKED_HEAD + to.n * 4;
+}
+
+/* A slot; false, and nothing to submit, when there is none. */
+static __always_inline bool reserve(enum abi_quark_kind kind, __u32 size, struct bpf_dynptr *out)
+{
+	if (!bpf_ringbuf_reserve_dynptr(&ring, size, 0, out))
+		return true;
+	bpf_ringbuf_discard_dynptr(out, 0);
+	lose(kind);
+	return false;
+}
+
+/* Into the slot, which only now gets its time. */
+static __always_inline void submit(struct bpf_dynptr *out, struct abi_quark_packed *p, __u32 size)
+{
+	p->time = bpf_ktime_get_boot_ns();
+	bpf_dynptr_write(out, 0, p, size, 0);
+	bpf_ringbuf_submit_dynptr(out, wakeup());
+}
+
+/* A record without strings. */
+static __always_inline void send(struct abi_quark_packed *p, const struct abi_quark_head *h,
+				 enum abi_quark_kind kind, __u32 size)
+{
+	struct bpf_dynptr out;
+
+	size = pack(p, h, size);
+	if (!reserve(kind, size, &out))
+		return;
+	submit(&out, p, size);
+}
+
+/* --- what a task is -------------------------------------------------------- */
 
 static __always_inline __u64 cap(const kernel_cap_t *c)
 {
@@ -200,17 +291,20 @@ static __always_inline bool in_execve(struct task_struct *task)
 SEC("tp_btf/task_rename")
 int BPF_PROG(quark_rename, struct task_struct *task, const char *comm)
 {
+	__u32 cpu = bpf_get_smp_processor_id();
 	struct abi_quark_rename *r;
+	struct scratch *s;
 
 	if ((task->pid != task->tgid && !quark_threads) || in_execve(task))
 		return 0;
-	r = reserve(ABI_QUARK_RENAME, sizeof(*r));
-	if (!r)
+	s = bpf_map_lookup_elem(&scratches, &cpu);
+	if (!s)
 		return 0;
+	r = &s->rename;
 	fill_head(&r->head, ABI_QUARK_RENAME, task);
 	__builtin_memset(r->comm, 0, sizeof(r->comm));
 	bpf_probe_read_kernel_str(r->comm, sizeof(r->comm), comm);
-	bpf_ringbuf_submit(r, wakeup());
+	send(&s->packed, &r->head, ABI_QUARK_RENAME, sizeof(*r));
 	return 0;
 }
 
@@ -218,13 +312,16 @@ static __always_inline int exited(struct task_struct *task, bool group_dead)
 {
 	struct task_struct *leader = task->group_leader;
 	struct signal_struct *sig = task->signal;
+	__u32 cpu = bpf_get_smp_processor_id();
 	struct abi_quark_exit *e;
+	struct scratch *s;
 
 	if (!group_dead && !quark_threads)
 		return 0;
-	e = reserve(ABI_QUARK_EXIT, sizeof(*e));
-	if (!e)
+	s = bpf_map_lookup_elem(&scratches, &cpu);
+	if (!s)
 		return 0;
+	e = &s->exit;
 	fill_head(&e->head, ABI_QUARK_EXIT, task);
 	if (group_dead)
 		e->head.flags |= ABI_QUARK_GROUP_DEAD;
@@ -244,7 +341,8 @@ static __always_inline int exited(struct task_struct *task, bool group_dead)
 	e->pgid = pid_nr(sig, PIDTYPE_PGID);
 	e->sid = pid_nr(sig, PIDTYPE_SID);
 	e->pad = 0;
-	bpf_ringbuf_submit(e, wakeup());
+	abi_quark_fold_exit(e);
+	send(&s->packed, &e->head, ABI_QUARK_EXIT, sizeof(*e));
 	return 0;
 }
 
@@ -273,13 +371,16 @@ SEC("tp_btf/sched_process_free")
 int BPF_PROG(quark_reap, struct task_struct *task)
 {
 	struct signal_struct *sig = task->signal;
+	__u32 cpu = bpf_get_smp_processor_id();
 	struct abi_quark_reap *r;
+	struct reaper *s;
 
 	if (task->pid != task->tgid)
 		return 0;
-	r = reserve(ABI_QUARK_REAP, sizeof(*r));
-	if (!r)
+	s = bpf_map_lookup_elem(&reapers, &cpu);
+	if (!s)
 		return 0;
+	r = &s->reap;
 	fill_head(&r->head, ABI_QUARK_REAP, task);
 	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
 	r->cpu_time = sig->sum_sched_runtime;
@@ -289,7 +390,7 @@ int BPF_PROG(quark_reap, struct task_struct *task)
 	r->majflt = sig->maj_flt;
 	r->wait_status = wait_status(task);
 	r->pad = 0;
-	bpf_ringbuf_submit(r, wakeup());
+	send(&s->packed, &r->head, ABI_QUARK_REAP, sizeof(*r));
 	return 0;
 }
 
@@ -585,18 +686,15 @@ static __always_inline __u32 put(struct bpf_dynptr *out, __u32 off, void *src, _
 	return off + len;
 }
 
-static __always_inline void put_image(struct bpf_dynptr *out, struct scratch *s)
+static __always_inline void put_image(struct bpf_dynptr *out, struct scratch *s, __u32 off)
 {
 	struct abi_quark_image *im = &s->image;
-	__u32 off = sizeof(*im);
 
 	off = put(out, off, path_at(s, EXE, im->exe_len), im->exe_len, ABI_QUARK_PATH_MAX);
 	off = put(out, off, s->args, im->args_len, ABI_QUARK_ARGS_MAX);
 	off = put(out, off, path_at(s, CWD, im->cwd_len), im->cwd_len, ABI_QUARK_PATH_MAX);
 	off = put(out, off, path_at(s, CGROUP, im->cgroup_len), im->cgroup_len, ABI_QUARK_PATH_MAX);
 	put(out, off, s->env, im->env_len, ABI_QUARK_ENV_MAX);
-	im->head.time = bpf_ktime_get_boot_ns();
-	bpf_dynptr_write(out, 0, im, sizeof(*im), 0);
 }
 
 SEC("tp_btf/sched_process_exec")
@@ -619,15 +717,14 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 		im->args_len = read_args(s, task->mm);
 		im->env_len = quark_max_env ? read_env(s, task->mm) : 0;
 	}
-	size = sizeof(*im) + im->exe_len + im->args_len + im->cwd_len + im->cgroup_len +
-	       im->env_len;
-	if (bpf_ringbuf_reserve_dynptr(&ring, size, 0, &out)) {
-		bpf_ringbuf_discard_dynptr(&out, 0);
-		lose(ABI_QUARK_EXEC);
+	abi_quark_fold_image(im, quark_home);
+	size = pack(&s->packed, &im->head, sizeof(*im));
+	if (!reserve(ABI_QUARK_EXEC,
+		     size + im->exe_len + im->args_len + im->cwd_len + im->cgroup_len + im->env_len,
+		     &out))
 		return 0;
-	}
-	put_image(&out, s);
-	bpf_ringbuf_submit_dynptr(&out, wakeup());
+	put_image(&out, s, size);
+	submit(&out, &s->packed, size);
 	return 0;
 }
 
@@ -636,7 +733,7 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 /* What the process is now; the leader's credentials count for it. */
 static __always_inline void changed(struct task_struct *task, bool cwd, bool cgroup)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), off = sizeof(struct abi_quark_id_change);
+	__u32 cpu = bpf_get_smp_processor_id(), off, size;
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
 	struct task_struct *leader = task->group_leader;
 	struct fs_struct *fs = task->fs;
@@ -646,40 +743,42 @@ static __always_inline void changed(struct task_struct *task, bool cwd, bool cgr
 	if (!s)
 		return;
 	c = &s->change;
-	c->cwd_len = cwd && fs ? walk_path(s, cpu, CWD, &fs->pwd, fs) : 0;
-	c->cgroup_len = cgroup ? walk_cgroup(s, cpu, CGROUP, task) : 0;
-	if (bpf_ringbuf_reserve_dynptr(&ring, off + c->cwd_len + c->cgroup_len, 0, &out)) {
-		bpf_ringbuf_discard_dynptr(&out, 0);
-		lose(ABI_QUARK_ID_CHANGE);
-		return;
-	}
 	fill_head(&c->head, ABI_QUARK_ID_CHANGE, task);
 	fill_ids(&c->ids, leader);
-	bpf_dynptr_write(&out, 0, c, sizeof(*c), 0);
-	off = put(&out, off, path_at(s, CWD, c->cwd_len), c->cwd_len, ABI_QUARK_PATH_MAX);
+	c->cwd_len = cwd && fs ? walk_path(s, cpu, CWD, &fs->pwd, fs) : 0;
+	c->cgroup_len = cgroup ? walk_cgroup(s, cpu, CGROUP, task) : 0;
+	abi_quark_fold_ids(&c->ids, quark_home);
+	size = pack(&s->packed, &c->head, sizeof(*c));
+	if (!reserve(ABI_QUARK_ID_CHANGE, size + c->cwd_len + c->cgroup_len, &out))
+		return;
+	off = put(&out, size, path_at(s, CWD, c->cwd_len), c->cwd_len, ABI_QUARK_PATH_MAX);
 	put(&out, off, path_at(s, CGROUP, c->cgroup_len), c->cgroup_len, ABI_QUARK_PATH_MAX);
-	bpf_ringbuf_submit_dynptr(&out, wakeup());
+	submit(&out, &s->packed, size);
 }
 
 SEC("tp_btf/task_newtask")
 int BPF_PROG(quark_fork, struct task_struct *task, __u64 clone_flags)
 {
 	struct task_struct *cur = bpf_get_current_task_btf();
+	__u32 cpu = bpf_get_smp_processor_id();
 	struct abi_quark_fork *f;
+	struct scratch *s;
 
 	/* pid 0 is the idle task of a CPU that comes up. */
 	if (!task->pid || (clone_flags & CLONE_THREAD && !quark_threads))
 		return 0;
-	f = reserve(ABI_QUARK_FORK, sizeof(*f));
-	if (!f)
+	s = bpf_map_lookup_elem(&scratches, &cpu);
+	if (!s)
 		return 0;
+	f = &s->fork;
 	fill_head(&f->head, ABI_QUARK_FORK, task);
 	fill_key(&f->parent, task->real_parent);
 	fill_key(&f->origin, cur);
 	f->clone_flags = clone_flags;
 	bpf_probe_read_kernel(f->comm, sizeof(f->comm), task->comm);
 	fill_ids(&f->ids, task);
-	bpf_ringbuf_submit(f, wakeup());
+	abi_quark_fold_fork(f, quark_home);
+	send(&s->packed, &f->head, ABI_QUARK_FORK, sizeof(*f));
 	/* Else its cgroup is its origin's. */
 	if (clone_flags & CLONE_INTO_CGROUP && !(clone_flags & CLONE_THREAD))
 		changed(task, false, true);
