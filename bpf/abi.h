@@ -247,8 +247,6 @@ struct abi_quark_reap {
  * order, and its strings behind the last. Bits 0 and 1 of the mask: tid, folded,
  * and the upper half of exec_id; from bit 2 on, what follows abi_quark_head.
  */
-#define ABI_QUARK_WORDS 64
-
 struct abi_quark_packed {
 	__u64 time;
 	__u64 start_boottime;
@@ -258,7 +256,7 @@ struct abi_quark_packed {
 	__u16 cpu;
 	__u8 kind;
 	__u8 flags;
-	__u32 words[ABI_QUARK_WORDS + 1]; /* + 1: no padding */
+	__u32 words[1];
 };
 
 #define ABI_QUARK_PACKED_HEAD __builtin_offsetof(struct abi_quark_packed, words)
@@ -344,7 +342,7 @@ ABI_ASSERT(sizeof(struct abi_quark_id_change) == 152);
 ABI_ASSERT(sizeof(struct abi_quark_rename) == 64);
 ABI_ASSERT(sizeof(struct abi_quark_reap) == 112);
 ABI_ASSERT(ABI_QUARK_PACKED_HEAD == 36);
-ABI_ASSERT(sizeof(struct abi_quark_packed) == 296);
+ABI_ASSERT(sizeof(struct abi_quark_packed) == 40);
 ABI_ASSERT(sizeof(struct abi_quark_loss) == 128);
 #endif
 

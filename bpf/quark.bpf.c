@@ -44,25 +44,24 @@ const volatile __u32 quark_half; /* of the ring, bytes */
 const volatile __u32 quark_home[ABI_QUARK_NAMESPACES];
 
 struct walk {
-	__u64 dentry, mnt, root_dentry, root_mnt; /* addresses */
+	__u64 dentry, mnt, mnt_root, root_dentry, root_mnt; /* addresses */
 	__u64 kn;
 	__u32 pos; /* of the first byte; the string ends at ABI_QUARK_PATH_MAX */
 	__u32 cut;
 };
 
-/*
- * Where a record is put together before its size is known. All in the context of
- * a process, without preemption: one at a time.
- */
+/* Lengths: a record that is packed has them no more. */
+struct strings {
+	__u32 exe, args, cwd, cgroup, env, pad;
+};
+
+/* Where an image's record is put together before its size is known. */
 struct scratch {
 	union {
 		struct abi_quark_image image;
 		struct abi_quark_id_change change;
-		struct abi_quark_fork fork;
-		struct abi_quark_exit exit;
-		struct abi_quark_rename rename;
 	};
-	struct abi_quark_packed packed;
+	struct strings len;
 	struct walk walk;
 	/* In front of args, whose room is also what the verifier adds to a path's end. */
 	char path[PATHS][PATH_BUF];
@@ -89,19 +88,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct scratch);
 } scratches SEC(".maps");
-
-/* RCU callbacks, which may interrupt whoever uses the above: of them too one at a time. */
-struct reaper {
-	struct abi_quark_reap reap;
-	struct abi_quark_packed packed;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* CPUs, set before load */
-	__type(key, __u32);
-	__type(value, struct reaper);
-} reapers SEC(".maps");
 
 static void lose(enum abi_quark_kind kind)
 {
@@ -147,46 +133,73 @@ static __always_inline void fill_head(struct abi_quark_head *h, enum abi_quark_k
 /* --- packing --------------------------------------------------------------- */
 
 typedef __u32 __attribute__((may_alias)) word_t;
+typedef __u64 __attribute__((may_alias)) long_word_t;
+typedef struct abi_quark_packed __attribute__((may_alias)) packed_t;
 
 struct packing {
+	word_t *out;
 	__u64 n; /* words so far */
 	__u64 mask;
 };
 
 /* Without a branch, of which the verifier would follow both sides, of each word. */
-static __always_inline void pack_word(struct abi_quark_packed *p, struct packing *to, __u32 bit,
-				      __u64 word)
+static __always_inline void pack_word(struct packing *to, __u32 bit, __u64 word)
 {
 	__u64 some;
 
-	p->words[to->n & (ABI_QUARK_WORDS - 1)] = word;
+	to->out[to->n] = word;
 	barrier_var(word); /* or it becomes one again */
 	some = -word >> 63;
 	to->mask |= some << bit;
 	to->n += some;
 }
 
-/* A record of that size, folded. Returns the size that it has now. */
-static __always_inline __u32 pack(struct abi_quark_packed *p, const struct abi_quark_head *h,
-				  __u32 size)
+#define HEAD_WORDS (sizeof(struct abi_quark_head) / sizeof(word_t))
+
+static __always_inline void pack_words(struct packing *to, const word_t *words, __u32 from,
+				       __u32 end)
 {
-	const word_t *words = (const word_t *)h;
-	struct packing to = {};
 	__u32 i;
 
-	p->start_boottime = h->key.start_boottime;
-	p->exec_id = h->key.exec_id;
-	p->tgid = h->key.tgid;
-	p->cpu = h->cpu;
-	p->kind = h->kind;
-	p->flags = h->flags;
-	pack_word(p, &to, 0, h->tid ^ h->key.tgid);
-	pack_word(p, &to, 1, h->key.exec_id >> 32);
-#pragma unroll
-	for (i = sizeof(*h) / 4; i < size / 4; i++)
-		pack_word(p, &to, i - sizeof(*h) / 4 + 2, words[i]);
+#pragma nounroll
+	for (i = from; i < end; i++)
+		pack_word(to, i - HEAD_WORDS + 2, words[i]);
+}
+
+/* Where the sets of capabilities are, which hardly ever differ from what is usual. */
+#define CAPS_AT(type) __builtin_offsetof(struct type, ids.cap_inheritable)
+#define CAPS 5
+
+/*
+ * A record of that size, folded, with capabilities there (0: without), in its place: what
+ * is written never reaches what is yet to be read. Returns the size that it has now.
+ */
+static __always_inline __u32 pack(struct abi_quark_head *h, __u32 size, __u32 caps_at)
+{
+	const long_word_t *c = (const void *)h + caps_at;
+	const struct abi_quark_head head = *h;
+	const word_t *words = (const word_t *)h;
+	packed_t *p = (packed_t *)h;
+	struct packing to = { .out = (void *)h + ABI_QUARK_PACKED_HEAD };
+	__u32 from = HEAD_WORDS;
+
+	p->start_boottime = head.key.start_boottime;
+	p->exec_id = head.key.exec_id;
+	p->tgid = head.key.tgid;
+	p->cpu = head.cpu;
+	p->kind = head.kind;
+	p->flags = head.flags;
+	pack_word(&to, 0, head.tid ^ head.key.tgid);
+	pack_word(&to, 1, head.key.exec_id >> 32);
+	if (caps_at) {
+		pack_words(&to, words, from, caps_at / sizeof(word_t));
+		from = caps_at / sizeof(word_t) + 2 * CAPS;
+		if (c[0] | c[1] | c[2] | c[3] | c[4])
+			pack_words(&to, words, caps_at / sizeof(word_t), from);
+	}
+	pack_words(&to, words, from, size / sizeof(word_t));
 	p->mask = to.mask;
-	return ABI_QUARK_PACKED_HEAD + to.n * 4;
+	return ABI_QUARK_PACKED_HEAD + to.n * sizeof(word_t);
 }
 
 /* A slot; false, and nothing to submit, when there is none. */
@@ -200,23 +213,23 @@ static __always_inline bool reserve(enum abi_quark_kind kind, __u32 size, struct
 }
 
 /* Into the slot, which only now gets its time. */
-static __always_inline void submit(struct bpf_dynptr *out, struct abi_quark_packed *p, __u32 size)
+static __always_inline void submit(struct bpf_dynptr *out, struct abi_quark_head *packed,
+				   __u32 size)
 {
-	p->time = bpf_ktime_get_boot_ns();
-	bpf_dynptr_write(out, 0, p, size, 0);
+	((packed_t *)packed)->time = bpf_ktime_get_boot_ns();
+	bpf_dynptr_write(out, 0, packed, size, 0);
 	bpf_ringbuf_submit_dynptr(out, wakeup());
 }
 
 /* A record without strings. */
-static __always_inline void send(struct abi_quark_packed *p, const struct abi_quark_head *h,
-				 enum abi_quark_kind kind, __u32 size)
+static __always_inline void send(struct abi_quark_head *h, enum abi_quark_kind kind, __u32 size,
+				 __u32 caps_at)
 {
 	struct bpf_dynptr out;
 
-	size = pack(p, h, size);
-	if (!reserve(kind, size, &out))
-		return;
-	submit(&out, p, size);
+	size = pack(h, size, caps_at);
+	if (reserve(kind, size, &out))
+		submit(&out, h, size);
 }
 
 /* --- what a task is -------------------------------------------------------- */
@@ -229,6 +242,23 @@ static __always_inline __u64 cap(const kernel_cap_t *c)
 	return bits;
 }
 
+/* One behind the other, unless the kernel's structures are shuffled. */
+static __always_inline bool caps_in_order(void)
+{
+	return bpf_core_field_offset(struct cred, cap_permitted) -
+			       bpf_core_field_offset(struct cred, cap_inheritable) ==
+		       8 &&
+	       bpf_core_field_offset(struct cred, cap_effective) -
+			       bpf_core_field_offset(struct cred, cap_inheritable) ==
+		       16 &&
+	       bpf_core_field_offset(struct cred, cap_bset) -
+			       bpf_core_field_offset(struct cred, cap_inheritable) ==
+		       24 &&
+	       bpf_core_field_offset(struct cred, cap_ambient) -
+			       bpf_core_field_offset(struct cred, cap_inheritable) ==
+		       32;
+}
+
 static __always_inline void fill_cred(struct abi_quark_ids *ids, const struct cred *cred)
 {
 	ids->uid = cred->uid.val;
@@ -237,6 +267,11 @@ static __always_inline void fill_cred(struct abi_quark_ids *ids, const struct cr
 	ids->sgid = cred->sgid.val;
 	ids->euid = cred->euid.val;
 	ids->egid = cred->egid.val;
+	if (caps_in_order()) {
+		bpf_probe_read_kernel(&ids->cap_inheritable, CAPS * sizeof(__u64),
+				      &cred->cap_inheritable);
+		return;
+	}
 	ids->cap_inheritable = cap(&cred->cap_inheritable);
 	ids->cap_permitted = cap(&cred->cap_permitted);
 	ids->cap_effective = cap(&cred->cap_effective);
@@ -291,20 +326,14 @@ static __always_inline bool in_execve(struct task_struct *task)
 SEC("tp_btf/task_rename")
 int BPF_PROG(quark_rename, struct task_struct *task, const char *comm)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct abi_quark_rename *r;
-	struct scratch *s;
+	struct abi_quark_rename r;
 
 	if ((task->pid != task->tgid && !quark_threads) || in_execve(task))
 		return 0;
-	s = bpf_map_lookup_elem(&scratches, &cpu);
-	if (!s)
-		return 0;
-	r = &s->rename;
-	fill_head(&r->head, ABI_QUARK_RENAME, task);
-	__builtin_memset(r->comm, 0, sizeof(r->comm));
-	bpf_probe_read_kernel_str(r->comm, sizeof(r->comm), comm);
-	send(&s->packed, &r->head, ABI_QUARK_RENAME, sizeof(*r));
+	fill_head(&r.head, ABI_QUARK_RENAME, task);
+	__builtin_memset(r.comm, 0, sizeof(r.comm));
+	bpf_probe_read_kernel_str(r.comm, sizeof(r.comm), comm);
+	send(&r.head, ABI_QUARK_RENAME, sizeof(r), 0);
 	return 0;
 }
 
@@ -312,37 +341,31 @@ static __always_inline int exited(struct task_struct *task, bool group_dead)
 {
 	struct task_struct *leader = task->group_leader;
 	struct signal_struct *sig = task->signal;
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct abi_quark_exit *e;
-	struct scratch *s;
+	struct abi_quark_exit e;
 
 	if (!group_dead && !quark_threads)
 		return 0;
-	s = bpf_map_lookup_elem(&scratches, &cpu);
-	if (!s)
-		return 0;
-	e = &s->exit;
-	fill_head(&e->head, ABI_QUARK_EXIT, task);
+	fill_head(&e.head, ABI_QUARK_EXIT, task);
 	if (group_dead)
-		e->head.flags |= ABI_QUARK_GROUP_DEAD;
-	fill_key(&e->parent, task->real_parent);
-	bpf_probe_read_kernel(e->comm, sizeof(e->comm), leader->comm);
+		e.head.flags |= ABI_QUARK_GROUP_DEAD;
+	fill_key(&e.parent, task->real_parent);
+	bpf_probe_read_kernel(e.comm, sizeof(e.comm), leader->comm);
 	/* Threads that are gone are in the sum, a leader that ended first is not. */
-	e->cpu_time = sig->sum_sched_runtime + task->se.sum_exec_runtime;
+	e.cpu_time = sig->sum_sched_runtime + task->se.sum_exec_runtime;
 	if (leader != task)
-		e->cpu_time += leader->se.sum_exec_runtime;
-	e->maxrss = sig->maxrss;
-	e->minflt = sig->min_flt;
-	e->majflt = sig->maj_flt;
-	e->wait_status = wait_status(task);
-	e->head.flags |= ABI_QUARK_LAST_IDS;
-	e->uid = leader->real_cred->uid.val;
-	e->gid = leader->real_cred->gid.val;
-	e->pgid = pid_nr(sig, PIDTYPE_PGID);
-	e->sid = pid_nr(sig, PIDTYPE_SID);
-	e->pad = 0;
-	abi_quark_fold_exit(e);
-	send(&s->packed, &e->head, ABI_QUARK_EXIT, sizeof(*e));
+		e.cpu_time += leader->se.sum_exec_runtime;
+	e.maxrss = sig->maxrss;
+	e.minflt = sig->min_flt;
+	e.majflt = sig->maj_flt;
+	e.wait_status = wait_status(task);
+	e.head.flags |= ABI_QUARK_LAST_IDS;
+	e.uid = leader->real_cred->uid.val;
+	e.gid = leader->real_cred->gid.val;
+	e.pgid = pid_nr(sig, PIDTYPE_PGID);
+	e.sid = pid_nr(sig, PIDTYPE_SID);
+	e.pad = 0;
+	abi_quark_fold_exit(&e);
+	send(&e.head, ABI_QUARK_EXIT, sizeof(e), 0);
 	return 0;
 }
 
@@ -371,26 +394,20 @@ SEC("tp_btf/sched_process_free")
 int BPF_PROG(quark_reap, struct task_struct *task)
 {
 	struct signal_struct *sig = task->signal;
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct abi_quark_reap *r;
-	struct reaper *s;
+	struct abi_quark_reap r;
 
 	if (task->pid != task->tgid)
 		return 0;
-	s = bpf_map_lookup_elem(&reapers, &cpu);
-	if (!s)
-		return 0;
-	r = &s->reap;
-	fill_head(&r->head, ABI_QUARK_REAP, task);
-	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
-	r->cpu_time = sig->sum_sched_runtime;
-	r->utime = sig->utime;
-	r->stime = sig->stime;
-	r->minflt = sig->min_flt;
-	r->majflt = sig->maj_flt;
-	r->wait_status = wait_status(task);
-	r->pad = 0;
-	send(&s->packed, &r->head, ABI_QUARK_REAP, sizeof(*r));
+	fill_head(&r.head, ABI_QUARK_REAP, task);
+	bpf_probe_read_kernel(r.comm, sizeof(r.comm), task->comm);
+	r.cpu_time = sig->sum_sched_runtime;
+	r.utime = sig->utime;
+	r.stime = sig->stime;
+	r.minflt = sig->min_flt;
+	r.majflt = sig->maj_flt;
+	r.wait_status = wait_status(task);
+	r.pad = 0;
+	send(&r.head, ABI_QUARK_REAP, sizeof(r), 0);
 	return 0;
 }
 
@@ -421,6 +438,12 @@ static __always_inline bool prepend(struct scratch *s, __u32 which, const void *
 	return true;
 }
 
+static __always_inline void enter_mount(struct walk *w, const struct vfsmount *mnt)
+{
+	w->mnt = (__u64)mnt;
+	w->mnt_root = (__u64)BPF_CORE_READ(mnt, mnt_root);
+}
+
 static long walk_dentry(__u32 i, void *arg)
 {
 	struct walk_ctx *ctx = arg;
@@ -438,13 +461,13 @@ static long walk_dentry(__u32 i, void *arg)
 	mnt = (struct vfsmount *)w->mnt;
 	if (w->dentry == w->root_dentry && w->mnt == w->root_mnt)
 		return 1;
-	if (dentry == BPF_CORE_READ(mnt, mnt_root)) {
+	if (w->dentry == w->mnt_root) {
 		m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 		above = BPF_CORE_READ(m, mnt_parent);
 		if (above == m)
 			return 1; /* the namespace's root */
 		w->dentry = (__u64)BPF_CORE_READ(m, mnt_mountpoint);
-		w->mnt = (__u64)above + bpf_core_field_offset(struct mount, mnt);
+		enter_mount(w, (void *)above + bpf_core_field_offset(struct mount, mnt));
 		return 0;
 	}
 	parent = BPF_CORE_READ(dentry, d_parent);
@@ -508,7 +531,7 @@ static __always_inline __u32 walk_path(struct scratch *s, __u32 slot, __u32 whic
 	struct walk *w = &s->walk;
 
 	w->dentry = (__u64)path->dentry;
-	w->mnt = (__u64)path->mnt;
+	enter_mount(w, path->mnt);
 	w->root_dentry = (__u64)fs->root.dentry;
 	w->root_mnt = (__u64)fs->root.mnt;
 	w->pos = ABI_QUARK_PATH_MAX;
@@ -686,15 +709,15 @@ static __always_inline __u32 put(struct bpf_dynptr *out, __u32 off, void *src, _
 	return off + len;
 }
 
-static __always_inline void put_image(struct bpf_dynptr *out, struct scratch *s, __u32 off)
+static __always_inline void put_strings(struct bpf_dynptr *out, __u32 off, struct scratch *s)
 {
-	struct abi_quark_image *im = &s->image;
+	const struct strings *len = &s->len;
 
-	off = put(out, off, path_at(s, EXE, im->exe_len), im->exe_len, ABI_QUARK_PATH_MAX);
-	off = put(out, off, s->args, im->args_len, ABI_QUARK_ARGS_MAX);
-	off = put(out, off, path_at(s, CWD, im->cwd_len), im->cwd_len, ABI_QUARK_PATH_MAX);
-	off = put(out, off, path_at(s, CGROUP, im->cgroup_len), im->cgroup_len, ABI_QUARK_PATH_MAX);
-	put(out, off, s->env, im->env_len, ABI_QUARK_ENV_MAX);
+	off = put(out, off, path_at(s, EXE, len->exe), len->exe, ABI_QUARK_PATH_MAX);
+	off = put(out, off, s->args, len->args, ABI_QUARK_ARGS_MAX);
+	off = put(out, off, path_at(s, CWD, len->cwd), len->cwd, ABI_QUARK_PATH_MAX);
+	off = put(out, off, path_at(s, CGROUP, len->cgroup), len->cgroup, ABI_QUARK_PATH_MAX);
+	put(out, off, s->env, len->env, ABI_QUARK_ENV_MAX);
 }
 
 SEC("tp_btf/sched_process_exec")
@@ -717,14 +740,16 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 		im->args_len = read_args(s, task->mm);
 		im->env_len = quark_max_env ? read_env(s, task->mm) : 0;
 	}
+	s->len = (struct strings){ im->exe_len, im->args_len, im->cwd_len, im->cgroup_len,
+				   im->env_len };
 	abi_quark_fold_image(im, quark_home);
-	size = pack(&s->packed, &im->head, sizeof(*im));
+	size = pack(&im->head, sizeof(*im), CAPS_AT(abi_quark_image));
 	if (!reserve(ABI_QUARK_EXEC,
-		     size + im->exe_len + im->args_len + im->cwd_len + im->cgroup_len + im->env_len,
+		     size + s->len.exe + s->len.args + s->len.cwd + s->len.cgroup + s->len.env,
 		     &out))
 		return 0;
-	put_image(&out, s, size);
-	submit(&out, &s->packed, size);
+	put_strings(&out, size, s);
+	submit(&out, &im->head, size);
 	return 0;
 }
 
@@ -733,7 +758,7 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 /* What the process is now; the leader's credentials count for it. */
 static __always_inline void changed(struct task_struct *task, bool cwd, bool cgroup)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), off, size;
+	__u32 cpu = bpf_get_smp_processor_id(), size;
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
 	struct task_struct *leader = task->group_leader;
 	struct fs_struct *fs = task->fs;
@@ -745,40 +770,38 @@ static __always_inline void changed(struct task_struct *task, bool cwd, bool cgr
 	c = &s->change;
 	fill_head(&c->head, ABI_QUARK_ID_CHANGE, task);
 	fill_ids(&c->ids, leader);
-	c->cwd_len = cwd && fs ? walk_path(s, cpu, CWD, &fs->pwd, fs) : 0;
-	c->cgroup_len = cgroup ? walk_cgroup(s, cpu, CGROUP, task) : 0;
+	s->len = (struct strings){};
+	if (cwd && fs)
+		s->len.cwd = walk_path(s, cpu, CWD, &fs->pwd, fs);
+	if (cgroup)
+		s->len.cgroup = walk_cgroup(s, cpu, CGROUP, task);
+	c->cwd_len = s->len.cwd;
+	c->cgroup_len = s->len.cgroup;
 	abi_quark_fold_ids(&c->ids, quark_home);
-	size = pack(&s->packed, &c->head, sizeof(*c));
-	if (!reserve(ABI_QUARK_ID_CHANGE, size + c->cwd_len + c->cgroup_len, &out))
+	size = pack(&c->head, sizeof(*c), CAPS_AT(abi_quark_id_change));
+	if (!reserve(ABI_QUARK_ID_CHANGE, size + s->len.cwd + s->len.cgroup, &out))
 		return;
-	off = put(&out, size, path_at(s, CWD, c->cwd_len), c->cwd_len, ABI_QUARK_PATH_MAX);
-	put(&out, off, path_at(s, CGROUP, c->cgroup_len), c->cgroup_len, ABI_QUARK_PATH_MAX);
-	submit(&out, &s->packed, size);
+	put_strings(&out, size, s);
+	submit(&out, &c->head, size);
 }
 
 SEC("tp_btf/task_newtask")
 int BPF_PROG(quark_fork, struct task_struct *task, __u64 clone_flags)
 {
 	struct task_struct *cur = bpf_get_current_task_btf();
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct abi_quark_fork *f;
-	struct scratch *s;
+	struct abi_quark_fork f;
 
 	/* pid 0 is the idle task of a CPU that comes up. */
 	if (!task->pid || (clone_flags & CLONE_THREAD && !quark_threads))
 		return 0;
-	s = bpf_map_lookup_elem(&scratches, &cpu);
-	if (!s)
-		return 0;
-	f = &s->fork;
-	fill_head(&f->head, ABI_QUARK_FORK, task);
-	fill_key(&f->parent, task->real_parent);
-	fill_key(&f->origin, cur);
-	f->clone_flags = clone_flags;
-	bpf_probe_read_kernel(f->comm, sizeof(f->comm), task->comm);
-	fill_ids(&f->ids, task);
-	abi_quark_fold_fork(f, quark_home);
-	send(&s->packed, &f->head, ABI_QUARK_FORK, sizeof(*f));
+	fill_head(&f.head, ABI_QUARK_FORK, task);
+	fill_key(&f.parent, task->real_parent);
+	fill_key(&f.origin, cur);
+	f.clone_flags = clone_flags;
+	bpf_probe_read_kernel(f.comm, sizeof(f.comm), task->comm);
+	fill_ids(&f.ids, task);
+	abi_quark_fold_fork(&f, quark_home);
+	send(&f.head, ABI_QUARK_FORK, sizeof(f), CAPS_AT(abi_quark_fork));
 	/* Else its cgroup is its origin's. */
 	if (clone_flags & CLONE_INTO_CGROUP && !(clone_flags & CLONE_THREAD))
 		changed(task, false, true);

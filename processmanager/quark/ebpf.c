@@ -144,8 +144,6 @@ static int configure(struct ebpf *e, const struct quark_backend_conf *conf)
 		err = bpf_map__set_max_entries(s->maps.losses, e->cpus);
 	if (!err)
 		err = bpf_map__set_max_entries(s->maps.scratches, e->cpus + 1);
-	if (!err)
-		err = bpf_map__set_max_entries(s->maps.reapers, e->cpus);
 	return err;
 }
 

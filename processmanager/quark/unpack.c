@@ -21,9 +21,8 @@ static const size_t sizes[] = {
 #undef X
 };
 
-#define X(name, type, event)                                       \
-	_Static_assert(sizeof(struct type) / 4 + 2 - HEAD_WORDS <= \
-			       ABI_QUARK_WORDS,                    \
+#define X(name, type, event)                                                   \
+	_Static_assert(sizeof(struct type) / 4 - HEAD_WORDS + FIRST_WORD < 64, \
 		       "the mask has a bit for each word of " #type);
 ABI_QUARK_KINDS(X)
 #undef X
