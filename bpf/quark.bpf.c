@@ -60,6 +60,7 @@ struct scratch {
 	union {
 		struct abi_quark_image image;
 		struct abi_quark_id_change change;
+		struct abi_quark_fork fork; /* the stack has no room beside walk_kernfs() */
 	};
 	struct strings len;
 	struct walk walk;
@@ -789,19 +790,25 @@ SEC("tp_btf/task_newtask")
 int BPF_PROG(quark_fork, struct task_struct *task, __u64 clone_flags)
 {
 	struct task_struct *cur = bpf_get_current_task_btf();
-	struct abi_quark_fork f;
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct abi_quark_fork *f;
+	struct scratch *s;
 
 	/* pid 0 is the idle task of a CPU that comes up. */
 	if (!task->pid || (clone_flags & CLONE_THREAD && !quark_threads))
 		return 0;
-	fill_head(&f.head, ABI_QUARK_FORK, task);
-	fill_key(&f.parent, task->real_parent);
-	fill_key(&f.origin, cur);
-	f.clone_flags = clone_flags;
-	bpf_probe_read_kernel(f.comm, sizeof(f.comm), task->comm);
-	fill_ids(&f.ids, task);
-	abi_quark_fold_fork(&f, quark_home);
-	send(&f.head, ABI_QUARK_FORK, sizeof(f), CAPS_AT(abi_quark_fork));
+	s = bpf_map_lookup_elem(&scratches, &cpu);
+	if (!s)
+		return 0;
+	f = &s->fork;
+	fill_head(&f->head, ABI_QUARK_FORK, task);
+	fill_key(&f->parent, task->real_parent);
+	fill_key(&f->origin, cur);
+	f->clone_flags = clone_flags;
+	bpf_probe_read_kernel(f->comm, sizeof(f->comm), task->comm);
+	fill_ids(&f->ids, task);
+	abi_quark_fold_fork(f, quark_home);
+	send(&f->head, ABI_QUARK_FORK, sizeof(*f), CAPS_AT(abi_quark_fork));
 	/* Else its cgroup is its origin's. */
 	if (clone_flags & CLONE_INTO_CGROUP && !(clone_flags & CLONE_THREAD))
 		changed(task, false, true);
