@@ -15,6 +15,8 @@
 #include <bpf/bpf_tracing.h>
 
 #include "bpf/abi.h"
+#include "bpf/quark_pack.bpf.h"
+#include "bpf/quark_task.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -112,14 +114,6 @@ static __always_inline __u64 wakeup(void)
 									: BPF_RB_NO_WAKEUP;
 }
 
-static __always_inline void fill_key(struct abi_key *key, struct task_struct *task)
-{
-	key->start_boottime = task->group_leader->start_boottime;
-	key->exec_id = task->self_exec_id;
-	key->tgid = task->tgid;
-	key->pad = 0;
-}
-
 /* All but the time. */
 static __always_inline void fill_head(struct abi_quark_head *h, enum abi_quark_kind kind,
 				      struct task_struct *task)
@@ -129,78 +123,6 @@ static __always_inline void fill_head(struct abi_quark_head *h, enum abi_quark_k
 	fill_key(&h->key, task);
 	h->tid = task->pid;
 	h->cpu = bpf_get_smp_processor_id();
-}
-
-/* --- packing --------------------------------------------------------------- */
-
-typedef __u32 __attribute__((may_alias)) word_t;
-typedef __u64 __attribute__((may_alias)) long_word_t;
-typedef struct abi_quark_packed __attribute__((may_alias)) packed_t;
-
-struct packing {
-	word_t *out;
-	__u64 n; /* words so far */
-	__u64 mask;
-};
-
-/* Without a branch, of which the verifier would follow both sides, of each word. */
-static __always_inline void pack_word(struct packing *to, __u32 bit, __u64 word)
-{
-	__u64 some;
-
-	to->out[to->n] = word;
-	barrier_var(word); /* or it becomes one again */
-	some = -word >> 63;
-	to->mask |= some << bit;
-	to->n += some;
-}
-
-#define HEAD_WORDS (sizeof(struct abi_quark_head) / sizeof(word_t))
-
-static __always_inline void pack_words(struct packing *to, const word_t *words, __u32 from,
-				       __u32 end)
-{
-	__u32 i;
-
-#pragma nounroll
-	for (i = from; i < end; i++)
-		pack_word(to, i - HEAD_WORDS + 2, words[i]);
-}
-
-/* Where the sets of capabilities are, which hardly ever differ from what is usual. */
-#define CAPS_AT(type) __builtin_offsetof(struct type, ids.cap_inheritable)
-#define CAPS 5
-
-/*
- * A record of that size, folded, with capabilities there (0: without), in its place: what
- * is written never reaches what is yet to be read. Returns the size that it has now.
- */
-static __always_inline __u32 pack(struct abi_quark_head *h, __u32 size, __u32 caps_at)
-{
-	const long_word_t *c = (const void *)h + caps_at;
-	const struct abi_quark_head head = *h;
-	const word_t *words = (const word_t *)h;
-	packed_t *p = (packed_t *)h;
-	struct packing to = { .out = (void *)h + ABI_QUARK_PACKED_HEAD };
-	__u32 from = HEAD_WORDS;
-
-	p->start_boottime = head.key.start_boottime;
-	p->exec_id = head.key.exec_id;
-	p->tgid = head.key.tgid;
-	p->cpu = head.cpu;
-	p->kind = head.kind;
-	p->flags = head.flags;
-	pack_word(&to, 0, head.tid ^ head.key.tgid);
-	pack_word(&to, 1, head.key.exec_id >> 32);
-	if (caps_at) {
-		pack_words(&to, words, from, caps_at / sizeof(word_t));
-		from = caps_at / sizeof(word_t) + 2 * CAPS;
-		if (c[0] | c[1] | c[2] | c[3] | c[4])
-			pack_words(&to, words, caps_at / sizeof(word_t), from);
-	}
-	pack_words(&to, words, from, size / sizeof(word_t));
-	p->mask = to.mask;
-	return ABI_QUARK_PACKED_HEAD + to.n * sizeof(word_t);
 }
 
 /* A slot; false, and nothing to submit, when there is none. */
@@ -231,97 +153,6 @@ static __always_inline void send(struct abi_quark_head *h, enum abi_quark_kind k
 	size = pack(h, size, caps_at);
 	if (reserve(kind, size, &out))
 		submit(&out, h, size);
-}
-
-/* --- what a task is -------------------------------------------------------- */
-
-static __always_inline __u64 cap(const kernel_cap_t *c)
-{
-	__u64 bits = 0;
-
-	bpf_probe_read_kernel(&bits, sizeof(bits), c);
-	return bits;
-}
-
-/* One behind the other, unless the kernel's structures are shuffled. */
-static __always_inline bool caps_in_order(void)
-{
-	return bpf_core_field_offset(struct cred, cap_permitted) -
-			       bpf_core_field_offset(struct cred, cap_inheritable) ==
-		       8 &&
-	       bpf_core_field_offset(struct cred, cap_effective) -
-			       bpf_core_field_offset(struct cred, cap_inheritable) ==
-		       16 &&
-	       bpf_core_field_offset(struct cred, cap_bset) -
-			       bpf_core_field_offset(struct cred, cap_inheritable) ==
-		       24 &&
-	       bpf_core_field_offset(struct cred, cap_ambient) -
-			       bpf_core_field_offset(struct cred, cap_inheritable) ==
-		       32;
-}
-
-static __always_inline void fill_cred(struct abi_quark_ids *ids, const struct cred *cred)
-{
-	ids->uid = cred->uid.val;
-	ids->gid = cred->gid.val;
-	ids->suid = cred->suid.val;
-	ids->sgid = cred->sgid.val;
-	ids->euid = cred->euid.val;
-	ids->egid = cred->egid.val;
-	if (caps_in_order()) {
-		bpf_probe_read_kernel(&ids->cap_inheritable, CAPS * sizeof(__u64),
-				      &cred->cap_inheritable);
-		return;
-	}
-	ids->cap_inheritable = cap(&cred->cap_inheritable);
-	ids->cap_permitted = cap(&cred->cap_permitted);
-	ids->cap_effective = cap(&cred->cap_effective);
-	ids->cap_bset = cap(&cred->cap_bset);
-	ids->cap_ambient = cap(&cred->cap_ambient);
-}
-
-static __always_inline __u32 pid_nr(const struct signal_struct *sig, enum pid_type type)
-{
-	struct pid *pid = sig->pids[type];
-
-	return pid ? BPF_CORE_READ(pid, numbers[0].nr) : 0;
-}
-
-static void fill_ids(struct abi_quark_ids *ids, struct task_struct *task)
-{
-	struct signal_struct *sig = task->signal;
-	struct nsproxy *ns = task->nsproxy;
-	struct tty_struct *tty = sig->tty;
-
-	fill_cred(ids, task->real_cred);
-	ids->pgid = pid_nr(sig, PIDTYPE_PGID);
-	ids->sid = pid_nr(sig, PIDTYPE_SID);
-	ids->tty_major = tty ? tty->driver->major : 0;
-	ids->tty_minor = tty ? tty->driver->minor_start + tty->index : 0;
-	ids->uts_inonum = ns ? ns->uts_ns->ns.inum : 0;
-	ids->ipc_inonum = ns ? ns->ipc_ns->ns.inum : 0;
-	ids->mnt_inonum = ns ? ns->mnt_ns->ns.inum : 0;
-	ids->net_inonum = ns ? ns->net_ns->ns.inum : 0;
-}
-
-/* wait_task_zombie(): the group's code, else the leader's, never the last thread's. */
-static __always_inline __s32 wait_status(struct task_struct *task)
-{
-	struct signal_struct *sig = task->signal;
-
-	if (sig->flags & SIGNAL_GROUP_EXIT)
-		return sig->group_exit_code;
-	return task->group_leader->exit_code;
-}
-
-/*
- * In execve the new name comes before the new generation, and before it is sure
- * that the exec succeeds: the exec's own record brings it.
- */
-static __always_inline bool in_execve(struct task_struct *task)
-{
-	return bpf_core_field_exists(task->in_execve) &&
-	       BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
 }
 
 SEC("tp_btf/task_rename")
