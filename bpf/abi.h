@@ -132,7 +132,8 @@ enum abi_sampler_counter {
 /*
  * What bpf/quark.bpf.c tells libquark. Each record begins with abi_quark_head;
  * kinds and sizes are fixed but for IMAGE, which its strings follow: exe, args,
- * cwd, cgroup, env, without a terminator, in that order.
+ * cwd, cgroup, env, without a terminator, in that order. In the ring they are
+ * packed (struct abi_quark_packed).
  * X(NAME, structure, QUARK_EV_ name)
  */
 #define ABI_QUARK_KINDS(X)                                    \
@@ -241,6 +242,80 @@ struct abi_quark_reap {
 };
 
 /*
+ * A record as the ring has it, for most of one is zero, or in it already. It is
+ * folded first, then those of its words that are not zero stand here, in their
+ * order, and its strings behind the last. Bits 0 and 1 of the mask: tid, folded,
+ * and the upper half of exec_id; from bit 2 on, what follows abi_quark_head.
+ */
+struct abi_quark_packed {
+	__u64 time;
+	__u64 start_boottime;
+	__u64 mask;
+	__u32 exec_id;
+	__u32 tgid;
+	__u16 cpu;
+	__u8 kind;
+	__u8 flags;
+	__u32 words[1];
+};
+
+#define ABI_QUARK_PACKED_HEAD __builtin_offsetof(struct abi_quark_packed, words)
+
+enum abi_quark_ns {
+	ABI_QUARK_UTS,
+	ABI_QUARK_IPC,
+	ABI_QUARK_MNT,
+	ABI_QUARK_NET,
+	ABI_QUARK_NAMESPACES,
+};
+
+#define ABI_QUARK_CAPS_ALL 0x1ffffffffffULL /* of Linux 5.9 */
+
+/*
+ * Folding: a member that mostly equals another, or what is usual, becomes what
+ * differs. Done once more it is what it was, so no member may be folded against
+ * one that is folded itself. 'home': libquark's own namespaces.
+ */
+static inline void abi_quark_fold_ids(struct abi_quark_ids *ids, const volatile __u32 *home)
+{
+	__u64 caps = ids->uid ? 0 : ABI_QUARK_CAPS_ALL;
+
+	ids->suid ^= ids->uid;
+	ids->euid ^= ids->uid;
+	ids->sgid ^= ids->gid;
+	ids->egid ^= ids->gid;
+	ids->sid ^= ids->pgid;
+	ids->uts_inonum ^= home[ABI_QUARK_UTS];
+	ids->ipc_inonum ^= home[ABI_QUARK_IPC];
+	ids->mnt_inonum ^= home[ABI_QUARK_MNT];
+	ids->net_inonum ^= home[ABI_QUARK_NET];
+	ids->cap_permitted ^= caps;
+	ids->cap_effective ^= caps;
+	ids->cap_bset ^= ABI_QUARK_CAPS_ALL;
+}
+
+static inline void abi_quark_fold_fork(struct abi_quark_fork *f, const volatile __u32 *home)
+{
+	f->origin.start_boottime ^= f->parent.start_boottime;
+	f->origin.tgid ^= f->parent.tgid;
+	f->parent.exec_id ^= f->head.key.exec_id;
+	f->origin.exec_id ^= f->head.key.exec_id;
+	abi_quark_fold_ids(&f->ids, home);
+}
+
+static inline void abi_quark_fold_image(struct abi_quark_image *im, const volatile __u32 *home)
+{
+	im->parent.exec_id ^= im->head.key.exec_id;
+	abi_quark_fold_ids(&im->ids, home);
+}
+
+static inline void abi_quark_fold_exit(struct abi_quark_exit *e)
+{
+	e->parent.exec_id ^= e->head.key.exec_id;
+	e->sid ^= e->pgid;
+}
+
+/*
  * Records that found no room, one element a CPU of a map that user space has
  * mapped. It takes 'first' by writing 0.
  */
@@ -266,6 +341,8 @@ ABI_ASSERT(sizeof(struct abi_quark_exit) == 144);
 ABI_ASSERT(sizeof(struct abi_quark_id_change) == 152);
 ABI_ASSERT(sizeof(struct abi_quark_rename) == 64);
 ABI_ASSERT(sizeof(struct abi_quark_reap) == 112);
+ABI_ASSERT(ABI_QUARK_PACKED_HEAD == 36);
+ABI_ASSERT(sizeof(struct abi_quark_packed) == 40);
 ABI_ASSERT(sizeof(struct abi_quark_loss) == 128);
 #endif
 

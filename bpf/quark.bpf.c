@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * quark: every fork, exec, exit, rename, reap and change of ids, directory or
- * cgroup, from BTF tracepoints, into one ring. A record's slot is reserved first and the clock read afterwards, so that
- * a drained ring proves that nothing older is still to come (base/ring.h).
- * Fork, exit, rename and reap are small and fixed; strings come at exec only.
+ * cgroup, from BTF tracepoints, into one ring. A record's slot is reserved first and the
+ * clock read afterwards, so that a drained ring proves that nothing older is still to come
+ * (base/ring.h). A record is put together in full, folded and packed (bpf/abi.h), so that
+ * the ring holds more than twice as many; strings come at exec only.
  *
  * Tracepoints alone, since fentry, kprobes and LSM hooks are forbidden on
  * locked-down kernels. Loads on 6.1 and newer.
@@ -14,6 +15,8 @@
 #include <bpf/bpf_tracing.h>
 
 #include "bpf/abi.h"
+#include "bpf/quark_pack.bpf.h"
+#include "bpf/quark_task.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -40,18 +43,28 @@ const volatile bool quark_threads;
 const volatile __u32 quark_max_env;
 const volatile __u32 quark_cpus; /* possible ones: the iterator's slot */
 const volatile __u32 quark_half; /* of the ring, bytes */
+const volatile __u32 quark_home[ABI_QUARK_NAMESPACES];
 
 struct walk {
-	__u64 dentry, mnt, root_dentry, root_mnt; /* addresses */
+	__u64 dentry, mnt, mnt_root, root_dentry, root_mnt; /* addresses */
 	__u64 kn;
 	__u32 pos; /* of the first byte; the string ends at ABI_QUARK_PATH_MAX */
 	__u32 cut;
 };
 
+/* Lengths: a record that is packed has them no more. */
+struct strings {
+	__u32 exe, args, cwd, cgroup, env, pad;
+};
+
 /* Where an image's record is put together before its size is known. */
 struct scratch {
-	struct abi_quark_image image;
-	struct abi_quark_id_change change;
+	union {
+		struct abi_quark_image image;
+		struct abi_quark_id_change change;
+		struct abi_quark_fork fork; /* the stack has no room beside walk_kernfs() */
+	};
+	struct strings len;
 	struct walk walk;
 	/* In front of args, whose room is also what the verifier adds to a path's end. */
 	char path[PATHS][PATH_BUF];
@@ -93,15 +106,6 @@ static void lose(enum abi_quark_kind kind)
 		l->first = now;
 }
 
-static __always_inline void *reserve(enum abi_quark_kind kind, __u32 size)
-{
-	void *rec = bpf_ringbuf_reserve(&ring, size, 0);
-
-	if (!rec)
-		lose(kind);
-	return rec;
-}
-
 static __always_inline __u64 wakeup(void)
 {
 	if (!quark_no_wakeup)
@@ -110,19 +114,10 @@ static __always_inline __u64 wakeup(void)
 									: BPF_RB_NO_WAKEUP;
 }
 
-static __always_inline void fill_key(struct abi_key *key, struct task_struct *task)
-{
-	key->start_boottime = task->group_leader->start_boottime;
-	key->exec_id = task->self_exec_id;
-	key->tgid = task->tgid;
-	key->pad = 0;
-}
-
-/* To be called with the slot in hand: reads the clock. */
+/* All but the time. */
 static __always_inline void fill_head(struct abi_quark_head *h, enum abi_quark_kind kind,
 				      struct task_struct *task)
 {
-	h->time = bpf_ktime_get_boot_ns();
 	h->kind = kind;
 	h->flags = task->flags & PF_KTHREAD ? ABI_QUARK_KTHREAD : 0;
 	fill_key(&h->key, task);
@@ -130,87 +125,47 @@ static __always_inline void fill_head(struct abi_quark_head *h, enum abi_quark_k
 	h->cpu = bpf_get_smp_processor_id();
 }
 
-static __always_inline __u64 cap(const kernel_cap_t *c)
+/* A slot; false, and nothing to submit, when there is none. */
+static __always_inline bool reserve(enum abi_quark_kind kind, __u32 size, struct bpf_dynptr *out)
 {
-	__u64 bits = 0;
-
-	bpf_probe_read_kernel(&bits, sizeof(bits), c);
-	return bits;
+	if (!bpf_ringbuf_reserve_dynptr(&ring, size, 0, out))
+		return true;
+	bpf_ringbuf_discard_dynptr(out, 0);
+	lose(kind);
+	return false;
 }
 
-static __always_inline void fill_cred(struct abi_quark_ids *ids, const struct cred *cred)
+/* Into the slot, which only now gets its time. */
+static __always_inline void submit(struct bpf_dynptr *out, struct abi_quark_head *packed,
+				   __u32 size)
 {
-	ids->uid = cred->uid.val;
-	ids->gid = cred->gid.val;
-	ids->suid = cred->suid.val;
-	ids->sgid = cred->sgid.val;
-	ids->euid = cred->euid.val;
-	ids->egid = cred->egid.val;
-	ids->cap_inheritable = cap(&cred->cap_inheritable);
-	ids->cap_permitted = cap(&cred->cap_permitted);
-	ids->cap_effective = cap(&cred->cap_effective);
-	ids->cap_bset = cap(&cred->cap_bset);
-	ids->cap_ambient = cap(&cred->cap_ambient);
+	((packed_t *)packed)->time = bpf_ktime_get_boot_ns();
+	bpf_dynptr_write(out, 0, packed, size, 0);
+	bpf_ringbuf_submit_dynptr(out, wakeup());
 }
 
-static __always_inline __u32 pid_nr(const struct signal_struct *sig, enum pid_type type)
+/* A record without strings. */
+static __always_inline void send(struct abi_quark_head *h, enum abi_quark_kind kind, __u32 size,
+				 __u32 caps_at)
 {
-	struct pid *pid = sig->pids[type];
+	struct bpf_dynptr out;
 
-	return pid ? BPF_CORE_READ(pid, numbers[0].nr) : 0;
-}
-
-static void fill_ids(struct abi_quark_ids *ids, struct task_struct *task)
-{
-	struct signal_struct *sig = task->signal;
-	struct nsproxy *ns = task->nsproxy;
-	struct tty_struct *tty = sig->tty;
-
-	fill_cred(ids, task->real_cred);
-	ids->pgid = pid_nr(sig, PIDTYPE_PGID);
-	ids->sid = pid_nr(sig, PIDTYPE_SID);
-	ids->tty_major = tty ? tty->driver->major : 0;
-	ids->tty_minor = tty ? tty->driver->minor_start + tty->index : 0;
-	ids->uts_inonum = ns ? ns->uts_ns->ns.inum : 0;
-	ids->ipc_inonum = ns ? ns->ipc_ns->ns.inum : 0;
-	ids->mnt_inonum = ns ? ns->mnt_ns->ns.inum : 0;
-	ids->net_inonum = ns ? ns->net_ns->ns.inum : 0;
-}
-
-/* wait_task_zombie(): the group's code, else the leader's, never the last thread's. */
-static __always_inline __s32 wait_status(struct task_struct *task)
-{
-	struct signal_struct *sig = task->signal;
-
-	if (sig->flags & SIGNAL_GROUP_EXIT)
-		return sig->group_exit_code;
-	return task->group_leader->exit_code;
-}
-
-/*
- * In execve the new name comes before the new generation, and before it is sure
- * that the exec succeeds: the exec's own record brings it.
- */
-static __always_inline bool in_execve(struct task_struct *task)
-{
-	return bpf_core_field_exists(task->in_execve) &&
-	       BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
+	size = pack(h, size, caps_at);
+	if (reserve(kind, size, &out))
+		submit(&out, h, size);
 }
 
 SEC("tp_btf/task_rename")
 int BPF_PROG(quark_rename, struct task_struct *task, const char *comm)
 {
-	struct abi_quark_rename *r;
+	struct abi_quark_rename r;
 
 	if ((task->pid != task->tgid && !quark_threads) || in_execve(task))
 		return 0;
-	r = reserve(ABI_QUARK_RENAME, sizeof(*r));
-	if (!r)
-		return 0;
-	fill_head(&r->head, ABI_QUARK_RENAME, task);
-	__builtin_memset(r->comm, 0, sizeof(r->comm));
-	bpf_probe_read_kernel_str(r->comm, sizeof(r->comm), comm);
-	bpf_ringbuf_submit(r, wakeup());
+	fill_head(&r.head, ABI_QUARK_RENAME, task);
+	__builtin_memset(r.comm, 0, sizeof(r.comm));
+	bpf_probe_read_kernel_str(r.comm, sizeof(r.comm), comm);
+	send(&r.head, ABI_QUARK_RENAME, sizeof(r), 0);
 	return 0;
 }
 
@@ -218,33 +173,31 @@ static __always_inline int exited(struct task_struct *task, bool group_dead)
 {
 	struct task_struct *leader = task->group_leader;
 	struct signal_struct *sig = task->signal;
-	struct abi_quark_exit *e;
+	struct abi_quark_exit e;
 
 	if (!group_dead && !quark_threads)
 		return 0;
-	e = reserve(ABI_QUARK_EXIT, sizeof(*e));
-	if (!e)
-		return 0;
-	fill_head(&e->head, ABI_QUARK_EXIT, task);
+	fill_head(&e.head, ABI_QUARK_EXIT, task);
 	if (group_dead)
-		e->head.flags |= ABI_QUARK_GROUP_DEAD;
-	fill_key(&e->parent, task->real_parent);
-	bpf_probe_read_kernel(e->comm, sizeof(e->comm), leader->comm);
+		e.head.flags |= ABI_QUARK_GROUP_DEAD;
+	fill_key(&e.parent, task->real_parent);
+	bpf_probe_read_kernel(e.comm, sizeof(e.comm), leader->comm);
 	/* Threads that are gone are in the sum, a leader that ended first is not. */
-	e->cpu_time = sig->sum_sched_runtime + task->se.sum_exec_runtime;
+	e.cpu_time = sig->sum_sched_runtime + task->se.sum_exec_runtime;
 	if (leader != task)
-		e->cpu_time += leader->se.sum_exec_runtime;
-	e->maxrss = sig->maxrss;
-	e->minflt = sig->min_flt;
-	e->majflt = sig->maj_flt;
-	e->wait_status = wait_status(task);
-	e->head.flags |= ABI_QUARK_LAST_IDS;
-	e->uid = leader->real_cred->uid.val;
-	e->gid = leader->real_cred->gid.val;
-	e->pgid = pid_nr(sig, PIDTYPE_PGID);
-	e->sid = pid_nr(sig, PIDTYPE_SID);
-	e->pad = 0;
-	bpf_ringbuf_submit(e, wakeup());
+		e.cpu_time += leader->se.sum_exec_runtime;
+	e.maxrss = sig->maxrss;
+	e.minflt = sig->min_flt;
+	e.majflt = sig->maj_flt;
+	e.wait_status = wait_status(task);
+	e.head.flags |= ABI_QUARK_LAST_IDS;
+	e.uid = leader->real_cred->uid.val;
+	e.gid = leader->real_cred->gid.val;
+	e.pgid = pid_nr(sig, PIDTYPE_PGID);
+	e.sid = pid_nr(sig, PIDTYPE_SID);
+	e.pad = 0;
+	abi_quark_fold_exit(&e);
+	send(&e.head, ABI_QUARK_EXIT, sizeof(e), 0);
 	return 0;
 }
 
@@ -273,23 +226,20 @@ SEC("tp_btf/sched_process_free")
 int BPF_PROG(quark_reap, struct task_struct *task)
 {
 	struct signal_struct *sig = task->signal;
-	struct abi_quark_reap *r;
+	struct abi_quark_reap r;
 
 	if (task->pid != task->tgid)
 		return 0;
-	r = reserve(ABI_QUARK_REAP, sizeof(*r));
-	if (!r)
-		return 0;
-	fill_head(&r->head, ABI_QUARK_REAP, task);
-	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
-	r->cpu_time = sig->sum_sched_runtime;
-	r->utime = sig->utime;
-	r->stime = sig->stime;
-	r->minflt = sig->min_flt;
-	r->majflt = sig->maj_flt;
-	r->wait_status = wait_status(task);
-	r->pad = 0;
-	bpf_ringbuf_submit(r, wakeup());
+	fill_head(&r.head, ABI_QUARK_REAP, task);
+	bpf_probe_read_kernel(r.comm, sizeof(r.comm), task->comm);
+	r.cpu_time = sig->sum_sched_runtime;
+	r.utime = sig->utime;
+	r.stime = sig->stime;
+	r.minflt = sig->min_flt;
+	r.majflt = sig->maj_flt;
+	r.wait_status = wait_status(task);
+	r.pad = 0;
+	send(&r.head, ABI_QUARK_REAP, sizeof(r), 0);
 	return 0;
 }
 
@@ -320,6 +270,12 @@ static __always_inline bool prepend(struct scratch *s, __u32 which, const void *
 	return true;
 }
 
+static __always_inline void enter_mount(struct walk *w, const struct vfsmount *mnt)
+{
+	w->mnt = (__u64)mnt;
+	w->mnt_root = (__u64)BPF_CORE_READ(mnt, mnt_root);
+}
+
 static long walk_dentry(__u32 i, void *arg)
 {
 	struct walk_ctx *ctx = arg;
@@ -337,13 +293,13 @@ static long walk_dentry(__u32 i, void *arg)
 	mnt = (struct vfsmount *)w->mnt;
 	if (w->dentry == w->root_dentry && w->mnt == w->root_mnt)
 		return 1;
-	if (dentry == BPF_CORE_READ(mnt, mnt_root)) {
+	if (w->dentry == w->mnt_root) {
 		m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 		above = BPF_CORE_READ(m, mnt_parent);
 		if (above == m)
 			return 1; /* the namespace's root */
 		w->dentry = (__u64)BPF_CORE_READ(m, mnt_mountpoint);
-		w->mnt = (__u64)above + bpf_core_field_offset(struct mount, mnt);
+		enter_mount(w, (void *)above + bpf_core_field_offset(struct mount, mnt));
 		return 0;
 	}
 	parent = BPF_CORE_READ(dentry, d_parent);
@@ -407,7 +363,7 @@ static __always_inline __u32 walk_path(struct scratch *s, __u32 slot, __u32 whic
 	struct walk *w = &s->walk;
 
 	w->dentry = (__u64)path->dentry;
-	w->mnt = (__u64)path->mnt;
+	enter_mount(w, path->mnt);
 	w->root_dentry = (__u64)fs->root.dentry;
 	w->root_mnt = (__u64)fs->root.mnt;
 	w->pos = ABI_QUARK_PATH_MAX;
@@ -585,18 +541,15 @@ static __always_inline __u32 put(struct bpf_dynptr *out, __u32 off, void *src, _
 	return off + len;
 }
 
-static __always_inline void put_image(struct bpf_dynptr *out, struct scratch *s)
+static __always_inline void put_strings(struct bpf_dynptr *out, __u32 off, struct scratch *s)
 {
-	struct abi_quark_image *im = &s->image;
-	__u32 off = sizeof(*im);
+	const struct strings *len = &s->len;
 
-	off = put(out, off, path_at(s, EXE, im->exe_len), im->exe_len, ABI_QUARK_PATH_MAX);
-	off = put(out, off, s->args, im->args_len, ABI_QUARK_ARGS_MAX);
-	off = put(out, off, path_at(s, CWD, im->cwd_len), im->cwd_len, ABI_QUARK_PATH_MAX);
-	off = put(out, off, path_at(s, CGROUP, im->cgroup_len), im->cgroup_len, ABI_QUARK_PATH_MAX);
-	put(out, off, s->env, im->env_len, ABI_QUARK_ENV_MAX);
-	im->head.time = bpf_ktime_get_boot_ns();
-	bpf_dynptr_write(out, 0, im, sizeof(*im), 0);
+	off = put(out, off, path_at(s, EXE, len->exe), len->exe, ABI_QUARK_PATH_MAX);
+	off = put(out, off, s->args, len->args, ABI_QUARK_ARGS_MAX);
+	off = put(out, off, path_at(s, CWD, len->cwd), len->cwd, ABI_QUARK_PATH_MAX);
+	off = put(out, off, path_at(s, CGROUP, len->cgroup), len->cgroup, ABI_QUARK_PATH_MAX);
+	put(out, off, s->env, len->env, ABI_QUARK_ENV_MAX);
 }
 
 SEC("tp_btf/sched_process_exec")
@@ -619,15 +572,16 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 		im->args_len = read_args(s, task->mm);
 		im->env_len = quark_max_env ? read_env(s, task->mm) : 0;
 	}
-	size = sizeof(*im) + im->exe_len + im->args_len + im->cwd_len + im->cgroup_len +
-	       im->env_len;
-	if (bpf_ringbuf_reserve_dynptr(&ring, size, 0, &out)) {
-		bpf_ringbuf_discard_dynptr(&out, 0);
-		lose(ABI_QUARK_EXEC);
+	s->len = (struct strings){ im->exe_len, im->args_len, im->cwd_len, im->cgroup_len,
+				   im->env_len };
+	abi_quark_fold_image(im, quark_home);
+	size = pack(&im->head, sizeof(*im), CAPS_AT(abi_quark_image));
+	if (!reserve(ABI_QUARK_EXEC,
+		     size + s->len.exe + s->len.args + s->len.cwd + s->len.cgroup + s->len.env,
+		     &out))
 		return 0;
-	}
-	put_image(&out, s);
-	bpf_ringbuf_submit_dynptr(&out, wakeup());
+	put_strings(&out, size, s);
+	submit(&out, &im->head, size);
 	return 0;
 }
 
@@ -636,7 +590,7 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 /* What the process is now; the leader's credentials count for it. */
 static __always_inline void changed(struct task_struct *task, bool cwd, bool cgroup)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), off = sizeof(struct abi_quark_id_change);
+	__u32 cpu = bpf_get_smp_processor_id(), size;
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
 	struct task_struct *leader = task->group_leader;
 	struct fs_struct *fs = task->fs;
@@ -646,40 +600,46 @@ static __always_inline void changed(struct task_struct *task, bool cwd, bool cgr
 	if (!s)
 		return;
 	c = &s->change;
-	c->cwd_len = cwd && fs ? walk_path(s, cpu, CWD, &fs->pwd, fs) : 0;
-	c->cgroup_len = cgroup ? walk_cgroup(s, cpu, CGROUP, task) : 0;
-	if (bpf_ringbuf_reserve_dynptr(&ring, off + c->cwd_len + c->cgroup_len, 0, &out)) {
-		bpf_ringbuf_discard_dynptr(&out, 0);
-		lose(ABI_QUARK_ID_CHANGE);
-		return;
-	}
 	fill_head(&c->head, ABI_QUARK_ID_CHANGE, task);
 	fill_ids(&c->ids, leader);
-	bpf_dynptr_write(&out, 0, c, sizeof(*c), 0);
-	off = put(&out, off, path_at(s, CWD, c->cwd_len), c->cwd_len, ABI_QUARK_PATH_MAX);
-	put(&out, off, path_at(s, CGROUP, c->cgroup_len), c->cgroup_len, ABI_QUARK_PATH_MAX);
-	bpf_ringbuf_submit_dynptr(&out, wakeup());
+	s->len = (struct strings){};
+	if (cwd && fs)
+		s->len.cwd = walk_path(s, cpu, CWD, &fs->pwd, fs);
+	if (cgroup)
+		s->len.cgroup = walk_cgroup(s, cpu, CGROUP, task);
+	c->cwd_len = s->len.cwd;
+	c->cgroup_len = s->len.cgroup;
+	abi_quark_fold_ids(&c->ids, quark_home);
+	size = pack(&c->head, sizeof(*c), CAPS_AT(abi_quark_id_change));
+	if (!reserve(ABI_QUARK_ID_CHANGE, size + s->len.cwd + s->len.cgroup, &out))
+		return;
+	put_strings(&out, size, s);
+	submit(&out, &c->head, size);
 }
 
 SEC("tp_btf/task_newtask")
 int BPF_PROG(quark_fork, struct task_struct *task, __u64 clone_flags)
 {
 	struct task_struct *cur = bpf_get_current_task_btf();
+	__u32 cpu = bpf_get_smp_processor_id();
 	struct abi_quark_fork *f;
+	struct scratch *s;
 
 	/* pid 0 is the idle task of a CPU that comes up. */
 	if (!task->pid || (clone_flags & CLONE_THREAD && !quark_threads))
 		return 0;
-	f = reserve(ABI_QUARK_FORK, sizeof(*f));
-	if (!f)
+	s = bpf_map_lookup_elem(&scratches, &cpu);
+	if (!s)
 		return 0;
+	f = &s->fork;
 	fill_head(&f->head, ABI_QUARK_FORK, task);
 	fill_key(&f->parent, task->real_parent);
 	fill_key(&f->origin, cur);
 	f->clone_flags = clone_flags;
 	bpf_probe_read_kernel(f->comm, sizeof(f->comm), task->comm);
 	fill_ids(&f->ids, task);
-	bpf_ringbuf_submit(f, wakeup());
+	abi_quark_fold_fork(f, quark_home);
+	send(&f->head, ABI_QUARK_FORK, sizeof(*f), CAPS_AT(abi_quark_fork));
 	/* Else its cgroup is its origin's. */
 	if (clone_flags & CLONE_INTO_CGROUP && !(clone_flags & CLONE_THREAD))
 		changed(task, false, true);

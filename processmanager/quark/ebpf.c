@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -25,6 +26,10 @@ struct ebpf {
 	struct abi_quark_loss *losses; /* one a CPU, mapped */
 	size_t losses_size;
 	uint32_t cpus;
+	uint32_t home[ABI_QUARK_NAMESPACES];
+	ring_fn fn;
+	void *arg;
+	struct quark_unpacked unpacked; /* what fn gets */
 	uint64_t seen[ABI_QUARK_KIND_MAX]; /* losses told of already */
 };
 
@@ -93,6 +98,27 @@ static int explain(int err, const char *what)
 	return err;
 }
 
+/*
+ * What most processes have need not be said of each. One that cannot be read is
+ * said of all.
+ */
+static void find_home(struct ebpf *e)
+{
+	static const char *const names[] = {
+		[ABI_QUARK_UTS] = "/proc/self/ns/uts",
+		[ABI_QUARK_IPC] = "/proc/self/ns/ipc",
+		[ABI_QUARK_MNT] = "/proc/self/ns/mnt",
+		[ABI_QUARK_NET] = "/proc/self/ns/net",
+	};
+	struct stat st;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		if (!stat(names[i], &st))
+			e->home[i] = st.st_ino;
+	memcpy((void *)e->skel->rodata->quark_home, e->home, sizeof(e->home));
+}
+
 static int configure(struct ebpf *e, const struct quark_backend_conf *conf)
 {
 	struct quark_bpf *s = e->skel;
@@ -112,6 +138,7 @@ static int configure(struct ebpf *e, const struct quark_backend_conf *conf)
 	s->rodata->quark_max_env = conf->max_env;
 	s->rodata->quark_cpus = e->cpus;
 	s->rodata->quark_half = size / 2;
+	find_home(e);
 	err = bpf_map__set_max_entries(s->maps.ring, size);
 	if (!err)
 		err = bpf_map__set_max_entries(s->maps.losses, e->cpus);
@@ -134,6 +161,14 @@ static int map_losses(struct ebpf *e)
 	return 0;
 }
 
+static int unpack(void *arg, void *data, size_t len)
+{
+	struct ebpf *e = arg;
+	ssize_t n = quark_unpack(&e->unpacked, data, len, e->home);
+
+	return n < 0 ? 0 : e->fn(e->arg, &e->unpacked, n);
+}
+
 static int start(struct ebpf *e, const struct quark_backend_conf *conf,
 		 ring_fn fn, void *arg)
 {
@@ -152,7 +187,9 @@ static int start(struct ebpf *e, const struct quark_backend_conf *conf,
 	err = map_losses(e);
 	if (err)
 		return explain(err, "mapping loss counters");
-	err = ring_new(&e->ring, bpf_map__fd(e->skel->maps.ring), fn, arg);
+	e->fn = fn;
+	e->arg = arg;
+	err = ring_new(&e->ring, bpf_map__fd(e->skel->maps.ring), unpack, e);
 	if (err)
 		return explain(err, "mapping the ring");
 	err = quark_bpf__attach(e->skel);

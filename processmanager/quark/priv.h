@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 #include "bpf/abi.h"
@@ -265,6 +266,31 @@ size_t quark_procfs_cgroup(uint32_t pid, struct strbuf *sb);
 bool quark_procfs_task(uint32_t pid, struct strbuf *sb);
 /* Each process of /proc; what 'fn' returns ends it if not 0. That, or -errno. */
 int quark_procfs_each(int (*fn)(void *arg, uint32_t pid), void *arg);
+
+/* --- records as the ring has them (unpack.c) --------------------------------- */
+
+#define QUARK_STRINGS_MAX \
+	(3 * ABI_QUARK_PATH_MAX + ABI_QUARK_ARGS_MAX + ABI_QUARK_ENV_MAX)
+
+/* A record of any kind, and room for its strings behind it. */
+struct quark_unpacked {
+	union {
+		struct abi_quark_head head;
+		struct abi_quark_fork fork;
+		struct abi_quark_image image;
+		struct abi_quark_exit exit;
+		struct abi_quark_id_change id_change;
+		uint32_t words[sizeof(struct abi_quark_image) / 4];
+		char room[sizeof(struct abi_quark_image) + QUARK_STRINGS_MAX];
+	};
+};
+
+/*
+ * Its length, strings and all; -EINVAL: it is none. 'home' as it was told to
+ * the kernel side.
+ */
+ssize_t quark_unpack(struct quark_unpacked *u, const void *buf, size_t len,
+		     const uint32_t home[ABI_QUARK_NAMESPACES]);
 
 /* --- the kernel side (ebpf.c, kprobe.c) -------------------------------------- */
 
