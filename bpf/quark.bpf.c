@@ -110,11 +110,26 @@ static __always_inline __u64 wakeup(void)
 									: BPF_RB_NO_WAKEUP;
 }
 
+/*
+ * Pointers that a task has are followed by probe reads: for each plain load of one, the verifier
+ * searches the kernel's BTF up to four times for a type of that name that is safe (6.4 and newer),
+ * more than a millisecond of our start each; a probe read costs some nanoseconds.
+ */
 static __always_inline void fill_key(struct abi_key *key, struct task_struct *task)
 {
-	key->start_boottime = task->group_leader->start_boottime;
+	key->start_boottime = BPF_CORE_READ(task, group_leader, start_boottime);
 	key->exec_id = task->self_exec_id;
 	key->tgid = task->tgid;
+	key->pad = 0;
+}
+
+static __always_inline void fill_parent(struct abi_key *key, struct task_struct *task)
+{
+	struct task_struct *parent = BPF_CORE_READ(task, real_parent);
+
+	key->start_boottime = BPF_CORE_READ(parent, group_leader, start_boottime);
+	key->exec_id = BPF_CORE_READ(parent, self_exec_id);
+	key->tgid = BPF_CORE_READ(parent, tgid);
 	key->pad = 0;
 }
 
@@ -178,13 +193,11 @@ static void fill_ids(struct abi_quark_ids *ids, struct task_struct *task)
 }
 
 /* wait_task_zombie(): the group's code, else the leader's, never the last thread's. */
-static __always_inline __s32 wait_status(struct task_struct *task)
+static __always_inline __s32 wait_status(struct task_struct *task, struct signal_struct *sig)
 {
-	struct signal_struct *sig = task->signal;
-
 	if (sig->flags & SIGNAL_GROUP_EXIT)
 		return sig->group_exit_code;
-	return task->group_leader->exit_code;
+	return BPF_CORE_READ(task, group_leader, exit_code);
 }
 
 /*
@@ -214,12 +227,26 @@ int BPF_PROG(quark_rename, struct task_struct *task, const char *comm)
 	return 0;
 }
 
-static __always_inline int exited(struct task_struct *task, bool group_dead)
+/*
+ * From 6.16 the tracepoint says itself whether this is the last thread. Before it:
+ * signal->live was decremented already. Two threads that exit at once may both see 0;
+ * libquark takes the first of each process.
+ */
+SEC("tp_btf/sched_process_exit")
+int quark_exit(__u64 *ctx)
 {
-	struct task_struct *leader = task->group_leader;
+	struct trace_event_raw_sched_process_exit___6_16 *with = NULL;
+	struct task_struct *task = (void *)ctx[0];
 	struct signal_struct *sig = task->signal;
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	const struct cred *cred = BPF_CORE_READ(leader, real_cred);
 	struct abi_quark_exit *e;
+	bool group_dead;
 
+	if (bpf_core_field_exists(with->group_dead))
+		group_dead = ctx[1];
+	else
+		group_dead = !sig->live.counter;
 	if (!group_dead && !quark_threads)
 		return 0;
 	e = reserve(ABI_QUARK_EXIT, sizeof(*e));
@@ -228,41 +255,24 @@ static __always_inline int exited(struct task_struct *task, bool group_dead)
 	fill_head(&e->head, ABI_QUARK_EXIT, task);
 	if (group_dead)
 		e->head.flags |= ABI_QUARK_GROUP_DEAD;
-	fill_key(&e->parent, task->real_parent);
+	fill_parent(&e->parent, task);
 	bpf_probe_read_kernel(e->comm, sizeof(e->comm), leader->comm);
 	/* Threads that are gone are in the sum, a leader that ended first is not. */
 	e->cpu_time = sig->sum_sched_runtime + task->se.sum_exec_runtime;
 	if (leader != task)
-		e->cpu_time += leader->se.sum_exec_runtime;
+		e->cpu_time += BPF_CORE_READ(leader, se.sum_exec_runtime);
 	e->maxrss = sig->maxrss;
 	e->minflt = sig->min_flt;
 	e->majflt = sig->maj_flt;
-	e->wait_status = wait_status(task);
+	e->wait_status = wait_status(task, sig);
 	e->head.flags |= ABI_QUARK_LAST_IDS;
-	e->uid = leader->real_cred->uid.val;
-	e->gid = leader->real_cred->gid.val;
+	e->uid = BPF_CORE_READ(cred, uid.val);
+	e->gid = BPF_CORE_READ(cred, gid.val);
 	e->pgid = pid_nr(sig, PIDTYPE_PGID);
 	e->sid = pid_nr(sig, PIDTYPE_SID);
 	e->pad = 0;
 	bpf_ringbuf_submit(e, wakeup());
 	return 0;
-}
-
-/* From 6.16 the tracepoint says itself whether this is the last thread. */
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(quark_exit, struct task_struct *task, bool group_dead)
-{
-	return exited(task, group_dead);
-}
-
-/*
- * Before it: signal->live was decremented already. Two threads that exit at once
- * may both see 0; libquark takes the first of each process.
- */
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(quark_exit_6_15, struct task_struct *task)
-{
-	return exited(task, !task->signal->live.counter);
 }
 
 /*
@@ -287,7 +297,7 @@ int BPF_PROG(quark_reap, struct task_struct *task)
 	r->stime = sig->stime;
 	r->minflt = sig->min_flt;
 	r->majflt = sig->maj_flt;
-	r->wait_status = wait_status(task);
+	r->wait_status = wait_status(task, sig);
 	r->pad = 0;
 	bpf_ringbuf_submit(r, wakeup());
 	return 0;
@@ -524,7 +534,7 @@ static __always_inline void fill_image(struct scratch *s, __u32 slot, struct tas
 
 	__builtin_memset(im, 0, sizeof(*im));
 	fill_key(&im->head.key, task);
-	fill_key(&im->parent, task->real_parent);
+	fill_parent(&im->parent, task);
 	bpf_probe_read_kernel(im->comm, sizeof(im->comm), task->comm);
 	fill_ids(&im->ids, task);
 	im->cgroup_len = walk_cgroup(s, slot, CGROUP, task);
@@ -674,7 +684,7 @@ int BPF_PROG(quark_fork, struct task_struct *task, __u64 clone_flags)
 	if (!f)
 		return 0;
 	fill_head(&f->head, ABI_QUARK_FORK, task);
-	fill_key(&f->parent, task->real_parent);
+	fill_parent(&f->parent, task);
 	fill_key(&f->origin, cur);
 	f->clone_flags = clone_flags;
 	bpf_probe_read_kernel(f->comm, sizeof(f->comm), task->comm);
@@ -763,7 +773,7 @@ int quark_task(struct bpf_iter__task *ctx)
 	im->head.tid = task->pid;
 	if (!task->signal->live.counter) {
 		im->head.flags |= ABI_QUARK_GROUP_DEAD;
-		im->wait_status = wait_status(task);
+		im->wait_status = wait_status(task, task->signal);
 	}
 	bpf_seq_write(seq, im, sizeof(*im));
 	seq_path(seq, s, EXE, im->exe_len);
