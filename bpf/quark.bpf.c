@@ -111,36 +111,31 @@ static __always_inline __u64 wakeup(void)
 }
 
 /*
- * Pointers that a task has are followed by probe reads: for each plain load of one, the verifier
- * searches the kernel's BTF up to four times for a type of that name that is safe (6.4 and newer),
- * more than a millisecond of our start each; a probe read costs some nanoseconds.
+ * A pointer, or what it leads to. For each plain load of a pointer from a task, the verifier
+ * searches the kernel's BTF up to four times for a type of that name that is safe (6.4 and newer): a
+ * millisecond of our start. A probe read costs the load some 20 ns more. So what runs at every
+ * life is hot, and loads; what is rare reads. 'hot' is a constant.
  */
-static __always_inline void fill_key(struct abi_key *key, struct task_struct *task)
-{
-	key->start_boottime = BPF_CORE_READ(task, group_leader, start_boottime);
-	key->exec_id = task->self_exec_id;
-	key->tgid = task->tgid;
-	key->pad = 0;
-}
+#define FOLLOW(hot, p, member) ((hot) ? (p)->member : BPF_CORE_READ(p, member))
 
-static __always_inline void fill_parent(struct abi_key *key, struct task_struct *task)
+static __always_inline void fill_key(struct abi_key *key, struct task_struct *task, bool hot)
 {
-	struct task_struct *parent = BPF_CORE_READ(task, real_parent);
+	struct task_struct *leader = FOLLOW(hot, task, group_leader);
 
-	key->start_boottime = BPF_CORE_READ(parent, group_leader, start_boottime);
-	key->exec_id = BPF_CORE_READ(parent, self_exec_id);
-	key->tgid = BPF_CORE_READ(parent, tgid);
+	key->start_boottime = FOLLOW(hot, leader, start_boottime);
+	key->exec_id = FOLLOW(hot, task, self_exec_id);
+	key->tgid = FOLLOW(hot, task, tgid);
 	key->pad = 0;
 }
 
 /* To be called with the slot in hand: reads the clock. */
 static __always_inline void fill_head(struct abi_quark_head *h, enum abi_quark_kind kind,
-				      struct task_struct *task)
+				      struct task_struct *task, bool hot)
 {
 	h->time = bpf_ktime_get_boot_ns();
 	h->kind = kind;
 	h->flags = task->flags & PF_KTHREAD ? ABI_QUARK_KTHREAD : 0;
-	fill_key(&h->key, task);
+	fill_key(&h->key, task, hot);
 	h->tid = task->pid;
 	h->cpu = bpf_get_smp_processor_id();
 }
@@ -153,14 +148,14 @@ static __always_inline __u64 cap(const kernel_cap_t *c)
 	return bits;
 }
 
-static __always_inline void fill_cred(struct abi_quark_ids *ids, const struct cred *cred)
+static __always_inline void fill_cred(struct abi_quark_ids *ids, const struct cred *cred, bool hot)
 {
-	ids->uid = cred->uid.val;
-	ids->gid = cred->gid.val;
-	ids->suid = cred->suid.val;
-	ids->sgid = cred->sgid.val;
-	ids->euid = cred->euid.val;
-	ids->egid = cred->egid.val;
+	ids->uid = FOLLOW(hot, cred, uid.val);
+	ids->gid = FOLLOW(hot, cred, gid.val);
+	ids->suid = FOLLOW(hot, cred, suid.val);
+	ids->sgid = FOLLOW(hot, cred, sgid.val);
+	ids->euid = FOLLOW(hot, cred, euid.val);
+	ids->egid = FOLLOW(hot, cred, egid.val);
 	ids->cap_inheritable = cap(&cred->cap_inheritable);
 	ids->cap_permitted = cap(&cred->cap_permitted);
 	ids->cap_effective = cap(&cred->cap_effective);
@@ -168,36 +163,46 @@ static __always_inline void fill_cred(struct abi_quark_ids *ids, const struct cr
 	ids->cap_ambient = cap(&cred->cap_ambient);
 }
 
-static __always_inline __u32 pid_nr(const struct signal_struct *sig, enum pid_type type)
+static __always_inline __u32 pid_nr(const struct signal_struct *sig, enum pid_type type, bool hot)
 {
-	struct pid *pid = sig->pids[type];
+	struct pid *pid = FOLLOW(hot, sig, pids[type]);
 
 	return pid ? BPF_CORE_READ(pid, numbers[0].nr) : 0;
 }
 
-static void fill_ids(struct abi_quark_ids *ids, struct task_struct *task)
+static __always_inline void fill_tty(struct abi_quark_ids *ids, struct tty_struct *tty)
 {
-	struct signal_struct *sig = task->signal;
-	struct nsproxy *ns = task->nsproxy;
-	struct tty_struct *tty = sig->tty;
+	ids->tty_major = BPF_CORE_READ(tty, driver, major);
+	ids->tty_minor = BPF_CORE_READ(tty, driver, minor_start) + BPF_CORE_READ(tty, index);
+}
 
-	fill_cred(ids, task->real_cred);
-	ids->pgid = pid_nr(sig, PIDTYPE_PGID);
-	ids->sid = pid_nr(sig, PIDTYPE_SID);
-	ids->tty_major = tty ? tty->driver->major : 0;
-	ids->tty_minor = tty ? tty->driver->minor_start + tty->index : 0;
-	ids->uts_inonum = ns ? ns->uts_ns->ns.inum : 0;
-	ids->ipc_inonum = ns ? ns->ipc_ns->ns.inum : 0;
-	ids->mnt_inonum = ns ? ns->mnt_ns->ns.inum : 0;
-	ids->net_inonum = ns ? ns->net_ns->ns.inum : 0;
+static __always_inline void fill_ids(struct abi_quark_ids *ids, struct task_struct *task, bool hot)
+{
+	struct signal_struct *sig = FOLLOW(hot, task, signal);
+	struct nsproxy *ns = FOLLOW(hot, task, nsproxy);
+	struct tty_struct *tty = FOLLOW(hot, sig, tty);
+
+	fill_cred(ids, FOLLOW(hot, task, real_cred), hot);
+	ids->pgid = pid_nr(sig, PIDTYPE_PGID, hot);
+	ids->sid = pid_nr(sig, PIDTYPE_SID, hot);
+	ids->tty_major = ids->tty_minor = 0;
+	if (tty)
+		fill_tty(ids, tty);
+	ids->uts_inonum = ids->ipc_inonum = ids->mnt_inonum = ids->net_inonum = 0;
+	if (!ns)
+		return;
+	ids->uts_inonum = hot ? ns->uts_ns->ns.inum : BPF_CORE_READ(ns, uts_ns, ns.inum);
+	ids->ipc_inonum = hot ? ns->ipc_ns->ns.inum : BPF_CORE_READ(ns, ipc_ns, ns.inum);
+	ids->mnt_inonum = hot ? ns->mnt_ns->ns.inum : BPF_CORE_READ(ns, mnt_ns, ns.inum);
+	ids->net_inonum = hot ? ns->net_ns->ns.inum : BPF_CORE_READ(ns, net_ns, ns.inum);
 }
 
 /* wait_task_zombie(): the group's code, else the leader's, never the last thread's. */
-static __always_inline __s32 wait_status(struct task_struct *task, struct signal_struct *sig)
+static __always_inline __s32 wait_status(struct task_struct *leader, struct signal_struct *sig)
 {
 	if (sig->flags & SIGNAL_GROUP_EXIT)
 		return sig->group_exit_code;
-	return BPF_CORE_READ(task, group_leader, exit_code);
+	return leader->exit_code;
 }
 
 /*
@@ -220,7 +225,7 @@ int BPF_PROG(quark_rename, struct task_struct *task, const char *comm)
 	r = reserve(ABI_QUARK_RENAME, sizeof(*r));
 	if (!r)
 		return 0;
-	fill_head(&r->head, ABI_QUARK_RENAME, task);
+	fill_head(&r->head, ABI_QUARK_RENAME, task, true);
 	__builtin_memset(r->comm, 0, sizeof(r->comm));
 	bpf_probe_read_kernel_str(r->comm, sizeof(r->comm), comm);
 	bpf_ringbuf_submit(r, wakeup());
@@ -238,8 +243,8 @@ int quark_exit(__u64 *ctx)
 	struct trace_event_raw_sched_process_exit___6_16 *with = NULL;
 	struct task_struct *task = (void *)ctx[0];
 	struct signal_struct *sig = task->signal;
-	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
-	const struct cred *cred = BPF_CORE_READ(leader, real_cred);
+	struct task_struct *leader = task->group_leader;
+	const struct cred *cred = leader->real_cred;
 	struct abi_quark_exit *e;
 	bool group_dead;
 
@@ -252,24 +257,24 @@ int quark_exit(__u64 *ctx)
 	e = reserve(ABI_QUARK_EXIT, sizeof(*e));
 	if (!e)
 		return 0;
-	fill_head(&e->head, ABI_QUARK_EXIT, task);
+	fill_head(&e->head, ABI_QUARK_EXIT, task, true);
 	if (group_dead)
 		e->head.flags |= ABI_QUARK_GROUP_DEAD;
-	fill_parent(&e->parent, task);
+	fill_key(&e->parent, task->real_parent, true);
 	bpf_probe_read_kernel(e->comm, sizeof(e->comm), leader->comm);
 	/* Threads that are gone are in the sum, a leader that ended first is not. */
 	e->cpu_time = sig->sum_sched_runtime + task->se.sum_exec_runtime;
 	if (leader != task)
-		e->cpu_time += BPF_CORE_READ(leader, se.sum_exec_runtime);
+		e->cpu_time += leader->se.sum_exec_runtime;
 	e->maxrss = sig->maxrss;
 	e->minflt = sig->min_flt;
 	e->majflt = sig->maj_flt;
-	e->wait_status = wait_status(task, sig);
+	e->wait_status = wait_status(leader, sig);
 	e->head.flags |= ABI_QUARK_LAST_IDS;
-	e->uid = BPF_CORE_READ(cred, uid.val);
-	e->gid = BPF_CORE_READ(cred, gid.val);
-	e->pgid = pid_nr(sig, PIDTYPE_PGID);
-	e->sid = pid_nr(sig, PIDTYPE_SID);
+	e->uid = cred->uid.val;
+	e->gid = cred->gid.val;
+	e->pgid = pid_nr(sig, PIDTYPE_PGID, true);
+	e->sid = pid_nr(sig, PIDTYPE_SID, true);
 	e->pad = 0;
 	bpf_ringbuf_submit(e, wakeup());
 	return 0;
@@ -290,7 +295,7 @@ int BPF_PROG(quark_reap, struct task_struct *task)
 	r = reserve(ABI_QUARK_REAP, sizeof(*r));
 	if (!r)
 		return 0;
-	fill_head(&r->head, ABI_QUARK_REAP, task);
+	fill_head(&r->head, ABI_QUARK_REAP, task, true);
 	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
 	r->cpu_time = sig->sum_sched_runtime;
 	r->utime = sig->utime;
@@ -460,7 +465,7 @@ static __always_inline struct kernfs_node *css_kn(struct css_set *set, __u32 id)
  */
 static __always_inline struct kernfs_node *cgroup_kn(struct task_struct *task)
 {
-	struct css_set *set = task->cgroups;
+	struct css_set *set = BPF_CORE_READ(task, cgroups);
 	struct kernfs_node *kn = BPF_CORE_READ(set, dfl_cgrp, kn);
 	struct kernfs_node *memory = NULL, *pids = NULL;
 
@@ -526,17 +531,17 @@ enum {
 };
 
 /* All but the head's time, and arguments. */
-static __always_inline void fill_image(struct scratch *s, __u32 slot, struct task_struct *task)
+static __always_inline void fill_image(struct scratch *s, __u32 slot, struct task_struct *task,
+				       struct mm_struct *mm, bool hot)
 {
 	struct abi_quark_image *im = &s->image;
 	struct fs_struct *fs = task->fs;
-	struct mm_struct *mm = task->mm;
 
 	__builtin_memset(im, 0, sizeof(*im));
-	fill_key(&im->head.key, task);
-	fill_parent(&im->parent, task);
+	fill_key(&im->head.key, task, hot);
+	fill_key(&im->parent, FOLLOW(hot, task, real_parent), hot);
 	bpf_probe_read_kernel(im->comm, sizeof(im->comm), task->comm);
-	fill_ids(&im->ids, task);
+	fill_ids(&im->ids, task, hot);
 	im->cgroup_len = walk_cgroup(s, slot, CGROUP, task);
 	if (task->flags & PF_KTHREAD) {
 		im->head.flags |= ABI_QUARK_KTHREAD;
@@ -614,6 +619,7 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
+	struct mm_struct *mm = task->mm;
 	struct abi_quark_image *im;
 	struct bpf_dynptr out;
 	__u32 size;
@@ -621,13 +627,13 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 	if (!s)
 		return 0;
 	im = &s->image;
-	fill_image(s, cpu, task);
+	fill_image(s, cpu, task, mm, true);
 	im->head.kind = ABI_QUARK_EXEC;
 	im->head.tid = old_pid;
 	im->head.cpu = cpu;
-	if (task->mm) {
-		im->args_len = read_args(s, task->mm);
-		im->env_len = quark_max_env ? read_env(s, task->mm) : 0;
+	if (mm) {
+		im->args_len = read_args(s, mm);
+		im->env_len = quark_max_env ? read_env(s, mm) : 0;
 	}
 	size = sizeof(*im) + im->exe_len + im->args_len + im->cwd_len + im->cgroup_len +
 	       im->env_len;
@@ -648,7 +654,7 @@ static __always_inline void changed(struct task_struct *task, bool cwd, bool cgr
 {
 	__u32 cpu = bpf_get_smp_processor_id(), off = sizeof(struct abi_quark_id_change);
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
-	struct task_struct *leader = task->group_leader;
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 	struct fs_struct *fs = task->fs;
 	struct abi_quark_id_change *c;
 	struct bpf_dynptr out;
@@ -663,8 +669,8 @@ static __always_inline void changed(struct task_struct *task, bool cwd, bool cgr
 		lose(ABI_QUARK_ID_CHANGE);
 		return;
 	}
-	fill_head(&c->head, ABI_QUARK_ID_CHANGE, task);
-	fill_ids(&c->ids, leader);
+	fill_head(&c->head, ABI_QUARK_ID_CHANGE, task, false);
+	fill_ids(&c->ids, leader, false);
 	bpf_dynptr_write(&out, 0, c, sizeof(*c), 0);
 	off = put(&out, off, path_at(s, CWD, c->cwd_len), c->cwd_len, ABI_QUARK_PATH_MAX);
 	put(&out, off, path_at(s, CGROUP, c->cgroup_len), c->cgroup_len, ABI_QUARK_PATH_MAX);
@@ -683,12 +689,12 @@ int BPF_PROG(quark_fork, struct task_struct *task, __u64 clone_flags)
 	f = reserve(ABI_QUARK_FORK, sizeof(*f));
 	if (!f)
 		return 0;
-	fill_head(&f->head, ABI_QUARK_FORK, task);
-	fill_parent(&f->parent, task);
-	fill_key(&f->origin, cur);
+	fill_head(&f->head, ABI_QUARK_FORK, task, true);
+	fill_key(&f->parent, task->real_parent, true);
+	fill_key(&f->origin, cur, true);
 	f->clone_flags = clone_flags;
 	bpf_probe_read_kernel(f->comm, sizeof(f->comm), task->comm);
-	fill_ids(&f->ids, task);
+	fill_ids(&f->ids, task, true);
 	bpf_ringbuf_submit(f, wakeup());
 	/* Else its cgroup is its origin's. */
 	if (clone_flags & CLONE_INTO_CGROUP && !(clone_flags & CLONE_THREAD))
@@ -755,6 +761,7 @@ int quark_task(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	__u32 slot = quark_cpus, pad;
 	struct abi_quark_image *im;
+	struct signal_struct *sig;
 	char zeros[8] = {};
 	struct scratch *s;
 	__u64 now;
@@ -767,13 +774,14 @@ int quark_task(struct bpf_iter__task *ctx)
 	im = &s->image;
 	/* First, so that whatever came before it is in what is read now. */
 	now = bpf_ktime_get_boot_ns();
-	fill_image(s, slot, task);
+	fill_image(s, slot, task, task->mm, false);
 	im->head.time = now;
 	im->head.kind = ABI_QUARK_TASK;
 	im->head.tid = task->pid;
-	if (!task->signal->live.counter) {
+	sig = task->signal;
+	if (!sig->live.counter) {
 		im->head.flags |= ABI_QUARK_GROUP_DEAD;
-		im->wait_status = wait_status(task, task->signal);
+		im->wait_status = wait_status(task, sig);
 	}
 	bpf_seq_write(seq, im, sizeof(*im));
 	seq_path(seq, s, EXE, im->exe_len);
