@@ -116,11 +116,11 @@ static __always_inline __u64 wakeup(void)
 
 /* All but the time. */
 static __always_inline void fill_head(struct abi_quark_head *h, enum abi_quark_kind kind,
-				      struct task_struct *task)
+				      struct task_struct *task, bool hot)
 {
 	h->kind = kind;
 	h->flags = task->flags & PF_KTHREAD ? ABI_QUARK_KTHREAD : 0;
-	fill_key(&h->key, task);
+	fill_key(&h->key, task, hot);
 	h->tid = task->pid;
 	h->cpu = bpf_get_smp_processor_id();
 }
@@ -162,25 +162,39 @@ int BPF_PROG(quark_rename, struct task_struct *task, const char *comm)
 
 	if ((task->pid != task->tgid && !quark_threads) || in_execve(task))
 		return 0;
-	fill_head(&r.head, ABI_QUARK_RENAME, task);
+	fill_head(&r.head, ABI_QUARK_RENAME, task, true);
 	__builtin_memset(r.comm, 0, sizeof(r.comm));
 	bpf_probe_read_kernel_str(r.comm, sizeof(r.comm), comm);
 	send(&r.head, ABI_QUARK_RENAME, sizeof(r), 0);
 	return 0;
 }
 
-static __always_inline int exited(struct task_struct *task, bool group_dead)
+/*
+ * From 6.16 the tracepoint says itself whether this is the last thread. Before it:
+ * signal->live was decremented already. Two threads that exit at once may both see 0;
+ * libquark takes the first of each process.
+ */
+SEC("tp_btf/sched_process_exit")
+int quark_exit(__u64 *ctx)
 {
-	struct task_struct *leader = task->group_leader;
+	struct trace_event_raw_sched_process_exit___6_16 *with = NULL;
+	struct task_struct *task = (void *)ctx[0];
 	struct signal_struct *sig = task->signal;
+	struct task_struct *leader = task->group_leader;
+	const struct cred *cred = leader->real_cred;
 	struct abi_quark_exit e;
+	bool group_dead;
 
+	if (bpf_core_field_exists(with->group_dead))
+		group_dead = ctx[1];
+	else
+		group_dead = !sig->live.counter;
 	if (!group_dead && !quark_threads)
 		return 0;
-	fill_head(&e.head, ABI_QUARK_EXIT, task);
+	fill_head(&e.head, ABI_QUARK_EXIT, task, true);
 	if (group_dead)
 		e.head.flags |= ABI_QUARK_GROUP_DEAD;
-	fill_key(&e.parent, task->real_parent);
+	fill_key(&e.parent, task->real_parent, true);
 	bpf_probe_read_kernel(e.comm, sizeof(e.comm), leader->comm);
 	/* Threads that are gone are in the sum, a leader that ended first is not. */
 	e.cpu_time = sig->sum_sched_runtime + task->se.sum_exec_runtime;
@@ -189,33 +203,16 @@ static __always_inline int exited(struct task_struct *task, bool group_dead)
 	e.maxrss = sig->maxrss;
 	e.minflt = sig->min_flt;
 	e.majflt = sig->maj_flt;
-	e.wait_status = wait_status(task);
+	e.wait_status = wait_status(leader, sig);
 	e.head.flags |= ABI_QUARK_LAST_IDS;
-	e.uid = leader->real_cred->uid.val;
-	e.gid = leader->real_cred->gid.val;
-	e.pgid = pid_nr(sig, PIDTYPE_PGID);
-	e.sid = pid_nr(sig, PIDTYPE_SID);
+	e.uid = cred->uid.val;
+	e.gid = cred->gid.val;
+	e.pgid = pid_nr(sig, PIDTYPE_PGID, true);
+	e.sid = pid_nr(sig, PIDTYPE_SID, true);
 	e.pad = 0;
 	abi_quark_fold_exit(&e);
 	send(&e.head, ABI_QUARK_EXIT, sizeof(e), 0);
 	return 0;
-}
-
-/* From 6.16 the tracepoint says itself whether this is the last thread. */
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(quark_exit, struct task_struct *task, bool group_dead)
-{
-	return exited(task, group_dead);
-}
-
-/*
- * Before it: signal->live was decremented already. Two threads that exit at once
- * may both see 0; libquark takes the first of each process.
- */
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(quark_exit_6_15, struct task_struct *task)
-{
-	return exited(task, !task->signal->live.counter);
 }
 
 /*
@@ -230,14 +227,14 @@ int BPF_PROG(quark_reap, struct task_struct *task)
 
 	if (task->pid != task->tgid)
 		return 0;
-	fill_head(&r.head, ABI_QUARK_REAP, task);
+	fill_head(&r.head, ABI_QUARK_REAP, task, true);
 	bpf_probe_read_kernel(r.comm, sizeof(r.comm), task->comm);
 	r.cpu_time = sig->sum_sched_runtime;
 	r.utime = sig->utime;
 	r.stime = sig->stime;
 	r.minflt = sig->min_flt;
 	r.majflt = sig->maj_flt;
-	r.wait_status = wait_status(task);
+	r.wait_status = wait_status(task, sig);
 	r.pad = 0;
 	send(&r.head, ABI_QUARK_REAP, sizeof(r), 0);
 	return 0;
@@ -406,7 +403,7 @@ static __always_inline struct kernfs_node *css_kn(struct css_set *set, __u32 id)
  */
 static __always_inline struct kernfs_node *cgroup_kn(struct task_struct *task)
 {
-	struct css_set *set = task->cgroups;
+	struct css_set *set = BPF_CORE_READ(task, cgroups);
 	struct kernfs_node *kn = BPF_CORE_READ(set, dfl_cgrp, kn);
 	struct kernfs_node *memory = NULL, *pids = NULL;
 
@@ -472,17 +469,17 @@ enum {
 };
 
 /* All but the head's time, and arguments. */
-static __always_inline void fill_image(struct scratch *s, __u32 slot, struct task_struct *task)
+static __always_inline void fill_image(struct scratch *s, __u32 slot, struct task_struct *task,
+				       struct mm_struct *mm, bool hot)
 {
 	struct abi_quark_image *im = &s->image;
 	struct fs_struct *fs = task->fs;
-	struct mm_struct *mm = task->mm;
 
 	__builtin_memset(im, 0, sizeof(*im));
-	fill_key(&im->head.key, task);
-	fill_key(&im->parent, task->real_parent);
+	fill_key(&im->head.key, task, hot);
+	fill_key(&im->parent, FOLLOW(hot, task, real_parent), hot);
 	bpf_probe_read_kernel(im->comm, sizeof(im->comm), task->comm);
-	fill_ids(&im->ids, task);
+	fill_ids(&im->ids, task, hot);
 	im->cgroup_len = walk_cgroup(s, slot, CGROUP, task);
 	if (task->flags & PF_KTHREAD) {
 		im->head.flags |= ABI_QUARK_KTHREAD;
@@ -557,6 +554,7 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
+	struct mm_struct *mm = task->mm;
 	struct abi_quark_image *im;
 	struct bpf_dynptr out;
 	__u32 size;
@@ -564,13 +562,13 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 	if (!s)
 		return 0;
 	im = &s->image;
-	fill_image(s, cpu, task);
+	fill_image(s, cpu, task, mm, true);
 	im->head.kind = ABI_QUARK_EXEC;
 	im->head.tid = old_pid;
 	im->head.cpu = cpu;
-	if (task->mm) {
-		im->args_len = read_args(s, task->mm);
-		im->env_len = quark_max_env ? read_env(s, task->mm) : 0;
+	if (mm) {
+		im->args_len = read_args(s, mm);
+		im->env_len = quark_max_env ? read_env(s, mm) : 0;
 	}
 	s->len = (struct strings){ im->exe_len, im->args_len, im->cwd_len, im->cgroup_len,
 				   im->env_len };
@@ -592,7 +590,7 @@ static __always_inline void changed(struct task_struct *task, bool cwd, bool cgr
 {
 	__u32 cpu = bpf_get_smp_processor_id(), size;
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
-	struct task_struct *leader = task->group_leader;
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 	struct fs_struct *fs = task->fs;
 	struct abi_quark_id_change *c;
 	struct bpf_dynptr out;
@@ -600,8 +598,8 @@ static __always_inline void changed(struct task_struct *task, bool cwd, bool cgr
 	if (!s)
 		return;
 	c = &s->change;
-	fill_head(&c->head, ABI_QUARK_ID_CHANGE, task);
-	fill_ids(&c->ids, leader);
+	fill_head(&c->head, ABI_QUARK_ID_CHANGE, task, false);
+	fill_ids(&c->ids, leader, false);
 	s->len = (struct strings){};
 	if (cwd && fs)
 		s->len.cwd = walk_path(s, cpu, CWD, &fs->pwd, fs);
@@ -632,12 +630,12 @@ int BPF_PROG(quark_fork, struct task_struct *task, __u64 clone_flags)
 	if (!s)
 		return 0;
 	f = &s->fork;
-	fill_head(&f->head, ABI_QUARK_FORK, task);
-	fill_key(&f->parent, task->real_parent);
-	fill_key(&f->origin, cur);
+	fill_head(&f->head, ABI_QUARK_FORK, task, true);
+	fill_key(&f->parent, task->real_parent, true);
+	fill_key(&f->origin, cur, true);
 	f->clone_flags = clone_flags;
 	bpf_probe_read_kernel(f->comm, sizeof(f->comm), task->comm);
-	fill_ids(&f->ids, task);
+	fill_ids(&f->ids, task, true);
 	abi_quark_fold_fork(f, quark_home);
 	send(&f->head, ABI_QUARK_FORK, sizeof(*f), CAPS_AT(abi_quark_fork));
 	/* Else its cgroup is its origin's. */
@@ -705,6 +703,7 @@ int quark_task(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	__u32 slot = quark_cpus, pad;
 	struct abi_quark_image *im;
+	struct signal_struct *sig;
 	char zeros[8] = {};
 	struct scratch *s;
 	__u64 now;
@@ -717,13 +716,14 @@ int quark_task(struct bpf_iter__task *ctx)
 	im = &s->image;
 	/* First, so that whatever came before it is in what is read now. */
 	now = bpf_ktime_get_boot_ns();
-	fill_image(s, slot, task);
+	fill_image(s, slot, task, task->mm, false);
 	im->head.time = now;
 	im->head.kind = ABI_QUARK_TASK;
 	im->head.tid = task->pid;
-	if (!task->signal->live.counter) {
+	sig = task->signal;
+	if (!sig->live.counter) {
 		im->head.flags |= ABI_QUARK_GROUP_DEAD;
-		im->wait_status = wait_status(task);
+		im->wait_status = wait_status(task, sig);
 	}
 	bpf_seq_write(seq, im, sizeof(*im));
 	seq_path(seq, s, EXE, im->exe_len);

@@ -6,11 +6,21 @@
 #include "bpf/abi.h"
 #include "bpf/quark_pack.bpf.h"
 
-static __always_inline void fill_key(struct abi_key *key, struct task_struct *task)
+/*
+ * A pointer, or what it leads to. For each plain load of a pointer from a task, the verifier
+ * searches the kernel's BTF up to four times for a type of that name that is safe (6.4 and newer): a
+ * millisecond of our start. A probe read costs the load some 20 ns more. So what runs at every
+ * life is hot, and loads; what is rare reads. 'hot' is a constant.
+ */
+#define FOLLOW(hot, p, member) ((hot) ? (p)->member : BPF_CORE_READ(p, member))
+
+static __always_inline void fill_key(struct abi_key *key, struct task_struct *task, bool hot)
 {
-	key->start_boottime = task->group_leader->start_boottime;
-	key->exec_id = task->self_exec_id;
-	key->tgid = task->tgid;
+	struct task_struct *leader = FOLLOW(hot, task, group_leader);
+
+	key->start_boottime = FOLLOW(hot, leader, start_boottime);
+	key->exec_id = FOLLOW(hot, task, self_exec_id);
+	key->tgid = FOLLOW(hot, task, tgid);
 	key->pad = 0;
 }
 
@@ -39,14 +49,14 @@ static __always_inline bool caps_in_order(void)
 		       32;
 }
 
-static __always_inline void fill_cred(struct abi_quark_ids *ids, const struct cred *cred)
+static __always_inline void fill_cred(struct abi_quark_ids *ids, const struct cred *cred, bool hot)
 {
-	ids->uid = cred->uid.val;
-	ids->gid = cred->gid.val;
-	ids->suid = cred->suid.val;
-	ids->sgid = cred->sgid.val;
-	ids->euid = cred->euid.val;
-	ids->egid = cred->egid.val;
+	ids->uid = FOLLOW(hot, cred, uid.val);
+	ids->gid = FOLLOW(hot, cred, gid.val);
+	ids->suid = FOLLOW(hot, cred, suid.val);
+	ids->sgid = FOLLOW(hot, cred, sgid.val);
+	ids->euid = FOLLOW(hot, cred, euid.val);
+	ids->egid = FOLLOW(hot, cred, egid.val);
 	if (caps_in_order()) {
 		bpf_probe_read_kernel(&ids->cap_inheritable, CAPS * sizeof(__u64),
 				      &cred->cap_inheritable);
@@ -59,38 +69,46 @@ static __always_inline void fill_cred(struct abi_quark_ids *ids, const struct cr
 	ids->cap_ambient = cap(&cred->cap_ambient);
 }
 
-static __always_inline __u32 pid_nr(const struct signal_struct *sig, enum pid_type type)
+static __always_inline __u32 pid_nr(const struct signal_struct *sig, enum pid_type type, bool hot)
 {
-	struct pid *pid = sig->pids[type];
+	struct pid *pid = FOLLOW(hot, sig, pids[type]);
 
 	return pid ? BPF_CORE_READ(pid, numbers[0].nr) : 0;
 }
 
-static void fill_ids(struct abi_quark_ids *ids, struct task_struct *task)
+static __always_inline void fill_tty(struct abi_quark_ids *ids, struct tty_struct *tty)
 {
-	struct signal_struct *sig = task->signal;
-	struct nsproxy *ns = task->nsproxy;
-	struct tty_struct *tty = sig->tty;
+	ids->tty_major = BPF_CORE_READ(tty, driver, major);
+	ids->tty_minor = BPF_CORE_READ(tty, driver, minor_start) + BPF_CORE_READ(tty, index);
+}
 
-	fill_cred(ids, task->real_cred);
-	ids->pgid = pid_nr(sig, PIDTYPE_PGID);
-	ids->sid = pid_nr(sig, PIDTYPE_SID);
-	ids->tty_major = tty ? tty->driver->major : 0;
-	ids->tty_minor = tty ? tty->driver->minor_start + tty->index : 0;
-	ids->uts_inonum = ns ? ns->uts_ns->ns.inum : 0;
-	ids->ipc_inonum = ns ? ns->ipc_ns->ns.inum : 0;
-	ids->mnt_inonum = ns ? ns->mnt_ns->ns.inum : 0;
-	ids->net_inonum = ns ? ns->net_ns->ns.inum : 0;
+static __always_inline void fill_ids(struct abi_quark_ids *ids, struct task_struct *task, bool hot)
+{
+	struct signal_struct *sig = FOLLOW(hot, task, signal);
+	struct nsproxy *ns = FOLLOW(hot, task, nsproxy);
+	struct tty_struct *tty = FOLLOW(hot, sig, tty);
+
+	fill_cred(ids, FOLLOW(hot, task, real_cred), hot);
+	ids->pgid = pid_nr(sig, PIDTYPE_PGID, hot);
+	ids->sid = pid_nr(sig, PIDTYPE_SID, hot);
+	ids->tty_major = ids->tty_minor = 0;
+	if (tty)
+		fill_tty(ids, tty);
+	ids->uts_inonum = ids->ipc_inonum = ids->mnt_inonum = ids->net_inonum = 0;
+	if (!ns)
+		return;
+	ids->uts_inonum = hot ? ns->uts_ns->ns.inum : BPF_CORE_READ(ns, uts_ns, ns.inum);
+	ids->ipc_inonum = hot ? ns->ipc_ns->ns.inum : BPF_CORE_READ(ns, ipc_ns, ns.inum);
+	ids->mnt_inonum = hot ? ns->mnt_ns->ns.inum : BPF_CORE_READ(ns, mnt_ns, ns.inum);
+	ids->net_inonum = hot ? ns->net_ns->ns.inum : BPF_CORE_READ(ns, net_ns, ns.inum);
 }
 
 /* wait_task_zombie(): the group's code, else the leader's, never the last thread's. */
-static __always_inline __s32 wait_status(struct task_struct *task)
+static __always_inline __s32 wait_status(struct task_struct *leader, struct signal_struct *sig)
 {
-	struct signal_struct *sig = task->signal;
-
 	if (sig->flags & SIGNAL_GROUP_EXIT)
 		return sig->group_exit_code;
-	return task->group_leader->exit_code;
+	return leader->exit_code;
 }
 
 /*

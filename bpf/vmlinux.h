@@ -202,6 +202,10 @@ struct inode {
 	__u32 i_ctime_nsec;
 };
 
+struct trace_event_raw_sched_process_exit___6_16 {
+	bool group_dead;
+};
+
 struct inode___6_6 {
 	struct timespec64 __i_ctime; /* 6.6 to 6.10 */
 };

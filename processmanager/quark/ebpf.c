@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
 #include "processmanager/quark/priv.h"
@@ -36,28 +35,6 @@ struct ebpf {
 static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	return 0;
-}
-
-/* Whether btf_trace_sched_process_exit has group_dead (6.16). */
-static int exit_has_group_dead(bool *out)
-{
-	const struct btf_type *t;
-	struct btf *btf;
-	int id;
-
-	errno = 0;
-	btf = btf__load_vmlinux_btf();
-	if (!btf)
-		return errno ? -errno : -ENOENT;
-	id = btf__find_by_name_kind(btf, "btf_trace_sched_process_exit",
-				    BTF_KIND_TYPEDEF);
-	t = id > 0 ? btf__type_by_id(btf, id) : NULL;
-	t = t ? btf__type_by_id(btf, t->type) : NULL; /* pointer */
-	t = t ? btf__type_by_id(btf, t->type) : NULL; /* function */
-	/* The first argument is the tracepoint's own. */
-	*out = t && btf_is_func_proto(t) && btf_vlen(t) >= 3;
-	btf__free(btf);
-	return t ? 0 : -ENOENT;
 }
 
 static bool kernel_older_than(int major, int minor)
@@ -123,14 +100,8 @@ static int configure(struct ebpf *e, const struct quark_backend_conf *conf)
 {
 	struct quark_bpf *s = e->skel;
 	size_t size = quark_ring_size(sysconf(_SC_PAGESIZE), conf->ring_bytes);
-	bool group_dead;
 	int err;
 
-	err = exit_has_group_dead(&group_dead);
-	if (err)
-		return explain(err, "reading kernel types");
-	bpf_program__set_autoload(s->progs.quark_exit, group_dead);
-	bpf_program__set_autoload(s->progs.quark_exit_6_15, !group_dead);
 	bpf_program__set_autoload(s->progs.quark_sys_exit, conf->syscalls);
 	bpf_program__set_autoattach(s->progs.quark_task, false);
 	s->rodata->quark_no_wakeup = conf->no_wakeup;
