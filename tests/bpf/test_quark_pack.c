@@ -233,8 +233,6 @@ static struct quark_bpf *load(struct sizes *s)
 		CHECK(stat(ns_files[i], &st) == 0);
 		skel->rodata->quark_home[i] = s->home[i] = st.st_ino;
 	}
-	/* Loads on all kernels; which one it should be changes no size. */
-	bpf_program__set_autoload(skel->progs.quark_exit, false);
 	bpf_program__set_autoload(skel->progs.quark_sys_exit, false);
 	bpf_program__set_autoattach(skel->progs.quark_task, false);
 	skel->rodata->quark_cpus = cpus;
