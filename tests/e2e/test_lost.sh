@@ -44,8 +44,10 @@ settled() {
 		(($(total "$T/$1.tsv" 'mapping lost') == 0))
 }
 
+# Whose mappings nobody may read stays in doubt: a host's first process, on some.
+denied=$(cat /proc/[0-9]*/maps 2>&1 >/dev/null | grep -c 'Permission denied')
 all_read() {
-	[[ $(metric profd_pm_doubtful) == 0 ]]
+	(($(metric profd_pm_doubtful) <= denied))
 }
 
 start_profd lost --window 600 --ring-size 4M
