@@ -30,8 +30,9 @@ static void engine_warmed(void *arg, int err,
 }
 
 /*
- * Every host's first stacks ask for the kernel's names. A worker reads them
- * while BPF programs are verified, instead of after the first sample.
+ * Every host's first stacks ask for the kernel's names. A worker reads them beside
+ * the first samples; not earlier: where all CPUs are busy the BPF programs would be
+ * loaded later by as much, and with them every first stack.
  */
 static int engine_warm(struct engine *e)
 {
@@ -77,8 +78,6 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 		return err;
 	*what = "symbolizer";
 	err = symbolizer_new(&e->symbolizer, &sym);
-	if (!err)
-		err = engine_warm(e);
 	if (err)
 		return err;
 	*what = "process manager";
@@ -222,8 +221,7 @@ static int engine_open_quark(struct engine *e, const struct engine_opts *opts,
 
 /*
  * Everything is attached before the walk begins, so that what changes during
- * it comes by a stream; sampling begins after it, so that the first sample
- * finds its process.
+ * it comes by a stream.
  *
  * The two BPF objects have nothing to do with each other, and to load one is some
  * fifty milliseconds of work (the kernel's BTF, relocations, the verifier): so
@@ -357,6 +355,8 @@ static int engine_begin(struct engine *e, const char **what)
 {
 	int err = engine_sample(e, what);
 
+	if (!err)
+		err = engine_warm(e);
 	if (err)
 		return err;
 	/* The walk's transient memory, largest of all, goes back. */
