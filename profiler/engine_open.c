@@ -23,6 +23,8 @@
 #include "profiler/unwind_rows.h"
 
 #define ENGINE_MALLOC_LARGE (128 << 10)
+/* As long as the loop sleeps between two looks. */
+#define ENGINE_GONE_MS 100
 
 static void engine_warmed(void *arg, int err,
 			  const struct symbolizer_symbol *syms, size_t n)
@@ -165,6 +167,9 @@ static void engine_attr(struct quark_queue_attr *attr, size_t ring_size)
 	quark_queue_default_attr(attr);
 	attr->flags = QQ_EBPF | QQ_NO_AGG | QQ_ENTRY_LEADER;
 	attr->hold_time = 0;
+	/* Nobody asks for who is gone, and memory that is used again is warm. */
+	attr->reap_grace_time = attr->cache_grace_time;
+	attr->cache_grace_time = ENGINE_GONE_MS;
 	attr->max_env = 0;
 	attr->max_length = 1 << 20;
 	attr->ring_bytes = ring_size / 4;
