@@ -51,7 +51,7 @@ PARTS := base symbolize processmanager reporter tracehandler profiler
 SRCS := $(filter-out profiler/main.c,$(foreach p,$(PARTS),$(wildcard $(p)/*.c)))
 OBJS := $(SRCS:%.c=$(B)/%.o) $(B)/reporter/profile.pb-c.o
 QUARK_SRCS := $(filter-out %/quark-mon.c %/quark-btf.c,$(wildcard processmanager/quark/*.c))
-QUARK_BASE := base/arena.c base/clock.c base/cpus.c base/hash.c base/pool.c base/ring.c base/strbuf.c base/vault.c
+QUARK_BASE := base/arena.c base/clock.c base/cpus.c base/hash.c base/pool.c base/procfs.c base/ring.c base/strbuf.c base/vault.c
 QUARK_OBJS := $(QUARK_SRCS:%.c=$(B)/%.o) $(QUARK_BASE:%.c=$(B)/%.o)
 QUARK_TOOLS := $(patsubst processmanager/quark/%.c,%,$(wildcard processmanager/quark/quark-*.c))
 BPF_SRCS := $(wildcard bpf/*.bpf.c)

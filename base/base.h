@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/pool.h"
+#include "base/procfs.h"
 #include "base/ring.h"
 #include "base/strbuf.h"
 #include "base/strtab.h"

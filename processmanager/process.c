@@ -4,7 +4,6 @@
  * What the kernel says at exit and reap is kept as it came; of one that lives
  * the kernel is asked, by its CPU clock, which counts all threads in ns.
  */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,31 +69,13 @@ static bool pm_stat_parse(const char *text, struct pm_stat *out)
 			   &out->start) == 5;
 }
 
-/* The beginning of a file of /proc/PID, with a NUL behind it. */
-static bool pm_proc_text(uint32_t tgid, const char *name, char *text,
-			 size_t size)
-{
-	char path[32];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%u/%s", tgid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, text, size - 1);
-	close(fd);
-	text[MAX(n, 0)] = '\0';
-	return n > 0;
-}
-
 /* False also when it is another process by now that has the pid. */
 static bool pm_stat_read(const struct pm_proc *proc, struct pm_stat *out)
 {
 	uint64_t tick = CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
 	char text[1024];
 
-	return pm_proc_text(proc->tgid, "stat", text, sizeof(text)) &&
+	return procfs_text(proc->tgid, "stat", text, sizeof(text)) &&
 	       pm_stat_parse(text, out) &&
 	       out->start == proc->start_boottime / tick;
 }
@@ -155,7 +136,7 @@ void pm_process_ask(struct pm *pm, struct pm_image *img)
 	char *ids;
 
 	if (proc->exited || img->kthread || img != proc->images ||
-	    !pm_proc_text(proc->tgid, "status", status, sizeof(status)))
+	    !procfs_text(proc->tgid, "status", status, sizeof(status)))
 		return;
 	has_cwd = pm_cwd_read(proc->tgid, cwd, sizeof(cwd));
 	if (!pm_stat_read(proc, &t))

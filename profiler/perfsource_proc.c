@@ -4,7 +4,6 @@
  * is read through one descriptor of /proc/PID, which names that one process
  * and no successor of the same number.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -73,28 +72,6 @@ static ssize_t slurp(int dir, const char *name, char *buf, size_t max)
 		n = -errno;
 	close(fd);
 	return n < 0 ? n : (ssize_t)len;
-}
-
-int procfs_numbers(const char *path, int (*fn)(void *arg, uint32_t number),
-		   void *arg)
-{
-	DIR *dir = opendir(path);
-	struct dirent *d;
-	unsigned long n;
-	char *end;
-	int err = 0;
-
-	if (!dir)
-		return -errno;
-	while (!err && (d = readdir(dir))) {
-		if (*d->d_name < '0' || *d->d_name > '9')
-			continue;
-		n = strtoul(d->d_name, &end, 10);
-		if (!*end && n <= INT32_MAX)
-			err = fn(arg, n);
-	}
-	closedir(dir);
-	return err;
 }
 
 /* --- what has no length of its own, in one buffer -------------------------- */

@@ -55,10 +55,6 @@ int procfs_read(const char *proc, uint32_t pid, size_t front,
  */
 const char *procfs_cgroup(char *text);
 
-/* Calls 'fn' for every number that is a name in 'dir'. 0 or -errno. */
-int procfs_numbers(const char *dir, int (*fn)(void *arg, uint32_t number),
-		   void *arg);
-
 /* Nanoseconds a clock tick, in which /proc counts. */
 uint64_t procfs_tick(void);
 

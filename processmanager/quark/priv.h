@@ -264,8 +264,6 @@ size_t quark_procfs_cgroup(uint32_t pid, struct strbuf *sb);
  * start is no better than a clock tick. False if it is gone, or a zombie.
  */
 bool quark_procfs_task(uint32_t pid, struct strbuf *sb);
-/* Each process of /proc; what 'fn' returns ends it if not 0. That, or -errno. */
-int quark_procfs_each(int (*fn)(void *arg, uint32_t pid), void *arg);
 
 /* --- records as the ring has them (unpack.c) --------------------------------- */
 

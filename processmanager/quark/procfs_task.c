@@ -7,9 +7,6 @@
  * What /proc does not let out stays unknown; and of its start it tells clock ticks
  * only, which is for the caller to make exact.
  */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,23 +66,6 @@ size_t quark_procfs_cgroup(uint32_t pid, struct strbuf *sb)
 		return 0;
 	strbuf_puts(sb, best);
 	return strlen(best);
-}
-
-/* A file of /proc/PID, with a NUL behind it. */
-static bool read_text(uint32_t pid, const char *name, char *buf, size_t size)
-{
-	char path[64];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, buf, size - 1);
-	close(fd);
-	buf[MAX(n, 0)] = '\0';
-	return n > 0;
 }
 
 /* See proc_pid_stat(5). The start is that of its clock tick. */
@@ -179,11 +159,11 @@ static bool read_numbers(uint32_t pid, struct abi_quark_image *im)
 	im->head.kind = ABI_QUARK_TASK;
 	im->head.time = clock_boottime_ns();
 	im->head.key.tgid = im->head.tid = pid;
-	if (!read_text(pid, "stat", text, sizeof(text)) ||
+	if (!procfs_text(pid, "stat", text, sizeof(text)) ||
 	    !parse_stat(text, im))
 		return false;
 	im->head.flags |= QUARK_RAW_HIDDEN;
-	if (read_text(pid, "status", text, sizeof(text)))
+	if (procfs_text(pid, "status", text, sizeof(text)))
 		parse_status(text, &im->ids);
 	im->ids.uts_inonum = read_ns(pid, "uts");
 	im->ids.ipc_inonum = read_ns(pid, "ipc");
@@ -209,22 +189,4 @@ bool quark_procfs_task(uint32_t pid, struct strbuf *sb)
 		return false;
 	memcpy(sb->data, &im, sizeof(im));
 	return true;
-}
-
-int quark_procfs_each(int (*fn)(void *arg, uint32_t pid), void *arg)
-{
-	DIR *dir = opendir("/proc");
-	struct dirent *d;
-	uint32_t pid;
-	int err = 0;
-
-	if (!dir)
-		return -errno;
-	while (!err && (d = readdir(dir))) {
-		pid = strtoul(d->d_name, NULL, 10);
-		if (pid)
-			err = fn(arg, pid);
-	}
-	closedir(dir);
-	return err;
 }

@@ -127,7 +127,7 @@ static int walk(struct quark_queue_priv *qq, ring_fn fn)
 
 	err = qq->backend->walk(qq->b, fn, &w);
 	/* Without a /proc nobody more is known. */
-	if (!err && quark_procfs_each(walk_hidden, &w) == -ENOMEM)
+	if (!err && procfs_numbers("/proc", walk_hidden, &w) == -ENOMEM)
 		err = -ENOMEM;
 	strbuf_fini(&w.task);
 	strbuf_fini(&w.sb);
