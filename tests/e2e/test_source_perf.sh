@@ -232,7 +232,7 @@ is "two processes ran spin_a" \
 	"$(distinct "$T/tsv" '(^|;)spin_a@' 3 | wc -w)" 2
 
 # It spins in a second thread, which was there before.
-background user "$a" 60000 thread "$b" 1
+background user ./prog_spin_a 60000 thread ./prog_spin_b 1
 wait_for 60 pgrep -n -u 65534 -f prog_spin_a
 spin=$(pgrep -n -u 65534 -f prog_spin_a)
 threads() {
