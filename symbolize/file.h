@@ -90,6 +90,7 @@ enum symbolizer_way {
 	SYMBOLIZER_BY_PATH,
 	SYMBOLIZER_BY_PLAIN_PATH, /* without the kernel's " (deleted)" */
 	SYMBOLIZER_BY_MAPPING,
+	SYMBOLIZER_BY_EXE, /* /proc/PID/exe; alone */
 	SYMBOLIZER_N_WAYS,
 };
 

@@ -99,6 +99,18 @@ static int find_mapping(const struct symbolizer_open_req *req)
 	return fd < 0 ? -errno : fd;
 }
 
+static int find_exe(const struct symbolizer_open_req *req)
+{
+	char path[32];
+	int fd;
+
+	if (!req->pid)
+		return -ENOENT;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)req->pid);
+	fd = open(path, O_PATH | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 /* How a place was found, and may be found once more; path NULL: not so. */
 struct found {
 	int at;
@@ -156,6 +168,8 @@ int symbolizer_open_way(const struct symbolizer_open_req *req,
 		by.path = req->path;
 	if (way == SYMBOLIZER_BY_MAPPING)
 		place = find_mapping(req);
+	else if (way == SYMBOLIZER_BY_EXE)
+		place = find_exe(req);
 	else if (way == SYMBOLIZER_BY_PLAIN_PATH)
 		place = find_plain_path(req);
 	else
@@ -182,13 +196,17 @@ static bool inode_doubtful(int fd)
 int symbolizer_open_ways(const struct symbolizer_open_req *req,
 			 enum symbolizer_way ways[SYMBOLIZER_N_WAYS])
 {
-	static const enum symbolizer_way orders[][SYMBOLIZER_N_WAYS] = {
+	static const enum symbolizer_way orders[][3] = {
 		{ SYMBOLIZER_BY_PATH, SYMBOLIZER_BY_MAPPING },
 		{ SYMBOLIZER_BY_MAPPING, SYMBOLIZER_BY_PATH,
 		  SYMBOLIZER_BY_PLAIN_PATH },
 	};
 	bool deleted = path_deleted(req->path);
 
+	if (req->by_exe) {
+		ways[0] = SYMBOLIZER_BY_EXE;
+		return 1;
+	}
 	memcpy(ways, orders[deleted], sizeof(orders[deleted]));
 	/* Without its mark the path is a guess that only an id can prove. */
 	return deleted && req->build_id_len ? 3 : 2;

@@ -105,6 +105,11 @@ struct symbolizer_open_req {
 	pid_t pid;
 	const char *path;
 	/*
+	 * Only /proc/PID/exe is tried, whatever 'path' says: what the process
+	 * runs now, also if it was deleted. Needs 'pid', and 'ino' to be sure.
+	 */
+	bool by_exe;
+	/*
 	 * Where the process has it mapped: the way to a file whose path leads
 	 * to another file by now, or nowhere. Equal values: not known.
 	 */
