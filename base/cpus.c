@@ -2,19 +2,22 @@
 /* cpus: see base/cpus.h. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/cpus.h"
 
-static bool cpus_number(const char **p, const char *end, unsigned int *out)
+/* A file of sysfs is one page long at most, and a page 64 KiB on some arm64. */
+#define CPUS_FILE_MAX (64 * 1024)
+
+static bool cpus_digits(const char **p, const char *end, size_t *out)
 {
 	const char *s = *p;
-	unsigned int v = 0;
+	size_t v = 0;
 
 	for (; s < end && *s >= '0' && *s <= '9'; s++) {
 		v = v * 10 + (*s - '0');
-		if (v >= CPU_SETSIZE)
+		if (v >= CPUS_MAX)
 			return false;
 	}
 	if (s == *p)
@@ -24,43 +27,99 @@ static bool cpus_number(const char **p, const char *end, unsigned int *out)
 	return true;
 }
 
-int cpus_parse(const char *list, size_t len, cpu_set_t *set)
+/* The next "3" or "0-7", and what separates it from the one behind it. */
+static bool cpus_range(const char **p, const char *end, size_t *from,
+		       size_t *to)
 {
-	const char *p = list, *end = list + len;
-	unsigned int from, to;
-
-	CPU_ZERO(set);
-	while (p < end && *p != '\n') {
-		if (!cpus_number(&p, end, &from))
-			return -EINVAL;
-		to = from;
-		if (p < end && *p == '-') {
-			p++;
-			if (!cpus_number(&p, end, &to) || to < from)
-				return -EINVAL;
-		}
-		for (; from <= to; from++)
-			CPU_SET(from, set);
-		if (p < end && *p == ',')
-			p++;
-		else if (p < end && *p != '\n')
-			return -EINVAL;
+	if (!cpus_digits(p, end, from))
+		return false;
+	*to = *from;
+	if (*p < end && **p == '-') {
+		(*p)++;
+		if (!cpus_digits(p, end, to) || *to < *from)
+			return false;
 	}
-	return CPU_COUNT(set) ? 0 : -EINVAL;
+	if (*p < end && **p == ',')
+		(*p)++;
+	else if (*p < end && **p != '\n')
+		return false;
+	return true;
 }
 
-int cpus_online(cpu_set_t *set)
+int cpus_parse(const char *list, size_t len, struct cpus *c)
 {
-	char buf[4096];
-	ssize_t n;
-	int fd;
+	const char *p = list, *end = list + len;
+	size_t from, to, n = 0;
 
-	fd = open("/sys/devices/system/cpu/online", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	n = read(fd, buf, sizeof(buf));
-	if (n < 0)
-		n = -errno;
+	*c = (struct cpus){ 0 };
+	while (p < end && *p != '\n') {
+		if (!cpus_range(&p, end, &from, &to))
+			return -EINVAL;
+		n = to >= n ? to + 1 : n;
+	}
+	if (!n)
+		return -EINVAL;
+	c->set = CPU_ALLOC(n);
+	if (!c->set)
+		return -ENOMEM;
+	c->n = n;
+	CPU_ZERO_S(CPU_ALLOC_SIZE(n), c->set);
+	for (p = list; p < end && *p != '\n';) {
+		cpus_range(&p, end, &from, &to);
+		for (; from <= to; from++)
+			CPU_SET_S(from, CPU_ALLOC_SIZE(n), c->set);
+	}
+	return 0;
+}
+
+static int cpus_read(const char *path, struct cpus *c)
+{
+	char *buf = malloc(CPUS_FILE_MAX);
+	ssize_t n;
+	int fd, err;
+
+	*c = (struct cpus){ 0 };
+	if (!buf)
+		return -ENOMEM;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		err = -errno;
+		goto out;
+	}
+	n = read(fd, buf, CPUS_FILE_MAX);
+	err = n < 0 ? -errno : cpus_parse(buf, n, c);
 	close(fd);
-	return n < 0 ? (int)n : cpus_parse(buf, n, set);
+out:
+	free(buf);
+	return err;
+}
+
+int cpus_online(struct cpus *c)
+{
+	return cpus_read("/sys/devices/system/cpu/online", c);
+}
+
+int cpus_possible(struct cpus *c)
+{
+	return cpus_read("/sys/devices/system/cpu/possible", c);
+}
+
+int cpus_number(void)
+{
+	struct cpus c;
+	int err = cpus_possible(&c), n = c.n;
+
+	cpus_fini(&c);
+	return err ? err : n;
+}
+
+bool cpus_has(const struct cpus *c, size_t cpu)
+{
+	return cpu < c->n && CPU_ISSET_S(cpu, CPU_ALLOC_SIZE(c->n), c->set);
+}
+
+void cpus_fini(struct cpus *c)
+{
+	CPU_FREE(c->set);
+	*c = (struct cpus){ 0 };
 }

@@ -14,8 +14,6 @@
 #include "profiler/perfsource_engine.h"
 #include "profiler/privilege.h"
 
-#define METRICS_CPUS_MAX 1024
-
 #define METRIC_NAME(part, name, gauge) \
 	((gauge) ? "profd_" part "_" #name : "profd_" part "_" #name "_total")
 
@@ -32,10 +30,19 @@ const char *const *losses_names(void)
 
 /* --- of whichever source there is ---------------------------------------- */
 
-static int cpu_stats(struct engine *e, struct sampler_cpu_stats *out, size_t n)
+static int cpu_fill(struct engine *e, struct sampler_cpu_stats *out, size_t n)
 {
 	return e->perf ? perfsource_engine_cpu_stats(e, out, n)
 		       : sampler_get_stats(e->sampler, out, n);
+}
+
+/* All CPUs; free(*out). How many, 0 or less: there is nothing to say. */
+static int cpu_stats(struct engine *e, struct sampler_cpu_stats **out)
+{
+	int n = cpu_fill(e, NULL, 0);
+
+	*out = n > 0 ? calloc(n, sizeof(**out)) : NULL;
+	return *out ? cpu_fill(e, *out, n) : 0;
 }
 
 /* Lost perf records may be of any kind: samples, as far as is known. */
@@ -73,10 +80,7 @@ static void metrics_sampler(struct engine *e, struct reporter_metrics *m)
 	char label[32];
 	int n, i, c;
 
-	cpus = calloc(METRICS_CPUS_MAX, sizeof(*cpus));
-	if (!cpus)
-		return;
-	n = cpu_stats(e, cpus, METRICS_CPUS_MAX);
+	n = cpu_stats(e, &cpus);
 	for (c = 0; c < ABI_SAMPLER_COUNTER_MAX; c++) {
 		for (i = 0; i < n; i++) {
 			snprintf(label, sizeof(label), "cpu=\"%u\"",
@@ -278,8 +282,7 @@ void engine_totals(struct engine *e, struct engine_totals *out)
 	uint64_t taken = 0, full = 0;
 	int n, i;
 
-	cpus = calloc(METRICS_CPUS_MAX, sizeof(*cpus));
-	n = cpus ? cpu_stats(e, cpus, METRICS_CPUS_MAX) : 0;
+	n = cpu_stats(e, &cpus);
 	for (i = 0; i < n; i++) {
 		taken += cpus[i].counters[ABI_SAMPLER_TAKEN];
 		full += cpus[i].counters[ABI_SAMPLER_RING_FULL];

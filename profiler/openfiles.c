@@ -32,7 +32,7 @@ void openfiles_raise(unsigned int wanted)
 
 unsigned int openfiles_least(void)
 {
-	long ncpus = sysconf(_SC_NPROCESSORS_CONF);
+	int ncpus = cpus_number();
 	unsigned int least = OPENFILES_LEAST + OPENFILES_CPU * MAX(ncpus, 1);
 	struct rlimit rl;
 

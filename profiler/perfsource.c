@@ -188,19 +188,24 @@ static int cpu_add(struct perfsource *s, int tid, unsigned int cpu,
 
 static int open_cpus(struct perfsource *s, int tid, const char **what)
 {
-	cpu_set_t online;
-	size_t i;
+	size_t i, open = 0;
+	struct cpus online;
 	int err;
 
 	*what = "/sys/devices/system/cpu/online";
 	err = cpus_online(&online);
 	for (i = 0; !err && i < s->ncpus; i++) {
-		if (!CPU_ISSET(i, &online))
+		if (!cpus_has(&online, i))
 			continue;
 		err = s->cpus[i].fd < 0 ? cpu_open(s, tid, i, what)
 					: cpu_add(s, tid, i, what);
+		if (err == -ENODEV) /* went meanwhile */
+			err = 0;
+		else
+			open++;
 	}
-	return err;
+	cpus_fini(&online);
+	return err ? err : open ? 0 : -ENODEV;
 }
 
 struct new_threads {
@@ -328,16 +333,20 @@ static int open_scoped(struct perfsource *s, const char **what)
 	return err;
 }
 
-static int alloc_cpus(struct perfsource *s)
+static int alloc_cpus(struct perfsource *s, const char **what)
 {
-	long n = sysconf(_SC_NPROCESSORS_CONF);
+	int n = cpus_number();
 
+	*what = "/sys/devices/system/cpu/possible";
+	if (n < 0)
+		return n;
+	*what = "memory";
 	s->record = malloc(PERFRING_RECORD_MAX);
-	s->cpus = calloc(MAX(n, 1), sizeof(*s->cpus));
-	s->busy = calloc(MAX(n, 1), sizeof(*s->busy));
+	s->cpus = calloc(n, sizeof(*s->cpus));
+	s->busy = calloc(n, sizeof(*s->busy));
 	if (!s->record || !s->cpus || !s->busy)
 		return -ENOMEM;
-	for (; s->ncpus < (size_t)MAX(n, 1); s->ncpus++)
+	for (; s->ncpus < (size_t)n; s->ncpus++)
 		s->cpus[s->ncpus].fd = -1;
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	return s->epoll < 0 ? -errno : 0;
@@ -355,7 +364,7 @@ int perfsource_new(struct perfsource **sp, const struct perfsource_opts *opts,
 	s->opts = *opts;
 	s->epoll = -1;
 	s->looked = perfring_look();
-	err = alloc_cpus(s);
+	err = alloc_cpus(s, what);
 	if (!err)
 		err = open_scoped(s, what);
 	if (err) {
@@ -602,19 +611,19 @@ int perfsource_hotplug(struct perfsource *s)
 {
 	struct perfring_look now = perfring_look();
 	int err, first = 0;
-	cpu_set_t online;
+	struct cpus online;
 	size_t i;
 
 	if (!s->stats.host)
 		return 0;
-	err = cpus_online(&online);
+	err = read_busy(s);
 	if (!err)
-		err = read_busy(s);
+		err = cpus_online(&online);
 	if (err)
 		return err;
 	for (i = 0; i < s->ncpus; i++) {
 		struct perf_cpu *c = &s->cpus[i];
-		bool on = CPU_ISSET(i, &online);
+		bool on = cpus_has(&online, i);
 
 		if (c->fd >= 0 &&
 		    (!on || (s->enabled && perfring_silent(c->fd)))) {
@@ -627,6 +636,7 @@ int perfsource_hotplug(struct perfsource *s)
 		if (!on) /* nobody runs there */
 			c->sure = now.at;
 	}
+	cpus_fini(&online);
 	s->looked = now;
 	return first;
 }
@@ -647,7 +657,7 @@ int perfsource_cpu_stats(struct perfsource *s, struct sampler_cpu_stats *out,
 			 size_t n)
 {
 	size_t i;
-	int err = s->stats.host && s->enabled ? read_busy(s) : 0;
+	int err = n && s->stats.host && s->enabled ? read_busy(s) : 0;
 
 	if (err)
 		return err;

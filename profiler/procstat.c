@@ -9,8 +9,8 @@
 
 #include "profiler/procstat.h"
 
-/* Room for the lines of 4096 CPUs, which come first but one. */
-#define PROCSTAT_MAX (512 * 1024)
+/* A line at most: ten numbers of 64 bits. Those of the CPUs come first. */
+#define PROCSTAT_LINE 256
 
 /* user nice system idle iowait irq softirq steal: which of them are work. */
 static const bool procstat_is_busy[] = { true,	true, true, false,
@@ -70,8 +70,8 @@ int procstat_parse(const char *text, size_t len, uint64_t *busy, size_t n)
 
 int procstat_read(const char *path, uint64_t *busy, size_t n)
 {
-	char *buf = malloc(PROCSTAT_MAX);
-	size_t len = 0;
+	size_t len = 0, size = (n + 1) * PROCSTAT_LINE;
+	char *buf = malloc(size);
 	ssize_t got;
 	int fd, err;
 
@@ -83,10 +83,10 @@ int procstat_read(const char *path, uint64_t *busy, size_t n)
 		goto out;
 	}
 	do {
-		got = read(fd, buf + len, PROCSTAT_MAX - len);
+		got = read(fd, buf + len, size - len);
 		if (got > 0)
 			len += got;
-	} while (got > 0 && len < PROCSTAT_MAX);
+	} while (got > 0 && len < size);
 	err = got < 0 ? -errno : procstat_parse(buf, len, busy, n);
 	close(fd);
 out:

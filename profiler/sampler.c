@@ -44,10 +44,11 @@ struct sampler {
 	unsigned int freq_hz;
 	bool enabled;
 	bool blind; /* /proc/stat cannot be read: nobody knows what is missing */
-	size_t ncpus; /* possible ones */
-	struct sampler_cpu *cpus;
-	uint64_t *busy; /* scratch: one a CPU */
-	uint64_t *values; /* scratch: one a CPU */
+	struct cpus possible; /* the kernel's per-CPU values are of these */
+	size_t ncpus; /* the highest number of them + 1 */
+	struct sampler_cpu *cpus; /* by number, like the scratch */
+	uint64_t *busy;
+	uint64_t *values;
 };
 
 static int sampler_record(void *arg, void *data, size_t len)
@@ -138,16 +139,23 @@ static int sampler_cpu_start(struct sampler *s, unsigned int cpu)
 
 static int sampler_open_cpus(struct sampler *s, const char **what)
 {
-	cpu_set_t online;
-	size_t i;
+	size_t i, open = 0;
+	struct cpus online;
 	int err;
 
-	*what = "reading the list of CPUs";
+	*what = "/sys/devices/system/cpu/online";
 	err = cpus_online(&online);
-	for (i = 0; !err && i < s->ncpus; i++)
-		if (CPU_ISSET(i, &online))
-			err = sampler_cpu_open(s, i, what);
-	return err;
+	for (i = 0; !err && i < s->ncpus; i++) {
+		if (!cpus_has(&online, i))
+			continue;
+		err = sampler_cpu_open(s, i, what);
+		if (err == -ENODEV) /* went meanwhile */
+			err = 0;
+		else
+			open++;
+	}
+	cpus_fini(&online);
+	return err ? err : open ? 0 : -ENODEV;
 }
 
 /* The caller's setting of libbpf's log is his: silence, and put it back. */
@@ -184,19 +192,21 @@ out:
 
 static int sampler_alloc(struct sampler *s, const char **what)
 {
-	int ncpus = libbpf_num_possible_cpus();
-	size_t i;
+	size_t i, n;
+	int err;
 
-	*what = "counting CPUs";
-	if (ncpus < 0)
-		return ncpus;
+	*what = "/sys/devices/system/cpu/possible";
+	err = cpus_possible(&s->possible);
+	if (err)
+		return err;
 	*what = "memory";
-	s->cpus = calloc(ncpus, sizeof(*s->cpus));
-	s->busy = calloc(ncpus, sizeof(*s->busy));
-	s->values = calloc(ncpus, sizeof(*s->values));
+	n = s->possible.n;
+	s->cpus = calloc(n, sizeof(*s->cpus));
+	s->busy = calloc(n, sizeof(*s->busy));
+	s->values = calloc(n, sizeof(*s->values));
 	if (!s->cpus || !s->busy || !s->values)
 		return -ENOMEM;
-	s->ncpus = ncpus;
+	s->ncpus = n;
 	for (i = 0; i < s->ncpus; i++)
 		s->cpus[i].event = s->cpus[i].link = -1;
 	return 0;
@@ -246,6 +256,7 @@ void sampler_free(struct sampler *s)
 	free(s->values);
 	free(s->busy);
 	free(s->cpus);
+	cpus_fini(&s->possible);
 	free(s);
 }
 
@@ -335,7 +346,7 @@ static int sampler_cpu_follow(struct sampler *s, unsigned int cpu, bool online)
 int sampler_hotplug(struct sampler *s)
 {
 	int err, first = 0;
-	cpu_set_t online;
+	struct cpus online;
 	size_t i;
 
 	err = cpus_online(&online);
@@ -343,9 +354,10 @@ int sampler_hotplug(struct sampler *s)
 		return err;
 	sampler_read_busy(s);
 	for (i = 0; i < s->ncpus; i++) {
-		err = sampler_cpu_follow(s, i, CPU_ISSET(i, &online));
+		err = sampler_cpu_follow(s, i, cpus_has(&online, i));
 		first = first ? first : err;
 	}
+	cpus_fini(&online);
 	return first;
 }
 
@@ -366,16 +378,21 @@ int sampler_get_stats(struct sampler *s, struct sampler_cpu_stats *out,
 		      size_t n)
 {
 	int fd = bpf_map__fd(s->skel->maps.counters);
+	size_t i, v;
 	uint32_t key;
-	size_t i;
 
+	if (!n)
+		return s->ncpus;
 	sampler_read_busy(s);
 	n = MIN(n, s->ncpus);
+	memset(out, 0, n * sizeof(*out));
 	for (key = 0; key < ABI_SAMPLER_COUNTER_MAX; key++) {
 		if (bpf_map_lookup_elem(fd, &key, s->values))
 			return -errno;
-		for (i = 0; i < n; i++)
-			out[i].counters[key] = s->values[i];
+		/* One a possible CPU, and those may have gaps. */
+		for (i = v = 0; i < n; i++)
+			if (cpus_has(&s->possible, i))
+				out[i].counters[key] = s->values[v++];
 	}
 	for (i = 0; i < n; i++) {
 		out[i].cpu = i;

@@ -58,7 +58,10 @@ struct sampler_cpu_stats {
 	double missed;
 };
 
-/* Fills up to 'n' entries, returns how many CPUs there are, or -errno. */
+/*
+ * Fills up to 'n' entries, by number of the CPU. The highest number of a CPU + 1,
+ * which may be more than 'n' (0 asks for it alone), or -errno.
+ */
 int sampler_get_stats(struct sampler *s, struct sampler_cpu_stats *out,
 		      size_t n);
 

@@ -230,14 +230,19 @@ int sideband_new(struct sideband **sp, const struct sideband_opts *opts,
 		 const char **what)
 {
 	struct sideband *s = calloc(1, sizeof(*s));
-	long n = sysconf(_SC_NPROCESSORS_CONF);
-	cpu_set_t online;
+	int n = cpus_number(), err = -ENOMEM;
+	struct cpus online = { 0 };
 	size_t i;
-	int err = -ENOMEM;
 
 	*what = "memory";
-	if (!s || n <= 0)
+	if (!s)
 		goto fail;
+	*what = "/sys/devices/system/cpu/possible";
+	err = MIN(n, 0);
+	if (err)
+		goto fail;
+	*what = "memory";
+	err = -ENOMEM;
 	s->opts = *opts;
 	s->record = malloc(PERFRING_RECORD_MAX);
 	s->cpus = calloc(n, sizeof(*s->cpus));
@@ -254,9 +259,13 @@ int sideband_new(struct sideband **sp, const struct sideband_opts *opts,
 	*what = "/sys/devices/system/cpu/online";
 	s->looked = perfring_look();
 	err = cpus_online(&online);
-	for (i = 0; !err && i < s->ncpus; i++)
-		if (CPU_ISSET(i, &online))
+	for (i = 0; !err && i < s->ncpus; i++) {
+		if (cpus_has(&online, i))
 			err = sideband_cpu_open(s, i, what);
+		if (err == -ENODEV) /* went meanwhile */
+			err = 0;
+	}
+	cpus_fini(&online);
 	if (err)
 		goto fail;
 	*sp = s;
@@ -404,7 +413,7 @@ int sideband_hotplug(struct sideband *s)
 {
 	struct perfring_look now = perfring_look();
 	int err, first = 0;
-	cpu_set_t online;
+	struct cpus online;
 	size_t i;
 
 	err = cpus_online(&online);
@@ -412,7 +421,7 @@ int sideband_hotplug(struct sideband *s)
 		return err;
 	for (i = 0; i < s->ncpus; i++) {
 		struct sideband_cpu *c = &s->cpus[i];
-		bool on = CPU_ISSET(i, &online);
+		bool on = cpus_has(&online, i);
 
 		if (c->ring.page && (!on || perfring_silent(c->fd))) {
 			sideband_drain(s, c);
@@ -424,6 +433,7 @@ int sideband_hotplug(struct sideband *s)
 		if (!on) /* nobody runs there */
 			c->sure = now.at;
 	}
+	cpus_fini(&online);
 	s->looked = now;
 	return first;
 }

@@ -195,7 +195,7 @@ static int ebpf_open(void **bp, const struct quark_backend_conf *conf,
 	if (!e)
 		return -ENOMEM;
 	print = libbpf_set_print(quiet);
-	cpus = libbpf_num_possible_cpus();
+	cpus = cpus_number();
 	e->cpus = cpus > 0 ? cpus : 0;
 	err = cpus > 0 ? start(e, conf, fn, arg) : cpus;
 	if (err)

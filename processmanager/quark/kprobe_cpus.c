@@ -238,12 +238,12 @@ static int open_cpu(struct kprobe_cpus *c, int cpu)
 static int open_all(struct kprobe_cpus *c)
 {
 	uint64_t now = clock_boottime_ns();
-	cpu_set_t online;
+	struct cpus online;
 	int cpu, open = 0, err = cpus_online(&online);
 
 	for (cpu = 0; !err && cpu < c->n; cpu++) {
 		c->blind[cpu] = now;
-		if (!CPU_ISSET(cpu, &online))
+		if (!cpus_has(&online, cpu))
 			continue;
 		err = open_cpu(c, cpu);
 		if (err == -ENODEV) /* went meanwhile */
@@ -251,26 +251,24 @@ static int open_all(struct kprobe_cpus *c)
 		else
 			open++;
 	}
+	cpus_fini(&online);
 	return err ? err : open ? 0 : -ENODEV;
 }
 
 int kprobe_cpus_open(struct kprobe_cpus *c, const struct kprobe_events *events,
 		     const struct quark_backend_conf *conf)
 {
-	int err, n = libbpf_num_possible_cpus();
+	int err, n = cpus_number();
 
 	memset(c, 0, sizeof(*c));
 	c->events = events;
 	c->conf = conf;
 	c->epfd = epoll_create1(EPOLL_CLOEXEC);
-	err = c->epfd < 0 ? -errno : n > 0 ? 0 : n ? n : -EINVAL;
+	err = c->epfd < 0 ? -errno : MIN(n, 0);
 	if (!err) {
-		c->n = MIN(n, CPU_SETSIZE);
+		c->n = n;
 		/* All of them within the budget, whatever CPUs come up. */
-		c->ring_size = quark_ring_size(
-			RING_MIN,
-			conf->ring_bytes /
-				MAX(sysconf(_SC_NPROCESSORS_CONF), 1));
+		c->ring_size = quark_ring_size(RING_MIN, conf->ring_bytes / n);
 		c->cpu = calloc(c->n, sizeof(*c->cpu));
 		c->blind = calloc(c->n, sizeof(*c->blind));
 		c->told = calloc(c->n, sizeof(*c->told));
@@ -324,7 +322,7 @@ static void came(struct kprobe_cpus *c, int cpu, uint64_t now)
 void kprobe_cpus_follow(struct kprobe_cpus *c, uint64_t now)
 {
 	struct kprobe_cpu *k;
-	cpu_set_t online;
+	struct cpus online;
 	int cpu;
 
 	if (cpus_online(&online))
@@ -332,14 +330,15 @@ void kprobe_cpus_follow(struct kprobe_cpus *c, uint64_t now)
 	for (cpu = 0; cpu < c->n; cpu++) {
 		k = c->cpu[cpu];
 		if (k &&
-		    (!CPU_ISSET(cpu, &online) || (c->told[cpu] && silent(k))))
+		    (!cpus_has(&online, cpu) || (c->told[cpu] && silent(k))))
 			k->gone = true;
-		else if (!k && CPU_ISSET(cpu, &online))
+		else if (!k && cpus_has(&online, cpu))
 			came(c, cpu, now);
 		else if (!k)
 			c->blind[cpu] = now;
 		c->told[cpu] = false;
 	}
+	cpus_fini(&online);
 }
 
 /* What each event of the CPU has lost since it was asked last. */

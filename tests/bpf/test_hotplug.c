@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -305,10 +306,69 @@ static void what_was_not_sampled_is_missed(void **state)
 	streams_close(&t);
 }
 
+/* In this mount namespace, the file of sysfs says so. */
+static void claim(const char *file, const char *text)
+{
+	char temp[] = "/tmp/test_hotplug.XXXXXX";
+	int fd = mkstemp(temp);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	assert_int_equal(mount(temp, file, NULL, MS_BIND, NULL), 0);
+	unlink(temp);
+}
+
+static int mount_ns = -1;
+
+static int own_mounts(void **state)
+{
+	mount_ns = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	return mount_ns < 0 || unshare(CLONE_NEWNS) ||
+	       mount(NULL, "/sys", NULL, MS_REC | MS_PRIVATE, NULL);
+}
+
+static int former_mounts(void **state)
+{
+	int err = setns(mount_ns, CLONE_NEWNS);
+
+	close(mount_ns);
+	return err;
+}
+
+/*
+ * No machine of that size is at hand, so sysfs claims one whose numbers have a
+ * gap: the kernel's values for each possible CPU come without it.
+ */
+static void more_cpus_than_a_cpu_set_t_has(void **state)
+{
+	struct sampler_cpu_stats *st;
+	struct streams t;
+	int n;
+
+	claim("/sys/devices/system/cpu/possible", "0,5-4095\n");
+	streams_open(&t);
+	look(&t);
+	hear(&t);
+	n = sampler_get_stats(t.sampler, NULL, 0);
+	assert_int_equal(n, 4096);
+	st = calloc(n, sizeof(*st));
+	assert_non_null(st);
+	assert_int_equal(sampler_get_stats(t.sampler, st, n), n);
+	assert_int_equal(st[1].counters[ABI_SAMPLER_TAKEN], 0);
+	assert_true(st[5].counters[ABI_SAMPLER_TAKEN] > 0);
+	assert_int_equal(perfsource_cpu_stats(t.perf, st, n), n);
+	assert_true(st[1].online && st[1].counters[ABI_SAMPLER_TAKEN] > 0);
+	free(st);
+	streams_close(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest here[] = {
 		cmocka_unit_test(who_stays_is_left_alone),
+		cmocka_unit_test_setup_teardown(more_cpus_than_a_cpu_set_t_has,
+						own_mounts, former_mounts),
 	};
 	const struct CMUnitTest away[] = {
 		cmocka_unit_test_teardown(a_cpu_goes_and_comes, back_online),

@@ -714,13 +714,13 @@ static void test_all_cpus(void **state)
 	struct samples all = { 0 };
 	struct sampler *s;
 	pid_t pids[CPU_SETSIZE] = { 0 };
-	cpu_set_t online;
+	struct cpus online;
 	unsigned int cpu;
 	int n;
 
 	assert_int_equal(cpus_online(&online), 0);
 	for (cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &online))
+		if (cpus_has(&online, cpu))
 			pids[cpu] = spawn(child_pinned, &cpu);
 	/* So few that an emulated machine can keep up. */
 	s = start(&all, 97, 0, 0);
@@ -734,7 +734,8 @@ static void test_all_cpus(void **state)
 			end(pids[cpu]);
 	assert_true(n > 0);
 	for (cpu = 0; cpu < (unsigned int)n; cpu++)
-		check_cpu(&all, &st[cpu], CPU_ISSET(cpu, &online));
+		check_cpu(&all, &st[cpu], cpus_has(&online, cpu));
+	cpus_fini(&online);
 	sampler_free(s);
 	samples_fini(&all);
 }
