@@ -228,6 +228,7 @@ static void pm_exe_note_via(struct pm_exe *exe, const struct pm_map_event *ev,
 	exe->via.start_boottime = proc->start_boottime;
 	exe->via.start = ev->start;
 	exe->via.end = ev->end;
+	exe->via.uid = proc->images ? proc->images->uid : 0;
 }
 
 /* A new executable of the key. A reference. */

@@ -186,7 +186,7 @@ struct pm_exe {
 		uint64_t start_boottime;
 		uint64_t start, end;
 		uint32_t tgid;
-		uint32_t pad;
+		uint32_t uid; /* of its newest image then */
 	} via;
 };
 

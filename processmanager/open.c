@@ -315,6 +315,7 @@ static int pm_open_next_door(struct pm_open *o)
 		req.build_id_len = id->build_id_len;
 		req.dev = exe->ino ? exe->dev : id->dev;
 		req.ino = exe->ino ? exe->ino : id->ino;
+		req.uid = exe->via.uid;
 		if (!pm_doors[o->door++](o, &req))
 			continue;
 		err = symbolizer_open(o->symbolizer, &req, pm_opened, o);

@@ -23,6 +23,8 @@ struct symbolizer_tally {
 struct symbolizer_file {
 	uint64_t id; /* no other has or will have */
 	char *path; /* as it was asked for; NULL: it was not */
+	uint32_t uid; /* of the process it was opened for */
+	uint32_t owner; /* user id, from fstat() */
 	struct symbolizer_ident ident;
 	struct symbolizer_segment *segments;
 	size_t n_segments;

@@ -276,6 +276,8 @@ int symbolizer_open_file(struct symbolizer_file **fp,
 	f->ident.size = (uint64_t)st.st_size;
 	f->ident.mtime_ns =
 		st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec;
+	f->uid = req->uid;
+	f->owner = st.st_uid;
 	err = -ESTALE;
 	if (!same_inode(req, f))
 		goto fail;

@@ -109,6 +109,7 @@ struct symbolizer_open_req {
 	 * runs now, also if it was deleted. Needs 'pid', and 'ino' to be sure.
 	 */
 	bool by_exe;
+	uint32_t uid; /* of the process that mapped it: requests are fair by uid */
 	/*
 	 * Where the process has it mapped: the way to a file whose path leads
 	 * to another file by now, or nowhere. Equal values: not known.
