@@ -121,6 +121,36 @@ static bool same_key(const struct raw_event *a, const struct raw_event *b)
 	       a->rec->p.key.start_boottime == b->rec->p.key.start_boottime;
 }
 
+/* The oldest of the same process or thread that waits: only it is hashed. */
+static struct raw_event *oldest_of(struct quark_held *h,
+				   const struct raw_event *e, uint64_t hash)
+{
+	struct hash_node *n;
+
+	hash_for_each_match(&h->hash, n, hash) {
+		struct raw_event *c = container_of(n, struct raw_event, node);
+
+		if (same_key(c, e))
+			return c;
+	}
+	return NULL;
+}
+
+/* Behind those of its process, so that taking the next one needs no search. */
+static void chain(struct quark_held *h, struct raw_event *e)
+{
+	uint64_t hash = key_hash(e);
+	struct raw_event *first = oldest_of(h, e, hash);
+
+	if (first) {
+		first->same_last->same_next = e;
+		first->same_last = e;
+	} else {
+		e->same_last = e;
+		hash_insert(&h->hash, &e->node, hash);
+	}
+}
+
 int quark_held_add(struct quark_held *h, const struct quark_event *ev,
 		   struct quark_record *rec, bool thread)
 {
@@ -135,7 +165,7 @@ int quark_held_add(struct quark_held *h, const struct quark_event *ev,
 	e->tid = thread ? ev->tid : 0;
 	e->type = type_of(ev);
 	e->joined = 0;
-	e->seq = h->seq++;
+	e->same_next = NULL;
 	e->next = NULL;
 	e->prev = h->tail;
 	if (h->tail)
@@ -144,7 +174,8 @@ int quark_held_add(struct quark_held *h, const struct quark_event *ev,
 		h->head = e;
 	h->tail = e;
 	h->count++;
-	hash_insert(&h->hash, &e->node, key_hash(e));
+	if (rec)
+		chain(h, e);
 	return 0;
 }
 
@@ -159,23 +190,6 @@ static void unlink_event(struct quark_held *h, struct raw_event *e)
 	else
 		h->tail = e->prev;
 	h->count--;
-	hash_remove(&h->hash, &e->node);
-}
-
-/* The oldest of the same process that waits. */
-static struct raw_event *next_of(struct quark_held *h,
-				 const struct raw_event *e, uint64_t hash)
-{
-	struct raw_event *best = NULL;
-	struct hash_node *n;
-
-	hash_for_each_match(&h->hash, n, hash) {
-		struct raw_event *c = container_of(n, struct raw_event, node);
-
-		if (same_key(c, e) && (!best || c->seq < best->seq))
-			best = c;
-	}
-	return best;
 }
 
 /* The time stays that of the first, the process becomes that of the last. */
@@ -205,21 +219,28 @@ struct raw_event *quark_held_pop(struct quark_held *h, struct quark_queue *q,
 {
 	struct raw_event *e = h->head, *child;
 	quark_can_aggregate_fn fn;
-	uint64_t hash;
 
 	*joined = 0;
 	if (!e)
 		return NULL;
-	hash = e->node.hash;
 	unlink_event(h, e);
-	while (e->rec && (child = next_of(h, e, hash))) {
+	if (!e->rec)
+		return e;
+	/* The oldest of all is the oldest of its process. */
+	hash_remove(&h->hash, &e->node);
+	while ((child = e->same_next)) {
 		fn = h->matrix[e->type][child->type];
 		if (!fn || !fn(q, e, child))
 			break;
 		unlink_event(h, child);
+		e->same_next = child->same_next;
 		join(e, child);
 		quark_held_free(child);
 		++*joined;
+	}
+	if (child) {
+		child->same_last = e->same_last;
+		hash_insert(&h->hash, &child->node, e->node.hash);
 	}
 	return e;
 }

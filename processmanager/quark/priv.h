@@ -182,19 +182,20 @@ void quark_order_fini(struct quark_order *o);
 /* A raw event that has changed the cache and waits for others to join it. */
 struct raw_event {
 	struct raw_event *prev, *next; /* by time */
-	struct hash_node node; /* by process */
+	/* Others of its process, by time. */
+	struct raw_event *same_next;
+	struct raw_event *same_last; /* the oldest one's */
+	struct hash_node node; /* the oldest one's, by process */
 	struct quark_event ev;
 	struct quark_record *rec; /* held; NULL for a gap */
 	uint32_t tid; /* not 0: of this thread alone */
 	uint32_t type; /* enum raw_types */
 	uint32_t joined; /* types, as bits */
-	uint64_t seq;
 };
 
 struct quark_held {
 	struct raw_event *head, *tail;
 	size_t count;
-	uint64_t seq;
 	struct hash hash;
 	quark_can_aggregate_fn matrix[RAW_NUM_TYPES][RAW_NUM_TYPES];
 };

@@ -2,9 +2,9 @@
 /*
  * What libquark costs a process life (fork, exec and exit of /bin/true), as the
  * published interface has it: user CPU of the reader, BPF time in the kernel,
- * memory, latency from an event to its reader, also by the fill of the queue, the
- * highest rate without loss, and how the rate of lives changes while quark-mon
- * runs.
+ * memory, latency from an event to its reader, also by the fill of the queue, many
+ * events of one process, the highest rate without loss, and how the rate of lives
+ * changes while quark-mon runs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -295,6 +295,43 @@ static void bench_hold(void)
 	}
 }
 
+/* One process changes its ids so many times, and all of it becomes one event. */
+static void bench_chain(int changes)
+{
+	struct quark_queue_attr attr;
+	struct quark_queue_stats st;
+	struct quark_queue qq;
+	double cpu;
+	pid_t pid;
+	int i;
+
+	quark_queue_default_attr(&attr);
+	attr.flags = QQ_EBPF;
+	attr.max_env = 0;
+	attr.max_length = 1 << 20;
+	if (quark_queue_open(&qq, &attr) < 0)
+		die("open");
+	cpu = now(CLOCK_PROCESS_CPUTIME_ID);
+	pid = fork();
+	if (pid < 0)
+		die("fork");
+	if (pid == 0) {
+		/* The saved id stays root's. */
+		for (i = 0; i < changes; i++)
+			if (setresuid(-1, i & 1 ? 0 : 1, -1))
+				_exit(1);
+		_exit(0);
+	}
+	read_storm(&qq, pid);
+	cpu = now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	quark_queue_get_stats(&qq, &st);
+	printf("{\"bench\":\"quark_chain\",\"changes\":%d,\"lost\":%llu,"
+	       "\"aggregations\":%llu,\"reader_cpu_us_per_event\":%.3f}\n",
+	       changes, (unsigned long long)st.lost,
+	       (unsigned long long)st.aggregations, cpu * 1e6 / st.insertions);
+	quark_queue_close(&qq);
+}
+
 /* As fast as the machine goes, with so many workers: lives a second. */
 static double peak(int workers, void (*life)(void), uint64_t *lost)
 {
@@ -409,6 +446,8 @@ int main(void)
 	bench_latency("QQ_NO_AGG", QQ_NO_AGG, 0);
 	bench_latency("QQ_MIN_AGG, hold_time 10", QQ_MIN_AGG, 10);
 	bench_hold();
+	bench_chain(10000);
+	bench_chain(100000);
 	bench_peak("vfork, _exit", vfork_life);
 	bench_peak("posix_spawn /bin/true", one_life);
 	bench_rate();

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "processmanager/quark/agg.c"
 #include "processmanager/quark/leader.c"
@@ -207,6 +208,49 @@ static void test_order_survives_growth(void **state)
 	expect(3, FORK, 203, 203);
 }
 
+static double cpu_seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+/*
+ * CPU time of n events of one process, in at once and out: as pairs that do not
+ * join, or all as one. The least of three, without an interruption.
+ */
+static double cost(int n, uint64_t other)
+{
+	struct raw_event *e;
+	double best = 1e9, start;
+	size_t joined;
+	int i, k;
+
+	for (k = 0; k < 3; k++) {
+		start = cpu_seconds();
+		for (i = 0; i < n; i++)
+			add(2, i & 1 ? other : COMM, i + 1);
+		while ((e = quark_held_pop(&held, NULL, &joined)))
+			quark_held_free(e);
+		best = MIN(best, cpu_seconds() - start);
+		assert_int_equal(held.count, 0);
+		assert_int_equal(held.hash.count, 0);
+	}
+	return best;
+}
+
+/* Four times as many cost four times as much; sixteen, if each is searched. */
+static void test_linear(void **state)
+{
+	double once = cost(8000, COMM), four = cost(32000, COMM);
+
+	assert_true(four < 9 * once);
+	once = cost(8000, IDS);
+	four = cost(32000, IDS);
+	assert_true(four < 9 * once);
+}
+
 static void test_hold(void **state)
 {
 	const uint64_t second = 1000000000;
@@ -318,6 +362,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_min, setup_min, teardown),
 		T(test_no_process),
 		T(test_order_survives_growth),
+		T(test_linear),
 		cmocka_unit_test(test_hold),
 		cmocka_unit_test(test_leaders),
 		cmocka_unit_test(test_leader_terminals),
