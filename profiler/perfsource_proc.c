@@ -102,80 +102,9 @@ static size_t keep_link(struct reading *r, const char *name)
 	return n > 0 && n < PROCFS_TEXT_MAX ? keep(r, r->buf, n) : 0;
 }
 
-/* Of the hierarchies that a process is in, who says where, in this order. */
-static const char *const hierarchies[] = {
-	"", /* version 2's, which is one */
-	"memory",
-	"pids",
-	"name=systemd",
-};
-
-/* "memory" is one of "cpu,memory"; "" of "" only. */
-static bool in_list(const char *list, const char *name)
-{
-	size_t n = strlen(name);
-	const char *end;
-
-	for (;; list = end + 1) {
-		end = strchrnul(list, ',');
-		if ((size_t)(end - list) == n && !memcmp(list, name, n))
-			return true;
-		if (!*end)
-			return false;
-	}
-}
-
-/* A line is "ID:CONTROLLERS:PATH"; paths by hierarchy. */
-static void cgroup_line(char *line, const char **paths)
-{
-	char *list = strchr(line, ':'), *path;
-	size_t i;
-
-	path = list ? strchr(++list, ':') : NULL;
-	if (!path)
-		return;
-	*path++ = '\0';
-	for (i = 0; i < ARRAY_SIZE(hierarchies); i++)
-		if (in_list(list, hierarchies[i]))
-			paths[i] = path;
-}
-
-/*
- * Engines of version 1 leave a process where it was in version 2's hierarchy, so
- * the one that names a container goes before the others; then any but the root.
- */
-static const char *cgroup_best(const char **paths)
-{
-	struct pm_cgroup in;
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(hierarchies); i++) {
-		if (!paths[i])
-			continue;
-		pm_cgroup_parse(paths[i], strlen(paths[i]), &in);
-		if (in.container.len)
-			return paths[i];
-	}
-	for (i = 0; i < ARRAY_SIZE(hierarchies); i++)
-		if (paths[i] && strcmp(paths[i], "/"))
-			return paths[i];
-	return paths[0];
-}
-
-const char *procfs_cgroup(char *text)
-{
-	const char *paths[ARRAY_SIZE(hierarchies)] = { NULL };
-	char *line, *save = NULL;
-
-	for (line = strtok_r(text, "\n", &save); line;
-	     line = strtok_r(NULL, "\n", &save))
-		cgroup_line(line, paths);
-	return cgroup_best(paths);
-}
-
 static size_t keep_cgroup(struct reading *r)
 {
-	ssize_t n = slurp(r->dir, "cgroup", r->buf, PROCFS_TEXT_MAX - 1);
+	ssize_t n = slurp(r->dir, "cgroup", r->buf, sizeof(r->buf) - 1);
 	const char *path;
 
 	if (n <= 0)

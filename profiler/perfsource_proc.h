@@ -49,12 +49,6 @@ struct procfs_process {
 int procfs_read(const char *proc, uint32_t pid, size_t front,
 		struct procfs_process **out);
 
-/*
- * The path that says most of where a process is, of the lines of /proc/PID/cgroup,
- * which are written into; points into them, NULL if there is none.
- */
-const char *procfs_cgroup(char *text);
-
 /* Nanoseconds a clock tick, in which /proc counts. */
 uint64_t procfs_tick(void);
 

@@ -196,6 +196,11 @@ static int apply_fork(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	return emit(qq, &f->head, QUARK_EV_FORK, rec);
 }
 
+static struct quark_span span_of(const char *s)
+{
+	return (struct quark_span){ s, s ? strlen(s) : 0 };
+}
+
 /* The strings of an image record; false if its lengths lie. */
 static bool image_strings(const struct abi_quark_image *im, size_t len,
 			  struct quark_strings_init *out)
@@ -266,6 +271,9 @@ static int apply_exec(struct quark_queue_priv *qq, const struct quark_raw *raw)
 		return -ENOMEM;
 	if (in_walk(proc, &im->head))
 		return 0;
+	/* An exec does not move: who told of none only did not get to know it. */
+	if (!init.cgroup.p && proc->rec->p.cgroup)
+		init.cgroup = span_of(proc->rec->p.cgroup);
 	/* A late one is told of, but the cache knows better by now. */
 	stale = im->head.key.exec_id < proc->rec->p.key.exec_id;
 	strings = quark_strings_new(&init);
@@ -443,11 +451,6 @@ static bool paths_fit(const struct abi_quark_id_change *c, size_t len)
 {
 	return c->cwd_len <= len - sizeof(*c) &&
 	       c->cgroup_len <= len - sizeof(*c) - c->cwd_len;
-}
-
-static struct quark_span span_of(const char *s)
-{
-	return (struct quark_span){ s, s ? strlen(s) : 0 };
 }
 
 static struct quark_strings_init strings_of(const struct quark_process *p)

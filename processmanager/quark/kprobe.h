@@ -221,7 +221,10 @@ void kprobe_paths_free(struct kprobe_paths *p);
  */
 bool kprobe_path(struct kprobe_paths *p, uint32_t mnt,
 		 const struct quark_span *names, size_t n, struct strbuf *out);
-/* The path of a cgroup of the unified hierarchy, or NULL. Borrowed. */
+/*
+ * The path of a cgroup of the unified hierarchy, borrowed; NULL: unknown, or
+ * another hierarchy may be the one that counts, see procfs_cgroup().
+ */
 const char *kprobe_cgroup(struct kprobe_paths *p, uint64_t id);
 
 /* --- records (kprobe_record.c) ---------------------------------------------- */

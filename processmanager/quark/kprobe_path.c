@@ -32,6 +32,11 @@ struct kprobe_paths {
 	int fd; /* of mountinfo: tells when it has changed */
 	struct mount_entry *mounts;
 	size_t n, cap;
+	/*
+	 * Memory or pids are in a hierarchy of version 1, which may be the one
+	 * that counts: the unified one's number does not tell.
+	 */
+	bool hybrid;
 	int cgroupfd; /* the unified hierarchy's mount, or -1 */
 	char *cgroup_point;
 	struct hash cgroups;
@@ -93,7 +98,7 @@ static int add_mount(struct kprobe_paths *p, char *line)
 {
 	char *save, *w, *word[5];
 	struct mount_entry *m;
-	size_t i;
+	size_t i, cap;
 
 	for (i = 0, w = strtok_r(line, " \n", &save); w && i < 5;
 	     w = strtok_r(NULL, " \n", &save))
@@ -101,11 +106,12 @@ static int add_mount(struct kprobe_paths *p, char *line)
 	if (i < 5)
 		return 0;
 	if (p->n == p->cap) {
-		p->cap = p->cap ? p->cap * 2 : 64;
-		m = realloc(p->mounts, p->cap * sizeof(*m));
+		cap = p->cap ? p->cap * 2 : 64;
+		m = realloc(p->mounts, cap * sizeof(*m));
 		if (!m)
 			return -ENOMEM;
 		p->mounts = m;
+		p->cap = cap;
 	}
 	unescape(word[3]);
 	unescape(word[4]);
@@ -127,12 +133,30 @@ static int add_mount(struct kprobe_paths *p, char *line)
 	return -ENOMEM;
 }
 
+/* Only hierarchies of version 1 name controllers. */
+static bool is_hybrid(void)
+{
+	char *line = NULL, list[256];
+	bool hybrid = false;
+	size_t size = 0;
+	FILE *f = fopen("/proc/self/cgroup", "re");
+
+	while (f && !hybrid && getline(&line, &size, f) > 0)
+		hybrid = sscanf(line, "%*u:%255[^:]:", list) == 1 &&
+			 (strstr(list, "memory") || strstr(list, "pids"));
+	free(line);
+	if (f)
+		fclose(f);
+	return hybrid;
+}
+
 static void read_mounts(struct kprobe_paths *p)
 {
 	size_t size = 0;
 	char *line = NULL;
 	FILE *f = fopen("/proc/self/mountinfo", "re");
 
+	p->hybrid = is_hybrid();
 	forget_mounts(p);
 	while (f && getline(&line, &size, f) > 0)
 		if (add_mount(p, line))
@@ -274,7 +298,7 @@ const char *kprobe_cgroup(struct kprobe_paths *p, uint64_t id)
 	n = hash_first(&p->cgroups, id);
 	if (n)
 		return container_of(n, struct cgroup_entry, node)->path;
-	if (p->cgroupfd < 0 || !id ||
+	if (p->cgroupfd < 0 || p->hybrid || !id ||
 	    !cgroup_by_handle(p, id, path, sizeof(path)))
 		return NULL;
 	e = malloc(sizeof(*e) + strlen(path) + 1);

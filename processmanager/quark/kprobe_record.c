@@ -167,23 +167,49 @@ static bool same_file(const char *path, const struct abi_quark_image *im)
 }
 
 /*
+ * What was appended to 'out' since 'start' is a path in our root; of a process with
+ * another root, it is given as beneath that one, as the other backend does. One
+ * that is gone leaves it as it is.
+ */
+static void beneath_root(struct kprobe_record *r, const struct kprobe_values *v,
+			 size_t start)
+{
+	char name[64], root[ABI_QUARK_PATH_MAX];
+	size_t len = r->out.len - start;
+	char *path;
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "/proc/%u/root", v->tgid);
+	n = readlink(name, root, sizeof(root));
+	if (n <= 1 || (size_t)n > len || !strbuf_str(&r->out))
+		return;
+	path = r->out.data + start;
+	if (memcmp(path, root, n) || (path[n] && path[n] != '/') ||
+	    !quark_procfs_exists(v->tgid, v->start))
+		return;
+	memmove(path, path + n, len - n + 1);
+	r->out.len -= n;
+	if (r->out.len == start)
+		strbuf_add(&r->out, "/", 1);
+}
+
+/*
  * In the order of trust: the names from the kernel; the link of /proc; the path
  * given to execve, if it leads to that file; that path as it is.
  */
 static size_t put_exe(struct kprobe_record *r, struct abi_quark_image *im,
 		      const struct kprobe_values *v)
 {
-	size_t start = r->out.len, n;
+	size_t start = r->out.len;
 	char path[ABI_QUARK_PATH_MAX];
 
-	if (kprobe_path(r->paths, v->exe_mnt, v->exe, KPROBE_EXE_LEVELS,
-			&r->out))
-		return r->out.len - start;
 	snprintf(path, sizeof(path), "/proc/%u/exe", v->tgid);
-	if (same_file(path, im)) {
-		n = quark_procfs_link(v->tgid, "exe", &r->out);
-		if (n)
-			return n;
+	if (kprobe_path(r->paths, v->exe_mnt, v->exe, KPROBE_EXE_LEVELS,
+			&r->out) ||
+	    (same_file(path, im) &&
+	     quark_procfs_link(v->tgid, "exe", &r->out))) {
+		beneath_root(r, v, start);
+		return r->out.len - start;
 	}
 	if (r->filename[0] == '/' && same_file(r->filename, im) &&
 	    realpath(r->filename, path)) {
@@ -268,19 +294,19 @@ static void put_places(struct kprobe_record *r, const struct kprobe_values *v,
 	size_t start = r->out.len;
 	const char *cgroup;
 
-	if (v->flags & PF_KTHREAD)
-		; /* has none */
-	else if (!v->fs || !kprobe_path(r->paths, v->cwd_mnt, v->cwd,
-					KPROBE_CWD_LEVELS, &r->out))
-		quark_procfs_link(v->tgid, "cwd", &r->out);
+	/* A kernel thread has none. */
+	if (!(v->flags & PF_KTHREAD) &&
+	    ((v->fs && kprobe_path(r->paths, v->cwd_mnt, v->cwd,
+				   KPROBE_CWD_LEVELS, &r->out)) ||
+	     quark_procfs_link(v->tgid, "cwd", &r->out)))
+		beneath_root(r, v, start);
 	*cwd_len = r->out.len - start;
 	start = r->out.len;
 	cgroup = kprobe_cgroup(r->paths, v->cgroup);
-	/* The root of it may only mean that another hierarchy is in use. */
-	if (cgroup && cgroup[1])
+	if (cgroup)
 		strbuf_puts(&r->out, cgroup);
-	else if (!quark_procfs_cgroup(v->tgid, &r->out) && cgroup)
-		strbuf_puts(&r->out, cgroup);
+	else
+		quark_procfs_cgroup(v->tgid, v->start, &r->out);
 	*cgroup_len = r->out.len - start;
 }
 

@@ -258,8 +258,9 @@ bool quark_procfs_read(uint32_t pid, uint64_t start_boottime, size_t max_env,
 
 /* A link of /proc/PID, appended. Its length; 0: none. */
 size_t quark_procfs_link(uint32_t pid, const char *name, struct strbuf *sb);
-/* The unified hierarchy's path, else memory's, else pids'; the same. */
-size_t quark_procfs_cgroup(uint32_t pid, struct strbuf *sb);
+/* By procfs_cgroup() of base/procfs.h, unless the pid is another's; the same. */
+size_t quark_procfs_cgroup(uint32_t pid, uint64_t start_boottime,
+			   struct strbuf *sb);
 /*
  * The abi_quark_image of a walk, in the place of what is in 'sb', but that its
  * start is no better than a clock tick. False if it is gone, or a zombie.

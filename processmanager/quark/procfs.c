@@ -13,6 +13,9 @@
 
 #include "processmanager/quark/priv.h"
 
+/* A line a hierarchy, of which a kernel has a dozen; more is cut. */
+#define CGROUP_TEXT_MAX 32768
+
 /* Appends a file, 'max' bytes at most. The bytes read, or -errno. */
 static ssize_t slurp(int dirfd, const char *name, size_t max, struct strbuf *sb)
 {
@@ -108,4 +111,24 @@ bool quark_procfs_read(uint32_t pid, uint64_t start_boottime, size_t max_env,
 		out->env.len = env;
 	}
 	return true;
+}
+
+size_t quark_procfs_cgroup(uint32_t pid, uint64_t start_boottime,
+			   struct strbuf *sb)
+{
+	struct strbuf text = STRBUF_INIT;
+	const char *path = NULL;
+	int dirfd = open_dir(pid);
+	size_t start = sb->len;
+
+	if (dirfd < 0)
+		return 0;
+	if (slurp(dirfd, "cgroup", CGROUP_TEXT_MAX, &text) > 0 &&
+	    same_start(dirfd, start_boottime) && strbuf_str(&text))
+		path = procfs_cgroup(text.data);
+	if (path && strlen(path) < ABI_QUARK_PATH_MAX)
+		strbuf_puts(sb, path);
+	close(dirfd);
+	strbuf_fini(&text);
+	return sb->len - start;
 }

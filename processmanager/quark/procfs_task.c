@@ -35,39 +35,6 @@ size_t quark_procfs_link(uint32_t pid, const char *name, struct strbuf *sb)
 	return n;
 }
 
-size_t quark_procfs_cgroup(uint32_t pid, struct strbuf *sb)
-{
-	char path[64], line[ABI_QUARK_PATH_MAX + 64], best[ABI_QUARK_PATH_MAX];
-	int rank = 0, now;
-	char *at;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		line[strcspn(line, "\n")] = '\0';
-		at = strchr(line, ':');
-		at = at ? strchr(at + 1, ':') : NULL;
-		if (!at || at[1] != '/')
-			continue;
-		at++;
-		now = !strncmp(line, "0::", 3)	 ? (at[1] ? 4 : 1)
-		      : strstr(line, ":memory:") ? 3
-		      : strstr(line, ":pids:")	 ? 2
-						 : 0;
-		if (now <= rank)
-			continue;
-		rank = now;
-		snprintf(best, sizeof(best), "%s", at);
-	}
-	if (f)
-		fclose(f);
-	if (!rank)
-		return 0;
-	strbuf_puts(sb, best);
-	return strlen(best);
-}
-
 /* See proc_pid_stat(5). The start is that of its clock tick. */
 static bool parse_stat(const char *text, struct abi_quark_image *im)
 {
@@ -184,7 +151,8 @@ bool quark_procfs_task(uint32_t pid, struct strbuf *sb)
 	strbuf_add(sb, &im, sizeof(im));
 	im.exe_len = quark_procfs_link(pid, "exe", sb);
 	im.cwd_len = quark_procfs_link(pid, "cwd", sb);
-	im.cgroup_len = quark_procfs_cgroup(pid, sb);
+	im.cgroup_len =
+		quark_procfs_cgroup(pid, im.head.key.start_boottime, sb);
 	if (!strbuf_str(sb))
 		return false;
 	memcpy(sb->data, &im, sizeof(im));

@@ -1,11 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A control group's path: whatever it is, what is found lies within it. */
+/*
+ * A control group's path: whatever it is, what is found lies within it. The same
+ * bytes as the text of /proc/PID/cgroup: the path found is one of its own.
+ */
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/base.h"
 #include "processmanager/processmanager.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void parse_text(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size + 1);
+	const char *path;
+
+	if (!text)
+		return;
+	memcpy(text, data, size);
+	text[size] = '\0';
+	path = procfs_cgroup(text);
+	if (path &&
+	    (path < text || path + strlen(path) > text + size || *path != '/'))
+		abort();
+	free(text);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -22,5 +43,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 	if (c.engine && !c.container.len)
 		abort();
+	parse_text(data, size);
 	return 0;
 }

@@ -564,6 +564,55 @@ static void log_level_names_read_back(void **state)
 	assert_int_equal(log_level_parse(""), -1);
 }
 
+/* --- procfs -------------------------------------------------------------- */
+
+#define CGROUP_ID                          \
+	"3f1b6e0c9d2a47580e1f2a3b4c5d6e7f" \
+	"8091a2b3c4d5e6f708192a3b4c5d6e7f"
+
+/* As test_quark.c has it of the kernel side. */
+static void a_cgroup_is_that_which_says_most(void **state)
+{
+	static const struct {
+		const char *text, *path;
+	} v[] = {
+		{ "0::/system.slice/x.service\n", "/system.slice/x.service" },
+		{ "0::/\n", "/" },
+		/* version 1 alone */
+		{ "9:name=systemd:/a\n4:cpu,memory:/b\n3:pids:/c\n", "/b" },
+		{ "9:name=systemd:/a\n4:memory:/\n3:pids:/c\n", "/c" },
+		{ "9:name=systemd:/a\n4:memory:/\n3:cpu:/d\n", "/" },
+		/* both: what version 2 says, but for containers */
+		{ "4:memory:/b\n0::/init.scope\n", "/init.scope" },
+		{ "4:memory:/b\n0::/\n", "/b" },
+		{ "4:memory:/docker/" CGROUP_ID "\n"
+		  "0::/system.slice/docker.service\n",
+		  "/docker/" CGROUP_ID },
+		{ "5:pids:/x/crio-" CGROUP_ID "\n4:memory:/y\n0::/z\n",
+		  "/x/crio-" CGROUP_ID },
+		/* the last name has to be the container's */
+		{ "4:memory:/docker/" CGROUP_ID "/x\n0::/z\n", "/z" },
+		/* a path may have colons */
+		{ "0::/kubepods.slice:cri-containerd:" CGROUP_ID "\n",
+		  "/kubepods.slice:cri-containerd:" CGROUP_ID },
+		{ "3:memoryx,xmemory:/b\n", NULL },
+		{ "garbage\n:\n", NULL },
+		{ "", NULL },
+	};
+	char text[512];
+	const char *got;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(v); i++) {
+		snprintf(text, sizeof(text), "%s", v[i].text);
+		got = procfs_cgroup(text);
+		if (v[i].path)
+			assert_string_equal(got ? got : "(null)", v[i].path);
+		else
+			assert_null(got);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -597,6 +646,7 @@ int main(void)
 		cmocka_unit_test(log_cuts_what_is_too_long_and_ends_the_line),
 		cmocka_unit_test(log_marks_priorities_for_the_journal),
 		cmocka_unit_test(log_level_names_read_back),
+		cmocka_unit_test(a_cgroup_is_that_which_says_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -497,50 +497,6 @@ static void a_stat_line_is_read(void **state)
 	assert_int_equal(procfs_stat_parse("1 (x)", 5, &st), -EINVAL);
 }
 
-#define CGROUP_ID                          \
-	"3f1b6e0c9d2a47580e1f2a3b4c5d6e7f" \
-	"8091a2b3c4d5e6f708192a3b4c5d6e7f"
-
-static void a_cgroup_is_that_which_says_most(void **state)
-{
-	static const struct {
-		const char *text, *path;
-	} v[] = {
-		{ "0::/system.slice/x.service\n", "/system.slice/x.service" },
-		{ "0::/\n", "/" },
-		/* version 1 alone */
-		{ "9:name=systemd:/a\n4:cpu,memory:/b\n3:pids:/c\n", "/b" },
-		{ "9:name=systemd:/a\n4:memory:/\n3:pids:/c\n", "/c" },
-		{ "9:name=systemd:/a\n4:memory:/\n3:cpu:/d\n", "/a" },
-		/* both: what version 2 says, but for containers */
-		{ "4:memory:/b\n0::/init.scope\n", "/init.scope" },
-		{ "4:memory:/b\n0::/\n", "/b" },
-		{ "4:memory:/docker/" CGROUP_ID "\n"
-		  "0::/system.slice/docker.service\n",
-		  "/docker/" CGROUP_ID },
-		{ "5:pids:/x/crio-" CGROUP_ID "\n4:memory:/y\n0::/z\n",
-		  "/x/crio-" CGROUP_ID },
-		/* a path may have colons */
-		{ "0::/kubepods.slice:cri-containerd:" CGROUP_ID "\n",
-		  "/kubepods.slice:cri-containerd:" CGROUP_ID },
-		{ "3:memoryx,xmemory:/b\n", NULL },
-		{ "garbage\n:\n", NULL },
-		{ "", NULL },
-	};
-	char text[512];
-	const char *got;
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(v); i++) {
-		snprintf(text, sizeof(text), "%s", v[i].text);
-		got = procfs_cgroup(text);
-		if (v[i].path)
-			assert_string_equal(got ? got : "(null)", v[i].path);
-		else
-			assert_null(got);
-	}
-}
-
 static void this_process_is_read(void **state)
 {
 	struct procfs_process *p;
@@ -594,7 +550,6 @@ int main(void)
 		cmocka_unit_test(another_length_than_it_says_is_refused),
 		cmocka_unit_test(lengths_that_lie_are_refused),
 		cmocka_unit_test(a_stat_line_is_read),
-		cmocka_unit_test(a_cgroup_is_that_which_says_most),
 		cmocka_unit_test(this_process_is_read),
 		cmocka_unit_test(a_process_that_is_not_there_is_an_error),
 	};

@@ -10,12 +10,28 @@
 
 #include <cmocka.h>
 #include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+/* Memory may end while mounts are read. */
+static bool no_memory;
+
+static void *may_fail(void *p, size_t size)
+{
+	return no_memory ? NULL : realloc(p, size);
+}
+#define realloc(p, size) may_fail(p, size)
 #include "processmanager/quark/kprobe_path.c"
+#undef realloc
 #include "processmanager/quark/kprobe_record.c"
 #include "processmanager/quark/procfs.c"
 #include "processmanager/quark/procfs_task.c"
@@ -210,16 +226,25 @@ static void set_names(struct quark_span *out, const char *const *names)
 		*out = (struct quark_span){ *names, strlen(*names) };
 }
 
-/* The root's mount, whatever its number is here. */
+#define ROOT_MOUNT (UINT32_MAX - 1)
+
+/* A mount at "/", the root of which may be a directory of its file system. */
+static uint32_t mount_at_root(const char *dir)
+{
+	char line[128];
+	int n;
+
+	n = snprintf(line, sizeof(line), "%u 1 8:1 %s / rw - ext4 /dev/x rw",
+		     ROOT_MOUNT, dir);
+	assert_true(n > 0 && n < (int)sizeof(line));
+	assert_int_equal(add_mount(r.paths, line), 0);
+	return ROOT_MOUNT;
+}
+
+/* The root's mount, whatever is the root of this test. */
 static uint32_t root_mount(void)
 {
-	size_t i, best = 0;
-
-	for (i = 0; i < r.paths->n; i++)
-		if (!strcmp(r.paths->mounts[i].point, "/"))
-			best = i;
-	assert_string_equal(r.paths->mounts[best].root, "/");
-	return r.paths->mounts[best].id;
+	return mount_at_root("/");
 }
 
 /* The strings of what came, one behind the other. */
@@ -449,6 +474,194 @@ static void test_places(void **state)
 	assert_int_equal(got_len, sizeof(*e) + 4 + e->cgroup_len);
 }
 
+/* Where the root is a bind mount, paths begin beneath the directory bound. */
+static void test_bound_root(void **state)
+{
+	static const char *const exe[] = { "true", "bin", "jail", "/", NULL };
+	static const char *const cwd[] = { "tmp", "jail", "/", NULL };
+	const struct abi_quark_image *im = (const void *)got;
+
+	v.ino = 11;
+	set_names(v.exe, exe);
+	set_names(v.cwd, cwd);
+	v.exe_mnt = v.cwd_mnt = mount_at_root("/jail");
+	record(KPROBE_EXEC, v.tgid);
+	assert_int_equal(im->exe_len, 9);
+	assert_int_equal(im->cwd_len, 4);
+	assert_memory_equal(strings(), "/bin/true/tmp", 13);
+}
+
+/* --- a process with another root ---------------------------------------------- */
+
+struct jail {
+	char dir[32];
+	pid_t pid;
+	int out[2];
+};
+
+/* The names of a path below "/", the last one first. Borrowed from it. */
+static void names_of(struct quark_span *out, char *path)
+{
+	char *slash;
+
+	while ((slash = strrchr(path, '/'))) {
+		*out++ = (struct quark_span){ slash + 1, strlen(slash + 1) };
+		*slash = '\0';
+	}
+	*out = (struct quark_span){ "/", 1 };
+}
+
+static uint64_t start_of(pid_t pid)
+{
+	struct strbuf sb = STRBUF_INIT;
+	uint64_t start;
+
+	assert_true(quark_procfs_task(pid, &sb));
+	start = ((struct abi_quark_image *)sb.data)->head.key.start_boottime;
+	strbuf_fini(&sb);
+	return start;
+}
+
+/* Its root becomes 'dir', by which way 'enter' knows, and it waits in /work. */
+static void jail(struct jail *j, bool (*enter)(const char *dir))
+{
+	char c;
+
+	strcpy(j->dir, "/tmp/quarkXXXXXX");
+	assert_non_null(mkdtemp(j->dir));
+	assert_int_equal(pipe(j->out), 0);
+	j->pid = fork();
+	if (j->pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		c = enter(j->dir) && !mkdir("/work", 0755) && !chdir("/work");
+		if (write(j->out[1], &c, 1) == 1)
+			pause();
+		_exit(0);
+	}
+	assert_int_equal(read(j->out[0], &c, 1), 1);
+	assert_true(c);
+	v.tgid = v.pid = j->pid;
+	v.start = start_of(j->pid);
+}
+
+static void end_jail(struct jail *j)
+{
+	char work[64];
+
+	kill(j->pid, SIGKILL);
+	assert_int_equal(waitpid(j->pid, NULL, 0), j->pid);
+	snprintf(work, sizeof(work), "%s/work", j->dir);
+	rmdir(work);
+	rmdir(j->dir);
+	close(j->out[0]);
+	close(j->out[1]);
+}
+
+static bool by_chroot(const char *dir)
+{
+	return !chroot(dir) && !chdir("/");
+}
+
+/* As an engine of containers does it. */
+static bool by_pivot_root(const char *dir)
+{
+	return !unshare(CLONE_NEWNS) &&
+	       !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	       !mount(dir, dir, NULL, MS_BIND, NULL) && !chdir(dir) &&
+	       !syscall(SYS_pivot_root, ".", ".") &&
+	       !umount2(".", MNT_DETACH) && !chdir("/");
+}
+
+/* ... and one that only binds a directory and makes that its root. */
+static bool by_bind(const char *dir)
+{
+	return !unshare(CLONE_NEWNS) &&
+	       !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	       !mount(dir, dir, NULL, MS_BIND, NULL) && by_chroot(dir);
+}
+
+static void test_roots(void **state)
+{
+	static bool (*const ways[])(const char *) = { by_chroot, by_pivot_root,
+						      by_bind };
+	const struct abi_quark_id_change *e = (const void *)got;
+	char path[64];
+	struct jail j;
+	size_t i;
+
+	if (geteuid() != 0)
+		skip();
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		jail(&j, ways[i]);
+		snprintf(path, sizeof(path), "%s/work", j.dir);
+		memset(v.cwd, 0, sizeof(v.cwd));
+		names_of(v.cwd, path);
+		/* Of another mount namespace, no mount is known to us. */
+		v.cwd_mnt = i ? UINT32_MAX : root_mount();
+		record(KPROBE_CWD, v.tgid);
+		assert_int_equal(e->cwd_len, 5);
+		assert_memory_equal(got + sizeof(*e), "/work", 5);
+		end_jail(&j);
+	}
+}
+
+/* --- cgroups ------------------------------------------------------------------ */
+
+#define CONTAINER                                                \
+	"0123456789abcdef0123456789abcdef0123456789abcdef012345" \
+	"6789quark1"
+
+static bool join(const char *dir, pid_t pid)
+{
+	char path[256];
+	FILE *f;
+	bool ok;
+
+	if (mkdir(dir, 0755) && errno != EEXIST)
+		return false;
+	snprintf(path, sizeof(path), "%s/cgroup.procs", dir);
+	f = fopen(path, "we");
+	if (!f)
+		return false;
+	ok = fprintf(f, "%d", pid) > 0;
+	return !fclose(f) && ok;
+}
+
+/* A container of version 1, which the unified hierarchy does not know. */
+static void test_hybrid(void **state)
+{
+	static const char unified[] = "/sys/fs/cgroup/unified/quark-test";
+	static const char memory[] = "/sys/fs/cgroup/memory/" CONTAINER;
+	const struct abi_quark_id_change *e = (const void *)got;
+	struct stat st;
+	bool joined;
+
+	v.tgid = v.pid = fork();
+	if (v.pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	v.start = start_of(v.pid);
+	joined = join(unified, v.pid) && join(memory, v.pid) &&
+		 !stat(unified, &st);
+	v.cgroup = st.st_ino;
+	if (joined)
+		record(KPROBE_CGROUP, v.tgid);
+	kill(v.pid, SIGKILL);
+	waitpid(v.pid, NULL, 0);
+	rmdir(unified);
+	rmdir(memory);
+	if (!joined)
+		skip();
+	assert_int_equal(e->cgroup_len, strlen("/" CONTAINER));
+	assert_memory_equal(got + got_len - e->cgroup_len, "/" CONTAINER,
+			    e->cgroup_len);
+	/* Of one that is gone nothing is known, rather than the wrong one. */
+	record(KPROBE_CGROUP, v.tgid);
+	assert_int_equal(e->cgroup_len, 0);
+}
+
 /* --- paths ------------------------------------------------------------------------ */
 
 static void expect_path(const char *root, const char *point, bool ok,
@@ -481,6 +694,28 @@ static void test_mounts(void **state)
 	expect_path("/a/b/c", "/mnt", false, "before");
 }
 
+/* The array is as large as it says, also when it could not grow. */
+static void test_no_memory(void **state)
+{
+	const char text[] = "5 1 8:1 / /x rw - ext4 /dev/x rw";
+	struct kprobe_paths p = { .fd = -1, .cgroupfd = -1 };
+	char line[sizeof(text)];
+	int i;
+
+	for (i = 0; i < 65; i++) {
+		strcpy(line, text);
+		no_memory = i == 64;
+		assert_int_equal(add_mount(&p, line), no_memory ? -ENOMEM : 0);
+	}
+	strcpy(line, text);
+	assert_int_equal(add_mount(&p, line), -ENOMEM);
+	no_memory = false;
+	assert_int_equal(p.n, 64);
+	assert_int_equal(p.cap, 64);
+	forget_mounts(&p);
+	free(p.mounts);
+}
+
 static void test_escapes(void **state)
 {
 	char s[] = "/a\\040b\\134c\\011\\0";
@@ -493,12 +728,13 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_fork),	   T(test_exit),     T(test_reap),
-		T(test_rename),	   T(test_ids),	     T(test_exec),
-		T(test_null),	   T(test_exec_cut), T(test_exec_file),
-		T(test_long_args), T(test_env),	     T(test_live),
-		T(test_walk),	   T(test_places),   T(test_mounts),
-		T(test_escapes),
+		T(test_fork),	   T(test_exit),      T(test_reap),
+		T(test_rename),	   T(test_ids),	      T(test_exec),
+		T(test_null),	   T(test_exec_cut),  T(test_exec_file),
+		T(test_long_args), T(test_env),	      T(test_live),
+		T(test_walk),	   T(test_places),    T(test_mounts),
+		T(test_escapes),   T(test_no_memory), T(test_bound_root),
+		T(test_roots),	   T(test_hybrid),
 	};
 #undef T
 
