@@ -11,7 +11,7 @@
 #elif defined(__TARGET_ARCH_arm64)
 #include "bpf/arch_arm64.bpf.h"
 #else
-#error "no sampler for this machine"
+#error "no programs for this machine"
 #endif
 
 #endif /* BPF_ARCH_BPF_H */

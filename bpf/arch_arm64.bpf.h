@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* arch_arm64: what the sampler has to know of arm64; included by bpf/arch.bpf.h. */
+/* arch_arm64: what the programs have to know of arm64; included by bpf/arch.bpf.h. */
 #ifndef BPF_ARCH_ARM64_BPF_H
 #define BPF_ARCH_ARM64_BPF_H
 
@@ -7,6 +7,19 @@
 #define PAGE_SIZE 4096
 #define PSR_MODE_MASK 0xf
 #define PSR_MODE32 0x10
+
+/* asm-generic/unistd.h; a 32-bit program's calls have other numbers and are not seen. */
+#define NR_CHDIR 49
+#define NR_FCHDIR 50
+#define NR_SETUID 146
+#define NR_SETGID 144
+#define NR_SETPGID 154
+#define NR_SETSID 157
+#define NR_SETREUID 145
+#define NR_SETREGID 143
+#define NR_SETRESUID 147
+#define NR_SETRESGID 149
+#define NR_CAPSET 91
 
 static __always_inline bool arch_user_mode(const struct pt_regs *r)
 {

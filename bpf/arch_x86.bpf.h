@@ -1,10 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* arch_x86: what the sampler has to know of x86-64; included by bpf/arch.bpf.h. */
+/* arch_x86: what the programs have to know of x86-64; included by bpf/arch.bpf.h. */
 #ifndef BPF_ARCH_X86_BPF_H
 #define BPF_ARCH_X86_BPF_H
 
 #define PAGE_SIZE 4096
 #define USER32_CS 0x23 /* GDT_ENTRY_DEFAULT_USER32_CS * 8 + 3 */
+
+/* asm/unistd_64.h; a 32-bit program's calls have other numbers and are not seen. */
+#define NR_CHDIR 80
+#define NR_FCHDIR 81
+#define NR_SETUID 105
+#define NR_SETGID 106
+#define NR_SETPGID 109
+#define NR_SETSID 112
+#define NR_SETREUID 113
+#define NR_SETREGID 114
+#define NR_SETRESUID 117
+#define NR_SETRESGID 119
+#define NR_CAPSET 126
 
 static __always_inline bool arch_user_mode(const struct pt_regs *r)
 {

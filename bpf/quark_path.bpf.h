@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* quark_path: paths of files and cgroups, as strings, from the kernel's trees. */
+#ifndef BPF_QUARK_PATH_BPF_H
+#define BPF_QUARK_PATH_BPF_H
+
+#include "bpf/quark_ring.bpf.h"
+
+struct walk_ctx {
+	__u32 slot;
+	__u32 which;
+};
+
+/* "/name" in front of what there is already. False when it has no room. */
+static __always_inline bool prepend(struct scratch *s, __u32 which, const void *name, __u32 len)
+{
+	struct walk *w = &s->walk;
+	__u32 pos = w->pos;
+	char *buf;
+
+	len &= 255;
+	if (which >= PATHS || pos <= len || pos > ABI_QUARK_PATH_MAX) {
+		w->cut = 1;
+		return false;
+	}
+	pos = (pos - len - 1) & (ABI_QUARK_PATH_MAX - 1);
+	buf = s->path[which];
+	buf[pos] = '/';
+	bpf_probe_read_kernel(buf + pos + 1, len, name);
+	w->pos = pos;
+	return true;
+}
+
+static __always_inline void enter_mount(struct walk *w, const struct vfsmount *mnt)
+{
+	w->mnt = (__u64)mnt;
+	w->mnt_root = (__u64)BPF_CORE_READ(mnt, mnt_root);
+}
+
+static long walk_dentry(__u32 i, void *arg)
+{
+	struct walk_ctx *ctx = arg;
+	__u32 slot = ctx->slot;
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &slot);
+	struct dentry *dentry, *parent;
+	struct vfsmount *mnt;
+	struct mount *m, *above;
+	struct walk *w;
+
+	if (!s)
+		return 1;
+	w = &s->walk;
+	dentry = (struct dentry *)w->dentry;
+	mnt = (struct vfsmount *)w->mnt;
+	if (w->dentry == w->root_dentry && w->mnt == w->root_mnt)
+		return 1;
+	if (w->dentry == w->mnt_root) {
+		m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
+		above = BPF_CORE_READ(m, mnt_parent);
+		if (above == m)
+			return 1; /* the namespace's root */
+		w->dentry = (__u64)BPF_CORE_READ(m, mnt_mountpoint);
+		enter_mount(w, (void *)above + bpf_core_field_offset(struct mount, mnt));
+		return 0;
+	}
+	parent = BPF_CORE_READ(dentry, d_parent);
+	if (!prepend(s, ctx->which, BPF_CORE_READ(dentry, d_name.name),
+		     BPF_CORE_READ(dentry, d_name.len)))
+		return 1;
+	w->dentry = (__u64)parent;
+	return parent == dentry || !parent; /* memfd and the like hang nowhere */
+}
+
+static __always_inline struct kernfs_node *kernfs_parent(struct kernfs_node *kn)
+{
+	struct kernfs_node___6_14 *old = (void *)kn;
+
+	if (bpf_core_field_exists(kn->__parent))
+		return BPF_CORE_READ(kn, __parent);
+	return (void *)BPF_CORE_READ(old, parent);
+}
+
+static long walk_kernfs(__u32 i, void *arg)
+{
+	struct walk_ctx *ctx = arg;
+	__u32 slot = ctx->slot;
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &slot);
+	struct kernfs_node *kn, *parent;
+	const char *name;
+	char probe[256];
+	long len;
+
+	if (!s)
+		return 1;
+	kn = (struct kernfs_node *)s->walk.kn;
+	parent = kernfs_parent(kn);
+	if (!parent)
+		return 1; /* the root has no name */
+	name = BPF_CORE_READ(kn, name);
+	len = bpf_probe_read_kernel_str(probe, sizeof(probe), name);
+	if (len <= 1 || !prepend(s, ctx->which, name, len - 1))
+		return 1;
+	s->walk.kn = (__u64)parent;
+	return 0;
+}
+
+/* What was walked, at its place; "/" when it is empty. */
+static __always_inline __u32 walked(struct scratch *s, __u32 which)
+{
+	__u32 pos = s->walk.pos;
+
+	if (s->walk.cut)
+		s->image.head.flags |= ABI_QUARK_PATH_CUT;
+	if (pos < ABI_QUARK_PATH_MAX)
+		return ABI_QUARK_PATH_MAX - pos;
+	s->path[which][ABI_QUARK_PATH_MAX - 1] = '/';
+	return 1;
+}
+
+static __always_inline __u32 walk_path(struct scratch *s, __u32 slot, __u32 which,
+				       const struct path *path, const struct fs_struct *fs)
+{
+	struct walk_ctx ctx = { .slot = slot, .which = which };
+	struct walk *w = &s->walk;
+
+	w->dentry = (__u64)path->dentry;
+	enter_mount(w, path->mnt);
+	w->root_dentry = (__u64)fs->root.dentry;
+	w->root_mnt = (__u64)fs->root.mnt;
+	w->pos = ABI_QUARK_PATH_MAX;
+	w->cut = 0;
+	if (bpf_loop(PATH_DEPTH, walk_dentry, &ctx, 0) == PATH_DEPTH)
+		w->cut = 1;
+	return walked(s, which);
+}
+
+/* Hexadecimal digits of a container's id, alone or with more around it. */
+#define CONTAINER_ID_LEN 64
+
+static __always_inline bool names_container(struct kernfs_node *kn)
+{
+	char name[CONTAINER_ID_LEN + 1];
+
+	return bpf_probe_read_kernel_str(name, sizeof(name), BPF_CORE_READ(kn, name)) ==
+	       sizeof(name);
+}
+
+/* Where a controller of version 1 has the process; NULL: nowhere, or it is of version 2. */
+static __always_inline struct kernfs_node *css_kn(struct css_set *set, __u32 id)
+{
+	struct cgroup_subsys_state *css;
+	struct cgroup *cgroup;
+
+	bpf_core_read(&css, sizeof(css), &set->subsys[0] + id);
+	if (!css)
+		return NULL;
+	cgroup = BPF_CORE_READ(css, cgroup);
+	if (BPF_CORE_READ(cgroup, root) == BPF_CORE_READ(set, dfl_cgrp, root))
+		return NULL;
+	return BPF_CORE_READ(cgroup, kn);
+}
+
+/*
+ * One hierarchy: the unified one if it says anything, else memory's, else pids'. But
+ * engines of version 1 leave a process where it was in the unified one: if memory's or
+ * pids' names a container, it is there.
+ */
+static __always_inline struct kernfs_node *cgroup_kn(struct task_struct *task)
+{
+	struct css_set *set = BPF_CORE_READ(task, cgroups);
+	struct kernfs_node *kn = BPF_CORE_READ(set, dfl_cgrp, kn);
+	struct kernfs_node *memory = NULL, *pids = NULL;
+
+	if (bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
+		memory = css_kn(set, bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id));
+	if (bpf_core_enum_value_exists(enum cgroup_subsys_id, pids_cgrp_id))
+		pids = css_kn(set, bpf_core_enum_value(enum cgroup_subsys_id, pids_cgrp_id));
+	if (memory && names_container(memory))
+		return memory;
+	if (pids && names_container(pids))
+		return pids;
+	if (kernfs_parent(kn))
+		return kn;
+	if (memory && kernfs_parent(memory))
+		return memory;
+	return pids ? pids : kn;
+}
+
+static __always_inline __u32 walk_cgroup(struct scratch *s, __u32 slot, __u32 which,
+					 struct task_struct *task)
+{
+	struct walk_ctx ctx = { .slot = slot, .which = which };
+
+	s->walk.kn = (__u64)cgroup_kn(task);
+	s->walk.pos = ABI_QUARK_PATH_MAX;
+	s->walk.cut = 0;
+	bpf_loop(PATH_DEPTH, walk_kernfs, &ctx, 0);
+	return walked(s, which);
+}
+
+#endif /* BPF_QUARK_PATH_BPF_H */

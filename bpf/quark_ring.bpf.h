@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* quark_ring: configuration, maps, and a record's way into the ring. */
+#ifndef BPF_QUARK_RING_BPF_H
+#define BPF_QUARK_RING_BPF_H
+
+#include "bpf/abi.h"
+#include "bpf/quark_pack.bpf.h"
+#include "bpf/quark_task.bpf.h"
+
+#define PATHS 3
+#define PATH_BUF (ABI_QUARK_PATH_MAX + 512)
+#define PATH_DEPTH 1024 /* components, at most */
+
+/* Set before load. */
+const volatile bool quark_no_wakeup;
+const volatile bool quark_threads;
+const volatile __u32 quark_max_env;
+const volatile __u32 quark_cpus; /* possible ones: the iterator's slot */
+const volatile __u32 quark_half; /* of the ring, bytes */
+const volatile __u32 quark_home[ABI_QUARK_NAMESPACES];
+
+struct walk {
+	__u64 dentry, mnt, mnt_root, root_dentry, root_mnt; /* addresses */
+	__u64 kn;
+	__u32 pos; /* of the first byte; the string ends at ABI_QUARK_PATH_MAX */
+	__u32 cut;
+};
+
+/* Lengths: a record that is packed has them no more. */
+struct strings {
+	__u32 exe, args, cwd, cgroup, env, pad;
+};
+
+/* Where an image's record is put together before its size is known. */
+struct scratch {
+	union {
+		struct abi_quark_image image;
+		struct abi_quark_id_change change;
+		struct abi_quark_fork fork; /* the stack has no room beside walk_kernfs() */
+	};
+	struct strings len;
+	struct walk walk;
+	/* In front of args, whose room is also what the verifier adds to a path's end. */
+	char path[PATHS][PATH_BUF];
+	char args[ABI_QUARK_ARGS_MAX];
+	char env[ABI_QUARK_ENV_MAX];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 16 * 1024 * 1024);
+} ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* CPUs, set before load */
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct abi_quark_loss);
+} losses SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* CPUs and one for the iterator, set before load */
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+static void lose(enum abi_quark_kind kind)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct abi_quark_loss *l = bpf_map_lookup_elem(&losses, &cpu);
+	__u64 now = bpf_ktime_get_boot_ns();
+
+	if (!l)
+		return;
+	l->lost[kind & 7]++;
+	l->last = now;
+	if (!l->first)
+		l->first = now;
+}
+
+static __always_inline __u64 wakeup(void)
+{
+	if (!quark_no_wakeup)
+		return 0;
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > quark_half ? BPF_RB_FORCE_WAKEUP
+									: BPF_RB_NO_WAKEUP;
+}
+
+/* All but the time. */
+static __always_inline void fill_head(struct abi_quark_head *h, enum abi_quark_kind kind,
+				      struct task_struct *task, bool hot)
+{
+	h->kind = kind;
+	h->flags = task->flags & PF_KTHREAD ? ABI_QUARK_KTHREAD : 0;
+	fill_key(&h->key, task, hot);
+	h->tid = task->pid;
+	h->cpu = bpf_get_smp_processor_id();
+}
+
+/* A slot; false, and nothing to submit, when there is none. */
+static __always_inline bool reserve(enum abi_quark_kind kind, __u32 size, struct bpf_dynptr *out)
+{
+	if (!bpf_ringbuf_reserve_dynptr(&ring, size, 0, out))
+		return true;
+	bpf_ringbuf_discard_dynptr(out, 0);
+	lose(kind);
+	return false;
+}
+
+/* Into the slot, which only now gets its time. */
+static __always_inline void submit(struct bpf_dynptr *out, struct abi_quark_head *packed,
+				   __u32 size)
+{
+	((packed_t *)packed)->time = bpf_ktime_get_boot_ns();
+	bpf_dynptr_write(out, 0, packed, size, 0);
+	bpf_ringbuf_submit_dynptr(out, wakeup());
+}
+
+/* A record without strings. */
+static __always_inline void send(struct abi_quark_head *h, enum abi_quark_kind kind, __u32 size,
+				 __u32 caps_at)
+{
+	struct bpf_dynptr out;
+
+	size = pack(h, size, caps_at);
+	if (reserve(kind, size, &out))
+		submit(&out, h, size);
+}
+
+#endif /* BPF_QUARK_RING_BPF_H */
