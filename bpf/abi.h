@@ -323,7 +323,9 @@ struct abi_quark_loss {
 	__u64 lost[8]; /* by enum abi_quark_kind */
 	__u64 first; /* boot times of the first and the last loss */
 	__u64 last;
-	__u64 pad[6]; /* to two cache lines: one writer each */
+	__u64 limited; /* no loss: what a process repeated too often, see quark_limit.bpf.h */
+	__u64 unwoken; /* new files that woke nobody up, see quark_file.bpf.h */
+	__u64 pad[4]; /* to two cache lines: one writer each */
 };
 
 #ifndef __bpf__

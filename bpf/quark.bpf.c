@@ -17,97 +17,13 @@
 #include "bpf/abi.h"
 #include "bpf/arch.bpf.h"
 #include "bpf/quark_file.bpf.h"
+#include "bpf/quark_limit.bpf.h"
 #include "bpf/quark_pack.bpf.h"
 #include "bpf/quark_path.bpf.h"
 #include "bpf/quark_ring.bpf.h"
 #include "bpf/quark_task.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-SEC("tp_btf/task_rename")
-int BPF_PROG(quark_rename, struct task_struct *task, const char *comm)
-{
-	struct abi_quark_rename r;
-
-	if ((task->pid != task->tgid && !quark_threads) || in_execve(task))
-		return 0;
-	fill_head(&r.head, ABI_QUARK_RENAME, task, true);
-	__builtin_memset(r.comm, 0, sizeof(r.comm));
-	bpf_probe_read_kernel_str(r.comm, sizeof(r.comm), comm);
-	send(&r.head, ABI_QUARK_RENAME, sizeof(r), 0);
-	return 0;
-}
-
-/*
- * From 6.16 the tracepoint says itself whether this is the last thread. Before it:
- * signal->live was decremented already. Two threads that exit at once may both see 0;
- * libquark takes the first of each process.
- */
-SEC("tp_btf/sched_process_exit")
-int quark_exit(__u64 *ctx)
-{
-	struct trace_event_raw_sched_process_exit___6_16 *with = NULL;
-	struct task_struct *task = (void *)ctx[0];
-	struct signal_struct *sig = task->signal;
-	struct task_struct *leader = task->group_leader;
-	const struct cred *cred = leader->real_cred;
-	struct abi_quark_exit e;
-	bool group_dead;
-
-	if (bpf_core_field_exists(with->group_dead))
-		group_dead = ctx[1];
-	else
-		group_dead = !sig->live.counter;
-	if (!group_dead && !quark_threads)
-		return 0;
-	fill_head(&e.head, ABI_QUARK_EXIT, task, true);
-	if (group_dead)
-		e.head.flags |= ABI_QUARK_GROUP_DEAD;
-	fill_key(&e.parent, task->real_parent, true);
-	bpf_probe_read_kernel(e.comm, sizeof(e.comm), leader->comm);
-	/* Threads that are gone are in the sum, a leader that ended first is not. */
-	e.cpu_time = sig->sum_sched_runtime + task->se.sum_exec_runtime;
-	if (leader != task)
-		e.cpu_time += leader->se.sum_exec_runtime;
-	e.maxrss = sig->maxrss;
-	e.minflt = sig->min_flt;
-	e.majflt = sig->maj_flt;
-	e.wait_status = wait_status(leader, sig);
-	e.head.flags |= ABI_QUARK_LAST_IDS;
-	e.uid = cred->uid.val;
-	e.gid = cred->gid.val;
-	e.pgid = pid_nr(sig, PIDTYPE_PGID, true);
-	e.sid = pid_nr(sig, PIDTYPE_SID, true);
-	e.pad = 0;
-	abi_quark_fold_exit(&e);
-	send(&e.head, ABI_QUARK_EXIT, sizeof(e), 0);
-	return 0;
-}
-
-/*
- * The leader's is the process's end. A leader that another thread's exec has
- * replaced carries that thread's pid by now.
- */
-SEC("tp_btf/sched_process_free")
-int BPF_PROG(quark_reap, struct task_struct *task)
-{
-	struct signal_struct *sig = task->signal;
-	struct abi_quark_reap r;
-
-	if (task->pid != task->tgid)
-		return 0;
-	fill_head(&r.head, ABI_QUARK_REAP, task, true);
-	bpf_probe_read_kernel(r.comm, sizeof(r.comm), task->comm);
-	r.cpu_time = sig->sum_sched_runtime;
-	r.utime = sig->utime;
-	r.stime = sig->stime;
-	r.minflt = sig->min_flt;
-	r.majflt = sig->maj_flt;
-	r.wait_status = wait_status(task, sig);
-	r.pad = 0;
-	send(&r.head, ABI_QUARK_REAP, sizeof(r), 0);
-	return 0;
-}
 
 /* --- images ---------------------------------------------------------------- */
 
@@ -198,6 +114,158 @@ static __always_inline void put_strings(struct bpf_dynptr *out, __u32 off, struc
 	put(out, off, s->env, len->env, ABI_QUARK_ENV_MAX);
 }
 
+/* --- changes without an exec ----------------------------------------------- */
+
+/*
+ * What the process is now; the leader's credentials count for it. 'what': PENDING_CWD and
+ * PENDING_CGROUP say that those are to be told, too.
+ */
+static __noinline void changed(struct task_struct *task, __u64 what)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), size;
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	struct fs_struct *fs = task->fs;
+	struct abi_quark_id_change *c;
+	struct bpf_dynptr out;
+
+	if (!s)
+		return;
+	c = &s->change;
+	fill_head(&c->head, ABI_QUARK_ID_CHANGE, task, false);
+	fill_ids(&c->ids, leader, false);
+	s->len = (struct strings){};
+	if (what & PENDING_CWD && fs)
+		s->len.cwd = walk_path(s, cpu, CWD, &fs->pwd, fs);
+	if (what & PENDING_CGROUP)
+		s->len.cgroup = walk_cgroup(s, cpu, CGROUP, task);
+	c->cwd_len = s->len.cwd;
+	c->cgroup_len = s->len.cgroup;
+	abi_quark_fold_ids(&c->ids, quark_home);
+	size = pack(&c->head, sizeof(*c), CAPS_AT(abi_quark_id_change));
+	if (!reserve(ABI_QUARK_ID_CHANGE, size + s->len.cwd + s->len.cgroup, &out))
+		return;
+	put_strings(&out, size, s);
+	submit(&out, &c->head, size);
+}
+
+static __always_inline void send_name(struct task_struct *task, const char *comm)
+{
+	struct abi_quark_rename r;
+
+	fill_head(&r.head, ABI_QUARK_RENAME, task, true);
+	__builtin_memset(r.comm, 0, sizeof(r.comm));
+	bpf_probe_read_kernel_str(r.comm, sizeof(r.comm), comm);
+	send(&r.head, ABI_QUARK_RENAME, sizeof(r), 0);
+}
+
+/* What was refused for the task's budget, before something of it is read that depends on it. */
+static __always_inline void send_pending(struct task_struct *task)
+{
+	__u64 pending = take_pending(task);
+
+	if (pending & PENDING_NAME)
+		send_name(task, task->comm);
+	if (pending & ~(__u64)PENDING_NAME)
+		changed(task, pending);
+}
+
+SEC("tp_btf/task_rename")
+int BPF_PROG(quark_rename, struct task_struct *task, const char *comm)
+{
+	if (task->pid != task->tgid && !quark_threads)
+		return 0;
+	if (in_execve(task)) {
+		/* The image that ends here still has its own name in place. */
+		if (take_pending(task) & PENDING_NAME)
+			send_name(task, task->comm);
+		return 0;
+	}
+	if (may_repeat(task, PENDING_NAME))
+		send_name(task, comm);
+	return 0;
+}
+
+/*
+ * From 6.16 the tracepoint says itself whether this is the last thread. Before it:
+ * signal->live was decremented already. Two threads that exit at once may both see 0;
+ * libquark takes the first of each process.
+ */
+SEC("tp_btf/sched_process_exit")
+int quark_exit(__u64 *ctx)
+{
+	struct trace_event_raw_sched_process_exit___6_16 *with = NULL;
+	struct task_struct *task = (void *)ctx[0];
+	struct signal_struct *sig = task->signal;
+	struct task_struct *leader = task->group_leader;
+	const struct cred *cred = leader->real_cred;
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct abi_quark_exit *e;
+	struct scratch *s;
+	bool group_dead;
+
+	if (bpf_core_field_exists(with->group_dead))
+		group_dead = ctx[1];
+	else
+		group_dead = !sig->live.counter;
+	/* A thread's exec may replace a leader that ended: its name is lost then. */
+	if (task == leader || quark_threads)
+		send_pending(task);
+	if (!group_dead && !quark_threads)
+		return 0;
+	s = bpf_map_lookup_elem(&scratches, &cpu);
+	if (!s)
+		return 0;
+	e = &s->exit;
+	fill_head(&e->head, ABI_QUARK_EXIT, task, true);
+	if (group_dead)
+		e->head.flags |= ABI_QUARK_GROUP_DEAD;
+	fill_key(&e->parent, task->real_parent, true);
+	bpf_probe_read_kernel(e->comm, sizeof(e->comm), leader->comm);
+	/* Threads that are gone are in the sum, a leader that ended first is not. */
+	e->cpu_time = sig->sum_sched_runtime + task->se.sum_exec_runtime;
+	if (leader != task)
+		e->cpu_time += leader->se.sum_exec_runtime;
+	e->maxrss = sig->maxrss;
+	e->minflt = sig->min_flt;
+	e->majflt = sig->maj_flt;
+	e->wait_status = wait_status(leader, sig);
+	e->head.flags |= ABI_QUARK_LAST_IDS;
+	e->uid = cred->uid.val;
+	e->gid = cred->gid.val;
+	e->pgid = pid_nr(sig, PIDTYPE_PGID, true);
+	e->sid = pid_nr(sig, PIDTYPE_SID, true);
+	e->pad = 0;
+	abi_quark_fold_exit(e);
+	send(&e->head, ABI_QUARK_EXIT, sizeof(*e), 0);
+	return 0;
+}
+
+/*
+ * The leader's is the process's end. A leader that another thread's exec has
+ * replaced carries that thread's pid by now.
+ */
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(quark_reap, struct task_struct *task)
+{
+	struct signal_struct *sig = task->signal;
+	struct abi_quark_reap r;
+
+	if (task->pid != task->tgid)
+		return 0;
+	fill_head(&r.head, ABI_QUARK_REAP, task, true);
+	bpf_probe_read_kernel(r.comm, sizeof(r.comm), task->comm);
+	r.cpu_time = sig->sum_sched_runtime;
+	r.utime = sig->utime;
+	r.stime = sig->stime;
+	r.minflt = sig->min_flt;
+	r.majflt = sig->maj_flt;
+	r.wait_status = wait_status(task, sig);
+	r.pad = 0;
+	send(&r.head, ABI_QUARK_REAP, sizeof(r), 0);
+	return 0;
+}
+
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 {
@@ -211,6 +279,7 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 	if (!s)
 		return 0;
 	im = &s->image;
+	take_pending(task); /* all of it is in this record */
 	fill_image(s, cpu, task, mm, true);
 	im->head.kind = ABI_QUARK_EXEC;
 	im->head.tid = old_pid;
@@ -232,38 +301,6 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 	return 0;
 }
 
-/* --- changes without an exec ----------------------------------------------- */
-
-/* What the process is now; the leader's credentials count for it. */
-static __always_inline void changed(struct task_struct *task, bool cwd, bool cgroup)
-{
-	__u32 cpu = bpf_get_smp_processor_id(), size;
-	struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
-	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
-	struct fs_struct *fs = task->fs;
-	struct abi_quark_id_change *c;
-	struct bpf_dynptr out;
-
-	if (!s)
-		return;
-	c = &s->change;
-	fill_head(&c->head, ABI_QUARK_ID_CHANGE, task, false);
-	fill_ids(&c->ids, leader, false);
-	s->len = (struct strings){};
-	if (cwd && fs)
-		s->len.cwd = walk_path(s, cpu, CWD, &fs->pwd, fs);
-	if (cgroup)
-		s->len.cgroup = walk_cgroup(s, cpu, CGROUP, task);
-	c->cwd_len = s->len.cwd;
-	c->cgroup_len = s->len.cgroup;
-	abi_quark_fold_ids(&c->ids, quark_home);
-	size = pack(&c->head, sizeof(*c), CAPS_AT(abi_quark_id_change));
-	if (!reserve(ABI_QUARK_ID_CHANGE, size + s->len.cwd + s->len.cgroup, &out))
-		return;
-	put_strings(&out, size, s);
-	submit(&out, &c->head, size);
-}
-
 SEC("tp_btf/task_newtask")
 int BPF_PROG(quark_fork, struct task_struct *task, __u64 clone_flags)
 {
@@ -275,6 +312,8 @@ int BPF_PROG(quark_fork, struct task_struct *task, __u64 clone_flags)
 	/* pid 0 is the idle task of a CPU that comes up. */
 	if (!task->pid || (clone_flags & CLONE_THREAD && !quark_threads))
 		return 0;
+	/* The child has its directory and cgroup of who called. */
+	send_pending(cur->group_leader);
 	s = bpf_map_lookup_elem(&scratches, &cpu);
 	if (!s)
 		return 0;
@@ -289,7 +328,7 @@ int BPF_PROG(quark_fork, struct task_struct *task, __u64 clone_flags)
 	send(&f->head, ABI_QUARK_FORK, sizeof(*f), CAPS_AT(abi_quark_fork));
 	/* Else its cgroup is its origin's. */
 	if (clone_flags & CLONE_INTO_CGROUP && !(clone_flags & CLONE_THREAD))
-		changed(task, false, true);
+		changed(task, PENDING_CGROUP);
 	return 0;
 }
 
@@ -302,6 +341,7 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(quark_sys_exit, struct pt_regs *regs, long ret)
 {
 	struct task_struct *task;
+	enum pending what;
 
 	if (ret < 0)
 		return 0;
@@ -315,23 +355,26 @@ int BPF_PROG(quark_sys_exit, struct pt_regs *regs, long ret)
 	case NR_SETRESUID:
 	case NR_SETRESGID:
 	case NR_CAPSET:
-		task = bpf_get_current_task_btf();
-		changed(task, false, false);
+		what = PENDING_IDS;
 		break;
 	case NR_CHDIR:
 	case NR_FCHDIR:
-		task = bpf_get_current_task_btf();
-		changed(task, true, false);
+		what = PENDING_CWD;
 		break;
+	default:
+		return 0;
 	}
+	task = bpf_get_current_task_btf();
+	if (may_repeat(task->group_leader, what))
+		changed(task, what);
 	return 0;
 }
 
 SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(quark_cgroup, struct cgroup *dst, const char *path, struct task_struct *task)
 {
-	if (task->pid == task->tgid)
-		changed(task, false, true);
+	if (task->pid == task->tgid && may_repeat(task, PENDING_CGROUP))
+		changed(task, PENDING_CGROUP);
 	return 0;
 }
 

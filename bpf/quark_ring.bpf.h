@@ -36,7 +36,9 @@ struct scratch {
 	union {
 		struct abi_quark_image image;
 		struct abi_quark_id_change change;
-		struct abi_quark_fork fork; /* the stack has no room beside walk_kernfs() */
+		/* The stack has no room beside walk_kernfs(). */
+		struct abi_quark_fork fork;
+		struct abi_quark_exit exit;
 	};
 	struct strings len;
 	struct walk walk;

@@ -5,6 +5,7 @@
  * until its exec event comes, and with the mappings of the exec under way.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -335,6 +336,13 @@ void pm_view_each(struct pm_view *view,
 		pm_mm_mapping(view->pm, view->mm, pm_set_at(set, i), &map);
 		fn(arg, &map);
 	}
+}
+
+void pm_image_named(struct pm_image *img, const char *comm)
+{
+	if (!img->kthread && comm[0])
+		snprintf(img->comm, sizeof(img->comm), "%.*s",
+			 (int)sizeof(img->comm) - 1, comm);
 }
 
 void pm_image_sampled(struct pm_image *img)

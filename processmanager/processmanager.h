@@ -222,6 +222,11 @@ struct pm_image_info {
 	struct pm_exe *main_exe; /* of 'exe', when mapped; borrowed */
 };
 
+/*
+ * Its name as a sample of its first thread has it, 16 bytes at most: not each
+ * rename of a process that renames itself often is an event.
+ */
+void pm_image_named(struct pm_image *img, const char *comm);
 /* One sample more was taken of this image. */
 void pm_image_sampled(struct pm_image *img);
 

@@ -68,10 +68,26 @@ static void engine_mapping(struct engine *e, const struct pm_map_event *ev)
 		walk_after_loss(e);
 }
 
+/*
+ * The name of a process is its first thread's. In execve that may be the one of
+ * the image to come.
+ */
+static void engine_sampled(struct engine *e, const struct abi_sample *sample)
+{
+	struct pm_image *img;
+
+	if (sample->tid == sample->key.tgid &&
+	    !(sample->flags & ABI_SAMPLE_EXEC)) {
+		img = pm_image_get(e->pm, &sample->key, sample->time);
+		if (img)
+			pm_image_named(img, sample->comm);
+	}
+	trace_handler_sample(e->th, sample, sample->size);
+}
+
 static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 			   void *rec, bool late)
 {
-	const struct abi_sample *sample;
 	struct engine *e = arg;
 
 	switch (stream) {
@@ -90,9 +106,8 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 		walk_deliver(e->pm, rec, time);
 		break;
 	case PUMP_SAMPLE:
-		sample = rec;
 		if (!e->perf || perfsource_engine_sample(e, rec))
-			trace_handler_sample(e->th, sample, sample->size);
+			engine_sampled(e, rec);
 		break;
 	case PUMP_STREAM_MAX:
 		break;

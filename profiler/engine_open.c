@@ -25,6 +25,8 @@
 #define ENGINE_MALLOC_LARGE (128 << 10)
 /* As long as the loop sleeps between two looks. */
 #define ENGINE_GONE_MS 100
+/* Renames and moves a second and task: enough for all that mean them. */
+#define ENGINE_REPEATS 10
 
 static void engine_warmed(void *arg, int err,
 			  const struct symbolizer_symbol *syms, size_t n)
@@ -174,6 +176,7 @@ static void engine_attr(struct quark_queue_attr *attr, size_t ring_size)
 	attr->max_length = 1 << 20;
 	attr->ring_bytes = ring_size / 4;
 	attr->no_wakeup = 1;
+	attr->repeat_limit = ENGINE_REPEATS;
 }
 
 /* What a thread of its own does at the start. */

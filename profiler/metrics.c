@@ -115,6 +115,10 @@ static void metrics_lifecycle(struct engine *e, struct reporter_metrics *m)
 	reporter_metric(m, "profd_lifecycle_lost_total",
 			"lifecycle events lost, by any cause", true, NULL,
 			st.lost);
+	reporter_metric(m, "profd_lifecycle_limited_total",
+			"renames and moves beyond ten a second of one task, "
+			"not reported one by one",
+			true, NULL, st.limited);
 }
 
 static void metrics_sideband(struct engine *e, struct reporter_metrics *m)

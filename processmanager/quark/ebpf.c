@@ -107,6 +107,7 @@ static int configure(struct ebpf *e, const struct quark_backend_conf *conf)
 	s->rodata->quark_no_wakeup = conf->no_wakeup;
 	s->rodata->quark_threads = conf->threads;
 	s->rodata->quark_max_env = conf->max_env;
+	s->rodata->quark_repeats = conf->repeats;
 	s->rodata->quark_cpus = e->cpus;
 	s->rodata->quark_half = size / 2;
 	find_home(e);
@@ -238,10 +239,13 @@ static void ebpf_losses(void *b, struct quark_loss_report *out)
 	uint32_t cpu, k;
 
 	memset(out, 0, sizeof(*out));
-	for (cpu = 0; cpu < e->cpus; cpu++)
+	for (cpu = 0; cpu < e->cpus; cpu++) {
 		for (k = 0; k < ABI_QUARK_KIND_MAX; k++)
 			sum[k] += __atomic_load_n(&e->losses[cpu].lost[k],
 						  __ATOMIC_RELAXED);
+		out->limited += __atomic_load_n(&e->losses[cpu].limited,
+						__ATOMIC_RELAXED);
+	}
 	for (k = 0; k < ABI_QUARK_KIND_MAX; k++) {
 		out->lost[k] = sum[k] - e->seen[k];
 		out->total += out->lost[k];

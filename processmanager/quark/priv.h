@@ -300,6 +300,7 @@ struct quark_backend_conf {
 	bool no_wakeup;
 	bool threads;
 	bool syscalls; /* changes of ids and directory */
+	uint32_t repeats; /* attr.repeat_limit */
 };
 
 struct quark_loss_report {
@@ -307,6 +308,7 @@ struct quark_loss_report {
 	uint64_t total;
 	uint64_t first, last; /* boot times around them */
 	bool uncounted; /* and others of any kind, nobody knows how many */
+	uint64_t limited; /* no loss: beyond attr.repeat_limit, in all */
 };
 
 /*

@@ -307,6 +307,15 @@ struct quark_queue_attr {
 	 * longer in /proc, the kernel not having told; 0: cache_grace_time
 	 */
 	int reap_grace_time;
+	/*
+	 * Records a second that one task may cause of what it can repeat at
+	 * will: its names, and its changes of ids, directory and cgroup; a
+	 * user's processes together a hundred times as many. What is beyond is
+	 * counted in stats.limited, and the state that it left is told before
+	 * the next fork, exec or exit of the process. 0: no limit. Only with
+	 * QQ_EBPF.
+	 */
+	int repeat_limit;
 };
 
 /* May lie on the caller's stack; the inside is the library's. */
@@ -339,6 +348,7 @@ struct quark_queue_stats {
 	uint64_t late; /* own extension: came below the watermark */
 	/* Own extension: times that the cache was made right after a loss. */
 	uint64_t repairs;
+	uint64_t limited; /* own extension: beyond repeat_limit, not lost */
 };
 
 void quark_queue_default_attr(struct quark_queue_attr *attr);

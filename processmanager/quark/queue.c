@@ -16,6 +16,8 @@
 
 #define RING_BYTES_DEFAULT (16 * 1024 * 1024)
 #define RING_BYTES_MAX (1UL << 30)
+/* Of nanoseconds in a second there is a whole number for each. */
+#define REPEAT_LIMIT_MAX 1000000
 #define BLOCK_MS 100
 /*
  * Events that are held this long need not wake anybody up when they come: a
@@ -90,6 +92,8 @@ static int check_attr(const struct quark_queue_attr *a)
 		return refuse(-EINVAL, "reap_grace_time is negative");
 	if (a->max_env < 0)
 		return refuse(-EINVAL, "max_env is negative");
+	if (a->repeat_limit < 0 || a->repeat_limit > REPEAT_LIMIT_MAX)
+		return refuse(-EINVAL, "repeat_limit is out of range");
 	if (a->ring_bytes > RING_BYTES_MAX)
 		return refuse(-EINVAL, "ring_bytes is above 1 GiB");
 	if (a->flags & FLAGS_UNSUPPORTED)
@@ -132,6 +136,7 @@ static void take_losses(struct quark_queue_priv *qq)
 	size_t k;
 
 	qq->backend->losses(qq->b, &lost);
+	qq->stats.limited = lost.limited;
 	if (!lost.total && !lost.uncounted)
 		return;
 	for (k = 0; k < ARRAY_SIZE(kinds); k++) {
@@ -279,6 +284,7 @@ static int priv_open(struct quark_queue_priv *qq)
 		.max_env = MIN(a->max_env, ABI_QUARK_ENV_MAX),
 		.no_wakeup = a->no_wakeup,
 		.threads = a->flags & QQ_THREAD_EVENTS,
+		.repeats = a->repeat_limit,
 		.syscalls = !(a->flags & QQ_NO_AGG) || a->flags & QQ_ID_EVENTS,
 	};
 	/* The grace time begins when the exit is given out. */

@@ -646,6 +646,20 @@ static void iteration_with_the_dead(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup_ledger, teardown)
 
+/* Of a process that renames itself often not each rename is an event. */
+static void a_sample_tells_the_name(void **state)
+{
+	struct pm_image_info info;
+
+	do_walk(9, 1, "/bin/sh", 9000);
+	pm_image_named(image_of(9, 0), "a-later-name");
+	pm_image_info(image_of(9, 0), &info);
+	assert_string_equal(info.comm, "a-later-name");
+	pm_image_named(image_of(9, 0), "");
+	pm_image_info(image_of(9, 0), &info);
+	assert_string_equal(info.comm, "a-later-name");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -668,6 +682,7 @@ int main(void)
 		TEST(a_zombie_whose_reap_is_untold_goes),
 		TEST(who_a_hidden_process_forks_is_no_surprise),
 		TEST(iteration_with_the_dead),
+		TEST(a_sample_tells_the_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * quark_limit: budgets for what a process can make happen at will. One loop of
+ * prctl(PR_SET_NAME) is a million records a second. A record that is refused is
+ * counted, and noted in the task's storage as pending: the state that it would have
+ * reported is reported by the next record of that process that must come anyway.
+ */
+#ifndef BPF_QUARK_LIMIT_BPF_H
+#define BPF_QUARK_LIMIT_BPF_H
+
+#include "bpf/quark_ring.bpf.h"
+
+#define NSEC_PER_SEC 1000000000ULL
+#define UIDS_MAX 1024
+/* A uid's processes together may repeat so many times what one task may. */
+#define UID_REPEATS 100
+
+/* A second and task; 0: no limit. Set before load. */
+const volatile __u32 quark_repeats;
+
+enum pending {
+	PENDING_NAME = 1 << 0,
+	PENDING_IDS = 1 << 1,
+	PENDING_CWD = 1 << 2,
+	PENDING_CGROUP = 1 << 3,
+};
+
+struct repeats {
+	__u64 name, change; /* see may(): when the budget is full again */
+	__u64 pending; /* enum pending */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct repeats);
+} repeats SEC(".maps");
+
+struct uid_budget {
+	__u64 repeats, files; /* see may() */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, UIDS_MAX);
+	__type(key, __u32);
+	__type(value, struct uid_budget);
+} uids SEC(".maps");
+
+/* NULL: no memory. */
+static __always_inline struct uid_budget *uid_budget(__u32 uid)
+{
+	struct uid_budget *b = bpf_map_lookup_elem(&uids, &uid);
+	struct uid_budget full = {};
+
+	if (b)
+		return b;
+	bpf_map_update_elem(&uids, &uid, &full, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&uids, &uid);
+}
+
+/*
+ * Takes one of 'rate' a second from a budget that holds a second's worth. *full is
+ * the time at which it is full again. Two CPUs at once may take one for two.
+ */
+static __always_inline bool may(__u64 *full, __u32 rate, __u64 now)
+{
+	__u64 at = *full > now ? *full : now;
+
+	at += NSEC_PER_SEC / rate;
+	if (at > now + NSEC_PER_SEC)
+		return false;
+	*full = at;
+	return true;
+}
+
+static __always_inline void count_limited(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct abi_quark_loss *l = bpf_map_lookup_elem(&losses, &cpu);
+
+	if (l)
+		l->limited++;
+}
+
+/* Whether the task may report this once more; else it is noted as pending. */
+static __always_inline bool may_repeat(struct task_struct *task, enum pending what)
+{
+	struct uid_budget *uid;
+	struct repeats *r;
+	__u64 now;
+
+	if (!quark_repeats)
+		return true;
+	r = bpf_task_storage_get(&repeats, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!r)
+		return true;
+	now = bpf_ktime_get_boot_ns();
+	if (!may(what == PENDING_NAME ? &r->name : &r->change, quark_repeats, now))
+		goto refuse;
+	uid = uid_budget(BPF_CORE_READ(task, real_cred, uid.val));
+	if (uid && !may(&uid->repeats, quark_repeats * UID_REPEATS, now))
+		goto refuse;
+	r->pending &= ~(__u64)what;
+	return true;
+refuse:
+	r->pending |= what;
+	count_limited();
+	return false;
+}
+
+/* What is pending of the task, as of now: it is the caller's to report. */
+static __always_inline __u64 take_pending(struct task_struct *task)
+{
+	struct repeats *r;
+	__u64 pending;
+
+	if (!quark_repeats)
+		return 0;
+	r = bpf_task_storage_get(&repeats, task, NULL, 0);
+	if (!r)
+		return 0;
+	pending = r->pending;
+	r->pending = 0;
+	return pending;
+}
+
+#endif /* BPF_QUARK_LIMIT_BPF_H */

@@ -1,0 +1,40 @@
+#!/bin/bash
+# A user's loop of prctl(PR_SET_NAME), beside another user's program: no sample is
+# lost, profd does not notice it, and the last name is known. The loop's records
+# are limited in the kernel; those that are not made are counted.
+. "$(dirname "$0")/lib.sh"
+chmod 755 "$T"
+attack() {
+	setpriv --reuid 65534 --regid 65534 --clear-groups "$E2E/prog_renames" "$@"
+}
+
+start_profd renames -F 499
+background "$E2E/prog_shares" 5 >/dev/null
+victim=$pid
+before=$(cpu_ns "$profd")
+attack 6000 last-name 1500 >"$T/n" &
+started+=($!)
+attacker=$!
+wait_for 60 test -s "$T/n"
+used=$(($(cpu_ns "$profd") - before))
+n=$(cat "$T/n")
+wait_for 20 eval 'ask /processes | grep -q "\"comm\":\"last-name\""'
+result $? "the name it has after its loop is known while it runs" ||
+	diag "$(ask /processes | grep prog_renames)"
+wait "$attacker" "$victim"
+
+num "enough renames to tell" "$n" '>=' 500000
+limited=$(metric profd_lifecycle_limited_total)
+num "those beyond the limit are counted" "$limited" '>=' $((n * 9 / 10))
+num "... and few are told" "$(metric profd_pm_renames_total)" '<=' 1000
+is "no lifecycle event is lost" "$(metric profd_lifecycle_lost_total)" 0
+lost=$(($(metric profd_sampler_ring_full_total) + $(ask /metrics |
+	awk '/^profd_pump_full_total\{stream="sample"/ { print $2 }')))
+taken=$(metric profd_sampler_taken_total)
+num "98 % of the samples are kept" "$(percent $((taken - lost)) "$taken")" '>=' 98
+cpu=$(percent "$used" 6000000000)
+diag "$n renames in 6 s, $limited limited; profd used $cpu % of a CPU," \
+	"$lost of $taken samples lost"
+num "profd hardly notices" "$cpu" '<=' 15
+stop_profd
+plan
