@@ -136,6 +136,13 @@ static int engine_open_reporter(struct engine *e,
 			 where);
 		return err;
 	}
+	if (err == -EPERM && where == opts->archive) {
+		snprintf(msg, msglen,
+			 "archive %s: must belong to the user that profd runs "
+			 "as, and nobody else may write to it",
+			 where);
+		return err;
+	}
 	if (err) {
 		snprintf(msg, msglen, "%s%s: %s",
 			 opts->archive ? "archive " : "", where,

@@ -48,6 +48,23 @@ static int archive_make(const char *path)
 	return err;
 }
 
+/*
+ * Whoever else can write to it could plant names in it, or take our files away:
+ * it has to be a directory of the user that profd runs as, and of nobody else.
+ */
+static int archive_open_dir(struct archive *a)
+{
+	struct stat st;
+
+	a->dirfd =
+		open(a->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (a->dirfd < 0 || fstat(a->dirfd, &st))
+		return -errno;
+	return st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH))
+		       ? 0
+		       : -EPERM;
+}
+
 static int archive_lock(struct archive *a)
 {
 	a->lockfd = openat(a->dirfd, ARCHIVE_LOCK,
@@ -62,11 +79,11 @@ static int archive_lock(struct archive *a)
 /* Only what bears our own name: the directory may hold other things. */
 static bool archive_is_leftover(const char *name)
 {
-	size_t len = strlen(name), tail = strlen(OUTFILE_TMP);
+	size_t len = strlen(name), tail = strlen(REPORTER_OUTFILE_TMP);
 
 	return !strncmp(name, ARCHIVE_PREFIX, strlen(ARCHIVE_PREFIX)) &&
-	       strstr(name, ARCHIVE_ENDING) && len > tail &&
-	       !strcmp(name + len - tail, OUTFILE_TMP);
+	       strstr(name, ".pb") && len > tail &&
+	       !strcmp(name + len - tail, REPORTER_OUTFILE_TMP);
 }
 
 static int archive_sweep(struct archive *a)
@@ -104,8 +121,9 @@ int archive_new(struct archive **ap, const char *path)
 	err = archive_make(path);
 	if (err)
 		goto out;
-	a->dirfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	err = a->dirfd < 0 ? -errno : archive_lock(a);
+	err = archive_open_dir(a);
+	if (!err)
+		err = archive_lock(a);
 	if (!err)
 		err = archive_sweep(a);
 	if (!err)
@@ -155,15 +173,15 @@ void archive_stem(char buf[ARCHIVE_NAME_MAX], const char *host, int64_t wall_ns,
 		 when, (unsigned long long)MAX(len, 1));
 }
 
-int archive_create(struct archive *a, struct outfile *f, const char *host,
-		   int64_t wall_ns, uint64_t duration_ns)
+int archive_create(struct archive *a, struct reporter_outfile *f,
+		   const char *host, int64_t wall_ns, uint64_t duration_ns)
 {
 	char stem[ARCHIVE_NAME_MAX];
 	char name[sizeof(stem) + sizeof(ARCHIVE_ENDING)];
 
 	archive_stem(stem, host, wall_ns, duration_ns);
 	snprintf(name, sizeof(name), "%s" ARCHIVE_ENDING, stem);
-	return outfile_open_at(f, a->dirfd, name);
+	return reporter_outfile_open_at(f, a->dirfd, name);
 }
 
 const char *archive_dir(const struct archive *a)

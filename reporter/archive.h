@@ -12,7 +12,11 @@
 
 struct archive;
 
-/* Makes it if missing, locks it (-EBUSY), sweeps it. 0 or -errno. */
+/*
+ * Makes it if missing, locks it (-EBUSY), sweeps it. -EPERM: it belongs to
+ * another user than the caller, or others can write to it; a symbolic link is
+ * -ENOTDIR. 0 or -errno.
+ */
 int archive_new(struct archive **ap, const char *path);
 void archive_free(struct archive *a);
 /* Unfinished files of a killed run that were removed. */
@@ -21,8 +25,8 @@ uint64_t archive_swept(const struct archive *a);
  * A file for a window: cpu-HOST-20260821T075900Z-60s.pb.zst. From any thread.
  * 0 or -errno.
  */
-int archive_create(struct archive *a, struct outfile *f, const char *host,
-		   int64_t wall_ns, uint64_t duration_ns);
+int archive_create(struct archive *a, struct reporter_outfile *f,
+		   const char *host, int64_t wall_ns, uint64_t duration_ns);
 const char *archive_dir(const struct archive *a);
 /* malloc'd path of a file of the archive; NULL without memory. */
 char *archive_path(const struct archive *a, const char *name);

@@ -24,7 +24,7 @@ struct reporter_window {
 	bool selected_only;
 	bool cancelled; /* nobody waits for it any more */
 	enum reporter_format format;
-	struct outfile file; /* of a profile that has a path */
+	struct reporter_outfile file; /* of a profile that has a path */
 	void (*done)(void *arg, int err, uint64_t nsamples, void *data,
 		     size_t len);
 	void *arg;

@@ -10,7 +10,7 @@ void job_window_free(struct reporter_window *w)
 {
 	if (!w)
 		return;
-	outfile_abort(&w->file);
+	reporter_outfile_abort(&w->file);
 	window_fini(&w->tables);
 	strbuf_fini(&w->comments);
 	free(w->losses);
@@ -74,13 +74,13 @@ static int job_write(struct reporter_window *w)
 
 	err = job_encode(w, w->file.fd);
 	if (!err)
-		err = outfile_commit(&w->file);
+		err = reporter_outfile_commit(&w->file);
 	if (w->archive && w->file.name)
 		w->path = archive_path(w->r->archive, w->file.name);
 	if (err)
-		outfile_abort(&w->file);
+		reporter_outfile_abort(&w->file);
 	else
-		outfile_fini(&w->file);
+		reporter_outfile_fini(&w->file);
 	return err;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,27 +14,36 @@
 
 #define OUTFILE_MODE 0640 /* the archive shows what everybody runs */
 #define OUTFILE_USER_MODE 0666 /* less the umask: a file somebody asked for */
-#define OUTFILE_TRIES 1000 /* names "-1", "-2"... before giving up */
+#define OUTFILE_TRIES 1000 /* names before giving up */
 
-static int outfile_create(struct outfile *f)
+static int outfile_create(struct reporter_outfile *f)
 {
-	f->fd = openat(f->dirfd, f->tmp,
-		       O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-		       f->keep ? OUTFILE_MODE : OUTFILE_USER_MODE);
-	return f->fd < 0 ? -errno : 0;
-}
+	mode_t mode = f->keep ? OUTFILE_MODE : OUTFILE_USER_MODE;
+	uint32_t tag;
+	int n;
 
-static int outfile_names(struct outfile *f, const char *name, const char *tag)
-{
-	f->name = strdup(name);
-	if (!f->name || asprintf(&f->tmp, "%s%s" OUTFILE_TMP, name, tag) < 0) {
-		f->tmp = NULL;
-		return -ENOMEM;
+	for (n = 0; n < OUTFILE_TRIES; n++) {
+		if (getrandom(&tag, sizeof(tag), GRND_NONBLOCK) != sizeof(tag))
+			tag = (uint32_t)clock_awake_ns() + n;
+		free(f->tmp);
+		if (asprintf(&f->tmp, "%s.%08x" REPORTER_OUTFILE_TMP, f->name,
+			     tag) < 0) {
+			f->tmp = NULL;
+			return -ENOMEM;
+		}
+		f->fd = openat(f->dirfd, f->tmp,
+			       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW |
+				       O_CLOEXEC,
+			       mode);
+		if (f->fd >= 0)
+			return 0;
+		if (errno != EEXIST)
+			break;
 	}
-	return 0;
+	return -errno;
 }
 
-void outfile_fini(struct outfile *f)
+void reporter_outfile_fini(struct reporter_outfile *f)
 {
 	if (f->fd >= 0)
 		close(f->fd);
@@ -41,28 +51,26 @@ void outfile_fini(struct outfile *f)
 		close(f->dirfd);
 	free(f->name);
 	free(f->tmp);
-	*f = (struct outfile){ .dirfd = -1, .fd = -1 };
+	*f = REPORTER_OUTFILE_NONE;
 }
 
-int outfile_open_at(struct outfile *f, int dirfd, const char *name)
+int reporter_outfile_open_at(struct reporter_outfile *f, int dirfd,
+			     const char *name)
 {
-	static unsigned int serial;
-	char tag[16];
-	int err;
+	int err = -ENOMEM;
 
-	*f = (struct outfile){ .dirfd = dirfd, .fd = -1, .keep = true };
-	/* Two windows of one second may be written at the same time. */
-	snprintf(tag, sizeof(tag), ".%u",
-		 __atomic_fetch_add(&serial, 1, __ATOMIC_RELAXED));
-	err = outfile_names(f, name, tag);
-	if (!err)
+	*f = REPORTER_OUTFILE_NONE;
+	f->dirfd = dirfd;
+	f->keep = true;
+	f->name = strdup(name);
+	if (f->name)
 		err = outfile_create(f);
 	if (err)
-		outfile_fini(f);
+		reporter_outfile_fini(f);
 	return err;
 }
 
-static int outfile_open_dir(struct outfile *f, const char *path)
+static int outfile_open_dir(struct reporter_outfile *f, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char *dir;
@@ -77,29 +85,50 @@ static int outfile_open_dir(struct outfile *f, const char *path)
 	free(dir);
 	if (f->dirfd < 0)
 		return -errno;
-	return outfile_names(f, slash ? slash + 1 : path, "");
+	f->name = strdup(slash ? slash + 1 : path);
+	return f->name ? 0 : -ENOMEM;
 }
 
-int outfile_open(struct outfile *f, const char *path)
+/*
+ * Opened without waiting for the reader of a pipe, and checked once more: what
+ * stood there may have been replaced by a file, which is not to be written to.
+ */
+static int outfile_open_special(struct reporter_outfile *f, const char *path)
+{
+	struct stat st;
+	int flags;
+
+	f->fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (f->fd < 0)
+		return -errno;
+	flags = fcntl(f->fd, F_GETFL);
+	if (fstat(f->fd, &st) || flags < 0 ||
+	    fcntl(f->fd, F_SETFL, flags & ~O_NONBLOCK))
+		return -errno;
+	return S_ISREG(st.st_mode) ? -EEXIST : 0;
+}
+
+int reporter_outfile_open(struct reporter_outfile *f, const char *path)
 {
 	struct stat st;
 	int err;
 
-	*f = (struct outfile){ .dirfd = -1, .fd = -1 };
+	*f = REPORTER_OUTFILE_NONE;
 	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
-		f->fd = open(path, O_WRONLY | O_CLOEXEC);
-		return f->fd < 0 ? -errno : 0;
+		err = outfile_open_special(f, path);
+	} else {
+		err = outfile_open_dir(f, path);
+		if (!err)
+			err = outfile_create(f);
 	}
-	err = outfile_open_dir(f, path);
-	if (!err)
-		err = outfile_create(f);
 	if (err)
-		outfile_fini(f);
+		reporter_outfile_fini(f);
 	return err;
 }
 
 /* "a.pb.zst" is taken: "a-1.pb.zst". */
-static int outfile_next_name(struct outfile *f, const char *first, int n)
+static int outfile_next_name(struct reporter_outfile *f, const char *first,
+			     int n)
 {
 	size_t stem = strcspn(first, ".");
 	const char *ending = strstr(first, ".pb");
@@ -114,7 +143,7 @@ static int outfile_next_name(struct outfile *f, const char *first, int n)
 	return 0;
 }
 
-static int outfile_rename_new(struct outfile *f)
+static int outfile_rename_new(struct reporter_outfile *f)
 {
 	char *first = strdup(f->name);
 	int err = first ? -EEXIST : -ENOMEM, n = 0;
@@ -142,7 +171,7 @@ static int outfile_rename_new(struct outfile *f)
 	return err;
 }
 
-int outfile_commit(struct outfile *f)
+int reporter_outfile_commit(struct reporter_outfile *f)
 {
 	int err = 0;
 
@@ -166,9 +195,9 @@ int outfile_commit(struct outfile *f)
 	return 0;
 }
 
-void outfile_abort(struct outfile *f)
+void reporter_outfile_abort(struct reporter_outfile *f)
 {
 	if (f->tmp)
 		unlinkat(f->dirfd, f->tmp, 0);
-	outfile_fini(f);
+	reporter_outfile_fini(f);
 }

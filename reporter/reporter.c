@@ -188,7 +188,7 @@ static struct reporter_window *window_new(struct reporter *r, uint64_t begin,
 		free(w);
 		return NULL;
 	}
-	w->file = (struct outfile){ .dirfd = -1, .fd = -1 };
+	w->file = REPORTER_OUTFILE_NONE;
 	w->r = r;
 	w->begin = begin;
 	w->end = end;
@@ -375,7 +375,7 @@ int reporter_window_open(struct reporter *r,
 		err = -ENOMEM;
 	/* Now, not at its end: who cannot write wants to know at once. */
 	if (!err && opts->path)
-		err = outfile_open(&w->file, opts->path);
+		err = reporter_outfile_open(&w->file, opts->path);
 	if (err) {
 		job_window_free(w);
 		return err;

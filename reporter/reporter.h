@@ -17,6 +17,7 @@
 #include <uv.h>
 
 #include "processmanager/processmanager.h"
+#include "reporter/outfile.h"
 
 struct reporter;
 struct reporter_window;
@@ -82,7 +83,8 @@ struct reporter_opts {
 };
 
 /*
- * 0 or -errno; with an archive: -EBUSY when another profd has it. '*where' is
+ * 0 or -errno; with an archive: -EBUSY when another profd has it, -EPERM when
+ * its directory belongs to another user or others can write to it. '*where' is
  * set on error to what failed (a static word or opts->archive).
  */
 int reporter_new(struct reporter **rp, const struct reporter_opts *opts,

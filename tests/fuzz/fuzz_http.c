@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The words that clients and users send: addresses, Host, Accept-Encoding,
- * seconds; and the UTF-8 that names of other people's functions claim to be.
+ * seconds; the UTF-8 that names of other people's functions claim to be; and
+ * files that may be profiles.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include "reporter/http_parse.h"
 #include "reporter/pprof.h"
+#include "reporter/profile_check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,6 +24,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!s)
 		return 0;
+	if (profile_check(data, size, true) &&
+	    !profile_check(data, size, false))
+		__builtin_trap();
 	memcpy(s, data, size);
 	s[size] = '\0';
 	if (!http_parse_address(s, &a) && a.len > sizeof(a.any))

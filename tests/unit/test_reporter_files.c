@@ -81,6 +81,82 @@ static void the_start_sweeps_leftovers_and_nothing_else(void **state)
 	finish(T0);
 }
 
+/* A directory at t.archive, of a mode. */
+static void make_archive(mode_t mode)
+{
+	char parent[128];
+
+	snprintf(parent, sizeof(parent), "%s/deep", t.dir);
+	assert_int_equal(mkdir(parent, 0755), 0);
+	assert_int_equal(mkdir(t.archive, 0700), 0);
+	assert_int_equal(chmod(t.archive, mode), 0);
+}
+
+static void refused(int err)
+{
+	struct reporter_opts o = options();
+	const char *where = NULL;
+	struct reporter *r;
+
+	assert_int_equal(reporter_new(&r, &o, &where), err);
+	assert_string_equal(where, o.archive);
+}
+
+static void an_archive_of_others_is_refused(void **state)
+{
+	make_archive(0770);
+	refused(-EPERM);
+	assert_int_equal(chmod(t.archive, 01777), 0);
+	refused(-EPERM);
+	assert_int_equal(chmod(t.archive, 0755), 0);
+	if (!geteuid()) {
+		assert_int_equal(chown(t.archive, 65534, 65534), 0);
+		refused(-EPERM);
+		assert_int_equal(chown(t.archive, 0, 0), 0);
+	}
+	start(options());
+	finish(T0);
+}
+
+static void an_archive_is_no_symbolic_link(void **state)
+{
+	char away[128];
+
+	make_archive(0755);
+	snprintf(away, sizeof(away), "%s/away", t.dir);
+	assert_int_equal(rename(t.archive, away), 0);
+	assert_int_equal(symlink(away, t.archive), 0);
+	refused(-ENOTDIR);
+}
+
+static void a_planted_name_neither_blocks_nor_is_followed(void **state)
+{
+	struct reporter_outfile f;
+	char name[64], fifo[256];
+	int i, dirfd;
+
+	make_archive(0755);
+	dirfd = open(t.archive, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(dirfd >= 0);
+	/* The names that earlier versions used, one behind the other. */
+	for (i = 0; i < 8; i++) {
+		snprintf(fifo, sizeof(fifo), "%s/x.pb.gz.%d.tmp", t.archive, i);
+		assert_int_equal(mkfifo(fifo, 0666), 0);
+	}
+	alarm(20);
+	assert_int_equal(reporter_outfile_open_at(&f, dirfd, "x.pb.gz"), 0);
+	alarm(0);
+	assert_int_equal(write(f.fd, "x", 1), 1);
+	/* What is taken is not replaced. */
+	touch("x.pb.gz");
+	assert_int_equal(reporter_outfile_commit(&f), 0);
+	snprintf(name, sizeof(name), "%s", f.name);
+	reporter_outfile_fini(&f);
+	assert_string_equal(name, "x-1.pb.gz");
+	assert_int_equal(count_files(".tmp"), 8);
+	close(dirfd);
+}
+
 /* Adds much that compresses badly, so that writing takes its time. */
 static void add_many(int n)
 {
@@ -175,6 +251,85 @@ static void a_recording_is_a_file_by_its_name(void **state)
 	finish(T0 + 60 * SEC);
 	assert_int_equal(reporter_format_of("x.pb.xz"), -EINVAL);
 	assert_int_equal(reporter_format_of(".pb"), -EINVAL);
+}
+
+static void put_file(char path[256], const char *name, const void *data,
+		     size_t len)
+{
+	FILE *f;
+
+	snprintf(path, 256, "%s/%s", t.dir, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(data, 1, len, f), len);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void holds(const char *path, const char *text)
+{
+	char have[64] = "";
+	FILE *f = fopen(path, "r");
+
+	assert_non_null(f);
+	assert_int_equal(fread(have, 1, sizeof(have) - 1, f), strlen(text));
+	fclose(f);
+	assert_string_equal(have, text);
+}
+
+static void a_recording_spares_the_file_beside_it(void **state)
+{
+	char mine[256], path[128];
+
+	put_file(mine, "x.pb.gz.tmp", "mine\n", 5);
+	start(options());
+	snprintf(path, sizeof(path), "%s/x.pb.gz", t.dir);
+	open_window((struct reporter_window_opts){
+		.begin = T0, .end = T0 + SEC, .path = path });
+	add_simple(T0);
+	finish(T0 + SEC);
+	assert_int_equal(got.err, 0);
+	holds(mine, "mine\n");
+	checked(path);
+}
+
+static void a_profile_is_known_from_another_file(void **state)
+{
+	static const enum reporter_format formats[] = { REPORTER_RAW,
+							REPORTER_GZIP,
+							REPORTER_ZSTD };
+	static const char text[] = "Dear diary,\ntoday I profiled.\n";
+	static const uint8_t gzip[] = { 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3 };
+	static const uint8_t zstd[] = { 0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x58 };
+	char path[256];
+	size_t i;
+
+	start(options());
+	for (i = 0; i < ARRAY_SIZE(formats); i++) {
+		open_window((struct reporter_window_opts){
+			.begin = T0 + i * SEC,
+			.end = T0 + (i + 1) * SEC,
+			.format = formats[i] });
+		add_many(i ? 3000 : 1);
+		reporter_advance(t.r, T0 + (i + 1) * SEC);
+		settle();
+		put_file(path, "profile", got.data, got.len);
+		assert_true(reporter_is_profile(path));
+		put_file(path, "text", text, sizeof(text));
+		assert_false(reporter_is_profile(path));
+	}
+	free(got.data);
+	put_file(path, "gzip", gzip, sizeof(gzip));
+	assert_false(reporter_is_profile(path));
+	put_file(path, "zstd", zstd, sizeof(zstd));
+	assert_false(reporter_is_profile(path));
+	put_file(path, "empty", "", 0);
+	assert_true(reporter_is_profile(path));
+	snprintf(path, sizeof(path), "%s/fifo", t.dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_false(reporter_is_profile(path));
+	assert_false(reporter_is_profile("/dev/zero"));
+	assert_false(reporter_is_profile("/nonexistent"));
+	finish(T0 + 60 * SEC);
 }
 
 static void a_recording_nowhere_fails_at_once(void **state)
@@ -287,9 +442,14 @@ int main(void)
 		T(one_archive_has_one_profd),
 		T(an_archive_that_cannot_be_is_an_error),
 		T(the_start_sweeps_leftovers_and_nothing_else),
+		T(an_archive_of_others_is_refused),
+		T(an_archive_is_no_symbolic_link),
+		T(a_planted_name_neither_blocks_nor_is_followed),
 		T(killed_while_writing_leaves_no_half_file),
 		T(a_full_disk_is_counted_and_leaves_nothing),
 		T(a_recording_is_a_file_by_its_name),
+		T(a_recording_spares_the_file_beside_it),
+		T(a_profile_is_known_from_another_file),
 		T(a_recording_nowhere_fails_at_once),
 		T(a_recording_to_a_device_leaves_the_device),
 		T(protoc_and_zstd_and_go_read_it),
