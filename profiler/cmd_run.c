@@ -177,6 +177,7 @@ static int start(struct run *r, const struct options *o, const char *why_perf)
 		.open_files = o->open_files,
 		.window_s = o->window,
 		.archive = o->archive,
+		.archive_format = o->archive_format,
 		.listen = o->listen.items,
 		.nlisten = o->listen.n,
 		.written = on_written,

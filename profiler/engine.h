@@ -33,6 +33,7 @@ struct engine_opts {
 	unsigned int open_files; /* executables held open, at most */
 	unsigned int window_s;
 	const char *archive; /* NULL: none */
+	enum reporter_format archive_format;
 	const char *const *listen;
 	size_t nlisten;
 	/* The archive's window was written, or not. May be NULL. */

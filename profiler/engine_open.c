@@ -120,6 +120,7 @@ static int engine_open_reporter(struct engine *e,
 		.loss_names = losses_names(),
 		.nlosses = LOSS_MAX,
 		.note = e->note,
+		.archive_format = opts->archive_format,
 		.written = engine_written,
 		.arg = e,
 	};

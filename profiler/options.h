@@ -12,6 +12,7 @@
 
 #include "base/base.h"
 #include "profiler/source.h"
+#include "reporter/reporter.h"
 
 #define OPTIONS_CONFIG "/etc/profd/profd.conf"
 #define OPTIONS_SERVER "unix:/run/profd/profd.sock"
@@ -66,6 +67,7 @@ struct options_numbers {
 	X(SERVER, const char *)              \
 	X(LEVEL, enum log_level)             \
 	X(SOURCE, enum source)               \
+	X(FORMAT, enum reporter_format)      \
 	X(ADDRESSES, struct options_strings) \
 	X(NUMBERS, struct options_numbers)
 

@@ -184,6 +184,17 @@ static int source_parse(const char *text)
 	return -1;
 }
 
+/* Of a profile's name, behind ".pb.". Or -EINVAL. */
+static int format_parse(const char *text)
+{
+	char name[16];
+
+	if (strlen(text) > 3)
+		return -EINVAL;
+	snprintf(name, sizeof(name), "x.pb.%s", text);
+	return reporter_format_of(name);
+}
+
 /* What a value of 'e' may be, for a message. */
 static void allowed(const struct options_entry *e, char *why, size_t len)
 {
@@ -211,6 +222,9 @@ static void allowed(const struct options_entry *e, char *why, size_t len)
 		break;
 	case OPTIONS_TYPE_SOURCE:
 		snprintf(why, len, "must be one of%s", source_words);
+		break;
+	case OPTIONS_TYPE_FORMAT:
+		snprintf(why, len, "must be gz or zst");
 		break;
 	case OPTIONS_TYPE_ADDRESSES:
 		snprintf(why, len, "must be unix:PATH or HOST:PORT");
@@ -257,6 +271,11 @@ static int set_value(struct options *o, const struct options_entry *e,
 		if (source_parse(text) < 0)
 			return -EINVAL;
 		*(options_SOURCE *)member = source_parse(text);
+		return 0;
+	case OPTIONS_TYPE_FORMAT:
+		if (format_parse(text) < 0)
+			return -EINVAL;
+		*(options_FORMAT *)member = format_parse(text);
 		return 0;
 	case OPTIONS_TYPE_LEVEL:
 		if (log_level_parse(text) < 0)

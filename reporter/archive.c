@@ -18,7 +18,7 @@
 #define ARCHIVE_MODE 0750
 #define ARCHIVE_LOCK ".lock"
 #define ARCHIVE_PREFIX "cpu-"
-#define ARCHIVE_ENDING ".pb.zst"
+#define ARCHIVE_ENDING_MAX 16
 #define ARCHIVE_HOST_MAX 64
 
 struct archive {
@@ -174,13 +174,14 @@ void archive_stem(char buf[ARCHIVE_NAME_MAX], const char *host, int64_t wall_ns,
 }
 
 int archive_create(struct archive *a, struct reporter_outfile *f,
-		   const char *host, int64_t wall_ns, uint64_t duration_ns)
+		   const char *host, int64_t wall_ns, uint64_t duration_ns,
+		   const char *ending)
 {
 	char stem[ARCHIVE_NAME_MAX];
-	char name[sizeof(stem) + sizeof(ARCHIVE_ENDING)];
+	char name[sizeof(stem) + ARCHIVE_ENDING_MAX];
 
 	archive_stem(stem, host, wall_ns, duration_ns);
-	snprintf(name, sizeof(name), "%s" ARCHIVE_ENDING, stem);
+	snprintf(name, sizeof(name), "%s%s", stem, ending);
 	return reporter_outfile_open_at(f, a->dirfd, name);
 }
 

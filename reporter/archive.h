@@ -22,11 +22,12 @@ void archive_free(struct archive *a);
 /* Unfinished files of a killed run that were removed. */
 uint64_t archive_swept(const struct archive *a);
 /*
- * A file for a window: cpu-HOST-20260821T075900Z-60s.pb.zst. From any thread.
- * 0 or -errno.
+ * A file for a window: cpu-HOST-20260821T075900Z-60s.pb.gz, of this ending.
+ * From any thread. 0 or -errno.
  */
 int archive_create(struct archive *a, struct reporter_outfile *f,
-		   const char *host, int64_t wall_ns, uint64_t duration_ns);
+		   const char *host, int64_t wall_ns, uint64_t duration_ns,
+		   const char *ending);
 const char *archive_dir(const struct archive *a);
 /* malloc'd path of a file of the archive; NULL without memory. */
 char *archive_path(const struct archive *a, const char *name);

@@ -58,6 +58,7 @@ struct reporter {
 	uint64_t *losses_archived; /* ... said by the archive's windows */
 
 	struct archive *archive;
+	enum reporter_format archive_format;
 	struct reporter_window *windows; /* the archive's, by time */
 	struct reporter_window *extras;
 	uint64_t base; /* a window of the archive begins here, or did */
@@ -80,6 +81,8 @@ struct reporter {
 	size_t handles; /* not yet closed */
 };
 
+/* ".pb" and so on. */
+const char *reporter_ending(enum reporter_format format);
 /* Forgets a window whose 'done' shall not be called. */
 void reporter_window_cancel(struct reporter_window *w);
 /* To be called when a handle or a request is gone. */

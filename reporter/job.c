@@ -91,7 +91,8 @@ static void job_run(uv_work_t *work)
 
 	if (!w->err && w->archive)
 		w->err = archive_create(w->r->archive, &w->file, w->r->hostname,
-					w->meta.time_ns, w->meta.duration_ns);
+					w->meta.time_ns, w->meta.duration_ns,
+					reporter_ending(w->format));
 	if (!w->err)
 		w->err = w->file.fd >= 0 ? job_write(w) : job_encode(w, -1);
 }

@@ -126,7 +126,7 @@ int reporter_outfile_open(struct reporter_outfile *f, const char *path)
 	return err;
 }
 
-/* "a.pb.zst" is taken: "a-1.pb.zst". */
+/* "a.pb.gz" is taken: "a-1.pb.gz". */
 static int outfile_next_name(struct reporter_outfile *f, const char *first,
 			     int n)
 {

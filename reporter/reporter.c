@@ -38,6 +38,15 @@ int reporter_format_of(const char *path)
 	return -EINVAL;
 }
 
+const char *reporter_ending(enum reporter_format format)
+{
+	size_t i = 0;
+
+	while (reporter_formats[i].format != format)
+		i++;
+	return reporter_formats[i].ending;
+}
+
 /* --- the object ---------------------------------------------------------- */
 
 static void reporter_destroy(struct reporter *r)
@@ -57,6 +66,7 @@ static int reporter_init(struct reporter *r, const struct reporter_opts *opts)
 	r->pm = opts->pm;
 	r->freq_hz = MAX(opts->freq_hz, 1);
 	r->window_ns = MAX(opts->window_s, 1) * CLOCK_NSEC_PER_SEC;
+	r->archive_format = opts->archive_format;
 	r->collect = opts->collect;
 	r->written = opts->written;
 	r->arg = opts->arg;
@@ -204,7 +214,7 @@ static struct reporter_window *reporter_archive_window(struct reporter *r,
 	if (!w)
 		return NULL;
 	w->archive = true;
-	w->format = REPORTER_ZSTD;
+	w->format = r->archive_format;
 	while (*p && (*p)->begin < begin)
 		p = &(*p)->next;
 	w->next = *p;

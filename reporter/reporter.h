@@ -46,6 +46,12 @@ struct reporter_trace {
 	size_t nframes;
 };
 
+enum reporter_format {
+	REPORTER_RAW, /* .pb */
+	REPORTER_GZIP, /* .pb.gz */
+	REPORTER_ZSTD, /* .pb.zst */
+};
+
 struct reporter_metrics;
 
 struct reporter_opts {
@@ -59,6 +65,7 @@ struct reporter_opts {
 	 * none. Leftovers of a killed run are swept at the start.
 	 */
 	const char *archive;
+	enum reporter_format archive_format;
 	unsigned int window_s;
 	/* Fills /metrics, or /status. May be NULL. */
 	void (*collect)(void *arg, struct reporter_metrics *m);
@@ -134,11 +141,6 @@ void reporter_rotate(struct reporter *r, uint64_t time);
 void reporter_finish(struct reporter *r, uint64_t time, void (*done)(void *arg),
 		     void *arg);
 
-enum reporter_format {
-	REPORTER_RAW, /* .pb */
-	REPORTER_GZIP, /* .pb.gz */
-	REPORTER_ZSTD, /* .pb.zst */
-};
 /* By the name's ending; -EINVAL for any other. */
 int reporter_format_of(const char *path);
 

@@ -17,7 +17,7 @@ share() {
 	calc "($(cpu_ns "$1") - $2) / (($(now) - $3) * 1e9) * 100"
 }
 windows() {
-	find "$archive" -name '*.zst' | wc -l
+	find "$archive" -name '*.gz' | wc -l
 }
 windows_are() {
 	(($(windows) >= $1))

@@ -81,8 +81,8 @@ kill -INT "$events"
 wait "$events"
 stop_profd
 is "profd ends well" $? 0
-check_profile "$archive"/*.pb.zst
-for f in "$archive"/*.pb.zst; do
+check_profile "$archive"/*.pb.gz
+for f in "$archive"/*.pb.gz; do
 	samples "$f"
 done >"$T/samples"
 

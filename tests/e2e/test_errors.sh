@@ -76,7 +76,7 @@ fails "as another user" 1 'CAP_BPF|ermission' \
 fails "an archive below a file" 1 '/dev/null/archive' \
 	"$PROFD" run --archive /dev/null/archive --listen "unix:$T/sock"
 mkdir "$T/ro"
-mount -t tmpfs -o ro,size=64k profd-test "$T/ro" && mounted+=("$T/ro")
+mount -t tmpfs -o ro,size=64k,mode=755 profd-test "$T/ro" && mounted+=("$T/ro")
 fails "an archive on a read-only file system" 1 "$T/ro/archive.*[Rr]ead-only" \
 	"$PROFD" run --archive "$T/ro/archive" --listen "unix:$T/sock"
 fails "an archive that is read-only itself" 1 "$T/ro.*[Rr]ead-only" \
@@ -109,7 +109,7 @@ wait "$pid"
 
 # Full in the middle of the run: said, with the file's name, and gone on.
 mkdir "$T/full"
-mount -t tmpfs -o size=64k profd-test "$T/full" && mounted+=("$T/full")
+mount -t tmpfs -o size=64k,mode=755 profd-test "$T/full" && mounted+=("$T/full")
 start_profd full --archive "$T/full" --window 1
 head -c 64k /dev/zero >"$T/full/ballast" 2>/dev/null
 wait_for 5 grep -q 'No space' "$log"
@@ -121,7 +121,7 @@ check "archive full: profd goes on" ask /healthz
 stop_profd
 is "archive full: the last window is lost, and the status says so" $? 1
 rm -f "$T/full/ballast"
-for f in "$T"/full/*.zst; do
+for f in "$T"/full/*.pb.gz; do
 	[[ ! -e $f ]] || check_profile "$f"
 done
 

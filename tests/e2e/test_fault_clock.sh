@@ -20,7 +20,7 @@ background nice -n -20 "$real" events -f --json --server "unix:$sock" \
 follower=$pid
 follows() { /bin/true && test -s "$T/events"; }
 wait_for 60 follows
-windows() { (($(grep -c 'pb.zst: [0-9]* samples' "$log") >= $1)); }
+windows() { (($(grep -c 'pb.gz: [0-9]* samples' "$log") >= $1)); }
 background "$E2E/prog_shares" 600 >/dev/null
 busy=$pid
 
@@ -53,7 +53,7 @@ for i in "${!offsets[@]}"; do
 		awk -v at="$at" -v from="$from" -v to="$to" -v off="$offset" \
 		'BEGIN { exit !(at >= from + off - 0.5 && at <= to + off + 0.5) }'
 	# Two windows are closed at least, at this offset.
-	n=$(grep -c 'pb.zst: [0-9]* samples' "$log")
+	n=$(grep -c 'pb.gz: [0-9]* samples' "$log")
 	wait_for 120 windows $((n + 2))
 	result $? "offset $offset: windows are written"
 done
@@ -77,12 +77,12 @@ stop_profd
 is "it ends well" $? 0
 
 # --- the archive, in the order in which it was written ---
-sed -n 's/^.* \(\/.*pb.zst\): [0-9]* samples$/\1/p' "$log" >"$T/written"
+sed -n 's/^.* \(\/.*pb.gz\): [0-9]* samples$/\1/p' "$log" >"$T/written"
 is "each window has a file of its own" "$(sort -u "$T/written" | wc -l)" \
 	"$(wc -l <"$T/written")"
-is "and no file is anything else" "$(find "$archive" -name '*.pb.zst' | wc -l)" \
+is "and no file is anything else" "$(find "$archive" -name '*.pb.gz' | wc -l)" \
 	"$(wc -l <"$T/written")"
-num "seconds came twice" "$(grep -c -- '-[0-9]*s-1.pb.zst' "$T/written")" '>' 0
+num "seconds came twice" "$(grep -c -- '-[0-9]*s-1.pb.gz' "$T/written")" '>' 0
 while read -r file; do
 	pprof -raw "$(readable "$file")" | awk '
 		/^Time: / { time = $2 " " $3 " " $4 }
@@ -109,7 +109,7 @@ awk -v window=$WINDOW -v offsets="${offsets[*]}" -v total="$(wc -l <"$T/windows"
 			print "not of its length:", $0
 	}' "$T/windows" >"$T/wrong"
 is "windows lie end to end, none missing, none twice" "$(cat "$T/wrong")" ""
-check_profile "$archive"/*.pb.zst "$T/fetched.pb.gz"
+check_profile "$archive"/*.pb.gz "$T/fetched.pb.gz"
 is "the fetched profile has its length" \
 	"$(pprof -raw "$T/fetched.pb.gz" | sed -n 's/^Duration: //p')" 4s
 plan

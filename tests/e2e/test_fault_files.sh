@@ -65,8 +65,8 @@ is "no window is lost" "$(metric profd_reporter_windows_failed_total)" 0
 "$T/programs/prog1" 300 >/dev/null
 stop_profd
 is "it ends well" $? 0
-check_profile "$archive"/*.pb.zst "$T/fetched.pb.gz"
-for f in "$archive"/*.pb.zst; do
+check_profile "$archive"/*.pb.gz "$T/fetched.pb.gz"
+for f in "$archive"/*.pb.gz; do
 	samples "$f"
 done | awk -F '\t' -v dir="$T/programs/" 'index($7, dir) == 1' >"$T/samples"
 num "all were sampled" "$(cut -f 7 "$T/samples" | sort -u | wc -l)" '==' \

@@ -43,7 +43,7 @@ written() { (($(metric profd_reporter_windows_written_total) >= 1)); }
 check "a window is written" wait_for 60 written
 kill -KILL "$profd"
 wait "$profd" 2>/dev/null
-before=("$archive"/*.pb.zst)
+before=("$archive"/*.pb.gz)
 before=${before[0]}
 
 # The archive is taken over, by a profd that has seen none of their beginnings.
@@ -69,7 +69,7 @@ for pid in "$busy" "$sleeper"; do
 done
 num "they are not alone in this" \
 	"$(comm -12 "$T/first" "$T/second" | wc -l)" '>=' 10
-after=$(find "$T/again.archive" -name '*.pb.zst' ! -path "$before")
+after=$(find "$T/again.archive" -name '*.pb.gz' ! -path "$before")
 check_profile "$before" "$after"
 for f in "$before" "$after"; do
 	samples "$f" | awk -F '\t' -v p="$busy" '$3 == p { print $8, $9 }' |

@@ -69,8 +69,8 @@ run() {
 	wait "$before" "$events" 2>/dev/null
 	stop_profd
 	is "$name: profd ends well" $? 0
-	check_profile "$archive"/*.pb.zst
-	for f in "$archive"/*.pb.zst; do
+	check_profile "$archive"/*.pb.gz
+	for f in "$archive"/*.pb.gz; do
 		samples "$f"
 	done >"$T/samples"
 	awk -F '\t' -v p="$before" '$3 == p' "$T/samples" >"$T/of_before"

@@ -38,8 +38,8 @@ stop_it() {
 
 # read_samples: of the whole archive, into $T/samples.
 read_samples() {
-	check_profile "$archive"/*.pb.zst
-	for f in "$archive"/*.pb.zst; do
+	check_profile "$archive"/*.pb.gz
+	for f in "$archive"/*.pb.gz; do
 		samples "$f"
 	done >"$T/samples"
 }
@@ -175,7 +175,7 @@ no_other_frames least
 num "least: who came afterwards is sampled and named" "$(most "$T/samples")" \
 	'>=' 100
 like "least: the profile says what is lost" \
-	"$(pprof -comments "$(readable "$(echo "$archive"/*.pb.zst)")")" \
+	"$(pprof -comments "$(readable "$(echo "$archive"/*.pb.gz)")")" \
 	'samples lost: ring full: [1-9].*lifecycle events lost: [1-9]'
 
 # --- in a steady load, so often that not all samples find room ---

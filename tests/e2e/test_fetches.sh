@@ -118,5 +118,5 @@ done
 check "nobody is waited for in the end" wait_for 60 nobody_waits
 stop_profd
 is "profd ends with 0" $? 0
-check_profile "$archive"/*.pb.zst
+check_profile "$archive"/*.pb.gz
 plan

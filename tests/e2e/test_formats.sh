@@ -132,9 +132,19 @@ is "profd ends with 0" $? 0
 files=("$archive"/*)
 is "the archive has one window" "${#files[@]}" 1
 like "it is called by host, time and length" "${files[0]##*/}" \
-	"^cpu-$host-[0-9]{8}T[0-9]{6}Z-[0-9]+s[.]pb[.]zst\$"
+	"^cpu-$host-[0-9]{8}T[0-9]{6}Z-[0-9]+s[.]pb[.]gz\$"
 check_profile "${files[0]}"
+like "go tool pprof opens it as it is" "$(pprof -top -nodecount=1000 "${files[0]}")" \
+	' heavy_leaf'
 samples "${files[0]}" >"$T/tsv"
 num "it has the load's samples of all that time" \
 	"$(total "$T/tsv" '^(heavy|light)_leaf@')" '>=' 100
+start_profd zst --window 600 --archive-format zst
+used "$load" 500
+stop_profd
+files=("$archive"/*)
+is "the archive has one window, by zstd" "${#files[@]} $(magic "${files[0]}")" \
+	'1 28b52ffd'
+like "its name says so" "${files[0]##*/}" 's[.]pb[.]zst$'
+check_profile "${files[0]}"
 plan

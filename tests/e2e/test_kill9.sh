@@ -8,7 +8,7 @@ rounds=5
 
 # more_than N DIR: whole windows.
 more_than() {
-	(($(find "$2" -name '*.zst' | wc -l) > $1))
+	(($(find "$2" -name '*.gz' | wc -l) > $1))
 }
 
 # victim N: kills a profd of its own several times over; says what it left.
@@ -22,7 +22,7 @@ victim() {
 		wait_for 60 curl -sS --fail --unix-socket "$T/sock$1" \
 			http://x/healthz || { kill -KILL "$pid"; return 1; }
 		sleep 0.2
-		before=$(find "$dir" -name '*.zst' | wc -l)
+		before=$(find "$dir" -name '*.gz' | wc -l)
 		kill -HUP "$pid"
 		wait_for 60 more_than "$before" "$dir"
 		if ((round == 5)); then
@@ -39,7 +39,7 @@ victim() {
 		fi
 		wait "$pid"
 		echo "round $round: $(find "$dir" -name 'cpu-*.tmp' | wc -l)" \
-			"unfinished, $(find "$dir" -name '*.zst' | wc -l) whole"
+			"unfinished, $(find "$dir" -name '*.gz' | wc -l) whole"
 	done 2>/dev/null
 }
 
@@ -57,9 +57,9 @@ for v in 1 2 3 4; do
 	diag "$(cat "$T/victim$v.out")"
 	# One was closed in peace, and perhaps the other one too.
 	num "archive $v has windows of most rounds" \
-		"$(find "$T/archive$v" -name '*.pb.zst' | wc -l)" '>=' \
+		"$(find "$T/archive$v" -name '*.pb.gz' | wc -l)" '>=' \
 		$((rounds - 1))
-	check_profile "$T/archive$v"/*.pb.zst
+	check_profile "$T/archive$v"/*.pb.gz
 done
 
 # Four kills at least come the moment a file is made.
@@ -68,10 +68,10 @@ num "some kills did hit the writing" \
 
 # --- leftovers, also those planted: swept, and nothing else ---
 dir=$T/archive1
-cp "$(find "$dir" -name '*.pb.zst' | head -n 1)" "$T/whole"
-head -c 100 "$T/whole" >"$dir/cpu-host-20260101T000000Z-60s.pb.zst.7.tmp"
+cp "$(find "$dir" -name '*.pb.gz' | head -n 1)" "$T/whole"
+head -c 100 "$T/whole" >"$dir/cpu-host-20260101T000000Z-60s.pb.gz.7.tmp"
 echo mine >"$dir/notes.tmp"
-before=$(find "$dir" -name '*.pb.zst' | wc -l)
+before=$(find "$dir" -name '*.pb.gz' | wc -l)
 background "$PROFD" run --archive "$dir" --listen "unix:$T/again" \
 	2>"$T/again.log"
 again=$pid
@@ -81,9 +81,9 @@ is "the next start leaves no unfinished window" \
 	"$(find "$dir" -name 'cpu-*.tmp' | wc -l)" 0
 num "it says how many it swept" "$(metric profd_reporter_swept_total)" '>=' 1
 is "what is not ours stays" "$(cat "$dir/notes.tmp")" mine
-is "whole windows stay" "$(find "$dir" -name '*.pb.zst' | wc -l)" "$before"
+is "whole windows stay" "$(find "$dir" -name '*.pb.gz' | wc -l)" "$before"
 kill -TERM "$again"
 wait "$again"
 is "and it ends well" $? 0
-check_profile "$dir"/*.pb.zst
+check_profile "$dir"/*.pb.gz
 plan

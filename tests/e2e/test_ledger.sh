@@ -187,7 +187,7 @@ stop_profd
 is "profd ends well" $? 0
 
 # --- the samples ---
-for f in "$archive"/*.pb.zst; do
+for f in "$archive"/*.pb.gz; do
 	samples "$f"
 done >"$T/samples"
 is "every sample has an image, of a process" \

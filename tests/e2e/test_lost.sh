@@ -85,7 +85,7 @@ ran=$(cpu_ns "$swap")
 kill "$swap"
 full=$(metric profd_sampler_ring_full_total)
 stop_profd
-file=$(echo "$archive"/*.pb.zst)
+file=$(echo "$archive"/*.pb.gz)
 samples "$file" >"$T/all"
 awk -F '\t' -v pid="$swap" '$3 == pid' "$T/all" >"$T/swap.tsv"
 # Of a stack in doubt not a single frame is told.
@@ -167,7 +167,7 @@ echo >"$T/go1"
 echo >"$T/go2"
 wait "$born" "$turns"
 stop_profd
-file=$(echo "$archive"/*.pb.zst)
+file=$(echo "$archive"/*.pb.gz)
 samples "$file" >"$T/all"
 for who in "$born old" "$turns new"; do
 	read -r id name <<<"$who"

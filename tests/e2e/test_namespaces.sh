@@ -98,7 +98,7 @@ check "unmounted, profd running" wait_for 60 umount "$T/volume"
 unnamed=$(metric profd_trace_names_late_total)
 stop_profd
 is "profd ends well" $? 0
-for f in "$archive"/*.pb.zst; do
+for f in "$archive"/*.pb.gz; do
 	samples "$f"
 done | awk -F '\t' '$7 ~ /inside8$/' >"$T/case"
 num "its samples have their names all the same" \

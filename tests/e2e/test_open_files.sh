@@ -40,8 +40,8 @@ is_held() {
 }
 last_window() {
 	stop_profd
-	samples "$archive"/*.pb.zst >"$T/$1"
-	check_profile "$archive"/*.pb.zst
+	samples "$archive"/*.pb.gz >"$T/$1"
+	check_profile "$archive"/*.pb.gz
 }
 
 start_profd within --freq 999
@@ -115,7 +115,7 @@ start_gone
 num "with room for clients" "$(find "/proc/$profd/fd" | wc -l)" "<" 96
 go_gone
 stop_profd
-check_profile "$archive"/*.pb.zst
+check_profile "$archive"/*.pb.gz
 
 limited 96 8192
 start_profd raised

@@ -66,7 +66,7 @@ END
 # profile: what is in the archive of a profd that has ended
 profile() {
 	local f
-	for f in "$archive"/*.pb.zst; do
+	for f in "$archive"/*.pb.gz; do
 		samples "$f"
 	done
 }

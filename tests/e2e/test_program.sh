@@ -15,7 +15,7 @@ make_run=$pid
 background nice -n -20 "$E2E/prog_shares" 600 >/dev/null
 load=$pid
 windows() {
-	find "$archive" -name 'cpu-*.pb.zst' | wc -l
+	find "$archive" -name 'cpu-*.pb.gz' | wc -l
 }
 has_windows() {
 	(($(windows) >= $1))
@@ -29,9 +29,9 @@ used "$load" 500
 stop_profd TERM
 is "SIGTERM ends with 0" $? 0
 is "SIGTERM writes the open window" "$(windows)" 2
-check_profile "$archive"/*.zst
+check_profile "$archive"/*.pb.gz
 both=0
-for f in "$archive"/*.zst; do
+for f in "$archive"/*.pb.gz; do
 	samples "$f" >"$T/tsv"
 	((both += $(total "$T/tsv" '(heavy|light)_leaf@')))
 	# Half a second of CPU time: 49 are due.
@@ -45,7 +45,7 @@ wait_for 60 has_windows 2
 stop_profd INT
 is "SIGINT ends with 0" $? 0
 num "windows of a second come by themselves" "$(windows)" '>=' 3
-check_profile "$archive"/*.zst
+check_profile "$archive"/*.pb.gz
 
 # Ended as soon as they answer, while names are still being looked up; eight at
 # once, so that some are slower than others.
@@ -65,7 +65,7 @@ for i in 1 2 3 4 5 6 7 8; do
 	wait "${pids[i - 1]}"
 	is "profd ends well right after its start, $i" $? 0
 done
-check_profile "$T"/brief*.archive/*.zst
+check_profile "$T"/brief*.archive/*.pb.gz
 
 # --- record: processes, the host, until interrupted ---
 background nice -n -20 "$E2E/prog_spin_old" 600000 >/dev/null
@@ -137,7 +137,7 @@ like "make run says where the archive is" "$said" "$T/run"
 for word in 'go tool pprof' 'profd[^ ]* fetch' 'profd[^ ]* status|curl'; do
 	like "make run shows how to look: $word" "$said" "$word"
 done
-mapfile -t files < <(find "$T/run" -name '*.pb.zst')
+mapfile -t files < <(find "$T/run" -name '*.pb.gz')
 num "make run leaves a profile" "${#files[@]}" '>=' 1
 check_profile "${files[@]}"
 

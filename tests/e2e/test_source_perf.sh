@@ -156,8 +156,8 @@ is "no record had wrong lengths" "$(metric profd_sideband_bad_total)" 0
 kill -HUP "$profd"
 stop_profd
 is "it ends with 0" $? 0
-check_profile "$archive"/*.zst
-for f in "$archive"/*.zst; do
+check_profile "$archive"/*.pb.gz
+for f in "$archive"/*.pb.gz; do
 	samples "$f"
 done >"$T/lives"
 num "the short lives were sampled" "$(total "$T/lives" '/true$' 7)" '>=' 20

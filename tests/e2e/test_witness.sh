@@ -189,7 +189,7 @@ num "the kernel told of 98 % of the reaps, at least" \
 	'>=' 98
 
 # --- the samples ---
-for f in "$archive"/*.pb.zst; do
+for f in "$archive"/*.pb.gz; do
 	samples "$f"
 done >"$T/all"
 is "every sample has an image, of a process" \

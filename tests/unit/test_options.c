@@ -83,6 +83,7 @@ static void without_flags_defaults_hold(void **state)
 	assert_int_equal(p.o.stack_copy, 0); /* as the source has it */
 	assert_int_equal(p.o.ring_size, 16 << 20);
 	assert_int_equal(p.o.source, SOURCE_AUTO);
+	assert_int_equal(p.o.archive_format, REPORTER_GZIP);
 	assert_int_equal(p.o.log_level, LOG_INFO);
 	options_fini(&p.o);
 
@@ -195,6 +196,8 @@ static void wrong_usage_is_named(void **state)
 		{ "run --log-level loud",
 		  "profd run: --log-level 'loud': must be one of error warn "
 		  "info debug" },
+		{ "run --archive-format xz",
+		  "profd run: --archive-format 'xz': must be gz or zst" },
 		{ "run --listen 7763", "profd run: --listen '7763': must be "
 				       "unix:PATH or HOST:PORT" },
 		{ "run --listen unix:", "profd run: --listen 'unix:': must be "

@@ -518,7 +518,7 @@ static void free_drops_open_windows_without_a_word(void **state)
 	settle();
 	t.r = NULL;
 	assert_int_equal(got.calls, 0);
-	assert_int_equal(count_files(".zst") + count_files(".tmp"), 0);
+	assert_int_equal(count_files(".gz") + count_files(".tmp"), 0);
 }
 
 static void free_while_a_window_is_written_is_safe(void **state)
@@ -530,7 +530,7 @@ static void free_while_a_window_is_written_is_safe(void **state)
 	t.r = NULL;
 	settle();
 	assert_int_equal(count_files(".tmp"), 0);
-	assert_int_equal(count_files(".pb.zst"), 1);
+	assert_int_equal(count_files(".pb.gz"), 1);
 }
 
 int main(void)

@@ -67,6 +67,7 @@ static inline struct reporter_opts options(void)
 		.version = "9.9",
 		.freq_hz = 99,
 		.archive = t.archive,
+		.archive_format = REPORTER_GZIP,
 		.window_s = 60,
 		.loss_names = losses,
 		.nlosses = ARRAY_SIZE(losses),

@@ -20,10 +20,10 @@ static void file_names_sort_by_time_and_never_collide(void **state)
 	}
 	finish(T0 + SEC / 2);
 	assert_int_equal(t.failed, 0);
-	assert_int_equal(count_files(".pb.zst"), t.written);
+	assert_int_equal(count_files(".pb.gz"), t.written);
 	assert_int_equal(t.written, 5);
 	assert_non_null(strstr(t.path[0], "/deep/archive/cpu-host_one-20"));
-	assert_non_null(strstr(t.path[0], "Z-1s.pb.zst"));
+	assert_non_null(strstr(t.path[0], "Z-1s.pb.gz"));
 	for (i = 0; i < t.written; i++)
 		checked(t.path[i]);
 }
@@ -69,15 +69,15 @@ static void the_start_sweeps_leftovers_and_nothing_else(void **state)
 	start(options());
 	reporter_free(t.r);
 	settle();
-	touch("cpu-h-20260101T000000Z-60s.pb.zst.3.tmp");
-	touch("cpu-h-20260101T000000Z-60s.pb.zst");
+	touch("cpu-h-20260101T000000Z-60s.pb.gz.3.tmp");
+	touch("cpu-h-20260101T000000Z-60s.pb.gz");
 	touch("notes.tmp");
-	touch("notes.pb.zst.tmp");
+	touch("notes.pb.gz.tmp");
 	start(options());
 	reporter_get_stats(t.r, &st);
 	assert_int_equal(st.swept, 1);
 	assert_int_equal(count_files(".tmp"), 2);
-	assert_int_equal(count_files(".zst"), 1);
+	assert_int_equal(count_files(".gz"), 1);
 	finish(T0);
 }
 
@@ -187,7 +187,7 @@ static void killed_while_writing_leaves_no_half_file(void **state)
 			start(options());
 			add_many(3000);
 			reporter_advance(t.r, T0 + 60 * SEC);
-			while (!count_files(".tmp") && !count_files(".zst"))
+			while (!count_files(".tmp") && !count_files(".gz"))
 				usleep(100);
 			raise(SIGKILL);
 		}
@@ -214,7 +214,7 @@ static void a_full_disk_is_counted_and_leaves_nothing(void **state)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	assert_int_equal(t.failed, 1);
 	assert_int_equal(t.err, -EFBIG);
-	assert_int_equal(count_files(".tmp") + count_files(".zst"), 0);
+	assert_int_equal(count_files(".tmp") + count_files(".gz"), 0);
 	/* The next one works again. */
 	add_simple(T0 + 61 * SEC);
 	finish(T0 + 62 * SEC);
@@ -387,7 +387,7 @@ static int run(const char *fmt, const char *path, const char *want)
 	"b=$(realpath ${B:-build}) && mkdir -p $b/go && " \
 	"HOME=$b/go GOCACHE=$b/go/cache PPROF_TMPDIR=$b/go go tool pprof "
 
-static void protoc_and_zstd_and_go_read_it(void **state)
+static void protoc_and_gzip_and_go_read_it(void **state)
 {
 	char path[128];
 
@@ -399,9 +399,9 @@ static void protoc_and_zstd_and_go_read_it(void **state)
 						   .format = REPORTER_GZIP });
 	add_many(200);
 	finish(T0 + SEC);
-	assert_int_equal(run("zstd -tq %s && echo fine", t.path[0], "fine"), 1);
+	assert_int_equal(run("gzip -tq %s && echo fine", t.path[0], "fine"), 1);
 	assert_int_equal(
-		run("zstd -dcq %s | protoc --proto_path=reporter "
+		run("gzip -dcq %s | protoc --proto_path=reporter "
 		    "--decode=perftools.profiles.Profile profile.proto",
 		    t.path[0], "some_function"),
 		1);
@@ -452,7 +452,7 @@ int main(void)
 		T(a_profile_is_known_from_another_file),
 		T(a_recording_nowhere_fails_at_once),
 		T(a_recording_to_a_device_leaves_the_device),
-		T(protoc_and_zstd_and_go_read_it),
+		T(protoc_and_gzip_and_go_read_it),
 		T(a_window_is_small),
 #undef T
 	};

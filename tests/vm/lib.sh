@@ -102,7 +102,7 @@ follows() { true && dash -c : && [ -s "$T/events" ]; }
 # sampled CPU: how often it was, so far
 sampled() { metric "profd_sampler_taken_total{cpu=\"$1\"}"; }
 sampled_more() { [ "$(sampled "$1")" -gt "$2" ]; }
-windows() { grep -c 'pb.zst: [0-9]* samples' "$T/log"; }
+windows() { grep -c 'pb.gz: [0-9]* samples' "$T/log"; }
 windows_more() { [ "$(windows)" -gt "$1" ]; }
 truth() { wc -l <"$T/truth"; }
 truth_more() { [ "$(truth)" -gt "$1" ]; }
@@ -239,7 +239,7 @@ finish() {
 	result $? "profd ends well"
 	kill -0 "$follower" 2>/dev/null && kill -INT "$follower"
 	wait "$follower"
-	sed -n 's/^.* \(\/.*pb.zst\): [0-9]* samples$/\1/p' "$T/log" >"$T/written"
+	sed -n 's/^.* \(\/.*pb.gz\): [0-9]* samples$/\1/p' "$T/log" >"$T/written"
 	num "each window has a file of its own" \
 		"$(sort -u "$T/written" | wc -l)" = "$(wc -l <"$T/written")"
 	# shellcheck disable=SC2046 # words on purpose
