@@ -18,6 +18,7 @@
 #include "base/ring.h"
 #include "base/strbuf.h"
 #include "base/strtab.h"
+#include "base/text.h"
 #include "base/vault.h"
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
