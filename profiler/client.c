@@ -51,17 +51,22 @@ static int on_progress(void *arg, curl_off_t dltotal, curl_off_t dlnow,
 	return 1;
 }
 
-/* The server's text as part of one line. */
-static const char *one_line(struct strbuf *sb)
+/* The server's text as part of one line: what it quotes is anybody's. */
+static void add_reason(struct strbuf *out, const struct strbuf *reason)
 {
-	size_t i;
+	size_t i, n = reason->len, len;
 
-	while (sb->len && strchr("\r\n ", sb->data[sb->len - 1]))
-		sb->data[--sb->len] = '\0';
-	for (i = 0; i < sb->len; i++)
-		if ((unsigned char)sb->data[i] < ' ')
-			sb->data[i] = ' ';
-	return sb->len ? sb->data : "no reason given";
+	while (n && strchr("\r\n ", reason->data[n - 1]))
+		n--;
+	for (i = 0; i < n; i += len + 1) {
+		len = strcspn(reason->data + i, "\r\n");
+		len = MIN(len, n - i);
+		text_add(out, reason->data + i, len);
+		if (i + len < n)
+			strbuf_puts(out, " ");
+	}
+	if (!n)
+		strbuf_puts(out, "no reason given");
 }
 
 static int explain(struct exchange *x, CURLcode rc, char *msg, size_t len)
@@ -85,8 +90,12 @@ static int explain(struct exchange *x, CURLcode rc, char *msg, size_t len)
 		return -EIO;
 	}
 	if (code != 200) {
+		struct strbuf why = STRBUF_INIT;
+
+		add_reason(&why, &x->reason);
 		snprintf(msg, len, "%s: %ld: %s", server, code,
-			 one_line(&x->reason));
+			 why.failed ? strerror(ENOMEM) : why.data);
+		strbuf_fini(&why);
 		return -EBADMSG;
 	}
 	return 0;

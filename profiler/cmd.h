@@ -21,6 +21,10 @@ int cmd_debug_files(const struct options *o);
 /* One line on standard error, "profd: ..."; returns 1, the exit status. */
 int cmd_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+struct lines;
+/* Says on standard error how many lines of an answer were too long, if any. */
+void cmd_skipped(const struct lines *lines);
+
 /*
  * Says what is missing on this host for sampling as 'o' wants it, and fails, or
  * warns of what will not be seen unless 'quiet'. 'whole': not some processes

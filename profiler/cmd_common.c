@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_common: what several commands do; see profiler/cmd.h. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "profiler/cmd.h"
+#include "profiler/lines.h"
 #include "profiler/privilege.h"
 #include "reporter/reporter.h"
 
@@ -24,6 +26,15 @@ int cmd_fail(const char *fmt, ...)
 	fprintf(stderr, "%sprofd: %s\n", getenv("JOURNAL_STREAM") ? "<3>" : "",
 		line);
 	return OPTIONS_FAILED;
+}
+
+void cmd_skipped(const struct lines *lines)
+{
+	if (lines->skipped)
+		fprintf(stderr,
+			"profd: %" PRIu64 " lines longer than %d MiB were "
+			"left out\n",
+			lines->skipped, LINES_LONGEST >> 20);
 }
 
 /* 0, or -errno and why in 'msg'; for want of BPF perf events may do. */

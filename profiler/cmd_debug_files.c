@@ -41,20 +41,21 @@ static bool print_line(void *arg, json_t *o)
 	return ok;
 }
 
-static bool print_raw(void *arg, const void *data, size_t len)
+static bool print_json(void *arg, json_t *o)
 {
-	return fwrite(data, 1, len, stdout) == len;
+	return lines_print_json(arg);
 }
 
 /* Those of an id, or all; an exit status. */
 static int ask(const struct options *o, const char *id)
 {
-	struct lines lines = { .line = print_line };
+	struct lines lines = { .line = o->json ? print_json : print_line,
+			       .arg = &lines };
 	char msg[768] = "", path[128] = "/executables";
 	struct client_request req = {
 		.server = o->server,
 		.path = path,
-		.body = o->json ? print_raw : lines_body,
+		.body = lines_body,
 		.arg = &lines,
 	};
 	int err;
@@ -62,8 +63,11 @@ static int ask(const struct options *o, const char *id)
 	if (id)
 		snprintf(path, sizeof(path), "/executables?id=%s", id);
 	err = client_get(&req, msg, sizeof(msg));
-	if (!lines_end(&lines) || lines.bad)
+	if (!lines_end(&lines) && !err)
 		return cmd_fail("%s: %s", o->server, lines.bad);
+	if (err == -ECANCELED && lines.bad)
+		return cmd_fail("%s: %s", o->server, lines.bad);
+	cmd_skipped(&lines);
 	if (err == -ECANCELED || fflush(stdout))
 		return cmd_fail("standard output cannot be written");
 	return err ? cmd_fail("%s", msg) : 0;

@@ -161,7 +161,7 @@ int cmd_fetch(const struct options *o)
 	struct fetch f = { 0 };
 	struct client_request req = {
 		.server = o->server,
-		.wait_s = o->seconds,
+		.wait_s = o->fetch_duration,
 		.body = on_body,
 		.cancelled = cancelled,
 		.arg = &f,
@@ -176,7 +176,7 @@ int cmd_fetch(const struct options *o)
 	if (format == REPORTER_ZSTD)
 		req.accept_encoding = "zstd";
 	snprintf(path, sizeof(path), "/debug/pprof/profile?seconds=%llu",
-		 (unsigned long long)o->seconds);
+		 (unsigned long long)o->fetch_duration);
 	req.path = path;
 	/* 16: a gzip header is expected. */
 	if (inflateInit2(&f.unpack, 16 + MAX_WBITS) != Z_OK)

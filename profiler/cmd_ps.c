@@ -17,44 +17,92 @@
 #include "profiler/client.h"
 #include "profiler/cmd.h"
 #include "profiler/lines.h"
+#include "symbolize/symbolize.h"
 
 #define PS_MAX_DEPTH 64 /* of the tree, as it is indented */
 #define PS_USER 8 /* characters */
 #define PS_WHERE 28
 
+#define PS_START 10
+#define PS_PID_MAX 4194304
+/* Names of users that are kept: the database may be on another host. */
+#define PS_USERS 64
+
 struct ps_row {
 	json_t *o;
+	char *user; /* when sorted by it */
 	struct ps_row *parent;
 	struct ps_row *child, *sibling; /* in the order of the table */
 };
 
-struct ps {
-	struct ps_row *rows;
-	size_t n, cap;
-	time_t now;
-	size_t columns; /* 0: as many as it takes */
-	size_t where; /* width of that column */
+struct ps_user {
 	uint64_t uid;
-	char user[64]; /* name of 'uid' */
-	struct strbuf cell;
+	char name[64]; /* "": unused */
 };
 
-static bool ps_line(void *arg, json_t *o)
+struct ps {
+	const struct options *o;
+	struct lines lines;
+	uint64_t *pids; /* those asked for, NULL: all */
+	bool *found; /* ... of them */
+	size_t npids;
+	struct ps_row *rows; /* by pid, once all are there */
+	struct ps_row **order; /* ... as they are printed */
+	size_t n, cap;
+	size_t columns; /* 0: as many as it takes */
+	size_t where; /* width of that column */
+	struct ps_user users[PS_USERS]; /* by uid */
+	struct strbuf cell;
+	bool failed; /* no memory */
+};
+
+/* Whether a process is one of those asked for. */
+static bool ps_is_asked(struct ps *ps, const json_t *o)
 {
-	struct ps *ps = arg;
+	uint64_t pid = lines_int(o, "pid");
+	bool asked = false;
+	size_t i;
+
+	if (!ps->npids)
+		return ps->o->ps_all ||
+		       !json_is_true(json_object_get(o, "kernel_thread"));
+	for (i = 0; i < ps->npids; i++) {
+		if (ps->pids[i] != pid)
+			continue;
+		asked = ps->found[i] = true;
+	}
+	return asked;
+}
+
+static bool ps_add(struct ps *ps, json_t *o)
+{
 	struct ps_row *rows;
 	size_t cap;
 
 	if (ps->n == ps->cap) {
 		cap = ps->cap ? 2 * ps->cap : 256;
 		rows = realloc(ps->rows, cap * sizeof(*rows));
-		if (!rows)
+		if (!rows) {
+			ps->failed = true;
 			return false;
+		}
 		ps->rows = rows;
 		ps->cap = cap;
 	}
 	ps->rows[ps->n++] = (struct ps_row){ .o = json_incref(o) };
 	return true;
+}
+
+static bool ps_line(void *arg, json_t *o)
+{
+	struct ps *ps = arg;
+
+	if (ps->o->json)
+		return !ps_is_asked(ps, o) || lines_print_json(&ps->lines);
+	/* Below whom is not known yet. */
+	if (ps->npids && ps->o->tree)
+		return ps_add(ps, o);
+	return !ps_is_asked(ps, o) || ps_add(ps, o);
 }
 
 static int ps_compare(const void *a, const void *b)
@@ -96,14 +144,14 @@ static bool ps_is_above(const struct ps_row *row, const struct ps_row *of)
 	return false;
 }
 
-/* Children end up in the order of the table: they are put in from its end. */
+/* Children end up in the order asked for: they are put in from its end. */
 static void ps_link(struct ps *ps)
 {
 	struct ps_row *row, *up;
 	size_t i;
 
 	for (i = ps->n; i-- > 0;) {
-		row = &ps->rows[i];
+		row = ps->order[i];
 		up = ps_find(ps, lines_int(row->o, "ppid"),
 			     lines_str(row->o, "parent"));
 		if (!up || ps_is_above(row, up))
@@ -130,30 +178,51 @@ static void ps_cell(struct ps *ps, struct strbuf *out, int width)
 	strbuf_reset(&ps->cell);
 }
 
+/*
+ * The reader of executables runs under a user id of its own, made from its pid,
+ * which no database has.
+ */
+static bool ps_is_profd(const json_t *o, uint64_t uid)
+{
+	return uid == SYMBOLIZER_UID_BASE + lines_int(o, "pid");
+}
+
+static const char *ps_user_name(struct ps *ps, const json_t *o)
+{
+	uint64_t uid = lines_int(o, "uid");
+	struct ps_user *u = &ps->users[uid % PS_USERS];
+	struct passwd *pw;
+
+	if (ps_is_profd(o, uid))
+		return "profd";
+	if (u->name[0] && u->uid == uid)
+		return u->name;
+	u->uid = uid;
+	pw = getpwuid(uid);
+	if (pw && pw->pw_name[0])
+		snprintf(u->name, sizeof(u->name), "%s", pw->pw_name);
+	else
+		snprintf(u->name, sizeof(u->name), "%" PRIu64, uid);
+	return u->name;
+}
+
 /* Of a user without a name the number; cut as ps(1) does. */
 static void ps_user(struct ps *ps, const json_t *o, struct strbuf *sb)
 {
-	uint64_t uid = lines_int(o, "uid");
-	struct passwd *pw;
+	const char *name;
 
 	if (!lines_has(o, "uid"))
 		return;
-	if (!ps->user[0] || ps->uid != uid) {
-		pw = getpwuid(uid);
-		if (pw && strlen(pw->pw_name) > PS_USER)
-			snprintf(ps->user, sizeof(ps->user), "%.*s+",
-				 PS_USER - 1, pw->pw_name);
-		else if (pw)
-			snprintf(ps->user, sizeof(ps->user), "%s", pw->pw_name);
-		else
-			snprintf(ps->user, sizeof(ps->user), "%" PRIu64, uid);
-		ps->uid = uid;
-	}
-	lines_text(sb, ps->user);
+	name = ps_user_name(ps, o);
+	lines_text(sb, name);
+	if (lines_width(name) <= PS_USER)
+		return;
+	lines_cut(sb, 0, PS_USER - 1);
+	strbuf_puts(sb, "+");
 }
 
 /* A time of today, or else a day. */
-static void ps_start(const struct ps *ps, const json_t *o, struct strbuf *sb)
+static void ps_start(const json_t *o, struct strbuf *sb)
 {
 	time_t t = lines_time(o, "start");
 	char text[32];
@@ -162,8 +231,7 @@ static void ps_start(const struct ps *ps, const json_t *o, struct strbuf *sb)
 	if (!t)
 		return;
 	localtime_r(&t, &tm);
-	strftime(text, sizeof(text), ps->now - t < 24 * 3600 ? "%T" : "%b %e",
-		 &tm);
+	strftime(text, sizeof(text), lines_is_today(t) ? "%T" : "%F", &tm);
 	strbuf_puts(sb, text);
 }
 
@@ -198,8 +266,8 @@ static void ps_put(struct ps *ps, const struct ps_row *row, size_t depth,
 		      lines_int(o, "ppid"));
 	ps_user(ps, o, sb);
 	ps_cell(ps, out, -PS_USER);
-	ps_start(ps, o, sb);
-	ps_cell(ps, out, -8);
+	ps_start(o, sb);
+	ps_cell(ps, out, -PS_START);
 	ps_state(ps, o, sb);
 	ps_cell(ps, out, -12);
 	ps_cpu(ps, o, sb);
@@ -267,77 +335,240 @@ static size_t ps_columns(void)
 	return ws.ws_col;
 }
 
-static int ps_print(struct ps *ps, bool tree)
+/* --- the order ------------------------------------------------------------ */
+
+/* The greatest first. */
+static int ps_most(const struct ps_row *x, const struct ps_row *y,
+		   const char *key)
+{
+	uint64_t a = lines_int(x->o, key), b = lines_int(y->o, key);
+
+	return a == b ? 0 : a > b ? -1 : 1;
+}
+
+static int ps_by_cpu(const struct ps_row *x, const struct ps_row *y)
+{
+	return ps_most(x, y, "cpu_ns");
+}
+
+static int ps_by_samples(const struct ps_row *x, const struct ps_row *y)
+{
+	return ps_most(x, y, "samples");
+}
+
+/* The youngest first. */
+static int ps_by_start(const struct ps_row *x, const struct ps_row *y)
+{
+	return ps_most(x, y, "start_boot_ns");
+}
+
+static int ps_by_user(const struct ps_row *x, const struct ps_row *y)
+{
+	return strcmp(x->user, y->user);
+}
+
+static int ps_by_name(const struct ps_row *x, const struct ps_row *y)
+{
+	return strcmp(lines_str(x->o, "comm"), lines_str(y->o, "comm"));
+}
+
+static int (*const ps_orders[])(const struct ps_row *x,
+				const struct ps_row *y) = {
+	[OPTIONS_SORT_CPU] = ps_by_cpu,
+	[OPTIONS_SORT_SAMPLES] = ps_by_samples,
+	[OPTIONS_SORT_START] = ps_by_start,
+	[OPTIONS_SORT_USER] = ps_by_user,
+	[OPTIONS_SORT_NAME] = ps_by_name,
+};
+
+/* Of equal ones the lower pid comes first. */
+static int ps_compare_rows(const void *a, const void *b, void *arg)
+{
+	int (*order)(const struct ps_row *x, const struct ps_row *y) = arg;
+	const struct ps_row *x = *(struct ps_row *const *)a;
+	const struct ps_row *y = *(struct ps_row *const *)b;
+	int c = order ? order(x, y) : 0;
+
+	return c ? c : ps_compare(x, y);
+}
+
+static int ps_sort(struct ps *ps)
+{
+	enum options_sort key = ps->o->sort;
+	size_t i;
+
+	if (key == OPTIONS_SORT_NONE)
+		key = ps->o->tree ? OPTIONS_SORT_PID : OPTIONS_SORT_CPU;
+	if (ps->n)
+		qsort(ps->rows, ps->n, sizeof(*ps->rows), ps_compare);
+	ps->order = calloc(ps->n + 1, sizeof(struct ps_row *));
+	if (!ps->order)
+		return -ENOMEM;
+	for (i = 0; i < ps->n; i++) {
+		ps->order[i] = &ps->rows[i];
+		if (key != OPTIONS_SORT_USER)
+			continue;
+		ps->rows[i].user = strdup(ps_user_name(ps, ps->rows[i].o));
+		if (!ps->rows[i].user)
+			return -ENOMEM;
+	}
+	if (ps->n && key != OPTIONS_SORT_PID)
+		qsort_r(ps->order, ps->n, sizeof(struct ps_row *),
+			ps_compare_rows, ps_orders[key]);
+	return 0;
+}
+
+/* --- in all --------------------------------------------------------------- */
+
+static void ps_heading(struct ps *ps, struct strbuf *sb)
+{
+	size_t start = sb->len;
+
+	strbuf_puts(sb,
+		    "    PID    PPID USER     START      STATE              "
+		    "CPU SAMPLES      COVER ");
+	if (ps->where)
+		strbuf_printf(sb, "%-*s ", (int)ps->where, "WHERE");
+	strbuf_puts(sb, "COMMAND");
+	if (ps->columns)
+		lines_cut(sb, start, ps->columns);
+	strbuf_puts(sb, "\n");
+}
+
+/* One that was asked for, or that nobody is above of; with all below it. */
+static void ps_put_root(struct ps *ps, struct ps_row *row, struct strbuf *sb)
+{
+	const struct ps_row *up;
+
+	if (!ps->npids && row->parent)
+		return;
+	if (ps->npids && !ps_is_asked(ps, row->o))
+		return;
+	/* It is printed below that one. */
+	for (up = row->parent; ps->npids && up; up = up->parent)
+		if (ps_is_asked(ps, up->o))
+			return;
+	ps_put_tree(ps, row, sb);
+}
+
+static int ps_print(struct ps *ps)
 {
 	struct strbuf sb = STRBUF_INIT;
 	size_t i;
 	int err;
 
-	if (ps->n)
-		qsort(ps->rows, ps->n, sizeof(*ps->rows), ps_compare);
-	if (tree)
+	if (ps_sort(ps))
+		return cmd_fail("%s", strerror(ENOMEM));
+	if (ps->o->tree)
 		ps_link(ps);
-	ps->now = time(NULL);
-	ps->columns = ps_columns();
+	ps->columns = ps->o->wide ? 0 : ps_columns();
 	ps->where = ps_where_width(ps);
-	strbuf_puts(&sb, "    PID    PPID USER     START    STATE              "
-			 "CPU SAMPLES      COVER ");
-	if (ps->where)
-		strbuf_printf(&sb, "%-*s ", (int)ps->where, "WHERE");
-	strbuf_puts(&sb, "COMMAND\n");
+	ps_heading(ps, &sb);
 	for (i = 0; i < ps->n; i++) {
-		if (!tree)
-			ps_put(ps, &ps->rows[i], 0, &sb);
-		else if (!ps->rows[i].parent)
-			ps_put_tree(ps, &ps->rows[i], &sb);
+		if (ps->o->tree)
+			ps_put_root(ps, ps->order[i], &sb);
+		else
+			ps_put(ps, ps->order[i], 0, &sb);
 	}
 	err = sb.failed || ps->cell.failed ||
-	      fputs(strbuf_str(&sb), stdout) < 0 || fflush(stdout);
+	      fputs(strbuf_str(&sb), stdout) < 0;
 	strbuf_fini(&sb);
-	strbuf_fini(&ps->cell);
 	return err ? cmd_fail("standard output cannot be written") : 0;
 }
 
-static bool ps_raw(void *arg, const void *data, size_t len)
+/* Of those asked for, who is not there: one line, and an exit status. */
+static int ps_missing(const struct ps *ps)
 {
-	return fwrite(data, 1, len, stdout) == len;
+	struct strbuf sb = STRBUF_INIT;
+	size_t i;
+	int status;
+
+	for (i = 0; i < ps->npids; i++)
+		if (!ps->found[i])
+			strbuf_printf(&sb, "%s %" PRIu64, sb.len ? "," : "",
+				      ps->pids[i]);
+	status = sb.len ? cmd_fail("no such process:%s", sb.data) : 0;
+	strbuf_fini(&sb);
+	return status;
 }
 
-static int ps_finish(const struct options *o, struct ps *ps,
-		     struct lines *lines, int err, const char *msg)
+static int ps_finish(struct ps *ps, int err, const char *msg)
 {
-	if (!lines_end(lines) || lines->bad)
-		return cmd_fail("%s: %s", o->server, lines->bad);
+	int status = 0;
+
+	if (!lines_end(&ps->lines) && !err)
+		return cmd_fail("%s: %s", ps->o->server, ps->lines.bad);
 	if (err == -ECANCELED)
-		return cmd_fail("%s", o->json ? "standard output cannot be "
-						"written"
-					      : "out of memory");
+		return ps->lines.bad ? cmd_fail("%s: %s", ps->o->server,
+						ps->lines.bad)
+		       : ps->failed  ? cmd_fail("%s", strerror(ENOMEM))
+				     : cmd_fail("standard output cannot be "
+						 "written");
 	if (err)
 		return cmd_fail("%s", msg);
-	if (!o->json)
-		return ps_print(ps, o->tree);
-	return fflush(stdout) ? cmd_fail("standard output cannot be written")
-			      : 0;
+	cmd_skipped(&ps->lines);
+	if (!ps->o->json)
+		status = ps_print(ps);
+	if (!status && fflush(stdout))
+		status = cmd_fail("standard output cannot be written");
+	return status ? status : ps_missing(ps);
+}
+
+/* The arguments, which are process ids; an exit status. */
+static int ps_read_pids(struct ps *ps)
+{
+	const struct options *o = ps->o;
+	unsigned long pid;
+	char *end;
+	size_t i;
+
+	ps->pids = calloc(o->nargs + 1, sizeof(*ps->pids));
+	ps->found = calloc(o->nargs + 1, sizeof(*ps->found));
+	if (!ps->pids || !ps->found)
+		return cmd_fail("%s", strerror(ENOMEM));
+	for (i = 0; i < o->nargs; i++) {
+		pid = strtoul(o->args[i], &end, 10);
+		if (*end || o->args[i][0] < '0' || o->args[i][0] > '9' ||
+		    pid < 1 || pid > PS_PID_MAX) {
+			fprintf(stderr,
+				"profd ps: '%s': must be a process id, 1 to "
+				"%d (see profd ps --help)\n",
+				o->args[i], PS_PID_MAX);
+			return OPTIONS_USAGE;
+		}
+		ps->pids[ps->npids++] = pid;
+	}
+	return 0;
 }
 
 int cmd_ps(const struct options *o)
 {
-	struct ps ps = { .rows = NULL };
-	struct lines lines = { .line = ps_line, .arg = &ps };
+	struct ps ps = { .o = o, .lines = { .line = ps_line, .arg = &ps } };
 	struct client_request req = {
 		.server = o->server,
-		.path = o->all ? "/processes?all=1" : "/processes",
-		.body = o->json ? ps_raw : lines_body,
-		.arg = &lines,
+		/* Who is named is wanted dead or alive. */
+		.path = o->ps_all || o->nargs ? "/processes?all=1"
+					      : "/processes",
+		.body = lines_body,
+		.arg = &ps.lines,
 	};
 	char msg[768] = "";
 	int status, err;
 	size_t i;
 
-	err = client_get(&req, msg, sizeof(msg));
-	status = ps_finish(o, &ps, &lines, err, msg);
-	for (i = 0; i < ps.n; i++)
+	status = ps_read_pids(&ps);
+	if (!status) {
+		err = client_get(&req, msg, sizeof(msg));
+		status = ps_finish(&ps, err, msg);
+	}
+	for (i = 0; i < ps.n; i++) {
 		json_decref(ps.rows[i].o);
+		free(ps.rows[i].user);
+	}
+	strbuf_fini(&ps.cell);
+	free(ps.order);
 	free(ps.rows);
+	free(ps.pids);
+	free(ps.found);
 	return status;
 }

@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "profiler/lines.h"
 
-/* The longest line: 20 KiB of arguments, each byte of which may take six. */
-#define LINE_MAX_BYTES (1 << 20)
 #define LINES_CONTAINER_ID 64 /* hexadecimal digits */
 
 static bool lines_one(struct lines *l, const char *text, size_t len)
@@ -22,9 +21,41 @@ static bool lines_one(struct lines *l, const char *text, size_t len)
 		l->bad = "the answer is not lines of JSON";
 		return false;
 	}
+	l->text = text;
+	l->len = len;
 	more = l->line(l->arg, o);
 	json_decref(o);
 	return more;
+}
+
+/* A piece of a line. A line beyond the limit is dropped, up to its end. */
+static void lines_part(struct lines *l, const char *data, size_t len)
+{
+	if (l->skipping)
+		return;
+	if (len <= LINES_LONGEST - l->part.len) {
+		strbuf_add(&l->part, data, len);
+		return;
+	}
+	l->skipping = true;
+	l->skipped++;
+	strbuf_fini(&l->part);
+}
+
+static bool lines_line_end(struct lines *l)
+{
+	if (l->skipping) {
+		l->skipping = false;
+		return true;
+	}
+	if (l->part.failed) {
+		l->bad = "out of memory";
+		return false;
+	}
+	if (!lines_one(l, strbuf_str(&l->part), l->part.len))
+		return false;
+	strbuf_reset(&l->part);
+	return true;
 }
 
 bool lines_body(void *arg, const void *data, size_t len)
@@ -33,26 +64,38 @@ bool lines_body(void *arg, const void *data, size_t len)
 	const char *p = data, *end = p + len, *eol;
 
 	while ((eol = memchr(p, '\n', end - p))) {
-		strbuf_add(&l->part, p, eol - p);
-		if (l->part.failed || !lines_one(l, l->part.data, l->part.len))
+		lines_part(l, p, eol - p);
+		if (!lines_line_end(l))
 			return false;
-		strbuf_reset(&l->part);
 		p = eol + 1;
 	}
-	strbuf_add(&l->part, p, end - p);
-	if (l->part.len > LINE_MAX_BYTES)
-		l->bad = "a line of the answer is too long";
-	return !l->bad && !l->part.failed;
+	lines_part(l, p, end - p);
+	return true;
 }
 
 bool lines_end(struct lines *l)
 {
-	bool whole = !l->part.len;
+	bool whole = !l->part.len && !l->skipping;
 
 	if (!whole && !l->bad)
 		l->bad = "the answer is cut short";
 	strbuf_fini(&l->part);
 	return whole;
+}
+
+bool lines_print_json(const struct lines *l)
+{
+	struct strbuf sb = STRBUF_INIT;
+	bool ok;
+
+	if (!isatty(STDOUT_FILENO))
+		return fwrite(l->text, 1, l->len, stdout) == l->len &&
+		       putchar('\n') != EOF;
+	text_add_json(&sb, l->text, l->len);
+	strbuf_puts(&sb, "\n");
+	ok = !sb.failed && fputs(sb.data, stdout) >= 0;
+	strbuf_fini(&sb);
+	return ok;
 }
 
 const char *lines_str(const json_t *o, const char *key)
@@ -72,21 +115,9 @@ bool lines_has(const json_t *o, const char *key)
 	return json_object_get(o, key);
 }
 
-/* C0, DEL, and C1 in UTF-8, which some terminals obey. */
 void lines_text(struct strbuf *sb, const char *s)
 {
-	const unsigned char *p = (const unsigned char *)s;
-
-	for (; *p; p++) {
-		if (*p < ' ' || *p == 0x7f) {
-			strbuf_puts(sb, "?");
-		} else if (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) {
-			strbuf_puts(sb, "?");
-			p++;
-		} else {
-			strbuf_add(sb, p, 1);
-		}
-	}
+	text_add(sb, s, strlen(s));
 }
 
 void lines_command(struct strbuf *sb, const json_t *o)
@@ -169,17 +200,28 @@ time_t lines_time(const json_t *o, const char *key)
 	return lines_time_rest(o, key, &rest);
 }
 
-void lines_clock(struct strbuf *sb, const json_t *o, const char *key)
+bool lines_is_today(time_t t)
+{
+	time_t now = time(NULL);
+	struct tm then, today;
+
+	localtime_r(&t, &then);
+	localtime_r(&now, &today);
+	return then.tm_year == today.tm_year && then.tm_yday == today.tm_yday;
+}
+
+void lines_clock(struct strbuf *sb, const json_t *o, const char *key,
+		 bool dated)
 {
 	const char *rest;
 	time_t t = lines_time_rest(o, key, &rest);
-	char text[32];
+	char text[64];
 	struct tm tm;
 
 	if (!rest)
 		return;
 	localtime_r(&t, &tm);
-	strftime(text, sizeof(text), "%T", &tm);
+	strftime(text, sizeof(text), dated ? "%F %T" : "%T", &tm);
 	strbuf_puts(sb, text);
 	if (strlen(rest) > 7)
 		strbuf_add(sb, rest, 7);

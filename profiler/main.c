@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "profiler/cmd.h"
+#include "profiler/options_table.h"
 #include "symbolize/symbolize.h"
 
 static int (*const commands[])(const struct options *o) = {
@@ -22,54 +23,96 @@ static int print(struct strbuf *text)
 	return err ? cmd_fail("standard output cannot be written") : 0;
 }
 
-static int usage(const char *what, const char *word)
+static int usage(const char *what, const char *word, const char *near)
 {
-	fprintf(stderr, "profd: %s%s%s%s (see profd --help)\n", what,
-		word ? " '" : "", word ? word : "", word ? "'" : "");
+	fprintf(stderr, "profd: %s%s%s%s (", what, word ? " '" : "",
+		word ? word : "", word ? "'" : "");
+	if (near)
+		fprintf(stderr, "is it %s?)\n", near);
+	else
+		fprintf(stderr, "see profd --help)\n");
 	return OPTIONS_USAGE;
+}
+
+static int print_version(void)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	strbuf_puts(&text, "profd " PROFD_VERSION "\n");
+	return print(&text);
+}
+
+static int print_help(enum options_command cmd)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	options_help(cmd, &text);
+	return print(&text);
+}
+
+static int unknown(const char *word)
+{
+	if (word[0] == '-')
+		return usage("unknown option", word, NULL);
+	return usage("unknown command", word, options_nearest_command(word));
+}
+
+/* profd help [COMMAND] */
+static int help(int argc, char **argv)
+{
+	struct strbuf text = STRBUF_INIT;
+	int cmd;
+
+	if (argc > 2)
+		return usage("help takes one command, not also", argv[2], NULL);
+	if (argc == 2) {
+		cmd = options_command(argv[1]);
+		return cmd >= 0 ? print_help(cmd) : unknown(argv[1]);
+	}
+	options_usage(&text);
+	return print(&text);
 }
 
 static int run_command(enum options_command cmd, int argc, char **argv)
 {
-	struct strbuf help = STRBUF_INIT;
 	struct options o;
 	char msg[1024];
 	int status;
 
 	status = options_parse(&o, cmd, argc, argv, msg, sizeof(msg));
-	if (status == OPTIONS_OK) {
+	if (status == OPTIONS_OK)
 		status = commands[cmd](&o);
-	} else if (status == OPTIONS_HELP) {
-		options_help(cmd, &help);
-		status = print(&help);
-	} else {
+	else if (status == OPTIONS_HELP)
+		status = print_help(cmd);
+	else if (status == OPTIONS_VERSION)
+		status = print_version();
+	else
 		fprintf(stderr, "%s\n", msg);
-	}
 	options_fini(&o);
 	return status;
 }
 
+static bool is_word(const char *arg, const char *letter, const char *word)
+{
+	return !strcmp(arg, letter) || !strcmp(arg, word);
+}
+
 int main(int argc, char **argv)
 {
-	struct strbuf text = STRBUF_INIT;
 	int cmd;
 
 	if (argc < 2)
-		return usage("a command is needed", NULL);
+		return usage("a command is needed", NULL, NULL);
 	/* Not for people: profd runs itself so. */
 	if (!strcmp(argv[1], SYMBOLIZER_WORKER))
 		return symbolizer_worker_main(argc, argv);
-	if (!strcmp(argv[1], "--version")) {
-		strbuf_puts(&text, "profd " PROFD_VERSION "\n");
-		return print(&text);
-	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-		options_usage(&text);
-		return print(&text);
-	}
+	if (is_word(argv[1], "-V", "--version"))
+		return print_version();
+	if (is_word(argv[1], "-h", "--help"))
+		return help(1, argv);
+	if (!strcmp(argv[1], "help"))
+		return help(argc - 1, argv + 1);
 	cmd = options_command(argv[1]);
-	if (cmd >= 0)
-		return run_command(cmd, argc - 1, argv + 1);
-	return usage(argv[1][0] == '-' ? "unknown option" : "unknown command",
-		     argv[1]);
+	return cmd >= 0 ? run_command(cmd, argc - 1, argv + 1)
+			: unknown(argv[1]);
 }

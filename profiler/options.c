@@ -117,8 +117,8 @@ static int config_key(void *arg, const char *section, const char *key,
 		config_error(c, "unknown section '%s'%s", section, "");
 		return 0;
 	}
-	e = options_find(key);
-	if (!e || !e->key) {
+	e = options_key(key);
+	if (!e) {
 		config_error(c, "unknown key '%s'%s", key, "");
 		return 0;
 	}
@@ -176,6 +176,7 @@ static enum options_result read_config(struct reading *r)
 /* Values of getopt_long() beyond any letter. */
 #define LONG_BASE 1000
 #define LONG_HELP (LONG_BASE + OPTIONS_ID_MAX)
+#define LONG_VERSION (LONG_HELP + 1)
 
 /* 'letters' as getopt wants them, 'longs' likewise, of one command. */
 static void getopt_tables(enum options_command cmd, char *letters,
@@ -185,7 +186,7 @@ static void getopt_tables(enum options_command cmd, char *letters,
 
 	/* '+': stop at the first argument that is no option, which begins the
 	 * command to record; ':': say ':' for a missing value. */
-	if (cmd != OPTIONS_BIT_DEBUG)
+	if (cmd == OPTIONS_BIT_RECORD)
 		*letters++ = '+';
 	*letters++ = ':';
 	for (i = 0; i < OPTIONS_ID_MAX; i++) {
@@ -203,57 +204,65 @@ static void getopt_tables(enum options_command cmd, char *letters,
 			*letters++ = ':';
 	}
 	*letters++ = 'h';
+	*letters++ = 'V';
 	*letters = '\0';
 	*longs++ = (struct option){ "help", false, NULL, LONG_HELP };
+	*longs++ = (struct option){ "version", false, NULL, LONG_VERSION };
 	*longs = (struct option){ 0 };
 }
 
-/* The entry getopt_long() means by 'c', or NULL. */
-static const struct options_entry *entry_of(int c)
+/* The entry of 'cmd' that getopt_long() means by 'c', or NULL. */
+static const struct options_entry *entry_of(enum options_command cmd, int c)
 {
 	size_t i;
 
 	if (c >= LONG_BASE && c < LONG_HELP)
 		return &options_table[c - LONG_BASE];
 	for (i = 0; i < OPTIONS_ID_MAX; i++)
-		if (c && options_table[i].letter == c)
+		if (c && options_table[i].letter == c &&
+		    options_table[i].commands & 1U << cmd)
 			return &options_table[i];
 	return NULL;
+}
+
+/* 'what' is no option of this command: the nearest that is, or who has it. */
+static void explain_stranger(struct reading *r, const char *what, size_t len,
+			     char letter)
+{
+	const char *word = options_commands[r->cmd].word, *near = NULL;
+	struct strbuf hint = STRBUF_INIT;
+
+	if (!letter)
+		near = options_nearest(r->cmd, what + 2, len - 2);
+	if (near)
+		strbuf_printf(&hint, "is it --%s?", near);
+	else if (options_owners(letter ? NULL : what + 2, len - 2, letter,
+				&hint))
+		strbuf_printf(&hint, "; see profd %s --help", word);
+	else
+		strbuf_printf(&hint, "see profd %s --help", word);
+	snprintf(r->msg, r->msglen, "profd %s: unknown option '%.*s' (%s)",
+		 word, (int)len, what, hint.failed ? "" : hint.data);
+	strbuf_fini(&hint);
 }
 
 /* getopt_long() returned '?': says what it did not like. */
 static void explain_unknown(struct reading *r, const char *arg)
 {
-	const char *near, *word = options_commands[r->cmd].word;
-	const struct options_entry *e = entry_of(optopt);
-	int len = strcspn(arg, "=");
+	const struct options_entry *e = entry_of(r->cmd, optopt);
+	const char *word = options_commands[r->cmd].word;
+	char letter[] = { '-', optopt, '\0' };
 
-	if (optopt && e) {
+	if (optopt >= LONG_BASE)
 		snprintf(r->msg, r->msglen,
-			 "profd %s: option --%s takes no value", word, e->name);
-		return;
-	}
-	if (optopt == LONG_HELP) {
-		snprintf(r->msg, r->msglen,
-			 "profd %s: option --help takes no value", word);
-		return;
-	}
-	if (optopt) {
-		snprintf(r->msg, r->msglen,
-			 "profd %s: unknown option '-%c' (see profd %s --help)",
-			 word, optopt, word);
-		return;
-	}
-	near = options_nearest(r->cmd, arg + 2, len - 2);
-	if (near)
-		snprintf(r->msg, r->msglen,
-			 "profd %s: unknown option '%.*s' (is it --%s?)", word,
-			 len, arg, near);
+			 "profd %s: option --%s takes no value", word,
+			 e		       ? e->name
+			 : optopt == LONG_HELP ? "help"
+					       : "version");
+	else if (optopt)
+		explain_stranger(r, letter, 2, optopt);
 	else
-		snprintf(
-			r->msg, r->msglen,
-			"profd %s: unknown option '%.*s' (see profd %s --help)",
-			word, len, arg, word);
+		explain_stranger(r, arg, strcspn(arg, "="), '\0');
 }
 
 static enum options_result read_flag(struct reading *r, int c, char **argv)
@@ -265,11 +274,13 @@ static enum options_result read_flag(struct reading *r, int c, char **argv)
 
 	if (c == 'h' || c == LONG_HELP)
 		return OPTIONS_HELP;
+	if (c == 'V' || c == LONG_VERSION)
+		return OPTIONS_VERSION;
 	if (c == '?') {
 		explain_unknown(r, argv[optind - 1]);
 		return OPTIONS_USAGE;
 	}
-	e = entry_of(c == ':' ? optopt : c);
+	e = entry_of(r->cmd, c == ':' ? optopt : c);
 	if (c == ':') {
 		snprintf(r->msg, r->msglen,
 			 "profd %s: option --%s needs a value: %s", word,
@@ -289,8 +300,8 @@ static enum options_result read_flag(struct reading *r, int c, char **argv)
 
 static enum options_result read_flags(struct reading *r, int argc, char **argv)
 {
-	struct option longs[OPTIONS_ID_MAX + 2];
-	char letters[2 * OPTIONS_ID_MAX + 4];
+	struct option longs[OPTIONS_ID_MAX + 3];
+	char letters[2 * OPTIONS_ID_MAX + 5];
 	enum options_result res;
 	int c;
 

@@ -25,7 +25,8 @@
 	  "processes (--pid), or of the host (--all).")                     \
 	X(FETCH, fetch, "",                                                 \
 	  "Fetch a profile of the host from a running profd.")              \
-	X(PS, ps, "", "Print the processes that a running profd knows.")    \
+	X(PS, ps, " [PID...]",                                              \
+	  "Print the processes that a running profd knows, or these.")      \
 	X(EVENTS, events, "",                                               \
 	  "Print the process events that a running profd has seen.")        \
 	X(STATUS, status, "", "Print how a running profd is doing.")        \
@@ -57,7 +58,23 @@ struct options_numbers {
 	size_t n;
 };
 
-/* The member that holds a value of each type. */
+/* What profd ps may be sorted by. X(NAME, word) */
+#define OPTIONS_SORTS(X)    \
+	X(CPU, cpu)         \
+	X(SAMPLES, samples) \
+	X(START, start)     \
+	X(PID, pid)         \
+	X(USER, user)       \
+	X(NAME, name)
+
+enum options_sort {
+	OPTIONS_SORT_NONE, /* not said */
+#define X(name, word) OPTIONS_SORT_##name,
+	OPTIONS_SORTS(X)
+#undef X
+};
+
+/* The member that holds a value of each type; TIME is in Unix seconds. */
 #define OPTIONS_TYPES(X)                     \
 	X(FLAG, bool)                        \
 	X(NUMBER, uint64_t)                  \
@@ -66,8 +83,11 @@ struct options_numbers {
 	X(STRING, const char *)              \
 	X(SERVER, const char *)              \
 	X(LEVEL, enum log_level)             \
+	X(SORT, enum options_sort)           \
+	X(TIME, uint64_t)                    \
 	X(SOURCE, enum source)               \
 	X(FORMAT, enum reporter_format)      \
+	X(STRINGS, struct options_strings)   \
 	X(ADDRESSES, struct options_strings) \
 	X(NUMBERS, struct options_numbers)
 
@@ -94,11 +114,12 @@ enum options_result {
 	OPTIONS_FAILED = 1, /* these two are exit statuses */
 	OPTIONS_USAGE = 2,
 	OPTIONS_HELP, /* --help was asked for */
+	OPTIONS_VERSION, /* --version was */
 };
 
 /*
  * Reads argv (argv[0] is the command's word), then the configuration file if
- * the command has one. Unless OK, or HELP, one line without newline is in
+ * the command has one. Unless OK, HELP or VERSION, one line without newline is in
  * 'msg', which names the option and the value, and what is allowed. *o is
  * always to be ended with options_fini().
  */

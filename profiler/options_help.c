@@ -6,6 +6,7 @@
 
 /* Column in which the help of an option begins. */
 #define HELP_COLUMN 26
+#define HELP_WIDTH 80
 /* Longer names are nobody's typing error. */
 #define NAME_MAX_LEN 32
 
@@ -27,9 +28,25 @@ void options_usage(struct strbuf *out)
 		}
 		strbuf_printf(out, "%s\n", p);
 	}
-	strbuf_puts(out,
-		    "\nprofd COMMAND --help lists a command's options; "
-		    "profd --version prints\nthe version. See profd(8).\n");
+	strbuf_puts(out, "\nprofd help COMMAND lists a command's options, "
+			 "profd --version (-V)\nprints the version. "
+			 "See profd(8).\n");
+}
+
+/* In its column, as many words a line as fit on a terminal. */
+static void help_text(const char *text, struct strbuf *out)
+{
+	size_t n, used = 0;
+
+	for (; *text; text += n + (text[n] != '\0')) {
+		n = strcspn(text, " \n");
+		if (used && used + 1 + n > HELP_WIDTH - HELP_COLUMN) {
+			strbuf_printf(out, "\n%*s", HELP_COLUMN, "");
+			used = 0;
+		}
+		strbuf_printf(out, "%s%.*s", used ? " " : "", (int)n, text);
+		used += (used ? 1 : 0) + n;
+	}
 }
 
 static void help_line(const struct options_entry *e, struct strbuf *out)
@@ -47,7 +64,8 @@ static void help_line(const struct options_entry *e, struct strbuf *out)
 		strbuf_puts(out, "\n");
 		used = 0;
 	}
-	strbuf_printf(out, "%*s%s", (int)(HELP_COLUMN - used), "", e->help);
+	strbuf_printf(out, "%*s", (int)(HELP_COLUMN - used), "");
+	help_text(e->help, out);
 	if (e->def)
 		strbuf_printf(out, "\n%*s(default %s)", HELP_COLUMN, "",
 			      e->def);
@@ -65,6 +83,8 @@ void options_help(enum options_command cmd, struct strbuf *out)
 		if (options_table[i].commands & 1U << cmd)
 			help_line(&options_table[i], out);
 	strbuf_printf(out, "  -h, --help%*sprint this\n", HELP_COLUMN - 12, "");
+	strbuf_printf(out, "  -V, --version%*sprint the version\n",
+		      HELP_COLUMN - 15, "");
 }
 
 /* How many letters must be added, dropped or changed to make a of b. */
@@ -88,27 +108,112 @@ static unsigned int distance(const char *a, size_t na, const char *b, size_t nb)
 	return row[nb];
 }
 
+/* The best guess so far of what 'name' was meant to be. */
+struct guess {
+	const char *name;
+	size_t len;
+	unsigned int best; /* less than so far off is better */
+	const char *found;
+};
+
+static struct guess guess_begin(const char *name, size_t len)
+{
+	/* One wrong letter in three is as far as a guess should go. */
+	return (struct guess){ name, len, len / 3 + 1, NULL };
+}
+
+static void guess_try(struct guess *g, const char *candidate)
+{
+	size_t n = strlen(candidate);
+	unsigned int d;
+
+	if (g->len > NAME_MAX_LEN || n > NAME_MAX_LEN)
+		return;
+	d = distance(g->name, g->len, candidate, n);
+	if (d >= g->best)
+		return;
+	g->best = d;
+	g->found = candidate;
+}
+
+/* Other words for an option: how other programs, or earlier profd, call it. */
+static const struct {
+	const char *word, *name;
+} other_words[] = {
+	{ "seconds", "duration" }, { "time", "duration" },
+	{ "timeout", "duration" }, { "frequency", "freq" },
+	{ "rate", "freq" },	   { "file", "output" },
+	{ "out", "output" },	   { "overwrite", "force" },
+	{ "socket", "server" },	   { "name", "comm" },
+	{ "full", "wide" },
+};
+
+static const char *other_word(enum options_command cmd, const char *name,
+			      size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(other_words); i++)
+		if (strlen(other_words[i].word) == len &&
+		    !memcmp(other_words[i].word, name, len) &&
+		    options_find(cmd, other_words[i].name))
+			return other_words[i].name;
+	return NULL;
+}
+
 const char *options_nearest(enum options_command cmd, const char *name,
 			    size_t len)
 {
-	/* One wrong letter in three is as far as a guess should go. */
-	unsigned int best = len / 3 + 1, d;
-	const char *found = NULL;
-	size_t i, n;
+	struct guess g = guess_begin(name, len);
+	const char *other = other_word(cmd, name, len);
+	size_t i;
 
-	if (len > NAME_MAX_LEN)
-		return NULL;
+	if (other)
+		return other;
+	for (i = 0; i < OPTIONS_ID_MAX; i++)
+		if (options_table[i].commands & 1U << cmd)
+			guess_try(&g, options_table[i].name);
+	guess_try(&g, "help");
+	guess_try(&g, "version");
+	return g.found;
+}
+
+const char *options_nearest_command(const char *word)
+{
+	struct guess g = guess_begin(word, strlen(word));
+	size_t i;
+
+	for (i = 0; i < OPTIONS_COMMAND_MAX; i++)
+		guess_try(&g, options_commands[i].word);
+	guess_try(&g, "help");
+	return g.found;
+}
+
+bool options_owners(const char *name, size_t len, char letter,
+		    struct strbuf *out)
+{
+	const struct options_entry *e;
+	unsigned int owners = 0;
+	size_t i, n = 0;
+
 	for (i = 0; i < OPTIONS_ID_MAX; i++) {
-		const struct options_entry *e = &options_table[i];
-
-		n = strlen(e->name);
-		if (!(e->commands & 1U << cmd) || n > NAME_MAX_LEN)
-			continue;
-		d = distance(name, len, e->name, n);
-		if (d >= best)
-			continue;
-		best = d;
-		found = e->name;
+		e = &options_table[i];
+		if (name ? strlen(e->name) == len && !memcmp(e->name, name, len)
+			 : e->letter == letter)
+			owners |= e->commands;
 	}
-	return found;
+	for (i = 0; i < OPTIONS_COMMAND_MAX; i++) {
+		if (!(owners & 1U << i))
+			continue;
+		owners &= ~(1U << i);
+		strbuf_printf(out, "%s%s",
+			      !n       ? ""
+			      : owners ? ", "
+				       : " and ",
+			      options_commands[i].word);
+		n++;
+	}
+	if (n)
+		strbuf_puts(out, n > 1 ? " have it" : " has it");
+	return n;
 }

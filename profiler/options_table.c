@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
+#include <time.h>
 
 #include "profiler/options_table.h"
 
@@ -45,12 +46,25 @@ const struct options_command_entry options_commands[OPTIONS_COMMAND_MAX] = {
 #undef X
 };
 
-const struct options_entry *options_find(const char *name)
+const struct options_entry *options_find(enum options_command cmd,
+					 const char *name)
 {
 	size_t i;
 
 	for (i = 0; i < OPTIONS_ID_MAX; i++)
-		if (!strcmp(options_table[i].name, name))
+		if (options_table[i].commands & 1U << cmd &&
+		    !strcmp(options_table[i].name, name))
+			return &options_table[i];
+	return NULL;
+}
+
+const struct options_entry *options_key(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < OPTIONS_ID_MAX; i++)
+		if (options_table[i].key &&
+		    !strcmp(options_table[i].name, name))
 			return &options_table[i];
 	return NULL;
 }
@@ -195,6 +209,80 @@ static int format_parse(const char *text)
 	return reporter_format_of(name);
 }
 
+#define X(name, word) " " #word
+static const char sort_words[] = OPTIONS_SORTS(X);
+#undef X
+
+/* OPTIONS_SORT_NONE: no such key. */
+static enum options_sort sort_parse(const char *text)
+{
+	static const char *const words[] = {
+#define X(name, word) [OPTIONS_SORT_##name] = #word,
+		OPTIONS_SORTS(X)
+#undef X
+	};
+	size_t i;
+
+	for (i = 1; i < ARRAY_SIZE(words); i++)
+		if (!strcmp(words[i], text))
+			return i;
+	return OPTIONS_SORT_NONE;
+}
+
+/* --- times ----------------------------------------------------------------*/
+
+/*
+ * A moment in the user's zone, to the day, the minute or the second; one without
+ * a day is of today, or of yesterday if it were still to come.
+ */
+static bool parse_moment(const char *text, time_t now, time_t *out)
+{
+	static const char *const formats[] = { "%Y-%m-%d %H:%M:%S",
+					       "%Y-%m-%dT%H:%M:%S",
+					       "%Y-%m-%d %H:%M",
+					       "%Y-%m-%dT%H:%M",
+					       "%Y-%m-%d",
+					       "%H:%M:%S",
+					       "%H:%M" };
+	struct tm tm;
+	char *end;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(formats); i++) {
+		localtime_r(&now, &tm);
+		tm.tm_hour = tm.tm_min = tm.tm_sec = 0;
+		tm.tm_isdst = -1;
+		end = strptime(text, formats[i], &tm);
+		if (!end || *end)
+			continue;
+		*out = mktime(&tm);
+		if (formats[i][1] == 'H' && *out > now) {
+			tm.tm_mday--;
+			tm.tm_isdst = -1;
+			*out = mktime(&tm);
+		}
+		return *out >= 0;
+	}
+	return false;
+}
+
+/* "5m": so long ago; or a moment. */
+static int parse_time(const char *text, uint64_t *out)
+{
+	static const struct options_entry ago = { .highest = 366 * 86400ULL };
+	time_t now = time(NULL), t;
+	uint64_t v;
+
+	if (!parse_number(&ago, text, units_time, &v)) {
+		*out = now > (time_t)v ? now - v : 0;
+		return 0;
+	}
+	if (!parse_moment(text, now, &t))
+		return -EINVAL;
+	*out = t;
+	return 0;
+}
+
 /* What a value of 'e' may be, for a message. */
 static void allowed(const struct options_entry *e, char *why, size_t len)
 {
@@ -233,7 +321,16 @@ static void allowed(const struct options_entry *e, char *why, size_t len)
 		snprintf(why, len,
 			 "must be unix:PATH, HOST:PORT or http://HOST:PORT");
 		break;
+	case OPTIONS_TYPE_SORT:
+		snprintf(why, len, "must be one of%s", sort_words);
+		break;
+	case OPTIONS_TYPE_TIME:
+		snprintf(why, len,
+			 "must be how long ago (90, 5m, 2h) or a time "
+			 "(14:30, 2026-08-21 14:30)");
+		break;
 	case OPTIONS_TYPE_STRING:
+	case OPTIONS_TYPE_STRINGS:
 	case OPTIONS_TYPE_FLAG:
 		snprintf(why, len, "must not be empty");
 	}
@@ -265,6 +362,13 @@ static int set_value(struct options *o, const struct options_entry *e,
 		if (!is_address(text) && strncmp(text, "http://", 7))
 			return -EINVAL;
 		return set_string(o, text, member);
+	case OPTIONS_TYPE_STRINGS:
+		return *text ? add_string(o, text, member) : -EINVAL;
+	case OPTIONS_TYPE_TIME:
+		return parse_time(text, member);
+	case OPTIONS_TYPE_SORT:
+		*(options_SORT *)member = sort_parse(text);
+		return *(options_SORT *)member ? 0 : -EINVAL;
 	case OPTIONS_TYPE_ADDRESSES:
 		return is_address(text) ? add_string(o, text, member) : -EINVAL;
 	case OPTIONS_TYPE_SOURCE:

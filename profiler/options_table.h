@@ -41,8 +41,11 @@ struct options_command_entry {
 
 extern const struct options_command_entry options_commands[OPTIONS_COMMAND_MAX];
 
-/* The entry of that name, or NULL. */
-const struct options_entry *options_find(const char *name);
+/* The entry of that name that 'cmd' has, or NULL; a name may have several. */
+const struct options_entry *options_find(enum options_command cmd,
+					 const char *name);
+/* The key of the configuration file of that name, or NULL. */
+const struct options_entry *options_key(const char *name);
 
 /*
  * Sets the member of 'e', or adds to it if it is a list. 0; -EINVAL, and what
@@ -54,5 +57,13 @@ int options_set(struct options *o, const struct options_entry *e,
 /* The option of 'cmd' one most likely meant, or NULL. */
 const char *options_nearest(enum options_command cmd, const char *name,
 			    size_t len);
+/* The command one most likely meant, or NULL. */
+const char *options_nearest_command(const char *word);
+/*
+ * Appends the words of the commands that have the option named by 'len' bytes of
+ * 'name' or, where that is NULL, by 'letter': "run and record". False: none has.
+ */
+bool options_owners(const char *name, size_t len, char letter,
+		    struct strbuf *out);
 
 #endif /* PROFILER_OPTIONS_TABLE_H */

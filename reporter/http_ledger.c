@@ -147,7 +147,8 @@ static enum MHD_Result http_events_follow(struct http_request *req)
 				HTTP_NDJSON);
 	MHD_add_response_header(resp, MHD_HTTP_HEADER_CACHE_CONTROL,
 				"no-store");
-	req->at = ledger_events_next(h->r->events);
+	req->at = http_flag(req, "all") ? ledger_events_first(h->r->events)
+					: ledger_events_next(h->r->events);
 	req->next_follower = h->followers;
 	h->followers = req;
 	h->r->stats.http_followers++;

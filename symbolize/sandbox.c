@@ -20,6 +20,7 @@
 
 #include "base/base.h"
 #include "symbolize/sandbox.h"
+#include "symbolize/symbolize.h"
 
 /* The socket, two of /dev/null, a file, three it asked for, a memfd. */
 #define SANDBOX_FILES 12
@@ -29,7 +30,7 @@
  * Groups, UIDs and GIDs on systemd systems") has these unused. In a user
  * namespace they are not there; nobody is, mostly.
  */
-#define SANDBOX_UID_BASE 1879048192U
+#define SANDBOX_UID_BASE SYMBOLIZER_UID_BASE
 #define SANDBOX_UID_NOBODY 65534U
 
 /* The address sanitizer maps terabytes, and touches little of it. */

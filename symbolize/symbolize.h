@@ -296,6 +296,8 @@ int symbolizer_rows_adopt(const void *map, size_t len,
 /* --- the worker process ------------------------------------------------------- */
 
 #define SYMBOLIZER_WORKER "symbolize-worker"
+/* Where it may, it runs as a user of its own: this and its pid. */
+#define SYMBOLIZER_UID_BASE 1879048192U
 
 /*
  * What main() of the program that is the worker does when argv[1] is

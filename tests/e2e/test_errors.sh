@@ -49,8 +49,8 @@ fails "a file of unknown kind" 2 'x[.]svg' \
 	"$PROFD" record -o "$T/x.svg" -- true
 fails "a listen address that is none" 2 '(--listen|nowhere).*nowhere' \
 	"$PROFD" run --archive "$T/archive" --listen nowhere
-fails "fetch: seconds that are none" 2 '--seconds.*x' \
-	"$PROFD" fetch --seconds x -o "$T/x.pb.gz"
+fails "fetch: seconds that are none" 2 '--duration.*x' \
+	"$PROFD" fetch --duration x -o "$T/x.pb.gz"
 
 # --- a configuration file ---
 printf 'freq = 99\nwindw = 60\n' >"$T/bad.conf"
@@ -94,7 +94,7 @@ fails "an address beyond loopback" 1 '0[.]0[.]0[.]0.*loopback' \
 check "whoever had it still answers" ask /healthz
 stop_profd
 fails "nobody there to fetch from" 1 "$sock" \
-	"$PROFD" fetch --server "unix:$sock" --seconds 1 -o "$T/x.pb.gz"
+	"$PROFD" fetch --server "unix:$sock" --duration 1 -o "$T/x.pb.gz"
 fails "nobody there to ask" 1 "$sock" "$PROFD" status --server "unix:$sock"
 
 # A stale socket file, of one that was killed, is no obstacle.

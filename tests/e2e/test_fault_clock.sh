@@ -36,7 +36,7 @@ told() {
 offsets=(0 3600 0 -3600 0 -4 -8)
 sh -c 'sleep 4; exit 0' "spanning-$$" &
 spanning=$!
-"$real" fetch --server "unix:$sock" --seconds 4 -o "$T/fetched.pb.gz" &
+"$real" fetch --server "unix:$sock" --duration 4 -o "$T/fetched.pb.gz" &
 fetch=$!
 n=0
 for i in "${!offsets[@]}"; do

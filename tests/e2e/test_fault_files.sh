@@ -52,7 +52,7 @@ for pid in "${spinners[@]}"; do
 	ask /healthz >/dev/null && answers=$((answers + 1))
 done
 is "it answers, every time" "$answers" "$asked"
-check "with a profile, too" "$real" fetch --server "unix:$sock" --seconds 1 \
+check "with a profile, too" "$real" fetch --server "unix:$sock" --duration 1 \
 	-o "$T/fetched.pb.gz"
 num "what it closed for the limit is counted" \
 	"$(metric profd_pm_open_closed_total)" '>' 0

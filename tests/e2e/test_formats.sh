@@ -19,10 +19,10 @@ gzip=$pid
 background curl -sS -H 'Accept-Encoding: zstd' -D "$T/zstd.head" \
 	-o "$T/http.pb.zst" "$url$fetch_path"
 zstd=$pid
-background "$PROFD" fetch --server "unix:$sock" --seconds 1 \
+background "$PROFD" fetch --server "unix:$sock" --duration 1 \
 	-o "$T/fetch.pb.zst" 2>"$T/fetch.log"
 fetch=$pid
-background "$PROFD" fetch --server "127.0.0.1:$port" --seconds 1 \
+background "$PROFD" fetch --server "127.0.0.1:$port" --duration 1 \
 	-o "$T/fetch.pb.gz" 2>"$T/fetch2.log"
 fetch2=$pid
 pprof -top -nodecount=1000 "$url$fetch_path" >"$T/tcp.top"

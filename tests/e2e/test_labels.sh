@@ -106,7 +106,7 @@ sampled() { # PID COUNT
 }
 # It has samples in both groups then, if a window spans them.
 record_all() {
-	"$PROFD" fetch --server "unix:$sock" --seconds "$1" -o "$T/$2.pb.gz" \
+	"$PROFD" fetch --server "unix:$sock" --duration "$1" -o "$T/$2.pb.gz" \
 		2>"$T/$2.log"
 }
 record_all 12 all &

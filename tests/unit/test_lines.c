@@ -38,7 +38,7 @@ static void a_place_is_a_container_or_a_unit(void **state)
 	       "lxc:a-long-name");
 	prints(lines_where, "{\"unit\":\"cron.service\"}", "cron.service");
 	prints(lines_where, "{\"unit\":\"\\u001b[2J.service\"}",
-	       "?[2J.service");
+	       "\\033[2J.service");
 	prints(lines_where, "{}", "");
 }
 
@@ -69,7 +69,7 @@ static void arguments_are_a_command(void **state)
 	prints(lines_command, "{\"args\":[\"sh\",\"-c\",\"a b\"]}",
 	       "sh -c a b");
 	prints(lines_command, "{\"args\":[\"a\\n\\u0007\\u009bb\\u00e4\"]}",
-	       "a???b\xc3\xa4");
+	       "a\\012\\007\\u{9b}b\xc3\xa4");
 	prints(lines_command, "{\"args\":[\"ls\",\"a\"],\"args_cut\":true}",
 	       "ls a ...");
 	prints(lines_command, "{\"args\":[],\"comm\":\"kworker/0:1\"}",
@@ -84,11 +84,14 @@ static void times_are_the_users(void **state)
 	struct strbuf sb = STRBUF_INIT;
 
 	setenv("TZ", "XYZ-2", 1);
-	lines_clock(&sb, o, "t");
+	lines_clock(&sb, o, "t", false);
 	assert_string_equal(strbuf_str(&sb), "05:04:05.123456");
-	lines_clock(&sb, o, "bad");
-	lines_clock(&sb, o, "none");
+	lines_clock(&sb, o, "bad", false);
+	lines_clock(&sb, o, "none", false);
 	assert_string_equal(strbuf_str(&sb), "05:04:05.123456");
+	strbuf_reset(&sb);
+	lines_clock(&sb, o, "t", true);
+	assert_string_equal(strbuf_str(&sb), "2026-01-02 05:04:05.123456");
 	assert_int_equal(lines_time(o, "t"), 1767323045);
 	assert_int_equal(lines_time(o, "bad"), 0);
 	strbuf_fini(&sb);
@@ -140,6 +143,47 @@ static void an_answer_comes_in_any_pieces(void **state)
 	}
 }
 
+/* An argument of 100,000 bytes, eighteen times over, is a line of megabytes. */
+static void a_line_may_be_long(void **state)
+{
+	struct lines l = { .line = count };
+	static char piece[1 << 16];
+	size_t i;
+
+	memset(piece, 'x', sizeof(piece));
+	nlines = 0;
+	assert_true(lines_body(&l, "{\"a\":\"", 6));
+	for (i = 0; i < (32 << 20) / sizeof(piece); i++)
+		assert_true(lines_body(&l, piece, sizeof(piece)));
+	assert_true(lines_body(&l, "\"}\n{\"b\":1}\n", 11));
+	assert_true(lines_end(&l));
+	assert_int_equal(nlines, 2);
+	assert_int_equal(l.skipped, 0);
+}
+
+/* One that is no line of profd's costs no more than the limit, and is skipped. */
+static void a_line_without_end_is_left_out(void **state)
+{
+	struct lines l = { .line = count };
+	static char piece[1 << 20];
+	size_t i;
+
+	memset(piece, 'x', sizeof(piece));
+	nlines = 0;
+	assert_true(lines_body(&l, "{\"a\":1}\n", 8));
+	for (i = 0; i <= LINES_LONGEST / sizeof(piece); i++) {
+		assert_true(lines_body(&l, piece, sizeof(piece)));
+		assert_true(l.part.cap <= 2UL * LINES_LONGEST);
+	}
+	assert_int_equal(l.skipped, 1);
+	assert_true(lines_body(&l, "y\n{\"b\":1}\n", 10));
+	assert_int_equal(nlines, 2);
+	assert_null(l.bad);
+	assert_true(lines_body(&l, piece, 3));
+	assert_false(lines_end(&l));
+	assert_string_equal(l.bad, "the answer is cut short");
+}
+
 static void what_is_no_answer_is_said(void **state)
 {
 	struct lines half = { .line = count }, other = { .line = count };
@@ -166,6 +210,8 @@ int main(void)
 		cmocka_unit_test(times_are_the_users),
 		cmocka_unit_test(a_line_is_cut_between_characters),
 		cmocka_unit_test(an_answer_comes_in_any_pieces),
+		cmocka_unit_test(a_line_may_be_long),
+		cmocka_unit_test(a_line_without_end_is_left_out),
 		cmocka_unit_test(what_is_no_answer_is_said),
 	};
 

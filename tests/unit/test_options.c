@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -96,7 +97,7 @@ static void without_flags_defaults_hold(void **state)
 	options_fini(&p.o);
 
 	parse(&p, "fetch");
-	assert_int_equal(p.o.seconds, 30);
+	assert_int_equal(p.o.fetch_duration, 30);
 	assert_string_equal(p.o.server, OPTIONS_SERVER);
 	options_fini(&p.o);
 }
@@ -120,10 +121,12 @@ static void flags_set_values(void **state)
 	assert_int_equal(p.o.ring_size, 1 << 20);
 	options_fini(&p.o);
 
-	parse(&p, "fetch --server http://a.example/x --seconds 1h");
+	parse(&p, "fetch --server http://a.example/x -d 1h -f -q");
 	assert_int_equal(p.res, OPTIONS_OK);
 	assert_string_equal(p.o.server, "http://a.example/x");
-	assert_int_equal(p.o.seconds, 3600);
+	assert_int_equal(p.o.fetch_duration, 3600);
+	assert_true(p.o.force);
+	assert_true(p.o.quiet);
 	options_fini(&p.o);
 }
 
@@ -148,11 +151,26 @@ static void a_command_keeps_its_own_flags(void **state)
 	}
 }
 
-static void wrong_usage_is_named(void **state)
+struct wrong {
+	const char *line, *msg;
+};
+
+static void check_wrong(const struct wrong *cases, size_t n)
 {
-	static const struct {
-		const char *line, *msg;
-	} cases[] = {
+	struct parsed p;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		parse(&p, cases[i].line);
+		assert_string_equal(p.msg, cases[i].msg);
+		assert_int_equal(p.res, OPTIONS_USAGE);
+		options_fini(&p.o);
+	}
+}
+
+static void an_unknown_option_is_named(void **state)
+{
+	static const struct wrong cases[] = {
 		{ "run --frek 9",
 		  "profd run: unknown option '--frek' (is it --freq?)" },
 		{ "run --frek=9",
@@ -161,8 +179,40 @@ static void wrong_usage_is_named(void **state)
 				   "(see profd run --help)" },
 		{ "run -x", "profd run: unknown option '-x' "
 			    "(see profd run --help)" },
-		{ "status --freq 9", "profd status: unknown option '--freq' "
-				     "(see profd status --help)" },
+		{ "status --freq 9",
+		  "profd status: unknown option '--freq' (run and record "
+		  "have it; see profd status --help)" },
+		{ "status -F 9",
+		  "profd status: unknown option '-F' (run and record have it; "
+		  "see profd status --help)" },
+		{ "status --output=x",
+		  "profd status: unknown option '--output' (record and fetch "
+		  "have it; see profd status --help)" },
+		{ "run --tree", "profd run: unknown option '--tree' (ps has "
+				"it; see profd run --help)" },
+		{ "fetch --seconds 9",
+		  "profd fetch: unknown option '--seconds' (is it "
+		  "--duration?)" },
+		{ "record --durtion 9",
+		  "profd record: unknown option '--durtion' (is it "
+		  "--duration?)" },
+		{ "fetch -d 2h", "profd fetch: --duration '2h': must be a "
+				 "time from 1 to 3600 seconds (90, 90s, 5m)" },
+		{ "ps --sort age", "profd ps: --sort 'age': must be one of cpu "
+				   "samples start pid user name" },
+		{ "events --since noon",
+		  "profd events: --since 'noon': must be how long ago (90, "
+		  "5m, 2h) or a time (14:30, 2026-08-21 14:30)" },
+		{ "run --version=3",
+		  "profd run: option --version takes no value" },
+	};
+
+	check_wrong(cases, ARRAY_SIZE(cases));
+}
+
+static void wrong_usage_is_named(void **state)
+{
+	static const struct wrong cases[] = {
 		{ "run --freq", "profd run: option --freq needs a value: HZ" },
 		{ "record -F",
 		  "profd record: option --freq needs a value: HZ" },
@@ -212,15 +262,94 @@ static void wrong_usage_is_named(void **state)
 				       "unix:PATH, HOST:PORT or "
 				       "http://HOST:PORT" },
 	};
-	struct parsed p;
-	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		parse(&p, cases[i].line);
-		assert_string_equal(p.msg, cases[i].msg);
-		assert_int_equal(p.res, OPTIONS_USAGE);
-		options_fini(&p.o);
+	check_wrong(cases, ARRAY_SIZE(cases));
+}
+
+/* Of one command a name and a letter mean one option, whatever others have. */
+static void options_of_a_command_are_distinct(void **state)
+{
+	const struct options_entry *a, *b;
+	size_t i, k;
+
+	for (i = 0; i < OPTIONS_ID_MAX; i++) {
+		a = &options_table[i];
+		assert_int_not_equal(a->letter, 'h');
+		assert_int_not_equal(a->letter, 'V');
+		for (k = 0; k < i; k++) {
+			b = &options_table[k];
+			if (!(a->commands & b->commands))
+				continue;
+			assert_string_not_equal(a->name, b->name);
+			assert_true(!a->letter || a->letter != b->letter);
+		}
 	}
+}
+
+/* Record, fetch and the others have one word, and one letter, for one thing. */
+static void a_name_has_one_letter(void **state)
+{
+	size_t i, k;
+
+	for (i = 0; i < OPTIONS_ID_MAX; i++)
+		for (k = 0; k < i; k++)
+			if (!strcmp(options_table[i].name,
+				    options_table[k].name))
+				assert_int_equal(options_table[i].letter,
+						 options_table[k].letter);
+}
+
+static void options_may_follow_arguments(void **state)
+{
+	struct parsed p;
+
+	parse(&p, "ps 12 --sort start 13 -w");
+	assert_string_equal(p.msg, "");
+	assert_int_equal(p.o.nargs, 2);
+	assert_string_equal(p.o.args[1], "13");
+	assert_int_equal(p.o.sort, OPTIONS_SORT_START);
+	assert_true(p.o.wide);
+	options_fini(&p.o);
+}
+
+static void help_and_version_are_asked_for(void **state)
+{
+	struct parsed p;
+
+	parse(&p, "ps -h");
+	assert_int_equal(p.res, OPTIONS_HELP);
+	options_fini(&p.o);
+	parse(&p, "record -V");
+	assert_int_equal(p.res, OPTIONS_VERSION);
+	options_fini(&p.o);
+	assert_string_equal(options_nearest_command("recrod"), "record");
+	assert_string_equal(options_nearest_command("hlp"), "help");
+	assert_null(options_nearest_command("frobnicate"));
+}
+
+static void a_time_is_ago_or_of_a_clock(void **state)
+{
+	uint64_t now = time(NULL);
+	struct parsed p;
+	struct tm tm;
+	time_t t;
+
+	parse(&p, "events --since 5m --type fork,exec --type reap");
+	assert_string_equal(p.msg, "");
+	assert_in_range(p.o.since, now - 300, now - 290);
+	assert_int_equal(p.o.type.n, 2);
+	options_fini(&p.o);
+	parse(&p, "events --since 2026-08-21T14:30");
+	t = p.o.since;
+	localtime_r(&t, &tm);
+	assert_int_equal(tm.tm_mon, 7);
+	assert_int_equal(tm.tm_hour, 14);
+	assert_int_equal(tm.tm_sec, 0);
+	options_fini(&p.o);
+	/* Never of the future. */
+	parse(&p, "events --since 23:59:59");
+	assert_in_range(p.o.since, now - 86400 - 3700, now + 1);
+	options_fini(&p.o);
 }
 
 static void a_flag_beats_the_file_beats_the_default(void **state)
@@ -326,7 +455,7 @@ static void help_lists_what_there_is(void **state)
 
 			snprintf(name, sizeof(name), "--%s ",
 				 options_table[i].name);
-			if (options_table[i].commands & 1U << cmd)
+			if (options_find(cmd, options_table[i].name))
 				assert_non_null(strstr(sb.data, name));
 			else
 				assert_null(strstr(sb.data, name));
@@ -382,7 +511,13 @@ int main(void)
 		cmocka_unit_test(without_flags_defaults_hold),
 		cmocka_unit_test(flags_set_values),
 		cmocka_unit_test(a_command_keeps_its_own_flags),
+		cmocka_unit_test(an_unknown_option_is_named),
 		cmocka_unit_test(wrong_usage_is_named),
+		cmocka_unit_test(options_of_a_command_are_distinct),
+		cmocka_unit_test(a_name_has_one_letter),
+		cmocka_unit_test(options_may_follow_arguments),
+		cmocka_unit_test(help_and_version_are_asked_for),
+		cmocka_unit_test(a_time_is_ago_or_of_a_clock),
 		cmocka_unit_test(a_flag_beats_the_file_beats_the_default),
 		cmocka_unit_test(a_wrong_file_is_named_by_line),
 		cmocka_unit_test(a_line_too_long_is_not_taken_for_two),
