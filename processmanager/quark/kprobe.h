@@ -125,7 +125,7 @@ int kprobe_format(const char *format, size_t len, const char *name,
 
 struct kprobe_events {
 	char *tracefs;
-	char group[48];
+	char group[64]; /* the kernel's MAX_EVENT_NAME_LEN */
 	bool env; /* the environment is read, too */
 	struct kprobe_event ev[KPROBE_MAX];
 	bool made; /* something of the group may be in tracefs */

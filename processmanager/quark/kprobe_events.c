@@ -12,23 +12,27 @@
  * dead. proc_tgid_stat() serves /proc/PID/stat: who reads that file makes the
  * probe look at that task, which is how the walk gets at the same values.
  *
- * The group's name has the process's pid, so that what a killed one has left
- * behind is found by the next that opens a queue.
+ * The group's name says which process made it (struct owner), so that what a
+ * killed one has left behind is found by the next that opens a queue.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <mntent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "processmanager/quark/kprobe.h"
 
-#define GROUP_PREFIX "libquark_"
+/* PID, its start, its pid namespace; the process's own serial number follows. */
+#define GROUP "libquark_%d_%" PRIu64 "_%" PRIu64 "_"
+#define GROUP_SCAN "libquark_%d_%" SCNu64 "_%" SCNu64 "_%u"
 #define EXPR_MAX 63 /* of one argument: MAX_ARGSTR_LEN */
 
 enum {
@@ -529,20 +533,55 @@ static void remove_group(const char *tracefs, const char *group)
 		closedir(dir);
 }
 
+/*
+ * A pid alone is another process's sooner or later, and in another pid namespace
+ * it is at once.
+ */
+struct owner {
+	int pid;
+	uint64_t start; /* clock ticks after boot; tracefs ends with the boot */
+	uint64_t ns; /* inode of the pid namespace */
+};
+
+static struct owner myself(void)
+{
+	struct owner o = { getpid(), quark_procfs_start(getpid()), 0 };
+	struct stat st;
+
+	if (!stat("/proc/self/ns/pid", &st))
+		o.ns = st.st_ino;
+	return o;
+}
+
+/* Whether it is certain that the process ended. */
+static bool is_gone(const struct owner *o, const struct owner *me)
+{
+	uint64_t start;
+
+	if (o->ns != me->ns)
+		return false;
+	if (kill(o->pid, 0) && errno == ESRCH)
+		return true;
+	start = quark_procfs_start(o->pid);
+	return start != QUARK_PROCFS_NO_START &&
+	       o->start != QUARK_PROCFS_NO_START && start != o->start;
+}
+
 /* What processes that are no more have left behind. */
-static void sweep(const char *tracefs)
+static void sweep(const char *tracefs, const struct owner *me)
 {
 	char path[PATH_MAX];
+	unsigned int serial;
 	struct dirent *d;
+	struct owner o;
 	DIR *dir;
-	int pid;
 
 	snprintf(path, sizeof(path), "%s/events", tracefs);
 	dir = opendir(path);
 	while (dir && (d = readdir(dir))) {
-		if (sscanf(d->d_name, GROUP_PREFIX "%d_", &pid) != 1)
-			continue;
-		if (kill(pid, 0) && errno == ESRCH)
+		if (sscanf(d->d_name, GROUP_SCAN, &o.pid, &o.start, &o.ns,
+			   &serial) == 4 &&
+		    is_gone(&o, me))
 			remove_group(tracefs, d->d_name);
 	}
 	if (dir)
@@ -634,6 +673,7 @@ int kprobe_events_new(struct kprobe_events *e, bool env)
 {
 	static unsigned int serial;
 	struct quark_btf *btf;
+	struct owner me;
 	int err;
 
 	memset(e, 0, sizeof(*e));
@@ -648,9 +688,10 @@ int kprobe_events_new(struct kprobe_events *e, bool env)
 					    : "reading kernel types: %s",
 			    strerror(-err));
 	} else {
-		sweep(e->tracefs);
-		snprintf(e->group, sizeof(e->group), GROUP_PREFIX "%d_%u",
-			 getpid(),
+		me = myself();
+		sweep(e->tracefs, &me);
+		snprintf(e->group, sizeof(e->group), GROUP "%u", me.pid,
+			 me.start, me.ns,
 			 __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED));
 		err = make(e, btf);
 		quark_btf_close(btf);

@@ -247,6 +247,9 @@ void quark_names_fini(struct quark_names *n);
 
 /* --- what is outside of the kernel's records (procfs.c, procfs_task.c) ------- */
 
+#define QUARK_PROCFS_NO_START UINT64_MAX
+/* When it started, in clock ticks after boot; QUARK_PROCFS_NO_START: unknown. */
+uint64_t quark_procfs_start(uint32_t pid);
 /* Whether the process is there, be it as a zombie. */
 bool quark_procfs_exists(uint32_t pid, uint64_t start_boottime);
 /*

@@ -37,9 +37,8 @@ static ssize_t slurp(int dirfd, const char *name, size_t max, struct strbuf *sb)
 }
 
 /* Field 22 of stat: start time in ticks; behind the last ')'. */
-static bool same_start(int dirfd, uint64_t start_boottime)
+static uint64_t start_ticks(int dirfd)
 {
-	uint64_t tick = CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
 	unsigned long long start = 0;
 	char buf[2048], *p;
 	ssize_t n;
@@ -47,19 +46,26 @@ static bool same_start(int dirfd, uint64_t start_boottime)
 
 	fd = openat(dirfd, "stat", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return false;
+		return QUARK_PROCFS_NO_START;
 	n = read(fd, buf, sizeof(buf) - 1);
 	close(fd);
 	if (n <= 0)
-		return false;
+		return QUARK_PROCFS_NO_START;
 	buf[n] = '\0';
 	p = strrchr(buf, ')');
 	if (!p || sscanf(p + 1,
 			 " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u"
 			 " %*d %*d %*d %*d %*d %*d %llu",
 			 &start) != 1)
-		return false;
-	return start == start_boottime / tick;
+		return QUARK_PROCFS_NO_START;
+	return start;
+}
+
+static bool same_start(int dirfd, uint64_t start_boottime)
+{
+	uint64_t tick = CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
+
+	return start_ticks(dirfd) == start_boottime / tick;
 }
 
 static int open_dir(uint32_t pid)
@@ -68,6 +74,18 @@ static int open_dir(uint32_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%u", pid);
 	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+uint64_t quark_procfs_start(uint32_t pid)
+{
+	uint64_t start = QUARK_PROCFS_NO_START;
+	int dirfd = open_dir(pid);
+
+	if (dirfd >= 0) {
+		start = start_ticks(dirfd);
+		close(dirfd);
+	}
+	return start;
 }
 
 bool quark_procfs_exists(uint32_t pid, uint64_t start_boottime)

@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "processmanager/quark/btf.c"
@@ -454,6 +455,111 @@ static void test_lines(void **state)
 	quark_btf_close(btf);
 }
 
+/* --- what killed processes left in tracefs ---------------------------------------- */
+
+/* A tracefs without a kernel: one probe a group, and what is written to it. */
+static char fake_tracefs[] = "/tmp/test_quark_kprobe.XXXXXX";
+
+static void group_path(char *path, size_t size, const struct owner *o)
+{
+	snprintf(path, size, "%s/events/" GROUP "1", fake_tracefs, o->pid,
+		 o->start, o->ns);
+}
+
+static void put_group(const struct owner *o)
+{
+	char path[200];
+
+	group_path(path, sizeof(path), o);
+	assert_int_equal(mkdir(path, 0700), 0);
+	strcat(path, "/fork");
+	assert_int_equal(mkdir(path, 0700), 0);
+}
+
+static void drop_group(const struct owner *o)
+{
+	char path[200], probe[210];
+
+	group_path(path, sizeof(path), o);
+	snprintf(probe, sizeof(probe), "%s/fork", path);
+	rmdir(probe);
+	rmdir(path);
+}
+
+/* Whether a sweep by this process removes the group. */
+static bool is_swept(const struct owner *o)
+{
+	struct owner me = myself();
+	char path[200], want[200], got[4096] = "";
+	FILE *f;
+
+	put_group(o);
+	snprintf(path, sizeof(path), "%s/kprobe_events", fake_tracefs);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fclose(f);
+	sweep(fake_tracefs, &me);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	got[fread(got, 1, sizeof(got) - 1, f)] = '\0';
+	fclose(f);
+	drop_group(o);
+	snprintf(want, sizeof(want), "-:" GROUP "1/fork\n", o->pid, o->start,
+		 o->ns);
+	assert_true(!*got || !strcmp(got, want));
+	return *got;
+}
+
+/* A pid that is none any more; its process is gone. */
+static int dead_pid(void)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	return pid;
+}
+
+static void test_leftovers(void **state)
+{
+	struct owner me = myself(), o;
+	char path[100];
+
+	assert_non_null(mkdtemp(fake_tracefs));
+	snprintf(path, sizeof(path), "%s/events", fake_tracefs);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_true(me.start != QUARK_PROCFS_NO_START && me.ns);
+
+	assert_false(is_swept(&me)); /* it lives */
+	o = me;
+	o.pid = dead_pid();
+	assert_true(is_swept(&o));
+	o.ns++; /* who knows what lives there */
+	assert_false(is_swept(&o));
+	o = me;
+	o.start--; /* the pid is another process's now */
+	assert_true(is_swept(&o));
+	o.start = QUARK_PROCFS_NO_START;
+	assert_false(is_swept(&o));
+
+	assert_int_equal(rmdir(path), 0);
+	snprintf(path, sizeof(path), "%s/kprobe_events", fake_tracefs);
+	unlink(path);
+	rmdir(fake_tracefs);
+}
+
+/* The kernel refuses a group's name of 64 bytes and more. */
+static void test_group_name(void **state)
+{
+	struct kprobe_events e;
+
+	assert_true(snprintf(e.group, sizeof(e.group), GROUP "%u", 4194304,
+			     UINT64_MAX, (uint64_t)UINT32_MAX,
+			     1000000U) < (int)sizeof(e.group));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -471,6 +577,8 @@ int main(void)
 		cmocka_unit_test(test_spans),
 		cmocka_unit_test(test_members_short),
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_leftovers),
+		cmocka_unit_test(test_group_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
