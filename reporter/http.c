@@ -18,11 +18,14 @@
 
 #include "reporter/http.h"
 
-#define HTTP_CONNECTIONS_MAX (HTTP_WAITING_MAX + HTTP_FOLLOWERS_MAX + 64)
-#define HTTP_IDLE_S 30
+/* Never reached: what is beyond http_conn.h's is being closed. */
+#define HTTP_DAEMON_MAX (HTTP_CONNECTIONS_MAX + 32)
 #define HTTP_AGAIN_MS 1000
 #define HTTP_SECONDS_DEFAULT 30
 #define HTTP_RETRY_AFTER "5"
+
+/* In place of a request: what its URI says would be cut at a NUL. */
+static char http_bad_uri;
 
 /* The loop frees it, when it is closed: later than the request may live. */
 struct http_watch {
@@ -141,8 +144,9 @@ static bool http_has_connections(const struct http *h)
 }
 
 /*
- * A daemon with all the connections it may have listens no more, and begins
- * again in the next run after one of them has gone: without that, never.
+ * Once a second while there are connections, for those whose time is over; and a
+ * daemon that had all the connections it may have listens again in a run after
+ * one of them has gone: without that, never.
  */
 void http_run(struct http *h)
 {
@@ -150,6 +154,7 @@ void http_run(struct http *h)
 	MHD_UNSIGNED_LONG_LONG ms;
 	bool timeout;
 
+	h->r->stats.http_slow += http_conns_check(&h->conns);
 	MHD_run(h->daemon);
 	timeout = MHD_get_timeout(h->daemon, &ms) == MHD_YES;
 	if (busy && (!timeout || ms > HTTP_AGAIN_MS))
@@ -305,7 +310,8 @@ static enum MHD_Result http_profile(struct http_request *req, bool head)
 		return http_head_profile(req);
 	if (r->finishing)
 		return http_busy(req, "profd is ending");
-	if (r->stats.http_waiting >= HTTP_WAITING_MAX)
+	if (r->stats.http_waiting >= HTTP_WAITING_MAX ||
+	    !http_may(req, HTTP_CONN_WAITING, HTTP_WAITING_USER))
 		return http_busy(req, "too many clients wait for a profile");
 	v = MHD_lookup_connection_value(req->conn, MHD_HEADER_KIND,
 					MHD_HTTP_HEADER_ACCEPT_ENCODING);
@@ -360,6 +366,9 @@ static enum MHD_Result http_dispatch(struct http_request *req, const char *url,
 	size_t i;
 
 	req->http->r->stats.http_requests++;
+	if (req->bad_uri)
+		return http_error(req, MHD_HTTP_BAD_REQUEST, NULL,
+				  "a URL cannot hold a NUL (%%00)\n");
 	host = MHD_lookup_connection_value(req->conn, MHD_HEADER_KIND,
 					   MHD_HTTP_HEADER_HOST);
 	if (!req->http->socket.ino && !http_host_is_local(host))
@@ -377,6 +386,67 @@ static enum MHD_Result http_dispatch(struct http_request *req, const char *url,
 	return http_routes[i].answer(req, head);
 }
 
+static struct http_conn *http_conn_of(struct MHD_Connection *conn)
+{
+	const union MHD_ConnectionInfo *info;
+
+	info = MHD_get_connection_info(conn,
+				       MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	return info ? info->socket_context : NULL;
+}
+
+bool http_may(struct http_request *req, enum http_conn_use use,
+	      unsigned int max)
+{
+	struct http_conns *list = &req->http->conns;
+
+	if (!req->peer)
+		return true;
+	if (!http_conn_may(list, req->peer, use, max))
+		return false;
+	http_conn_set(list, req->peer, use);
+	return true;
+}
+
+static void http_on_connection(void *arg, struct MHD_Connection *conn,
+			       void **context,
+			       enum MHD_ConnectionNotificationCode what)
+{
+	const union MHD_ConnectionInfo *info;
+	struct http *h = arg;
+
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+		if (*context)
+			http_conn_free(&h->conns, *context);
+		return;
+	}
+	info = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	*context = info ? http_conn_new(&h->conns, info->connect_fd,
+					&h->r->stats.http_evicted)
+			: NULL;
+}
+
+/* What it returns is what *con_cls is at first. */
+static void *http_on_uri(void *arg, const char *uri,
+			 struct MHD_Connection *conn)
+{
+	return strstr(uri, "%00") ? &http_bad_uri : NULL;
+}
+
+static struct http_request *
+http_request_new(struct http *h, struct MHD_Connection *conn, bool bad_uri)
+{
+	struct http_request *req = calloc(1, sizeof(*req));
+
+	if (!req)
+		return NULL;
+	req->http = h;
+	req->conn = conn;
+	req->peer = http_conn_of(conn);
+	req->bad_uri = bad_uri;
+	return req;
+}
+
 /* Called once with the headers, then for the body, then to be answered. */
 static enum MHD_Result http_on_request(void *arg, struct MHD_Connection *conn,
 				       const char *url, const char *method,
@@ -385,19 +455,17 @@ static enum MHD_Result http_on_request(void *arg, struct MHD_Connection *conn,
 {
 	struct http_request *req = *con_cls;
 
-	if (!req) {
-		req = calloc(1, sizeof(*req));
-		if (!req)
-			return MHD_NO;
-		req->http = arg;
-		req->conn = conn;
-		*con_cls = req;
-		return MHD_YES;
+	if (!req || *con_cls == &http_bad_uri) {
+		*con_cls = http_request_new(arg, conn, req);
+		return *con_cls ? MHD_YES : MHD_NO;
 	}
 	if (*upload_size) {
 		*upload_size = 0; /* nobody's to read */
 		return MHD_YES;
 	}
+	/* It is whole: from here on it is our time, not the client's. */
+	if (req->peer && req->state == HTTP_NEW)
+		http_conn_set(&req->http->conns, req->peer, HTTP_CONN_BUSY);
 	if (req->state == HTTP_NEW)
 		return http_dispatch(req, url, method);
 	return http_send_profile(req);
@@ -410,9 +478,11 @@ static void http_on_completed(void *arg, struct MHD_Connection *conn,
 	struct http_request *req = *con_cls;
 	struct http *h = arg;
 
-	if (!req)
+	if (!req || *con_cls == &http_bad_uri)
 		return;
 	*con_cls = NULL;
+	if (req->peer)
+		http_conn_set(&h->conns, req->peer, HTTP_CONN_IDLE);
 	if (req->profile)
 		h->r->http_open--;
 	free(req->data);
@@ -463,7 +533,9 @@ static int http_start_daemon(struct http *h)
 		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
 		http_on_request, h, MHD_OPTION_LISTEN_SOCKET, h->socket.fd,
 		MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, h,
-		MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX,
+		MHD_OPTION_NOTIFY_CONNECTION, http_on_connection, h,
+		MHD_OPTION_URI_LOG_CALLBACK, http_on_uri, NULL,
+		MHD_OPTION_CONNECTION_LIMIT, HTTP_DAEMON_MAX,
 		MHD_OPTION_CONNECTION_TIMEOUT, HTTP_IDLE_S, MHD_OPTION_END);
 	if (!h->daemon) {
 		close(h->socket.fd);
@@ -485,6 +557,7 @@ int http_listen(struct reporter *r, const char *address)
 	if (!h)
 		return -ENOMEM;
 	h->r = r;
+	TAILQ_INIT(&h->conns);
 	err = http_socket_open(&h->socket, address);
 	if (err) {
 		free(h);

@@ -8,12 +8,10 @@
 
 #include <microhttpd.h>
 
+#include "reporter/http_conn.h"
 #include "reporter/http_socket.h"
 #include "reporter/internal.h"
 
-#define HTTP_WAITING_MAX 256
-/* Each of them has lines made for it. */
-#define HTTP_FOLLOWERS_MAX 32
 #define HTTP_TEXT "text/plain; charset=utf-8"
 
 struct http {
@@ -21,6 +19,7 @@ struct http {
 	struct reporter *r;
 	struct MHD_Daemon *daemon;
 	struct http_socket socket;
+	struct http_conns conns;
 	struct http_request *waiting;
 	struct http_request *followers;
 	uv_poll_t poll;
@@ -42,7 +41,9 @@ struct http_request {
 	struct http_request *next;
 	struct http *http;
 	struct MHD_Connection *conn;
+	struct http_conn *peer; /* the same; NULL: no memory for it */
 	enum http_state state;
+	bool bad_uri;
 	struct http_watch *watch;
 	/* A profile. */
 	bool profile; /* counted in http_open */
@@ -70,6 +71,12 @@ enum MHD_Result http_error(struct http_request *req, unsigned int status,
 			   const struct http_header *header, const char *fmt,
 			   ...) __attribute__((format(printf, 4, 5)));
 enum MHD_Result http_busy(struct http_request *req, const char *why);
+/*
+ * Whether the client's user may have one more connection of that use, which this
+ * one then is.
+ */
+bool http_may(struct http_request *req, enum http_conn_use use,
+	      unsigned int max);
 /* Runs what is ready, and says when to come again. */
 void http_run(struct http *h);
 /* Suspends the connection, which is watched for its end; and goes on. */

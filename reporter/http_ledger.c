@@ -137,7 +137,8 @@ static enum MHD_Result http_events_follow(struct http_request *req)
 	struct MHD_Response *resp;
 	enum MHD_Result res;
 
-	if (h->r->stats.http_followers >= HTTP_FOLLOWERS_MAX)
+	if (h->r->stats.http_followers >= HTTP_FOLLOWERS_MAX ||
+	    !http_may(req, HTTP_CONN_FOLLOWING, HTTP_FOLLOWERS_USER))
 		return http_busy(req, "too many clients follow events");
 	resp = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, HTTP_PIECE,
 						 http_events_more, req, NULL);

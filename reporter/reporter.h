@@ -132,7 +132,11 @@ int reporter_ended(struct reporter *r, const struct pm_image *last);
 void reporter_losses(struct reporter *r, const uint64_t *counts);
 /* All traces below 'time' have been added. */
 void reporter_advance(struct reporter *r, uint64_t time);
-/* Ends the archive's window at 'time' and begins the next. */
+/*
+ * Ends the archive's window at 'time' and begins the next. Within a second of
+ * the last time it is put off to the end of that second: who asks for many gets
+ * one a second.
+ */
 void reporter_rotate(struct reporter *r, uint64_t time);
 /*
  * Ends all at 'time', answers waiting clients with what there is, and calls
@@ -184,19 +188,22 @@ void reporter_status(struct reporter_metrics *m, const char *key,
 	__attribute__((format(printf, 3, 4)));
 
 /* X(name, gauge, "help") */
-#define REPORTER_STATS(X)                                           \
-	X(traces, 0, "traces added")                                \
-	X(traces_nomem, 0, "traces lost for lack of memory")        \
-	X(traces_late, 0, "traces that came after their window")    \
-	X(windows_written, 0, "windows written to the archive")     \
-	X(windows_failed, 0, "windows that could not be written")   \
-	X(window_bytes, 0, "bytes written to the archive")          \
-	X(swept, 0, "unfinished files of an earlier run removed")   \
-	X(http_requests, 0, "HTTP requests")                        \
-	X(http_errors, 0, "HTTP requests answered with an error")   \
-	X(http_profiles, 0, "profiles answered over HTTP")          \
-	X(http_waiting, 1, "clients waiting for their profile now") \
-	X(http_followers, 1, "clients following events now")        \
+#define REPORTER_STATS(X)                                            \
+	X(traces, 0, "traces added")                                 \
+	X(traces_nomem, 0, "traces lost for lack of memory")         \
+	X(traces_late, 0, "traces that came after their window")     \
+	X(windows_written, 0, "windows written to the archive")      \
+	X(windows_empty, 0, "windows without a sample, not written") \
+	X(windows_failed, 0, "windows that could not be written")    \
+	X(window_bytes, 0, "bytes written to the archive")           \
+	X(swept, 0, "unfinished files of an earlier run removed")    \
+	X(http_requests, 0, "HTTP requests")                         \
+	X(http_errors, 0, "HTTP requests answered with an error")    \
+	X(http_profiles, 0, "profiles answered over HTTP")           \
+	X(http_evicted, 0, "connections closed for want of room")    \
+	X(http_slow, 0, "connections closed: no request in time")    \
+	X(http_waiting, 1, "clients waiting for their profile now")  \
+	X(http_followers, 1, "clients following events now")         \
 	X(memory_bytes, 1, "bytes held by open windows")
 
 struct reporter_stats {

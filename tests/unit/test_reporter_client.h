@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "reporter/http_conn.h"
 #include "reporter/http_parse.h"
 #include "tests/unit/pprof_check.h"
 #include "tests/unit/test_reporter_pm.h"

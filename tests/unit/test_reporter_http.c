@@ -79,6 +79,126 @@ static void a_body_is_not_read(void **state)
 	strbuf_fini(&a);
 }
 
+/* Cut at it, it would be another page's URL, or another value. */
+static void a_nul_in_a_url_is_refused(void **state)
+{
+	static const char *const paths[] = {
+		"/healthz%00",
+		"/healthz%00/x",
+		"/healthz?x=%00",
+		"/debug/pprof/profile?seconds=1%00",
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(paths); i++) {
+		struct strbuf a = get(paths[i]);
+
+		assert_has(&a, " 400 ");
+		assert_has(&a, "NUL");
+		strbuf_fini(&a);
+	}
+}
+
+/* --- connections that ask nothing ------------------------------------------ */
+
+static void trickle(int fd[2], const char *what, uint64_t *next, size_t *at)
+{
+	int i;
+
+	uv_run(&t.loop, UV_RUN_NOWAIT);
+	if (clock_boottime_ns() < *next || !what[*at])
+		return;
+	for (i = 0; i < 2; i++)
+		if (send(fd[i], what + *at, 1, MSG_NOSIGNAL) < 0)
+			assert_true(errno == EPIPE || errno == ECONNRESET);
+	++*at;
+	*next += SEC / 2;
+}
+
+static bool is_closed(int fd)
+{
+	char c;
+	ssize_t n = recv(fd, &c, 1, MSG_DONTWAIT | MSG_PEEK);
+
+	return !n || (n < 0 && errno == ECONNRESET);
+}
+
+static void a_request_in_crumbs_is_not_waited_for(void **state)
+{
+	int fd[2] = { dial_unix(), dial_tcp() };
+	uint64_t begin = clock_boottime_ns(), next = begin;
+	size_t at = 0;
+
+	while (!is_closed(fd[0]) || !is_closed(fd[1])) {
+		trickle(fd, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ",
+			&next, &at);
+		usleep(5000);
+		assert_true(clock_boottime_ns() - begin < 20 * SEC);
+	}
+	assert_true(clock_boottime_ns() - begin >= 5 * SEC);
+	assert_int_equal(stats().http_slow, 2);
+	close(fd[0]);
+	close(fd[1]);
+}
+
+/* A connection of a user to one of ours, which is returned; he holds his. */
+static int connection_of(uid_t uid, int family, pid_t *pid)
+{
+	struct sockaddr_storage a = { .ss_family = family };
+	socklen_t len = family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					   : sizeof(struct sockaddr_in);
+	int listener = socket(family, SOCK_STREAM, 0), fd;
+
+	if (family == AF_INET6)
+		((struct sockaddr_in6 *)&a)->sin6_addr = in6addr_loopback;
+	else
+		((struct sockaddr_in *)&a)->sin_addr.s_addr =
+			htonl(INADDR_LOOPBACK);
+	if (bind(listener, (struct sockaddr *)&a, len)) {
+		close(listener);
+		return -1; /* no such family here */
+	}
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&a, &len), 0);
+	*pid = fork();
+	if (!*pid) {
+		fd = setuid(uid) ? -1 : socket(family, SOCK_STREAM, 0);
+		if (fd < 0 || connect(fd, (struct sockaddr *)&a, len))
+			_exit(1);
+		pause();
+	}
+	fd = accept(listener, NULL, NULL);
+	close(listener);
+	return fd;
+}
+
+static void the_user_at_the_other_end_is_known(void **state)
+{
+	static const int families[] = { AF_INET, AF_INET6 };
+	uid_t uid = geteuid() ? geteuid() : 65534, got = 0;
+	int fd, pair[2];
+	size_t i;
+	pid_t pid;
+
+	for (i = 0; i < ARRAY_SIZE(families); i++) {
+		fd = connection_of(uid, families[i], &pid);
+		if (fd < 0)
+			continue;
+		assert_int_equal(http_peer_uid(fd, &got), 0);
+		assert_int_equal(got, uid);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		/* A socket that nobody has is not root's. */
+		assert_true(http_peer_uid(fd, &got) < 0 || got == uid);
+		close(fd);
+	}
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(http_peer_uid(pair[0], &got), 0);
+	assert_int_equal(got, geteuid());
+	close(pair[0]);
+	close(pair[1]);
+}
+
 static void metrics_are_prometheus_text(void **state)
 {
 	struct strbuf a = get("/metrics");
@@ -514,6 +634,9 @@ int main(void)
 		T(errors_name_what_is_wrong),
 		T(head_answers_at_once_without_a_body),
 		T(a_body_is_not_read),
+		T(a_nul_in_a_url_is_refused),
+		T(a_request_in_crumbs_is_not_waited_for),
+		T(the_user_at_the_other_end_is_known),
 		T(metrics_are_prometheus_text),
 		T(status_is_lines_of_key_and_value),
 		T(a_profile_is_gzip_unless_zstd_is_asked_for),

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+/* http_conn: see reporter/http_conn.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "reporter/http_conn.h"
+
+static bool http_same_user(const struct http_conn *a, const struct http_conn *b)
+{
+	return a->known == b->known && (!a->known || a->uid == b->uid);
+}
+
+/* Who is not known shares with all the others, and is in nobody's way alone. */
+static bool http_limited(const struct http_conn *c)
+{
+	return c->known && c->uid && c->uid != geteuid();
+}
+
+/* Connections of this user; 'use' HTTP_CONN_USES: all that are still open. */
+static unsigned int http_count(const struct http_conns *list,
+			       const struct http_conn *of,
+			       enum http_conn_use use)
+{
+	const struct http_conn *c;
+	unsigned int n = 0;
+
+	TAILQ_FOREACH(c, list, node)
+	n += http_same_user(c, of) && c->use != HTTP_CONN_CLOSING &&
+	     (use == HTTP_CONN_USES || c->use == use);
+	return n;
+}
+
+bool http_conn_may(const struct http_conns *list, const struct http_conn *c,
+		   enum http_conn_use use, unsigned int max)
+{
+	return !http_limited(c) || http_count(list, c, use) < max;
+}
+
+/*
+ * The daemon sees the end of it, as if the client had closed it, and frees what
+ * it has: there is no other way to have it close one.
+ */
+static void http_conn_close(struct http_conns *list, struct http_conn *c)
+{
+	http_conn_set(list, c, HTTP_CONN_CLOSING);
+	shutdown(c->fd, SHUT_RDWR);
+}
+
+/* The one of this user that has been idle longest; NULL: none is. */
+static struct http_conn *http_oldest(struct http_conns *list,
+				     const struct http_conn *of)
+{
+	struct http_conn *c;
+
+	TAILQ_FOREACH(c, list, node)
+	if (c->use == HTTP_CONN_IDLE && http_same_user(c, of))
+		return c;
+	return NULL;
+}
+
+/*
+ * Of whoever has the most that are idle. Called when the list is full only, and
+ * the list is short.
+ */
+static struct http_conn *http_worst(struct http_conns *list)
+{
+	struct http_conn *c, *worst = NULL;
+	unsigned int n, most = 0;
+
+	TAILQ_FOREACH(c, list, node)
+	{
+		if (c->use != HTTP_CONN_IDLE ||
+		    (worst && http_same_user(c, worst)))
+			continue;
+		n = http_count(list, c, HTTP_CONN_IDLE);
+		if (n > most) {
+			most = n;
+			worst = c;
+		}
+	}
+	return worst;
+}
+
+static unsigned int http_open(const struct http_conns *list)
+{
+	const struct http_conn *c;
+	unsigned int n = 0;
+
+	TAILQ_FOREACH(c, list, node)
+	n += c->use != HTTP_CONN_CLOSING;
+	return n;
+}
+
+struct http_conn *http_conn_new(struct http_conns *list, int fd,
+				uint64_t *closed)
+{
+	struct http_conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->fd = fd;
+	c->known = !http_peer_uid(fd, &c->uid);
+	c->since = clock_awake_ns();
+	TAILQ_INSERT_TAIL(list, c, node);
+	if (http_limited(c) &&
+	    http_count(list, c, HTTP_CONN_USES) > HTTP_CONNECTIONS_USER) {
+		http_conn_close(list, http_oldest(list, c));
+		++*closed;
+	} else if (http_open(list) > HTTP_CONNECTIONS_MAX) {
+		http_conn_close(list, http_worst(list));
+		++*closed;
+	}
+	return c;
+}
+
+void http_conn_free(struct http_conns *list, struct http_conn *c)
+{
+	TAILQ_REMOVE(list, c, node);
+	free(c);
+}
+
+void http_conn_set(struct http_conns *list, struct http_conn *c,
+		   enum http_conn_use use)
+{
+	if (c->use == HTTP_CONN_CLOSING)
+		return;
+	/* Behind all that became idle before. */
+	if (use == HTTP_CONN_IDLE) {
+		c->since = clock_awake_ns();
+		TAILQ_REMOVE(list, c, node);
+		TAILQ_INSERT_TAIL(list, c, node);
+	} else {
+		c->asked = true;
+	}
+	c->use = use;
+}
+
+unsigned int http_conns_check(struct http_conns *list)
+{
+	uint64_t now = clock_awake_ns();
+	struct http_conn *c;
+	unsigned int n = 0;
+
+	TAILQ_FOREACH(c, list, node)
+	{
+		if (c->use != HTTP_CONN_IDLE ||
+		    now - c->since < (c->asked
+					      ? HTTP_IDLE_S * CLOCK_NSEC_PER_SEC
+					      : HTTP_REQUEST_NS))
+			continue;
+		/* Waiting for the next request is no fault. */
+		n += !c->asked;
+		http_conn_close(list, c);
+	}
+	return n;
+}

@@ -1,0 +1,112 @@
+#!/bin/bash
+# Who holds many connections, or sends requests that never end, is in nobody's way
+# but his own: on the TCP port, where all users have one address, and on the socket.
+. "$(dirname "$0")/lib.sh"
+PYTHON=/usr/bin/python3
+attacker=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+
+# hold ADDRESS: 400 half requests, which go on by a byte a second; each that is
+# closed is opened again.
+hold='
+import os, select, socket, sys, time
+address = sys.argv[1]
+text = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: " + b"x" * 10000
+def dial():
+    if address.startswith("/"):
+        s = socket.socket(socket.AF_UNIX)
+        name = address
+    else:
+        s = socket.socket()
+        host, port = address.rsplit(":", 1)
+        name = (host, int(port))
+    s.settimeout(5)
+    try:
+        s.connect(name)
+        s.send(text[:20])
+    except OSError:
+        return None
+    return [s, 20]
+held, end = [], time.time() + 60
+while time.time() < end:
+    while len(held) < 400:
+        h = dial()
+        if not h:
+            break
+        held.append(h)
+    with open(sys.argv[2], "w") as f:
+        f.write("holding\n")
+    alive = []
+    for h in held:
+        try:
+            h[0].setblocking(False)
+            try:
+                gone = h[0].recv(1) == b""
+            except BlockingIOError:
+                gone = False
+            if gone:
+                raise OSError
+            h[0].send(text[h[1]:h[1] + 1])
+            h[1] += 1
+            alive.append(h)
+        except OSError:
+            h[0].close()
+    held = alive
+    time.sleep(0.1)
+'
+printf '%s' "$hold" >"$T/hold.py"
+chmod 755 "$T"
+start_profd limits --window 600
+chmod 666 "$sock"
+mkdir "$T/flags" && chmod 777 "$T/flags"
+
+# slowest CURL OPTIONS...: of ten answers, the longest time in ms; "none" if one
+# did not come.
+slowest() {
+	local i ms most=0
+	for ((i = 0; i < 10; i++)); do
+		ms=$(curl -sS --fail --max-time 4 -o /dev/null \
+			-w '%{time_total}' "$@") || { echo none; return; }
+		most=$(awk -v a="$most" -v b="$ms" 'BEGIN {
+			b *= 1000; print (b > a ? b : a) }')
+		sleep 0.3
+	done
+	echo "$most"
+}
+
+for where in "127.0.0.1:$port" "$sock"; do
+	if [[ $where == /* ]]; then
+		how=(--unix-socket "$sock" http://localhost/healthz)
+		name="the socket"
+	else
+		how=("$url/healthz")
+		name="the TCP port"
+	fi
+	rm -f "$T/flags/holding"
+	background "${attacker[@]}" "$PYTHON" "$T/hold.py" "$where" \
+		"$T/flags/holding"
+	holder=$pid
+	check "$name: 400 connections are held" \
+		wait_for 20 test -s "$T/flags/holding"
+	ms=$(slowest "${how[@]}")
+	diag "$name: the slowest of ten answers took $ms ms"
+	num "$name: /healthz is answered meanwhile" "$ms" '<=' 4000
+	check "$name: they are still held" kill -KILL "$holder"
+	wait "$holder" 2>/dev/null
+done
+num "what was too much was closed" \
+	"$(metric profd_reporter_http_evicted_total)" '>=' 100
+
+# Nobody else's: a client of ours that waits, idle, is not closed for it.
+"${attacker[@]}" "$PYTHON" "$T/hold.py" "127.0.0.1:$port" "$T/flags/again" &
+holder=$!
+started+=("$holder")
+code=$(curl -sS --max-time 30 -o "$T/profile.pb.gz" -w '%{http_code}' \
+	"$url/debug/pprof/profile?seconds=3")
+is "a profile that is waited for comes" "$code" 200
+check_profile "$T/profile.pb.gz"
+is "%00 in a URL is refused" \
+	"$(curl -sS -o /dev/null -w '%{http_code}' "$url/healthz%00x")" 400
+{ kill -KILL "$holder" && wait "$holder"; } 2>/dev/null
+stop_profd
+is "profd ends with 0" $? 0
+plan
