@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * cmd_run: profd run. Profiles the host until SIGTERM or SIGINT, which write
- * the open window first; a second one ends at once. SIGHUP closes the window
- * now and begins the next.
+ * the open window first. timeout(1) and some supervisors signal the process and
+ * its group, so a second signal that comes at once is the same one; a later one,
+ * or a third, ends without writing. SIGHUP closes the window now and begins the
+ * next.
  */
 #include <errno.h>
 #include <signal.h>
@@ -19,11 +21,15 @@
 #include "profiler/cmd.h"
 #include "profiler/engine.h"
 
+#define RUN_SAME_SIGNAL_NS (2 * CLOCK_NSEC_PER_SEC)
+
 struct run {
 	uv_loop_t loop;
 	struct engine *engine;
 	uv_signal_t term, intr, hup;
 	bool ending;
+	uint64_t asked; /* when it was told to end, clock_awake_ns() */
+	unsigned int again; /* how often since */
 	int status;
 };
 
@@ -91,6 +97,9 @@ static void on_end(uv_signal_t *h, int signum)
 {
 	struct run *r = h->data;
 
+	if (r->ending && ++r->again < 2 &&
+	    clock_awake_ns() - r->asked < RUN_SAME_SIGNAL_NS)
+		return;
 	/* The engine may turn the loop while it is still being made. */
 	if (r->ending || !r->engine) {
 		cmd_fail("ended at once by %s%s", strsignal(signum),
@@ -98,6 +107,7 @@ static void on_end(uv_signal_t *h, int signum)
 		_exit(CMD_SIGNALLED + signum);
 	}
 	r->ending = true;
+	r->asked = clock_awake_ns();
 	log_info("%s: writing the open window", strsignal(signum));
 	notify("STOPPING=1");
 	engine_finish(r->engine, on_finished, r);

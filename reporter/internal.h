@@ -64,6 +64,8 @@ struct reporter {
 	uint64_t base; /* a window of the archive begins here, or did */
 	uint64_t advanced;
 	uint64_t latest; /* time of a trace */
+	uint64_t rotated; /* the last time reporter_rotate() cut a window */
+	uint64_t rotate_at; /* it is to do so again; 0: it is not */
 	size_t jobs;
 	struct reporter_stats stats;
 

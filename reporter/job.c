@@ -134,6 +134,12 @@ void job_start(struct reporter_window *w)
 {
 	struct reporter *r = w->r;
 
+	/* What was lost in its time is said by the next one. */
+	if (w->archive && !w->tables.nsamples) {
+		r->stats.windows_empty++;
+		job_window_free(w);
+		return;
+	}
 	job_comments(w);
 	w->err = window_seal(&w->tables);
 	if (w->comments.failed)

@@ -5,8 +5,7 @@
  *
  * The archive's windows are laid end to end: from 'base', which moves at a
  * rotation, each window_ns long. One exists as soon as a trace falls into it
- * or the watermark reaches it. So an idle host has empty windows, but a host
- * that slept for a night has none for it.
+ * or the watermark reaches it. One without a trace is not written.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -328,17 +327,7 @@ static void reporter_close_ended(struct reporter *r, uint64_t time)
 		job_start(w);
 }
 
-void reporter_advance(struct reporter *r, uint64_t time)
-{
-	if (r->finishing || time <= r->advanced)
-		return;
-	r->advanced = time;
-	http_wake(r);
-	reporter_close_ended(r, time);
-	/* Without memory now, the next trace or the next call tries again. */
-	if (r->archive && !reporter_find(r, time))
-		reporter_window_at(r, time);
-}
+#define REPORTER_ROTATE_NS CLOCK_NSEC_PER_SEC
 
 /*
  * A cut lies behind every trace that is in already: so none of them is in a
@@ -356,6 +345,12 @@ void reporter_rotate(struct reporter *r, uint64_t time)
 
 	if (!r->archive || r->finishing)
 		return;
+	if (r->rotated && cut < r->rotated + REPORTER_ROTATE_NS) {
+		r->rotate_at = r->rotated + REPORTER_ROTATE_NS;
+		return;
+	}
+	r->rotated = cut;
+	r->rotate_at = 0;
 	w = reporter_window_at(r, cut);
 	/* Nothing can be shorter than nothing. */
 	if (!w || w->begin == cut)
@@ -364,6 +359,20 @@ void reporter_rotate(struct reporter *r, uint64_t time)
 	reporter_close_ended(r, r->advanced);
 	if (!reporter_find(r, cut))
 		reporter_archive_window(r, cut);
+}
+
+void reporter_advance(struct reporter *r, uint64_t time)
+{
+	if (r->finishing || time <= r->advanced)
+		return;
+	r->advanced = time;
+	if (r->rotate_at && time >= r->rotate_at)
+		reporter_rotate(r, time);
+	http_wake(r);
+	reporter_close_ended(r, time);
+	/* Without memory now, the next trace or the next call tries again. */
+	if (r->archive && !reporter_find(r, time))
+		reporter_window_at(r, time);
 }
 
 /* --- windows of their own ------------------------------------------------ */

@@ -345,6 +345,7 @@ static void losses_are_said_by_each_profile_for_its_time(void **state)
 	reporter_losses(t.r, now);
 	reporter_advance(t.r, T0 + 60 * SEC);
 	settle();
+	add_simple(T0 + 60 * SEC);
 	finish(T0 + 61 * SEC);
 	assert_int_equal(t.written, 2);
 	assert_true(pprof_has_comment(checked(t.path[0]),
@@ -391,19 +392,29 @@ static void a_late_trace_is_counted_and_kept(void **state)
 				      "came late: 1"));
 }
 
-static void an_idle_host_has_empty_windows_but_none_for_its_sleep(void **state)
+/* What was lost meanwhile is not forgotten: the next one says it. */
+static void a_window_without_a_trace_is_not_written(void **state)
 {
+	const uint64_t lost[] = { 3, 0 };
+	struct reporter_stats st;
+
 	start(options());
 	reporter_advance(t.r, T0 + 60 * SEC);
+	reporter_losses(t.r, lost);
 	reporter_advance(t.r, T0 + 120 * SEC);
-	settle();
-	assert_int_equal(t.written, 2);
-	assert_int_equal(pprof_samples(checked(t.path[1])), 0);
 	reporter_advance(t.r, T0 + 36000 * SEC);
 	settle();
-	assert_int_equal(t.written, 3);
-	finish(T0 + 36001 * SEC);
-	assert_int_equal(t.written, 4);
+	assert_int_equal(t.written + t.failed, 0);
+	add_simple(T0 + 36000 * SEC);
+	reporter_rotate(t.r, T0 + 36001 * SEC);
+	reporter_rotate(t.r, T0 + 36003 * SEC);
+	finish(T0 + 36005 * SEC);
+	assert_int_equal(t.written, 1);
+	assert_true(pprof_has_comment(checked(t.path[0]),
+				      "samples lost: ring full: 3"));
+	assert_int_equal(count_files(".pb.gz"), 1);
+	reporter_get_stats(t.r, &st);
+	assert_int_equal(st.windows_empty, 5);
 }
 
 static void rotation_cuts_between_traces(void **state)
@@ -439,6 +450,30 @@ static void rotating_twice_at_once_makes_no_empty_window(void **state)
 	finish(T0 + 10 * SEC);
 	assert_int_equal(t.written, 1);
 	assert_int_equal(t.failed, 0);
+}
+
+/* One who asks without end gets a window a second, and what he asked for last. */
+static void rotations_are_a_second_apart(void **state)
+{
+	uint64_t at;
+
+	start(options());
+	for (at = T0; at < T0 + 3 * SEC; at += SEC / 100) {
+		add_simple(at);
+		reporter_rotate(t.r, at);
+		reporter_advance(t.r, at);
+	}
+	settle();
+	assert_int_equal(t.written, 3);
+	reporter_advance(t.r, at + SEC);
+	settle();
+	assert_int_equal(t.written, 4);
+	add_simple(at + 2 * SEC);
+	finish(at + 3 * SEC);
+	assert_int_equal(t.written, 5);
+	assert_int_equal(t.nsamples[0] + t.nsamples[1] + t.nsamples[2] +
+				 t.nsamples[3],
+			 300);
 }
 
 static void a_window_in_memory_has_what_lies_in_it(void **state)
@@ -552,9 +587,10 @@ int main(void)
 		T(losses_are_said_by_each_profile_for_its_time),
 		T(traces_go_into_the_window_of_their_time),
 		T(a_late_trace_is_counted_and_kept),
-		T(an_idle_host_has_empty_windows_but_none_for_its_sleep),
+		T(a_window_without_a_trace_is_not_written),
 		T(rotation_cuts_between_traces),
 		T(rotating_twice_at_once_makes_no_empty_window),
+		T(rotations_are_a_second_apart),
 		T(a_window_in_memory_has_what_lies_in_it),
 		T(a_window_of_the_selected_has_no_others),
 		T(finish_ends_open_windows_with_what_they_have),
