@@ -24,6 +24,17 @@
 #include "processmanager/internal.h"
 
 /*
+ * An exec between the opening of the streams and the first walk: the walk may have
+ * read the image that it made, and then libquark reports no exec event. So the
+ * walk's image gets the pending set, too, until an event says otherwise.
+ */
+static bool pm_pending_walked(const struct pm_proc *proc)
+{
+	return proc->pending && proc->pending == proc->images->mm &&
+	       proc->images->exec_id < proc->pending_id;
+}
+
+/*
  * The generation that an exec at 'time' makes: one above the last that was
  * there by then; provisional images of later samples are its own.
  */
@@ -32,6 +43,8 @@ static uint64_t pm_exec_makes(const struct pm_proc *proc, uint64_t time)
 	const struct pm_image *img = proc->images;
 	uint64_t id = img->exec_id + 1;
 
+	if (pm_pending_walked(proc))
+		return proc->pending_id;
 	if (proc->pending)
 		return proc->pending_id + 1;
 	for (; img; img = img->older) {
@@ -70,6 +83,8 @@ static int pm_map_exec(struct pm *pm, struct pm_proc *proc, uint64_t time)
 		return pm_nomem(pm);
 	proc->pending = mm;
 	proc->pending_id = id;
+	if (proc->before && time < pm->begin)
+		pm_image_set_mm(pm, proc->images, pm_mm_get(mm));
 	img = pm_image_find_id(proc, id);
 	if (img && img->provisional && img->mm->doubtful && !img->mm->walked)
 		pm_image_set_mm(pm, img, pm_mm_get(mm));
@@ -232,7 +247,8 @@ static bool pm_walk_stale(const struct pm *pm, struct pm_proc *proc,
 {
 	const struct pm_mm *mm = proc->images->mm;
 
-	if (proc->pending && proc->pending != mm)
+	if (proc->pending && proc->pending != mm &&
+	    proc->pending->since + PM_EXEC_MAX >= m->begin)
 		return true;
 	return proc->exec_time >= m->begin || mm->since >= m->begin ||
 	       m->begin < pm->lost_until || mm->last > m->begin ||
@@ -254,6 +270,9 @@ static int pm_walk_put(struct pm *pm, struct pm_proc *proc,
 	if (err)
 		goto out;
 	pm_mm_replace(pm, mm, fresh);
+	/* Its exec event was lost: it is not to come any more. */
+	if (proc->pending != mm)
+		pm_proc_drop_pending(pm, proc);
 	mm->reread_at = 2 * (mm->set ? mm->set->n : 0) + PM_SET_SPARE;
 	pm->stats.rereads += !proc->walk_due;
 	proc->walk_due = false;

@@ -210,7 +210,7 @@ int walk_all(struct engine *e)
 	size_t n = 0, i;
 	int err;
 
-	e->start = walk_start_new(e->walk_begin + 1);
+	e->start = walk_start_new(e->begin);
 	err = e->start ? walk_processes(e, &pids, &n) : -ENOMEM;
 	if (!err)
 		engine_drain(e);
@@ -427,7 +427,7 @@ void walk_doubts(struct engine *e, uint64_t now)
 uint64_t walk_watermark(struct engine *e, uint64_t now)
 {
 	/* Processes go on, what they map waits. */
-	uint64_t least = e->start ? e->walk_begin + 1 : now;
+	uint64_t least = e->start ? e->begin : now;
 	struct walk_request *r;
 
 	for (r = e->walks; r; r = r->next)

@@ -119,14 +119,15 @@ static int compare(const void *a, const void *b)
 	return x->time < y->time ? -1 : x->time > y->time;
 }
 
-/* Something was told of it up to the end of its reading. */
+/* The streams reported something of it between 'since' and its reading's end. */
 static bool changed(const struct walk_start *s, const struct pm_maps *m)
 {
+	struct seen from = { .tgid = m->tgid, .time = s->since };
 	size_t lo = 0, hi = s->nseen, mid;
 
 	while (lo < hi) { /* the first of its own */
 		mid = lo + (hi - lo) / 2;
-		if (s->seen[mid].tgid < m->tgid)
+		if (compare(&s->seen[mid], &from) < 0)
 			lo = mid + 1;
 		else
 			hi = mid;

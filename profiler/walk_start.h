@@ -3,8 +3,8 @@
  * walk_start: the mappings of all that ran when profd began. Reading them takes
  * its time, and samples are taken meanwhile; so the pump stands still, and what
  * was read of a process counts from before the first sample if neither stream
- * had anything to say of it until it was read: then it was the same. Of any
- * other it counts from the reading, as always.
+ * reported anything of it between that and the reading: then it was the same. For
+ * any other it counts from the reading, as always.
  */
 #ifndef PROFILER_WALK_START_H
 #define PROFILER_WALK_START_H
@@ -16,7 +16,10 @@
 
 struct walk_start;
 
-/* 'since': all streams are attached, nothing is sampled yet. NULL: no memory. */
+/*
+ * 'since': when sampling began, all streams being attached; what they report of a
+ * time before does not matter here. NULL: no memory.
+ */
 struct walk_start *walk_start_new(uint64_t since);
 /* Either stream told this, of one process; NULL: a record is missing. */
 void walk_saw_map(struct walk_start *s, const struct pm_map_event *ev);

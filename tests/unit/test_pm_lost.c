@@ -474,6 +474,59 @@ static void an_event_older_than_the_set_does_not_get_it(void **state)
 	assert_string_equal(found(5, 1, 7060, 0x1000), "lost");
 }
 
+/* Process 6 exec'ed after the streams were opened, and the walk read it after. */
+static void walked_behind_an_exec(void)
+{
+	pm_begin(pm, 6050);
+	do_walk(6, 1, "/bin/cc1", 6000);
+	do_comm(6, 6040);
+	do_mmap(6, 6041, 0x1000, 0x2000, "/bin/cc1", 2);
+}
+
+/* libquark reports no event of that exec, for the walk had its image already. */
+static void a_walk_has_the_image_of_an_exec_without_event(void **state)
+{
+	walked_behind_an_exec();
+	assert_string_equal(found(6, 0, 6060, 0x1000), "cc1");
+	assert_int_equal(reread(6, 6070), 0);
+	assert_string_equal(found(6, 0, 6080, 0x1000), "new");
+	do_whole_exec(6, 1, 7000, "/bin/as", 3);
+	assert_string_equal(found(6, 1, 7001, 0x1000), "as");
+	assert_string_equal(found(6, 1, 7001, 0x3000), "none");
+}
+
+static void a_walk_had_an_image_older_than_the_exec(void **state)
+{
+	walked_behind_an_exec();
+	do_exec(6, 1, 6044, "/bin/cc1");
+	assert_string_equal(found(6, 1, 6060, 0x1000), "cc1");
+	do_whole_exec(6, 2, 7000, "/bin/as", 3);
+	assert_string_equal(found(6, 2, 7001, 0x1000), "as");
+}
+
+/* Of two execs before the walk, too, and the walk's own of the second. */
+static void a_walk_has_the_image_of_the_last_of_two_execs(void **state)
+{
+	walked_behind_an_exec();
+	do_comm(6, 6045);
+	do_mmap(6, 6046, 0x1000, 0x2000, "/bin/ld", 4);
+	assert_string_equal(found(6, 0, 6060, 0x1000), "ld");
+	do_whole_exec(6, 1, 7000, "/bin/as", 3);
+	assert_string_equal(found(6, 1, 7001, 0x1000), "as");
+}
+
+/* Within a second it may be one that is under way. */
+static void a_pending_set_without_event_is_given_up(void **state)
+{
+	do_comm(5, 7000);
+	do_lost_between(7100, 7200);
+	assert_int_equal(reread(5, 7300), 0);
+	assert_string_equal(found(5, 0, 7310, 0x1000), "lost");
+	assert_int_equal(reread(5, 7001 + 1000 * MS), 0);
+	assert_string_equal(found(5, 0, 8000 + 1000 * MS, 0x1000), "new");
+	assert_int_equal(stats().maps_unbound, 1);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, a_shell, teardown)
 
 int main(void)
@@ -507,6 +560,10 @@ int main(void)
 		T(a_sample_shows_that_a_pending_set_is_not_its_own),
 		T(a_walk_leaves_the_next_execs_set_alone),
 		T(an_event_older_than_the_set_does_not_get_it),
+		T(a_walk_has_the_image_of_an_exec_without_event),
+		T(a_walk_had_an_image_older_than_the_exec),
+		T(a_walk_has_the_image_of_the_last_of_two_execs),
+		T(a_pending_set_without_event_is_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

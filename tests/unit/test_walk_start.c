@@ -98,6 +98,19 @@ static void who_changed_counts_from_its_reading(void **state)
 				 i < 14 || (i >= 20 && i < 23) ? 2000 : SINCE);
 }
 
+/* An exec between the opening of the streams and the first sample. */
+static void what_was_before_the_first_sample_does_not_matter(void **state)
+{
+	told(5, SINCE - 1, QUARK_EV_EXEC);
+	mapped(5, SINCE - 2, PM_MAP_MMAP);
+	told(6, SINCE, QUARK_EV_EXEC);
+	was_read(5, 2000);
+	was_read(6, 2000);
+	end();
+	assert_int_equal(maps[5].begin, SINCE);
+	assert_int_equal(maps[6].begin, 2000);
+}
+
 static void what_follows_the_reading_is_put_on_top(void **state)
 {
 	was_read(5, 2000);
@@ -163,6 +176,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(nothing_was_told),
 		T(who_changed_counts_from_its_reading),
+		T(what_was_before_the_first_sample_does_not_matter),
 		T(what_follows_the_reading_is_put_on_top),
 		T(the_first_of_many_counts),
 		T(a_new_name_changes_no_mapping),

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * prog_storm maps|moves|paths|names|forks: until it is killed, what any user may do
+ * as often as he likes, and what leaves a record in the mapping stream each time:
+ *
+ *   maps   maps executable memory and unmaps it: at one address
+ *   moves  the same at ever other addresses
+ *   paths  maps a file with a path of 4,000 bytes, below the directory it is in
+ *   names  changes its name
+ *   forks  maps like "moves" 2,000 times, in ever new processes
+ *
+ * prog_storm execs RATE: so many processes a second, each of which executes
+ * this program again and is there for 1.5 s, with a hundredth of a CPU.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE 4096
+#define ARENA ((size_t)64 << 20)
+#define LIFE_MS 1500
+
+static void map_at(void *at, int fd)
+{
+	int flags = (at ? MAP_FIXED : 0) |
+		    (fd < 0 ? MAP_ANONYMOUS | MAP_PRIVATE : MAP_PRIVATE);
+	void *p = mmap(at, PAGE, PROT_READ | PROT_EXEC, flags, fd, 0);
+
+	if (p != MAP_FAILED)
+		munmap(p, PAGE);
+}
+
+static void maps(void)
+{
+	for (;;)
+		map_at(NULL, -1);
+}
+
+static void moves(size_t n)
+{
+	char *arena = mmap(NULL, ARENA, PROT_NONE,
+			   MAP_ANONYMOUS | MAP_PRIVATE | MAP_NORESERVE, -1, 0);
+	size_t i;
+
+	for (i = 0; !n || i < n; i++)
+		map_at(arena + i * PAGE % ARENA, -1);
+	munmap(arena, ARENA);
+}
+
+static void forever(void)
+{
+	moves(0);
+}
+
+static void forks(void)
+{
+	for (;;) {
+		if (fork() == 0) {
+			moves(2000);
+			_exit(0);
+		}
+		wait(NULL);
+	}
+}
+
+/* Level by level, since a path of a system call is shorter than PATH_MAX. */
+static void paths(void)
+{
+	char name[200];
+	int fd, i;
+
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	for (i = 0; i < 19; i++)
+		if ((mkdir(name, 0755) && i < 0) || chdir(name))
+			exit(1);
+	fd = open("file", O_RDWR | O_CREAT | O_CLOEXEC, 0755);
+	if (fd < 0 || ftruncate(fd, PAGE))
+		exit(1);
+	for (;;)
+		map_at(NULL, fd);
+}
+
+static void names(void)
+{
+	char name[16];
+	unsigned int i;
+
+	for (i = 0;; i++) {
+		snprintf(name, sizeof(name), "name%u", i);
+		prctl(PR_SET_NAME, name);
+	}
+}
+
+static uint64_t now_ms(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * 1000ULL + ts.tv_nsec / 1000000;
+}
+
+__attribute__((noinline, noclone)) static void life(void)
+{
+	uint64_t end = now_ms(CLOCK_MONOTONIC) + LIFE_MS, used = 0;
+	const struct timespec pause = { 0, 100000000 };
+
+	while (now_ms(CLOCK_MONOTONIC) < end) {
+		used++;
+		while (now_ms(CLOCK_PROCESS_CPUTIME_ID) < used)
+			for (volatile int i = 0; i < 100000; i++)
+				;
+		nanosleep(&pause, NULL);
+	}
+}
+
+static void execs(const char *self, long rate)
+{
+	const struct timespec pause = { 0, 1000000000 / rate };
+
+	for (;;) {
+		if (fork() == 0) {
+			execl(self, self, "life", NULL);
+			_exit(127);
+		}
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		nanosleep(&pause, NULL);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *word;
+		void (*fn)(void);
+	} modes[] = {
+		{ "maps", maps },   { "moves", forever }, { "paths", paths },
+		{ "names", names }, { "forks", forks },	  { "life", life },
+	};
+	size_t i;
+
+	if (argc == 3 && !strcmp(argv[1], "execs"))
+		execs("/proc/self/exe", atol(argv[2]));
+	for (i = 0; argc == 2 && i < sizeof(modes) / sizeof(*modes); i++)
+		if (!strcmp(argv[1], modes[i].word))
+			modes[i].fn();
+	return argc != 2;
+}
