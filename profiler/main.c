@@ -104,7 +104,7 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		return usage("a command is needed", NULL, NULL);
 	/* Not for people: profd runs itself so. */
-	if (!strcmp(argv[1], SYMBOLIZER_WORKER))
+	if (symbolizer_worker_wanted(argc, argv))
 		return symbolizer_worker_main(argc, argv);
 	if (is_word(argv[1], "-V", "--version"))
 		return print_version();

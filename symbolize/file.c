@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "symbolize/file.h"
@@ -73,6 +74,21 @@ int symbolizer_file_load(struct symbolizer_file *f, struct symbolizer_src *src,
 	f->damaged = e.damaged;
 	symbolizer_elf_fini(&e);
 	return err;
+}
+
+bool symbolizer_changed(const struct symbolizer_file *f)
+{
+	const struct symbolizer_ident *id = &f->ident;
+	struct statx st;
+
+	if (f->fd < 0 || statx(f->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+			       STATX_SIZE | STATX_MTIME | STATX_CTIME, &st))
+		return false;
+	return st.stx_size != id->size ||
+	       st.stx_mtime.tv_sec * 1000000000LL + st.stx_mtime.tv_nsec !=
+		       id->mtime_ns ||
+	       st.stx_ctime.tv_sec * 1000000000LL + st.stx_ctime.tv_nsec !=
+		       id->ctime_ns;
 }
 
 struct symbolizer_file *symbolizer_file_new(void)

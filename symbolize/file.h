@@ -49,8 +49,8 @@ struct symbolizer_file {
 
 struct symbolizer_file *symbolizer_file_new(void);
 /*
- * Identity, but for what fstat() says, and segments. *damaged: it is ELF, but
- * its headers lead nowhere, whether or not it fails.
+ * Identity, but for the content hash and what fstat() says, and segments.
+ * *damaged: it is ELF, but its headers lead nowhere, whether or not it fails.
  */
 int symbolizer_file_load(struct symbolizer_file *f, struct symbolizer_src *src,
 			 bool *damaged);
@@ -86,6 +86,16 @@ int symbolizer_file_rows(const struct symbolizer_file *f,
 			 const struct symbolizer_ask *ask,
 			 struct symbolizer_rows **out);
 
+/* --- content.c ------------------------------------------------------------ */
+
+/*
+ * The content hash of a struct symbolizer_ident. -EFBIG: too much would have to
+ * be read; or another -errno.
+ */
+int symbolizer_content(struct symbolizer_src *src, uint8_t *out);
+/* One that no other file has, for a file that was not hashed. */
+void symbolizer_content_alone(struct symbolizer_ident *id);
+
 /* --- open.c --------------------------------------------------------------- */
 
 enum symbolizer_way {
@@ -96,22 +106,28 @@ enum symbolizer_way {
 	SYMBOLIZER_N_WAYS,
 };
 
+/* What fstat() says, as far as anybody asks. */
+struct symbolizer_stat {
+	uint64_t dev, ino, size;
+	int64_t mtime_ns, ctime_ns;
+	uint32_t owner; /* user id */
+	uint32_t pad;
+};
+
 /*
  * The ways that may lead to the file of 'req', in the order in which they are
  * to be tried; how many.
  */
 int symbolizer_open_ways(const struct symbolizer_open_req *req,
 			 enum symbolizer_way ways[SYMBOLIZER_N_WAYS]);
-/* A descriptor for reading a regular file, or -errno. */
-int symbolizer_open_way(const struct symbolizer_open_req *req,
-			enum symbolizer_way way);
 /*
- * The same as a file, of which is known what fstat() says; -ESTALE if that
- * shows it is another than asked for. What may block is done here.
+ * A descriptor for reading a regular file that has the device and inode of
+ * 'req', or -errno: -ESTALE if it has others. The device of each mount is
+ * written to *where before it is entered. May never return.
  */
-int symbolizer_open_file(struct symbolizer_file **fp,
-			 const struct symbolizer_open_req *req,
-			 enum symbolizer_way way);
+int symbolizer_open_way(const struct symbolizer_open_req *req,
+			enum symbolizer_way way, uint64_t *where,
+			struct symbolizer_stat *st);
 /* Whether the build id, if there is one to compare, is the one asked for. */
 bool symbolizer_open_same(const struct symbolizer_open_req *req,
 			  const struct symbolizer_ident *id);
@@ -122,10 +138,10 @@ bool symbolizer_open_same(const struct symbolizer_open_req *req,
  * build id or by name, beneath one of 'dirs' (which NULL ends). 'beside' is the
  * path of the file that names it, or NULL. A descriptor for reading a regular
  * file; -ENOENT behind the last place; -EAGAIN: not there, but there may be
- * further places.
+ * further places. 'where' as above.
  */
 int symbolizer_open_debug(const char *const *dirs, const char *beside,
 			  const uint8_t *build_id, size_t len, const char *name,
-			  unsigned int nth);
+			  unsigned int nth, uint64_t *where);
 
 #endif /* SYMBOLIZE_FILE_H */

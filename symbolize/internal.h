@@ -4,6 +4,8 @@
 #define SYMBOLIZE_INTERNAL_H
 
 #include "symbolize/file.h"
+#include "symbolize/known.h"
+#include "symbolize/opener.h"
 #include "symbolize/worker.h"
 
 /* All kinds of requests, in a list of those not yet answered. */
@@ -24,14 +26,16 @@ struct symbolizer {
 	uv_loop_t *loop;
 	uv_timer_t timer; /* to the deadline of the oldest in opens */
 	struct jobs opens, idents, files;
-	unsigned int opening; /* openings in the pool */
 	bool working; /* a job on a file of our own is in the pool */
 	bool freed;
-	unsigned int refs; /* the timer, the worker, and jobs in the pool */
+	unsigned int
+		refs; /* the timer, the worker, the openers, jobs in the pool */
 	unsigned int deadline_ms;
 	struct symbolizer_file *kernel, *vdso;
 	size_t own_bytes; /* of their indexes, as counted */
+	struct opener *opener;
 	struct worker *worker;
+	struct symbolizer_known known;
 	struct symbolizer_hand *hand; /* rows that go before a file's own */
 	uint64_t last_id; /* of a file */
 	struct symbolizer_stats stats;

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * open: from the path of a watched process to a descriptor, without being led
- * where the process wants us. An absolute symlink under /proc/PID/root is
- * followed to *our* root by a plain open(), so the path is resolved within a
- * descriptor of that root (openat2, Linux 5.6), first as O_PATH, which opens
- * nothing and so wakes no device and no FIFO. Only what proves to be a regular
- * file is then opened for reading. FUSE would let the process decide when our
- * reads return.
+ * where the process wants us. This runs in an opener (opener.h), since each
+ * step of it may wait for a file system for ever.
+ *
+ * A file is looked up as O_PATH, which opens nothing and so wakes no device and
+ * no FIFO. Only what is a regular file, lies on a file system that is made for
+ * files, and has the device and inode that the kernel reported for the mapping,
+ * is then opened for reading. The safest way is /proc/PID/map_files, which is the
+ * mapping's own file. A path is resolved below /proc/PID/root (openat2, Linux
+ * 5.6): a plain open() would follow an absolute symlink to *our* root.
+ *
+ * Before a mount is entered, its device is written to *where.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,18 +23,60 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "symbolize/file.h"
+#include "symbolize/opener.h"
 
 #define DELETED " (deleted)"
 #define DELETED_LEN (sizeof(DELETED) - 1)
 
+/* Those that <linux/magic.h> lacks; from the kernel's sources. */
+#define CONFIGFS_SUPER_MAGIC 0x62656570
+#define FUSE_CTL_SUPER_MAGIC 0x65735543
+#define MQUEUE_SUPER_MAGIC 0x19800202
+#define NFSD_SUPER_MAGIC 0x6e667364
+#define RPC_PIPEFS_SUPER_MAGIC 0x67596969
 #ifndef FUSE_SUPER_MAGIC
 #define FUSE_SUPER_MAGIC 0x65735546
 #endif
+
+/*
+ * Where reading a regular file has effects, waits, or tells what is not in any
+ * file. On FUSE a process of the watched may decide when a read returns.
+ */
+static const long refused[] = {
+	PROC_SUPER_MAGIC,
+	SYSFS_MAGIC,
+	TRACEFS_MAGIC,
+	DEBUGFS_MAGIC,
+	SECURITYFS_MAGIC,
+	CGROUP_SUPER_MAGIC,
+	CGROUP2_SUPER_MAGIC,
+	BPF_FS_MAGIC,
+	PSTOREFS_MAGIC,
+	EFIVARFS_MAGIC,
+	BINFMTFS_MAGIC,
+	SELINUX_MAGIC,
+	SMACK_MAGIC,
+	NSFS_MAGIC,
+	PIPEFS_MAGIC,
+	SOCKFS_MAGIC,
+	ANON_INODE_FS_MAGIC,
+	DEVPTS_SUPER_MAGIC,
+	RDTGROUP_SUPER_MAGIC,
+	BDEVFS_MAGIC,
+	CONFIGFS_SUPER_MAGIC,
+	FUSE_CTL_SUPER_MAGIC,
+	MQUEUE_SUPER_MAGIC,
+	NFSD_SUPER_MAGIC,
+	RPC_PIPEFS_SUPER_MAGIC,
+	OPENPROM_SUPER_MAGIC,
+	FUSE_SUPER_MAGIC,
+};
 
 static bool path_deleted(const char *path)
 {
@@ -39,38 +86,104 @@ static bool path_deleted(const char *path)
 	       strcmp(path + len - DELETED_LEN, DELETED) == 0;
 }
 
-/* An O_PATH descriptor below the root of the process. */
-static int find_below_root(pid_t pid, const char *path)
+static uint64_t dev_of(const struct statx *st)
+{
+	return makedev(st->stx_dev_major, st->stx_dev_minor);
+}
+
+/* What is known of it without asking its file system, if that may be. */
+static int look(int fd, struct statx *st)
+{
+	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+		     STATX_TYPE | STATX_INO | STATX_MNT_ID, st)
+		       ? -errno
+		       : 0;
+}
+
+static void enter(int fd, uint64_t *where)
+{
+	struct statx st;
+
+	if (!look(fd, &st))
+		__atomic_store_n(where, dev_of(&st), __ATOMIC_RELAXED);
+}
+
+/* --- places ----------------------------------------------------------------------- */
+
+static int place_at(int dir, const char *path, uint64_t resolve)
 {
 	struct open_how how = {
 		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+		.resolve = resolve | RESOLVE_NO_MAGICLINKS,
 	};
-	char root[32];
+	int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : fd;
+}
+
+/*
+ * One component after the other, so that it is known which mount is entered. The
+ * kernel's paths have no symlinks; one that is there now was put there.
+ */
+static int walk(int root, const char *path, uint64_t *where)
+{
+	char name[NAME_MAX + 1];
+	int dir = root, fd = -ENOENT;
+	size_t len;
+
+	for (path += strspn(path, "/"); *path; path += strspn(path, "/")) {
+		len = strcspn(path, "/");
+		fd = -ENAMETOOLONG;
+		if (len < sizeof(name)) {
+			memcpy(name, path, len);
+			name[len] = '\0';
+			fd = place_at(dir, name,
+				      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+		}
+		if (dir != root)
+			close(dir);
+		if (fd < 0)
+			return fd;
+		enter(fd, where);
+		dir = fd;
+		path += len;
+	}
+	return fd;
+}
+
+/* Below the root of the process, or ours. */
+static int find_below_root(pid_t pid, const char *path, uint64_t *where)
+{
+	char root[32] = "/";
 	int dir, fd;
 
-	snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
+	if (pid)
+		snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
 	dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return -errno;
-	fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-	if (fd < 0)
-		fd = -errno;
+	enter(dir, where);
+	fd = place_at(dir, path, RESOLVE_IN_ROOT | RESOLVE_NO_XDEV);
+	if (fd == -EXDEV)
+		fd = walk(dir, path, where);
 	close(dir);
 	return fd;
 }
 
-static int find_path(const struct symbolizer_open_req *req, const char *path)
+/* What the user of profd names, by any path, has no inode to compare. */
+static int find_path(const struct symbolizer_open_req *req, const char *path,
+		     uint64_t *where)
 {
 	int fd;
 
-	if (req->pid)
-		return find_below_root(req->pid, path);
+	if (req->pid || req->ino)
+		return find_below_root(req->pid, path, where);
 	fd = open(path, O_PATH | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
-static int find_plain_path(const struct symbolizer_open_req *req)
+static int find_plain_path(const struct symbolizer_open_req *req,
+			   uint64_t *where)
 {
 	char *path;
 	int fd;
@@ -78,9 +191,14 @@ static int find_plain_path(const struct symbolizer_open_req *req)
 	path = strndup(req->path, strlen(req->path) - DELETED_LEN);
 	if (!path)
 		return -ENOMEM;
-	fd = find_path(req, path);
+	fd = find_path(req, path, where);
 	free(path);
 	return fd;
+}
+
+static bool range_known(const struct symbolizer_open_req *req)
+{
+	return req->map_start < req->map_end;
 }
 
 static int find_mapping(const struct symbolizer_open_req *req)
@@ -88,7 +206,7 @@ static int find_mapping(const struct symbolizer_open_req *req)
 	char path[80], self[16] = "self";
 	int fd;
 
-	if (req->map_start >= req->map_end)
+	if (!range_known(req))
 		return -ENOENT;
 	if (req->pid)
 		snprintf(self, sizeof(self), "%d", (int)req->pid);
@@ -111,6 +229,95 @@ static int find_exe(const struct symbolizer_open_req *req)
 	return fd < 0 ? -errno : fd;
 }
 
+static int find(const struct symbolizer_open_req *req, enum symbolizer_way way,
+		uint64_t *where)
+{
+	switch (way) {
+	case SYMBOLIZER_BY_MAPPING:
+		return find_mapping(req);
+	case SYMBOLIZER_BY_EXE:
+		return find_exe(req);
+	case SYMBOLIZER_BY_PLAIN_PATH:
+		return find_plain_path(req, where);
+	default:
+		return find_path(req, req->path, where);
+	}
+}
+
+/* --- whether it is the one ---------------------------------------------------------- */
+
+/* The process has this very file mapped there, as of now. */
+static bool mapping_is(const struct symbolizer_open_req *req,
+		       const struct statx *place)
+{
+	int fd = find_mapping(req);
+	struct statx st;
+	bool same;
+
+	if (fd < 0)
+		return false;
+	same = !look(fd, &st) && dev_of(&st) == dev_of(place) &&
+	       st.stx_ino == place->stx_ino;
+	close(fd);
+	return same;
+}
+
+/*
+ * On overlayfs kernels report the layer beneath, by its device and inode, in
+ * perf's records (before 6.18) or also in /proc (before 6.7). Where all layers
+ * are on one file system, as usual, the number of the inode is the same. An
+ * anonymous device (major 0) may be any user's tmpfs, and proves nothing.
+ */
+static bool same_on_overlay(const struct symbolizer_open_req *req,
+			    enum symbolizer_way way, const struct statx *st)
+{
+	if (way == SYMBOLIZER_BY_MAPPING || way == SYMBOLIZER_BY_EXE)
+		return true;
+	return (st->stx_ino == req->ino && major(req->dev) != 0) ||
+	       mapping_is(req, st);
+}
+
+/* On btrfs stat(2) has a device for each subvolume, a mapping has the mount's. */
+static bool same_on_btrfs(const struct symbolizer_open_req *req,
+			  enum symbolizer_way way, const struct statx *st)
+{
+	if (st->stx_ino != req->ino)
+		return false;
+	return way == SYMBOLIZER_BY_MAPPING || way == SYMBOLIZER_BY_EXE ||
+	       opener_mount_is(st->stx_mnt_id, req->dev, req->pid);
+}
+
+static bool same_inode(const struct symbolizer_open_req *req,
+		       enum symbolizer_way way, const struct statx *st,
+		       long fs_type)
+{
+	if (!req->ino || (dev_of(st) == req->dev && st->stx_ino == req->ino))
+		return true;
+	if (fs_type == OVERLAYFS_SUPER_MAGIC)
+		return same_on_overlay(req, way, st);
+	return fs_type == (long)BTRFS_SUPER_MAGIC &&
+	       same_on_btrfs(req, way, st);
+}
+
+/* A regular file where files are. */
+static int check_place(int place, struct statx *st, struct statfs *fs)
+{
+	int err = look(place, st);
+
+	if (err)
+		return err;
+	if (!S_ISREG(st->stx_mode))
+		return -EACCES;
+	if (fstatfs(place, fs))
+		return -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
+		if (fs->f_type == refused[i])
+			return -EACCES;
+	return 0;
+}
+
+/* --- opening it ------------------------------------------------------------------------ */
+
 /* How a place was found, and may be found once more; path NULL: not so. */
 struct found {
 	int at;
@@ -118,98 +325,88 @@ struct found {
 	uint64_t resolve;
 };
 
-/* Where there is no /proc by which to reopen a place. */
-static int open_again(const struct found *by, const struct stat *place)
+static int64_t ns(const struct timespec *ts)
+{
+	return ts->tv_sec * 1000000000LL + ts->tv_nsec;
+}
+
+/*
+ * A descriptor for reading in place of one that is a mere place; by its way once
+ * more where there is no /proc.
+ */
+static int reopen(int place, const struct statx *was, const struct found *by,
+		  struct symbolizer_stat *out)
 {
 	struct open_how how = {
 		.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
 		.resolve = by->resolve,
 	};
 	struct stat st;
-	int fd;
-
-	fd = (int)syscall(SYS_openat2, by->at, by->path, &how, sizeof(how));
-	if (fd < 0)
-		return -errno;
-	if (!fstat(fd, &st) && st.st_dev == place->st_dev &&
-	    st.st_ino == place->st_ino)
-		return fd;
-	close(fd);
-	return -ESTALE;
-}
-
-/* A descriptor for reading in place of one that is a mere place. */
-static int open_found(int place, const struct found *by)
-{
-	struct statfs fs;
-	struct stat st;
 	char self[32];
 	int fd;
 
-	if (fstat(place, &st) || fstatfs(place, &fs))
-		return -errno;
-	if (!S_ISREG(st.st_mode) || fs.f_type == FUSE_SUPER_MAGIC)
-		return -EACCES;
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", place);
-	fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	fd = open(self, (int)how.flags);
 	if (fd < 0 && errno == ENOENT && by->path)
-		return open_again(by, &st);
-	return fd < 0 ? -errno : fd;
-}
-
-int symbolizer_open_way(const struct symbolizer_open_req *req,
-			enum symbolizer_way way)
-{
-	/* Below our own root, where no symlink could be changed meanwhile. */
-	struct found by = { AT_FDCWD, NULL, RESOLVE_NO_SYMLINKS };
-	int place, fd;
-
-	if (way == SYMBOLIZER_BY_PATH && !req->pid)
-		by.path = req->path;
-	if (way == SYMBOLIZER_BY_MAPPING)
-		place = find_mapping(req);
-	else if (way == SYMBOLIZER_BY_EXE)
-		place = find_exe(req);
-	else if (way == SYMBOLIZER_BY_PLAIN_PATH)
-		place = find_plain_path(req);
-	else
-		place = find_path(req, req->path);
-	if (place < 0)
-		return place;
-	fd = open_found(place, &by);
-	close(place);
+		fd = (int)syscall(SYS_openat2, by->at, by->path, &how,
+				  sizeof(how));
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || st.st_dev != dev_of(was) ||
+	    st.st_ino != was->stx_ino) {
+		close(fd);
+		return -ESTALE;
+	}
+	*out = (struct symbolizer_stat){ st.st_dev,
+					 st.st_ino,
+					 (uint64_t)st.st_size,
+					 ns(&st.st_mtim),
+					 ns(&st.st_ctim),
+					 st.st_uid,
+					 0 };
 	return fd;
 }
 
-/*
- * Whether the device and inode of a mapping and those of stat() are of two
- * minds on this file's file system.
- */
-static bool inode_doubtful(int fd)
+int symbolizer_open_way(const struct symbolizer_open_req *req,
+			enum symbolizer_way way, uint64_t *where,
+			struct symbolizer_stat *st)
 {
+	/* Below our own root, where no symlink could be changed meanwhile. */
+	struct found by = { AT_FDCWD, NULL, RESOLVE_NO_SYMLINKS };
+	int place = find(req, way, where), err;
+	struct statx sx;
 	struct statfs fs;
 
-	return fstatfs(fd, &fs) == 0 && (fs.f_type == OVERLAYFS_SUPER_MAGIC ||
-					 fs.f_type == BTRFS_SUPER_MAGIC);
+	if (place < 0)
+		return place;
+	enter(place, where);
+	if (way == SYMBOLIZER_BY_PATH && !req->pid)
+		by.path = req->path;
+	err = check_place(place, &sx, &fs);
+	if (!err && !same_inode(req, way, &sx, fs.f_type))
+		err = -ESTALE;
+	if (!err)
+		err = reopen(place, &sx, &by, st);
+	close(place);
+	return err;
 }
 
 int symbolizer_open_ways(const struct symbolizer_open_req *req,
 			 enum symbolizer_way ways[SYMBOLIZER_N_WAYS])
 {
-	static const enum symbolizer_way orders[][3] = {
-		{ SYMBOLIZER_BY_PATH, SYMBOLIZER_BY_MAPPING },
-		{ SYMBOLIZER_BY_MAPPING, SYMBOLIZER_BY_PATH,
-		  SYMBOLIZER_BY_PLAIN_PATH },
-	};
-	bool deleted = path_deleted(req->path);
+	int n = 0;
 
 	if (req->by_exe) {
-		ways[0] = SYMBOLIZER_BY_EXE;
-		return 1;
+		ways[n++] = SYMBOLIZER_BY_EXE;
+		return n;
 	}
-	memcpy(ways, orders[deleted], sizeof(orders[deleted]));
+	if (range_known(req))
+		ways[n++] = SYMBOLIZER_BY_MAPPING;
+	ways[n++] = SYMBOLIZER_BY_PATH;
 	/* Without its mark the path is a guess that only an id can prove. */
-	return deleted && req->build_id_len ? 3 : 2;
+	if (path_deleted(req->path) && req->build_id_len)
+		ways[n++] = SYMBOLIZER_BY_PLAIN_PATH;
+	return n;
 }
 
 bool symbolizer_open_same(const struct symbolizer_open_req *req,
@@ -219,73 +416,6 @@ bool symbolizer_open_same(const struct symbolizer_open_req *req,
 
 	return !len || (id->build_id_len == len &&
 			memcmp(id->build_id, req->build_id, len) == 0);
-}
-
-/* Whether the mapping in the process is of this very file, as of now. */
-static bool mapping_is(const struct symbolizer_open_req *req,
-		       const struct symbolizer_ident *id)
-{
-	int fd = symbolizer_open_way(req, SYMBOLIZER_BY_MAPPING);
-	struct stat st;
-	bool same;
-
-	if (fd < 0)
-		return false;
-	same = fstat(fd, &st) == 0 && st.st_dev == id->dev &&
-	       st.st_ino == id->ino;
-	close(fd);
-	return same;
-}
-
-/*
- * Device and inode are compared only where there is no build id, and where the
- * file system may call them otherwise in a mapping than in stat(), the mapping
- * itself is asked.
- */
-static bool same_inode(const struct symbolizer_open_req *req,
-		       const struct symbolizer_file *f)
-{
-	if (req->build_id_len || !req->ino)
-		return true;
-	if (f->ident.dev == req->dev && f->ident.ino == req->ino)
-		return true;
-	return inode_doubtful(f->fd) && mapping_is(req, &f->ident);
-}
-
-int symbolizer_open_file(struct symbolizer_file **fp,
-			 const struct symbolizer_open_req *req,
-			 enum symbolizer_way way)
-{
-	struct symbolizer_file *f = symbolizer_file_new();
-	struct stat st;
-	int err = -ENOMEM;
-
-	if (!f)
-		return err;
-	f->path = strdup(req->path);
-	if (!f->path)
-		goto fail;
-	f->fd = err = symbolizer_open_way(req, way);
-	if (err < 0)
-		goto fail;
-	err = fstat(f->fd, &st) ? -errno : 0;
-	if (err)
-		goto fail;
-	f->ident.dev = st.st_dev;
-	f->ident.ino = st.st_ino;
-	f->ident.size = (uint64_t)st.st_size;
-	f->ident.mtime_ns =
-		st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec;
-	f->uid = req->uid;
-	f->owner = st.st_uid;
-	err = -ESTALE;
-	if (!same_inode(req, f))
-		goto fail;
-	*fp = f;
-	return 0;
-fail:
-	symbolizer_file_free(f);
-	return err;
 }
 
 /* --- files that a file names -------------------------------------------------- */
@@ -338,32 +468,37 @@ static bool (*const places[])(char *, size_t, const char *, const char *,
 };
 
 /* 'path' may have come from anywhere: it leads nowhere but below 'dir'. */
-static int open_beneath(const char *dir, const char *path)
+static int open_beneath(const char *dir, const char *path, uint64_t *where)
 {
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-	};
-	struct found by = { .resolve = how.resolve };
-	int at, place, fd;
+	struct found by = { .resolve =
+				    RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
+	struct symbolizer_stat st;
+	int at, place, err;
+	struct statx sx;
+	struct statfs fs;
 
 	at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (at < 0)
 		return -errno;
+	enter(at, where);
 	path += strspn(path, "/");
-	place = (int)syscall(SYS_openat2, at, path, &how, sizeof(how));
+	place = err = place_at(at, path, by.resolve);
 	by.at = at;
 	by.path = path;
-	fd = place < 0 ? -errno : open_found(place, &by);
-	if (place >= 0)
+	if (place >= 0) {
+		enter(place, where);
+		err = check_place(place, &sx, &fs);
+		if (!err)
+			err = reopen(place, &sx, &by, &st);
 		close(place);
+	}
 	close(at);
-	return fd;
+	return err;
 }
 
 int symbolizer_open_debug(const char *const *dirs, const char *beside,
 			  const uint8_t *build_id, size_t len, const char *name,
-			  unsigned int nth)
+			  unsigned int nth, uint64_t *where)
 {
 	char hex[2 * SYMBOLIZER_DEBUG_ID_MAX + 1] = "", path[PATH_MAX];
 	size_t n_dirs = 0, place = nth % ARRAY_SIZE(places);
@@ -377,6 +512,6 @@ int symbolizer_open_debug(const char *const *dirs, const char *beside,
 		snprintf(hex + 2 * i, 3, "%02x", build_id[i]);
 	if (!places[place](path, sizeof(path), beside, name, hex))
 		return -EAGAIN;
-	fd = open_beneath(dirs[nth / ARRAY_SIZE(places)], path);
+	fd = open_beneath(dirs[nth / ARRAY_SIZE(places)], path, where);
 	return fd < 0 ? -EAGAIN : fd;
 }

@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * opening: from a request to an open file. The ways that may lead to it are
- * tried one by one: in the pool, for a path can hang (a dead NFS server), it is
- * opened, no more than OPENS_AT_ONCE at a time, since the pool is not ours
- * alone; then the worker process says what it is, before everything else that
- * it has to do.
+ * tried one by one by the openers (opener.h), since a path can hang; then the
+ * worker process says what it is, before everything else that it has to do,
+ * unless the same file, unchanged, was identified before.
  *
- * Each way has a deadline, until the file is open: the worker has its own. What
- * runs cannot be called back: who does not want its result any more answers the request and
- * leaves the job without one.
+ * Each way has a deadline, until the file is open: the worker has its own.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "symbolize/internal.h"
 
-#define OPENS_AT_ONCE 2
 #define OPEN_DEADLINE_MS_DEFAULT 2000
 
 struct open_job {
-	struct job job; /* job.running: in the pool, or with the worker */
+	struct job job;
+	struct opener_job open; /* while not asked: */
 	struct worker_job remote;
 	bool asked; /* with the worker, or waiting for it */
 	struct symbolizer_open_req req;
@@ -68,7 +66,7 @@ static void open_free(struct open_job *o)
 	free(o);
 }
 
-static void opens_start(struct symbolizer *s);
+static int open_submit(struct open_job *o);
 static void open_next(struct open_job *o, int err, bool damaged);
 
 /* All ways were tried, or one led there. */
@@ -128,21 +126,32 @@ static int ident_answer(struct worker_job *j, struct worker_in *in)
 	memcpy(f->ident.build_id, a->build_id, sizeof(f->ident.build_id));
 	memcpy(f->ident.file_id, a->file_id, sizeof(f->ident.file_id));
 	f->ident.build_id_len = (uint8_t)a->build_id_len;
+	if (a->hashed)
+		memcpy(f->ident.content, a->content, sizeof(f->ident.content));
+	else
+		symbolizer_content_alone(&f->ident);
+	symbolizer_known_add(&open_of(j)->job.s->known, f);
 	return WORKER_DONE;
 }
 
-static void ident_done(struct worker_job *j, int err)
+static void open_identified(struct open_job *o, int err)
 {
-	struct open_job *o = open_of(j);
 	bool damaged = o->file->damaged;
 
-	open_move(o, false);
 	if (!err && !symbolizer_open_same(&o->req, &o->file->ident))
 		err = -ESTALE;
 	if (o->job.answered || !err)
 		open_end(o, err, damaged);
 	else
 		open_next(o, err, err == -ESTALE ? false : damaged);
+}
+
+static void ident_done(struct worker_job *j, int err)
+{
+	struct open_job *o = open_of(j);
+
+	open_move(o, false);
+	open_identified(o, err);
 }
 
 static const struct worker_kind ident_kind = {
@@ -154,34 +163,58 @@ static const struct worker_kind ident_kind = {
 
 /* --- where it is ------------------------------------------------------------------- */
 
-static void on_open_work(uv_work_t *work)
+static struct symbolizer_file *file_of(const struct open_job *o,
+				       const struct symbolizer_stat *st)
 {
-	struct open_job *o = container_of(work, struct open_job, job.work);
+	struct symbolizer_file *f = symbolizer_file_new();
 
-	o->job.err = symbolizer_open_file(&o->file, &o->req, o->ways[o->way]);
+	if (!f)
+		return NULL;
+	f->path = strdup(o->req.path);
+	if (!f->path) {
+		symbolizer_file_free(f);
+		return NULL;
+	}
+	f->uid = o->req.uid;
+	f->owner = st->owner;
+	f->ident.dev = st->dev;
+	f->ident.ino = st->ino;
+	f->ident.size = st->size;
+	f->ident.mtime_ns = st->mtime_ns;
+	f->ident.ctime_ns = st->ctime_ns;
+	return f;
 }
 
-static void on_open_done(uv_work_t *work, int status)
+static void on_open_done(struct opener_job *j, int err,
+			 const struct opener_answer *a, int fd)
 {
-	struct open_job *o = container_of(work, struct open_job, job.work);
+	struct open_job *o = container_of(j, struct open_job, open);
 	struct symbolizer *s = o->job.s;
-	int err = status ? -ECANCELED : o->job.err;
 
-	o->job.running = false;
-	s->opening--;
-	if (o->job.answered) {
-		open_free(o);
-	} else if (err) {
-		open_next(o, err, false);
-	} else {
-		o->file->id = ++s->last_id;
-		o->remote.file = o->file;
-		open_move(o, true);
-		worker_submit(s->worker, &o->remote);
+	if (!err) {
+		o->file = file_of(o, &a->st);
+		if (!o->file) {
+			close(fd);
+			err = -ENOMEM;
+		}
 	}
-	if (!s->freed)
-		opens_start(s);
-	symbolizer_unref(s);
+	if (err == -EBUSY || err == -ETIMEDOUT || err == -ECANCELED) {
+		open_end(o, err, false);
+		return;
+	}
+	if (err) {
+		open_next(o, err, false);
+		return;
+	}
+	o->file->fd = fd;
+	o->file->id = ++s->last_id;
+	if (symbolizer_known_get(&s->known, o->file)) {
+		open_identified(o, 0);
+		return;
+	}
+	o->remote.file = o->file;
+	open_move(o, true);
+	worker_submit(s->worker, &o->remote);
 }
 
 /* This way led to nothing, or elsewhere. */
@@ -191,30 +224,42 @@ static void open_next(struct open_job *o, int err, bool damaged)
 
 	symbolizer_file_free(o->file);
 	o->file = NULL;
-	if (o->way == 0 || o->first == -ENOENT) {
+	/* What /proc says of a mapping that is gone, or forbids, is no reason. */
+	if (o->way == 0 || o->first == -ENOENT || o->first == -EPERM) {
 		o->first = err;
 		o->damaged = damaged;
 	}
 	o->stale |= err == -ESTALE;
 	if (++o->way == o->n_ways || s->freed)
 		open_end(o, o->stale ? -ESTALE : o->first, o->damaged);
-	else
-		opens_start(s);
+	else if (open_submit(o))
+		open_end(o, -ENOMEM, false);
 }
 
-static void opens_start(struct symbolizer *s)
+/* Hands the next way to the openers. */
+static int open_submit(struct open_job *o)
 {
-	struct job *j;
+	struct opener_question *q;
 
-	for (j = s->opens.head; j && s->opening < OPENS_AT_ONCE; j = j->next) {
-		if (j->running)
-			continue;
-		/* Fails without a work function only. */
-		uv_queue_work(s->loop, &j->work, on_open_work, on_open_done);
-		j->running = true;
-		s->opening++;
-		s->refs++;
-	}
+	q = opener_question(OPENER_FILE, &o->req.path, 1);
+	if (!q)
+		return -ENOMEM;
+	q->way = o->ways[o->way];
+	q->pid = o->req.pid;
+	q->dev = o->req.dev;
+	q->ino = o->req.ino;
+	q->map_start = o->req.map_start;
+	q->map_end = o->req.map_end;
+	o->open = (struct opener_job){
+		.dev = o->req.dev,
+		.uid = o->req.uid,
+		.pid = o->req.pid,
+		.first = o->req.by_exe,
+		.q = q,
+		.done = on_open_done,
+	};
+	opener_submit(o->job.s->opener, &o->open);
+	return 0;
 }
 
 /* --- requests ------------------------------------------------------------------------ */
@@ -222,12 +267,12 @@ static void opens_start(struct symbolizer *s)
 /* Answers it before its time; it ends by itself if something has it. */
 static void open_give_up(struct open_job *o, int err)
 {
-	bool free_it = !o->job.running;
+	bool free_it = true;
 
-	if (o->job.running)
-		uv_cancel((uv_req_t *)&o->job.work);
 	if (o->asked)
 		free_it = worker_cancel(o->job.s->worker, &o->remote);
+	else
+		opener_cancel(o->job.s->opener, &o->open);
 	open_answer(o, err);
 	if (free_it)
 		open_free(o);
@@ -284,7 +329,11 @@ int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
 	o->fn = fn;
 	o->arg = arg;
 	jobs_add(&s->opens, &o->job);
-	opens_start(s);
+	if (open_submit(o)) {
+		jobs_remove(&s->opens, &o->job);
+		free(o);
+		return -ENOMEM;
+	}
 	if (s->opens.head == &o->job)
 		timer_set(s);
 	return 0;

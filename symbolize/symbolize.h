@@ -8,8 +8,9 @@
  * owed when symbolizer_free() is called come with -ECANCELED before it returns.
  *
  * The files belong to the processes being watched: paths, contents and sizes
- * are hostile. They are opened here, and read in a process of their own that
- * can do nothing else: see symbolizer_worker_main(). A file on which that one
+ * are hostile. They are opened in processes of their own, for that may never
+ * end, and read in another that can do nothing else: see
+ * symbolizer_worker_main(). A file on which that one
  * crashes, hangs or runs out of memory is put aside, as symbolizer_aside()
  * tells: requests for it end with -EBADMSG. With -EIO they end while there is
  * no such process to be had at all.
@@ -41,9 +42,10 @@ struct symbolizer_opts {
 	const char *kallsyms;
 	/*
 	 * The program that is run as the worker, with SYMBOLIZER_WORKER as its
-	 * first argument. NULL: this one again, /proc/self/exe.
+	 * first argument, and the one that opens files, with SYMBOLIZER_OPENER.
+	 * NULL: this one again, /proc/self/exe.
 	 */
-	const char *worker;
+	const char *worker, *opener;
 	/* One request may take it so long; 0: 20000 ms. */
 	unsigned int worker_deadline_ms;
 	/* With nothing to do for so long it is let go; 0: 30000 ms. */
@@ -81,10 +83,16 @@ struct symbolizer_ident {
 	uint8_t build_id[SYMBOLIZER_BUILD_ID_MAX];
 	uint8_t build_id_len;
 	uint8_t file_id[SYMBOLIZER_FILE_ID_LEN];
+	/*
+	 * A hash of what tables and names are made of: where it, the build id
+	 * and the file id are equal, two files may share these. A file with too
+	 * much to be hashed (64 MiB) has one that is equal to no other's.
+	 */
+	uint8_t content[SYMBOLIZER_FILE_ID_LEN];
 	uint64_t dev;
 	uint64_t ino;
 	uint64_t size;
-	int64_t mtime_ns;
+	int64_t mtime_ns, ctime_ns;
 };
 
 /*
@@ -109,23 +117,30 @@ struct symbolizer_open_req {
 	 * runs now, also if it was deleted. Needs 'pid', and 'ino' to be sure.
 	 */
 	bool by_exe;
-	uint32_t uid; /* of the process that mapped it: requests are fair by uid */
+	/* Of the process: requests are fair, and hung ones bounded, by it. */
+	uint32_t uid;
 	/*
 	 * Where the process has it mapped: the way to a file whose path leads
 	 * to another file by now, or nowhere. Equal values: not known.
 	 */
 	uint64_t map_start, map_end;
-	/* What the kernel said it is; another file is refused (-ESTALE). */
+	/*
+	 * What the kernel reported for the mapping; a file with others is not
+	 * opened (-ESTALE). ino 0: not known, to be used for paths only that the
+	 * watched have no say in. On overlayfs and btrfs the kernel may report
+	 * others than stat(2): see open.c.
+	 */
+	uint64_t dev, ino;
+	/* If it is known: another file is refused (-ESTALE) once it is read. */
 	const uint8_t *build_id;
 	size_t build_id_len; /* 0: not known */
-	/* Likewise; 0: not known. Ignored when there is a build id. */
-	uint64_t dev, ino;
 };
 
 /*
  * err 0: 'file' is the callee's, who closes it. Otherwise -errno and NULL:
- * -ENOENT, -ESTALE (the path leads to another file), -ETIMEDOUT,
- * -ENOEXEC (not ELF), -EACCES, -EMFILE, -ECANCELED...
+ * -ENOENT, -ESTALE (the path leads to another file), -ETIMEDOUT, -EBUSY (too
+ * many openings of its mount or user hang), -ENOEXEC (not ELF), -EACCES,
+ * -EMFILE, -ECANCELED...
  */
 typedef void (*symbolizer_open_fn)(void *arg, int err,
 				   struct symbolizer_file *file);
@@ -133,6 +148,19 @@ typedef void (*symbolizer_open_fn)(void *arg, int err,
 /* 0 when the request was taken; -ENOMEM. Strings of 'req' are copied. */
 int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
 		    symbolizer_open_fn fn, void *arg);
+
+/*
+ * Whether the file was changed since it was opened, as far as is known without
+ * asking a server: by size, mtime and ctime.
+ */
+bool symbolizer_changed(const struct symbolizer_file *file);
+
+/*
+ * The i-th mount point that does not answer, and how many openings hang there;
+ * NULL: no more. Valid until the loop turns.
+ */
+const char *symbolizer_hung(const struct symbolizer *s, size_t i,
+			    unsigned int *n);
 
 /*
  * The kernel with its modules and BPF programs, and the vDSO: always there,
@@ -298,11 +326,15 @@ int symbolizer_rows_adopt(const void *map, size_t len,
 #define SYMBOLIZER_WORKER "symbolize-worker"
 /* Where it may, it runs as a user of its own: this and its pid. */
 #define SYMBOLIZER_UID_BASE 1879048192U
+/* ... and of those that open files, see opener.h: the same program. */
+#define SYMBOLIZER_OPENER "symbolize-opener"
 
+/* Whether argv[1] is one of the two. */
+bool symbolizer_worker_wanted(int argc, char **argv);
 /*
- * What main() of the program that is the worker does when argv[1] is
- * SYMBOLIZER_WORKER; nothing was opened before, or is needed after. It has a
- * socket for its standard input, and closes everything else. An exit status.
+ * What main() of the program does then; nothing was opened before, or is needed
+ * after. It has a socket for its standard input, and closes everything else. An
+ * exit status.
  */
 int symbolizer_worker_main(int argc, char **argv);
 
@@ -353,12 +385,21 @@ int symbolizer_rows_overlay(const struct symbolizer_rows *own,
 int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *id, size_t len,
 			    struct symbolizer_rows *rows);
 
-/* X(name, 0, "help"): what is counted, for metrics; all monotonic but *_bytes. */
+/* X(name, 0, "help"): what is counted, for metrics; all monotonic but those with 1. */
 #define SYMBOLIZER_STATS(X)                                                   \
 	X(opened, 0, "executable files opened")                               \
 	X(open_failed, 0, "executable files that could not be opened")        \
 	X(open_stale, 0, "paths that led to another file than was mapped")    \
 	X(open_timeouts, 0, "executable files that took too long to open")    \
+	X(open_skipped, 0,                                                    \
+	  "executable files skipped: too many openings of "                   \
+	  "their mount or user hang")                                         \
+	X(opener_starts, 0, "starts of processes that open files")            \
+	X(opener_failed, 0,                                                   \
+	  "starts of them that failed, and ends unasked "                     \
+	  "for")                                                              \
+	X(opener_hung, 0, "openings that did not end in time")                \
+	X(opener_hung_now, 1, "openings that hang now")                       \
 	X(resolved, 0, "addresses looked up")                                 \
 	X(unnamed, 0, "addresses no symbol covers")                           \
 	X(broken, 0, "executable files whose headers or tables are damaged")  \

@@ -90,6 +90,7 @@ void symbolizer_unref(struct symbolizer *s)
 	symbolizer_file_free(s->kernel);
 	symbolizer_file_free(s->vdso);
 	symbolizer_hand_free(s->hand);
+	symbolizer_known_fini(&s->known);
 	free(s->kallsyms);
 	free(s);
 }
@@ -539,8 +540,21 @@ static int start_worker(struct symbolizer *s,
 		.closed = worker_closed,
 		.arg = s,
 	};
-	int err = worker_new(&s->worker, &w);
+	struct opener_opts o = {
+		.loop = s->loop,
+		.program = opts->opener ? opts->opener : self(),
+		.deadline_ms = s->deadline_ms,
+		.stats = &s->stats,
+		.closed = worker_closed,
+		.arg = s,
+	};
+	int err = opener_new(&s->opener, &o);
 
+	s->refs += !err;
+	if (err)
+		return err;
+	w.opener = s->opener;
+	err = worker_new(&s->worker, &w);
 	s->refs += !err;
 	return err;
 }
@@ -589,6 +603,7 @@ void symbolizer_free(struct symbolizer *s)
 	while (s->files.head)
 		file_give_up(container_of(s->files.head, struct file_job, job));
 	worker_free(s->worker);
+	opener_free(s->opener);
 }
 
 struct symbolizer_file *symbolizer_kernel(struct symbolizer *s)
@@ -605,6 +620,12 @@ const struct symbolizer_ident *
 symbolizer_ident(const struct symbolizer_file *file)
 {
 	return &file->ident;
+}
+
+const char *symbolizer_hung(const struct symbolizer *s, size_t i,
+			    unsigned int *n)
+{
+	return opener_hung(s->opener, i, n);
 }
 
 const struct symbolizer_segment *

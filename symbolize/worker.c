@@ -401,8 +401,8 @@ static int heard_ask(struct worker *w)
 	if (!a || a->head.job != w->question || w->asks++ == WORKER_ASKS_MAX)
 		return -EPROTO;
 	w->asking++;
-	if (worker_ask_start(w->opts.loop, w->opts.debug_dirs, w->now->file, a,
-			     on_file, w))
+	if (worker_ask_start(w->opts.opener, w->opts.debug_dirs, w->now->file,
+			     a, on_file, w))
 		on_file(w, w->question, -ENOMEM, a->nth);
 	return 0;
 }

@@ -19,6 +19,7 @@
 #include "symbolize/worker_aside.h"
 #include "symbolize/worker_msg.h"
 
+struct opener;
 struct worker;
 struct worker_job;
 
@@ -51,6 +52,7 @@ struct worker_job {
 struct worker_opts {
 	uv_loop_t *loop;
 	const char *program;
+	struct opener *opener; /* borrowed; for debug files */
 	const char *const *debug_dirs;
 	size_t memory;
 	unsigned int cpu_s, deadline_ms, idle_ms;

@@ -7,56 +7,52 @@
 
 #include "symbolize/worker_ask.h"
 
+#define ASK_DIRS_MAX 16
+
 struct asking {
-	uv_work_t work;
-	const char *const *dirs;
-	struct worker_ask ask;
-	char *beside; /* or NULL */
+	struct opener_job job;
+	uint64_t question;
 	worker_ask_fn fn;
 	void *arg;
-	int fd;
 };
 
-static void on_work(uv_work_t *work)
+static void on_done(struct opener_job *j, int err,
+		    const struct opener_answer *answer, int fd)
 {
-	struct asking *a = container_of(work, struct asking, work);
+	struct asking *a = container_of(j, struct asking, job);
 
-	/* An end there is: places are few. */
-	for (;; a->ask.nth++) {
-		a->fd = symbolizer_open_debug(
-			a->dirs, a->beside, a->ask.build_id,
-			a->ask.build_id_len,
-			a->ask.name_len ? a->ask.name : NULL, a->ask.nth);
-		if (a->fd != -EAGAIN)
-			return;
-	}
-}
-
-static void on_done(uv_work_t *work, int status)
-{
-	struct asking *a = container_of(work, struct asking, work);
-
-	a->fn(a->arg, a->ask.head.job, a->fd, a->ask.nth);
-	if (a->fd >= 0)
-		close(a->fd);
-	free(a->beside);
+	a->fn(a->arg, a->question, err ? err : fd, answer ? answer->nth : 0);
+	if (fd >= 0)
+		close(fd);
 	free(a);
 }
 
-int worker_ask_start(uv_loop_t *loop, const char *const *dirs,
+int worker_ask_start(struct opener *opener, const char *const *dirs,
 		     const struct symbolizer_file *file,
 		     const struct worker_ask *ask, worker_ask_fn fn, void *arg)
 {
+	const char *text[2 + ASK_DIRS_MAX] = { file->path, ask->name_len
+								   ? ask->name
+								   : NULL };
 	struct asking *a = calloc(1, sizeof(*a));
+	struct opener_question *q;
+	size_t n = 2;
 
-	if (!a)
+	for (; dirs[n - 2] && n < ARRAY_SIZE(text); n++)
+		text[n] = dirs[n - 2];
+	q = a ? opener_question(OPENER_DEBUG, text, n) : NULL;
+	if (!q) {
+		free(a);
 		return -ENOMEM;
-	a->dirs = dirs;
-	a->ask = *ask;
-	a->beside = file->path ? strdup(file->path) : NULL;
+	}
+	q->nth = ask->nth;
+	q->id_len = ask->build_id_len;
+	memcpy(q->id, ask->build_id, MIN(q->id_len, sizeof(q->id)));
+	a->job.q = q;
+	a->job.done = on_done;
+	a->question = ask->head.job;
 	a->fn = fn;
 	a->arg = arg;
-	/* Fails without a work function only. */
-	uv_queue_work(loop, &a->work, on_work, on_done);
+	opener_submit(opener, &a->job);
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include <zlib.h>
 
 #include "symbolize/file.h"
+#include "symbolize/opener.h"
 #include "symbolize/sandbox.h"
 #include "symbolize/worker.h"
 #include "symbolize/worker_msg.h"
@@ -124,6 +125,7 @@ static int serve_ident(struct server *sv, const struct worker_question *q)
 	if (f)
 		err = symbolizer_file_load(f, &src, &damaged);
 	if (!err) {
+		out->hashed = !symbolizer_content(&src, out->content);
 		memcpy(out->build_id, f->ident.build_id, sizeof(out->build_id));
 		memcpy(out->file_id, f->ident.file_id, sizeof(out->file_id));
 		out->build_id_len = f->ident.build_id_len;
@@ -339,6 +341,12 @@ static int hello(struct server *sv, int error, uid_t uid, const char *what)
 	return worker_send(sv->sock, &h.head, WORKER_HELLO, sizeof(h), 0, -1);
 }
 
+bool symbolizer_worker_wanted(int argc, char **argv)
+{
+	return argc > 1 && (!strcmp(argv[1], SYMBOLIZER_WORKER) ||
+			    !strcmp(argv[1], SYMBOLIZER_OPENER));
+}
+
 int symbolizer_worker_main(int argc, char **argv)
 {
 	static struct server sv;
@@ -347,6 +355,8 @@ int symbolizer_worker_main(int argc, char **argv)
 	uid_t uid = 0;
 	int err;
 
+	if (argc == 2 && !strcmp(argv[1], SYMBOLIZER_OPENER))
+		return opener_main();
 	if (argc != 4)
 		return 2;
 	opts.memory = strtoul(argv[2], NULL, 10);

@@ -148,7 +148,7 @@ const struct worker_ident *worker_ident(const struct worker_in *in)
 
 	if (!i || !answer_ok(in, &i->a, sizeof(*i)) || in->fd >= 0 ||
 	    i->build_id_len > sizeof(i->build_id) ||
-	    i->n > WORKER_SEGMENTS_MAX ||
+	    i->n > WORKER_SEGMENTS_MAX || i->hashed > 1 ||
 	    in->len != sizeof(*i) + i->n * sizeof(struct symbolizer_segment))
 		return NULL;
 	return i;

@@ -85,9 +85,10 @@ struct worker_ident {
 	struct worker_answer a;
 	uint8_t build_id[SYMBOLIZER_BUILD_ID_MAX];
 	uint8_t file_id[SYMBOLIZER_FILE_ID_LEN];
+	uint8_t content[SYMBOLIZER_FILE_ID_LEN];
 	uint32_t build_id_len;
 	uint32_t n;
-	uint32_t pad;
+	uint32_t hashed; /* 0: content is not set, there was too much */
 };
 
 /* n times struct worker_name follow, of the addresses from 'first' on. */

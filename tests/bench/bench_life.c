@@ -417,7 +417,7 @@ int main(int argc, char **argv)
 	double warm, evicted;
 	int err;
 
-	if (argc > 1 && !strcmp(argv[1], SYMBOLIZER_WORKER))
+	if (symbolizer_worker_wanted(argc, argv))
 		return symbolizer_worker_main(argc, argv);
 	dl_iterate_phdr(file_of, NULL);
 	err = bench_open(&e);

@@ -524,7 +524,7 @@ int main(int argc, char **argv)
 	static const int depths[] = { 10, 30, 35, 60, 200 };
 	int err = 0;
 
-	if (argc > 1 && !strcmp(argv[1], SYMBOLIZER_WORKER))
+	if (symbolizer_worker_wanted(argc, argv))
 		return symbolizer_worker_main(argc, argv);
 	for (size_t i = 0; i < ARRAY_SIZE(depths) && !err; i++)
 		err = bench(depths[i]);

@@ -562,7 +562,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(closing_answers_those_under_way),
 	};
 
-	if (argc > 1 && !strcmp(argv[1], SYMBOLIZER_WORKER))
+	if (symbolizer_worker_wanted(argc, argv))
 		return symbolizer_worker_main(argc, argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

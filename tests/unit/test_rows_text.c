@@ -366,7 +366,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(they_are_given_by_build_id),
 	};
 
-	if (argc > 1 && !strcmp(argv[1], SYMBOLIZER_WORKER))
+	if (symbolizer_worker_wanted(argc, argv))
 		return symbolizer_worker_main(argc, argv);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #define TESTS_UNIT_TEST_SYMBOLIZE_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -27,16 +29,53 @@
 static char dir[] = "/tmp/test_symbolize.XXXXXX";
 
 /*
- * In place of libc's, which the opening asks about the file system of what it
- * found: a file system that answers late, or says to be another.
+ * In place of libc's, which an opener asks about the file system of what it
+ * found: a file system that answers late, or says to be another. The openers are
+ * children of the test that run this program again, so it is in a file that all
+ * of them map.
  */
-static atomic_int statfs_sleep_ms;
-static atomic_long statfs_type;
+static struct fake_fs {
+	atomic_int sleep_ms;
+	atomic_long type;
+} * fake_fs;
+
+#define statfs_sleep_ms (fake_fs->sleep_ms)
+#define statfs_type (fake_fs->type)
+
+static char fake_fs_path[64];
+static pid_t fake_fs_owner;
+
+static inline void fake_fs_remove(void)
+{
+	if (getpid() == fake_fs_owner)
+		unlink(fake_fs_path);
+}
+
+/* Of the test with that process id; a child of it has none. */
+static inline void fake_fs_map(pid_t test, int flags)
+{
+	int fd;
+
+	snprintf(fake_fs_path, sizeof(fake_fs_path),
+		 "/tmp/test_symbolize.fs.%d", (int)test);
+	fd = open(fake_fs_path, O_RDWR | O_CLOEXEC | flags, 0600);
+	if (fd < 0)
+		return;
+	if (ftruncate(fd, sizeof(*fake_fs)))
+		exit(4);
+	fake_fs = mmap(NULL, sizeof(*fake_fs), PROT_READ | PROT_WRITE,
+		       MAP_SHARED, fd, 0);
+	close(fd);
+	if (fake_fs == MAP_FAILED)
+		exit(4);
+}
 
 int fstatfs(int fd, struct statfs *fs)
 {
 	int err = (int)syscall(SYS_fstatfs, fd, fs);
 
+	if (!fake_fs)
+		return err;
 	if (statfs_sleep_ms)
 		usleep((useconds_t)statfs_sleep_ms * 1000);
 	if (err == 0 && statfs_type)
@@ -69,9 +108,14 @@ static inline void worker_or_test(int argc, char **argv)
 {
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	if (argc > 1 && !strcmp(argv[1], SYMBOLIZER_WORKER))
+	if (argc > 1 && !strcmp(argv[1], SYMBOLIZER_OPENER))
+		fake_fs_map(getppid(), 0);
+	if (symbolizer_worker_wanted(argc, argv))
 		exit(symbolizer_worker_main(argc, argv));
 	self[n > 0 ? n : 0] = '\0';
+	fake_fs_owner = getpid();
+	fake_fs_map(fake_fs_owner, O_CREAT | O_EXCL);
+	atexit(fake_fs_remove);
 }
 
 static inline void fixture_init(struct fixture *fx,
@@ -83,6 +127,7 @@ static inline void fixture_init(struct fixture *fx,
 	opts = opts ? opts : &none;
 	if (!opts->worker)
 		opts->worker = self;
+	opts->opener = self;
 	assert_int_equal(uv_loop_init(&fx->loop), 0);
 	opts->loop = &fx->loop;
 	assert_int_equal(symbolizer_new(&fx->s, opts), 0);

@@ -252,11 +252,12 @@ static void a_table_is_the_one_that_was_made(void **state)
 static int debug_file(const char *const *dirs, const char *beside,
 		      const char *id, const char *name, unsigned int *nth)
 {
+	uint64_t where;
 	int fd;
 
 	do
 		fd = symbolizer_open_debug(dirs, beside, (const uint8_t *)id,
-					   strlen(id), name, (*nth)++);
+					   strlen(id), name, (*nth)++, &where);
 	while (fd == -EAGAIN);
 	return fd;
 }

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * content: a hash of what the tables and names of a file are made of. A build
+ * id can be given by hand, and the file id is of the head, the tail and the
+ * length: a program that was changed in the middle has both of the original.
+ *
+ * Of a small file all bytes are hashed, of a large one its headers, symbols,
+ * unwind information and stubs. The other code is left out there: a few
+ * instructions in gaps of the unwind information are all that is read of it.
+ */
+#include <errno.h>
+#include <nettle/sha2.h>
+#include <string.h>
+
+#include "symbolize/file.h"
+
+#define CONTENT_SMALL (4ULL << 20)
+#define CONTENT_MAX (64ULL << 20)
+#define CONTENT_PIECE (64 << 10)
+
+struct content {
+	struct symbolizer_src *src;
+	struct sha256_ctx sha;
+	uint64_t left; /* bytes that may still be read */
+	uint8_t piece[CONTENT_PIECE];
+};
+
+static int add(struct content *c, uint64_t off, uint64_t size)
+{
+	const uint64_t range[] = { off, size };
+	size_t len;
+	int err = 0;
+
+	if (size > c->left)
+		return -EFBIG;
+	c->left -= size;
+	sha256_update(&c->sha, sizeof(range), (const uint8_t *)range);
+	for (; size && !err; off += len, size -= len) {
+		len = (size_t)MIN(size, (uint64_t)sizeof(c->piece));
+		err = symbolizer_src_read(c->src, off, c->piece, len);
+		if (!err)
+			sha256_update(&c->sha, len, c->piece);
+	}
+	return err;
+}
+
+/* What a damaged file has of it. */
+static int add_clipped(struct content *c, uint64_t off, uint64_t size)
+{
+	off = MIN(off, c->src->size);
+	return add(c, off, MIN(size, c->src->size - off));
+}
+
+static bool wanted_type(uint32_t type)
+{
+	static const uint32_t types[] = {
+		SHT_SYMTAB, SHT_DYNSYM,	 SHT_STRTAB, SHT_RELA,
+		SHT_REL,    SHT_DYNAMIC, SHT_NOTE,   SHT_X86_64_UNWIND,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (types[i] == type)
+			return true;
+	return false;
+}
+
+static const char *const wanted_names[] = {
+	".eh_frame",	  ".eh_frame_hdr",
+	".debug_frame",	  ".zdebug_frame",
+	".gopclntab",	  ".data.rel.ro.gopclntab",
+	".go.buildinfo",  ".plt",
+	".plt.sec",	  ".plt.got",
+	".init",	  ".fini",
+	".gnu_debuglink", ".gnu_debugaltlink",
+};
+
+static int add_sections(struct content *c, struct symbolizer_elf *e)
+{
+	Elf64_Shdr sh;
+	int err = 0;
+
+	for (uint32_t i = 1; i < e->shnum && !err; i++) {
+		err = symbolizer_elf_shdr(e, i, &sh);
+		if (!err && wanted_type(sh.sh_type))
+			err = add_clipped(c, sh.sh_offset, sh.sh_size);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(wanted_names) && !err; i++)
+		if (symbolizer_elf_section(e, wanted_names[i], &sh) &&
+		    !wanted_type(sh.sh_type))
+			err = add_clipped(c, sh.sh_offset, sh.sh_size);
+	return err;
+}
+
+static int add_large(struct content *c)
+{
+	struct symbolizer_elf e;
+	int err = symbolizer_elf_init(&e, c->src);
+
+	if (err)
+		return err;
+	if (e.shnum < 2) {
+		err = add(c, 0, c->src->size);
+	} else {
+		err = add_clipped(c, 0, sizeof(Elf64_Ehdr));
+		if (!err)
+			err = add_clipped(c, e.phoff,
+					  e.phnum * sizeof(Elf64_Phdr));
+		if (!err)
+			err = add_clipped(c, e.shoff,
+					  e.shnum * sizeof(Elf64_Shdr));
+		if (!err)
+			err = add_sections(c, &e);
+	}
+	symbolizer_elf_fini(&e);
+	return err;
+}
+
+static void finish(struct sha256_ctx *sha, uint8_t *out)
+{
+	uint8_t digest[SHA256_DIGEST_SIZE];
+
+	sha256_digest(sha, sizeof(digest), digest);
+	memcpy(out, digest, SYMBOLIZER_FILE_ID_LEN);
+}
+
+int symbolizer_content(struct symbolizer_src *src, uint8_t *out)
+{
+	struct content c = { .src = src, .left = CONTENT_MAX };
+	int err;
+
+	sha256_init(&c.sha);
+	err = src->size <= CONTENT_SMALL ? add(&c, 0, src->size)
+					 : add_large(&c);
+	if (!err)
+		finish(&c.sha, out);
+	return err;
+}
+
+void symbolizer_content_alone(struct symbolizer_ident *id)
+{
+	const uint64_t v[] = { id->dev, id->ino, id->size,
+			       (uint64_t)id->mtime_ns, (uint64_t)id->ctime_ns };
+	struct sha256_ctx sha;
+
+	sha256_init(&sha);
+	sha256_update(&sha, sizeof(v), (const uint8_t *)v);
+	finish(&sha, id->content);
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * opener_main: the process that opens files: see symbolize/opener.h. It has the
+ * privileges of profd, a socket, and nothing else open. What is in the files is
+ * none of its business.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "symbolize/opener.h"
+
+#define OPENER_SOCKET 0
+#define OPENER_DIRS_MAX 16
+
+/* The next of the strings behind a question; NULL: there is none. */
+static const char *next_text(const char **p, const char *end)
+{
+	const char *text = *p;
+	const char *nul =
+		text < end ? memchr(text, '\0', (size_t)(end - text)) : NULL;
+
+	if (!nul)
+		return NULL;
+	*p = nul + 1;
+	return text;
+}
+
+static int serve_file(const struct opener_question *q, const char *p,
+		      const char *end, uint64_t *where, struct opener_answer *a)
+{
+	struct symbolizer_open_req req = {
+		.pid = q->pid,
+		.path = next_text(&p, end),
+		.dev = q->dev,
+		.ino = q->ino,
+		.map_start = q->map_start,
+		.map_end = q->map_end,
+	};
+
+	if (!req.path || q->way >= SYMBOLIZER_N_WAYS)
+		return -EINVAL;
+	return symbolizer_open_way(&req, (enum symbolizer_way)q->way, where,
+				   &a->st);
+}
+
+static int serve_debug(const struct opener_question *q, const char *p,
+		       const char *end, uint64_t *where,
+		       struct opener_answer *a)
+{
+	const char *beside = next_text(&p, end), *name = next_text(&p, end);
+	const char *dirs[OPENER_DIRS_MAX + 1] = { NULL };
+	int fd;
+
+	for (size_t i = 0; i < OPENER_DIRS_MAX; i++)
+		dirs[i] = next_text(&p, end);
+	if (!name || q->id_len > sizeof(q->id))
+		return -EINVAL;
+	/* An end there is: places are few. */
+	for (a->nth = q->nth;; a->nth++) {
+		fd = symbolizer_open_debug(dirs, *beside ? beside : NULL, q->id,
+					   q->id_len, *name ? name : NULL,
+					   a->nth, where);
+		if (fd != -EAGAIN)
+			return fd;
+	}
+}
+
+static int serve(const struct worker_in *in, struct opener_place *at)
+{
+	const struct opener_question *q = (const void *)in->bytes;
+	const char *text = (const char *)(q + 1);
+	const char *end = (const char *)in->bytes + in->len;
+	struct opener_answer a = { 0 };
+	int fd = -EINVAL, err;
+
+	if (in->len < sizeof(*q))
+		return -EPROTO;
+	if (q->head.type == OPENER_FILE)
+		fd = serve_file(q, text, end, &at->dev, &a);
+	else if (q->head.type == OPENER_DEBUG)
+		fd = serve_debug(q, text, end, &at->dev, &a);
+	a.err = MIN(fd, 0);
+	err = worker_send(OPENER_SOCKET, &a.head,
+			  (enum worker_type)q->head.type, sizeof(a),
+			  q->head.job, fd);
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+static int greet(struct opener_place **at)
+{
+	int fd = memfd_create("place", MFD_CLOEXEC), err = -EIO;
+	struct opener_hello h;
+	void *map = MAP_FAILED;
+
+	if (fd >= 0 && !ftruncate(fd, sizeof(**at)))
+		map = mmap(NULL, sizeof(**at), PROT_READ | PROT_WRITE,
+			   MAP_SHARED, fd, 0);
+	if (map != MAP_FAILED) {
+		*at = map;
+		err = worker_send(OPENER_SOCKET, &h.head,
+				  (enum worker_type)OPENER_HELLO, sizeof(h), 0,
+				  fd);
+	}
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+/* It ends with profd, leaves no core, and cannot be looked into. */
+static int settle(void)
+{
+	const struct rlimit none = { 0, 0 };
+
+	if (close_range(3, ~0U, 0) || chdir("/") ||
+	    prctl(PR_SET_NAME, "profd-open", 0, 0, 0) ||
+	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) ||
+	    setrlimit(RLIMIT_CORE, &none))
+		return -errno;
+	return 0;
+}
+
+int opener_main(void)
+{
+	static struct worker_in in;
+	struct opener_place *at;
+	int err = settle();
+
+	if (!err)
+		err = greet(&at);
+	while (!err) {
+		err = worker_recv(OPENER_SOCKET, &in);
+		if (!err)
+			err = serve(&in, at);
+		worker_in_close(&in);
+	}
+	/* Without the handlers of a program that this is not. */
+	_exit(err == -EPIPE ? 0 : 1);
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * opener_mount: mount points by device, for messages: see symbolize/opener.h. A
+ * mountinfo file (proc_pid_mountinfo(5)) is text of the kernel's own: reading it
+ * asks no file system that is mounted.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "symbolize/opener.h"
+
+#define MOUNTINFO_MAX (1 << 20)
+
+static bool octal(char c)
+{
+	return c >= '0' && c <= '7';
+}
+
+/* "\040" and the like; cut to 'cap'. */
+static void unescape(const char *from, size_t len, char *to, size_t cap)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len && n + 1 < cap; i++) {
+		if (from[i] == '\\' && len - i > 3 && octal(from[i + 1]) &&
+		    octal(from[i + 2]) && octal(from[i + 3])) {
+			to[n++] = (char)((from[i + 1] - '0') * 64 +
+					 (from[i + 2] - '0') * 8 +
+					 (from[i + 3] - '0'));
+			i += 3;
+		} else {
+			to[n++] = from[i];
+		}
+	}
+	to[n] = '\0';
+}
+
+/* The next word of a line; its length, 0: none. */
+static size_t word(const char **p, const char *end, const char **out)
+{
+	while (*p < end && **p == ' ')
+		++*p;
+	*out = *p;
+	while (*p < end && **p != ' ')
+		++*p;
+	return (size_t)(*p - *out);
+}
+
+static bool word_is(const char *w, size_t n, const char *want)
+{
+	return strlen(want) == n && memcmp(want, w, n) == 0;
+}
+
+enum {
+	FIELD_ID,
+	FIELD_PARENT,
+	FIELD_DEVICE, /* MAJOR:MINOR */
+	FIELD_ROOT,
+	FIELD_POINT,
+	N_FIELDS,
+};
+
+struct fields {
+	const char *at[N_FIELDS];
+	size_t len[N_FIELDS];
+};
+
+/* The next line of [*text, end); false: there is none. */
+static bool next_line(const char **text, const char *end, struct fields *f)
+{
+	const char *eol;
+
+	if (*text >= end)
+		return false;
+	eol = memchr(*text, '\n', (size_t)(end - *text));
+	eol = eol ? eol : end;
+	for (int i = 0; i < N_FIELDS; i++)
+		f->len[i] = word(text, eol, &f->at[i]);
+	*text = eol + (eol < end);
+	return true;
+}
+
+static bool is_of(const struct fields *f, uint64_t dev)
+{
+	char want[32];
+
+	snprintf(want, sizeof(want), "%u:%u", major(dev), minor(dev));
+	return word_is(f->at[FIELD_DEVICE], f->len[FIELD_DEVICE], want);
+}
+
+bool opener_mount_find(const char *text, size_t len, uint64_t dev, char *out,
+		       size_t cap)
+{
+	const char *end = text + len;
+	bool found = false;
+	struct fields f;
+
+	while (next_line(&text, end, &f)) {
+		if (!is_of(&f, dev) || !f.len[FIELD_POINT])
+			continue;
+		unescape(f.at[FIELD_POINT], f.len[FIELD_POINT], out, cap);
+		found = true;
+	}
+	return found;
+}
+
+bool opener_mount_has(const char *text, size_t len, uint64_t mount,
+		      uint64_t dev)
+{
+	const char *end = text + len;
+	struct fields f;
+	char want[32];
+
+	snprintf(want, sizeof(want), "%llu", (unsigned long long)mount);
+	while (next_line(&text, end, &f))
+		if (word_is(f.at[FIELD_ID], f.len[FIELD_ID], want))
+			return is_of(&f, dev);
+	return false;
+}
+
+/* The mounts of a process (0: ours), malloc'd, or NULL. */
+static char *read_mounts(int32_t pid, size_t *len)
+{
+	char path[40] = "/proc/self/mountinfo", *buf;
+	ssize_t n;
+	int fd;
+
+	if (pid)
+		snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	*len = 0;
+	buf = malloc(MOUNTINFO_MAX);
+	while (buf && *len < MOUNTINFO_MAX &&
+	       (n = read(fd, buf + *len, MOUNTINFO_MAX - *len)) > 0)
+		*len += (size_t)n;
+	close(fd);
+	return buf;
+}
+
+bool opener_mount_of(uint64_t dev, int32_t pid, char *out, size_t cap)
+{
+	size_t len = 0;
+	char *text = read_mounts(pid, &len);
+	bool found = text && opener_mount_find(text, len, dev, out, cap);
+
+	free(text);
+	return found || (pid && opener_mount_of(dev, 0, out, cap));
+}
+
+bool opener_mount_is(uint64_t mount, uint64_t dev, int32_t pid)
+{
+	size_t len = 0;
+	char *text = read_mounts(pid, &len);
+	bool is = text && opener_mount_has(text, len, mount, dev);
+
+	free(text);
+	return is;
+}
