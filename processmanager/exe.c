@@ -2,13 +2,14 @@
 /*
  * exe: which file a mapping is of, without opening it twice.
  *
- * One table of keys leads to the executables: the build id, when the kernel
- * gave one or the file turned out to have one; the file id, for files without;
- * the short id, for those who ask by it; (device, inode, generation, path), which is what the kernel says of a file
- * without a build id and what /proc says of any. The last is a cache key
- * only: opened, the file may prove to be one that is known already. Then the
- * executable stays what it is for those who have it, and becomes a name of the
- * other ("same") for everybody who asks later.
+ * One table of keys leads to the executables: (device, inode, generation, path),
+ * as the kernel reports them for a mapping; build id, file id and content hash
+ * together, once the file was read; the short id, for those who ask by it. An
+ * inode can be written to, so the first key holds as long as the file was not
+ * changed since it was opened; otherwise it is another executable.
+ *
+ * Two files with the same content are two executables with a path each; the
+ * later one refers to the first ("same"), whose file is read for both.
  *
  * An executable nobody holds stays for a while, with its file, so that a
  * program that lives for a millisecond at a time is opened once.
@@ -22,7 +23,7 @@
 
 enum pm_key_kind {
 	PM_KEY_BUILD_ID,
-	PM_KEY_FILE_ID,
+	PM_KEY_CONTENT,
 	PM_KEY_INODE,
 	PM_KEY_SHORT_ID,
 };
@@ -34,7 +35,7 @@ struct pm_exe_key {
 	uint32_t kind; /* enum pm_key_kind */
 	/* Without a generation an inode number is good while it is mapped. */
 	bool weak;
-	uint8_t bytes[32]; /* padded with zeroes */
+	uint8_t bytes[56]; /* padded with zeroes */
 };
 
 static void pm_key_id(struct pm_exe_key *k, enum pm_key_kind kind,
@@ -53,6 +54,18 @@ static void pm_key_inode(struct pm_exe_key *k, const struct pm_map_event *ev,
 
 	pm_key_id(k, PM_KEY_INODE, (const uint8_t *)v, sizeof(v));
 	k->weak = ev->ino_generation == 0;
+}
+
+/* All that two files must have in common to be the same. */
+static void pm_key_content(struct pm_exe_key *k,
+			   const struct symbolizer_ident *id)
+{
+	uint8_t *to = k->bytes;
+
+	pm_key_id(k, PM_KEY_CONTENT, &id->build_id_len, 1);
+	memcpy(to += 1, id->build_id, id->build_id_len);
+	memcpy(to += sizeof(id->build_id), id->file_id, sizeof(id->file_id));
+	memcpy(to += sizeof(id->file_id), id->content, sizeof(id->content));
 }
 
 static uint64_t pm_key_hash(const struct pm_exe_key *k)
@@ -105,6 +118,13 @@ struct pm_exe *pm_exe_root(const struct pm_exe *exe)
 	while (exe->same)
 		exe = exe->same;
 	return (struct pm_exe *)exe;
+}
+
+struct pm_exe *pm_exe_shown(const struct pm_exe *exe)
+{
+	struct pm_exe *root = pm_exe_root(exe);
+
+	return root->path == exe->path ? root : (struct pm_exe *)exe;
 }
 
 struct pm_exe *pm_exe_new(struct pm *pm, enum pm_exe_kind kind,
@@ -250,6 +270,40 @@ static struct pm_exe *pm_exe_make(struct pm *pm, const struct pm_map_event *ev,
 	return exe;
 }
 
+/* The open file of its inode, if there is one. */
+static const struct symbolizer_file *pm_exe_own_file(const struct pm_exe *exe)
+{
+	const struct pm_exe *root = pm_exe_root(exe);
+	const struct symbolizer_ident *id;
+
+	if (exe->file || !root->file)
+		return exe->file;
+	id = symbolizer_ident(root->file);
+	return id->ino == exe->file_ino && id->dev == exe->file_dev ? root->file
+								    : NULL;
+}
+
+/*
+ * It was read once, and may have been written to since: cp(1) over a program
+ * leaves its inode and generation. If its file is not open any more, nobody can
+ * tell without opening it.
+ */
+static bool pm_exe_stale(struct pm_exe *exe)
+{
+	const struct symbolizer_file *file;
+
+	if (!exe->ino || exe->opening || !(exe->opened || exe->same))
+		return false;
+	file = pm_exe_own_file(exe);
+	if (!file)
+		return true;
+	if (symbolizer_changed(file))
+		return true;
+	if (exe->file)
+		pm_exe_touch(exe);
+	return false;
+}
+
 struct pm_exe *pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
 			 const struct pm_proc *proc)
 {
@@ -267,12 +321,13 @@ struct pm_exe *pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
 	else
 		pm_key_inode(&k, ev, len);
 	found = pm_key_find(pm, &k);
-	if (found && found->weak && !found->exe->mapped) {
+	if (found && ((found->weak && !found->exe->mapped) ||
+		      pm_exe_stale(found->exe))) {
 		pm_key_remove(found);
 		found = NULL;
 	}
 	if (found)
-		exe = pm_exe_get(pm_exe_root(found->exe));
+		exe = pm_exe_get(found->exe);
 	else
 		exe = pm_exe_make(pm, ev, len, &k);
 	if (!exe)
@@ -335,10 +390,7 @@ struct pm_exe *pm_exe_identify(struct pm_exe *exe,
 	struct pm_exe_key k, *found;
 	struct pm_exe *root;
 
-	if (id->build_id_len)
-		pm_key_id(&k, PM_KEY_BUILD_ID, id->build_id, id->build_id_len);
-	else
-		pm_key_id(&k, PM_KEY_FILE_ID, id->file_id, sizeof(id->file_id));
+	pm_key_content(&k, id);
 	found = pm_key_find(exe->pm, &k);
 	root = found ? pm_exe_root(found->exe) : exe;
 	if (!found)

@@ -241,7 +241,7 @@ static void pm_mm_mapping(struct pm *pm, struct pm_mm *mm,
 	out->start = map->start;
 	out->end = map->end;
 	out->pgoff = map->pgoff;
-	out->exe = pm_exe_root(map->exe);
+	out->exe = pm_exe_shown(map->exe);
 	if (out->exe->kind == PM_EXE_ANON) {
 		out->pgoff = map->start;
 		out->exe = pm_mm_anon(pm, mm);
@@ -398,5 +398,5 @@ void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
 	out->args_cut = img->args_cut;
 	out->cwd = img->cwd ? img->cwd->s : NULL;
 	out->cgroup = img->cgroup ? img->cgroup->s : NULL;
-	out->main_exe = img->main_exe ? pm_exe_root(img->main_exe) : NULL;
+	out->main_exe = img->main_exe ? pm_exe_shown(img->main_exe) : NULL;
 }

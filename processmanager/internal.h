@@ -156,10 +156,7 @@ struct pm_exe {
 	struct pm_list lru; /* pm->open, while it holds a file */
 	struct pm_list waiters; /* struct pm_job: resolves until it is open */
 	struct pm *pm;
-	/*
-	 * Opening showed it to be the same file as this one: lookups give that
-	 * one from then on, and it does the work of this one.
-	 */
+	/* It has the content of this one, whose file is read for both. */
 	struct pm_exe *same;
 	struct pm_exe_key *keys;
 	struct pm_str *path;
@@ -180,7 +177,8 @@ struct pm_exe {
 	struct symbolizer_segment *segments;
 	size_t nsegments;
 	uint64_t short_id;
-	uint64_t dev, ino; /* as the kernel said; 0: it said a build id */
+	uint64_t dev, ino; /* as the kernel reported for its mapping */
+	uint64_t file_dev, file_ino; /* as stat(2) has them, once opened */
 	/* Who mapped it last, and where: a way to the file. */
 	struct {
 		uint64_t start_boottime;
@@ -199,7 +197,8 @@ struct pm_exe *pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
 			 const struct pm_proc *proc);
 struct pm_exe *pm_exe_new(struct pm *pm, enum pm_exe_kind kind,
 			  const char *path, size_t len);
-struct pm_exe *pm_exe_root(const struct pm_exe *exe);
+/* That, if it has the same path; otherwise itself. */
+struct pm_exe *pm_exe_shown(const struct pm_exe *exe);
 /* Length of 'path' without the kernel's " (deleted)". */
 size_t pm_exe_path_len(const char *path);
 /* The exe, not this one, that has the identity 'id'; else NULL, and it is the
@@ -209,6 +208,8 @@ struct pm_exe *pm_exe_identify(struct pm_exe *exe,
 /* Opens the file if there is reason and hope. */
 void pm_exe_open_soon(struct pm_exe *exe);
 void pm_exe_close(struct pm_exe *exe);
+/* Its file was used just now. */
+void pm_exe_touch(struct pm_exe *exe);
 /* So many mappings of it more, or less. */
 void pm_exe_mapped(struct pm_exe *exe, int64_t n);
 /* Closes files that have not been mapped for a while. */

@@ -19,6 +19,8 @@
 #define PM_OPEN_EAGER 4
 #define PM_OPEN_BACKOFF (100 * CLOCK_NSEC_PER_MSEC)
 #define PM_OPEN_BACKOFF_MAX (10 * CLOCK_NSEC_PER_SEC)
+/* ... where a file system does not answer. */
+#define PM_OPEN_HUNG CLOCK_NSEC_PER_SEC
 
 struct pm_open {
 	struct pm_list node; /* pm->opens, or pm->queued */
@@ -134,7 +136,7 @@ void pm_set_open_files(struct pm *pm, unsigned int n)
 	pm_open_room(pm, 0);
 }
 
-static void pm_exe_touch(struct pm_exe *exe)
+void pm_exe_touch(struct pm_exe *exe)
 {
 	if (exe->kind != PM_EXE_FILE)
 		return;
@@ -145,11 +147,10 @@ static void pm_exe_touch(struct pm_exe *exe)
 static bool pm_ident_same(const struct symbolizer_ident *a,
 			  const struct symbolizer_ident *b)
 {
-	if (a->build_id_len != b->build_id_len)
-		return false;
-	if (a->build_id_len)
-		return !memcmp(a->build_id, b->build_id, a->build_id_len);
-	return !memcmp(a->file_id, b->file_id, sizeof(a->file_id));
+	return a->build_id_len == b->build_id_len &&
+	       !memcmp(a->build_id, b->build_id, a->build_id_len) &&
+	       !memcmp(a->file_id, b->file_id, sizeof(a->file_id)) &&
+	       !memcmp(a->content, b->content, sizeof(a->content));
 }
 
 static int pm_exe_learn(struct pm_exe *exe, const struct symbolizer_file *file)
@@ -175,8 +176,12 @@ static int pm_exe_learn(struct pm_exe *exe, const struct symbolizer_file *file)
 static int pm_exe_install(struct pm_exe *exe, struct symbolizer_file *file)
 {
 	struct pm *pm = exe->pm;
-	int err = exe->file ? -EEXIST : pm_exe_learn(exe, file);
+	int err = 0;
 
+	if (exe->file)
+		err = -EEXIST;
+	else if (!exe->same)
+		err = pm_exe_learn(exe, file);
 	if (err) {
 		symbolizer_close(pm->opts.symbolizer, file);
 		return err == -EEXIST ? 0 : err;
@@ -203,12 +208,15 @@ static int pm_exe_adopt(struct pm_exe *exe, struct symbolizer_file *file)
 		symbolizer_close(exe->pm->opts.symbolizer, file);
 		return -ESTALE;
 	}
+	exe->file_dev = id->dev;
+	exe->file_ino = id->ino;
 	first = pm_exe_identify(exe, id);
-	if (first) {
-		exe->same = pm_exe_get(first);
-		pm_exe_mapped(first, exe->mapped);
-	}
-	return pm_exe_install(first ? first : exe, file);
+	if (!first)
+		return pm_exe_install(exe, file);
+	exe->same = pm_exe_get(first);
+	pm_exe_mapped(first, exe->mapped);
+	/* By its own file it is seen whether it was written to. */
+	return pm_exe_install(first->file ? exe : first, file);
 }
 
 /* --- the doors --------------------------------------------------------------- */
@@ -226,6 +234,7 @@ static bool pm_door_mapper(struct pm_open *o, struct symbolizer_open_req *req)
 	if (!proc || proc->exited)
 		return false;
 	o->tried = exe->via.tgid;
+	req->uid = proc->images->uid;
 	req->pid = (pid_t)exe->via.tgid;
 	req->map_start = exe->via.start;
 	req->map_end = exe->via.end;
@@ -265,6 +274,13 @@ static bool pm_door_other(struct pm_open *o, struct symbolizer_open_req *req)
 			req->pid = (pid_t)proc->tgid;
 			req->map_start = map->start;
 			req->map_end = map->end;
+			/* It may be another inode with the same content. */
+			if (map->exe->ino) {
+				req->path = map->exe->path->s;
+				req->dev = map->exe->dev;
+				req->ino = map->exe->ino;
+			}
+			req->uid = proc->images->uid;
 			return true;
 		}
 	}
@@ -277,6 +293,7 @@ static bool pm_door_ancestor(struct pm_open *o, struct symbolizer_open_req *req)
 
 	for (proc = proc ? proc->parent : NULL; proc; proc = proc->parent) {
 		if (!proc->exited) {
+			req->uid = proc->images->uid;
 			req->pid = (pid_t)proc->tgid;
 			return true;
 		}
@@ -328,7 +345,8 @@ static int pm_open_next_door(struct pm_open *o)
 static bool pm_open_final(int err)
 {
 	return err == -ENOMEM || err == -EMFILE || err == -ENFILE ||
-	       err == -ENOEXEC || err == -ETIMEDOUT || err == -ECANCELED;
+	       err == -ENOEXEC || err == -ETIMEDOUT || err == -EBUSY ||
+	       err == -ECANCELED;
 }
 
 static void pm_exe_failed(struct pm_exe *exe, int err)
@@ -339,6 +357,8 @@ static void pm_exe_failed(struct pm_exe *exe, int err)
 	exe->tries++;
 	if (err == -ENOEXEC)
 		wait = PM_OPEN_BACKOFF_MAX;
+	else if (err == -EBUSY || err == -ETIMEDOUT)
+		wait = PM_OPEN_HUNG;
 	else if (exe->tries >= PM_OPEN_EAGER)
 		wait = MIN(exe->tries * PM_OPEN_BACKOFF, PM_OPEN_BACKOFF_MAX);
 	exe->retry_at = exe->pm->now + wait;
@@ -434,6 +454,18 @@ static int pm_job_submit(struct pm_job *job)
 	return 0;
 }
 
+static int pm_exe_open(struct pm_exe *exe);
+
+/* 0: it will be answered; or the error it is to be answered with. */
+static int pm_job_wait(struct pm_job *job)
+{
+	int err = pm_exe_open(job->exe);
+
+	if (!err)
+		pm_list_add_tail(&job->exe->waiters, &job->node);
+	return err;
+}
+
 /* The open that these waited for has ended. */
 static void pm_jobs_go(struct pm_exe *exe, int err)
 {
@@ -455,7 +487,12 @@ static void pm_jobs_go(struct pm_exe *exe, int err)
 			job->exe = pm_exe_get(root);
 			pm_exe_put(exe);
 		}
-		e = err ? err : root->file ? pm_job_submit(job) : -EMFILE;
+		if (err)
+			e = err;
+		else if (root->file)
+			e = pm_job_submit(job);
+		else
+			e = root == exe ? -EMFILE : pm_job_wait(job);
 		if (e)
 			pm_job_refuse(job, e);
 	}
@@ -567,7 +604,7 @@ static int pm_exe_open(struct pm_exe *exe)
 
 void pm_exe_open_soon(struct pm_exe *exe)
 {
-	if (exe->kind == PM_EXE_FILE && !exe->opened)
+	if (exe->kind == PM_EXE_FILE && !exe->opened && !exe->same)
 		pm_exe_open(exe);
 }
 
@@ -575,18 +612,13 @@ void pm_exe_open_soon(struct pm_exe *exe)
 static int pm_job_start(struct pm_job *job)
 {
 	struct pm_exe *exe = job->exe;
-	int err;
-
 	if (exe->pm->closing)
 		return -ECANCELED;
 	if (exe->file)
 		return pm_job_submit(job);
 	if (exe->kind != PM_EXE_FILE)
 		return -ENOENT;
-	err = pm_exe_open(exe);
-	if (!err)
-		pm_list_add_tail(&exe->waiters, &job->node);
-	return err;
+	return pm_job_wait(job);
 }
 
 /* Takes over 'job'. 0 or -ENOMEM. */

@@ -322,6 +322,11 @@ struct pm_exe_info {
 #define PM_EXE_NOT_ASKED 1
 
 void pm_exe_info(const struct pm_exe *exe, struct pm_exe_info *out);
+/*
+ * The executable whose names and rows are its own: itself, or the first that was
+ * seen of those with equal content, which differ in path. Borrowed.
+ */
+struct pm_exe *pm_exe_root(const struct pm_exe *exe);
 const struct symbolizer_segment *pm_exe_segments(const struct pm_exe *exe,
 						 size_t *np);
 /*

@@ -65,7 +65,7 @@ struct perfsource {
 	uint32_t *tids; /* that have events */
 	size_t ntids, tids_cap;
 	int epoll;
-	bool enabled, until_exec, build_ids;
+	bool enabled, until_exec;
 	uint64_t *busy; /* scratch */
 	char *record; /* one that wraps is put together here */
 };
@@ -94,7 +94,6 @@ static void fill_attr(const struct perfsource *s, struct perf_event_attr *attr)
 	attr->inherit = !s->stats.host;
 	attr->enable_on_exec = s->until_exec;
 	attr->mmap = attr->mmap2 = 1;
-	attr->build_id = s->build_ids;
 	attr->comm = attr->comm_exec = 1;
 	attr->task = 1;
 	attr->sample_id_all = 1;
@@ -303,9 +302,7 @@ static int open_sized(struct perfsource *s, const char **what)
 		if (!err)
 			return 0;
 		close_all(s);
-		if (err == -EINVAL && s->build_ids)
-			s->build_ids = false; /* before 5.12 */
-		else if (err == -ENOBUFS && s->stats.ring_bytes > RING_MIN)
+		if (err == -ENOBUFS && s->stats.ring_bytes > RING_MIN)
 			s->stats.ring_bytes /= 2;
 		else
 			return err;
@@ -325,7 +322,6 @@ static int open_scoped(struct perfsource *s, const char **what)
 		s->stats.host = scopes[i].host;
 		s->stats.kernel = scopes[i].kernel;
 		s->until_exec = s->opts.until_exec && !s->stats.host;
-		s->build_ids = true;
 		err = open_sized(s, what);
 		if (err != -EACCES && err != -EPERM)
 			break;

@@ -3,10 +3,11 @@
  * sideband: one dummy software event and one ring a CPU.
  *
  * Why perf and not a BPF program of ours: the kernel emits these records from
- * inside mmap and execve, for every way in which code can become executable,
- * with the build id read under the right locks; there is no tracepoint that
- * comes near. Layout of the records: perf_event_open(2) and
- * include/uapi/linux/perf_event.h; PERF_RECORD_MMAP2 with build ids is 5.12.
+ * inside mmap and execve, for every way in which code can become executable;
+ * there is no tracepoint that comes near. Layout of the records:
+ * perf_event_open(2) and include/uapi/linux/perf_event.h. They are asked for
+ * without build ids, which would take the place of device, inode and generation:
+ * by these it is known which file is mapped.
  *
  * Every record ends in one u64, its CLOCK_BOOTTIME, because sample_id_all is
  * set and PERF_SAMPLE_TIME is all of sample_type.
@@ -177,7 +178,6 @@ static void sideband_attr(struct perf_event_attr *attr)
 	attr->clockid = CLOCK_BOOTTIME;
 	attr->mmap = 1;
 	attr->mmap2 = 1;
-	attr->build_id = 1;
 	attr->comm = 1;
 	attr->comm_exec = 1;
 	attr->read_format = PERFRING_READ_FORMAT | PERF_FORMAT_LOST;

@@ -208,8 +208,10 @@ static struct trace_table *trace_tables_ask(struct trace_tables *t,
 
 struct trace_table *trace_tables_get(struct trace_tables *t, struct pm_exe *exe)
 {
-	struct trace_table *e = trace_tables_find(t, exe);
+	struct trace_table *e;
 
+	exe = pm_exe_root(exe);
+	e = trace_tables_find(t, exe);
 	if (e && e->state == TRACE_TABLE_NONE && t->now >= e->retry) {
 		trace_tables_drop(t, e);
 		e = NULL;

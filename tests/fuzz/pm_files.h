@@ -207,6 +207,11 @@ struct symbolizer_file *symbolizer_vdso(struct symbolizer *s)
 	return &s->vdso;
 }
 
+bool symbolizer_changed(const struct symbolizer_file *file)
+{
+	return false;
+}
+
 const struct symbolizer_ident *
 symbolizer_ident(const struct symbolizer_file *file)
 {

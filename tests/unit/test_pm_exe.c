@@ -4,86 +4,9 @@
  * whichever way leads to it, closed for the limit, and opened again when names
  * are asked for.
  */
-#include "tests/unit/test_pm_fake.h"
+#include "tests/unit/test_pm_ask.h"
 
 #define SEC CLOCK_NSEC_PER_SEC
-
-/* The last answer to pm_exe_resolve(). */
-static int answers, answer_err;
-static char answer[128];
-
-static void on_names(void *arg, int err, const struct symbolizer_symbol *syms,
-		     size_t n)
-{
-	answers++;
-	answer_err = err;
-	answer[0] = '\0';
-	if (!err && n)
-		snprintf(answer, sizeof(answer), "%s", syms[0].name);
-}
-
-/* ... and to pm_exe_rows(). */
-static void on_rows(void *arg, int err, struct symbolizer_rows *rows)
-{
-	answers++;
-	answer_err = err;
-	assert_int_equal(!err, !!rows);
-	snprintf(answer, sizeof(answer), "%s", rows ? rows->path : "");
-	symbolizer_rows_free(rows);
-}
-
-static const uint64_t offset0 = 0x10;
-
-static int ask(struct pm_exe *exe)
-{
-	answers = 0;
-	answer_err = 1;
-	return pm_exe_resolve(exe, &offset0, 1, on_names, NULL);
-}
-
-/* Asks, and waits for the name of the file that answered. */
-static const char *name_of(struct pm_exe *exe)
-{
-	assert_int_equal(ask(exe), 0);
-	assert_int_equal(answers, 0); /* never from inside */
-	fake_run();
-	pm_forget(pm, 0);
-	assert_int_equal(answers, 1);
-	return answer_err ? strerror(-answer_err) : answer;
-}
-
-static struct pm_exe_info exe_info(const struct pm_exe *exe)
-{
-	struct pm_exe_info info;
-
-	pm_exe_info(exe, &info);
-	return info;
-}
-
-/* Processes 5 and 6, children of 4. */
-static int two_processes(void **state)
-{
-	if (setup(state))
-		return -1;
-	do_walk(4, 1, "/sbin/init", 7000);
-	do_walk(5, 4, "/bin/a", 7000);
-	do_walk(6, 4, "/bin/b", 7000);
-	return 0;
-}
-
-/* Maps, by inode as a record without a build id does. */
-static void map_inode(uint32_t pid, uint64_t start, const char *path,
-		      uint64_t ino, uint64_t generation)
-{
-	struct pm_map_event ev = map_of(start, start + 0x1000, path, 0);
-
-	ev.tgid = pid;
-	ev.time = 8000;
-	ev.dev = 1;
-	ev.ino = ino;
-	ev.ino_generation = generation;
-	assert_int_equal(pm_map_event(pm, &ev), 0);
-}
 
 static void test_opened_when_first_seen(void **state)
 {
@@ -142,16 +65,18 @@ static void test_same_file_by_two_inode_keys(void **state)
 	b = pm_exe_get(exe_at(6, 0, 0x1000));
 	assert_ptr_not_equal(a, b);
 	fake_run();
-	/* From here on lookups give the first ... */
-	assert_ptr_equal(exe_at(6, 0, 0x1000), a);
+	/* Each has its path; names are those of the first. */
+	assert_ptr_equal(exe_at(6, 0, 0x1000), b);
 	map_inode(6, 0x5000, "/mnt/c.so", 11, 4);
-	assert_ptr_equal(exe_at(6, 0, 0x5000), a);
-	/* ... and the second serves those who have it. */
+	assert_ptr_equal(exe_at(6, 0, 0x5000), b);
+	assert_ptr_equal(pm_exe_root(b), a);
 	assert_true(exe_info(b).opened);
 	assert_int_equal(exe_info(b).ident.build_id[0], 7);
+	assert_string_equal(exe_info(b).path, "/mnt/c.so");
 	assert_string_equal(name_of(b), "/lib/c.so");
-	assert_int_equal(fake.held, 1);
-	assert_int_equal(stats().open_files, 1);
+	/* The second's file tells whether it was written to. */
+	assert_int_equal(fake.held, 2);
+	assert_int_equal(stats().open_files, 2);
 	pm_exe_put(b);
 }
 
@@ -164,26 +89,10 @@ static void test_same_file_without_build_id(void **state)
 	map_inode(5, 0x2000, "/mnt/c.so", 11, 4);
 	map_inode(5, 0x3000, "/opt/c.so", 12, 5);
 	fake_run();
-	assert_ptr_equal(exe_at(5, 0, 0x1000), exe_at(5, 0, 0x2000));
-	assert_ptr_not_equal(exe_at(5, 0, 0x1000), exe_at(5, 0, 0x3000));
-}
-
-/* First seen by build id and not to be opened; then by inode. */
-static void test_the_second_brings_the_file(void **state)
-{
-	struct pm_exe *a;
-
-	fake_file("/mnt/c.so", 7, 1, 11);
-	do_mmap(5, 8000, 0x1000, 0x2000, "/lib/c.so", 7);
-	fake_run();
-	a = exe_at(5, 0, 0x1000);
-	assert_int_equal(exe_info(a).open_error, -ENOENT);
-	map_inode(6, 0x1000, "/mnt/c.so", 11, 4);
-	fake_run();
-	assert_ptr_equal(exe_at(6, 0, 0x1000), a);
-	assert_true(exe_info(a).opened);
-	assert_int_equal(exe_info(a).open_error, 0);
-	assert_string_equal(name_of(a), "/mnt/c.so");
+	assert_ptr_equal(pm_exe_root(exe_at(5, 0, 0x2000)),
+			 exe_at(5, 0, 0x1000));
+	assert_ptr_equal(pm_exe_root(exe_at(5, 0, 0x3000)),
+			 exe_at(5, 0, 0x3000));
 }
 
 /* An inode number without a generation is good while somebody maps it. */
@@ -500,19 +409,19 @@ static void test_unmapped_files_are_closed(void **state)
 	do_mmap(6, 8001, 0x1000, 0x2000, "/mnt/b.so", 0);
 	fake_run();
 	exe = pm_exe_get(exe_at(5, 0, 0x1000));
-	assert_ptr_equal(exe_at(6, 0, 0x1000), exe);
-	assert_int_equal(fake.held, 1);
+	assert_ptr_equal(pm_exe_root(exe_at(6, 0, 0x1000)), exe);
+	assert_int_equal(fake.held, 2);
 	do_exit(5, 0, SEC);
 	do_reap(5, 0, SEC);
 	pm_forget(pm, 9 * SEC);
-	assert_int_equal(fake.held, 1); /* the other one maps it */
+	assert_int_equal(fake.held, 2); /* the other one maps it */
 	do_exit(6, 0, 10 * SEC);
 	do_reap(6, 0, 10 * SEC);
 	pm_forget(pm, 11 * SEC);
-	assert_int_equal(fake.held, 1); /* a name may be asked for yet */
+	assert_int_equal(fake.held, 2); /* a name may be asked for yet */
 	pm_forget(pm, 16 * SEC);
 	assert_int_equal(fake.held, 0);
-	assert_int_equal(stats().open_released, 1);
+	assert_int_equal(stats().open_released, 2);
 	assert_true(exe_info(exe).opened); /* what is known stays known */
 	pm_exe_put(exe);
 }
@@ -766,7 +675,6 @@ int main(void)
 		T(test_deleted_is_no_part_of_a_name),
 		T(test_same_file_by_two_inode_keys),
 		T(test_same_file_without_build_id),
-		T(test_the_second_brings_the_file),
 		T(test_inode_of_proc_is_not_kept),
 		T(test_reread_keeps_the_executable),
 		T(test_kinds_by_path),

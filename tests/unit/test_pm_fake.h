@@ -29,6 +29,7 @@ struct symbolizer_file {
 	struct symbolizer_ident ident;
 	struct symbolizer_segment segment;
 	char path[128];
+	unsigned int version; /* of the file on the disk when it was opened */
 };
 
 /* One file of the pretended disk. */
@@ -38,6 +39,8 @@ struct fake_disk {
 	uint16_t file_id; /* its first two */
 	uint64_t ino;
 	int err;
+	uint8_t content; /* the content hash, but for what is above */
+	unsigned int version; /* changes with ctime */
 };
 
 struct fake_req {
@@ -74,7 +77,7 @@ static struct symbolizer fake;
 static inline void fake_file(const char *path, uint8_t build_id,
 			     uint16_t file_id, uint64_t ino)
 {
-	struct fake_disk d = { path, build_id, file_id, ino, 0 };
+	struct fake_disk d = { path, build_id, file_id, ino, 0, 0, 0 };
 
 	fake.disk[fake.ndisk++] = d;
 }
@@ -89,6 +92,8 @@ static inline struct fake_disk *fake_lookup(const char *path)
 	}
 	return NULL;
 }
+
+static inline bool fake_changed(const struct symbolizer_file *file);
 
 static inline struct fake_req *fake_queue(void *arg)
 {
@@ -160,6 +165,11 @@ struct symbolizer_file *symbolizer_vdso(struct symbolizer *s)
 	return &s->vdso;
 }
 
+bool symbolizer_changed(const struct symbolizer_file *file)
+{
+	return fake_changed(file);
+}
+
 const struct symbolizer_ident *
 symbolizer_ident(const struct symbolizer_file *file)
 {
@@ -183,6 +193,13 @@ void symbolizer_close(struct symbolizer *s, struct symbolizer_file *file)
 	}
 	s->held--;
 	free(file);
+}
+
+static inline bool fake_changed(const struct symbolizer_file *file)
+{
+	const struct fake_disk *d = fake_lookup(file->path);
+
+	return d && d->version != file->version;
 }
 
 static inline int fake_open_result(const struct fake_req *r,
@@ -219,7 +236,10 @@ static inline void fake_open_now(struct fake_req *r)
 	f->ident.build_id[0] = d->build_id;
 	f->ident.build_id_len = d->build_id ? 20 : 0;
 	memcpy(f->ident.file_id, &d->file_id, sizeof(d->file_id));
+	f->ident.content[0] = d->content;
+	f->ident.dev = 1;
 	f->ident.ino = d->ino;
+	f->version = d->version;
 	f->segment.vaddr = 0x400000;
 	f->segment.size = 0x1000;
 	snprintf(f->path, sizeof(f->path), "%s", d->path);

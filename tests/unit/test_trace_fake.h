@@ -183,6 +183,11 @@ void pm_exe_put(struct pm_exe *exe)
 	exe->refs--;
 }
 
+struct pm_exe *pm_exe_root(const struct pm_exe *exe)
+{
+	return (struct pm_exe *)exe;
+}
+
 struct pm_exe *pm_exe_kernel(struct pm *p)
 {
 	return &p->kernel;
