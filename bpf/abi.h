@@ -116,6 +116,8 @@ struct abi_stack {
 	X(ALTSTACK, altstack, "stacks of signals, copied in two pieces")       \
 	X(EXEC, exec, "samples inside execve, without a user stack")           \
 	X(STACK_CAP, stack_cap, "user stacks cut by the copy limit")           \
+	X(STACK_DEEP, stack_deep, "user stacks copied beyond 64 KiB")          \
+	X(DEEP_LIMITED, deep_limited, "deep user stacks cut for want of room") \
 	X(STACK_FAULT, stack_fault, "user stacks cut at an absent page")       \
 	X(STACK_HOLE, stack_hole, "user stacks with absent pages inside")      \
 	X(VMA_BUSY, vma_busy, "stack ends unknown because mmap_lock was busy") \

@@ -28,8 +28,21 @@
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
-/* Bytes of user stack copied at most; a multiple of ABI_STACK_ALIGN. */
+/*
+ * Bytes of user stack copied at most, and of one that is deeper; multiples of
+ * ABI_STACK_ALIGN.
+ */
 const volatile __u32 stack_cap = 64 * 1024;
+const volatile __u32 deep_cap = ABI_STACK_COPY_MAX;
+
+/*
+ * Anybody can have deep stacks, on all CPUs and all the time: 64 MiB a second are
+ * for them on the host, half of it for one user id. The time that a byte takes
+ * (ns), and how much may come at once.
+ */
+#define DEEP_NS (1000000000 / (64 * 1024 * 1024) + 1)
+#define DEEP_BURST_NS 200000000
+#define DEEP_USERS 64 /* slots, which user ids share; the host's is behind them */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -42,6 +55,17 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } counters SEC(".maps");
+
+/*
+ * The time that the bytes copied so far take, up to. Several CPUs may write at
+ * once, and then the bytes of one do not count.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, DEEP_USERS + 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} deep_until SEC(".maps");
 
 /* A piece of stack to be copied. */
 struct plan {
@@ -86,13 +110,16 @@ struct vma_search {
 	unsigned long start_stack;
 	unsigned long sp;
 	unsigned long end;
+	__u32 exact; /* it is where that stack begins, and not only a mapping's end */
+	__u32 pad;
 };
 
 /* The end of the mapping, or start_stack: above it are argv and environ. */
 static long on_vma(struct task_struct *task, struct vm_area_struct *vma, struct vma_search *s)
 {
 	s->end = vma->vm_end;
-	if (s->start_stack >= s->sp && s->start_stack < s->end)
+	s->exact = s->start_stack >= s->sp && s->start_stack < s->end;
+	if (s->exact)
 		s->end = s->start_stack;
 	return 0;
 }
@@ -102,45 +129,99 @@ static long on_vma(struct task_struct *task, struct vm_area_struct *vma, struct 
  * The runtime's g begins with the bounds of the stack in use; anything else
  * that lies there does not enclose the stack pointer.
  */
-static __always_inline unsigned long goroutine_end(unsigned long g, unsigned long sp,
-						   unsigned long end)
+static __always_inline void goroutine_end(unsigned long g, struct vma_search *v)
 {
 	unsigned long bounds[2];
 
 	if (!g || bpf_probe_read_user(bounds, sizeof(bounds), (void *)g))
-		return end;
-	if (bounds[0] > sp || sp >= bounds[1] || bounds[1] >= end)
-		return end;
-	return bounds[1];
+		return;
+	if (bounds[0] > v->sp || v->sp >= bounds[1] || bounds[1] >= v->end)
+		return;
+	v->end = bounds[1];
+	v->exact = true;
 }
 
-/* Where the stack that sp points into ends, as far as it matters. */
-static __always_inline unsigned long stack_end(struct scratch *s, struct task_struct *task,
-					       unsigned long sp)
+/* Where the stack that v->sp points into ends, as far as it matters. */
+static __always_inline void stack_end(struct scratch *s, struct task_struct *task,
+				      struct vma_search *v)
 {
-	struct vma_search v = { .sp = sp };
 	long err;
 
-	v.start_stack = task->mm->start_stack;
-	if (v.start_stack - sp <= stack_cap) /* unsigned: below sp is far away */
-		return v.start_stack;
-	v.end = -1UL;
-	err = bpf_find_vma(task, sp, on_vma, &v, 0);
+	v->start_stack = v->end = task->mm->start_stack;
+	v->exact = true;
+	if (v->start_stack - v->sp <= deep_cap) /* unsigned: below sp is far away */
+		return;
+	v->end = -1UL;
+	v->exact = false;
+	err = bpf_find_vma(task, v->sp, on_vma, v, 0);
 	if (err == -16) { /* EBUSY */
 		count(ABI_SAMPLER_VMA_BUSY, 1);
 	} else if (err) {
 		count(ABI_SAMPLER_VMA_NONE, 1);
-		return sp + 1; /* the first slice finds out */
+		v->end = v->sp + 1; /* the first slice finds out */
+		return;
 	}
-	return goroutine_end(arch_goroutine(task, &s->regs), sp, v.end);
+	goroutine_end(arch_goroutine(task, &s->regs), v);
 }
 
-static __always_inline void plan_stack(struct plan *p, unsigned long sp, unsigned long end,
-				       __u32 cap)
+/* Takes 'len' bytes out of one account, which gets one in 'ns'; or not. */
+static __always_inline bool deep_take(__u32 account, __u64 now, __u32 len, __u32 ns)
 {
+	__u64 *until = bpf_map_lookup_elem(&deep_until, &account), from;
+
+	if (!until)
+		return false;
+	from = *until;
+	if (from + DEEP_BURST_NS < now)
+		from = now - DEEP_BURST_NS;
+	if (from > now)
+		return false;
+	*until = from + (__u64)len * ns;
+	return true;
+}
+
+/* Half of the ring is for stacks of the usual depth alone. */
+static __always_inline bool deep_room(__u32 len)
+{
+	__u64 used = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA);
+	__u32 uid = bpf_get_current_uid_gid();
+	__u64 now;
+
+	if (used + len > bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE) / 2)
+		return false;
+	now = bpf_ktime_get_ns();
+	return deep_take(uid % DEEP_USERS, now, len, 2 * DEEP_NS) &&
+	       deep_take(DEEP_USERS, now, len, DEEP_NS);
+}
+
+/*
+ * How much of 'len' bytes is copied where 'cap' is what it mostly is. The end of a
+ * mapping may be far from that of the stack (coroutines have theirs in the
+ * heap): up to there it is copied if that makes it whole, and else it is not
+ * worth it.
+ */
+static __always_inline __u32 plan_cap(unsigned long len, __u32 cap, __u32 deep, bool exact)
+{
+	if (len <= cap || deep <= cap || (len > deep && !exact))
+		return cap;
+	if (len < deep)
+		deep = (len + ABI_STACK_ALIGN - 1) & -ABI_STACK_ALIGN;
+	if (!deep_room(deep)) {
+		count(ABI_SAMPLER_DEEP_LIMITED, 1);
+		return cap;
+	}
+	count(ABI_SAMPLER_STACK_DEEP, 1);
+	return deep;
+}
+
+/* 'used' of the two caps is taken already. */
+static __always_inline void plan_stack(struct plan *p, const struct vma_search *v, __u32 used)
+{
+	unsigned long sp = v->sp, end = v->end;
 	/* With the red zone, in which a function may keep registers. */
 	unsigned long start = (sp - ABI_STACK_RED_ZONE) & -(unsigned long)ABI_STACK_ALIGN;
 	unsigned long len = end - start;
+	__u32 cap = plan_cap(len, stack_cap - used, deep_cap - used, v->exact);
 
 	p->end = ABI_STACK_WHOLE;
 	if (len > cap) {
@@ -159,19 +240,22 @@ static __always_inline void plan_stack(struct plan *p, unsigned long sp, unsigne
  */
 static __always_inline void plan_stacks(struct scratch *s, struct task_struct *task)
 {
-	unsigned long sp = s->regs.gpr[ABI_REG_SP], left;
+	struct vma_search v = { .sp = s->regs.gpr[ABI_REG_SP], .exact = true };
 	unsigned long size = task->sas_ss_size, top = task->sas_ss_sp + size;
 
 	s->left.len = 0;
-	if (top - sp >= size) {
-		plan_stack(&s->plan, sp, stack_end(s, task, sp), stack_cap);
+	if (top - v.sp >= size) {
+		stack_end(s, task, &v);
+		plan_stack(&s->plan, &v, 0);
 		return;
 	}
-	plan_stack(&s->plan, sp, top, stack_cap);
-	left = arch_interrupted_sp(task, top);
-	if (!left || top - left < size || s->plan.len >= stack_cap)
+	v.end = top;
+	plan_stack(&s->plan, &v, 0);
+	v.sp = arch_interrupted_sp(task, top);
+	if (!v.sp || top - v.sp < size || s->plan.len >= stack_cap)
 		return;
-	plan_stack(&s->left, left, stack_end(s, task, left), stack_cap - s->plan.len);
+	stack_end(s, task, &v);
+	plan_stack(&s->left, &v, s->plan.len);
 	count(ABI_SAMPLER_ALTSTACK, 1);
 }
 

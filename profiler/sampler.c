@@ -163,7 +163,7 @@ static int sampler_load(struct sampler *s, const struct sampler_opts *opts,
 			const char **what)
 {
 	libbpf_print_fn_t print = libbpf_set_print(NULL);
-	size_t cap = opts->stack_copy ? opts->stack_copy : SAMPLER_STACK_COPY;
+	size_t deep = opts->stack_copy ? opts->stack_copy : ABI_STACK_COPY_MAX;
 	size_t ring = opts->ring_bytes ? opts->ring_bytes : SAMPLER_RING_BYTES;
 	int err;
 
@@ -173,8 +173,10 @@ static int sampler_load(struct sampler *s, const struct sampler_opts *opts,
 		err = -errno;
 		goto out;
 	}
+	deep = MIN(deep, ABI_STACK_COPY_MAX) & ~(size_t)(ABI_STACK_ALIGN - 1);
+	s->skel->rodata->deep_cap = deep;
 	s->skel->rodata->stack_cap =
-		MIN(cap, ABI_STACK_COPY_MAX) & ~(size_t)(ABI_STACK_ALIGN - 1);
+		opts->stack_copy ? deep : SAMPLER_STACK_COPY;
 	*what = "size of the sample ring";
 	err = -EINVAL; /* libbpf would round it up in silence */
 	if (ring & (ring - 1) || ring % sysconf(_SC_PAGESIZE) ||

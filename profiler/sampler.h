@@ -16,7 +16,11 @@ struct sampler;
 
 struct sampler_opts {
 	unsigned int freq_hz;
-	size_t stack_copy; /* bytes of user stack at most; 0: 64 KiB */
+	/*
+	 * Bytes of user stack at most. 0: 64 KiB, and up to 256 KiB of a deeper
+	 * one while there is room for it.
+	 */
+	size_t stack_copy;
 	size_t ring_bytes; /* power of two, page multiple; 0: 8 MiB */
 	/* One record, borrowed for the call: copy what must stay. */
 	void (*sample)(void *arg, const struct abi_sample *rec, size_t len);
