@@ -20,6 +20,8 @@
 #define NR_SETRESUID 147
 #define NR_SETRESGID 149
 #define NR_CAPSET 91
+#define NR_UNSHARE 97
+#define NR_SETNS 268
 
 static __always_inline bool arch_user_mode(const struct pt_regs *r)
 {

@@ -18,6 +18,8 @@
 #define NR_SETRESUID 117
 #define NR_SETRESGID 119
 #define NR_CAPSET 126
+#define NR_UNSHARE 272
+#define NR_SETNS 308
 
 static __always_inline bool arch_user_mode(const struct pt_regs *r)
 {

@@ -355,6 +355,8 @@ int BPF_PROG(quark_sys_exit, struct pt_regs *regs, long ret)
 	case NR_SETRESUID:
 	case NR_SETRESGID:
 	case NR_CAPSET:
+	case NR_UNSHARE:
+	case NR_SETNS:
 		what = PENDING_IDS;
 		break;
 	case NR_CHDIR:

@@ -100,7 +100,7 @@ static uint32_t type_of(const struct quark_event *ev)
 	for (i = 0; i < ARRAY_SIZE(types); i++)
 		if (ev->events == types[i].event)
 			return types[i].type;
-	return RAW_INVALID; /* joins nothing */
+	return RAW_INVALID; /* an own extension: it joins nothing */
 }
 
 static uint64_t key_hash(const struct raw_event *e)
@@ -229,7 +229,8 @@ struct raw_event *quark_held_pop(struct quark_held *h, struct quark_queue *q,
 	/* The oldest of all is the oldest of its process. */
 	hash_remove(&h->hash, &e->node);
 	while ((child = e->same_next)) {
-		fn = h->matrix[e->type][child->type];
+		fn = e->type && child->type ? h->matrix[e->type][child->type]
+					    : NULL;
 		if (!fn || !fn(q, e, child))
 			break;
 		unlink_event(h, child);

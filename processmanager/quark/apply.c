@@ -191,6 +191,9 @@ static int apply_fork(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	}
 	proc->named = proc->moved = proc->forked = f->head.time;
 	set_flag(&p->x_flags, QUARK_X_CLONE_VM, f->clone_flags & CLONE_VM);
+	p->flags |= QUARK_F_PROC;
+	p->proc_ppid = f->parent.tgid;
+	quark_set_parent(qq, proc, &f->parent);
 	memcpy(p->comm, f->comm, sizeof(p->comm));
 	set_ids(p, &f->ids);
 	return emit(qq, &f->head, QUARK_EV_FORK, rec);
@@ -245,6 +248,7 @@ static void set_image(struct quark_process *p, const struct abi_quark_image *im)
 	set_ids(p, &im->ids);
 	p->proc_ppid = im->parent.tgid;
 	p->key.exec_id = im->head.key.exec_id;
+	p->flags |= QUARK_F_PROC;
 	set_file(p, im);
 	p->x_flags = 0;
 	set_flag(&p->x_flags, QUARK_X_ARGS_CUT,
@@ -289,6 +293,7 @@ static int apply_exec(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	if (!stale) {
 		proc->named = proc->moved = im->head.time;
 		proc->forked = 0;
+		quark_set_parent(qq, proc, &im->parent);
 	}
 	emit(qq, &im->head, QUARK_EV_EXEC, rec);
 	if (stale)
@@ -345,6 +350,7 @@ static int apply_exit(struct quark_queue_priv *qq, const struct quark_raw *raw)
 		rec->p.proc_sid = e->sid;
 	}
 	set_exit(qq, &rec->p, e->head.time, e->wait_status);
+	quark_reparent(qq, proc);
 	return emit(qq, &e->head, QUARK_EV_EXIT, rec);
 }
 
@@ -398,6 +404,7 @@ static int apply_reap(struct quark_queue_priv *qq, const struct quark_raw *raw)
 		set_exit(qq, &rec->p, r->head.time, r->wait_status);
 	}
 	proc->vanished = false;
+	quark_reparent(qq, proc);
 	if (inferred)
 		quark_cache_end_inferred(&qq->cache, proc, r->head.time);
 	else
@@ -588,11 +595,11 @@ int quark_apply_walk(struct quark_queue_priv *qq,
 		return -ENOMEM;
 	quark_record_set_strings(rec, strings);
 	set_image(&rec->p, im);
+	quark_set_parent(qq, proc, &im->parent);
 	proc->forked = 0;
 	/* As much as was asked for: hardly all of it. */
 	if (init.cmdline.len == ABI_QUARK_ARGS_MAX)
 		set_flag(&rec->p.x_flags, QUARK_X_ARGS_CUT, true);
-	rec->p.flags |= QUARK_F_PROC;
 	if (im->head.flags & ABI_QUARK_GROUP_DEAD && !proc->exited) {
 		quark_cache_exit(&qq->cache, proc, im->head.time);
 		set_exit(qq, &rec->p, im->head.time, im->wait_status);
@@ -656,6 +663,7 @@ int quark_apply_refresh(struct quark_queue_priv *qq,
 	if (!proc || proc->exited ||
 	    proc->rec->p.key.exec_id != im->head.key.exec_id)
 		return 0;
+	quark_set_parent(qq, proc, &im->parent);
 	p = proc->rec->p;
 	if (im->ino)
 		set_file(&p, im);
@@ -719,6 +727,9 @@ static void settle_walked(struct quark_queue_priv *qq, struct quark_proc *proc)
 	p = &rec->p;
 	ev.process = p;
 	parent = parent_of(qq, p);
+	/* Not known yet when its own record was read. */
+	if (parent && !proc->parent && parent != proc)
+		quark_cache_adopt(proc, parent);
 	if (parent)
 		p->poison_tag |= parent->rec->p.poison_tag;
 	find_leader(qq, p);

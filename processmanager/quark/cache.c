@@ -15,11 +15,18 @@
 /* RCU may take this long to come to a task that was reaped, on a bad day. */
 #define INFERRED_NS (60 * CLOCK_NSEC_PER_SEC)
 
+/*
+ * Of those that ended, whoever and however many they were: 20,000 of usual size,
+ * or 400 with all the arguments and environment that are kept of one.
+ */
+#define DEAD_BYTES_MAX (16 * 1024 * 1024)
+
 int quark_cache_init(struct quark_cache *c, uint64_t grace_ns)
 {
 	memset(c, 0, sizeof(*c));
 	c->grace_ns = c->zombie_ns = grace_ns;
 	c->inferred_ns = MAX(grace_ns, INFERRED_NS);
+	c->dead_max = DEAD_BYTES_MAX;
 	pool_init(&c->procs, sizeof(struct quark_proc), POOL_MAX);
 	pool_init(&c->records, sizeof(struct quark_record), POOL_MAX);
 	return hash_init(&c->hash, 256);
@@ -109,7 +116,7 @@ struct quark_proc *quark_cache_add(struct quark_cache *c,
 	return p;
 }
 
-static void list_remove(struct quark_proc *p)
+static void list_remove(struct quark_cache *c, struct quark_proc *p)
 {
 	struct quark_proc_list *l = p->list;
 
@@ -124,13 +131,15 @@ static void list_remove(struct quark_proc *p)
 	else
 		l->last = p->list_prev;
 	p->list = NULL;
+	c->dead_bytes -= p->bytes;
+	p->bytes = 0;
 }
 
 /* Every list has one delay, so that its order is that of being due. */
-static void list_append(struct quark_proc_list *l, struct quark_proc *p,
-			uint64_t due)
+static void list_append(struct quark_cache *c, struct quark_proc_list *l,
+			struct quark_proc *p, uint64_t due)
 {
-	list_remove(p);
+	list_remove(c, p);
 	p->due = due;
 	p->list = l;
 	p->list_next = NULL;
@@ -142,9 +151,32 @@ static void list_append(struct quark_proc_list *l, struct quark_proc *p,
 	l->last = p;
 }
 
+void quark_cache_adopt(struct quark_proc *p, struct quark_proc *parent)
+{
+	if (p->parent) {
+		if (p->kid_prev)
+			p->kid_prev->kid_next = p->kid_next;
+		else
+			p->parent->kids = p->kid_next;
+		if (p->kid_next)
+			p->kid_next->kid_prev = p->kid_prev;
+	}
+	p->parent = parent;
+	if (!parent)
+		return;
+	p->kid_prev = NULL;
+	p->kid_next = parent->kids;
+	if (parent->kids)
+		parent->kids->kid_prev = p;
+	parent->kids = p;
+}
+
 void quark_cache_remove(struct quark_cache *c, struct quark_proc *p)
 {
-	list_remove(p);
+	quark_cache_adopt(p, NULL);
+	while (p->kids)
+		quark_cache_adopt(p->kids, NULL);
+	list_remove(c, p);
 	hash_remove(&c->hash, &p->node);
 	if (p->prev)
 		p->prev->next = p->next;
@@ -175,20 +207,47 @@ void quark_cache_exit(struct quark_cache *c, struct quark_proc *p, uint64_t now)
 {
 	p->exited = true;
 	if (!p->ended)
-		list_append(&c->zombies, p, now + c->zombie_ns);
+		list_append(c, &c->zombies, p, now + c->zombie_ns);
+}
+
+/* The oldest goes, but never the one that has just ended. */
+static void evict(struct quark_cache *c, const struct quark_proc *but)
+{
+	struct quark_proc *p;
+
+	while (c->dead_bytes > c->dead_max) {
+		p = c->gone.first;
+		if (!p || p == but)
+			p = c->inferred.first;
+		if (!p || p == but)
+			return;
+		quark_cache_remove(c, p);
+		c->evictions++;
+	}
+}
+
+/* What several share counts once. */
+static void ended(struct quark_cache *c, struct quark_proc *p,
+		  struct quark_proc_list *l, uint64_t due)
+{
+	const struct quark_strings *s = p->rec->strings;
+
+	p->exited = p->ended = true;
+	list_append(c, l, p, due);
+	p->bytes = sizeof(*p) + sizeof(*p->rec) + (s ? s->size / s->refs : 0);
+	c->dead_bytes += p->bytes;
+	evict(c, p);
 }
 
 void quark_cache_end(struct quark_cache *c, struct quark_proc *p, uint64_t now)
 {
-	p->exited = p->ended = true;
-	list_append(&c->gone, p, now + c->grace_ns);
+	ended(c, p, &c->gone, now + c->grace_ns);
 }
 
 void quark_cache_end_inferred(struct quark_cache *c, struct quark_proc *p,
 			      uint64_t now)
 {
-	p->exited = p->ended = true;
-	list_append(&c->inferred, p, now + c->inferred_ns);
+	ended(c, p, &c->inferred, now + c->inferred_ns);
 }
 
 struct quark_proc *quark_cache_overdue(struct quark_cache *c, uint64_t now)

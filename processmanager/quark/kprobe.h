@@ -129,6 +129,7 @@ struct kprobe_events {
 	bool env; /* the environment is read, too */
 	struct kprobe_event ev[KPROBE_MAX];
 	bool made; /* something of the group may be in tracefs */
+	pid_t owner; /* who made it; a child of his does not remove it */
 };
 
 /* 0, or -errno with the reason set. */

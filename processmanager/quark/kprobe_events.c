@@ -678,6 +678,7 @@ int kprobe_events_new(struct kprobe_events *e, bool env)
 
 	memset(e, 0, sizeof(*e));
 	e->env = env;
+	e->owner = getpid();
 	err = find_tracefs(e);
 	if (err)
 		return err;
@@ -705,7 +706,7 @@ void kprobe_events_free(struct kprobe_events *e)
 {
 	size_t i;
 
-	if (e->made)
+	if (e->made && e->owner == getpid())
 		remove_group(e->tracefs, e->group);
 	for (i = 0; i < KPROBE_MAX; i++)
 		free(e->ev[i].places);

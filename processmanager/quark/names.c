@@ -104,9 +104,14 @@ static int load(struct quark_names *n)
 
 struct quark_passwd *quark_passwd_lookup(struct quark_queue *q, uint32_t uid)
 {
-	struct quark_names *n = &q->priv->names;
+	struct quark_names *n;
 	size_t i;
 
+	if (!q->priv) {
+		errno = EBADF;
+		return NULL;
+	}
+	n = &q->priv->names;
 	errno = -load(n);
 	for (i = 0; i < n->n_passwd; i++)
 		if (n->passwd[i].uid == uid)
@@ -118,9 +123,14 @@ struct quark_passwd *quark_passwd_lookup(struct quark_queue *q, uint32_t uid)
 
 struct quark_group *quark_group_lookup(struct quark_queue *q, uint32_t gid)
 {
-	struct quark_names *n = &q->priv->names;
+	struct quark_names *n;
 	size_t i;
 
+	if (!q->priv) {
+		errno = EBADF;
+		return NULL;
+	}
+	n = &q->priv->names;
 	errno = -load(n);
 	for (i = 0; i < n->n_group; i++)
 		if (n->group[i].gid == gid)

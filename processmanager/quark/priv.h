@@ -26,6 +26,7 @@
  */
 struct quark_strings {
 	unsigned int refs;
+	size_t size; /* of the block */
 	char *exe;
 	char *cmdline;
 	size_t cmdline_len;
@@ -80,6 +81,10 @@ struct quark_proc {
 	struct quark_proc_list *list;
 	struct quark_proc *list_prev, *list_next;
 	uint64_t due;
+	size_t bytes; /* of one that ended: its share of quark_cache.dead_bytes */
+	/* As of now, where the parent is known: not that of the fork. */
+	struct quark_proc *parent, *kids;
+	struct quark_proc *kid_prev, *kid_next; /* of one parent */
 	struct quark_record *rec;
 	uint64_t snap_time; /* not 0: from a walk, whose clock it was */
 	uint64_t cpu_time; /* at its exit, provisional */
@@ -105,6 +110,9 @@ struct quark_cache {
 	uint64_t inferred_ns;
 	uint64_t zombie_ns; /* how often a zombie is looked at; not 0 */
 	uint64_t collections;
+	/* Of those that ended; above the limit the oldest go before their time. */
+	size_t dead_bytes, dead_max;
+	uint64_t evictions;
 };
 
 int quark_cache_init(struct quark_cache *c, uint64_t grace_ns);
@@ -118,6 +126,8 @@ struct quark_proc *quark_cache_newest(const struct quark_cache *c,
 struct quark_proc *quark_cache_add(struct quark_cache *c,
 				   const struct abi_key *key);
 void quark_cache_remove(struct quark_cache *c, struct quark_proc *p);
+/* 'parent', or NULL: unknown, is its parent now. */
+void quark_cache_adopt(struct quark_proc *p, struct quark_proc *parent);
 /* Its record, for writing: a copy if anybody else holds it. NULL: no memory. */
 struct quark_record *quark_proc_edit(struct quark_proc *p);
 /* Its last thread is gone, its leader may be waited for. */
@@ -252,6 +262,8 @@ void quark_names_fini(struct quark_names *n);
 uint64_t quark_procfs_start(uint32_t pid);
 /* Whether the process is there, be it as a zombie. */
 bool quark_procfs_exists(uint32_t pid, uint64_t start_boottime);
+/* The pid of its parent; 0: none in our pid namespace, or it is gone. */
+uint32_t quark_procfs_parent(uint32_t pid, uint64_t start_boottime);
 /*
  * Arguments and environment (when max_env > 0) of a process, from /proc; the
  * spans point into 'sb'. False if it is gone, or the pid another's by now.
@@ -352,6 +364,7 @@ static inline size_t quark_ring_size(size_t least, size_t budget)
 
 struct quark_queue_priv {
 	struct quark_queue_attr attr;
+	char *own; /* 1; 0 in a child of fork(2), whose queue it is not */
 	const struct quark_backend *backend;
 	void *b; /* the backend's own */
 	struct vault *vault; /* of what is in 'order' */
@@ -402,6 +415,16 @@ int quark_apply_refresh(struct quark_queue_priv *qq,
 int quark_apply_vanished(struct quark_queue_priv *qq, struct quark_proc *proc);
 /* After the last of them: what needs to know them all. */
 void quark_apply_walked(struct quark_queue_priv *qq);
+
+/* The parent of now, by a record of now (parent.c). */
+void quark_set_parent(struct quark_queue_priv *qq, struct quark_proc *proc,
+		      const struct abi_key *parent);
+/*
+ * The children of 'old', who exited, get the parent that the kernel gave them. The
+ * exit is recorded before the kernel passes them on, which a large process comes to
+ * late: to be called again at its reap.
+ */
+void quark_reparent(struct quark_queue_priv *qq, struct quark_proc *old);
 
 /* The processes there are, into the cache (walk.c). */
 int quark_walk_first(struct quark_queue_priv *qq);

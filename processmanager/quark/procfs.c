@@ -36,36 +36,40 @@ static ssize_t slurp(int dirfd, const char *name, size_t max, struct strbuf *sb)
 	return sb->failed ? -ENOMEM : (ssize_t)(sb->len - start);
 }
 
-/* Field 22 of stat: start time in ticks; behind the last ')'. */
-static uint64_t start_ticks(int dirfd)
+/* Fields 4 and 22 of stat: parent, start time in ticks; behind the last ')'. */
+static bool read_stat(int dirfd, unsigned int *ppid, unsigned long long *start)
 {
-	unsigned long long start = 0;
 	char buf[2048], *p;
 	ssize_t n;
 	int fd;
 
 	fd = openat(dirfd, "stat", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return QUARK_PROCFS_NO_START;
+		return false;
 	n = read(fd, buf, sizeof(buf) - 1);
 	close(fd);
 	if (n <= 0)
-		return QUARK_PROCFS_NO_START;
+		return false;
 	buf[n] = '\0';
 	p = strrchr(buf, ')');
-	if (!p || sscanf(p + 1,
-			 " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u"
-			 " %*d %*d %*d %*d %*d %*d %llu",
-			 &start) != 1)
-		return QUARK_PROCFS_NO_START;
-	return start;
+	return p && sscanf(p + 1,
+			   " %*c %u %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u"
+			   " %*u %*d %*d %*d %*d %*d %*d %llu",
+			   ppid, start) == 2;
+}
+
+static uint64_t ticks(uint64_t start_boottime)
+{
+	return start_boottime / (CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
 }
 
 static bool same_start(int dirfd, uint64_t start_boottime)
 {
-	uint64_t tick = CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
+	unsigned long long start;
+	unsigned int ppid;
 
-	return start_ticks(dirfd) == start_boottime / tick;
+	return read_stat(dirfd, &ppid, &start) &&
+	       start == ticks(start_boottime);
 }
 
 static int open_dir(uint32_t pid)
@@ -78,13 +82,15 @@ static int open_dir(uint32_t pid)
 
 uint64_t quark_procfs_start(uint32_t pid)
 {
-	uint64_t start = QUARK_PROCFS_NO_START;
+	unsigned long long start = QUARK_PROCFS_NO_START;
 	int dirfd = open_dir(pid);
+	unsigned int ppid;
 
-	if (dirfd >= 0) {
-		start = start_ticks(dirfd);
-		close(dirfd);
-	}
+	if (dirfd < 0)
+		return QUARK_PROCFS_NO_START;
+	if (!read_stat(dirfd, &ppid, &start))
+		start = QUARK_PROCFS_NO_START;
+	close(dirfd);
 	return start;
 }
 
@@ -101,6 +107,21 @@ bool quark_procfs_exists(uint32_t pid, uint64_t start_boottime)
 	       errno == ENFILE || errno == ENOMEM;
 	close(dirfd);
 	return same;
+}
+
+uint32_t quark_procfs_parent(uint32_t pid, uint64_t start_boottime)
+{
+	int dirfd = open_dir(pid);
+	unsigned long long start;
+	unsigned int ppid;
+	bool known;
+
+	if (dirfd < 0)
+		return 0;
+	known = read_stat(dirfd, &ppid, &start) &&
+		start == ticks(start_boottime);
+	close(dirfd);
+	return known ? ppid : 0;
 }
 
 bool quark_procfs_read(uint32_t pid, uint64_t start_boottime, size_t max_env,

@@ -8,7 +8,10 @@
  *
  * Errors: -1 or NULL with errno set. The library starts no thread, prints
  * nothing, never exits, and writes into no structure of the caller's but the
- * queue. A queue is used from one thread at a time.
+ * queue. A queue is used from one thread at a time, and by the process that opened
+ * it: in a child of fork(2) every call that would take or wait for events fails with
+ * ECHILD, and close releases only what is the child's. On a closed queue they fail
+ * with EBADF.
  */
 #ifndef QUARK_H
 #define QUARK_H
@@ -64,7 +67,7 @@ extern "C" {
 /*
  * Own extensions. REAP: the leader is freed, nothing of the process will run
  * any more. GAP: events of the kinds in 'gap' were lost between gap.from and
- * gap.to. SNAPSHOT never is an event; see quark_process.flags.
+ * gap.to.
  */
 #define QUARK_EV_REAP (1 << 24)
 #define QUARK_EV_GAP (1 << 25)
@@ -80,7 +83,8 @@ extern "C" {
 #define QUARK_ID_CHANGE_CGROUP (1 << 8)
 
 /* quark_process.flags */
-#define QUARK_F_PROC (1 << 0) /* came from the snapshot */
+/* The proc_ members are valid: of whom a fork, an exec or a snapshot told. */
+#define QUARK_F_PROC (1 << 0)
 #define QUARK_F_EXIT (1 << 1)
 
 /* quark_process.proc_entry_leader_type */
@@ -113,15 +117,124 @@ struct quark_file_ident {
 	uint64_t size;
 };
 
-struct quark_container;
-struct quark_socket;
-struct quark_packet;
-struct quark_bypass;
-struct quark_file;
-struct quark_ptrace;
-struct quark_module_load;
-struct quark_shm;
-struct quark_tty;
+/*
+ * What belongs to kinds of events not built yet, as published: declared, so that
+ * programs that use it compile; no event has any of it.
+ */
+struct quark_socket; /* below */
+
+#define QUARK_MAX_PACKET 2048
+
+enum quark_packet_direction {
+	QUARK_PACKET_DIR_INVALID,
+	QUARK_PACKET_DIR_EGRESS,
+	QUARK_PACKET_DIR_INGRESS,
+};
+
+enum quark_packet_origin {
+	QUARK_PACKET_ORIGIN_INVALID,
+	QUARK_PACKET_ORIGIN_DNS,
+};
+
+/* QQ_DNS */
+struct quark_packet {
+	enum quark_packet_direction direction;
+	enum quark_packet_origin origin;
+	size_t orig_len;
+	size_t cap_len;
+	char data[];
+};
+
+/* quark_file.op_mask */
+#define QUARK_FILE_OP_CREATE (1 << 0)
+#define QUARK_FILE_OP_MODIFY (1 << 1)
+#define QUARK_FILE_OP_REMOVE (1 << 2)
+#define QUARK_FILE_OP_MOVE (1 << 3)
+
+/* QQ_FILE */
+struct quark_file {
+	const char *path;
+	const char *old_path;
+	const char *sym_target;
+	uint64_t inode;
+	uint64_t atime;
+	uint64_t mtime;
+	uint64_t ctime;
+	uint64_t size;
+	uint32_t mode;
+	uint32_t uid;
+	uint32_t gid;
+	uint32_t op_mask; /* QUARK_FILE_OP_ */
+	char storage[];
+};
+
+/* QQ_PTRACE */
+struct quark_ptrace {
+	uint32_t child_pid;
+	int64_t request;
+	uint64_t addr;
+	uint64_t data;
+};
+
+/* QQ_MODULE_LOAD */
+struct quark_module_load {
+	char *name;
+	char *version;
+	char *src_version;
+};
+
+enum shm_kind {
+	QUARK_SHM_INVALID,
+	QUARK_SHM_SHMGET,
+	QUARK_SHM_SHM_OPEN,
+	QUARK_SHM_MEMFD_CREATE,
+	QUARK_SHM_MEMFD_OPEN,
+};
+
+/* QQ_SHM */
+struct quark_shm {
+	enum shm_kind kind;
+	int64_t shmget_key;
+	uint64_t shmget_size;
+	int64_t shmget_shmflg;
+	uint32_t memfd_create_flags;
+	char *path;
+};
+
+/* QQ_TTY */
+struct quark_tty {
+	struct quark_tty *next;
+	size_t total_len;
+	uint16_t major;
+	uint16_t minor;
+	uint16_t cols;
+	uint16_t rows;
+	uint32_t cflag;
+	uint32_t iflag;
+	uint32_t lflag;
+	uint32_t oflag;
+	size_t truncated;
+	size_t data_len;
+	char data[];
+};
+
+/* kubefd */
+struct quark_pod {
+	char *name;
+	char *ns;
+	char *uid;
+	char *phase;
+};
+struct quark_container {
+	char *container_id;
+	struct quark_pod *pod;
+	char *name;
+	char *image;
+	char *image_id;
+	char *image_name;
+	char *image_tag;
+	char *image_hash;
+};
 
 /*
  * A process as it was at the event. Immutable: a later change makes a new
@@ -191,13 +304,13 @@ struct quark_event {
 	uint64_t time; /* ns since the epoch */
 	const struct quark_process *process; /* NULL for a gap */
 	const struct quark_socket *socket;
-	const struct quark_packet *packet;
-	const struct quark_bypass *bypass;
-	const struct quark_file *file;
-	const struct quark_ptrace *ptrace;
-	const struct quark_module_load *module_load;
-	const struct quark_shm *shm;
-	const struct quark_tty *tty;
+	struct quark_packet *packet;
+	const void *bypass;
+	struct quark_file *file;
+	struct quark_ptrace ptrace;
+	struct quark_module_load *module_load;
+	struct quark_shm *shm;
+	struct quark_tty *tty;
 	uint32_t id_change; /* QUARK_ID_CHANGE_ */
 	uint32_t tid; /* own extension: thread that caused the event */
 
@@ -263,7 +376,11 @@ struct quark_rule_field {
 		uint32_t pid;
 		uint32_t id;
 		uint64_t poison_tag;
-		const char *path; /* a pattern of fnmatch(3); copied */
+		/*
+		 * A pattern: '*' stands for any characters, slashes too, and
+		 * everything else for itself; "**" is refused. Copied.
+		 */
+		const char *path;
 		char comm[16];
 	};
 };
@@ -349,6 +466,11 @@ struct quark_queue_stats {
 	/* Own extension: times that the cache was made right after a loss. */
 	uint64_t repairs;
 	uint64_t limited; /* own extension: beyond repeat_limit, not lost */
+	/*
+	 * Own extension: ended processes forgotten before their grace time,
+	 * since there were too many to keep.
+	 */
+	uint64_t evictions;
 };
 
 void quark_queue_default_attr(struct quark_queue_attr *attr);
@@ -359,7 +481,10 @@ void quark_queue_default_attr(struct quark_queue_attr *attr);
  */
 int quark_queue_open(struct quark_queue *qq, struct quark_queue_attr *attr);
 void quark_queue_close(struct quark_queue *qq);
-/* NULL: nothing ripe. The event is valid until the next call on the queue. */
+/*
+ * The event is valid until the next call on the queue. NULL: nothing is ripe
+ * (EAGAIN), or ECHILD or EBADF.
+ */
 const struct quark_event *quark_queue_get_event(struct quark_queue *qq);
 int quark_queue_populate(struct quark_queue *qq);
 int quark_queue_block(struct quark_queue *qq);
@@ -412,9 +537,15 @@ int quark_event_to_ecs(struct quark_queue *qq, const struct quark_event *ev,
 
 void quark_ruleset_init(struct quark_ruleset *rs);
 void quark_ruleset_clear(struct quark_ruleset *rs);
-/* EINVAL: 'err' says line, column and why, and nothing was added. */
+/*
+ * Initialises the set, whatever was in it, and fills it. EINVAL: 'err' says line,
+ * column and why, and the set is empty.
+ */
 int quark_ruleset_parse(struct quark_ruleset *rs, FILE *f, char *err,
 			size_t errlen);
+/* Own extension: the same, behind the rules of an initialised set. */
+int quark_ruleset_parse_append(struct quark_ruleset *rs, FILE *f, char *err,
+			       size_t errlen);
 /* Valid until the next call on the set. */
 struct quark_rule *quark_ruleset_append_rule(struct quark_ruleset *rs,
 					     int action, uint64_t poison_tag);
@@ -430,12 +561,21 @@ struct quark_rule *quark_ruleset_match(struct quark_ruleset *rs,
  * says so; no function: never.
  */
 enum raw_types {
-	RAW_INVALID,
+	RAW_INVALID, /* accepted in a cell, of which nothing comes */
 	RAW_EXEC,
 	RAW_WAKE_UP_NEW_TASK, /* fork */
 	RAW_EXIT_THREAD,
 	RAW_ID_CHANGE,
 	RAW_COMM,
+	/* Of kinds not built yet, as published. */
+	RAW_EXEC_CONNECTOR,
+	RAW_SOCK_CONN,
+	RAW_PACKET,
+	RAW_FILE,
+	RAW_PTRACE,
+	RAW_MODULE_LOAD,
+	RAW_SHM,
+	RAW_TTY,
 	RAW_NUM_TYPES
 };
 struct raw_event;
@@ -472,6 +612,13 @@ struct quark_sockaddr {
 	};
 	uint16_t port;
 };
+enum sock_conn {
+	SOCK_CONN_INVALID,
+	SOCK_CONN_CLOSE,
+	SOCK_CONN_ACCEPT,
+	SOCK_CONN_CONNECT,
+	SOCK_CONN_SCRAPE,
+};
 struct quark_socket {
 	struct quark_sockaddr local;
 	struct quark_sockaddr remote;
@@ -479,6 +626,9 @@ struct quark_socket {
 	uint32_t pid_last_use;
 	uint64_t established_time;
 	uint64_t close_time;
+	enum sock_conn conn_origin;
+	uint64_t bytes_received;
+	uint64_t bytes_sent;
 };
 struct quark_socket_iter {
 	struct quark_queue *qq;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -153,7 +154,8 @@ static void take_losses(struct quark_queue_priv *qq)
 	lost.first = MAX(lost.first, qq->watermark);
 	gap.to = MAX(gap.to, lost.first);
 	qq->gap_from = qq->gap_to ? MIN(qq->gap_from, lost.first) : lost.first;
-	qq->gap_to = lost.last;
+	/* Not 0, nor below an older one's end: that walk is still to be made. */
+	qq->gap_to = MAX(MAX(qq->gap_to, gap.to), 1);
 	raw = quark_raw_new(qq->vault, QUARK_RAW_GAP, lost.first, &gap,
 			    sizeof(gap));
 	if (raw)
@@ -238,6 +240,8 @@ static void priv_free(struct quark_queue_priv *qq)
 		close(qq->timerfd);
 	if (qq->backend)
 		qq->backend->close(qq->b);
+	if (qq->own)
+		munmap(qq->own, 1);
 	free(qq);
 }
 
@@ -275,6 +279,39 @@ static int open_backend(struct quark_queue_priv *qq,
 	return qq->backend ? 0 : first;
 }
 
+/*
+ * A byte that is 1 here and 0 in a child of fork(2): to ask it costs nothing, and
+ * unlike a pid it is never another process's.
+ */
+static int mark_own(struct quark_queue_priv *qq)
+{
+	qq->own = mmap(NULL, 1, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (qq->own == MAP_FAILED)
+		qq->own = NULL;
+	if (!qq->own || madvise(qq->own, 1, MADV_WIPEONFORK))
+		return -errno;
+	*qq->own = 1;
+	return 0;
+}
+
+/*
+ * For what changes the queue: in a child of fork(2) the rings, the epoll instance
+ * and the timer are still the parent's. NULL with errno.
+ */
+static struct quark_queue_priv *usable(const struct quark_queue *q)
+{
+	if (!q->priv) {
+		errno = EBADF;
+		return NULL;
+	}
+	if (!*q->priv->own) {
+		errno = ECHILD;
+		return NULL;
+	}
+	return q->priv;
+}
+
 static int priv_open(struct quark_queue_priv *qq)
 {
 	const struct quark_queue_attr *a = &qq->attr;
@@ -300,7 +337,9 @@ static int priv_open(struct quark_queue_priv *qq)
 	qq->polling = !(a->flags & QQ_NO_AGG) && a->hold_time >= POLL_MS &&
 		      a->max_length >= POLL_LENGTH;
 	conf.no_wakeup |= qq->polling;
-	err = vault_new(&qq->vault);
+	err = mark_own(qq);
+	if (!err)
+		err = vault_new(&qq->vault);
 	if (!err)
 		err = quark_cache_init(&qq->cache, grace * CLOCK_NSEC_PER_MSEC);
 	if (!err)
@@ -364,8 +403,12 @@ void quark_queue_close(struct quark_queue *q)
 
 int quark_queue_populate(struct quark_queue *q)
 {
-	int n = drain(q->priv);
+	struct quark_queue_priv *qq = usable(q);
+	int n;
 
+	if (!qq)
+		return -1;
+	n = drain(qq);
 	if (n < 0) {
 		errno = -n;
 		return -1;
@@ -565,23 +608,30 @@ static const struct quark_event *get_event(struct quark_queue *q)
 	infer_reaps(qq);
 	quark_cache_collect(&qq->cache, qq->watermark);
 	arm_timer(qq);
+	errno = EAGAIN;
 	return NULL;
 }
 
 const struct quark_event *quark_queue_get_event(struct quark_queue *q)
 {
-	release(q->priv);
+	struct quark_queue_priv *qq = usable(q);
+
+	if (!qq)
+		return NULL;
+	release(qq);
 	return get_event(q);
 }
 
 int quark_queue_get_events(struct quark_queue *q, struct quark_event *evs,
 			   int n)
 {
-	struct quark_queue_priv *qq = q->priv;
+	struct quark_queue_priv *qq = usable(q);
 	const struct quark_event *ev;
 	struct quark_record **p;
 	int i;
 
+	if (!qq)
+		return -1;
 	if (n <= 0) {
 		errno = EINVAL;
 		return -1;
@@ -612,11 +662,15 @@ int quark_event_lookup(struct quark_queue *q, struct quark_event *ev, int pid)
 
 int quark_queue_get_fds(struct quark_queue *q, int *fds, int n)
 {
+	const struct quark_queue_priv *qq = usable(q);
+
+	if (!qq)
+		return -1;
 	if (n < 1) {
 		errno = EINVAL;
 		return -1;
 	}
-	fds[0] = q->priv->epfd;
+	fds[0] = qq->epfd;
 	return 1;
 }
 
@@ -633,21 +687,27 @@ void quark_close(void)
 int quark_queue_set_agg_matrix(struct quark_queue *q, int parent, int child,
 			       quark_can_aggregate_fn fn)
 {
-	if (parent <= RAW_INVALID || parent >= RAW_NUM_TYPES ||
-	    child <= RAW_INVALID || child >= RAW_NUM_TYPES) {
+	struct quark_queue_priv *qq = usable(q);
+
+	if (!qq)
+		return -1;
+	if (parent < RAW_INVALID || parent >= RAW_NUM_TYPES ||
+	    child < RAW_INVALID || child >= RAW_NUM_TYPES) {
 		errno = EINVAL;
 		return -1;
 	}
-	q->priv->held.matrix[parent][child] = fn;
+	qq->held.matrix[parent][child] = fn;
 	return 0;
 }
 
 int quark_queue_block(struct quark_queue *q)
 {
-	struct quark_queue_priv *qq = q->priv;
+	struct quark_queue_priv *qq = usable(q);
 	int timeout = BLOCK_MS, n;
 	struct epoll_event ev;
 
+	if (!qq)
+		return -1;
 	if (ripe(qq))
 		return 0;
 	/* Nobody set a timer for what waits. */
@@ -659,16 +719,23 @@ int quark_queue_block(struct quark_queue *q)
 
 int quark_queue_get_epollfd(struct quark_queue *q)
 {
+	struct quark_queue_priv *qq = usable(q);
+
+	if (!qq)
+		return -1;
 	/* So that it wakes up a caller who waits before he has asked once. */
-	arm_timer(q->priv);
-	return q->priv->epfd;
+	arm_timer(qq);
+	return qq->epfd;
 }
 
 uint64_t quark_queue_watermark(struct quark_queue *q)
 {
-	const struct quark_queue_priv *qq = q->priv;
-	uint64_t watermark = qq->watermark;
+	const struct quark_queue_priv *qq = usable(q);
+	uint64_t watermark;
 
+	if (!qq)
+		return 0;
+	watermark = qq->watermark;
 	if (qq->order.head)
 		watermark = MIN(watermark, qq->order.head->time);
 	if (qq->held.head)
@@ -682,8 +749,12 @@ void quark_queue_get_stats(struct quark_queue *q,
 	const struct quark_queue_priv *qq = q->priv;
 	size_t k;
 
+	memset(stats, 0, sizeof(*stats));
+	if (!qq)
+		return;
 	*stats = qq->stats;
 	stats->garbage_collections = qq->cache.collections;
+	stats->evictions = qq->cache.evictions;
 	for (k = 0; k < QUARK_X_KINDS; k++)
 		stats->lost += stats->losses.kernel[k] +
 			       stats->losses.memory[k] +
@@ -694,9 +765,15 @@ void quark_queue_get_stats(struct quark_queue *q,
 
 const struct quark_process *quark_process_lookup(struct quark_queue *q, int pid)
 {
-	struct quark_cache *c = &q->priv->cache;
-	struct quark_proc *p = quark_cache_newest(c, pid);
+	struct quark_cache *c;
+	struct quark_proc *p;
 
+	if (!q->priv) {
+		errno = EBADF;
+		return NULL;
+	}
+	c = &q->priv->cache;
+	p = quark_cache_newest(c, pid);
 	if (!p || !quark_proc_visible(c, p, clock_boottime_ns())) {
 		errno = ESRCH;
 		return NULL;
@@ -708,19 +785,19 @@ void quark_process_iter_init(struct quark_process_iter *it,
 			     struct quark_queue *q)
 {
 	it->qq = q;
-	it->next = q->priv->cache.first;
+	it->next = q->priv ? q->priv->cache.first : NULL;
 }
 
 const struct quark_process *
 quark_process_iter_next(struct quark_process_iter *it)
 {
-	struct quark_cache *c = &it->qq->priv->cache;
+	struct quark_queue_priv *qq = it->qq->priv;
 	uint64_t now = clock_boottime_ns();
 	struct quark_proc *p;
 
-	while ((p = it->next)) {
+	while (qq && (p = it->next)) {
 		it->next = p->next;
-		if (quark_proc_visible(c, p, now))
+		if (quark_proc_visible(&qq->cache, p, now))
 			return &p->rec->p;
 	}
 	return NULL;

@@ -30,15 +30,17 @@ static char *span_put(char **at, struct quark_span s)
 struct quark_strings *quark_strings_new(const struct quark_strings_init *in)
 {
 	struct quark_strings *s;
+	size_t size = sizeof(*s);
 	char *at;
 
-	s = malloc(sizeof(*s) + span_size(in->exe) + span_size(in->cmdline) +
-		   span_size(in->cwd) + span_size(in->cgroup) +
-		   span_size(in->env));
+	size += span_size(in->exe) + span_size(in->cmdline) +
+		span_size(in->cwd) + span_size(in->cgroup) + span_size(in->env);
+	s = malloc(size);
 	if (!s)
 		return NULL;
 	at = s->data;
 	s->refs = 1;
+	s->size = size;
 	s->exe = span_put(&at, in->exe);
 	s->cmdline = span_put(&at, in->cmdline);
 	s->cmdline_len = in->cmdline.p ? in->cmdline.len : 0;

@@ -4,7 +4,6 @@
  * first rule that passes or drops decides; poison marks and goes on.
  */
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,7 +66,8 @@ int quark_rule_match_field(struct quark_rule *r, struct quark_rule_field field)
 	/* One of the known ones, and not yet there: all of them must match. */
 	if (!field.code || field.code & (field.code - 1) ||
 	    field.code & ~ALL_FIELDS ||
-	    (field.code & HAS_PATH && !field.path)) {
+	    (field.code & HAS_PATH &&
+	     (!field.path || strstr(field.path, "**")))) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -82,6 +82,29 @@ int quark_rule_match_field(struct quark_rule *r, struct quark_rule_field field)
 	}
 	f[r->n_fields++] = field;
 	return 0;
+}
+
+/* Each piece between two stars where it first occurs; the last one at the end. */
+static bool path_matches(const char *pattern, const char *path)
+{
+	const char *star = strchr(pattern, '*'), *end = path + strlen(path);
+	size_t n;
+
+	if (!star)
+		return !strcmp(pattern, path);
+	if (strncmp(pattern, path, star - pattern))
+		return false;
+	path += star - pattern;
+	for (pattern = star + 1; (star = strchr(pattern, '*'));
+	     pattern = star + 1) {
+		n = star - pattern;
+		path = memmem(path, end - path, pattern, n);
+		if (!path)
+			return false;
+		path += n;
+	}
+	n = strlen(pattern);
+	return (size_t)(end - path) >= n && !strcmp(end - n, pattern);
 }
 
 static bool field_matches(const struct quark_rule_field *f,
@@ -101,7 +124,7 @@ static bool field_matches(const struct quark_rule_field *f,
 	case QUARK_RF_PROCESS_COMM:
 		return !strncmp(p->comm, f->comm, sizeof(f->comm));
 	case QUARK_RF_PROCESS_EXE:
-		return p->exe && !fnmatch(f->path, p->exe, 0);
+		return p->exe && path_matches(f->path, p->exe);
 	case QUARK_RF_POISON:
 		return p->poison_tag & f->poison_tag;
 	default: /* no event of this library has a file */

@@ -203,6 +203,10 @@ static void value(struct parser *s, struct quark_rule *r, uint64_t code)
 			refuse_at(s, "a pattern is missing");
 			return;
 		}
+		if (strstr(s->word, "**")) {
+			refuse_at(s, "\"**\" is in a pattern");
+			return;
+		}
 		f.path = s->word;
 	} else {
 		f.pid = number(s, UINT32_MAX);
@@ -335,6 +339,13 @@ int quark_ruleset_parse_text(struct quark_ruleset *rs, const char *buf,
 
 int quark_ruleset_parse(struct quark_ruleset *rs, FILE *f, char *err,
 			size_t errlen)
+{
+	quark_ruleset_init(rs);
+	return quark_ruleset_parse_append(rs, f, err, errlen);
+}
+
+int quark_ruleset_parse_append(struct quark_ruleset *rs, FILE *f, char *err,
+			       size_t errlen)
 {
 	struct strbuf sb = { 0 };
 	char buf[4096];

@@ -9,7 +9,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct quark_process p = { .pid = 1, .comm = "a", .exe = (char *)"/a" };
+	struct quark_process p = { .pid = 1,
+				   .comm = "a",
+				   .exe = (char *)"/a/bc/bd" };
 	const struct quark_event ev = { .process = &p };
 	struct quark_ruleset rs;
 	char err[128] = "";

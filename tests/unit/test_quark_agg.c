@@ -208,6 +208,20 @@ static void test_order_survives_growth(void **state)
 	expect(3, FORK, 203, 203);
 }
 
+/* Own events join nothing, whatever a caller has put into a cell. */
+static void test_invalid(void **state)
+{
+	held.matrix[RAW_INVALID][RAW_EXIT_THREAD] = quark_can_aggregate_mult;
+	held.matrix[RAW_EXIT_THREAD][RAW_INVALID] = quark_can_aggregate_mult;
+	add(2, EXIT, 1);
+	add(2, QUARK_EV_REAP, 2);
+	add(2, EXIT, 3);
+	expect(2, EXIT, 1, 1);
+	expect(2, QUARK_EV_REAP, 2, 2);
+	expect(2, EXIT, 3, 3);
+	expect_none();
+}
+
 static double cpu_seconds(void)
 {
 	struct timespec ts;
@@ -363,6 +377,7 @@ int main(void)
 		T(test_no_process),
 		T(test_order_survives_growth),
 		T(test_linear),
+		T(test_invalid),
 		cmocka_unit_test(test_hold),
 		cmocka_unit_test(test_leaders),
 		cmocka_unit_test(test_leader_terminals),

@@ -9,14 +9,18 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include "processmanager/quark/apply.c"
 #include "processmanager/quark/cache.c"
 #include "processmanager/quark/event.c"
 #include "processmanager/quark/leader.c"
 #include "processmanager/quark/order.c"
+#include "processmanager/quark/parent.c"
 #include "processmanager/quark/procfs.c"
 #include "processmanager/quark/record.c"
 #include "processmanager/quark/rules.c"
@@ -566,6 +570,144 @@ static void test_many(void **state)
 	assert_true(qq.cache.collections > 0);
 }
 
+/* Whose proc_ members somebody told: of an exit alone they are not known. */
+static void test_valid(void **state)
+{
+	do_exit(30, key(2, 20, 1), 0);
+	assert_int_equal(ev->process->flags, QUARK_F_EXIT);
+	do_fork(40, key(3, 40, 1), key(1, 5, 1));
+	assert_int_equal(ev->process->flags, QUARK_F_PROC);
+	do_exec(41, key(4, 30, 2), "/exe");
+	assert_int_equal(ev->process->flags, QUARK_F_PROC);
+	do_exit(42, key(4, 30, 2), 0);
+	assert_int_equal(ev->process->flags, QUARK_F_PROC | QUARK_F_EXIT);
+	do_walk(50, key(5, 20, 3));
+	assert_int_equal(quark_cache_newest(&qq.cache, 5)->rec->p.flags,
+			 QUARK_F_PROC);
+}
+
+/* --- parents ----------------------------------------------------------------- */
+
+/* A real process that sleeps; its start as the kernel's record would have it. */
+static pid_t sleeper(uint64_t *start)
+{
+	unsigned long long ticks;
+	unsigned int ppid;
+	pid_t pid = fork();
+	int dirfd;
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	dirfd = open_dir(pid);
+	assert_true(read_stat(dirfd, &ppid, &ticks));
+	assert_int_equal(ppid, getpid());
+	close(dirfd);
+	*start = ticks * (CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK)) + 5;
+	return pid;
+}
+
+static uint32_t ppid_of(pid_t pid)
+{
+	return quark_cache_newest(&qq.cache, pid)->rec->p.proc_ppid;
+}
+
+/*
+ * By its records the child's parent is 2, which ends; by /proc it is this process,
+ * as if it had become a subreaper's.
+ */
+static void test_reparented(void **state)
+{
+	struct abi_key old = key(2, 10, 1), heir = key(getpid(), 7, 1);
+	struct quark_proc *gone;
+	uint64_t start;
+	pid_t kid = sleeper(&start);
+
+	do_exec(20, old, "/old");
+	do_exec(21, heir, "/heir");
+	do_fork(22, key(0x7fffffff, 22, 1), old); /* over already, unseen */
+	do_fork(23, key(kid, start, 1), old);
+	assert_int_equal(ppid_of(kid), 2);
+	do_exit(30, old, 0);
+	assert_int_equal(ppid_of(kid), getpid());
+	assert_int_equal(ppid_of(0x7fffffff), getpid());
+	/* parent_key stays what it was at the fork */
+	assert_int_equal(
+		quark_cache_newest(&qq.cache, kid)->rec->p.parent_key.pid, 2);
+	/* Who ends has no children any more, and may go while they live. */
+	gone = quark_cache_newest(&qq.cache, 2);
+	assert_null(gone->kids);
+	do_reap(31, old);
+	quark_cache_collect(&qq.cache, 31 + 2 * GRACE);
+	assert_null(quark_cache_newest(&qq.cache, 2));
+	quark_cache_remove(&qq.cache, quark_cache_newest(&qq.cache, getpid()));
+	assert_null(quark_cache_newest(&qq.cache, kid)->parent);
+	kill(kid, SIGKILL);
+	waitpid(kid, NULL, 0);
+}
+
+/* The kernel has not passed them on yet at the exit: so at the reap. */
+static void test_reparented_late(void **state)
+{
+	struct abi_key old = key(getpid(), 10, 1);
+	struct quark_proc *p;
+	uint64_t start;
+	pid_t kid = sleeper(&start);
+
+	do_exec(20, old, "/old");
+	do_fork(23, key(kid, start, 1), old);
+	do_exit(30, old, 0);
+	p = quark_cache_newest(&qq.cache, kid);
+	assert_int_equal(p->rec->p.proc_ppid, getpid());
+	assert_ptr_equal(p->parent, quark_cache_newest(&qq.cache, getpid()));
+	kill(kid, SIGKILL);
+	waitpid(kid, NULL, 0);
+	do_reap(31, old);
+	assert_int_equal(p->rec->p.proc_ppid, getpid());
+}
+
+/* --- memory of those that ended ------------------------------------------------ */
+
+static void die_with(uint32_t pid, uint64_t time)
+{
+	do_exec(time, key(pid, time, 1), "/a/path/of/some/length");
+	do_exit(time + 1, key(pid, time, 1), 0);
+	do_reap(time + 2, key(pid, time, 1));
+}
+
+static void test_dead_bytes(void **state)
+{
+	size_t one, n = 0, i;
+	struct quark_proc *p;
+
+	die_with(100, 10);
+	one = qq.cache.dead_bytes;
+	assert_true(one >
+		    sizeof(struct quark_proc) + sizeof(struct quark_record));
+	qq.cache.dead_max = 10 * one;
+	for (i = 0; i < 100; i++)
+		die_with(200 + i, 20 + i);
+	assert_true(qq.cache.dead_bytes <= 10 * one);
+	for (p = qq.cache.first; p; p = p->next)
+		n++;
+	assert_int_equal(n, 10);
+	assert_int_equal(qq.cache.evictions, 91);
+	/* The oldest went. */
+	assert_null(quark_cache_newest(&qq.cache, 100));
+	assert_non_null(quark_cache_newest(&qq.cache, 299));
+	/* Who lives is not counted; one that is too large alone stays. */
+	do_exec(500, key(7, 1, 1), "/lives");
+	qq.cache.dead_max = 1;
+	die_with(400, 501);
+	assert_non_null(quark_cache_newest(&qq.cache, 400));
+	assert_non_null(quark_cache_newest(&qq.cache, 7));
+	assert_null(quark_cache_newest(&qq.cache, 299));
+	quark_cache_collect(&qq.cache, 10000);
+	assert_int_equal(qq.cache.dead_bytes, 0);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -591,6 +733,10 @@ int main(void)
 		T(test_moved),
 		T(test_cpu_parts),
 		T(test_last_ids),
+		T(test_valid),
+		T(test_reparented),
+		T(test_reparented_late),
+		T(test_dead_bytes),
 	};
 #undef T
 

@@ -33,7 +33,7 @@ static int parse(const char *text)
 	int ret;
 
 	assert_non_null(f);
-	ret = quark_ruleset_parse(&rs, f, err, sizeof(err));
+	ret = quark_ruleset_parse_append(&rs, f, err, sizeof(err));
 	fclose(f);
 	return ret;
 }
@@ -126,10 +126,10 @@ static void test_quotes(void **state)
 {
 	static char odd[] = "/a b/c\"#,\\";
 
-	assert_int_equal(parse("pass on process.exe \"/a b/c\\\"#,\\\\\\\\\"\n"
+	assert_int_equal(parse("pass on process.exe \"/a b/c\\\"#,\\\\\"\n"
 			       "drop on \\\n  process.comm a\\ b\\,\\#\n"),
 			 0);
-	assert_string_equal(rs.rules[0].fields[0].path, "/a b/c\"#,\\\\");
+	assert_string_equal(rs.rules[0].fields[0].path, "/a b/c\"#,\\");
 	assert_string_equal(rs.rules[1].fields[0].comm, "a b,#");
 	proc.exe = odd;
 	assert_int_equal(decides(), 0);
@@ -220,13 +220,15 @@ static void test_limits(void **state)
 	f = fmemopen(text, sizeof(text), "r");
 	assert_non_null(f);
 	errno = 0;
-	assert_int_equal(quark_ruleset_parse(&rs, f, err, sizeof(err)), -1);
+	assert_int_equal(quark_ruleset_parse_append(&rs, f, err, sizeof(err)),
+			 -1);
 	assert_int_equal(errno, EFBIG);
 	assert_string_equal(err, "more than 1048576 bytes");
 	fclose(f);
 	f = fopen("/", "re");
 	assert_non_null(f);
-	assert_int_equal(quark_ruleset_parse(&rs, f, err, sizeof(err)), -1);
+	assert_int_equal(quark_ruleset_parse_append(&rs, f, err, sizeof(err)),
+			 -1);
 	assert_int_equal(errno, EIO);
 	fclose(f);
 	assert_int_equal(rs.n_rules, 4);
@@ -259,13 +261,76 @@ static void test_calls(void **state)
 	assert_null(quark_ruleset_append_rule(&rs, 4, 0));
 }
 
+/* A set that nobody initialised, and one that has rules already. */
+static void test_parse_initialises(void **state)
+{
+	char text[] = "drop on any\n", wrong[] = "pass on any\nx";
+	FILE *f = fmemopen(text, strlen(text), "r");
+
+	memset(&rs, 0x5a, sizeof(rs));
+	assert_int_equal(quark_ruleset_parse(&rs, f, err, sizeof(err)), 0);
+	fclose(f);
+	assert_int_equal(rs.n_rules, 1);
+	assert_int_equal(rs.rules[0].number, 0);
+	assert_int_equal(decides(), 0);
+	quark_ruleset_clear(&rs);
+	memset(&rs, 0x5a, sizeof(rs));
+	f = fmemopen(wrong, strlen(wrong), "r");
+	assert_int_equal(quark_ruleset_parse(&rs, f, err, sizeof(err)), -1);
+	fclose(f);
+	assert_int_equal(rs.n_rules, 0);
+	assert_null(rs.rules);
+}
+
+/* Only '*' is more than itself. */
+static void test_patterns(void **state)
+{
+	static const struct {
+		const char *pattern, *path;
+		bool match;
+	} v[] = {
+		{ "/bin/sh", "/bin/sh", true },
+		{ "/bin/sh", "/bin/sh2", false },
+		{ "/bin/*", "/bin/a/b", true },
+		{ "/bin/*", "/bin/", true },
+		{ "/bin/*", "/bin", false },
+		{ "*/sh", "/bin/sh", true },
+		{ "*/sh", "/bin/shx", false },
+		{ "*", "", true },
+		{ "/a*b*c", "/abbcbc", true },
+		{ "/a*b*c", "/acb", false },
+		{ "/a*a", "/a", false },
+		{ "*a*", "/xay", true },
+		{ "/opt/[ab]?", "/opt/[ab]?", true },
+		{ "/opt/[ab]?", "/opt/ax", false },
+		{ "/x\\y", "/x\\y", true },
+		{ "/\\*", "/\\z", true },
+	};
+	struct quark_rule_field f = { .code = QUARK_RF_PROCESS_EXE };
+	struct quark_rule *r;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(v); i++)
+		assert_int_equal(path_matches(v[i].pattern, v[i].path),
+				 v[i].match);
+	r = quark_ruleset_append_rule(&rs, QUARK_RA_DROP, 0);
+	f.path = "/a/**/b";
+	errno = 0;
+	assert_int_equal(quark_rule_match_field(r, f), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(parse("pass on file.path /a/**"), -1);
+	assert_string_equal(err, "line 1, column 19: \"**\" is in a pattern");
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_each_field), T(test_first_wins), T(test_poison),
-		T(test_quotes),	    T(test_errors),	T(test_limits),
-		T(test_calls),
+		T(test_each_field), T(test_first_wins),
+		T(test_poison),	    T(test_quotes),
+		T(test_errors),	    T(test_limits),
+		T(test_calls),	    T(test_parse_initialises),
+		T(test_patterns),
 	};
 #undef T
 

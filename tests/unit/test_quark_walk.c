@@ -23,6 +23,7 @@
 #include "processmanager/quark/event.c"
 #include "processmanager/quark/leader.c"
 #include "processmanager/quark/order.c"
+#include "processmanager/quark/parent.c"
 #include "processmanager/quark/procfs.c"
 #include "processmanager/quark/procfs_task.c"
 #include "processmanager/quark/record.c"

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * parent: whose child a process is now. The children of one that ended have another
+ * parent, all of them the same one: who it is depends on who is a subreaper, which no
+ * record tells, so one of them is looked up in /proc.
+ */
+#include "processmanager/quark/priv.h"
+
+void quark_set_parent(struct quark_queue_priv *qq, struct quark_proc *proc,
+		      const struct abi_key *parent)
+{
+	struct quark_proc *known = quark_cache_find(&qq->cache, parent);
+
+	if (known != proc->parent && known != proc)
+		quark_cache_adopt(proc, known);
+}
+
+/* So many children are asked, of which those before may be gone. */
+#define HEIR_TRIES 16
+
+void quark_reparent(struct quark_queue_priv *qq, struct quark_proc *old)
+{
+	struct quark_proc *kid, *heir;
+	struct quark_record *rec;
+	uint32_t ppid = 0;
+	int tries = 0;
+
+	for (kid = old->kids; kid && !ppid && tries < HEIR_TRIES;
+	     kid = kid->kid_next) {
+		if (kid->exited)
+			continue;
+		ppid = quark_procfs_parent(kid->rec->p.pid,
+					   kid->rec->p.key.start_boottime);
+		tries++;
+	}
+	if (!ppid || ppid == old->rec->p.pid)
+		return;
+	heir = quark_cache_newest(&qq->cache, ppid);
+	while ((kid = old->kids)) {
+		quark_cache_adopt(kid, heir);
+		rec = kid->exited ? NULL : quark_proc_edit(kid);
+		if (rec)
+			rec->p.proc_ppid = ppid;
+	}
+}
