@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* quark-mon: prints the events of this host until interrupted. */
 #include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
@@ -8,9 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "processmanager/quark/quark.h"
+
+/* Of the queue's default: hold_time, and as much again. */
+#define LAST_NS 2000000000ULL
 
 struct options {
 	struct quark_queue_attr attr;
@@ -18,6 +23,8 @@ struct options {
 	const char *dot;
 	long ppid; /* -1: all */
 	bool ecs;
+	bool env;
+	bool reaps;
 	bool snapshot;
 	bool verbose;
 };
@@ -26,15 +33,40 @@ static volatile sig_atomic_t stopped;
 
 static void stop(int sig)
 {
-	stopped = 1;
+	stopped++;
 }
 
 static void usage(FILE *f)
 {
-	fputs("usage: quark-mon [-bEegkMnstv] [-C FILE] [-l LENGTH] [-P PPID]"
-	      " [-r RULES]\n"
-	      "       quark-mon -h | -V\n",
+	fputs("usage: quark-mon [-bEegkMnRstvx] [-C FILE] [-l LENGTH]"
+	      " [-P PPID] [-r RULES]\n"
+	      "       quark-mon -h | --help | -V | --version\n",
 	      f);
+}
+
+static void help(void)
+{
+	usage(stdout);
+	fputs("Prints what the processes of this host do, see quark-mon(8).\n"
+	      "  -b         use the EBPF backend\n"
+	      "  -C FILE    at the end, write the cache as a graph for dot(1)\n"
+	      "  -E         a line of JSON for each event, by ECS\n"
+	      "  -e         say how each process came into the system\n"
+	      "  -g         join only renames and changes of ids\n"
+	      "  -h         print this\n"
+	      "  -k         use the KPROBE backend\n"
+	      "  -l LENGTH  hold at most LENGTH events\n"
+	      "  -M         also the loading of kernel modules (not built yet)\n"
+	      "  -n         every raw event by itself, at once\n"
+	      "  -P PPID    only children of PPID\n"
+	      "  -R         also reaps\n"
+	      "  -r RULES   drop events and mark processes by rules\n"
+	      "  -s         begin with the processes that are there\n"
+	      "  -t         also threads\n"
+	      "  -V         print the version\n"
+	      "  -v         say at the end what was lost, by kind\n"
+	      "  -x         also the environment\n",
+	      stdout);
 }
 
 static int complain(const char *what)
@@ -52,6 +84,8 @@ static int print_event(struct quark_queue *qq, const struct options *o,
 	size_t len;
 	int ret;
 
+	if (ev->events == QUARK_EV_REAP && !o->reaps)
+		return 0;
 	if (o->ppid >= 0 && (!ev->process || ev->process->proc_ppid != o->ppid))
 		return 0;
 	if (!o->ecs)
@@ -84,21 +118,37 @@ static int print_snapshot(struct quark_queue *qq, const struct options *o)
 	return fflush(stdout);
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+/* Whatever happens before the signal; what is held then comes out in its time. */
 static int follow(struct quark_queue *qq, const struct options *o)
 {
 	const struct quark_event *ev;
+	uint64_t end = 0, watermark;
 
-	while (!stopped) {
+	for (;;) {
+		if (stopped && !end)
+			end = now_ns();
+		watermark = quark_queue_watermark(qq);
+		/* Asked again, or held for longer than there is a reason to. */
+		if (end && (watermark > end || stopped > 1 ||
+			    now_ns() > end + LAST_NS))
+			return 0;
 		ev = quark_queue_get_event(qq);
-		if (ev) {
-			if (print_event(qq, o, ev) < 0)
-				return -1;
+		if (ev && (!end || ev->boottime <= end) &&
+		    print_event(qq, o, ev) < 0)
+			return -1;
+		if (ev)
 			continue;
-		}
 		if (fflush(stdout) || quark_queue_block(qq) < 0)
 			return -1;
 	}
-	return 0;
 }
 
 static void print_losses(const struct quark_losses *l)
@@ -181,7 +231,7 @@ static int load_rules(struct options *o, const char *file)
 
 	if (!f)
 		return complain(file);
-	ret = quark_ruleset_parse(&o->rules, f, err, sizeof(err));
+	ret = quark_ruleset_parse_append(&o->rules, f, err, sizeof(err));
 	fclose(f);
 	if (ret < 0)
 		fprintf(stderr, "quark-mon: %s: %s\n", file, err);
@@ -238,6 +288,9 @@ static int parse_option(struct options *o, int c)
 		return 0;
 	case 'P':
 		return parse_number(optarg, INT_MAX, &o->ppid) ? 2 : 0;
+	case 'R':
+		o->reaps = true;
+		return 0;
 	case 'r':
 		return load_rules(o, optarg) ? 1 : 0;
 	case 's':
@@ -245,6 +298,9 @@ static int parse_option(struct options *o, int c)
 		return 0;
 	case 'v':
 		o->verbose = true;
+		return 0;
+	case 'x':
+		o->env = true;
 		return 0;
 	}
 	usage(stderr);
@@ -254,6 +310,12 @@ static int parse_option(struct options *o, int c)
 /* -1: go on; else the exit status. */
 static int parse_options(struct options *o, int argc, char **argv)
 {
+	static const struct option longs[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
+	};
+	static const char letters[] = "bC:EeghkMl:nP:Rr:stVvx";
 	int c, ret;
 
 	memset(o, 0, sizeof(*o));
@@ -261,9 +323,9 @@ static int parse_options(struct options *o, int argc, char **argv)
 	quark_ruleset_init(&o->rules);
 	quark_queue_default_attr(&o->attr);
 	o->attr.flags = QQ_OWN_EVENTS;
-	while ((c = getopt(argc, argv, "bC:EeghkMl:nP:r:stVv")) != -1) {
+	while ((c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
 		if (c == 'h') {
-			usage(stdout);
+			help();
 			return 0;
 		}
 		if (c == 'V') {
@@ -278,6 +340,8 @@ static int parse_options(struct options *o, int argc, char **argv)
 		usage(stderr);
 		return 2;
 	}
+	if (!o->env)
+		o->attr.max_env = 0;
 	if (!(o->attr.flags & QQ_ALL_BACKENDS))
 		o->attr.flags |= QQ_ALL_BACKENDS;
 	return -1;

@@ -131,7 +131,7 @@ is "every constant is in a page" "$(missing "${constants[@]}")" ""
 
 # Members, by the shape the formatter gives them: one tab, and no more.
 mapfile -t members < <(awk '
-	/^struct quark_(queue_attr|queue_stats|event|process|key|file_ident|rule|rule_field|ruleset|passwd|group|losses) \{/ { on = 1; next }
+	/^struct quark_(socket|packet|file|ptrace|module_load|shm|tty|container|pod|queue_attr|queue_stats|event|process|key|file_ident|rule|rule_field|ruleset|passwd|group|losses) \{/ { on = 1; next }
 	/^}/ { on = 0 }
 	on {
 		sub(/\/\*.*/, "")
@@ -163,7 +163,8 @@ for tool in quark-btf quark-mon; do
 	is "$tool(8) has every option" \
 		"$(sed -n 's/^\.It Fl \([A-Za-z]\).*/\1/p' \
 			"processmanager/quark/$tool.8" | sort | tr -d '\n')" \
-		"$(sed -n 's/.*getopt(argc, argv, "\([^"]*\)".*/\1/p' \
+		"$(sed -n -e 's/.*getopt(argc, argv, "\([^"]*\)".*/\1/p' \
+			-e 's/.* letters\[\] = "\([^"]*\)".*/\1/p' \
 			"processmanager/quark/$tool.c" | tr -d ':' |
 			grep -o . | sort | tr -d '\n')"
 	like "$tool -V" "$("$top/sbin/$tool" -V)" "^$tool [0-9.]+$"
@@ -174,6 +175,14 @@ for tool in quark-btf quark-mon; do
 done
 
 mon=$top/sbin/quark-mon
+"$mon" --help >"$T/help"
+is "quark-mon --help" "$? $(head -c 6 "$T/help")" "0 usage:"
+is "... says every option" \
+	"$(sed -n 's/^  -\([A-Za-z]\) .*/\1/p' "$T/help" | sort | tr -d '\n')" \
+	"$(sed -n 's/.* letters\[\] = "\([^"]*\)".*/\1/p' \
+		processmanager/quark/quark-mon.c | tr -d ':' |
+		grep -o . | sort | tr -d '\n')"
+like "quark-mon --version" "$("$mon" --version)" "^quark-mon [0-9.]+$"
 printf 'drop on process.exe */true\nallow on any\n' >"$T/rules"
 "$mon" -r "$T/rules" 2>"$T/mon.err"
 is "quark-mon says where rules are wrong" "$? $(cat "$T/mon.err")" \
@@ -198,8 +207,29 @@ monitor "-P: one event for a short life" "FORK\+EXEC\+EXIT" -P $$
 is "... of children of this shell only" \
 	"$(sed -n 's/^  PROC.*\(ppid=[0-9]*\) .*/\1/p' "$T/mon.out" | sort -u)" \
 	"ppid=$$"
-monitor "-n: every raw event" "\(REAP\)" -n
+is "... no reap" "$(grep -c '(REAP)' "$T/mon.out")" 0
+is "... and no environment" "$(grep -cE '^  ENV' "$T/mon.out")" 0
+monitor "-n: every raw event" "\(EXIT\)" -n
 is "... nothing joined" "$(grep -cE '^->.*\+' "$T/mon.out")" 0
+is "... no reap" "$(grep -c '(REAP)' "$T/mon.out")" 0
+monitor "-n -R: reaps too" "\(REAP\)" -n -R
+export QUARK_MAN=of_a_test
+monitor "-x: the environment" "^  ENV.*QUARK_MAN=of_a_test" -x
+
+# What is held when the signal comes is printed before the end.
+background "$mon" -P $$ >"$T/mon.out" 2>"$T/mon.err"
+wait_for 20 life "$T/mon.out" "EXEC"
+# All but the rings, which are the mappings of BPF maps.
+pss=$(awk '/^[0-9a-f]+-[0-9a-f]+ / { ring = /anon_inode/ }
+	/^Pss:/ && !ring { sum += $2 } END { print sum }' "/proc/$pid/smaps")
+[[ -n $san ]] || num "it takes less than 12 MiB beside the ring (KiB)" \
+	"$pss" "<=" 12288
+/bin/echo held at the end >"$T/null"
+kill -INT "$pid"
+wait "$pid"
+is "quark-mon ends well" $? 0
+like "... with what was held" "$(grep -a CMDLINE "$T/mon.out" | tail -n 1)" \
+	"held, at, the, end"
 # A login by ssh, as far as its processes go.
 cp /bin/sh "$T/sshd"
 # shellcheck disable=SC2016 # it is that shell's
