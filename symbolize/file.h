@@ -17,7 +17,7 @@
 
 /* What happened to a file when it was read, to be added up on the loop. */
 struct symbolizer_tally {
-	uint64_t resolved, unnamed, broken, built, hidden;
+	uint64_t resolved, unnamed, broken, built, hidden, undemangled;
 };
 
 struct symbolizer_file {
@@ -38,6 +38,7 @@ struct symbolizer_file {
 	uint64_t ksyms_time; /* boot time of the last reading, 0: none yet */
 	int index_err; /* why there is none, once tried */
 	bool damaged; /* counted already */
+	unsigned int exceeded; /* names that took too long to demangle */
 
 	/* The worker process': in the order of use, see worker_main.c. */
 	struct symbolizer_file *lru_prev, *lru_next;

@@ -10,6 +10,14 @@
 /* Longer names are cut. */
 #define NAME_MAX_BYTES 4096
 
+/*
+ * Names of a file that may exceed their time, and CPU time of all names of one
+ * request: 100 ms, ten times what 2048 names of libclang take. What is over is
+ * given as the linker has it.
+ */
+#define EXCEEDED_MAX 4
+#define REQUEST_TICKS (100 / SYMBOLIZER_DEMANGLE_TICK_MS)
+
 /* Modules and BPF programs come and go; so often the kernel is asked. */
 #define KALLSYMS_INTERVAL_NS (10 * CLOCK_NSEC_PER_SEC)
 
@@ -46,6 +54,7 @@ struct question {
 	struct symbolizer_answer *a;
 	struct symbolizer_src *src;
 	struct strbuf text;
+	struct symbolizer_demangle_cost cost;
 };
 
 static int keep(struct question *q, const char *s, size_t len,
@@ -53,6 +62,25 @@ static int keep(struct question *q, const char *s, size_t len,
 {
 	*kept = arena_memdup(&q->a->names, s, len + 1);
 	return *kept ? 0 : -ENOMEM;
+}
+
+/* Into q->text. */
+static bool demangle(struct question *q, const char *name)
+{
+	unsigned int before = q->cost.exceeded;
+	bool done = false;
+
+	if (q->f->exceeded >= EXCEEDED_MAX || q->cost.ticks >= REQUEST_TICKS) {
+		q->a->tally.undemangled += name[0] == '_' && name[1] == 'Z';
+		return false;
+	}
+	strbuf_reset(&q->text);
+	done = symbolizer_demangle(name, &q->text, &q->cost);
+	q->f->exceeded += q->cost.exceeded - before;
+	q->a->tally.undemangled += q->cost.exceeded - before;
+	if (q->cost.ticks >= REQUEST_TICKS)
+		q->f->exceeded++;
+	return done;
 }
 
 /*
@@ -76,8 +104,7 @@ static int set_names(struct question *q, struct symbolizer_symbol *sym,
 		*at = '\0';
 	else
 		at = NULL;
-	strbuf_reset(&q->text);
-	if (symbolizer_demangle(name, &q->text))
+	if (demangle(q, name))
 		return keep(q, q->text.data, q->text.len, &sym->name);
 	return at ? keep(q, name, (size_t)(at - name), &sym->name) : 0;
 }

@@ -402,6 +402,7 @@ int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *id, size_t len,
 	X(opener_hung_now, 1, "openings that hang now")                       \
 	X(resolved, 0, "addresses looked up")                                 \
 	X(unnamed, 0, "addresses no symbol covers")                           \
+	X(undemangled, 0, "names left mangled: they took too long")           \
 	X(broken, 0, "executable files whose headers or tables are damaged")  \
 	X(kallsyms_hidden, 0, "readings of kallsyms that showed no address")  \
 	X(index_built, 0, "symbol indexes built")                             \

@@ -323,6 +323,7 @@ static void resolve_count(struct file_job *j)
 	st->broken += t->broken;
 	st->index_built += t->built;
 	st->kallsyms_hidden += t->hidden;
+	st->undemangled += t->undemangled;
 }
 
 static void resolve_answer(struct file_job *j, int err)

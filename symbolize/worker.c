@@ -367,6 +367,7 @@ static int heard_answer(struct worker *w)
 	}
 	w->opts.stats->index_built += a->built;
 	w->opts.stats->index_evicted += a->evicted;
+	w->opts.stats->undemangled += a->undemangled;
 	w->opts.stats->index_bytes = a->index_bytes;
 	if (err || next == WORKER_DONE)
 		finished(w, err);

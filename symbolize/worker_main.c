@@ -10,9 +10,11 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include "symbolize/demangle.h"
 #include "symbolize/file.h"
 #include "symbolize/opener.h"
 #include "symbolize/sandbox.h"
@@ -22,11 +24,14 @@
 /* As profd itself, see engine.c: what is large goes back when it is freed. */
 #define MAIN_MALLOC_LARGE (128 << 10)
 
+/* What ps and top show; the kernel keeps 15 characters. */
+#define WORKER_COMM "profd-symbolize"
+
 struct server {
 	int sock;
 	struct symbolizer_file *first, *last; /* first: just used */
 	size_t index_bytes;
-	uint32_t built, evicted; /* for the question at hand */
+	uint32_t built, evicted, undemangled; /* for the question at hand */
 	struct worker_in in;
 	struct worker_in further; /* what it asked for meanwhile */
 	uint8_t out[WORKER_MSG_MAX];
@@ -99,8 +104,10 @@ static int reply(struct server *sv, const struct worker_question *q, int err,
 	a->damaged = damaged;
 	a->built = sv->built;
 	a->evicted = sv->evicted;
+	a->undemangled = sv->undemangled;
+	a->pad2 = 0;
 	a->index_bytes = sv->index_bytes;
-	sv->built = sv->evicted = 0;
+	sv->built = sv->evicted = sv->undemangled = 0;
 	return worker_send(sv->sock, &a->head, (enum worker_type)q->head.type,
 			   len, q->head.job, fd);
 }
@@ -181,6 +188,7 @@ static int serve_names(struct server *sv, const struct worker_question *q)
 					      q->n, &a);
 		f->fd = -1;
 		sv->built = (uint32_t)a.tally.built;
+		sv->undemangled = (uint32_t)a.tally.undemangled;
 		damaged = f->damaged;
 		if (f->index && !err)
 			cache_add(sv, f);
@@ -365,7 +373,11 @@ int symbolizer_worker_main(int argc, char **argv)
 	mallopt(M_TRIM_THRESHOLD, 4 * MAIN_MALLOC_LARGE);
 	warm_up();
 	sv.sock = SANDBOX_SOCKET;
-	err = sandbox_enter(&opts, &uid, &what);
+	prctl(PR_SET_NAME, WORKER_COMM, 0, 0, 0);
+	what = "SIGPROF";
+	err = symbolizer_demangle_start();
+	if (!err)
+		err = sandbox_enter(&opts, &uid, &what);
 	if (hello(&sv, err, uid, what) || err)
 		_exit(1);
 	while (!err) {

@@ -77,6 +77,7 @@ struct worker_answer {
 	uint8_t pad[3];
 	/* What happened for this answer; and what is held now. */
 	uint32_t built, evicted;
+	uint32_t undemangled, pad2;
 	uint64_t index_bytes;
 };
 

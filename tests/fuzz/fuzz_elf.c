@@ -39,7 +39,7 @@ static void walk(const struct symbolizer_index *x, struct symbolizer_elf *e)
 				abort();
 			if (symbolizer_index_name(x, e->src, range.name, name,
 						  sizeof(name)) >= 0)
-				symbolizer_demangle(name, &text);
+				symbolizer_demangle(name, &text, NULL);
 			strbuf_reset(&text);
 			names++;
 			off += range.size - (at - range.start) - 1;
@@ -64,10 +64,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct symbolizer_ask ask = { on_ask, NULL };
 	struct symbolizer_debugfile *d;
 	struct symbolizer_index *x;
+	static bool started;
 	struct symbolizer_src src;
 	struct symbolizer_elf e;
 	uint8_t id[20];
 
+	if (!started && symbolizer_demangle_start())
+		abort();
+	started = true;
 	symbolizer_src_mem(&src, data, size);
 	if (symbolizer_elf_init(&e, &src))
 		return 0;

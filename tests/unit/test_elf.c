@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -593,10 +594,12 @@ static void cxx_and_rust_names_are_made_readable(void **state)
 		strbuf_reset(&sb);
 		strbuf_puts(&sb, "kept ");
 		if (names[i][1]) {
-			assert_true(symbolizer_demangle(names[i][0], &sb));
+			assert_true(
+				symbolizer_demangle(names[i][0], &sb, NULL));
 			assert_string_equal(sb.data + 5, names[i][1]);
 		} else {
-			assert_false(symbolizer_demangle(names[i][0], &sb));
+			assert_false(
+				symbolizer_demangle(names[i][0], &sb, NULL));
 			assert_string_equal(sb.data, "kept ");
 		}
 	}
@@ -620,6 +623,58 @@ static void cxx_bomb(char *bomb, int n)
 	RUST_FEW "TBr_Br_ETBz_Bz_ETBH_BH_ETBP_BP_ETBX_BX_ETB15_B15_ETB1d" \
 		 "_B1d_ETB1n_B1n_ETB1x_B1x_ETB1H_B1H_E"
 
+/*
+ * A type of n levels, each with two of the one before, expanded as a pack that
+ * is not in it: 2^n steps without output.
+ */
+static void cxx_slow(char *name, int n)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	strcpy(name, "_Z1fIJiEEvDp1PI");
+	for (int i = 1; i < n; i++)
+		strcat(name, "S0_I");
+	strcat(name, "iE");
+	for (int i = 1; i < n; i++)
+		sprintf(name + strlen(name), i < 36 ? "S%c_E" : "S1%c_E",
+			digits[i % 36]);
+}
+
+static uint64_t cpu_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* The clock ends it: alone it would take longer than there is. */
+static void a_name_has_its_time(void **state)
+{
+	struct symbolizer_demangle_cost cost = { 0 };
+	uint64_t before = cpu_ms();
+	struct strbuf sb = { 0 };
+	char name[1024];
+
+	cxx_slow(name, 4);
+	assert_true(symbolizer_demangle(name, &sb, &cost));
+	assert_int_equal(cost.exceeded, 0);
+	strbuf_reset(&sb);
+	cxx_slow(name, 40);
+	for (int i = 1; i <= 5; i++) {
+		assert_false(symbolizer_demangle(name, &sb, &cost));
+		assert_int_equal(cost.exceeded, i);
+		assert_int_equal(sb.len, 0);
+		/* And the next one is as good as ever. */
+		assert_true(symbolizer_demangle("_Z3foov", &sb, &cost));
+		assert_string_equal(sb.data, "foo()");
+		strbuf_reset(&sb);
+	}
+	assert_true(cost.ticks >= 5);
+	assert_true(cpu_ms() - before < 5000);
+	strbuf_fini(&sb);
+}
+
 static void hostile_symbols_cost_little(void **state)
 {
 	struct strbuf sb = { 0 };
@@ -628,20 +683,20 @@ static void hostile_symbols_cost_little(void **state)
 	memset(name, 'P', sizeof(name) - 1);
 	memcpy(name, "_Z1f", 4);
 	name[sizeof(name) - 1] = '\0';
-	assert_false(symbolizer_demangle(name, &sb));
+	assert_false(symbolizer_demangle(name, &sb, NULL));
 	cxx_bomb(name, 4);
-	assert_true(symbolizer_demangle(name, &sb));
+	assert_true(symbolizer_demangle(name, &sb, NULL));
 	cxx_bomb(name, 17);
-	assert_false(symbolizer_demangle(name, &sb));
-	assert_true(symbolizer_demangle(RUST_FEW "E", &sb));
-	assert_false(symbolizer_demangle(RUST_MANY "E", &sb));
+	assert_false(symbolizer_demangle(name, &sb, NULL));
+	assert_true(symbolizer_demangle(RUST_FEW "E", &sb, NULL));
+	assert_false(symbolizer_demangle(RUST_MANY "E", &sb, NULL));
 	assert_true(sb.cap <= 4 * SYMBOLIZER_DEMANGLED_MAX);
 	strbuf_fini(&sb);
 }
 
 static int setup(void **state)
 {
-	return mkdtemp(dir) ? 0 : -1;
+	return mkdtemp(dir) && !symbolizer_demangle_start() ? 0 : -1;
 }
 
 static int teardown(void **state)
@@ -671,6 +726,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_elf_is_refused),
 		cmocka_unit_test(cxx_and_rust_names_are_made_readable),
 		cmocka_unit_test(hostile_symbols_cost_little),
+		cmocka_unit_test(a_name_has_its_time),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -81,6 +81,7 @@ static void it_has_one_socket_and_no_privilege(void **state)
 	assert_string_equal(proc_line(pid, "CapPrm"), "0000000000000000");
 	assert_string_equal(proc_line(pid, "NoNewPrivs"), "1");
 	assert_string_equal(proc_line(pid, "Seccomp"), "2");
+	assert_string_equal(proc_line(pid, "Name"), "profd-symbolize");
 	symbolizer_worker_status(fx.s, text, sizeof(text));
 	if (geteuid() == 0) {
 		assert_null(strstr(text, "as profd"));
@@ -187,6 +188,51 @@ static void large_answers_come_in_pieces(void **state)
 	assert_int_equal(m.right, MANY);
 	assert_int_equal(stats(&fx).resolved, MANY);
 	assert_int_equal(stats(&fx).index_built, 1);
+	fixture_fini(&fx);
+}
+
+/*
+ * A name that takes for ever to demangle is given as it is, and so are all of a
+ * file with many; what others ask for goes on.
+ */
+static void a_slow_name_stays_mangled(void **state)
+{
+	uint64_t at[64];
+	unsigned long long first;
+	struct fixture fx;
+	struct lib l;
+	char line[512];
+	FILE *f;
+
+	sh("awk 'BEGIN { D = \"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ\"; "
+	   "for (i = 1; i < 40; i++) { open = open \"S0_I\"; shut = shut "
+	   "(i < 36 ? \"S\" : \"S1\") substr(D, i %% 36 + 1, 1) \"_E\" } "
+	   "print \".text\"; for (i = 0; i < 64; i++) { "
+	   "n = sprintf(\"_Z3f%%02dIJiEEvDp1PI%%siE%%s\", i, open, shut); "
+	   "print \".globl \" n \"; .type \" n \",@function; \" n "
+	   "\": ret; .size \" n \",1\" } }' > slow.s && cc -shared "
+	   "-nostdlib -Wl,-z,noseparate-code -o slow.so slow.s");
+	snprintf(line, sizeof(line), "nm %s | sed -n 's/ T _Z3f00.*$//p'",
+		 in_dir("slow.so"));
+	f = popen(line, "r");
+	assert_int_equal(fscanf(f, "%llx", &first), 1);
+	pclose(f);
+	for (uint64_t i = 0; i < 64; i++)
+		at[i] = first + i;
+	fixture_init(&fx, NULL);
+	lib_open(&fx, &l, 0);
+	assert_int_equal(open_path(&fx, in_dir("slow.so")), 0);
+	assert_int_equal(resolve_wait(&fx, fx.file, at, 64), 0);
+	for (int i = 0; i < 64; i++) {
+		snprintf(line, sizeof(line), "_Z3f%02dIJiEEvDp1PI", i);
+		assert_int_equal(strncmp(fx.text[i][0], line, strlen(line)), 0);
+	}
+	assert_int_equal(stats(&fx).undemangled, 64);
+	assert_int_equal(resolve_wait(&fx, l.file, &l.at, 1), 0);
+	assert_string_equal(fx.text[0][0], "fn0");
+	assert_int_equal(stats(&fx).worker_failed + stats(&fx).worker_hung, 0);
+	assert_int_equal(stats(&fx).worker_starts, 1);
+	symbolizer_close(fx.s, l.file);
 	fixture_fini(&fx);
 }
 
@@ -618,6 +664,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(it_has_one_socket_and_no_privilege),
 		cmocka_unit_test(it_dies_with_profd),
 		cmocka_unit_test(large_answers_come_in_pieces),
+		cmocka_unit_test(a_slow_name_stays_mangled),
 		cmocka_unit_test(a_table_is_the_one_that_was_made),
 		cmocka_unit_test(
 			debug_files_are_found_beneath_their_directories),
