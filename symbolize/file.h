@@ -46,6 +46,8 @@ struct symbolizer_file {
 	/* The loop's. */
 	bool busy; /* a job has it that cannot be called back */
 	bool closed; /* to be freed when it is not busy */
+	bool at_work; /* a worker has a job on it */
+	uint64_t turn; /* when it had one last, see workers.c; 0: never */
 };
 
 struct symbolizer_file *symbolizer_file_new(void);

@@ -6,7 +6,7 @@
 #include "symbolize/file.h"
 #include "symbolize/known.h"
 #include "symbolize/opener.h"
-#include "symbolize/worker.h"
+#include "symbolize/workers.h"
 
 /* All kinds of requests, in a list of those not yet answered. */
 struct job {
@@ -34,7 +34,7 @@ struct symbolizer {
 	struct symbolizer_file *kernel, *vdso;
 	size_t own_bytes; /* of their indexes, as counted */
 	struct opener *opener;
-	struct worker *worker;
+	struct workers *workers;
 	struct symbolizer_known known;
 	struct symbolizer_hand *hand; /* rows that go before a file's own */
 	uint64_t last_id; /* of a file */

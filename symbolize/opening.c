@@ -214,7 +214,8 @@ static void on_open_done(struct opener_job *j, int err,
 	}
 	o->remote.file = o->file;
 	open_move(o, true);
-	worker_submit(s->worker, &o->remote);
+	if (workers_submit(s->workers, &o->remote))
+		ident_done(&o->remote, -ENOMEM);
 }
 
 /* This way led to nothing, or elsewhere. */
@@ -270,7 +271,7 @@ static void open_give_up(struct open_job *o, int err)
 	bool free_it = true;
 
 	if (o->asked)
-		free_it = worker_cancel(o->job.s->worker, &o->remote);
+		free_it = workers_cancel(o->job.s->workers, &o->remote);
 	else
 		opener_cancel(o->job.s->opener, &o->open);
 	open_answer(o, err);

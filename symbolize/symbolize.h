@@ -50,6 +50,11 @@ struct symbolizer_opts {
 	unsigned int worker_deadline_ms;
 	/* With nothing to do for so long it is let go; 0: 30000 ms. */
 	unsigned int worker_idle_ms;
+	/*
+	 * A file put aside is tried again after so long, and twice as long each
+	 * time that it fails then; 0: 600000 ms.
+	 */
+	unsigned int retry_ms;
 	/* What one request may take of memory; 0: 384 MiB. */
 	size_t worker_memory;
 	/*

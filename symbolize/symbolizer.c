@@ -24,6 +24,7 @@
 #define WORKER_IDLE_MS_DEFAULT 30000
 #define WORKER_CPU_S_DEFAULT 60
 #define WORKER_MEMORY_DEFAULT (384 << 20)
+#define RETRY_MS_DEFAULT 600000
 #define DEBUG_DIR "/usr/lib/debug"
 
 /* Work on an open file: names or rows. */
@@ -176,19 +177,25 @@ static void remote_done(struct worker_job *r, int err)
 	file_end(j, err ? err : j->job.err);
 }
 
-static void file_request(struct symbolizer *s, struct file_job *j,
-			 struct symbolizer_file *file,
-			 const struct file_job_kind *kind)
+/* 0 or -ENOMEM; then it is still the caller's. */
+static int file_request(struct symbolizer *s, struct file_job *j,
+			struct symbolizer_file *file,
+			const struct file_job_kind *kind)
 {
+	int err = 0;
+
 	j->job.s = s;
 	j->file = j->remote.file = file;
 	j->kind = kind;
 	j->remote.kind = &kind->remote;
+	if (!is_own(s, file))
+		err = workers_submit(s->workers, &j->remote);
+	if (err)
+		return err;
 	jobs_add(&s->files, &j->job);
 	if (is_own(s, file))
 		own_start(s);
-	else
-		worker_submit(s->worker, &j->remote);
+	return 0;
 }
 
 /* Answers it before its time; it ends by itself if something has it. */
@@ -199,7 +206,7 @@ static void file_give_up(struct file_job *j)
 	if (j->job.running)
 		uv_cancel((uv_req_t *)&j->job.work);
 	else if (!is_own(j->job.s, j->file))
-		free_it = worker_cancel(j->job.s->worker, &j->remote);
+		free_it = workers_cancel(j->job.s->workers, &j->remote);
 	j->file->busy |= !free_it;
 	file_answer(j, -ECANCELED);
 	if (free_it)
@@ -375,7 +382,10 @@ int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 	r->n = n;
 	if (n)
 		memcpy(r->offsets, offsets, n * sizeof(*offsets));
-	file_request(s, &r->job, file, &resolve_kind);
+	if (file_request(s, &r->job, file, &resolve_kind)) {
+		resolve_free(&r->job);
+		return -ENOMEM;
+	}
 	return 0;
 }
 
@@ -485,7 +495,10 @@ int symbolizer_rows(struct symbolizer *s, struct symbolizer_file *file,
 		return -ENOMEM;
 	r->fn = fn;
 	r->arg = arg;
-	file_request(s, &r->job, file, &rows_kind);
+	if (file_request(s, &r->job, file, &rows_kind)) {
+		free(r);
+		return -ENOMEM;
+	}
 	return 0;
 }
 
@@ -504,7 +517,7 @@ static size_t own_bytes(void *arg)
 	return s->own_bytes;
 }
 
-static void worker_closed(void *arg)
+static void workers_closed(void *arg)
 {
 	symbolizer_unref(arg);
 }
@@ -517,28 +530,37 @@ static const char *self(void)
 	return access("/proc/self/exe", X_OK) && name ? name : "/proc/self/exe";
 }
 
-static int start_worker(struct symbolizer *s,
-			const struct symbolizer_opts *opts)
+static size_t or_else(size_t value, size_t otherwise)
+{
+	return value ? value : otherwise;
+}
+
+static int start_workers(struct symbolizer *s,
+			 const struct symbolizer_opts *opts)
 {
 	static const char *const dirs[] = { DEBUG_DIR, NULL };
-	struct worker_opts w = {
-		.loop = s->loop,
-		.program = opts->worker ? opts->worker : self(),
-		.debug_dirs = opts->debug_dirs ? opts->debug_dirs : dirs,
-		.memory = opts->worker_memory ? opts->worker_memory
-					      : WORKER_MEMORY_DEFAULT,
-		.cpu_s = opts->worker_cpu_s ? opts->worker_cpu_s
-					    : WORKER_CPU_S_DEFAULT,
-		.deadline_ms = opts->worker_deadline_ms
-				       ? opts->worker_deadline_ms
-				       : WORKER_DEADLINE_MS_DEFAULT,
-		.idle_ms = opts->worker_idle_ms ? opts->worker_idle_ms
-						: WORKER_IDLE_MS_DEFAULT,
-		.stats = &s->stats,
-		.index_ceiling = opts->index_bytes ? opts->index_bytes
-						   : INDEX_BYTES_DEFAULT,
+	struct workers_opts w = {
+		.worker = {
+			.loop = s->loop,
+			.program = opts->worker ? opts->worker : self(),
+			.debug_dirs = opts->debug_dirs ? opts->debug_dirs
+						       : dirs,
+			.memory = or_else(opts->worker_memory,
+					  WORKER_MEMORY_DEFAULT),
+			.cpu_s = (unsigned int)or_else(opts->worker_cpu_s,
+						       WORKER_CPU_S_DEFAULT),
+			.deadline_ms = (unsigned int)or_else(
+				opts->worker_deadline_ms,
+				WORKER_DEADLINE_MS_DEFAULT),
+			.idle_ms = (unsigned int)or_else(
+				opts->worker_idle_ms, WORKER_IDLE_MS_DEFAULT),
+			.stats = &s->stats,
+		},
+		.index_ceiling = or_else(opts->index_bytes,
+					 INDEX_BYTES_DEFAULT),
 		.index_used = own_bytes,
-		.closed = worker_closed,
+		.retry_ms = or_else(opts->retry_ms, RETRY_MS_DEFAULT),
+		.closed = workers_closed,
 		.arg = s,
 	};
 	struct opener_opts o = {
@@ -546,7 +568,7 @@ static int start_worker(struct symbolizer *s,
 		.program = opts->opener ? opts->opener : self(),
 		.deadline_ms = s->deadline_ms,
 		.stats = &s->stats,
-		.closed = worker_closed,
+		.closed = workers_closed,
 		.arg = s,
 	};
 	int err = opener_new(&s->opener, &o);
@@ -554,8 +576,8 @@ static int start_worker(struct symbolizer *s,
 	s->refs += !err;
 	if (err)
 		return err;
-	w.opener = s->opener;
-	err = worker_new(&s->worker, &w);
+	w.worker.opener = s->opener;
+	err = workers_new(&s->workers, &w);
 	s->refs += !err;
 	return err;
 }
@@ -586,7 +608,7 @@ int symbolizer_new(struct symbolizer **sp, const struct symbolizer_opts *opts)
 		symbolizer_unref(s);
 		return err;
 	}
-	err = start_worker(s, opts);
+	err = start_workers(s, opts);
 	if (err) {
 		symbolizer_free(s);
 		return err;
@@ -603,7 +625,7 @@ void symbolizer_free(struct symbolizer *s)
 	symbolizer_opening_fini(s);
 	while (s->files.head)
 		file_give_up(container_of(s->files.head, struct file_job, job));
-	worker_free(s->worker);
+	workers_free(s->workers);
 	opener_free(s->opener);
 }
 
@@ -645,11 +667,11 @@ void symbolizer_get_stats(const struct symbolizer *s,
 
 void symbolizer_worker_status(const struct symbolizer *s, char *buf, size_t len)
 {
-	worker_status(s->worker, buf, len);
+	workers_status(s->workers, buf, len);
 }
 
 const char *symbolizer_aside(const struct symbolizer *s, size_t i,
 			     const char **why)
 {
-	return worker_aside_at(worker_asides(s->worker), i, why);
+	return worker_aside_at(workers_asides(s->workers), i, why);
 }

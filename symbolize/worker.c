@@ -34,31 +34,26 @@
 #define WORKER_ASKS_MAX 64 /* of one job */
 #define WORKER_READS_MAX 16 /* messages in one turn of the loop */
 
-enum worker_state {
-	WORKER_DOWN,
-	WORKER_STARTING,
-	WORKER_IDLE,
-	WORKER_BUSY,
-};
-
 struct worker {
 	struct worker_opts opts;
 	char *program;
 	enum worker_state state;
 	uv_timer_t timer;
 	unsigned int ticks; /* of the deadline, gone by */
+	uint64_t tick_ms, asked_at; /* uv_now() */
+	uint64_t cpu_ns; /* of the process, when it was asked */
+	uint64_t index_bytes; /* of its part in stats->index_bytes */
 	struct worker_children children;
 	struct worker_child *child; /* the one that counts, or NULL */
 	bool ending; /* it has ended, and what it said is still being read */
-	struct worker_job *head, *tail; /* waiting */
-	struct worker_job *now; /* under way, or to be asked first */
+	struct worker_job *now; /* under way, or to be asked */
+	uint64_t given_at; /* uv_hrtime() */
 	bool asked; /* ... and the worker may have seen the question */
 	uint64_t question; /* its number */
 	unsigned int asks, asking; /* of this job; of all, in the pool */
 	unsigned int fails, blameless; /* without an answer between them */
 	uint64_t restart_at; /* uv_now(), when DOWN */
 	bool freed;
-	struct worker_aside aside;
 	uid_t uid;
 	char why[96]; /* the last failure's */
 	struct worker_in in;
@@ -67,35 +62,7 @@ struct worker {
 static void worker_run(struct worker *w);
 static void on_timer(uv_timer_t *timer);
 
-/* --- the queue ---------------------------------------------------------------- */
-
-/*
- * What is short and lets a stack go on comes first: what a file is, then names.
- * There may be a hundred tables to read when profd starts, and the names of the
- * first stacks are not to wait for all of them.
- */
-static void queue_add(struct worker *w, struct worker_job *j)
-{
-	struct worker_job *prev = w->tail;
-
-	while (prev && prev->kind->type > j->kind->type)
-		prev = prev->prev;
-	j->prev = prev;
-	j->next = prev ? prev->next : w->head;
-	*(prev ? &prev->next : &w->head) = j;
-	*(j->next ? &j->next->prev : &w->tail) = j;
-}
-
-static void queue_remove(struct worker *w, struct worker_job *j)
-{
-	*(j->prev ? &j->prev->next : &w->head) = j->next;
-	*(j->next ? &j->next->prev : &w->tail) = j->prev;
-}
-
-static bool wanted(const struct worker *w)
-{
-	return w->now || w->head;
-}
+/* --- time --- */
 
 /* The loop goes on as long as there is something to be done. */
 static void set_refs(struct worker *w)
@@ -103,8 +70,8 @@ static void set_refs(struct worker *w)
 	if (w->freed)
 		return;
 	if (w->child)
-		worker_child_ref(w->child, wanted(w));
-	if (wanted(w))
+		worker_child_ref(w->child, w->now != NULL);
+	if (w->now)
 		uv_ref((uv_handle_t *)&w->timer);
 	else
 		uv_unref((uv_handle_t *)&w->timer);
@@ -117,10 +84,34 @@ static void timer_set(struct worker *w, uint64_t ms)
 	uv_timer_start(&w->timer, on_timer, ms, 0);
 }
 
-static void deadline_set(struct worker *w)
+/* In WORKER_TICKS equal parts: what is left of it. */
+static void deadline_set(struct worker *w, uint64_t spent_ms)
 {
+	uint64_t all = w->opts.deadline_ms;
+
 	w->ticks = 0;
-	timer_set(w, w->opts.deadline_ms / WORKER_TICKS);
+	w->tick_ms = MAX((all - MIN(all, spent_ms)) / WORKER_TICKS, 1ULL);
+	timer_set(w, w->tick_ms);
+	w->asked_at = uv_now(w->opts.loop);
+}
+
+/* How much of it is gone; time in which we were stopped is a tick at most. */
+static uint64_t deadline_spent(const struct worker *w)
+{
+	return MIN(uv_now(w->opts.loop) - w->asked_at,
+		   (w->ticks + 1) * w->tick_ms);
+}
+
+/* CPU time of the process; 0: it cannot be told. */
+static uint64_t cpu_ns(const struct worker *w)
+{
+	struct timespec ts;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(worker_child_pid(w->child), &clock) ||
+	    clock_gettime(clock, &ts))
+		return 0;
+	return (uint64_t)ts.tv_sec * CLOCK_NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
 /* --- the end of a worker -------------------------------------------------------- */
@@ -131,14 +122,18 @@ static void let_go(struct worker *w)
 		worker_child_end(w->child);
 	w->child = NULL;
 	w->state = WORKER_DOWN;
-	w->opts.stats->index_bytes = 0;
+	w->opts.stats->index_bytes -= w->index_bytes;
+	w->index_bytes = 0;
 	uv_timer_stop(&w->timer);
 }
 
-static void job_done(struct worker *w, struct worker_job *j, int err)
+static void job_ended(struct worker *w, int err, bool again)
 {
+	struct worker_job *j = w->now;
+
 	w->now = NULL;
-	j->kind->done(j, err);
+	w->asked = false;
+	w->opts.ended(w->opts.arg, w, j, err, again);
 }
 
 /* When the next one may be started, after so many failures in a row. */
@@ -173,9 +168,13 @@ static void lost(struct worker *w, unsigned int thirds, const char *why)
 	w->fails++;
 	w->blameless = blame ? 0 : w->blameless + 1;
 	w->restart_at = uv_now(w->opts.loop) + backoff_ms(w->fails);
-	if (blame && worker_aside_add(&w->aside, j->file, thirds, why)) {
+	if (blame)
+		j->spent_ms = 0;
+	if (blame && thirds &&
+	    worker_aside_add(w->opts.aside, j->file, thirds, why,
+			     uv_now(w->opts.loop))) {
 		w->opts.stats->put_aside++;
-		job_done(w, j, -EBADMSG);
+		job_ended(w, -EBADMSG, false);
 	}
 	worker_run(w);
 }
@@ -232,7 +231,6 @@ static void on_timer_closed(uv_handle_t *handle)
 	void (*closed)(void *arg) = w->opts.closed;
 	void *arg = w->opts.arg;
 
-	worker_aside_fini(&w->aside);
 	free(w->program);
 	free(w);
 	closed(arg);
@@ -264,7 +262,7 @@ static void start(struct worker *w)
 	w->why[0] = '\0';
 	err = worker_child_start(&w->child, &w->children, w->program, argv);
 	if (!err) {
-		deadline_set(w);
+		deadline_set(w, 0);
 		return;
 	}
 	w->opts.stats->worker_failed++;
@@ -300,17 +298,16 @@ static void ask(struct worker *w)
 			     WORKER_NAMES_MAX * sizeof(uint64_t)];
 	} m;
 	struct worker_job *j = w->now;
-	size_t used = w->opts.index_used(w->opts.arg);
 	int err;
 
 	memset(&m.q, 0, sizeof(m.q));
 	m.q.file = j->file->id;
 	m.q.size = j->file->ident.size;
-	m.q.index_bytes =
-		w->opts.index_ceiling - MIN(w->opts.index_ceiling, used);
+	m.q.index_bytes = w->opts.index_room(w->opts.arg, w->index_bytes);
 	j->kind->question(j, &m.q);
 	w->state = WORKER_BUSY;
-	deadline_set(w);
+	w->cpu_ns = cpu_ns(w);
+	deadline_set(w, j->spent_ms);
 	w->asked = true;
 	err = worker_send(worker_child_socket(w->child), &m.q.head,
 			  j->kind->type, sizeof(m.q) + m.q.n * sizeof(uint64_t),
@@ -322,28 +319,18 @@ static void ask(struct worker *w)
 		lied(w);
 }
 
-/* Whether it is to be replaced for the CPU time it has had. */
-static bool worn_out(const struct worker *w)
-{
-	struct timespec ts;
-	clockid_t clock;
-
-	return clock_getcpuclockid(worker_child_pid(w->child), &clock) == 0 &&
-	       clock_gettime(clock, &ts) == 0 &&
-	       ts.tv_sec >= (time_t)(w->opts.cpu_s / 2);
-}
-
-static void finished(struct worker *w, int err)
+static void finished(struct worker *w, int err, bool again)
 {
 	struct worker_job *j = w->now;
 
 	w->fails = w->blameless = w->asks = 0;
-	w->asked = false;
 	w->state = WORKER_IDLE;
-	worker_aside_forgive(&w->aside, j->file);
-	if (worn_out(w))
+	j->spent_ms = again ? j->spent_ms + deadline_spent(w) : 0;
+	worker_aside_forgive(w->opts.aside, j->file);
+	/* Replaced for the CPU time it has had, before a limit ends it. */
+	if (cpu_ns(w) / CLOCK_NSEC_PER_SEC >= w->opts.cpu_s / 2)
 		let_go(w);
-	job_done(w, j, err);
+	job_ended(w, err, again);
 }
 
 static int heard_answer(struct worker *w)
@@ -368,13 +355,10 @@ static int heard_answer(struct worker *w)
 	w->opts.stats->index_built += a->built;
 	w->opts.stats->index_evicted += a->evicted;
 	w->opts.stats->undemangled += a->undemangled;
-	w->opts.stats->index_bytes = a->index_bytes;
-	if (err || next == WORKER_DONE)
-		finished(w, err);
-	else if (next == WORKER_AGAIN)
-		ask(w);
-	else
-		deadline_set(w);
+	w->opts.stats->index_bytes += a->index_bytes - w->index_bytes;
+	w->index_bytes = a->index_bytes;
+	if (err || next != WORKER_MORE)
+		finished(w, err, !err && next == WORKER_AGAIN);
 	return 0;
 }
 
@@ -439,20 +423,38 @@ static void on_readable(void *arg)
 
 /* --- time ------------------------------------------------------------------------- */
 
-/* As many as there are now: what comes of that must not keep us here. */
-static void refuse_all(struct worker *w, int err)
+/* The state letter of /proc/PID/stat; 0: it cannot be read. */
+static char process_state(pid_t pid)
 {
-	struct worker_job *j;
-	size_t n = 0;
+	char path[32], line[256], *end;
+	FILE *f;
 
-	for (j = w->head; j; j = j->next)
-		n++;
-	if (w->now)
-		job_done(w, w->now, err);
-	while (n-- && (j = w->head)) {
-		queue_remove(w, j);
-		j->kind->done(j, err);
-	}
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	end = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
+	fclose(f);
+	return end && end[1] == ' ' ? end[2] : '\0';
+}
+
+/*
+ * It took too long: the file's fault, if it used the CPU for it. A process that
+ * was stopped, or got no CPU, could not answer; one that waits for the file may
+ * have to wait each time, so that counts, but not at once.
+ */
+static void give_up(struct worker *w)
+{
+	uint64_t used = (cpu_ns(w) - w->cpu_ns) / CLOCK_NSEC_PER_MSEC;
+	char state = process_state(worker_child_pid(w->child));
+
+	w->opts.stats->worker_hung++;
+	if (w->state == WORKER_STARTING || used >= w->opts.deadline_ms / 4)
+		lost(w, WORKER_ASIDE_WHOLE, "it took too long to read");
+	else if (state == 'T' || state == 't')
+		lost(w, 0, "the reader was stopped");
+	else
+		lost(w, 1, "the reader was kept waiting");
 }
 
 static void overdue(struct worker *w)
@@ -466,11 +468,10 @@ static void overdue(struct worker *w)
 	if (w->child != c || w->question != question || w->state != state)
 		return;
 	if (++w->ticks < WORKER_TICKS) {
-		timer_set(w, w->opts.deadline_ms / WORKER_TICKS);
+		timer_set(w, w->tick_ms);
 		return;
 	}
-	w->opts.stats->worker_hung++;
-	lost(w, WORKER_ASIDE_WHOLE, "it took too long to read");
+	give_up(w);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -481,33 +482,19 @@ static void on_timer(uv_timer_t *timer)
 		worker_children_forget(&w->children);
 	else if (w->state == WORKER_STARTING || w->state == WORKER_BUSY)
 		overdue(w);
-	else if (w->state == WORKER_IDLE && !wanted(w))
+	else if (w->state == WORKER_IDLE && !w->now)
 		let_go(w); /* memory is worth more than indexes nobody needs */
 	else
 		worker_run(w);
-}
-
-/* A job to be asked, in w->now; none is left otherwise. */
-static void next_job(struct worker *w)
-{
-	struct worker_job *j;
-
-	while (!w->now && (j = w->head)) {
-		queue_remove(w, j);
-		if (worker_aside_has(&w->aside, j->file))
-			j->kind->done(j, -EBADMSG);
-		else
-			w->now = j;
-	}
 }
 
 static void run_down(struct worker *w)
 {
 	uint64_t now = uv_now(w->opts.loop);
 
-	if (now < w->restart_at && broken(w))
-		refuse_all(w, -EIO);
-	if (w->freed || w->state != WORKER_DOWN || !wanted(w))
+	if (w->now && worker_refuses(w))
+		job_ended(w, -EIO, false);
+	if (w->freed || w->state != WORKER_DOWN || !w->now)
 		return;
 	if (now < w->restart_at)
 		timer_set(w, w->restart_at - now);
@@ -520,38 +507,66 @@ static void worker_run(struct worker *w)
 {
 	if (w->freed || w->ending)
 		return;
-	if (w->state == WORKER_IDLE) {
-		next_job(w);
-		if (w->freed)
-			return;
-		if (w->now)
-			ask(w);
-		else
-			timer_set(w, w->opts.idle_ms);
-	} else if (w->state == WORKER_DOWN) {
+	if (w->state == WORKER_IDLE && w->now)
+		ask(w);
+	else if (w->state == WORKER_IDLE)
+		timer_set(w, w->opts.idle_ms);
+	else if (w->state == WORKER_DOWN)
 		run_down(w);
-	}
 	set_refs(w);
+	if (!w->freed && !w->now)
+		w->opts.ready(w->opts.arg);
 }
 
-void worker_submit(struct worker *w, struct worker_job *j)
+void worker_give(struct worker *w, struct worker_job *j)
 {
-	queue_add(w, j);
+	w->now = j;
+	w->given_at = uv_hrtime();
 	if (w->state == WORKER_IDLE || w->state == WORKER_DOWN)
 		timer_set(w, 0);
 	set_refs(w);
 }
 
-bool worker_cancel(struct worker *w, struct worker_job *j)
+bool worker_take_back(struct worker *w)
 {
-	if (w->now == j && w->asked)
+	if (w->asked)
 		return false;
-	if (w->now == j)
-		w->now = NULL;
-	else
-		queue_remove(w, j);
+	w->now = NULL;
 	set_refs(w);
 	return true;
+}
+
+void worker_wake(struct worker *w)
+{
+	if (w->state == WORKER_DOWN)
+		start(w);
+	set_refs(w);
+}
+
+enum worker_state worker_state(const struct worker *w)
+{
+	return w->state;
+}
+
+struct worker_job *worker_job(const struct worker *w)
+{
+	return w->now;
+}
+
+uint64_t worker_given_at(const struct worker *w)
+{
+	return w->given_at;
+}
+
+bool worker_refuses(const struct worker *w)
+{
+	return w->state == WORKER_DOWN && broken(w) &&
+	       uv_now(w->opts.loop) < w->restart_at;
+}
+
+bool worker_doubtful(const struct worker *w)
+{
+	return w->blameless != 0;
 }
 
 /* --- the whole ---------------------------------------------------------------------- */
@@ -578,7 +593,6 @@ int worker_new(struct worker **wp, const struct worker_opts *opts)
 		free(w);
 		return err;
 	}
-	start(w);
 	set_refs(w);
 	*wp = w;
 	return 0;
@@ -589,18 +603,14 @@ void worker_free(struct worker *w)
 	if (!w)
 		return;
 	w->freed = true;
-	refuse_all(w, -ECANCELED);
+	if (w->now)
+		job_ended(w, -ECANCELED, false);
 	let_go(w);
 	close_if_done(w);
 	if (uv_is_closing((uv_handle_t *)&w->timer))
 		return;
 	uv_ref((uv_handle_t *)&w->timer);
 	timer_set(w, WORKER_LAST_MS);
-}
-
-const struct worker_aside *worker_asides(const struct worker *w)
-{
-	return &w->aside;
 }
 
 void worker_status(const struct worker *w, char *buf, size_t len)

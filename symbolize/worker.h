@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker: profd's side of the process that reads files. Jobs are done one at a
- * time, in the order in which they come, each a question or several
- * (worker_msg.h). Whoever it is that answers, and how often it has to be
- * started anew for that, is no matter of theirs; which file it failed on is a
- * matter of this.
+ * worker: profd's side of one process that reads files. It is given one job at a
+ * time, a question or several (worker_msg.h), and started for that if it is not
+ * there; workers.h says which job. What it fails on is the file's fault or not:
+ * then it is asked once more, of the next process.
  *
  *	DOWN --start--> STARTING --HELLO--> IDLE <--> BUSY
  *	  ^------- it fails, or is not needed any more -'
  *
- * It is ended by SIGKILL and reaped whenever the kernel lets it go: nothing
- * waits for that, the next one is started meanwhile.
+ * The process is ended by SIGKILL and reaped whenever the kernel lets it go:
+ * nothing waits for that, the next one is started meanwhile.
  */
 #ifndef SYMBOLIZE_WORKER_H
 #define SYMBOLIZE_WORKER_H
@@ -22,6 +21,14 @@
 struct opener;
 struct worker;
 struct worker_job;
+struct workers_party;
+
+enum worker_state {
+	WORKER_DOWN,
+	WORKER_STARTING,
+	WORKER_IDLE,
+	WORKER_BUSY,
+};
 
 /* What an answer leads to; -EPROTO: it is a lie. */
 enum worker_next {
@@ -47,6 +54,8 @@ struct worker_job {
 	struct worker_job *next, *prev;
 	const struct worker_kind *kind;
 	struct symbolizer_file *file; /* of which it has the descriptor */
+	struct workers_party *party; /* while workers.c has it */
+	uint64_t spent_ms; /* by its questions so far, of its deadline */
 };
 
 struct worker_opts {
@@ -57,23 +66,39 @@ struct worker_opts {
 	size_t memory;
 	unsigned int cpu_s, deadline_ms, idle_ms;
 	struct symbolizer_stats *stats;
-	size_t index_ceiling; /* less what is used elsewhere: */
-	size_t (*index_used)(void *arg);
+	struct worker_aside *aside; /* of all workers */
+	/* What its indexes may take of memory. */
+	uint64_t (*index_room)(void *arg, uint64_t held);
+	/*
+	 * It has done with a job, which is the callee's again: 0, an error as
+	 * for done() above; 'again': it has another question.
+	 */
+	void (*ended)(void *arg, struct worker *w, struct worker_job *j,
+		      int err, bool again);
+	void (*ready)(void *arg); /* it may be given a job */
 	void (*closed)(void *arg); /* worker_free() is done, later on the loop */
 	void *arg;
 };
 
-/* Starts it at once. 0 or -errno; that none can be started is no error here. */
+/* Not started. 0 or -errno. */
 int worker_new(struct worker **wp, const struct worker_opts *opts);
-/* Jobs still there end with -ECANCELED before it returns. */
+/* A job still there ends with -ECANCELED before it returns. */
 void worker_free(struct worker *w);
+/* Starts it if it is DOWN. */
+void worker_wake(struct worker *w);
 
-/* Its place in the queue is by its kind. done() is not called from inside. */
-void worker_submit(struct worker *w, struct worker_job *j);
-/* True: it will not be done. False: it is at work, and ends with done(). */
-bool worker_cancel(struct worker *w, struct worker_job *j);
+/* To one without a job. ended() is not called from inside. */
+void worker_give(struct worker *w, struct worker_job *j);
+/* Of the job it has. True: it will not be done. False: it ends with ended(). */
+bool worker_take_back(struct worker *w);
 
-const struct worker_aside *worker_asides(const struct worker *w);
+enum worker_state worker_state(const struct worker *w);
+struct worker_job *worker_job(const struct worker *w); /* or NULL */
+uint64_t worker_given_at(const struct worker *w); /* uv_hrtime() */
+/* No process to be had: it cannot be started, and pauses before it is tried. */
+bool worker_refuses(const struct worker *w);
+/* It has ended, or could not be started, without a job to blame. */
+bool worker_doubtful(const struct worker *w);
 void worker_status(const struct worker *w, char *buf, size_t len);
 
 #endif /* SYMBOLIZE_WORKER_H */

@@ -5,6 +5,9 @@
 
 #include "symbolize/worker_aside.h"
 
+/* From ten minutes to five hours. */
+#define WORKER_ASIDE_DOUBLINGS 5U
+
 void worker_aside_fini(struct worker_aside *a)
 {
 	while (a->n)
@@ -25,12 +28,17 @@ static size_t find(const struct worker_aside *a,
 	return i;
 }
 
-bool worker_aside_has(const struct worker_aside *a,
-		      const struct symbolizer_file *f)
+bool worker_aside_has(struct worker_aside *a, const struct symbolizer_file *f,
+		      uint64_t now)
 {
 	size_t i = find(a, &f->ident);
 
-	return i < a->n && a->files[i].thirds >= WORKER_ASIDE_WHOLE;
+	if (i == a->n || a->files[i].thirds < WORKER_ASIDE_WHOLE)
+		return false;
+	if (now < a->files[i].until)
+		return true;
+	a->files[i].thirds = WORKER_ASIDE_WHOLE - 1;
+	return false;
 }
 
 /* The path on one line of a terminal. */
@@ -61,9 +69,10 @@ void worker_aside_forgive(struct worker_aside *a,
 }
 
 bool worker_aside_add(struct worker_aside *a, const struct symbolizer_file *f,
-		      unsigned int thirds, const char *why)
+		      unsigned int thirds, const char *why, uint64_t now)
 {
 	size_t i = find(a, &f->ident);
+	unsigned int times;
 
 	if (i == a->n) {
 		if (a->n == WORKER_ASIDE_MAX)
@@ -78,7 +87,12 @@ bool worker_aside_add(struct worker_aside *a, const struct symbolizer_file *f,
 	}
 	a->files[i].thirds += thirds;
 	a->files[i].why = why;
-	return a->files[i].thirds >= WORKER_ASIDE_WHOLE;
+	if (a->files[i].thirds < WORKER_ASIDE_WHOLE)
+		return false;
+	times = MIN(a->files[i].times, WORKER_ASIDE_DOUBLINGS);
+	a->files[i].times++;
+	a->files[i].until = now + (a->retry_ms << times);
+	return true;
 }
 
 const char *worker_aside_at(const struct worker_aside *a, size_t i,

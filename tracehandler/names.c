@@ -118,11 +118,15 @@ void trace_names_plain(struct trace_frame *f)
 		f->plain = NULL;
 }
 
-/* Not the file's fault: it may go better the next time. */
+/*
+ * Not the file's fault, or not for ever (-EBADMSG: it is quarantined): it may go
+ * better the next time.
+ */
 static bool trace_names_passing(int err)
 {
 	return err == -ENOMEM || err == -EMFILE || err == -ENFILE ||
-	       err == -ETIMEDOUT || err == -ECANCELED || err == -EAGAIN;
+	       err == -ETIMEDOUT || err == -ECANCELED || err == -EAGAIN ||
+	       err == -EBADMSG || err == -EIO;
 }
 
 static void trace_names_answer(void *arg, int err,

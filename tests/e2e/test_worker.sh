@@ -6,7 +6,7 @@ programs=10
 
 # The child of profd; nothing while there is none.
 worker() {
-	pgrep -P "$profd" -f symbolize-worker
+	pgrep -P "$profd" profd-symbolize | head -n 1
 }
 
 gone() {

@@ -77,8 +77,36 @@ static void lie_exit(struct fake *f)
 
 static void lie_hang(struct fake *f)
 {
-	for (;;)
-		pause();
+	for (volatile bool forever = true; forever;)
+		;
+}
+
+static void fake_spin(unsigned int ms)
+{
+	uint64_t end = clock_boottime_ns() + ms * CLOCK_NSEC_PER_MSEC;
+
+	while (clock_boottime_ns() < end)
+		;
+}
+
+/* An answer in pieces, each of them in time. */
+static void lie_drip(struct fake *f)
+{
+	struct symbolizer_symbol sym = { .name = "x", .system_name = "x" };
+	uint32_t n = f->q->n;
+
+	for (uint32_t i = 0; i < n; i++) {
+		fake_spin(600);
+		memset(&f->out.names, 0, sizeof(f->out.names));
+		f->out.names.first = i;
+		f->out.names.n = 1;
+		sym.start = f->vaddrs[i];
+		sym.size = 1;
+		f->len = worker_name_add((uint8_t *)&f->out,
+					 sizeof(f->out.names), sizeof(f->out),
+					 &sym);
+		fake_send(f, &f->out, f->len, -1);
+	}
 }
 
 static void lie_close_only(struct fake *f)
@@ -385,13 +413,39 @@ static void lie_plain_file(struct fake *f)
 	fake_table(f, open("/proc/self/exe", O_RDONLY), FAKE_TABLE);
 }
 
+/* The truth, late. */
+static void lie_slow(struct fake *f)
+{
+	fake_spin(300);
+	if (f->q->head.type == WORKER_NAMES) {
+		fake_send(f, &f->out, f->len, -1);
+		return;
+	}
+	f->rows.a.err = -ENODATA;
+	fake_send(f, &f->rows, sizeof(f->rows), -1);
+}
+
+/* A program that is the fake with this lie, whatever it is called with. */
+static const char *fake_program(const char *lie)
+{
+	const char *path = in_dir("fake");
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fprintf(f, "#!/bin/sh\nexec %s fake %s\n", self, lie);
+	assert_int_equal(fchmod(fileno(f), 0755), 0);
+	fclose(f);
+	return path;
+}
+
 /* --- all of them ---------------------------------------------------------------------- */
 
 enum fake_count {
 	FAKE_LIES,
 	FAKE_FAILED,
 	FAKE_HUNG,
-	FAKE_KILLED
+	FAKE_KILLED,
+	FAKE_SLOW, /* no lie */
 };
 
 /* What, and what it is counted as. KILLED: by us, which may be anybody. */
@@ -399,6 +453,8 @@ enum fake_count {
 	X(crash, FAILED) \
 	X(exit, FAILED)  \
 	X(hang, HUNG)    \
+	X(drip, HUNG)    \
+	X(slow, SLOW)    \
 	X(close_only, KILLED) X(empty, KILLED)
 
 #define FAKE_MESSAGES(X)       \

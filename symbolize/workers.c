@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+/* workers: see symbolize/workers.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbolize/workers.h"
+
+#define WORKERS_MAX 3
+/* A job at work for so long is slow; jobs that wait so long start a process. */
+#define WORKERS_SLOW_MS 50
+#define WORKERS_LOOK_MS 10 /* while jobs wait for that */
+/* A further process without a job ends soon: it is memory. */
+#define WORKERS_IDLE_MS 3000
+/* Of a party's jobs, one in so many is for names, if any wait. */
+#define WORKERS_NAMES_TURN 4
+/* Each may keep this part of the memory for indexes, whatever others have. */
+#define WORKERS_INDEX_SHARE 8
+/* Parties without a job whose time is remembered. */
+#define WORKERS_PARTIES_MAX 256
+
+struct workers_party {
+	struct workers_party *next;
+	uint32_t owner, uid;
+	uint64_t used; /* virtual time, in ns */
+	unsigned int turns;
+	unsigned int jobs; /* waiting and at work */
+	struct worker_job *head, *tail; /* waiting, in the order they came */
+};
+
+struct workers {
+	struct workers_opts opts;
+	struct worker *each[WORKERS_MAX];
+	struct workers_party *parties;
+	unsigned int n_parties;
+	uint64_t now; /* virtual time: of what was begun last */
+	uint64_t turns; /* of files */
+	uint64_t stuck_at; /* uv_now() since which a process is wanted; 0 */
+	unsigned int waiting; /* jobs */
+	uv_timer_t timer;
+	struct worker_aside aside;
+	unsigned int handles; /* the timer and the workers, not closed yet */
+	bool running, freed;
+};
+
+static void on_timer(uv_timer_t *timer);
+
+static void look_again(struct workers *ws, uint64_t ms)
+{
+	if (ws->freed)
+		return;
+	uv_update_time(ws->opts.worker.loop);
+	uv_timer_start(&ws->timer, on_timer, ms, 0);
+}
+
+/* --- parties ------------------------------------------------------------------ */
+
+/* Those that would come after the others anyway need not be remembered. */
+static void parties_forget(struct workers *ws)
+{
+	struct workers_party **at = &ws->parties, *p;
+
+	while ((p = *at)) {
+		if (p->jobs || (p->used > ws->now &&
+				ws->n_parties <= WORKERS_PARTIES_MAX)) {
+			at = &p->next;
+			continue;
+		}
+		*at = p->next;
+		free(p);
+		ws->n_parties--;
+	}
+}
+
+static struct workers_party *party_of(struct workers *ws,
+				      const struct symbolizer_file *f)
+{
+	struct workers_party *p;
+
+	for (p = ws->parties; p; p = p->next)
+		if (p->owner == f->owner && p->uid == f->uid)
+			return p;
+	parties_forget(ws);
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->owner = f->owner;
+	p->uid = f->uid;
+	p->next = ws->parties;
+	ws->parties = p;
+	ws->n_parties++;
+	return p;
+}
+
+static void queue_add(struct workers *ws, struct workers_party *p,
+		      struct worker_job *j)
+{
+	if (!p->jobs++)
+		p->used = MAX(p->used, ws->now);
+	j->party = p;
+	j->next = NULL;
+	j->prev = p->tail;
+	*(p->tail ? &p->tail->next : &p->head) = j;
+	p->tail = j;
+	ws->waiting++;
+}
+
+static void queue_remove(struct workers *ws, struct worker_job *j)
+{
+	struct workers_party *p = j->party;
+
+	*(j->prev ? &j->prev->next : &p->head) = j->next;
+	*(j->next ? &j->next->prev : &p->tail) = j->prev;
+	ws->waiting--;
+}
+
+/* Root's files are everybody's. */
+static bool related(const struct workers_party *a,
+		    const struct workers_party *b)
+{
+	return a->uid == b->uid || (a->owner && a->owner == b->owner);
+}
+
+/* Whether it may have one of so many free processes. */
+static bool party_may(const struct workers *ws, const struct workers_party *p,
+		      unsigned int n_free)
+{
+	uint64_t slow = uv_hrtime() - WORKERS_SLOW_MS * CLOCK_NSEC_PER_MSEC;
+	const struct worker_job *j;
+
+	for (int i = 0; i < WORKERS_MAX; i++) {
+		j = worker_job(ws->each[i]);
+		if (j && related(j->party, p) &&
+		    (n_free < 2 || worker_given_at(ws->each[i]) > slow))
+			return false;
+	}
+	return true;
+}
+
+/* The next of its jobs, or NULL. */
+static struct worker_job *party_next(const struct workers_party *p)
+{
+	bool names_first =
+		p->turns % WORKERS_NAMES_TURN == WORKERS_NAMES_TURN - 1;
+	struct worker_job *j, *best = NULL;
+	bool names, better;
+
+	for (j = p->head; j; j = j->next) {
+		if (j->file->at_work)
+			continue;
+		names = j->kind->type == WORKER_NAMES;
+		better = !best;
+		if (best && names != (best->kind->type == WORKER_NAMES))
+			better = names == names_first;
+		else if (best)
+			better = j->file->turn < best->file->turn;
+		if (better)
+			best = j;
+	}
+	return best;
+}
+
+static struct worker_job *pick(const struct workers *ws, unsigned int n_free)
+{
+	struct worker_job *j, *best = NULL;
+	struct workers_party *p;
+
+	for (p = ws->parties; p; p = p->next) {
+		if (!p->head || (best && p->used >= best->party->used) ||
+		    !party_may(ws, p, n_free))
+			continue;
+		j = party_next(p);
+		if (j)
+			best = j;
+	}
+	return best;
+}
+
+/* --- processes ---------------------------------------------------------------- */
+
+/* Further ones are no use while the first shows that none can be had. */
+static bool usable(const struct workers *ws, int i)
+{
+	return !worker_job(ws->each[i]) && !worker_refuses(ws->each[i]) &&
+	       (i == 0 || worker_state(ws->each[i]) != WORKER_DOWN ||
+		!worker_doubtful(ws->each[0]));
+}
+
+/* One that may be given a job now, or NULL: none is running. */
+static struct worker *ready_one(struct workers *ws)
+{
+	uint64_t now = uv_now(ws->opts.worker.loop);
+	enum worker_state state;
+
+	for (int i = 0; i < WORKERS_MAX; i++)
+		if (usable(ws, i) && worker_state(ws->each[i]) == WORKER_IDLE)
+			return ws->each[i];
+	if (!ws->stuck_at)
+		ws->stuck_at = MAX(now, 1ULL);
+	for (int i = 0; i < WORKERS_MAX; i++) {
+		state = worker_state(ws->each[i]);
+		if (!usable(ws, i))
+			continue;
+		if (i == 0 || state != WORKER_DOWN ||
+		    now - ws->stuck_at >= WORKERS_SLOW_MS)
+			return ws->each[i];
+	}
+	return NULL;
+}
+
+static unsigned int count_free(const struct workers *ws)
+{
+	unsigned int n = 0;
+
+	for (int i = 0; i < WORKERS_MAX; i++)
+		n += usable(ws, i);
+	return n;
+}
+
+static bool none_to_be_had(const struct workers *ws)
+{
+	for (int i = 0; i < WORKERS_MAX; i++)
+		if (worker_job(ws->each[i]) || usable(ws, i))
+			return false;
+	return true;
+}
+
+static void refuse(struct workers *ws, struct worker_job *j, int err)
+{
+	queue_remove(ws, j);
+	j->party->jobs--;
+	j->kind->done(j, err);
+}
+
+/* As many as there are now: what comes of that must not keep us here. */
+static void refuse_all(struct workers *ws, int err)
+{
+	struct workers_party *p;
+
+	for (unsigned int n = ws->waiting; n && ws->waiting; n--) {
+		for (p = ws->parties; !p->head; p = p->next)
+			;
+		refuse(ws, p->head, err);
+	}
+}
+
+static void give(struct workers *ws, struct worker *w, struct worker_job *j)
+{
+	queue_remove(ws, j);
+	ws->stuck_at = 0;
+	ws->now = MAX(ws->now, j->party->used);
+	j->party->turns++;
+	j->file->turn = ++ws->turns;
+	j->file->at_work = true;
+	worker_give(w, j);
+}
+
+/* Gives out what can be given. Never from inside of a request. */
+static void run(struct workers *ws)
+{
+	uint64_t now = uv_now(ws->opts.worker.loop);
+	struct worker_job *j;
+	unsigned int n_free;
+	struct worker *w;
+
+	if (ws->running || ws->freed)
+		return;
+	ws->running = true;
+	if (none_to_be_had(ws))
+		refuse_all(ws, -EIO);
+	while (!ws->freed && ws->waiting && (n_free = count_free(ws))) {
+		j = pick(ws, n_free);
+		if (j && worker_aside_has(&ws->aside, j->file, now)) {
+			refuse(ws, j, -EBADMSG);
+			continue;
+		}
+		w = j ? ready_one(ws) : NULL;
+		if (!w) {
+			look_again(ws, WORKERS_LOOK_MS);
+			break;
+		}
+		give(ws, w, j);
+	}
+	if (!ws->waiting)
+		ws->stuck_at = 0;
+	ws->running = false;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	run(container_of(timer, struct workers, timer));
+}
+
+static void on_ready(void *arg)
+{
+	run(arg);
+}
+
+static void on_ended(void *arg, struct worker *w, struct worker_job *j, int err,
+		     bool again)
+{
+	struct workers *ws = arg;
+
+	j->file->at_work = false;
+	j->party->jobs--;
+	j->party->used += uv_hrtime() - worker_given_at(w);
+	if (again && !ws->freed)
+		queue_add(ws, j->party, j);
+	else
+		j->kind->done(j, err);
+}
+
+static uint64_t index_room(void *arg, uint64_t held)
+{
+	struct workers *ws = arg;
+	uint64_t all = ws->opts.index_ceiling;
+	uint64_t used = ws->opts.index_used(ws->opts.arg) +
+			ws->opts.worker.stats->index_bytes - held;
+
+	return MAX(all - MIN(all, used), all / WORKERS_INDEX_SHARE);
+}
+
+/* --- requests ----------------------------------------------------------------- */
+
+int workers_submit(struct workers *ws, struct worker_job *j)
+{
+	struct workers_party *p = party_of(ws, j->file);
+
+	if (!p)
+		return -ENOMEM;
+	j->spent_ms = 0;
+	queue_add(ws, p, j);
+	look_again(ws, 0);
+	return 0;
+}
+
+bool workers_cancel(struct workers *ws, struct worker_job *j)
+{
+	struct worker *w = NULL;
+
+	for (int i = 0; i < WORKERS_MAX; i++)
+		if (worker_job(ws->each[i]) == j)
+			w = ws->each[i];
+	if (w && !worker_take_back(w))
+		return false;
+	if (w)
+		j->file->at_work = false;
+	else
+		queue_remove(ws, j);
+	j->party->jobs--;
+	look_again(ws, 0);
+	return true;
+}
+
+/* --- the whole ---------------------------------------------------------------- */
+
+static void close_one(struct workers *ws)
+{
+	void (*closed)(void *arg) = ws->opts.closed;
+	void *arg = ws->opts.arg;
+	struct workers_party *p;
+
+	if (--ws->handles)
+		return;
+	while ((p = ws->parties)) {
+		ws->parties = p->next;
+		free(p);
+	}
+	worker_aside_fini(&ws->aside);
+	free(ws);
+	closed(arg);
+}
+
+static void on_worker_closed(void *arg)
+{
+	close_one(arg);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	close_one(container_of((uv_timer_t *)handle, struct workers, timer));
+}
+
+static void close_all(struct workers *ws)
+{
+	for (int i = 0; i < WORKERS_MAX; i++)
+		worker_free(ws->each[i]);
+	uv_close((uv_handle_t *)&ws->timer, on_timer_closed);
+}
+
+static void nobody(void *arg)
+{
+}
+
+int workers_new(struct workers **wsp, const struct workers_opts *opts)
+{
+	struct workers *ws = calloc(1, sizeof(*ws));
+	struct worker_opts o = opts->worker;
+	int err = ws ? uv_timer_init(o.loop, &ws->timer) : -ENOMEM;
+
+	if (err) {
+		free(ws);
+		return err;
+	}
+	ws->opts = *opts;
+	ws->handles = 1;
+	ws->aside.retry_ms = opts->retry_ms;
+	o.aside = &ws->aside;
+	o.index_room = index_room;
+	o.ended = on_ended;
+	o.ready = on_ready;
+	o.closed = on_worker_closed;
+	o.arg = ws;
+	for (int i = 0; i < WORKERS_MAX && !err; i++) {
+		if (i)
+			o.idle_ms = MIN(o.idle_ms, WORKERS_IDLE_MS);
+		err = worker_new(&ws->each[i], &o);
+		ws->handles += !err;
+	}
+	if (err) {
+		/* Its handles close on the loop; nobody is told. */
+		ws->freed = true;
+		ws->opts.closed = nobody;
+		close_all(ws);
+		return err;
+	}
+	worker_wake(ws->each[0]);
+	*wsp = ws;
+	return 0;
+}
+
+void workers_free(struct workers *ws)
+{
+	if (!ws)
+		return;
+	ws->freed = true;
+	refuse_all(ws, -ECANCELED);
+	close_all(ws);
+}
+
+const struct worker_aside *workers_asides(const struct workers *ws)
+{
+	return &ws->aside;
+}
+
+void workers_status(const struct workers *ws, char *buf, size_t len)
+{
+	size_t n;
+
+	worker_status(ws->each[0], buf, len);
+	for (int i = 1; i < WORKERS_MAX; i++) {
+		if (worker_state(ws->each[i]) != WORKER_IDLE &&
+		    worker_state(ws->each[i]) != WORKER_BUSY)
+			continue;
+		n = strlen(buf);
+		if (n + 3 > len)
+			return;
+		memcpy(buf + n, "; ", 3);
+		worker_status(ws->each[i], buf + n + 2, len - n - 2);
+	}
+}
