@@ -206,8 +206,14 @@ struct pm_proc *pm_lender(struct pm_proc *proc)
 void pm_image_want(struct pm *pm, struct pm_image *img)
 {
 	struct pm_proc *proc = pm_lender(img->proc);
-	struct abi_key key = { proc->start_boottime, proc->images->exec_id,
-			       proc->tgid, 0 };
+	const struct pm_mm *mm = img->mm;
+	struct pm_want want = {
+		.key = { proc->start_boottime, proc->images->exec_id,
+			 proc->tgid, 0 },
+		.uid = proc->images->uid,
+		.flood = mm->lost_until &&
+			 pm->now < mm->lost_until + PM_FLOOD_NS,
+	};
 	uint64_t pause =
 		pm_mm_lost(pm, img->mm) ? PM_DOUBT_INTERVAL : PM_WANT_INTERVAL;
 
@@ -216,7 +222,7 @@ void pm_image_want(struct pm *pm, struct pm_image *img)
 	    (proc->wanted_at && pm->now < proc->wanted_at + pause))
 		return;
 	proc->wanted_at = pm->now;
-	pm->opts.want_maps(pm->opts.arg, &key);
+	pm->opts.want_maps(pm->opts.arg, &want);
 }
 
 bool pm_image_doubtful(const struct pm *pm, const struct pm_image *img)

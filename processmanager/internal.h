@@ -23,6 +23,8 @@
 #define PM_DOUBT_INTERVAL (200 * CLOCK_NSEC_PER_MSEC)
 /* No exec takes longer, from its COMM record to its event. */
 #define PM_EXEC_MAX CLOCK_NSEC_PER_SEC
+/* So long after its last record too many a process counts as a flood. */
+#define PM_FLOOD_NS (2 * CLOCK_NSEC_PER_SEC)
 #define PM_EXIT_GRACE (10 * CLOCK_NSEC_PER_SEC)
 /* So long before its end /proc is asked: a reap may be on its way meanwhile. */
 #define PM_REAP_GRACE (2 * CLOCK_NSEC_PER_SEC)
@@ -121,6 +123,7 @@ struct pm_mm {
 	bool doubtful; /* something is missing; what is there, is right */
 	bool walked; /* came from a walk, from walk_begin to walk_end */
 	uint64_t whole; /* what was lost before does not concern it */
+	uint64_t lost_until; /* records of this one alone; 0: none */
 	uint64_t last; /* time of the latest record that went in */
 	/* Time of the COMM record that began it; 0: before what is known. */
 	uint64_t since;
@@ -134,6 +137,8 @@ struct pm_mm *pm_mm_new(struct pm *pm, uint64_t since);
 struct pm_mm *pm_mm_fork(struct pm *pm, struct pm_mm *parent);
 struct pm_mm *pm_mm_get(struct pm_mm *mm);
 void pm_mm_put(struct pm *pm, struct pm_mm *mm);
+/* Time up to which records that concern it may be missing; 0: none are. */
+uint64_t pm_mm_lost_until(const struct pm *pm, const struct pm_mm *mm);
 /* Of what it has, any may be gone and replaced: records were lost since. */
 bool pm_mm_lost(const struct pm *pm, const struct pm_mm *mm);
 /* That, or something is missing in it. */

@@ -157,12 +157,27 @@ static void pm_map_lost(struct pm *pm, const struct pm_map_event *ev)
 					    &pm->lost_until, &pm->lost_ns);
 }
 
+/*
+ * Of one process, whose set answers nothing then. Its execs are never among what is
+ * missing.
+ */
+static int pm_map_limited(struct pm *pm, const struct pm_proc *proc,
+			  const struct pm_map_event *ev)
+{
+	struct pm_mm *mm = pm_map_route(proc, ev->time);
+
+	pm->stats.maps_limited++;
+	if (mm)
+		mm->lost_until = MAX(mm->lost_until, MAX(ev->end, ev->time));
+	return 0;
+}
+
 int pm_map_event(struct pm *pm, const struct pm_map_event *ev)
 {
 	struct pm_proc *proc;
 
 	pm_tick(pm, ev->time);
-	if (ev->kind == PM_MAP_LOST) {
+	if (ev->kind == PM_MAP_LOST && !ev->tgid) {
 		pm_map_lost(pm, ev);
 		return 0;
 	}
@@ -177,6 +192,8 @@ int pm_map_event(struct pm *pm, const struct pm_map_event *ev)
 	}
 	if (ev->kind == PM_MAP_EXEC)
 		return pm_map_exec(pm, proc, ev->time);
+	if (ev->kind == PM_MAP_LOST)
+		return pm_map_limited(pm, proc, ev);
 	return pm_map_mmap(pm, proc, ev);
 }
 
@@ -251,7 +268,7 @@ static bool pm_walk_stale(const struct pm *pm, struct pm_proc *proc,
 	    proc->pending->since + PM_EXEC_MAX >= m->begin)
 		return true;
 	return proc->exec_time >= m->begin || mm->since >= m->begin ||
-	       m->begin < pm->lost_until || mm->last > m->begin ||
+	       m->begin < pm_mm_lost_until(pm, mm) || mm->last > m->begin ||
 	       pm_lender(proc) != proc;
 }
 

@@ -250,6 +250,7 @@ struct pm_mm *pm_mm_fork(struct pm *pm, struct pm_mm *parent)
 	mm->reread_at = parent->reread_at;
 	mm->doubtful = parent->doubtful;
 	mm->whole = parent->whole;
+	mm->lost_until = parent->lost_until;
 	mm->last = parent->last;
 	mm->set = parent->set;
 	if (mm->set)
@@ -273,9 +274,14 @@ void pm_mm_put(struct pm *pm, struct pm_mm *mm)
 	pool_give(&pm->mm_pool, mm);
 }
 
+uint64_t pm_mm_lost_until(const struct pm *pm, const struct pm_mm *mm)
+{
+	return MAX(pm->lost_until, mm->lost_until);
+}
+
 bool pm_mm_lost(const struct pm *pm, const struct pm_mm *mm)
 {
-	return mm->whole < pm->lost_until;
+	return mm->whole < pm_mm_lost_until(pm, mm);
 }
 
 bool pm_mm_doubtful(const struct pm *pm, const struct pm_mm *mm)

@@ -28,6 +28,14 @@ struct pm;
 struct pm_image;
 struct pm_exe;
 
+/* A process whose mappings should be re-read. */
+struct pm_want {
+	struct abi_key key;
+	uint32_t uid;
+	/* It makes more mappings than are recorded: what is read is soon stale. */
+	bool flood;
+};
+
 struct pm_opts {
 	struct symbolizer *symbolizer;
 	/*
@@ -42,7 +50,7 @@ struct pm_opts {
 	 * in by pm_walk_maps(). At most once a second and process, five times
 	 * where records were lost. May be NULL.
 	 */
-	void (*want_maps)(void *arg, const struct abi_key *key);
+	void (*want_maps)(void *arg, const struct pm_want *want);
 	/*
 	 * A process is over, reaped or its grace run out, and every sample of it
 	 * done: after this call nothing is known of it any more. Called from
@@ -116,8 +124,8 @@ enum pm_map_kind {
 	PM_MAP_EXEC, /* COMM record of an exec: mappings that follow are the
 			image's that the next exec event of the tgid opens */
 	PM_MAP_MMAP, /* an executable mapping appeared */
-	PM_MAP_LOST, /* records were lost, of any process: none before 'time',
-			none behind 'end' */
+	PM_MAP_LOST, /* records are missing: none before 'time', none behind
+			'end'. Of 'tgid'; 0: of any process, and of any kind */
 };
 
 /* One record of the mapping stream. */
@@ -455,6 +463,7 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(maps, 0, "mappings that appeared")                                   \
 	X(maps_before_walk, 0, "mapping records a walk already contained")     \
 	X(maps_lost, 0, "gaps in the mapping stream")                          \
+	X(maps_limited, 0, "times a process had too many mapping records")     \
 	X(maps_unbound, 0, "exec mapping sets no exec event followed")         \
 	X(maps_overflow, 0, "mapping sets thrown away for their size")         \
 	X(rereads, 0, "mappings read anew from /proc")                         \

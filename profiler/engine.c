@@ -64,7 +64,7 @@ static void engine_drop(void *arg, enum pump_stream stream, void *rec)
 static void engine_mapping(struct engine *e, const struct pm_map_event *ev)
 {
 	pm_map_event(e->pm, ev);
-	if (ev->kind == PM_MAP_LOST)
+	if (ev->kind == PM_MAP_LOST && !ev->tgid)
 		walk_after_loss(e);
 }
 
@@ -358,7 +358,8 @@ static void engine_readable(uv_poll_t *poll, int status, int events)
 	engine_drain(poll->data);
 }
 
-static int engine_poll_fd(struct engine *e, uv_poll_t *poll, int fd)
+static int engine_poll_fd(struct engine *e, uv_poll_t *poll, int fd,
+			  uv_poll_cb readable)
 {
 	int err = uv_poll_init(e->loop, poll, fd);
 
@@ -366,7 +367,15 @@ static int engine_poll_fd(struct engine *e, uv_poll_t *poll, int fd)
 		return err;
 	poll->data = e;
 	e->handles++;
-	return uv_poll_start(poll, UV_READABLE, engine_readable);
+	return uv_poll_start(poll, UV_READABLE, readable);
+}
+
+/* Only to have room again: what is in it waits for the timer. */
+static void engine_sideband_readable(uv_poll_t *poll, int status, int events)
+{
+	struct engine *e = poll->data;
+
+	sideband_poll(e->sideband);
 }
 
 int engine_loop(struct engine *e)
@@ -380,10 +389,16 @@ int engine_loop(struct engine *e)
 	e->timer_open = true;
 	err = engine_poll_fd(e, &e->sampler_poll,
 			     e->perf ? perfsource_engine_epoll_fd(e)
-				     : sampler_epoll_fd(e->sampler));
+				     : sampler_epoll_fd(e->sampler),
+			     engine_readable);
 	if (!err && e->quark_open)
 		err = engine_poll_fd(e, &e->quark_poll,
-				     quark_queue_get_epollfd(&e->quark));
+				     quark_queue_get_epollfd(&e->quark),
+				     engine_readable);
+	if (!err && e->sideband)
+		err = engine_poll_fd(e, &e->sideband_poll,
+				     sideband_epoll_fd(e->sideband),
+				     engine_sideband_readable);
 	if (err)
 		return err;
 	return uv_timer_start(&e->timer, engine_tick, ENGINE_TICK_FAST_MS,
@@ -445,6 +460,8 @@ static void engine_close_handles(struct engine *e)
 		uv_close((uv_handle_t *)&e->sampler_poll, engine_closed);
 	if (e->quark_poll.data)
 		uv_close((uv_handle_t *)&e->quark_poll, engine_closed);
+	if (e->sideband_poll.data)
+		uv_close((uv_handle_t *)&e->sideband_poll, engine_closed);
 	/* Their memory is the engine's: they must be closed before it goes. */
 	while (e->handles)
 		uv_run(e->loop, UV_RUN_ONCE);

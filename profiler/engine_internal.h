@@ -45,7 +45,7 @@ struct engine {
 	char why[256];
 
 	uv_timer_t timer;
-	uv_poll_t sampler_poll, quark_poll;
+	uv_poll_t sampler_poll, quark_poll, sideband_poll;
 	bool timer_open;
 	unsigned int handles; /* open libuv handles of ours */
 
@@ -93,7 +93,7 @@ void engine_close_bpf(struct engine *e);
 /* walk.c: what existed before, and mappings that must be read anew. */
 int walk_all(struct engine *e);
 int walk_maps(struct engine *e, uint32_t tgid);
-void walk_want_maps(void *arg, const struct abi_key *key);
+void walk_want_maps(void *arg, const struct pm_want *want);
 /* Mapping records were lost: whoever is in doubt is to be read anew. */
 void walk_after_loss(struct engine *e);
 /* Begins that if it is time; after the pump ran. */

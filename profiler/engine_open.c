@@ -214,6 +214,7 @@ static int engine_open_quark(struct engine *e, const struct engine_opts *opts,
 			     const char **what)
 {
 	struct sideband_opts side = { .rings_bytes = opts->ring_size / 4,
+				      .rings_max = opts->ring_size,
 				      .map = engine_on_map,
 				      .arg = e };
 	struct quark_queue_attr attr;

@@ -135,6 +135,18 @@ static void metrics_sideband(struct engine *e, struct reporter_metrics *m)
 	reporter_metric(m, "profd_sideband_bad_total",
 			"mapping records with wrong lengths", true, NULL,
 			st.bad);
+	reporter_metric(m, "profd_sideband_renames_total",
+			"records of changed names, skipped", true, NULL,
+			st.renames);
+	reporter_metric(m, "profd_sideband_repeats_total",
+			"records of mappings that were there, skipped", true,
+			NULL, st.repeats);
+	reporter_metric(m, "profd_sideband_limited_total",
+			"mapping records dropped: too many of one process",
+			true, NULL, st.limited);
+	reporter_metric(m, "profd_sideband_ring_bytes",
+			"bytes of the mapping stream's rings", false, NULL,
+			st.rings_bytes);
 }
 
 static void metrics_perf(struct engine *e, struct reporter_metrics *m)

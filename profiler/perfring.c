@@ -51,7 +51,7 @@ int perfring_drain(struct perfring *r, char *scratch,
 		   void *arg)
 {
 	uint64_t now = clock_boottime_ns();
-	uint64_t head, tail = r->page->data_tail, before = tail;
+	uint64_t head, tail = r->page->data_tail, before = tail, given = tail;
 	struct perf_event_header h;
 	int n = 0;
 
@@ -68,6 +68,11 @@ int perfring_drain(struct perfring *r, char *scratch,
 		record(arg, perfring_peek(r, scratch, tail, h.size), h.size);
 		tail += h.size;
 		n++;
+		/* In the meantime more of a flood may come. */
+		if (tail - given < r->bytes / 8)
+			continue;
+		given = tail;
+		__atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
 	}
 	__atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -16,6 +16,11 @@
  * whenever that comes: a minute later, on a quiet CPU. So an event whose ring was
  * nearly full is asked for its count (PERF_FORMAT_LOST, 6.0): a loss is known
  * before anything younger is handed on.
+ *
+ * The ring is that of a second event, which has no records of its own, and the
+ * first one's output is set to it (PERF_EVENT_IOC_SET_OUTPUT). So a ring can be
+ * replaced by a larger one between two records: none is lost and none comes twice.
+ * It grows when records are lost, and shrinks after a quiet minute.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -23,6 +28,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -30,6 +36,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "profiler/maplimit.h"
 #include "profiler/perfring.h"
 #include "profiler/sideband.h"
 
@@ -38,6 +45,11 @@
 #define SIDEBAND_RING_MIN (64 << 10)
 /* Larger than any record: a path has 4,096 bytes at most. */
 #define SIDEBAND_RECORD_MAX (8 << 10)
+/* Looks, one a second, at which a grown ring was a quarter full at most. */
+#define SIDEBAND_CALM 60
+#define SIDEBAND_HUPS 16
+/* A record that was begun in the old ring is complete so long after the switch. */
+#define SIDEBAND_SWITCH_US 1000
 
 #ifndef PERF_FORMAT_LOST /* before Linux 6.0's headers */
 #define PERF_FORMAT_LOST (1U << 4)
@@ -45,7 +57,11 @@
 
 struct sideband_cpu {
 	int fd; /* -1: not open */
+	int ring_fd;
 	struct perfring ring;
+	bool overflowed; /* at this drain */
+	unsigned int calm; /* looks */
+	uint64_t used; /* bytes of the ring, at most, since the last look */
 	uint64_t sure; /* what was lost up to this time has been told */
 	uint64_t told; /* records lost, as far as they were told of */
 	uint64_t recorded; /* ... by records of the ring */
@@ -58,6 +74,8 @@ struct sideband {
 	struct sideband_stats stats;
 	struct sideband_cpu *draining;
 	struct perfring_look looked; /* which CPUs there are, last */
+	struct maplimit *limit;
+	int epoll;
 	char *record; /* one that wraps around the end is put together here */
 };
 
@@ -166,7 +184,128 @@ int sideband_parse(const void *buf, size_t len, struct pm_map_event *out,
 	return sideband_parse_body(&h, body, body_len, out, lost);
 }
 
-static void sideband_attr(struct perf_event_attr *attr)
+/* Of any process, between what was sure so far and 'to'. */
+static void sideband_lose_span(struct sideband *s, uint64_t from, uint64_t to)
+{
+	struct pm_map_event ev = {
+		.kind = PM_MAP_LOST,
+		.time = from,
+		.end = MAX(to, from),
+	};
+
+	s->opts.map(s->opts.arg, &ev);
+}
+
+static void sideband_lose(struct sideband *s, const struct sideband_cpu *c,
+			  uint64_t to)
+{
+	sideband_lose_span(s, c->sure, to);
+}
+
+/* So many were lost by 'to', of which some are news. */
+static void sideband_lost(struct sideband *s, struct sideband_cpu *c,
+			  uint64_t lost, uint64_t to)
+{
+	if (lost <= c->told)
+		return;
+	s->stats.lost += lost - c->told;
+	c->told = lost;
+	c->overflowed = true;
+	sideband_lose(s, c, to);
+}
+
+/* More was mapped by a process than is handed on. */
+static void sideband_limited(void *arg, uint32_t tgid, uint64_t from,
+			     uint64_t to)
+{
+	struct pm_map_event ev = {
+		.kind = PM_MAP_LOST, .tgid = tgid, .time = from, .end = to
+	};
+	struct sideband *s = arg;
+
+	s->opts.map(s->opts.arg, &ev);
+}
+
+/* Counted, and not to be handed on. */
+static bool sideband_limit(struct sideband *s, const char *rec, size_t len,
+			   uint64_t time)
+{
+	const size_t at = sizeof(struct perf_event_header) + sizeof(uint64_t);
+	uint32_t tgid;
+
+	if (len < at + MAPLIMIT_KEY + sizeof(time))
+		return false;
+	memcpy(&tgid, rec + sizeof(struct perf_event_header), sizeof(tgid));
+	switch (maplimit_map(s->limit, tgid, time, rec + at)) {
+	case MAPLIMIT_REPEAT:
+		s->stats.repeats++;
+		return true;
+	case MAPLIMIT_DROP:
+		s->stats.limited++;
+		return true;
+	case MAPLIMIT_PASS:
+		break;
+	}
+	return false;
+}
+
+/*
+ * What anybody can make a million of a second, seen by header, pid and time alone.
+ * perf writes a COMM record for each change of a name, also where only those of an
+ * exec are wanted.
+ */
+static bool sideband_skip(struct sideband *s, struct sideband_cpu *c,
+			  const char *rec, size_t len)
+{
+	struct perf_event_header h;
+	uint64_t time;
+	bool skip = true;
+
+	if (len < sizeof(h) + sizeof(time))
+		return false;
+	memcpy(&h, rec, sizeof(h));
+	memcpy(&time, rec + len - sizeof(time), sizeof(time));
+	if (h.type == PERF_RECORD_COMM &&
+	    !(h.misc & PERF_RECORD_MISC_COMM_EXEC))
+		s->stats.renames++;
+	else
+		skip = h.type == PERF_RECORD_MMAP2 &&
+		       sideband_limit(s, rec, len, time);
+	if (skip)
+		c->sure = MAX(c->sure, time);
+	return skip;
+}
+
+static void sideband_record(void *arg, const void *rec, size_t len)
+{
+	struct sideband *s = arg;
+	struct sideband_cpu *c = s->draining;
+	struct pm_map_event ev;
+	uint64_t lost = 0;
+	int ret;
+
+	if (sideband_skip(s, c, rec, len))
+		return;
+	ret = sideband_parse(rec, len, &ev, &lost);
+	if (ret < 0) {
+		s->stats.bad++;
+		sideband_lose(s, c, clock_boottime_ns());
+		return;
+	}
+	s->stats.records += ret;
+	if (ret && ev.kind == PM_MAP_LOST) {
+		c->recorded += lost;
+		sideband_lost(s, c, c->recorded, ev.time);
+	} else if (ret) {
+		if (ev.kind == PM_MAP_EXEC)
+			maplimit_exec(s->limit, ev.tgid, ev.time);
+		s->opts.map(s->opts.arg, &ev);
+	}
+	c->sure = MAX(c->sure, ev.time);
+}
+
+/* Of the ring alone, whose half is the mark at which the loop is woken. */
+static void sideband_ring_attr(struct perf_event_attr *attr, size_t bytes)
 {
 	memset(attr, 0, sizeof(*attr));
 	attr->size = sizeof(*attr);
@@ -176,44 +315,100 @@ static void sideband_attr(struct perf_event_attr *attr)
 	attr->sample_id_all = 1;
 	attr->use_clockid = 1;
 	attr->clockid = CLOCK_BOOTTIME;
+	attr->watermark = 1;
+	attr->wakeup_watermark = bytes / 2;
+	attr->read_format = PERFRING_READ_FORMAT | PERF_FORMAT_LOST;
+}
+
+/* With build_id the records would carry no device and inode. */
+static void sideband_attr(struct perf_event_attr *attr, size_t bytes)
+{
+	sideband_ring_attr(attr, bytes);
 	attr->mmap = 1;
 	attr->mmap2 = 1;
 	attr->comm = 1;
 	attr->comm_exec = 1;
-	attr->read_format = PERFRING_READ_FORMAT | PERF_FORMAT_LOST;
-	/* Nobody is woken: the loop reads by its own clock. */
-	attr->watermark = 1;
-	attr->wakeup_watermark = UINT32_MAX;
 }
 
-static void sideband_cpu_close(struct sideband_cpu *c)
+static int sideband_event(const struct perf_event_attr *attr, unsigned int cpu)
 {
+	int fd = syscall(SYS_perf_event_open, attr, -1, cpu, -1,
+			 PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static void sideband_cpu_close(struct sideband *s, struct sideband_cpu *c)
+{
+	if (c->ring.page)
+		s->stats.rings_bytes -= c->ring.bytes;
 	perfring_unmap(&c->ring);
 	if (c->fd >= 0)
 		close(c->fd);
-	c->fd = -1;
+	if (c->ring_fd >= 0)
+		close(c->ring_fd);
+	c->fd = c->ring_fd = -1;
+}
+
+/* A ring of so many bytes takes the place of the one that is there, if any. */
+static int sideband_ring_open(struct sideband *s, struct sideband_cpu *c,
+			      size_t bytes)
+{
+	unsigned int cpu = c - s->cpus;
+	struct perf_event_attr attr;
+	struct perfring ring = { 0 };
+	int fd, err;
+
+	sideband_ring_attr(&attr, bytes);
+	fd = sideband_event(&attr, cpu);
+	if (fd < 0)
+		return fd;
+	err = perfring_map(&ring, fd, bytes);
+	if (!err && ioctl(c->fd, PERF_EVENT_IOC_SET_OUTPUT, fd))
+		err = -errno;
+	if (err) {
+		perfring_unmap(&ring);
+		close(fd);
+		return err;
+	}
+	if (c->ring.page) {
+		usleep(SIDEBAND_SWITCH_US);
+		perfring_drain(&c->ring, s->record, sideband_record, s);
+	}
+	s->stats.rings_bytes += bytes - c->ring.bytes;
+	perfring_unmap(&c->ring);
+	if (c->ring_fd >= 0)
+		close(c->ring_fd);
+	c->ring = ring;
+	c->ring_fd = fd;
+	return 0;
 }
 
 static int sideband_cpu_open(struct sideband *s, unsigned int cpu,
 			     const char **what)
 {
+	struct epoll_event ev = { EPOLLIN | EPOLLET, { .u32 = cpu } };
 	struct sideband_cpu *c = &s->cpus[cpu];
 	struct perf_event_attr attr;
 	int err;
 
-	sideband_attr(&attr);
+	sideband_attr(&attr, s->opts.ring_bytes);
 	*what = "perf_event_open of the mapping stream";
-	c->fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1,
-			PERF_FLAG_FD_CLOEXEC);
-	if (c->fd < 0)
-		return -errno;
+	err = sideband_event(&attr, cpu);
+	if (err < 0)
+		return err;
+	c->fd = err;
+	c->ring.bytes = 0;
 	*what = "ring of the mapping stream";
-	err = perfring_map(&c->ring, c->fd, s->opts.ring_bytes);
+	err = sideband_ring_open(s, c, s->opts.ring_bytes);
+	if (!err && epoll_ctl(s->epoll, EPOLL_CTL_ADD, c->fd, &ev))
+		err = -errno;
 	if (err)
-		sideband_cpu_close(c);
+		sideband_cpu_close(s, c);
 	else
 		c->sure = c->ring.watermark;
 	c->told = c->recorded = 0;
+	c->calm = 0;
 	return err;
 }
 
@@ -244,12 +439,19 @@ int sideband_new(struct sideband **sp, const struct sideband_opts *opts,
 	*what = "memory";
 	err = -ENOMEM;
 	s->opts = *opts;
+	s->epoll = -1;
 	s->record = malloc(PERFRING_RECORD_MAX);
 	s->cpus = calloc(n, sizeof(*s->cpus));
-	if (!s->record || !s->cpus)
+	s->limit = maplimit_new(sideband_limited, s);
+	if (!s->record || !s->cpus || !s->limit)
 		goto fail;
 	for (s->ncpus = 0; s->ncpus < (size_t)n; s->ncpus++)
-		s->cpus[s->ncpus].fd = -1;
+		s->cpus[s->ncpus].fd = s->cpus[s->ncpus].ring_fd = -1;
+	*what = "epoll_create1";
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	err = s->epoll < 0 ? -errno : 0;
+	if (err)
+		goto fail;
 	if (!s->opts.ring_bytes)
 		s->opts.ring_bytes =
 			sideband_ring_bytes(s->opts.rings_bytes
@@ -282,63 +484,13 @@ void sideband_free(struct sideband *s)
 	if (!s)
 		return;
 	for (i = 0; i < s->ncpus; i++)
-		sideband_cpu_close(&s->cpus[i]);
+		sideband_cpu_close(s, &s->cpus[i]);
+	if (s->epoll >= 0)
+		close(s->epoll);
+	maplimit_free(s->limit);
 	free(s->cpus);
 	free(s->record);
 	free(s);
-}
-
-/* Of any process, between what was sure so far and 'to'. */
-static void sideband_lose_span(struct sideband *s, uint64_t from, uint64_t to)
-{
-	struct pm_map_event ev = {
-		.kind = PM_MAP_LOST,
-		.time = from,
-		.end = MAX(to, from),
-	};
-
-	s->opts.map(s->opts.arg, &ev);
-}
-
-static void sideband_lose(struct sideband *s, const struct sideband_cpu *c,
-			  uint64_t to)
-{
-	sideband_lose_span(s, c->sure, to);
-}
-
-/* So many were lost by 'to', of which some are news. */
-static void sideband_lost(struct sideband *s, struct sideband_cpu *c,
-			  uint64_t lost, uint64_t to)
-{
-	if (lost <= c->told)
-		return;
-	s->stats.lost += lost - c->told;
-	c->told = lost;
-	sideband_lose(s, c, to);
-}
-
-static void sideband_record(void *arg, const void *rec, size_t len)
-{
-	struct sideband *s = arg;
-	struct sideband_cpu *c = s->draining;
-	struct pm_map_event ev;
-	uint64_t lost = 0;
-	int ret;
-
-	ret = sideband_parse(rec, len, &ev, &lost);
-	if (ret < 0) {
-		s->stats.bad++;
-		sideband_lose(s, c, clock_boottime_ns());
-		return;
-	}
-	s->stats.records += ret;
-	if (ret && ev.kind == PM_MAP_LOST) {
-		c->recorded += lost;
-		sideband_lost(s, c, c->recorded, ev.time);
-	} else if (ret) {
-		s->opts.map(s->opts.arg, &ev);
-	}
-	c->sure = MAX(c->sure, ev.time);
 }
 
 /* What was lost behind the last record of the ring. */
@@ -352,11 +504,43 @@ static void sideband_untold(struct sideband *s, struct sideband_cpu *c)
 		sideband_lost(s, c, v.lost, clock_boottime_ns());
 }
 
+/* Twice as large, if all may have so much. It counts from the next record on. */
+static void sideband_grow(struct sideband *s, struct sideband_cpu *c)
+{
+	uint64_t lost = c->told;
+
+	if (s->stats.rings_bytes + c->ring.bytes > s->opts.rings_max ||
+	    sideband_ring_open(s, c, 2 * c->ring.bytes))
+		return;
+	/* The new ring's records of a loss do not count the old one's. */
+	sideband_untold(s, c);
+	c->recorded = c->told;
+	c->overflowed = c->told > lost;
+	c->calm = 0;
+}
+
+static void sideband_shrink(struct sideband *s, struct sideband_cpu *c)
+{
+	bool calm = c->used <= c->ring.bytes / 4;
+
+	c->calm = calm ? c->calm + 1 : 0;
+	c->used = 0;
+	if (c->ring.bytes <= s->opts.ring_bytes || c->calm < SIDEBAND_CALM)
+		return;
+	s->draining = c;
+	if (!sideband_ring_open(s, c, c->ring.bytes / 2)) {
+		sideband_untold(s, c);
+		c->recorded = c->told;
+	}
+	c->calm = 0;
+}
+
 static int sideband_drain(struct sideband *s, struct sideband_cpu *c)
 {
 	int n;
 
 	s->draining = c;
+	c->overflowed = false;
 	n = perfring_drain(&c->ring, s->record, sideband_record, s);
 	if (n < 0) {
 		s->stats.bad++;
@@ -365,8 +549,23 @@ static int sideband_drain(struct sideband *s, struct sideband_cpu *c)
 	}
 	if (c->ring.used + SIDEBAND_RECORD_MAX > c->ring.bytes)
 		sideband_untold(s, c);
+	c->used = MAX(c->used, c->ring.used);
 	c->sure = MAX(c->sure, c->ring.watermark);
+	if (c->overflowed)
+		sideband_grow(s, c);
 	return n;
+}
+
+/* An event of a CPU that went is readable for ever. */
+static void sideband_forget_hups(struct sideband *s)
+{
+	struct epoll_event ev[SIDEBAND_HUPS];
+	int i, n = epoll_wait(s->epoll, ev, SIDEBAND_HUPS, 0);
+
+	for (i = 0; i < n; i++)
+		if (ev[i].events & (EPOLLHUP | EPOLLERR))
+			epoll_ctl(s->epoll, EPOLL_CTL_DEL,
+				  s->cpus[ev[i].data.u32].fd, NULL);
 }
 
 int sideband_poll(struct sideband *s)
@@ -374,10 +573,17 @@ int sideband_poll(struct sideband *s)
 	size_t i;
 	int n = 0;
 
+	sideband_forget_hups(s);
 	for (i = 0; i < s->ncpus; i++)
 		if (s->cpus[i].ring.page)
 			n += sideband_drain(s, &s->cpus[i]);
+	maplimit_flush(s->limit);
 	return n;
+}
+
+int sideband_epoll_fd(const struct sideband *s)
+{
+	return s->epoll;
 }
 
 uint64_t sideband_watermark(const struct sideband *s)
@@ -425,15 +631,18 @@ int sideband_hotplug(struct sideband *s)
 
 		if (c->ring.page && (!on || perfring_silent(c->fd))) {
 			sideband_drain(s, c);
-			sideband_cpu_close(c);
+			sideband_cpu_close(s, c);
 			c->sure = MIN(c->sure, s->looked.at);
 		}
 		err = on && !c->ring.page ? sideband_cpu_came(s, i, &now) : 0;
 		first = first ? first : err;
 		if (!on) /* nobody runs there */
 			c->sure = now.at;
+		if (c->ring.page)
+			sideband_shrink(s, c);
 	}
 	cpus_fini(&online);
+	maplimit_flush(s->limit);
 	s->looked = now;
 	return first;
 }

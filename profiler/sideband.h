@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sideband: the mapping stream. A dummy software event on every CPU whose
- * records say what the kernel maps executable (MMAP2, with build ids) and when
- * an exec begins (COMM with the exec flag).
+ * records say what the kernel maps executable (MMAP2) and when an exec begins
+ * (COMM with the exec flag). Of one process so many are handed on as
+ * profiler/maplimit.h allows; a PM_MAP_LOST of that process stands for the rest.
  */
 #ifndef PROFILER_SIDEBAND_H
 #define PROFILER_SIDEBAND_H
@@ -18,6 +19,8 @@ struct sideband;
 struct sideband_opts {
 	size_t rings_bytes; /* of all CPUs together, about; 0: 4 MiB */
 	size_t ring_bytes; /* or of each: a power of two of pages */
+	/* What they may grow to together while records are lost; 0: they stay. */
+	size_t rings_max;
 	/* One record, borrowed for the call. Ordered within a CPU only. */
 	void (*map)(void *arg, const struct pm_map_event *ev);
 	void *arg;
@@ -27,12 +30,18 @@ struct sideband_stats {
 	uint64_t records; /* of any kind, handed on */
 	uint64_t lost; /* found no room in their ring */
 	uint64_t bad; /* records with wrong lengths */
+	uint64_t renames; /* skipped: new names, which libquark reports */
+	uint64_t repeats; /* skipped: mappings that were there already */
+	uint64_t limited; /* dropped: too many of one process */
+	uint64_t rings_bytes; /* of all rings, now */
 };
 
 int sideband_new(struct sideband **sp, const struct sideband_opts *opts,
 		 const char **what);
 void sideband_free(struct sideband *s);
 int sideband_poll(struct sideband *s);
+/* Readable when a ring is half full; then call sideband_poll(). */
+int sideband_epoll_fd(const struct sideband *s);
 uint64_t sideband_watermark(const struct sideband *s);
 int sideband_hotplug(struct sideband *s);
 void sideband_get_stats(const struct sideband *s, struct sideband_stats *out);

@@ -342,9 +342,9 @@ static int walk_ask(struct engine *e, const uint32_t *tgids, size_t n, bool all)
  * Asked from inside the pump, so the reading is a worker's. Without memory
  * nothing is read: the manager asks again at the next miss.
  */
-void walk_want_maps(void *arg, const struct abi_key *key)
+void walk_want_maps(void *arg, const struct pm_want *want)
 {
-	walk_ask(arg, &key->tgid, 1, false);
+	walk_ask(arg, &want->key.tgid, 1, false);
 }
 
 /* --- all that are in doubt --------------------------------------------------- */

@@ -74,7 +74,7 @@ void walk_start_lost(struct walk_start *s)
 
 void walk_saw_map(struct walk_start *s, const struct pm_map_event *ev)
 {
-	if (!ev || ev->kind == PM_MAP_LOST)
+	if (!ev || (ev->kind == PM_MAP_LOST && !ev->tgid))
 		walk_start_lost(s);
 	else
 		walk_start_saw(s, ev->tgid, ev->time);

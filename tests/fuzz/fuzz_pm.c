@@ -52,9 +52,9 @@ static struct task *task_of(uint32_t pid, uint64_t start)
 	return NULL;
 }
 
-static void on_want(void *arg, const struct abi_key *key)
+static void on_want(void *arg, const struct pm_want *want)
 {
-	struct task *t = task_of(key->tgid, key->start_boottime);
+	struct task *t = task_of(want->key.tgid, want->key.start_boottime);
 
 	if (t && t->state == TASK_ALIVE)
 		t->want = true;

@@ -304,10 +304,10 @@ static struct pm *pm;
 static struct abi_key wants[64];
 static size_t nwants;
 
-static inline void on_want(void *arg, const struct abi_key *key)
+static inline void on_want(void *arg, const struct pm_want *want)
 {
 	assert_true(nwants < ARRAY_SIZE(wants));
-	wants[nwants++] = *key;
+	wants[nwants++] = want->key;
 }
 
 static inline int setup_files(unsigned int open_files)

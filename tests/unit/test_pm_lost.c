@@ -527,6 +527,50 @@ static void a_pending_set_without_event_is_given_up(void **state)
 	assert_int_equal(stats().maps_unbound, 1);
 }
 
+static void do_limited(uint32_t pid, uint64_t from, uint64_t to)
+{
+	struct pm_map_event ev = {
+		.kind = PM_MAP_LOST, .tgid = pid, .time = from, .end = to
+	};
+
+	assert_int_equal(pm_map_event(pm, &ev), 0);
+}
+
+/* One process had too many: nobody else is in doubt. */
+static void what_one_process_has_too_many_concerns_it_alone(void **state)
+{
+	do_fork(5, 0, 6, 6500);
+	do_limited(5, 7000, 7500);
+	assert_string_equal(found(5, 0, 7001, 0x1000), "lost");
+	assert_string_equal(found(5, 0, 7001, 0xf100), "[vdso]");
+	assert_string_equal(found(6, 0, 7001, 0x1000), "sh");
+	assert_true(doubtful(5, 0));
+	assert_false(doubtful(6, 0));
+	assert_int_equal(stats().maps_limited, 1);
+	assert_int_equal(stats().maps_lost, 0);
+	assert_int_equal(reread(5, 7499), 0);
+	assert_true(doubtful(5, 0));
+	assert_int_equal(reread(5, 7501), 0);
+	assert_string_equal(found(5, 0, 7502, 0x1000), "new");
+}
+
+/* The mappings before belong to the image before. */
+static void an_exec_ends_what_a_process_had_too_many(void **state)
+{
+	do_limited(5, 7000, 7500);
+	do_whole_exec(5, 1, 7600, "/bin/ls", 2);
+	assert_string_equal(found(5, 1, 7601, 0x1000), "ls");
+	do_limited(5, 7400, 7550); /* read late, of another CPU */
+	assert_string_equal(found(5, 1, 7602, 0x1000), "ls");
+}
+
+static void a_child_of_the_flooder_has_its_gap(void **state)
+{
+	do_limited(5, 7000, 7500);
+	do_fork(5, 0, 8, 8100);
+	assert_string_equal(found(8, 0, 8101, 0x1000), "lost");
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, a_shell, teardown)
 
 int main(void)
@@ -564,6 +608,9 @@ int main(void)
 		T(a_walk_had_an_image_older_than_the_exec),
 		T(a_walk_has_the_image_of_the_last_of_two_execs),
 		T(a_pending_set_without_event_is_given_up),
+		T(what_one_process_has_too_many_concerns_it_alone),
+		T(an_exec_ends_what_a_process_had_too_many),
+		T(a_child_of_the_flooder_has_its_gap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

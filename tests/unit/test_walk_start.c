@@ -169,6 +169,17 @@ static void after_a_loss_nothing_is_certain(void **state)
 	end();
 }
 
+/* Only of the process that had too many records. */
+static void a_loss_of_one_process(void **state)
+{
+	was_read(5, 2000);
+	was_read(6, 2000);
+	mapped(5, 1500, PM_MAP_LOST);
+	end();
+	assert_int_equal(maps[5].begin, 2000);
+	assert_int_equal(maps[6].begin, SINCE);
+}
+
 #define T(name) cmocka_unit_test_setup(name, setup)
 
 int main(void)
@@ -181,6 +192,7 @@ int main(void)
 		T(the_first_of_many_counts),
 		T(a_new_name_changes_no_mapping),
 		T(after_a_loss_nothing_is_certain),
+		T(a_loss_of_one_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

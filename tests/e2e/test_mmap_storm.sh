@@ -1,0 +1,66 @@
+#!/bin/bash
+# What a local user can do to the mapping stream, half a million records a second,
+# beside the fresh programs of another one: their stacks are whole and named, and it
+# costs profd little.
+. "$(dirname "$0")/lib.sh"
+chmod 755 "$T"
+
+# as UID COMMAND...
+as() {
+	local uid=$1
+	shift
+	background setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
+}
+
+# fresh: programs of 30 ms each, for as long as it is let.
+fresh() {
+	setpriv --reuid 65533 --regid 65533 --clear-groups bash -c \
+		'while :; do "$0" 30 >/dev/null; done' "$E2E/prog_spin_old"
+}
+
+# storm MODE SECONDS: two of them, for a recording; its samples of others to
+# $T/MODE.tsv, the CPU time it cost profd, in ms, to $cost.
+storm() {
+	local mode=$1 before attackers=() i
+	mkdir -p "$T/deep"
+	chown 65534 "$T/deep"
+	for i in 1 2; do
+		cd "$T/deep" && as 65534 "$E2E/prog_storm" "$mode"
+		attackers+=("$pid")
+		cd "$OLDPWD"
+	done
+	sleep 0.5
+	before=$(cpu_ns "$profd")
+	ask "/debug/pprof/profile?seconds=$2" >"$T/$mode.pb.gz"
+	cost=$((($(cpu_ns "$profd") - before) / 1000000))
+	pkill -KILL -P "${attackers[0]}"
+	pkill -KILL -P "${attackers[1]}"
+	kill -KILL "${attackers[@]}"
+	samples "$T/$mode.pb.gz" | awk -F '\t' '$7 ~ /prog_spin_old$/' >"$T/$mode.tsv"
+} 2>/dev/null
+
+# named TSV: stacks that are whole, with their names.
+named() {
+	total "$1" 'spin_old@.*(main|_start)@[^;]*(;[^;[]*)*$'
+}
+
+start_profd storm --window 600
+background fresh
+for mode in ${MODES:-maps moves names}; do
+	lost=$(metric profd_sideband_lost_total)
+	storm "$mode" "${SECS:-5}"
+	all=$(total "$T/$mode.tsv") good=$(named "$T/$mode.tsv")
+	diag "$mode: $good of $all whole and named," \
+		"$(total "$T/$mode.tsv" 'mapping lost') without mappings," \
+		"$(($(metric profd_sideband_lost_total) - lost)) records lost," \
+		"$cost ms of CPU in ${SECS:-5} s"
+	num "$mode: others were sampled" "$all" '>' 20
+	check "$mode: nine tenths of their stacks are whole and named" \
+		fine "$good" "$all" 90
+done
+diag "$(ask /metrics | grep '^profd_sideband')"
+num "what repeats was skipped" "$(metric profd_sideband_repeats_total)" '>' 100000
+num "... so were names" "$(metric profd_sideband_renames_total)" '>' 100000
+num "... and floods limited" "$(metric profd_sideband_limited_total)" '>' 100000
+stop_profd
+plan

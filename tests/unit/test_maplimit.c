@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How many mapping records of a process are handed on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "profiler/maplimit.h"
+
+#define T0 (10 * CLOCK_NSEC_PER_SEC)
+#define SECOND CLOCK_NSEC_PER_SEC
+
+static struct maplimit *limit;
+static struct {
+	uint32_t tgid;
+	uint64_t from, to;
+} told[8];
+static size_t ntold;
+
+static void on_told(void *arg, uint32_t tgid, uint64_t from, uint64_t to)
+{
+	assert_true(ntold < ARRAY_SIZE(told));
+	told[ntold].tgid = tgid;
+	told[ntold].from = from;
+	told[ntold++].to = to;
+}
+
+static int setup(void **state)
+{
+	ntold = 0;
+	limit = maplimit_new(on_told, NULL);
+	return limit ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	maplimit_free(limit);
+	return 0;
+}
+
+static enum maplimit_verdict map(uint32_t tgid, uint64_t time, uint64_t what)
+{
+	char key[MAPLIMIT_KEY] = { 0 };
+
+	memcpy(key, &what, sizeof(what));
+	return maplimit_map(limit, tgid, time, key);
+}
+
+static void a_repeat_is_skipped(void **state)
+{
+	int i;
+
+	assert_int_equal(map(5, T0, 1), MAPLIMIT_PASS);
+	for (i = 1; i < 100000; i++)
+		assert_int_equal(map(5, T0 + i, 1), MAPLIMIT_REPEAT);
+	assert_int_equal(map(6, T0 + i, 1), MAPLIMIT_PASS);
+	assert_int_equal(map(5, T0 + i, 2), MAPLIMIT_PASS);
+	assert_int_equal(map(5, T0 + i + 1, 1), MAPLIMIT_PASS);
+	maplimit_flush(limit);
+	assert_int_equal(ntold, 0);
+}
+
+/* The pid may be another's by then; and behind an exec nothing is mapped. */
+static void no_repeat_after_a_second_or_an_exec(void **state)
+{
+	assert_int_equal(map(5, T0, 1), MAPLIMIT_PASS);
+	assert_int_equal(map(5, T0 + SECOND + 1, 1), MAPLIMIT_PASS);
+	maplimit_exec(limit, 5, T0 + SECOND + 2);
+	assert_int_equal(map(5, T0 + SECOND + 3, 1), MAPLIMIT_PASS);
+	maplimit_flush(limit);
+	assert_int_equal(ntold, 0);
+}
+
+/* A process that moves: records of one CPU are read before the other's. */
+static void what_comes_late_from_another_cpu(void **state)
+{
+	map(5, T0, 1);
+	assert_int_equal(map(5, T0 + 8, 1), MAPLIMIT_REPEAT);
+	assert_int_equal(map(5, T0 + 4, 1), MAPLIMIT_REPEAT);
+	maplimit_flush(limit);
+	assert_int_equal(ntold, 0);
+	/* In its place of time something else: at 8 the first was back. */
+	assert_int_equal(map(5, T0 + 5, 2), MAPLIMIT_DROP);
+	maplimit_flush(limit);
+	assert_int_equal(ntold, 1);
+	assert_int_equal(told[0].tgid, 5);
+	assert_int_equal(told[0].from, T0 + 5);
+	assert_int_equal(told[0].to, T0 + 8);
+	assert_int_equal(map(5, T0 + 9, 1), MAPLIMIT_PASS);
+}
+
+static void an_exec_between_repeats(void **state)
+{
+	map(5, T0, 1);
+	map(5, T0 + 8, 1);
+	maplimit_exec(limit, 5, T0 + 4);
+	maplimit_flush(limit);
+	assert_int_equal(ntold, 1);
+	assert_int_equal(told[0].to, T0 + 8);
+}
+
+static void a_flood_is_dropped_and_told_once_a_drain(void **state)
+{
+	uint64_t i;
+
+	for (i = 0; i < MAPLIMIT_PROCESS; i++)
+		assert_int_equal(map(5, T0 + i, i), MAPLIMIT_PASS);
+	for (; i < 10000; i++)
+		assert_int_equal(map(5, T0 + i, i), MAPLIMIT_DROP);
+	assert_int_equal(map(6, T0 + i, 1), MAPLIMIT_PASS);
+	maplimit_flush(limit);
+	maplimit_flush(limit);
+	assert_int_equal(ntold, 1);
+	assert_int_equal(told[0].tgid, 5);
+	assert_int_equal(told[0].from, T0 + MAPLIMIT_PROCESS);
+	assert_int_equal(told[0].to, T0 + 9999);
+	assert_int_equal(map(5, T0 + SECOND, 1), MAPLIMIT_PASS);
+}
+
+/* Ever new processes, as by fork(2): the first few of each still pass. */
+static void a_crowd_gets_less(void **state)
+{
+	uint64_t passed = 0, last = 0;
+	uint32_t tgid, i;
+
+	for (tgid = 1; tgid <= 200; tgid++) {
+		last = 0;
+		for (i = 0; i < 2000; i++)
+			last += map(tgid, T0 + i, i) == MAPLIMIT_PASS;
+		passed += last;
+		ntold = 0;
+		maplimit_flush(limit);
+	}
+	/* Some share a slot. */
+	assert_true(passed < MAPLIMIT_ALL + 2000 + 200 * MAPLIMIT_CROWD);
+	assert_in_range(map(5000, T0 + SECOND, 1), MAPLIMIT_PASS,
+			MAPLIMIT_PASS);
+}
+
+/* All slots, several processes each: what is told is told of the right one. */
+static void slots_are_shared(void **state)
+{
+	uint32_t tgid, n = 0;
+
+	for (tgid = 1; tgid < 20000; tgid++)
+		assert_int_equal(map(tgid, T0 + tgid * SECOND, 1),
+				 MAPLIMIT_PASS);
+	for (n = 0; n <= MAPLIMIT_PROCESS; n++)
+		map(77, T0 + 20000 * SECOND + n, n);
+	/* Somebody else gets the slot before the drain is over. */
+	for (tgid = 1000; !ntold && tgid < 100000; tgid++)
+		map(tgid, T0 + 20000 * SECOND + n, 1);
+	assert_int_equal(ntold, 1);
+	assert_int_equal(told[0].tgid, 77);
+	maplimit_flush(limit);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_repeat_is_skipped),
+		T(no_repeat_after_a_second_or_an_exec),
+		T(what_comes_late_from_another_cpu),
+		T(an_exec_between_repeats),
+		T(a_flood_is_dropped_and_told_once_a_drain),
+		T(a_crowd_gets_less),
+		T(slots_are_shared),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
