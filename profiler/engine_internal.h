@@ -7,6 +7,8 @@
 #include <uv.h>
 
 #include "profiler/engine.h"
+#include "profiler/health.h"
+#include "profiler/limits.h"
 #include "profiler/pump.h"
 #include "profiler/sampler.h"
 #include "profiler/sideband.h"
@@ -56,6 +58,8 @@ struct engine {
 	uint64_t repairs; /* of quark's cache, by then */
 	uint64_t second; /* last once-a-second work */
 	struct trim trim;
+	struct health health;
+	struct limits limits;
 	uint64_t passed; /* the pump has handed on all below */
 	uint64_t end; /* of sampling, when finishing */
 	uint64_t nomem; /* records dropped before the pump */

@@ -280,10 +280,14 @@ static void losses_count(struct engine *e, uint64_t *out)
 
 void losses_update(struct engine *e)
 {
+	struct engine_totals total;
 	uint64_t losses[LOSS_MAX];
 
 	losses_count(e, losses);
 	reporter_losses(e->reporter, losses);
+	engine_totals(e, &total);
+	health_tick(&e->health, clock_awake_ns(), losses, total.samples,
+		    e->passed, e->opts.window_s * CLOCK_NSEC_PER_SEC);
 }
 
 /*
@@ -395,9 +399,34 @@ static void status_collect(struct engine *e, struct reporter_metrics *m)
 	status_reader(e, m);
 	status_stacks(e, m);
 	losses_count(e, losses);
-	for (i = 0; i < LOSS_MAX; i++)
+	for (i = 0; i < LOSS_MAX; i++) {
 		reporter_status(m, loss_words[i], "%llu",
 				(unsigned long long)losses[i]);
+		reporter_member_int(m, "losses", loss_words[i], losses[i]);
+	}
+	limits_collect(&e->limits, m);
+}
+
+/* The same, for programs: what of it is in no metric, or is asked for first. */
+static void status_members(struct engine *e, struct reporter_metrics *m)
+{
+	struct engine_totals total;
+	double all;
+
+	engine_totals(e, &total);
+	reporter_member_int(m, NULL, "since",
+			    (e->begin + clock_wall_offset_ns()) /
+				    CLOCK_NSEC_PER_SEC);
+	reporter_member_int(m, "sampling", "hz", e->opts.freq_hz);
+	reporter_member_text(m, "sampling", "source", e->perf ? "perf" : "bpf");
+	reporter_member_text(m, "sampling", "note", e->note);
+	reporter_member_int(m, "sampling", "seconds",
+			    (clock_boottime_ns() - e->begin) /
+				    CLOCK_NSEC_PER_SEC);
+	reporter_member_int(m, "sampling", "samples", total.samples);
+	all = total.samples + total.missed;
+	if (all)
+		reporter_member_real(m, NULL, "coverage", total.samples / all);
 }
 
 void metrics_collect(void *arg, struct reporter_metrics *m)
@@ -416,5 +445,9 @@ void metrics_collect(void *arg, struct reporter_metrics *m)
 			NULL, heap.uordblks + heap.hblkhd);
 	reporter_metric(m, "profd_frequency_hertz", "samples a second and CPU",
 			false, NULL, e->opts.freq_hz);
+	reporter_metric(m, "profd_build_info", "1, of this version", false,
+			"version=\"" PROFD_VERSION "\"", 1);
+	metrics_process(m);
+	status_members(e, m);
 	status_collect(e, m);
 }

@@ -36,6 +36,8 @@ const char *const *losses_names(void);
 /* Counts anew and tells the reporter. */
 void losses_update(struct engine *e);
 
+/* profd's own CPU time, memory and files. */
+void metrics_process(struct reporter_metrics *m);
 /* reporter_opts.collect; 'arg' is the engine. */
 void metrics_collect(void *arg, struct reporter_metrics *m);
 

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #define ARCHIVE_HOST_MAX 64
 
 struct archive {
+	pthread_mutex_t mutex; /* of the descriptors, which workers use */
 	char *path;
 	int dirfd;
 	int lockfd;
@@ -107,6 +109,26 @@ static int archive_sweep(struct archive *a)
 	return 0;
 }
 
+static void archive_close(struct archive *a)
+{
+	if (a->lockfd >= 0)
+		close(a->lockfd);
+	if (a->dirfd >= 0)
+		close(a->dirfd);
+	a->lockfd = a->dirfd = -1;
+}
+
+static int archive_open(struct archive *a)
+{
+	int err = archive_make(a->path);
+
+	if (!err)
+		err = archive_open_dir(a);
+	if (!err)
+		err = archive_lock(a);
+	return err;
+}
+
 int archive_new(struct archive **ap, const char *path)
 {
 	struct archive *a = calloc(1, sizeof(*a));
@@ -114,23 +136,17 @@ int archive_new(struct archive **ap, const char *path)
 
 	if (!a)
 		return -ENOMEM;
+	pthread_mutex_init(&a->mutex, NULL);
 	a->dirfd = a->lockfd = -1;
 	a->path = strdup(path);
-	if (!a->path)
-		goto out;
-	err = archive_make(path);
-	if (err)
-		goto out;
-	err = archive_open_dir(a);
-	if (!err)
-		err = archive_lock(a);
+	if (a->path)
+		err = archive_open(a);
 	if (!err)
 		err = archive_sweep(a);
-	if (!err)
-		*ap = a;
-out:
 	if (err)
 		archive_free(a);
+	else
+		*ap = a;
 	return err;
 }
 
@@ -138,12 +154,26 @@ void archive_free(struct archive *a)
 {
 	if (!a)
 		return;
-	if (a->lockfd >= 0)
-		close(a->lockfd);
-	if (a->dirfd >= 0)
-		close(a->dirfd);
+	archive_close(a);
+	pthread_mutex_destroy(&a->mutex);
 	free(a->path);
 	free(a);
+}
+
+/* The directory was removed: from here on it is a new one of that name. */
+static int archive_again(struct archive *a)
+{
+	struct archive fresh = { .path = a->path, .dirfd = -1, .lockfd = -1 };
+	int err = archive_open(&fresh);
+
+	if (err) {
+		archive_close(&fresh);
+		return err;
+	}
+	archive_close(a);
+	a->dirfd = fresh.dirfd;
+	a->lockfd = fresh.lockfd;
+	return 0;
 }
 
 uint64_t archive_swept(const struct archive *a)
@@ -179,10 +209,18 @@ int archive_create(struct archive *a, struct reporter_outfile *f,
 {
 	char stem[ARCHIVE_NAME_MAX];
 	char name[sizeof(stem) + ARCHIVE_ENDING_MAX];
+	int err;
 
 	archive_stem(stem, host, wall_ns, duration_ns);
 	snprintf(name, sizeof(name), "%s%s", stem, ending);
-	return reporter_outfile_open_at(f, a->dirfd, name);
+	pthread_mutex_lock(&a->mutex);
+	err = reporter_outfile_open_at(f, a->dirfd, name);
+	if (err == -ENOENT)
+		err = archive_again(a);
+	if (err == 0 && f->fd < 0)
+		err = reporter_outfile_open_at(f, a->dirfd, name);
+	pthread_mutex_unlock(&a->mutex);
+	return err;
 }
 
 const char *archive_dir(const struct archive *a)

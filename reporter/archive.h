@@ -23,6 +23,7 @@ void archive_free(struct archive *a);
 uint64_t archive_swept(const struct archive *a);
 /*
  * A file for a window: cpu-HOST-20260821T075900Z-60s.pb.gz, of this ending.
+ * Where the directory was removed it is made again.
  * From any thread. 0 or -errno.
  */
 int archive_create(struct archive *a, struct reporter_outfile *f,

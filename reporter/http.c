@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "reporter/health.h"
 #include "reporter/http.h"
 
 /* Never reached: what is beyond http_conn.h's is being closed. */
@@ -323,13 +324,34 @@ static enum MHD_Result http_profile(struct http_request *req, bool head)
 
 static enum MHD_Result http_healthz(struct http_request *req, bool head)
 {
-	return http_send_text(req, strdup("ok\n"), 3, HTTP_TEXT);
+	static const unsigned int statuses[] = {
+		[HEALTH_OK] = MHD_HTTP_OK,
+		[HEALTH_DEGRADED] = MHD_HTTP_OK,
+		[HEALTH_FAILING] = MHD_HTTP_SERVICE_UNAVAILABLE,
+	};
+	struct strbuf sb = STRBUF_INIT;
+	struct reporter_health h;
+	enum health_state state = health_collect(req->http->r, &h);
+	enum MHD_Result res = MHD_NO;
+
+	if (state != HEALTH_FAILING)
+		strbuf_puts(&sb, health_word(state));
+	if (state == HEALTH_DEGRADED)
+		strbuf_puts(&sb, ": ");
+	health_text(&h, state, &sb);
+	strbuf_puts(&sb, "\n");
+	if (!sb.failed && statuses[state] == MHD_HTTP_OK)
+		return http_send_text(req, sb.data, sb.len, HTTP_TEXT);
+	if (!sb.failed)
+		res = http_error(req, statuses[state], NULL, "%s", sb.data);
+	strbuf_fini(&sb);
+	return res;
 }
 
 static enum MHD_Result http_metrics(struct http_request *req, bool head)
 {
 	size_t len = 0;
-	char *text = metrics_prometheus(req->http->r, &len);
+	char *text = metrics_text(req->http->r, METRICS_PROMETHEUS, &len);
 
 	return http_send_text(req, text, len,
 			      "text/plain; version=0.0.4; charset=utf-8");
@@ -337,10 +359,20 @@ static enum MHD_Result http_metrics(struct http_request *req, bool head)
 
 static enum MHD_Result http_status(struct http_request *req, bool head)
 {
+	const char *form = MHD_lookup_connection_value(
+		req->conn, MHD_GET_ARGUMENT_KIND, "format");
+	bool json = form && !strcmp(form, "json");
 	size_t len = 0;
-	char *text = metrics_status(req->http->r, &len);
+	char *text;
 
-	return http_send_text(req, text, len, HTTP_TEXT);
+	if (form && !json && strcmp(form, "text"))
+		return http_error(req, MHD_HTTP_BAD_REQUEST, NULL,
+				  "format: json or text, not \"%.64s\"\n",
+				  form);
+	text = metrics_text(req->http->r, json ? METRICS_JSON : METRICS_TEXT,
+			    &len);
+	return http_send_text(req, text, len,
+			      json ? "application/json" : HTTP_TEXT);
 }
 
 static const struct {
@@ -398,14 +430,22 @@ static struct http_conn *http_conn_of(struct MHD_Connection *conn)
 bool http_may(struct http_request *req, enum http_conn_use use,
 	      unsigned int max)
 {
-	struct http_conns *list = &req->http->conns;
+	struct http_conns *conns = &req->http->conns;
 
 	if (!req->peer)
 		return true;
-	if (!http_conn_may(list, req->peer, use, max))
+	if (!http_conn_may(conns, req->peer, use, max))
 		return false;
-	http_conn_set(list, req->peer, use);
+	http_conn_set(conns, req->peer, use);
 	return true;
+}
+
+static void http_on_limited(void *arg, uid_t uid)
+{
+	struct reporter *r = arg;
+
+	if (r->limited)
+		r->limited(r->arg, uid);
 }
 
 static void http_on_connection(void *arg, struct MHD_Connection *conn,
@@ -557,7 +597,9 @@ int http_listen(struct reporter *r, const char *address)
 	if (!h)
 		return -ENOMEM;
 	h->r = r;
-	TAILQ_INIT(&h->conns);
+	TAILQ_INIT(&h->conns.list);
+	h->conns.limited = http_on_limited;
+	h->conns.arg = r;
 	err = http_socket_open(&h->socket, address);
 	if (err) {
 		free(h);

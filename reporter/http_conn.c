@@ -20,42 +20,47 @@ static bool http_limited(const struct http_conn *c)
 }
 
 /* Connections of this user; 'use' HTTP_CONN_USES: all that are still open. */
-static unsigned int http_count(const struct http_conns *list,
+static unsigned int http_count(const struct http_conns *conns,
 			       const struct http_conn *of,
 			       enum http_conn_use use)
 {
 	const struct http_conn *c;
 	unsigned int n = 0;
 
-	TAILQ_FOREACH(c, list, node)
+	TAILQ_FOREACH(c, &conns->list, node)
 	n += http_same_user(c, of) && c->use != HTTP_CONN_CLOSING &&
 	     (use == HTTP_CONN_USES || c->use == use);
 	return n;
 }
 
-bool http_conn_may(const struct http_conns *list, const struct http_conn *c,
+bool http_conn_may(const struct http_conns *conns, const struct http_conn *c,
 		   enum http_conn_use use, unsigned int max)
 {
-	return !http_limited(c) || http_count(list, c, use) < max;
+	if (!http_limited(c) || http_count(conns, c, use) < max)
+		return true;
+	conns->limited(conns->arg, c->uid);
+	return false;
 }
 
 /*
  * The daemon sees the end of it, as if the client had closed it, and frees what
  * it has: there is no other way to have it close one.
  */
-static void http_conn_close(struct http_conns *list, struct http_conn *c)
+static void http_conn_close(struct http_conns *conns, struct http_conn *c)
 {
-	http_conn_set(list, c, HTTP_CONN_CLOSING);
+	if (c->known && !c->asked)
+		conns->limited(conns->arg, c->uid);
+	http_conn_set(conns, c, HTTP_CONN_CLOSING);
 	shutdown(c->fd, SHUT_RDWR);
 }
 
 /* The one of this user that has been idle longest; NULL: none is. */
-static struct http_conn *http_oldest(struct http_conns *list,
+static struct http_conn *http_oldest(struct http_conns *conns,
 				     const struct http_conn *of)
 {
 	struct http_conn *c;
 
-	TAILQ_FOREACH(c, list, node)
+	TAILQ_FOREACH(c, &conns->list, node)
 	if (c->use == HTTP_CONN_IDLE && http_same_user(c, of))
 		return c;
 	return NULL;
@@ -65,17 +70,17 @@ static struct http_conn *http_oldest(struct http_conns *list,
  * Of whoever has the most that are idle. Called when the list is full only, and
  * the list is short.
  */
-static struct http_conn *http_worst(struct http_conns *list)
+static struct http_conn *http_worst(struct http_conns *conns)
 {
 	struct http_conn *c, *worst = NULL;
 	unsigned int n, most = 0;
 
-	TAILQ_FOREACH(c, list, node)
+	TAILQ_FOREACH(c, &conns->list, node)
 	{
 		if (c->use != HTTP_CONN_IDLE ||
 		    (worst && http_same_user(c, worst)))
 			continue;
-		n = http_count(list, c, HTTP_CONN_IDLE);
+		n = http_count(conns, c, HTTP_CONN_IDLE);
 		if (n > most) {
 			most = n;
 			worst = c;
@@ -84,17 +89,17 @@ static struct http_conn *http_worst(struct http_conns *list)
 	return worst;
 }
 
-static unsigned int http_open(const struct http_conns *list)
+static unsigned int http_open(const struct http_conns *conns)
 {
 	const struct http_conn *c;
 	unsigned int n = 0;
 
-	TAILQ_FOREACH(c, list, node)
+	TAILQ_FOREACH(c, &conns->list, node)
 	n += c->use != HTTP_CONN_CLOSING;
 	return n;
 }
 
-struct http_conn *http_conn_new(struct http_conns *list, int fd,
+struct http_conn *http_conn_new(struct http_conns *conns, int fd,
 				uint64_t *closed)
 {
 	struct http_conn *c = calloc(1, sizeof(*c));
@@ -104,25 +109,25 @@ struct http_conn *http_conn_new(struct http_conns *list, int fd,
 	c->fd = fd;
 	c->known = !http_peer_uid(fd, &c->uid);
 	c->since = clock_awake_ns();
-	TAILQ_INSERT_TAIL(list, c, node);
+	TAILQ_INSERT_TAIL(&conns->list, c, node);
 	if (http_limited(c) &&
-	    http_count(list, c, HTTP_CONN_USES) > HTTP_CONNECTIONS_USER) {
-		http_conn_close(list, http_oldest(list, c));
+	    http_count(conns, c, HTTP_CONN_USES) > HTTP_CONNECTIONS_USER) {
+		http_conn_close(conns, http_oldest(conns, c));
 		++*closed;
-	} else if (http_open(list) > HTTP_CONNECTIONS_MAX) {
-		http_conn_close(list, http_worst(list));
+	} else if (http_open(conns) > HTTP_CONNECTIONS_MAX) {
+		http_conn_close(conns, http_worst(conns));
 		++*closed;
 	}
 	return c;
 }
 
-void http_conn_free(struct http_conns *list, struct http_conn *c)
+void http_conn_free(struct http_conns *conns, struct http_conn *c)
 {
-	TAILQ_REMOVE(list, c, node);
+	TAILQ_REMOVE(&conns->list, c, node);
 	free(c);
 }
 
-void http_conn_set(struct http_conns *list, struct http_conn *c,
+void http_conn_set(struct http_conns *conns, struct http_conn *c,
 		   enum http_conn_use use)
 {
 	if (c->use == HTTP_CONN_CLOSING)
@@ -130,21 +135,21 @@ void http_conn_set(struct http_conns *list, struct http_conn *c,
 	/* Behind all that became idle before. */
 	if (use == HTTP_CONN_IDLE) {
 		c->since = clock_awake_ns();
-		TAILQ_REMOVE(list, c, node);
-		TAILQ_INSERT_TAIL(list, c, node);
+		TAILQ_REMOVE(&conns->list, c, node);
+		TAILQ_INSERT_TAIL(&conns->list, c, node);
 	} else {
 		c->asked = true;
 	}
 	c->use = use;
 }
 
-unsigned int http_conns_check(struct http_conns *list)
+unsigned int http_conns_check(struct http_conns *conns)
 {
 	uint64_t now = clock_awake_ns();
 	struct http_conn *c;
 	unsigned int n = 0;
 
-	TAILQ_FOREACH(c, list, node)
+	TAILQ_FOREACH(c, &conns->list, node)
 	{
 		if (c->use != HTTP_CONN_IDLE ||
 		    now - c->since < (c->asked
@@ -153,7 +158,7 @@ unsigned int http_conns_check(struct http_conns *list)
 			continue;
 		/* Waiting for the next request is no fault. */
 		n += !c->asked;
-		http_conn_close(list, c);
+		http_conn_close(conns, c);
 	}
 	return n;
 }

@@ -49,8 +49,12 @@ struct http_conn {
 	uint64_t since; /* idle from then on, clock_awake_ns() */
 };
 
-/* Those that became idle first are first. */
-TAILQ_HEAD(http_conns, http_conn);
+struct http_conns {
+	TAILQ_HEAD(, http_conn) list; /* who became idle first is first */
+	/* A user's connection was closed, or refused, for the others' sake. */
+	void (*limited)(void *arg, uid_t uid);
+	void *arg;
+};
 
 /*
  * A new one. Where there are too many, of this user or in all, the one that has
@@ -58,15 +62,15 @@ TAILQ_HEAD(http_conns, http_conn);
  * are idle. How many were (this one among them, if all others are busy) is
  * added to '*closed'. NULL without memory.
  */
-struct http_conn *http_conn_new(struct http_conns *list, int fd,
+struct http_conn *http_conn_new(struct http_conns *conns, int fd,
 				uint64_t *closed);
-void http_conn_free(struct http_conns *list, struct http_conn *c);
-void http_conn_set(struct http_conns *list, struct http_conn *c,
+void http_conn_free(struct http_conns *conns, struct http_conn *c);
+void http_conn_set(struct http_conns *conns, struct http_conn *c,
 		   enum http_conn_use use);
 /* Shuts down those whose time for a request is over. How many. */
-unsigned int http_conns_check(struct http_conns *list);
+unsigned int http_conns_check(struct http_conns *conns);
 /* Whether the user of 'c' may have one more of these connections. */
-bool http_conn_may(const struct http_conns *list, const struct http_conn *c,
+bool http_conn_may(const struct http_conns *conns, const struct http_conn *c,
 		   enum http_conn_use use, unsigned int max);
 
 /*

@@ -109,11 +109,16 @@ int http_socket_open(struct http_socket *s, const char *address)
 	return err;
 }
 
-void http_socket_unlink(const struct http_socket *s)
+bool http_socket_there(const struct http_socket *s)
 {
 	struct stat st;
 
-	if (s->ino && !lstat(s->address.un.sun_path, &st) &&
-	    st.st_dev == s->dev && st.st_ino == s->ino)
+	return !s->ino || (!lstat(s->address.un.sun_path, &st) &&
+			   st.st_dev == s->dev && st.st_ino == s->ino);
+}
+
+void http_socket_unlink(const struct http_socket *s)
+{
+	if (s->ino && http_socket_there(s))
 		unlink(s->address.un.sun_path);
 }

@@ -21,6 +21,8 @@ struct http_socket {
  * somebody listens there, -EEXIST if a file is in the way that is no socket.
  */
 int http_socket_open(struct http_socket *s, const char *address);
+/* Whether a unix socket's file still is ours; of others, true. */
+bool http_socket_there(const struct http_socket *s);
 /* Removes the file, if it still is ours. The descriptor is not closed. */
 void http_socket_unlink(const struct http_socket *s);
 

@@ -48,6 +48,8 @@ struct reporter {
 	unsigned int freq_hz;
 	uint64_t window_ns;
 	void (*collect)(void *arg, struct reporter_metrics *m);
+	void (*limited)(void *arg, uint32_t uid);
+	void (*health)(void *arg, struct reporter_health *h);
 	void (*written)(void *arg, const char *path, int err,
 			uint64_t nsamples);
 	void *arg;
@@ -67,6 +69,9 @@ struct reporter {
 	uint64_t rotated; /* the last time reporter_rotate() cut a window */
 	uint64_t rotate_at; /* it is to do so again; 0: it is not */
 	size_t jobs;
+	size_t archive_jobs; /* of them: windows of the archive */
+	uint64_t jobs_since; /* one began, or the last one was done */
+	int write_err; /* of the archive's last window; 0: it was written */
 	struct reporter_stats stats;
 
 	struct pm *pm;
@@ -91,9 +96,13 @@ void reporter_window_cancel(struct reporter_window *w);
 void reporter_handle_closed(struct reporter *r);
 void reporter_check_finished(struct reporter *r);
 
+enum metrics_form {
+	METRICS_PROMETHEUS,
+	METRICS_TEXT, /* lines of /status */
+	METRICS_JSON, /* the same, and all metrics, as one object */
+};
 /* Bytes of text; malloc'd, NULL without memory. */
-char *metrics_prometheus(struct reporter *r, size_t *lenp);
-char *metrics_status(struct reporter *r, size_t *lenp);
+char *metrics_text(struct reporter *r, enum metrics_form form, size_t *lenp);
 
 int http_listen(struct reporter *r, const char *address);
 /* There are new events, or an end of them. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reporter/health.h"
 #include "reporter/job.h"
 
 void job_window_free(struct reporter_window *w)
@@ -103,6 +104,7 @@ static void job_tell(struct reporter_window *w)
 	uint64_t nsamples = w->tables.nsamples;
 
 	if (w->archive) {
+		health_written(r, w->err);
 		if (w->err) {
 			r->stats.windows_failed++;
 		} else {
@@ -124,6 +126,8 @@ static void job_done(uv_work_t *work, int status)
 	struct reporter_window *w = work->data;
 	struct reporter *r = w->r;
 
+	if (w->archive)
+		health_job(r, true);
 	job_tell(w);
 	job_window_free(w);
 	r->jobs--;
@@ -153,6 +157,8 @@ void job_start(struct reporter_window *w)
 	};
 	w->work.data = w;
 	r->jobs++;
+	if (w->archive)
+		health_job(r, false);
 	/* Fails without a function only. */
 	uv_queue_work(r->loop, &w->work, job_run, job_done);
 }

@@ -56,11 +56,7 @@ static size_t text_char(const char *s, size_t len)
 	return n <= len ? n : 0;
 }
 
-/*
- * Bytes that a watched process chose; what is not UTF-8 becomes U+FFFD. 's' goes
- * on to a NUL at or behind its end.
- */
-static json_t *text_of(const char *s, size_t len)
+json_t *ledger_text(const char *s, size_t len)
 {
 	struct strbuf sb = STRBUF_INIT;
 	json_t *v = NULL;
@@ -86,13 +82,13 @@ static json_t *text_of(const char *s, size_t len)
 static void put_part(struct line *l, const char *key, const struct pm_part *p)
 {
 	if (p->len)
-		put(l, key, text_of(p->s, p->len));
+		put(l, key, ledger_text(p->s, p->len));
 }
 
 static void put_str(struct line *l, const char *key, const char *s)
 {
 	if (s && *s)
-		put(l, key, text_of(s, strlen(s)));
+		put(l, key, ledger_text(s, strlen(s)));
 }
 
 /* RFC 3339 in UTC, to the nanosecond. */
@@ -139,7 +135,7 @@ static void put_args(struct line *l, const char *cmdline, size_t len, bool cut)
 	args = json_array();
 	quark_cmdline_iter_init(&it, cmdline, len);
 	while ((arg = quark_cmdline_iter_next(&it)))
-		if (json_array_append_new(args, text_of(arg, strlen(arg))))
+		if (json_array_append_new(args, ledger_text(arg, strlen(arg))))
 			l->failed = true;
 	put(l, "args", args);
 	if (cut)

@@ -7,11 +7,19 @@
 #ifndef REPORTER_LEDGER_H
 #define REPORTER_LEDGER_H
 
+#include <jansson.h>
+
 #include "base/base.h"
 #include "processmanager/processmanager.h"
 
 /* How a process came into the system, by a QUARK_ELT_; NULL: not known. */
 const char *ledger_entry(uint32_t leader_type);
+
+/*
+ * Bytes that a watched process chose, as a JSON string; what is not UTF-8 becomes
+ * U+FFFD. 's' goes on to a NUL at or behind its end. NULL without memory.
+ */
+json_t *ledger_text(const char *s, size_t len);
 
 /*
  * One line a process of 'pm', with its images; 'all': with those who are dead and

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * metrics: what is counted, as Prometheus text (exposition format 0.0.4) and
- * as the lines of /status.
+ * metrics: what is counted, as Prometheus text (exposition format 0.0.4), as the
+ * lines of /status and as one JSON object.
  */
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "reporter/internal.h"
+#include <jansson.h>
 
-/* One text at a time: the calls that belong to the other do nothing. */
+#include "reporter/health.h"
+#include "reporter/ledger.h"
+
+/* One form at a time: the calls that belong to the others do nothing. */
 struct reporter_metrics {
-	bool prometheus;
+	enum metrics_form form;
 	char last[128]; /* name of the metric before */
 	struct strbuf text;
+	json_t *o; /* of METRICS_JSON */
 };
 
 /* Whole numbers as such: 1e+06 is right but nobody's to read. */
@@ -46,11 +50,105 @@ static void metrics_help(struct reporter_metrics *m, const char *name,
 		      counter ? "counter" : "gauge");
 }
 
+/* --- JSON ------------------------------------------------------------------ */
+
+/* What is missing for want of memory is missed at the end. */
+static void json_put(struct reporter_metrics *m, json_t *o, const char *key,
+		     json_t *value)
+{
+	if (json_object_set_new_nocheck(o, key, value))
+		m->text.failed = true;
+}
+
+/* The member 'key', made if it is not there. */
+static json_t *json_child(struct reporter_metrics *m, json_t *o,
+			  const char *key, json_t *(*make)(void))
+{
+	json_t *v = json_object_get(o, key);
+
+	if (!v) {
+		v = make();
+		json_put(m, o, key, v);
+	}
+	return v;
+}
+
+static json_t *json_number(double v)
+{
+	if (v == floor(v) && fabs(v) < 9007199254740992.0)
+		return json_integer((json_int_t)v);
+	return json_real(v);
+}
+
+static void metrics_json(struct reporter_metrics *m, const char *name,
+			 const char *labels, double value)
+{
+	json_t *all = json_child(m, m->o, "metrics", json_object);
+
+	if (!isfinite(value))
+		return;
+	if (labels)
+		json_put(m, json_child(m, all, name, json_object), labels,
+			 json_number(value));
+	else
+		json_put(m, all, name, json_number(value));
+}
+
+void reporter_member_row(struct reporter_metrics *m, const char *group)
+{
+	json_t *list;
+
+	if (m->form != METRICS_JSON)
+		return;
+	list = json_child(m, m->o, group, json_array);
+	if (json_array_append_new(list, json_object()))
+		m->text.failed = true;
+}
+
+static void member(struct reporter_metrics *m, const char *group,
+		   const char *key, json_t *value)
+{
+	json_t *o = m->o;
+
+	if (group)
+		o = json_child(m, o, group, json_object);
+	if (json_is_array(o))
+		o = json_array_get(o, json_array_size(o) - 1);
+	json_put(m, o, key, value);
+}
+
+void reporter_member_int(struct reporter_metrics *m, const char *group,
+			 const char *key, uint64_t value)
+{
+	if (m->form == METRICS_JSON)
+		member(m, group, key, json_integer((json_int_t)value));
+}
+
+void reporter_member_real(struct reporter_metrics *m, const char *group,
+			  const char *key, double value)
+{
+	if (m->form == METRICS_JSON && isfinite(value))
+		member(m, group, key, json_real(value));
+}
+
+void reporter_member_text(struct reporter_metrics *m, const char *group,
+			  const char *key, const char *value)
+{
+	if (m->form == METRICS_JSON)
+		member(m, group, key, ledger_text(value, strlen(value)));
+}
+
+/* --- what there is --------------------------------------------------------- */
+
 void reporter_metric(struct reporter_metrics *m, const char *name,
 		     const char *help, bool counter, const char *labels,
 		     double value)
 {
-	if (!m->prometheus)
+	if (m->form == METRICS_JSON) {
+		metrics_json(m, name, labels, value);
+		return;
+	}
+	if (m->form != METRICS_PROMETHEUS)
 		return;
 	if (strcmp(m->last, name)) {
 		metrics_help(m, name, help, counter);
@@ -69,12 +167,46 @@ void reporter_status(struct reporter_metrics *m, const char *key,
 	char value[512];
 	va_list ap;
 
-	if (m->prometheus)
+	if (m->form != METRICS_TEXT)
 		return;
 	va_start(ap, fmt);
 	vsnprintf(value, sizeof(value), fmt, ap);
 	va_end(ap);
 	strbuf_printf(&m->text, "%s: %s\n", key, value);
+}
+
+static void metrics_health(struct reporter *r, struct reporter_metrics *m)
+{
+	struct reporter_health h;
+	enum health_state state, i;
+	json_t *reasons;
+	size_t k;
+
+	state = health_collect(r, &h);
+	for (i = HEALTH_OK; i <= HEALTH_FAILING; i++) {
+		char label[32];
+
+		snprintf(label, sizeof(label), "state=\"%s\"", health_word(i));
+		reporter_metric(m, "profd_health",
+				"1 of the state that /healthz tells", false,
+				label, i == state);
+	}
+	if (m->form == METRICS_TEXT) {
+		strbuf_printf(&m->text, "health: %s%s", health_word(state),
+			      state ? ": " : "");
+		health_text(&h, state, &m->text);
+		strbuf_puts(&m->text, "\n");
+	}
+	reporter_member_text(m, "health", "state", health_word(state));
+	if (m->form != METRICS_JSON)
+		return;
+	reasons = json_child(m, json_object_get(m->o, "health"), "reasons",
+			     json_array);
+	for (k = 0; k < h.n; k++)
+		if (json_array_append_new(
+			    reasons, ledger_text(h.reasons[k].text,
+						 strlen(h.reasons[k].text))))
+			m->text.failed = true;
 }
 
 static void metrics_collect(struct reporter *r, struct reporter_metrics *m)
@@ -83,10 +215,16 @@ static void metrics_collect(struct reporter *r, struct reporter_metrics *m)
 
 	reporter_status(m, "version", "%s", r->version);
 	reporter_status(m, "host", "%s", r->hostname);
+	reporter_member_text(m, NULL, "version", r->version);
+	reporter_member_text(m, NULL, "host", r->hostname);
+	metrics_health(r, m);
 	reporter_get_stats(r, &st);
 	reporter_status(m, "windows", "%llu written, %llu failed",
 			(unsigned long long)st.windows_written,
 			(unsigned long long)st.windows_failed);
+	reporter_member_int(m, "windows", "written", st.windows_written);
+	reporter_member_int(m, "windows", "failed", st.windows_failed);
+	reporter_member_int(m, "windows", "empty", st.windows_empty);
 #define X(name, gauge, help)                                        \
 	reporter_metric(m,                                          \
 			(gauge) ? "profd_reporter_" #name           \
@@ -98,21 +236,26 @@ static void metrics_collect(struct reporter *r, struct reporter_metrics *m)
 		r->collect(r->arg, m);
 }
 
-static char *metrics_text(struct reporter *r, bool prometheus, size_t *lenp)
+static int metrics_add(const char *data, size_t len, void *arg)
 {
-	struct reporter_metrics m = { .prometheus = prometheus };
+	strbuf_add(arg, data, len);
+	return 0;
+}
 
-	metrics_collect(r, &m);
+char *metrics_text(struct reporter *r, enum metrics_form form, size_t *lenp)
+{
+	struct reporter_metrics m = { .form = form };
+
+	if (form == METRICS_JSON) {
+		m.o = json_object();
+		metrics_collect(r, &m);
+		if (json_dump_callback(m.o, metrics_add, &m.text, JSON_COMPACT))
+			m.text.failed = true;
+		strbuf_puts(&m.text, "\n");
+		json_decref(m.o);
+	} else {
+		metrics_collect(r, &m);
+	}
 	*lenp = m.text.len;
 	return strbuf_steal(&m.text);
-}
-
-char *metrics_prometheus(struct reporter *r, size_t *lenp)
-{
-	return metrics_text(r, true, lenp);
-}
-
-char *metrics_status(struct reporter *r, size_t *lenp)
-{
-	return metrics_text(r, false, lenp);
 }

@@ -47,7 +47,7 @@ void reporter_outfile_fini(struct reporter_outfile *f)
 {
 	if (f->fd >= 0)
 		close(f->fd);
-	if (f->dirfd >= 0 && !f->keep)
+	if (f->dirfd >= 0)
 		close(f->dirfd);
 	free(f->name);
 	free(f->tmp);
@@ -60,10 +60,12 @@ int reporter_outfile_open_at(struct reporter_outfile *f, int dirfd,
 	int err = -ENOMEM;
 
 	*f = REPORTER_OUTFILE_NONE;
-	f->dirfd = dirfd;
 	f->keep = true;
 	f->name = strdup(name);
-	if (f->name)
+	f->dirfd = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
+	if (f->dirfd < 0)
+		err = -errno;
+	else if (f->name)
 		err = outfile_create(f);
 	if (err)
 		reporter_outfile_fini(f);

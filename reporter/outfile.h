@@ -26,7 +26,7 @@ struct reporter_outfile {
 	((struct reporter_outfile){ .dirfd = -1, .fd = -1 })
 
 /*
- * Below a directory that stays the caller's; beside a file of that name.
+ * Below a directory, which may be closed meanwhile; beside a file of that name.
  * reporter_outfile_commit() then finds the name that is free. Mode 0640.
  * From any thread. 0 or -errno.
  */

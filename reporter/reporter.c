@@ -68,6 +68,8 @@ static int reporter_init(struct reporter *r, const struct reporter_opts *opts)
 	r->archive_format = opts->archive_format;
 	r->collect = opts->collect;
 	r->written = opts->written;
+	r->health = opts->health;
+	r->limited = opts->limited;
 	r->arg = opts->arg;
 	r->loss_names = opts->loss_names;
 	r->nlosses = opts->nlosses;

@@ -53,6 +53,7 @@ enum reporter_format {
 };
 
 struct reporter_metrics;
+struct reporter_health;
 
 struct reporter_opts {
 	uv_loop_t *loop;
@@ -69,6 +70,13 @@ struct reporter_opts {
 	unsigned int window_s;
 	/* Fills /metrics, or /status. May be NULL. */
 	void (*collect)(void *arg, struct reporter_metrics *m);
+	/*
+	 * A connection of this local user was closed or refused, so that others
+	 * are answered. May be NULL.
+	 */
+	void (*limited)(void *arg, uint32_t uid);
+	/* Adds reasons to what /healthz says. May be NULL. */
+	void (*health)(void *arg, struct reporter_health *h);
 	/*
 	 * Causes of loss, in words, for the comments of each profile; how much
 	 * comes by reporter_losses(). The words are borrowed for good.
@@ -186,6 +194,29 @@ void reporter_metric(struct reporter_metrics *m, const char *name,
 void reporter_status(struct reporter_metrics *m, const char *key,
 		     const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/*
+ * A member of /status?format=json; 'group' is the object that it is in, NULL the
+ * outermost. After reporter_member_row() those of the group are in the next
+ * element of a list.
+ */
+void reporter_member_row(struct reporter_metrics *m, const char *group);
+void reporter_member_int(struct reporter_metrics *m, const char *group,
+			 const char *key, uint64_t value);
+void reporter_member_real(struct reporter_metrics *m, const char *group,
+			  const char *key, double value);
+/* Bytes that are not UTF-8 become U+FFFD. */
+void reporter_member_text(struct reporter_metrics *m, const char *group,
+			  const char *key, const char *value);
+
+/*
+ * Why profd fails to do what it is for (/healthz is 503), or does it in part (it
+ * is 200, "degraded: ..."): one line, no end of line. From opts.health only.
+ */
+void reporter_failing(struct reporter_health *h, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void reporter_degraded(struct reporter_health *h, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* X(name, gauge, "help") */
 #define REPORTER_STATS(X)                                            \

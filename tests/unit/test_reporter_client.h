@@ -42,6 +42,7 @@ static struct {
 	char tcp_address[32];
 	int port;
 	bool ticking;
+	const char *degraded, *failing; /* why it is */
 	bool finished;
 } t;
 
@@ -52,6 +53,19 @@ static inline void on_collect(void *arg, struct reporter_metrics *m)
 	reporter_metric(m, "profd_test_total", "two", true, "cpu=\"1\"", 2.5);
 	reporter_metric(m, "profd_test_level", "a level", false, NULL, 1e6);
 	reporter_status(m, "mood", "%s", "fine");
+	reporter_member_int(m, "sampling", "hz", 99);
+	reporter_member_row(m, "limited");
+	reporter_member_int(m, "limited", "uid", 65534);
+	reporter_member_row(m, "limited");
+	reporter_member_text(m, "limited", "what", "a \xff \"thing\"\n");
+}
+
+static inline void on_health(void *arg, struct reporter_health *h)
+{
+	if (t.degraded)
+		reporter_degraded(h, "%s", t.degraded);
+	if (t.failing)
+		reporter_failing(h, "%s", t.failing);
 }
 
 /* A sample every 10 ms, and a watermark that follows the clock. */
@@ -90,7 +104,8 @@ static inline int setup(void **state)
 				   .version = "9.9",
 				   .freq_hz = 100,
 				   .window_s = 60,
-				   .collect = on_collect };
+				   .collect = on_collect,
+				   .health = on_health };
 	const char *where;
 
 	memset(&t, 0, sizeof(t));

@@ -336,7 +336,7 @@ static void a_recording_nowhere_fails_at_once(void **state)
 {
 	struct reporter_window_opts o = { .begin = T0,
 					  .end = T0 + SEC,
-					  .path = "/nonexistent/x.pb" };
+					  .path = "/proc/nothing/x.pb" };
 	struct reporter_window *w;
 
 	start(options());

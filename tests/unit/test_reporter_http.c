@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the reporter answers over HTTP, to real clients and to raw sockets. */
+#include <jansson.h>
+
 #include "tests/unit/test_reporter_client.h"
 
 /* --- small answers ------------------------------------------------------- */
@@ -225,9 +227,77 @@ static void status_is_lines_of_key_and_value(void **state)
 
 	assert_has(
 		&a,
-		"\r\n\r\nversion: 9.9\nhost: host\nwindows: 0 written, 0 failed\nmood: fine\n");
+		"\r\n\r\nversion: 9.9\nhost: host\nhealth: ok\nwindows: 0 written, 0 failed\nmood: fine\n");
 	assert_null(strstr(strbuf_str(&a), "profd_test_total"));
 	strbuf_fini(&a);
+}
+
+static void status_as_json_has_types(void **state)
+{
+	struct strbuf a = get("/status?format=json");
+	const char *text;
+	json_error_t err;
+	json_t *o, *all;
+	size_t len;
+
+	assert_has(&a, "200 OK");
+	assert_has(&a, "application/json");
+	text = body(&a, &len);
+	o = json_loadb(text, len, 0, &err);
+	if (!o)
+		fail_msg("%s in %s", err.text, text);
+	assert_int_equal(json_integer_value(json_object_get(
+				 json_object_get(o, "sampling"), "hz")),
+			 99);
+	assert_string_equal(json_string_value(json_object_get(o, "version")),
+			    "9.9");
+	assert_string_equal(json_string_value(json_object_get(
+				    json_object_get(o, "health"), "state")),
+			    "ok");
+	assert_true(json_is_array(
+		json_object_get(json_object_get(o, "health"), "reasons")));
+	assert_int_equal(json_array_size(json_object_get(o, "limited")), 2);
+	assert_string_equal(
+		json_string_value(json_object_get(
+			json_array_get(json_object_get(o, "limited"), 1),
+			"what")),
+		"a \xef\xbf\xbd \"thing\"\n");
+	all = o;
+	o = json_object_get(o, "metrics");
+	assert_int_equal(
+		json_integer_value(json_object_get(o, "profd_test_level")),
+		1000000);
+	assert_true(json_real_value(json_object_get(
+			    json_object_get(o, "profd_test_total"),
+			    "cpu=\"1\"")) == 2.5);
+	json_decref(all);
+	strbuf_fini(&a);
+	a = get("/status?format=xml");
+	assert_has(&a, " 400 ");
+	strbuf_fini(&a);
+}
+
+static void health_is(const char *status, const char *text)
+{
+	struct strbuf a = get_with(dial_tcp(), "GET", "/healthz", "");
+
+	assert_has(&a, status);
+	assert_has(&a, text);
+	strbuf_fini(&a);
+}
+
+static void healthz_says_what_is_wrong(void **state)
+{
+	health_is(" 200 ", "\r\n\r\nok\n");
+	t.degraded = "samples lost: 3";
+	health_is(" 200 ", "\r\n\r\ndegraded: samples lost: 3\n");
+	t.failing = "no\nsamples";
+	health_is(" 503 ", "\r\n\r\nno?samples\n");
+	t.failing = t.degraded = NULL;
+	health_is(" 200 ", "\r\n\r\nok\n");
+	/* Nobody gets to the socket any more. */
+	assert_int_equal(unlink(t.socket), 0);
+	health_is(" 503 ", t.socket);
 }
 
 /* --- profiles ------------------------------------------------------------ */
@@ -639,6 +709,8 @@ int main(void)
 		T(the_user_at_the_other_end_is_known),
 		T(metrics_are_prometheus_text),
 		T(status_is_lines_of_key_and_value),
+		T(status_as_json_has_types),
+		T(healthz_says_what_is_wrong),
 		T(a_profile_is_gzip_unless_zstd_is_asked_for),
 		T(a_profile_is_of_the_time_that_was_asked_for),
 		T(fifty_clients_of_which_one_goes_away),

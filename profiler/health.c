@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/* health: see profiler/health.h. */
+#include <string.h>
+
+#include "base/base.h"
+#include "profiler/engine_internal.h"
+
+/* /proc/stat and the kernel's clock never agree wholly: 1 % is no loss. */
+#define HEALTH_MISSED_PERCENT 1
+/* Fewer may be a CPU that was busy between two ticks. */
+#define HEALTH_DUE 20
+
+/* These say how long, of causes that are told already. */
+static bool health_counts(enum loss i)
+{
+	return i != LOSS_LIFECYCLE_MS && i != LOSS_MAPPING_MS;
+}
+
+static void health_sampling(struct health *h, uint64_t now, uint64_t passed)
+{
+	uint64_t due;
+
+	if (h->checked && now - h->checked < HEALTH_SAMPLING_NS)
+		return;
+	if (h->checked) {
+		due = h->now[LOSS_MISSED] - h->checked_missed;
+		h->due = h->samples == h->checked_samples && due >= HEALTH_DUE
+				 ? due
+				 : 0;
+		h->stands = passed == h->checked_passed;
+	}
+	h->checked = now;
+	h->checked_samples = h->samples;
+	h->checked_missed = h->now[LOSS_MISSED];
+	h->checked_passed = passed;
+}
+
+void health_tick(struct health *h, uint64_t now,
+		 const uint64_t losses[LOSS_MAX], uint64_t samples,
+		 uint64_t passed, uint64_t period_ns)
+{
+	memcpy(h->now, losses, sizeof(h->now));
+	h->samples = samples;
+	if (!h->begin) { /* what was before is nobody's loss */
+		memcpy(h->from, h->now, sizeof(h->from));
+		memcpy(h->before, h->now, sizeof(h->before));
+		h->samples_from = h->samples_before = samples;
+		h->begin = now;
+	}
+	if (now - h->begin >= period_ns) {
+		memcpy(h->before, h->from, sizeof(h->before));
+		memcpy(h->from, h->now, sizeof(h->from));
+		h->samples_before = h->samples_from;
+		h->samples_from = samples;
+		h->begin = now;
+	}
+	health_sampling(h, now, passed);
+}
+
+void health_report(const struct health *h, struct reporter_health *out)
+{
+	uint64_t n, taken = h->samples - h->samples_before;
+	size_t i;
+
+	if (h->due)
+		reporter_failing(out,
+				 "no samples come: %llu were due of busy CPUs "
+				 "in %llu s",
+				 (unsigned long long)h->due,
+				 HEALTH_SAMPLING_NS / CLOCK_NSEC_PER_SEC);
+	if (h->stands)
+		reporter_failing(out, "samples are not handed on");
+	for (i = 0; i < LOSS_MAX; i++) {
+		n = h->now[i] - MIN(h->now[i], h->before[i]);
+		if (!n || !health_counts(i))
+			continue;
+		if (i == LOSS_MISSED &&
+		    n * 100 <= (taken + n) * HEALTH_MISSED_PERCENT)
+			continue;
+		reporter_degraded(out, "%s: %llu", losses_names()[i],
+				  (unsigned long long)n);
+	}
+}
+
+void engine_health(void *arg, struct reporter_health *out)
+{
+	const struct engine *e = arg;
+
+	health_report(&e->health, out);
+	if (e->hotplug_err)
+		reporter_degraded(out,
+				  "CPUs that come online are not sampled: %s",
+				  strerror(-e->hotplug_err));
+}
+
+void engine_limited(void *arg, uint32_t uid)
+{
+	struct engine *e = arg;
+
+	limits_note(&e->limits, uid, LIMIT_CONNECTIONS, 1);
+}
+
+void engine_text_limited(void *arg, uint32_t uid, uint64_t bytes)
+{
+	struct engine *e = arg;
+
+	limits_note(&e->limits, uid, LIMIT_ARGUMENTS, 1);
+}

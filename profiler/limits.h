@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * limits: who was limited, in what, and how often. What local users can make much
+ * of has bounds; each that takes effect is noted here, for /status. The table is
+ * bounded itself: where more users were limited than it has room for, the one
+ * with the least is added to those without a name.
+ */
+#ifndef PROFILER_LIMITS_H
+#define PROFILER_LIMITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "reporter/reporter.h"
+
+/* X(NAME, name, "what was limited") */
+#define LIMITS(X)                                            \
+	X(CONNECTIONS, connections, "connections over HTTP") \
+	X(ARGUMENTS, arguments, "arguments remembered")
+
+enum limit {
+#define X(NAME, name, words) LIMIT_##NAME,
+	LIMITS(X)
+#undef X
+	LIMIT_MAX,
+};
+
+#define LIMITS_USERS 64
+
+struct limits {
+	size_t n;
+	struct limits_user {
+		bool others; /* of all who found no room */
+		uint32_t uid;
+		uint64_t counts[LIMIT_MAX];
+	} users[LIMITS_USERS + 1];
+};
+
+/* 'n' more of a user were limited. */
+void limits_note(struct limits *l, uint32_t uid, enum limit what, uint64_t n);
+/* For /metrics, by cause; for /status, by user too. */
+void limits_collect(const struct limits *l, struct reporter_metrics *m);
+
+#endif /* PROFILER_LIMITS_H */

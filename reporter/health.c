@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+/* health: see reporter/health.h. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "reporter/health.h"
+#include "reporter/http.h"
+
+/* A window takes a second or two; a disk that does not answer takes for ever. */
+#define HEALTH_WRITE_NS (30 * CLOCK_NSEC_PER_SEC)
+
+static void health_add(struct reporter_health *h, bool failing, const char *fmt,
+		       va_list ap)
+{
+	struct health_reason *reason;
+
+	if (h->n == HEALTH_REASONS_MAX)
+		return;
+	reason = &h->reasons[h->n++];
+	reason->failing = failing;
+	vsnprintf(reason->text, sizeof(reason->text), fmt, ap);
+	/* One line, whatever is in a path. */
+	for (char *p = reason->text; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
+}
+
+void reporter_failing(struct reporter_health *h, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	health_add(h, true, fmt, ap);
+	va_end(ap);
+}
+
+void reporter_degraded(struct reporter_health *h, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	health_add(h, false, fmt, ap);
+	va_end(ap);
+}
+
+static void health_archive(struct reporter *r, struct reporter_health *h)
+{
+	uint64_t waited = clock_awake_ns() - r->jobs_since;
+
+	if (!r->archive)
+		return;
+	if (r->write_err)
+		reporter_failing(h, "the archive %s cannot be written: %s",
+				 archive_dir(r->archive),
+				 strerror(-r->write_err));
+	else if (r->archive_jobs && waited >= HEALTH_WRITE_NS)
+		reporter_failing(
+			h,
+			"the archive %s does not answer: a window has "
+			"been written for %llu s",
+			archive_dir(r->archive),
+			(unsigned long long)(waited / CLOCK_NSEC_PER_SEC));
+}
+
+static void health_listeners(struct reporter *r, struct reporter_health *h)
+{
+	const struct http *l;
+
+	for (l = r->http; l; l = l->next)
+		if (!http_socket_there(&l->socket))
+			reporter_failing(
+				h, "nobody can connect: %s is not our socket",
+				l->socket.address.un.sun_path);
+}
+
+enum health_state health_collect(struct reporter *r,
+				 struct reporter_health *out)
+{
+	enum health_state state = HEALTH_OK;
+	size_t i;
+
+	out->n = 0;
+	health_archive(r, out);
+	health_listeners(r, out);
+	if (r->health)
+		r->health(r->arg, out);
+	for (i = 0; i < out->n; i++)
+		state = MAX(state, out->reasons[i].failing ? HEALTH_FAILING
+							   : HEALTH_DEGRADED);
+	return state;
+}
+
+const char *health_word(enum health_state state)
+{
+	static const char *const words[] = {
+		[HEALTH_OK] = "ok",
+		[HEALTH_DEGRADED] = "degraded",
+		[HEALTH_FAILING] = "failing",
+	};
+
+	return words[state];
+}
+
+void health_text(const struct reporter_health *h, enum health_state state,
+		 struct strbuf *sb)
+{
+	bool failing = state == HEALTH_FAILING;
+	const char *between = "";
+	size_t i;
+
+	for (i = 0; i < h->n; i++) {
+		if (h->reasons[i].failing != failing)
+			continue;
+		strbuf_printf(sb, "%s%s", between, h->reasons[i].text);
+		between = "; ";
+	}
+}
+
+void health_written(struct reporter *r, int err)
+{
+	r->write_err = err;
+}
+
+void health_job(struct reporter *r, bool done)
+{
+	if (done)
+		r->archive_jobs--;
+	/* Each that is done shows that the disk answers. */
+	if (done || !r->archive_jobs)
+		r->jobs_since = clock_awake_ns();
+	if (!done)
+		r->archive_jobs++;
+}
