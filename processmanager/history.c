@@ -3,7 +3,8 @@
  * history: a process's images, from the first to the last. One that was replaced,
  * and whose samples are all done, needs no mappings any more; what is left of it
  * is what the ledger says of it, a few words and strings that others have too.
- * Of a process that execs without end the last ones are remembered.
+ * Of a process that execs without end the last ones are remembered, and of
+ * arguments so much as PM_PAST_ARGS and PM_PAST_TEXT allow.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -40,18 +41,52 @@ void pm_past_drop(struct pm *pm, struct pm_proc *proc)
 	}
 }
 
-/* The oldest goes when there are too many. */
+/*
+ * The oldest goes when there are too many; the arguments of the oldest when they
+ * are too long together.
+ */
 static void pm_past_limit(struct pm *pm, struct pm_proc *proc)
 {
 	struct pm_past **p = &proc->past;
+	size_t text = 0;
 	int n;
 
-	for (n = 0; *p && n < PM_PAST_MAX; n++)
+	for (n = 0; *p && n < PM_PAST_MAX; n++) {
+		if ((*p)->cmdline)
+			text += (*p)->cmdline->len;
+		if (text > PM_PAST_TEXT && (*p)->cmdline) {
+			text -= (*p)->cmdline->len;
+			pm_str_put(pm, (*p)->cmdline);
+			(*p)->cmdline = NULL;
+			(*p)->args_cut = true;
+		}
 		p = &(*p)->older;
+	}
 	if (!*p)
 		return;
 	pm_past_free(pm, *p);
 	*p = NULL;
+}
+
+/*
+ * Of long arguments the beginning; or nothing, also of short ones that were kept
+ * beyond their user's share, as the process lived.
+ */
+static struct pm_str *pm_past_args(struct pm *pm, const struct pm_image *img,
+				   bool *cut)
+{
+	struct pm_str *args = img->cmdline;
+
+	if (!args)
+		return NULL;
+	if (pm_str_beyond(pm, args)) {
+		*cut = true;
+		return NULL;
+	}
+	if (args->len <= PM_PAST_ARGS)
+		return pm_str_get(args);
+	*cut = true;
+	return pm_str_new_of(pm, img->uid, args->s, PM_PAST_ARGS, 0, cut);
 }
 
 void pm_past_add(struct pm *pm, const struct pm_image *img)
@@ -64,7 +99,6 @@ void pm_past_add(struct pm *pm, const struct pm_image *img)
 	}
 	*past = (struct pm_past){
 		.exe = pm_str_get(img->exe),
-		.cmdline = pm_str_get(img->cmdline),
 		.cwd = pm_str_get(img->cwd),
 		.cgroup = pm_str_get(img->cgroup),
 		.exec_id = img->exec_id,
@@ -75,6 +109,7 @@ void pm_past_add(struct pm *pm, const struct pm_image *img)
 		.gid = img->gid,
 		.args_cut = img->args_cut,
 	};
+	past->cmdline = pm_past_args(pm, img, &past->args_cut);
 	memcpy(past->comm, img->comm, sizeof(past->comm));
 	/* They may come in another order, where an event came late. */
 	while (*p && (*p)->exec_id > past->exec_id)

@@ -70,6 +70,7 @@ struct pm_image *pm_image_find_id(const struct pm_proc *proc, uint64_t exec_id)
 int pm_image_apply(struct pm *pm, struct pm_image *img,
 		   const struct quark_process *qp)
 {
+	bool cut = false;
 	int err = 0;
 
 	img->ppid = qp->proc_ppid;
@@ -81,14 +82,16 @@ int pm_image_apply(struct pm *pm, struct pm_image *img,
 		img->comm[sizeof(img->comm) - 1] = '\0';
 	}
 	if (qp->exe)
-		err |= pm_str_set(pm, &img->exe, qp->exe, strlen(qp->exe));
+		err |= pm_str_set_of(pm, &img->exe, img->uid, qp->exe,
+				     strlen(qp->exe), SIZE_MAX, &cut);
 	if (qp->cmdline) {
-		img->args_cut = qp->x_flags & QUARK_X_ARGS_CUT;
-		err |= pm_str_set(pm, &img->cmdline, qp->cmdline,
-				  qp->cmdline_len);
+		err |= pm_str_set_of(pm, &img->cmdline, img->uid, qp->cmdline,
+				     qp->cmdline_len, PM_ARGS_LEAST, &cut);
+		img->args_cut = cut || qp->x_flags & QUARK_X_ARGS_CUT;
 	}
 	if (qp->cwd)
-		err |= pm_str_set(pm, &img->cwd, qp->cwd, strlen(qp->cwd));
+		err |= pm_str_set_of(pm, &img->cwd, img->uid, qp->cwd,
+				     strlen(qp->cwd), 0, &cut);
 	if (qp->cgroup)
 		err |= pm_str_set(pm, &img->cgroup, qp->cgroup,
 				  strlen(qp->cgroup));

@@ -83,10 +83,23 @@ static inline void pm_list_add_tail(struct pm_list *l, struct pm_list *n)
 
 struct pm_str {
 	struct hash_node node;
+	struct pm_user *user; /* whose share it is of; NULL: of nobody's */
 	uint32_t refs;
 	uint32_t len; /* without the NUL that follows */
 	char s[];
 };
+
+/*
+ * All that is remembered of what processes say of themselves. A user may have as
+ * much as is still free: so one alone gets half of it at most, and two a third
+ * each, and there is room for whoever comes then.
+ */
+#define PM_TEXT_MAX (32 << 20)
+/* So much of the arguments of a living process is kept in any case. */
+#define PM_ARGS_LEAST 512
+/* Of an image that was replaced, and of all such of a process. */
+#define PM_PAST_ARGS 4096
+#define PM_PAST_TEXT (4 * PM_PAST_ARGS)
 
 struct pm_str *pm_str_new(struct pm *pm, const char *s, size_t len);
 struct pm_str *pm_str_get(struct pm_str *str); /* NULL is fine, here too: */
@@ -95,6 +108,26 @@ void pm_str_put(struct pm *pm, struct pm_str *str);
  * Makes *slot the string (s, len); 0 or -ENOMEM, counted, and *slot as it was.
  */
 int pm_str_set(struct pm *pm, struct pm_str **slot, const char *s, size_t len);
+
+/* What a user has of PM_TEXT_MAX. There as long as he has anything. */
+struct pm_user {
+	struct hash_node node;
+	uint32_t uid;
+	uint64_t bytes;
+};
+
+/*
+ * The string, of the share of a user. Where that is used up the first 'least'
+ * bytes of it, or, if that is 0, none: *cut is true then, and else not changed,
+ * and NULL is not for want of memory.
+ */
+struct pm_str *pm_str_new_of(struct pm *pm, uint32_t uid, const char *s,
+			     size_t len, size_t least, bool *cut);
+/* Its user has more than his share. */
+bool pm_str_beyond(const struct pm *pm, const struct pm_str *str);
+/* As pm_str_set(), but *slot becomes what pm_str_new_of() gives. */
+int pm_str_set_of(struct pm *pm, struct pm_str **slot, uint32_t uid,
+		  const char *s, size_t len, size_t least, bool *cut);
 
 /* --- mapset.c: mappings ---------------------------------------------------- */
 
@@ -370,6 +403,8 @@ struct pm {
 	struct pm_opts opts;
 	struct hash procs;
 	struct hash strs;
+	struct hash users; /* struct pm_user, by uid */
+	uint64_t text_bytes; /* theirs, together */
 	struct hash exe_keys;
 	struct pool proc_pool, image_pool, mm_pool, set_pool;
 	struct pm_list exes; /* all */

@@ -63,6 +63,7 @@ int pm_new(struct pm **pmp, const struct pm_opts *opts)
 	pm_init_pools(pm);
 	err = hash_init(&pm->procs, 1024);
 	err = err ? err : hash_init(&pm->strs, 1024);
+	err = err ? err : hash_init(&pm->users, 16);
 	err = err ? err : hash_init(&pm->exe_keys, 256);
 	err = err ? err : pm_exe_init(pm);
 	if (err) {
@@ -94,6 +95,7 @@ void pm_free(struct pm *pm)
 	pm_exe_fini(pm);
 	hash_fini(&pm->procs);
 	hash_fini(&pm->strs);
+	hash_fini(&pm->users);
 	hash_fini(&pm->exe_keys);
 	pm_fini_pools(pm);
 	free(pm);
@@ -102,4 +104,5 @@ void pm_free(struct pm *pm)
 void pm_get_stats(const struct pm *pm, struct pm_stats *out)
 {
 	*out = pm->stats;
+	out->text_bytes = pm->text_bytes;
 }

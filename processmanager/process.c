@@ -131,8 +131,8 @@ void pm_process_ask(struct pm *pm, struct pm_image *img)
 {
 	char status[2048], cwd[ABI_QUARK_PATH_MAX];
 	struct pm_proc *proc = img->proc;
+	bool has_cwd, cut = false;
 	struct pm_stat t;
-	bool has_cwd;
 	char *ids;
 
 	if (proc->exited || img->kthread || img != proc->images ||
@@ -149,7 +149,8 @@ void pm_process_ask(struct pm *pm, struct pm_image *img)
 		sscanf(ids, "\nUid:\t%u %*u %*u %*u\nGid:\t%u", &img->uid,
 		       &img->gid);
 	if (has_cwd)
-		pm_str_set(pm, &img->cwd, cwd, strlen(cwd));
+		pm_str_set_of(pm, &img->cwd, img->uid, cwd, strlen(cwd), 0,
+			      &cut);
 }
 
 void pm_process_info(const struct pm_image *img, struct pm_process_info *out)

@@ -58,6 +58,11 @@ struct pm_opts {
 	 * One that /proc shows as a zombie is kept until its reap, if not too many.
 	 */
 	void (*ended)(void *arg, const struct pm_image *last);
+	/*
+	 * So many bytes of what processes of this user say of themselves were
+	 * left out, as his share is used up. May be NULL.
+	 */
+	void (*limited)(void *arg, uint32_t uid, uint64_t bytes);
 	void *arg;
 };
 
@@ -224,7 +229,7 @@ struct pm_image_info {
 	const char *exe; /* path, or NULL */
 	const char *cmdline; /* NUL-separated */
 	size_t cmdline_len;
-	bool args_cut; /* that is not all of it */
+	bool args_cut; /* that is not all of it, if there is any of it */
 	const char *cwd;
 	const char *cgroup;
 	struct pm_exe *main_exe; /* of 'exe', when mapped; borrowed */
@@ -469,9 +474,11 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(rereads, 0, "mappings read anew from /proc")                         \
 	X(provisional, 0, "images whose samples came before their exec event") \
 	X(nomem, 0, "records dropped for lack of memory")                      \
+	X(text_cut, 0, "arguments and paths cut: a share was used up")         \
 	X(open_closed, 0, "executables closed for the limit of open files")    \
 	X(short_id_clashes, 0, "executables whose short id was another's")     \
 	X(open_released, 0, "executables closed since nobody maps them")       \
+	X(text_bytes, 1, "bytes of arguments and paths known")                 \
 	X(processes, 1, "processes known")                                     \
 	X(images, 1, "images known")                                           \
 	X(exes, 1, "executables known")                                        \

@@ -10,9 +10,9 @@
 
 #include "processmanager/internal.h"
 
-struct pm_str *pm_str_new(struct pm *pm, const char *s, size_t len)
+static struct pm_str *pm_str_find(struct pm *pm, uint64_t hash, const char *s,
+				  size_t len)
 {
-	uint64_t hash = hash_bytes(s, len);
 	struct hash_node *n;
 	struct pm_str *str;
 
@@ -21,11 +21,20 @@ struct pm_str *pm_str_new(struct pm *pm, const char *s, size_t len)
 		if (str->len == len && !memcmp(str->s, s, len))
 			return pm_str_get(str);
 	}
+	return NULL;
+}
+
+static struct pm_str *pm_str_make(struct pm *pm, uint64_t hash, const char *s,
+				  size_t len)
+{
+	struct pm_str *str;
+
 	if (len > UINT32_MAX)
 		return NULL;
 	str = malloc(sizeof(*str) + len + 1);
 	if (!str)
 		return NULL;
+	str->user = NULL;
 	str->refs = 1;
 	str->len = len;
 	memcpy(str->s, s, len);
@@ -33,6 +42,116 @@ struct pm_str *pm_str_new(struct pm *pm, const char *s, size_t len)
 	hash_insert(&pm->strs, &str->node, hash);
 	return str;
 }
+
+struct pm_str *pm_str_new(struct pm *pm, const char *s, size_t len)
+{
+	uint64_t hash = hash_bytes(s, len);
+	struct pm_str *str = pm_str_find(pm, hash, s, len);
+
+	return str ? str : pm_str_make(pm, hash, s, len);
+}
+
+/* --- a user's share -------------------------------------------------------- */
+
+static struct pm_user *pm_user_of(struct pm *pm, uint32_t uid)
+{
+	uint64_t hash = hash_u64(uid);
+	struct hash_node *n;
+	struct pm_user *u;
+
+	hash_for_each_match(&pm->users, n, hash) {
+		u = container_of(n, struct pm_user, node);
+		if (u->uid == uid)
+			return u;
+	}
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return NULL;
+	u->uid = uid;
+	hash_insert(&pm->users, &u->node, hash);
+	return u;
+}
+
+static void pm_user_give(struct pm *pm, struct pm_user *u, size_t bytes)
+{
+	u->bytes -= bytes;
+	pm->text_bytes -= bytes;
+	if (u->bytes)
+		return;
+	hash_remove(&pm->users, &u->node);
+	free(u);
+}
+
+static size_t pm_str_size(size_t len)
+{
+	return sizeof(struct pm_str) + len + 1;
+}
+
+static bool pm_user_may(const struct pm *pm, const struct pm_user *u,
+			size_t size)
+{
+	return pm->text_bytes + u->bytes + size <= PM_TEXT_MAX;
+}
+
+bool pm_str_beyond(const struct pm *pm, const struct pm_str *str)
+{
+	return str->user && !pm_user_may(pm, str->user, 0);
+}
+
+struct pm_str *pm_str_new_of(struct pm *pm, uint32_t uid, const char *s,
+			     size_t len, size_t least, bool *cut)
+{
+	uint64_t hash = hash_bytes(s, len);
+	struct pm_str *str = pm_str_find(pm, hash, s, len);
+	struct pm_user *u;
+
+	if (str)
+		return str;
+	u = pm_user_of(pm, uid);
+	if (!u)
+		return NULL;
+	/* So that it is there as long as it is asked about. */
+	u->bytes++;
+	pm->text_bytes++;
+	if (!pm_user_may(pm, u, pm_str_size(len)) && len > least) {
+		pm->stats.text_cut++;
+		if (pm->opts.limited)
+			pm->opts.limited(pm->opts.arg, uid, len - least);
+		*cut = true;
+		len = least;
+		hash = hash_bytes(s, len);
+		str = len ? pm_str_find(pm, hash, s, len) : NULL;
+	}
+	if (!str && len) {
+		str = pm_str_make(pm, hash, s, len);
+		if (str) {
+			str->user = u;
+			u->bytes += pm_str_size(len);
+			pm->text_bytes += pm_str_size(len);
+		}
+	}
+	pm_user_give(pm, u, 1);
+	return str;
+}
+
+int pm_str_set_of(struct pm *pm, struct pm_str **slot, uint32_t uid,
+		  const char *s, size_t len, size_t least, bool *cut)
+{
+	struct pm_str *str = *slot;
+	bool was_cut = false;
+
+	if (str && str->len == len && !memcmp(str->s, s, len))
+		return 0;
+	str = pm_str_new_of(pm, uid, s, len, least, &was_cut);
+	if (!str && !was_cut && len)
+		return pm_nomem(pm);
+	*cut |= was_cut;
+	pm_str_put(pm, *slot);
+	*slot = str;
+	return 0;
+}
+
+/* --- references ------------------------------------------------------------ */
 
 struct pm_str *pm_str_get(struct pm_str *str)
 {
@@ -46,6 +165,8 @@ void pm_str_put(struct pm *pm, struct pm_str *str)
 	if (!str || --str->refs)
 		return;
 	hash_remove(&pm->strs, &str->node);
+	if (str->user)
+		pm_user_give(pm, str->user, pm_str_size(str->len));
 	free(str);
 }
 

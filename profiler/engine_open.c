@@ -69,6 +69,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 	struct pm_opts pm = { .open_files = opts->open_files,
 			      .want_maps = walk_want_maps,
 			      .ended = engine_ended,
+			      .limited = engine_text_limited,
 			      .arg = e };
 	struct trace_opts trace = { .loop = opts->loop,
 				    .resolved = engine_resolved,
