@@ -67,7 +67,7 @@ static struct pm_proc *pm_proc_expect(struct pm *pm,
 	parent = pm_proc_find(pm, qp->parent_key.pid,
 			      qp->parent_key.start_boottime);
 	pm_proc_set_parent(proc, parent);
-	proc->selected = parent && parent->selected;
+	proc->selected = pm_selects(pm, proc, parent);
 	if (!(parent && parent->hidden))
 		pm->stats.unknown += qp->key.start_boottime >= pm->begin;
 	return proc;
@@ -154,7 +154,7 @@ static int pm_fork(struct pm *pm, const struct quark_event *ev)
 			   ev->fork_key.pid ? &ev->fork_key : &qp->parent_key,
 			   &forker);
 	pm_proc_set_parent(proc, parent);
-	if (parent && parent->selected)
+	if (pm_selects(pm, proc, parent))
 		proc->selected = true;
 	img = pm_image_find_id(proc, qp->key.exec_id);
 	if (!img)
@@ -414,7 +414,7 @@ static void pm_walk_adopt(struct pm *pm, struct pm_proc *proc,
 	else
 		parent = pm_proc_at(pm, qp->proc_ppid, time);
 	pm_proc_set_parent(proc, parent);
-	if (proc->parent && proc->parent->selected)
+	if (pm_selects(pm, proc, proc->parent))
 		proc->selected = true;
 }
 

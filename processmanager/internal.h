@@ -441,6 +441,14 @@ struct pm {
 	struct pm_stats stats;
 };
 
+/* A process is selected with its parent. */
+static inline bool pm_selects(const struct pm *pm, const struct pm_proc *proc,
+			      const struct pm_proc *parent)
+{
+	return parent && parent->selected &&
+	       proc->tgid != pm->opts.never_select;
+}
+
 /* Counts, and gives -ENOMEM. */
 int pm_nomem(struct pm *pm);
 

@@ -282,10 +282,10 @@ static bool pm_selected_by_ppid(const struct pm *pm, const struct pm_proc *proc)
 {
 	const struct pm_proc *parent;
 
-	if (proc->parent)
-		return proc->parent->selected;
-	parent = pm_proc_at(pm, proc->images->ppid, pm->now);
-	return parent && parent->selected;
+	parent = proc->parent;
+	if (!parent)
+		parent = pm_proc_at(pm, proc->images->ppid, pm->now);
+	return pm_selects(pm, proc, parent);
 }
 
 int pm_select(struct pm *pm, uint32_t tgid)

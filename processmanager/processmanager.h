@@ -64,6 +64,11 @@ struct pm_opts {
 	 */
 	void (*limited)(void *arg, uint32_t uid, uint64_t bytes);
 	void *arg;
+	/*
+	 * Never selected as the descendant of a process that is, and with it
+	 * none of its own; 0: none.
+	 */
+	uint32_t never_select;
 };
 
 int pm_new(struct pm **pmp, const struct pm_opts *opts); /* 0 or -errno */

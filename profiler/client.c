@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <curl/curl.h>
 
@@ -20,6 +21,8 @@ struct exchange {
 	CURL *curl;
 	struct strbuf reason; /* the body, when it is an error */
 	bool stopped;
+	curl_socket_t fd; /* curl's; -1: none yet */
+	bool shut; /* its sending side is */
 };
 
 static size_t on_body(char *data, size_t size, size_t n, void *arg)
@@ -40,11 +43,22 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 	return 0;
 }
 
+/* CURLINFO_ACTIVESOCKET would tell when the transfer is over. */
+static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
+{
+	struct exchange *x = arg;
+
+	x->fd = fd;
+	return CURL_SOCKOPT_OK;
+}
+
 static int on_progress(void *arg, curl_off_t dltotal, curl_off_t dlnow,
 		       curl_off_t ultotal, curl_off_t ulnow)
 {
 	struct exchange *x = arg;
 
+	if (!x->shut && x->req->enough && x->req->enough(x->req->arg))
+		x->shut = x->fd >= 0 && !shutdown(x->fd, SHUT_WR);
 	if (!x->req->cancelled || !x->req->cancelled(x->req->arg))
 		return 0;
 	x->stopped = true;
@@ -157,12 +171,14 @@ static int set_up(struct exchange *x, struct curl_slist **headers)
 	curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
 	curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
 	curl_easy_setopt(c, CURLOPT_XFERINFODATA, x);
+	curl_easy_setopt(c, CURLOPT_SOCKOPTFUNCTION, on_socket);
+	curl_easy_setopt(c, CURLOPT_SOCKOPTDATA, x);
 	return set_address(x);
 }
 
 int client_get(const struct client_request *req, char *msg, size_t len)
 {
-	struct exchange x = { .req = req };
+	struct exchange x = { .req = req, .fd = -1 };
 	struct curl_slist *headers = NULL;
 	int err = -ENOMEM;
 

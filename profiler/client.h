@@ -18,6 +18,11 @@ struct client_request {
 	bool (*body)(void *arg, const void *data, size_t len);
 	/* Asked about once a second; true ends it. May be NULL. */
 	bool (*cancelled)(void *arg);
+	/*
+	 * Likewise; true shuts down the sending side of the connection, once,
+	 * and goes on to receive. May be NULL.
+	 */
+	bool (*enough)(void *arg);
 	void *arg;
 };
 

@@ -34,10 +34,11 @@ void cmd_skipped(const struct lines *lines);
 int cmd_check_host(const struct options *o, bool whole, bool quiet, char **why);
 
 /*
- * That a profile can be written to 'path', before anything is begun for it:
+ * That a profile can be written to --output, before anything is begun for it:
  * the ending of its name is one that means a format (an enum reporter_format,
- * in *format), and a file can be made beside it. An exit status; says why.
+ * in *format), what is there is a profile or may be replaced, and a file can be
+ * made beside it. An exit status; says why.
  */
-int cmd_check_output(const char *command, const char *path, int *format);
+int cmd_check_output(const char *command, const struct options *o, int *format);
 
 #endif /* PROFILER_CMD_H */

@@ -85,11 +85,12 @@ int cmd_check_host(const struct options *o, bool whole, bool quiet, char **why)
 	return err ? cmd_fail("%s", msg) : 0;
 }
 
-int cmd_check_output(const char *command, const char *path, int *format)
+int cmd_check_output(const char *command, const struct options *o, int *format)
 {
-	struct strbuf tmp = STRBUF_INIT;
+	struct reporter_outfile file;
+	const char *path = o->output;
 	struct stat st;
-	int fd, err = 0;
+	int err;
 
 	*format = reporter_format_of(path);
 	if (*format < 0) {
@@ -99,19 +100,19 @@ int cmd_check_output(const char *command, const char *path, int *format)
 			command, path);
 		return OPTIONS_USAGE;
 	}
-	if (!stat(path, &st) && !S_ISREG(st.st_mode))
-		return cmd_fail("%s: exists and is no regular file", path);
-	/* What will be done in the end: a new file beside it, renamed. */
-	strbuf_printf(&tmp, "%s.XXXXXX", path);
-	if (tmp.failed)
-		return cmd_fail("%s", strerror(ENOMEM));
-	fd = mkstemp(tmp.data);
-	if (fd < 0) {
-		err = errno;
-	} else {
-		unlink(tmp.data);
-		close(fd);
+	if (!stat(path, &st)) {
+		if (!S_ISREG(st.st_mode))
+			return cmd_fail("%s: exists and is no regular file",
+					path);
+		if (!o->force && !reporter_is_profile(path))
+			return cmd_fail("%s: exists and is no profile "
+					"(--force replaces it)",
+					path);
 	}
-	strbuf_fini(&tmp);
-	return err ? cmd_fail("%s: %s", path, strerror(err)) : 0;
+	/* What will be done in the end: a new file beside it, renamed. */
+	err = reporter_outfile_open(&file, path);
+	if (err)
+		return cmd_fail("%s: %s", path, strerror(-err));
+	reporter_outfile_abort(&file);
+	return 0;
 }

@@ -3,7 +3,8 @@
  * cmd_fetch: profd fetch. Asks a running profd for a profile and puts it, whole
  * or not at all, where the user said. The server sends zstd to whom asks for
  * it, and gzip as it stands in a file to everyone else; a raw .pb is unpacked
- * here.
+ * here. A signal ends the profile early and keeps it: the sending side of the
+ * connection is shut down, upon which the server answers with what there is.
  */
 #include <errno.h>
 #include <signal.h>
@@ -19,10 +20,13 @@
 #include "reporter/reporter.h"
 
 struct fetch {
+	const struct options *o;
 	enum reporter_format format;
-	struct strbuf tmp; /* name of the file until it is whole */
-	FILE *file;
+	struct reporter_outfile file;
+	uint64_t begin;
 	uint64_t bytes;
+	bool drawn; /* a line of progress is on the terminal */
+	uint64_t drawn_state;
 	unsigned char head[4]; /* the answer's first bytes */
 	size_t nhead;
 	z_stream unpack;
@@ -30,25 +34,79 @@ struct fetch {
 	const char *bad; /* why the answer is none; NULL: it is one */
 };
 
-static volatile sig_atomic_t fetch_signal;
+static volatile sig_atomic_t fetch_signal, fetch_signals;
 
 static void on_signal(int signum)
 {
 	fetch_signal = signum;
+	fetch_signals++;
+}
+
+/* --- progress and an early end --------------------------------------------- */
+
+static uint64_t elapsed_s(const struct fetch *f)
+{
+	return (clock_boottime_ns() - f->begin) / CLOCK_NSEC_PER_SEC;
+}
+
+static void clear_progress(struct fetch *f)
+{
+	if (f->drawn)
+		fputs("\r\033[K", stderr);
+	f->drawn = false;
+}
+
+static void draw_progress(struct fetch *f)
+{
+	uint64_t s = elapsed_s(f), all = f->o->fetch_duration;
+	uint64_t state = fetch_signals ? UINT64_MAX : f->nhead ? all : s;
+
+	if (f->o->quiet || !isatty(STDERR_FILENO) ||
+	    (f->drawn && state == f->drawn_state))
+		return;
+	f->drawn_state = state;
+	f->drawn = true;
+	if (fetch_signals)
+		fputs("\rprofd: ending early\033[K", stderr);
+	else if (f->nhead || s >= all)
+		fputs("\rprofd: receiving\033[K", stderr);
+	else
+		fprintf(stderr,
+			"\rprofd: %llu s left (Ctrl-C ends early)\033[K",
+			(unsigned long long)(all - s));
+	fflush(stderr);
+}
+
+/* A first signal asks for what there is, a second one gives up. */
+static bool enough(void *arg)
+{
+	draw_progress(arg);
+	return fetch_signals;
 }
 
 static bool cancelled(void *arg)
 {
-	return fetch_signal;
+	return fetch_signals > 1;
 }
+
+/* --- the answer ------------------------------------------------------------ */
 
 static bool store(struct fetch *f, const void *data, size_t len)
 {
-	f->bytes += len;
-	if (fwrite(data, 1, len, f->file) == len)
-		return true;
-	f->bad = strerror(errno);
-	return false;
+	const char *p = data;
+	ssize_t n;
+
+	for (; len; p += n, len -= n) {
+		n = write(f->file.fd, p, len);
+		if (n < 0 && errno == EINTR)
+			n = 0;
+		if (n < 0) {
+			f->bad = strerror(errno);
+			return false;
+		}
+		f->bytes += n;
+	}
+	return true;
 }
 
 /* Streams may be concatenated in a gzip file; profd sends one. */
@@ -104,43 +162,37 @@ static void check_body(struct fetch *f)
 	}
 }
 
-static int open_tmp(struct fetch *f, const char *path)
+static void tell(const struct fetch *f)
 {
-	mode_t mask = umask(0);
-	int fd;
-
-	umask(mask);
-	strbuf_printf(&f->tmp, "%s.XXXXXX", path);
-	fd = f->tmp.failed ? -1 : mkstemp(f->tmp.data);
-	if (fd >= 0 && fchmod(fd, 0666 & ~mask) == 0)
-		f->file = fdopen(fd, "w");
-	if (f->file)
-		return 0;
-	cmd_fail("%s: %s", path, strerror(errno));
-	if (fd >= 0) {
-		unlink(f->tmp.data);
-		close(fd);
-	}
-	return -1;
+	if (f->o->quiet)
+		return;
+	fprintf(stderr, "profd: %llu bytes, ", (unsigned long long)f->bytes);
+	if (fetch_signals)
+		fprintf(stderr, "ended early after %llu s, ",
+			(unsigned long long)elapsed_s(f));
+	fprintf(stderr, "%s\n", f->o->output);
 }
 
 /* The file gets its name when every byte is on disk, or is gone. */
-static int finish(struct fetch *f, const char *path, int err, const char *msg)
+static int finish(struct fetch *f, int err, const char *msg)
 {
+	const char *path = f->o->output;
+	int failed;
+
+	clear_progress(f);
 	if (!err)
 		check_body(f);
-	if (!err && !f->bad && (fflush(f->file) || fsync(fileno(f->file))))
-		f->bad = strerror(errno);
-	fclose(f->file);
-	if (!err && !f->bad && rename(f->tmp.data, path))
-		f->bad = strerror(errno);
 	if (!err && !f->bad) {
-		fprintf(stderr, "profd: %llu bytes, %s\n",
-			(unsigned long long)f->bytes, path);
-		return 0;
+		failed = reporter_outfile_commit(&f->file);
+		if (!failed) {
+			reporter_outfile_fini(&f->file);
+			tell(f);
+			return 0;
+		}
+		f->bad = strerror(-failed);
 	}
-	unlink(f->tmp.data);
-	if (fetch_signal) {
+	reporter_outfile_abort(&f->file);
+	if (fetch_signals) {
 		cmd_fail("%s, nothing was written", strsignal(fetch_signal));
 		return CMD_SIGNALLED + fetch_signal;
 	}
@@ -149,44 +201,60 @@ static int finish(struct fetch *f, const char *path, int err, const char *msg)
 
 static void catch_signals(void)
 {
-	struct sigaction sa = { .sa_handler = on_signal };
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction sa = { .sa_handler = on_signal }, old;
+	size_t i;
 
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGHUP, &sa, NULL);
+	for (i = 0; i < ARRAY_SIZE(signals); i++) {
+		/* nohup(1) */
+		if (signals[i] == SIGHUP && !sigaction(SIGHUP, NULL, &old) &&
+		    old.sa_handler == SIG_IGN)
+			continue;
+		sigaction(signals[i], &sa, NULL);
+	}
+}
+
+static int fetch(struct fetch *f)
+{
+	struct client_request req = {
+		.server = f->o->server,
+		.wait_s = f->o->fetch_duration,
+		.body = on_body,
+		.cancelled = cancelled,
+		.enough = enough,
+		.arg = f,
+	};
+	char msg[768], path[64];
+	int err;
+
+	if (f->format == REPORTER_ZSTD)
+		req.accept_encoding = "zstd";
+	snprintf(path, sizeof(path),
+		 "/debug/pprof/profile?seconds=%llu&early=1",
+		 (unsigned long long)f->o->fetch_duration);
+	req.path = path;
+	err = reporter_outfile_open(&f->file, f->o->output);
+	if (err)
+		return cmd_fail("%s: %s", f->o->output, strerror(-err));
+	f->begin = clock_boottime_ns();
+	err = client_get(&req, msg, sizeof(msg));
+	return finish(f, err, msg);
 }
 
 int cmd_fetch(const struct options *o)
 {
-	struct fetch f = { 0 };
-	struct client_request req = {
-		.server = o->server,
-		.wait_s = o->fetch_duration,
-		.body = on_body,
-		.cancelled = cancelled,
-		.arg = &f,
-	};
-	char msg[768], path[64];
+	struct fetch f = { .o = o, .file = REPORTER_OUTFILE_NONE };
 	int format, status;
 
-	status = cmd_check_output("fetch", o->output, &format);
+	status = cmd_check_output("fetch", o, &format);
 	if (status)
 		return status;
 	f.format = format;
-	if (format == REPORTER_ZSTD)
-		req.accept_encoding = "zstd";
-	snprintf(path, sizeof(path), "/debug/pprof/profile?seconds=%llu",
-		 (unsigned long long)o->fetch_duration);
-	req.path = path;
 	/* 16: a gzip header is expected. */
 	if (inflateInit2(&f.unpack, 16 + MAX_WBITS) != Z_OK)
 		return cmd_fail("%s", strerror(ENOMEM));
 	catch_signals();
-	status = OPTIONS_FAILED;
-	if (!open_tmp(&f, o->output))
-		status = finish(&f, o->output,
-				client_get(&req, msg, sizeof(msg)), msg);
+	status = fetch(&f);
 	inflateEnd(&f.unpack);
-	strbuf_fini(&f.tmp);
 	return status;
 }

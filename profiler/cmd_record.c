@@ -22,6 +22,10 @@
 #include "profiler/cmd.h"
 #include "profiler/command.h"
 #include "profiler/engine.h"
+#include "profiler/summary.h"
+
+/* Processes that are named in a line, at most. */
+#define RECORD_NAMED 8
 
 /* The signals that end a recording, and the one that tells of the command. */
 #define RECORD_SIGNALS(X)  \
@@ -53,11 +57,13 @@ struct record {
 	struct reporter_window *window; /* NULL: ended */
 	struct command command;
 	bool commanded; /* a command was given */
+	uint32_t commanded_pid; /* its process, also when it has ended */
 	struct target *targets;
 	size_t ntargets, living;
 	uv_signal_t signals[RECORD_SIGNAL_MAX];
 	uv_timer_t duration, progress;
 	uint64_t begin;
+	struct summary from; /* what was lost before it began */
 	unsigned int asked; /* how often a signal asked for the end */
 	bool drawn; /* a line of progress is on the terminal */
 	int err; /* of writing */
@@ -83,9 +89,50 @@ static void on_walk(uv_handle_t *h, void *arg)
 		uv_close(h, NULL);
 }
 
+/* A profile without samples looks like a mistake of profd's. */
+static void report_empty(const struct record *r)
+{
+	fprintf(stderr,
+		"profd: there are no samples: %s used no CPU time, or less "
+		"than the %u ms between two samples (-F takes more)\n",
+		r->commanded ? "the command"
+		: r->o->all  ? "the host"
+			     : "the processes",
+		(unsigned int)(1000 / r->o->freq));
+}
+
+/* Who was started by the command, and goes on without being recorded. */
+static void report_running(struct record *r)
+{
+	struct strbuf list = STRBUF_INIT;
+	struct pm_image_info info;
+	struct pm_image *img;
+	struct pm_iter it;
+	size_t n = 0;
+
+	pm_iter_init(&it, engine_pm(r->engine), false);
+	while ((img = pm_iter_next(&it))) {
+		pm_image_info(img, &info);
+		if (!info.selected || info.key.tgid == r->commanded_pid)
+			continue;
+		if (n++ < RECORD_NAMED)
+			strbuf_printf(&list, "%s %u", n > 1 ? "," : "",
+				      info.key.tgid);
+	}
+	if (n > RECORD_NAMED)
+		strbuf_puts(&list, " ...");
+	if (n)
+		fprintf(stderr,
+			"profd: %zu of the processes that the command "
+			"started still run%s, recorded up to now:%s\n",
+			n, n > 1 ? "" : "s", list.failed ? "" : list.data);
+	strbuf_fini(&list);
+}
+
 static void report(struct record *r)
 {
-	struct engine_totals totals;
+	struct strbuf text = STRBUF_INIT;
+	struct summary to;
 	const char *why;
 
 	if (r->drawn)
@@ -94,15 +141,20 @@ static void report(struct record *r)
 		cmd_fail("%s: %s", r->o->output, strerror(-r->err));
 		return;
 	}
-	engine_totals(r->engine, &totals);
-	if (!r->o->quiet)
-		fprintf(stderr, "profd: %llu samples, %llu lost, %s%s\n",
-			(unsigned long long)r->samples,
-			(unsigned long long)totals.lost, r->o->output,
-			*engine_note(r->engine, &why)
-				? " (perf events: process ids are not those "
-				  "of a BPF run)"
-				: "");
+	if (r->o->quiet)
+		return;
+	if (r->commanded && !r->command.pid)
+		report_running(r);
+	if (!r->samples)
+		report_empty(r);
+	summary_count(&to, r->engine);
+	summary_text(&r->from, &to, r->samples, &text);
+	fprintf(stderr, "profd: %s, %s%s\n", strbuf_str(&text), r->o->output,
+		*engine_note(r->engine, &why)
+			? " (perf events: process ids are not those "
+			  "of a BPF run)"
+			: "");
+	strbuf_fini(&text);
 }
 
 static void on_finished(void *arg)
@@ -194,11 +246,19 @@ static void on_end(uv_signal_t *h, int signum)
 static void on_progress(uv_timer_t *t)
 {
 	struct record *r = t->data;
-	uint64_t s = (clock_boottime_ns() - r->begin) / CLOCK_NSEC_PER_SEC;
+	uint64_t s = (clock_boottime_ns() - r->begin + CLOCK_NSEC_PER_SEC / 2) /
+		     CLOCK_NSEC_PER_SEC;
+	const char *what = "";
 
+	if (r->o->duration) {
+		s = r->o->duration > s ? r->o->duration - s : 0;
+		what = " left";
+	}
 	r->drawn = true;
-	fprintf(stderr, "\r%llu s, %llu samples ", (unsigned long long)s,
+	fprintf(stderr, "\rprofd: %llu s%s, %llu samples\033[K",
+		(unsigned long long)s, what,
 		(unsigned long long)reporter_window_samples(r->window));
+	fflush(stderr);
 }
 
 /* nohup(1) */
@@ -251,6 +311,8 @@ static int open_targets(struct record *r)
 		struct target *t = &r->targets[i];
 		int pid = pids->items[i];
 
+		if (pid == getpid())
+			return cmd_fail("process %d is this profd", pid);
 		t->r = r;
 		t->fd = syscall(SYS_pidfd_open, pid, 0);
 		if (t->fd >= 0) {
@@ -323,6 +385,7 @@ static int begin(struct record *r)
 	int err = mark(r);
 
 	r->begin = wo.begin;
+	summary_count(&r->from, r->engine);
 	uv_timer_init(&r->loop, &r->duration);
 	uv_timer_init(&r->loop, &r->progress);
 	r->duration.data = r->progress.data = r;
@@ -337,7 +400,8 @@ static int begin(struct record *r)
 	if (!err && r->o->duration)
 		err = uv_timer_start(&r->duration, on_duration,
 				     r->o->duration * 1000, 0);
-	if (!err && !r->o->quiet && isatty(STDERR_FILENO))
+	/* A command has the terminal to itself. */
+	if (!err && !r->o->quiet && !r->commanded && isatty(STDERR_FILENO))
 		err = uv_timer_start(&r->progress, on_progress, 1000, 1000);
 	return err ? cmd_fail("event loop: %s", uv_strerror(err)) : 0;
 }
@@ -469,7 +533,7 @@ int cmd_record(const struct options *o)
 	log_set_level(LOG_WARN);
 	status = check_usage(o);
 	if (!status)
-		status = cmd_check_output("record", o->output, &r.format);
+		status = cmd_check_output("record", o, &r.format);
 	if (!status)
 		status = cmd_check_host(o, o->all, o->quiet, &r.why_perf);
 	if (!status)
@@ -479,6 +543,7 @@ int cmd_record(const struct options *o)
 		err = command_start(&r.command, o->args);
 		if (err)
 			status = cmd_fail("%s: %s", o->args[0], strerror(-err));
+		r.commanded_pid = r.command.pid;
 	}
 	if (!status)
 		status = record_in_loop(&r);

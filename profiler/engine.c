@@ -410,7 +410,16 @@ void engine_resolved(void *arg, const struct reporter_trace *t)
 	struct engine *e = arg;
 
 	pm_image_sampled(t->image);
+	if (t->cpu < ENGINE_CPUS_SEEN)
+		e->cpus_seen[t->cpu / 64] |= 1ULL << t->cpu % 64;
 	reporter_add(e->reporter, t);
+}
+
+bool engine_counts_cpu(const struct engine *e, unsigned int cpu)
+{
+	if (!e->opts.selected_only || cpu >= ENGINE_CPUS_SEEN)
+		return true;
+	return e->cpus_seen[cpu / 64] >> cpu % 64 & 1;
 }
 
 const char *engine_note(const struct engine *e, const char **why)

@@ -60,7 +60,6 @@ struct pm *engine_pm(struct engine *e);
 
 struct engine_totals {
 	uint64_t samples; /* taken by the kernel side */
-	uint64_t lost; /* of them, by any cause */
 	double missed; /* should have come and did not */
 };
 void engine_totals(struct engine *e, struct engine_totals *out);

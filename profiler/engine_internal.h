@@ -28,6 +28,9 @@ struct walk_doubts {
 	size_t n, at;
 };
 
+/* CPUs above it count as seen. */
+#define ENGINE_CPUS_SEEN 8192
+
 struct engine {
 	struct engine_opts opts;
 	uv_loop_t *loop;
@@ -65,6 +68,8 @@ struct engine {
 	uint64_t nomem; /* records dropped before the pump */
 	uint64_t ring_full; /* samples lost for want of room in the ring */
 	double missed; /* samples that should have come, so far */
+	/* CPUs on which what is recorded was sampled, a bit each. */
+	uint64_t cpus_seen[ENGINE_CPUS_SEEN / 64];
 	int hotplug_err; /* so that one trouble is logged once */
 	uint64_t start_ns; /* how long it took */
 	uint64_t start_samples; /* and how many were taken meanwhile */
@@ -84,6 +89,11 @@ struct abi_sample *engine_sample_new(struct engine *e, size_t len);
 void engine_sample_push(struct engine *e, struct abi_sample *rec, uint64_t time,
 			size_t len);
 void engine_resolved(void *arg, const struct reporter_trace *t);
+/*
+ * Whether samples missing on a CPU concern what is recorded: of a recording of
+ * some processes, on the CPUs only on which it has seen them.
+ */
+bool engine_counts_cpu(const struct engine *e, unsigned int cpu);
 
 /* A pump that hands on to the parts, and a vault for what is in it. */
 int engine_pump_new(struct engine *e);

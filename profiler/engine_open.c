@@ -70,6 +70,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			      .want_maps = walk_want_maps,
 			      .ended = engine_ended,
 			      .limited = engine_text_limited,
+			      .never_select = getpid(),
 			      .arg = e };
 	struct trace_opts trace = { .loop = opts->loop,
 				    .resolved = engine_resolved,

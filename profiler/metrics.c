@@ -241,7 +241,7 @@ static void metrics_parts(struct engine *e, struct reporter_metrics *m)
 			pm.maps_lost_ms / 1e3);
 }
 
-static void losses_count(struct engine *e, uint64_t *out)
+void losses_count(struct engine *e, uint64_t *out)
 {
 	struct sideband_stats side;
 	struct quark_queue_stats life;
@@ -297,7 +297,6 @@ void losses_update(struct engine *e)
 void engine_totals(struct engine *e, struct engine_totals *out)
 {
 	struct sampler_cpu_stats *cpus;
-	struct pump_stats pump;
 	double missed = 0;
 	uint64_t taken = 0, full = 0;
 	int n, i;
@@ -306,14 +305,13 @@ void engine_totals(struct engine *e, struct engine_totals *out)
 	for (i = 0; i < n; i++) {
 		taken += cpus[i].counters[ABI_SAMPLER_TAKEN];
 		full += cpus[i].counters[ABI_SAMPLER_RING_FULL];
-		missed += cpus[i].missed;
+		if (engine_counts_cpu(e, cpus[i].cpu))
+			missed += cpus[i].missed;
 	}
 	free(cpus);
 	e->ring_full = MAX(e->ring_full, full);
 	e->missed = MAX(e->missed, missed);
 	out->samples = taken;
-	pump_get_stats(e->pump, &pump);
-	out->lost = e->ring_full + pump.full[PUMP_SAMPLE];
 	out->missed = e->missed;
 }
 

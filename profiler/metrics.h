@@ -33,6 +33,8 @@ enum loss {
 };
 
 const char *const *losses_names(void);
+/* The counts by now, LOSS_MAX of them. */
+void losses_count(struct engine *e, uint64_t *out);
 /* Counts anew and tells the reporter. */
 void losses_update(struct engine *e);
 

@@ -7,9 +7,11 @@
  * A profile's request is suspended until its window was written into memory.
  * Meanwhile the daemon does not look at the connection, so the loop watches it
  * for its end: who has gone is not collected for. (A client that shuts down
- * its sending side only counts as gone too, as it does for Go's server.)
+ * its sending side only counts as gone too, as it does for Go's server, unless it
+ * asked with early=1 that this ends its profile: profd fetch does.)
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +35,7 @@ struct http_watch {
 	uv_poll_t poll;
 	struct http_request *req;
 	struct reporter *r;
+	int fd;
 };
 
 /* --- answers ------------------------------------------------------------- */
@@ -210,11 +213,28 @@ static void http_wait_cancel(struct http_request *req)
 	http_wait_end(req, HTTP_GONE);
 }
 
+/*
+ * Whether the client that asked for it (early=1) has shut down its sending side
+ * only: of a unix socket the end of both sides is another event. Over TCP it is
+ * not: a profile that nobody takes is made then, and thrown away.
+ */
+static bool http_ends_early(const struct http_watch *w)
+{
+	struct pollfd pfd = { .fd = w->fd };
+
+	return w->req->early && w->req->window && poll(&pfd, 1, 0) <= 0;
+}
+
 static void http_on_gone(uv_poll_t *poll, int status, int events)
 {
 	struct http_watch *w = poll->data;
 	struct http *h = w->req->http;
 
+	if (http_ends_early(w)) {
+		uv_poll_stop(poll);
+		reporter_window_end(w->r, w->req->window, clock_boottime_ns());
+		return;
+	}
 	http_wait_cancel(w->req);
 	http_run(h);
 }
@@ -235,6 +255,7 @@ static void http_watch(struct http_request *req)
 	w->poll.data = w;
 	w->req = req;
 	w->r = req->http->r;
+	w->fd = info->connect_fd;
 	w->r->handles++;
 	req->watch = w;
 	uv_poll_start(&w->poll, UV_DISCONNECT, http_on_gone);
@@ -317,6 +338,9 @@ static enum MHD_Result http_profile(struct http_request *req, bool head)
 	v = MHD_lookup_connection_value(req->conn, MHD_HEADER_KIND,
 					MHD_HTTP_HEADER_ACCEPT_ENCODING);
 	req->format = http_accepts_zstd(v) ? REPORTER_ZSTD : REPORTER_GZIP;
+	v = MHD_lookup_connection_value(req->conn, MHD_GET_ARGUMENT_KIND,
+					"early");
+	req->early = v && !strcmp(v, "1");
 	req->profile = true;
 	r->http_open++;
 	return http_wait(req, seconds);

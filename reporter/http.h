@@ -47,6 +47,7 @@ struct http_request {
 	struct http_watch *watch;
 	/* A profile. */
 	bool profile; /* counted in http_open */
+	bool early; /* a client that sends no more wants what there is */
 	struct reporter_window *window;
 	enum reporter_format format;
 	char stem[ARCHIVE_NAME_MAX];

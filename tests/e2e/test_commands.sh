@@ -1,0 +1,182 @@
+#!/bin/bash
+# The commands beside the profiles they make: what is overwritten, what Ctrl-C keeps,
+# which processes and events are printed, in which order, and that nothing of what
+# processes call themselves is obeyed by a terminal.
+. "$(dirname "$0")/lib.sh"
+
+start_profd commands --window 600
+profd() { "$PROFD" "$@" --server "unix:$sock"; }
+
+# --- whom a file may replace ---
+echo mine >"$T/x.pb.gz"
+echo mine >"$T/r.pb.gz.tmp"
+"$PROFD" record -o "$T/x.pb.gz" -- true 2>"$T/err"
+is "record does not replace what is no profile" "$?$(cat "$T/x.pb.gz")" 1mine
+like "and says how it would" "$(cat "$T/err")" 'x.pb.gz.*no profile.*--force'
+profd fetch -d 1 -o "$T/x.pb.gz" 2>"$T/err"
+is "nor does fetch" "$?$(cat "$T/x.pb.gz")" 1mine
+"$PROFD" record -q -f -o "$T/x.pb.gz" -- true
+is "record --force does" $? 0
+check_profile "$T/x.pb.gz"
+profd fetch -q -d 1 -o "$T/x.pb.gz"
+is "a profile is replaced" $? 0
+check_profile "$T/x.pb.gz"
+"$PROFD" record -q -o "$T/r.pb.gz" -- true
+is "a file X.tmp of the user's is not touched" "$(cat "$T/r.pb.gz.tmp")" mine
+
+# --- an early end ---
+# early NAME SIGNAL SERVER
+early() {
+	local began=$EPOCHSECONDS rc
+	background env --default-signal="$2" "$PROFD" fetch -d 600 --server "$3" \
+		-o "$T/$1.pb.gz" 2>"$T/$1.err"
+	sleep 1.5
+	kill "-$2" "$pid"
+	wait "$pid"
+	rc=$?
+	is "fetch, $1: a signal ends it with 0" "$rc" 0
+	num "in time" $((EPOCHSECONDS - began)) '<=' 60
+	like "and says so" "$(cat "$T/$1.err")" "ended early.*$1.pb.gz"
+	check_profile "$T/$1.pb.gz"
+}
+early unix INT "unix:$sock"
+early tcp TERM "127.0.0.1:$port"
+waits() { [[ $(metric profd_reporter_http_waiting) == "$1" ]]; }
+# One that is killed, and not ended, is not collected for.
+background "$PROFD" fetch -d 600 --server "unix:$sock" -o "$T/killed.pb.gz" \
+	2>/dev/null
+check "fetch waits" wait_for 30 waits 1
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
+check "who was killed is not waited for" wait_for 30 waits 0
+is "nothing was written by that one" "$(find "$T" -name 'killed.pb.gz' | wc -l)" 0
+rm -f "$T"/killed.pb.gz.*
+
+# --- what a recording says in the end ---
+background sleep 1000
+"$PROFD" record -o "$T/idle.pb.gz" -p "$pid" -d 1 2>"$T/err"
+like "no samples: it is said" "$(cat "$T/err")" 'no samples.*(-F|more)'
+sh -c "sleep 30 & exec '$PROFD' record -o '$T/self.pb.gz' -p \$\$ -d 1" 2>"$T/err"
+is "record -p of itself: refused" "$?" 1
+sh -c "'$PROFD' record -o '$T/shell.pb.gz' -p \$\$ -d 2 -F 999 -q; :"
+samples "$T/shell.pb.gz" >"$T/tsv"
+is "record -p of its shell: profd is not in it" \
+	"$(total "$T/tsv" '^(profd|exe|profd-symbolize)$' 5)" 0
+"$PROFD" record -o "$T/left.pb.gz" -- sh -c 'sleep 20 & :' 2>"$T/err"
+like "who still runs is said" "$(cat "$T/err")" '1 of the processes.*run.*: [0-9]+'
+"$PROFD" record -F 999 -o "$T/sum.pb.gz" -- make -s -C / -f /dev/null \
+	--eval='all:;@for i in 1 2 3 4 5 6 7 8 9; do cat /proc/*/maps >/dev/null; done' \
+	2>"$T/err"
+samples "$T/sum.pb.gz" >"$T/tsv"
+said=$(grep -oE '[0-9]+ incomplete' "$T/err")
+is "incomplete stacks: as many as have a reason" "${said%% *}" \
+	"$(awk -F '\t' '{ n = split($10, f, ";")
+		if (f[n] ~ /^\[.*\]@$/ && f[n] !~ /\+0x/) s += $1 }
+		END { print s + 0 ? s : "" }' "$T/tsv")"
+lost=$(comments "$T/sum.pb.gz" | sed -n 's/^\(samples\|records\) \(lost\|refused\).*: //p' |
+	awk '{ n += $1 } END { print n + 0 }')
+like "lost: as the profile's comments have it" "$(cat "$T/err")" " $lost lost"
+script -qec "stty cols 100; '$PROFD' record -o '$T/tty.pb.gz' -- sleep 2.5" \
+	/dev/null >"$T/err"
+is "no progress beside a command" "$(grep -c $'\r.*s, ' "$T/err")" 0
+script -qec "stty cols 100; '$PROFD' record -a -d 3 -o '$T/tty.pb.gz'" \
+	/dev/null >"$T/err"
+like "progress of record -d" "$(cat "$T/err")" '1 s left, [0-9]+ samples'
+script -qec "'$PROFD' fetch --server 'unix:$sock' -d 2 -o '$T/tty.pb.gz'" \
+	/dev/null >"$T/err"
+like "progress of fetch" "$(cat "$T/err")" '1 s left'
+
+# --- names that a terminal would obey ---
+# ESC, C1's CSI in UTF-8, a right-to-left override, an isolate
+evil=$'x\033[2J\u009b31m\u202eabc\u2066'
+bash -c "exec -a '$evil' sleep 30" &
+slept=$!
+started+=("$slept")
+named() { profd ps "$slept" | grep -q abc; }
+check "it is listed" wait_for 20 named
+profd ps "$slept" >"$T/ps"
+profd events --pid "$slept" >"$T/events"
+script -qec "'$PROFD' ps --json $slept --server 'unix:$sock'" /dev/null \
+	>"$T/json"
+for f in ps events json; do
+	is "$f: nothing to obey" "$(tr -d '\r' <"$T/$f" |
+		grep -cP '\x1b|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]')" 0
+done
+like "ps: it is escaped" "$(cat "$T/ps")" 'x\\033\[2J\\u\{9b\}31m\\u\{202e\}abc'
+
+# --- a line of megabytes ---
+# Eighteen execs, each with arguments of 100,000 bytes.
+# shellcheck disable=SC2016
+again='n=$1; a=$2; [ "$n" = 0 ] && { sleep 30; exit; }
+exec sh -c "$0" "$0" $((n - 1)) "$a"'
+sh -c "$again" "$again" 18 "$(head -c 100000 /dev/zero | tr '\0' x)" &
+long=$!
+started+=("$long")
+seen() { profd ps "$long" | grep -q xxx; }
+check "ps: a process with long arguments" wait_for 20 seen
+check "events, too" profd events
+check "and as JSON" profd ps --json "$long"
+
+# --- which, and in which order ---
+profd ps >"$T/ps"
+profd ps --json >"$T/json"
+num "ps: most CPU time first" "$(jq -s --argjson pid "$(awk 'NR == 2 { print $1 }' "$T/ps")" '
+	(map(.cpu_ns // 0) | max) as $max |
+	map(select(.pid == $pid))[0].cpu_ns / $max' "$T/json")" '>=' 0.8
+check "ps --sort pid" sort -nc <(profd ps --sort pid | awk 'NR > 1 { print $1 }')
+is "ps: no kernel threads" "$(jq -c 'select(.kernel_thread)' "$T/json" | wc -l)" 0
+num "ps --all has them" \
+	"$(profd ps --all --json | jq -c 'select(.kernel_thread)' | wc -l)" '>=' 1
+profd ps --sort start >"$T/ps"
+is "ps --sort start: the youngest first" "$(sed -n 's/^ *[0-9]* *[0-9]* *[^ ]* *\([0-9:-]*\) .*/\1/p' "$T/ps" |
+	grep : | sort -rc && echo sorted)" sorted
+profd ps "$slept" 4194304 >"$T/ps" 2>"$T/err"
+is "ps PID: who is not there is an error" "$?$(wc -l <"$T/ps")" 12
+like "which is named" "$(cat "$T/err")" '4194304'
+is "ps PID: who is there" "$(awk 'NR == 2 { print $1 }' "$T/ps")" "$slept"
+script -qec "stty cols 72; '$PROFD' ps --server 'unix:$sock'" /dev/null |
+	tr -d '\r' >"$T/ps"
+num "ps: cut to the terminal" "$(awk 'length > n { n = length } END { print n }' "$T/ps")" '<=' 72
+script -qec "stty cols 72; '$PROFD' ps --wide --server 'unix:$sock'" /dev/null \
+	>"$T/ps"
+num "ps --wide: not cut" "$(awk 'length > n { n = length } END { print n }' "$T/ps")" '>=' 80
+
+for _ in 1 2 3 4 5; do sh -c '/bin/true; /bin/true'; done
+sleep 1
+ended() { profd events --type end | grep -q ' true '; }
+check "ends are there" wait_for 20 ended
+profd events --json | jq -r .time_boot_ns >"$T/times"
+check "events: in the order of time" sort -nc "$T/times"
+is "events --type: no other" \
+	"$(profd events --type fork,exec --json | jq -r '.events[]' | sort -u | tr '\n' ' ')" \
+	"exec fork "
+sleep 0.2 &
+brief=$!
+wait "$brief"
+sleep 0.5
+is "events --pid: no other" \
+	"$(profd events --pid "$brief" --json | jq -r 'select(.pid) | .pid' | sort -u)" "$brief"
+is "events --comm: no other" \
+	"$(profd events --comm 'tru*' --json | jq -r 'select(.comm) | .comm' | sort -u)" true
+is "events --since: none of the future" \
+	"$(profd events --since 2222-01-01 --type end | wc -l)" 0
+num "events --since: those since" \
+	"$(profd events --since 5m --type end | wc -l)" '>=' 1
+like "a type that is none" "$(profd events --type birth 2>&1)" 'birth.*fork'
+# --- status ---
+profd status >"$T/status"
+for line in '^health +ok$' '^sampling +99 Hz' '^coverage +[0-9.]+ % of' \
+	'^user stacks +' '^losses +'; do
+	check "status: $line" grep -qE "$line" "$T/status"
+done
+is "status: what matters first" "$(head -n 3 "$T/status" | cut -d ' ' -f 1 | tr '\n' ' ')" \
+	"health sampling coverage "
+is "status: counts of zero are one line" \
+	"$(grep -cE ' 0$' "$T/status")$(grep -c '^zero ' "$T/status")" 01
+is "status --json is an object" \
+	"$(profd status --json | jq -r '.health, (.samples | type)' | tr '\n' ' ')" \
+	"ok number "
+
+stop_profd
+is "profd ends with 0" $? 0
+plan
