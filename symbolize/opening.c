@@ -208,7 +208,8 @@ static void on_open_done(struct opener_job *j, int err,
 	}
 	o->file->fd = fd;
 	o->file->id = ++s->last_id;
-	if (symbolizer_known_get(&s->known, o->file)) {
+	if (!workers_quarantined(s->workers, o->file) &&
+	    symbolizer_known_get(&s->known, o->file)) {
 		open_identified(o, 0);
 		return;
 	}

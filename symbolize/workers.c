@@ -259,7 +259,6 @@ static void give(struct workers *ws, struct worker *w, struct worker_job *j)
 /* Gives out what can be given. Never from inside of a request. */
 static void run(struct workers *ws)
 {
-	uint64_t now = uv_now(ws->opts.worker.loop);
 	struct worker_job *j;
 	unsigned int n_free;
 	struct worker *w;
@@ -271,7 +270,7 @@ static void run(struct workers *ws)
 		refuse_all(ws, -EIO);
 	while (!ws->freed && ws->waiting && (n_free = count_free(ws))) {
 		j = pick(ws, n_free);
-		if (j && worker_aside_has(&ws->aside, j->file, now)) {
+		if (j && workers_quarantined(ws, j->file)) {
 			refuse(ws, j, -EBADMSG);
 			continue;
 		}
@@ -437,6 +436,11 @@ void workers_free(struct workers *ws)
 	ws->freed = true;
 	refuse_all(ws, -ECANCELED);
 	close_all(ws);
+}
+
+bool workers_quarantined(struct workers *ws, const struct symbolizer_file *f)
+{
+	return worker_aside_has(&ws->aside, f, uv_now(ws->opts.worker.loop));
 }
 
 const struct worker_aside *workers_asides(const struct workers *ws)

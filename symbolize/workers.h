@@ -39,6 +39,9 @@ int workers_submit(struct workers *ws, struct worker_job *j);
 /* True: it will not be done. False: it is at work, and ends with done(). */
 bool workers_cancel(struct workers *ws, struct worker_job *j);
 
+/* Requests for this file end with -EBADMSG for now. */
+bool workers_quarantined(struct workers *ws, const struct symbolizer_file *f);
+
 const struct worker_aside *workers_asides(const struct workers *ws);
 /* One line: each process that there is. */
 void workers_status(const struct workers *ws, char *buf, size_t len);
