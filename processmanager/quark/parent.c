@@ -15,8 +15,11 @@ void quark_set_parent(struct quark_queue_priv *qq, struct quark_proc *proc,
 		quark_cache_adopt(proc, known);
 }
 
-/* So many children are asked, of which those before may be gone. */
-#define HEIR_TRIES 16
+/*
+ * So many children are looked up, of which the first ones may be gone; at the reap
+ * it is tried again.
+ */
+#define HEIR_TRIES 4
 
 void quark_reparent(struct quark_queue_priv *qq, struct quark_proc *old)
 {

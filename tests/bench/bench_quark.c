@@ -158,11 +158,13 @@ static void bench_cost(void)
 	struct quark_queue qq;
 	double cpu, runs, bpf = 0;
 	uint64_t lives;
+	long idle;
 	size_t i;
 
 	if (stats < 0)
 		die("bpf_enable_stats");
 	open_queue(&qq, 0, 1000);
+	idle = pss_kib(false);
 	cpu = now(CLOCK_PROCESS_CPUTIME_ID);
 	lives = read_storm(&qq, storm(LIVES));
 	cpu = now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
@@ -176,9 +178,11 @@ static void bench_cost(void)
 	}
 	printf("{\"bench\":\"quark_life\",\"lives\":%llu,\"lost\":%llu,"
 	       "\"reader_cpu_us\":%.2f,\"bpf_us\":%.2f,"
+	       "\"idle_pss_without_rings_kib\":%ld,"
 	       "\"pss_without_rings_kib\":%ld,\"pss_rings_kib\":%ld}\n",
 	       (unsigned long long)lives, (unsigned long long)st.lost,
-	       cpu * 1e6 / lives, bpf / 1e3, pss_kib(false), pss_kib(true));
+	       cpu * 1e6 / lives, bpf / 1e3, idle, pss_kib(false),
+	       pss_kib(true));
 	quark_queue_close(&qq);
 	close(stats);
 }
