@@ -6,6 +6,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -214,4 +215,30 @@ struct pm_image *pm_iter_next(struct pm_iter *it)
 		if (it->all || !proc->exited)
 			return proc->images;
 	}
+}
+
+struct abi_key *pm_keys(struct pm *pm, bool all, size_t *np)
+{
+	struct abi_key *keys = calloc(pm->procs.count + 1, sizeof(*keys));
+	struct pm_image *img;
+	struct pm_iter it;
+
+	*np = 0;
+	if (!keys)
+		return NULL;
+	pm_iter_init(&it, pm, all);
+	while ((img = pm_iter_next(&it)))
+		keys[(*np)++] = (struct abi_key){
+			.start_boottime = img->proc->start_boottime,
+			.exec_id = img->exec_id,
+			.tgid = img->proc->tgid,
+		};
+	return keys;
+}
+
+struct pm_image *pm_newest(struct pm *pm, const struct abi_key *key)
+{
+	struct pm_proc *proc = pm_proc_find(pm, key->tgid, key->start_boottime);
+
+	return proc ? proc->images : NULL;
 }

@@ -445,6 +445,14 @@ void pm_process_ask(struct pm *pm, struct pm_image *img);
 /* The process of an image. Asks the kernel for the CPU time of a living one. */
 void pm_process_info(const struct pm_image *img, struct pm_process_info *out);
 
+/*
+ * The newest image of each process there is now, as with pm_iter: keys that stay
+ * good whatever happens meanwhile. malloc'd; NULL without memory.
+ */
+struct abi_key *pm_keys(struct pm *pm, bool all, size_t *np);
+/* The newest image of the process of a key; NULL: it was forgotten. */
+struct pm_image *pm_newest(struct pm *pm, const struct abi_key *key);
+
 struct pm_iter {
 	struct pm *pm;
 	size_t bucket;

@@ -159,6 +159,7 @@ void http_run(struct http *h)
 	bool timeout;
 
 	h->r->stats.http_slow += http_conns_check(&h->conns);
+	h->slice = HTTP_SLICE;
 	MHD_run(h->daemon);
 	timeout = MHD_get_timeout(h->daemon, &ms) == MHD_YES;
 	if (busy && (!timeout || ms > HTTP_AGAIN_MS))
@@ -550,7 +551,7 @@ static void http_on_completed(void *arg, struct MHD_Connection *conn,
 	if (req->profile)
 		h->r->http_open--;
 	free(req->data);
-	http_events_end(req);
+	http_ledger_end(req);
 	free(req);
 	reporter_check_finished(h->r);
 }

@@ -12,6 +12,7 @@
 #include "reporter/http_socket.h"
 #include "reporter/internal.h"
 
+#define HTTP_SLICE 32
 #define HTTP_TEXT "text/plain; charset=utf-8"
 
 struct http {
@@ -25,6 +26,7 @@ struct http {
 	uv_poll_t poll;
 	uv_timer_t timer;
 	int handles;
+	unsigned int slice; /* processes that this run may still tell of */
 };
 
 enum http_state {
@@ -53,6 +55,8 @@ struct http_request {
 	char stem[ARCHIVE_NAME_MAX];
 	void *data;
 	size_t len;
+	/* A table of processes. */
+	struct ledger_table *table;
 	/* A stream of events. */
 	struct http_request *next_follower;
 	uint64_t at; /* the next one's number; 0: it is none */
@@ -90,6 +94,6 @@ enum MHD_Result http_processes(struct http_request *req, bool head);
 enum MHD_Result http_executables(struct http_request *req, bool head);
 enum MHD_Result http_events(struct http_request *req, bool head);
 /* The request is over. */
-void http_events_end(struct http_request *req);
+void http_ledger_end(struct http_request *req);
 
 #endif /* REPORTER_HTTP_H */

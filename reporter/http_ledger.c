@@ -16,6 +16,7 @@
 
 #define HTTP_NDJSON "application/x-ndjson"
 #define HTTP_PIECE (32 << 10)
+#define HTTP_SLICE_EACH 16 /* processes of one client at a time */
 
 /* An argument that is there, and neither 0 nor false. */
 static bool http_flag(struct http_request *req, const char *name)
@@ -35,13 +36,74 @@ static enum MHD_Result http_send_lines(struct http_request *req,
 	return http_send_text(req, text, len, HTTP_NDJSON);
 }
 
+/* Copies of what is not sent yet as much as there is room for; how much. */
+static size_t http_lines_take(struct http_request *req, char *buf, size_t max)
+{
+	size_t n = MIN(max, req->lines.len - req->sent);
+
+	if (n)
+		memcpy(buf, req->lines.data + req->sent, n);
+	req->sent += n;
+	return n;
+}
+
+/*
+ * A process costs 100 us, and there may be many thousands: so a few go out at a
+ * time, and what the loop has to do else is done in between. All clients
+ * together get HTTP_SLICE of them in a run of the daemon, each one at least.
+ */
+static ssize_t http_processes_more(void *arg, uint64_t pos, char *buf,
+				   size_t max)
+{
+	struct http_request *req = arg;
+	struct http *h = req->http;
+	unsigned int n = MAX(h->slice, 1);
+	bool more = true;
+
+	if (req->sent == req->lines.len) {
+		strbuf_reset(&req->lines);
+		req->sent = 0;
+		/* None of a slice may be there any more. */
+		while (more && !req->lines.len && !req->lines.failed)
+			more = ledger_table_read(req->table,
+						 MIN(n, HTTP_SLICE_EACH),
+						 &req->lines);
+		h->slice -= MIN(MIN(n, HTTP_SLICE_EACH), h->slice);
+		if (req->lines.failed)
+			return MHD_CONTENT_READER_END_WITH_ERROR;
+		if (!req->lines.len)
+			return MHD_CONTENT_READER_END_OF_STREAM;
+	}
+	return http_lines_take(req, buf, max);
+}
+
+static enum MHD_Result http_send_stream(struct http_request *req,
+					MHD_ContentReaderCallback more)
+{
+	struct MHD_Response *resp;
+	enum MHD_Result res;
+
+	resp = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, HTTP_PIECE,
+						 more, req, NULL);
+	if (!resp)
+		return MHD_NO;
+	MHD_add_response_header(resp, MHD_HTTP_HEADER_CONTENT_TYPE,
+				HTTP_NDJSON);
+	MHD_add_response_header(resp, MHD_HTTP_HEADER_CACHE_CONTROL,
+				"no-store");
+	res = MHD_queue_response(req->conn, MHD_HTTP_OK, resp);
+	MHD_destroy_response(resp);
+	return res;
+}
+
 enum MHD_Result http_processes(struct http_request *req, bool head)
 {
 	struct reporter *r = req->http->r;
-	struct strbuf sb = STRBUF_INIT;
 
-	ledger_processes(r->pm, http_flag(req, "all"), r->freq_hz, &sb);
-	return http_send_lines(req, &sb);
+	req->table = ledger_table_new(r->pm, http_flag(req, "all"), r->freq_hz);
+	if (!req->table)
+		return MHD_NO;
+	return http_send_stream(req, http_processes_more);
 }
 
 static bool http_exe_is(const struct pm_exe *exe, const uint8_t *id, size_t len)
@@ -119,12 +181,9 @@ static ssize_t http_events_more(void *arg, uint64_t pos, char *buf, size_t max)
 		if (lines->failed)
 			return MHD_CONTENT_READER_END_WITH_ERROR;
 	}
-	n = MIN(max, lines->len - req->sent);
-	if (n) {
-		memcpy(buf, lines->data + req->sent, n);
-		req->sent += n;
+	n = http_lines_take(req, buf, max);
+	if (n)
 		return n;
-	}
 	if (r->finishing)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	http_wait_begin(req);
@@ -134,35 +193,24 @@ static ssize_t http_events_more(void *arg, uint64_t pos, char *buf, size_t max)
 static enum MHD_Result http_events_follow(struct http_request *req)
 {
 	struct http *h = req->http;
-	struct MHD_Response *resp;
-	enum MHD_Result res;
 
 	if (h->r->stats.http_followers >= HTTP_FOLLOWERS_MAX ||
 	    !http_may(req, HTTP_CONN_FOLLOWING, HTTP_FOLLOWERS_USER))
 		return http_busy(req, "too many clients follow events");
-	resp = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, HTTP_PIECE,
-						 http_events_more, req, NULL);
-	if (!resp)
-		return MHD_NO;
-	MHD_add_response_header(resp, MHD_HTTP_HEADER_CONTENT_TYPE,
-				HTTP_NDJSON);
-	MHD_add_response_header(resp, MHD_HTTP_HEADER_CACHE_CONTROL,
-				"no-store");
 	req->at = http_flag(req, "all") ? ledger_events_first(h->r->events)
 					: ledger_events_next(h->r->events);
 	req->next_follower = h->followers;
 	h->followers = req;
 	h->r->stats.http_followers++;
-	res = MHD_queue_response(req->conn, MHD_HTTP_OK, resp);
-	MHD_destroy_response(resp);
-	return res;
+	return http_send_stream(req, http_events_more);
 }
 
-void http_events_end(struct http_request *req)
+void http_ledger_end(struct http_request *req)
 {
 	struct http_request **p = &req->http->followers;
 
 	strbuf_fini(&req->lines);
+	ledger_table_free(req->table);
 	if (!req->at)
 		return;
 	while (*p != req)

@@ -16,10 +16,21 @@
 
 /* --- pieces ---------------------------------------------------------------- */
 
+/*
+ * Bytes that processes chose, in a line, as they are written: arguments, paths and
+ * names. So no line is longer than 32 KiB, whatever they are called.
+ */
+#define LEDGER_TEXT_MAX (12 << 10)
+/* Of those the arguments; and beside them, of all its images together. */
+#define LEDGER_ARGS_MAX (8 << 10)
+#define LEDGER_IMAGES_MAX (12 << 10)
+
 /* One line in the making. */
 struct line {
 	json_t *o;
 	int64_t wall; /* from boot time to wall clock time */
+	size_t room; /* for what processes chose */
+	bool cut; /* there was more of it */
 	bool failed; /* something is missing in it, for lack of memory */
 };
 
@@ -34,7 +45,9 @@ static int64_t ledger_wall(void)
 
 static struct line line_new(int64_t wall)
 {
-	return (struct line){ .o = json_object(), .wall = wall };
+	return (struct line){ .o = json_object(),
+			      .wall = wall,
+			      .room = LEDGER_TEXT_MAX };
 }
 
 static void put(struct line *l, const char *key, json_t *value)
@@ -79,16 +92,53 @@ json_t *ledger_text(const char *s, size_t len)
 	return v;
 }
 
+/* Bytes that JSON writes for the character at 's', of 'n' bytes; 0: of none. */
+static size_t text_cost(const char *s, size_t n)
+{
+	unsigned char c = *s;
+
+	if (!n)
+		return sizeof("\xef\xbf\xbd") - 1;
+	if (c == '"' || c == '\\')
+		return 2;
+	return c < ' ' ? sizeof("\\u0000") - 1 : n;
+}
+
+/* How much of (s, len) there is room for, in whole characters; takes the room. */
+static size_t text_fits(size_t *room, const char *s, size_t len)
+{
+	size_t i = 0, n, cost;
+
+	while (i < len) {
+		n = text_char(s + i, len - i);
+		cost = text_cost(s + i, n);
+		if (cost > *room)
+			break;
+		*room -= cost;
+		i += n ? n : 1;
+	}
+	return i;
+}
+
+static void put_text(struct line *l, const char *key, const char *s, size_t len)
+{
+	size_t fits = text_fits(&l->room, s, len);
+
+	l->cut |= fits < len;
+	if (fits)
+		put(l, key, ledger_text(s, fits));
+}
+
 static void put_part(struct line *l, const char *key, const struct pm_part *p)
 {
 	if (p->len)
-		put(l, key, ledger_text(p->s, p->len));
+		put_text(l, key, p->s, p->len);
 }
 
 static void put_str(struct line *l, const char *key, const char *s)
 {
 	if (s && *s)
-		put(l, key, ledger_text(s, strlen(s)));
+		put_text(l, key, s, strlen(s));
 }
 
 /* RFC 3339 in UTC, to the nanosecond. */
@@ -124,20 +174,31 @@ static void put_moment(struct line *l, const char *key, uint64_t boottime)
 	put_int(l, name, boottime);
 }
 
+/* The last one may be cut: that and those behind it did not fit. */
 static void put_args(struct line *l, const char *cmdline, size_t len, bool cut)
 {
-	json_t *args;
+	size_t most = MIN(l->room, LEDGER_ARGS_MAX), room = most, fits;
 	struct quark_cmdline_iter it;
 	const char *arg;
+	json_t *args;
 
-	if (!cmdline || !len)
-		return;
-	args = json_array();
-	quark_cmdline_iter_init(&it, cmdline, len);
-	while ((arg = quark_cmdline_iter_next(&it)))
-		if (json_array_append_new(args, ledger_text(arg, strlen(arg))))
-			l->failed = true;
-	put(l, "args", args);
+	if (cmdline && len) {
+		args = json_array();
+		quark_cmdline_iter_init(&it, cmdline, len);
+		while (room && (arg = quark_cmdline_iter_next(&it))) {
+			len = strlen(arg);
+			fits = text_fits(&room, arg, len);
+			cut |= fits < len;
+			if (json_array_append_new(args, ledger_text(arg, fits)))
+				l->failed = true;
+			if (fits < len)
+				break;
+			room -= MIN(room, sizeof("\"\",") - 1);
+		}
+		cut |= !room && quark_cmdline_iter_next(&it);
+		l->room -= most - room;
+		put(l, "args", args);
+	}
 	if (cut)
 		put(l, "args_cut", json_true());
 }
@@ -203,6 +264,8 @@ static int line_add(const char *data, size_t len, void *arg)
 
 static void put_line(struct line *l, struct strbuf *sb)
 {
+	if (l->cut)
+		put(l, "cut", json_true());
 	if (l->failed || json_dump_callback(l->o, line_add, sb, JSON_COMPACT))
 		sb->failed = true;
 	strbuf_add(sb, "\n", 1);
@@ -316,11 +379,13 @@ static void put_program(struct line *l, const struct pm_image_info *i)
 static void put_images(struct line *l, const struct ledger_view *v)
 {
 	json_t *list = json_array();
+	size_t i, share = LEDGER_IMAGES_MAX / v->n;
 	struct line e;
-	size_t i;
 
+	/* Each has the same room, whether it is the first or the last. */
 	for (i = v->n; i-- > 0;) {
 		e = line_new(l->wall);
+		e.room = share;
 		put_str(&e, "image", v->images[i].image_id);
 		put_moment(&e, "start", v->images[i].begin);
 		put_int(&e, "samples", v->images[i].samples);
@@ -329,6 +394,7 @@ static void put_images(struct line *l, const struct ledger_view *v)
 		if (json_array_append_new(list, e.o))
 			e.failed = true;
 		l->failed |= e.failed;
+		l->cut |= e.cut;
 	}
 	put(l, "images", list);
 }
@@ -364,24 +430,58 @@ static void put_process(struct line *l, const struct ledger_view *v,
 	put_images(l, v);
 }
 
-void ledger_processes(struct pm *pm, bool all, unsigned int freq_hz,
-		      struct strbuf *sb)
+struct ledger_table {
+	struct pm *pm;
+	struct abi_key *keys;
+	size_t n, at;
+	unsigned int freq_hz;
+	int64_t wall;
+};
+
+struct ledger_table *ledger_table_new(struct pm *pm, bool all,
+				      unsigned int freq_hz)
+{
+	struct ledger_table *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->pm = pm;
+	t->freq_hz = freq_hz;
+	t->wall = ledger_wall();
+	t->keys = pm_keys(pm, all, &t->n);
+	if (t->keys)
+		return t;
+	free(t);
+	return NULL;
+}
+
+void ledger_table_free(struct ledger_table *t)
+{
+	if (!t)
+		return;
+	free(t->keys);
+	free(t);
+}
+
+bool ledger_table_read(struct ledger_table *t, unsigned int max,
+		       struct strbuf *sb)
 {
 	struct pm_image_info images[PM_HISTORY_MAX];
 	struct ledger_view v;
 	struct pm_image *img;
-	int64_t wall = ledger_wall();
-	struct pm_iter it;
 	struct line l;
 
-	pm_iter_init(&it, pm, all);
-	while (!sb->failed && (img = pm_iter_next(&it))) {
-		pm_process_ask(pm, img);
+	for (; max && t->at < t->n && !sb->failed; max--) {
+		img = pm_newest(t->pm, &t->keys[t->at++]);
+		if (!img)
+			continue;
+		pm_process_ask(t->pm, img);
 		ledger_look(img, &v, images);
-		l = line_new(wall);
-		put_process(&l, &v, freq_hz);
+		l = line_new(t->wall);
+		put_process(&l, &v, t->freq_hz);
 		put_line(&l, sb);
 	}
+	return t->at < t->n;
 }
 
 /* --- lives that are over --------------------------------------------------- */

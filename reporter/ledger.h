@@ -22,11 +22,21 @@ const char *ledger_entry(uint32_t leader_type);
 json_t *ledger_text(const char *s, size_t len);
 
 /*
- * One line a process of 'pm', with its images; 'all': with those who are dead and
- * not forgotten yet. Without memory sb->failed is set.
+ * The processes that there are when it is made, one line each with its images;
+ * 'all': with those who are dead and not forgotten yet. They are read piece by
+ * piece, each as it is then; who was forgotten meanwhile is left out. The manager
+ * has to stay. NULL without memory.
  */
-void ledger_processes(struct pm *pm, bool all, unsigned int freq_hz,
-		      struct strbuf *sb);
+struct ledger_table;
+struct ledger_table *ledger_table_new(struct pm *pm, bool all,
+				      unsigned int freq_hz);
+void ledger_table_free(struct ledger_table *t);
+/*
+ * Lines of 'max' processes at most. False: those were the last. Without memory
+ * sb->failed is set.
+ */
+bool ledger_table_read(struct ledger_table *t, unsigned int max,
+		       struct strbuf *sb);
 
 /*
  * All of a process that is over, before it is forgotten: its newest image's, in one

@@ -53,7 +53,9 @@ becomes "room again" 200
 # --- what is told to programs ---
 curl -sS "$url/metrics" >"$T/metrics"
 check "promtool accepts /metrics" promtool check metrics <"$T/metrics"
-for name in process_cpu_seconds_total process_resident_memory_bytes \
+like "process_cpu_seconds_total" "$(cat "$T/metrics")" \
+	$'\nprocess_cpu_seconds_total [0-9.]*[1-9]'
+for name in process_resident_memory_bytes \
 	process_virtual_memory_bytes process_open_fds process_max_fds \
 	profd_build_info; do
 	num "$name" "$(metric "$name")" '>' 0

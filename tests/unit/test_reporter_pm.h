@@ -7,6 +7,7 @@
 #ifndef TESTS_UNIT_TEST_REPORTER_PM_H
 #define TESTS_UNIT_TEST_REPORTER_PM_H
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "processmanager/processmanager.h"
@@ -94,6 +95,33 @@ struct pm_image *pm_iter_next(struct pm_iter *it)
 			break;
 	}
 	return img;
+}
+
+/* Their keys, by pid; the last was forgotten before it was asked for. */
+static bool last_is_gone;
+
+struct abi_key *pm_keys(struct pm *pm, bool all, size_t *np)
+{
+	struct abi_key *keys = calloc(8, sizeof(*keys));
+	struct pm_image *img;
+	struct pm_iter it;
+
+	*np = 0;
+	pm_iter_init(&it, pm, all);
+	while (keys && (img = pm_iter_next(&it)))
+		keys[(*np)++].tgid = img->process.pid;
+	return keys;
+}
+
+struct pm_image *pm_newest(struct pm *pm, const struct abi_key *key)
+{
+	size_t i;
+
+	for (i = 0; processes[i]; i++)
+		if (processes[i]->process.pid == key->tgid)
+			return last_is_gone && !processes[i + 1] ? NULL
+								 : processes[i];
+	return NULL;
 }
 
 /* A host: two programs and a library, the kernel, the vDSO, a JIT. */
