@@ -164,7 +164,7 @@ void reporter_metric(struct reporter_metrics *m, const char *name,
 void reporter_status(struct reporter_metrics *m, const char *key,
 		     const char *fmt, ...)
 {
-	char value[512];
+	char value[512], *p;
 	va_list ap;
 
 	if (m->form != METRICS_TEXT)
@@ -172,6 +172,10 @@ void reporter_status(struct reporter_metrics *m, const char *key,
 	va_start(ap, fmt);
 	vsnprintf(value, sizeof(value), fmt, ap);
 	va_end(ap);
+	/* A path may hold an end of line, and must not begin a line of ours. */
+	for (p = value; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			*p = '?';
 	strbuf_printf(&m->text, "%s: %s\n", key, value);
 }
 

@@ -52,7 +52,7 @@ static inline void on_collect(void *arg, struct reporter_metrics *m)
 			"cpu=\"0\"", 1);
 	reporter_metric(m, "profd_test_total", "two", true, "cpu=\"1\"", 2.5);
 	reporter_metric(m, "profd_test_level", "a level", false, NULL, 1e6);
-	reporter_status(m, "mood", "%s", "fine");
+	reporter_status(m, "mood", "%s", "fine\nhealth: failing");
 	reporter_member_int(m, "sampling", "hz", 99);
 	reporter_member_row(m, "limited");
 	reporter_member_int(m, "limited", "uid", 65534);

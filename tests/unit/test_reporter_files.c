@@ -313,11 +313,11 @@ static void a_profile_is_known_from_another_file(void **state)
 		reporter_advance(t.r, T0 + (i + 1) * SEC);
 		settle();
 		put_file(path, "profile", got.data, got.len);
+		free(got.data);
 		assert_true(reporter_is_profile(path));
 		put_file(path, "text", text, sizeof(text));
 		assert_false(reporter_is_profile(path));
 	}
-	free(got.data);
 	put_file(path, "gzip", gzip, sizeof(gzip));
 	assert_false(reporter_is_profile(path));
 	put_file(path, "zstd", zstd, sizeof(zstd));

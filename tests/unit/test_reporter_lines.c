@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* No line of the ledger is longer than 32 KiB, whatever processes are called. */
+/* Lines of the ledger, whatever processes are called: bounded, and JSON. */
 #include "tests/unit/test_reporter_ledger.h"
 
 #define LINE_MAX_BYTES 32768
@@ -91,6 +91,31 @@ static void an_event_is_bounded_too(void **state)
 	strbuf_fini(&sb);
 }
 
+/* What a terminal may take for an order is a character to JSON, and no byte. */
+static void hostile_names_are_json_strings(void **state)
+{
+	static const char name[] = "\xc2\x9b\xe2\x80\xae\x1b[2J\n\x7f\"\\";
+	static const char bad[] = "\xc0\xaf\xed\xa0\x80\xf5\x80\x80\x80";
+	struct pm_image img = make(7, PM_ALIVE);
+	struct strbuf sb = STRBUF_INIT;
+	json_t *o;
+	size_t i;
+
+	img.info.comm = name;
+	img.info.exe = bad;
+	processes[0] = &img;
+	read_table(&sb);
+	processes[0] = NULL;
+	for (i = 0; i + 1 < sb.len; i++)
+		assert_true((unsigned char)sb.data[i] >= ' ');
+	o = line_at(sb.data, 0);
+	assert_string_equal(str(o, "comm"), name);
+	/* Each byte that is of no character: U+FFFD. */
+	assert_int_equal(strlen(str(o, "exe")), 3 * (sizeof(bad) - 1));
+	json_decref(o);
+	strbuf_fini(&sb);
+}
+
 static void a_table_is_read_in_pieces(void **state)
 {
 	struct pm_image img[5];
@@ -123,6 +148,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		T(a_line_is_bounded_whatever_processes_say),
 		T(an_event_is_bounded_too),
+		T(hostile_names_are_json_strings),
 		T(a_table_is_read_in_pieces),
 #undef T
 	};
