@@ -202,6 +202,12 @@ struct pm_proc *pm_lender(struct pm_proc *proc)
 	return lender;
 }
 
+bool pm_image_floods(const struct pm *pm, const struct pm_image *img)
+{
+	return img->mm->lost_until &&
+	       pm->now < img->mm->lost_until + PM_FLOOD_NS;
+}
+
 /*
  * Of a lent address space the lender's are asked for: what /proc shows of the
  * borrower may be those of the next image by then.
@@ -209,13 +215,11 @@ struct pm_proc *pm_lender(struct pm_proc *proc)
 void pm_image_want(struct pm *pm, struct pm_image *img)
 {
 	struct pm_proc *proc = pm_lender(img->proc);
-	const struct pm_mm *mm = img->mm;
 	struct pm_want want = {
 		.key = { proc->start_boottime, proc->images->exec_id,
 			 proc->tgid, 0 },
 		.uid = proc->images->uid,
-		.flood = mm->lost_until &&
-			 pm->now < mm->lost_until + PM_FLOOD_NS,
+		.flood = pm_image_floods(pm, img),
 	};
 	uint64_t pause =
 		pm_mm_lost(pm, img->mm) ? PM_DOUBT_INTERVAL : PM_WANT_INTERVAL;

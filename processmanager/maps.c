@@ -27,6 +27,8 @@
 #define MAPS_READ_SIZE (64 * 1024)
 /* More text than this nobody gets us to keep. */
 #define MAPS_TEXT_MAX (64 * 1024 * 1024)
+/* As much as 65,530 mappings make with paths of 400 bytes. */
+#define MAPS_READ_MAX (32 * 1024 * 1024)
 
 struct maps_parser {
 	struct pm_maps *out;
@@ -247,16 +249,17 @@ void pm_maps_fini(struct pm_maps *m)
 /* All of 'fd', 'buf' by 'buf'. */
 static int maps_read_fd(struct maps_parser *mp, int fd, char *buf)
 {
-	size_t have = 0;
+	size_t have = 0, all = 0;
 	ssize_t n, used;
 
-	for (;;) {
+	while (all <= MAPS_READ_MAX) {
 		n = read(fd, buf + have, MAPS_READ_SIZE - have);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
 		have += (size_t)n;
+		all += (size_t)n;
 		used = maps_lines(mp, buf, have, !n);
 		if (used < 0)
 			return (int)used;
@@ -267,6 +270,7 @@ static int maps_read_fd(struct maps_parser *mp, int fd, char *buf)
 		have -= (size_t)used;
 		memmove(buf, buf + used, have);
 	}
+	return -EFBIG;
 }
 
 int pm_maps_read(const char *proc, uint32_t tgid, struct pm_maps *out)

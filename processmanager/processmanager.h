@@ -294,6 +294,8 @@ enum pm_find pm_image_find(struct pm *pm, struct pm_image *img, uint64_t time,
  * sample of each finds them.
  */
 bool pm_image_doubtful(const struct pm *pm, const struct pm_image *img);
+/* It had more mapping records of late than are handed on. */
+bool pm_image_floods(const struct pm *pm, const struct pm_image *img);
 
 /*
  * What is mapped in an image as of now, for a sample of 'time', to be asked when

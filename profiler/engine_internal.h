@@ -17,15 +17,16 @@
 #include "tracehandler/tracehandler.h"
 
 struct walk_request;
+struct walkqueue;
+struct walkqueue_stats;
 struct perfsource_engine;
 
-/* Reading the mappings of all that are in doubt, after a loss. */
+/* Asking for the mappings of all that are in doubt, after a loss. */
 struct walk_doubts {
-	uint64_t next; /* when it is to begin; 0: nothing is to be read */
-	uint64_t began;
-	unsigned int more; /* times it may be done again, for those it missed */
-	uint32_t *pids; /* of the one under way, or NULL */
-	size_t n, at;
+	uint64_t next; /* when it is to be done; 0: it is not */
+	uint64_t began; /* last time */
+	unsigned int rounds; /* to go */
+	bool over; /* nothing is read any more */
 };
 
 /* CPUs above it count as seen. */
@@ -76,6 +77,7 @@ struct engine {
 	uint64_t told; /* lifecycle and mapping streams came so far */
 	struct walk_start *start; /* the first walk, while it goes on */
 	struct walk_request *walks; /* maps being read by a worker */
+	struct walkqueue *rereads; /* those to come; NULL: none yet */
 	struct walk_doubts doubts;
 	void (*finished)(void *arg);
 	void *finished_arg;
@@ -104,20 +106,23 @@ int engine_loop(struct engine *e);
 /* engine_open.c */
 void engine_close_bpf(struct engine *e);
 
-/* walk.c: what existed before, and mappings that must be read anew. */
+/* walk.c: what existed before. */
 int walk_all(struct engine *e);
 int walk_maps(struct engine *e, uint32_t tgid);
-void walk_want_maps(void *arg, const struct pm_want *want);
-/* Mapping records were lost: whoever is in doubt is to be read anew. */
-void walk_after_loss(struct engine *e);
-/* Begins that if it is time; after the pump ran. */
-void walk_doubts(struct engine *e, uint64_t now);
 /* All processes are to be walked again at the next check. */
 void walk_anew(struct engine *e);
 /* Walks all processes again if it is time; right after quark was drained. */
 void walk_check(struct engine *e, uint64_t now);
 uint64_t walk_watermark(struct engine *e, uint64_t now);
 void walk_deliver(struct pm *pm, void *rec, uint64_t time);
+
+/* walk_reread.c: mappings that must be re-read. */
+void walk_want_maps(void *arg, const struct pm_want *want);
+/* Mapping records were lost: whoever is in doubt is to be re-read. */
+void walk_after_loss(struct engine *e);
+/* Begins what is due of both; after the pump ran. */
+void walk_doubts(struct engine *e, uint64_t now);
+void walk_reread_stats(const struct engine *e, struct walkqueue_stats *out);
 void walk_cancel(struct engine *e);
 
 #endif /* PROFILER_ENGINE_INTERNAL_H */

@@ -13,6 +13,7 @@
 #include "profiler/metrics.h"
 #include "profiler/perfsource_engine.h"
 #include "profiler/privilege.h"
+#include "profiler/walkqueue.h"
 
 #define METRIC_NAME(part, name, gauge) \
 	((gauge) ? "profd_" part "_" #name : "profd_" part "_" #name "_total")
@@ -147,6 +148,25 @@ static void metrics_sideband(struct engine *e, struct reporter_metrics *m)
 	reporter_metric(m, "profd_sideband_ring_bytes",
 			"bytes of the mapping stream's rings", false, NULL,
 			st.rings_bytes);
+}
+
+static void metrics_rereads(struct engine *e, struct reporter_metrics *m)
+{
+	struct walkqueue_stats st;
+
+	walk_reread_stats(e, &st);
+	reporter_metric(m, "profd_reread_waiting",
+			"processes whose mappings wait to be re-read", false,
+			NULL, st.waiting);
+	reporter_metric(m, "profd_reread_cpu_seconds_total",
+			"CPU time used to re-read mappings", true, NULL,
+			(double)st.cpu_ns / 1e9);
+	reporter_metric(m, "profd_reread_limited_total",
+			"times a re-read waited for its user's share of time",
+			true, NULL, st.limited);
+	reporter_metric(m, "profd_reread_dropped_total",
+			"re-reads dropped for want of room", true, NULL,
+			st.dropped);
 }
 
 static void metrics_perf(struct engine *e, struct reporter_metrics *m)
@@ -435,6 +455,7 @@ void metrics_collect(void *arg, struct reporter_metrics *m)
 	metrics_sampler(e, m);
 	metrics_lifecycle(e, m);
 	metrics_sideband(e, m);
+	metrics_rereads(e, m);
 	metrics_perf(e, m);
 	metrics_pump(e, m);
 	metrics_parts(e, m);

@@ -8,6 +8,8 @@
  *   paths  maps a file with a path of 4,000 bytes, below the directory it is in
  *   names  changes its name
  *   forks  maps like "moves" 2,000 times, in ever new processes
+ *   holes  twelve processes of 60,000 mappings, which run at ever new places of
+ *          which no record tells
  *
  * prog_storm execs RATE: so many processes a second, each of which executes
  * this program again and is there for 1.5 s, with a hundredth of a CPU.
@@ -90,6 +92,37 @@ static void paths(void)
 		map_at(NULL, fd);
 }
 
+/* mremap(2) leaves no record; and each reading is of all that there is. */
+static void holes(void)
+{
+#ifdef __aarch64__
+	/* subs x0, x0, #1; b.ne .-4; ret */
+	static const uint32_t loop[] = { 0xf1000400, 0x54ffffe1, 0xd65f03c0 };
+#else
+	/* dec %rdi; jne .-3; ret */
+	static const uint8_t loop[] = { 0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3 };
+#endif
+	size_t i, n = 60000;
+	char *arena = mmap(NULL, n * PAGE, PROT_NONE,
+			   MAP_ANONYMOUS | MAP_PRIVATE | MAP_NORESERVE, -1, 0);
+	char *code = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+			  MAP_ANONYMOUS | MAP_PRIVATE, -1, 0);
+
+	for (i = 0; i < n; i += 2)
+		if (mprotect(arena + i * PAGE, PAGE, PROT_READ))
+			exit(1);
+	for (i = 0; i < 11 && fork(); i++)
+		;
+	memcpy(code, &loop, sizeof(loop));
+	__builtin___clear_cache(code, code + PAGE);
+	mprotect(code, PAGE, PROT_READ | PROT_EXEC);
+	for (i = 1;; i = (i + 2) % n) {
+		code = mremap(code, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+			      arena + i * PAGE);
+		((void (*)(unsigned long))code)(50000000);
+	}
+}
+
 static void names(void)
 {
 	char name[16];
@@ -145,7 +178,8 @@ int main(int argc, char **argv)
 		void (*fn)(void);
 	} modes[] = {
 		{ "maps", maps },   { "moves", forever }, { "paths", paths },
-		{ "names", names }, { "forks", forks },	  { "life", life },
+		{ "names", names }, { "forks", forks },	  { "holes", holes },
+		{ "life", life },
 	};
 	size_t i;
 

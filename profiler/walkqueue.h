@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * walkqueue: processes whose mappings are to be re-read, in which order and how
+ * soon. Any user can make re-reads necessary, and make each of them long. So users
+ * take turns, by the CPU time that reading their processes took; each has so much
+ * of it a second, and all together; and processes that make more mappings than are
+ * recorded, whose re-read set is soon stale again, come last and have the least.
+ * Times are CLOCK_BOOTTIME in ns. Not thread safe.
+ */
+#ifndef PROFILER_WALKQUEUE_H
+#define PROFILER_WALKQUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WALKQUEUE_MS (1000000ULL)
+/* CPU time a second, and what may have been saved up: */
+#define WALKQUEUE_ALL_NS (100 * WALKQUEUE_MS) /* for all together */
+#define WALKQUEUE_ALL_BURST (400 * WALKQUEUE_MS)
+#define WALKQUEUE_USER_NS (60 * WALKQUEUE_MS) /* for processes of a user */
+#define WALKQUEUE_USER_BURST (300 * WALKQUEUE_MS)
+#define WALKQUEUE_FLOOD_NS (10 * WALKQUEUE_MS) /* ... for those that flood */
+#define WALKQUEUE_FLOOD_BURST (50 * WALKQUEUE_MS)
+/* What a reading is taken to cost until it is known. */
+#define WALKQUEUE_GUESS (WALKQUEUE_MS / 10)
+
+struct walkqueue;
+
+struct walkqueue_item {
+	uint32_t tgid;
+	uint32_t uid;
+	bool flood;
+};
+
+struct walkqueue_stats {
+	uint64_t waiting; /* now */
+	uint64_t dropped; /* no room, or no memory */
+	uint64_t limited; /* calls that found processes, and no time for them */
+	uint64_t cpu_ns; /* charged */
+};
+
+struct walkqueue *walkqueue_new(void); /* NULL: no memory */
+void walkqueue_free(struct walkqueue *q);
+/* One that waits already is left where it is. */
+void walkqueue_add(struct walkqueue *q, const struct walkqueue_item *item);
+/* Those that may be read now, at most 'max', into 'out'. How many. */
+size_t walkqueue_take(struct walkqueue *q, uint64_t now,
+		      struct walkqueue_item *out, size_t max);
+/* Reading this one, which was taken, used so much CPU time. */
+void walkqueue_charge(struct walkqueue *q, const struct walkqueue_item *item,
+		      uint64_t ns);
+void walkqueue_get_stats(const struct walkqueue *q,
+			 struct walkqueue_stats *out);
+
+#endif /* PROFILER_WALKQUEUE_H */

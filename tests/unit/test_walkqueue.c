@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Whose mappings are re-read next, and how soon. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "profiler/walkqueue.h"
+
+#define SECOND CLOCK_NSEC_PER_SEC
+#define MS CLOCK_NSEC_PER_MSEC
+
+static struct walkqueue *q;
+static uint64_t now;
+
+static int setup(void **state)
+{
+	now = 1000 * SECOND;
+	q = walkqueue_new();
+	return q ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	walkqueue_free(q);
+	return 0;
+}
+
+static void add(uint32_t tgid, uint32_t uid, bool flood)
+{
+	struct walkqueue_item item = { tgid, uid, flood };
+
+	walkqueue_add(q, &item);
+}
+
+static uint64_t waiting(void)
+{
+	struct walkqueue_stats st;
+
+	walkqueue_get_stats(q, &st);
+	return st.waiting;
+}
+
+/* The next one, which takes so long to read; 0: nobody. */
+static uint32_t next(uint64_t ns)
+{
+	struct walkqueue_item item;
+
+	if (!walkqueue_take(q, now, &item, 1))
+		return 0;
+	walkqueue_charge(q, &item, ns);
+	return item.tgid;
+}
+
+static void in_the_order_of_asking(void **state)
+{
+	add(5, 1000, false);
+	add(6, 1000, false);
+	add(5, 1000, false); /* waits already */
+	assert_int_equal(waiting(), 2);
+	assert_int_equal(next(MS), 5);
+	add(5, 1000, false);
+	assert_int_equal(next(MS), 6);
+	assert_int_equal(next(MS), 5);
+	assert_int_equal(next(MS), 0);
+	assert_int_equal(waiting(), 0);
+}
+
+static void users_take_turns(void **state)
+{
+	uint32_t i, tgid, first = 0, second = 0;
+
+	for (i = 0; i < 1000; i++)
+		add(1 + i, 1000, false);
+	for (i = 0; i < 10; i++)
+		add(5000 + i, 1001, false);
+	for (i = 0; i < 20; i++) {
+		tgid = next(MS);
+		first += tgid && tgid <= 1000;
+		second += tgid >= 5000;
+	}
+	assert_int_equal(first, 10);
+	assert_int_equal(second, 10);
+}
+
+/* By time, not by number: of whom one takes as long as ten of the other. */
+static void who_takes_longer_has_fewer_turns(void **state)
+{
+	uint32_t i, tgid, slow = 0, fast = 0;
+
+	for (i = 0; i < 1000; i++) {
+		add(1 + i, 1000, false);
+		add(5000 + i, 1001, false);
+	}
+	for (i = 0; i < 110; i++) {
+		struct walkqueue_item item;
+
+		assert_int_equal(walkqueue_take(q, now, &item, 1), 1);
+		tgid = item.tgid;
+		walkqueue_charge(q, &item, tgid < 5000 ? 5 * MS : MS / 2);
+		slow += tgid < 5000;
+		fast += tgid >= 5000;
+	}
+	assert_in_range(slow, 8, 12);
+	assert_in_range(fast, 98, 102);
+}
+
+/* A user who saved his turns up does not get them all at once. */
+static void turns_are_not_saved(void **state)
+{
+	uint32_t i, second = 0;
+
+	for (i = 0; i < 1000; i++)
+		add(1 + i, 1000, false);
+	for (i = 0; i < 100; i++)
+		next(MS);
+	for (i = 0; i < 100; i++)
+		add(5000 + i, 1001, false);
+	for (i = 0; i < 20; i++)
+		second += next(MS) >= 5000;
+	assert_in_range(second, 9, 11);
+}
+
+static uint64_t used_in(uint64_t seconds, uint32_t users, bool flood)
+{
+	uint64_t end = now + seconds * SECOND, used = 0;
+	uint32_t i = 0, tgid;
+
+	for (; now < end; now += 10 * MS) {
+		for (tgid = 0; tgid < 5; tgid++, i++)
+			add(1 + i, 1000 + i % users, flood);
+		while (next(2 * MS))
+			used += 2 * MS;
+	}
+	return used;
+}
+
+/* What was saved up is used once; then so much a second. */
+static void a_user_has_so_much_a_second(void **state)
+{
+	assert_in_range(used_in(10, 1, false),
+			WALKQUEUE_USER_BURST + 9 * WALKQUEUE_USER_NS,
+			WALKQUEUE_USER_BURST + 11 * WALKQUEUE_USER_NS);
+}
+
+static void all_have_so_much_a_second(void **state)
+{
+	assert_in_range(used_in(10, 20, false),
+			WALKQUEUE_ALL_BURST + 9 * WALKQUEUE_ALL_NS,
+			WALKQUEUE_ALL_BURST + 11 * WALKQUEUE_ALL_NS);
+}
+
+/* Among more users than there are accounts, too. */
+static void a_crowd_of_users_is_limited(void **state)
+{
+	assert_in_range(used_in(10, 1000, false), WALKQUEUE_ALL_NS,
+			WALKQUEUE_ALL_BURST + 11 * WALKQUEUE_ALL_NS);
+}
+
+static void who_floods_has_the_least(void **state)
+{
+	assert_in_range(used_in(10, 1, true),
+			WALKQUEUE_FLOOD_BURST + 9 * WALKQUEUE_FLOOD_NS,
+			WALKQUEUE_FLOOD_BURST + 11 * WALKQUEUE_FLOOD_NS);
+}
+
+static void who_floods_comes_last(void **state)
+{
+	add(1, 1000, true);
+	add(2, 1000, false);
+	add(3, 1001, true);
+	add(4, 1002, false);
+	assert_true(next(MS) % 2 == 0);
+	assert_true(next(MS) % 2 == 0);
+	assert_true(next(MS) % 2 == 1);
+	assert_true(next(MS) % 2 == 1);
+}
+
+/* One reading may take very long: then its user waits, and no other. */
+static void a_debt_is_paid_by_its_user(void **state)
+{
+	add(1, 1000, false);
+	assert_int_equal(next(360 * MS), 1);
+	add(2, 1000, false);
+	add(3, 1001, false);
+	assert_int_equal(next(MS), 3);
+	assert_int_equal(next(MS), 0);
+	now += SECOND / 2;
+	assert_int_equal(next(MS), 0);
+	now += SECOND;
+	assert_int_equal(next(MS), 2);
+}
+
+static void there_is_an_end_of_room(void **state)
+{
+	struct walkqueue_stats st;
+	uint32_t i;
+
+	for (i = 0; i < 70000; i++)
+		add(1 + i, 1000, false);
+	walkqueue_get_stats(q, &st);
+	assert_int_equal(st.waiting + st.dropped, 70000);
+	assert_int_equal(st.waiting, 65536);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(in_the_order_of_asking),
+		T(users_take_turns),
+		T(who_takes_longer_has_fewer_turns),
+		T(turns_are_not_saved),
+		T(a_user_has_so_much_a_second),
+		T(all_have_so_much_a_second),
+		T(a_crowd_of_users_is_limited),
+		T(who_floods_has_the_least),
+		T(who_floods_comes_last),
+		T(a_debt_is_paid_by_its_user),
+		T(there_is_an_end_of_room),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
