@@ -113,8 +113,8 @@ enum maplimit_verdict maplimit_map(struct maplimit *l, uint32_t tgid,
 {
 	struct slot *s = slot_of(l, tgid);
 
-	/* A pid comes again, but not within a second. */
-	if (s->since && time >= s->since && time <= s->until + SECOND &&
+	if (s->since && time >= s->since &&
+	    time <= s->since + MAPLIMIT_REPEAT_NS &&
 	    !memcmp(s->key, key, MAPLIMIT_KEY)) {
 		s->until = MAX(s->until, time);
 		s->repeated = true;

@@ -17,6 +17,11 @@
 #define MAPLIMIT_PROCESS 4096
 #define MAPLIMIT_CROWD 64
 #define MAPLIMIT_ALL 16384
+/*
+ * A repeat is skipped for so long: a re-read of a moment without the mapping may
+ * have come between.
+ */
+#define MAPLIMIT_REPEAT_NS 10000000
 /* What tells two mappings apart: all of a record from the address on. */
 #define MAPLIMIT_KEY 64
 
