@@ -65,6 +65,19 @@ check-built: all $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS)
 	$(Q)packaging/promtool $(B)/tools
 	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) tests/run $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_TESTS)
 
+# With sanitizers: what parses, what holds, and a pass of the whole profd through
+# what it does for its users.
+SAN_E2E := $(addprefix tests/e2e/test_,formats.sh ledger.sh lives.sh)
+
+check-san: deps
+	$(Q)$(MAKE) --no-print-directory SAN=address,undefined check-san-built
+
+check-san-built: all $(UNIT_TESTS) $(REPLAYS) $(E2E_PROGS)
+	$(Q)packaging/promtool $(B)/tools
+	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) tests/run $(UNIT_TESTS) $(REPLAYS) $(SAN_E2E)
+
+.PHONY: check-san check-san-built
+
 # The kernel-side tests under the oldest and other kernels: see tests/vm/run.
 VM_KERNELS ?= 6.1 6.12
 # Not what takes its load from the host's compilers and interpreters.

@@ -129,7 +129,8 @@ static void truths_line(struct truths *t, const char *line)
 	    (strcmp(type, "FUNC") != 0 && strcmp(type, "IFUNC") != 0) ||
 	    strcmp(index, "UND") == 0 || strcmp(index, "ABS") == 0)
 		return;
-	t->v = realloc(t->v, (t->n + 1) * sizeof(*t->v));
+	if (!(t->n & (t->n - 1))) /* a power of two: full */
+		t->v = realloc(t->v, MAX(2 * t->n, 1) * sizeof(*t->v));
 	assert_non_null(t->v);
 	p = &t->v[t->n++];
 	p->start = start;

@@ -212,7 +212,9 @@ static struct line *read_lines(const char *path, size_t *np)
 			   name, module);
 		if (n < 3 || !strchr("tTwW", type) || addr == 0)
 			continue;
-		v = realloc(v, (*np + 1) * sizeof(*v));
+		if (!(*np & (*np - 1))) /* a power of two: full */
+			v = realloc(v, MAX(2 * *np, 1) * sizeof(*v));
+		assert_non_null(v);
 		v[*np].addr = addr;
 		v[*np].name = strdup(name);
 		v[(*np)++].module = strdup(n == 4 ? module : "vmlinux");

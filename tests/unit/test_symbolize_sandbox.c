@@ -14,12 +14,6 @@
 #include "symbolize/worker_msg.h"
 #include "tests/unit/test_symbolize.h"
 
-#ifdef __SANITIZE_ADDRESS__
-#define SANITIZED true /* has memory of its own, and calls for it */
-#else
-#define SANITIZED false
-#endif
-
 /* --- what is forbidden ------------------------------------------------------------- */
 
 static void try_nothing(void)
@@ -171,10 +165,9 @@ static void eat_memory(void)
 	}
 }
 
-static void memory_in_the_sandbox_ends(void **state)
+/* AddressSanitizer has memory of its own, and calls for it: not with that. */
+__attribute__((unused)) static void memory_in_the_sandbox_ends(void **state)
 {
-	if (SANITIZED)
-		skip();
 	assert_int_equal(end_of(eat_memory), 7);
 }
 
@@ -250,7 +243,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(in_the_sandbox_there_is_nothing_to_be_had),
+#ifndef __SANITIZE_ADDRESS__
 		cmocka_unit_test(memory_in_the_sandbox_ends),
+#endif
 		cmocka_unit_test(time_in_the_sandbox_ends),
 		cmocka_unit_test(it_gives_up_capabilities_by_itself),
 	};
