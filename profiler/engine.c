@@ -36,6 +36,8 @@
 #define ENGINE_HELD ((size_t)32 << 20)
 /* So many bytes of events are pushed before what is ripe goes on. */
 #define ENGINE_SLICE (2 << 20)
+/* So many lifecycle records are read ahead of the timer, then all is drained. */
+#define ENGINE_AHEAD 4096
 /* The end waits so long for the rings to pass it, and for names. */
 #define ENGINE_FINISH_NS (4 * CLOCK_NSEC_PER_SEC)
 
@@ -277,6 +279,7 @@ void engine_drain(struct engine *e)
 {
 	uint64_t now = clock_boottime_ns(), oldest;
 
+	e->ahead = 0;
 	pump_watermark(e->pump, PUMP_WALK, walk_watermark(e, now));
 	if (e->perf)
 		perfsource_engine_drain(e);
@@ -353,29 +356,63 @@ static void engine_tick(uv_timer_t *timer)
 }
 
 /* A ring is half full: do not wait for the timer. */
-static void engine_readable(uv_poll_t *poll, int status, int events)
+static void engine_sampler_readable(void *arg)
 {
-	engine_drain(poll->data);
+	engine_drain(arg);
 }
 
-static int engine_poll_fd(struct engine *e, uv_poll_t *poll, int fd,
-			  uv_poll_cb readable)
+/*
+ * That, or a new file was executed, which is opened from inside of the reading
+ * (engine_open.c). Nothing else is done for a single record.
+ */
+static void engine_quark_readable(void *arg)
 {
-	int err = uv_poll_init(e->loop, poll, fd);
+	struct engine *e = arg;
+	int n = quark_queue_populate(&e->quark);
 
-	if (err)
-		return err;
-	poll->data = e;
-	e->handles++;
-	return uv_poll_start(poll, UV_READABLE, readable);
+	e->ahead += MAX(n, 0);
+	if (n < 0 || e->ahead >= ENGINE_AHEAD)
+		engine_drain(e);
 }
 
 /* Only to have room again: what is in it waits for the timer. */
-static void engine_sideband_readable(uv_poll_t *poll, int status, int events)
+static void engine_sideband_readable(void *arg)
 {
-	struct engine *e = poll->data;
+	struct engine *e = arg;
 
 	sideband_poll(e->sideband);
+}
+
+static int engine_wake(struct engine *e, struct wake *wake, const char *what,
+		       void (*readable)(void *arg), int fd)
+{
+	int err;
+
+	wake->what = what;
+	wake->readable = readable;
+	wake->arg = e;
+	err = wake_start(wake, e->loop, fd);
+	e->handles += wake->open;
+	return err;
+}
+
+static int engine_wakes(struct engine *e)
+{
+	int err = engine_wake(e, &e->sampler_wake, "samples",
+			      engine_sampler_readable,
+			      e->perf ? perfsource_engine_epoll_fd(e)
+				      : sampler_epoll_fd(e->sampler));
+
+	if (err || !e->quark_open)
+		return err;
+	err = engine_wake(e, &e->quark_wake, "lifecycle events",
+			  engine_quark_readable,
+			  quark_queue_get_epollfd(&e->quark));
+	if (err || !e->sideband)
+		return err;
+	return engine_wake(e, &e->sideband_wake, "mapping records",
+			   engine_sideband_readable,
+			   sideband_epoll_fd(e->sideband));
 }
 
 int engine_loop(struct engine *e)
@@ -387,18 +424,7 @@ int engine_loop(struct engine *e)
 	e->timer.data = e;
 	e->handles++;
 	e->timer_open = true;
-	err = engine_poll_fd(e, &e->sampler_poll,
-			     e->perf ? perfsource_engine_epoll_fd(e)
-				     : sampler_epoll_fd(e->sampler),
-			     engine_readable);
-	if (!err && e->quark_open)
-		err = engine_poll_fd(e, &e->quark_poll,
-				     quark_queue_get_epollfd(&e->quark),
-				     engine_readable);
-	if (!err && e->sideband)
-		err = engine_poll_fd(e, &e->sideband_poll,
-				     sideband_epoll_fd(e->sideband),
-				     engine_sideband_readable);
+	err = engine_wakes(e);
 	if (err)
 		return err;
 	return uv_timer_start(&e->timer, engine_tick, ENGINE_TICK_FAST_MS,
@@ -453,24 +479,26 @@ void engine_finish(struct engine *e, void (*done)(void *arg), void *arg)
 	uv_timer_again(&e->timer);
 }
 
-static void engine_closed(uv_handle_t *handle)
+static void engine_timer_closed(uv_handle_t *handle)
 {
-	struct engine *e = handle->data;
+	((struct engine *)handle->data)->handles--;
+}
 
-	e->handles--;
+static void engine_wake_closed(uv_handle_t *handle)
+{
+	const struct wake *w = handle->data;
+
+	((struct engine *)w->arg)->handles--;
 }
 
 static void engine_close_handles(struct engine *e)
 {
 	if (!e->timer_open)
 		return;
-	uv_close((uv_handle_t *)&e->timer, engine_closed);
-	if (e->sampler_poll.data)
-		uv_close((uv_handle_t *)&e->sampler_poll, engine_closed);
-	if (e->quark_poll.data)
-		uv_close((uv_handle_t *)&e->quark_poll, engine_closed);
-	if (e->sideband_poll.data)
-		uv_close((uv_handle_t *)&e->sideband_poll, engine_closed);
+	uv_close((uv_handle_t *)&e->timer, engine_timer_closed);
+	wake_close(&e->sampler_wake, engine_wake_closed);
+	wake_close(&e->quark_wake, engine_wake_closed);
+	wake_close(&e->sideband_wake, engine_wake_closed);
 	/* Their memory is the engine's: they must be closed before it goes. */
 	while (e->handles)
 		uv_run(e->loop, UV_RUN_ONCE);

@@ -13,6 +13,7 @@
 #include "profiler/sampler.h"
 #include "profiler/sideband.h"
 #include "profiler/trim.h"
+#include "profiler/wake.h"
 #include "profiler/walk_start.h"
 #include "tracehandler/tracehandler.h"
 
@@ -51,7 +52,7 @@ struct engine {
 	char why[256];
 
 	uv_timer_t timer;
-	uv_poll_t sampler_poll, quark_poll, sideband_poll;
+	struct wake sampler_wake, quark_wake, sideband_wake;
 	bool timer_open;
 	unsigned int handles; /* open libuv handles of ours */
 
@@ -64,6 +65,7 @@ struct engine {
 	struct trim trim;
 	struct health health;
 	struct limits limits;
+	int ahead; /* lifecycle records read since the last drain */
 	uint64_t passed; /* the pump has handed on all below */
 	uint64_t end; /* of sampling, when finishing */
 	uint64_t nomem; /* records dropped before the pump */
