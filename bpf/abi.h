@@ -164,6 +164,7 @@ enum abi_quark_flags {
 	ABI_QUARK_PATH_CUT = 1 << 2, /* a path is not whole: its end is there */
 	ABI_QUARK_GROUP_DEAD = 1 << 3, /* EXIT: the last thread; TASK: dead */
 	ABI_QUARK_LAST_IDS = 1 << 4, /* EXIT: uid to sid are there */
+	ABI_QUARK_NEW_FILE = 1 << 5, /* EXEC: user space does not know the file */
 };
 
 struct abi_quark_head {
@@ -317,6 +318,14 @@ static inline void abi_quark_fold_exit(struct abi_quark_exit *e)
 	e->sid ^= e->pgid;
 }
 
+/* An executed file, as the map of those has it that user space knows. */
+struct abi_quark_file {
+	__u64 dev; /* as in struct abi_quark_image */
+	__u64 ino;
+	__u64 ctime_ns; /* one that is copied over keeps inode and generation */
+	__u64 size;
+};
+
 /*
  * Records that found no room, one element a CPU of a map that user space has
  * mapped. It takes 'first' by writing 0.
@@ -347,6 +356,7 @@ ABI_ASSERT(sizeof(struct abi_quark_rename) == 64);
 ABI_ASSERT(sizeof(struct abi_quark_reap) == 112);
 ABI_ASSERT(ABI_QUARK_PACKED_HEAD == 36);
 ABI_ASSERT(sizeof(struct abi_quark_packed) == 40);
+ABI_ASSERT(sizeof(struct abi_quark_file) == 32);
 ABI_ASSERT(sizeof(struct abi_quark_loss) == 128);
 #endif
 

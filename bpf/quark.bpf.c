@@ -146,7 +146,7 @@ static __noinline void changed(struct task_struct *task, __u64 what)
 	if (!reserve(ABI_QUARK_ID_CHANGE, size + s->len.cwd + s->len.cgroup, &out))
 		return;
 	put_strings(&out, size, s);
-	submit(&out, &c->head, size);
+	submit(&out, &c->head, size, false);
 }
 
 static __always_inline void send_name(struct task_struct *task, const char *comm)
@@ -275,6 +275,7 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 	struct abi_quark_image *im;
 	struct bpf_dynptr out;
 	__u32 size;
+	bool wake;
 
 	if (!s)
 		return 0;
@@ -290,6 +291,7 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 	}
 	s->len = (struct strings){ im->exe_len, im->args_len, im->cwd_len, im->cgroup_len,
 				   im->env_len };
+	wake = new_file(im);
 	abi_quark_fold_image(im, quark_home);
 	size = pack(&im->head, sizeof(*im), CAPS_AT(abi_quark_image));
 	if (!reserve(ABI_QUARK_EXEC,
@@ -297,7 +299,7 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 		     &out))
 		return 0;
 	put_strings(&out, size, s);
-	submit(&out, &im->head, size);
+	submit(&out, &im->head, size, wake);
 	return 0;
 }
 

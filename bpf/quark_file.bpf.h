@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* quark_file: the executed file, and whether user space knows it. */
+/*
+ * quark_file: the executed file, and whether user space knows it. A file that it does
+ * not know may be deleted, and its process gone, within milliseconds, so the reader is
+ * woken at once, and can open it. That is bounded: what exceeds it is read by the
+ * reader's own clock.
+ */
 #ifndef BPF_QUARK_FILE_BPF_H
 #define BPF_QUARK_FILE_BPF_H
 
+#include "bpf/quark_limit.bpf.h"
 #include "bpf/quark_ring.bpf.h"
 
 /* The rest is a flag: the time was asked for (6.13). */
@@ -31,6 +37,54 @@ static __always_inline void fill_file(struct abi_quark_image *im, struct file *f
 	im->ino = inode->i_ino;
 	im->ctime_ns = ctime_ns(inode);
 	im->size = inode->i_size;
+}
+
+/* Wake-ups for new files a second: for one uid's, and for all. */
+#define NEW_FILES_UID 200
+#define NEW_FILES_ALL 800
+#define UID_ALL ((__u32)-1) /* nobody's: INVALID_UID */
+
+/* Whether anybody asks for it. Set before load. */
+const volatile bool quark_new_files;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1); /* set before load, if anybody asks */
+	__type(key, struct abi_quark_file);
+	__type(value, __u32);
+} known_files SEC(".maps");
+
+static __always_inline bool may_wake(__u32 uid, __u64 now)
+{
+	struct uid_budget *b = uid_budget(uid);
+
+	if (b && !may(&b->files, NEW_FILES_UID, now))
+		return false;
+	b = uid_budget(UID_ALL);
+	return !b || may(&b->files, NEW_FILES_ALL, now);
+}
+
+/* Marks a new file's exec. True: it is to wake the reader. */
+static __always_inline bool new_file(struct abi_quark_image *im)
+{
+	struct abi_quark_file file = {
+		.dev = im->dev,
+		.ino = im->ino,
+		.ctime_ns = im->ctime_ns,
+		.size = im->size,
+	};
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct abi_quark_loss *l;
+
+	if (!quark_new_files || !im->ino || bpf_map_lookup_elem(&known_files, &file))
+		return false;
+	im->head.flags |= ABI_QUARK_NEW_FILE;
+	if (may_wake(im->ids.uid, bpf_ktime_get_boot_ns()))
+		return true;
+	l = bpf_map_lookup_elem(&losses, &cpu);
+	if (l)
+		l->unwoken++;
+	return false;
 }
 
 #endif /* BPF_QUARK_FILE_BPF_H */

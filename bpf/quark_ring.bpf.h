@@ -113,11 +113,11 @@ static __always_inline bool reserve(enum abi_quark_kind kind, __u32 size, struct
 
 /* Into the slot, which only now gets its time. */
 static __always_inline void submit(struct bpf_dynptr *out, struct abi_quark_head *packed,
-				   __u32 size)
+				   __u32 size, bool wake)
 {
 	((packed_t *)packed)->time = bpf_ktime_get_boot_ns();
 	bpf_dynptr_write(out, 0, packed, size, 0);
-	bpf_ringbuf_submit_dynptr(out, wakeup());
+	bpf_ringbuf_submit_dynptr(out, wake ? BPF_RB_FORCE_WAKEUP : wakeup());
 }
 
 /* A record without strings. */
@@ -128,7 +128,7 @@ static __always_inline void send(struct abi_quark_head *h, enum abi_quark_kind k
 
 	size = pack(h, size, caps_at);
 	if (reserve(kind, size, &out))
-		submit(&out, h, size);
+		submit(&out, h, size, false);
 }
 
 #endif /* BPF_QUARK_RING_BPF_H */

@@ -26,6 +26,7 @@ enum pm_key_kind {
 	PM_KEY_CONTENT,
 	PM_KEY_INODE,
 	PM_KEY_SHORT_ID,
+	PM_KEY_EXECUTED, /* struct quark_file_ident: the kernel side knows it */
 };
 
 struct pm_exe_key {
@@ -102,6 +103,22 @@ static int pm_key_add(struct pm_exe *exe, const struct pm_exe_key *k)
 	return 0;
 }
 
+static void pm_key_executed(struct pm_exe_key *k,
+			    const struct quark_file_ident *ident)
+{
+	pm_key_id(k, PM_KEY_EXECUTED, (const uint8_t *)ident, sizeof(*ident));
+}
+
+static void pm_key_forget(const struct pm_exe_key *key)
+{
+	const struct pm_opts *opts = &key->exe->pm->opts;
+	struct quark_file_ident ident;
+
+	memcpy(&ident, key->bytes, sizeof(ident));
+	if (opts->known_file)
+		opts->known_file(opts->arg, &ident, false);
+}
+
 static void pm_key_remove(struct pm_exe_key *key)
 {
 	struct pm_exe_key **p = &key->exe->keys;
@@ -109,6 +126,8 @@ static void pm_key_remove(struct pm_exe_key *key)
 	while (*p != key)
 		p = &(*p)->next;
 	*p = key->next;
+	if (key->kind == PM_KEY_EXECUTED)
+		pm_key_forget(key);
 	hash_remove(&key->exe->pm->exe_keys, &key->node);
 	free(key);
 }
@@ -304,6 +323,39 @@ static bool pm_exe_stale(struct pm_exe *exe)
 	return false;
 }
 
+/* The very file is held open, so its inode number cannot be another's. */
+static bool pm_exe_pinned(const struct pm_exe *exe, uint64_t dev, uint64_t ino)
+{
+	const struct symbolizer_file *file = pm_exe_root(exe)->file;
+	const struct symbolizer_ident *id =
+		file ? symbolizer_ident(file) : NULL;
+
+	return id && id->dev == dev && id->ino == ino;
+}
+
+static bool pm_exe_weak(const struct pm_exe *exe)
+{
+	const struct pm_exe_key *key;
+
+	for (key = exe->keys; key; key = key->next)
+		if (key->weak)
+			return true;
+	return false;
+}
+
+void pm_exe_unpinned(struct pm_exe *exe)
+{
+	struct pm_exe_key *key, *next;
+
+	if (!pm_exe_weak(exe))
+		return;
+	for (key = exe->keys; key; key = next) {
+		next = key->next;
+		if (key->kind == PM_KEY_EXECUTED)
+			pm_key_remove(key);
+	}
+}
+
 struct pm_exe *pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
 			 const struct pm_proc *proc)
 {
@@ -321,8 +373,10 @@ struct pm_exe *pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
 	else
 		pm_key_inode(&k, ev, len);
 	found = pm_key_find(pm, &k);
-	if (found && ((found->weak && !found->exe->mapped) ||
-		      pm_exe_stale(found->exe))) {
+	if (found && ((found->weak && !found->exe->mapped &&
+		       !pm_exe_pinned(found->exe, ev->dev, ev->ino)) ||
+		      pm_exe_stale(found->exe) ||
+		      pm_early_changed(pm, ev, found->exe))) {
 		pm_key_remove(found);
 		found = NULL;
 	}
@@ -333,8 +387,53 @@ struct pm_exe *pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
 	if (!exe)
 		return NULL;
 	pm_exe_note_via(exe, ev, proc);
-	pm_exe_open_soon(exe);
+	if (!pm_early_adopt(found ? found->exe : exe, ev))
+		pm_exe_open_soon(exe);
 	return exe;
+}
+
+void pm_exe_know(struct pm_exe *exe, const struct quark_file_ident *ident)
+{
+	const struct pm_opts *opts = &exe->pm->opts;
+	struct pm_exe_key k, *found;
+
+	/* Without a generation, only as long as the inode cannot be reused. */
+	if (pm_exe_weak(exe) && !pm_exe_pinned(exe, ident->dev, ident->ino))
+		return;
+	pm_key_executed(&k, ident);
+	found = pm_key_find(exe->pm, &k);
+	if (found && found->exe != exe)
+		pm_key_remove(found);
+	if (!found || found->exe != exe)
+		pm_key_add(exe, &k);
+	if (opts->known_file)
+		opts->known_file(opts->arg, ident, true);
+}
+
+bool pm_exe_knows(struct pm *pm, const struct quark_file_ident *ident)
+{
+	struct pm_exe_key k;
+
+	pm_key_executed(&k, ident);
+	return pm_key_find(pm, &k);
+}
+
+bool pm_exe_knows_other(const struct pm_exe *exe,
+			const struct quark_file_ident *ident)
+{
+	const struct pm_exe_key *key;
+	struct pm_exe_key k;
+	bool other = false;
+
+	pm_key_executed(&k, ident);
+	for (key = exe->keys; key; key = key->next) {
+		if (key->kind != PM_KEY_EXECUTED)
+			continue;
+		if (!memcmp(key->bytes, k.bytes, sizeof(k.bytes)))
+			return false;
+		other = true;
+	}
+	return other;
 }
 
 static void pm_key_short_id(struct pm_exe_key *k, uint64_t short_id)

@@ -257,6 +257,40 @@ void pm_release_later(struct pm_exe *exe);
 void pm_open_cancel(struct pm *pm);
 void pm_jobs_fail(struct pm *pm);
 
+/*
+ * It turned out to be this file when it was executed: the kernel side is told that
+ * it is known, until the executable is forgotten.
+ */
+void pm_exe_know(struct pm_exe *exe, const struct quark_file_ident *ident);
+/* Its file is being closed: an inode without a generation may be reused. */
+void pm_exe_unpinned(struct pm_exe *exe);
+bool pm_exe_knows(struct pm *pm, const struct quark_file_ident *ident);
+/* It was another file when it was executed before: it has changed. */
+bool pm_exe_knows_other(const struct pm_exe *exe,
+			const struct quark_file_ident *ident);
+/*
+ * The open that pm_early_adopt() promised has ended: takes over 'file'. With an
+ * error the doors are tried.
+ */
+void pm_exe_given(struct pm_exe *exe, int err, struct symbolizer_file *file);
+/* Room for 'more' files to be opened, made if need be. */
+bool pm_open_room(struct pm *pm, uint32_t more);
+
+/* --- early.c: files executed for the first time ------------------------------ */
+
+struct pm_early;
+
+/*
+ * True if the executable of a mapping needs no opening: its file is here, or
+ * on its way, and it is given that, or it is open or on its way otherwise.
+ */
+bool pm_early_adopt(struct pm_exe *exe, const struct pm_map_event *ev);
+/* The file was executed as another one than the executable is known for. */
+bool pm_early_changed(struct pm *pm, const struct pm_map_event *ev,
+		      const struct pm_exe *exe);
+void pm_early_expire(struct pm *pm);
+void pm_early_cancel(struct pm *pm);
+
 /* --- image.c ---------------------------------------------------------------- */
 
 struct pm_image {
@@ -414,6 +448,7 @@ struct pm {
 	struct pm_list queued; /* struct pm_open without room yet */
 	struct pm_list jobs; /* struct pm_job with the symbolizer */
 	struct pm_list failed; /* struct pm_job to be told so */
+	struct pm_list early; /* struct pm_early, oldest first */
 	struct pm_list exited, reaped; /* processes, by time */
 	struct pm_list leaving; /* exited, and not in /proc any more */
 	struct pm_list ended; /* images, by time */
@@ -428,6 +463,7 @@ struct pm {
 	uint64_t forgotten; /* everything before is done */
 	uint32_t nidle;
 	uint32_t nopening; /* in opens */
+	uint32_t nearly; /* in early */
 	bool closing;
 	uint64_t now; /* the latest time anybody told */
 	uint64_t serial;

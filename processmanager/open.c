@@ -56,32 +56,42 @@ void pm_exe_close(struct pm_exe *exe)
 		return;
 	symbolizer_close(pm->opts.symbolizer, exe->file);
 	exe->file = NULL;
+	pm_exe_unpinned(exe);
 	pm_list_del(&exe->lru);
 	pm->stats.open_files--;
 }
 
-/*
- * Room for 'more' files to be opened: closes what was used least, but nothing
- * at work. False: all there are, are.
- */
-static bool pm_open_room(struct pm *pm, uint32_t more)
+static bool pm_open_fits(const struct pm *pm, uint32_t more)
+{
+	return pm->stats.open_files + pm->nopening + pm->nearly + more <=
+	       pm->opts.open_files;
+}
+
+/* Closes what was used least, of those that nobody maps or of all. */
+static void pm_open_close(struct pm *pm, uint32_t more, bool mapped)
 {
 	struct pm_list *l = pm->open.next, *next;
 	struct pm_exe *exe;
 
-	for (; l != &pm->open; l = next) {
-		if (pm->stats.open_files + pm->nopening + more <=
-		    pm->opts.open_files)
-			break;
+	for (; l != &pm->open && !pm_open_fits(pm, more); l = next) {
 		next = l->next;
 		exe = container_of(l, struct pm_exe, lru);
-		if (exe->resolving)
+		if (exe->resolving || (exe->mapped && !mapped))
 			continue;
 		pm_exe_close(exe);
 		pm->stats.open_closed++;
 	}
-	return pm->stats.open_files + pm->nopening + more <=
-	       pm->opts.open_files;
+}
+
+/*
+ * Nothing at work is closed. Programs that live shortly come and go by the
+ * hundred, and shall not cost one that runs its file.
+ */
+bool pm_open_room(struct pm *pm, uint32_t more)
+{
+	pm_open_close(pm, more, false);
+	pm_open_close(pm, more, true);
+	return pm_open_fits(pm, more);
 }
 
 void pm_release_later(struct pm_exe *exe)
@@ -125,6 +135,7 @@ static void pm_release(struct pm *pm)
 
 void pm_open_release(struct pm *pm)
 {
+	pm_early_expire(pm);
 	if (pm->now >= pm->release_at)
 		pm_release(pm);
 	pm_open_queued(pm);
@@ -600,6 +611,19 @@ static int pm_exe_open(struct pm_exe *exe)
 	}
 	exe->opening = true;
 	return 0;
+}
+
+void pm_exe_given(struct pm_exe *exe, int err, struct symbolizer_file *file)
+{
+	exe->opening = false;
+	if (!err)
+		err = pm_exe_adopt(exe, file);
+	if (err && !exe->pm->closing) {
+		err = pm_exe_open(exe);
+		if (!err)
+			return; /* who waits for it goes on waiting */
+	}
+	pm_jobs_go(exe, err);
 }
 
 void pm_exe_open_soon(struct pm_exe *exe)

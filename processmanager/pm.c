@@ -40,6 +40,7 @@ static void pm_init_lists(struct pm *pm)
 	pm_list_init(&pm->queued);
 	pm_list_init(&pm->jobs);
 	pm_list_init(&pm->failed);
+	pm_list_init(&pm->early);
 	pm_list_init(&pm->exited);
 	pm_list_init(&pm->leaving);
 	pm_list_init(&pm->reaped);
@@ -90,6 +91,7 @@ void pm_free(struct pm *pm)
 	if (!pm)
 		return;
 	pm->closing = true;
+	pm_early_cancel(pm);
 	pm_open_cancel(pm);
 	pm_free_procs(pm);
 	pm_exe_fini(pm);

@@ -63,6 +63,12 @@ struct pm_opts {
 	 * left out, as his share is used up. May be NULL.
 	 */
 	void (*limited)(void *arg, uint32_t uid, uint64_t bytes);
+	/*
+	 * An executed file is known, or is no longer: see pm_new_file(). May be
+	 * NULL.
+	 */
+	void (*known_file)(void *arg, const struct quark_file_ident *ident,
+			   bool known);
 	void *arg;
 	/*
 	 * Never selected as the descendant of a process that is, and with it
@@ -200,6 +206,14 @@ void pm_forget(struct pm *pm, uint64_t time);
  * For recordings of a command or of some processes. 0, or -ESRCH.
  */
 int pm_select(struct pm *pm, uint32_t tgid);
+
+/*
+ * A process executes a file that opts.known_file was not told of: to be told as
+ * soon as the exec is read, not in the order of time. The file is opened by
+ * /proc/PID/exe at once, and kept for the mapping that will come. 0, also where
+ * too many wait, which is counted; -ENOMEM.
+ */
+int pm_new_file(struct pm *pm, const struct quark_new_file *file);
 
 /* --- what can be asked --------------------------------------------------- */
 
@@ -491,6 +505,11 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(nomem, 0, "records dropped for lack of memory")                      \
 	X(text_cut, 0, "arguments and paths cut: a share was used up")         \
 	X(open_closed, 0, "executables closed for the limit of open files")    \
+	X(early, 0, "new files opened as soon as they were executed")          \
+	X(early_opened, 0, "... that were open in time")                       \
+	X(early_failed, 0, "... that could not be opened any more")            \
+	X(early_refused, 0, "new files not opened early: too many at once")    \
+	X(early_unused, 0, "new files opened early that nobody mapped")        \
 	X(short_id_clashes, 0, "executables whose short id was another's")     \
 	X(open_released, 0, "executables closed since nobody maps them")       \
 	X(text_bytes, 1, "bytes of arguments and paths known")                 \

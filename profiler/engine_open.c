@@ -56,6 +56,27 @@ static void engine_ended(void *arg, const struct pm_image *last)
 		e->nomem++;
 }
 
+/* What the map has no room for is opened once more. */
+static void engine_known_file(void *arg, const struct quark_file_ident *ident,
+			      bool known)
+{
+	struct engine *e = arg;
+
+	if (!e->quark_open)
+		return;
+	if (known)
+		quark_queue_know_file(&e->quark, ident);
+	else
+		quark_queue_forget_file(&e->quark, ident);
+}
+
+static void engine_new_file(void *arg, const struct quark_new_file *file)
+{
+	struct engine *e = arg;
+
+	pm_new_file(e->pm, file);
+}
+
 static int engine_rows(void *arg, const uint8_t *id, size_t len,
 		       struct symbolizer_rows *rows)
 {
@@ -71,6 +92,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			      .ended = engine_ended,
 			      .limited = engine_text_limited,
 			      .never_select = getpid(),
+			      .known_file = engine_known_file,
 			      .arg = e };
 	struct trace_opts trace = { .loop = opts->loop,
 				    .resolved = engine_resolved,
@@ -176,7 +198,8 @@ static size_t floor_pow2(size_t n)
 	return n;
 }
 
-static void engine_attr(struct quark_queue_attr *attr, size_t ring_size)
+static void engine_attr(struct engine *e, struct quark_queue_attr *attr,
+			size_t ring_size)
 {
 	quark_queue_default_attr(attr);
 	attr->flags = QQ_EBPF | QQ_NO_AGG | QQ_ENTRY_LEADER;
@@ -189,6 +212,8 @@ static void engine_attr(struct quark_queue_attr *attr, size_t ring_size)
 	attr->ring_bytes = ring_size / 4;
 	attr->no_wakeup = 1;
 	attr->repeat_limit = ENGINE_REPEATS;
+	attr->new_file = engine_new_file;
+	attr->new_file_arg = e;
 }
 
 /* What a thread of its own does at the start. */
@@ -227,7 +252,7 @@ static int engine_open_quark(struct engine *e, const struct engine_opts *opts,
 	err = sideband_new(&e->sideband, &side, what);
 	if (err)
 		return err;
-	engine_attr(&attr, opts->ring_size);
+	engine_attr(e, &attr, opts->ring_size);
 	e->walk_begin = clock_boottime_ns();
 	if (quark_queue_open(&e->quark, &attr)) {
 		err = -errno;

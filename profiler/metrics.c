@@ -120,6 +120,9 @@ static void metrics_lifecycle(struct engine *e, struct reporter_metrics *m)
 			"renames and moves beyond ten a second of one task, "
 			"not reported one by one",
 			true, NULL, st.limited);
+	reporter_metric(m, "profd_lifecycle_unwoken_total",
+			"execs of new files that were too many to wake profd",
+			true, NULL, st.unwoken);
 }
 
 static void metrics_sideband(struct engine *e, struct reporter_metrics *m)
@@ -292,6 +295,7 @@ void losses_count(struct engine *e, uint64_t *out)
 	out[LOSS_MAPPING] = side.lost;
 	out[LOSS_MAPPING_MS] = pm.maps_lost_ms;
 	out[LOSS_TABLES_LATE] = tr.stack_late;
+	out[LOSS_FILE_GONE] = tr.stack_file_gone;
 	out[LOSS_NAMES_LATE] = tr.names_late;
 	perfsource_engine_stats(e, &perf);
 	out[LOSS_PERF_GAPS] = perf.gaps;

@@ -21,6 +21,8 @@
 	X(MAPPING, "mapping records lost")                                     \
 	X(MAPPING_MS, "milliseconds in which mapping records may be missing")  \
 	X(TABLES_LATE, "stacks cut short: unwind tables were late")            \
+	X(FILE_GONE,                                                           \
+	  "stacks cut short: the file was deleted before it was read")         \
 	X(NAMES_LATE, "stacks without all their names: file reading was late") \
 	X(PERF_GAPS, "gaps in perf records: mappings, events may be missing")  \
 	X(THROTTLED, "times the kernel throttled sampling")

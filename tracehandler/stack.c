@@ -175,6 +175,17 @@ static int stack_push(struct trace_user *u, uint64_t pc)
 	return trace_push_code(u->th, u->at->map.exe, u->at->kind, pc);
 }
 
+/* Its file could not be opened in time: what it says nobody knows. */
+static bool stack_file_gone(const struct pm_exe *exe)
+{
+	struct pm_exe_info info;
+
+	pm_exe_info(exe, &info);
+	return info.rows && !info.held &&
+	       (info.open_error == -ENOENT || info.open_error == -ESTALE ||
+		info.open_error == -ESRCH);
+}
+
 /* Why it ended; after its last frame, whose mapping is still at hand. */
 static int stack_push_end(struct trace_user *u)
 {
@@ -185,6 +196,8 @@ static int stack_push_end(struct trace_user *u)
 
 	if (why == TRACE_END_NO_CFI && u->at->kind == PM_EXE_ANON)
 		why = TRACE_END_NO_FP;
+	else if (why == TRACE_END_NO_CFI && stack_file_gone(u->at->map.exe))
+		why = TRACE_END_FILE_GONE;
 	(*(uint64_t *)((char *)&u->th->stats + stack_ends[why].counter))++;
 	switch (why) {
 	case TRACE_END_ROOT:
@@ -194,6 +207,7 @@ static int stack_push_end(struct trace_user *u)
 				       why | (uint64_t)kib << STACK_WHY_BITS,
 				       why, stack_ends[why].text, kib);
 	case TRACE_END_NO_CFI:
+	case TRACE_END_FILE_GONE:
 	case TRACE_END_BROKEN:
 		pm_exe_info(u->at->map.exe, &info);
 		return trace_push_mark(u->th,

@@ -18,6 +18,9 @@
 #include "processmanager/quark/priv.h"
 #include "bpf/quark.skel.h"
 
+/* As quark_queue_know_file() says. */
+#define KNOWN_FILES 16384
+
 struct ebpf {
 	struct quark_bpf *skel;
 	struct bpf_link *walk; /* of the iterator */
@@ -108,6 +111,7 @@ static int configure(struct ebpf *e, const struct quark_backend_conf *conf)
 	s->rodata->quark_threads = conf->threads;
 	s->rodata->quark_max_env = conf->max_env;
 	s->rodata->quark_repeats = conf->repeats;
+	s->rodata->quark_new_files = conf->new_files;
 	s->rodata->quark_cpus = e->cpus;
 	s->rodata->quark_half = size / 2;
 	find_home(e);
@@ -116,6 +120,9 @@ static int configure(struct ebpf *e, const struct quark_backend_conf *conf)
 		err = bpf_map__set_max_entries(s->maps.losses, e->cpus);
 	if (!err)
 		err = bpf_map__set_max_entries(s->maps.scratches, e->cpus + 1);
+	if (!err && conf->new_files)
+		err = bpf_map__set_max_entries(s->maps.known_files,
+					       KNOWN_FILES);
 	return err;
 }
 
@@ -243,6 +250,8 @@ static void ebpf_losses(void *b, struct quark_loss_report *out)
 		for (k = 0; k < ABI_QUARK_KIND_MAX; k++)
 			sum[k] += __atomic_load_n(&e->losses[cpu].lost[k],
 						  __ATOMIC_RELAXED);
+		out->unwoken += __atomic_load_n(&e->losses[cpu].unwoken,
+						__ATOMIC_RELAXED);
 		out->limited += __atomic_load_n(&e->losses[cpu].limited,
 						__ATOMIC_RELAXED);
 	}
@@ -318,6 +327,17 @@ static int ebpf_walk(void *b, ring_fn fn, void *arg)
 	return err;
 }
 
+static int ebpf_know(void *b, const struct abi_quark_file *file, bool known)
+{
+	struct ebpf *e = b;
+	int fd = bpf_map__fd(e->skel->maps.known_files);
+	uint32_t one = 1;
+
+	if (known)
+		return bpf_map_update_elem(fd, file, &one, BPF_ANY);
+	return bpf_map_delete_elem(fd, file);
+}
+
 const struct quark_backend quark_ebpf = {
 	.flag = QQ_EBPF,
 	.name = "ebpf",
@@ -330,4 +350,5 @@ const struct quark_backend quark_ebpf = {
 	.backlog = ebpf_backlog,
 	.losses = ebpf_losses,
 	.walk = ebpf_walk,
+	.know = ebpf_know,
 };

@@ -316,6 +316,7 @@ struct quark_backend_conf {
 	bool threads;
 	bool syscalls; /* changes of ids and directory */
 	uint32_t repeats; /* attr.repeat_limit */
+	bool new_files; /* attr.new_file */
 };
 
 struct quark_loss_report {
@@ -324,6 +325,7 @@ struct quark_loss_report {
 	uint64_t first, last; /* boot times around them */
 	bool uncounted; /* and others of any kind, nobody knows how many */
 	uint64_t limited; /* no loss: beyond attr.repeat_limit, in all */
+	uint64_t unwoken; /* no loss: new files that woke nobody, in all */
 };
 
 /*
@@ -348,6 +350,8 @@ struct quark_backend {
 	void (*losses)(void *b, struct quark_loss_report *out);
 	/* Calls fn with an abi_quark_image for each process there is. */
 	int (*walk)(void *b, ring_fn fn, void *arg);
+	/* A file is known or not, for conf.new_files; NULL: there is no such. */
+	int (*know)(void *b, const struct abi_quark_file *file, bool known);
 };
 
 extern const struct quark_backend quark_ebpf, quark_kprobe;
@@ -393,6 +397,10 @@ struct quark_queue_priv {
 	bool polling; /* by the timer: records wake nobody up */
 	struct quark_queue_stats stats;
 };
+
+/* Of an executed file (file.c): tells attr.new_file, if it is to know. */
+void quark_new_file(const struct quark_queue_priv *qq,
+		    const struct abi_quark_image *im, size_t len);
 
 /*
  * Applies a record to the cache and fills qq->event. 1: the event is for the

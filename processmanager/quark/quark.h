@@ -402,6 +402,17 @@ struct quark_ruleset {
 	size_t n_rules;
 };
 
+/* A process that executes a file. */
+struct quark_new_file {
+	uint32_t pid; /* of the root pid namespace */
+	uint32_t uid; /* real */
+	uint64_t start_boottime; /* of the process */
+	uint64_t boottime; /* of the exec */
+	struct quark_file_ident ident;
+	/* Below the process's root, valid during the call; "": unknown. */
+	const char *path;
+};
+
 struct quark_queue_attr {
 	int flags; /* QQ_ */
 	int max_length; /* events held at most */
@@ -433,6 +444,17 @@ struct quark_queue_attr {
 	 * QQ_EBPF.
 	 */
 	int repeat_limit;
+	/*
+	 * Called for the exec of a file that quark_queue_know_file() has not
+	 * told of, as soon as its record is read and so before its event: from
+	 * inside of whatever reads records, by the same thread. It may call
+	 * quark_queue_know_file() and _forget_file(), nothing else of the queue.
+	 * The record wakes up who waits for the queue, also with no_wakeup, 200
+	 * times a second and user at most; it is counted where that is not
+	 * enough. NULL: nobody asks, and nobody pays. Only with QQ_EBPF.
+	 */
+	void (*new_file)(void *arg, const struct quark_new_file *file);
+	void *new_file_arg;
 };
 
 /* May lie on the caller's stack; the inside is the library's. */
@@ -471,6 +493,7 @@ struct quark_queue_stats {
 	 * since there were too many to keep.
 	 */
 	uint64_t evictions;
+	uint64_t unwoken; /* own extension: new files that woke nobody up */
 };
 
 void quark_queue_default_attr(struct quark_queue_attr *attr);
@@ -491,6 +514,15 @@ int quark_queue_block(struct quark_queue *qq);
 int quark_queue_get_epollfd(struct quark_queue *qq);
 void quark_queue_get_stats(struct quark_queue *qq,
 			   struct quark_queue_stats *stats);
+/*
+ * Own extension, for attr.new_file: its exec is no news from here on, or is again.
+ * Of 16,384 that are known the longest unused is forgotten. -1 and errno:
+ * ENOTSUP, nobody asks.
+ */
+int quark_queue_know_file(struct quark_queue *qq,
+			  const struct quark_file_ident *ident);
+int quark_queue_forget_file(struct quark_queue *qq,
+			    const struct quark_file_ident *ident);
 
 /*
  * Own extensions.

@@ -112,6 +112,9 @@ static int take_record(void *arg, void *data, size_t len)
 	if (len < sizeof(*h) || h->kind >= ARRAY_SIZE(kinds) ||
 	    len < kinds[h->kind].size)
 		return 0;
+	/* Before anything that could keep it waiting. */
+	if (h->kind == ABI_QUARK_EXEC && h->flags & ABI_QUARK_NEW_FILE)
+		quark_new_file(qq, data, len);
 	raw = quark_raw_new(qq->vault, h->kind, h->time, data, len);
 	if (!raw) {
 		qq->stats.losses.memory[h->kind]++;
@@ -138,6 +141,7 @@ static void take_losses(struct quark_queue_priv *qq)
 
 	qq->backend->losses(qq->b, &lost);
 	qq->stats.limited = lost.limited;
+	qq->stats.unwoken = lost.unwoken;
 	if (!lost.total && !lost.uncounted)
 		return;
 	for (k = 0; k < ARRAY_SIZE(kinds); k++) {
@@ -322,6 +326,7 @@ static int priv_open(struct quark_queue_priv *qq)
 		.no_wakeup = a->no_wakeup,
 		.threads = a->flags & QQ_THREAD_EVENTS,
 		.repeats = a->repeat_limit,
+		.new_files = a->new_file,
 		.syscalls = !(a->flags & QQ_NO_AGG) || a->flags & QQ_ID_EVENTS,
 	};
 	/* The grace time begins when the exit is given out. */

@@ -111,9 +111,12 @@ static void test_inode_of_proc_is_not_kept(void **state)
 	do_reap(5, 0, 8000);
 	do_reap(6, 0, 8000);
 	pm_forget(pm, 8001);
+	/* As long as its file is held open, the inode number is not reused. */
+	do_walk(7, 4, "/tmp/y", 8001 + 5 * SEC);
+	pm_forget(pm, 8001 + 5 * SEC);
 	fake.disk[0].build_id = 8; /* compiled anew, the inode number reused */
-	do_walk(7, 4, "/tmp/x", 9000);
-	assert_int_equal(do_maps(7, 9010, 9020, maps, 1), 0);
+	assert_int_equal(do_maps(7, 9010 + 5 * SEC, 9020 + 5 * SEC, maps, 1),
+			 0);
 	fake_run();
 	assert_int_equal(exe_info(exe_at(7, 0, 0x1000)).ident.build_id[0], 8);
 }

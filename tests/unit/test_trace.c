@@ -134,6 +134,33 @@ static void test_ends(void **state)
 	finish_all(f);
 }
 
+/* Not of a file that has unwind information, but could not be opened in time. */
+static void test_file_gone(void **state)
+{
+	static const uint64_t pc[] = { CODE + 0x1200, LIB + 0x1200 };
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r;
+	int i;
+
+	pm.program.open_error = -ENOENT;
+	pm.library.open_error = -EMFILE;
+	for (i = 0; i < 2; i++) {
+		sample(&r, i, 0, &pc[i], 1, ABI_STACK_WHOLE);
+		regs_of(&r)->gpr[ABI_REG_BP] = 1;
+		give(f, &r);
+	}
+	tick(f, MS);
+	answer(0);
+	answer(0);
+	i = strstr(f->out.text[0], "library") != NULL; /* which came first */
+	assert_string_equal(f->out.text[i], "fn_22;[file gone: program];");
+	assert_string_equal(f->out.text[!i],
+			    "fn_22;[no unwind info: library];");
+	assert_int_equal(f->st.stack_file_gone, 1);
+	assert_int_equal(f->st.stack_no_cfi, 1);
+	finish_all(f);
+}
+
 /* Code of a file, of which nobody knows where its frames are. */
 static void test_no_unwind_info(void **state)
 {
@@ -472,6 +499,7 @@ int main(void)
 		cmocka_unit_test(test_oldest),
 		cmocka_unit_test(test_provisional),
 		cmocka_unit_test(test_no_unwind_info),
+		cmocka_unit_test(test_file_gone),
 		cmocka_unit_test(test_selected_only),
 		cmocka_unit_test(test_flush),
 		cmocka_unit_test(test_cache_is_bounded),

@@ -35,6 +35,7 @@ struct pm_exe {
 	int refs;
 	int asked; /* requests made */
 	int rows_asked;
+	int open_error;
 	uint64_t serial;
 };
 
@@ -160,6 +161,8 @@ void pm_exe_info(const struct pm_exe *exe, struct pm_exe_info *out)
 	out->kind = exe->kind;
 	out->base = exe->base;
 	out->serial = exe->serial;
+	out->open_error = exe->open_error;
+	out->rows = PM_EXE_NOT_ASKED;
 }
 
 const struct symbolizer_segment *pm_exe_segments(const struct pm_exe *exe,

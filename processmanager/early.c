@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * early: files that were executed for the first time. Such a file may be deleted,
+ * and its process gone, long before the record of its mapping has gone through the
+ * pump. So it is opened by /proc/PID/exe as soon as its exec is read, and the open
+ * file waits here for its mapping, a few seconds at most.
+ *
+ * From then on its device, inode, ctime and size are a key of the executable, and
+ * the kernel side is told that the file is known, until the executable is
+ * forgotten.
+ *
+ * Anybody can execute new files: they are bounded, in all and by user.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "processmanager/internal.h"
+
+/* At 100 new files a second and a tick of 100 ms some twenty wait here. */
+#define PM_EARLY_MAX 256
+#define PM_EARLY_UID_MAX 128
+/* More than the pump keeps a mapping's record waiting. */
+#define PM_EARLY_NS (4 * CLOCK_NSEC_PER_SEC)
+
+struct pm_early {
+	struct pm_list node; /* pm->early, oldest first */
+	struct pm *pm; /* NULL: it is gone, only the file is to be closed */
+	struct symbolizer *symbolizer;
+	struct pm_exe *exe; /* a reference: it waits for the file; or NULL */
+	struct symbolizer_file *file; /* or NULL */
+	struct quark_file_ident ident;
+	uint64_t begin;
+	uint32_t uid;
+	bool opening;
+	char path[];
+};
+
+static void pm_early_free(struct pm_early *e)
+{
+	struct pm *pm = e->pm;
+
+	if (e->file)
+		symbolizer_close(e->symbolizer, e->file);
+	pm_list_del(&e->node);
+	pm->nearly--;
+	free(e);
+}
+
+static void pm_early_know(struct pm *pm, const struct quark_file_ident *ident,
+			  bool known)
+{
+	if (pm->opts.known_file)
+		pm->opts.known_file(pm->opts.arg, ident, known);
+}
+
+/* Errors by which the file itself can never be read, whoever executes it. */
+static bool pm_early_never(int err)
+{
+	return err == -ENOEXEC || err == -EACCES || err == -EBADMSG;
+}
+
+/* What is open is not what was executed: the process has executed another. */
+static bool pm_early_other(const struct pm_early *e,
+			   const struct symbolizer_file *file)
+{
+	const struct symbolizer_ident *id = symbolizer_ident(file);
+
+	return id->ino != e->ident.ino || id->size != e->ident.size;
+}
+
+/* Gives it to the executable that waits. */
+static void pm_early_give(struct pm_early *e, int err)
+{
+	const struct quark_file_ident ident = e->ident;
+	struct symbolizer_file *file = e->file;
+	struct pm_exe *exe = e->exe;
+
+	e->exe = NULL;
+	e->file = NULL;
+	pm_early_free(e);
+	pm_exe_given(pm_exe_root(exe), err, file);
+	if (!err)
+		pm_exe_know(exe, &ident);
+	pm_exe_put(exe);
+}
+
+static void pm_early_opened(void *arg, int err, struct symbolizer_file *file)
+{
+	struct pm_early *e = arg;
+	struct pm *pm = e->pm;
+
+	if (!pm) {
+		if (file)
+			symbolizer_close(e->symbolizer, file);
+		free(e);
+		return;
+	}
+	e->opening = false;
+	if (!err && pm_early_other(e, file)) {
+		symbolizer_close(e->symbolizer, file);
+		err = -ESTALE;
+	}
+	if (err) {
+		pm->stats.early_failed++;
+		if (pm_early_never(err))
+			pm_early_know(pm, &e->ident, true);
+	} else {
+		pm->stats.early_opened++;
+		e->file = file;
+	}
+	if (e->exe)
+		pm_early_give(e, err);
+	else if (err)
+		pm_early_free(e);
+}
+
+static bool pm_early_same(const struct pm_early *e,
+			  const struct quark_file_ident *ident)
+{
+	return e->ident.dev == ident->dev && e->ident.ino == ident->ino &&
+	       e->ident.ctime_ns == ident->ctime_ns &&
+	       e->ident.size == ident->size;
+}
+
+/* The same file is waiting, or there is no room for one more of that user. */
+static bool pm_early_full(struct pm *pm, const struct quark_new_file *f)
+{
+	const struct pm_list *l;
+	struct pm_early *e;
+	uint32_t n = 0;
+
+	for (l = pm->early.next; l != &pm->early; l = l->next) {
+		e = container_of((struct pm_list *)l, struct pm_early, node);
+		if (pm_early_same(e, &f->ident))
+			return true;
+		n += e->uid == f->uid;
+	}
+	if (n < PM_EARLY_UID_MAX && pm->nearly < PM_EARLY_MAX &&
+	    pm_open_room(pm, 1))
+		return false;
+	pm->stats.early_refused++;
+	return true;
+}
+
+int pm_new_file(struct pm *pm, const struct quark_new_file *f)
+{
+	size_t len = strlen(f->path) + 1;
+	struct symbolizer_open_req req = {
+		.pid = (pid_t)f->pid,
+		.by_exe = true,
+		.uid = f->uid,
+		.dev = f->ident.dev,
+		.ino = f->ident.ino,
+	};
+	struct pm_early *e;
+
+	if (pm_exe_knows(pm, &f->ident)) {
+		/* The kernel side has forgotten it. */
+		pm_early_know(pm, &f->ident, true);
+		return 0;
+	}
+	if (pm->closing || pm_early_full(pm, f))
+		return 0;
+	e = calloc(1, sizeof(*e) + len);
+	if (!e)
+		return pm_nomem(pm);
+	e->pm = pm;
+	e->symbolizer = pm->opts.symbolizer;
+	e->ident = f->ident;
+	e->uid = f->uid;
+	e->begin = f->boottime;
+	e->opening = true;
+	req.path = memcpy(e->path, f->path, len);
+	if (symbolizer_open(e->symbolizer, &req, pm_early_opened, e)) {
+		free(e);
+		return pm_nomem(pm);
+	}
+	pm_list_add_tail(&pm->early, &e->node);
+	pm->nearly++;
+	pm->stats.early++;
+	return 0;
+}
+
+/*
+ * The file of a mapping, by device and inode alone: a path is the choice of the
+ * process, which could give its file to the mapping of another. So on overlayfs
+ * before the kernel reported the same of both, a new file is opened by its path.
+ */
+static struct pm_early *pm_early_find(struct pm *pm,
+				      const struct pm_map_event *ev)
+{
+	const struct pm_list *l;
+	struct pm_early *e;
+
+	for (l = pm->early.next; l != &pm->early; l = l->next) {
+		e = container_of((struct pm_list *)l, struct pm_early, node);
+		if (e->ident.dev == ev->dev && e->ident.ino == ev->ino)
+			return e;
+	}
+	return NULL;
+}
+
+bool pm_early_changed(struct pm *pm, const struct pm_map_event *ev,
+		      const struct pm_exe *exe)
+{
+	const struct pm_early *e;
+
+	if (!pm->nearly)
+		return false;
+	e = pm_early_find(pm, ev);
+	return e && pm_exe_knows_other(exe, &e->ident);
+}
+
+bool pm_early_adopt(struct pm_exe *exe, const struct pm_map_event *ev)
+{
+	struct pm_exe *root = pm_exe_root(exe);
+	struct pm *pm = exe->pm;
+	struct pm_early *e;
+
+	e = pm->nearly ? pm_early_find(pm, ev) : NULL;
+	if (!e)
+		return false;
+	if (e->exe || root->opening)
+		return root->opening;
+	if (root->file) {
+		pm_exe_know(exe, &e->ident);
+		if (!e->opening)
+			pm_early_free(e);
+		return true;
+	}
+	e->exe = pm_exe_get(exe);
+	root->opening = true;
+	if (!e->opening)
+		pm_early_give(e, 0);
+	return true;
+}
+
+/* Its mapping never came. */
+void pm_early_expire(struct pm *pm)
+{
+	struct pm_early *e;
+	struct pm_list *l, *next;
+
+	for (l = pm->early.next; l != &pm->early; l = next) {
+		next = l->next;
+		e = container_of(l, struct pm_early, node);
+		if (e->begin + PM_EARLY_NS > pm->now)
+			break;
+		if (e->opening)
+			continue;
+		pm_early_free(e);
+		pm->stats.early_unused++;
+	}
+}
+
+void pm_early_cancel(struct pm *pm)
+{
+	struct pm_early *e;
+	struct pm_exe *exe;
+
+	while (!pm_list_empty(&pm->early)) {
+		e = container_of(pm->early.next, struct pm_early, node);
+		exe = e->exe;
+		e->exe = NULL;
+		if (e->opening) {
+			/* The symbolizer has it. */
+			pm_list_del(&e->node);
+			pm->nearly--;
+			e->pm = NULL;
+		} else {
+			pm_early_free(e);
+		}
+		if (exe)
+			pm_exe_given(pm_exe_root(exe), -ECANCELED, NULL);
+		pm_exe_put(exe);
+	}
+}
