@@ -36,6 +36,9 @@
 #define ENGINE_HELD ((size_t)32 << 20)
 /* So many bytes of events are pushed before what is ripe goes on. */
 #define ENGINE_SLICE (2 << 20)
+/* So long lifecycle events are read on end; then it is the other streams' turn. */
+#define ENGINE_TURN_NS (50 * CLOCK_NSEC_PER_MSEC)
+#define ENGINE_TURN_EVENTS 256 /* between two looks at the clock */
 /* So many lifecycle records are read ahead of the timer, then all is drained. */
 #define ENGINE_AHEAD 4096
 /* The end waits so long for the rings to pass it, and for names. */
@@ -57,7 +60,9 @@ static void engine_drop(void *arg, enum pump_stream stream, void *rec)
 {
 	struct engine *e = arg;
 
-	if (stream == PUMP_WALK || (stream == PUMP_LIFECYCLE && e->perf_lives))
+	if (stream == PUMP_WALK)
+		walk_drop(rec);
+	else if (stream == PUMP_LIFECYCLE && e->perf_lives)
 		free(rec);
 	else
 		vault_give(rec);
@@ -106,7 +111,8 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 		break;
 	case PUMP_WALK:
 		walk_deliver(e->pm, rec, time);
-		break;
+		free(rec);
+		return;
 	case PUMP_SAMPLE:
 		if (!e->perf || perfsource_engine_sample(e, rec))
 			engine_sampled(e, rec);
@@ -233,11 +239,15 @@ static void engine_lifecycle_ripe(struct engine *e)
 static void engine_drain_lifecycle(struct engine *e)
 {
 	struct quark_event gap = { .gap_from = UINT64_MAX };
+	uint64_t end = clock_awake_ns() + ENGINE_TURN_NS;
 	const struct quark_event *ev;
-	size_t pushed = 0;
+	size_t pushed = 0, n = 0;
 	ssize_t size;
 
-	while ((ev = quark_queue_get_event(&e->quark))) {
+	e->more = false;
+	while (!e->more && (ev = quark_queue_get_event(&e->quark))) {
+		e->more = ++n % ENGINE_TURN_EVENTS == 0 &&
+			  clock_awake_ns() >= end;
 		if (e->start)
 			walk_saw_event(e->start, ev);
 		size = engine_push_event(e, ev);
@@ -353,6 +363,10 @@ static void engine_tick(uv_timer_t *timer)
 	}
 	if (!e->finished && now - e->begin >= ENGINE_FAST_NS)
 		uv_timer_set_repeat(timer, ENGINE_TICK_MS);
+	/* What waits is read soon, but not before the rest of the loop. */
+	if (e->more)
+		uv_timer_start(timer, engine_tick, 1,
+			       uv_timer_get_repeat(timer));
 }
 
 /* A ring is half full: do not wait for the timer. */

@@ -65,6 +65,7 @@ struct engine {
 	struct trim trim;
 	struct health health;
 	struct limits limits;
+	bool more; /* the last drain left lifecycle events to be read */
 	int ahead; /* lifecycle records read since the last drain */
 	uint64_t passed; /* the pump has handed on all below */
 	uint64_t end; /* of sampling, when finishing */
@@ -117,6 +118,8 @@ void walk_anew(struct engine *e);
 void walk_check(struct engine *e, uint64_t now);
 uint64_t walk_watermark(struct engine *e, uint64_t now);
 void walk_deliver(struct pm *pm, void *rec, uint64_t time);
+/* In its place, of a record that is not delivered: frees it, with all it has. */
+void walk_drop(void *rec);
 
 /* walk_reread.c: mappings that must be re-read. */
 void walk_want_maps(void *arg, const struct pm_want *want);

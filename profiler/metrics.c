@@ -209,6 +209,9 @@ static void metrics_pump(struct engine *e, struct reporter_metrics *m)
 		reporter_metric(m, "profd_pump_full_total",
 				"records dropped because too many waited", true,
 				pump_labels[i], st.full[i]);
+	reporter_metric(m, "profd_pump_hurried_total",
+			"times that samples did not wait for lifecycle events",
+			true, NULL, st.hurried);
 	reporter_metric(m, "profd_pump_waiting_bytes",
 			"bytes waiting in the pump now", false, NULL, st.bytes);
 	reporter_metric(m, "profd_pump_waiting_bytes_max",

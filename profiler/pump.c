@@ -13,9 +13,9 @@
  * exactly at it could still be joined by another of the same time, and must
  * wait to keep the order (time, stream) a function of the records alone.
  *
- * The ceiling: a sample too many costs one sample, a lifecycle or mapping record
- * too many costs all that the reader of it would have known. So samples may fill
- * three quarters only, and all that wait go when the others need the room.
+ * The ceiling: each stream has a part of its own, so a flood in one takes no room
+ * from another. A lifecycle flood may also be more than can be read in time; samples
+ * wait for that stream only as long as their room lasts.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -160,36 +160,23 @@ static bool pump_grow(struct pump *p)
 	return true;
 }
 
-/* What waits of the samples is dropped; order and runs stay. */
-static void pump_shed(struct pump *p)
-{
-	size_t i, n = p->head, sorted = p->sorted;
-	struct pump_entry e;
+/* Of the ceiling, what may wait of each, in quarters; 0: any number. */
+static const unsigned int pump_quarters[PUMP_STREAM_MAX] = {
+	[PUMP_LIFECYCLE] = 1,
+	[PUMP_MAPPING] = 1,
+	[PUMP_SAMPLE] = 2,
+};
 
-	for (i = p->head; i < p->n; i++) {
-		e = p->v[i];
-		if (pump_stream(&e) != PUMP_SAMPLE) {
-			p->v[n++] = e;
-			continue;
-		}
-		sorted -= i < p->sorted;
-		p->stats.bytes -= e.size;
-		p->stats.bytes_samples -= e.size;
-		p->stats.full[PUMP_SAMPLE]++;
-		p->drop(p->arg, PUMP_SAMPLE, e.rec);
-	}
-	p->n = n;
-	p->sorted = sorted;
+static size_t pump_budget(const struct pump *p, enum pump_stream stream)
+{
+	return p->ceiling / 4 * pump_quarters[stream];
 }
 
-/* Under the ceiling, also with this one, or it is a walk's. */
-static bool pump_room(struct pump *p, enum pump_stream stream, size_t size)
+static bool pump_room(const struct pump *p, enum pump_stream stream,
+		      size_t size)
 {
-	if (stream == PUMP_SAMPLE)
-		return p->stats.bytes + size <= p->ceiling / 4 * 3;
-	if (p->stats.bytes + size > p->ceiling && p->stats.bytes_samples)
-		pump_shed(p);
-	return stream == PUMP_WALK || p->stats.bytes + size <= p->ceiling;
+	return !pump_quarters[stream] ||
+	       p->stats.bytes_of[stream] + size <= pump_budget(p, stream);
 }
 
 int pump_push(struct pump *p, enum pump_stream stream, uint64_t time, void *rec,
@@ -224,8 +211,7 @@ int pump_push(struct pump *p, enum pump_stream stream, uint64_t time, void *rec,
 		p->sorted++;
 	p->n++;
 	p->stats.bytes += size;
-	if (stream == PUMP_SAMPLE)
-		p->stats.bytes_samples += size;
+	p->stats.bytes_of[stream] += size;
 	if (p->stats.bytes > p->stats.bytes_max)
 		p->stats.bytes_max = p->stats.bytes;
 	return 0;
@@ -249,15 +235,32 @@ static void pump_close_up(struct pump *p)
 	p->head = 0;
 }
 
-uint64_t pump_run(struct pump *p)
+/*
+ * Below it nothing will come. With half their room taken, samples go on without the
+ * lifecycle records of their time: those are late then, and put in by their keys,
+ * which the process manager can do, where a sample that is dropped is lost.
+ */
+static uint64_t pump_limit(struct pump *p)
 {
+	bool hurry = p->stats.bytes_of[PUMP_SAMPLE] >
+		     pump_budget(p, PUMP_SAMPLE) / 2;
 	uint64_t limit = UINT64_MAX;
-	struct pump_entry e;
 	int i;
 
 	for (i = 0; i < PUMP_STREAM_MAX; i++)
-		if (p->watermark[i] < limit)
+		if (i != PUMP_LIFECYCLE && p->watermark[i] < limit)
 			limit = p->watermark[i];
+	if (p->watermark[PUMP_LIFECYCLE] >= limit)
+		return limit;
+	p->stats.hurried += hurry;
+	return hurry ? limit : p->watermark[PUMP_LIFECYCLE];
+}
+
+uint64_t pump_run(struct pump *p)
+{
+	uint64_t limit = pump_limit(p);
+	struct pump_entry e;
+
 	for (;;) {
 		/* Again where somebody pushed what he was handed. */
 		if (p->sorted < p->n)
@@ -266,8 +269,7 @@ uint64_t pump_run(struct pump *p)
 			break;
 		e = p->v[p->head++];
 		p->stats.bytes -= e.size;
-		if (pump_stream(&e) == PUMP_SAMPLE)
-			p->stats.bytes_samples -= e.size;
+		p->stats.bytes_of[pump_stream(&e)] -= e.size;
 		p->passed = e.time;
 		p->deliver(p->arg, pump_stream(&e), e.time, e.rec, false);
 	}

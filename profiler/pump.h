@@ -8,9 +8,10 @@
  * the order (time, stream, order of pushing). One that comes with a time below
  * what was handed on already is late: it is counted, and handed on at once.
  *
- * What waits has a ceiling. What exceeds it is dropped, and counted: samples
- * first, lifecycle and mapping records last, a walk's never, for it repairs what
- * else was lost, and has one record a process.
+ * What waits has a ceiling: half of it for samples, a quarter each for lifecycle and
+ * mapping records. What exceeds its stream's part is dropped, and counted, but for a
+ * walk's: that repairs what else was lost, and has one record a process. When samples
+ * fill half of their part they wait for lifecycle records no more.
  */
 #ifndef PROFILER_PUMP_H
 #define PROFILER_PUMP_H
@@ -41,7 +42,7 @@ typedef void (*pump_deliver_fn)(void *arg, enum pump_stream stream,
 /* Frees 'rec', which will not be delivered. */
 typedef void (*pump_drop_fn)(void *arg, enum pump_stream stream, void *rec);
 
-/* 'ceiling': bytes that may wait, entries included. */
+/* 'ceiling': bytes that may wait, entries included, but for a walk's. */
 int pump_new(struct pump **pp, size_t ceiling, pump_deliver_fn deliver,
 	     pump_drop_fn drop, void *arg);
 /* Drops what is in it. */
@@ -65,8 +66,9 @@ struct pump_stats {
 	uint64_t full[PUMP_STREAM_MAX]; /* dropped at the ceiling */
 	uint64_t records; /* waiting now */
 	uint64_t bytes; /* waiting now, entries included */
-	uint64_t bytes_samples; /* of these, of samples */
+	uint64_t bytes_of[PUMP_STREAM_MAX]; /* of these, of each stream */
 	uint64_t bytes_max;
+	uint64_t hurried; /* times that samples went on without lifecycle records */
 };
 void pump_get_stats(const struct pump *p, struct pump_stats *out);
 

@@ -46,6 +46,17 @@ void walk_deliver(struct pm *pm, void *rec, uint64_t time)
 	}
 }
 
+void walk_drop(void *rec)
+{
+	struct walk_record *w = rec;
+
+	if (w->kind == WALK_PROCESS)
+		free(w->process);
+	else if (w->kind == WALK_MAPS)
+		pm_maps_fini(&w->maps);
+	free(w);
+}
+
 static int walk_push(struct engine *e, enum walk_kind kind, uint64_t time,
 		     const struct quark_process *qp)
 {
