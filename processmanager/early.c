@@ -6,8 +6,8 @@
  * file waits here for its mapping, a few seconds at most.
  *
  * From then on its device, inode, ctime and size are a key of the executable, and
- * the kernel side is told that the file is known, until the executable is
- * forgotten.
+ * the kernel side is told that the file is known, until it is closed: four seconds
+ * after nobody maps it any more, or for the limit of open files.
  *
  * Anybody can execute new files: they are bounded, in all and by user.
  */

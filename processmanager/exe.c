@@ -333,22 +333,10 @@ static bool pm_exe_pinned(const struct pm_exe *exe, uint64_t dev, uint64_t ino)
 	return id && id->dev == dev && id->ino == ino;
 }
 
-static bool pm_exe_weak(const struct pm_exe *exe)
-{
-	const struct pm_exe_key *key;
-
-	for (key = exe->keys; key; key = key->next)
-		if (key->weak)
-			return true;
-	return false;
-}
-
 void pm_exe_unpinned(struct pm_exe *exe)
 {
 	struct pm_exe_key *key, *next;
 
-	if (!pm_exe_weak(exe))
-		return;
 	for (key = exe->keys; key; key = next) {
 		next = key->next;
 		if (key->kind == PM_KEY_EXECUTED)
@@ -395,17 +383,14 @@ struct pm_exe *pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
 void pm_exe_know(struct pm_exe *exe, const struct quark_file_ident *ident)
 {
 	const struct pm_opts *opts = &exe->pm->opts;
-	struct pm_exe_key k, *found;
+	struct pm_exe *root = pm_exe_root(exe);
+	struct pm_exe_key k;
 
-	/* Without a generation, only as long as the inode cannot be reused. */
-	if (pm_exe_weak(exe) && !pm_exe_pinned(exe, ident->dev, ident->ino))
+	if (!pm_exe_pinned(root, ident->dev, ident->ino))
 		return;
 	pm_key_executed(&k, ident);
-	found = pm_key_find(exe->pm, &k);
-	if (found && found->exe != exe)
-		pm_key_remove(found);
-	if (!found || found->exe != exe)
-		pm_key_add(exe, &k);
+	if (!pm_key_find(exe->pm, &k) && pm_key_add(root, &k))
+		return;
 	if (opts->known_file)
 		opts->known_file(opts->arg, ident, true);
 }
@@ -421,15 +406,18 @@ bool pm_exe_knows(struct pm *pm, const struct quark_file_ident *ident)
 bool pm_exe_knows_other(const struct pm_exe *exe,
 			const struct quark_file_ident *ident)
 {
+	struct quark_file_ident known;
 	const struct pm_exe_key *key;
-	struct pm_exe_key k;
 	bool other = false;
 
-	pm_key_executed(&k, ident);
-	for (key = exe->keys; key; key = key->next) {
+	for (key = pm_exe_root(exe)->keys; key; key = key->next) {
 		if (key->kind != PM_KEY_EXECUTED)
 			continue;
-		if (!memcmp(key->bytes, k.bytes, sizeof(k.bytes)))
+		memcpy(&known, key->bytes, sizeof(known));
+		if (known.dev != ident->dev || known.ino != ident->ino)
+			continue;
+		if (known.ctime_ns == ident->ctime_ns &&
+		    known.size == ident->size)
 			return false;
 		other = true;
 	}

@@ -259,10 +259,10 @@ void pm_jobs_fail(struct pm *pm);
 
 /*
  * It turned out to be this file when it was executed: the kernel side is told that
- * it is known, until the executable is forgotten.
+ * it is known, as long as that very file is open.
  */
 void pm_exe_know(struct pm_exe *exe, const struct quark_file_ident *ident);
-/* Its file is being closed: an inode without a generation may be reused. */
+/* Its file was closed: it may be deleted by its next exec. */
 void pm_exe_unpinned(struct pm_exe *exe);
 bool pm_exe_knows(struct pm *pm, const struct quark_file_ident *ident);
 /* It was another file when it was executed before: it has changed. */

@@ -61,7 +61,7 @@ static void executes(uint32_t pid, uint32_t uid, const char *path, uint64_t ino,
 		.uid = uid,
 		.start_boottime = born(pid),
 		.boottime = T0,
-		.ident = { .dev = 1, .ino = ino, .ctime_ns = ctime },
+		.ident = { .ino = ino, .ctime_ns = ctime },
 		.path = path,
 	};
 
@@ -74,7 +74,6 @@ static void maps(uint32_t pid, const char *path, uint64_t ino)
 
 	ev.tgid = pid;
 	ev.time = T0 + 1;
-	ev.dev = 1;
 	ev.ino = ino;
 	ev.ino_generation = 3;
 	assert_int_equal(pm_map_event(pm, &ev), 0);
@@ -255,6 +254,24 @@ static void test_mapped_files_stay_open(void **state)
 	assert_true(stats().open_closed >= 9);
 }
 
+/* Closed, it may be deleted by its next exec: that is news again. */
+static void test_known_while_open(void **state)
+{
+	fake_file("/tmp/new", 7, 1, 77);
+	executes(5, 1000, "/tmp/new", 77, 1);
+	fake_run();
+	maps(5, "/tmp/new", 77);
+	assert_int_equal(nknown, 1);
+	do_exit(5, 0, T0 + SEC);
+	do_reap(5, 0, T0 + SEC);
+	pm_forget(pm, T0 + 2 * SEC);
+	assert_int_equal(nknown, 1);
+	do_fork(6, 0, 10, T0 + 9 * SEC);
+	pm_forget(pm, T0 + 9 * SEC);
+	assert_int_equal(fake.held, 0);
+	assert_int_equal(nknown, 0);
+}
+
 static void test_unused(void **state)
 {
 	fake_file("/tmp/new", 7, 1, 77);
@@ -301,6 +318,7 @@ int main(void)
 		EARLY(test_changed_file),
 		EARLY(test_bounds),
 		EARLY(test_mapped_files_stay_open),
+		EARLY(test_known_while_open),
 		EARLY(test_unused),
 		EARLY(test_end),
 		EARLY(test_end_with_one_open),
