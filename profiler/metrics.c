@@ -298,7 +298,7 @@ void losses_count(struct engine *e, uint64_t *out)
 	out[LOSS_MAPPING] = side.lost;
 	out[LOSS_MAPPING_MS] = pm.maps_lost_ms;
 	out[LOSS_TABLES_LATE] = tr.stack_late;
-	out[LOSS_FILE_GONE] = tr.stack_file_gone;
+	out[LOSS_FILE_GONE] = tr.stack_gone;
 	out[LOSS_NAMES_LATE] = tr.names_late;
 	perfsource_engine_stats(e, &perf);
 	out[LOSS_PERF_GAPS] = perf.gaps;

@@ -15,6 +15,8 @@ static const struct {
 	const char *name, *words;
 } stack_words[] = {
 	{ "stack_no_cfi", "no unwind info" },
+	{ "stack_gone", "file gone" },
+	{ "stack_unread", "file not read" },
 	{ "stack_no_fp", "no frame pointer" },
 	{ "stack_broken", "broken frame" },
 	{ "stack_other", "another stack" },
@@ -59,7 +61,7 @@ void summary_count(struct summary *s, struct engine *e)
 	trace_handler_get_stats(e->th, &s->stacks);
 }
 
-/* "stack_file_gone": "file gone" */
+/* One without words of its own by its name: "stack_xy": "xy". */
 static void put_counter(struct strbuf *sb, const char *name)
 {
 	const char *p = name + strlen(STACK_PREFIX);

@@ -175,15 +175,30 @@ static int stack_push(struct trace_user *u, uint64_t pc)
 	return trace_push_code(u->th, u->at->map.exe, u->at->kind, pc);
 }
 
-/* Its file could not be opened in time: what it says nobody knows. */
-static bool stack_file_gone(const struct pm_exe *exe)
+/* Of a file without rows: whether it has none, or they could not be had. */
+static enum trace_end stack_no_rows(struct trace_user *u)
 {
-	struct pm_exe_info info;
+	struct trace_table *table;
 
-	pm_exe_info(exe, &info);
-	return info.rows && !info.held &&
-	       (info.open_error == -ENOENT || info.open_error == -ESTALE ||
-		info.open_error == -ESRCH);
+	if (u->at->kind == PM_EXE_ANON)
+		return TRACE_END_NO_FP;
+	if (u->at->kind != PM_EXE_FILE)
+		return TRACE_END_NO_CFI;
+	table = trace_tables_get(&u->th->tables, u->at->map.exe);
+	if (!table || table->state != TRACE_TABLE_NONE)
+		return TRACE_END_NO_CFI;
+	switch (table->err) {
+	case -ENOENT:
+	case -ESRCH:
+	case -ESTALE:
+		return TRACE_END_GONE;
+	case -ENODATA:
+	case -ENOEXEC:
+	case -ENOTSUP:
+		return TRACE_END_NO_CFI;
+	default:
+		return TRACE_END_UNREAD;
+	}
 }
 
 /* Why it ended; after its last frame, whose mapping is still at hand. */
@@ -194,10 +209,8 @@ static int stack_push_end(struct trace_user *u)
 	struct pm_exe_info info = { .base = "[unknown]" };
 	enum trace_end why = u->why;
 
-	if (why == TRACE_END_NO_CFI && u->at->kind == PM_EXE_ANON)
-		why = TRACE_END_NO_FP;
-	else if (why == TRACE_END_NO_CFI && stack_file_gone(u->at->map.exe))
-		why = TRACE_END_FILE_GONE;
+	if (why == TRACE_END_NO_CFI)
+		why = stack_no_rows(u);
 	(*(uint64_t *)((char *)&u->th->stats + stack_ends[why].counter))++;
 	switch (why) {
 	case TRACE_END_ROOT:
@@ -207,7 +220,8 @@ static int stack_push_end(struct trace_user *u)
 				       why | (uint64_t)kib << STACK_WHY_BITS,
 				       why, stack_ends[why].text, kib);
 	case TRACE_END_NO_CFI:
-	case TRACE_END_FILE_GONE:
+	case TRACE_END_GONE:
+	case TRACE_END_UNREAD:
 	case TRACE_END_BROKEN:
 		pm_exe_info(u->at->map.exe, &info);
 		return trace_push_mark(u->th,

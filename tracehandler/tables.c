@@ -117,6 +117,7 @@ static void trace_tables_failed(struct trace_table *e, int err)
 	struct trace_tables *t = e->owner;
 
 	e->state = TRACE_TABLE_NONE;
+	e->err = err;
 	e->retry = trace_tables_passing(err) ? t->now + TABLES_RETRY_NS
 					     : UINT64_MAX;
 	if (err == -ENODATA)

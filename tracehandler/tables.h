@@ -32,6 +32,7 @@ struct trace_table {
 	struct symbolizer_rows *rows; /* HERE */
 	size_t bytes;
 	enum trace_table_state state;
+	int err; /* NONE: why; 0: the table is too large */
 	unsigned int refs;
 	uint64_t retry; /* NONE: not before that time; UINT64_MAX: never */
 };

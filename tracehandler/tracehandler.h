@@ -66,7 +66,8 @@ void trace_handler_flush(struct trace_handler *th);
 #define TRACE_STACK_STATS(X)                                                 \
 	X(stack_root, 0, "user stacks that reached their root")              \
 	X(stack_no_cfi, 0, "user stacks that ended in code without CFI")     \
-	X(stack_file_gone, 0, "user stacks that ended in a deleted file")    \
+	X(stack_gone, 0, "user stacks that ended in a file gone by then")    \
+	X(stack_unread, 0, "user stacks that ended in a file not read")      \
 	X(stack_no_fp, 0, "user stacks that ended in code without a file")   \
 	X(stack_broken, 0, "user stacks that ended in a frame that is none") \
 	X(stack_other, 0, "user stacks that went on on one not copied")      \

@@ -18,7 +18,8 @@
 #define TRACE_ENDS(X)                                        \
 	X(ROOT, stack_root, NULL)                            \
 	X(NO_CFI, stack_no_cfi, "[no unwind info: %s]")      \
-	X(FILE_GONE, stack_file_gone, "[file gone: %s]")     \
+	X(GONE, stack_gone, "[file gone: %s]")               \
+	X(UNREAD, stack_unread, "[file not read: %s]")       \
 	X(NO_FP, stack_no_fp, "[no frame pointer]")          \
 	X(BROKEN, stack_broken, "[broken frame: %s]")        \
 	X(OTHER, stack_other, "[another stack]")             \

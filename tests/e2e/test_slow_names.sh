@@ -1,0 +1,91 @@
+#!/bin/bash
+# Twenty programs whose symbols take for ever to demangle, run in a loop by one user:
+# stacks of another user's fresh programs are whole and named all the same.
+#
+# ATTACK_SECONDS=60 runs it as long as it is meant; 12 is the default.
+. "$(dirname "$0")/lib.sh"
+seconds=${ATTACK_SECONDS:-12}
+chmod 755 "$T"
+mkdir "$T/attack" "$T/victim"
+
+# A program of 200 functions that each spin a little; %N% makes it another file.
+awk -v n=40 'BEGIN {
+	d = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	for (i = 1; i < n; i++) {
+		open = open "S0_I"
+		shut = shut (i < 36 ? "S" : "S1") substr(d, i % 36 + 1, 1) "_E"
+	}
+	print "#define SPIN { for (volatile int i = 0; i < 50000; i++); }"
+	for (i = 0; i < 200; i++) {
+		printf "void f%d(void) __asm__(\"_Z4f%03dIJiEEvDp1PI%siE%s\");\n",
+			i, i, open, shut
+		printf "__attribute__((noinline)) void f%d(void) SPIN\n", i
+	}
+	print "int main(void) {"
+	for (i = 0; i < 200; i++)
+		printf "f%d();\n", i
+	print "return 0; }"
+}' >"$T/slow.c"
+gcc -O1 -Wl,--build-id=none -o "$T/attack/slow" "$T/slow.c" ||
+	bail "the hostile program is built"
+cat >"$T/attack.sh" <<'END2'
+cd "$1" || exit 1
+while :; do
+	for i in {1..20}; do
+		{ cat slow; echo "$i $RANDOM"; } >"slow$i.new"
+		chmod 755 "slow$i.new"
+		mv -f "slow$i.new" "slow$i"
+		"./slow$i"
+	done
+done
+END2
+cat >"$T/victim.sh" <<'END2'
+end=$((SECONDS + $2)) i=0
+while ((SECONDS < end)); do
+	"$1/fresh$((i++))" 200
+done
+echo "$i" >"$1/n"
+END2
+for ((i = 0; i < seconds * 5; i++)); do
+	other_build_id "$E2E/prog_spin_new" "$T/victim/fresh$i" "$i"
+done
+chown -R 65534 "$T/attack"
+chown -R 65533 "$T/victim"
+as() {
+	local uid=$1
+	shift
+	exec setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
+}
+
+background as 65534 bash "$T/attack.sh" "$T/attack"
+attack=$pid
+sleep 1
+start_profd slow --freq 199 --window 3600
+as 65533 bash "$T/victim.sh" "$T/victim" "$seconds" &
+wait $!
+kill -KILL "$attack"
+undemangled=$(metric profd_symbolize_undemangled_total)
+diag "$(ask /status | grep -E 'reader|put aside|user stacks|without all')"
+diag "undemangled: $undemangled, starts: $(metric profd_symbolize_worker_starts_total)"
+num "names took too long, and were counted" "$undemangled" '>=' 20
+is "no file was put aside for that" \
+	"$(metric profd_symbolize_put_aside_total)" 0
+stop_profd
+is "profd ended" $? 0
+samples "$(find "$archive" -type f -name '*.pb*' | head -n 1)" >"$T/all"
+awk -F '\t' '$7 ~ /fresh[0-9]+$/' "$T/all" >"$T/fresh"
+diag "fresh programs run: $(cat "$T/victim/n"), samples: $(total "$T/fresh")"
+num "the other user's programs were sampled" "$(total "$T/fresh")" '>=' \
+	"$((seconds * 40))"
+# The loader's part of a stack is whole when nothing says why it ended.
+awk -F '\t' '{
+	n = split($10, f, ";")
+	named = $10 !~ /\+0x[0-9a-f]+@/ && f[n] !~ /^\[/
+	sum[named || f[n] ~ /^\[exec\]|^\[no user stack\]/] += $1
+	if (!named)
+		print $1, $10
+} END { printf "%.2f\n", 100 * sum[1] / (sum[0] + sum[1]) >"/dev/stderr" }' \
+	"$T/fresh" >"$T/bad" 2>"$T/share"
+num "their stacks are whole and named" "$(tail -n 1 "$T/share")" '>=' 99
+diag "$(sort "$T/bad" | uniq -c | sort -rn | head -n 5)"
+plan
