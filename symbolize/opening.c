@@ -15,6 +15,11 @@
 #include "symbolize/internal.h"
 
 #define OPEN_DEADLINE_MS_DEFAULT 2000
+/*
+ * A deadline is counted in so many ticks: a loop that stood still, and runs its
+ * timers before it hears of what was done meanwhile, is one of them at most.
+ */
+#define OPEN_TICKS 4U
 
 struct open_job {
 	struct job job;
@@ -23,7 +28,8 @@ struct open_job {
 	bool asked; /* with the worker, or waiting for it */
 	struct symbolizer_open_req req;
 	uint8_t build_id[SYMBOLIZER_BUILD_ID_MAX];
-	uint64_t deadline; /* uv_now() */
+	uint64_t deadline; /* uv_now(), of a tick */
+	unsigned int ticks; /* gone by */
 	symbolizer_open_fn fn;
 	void *arg;
 	enum symbolizer_way ways[SYMBOLIZER_N_WAYS];
@@ -90,7 +96,8 @@ static void open_move(struct open_job *o, bool asked)
 		jobs_add(asked ? &s->idents : &s->opens, &o->job);
 	}
 	o->asked = asked;
-	o->deadline = uv_now(s->loop) + s->deadline_ms;
+	o->ticks = 0;
+	o->deadline = uv_now(s->loop) + s->deadline_ms / OPEN_TICKS;
 	timer_set(s);
 }
 
@@ -290,7 +297,13 @@ static void on_deadline(uv_timer_t *timer)
 		o = container_of(s->opens.head, struct open_job, job);
 		if (o->deadline > uv_now(s->loop))
 			break;
-		open_give_up(o, -ETIMEDOUT);
+		if (++o->ticks == OPEN_TICKS) {
+			open_give_up(o, -ETIMEDOUT);
+			continue;
+		}
+		o->deadline = uv_now(s->loop) + s->deadline_ms / OPEN_TICKS;
+		jobs_remove(&s->opens, &o->job);
+		jobs_add(&s->opens, &o->job);
 	}
 	timer_set(s);
 }
@@ -327,7 +340,7 @@ int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
 	o->remote.kind = &ident_kind;
 	/* The loop's idea of now may be old when it was busy. */
 	uv_update_time(s->loop);
-	o->deadline = uv_now(s->loop) + s->deadline_ms;
+	o->deadline = uv_now(s->loop) + s->deadline_ms / OPEN_TICKS;
 	o->fn = fn;
 	o->arg = arg;
 	jobs_add(&s->opens, &o->job);
