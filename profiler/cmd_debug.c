@@ -122,12 +122,16 @@ static struct symbolizer_rows *get_rows(const struct options *o,
 	return g.rows;
 }
 
-/* Says what is damaged, if anything; an exit status. */
+/* Says what is damaged, or missing, if anything; an exit status. */
 static int check_damage(const char *path, const struct symbolizer_rows *rows)
 {
 	struct symbolizer_rows_info info;
 
 	symbolizer_rows_info(rows, &info);
+	if (!info.damage && !info.rows)
+		return cmd_fail("%s: the unwind information is about no "
+				"executable segment of the file",
+				path);
 	if (!info.damage)
 		return 0;
 	if (!info.file_offset)

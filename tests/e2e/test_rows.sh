@@ -172,6 +172,35 @@ objcopy --remove-section=.debug_frame --remove-section=.eh_frame_hdr \
 fails "no CFI" 1 'no_cfi: no unwind information' unwind-table "$T/no_cfi"
 cp "$T/lazy" "$T/arm64"
 printf '\267' | dd of="$T/arm64" bs=1 seek=18 conv=notrunc status=none
+# segments FILE COPY HOW: its executable segments made plain, or empty; with
+# "more", the first segment that is none is an empty executable one, at 2^40.
+segments() {
+	python3 - "$@" <<'END'
+import struct, sys
+d = bytearray(open(sys.argv[1], "rb").read())
+at, n = struct.unpack_from("<Q", d, 32)[0], struct.unpack_from("<H", d, 56)[0]
+how = sys.argv[3]
+for o in range(at, at + 56 * n, 56):
+    kind, flags = struct.unpack_from("<II", d, o)
+    if how == "more" and kind == 0x6474e551:  # PT_GNU_STACK
+        struct.pack_into("<IIQQQQQQ", d, o, 1, 5, 0, 1 << 40, 1 << 40, 0, 0, 1)
+    elif kind == 1 and flags & 1 and how == "plain":
+        struct.pack_into("<I", d, o + 4, 4)
+    elif kind == 1 and flags & 1 and how == "empty":
+        struct.pack_into("<QQ", d, o + 32, 0, 0)
+open(sys.argv[2], "wb").write(d)
+END
+}
+for how in plain empty more; do
+	segments "$E2E/prog_nocfi" "$T/segments_$how" "$how"
+done
+fails "no executable segment" 1 'segments_plain: the unwind information is about no' \
+	unwind-table "$T/segments_plain"
+fails "an empty executable segment alone" 1 'segments_empty: the unwind information' \
+	unwind-table "$T/segments_empty"
+is "an empty executable segment beside the real one" \
+	"$("$PROFD" debug unwind-table "$T/segments_more")" \
+	"$("$PROFD" debug unwind-table "$E2E/prog_nocfi")"
 fails "another machine" 1 'arm64: not of x86-64' unwind-table "$T/arm64"
 fails "no word" 2 'unwind-table, unwind or files' ""
 fails "another word" 2 "unknown 'x'" x
