@@ -76,7 +76,7 @@ samples "$(find "$archive" -type f -name '*.pb*' | head -n 1)" >"$T/all"
 awk -F '\t' '$7 ~ /fresh[0-9]+$/' "$T/all" >"$T/fresh"
 diag "fresh programs run: $(cat "$T/victim/n"), samples: $(total "$T/fresh")"
 num "the other user's programs were sampled" "$(total "$T/fresh")" '>=' \
-	"$((seconds * 40))"
+	"$((seconds * 20))"
 # Only libraries may have functions without a symbol.
 awk -F '\t' '{
 	n = split($10, f, ";")
