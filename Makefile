@@ -9,7 +9,7 @@
 #   make bench   figures, as JSON lines
 #   make fuzz    fuzz each parser for FUZZ_SECONDS (60)
 #   make fmt     put the format right
-#   make install DESTDIR= PREFIX=/usr/local
+#   make install DESTDIR= PREFIX=/usr/local; make uninstall likewise
 #
 # SAN=address,undefined builds with sanitizers, V=1 shows the commands.
 
@@ -157,22 +157,56 @@ run:
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)packaging/run build/profd "$(RUN_DIR)" "$(RUN_SECONDS)"
 
-install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin \
-		$(DESTDIR)$(PREFIX)/lib/pkgconfig \
-		$(DESTDIR)$(PREFIX)/include $(DESTDIR)$(SYSCONFDIR)/profd
-	install -m 755 $(B)/profd $(DESTDIR)$(PREFIX)/bin/
-	install -m 755 $(QUARK_TOOLS:%=$(B)/%) $(DESTDIR)$(PREFIX)/sbin/
-	install -m 755 $(B)/libquark.so.0 $(DESTDIR)$(PREFIX)/lib/
-	ln -sf libquark.so.0 $(DESTDIR)$(PREFIX)/lib/libquark.so
-	install -m 644 $(B)/libquark.a $(DESTDIR)$(PREFIX)/lib/
-	install -m 644 $(B)/quark.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/
+# Where what is installed goes: `make uninstall` removes that and nothing else.
+BINDIR := $(PREFIX)/bin
+SBINDIR := $(PREFIX)/sbin
+LIBDIR := $(PREFIX)/lib
+INSTALL_FILES = $(BINDIR)/profd $(QUARK_TOOLS:%=$(SBINDIR)/%) \
+	$(LIBDIR)/libquark.so.0 $(LIBDIR)/libquark.a \
+	$(LIBDIR)/pkgconfig/quark.pc $(PREFIX)/include/quark.h \
+	$(foreach m,$(MANS),$(PREFIX)/share/man/man$(subst .,,$(suffix $m))/$(notdir $m)) \
+	$(LIBDIR)/systemd/system/profd.service $(LIBDIR)/sysusers.d/profd.conf \
+	$(LIBDIR)/tmpfiles.d/profd.conf \
+	$(PREFIX)/share/bash-completion/completions/profd \
+	$(PREFIX)/share/zsh/site-functions/_profd
+INSTALL_CONF := $(SYSCONFDIR)/profd/profd.conf
+
+# The unit names the profd that is installed, which need not be in /usr/local.
+$(B)/profd.service: packaging/profd.service $(B)/prefix
+	$(Q)sed 's,^ExecStart=/usr/local/bin/,ExecStart=$(BINDIR)/,' $< > $@
+
+$(B)/completion.%: $(B)/profd
+	$(Q)$< completion $* > $@
+
+install: all $(B)/profd.service $(B)/completion.bash $(B)/completion.zsh
+	install -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALL_FILES) $(INSTALL_CONF))))
+	install -m 755 $(B)/profd $(DESTDIR)$(BINDIR)/
+	install -m 755 $(QUARK_TOOLS:%=$(B)/%) $(DESTDIR)$(SBINDIR)/
+	install -m 755 $(B)/libquark.so.0 $(DESTDIR)$(LIBDIR)/
+	ln -sf libquark.so.0 $(DESTDIR)$(LIBDIR)/libquark.so
+	install -m 644 $(B)/libquark.a $(DESTDIR)$(LIBDIR)/
+	install -m 644 $(B)/quark.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
 	install -m 644 processmanager/quark/quark.h $(DESTDIR)$(PREFIX)/include/
 	for m in $(MANS); do \
-		d=$(DESTDIR)$(PREFIX)/share/man/man$${m##*.}; \
-		install -d $$d && install -m 644 $$m $$d/ || exit 1; done
-	[ -e $(DESTDIR)$(SYSCONFDIR)/profd/profd.conf ] || \
-		install -m 644 packaging/profd.conf $(DESTDIR)$(SYSCONFDIR)/profd/
+		install -m 644 $$m $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/ || exit 1; done
+	install -m 644 $(B)/profd.service $(DESTDIR)$(LIBDIR)/systemd/system/
+	install -m 644 packaging/profd.sysusers $(DESTDIR)$(LIBDIR)/sysusers.d/profd.conf
+	install -m 644 packaging/profd.tmpfiles $(DESTDIR)$(LIBDIR)/tmpfiles.d/profd.conf
+	install -m 644 $(B)/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/profd
+	install -m 644 $(B)/completion.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_profd
+	[ -e $(DESTDIR)$(INSTALL_CONF) ] || \
+		install -m 644 packaging/profd.conf $(DESTDIR)$(INSTALL_CONF)
+
+# A configuration that was edited stays, and so do profiles.
+uninstall:
+	rm -f $(addprefix $(DESTDIR),$(INSTALL_FILES) $(LIBDIR)/libquark.so)
+	@if [ ! -e $(DESTDIR)$(INSTALL_CONF) ]; then :; \
+	elif cmp -s packaging/profd.conf $(DESTDIR)$(INSTALL_CONF); then \
+		rm -f $(DESTDIR)$(INSTALL_CONF); \
+		rmdir $(DESTDIR)$(dir $(INSTALL_CONF)) 2>/dev/null || :; \
+	else \
+		echo "kept, since it was edited: $(DESTDIR)$(INSTALL_CONF)"; \
+	fi
 
 fmt:
 	$(Q)clang-format -i $$(tests/lint/sources)
@@ -183,7 +217,7 @@ lint:
 clean:
 	rm -rf build
 
-.PHONY: all deps run check check-built bench lint fmt fuzz install clean
+.PHONY: all deps run check check-built bench lint fmt fuzz install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 

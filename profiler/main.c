@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "profiler/cmd.h"
+#include "profiler/completion.h"
 #include "profiler/options_table.h"
 #include "symbolize/symbolize.h"
 
@@ -48,6 +49,16 @@ static int print_help(enum options_command cmd)
 
 	options_help(cmd, &text);
 	return print(&text);
+}
+
+/* For `make install`. */
+static int print_completion(const char *shell)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	if (completion_script(shell, &text))
+		return print(&text);
+	return usage("completion: bash or zsh, not", shell, NULL);
 }
 
 static int unknown(const char *word)
@@ -106,6 +117,8 @@ int main(int argc, char **argv)
 	/* Not for people: profd runs itself so. */
 	if (symbolizer_worker_wanted(argc, argv))
 		return symbolizer_worker_main(argc, argv);
+	if (!strcmp(argv[1], COMPLETION_COMMAND))
+		return print_completion(argc > 2 ? argv[2] : "");
 	if (is_word(argv[1], "-V", "--version"))
 		return print_version();
 	if (is_word(argv[1], "-h", "--help"))

@@ -229,6 +229,20 @@ static enum options_sort sort_parse(const char *text)
 	return OPTIONS_SORT_NONE;
 }
 
+const char *options_words(const struct options_entry *e)
+{
+	switch (e->type) {
+	case OPTIONS_TYPE_SORT:
+		return sort_words + 1;
+	case OPTIONS_TYPE_LEVEL:
+		return level_words + 1;
+	case OPTIONS_TYPE_SOURCE:
+		return source_words + 1;
+	default:
+		return NULL;
+	}
+}
+
 /* --- times ----------------------------------------------------------------*/
 
 /*

@@ -54,6 +54,9 @@ const struct options_entry *options_key(const char *name);
 int options_set(struct options *o, const struct options_entry *e,
 		const char *text, char *why, size_t len);
 
+/* The words that are values of 'e', with blanks between; NULL: any are. */
+const char *options_words(const struct options_entry *e);
+
 /* The option of 'cmd' one most likely meant, or NULL. */
 const char *options_nearest(enum options_command cmd, const char *name,
 			    size_t len);
