@@ -159,7 +159,9 @@ static int engine_open_reporter(struct engine *e,
 	ro.hostname = host;
 	err = reporter_new(&e->reporter, &ro, &where);
 	if (err == -EBUSY) {
-		snprintf(msg, msglen, "archive %s: in use by another profd",
+		snprintf(msg, msglen,
+			 "archive %s: in use by another profd "
+			 "(--archive DIR takes another one)",
 			 where);
 		return err;
 	}
@@ -185,7 +187,10 @@ static int engine_open_reporter(struct engine *e,
 			 err == -EPERM	  ? "beyond loopback needs TLS and a "
 					    "token, which are not built yet"
 			 : err == -EINVAL ? "not unix:PATH or HOST:PORT"
-					  : strerror(-err));
+			 : err == -EADDRINUSE
+				 ? "Address already in use, by another profd? "
+				   "(--listen ADDRESS takes another one)"
+				 : strerror(-err));
 		return err;
 	}
 	return 0;

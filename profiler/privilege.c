@@ -10,6 +10,7 @@
 
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
+#include <linux/btf.h>
 
 #include "base/base.h"
 #include "profiler/privilege.h"
@@ -147,6 +148,31 @@ static int check_caps(cap_t caps, char *msg, size_t len)
 	return -EPERM;
 }
 
+/* libbpf has one error for all of this: ESRCH, "No such process". */
+static int check_btf(const struct privilege_host *host, char *msg, size_t len)
+{
+	const char *why = "is no BTF";
+	uint16_t magic;
+	ssize_t n = -1;
+	int fd;
+
+	fd = open(host->btf, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		n = read(fd, &magic, sizeof(magic));
+	if (n < 0)
+		why = strerror(errno);
+	if (fd >= 0)
+		close(fd);
+	if (n == sizeof(magic) && magic == BTF_MAGIC)
+		return 0;
+	snprintf(
+		msg, len,
+		"%s: %s: profd needs a kernel with BTF "
+		"(CONFIG_DEBUG_INFO_BTF=y) and sysfs at /sys, or --source perf",
+		host->btf, why);
+	return -ENOSYS;
+}
+
 static int check_kernel(const struct privilege_host *host, char *msg,
 			size_t len)
 {
@@ -162,18 +188,12 @@ static int check_kernel(const struct privilege_host *host, char *msg,
 	    (major < OLDEST_MAJOR ||
 	     (major == OLDEST_MAJOR && minor < OLDEST_MINOR))) {
 		snprintf(msg, len,
-			 "kernel %u.%u is too old: profd needs %d.%d or newer",
+			 "kernel %u.%u is too old: profd needs %d.%d or newer, "
+			 "or --source perf",
 			 major, minor, OLDEST_MAJOR, OLDEST_MINOR);
 		return -ENOSYS;
 	}
-	if (access(host->btf, F_OK)) {
-		snprintf(msg, len,
-			 "%s: %s: profd needs a kernel with BTF "
-			 "(CONFIG_DEBUG_INFO_BTF)",
-			 host->btf, strerror(errno));
-		return -ENOSYS;
-	}
-	return 0;
+	return check_btf(host, msg, len);
 }
 
 static int in_pid_ns(char *msg, size_t len)
@@ -278,7 +298,8 @@ int privilege_check_perf(const struct privilege_host *host, cap_t caps,
 		return 0;
 	snprintf(msg, len,
 		 "perf events of the whole host: not permitted: missing "
-		 "CAP_PERFMON, and kernel.perf_event_paranoid is %d, not 0",
+		 "CAP_PERFMON, and kernel.perf_event_paranoid is %d, not 0 "
+		 "(run as root, or record a command or processes of your own)",
 		 paranoid);
 	return -EPERM;
 }

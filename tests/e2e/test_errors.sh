@@ -31,6 +31,11 @@ for cmd in run record fetch status; do
 	fails "$cmd: unknown option" 2 '--frobnicate' "$PROFD" "$cmd" \
 		--frobnicate
 done
+fails "an unknown command, nearly one" 2 "'recrod'.*is it record" "$PROFD" recrod
+fails "an option of another command" 2 "'-F'.*run and record" "$PROFD" fetch -F 9
+fails "an option as it was called once" 2 '--seconds.*is it --duration' \
+	"$PROFD" fetch --seconds 9
+fails "a process id that is none" 2 "'self'.*process id" "$PROFD" ps self
 fails "unknown option before the command" 2 '--frobnicate' \
 	"$PROFD" --frobnicate
 fails "a frequency that is no number" 2 "--freq.*'?many" \
@@ -72,6 +77,16 @@ fails "without any capability: record" 1 'CAP_BPF.*CAP_PERFMON' \
 fails "as another user" 1 'CAP_BPF|ermission' \
 	setpriv --reuid 65534 --regid 65534 --clear-groups "${run[@]}"
 
+# --- a kernel without BTF, as libbpf would put it: "No such process" ---
+: >"$T/nothing"
+fails "BTF that is none: what is missing, and what goes without" 1 \
+	'/sys/kernel/btf/vmlinux.*CONFIG_DEBUG_INFO_BTF.*--source perf' \
+	unshare -m sh -c 'mount --bind "$1" /sys/kernel/btf/vmlinux && shift &&
+		exec "$@"' - "$T/nothing" "${rec[@]}" --source bpf -- true
+fails "no sysfs" 1 '/sys/kernel/btf/vmlinux.*No such file.*/sys' \
+	unshare -m sh -c 'mount -t tmpfs none /sys && exec "$@"' - \
+	"${rec[@]}" --source bpf -- true
+
 # --- the archive ---
 fails "an archive below a file" 1 '/dev/null/archive' \
 	"$PROFD" run --archive /dev/null/archive --listen "unix:$T/sock"
@@ -83,11 +98,11 @@ fails "an archive that is read-only itself" 1 "$T/ro.*[Rr]ead-only" \
 	"$PROFD" run --archive "$T/ro" --listen "unix:$T/sock"
 
 start_profd busy
-fails "an archive in use" 1 "$archive.*in use" \
+fails "an archive in use" 1 "$archive.*in use.*--archive" \
 	"$PROFD" run --archive "$archive" --listen "unix:$T/sock2"
 fails "a TCP address in use" 1 "127.0.0.1:$port.*in use" \
 	"$PROFD" run --archive "$T/a2" --listen "127.0.0.1:$port"
-fails "a socket in use" 1 "$sock.*in use" \
+fails "a socket in use" 1 "$sock.*in use.*--listen" \
 	"$PROFD" run --archive "$T/a3" --listen "unix:$sock"
 fails "an address beyond loopback" 1 '0[.]0[.]0[.]0.*loopback' \
 	"$PROFD" run --archive "$T/a4" --listen "0.0.0.0:$(free_port)"

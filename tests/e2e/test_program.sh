@@ -124,7 +124,13 @@ num "and keeps it" "$(total "$T/tsv" '^(heavy|light)_leaf@')" '>=' 10
 # --- help ---
 for cmd in run record fetch status; do
 	like "profd $cmd --help" "$("$PROFD" "$cmd" --help)" "profd $cmd"
+	is "profd help $cmd" "$("$PROFD" help "$cmd")" "$("$PROFD" "$cmd" -h)"
 done
+is "profd help" "$("$PROFD" help)" "$("$PROFD" --help)"
+is "profd -V" "$("$PROFD" -V)$("$PROFD" ps -V)" \
+	"$("$PROFD" --version)$("$PROFD" --version)"
+is "no line of the help is wider than a terminal" "$(for cmd in run record \
+	fetch ps events status; do "$PROFD" help $cmd; done | awk 'length > 80')" ""
 like "profd --help names the commands" "$("$PROFD" --help)" \
 	'run.*record.*fetch.*status'
 like "profd --version" "$("$PROFD" --version)" '^profd [0-9]+[.][0-9]+'
