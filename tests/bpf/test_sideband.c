@@ -73,10 +73,10 @@ static void an_exec_and_its_mappings_in_order(void **state)
 {
 	struct seen *s = malloc(sizeof(*s));
 	struct sideband *sb = open_sideband(s);
-	struct stat st;
 	size_t i, exe = SIZE_MAX, cut = SIZE_MAX;
 	bool vdso = false;
 	pid_t pid, ended;
+	struct stat st;
 	int go[2];
 
 	assert_int_equal(pipe(go), 0);
@@ -110,8 +110,9 @@ static void an_exec_and_its_mappings_in_order(void **state)
 	assert_true(cut < exe);
 	assert_true(vdso);
 	assert_int_equal(stat("/bin/true", &st), 0);
-	assert_int_equal(s->ev[exe].build_id_len, 0);
+	assert_int_equal(s->ev[exe].dev, st.st_dev);
 	assert_int_equal(s->ev[exe].ino, st.st_ino);
+	assert_int_equal(s->ev[exe].build_id_len, 0);
 	close(go[0]);
 	close(go[1]);
 	sideband_free(sb);

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Opening files of strangers: what they put in a path's place is not opened, and
+ * file systems that do not answer are waited for by nobody.
+ */
+#include <sched.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+
+#include "symbolize/opener.h"
+#include "tests/unit/test_symbolize.h"
+
+/* --- what is in a path's place -------------------------------------------------- */
+
+static int watch_opens(const char *path)
+{
+	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_true(inotify_add_watch(fd, path, IN_OPEN) >= 0);
+	return fd;
+}
+
+static bool was_opened(int watch)
+{
+	char buf[1024];
+
+	return read(watch, buf, sizeof(buf)) > 0;
+}
+
+/* As the kernel reported it for a mapping of 'name'. */
+static struct symbolizer_open_req req_for(const char *name)
+{
+	struct symbolizer_open_req req = { .pid = getpid(),
+					   .path = in_dir(name) };
+	struct stat st;
+
+	assert_int_equal(stat(in_dir(name), &st), 0);
+	req.dev = st.st_dev;
+	req.ino = st.st_ino;
+	return req;
+}
+
+static void what_took_its_place_is_not_opened(void **state)
+{
+	static const struct {
+		const char *to;
+		int err;
+	} places[] = {
+		{ "canary", -ESTALE },	  { "../canary", -ESTALE },
+		{ "/proc/kmsg", -ELOOP }, { "/sys/kernel/notes", -ELOOP },
+		{ "/dev/null", -ELOOP },  { "fifo", -EACCES },
+		{ "/no/such", -ENOENT },
+	};
+	struct symbolizer_open_req req;
+	struct fixture fx;
+	int canary, fifo;
+
+	sh("mkdir -p place && echo secret > canary && cp canary place && "
+	   "mkfifo place/fifo");
+	canary = watch_opens(in_dir("canary"));
+	fifo = watch_opens(in_dir("place/fifo"));
+	fixture_init(&fx, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		sh("rm -f place/x");
+		make_library("place/x", "x");
+		req = req_for("place/x");
+		assert_int_equal(open_wait(&fx, &req), 0);
+		sh("ln -sfn %s place/link && mv -T place/link place/x",
+		   places[i].to);
+		for (int own = 0; own < 2; own++) {
+			req.pid = own ? 0 : getpid();
+			assert_int_equal(open_wait(&fx, &req), places[i].err);
+		}
+	}
+	assert_false(was_opened(canary));
+	assert_false(was_opened(fifo));
+	close(canary);
+	close(fifo);
+	fixture_fini(&fx);
+}
+
+static void what_is_no_file_system_for_files_is_refused(void **state)
+{
+	struct fixture fx;
+
+	fixture_init(&fx, NULL);
+	assert_int_equal(open_path(&fx, "/proc/self/status"), -EACCES);
+	assert_int_equal(open_path(&fx, "/sys/kernel/notes"), -EACCES);
+	fixture_fini(&fx);
+}
+
+/* --- file systems that number inodes by themselves -------------------------------- */
+
+/* Device and inode of the mapping at 'p', as /proc/self/maps has them. */
+static void mapped_inode(const void *p, struct symbolizer_open_req *req)
+{
+	unsigned long long start, ino;
+	unsigned int maj, min;
+	char line[512];
+	FILE *f = fopen("/proc/self/maps", "r");
+
+	req->ino = 0;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%llx-%*x %*s %*x %x:%x %llu", &start, &maj,
+			   &min, &ino) == 4 &&
+		    start == (uintptr_t)p) {
+			req->dev = makedev(maj, min);
+			req->ino = ino;
+		}
+	fclose(f);
+	assert_true(req->ino != 0);
+}
+
+static void a_file_of_an_overlay_is_opened(void **state)
+{
+	struct symbolizer_open_req req = { .pid = getpid() };
+	uint64_t at;
+	struct fixture fx;
+	struct stat st;
+	void *p;
+	int fd;
+
+	at = make_library("ov.so", "fn");
+	sh("mkdir -p low up work over && mv ov.so low/x.so");
+	if (unshare(CLONE_NEWNS) ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)) {
+		skip();
+		return;
+	}
+	sh("mount -t overlay overlay "
+	   "-o lowerdir=%s/low,upperdir=%s/up,workdir=%s/work over",
+	   dir, dir, dir);
+	fd = open(in_dir("over/x.so"), O_RDONLY | O_CLOEXEC);
+	assert_int_equal(fstat(fd, &st), 0);
+	p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_EXEC, MAP_PRIVATE,
+		 fd, 0);
+	assert_true(p != MAP_FAILED);
+	close(fd);
+	fixture_init(&fx, NULL);
+	req.path = in_dir("over/x.so");
+	mapped_inode(p, &req);
+	assert_int_equal(open_wait(&fx, &req), 0);
+	expect_name(&fx, at, "fn");
+	req.map_start = (uintptr_t)p;
+	req.map_end =
+		req.map_start + (((uint64_t)st.st_size + 4095) & ~4095ULL);
+	assert_int_equal(open_wait(&fx, &req), 0);
+	/* Before Linux 6.7: the layer beneath. */
+	assert_int_equal(stat(in_dir("low/x.so"), &st), 0);
+	req.map_start = req.map_end;
+	req.dev = st.st_dev;
+	req.ino = st.st_ino;
+	if (major(st.st_dev))
+		assert_int_equal(open_wait(&fx, &req), 0);
+	/* A tmpfs may be any user's, who chooses the inode. */
+	req.dev = makedev(0, 77);
+	assert_int_equal(open_wait(&fx, &req), -ESTALE);
+	munmap(p, (size_t)st.st_size);
+	fixture_fini(&fx);
+	sh("umount over");
+}
+
+/* A mapping has the mount's device, stat(2) the subvolume's. */
+static void a_file_of_btrfs_is_opened(void **state)
+{
+	struct symbolizer_open_req req;
+	uint64_t at = make_library("b.so", "fn");
+	struct fixture fx;
+
+	fixture_init(&fx, NULL);
+	statfs_type = 0x9123683e;
+	req = req_for("b.so");
+	assert_int_equal(open_wait(&fx, &req), 0);
+	expect_name(&fx, at, "fn");
+	req.ino++;
+	assert_int_equal(open_wait(&fx, &req), -ESTALE);
+	req.ino--;
+	req.dev = makedev(0, 77); /* of no mount of the process */
+	assert_int_equal(open_wait(&fx, &req), -ESTALE);
+	statfs_type = 0;
+	fixture_fini(&fx);
+}
+
+static void mounts_are_found_by_id_and_device(void **state)
+{
+	static const char text[] =
+		"22 27 0:21 / /proc rw - proc proc rw\n"
+		"27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n"
+		"31 27 0:99 /@/home /home/a\\040b rw shared:1 - btrfs /dev/b rw\n"
+		"broken\n"
+		"40 27 0:99";
+	size_t len = sizeof(text) - 1;
+	char out[64];
+
+	assert_true(opener_mount_find(text, len, makedev(254, 0), out, 64));
+	assert_string_equal(out, "/");
+	assert_true(opener_mount_find(text, len, makedev(0, 99), out, 64));
+	assert_string_equal(out, "/home/a b");
+	assert_true(opener_mount_find(text, len, makedev(0, 99), out, 6));
+	assert_string_equal(out, "/home");
+	assert_false(opener_mount_find(text, len, makedev(0, 9), out, 64));
+	assert_false(opener_mount_find(text, 0, makedev(254, 0), out, 64));
+	assert_true(opener_mount_has(text, len, 31, makedev(0, 99)));
+	assert_false(opener_mount_has(text, len, 31, makedev(254, 0)));
+	assert_false(opener_mount_has(text, len, 3, makedev(0, 99)));
+}
+
+/* --- what never answers ------------------------------------------------------------- */
+
+static void submit(struct fixture *fx, const struct symbolizer_open_req *req,
+		   int n)
+{
+	for (int i = 0; i < n; i++)
+		assert_int_equal(symbolizer_open(fx->s, req, on_open, fx), 0);
+	wait_for(fx, &fx->opened, fx->opened + n);
+}
+
+static void on_turn(uv_timer_t *timer)
+{
+	uv_close((uv_handle_t *)timer, NULL);
+}
+
+/* The loop runs for so long, whoever it waits for. */
+static void turn(struct fixture *fx, uint64_t ms)
+{
+	uv_timer_t timer;
+
+	uv_timer_init(&fx->loop, &timer);
+	uv_timer_start(&timer, on_turn, ms, 0);
+	uv_run(&fx->loop, UV_RUN_DEFAULT);
+}
+
+static void hung_openings_are_bounded_and_named(void **state)
+{
+	struct symbolizer_opts opts = { .open_deadline_ms = 200 };
+	struct symbolizer_open_req req, other;
+	uint64_t began = clock_boottime_ns();
+	unsigned int n;
+	struct fixture fx;
+	char where[64];
+
+	make_library("hung.so", "fn");
+	fixture_init(&fx, &opts);
+	req = req_for("hung.so");
+	req.uid = 7;
+	statfs_sleep_ms = 60000;
+	submit(&fx, &req, 6);
+	turn(&fx, 500);
+	assert_int_equal(stats(&fx).opener_hung_now, OPENER_HUNG_MOUNT);
+	assert_true(stats(&fx).open_timeouts >= OPENER_HUNG_MOUNT);
+	submit(&fx, &req, 3); /* at once, by now */
+	assert_int_equal(fx.open_err, -EBUSY);
+	assert_true(stats(&fx).open_skipped >= 3);
+	assert_int_equal(stats(&fx).opener_hung, OPENER_HUNG_MOUNT);
+	assert_non_null(symbolizer_hung(fx.s, 0, &n));
+	assert_int_equal(n, OPENER_HUNG_MOUNT);
+	assert_true(opener_mount_of(req.dev, 0, where, sizeof(where)));
+	assert_string_equal(symbolizer_hung(fx.s, 0, &n), where);
+	assert_null(symbolizer_hung(fx.s, 1, &n));
+	/* Others go on. */
+	statfs_sleep_ms = 0;
+	other = req;
+	other.uid = 8;
+	other.dev = 0;
+	other.ino = 0;
+	assert_int_equal(open_wait(&fx, &other), 0);
+	/* The end waits for none of them. */
+	fixture_fini(&fx);
+	assert_true(clock_boottime_ns() - began < 20 * CLOCK_NSEC_PER_SEC);
+}
+
+static void a_user_has_four(void **state)
+{
+	struct symbolizer_opts opts = { .open_deadline_ms = 200 };
+	struct symbolizer_open_req req = { .path = in_dir("user.so"),
+					   .uid = 7 };
+	struct fixture fx;
+
+	make_library("user.so", "fn");
+	fixture_init(&fx, &opts);
+	statfs_sleep_ms = 60000;
+	submit(&fx, &req, 8); /* of no known mount */
+	turn(&fx, 500);
+	submit(&fx, &req, 1);
+	assert_int_equal(fx.open_err, -EBUSY);
+	assert_int_equal(stats(&fx).opener_hung_now, OPENER_HUNG_UID);
+	statfs_sleep_ms = 0;
+	req.uid = 8;
+	assert_int_equal(open_wait(&fx, &req), 0);
+	fixture_fini(&fx);
+}
+
+/* One that answers after all is used again. */
+static void a_file_system_that_comes_back_is_well(void **state)
+{
+	struct symbolizer_opts opts = { .open_deadline_ms = 100 };
+	struct symbolizer_open_req req;
+	unsigned int n;
+	struct fixture fx;
+
+	make_library("back.so", "fn");
+	fixture_init(&fx, &opts);
+	req = req_for("back.so");
+	statfs_sleep_ms = 1000;
+	submit(&fx, &req, 2);
+	assert_int_equal(fx.open_err, -ETIMEDOUT);
+	assert_non_null(symbolizer_hung(fx.s, 0, &n));
+	statfs_sleep_ms = 0;
+	for (int i = 0; i < 100 && symbolizer_hung(fx.s, 0, &n); i++)
+		turn(&fx, 100);
+	assert_null(symbolizer_hung(fx.s, 0, &n));
+	assert_int_equal(stats(&fx).opener_hung_now, 0);
+	assert_int_equal(open_wait(&fx, &req), 0);
+	fixture_fini(&fx);
+}
+
+/* The children of this process whose command line has 'word'. */
+static pid_t child_with(const char *word)
+{
+	char line[64];
+	int pid = 0;
+	FILE *f;
+
+	snprintf(line, sizeof(line), "pgrep -P %d -f %s", (int)getpid(), word);
+	f = popen(line, "r");
+	assert_non_null(f);
+	if (fscanf(f, "%d", &pid) != 1)
+		pid = 0;
+	pclose(f);
+	return pid;
+}
+
+static void one_that_was_killed_is_replaced(void **state)
+{
+	uint64_t at = make_library("kill.so", "fn");
+	struct fixture fx;
+	pid_t pid;
+
+	fixture_init(&fx, NULL);
+	assert_int_equal(open_path(&fx, in_dir("kill.so")), 0);
+	pid = child_with(SYMBOLIZER_OPENER);
+	assert_true(pid > 0);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	/* One request may be lost with it. */
+	if (open_path(&fx, in_dir("kill.so")))
+		assert_int_equal(open_path(&fx, in_dir("kill.so")), 0);
+	expect_name(&fx, at, "fn");
+	assert_int_equal(stats(&fx).opener_starts, 2);
+	fixture_fini(&fx);
+}
+
+/* A file that is opened again, unchanged, need not be read for that. */
+static void what_is_known_is_not_read_again(void **state)
+{
+	struct symbolizer_ident id;
+	struct fixture fx;
+	pid_t pid;
+
+	make_library("known.so", "fn");
+	/* ctime cannot be set, and must be old enough. */
+	sleep(4);
+	fixture_init(&fx, NULL);
+	assert_int_equal(open_path(&fx, in_dir("known.so")), 0);
+	id = *symbolizer_ident(fx.file);
+	assert_false(symbolizer_changed(fx.file));
+	pid = child_with(SYMBOLIZER_WORKER);
+	assert_true(pid > 0);
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	assert_int_equal(open_path(&fx, in_dir("known.so")), 0);
+	assert_memory_equal(&id, symbolizer_ident(fx.file), sizeof(id));
+	assert_int_equal(kill(pid, SIGCONT), 0);
+	sh("chmod 700 known.so && chmod 755 known.so");
+	assert_true(symbolizer_changed(fx.file));
+	assert_int_equal(open_path(&fx, in_dir("known.so")), 0);
+	assert_true(symbolizer_ident(fx.file)->ctime_ns != id.ctime_ns);
+	assert_memory_equal(symbolizer_ident(fx.file)->content, id.content,
+			    sizeof(id.content));
+	fixture_fini(&fx);
+}
+
+/* Head, tail and build id are equal; the middle is not. */
+static void the_middle_counts(void **state)
+{
+	struct symbolizer_ident id;
+	struct fixture fx;
+
+	make_library("mid.so", "fn");
+	sh("cp mid.so a && objcopy --add-section .fill=/bin/sh mid.so a && "
+	   "cp a b && printf x | dd of=b bs=1 seek=20000 conv=notrunc "
+	   "2>/dev/null && cp a c");
+	fixture_init(&fx, NULL);
+	assert_int_equal(open_path(&fx, in_dir("a")), 0);
+	id = *symbolizer_ident(fx.file);
+	assert_int_equal(open_path(&fx, in_dir("b")), 0);
+	assert_memory_equal(symbolizer_ident(fx.file)->file_id, id.file_id,
+			    sizeof(id.file_id));
+	assert_memory_equal(symbolizer_ident(fx.file)->build_id, id.build_id,
+			    sizeof(id.build_id));
+	assert_memory_not_equal(symbolizer_ident(fx.file)->content, id.content,
+				sizeof(id.content));
+	assert_int_equal(open_path(&fx, in_dir("c")), 0);
+	assert_memory_equal(symbolizer_ident(fx.file)->content, id.content,
+			    sizeof(id.content));
+	fixture_fini(&fx);
+}
+
+/* Of a large file, what tables are made of; debug information is not. */
+static void large_files_are_hashed_by_sections(void **state)
+{
+	struct symbolizer_ident id;
+	struct fixture fx;
+
+	make_library("big.so", "fn");
+	sh("head -c 6000000 /dev/zero > fill && "
+	   "objcopy --add-section .debug_x=fill big.so big1 && "
+	   "printf x >> fill && truncate -s 6000000 fill && "
+	   "printf x | dd of=fill bs=1 seek=3000000 conv=notrunc 2>/dev/null && "
+	   "objcopy --add-section .debug_x=fill big.so big2 && "
+	   "objcopy --add-section .debug_x=fill --redefine-sym fn=fm "
+	   "big.so big3");
+	fixture_init(&fx, NULL);
+	assert_int_equal(open_path(&fx, in_dir("big1")), 0);
+	id = *symbolizer_ident(fx.file);
+	assert_int_equal(open_path(&fx, in_dir("big2")), 0);
+	assert_memory_equal(symbolizer_ident(fx.file)->content, id.content,
+			    sizeof(id.content));
+	assert_int_equal(open_path(&fx, in_dir("big3")), 0);
+	assert_memory_not_equal(symbolizer_ident(fx.file)->content, id.content,
+				sizeof(id.content));
+	/* Too much: like no other file. */
+	sh("truncate -s 70000000 huge && dd if=/dev/zero of=head bs=64 count=1 "
+	   "2>/dev/null; head -c 4096 big1 > huge1 && printf '\\0\\0' | "
+	   "dd of=huge1 bs=1 seek=60 conv=notrunc 2>/dev/null && "
+	   "truncate -s 70000000 huge1 && cp huge1 huge2");
+	assert_int_equal(open_path(&fx, in_dir("huge1")), 0);
+	id = *symbolizer_ident(fx.file);
+	assert_int_equal(open_path(&fx, in_dir("huge2")), 0);
+	assert_memory_not_equal(symbolizer_ident(fx.file)->content, id.content,
+				sizeof(id.content));
+	fixture_fini(&fx);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_took_its_place_is_not_opened),
+		cmocka_unit_test(what_is_no_file_system_for_files_is_refused),
+		cmocka_unit_test(a_file_of_btrfs_is_opened),
+		cmocka_unit_test(mounts_are_found_by_id_and_device),
+		cmocka_unit_test(hung_openings_are_bounded_and_named),
+		cmocka_unit_test(a_user_has_four),
+		cmocka_unit_test(a_file_system_that_comes_back_is_well),
+		cmocka_unit_test(one_that_was_killed_is_replaced),
+		cmocka_unit_test(what_is_known_is_not_read_again),
+		cmocka_unit_test(the_middle_counts),
+		cmocka_unit_test(large_files_are_hashed_by_sections),
+		cmocka_unit_test(a_file_of_an_overlay_is_opened),
+	};
+
+	worker_or_test(argc, argv);
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
