@@ -1,37 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * prog_opened FILE...: prints the name of each file whenever somebody opens it,
- * by inotify(7). Prints "watching" first.
+ * prog_opened FILE: prints the program of each process that opens the file, by
+ * fanotify(7). Prints "watching" first.
  */
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
-#include <sys/inotify.h>
+#include <sys/fanotify.h>
 #include <unistd.h>
 
-#define FILES_MAX 64
+static void tell(int pid)
+{
+	char path[32], exe[PATH_MAX];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	n = readlink(path, exe, sizeof(exe) - 1);
+	exe[n > 0 ? n : 0] = '\0';
+	printf("opened by %s\n", exe);
+}
 
 int main(int argc, char **argv)
 {
-	char buf[4096] __attribute__((aligned(8)));
-	const struct inotify_event *ev;
-	const char *names[FILES_MAX] = { NULL };
-	int fd = inotify_init1(IN_CLOEXEC), wd;
+	int fd = fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC, O_RDONLY);
+	struct fanotify_event_metadata buf[64], *ev;
 	ssize_t n;
 
-	for (int i = 1; i < argc; i++) {
-		wd = inotify_add_watch(fd, argv[i], IN_OPEN);
-		if (wd < 0 || wd >= FILES_MAX) {
-			perror(argv[i]);
-			return 1;
-		}
-		names[wd] = argv[i];
+	if (argc != 2 || fd < 0 ||
+	    fanotify_mark(fd, FAN_MARK_ADD, FAN_OPEN, AT_FDCWD, argv[1])) {
+		perror("prog_opened");
+		return 1;
 	}
 	puts("watching");
 	fflush(stdout);
 	while ((n = read(fd, buf, sizeof(buf))) > 0) {
-		for (char *p = buf; p < buf + n; p += sizeof(*ev) + ev->len) {
-			ev = (const void *)p;
-			if (ev->wd >= 0 && ev->wd < FILES_MAX && names[ev->wd])
-				puts(names[ev->wd]);
+		for (ev = buf; FAN_EVENT_OK(ev, n);
+		     ev = FAN_EVENT_NEXT(ev, n)) {
+			tell(ev->pid);
+			if (ev->fd >= 0)
+				close(ev->fd);
 		}
 		fflush(stdout);
 	}

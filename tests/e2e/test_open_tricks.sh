@@ -1,0 +1,63 @@
+#!/bin/bash
+# A user who runs a program and puts a link in its place decides nothing: what the
+# link leads to is not opened, by whichever way profd looks for the program.
+. "$(dirname "$0")/lib.sh"
+N=40
+
+chmod 755 "$T"
+mkdir -m 1777 "$T/user"
+cp "$E2E/prog_spin_a" "$T/canary"
+chmod 600 "$T/canary"
+mkfifo -m 666 "$T/fifo"
+background "$E2E/prog_opened" "$T/canary" >"$T/opened"
+wait_for 60 grep -q watching "$T/opened" || bail "watched"
+
+# One short life each, so that some are gone before their file is opened.
+cat >"$T/trick.sh" <<'END'
+cd "$1/user" || exit 1
+for ((i = 0; i < $2; i++)); do
+	cp "$3" "x$i"
+	case $((i % 4)) in
+	0) to=$1/canary ;;
+	1) to=$1/fifo ;;
+	2) to=/proc/kmsg ;;
+	3) to=/etc/shadow ;;
+	esac
+	ln -s "$to" "link$i"
+	"./x$i" $((i % 3 ? 5 : 60)) >/dev/null &
+	mv -T "link$i" "x$i"
+	wait
+done
+END
+trick() {
+	setpriv --reuid 65534 --regid 65534 --clear-groups \
+		bash "$T/trick.sh" "$T" "$N" "$E2E/prog_spin_new"
+}
+
+start_profd whole --freq 999
+check "a user plays tricks" trick
+rm -rf "$T"/user/*
+# Without the right to /proc/PID/map_files, by their paths.
+stale=$(metric profd_symbolize_open_stale_total)
+diag "$(metric profd_symbolize_opened_total) opened, $stale stale"
+stop_profd
+
+# start_profd runs $PROFD: as root, but without two capabilities.
+cat >"$T/less" <<END
+#!/bin/sh
+exec setpriv --bounding-set -sys_admin,-checkpoint_restore "$PROFD" "\$@"
+END
+chmod 755 "$T/less"
+PROFD=$T/less start_profd less --freq 999
+check "... with less privilege" trick
+wait_for 10 bash -c '(($(curl -sS --unix-socket "$0" http://profd/metrics |
+	sed -n "s/^profd_symbolize_open_stale_total //p") > 0))' "$sock"
+num "other files were seen in their place" \
+	"$(metric profd_symbolize_open_stale_total)" '>' 0
+stop_profd
+# Another profd on the host is no matter of this one.
+is "the canary was not opened" "$(grep -c "by $(realpath "$B/profd")\$" "$T/opened")" 0
+cat "$T/canary" >/dev/null
+check "... and it would be seen" wait_for 10 grep -q 'by .*cat$' "$T/opened"
+diag "$(sort "$T/opened" | uniq -c)"
+plan
