@@ -156,8 +156,7 @@ static void test_file_gone(void **state)
 	answer(0);
 	i = strstr(f->out.text[0], "library") != NULL; /* which came first */
 	assert_string_equal(f->out.text[i], "fn_22;[file gone: program];");
-	assert_string_equal(f->out.text[!i],
-			    "fn_22;[file not read: library];");
+	assert_string_equal(f->out.text[!i], "fn_22;[file not read: library];");
 	finish_all(f);
 }
 
