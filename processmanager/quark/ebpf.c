@@ -21,6 +21,9 @@
 /* As quark_queue_know_file() says. */
 #define KNOWN_FILES 16384
 
+/* Maps and programs together are no fewer. */
+#define LOAD_FDS 16
+
 struct ebpf {
 	struct quark_bpf *skel;
 	struct bpf_link *walk; /* of the iterator */
@@ -148,6 +151,23 @@ static int unpack(void *arg, void *data, size_t len)
 	return n < 0 ? 0 : e->fn(e->arg, &e->unpacked, n);
 }
 
+/*
+ * Without a descriptor for its BTF libbpf goes on, and the kernel then refuses the
+ * map that needs it (task storage) with EINVAL.
+ */
+static int load_error(int err)
+{
+	int fds[LOAD_FDS], n = 0;
+
+	while (n < LOAD_FDS && (fds[n] = dup(STDERR_FILENO)) >= 0)
+		n++;
+	if (err == -EINVAL && n < LOAD_FDS && errno == EMFILE)
+		err = -EMFILE;
+	while (n)
+		close(fds[--n]);
+	return err;
+}
+
 static int start(struct ebpf *e, const struct quark_backend_conf *conf,
 		 ring_fn fn, void *arg)
 {
@@ -162,7 +182,7 @@ static int start(struct ebpf *e, const struct quark_backend_conf *conf,
 		return err;
 	err = quark_bpf__load(e->skel);
 	if (err)
-		return explain(err, "loading programs");
+		return explain(load_error(err), "loading programs");
 	err = map_losses(e);
 	if (err)
 		return explain(err, "mapping loss counters");
