@@ -132,7 +132,9 @@ like "archive full: the log names the file" "$(cat "$log")" \
 	"$T/full/cpu-[^ ]*: No space left"
 is "archive full: no half file" \
 	"$(find "$T/full" -name 'cpu-*.tmp' | wc -l)" 0
-check "archive full: profd goes on" ask /healthz
+check "archive full: profd goes on" ask /status
+is "archive full: /healthz says so" \
+	"$(curl -sS -o /dev/null -w "%{http_code}" "$url/healthz")" 503
 stop_profd
 is "archive full: the last window is lost, and the status says so" $? 1
 rm -f "$T/full/ballast"
