@@ -436,6 +436,7 @@ struct ledger_table {
 	size_t n, at;
 	unsigned int freq_hz;
 	int64_t wall;
+	bool all;
 };
 
 struct ledger_table *ledger_table_new(struct pm *pm, bool all,
@@ -446,6 +447,7 @@ struct ledger_table *ledger_table_new(struct pm *pm, bool all,
 	if (!t)
 		return NULL;
 	t->pm = pm;
+	t->all = all;
 	t->freq_hz = freq_hz;
 	t->wall = ledger_wall();
 	t->keys = pm_keys(pm, all, &t->n);
@@ -477,6 +479,9 @@ bool ledger_table_read(struct ledger_table *t, unsigned int max,
 			continue;
 		pm_process_ask(t->pm, img);
 		ledger_look(img, &v, images);
+		/* It ended after the keys were taken. */
+		if (!t->all && v.process.end != PM_ALIVE)
+			continue;
 		l = line_new(t->wall);
 		put_process(&l, &v, t->freq_hz);
 		put_line(&l, sb);

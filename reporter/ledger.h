@@ -24,7 +24,8 @@ json_t *ledger_text(const char *s, size_t len);
 /*
  * The processes that there are when it is made, one line each with its images;
  * 'all': with those who are dead and not forgotten yet. They are read piece by
- * piece, each as it is then; who was forgotten meanwhile is left out. The manager
+ * piece, each as it is then; who was forgotten meanwhile, or unless 'all' has ended, is
+ * left out. The manager
  * has to stay. NULL without memory.
  */
 struct ledger_table;

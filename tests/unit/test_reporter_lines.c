@@ -142,6 +142,24 @@ static void a_table_is_read_in_pieces(void **state)
 	strbuf_fini(&sb);
 }
 
+static void who_ends_between_two_pieces_is_dead(void **state)
+{
+	struct pm_image img[2] = { make(10, PM_ALIVE), make(11, PM_ALIVE) };
+	struct strbuf sb = STRBUF_INIT;
+	struct ledger_table *table;
+
+	processes[0] = &img[0];
+	processes[1] = &img[1];
+	table = ledger_table_new(NULL, false, 100);
+	assert_true(ledger_table_read(table, 1, &sb));
+	img[1].process.end = PM_EXITED;
+	assert_false(ledger_table_read(table, 1, &sb));
+	assert_int_equal(count_lines(strbuf_str(&sb)), 1);
+	ledger_table_free(table);
+	memset(processes, 0, sizeof(processes));
+	strbuf_fini(&sb);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +168,7 @@ int main(void)
 		T(an_event_is_bounded_too),
 		T(hostile_names_are_json_strings),
 		T(a_table_is_read_in_pieces),
+		T(who_ends_between_two_pieces_is_dead),
 #undef T
 	};
 
