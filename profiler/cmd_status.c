@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "profiler/client.h"
 #include "profiler/cmd.h"
 #include "profiler/lines.h"
@@ -239,7 +237,7 @@ static void status_others(const struct status *st, struct strbuf *sb)
 	for (i = 0; i < st->n; i++) {
 		const struct status_line *l = &st->lines[i];
 
-		if (l->group == STATUS_OTHER)
+		if (l->group == STATUS_OTHER && strcmp(l->key, "health"))
 			status_put(sb, l->key, l->value);
 		zeros += l->number && !strcmp(l->value, "0");
 	}
@@ -259,51 +257,6 @@ static void status_text(const struct status *st, const char *health,
 	status_stacks(st, sb);
 	status_losses(st, sb);
 	status_others(st, sb);
-}
-
-/* --- for programs ---------------------------------------------------------- */
-
-static json_t *status_value(const struct status_line *l)
-{
-	if (l->number)
-		return json_integer(strtoll(l->value, NULL, 10));
-	return json_stringn(l->value, strlen(l->value));
-}
-
-/* A key that comes several times has a list. */
-static int status_json_put(json_t *o, const struct status_line *l)
-{
-	json_t *v = status_value(l), *old = json_object_get(o, l->key), *list;
-
-	if (!v)
-		return -ENOMEM;
-	if (json_is_array(old))
-		return json_array_append_new(old, v);
-	if (!old)
-		return json_object_set_new(o, l->key, v);
-	list = json_pack("[Oo]", old, v);
-	return list ? json_object_set_new(o, l->key, list) : -ENOMEM;
-}
-
-static int status_json(const struct status *st, const char *health,
-		       struct strbuf *sb)
-{
-	json_t *o = json_pack("{ss}", "health", health);
-	char *text;
-	size_t i;
-	int err = o ? 0 : -ENOMEM;
-
-	for (i = 0; i < st->n && !err; i++)
-		err = status_json_put(o, &st->lines[i]);
-	text = err ? NULL
-		   : json_dumps(o, JSON_COMPACT | JSON_ENSURE_ASCII |
-					   JSON_PRESERVE_ORDER);
-	json_decref(o);
-	if (!text)
-		return -ENOMEM;
-	strbuf_printf(sb, "%s\n", text);
-	free(text);
-	return 0;
 }
 
 /* --- in all ---------------------------------------------------------------- */
@@ -334,9 +287,24 @@ static int status_health(const struct options *o, struct strbuf *health,
 	return err;
 }
 
-int cmd_status(const struct options *o)
+/* What the server has for programs, as it is. */
+static int status_json(const struct options *o, struct strbuf *out, char *msg,
+		       size_t len)
 {
-	struct strbuf health = STRBUF_INIT, out = STRBUF_INIT;
+	struct client_request req = {
+		.server = o->server,
+		.path = "/status?format=json",
+		.body = status_body,
+		.arg = out,
+	};
+
+	return client_get(&req, msg, len);
+}
+
+static int status_people(const struct options *o, struct strbuf *out, char *msg,
+			 size_t len)
+{
+	struct strbuf health = STRBUF_INIT;
 	struct status st = { .n = 0 };
 	struct client_request req = {
 		.server = o->server,
@@ -344,25 +312,33 @@ int cmd_status(const struct options *o)
 		.body = status_body,
 		.arg = &st.text,
 	};
+	int err;
+
+	err = status_health(o, &health, msg, len);
+	if (!err)
+		err = client_get(&req, msg, len);
+	if (!err)
+		err = st.text.failed ? -ENOMEM : status_parse(&st);
+	if (!err)
+		status_text(&st, strbuf_str(&health), out);
+	strbuf_fini(&health);
+	strbuf_fini(&st.text);
+	free(st.lines);
+	return err;
+}
+
+int cmd_status(const struct options *o)
+{
+	struct strbuf out = STRBUF_INIT;
 	char msg[768] = "out of memory";
 	int err, status = 0;
 
-	err = status_health(o, &health, msg, sizeof(msg));
-	if (!err)
-		err = client_get(&req, msg, sizeof(msg));
-	if (!err && !st.text.failed)
-		err = status_parse(&st);
-	if (!err && o->json)
-		err = status_json(&st, strbuf_str(&health), &out);
-	else if (!err)
-		status_text(&st, strbuf_str(&health), &out);
+	err = o->json ? status_json(o, &out, msg, sizeof(msg))
+		      : status_people(o, &out, msg, sizeof(msg));
 	if (err || out.failed)
 		status = cmd_fail("%s", msg);
 	else if (fputs(strbuf_str(&out), stdout) < 0 || fflush(stdout))
 		status = cmd_fail("standard output cannot be written");
-	strbuf_fini(&health);
 	strbuf_fini(&out);
-	strbuf_fini(&st.text);
-	free(st.lines);
 	return status;
 }

@@ -174,7 +174,7 @@ is "status: what matters first" "$(head -n 3 "$T/status" | cut -d ' ' -f 1 | tr 
 is "status: counts of zero are one line" \
 	"$(grep -cE ' 0$' "$T/status")$(grep -c '^zero ' "$T/status")" 01
 is "status --json is an object" \
-	"$(profd status --json | jq -r '.health, (.samples | type)' | tr '\n' ' ')" \
+	"$(profd status --json | jq -r '.health.state, (.sampling.samples | type)' | tr '\n' ' ')" \
 	"ok number "
 
 stop_profd
