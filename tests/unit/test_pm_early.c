@@ -61,7 +61,7 @@ static void executes(uint32_t pid, uint32_t uid, const char *path, uint64_t ino,
 		.uid = uid,
 		.start_boottime = born(pid),
 		.boottime = T0,
-		.ident = { .ino = ino, .ctime_ns = ctime },
+		.ident = { .dev = 1, .ino = ino, .ctime_ns = ctime },
 		.path = path,
 	};
 
@@ -74,6 +74,7 @@ static void maps(uint32_t pid, const char *path, uint64_t ino)
 
 	ev.tgid = pid;
 	ev.time = T0 + 1;
+	ev.dev = 1;
 	ev.ino = ino;
 	ev.ino_generation = 3;
 	assert_int_equal(pm_map_event(pm, &ev), 0);
