@@ -103,6 +103,8 @@ static void pm_early_opened(void *arg, int err, struct symbolizer_file *file)
 	}
 	if (err) {
 		pm->stats.early_failed++;
+		if (err == -EBUSY)
+			pm_limited(pm, e->uid, PM_LIMIT_OPENS, 1);
 		if (pm_early_never(err))
 			pm_early_know(pm, &e->ident, true);
 	} else {
@@ -140,6 +142,7 @@ static bool pm_early_full(struct pm *pm, const struct quark_new_file *f)
 	    pm_open_room(pm, 1))
 		return false;
 	pm->stats.early_refused++;
+	pm_limited(pm, f->uid, PM_LIMIT_FILES, 1);
 	return true;
 }
 

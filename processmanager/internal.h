@@ -487,6 +487,8 @@ static inline bool pm_selects(const struct pm *pm, const struct pm_proc *proc,
 
 /* Counts, and gives -ENOMEM. */
 int pm_nomem(struct pm *pm);
+/* Tells pm_opts.limited. */
+void pm_limited(struct pm *pm, uint32_t uid, enum pm_limit what, uint64_t n);
 
 /*
  * Adds a gap to all so far; of several CPUs' gaps at once each moment counts

@@ -167,6 +167,7 @@ static int pm_map_limited(struct pm *pm, const struct pm_proc *proc,
 	struct pm_mm *mm = pm_map_route(proc, ev->time);
 
 	pm->stats.maps_limited++;
+	pm_limited(pm, proc->images->uid, PM_LIMIT_MAPS, 1);
 	if (mm)
 		mm->lost_until = MAX(mm->lost_until, MAX(ev->end, ev->time));
 	return 0;
@@ -188,6 +189,10 @@ int pm_map_event(struct pm *pm, const struct pm_map_event *ev)
 	proc = pm_proc_at(pm, ev->tgid, ev->time);
 	if (!proc) {
 		pm->stats.unknown += ev->time >= pm->begin;
+		return 0;
+	}
+	if (ev->kind == PM_MAP_NAMES) {
+		pm_limited(pm, proc->images->uid, PM_LIMIT_NAMES, ev->end);
 		return 0;
 	}
 	if (ev->kind == PM_MAP_EXEC)

@@ -366,6 +366,8 @@ static void pm_exe_failed(struct pm_exe *exe, int err)
 
 	exe->open_error = err;
 	exe->tries++;
+	if (err == -EBUSY)
+		pm_limited(exe->pm, exe->via.uid, PM_LIMIT_OPENS, 1);
 	if (err == -ENOEXEC)
 		wait = PM_OPEN_BACKOFF_MAX;
 	else if (err == -EBUSY || err == -ETIMEDOUT)

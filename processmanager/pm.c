@@ -9,6 +9,12 @@
 
 #include "processmanager/internal.h"
 
+void pm_limited(struct pm *pm, uint32_t uid, enum pm_limit what, uint64_t n)
+{
+	if (pm->opts.limited)
+		pm->opts.limited(pm->opts.arg, uid, what, n);
+}
+
 int pm_nomem(struct pm *pm)
 {
 	pm->stats.nomem++;

@@ -36,6 +36,15 @@ struct pm_want {
 	bool flood;
 };
 
+/* What a user has a share of, or may do so often. */
+enum pm_limit {
+	PM_LIMIT_TEXT, /* bytes that his processes say of themselves */
+	PM_LIMIT_MAPS, /* mapping records of a process */
+	PM_LIMIT_NAMES, /* changes of a process's name */
+	PM_LIMIT_FILES, /* new files, opened when they are executed */
+	PM_LIMIT_OPENS, /* openings that hang */
+};
+
 struct pm_opts {
 	struct symbolizer *symbolizer;
 	/*
@@ -59,10 +68,11 @@ struct pm_opts {
 	 */
 	void (*ended)(void *arg, const struct pm_image *last);
 	/*
-	 * So many bytes of what processes of this user say of themselves were
-	 * left out, as his share is used up. May be NULL.
+	 * So much was left out, as the share of this user is used up. May be
+	 * NULL.
 	 */
-	void (*limited)(void *arg, uint32_t uid, uint64_t bytes);
+	void (*limited)(void *arg, uint32_t uid, enum pm_limit what,
+			uint64_t n);
 	/*
 	 * An executed file is known, or is no longer: see pm_new_file(). May be
 	 * NULL.
@@ -142,6 +152,8 @@ enum pm_map_kind {
 	PM_MAP_MMAP, /* an executable mapping appeared */
 	PM_MAP_LOST, /* records are missing: none before 'time', none behind
 			'end'. Of 'tgid'; 0: of any process, and of any kind */
+	PM_MAP_NAMES, /* no mapping: 'tgid' changed its name 'end' times, of
+			which nothing is told: it did so too often */
 };
 
 /* One record of the mapping stream. */

@@ -115,8 +115,7 @@ struct pm_str *pm_str_new_of(struct pm *pm, uint32_t uid, const char *s,
 	pm->text_bytes++;
 	if (!pm_user_may(pm, u, pm_str_size(len)) && len > least) {
 		pm->stats.text_cut++;
-		if (pm->opts.limited)
-			pm->opts.limited(pm->opts.arg, uid, len - least);
+		pm_limited(pm, uid, PM_LIMIT_TEXT, len - least);
 		*cut = true;
 		len = least;
 		hash = hash_bytes(s, len);

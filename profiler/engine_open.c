@@ -86,11 +86,13 @@ static int engine_rows(void *arg, const uint8_t *id, size_t len,
 static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			     const char **what)
 {
-	struct symbolizer_opts sym = { .loop = opts->loop };
+	struct symbolizer_opts sym = { .loop = opts->loop,
+				       .undemangled = engine_undemangled,
+				       .arg = e };
 	struct pm_opts pm = { .open_files = opts->open_files,
 			      .want_maps = walk_want_maps,
 			      .ended = engine_ended,
-			      .limited = engine_text_limited,
+			      .limited = engine_pm_limited,
 			      .never_select = getpid(),
 			      .known_file = engine_known_file,
 			      .arg = e };

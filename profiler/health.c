@@ -100,9 +100,25 @@ void engine_limited(void *arg, uint32_t uid)
 	limits_note(&e->limits, uid, LIMIT_CONNECTIONS, 1);
 }
 
-void engine_text_limited(void *arg, uint32_t uid, uint64_t bytes)
+void engine_pm_limited(void *arg, uint32_t uid, enum pm_limit what, uint64_t n)
+{
+	static const enum limit limits[] = {
+		[PM_LIMIT_TEXT] = LIMIT_ARGUMENTS,
+		[PM_LIMIT_MAPS] = LIMIT_MAPPINGS,
+		[PM_LIMIT_NAMES] = LIMIT_RENAMES,
+		[PM_LIMIT_FILES] = LIMIT_FILES,
+		[PM_LIMIT_OPENS] = LIMIT_OPENS,
+	};
+	struct engine *e = arg;
+
+	/* Times, not bytes. */
+	limits_note(&e->limits, uid, limits[what],
+		    what == PM_LIMIT_TEXT ? 1 : n);
+}
+
+void engine_undemangled(void *arg, uint32_t uid, uint64_t n)
 {
 	struct engine *e = arg;
 
-	limits_note(&e->limits, uid, LIMIT_ARGUMENTS, 1);
+	limits_note(&e->limits, uid, LIMIT_SYMBOLS, n);
 }

@@ -36,6 +36,8 @@ void health_report(const struct health *h, struct reporter_health *out);
 void engine_health(void *arg, struct reporter_health *out);
 void engine_limited(void *arg, uint32_t uid);
 /* pm_opts.limited */
-void engine_text_limited(void *arg, uint32_t uid, uint64_t bytes);
+void engine_pm_limited(void *arg, uint32_t uid, enum pm_limit what, uint64_t n);
+/* symbolizer_opts.undemangled */
+void engine_undemangled(void *arg, uint32_t uid, uint64_t n);
 
 #endif /* PROFILER_HEALTH_H */

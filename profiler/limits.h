@@ -17,7 +17,13 @@
 /* X(NAME, name, "what was limited") */
 #define LIMITS(X)                                            \
 	X(CONNECTIONS, connections, "connections over HTTP") \
-	X(ARGUMENTS, arguments, "arguments remembered")
+	X(ARGUMENTS, arguments, "arguments remembered")      \
+	X(MAPPINGS, mappings, "mapping records")             \
+	X(REREADS, rereads, "time to re-read mappings")      \
+	X(RENAMES, renames, "changes of a process's name")   \
+	X(FILES, files, "new executables opened")            \
+	X(OPENS, opens, "openings that hang")                \
+	X(SYMBOLS, symbols, "time to demangle names")
 
 enum limit {
 #define X(NAME, name, words) LIMIT_##NAME,

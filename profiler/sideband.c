@@ -48,6 +48,8 @@
 /* Looks, one a second, at which a grown ring was a quarter full at most. */
 #define SIDEBAND_CALM 60
 #define SIDEBAND_HUPS 16
+/* More than a minute's, of those that are told. */
+#define SIDEBAND_RENAMES 1024
 /* A record that was begun in the old ring is complete so long after the switch. */
 #define SIDEBAND_SWITCH_US 1000
 
@@ -65,6 +67,8 @@ struct sideband_cpu {
 	uint64_t sure; /* what was lost up to this time has been told */
 	uint64_t told; /* records lost, as far as they were told of */
 	uint64_t recorded; /* ... by records of the ring */
+	uint32_t renamer; /* the process that renames most, about */
+	uint32_t renames; /* of it, more than of others, and not told of */
 };
 
 struct sideband {
@@ -250,6 +254,31 @@ static bool sideband_limit(struct sideband *s, const char *rec, size_t len,
 }
 
 /*
+ * libquark tells the last name, ten times a second at most. Who is limited so is
+ * told for SIDEBAND_RENAMES of one process: whose records are more than half of
+ * all, alone, takes the place of whoever was there before (Boyer and Moore, 1981).
+ */
+static void sideband_renamed(struct sideband *s, struct sideband_cpu *c,
+			     const char *rec, uint64_t time)
+{
+	struct pm_map_event ev = { .kind = PM_MAP_NAMES, .time = time };
+
+	memcpy(&ev.tgid, rec + sizeof(struct perf_event_header),
+	       sizeof(ev.tgid));
+	s->stats.renames++;
+	if (c->renames && c->renamer != ev.tgid) {
+		c->renames--;
+		return;
+	}
+	c->renamer = ev.tgid;
+	if (++c->renames < SIDEBAND_RENAMES)
+		return;
+	ev.end = c->renames;
+	c->renames = 0;
+	s->opts.map(s->opts.arg, &ev);
+}
+
+/*
  * What anybody can make a million of a second, seen by header, pid and time alone.
  * perf writes a COMM record for each change of a name, also where only those of an
  * exec are wanted.
@@ -261,13 +290,13 @@ static bool sideband_skip(struct sideband *s, struct sideband_cpu *c,
 	uint64_t time;
 	bool skip = true;
 
-	if (len < sizeof(h) + sizeof(time))
+	if (len < sizeof(h) + sizeof(uint32_t) + sizeof(time))
 		return false;
 	memcpy(&h, rec, sizeof(h));
 	memcpy(&time, rec + len - sizeof(time), sizeof(time));
 	if (h.type == PERF_RECORD_COMM &&
 	    !(h.misc & PERF_RECORD_MISC_COMM_EXEC))
-		s->stats.renames++;
+		sideband_renamed(s, c, rec, time);
 	else
 		skip = h.type == PERF_RECORD_MMAP2 &&
 		       sideband_limit(s, rec, len, time);

@@ -4,6 +4,7 @@
  * records say what the kernel maps executable (MMAP2) and when an exec begins
  * (COMM with the exec flag). Of one process so many are handed on as
  * profiler/maplimit.h allows; a PM_MAP_LOST of that process stands for the rest.
+ * One that changes its name all the time is told of by PM_MAP_NAMES.
  */
 #ifndef PROFILER_SIDEBAND_H
 #define PROFILER_SIDEBAND_H

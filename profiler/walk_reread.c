@@ -117,11 +117,14 @@ static void reread_next(struct engine *e, uint64_t now)
 {
 	struct walkqueue_item items[REREAD_BATCH];
 	struct walk_request *r;
+	uint32_t uid;
 	size_t n, i;
 
 	if (!e->rereads || e->doubts.over || reread_busy(e, now))
 		return;
 	n = walkqueue_take(e->rereads, now, items, REREAD_BATCH);
+	if (!n && walkqueue_limits(e->rereads, &uid))
+		limits_note(&e->limits, uid, LIMIT_REREADS, 1);
 	r = n ? calloc(1, sizeof(*r)) : NULL;
 	if (!r)
 		return;

@@ -206,6 +206,19 @@ void walkqueue_charge(struct walkqueue *q, const struct walkqueue_item *item,
 		    (int64_t)ns - (int64_t)WALKQUEUE_GUESS);
 }
 
+bool walkqueue_limits(const struct walkqueue *q, uint32_t *uid)
+{
+	const struct user *u, *most = NULL;
+
+	for (u = q->users; u < q->users + USERS; u++)
+		if (u->first && u->budget.ns <= 0 &&
+		    (!most || u->budget.ns < most->budget.ns))
+			most = u;
+	if (most)
+		*uid = most->uid;
+	return most;
+}
+
 void walkqueue_get_stats(const struct walkqueue *q, struct walkqueue_stats *out)
 {
 	*out = q->stats;

@@ -50,6 +50,8 @@ size_t walkqueue_take(struct walkqueue *q, uint64_t now,
 /* Reading this one, which was taken, used so much CPU time. */
 void walkqueue_charge(struct walkqueue *q, const struct walkqueue_item *item,
 		      uint64_t ns);
+/* Who waits because his share of the time is used up; the one who owes most. */
+bool walkqueue_limits(const struct walkqueue *q, uint32_t *uid);
 void walkqueue_get_stats(const struct walkqueue *q,
 			 struct walkqueue_stats *out);
 

@@ -67,6 +67,12 @@ struct symbolizer_opts {
 	 * the symbolizer lives. NULL: /usr/lib/debug.
 	 */
 	const char *const *debug_dirs;
+	/*
+	 * So many names of files that this user executed were left mangled:
+	 * they took too long. May be NULL.
+	 */
+	void (*undemangled)(void *arg, uint32_t uid, uint64_t n);
+	void *arg;
 };
 
 /* 0 or -errno. 'opts' is only read. */

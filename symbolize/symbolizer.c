@@ -555,6 +555,8 @@ static int start_workers(struct symbolizer *s,
 			.idle_ms = (unsigned int)or_else(
 				opts->worker_idle_ms, WORKER_IDLE_MS_DEFAULT),
 			.stats = &s->stats,
+			.undemangled = opts->undemangled,
+			.undemangled_arg = opts->arg,
 		},
 		.index_ceiling = or_else(opts->index_bytes,
 					 INDEX_BYTES_DEFAULT),

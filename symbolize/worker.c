@@ -355,6 +355,9 @@ static int heard_answer(struct worker *w)
 	w->opts.stats->index_built += a->built;
 	w->opts.stats->index_evicted += a->evicted;
 	w->opts.stats->undemangled += a->undemangled;
+	if (a->undemangled && w->opts.undemangled)
+		w->opts.undemangled(w->opts.undemangled_arg, j->file->uid,
+				    a->undemangled);
 	w->opts.stats->index_bytes += a->index_bytes - w->index_bytes;
 	w->index_bytes = a->index_bytes;
 	if (err || next != WORKER_MORE)

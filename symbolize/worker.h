@@ -66,6 +66,9 @@ struct worker_opts {
 	size_t memory;
 	unsigned int cpu_s, deadline_ms, idle_ms;
 	struct symbolizer_stats *stats;
+	/* symbolizer_opts; may be NULL. */
+	void (*undemangled)(void *arg, uint32_t uid, uint64_t n);
+	void *undemangled_arg;
 	struct worker_aside *aside; /* of all workers */
 	/* What its indexes may take of memory. */
 	uint64_t (*index_room)(void *arg, uint64_t held);

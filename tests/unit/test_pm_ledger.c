@@ -256,17 +256,20 @@ static void who_execs_without_end_is_remembered_in_part(void **state)
 #define ARGS 20000 /* of an exec: what the kernel side copies at most */
 
 static uint64_t limited_uid, limited_bytes;
+static enum pm_limit limited_what;
 
-static void on_limited(void *arg, uint32_t uid, uint64_t bytes)
+static void on_limited(void *arg, uint32_t uid, enum pm_limit what, uint64_t n)
 {
+	assert_int_equal(what, limited_what);
 	limited_uid = uid;
-	limited_bytes += bytes;
+	limited_bytes += n;
 }
 
 static int setup_limited(void **state)
 {
 	struct pm_opts opts = { .symbolizer = &fake, .limited = on_limited };
 
+	limited_what = PM_LIMIT_TEXT;
 	memset(&fake, 0, sizeof(fake));
 	limited_bytes = 0;
 	return pm_new(&pm, &opts);
@@ -355,6 +358,29 @@ static void one_user_has_no_more_than_his_share(void **state)
 	}
 	pm_forget(pm, 60 * SEC);
 	assert_true(stats().text_bytes < 100 * (ARGS + 1024));
+}
+
+/* Whoever floods a stream is named, also by records that change nothing else. */
+static void who_floods_is_told(void **state)
+{
+	struct pm_map_event ev = {
+		.kind = PM_MAP_NAMES, .tgid = 9, .time = 9100, .end = 1024
+	};
+
+	do_walk(9, 1, "/bin/sh", 9000);
+	exec_long(9, 1, 9001, 7);
+	limited_what = PM_LIMIT_NAMES;
+	assert_int_equal(pm_map_event(pm, &ev), 0);
+	assert_int_equal(limited_uid, 7);
+	assert_int_equal(limited_bytes, 1024);
+	limited_what = PM_LIMIT_MAPS;
+	ev.kind = PM_MAP_LOST;
+	assert_int_equal(pm_map_event(pm, &ev), 0);
+	assert_int_equal(limited_bytes, 1025);
+	/* Nobody known. */
+	ev.tgid = 10;
+	assert_int_equal(pm_map_event(pm, &ev), 0);
+	assert_int_equal(limited_bytes, 1025);
 }
 
 /* An event that was late makes an image between two others. */
@@ -780,6 +806,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			one_user_has_no_more_than_his_share, setup_limited,
 			teardown),
+		cmocka_unit_test_setup_teardown(who_floods_is_told,
+						setup_limited, teardown),
 		TEST(images_stand_in_the_order_of_execs),
 		TEST(a_generation_that_comes_again_is_listed_once),
 		TEST(a_zombie_of_the_walk_has_its_status),

@@ -159,6 +159,21 @@ static void a_crowd_of_users_is_limited(void **state)
 			WALKQUEUE_ALL_BURST + 11 * WALKQUEUE_ALL_NS);
 }
 
+static void who_waits_for_his_own_share_is_known(void **state)
+{
+	uint32_t uid = 0;
+
+	add(5, 1000, true);
+	add(6, 2000, true);
+	add(7, 2000, true);
+	assert_false(walkqueue_limits(q, &uid));
+	assert_int_equal(next(WALKQUEUE_FLOOD_BURST / 2), 5);
+	assert_int_equal(next(2 * WALKQUEUE_FLOOD_BURST), 6);
+	assert_int_equal(next(0), 0);
+	assert_true(walkqueue_limits(q, &uid));
+	assert_int_equal(uid, 2000);
+}
+
 static void who_floods_has_the_least(void **state)
 {
 	assert_in_range(used_in(10, 1, true),
@@ -217,6 +232,7 @@ int main(void)
 		T(a_user_has_so_much_a_second),
 		T(all_have_so_much_a_second),
 		T(a_crowd_of_users_is_limited),
+		T(who_waits_for_his_own_share_is_known),
 		T(who_floods_has_the_least),
 		T(who_floods_comes_last),
 		T(a_debt_is_paid_by_its_user),
