@@ -83,10 +83,26 @@ static void on_written(void *arg, int err, uint64_t nsamples, void *data,
 	r->samples = nsamples;
 }
 
-static void on_walk(uv_handle_t *h, void *arg)
+/* One that was never begun has no type. */
+static void close_handle(void *handle)
 {
-	if (!uv_is_closing(h))
+	uv_handle_t *h = handle;
+
+	if (h->type != UV_UNKNOWN_HANDLE)
 		uv_close(h, NULL);
+}
+
+/* Its own ones: others that are still in the loop free what they belong to. */
+static void close_handles(struct record *r)
+{
+	size_t i;
+
+	for (i = 0; i < RECORD_SIGNAL_MAX; i++)
+		close_handle(&r->signals[i]);
+	close_handle(&r->duration);
+	close_handle(&r->progress);
+	for (i = 0; i < r->ntargets; i++)
+		close_handle(&r->targets[i].poll);
 }
 
 /* A profile without samples looks like a mistake of profd's. */
@@ -519,7 +535,7 @@ static int record_in_loop(struct record *r)
 	signal(SIGPIPE, SIG_IGN);
 	status = record(r);
 	engine_free(r->engine);
-	uv_walk(&r->loop, on_walk, NULL);
+	close_handles(r);
 	uv_run(&r->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&r->loop);
 	return status;
