@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/text.h"
 #include "profiler/engine_internal.h"
 
 /* /proc/stat and the kernel's clock never agree wholly: 1 % is no loss. */
@@ -82,11 +83,29 @@ void health_report(const struct health *h, struct reporter_health *out)
 	}
 }
 
+/* A mount point is a path of whoever mounted it. */
+static void health_mounts(const struct engine *e, struct reporter_health *out)
+{
+	struct strbuf path = STRBUF_INIT;
+	unsigned int n;
+	const char *p;
+
+	for (size_t i = 0; (p = symbolizer_hung(e->symbolizer, i, &n)); i++) {
+		strbuf_reset(&path);
+		text_add(&path, p, strlen(p));
+		if (!path.failed)
+			reporter_degraded(out, "mount %s does not answer",
+					  strbuf_str(&path));
+	}
+	strbuf_fini(&path);
+}
+
 void engine_health(void *arg, struct reporter_health *out)
 {
 	const struct engine *e = arg;
 
 	health_report(&e->health, out);
+	health_mounts(e, out);
 	if (e->hotplug_err)
 		reporter_degraded(out,
 				  "CPUs that come online are not sampled: %s",

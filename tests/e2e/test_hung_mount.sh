@@ -29,6 +29,12 @@ is "no more than two of a mount" \
 num "the others are skipped" "$(metric profd_symbolize_open_skipped_total)" \
 	'>=' 1
 
+health=$(curl -sS --max-time 5 "$url/healthz")
+like "/healthz is not failing, and names the mount" "$health" \
+	"^degraded: (.*; )?mount $T/mnt does not answer"
+like "... and so does status" "$("$PROFD" status --server "unix:$sock")" \
+	"mount $T/mnt does not answer"
+
 # Programs that nobody has seen before, meanwhile.
 for i in 1 2 3 4 5; do
 	other_build_id "$E2E/prog_spin_new" "$T/fresh$i" "$i"
