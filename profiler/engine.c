@@ -39,10 +39,18 @@
 /* So long lifecycle events are read on end; then it is the other streams' turn. */
 #define ENGINE_TURN_NS (50 * CLOCK_NSEC_PER_MSEC)
 #define ENGINE_TURN_EVENTS 256 /* between two looks at the clock */
+/*
+ * So long records are handed on; then the loop hears of tables and names, which
+ * many of the records may wait for.
+ */
+#define ENGINE_HAND_NS (5 * CLOCK_NSEC_PER_MSEC)
+#define ENGINE_HAND_RECORDS 16 /* between two looks at the clock */
 /* So many lifecycle records are read ahead of the timer, then all is drained. */
 #define ENGINE_AHEAD 4096
 /* The end waits so long for the rings to pass it, and for names. */
 #define ENGINE_FINISH_NS (4 * CLOCK_NSEC_PER_SEC)
+
+static void engine_tick(uv_timer_t *timer);
 
 /* The event goes on to those who follow events. */
 static void engine_lifecycle(struct engine *e, const struct quark_event *ev)
@@ -285,6 +293,27 @@ static void engine_drain_bpf(struct engine *e, uint64_t now)
 		      sideband_watermark(e->sideband));
 }
 
+static void engine_hand_on(struct engine *e)
+{
+	uint64_t end = clock_awake_ns() + ENGINE_HAND_NS;
+
+	do {
+		e->ripe = pump_run_some(e->pump, ENGINE_HAND_RECORDS);
+	} while (e->ripe && clock_awake_ns() < end);
+	e->passed = pump_passed(e->pump);
+}
+
+/* What is left is read soon, but not before the rest of the loop. */
+static void engine_soon(struct engine *e)
+{
+	uv_timer_t *timer = &e->timer;
+
+	if ((e->more || e->ripe) && e->timer_open &&
+	    uv_is_active((uv_handle_t *)timer))
+		uv_timer_start(timer, engine_tick, 1,
+			       uv_timer_get_repeat(timer));
+}
+
 void engine_drain(struct engine *e)
 {
 	uint64_t now = clock_boottime_ns(), oldest;
@@ -295,11 +324,12 @@ void engine_drain(struct engine *e)
 		perfsource_engine_drain(e);
 	else
 		engine_drain_bpf(e, now);
-	e->passed = pump_run(e->pump);
+	engine_hand_on(e);
 	walk_doubts(e, now);
 	trace_handler_tick(e->th, clock_awake_ns());
 	oldest = trace_handler_oldest(e->th);
 	pm_forget(e->pm, MIN(e->passed, oldest));
+	engine_soon(e);
 }
 
 static void engine_advance(struct engine *e)
@@ -363,10 +393,6 @@ static void engine_tick(uv_timer_t *timer)
 	}
 	if (!e->finished && now - e->begin >= ENGINE_FAST_NS)
 		uv_timer_set_repeat(timer, ENGINE_TICK_MS);
-	/* What waits is read soon, but not before the rest of the loop. */
-	if (e->more)
-		uv_timer_start(timer, engine_tick, 1,
-			       uv_timer_get_repeat(timer));
 }
 
 /* A ring is half full: do not wait for the timer. */

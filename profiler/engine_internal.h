@@ -66,6 +66,7 @@ struct engine {
 	struct health health;
 	struct limits limits;
 	bool more; /* the last drain left lifecycle events to be read */
+	bool ripe; /* ... and the pump records to be handed on */
 	int ahead; /* lifecycle records read since the last drain */
 	uint64_t passed; /* the pump has handed on all below */
 	uint64_t end; /* of sampling, when finishing */

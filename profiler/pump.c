@@ -256,17 +256,23 @@ static uint64_t pump_limit(struct pump *p)
 	return hurry ? limit : p->watermark[PUMP_LIFECYCLE];
 }
 
-uint64_t pump_run(struct pump *p)
+bool pump_run_some(struct pump *p, size_t n)
 {
 	uint64_t limit = pump_limit(p);
 	struct pump_entry e;
 
-	for (;;) {
+	for (;; n--) {
 		/* Again where somebody pushed what he was handed. */
 		if (p->sorted < p->n)
 			pump_sort(p);
 		if (p->head == p->n || p->v[p->head].time >= limit)
 			break;
+		if (!n) {
+			/* Not for each few: what waits may be much. */
+			if (p->head > p->n / 2)
+				pump_close_up(p);
+			return true;
+		}
 		e = p->v[p->head++];
 		p->stats.bytes -= e.size;
 		p->stats.bytes_of[pump_stream(&e)] -= e.size;
@@ -276,6 +282,17 @@ uint64_t pump_run(struct pump *p)
 	pump_close_up(p);
 	if (limit > p->passed)
 		p->passed = limit;
+	return false;
+}
+
+uint64_t pump_run(struct pump *p)
+{
+	pump_run_some(p, SIZE_MAX);
+	return p->passed;
+}
+
+uint64_t pump_passed(const struct pump *p)
+{
 	return p->passed;
 }
 

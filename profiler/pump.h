@@ -58,6 +58,10 @@ int pump_push(struct pump *p, enum pump_stream stream, uint64_t time, void *rec,
 void pump_watermark(struct pump *p, enum pump_stream stream, uint64_t time);
 /* Hands on what is ripe. The time up to which all has been handed on. */
 uint64_t pump_run(struct pump *p);
+/* 'n' records at most. True: more is ripe. */
+bool pump_run_some(struct pump *p, size_t n);
+/* The time up to which all has been handed on. */
+uint64_t pump_passed(const struct pump *p);
 
 struct pump_stats {
 	uint64_t pushed[PUMP_STREAM_MAX];

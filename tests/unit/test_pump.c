@@ -111,6 +111,34 @@ static void a_record_at_the_watermark_waits(void **state)
 	free(o);
 }
 
+/* So that the caller can do something else in between. */
+static void a_part_of_what_is_ripe(void **state)
+{
+	struct out *o = calloc(1, sizeof(*o));
+	struct pump *p;
+	int i;
+
+	assert_int_equal(pump_new(&p, CEILING, deliver, drop, o), 0);
+	for (i = 0; i < 10; i++)
+		push(p, (struct rec){ 10 + i, PUMP_SAMPLE, i });
+	watermark_all(p, 19);
+	assert_true(pump_run_some(p, 4));
+	assert_int_equal(o->n, 4);
+	assert_int_equal(pump_passed(p), 13);
+	/* Not late: it goes between those that are left. */
+	push(p, (struct rec){ 14, PUMP_LIFECYCLE, 99 });
+	assert_true(pump_run_some(p, 5));
+	assert_int_equal(o->recs[4].id, 99);
+	assert_int_equal(pump_passed(p), 17);
+	assert_false(pump_run_some(p, 1));
+	assert_int_equal(o->n, 10);
+	assert_int_equal(pump_passed(p), 19);
+	assert_int_equal(o->late, 0);
+	pump_free(p);
+	assert_int_equal(o->dropped, 1);
+	free(o);
+}
+
 static void a_watermark_never_falls(void **state)
 {
 	struct out *o = calloc(1, sizeof(*o));
@@ -554,6 +582,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_before_every_stream_has_passed),
 		cmocka_unit_test(a_record_at_the_watermark_waits),
+		cmocka_unit_test(a_part_of_what_is_ripe),
 		cmocka_unit_test(a_watermark_never_falls),
 		cmocka_unit_test(late_records_are_counted_and_lose_nothing),
 		cmocka_unit_test(any_interleaving_gives_the_same),
