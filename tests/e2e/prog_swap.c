@@ -5,8 +5,8 @@
  * each stack tells by itself whether its names belong together. Says its pid,
  * and where the two are.
  *
- * prog_swap storm MAPS [NAMES]: on every CPU so many executable mappings, and so
- * many changes of name: records that fill rings.
+ * prog_swap storm MAPS [FORKS]: on every CPU so many executable mappings, and so
+ * many processes that end at once: records that fill rings.
  */
 #include <dlfcn.h>
 #include <sched.h>
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
@@ -76,7 +76,17 @@ static void turn(const char *path, const char *name,
 	dlclose(lib);
 }
 
-static void storm_here(long maps, long names)
+static void fork_one(void)
+{
+	pid_t pid = vfork();
+
+	if (!pid)
+		_exit(0);
+	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+		die("vfork");
+}
+
+static void storm_here(long maps, long forks)
 {
 	int fd = open("/proc/self/exe", O_RDONLY);
 	void *p;
@@ -87,12 +97,12 @@ static void storm_here(long maps, long names)
 			die("mmap");
 		munmap(p, 4096);
 	}
-	while (names-- > 0)
-		prctl(PR_SET_NAME, names % 2 ? "storm" : "mrots");
+	while (forks-- > 0)
+		fork_one();
 	close(fd);
 }
 
-static int storm(long maps, long names)
+static int storm(long maps, long forks)
 {
 	cpu_set_t all, one;
 	int cpu;
@@ -106,7 +116,7 @@ static int storm(long maps, long names)
 		CPU_SET(cpu, &one);
 		if (sched_setaffinity(0, sizeof(one), &one))
 			die("sched_setaffinity");
-		storm_here(maps, names);
+		storm_here(maps, forks);
 	}
 	return 0;
 }

@@ -189,7 +189,7 @@ for name in sshd containerd-shim-runc-v2 cron; do
 	entry "$name"
 done
 known() {
-	profd ps --json >"$T/ps"
+	profd ps --all --json >"$T/ps"
 	(($(jq "select(.pid == $(tail -n 1 "$T/cron.pids")) | .pid" "$T/ps"))) &&
 		jq -es "any(.[]; .pid == $(tail -n 1 "$T/cron.pids") and
 			.comm == \"sleep\")" "$T/ps"

@@ -113,10 +113,10 @@ num "every sample is there" "$(awk -v ns="$ran" -v full="$full" -v got="$(total 
 	}')" == 1
 
 # --- lifecycle -----------------------------------------------------------------
-# Names change until the ring is full; then one process begins, one is another
+# Processes come and go until the ring is full; then one process begins, one is another
 # program from then on, and one ends, and nothing tells of it.
 unseen() {
-	"$E2E/prog_swap" storm 0 40000
+	"$E2E/prog_swap" storm 0 20000
 	background bash -c 'exec "$1" 300 wait <>"$2"' - "$E2E/prog_spin_old" "$T/go1"
 	born=$pid
 	echo >"$T/turn"

@@ -136,6 +136,14 @@ mapfile -t members < <(awk '
 	on {
 		sub(/\/\*.*/, "")
 		gsub(/\[[^]]*\]/, "")
+		if (match($0, /\(\*[a-z_]+\)/)) {
+			print substr($0, RSTART + 2, RLENGTH - 3)
+			call = 1
+		}
+		if (call) {
+			call = !/;/
+			next
+		}
 		if (/;[[:space:]]*$/ || /^\t\t[a-z_]+;/) {
 			sub(/;.*/, "")
 			n = split($0, part, /[ \t*,]+/)
