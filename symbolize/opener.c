@@ -184,6 +184,8 @@ static int proc_start(struct opener_proc *p)
 	if (err) {
 		p->child = NULL;
 		proc_lost(p, err);
+	} else {
+		worker_child_hurry(p->child, true);
 	}
 	p->since = uv_now(p->o->opts.loop);
 	return err;

@@ -306,6 +306,8 @@ static void ask(struct worker *w)
 	m.q.index_bytes = w->opts.index_room(w->opts.arg, w->index_bytes);
 	j->kind->question(j, &m.q);
 	w->state = WORKER_BUSY;
+	/* Names are more work, and less urgent. */
+	worker_child_hurry(w->child, j->kind->type != WORKER_NAMES);
 	w->cpu_ns = cpu_ns(w);
 	deadline_set(w, j->spent_ms);
 	w->asked = true;

@@ -10,10 +10,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "symbolize/worker_child.h"
+
+#define HURRY_NICE (-10)
 
 struct worker_child {
 	struct worker_child *next;
@@ -21,7 +24,7 @@ struct worker_child {
 	uv_process_t process;
 	uv_poll_t poll;
 	int sock; /* -1: let go */
-	bool ended;
+	bool ended, hurry;
 	unsigned int handles;
 };
 
@@ -164,6 +167,17 @@ int worker_child_socket(const struct worker_child *c)
 pid_t worker_child_pid(const struct worker_child *c)
 {
 	return c->process.pid;
+}
+
+void worker_child_hurry(struct worker_child *c, bool hurry)
+{
+	int usual = getpriority(PRIO_PROCESS, 0);
+
+	if (c->hurry == hurry)
+		return;
+	c->hurry = hurry;
+	setpriority(PRIO_PROCESS, (id_t)c->process.pid,
+		    hurry ? MIN(usual, HURRY_NICE) : usual);
 }
 
 void worker_child_ref(struct worker_child *c, bool ref)

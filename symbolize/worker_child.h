@@ -27,6 +27,11 @@ int worker_child_start(struct worker_child **cp, struct worker_children *all,
 		       const char *program, char **argv);
 int worker_child_socket(const struct worker_child *c);
 pid_t worker_child_pid(const struct worker_child *c);
+/*
+ * Before other programs, or with them: a table comes late where each step towards
+ * it waits for its turn on busy CPUs. Needs CAP_SYS_NICE; without it, nothing.
+ */
+void worker_child_hurry(struct worker_child *c, bool hurry);
 /* Whether the loop goes on for its sake. */
 void worker_child_ref(struct worker_child *c, bool ref);
 /* Kills it, and hears nothing more from it but that it ended. */
