@@ -161,6 +161,9 @@ static void put_full(struct strbuf *out, const struct symbolizer_rows *rows,
 	case SYMBOLIZER_UNDEFINED:
 		strbuf_puts(out, "undefined");
 		return;
+	case SYMBOLIZER_ELSEWHERE:
+		strbuf_puts(out, "on another stack");
+		return;
 	case SYMBOLIZER_REG:
 		strbuf_printf(out, "%s%+d", reg_names[v->reg], v->n);
 		return;

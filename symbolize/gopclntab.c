@@ -37,6 +37,7 @@ struct func {
 	uint64_t at; /* from the table's start */
 	uint32_t pcs; /* from the pc tables' start; 0: nothing is known */
 	bool root;
+	bool switches; /* its caller is on another stack */
 	bool sigreturn; /* a signal handler returns to it */
 };
 
@@ -56,34 +57,36 @@ static bool read_at(const struct reader *r, struct symbolizer_src *src,
 /* --- one function ---------------------------------------------------------- */
 
 /*
- * Functions above which there is no frame: tops of stacks, and those that
- * change to another stack. Newer versions mark them (1.17 on); the names are
- * for older ones. Where the kernel enters, no version says it.
+ * Functions above which there is no frame. Newer versions mark them (1.17 on); the
+ * names are for older ones. Where the kernel enters, no version says it.
  */
-static bool is_root_name(const char *name)
-{
-	static const char *const names[] = {
-		"_rt0_amd64",
-		"_rt0_amd64_linux",
-		"_rt0_amd64_lib",
-		"_rt0_amd64_linux_lib",
-		"gogo",
-		"runtime.asmcgocall",
-		"runtime.clone",
-		"runtime.gogo",
-		"runtime.goexit",
-		"runtime.mcall",
-		"runtime.morestack",
-		"runtime.mstart",
-		"runtime.nanotime1",
-		"runtime.rt0_go",
-		"runtime.sigtramp",
-		"runtime.systemstack",
-		"runtime.walltime1",
-	};
+static const char *const root_names[] = {
+	"_rt0_amd64",		"_rt0_amd64_linux", "_rt0_amd64_lib",
+	"_rt0_amd64_linux_lib", "runtime.clone",    "runtime.goexit",
+	"runtime.mstart",	"runtime.rt0_go",   NULL,
+};
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcmp(names[i], name))
+/*
+ * Those that change to another stack, likewise. A signal handler's first function
+ * is marked as a top of a stack; what was interrupted is on another one.
+ */
+static const char *const switch_names[] = {
+	"gogo",
+	"runtime.asmcgocall",
+	"runtime.gogo",
+	"runtime.mcall",
+	"runtime.morestack",
+	"runtime.nanotime1",
+	"runtime.sigtramp",
+	"runtime.systemstack",
+	"runtime.walltime1",
+	NULL,
+};
+
+static bool is_one_of(const char *const *names, const char *name)
+{
+	for (; *names; names++)
+		if (!strcmp(*names, name))
 			return true;
 	return false;
 }
@@ -103,8 +106,11 @@ static void name_func(struct reader *r, struct func *f, uint8_t flag)
 	/* It leaves a frame that leads back on both of its stacks. */
 	if (!strcmp(name, "runtime.cgocallback"))
 		flag &= (uint8_t)~FLAG_SP_WRITE;
-	f->root = f->start == r->g.e->entry || is_root_name(name) ||
-		  (flag & (FLAG_TOP_FRAME | FLAG_SP_WRITE));
+	f->switches = is_one_of(switch_names, name);
+	f->root = !f->switches &&
+		  (f->start == r->g.e->entry || is_one_of(root_names, name) ||
+		   (flag & FLAG_TOP_FRAME));
+	f->switches |= !f->root && (flag & FLAG_SP_WRITE);
 	f->sigreturn = !strncmp(name, SIGRETURN, strlen(SIGRETURN));
 }
 
@@ -224,10 +230,11 @@ static int add_row(struct reader *r, const struct func *f, uint64_t at,
 		rule.regs[DWARF_RBP] =
 			(struct symbolizer_value){ SYMBOLIZER_AT_CFA, 0, 0,
 						   -16 };
-	if (f->root)
-		rule.regs[SYMBOLIZER_REG_RA] =
-			(struct symbolizer_value){ SYMBOLIZER_UNDEFINED, 0, 0,
-						   0 };
+	if (f->root || f->switches)
+		rule.regs[SYMBOLIZER_REG_RA] = (struct symbolizer_value){
+			.from = f->root ? SYMBOLIZER_UNDEFINED
+					: SYMBOLIZER_ELSEWHERE,
+		};
 	return symbolizer_rows_add(r->b, at, &rule);
 }
 

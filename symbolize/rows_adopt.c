@@ -57,6 +57,7 @@ static const struct {
 } forms[] = {
 	[SYMBOLIZER_SAME] = { false, true, false, false },
 	[SYMBOLIZER_UNDEFINED] = { false, true, false, false },
+	[SYMBOLIZER_ELSEWHERE] = { false, true, false, false },
 	[SYMBOLIZER_REG] = { true, true, true, true },
 	[SYMBOLIZER_AT_REG] = { true, true, true, true },
 	[SYMBOLIZER_CFA] = { false, true, false, true },

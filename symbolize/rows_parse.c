@@ -196,6 +196,10 @@ static int parse_value(struct parser *x, struct word w,
 		v->from = SYMBOLIZER_UNDEFINED;
 		return 0;
 	}
+	if (word_is(&w, "elsewhere")) {
+		v->from = SYMBOLIZER_ELSEWHERE;
+		return 0;
+	}
 	if (word_is(&w, "expr"))
 		return lossy(x, &w);
 	v->from = SYMBOLIZER_AT_EXPR;

@@ -46,6 +46,9 @@ static void put_full(struct writer *w, const struct symbolizer_value *v)
 	case SYMBOLIZER_UNDEFINED:
 		strbuf_puts(w->out, "none");
 		break;
+	case SYMBOLIZER_ELSEWHERE:
+		strbuf_puts(w->out, "elsewhere");
+		break;
 	case SYMBOLIZER_REG:
 	case SYMBOLIZER_AT_REG:
 		put_reg(w, v);
@@ -137,7 +140,8 @@ void symbolizer_rows_put(const struct symbolizer_rows *rows, uint16_t id,
 	ra = &rule.regs[SYMBOLIZER_REG_RA];
 	if (!is_usual(ra, SYMBOLIZER_REG_RA)) {
 		strbuf_puts(out, " ");
-		if (ra->from == SYMBOLIZER_UNDEFINED)
+		if (ra->from == SYMBOLIZER_UNDEFINED ||
+		    (!full && ra->from == SYMBOLIZER_ELSEWHERE))
 			strbuf_puts(out, "u");
 		else
 			put_value(&w, ra);

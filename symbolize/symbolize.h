@@ -237,6 +237,7 @@ int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 enum symbolizer_from {
 	SYMBOLIZER_SAME, /* the register as it is */
 	SYMBOLIZER_UNDEFINED, /* nowhere; of the return address: a root */
+	SYMBOLIZER_ELSEWHERE, /* of the return address: on another stack */
 	SYMBOLIZER_REG, /* reg + n */
 	SYMBOLIZER_AT_REG, /* in memory at reg + n */
 	SYMBOLIZER_CFA, /* CFA + n */

@@ -264,6 +264,8 @@ static enum trace_end go_on(struct walk *w, const struct trace_code *code,
 		symbolizer_rows_rule(code->rows, rule->id, &full);
 		if (full.regs[RA].from == SYMBOLIZER_UNDEFINED)
 			return TRACE_END_ROOT;
+		if (full.regs[RA].from == SYMBOLIZER_ELSEWHERE)
+			return TRACE_END_OTHER;
 		*signal = full.signal;
 		w->rows = code->rows;
 		done = step(w, &full);

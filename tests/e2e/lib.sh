@@ -317,6 +317,8 @@ fine() {
 #   jit REASON   of those with a frame in anonymous memory, what is not whole,
 #   jit whole    and what is
 #   none REASON  no user stack to be had: inside execve, or memory given back
+#   switch REASON  [another stack], behind a function of Go's runtime that changes
+#                stacks: there is no more to be had
 #   late REASON  profd came too late with its tables, as on a busy machine it may
 whole() {
 	awk -F '\t' '{
@@ -329,6 +331,9 @@ whole() {
 			kind = "none"
 		else if (reason == "[tables late]")
 			kind = "late"
+		else if (reason == "[another stack]" &&
+			 f[n - 1] ~ /^(gogo|time\.now|runtime\.[a-z0-9_]+)(\.abi0)?@/)
+			kind = "switch"
 		else if ($10 ~ /(^|;)\[anon\]|(@|\/)(\[anon\]|\/\/anon)|perf-[0-9]+\.map/)
 			kind = "jit"
 		if (kind == "part" && $10 ~ /(^|;)\[unmapped\]/)

@@ -127,7 +127,8 @@ static bool cell_is(const struct cell *c, const struct symbolizer_value *v,
 	switch (c->kind) {
 	case 'u':
 		if (reg == SYMBOLIZER_REG_RA)
-			return v->from == SYMBOLIZER_UNDEFINED;
+			return v->from == SYMBOLIZER_UNDEFINED ||
+			       v->from == SYMBOLIZER_ELSEWHERE;
 		return v->from == SYMBOLIZER_SAME ||
 		       v->from == SYMBOLIZER_UNDEFINED ||
 		       (reg == 7 && v->from == SYMBOLIZER_CFA && v->n == 0);
@@ -180,7 +181,8 @@ static bool go_knows(const struct check *k, const struct cell *c,
 		return true;
 	}
 	if (reg == SYMBOLIZER_REG_RA && c->kind == 'c' && c->n == -8 &&
-	    v->from == SYMBOLIZER_UNDEFINED) {
+	    (v->from == SYMBOLIZER_UNDEFINED ||
+	     v->from == SYMBOLIZER_ELSEWHERE)) {
 		total_go_root++;
 		return true;
 	}

@@ -111,6 +111,18 @@ for name in runtime.goexit runtime.mstart runtime.rt0_go runtime.mcall \
 	_rt0_amd64_linux; do
 	check "a stack ends in $name" grep -qxF "$name" <<<"$roots"
 done
+# functions VALUE: of the return address
+functions() {
+	"$PROFD" debug unwind-table --full "$T/plain" |
+		awk -v value="$1" '$4 == value { print $1 }' |
+		addr2line -f -e "$T/plain" | sed -n '1~2p' |
+		sed 's/\.abi0$//' | grep -E '^runtime\.(goexit|mstart|rt0_go|mcall|systemstack|morestack|asmcgocall)$' |
+		sort -u | xargs
+}
+is "... which is its beginning" "$(functions u)" \
+	"runtime.goexit runtime.mstart runtime.rt0_go"
+is "... or goes on elsewhere" "$(functions elsewhere)" \
+	"runtime.asmcgocall runtime.mcall runtime.morestack runtime.systemstack"
 is "... and in nothing but the runtime and what it jumps to" \
 	"$(grep -vE '^(runtime\..*|_rt0_amd64.*|gogo|time\.now)$' <<<"$roots")" ""
 

@@ -244,17 +244,22 @@ static inline void put_value(struct strbuf *out,
 			     const struct symbolizer_value *v)
 {
 	static const char *const forms[] = {
-		[SYMBOLIZER_SAME] = "same",	[SYMBOLIZER_UNDEFINED] = "none",
-		[SYMBOLIZER_REG] = "r",		[SYMBOLIZER_AT_REG] = "*r",
-		[SYMBOLIZER_CFA] = "cfa",	[SYMBOLIZER_AT_CFA] = "*cfa",
-		[SYMBOLIZER_PLT] = "plt",	[SYMBOLIZER_EXPR] = "expr",
+		[SYMBOLIZER_SAME] = "same",
+		[SYMBOLIZER_UNDEFINED] = "none",
+		[SYMBOLIZER_REG] = "r",
+		[SYMBOLIZER_AT_REG] = "*r",
+		[SYMBOLIZER_CFA] = "cfa",
+		[SYMBOLIZER_AT_CFA] = "*cfa",
+		[SYMBOLIZER_PLT] = "plt",
+		[SYMBOLIZER_EXPR] = "expr",
 		[SYMBOLIZER_AT_EXPR] = "*expr",
+		[SYMBOLIZER_ELSEWHERE] = "elsewhere",
 	};
 
 	strbuf_puts(out, forms[v->from]);
 	if (v->from == SYMBOLIZER_REG || v->from == SYMBOLIZER_AT_REG)
 		strbuf_printf(out, "%d", v->reg);
-	if (v->from != SYMBOLIZER_SAME && v->from != SYMBOLIZER_UNDEFINED)
+	if (v->from > SYMBOLIZER_ELSEWHERE)
 		strbuf_printf(out, "%+d", v->n);
 }
 

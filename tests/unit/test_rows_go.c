@@ -301,11 +301,11 @@ static void expect_plain(const struct symbolizer_rows *rows,
 	assert_string_equal(rule_at(rows, AT(0x1c0)), "gap");
 	/* Tops of stacks, and those that change to another. */
 	assert_string_equal(rule_at(rows, AT(0x200)), "r7+8 16=none");
-	assert_string_equal(rule_at(rows, AT(0x220)), "r7+8 16=none");
+	assert_string_equal(rule_at(rows, AT(0x220)), "r7+8 16=elsewhere");
 	assert_string_equal(rule_at(rows, AT(0x240)),
 			    v->flag_at ? "r7+8 16=none" : "r7+8");
 	assert_string_equal(rule_at(rows, AT(0x260)),
-			    v->flag_at ? "r7+8 16=none" : "r7+8");
+			    v->flag_at ? "r7+8 16=elsewhere" : "r7+8");
 	assert_string_equal(rule_at(rows, AT(0x280)), "r7+8");
 	/* Where a signal handler returns to. */
 	assert_non_null(strstr(rule_at(rows, AT(0x2a0)), "*r7+160 0=*r7+144"));

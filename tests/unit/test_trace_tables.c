@@ -7,7 +7,7 @@
  * Rows of a file: [0x11000, 0x12000) has frames of 32 bytes, the next page is
  * where stacks begin, and then there is a gap.
  */
-static struct symbolizer_rows *make_rows(void)
+static struct symbolizer_rows *make_rows_ending(enum symbolizer_from ra)
 {
 	struct symbolizer_rule rule = {
 		.cfa = { SYMBOLIZER_REG, ABI_REG_SP, 0, 32 },
@@ -26,11 +26,16 @@ static struct symbolizer_rows *make_rows(void)
 	assert_true(symbolizer_rows_func(&b, 0x11000, 0x12000, &err));
 	assert_int_equal(symbolizer_rows_add(&b, 0x11000, &rule), 0);
 	assert_true(symbolizer_rows_func(&b, 0x12000, 0x13000, &err));
-	rule.regs[16].from = SYMBOLIZER_UNDEFINED;
+	rule.regs[16] = (struct symbolizer_value){ .from = ra };
 	assert_int_equal(symbolizer_rows_add(&b, 0x12000, &rule), 0);
 	assert_int_equal(symbolizer_rows_end(&b, &info, &rows), 0);
 	symbolizer_rows_build_fini(&b);
 	return rows;
+}
+
+static struct symbolizer_rows *make_rows(void)
+{
+	return make_rows_ending(SYMBOLIZER_UNDEFINED);
 }
 
 /*
@@ -88,6 +93,27 @@ static void test_waits_for_tables(void **state)
 	give(f, &r);
 	assert_int_equal(f->out.n, 2);
 	assert_int_equal(pm.program.rows_asked + pm.library.rows_asked, 2);
+	finish_all(f);
+}
+
+/* As Go's runtime changes from a goroutine's stack to its thread's. */
+static void test_another_stack(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r;
+
+	pm.hold_rows = true;
+	tables_sample(&r, 100);
+	give(f, &r);
+	answer_rows(0, make_rows_ending(SYMBOLIZER_ELSEWHERE));
+	answer_rows(0, make_rows_ending(SYMBOLIZER_ELSEWHERE));
+	tick(f, 2 * MS);
+	trace_handler_flush(f->th);
+	trace_handler_get_stats(f->th, &f->st);
+	assert_int_equal(f->out.n, 1);
+	assert_non_null(strstr(f->out.text[0], "[another stack];"));
+	assert_int_equal(f->st.stack_other, 1);
+	assert_int_equal(f->st.stack_root, 0);
 	finish_all(f);
 }
 
@@ -206,6 +232,7 @@ static void test_tables_budget(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_another_stack),
 		cmocka_unit_test(test_waits_for_tables),
 		cmocka_unit_test(test_tables_late),
 		cmocka_unit_test(test_tables_byte_limit),

@@ -157,12 +157,13 @@ function rust_modes(	below) {
 }
 
 # Goroutines end in goexit; what runs on a thread's own stack in what switched to
-# it, or in the thread's start.
+# it, which says so, or in the thread's start.
 function go_modes(	own, switched) {
 	own = "runtime\\.goexit(\\.abi0)?"
 	switched = "((V )?L )?(runtime\\.(mstart0|mstart1|mstartm0) )*" \
-		"(runtime\\.(mcall|systemstack|mstart|morestack|asmcgocall|" \
-		"rt0_go|sigtramp|clone)(\\.abi0)?|_rt0_amd64_linux)"
+		"(runtime\\.(mcall|systemstack|morestack|asmcgocall|sigtramp)" \
+		"(\\.abi0)? \\[another_stack\\]|" \
+		"runtime\\.(mstart|rt0_go|clone)(\\.abi0)?|_rt0_amd64_linux)"
 	mode("deep", "((L )?main\\.stSpin )?main\\.stDeep\\*21 " \
 		"main\\.main L " own)
 	mode("deep", "((L )?main\\.stSpin )?main\\.stDeep\\*101 " \
@@ -172,7 +173,8 @@ function go_modes(	own, switched) {
 	mode("rest", "(V )?(L )?(main\\.cpuTime )?(main\\.stDeep(\\*[0-9]+)? )?(main\\.stWorker main\\.main\\.func1|" \
 		"main\\.main L) " own)
 	mode("go", "(L )?main\\.stGo main\\.stCall main\\.main L " own)
-	mode("c", "((L )?st_spin )?st_c(_back)? (L )?runtime\\.asmcgocall(\\.abi0)?")
+	mode("c", "((L )?st_spin )?st_c(_back)? (L )?runtime\\.asmcgocall(\\.abi0)? " \
+		"\\[another_stack\\]")
 	mode("back", "(L )?main\\.stGo L (runtime\\.systemstack_switch(\\.abi0)? L )?" \
 		"main\\._Cfunc_st_c_back(\\.abi0)? main\\.stCall main\\.main L " own)
 	mode("rest", "(L )?(main\\._Cfunc[^ ]* )?(main\\.stCall )?main\\.main L " own)
