@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * prog_storm maps|moves|paths|names|forks: until it is killed, what any user may do
- * as often as he likes, and what leaves a record in the mapping stream each time:
+ * prog_storm maps|moves|paths|names|forks|holes|deep|dirs: until it is killed, what
+ * any user may do as often as he likes, and what leaves a record in the mapping
+ * stream each time:
  *
  *   maps   maps executable memory and unmaps it: at one address
  *   moves  the same at ever other addresses
@@ -10,6 +11,11 @@
  *   forks  maps like "moves" 2,000 times, in ever new processes
  *   holes  twelve processes of 60,000 mappings, which run at ever new places of
  *          which no record tells
+ *
+ * or in another one:
+ *
+ *   deep   spins 250 KiB down its stack, of which each sample is a copy
+ *   dirs   changes its working directory
  *
  * prog_storm execs RATE: so many processes a second, each of which executes
  * this program again and is there for 1.5 s, with a hundredth of a CPU.
@@ -123,6 +129,32 @@ static void holes(void)
 	}
 }
 
+static volatile uint64_t spun, stop; /* nobody sets 'stop' */
+
+__attribute__((noipa)) static void descend(size_t pages)
+{
+	volatile char frame[PAGE];
+
+	frame[0] = (char)pages;
+	if (pages)
+		descend(pages - 1);
+	while (!pages && !stop)
+		spun++;
+	spun += frame[0];
+}
+
+static void deep(void)
+{
+	descend(60);
+}
+
+static void dirs(void)
+{
+	for (;;)
+		if (chdir("/") || chdir("/tmp"))
+			exit(1);
+}
+
 static void names(void)
 {
 	char name[16];
@@ -179,7 +211,7 @@ int main(int argc, char **argv)
 	} modes[] = {
 		{ "maps", maps },   { "moves", forever }, { "paths", paths },
 		{ "names", names }, { "forks", forks },	  { "holes", holes },
-		{ "life", life },
+		{ "deep", deep },   { "dirs", dirs },	  { "life", life },
 	};
 	size_t i;
 

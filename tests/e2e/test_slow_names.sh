@@ -8,24 +8,7 @@ seconds=${ATTACK_SECONDS:-12}
 chmod 755 "$T"
 mkdir "$T/attack" "$T/victim"
 
-# A program of 200 functions that each spin a little; %N% makes it another file.
-awk -v n=40 'BEGIN {
-	d = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	for (i = 1; i < n; i++) {
-		open = open "S0_I"
-		shut = shut (i < 36 ? "S" : "S1") substr(d, i % 36 + 1, 1) "_E"
-	}
-	print "#define SPIN { for (volatile int i = 0; i < 50000; i++); }"
-	for (i = 0; i < 200; i++) {
-		printf "void f%d(void) __asm__(\"_Z4f%03dIJiEEvDp1PI%siE%s\");\n",
-			i, i, open, shut
-		printf "__attribute__((noinline)) void f%d(void) SPIN\n", i
-	}
-	print "int main(void) {"
-	for (i = 0; i < 200; i++)
-		printf "f%d();\n", i
-	print "return 0; }"
-}' >"$T/slow.c"
+awk -v n=40 -f "$E2E_SRC/slow_names.awk" >"$T/slow.c"
 gcc -O1 -Wl,--build-id=none -o "$T/attack/slow" "$T/slow.c" ||
 	bail "the hostile program is built"
 cat >"$T/attack.sh" <<'END2'
