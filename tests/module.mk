@@ -21,6 +21,8 @@ $(UNIT_TESTS) $(BPF_TESTS) $(BENCH_PROGS): $(B)/%: $(B)/%.o $(TEST_HELPERS) $(B)
 
 $(UNIT_TESTS:%=%.o) $(BPF_TESTS:%=%.o) $(BENCH_PROGS:%=%.o): | $(SKELS) $(B)/reporter/profile.pb-c.h
 
+$(BPF_TESTS): $(B)/tests/bpf/place.o
+
 WRAP_MALLOC := $(foreach f,malloc calloc realloc,-Wl,--wrap=$(f))
 $(B)/tests/unit/test_pm_nomem: LDFLAGS += $(WRAP_MALLOC) -Wl,--wrap=free
 $(B)/tests/unit/test_pm_random $(B)/tests/fuzz/replay_pm: LDFLAGS += $(WRAP_MALLOC)
@@ -66,8 +68,7 @@ check-built: all $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS)
 	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) tests/run $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_TESTS)
 
 # With sanitizers: what parses, what holds, and a pass of the whole profd through
-# run, record, fetch, ps, status and events. A leak is a failure of
-# the command that leaked.
+# run, record, fetch, ps, status and events. A leak is a failure.
 SAN_E2E := $(patsubst %,tests/e2e/test_%.sh,lives formats ledger commands)
 
 check-san: deps

@@ -4,8 +4,9 @@
 # Everything is made below one temporary directory, $T, and everything started
 # is ended, whatever happens.
 #
-# These tests fail, they do not skip, where profd cannot run. What a test needs
-# besides and does not have is a skip.
+# These tests fail, they do not skip, where profd cannot run, but where the kernel
+# refuses everybody what it needs. What a test needs besides and does not have is a
+# skip.
 set -u
 E2E_SRC=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 ROOT=${E2E_SRC%/tests/e2e}
@@ -100,6 +101,15 @@ skip() {
 	echo "ok $tests - $1 # SKIP $2"
 }
 
+# forbids NAME WHAT: likewise, and no fault of who runs the tests: the kernel does
+# not allow it in a chroot, or a container.
+forbids() {
+	skip "$1" "this place forbids $2"
+}
+
+# A chroot may make no user namespace.
+may_userns() { unshare -U true 2>/dev/null; }
+
 plan() {
 	echo "1..$tests"
 }
@@ -113,6 +123,11 @@ bail() {
 	exit 1
 }
 
+forbidden=$("$E2E/prog_place" 2>/dev/null)
+if [[ -n $forbidden ]]; then
+	echo "$forbidden"
+	exit 0
+fi
 [[ $(id -u) == 0 ]] || bail "runs as root"
 [[ -x $PROFD ]] || bail "there is a profd" "$PROFD is not there: make"
 

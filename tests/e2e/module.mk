@@ -13,7 +13,7 @@ E2E_PROGS := $(addprefix $(E2E_B)/,prog_shares prog_killer prog_spin_a prog_spin
 	prog_spin_old prog_spin_new prog_swap libswap_a.so libswap_b.so libplugin.so \
 	libclock.so pprof_check rows_check prog_lives prog_memfd prog_gone \
 	prog_new prog_nocfi prog_renames prog_reuse prog_storm prog_witness prog_fuse \
-	prog_opened load_spawn load_small load_sleep \
+	prog_opened prog_place load_spawn load_small load_sleep \
 	load_first load_churn load_sideband)
 
 $(addprefix $(E2E_B)/,prog_shares prog_killer prog_gone prog_nocfi prog_reuse prog_storm prog_witness prog_fuse prog_opened): $(E2E_B)/%: tests/e2e/%.c tests/e2e/frame.h tests/e2e/module.mk
@@ -25,6 +25,11 @@ $(E2E_B)/load_spawn $(E2E_B)/load_small $(E2E_B)/load_sleep $(E2E_B)/load_first:
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -o $@ $<
+
+$(E2E_B)/prog_place: tests/bpf/place.c tests/e2e/module.mk
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(E2E_CFLAGS) -DPLACE_MAIN -o $@ $<
 
 # With profd's own way of opening it.
 $(E2E_B)/load_sideband: tests/bench/load_sideband.c $(B)/profd.a $(B)/libquark.a

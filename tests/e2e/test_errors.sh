@@ -81,10 +81,10 @@ fails "as another user" 1 'CAP_BPF|ermission' \
 : >"$T/nothing"
 fails "BTF that is none: what is missing, and what goes without" 1 \
 	'/sys/kernel/btf/vmlinux.*CONFIG_DEBUG_INFO_BTF.*--source perf' \
-	unshare -m sh -c 'mount --bind "$1" /sys/kernel/btf/vmlinux && shift &&
+	"$E2E_SRC/own_mounts" sh -c 'mount --bind "$1" /sys/kernel/btf/vmlinux && shift &&
 		exec "$@"' - "$T/nothing" "${rec[@]}" --source bpf -- true
 fails "no sysfs" 1 '/sys/kernel/btf/vmlinux.*No such file.*/sys' \
-	unshare -m sh -c 'mount -t tmpfs none /sys && exec "$@"' - \
+	"$E2E_SRC/own_mounts" sh -c 'mount -t tmpfs none /sys && exec "$@"' - \
 	"${rec[@]}" --source bpf -- true
 
 # --- the archive ---

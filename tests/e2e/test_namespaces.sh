@@ -25,11 +25,12 @@ mounted+=("$T/merged")
 cat >"$T/all" <<END
 #!/bin/bash
 # pid, mount and user namespace
-unshare -U -r -p -f -m --mount-proc "$T/inside1" $MS
+! unshare -U true 2>/dev/null ||
+	unshare -U -r -p -f -m --mount-proc "$T/inside1" $MS
 # a root of its own; the path is the inner one
 chroot "$T/root" /inside2 $MS
 # on a file system that only its mount namespace has
-unshare -m bash -c '
+"$E2E_SRC/own_mounts" bash -c '
 	mount -t tmpfs none "$T/private" && cp "$T/note3" "$T/private/inside3" &&
 	"$T/private/inside3" $MS'
 # from a lower layer
@@ -74,7 +75,11 @@ case_of() {
 	like "$2: its build id" "$(grep -E "$3|(inside|hidden)[^ ]* (30){19}3$1$" \
 		"$T/maps" | sort -u)" "(inside$1|hidden) (30){19}3$1"
 }
-case_of 1 "pid, mount and user namespace" 'inside1$'
+if may_userns; then
+	case_of 1 "pid, mount and user namespace" 'inside1$'
+else
+	forbids "pid, mount and user namespace" "user namespaces"
+fi
 case_of 2 "chroot" '^/inside2$'
 case_of 3 "a file system that only it has" 'inside3$'
 case_of 4 "overlay" 'merged/inside4$'

@@ -580,6 +580,18 @@ static bool by_bind(const char *dir)
 	       !mount(dir, dir, NULL, MS_BIND, NULL) && by_chroot(dir);
 }
 
+/* In a chroot, whose root is no mount, nobody can. */
+static bool may_mount(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0)
+		_exit(unshare(CLONE_NEWNS) ||
+		      mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+	return waitpid(pid, &status, 0) == pid && status == 0;
+}
+
 static void test_roots(void **state)
 {
 	static bool (*const ways[])(const char *) = { by_chroot, by_pivot_root,
@@ -591,7 +603,7 @@ static void test_roots(void **state)
 
 	if (geteuid() != 0)
 		skip();
-	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+	for (i = 0; i < (may_mount() ? ARRAY_SIZE(ways) : 1); i++) {
 		jail(&j, ways[i]);
 		snprintf(path, sizeof(path), "%s/work", j.dir);
 		memset(v.cwd, 0, sizeof(v.cwd));
@@ -603,6 +615,10 @@ static void test_roots(void **state)
 		assert_memory_equal(got + sizeof(*e), "/work", 5);
 		end_jail(&j);
 	}
+	if (may_mount())
+		return;
+	puts("# this place forbids roots other than by chroot");
+	skip();
 }
 
 /* --- cgroups ------------------------------------------------------------------ */

@@ -109,8 +109,8 @@ static void an_archive_of_others_is_refused(void **state)
 	assert_int_equal(chmod(t.archive, 01777), 0);
 	refused(-EPERM);
 	assert_int_equal(chmod(t.archive, 0755), 0);
-	if (!geteuid()) {
-		assert_int_equal(chown(t.archive, 65534, 65534), 0);
+	/* Where there is somebody else: a user namespace may have root only. */
+	if (!geteuid() && !chown(t.archive, 65534, 65534)) {
 		refused(-EPERM);
 		assert_int_equal(chown(t.archive, 0, 0), 0);
 	}

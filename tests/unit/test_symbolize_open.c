@@ -45,6 +45,15 @@ static struct symbolizer_open_req req_for(const char *name)
 	return req;
 }
 
+static uint64_t mount_of(const char *path)
+{
+	struct statx st;
+
+	assert_int_equal(statx(AT_FDCWD, path, 0, STATX_MNT_ID, &st), 0);
+	return st.stx_mnt_id;
+}
+
+/* On another mount than the root, as a /tmp may be, no link is followed at all. */
 static void what_took_its_place_is_not_opened(void **state)
 {
 	static const struct {
@@ -58,7 +67,7 @@ static void what_took_its_place_is_not_opened(void **state)
 	};
 	struct symbolizer_open_req req;
 	struct fixture fx;
-	int canary, fifo;
+	int canary, fifo, err;
 
 	sh("mkdir -p place && echo secret > canary && cp canary place && "
 	   "mkfifo place/fifo");
@@ -72,9 +81,11 @@ static void what_took_its_place_is_not_opened(void **state)
 		assert_int_equal(open_wait(&fx, &req), 0);
 		sh("ln -sfn %s place/link && mv -T place/link place/x",
 		   places[i].to);
+		err = mount_of(in_dir("")) == mount_of("/") ? places[i].err
+							    : -ELOOP;
 		for (int own = 0; own < 2; own++) {
 			req.pid = own ? 0 : getpid();
-			assert_int_equal(open_wait(&fx, &req), places[i].err);
+			assert_int_equal(open_wait(&fx, &req), err);
 		}
 	}
 	assert_false(was_opened(canary));
@@ -129,6 +140,7 @@ static void a_file_of_an_overlay_is_opened(void **state)
 	sh("mkdir -p low up work over && mv ov.so low/x.so");
 	if (unshare(CLONE_NEWNS) ||
 	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)) {
+		puts("# this place forbids mounts of our own");
 		skip();
 		return;
 	}
