@@ -234,6 +234,9 @@ check "the ends are told" await ended
 told '["end"]' >"$T/ends"
 is "each once" "$(jq -r .process "$T/ends" | sort | uniq -d | wc -l)" 0
 jq -c 'select(.args[1]? // "" | test("^tag-[0-9]+$"))' "$T/ends" >"$T/tags"
+diag "$(jq -c 'select(tostring | test("tag-")) |
+	select(.args[1]? // "" | test("^tag-[0-9]+$") | not)' "$T/ends")" \
+	"$(jq -r '.args[1]' "$T/tags" | sort | uniq -d)"
 is "a hundred lives" "$(jq -r '.args[1]' "$T/tags" | sort -u | wc -l)" 100
 is "with their CPU time and samples" "$(jq -c 'select(.samples == null or
 	.cpu_ns == null or .exit_code != 0 or .start_boot_ns >= .exit_boot_ns)' \

@@ -266,6 +266,7 @@ static void a_deleted_file_is_found_by_its_mapping(void **state)
 	child_start(&c, in_dir("gone.so"), NULL);
 	if (!map_files_work(&c)) {
 		child_end(&c);
+		puts("# this place forbids /proc/PID/map_files");
 		skip();
 	}
 	sh("rm gone.so");
@@ -359,6 +360,7 @@ static void inodes_may_differ_on_an_overlay(void **state)
 	child_start(&c, in_dir("over.so"), NULL);
 	if (!map_files_work(&c)) {
 		child_end(&c);
+		puts("# this place forbids /proc/PID/map_files");
 		skip();
 	}
 	fixture_init(&fx, NULL);
