@@ -7,11 +7,16 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
+#include <mntent.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "tests/bpf/place.h"
 
 /* Any other error is for the tests to fail by. */
 static int refused(long fd)
@@ -59,6 +64,26 @@ __attribute__((constructor)) static void place(void)
 	printf("1..0 # SKIP this place forbids %s%s%s\n", bpf ? "BPF" : "",
 	       bpf && perf ? " and " : "", perf ? "perf events" : "");
 	exit(0);
+}
+
+/* In a chroot the root need not be a mount: there it is each that can be seen. */
+int place_own_mounts(void)
+{
+	struct mntent *m;
+	FILE *f;
+
+	if (unshare(CLONE_NEWNS))
+		return -1;
+	if (!mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		return 0;
+	f = setmntent("/proc/self/mounts", "re");
+	if (!f)
+		return -1;
+	/* What another mount hides is out of everybody's reach. */
+	while ((m = getmntent(f)))
+		mount(NULL, m->mnt_dir, NULL, MS_PRIVATE, NULL);
+	endmntent(f);
+	return 0;
 }
 
 #ifdef PLACE_MAIN

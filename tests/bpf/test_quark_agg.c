@@ -6,6 +6,7 @@
 #include <sys/fsuid.h>
 #include <sys/mount.h>
 
+#include "tests/bpf/place.h"
 #include "tests/bpf/test_quark.h"
 
 #define SHORT_HOLD 200
@@ -399,8 +400,7 @@ static void body_cgroup(void)
 	pid_t pid;
 	int fds[2];
 
-	CHECK(unshare(CLONE_NEWNS) == 0);
-	CHECK(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+	CHECK(place_own_mounts() == 0);
 	CHECK(make_cgroup(dir, sizeof(dir)));
 	open_agg(&qq, 0);
 	CHECK(pipe(fds) == 0);

@@ -9,6 +9,7 @@
 #include <mntent.h>
 #include <sys/mount.h>
 
+#include "tests/bpf/place.h"
 #include "tests/bpf/test_quark.h"
 
 #define TRACEFS "/sys/kernel/tracing/"
@@ -36,8 +37,7 @@ static bool unmount_one(void)
  */
 static void unmount_tracefs(void)
 {
-	CHECK(unshare(CLONE_NEWNS) == 0);
-	CHECK(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+	CHECK(place_own_mounts() == 0);
 	while (unmount_one())
 		;
 }
@@ -371,8 +371,7 @@ static void body_tracefs_elsewhere(void)
 {
 	char dir[] = "/tmp/trace fsXXXXXX", under[64], seen[64], hidden[64];
 
-	CHECK(unshare(CLONE_NEWNS) == 0);
-	CHECK(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+	CHECK(place_own_mounts() == 0);
 	CHECK(mkdtemp(dir) != NULL);
 	snprintf(under, sizeof(under), "%s/under", dir);
 	snprintf(seen, sizeof(seen), "%s/seen", dir);

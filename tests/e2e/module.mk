@@ -26,7 +26,7 @@ $(E2E_B)/load_spawn $(E2E_B)/load_small $(E2E_B)/load_sleep $(E2E_B)/load_first:
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -o $@ $<
 
-$(E2E_B)/prog_place: tests/bpf/place.c tests/e2e/module.mk
+$(E2E_B)/prog_place: tests/bpf/place.c tests/bpf/place.h tests/e2e/module.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -DPLACE_MAIN -o $@ $<
