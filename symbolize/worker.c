@@ -21,7 +21,7 @@
 
 /* A deadline is counted in so many ticks: time in which we were stopped too,
  * or the host asleep, is one of them at most. */
-#define WORKER_TICKS 4
+#define WORKER_TICKS 40
 /* Failures without an answer between them: these many start it at once. */
 #define WORKER_PATIENCE 2
 #define WORKER_BACKOFF_MS 10
@@ -472,6 +472,8 @@ static void overdue(struct worker *w)
 	on_readable(w);
 	if (w->child != c || w->question != question || w->state != state)
 		return;
+	/* No table of a usual file takes a tick: it has had its start. */
+	worker_child_hurry(w->child, false);
 	if (++w->ticks < WORKER_TICKS) {
 		timer_set(w, w->tick_ms);
 		return;
