@@ -25,13 +25,6 @@
 #define ENGINE_MALLOC_LARGE (128 << 10)
 /* As long as the loop sleeps between two looks. */
 #define ENGINE_GONE_MS 100
-/*
- * Samples may wait for their tables in so much memory: those of a second, since
- * the tables of all running programs take about half of one on busy CPUs.
- */
-#define ENGINE_WAIT_SAMPLE 4096
-#define ENGINE_WAIT_MIN ((size_t)8 << 20)
-#define ENGINE_WAIT_MAX ((size_t)32 << 20)
 /* Renames and moves a second and task: enough for all that mean them. */
 #define ENGINE_REPEATS 10
 
@@ -90,16 +83,6 @@ static int engine_rows(void *arg, const uint8_t *id, size_t len,
 	return pm_rows_by_hand(arg, id, len, rows);
 }
 
-/* A second's samples, of a usual size, within limits. */
-static size_t engine_wait_bytes(const struct engine_opts *opts)
-{
-	size_t bytes = (size_t)opts->freq_hz * ENGINE_WAIT_SAMPLE;
-	long ncpus = sysconf(_SC_NPROCESSORS_ONLN);
-
-	bytes *= ncpus > 0 ? (size_t)ncpus : 1;
-	return MAX(ENGINE_WAIT_MIN, MIN(bytes, ENGINE_WAIT_MAX));
-}
-
 static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			     const char **what)
 {
@@ -116,7 +99,6 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 	struct trace_opts trace = { .loop = opts->loop,
 				    .resolved = engine_resolved,
 				    .selected_only = opts->selected_only,
-				    .wait_bytes = engine_wait_bytes(opts),
 				    .arg = e };
 	int err;
 

@@ -50,8 +50,8 @@ n=$(total "$T/rate.tsv")
 whole "$T/rate.tsv" >"$T/rate.whole"
 diag "$n samples of the programs; $(tr '\t\n' ' ;' <"$T/rate.whole")"
 num "the programs were sampled" "$n" '>' 5000
-# 99.9 % in the usual case; less where others want the CPUs, too.
+# 97 % on a calm machine; where a drain had no end, 73 to 84 %.
 n=$((n - $(ending "$T/rate.whole" none)))
 num "their stacks are whole" \
-	"$(percent "$(ending "$T/rate.whole" whole)" "$n")" '>=' 95
+	"$(percent "$(ending "$T/rate.whole" whole)" "$n")" '>=' 90
 plan
