@@ -55,7 +55,7 @@ background "$E2E/prog_swap" "$E2E/libswap_a.so" "$E2E/libswap_b.so" >"$T/swap"
 swap=$pid
 # Somebody who sleeps until long after the loss.
 mkfifo "$T/go"
-background bash -c 'exec "$1" 300 wait <>"$2"' - "$E2E/prog_spin_old" "$T/go" >"$T/quiet"
+background bash -c 'exec "$1" 1500 wait <>"$2"' - "$E2E/prog_spin_old" "$T/go" >"$T/quiet"
 quiet=$pid
 soon grep -q swap_b "$T/swap"
 is "both libraries are at one address" \
@@ -117,7 +117,7 @@ num "every sample is there" "$(awk -v ns="$ran" -v full="$full" -v got="$(total 
 # program from then on, and one ends, and nothing tells of it.
 unseen() {
 	"$E2E/prog_swap" storm 0 20000
-	background bash -c 'exec "$1" 300 wait <>"$2"' - "$E2E/prog_spin_old" "$T/go1"
+	background bash -c 'exec "$1" 1500 wait <>"$2"' - "$E2E/prog_spin_old" "$T/go1"
 	born=$pid
 	echo >"$T/turn"
 	soon grep -q prog_spin_new "/proc/$turns/cmdline"
@@ -136,15 +136,15 @@ line() {
 }
 
 right() {
-	[[ $(line "$born") == "alive,prog_spin_old,300 wait,$$" &&
-		$(line "$turns") == "alive,prog_spin_new,300 wait,$$" &&
+	[[ $(line "$born") == "alive,prog_spin_old,1500 wait,$$" &&
+		$(line "$turns") == "alive,prog_spin_new,1500 wait,$$" &&
 		$(line "$dies") != alive* ]]
 }
 
 # Without mappings lost: what is known of them has to be bound to the new image.
 start_profd life --window 600 --ring-size 4M
 mkfifo "$T/go1" "$T/go2" "$T/turn"
-background bash -c 'read -r <>"$3"; exec "$1" 300 wait <>"$2"' - \
+background bash -c 'read -r <>"$3"; exec "$1" 1500 wait <>"$2"' - \
 	"$E2E/prog_spin_new" "$T/go2" "$T/turn"
 turns=$pid
 background sleep 1000
