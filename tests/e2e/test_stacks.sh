@@ -52,14 +52,15 @@ stacks_of() {
 		sort -t $'\t' -k 3,3nr >"$T/chains"
 }
 
-# verdict NAME MODE...: two tests on $T/chains.
+# verdict NAME MODE...: two tests on $T/chains. A Go program's modes share its CPU
+# time as its scheduler likes: 27 to 40 of 100 were seen.
 verdict() {
 	local name=$1 good bad few='' mode
 	shift
 	good=$(($(sum mode) + $(sum only))) bad=$(sum bad)
 	all_good=$((all_good + good)) all_bad=$((all_bad + bad))
 	for mode; do
-		(($(sum mode "$mode") >= ms * 3 / 10)) ||
+		(($(sum mode "$mode") >= ms / 5)) ||
 			few+=" $mode: $(sum mode "$mode")"
 	done
 	is "$name: samples of each kind" "$few" ""
