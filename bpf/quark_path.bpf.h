@@ -86,7 +86,6 @@ static long walk_kernfs(__u32 i, void *arg)
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &slot);
 	struct kernfs_node *kn, *parent;
 	const char *name;
-	char probe[256];
 	long len;
 
 	if (!s)
@@ -96,7 +95,7 @@ static long walk_kernfs(__u32 i, void *arg)
 	if (!parent)
 		return 1; /* the root has no name */
 	name = BPF_CORE_READ(kn, name);
-	len = bpf_probe_read_kernel_str(probe, sizeof(probe), name);
+	len = bpf_probe_read_kernel_str(s->name, sizeof(s->name), name);
 	if (len <= 1 || !prepend(s, ctx->which, name, len - 1))
 		return 1;
 	s->walk.kn = (__u64)parent;

@@ -42,6 +42,7 @@ struct scratch {
 	};
 	struct strings len;
 	struct walk walk;
+	char name[256]; /* of a cgroup, for its length */
 	/* In front of args, whose room is also what the verifier adds to a path's end. */
 	char path[PATHS][PATH_BUF];
 	char args[ABI_QUARK_ARGS_MAX];
