@@ -96,7 +96,7 @@ static void lie_drip(struct fake *f)
 	uint32_t n = f->q->n;
 
 	for (uint32_t i = 0; i < n; i++) {
-		fake_spin(600);
+		fake_spin(900);
 		memset(&f->out.names, 0, sizeof(f->out.names));
 		f->out.names.first = i;
 		f->out.names.n = 1;
