@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * place: linked into each program of tests/bpf, and asked by tests/e2e/lib.sh as
- * prog_place. Where the kernel refuses us BPF or perf events, as in a container,
- * a program of tests has nothing to test, and says so before its main().
+ * prog_place. Where the kernel refuses us BPF or perf events, as in a container, or
+ * tells us other process ids than BPF sees, a program of tests has nothing to test,
+ * and says so before its main().
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -12,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -55,14 +57,38 @@ static int refuses_perf(void)
 			       PERF_FLAG_FD_CLOEXEC));
 }
 
+/* PROC_PID_INIT_INO of include/linux/proc_ns.h: the first pid namespace. */
+static int refuses_pids(void)
+{
+	const char host[] = "pid:[4026531836]";
+	char link[64];
+	ssize_t n = readlink("/proc/self/ns/pid", link, sizeof(link));
+
+	return n >= 0 && ((size_t)n != strlen(host) || memcmp(link, host, n));
+}
+
 __attribute__((constructor)) static void place(void)
 {
-	int bpf = refuses_bpf(), perf = refuses_perf();
+	const struct {
+		int refused;
+		const char *what;
+	} asked[] = {
+		{ refuses_bpf(), "BPF" },
+		{ refuses_perf(), "perf events" },
+		{ refuses_pids(), "the host's process ids" },
+	};
+	const char *sep = "1..0 # SKIP this place forbids ";
+	size_t i;
 
-	if (!bpf && !perf)
+	for (i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
+		if (!asked[i].refused)
+			continue;
+		printf("%s%s", sep, asked[i].what);
+		sep = ", ";
+	}
+	if (*sep != ',')
 		return;
-	printf("1..0 # SKIP this place forbids %s%s%s\n", bpf ? "BPF" : "",
-	       bpf && perf ? " and " : "", perf ? "perf events" : "");
+	putchar('\n');
 	exit(0);
 }
 
