@@ -235,8 +235,8 @@ static void a_cpu_goes_and_comes(void **state)
 	write_file(online_file, "0");
 	look(&t);
 	assert_int_equal(online_cpus(t.sampler), 1);
-	/* The clock and its program; the mappings' event; perf's. */
-	assert_int_equal(count_fds(), fds - 4);
+	/* The clock and its program; the mappings' event and its ring's; perf's. */
+	assert_int_equal(count_fds(), fds - 5);
 	assert_int_equal(t.side.lost + t.other.lost, 0);
 	write_file(online_file, "1");
 	look(&t);
