@@ -85,7 +85,7 @@ VM_KERNELS ?= 6.1 6.12
 # Not what takes its load from the host's compilers and interpreters.
 VM_TESTS := $(filter-out %/test_stacks,$(BPF_TESTS)) $(wildcard tests/vm/test_*.sh)
 # What the shell tests among them run.
-VM_PROGS := $(B)/profd $(B)/tests/vm/windows $(B)/tests/e2e/prog_shares $(B)/tests/e2e/prog_lives
+VM_PROGS := $(B)/profd $(B)/tests/vm/windows $(addprefix $(B)/tests/e2e/prog_,shares lives new renames)
 
 $(B)/tests/vm/windows: $(B)/tests/vm/windows.o $(B)/tests/unit/pprof_check.o $(B)/profd.a $(B)/libquark.a
 	$(call say,LD,$@)
