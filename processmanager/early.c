@@ -60,13 +60,11 @@ static bool pm_early_never(int err)
 	return err == -ENOEXEC || err == -EACCES || err == -EBADMSG;
 }
 
-/* What is open is not what was executed: the process has executed another. */
+/* It was written to since it was executed. That it is the inode was compared. */
 static bool pm_early_other(const struct pm_early *e,
 			   const struct symbolizer_file *file)
 {
-	const struct symbolizer_ident *id = symbolizer_ident(file);
-
-	return id->ino != e->ident.ino || id->size != e->ident.size;
+	return symbolizer_ident(file)->size != e->ident.size;
 }
 
 /* Gives it to the executable that waits. */

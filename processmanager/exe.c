@@ -284,6 +284,7 @@ static struct pm_exe *pm_exe_make(struct pm *pm, const struct pm_map_event *ev,
 	} else {
 		exe->dev = ev->dev;
 		exe->ino = ev->ino;
+		exe->generation = ev->ino_generation;
 	}
 	pm_key_add(exe, k);
 	return exe;

@@ -215,7 +215,8 @@ struct pm_exe {
 	struct symbolizer_segment *segments;
 	size_t nsegments;
 	uint64_t short_id;
-	uint64_t dev, ino; /* as the kernel reported for its mapping */
+	uint64_t dev, ino; /* as the kernel reported for its mapping, with */
+	uint64_t generation; /* ... 0: not known */
 	uint64_t file_dev, file_ino; /* as stat(2) has them, once opened */
 	/* Who mapped it last, and where: a way to the file. */
 	struct {

@@ -290,6 +290,7 @@ static bool pm_door_other(struct pm_open *o, struct symbolizer_open_req *req)
 				req->path = map->exe->path->s;
 				req->dev = map->exe->dev;
 				req->ino = map->exe->ino;
+				req->generation = map->exe->generation;
 			}
 			req->uid = proc->images->uid;
 			return true;
@@ -343,6 +344,7 @@ static int pm_open_next_door(struct pm_open *o)
 		req.build_id_len = id->build_id_len;
 		req.dev = exe->ino ? exe->dev : id->dev;
 		req.ino = exe->ino ? exe->ino : id->ino;
+		req.generation = exe->generation;
 		req.uid = exe->via.uid;
 		if (!pm_doors[o->door++](o, &req))
 			continue;

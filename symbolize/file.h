@@ -25,6 +25,7 @@ struct symbolizer_file {
 	char *path; /* as it was asked for; NULL: it was not */
 	uint32_t uid; /* of the process it was opened for */
 	uint32_t owner; /* user id, from fstat() */
+	uint64_t mount; /* id of it, of which there is never another; or 0 */
 	struct symbolizer_ident ident;
 	struct symbolizer_segment *segments;
 	size_t n_segments;
@@ -113,6 +114,7 @@ enum symbolizer_way {
 struct symbolizer_stat {
 	uint64_t dev, ino, size;
 	int64_t mtime_ns, ctime_ns;
+	uint64_t mount; /* as in a symbolizer_file */
 	uint32_t owner; /* user id */
 	uint32_t pad;
 };

@@ -2,6 +2,7 @@
 /* known: see symbolize/known.h. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 
 #include "symbolize/known.h"
@@ -15,6 +16,7 @@
 
 struct symbolizer_known_file {
 	struct symbolizer_ident ident;
+	uint64_t mount;
 	size_t n;
 	struct symbolizer_segment segments[];
 };
@@ -41,6 +43,17 @@ static bool settled(const struct symbolizer_ident *id)
 	return age > KNOWN_SETTLED_NS;
 }
 
+/*
+ * The number of a device that is none (overlayfs, tmpfs) is given to the next file
+ * system as soon as one is unmounted, and what a user mounts on what he runs has
+ * all the times that he likes. The mount tells them apart, if it has an id that no
+ * other will have.
+ */
+static bool lasting(const struct symbolizer_file *f)
+{
+	return major(f->ident.dev) || f->mount;
+}
+
 void symbolizer_known_add(struct symbolizer_known *k,
 			  const struct symbolizer_file *f)
 {
@@ -48,12 +61,13 @@ void symbolizer_known_add(struct symbolizer_known *k,
 	size_t bytes = f->n_segments * sizeof(*f->segments);
 	struct symbolizer_known_file *e;
 
-	if (f->damaged || !settled(&f->ident))
+	if (f->damaged || !settled(&f->ident) || !lasting(f))
 		return;
 	e = malloc(sizeof(*e) + bytes);
 	if (!e)
 		return;
 	e->ident = f->ident;
+	e->mount = f->mount;
 	e->n = f->n_segments;
 	memcpy(e->segments, f->segments, bytes);
 	free(*slot);
@@ -68,7 +82,8 @@ bool symbolizer_known_get(const struct symbolizer_known *k,
 
 	if (!e || e->ident.dev != id->dev || e->ident.ino != id->ino ||
 	    e->ident.size != id->size || e->ident.mtime_ns != id->mtime_ns ||
-	    e->ident.ctime_ns != id->ctime_ns)
+	    e->ident.ctime_ns != id->ctime_ns ||
+	    (!major(id->dev) && e->mount != f->mount))
 		return false;
 	f->segments = calloc(e->n + 1, sizeof(*f->segments));
 	if (!f->segments)

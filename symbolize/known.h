@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * known: what files are that were identified before, by (device, inode, size,
- * mtime, ctime): a program that is run again need not be read again for that.
+ * mtime, ctime, and the mount if the device is none): a program that is run again
+ * need not be read again for that.
  */
 #ifndef SYMBOLIZE_KNOWN_H
 #define SYMBOLIZE_KNOWN_H

@@ -16,11 +16,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -42,6 +44,9 @@
 #define RPC_PIPEFS_SUPER_MAGIC 0x67596969
 #ifndef FUSE_SUPER_MAGIC
 #define FUSE_SUPER_MAGIC 0x65735546
+#endif
+#ifndef STATX_MNT_ID_UNIQUE /* before Linux 6.8's headers */
+#define STATX_MNT_ID_UNIQUE 0x4000U
 #endif
 
 /*
@@ -246,57 +251,65 @@ static int find(const struct symbolizer_open_req *req, enum symbolizer_way way,
 
 /* --- whether it is the one ---------------------------------------------------------- */
 
-/* The process has this very file mapped there, as of now. */
-static bool mapping_is(const struct symbolizer_open_req *req,
-		       const struct statx *place)
-{
-	int fd = find_mapping(req);
-	struct statx st;
-	bool same;
-
-	if (fd < 0)
-		return false;
-	same = !look(fd, &st) && dev_of(&st) == dev_of(place) &&
-	       st.stx_ino == place->stx_ino;
-	close(fd);
-	return same;
-}
+enum verdict {
+	VERDICT_OTHER,
+	VERDICT_SAME,
+	VERDICT_ASK, /* the kernel, once it is open: opener_inode_is() */
+};
 
 /*
- * On overlayfs kernels report the layer beneath, by its device and inode, in
- * perf's records (before 6.18) or also in /proc (before 6.7). Where all layers
- * are on one file system, as usual, the number of the inode is the same. An
- * anonymous device (major 0) may be any user's tmpfs, and proves nothing.
+ * By a path anybody may be led anywhere. So what is opened for the question alone
+ * has at least the right number, and is a file that all users may read.
  */
-static bool same_on_overlay(const struct symbolizer_open_req *req,
-			    enum symbolizer_way way, const struct statx *st)
+static bool may_ask_by_path(const struct symbolizer_open_req *req,
+			    const struct statx *st, long fs_type)
 {
-	if (way == SYMBOLIZER_BY_MAPPING || way == SYMBOLIZER_BY_EXE)
-		return true;
-	return (st->stx_ino == req->ino && major(req->dev) != 0) ||
-	       mapping_is(req, st);
-}
-
-/* On btrfs stat(2) has a device for each subvolume, a mapping has the mount's. */
-static bool same_on_btrfs(const struct symbolizer_open_req *req,
-			  enum symbolizer_way way, const struct statx *st)
-{
-	if (st->stx_ino != req->ino)
+	if (st->stx_ino != req->ino || !(st->stx_mode & S_IROTH))
 		return false;
-	return way == SYMBOLIZER_BY_MAPPING || way == SYMBOLIZER_BY_EXE ||
+	return fs_type == OVERLAYFS_SUPER_MAGIC ||
 	       opener_mount_is(st->stx_mnt_id, req->dev, req->pid);
 }
 
-static bool same_inode(const struct symbolizer_open_req *req,
-		       enum symbolizer_way way, const struct statx *st,
-		       long fs_type)
+/*
+ * stat(2) and the records of mappings do not agree everywhere: on btrfs stat(2)
+ * has a device for each subvolume; on overlayfs a record may have the layer
+ * beneath (before Linux 6.18, in /proc before 6.7), and stat(2) a device of its
+ * own where layers are on several file systems. Both are mounted by users, too,
+ * who then choose the inode numbers: an equal number alone proves nothing, nor
+ * does the way by which the file was found, since a process may have mapped
+ * another file there, or executed another, since.
+ */
+static enum verdict compare(const struct symbolizer_open_req *req,
+			    enum symbolizer_way way, const struct statx *st,
+			    long fs_type)
 {
-	if (!req->ino || (dev_of(st) == req->dev && st->stx_ino == req->ino))
-		return true;
-	if (fs_type == OVERLAYFS_SUPER_MAGIC)
-		return same_on_overlay(req, way, st);
-	return fs_type == (long)BTRFS_SUPER_MAGIC &&
-	       same_on_btrfs(req, way, st);
+	bool asks = fs_type == OVERLAYFS_SUPER_MAGIC ||
+		    fs_type == (long)BTRFS_SUPER_MAGIC;
+
+	if (!req->ino && !req->pid)
+		return VERDICT_SAME;
+	if (dev_of(st) == req->dev && st->stx_ino == req->ino)
+		return VERDICT_SAME;
+	if (way != SYMBOLIZER_BY_MAPPING && way != SYMBOLIZER_BY_EXE)
+		asks = asks && may_ask_by_path(req, st, fs_type);
+	return asks && req->ino ? VERDICT_ASK : VERDICT_OTHER;
+}
+
+/* An inode number is given to another file as soon as the first is deleted. */
+static bool same_generation(const struct symbolizer_open_req *req, int fd)
+{
+	int generation = 0;
+
+	return !req->generation || ioctl(fd, FS_IOC_GETVERSION, &generation) ||
+	       (uint32_t)generation == (uint32_t)req->generation;
+}
+
+static bool is_the_one(const struct symbolizer_open_req *req,
+		       enum verdict verdict, int fd)
+{
+	if (verdict == VERDICT_ASK)
+		return opener_inode_is(fd, req);
+	return same_generation(req, fd);
 }
 
 /* A regular file where files are. */
@@ -328,6 +341,18 @@ struct found {
 static int64_t ns(const struct timespec *ts)
 {
 	return ts->tv_sec * 1000000000LL + ts->tv_nsec;
+}
+
+/* Since Linux 6.8; 0: not known. */
+static uint64_t mount_for_ever(int fd)
+{
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+		  STATX_MNT_ID_UNIQUE, &st) ||
+	    !(st.stx_mask & STATX_MNT_ID_UNIQUE))
+		return 0;
+	return st.stx_mnt_id;
 }
 
 /*
@@ -362,6 +387,7 @@ static int reopen(int place, const struct statx *was, const struct found *by,
 					 (uint64_t)st.st_size,
 					 ns(&st.st_mtim),
 					 ns(&st.st_ctim),
+					 mount_for_ever(fd),
 					 st.st_uid,
 					 0 };
 	return fd;
@@ -375,6 +401,7 @@ int symbolizer_open_way(const struct symbolizer_open_req *req,
 	struct found by = { AT_FDCWD, NULL, RESOLVE_NO_SYMLINKS };
 	int place = find(req, way, where), err;
 	struct statx sx;
+	enum verdict verdict = VERDICT_OTHER;
 	struct statfs fs;
 
 	if (place < 0)
@@ -383,12 +410,17 @@ int symbolizer_open_way(const struct symbolizer_open_req *req,
 	if (way == SYMBOLIZER_BY_PATH && !req->pid)
 		by.path = req->path;
 	err = check_place(place, &sx, &fs);
-	if (!err && !same_inode(req, way, &sx, fs.f_type))
+	if (!err)
+		verdict = compare(req, way, &sx, fs.f_type);
+	if (!err && verdict == VERDICT_OTHER)
 		err = -ESTALE;
 	if (!err)
 		err = reopen(place, &sx, &by, st);
 	close(place);
-	return err;
+	if (err < 0 || is_the_one(req, verdict, err))
+		return err;
+	close(err);
+	return -ESTALE;
 }
 
 int symbolizer_open_ways(const struct symbolizer_open_req *req,

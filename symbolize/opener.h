@@ -41,7 +41,7 @@ struct opener_question {
 	struct worker_head head;
 	uint32_t way;
 	int32_t pid;
-	uint64_t dev, ino;
+	uint64_t dev, ino, generation;
 	uint64_t map_start, map_end;
 	uint32_t nth;
 	uint32_t id_len;
@@ -123,6 +123,15 @@ struct opener_question *opener_question(enum opener_type type,
  * no more. Valid until the loop turns.
  */
 const char *opener_hung(const struct opener *o, size_t i, unsigned int *n);
+
+/* --- opener_inode.c ---------------------------------------------------------- */
+
+/*
+ * Whether the kernel reports device, inode and generation of 'req' for a mapping
+ * of the file 'fd', which it is asked by mapping it here: in a perf record, or
+ * where 'req' has no generation, in /proc.
+ */
+bool opener_inode_is(int fd, const struct symbolizer_open_req *req);
 
 /* --- opener_mount.c ---------------------------------------------------------- */
 

@@ -40,6 +40,7 @@ static int serve_file(const struct opener_question *q, const char *p,
 		.path = next_text(&p, end),
 		.dev = q->dev,
 		.ino = q->ino,
+		.generation = q->generation,
 		.map_start = q->map_start,
 		.map_end = q->map_end,
 	};

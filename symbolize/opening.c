@@ -184,6 +184,7 @@ static struct symbolizer_file *file_of(const struct open_job *o,
 	}
 	f->uid = o->req.uid;
 	f->owner = st->owner;
+	f->mount = st->mount;
 	f->ident.dev = st->dev;
 	f->ident.ino = st->ino;
 	f->ident.size = st->size;
@@ -257,6 +258,7 @@ static int open_submit(struct open_job *o)
 	q->pid = o->req.pid;
 	q->dev = o->req.dev;
 	q->ino = o->req.ino;
+	q->generation = o->req.generation;
 	q->map_start = o->req.map_start;
 	q->map_end = o->req.map_end;
 	o->open = (struct opener_job){

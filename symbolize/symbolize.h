@@ -137,11 +137,11 @@ struct symbolizer_open_req {
 	uint64_t map_start, map_end;
 	/*
 	 * What the kernel reported for the mapping; a file with others is not
-	 * opened (-ESTALE). ino 0: not known, to be used for paths only that the
-	 * watched have no say in. On overlayfs and btrfs the kernel may report
-	 * others than stat(2): see open.c.
+	 * opened (-ESTALE). ino 0: not known, which only a path of our own may
+	 * have. On overlayfs and btrfs the kernel may report others than stat(2):
+	 * see open.c. generation 0: not known, as /proc does not tell it.
 	 */
-	uint64_t dev, ino;
+	uint64_t dev, ino, generation;
 	/* If it is known: another file is refused (-ESTALE) once it is read. */
 	const uint8_t *build_id;
 	size_t build_id_len; /* 0: not known */

@@ -63,4 +63,40 @@ is "the canary was not opened" "$(grep -c "by $(realpath "$B/profd")\$" "$T/open
 background bash -c 'exec 3<"$1"; sleep 10; :' - "$T/canary"
 check "... and it would be seen" wait_for 10 grep -q 'by .*bash$' "$T/opened"
 diag "$(sort "$T/opened" | uniq -c)"
+
+# In namespaces of his own a user mounts an overlay, and maps one of its files where
+# he has just mapped the program of another user. That one's names stay its own.
+cat >"$T/overlay.sh" <<'END'
+cd "$1/user" && mkdir low up work over && cp "$3" low/mine || exit 1
+mount -t overlay -o lowerdir=low,upperdir=up,workdir=work,userxattr overlay \
+	over || exit 1
+exec "$4" "$2" over/mine
+END
+overlay() {
+	setpriv --reuid 65534 --regid 65534 --clear-groups \
+		unshare -Urm bash "$T/overlay.sh" "$T" "$@"
+}
+flipped() { grep -q flipped "$T/flipped" || ! kill -0 "$flip"; }
+cp "$E2E/prog_spin_a" "$T/victim"
+start_profd overlay --freq 999
+background overlay "$T/victim" "$E2E/prog_spin_b" "$E2E/prog_flip" \
+	>"$T/flipped" 2>&1
+flip=$pid
+wait_for 10 flipped
+if grep -q flipped "$T/flipped"; then
+	sleep 1 # it is looked for
+	curl -sS --max-time 60 --unix-socket "$sock" -o "$T/victim.pb.gz" \
+		"http://profd/debug/pprof/profile?seconds=3" &
+	fetch=$!
+	started+=("$fetch")
+	sleep 0.5
+	"$T/victim" 500 >/dev/null
+	wait "$fetch"
+	samples "$T/victim.pb.gz" >"$T/all"
+	num "a program has its own names" "$(total "$T/all" 'spin_a@.*/victim')" '>=' 100
+	is "... and not those of an overlay" "$(total "$T/all" 'spin_b@')" 0
+else
+	forbids "a program has its own names" "a user's overlay: $(cat "$T/flipped")"
+fi
+stop_profd
 plan

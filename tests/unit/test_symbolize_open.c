@@ -3,14 +3,17 @@
  * Opening files of strangers: what they put in a path's place is not opened, and
  * file systems that do not answer are waited for by nobody.
  */
+#include <linux/fs.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 
+#include "symbolize/known.h"
 #include "symbolize/opener.h"
 #include "tests/unit/test_symbolize.h"
 
@@ -127,54 +130,141 @@ static void mapped_inode(const void *p, struct symbolizer_open_req *req)
 	assert_true(req->ino != 0);
 }
 
+static bool own_mounts(void)
+{
+	static bool made;
+
+	if (made)
+		return true;
+	made = !unshare(CLONE_NEWNS) &&
+	       !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
+	if (!made)
+		puts("# this place forbids mounts of our own");
+	return made;
+}
+
+static void *map_file(const char *path, struct symbolizer_open_req *req)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t len;
+	struct stat st;
+	void *p;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	len = ((size_t)st.st_size + 4095) & ~4095UL;
+	p = mmap(NULL, len, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	assert_true(p != MAP_FAILED);
+	close(fd);
+	req->pid = getpid();
+	req->path = path;
+	req->map_start = (uintptr_t)p;
+	req->map_end = req->map_start + len;
+	mapped_inode(p, req);
+	return p;
+}
+
+static void unmap(const struct symbolizer_open_req *req)
+{
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+	munmap((void *)(uintptr_t)req->map_start,
+	       req->map_end - req->map_start);
+}
+
+/* 0: it has none. */
+static uint32_t generation_of(const char *name)
+{
+	int fd = open(in_dir(name), O_RDONLY | O_CLOEXEC), generation = 0;
+
+	assert_true(fd >= 0);
+	if (ioctl(fd, FS_IOC_GETVERSION, &generation))
+		generation = 0;
+	close(fd);
+	return (uint32_t)generation;
+}
+
+static int by_path(struct fixture *fx, struct symbolizer_open_req req)
+{
+	req.map_end = req.map_start;
+	return open_wait(fx, &req);
+}
+
+/*
+ * Of a file on an overlay only what the kernel says of its mapping counts: any
+ * user mounts overlays, and files beneath have the numbers that he likes.
+ */
 static void a_file_of_an_overlay_is_opened(void **state)
 {
-	struct symbolizer_open_req req = { .pid = getpid() };
+	struct symbolizer_open_req req = { 0 }, other = { 0 };
 	uint64_t at;
 	struct fixture fx;
 	struct stat st;
-	void *p;
-	int fd;
 
-	at = make_library("ov.so", "fn");
-	sh("mkdir -p low up work over && mv ov.so low/x.so");
-	if (unshare(CLONE_NEWNS) ||
-	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)) {
-		puts("# this place forbids mounts of our own");
+	if (!own_mounts()) {
 		skip();
 		return;
 	}
+	at = make_library("ov.so", "fn");
+	make_library("victim.so", "fm");
+	sh("mkdir -p low up work over && mv ov.so low/x.so");
 	sh("mount -t overlay overlay "
 	   "-o lowerdir=%s/low,upperdir=%s/up,workdir=%s/work over",
 	   dir, dir, dir);
-	fd = open(in_dir("over/x.so"), O_RDONLY | O_CLOEXEC);
-	assert_int_equal(fstat(fd, &st), 0);
-	p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_EXEC, MAP_PRIVATE,
-		 fd, 0);
-	assert_true(p != MAP_FAILED);
-	close(fd);
+	map_file(in_dir("over/x.so"), &req);
 	fixture_init(&fx, NULL);
-	req.path = in_dir("over/x.so");
-	mapped_inode(p, &req);
-	assert_int_equal(open_wait(&fx, &req), 0);
+	assert_int_equal(by_path(&fx, req), 0);
 	expect_name(&fx, at, "fn");
-	req.map_start = (uintptr_t)p;
-	req.map_end =
-		req.map_start + (((uint64_t)st.st_size + 4095) & ~4095ULL);
 	assert_int_equal(open_wait(&fx, &req), 0);
-	/* Before Linux 6.7: the layer beneath. */
+	/* Another number, though the file is the one that is mapped there. */
+	map_file(in_dir("victim.so"), &other);
+	other.map_start = req.map_start;
+	other.map_end = req.map_end;
+	other.path = req.path;
+	assert_int_equal(open_wait(&fx, &other), -ESTALE);
+	/* The number of another file system's file. */
 	assert_int_equal(stat(in_dir("low/x.so"), &st), 0);
-	req.map_start = req.map_end;
-	req.dev = st.st_dev;
-	req.ino = st.st_ino;
-	if (major(st.st_dev))
-		assert_int_equal(open_wait(&fx, &req), 0);
-	/* A tmpfs may be any user's, who chooses the inode. */
-	req.dev = makedev(0, 77);
-	assert_int_equal(open_wait(&fx, &req), -ESTALE);
-	munmap(p, (size_t)st.st_size);
+	other.dev = makedev(254, 77);
+	other.ino = st.st_ino;
+	assert_int_equal(open_wait(&fx, &other), -ESTALE);
+	assert_int_equal(by_path(&fx, other), -ESTALE);
+	other.dev = st.st_dev;
+	assert_int_equal(by_path(&fx, other), -ESTALE);
+	unmap(&req);
 	fixture_fini(&fx);
 	sh("umount -l over"); /* a worker may be ending still */
+}
+
+/* Then stat(2) says a device that no mapping has. */
+static void layers_may_be_on_several_file_systems(void **state)
+{
+	struct symbolizer_open_req req = { 0 };
+	struct fixture fx;
+	struct stat st;
+	uint64_t at;
+
+	if (!own_mounts()) {
+		skip();
+		return;
+	}
+	at = make_library("two.so", "fn");
+	sh("mkdir -p low2 tmp over2 && mv two.so low2/x.so && "
+	   "mount -t tmpfs tmpfs tmp && mkdir tmp/up tmp/work");
+	sh("mount -t overlay overlay -o xino=off,lowerdir=%s/low2,"
+	   "upperdir=%s/tmp/up,workdir=%s/tmp/work over2",
+	   dir, dir, dir);
+	map_file(in_dir("over2/x.so"), &req);
+	assert_int_equal(stat(req.path, &st), 0);
+	assert_true(st.st_dev != req.dev);
+	fixture_init(&fx, NULL);
+	assert_int_equal(open_wait(&fx, &req), 0);
+	expect_name(&fx, at, "fn");
+	req.ino++;
+	assert_int_equal(open_wait(&fx, &req), -ESTALE);
+	req.ino--;
+	req.generation = 77;
+	assert_int_equal(open_wait(&fx, &req), -ESTALE);
+	unmap(&req);
+	fixture_fini(&fx);
+	sh("umount -l over2; umount -l tmp");
 }
 
 /* A mapping has the mount's device, stat(2) the subvolume's. */
@@ -196,6 +286,109 @@ static void a_file_of_btrfs_is_opened(void **state)
 	assert_int_equal(open_wait(&fx, &req), -ESTALE);
 	statfs_type = 0;
 	fixture_fini(&fx);
+}
+
+/* A subvolume is any user's, and its inode numbers begin anew. */
+static void subvolumes_are_told_apart(void **state)
+{
+	struct symbolizer_open_req req = { 0 }, mine = { 0 };
+	struct fixture fx;
+	uint64_t at;
+
+	if (!own_mounts() || system("which mkfs.btrfs btrfs >/dev/null 2>&1")) {
+		puts("# no btrfs here");
+		skip();
+		return;
+	}
+	sh("truncate -s 128M disk && mkfs.btrfs -q disk >/dev/null && mkdir -p btr && "
+	   "mount -o loop disk btr && btrfs -q subvolume create btr/one && "
+	   "btrfs -q subvolume create btr/two");
+	at = make_library("btr/one/x.so", "fn");
+	sh("sync -f btr");
+	make_library("btr/two/x.so", "fm");
+	map_file(in_dir("btr/one/x.so"), &req);
+	map_file(in_dir("btr/two/x.so"), &mine);
+	fixture_init(&fx, NULL);
+	assert_int_equal(open_wait(&fx, &req), 0);
+	expect_name(&fx, at, "fn");
+	assert_int_equal(by_path(&fx, req), 0);
+	assert_int_equal(req.ino, mine.ino);
+	assert_int_equal(req.dev, mine.dev);
+	req.generation = generation_of("btr/one/x.so");
+	assert_int_equal(open_wait(&fx, &req), 0);
+	assert_int_equal(by_path(&fx, req), 0);
+	mine.generation = req.generation;
+	assert_int_equal(open_wait(&fx, &mine), -ESTALE);
+	assert_int_equal(by_path(&fx, mine), -ESTALE);
+	fixture_fini(&fx);
+	unmap(&req);
+	unmap(&mine);
+	sh("umount -l btr");
+}
+
+/* A file that was deleted has left its number to the next one. */
+static void another_generation_is_refused(void **state)
+{
+	struct symbolizer_open_req req;
+	uint32_t generation;
+	struct fixture fx;
+
+	make_library("gen.so", "fn");
+	generation = generation_of("gen.so");
+	if (!generation) {
+		puts("# this file system has no generations");
+		skip();
+		return;
+	}
+	fixture_init(&fx, NULL);
+	req = req_for("gen.so");
+	req.generation = generation;
+	assert_int_equal(open_wait(&fx, &req), 0);
+	req.generation++;
+	assert_int_equal(open_wait(&fx, &req), -ESTALE);
+	fixture_fini(&fx);
+}
+
+/* FUSE reports any number, also none: then nothing can be compared. */
+static void without_a_number_no_path_of_others_is_opened(void **state)
+{
+	struct symbolizer_open_req req;
+	struct fixture fx;
+
+	make_library("none.so", "fn");
+	fixture_init(&fx, NULL);
+	req = req_for("none.so");
+	req.dev = makedev(0, 77);
+	req.ino = 0;
+	assert_int_equal(open_wait(&fx, &req), -ESTALE);
+	req.pid = 0;
+	assert_int_equal(open_wait(&fx, &req), 0);
+	fixture_fini(&fx);
+}
+
+/* A device's number without a device is any file system's in its time. */
+static void what_is_known_is_known_of_one_mount(void **state)
+{
+	struct symbolizer_known k = { 0 };
+	struct symbolizer_file f = { .mount = 1 };
+
+	f.ident.dev = makedev(0, 50);
+	f.ident.ino = 7;
+	symbolizer_known_add(&k, &f);
+	assert_true(symbolizer_known_get(&k, &f));
+	free(f.segments);
+	f.mount = 2;
+	assert_false(symbolizer_known_get(&k, &f));
+	f.mount = 0;
+	f.ident.ino = 8;
+	symbolizer_known_add(&k, &f);
+	assert_false(symbolizer_known_get(&k, &f));
+	f.ident.dev = makedev(254, 0);
+	symbolizer_known_add(&k, &f);
+	f.mount = 3;
+	assert_true(symbolizer_known_get(&k, &f));
+	free(f.segments);
+	symbolizer_known_fini(&k);
 }
 
 static void mounts_are_found_by_id_and_device(void **state)
@@ -278,6 +471,7 @@ static void hung_openings_are_bounded_and_named(void **state)
 	statfs_sleep_ms = 0;
 	other = req;
 	other.uid = 8;
+	other.pid = 0;
 	other.dev = 0;
 	other.ino = 0;
 	assert_int_equal(open_wait(&fx, &other), 0);
@@ -463,6 +657,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_took_its_place_is_not_opened),
 		cmocka_unit_test(what_is_no_file_system_for_files_is_refused),
 		cmocka_unit_test(a_file_of_btrfs_is_opened),
+		cmocka_unit_test(another_generation_is_refused),
+		cmocka_unit_test(without_a_number_no_path_of_others_is_opened),
+		cmocka_unit_test(what_is_known_is_known_of_one_mount),
 		cmocka_unit_test(mounts_are_found_by_id_and_device),
 		cmocka_unit_test(hung_openings_are_bounded_and_named),
 		cmocka_unit_test(a_user_has_four),
@@ -472,6 +669,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_middle_counts),
 		cmocka_unit_test(large_files_are_hashed_by_sections),
 		cmocka_unit_test(a_file_of_an_overlay_is_opened),
+		cmocka_unit_test(layers_may_be_on_several_file_systems),
+		cmocka_unit_test(subvolumes_are_told_apart),
 	};
 
 	worker_or_test(argc, argv);
