@@ -11,6 +11,7 @@
 #include "symbolize/rows.h"
 
 #define KNOWN_INIT_MAX 128 /* bytes of .init; there are some 30 */
+#define KNOWN_CRT_MAX 512 /* bytes of crtstuff; there are some 200 */
 
 void symbolizer_rows_plain(struct symbolizer_rule *rule, int32_t cfa)
 {
@@ -160,6 +161,127 @@ static int add_behind_sigreturn(struct symbolizer_rows_build *b,
 	return symbolizer_rows_put_rule(b, gap->start, gap->start + 1, &rule);
 }
 
+/* --- crtstuff ------------------------------------------------------------------- */
+
+/* An instruction of these functions: its first bytes, its length, what it pushes. */
+struct crt_insn {
+	uint8_t n, len;
+	int8_t push; /* words */
+	uint8_t bytes[5];
+};
+
+#define CRT_NOP 16 /* not in front of a function */
+#define CRT_END 17 /* what follows is another path, or function */
+
+static const struct crt_insn crt_insns[] = {
+	{ 2, 2, CRT_NOP, { 0x00, 0x00 } }, /* between sections */
+	{ 1, 1, CRT_NOP, { 0xf4 } }, /* hlt */
+	{ 1, 1, CRT_NOP, { 0x90 } },
+	{ 2, 1, CRT_NOP, { 0x66, 0x66 } },
+	{ 2, 2, CRT_NOP, { 0x66, 0x90 } },
+	{ 3, 3, CRT_NOP, { 0x0f, 0x1f, 0x00 } },
+	{ 3, 4, CRT_NOP, { 0x0f, 0x1f, 0x40 } },
+	{ 3, 5, CRT_NOP, { 0x0f, 0x1f, 0x44 } },
+	{ 4, 6, CRT_NOP, { 0x66, 0x0f, 0x1f, 0x44 } },
+	{ 3, 7, CRT_NOP, { 0x0f, 0x1f, 0x80 } },
+	{ 3, 8, CRT_NOP, { 0x0f, 0x1f, 0x84 } },
+	{ 4, 9, CRT_NOP, { 0x66, 0x0f, 0x1f, 0x84 } },
+	{ 5, 10, CRT_NOP, { 0x66, 0x2e, 0x0f, 0x1f, 0x84 } },
+	{ 4, 4, 0, { 0xf3, 0x0f, 0x1e, 0xfa } }, /* endbr64 */
+	{ 3, 7, 0, { 0x48, 0x8d, 0x3d } }, /* lea X(%rip), %rdi */
+	{ 3, 7, 0, { 0x48, 0x8d, 0x35 } }, /* ... %rsi */
+	{ 3, 7, 0, { 0x48, 0x8d, 0x05 } }, /* ... %rax */
+	{ 3, 7, 0, { 0x48, 0x8b, 0x05 } }, /* mov X(%rip), %rax */
+	{ 3, 7, 0, { 0x48, 0x8b, 0x3d } }, /* ... %rdi */
+	{ 3, 3, 0, { 0x48, 0x39, 0xf8 } }, /* cmp %rdi, %rax */
+	{ 3, 3, 0, { 0x48, 0x29, 0xfe } }, /* sub %rdi, %rsi */
+	{ 3, 3, 0, { 0x48, 0x89, 0xf0 } }, /* mov %rsi, %rax */
+	{ 3, 4, 0, { 0x48, 0xc1, 0xee } }, /* shr $N, %rsi */
+	{ 3, 4, 0, { 0x48, 0xc1, 0xf8 } }, /* sar $N, %rax */
+	{ 3, 3, 0, { 0x48, 0x01, 0xc6 } }, /* add %rax, %rsi */
+	{ 3, 3, 0, { 0x48, 0xd1, 0xfe } }, /* sar %rsi */
+	{ 3, 3, 0, { 0x48, 0x85, 0xc0 } }, /* test %rax, %rax */
+	{ 3, 7, 0, { 0x48, 0x81, 0xee } }, /* sub $N, %rsi */
+	{ 2, 6, 0, { 0x48, 0x3d } }, /* cmp $N, %rax */
+	{ 1, 5, 0, { 0xb8 } }, /* mov $N, %eax */
+	{ 1, 5, 0, { 0xbe } }, /* ... %esi */
+	{ 1, 5, 0, { 0xbf } }, /* ... %edi */
+	{ 1, 2, 0, { 0x74 } }, /* je */
+	{ 1, 2, 0, { 0x75 } }, /* jne */
+	{ 2, 7, 0, { 0x80, 0x3d } }, /* cmpb $N, X(%rip) */
+	{ 3, 8, 0, { 0x48, 0x83, 0x3d } }, /* cmpq $N, X(%rip) */
+	{ 2, 7, 0, { 0xc6, 0x05 } }, /* movb $N, X(%rip) */
+	{ 1, 5, 0, { 0xe8 } }, /* call */
+	{ 1, 1, 1, { 0x55 } }, /* push %rbp */
+	{ 3, 3, 0, { 0x48, 0x89, 0xe5 } }, /* mov %rsp, %rbp */
+	{ 1, 1, -1, { 0x5d } }, /* pop %rbp */
+	{ 1, 1, CRT_END, { 0xc3 } }, /* ret */
+	{ 2, 2, CRT_END, { 0xff, 0xe0 } }, /* jmp *%rax */
+	{ 1, 5, CRT_END, { 0xe9 } }, /* jmp */
+};
+
+static const struct crt_insn *crt_insn(const uint8_t *code, size_t len)
+{
+	const struct crt_insn *i = crt_insns;
+
+	for (; i < crt_insns + ARRAY_SIZE(crt_insns); i++)
+		if (i->len <= len && !memcmp(code, i->bytes, i->n))
+			return i;
+	return NULL;
+}
+
+/* As far as it is such code; 'pushed' is there how rbp was kept. */
+static int add_crt_code(struct symbolizer_rows_build *b, uint64_t at,
+			const uint8_t *code, size_t len)
+{
+	struct symbolizer_rule rules[2] = { 0 };
+	const struct crt_insn *insn;
+	int pushed = 0, err = 0;
+	size_t from = 0, i;
+	bool inside = false;
+
+	symbolizer_rows_plain(&rules[0], 8);
+	symbolizer_rows_plain(&rules[1], 16);
+	rules[1].regs[6] =
+		(struct symbolizer_value){ SYMBOLIZER_AT_CFA, 0, 0, -16 };
+	for (i = 0; !err && (insn = crt_insn(code + i, len - i));
+	     i += insn->len) {
+		if (insn->push == CRT_NOP && !inside)
+			continue;
+		if (!inside)
+			from = i;
+		inside = insn->push != CRT_END;
+		if (inside && (!insn->push || insn->push == CRT_NOP))
+			continue;
+		if (inside ? (pushed + insn->push) >> 1 : pushed)
+			break; /* more than one, or what nobody pushed */
+		err = symbolizer_rows_put_rule(b, at + from, at + i + insn->len,
+					       &rules[pushed]);
+		from = i + insn->len;
+		pushed = inside ? pushed + insn->push : 0;
+	}
+	return err;
+}
+
+/*
+ * GCC's crtstuff.c is compiled without CFI: register_tm_clones() and the like, of
+ * which each library and program runs three, with a page fault now and then. They
+ * are one piece, and known by __do_global_dtors_aux(): "cmpb $0, X; jne; push".
+ */
+static int add_crt(struct symbolizer_elf *e, struct symbolizer_rows_build *b,
+		   uint64_t start, uint64_t end)
+{
+	uint8_t code[KNOWN_CRT_MAX];
+	size_t len = (size_t)MIN(end - start, sizeof(code)), i;
+
+	len = read_code(e, start, code, len);
+	for (i = 0; i + 10 <= len; i++)
+		if (code[i] == 0x80 && code[i + 1] == 0x3d && !code[i + 6] &&
+		    code[i + 7] == 0x75 && code[i + 9] == 0x55)
+			return add_crt_code(b, start, code, len);
+	return 0;
+}
+
 int symbolizer_rows_known(struct symbolizer_elf *e,
 			  struct symbolizer_rows_build *b)
 {
@@ -171,6 +293,8 @@ int symbolizer_rows_known(struct symbolizer_elf *e,
 			continue;
 		err = gap.signal ? add_behind_sigreturn(b, &gap)
 				 : add_clone(e, b, &gap);
+		if (!err && !gap.signal)
+			err = add_crt(e, b, gap.start, gap.end);
 	}
 	return err == -ENOMEM ? err : 0;
 }

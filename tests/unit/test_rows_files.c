@@ -3,6 +3,7 @@
  * Where a file keeps its call frame information, what of a broken one is used,
  * and how a table is asked for.
  */
+#include <link.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -508,6 +509,33 @@ static void a_table_outlives_its_file(void **state)
 	symbolizer_rows_free(a.rows);
 }
 
+extern void (*__fini_array_start[])(void) __attribute__((visibility("hidden")));
+
+static int base_of_program(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	*(uint64_t *)arg = info->dlpi_addr;
+	return 1; /* it is the first */
+}
+
+/* GCC's crtstuff has no CFI, and is run by each program and each library. */
+static void what_ends_each_program_has_rows(void **state)
+{
+	uint64_t base = 0, at;
+	struct asked a;
+
+	dl_iterate_phdr(base_of_program, &base);
+	/* __do_global_dtors_aux(), which begins with endbr64 and cmpb. */
+	at = (uintptr_t)__fini_array_start[0] - base;
+	asked_init(&a);
+	assert_int_equal(ask(&a, a.file), 0);
+	assert_string_equal(rule_at(a.rows, at - TEXT), "r7+8");
+	assert_string_equal(rule_at(a.rows, at + 13 - TEXT), "r7+8");
+	assert_string_equal(rule_at(a.rows, at + 14 - TEXT), "r7+16 6=*cfa-16");
+	symbolizer_rows_free(a.rows);
+	symbolizer_close(a.s, a.file);
+	asked_fini(&a);
+}
+
 static void the_vdso_has_rows_and_the_kernel_none(void **state)
 {
 	struct asked a;
@@ -558,6 +586,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(no_rule_for_the_frame_is_damage),
 		cmocka_unit_test(more_rules_than_numbers),
 		cmocka_unit_test(a_table_outlives_its_file),
+		cmocka_unit_test(what_ends_each_program_has_rows),
 		cmocka_unit_test(the_vdso_has_rows_and_the_kernel_none),
 		cmocka_unit_test(closing_answers_those_under_way),
 	};
