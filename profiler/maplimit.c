@@ -144,6 +144,20 @@ void maplimit_exec(struct maplimit *l, uint32_t tgid, uint64_t time)
 	s->repeated = false;
 }
 
+void maplimit_lost(struct maplimit *l, uint64_t from)
+{
+	struct slot *s;
+
+	for (s = l->slots; s < l->slots + SLOTS; s++) {
+		if (!s->since)
+			continue;
+		if (s->repeated && s->until >= from)
+			slot_drop(l, s, s->until);
+		s->since = 0;
+		s->repeated = false;
+	}
+}
+
 void maplimit_flush(struct maplimit *l)
 {
 	uint32_t i, next;

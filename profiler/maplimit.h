@@ -45,6 +45,11 @@ enum maplimit_verdict maplimit_map(struct maplimit *l, uint32_t tgid,
 				   uint64_t time, const char key[MAPLIMIT_KEY]);
 /* An exec of 'tgid', which empties its memory. */
 void maplimit_exec(struct maplimit *l, uint32_t tgid, uint64_t time);
+/*
+ * Records of any process may be missing from 'from' on: what equals the last one
+ * that came is no repeat then, and what was skipped as such counts as dropped.
+ */
+void maplimit_lost(struct maplimit *l, uint64_t from);
 /* Tells of what was dropped since the last call; after each drain. */
 void maplimit_flush(struct maplimit *l);
 

@@ -197,6 +197,7 @@ static void sideband_lose_span(struct sideband *s, uint64_t from, uint64_t to)
 		.end = MAX(to, from),
 	};
 
+	maplimit_lost(s->limit, from);
 	s->opts.map(s->opts.arg, &ev);
 }
 

@@ -64,6 +64,25 @@ static void a_repeat_is_skipped(void **state)
 	assert_int_equal(ntold, 0);
 }
 
+/* What was lost may have taken its place: another one is no repeat. */
+static void behind_a_loss_nothing_repeats(void **state)
+{
+	assert_int_equal(map(5, T0, 1), MAPLIMIT_PASS);
+	assert_int_equal(map(6, T0, 1), MAPLIMIT_PASS);
+	assert_int_equal(map(6, T0 + 1, 1), MAPLIMIT_REPEAT);
+	assert_int_equal(map(7, T0, 1), MAPLIMIT_PASS);
+	assert_int_equal(map(7, T0 + 9, 1), MAPLIMIT_REPEAT);
+	maplimit_lost(limit, T0 + 5);
+	assert_int_equal(map(5, T0 + 10, 1), MAPLIMIT_PASS);
+	assert_int_equal(map(7, T0 + 10, 1), MAPLIMIT_PASS);
+	/* Skipped, perhaps behind what was lost. */
+	maplimit_flush(limit);
+	assert_int_equal(ntold, 1);
+	assert_int_equal(told[0].tgid, 7);
+	assert_int_equal(told[0].from, T0 + 9);
+	assert_int_equal(told[0].to, T0 + 9);
+}
+
 /*
  * The pid may be another's by then, or a re-read may have come between; and behind
  * an exec nothing is mapped.
@@ -171,6 +190,7 @@ static void slots_are_shared(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(behind_a_loss_nothing_repeats),
 		T(a_repeat_is_skipped),
 		T(no_repeat_after_a_while_or_an_exec),
 		T(what_comes_late_from_another_cpu),
