@@ -87,17 +87,8 @@ struct sideband {
 struct sideband_mmap2 {
 	uint32_t pid, tid;
 	uint64_t addr, len, pgoff;
-	union {
-		struct {
-			uint32_t maj, min;
-			uint64_t ino, ino_generation;
-		};
-		struct {
-			uint8_t build_id_size;
-			uint8_t reserved[3];
-			uint8_t build_id[20];
-		};
-	};
+	uint32_t maj, min;
+	uint64_t ino, ino_generation;
 	uint32_t prot, flags;
 };
 
@@ -107,7 +98,8 @@ static int sideband_parse_mmap2(const struct perf_event_header *h,
 {
 	struct sideband_mmap2 m;
 
-	if (len < sizeof(m) + 1)
+	/* That would be another layout, and is not asked for. */
+	if (len < sizeof(m) + 1 || h->misc & PERF_RECORD_MISC_MMAP_BUILD_ID)
 		return -EINVAL;
 	memcpy(&m, body, sizeof(m));
 	out->path = body + sizeof(m);
@@ -121,16 +113,9 @@ static int sideband_parse_mmap2(const struct perf_event_header *h,
 	out->start = m.addr;
 	out->end = m.addr + m.len;
 	out->pgoff = m.pgoff;
-	if (!(h->misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
-		out->dev = makedev(m.maj, m.min);
-		out->ino = m.ino;
-		out->ino_generation = m.ino_generation;
-		return 1;
-	}
-	if (m.build_id_size > SYMBOLIZER_BUILD_ID_MAX)
-		return -EINVAL;
-	out->build_id_len = m.build_id_size;
-	memcpy(out->build_id, m.build_id, m.build_id_size);
+	out->dev = makedev(m.maj, m.min);
+	out->ino = m.ino;
+	out->ino_generation = m.ino_generation;
 	return 1;
 }
 
