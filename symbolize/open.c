@@ -156,6 +156,30 @@ static int walk(int root, const char *path, uint64_t *where)
 	return fd;
 }
 
+static int find_below(int dir, const char *path, uint64_t *where)
+{
+	int fd = place_at(dir, path, RESOLVE_IN_ROOT | RESOLVE_NO_XDEV);
+
+	return fd == -EXDEV ? walk(dir, path, where) : fd;
+}
+
+/*
+ * 'path' behind the root of the process: /proc/PID/maps has paths as from the
+ * reader's root or, where that is of another mount namespace, from the first root
+ * of the process' namespace, and so has the link /proc/PID/root. NULL: it has no
+ * such root in front.
+ */
+static const char *behind_root(const char *link, const char *path)
+{
+	char root[PATH_MAX];
+	ssize_t len = readlink(link, root, sizeof(root));
+
+	if (len <= 1 || len == sizeof(root) ||
+	    strncmp(path, root, (size_t)len) != 0 || path[len] != '/')
+		return NULL;
+	return path + len;
+}
+
 /* Below the root of the process, or ours. */
 static int find_below_root(pid_t pid, const char *path, uint64_t *where)
 {
@@ -168,9 +192,10 @@ static int find_below_root(pid_t pid, const char *path, uint64_t *where)
 	if (dir < 0)
 		return -errno;
 	enter(dir, where);
-	fd = place_at(dir, path, RESOLVE_IN_ROOT | RESOLVE_NO_XDEV);
-	if (fd == -EXDEV)
-		fd = walk(dir, path, where);
+	fd = find_below(dir, path, where);
+	path = fd == -ENOENT && pid ? behind_root(root, path) : NULL;
+	if (path)
+		fd = find_below(dir, path, where);
 	close(dir);
 	return fd;
 }

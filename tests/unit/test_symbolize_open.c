@@ -366,6 +366,49 @@ static void without_a_number_no_path_of_others_is_opened(void **state)
 	fixture_fini(&fx);
 }
 
+/* Of a process in a chroot /proc says paths that are not below its root. */
+static void a_path_of_a_chroot_is_found(void **state)
+{
+	struct symbolizer_open_req req;
+	struct fixture fx;
+	uint64_t at;
+	pid_t pid;
+	int fd[2];
+	char c;
+
+	sh("mkdir -p jail/lib");
+	at = make_library("jail/lib/x.so", "fn");
+	assert_int_equal(pipe(fd), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		if (unshare(CLONE_NEWNS) || chroot(in_dir("jail")) ||
+		    chdir("/"))
+			_exit(1);
+		if (write(fd[1], "x", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	close(fd[1]);
+	fixture_init(&fx, NULL);
+	req = req_for("jail/lib/x.so");
+	req.pid = pid;
+	if (read(fd[0], &c, 1) == 1) {
+		assert_int_equal(open_wait(&fx, &req), 0);
+		expect_name(&fx, at, "fn");
+		req.path = "/lib/x.so";
+		assert_int_equal(open_wait(&fx, &req), 0);
+		req.ino++;
+		assert_int_equal(open_wait(&fx, &req), -ESTALE);
+	} else {
+		puts("# this place forbids a chroot");
+	}
+	fixture_fini(&fx);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(fd[0]);
+}
+
 /* A device's number without a device is any file system's in its time. */
 static void what_is_known_is_known_of_one_mount(void **state)
 {
@@ -659,6 +702,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_file_of_btrfs_is_opened),
 		cmocka_unit_test(another_generation_is_refused),
 		cmocka_unit_test(without_a_number_no_path_of_others_is_opened),
+		cmocka_unit_test(a_path_of_a_chroot_is_found),
 		cmocka_unit_test(what_is_known_is_known_of_one_mount),
 		cmocka_unit_test(mounts_are_found_by_id_and_device),
 		cmocka_unit_test(hung_openings_are_bounded_and_named),
