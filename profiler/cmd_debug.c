@@ -91,13 +91,16 @@ static int give_rows(void *arg, const uint8_t *id, size_t len,
 static struct symbolizer_rows *get_rows(const struct options *o,
 					const char *path, uint64_t *took)
 {
-	struct symbolizer_open_req req = { .path = path };
+	/* Who opens it is elsewhere. */
+	char *whole = realpath(path, NULL);
+	struct symbolizer_open_req req = { .path = whole ? whole : path };
 	struct symbolizer_opts opts = { 0 };
 	struct getting g = { .path = path };
 	uv_loop_t loop;
 	int err = uv_loop_init(&loop);
 
 	if (err) {
+		free(whole);
 		cmd_fail("%s: %s", path, strerror(-err));
 		return NULL;
 	}
@@ -113,6 +116,7 @@ static struct symbolizer_rows *get_rows(const struct options *o,
 	symbolizer_free(g.s);
 	uv_run(&loop, UV_RUN_DEFAULT);
 	uv_loop_close(&loop);
+	free(whole);
 	if (err)
 		g.problem = problem_of(err);
 	if (g.problem)

@@ -70,6 +70,8 @@ num "... which are many rows" \
 	"$(sed -n 's/^files.* rows \([0-9]*\) .*/\1/p' <<<"$out")" '>' 50000
 num "debug_frame gives rows too" \
 	"$("$PROFD" debug unwind-table "$T/debug" | wc -l)" '>' 10
+num "a path may be relative" \
+	"$(cd "$T" && "$PROFD" debug unwind-table debug | wc -l)" '>' 10
 like "... compressed too" "$(readelf -SW "$T/debug_z")" '[.]debug_frame[^\n]* C '
 
 # --- the text ---
