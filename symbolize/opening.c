@@ -5,7 +5,8 @@
  * worker process says what it is, before everything else that it has to do,
  * unless the same file, unchanged, was identified before.
  *
- * Each way has a deadline, until the file is open: the worker has its own.
+ * Each way has a deadline, while an opener works at it: not while it waits for one
+ * behind others. The worker has its own.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -299,7 +300,8 @@ static void on_deadline(uv_timer_t *timer)
 		o = container_of(s->opens.head, struct open_job, job);
 		if (o->deadline > uv_now(s->loop))
 			break;
-		if (++o->ticks == OPEN_TICKS) {
+		/* What waits behind others is not late; they have an end. */
+		if (o->open.proc && ++o->ticks == OPEN_TICKS) {
 			open_give_up(o, -ETIMEDOUT);
 			continue;
 		}

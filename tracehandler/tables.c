@@ -10,6 +10,7 @@
 #define TABLES_MAX 4096
 /* What could not be read may be readable later: not asked too often. */
 #define TABLES_RETRY_NS (10 * CLOCK_NSEC_PER_SEC)
+#define TABLES_RETRY_BUSY_NS CLOCK_NSEC_PER_SEC /* others were in the way */
 
 int trace_tables_init(struct trace_tables *t, size_t max_bytes,
 		      struct trace_stats *stats, struct trace_rules *rules,
@@ -118,8 +119,12 @@ static void trace_tables_failed(struct trace_table *e, int err)
 
 	e->state = TRACE_TABLE_NONE;
 	e->err = err;
-	e->retry = trace_tables_passing(err) ? t->now + TABLES_RETRY_NS
-					     : UINT64_MAX;
+	if (!trace_tables_passing(err))
+		e->retry = UINT64_MAX;
+	else if (err == -ETIMEDOUT || err == -EBUSY)
+		e->retry = t->now + TABLES_RETRY_BUSY_NS;
+	else
+		e->retry = t->now + TABLES_RETRY_NS;
 	if (err == -ENODATA)
 		t->stats->tables_none++;
 	else

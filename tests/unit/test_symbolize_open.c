@@ -568,6 +568,37 @@ static void a_file_system_that_comes_back_is_well(void **state)
 	fixture_fini(&fx);
 }
 
+static void on_queued(void *arg, int err, struct symbolizer_file *file)
+{
+	struct fixture *fx = arg;
+
+	if (file)
+		symbolizer_close(fx->s, file);
+	fx->opened++;
+}
+
+/* A deadline counts while an opener works at it, not behind others. */
+static void a_queue_is_no_reason(void **state)
+{
+	struct symbolizer_opts opts = { .open_deadline_ms = 1000 };
+	struct symbolizer_open_req req;
+	struct fixture fx;
+
+	make_library("queue.so", "fn");
+	fixture_init(&fx, &opts);
+	req = req_for("queue.so");
+	statfs_sleep_ms = 200;
+	/* Two of a mount at a time: the last ones wait for two seconds. */
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(symbolizer_open(fx.s, &req, on_queued, &fx),
+				 0);
+	wait_for(&fx, &fx.opened, 20);
+	statfs_sleep_ms = 0;
+	assert_int_equal(stats(&fx).open_timeouts, 0);
+	assert_int_equal(stats(&fx).opened, 20);
+	fixture_fini(&fx);
+}
+
 /* The children of this process whose command line has 'word'. */
 static pid_t child_with(const char *word)
 {
@@ -708,6 +739,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(hung_openings_are_bounded_and_named),
 		cmocka_unit_test(a_user_has_four),
 		cmocka_unit_test(a_file_system_that_comes_back_is_well),
+		cmocka_unit_test(a_queue_is_no_reason),
 		cmocka_unit_test(one_that_was_killed_is_replaced),
 		cmocka_unit_test(what_is_known_is_not_read_again),
 		cmocka_unit_test(the_middle_counts),
