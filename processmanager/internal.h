@@ -208,6 +208,7 @@ struct pm_exe {
 	int rows, names; /* as in pm_exe_info */
 	bool opening;
 	bool opened;
+	bool hurry; /* samples wait for its rows */
 	uint64_t retry_at;
 	uint64_t unmapped_at; /* when the last mapping went */
 	struct symbolizer_file *file;

@@ -346,6 +346,7 @@ static int pm_open_next_door(struct pm_open *o)
 		req.ino = exe->ino ? exe->ino : id->ino;
 		req.generation = exe->generation;
 		req.uid = exe->via.uid;
+		req.hurry = exe->hurry;
 		if (!pm_doors[o->door++](o, &req))
 			continue;
 		err = symbolizer_open(o->symbolizer, &req, pm_opened, o);
@@ -416,6 +417,8 @@ static void pm_job_done(struct pm_job *job, const struct pm_answer *a)
 	struct pm *pm = job->exe->pm;
 
 	job->exe->resolving--;
+	if (job->rows)
+		job->exe->hurry = false;
 	if (a->err != -ECANCELED)
 		*(job->rows ? &job->exe->rows : &job->exe->names) = a->err;
 	pm_job_answer(job, a);
@@ -455,6 +458,8 @@ static int pm_job_submit(struct pm_job *job)
 	int err;
 
 	pm_exe_touch(exe);
+	if (exe->hurry)
+		symbolizer_hurry(pm->opts.symbolizer, exe->file);
 	if (job->rows)
 		err = symbolizer_rows(pm->opts.symbolizer, exe->file,
 				      pm_rows_read, job);
@@ -500,6 +505,7 @@ static void pm_jobs_go(struct pm_exe *exe, int err)
 		pm_list_del(&job->node);
 		if (root != exe) {
 			job->exe = pm_exe_get(root);
+			root->hurry |= exe->hurry && job->rows;
 			pm_exe_put(exe);
 		}
 		if (err)
@@ -695,6 +701,19 @@ int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg)
 		return pm_nomem(exe->pm);
 	job->rows = fn;
 	return pm_job_begin(job, exe, arg);
+}
+
+void pm_exe_hurry(struct pm_exe *exe)
+{
+	exe = pm_exe_root(exe);
+	if (exe->kind != PM_EXE_FILE)
+		return;
+	exe->hurry = true;
+	if (exe->file)
+		symbolizer_hurry(exe->pm->opts.symbolizer, exe->file);
+	else
+		symbolizer_hurry_open(exe->pm->opts.symbolizer, exe->dev,
+				      exe->ino);
 }
 
 /* Those that had no chance get their answer, from outside of the question. */

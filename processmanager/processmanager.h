@@ -412,6 +412,11 @@ int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
  * file that cannot be opened, or has none, answers with that error.
  */
 int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg);
+/*
+ * Samples wait for them: they are read before those that no sample waits for. To be
+ * called once they have been asked for; lasts until they are answered.
+ */
+void pm_exe_hurry(struct pm_exe *exe);
 
 /* As wait4(2) never gives it: nobody told how it ended, but that it did. */
 #define PM_STATUS_UNKNOWN (-1)

@@ -49,6 +49,7 @@ struct symbolizer_file {
 	bool closed; /* to be freed when it is not busy */
 	bool at_work; /* a worker has a job on it */
 	uint64_t turn; /* when it had one last, see workers.c; 0: never */
+	uint64_t hurry; /* which to wait for its rows since; 0: no sample does */
 };
 
 struct symbolizer_file *symbolizer_file_new(void);

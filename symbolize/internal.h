@@ -38,6 +38,7 @@ struct symbolizer {
 	struct symbolizer_known known;
 	struct symbolizer_hand *hand; /* rows that go before a file's own */
 	uint64_t last_id; /* of a file */
+	uint64_t hurries; /* files that samples waited for */
 	struct symbolizer_stats stats;
 	char *kallsyms;
 };

@@ -572,6 +572,15 @@ void opener_submit(struct opener *o, struct opener_job *j)
 	opener_run(o, false);
 }
 
+void opener_hurry(struct opener *o, struct opener_job *j)
+{
+	if (!j->q || j->proc || j->first)
+		return;
+	queue_remove(o, j);
+	j->first = true;
+	queue_add(o, j);
+}
+
 void opener_cancel(struct opener *o, struct opener_job *j)
 {
 	if (!j->q) /* done, or about to be */

@@ -108,6 +108,8 @@ int opener_new(struct opener **op, const struct opener_opts *opts);
 void opener_free(struct opener *o);
 
 void opener_submit(struct opener *o, struct opener_job *j);
+/* Before others that wait, as with 'first'; nothing if it does not wait. */
+void opener_hurry(struct opener *o, struct opener_job *j);
 /* The job will not be done. */
 void opener_cancel(struct opener *o, struct opener_job *j);
 

@@ -37,6 +37,7 @@ struct open_job {
 	int n_ways, way;
 	struct symbolizer_file *file; /* of this way */
 	int first; /* error that counts */
+	uint64_t hurry; /* as in struct symbolizer_file */
 	bool damaged; /* ... and ELF it was */
 	bool stale;
 	char path[];
@@ -184,6 +185,7 @@ static struct symbolizer_file *file_of(const struct open_job *o,
 		return NULL;
 	}
 	f->uid = o->req.uid;
+	f->hurry = o->hurry;
 	f->owner = st->owner;
 	f->mount = st->mount;
 	f->ident.dev = st->dev;
@@ -266,7 +268,7 @@ static int open_submit(struct open_job *o)
 		.dev = o->req.dev,
 		.uid = o->req.uid,
 		.pid = o->req.pid,
-		.first = o->req.by_exe,
+		.first = o->req.by_exe || o->hurry,
 		.q = q,
 		.done = on_open_done,
 	};
@@ -340,6 +342,7 @@ int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
 	if (o->req.build_id_len)
 		memcpy(o->build_id, req->build_id, o->req.build_id_len);
 	o->req.build_id = o->build_id;
+	o->hurry = req->hurry ? ++s->hurries : 0;
 	o->n_ways = symbolizer_open_ways(&o->req, o->ways);
 	o->remote.kind = &ident_kind;
 	/* The loop's idea of now may be old when it was busy. */
@@ -356,6 +359,37 @@ int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
 	if (s->opens.head == &o->job)
 		timer_set(s);
 	return 0;
+}
+
+void symbolizer_hurry(struct symbolizer *s, struct symbolizer_file *file)
+{
+	if (!file->hurry)
+		file->hurry = ++s->hurries;
+}
+
+static void hurry_some(struct symbolizer *s, const struct jobs *jobs,
+		       uint64_t dev, uint64_t ino)
+{
+	struct open_job *o;
+
+	for (struct job *j = jobs->head; j; j = j->next) {
+		o = container_of(j, struct open_job, job);
+		if (o->req.dev != dev || o->req.ino != ino || o->hurry)
+			continue;
+		o->hurry = ++s->hurries;
+		if (o->asked)
+			o->file->hurry = o->hurry;
+		else
+			opener_hurry(s->opener, &o->open);
+	}
+}
+
+void symbolizer_hurry_open(struct symbolizer *s, uint64_t dev, uint64_t ino)
+{
+	if (!ino)
+		return;
+	hurry_some(s, &s->opens, dev, ino);
+	hurry_some(s, &s->idents, dev, ino);
 }
 
 /* --- the symbolizer's part -------------------------------------------------------------- */

@@ -128,6 +128,8 @@ struct symbolizer_open_req {
 	 * runs now, also if it was deleted. Needs 'pid', and 'ino' to be sure.
 	 */
 	bool by_exe;
+	/* Samples wait for its unwind rows: as after symbolizer_hurry(). */
+	bool hurry;
 	/* Of the process: requests are fair, and hung ones bounded, by it. */
 	uint32_t uid;
 	/*
@@ -159,6 +161,18 @@ typedef void (*symbolizer_open_fn)(void *arg, int err,
 /* 0 when the request was taken; -ENOMEM. Strings of 'req' are copied. */
 int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
 		    symbolizer_open_fn fn, void *arg);
+
+/*
+ * Samples wait for the unwind rows of this file: its identity and its rows are
+ * read before those of other files of the same user and owner, in the order of
+ * these calls.
+ */
+void symbolizer_hurry(struct symbolizer *s, struct symbolizer_file *file);
+/*
+ * The same for a file that is still being opened, by the 'dev' and 'ino' of the
+ * request. Does nothing if there is no such request.
+ */
+void symbolizer_hurry_open(struct symbolizer *s, uint64_t dev, uint64_t ino);
 
 /*
  * Whether the file was changed since it was opened, as far as is known without

@@ -10,11 +10,13 @@
 #define WORKERS_MAX 3
 /* A job at work for so long is slow; jobs that wait so long start a process. */
 #define WORKERS_SLOW_MS 50
+#define WORKERS_SLOW_HURRY_MS 10 /* while samples wait for tables */
 #define WORKERS_LOOK_MS 10 /* while jobs wait for that */
 /* A further process without a job ends soon: it is memory. */
 #define WORKERS_IDLE_MS 3000
 /* Of a party's jobs, one in so many is for names, if any wait. */
 #define WORKERS_NAMES_TURN 4
+#define WORKERS_NAMES_TURN_HURRY 16
 /* Each may keep this part of the memory for indexes, whatever others have. */
 #define WORKERS_INDEX_SHARE 8
 /* Parties without a job whose time is remembered. */
@@ -122,11 +124,39 @@ static bool related(const struct workers_party *a,
 	return a->uid == b->uid || (a->owner && a->owner == b->owner);
 }
 
+/* What samples wait for, what a file is and its rows, or names. */
+enum rank {
+	RANK_HURRY,
+	RANK_TABLES,
+	RANK_NAMES,
+};
+
+static enum rank rank_of(const struct worker_job *j)
+{
+	if (j->kind->type == WORKER_NAMES)
+		return RANK_NAMES;
+	return j->file->hurry ? RANK_HURRY : RANK_TABLES;
+}
+
+static bool party_hurries(const struct workers_party *p)
+{
+	for (const struct worker_job *j = p->head; j; j = j->next)
+		if (rank_of(j) == RANK_HURRY)
+			return true;
+	return false;
+}
+
+/* After so many ms a job is slow for those that wait. */
+static uint64_t slow_ms(const struct workers_party *p)
+{
+	return party_hurries(p) ? WORKERS_SLOW_HURRY_MS : WORKERS_SLOW_MS;
+}
+
 /* Whether it may have one of so many free processes. */
 static bool party_may(const struct workers *ws, const struct workers_party *p,
 		      unsigned int n_free)
 {
-	uint64_t slow = uv_hrtime() - WORKERS_SLOW_MS * CLOCK_NSEC_PER_MSEC;
+	uint64_t slow = uv_hrtime() - slow_ms(p) * CLOCK_NSEC_PER_MSEC;
 	const struct worker_job *j;
 
 	for (int i = 0; i < WORKERS_MAX; i++) {
@@ -138,27 +168,40 @@ static bool party_may(const struct workers *ws, const struct workers_party *p,
 	return true;
 }
 
+/* Whether it is the turn of names; less often while samples wait for tables. */
+static bool names_turn(const struct workers_party *p)
+{
+	unsigned int every = party_hurries(p) ? WORKERS_NAMES_TURN_HURRY
+					      : WORKERS_NAMES_TURN;
+
+	return p->turns % every == every - 1;
+}
+
+/* Of two jobs of a rank. */
+static bool job_before(const struct worker_job *a, const struct worker_job *b)
+{
+	if (rank_of(a) == RANK_HURRY)
+		return a->file->hurry < b->file->hurry;
+	return a->file->turn < b->file->turn;
+}
+
 /* The next of its jobs, or NULL. */
 static struct worker_job *party_next(const struct workers_party *p)
 {
-	bool names_first =
-		p->turns % WORKERS_NAMES_TURN == WORKERS_NAMES_TURN - 1;
-	struct worker_job *j, *best = NULL;
-	bool names, better;
+	struct worker_job *best[RANK_NAMES + 1] = { NULL };
+	struct worker_job *j, **b;
 
 	for (j = p->head; j; j = j->next) {
-		if (j->file->at_work)
-			continue;
-		names = j->kind->type == WORKER_NAMES;
-		better = !best;
-		if (best && names != (best->kind->type == WORKER_NAMES))
-			better = names == names_first;
-		else if (best)
-			better = j->file->turn < best->file->turn;
-		if (better)
-			best = j;
+		b = &best[rank_of(j)];
+		if (!j->file->at_work && (!*b || job_before(j, *b)))
+			*b = j;
 	}
-	return best;
+	if (best[RANK_NAMES] && names_turn(p))
+		return best[RANK_NAMES];
+	for (int i = RANK_HURRY; i < RANK_NAMES; i++)
+		if (best[i])
+			return best[i];
+	return best[RANK_NAMES];
 }
 
 static struct worker_job *pick(const struct workers *ws, unsigned int n_free)
@@ -188,7 +231,8 @@ static bool usable(const struct workers *ws, int i)
 }
 
 /* One that may be given a job now, or NULL: none is running. */
-static struct worker *ready_one(struct workers *ws)
+static struct worker *ready_one(struct workers *ws,
+				const struct workers_party *p)
 {
 	uint64_t now = uv_now(ws->opts.worker.loop);
 	enum worker_state state;
@@ -203,7 +247,7 @@ static struct worker *ready_one(struct workers *ws)
 		if (!usable(ws, i))
 			continue;
 		if (i == 0 || state != WORKER_DOWN ||
-		    now - ws->stuck_at >= WORKERS_SLOW_MS)
+		    now - ws->stuck_at >= slow_ms(p))
 			return ws->each[i];
 	}
 	return NULL;
@@ -274,7 +318,7 @@ static void run(struct workers *ws)
 			refuse(ws, j, -EBADMSG);
 			continue;
 		}
-		w = j ? ready_one(ws) : NULL;
+		w = j ? ready_one(ws, j->party) : NULL;
 		if (!w) {
 			look_again(ws, WORKERS_LOOK_MS);
 			break;

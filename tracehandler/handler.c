@@ -268,6 +268,16 @@ void trace_handler_tick(struct trace_handler *th, uint64_t now)
 	trace_names_send(th);
 }
 
+bool trace_handler_awaits(const struct trace_handler *th)
+{
+	return th->tables.wanted;
+}
+
+void trace_handler_drop(struct trace_handler *th)
+{
+	trace_wait_drop(th);
+}
+
 void trace_handler_flush(struct trace_handler *th)
 {
 	trace_wait_limit(th, 0);

@@ -114,6 +114,7 @@ int trace_wait_raw(struct trace_handler *th, const struct trace_record *rec,
 		   struct trace_table *late);
 /* Hands on what has all it waited for, or whose time is over. */
 void trace_wait_check(struct trace_handler *th, uint64_t now);
+void trace_wait_drop(struct trace_handler *th);
 /* Hands on the oldest until no more than 'bytes' wait. */
 void trace_wait_limit(struct trace_handler *th, size_t bytes);
 

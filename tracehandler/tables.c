@@ -73,6 +73,8 @@ static void trace_tables_drop(struct trace_tables *t, struct trace_table *e)
 		t->stats->tables--;
 		trace_rules_forget(t->rules);
 	}
+	t->wanted -= e->wanted;
+	e->wanted = false;
 	t->stats->tables_bytes -= e->bytes;
 	symbolizer_rows_free(e->rows);
 	e->rows = NULL;
@@ -163,6 +165,8 @@ static void trace_tables_answer(void *arg, int err,
 		trace_table_put(e);
 		return;
 	}
+	t->wanted -= e->wanted;
+	e->wanted = false;
 	if (err)
 		trace_tables_failed(e, err);
 	else
@@ -210,6 +214,15 @@ static struct trace_table *trace_tables_ask(struct trace_tables *t,
 	hash_insert(&t->tables, &e->node, trace_tables_hash(exe));
 	t->stats->tables_asked++;
 	return e;
+}
+
+void trace_tables_want(struct trace_tables *t, struct trace_table *table)
+{
+	if (table->state != TRACE_TABLE_ASKED || table->wanted)
+		return;
+	table->wanted = true;
+	t->wanted++;
+	pm_exe_hurry(table->exe);
 }
 
 struct trace_table *trace_tables_get(struct trace_tables *t, struct pm_exe *exe)

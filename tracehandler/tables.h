@@ -34,6 +34,7 @@ struct trace_table {
 	enum trace_table_state state;
 	int err; /* NONE: why; 0: the table is too large */
 	unsigned int refs;
+	bool wanted; /* ASKED: samples wait for it */
 	uint64_t retry; /* NONE: not before that time; UINT64_MAX: never */
 };
 
@@ -41,6 +42,7 @@ struct trace_tables {
 	struct hash tables;
 	struct trace_table *head, *tail; /* used longest ago first */
 	size_t max_bytes, max_entries;
+	size_t wanted; /* how many are */
 	uint64_t now;
 	/* A table came, or will not come. */
 	void (*settled)(void *arg);
@@ -68,6 +70,8 @@ static inline bool trace_tables_may(const struct pm_exe *exe)
 /* That of such an exe, borrowed; asked for if need be. NULL: no memory. */
 struct trace_table *trace_tables_get(struct trace_tables *t,
 				     struct pm_exe *exe);
+/* A sample waits for it from now on. */
+void trace_tables_want(struct trace_tables *t, struct trace_table *table);
 void trace_table_ref(struct trace_table *table);
 void trace_table_put(struct trace_table *table); /* NULL is fine */
 

@@ -59,6 +59,10 @@ uint64_t trace_handler_oldest(const struct trace_handler *th);
  * that were held back to go together.
  */
 void trace_handler_tick(struct trace_handler *th, uint64_t now);
+/* Whether a sample waits for unwind tables. */
+bool trace_handler_awaits(const struct trace_handler *th);
+/* Drops all samples that wait, uncounted: nobody wants samples of that time. */
+void trace_handler_drop(struct trace_handler *th);
 /* Hands on every waiting trace, named or not. */
 void trace_handler_flush(struct trace_handler *th);
 

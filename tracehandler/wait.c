@@ -74,10 +74,13 @@ int trace_wait_names(struct trace_handler *th, const struct abi_sample *head,
 	return 0;
 }
 
-static void trace_wait_for(struct trace_wait *w, struct trace_table *table)
+static void trace_wait_for(struct trace_handler *th, struct trace_wait *w,
+			   struct trace_table *table)
 {
-	if (table)
+	if (table) {
 		trace_table_ref(table);
+		trace_tables_want(&th->tables, table);
+	}
 	trace_table_put(w->table);
 	w->table = table;
 }
@@ -94,7 +97,7 @@ static void trace_wait_ask(void *arg, const struct pm_mapping *map)
 static int trace_wait_table(struct trace_handler *th, struct trace_wait *w,
 			    struct trace_table *table)
 {
-	trace_wait_for(w, table);
+	trace_wait_for(th, w, table);
 	if (w->view)
 		return 0;
 	w->view = pm_view_new(th->opts.pm, w->image, w->head.time);
@@ -201,6 +204,18 @@ void trace_wait_check(struct trace_handler *th, uint64_t now)
 		over = trace_wait_over(w);
 		if (over || (now && now >= w->deadline))
 			trace_wait_end(th, w, over);
+	}
+}
+
+void trace_wait_drop(struct trace_handler *th)
+{
+	struct trace_wait *w;
+
+	while ((w = th->head)) {
+		trace_wait_remove(th, w);
+		for (size_t i = 0; i < w->nframes; i++)
+			trace_frame_put(&th->cache, w->frames[i]);
+		trace_wait_free(w);
 	}
 }
 

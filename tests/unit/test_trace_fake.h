@@ -35,6 +35,7 @@ struct pm_exe {
 	int refs;
 	int asked; /* requests made */
 	int rows_asked;
+	int hurried;
 	int open_error;
 	uint64_t serial;
 };
@@ -232,6 +233,11 @@ int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg)
 	exe->refs++;
 	pm.rows[pm.nrows++] = (struct rows_ask){ exe, fn, arg };
 	return 0;
+}
+
+void pm_exe_hurry(struct pm_exe *exe)
+{
+	exe->hurried++;
 }
 
 /* Answers the oldest request for rows. */

@@ -96,6 +96,41 @@ static void test_waits_for_tables(void **state)
 	finish_all(f);
 }
 
+/* What samples wait for goes first; what is only asked for ahead does not. */
+static void test_tables_hurry(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r;
+
+	pm.hold_rows = true;
+	tables_sample(&r, 100);
+	assert_false(trace_handler_awaits(f->th));
+	give(f, &r);
+	give(f, &r);
+	assert_int_equal(pm.library.hurried, 1);
+	assert_int_equal(pm.program.hurried, 0);
+	assert_true(trace_handler_awaits(f->th));
+	if (pm.rows[0].exe != &pm.library)
+		answer_rows(0, make_rows());
+	answer_rows(0, make_rows());
+	tick(f, MS);
+	if (pm.nrows) {
+		assert_int_equal(pm.program.hurried, 1);
+		assert_true(trace_handler_awaits(f->th));
+	}
+	/* Nobody wants them any more; the tables come all the same. */
+	trace_handler_drop(f->th);
+	trace_handler_get_stats(f->th, &f->st);
+	assert_int_equal(f->st.waiting, 0);
+	assert_int_equal(f->st.waiting_bytes, 0);
+	assert_int_equal(trace_handler_oldest(f->th), UINT64_MAX);
+	while (pm.nrows)
+		answer_rows(0, make_rows());
+	assert_false(trace_handler_awaits(f->th));
+	assert_int_equal(f->out.n, 0);
+	finish_all(f);
+}
+
 /* As Go's runtime changes from a goroutine's stack to its thread's. */
 static void test_another_stack(void **state)
 {
@@ -234,6 +269,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_another_stack),
 		cmocka_unit_test(test_waits_for_tables),
+		cmocka_unit_test(test_tables_hurry),
 		cmocka_unit_test(test_tables_late),
 		cmocka_unit_test(test_tables_byte_limit),
 		cmocka_unit_test(test_tables_retry),

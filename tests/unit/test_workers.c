@@ -161,6 +161,42 @@ static void tables_come_before_names(void **state)
 	load_fini(&l);
 }
 
+struct hurry {
+	struct load *l;
+	int i;
+};
+
+static void on_rows_of(void *arg, int err, struct symbolizer_rows *rows)
+{
+	struct hurry *h = arg;
+
+	assert_int_equal(err, -ENODATA);
+	h->l->order[h->l->done++] = h->i;
+}
+
+/* Samples wait for two of them: these go first, in the order of the waiting. */
+static void what_samples_wait_for_comes_first(void **state)
+{
+	struct hurry each[SLOW_FILES];
+	struct load l;
+
+	load_init(&l, "crash");
+	make_library("b.so", "fn");
+	for (int i = 0; i < SLOW_FILES; i++) {
+		symbolizer_close(l.fx.s, l.slow[i]);
+		l.slow[i] = open_as(&l, "b.so", ATTACKER);
+		each[i] = (struct hurry){ &l, i };
+	}
+	for (int i = 0; i < SLOW_FILES; i++)
+		symbolizer_rows(l.fx.s, l.slow[i], on_rows_of, &each[i]);
+	symbolizer_hurry(l.fx.s, l.slow[5]);
+	symbolizer_hurry(l.fx.s, l.slow[3]);
+	wait_for(&l.fx, &l.done, SLOW_FILES);
+	assert_int_equal(l.order[0], 5);
+	assert_int_equal(l.order[1], 3);
+	load_fini(&l);
+}
+
 static void on_turn(uv_timer_t *timer)
 {
 	*(int *)timer->data = 1;
@@ -209,6 +245,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(one_user_does_not_hold_up_another),
 		cmocka_unit_test(one_file_does_not_hold_up_another),
 		cmocka_unit_test(tables_come_before_names),
+		cmocka_unit_test(what_samples_wait_for_comes_first),
 		cmocka_unit_test(a_file_put_aside_is_tried_again),
 	};
 
