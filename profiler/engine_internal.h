@@ -52,6 +52,7 @@ struct engine {
 	char why[256];
 
 	uv_timer_t timer;
+	uv_idle_t soon; /* in place of it, while there is more to be done */
 	struct wake sampler_wake, quark_wake, sideband_wake;
 	bool timer_open;
 	unsigned int handles; /* open libuv handles of ours */
