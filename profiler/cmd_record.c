@@ -390,7 +390,6 @@ static int mark(struct record *r)
 static int begin(struct record *r)
 {
 	struct reporter_window_opts wo = {
-		.begin = clock_boottime_ns(),
 		.end = UINT64_MAX,
 		.selected_only = !r->o->all,
 		.format = r->format,
@@ -400,7 +399,9 @@ static int begin(struct record *r)
 	};
 	int err = mark(r);
 
-	r->begin = wo.begin;
+	if (!err)
+		engine_warm_up(r->engine);
+	r->begin = wo.begin = clock_boottime_ns();
 	summary_count(&r->from, r->engine);
 	uv_timer_init(&r->loop, &r->duration);
 	uv_timer_init(&r->loop, &r->progress);
@@ -518,8 +519,8 @@ static int record(struct record *r)
 		status = let_go(r);
 	if (status)
 		return status;
-	/* Killed while it was held. */
-	if (r->commanded && !r->command.pid)
+	/* Killed while it was held; or told to end before it began. */
+	if (r->commanded ? !r->command.pid : r->asked > 0)
 		end_window(r, clock_boottime_ns());
 	uv_run(&r->loop, UV_RUN_DEFAULT);
 	return r->err ? OPTIONS_FAILED : r->status;

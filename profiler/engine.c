@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "profiler/engine.h"
@@ -25,6 +26,14 @@
 #include "profiler/perfsource_engine.h"
 
 #define ENGINE_TICK_MS 100
+/*
+ * So many samples a second on all CPUs fill the room of those that wait for tables
+ * before the tables of the first ones are there.
+ */
+#define ENGINE_WARM_RATE 1000
+/* What runs is known by samples of so long. */
+#define ENGINE_WARM_LEAST_NS (50 * CLOCK_NSEC_PER_MSEC)
+#define ENGINE_WARM_MOST_NS (300 * CLOCK_NSEC_PER_MSEC)
 /* The first samples are shown soon; a drain is short. */
 #define ENGINE_TICK_FAST_MS 10
 #define ENGINE_FAST_NS (500 * CLOCK_NSEC_PER_MSEC)
@@ -492,6 +501,22 @@ int engine_loop(struct engine *e)
 		return err;
 	return uv_timer_start(&e->timer, engine_tick, ENGINE_TICK_FAST_MS,
 			      ENGINE_TICK_FAST_MS);
+}
+
+void engine_warm_up(struct engine *e)
+{
+	uint64_t begin = clock_awake_ns(), spent = 0;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if ((uint64_t)e->opts.freq_hz * (uint64_t)MAX(cpus, 1L) <
+	    ENGINE_WARM_RATE)
+		return;
+	while (spent < ENGINE_WARM_LEAST_NS ||
+	       (spent < ENGINE_WARM_MOST_NS && trace_handler_awaits(e->th))) {
+		uv_run(e->loop, UV_RUN_ONCE);
+		spent = clock_awake_ns() - begin;
+	}
+	trace_handler_drop(e->th);
 }
 
 void engine_resolved(void *arg, const struct reporter_trace *t)

@@ -51,6 +51,13 @@ int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	       size_t msglen);
 
 /*
+ * Runs the loop until the unwind tables of what runs now are there, 300 ms at most;
+ * samples taken meanwhile are dropped. Does nothing where few samples come: those
+ * can wait for their tables. Before a window is opened.
+ */
+void engine_warm_up(struct engine *e);
+
+/*
  * How what is recorded differs for want of BPF, in one line, or "" with BPF;
  * and why, or "" when it was asked for.
  */

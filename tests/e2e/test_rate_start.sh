@@ -1,0 +1,42 @@
+#!/bin/bash
+# 4,999 samples a second and CPU from the first moment on, beside a build that keeps
+# all CPUs busy: the tables of what runs already are there before a sample counts.
+. "$(dirname "$0")/lib.sh"
+
+cat >"$T/long.cc" <<'END'
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <regex>
+#include <string>
+int main(int argc, char **argv)
+{
+	std::map<std::string, int> seen;
+	std::regex word("a(b|c)*d[0-9]+");
+	for (int i = 0; i < argc; i++)
+		seen[argv[i]] += std::regex_match(argv[i], word);
+	std::cout << seen.size() << "\n";
+}
+END
+# lane: the same file, again and again.
+lane() {
+	while :; do
+		g++ -O1 -c -o "$T/long$1.o" "$T/long.cc"
+	done
+}
+check "the file compiles" g++ -O1 -c -o "$T/long.o" "$T/long.cc"
+background lane 0
+background lane 1
+sleep 1
+
+check "a recording of two seconds at 4,999 Hz" "$PROFD" record -a -d 2 \
+	-F 4999 -o "$T/rate.pb.gz"
+samples "$T/rate.pb.gz" | awk -F '\t' '$5 ~ /^cc1plus/' >"$T/rate.tsv"
+n=$(total "$T/rate.tsv")
+whole "$T/rate.tsv" >"$T/rate.whole"
+diag "$n samples of the compiler; $(tr '\t\n' ' ;' <"$T/rate.whole")"
+num "the compiler was sampled" "$n" '>' 1000
+n=$((n - $(ending "$T/rate.whole" none)))
+num "its tables were there" \
+	"$(percent "$(ending "$T/rate.whole" late)" "$n")" '<=' 10
+plan
