@@ -100,6 +100,8 @@ static void engine_sampled(struct engine *e, const struct abi_sample *sample)
 {
 	struct pm_image *img;
 
+	if (sample->time < e->wanted_from)
+		return;
 	if (sample->tid == sample->key.tgid &&
 	    !(sample->flags & ABI_SAMPLE_EXEC)) {
 		img = pm_image_get(e->pm, &sample->key, sample->time);
@@ -517,6 +519,7 @@ void engine_warm_up(struct engine *e)
 		spent = clock_awake_ns() - begin;
 	}
 	trace_handler_drop(e->th);
+	e->wanted_from = clock_boottime_ns();
 }
 
 void engine_resolved(void *arg, const struct reporter_trace *t)

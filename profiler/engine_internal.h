@@ -51,6 +51,7 @@ struct engine {
 	char note[256]; /* engine_note() */
 	char why[256];
 
+	uint64_t wanted_from; /* older samples were for the warm-up only */
 	uv_timer_t timer;
 	uv_idle_t soon; /* in place of it, while there is more to be done */
 	struct wake sampler_wake, quark_wake, sideband_wake;
