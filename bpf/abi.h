@@ -230,6 +230,17 @@ struct abi_quark_id_change {
 struct abi_quark_rename {
 	struct abi_quark_head head;
 	char comm[ABI_COMM_LEN];
+	__u32 limited; /* renames since the last one reported, not reported */
+	__u32 pad;
+};
+
+/*
+ * Written among perf's mapping records (PERF_RECORD_SAMPLE, PERF_SAMPLE_RAW) where an
+ * exec has replaced the address space, and before it maps anything: what follows of
+ * this process belongs to the new image.
+ */
+struct abi_exec_mark {
+	__u32 tgid, tid; /* of the root pid namespace */
 };
 
 struct abi_quark_reap {
@@ -352,7 +363,8 @@ ABI_ASSERT(sizeof(struct abi_quark_fork) == 216);
 ABI_ASSERT(sizeof(struct abi_quark_image) == 240);
 ABI_ASSERT(sizeof(struct abi_quark_exit) == 144);
 ABI_ASSERT(sizeof(struct abi_quark_id_change) == 152);
-ABI_ASSERT(sizeof(struct abi_quark_rename) == 64);
+ABI_ASSERT(sizeof(struct abi_quark_rename) == 72);
+ABI_ASSERT(sizeof(struct abi_exec_mark) == 8);
 ABI_ASSERT(sizeof(struct abi_quark_reap) == 112);
 ABI_ASSERT(ABI_QUARK_PACKED_HEAD == 36);
 ABI_ASSERT(sizeof(struct abi_quark_packed) == 40);

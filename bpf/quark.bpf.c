@@ -156,6 +156,8 @@ static __always_inline void send_name(struct task_struct *task, const char *comm
 	fill_head(&r.head, ABI_QUARK_RENAME, task, true);
 	__builtin_memset(r.comm, 0, sizeof(r.comm));
 	bpf_probe_read_kernel_str(r.comm, sizeof(r.comm), comm);
+	r.limited = take_renames(task);
+	r.pad = 0;
 	send(&r.head, ABI_QUARK_RENAME, sizeof(r), 0);
 }
 
@@ -170,9 +172,34 @@ static __always_inline void send_pending(struct task_struct *task)
 		changed(task, pending);
 }
 
+/* perf's rings of mapping records, one a CPU; empty: nobody wants marks there. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(max_entries, 1); /* CPUs, set before load */
+	__type(key, __u32);
+	__type(value, __u32);
+} mapping_rings SEC(".maps");
+
+/*
+ * begin_new_exec() renames the task when the new address space is in place and nothing
+ * is mapped from the file yet. It has no code then (start_code is set by load_elf_binary()
+ * later); that of a program that runs has some. Another thread may rename this one
+ * earlier in its execve. A mark that finds no room is counted by perf, as a mapping record is.
+ */
+static __always_inline void mark_exec(void *ctx, struct task_struct *task)
+{
+	struct abi_exec_mark mark = { .tgid = task->tgid, .tid = task->pid };
+
+	if ((__u64)task != bpf_get_current_task() || !BPF_CORE_READ(task, mm) ||
+	    BPF_CORE_READ(task, mm, start_code))
+		return;
+	bpf_perf_event_output(ctx, &mapping_rings, BPF_F_CURRENT_CPU, &mark, sizeof(mark));
+}
+
 SEC("tp_btf/task_rename")
 int BPF_PROG(quark_rename, struct task_struct *task, const char *comm)
 {
+	mark_exec(ctx, task);
 	if (task->pid != task->tgid && !quark_threads)
 		return 0;
 	if (in_execve(task)) {

@@ -28,6 +28,7 @@ enum pending {
 struct repeats {
 	__u64 name, change; /* see may(): when the budget is full again */
 	__u64 pending; /* enum pending */
+	__u64 renames; /* refused, and not reported as such yet */
 };
 
 struct {
@@ -106,6 +107,7 @@ static __always_inline bool may_repeat(struct task_struct *task, enum pending wh
 	return true;
 refuse:
 	r->pending |= what;
+	r->renames += what == PENDING_NAME;
 	count_limited();
 	return false;
 }
@@ -124,6 +126,22 @@ static __always_inline __u64 take_pending(struct task_struct *task)
 	pending = r->pending;
 	r->pending = 0;
 	return pending;
+}
+
+/* Renames of the task that were refused since the last call. */
+static __always_inline __u32 take_renames(struct task_struct *task)
+{
+	struct repeats *r;
+	__u64 n;
+
+	if (!quark_repeats)
+		return 0;
+	r = bpf_task_storage_get(&repeats, task, NULL, 0);
+	if (!r)
+		return 0;
+	n = r->renames;
+	r->renames = 0;
+	return n > ~0U ? ~0U : n;
 }
 
 #endif /* BPF_QUARK_LIMIT_BPF_H */

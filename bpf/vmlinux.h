@@ -30,6 +30,7 @@ enum {
 /* include/uapi/linux/bpf.h: numbers that never change. */
 enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
@@ -47,6 +48,8 @@ enum {
 	BPF_F_NO_PREALLOC = 1,
 	BPF_F_MMAPABLE = 1024,
 };
+
+#define BPF_F_CURRENT_CPU 0xffffffffULL
 
 enum {
 	BPF_NOEXIST = 1,
@@ -253,6 +256,7 @@ struct fs_struct {
 };
 
 struct mm_struct {
+	unsigned long start_code;
 	unsigned long start_stack;
 	unsigned long arg_start;
 	unsigned long arg_end;

@@ -364,6 +364,9 @@ static int pm_change(struct pm *pm, const struct quark_event *ev)
 static int pm_rename(struct pm *pm, const struct quark_event *ev)
 {
 	pm->stats.renames++;
+	if (ev->limited)
+		pm_limited(pm, ev->process->proc_uid, PM_LIMIT_NAMES,
+			   ev->limited);
 	return pm_change(pm, ev);
 }
 

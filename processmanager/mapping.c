@@ -191,10 +191,6 @@ int pm_map_event(struct pm *pm, const struct pm_map_event *ev)
 		pm->stats.unknown += ev->time >= pm->begin;
 		return 0;
 	}
-	if (ev->kind == PM_MAP_NAMES) {
-		pm_limited(pm, proc->images->uid, PM_LIMIT_NAMES, ev->end);
-		return 0;
-	}
 	if (ev->kind == PM_MAP_EXEC)
 		return pm_map_exec(pm, proc, ev->time);
 	if (ev->kind == PM_MAP_LOST)

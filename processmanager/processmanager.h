@@ -147,13 +147,11 @@ struct pm_cgroup {
 void pm_cgroup_parse(const char *path, size_t len, struct pm_cgroup *out);
 
 enum pm_map_kind {
-	PM_MAP_EXEC, /* COMM record of an exec: mappings that follow are the
-			image's that the next exec event of the tgid opens */
+	PM_MAP_EXEC, /* mark or COMM record of an exec: mappings that follow are
+			the image's that the next exec event of the tgid opens */
 	PM_MAP_MMAP, /* an executable mapping appeared */
 	PM_MAP_LOST, /* records are missing: none before 'time', none behind
 			'end'. Of 'tgid'; 0: of any process, and of any kind */
-	PM_MAP_NAMES, /* no mapping: 'tgid' changed its name 'end' times, of
-			which nothing is told: it did so too often */
 };
 
 /* One record of the mapping stream. */

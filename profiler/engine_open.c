@@ -246,12 +246,20 @@ static void engine_load_sampler(void *arg)
 	l->err = sampler_new(&l->e->sampler, &samp, &l->what);
 }
 
+static int engine_mark(void *arg, unsigned int cpu, int fd)
+{
+	struct engine *e = arg;
+
+	return quark_queue_mark_execs(&e->quark, cpu, fd) ? -errno : 0;
+}
+
 static int engine_open_quark(struct engine *e, const struct engine_opts *opts,
 			     const char **what)
 {
 	struct sideband_opts side = { .rings_bytes = opts->ring_size / 4,
 				      .rings_max = opts->ring_size,
 				      .map = engine_on_map,
+				      .mark = engine_mark,
 				      .arg = e };
 	struct quark_queue_attr attr;
 	int err;
@@ -267,6 +275,11 @@ static int engine_open_quark(struct engine *e, const struct engine_opts *opts,
 		return err;
 	}
 	e->quark_open = true;
+	/* What exec'ed before it is read by the walk, behind this. */
+	*what = "marks of execs in the mapping stream";
+	err = sideband_mark(e->sideband);
+	if (err)
+		return err;
 	/* The snapshot has been taken: what ended before is not in it. */
 	pm_begin(e->pm, clock_boottime_ns());
 	return 0;

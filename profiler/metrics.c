@@ -139,9 +139,6 @@ static void metrics_sideband(struct engine *e, struct reporter_metrics *m)
 	reporter_metric(m, "profd_sideband_bad_total",
 			"mapping records with wrong lengths", true, NULL,
 			st.bad);
-	reporter_metric(m, "profd_sideband_renames_total",
-			"records of changed names, skipped", true, NULL,
-			st.renames);
 	reporter_metric(m, "profd_sideband_repeats_total",
 			"records of mappings that were there, skipped", true,
 			NULL, st.repeats);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sideband: one dummy software event and one ring a CPU.
+ * sideband: one software event and one ring a CPU.
  *
  * Why perf and not a BPF program of ours: the kernel emits these records from
  * inside mmap and execve, for every way in which code can become executable;
@@ -10,7 +10,9 @@
  * by these it is known which file is mapped.
  *
  * Every record ends in one u64, its CLOCK_BOOTTIME, because sample_id_all is
- * set and PERF_SAMPLE_TIME is all of sample_type.
+ * set and PERF_SAMPLE_TIME is all of sample_type that such a trailer has; but for
+ * the marks of execs, which bpf/quark.bpf.c writes into the same ring, so that they
+ * stand in front of the new image's mappings and are lost only with them.
  *
  * Of a loss the kernel writes a record before the next one that has room again,
  * whenever that comes: a minute later, on a quiet CPU. So an event whose ring was
@@ -36,6 +38,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "bpf/abi.h"
 #include "profiler/maplimit.h"
 #include "profiler/perfring.h"
 #include "profiler/sideband.h"
@@ -48,8 +51,6 @@
 /* Looks, one a second, at which a grown ring was a quarter full at most. */
 #define SIDEBAND_CALM 60
 #define SIDEBAND_HUPS 16
-/* More than a minute's, of those that are told. */
-#define SIDEBAND_RENAMES 1024
 /* A record that was begun in the old ring is complete so long after the switch. */
 #define SIDEBAND_SWITCH_US 1000
 
@@ -67,8 +68,6 @@ struct sideband_cpu {
 	uint64_t sure; /* what was lost up to this time has been told */
 	uint64_t told; /* records lost, as far as they were told of */
 	uint64_t recorded; /* ... by records of the ring */
-	uint32_t renamer; /* the process that renames most, about */
-	uint32_t renames; /* of it, more than of others, and not told of */
 };
 
 struct sideband {
@@ -90,6 +89,14 @@ struct sideband_mmap2 {
 	uint32_t maj, min;
 	uint64_t ino, ino_generation;
 	uint32_t prot, flags;
+};
+
+/* The whole record, padded to 8 bytes. */
+struct sideband_mark {
+	struct perf_event_header h;
+	uint64_t time;
+	uint32_t size; /* of what follows, padding included */
+	struct abi_exec_mark mark;
 };
 
 static int sideband_parse_mmap2(const struct perf_event_header *h,
@@ -155,6 +162,24 @@ int sideband_parse_body(const struct perf_event_header *h, const void *body,
 	return 0;
 }
 
+/* Unlike with other records its time stands in front. */
+static int sideband_parse_mark(const char *buf, size_t len,
+			       struct pm_map_event *out)
+{
+	struct sideband_mark mark;
+
+	if (len < sizeof(mark))
+		return -EINVAL;
+	memcpy(&mark, buf, sizeof(mark));
+	if (mark.size < sizeof(mark.mark))
+		return -EINVAL;
+	out->kind = PM_MAP_EXEC;
+	out->time = mark.time;
+	out->tgid = mark.mark.tgid;
+	out->tid = mark.mark.tid;
+	return 1;
+}
+
 int sideband_parse(const void *buf, size_t len, struct pm_map_event *out,
 		   uint64_t *lost)
 {
@@ -168,6 +193,8 @@ int sideband_parse(const void *buf, size_t len, struct pm_map_event *out,
 	if (h.size != len)
 		return -EINVAL;
 	memset(out, 0, sizeof(*out));
+	if (h.type == PERF_RECORD_SAMPLE)
+		return sideband_parse_mark(buf, len, out);
 	body_len = len - sizeof(h) - sizeof(uint64_t);
 	memcpy(&out->time, body + body_len, sizeof(uint64_t));
 	return sideband_parse_body(&h, body, body_len, out, lost);
@@ -239,56 +266,21 @@ static bool sideband_limit(struct sideband *s, const char *rec, size_t len,
 	return false;
 }
 
-/*
- * libquark tells the last name, ten times a second at most. Who is limited so is
- * told for SIDEBAND_RENAMES of one process: whose records are more than half of
- * all, alone, takes the place of whoever was there before (Boyer and Moore, 1981).
- */
-static void sideband_renamed(struct sideband *s, struct sideband_cpu *c,
-			     const char *rec, uint64_t time)
-{
-	struct pm_map_event ev = { .kind = PM_MAP_NAMES, .time = time };
-
-	memcpy(&ev.tgid, rec + sizeof(struct perf_event_header),
-	       sizeof(ev.tgid));
-	s->stats.renames++;
-	if (c->renames && c->renamer != ev.tgid) {
-		c->renames--;
-		return;
-	}
-	c->renamer = ev.tgid;
-	if (++c->renames < SIDEBAND_RENAMES)
-		return;
-	ev.end = c->renames;
-	c->renames = 0;
-	s->opts.map(s->opts.arg, &ev);
-}
-
-/*
- * What anybody can make a million of a second, seen by header, pid and time alone.
- * perf writes a COMM record for each change of a name, also where only those of an
- * exec are wanted.
- */
+/* What anybody can make a million of a second, seen by header, key and time alone. */
 static bool sideband_skip(struct sideband *s, struct sideband_cpu *c,
 			  const char *rec, size_t len)
 {
 	struct perf_event_header h;
 	uint64_t time;
-	bool skip = true;
 
-	if (len < sizeof(h) + sizeof(uint32_t) + sizeof(time))
+	if (len < sizeof(h) + sizeof(time))
 		return false;
 	memcpy(&h, rec, sizeof(h));
 	memcpy(&time, rec + len - sizeof(time), sizeof(time));
-	if (h.type == PERF_RECORD_COMM &&
-	    !(h.misc & PERF_RECORD_MISC_COMM_EXEC))
-		sideband_renamed(s, c, rec, time);
-	else
-		skip = h.type == PERF_RECORD_MMAP2 &&
-		       sideband_limit(s, rec, len, time);
-	if (skip)
-		c->sure = MAX(c->sure, time);
-	return skip;
+	if (h.type != PERF_RECORD_MMAP2 || !sideband_limit(s, rec, len, time))
+		return false;
+	c->sure = MAX(c->sure, time);
+	return true;
 }
 
 static void sideband_record(void *arg, const void *rec, size_t len)
@@ -335,14 +327,17 @@ static void sideband_ring_attr(struct perf_event_attr *attr, size_t bytes)
 	attr->read_format = PERFRING_READ_FORMAT | PERF_FORMAT_LOST;
 }
 
-/* With build_id the records would carry no device and inode. */
+/*
+ * With build_id the records would carry no device and inode. With comm each rename
+ * would be one, a million of a second in a loop: marks take their place.
+ */
 static void sideband_attr(struct perf_event_attr *attr, size_t bytes)
 {
 	sideband_ring_attr(attr, bytes);
+	attr->config = PERF_COUNT_SW_BPF_OUTPUT;
+	attr->sample_type |= PERF_SAMPLE_RAW;
 	attr->mmap = 1;
 	attr->mmap2 = 1;
-	attr->comm = 1;
-	attr->comm_exec = 1;
 }
 
 static int sideband_event(const struct perf_event_attr *attr, unsigned int cpu)
@@ -424,6 +419,17 @@ static int sideband_cpu_open(struct sideband *s, unsigned int cpu,
 		c->sure = c->ring.watermark;
 	c->told = c->recorded = 0;
 	c->calm = 0;
+	return err;
+}
+
+int sideband_mark(struct sideband *s)
+{
+	int err = 0;
+	size_t i;
+
+	for (i = 0; !err && i < s->ncpus; i++)
+		if (s->cpus[i].fd >= 0)
+			err = s->opts.mark(s->opts.arg, i, s->cpus[i].fd);
 	return err;
 }
 
@@ -622,6 +628,12 @@ static int sideband_cpu_came(struct sideband *s, unsigned int cpu,
 
 	if (err)
 		return err == -ENODEV ? 0 : err; /* gone again */
+	if (s->opts.mark)
+		err = s->opts.mark(s->opts.arg, cpu, s->cpus[cpu].fd);
+	if (err) {
+		sideband_cpu_close(s, &s->cpus[cpu]);
+		return err;
+	}
 	s->stats.lost++;
 	span.to = MAX(span.from, s->cpus[cpu].sure);
 	n = perfring_awake(&s->looked, now, &span, parts);

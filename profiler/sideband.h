@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sideband: the mapping stream. A dummy software event on every CPU whose
- * records say what the kernel maps executable (MMAP2) and when an exec begins
- * (COMM with the exec flag). Of one process so many are handed on as
- * profiler/maplimit.h allows; a PM_MAP_LOST of that process stands for the rest.
- * One that changes its name all the time is told of by PM_MAP_NAMES.
+ * sideband: the mapping stream. A software event on every CPU whose records say
+ * what the kernel maps executable (MMAP2), and among them marks of where the
+ * mappings of an exec begin, which a BPF program writes. Of one process so many are
+ * handed on as profiler/maplimit.h allows; a PM_MAP_LOST of that process stands for
+ * the rest.
  */
 #ifndef PROFILER_SIDEBAND_H
 #define PROFILER_SIDEBAND_H
@@ -24,6 +24,11 @@ struct sideband_opts {
 	size_t rings_max;
 	/* One record, borrowed for the call. Ordered within a CPU only. */
 	void (*map)(void *arg, const struct pm_map_event *ev);
+	/*
+	 * Has the marks of execs on a CPU written to an event of this stream,
+	 * as quark_queue_mark_execs() does; NULL: there are none. 0 or -errno.
+	 */
+	int (*mark)(void *arg, unsigned int cpu, int fd);
 	void *arg;
 };
 
@@ -31,7 +36,6 @@ struct sideband_stats {
 	uint64_t records; /* of any kind, handed on */
 	uint64_t lost; /* found no room in their ring */
 	uint64_t bad; /* records with wrong lengths */
-	uint64_t renames; /* skipped: new names, which libquark reports */
 	uint64_t repeats; /* skipped: mappings that were there already */
 	uint64_t limited; /* dropped: too many of one process */
 	uint64_t rings_bytes; /* of all rings, now */
@@ -40,6 +44,11 @@ struct sideband_stats {
 int sideband_new(struct sideband **sp, const struct sideband_opts *opts,
 		 const char **what);
 void sideband_free(struct sideband *s);
+/*
+ * Calls opts.mark for each CPU that is open: once, when it can be called. CPUs that
+ * come later are marked by sideband_hotplug(). 0 or -errno.
+ */
+int sideband_mark(struct sideband *s);
 int sideband_poll(struct sideband *s);
 /* Readable when a ring is half full; then call sideband_poll(). */
 int sideband_epoll_fd(const struct sideband *s);

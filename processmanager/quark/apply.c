@@ -421,6 +421,7 @@ static int apply_rename(struct quark_queue_priv *qq,
 	struct quark_record *rec;
 	struct quark_proc *proc;
 
+	qq->event.limited = r->limited;
 	proc = find_or_add(qq, &r->head, NULL);
 	if (!proc)
 		return -ENOMEM;

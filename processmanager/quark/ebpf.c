@@ -123,6 +123,8 @@ static int configure(struct ebpf *e, const struct quark_backend_conf *conf)
 		err = bpf_map__set_max_entries(s->maps.losses, e->cpus);
 	if (!err)
 		err = bpf_map__set_max_entries(s->maps.scratches, e->cpus + 1);
+	if (!err)
+		err = bpf_map__set_max_entries(s->maps.mapping_rings, e->cpus);
 	if (!err && conf->new_files)
 		err = bpf_map__set_max_entries(s->maps.known_files,
 					       KNOWN_FILES);
@@ -358,6 +360,14 @@ static int ebpf_know(void *b, const struct abi_quark_file *file, bool known)
 	return bpf_map_delete_elem(fd, file);
 }
 
+static int ebpf_mark(void *b, unsigned int cpu, int perf_fd)
+{
+	struct ebpf *e = b;
+	int fd = bpf_map__fd(e->skel->maps.mapping_rings);
+
+	return bpf_map_update_elem(fd, &cpu, &perf_fd, BPF_ANY);
+}
+
 const struct quark_backend quark_ebpf = {
 	.flag = QQ_EBPF,
 	.name = "ebpf",
@@ -371,4 +381,5 @@ const struct quark_backend quark_ebpf = {
 	.losses = ebpf_losses,
 	.walk = ebpf_walk,
 	.know = ebpf_know,
+	.mark = ebpf_mark,
 };

@@ -2,7 +2,8 @@
 /*
  * file: executed files that the application does not know. Their execs are told
  * as soon as they are read, since the file may be deleted, and its process gone,
- * by the time that the event is.
+ * by the time that the event is. And marks of execs among the mapping records that
+ * the application reads itself.
  */
 #include <errno.h>
 #include <string.h>
@@ -55,6 +56,18 @@ static int know(struct quark_queue *q, const struct quark_file_ident *ident,
 	}
 	err = qq->backend->know(qq->b, &file, known);
 	if (!err || (!known && err == -ENOENT))
+		return 0;
+	errno = -err;
+	return -1;
+}
+
+int quark_queue_mark_execs(struct quark_queue *q, unsigned int cpu, int perf_fd)
+{
+	struct quark_queue_priv *qq = q->priv;
+	int err = qq->backend->mark ? qq->backend->mark(qq->b, cpu, perf_fd)
+				    : -ENOTSUP;
+
+	if (!err)
 		return 0;
 	errno = -err;
 	return -1;

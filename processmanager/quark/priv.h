@@ -352,6 +352,8 @@ struct quark_backend {
 	int (*walk)(void *b, ring_fn fn, void *arg);
 	/* A file is known or not, for conf.new_files; NULL: there is no such. */
 	int (*know)(void *b, const struct abi_quark_file *file, bool known);
+	/* As quark_queue_mark_execs(); NULL: it cannot. 0 or -errno. */
+	int (*mark)(void *b, unsigned int cpu, int perf_fd);
 };
 
 extern const struct quark_backend quark_ebpf, quark_kprobe;

@@ -333,7 +333,9 @@ struct quark_event {
 	uint32_t group_dead; /* EXIT: always 1 but with QQ_THREAD_EVENTS */
 	uint32_t cpu_exact; /* REAP */
 	uint32_t gap_kinds; /* GAP: QUARK_EV_ bits that may be missing */
-	uint32_t pad;
+	/* SETPROCTITLE: renames since the last one reported, not reported
+	 * because of attr.repeat_limit */
+	uint32_t limited;
 	uint64_t gap_from; /* GAP: boot times around the loss */
 	uint64_t gap_to;
 	uint64_t gap_lost; /* GAP: records lost, as counted by the kernel side */
@@ -523,6 +525,17 @@ int quark_queue_know_file(struct quark_queue *qq,
 			  const struct quark_file_ident *ident);
 int quark_queue_forget_file(struct quark_queue *qq,
 			    const struct quark_file_ident *ident);
+/*
+ * Own extension: from here on each exec on this CPU writes a mark, two u32 (pid and
+ * thread, of the root pid namespace), into the ring of an event of perf that the
+ * caller reads: in front of the MMAP2 records of the new image, where a COMM record
+ * with the exec flag would be, but without the COMM records of all renames. The
+ * event is of this CPU, PERF_COUNT_SW_BPF_OUTPUT with PERF_SAMPLE_RAW; it is held
+ * until the queue is closed or another takes its place. -1 and errno: ENOTSUP, not
+ * with this backend.
+ */
+int quark_queue_mark_execs(struct quark_queue *qq, unsigned int cpu,
+			   int perf_fd);
 
 /*
  * Own extensions.

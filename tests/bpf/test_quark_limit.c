@@ -73,8 +73,17 @@ static void check_limited(struct quark_queue *qq, const struct tape *t,
 {
 	struct quark_queue_stats st;
 	int n = tape_count(t, pid, QUARK_EV_SETPROCTITLE);
+	uint64_t said = 0;
+	size_t i;
 
+	for (i = 0; i < t->n; i++)
+		if (t->ev[i]->process && t->ev[i]->process->pid == pid &&
+		    t->ev[i]->events == QUARK_EV_SETPROCTITLE)
+			said += t->ev[i]->limited;
 	quark_queue_get_stats(qq, &st);
+	/* Renames that are reported say how many were not. */
+	CHECK(said >= (uint64_t)(TIMES - n));
+	CHECK(said <= st.limited);
 	printf("# %d renames told of in %.1f s, %llu limited\n", n, took,
 	       (unsigned long long)st.limited);
 	/* A second's worth at once, and what was pending at its end. */

@@ -42,7 +42,7 @@ static void on_map(void *arg, const struct pm_map_event *ev)
 		s->from = ev->time;
 		s->to = ev->end;
 		s->first = 0;
-	} else if (ev->kind != PM_MAP_NAMES && ev->tgid == s->tgid) {
+	} else if (ev->tgid == s->tgid) {
 		s->own++;
 		s->first = s->first ? s->first : ev->time;
 	}

@@ -61,7 +61,6 @@ for mode in ${MODES:-maps moves names holes}; do
 done
 diag "$(ask /metrics | grep -E "^profd_(sideband|reread|pm_reread)")"
 num "what repeats was skipped" "$(metric profd_sideband_repeats_total)" '>' 100000
-num "... so were names" "$(metric profd_sideband_renames_total)" '>' 100000
 num "... and floods limited" "$(metric profd_sideband_limited_total)" '>' 100000
 # What was saved up, six hundredths of each second, and those of other users.
 num "re-reads took no more than they may" \

@@ -124,17 +124,23 @@ static void one_user_has_no_more_than_his_share(void **state)
 static void who_floods_is_told(void **state)
 {
 	struct pm_map_event ev = {
-		.kind = PM_MAP_NAMES, .tgid = 9, .time = 9100, .end = 1024
+		.kind = PM_MAP_LOST, .tgid = 9, .time = 9100, .end = 9200
 	};
+	struct quark_event renamed = { .events = QUARK_EV_SETPROCTITLE,
+				       .boottime = 9100,
+				       .limited = 1024 };
+	struct quark_process qp;
 
 	do_walk(9, 1, "/bin/sh", 9000);
 	exec_long(9, 1, 9001, 7);
 	limited_what = PM_LIMIT_NAMES;
-	assert_int_equal(pm_map_event(pm, &ev), 0);
+	qp = qp_of(9, 1);
+	qp.proc_uid = 7;
+	renamed.process = &qp;
+	assert_int_equal(pm_event(pm, &renamed), 0);
 	assert_int_equal(limited_uid, 7);
 	assert_int_equal(limited_bytes, 1024);
 	limited_what = PM_LIMIT_MAPS;
-	ev.kind = PM_MAP_LOST;
 	assert_int_equal(pm_map_event(pm, &ev), 0);
 	assert_int_equal(limited_bytes, 1025);
 	/* Nobody known. */

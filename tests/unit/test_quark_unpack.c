@@ -216,7 +216,7 @@ static void test_refused(void **state)
 				 -EINVAL);
 	assert_true(quark_unpack(&after, wire, wire_len, home) > 0);
 	memcpy(&p, wire, ABI_QUARK_PACKED_HEAD);
-	p.mask |= 1ULL << 6; /* a name has four words, behind bits 0 and 1 */
+	p.mask |= 1ULL << 8; /* a rename has six words, behind bits 0 and 1 */
 	memcpy(wire, &p, ABI_QUARK_PACKED_HEAD);
 	assert_int_equal(quark_unpack(&after, wire, sizeof(wire), home),
 			 -EINVAL);

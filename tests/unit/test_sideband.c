@@ -134,6 +134,33 @@ static void an_exec_is_told_from_a_rename(void **state)
 	assert_int_equal(sideband_parse(b.data, b.len, &ev, &lost), 0);
 }
 
+/* As bpf_perf_event_output() writes it: the time is in front. */
+static void a_mark_is_an_exec(void **state)
+{
+	struct perf_event_header h;
+	struct pm_map_event ev;
+	uint64_t lost = 0;
+	struct buf b;
+
+	begin(&b, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL);
+	put64(&b, 5);
+	put32(&b, 12);
+	put32(&b, 7);
+	put32(&b, 8);
+	end(&b, 0);
+	memcpy(&h, b.data, sizeof(h));
+	h.size = b.len = 32; /* padded to 8 bytes */
+	memcpy(b.data, &h, sizeof(h));
+	assert_int_equal(sideband_parse(b.data, b.len, &ev, &lost), 1);
+	assert_int_equal(ev.kind, PM_MAP_EXEC);
+	assert_int_equal(ev.time, 5);
+	assert_int_equal(ev.tgid, 7);
+	assert_int_equal(ev.tid, 8);
+	h.size = 24;
+	memcpy(b.data, &h, sizeof(h));
+	assert_int_equal(sideband_parse(b.data, 24, &ev, &lost), -EINVAL);
+}
+
 static void a_loss_is_a_record(void **state)
 {
 	struct pm_map_event ev;
@@ -204,6 +231,7 @@ int main(void)
 		cmocka_unit_test(a_mapping_with_a_build_id_is_refused),
 		cmocka_unit_test(a_mapping_with_its_inode),
 		cmocka_unit_test(an_exec_is_told_from_a_rename),
+		cmocka_unit_test(a_mark_is_an_exec),
 		cmocka_unit_test(a_loss_is_a_record),
 		cmocka_unit_test(every_truncation_is_refused),
 		cmocka_unit_test(lengths_that_lie_are_refused),
