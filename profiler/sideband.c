@@ -22,7 +22,9 @@
  * The ring is that of a second event, which has no records of its own, and the
  * first one's output is set to it (PERF_EVENT_IOC_SET_OUTPUT). So a ring can be
  * replaced by a larger one between two records: none is lost and none comes twice.
- * It grows when records are lost, and shrinks after a quiet minute.
+ * It grows when records are lost, and before: when much more was in it than makes it
+ * wake the loop, since one loss casts doubt on the mappings of the whole host. It
+ * shrinks after a quiet minute.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -50,6 +52,11 @@
 #define SIDEBAND_RECORD_MAX (8 << 10)
 /* Looks, one a second, at which a grown ring was a quarter full at most. */
 #define SIDEBAND_CALM 60
+/*
+ * The loop is woken at half a ring. If another eighth comes before it gets to drain,
+ * what it needs for that on a busy machine may be four times as long the next time.
+ */
+#define SIDEBAND_TIGHT(bytes) ((bytes) / 8 * 5)
 #define SIDEBAND_HUPS 16
 /* A record that was begun in the old ring is complete so long after the switch. */
 #define SIDEBAND_SWITCH_US 1000
@@ -537,6 +544,7 @@ static void sideband_grow(struct sideband *s, struct sideband_cpu *c)
 	sideband_untold(s, c);
 	c->recorded = c->told;
 	c->overflowed = c->told > lost;
+	c->used = 0;
 	c->calm = 0;
 }
 
@@ -572,7 +580,7 @@ static int sideband_drain(struct sideband *s, struct sideband_cpu *c)
 		sideband_untold(s, c);
 	c->used = MAX(c->used, c->ring.used);
 	c->sure = MAX(c->sure, c->ring.watermark);
-	if (c->overflowed)
+	if (c->overflowed || c->ring.used > SIDEBAND_TIGHT(c->ring.bytes))
 		sideband_grow(s, c);
 	return n;
 }

@@ -20,7 +20,7 @@ struct sideband;
 struct sideband_opts {
 	size_t rings_bytes; /* of all CPUs together, about; 0: 4 MiB */
 	size_t ring_bytes; /* or of each: a power of two of pages */
-	/* What they may grow to together while records are lost; 0: they stay. */
+	/* What they may grow to together while much comes; 0: they stay. */
 	size_t rings_max;
 	/* One record, borrowed for the call. Ordered within a CPU only. */
 	void (*map)(void *arg, const struct pm_map_event *ev);

@@ -216,6 +216,41 @@ static void a_ring_grows_while_records_are_lost(void **state)
 	assert_true(s->ordered);
 }
 
+/* Nor need a record be lost for that. */
+static void a_ring_grows_before_it_is_full(void **state)
+{
+	struct seen *s = *state;
+	struct sideband_opts opts = { .ring_bytes = 64 << 10,
+				      .rings_max = 1 << 20,
+				      .map = on_map,
+				      .arg = s };
+	struct sideband_stats st;
+	char path[4096];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path));
+	/* Three quarters of a ring: header, MMAP2, path and time. */
+	size_t n = (48 << 10) / (8 + 64 + (len + 8) / 8 * 8 + 8);
+	const char *what;
+	uint64_t base;
+
+	assert_true(len > 0);
+	sideband_free(s->sb);
+	assert_int_equal(sideband_new(&s->sb, &opts, &what), 0);
+	sideband_get_stats(s->sb, &st);
+	base = st.rings_bytes;
+	map_some(n / 2);
+	poll_it(s);
+	sideband_get_stats(s->sb, &st);
+	/* Others may have mapped something meanwhile. */
+	if (s->own == n / 2 && !st.lost && st.records < n)
+		assert_int_equal(st.rings_bytes, base);
+	map_some(n);
+	poll_it(s);
+	sideband_get_stats(s->sb, &st);
+	assert_true(st.rings_bytes > base);
+	if (!st.lost)
+		assert_int_equal(s->own, n / 2 + n);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -226,6 +261,7 @@ int main(void)
 		T(the_span_ends_with_the_loss),
 		T(without_loss_none_is_told),
 		T(a_ring_grows_while_records_are_lost),
+		T(a_ring_grows_before_it_is_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
