@@ -643,6 +643,8 @@ static int sideband_cpu_came(struct sideband *s, unsigned int cpu,
 		return err;
 	}
 	s->stats.lost++;
+	/* An exec in between has no mark: it is among what is lost. */
+	s->cpus[cpu].sure = clock_boottime_ns();
 	span.to = MAX(span.from, s->cpus[cpu].sure);
 	n = perfring_awake(&s->looked, now, &span, parts);
 	for (i = 0; i < n; i++)
