@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Which connection of a listener is closed, and when. The users at the other end
+ * are made up here.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "reporter/http_conn.c"
+
+#define SEC CLOCK_NSEC_PER_SEC
+#define NOBODY 65534
+#define SOMEBODY 1000
+
+static struct {
+	struct http_conns conns;
+	uid_t uid; /* of the next connection */
+	int peer_err; /* ... or why it is not known */
+	uint64_t closed;
+	uid_t limited_uid;
+	unsigned int limited;
+} t;
+
+int http_peer_uid(int fd, uid_t *uid)
+{
+	*uid = t.uid;
+	return t.peer_err;
+}
+
+static void on_limited(void *arg, uid_t uid)
+{
+	t.limited_uid = uid;
+	t.limited++;
+}
+
+static int setup(void **state)
+{
+	memset(&t, 0, sizeof(t));
+	TAILQ_INIT(&t.conns.list);
+	t.conns.limited = on_limited;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct http_conn *c;
+
+	while ((c = TAILQ_FIRST(&t.conns.list)))
+		http_conn_free(&t.conns, c);
+	return 0;
+}
+
+static struct http_conn *connect_of(uid_t uid, int fd)
+{
+	struct http_conn *c;
+
+	t.uid = uid;
+	c = http_conn_new(&t.conns, fd, &t.closed);
+	assert_non_null(c);
+	return c;
+}
+
+/* The first of so many; none of them has a descriptor. */
+static struct http_conn *connect_many(uid_t uid, unsigned int n)
+{
+	struct http_conn *first = connect_of(uid, -1);
+
+	while (--n)
+		connect_of(uid, -1);
+	return first;
+}
+
+static void a_user_closes_his_own_oldest_idle_one(void **state)
+{
+	struct http_conn *other, *busy, *oldest, *last;
+	int fd[2];
+	char c;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+	other = connect_of(SOMEBODY, -1);
+	busy = connect_of(NOBODY, -1);
+	http_conn_set(&t.conns, busy, HTTP_CONN_BUSY);
+	oldest = connect_of(NOBODY, fd[0]);
+	connect_many(NOBODY, HTTP_CONNECTIONS_USER - 2);
+	assert_int_equal(t.closed, 0);
+	assert_int_equal(recv(fd[1], &c, 1, MSG_DONTWAIT), -1);
+	last = connect_of(NOBODY, -1);
+	assert_int_equal(t.closed, 1);
+	assert_int_equal(oldest->use, HTTP_CONN_CLOSING);
+	assert_int_equal(recv(fd[1], &c, 1, MSG_DONTWAIT), 0); /* the end */
+	assert_int_equal(busy->use, HTTP_CONN_BUSY);
+	assert_int_equal(last->use, HTTP_CONN_IDLE);
+	assert_int_equal(other->use, HTTP_CONN_IDLE);
+	assert_int_equal(t.limited, 1);
+	assert_int_equal(t.limited_uid, NOBODY);
+	close(fd[0]);
+	close(fd[1]);
+}
+
+/* A connection whose request was answered is younger than one that asked none. */
+static void an_answer_makes_it_young_again(void **state)
+{
+	struct http_conn *first = connect_of(NOBODY, -1);
+	struct http_conn *second = connect_of(NOBODY, -1);
+
+	http_conn_set(&t.conns, first, HTTP_CONN_BUSY);
+	http_conn_set(&t.conns, first, HTTP_CONN_IDLE);
+	connect_many(NOBODY, HTTP_CONNECTIONS_USER - 1);
+	assert_int_equal(t.closed, 1);
+	assert_int_equal(first->use, HTTP_CONN_IDLE);
+	assert_int_equal(second->use, HTTP_CONN_CLOSING);
+}
+
+static void a_full_house_is_the_fault_of_who_has_most(void **state)
+{
+	struct http_conn *few, *most;
+
+	few = connect_many(SOMEBODY, HTTP_CONNECTIONS_MAX / 4);
+	most = connect_many(NOBODY, HTTP_CONNECTIONS_USER);
+	connect_many(SOMEBODY + 1, HTTP_CONNECTIONS_MAX -
+					   HTTP_CONNECTIONS_MAX / 4 -
+					   HTTP_CONNECTIONS_USER);
+	assert_int_equal(t.closed, 0);
+	connect_of(SOMEBODY + 2, -1);
+	assert_int_equal(t.closed, 1);
+	assert_int_equal(most->use, HTTP_CONN_CLOSING);
+	assert_int_equal(few->use, HTTP_CONN_IDLE);
+	assert_int_equal(t.limited_uid, NOBODY);
+}
+
+/* Root, and profd's own user, are in nobody's way; who is unknown is one user. */
+static void not_everybody_is_limited(void **state)
+{
+	struct http_conn *c;
+
+	connect_many(0, HTTP_CONNECTIONS_USER + 2);
+	assert_int_equal(t.closed, 0);
+	teardown(NULL);
+	t.peer_err = -ENOENT;
+	connect_many(7, HTTP_CONNECTIONS_MAX);
+	assert_int_equal(t.closed, 0);
+	c = connect_of(7, -1);
+	assert_int_equal(t.closed, 1);
+	assert_int_equal(t.limited, 0);
+	assert_true(http_conn_may(&t.conns, c, HTTP_CONN_WAITING, 1));
+}
+
+static void a_user_waits_for_so_many_profiles(void **state)
+{
+	struct http_conn *c;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		c = connect_of(NOBODY, -1);
+		assert_true(http_conn_may(&t.conns, c, HTTP_CONN_WAITING, 3));
+		http_conn_set(&t.conns, c, HTTP_CONN_WAITING);
+	}
+	assert_false(http_conn_may(&t.conns, c, HTTP_CONN_WAITING, 3));
+	assert_int_equal(t.limited_uid, NOBODY);
+	assert_true(http_conn_may(&t.conns, c, HTTP_CONN_FOLLOWING, 3));
+	c = connect_of(SOMEBODY, -1);
+	assert_true(http_conn_may(&t.conns, c, HTTP_CONN_WAITING, 3));
+	c = connect_of(0, -1);
+	assert_true(http_conn_may(&t.conns, c, HTTP_CONN_WAITING, 0));
+}
+
+/* Five seconds for the first request, thirty for the next. */
+static void a_request_has_its_time(void **state)
+{
+	struct http_conn *silent = connect_of(NOBODY, -1);
+	struct http_conn *asked = connect_of(NOBODY, -1);
+	struct http_conn *waits = connect_of(NOBODY, -1);
+	uint64_t now = clock_awake_ns();
+
+	http_conn_set(&t.conns, asked, HTTP_CONN_BUSY);
+	http_conn_set(&t.conns, asked, HTTP_CONN_IDLE);
+	http_conn_set(&t.conns, waits, HTTP_CONN_WAITING);
+	silent->since = asked->since = waits->since = now - 4 * SEC;
+	assert_int_equal(http_conns_check(&t.conns), 0);
+	assert_int_equal(silent->use, HTTP_CONN_IDLE);
+	silent->since = asked->since = waits->since = now - 5 * SEC;
+	assert_int_equal(http_conns_check(&t.conns), 1);
+	assert_int_equal(silent->use, HTTP_CONN_CLOSING);
+	assert_int_equal(asked->use, HTTP_CONN_IDLE);
+	assert_int_equal(t.limited, 1);
+	/* Waiting for the next request is no fault. */
+	asked->since = waits->since = now - 30 * SEC;
+	assert_int_equal(http_conns_check(&t.conns), 0);
+	assert_int_equal(asked->use, HTTP_CONN_CLOSING);
+	assert_int_equal(waits->use, HTTP_CONN_WAITING);
+	assert_int_equal(t.limited, 1);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(a_user_closes_his_own_oldest_idle_one),
+		T(an_answer_makes_it_young_again),
+		T(a_full_house_is_the_fault_of_who_has_most),
+		T(not_everybody_is_limited),
+		T(a_user_waits_for_so_many_profiles),
+		T(a_request_has_its_time),
+	};
+#undef T
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
