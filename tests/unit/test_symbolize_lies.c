@@ -40,6 +40,12 @@ static void on_load_names(void *arg, int err,
 	}
 }
 
+static void on_crowd(void *arg, int err, const struct symbolizer_symbol *syms,
+		     size_t n)
+{
+	((struct load_ref *)arg)->l->answers++;
+}
+
 static void on_load_rows(void *arg, int err, struct symbolizer_rows *rows)
 {
 	struct load_ref *r = arg;
@@ -169,6 +175,36 @@ static void each_lie_costs_its_own_file_only(void **state)
 		print_message("# %s\n", fake_lies[i].name);
 		one_lie(&fake_lies[i]);
 	}
+}
+
+/*
+ * A request is asked in several questions: its deadline is one for all of them,
+ * or a file with many addresses keeps a worker for as long as it likes.
+ */
+static void questions_of_a_request_share_its_deadline(void **state)
+{
+	static uint64_t at[8 * WORKER_NAMES_MAX];
+	struct symbolizer_opts opts = { .worker = fake_program("crowd"),
+					.worker_deadline_ms = 2000,
+					.open_deadline_ms = 60000 };
+	struct symbolizer_open_req req = { .path = in_dir("evil.so") };
+	struct load_ref ref;
+	struct load l;
+
+	memset(&l, 0, sizeof(l));
+	fixture_init(&l.fx, &opts);
+	assert_int_equal(symbolizer_open(l.fx.s, &req, on_load_open, &l), 0);
+	wait_for(&l.fx, &l.answers, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(at); i++)
+		at[i] = 0x1000 + i % 16;
+	ref = (struct load_ref){ &l, 0 };
+	symbolizer_resolve(l.fx.s, l.files[0], at, ARRAY_SIZE(at), on_crowd,
+			   &ref);
+	while (l.answers < 2 && !stats(&l.fx).worker_hung)
+		uv_run(&l.fx.loop, UV_RUN_ONCE);
+	assert_true(stats(&l.fx).worker_hung > 0);
+	symbolizer_close(l.fx.s, l.files[0]);
+	fixture_fini(&l.fx);
 }
 
 /* The kernel keeps what is in nobody's table. */
@@ -316,6 +352,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_lie_costs_its_own_file_only),
 		cmocka_unit_test(lies_in_tables_are_told_for_tables),
+		cmocka_unit_test(questions_of_a_request_share_its_deadline),
 		cmocka_unit_test(only_a_sealed_and_whole_memfd_is_mapped),
 		cmocka_unit_test(a_message_has_one_descriptor_at_most),
 		cmocka_unit_test(a_table_that_was_made_is_mapped),
