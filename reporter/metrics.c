@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "base/text.h"
 #include "reporter/health.h"
 #include "reporter/ledger.h"
 
@@ -164,7 +165,7 @@ void reporter_metric(struct reporter_metrics *m, const char *name,
 void reporter_status(struct reporter_metrics *m, const char *key,
 		     const char *fmt, ...)
 {
-	char value[512], *p;
+	char value[512];
 	va_list ap;
 
 	if (m->form != METRICS_TEXT)
@@ -173,10 +174,9 @@ void reporter_status(struct reporter_metrics *m, const char *key,
 	vsnprintf(value, sizeof(value), fmt, ap);
 	va_end(ap);
 	/* A path may hold an end of line, and must not begin a line of ours. */
-	for (p = value; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			*p = '?';
-	strbuf_printf(&m->text, "%s: %s\n", key, value);
+	strbuf_printf(&m->text, "%s: ", key);
+	text_add(&m->text, value, strlen(value));
+	strbuf_puts(&m->text, "\n");
 }
 
 static void metrics_health(struct reporter *r, struct reporter_metrics *m)

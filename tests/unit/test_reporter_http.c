@@ -228,7 +228,7 @@ static void status_is_lines_of_key_and_value(void **state)
 
 	assert_has(
 		&a,
-		"\r\n\r\nversion: 9.9\nhost: host\nhealth: ok\nwindows: 0 written, 0 failed\nmood: fine?health: failing\n");
+		"\r\n\r\nversion: 9.9\nhost: host\nhealth: ok\nwindows: 0 written, 0 failed\nmood: fine\\012health: failing\n");
 	assert_null(strstr(strbuf_str(&a), "profd_test_total"));
 	strbuf_fini(&a);
 }
