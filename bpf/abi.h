@@ -40,6 +40,7 @@ enum abi_sample_flags {
 	ABI_SAMPLE_KTHREAD = 1 << 2, /* no user side at all */
 	ABI_SAMPLE_COMPAT = 1 << 3, /* 32-bit code: registers and stack are too */
 	ABI_SAMPLE_NOMM = 1 << 4, /* memory already given back: no user part */
+	ABI_SAMPLE_DEEP_LIMITED = 1 << 5, /* a deep stack was cut for want of room */
 };
 
 struct abi_sample {

@@ -73,7 +73,7 @@ struct plan {
 	__u32 len;
 	__u32 end; /* why no more, if all of that can be read */
 	__u32 hole_max; /* bytes in a row that may be absent */
-	__u32 pad;
+	__u32 limited; /* a longer copy was refused */
 };
 
 /* A record's small parts, until its size is known. */
@@ -200,14 +200,17 @@ static __always_inline bool deep_room(__u32 len)
  * heap): up to there it is copied if that makes it whole, and else it is not
  * worth it.
  */
-static __always_inline __u32 plan_cap(unsigned long len, __u32 cap, __u32 deep, bool exact)
+static __always_inline __u32 plan_cap(struct plan *p, unsigned long len, __u32 cap, __u32 deep,
+				      bool exact)
 {
+	p->limited = false;
 	if (len <= cap || deep <= cap || (len > deep && !exact))
 		return cap;
 	if (len < deep)
 		deep = (len + ABI_STACK_ALIGN - 1) & -ABI_STACK_ALIGN;
 	if (!deep_room(deep)) {
 		count(ABI_SAMPLER_DEEP_LIMITED, 1);
+		p->limited = true;
 		return cap;
 	}
 	count(ABI_SAMPLER_STACK_DEEP, 1);
@@ -221,7 +224,7 @@ static __always_inline void plan_stack(struct plan *p, const struct vma_search *
 	/* With the red zone, in which a function may keep registers. */
 	unsigned long start = (sp - ABI_STACK_RED_ZONE) & -(unsigned long)ABI_STACK_ALIGN;
 	unsigned long len = end - start;
-	__u32 cap = plan_cap(len, stack_cap - used, deep_cap - used, v->exact);
+	__u32 cap = plan_cap(p, len, stack_cap - used, deep_cap - used, v->exact);
 
 	p->end = ABI_STACK_WHOLE;
 	if (len > cap) {
@@ -244,6 +247,7 @@ static __always_inline void plan_stacks(struct scratch *s, struct task_struct *t
 	unsigned long size = task->sas_ss_size, top = task->sas_ss_sp + size;
 
 	s->left.len = 0;
+	s->left.limited = false;
 	if (top - v.sp >= size) {
 		stack_end(s, task, &v);
 		plan_stack(&s->plan, &v, 0);
@@ -302,6 +306,8 @@ static __always_inline void user_part(struct scratch *s, struct task_struct *tas
 	}
 	s->user = true;
 	plan_stacks(s, task);
+	if (s->plan.limited || s->left.limited)
+		s->head.flags |= ABI_SAMPLE_DEEP_LIMITED;
 }
 
 static __always_inline void fill_head(struct abi_sample *h, struct task_struct *task)

@@ -98,10 +98,18 @@ static void engine_mapping(struct engine *e, const struct pm_map_event *ev)
  */
 static void engine_sampled(struct engine *e, const struct abi_sample *sample)
 {
+	struct pm_image_info info;
 	struct pm_image *img;
 
 	if (sample->time < e->wanted_from)
 		return;
+	if (sample->flags & ABI_SAMPLE_DEEP_LIMITED) {
+		img = pm_image_get(e->pm, &sample->key, sample->time);
+		if (img) {
+			pm_image_info(img, &info);
+			limits_note(&e->limits, info.uid, LIMIT_STACKS, 1);
+		}
+	}
 	if (sample->tid == sample->key.tgid &&
 	    !(sample->flags & ABI_SAMPLE_EXEC)) {
 		img = pm_image_get(e->pm, &sample->key, sample->time);

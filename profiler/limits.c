@@ -81,6 +81,18 @@ static void limits_collect_user(const struct limits_user *u,
 	}
 }
 
+void limits_collect_unnamed(struct reporter_metrics *m, const char *what,
+			    const char *words, uint64_t n)
+{
+	if (!n)
+		return;
+	reporter_status(m, "limited", "all users, %s, %llu times", words,
+			(unsigned long long)n);
+	reporter_member_row(m, "limited");
+	reporter_member_text(m, "limited", "what", what);
+	reporter_member_int(m, "limited", "n", n);
+}
+
 void limits_collect(const struct limits *l, struct reporter_metrics *m)
 {
 	char label[64];

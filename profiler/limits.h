@@ -23,6 +23,7 @@
 	X(RENAMES, renames, "changes of a process's name")   \
 	X(FILES, files, "new executables opened")            \
 	X(OPENS, opens, "openings that hang")                \
+	X(STACKS, stacks, "copies of deep stacks")           \
 	X(SYMBOLS, symbols, "time to demangle names")
 
 enum limit {
@@ -47,5 +48,11 @@ struct limits {
 void limits_note(struct limits *l, uint32_t uid, enum limit what, uint64_t n);
 /* For /metrics, by cause; for /status, by user too. */
 void limits_collect(const struct limits *l, struct reporter_metrics *m);
+/*
+ * For /status: a limit whose users the kernel side does not tell. 'what' is its
+ * name in JSON, 'words' as above; nothing if 'n' is 0.
+ */
+void limits_collect_unnamed(struct reporter_metrics *m, const char *what,
+			    const char *words, uint64_t n);
 
 #endif /* PROFILER_LIMITS_H */

@@ -384,6 +384,19 @@ static void status_missing(struct reporter_metrics *m)
 	cap_free(caps);
 }
 
+static void status_limits(struct engine *e, struct reporter_metrics *m)
+{
+	struct quark_queue_stats st;
+
+	limits_collect(&e->limits, m);
+	lifecycle_stats(e, &st);
+	limits_collect_unnamed(m, "moves",
+			       "changes of name, directory, ids or cgroup",
+			       st.limited);
+	limits_collect_unnamed(m, "wakeups", "execs of new files reported late",
+			       st.unwoken);
+}
+
 /* What a person asks first; everything else is in /metrics. */
 static void status_collect(struct engine *e, struct reporter_metrics *m)
 {
@@ -426,7 +439,7 @@ static void status_collect(struct engine *e, struct reporter_metrics *m)
 				(unsigned long long)losses[i]);
 		reporter_member_int(m, "losses", loss_words[i], losses[i]);
 	}
-	limits_collect(&e->limits, m);
+	status_limits(e, m);
 }
 
 /* The same, for programs: what of it is in no metric, or is asked for first. */

@@ -38,6 +38,7 @@ struct seen {
 	size_t n; /* with user registers */
 	size_t whole, cut, bare; /* ABI_STACK_WHOLE, _CAP, _RING */
 	size_t deep; /* more than 64 KiB */
+	size_t limited; /* said to be cut for want of room */
 	size_t most; /* bytes */
 };
 
@@ -63,6 +64,7 @@ static void on_sample(void *arg, const struct abi_sample *rec, size_t len)
 	c->cut += r.stack.end == ABI_STACK_CAP;
 	c->bare += r.stack.end == ABI_STACK_RING;
 	c->deep += r.stack.size > 64 * KIB;
+	c->limited += !!(r.head.flags & ABI_SAMPLE_DEEP_LIMITED);
 	c->most = MAX(c->most, r.stack.size);
 }
 
@@ -283,6 +285,9 @@ static void half_of_the_ring_is_for_others(void **state)
 	assert_true(other->n > 10);
 	assert_true(other->whole * 100 >= other->n * 95);
 	assert_true(total(&t, ABI_SAMPLER_DEEP_LIMITED) > 0);
+	/* Whose they are is known from the samples. */
+	assert_true(t.seen[1].limited + t.seen[2].limited > 0);
+	assert_int_equal(other->limited, 0);
 	assert_true(total(&t, ABI_SAMPLER_RING_FULL) * 20 <= other->n);
 	sampler_free(t.s);
 }

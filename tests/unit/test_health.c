@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -11,6 +12,7 @@
 #include "profiler/health.h"
 #include "profiler/limits.h"
 #include "reporter/health.h"
+#include "reporter/internal.h"
 
 #define SEC CLOCK_NSEC_PER_SEC
 #define PERIOD (60 * SEC)
@@ -171,6 +173,58 @@ static void limits_are_kept_by_user_and_bounded(void **state)
 	assert_int_equal(sum, 501 + 2 + 3 * 65536);
 }
 
+static void collect(void *arg, struct reporter_metrics *m)
+{
+	limits_collect(arg, m);
+	limits_collect_unnamed(m, "moves", "moves", 9);
+	limits_collect_unnamed(m, "wakeups", "wake-ups", 0);
+}
+
+static void has(struct reporter *r, enum metrics_form form, const char *text)
+{
+	size_t len;
+	char *s = metrics_text(r, form, &len);
+
+	assert_non_null(s);
+	if (!strstr(s, text))
+		fail_msg("no \"%s\" in: %s", text, s);
+	free(s);
+}
+
+static void limits_are_told_with_their_users(void **state)
+{
+	static struct limits l;
+	struct reporter *r;
+	struct reporter_opts o = { .hostname = "h",
+				   .version = "1",
+				   .freq_hz = 99,
+				   .window_s = 60,
+				   .collect = collect,
+				   .arg = &l };
+	const char *where;
+	uv_loop_t loop;
+	size_t len;
+	char *s;
+
+	limits_note(&l, 65534, LIMIT_STACKS, 4);
+	assert_int_equal(uv_loop_init(&loop), 0);
+	o.loop = &loop;
+	assert_int_equal(reporter_new(&r, &o, &where), 0);
+	has(r, METRICS_TEXT,
+	    "\nlimited: uid 65534, copies of deep stacks, 4 times\n");
+	has(r, METRICS_TEXT, "\nlimited: all users, moves, 9 times\n");
+	has(r, METRICS_JSON, "{\"uid\":65534,\"what\":\"stacks\",\"n\":4}");
+	has(r, METRICS_JSON, "{\"what\":\"moves\",\"n\":9}");
+	has(r, METRICS_PROMETHEUS,
+	    "\nprofd_limited_total{what=\"stacks\"} 4\n");
+	s = metrics_text(r, METRICS_TEXT, &len);
+	assert_null(strstr(s, "wake-ups"));
+	free(s);
+	reporter_free(r);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&loop), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +235,7 @@ int main(void)
 		T(no_samples_of_busy_cpus_is_a_failure),
 		T(samples_that_are_not_handed_on_are_a_failure),
 		T(limits_are_kept_by_user_and_bounded),
+		T(limits_are_told_with_their_users),
 #undef T
 	};
 
