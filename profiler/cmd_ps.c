@@ -21,12 +21,23 @@
 
 #define PS_MAX_DEPTH 64 /* of the tree, as it is indented */
 #define PS_USER 8 /* characters */
-#define PS_WHERE 28
-
-#define PS_START 10
 #define PS_PID_MAX 4194304
 /* Names of users that are kept: the database may be on another host. */
 #define PS_USERS 64
+
+/* What stands before the command, one column each. */
+enum ps_column {
+	PS_PID,
+	PS_PPID,
+	PS_OWNER,
+	PS_START,
+	PS_STATE,
+	PS_CPU,
+	PS_SAMPLES,
+	PS_COVER,
+	PS_WHERE,
+	PS_COLUMN_MAX,
+};
 
 struct ps_row {
 	json_t *o;
@@ -50,7 +61,7 @@ struct ps {
 	struct ps_row **order; /* ... as they are printed */
 	size_t n, cap;
 	size_t columns; /* 0: as many as it takes */
-	size_t where; /* width of that column */
+	size_t widths[PS_COLUMN_MAX]; /* 0: nobody has anything in it */
 	struct ps_user users[PS_USERS]; /* by uid */
 	struct strbuf cell;
 	bool failed; /* no memory */
@@ -162,22 +173,6 @@ static void ps_link(struct ps *ps)
 	}
 }
 
-/* The cell as a column of so many characters; negative: to the left. */
-static void ps_cell(struct ps *ps, struct strbuf *out, int width)
-{
-	const char *s = strbuf_str(&ps->cell);
-	int pad, most = abs(width);
-
-	if (!s)
-		return;
-	if (width < 0)
-		lines_cut(&ps->cell, 0, most);
-	pad = most - (int)lines_width(s);
-	strbuf_printf(out, "%*s%s%*s ", width > 0 ? MAX(pad, 0) : 0, "", s,
-		      width < 0 ? MAX(pad, 0) : 0, "");
-	strbuf_reset(&ps->cell);
-}
-
 /*
  * The reader of executables runs under a user id of its own, made from its pid,
  * which no database has.
@@ -222,7 +217,7 @@ static void ps_user(struct ps *ps, const json_t *o, struct strbuf *sb)
 }
 
 /* A time of today, or else a day. */
-static void ps_start(const json_t *o, struct strbuf *sb)
+static void ps_start(struct ps *ps, const json_t *o, struct strbuf *sb)
 {
 	time_t t = lines_time(o, "start");
 	char text[32];
@@ -255,34 +250,76 @@ static void ps_cpu(struct ps *ps, const json_t *o, struct strbuf *sb)
 	lines_duration(sb, lines_int(o, "cpu_ns"));
 }
 
+static void ps_pid(struct ps *ps, const json_t *o, struct strbuf *sb)
+{
+	strbuf_printf(sb, "%" PRIu64, lines_int(o, "pid"));
+}
+
+static void ps_ppid(struct ps *ps, const json_t *o, struct strbuf *sb)
+{
+	strbuf_printf(sb, "%" PRIu64, lines_int(o, "ppid"));
+}
+
+static void ps_samples(struct ps *ps, const json_t *o, struct strbuf *sb)
+{
+	strbuf_printf(sb, "%" PRIu64, lines_int(o, "samples"));
+}
+
+static void ps_cover(struct ps *ps, const json_t *o, struct strbuf *sb)
+{
+	lines_coverage(sb, o);
+}
+
+static void ps_where(struct ps *ps, const json_t *o, struct strbuf *sb)
+{
+	lines_where(sb, o);
+}
+
+static const struct {
+	const char *title;
+	void (*put)(struct ps *ps, const json_t *o, struct strbuf *sb);
+	size_t most; /* characters; 0: whole */
+	bool right; /* numbers are */
+} ps_table[] = {
+	[PS_PID] = { "PID", ps_pid, 0, true },
+	[PS_PPID] = { "PPID", ps_ppid, 0, true },
+	[PS_OWNER] = { "USER", ps_user, PS_USER, false },
+	[PS_START] = { "START", ps_start, 0, false },
+	[PS_STATE] = { "STATE", ps_state, 12, false },
+	[PS_CPU] = { "CPU", ps_cpu, 0, true },
+	[PS_SAMPLES] = { "SAMPLES", ps_samples, 0, true },
+	[PS_COVER] = { "COVER", ps_cover, 0, true },
+	[PS_WHERE] = { "WHERE", ps_where, 28, false },
+};
+
+/* The cell, in its column, which may be left out. */
+static void ps_cell(struct ps *ps, enum ps_column c, struct strbuf *out)
+{
+	int pad, width = (int)ps->widths[c];
+	bool right = ps_table[c].right;
+
+	if (width && strbuf_str(&ps->cell)) {
+		lines_cut(&ps->cell, 0, width);
+		pad = width - (int)lines_width(ps->cell.data);
+		strbuf_printf(out, "%*s%s%*s ", right ? pad : 0, "",
+			      ps->cell.data, right ? 0 : pad, "");
+	}
+	strbuf_reset(&ps->cell);
+}
+
 static void ps_put(struct ps *ps, const struct ps_row *row, size_t depth,
 		   struct strbuf *out)
 {
-	const json_t *o = row->o;
-	struct strbuf *sb = &ps->cell;
 	size_t start = out->len;
+	enum ps_column c;
 
-	strbuf_printf(out, "%7" PRIu64 " %7" PRIu64 " ", lines_int(o, "pid"),
-		      lines_int(o, "ppid"));
-	ps_user(ps, o, sb);
-	ps_cell(ps, out, -PS_USER);
-	ps_start(o, sb);
-	ps_cell(ps, out, -PS_START);
-	ps_state(ps, o, sb);
-	ps_cell(ps, out, -12);
-	ps_cpu(ps, o, sb);
-	ps_cell(ps, out, 9);
-	strbuf_printf(sb, "%" PRIu64, lines_int(o, "samples"));
-	ps_cell(ps, out, 7);
-	lines_coverage(sb, o);
-	ps_cell(ps, out, 10);
-	if (ps->where) {
-		lines_where(sb, o);
-		ps_cell(ps, out, -(int)ps->where);
+	for (c = 0; c < PS_COLUMN_MAX; c++) {
+		ps_table[c].put(ps, row->o, &ps->cell);
+		ps_cell(ps, c, out);
 	}
 	strbuf_printf(out, "%*s", (int)(2 * MIN(depth, (size_t)PS_MAX_DEPTH)),
 		      "");
-	lines_command(out, o);
+	lines_command(out, row->o);
 	if (ps->columns)
 		lines_cut(out, start, ps->columns);
 	strbuf_puts(out, "\n");
@@ -312,17 +349,26 @@ static void ps_put_tree(struct ps *ps, const struct ps_row *root,
 	}
 }
 
-/* The widest place anybody is in; 0: nobody is in any. */
-static size_t ps_where_width(struct ps *ps)
+/*
+ * Each column is as wide as what stands in it: the command, which is read first,
+ * has what is left of the terminal.
+ */
+static void ps_measure(struct ps *ps)
 {
-	size_t i, width = 0;
+	size_t i, width, most;
+	enum ps_column c;
 
-	for (i = 0; i < ps->n; i++) {
-		lines_where(&ps->cell, ps->rows[i].o);
-		width = MAX(width, lines_width(strbuf_str(&ps->cell)));
-		strbuf_reset(&ps->cell);
+	for (c = 0; c < PS_COLUMN_MAX; c++) {
+		for (i = width = 0; i < ps->n; i++) {
+			ps_table[c].put(ps, ps->rows[i].o, &ps->cell);
+			width = MAX(width, lines_width(strbuf_str(&ps->cell)));
+			strbuf_reset(&ps->cell);
+		}
+		most = ps_table[c].most ? ps_table[c].most : width;
+		if (width || c == PS_PID)
+			ps->widths[c] = MAX(MIN(width, most),
+					    strlen(ps_table[c].title));
 	}
-	return width ? MIN(MAX(width, strlen("WHERE")), (size_t)PS_WHERE) : 0;
 }
 
 /* Columns of the terminal; 0: it is none, and lines are whole. */
@@ -423,12 +469,12 @@ static int ps_sort(struct ps *ps)
 static void ps_heading(struct ps *ps, struct strbuf *sb)
 {
 	size_t start = sb->len;
+	enum ps_column c;
 
-	strbuf_puts(sb,
-		    "    PID    PPID USER     START      STATE              "
-		    "CPU SAMPLES      COVER ");
-	if (ps->where)
-		strbuf_printf(sb, "%-*s ", (int)ps->where, "WHERE");
+	for (c = 0; c < PS_COLUMN_MAX; c++) {
+		strbuf_puts(&ps->cell, ps_table[c].title);
+		ps_cell(ps, c, sb);
+	}
 	strbuf_puts(sb, "COMMAND");
 	if (ps->columns)
 		lines_cut(sb, start, ps->columns);
@@ -462,7 +508,7 @@ static int ps_print(struct ps *ps)
 	if (ps->o->tree)
 		ps_link(ps);
 	ps->columns = ps->o->wide ? 0 : ps_columns();
-	ps->where = ps_where_width(ps);
+	ps_measure(ps);
 	ps_heading(ps, &sb);
 	for (i = 0; i < ps->n; i++) {
 		if (ps->o->tree)

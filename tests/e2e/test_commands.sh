@@ -128,6 +128,20 @@ is "ps: no kernel threads" "$(jq -c 'select(.kernel_thread)' "$T/json" | wc -l)"
 num "ps --all has them" \
 	"$(profd ps --all --json | jq -c 'select(.kernel_thread)' | wc -l)" '>=' 1
 profd ps --sort start >"$T/ps"
+# Where midnight was a moment ago, who started before it did so yesterday.
+midnight() { date -u '+LOC%H:%M:%S'; }
+TZ=$(midnight) profd ps "$slept" >"$T/ps"
+like "ps: START is a day, of one that is not of today" "$(tail -n 1 "$T/ps")" \
+	' [0-9]{4}-[0-9]{2}-[0-9]{2} +alive '
+like "ps: ... and a time, of one that is" \
+	"$(TZ=LOC$(($(date -u +%-H) - 12)) profd ps "$slept")" \
+	' [0-9]{2}:[0-9]{2}:[0-9]{2} +alive '
+like "events: of a time before today, with the day" \
+	"$(TZ=$(midnight) profd events --pid "$slept" | head -n 1)" \
+	'^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:'
+worker=$(pgrep -P "$profd" -x profd-symbolize | head -n 1)
+like "ps: the reader of executables is profd's" \
+	"$(profd ps "$worker" | tail -n 1)" "^ *$worker +$profd +profd "
 is "ps --sort start: the youngest first" "$(sed -n 's/^ *[0-9]* *[0-9]* *[^ ]* *\([0-9:-]*\) .*/\1/p' "$T/ps" |
 	grep : | sort -rc && echo sorted)" sorted
 profd ps "$slept" 4194304 >"$T/ps" 2>"$T/err"
@@ -137,6 +151,8 @@ is "ps PID: who is there" "$(awk 'NR == 2 { print $1 }' "$T/ps")" "$slept"
 script -qec "stty cols 72; '$PROFD' ps --server 'unix:$sock'" /dev/null |
 	tr -d '\r' >"$T/ps"
 num "ps: cut to the terminal" "$(awk 'length > n { n = length } END { print n }' "$T/ps")" '<=' 72
+num "ps: and the command has a good part of it" \
+	"$(awk 'NR == 1 { print 72 - index($0, "COMMAND") }' "$T/ps")" '>=' 12
 script -qec "stty cols 72; '$PROFD' ps --wide --server 'unix:$sock'" /dev/null \
 	>"$T/ps"
 num "ps --wide: not cut" "$(awk 'length > n { n = length } END { print n }' "$T/ps")" '>=' 80

@@ -250,10 +250,11 @@ nasty=$'\xff\xfe\n\e[2J\x9b"\\'
 (exec -a "$nasty" sleep 1000) &
 spinners+=($!)
 bad=$!
-"$BASH" -c 'sleep 1000; :' long "$(head -c 100000 /dev/zero | tr '\0' a)" &
+mkfifo "$T/never"
+# Without a child, which would outlive it.
+"$BASH" -c 'read -r <"$0"' "$T/never" "$(head -c 100000 /dev/zero | tr '\0' a)" &
 spinners+=($!)
 long=$!
-mkfifo "$T/never"
 (
 	exec 9<>"$T/never"
 	printf '\xc3\x28\n\e' >/proc/self/comm
