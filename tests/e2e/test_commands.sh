@@ -150,7 +150,7 @@ like "which is named" "$(cat "$T/err")" '4194304'
 is "ps PID: who is there" "$(awk 'NR == 2 { print $1 }' "$T/ps")" "$slept"
 script -qec "stty cols 72; '$PROFD' ps --server 'unix:$sock'" /dev/null |
 	tr -d '\r' >"$T/ps"
-num "ps: cut to the terminal" "$(awk 'length > n { n = length } END { print n }' "$T/ps")" '<=' 72
+num "ps: cut to the terminal" "$(LC_ALL=C.UTF-8 wc -L <"$T/ps")" '<=' 72
 num "ps: and the command has a good part of it" \
 	"$(awk 'NR == 1 { print 72 - index($0, "COMMAND") }' "$T/ps")" '>=' 12
 script -qec "stty cols 72; '$PROFD' ps --wide --server 'unix:$sock'" /dev/null \
