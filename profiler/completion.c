@@ -165,8 +165,12 @@ static void zsh_command(size_t cmd, struct strbuf *out)
 			zsh_spec(&options_table[i], true, out);
 		zsh_spec(&options_table[i], false, out);
 	}
+	strbuf_puts(out, " \\\n\t\t\t{-h,--help}'[print the options]'"
+			 " \\\n\t\t\t{-V,--version}'[print the version]'");
 	if (cmd == OPTIONS_BIT_RECORD)
 		strbuf_puts(out, " \\\n\t\t\t'*::command:_normal'");
+	else if (strstr(options_commands[cmd].args, "PID"))
+		strbuf_puts(out, " \\\n\t\t\t'*:process:_pids'");
 	else if (*options_commands[cmd].args)
 		strbuf_puts(out, " \\\n\t\t\t'*::argument:_files'");
 	strbuf_puts(out, " ;;\n");
