@@ -13,17 +13,21 @@
 static void health_add(struct reporter_health *h, bool failing, const char *fmt,
 		       va_list ap)
 {
+	struct strbuf text = STRBUF_INIT;
 	struct health_reason *reason;
+	char raw[sizeof(reason->text)];
+	const char *s;
 
 	if (h->n == HEALTH_REASONS_MAX)
 		return;
 	reason = &h->reasons[h->n++];
 	reason->failing = failing;
-	vsnprintf(reason->text, sizeof(reason->text), fmt, ap);
 	/* One line, whatever is in a path. */
-	for (char *p = reason->text; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			*p = '?';
+	vsnprintf(raw, sizeof(raw), fmt, ap);
+	text_add(&text, raw, strlen(raw));
+	s = strbuf_str(&text);
+	snprintf(reason->text, sizeof(reason->text), "%s", s ? s : "");
+	strbuf_fini(&text);
 }
 
 void reporter_failing(struct reporter_health *h, const char *fmt, ...)

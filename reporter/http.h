@@ -57,9 +57,12 @@ struct http_request {
 	size_t len;
 	/* A table of processes. */
 	struct ledger_table *table;
-	/* A stream of events. */
+	/* A list of executables. */
+	struct pm_exe *exe; /* the last one listed; refcounted */
+	/* Events. */
+	bool following;
 	struct http_request *next_follower;
-	uint64_t at; /* the next one's number; 0: it is none */
+	uint64_t at, until; /* the next one's number; that of the end */
 	struct strbuf lines; /* not sent yet, from 'sent' on */
 	size_t sent;
 };

@@ -66,25 +66,34 @@ static struct http_conn *http_oldest(struct http_conns *conns,
 	return NULL;
 }
 
+/* An answer that is read as slowly as a client likes may be cut, not at once. */
+static bool http_may_close(const struct http_conn *c, uint64_t now)
+{
+	return c->use == HTTP_CONN_IDLE ||
+	       (c->use == HTTP_CONN_BUSY && now - c->since >= HTTP_REQUEST_NS);
+}
+
 /*
- * Of whoever has the most that are idle. Called when the list is full only, and
- * the list is short.
+ * Of whoever has the most connections: the one that has been idle longest, else
+ * the one that has been read longest. Called when the list is full only, and the
+ * list is short. NULL: none may be closed.
  */
 static struct http_conn *http_worst(struct http_conns *conns)
 {
+	uint64_t now = clock_awake_ns();
 	struct http_conn *c, *worst = NULL;
 	unsigned int n, most = 0;
 
 	TAILQ_FOREACH(c, &conns->list, node)
 	{
-		if (c->use != HTTP_CONN_IDLE ||
-		    (worst && http_same_user(c, worst)))
+		if (!http_may_close(c, now))
 			continue;
-		n = http_count(conns, c, HTTP_CONN_IDLE);
-		if (n > most) {
-			most = n;
-			worst = c;
-		}
+		n = http_count(conns, c, HTTP_CONN_USES);
+		if (n < most || (n == most && (worst->use == HTTP_CONN_IDLE ||
+					       c->use != HTTP_CONN_IDLE)))
+			continue;
+		most = n;
+		worst = c;
 	}
 	return worst;
 }
@@ -102,7 +111,7 @@ static unsigned int http_open(const struct http_conns *conns)
 struct http_conn *http_conn_new(struct http_conns *conns, int fd,
 				uint64_t *closed)
 {
-	struct http_conn *c = calloc(1, sizeof(*c));
+	struct http_conn *c = calloc(1, sizeof(*c)), *worst;
 
 	if (!c)
 		return NULL;
@@ -115,7 +124,8 @@ struct http_conn *http_conn_new(struct http_conns *conns, int fd,
 		http_conn_close(conns, http_oldest(conns, c));
 		++*closed;
 	} else if (http_open(conns) > HTTP_CONNECTIONS_MAX) {
-		http_conn_close(conns, http_worst(conns));
+		worst = http_worst(conns);
+		http_conn_close(conns, worst ? worst : c);
 		++*closed;
 	}
 	return c;
@@ -132,14 +142,14 @@ void http_conn_set(struct http_conns *conns, struct http_conn *c,
 {
 	if (c->use == HTTP_CONN_CLOSING)
 		return;
-	/* Behind all that became idle before. */
-	if (use == HTTP_CONN_IDLE) {
+	/* Behind all that became so before. Those that close stay in their place. */
+	if (use != HTTP_CONN_CLOSING) {
 		c->since = clock_awake_ns();
 		TAILQ_REMOVE(&conns->list, c, node);
 		TAILQ_INSERT_TAIL(&conns->list, c, node);
-	} else {
-		c->asked = true;
 	}
+	if (use != HTTP_CONN_IDLE)
+		c->asked = true;
 	c->use = use;
 }
 

@@ -46,11 +46,11 @@ struct http_conn {
 	uid_t uid; /* whose it is */
 	enum http_conn_use use;
 	bool asked; /* had a request */
-	uint64_t since; /* idle from then on, clock_awake_ns() */
+	uint64_t since; /* of 'use', clock_awake_ns() */
 };
 
 struct http_conns {
-	TAILQ_HEAD(, http_conn) list; /* who became idle first is first */
+	TAILQ_HEAD(, http_conn) list; /* by 'since' */
 	/* A user's connection was closed, or refused, for the others' sake. */
 	void (*limited)(void *arg, uid_t uid);
 	void *arg;
@@ -58,8 +58,9 @@ struct http_conns {
 
 /*
  * A new one. Where there are too many, of this user or in all, the one that has
- * been idle longest is shut down: of this user, or of whoever has the most that
- * are idle. How many were (this one among them, if all others are busy) is
+ * been idle longest is shut down: of this user, or of whoever has the most
+ * connections; there, if none is idle, the one that has taken longest to read its
+ * answer. How many were (this one among them, if all others are busy) is
  * added to '*closed'. NULL without memory.
  */
 struct http_conn *http_conn_new(struct http_conns *conns, int fd,

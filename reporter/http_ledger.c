@@ -17,6 +17,8 @@
 #define HTTP_NDJSON "application/x-ndjson"
 #define HTTP_PIECE (32 << 10)
 #define HTTP_SLICE_EACH 16 /* processes of one client at a time */
+/* Where no slice is left, a client gets so much, that it goes on. */
+#define HTTP_PIECE_LEAST (2 << 10)
 
 /* An argument that is there, and neither 0 nor false. */
 static bool http_flag(struct http_request *req, const char *name)
@@ -106,6 +108,15 @@ enum MHD_Result http_processes(struct http_request *req, bool head)
 	return http_send_stream(req, http_processes_more);
 }
 
+/* How much text one client may have made now; all share HTTP_SLICE. */
+static size_t http_piece(struct http *h)
+{
+	unsigned int n = MIN(h->slice, HTTP_SLICE_EACH);
+
+	h->slice -= n;
+	return MAX(n * (HTTP_PIECE / HTTP_SLICE_EACH), HTTP_PIECE_LEAST);
+}
+
 static bool http_exe_is(const struct pm_exe *exe, const uint8_t *id, size_t len)
 {
 	const struct symbolizer_ident *ident;
@@ -135,6 +146,37 @@ static struct pm_exe *http_find_exe(struct pm *pm, const uint8_t *id,
 	return exe;
 }
 
+static ssize_t http_executables_more(void *arg, uint64_t pos, char *buf,
+				     size_t max)
+{
+	struct http_request *req = arg;
+	struct pm *pm = req->http->r->pm;
+	struct strbuf *lines = &req->lines;
+	struct pm_exe *exe;
+	size_t piece;
+
+	if (req->sent == lines->len) {
+		strbuf_reset(lines);
+		req->sent = 0;
+		for (piece = http_piece(req->http);
+		     lines->len < piece && !lines->failed;) {
+			exe = pm_exe_next(pm, req->exe);
+			if (!exe)
+				break;
+			pm_exe_get(exe);
+			if (req->exe)
+				pm_exe_put(req->exe);
+			req->exe = exe;
+			ledger_executable(exe, lines);
+		}
+		if (lines->failed)
+			return MHD_CONTENT_READER_END_WITH_ERROR;
+		if (!lines->len)
+			return MHD_CONTENT_READER_END_OF_STREAM;
+	}
+	return http_lines_take(req, buf, max);
+}
+
 enum MHD_Result http_executables(struct http_request *req, bool head)
 {
 	struct pm *pm = req->http->r->pm;
@@ -145,12 +187,8 @@ enum MHD_Result http_executables(struct http_request *req, bool head)
 	int len;
 
 	v = MHD_lookup_connection_value(req->conn, MHD_GET_ARGUMENT_KIND, "id");
-	if (!v) {
-		exe = pm_exe_next(pm, NULL);
-		for (; exe && !sb.failed; exe = pm_exe_next(pm, exe))
-			ledger_executable(exe, &sb);
-		return http_send_lines(req, &sb);
-	}
+	if (!v)
+		return http_send_stream(req, http_executables_more);
 	len = http_parse_id(v, id);
 	if (len < 0)
 		return http_error(req, MHD_HTTP_BAD_REQUEST, NULL,
@@ -177,14 +215,16 @@ static ssize_t http_events_more(void *arg, uint64_t pos, char *buf, size_t max)
 	if (req->sent == lines->len) {
 		strbuf_reset(lines);
 		req->sent = 0;
-		ledger_events_read(r->events, &req->at, HTTP_PIECE, lines);
+		if (req->at < req->until)
+			ledger_events_read(r->events, &req->at,
+					   http_piece(req->http), lines);
 		if (lines->failed)
 			return MHD_CONTENT_READER_END_WITH_ERROR;
 	}
 	n = http_lines_take(req, buf, max);
 	if (n)
 		return n;
-	if (r->finishing)
+	if (r->finishing || !req->following)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	http_wait_begin(req);
 	return 0;
@@ -199,6 +239,8 @@ static enum MHD_Result http_events_follow(struct http_request *req)
 		return http_busy(req, "too many clients follow events");
 	req->at = http_flag(req, "all") ? ledger_events_first(h->r->events)
 					: ledger_events_next(h->r->events);
+	req->until = UINT64_MAX;
+	req->following = true;
 	req->next_follower = h->followers;
 	h->followers = req;
 	h->r->stats.http_followers++;
@@ -211,7 +253,9 @@ void http_ledger_end(struct http_request *req)
 
 	strbuf_fini(&req->lines);
 	ledger_table_free(req->table);
-	if (!req->at)
+	if (req->exe)
+		pm_exe_put(req->exe);
+	if (!req->following)
 		return;
 	while (*p != req)
 		p = &(*p)->next_follower;
@@ -221,14 +265,13 @@ void http_ledger_end(struct http_request *req)
 
 enum MHD_Result http_events(struct http_request *req, bool head)
 {
-	struct strbuf sb = STRBUF_INIT;
-	uint64_t at = 0;
+	struct ledger_events *events = req->http->r->events;
 
 	if (!head && http_flag(req, "follow"))
 		return http_events_follow(req);
-	at = ledger_events_first(req->http->r->events);
-	ledger_events_read(req->http->r->events, &at, SIZE_MAX, &sb);
-	return http_send_lines(req, &sb);
+	req->at = ledger_events_first(events);
+	req->until = ledger_events_next(events);
+	return http_send_stream(req, http_events_more);
 }
 
 void http_wake(struct reporter *r)

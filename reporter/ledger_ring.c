@@ -178,10 +178,6 @@ void ledger_events_read(struct ledger_events *l, uint64_t *at, size_t max,
 {
 	uint64_t from = *at;
 
-	if (max == SIZE_MAX) { /* once, and too much to keep */
-		ledger_events_write(l, at, max, sb);
-		return;
-	}
 	if (!l->text.len || from != l->from) {
 		strbuf_reset(&l->text);
 		ledger_events_write(l, at, max, &l->text);

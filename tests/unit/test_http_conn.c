@@ -135,6 +135,40 @@ static void a_full_house_is_the_fault_of_who_has_most(void **state)
 }
 
 /* Root, and profd's own user, are in nobody's way; who is unknown is one user. */
+/*
+ * Two users with as many as they may have, all of which read slowly: the third one
+ * gets in, and not by another's idle connection.
+ */
+static void slow_readers_do_not_keep_the_others_out(void **state)
+{
+	struct http_conn *slow[HTTP_CONNECTIONS_MAX], *c, *next;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(slow); i++) {
+		slow[i] = connect_of(NOBODY - i % 2, -1);
+		http_conn_set(&t.conns, slow[i], HTTP_CONN_BUSY);
+		slow[i]->since = clock_awake_ns() - HTTP_REQUEST_NS;
+	}
+	assert_int_equal(t.closed, 0);
+	c = connect_of(1000, -1);
+	assert_int_equal(t.closed, 1);
+	assert_int_equal(c->use, HTTP_CONN_IDLE);
+	assert_int_equal(slow[0]->use, HTTP_CONN_CLOSING);
+	next = connect_of(1001, -1);
+	assert_int_equal(t.closed, 2);
+	assert_int_equal(next->use, HTTP_CONN_IDLE);
+	assert_int_equal(c->use, HTTP_CONN_IDLE);
+	assert_int_equal(slow[1]->use, HTTP_CONN_CLOSING);
+	/* Young answers are left alone. */
+	for (i = 2; i < ARRAY_SIZE(slow); i++)
+		slow[i]->since = clock_awake_ns();
+	c->use = next->use = HTTP_CONN_BUSY;
+	c->since = next->since = clock_awake_ns();
+	c = connect_of(1002, -1);
+	assert_int_equal(t.closed, 3);
+	assert_int_equal(c->use, HTTP_CONN_CLOSING);
+}
+
 static void not_everybody_is_limited(void **state)
 {
 	struct http_conn *c;
@@ -204,6 +238,7 @@ int main(void)
 		T(a_user_closes_his_own_oldest_idle_one),
 		T(an_answer_makes_it_young_again),
 		T(a_full_house_is_the_fault_of_who_has_most),
+		T(slow_readers_do_not_keep_the_others_out),
 		T(not_everybody_is_limited),
 		T(a_user_waits_for_so_many_profiles),
 		T(a_request_has_its_time),

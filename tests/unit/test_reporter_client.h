@@ -215,6 +215,17 @@ static inline struct strbuf get(const char *path)
 	return get_with(dial_unix(), "GET", path, "Host: localhost\r\n");
 }
 
+/* Not in chunks, which HTTP/1.0 does not know. */
+static inline struct strbuf get_whole(const char *path)
+{
+	char req[256];
+	int fd = dial_unix();
+
+	snprintf(req, sizeof(req), "GET %s HTTP/1.0\r\n\r\n", path);
+	ask(fd, req);
+	return answer(fd);
+}
+
 static inline void assert_has(const struct strbuf *sb, const char *text)
 {
 	if (!strstr(strbuf_str(sb), text))

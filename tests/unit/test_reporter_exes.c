@@ -87,7 +87,7 @@ static void what_is_not_known_is_left_out(void **state)
 static void assert_answer(const char *query, const char *status,
 			  const char *text, size_t lines)
 {
-	struct strbuf sb = get(query);
+	struct strbuf sb = get_whole(query);
 	const char *p;
 	size_t len, n = 0;
 

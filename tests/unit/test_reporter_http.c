@@ -293,7 +293,7 @@ static void healthz_says_what_is_wrong(void **state)
 	t.degraded = "samples lost: 3";
 	health_is(" 200 ", "\r\n\r\ndegraded: samples lost: 3\n");
 	t.failing = "no\nsamples";
-	health_is(" 503 ", "\r\n\r\nno?samples\n");
+	health_is(" 503 ", "\r\n\r\nno\\012samples\n");
 	t.failing = t.degraded = NULL;
 	health_is(" 200 ", "\r\n\r\nok\n");
 	/* Nobody gets to the socket any more. */

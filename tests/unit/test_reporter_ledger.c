@@ -361,6 +361,32 @@ static void a_move_is_told_from_a_change_of_ids(void **state)
 	json_decref(o);
 }
 
+/* The loop has other things to do than to make one long answer. */
+static void many_events_come_in_pieces(void **state)
+{
+	struct strbuf sb;
+	size_t i, len, piece, most = 0, sum = 0;
+	const char *p;
+	char *end;
+
+	for (i = 0; i < 3000; i++)
+		event(QUARK_EV_REAP, 7);
+	sb = get("/events");
+	assert_has(&sb, "Transfer-Encoding: chunked\r\n");
+	for (p = body(&sb, &len); (piece = strtoul(p, &end, 16));
+	     p = end + 2 + piece + 2) {
+		assert_memory_equal(end, "\r\n", 2);
+		most = MAX(most, piece);
+		sum += piece;
+	}
+	assert_in_range(sum, 3000 * 50, SIZE_MAX);
+	assert_in_range(most, 1, 40 << 10);
+	strbuf_fini(&sb);
+	sb = get_whole("/events");
+	assert_int_equal(count_lines(body(&sb, &len)), 3000);
+	strbuf_fini(&sb);
+}
+
 static void events_of_before_are_there(void **state)
 {
 	struct strbuf sb;
@@ -370,7 +396,7 @@ static void events_of_before_are_there(void **state)
 
 	event(QUARK_EV_EXEC, 7);
 	event(QUARK_EV_REAP, 7);
-	sb = get("/events");
+	sb = get_whole("/events");
 	text = body(&sb, &len);
 	assert_int_equal(count_lines(text), 2);
 	o = line_at(text, 0);
@@ -713,6 +739,7 @@ int main(void)
 		cmocka_unit_test(a_move_is_told_from_a_change_of_ids),
 		T(processes_are_asked_with_or_without_the_dead),
 		T(events_of_before_are_there),
+		T(many_events_come_in_pieces),
 		T(a_follower_gets_what_comes),
 		T(a_follower_is_told_each_end),
 		T(a_slow_follower_is_told_what_it_missed),

@@ -76,15 +76,4 @@ static inline void read_table(struct strbuf *sb)
 	ledger_table_free(table);
 }
 
-/* Not in chunks, which HTTP/1.0 does not know. */
-static inline struct strbuf get_whole(const char *path)
-{
-	char req[256];
-	int fd = dial_unix();
-
-	snprintf(req, sizeof(req), "GET %s HTTP/1.0\r\n\r\n", path);
-	ask(fd, req);
-	return answer(fd);
-}
-
 #endif /* TESTS_UNIT_TEST_REPORTER_LEDGER_H */
