@@ -21,6 +21,22 @@ int cmd_debug_files(const struct options *o);
 /* One line on standard error, "profd: ..."; returns 1, the exit status. */
 int cmd_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/*
+ * Requests to end, by signals. timeout(1) signals its child and then the child's
+ * group, so that a second signal soon after the first one is the same request.
+ */
+struct cmd_end {
+	uint64_t since; /* the first, clock_awake_ns() */
+	unsigned int again; /* signals behind it */
+};
+enum cmd_ending {
+	CMD_END, /* the first */
+	CMD_END_SAME, /* nothing new */
+	CMD_END_AT_ONCE,
+};
+/* Takes one more of them. Async-signal-safe. */
+enum cmd_ending cmd_end_asked(struct cmd_end *e);
+
 struct lines;
 /* Says on standard error how many lines of an answer were too long, if any. */
 void cmd_skipped(const struct lines *lines);

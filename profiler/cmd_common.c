@@ -28,6 +28,21 @@ int cmd_fail(const char *fmt, ...)
 	return OPTIONS_FAILED;
 }
 
+#define CMD_END_SAME_NS (2 * CLOCK_NSEC_PER_SEC)
+
+enum cmd_ending cmd_end_asked(struct cmd_end *e)
+{
+	uint64_t now = clock_awake_ns();
+
+	if (!e->since) {
+		e->since = now;
+		return CMD_END;
+	}
+	return e->again++ == 0 && now - e->since < CMD_END_SAME_NS
+		       ? CMD_END_SAME
+		       : CMD_END_AT_ONCE;
+}
+
 void cmd_skipped(const struct lines *lines)
 {
 	if (lines->skipped)

@@ -34,12 +34,15 @@ struct fetch {
 	const char *bad; /* why the answer is none; NULL: it is one */
 };
 
-static volatile sig_atomic_t fetch_signal, fetch_signals;
+/* In the handler's hands only. */
+static struct cmd_end fetch_end;
+static volatile sig_atomic_t fetch_signal, fetch_at_once;
 
 static void on_signal(int signum)
 {
 	fetch_signal = signum;
-	fetch_signals++;
+	if (cmd_end_asked(&fetch_end) == CMD_END_AT_ONCE)
+		fetch_at_once = 1;
 }
 
 /* --- progress and an early end --------------------------------------------- */
@@ -59,14 +62,14 @@ static void clear_progress(struct fetch *f)
 static void draw_progress(struct fetch *f)
 {
 	uint64_t s = elapsed_s(f), all = f->o->fetch_duration;
-	uint64_t state = fetch_signals ? UINT64_MAX : f->nhead ? all : s;
+	uint64_t state = fetch_signal ? UINT64_MAX : f->nhead ? all : s;
 
 	if (f->o->quiet || !isatty(STDERR_FILENO) ||
 	    (f->drawn && state == f->drawn_state))
 		return;
 	f->drawn_state = state;
 	f->drawn = true;
-	if (fetch_signals)
+	if (fetch_signal)
 		fputs("\rprofd: ending early\033[K", stderr);
 	else if (f->nhead || s >= all)
 		fputs("\rprofd: receiving\033[K", stderr);
@@ -81,12 +84,12 @@ static void draw_progress(struct fetch *f)
 static bool enough(void *arg)
 {
 	draw_progress(arg);
-	return fetch_signals;
+	return fetch_signal;
 }
 
 static bool cancelled(void *arg)
 {
-	return fetch_signals > 1;
+	return fetch_at_once;
 }
 
 /* --- the answer ------------------------------------------------------------ */
@@ -167,7 +170,7 @@ static void tell(const struct fetch *f)
 	if (f->o->quiet)
 		return;
 	fprintf(stderr, "profd: %llu bytes, ", (unsigned long long)f->bytes);
-	if (fetch_signals)
+	if (fetch_signal)
 		fprintf(stderr, "ended early after %llu s, ",
 			(unsigned long long)elapsed_s(f));
 	fprintf(stderr, "%s\n", f->o->output);
@@ -192,7 +195,7 @@ static int finish(struct fetch *f, int err, const char *msg)
 		f->bad = strerror(-failed);
 	}
 	reporter_outfile_abort(&f->file);
-	if (fetch_signals) {
+	if (fetch_signal) {
 		cmd_fail("%s, nothing was written", strsignal(fetch_signal));
 		return CMD_SIGNALLED + fetch_signal;
 	}

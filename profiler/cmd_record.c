@@ -64,7 +64,7 @@ struct record {
 	uv_timer_t duration, progress;
 	uint64_t begin;
 	struct summary from; /* what was lost before it began */
-	unsigned int asked; /* how often a signal asked for the end */
+	struct cmd_end end;
 	bool drawn; /* a line of progress is on the terminal */
 	int err; /* of writing */
 	uint64_t samples;
@@ -242,15 +242,18 @@ static void on_end(uv_signal_t *h, int signum)
 {
 	struct record *r = h->data;
 
-	r->asked++;
+	enum cmd_ending end = cmd_end_asked(&r->end);
+
+	if (end == CMD_END_SAME)
+		return;
 	if (r->command.pid) {
-		if (r->asked > 1)
+		if (end == CMD_END_AT_ONCE)
 			kill(r->command.pid, SIGKILL);
 		else if (signum != SIGINT || !in_foreground())
 			kill(r->command.pid, signum);
 		return;
 	}
-	if (r->asked > 1) {
+	if (end == CMD_END_AT_ONCE) {
 		cmd_fail("ended at once, nothing was written");
 		_exit(CMD_SIGNALLED + signum);
 	}
@@ -520,7 +523,7 @@ static int record(struct record *r)
 	if (status)
 		return status;
 	/* Killed while it was held; or told to end before it began. */
-	if (r->commanded ? !r->command.pid : r->asked > 0)
+	if (r->commanded ? !r->command.pid : r->end.since)
 		end_window(r, clock_boottime_ns());
 	uv_run(&r->loop, UV_RUN_DEFAULT);
 	return r->err ? OPTIONS_FAILED : r->status;

@@ -21,15 +21,11 @@
 #include "profiler/cmd.h"
 #include "profiler/engine.h"
 
-#define RUN_SAME_SIGNAL_NS (2 * CLOCK_NSEC_PER_SEC)
-
 struct run {
 	uv_loop_t loop;
 	struct engine *engine;
 	uv_signal_t term, intr, hup;
-	bool ending;
-	uint64_t asked; /* when it was told to end, clock_awake_ns() */
-	unsigned int again; /* how often since */
+	struct cmd_end end;
 	int status;
 };
 
@@ -67,7 +63,7 @@ static void on_written(void *arg, const char *path, int err, uint64_t nsamples)
 	}
 	log_error("%s: %s", path, strerror(-err));
 	/* The last window: nobody will see a later one succeed. */
-	if (r->ending)
+	if (r->end.since)
 		r->status = OPTIONS_FAILED;
 }
 
@@ -97,17 +93,16 @@ static void on_end(uv_signal_t *h, int signum)
 {
 	struct run *r = h->data;
 
-	if (r->ending && ++r->again < 2 &&
-	    clock_awake_ns() - r->asked < RUN_SAME_SIGNAL_NS)
+	enum cmd_ending end = cmd_end_asked(&r->end);
+
+	if (end == CMD_END_SAME)
 		return;
 	/* The engine may turn the loop while it is still being made. */
-	if (r->ending || !r->engine) {
+	if (end == CMD_END_AT_ONCE || !r->engine) {
 		cmd_fail("ended at once by %s%s", strsignal(signum),
 			 r->engine ? ", the open window is lost" : "");
 		_exit(CMD_SIGNALLED + signum);
 	}
-	r->ending = true;
-	r->asked = clock_awake_ns();
 	log_info("%s: writing the open window", strsignal(signum));
 	notify("STOPPING=1");
 	engine_finish(r->engine, on_finished, r);
@@ -117,7 +112,7 @@ static void on_hup(uv_signal_t *h, int signum)
 {
 	struct run *r = h->data;
 
-	if (r->engine && !r->ending)
+	if (r->engine && !r->end.since)
 		reporter_rotate(engine_reporter(r->engine),
 				clock_boottime_ns());
 }

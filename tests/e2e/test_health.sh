@@ -100,6 +100,23 @@ check_profile "$archive"/*.pb.gz
 wait "$twice"
 is "timeout ended it" $? 124
 is "two signals at once are one" "$(grep -c 'ended at once' "$T/twice.log")" 0
+# A command that takes its time to end is not killed for the second one.
+cat >"$T/slow_end" <<-END
+	#!/bin/bash
+	trap 'sleep 1; echo ended; exit 7' TERM
+	echo begun
+	while :; do :; done
+END
+chmod +x "$T/slow_end"
+background "$PROFD" record -q -o "$T/twice.pb.gz" -- "$T/slow_end" >"$T/twice.out"
+record_twice=$pid
+wait_for 20 grep -q begun "$T/twice.out"
+kill -TERM "$record_twice"
+sleep 0.3
+kill -TERM "$record_twice"
+wait "$record_twice"
+is "record has the status of its command" $? 7
+is "... which ended as it wanted" "$(cat "$T/twice.out")" $'begun\nended'
 check_profile "$T/twice"/*.pb.gz
 samples "$T/twice"/*.pb.gz >"$T/tsv"
 num "the open window was written" \
