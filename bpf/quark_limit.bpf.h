@@ -85,7 +85,11 @@ static __always_inline void count_limited(void)
 		l->limited++;
 }
 
-/* Whether the task may report this once more; else it is noted as pending. */
+/*
+ * Whether the task may report this once more; else it is noted as pending. Without
+ * memory for the task's storage its user's budget alone decides, and nothing can be
+ * noted: the next exec or exit reports the state anyway.
+ */
 static __always_inline bool may_repeat(struct task_struct *task, enum pending what)
 {
 	struct uid_budget *uid;
@@ -95,19 +99,22 @@ static __always_inline bool may_repeat(struct task_struct *task, enum pending wh
 	if (!quark_repeats)
 		return true;
 	r = bpf_task_storage_get(&repeats, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!r)
-		return true;
 	now = bpf_ktime_get_boot_ns();
-	if (!may(what == PENDING_NAME ? &r->name : &r->change, quark_repeats, now))
+	if (r && !may(what == PENDING_NAME ? &r->name : &r->change, quark_repeats, now))
 		goto refuse;
 	uid = uid_budget(BPF_CORE_READ(task, real_cred, uid.val));
 	if (uid && !may(&uid->repeats, quark_repeats * UID_REPEATS, now))
 		goto refuse;
-	r->pending &= ~(__u64)what;
+	/* Atomic: another CPU may note another change of this task meanwhile. */
+	if (r && r->pending & what)
+		__sync_fetch_and_and(&r->pending, ~(__u64)what);
 	return true;
 refuse:
-	r->pending |= what;
-	r->renames += what == PENDING_NAME;
+	if (r) {
+		__sync_fetch_and_or(&r->pending, (__u64)what);
+		if (what == PENDING_NAME)
+			__sync_fetch_and_add(&r->renames, 1);
+	}
 	count_limited();
 	return false;
 }
@@ -116,16 +123,13 @@ refuse:
 static __always_inline __u64 take_pending(struct task_struct *task)
 {
 	struct repeats *r;
-	__u64 pending;
 
 	if (!quark_repeats)
 		return 0;
 	r = bpf_task_storage_get(&repeats, task, NULL, 0);
-	if (!r)
+	if (!r || !r->pending)
 		return 0;
-	pending = r->pending;
-	r->pending = 0;
-	return pending;
+	return __sync_lock_test_and_set(&r->pending, 0);
 }
 
 /* Renames of the task that were refused since the last call. */
@@ -139,8 +143,7 @@ static __always_inline __u32 take_renames(struct task_struct *task)
 	r = bpf_task_storage_get(&repeats, task, NULL, 0);
 	if (!r)
 		return 0;
-	n = r->renames;
-	r->renames = 0;
+	n = __sync_lock_test_and_set(&r->renames, 0);
 	return n > ~0U ? ~0U : n;
 }
 
