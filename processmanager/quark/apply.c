@@ -298,6 +298,8 @@ static int apply_exec(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	emit(qq, &im->head, QUARK_EV_EXEC, rec);
 	if (stale)
 		quark_record_put(rec);
+	else /* the event has all of them in any case */
+		quark_cache_keep(&qq->cache, proc);
 	return 1;
 }
 
@@ -532,9 +534,10 @@ static int apply_id_change(struct quark_queue_priv *qq,
 		return -ENOMEM;
 	set_ids(&rec->p, &c->ids);
 	proc->moved = c->head.time;
-	if (!qq->event.id_change)
-		return 0;
-	return emit(qq, &c->head, QUARK_EV_ID_CHANGE, rec);
+	if (qq->event.id_change)
+		emit(qq, &c->head, QUARK_EV_ID_CHANGE, rec);
+	quark_cache_keep(&qq->cache, proc);
+	return qq->event.id_change != 0;
 }
 
 static int apply_gap(struct quark_queue_priv *qq, const struct quark_raw *raw)
@@ -605,6 +608,7 @@ int quark_apply_walk(struct quark_queue_priv *qq,
 		quark_cache_exit(&qq->cache, proc, im->head.time);
 		set_exit(qq, &rec->p, im->head.time, im->wait_status);
 	}
+	quark_cache_keep(&qq->cache, proc);
 	return 0;
 }
 
@@ -690,6 +694,7 @@ int quark_apply_refresh(struct quark_queue_priv *qq,
 	if (args)
 		set_flag(&rec->p.x_flags, QUARK_X_ARGS_CUT,
 			 rec->p.cmdline_len == ABI_QUARK_ARGS_MAX);
+	quark_cache_keep(&qq->cache, proc);
 	return 0;
 }
 

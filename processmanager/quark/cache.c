@@ -21,15 +21,34 @@
  */
 #define DEAD_BYTES_MAX (16 * 1024 * 1024)
 
+/*
+ * Strings of all that were not reaped. A user may have as much as is still free, so
+ * one alone has half of it at most: 1,500 processes with all the arguments that are
+ * kept of one, or 100,000 of usual size.
+ */
+#define TEXT_BYTES_MAX (64 * 1024 * 1024)
+/* Of the arguments, and of a path that is kept beyond that: 1 KiB in all. */
+#define ARGS_LEAST 512
+#define PATH_LEAST 192
+
 int quark_cache_init(struct quark_cache *c, uint64_t grace_ns)
 {
+	int err;
+
 	memset(c, 0, sizeof(*c));
 	c->grace_ns = c->zombie_ns = grace_ns;
 	c->inferred_ns = MAX(grace_ns, INFERRED_NS);
 	c->dead_max = DEAD_BYTES_MAX;
 	pool_init(&c->procs, sizeof(struct quark_proc), POOL_MAX);
 	pool_init(&c->records, sizeof(struct quark_record), POOL_MAX);
-	return hash_init(&c->hash, 256);
+	c->text_max = TEXT_BYTES_MAX;
+	err = hash_init(&c->users, 0);
+	if (err)
+		return err;
+	err = hash_init(&c->hash, 256);
+	if (err)
+		hash_fini(&c->users);
+	return err;
 }
 
 static void proc_free(struct quark_cache *c, struct quark_proc *p)
@@ -49,6 +68,7 @@ void quark_cache_fini(struct quark_cache *c)
 	pool_fini(&c->procs);
 	pool_fini(&c->records);
 	hash_fini(&c->hash);
+	hash_fini(&c->users);
 	memset(c, 0, sizeof(*c));
 }
 
@@ -203,11 +223,110 @@ struct quark_record *quark_proc_edit(struct quark_proc *p)
 	return copy;
 }
 
+/* --- a user's share of the strings ------------------------------------------ */
+
+static struct quark_user *user_of(struct quark_cache *c, uint32_t uid)
+{
+	uint64_t hash = hash_u64(uid);
+	struct quark_user *u;
+	struct hash_node *n;
+
+	hash_for_each_match(&c->users, n, hash) {
+		u = container_of(n, struct quark_user, node);
+		if (u->uid == uid)
+			return u;
+	}
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return NULL;
+	u->uid = uid;
+	u->cache = c;
+	hash_insert(&c->users, &u->node, hash);
+	return u;
+}
+
+static void user_take(struct quark_user *u, struct quark_strings *s)
+{
+	s->user = u;
+	u->bytes += s->size;
+	u->cache->text_bytes += s->size;
+}
+
+static struct quark_span short_path(const char *path)
+{
+	size_t len = path ? strlen(path) : 0;
+
+	return (struct quark_span){ len <= PATH_LEAST ? path : NULL, len };
+}
+
+/* A copy with what is kept in any case; NULL without memory. */
+static struct quark_strings *strings_cut(const struct quark_strings *s)
+{
+	struct quark_strings_init init = {
+		.exe = short_path(s->exe),
+		.cgroup = short_path(s->cgroup),
+		.cmdline = { s->cmdline, MIN(s->cmdline_len, ARGS_LEAST) },
+	};
+
+	return quark_strings_new(&init);
+}
+
+void quark_cache_keep(struct quark_cache *c, struct quark_proc *p)
+{
+	struct quark_strings *s = p->rec->strings, *cut;
+	struct quark_record *rec;
+	struct quark_user *u;
+
+	if (!s || s->user)
+		return;
+	u = user_of(c, p->rec->p.proc_uid);
+	if (u && (s->size <= QUARK_TEXT_LEAST ||
+		  c->text_bytes + u->bytes + s->size <= c->text_max)) {
+		user_take(u, s);
+		return;
+	}
+	c->text_cut++;
+	cut = u ? strings_cut(s) : NULL;
+	rec = quark_proc_edit(p);
+	if (cut)
+		user_take(u, cut);
+	else if (u && !u->bytes)
+		quark_user_give(u, 0);
+	if (!rec) {
+		quark_strings_put(cut);
+		return;
+	}
+	if (s->cmdline_len > ARGS_LEAST)
+		rec->p.x_flags |= QUARK_X_ARGS_CUT;
+	quark_record_set_strings(rec, cut);
+}
+
 void quark_cache_exit(struct quark_cache *c, struct quark_proc *p, uint64_t now)
 {
 	p->exited = true;
 	if (!p->ended)
-		list_append(c, &c->zombies, p, now + c->zombie_ns);
+		list_append(c, &c->zombies[p->looks], p,
+			    now + (c->zombie_ns << p->looks));
+}
+
+static void drop_strings(struct quark_proc *p)
+{
+	struct quark_record *rec;
+
+	if (!p->rec->strings)
+		return;
+	rec = quark_proc_edit(p);
+	if (rec)
+		quark_record_set_strings(rec, NULL);
+}
+
+void quark_cache_look(struct quark_cache *c, struct quark_proc *p, uint64_t now)
+{
+	if (!quark_proc_visible(c, p, now))
+		drop_strings(p);
+	if (p->looks < QUARK_ZOMBIE_PAUSES - 1)
+		p->looks++;
+	quark_cache_exit(c, p, now);
 }
 
 /* The oldest goes, but never the one that has just ended. */
@@ -252,9 +371,15 @@ void quark_cache_end_inferred(struct quark_cache *c, struct quark_proc *p,
 
 struct quark_proc *quark_cache_overdue(struct quark_cache *c, uint64_t now)
 {
-	struct quark_proc *p = c->zombies.first;
+	struct quark_proc *p;
+	size_t i;
 
-	return p && p->due <= now ? p : NULL;
+	for (i = 0; i < QUARK_ZOMBIE_PAUSES; i++) {
+		p = c->zombies[i].first;
+		if (p && p->due <= now)
+			return p;
+	}
+	return NULL;
 }
 
 static void collect(struct quark_cache *c, const struct quark_proc_list *l,

@@ -27,6 +27,8 @@
 struct quark_strings {
 	unsigned int refs;
 	size_t size; /* of the block */
+	/* In whose share it counts while it exists; NULL: in nobody's. */
+	struct quark_user *user;
 	char *exe;
 	char *cmdline;
 	size_t cmdline_len;
@@ -46,8 +48,21 @@ struct quark_strings_init {
 	struct quark_span exe, cmdline, cwd, cgroup, env;
 };
 
+/*
+ * What a user's processes have of cache->text_max, living ones and zombies. It
+ * exists as long as any of these blocks does.
+ */
+struct quark_user {
+	struct hash_node node; /* quark_cache.users */
+	struct quark_cache *cache;
+	size_t bytes;
+	uint32_t uid;
+};
+
 struct quark_strings *quark_strings_new(const struct quark_strings_init *init);
 void quark_strings_put(struct quark_strings *s);
+/* A block that was counted is freed; and the user, if it has no other. */
+void quark_user_give(struct quark_user *u, size_t bytes);
 
 /*
  * What the public sees of a process at one time. Immutable as soon as anybody
@@ -92,6 +107,7 @@ struct quark_proc {
 	uint64_t named, moved;
 	uint64_t forked; /* its strings are its origin's, as of then; 0: its own */
 	struct quark_proc *below; /* of quark_apply_walked(), while it runs */
+	uint8_t looks; /* at it in /proc, as a zombie */
 	bool exited;
 	bool ended; /* reaped */
 	bool settled; /* by quark_apply_walked() */
@@ -99,11 +115,21 @@ struct quark_proc {
 	bool vanished; /* ended for want of being there: no event told of it */
 };
 
+/*
+ * A zombie is looked at in /proc with twice the pause each time: 4 s to 128 s with
+ * the default grace time. A list has one pause.
+ */
+#define QUARK_ZOMBIE_PAUSES 6
+/* At most so many bytes of a process are kept beyond its user's share. */
+#define QUARK_TEXT_LEAST 1024
+
 struct quark_cache {
 	struct hash hash;
+	struct hash users; /* struct quark_user, by uid */
 	struct pool procs, records; /* entries, and what is known of them */
 	struct quark_proc *first, *last;
-	struct quark_proc_list zombies; /* exited, not reaped */
+	/* Exited, not reaped. */
+	struct quark_proc_list zombies[QUARK_ZOMBIE_PAUSES];
 	struct quark_proc_list gone;
 	struct quark_proc_list inferred; /* their reap may still be told of */
 	uint64_t grace_ns;
@@ -113,6 +139,8 @@ struct quark_cache {
 	/* Of those that ended; above the limit the oldest go before their time. */
 	size_t dead_bytes, dead_max;
 	uint64_t evictions;
+	size_t text_bytes, text_max; /* of strings, all users together */
+	uint64_t text_cut; /* times that strings were cut for that */
 };
 
 int quark_cache_init(struct quark_cache *c, uint64_t grace_ns);
@@ -130,14 +158,26 @@ void quark_cache_remove(struct quark_cache *c, struct quark_proc *p);
 void quark_cache_adopt(struct quark_proc *p, struct quark_proc *parent);
 /* Its record, for writing: a copy if anybody else holds it. NULL: no memory. */
 struct quark_record *quark_proc_edit(struct quark_proc *p);
+/*
+ * Its strings are in the cache to stay: counts them in the share of their user, or,
+ * where that is used up, replaces them by what is kept in any case, which is marked
+ * by QUARK_X_ARGS_CUT. Without memory nothing is kept of them.
+ */
+void quark_cache_keep(struct quark_cache *c, struct quark_proc *p);
 /* Its last thread is gone, its leader may be waited for. */
 void quark_cache_exit(struct quark_cache *c, struct quark_proc *p,
 		      uint64_t now);
 /*
- * One that exited zombie_ns ago and has not been reaped, or NULL. Call
- * quark_cache_exit() or _end() on it, or it is there again.
+ * One that exited zombie_ns ago, or was looked at a pause ago, and has not been
+ * reaped, or NULL. Call quark_cache_look() or _end() on it, or it is there again.
  */
 struct quark_proc *quark_cache_overdue(struct quark_cache *c, uint64_t now);
+/*
+ * It is a zombie still. The public does not see it after the grace time, so that
+ * its strings are dropped then.
+ */
+void quark_cache_look(struct quark_cache *c, struct quark_proc *p,
+		      uint64_t now);
 /* Reaped: to be forgotten after the grace time. */
 void quark_cache_end(struct quark_cache *c, struct quark_proc *p, uint64_t now);
 /*

@@ -496,6 +496,8 @@ struct quark_queue_stats {
 	 */
 	uint64_t evictions;
 	uint64_t unwoken; /* own extension: new files that woke nobody up */
+	/* Own extension: processes of which the cache keeps strings in part. */
+	uint64_t text_cut;
 };
 
 void quark_queue_default_attr(struct quark_queue_attr *attr);

@@ -29,6 +29,8 @@
 #define POLL_LENGTH 5000
 /* Without a grace time a zombie is still not looked at all the time. */
 #define ZOMBIE_MIN_NS (100 * CLOCK_NSEC_PER_MSEC)
+/* So many zombies are looked at in a call, 12 us each; others in the next one. */
+#define ZOMBIE_LOOKS 64
 /*
  * With a full queue the ring is not drained to its end, and its watermark
  * stands still. Records lie in the order of reservation, each with a time behind
@@ -529,14 +531,21 @@ static void infer_reaps(struct quark_queue_priv *qq)
 	struct abi_quark_reap reap = { 0 };
 	struct quark_proc *p;
 	struct quark_raw *raw;
+	int n;
 
-	while ((p = quark_cache_overdue(&qq->cache, qq->watermark))) {
-		const struct quark_key *k = &p->rec->p.key;
+	for (n = 0; n < ZOMBIE_LOOKS; n++) {
+		const struct quark_key *k;
 
-		/* In any case it is looked at again a grace time later. */
-		quark_cache_exit(&qq->cache, p, qq->watermark);
-		if (quark_procfs_exists(k->pid, k->start_boottime))
+		p = quark_cache_overdue(&qq->cache, qq->watermark);
+		if (!p)
+			return;
+		k = &p->rec->p.key;
+		if (quark_procfs_exists(k->pid, k->start_boottime)) {
+			quark_cache_look(&qq->cache, p, qq->watermark);
 			continue;
+		}
+		/* Without memory for the record it is looked at again. */
+		quark_cache_exit(&qq->cache, p, qq->watermark);
 		reap.head.kind = ABI_QUARK_REAP;
 		reap.head.flags = QUARK_RAW_INFERRED;
 		reap.head.time = qq->watermark;
@@ -749,6 +758,7 @@ void quark_queue_get_stats(struct quark_queue *q,
 	*stats = qq->stats;
 	stats->garbage_collections = qq->cache.collections;
 	stats->evictions = qq->cache.evictions;
+	stats->text_cut = qq->cache.text_cut;
 	for (k = 0; k < QUARK_X_KINDS; k++)
 		stats->lost += stats->losses.kernel[k] +
 			       stats->losses.memory[k] +

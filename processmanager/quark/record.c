@@ -41,6 +41,7 @@ struct quark_strings *quark_strings_new(const struct quark_strings_init *in)
 	at = s->data;
 	s->refs = 1;
 	s->size = size;
+	s->user = NULL;
 	s->exe = span_put(&at, in->exe);
 	s->cmdline = span_put(&at, in->cmdline);
 	s->cmdline_len = in->cmdline.p ? in->cmdline.len : 0;
@@ -51,10 +52,23 @@ struct quark_strings *quark_strings_new(const struct quark_strings_init *in)
 	return s;
 }
 
+void quark_user_give(struct quark_user *u, size_t bytes)
+{
+	u->bytes -= bytes;
+	u->cache->text_bytes -= bytes;
+	if (u->bytes)
+		return;
+	hash_remove(&u->cache->users, &u->node);
+	free(u);
+}
+
 void quark_strings_put(struct quark_strings *s)
 {
-	if (s && --s->refs == 0)
-		free(s);
+	if (!s || --s->refs)
+		return;
+	if (s->user)
+		quark_user_give(s->user, s->size);
+	free(s);
 }
 
 struct quark_record *quark_record_new(struct pool *pool)

@@ -168,6 +168,59 @@ static void a_pending_walk_is_not_cancelled(void **state)
 	assert_int_equal(q.priv->gap_to, 0);
 }
 
+/* --- zombies ------------------------------------------------------------------- */
+
+static size_t looked_at(void)
+{
+	struct quark_proc *p;
+	size_t n = 0;
+
+	for (p = q.priv->cache.first; p; p = p->next)
+		n += p->looks;
+	return n;
+}
+
+/* Those of one call, all of which are there still. */
+static void look(uint64_t now)
+{
+	fake.watermark = now;
+	assert_null(quark_queue_get_event(&q));
+}
+
+/* However many there are, a call looks at few, and at each ever less often. */
+static void few_zombies_are_looked_at(void **state)
+{
+	uint64_t tick = CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
+	uint64_t start = quark_procfs_start(getpid()) * tick;
+	uint64_t grace = q.priv->cache.zombie_ns, now = 1;
+	struct quark_cache *c = &q.priv->cache;
+	size_t i, n, calls;
+
+	/* This process under many starts, which /proc cannot tell apart. */
+	for (i = 0; i < 1000; i++) {
+		struct abi_key k = { start + i, 1, getpid(), 0 };
+
+		quark_cache_exit(c, quark_cache_add(c, &k), 1);
+	}
+	look(grace);
+	assert_int_equal(looked_at(), 0);
+	look(now += grace);
+	n = looked_at();
+	assert_true(n > 0 && n <= 100);
+	for (i = 0; i < 100; i++)
+		look(now);
+	assert_int_equal(looked_at(), 1000);
+	/* In 200 grace times each is looked at 11 times at most. */
+	for (calls = 0, i = 0; i < 200; i++) {
+		now += grace;
+		do {
+			look(now);
+			calls++;
+		} while (quark_cache_overdue(c, now));
+	}
+	assert_true(calls <= 200 + 11 * 1000 / 64);
+}
+
 /* --- whose it is ---------------------------------------------------------------- */
 
 /* The number of calls that did not fail with that error. */
@@ -264,6 +317,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(a_pending_walk_is_not_cancelled),
+		T(few_zombies_are_looked_at),
 		T(a_child_gets_no_records),
 		T(a_closed_queue_is_an_error),
 		T(the_matrix_has_all_published_kinds),
