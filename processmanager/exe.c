@@ -16,10 +16,14 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "processmanager/internal.h"
+
+/* Bytes of a file's name: NAME_MAX of every file system. */
+#define PM_NAME_MAX 255
 
 enum pm_key_kind {
 	PM_KEY_BUILD_ID,
@@ -147,15 +151,16 @@ struct pm_exe *pm_exe_shown(const struct pm_exe *exe)
 }
 
 struct pm_exe *pm_exe_new(struct pm *pm, enum pm_exe_kind kind,
-			  const char *path, size_t len)
+			  struct pm_str *path)
 {
-	struct pm_exe *exe = calloc(1, sizeof(*exe));
+	struct pm_exe *exe = path ? calloc(1, sizeof(*exe)) : NULL;
 
-	if (!exe)
-		goto nomem;
-	exe->path = pm_str_new(pm, path, len);
-	if (!exe->path)
-		goto nomem;
+	if (!exe) {
+		pm_str_put(pm, path);
+		pm_nomem(pm);
+		return NULL;
+	}
+	exe->path = path;
 	exe->pm = pm;
 	exe->kind = kind;
 	exe->refs = 1;
@@ -168,10 +173,6 @@ struct pm_exe *pm_exe_new(struct pm *pm, enum pm_exe_kind kind,
 	pm_list_add_tail(&pm->exes, &exe->all);
 	pm->stats.exes++;
 	return exe;
-nomem:
-	free(exe);
-	pm_nomem(pm);
-	return NULL;
 }
 
 static void pm_exe_free(struct pm_exe *exe)
@@ -184,6 +185,8 @@ static void pm_exe_free(struct pm_exe *exe)
 		pm_key_remove(exe->keys);
 	pm_list_del(&exe->all);
 	pm_str_put(pm, exe->path);
+	if (exe->user)
+		pm_user_give(pm, exe->user, PM_SHARE_EXES, 1);
 	free(exe->segments);
 	free(exe);
 	pm->stats.exes--;
@@ -267,17 +270,53 @@ static void pm_exe_note_via(struct pm_exe *exe, const struct pm_map_event *ev,
 	exe->via.start_boottime = proc->start_boottime;
 	exe->via.start = ev->start;
 	exe->via.end = ev->end;
-	exe->via.uid = proc->images ? proc->images->uid : 0;
+	exe->via.uid = pm_proc_uid(proc);
 }
 
-/* A new executable of the key. A reference. */
-static struct pm_exe *pm_exe_make(struct pm *pm, const struct pm_map_event *ev,
-				  size_t len, const struct pm_exe_key *k)
+/* Of the user's share; beyond it the last component is all that is kept. */
+static struct pm_str *pm_exe_path(struct pm *pm, uint32_t uid, const char *path,
+				  size_t len)
 {
-	struct pm_exe *exe = pm_exe_new(pm, PM_EXE_FILE, ev->path, len);
+	char name[PM_NAME_MAX + 1], part[sizeof(name) + 4];
+	const char *slash;
+	struct pm_str *str;
+	bool cut = false;
 
-	if (!exe)
-		return NULL;
+	str = pm_str_new_of(pm, uid, path, len, 0, &cut);
+	if (!cut)
+		return str;
+	slash = memrchr(path, '/', len);
+	slash = slash ? slash + 1 : path;
+	len = MIN((size_t)(path + len - slash), PM_NAME_MAX);
+	memcpy(name, slash, len);
+	name[len] = '\0';
+	len = snprintf(part, sizeof(part), ".../%s", name);
+	return pm_str_new_of(pm, uid, part, len, SIZE_MAX, &cut);
+}
+
+/* A new executable of the key, as pm_exe_of(). */
+static int pm_exe_make(struct pm *pm, const struct pm_map_event *ev, size_t len,
+		       const struct pm_exe_key *k, uint32_t uid,
+		       struct pm_exe **exep)
+{
+	struct pm_user *u = pm_user_of(pm, uid);
+	struct pm_exe *exe;
+
+	if (!u)
+		return pm_nomem(pm);
+	if (!pm_user_may(pm, u, PM_SHARE_EXES, 1)) {
+		pm_user_give(pm, u, PM_SHARE_EXES, 0);
+		pm->stats.exes_refused++;
+		pm_limited(pm, uid, PM_LIMIT_MAPS, 1);
+		return -EDQUOT;
+	}
+	pm_user_take(pm, u, PM_SHARE_EXES, 1);
+	exe = pm_exe_new(pm, PM_EXE_FILE, pm_exe_path(pm, uid, ev->path, len));
+	if (!exe) {
+		pm_user_give(pm, u, PM_SHARE_EXES, 1);
+		return -ENOMEM;
+	}
+	exe->user = u;
 	if (k->kind == PM_KEY_BUILD_ID) {
 		exe->ident.build_id_len = ev->build_id_len;
 		memcpy(exe->ident.build_id, ev->build_id, ev->build_id_len);
@@ -287,7 +326,8 @@ static struct pm_exe *pm_exe_make(struct pm *pm, const struct pm_map_event *ev,
 		exe->generation = ev->ino_generation;
 	}
 	pm_key_add(exe, k);
-	return exe;
+	*exep = exe;
+	return 0;
 }
 
 /* The open file of its inode, if there is one. */
@@ -345,17 +385,19 @@ void pm_exe_unpinned(struct pm_exe *exe)
 	}
 }
 
-struct pm_exe *pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
-			 const struct pm_proc *proc)
+int pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
+	      const struct pm_proc *proc, struct pm_exe **exep)
 {
+	bool vdso = !strcmp(ev->path, "[vdso]");
 	struct pm_exe_key k, *found;
-	struct pm_exe *exe;
+	struct pm_exe *exe = NULL;
 	size_t len;
+	int err = 0;
 
-	if (!strcmp(ev->path, "[vdso]"))
-		return pm_exe_get(pm->vdso);
-	if (pm_path_is_anon(ev))
-		return pm_exe_get(pm->anon);
+	if (vdso || pm_path_is_anon(ev)) {
+		*exep = pm_exe_get(vdso ? pm->vdso : pm->anon);
+		return 0;
+	}
 	len = pm_exe_path_len(ev->path);
 	if (ev->build_id_len)
 		pm_key_id(&k, PM_KEY_BUILD_ID, ev->build_id, ev->build_id_len);
@@ -372,13 +414,14 @@ struct pm_exe *pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
 	if (found)
 		exe = pm_exe_get(found->exe);
 	else
-		exe = pm_exe_make(pm, ev, len, &k);
-	if (!exe)
-		return NULL;
+		err = pm_exe_make(pm, ev, len, &k, pm_proc_uid(proc), &exe);
+	if (err)
+		return err;
 	pm_exe_note_via(exe, ev, proc);
 	if (!pm_early_adopt(found ? found->exe : exe, ev))
 		pm_exe_open_soon(exe);
-	return exe;
+	*exep = exe;
+	return 0;
 }
 
 void pm_exe_know(struct pm_exe *exe, const struct quark_file_ident *ident)
@@ -548,7 +591,7 @@ struct pm_exe *pm_exe_mark(struct pm *pm)
 static struct pm_exe *pm_exe_single(struct pm *pm, enum pm_exe_kind kind,
 				    const char *path)
 {
-	return pm_exe_new(pm, kind, path, strlen(path));
+	return pm_exe_new(pm, kind, pm_str_new(pm, path, strlen(path)));
 }
 
 int pm_exe_init(struct pm *pm)

@@ -243,8 +243,8 @@ bool pm_image_doubtful(const struct pm *pm, const struct pm_image *img)
 static struct pm_exe *pm_mm_anon(struct pm *pm, struct pm_mm *mm)
 {
 	if (!mm->anon)
-		mm->anon = pm_exe_new(pm, PM_EXE_ANON, pm->anon->path->s,
-				      pm->anon->path->len);
+		mm->anon =
+			pm_exe_new(pm, PM_EXE_ANON, pm_str_get(pm->anon->path));
 	return mm->anon ? mm->anon : pm->anon;
 }
 

@@ -109,12 +109,38 @@ void pm_str_put(struct pm *pm, struct pm_str *str);
  */
 int pm_str_set(struct pm *pm, struct pm_str **slot, const char *s, size_t len);
 
-/* What a user has of PM_TEXT_MAX. There as long as he has anything. */
-struct pm_user {
-	struct hash_node node;
-	uint32_t uid;
-	uint64_t bytes;
+/* Executables that are files, known at once; 1 KiB each without its path. */
+#define PM_EXES_MAX 32768
+/* Mappings, a shared set's once; 32 bytes each and half of that to spare. */
+#define PM_MAPS_MAX (1 << 20)
+
+/* What users have shares of, each with a maximum for all of them together. */
+enum pm_share {
+	PM_SHARE_TEXT, /* bytes; PM_TEXT_MAX */
+	PM_SHARE_EXES, /* PM_EXES_MAX */
+	PM_SHARE_MAPS, /* PM_MAPS_MAX */
+	PM_SHARES,
 };
+
+/* What a user has of each. It exists as long as any of that is not 0. */
+struct pm_user {
+	struct hash_node node; /* pm->users */
+	uint32_t uid;
+	uint64_t has[PM_SHARES];
+};
+
+/*
+ * The user, who may have nothing yet: to be followed by pm_user_take(), or, if that
+ * is not to be, pm_user_give() of 0. NULL without memory.
+ */
+struct pm_user *pm_user_of(struct pm *pm, uint32_t uid);
+/* He may have 'n' more: as much as is still free, of which one has half then. */
+bool pm_user_may(const struct pm *pm, const struct pm_user *u,
+		 enum pm_share what, uint64_t n);
+void pm_user_take(struct pm *pm, struct pm_user *u, enum pm_share what,
+		  uint64_t n);
+void pm_user_give(struct pm *pm, struct pm_user *u, enum pm_share what,
+		  uint64_t n);
 
 /*
  * The string, of the share of a user. Where that is used up the first 'least'
@@ -140,6 +166,7 @@ struct pm_set {
 	uint32_t refs;
 	uint32_t n, cap;
 	uint32_t gap; /* mappings before the array's unused part */
+	struct pm_user *user; /* in whose share its mappings count */
 	struct pm_map *v; /* by address, without overlap */
 	struct pm_map few[PM_SET_FEW]; /* ... while there is room */
 };
@@ -176,8 +203,13 @@ uint64_t pm_mm_lost_until(const struct pm *pm, const struct pm_mm *mm);
 bool pm_mm_lost(const struct pm *pm, const struct pm_mm *mm);
 /* That, or something is missing in it. */
 bool pm_mm_doubtful(const struct pm *pm, const struct pm_mm *mm);
-/* Maps [start, end), over whatever is there. Takes its own reference. */
-int pm_mm_add(struct pm *pm, struct pm_mm *mm, const struct pm_map *map);
+/*
+ * Maps [start, end), over whatever is there. Takes its own reference. Where the
+ * user's share of mappings is used up, what was there before is dropped and mm is
+ * doubtful, which is no error.
+ */
+int pm_mm_add(struct pm *pm, struct pm_mm *mm, uint32_t uid,
+	      const struct pm_map *map);
 /* Nothing is known of it any more. */
 void pm_mm_void(struct pm *pm, struct pm_mm *mm);
 const struct pm_map *pm_mm_find(const struct pm_mm *mm, uint64_t addr);
@@ -197,7 +229,8 @@ struct pm_exe {
 	/* It has the content of this one, whose file is read for both. */
 	struct pm_exe *same;
 	struct pm_exe_key *keys;
-	struct pm_str *path;
+	struct pm_str *path; /* ".../NAME": its directory was too much */
+	struct pm_user *user; /* in whose share it counts, or NULL */
 	uint64_t serial;
 	enum pm_exe_kind kind;
 	uint32_t refs;
@@ -232,11 +265,17 @@ struct pm_proc;
 
 int pm_exe_init(struct pm *pm);
 void pm_exe_fini(struct pm *pm);
-/* A reference; NULL without memory. */
-struct pm_exe *pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
-			 const struct pm_proc *proc);
+/*
+ * 0, with a reference in *exep; -ENOMEM, counted; -EDQUOT, counted: it is a new
+ * file, and the user of the process has his share of them.
+ */
+int pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
+	      const struct pm_proc *proc, struct pm_exe **exep);
+/* Takes over the path, also on error; NULL path: no memory. */
 struct pm_exe *pm_exe_new(struct pm *pm, enum pm_exe_kind kind,
-			  const char *path, size_t len);
+			  struct pm_str *path);
+/* The user whose processes these are, as of now. */
+uint32_t pm_proc_uid(const struct pm_proc *proc);
 /* That, if it has the same path; otherwise itself. */
 struct pm_exe *pm_exe_shown(const struct pm_exe *exe);
 /* Length of 'path' without the kernel's " (deleted)". */
@@ -440,7 +479,7 @@ struct pm {
 	struct hash procs;
 	struct hash strs;
 	struct hash users; /* struct pm_user, by uid */
-	uint64_t text_bytes; /* theirs, together */
+	uint64_t shared[PM_SHARES]; /* theirs, together */
 	struct hash exe_keys;
 	struct pool proc_pool, image_pool, mm_pool, set_pool;
 	struct pm_list exes; /* all */

@@ -137,13 +137,14 @@ static int pm_map_mmap(struct pm *pm, struct pm_proc *proc,
 		pm_mm_void(pm, mm);
 		return 0;
 	}
-	map.exe = pm_exe_of(pm, ev, proc);
-	if (!map.exe) {
+	err = pm_exe_of(pm, ev, proc, &map.exe);
+	if (err) {
+		/* What it would have replaced must not stay, either. */
 		pm_mm_void(pm, mm);
-		return -ENOMEM;
+		return err == -EDQUOT ? 0 : err;
 	}
 	pm->stats.maps++;
-	err = pm_mm_add(pm, mm, &map);
+	err = pm_mm_add(pm, mm, pm_proc_uid(proc), &map);
 	pm_exe_put(map.exe);
 	if (mm == proc->images->mm && mm->set && mm->set->n >= mm->reread_at)
 		pm_image_want(pm, proc->images);
@@ -200,10 +201,10 @@ int pm_map_event(struct pm *pm, const struct pm_map_event *ev)
 
 /*
  * An executable of the walk. /proc has no build ids: where the same file was
- * mapped at the same place before, it is the one known already. A reference.
+ * mapped at the same place before, it is the one known already. As pm_exe_of().
  */
-static struct pm_exe *pm_walk_exe(struct pm *pm, const struct pm_proc *proc,
-				  const struct pm_map_event *ev)
+static int pm_walk_exe(struct pm *pm, const struct pm_proc *proc,
+		       const struct pm_map_event *ev, struct pm_exe **exep)
 {
 	const struct pm_map *was = pm_mm_find(proc->images->mm, ev->start);
 	struct pm_exe *exe = was ? was->exe : NULL;
@@ -214,10 +215,13 @@ static struct pm_exe *pm_walk_exe(struct pm *pm, const struct pm_proc *proc,
 		len = pm_exe_path_len(ev->path);
 		if (exe->path->len == len &&
 		    !memcmp(exe->path->s, ev->path, len) &&
-		    (!exe->ino || (exe->ino == ev->ino && exe->dev == ev->dev)))
-			return pm_exe_get(exe);
+		    (!exe->ino ||
+		     (exe->ino == ev->ino && exe->dev == ev->dev))) {
+			*exep = pm_exe_get(exe);
+			return 0;
+		}
 	}
-	return pm_exe_of(pm, ev, proc);
+	return pm_exe_of(pm, ev, proc, exep);
 }
 
 static bool pm_path_is(const struct pm_str *str, const char *path)
@@ -242,10 +246,14 @@ static int pm_walk_fill(struct pm *pm, const struct pm_proc *proc,
 		map.start = m->maps[i].start;
 		map.end = m->maps[i].end;
 		map.pgoff = m->maps[i].pgoff;
-		map.exe = pm_walk_exe(pm, proc, &m->maps[i]);
-		if (!map.exe)
-			return -ENOMEM;
-		err = pm_mm_add(pm, mm, &map);
+		err = pm_walk_exe(pm, proc, &m->maps[i], &map.exe);
+		if (err == -EDQUOT) { /* what is there, is right */
+			mm->doubtful = true;
+			continue;
+		}
+		if (err)
+			return err;
+		err = pm_mm_add(pm, mm, pm_proc_uid(proc), &map);
 		if (pm_path_is(proc->images->exe, m->maps[i].path))
 			*main_exe = map.exe;
 		pm_exe_put(map.exe); /* mm has it */

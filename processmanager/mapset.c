@@ -30,24 +30,33 @@ static void pm_map_release(const struct pm_map *m)
 	pm_exe_put(m->exe);
 }
 
-/* Without a mapping, and with room for so many. */
-static struct pm_set *pm_set_new(struct pm *pm, uint32_t cap)
+/* Without a mapping, of the user's share, and with room for so many. */
+static struct pm_set *pm_set_new(struct pm *pm, uint32_t uid, uint32_t cap)
 {
 	struct pm_set *set = pool_take(&pm->set_pool);
+	struct pm_user *u = NULL;
 
 	if (!set)
 		return NULL;
 	set->refs = 1;
 	set->v = set->few;
 	set->cap = PM_SET_FEW;
-	if (cap <= PM_SET_FEW)
-		return set;
-	set->cap = cap;
-	set->v = malloc(cap * sizeof(*set->v));
+	if (cap > PM_SET_FEW) {
+		set->cap = cap;
+		set->v = malloc(cap * sizeof(*set->v));
+	}
 	if (set->v)
-		return set;
-	pool_give(&pm->set_pool, set);
-	return NULL;
+		u = pm_user_of(pm, uid);
+	if (!u) {
+		if (set->v != set->few)
+			free(set->v);
+		pool_give(&pm->set_pool, set);
+		return NULL;
+	}
+	/* The set itself counts as one: so the user stays as long as it. */
+	pm_user_take(pm, u, PM_SHARE_MAPS, 1);
+	set->user = u;
+	return set;
 }
 
 static void pm_set_free(struct pm *pm, struct pm_set *set)
@@ -55,6 +64,16 @@ static void pm_set_free(struct pm *pm, struct pm_set *set)
 	if (set->v != set->few)
 		free(set->v);
 	pool_give(&pm->set_pool, set);
+}
+
+/* It had 'before' mappings and has 'now'. */
+static void pm_set_count(struct pm *pm, struct pm_set *set, uint32_t before,
+			 uint32_t now)
+{
+	pm->stats.mappings += now;
+	pm->stats.mappings -= before;
+	pm_user_take(pm, set->user, PM_SHARE_MAPS, now);
+	pm_user_give(pm, set->user, PM_SHARE_MAPS, before);
 }
 
 static void pm_set_put(struct pm *pm, struct pm_set *set)
@@ -65,7 +84,8 @@ static void pm_set_put(struct pm *pm, struct pm_set *set)
 		return;
 	for (i = 0; i < set->n; i++)
 		pm_map_release(pm_set_at(set, i));
-	pm->stats.mappings -= set->n;
+	pm_set_count(pm, set, set->n, 0);
+	pm_user_give(pm, set->user, PM_SHARE_MAPS, 1);
 	pm_set_free(pm, set);
 }
 
@@ -73,12 +93,12 @@ static void pm_set_put(struct pm *pm, struct pm_set *set)
  * A set of its own for mm, with room for some more. Its gap is at the end. 0
  * or -ENOMEM.
  */
-static int pm_mm_own(struct pm *pm, struct pm_mm *mm)
+static int pm_mm_own(struct pm *pm, struct pm_mm *mm, uint32_t uid)
 {
 	struct pm_set *old = mm->set, *set;
 	uint32_t i, n = old ? old->n : 0;
 
-	set = pm_set_new(pm, n + n / 2 + PM_SET_FEW);
+	set = pm_set_new(pm, uid, n + n / 2 + PM_SET_FEW);
 	if (!set)
 		return -ENOMEM;
 	set->n = n;
@@ -87,7 +107,7 @@ static int pm_mm_own(struct pm *pm, struct pm_mm *mm)
 		set->v[i] = *pm_set_at(old, i);
 		pm_map_hold(&set->v[i]);
 	}
-	pm->stats.mappings += n;
+	pm_set_count(pm, set, 0, n);
 	pm_set_put(pm, old);
 	mm->set = set;
 	return 0;
@@ -106,14 +126,15 @@ static void pm_set_move_gap(struct pm_set *set, uint32_t to)
 }
 
 /* Room for 'extra' more, in a set that is mm's alone. */
-static int pm_mm_reserve(struct pm *pm, struct pm_mm *mm, uint32_t extra)
+static int pm_mm_reserve(struct pm *pm, struct pm_mm *mm, uint32_t uid,
+			 uint32_t extra)
 {
 	struct pm_set *set = mm->set;
 	struct pm_map *v;
 	uint32_t cap;
 
 	if (!set || set->refs > 1)
-		return pm_mm_own(pm, mm);
+		return pm_mm_own(pm, mm, uid);
 	if (set->cap - set->n >= extra)
 		return 0;
 	cap = set->cap + set->cap / 2 + extra;
@@ -179,23 +200,47 @@ static void pm_set_put_in(struct pm_set *set, const struct pm_map *map)
 	set->n += n;
 }
 
-int pm_mm_add(struct pm *pm, struct pm_mm *mm, const struct pm_map *map)
+/* A process's first PM_SET_SPARE mappings are recorded in any case. */
+static bool pm_mm_may(struct pm *pm, const struct pm_mm *mm, uint32_t uid)
+{
+	const struct pm_set *set = mm->set;
+	struct pm_user *u;
+	bool may;
+
+	if (!set || set->n < PM_SET_SPARE)
+		return true;
+	if (set->refs == 1)
+		return pm_user_may(pm, set->user, PM_SHARE_MAPS, 3);
+	u = pm_user_of(pm, uid);
+	if (!u)
+		return true; /* no memory, which will be seen */
+	may = pm_user_may(pm, u, PM_SHARE_MAPS, set->n + 4);
+	pm_user_give(pm, u, PM_SHARE_MAPS, 0);
+	return may;
+}
+
+int pm_mm_add(struct pm *pm, struct pm_mm *mm, uint32_t uid,
+	      const struct pm_map *map)
 {
 	uint32_t before;
 
+	if (!pm_mm_may(pm, mm, uid)) {
+		pm->stats.maps_refused++;
+		pm_limited(pm, uid, PM_LIMIT_MAPS, 1);
+		pm_mm_void(pm, mm);
+	}
 	if (mm->set && mm->set->n >= PM_SET_MAX) {
 		pm->stats.maps_overflow++;
 		pm_mm_void(pm, mm);
 	}
-	if (pm_mm_reserve(pm, mm, 3)) {
+	if (pm_mm_reserve(pm, mm, uid, 3)) {
 		/* What it would have replaced must not stay, either. */
 		pm_mm_void(pm, mm);
 		return pm_nomem(pm);
 	}
 	before = mm->set->n;
 	pm_set_put_in(mm->set, map);
-	pm->stats.mappings += mm->set->n;
-	pm->stats.mappings -= before;
+	pm_set_count(pm, mm->set, before, mm->set->n);
 	if (!mm->first && map->exe->kind == PM_EXE_FILE)
 		mm->first = pm_exe_get(map->exe);
 	return 0;

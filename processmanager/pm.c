@@ -112,5 +112,5 @@ void pm_free(struct pm *pm)
 void pm_get_stats(const struct pm *pm, struct pm_stats *out)
 {
 	*out = pm->stats;
-	out->text_bytes = pm->text_bytes;
+	out->text_bytes = pm->shared[PM_SHARE_TEXT];
 }

@@ -76,6 +76,11 @@ struct pm_proc *pm_proc_new(struct pm *pm, uint32_t tgid,
 	return proc;
 }
 
+uint32_t pm_proc_uid(const struct pm_proc *proc)
+{
+	return proc->images ? proc->images->uid : 0;
+}
+
 void pm_proc_set_parent(struct pm_proc *proc, struct pm_proc *parent)
 {
 	/* So that no damaged key can close a circle. */

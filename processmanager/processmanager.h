@@ -515,6 +515,8 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(maps_limited, 0, "times a process had too many mapping records")     \
 	X(maps_unbound, 0, "exec mapping sets no exec event followed")         \
 	X(maps_overflow, 0, "mapping sets thrown away for their size")         \
+	X(maps_refused, 0, "mapping sets dropped: a user's share was used up") \
+	X(exes_refused, 0, "new executables refused: a share was used up")     \
 	X(rereads, 0, "mappings read anew from /proc")                         \
 	X(provisional, 0, "images whose samples came before their exec event") \
 	X(nomem, 0, "records dropped for lack of memory")                      \

@@ -53,7 +53,13 @@ struct pm_str *pm_str_new(struct pm *pm, const char *s, size_t len)
 
 /* --- a user's share -------------------------------------------------------- */
 
-static struct pm_user *pm_user_of(struct pm *pm, uint32_t uid)
+static const uint64_t pm_share_max[PM_SHARES] = {
+	[PM_SHARE_TEXT] = PM_TEXT_MAX,
+	[PM_SHARE_EXES] = PM_EXES_MAX,
+	[PM_SHARE_MAPS] = PM_MAPS_MAX,
+};
+
+struct pm_user *pm_user_of(struct pm *pm, uint32_t uid)
 {
 	uint64_t hash = hash_u64(uid);
 	struct hash_node *n;
@@ -72,14 +78,31 @@ static struct pm_user *pm_user_of(struct pm *pm, uint32_t uid)
 	return u;
 }
 
-static void pm_user_give(struct pm *pm, struct pm_user *u, size_t bytes)
+void pm_user_take(struct pm *pm, struct pm_user *u, enum pm_share what,
+		  uint64_t n)
 {
-	u->bytes -= bytes;
-	pm->text_bytes -= bytes;
-	if (u->bytes)
-		return;
+	u->has[what] += n;
+	pm->shared[what] += n;
+}
+
+void pm_user_give(struct pm *pm, struct pm_user *u, enum pm_share what,
+		  uint64_t n)
+{
+	size_t i;
+
+	u->has[what] -= n;
+	pm->shared[what] -= n;
+	for (i = 0; i < PM_SHARES; i++)
+		if (u->has[i])
+			return;
 	hash_remove(&pm->users, &u->node);
 	free(u);
+}
+
+bool pm_user_may(const struct pm *pm, const struct pm_user *u,
+		 enum pm_share what, uint64_t n)
+{
+	return pm->shared[what] + u->has[what] + n <= pm_share_max[what];
 }
 
 static size_t pm_str_size(size_t len)
@@ -87,15 +110,9 @@ static size_t pm_str_size(size_t len)
 	return sizeof(struct pm_str) + len + 1;
 }
 
-static bool pm_user_may(const struct pm *pm, const struct pm_user *u,
-			size_t size)
-{
-	return pm->text_bytes + u->bytes + size <= PM_TEXT_MAX;
-}
-
 bool pm_str_beyond(const struct pm *pm, const struct pm_str *str)
 {
-	return str->user && !pm_user_may(pm, str->user, 0);
+	return str->user && !pm_user_may(pm, str->user, PM_SHARE_TEXT, 0);
 }
 
 struct pm_str *pm_str_new_of(struct pm *pm, uint32_t uid, const char *s,
@@ -111,9 +128,9 @@ struct pm_str *pm_str_new_of(struct pm *pm, uint32_t uid, const char *s,
 	if (!u)
 		return NULL;
 	/* So that it is there as long as it is asked about. */
-	u->bytes++;
-	pm->text_bytes++;
-	if (!pm_user_may(pm, u, pm_str_size(len)) && len > least) {
+	pm_user_take(pm, u, PM_SHARE_TEXT, 1);
+	if (!pm_user_may(pm, u, PM_SHARE_TEXT, pm_str_size(len)) &&
+	    len > least) {
 		pm->stats.text_cut++;
 		pm_limited(pm, uid, PM_LIMIT_TEXT, len - least);
 		*cut = true;
@@ -125,11 +142,10 @@ struct pm_str *pm_str_new_of(struct pm *pm, uint32_t uid, const char *s,
 		str = pm_str_make(pm, hash, s, len);
 		if (str) {
 			str->user = u;
-			u->bytes += pm_str_size(len);
-			pm->text_bytes += pm_str_size(len);
+			pm_user_take(pm, u, PM_SHARE_TEXT, pm_str_size(len));
 		}
 	}
-	pm_user_give(pm, u, 1);
+	pm_user_give(pm, u, PM_SHARE_TEXT, 1);
 	return str;
 }
 
@@ -165,7 +181,8 @@ void pm_str_put(struct pm *pm, struct pm_str *str)
 		return;
 	hash_remove(&pm->strs, &str->node);
 	if (str->user)
-		pm_user_give(pm, str->user, pm_str_size(str->len));
+		pm_user_give(pm, str->user, PM_SHARE_TEXT,
+			     pm_str_size(str->len));
 	free(str);
 }
 

@@ -10,10 +10,14 @@
 
 static uint64_t limited_uid, limited_bytes;
 static enum pm_limit limited_what;
+static bool any_limit; /* of any kind */
+static uint64_t maps_uid; /* who was limited last in mappings, with that */
 
 static void on_limited(void *arg, uint32_t uid, enum pm_limit what, uint64_t n)
 {
-	assert_int_equal(what, limited_what);
+	if (any_limit && what == PM_LIMIT_MAPS)
+		maps_uid = uid;
+	assert_true(any_limit || what == limited_what);
 	limited_uid = uid;
 	limited_bytes += n;
 }
@@ -32,6 +36,8 @@ static int setup_limited(void **state)
 	limited_what = PM_LIMIT_TEXT;
 	memset(&fake, 0, sizeof(fake));
 	limited_bytes = 0;
+	any_limit = false;
+	maps_uid = 0;
 	return pm_new(&pm, &opts);
 }
 
@@ -149,6 +155,124 @@ static void who_floods_is_told(void **state)
 	assert_int_equal(limited_bytes, 1025);
 }
 
+/* --- files and mappings -------------------------------------------------------- */
+
+#define START 200000 /* after all of them were born */
+#define MANY 40000 /* files, of one user */
+
+/* 'n' mappings of a file each, from 'first' on, with paths as long as they get. */
+static void map_files(uint32_t pid, uint64_t time, uint32_t first, uint32_t n)
+{
+	static char path[4000];
+	struct pm_map_event ev;
+	uint32_t i;
+
+	memset(path, 'd', sizeof(path));
+	path[0] = '/';
+	for (i = first; i < first + n; i++) {
+		snprintf(path + 3900, 100, "/file-%u", i);
+		ev = map_of(0x1000ULL * i, 0x1000ULL * (i + 1), path, 0);
+		ev.tgid = pid;
+		ev.time = time;
+		ev.dev = 1;
+		ev.ino = 1 + i;
+		ev.ino_generation = 1;
+		assert_int_equal(pm_map_event(pm, &ev), 0);
+		fake_run();
+	}
+}
+
+static void process_of(uint32_t pid, uint32_t uid)
+{
+	do_walk(pid, 1, "/bin/sh", START);
+	exec_long(pid, 1, START + 1, uid);
+}
+
+/* Paths take no more than text may; a file is told by its name in any case. */
+static void paths_have_a_share(void **state)
+{
+	struct pm_exe_info info;
+
+	process_of(9, 65534);
+	process_of(10, 7);
+	map_files(9, START + 100, 1, 10000);
+	assert_true(stats().text_cut > 1000);
+	assert_int_equal(limited_uid, 65534);
+	assert_true(stats().text_bytes <= (16 << 20) + 10000 * 128);
+	pm_exe_info(exe_at(9, 1, 0x1000), &info);
+	assert_int_equal(strlen(info.path), 3900 + strlen("/file-1"));
+	pm_exe_info(exe_at(9, 1, 0x1000 * 10000), &info);
+	assert_string_equal(info.path, ".../file-10000");
+	assert_string_equal(info.base, "file-10000");
+	limited_uid = 0;
+	map_files(10, START + 100, 20000, 10);
+	assert_int_equal(limited_uid, 0);
+	pm_exe_info(exe_at(10, 1, 0x1000 * 20001), &info);
+	assert_int_equal(strlen(info.path), 3900 + strlen("/file-20001"));
+}
+
+/* Who maps ever new files becomes stale, and nobody else. */
+static void files_have_a_share(void **state)
+{
+	process_of(9, 65534);
+	process_of(10, 7);
+	map_files(9, START + 100, 1, 10);
+	assert_string_equal(found(9, 1, START + 101, 0x1000), "file-1");
+	any_limit = true;
+	map_files(9, START + 102, 11, MANY);
+	assert_true(stats().exes <= 16384 + 10);
+	assert_true(stats().exes_refused > 0);
+	assert_int_equal(maps_uid, 65534);
+	assert_string_equal(found(9, 1, START + 103, 0x1000), "lost");
+	limited_uid = 0;
+	map_files(10, START + 200, MANY + 100, 100);
+	assert_int_equal(limited_uid, 0);
+	assert_string_equal(found(10, 1, START + 201, 0x1000 * (MANY + 150)),
+			    "file-40150");
+}
+
+/* As many mappings as a process may have, of one file, in many processes. */
+static void mappings_have_a_share(void **state)
+{
+	struct pm_map_event ev = map_of(0, 0, "/lib/x.so", 5);
+	uint32_t pid, i;
+
+	any_limit = true;
+	process_of(5, 7);
+	ev.tgid = 5;
+	ev.time = START + 50;
+	ev.start = 0x1000;
+	ev.end = 0x2000;
+	assert_int_equal(pm_map_event(pm, &ev), 0);
+	for (pid = 100; pid < 112; pid++) {
+		process_of(pid, 65534);
+		ev.tgid = pid;
+		ev.time = START + 100;
+		for (i = 1; i <= 65000; i++) {
+			ev.start = 0x2000ULL * i;
+			ev.end = ev.start + 0x1000;
+			assert_int_equal(pm_map_event(pm, &ev), 0);
+		}
+	}
+	assert_true(stats().mappings <= (1 << 19) + 12 * 256);
+	assert_true(stats().maps_refused > 0);
+	assert_int_equal(maps_uid, 65534);
+	assert_string_equal(found(111, 1, START + 101, 0x2000), "lost");
+	/* Of those before everything is known; so of another user. */
+	assert_string_equal(found(100, 1, START + 101, 0x2000), "x.so");
+	assert_string_equal(found(5, 1, START + 101, 0x1000), "x.so");
+	limited_uid = 0;
+	process_of(6, 7);
+	ev.tgid = 6;
+	for (i = 1; i <= 10000; i++) {
+		ev.start = 0x2000ULL * i;
+		ev.end = ev.start + 0x1000;
+		assert_int_equal(pm_map_event(pm, &ev), 0);
+	}
+	assert_int_equal(limited_uid, 0);
+	assert_string_equal(found(6, 1, START + 101, 0x2000), "x.so");
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup_limited, teardown)
 
 int main(void)
@@ -157,6 +281,9 @@ int main(void)
 		TEST(old_arguments_are_kept_in_part),
 		TEST(one_user_has_no_more_than_his_share),
 		TEST(who_floods_is_told),
+		TEST(paths_have_a_share),
+		TEST(files_have_a_share),
+		TEST(mappings_have_a_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
