@@ -734,7 +734,7 @@ static void settle_walked(struct quark_queue_priv *qq, struct quark_proc *proc)
 	ev.process = p;
 	parent = parent_of(qq, p);
 	/* Not known yet when its own record was read. */
-	if (parent && !proc->parent && parent != proc)
+	if (parent && !proc->parent && parent != proc && !proc->exited)
 		quark_cache_adopt(proc, parent);
 	if (parent)
 		p->poison_tag |= parent->rec->p.poison_tag;

@@ -304,6 +304,8 @@ void quark_cache_keep(struct quark_cache *c, struct quark_proc *p)
 void quark_cache_exit(struct quark_cache *c, struct quark_proc *p, uint64_t now)
 {
 	p->exited = true;
+	/* Its record keeps the ppid of its exit, whoever inherits it. */
+	quark_cache_adopt(p, NULL);
 	if (!p->ended)
 		list_append(c, &c->zombies[p->looks], p,
 			    now + (c->zombie_ns << p->looks));
@@ -352,6 +354,7 @@ static void ended(struct quark_cache *c, struct quark_proc *p,
 	const struct quark_strings *s = p->rec->strings;
 
 	p->exited = p->ended = true;
+	quark_cache_adopt(p, NULL);
 	list_append(c, l, p, due);
 	p->bytes = sizeof(*p) + sizeof(*p->rec) + (s ? s->size / s->refs : 0);
 	c->dead_bytes += p->bytes;

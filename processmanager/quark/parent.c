@@ -11,7 +11,7 @@ void quark_set_parent(struct quark_queue_priv *qq, struct quark_proc *proc,
 {
 	struct quark_proc *known = quark_cache_find(&qq->cache, parent);
 
-	if (known != proc->parent && known != proc)
+	if (known != proc->parent && known != proc && !proc->exited)
 		quark_cache_adopt(proc, known);
 }
 
@@ -29,19 +29,15 @@ void quark_reparent(struct quark_queue_priv *qq, struct quark_proc *old)
 	int tries = 0;
 
 	for (kid = old->kids; kid && !ppid && tries < HEIR_TRIES;
-	     kid = kid->kid_next) {
-		if (kid->exited)
-			continue;
+	     kid = kid->kid_next, tries++)
 		ppid = quark_procfs_parent(kid->rec->p.pid,
 					   kid->rec->p.key.start_boottime);
-		tries++;
-	}
 	if (!ppid || ppid == old->rec->p.pid)
 		return;
 	heir = quark_cache_newest(&qq->cache, ppid);
 	while ((kid = old->kids)) {
 		quark_cache_adopt(kid, heir);
-		rec = kid->exited ? NULL : quark_proc_edit(kid);
+		rec = quark_proc_edit(kid);
 		if (rec)
 			rec->p.proc_ppid = ppid;
 	}

@@ -97,7 +97,7 @@ struct quark_proc {
 	struct quark_proc *list_prev, *list_next;
 	uint64_t due;
 	size_t bytes; /* of one that ended: its share of quark_cache.dead_bytes */
-	/* As of now, where the parent is known: not that of the fork. */
+	/* As of now, not that of the fork, where both are known and it lives. */
 	struct quark_proc *parent, *kids;
 	struct quark_proc *kid_prev, *kid_next; /* of one parent */
 	struct quark_record *rec;

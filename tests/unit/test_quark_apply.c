@@ -648,6 +648,26 @@ static void test_reparented(void **state)
 	waitpid(kid, NULL, 0);
 }
 
+/* However many zombies a process leaves, none is gone through at its exit. */
+static void test_reparented_zombies(void **state)
+{
+	struct abi_key old = key(2, 10, 1);
+	struct quark_proc *p;
+	uint32_t i;
+
+	do_exec(20, old, "/old");
+	p = quark_cache_newest(&qq.cache, 2);
+	for (i = 0; i < 100; i++) {
+		do_fork(21, key(100 + i, 21, 1), old);
+		if (i)
+			do_exit(22, key(100 + i, 21, 1), 0);
+	}
+	assert_ptr_equal(p->kids, quark_cache_newest(&qq.cache, 100));
+	assert_null(p->kids->kid_next);
+	assert_int_equal(ppid_of(100), 2);
+	do_exit(30, old, 0);
+}
+
 /* The kernel has not passed them on yet at the exit: so at the reap. */
 static void test_reparented_late(void **state)
 {
@@ -735,6 +755,7 @@ int main(void)
 		T(test_last_ids),
 		T(test_valid),
 		T(test_reparented),
+		T(test_reparented_zombies),
 		T(test_reparented_late),
 		T(test_dead_bytes),
 	};
