@@ -17,8 +17,10 @@
 #include "profiler/walk_start.h"
 #include "tracehandler/tracehandler.h"
 
-struct walk_request;
+struct mapsreader;
+struct walk_batch;
 struct walkqueue;
+struct walkqueue_item;
 struct walkqueue_stats;
 struct perfsource_engine;
 
@@ -82,7 +84,12 @@ struct engine {
 	uint64_t start_samples; /* and how many were taken meanwhile */
 	uint64_t told; /* lifecycle and mapping streams came so far */
 	struct walk_start *start; /* the first walk, while it goes on */
-	struct walk_request *walks; /* maps being read by a worker */
+	bool walking; /* the first walk's maps are being read */
+	size_t walk_at; /* the next of its processes */
+	uint64_t walk_waited; /* ns that its readings waited for locks */
+	struct mapsreader *maps; /* NULL: none yet */
+	struct walk_batch *batch; /* of it, being read */
+	uint64_t rereads_hung, rereads_large; /* abandoned; too large */
 	struct walkqueue *rereads; /* those to come; NULL: none yet */
 	struct walk_doubts doubts;
 	void (*finished)(void *arg);
@@ -114,7 +121,14 @@ void engine_close_bpf(struct engine *e);
 
 /* walk.c: what existed before. */
 int walk_all(struct engine *e);
-int walk_maps(struct engine *e, uint32_t tgid);
+/*
+ * The mappings of those, read by the reader; who would hold the others up is left to
+ * the queue of re-reads. Without the loop; drains meanwhile. 0 or -errno.
+ */
+int walk_maps(struct engine *e, const struct walkqueue_item *items, size_t n);
+/* A process for it; the caller frees *itemsp, also after an error. */
+int walk_add(struct walkqueue_item **itemsp, size_t *np, uint32_t tgid,
+	     uint32_t uid);
 /* All processes are to be walked again at the next check. */
 void walk_anew(struct engine *e);
 /* Walks all processes again if it is time; right after quark was drained. */

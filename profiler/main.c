@@ -5,6 +5,7 @@
 
 #include "profiler/cmd.h"
 #include "profiler/completion.h"
+#include "profiler/mapsreader.h"
 #include "profiler/options_table.h"
 #include "symbolize/symbolize.h"
 
@@ -117,6 +118,8 @@ int main(int argc, char **argv)
 	/* Not for people: profd runs itself so. */
 	if (symbolizer_worker_wanted(argc, argv))
 		return symbolizer_worker_main(argc, argv);
+	if (mapsreader_wanted(argc, argv))
+		return mapsreader_main();
 	if (!strcmp(argv[1], COMPLETION_COMMAND))
 		return print_completion(argc > 2 ? argv[2] : "");
 	if (is_word(argv[1], "-V", "--version"))

@@ -161,6 +161,18 @@ static void metrics_rereads(struct engine *e, struct reporter_metrics *m)
 	reporter_metric(m, "profd_reread_cpu_seconds_total",
 			"CPU time used to re-read mappings", true, NULL,
 			(double)st.cpu_ns / 1e9);
+	reporter_metric(m, "profd_reread_wait_seconds_total",
+			"time that readings of mappings waited for locks", true,
+			NULL, (double)st.wait_ns / 1e9);
+	reporter_metric(m, "profd_reread_slow_total",
+			"readings of mappings that waited for more than 20 ms",
+			true, NULL, st.slow);
+	reporter_metric(m, "profd_reread_hung_total",
+			"readings of mappings that were abandoned", true, NULL,
+			e->rereads_hung);
+	reporter_metric(m, "profd_reread_large_total",
+			"processes whose mappings are more than 16 MiB", true,
+			NULL, e->rereads_large);
 	reporter_metric(m, "profd_reread_limited_total",
 			"times a re-read waited for its user's share of time",
 			true, NULL, st.limited);

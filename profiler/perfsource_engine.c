@@ -11,18 +11,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "profiler/perfsource_engine.h"
 #include "profiler/perfsource_ids.h"
+#include "profiler/walkqueue.h"
 
 /*
  * So many processes are read from /proc a drain; the others go without what
  * only /proc has: a storm of them must not stop the loop.
  */
 #define WANTS 64
-#define WALK_BATCH 64
 
 struct perfsource_engine {
 	struct perfsource *source;
@@ -232,19 +233,30 @@ static int list_pids(struct engine *e)
 	return err;
 }
 
+/* Who is asked for the time that a reading takes. */
+static uint32_t owner(uint32_t pid)
+{
+	struct stat st;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	return stat(path, &st) ? 0 : st.st_uid;
+}
+
 int perfsource_engine_walk(struct engine *e)
 {
 	struct perfsource_engine *pe = e->perf;
+	struct walkqueue_item *items = NULL;
 	int err = list_pids(e);
-	size_t i;
+	size_t i, n = 0;
 
 	for (i = 0; !err && i < pe->npids; i++)
 		err = push_proc(e, PERFIDS_WALK, pe->pids[i]);
-	for (i = 0; !err && i < pe->npids; i++) {
-		err = walk_maps(e, pe->pids[i]);
-		if (i % WALK_BATCH == WALK_BATCH - 1)
-			engine_drain(e);
-	}
+	for (i = 0; !err && i < pe->npids; i++)
+		err = walk_add(&items, &n, pe->pids[i], owner(pe->pids[i]));
+	if (!err)
+		err = walk_maps(e, items, n);
+	free(items);
 	/* Who is to be recorded must be known when this returns. */
 	while (!err && e->passed <= e->walk_begin) {
 		engine_drain(e);

@@ -11,13 +11,18 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "profiler/walk_internal.h"
 
-/* So many processes are walked between two drains of the rings. */
-#define WALK_BATCH 64
+/* So long it takes from one drain of the rings to the next. */
+#define WALK_DRAIN_MS 10
+/* Bytes that were read and wait in the pump; then no others are read. */
+#define WALK_PUMP_BYTES (32 << 20)
+/* Readings that waited for locks for so long in all; then the rest is read later. */
+#define WALK_WAITED_NS (2 * CLOCK_NSEC_PER_SEC)
 /* The streams are behind the clock by a few milliseconds. */
 #define WALK_TRY_US 1000
 #define WALK_TRIES 200
@@ -75,57 +80,57 @@ static int walk_push(struct engine *e, enum walk_kind kind, uint64_t time,
 
 size_t walk_size(const struct walk_record *w)
 {
-	return sizeof(*w) + w->maps.n * sizeof(*w->maps.maps);
+	const struct pm_maps *m = &w->maps;
+	size_t size = sizeof(*w) + m->n * sizeof(*m->maps);
+	const char *last = m->n ? m->maps[m->n - 1].path : m->text;
+
+	return m->n ? size + (size_t)(last - m->text) + strlen(last) : size;
 }
 
-/* A process that is gone by now has nothing to be read: no error. */
-int walk_maps(struct engine *e, uint32_t tgid)
+void walk_keep(struct engine *e, const struct walkqueue_item *item,
+	       struct walk_record *w)
 {
-	struct walk_record *w = calloc(1, sizeof(*w));
-	int err = -ENOMEM;
+	size_t size = walk_size(w);
 
-	if (w)
-		w->kind = WALK_MAPS;
-	if (w)
-		err = pm_maps_read("/proc", tgid, &w->maps);
-	if (err) {
-		free(w);
-		return err == -ENOMEM ? err : 0;
+	struct pump_stats st;
+
+	pump_get_stats(e->pump, &st);
+	if (!e->start && st.bytes_of[PUMP_WALK] < WALK_PUMP_BYTES) {
+		pump_push(e->pump, PUMP_WALK, w->maps.begin, w, size);
+	} else if (!e->start || walk_start_add(e->start, w, &w->maps, size)) {
+		walk_later(e, item);
+		walk_drop(w);
 	}
-	if (e->start && !walk_start_add(e->start, w, &w->maps))
-		return 0;
-	return pump_push(e->pump, PUMP_WALK, w->maps.begin, w, walk_size(w));
 }
 
-/* The caller frees *pidsp, also after an error. */
-static int walk_add_pid(uint32_t **pidsp, size_t *np, size_t *cap, uint32_t pid)
+int walk_add(struct walkqueue_item **itemsp, size_t *np, uint32_t tgid,
+	     uint32_t uid)
 {
-	uint32_t *p = *pidsp;
+	struct walkqueue_item *p = *itemsp;
 
-	if (*np == *cap) {
-		*cap = *cap ? 2 * *cap : 256;
-		p = realloc(p, *cap * sizeof(*p));
+	if (*np >= 256 ? !(*np & (*np - 1)) : !*np) {
+		p = reallocarray(p, MAX(2 * *np, 256), sizeof(*p));
 		if (!p)
 			return -ENOMEM;
-		*pidsp = p;
+		*itemsp = p;
 	}
-	p[(*np)++] = pid;
+	p[(*np)++] = (struct walkqueue_item){ .tgid = tgid, .uid = uid };
 	return 0;
 }
 
-/* Pids of the snapshot that have mappings. */
-static int walk_processes(struct engine *e, uint32_t **pidsp, size_t *np)
+/* Those of the snapshot that have mappings. */
+static int walk_processes(struct engine *e, struct walkqueue_item **itemsp,
+			  size_t *np)
 {
 	const struct quark_process *qp;
 	struct quark_process_iter it;
-	size_t cap = 0;
 	int err = 0;
 
 	quark_process_iter_init(&it, &e->quark);
 	while (!err && (qp = quark_process_iter_next(&it))) {
 		err = walk_push(e, WALK_PROCESS, e->walk_begin, qp);
 		if (!err && !(qp->x_flags & QUARK_X_KTHREAD))
-			err = walk_add_pid(pidsp, np, &cap, qp->pid);
+			err = walk_add(itemsp, np, qp->pid, qp->proc_uid);
 	}
 	return err;
 }
@@ -165,8 +170,59 @@ static void walk_drain(struct engine *e)
 
 	engine_drain(e);
 	pump_get_stats(e->pump, &st);
-	if (walk_start_full(st.bytes))
+	if (e->start &&
+	    walk_start_full(e->start, st.bytes - st.bytes_of[PUMP_WALK]))
 		walk_go_on(e);
+}
+
+/* The next ones. Who made readings wait before is left to the queue. */
+static void walk_batch(struct engine *e, const struct walkqueue_item *items,
+		       size_t n)
+{
+	struct walk_batch *b = e->batch;
+	size_t at;
+
+	for (b->n = 0; e->walk_at < n && b->n < MAPSREADER_BATCH;) {
+		at = e->walk_at++;
+		if (e->walk_waited > WALK_WAITED_NS ||
+		    walkqueue_spent(e->rereads, &items[at])) {
+			walk_later(e, &items[at]);
+			continue;
+		}
+		b->pos[b->n] = at;
+		b->items[b->n++] = items[at];
+	}
+	if (b->n)
+		walk_read(e, UINT64_MAX);
+}
+
+/* What is read must be handed on, too. */
+static bool walk_may_read(struct engine *e)
+{
+	struct pump_stats st;
+
+	pump_get_stats(e->pump, &st);
+	return e->start || st.bytes_of[PUMP_WALK] < WALK_PUMP_BYTES;
+}
+
+int walk_maps(struct engine *e, const struct walkqueue_item *items, size_t n)
+{
+	uint64_t drained = clock_awake_ns(), now;
+	int err = walk_reader(e);
+
+	e->walking = true;
+	while (!err && (e->walk_at < n || mapsreader_busy(e->maps))) {
+		if (!mapsreader_busy(e->maps) && walk_may_read(e))
+			walk_batch(e, items, n);
+		mapsreader_wait(e->maps, WALK_DRAIN_MS);
+		now = clock_awake_ns();
+		if (now - drained < WALK_DRAIN_MS * CLOCK_NSEC_PER_MSEC)
+			continue;
+		walk_drain(e);
+		drained = clock_awake_ns();
+	}
+	e->walking = false;
+	return err;
 }
 
 /*
@@ -175,21 +231,18 @@ static void walk_drain(struct engine *e)
  */
 int walk_all(struct engine *e)
 {
+	struct walkqueue_item *items = NULL;
 	struct pump_stats st;
-	uint32_t *pids = NULL;
-	size_t n = 0, i;
+	size_t n = 0;
 	int err;
 
 	e->start = walk_start_new(e->begin);
-	err = e->start ? walk_processes(e, &pids, &n) : -ENOMEM;
+	err = e->start ? walk_processes(e, &items, &n) : -ENOMEM;
 	if (!err)
 		engine_drain(e);
-	for (i = 0; !err && i < n; i++) {
-		err = walk_maps(e, pids[i]);
-		if (i % WALK_BATCH == WALK_BATCH - 1)
-			walk_drain(e);
-	}
-	free(pids);
+	if (!err)
+		err = walk_maps(e, items, n);
+	free(items);
 	walk_go_on(e);
 	/* Not before: what was taken meanwhile lay in the rings. */
 	pump_get_stats(e->pump, &st);

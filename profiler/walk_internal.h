@@ -4,6 +4,8 @@
 #define PROFILER_WALK_INTERNAL_H
 
 #include "profiler/engine_internal.h"
+#include "profiler/mapsreader.h"
+#include "profiler/walkqueue.h"
 
 enum walk_kind {
 	WALK_PROCESS,
@@ -19,8 +21,25 @@ struct walk_record {
 	struct pm_maps maps;
 };
 
-/* What waits with it in the pump, but for the paths. */
+struct walk_batch {
+	struct walkqueue_item items[MAPSREADER_BATCH];
+	size_t pos[MAPSREADER_BATCH]; /* in the walk's list */
+	size_t n;
+};
+
+/* What waits with it in the pump. */
 size_t walk_size(const struct walk_record *w);
+/*
+ * Asks for the batch, whose items were taken from the queue or are the first
+ * walk's; if it cannot be read now, they wait in the queue.
+ */
+void walk_read(struct engine *e, uint64_t slice_ns);
+/* The first walk: keeps the record, or leaves the process to the queue. */
+void walk_keep(struct engine *e, const struct walkqueue_item *item,
+	       struct walk_record *w);
+/* The reader, the queue and the batch are there; 0 or -ENOMEM. */
+int walk_reader(struct engine *e);
+void walk_later(struct engine *e, const struct walkqueue_item *item);
 /* A reading under way holds the pump back, so that its record is in time. */
 uint64_t walk_reread_watermark(const struct engine *e, uint64_t now);
 

@@ -1,152 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * walk_reread: mappings that workers re-read: of processes for which the process
+ * walk_reread: mappings that are re-read: of processes for which the process
  * manager asks, and after a loss in the mapping stream of every process that it
  * leaves in doubt, so that the next sample of each finds them. Which first, and
  * how many, the queue says.
  *
- * One worker reads some at a time, for a few milliseconds: the pump waits for it.
- * Another takes over when it hangs in some process's mmap_lock.
+ * The reader reads some at a time, for a few milliseconds: the pump waits for it,
+ * but no longer for one that hangs in some process's lock.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/base.h"
 #include "profiler/walk_internal.h"
-#include "profiler/walkqueue.h"
 
-/* A worker begins no other one when it has used so much CPU time. */
+/* The reader begins no other one after this. */
 #define REREAD_SLICE_NS (5 * CLOCK_NSEC_PER_MSEC)
-#define REREAD_BATCH 64
-/* A reader that hangs stops the pump no longer, and is not waited for. */
-#define REREAD_PATIENCE_NS CLOCK_NSEC_PER_SEC
-/* Workers, of those that hang too. */
-#define REREAD_WORKERS 3
+/* A reading that waits for longer is abandoned; for one that was slow before. */
+#define REREAD_PATIENCE_NS (100 * CLOCK_NSEC_PER_MSEC)
+#define REREAD_SLOW_PATIENCE_NS (300 * CLOCK_NSEC_PER_MSEC)
 /* All in doubt are asked for this long after the last time at the earliest. */
 #define REREAD_PAUSE_NS (200 * CLOCK_NSEC_PER_MSEC)
 /* Some may have been in an exec, or been forked meanwhile. */
 #define REREAD_ROUNDS 5
 
-struct reread_item {
-	struct walkqueue_item item;
-	struct walk_record *rec;
-	uint64_t cpu_ns;
-	int err; /* -EAGAIN: it was not its turn */
-};
-
-struct walk_request {
-	uv_work_t work;
-	struct engine *engine;
-	struct walk_request *next;
-	uint64_t asked;
-	size_t n;
-	struct reread_item items[REREAD_BATCH];
-};
-
-static uint64_t thread_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * CLOCK_NSEC_PER_SEC + ts.tv_nsec;
-}
-
-static void reread_work(uv_work_t *work)
-{
-	struct walk_request *r = work->data;
-	uint64_t begin = thread_ns(), before = begin, now;
-	struct reread_item *it;
-
-	for (it = r->items; it < r->items + r->n; it++) {
-		if (before - begin > REREAD_SLICE_NS)
-			break;
-		it->err = pm_maps_read("/proc", it->item.tgid, &it->rec->maps);
-		now = thread_ns();
-		it->cpu_ns = now - before;
-		before = now;
-	}
-}
-
-static void reread_free(struct walk_request *r)
-{
-	for (size_t i = 0; r && i < r->n; i++)
-		free(r->items[i].rec);
-	free(r);
-}
-
 static void reread_next(struct engine *e, uint64_t now);
 
-static void reread_done(uv_work_t *work, int status)
+static void reread_charge(struct engine *e, const struct walkqueue_item *item,
+			  const struct mapsreader_result *r)
 {
-	struct walk_request *r = work->data, **p;
-	struct engine *e = r->engine;
-	struct reread_item *it;
+	uint64_t wait = r->waited ? r->wall_ns - MIN(r->cpu_ns, r->wall_ns) : 0;
 
-	for (p = &e->walks; *p != r; p = &(*p)->next)
-		;
-	*p = r->next;
-	for (it = r->items; it < r->items + r->n; it++) {
-		walkqueue_charge(e->rereads, &it->item, it->cpu_ns);
-		if (it->err == -EAGAIN && !status)
-			walkqueue_add(e->rereads, &it->item);
-		if (it->err || status)
-			continue;
-		pump_push(e->pump, PUMP_WALK, it->rec->maps.begin, it->rec,
-			  walk_size(it->rec));
-		it->rec = NULL;
+	/* All are read at the start, and only waits are anybody's fault. */
+	if (e->walking && !wait)
+		return;
+	walkqueue_charge(e->rereads, item, e->walking ? 0 : r->cpu_ns, wait);
+	if (wait > WALKQUEUE_SLOW_LIMIT)
+		limits_note(&e->limits, item->uid, LIMIT_REREADS, 1);
+	if (e->walking)
+		e->walk_waited += wait;
+	e->rereads_hung += r->err == -ETIMEDOUT;
+	e->rereads_large += r->err == -E2BIG;
+}
+
+static void reread_answer(void *arg, size_t i,
+			  const struct mapsreader_result *r, struct pm_maps *m)
+{
+	struct engine *e = arg;
+	struct walkqueue_item item = e->batch->items[i];
+	struct walk_record *w = r->err ? NULL : calloc(1, sizeof(*w));
+
+	reread_charge(e, &item, r);
+	if (w) {
+		w->kind = WALK_MAPS;
+		w->maps = *m;
+	} else {
+		pm_maps_fini(m);
 	}
-	reread_free(r);
-	reread_next(e, clock_boottime_ns());
+	/* Who hung at the start was not read at all: once more. */
+	if (e->walking && r->err == -EAGAIN)
+		e->walk_at = MIN(e->walk_at, e->batch->pos[i]);
+	else if (r->err == -EAGAIN || (e->walking && r->err == -ETIMEDOUT))
+		walk_later(e, &item);
+	else if (w && e->walking)
+		walk_keep(e, &item, w);
+	else if (w)
+		pump_push(e->pump, PUMP_WALK, w->maps.begin, w, walk_size(w));
+	if (!mapsreader_busy(e->maps))
+		reread_next(e, clock_boottime_ns());
 }
 
-static bool reread_busy(const struct engine *e, uint64_t now)
+int walk_reader(struct engine *e)
 {
-	const struct walk_request *r;
-	size_t n = 0;
-
-	for (r = e->walks; r; r = r->next, n++)
-		if (now - r->asked < REREAD_PATIENCE_NS)
-			return true;
-	return n >= REREAD_WORKERS;
+	if (!e->rereads)
+		e->rereads = walkqueue_new();
+	if (!e->batch)
+		e->batch = calloc(1, sizeof(*e->batch));
+	if (!e->maps)
+		e->maps = mapsreader_new(e->loop, reread_answer, e);
+	return e->rereads && e->batch && e->maps ? 0 : -ENOMEM;
 }
 
-/* Has a worker read those whose turn it is. The manager asks for others again. */
+void walk_read(struct engine *e, uint64_t slice_ns)
+{
+	struct walk_batch *b = e->batch;
+	uint32_t tgids[MAPSREADER_BATCH];
+	size_t i;
+
+	for (i = 0; i < b->n; i++)
+		tgids[i] = b->items[i].tgid;
+	if (!mapsreader_ask(e->maps, tgids, b->n, slice_ns,
+			    b->items[0].slow ? REREAD_SLOW_PATIENCE_NS
+					     : REREAD_PATIENCE_NS))
+		return;
+	for (i = 0; i < b->n; i++) {
+		if (!e->walking) /* what taking it was charged */
+			walkqueue_charge(e->rereads, &b->items[i], 0, 0);
+		walk_later(e, &b->items[i]);
+	}
+}
+
+/* Has those read whose turn it is. The manager asks for others again. */
 static void reread_next(struct engine *e, uint64_t now)
 {
-	struct walkqueue_item items[REREAD_BATCH];
-	struct walk_request *r;
 	uint32_t uid;
-	size_t n, i;
 
-	if (!e->rereads || e->doubts.over || reread_busy(e, now))
+	if (!e->rereads || e->doubts.over || e->walking || walk_reader(e) ||
+	    mapsreader_busy(e->maps))
 		return;
-	n = walkqueue_take(e->rereads, now, items, REREAD_BATCH);
-	if (!n && walkqueue_limits(e->rereads, &uid))
+	e->batch->n = walkqueue_take(e->rereads, now, e->batch->items,
+				     MAPSREADER_BATCH);
+	if (e->batch->n)
+		walk_read(e, REREAD_SLICE_NS);
+	else if (walkqueue_limits(e->rereads, &uid))
 		limits_note(&e->limits, uid, LIMIT_REREADS, 1);
-	r = n ? calloc(1, sizeof(*r)) : NULL;
-	if (!r)
-		return;
-	for (i = 0; i < n; i++) {
-		r->items[r->n].item = items[i];
-		r->items[r->n].err = -EAGAIN;
-		r->items[r->n].rec = calloc(1, sizeof(*r->items->rec));
-		if (r->items[r->n].rec)
-			r->items[r->n++].rec->kind = WALK_MAPS;
-	}
-	r->engine = e;
-	r->asked = now;
-	r->work.data = r;
-	if (uv_queue_work(e->loop, &r->work, reread_work, reread_done)) {
-		reread_free(r);
-		return;
-	}
-	r->next = e->walks;
-	e->walks = r;
 }
 
-static void reread_add(struct engine *e, const struct walkqueue_item *item)
+void walk_later(struct engine *e, const struct walkqueue_item *item)
 {
 	if (!e->rereads)
 		e->rereads = walkqueue_new();
@@ -155,15 +126,17 @@ static void reread_add(struct engine *e, const struct walkqueue_item *item)
 }
 
 /*
- * Asked from inside the pump, so the reading is a worker's. It begins at once, or
+ * Asked from inside the pump, so nothing is read here. It begins at once, or
  * when the one under way is over.
  */
 void walk_want_maps(void *arg, const struct pm_want *want)
 {
-	struct walkqueue_item item = { want->key.tgid, want->uid, want->flood };
+	struct walkqueue_item item = { .tgid = want->key.tgid,
+				       .uid = want->uid,
+				       .flood = want->flood };
 	struct engine *e = arg;
 
-	reread_add(e, &item);
+	walk_later(e, &item);
 	reread_next(e, clock_boottime_ns());
 }
 
@@ -190,9 +163,12 @@ static void reread_doubts(struct engine *e)
 		if (!pm_image_doubtful(e->pm, img))
 			continue;
 		pm_image_info(img, &info);
-		item = (struct walkqueue_item){ info.key.tgid, info.uid,
-						pm_image_floods(e->pm, img) };
-		reread_add(e, &item);
+		item = (struct walkqueue_item){
+			.tgid = info.key.tgid,
+			.uid = info.uid,
+			.flood = pm_image_floods(e->pm, img),
+		};
+		walk_later(e, &item);
 	}
 }
 
@@ -200,6 +176,8 @@ void walk_doubts(struct engine *e, uint64_t now)
 {
 	struct walk_doubts *d = &e->doubts;
 
+	if (e->maps)
+		mapsreader_check(e->maps, clock_boottime_ns());
 	if (d->next && now >= d->next) {
 		reread_doubts(e);
 		d->began = now;
@@ -210,13 +188,9 @@ void walk_doubts(struct engine *e, uint64_t now)
 
 uint64_t walk_reread_watermark(const struct engine *e, uint64_t now)
 {
-	const struct walk_request *r;
-	uint64_t least = now;
-
-	for (r = e->walks; r; r = r->next)
-		if (now - r->asked < REREAD_PATIENCE_NS)
-			least = MIN(least, r->asked);
-	return least;
+	if (!e->maps || !e->batch->n || e->batch->items[0].slow)
+		return now;
+	return MIN(now, mapsreader_since(e->maps, now));
 }
 
 void walk_reread_stats(const struct engine *e, struct walkqueue_stats *out)
@@ -226,16 +200,14 @@ void walk_reread_stats(const struct engine *e, struct walkqueue_stats *out)
 		walkqueue_get_stats(e->rereads, out);
 }
 
-/* Waits for the workers, which hold pointers into the engine. */
+/* Waits for no reading: the reader is killed. */
 void walk_cancel(struct engine *e)
 {
-	struct walk_request *r;
-
 	e->doubts.over = true;
-	for (r = e->walks; r; r = r->next)
-		uv_cancel((uv_req_t *)&r->work);
-	while (e->walks)
-		uv_run(e->loop, UV_RUN_ONCE);
+	mapsreader_free(e->maps);
+	e->maps = NULL;
+	free(e->batch);
+	e->batch = NULL;
 	walkqueue_free(e->rereads);
 	e->rereads = NULL;
 }

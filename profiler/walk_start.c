@@ -11,6 +11,12 @@
  * drain it is still below what the pump refuses.
  */
 #define WALK_START_BYTES (12 << 20) /* profiler/pump.c has room for 16 */
+/*
+ * What was read and is held. Large records have half of it, so that a few processes
+ * do not end it for all.
+ */
+#define WALK_START_HELD ((size_t)64 << 20)
+#define WALK_START_LARGE ((size_t)256 << 10)
 
 struct seen {
 	uint64_t time;
@@ -27,6 +33,7 @@ struct walk_start {
 	uint64_t since, until;
 	struct held *held;
 	size_t n, cap;
+	size_t bytes, large_bytes; /* held, and of large ones */
 	struct seen *seen; /* sorted at the end, by process and time */
 	size_t nseen, seen_cap;
 	bool lost;
@@ -89,12 +96,19 @@ void walk_saw_event(struct walk_start *s, const struct quark_event *ev)
 		walk_start_saw(s, ev->process->pid, ev->boottime);
 }
 
-int walk_start_add(struct walk_start *s, void *rec, struct pm_maps *m)
+int walk_start_add(struct walk_start *s, void *rec, struct pm_maps *m,
+		   size_t size)
 {
-	int err = make_room((void **)&s->held, s->n, &s->cap, sizeof(*s->held));
+	bool large = size > WALK_START_LARGE;
+	int err;
 
+	if (large && s->large_bytes + size > WALK_START_HELD / 2)
+		return -ENOBUFS;
+	err = make_room((void **)&s->held, s->n, &s->cap, sizeof(*s->held));
 	if (err)
 		return err;
+	s->bytes += size;
+	s->large_bytes += large ? size : 0;
 	s->held[s->n++] = (struct held){ rec, m };
 	s->until = MAX(s->until, m->end);
 	return 0;
@@ -105,9 +119,9 @@ uint64_t walk_start_until(const struct walk_start *s)
 	return s->until;
 }
 
-bool walk_start_full(uint64_t waiting_bytes)
+bool walk_start_full(const struct walk_start *s, uint64_t waiting_bytes)
 {
-	return waiting_bytes > WALK_START_BYTES;
+	return waiting_bytes > WALK_START_BYTES || s->bytes > WALK_START_HELD;
 }
 
 static int compare(const void *a, const void *b)

@@ -26,12 +26,16 @@ void walk_saw_map(struct walk_start *s, const struct pm_map_event *ev);
 void walk_saw_event(struct walk_start *s, const struct quark_event *ev);
 /* Something is missing in a stream: of no process it is known. */
 void walk_start_lost(struct walk_start *s);
-/* A record that was read; *m lies in it. 0, or -ENOMEM: it stays the caller's. */
-int walk_start_add(struct walk_start *s, void *rec, struct pm_maps *m);
+/*
+ * A record that was read, of so many bytes; *m lies in it. 0; or it stays the
+ * caller's: -ENOMEM, or -ENOBUFS: it is large, and there is no room for such.
+ */
+int walk_start_add(struct walk_start *s, void *rec, struct pm_maps *m,
+		   size_t size);
 /* The end of the last reading: the streams must have come so far. */
 uint64_t walk_start_until(const struct walk_start *s);
-/* So many samples wait that the pump had better go on. */
-bool walk_start_full(uint64_t waiting_bytes);
+/* So much was read, or so many samples wait, that the pump had better go on. */
+bool walk_start_full(const struct walk_start *s, uint64_t waiting_bytes);
 /*
  * Gives each record to 'fn', its *m beginning when it counts from, and frees
  * all. All that was told up to walk_start_until() has been seen, or lost.

@@ -16,16 +16,36 @@ struct waiting {
 	struct walkqueue_item item;
 };
 
-/* CPU time that may be used: below 0, it was used in advance. */
+/* Slow processes that are remembered; one may push out another. */
+#define SLOW 256
+
+/* Time that may be used: below 0, it was used in advance. */
 struct budget {
 	int64_t ns;
 	uint64_t refilled;
 };
 
+/* In the order of their turns. */
+enum class {
+	CLASS_USUAL,
+	CLASS_FLOOD,
+	CLASS_SLOW,
+	CLASS_MAX,
+};
+
+static const struct {
+	uint64_t rate; /* ns a second */
+	int64_t burst;
+} classes[CLASS_MAX] = {
+	[CLASS_USUAL] = { WALKQUEUE_USER_NS, WALKQUEUE_USER_BURST },
+	[CLASS_FLOOD] = { WALKQUEUE_FLOOD_NS, WALKQUEUE_FLOOD_BURST },
+	[CLASS_SLOW] = { WALKQUEUE_SLOW_NS, WALKQUEUE_SLOW_BURST },
+};
+
 struct user {
 	uint32_t uid;
-	bool flood;
-	bool known; /* uid and flood are of somebody */
+	enum class class;
+	bool known; /* uid and class are of somebody */
 	struct budget budget;
 	uint64_t used; /* in all; whoever has the least is next */
 	struct waiting *first, **last;
@@ -36,6 +56,11 @@ struct walkqueue {
 	struct budget budget;
 	uint64_t used; /* by the user who was last */
 	struct user users[USERS];
+	struct slow {
+		uint32_t tgid;
+		uint64_t until; /* 0: nobody */
+	} slow[SLOW];
+	uint64_t now; /* as of the last walkqueue_take() */
 	struct walkqueue_stats stats;
 };
 
@@ -68,7 +93,24 @@ void walkqueue_free(struct walkqueue *q)
 
 static int64_t user_burst(const struct user *u)
 {
-	return u->flood ? WALKQUEUE_FLOOD_BURST : WALKQUEUE_USER_BURST;
+	return classes[u->class].burst;
+}
+
+static enum class class_of(const struct walkqueue_item *item) {
+	if (item->slow) return CLASS_SLOW;
+		return item->flood ? CLASS_FLOOD : CLASS_USUAL;
+}
+
+static struct slow *slow_of(struct walkqueue *q, uint32_t tgid)
+{
+	return &q->slow[hash_u64(tgid) % SLOW];
+}
+
+static bool is_slow(struct walkqueue *q, uint32_t tgid)
+{
+	const struct slow *s = slow_of(q, tgid);
+
+	return s->tgid == tgid && s->until > q->now;
 }
 
 /* An account that nobody has, or whose owner has used nothing for long. */
@@ -81,11 +123,12 @@ static struct user *user_of(struct walkqueue *q,
 			    const struct walkqueue_item *item)
 {
 	struct user *u, *idle = NULL;
+	enum class class = class_of(item);
 	size_t i;
 
 	for (i = 0; i < USERS; i++) {
 		u = &q->users[i];
-		if (u->known && u->uid == item->uid && u->flood == item->flood)
+		if (u->known && u->uid == item->uid && u->class == class)
 			return u;
 		if (!idle && user_idle(u))
 			idle = u;
@@ -94,7 +137,7 @@ static struct user *user_of(struct walkqueue *q,
 		return &q->users[hash_u64(item->uid) % USERS];
 	idle->known = true;
 	idle->uid = item->uid;
-	idle->flood = item->flood;
+	idle->class = class;
 	idle->budget = (struct budget){ .ns = user_burst(idle) };
 	idle->used = q->used;
 	return idle;
@@ -117,8 +160,9 @@ void walkqueue_add(struct walkqueue *q, const struct walkqueue_item *item)
 		return;
 	}
 	w->item = *item;
+	w->item.slow = is_slow(q, item->tgid);
 	hash_insert(&q->waiting, &w->node, hash);
-	u = user_of(q, item);
+	u = user_of(q, &w->item);
 	if (!u->first) /* nobody saves up turns */
 		u->used = MAX(u->used, q->used);
 	*u->last = w;
@@ -144,9 +188,7 @@ static void refill(struct walkqueue *q, uint64_t now)
 	budget_refill(&q->budget, now, WALKQUEUE_ALL_NS, WALKQUEUE_ALL_BURST);
 	for (u = q->users; u < q->users + USERS; u++)
 		if (u->known)
-			budget_refill(&u->budget, now,
-				      u->flood ? WALKQUEUE_FLOOD_NS
-					       : WALKQUEUE_USER_NS,
+			budget_refill(&u->budget, now, classes[u->class].rate,
 				      user_burst(u));
 }
 
@@ -158,8 +200,8 @@ static struct user *next_user(struct walkqueue *q)
 	for (u = q->users; u < q->users + USERS; u++) {
 		if (!u->first || u->budget.ns <= 0)
 			continue;
-		if (!best || u->flood < best->flood ||
-		    (u->flood == best->flood && u->used < best->used))
+		if (!best || u->class < best->class ||
+		    (u->class == best->class && u->used < best->used))
 			best = u;
 	}
 	return best;
@@ -179,11 +221,14 @@ size_t walkqueue_take(struct walkqueue *q, uint64_t now,
 	struct user *u;
 	size_t n = 0;
 
+	q->now = now;
 	if (!q->stats.waiting)
 		return 0;
 	refill(q, now);
 	while (n < max && q->budget.ns > 0 && (u = next_user(q))) {
 		w = u->first;
+		if (n && (w->item.slow || out[n - 1].slow))
+			break;
 		u->first = w->next;
 		if (!u->first)
 			u->last = &u->first;
@@ -199,11 +244,26 @@ size_t walkqueue_take(struct walkqueue *q, uint64_t now,
 }
 
 void walkqueue_charge(struct walkqueue *q, const struct walkqueue_item *item,
-		      uint64_t ns)
+		      uint64_t cpu_ns, uint64_t wait_ns)
 {
-	q->stats.cpu_ns += ns;
+	struct slow *s = slow_of(q, item->tgid);
+
+	q->stats.cpu_ns += cpu_ns;
+	q->stats.wait_ns += wait_ns;
 	user_charge(q, user_of(q, item),
-		    (int64_t)ns - (int64_t)WALKQUEUE_GUESS);
+		    (int64_t)(cpu_ns + wait_ns) - (int64_t)WALKQUEUE_GUESS);
+	if (wait_ns && cpu_ns + wait_ns > WALKQUEUE_SLOW_LIMIT) {
+		q->stats.slow++;
+		*s = (struct slow){ item->tgid,
+				    q->now + WALKQUEUE_SLOW_PERIOD };
+	} else if (s->tgid == item->tgid) {
+		s->until = 0;
+	}
+}
+
+bool walkqueue_spent(struct walkqueue *q, const struct walkqueue_item *item)
+{
+	return user_of(q, item)->budget.ns <= 0;
 }
 
 bool walkqueue_limits(const struct walkqueue *q, uint32_t *uid)

@@ -7,10 +7,11 @@
 
 #include <cmocka.h>
 #include <malloc.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/base.h"
-#include "profiler/engine_internal.h"
+#include "profiler/walk_internal.h"
 
 #define TIMES 200 /* what malloc keeps for later is less than a tenth */
 /* The paths of this process's mappings alone are more. */
@@ -18,11 +19,16 @@
 
 static void drop_walk_record(void)
 {
+	struct walkqueue_item self = { .tgid = (uint32_t)getpid() };
+	struct walk_record *w = calloc(1, sizeof(*w));
 	struct engine e = { 0 };
 	struct pump_stats st;
 
 	assert_int_equal(engine_pump_new(&e), 0);
-	assert_int_equal(walk_maps(&e, (uint32_t)getpid()), 0);
+	assert_non_null(w);
+	w->kind = WALK_MAPS;
+	assert_int_equal(pm_maps_read("/proc", self.tgid, &w->maps), 0);
+	walk_keep(&e, &self, w);
 	pump_get_stats(e.pump, &st);
 	assert_int_equal(st.records, 1);
 	pump_free(e.pump);

@@ -35,7 +35,7 @@ static void was_read(uint32_t tgid, uint64_t begin)
 	m->tgid = tgid;
 	m->begin = begin;
 	m->end = begin + 10;
-	assert_int_equal(walk_start_add(start, m, m), 0);
+	assert_int_equal(walk_start_add(start, m, m, sizeof(*m)), 0);
 }
 
 static void told(uint32_t tgid, uint64_t time, uint64_t events)
@@ -180,6 +180,37 @@ static void a_loss_of_one_process(void **state)
 	assert_int_equal(maps[6].begin, SINCE);
 }
 
+/* What the records hold counts, not only what waits in the pump. */
+static void what_is_held_has_a_bound(void **state)
+{
+	size_t i, some = 200 << 10;
+
+	assert_false(walk_start_full(start, 0));
+	assert_true(walk_start_full(start, 13 << 20));
+	for (i = 0; i < 400 && !walk_start_full(start, 0); i++)
+		assert_int_equal(
+			walk_start_add(start, &maps[i], &maps[i], some), 0);
+	assert_in_range(i * some, 60 << 20, 68 << 20);
+	end();
+	assert_int_equal(given, i);
+}
+
+/* Of a few processes with very many mappings, whoever they are. */
+static void large_ones_leave_room_for_others(void **state)
+{
+	size_t i;
+
+	for (i = 0; i < 400; i++)
+		if (walk_start_add(start, &maps[i], &maps[i], 8 << 20))
+			break;
+	assert_in_range(i, 2, 8);
+	assert_false(walk_start_full(start, 0));
+	was_read(500, 2000);
+	end();
+	assert_int_equal(given, i + 1);
+	assert_int_equal(maps[500].begin, SINCE);
+}
+
 #define T(name) cmocka_unit_test_setup(name, setup)
 
 int main(void)
@@ -193,6 +224,8 @@ int main(void)
 		T(a_new_name_changes_no_mapping),
 		T(after_a_loss_nothing_is_certain),
 		T(a_loss_of_one_process),
+		T(what_is_held_has_a_bound),
+		T(large_ones_leave_room_for_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,7 +30,7 @@ static int teardown(void **state)
 
 static void add(uint32_t tgid, uint32_t uid, bool flood)
 {
-	struct walkqueue_item item = { tgid, uid, flood };
+	struct walkqueue_item item = { tgid, uid, flood, false };
 
 	walkqueue_add(q, &item);
 }
@@ -50,7 +50,7 @@ static uint32_t next(uint64_t ns)
 
 	if (!walkqueue_take(q, now, &item, 1))
 		return 0;
-	walkqueue_charge(q, &item, ns);
+	walkqueue_charge(q, &item, ns, 0);
 	return item.tgid;
 }
 
@@ -99,7 +99,7 @@ static void who_takes_longer_has_fewer_turns(void **state)
 
 		assert_int_equal(walkqueue_take(q, now, &item, 1), 1);
 		tgid = item.tgid;
-		walkqueue_charge(q, &item, tgid < 5000 ? 5 * MS : MS / 2);
+		walkqueue_charge(q, &item, tgid < 5000 ? 5 * MS : MS / 2, 0);
 		slow += tgid < 5000;
 		fast += tgid >= 5000;
 	}
@@ -208,6 +208,69 @@ static void a_debt_is_paid_by_its_user(void **state)
 	assert_int_equal(next(MS), 2);
 }
 
+/* Without CPU time: a reading that waits for a lock holds others up, too. */
+static void who_waits_pays_for_it(void **state)
+{
+	struct walkqueue_item item;
+	uint64_t waited = 0, end = now + 10 * SECOND;
+	uint32_t i = 1;
+
+	for (; now < end; now += 10 * MS, i++) {
+		add(i, 1000, false); /* each another process */
+		while (walkqueue_take(q, now, &item, 1)) {
+			walkqueue_charge(q, &item, 0, 15 * MS);
+			waited += 15 * MS;
+		}
+	}
+	assert_in_range(waited, 8 * WALKQUEUE_USER_NS,
+			WALKQUEUE_USER_BURST + 11 * WALKQUEUE_USER_NS);
+}
+
+static void who_was_slow_comes_last_and_alone(void **state)
+{
+	struct walkqueue_item item[8];
+	struct walkqueue_stats st;
+
+	add(5, 1000, false);
+	assert_int_equal(walkqueue_take(q, now, item, 8), 1);
+	assert_false(item[0].slow);
+	walkqueue_charge(q, item, MS, 30 * MS);
+	add(5, 1000, false);
+	add(6, 1000, false);
+	add(7, 1001, true);
+	assert_int_equal(walkqueue_take(q, now, item, 8), 2);
+	assert_int_equal(item[0].tgid, 6);
+	assert_int_equal(item[1].tgid, 7);
+	assert_int_equal(walkqueue_take(q, now, item, 8), 1);
+	assert_int_equal(item[0].tgid, 5);
+	assert_true(item[0].slow);
+	walkqueue_get_stats(q, &st);
+	assert_int_equal(st.slow, 1);
+	/* It is not the user who is slow, and this is not for ever. */
+	walkqueue_charge(q, item, MS, 0);
+	add(5, 1000, false);
+	add(6, 1000, false);
+	assert_int_equal(walkqueue_take(q, now, item, 8), 2);
+	assert_false(item[0].slow || item[1].slow);
+}
+
+/* Ten milliseconds a second, of which one attempt takes a tenth of a second. */
+static void who_is_slow_is_tried_rarely(void **state)
+{
+	struct walkqueue_item item;
+	uint64_t end = now + 60 * SECOND;
+	int tried = 0;
+
+	for (; now < end; now += 100 * MS) {
+		add(5, 1000, false);
+		while (walkqueue_take(q, now, &item, 1)) {
+			walkqueue_charge(q, &item, 0, 100 * MS);
+			tried++;
+		}
+	}
+	assert_in_range(tried, 4, 9);
+}
+
 static void there_is_an_end_of_room(void **state)
 {
 	struct walkqueue_stats st;
@@ -236,6 +299,9 @@ int main(void)
 		T(who_floods_has_the_least),
 		T(who_floods_comes_last),
 		T(a_debt_is_paid_by_its_user),
+		T(who_waits_pays_for_it),
+		T(who_was_slow_comes_last_and_alone),
+		T(who_is_slow_is_tried_rarely),
 		T(there_is_an_end_of_room),
 	};
 
