@@ -21,6 +21,11 @@
 #include "profiler/cmd.h"
 #include "profiler/engine.h"
 
+/* From the last window's end to that of profd, at most. */
+#define RUN_LAST_S 1
+
+static int exit_status; /* for a signal handler */
+
 struct run {
 	uv_loop_t loop;
 	struct engine *engine;
@@ -81,26 +86,38 @@ static void close_handles(struct run *r)
 	close_handle(&r->hup);
 }
 
+/* All is written. A thread that hangs in a system call is not waited for. */
+static void on_late(int signum)
+{
+	_exit(exit_status);
+}
+
+static void end_late(int status)
+{
+	exit_status = status;
+	signal(SIGALRM, on_late);
+	alarm(RUN_LAST_S);
+}
+
 static void on_finished(void *arg)
 {
 	struct run *r = arg;
 
 	close_handles(r);
 	uv_stop(&r->loop);
+	end_late(r->status);
 }
 
 static void on_end(uv_signal_t *h, int signum)
 {
 	struct run *r = h->data;
-
 	enum cmd_ending end = cmd_end_asked(&r->end);
 
 	if (end == CMD_END_SAME)
 		return;
-	/* The engine may turn the loop while it is still being made. */
-	if (end == CMD_END_AT_ONCE || !r->engine) {
-		cmd_fail("ended at once by %s%s", strsignal(signum),
-			 r->engine ? ", the open window is lost" : "");
+	if (end == CMD_END_AT_ONCE) {
+		cmd_fail("ended at once by %s, the open window is lost",
+			 strsignal(signum));
 		_exit(CMD_SIGNALLED + signum);
 	}
 	log_info("%s: writing the open window", strsignal(signum));
@@ -115,6 +132,25 @@ static void on_hup(uv_signal_t *h, int signum)
 	if (r->engine && !r->end.since)
 		reporter_rotate(engine_reporter(r->engine),
 				clock_boottime_ns());
+}
+
+/* Only what a signal handler may call. */
+static void on_early(int signum)
+{
+	_exit(CMD_SIGNALLED + signum);
+}
+
+/*
+ * Until the loop turns, SIGTERM and SIGINT do what they do by themselves: a handler
+ * would not end a read of /proc that waits for a lock of the process that is looked
+ * at. The first process of a pid namespace is not ended by them without one.
+ */
+static void end_early(void)
+{
+	if (getpid() != 1)
+		return;
+	signal(SIGTERM, on_early);
+	signal(SIGINT, on_early);
 }
 
 static int on_signal(struct run *r, uv_signal_t *h, uv_signal_cb fn, int sig)
@@ -133,8 +169,14 @@ static int catch_signals(struct run *r)
 
 	if (!err)
 		err = on_signal(r, &r->intr, on_end, SIGINT);
-	if (!err)
-		err = on_signal(r, &r->hup, on_hup, SIGHUP);
+	return err ? cmd_fail("signals: %s", uv_strerror(err)) : 0;
+}
+
+/* Those that do not end it. */
+static int catch_others(struct run *r)
+{
+	int err = on_signal(r, &r->hup, on_hup, SIGHUP);
+
 	/* A client that goes away is an error of write(2), not our end. */
 	signal(SIGPIPE, SIG_IGN);
 	return err ? cmd_fail("signals: %s", uv_strerror(err)) : 0;
@@ -218,9 +260,12 @@ int cmd_run(const struct options *o)
 		free(why_perf);
 		return cmd_fail("event loop: %s", uv_strerror(err));
 	}
-	r.status = catch_signals(&r);
+	end_early();
+	r.status = catch_others(&r);
 	if (!r.status)
 		r.status = start(&r, o, why_perf);
+	if (!r.status)
+		r.status = catch_signals(&r);
 	if (r.status)
 		close_handles(&r);
 	else
