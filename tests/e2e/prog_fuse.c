@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * prog_fuse DIR FILE: a FUSE file system (linux/fuse.h, protocol 7.31) at DIR
+ * prog_fuse DIR FILE [noflush]: a FUSE file system (linux/fuse.h, protocol 7.31) at DIR
  * whose every name is FILE's content, each with an inode of its own. It answers
  * what it takes to run a program, and never a STATFS: whoever asks for that, as
- * profd does before it opens a file, waits until this ends. Prints "mounted".
+ * profd does before it opens a file, waits until this ends. With noflush it does not
+ * answer when a file is closed either: an execve that closes one waits with its
+ * exec_update_lock held, and with it who opens /proc/PID/maps. Prints "mounted".
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +24,7 @@
 
 static int dev;
 static int content = -1;
+static bool noflush;
 static struct stat st;
 
 static void reply(const struct fuse_in_header *in, int err, const void *body,
@@ -133,6 +137,9 @@ static void serve(const struct fuse_in_header *in)
 		do_read(in);
 		break;
 	case FUSE_FLUSH:
+		if (!noflush)
+			reply(in, 0, NULL, 0);
+		break;
 	case FUSE_RELEASE:
 	case FUSE_RELEASEDIR:
 		reply(in, 0, NULL, 0);
@@ -153,8 +160,9 @@ int main(int argc, char **argv)
 	char options[128];
 	ssize_t n;
 
-	if (argc != 3)
+	if (argc != 3 && argc != 4)
 		return 2;
+	noflush = argc == 4 && !strcmp(argv[3], "noflush");
 	content = open(argv[2], O_RDONLY | O_CLOEXEC);
 	dev = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	if (content < 0 || dev < 0 || fstat(content, &st))
