@@ -77,9 +77,9 @@ int walk_reader(struct engine *e)
 		e->rereads = walkqueue_new();
 	if (!e->batch)
 		e->batch = calloc(1, sizeof(*e->batch));
-	if (!e->maps)
+	if (!e->maps && e->batch)
 		e->maps = mapsreader_new(e->loop, reread_answer, e);
-	return e->rereads && e->batch && e->maps ? 0 : -ENOMEM;
+	return e->rereads && e->maps ? 0 : -ENOMEM;
 }
 
 void walk_read(struct engine *e, uint64_t slice_ns)
