@@ -413,13 +413,15 @@ static void a_path_of_a_chroot_is_found(void **state)
 static void what_is_known_is_known_of_one_mount(void **state)
 {
 	struct symbolizer_known k = { 0 };
-	struct symbolizer_file f = { .mount = 1 };
+	struct symbolizer_segment none = { 0 };
+	struct symbolizer_file f = { .mount = 1, .segments = &none };
 
 	f.ident.dev = makedev(0, 50);
 	f.ident.ino = 7;
 	symbolizer_known_add(&k, &f);
 	assert_true(symbolizer_known_get(&k, &f));
 	free(f.segments);
+	f.segments = &none;
 	f.mount = 2;
 	assert_false(symbolizer_known_get(&k, &f));
 	f.mount = 0;
