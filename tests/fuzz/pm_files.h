@@ -185,6 +185,14 @@ int symbolizer_rows(struct symbolizer *s, struct symbolizer_file *file,
 	return 0;
 }
 
+void symbolizer_hurry(struct symbolizer *s, struct symbolizer_file *file)
+{
+}
+
+void symbolizer_hurry_open(struct symbolizer *s, uint64_t dev, uint64_t ino)
+{
+}
+
 void symbolizer_rows_free(struct symbolizer_rows *rows)
 {
 	free(rows);

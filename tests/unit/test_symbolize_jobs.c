@@ -31,20 +31,24 @@ static void a_slow_opening_ends_at_its_deadline(void **state)
 
 	fixture_init(&fx, &opts);
 	statfs_sleep_ms = 300;
-	/* More than are worked at in one go. */
+	/* Four are waited for; the one behind those that hang is not tried. */
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(symbolizer_open(fx.s, &req, on_open, &fx), 0);
-	wait_for(&fx, &fx.opened, 5);
+	wait_for(&fx, &fx.opened, 4);
 	assert_int_equal(fx.open_err, -ETIMEDOUT);
+	wait_for(&fx, &fx.opened, 5);
+	assert_int_equal(fx.open_err, -EBUSY);
 	/* Names are given meanwhile. */
 	assert_int_equal(resolve_wait(&fx, symbolizer_vdso(fx.s), &at, 1), 0);
-	assert_int_equal(stats(&fx).open_timeouts, 5);
+	assert_int_equal(stats(&fx).open_timeouts, 4);
 	assert_int_equal(stats(&fx).opened, 0);
 	/* What comes late is nobody's. */
 	uv_run(&fx.loop, UV_RUN_DEFAULT);
 	assert_int_equal(fx.opened, 5);
 	statfs_sleep_ms = 0;
-	assert_int_equal(open_wait(&fx, &req), 0);
+	/* ... until those that hung come back. */
+	for (int i = 0; i < 40 && open_wait(&fx, &req); i++)
+		usleep(50000);
 	expect_name(&fx, at, "slow");
 	fixture_fini(&fx);
 }
