@@ -322,32 +322,15 @@ static void engine_hand_on(struct engine *e)
 	e->passed = pump_passed(e->pump);
 }
 
-static void engine_soon(struct engine *e);
-
-static void engine_go_on(uv_idle_t *idle)
-{
-	struct engine *e = idle->data;
-
-	uv_idle_stop(idle);
-	if (!uv_is_active((uv_handle_t *)&e->timer))
-		return;
-	if (e->more) {
-		engine_tick(&e->timer);
-		return;
-	}
-	/* The rest of a drain looks at all that waits: at the timer's pace. */
-	engine_hand_on(e);
-	engine_soon(e);
-}
-
-/*
- * What is left is read in the next turn of the loop. Without a sleep: on busy CPUs
- * it would take several times as long to be woken.
- */
+/* What is left is read soon, but not before the rest of the loop. */
 static void engine_soon(struct engine *e)
 {
-	if ((e->more || e->ripe) && e->timer_open)
-		uv_idle_start(&e->soon, engine_go_on);
+	uv_timer_t *timer = &e->timer;
+
+	if ((e->more || e->ripe) && e->timer_open &&
+	    uv_is_active((uv_handle_t *)timer))
+		uv_timer_start(timer, engine_tick, 1,
+			       uv_timer_get_repeat(timer));
 }
 
 void engine_drain(struct engine *e)
@@ -434,12 +417,7 @@ static void engine_tick(uv_timer_t *timer)
 /* A ring is half full: do not wait for the timer. */
 static void engine_sampler_readable(void *arg)
 {
-	struct engine *e = arg;
-
-	if (e->ripe && !e->perf)
-		sampler_poll(e->sampler);
-	else
-		engine_drain(e);
+	engine_drain(arg);
 }
 
 /*
@@ -502,9 +480,8 @@ int engine_loop(struct engine *e)
 
 	if (err)
 		return err;
-	uv_idle_init(e->loop, &e->soon);
-	e->timer.data = e->soon.data = e;
-	e->handles += 2;
+	e->timer.data = e;
+	e->handles++;
 	e->timer_open = true;
 	err = engine_wakes(e);
 	if (err)
@@ -595,7 +572,6 @@ static void engine_close_handles(struct engine *e)
 	if (!e->timer_open)
 		return;
 	uv_close((uv_handle_t *)&e->timer, engine_timer_closed);
-	uv_close((uv_handle_t *)&e->soon, engine_timer_closed);
 	wake_close(&e->sampler_wake, engine_wake_closed);
 	wake_close(&e->quark_wake, engine_wake_closed);
 	wake_close(&e->sideband_wake, engine_wake_closed);

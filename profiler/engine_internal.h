@@ -55,7 +55,6 @@ struct engine {
 
 	uint64_t wanted_from; /* older samples were for the warm-up only */
 	uv_timer_t timer;
-	uv_idle_t soon; /* in place of it, while there is more to be done */
 	struct wake sampler_wake, quark_wake, sideband_wake;
 	bool timer_open;
 	unsigned int handles; /* open libuv handles of ours */
