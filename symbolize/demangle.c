@@ -4,8 +4,10 @@
 #include <libiberty/demangle.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/time.h>
+#include <ucontext.h>
 
 #include "symbolize/demangle.h"
 
@@ -17,31 +19,62 @@
 
 #define OPTIONS (DMGL_PARAMS | DMGL_ANSI)
 
-/* The text of the C++ name at hand; fixed, for on_tick() may stop at any time. */
-static char cxx_text[SYMBOLIZER_DEMANGLED_MAX];
-static size_t cxx_len;
-static sigjmp_buf cxx_stop;
-static volatile sig_atomic_t cxx_busy; /* in libiberty's C++ demangler */
-static volatile sig_atomic_t cxx_ticks; /* of this name */
+/* Of the linker: the code of this program, without that of shared libraries. */
+extern const char __executable_start[], etext[];
+
+enum demangler {
+	NONE,
+	CXX,
+	RUST,
+};
+
+/*
+ * The name at hand. Its text has a fixed place, for on_tick() may stop at any
+ * time. One for each thread: the kernel's names are demangled in threads too.
+ */
+static _Thread_local struct {
+	char text[SYMBOLIZER_DEMANGLED_MAX];
+	size_t len;
+	sigjmp_buf stop;
+	volatile sig_atomic_t in; /* enum demangler: whose code runs */
+	volatile sig_atomic_t ticks; /* of this name */
+	volatile bool cut;
+} now;
 static bool started;
+
+static bool in_this_program(const ucontext_t *uc)
+{
+	uintptr_t pc = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
+
+	return pc >= (uintptr_t)__executable_start && pc < (uintptr_t)etext;
+}
 
 /*
  * The C++ demangler with a callback keeps all it has on the stack, by alloca():
- * left by a jump it leaks nothing, and no lock is held. SA_NODEFER, so that no
- * signal mask has to be restored, which would be a system call.
+ * left by a jump it leaks nothing, and no lock is held. The Rust demangler calls
+ * malloc() and free() for a punycode identifier. libiberty is linked statically
+ * and libc is not, so a program counter in this program is not inside of these:
+ * otherwise the next tick tries again. A jump may leak that buffer, of 8 KiB at
+ * most: by the limit on CPU time the worker can do so 6000 times.
+ *
+ * SA_NODEFER, so that no signal mask has to be restored, which would be a
+ * system call.
  */
-static void on_tick(int sig)
+static void on_tick(int sig, siginfo_t *info, void *context)
 {
-	if (cxx_busy && ++cxx_ticks >= SYMBOLIZER_DEMANGLE_TICKS) {
-		cxx_busy = 0;
-		siglongjmp(cxx_stop, 1);
-	}
+	if (now.in == NONE || ++now.ticks < SYMBOLIZER_DEMANGLE_TICKS)
+		return;
+	if (now.in == RUST && !in_this_program(context))
+		return;
+	now.in = NONE;
+	siglongjmp(now.stop, 1);
 }
 
 int symbolizer_demangle_start(void)
 {
-	struct sigaction sa = { .sa_handler = on_tick,
-				.sa_flags = SA_RESTART | SA_NODEFER };
+	struct sigaction sa = { .sa_sigaction = on_tick,
+				.sa_flags =
+					SA_RESTART | SA_NODEFER | SA_SIGINFO };
 	const struct timeval tick = { 0, SYMBOLIZER_DEMANGLE_TICK_MS * 1000 };
 	const struct itimerval timer = { tick, tick };
 	sigset_t set;
@@ -57,48 +90,6 @@ int symbolizer_demangle_start(void)
 	return 0;
 }
 
-static void collect_cxx(const char *s, size_t len, void *arg)
-{
-	if (cxx_len + len > sizeof(cxx_text)) {
-		cxx_busy = 0;
-		siglongjmp(cxx_stop, 1);
-	}
-	memcpy(cxx_text + cxx_len, s, len);
-	cxx_len += len;
-}
-
-static bool cxx(const char *name, struct strbuf *to,
-		struct symbolizer_demangle_cost *cost)
-{
-	volatile bool done = false;
-
-	cxx_len = 0;
-	cxx_ticks = 0;
-	if (sigsetjmp(cxx_stop, 0) == 0) {
-		cxx_busy = 1;
-		done = cplus_demangle_v3_callback(name, OPTIONS, collect_cxx,
-						  NULL);
-		cxx_busy = 0;
-	}
-	if (cost) {
-		cost->ticks += (unsigned int)cxx_ticks;
-		cost->exceeded += cxx_ticks >= SYMBOLIZER_DEMANGLE_TICKS;
-	}
-	if (!done || !cxx_len)
-		return false;
-	strbuf_add(to, cxx_text, cxx_len);
-	return !to->failed;
-}
-
-/* --- Rust ------------------------------------------------------------------- */
-
-struct output {
-	struct strbuf *to;
-	size_t begin;
-	bool cut;
-	jmp_buf stop;
-};
-
 static bool has_high_byte(const char *s, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
@@ -108,31 +99,48 @@ static bool has_high_byte(const char *s, size_t len)
 }
 
 /*
- * The demangler cannot be told to stop, so it is left by a jump: it branches
- * nowhere without output. It keeps what it has on the stack, but for the buffer
- * of a punycode identifier, which it frees after it has printed it, in one piece.
- * Such a piece is not ASCII: it is dropped and the jump waits for the next.
+ * Too much text is left by a jump, too. The buffer of a punycode identifier is
+ * freed after it was printed, in one piece, which is not ASCII: the jump waits
+ * for the next piece, so that this leaks nothing.
  */
-static void collect_rust(const char *s, size_t len, void *arg)
+static void collect(const char *s, size_t len, void *arg)
 {
-	struct output *out = arg;
-
-	if (out->to->len - out->begin + len > SYMBOLIZER_DEMANGLED_MAX) {
-		out->cut = true;
+	if (now.cut || now.len + len > sizeof(now.text)) {
+		now.cut = true;
 		if (has_high_byte(s, len))
 			return;
-		longjmp(out->stop, 1);
+		now.in = NONE;
+		siglongjmp(now.stop, 1);
 	}
-	strbuf_add(out->to, s, len);
+	memcpy(now.text + now.len, s, len);
+	now.len += len;
 }
 
-static bool rust(const char *name, struct strbuf *to)
+static bool run(enum demangler which, const char *name, struct strbuf *to,
+		struct symbolizer_demangle_cost *cost)
 {
-	struct output out = { .to = to, .begin = to->len };
+	volatile bool done = false;
 
-	return setjmp(out.stop) == 0 &&
-	       rust_demangle_callback(name, OPTIONS, collect_rust, &out) &&
-	       !out.cut && !to->failed && to->len > out.begin;
+	now.len = 0;
+	now.ticks = 0;
+	now.cut = false;
+	if (sigsetjmp(now.stop, 0) == 0) {
+		now.in = which;
+		done = which == RUST
+			       ? rust_demangle_callback(name, OPTIONS, collect,
+							NULL)
+			       : cplus_demangle_v3_callback(name, OPTIONS,
+							    collect, NULL);
+		now.in = NONE;
+	}
+	if (cost) {
+		cost->ticks += (unsigned int)now.ticks;
+		cost->exceeded += now.ticks >= SYMBOLIZER_DEMANGLE_TICKS;
+	}
+	if (!done || now.cut || !now.len)
+		return false;
+	strbuf_add(to, now.text, now.len);
+	return !to->failed;
 }
 
 static bool is_mangled(const char *name)
@@ -150,11 +158,11 @@ bool symbolizer_demangle(const char *name, struct strbuf *to,
 	if (name[0] != '_' || !is_mangled(name) || strlen(name) > MANGLED_MAX)
 		return false;
 	/* Rust's older names are C++ names too: it goes first. */
-	if (rust(name, to))
+	if (run(RUST, name, to, cost) || (started && run(CXX, name, to, cost)))
 		return true;
 	if (to->data) {
 		to->len = begin;
 		to->data[begin] = '\0';
 	}
-	return started && cxx(name, to, cost);
+	return false;
 }

@@ -71,7 +71,8 @@ static bool demangle(struct question *q, const char *name)
 	bool done = false;
 
 	if (q->f->exceeded >= EXCEEDED_MAX || q->cost.ticks >= REQUEST_TICKS) {
-		q->a->tally.undemangled += name[0] == '_' && name[1] == 'Z';
+		q->a->tally.undemangled +=
+			name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
 		return false;
 	}
 	strbuf_reset(&q->text);

@@ -676,6 +676,34 @@ static void a_name_has_its_time(void **state)
 	strbuf_fini(&sb);
 }
 
+/* A binder of so many lifetimes, of a path that is skipped: no text. */
+#define RUST_SLOW "_RMIC1aFGzzzzzzzzz_EuEu"
+/* ... behind a punycode identifier, for which there is a buffer. */
+#define RUST_SLOW_PUNY "_RMIC1aTNvC1au8gdel_5qaFGzzzzzzzzz_EuEEu"
+
+static void a_rust_name_has_its_time(void **state)
+{
+	static const char *const slow[] = { RUST_SLOW, RUST_SLOW_PUNY };
+	struct symbolizer_demangle_cost cost = { 0 };
+	uint64_t before = cpu_ms();
+	struct strbuf sb = { 0 };
+
+	for (unsigned int i = 0; i < 10; i++) {
+		assert_false(symbolizer_demangle(slow[i % ARRAY_SIZE(slow)],
+						 &sb, &cost));
+		assert_int_equal(cost.exceeded, i + 1);
+		assert_int_equal(sb.len, 0);
+		assert_true(symbolizer_demangle("_RNvCs1234_1au8gdel_5qa", &sb,
+						&cost));
+		assert_string_equal(sb.data, "a::g\xc3\xb6"
+					     "del");
+		strbuf_reset(&sb);
+	}
+	assert_true(cost.ticks >= 20);
+	assert_true(cpu_ms() - before < 10000);
+	strbuf_fini(&sb);
+}
+
 static void hostile_symbols_cost_little(void **state)
 {
 	struct strbuf sb = { 0 };
@@ -728,6 +756,7 @@ int main(void)
 		cmocka_unit_test(cxx_and_rust_names_are_made_readable),
 		cmocka_unit_test(hostile_symbols_cost_little),
 		cmocka_unit_test(a_name_has_its_time),
+		cmocka_unit_test(a_rust_name_has_its_time),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
