@@ -185,7 +185,7 @@ static int proc_start(struct opener_proc *p)
 		p->child = NULL;
 		proc_lost(p, err);
 	} else {
-		worker_child_hurry(p->child, true);
+		worker_child_nice(p->child, WORKER_BEFORE);
 	}
 	p->since = uv_now(p->o->opts.loop);
 	return err;

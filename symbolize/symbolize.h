@@ -439,6 +439,10 @@ int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *id, size_t len,
 	X(worker_hung, 0, "times it was ended because it took too long")      \
 	X(worker_lies, 0, "times it was ended because it talked nonsense")    \
 	X(worker_nomem, 0, "times it ran out of the memory it may have")      \
+	X(worker_unhurried, 0,                                                \
+	  "files read without priority: their users had used theirs up")      \
+	X(worker_refused, 0,                                                  \
+	  "requests refused: it fails on all files of their user")            \
 	X(put_aside, 0, "executable files put aside: it failed on them")
 
 struct symbolizer_stats {

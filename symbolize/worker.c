@@ -2,10 +2,11 @@
 /*
  * worker: see symbolize/worker.h.
  *
- * Whose fault it is: a death with a job under way is the file's; one without is
- * nobody's, and when that happens five times running, or it does not even come
- * to its greeting, then there is no worker to be had: jobs end with -EIO until
- * it can be started again, which is tried every ten seconds at least.
+ * Whose fault it is: an end with a job under way is the file's, and workers.c
+ * says what follows for others of the same user. One without is nobody's, and when
+ * that happens five times running, or it does not even come to its greeting, then
+ * there is no worker to be had: jobs end with -EIO until it can be started again,
+ * which is tried every ten seconds at least.
  */
 #include <errno.h>
 #include <signal.h>
@@ -22,13 +23,8 @@
 /* A deadline is counted in so many ticks: time in which we were stopped too,
  * or the host asleep, is one of them at most. */
 #define WORKER_TICKS 40
-/* Failures without an answer between them: these many start it at once. */
-#define WORKER_PATIENCE 2
-#define WORKER_BACKOFF_MS 10
-#define WORKER_BACKOFF_MAX_MS 10000
-/* With so many, or so many without a job to blame, there is none to be had. */
-#define WORKER_BROKEN 8
-#define WORKER_BROKEN_BLAMELESS 5
+/* With so many ends in a row without a job to blame there is none to be had. */
+#define WORKER_BROKEN 5
 /* One that cannot be reaped keeps the end waiting so long. */
 #define WORKER_LAST_MS 1000
 #define WORKER_ASKS_MAX 64 /* of one job */
@@ -42,6 +38,9 @@ struct worker {
 	unsigned int ticks; /* of the deadline, gone by */
 	uint64_t tick_ms, asked_at; /* uv_now() */
 	uint64_t cpu_ns; /* of the process, when it was asked */
+	uint64_t charged_ns; /* ... that jobs were charged for */
+	uint64_t charged_at; /* uv_hrtime() */
+	bool hurried;
 	uint64_t index_bytes; /* of its part in stats->index_bytes */
 	struct worker_children children;
 	struct worker_child *child; /* the one that counts, or NULL */
@@ -51,7 +50,7 @@ struct worker {
 	bool asked; /* ... and the worker may have seen the question */
 	uint64_t question; /* its number */
 	unsigned int asks, asking; /* of this job; of all, in the pool */
-	unsigned int fails, blameless; /* without an answer between them */
+	unsigned int blameless; /* ends, without an answer between them */
 	uint64_t restart_at; /* uv_now(), when DOWN */
 	bool freed;
 	uid_t uid;
@@ -114,6 +113,31 @@ static uint64_t cpu_ns(const struct worker *w)
 	return (uint64_t)ts.tv_sec * CLOCK_NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
+static void charge(struct worker *w)
+{
+	uint64_t now = cpu_ns(w), at = uv_hrtime();
+
+	/* It has ended, and is reaped: not more than the time that passed. */
+	if (!now)
+		now = w->charged_ns + (at - w->charged_at);
+	if (!w->asked || now <= w->charged_ns)
+		return;
+	w->opts.charge(w->opts.arg, w->now, now - w->charged_ns, w->hurried);
+	w->charged_ns = now;
+	w->charged_at = at;
+}
+
+/* From now on it goes before other programs no more. */
+static void calm(struct worker *w)
+{
+	bool behind = false;
+
+	charge(w);
+	w->hurried = false;
+	w->opts.pace(w->opts.arg, w->now, &behind);
+	worker_child_nice(w->child, behind ? WORKER_BEHIND : WORKER_WITH);
+}
+
 /* --- the end of a worker -------------------------------------------------------- */
 
 static void let_go(struct worker *w)
@@ -136,8 +160,7 @@ static void job_ended(struct worker *w, int err, bool again)
 	w->opts.ended(w->opts.arg, w, j, err, again);
 }
 
-/* When the next one may be started, after so many failures in a row. */
-static uint64_t backoff_ms(unsigned int fails)
+uint64_t worker_backoff_ms(unsigned int fails)
 {
 	unsigned int shift = fails - WORKER_PATIENCE - 1;
 
@@ -150,32 +173,41 @@ static uint64_t backoff_ms(unsigned int fails)
 
 static bool broken(const struct worker *w)
 {
-	return w->fails >= WORKER_BROKEN ||
-	       w->blameless >= WORKER_BROKEN_BLAMELESS;
+	return w->blameless >= WORKER_BROKEN;
+}
+
+/* It ended while it worked for a job. */
+static void job_failed(struct worker *w, unsigned int thirds, const char *why)
+{
+	struct worker_job *j = w->now;
+	bool aside;
+
+	j->spent_ms = 0;
+	if (thirds)
+		w->opts.failed(w->opts.arg, j);
+	aside = thirds && worker_aside_add(w->opts.aside, j->file, thirds, why,
+					   uv_now(w->opts.loop));
+	w->opts.stats->put_aside += aside;
+	job_ended(w, aside ? -EBADMSG : 0, !aside);
 }
 
 /* It failed, or had to be ended; 'thirds' as in worker_aside.h. */
 static void lost(struct worker *w, unsigned int thirds, const char *why)
 {
-	struct worker_job *j = w->now;
-	bool blame = j && w->asked;
+	bool blame = w->now && w->asked;
 
 	/* What it said of its start itself is better. */
 	if (w->state != WORKER_STARTING || !w->why[0])
 		snprintf(w->why, sizeof(w->why), "%s", why);
-	let_go(w);
-	w->asked = false;
-	w->fails++;
-	w->blameless = blame ? 0 : w->blameless + 1;
-	w->restart_at = uv_now(w->opts.loop) + backoff_ms(w->fails);
 	if (blame)
-		j->spent_ms = 0;
-	if (blame && thirds &&
-	    worker_aside_add(w->opts.aside, j->file, thirds, why,
-			     uv_now(w->opts.loop))) {
-		w->opts.stats->put_aside++;
-		job_ended(w, -EBADMSG, false);
-	}
+		charge(w);
+	let_go(w);
+	w->asks = 0;
+	w->blameless = blame ? 0 : w->blameless + 1;
+	w->restart_at = uv_now(w->opts.loop) + worker_backoff_ms(w->blameless);
+	if (blame)
+		job_failed(w, thirds, why);
+	w->asked = false;
 	worker_run(w);
 }
 
@@ -290,6 +322,23 @@ static int greeted(struct worker *w)
 
 /* --- questions and answers ------------------------------------------------------- */
 
+/* Not for longer than a tick, which no table of a usual file takes. */
+static void hurry(struct worker *w)
+{
+	bool behind = false;
+	uint64_t ms = w->opts.pace(w->opts.arg, w->now, &behind) /
+		      CLOCK_NSEC_PER_MSEC;
+
+	w->hurried = ms != 0;
+	w->opts.stats->worker_unhurried +=
+		!ms && w->now->kind->type != WORKER_NAMES;
+	worker_child_nice(w->child, ms	     ? WORKER_BEFORE
+				    : behind ? WORKER_BEHIND
+					     : WORKER_WITH);
+	if (ms)
+		timer_set(w, MIN(ms, w->tick_ms));
+}
+
 static void ask(struct worker *w)
 {
 	union {
@@ -306,10 +355,10 @@ static void ask(struct worker *w)
 	m.q.index_bytes = w->opts.index_room(w->opts.arg, w->index_bytes);
 	j->kind->question(j, &m.q);
 	w->state = WORKER_BUSY;
-	/* Names are more work, and less urgent. */
-	worker_child_hurry(w->child, j->kind->type != WORKER_NAMES);
-	w->cpu_ns = cpu_ns(w);
+	w->cpu_ns = w->charged_ns = cpu_ns(w);
+	w->charged_at = uv_hrtime();
 	deadline_set(w, j->spent_ms);
+	hurry(w);
 	w->asked = true;
 	err = worker_send(worker_child_socket(w->child), &m.q.head,
 			  j->kind->type, sizeof(m.q) + m.q.n * sizeof(uint64_t),
@@ -325,8 +374,9 @@ static void finished(struct worker *w, int err, bool again)
 {
 	struct worker_job *j = w->now;
 
-	w->fails = w->blameless = w->asks = 0;
+	w->blameless = w->asks = 0;
 	w->state = WORKER_IDLE;
+	calm(w); /* it has to clear up after its answer */
 	j->spent_ms = again ? j->spent_ms + deadline_spent(w) : 0;
 	worker_aside_forgive(w->opts.aside, j->file);
 	/* Replaced for the CPU time it has had, before a limit ends it. */
@@ -467,14 +517,17 @@ static void overdue(struct worker *w)
 	uint64_t question = w->question;
 	enum worker_state state = w->state;
 	struct worker_child *c = w->child;
+	bool hurried;
 
 	/* It may have been us who were late. */
 	on_readable(w);
 	if (w->child != c || w->question != question || w->state != state)
 		return;
-	/* No table of a usual file takes a tick: it has had its start. */
-	worker_child_hurry(w->child, false);
-	if (++w->ticks < WORKER_TICKS) {
+	hurried = w->hurried;
+	if (w->state == WORKER_BUSY)
+		calm(w);
+	/* What it was hurried for is no tick. */
+	if (hurried || ++w->ticks < WORKER_TICKS) {
 		timer_set(w, w->tick_ms);
 		return;
 	}

@@ -3,7 +3,7 @@
  * worker: profd's side of one process that reads files. It is given one job at a
  * time, a question or several (worker_msg.h), and started for that if it is not
  * there; workers.h says which job. What it fails on is the file's fault or not:
- * then it is asked once more, of the next process.
+ * then the job may be given to a process once more.
  *
  *	DOWN --start--> STARTING --HELLO--> IDLE <--> BUSY
  *	  ^------- it fails, or is not needed any more -'
@@ -22,6 +22,11 @@ struct opener;
 struct worker;
 struct worker_job;
 struct workers_party;
+
+/* Failures without an answer between them: these many have no consequence. */
+#define WORKER_PATIENCE 2
+#define WORKER_BACKOFF_MS 10
+#define WORKER_BACKOFF_MAX_MS 10000
 
 enum worker_state {
 	WORKER_DOWN,
@@ -56,6 +61,7 @@ struct worker_job {
 	struct symbolizer_file *file; /* of which it has the descriptor */
 	struct workers_party *party; /* while workers.c has it */
 	uint64_t spent_ms; /* by its questions so far, of its deadline */
+	bool failed; /* a process ended by it just now */
 };
 
 struct worker_opts {
@@ -73,8 +79,19 @@ struct worker_opts {
 	/* What its indexes may take of memory. */
 	uint64_t (*index_room)(void *arg, uint64_t held);
 	/*
+	 * CPU time in ns that a job may have before other programs. 0: with
+	 * them, or, *behind, behind them.
+	 */
+	uint64_t (*pace)(void *arg, const struct worker_job *j, bool *behind);
+	/* A job that is under way had so much CPU time, like that or not. */
+	void (*charge)(void *arg, struct worker_job *j, uint64_t cpu_ns,
+		       bool hurried);
+	/* The process ended by what it does with this file; ended() follows. */
+	void (*failed)(void *arg, struct worker_job *j);
+	/*
 	 * It has done with a job, which is the callee's again: 0, an error as
-	 * for done() above; 'again': it has another question.
+	 * for done() above; 'again': it has another question, or the same one
+	 * after a failure.
 	 */
 	void (*ended)(void *arg, struct worker *w, struct worker_job *j,
 		      int err, bool again);
@@ -94,6 +111,9 @@ void worker_wake(struct worker *w);
 void worker_give(struct worker *w, struct worker_job *j);
 /* Of the job it has. True: it will not be done. False: it ends with ended(). */
 bool worker_take_back(struct worker *w);
+
+/* The pause after so many failures in a row. */
+uint64_t worker_backoff_ms(unsigned int fails);
 
 enum worker_state worker_state(const struct worker *w);
 struct worker_job *worker_job(const struct worker *w); /* or NULL */

@@ -12,11 +12,13 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "symbolize/worker_child.h"
 
-#define HURRY_NICE (-10)
+#define NICE_BEFORE (-10)
+#define NICE_BEHIND 5 /* more than ours */
 
 struct worker_child {
 	struct worker_child *next;
@@ -24,7 +26,9 @@ struct worker_child {
 	uv_process_t process;
 	uv_poll_t poll;
 	int sock; /* -1: let go */
-	bool ended, hurry;
+	bool ended;
+	bool may_nice; /* it was, and can be, put before others */
+	enum worker_nice nice;
 	unsigned int handles;
 };
 
@@ -107,6 +111,17 @@ static int spawn(struct worker_child *c, const char *program, char **argv,
 	return uv_spawn(c->all->loop, &c->process, &o);
 }
 
+/* Its handle is closed before the loop turns, so nobody else would reap it. */
+static void end_now(struct worker_child *c)
+{
+	pid_t pid = c->process.pid;
+
+	uv_process_kill(&c->process, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	c->ended = true;
+}
+
 static int start(struct worker_child *c, const char *program, char **argv,
 		 int sock)
 {
@@ -117,7 +132,7 @@ static int start(struct worker_child *c, const char *program, char **argv,
 	uv_unref((uv_handle_t *)&c->process);
 	err = uv_poll_init(c->all->loop, &c->poll, c->sock);
 	if (err) {
-		uv_process_kill(&c->process, SIGKILL);
+		end_now(c);
 		return err;
 	}
 	c->poll.data = c;
@@ -169,15 +184,22 @@ pid_t worker_child_pid(const struct worker_child *c)
 	return c->process.pid;
 }
 
-void worker_child_hurry(struct worker_child *c, bool hurry)
+void worker_child_nice(struct worker_child *c, enum worker_nice nice)
 {
 	int usual = getpriority(PRIO_PROCESS, 0);
+	const int values[] = {
+		[WORKER_WITH] = usual,
+		[WORKER_BEFORE] = MIN(usual, NICE_BEFORE),
+		[WORKER_BEHIND] = MIN(usual + NICE_BEHIND, 19),
+	};
 
-	if (c->hurry == hurry)
+	/* Who cannot put it before others could not undo the other either. */
+	if (c->nice == nice || (nice == WORKER_BEHIND && !c->may_nice))
 		return;
-	c->hurry = hurry;
-	setpriority(PRIO_PROCESS, (id_t)c->process.pid,
-		    hurry ? MIN(usual, HURRY_NICE) : usual);
+	if (setpriority(PRIO_PROCESS, (id_t)c->process.pid, values[nice]))
+		return;
+	c->nice = nice;
+	c->may_nice |= nice == WORKER_BEFORE;
 }
 
 void worker_child_ref(struct worker_child *c, bool ref)

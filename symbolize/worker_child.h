@@ -28,10 +28,15 @@ int worker_child_start(struct worker_child **cp, struct worker_children *all,
 int worker_child_socket(const struct worker_child *c);
 pid_t worker_child_pid(const struct worker_child *c);
 /*
- * Before other programs, or with them: a table comes late where each step towards
- * it waits for its turn on busy CPUs. Needs CAP_SYS_NICE; without it, nothing.
+ * Which programs it goes before: a table comes late where each step towards it
+ * waits for its turn on busy CPUs. Without CAP_SYS_NICE it stays WITH them.
  */
-void worker_child_hurry(struct worker_child *c, bool hurry);
+enum worker_nice {
+	WORKER_WITH,
+	WORKER_BEFORE,
+	WORKER_BEHIND,
+};
+void worker_child_nice(struct worker_child *c, enum worker_nice nice);
 /* Whether the loop goes on for its sake. */
 void worker_child_ref(struct worker_child *c, bool ref);
 /* Kills it, and hears nothing more from it but that it ended. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbolize/worker_pace.h"
 #include "symbolize/workers.h"
 
 #define WORKERS_MAX 3
@@ -19,13 +20,19 @@
 #define WORKERS_NAMES_TURN_HURRY 16
 /* Each may keep this part of the memory for indexes, whatever others have. */
 #define WORKERS_INDEX_SHARE 8
+/* With so many failures on files of a party its jobs are refused for a while. */
+#define WORKERS_PARTY_BROKEN 8
+/* What the end of a process and the start of the next one cost, of CPU time. */
+#define WORKERS_FAILURE_NS (20 * CLOCK_NSEC_PER_MSEC)
 /* Parties without a job whose time is remembered. */
 #define WORKERS_PARTIES_MAX 256
 
 struct workers_party {
 	struct workers_party *next;
-	uint32_t owner, uid;
+	struct worker_pace_party pace; /* and who it is */
 	uint64_t used; /* virtual time, in ns */
+	unsigned int fails; /* without an answer between them */
+	uint64_t pause_until; /* uv_now() */
 	unsigned int turns;
 	unsigned int jobs; /* waiting and at work */
 	struct worker_job *head, *tail; /* waiting, in the order they came */
@@ -40,6 +47,7 @@ struct workers {
 	uint64_t turns; /* of files */
 	uint64_t stuck_at; /* uv_now() since which a process is wanted; 0 */
 	unsigned int waiting; /* jobs */
+	struct worker_pace pace;
 	uv_timer_t timer;
 	struct worker_aside aside;
 	unsigned int handles; /* the timer and the workers, not closed yet */
@@ -58,13 +66,26 @@ static void look_again(struct workers *ws, uint64_t ms)
 
 /* --- parties ------------------------------------------------------------------ */
 
-/* Those that would come after the others anyway need not be remembered. */
+static uint64_t ms_now(const struct workers *ws)
+{
+	return uv_now(ws->opts.worker.loop);
+}
+
+/* It would come after others, had spent something, or has to pause. */
+static bool party_matters(const struct workers *ws,
+			  const struct workers_party *p)
+{
+	return p->used > ws->now || p->pause_until > ms_now(ws) ||
+	       !worker_pace_fresh(&p->pace, uv_hrtime());
+}
+
+/* Those of which nothing needs to be remembered; too many: any without jobs. */
 static void parties_forget(struct workers *ws)
 {
 	struct workers_party **at = &ws->parties, *p;
 
 	while ((p = *at)) {
-		if (p->jobs || (p->used > ws->now &&
+		if (p->jobs || (party_matters(ws, p) &&
 				ws->n_parties <= WORKERS_PARTIES_MAX)) {
 			at = &p->next;
 			continue;
@@ -81,14 +102,14 @@ static struct workers_party *party_of(struct workers *ws,
 	struct workers_party *p;
 
 	for (p = ws->parties; p; p = p->next)
-		if (p->owner == f->owner && p->uid == f->uid)
+		if (p->pace.owner == f->owner && p->pace.uid == f->uid)
 			return p;
 	parties_forget(ws);
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
-	p->owner = f->owner;
-	p->uid = f->uid;
+	p->pace.owner = f->owner;
+	p->pace.uid = f->uid;
 	p->next = ws->parties;
 	ws->parties = p;
 	ws->n_parties++;
@@ -121,7 +142,8 @@ static void queue_remove(struct workers *ws, struct worker_job *j)
 static bool related(const struct workers_party *a,
 		    const struct workers_party *b)
 {
-	return a->uid == b->uid || (a->owner && a->owner == b->owner);
+	return a->pace.uid == b->pace.uid ||
+	       (a->pace.owner && a->pace.owner == b->pace.owner);
 }
 
 /* What samples wait for, what a file is and its rows, or names. */
@@ -157,12 +179,15 @@ static bool party_may(const struct workers *ws, const struct workers_party *p,
 		      unsigned int n_free)
 {
 	uint64_t slow = uv_hrtime() - slow_ms(p) * CLOCK_NSEC_PER_MSEC;
+	bool one = n_free < 2 || worker_pace_over(&p->pace, uv_hrtime());
 	const struct worker_job *j;
 
+	if (p->pause_until > ms_now(ws))
+		return false;
 	for (int i = 0; i < WORKERS_MAX; i++) {
 		j = worker_job(ws->each[i]);
 		if (j && related(j->party, p) &&
-		    (n_free < 2 || worker_given_at(ws->each[i]) > slow))
+		    (one || worker_given_at(ws->each[i]) > slow))
 			return false;
 	}
 	return true;
@@ -234,7 +259,7 @@ static bool usable(const struct workers *ws, int i)
 static struct worker *ready_one(struct workers *ws,
 				const struct workers_party *p)
 {
-	uint64_t now = uv_now(ws->opts.worker.loop);
+	uint64_t now = ms_now(ws);
 	enum worker_state state;
 
 	for (int i = 0; i < WORKERS_MAX; i++)
@@ -289,6 +314,25 @@ static void refuse_all(struct workers *ws, int err)
 	}
 }
 
+/* Those of a party on whose files the processes have failed too often. */
+static void refuse_broken(struct workers *ws)
+{
+	struct workers_party *p = ws->parties;
+	unsigned int n = ws->waiting;
+
+	while (p && n && !ws->freed) {
+		if (!p->head || p->fails < WORKERS_PARTY_BROKEN ||
+		    p->pause_until <= ms_now(ws)) {
+			p = p->next;
+			continue;
+		}
+		ws->opts.worker.stats->worker_refused++;
+		refuse(ws, p->head, -EIO);
+		n--;
+		p = ws->parties; /* the callee may have changed it */
+	}
+}
+
 static void give(struct workers *ws, struct worker *w, struct worker_job *j)
 {
 	queue_remove(ws, j);
@@ -312,6 +356,7 @@ static void run(struct workers *ws)
 	ws->running = true;
 	if (none_to_be_had(ws))
 		refuse_all(ws, -EIO);
+	refuse_broken(ws);
 	while (!ws->freed && ws->waiting && (n_free = count_free(ws))) {
 		j = pick(ws, n_free);
 		if (j && workers_quarantined(ws, j->file)) {
@@ -340,6 +385,40 @@ static void on_ready(void *arg)
 	run(arg);
 }
 
+static uint64_t pace(void *arg, const struct worker_job *j, bool *behind)
+{
+	const struct worker_pace_party *p = &j->party->pace;
+	const struct workers *ws = arg;
+	uint64_t now = uv_hrtime();
+
+	*behind = worker_pace_over(p, now);
+	/* Names are more work, and less urgent. */
+	if (*behind || j->kind->type == WORKER_NAMES)
+		return 0;
+	return worker_pace_hurry(&ws->pace, p, now);
+}
+
+static void charge(void *arg, struct worker_job *j, uint64_t cpu_ns,
+		   bool hurried)
+{
+	struct workers *ws = arg;
+
+	worker_pace_charge(&ws->pace, &j->party->pace, cpu_ns, hurried,
+			   uv_hrtime());
+}
+
+static void on_failed(void *arg, struct worker_job *j)
+{
+	struct workers_party *p = j->party;
+	struct workers *ws = arg;
+
+	p->fails++;
+	p->used += WORKERS_FAILURE_NS;
+	p->pause_until = ms_now(ws) + worker_backoff_ms(p->fails);
+	charge(ws, j, WORKERS_FAILURE_NS, false);
+	j->failed = true;
+}
+
 static void on_ended(void *arg, struct worker *w, struct worker_job *j, int err,
 		     bool again)
 {
@@ -348,10 +427,13 @@ static void on_ended(void *arg, struct worker *w, struct worker_job *j, int err,
 	j->file->at_work = false;
 	j->party->jobs--;
 	j->party->used += uv_hrtime() - worker_given_at(w);
+	if (!j->failed)
+		j->party->fails = 0;
+	j->failed = false;
 	if (again && !ws->freed)
 		queue_add(ws, j->party, j);
 	else
-		j->kind->done(j, err);
+		j->kind->done(j, again ? -ECANCELED : err);
 }
 
 static uint64_t index_room(void *arg, uint64_t held)
@@ -451,6 +533,9 @@ int workers_new(struct workers **wsp, const struct workers_opts *opts)
 	ws->aside.retry_ms = opts->retry_ms;
 	o.aside = &ws->aside;
 	o.index_room = index_room;
+	o.pace = pace;
+	o.charge = charge;
+	o.failed = on_failed;
 	o.ended = on_ended;
 	o.ready = on_ready;
 	o.closed = on_worker_closed;

@@ -7,7 +7,13 @@
  *
  * Jobs are fair by party: the owner of the file, and the user id it was opened
  * for. The party that has had the least time goes first, and one whose job is at
- * work gets no second process before that job is slow, and never the last one.
+ * work gets no second process before that job is slow, never the last one, and none
+ * at all when it has used much CPU time (worker_pace.h).
+ *
+ * Where the process ends by what it does with a party's files, again and again
+ * without an answer between, that party has to pause, up to ten seconds; from the
+ * eighth such end on its requests end with -EIO in the pause. Others do not notice.
+ *
  * Within a party: what a file is, and unwind tables, before names, for a stack
  * without its tables is lost and one without its names has addresses; the file
  * that had its turn longest ago first; one job of a file at a time.
