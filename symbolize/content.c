@@ -6,7 +6,8 @@
  *
  * Of a small file all bytes are hashed, of a large one its headers, symbols,
  * unwind information and stubs. The other code is left out there: a few
- * instructions in gaps of the unwind information are all that is read of it.
+ * instructions in gaps of the unwind information are all that is read of it. A
+ * large one without sections is not hashed: nothing says which bytes these are.
  */
 #include <errno.h>
 #include <nettle/sha2.h>
@@ -15,7 +16,7 @@
 #include "symbolize/file.h"
 
 #define CONTENT_SMALL (4ULL << 20)
-#define CONTENT_MAX (64ULL << 20)
+#define CONTENT_MAX (32ULL << 20)
 #define CONTENT_PIECE (64 << 10)
 
 struct content {
@@ -99,7 +100,7 @@ static int add_large(struct content *c)
 	if (err)
 		return err;
 	if (e.shnum < 2) {
-		err = add(c, 0, c->src->size);
+		err = -EFBIG;
 	} else {
 		err = add_clipped(c, 0, sizeof(Elf64_Ehdr));
 		if (!err)

@@ -97,7 +97,7 @@ struct symbolizer_ident {
 	/*
 	 * A hash of what tables and names are made of: where it, the build id
 	 * and the file id are equal, two files may share these. A file with too
-	 * much to be hashed (64 MiB) has one that is equal to no other's.
+	 * much to be hashed (32 MiB) has one that is equal to no other's.
 	 */
 	uint8_t content[SYMBOLIZER_FILE_ID_LEN];
 	uint64_t dev;
@@ -286,6 +286,9 @@ struct symbolizer_rule {
  */
 struct symbolizer_rows;
 
+/* A file whose rows would take more memory has none: -EFBIG. */
+#define SYMBOLIZER_ROWS_MAX (32U << 20)
+
 struct symbolizer_rows_info {
 	size_t rows, rules; /* a gap is no rule */
 	size_t bytes; /* of memory, all in */
@@ -302,7 +305,7 @@ struct symbolizer_rows_info {
 
 /*
  * err 0: 'rows' is the callee's, who frees it. Otherwise -errno and NULL:
- * -ENODATA (no unwind information), -ENOTSUP (not of x86-64), -ECANCELED...
+ * -ENODATA (no unwind information), -ENOTSUP (not of x86-64), -EFBIG, -ECANCELED...
  */
 typedef void (*symbolizer_rows_fn)(void *arg, int err,
 				   struct symbolizer_rows *rows);

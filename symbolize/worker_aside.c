@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "symbolize/worker_aside.h"
 
 /* From ten minutes to five hours. */
@@ -41,15 +42,15 @@ bool worker_aside_has(struct worker_aside *a, const struct symbolizer_file *f,
 	return false;
 }
 
-/* The path on one line of a terminal. */
+/* The path as text for a terminal; NULL: there is none, or no memory. */
 static char *readable(const char *path)
 {
-	char *copy = path ? strdup(path) : NULL;
+	struct strbuf sb = STRBUF_INIT;
 
-	for (char *p = copy; p && *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			*p = '?';
-	return copy;
+	if (!path)
+		return NULL;
+	text_add(&sb, path, strlen(path));
+	return strbuf_steal(&sb);
 }
 
 static void forget(struct worker_aside *a, size_t i)

@@ -32,7 +32,7 @@
 #define WORKER_TEXT_MAX 8192 /* of a name; see demangle.h */
 #define WORKER_SEGMENTS_MAX 64 /* as of an ELF file, see elf.c */
 #define WORKER_INLINE_MAX 32768 /* of a table in the message itself */
-#define WORKER_TABLE_MAX (128U << 20) /* of a table in a memfd */
+#define WORKER_TABLE_MAX SYMBOLIZER_ROWS_MAX /* of a table in a memfd */
 #define WORKER_BASENAME_MAX 255
 #define WORKER_ASK_ID_MAX 64 /* of a build id to look for */
 #define WORKER_WHAT_MAX 32

@@ -17,7 +17,7 @@
 #define TRACE_CACHE_FRAMES 65536
 #define TRACE_WAIT_MS 3000
 #define TRACE_WAIT_BYTES (8 << 20)
-#define TRACE_TABLE_BYTES (32 << 20)
+#define TRACE_TABLE_BYTES SYMBOLIZER_ROWS_MAX /* of all; one may fill it */
 #define TRACE_MAX_FRAMES 4096
 
 static void trace_tables_settled(void *arg)

@@ -129,6 +129,8 @@ static void trace_tables_failed(struct trace_table *e, int err)
 		e->retry = t->now + TABLES_RETRY_NS;
 	if (err == -ENODATA)
 		t->stats->tables_none++;
+	else if (err == -EFBIG)
+		t->stats->tables_refused++;
 	else
 		t->stats->tables_failed++;
 }

@@ -215,6 +215,21 @@ static void lie_ask_for_ever(struct fake *f)
 	}
 }
 
+/* Fewer than it may. */
+static void lie_ask_and_exit(struct fake *f)
+{
+	struct worker_ask a = { .name_len = 1, .name = "x" };
+
+	for (int i = 0; i < 40; i++) {
+		if (worker_send(0, &a.head, WORKER_ASK, sizeof(a),
+				f->q->head.job, -1) ||
+		    worker_recv(0, &fake_in))
+			break;
+		worker_in_close(&fake_in);
+	}
+	_exit(0);
+}
+
 static void lie_ask_elsewhere(struct fake *f)
 {
 	struct worker_ask a = { .name_len = 16, .name = "../../etc/passwd" };
@@ -470,13 +485,14 @@ enum fake_count {
 };
 
 /* What, and what it is counted as. KILLED: by us, which may be anybody. */
-#define FAKE_ENDS(X)     \
-	X(crash, FAILED) \
-	X(exit, FAILED)  \
-	X(hang, HUNG)    \
-	X(drip, HUNG)    \
-	X(slow, SLOW)    \
-	X(crowd, SLOW)   \
+#define FAKE_ENDS(X)            \
+	X(crash, FAILED)        \
+	X(exit, FAILED)         \
+	X(ask_and_exit, FAILED) \
+	X(hang, HUNG)           \
+	X(drip, HUNG)           \
+	X(slow, SLOW)           \
+	X(crowd, SLOW)          \
 	X(close_only, KILLED) X(empty, KILLED)
 
 #define FAKE_MESSAGES(X)       \

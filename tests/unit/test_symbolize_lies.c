@@ -3,6 +3,7 @@
  * A worker that lies, crashes and hangs: what profd makes of it. Each lie is
  * told about one file while others are asked for as well.
  */
+#include "symbolize/worker_aside.h"
 #include "tests/unit/test_symbolize_fake.h"
 
 /* Requests of one load: three files, the middle one evil. */
@@ -168,6 +169,63 @@ static void lies_in_tables_are_told_for_tables(void **state)
 			symbolizer_close(l.fx.s, l.files[k]);
 		fixture_fini(&l.fx);
 	}
+}
+
+/* What one job asked for is not counted for the next one. */
+static void each_job_has_its_own_questions(void **state)
+{
+	struct symbolizer_opts opts = { .worker = fake_program("ask_and_exit"),
+					.open_deadline_ms = 60000 };
+	struct symbolizer_file *files[3];
+	const uint64_t at[] = { 0x1000 };
+	struct fixture fx;
+	char name[32];
+
+	fixture_init(&fx, &opts);
+	for (int i = 0; i < 3; i++) {
+		snprintf(name, sizeof(name), "evil%d.so", i);
+		sh("cp evil.so %s", name);
+		assert_int_equal(open_path(&fx, in_dir(name)), 0);
+		files[i] = fx.file;
+		fx.file = NULL;
+	}
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(resolve_wait(&fx, files[i], at, 1), -EBADMSG);
+	for (int i = 0; i < 3; i++)
+		symbolizer_close(fx.s, files[i]);
+	assert_int_equal(stats(&fx).worker_failed, 3);
+	assert_int_equal(stats(&fx).worker_lies, 0);
+	fixture_fini(&fx);
+}
+
+/* A path on its way to a terminal: C0, C1, marks of direction, no UTF-8. */
+static void paths_of_quarantined_files_are_text(void **state)
+{
+	char path[] = "/a\n\x1b[1m\xc2\x9b\xe2\x80\xae\xff";
+	struct symbolizer_file f = { .path = path };
+	struct worker_aside aside = { .retry_ms = 1 };
+	const char *why;
+
+	assert_true(worker_aside_add(&aside, &f, WORKER_ASIDE_WHOLE, "x", 0));
+	assert_string_equal(worker_aside_at(&aside, 0, &why),
+			    "/a\\012\\033[1m\\u{9b}\\u{202e}\\377");
+	worker_aside_fini(&aside);
+}
+
+/* By its size, before it is mapped: all of it would be read on the loop. */
+static void a_large_table_is_refused(void **state)
+{
+	struct worker_in in = { .fd = 0, .len = sizeof(struct worker_rows) };
+	struct worker_rows r = {
+		.a.head = { .type = WORKER_ROWS, .len = sizeof(r) },
+		.bytes = SYMBOLIZER_ROWS_MAX,
+	};
+
+	memcpy(in.bytes, &r, sizeof(r));
+	assert_non_null(worker_rows(&in));
+	r.bytes++;
+	memcpy(in.bytes, &r, sizeof(r));
+	assert_null(worker_rows(&in));
 }
 
 static void each_lie_costs_its_own_file_only(void **state)
@@ -354,6 +412,9 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_lie_costs_its_own_file_only),
+		cmocka_unit_test(each_job_has_its_own_questions),
+		cmocka_unit_test(paths_of_quarantined_files_are_text),
+		cmocka_unit_test(a_large_table_is_refused),
 		cmocka_unit_test(lies_in_tables_are_told_for_tables),
 		cmocka_unit_test(questions_of_a_request_share_its_deadline),
 		cmocka_unit_test(only_a_sealed_and_whole_memfd_is_mapped),

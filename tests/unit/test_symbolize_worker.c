@@ -480,6 +480,38 @@ static void stopped_it_is_replaced(void **state)
 	assert_int_equal(kill(pid, 0), -1);
 }
 
+static int poll_fails;
+
+/* In place of libuv's: fails so many times. */
+int uv_poll_init(uv_loop_t *loop, uv_poll_t *handle, int fd)
+{
+	int (*real)(uv_loop_t *, uv_poll_t *, int);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "uv_poll_init");
+	return poll_fails-- > 0 ? UV_EMFILE : real(loop, handle, fd);
+}
+
+static void unwatched_it_is_reaped(void **state)
+{
+	siginfo_t info = { .si_pid = 0 };
+	struct fixture fx;
+	struct lib l;
+
+	/* That of the first opener and that of the first worker. */
+	poll_fails = 2;
+	fixture_init(&fx, NULL);
+	lib_open(&fx, &l, 0);
+	assert_true(poll_fails < 0);
+	assert_int_equal(stats(&fx).opener_failed, 1);
+	assert_int_equal(stats(&fx).worker_failed, 1);
+	if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT))
+		info.si_pid = 0;
+	assert_int_equal(info.si_pid, 0);
+	poll_fails = 0;
+	symbolizer_close(fx.s, l.file);
+	fixture_fini(&fx);
+}
+
 static void without_a_worker_requests_fail_soon(void **state)
 {
 	struct symbolizer_opts opts = { 0 };
@@ -665,6 +697,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(killed_it_loses_nothing),
 		cmocka_unit_test(idle_it_may_be_killed_as_well),
 		cmocka_unit_test(stopped_it_is_replaced),
+		cmocka_unit_test(unwatched_it_is_reaped),
 		cmocka_unit_test(without_a_worker_requests_fail_soon),
 		cmocka_unit_test(it_is_tried_again),
 		cmocka_unit_test(a_late_worker_makes_no_path_slow),

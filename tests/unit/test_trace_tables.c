@@ -256,7 +256,7 @@ static void test_tables_budget(void **state)
 	pm.hold_rows = true;
 	give(f, &r);
 	answer_rows(0, make_rows());
-	answer_rows(0, make_rows());
+	answer_rows(-EFBIG, NULL); /* by its size alone */
 	tick(f, MS);
 	assert_int_equal(f->st.tables, 0);
 	assert_int_equal(f->st.tables_refused, 2);
