@@ -137,6 +137,17 @@ int symbolizer_content(struct symbolizer_src *src, uint8_t *out)
 	return err;
 }
 
+void symbolizer_content_owned(struct symbolizer_ident *id,
+			      const uint8_t *content, uint32_t owner)
+{
+	struct sha256_ctx sha;
+
+	sha256_init(&sha);
+	sha256_update(&sha, sizeof(owner), (const uint8_t *)&owner);
+	sha256_update(&sha, SYMBOLIZER_FILE_ID_LEN, content);
+	finish(&sha, id->content);
+}
+
 void symbolizer_content_alone(struct symbolizer_ident *id)
 {
 	const uint64_t v[] = { id->dev, id->ino, id->size,

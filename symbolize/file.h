@@ -93,11 +93,14 @@ int symbolizer_file_rows(const struct symbolizer_file *f,
 
 /* --- content.c ------------------------------------------------------------ */
 
-/*
- * The content hash of a struct symbolizer_ident. -EFBIG: too much would have to
- * be read; or another -errno.
- */
+/* A hash of the contents. -EFBIG: too much would be read; or another -errno. */
 int symbolizer_content(struct symbolizer_src *src, uint8_t *out);
+/*
+ * Sets the content hash of 'id' from that and the user id of the file's owner, who
+ * can write to the file once it was hashed, and so decide what is read later.
+ */
+void symbolizer_content_owned(struct symbolizer_ident *id,
+			      const uint8_t *content, uint32_t owner);
 /* One that no other file has, for a file that was not hashed. */
 void symbolizer_content_alone(struct symbolizer_ident *id);
 

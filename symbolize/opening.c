@@ -136,7 +136,7 @@ static int ident_answer(struct worker_job *j, struct worker_in *in)
 	memcpy(f->ident.file_id, a->file_id, sizeof(f->ident.file_id));
 	f->ident.build_id_len = (uint8_t)a->build_id_len;
 	if (a->hashed)
-		memcpy(f->ident.content, a->content, sizeof(f->ident.content));
+		symbolizer_content_owned(&f->ident, a->content, f->owner);
 	else
 		symbolizer_content_alone(&f->ident);
 	symbolizer_known_add(&open_of(j)->job.s->known, f);

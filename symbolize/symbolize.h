@@ -95,8 +95,9 @@ struct symbolizer_ident {
 	uint8_t build_id_len;
 	uint8_t file_id[SYMBOLIZER_FILE_ID_LEN];
 	/*
-	 * A hash of what tables and names are made of: where it, the build id
-	 * and the file id are equal, two files may share these. A file with too
+	 * A hash of what tables and names are made of, and of the owner of the
+	 * file: where it, the build id and the file id are equal, two files may
+	 * share these, so that nobody can change what another's are. A file with too
 	 * much to be hashed (32 MiB) has one that is equal to no other's.
 	 */
 	uint8_t content[SYMBOLIZER_FILE_ID_LEN];

@@ -691,6 +691,38 @@ static void the_middle_counts(void **state)
 	fixture_fini(&fx);
 }
 
+/*
+ * Who owns a copy of another's program can write to it after it was hashed: what
+ * is read of it then is not for the other's.
+ */
+static void the_owner_counts(void **state)
+{
+	struct symbolizer_ident id;
+	struct fixture fx;
+
+	if (geteuid())
+		skip();
+	make_library("own.so", "fn");
+	sh("cp own.so own_root && cp own.so own_user && chown 65534 own_user && "
+	   "cp -p own_user own_user2");
+	fixture_init(&fx, NULL);
+	assert_int_equal(open_path(&fx, in_dir("own.so")), 0);
+	id = *symbolizer_ident(fx.file);
+	assert_int_equal(open_path(&fx, in_dir("own_root")), 0);
+	assert_memory_equal(symbolizer_ident(fx.file)->content, id.content,
+			    sizeof(id.content));
+	assert_int_equal(open_path(&fx, in_dir("own_user")), 0);
+	assert_memory_equal(symbolizer_ident(fx.file)->file_id, id.file_id,
+			    sizeof(id.file_id));
+	assert_memory_not_equal(symbolizer_ident(fx.file)->content, id.content,
+				sizeof(id.content));
+	id = *symbolizer_ident(fx.file);
+	assert_int_equal(open_path(&fx, in_dir("own_user2")), 0);
+	assert_memory_equal(symbolizer_ident(fx.file)->content, id.content,
+			    sizeof(id.content));
+	fixture_fini(&fx);
+}
+
 /* Of a large file, what tables are made of; debug information is not. */
 static void large_files_are_hashed_by_sections(void **state)
 {
@@ -744,6 +776,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(one_that_was_killed_is_replaced),
 		cmocka_unit_test(what_is_known_is_not_read_again),
 		cmocka_unit_test(the_middle_counts),
+		cmocka_unit_test(the_owner_counts),
 		cmocka_unit_test(large_files_are_hashed_by_sections),
 		cmocka_unit_test(a_file_of_an_overlay_is_opened),
 		cmocka_unit_test(layers_may_be_on_several_file_systems),
