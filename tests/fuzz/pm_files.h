@@ -198,14 +198,6 @@ void symbolizer_rows_free(struct symbolizer_rows *rows)
 	free(rows);
 }
 
-void symbolizer_hurry(struct symbolizer *s, struct symbolizer_file *file)
-{
-}
-
-void symbolizer_hurry_open(struct symbolizer *s, uint64_t dev, uint64_t ino)
-{
-}
-
 int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *build_id,
 			    size_t len, struct symbolizer_rows *rows)
 {
