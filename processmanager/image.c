@@ -204,8 +204,8 @@ struct pm_proc *pm_lender(struct pm_proc *proc)
 
 bool pm_image_floods(const struct pm *pm, const struct pm_image *img)
 {
-	return img->mm->lost_until &&
-	       pm->now < img->mm->lost_until + PM_FLOOD_NS;
+	return img->mm->flood_until &&
+	       pm->now < img->mm->flood_until + PM_FLOOD_NS;
 }
 
 /*

@@ -23,7 +23,7 @@
 #define PM_DOUBT_INTERVAL (200 * CLOCK_NSEC_PER_MSEC)
 /* No exec takes longer, from its COMM record to its event. */
 #define PM_EXEC_MAX CLOCK_NSEC_PER_SEC
-/* So long after its last record too many a process counts as a flood. */
+/* So long after the last record that was too many a process floods. */
 #define PM_FLOOD_NS (2 * CLOCK_NSEC_PER_SEC)
 #define PM_EXIT_GRACE (10 * CLOCK_NSEC_PER_SEC)
 /* So long before its end /proc is asked: a reap may be on its way meanwhile. */
@@ -184,6 +184,7 @@ struct pm_mm {
 	bool walked; /* came from a walk, from walk_begin to walk_end */
 	uint64_t whole; /* what was lost before does not concern it */
 	uint64_t lost_until; /* records of this one alone; 0: none */
+	uint64_t flood_until; /* ... by its own doing */
 	uint64_t last; /* time of the latest record that went in */
 	/* Time of the COMM record that began it; 0: before what is known. */
 	uint64_t since;

@@ -166,11 +166,16 @@ static int pm_map_limited(struct pm *pm, const struct pm_proc *proc,
 			  const struct pm_map_event *ev)
 {
 	struct pm_mm *mm = pm_map_route(proc, ev->time);
+	uint64_t until = MAX(ev->end, ev->time);
 
 	pm->stats.maps_limited++;
-	pm_limited(pm, proc->images->uid, PM_LIMIT_MAPS, 1);
-	if (mm)
-		mm->lost_until = MAX(mm->lost_until, MAX(ev->end, ev->time));
+	pm_limited(pm, proc->images->uid,
+		   ev->flood ? PM_LIMIT_MAPS : PM_LIMIT_MAPS_ALL, 1);
+	if (!mm)
+		return 0;
+	mm->lost_until = MAX(mm->lost_until, until);
+	if (ev->flood)
+		mm->flood_until = MAX(mm->flood_until, until);
 	return 0;
 }
 

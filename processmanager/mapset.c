@@ -296,6 +296,7 @@ struct pm_mm *pm_mm_fork(struct pm *pm, struct pm_mm *parent)
 	mm->doubtful = parent->doubtful;
 	mm->whole = parent->whole;
 	mm->lost_until = parent->lost_until;
+	mm->flood_until = parent->flood_until;
 	mm->last = parent->last;
 	mm->set = parent->set;
 	if (mm->set)

@@ -40,6 +40,7 @@ struct pm_want {
 enum pm_limit {
 	PM_LIMIT_TEXT, /* bytes that his processes say of themselves */
 	PM_LIMIT_MAPS, /* mapping records of a process */
+	PM_LIMIT_MAPS_ALL, /* ... when others made too many */
 	PM_LIMIT_NAMES, /* changes of a process's name */
 	PM_LIMIT_FILES, /* new files, opened when they are executed */
 	PM_LIMIT_OPENS, /* openings that hang */
@@ -166,7 +167,8 @@ struct pm_map_event {
 	uint64_t ino_generation;
 	uint8_t build_id[SYMBOLIZER_BUILD_ID_MAX];
 	uint8_t build_id_len; /* 0: unknown */
-	uint8_t pad[3];
+	bool flood; /* of LOST with a tgid: it made too many itself */
+	uint8_t pad[2];
 	const char *path; /* the kernel's: "/lib/x.so", "[vdso]", "//anon" ... */
 };
 

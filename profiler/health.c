@@ -124,6 +124,7 @@ void engine_pm_limited(void *arg, uint32_t uid, enum pm_limit what, uint64_t n)
 	static const enum limit limits[] = {
 		[PM_LIMIT_TEXT] = LIMIT_ARGUMENTS,
 		[PM_LIMIT_MAPS] = LIMIT_MAPPINGS,
+		[PM_LIMIT_MAPS_ALL] = LIMIT_MAPPINGS_ALL,
 		[PM_LIMIT_NAMES] = LIMIT_RENAMES,
 		[PM_LIMIT_FILES] = LIMIT_FILES,
 		[PM_LIMIT_OPENS] = LIMIT_OPENS,

@@ -239,11 +239,14 @@ static void sideband_lost(struct sideband *s, struct sideband_cpu *c,
 }
 
 /* More was mapped by a process than is handed on. */
-static void sideband_limited(void *arg, uint32_t tgid, uint64_t from,
-			     uint64_t to)
+static void sideband_limited(void *arg, const struct maplimit_told *told)
 {
 	struct pm_map_event ev = {
-		.kind = PM_MAP_LOST, .tgid = tgid, .time = from, .end = to
+		.kind = PM_MAP_LOST,
+		.tgid = told->tgid,
+		.time = told->from,
+		.end = told->to,
+		.flood = told->flood,
 	};
 	struct sideband *s = arg;
 
@@ -260,7 +263,7 @@ static bool sideband_limit(struct sideband *s, const char *rec, size_t len,
 	if (len < at + MAPLIMIT_KEY + sizeof(time))
 		return false;
 	memcpy(&tgid, rec + sizeof(struct perf_event_header), sizeof(tgid));
-	switch (maplimit_map(s->limit, tgid, time, rec + at)) {
+	switch (maplimit_map(s->limit, tgid, time, len, rec + at)) {
 	case MAPLIMIT_REPEAT:
 		s->stats.repeats++;
 		return true;

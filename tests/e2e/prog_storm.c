@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * prog_storm maps|moves|paths|names|forks|holes|deep|dirs: until it is killed, what
+ * prog_storm MODE: until it is killed, what
  * any user may do as often as he likes, and what leaves a record in the mapping
  * stream each time:
  *
  *   maps   maps executable memory and unmaps it: at one address
  *   moves  the same at ever other addresses
  *   paths  maps a file with a path of 4,000 bytes, below the directory it is in
+ *   far    the same at ever other addresses
  *   names  changes its name
  *   forks  maps like "moves" 2,000 times, in ever new processes
+ *   brief  maps like "moves" 65 times, in ever new processes
  *   holes  twelve processes of 60,000 mappings, which run at ever new places of
  *          which no record tells
  *
@@ -53,15 +55,20 @@ static void maps(void)
 		map_at(NULL, -1);
 }
 
-static void moves(size_t n)
+static void moves_of(int fd, size_t n)
 {
 	char *arena = mmap(NULL, ARENA, PROT_NONE,
 			   MAP_ANONYMOUS | MAP_PRIVATE | MAP_NORESERVE, -1, 0);
 	size_t i;
 
 	for (i = 0; !n || i < n; i++)
-		map_at(arena + i * PAGE % ARENA, -1);
+		map_at(arena + i * PAGE % ARENA, fd);
 	munmap(arena, ARENA);
+}
+
+static void moves(size_t n)
+{
+	moves_of(-1, n);
 }
 
 static void forever(void)
@@ -69,19 +76,29 @@ static void forever(void)
 	moves(0);
 }
 
-static void forks(void)
+static void children(size_t n)
 {
 	for (;;) {
 		if (fork() == 0) {
-			moves(2000);
+			moves(n);
 			_exit(0);
 		}
 		wait(NULL);
 	}
 }
 
+static void forks(void)
+{
+	children(2000);
+}
+
+static void brief(void)
+{
+	children(65);
+}
+
 /* Level by level, since a path of a system call is shorter than PATH_MAX. */
-static void paths(void)
+static int deep_file(void)
 {
 	char name[200];
 	int fd, i;
@@ -94,8 +111,20 @@ static void paths(void)
 	fd = open("file", O_RDWR | O_CREAT | O_CLOEXEC, 0755);
 	if (fd < 0 || ftruncate(fd, PAGE))
 		exit(1);
+	return fd;
+}
+
+static void paths(void)
+{
+	int fd = deep_file();
+
 	for (;;)
 		map_at(NULL, fd);
+}
+
+static void far(void)
+{
+	moves_of(deep_file(), 0);
 }
 
 /* mremap(2) leaves no record; and each reading is of all that there is. */
@@ -210,8 +239,9 @@ int main(int argc, char **argv)
 		void (*fn)(void);
 	} modes[] = {
 		{ "maps", maps },   { "moves", forever }, { "paths", paths },
-		{ "names", names }, { "forks", forks },	  { "holes", holes },
-		{ "deep", deep },   { "dirs", dirs },	  { "life", life },
+		{ "names", names }, { "holes", holes },	  { "far", far },
+		{ "brief", brief }, { "forks", forks },	  { "deep", deep },
+		{ "dirs", dirs },   { "life", life },
 	};
 	size_t i;
 

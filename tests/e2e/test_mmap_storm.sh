@@ -47,7 +47,7 @@ named() {
 
 start_profd storm --window 600
 background fresh
-for mode in ${MODES:-maps moves paths names holes}; do
+for mode in ${MODES:-maps moves paths far brief names holes}; do
 	lost=$(metric profd_sideband_lost_total)
 	storm "$mode" "${SECS:-3}"
 	all=$(total "$T/$mode.tsv") good=$(named "$T/$mode.tsv")

@@ -15,18 +15,13 @@
 #define SECOND CLOCK_NSEC_PER_SEC
 
 static struct maplimit *limit;
-static struct {
-	uint32_t tgid;
-	uint64_t from, to;
-} told[8];
+static struct maplimit_told told[8];
 static size_t ntold;
 
-static void on_told(void *arg, uint32_t tgid, uint64_t from, uint64_t to)
+static void on_told(void *arg, const struct maplimit_told *t)
 {
 	assert_true(ntold < ARRAY_SIZE(told));
-	told[ntold].tgid = tgid;
-	told[ntold].from = from;
-	told[ntold++].to = to;
+	told[ntold++] = *t;
 }
 
 static int setup(void **state)
@@ -42,12 +37,18 @@ static int teardown(void **state)
 	return 0;
 }
 
-static enum maplimit_verdict map(uint32_t tgid, uint64_t time, uint64_t what)
+static enum maplimit_verdict map_bytes(uint32_t tgid, uint64_t time,
+				       uint64_t what, size_t bytes)
 {
 	char key[MAPLIMIT_KEY] = { 0 };
 
 	memcpy(key, &what, sizeof(what));
-	return maplimit_map(limit, tgid, time, key);
+	return maplimit_map(limit, tgid, time, bytes, key);
+}
+
+static enum maplimit_verdict map(uint32_t tgid, uint64_t time, uint64_t what)
+{
+	return map_bytes(tgid, time, what, 88);
 }
 
 static void a_repeat_is_skipped(void **state)
@@ -144,6 +145,7 @@ static void a_flood_is_dropped_and_told_once_a_drain(void **state)
 	assert_int_equal(told[0].tgid, 5);
 	assert_int_equal(told[0].from, T0 + MAPLIMIT_PROCESS);
 	assert_int_equal(told[0].to, T0 + 9999);
+	assert_true(told[0].flood);
 	assert_int_equal(map(5, T0 + SECOND, 1), MAPLIMIT_PASS);
 }
 
@@ -161,14 +163,125 @@ static void a_crowd_gets_less(void **state)
 		ntold = 0;
 		maplimit_flush(limit);
 	}
-	/* Some share a slot. */
 	assert_true(passed < MAPLIMIT_ALL + 2000 + 200 * MAPLIMIT_CROWD);
-	assert_in_range(map(5000, T0 + SECOND, 1), MAPLIMIT_PASS,
-			MAPLIMIT_PASS);
+	assert_int_equal(map(5000, T0 + SECOND, 1), MAPLIMIT_PASS);
 }
 
-/* All slots, several processes each: what is told is told of the right one. */
-static void slots_are_shared(void **state)
+/* Ever new processes of 65 mappings: so many, and the number that passed. */
+static uint64_t children(uint32_t first, uint32_t n, uint64_t *time)
+{
+	uint64_t passed = 0, i;
+
+	for (; n; n--, first++)
+		for (i = 0; i < 65; i++) {
+			passed += map(first, *time += 3000, i) == MAPLIMIT_PASS;
+			maplimit_flush(limit);
+			ntold = 0;
+		}
+	return passed;
+}
+
+/*
+ * 5,000 of them a second. Programs that others execute meanwhile are whole, and so
+ * is what a process that is not one of them maps.
+ */
+static void children_take_nothing_from_others(void **state)
+{
+	uint64_t time = T0, passed, i;
+	uint32_t tgid;
+
+	passed = children(1000000, 5000, &time);
+	assert_true(passed < 100000);
+	assert_true(time < T0 + SECOND);
+	for (tgid = 1; tgid <= 3000; tgid++) {
+		assert_int_equal(map(tgid, time, 1), MAPLIMIT_PASS);
+		if (tgid > 200)
+			continue;
+		maplimit_exec(limit, tgid, time);
+		for (i = 0; i < 200; i++)
+			assert_int_equal(map(tgid, time + i, i), MAPLIMIT_PASS);
+	}
+	maplimit_flush(limit);
+	assert_int_equal(ntold, 0);
+}
+
+/* What a process made before its exec is not held against the new program. */
+static void an_exec_begins_a_new_count(void **state)
+{
+	uint64_t time = T0, i;
+
+	for (i = 0; i < MAPLIMIT_CROWD; i++)
+		map(5, T0, i);
+	children(1000, 1000, &time);
+	assert_int_equal(map(5, time, 1), MAPLIMIT_DROP);
+	maplimit_flush(limit);
+	assert_int_equal(ntold, 1);
+	assert_false(told[0].flood);
+	maplimit_exec(limit, 5, time);
+	for (i = 0; i < MAPLIMIT_EXEC; i++)
+		assert_int_equal(map(5, time, i), MAPLIMIT_PASS);
+	assert_int_equal(map(5, time, i), MAPLIMIT_DROP);
+}
+
+static void bytes_are_limited(void **state)
+{
+	uint64_t passed = 0, time = T0, bytes = 0, i;
+	uint32_t tgid;
+
+	for (i = 0; i < 4000; i++)
+		passed += map_bytes(5, time++, i, 4200) == MAPLIMIT_PASS;
+	assert_in_range(passed * 4200, MAPLIMIT_PROCESS_BYTES - 4200,
+			MAPLIMIT_PROCESS_BYTES);
+	maplimit_flush(limit);
+	assert_int_equal(ntold, 1);
+	assert_true(told[0].flood);
+	for (tgid = 100; tgid < 3000; tgid++) {
+		for (i = 0; i < 65; i++)
+			if (map_bytes(tgid, time++, i, 4200) == MAPLIMIT_PASS)
+				bytes += 4200;
+		ntold = 0;
+		maplimit_flush(limit);
+	}
+	/* The pump holds 8 MiB. */
+	assert_true(bytes < (4 << 20));
+	assert_int_equal(map(6, time, 1), MAPLIMIT_PASS);
+}
+
+/* More than there are slots live and map in turns: there is an end all the same. */
+static void processes_in_turns(void **state)
+{
+	uint64_t passed = 0, i;
+	uint32_t tgid;
+
+	for (i = 0; i < 50; i++)
+		for (tgid = 1; tgid <= 10000; tgid++) {
+			ntold = 0;
+			passed += map(tgid, T0 + i, i) == MAPLIMIT_PASS;
+		}
+	assert_true(passed <= 8 * MAPLIMIT_ALL);
+	ntold = 0;
+	maplimit_exec(limit, 77, T0 + i);
+	assert_int_equal(map(77, T0 + i, 1), MAPLIMIT_PASS);
+	maplimit_lost(limit, T0 + SECOND);
+}
+
+/* It passed, and the one who was to take it had no room. */
+static void no_room_further_on(void **state)
+{
+	assert_int_equal(map(5, T0, 1), MAPLIMIT_PASS);
+	maplimit_drop(limit, 5, T0);
+	assert_int_equal(map(5, T0 + 1, 1), MAPLIMIT_PASS);
+	maplimit_drop(limit, 5, T0 + 1);
+	maplimit_flush(limit);
+	assert_int_equal(ntold, 1);
+	assert_int_equal(told[0].tgid, 5);
+	assert_int_equal(told[0].from, T0);
+	assert_int_equal(told[0].to, T0 + 1);
+	assert_false(told[0].flood);
+}
+
+/* More processes than slots: what is told is told of the right one. */
+static void slots_change_hands(void **state)
 {
 	uint32_t tgid, n = 0;
 
@@ -182,7 +295,9 @@ static void slots_are_shared(void **state)
 		map(tgid, T0 + 20000 * SECOND + n, 1);
 	assert_int_equal(ntold, 1);
 	assert_int_equal(told[0].tgid, 77);
+	assert_true(told[0].flood);
 	maplimit_flush(limit);
+	assert_int_equal(ntold, 1);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -197,7 +312,12 @@ int main(void)
 		T(an_exec_between_repeats),
 		T(a_flood_is_dropped_and_told_once_a_drain),
 		T(a_crowd_gets_less),
-		T(slots_are_shared),
+		T(slots_change_hands),
+		T(children_take_nothing_from_others),
+		T(an_exec_begins_a_new_count),
+		T(bytes_are_limited),
+		T(processes_in_turns),
+		T(no_room_further_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,7 +130,11 @@ static void one_user_has_no_more_than_his_share(void **state)
 static void who_floods_is_told(void **state)
 {
 	struct pm_map_event ev = {
-		.kind = PM_MAP_LOST, .tgid = 9, .time = 9100, .end = 9200
+		.kind = PM_MAP_LOST,
+		.tgid = 9,
+		.time = 9100,
+		.end = 9200,
+		.flood = true,
 	};
 	struct quark_event renamed = { .events = QUARK_EV_SETPROCTITLE,
 				       .boottime = 9100,
@@ -149,10 +153,15 @@ static void who_floods_is_told(void **state)
 	limited_what = PM_LIMIT_MAPS;
 	assert_int_equal(pm_map_event(pm, &ev), 0);
 	assert_int_equal(limited_bytes, 1025);
+	/* Not by its own doing. */
+	ev.flood = false;
+	limited_what = PM_LIMIT_MAPS_ALL;
+	assert_int_equal(pm_map_event(pm, &ev), 0);
+	assert_int_equal(limited_bytes, 1026);
 	/* Nobody known. */
 	ev.tgid = 10;
 	assert_int_equal(pm_map_event(pm, &ev), 0);
-	assert_int_equal(limited_bytes, 1025);
+	assert_int_equal(limited_bytes, 1026);
 }
 
 /* --- files and mappings -------------------------------------------------------- */

@@ -554,6 +554,24 @@ static void what_one_process_has_too_many_concerns_it_alone(void **state)
 	assert_string_equal(found(5, 0, 7502, 0x1000), "new");
 }
 
+/* Who had too many by others' doing is re-read as any other is. */
+static void who_floods_by_its_own_doing(void **state)
+{
+	struct pm_map_event ev = {
+		.kind = PM_MAP_LOST, .tgid = 5, .time = 7000, .end = 7500
+	};
+	struct abi_key key = { born(5), 0, 5, 0 };
+	struct pm_image *img;
+
+	do_limited(5, 7000, 7500);
+	img = pm_image_get(pm, &key, 7501);
+	assert_non_null(img);
+	assert_false(pm_image_floods(pm, img));
+	ev.flood = true;
+	assert_int_equal(pm_map_event(pm, &ev), 0);
+	assert_true(pm_image_floods(pm, img));
+}
+
 /* The mappings before belong to the image before. */
 static void an_exec_ends_what_a_process_had_too_many(void **state)
 {
@@ -611,6 +629,7 @@ int main(void)
 		T(what_one_process_has_too_many_concerns_it_alone),
 		T(an_exec_ends_what_a_process_had_too_many),
 		T(a_child_of_the_flooder_has_its_gap),
+		T(who_floods_by_its_own_doing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
