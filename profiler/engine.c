@@ -185,9 +185,9 @@ void engine_on_sample(void *arg, const struct abi_sample *rec, size_t len)
 }
 
 /*
- * For want of memory, or room: told at once, since its place in the pump is not
- * to be had.
- * So it casts doubt on samples that are older, too.
+ * For want of memory, or of room for what has most of it: told at once, since its
+ * place in the pump is not to be had. So it casts doubt on samples that are older,
+ * too; and on all processes, since what it was of may be unknown so far.
  */
 static void engine_mapping_lost(struct engine *e, uint64_t time)
 {
@@ -198,6 +198,34 @@ static void engine_mapping_lost(struct engine *e, uint64_t time)
 	};
 
 	engine_mapping(e, &lost);
+}
+
+/* Of a mapping there was no room for, its process alone: at its place in time. */
+static void engine_map_no_room(struct engine *e, const struct pm_map_event *ev)
+{
+	struct pm_map_event lost = {
+		.kind = PM_MAP_LOST,
+		.tgid = ev->tgid,
+		.time = ev->time,
+		.end = ev->time,
+	};
+
+	if (ev->kind != PM_MAP_MMAP)
+		engine_mapping_lost(e, ev->time);
+	else if (e->sideband)
+		sideband_no_room(e->sideband, ev);
+	else
+		engine_on_map(e, &lost);
+}
+
+/* Execs and losses are few, and what they say is about all of a process. */
+static int engine_push_map(struct engine *e, struct pm_map_event *rec,
+			   size_t size)
+{
+	return rec->kind == PM_MAP_MMAP
+		       ? pump_push(e->pump, PUMP_MAPPING, rec->time, rec, size)
+		       : pump_push_rare(e->pump, PUMP_MAPPING, rec->time, rec,
+					size);
 }
 
 /* Record and path in one block. */
@@ -217,8 +245,8 @@ void engine_on_map(void *arg, const struct pm_map_event *ev)
 	*copy = *ev;
 	if (n)
 		copy->path = memcpy(copy + 1, ev->path, n);
-	if (pump_push(e->pump, PUMP_MAPPING, ev->time, copy, sizeof(*copy) + n))
-		engine_mapping_lost(e, ev->time);
+	if (engine_push_map(e, copy, sizeof(*copy) + n))
+		engine_map_no_room(e, ev);
 }
 
 /* A copy into the pump. Its size, or -errno: it is lost, and counted. */

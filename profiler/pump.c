@@ -173,14 +173,18 @@ static size_t pump_budget(const struct pump *p, enum pump_stream stream)
 }
 
 static bool pump_room(const struct pump *p, enum pump_stream stream,
-		      size_t size)
+		      size_t size, bool rare)
 {
+	size_t budget = pump_budget(p, stream);
+
+	if (rare)
+		budget += budget / 2;
 	return !pump_quarters[stream] ||
-	       p->stats.bytes_of[stream] + size <= pump_budget(p, stream);
+	       p->stats.bytes_of[stream] + size <= budget;
 }
 
-int pump_push(struct pump *p, enum pump_stream stream, uint64_t time, void *rec,
-	      size_t size)
+static int pump_put(struct pump *p, enum pump_stream stream, uint64_t time,
+		    void *rec, size_t size, bool rare)
 {
 	struct pump_entry *e;
 
@@ -192,7 +196,7 @@ int pump_push(struct pump *p, enum pump_stream stream, uint64_t time, void *rec,
 	}
 	/* Two entries: what it waits in, and the room to sort that. */
 	size += 2 * sizeof(*e);
-	if (!pump_room(p, stream, size)) {
+	if (!pump_room(p, stream, size, rare)) {
 		p->stats.full[stream]++;
 		p->drop(p->arg, stream, rec);
 		return -ENOBUFS;
@@ -215,6 +219,18 @@ int pump_push(struct pump *p, enum pump_stream stream, uint64_t time, void *rec,
 	if (p->stats.bytes > p->stats.bytes_max)
 		p->stats.bytes_max = p->stats.bytes;
 	return 0;
+}
+
+int pump_push(struct pump *p, enum pump_stream stream, uint64_t time, void *rec,
+	      size_t size)
+{
+	return pump_put(p, stream, time, rec, size, false);
+}
+
+int pump_push_rare(struct pump *p, enum pump_stream stream, uint64_t time,
+		   void *rec, size_t size)
+{
+	return pump_put(p, stream, time, rec, size, true);
 }
 
 void pump_watermark(struct pump *p, enum pump_stream stream, uint64_t time)

@@ -54,6 +54,12 @@ void pump_free(struct pump *p);
  */
 int pump_push(struct pump *p, enum pump_stream stream, uint64_t time, void *rec,
 	      size_t size);
+/*
+ * The same of what is seldom and must not be lost: beyond the part of its stream
+ * there is room for it, half as much again.
+ */
+int pump_push_rare(struct pump *p, enum pump_stream stream, uint64_t time,
+		   void *rec, size_t size);
 /* Only ever rises; a lower value is ignored. UINT64_MAX: nothing will come. */
 void pump_watermark(struct pump *p, enum pump_stream stream, uint64_t time);
 /* Hands on what is ripe. The time up to which all has been handed on. */

@@ -253,6 +253,11 @@ static void sideband_limited(void *arg, const struct maplimit_told *told)
 	s->opts.map(s->opts.arg, &ev);
 }
 
+void sideband_no_room(struct sideband *s, const struct pm_map_event *ev)
+{
+	maplimit_drop(s->limit, ev->tgid, ev->time);
+}
+
 /* Counted, and not to be handed on. */
 static bool sideband_limit(struct sideband *s, const char *rec, size_t len,
 			   uint64_t time)

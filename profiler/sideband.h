@@ -50,6 +50,11 @@ void sideband_free(struct sideband *s);
  */
 int sideband_mark(struct sideband *s);
 int sideband_poll(struct sideband *s);
+/*
+ * From inside of opts.map: there was no room for this mapping. A PM_MAP_LOST of its
+ * process follows, one for all that it lost until sideband_poll() returns.
+ */
+void sideband_no_room(struct sideband *s, const struct pm_map_event *ev);
 /* Readable when a ring is half full; then call sideband_poll(). */
 int sideband_epoll_fd(const struct sideband *s);
 uint64_t sideband_watermark(const struct sideband *s);

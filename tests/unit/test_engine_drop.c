@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A record that the pump drops is freed with all that it has. */
+/* A record that the pump drops: what it has is freed, and what it said is doubted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <malloc.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -46,9 +47,53 @@ static void test_walk_records(void **state)
 	assert_true(mallinfo2().uordblks <= before + TIMES * LEAK_BYTES);
 }
 
+/* One mapping with a path as long as it gets. */
+static void map_long(struct engine *e, uint32_t tgid, struct pump_stats *st)
+{
+	static char path[4096];
+	struct pm_map_event ev = {
+		.kind = PM_MAP_MMAP, .tgid = tgid, .time = 7, .path = path
+	};
+
+	memset(path, 'x', sizeof(path) - 1);
+	engine_on_map(e, &ev);
+	pump_get_stats(e->pump, st);
+}
+
+/*
+ * Paths that fill the room of mappings: the next one is lost by its process alone
+ * (there is no process manager here that could be told of another), and an exec has
+ * its place all the same.
+ */
+static void test_no_room_for_mappings(void **state)
+{
+	struct pm_map_event exec = { .kind = PM_MAP_EXEC,
+				     .tgid = 6,
+				     .time = 8 };
+	struct pump_stats before = { 0 }, st;
+	struct engine e = { 0 };
+
+	assert_int_equal(engine_pump_new(&e), 0);
+	for (map_long(&e, 5, &st); !st.full[PUMP_MAPPING];) {
+		before = st;
+		map_long(&e, 5, &st);
+	}
+	assert_int_equal(st.pushed[PUMP_MAPPING],
+			 before.pushed[PUMP_MAPPING] + 2);
+	assert_int_equal(st.full[PUMP_MAPPING], 1);
+	assert_int_equal(st.records, before.records + 1);
+	engine_on_map(&e, &exec);
+	pump_get_stats(e.pump, &st);
+	assert_int_equal(st.full[PUMP_MAPPING], 1);
+	assert_int_equal(st.records, before.records + 2);
+	pump_free(e.pump);
+	vault_free(e.vault);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_room_for_mappings),
 		cmocka_unit_test(test_walk_records),
 	};
 

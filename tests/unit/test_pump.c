@@ -363,12 +363,17 @@ static void what_was_not_delivered_is_dropped(void **state)
 #define LOW_CEILING 65536
 #define BIG 1000 /* with its entries no less, no more than 2,000 */
 
-static int push_big(struct pump *p, enum pump_stream stream, uint64_t time)
+static struct rec *big(enum pump_stream stream, uint64_t time)
 {
 	struct rec *r = calloc(1, BIG);
 
 	*r = (struct rec){ time, stream, 0 };
-	return pump_push(p, stream, time, r, BIG);
+	return r;
+}
+
+static int push_big(struct pump *p, enum pump_stream stream, uint64_t time)
+{
+	return pump_push(p, stream, time, big(stream, time), BIG);
 }
 
 /* Pushes until one is refused; how many were not. */
@@ -399,6 +404,28 @@ static struct pump_stats within(struct pump *p, const struct out *o)
 	assert_int_equal(full, o->dropped);
 	assert_int_equal(pushed, full + o->n + st.records);
 	return st;
+}
+
+/* Beyond a stream's part, but not for ever. */
+static void what_is_rare_has_room_of_its_own(void **state)
+{
+	struct out *o = calloc(1, sizeof(*o));
+	struct pump_stats st;
+	uint64_t time = 1;
+	struct pump *p;
+	size_t n, rare;
+
+	assert_int_equal(pump_new(&p, LOW_CEILING, deliver, drop, o), 0);
+	n = fill(p, PUMP_MAPPING, &time);
+	for (rare = 0; rare < n; rare++, time++)
+		if (pump_push_rare(p, PUMP_MAPPING, time,
+				   big(PUMP_MAPPING, time), BIG))
+			break;
+	assert_in_range(rare, n / 2 - 1, n / 2 + 1);
+	st = within(p, o);
+	assert_int_equal(st.full[PUMP_MAPPING], 2);
+	pump_free(p);
+	free(o);
 }
 
 /* Each stream's flood costs that stream alone. */
@@ -590,6 +617,7 @@ int main(void)
 		cmocka_unit_test(a_burst_comes_out_in_order),
 		cmocka_unit_test(what_was_not_delivered_is_dropped),
 		cmocka_unit_test(a_flood_takes_no_room_of_others),
+		cmocka_unit_test(what_is_rare_has_room_of_its_own),
 		cmocka_unit_test(a_walk_is_never_refused),
 		cmocka_unit_test(what_was_handed_on_makes_room),
 		cmocka_unit_test(dropping_disturbs_no_order),
