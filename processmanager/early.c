@@ -123,6 +123,21 @@ static bool pm_early_same(const struct pm_early *e,
 	       e->ident.size == ident->size;
 }
 
+/* For one more of this user, who may have nothing else so far. */
+static bool pm_early_room(struct pm *pm, uint32_t uid)
+{
+	struct pm_user *u;
+	bool room;
+
+	if (pm->nearly >= PM_EARLY_MAX)
+		return false;
+	u = pm_user_of(pm, uid);
+	room = pm_open_room(pm, u, 1);
+	if (u)
+		pm_user_give(pm, u, PM_SHARE_FILES, 0);
+	return room;
+}
+
 /* The same file is waiting, or there is no room for one more of that user. */
 static bool pm_early_full(struct pm *pm, const struct quark_new_file *f)
 {
@@ -136,11 +151,12 @@ static bool pm_early_full(struct pm *pm, const struct quark_new_file *f)
 			return true;
 		n += e->uid == f->uid;
 	}
-	if (n < PM_EARLY_UID_MAX && pm->nearly < PM_EARLY_MAX &&
-	    pm_open_room(pm, 1))
+	if (n < PM_EARLY_UID_MAX && pm_early_room(pm, f->uid))
 		return false;
 	pm->stats.early_refused++;
-	pm_limited(pm, f->uid, PM_LIMIT_FILES, 1);
+	pm_limited(pm, f->uid,
+		   n < PM_EARLY_UID_MAX ? PM_LIMIT_FILES_ALL : PM_LIMIT_FILES,
+		   1);
 	return true;
 }
 

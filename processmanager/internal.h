@@ -114,11 +114,20 @@ int pm_str_set(struct pm *pm, struct pm_str **slot, const char *s, size_t len);
 /* Mappings, a shared set's once; 32 bytes each and half of that to spare. */
 #define PM_MAPS_MAX (1 << 20)
 
+/*
+ * Files that are being opened and identified at once: enough that the opener and
+ * the workers never wait for the loop.
+ */
+#define PM_OPENS_MAX 64
+
 /* What users have shares of, each with a maximum for all of them together. */
 enum pm_share {
 	PM_SHARE_TEXT, /* bytes; PM_TEXT_MAX */
 	PM_SHARE_EXES, /* PM_EXES_MAX */
 	PM_SHARE_MAPS, /* PM_MAPS_MAX */
+	PM_SHARE_OPENS, /* struct pm_open under way; PM_OPENS_MAX */
+	PM_SHARE_QUEUED, /* struct pm_open that wait; counted only */
+	PM_SHARE_FILES, /* files held open; counted only */
 	PM_SHARES,
 };
 
@@ -127,6 +136,8 @@ struct pm_user {
 	struct hash_node node; /* pm->users */
 	uint32_t uid;
 	uint64_t has[PM_SHARES];
+	struct pm_list queue; /* struct pm_open that wait, in order */
+	struct pm_list turn; /* pm->turns, while there are any */
 };
 
 /*
@@ -226,6 +237,7 @@ struct pm_exe {
 	struct pm_list idle; /* pm->idle, while refs is 0 */
 	struct pm_list lru; /* pm->open, while it holds a file */
 	struct pm_list waiters; /* struct pm_job: resolves until it is open */
+	struct pm_open *queued; /* its opening, while that waits for its turn */
 	struct pm *pm;
 	/* It has the content of this one, whose file is read for both. */
 	struct pm_exe *same;
@@ -315,8 +327,40 @@ bool pm_exe_knows_other(const struct pm_exe *exe,
  * error the doors are tried.
  */
 void pm_exe_given(struct pm_exe *exe, int err, struct symbolizer_file *file);
-/* Room for 'more' files to be opened, made if need be. */
-bool pm_open_room(struct pm *pm, uint32_t more);
+
+/* --- turns.c: users take turns ------------------------------------------------ */
+
+/* How a file comes to be open. */
+struct pm_open {
+	struct pm_list node; /* pm->opens, or its user's queue */
+	struct pm *pm; /* NULL: it is gone, only the file is to be closed */
+	struct symbolizer *symbolizer;
+	struct pm_exe *exe; /* a reference */
+	struct pm_user *user; /* in whose share it counts */
+	unsigned int door; /* next one to try */
+	uint32_t tried; /* pid behind the first */
+	int err; /* of the first door that had one */
+};
+
+/*
+ * Room for 'more' files to be opened for a user (NULL: for nobody), made if need
+ * be: closes files of his or of the user who has the most.
+ */
+bool pm_open_room(struct pm *pm, const struct pm_user *u, uint32_t more);
+/* It can begin at once: nothing of its user waits, and there is room. */
+bool pm_turn_free(const struct pm_open *o);
+/* Waits for the turn of its user. */
+void pm_turn_wait(struct pm_open *o);
+/* The next one to begin, which waits no more; NULL: none may. */
+struct pm_open *pm_turn_next(struct pm *pm);
+/* One that waits, or NULL. */
+struct pm_open *pm_turn_any(struct pm *pm);
+/* Waits no more. */
+void pm_turn_leave(struct pm_open *o);
+/* Somebody wants the file by now who has less to wait for. */
+void pm_turn_move(struct pm_open *o, uint32_t uid);
+/* Before all others of its user. */
+void pm_turn_hurry(struct pm_open *o);
 
 /* --- early.c: files executed for the first time ------------------------------ */
 
@@ -487,7 +531,7 @@ struct pm {
 	struct pm_list idle; /* nobody's; the longest so first */
 	struct pm_list open; /* holding a file; least used first */
 	struct pm_list opens; /* struct pm_open under way */
-	struct pm_list queued; /* struct pm_open without room yet */
+	struct pm_list turns; /* struct pm_user of whom opens wait */
 	struct pm_list jobs; /* struct pm_job with the symbolizer */
 	struct pm_list failed; /* struct pm_job to be told so */
 	struct pm_list early; /* struct pm_early, oldest first */
@@ -504,7 +548,6 @@ struct pm {
 	uint32_t nzombies;
 	uint64_t forgotten; /* everything before is done */
 	uint32_t nidle;
-	uint32_t nopening; /* in opens */
 	uint32_t nearly; /* in early */
 	bool closing;
 	uint64_t now; /* the latest time anybody told */

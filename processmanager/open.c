@@ -22,16 +22,6 @@
 /* ... where a file system does not answer. */
 #define PM_OPEN_HUNG CLOCK_NSEC_PER_SEC
 
-struct pm_open {
-	struct pm_list node; /* pm->opens, or pm->queued */
-	struct pm *pm; /* NULL: it is gone, only the file is to be closed */
-	struct symbolizer *symbolizer;
-	struct pm_exe *exe; /* a reference */
-	unsigned int door; /* next one to try */
-	uint32_t tried; /* pid behind the first */
-	int err; /* of the first door that had one */
-};
-
 /* A request for names or rows: waiting for a file, or with the symbolizer. */
 struct pm_job {
 	struct pm_list node; /* exe->waiters, or pm->jobs */
@@ -59,39 +49,7 @@ void pm_exe_close(struct pm_exe *exe)
 	pm_exe_unpinned(exe);
 	pm_list_del(&exe->lru);
 	pm->stats.open_files--;
-}
-
-static bool pm_open_fits(const struct pm *pm, uint32_t more)
-{
-	return pm->stats.open_files + pm->nopening + pm->nearly + more <=
-	       pm->opts.open_files;
-}
-
-/* Closes what was used least, of those that nobody maps or of all. */
-static void pm_open_close(struct pm *pm, uint32_t more, bool mapped)
-{
-	struct pm_list *l = pm->open.next, *next;
-	struct pm_exe *exe;
-
-	for (; l != &pm->open && !pm_open_fits(pm, more); l = next) {
-		next = l->next;
-		exe = container_of(l, struct pm_exe, lru);
-		if (exe->resolving || (exe->mapped && !mapped))
-			continue;
-		pm_exe_close(exe);
-		pm->stats.open_closed++;
-	}
-}
-
-/*
- * Nothing at work is closed. Programs that live shortly come and go by the
- * hundred, and shall not cost one that runs its file.
- */
-bool pm_open_room(struct pm *pm, uint32_t more)
-{
-	pm_open_close(pm, more, false);
-	pm_open_close(pm, more, true);
-	return pm_open_fits(pm, more);
+	pm_user_give(pm, exe->user, PM_SHARE_FILES, 1);
 }
 
 void pm_release_later(struct pm_exe *exe)
@@ -144,7 +102,7 @@ void pm_open_release(struct pm *pm)
 void pm_set_open_files(struct pm *pm, unsigned int n)
 {
 	pm->opts.open_files = n;
-	pm_open_room(pm, 0);
+	pm_open_room(pm, NULL, 0);
 }
 
 void pm_exe_touch(struct pm_exe *exe)
@@ -202,6 +160,7 @@ static int pm_exe_install(struct pm_exe *exe, struct symbolizer_file *file)
 	exe->open_error = 0;
 	pm_list_add_tail(&pm->open, &exe->lru);
 	pm->stats.open_files++;
+	pm_user_take(pm, exe->user, PM_SHARE_FILES, 1);
 	if (!exe->mapped)
 		pm_release_later(exe);
 	return 0;
@@ -519,14 +478,21 @@ static void pm_jobs_go(struct pm_exe *exe, int err)
 	}
 }
 
+/* Of what was under way, or should have been. */
+static void pm_open_free(struct pm_open *o)
+{
+	pm_user_give(o->pm, o->user, PM_SHARE_OPENS, 1);
+	pm_list_del(&o->node);
+	free(o);
+}
+
 /* It has come to an end. Takes over 'o' and 'file'. */
 static void pm_open_end(struct pm_open *o, int err,
 			struct symbolizer_file *file)
 {
 	struct pm_exe *exe = o->exe;
 
-	pm_list_del(&o->node);
-	free(o);
+	pm_open_free(o);
 	exe->opening = false;
 	if (!err)
 		err = pm_exe_adopt(exe, file);
@@ -556,21 +522,18 @@ static void pm_opened(void *arg, int err, struct symbolizer_file *file)
 		if (!err)
 			return;
 	}
-	pm->nopening--;
 	pm_open_end(o, err, file);
 	pm_open_queued(pm);
 }
 
-/* 0: under way. */
+/* It has its user's share. 0: under way. */
 static int pm_open_begin(struct pm_open *o)
 {
 	int err = pm_open_next_door(o);
 
-	if (err)
-		return err;
-	o->pm->nopening++;
-	pm_list_add_tail(&o->pm->opens, &o->node);
-	return 0;
+	if (!err)
+		pm_list_add_tail(&o->pm->opens, &o->node);
+	return err;
 }
 
 /* Those for which there is room now; never from inside of a question. */
@@ -579,17 +542,33 @@ static void pm_open_queued(struct pm *pm)
 	struct pm_open *o;
 	int err;
 
-	while (!pm_list_empty(&pm->queued) && pm_open_room(pm, 1)) {
-		o = container_of(pm->queued.next, struct pm_open, node);
-		pm_list_del(&o->node);
+	while ((o = pm_turn_next(pm))) {
 		err = pm_open_begin(o);
 		if (err)
 			pm_open_end(o, err, NULL);
 	}
 }
 
+static struct pm_open *pm_open_new(struct pm_exe *exe)
+{
+	struct pm_open *o = calloc(1, sizeof(*o));
+	struct pm *pm = exe->pm;
+
+	if (!o)
+		return NULL;
+	pm_list_init(&o->node);
+	o->pm = pm;
+	o->symbolizer = pm->opts.symbolizer;
+	o->exe = exe;
+	o->user = pm_user_of(pm, exe->via.uid);
+	if (o->user)
+		return o;
+	free(o);
+	return NULL;
+}
+
 /*
- * 0: under way, or already, or once there is room; the error of a try that is
+ * 0: under way, or already, or once it is its turn; the error of a try that is
  * not worth repeating.
  */
 static int pm_exe_open(struct pm_exe *exe)
@@ -598,27 +577,27 @@ static int pm_exe_open(struct pm_exe *exe)
 	struct pm_open *o;
 	int err = 0;
 
+	if (exe->queued)
+		pm_turn_move(exe->queued, exe->via.uid);
 	if (exe->opening)
 		return 0;
 	if (exe->open_error && pm->now < exe->retry_at)
 		return exe->open_error;
-	o = calloc(1, sizeof(*o));
+	o = pm_open_new(exe);
 	if (!o)
 		return pm_nomem(pm);
-	pm_list_init(&o->node);
-	o->pm = pm;
-	o->symbolizer = pm->opts.symbolizer;
-	o->exe = pm_exe_get(exe);
-	if (!pm_list_empty(&pm->queued) || !pm_open_room(pm, 1))
-		pm_list_add_tail(&pm->queued, &o->node);
-	else
+	if (pm_turn_free(o)) {
+		pm_user_take(pm, o->user, PM_SHARE_OPENS, 1);
 		err = pm_open_begin(o);
+	} else {
+		pm_turn_wait(o);
+	}
 	if (err) {
-		free(o);
+		pm_open_free(o);
 		pm_exe_failed(exe, err);
-		pm_exe_put(exe);
 		return err;
 	}
+	pm_exe_get(exe);
 	exe->opening = true;
 	return 0;
 }
@@ -709,6 +688,8 @@ void pm_exe_hurry(struct pm_exe *exe)
 	if (exe->kind != PM_EXE_FILE)
 		return;
 	exe->hurry = true;
+	if (exe->queued)
+		pm_turn_hurry(exe->queued);
 	if (exe->file)
 		symbolizer_hurry(exe->pm->opts.symbolizer, exe->file);
 	else
@@ -737,7 +718,6 @@ static void pm_open_drop(struct pm_open *o)
 
 	o->pm = NULL;
 	o->exe = NULL;
-	pm_list_del(&o->node);
 	pm_jobs_go(exe, -ECANCELED);
 	pm_exe_put(exe);
 }
@@ -749,14 +729,17 @@ void pm_open_cancel(struct pm *pm)
 	struct pm_job *job;
 	struct pm_open *o;
 
-	while (!pm_list_empty(&pm->queued)) {
-		o = container_of(pm->queued.next, struct pm_open, node);
+	while ((o = pm_turn_any(pm))) {
+		pm_turn_leave(o);
 		pm_open_drop(o);
 		free(o); /* the symbolizer never had it */
 	}
-	while (!pm_list_empty(&pm->opens))
-		pm_open_drop(
-			container_of(pm->opens.next, struct pm_open, node));
+	while (!pm_list_empty(&pm->opens)) {
+		o = container_of(pm->opens.next, struct pm_open, node);
+		pm_list_del(&o->node);
+		pm_user_give(pm, o->user, PM_SHARE_OPENS, 1);
+		pm_open_drop(o);
+	}
 	while (!pm_list_empty(&pm->failed))
 		pm_jobs_fail(pm);
 	while (!pm_list_empty(&pm->jobs)) {

@@ -43,7 +43,7 @@ static void pm_init_lists(struct pm *pm)
 	pm_list_init(&pm->idle);
 	pm_list_init(&pm->open);
 	pm_list_init(&pm->opens);
-	pm_list_init(&pm->queued);
+	pm_list_init(&pm->turns);
 	pm_list_init(&pm->jobs);
 	pm_list_init(&pm->failed);
 	pm_list_init(&pm->early);

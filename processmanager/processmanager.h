@@ -43,6 +43,7 @@ enum pm_limit {
 	PM_LIMIT_MAPS_ALL, /* ... when others made too many */
 	PM_LIMIT_NAMES, /* changes of a process's name */
 	PM_LIMIT_FILES, /* new files, opened when they are executed */
+	PM_LIMIT_FILES_ALL, /* ... when others have too many */
 	PM_LIMIT_OPENS, /* openings that hang */
 };
 

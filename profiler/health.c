@@ -127,6 +127,7 @@ void engine_pm_limited(void *arg, uint32_t uid, enum pm_limit what, uint64_t n)
 		[PM_LIMIT_MAPS_ALL] = LIMIT_MAPPINGS_ALL,
 		[PM_LIMIT_NAMES] = LIMIT_RENAMES,
 		[PM_LIMIT_FILES] = LIMIT_FILES,
+		[PM_LIMIT_FILES_ALL] = LIMIT_FILES_ALL,
 		[PM_LIMIT_OPENS] = LIMIT_OPENS,
 	};
 	struct engine *e = arg;

@@ -15,17 +15,19 @@
 #include "reporter/reporter.h"
 
 /* X(NAME, name, "what was limited") */
-#define LIMITS(X)                                             \
-	X(CONNECTIONS, connections, "connections over HTTP")  \
-	X(ARGUMENTS, arguments, "arguments remembered")       \
-	X(MAPPINGS, mappings, "mapping records")              \
-	X(MAPPINGS_ALL, mappings_all,                         \
-	  "mapping records, because all users made too many") \
-	X(REREADS, rereads, "time to re-read mappings")       \
-	X(RENAMES, renames, "changes of a process's name")    \
-	X(FILES, files, "new executables opened")             \
-	X(OPENS, opens, "openings that hang")                 \
-	X(STACKS, stacks, "copies of deep stacks")            \
+#define LIMITS(X)                                                   \
+	X(CONNECTIONS, connections, "connections over HTTP")        \
+	X(ARGUMENTS, arguments, "arguments remembered")             \
+	X(MAPPINGS, mappings, "mapping records")                    \
+	X(MAPPINGS_ALL, mappings_all,                               \
+	  "mapping records, because all users made too many")       \
+	X(REREADS, rereads, "time to re-read mappings")             \
+	X(RENAMES, renames, "changes of a process's name")          \
+	X(FILES, files, "new executables opened")                   \
+	X(FILES_ALL, files_all,                                     \
+	  "new executables opened, because all users had too many") \
+	X(OPENS, opens, "openings that hang")                       \
+	X(STACKS, stacks, "copies of deep stacks")                  \
 	X(SYMBOLS, symbols, "time to demangle names")
 
 enum limit {

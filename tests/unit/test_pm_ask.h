@@ -39,7 +39,7 @@ static inline int ask(struct pm_exe *exe)
 }
 
 /* Asks, and waits for the name of the file that answered. */
-static const char *name_of(struct pm_exe *exe)
+static inline const char *name_of(struct pm_exe *exe)
 {
 	assert_int_equal(ask(exe), 0);
 	assert_int_equal(answers, 0); /* never from inside */
