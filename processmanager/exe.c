@@ -251,14 +251,13 @@ size_t pm_exe_path_len(const char *path)
 /*
  * Executable memory without a file: the kernel's "//anon", "[heap]" and
  * "anon_inode:x", and the nameless files of shared memory. A memfd is a file.
+ * One without an inode number (FUSE may report that) can be told from no other.
  */
 static bool pm_path_is_anon(const struct pm_map_event *ev)
 {
 	if (ev->build_id_len)
 		return false;
-	if (ev->path[0] != '/')
-		return true;
-	return (ev->path[1] == '/' && !ev->ino) ||
+	return ev->path[0] != '/' || !ev->ino ||
 	       !strncmp(ev->path, "/SYSV", 5) ||
 	       !strncmp(ev->path, "/dev/zero", 9);
 }

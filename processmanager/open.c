@@ -275,7 +275,7 @@ static bool pm_door_ancestor(struct pm_open *o, struct symbolizer_open_req *req)
 /* Never by the path alone: it is the watched process's word. */
 static bool pm_door_own(struct pm_open *o, struct symbolizer_open_req *req)
 {
-	return req->build_id_len || req->ino;
+	return req->ino;
 }
 
 static bool (*const pm_doors[])(struct pm_open *,

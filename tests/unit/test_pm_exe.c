@@ -155,6 +155,7 @@ static void test_kinds_by_path(void **state)
 		{ "[anon:jit]", 0, PM_EXE_ANON },
 		{ "/SYSV00000000 (deleted)", 9, PM_EXE_ANON },
 		{ "/dev/zero (deleted)", 9, PM_EXE_ANON },
+		{ "/bin/x", 0, PM_EXE_ANON },
 		{ "anon_inode:[x]", 9, PM_EXE_ANON },
 	};
 	size_t i;
@@ -248,10 +249,15 @@ static void test_other_ways_to_a_file(void **state)
 	assert_int_equal(fake.opens, 4);
 	fake.gone[fake.ngone++] = 4;
 	fake_file("/lib/e.so", 9, 3, 12);
-	do_mmap(5, 8001, 0x5000, 0x6000, "/lib/e.so", 9);
+	map_inode(5, 0x5000, "/lib/e.so", 12, 3);
 	fake_run();
 	assert_int_equal(fake.last_pid, 0);
 	assert_true(exe_info(exe_at(5, 0, 0x5000)).opened);
+	/* Without a number our own root is no way: the path is the process'. */
+	fake_file("/lib/f.so", 10, 4, 13);
+	do_mmap(5, 8001, 0x7000, 0x8000, "/lib/f.so", 10);
+	fake_run();
+	assert_false(exe_info(exe_at(5, 0, 0x7000)).opened);
 }
 
 /* Our own file of that name is another one. */

@@ -447,6 +447,16 @@ static inline void do_comm(uint32_t pid, uint64_t time)
 	assert_int_equal(pm_map_event(pm, &ev), 0);
 }
 
+/* A file has a number: that of the disk, or any. */
+static inline uint64_t fake_ino(const char *path)
+{
+	for (size_t i = 0; i < fake.ndisk; i++)
+		if (!strcmp(fake.disk[i].path, path))
+			return fake.disk[i].ino;
+	return path[0] == '/' && path[1] != '/' ? 999 : 0;
+}
+
+/* With a build id it has no inode number, as in the kernel's records. */
 static inline struct pm_map_event map_of(uint64_t start, uint64_t end,
 					 const char *path, uint8_t build_id)
 {
@@ -459,6 +469,7 @@ static inline struct pm_map_event map_of(uint64_t start, uint64_t end,
 	ev.path = path;
 	ev.build_id[0] = build_id;
 	ev.build_id_len = build_id ? 20 : 0;
+	ev.ino = build_id ? 0 : fake_ino(path);
 	return ev;
 }
 
