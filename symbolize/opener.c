@@ -31,6 +31,7 @@ struct opener_proc {
 	bool busy, slow, hung;
 	uint64_t since; /* uv_now() when it became busy, or idle */
 	uint64_t number; /* of its question */
+	bool by_process; /* the way leads through the process, no mount yet */
 	/* Of the job, as in struct opener_job; it may be gone. */
 	uint64_t dev;
 	uint32_t uid;
@@ -229,6 +230,9 @@ static void proc_ask(struct opener_proc *p, struct opener_job *j)
 	p->dev = j->dev;
 	p->uid = j->uid;
 	p->pid = j->pid;
+	p->by_process = q->head.type == OPENER_FILE &&
+			(q->way == SYMBOLIZER_BY_MAPPING ||
+			 q->way == SYMBOLIZER_BY_EXE);
 	p->mount[0] = '\0';
 	if (p->place)
 		__atomic_store_n(&p->place->dev, 0, __ATOMIC_RELAXED);
@@ -238,19 +242,23 @@ static void proc_ask(struct opener_proc *p, struct opener_job *j)
 		    (enum worker_type)q->head.type, q->head.len, p->number, -1);
 }
 
+/*
+ * The mount it is at, 0: none that is known. A process can hold the lock of its
+ * own mappings for ever, which is no fault of the mount that its file lies on.
+ */
 static uint64_t proc_dev(const struct opener_proc *p)
 {
 	uint64_t dev =
 		p->place ? __atomic_load_n(&p->place->dev, __ATOMIC_RELAXED)
 			 : 0;
 
-	return dev ? dev : p->dev;
+	return dev || p->by_process ? dev : p->dev;
 }
 
 /* --- who may be worked at ------------------------------------------------------------ */
 
 struct crowd {
-	unsigned int mount, uid, all;
+	unsigned int mount, uid, pid, all;
 };
 
 /* How many of those that are slow, or hung, are of the job's kind. */
@@ -267,6 +275,8 @@ static struct crowd crowd_of(const struct opener *o, const struct opener_job *j,
 		c.all++;
 		c.mount += j->dev && j->dev == proc_dev(p);
 		c.uid += j->uid == p->uid;
+		c.pid += j->pid && j->pid == p->pid && p->by_process &&
+			 !proc_dev(p);
 	}
 	return c;
 }
@@ -274,6 +284,7 @@ static struct crowd crowd_of(const struct opener *o, const struct opener_job *j,
 static bool too_many(const struct crowd *c)
 {
 	return c->mount >= OPENER_HUNG_MOUNT || c->uid >= OPENER_HUNG_UID ||
+	       c->pid >= OPENER_HUNG_PID ||
 	       (c->all >= OPENER_HUNG_ALL && (c->mount || c->uid)) ||
 	       c->all >= OPENER_PROCS;
 }
@@ -430,7 +441,8 @@ static void proc_hang(struct opener_proc *p)
 	p->job = NULL;
 	p->o->opts.stats->opener_hung++;
 	p->o->opts.stats->opener_hung_now++;
-	if (!opener_mount_of(proc_dev(p), p->pid, p->mount, sizeof(p->mount)))
+	if (!proc_dev(p) ||
+	    !opener_mount_of(proc_dev(p), p->pid, p->mount, sizeof(p->mount)))
 		p->mount[0] = '\0';
 	if (j)
 		job_done(j, -ETIMEDOUT, NULL, -1);

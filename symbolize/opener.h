@@ -10,7 +10,7 @@
  * time; while all of them take longer than OPENER_SLOW_MS, another is started.
  * One that exceeds the deadline is hung: its request ends with -ETIMEDOUT and
  * nobody waits for it; if it answers after all, it is used again. So many may be
- * hung before requests for the same mount or user end with -EBUSY:
+ * hung before requests for the same mount, user or process end with -EBUSY:
  */
 #ifndef SYMBOLIZE_OPENER_H
 #define SYMBOLIZE_OPENER_H
@@ -21,6 +21,7 @@
 #define OPENER_SLOW_MS 20
 #define OPENER_HUNG_MOUNT 2
 #define OPENER_HUNG_UID 4
+#define OPENER_HUNG_PID 2 /* at the process itself, before a mount is known */
 #define OPENER_HUNG_ALL 16 /* then: of any mount or user that has one */
 #define OPENER_PROCS (OPENER_HUNG_ALL + 8) /* no more processes than these */
 #define OPENER_TEXT_MAX 16384 /* the strings of a question */

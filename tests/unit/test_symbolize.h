@@ -35,12 +35,13 @@ static char dir[] = "/tmp/test_symbolize.XXXXXX";
  * of them map.
  */
 static struct fake_fs {
-	atomic_int sleep_ms;
+	atomic_int sleep_ms, maps_sleep_ms;
 	atomic_long type;
 } * fake_fs;
 
 #define statfs_sleep_ms (fake_fs->sleep_ms)
 #define statfs_type (fake_fs->type)
+#define map_files_sleep_ms (fake_fs->maps_sleep_ms)
 
 static char fake_fs_path[64];
 static pid_t fake_fs_owner;
@@ -81,6 +82,21 @@ int fstatfs(int fd, struct statfs *fs)
 	if (err == 0 && statfs_type)
 		fs->f_type = statfs_type;
 	return err;
+}
+
+/* Likewise; a process whose mappings are locked. */
+int open(const char *path, int flags, ...)
+{
+	unsigned int mode = 0;
+	va_list ap;
+
+	va_start(ap, flags);
+	if (flags & O_CREAT)
+		mode = va_arg(ap, unsigned int);
+	va_end(ap);
+	if (fake_fs && map_files_sleep_ms && strstr(path, "/map_files/"))
+		usleep((useconds_t)map_files_sleep_ms * 1000);
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
 /* --- one symbolizer, and what it answered ---------------------------------- */

@@ -525,6 +525,39 @@ static void hung_openings_are_bounded_and_named(void **state)
 	assert_true(clock_boottime_ns() - began < 20 * CLOCK_NSEC_PER_SEC);
 }
 
+/*
+ * A process that locks its own mappings hangs whoever looks there. It is not the
+ * mount of its file that hangs, be that the root.
+ */
+static void a_process_closes_no_mount(void **state)
+{
+	struct symbolizer_opts opts = { .open_deadline_ms = 200 };
+	struct symbolizer_open_req req, mine;
+	struct fixture fx;
+	unsigned int n;
+
+	make_library("lock.so", "fn");
+	fixture_init(&fx, &opts);
+	req = req_for("lock.so");
+	mine = req;
+	mine.uid = 7;
+	mine.map_start = 4096;
+	mine.map_end = 8192;
+	map_files_sleep_ms = 60000;
+	submit(&fx, &mine, 2);
+	turn(&fx, 500);
+	assert_int_equal(stats(&fx).opener_hung_now, OPENER_HUNG_PID);
+	assert_string_equal(symbolizer_hung(fx.s, 0, &n), "");
+	/* Of that process and of others, by whatever way. */
+	submit(&fx, &mine, 1);
+	assert_int_equal(fx.open_err, -EBUSY);
+	req.uid = 8;
+	req.pid = getppid();
+	assert_int_equal(open_wait(&fx, &req), 0);
+	map_files_sleep_ms = 0;
+	fixture_fini(&fx);
+}
+
 static void a_user_has_four(void **state)
 {
 	struct symbolizer_opts opts = { .open_deadline_ms = 200 };
@@ -770,6 +803,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_is_known_is_known_of_one_mount),
 		cmocka_unit_test(mounts_are_found_by_id_and_device),
 		cmocka_unit_test(hung_openings_are_bounded_and_named),
+		cmocka_unit_test(a_process_closes_no_mount),
 		cmocka_unit_test(a_user_has_four),
 		cmocka_unit_test(a_file_system_that_comes_back_is_well),
 		cmocka_unit_test(a_queue_is_no_reason),
