@@ -54,10 +54,14 @@ static void pm_early_know(struct pm *pm, const struct quark_file_ident *ident,
 		pm->opts.known_file(pm->opts.arg, ident, known);
 }
 
-/* Errors by which the file itself can never be read, whoever executes it. */
+/*
+ * Errors by which the file itself can never be read, whoever executes it: it was
+ * proven to be that file before. Not -EACCES, which may be of another file that
+ * the process has executed since, nor -EBADMSG, which is for ten minutes.
+ */
 static bool pm_early_never(int err)
 {
-	return err == -ENOEXEC || err == -EACCES || err == -EBADMSG;
+	return err == -ENOEXEC || err == -EOPNOTSUPP;
 }
 
 /* It was written to since it was executed. That it is the inode was compared. */

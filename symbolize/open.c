@@ -7,9 +7,12 @@
  * A file is looked up as O_PATH, which opens nothing and so wakes no device and
  * no FIFO. Only what is a regular file, lies on a file system that is made for
  * files, and has the device and inode that the kernel reported for the mapping,
- * is then opened for reading. The safest way is /proc/PID/map_files, which is the
- * mapping's own file. A path is resolved below /proc/PID/root (openat2, Linux
- * 5.6): a plain open() would follow an absolute symlink to *our* root.
+ * is then opened for reading. They are compared first: -EOPNOTSUPP says that this
+ * very file is on a file system that is not read, -EACCES that something there,
+ * which may be another file, is not opened. The safest way is
+ * /proc/PID/map_files, which is the mapping's own file. A path is resolved below
+ * /proc/PID/root (openat2, Linux 5.6): a plain open() would follow an absolute
+ * symlink to *our* root.
  *
  * Before a mount is entered, its device is written to *where.
  */
@@ -42,6 +45,7 @@
 #define MQUEUE_SUPER_MAGIC 0x19800202
 #define NFSD_SUPER_MAGIC 0x6e667364
 #define RPC_PIPEFS_SUPER_MAGIC 0x67596969
+#define SHIFTFS_SUPER_MAGIC 0x6a656a62
 #ifndef FUSE_SUPER_MAGIC
 #define FUSE_SUPER_MAGIC 0x65735546
 #endif
@@ -51,7 +55,10 @@
 
 /*
  * Where reading a regular file has effects, waits, or tells what is not in any
- * file. On FUSE a process of the watched may decide when a read returns.
+ * file. On FUSE a process of the watched may decide when a read or a close
+ * returns; and where a user may have put a file system on top of FUSE: ecryptfs has
+ * a set-user-id helper, shiftfs (Ubuntu) is mounted in user namespaces, and so is
+ * overlayfs, of which opener_overlay.c tells who mounted it.
  */
 static const long refused[] = {
 	PROC_SUPER_MAGIC,
@@ -81,6 +88,8 @@ static const long refused[] = {
 	RPC_PIPEFS_SUPER_MAGIC,
 	OPENPROM_SUPER_MAGIC,
 	FUSE_SUPER_MAGIC,
+	ECRYPTFS_SUPER_MAGIC,
+	SHIFTFS_SUPER_MAGIC,
 };
 
 static bool path_deleted(const char *path)
@@ -100,7 +109,9 @@ static uint64_t dev_of(const struct statx *st)
 static int look(int fd, struct statx *st)
 {
 	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
-		     STATX_TYPE | STATX_INO | STATX_MNT_ID, st)
+		     STATX_TYPE | STATX_MODE | STATX_UID | STATX_INO |
+			     STATX_MNT_ID,
+		     st)
 		       ? -errno
 		       : 0;
 }
@@ -311,13 +322,13 @@ static enum verdict compare(const struct symbolizer_open_req *req,
 	bool asks = fs_type == OVERLAYFS_SUPER_MAGIC ||
 		    fs_type == (long)BTRFS_SUPER_MAGIC;
 
-	if (!req->ino && !req->pid)
-		return VERDICT_SAME;
+	if (!req->ino)
+		return req->pid ? VERDICT_OTHER : VERDICT_SAME;
 	if (dev_of(st) == req->dev && st->stx_ino == req->ino)
 		return VERDICT_SAME;
 	if (way != SYMBOLIZER_BY_MAPPING && way != SYMBOLIZER_BY_EXE)
 		asks = asks && may_ask_by_path(req, st, fs_type);
-	return asks && req->ino ? VERDICT_ASK : VERDICT_OTHER;
+	return asks ? VERDICT_ASK : VERDICT_OTHER;
 }
 
 /* An inode number is given to another file as soon as the first is deleted. */
@@ -337,21 +348,81 @@ static bool is_the_one(const struct symbolizer_open_req *req,
 	return same_generation(req, fd);
 }
 
-/* A regular file where files are. */
-static int check_place(int place, struct statx *st, struct statfs *fs)
+static bool is_refused(long fs_type)
 {
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
+		if (fs_type == refused[i])
+			return true;
+	return false;
+}
+
+/*
+ * A regular file where files are. 'pid' is of a process that may see its mount;
+ * 'proven': it was compared with what the kernel reported, and is the one.
+ */
+static int check_place(const struct statx *st, long fs_type, pid_t pid,
+		       bool proven)
+{
+	if (!S_ISREG(st->stx_mode))
+		return -EACCES;
+	if (!is_refused(fs_type) &&
+	    (fs_type != OVERLAYFS_SUPER_MAGIC ||
+	     opener_overlay_trusted(st->stx_mnt_id, dev_of(st), pid)))
+		return 0;
+	return proven ? -EOPNOTSUPP : -EACCES;
+}
+
+/* The path that the kernel has for it now, seen from here. */
+static bool path_is(int place, const char *path)
+{
+	char self[32], now[PATH_MAX];
+	ssize_t len;
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", place);
+	len = readlink(self, now, sizeof(now));
+	return len > 0 && (size_t)len < sizeof(now) &&
+	       strlen(path) == (size_t)len &&
+	       memcmp(path, now, (size_t)len) == 0;
+}
+
+/*
+ * Two files of one overlay may be reported by one number, if their layers are on
+ * several file systems (Linux 6.18); so may files of two subvolumes of btrfs, as
+ * long as no generation is known. Then one of them may be made by a user for the
+ * sake of the other, who cannot make a file of root's, nor give his own the path of
+ * another where he mounts nothing.
+ */
+static bool numbers_suffice(const struct symbolizer_open_req *req, int place,
+			    const struct statx *st, long fs_type)
+{
+	if (fs_type == OVERLAYFS_SUPER_MAGIC
+		    ? !opener_mount_is(st->stx_mnt_id, req->dev, req->pid)
+		    : req->generation != 0)
+		return true;
+	if (!st->stx_uid && !(st->stx_mode & (S_IWGRP | S_IWOTH)))
+		return true;
+	return path_is(place, req->path) && opener_mounts_trusted(req->pid);
+}
+
+/* 0: it may be opened; then *verdict is not VERDICT_OTHER. */
+static int judge(const struct symbolizer_open_req *req, enum symbolizer_way way,
+		 int place, struct statx *st, enum verdict *verdict)
+{
+	struct statfs fs;
 	int err = look(place, st);
 
 	if (err)
 		return err;
-	if (!S_ISREG(st->stx_mode))
-		return -EACCES;
-	if (fstatfs(place, fs))
+	if (fstatfs(place, &fs))
 		return -errno;
-	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
-		if (fs->f_type == refused[i])
-			return -EACCES;
-	return 0;
+	*verdict = compare(req, way, st, fs.f_type);
+	if (*verdict == VERDICT_OTHER)
+		return -ESTALE;
+	err = check_place(st, fs.f_type, req->pid, *verdict == VERDICT_SAME);
+	if (!err && *verdict == VERDICT_ASK &&
+	    !numbers_suffice(req, place, st, fs.f_type))
+		err = -EACCES;
+	return err;
 }
 
 /* --- opening it ------------------------------------------------------------------------ */
@@ -381,6 +452,18 @@ static uint64_t mount_for_ever(int fd)
 }
 
 /*
+ * Closing may wait for a file system (flush), and who waits there may be beyond
+ * SIGKILL. So it is done once here, on a copy, before anybody else has it.
+ */
+static void close_copy(int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (copy >= 0)
+		close(copy);
+}
+
+/*
  * A descriptor for reading in place of one that is a mere place; by its way once
  * more where there is no /proc.
  */
@@ -407,6 +490,7 @@ static int reopen(int place, const struct statx *was, const struct found *by,
 		close(fd);
 		return -ESTALE;
 	}
+	close_copy(fd);
 	*out = (struct symbolizer_stat){ st.st_dev,
 					 st.st_ino,
 					 (uint64_t)st.st_size,
@@ -427,18 +511,13 @@ int symbolizer_open_way(const struct symbolizer_open_req *req,
 	int place = find(req, way, where), err;
 	struct statx sx;
 	enum verdict verdict = VERDICT_OTHER;
-	struct statfs fs;
 
 	if (place < 0)
 		return place;
 	enter(place, where);
 	if (way == SYMBOLIZER_BY_PATH && !req->pid)
 		by.path = req->path;
-	err = check_place(place, &sx, &fs);
-	if (!err)
-		verdict = compare(req, way, &sx, fs.f_type);
-	if (!err && verdict == VERDICT_OTHER)
-		err = -ESTALE;
+	err = judge(req, way, place, &sx, &verdict);
 	if (!err)
 		err = reopen(place, &sx, &by, st);
 	close(place);
@@ -544,7 +623,11 @@ static int open_beneath(const char *dir, const char *path, uint64_t *where)
 	by.path = path;
 	if (place >= 0) {
 		enter(place, where);
-		err = check_place(place, &sx, &fs);
+		err = look(place, &sx);
+		if (!err && fstatfs(place, &fs))
+			err = -errno;
+		if (!err)
+			err = check_place(&sx, fs.f_type, 0, true);
 		if (!err)
 			err = reopen(place, &sx, &by, &st);
 		close(place);

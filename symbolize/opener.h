@@ -152,4 +152,27 @@ bool opener_mount_is(uint64_t mount, uint64_t dev, int32_t pid);
 bool opener_mount_has(const char *text, size_t len, uint64_t mount,
 		      uint64_t dev);
 
+struct opener_overlay {
+	uint64_t mount; /* its id, as statx(2) says it; only now: it is reused */
+	uint64_t dev; /* of the file system */
+};
+
+/* The overlays in the text of a mountinfo file, up to 'cap'; how many. */
+size_t opener_mount_overlays(const char *text, size_t len,
+			     struct opener_overlay *out, size_t cap);
+
+/* --- opener_overlay.c -------------------------------------------------------- */
+
+/*
+ * Whether the overlay with this mount id and device (of a descriptor that the
+ * caller holds; device 0: not known) was mounted by somebody with privileges over
+ * our own user namespace. 'pid' is of a process that may see the mount, or 0.
+ */
+bool opener_overlay_trusted(uint64_t mount, uint64_t dev, int32_t pid);
+/*
+ * Whether the mount namespace of 'pid' belongs to our own user namespace, so that
+ * no user without privileges has mounted anything there.
+ */
+bool opener_mounts_trusted(int32_t pid);
+
 #endif /* SYMBOLIZE_OPENER_H */

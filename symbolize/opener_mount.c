@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * opener_mount: mount points by device, for messages: see symbolize/opener.h. A
- * mountinfo file (proc_pid_mountinfo(5)) is text of the kernel's own: reading it
- * asks no file system that is mounted.
+ * opener_mount: mount points by device, for messages, and overlays by who mounted
+ * them: see symbolize/opener.h. A mountinfo file (proc_pid_mountinfo(5)) is text
+ * of the kernel's own: reading it asks no file system that is mounted.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -61,6 +61,7 @@ enum {
 	FIELD_DEVICE, /* MAJOR:MINOR */
 	FIELD_ROOT,
 	FIELD_POINT,
+	FIELD_TYPE, /* behind optional fields and "-" */
 	N_FIELDS,
 };
 
@@ -72,14 +73,19 @@ struct fields {
 /* The next line of [*text, end); false: there is none. */
 static bool next_line(const char **text, const char *end, struct fields *f)
 {
-	const char *eol;
+	const char *eol, *w;
+	size_t n;
 
 	if (*text >= end)
 		return false;
 	eol = memchr(*text, '\n', (size_t)(end - *text));
 	eol = eol ? eol : end;
-	for (int i = 0; i < N_FIELDS; i++)
+	for (int i = 0; i <= FIELD_POINT; i++)
 		f->len[i] = word(text, eol, &f->at[i]);
+	do
+		n = word(text, eol, &w);
+	while (n && !word_is(w, n, "-"));
+	f->len[FIELD_TYPE] = word(text, eol, &f->at[FIELD_TYPE]);
 	*text = eol + (eol < end);
 	return true;
 }
@@ -120,6 +126,49 @@ bool opener_mount_has(const char *text, size_t len, uint64_t mount,
 		if (word_is(f.at[FIELD_ID], f.len[FIELD_ID], want))
 			return is_of(&f, dev);
 	return false;
+}
+
+/* A number of decimal digits at the begin; 0: none, or one that is too large. */
+static uint64_t number(const char **p, const char *end)
+{
+	uint64_t n = 0;
+
+	for (; *p < end && **p >= '0' && **p <= '9'; ++*p)
+		if (__builtin_mul_overflow(n, 10, &n) ||
+		    __builtin_add_overflow(n, (uint64_t)(**p - '0'), &n))
+			return 0;
+	return n;
+}
+
+static bool is_overlay(const struct fields *f, struct opener_overlay *o)
+{
+	const char *p = f->at[FIELD_DEVICE], *end = p + f->len[FIELD_DEVICE];
+	uint64_t maj, min;
+
+	if (!word_is(f->at[FIELD_TYPE], f->len[FIELD_TYPE], "overlay"))
+		return false;
+	maj = number(&p, end);
+	if (p == end || *p++ != ':')
+		return false;
+	min = number(&p, end);
+	o->dev = makedev((unsigned int)maj, (unsigned int)min);
+	p = f->at[FIELD_ID];
+	o->mount = number(&p, p + f->len[FIELD_ID]);
+	return o->dev && o->mount;
+}
+
+size_t opener_mount_overlays(const char *text, size_t len,
+			     struct opener_overlay *out, size_t cap)
+{
+	const char *end = text + len;
+	struct opener_overlay o;
+	struct fields f;
+	size_t n = 0;
+
+	while (n < cap && next_line(&text, end, &f))
+		if (is_overlay(&f, &o))
+			out[n++] = o;
+	return n;
 }
 
 /* The mounts of a process (0: ours), malloc'd, or NULL. */

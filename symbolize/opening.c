@@ -48,6 +48,7 @@ static void count_open(struct symbolizer_stats *st, int err)
 	st->opened += err == 0;
 	st->open_failed += err != 0 && err != -ECANCELED;
 	st->open_stale += err == -ESTALE;
+	st->open_refused += err == -EOPNOTSUPP || err == -EACCES;
 	st->open_timeouts += err == -ETIMEDOUT;
 }
 

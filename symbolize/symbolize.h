@@ -140,8 +140,8 @@ struct symbolizer_open_req {
 	uint64_t map_start, map_end;
 	/*
 	 * What the kernel reported for the mapping; a file with others is not
-	 * opened (-ESTALE). ino 0: not known, which only a path of our own may
-	 * have. On overlayfs and btrfs the kernel may report others than stat(2):
+	 * opened (-ESTALE). ino 0: not known, which only a path that the user of
+	 * profd named may have: no 'pid'. On overlayfs and btrfs the kernel may report others than stat(2):
 	 * see open.c. generation 0: not known, as /proc does not tell it.
 	 */
 	uint64_t dev, ino, generation;
@@ -153,8 +153,9 @@ struct symbolizer_open_req {
 /*
  * err 0: 'file' is the callee's, who closes it. Otherwise -errno and NULL:
  * -ENOENT, -ESTALE (the path leads to another file), -ETIMEDOUT, -EBUSY (too
- * many openings of its mount or user hang), -ENOEXEC (not ELF), -EACCES,
- * -EMFILE, -ECANCELED...
+ * many openings of its mount, user or process hang), -ENOEXEC (not ELF),
+ * -EOPNOTSUPP (it is on a file system that is not read), -EACCES (what is there is
+ * not opened, whether or not it is the file), -EMFILE, -ECANCELED...
  */
 typedef void (*symbolizer_open_fn)(void *arg, int err,
 				   struct symbolizer_file *file);
@@ -420,6 +421,9 @@ int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *id, size_t len,
 	X(opened, 0, "executable files opened")                               \
 	X(open_failed, 0, "executable files that could not be opened")        \
 	X(open_stale, 0, "paths that led to another file than was mapped")    \
+	X(open_refused, 0,                                                    \
+	  "executable files not opened, for the file system that "            \
+	  "they are on")                                                      \
 	X(open_timeouts, 0, "executable files that took too long to open")    \
 	X(open_skipped, 0,                                                    \
 	  "executable files skipped: too many openings of "                   \

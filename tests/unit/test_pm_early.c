@@ -286,6 +286,27 @@ static void test_unused(void **state)
 	assert_int_equal(stats().early_unused, 1);
 }
 
+/* It is believed for ever, so only what is true of that very file is told. */
+static void test_never(void **state)
+{
+	static const struct {
+		int err;
+		size_t known;
+	} errs[] = {
+		{ -ENOEXEC, 1 }, { -EOPNOTSUPP, 1 }, { -EACCES, 0 },
+		{ -EPERM, 0 },	 { -EBADMSG, 0 },    { -ESTALE, 0 },
+	};
+
+	fake_file("/tmp/new", 7, 1, 77);
+	for (size_t i = 0; i < ARRAY_SIZE(errs); i++) {
+		fake.disk[0].err = errs[i].err;
+		executes(5, 1000, "/tmp/new", 77, 1);
+		fake_run();
+		assert_int_equal(nknown, errs[i].known);
+		nknown = 0;
+	}
+}
+
 /* The end comes with one under way, and one that is waited for. */
 static void test_end(void **state)
 {
@@ -320,6 +341,7 @@ int main(void)
 		EARLY(test_mapped_files_stay_open),
 		EARLY(test_known_while_open),
 		EARLY(test_unused),
+		EARLY(test_never),
 		EARLY(test_end),
 		EARLY(test_end_with_one_open),
 	};

@@ -10,13 +10,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -313,6 +316,31 @@ static inline void expect_name(struct fixture *fx, uint64_t offset,
 {
 	assert_int_equal(resolve_wait(fx, fx->file, &offset, 1), 0);
 	assert_string_equal(fx->text[0][0], want);
+}
+
+/* As the kernel reported it for a mapping of 'name'. */
+static inline struct symbolizer_open_req req_for(const char *name)
+{
+	struct symbolizer_open_req req = { .pid = getpid(),
+					   .path = in_dir(name) };
+	struct stat st;
+
+	assert_int_equal(stat(in_dir(name), &st), 0);
+	req.dev = st.st_dev;
+	req.ino = st.st_ino;
+	return req;
+}
+
+/* 0: it has none. */
+static inline uint32_t generation_of(const char *name)
+{
+	int fd = open(in_dir(name), O_RDONLY | O_CLOEXEC), generation = 0;
+
+	assert_true(fd >= 0);
+	if (ioctl(fd, FS_IOC_GETVERSION, &generation))
+		generation = 0;
+	close(fd);
+	return (uint32_t)generation;
 }
 
 static inline int setup(void **state)

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -16,6 +15,10 @@
 #include "symbolize/known.h"
 #include "symbolize/opener.h"
 #include "tests/unit/test_symbolize.h"
+
+#define FUSE_MAGIC 0x65735546
+#define ECRYPTFS_MAGIC 0xf15f
+#define SHIFTFS_MAGIC 0x6a656a62
 
 /* --- what is in a path's place -------------------------------------------------- */
 
@@ -35,19 +38,6 @@ static bool was_opened(int watch)
 	return read(watch, buf, sizeof(buf)) > 0;
 }
 
-/* As the kernel reported it for a mapping of 'name'. */
-static struct symbolizer_open_req req_for(const char *name)
-{
-	struct symbolizer_open_req req = { .pid = getpid(),
-					   .path = in_dir(name) };
-	struct stat st;
-
-	assert_int_equal(stat(in_dir(name), &st), 0);
-	req.dev = st.st_dev;
-	req.ino = st.st_ino;
-	return req;
-}
-
 static uint64_t mount_of(const char *path)
 {
 	struct statx st;
@@ -65,7 +55,7 @@ static void what_took_its_place_is_not_opened(void **state)
 	} places[] = {
 		{ "canary", -ESTALE },	  { "../canary", -ESTALE },
 		{ "/proc/kmsg", -ELOOP }, { "/sys/kernel/notes", -ELOOP },
-		{ "/dev/null", -ELOOP },  { "fifo", -EACCES },
+		{ "/dev/null", -ELOOP },  { "fifo", -ESTALE },
 		{ "/no/such", -ENOENT },
 	};
 	struct symbolizer_open_req req;
@@ -103,227 +93,35 @@ static void what_is_no_file_system_for_files_is_refused(void **state)
 	struct fixture fx;
 
 	fixture_init(&fx, NULL);
-	assert_int_equal(open_path(&fx, "/proc/self/status"), -EACCES);
-	assert_int_equal(open_path(&fx, "/sys/kernel/notes"), -EACCES);
+	assert_int_equal(open_path(&fx, "/proc/self/status"), -EOPNOTSUPP);
+	assert_int_equal(open_path(&fx, "/sys/kernel/notes"), -EOPNOTSUPP);
+	assert_int_equal(open_path(&fx, "/dev/null"), -EACCES);
+	assert_int_equal(stats(&fx).open_refused, 3);
 	fixture_fini(&fx);
 }
 
-/* --- file systems that number inodes by themselves -------------------------------- */
-
-/* Device and inode of the mapping at 'p', as /proc/self/maps has them. */
-static void mapped_inode(const void *p, struct symbolizer_open_req *req)
+/* That it cannot be read is said of the very file only: it is believed for long. */
+static void another_file_is_not_refused_in_its_name(void **state)
 {
-	unsigned long long start, ino;
-	unsigned int maj, min;
-	char line[512];
-	FILE *f = fopen("/proc/self/maps", "r");
-
-	req->ino = 0;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "%llx-%*x %*s %*x %x:%x %llu", &start, &maj,
-			   &min, &ino) == 4 &&
-		    start == (uintptr_t)p) {
-			req->dev = makedev(maj, min);
-			req->ino = ino;
-		}
-	fclose(f);
-	assert_true(req->ino != 0);
-}
-
-static bool own_mounts(void)
-{
-	static bool made;
-
-	if (made)
-		return true;
-	made = !unshare(CLONE_NEWNS) &&
-	       !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
-	if (!made)
-		puts("# this place forbids mounts of our own");
-	return made;
-}
-
-static void *map_file(const char *path, struct symbolizer_open_req *req)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t len;
-	struct stat st;
-	void *p;
-
-	assert_int_equal(fstat(fd, &st), 0);
-	len = ((size_t)st.st_size + 4095) & ~4095UL;
-	p = mmap(NULL, len, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
-	assert_true(p != MAP_FAILED);
-	close(fd);
-	req->pid = getpid();
-	req->path = path;
-	req->map_start = (uintptr_t)p;
-	req->map_end = req->map_start + len;
-	mapped_inode(p, req);
-	return p;
-}
-
-static void unmap(const struct symbolizer_open_req *req)
-{
-	/* NOLINTNEXTLINE(performance-no-int-to-ptr) */
-	munmap((void *)(uintptr_t)req->map_start,
-	       req->map_end - req->map_start);
-}
-
-/* 0: it has none. */
-static uint32_t generation_of(const char *name)
-{
-	int fd = open(in_dir(name), O_RDONLY | O_CLOEXEC), generation = 0;
-
-	assert_true(fd >= 0);
-	if (ioctl(fd, FS_IOC_GETVERSION, &generation))
-		generation = 0;
-	close(fd);
-	return (uint32_t)generation;
-}
-
-static int by_path(struct fixture *fx, struct symbolizer_open_req req)
-{
-	req.map_end = req.map_start;
-	return open_wait(fx, &req);
-}
-
-/*
- * Of a file on an overlay only what the kernel says of its mapping counts: any
- * user mounts overlays, and files beneath have the numbers that he likes.
- */
-static void a_file_of_an_overlay_is_opened(void **state)
-{
-	struct symbolizer_open_req req = { 0 }, other = { 0 };
-	uint64_t at;
-	struct fixture fx;
-	struct stat st;
-
-	if (!own_mounts()) {
-		skip();
-		return;
-	}
-	at = make_library("ov.so", "fn");
-	make_library("victim.so", "fm");
-	sh("mkdir -p low up work over && mv ov.so low/x.so");
-	sh("mount -t overlay overlay "
-	   "-o lowerdir=%s/low,upperdir=%s/up,workdir=%s/work over",
-	   dir, dir, dir);
-	map_file(in_dir("over/x.so"), &req);
-	fixture_init(&fx, NULL);
-	assert_int_equal(by_path(&fx, req), 0);
-	expect_name(&fx, at, "fn");
-	assert_int_equal(open_wait(&fx, &req), 0);
-	/* Another number, though the file is the one that is mapped there. */
-	map_file(in_dir("victim.so"), &other);
-	other.map_start = req.map_start;
-	other.map_end = req.map_end;
-	other.path = req.path;
-	assert_int_equal(open_wait(&fx, &other), -ESTALE);
-	/* The number of another file system's file. */
-	assert_int_equal(stat(in_dir("low/x.so"), &st), 0);
-	other.dev = makedev(254, 77);
-	other.ino = st.st_ino;
-	assert_int_equal(open_wait(&fx, &other), -ESTALE);
-	assert_int_equal(by_path(&fx, other), -ESTALE);
-	other.dev = st.st_dev;
-	assert_int_equal(by_path(&fx, other), -ESTALE);
-	unmap(&req);
-	fixture_fini(&fx);
-	sh("umount -l over"); /* a worker may be ending still */
-}
-
-/* Then stat(2) says a device that no mapping has. */
-static void layers_may_be_on_several_file_systems(void **state)
-{
-	struct symbolizer_open_req req = { 0 };
-	struct fixture fx;
-	struct stat st;
-	uint64_t at;
-
-	if (!own_mounts()) {
-		skip();
-		return;
-	}
-	at = make_library("two.so", "fn");
-	sh("mkdir -p low2 tmp over2 && mv two.so low2/x.so && "
-	   "mount -t tmpfs tmpfs tmp && mkdir tmp/up tmp/work");
-	sh("mount -t overlay overlay -o xino=off,lowerdir=%s/low2,"
-	   "upperdir=%s/tmp/up,workdir=%s/tmp/work over2",
-	   dir, dir, dir);
-	map_file(in_dir("over2/x.so"), &req);
-	assert_int_equal(stat(req.path, &st), 0);
-	assert_true(st.st_dev != req.dev);
-	fixture_init(&fx, NULL);
-	assert_int_equal(open_wait(&fx, &req), 0);
-	expect_name(&fx, at, "fn");
-	req.ino++;
-	assert_int_equal(open_wait(&fx, &req), -ESTALE);
-	req.ino--;
-	req.generation = 77;
-	assert_int_equal(open_wait(&fx, &req), -ESTALE);
-	unmap(&req);
-	fixture_fini(&fx);
-	sh("umount -l over2; umount -l tmp");
-}
-
-/* A mapping has the mount's device, stat(2) the subvolume's. */
-static void a_file_of_btrfs_is_opened(void **state)
-{
+	static const long types[] = { FUSE_MAGIC, ECRYPTFS_MAGIC,
+				      SHIFTFS_MAGIC };
 	struct symbolizer_open_req req;
-	uint64_t at = make_library("b.so", "fn");
 	struct fixture fx;
 
+	make_library("fuse.so", "fn");
 	fixture_init(&fx, NULL);
-	statfs_type = 0x9123683e;
-	req = req_for("b.so");
-	assert_int_equal(open_wait(&fx, &req), 0);
-	expect_name(&fx, at, "fn");
-	req.ino++;
+	req = req_for("fuse.so");
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		statfs_type = types[i];
+		assert_int_equal(open_wait(&fx, &req), -EOPNOTSUPP);
+	}
+	req.by_exe = true; /* of this test: another */
 	assert_int_equal(open_wait(&fx, &req), -ESTALE);
-	req.ino--;
-	req.dev = makedev(0, 77); /* of no mount of the process */
+	req.by_exe = false;
+	req.ino++;
 	assert_int_equal(open_wait(&fx, &req), -ESTALE);
 	statfs_type = 0;
 	fixture_fini(&fx);
-}
-
-/* A subvolume is any user's, and its inode numbers begin anew. */
-static void subvolumes_are_told_apart(void **state)
-{
-	struct symbolizer_open_req req = { 0 }, mine = { 0 };
-	struct fixture fx;
-	uint64_t at;
-
-	if (!own_mounts() || system("which mkfs.btrfs btrfs >/dev/null 2>&1")) {
-		puts("# no btrfs here");
-		skip();
-		return;
-	}
-	sh("truncate -s 128M disk && mkfs.btrfs -q disk >/dev/null && mkdir -p btr && "
-	   "mount -o loop disk btr && btrfs -q subvolume create btr/one && "
-	   "btrfs -q subvolume create btr/two");
-	at = make_library("btr/one/x.so", "fn");
-	sh("sync -f btr");
-	make_library("btr/two/x.so", "fm");
-	map_file(in_dir("btr/one/x.so"), &req);
-	map_file(in_dir("btr/two/x.so"), &mine);
-	fixture_init(&fx, NULL);
-	assert_int_equal(open_wait(&fx, &req), 0);
-	expect_name(&fx, at, "fn");
-	assert_int_equal(by_path(&fx, req), 0);
-	assert_int_equal(req.ino, mine.ino);
-	assert_int_equal(req.dev, mine.dev);
-	req.generation = generation_of("btr/one/x.so");
-	assert_int_equal(open_wait(&fx, &req), 0);
-	assert_int_equal(by_path(&fx, req), 0);
-	mine.generation = req.generation;
-	assert_int_equal(open_wait(&fx, &mine), -ESTALE);
-	assert_int_equal(by_path(&fx, mine), -ESTALE);
-	fixture_fini(&fx);
-	unmap(&req);
-	unmap(&mine);
-	sh("umount -l btr");
 }
 
 /* A file that was deleted has left its number to the next one. */
@@ -442,9 +240,16 @@ static void mounts_are_found_by_id_and_device(void **state)
 		"22 27 0:21 / /proc rw - proc proc rw\n"
 		"27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n"
 		"31 27 0:99 /@/home /home/a\\040b rw shared:1 - btrfs /dev/b rw\n"
+		"33 27 0:50 / /o rw shared:2 master:1 - overlay overlay rw\n"
+		"34 27 0:51 / /overlay rw - overlay - rw,lowerdir=a:b\n"
+		"35 27 0:52 / /o - rw tmpfs overlay rw\n"
+		"36 27 0:x / /o rw - overlay overlay rw\n"
+		"37 27 0 / /o rw - overlay overlay rw\n"
+		"99999999999999999999 27 0:53 / /o rw - overlay overlay rw\n"
 		"broken\n"
 		"40 27 0:99";
-	size_t len = sizeof(text) - 1;
+	struct opener_overlay overlays[8];
+	size_t len = sizeof(text) - 1, n;
 	char out[64];
 
 	assert_true(opener_mount_find(text, len, makedev(254, 0), out, 64));
@@ -455,6 +260,19 @@ static void mounts_are_found_by_id_and_device(void **state)
 	assert_string_equal(out, "/home");
 	assert_false(opener_mount_find(text, len, makedev(0, 9), out, 64));
 	assert_false(opener_mount_find(text, 0, makedev(254, 0), out, 64));
+	n = opener_mount_overlays(text, len, overlays, ARRAY_SIZE(overlays));
+	assert_int_equal(n, 2);
+	assert_int_equal(overlays[0].mount, 33);
+	assert_true(overlays[0].dev == makedev(0, 50));
+	assert_int_equal(overlays[1].mount, 34);
+	assert_int_equal(opener_mount_overlays(text, len, overlays, 1), 1);
+	for (size_t i = 0; i < len; i++) {
+		char *cut = test_malloc(i + 1);
+
+		memcpy(cut, text, i);
+		opener_mount_overlays(cut, i, overlays, ARRAY_SIZE(overlays));
+		test_free(cut);
+	}
 	assert_true(opener_mount_has(text, len, 31, makedev(0, 99)));
 	assert_false(opener_mount_has(text, len, 31, makedev(254, 0)));
 	assert_false(opener_mount_has(text, len, 3, makedev(0, 99)));
@@ -796,7 +614,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_took_its_place_is_not_opened),
 		cmocka_unit_test(what_is_no_file_system_for_files_is_refused),
-		cmocka_unit_test(a_file_of_btrfs_is_opened),
+		cmocka_unit_test(another_file_is_not_refused_in_its_name),
 		cmocka_unit_test(another_generation_is_refused),
 		cmocka_unit_test(without_a_number_no_path_of_others_is_opened),
 		cmocka_unit_test(a_path_of_a_chroot_is_found),
@@ -812,9 +630,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_middle_counts),
 		cmocka_unit_test(the_owner_counts),
 		cmocka_unit_test(large_files_are_hashed_by_sections),
-		cmocka_unit_test(a_file_of_an_overlay_is_opened),
-		cmocka_unit_test(layers_may_be_on_several_file_systems),
-		cmocka_unit_test(subvolumes_are_told_apart),
 	};
 
 	worker_or_test(argc, argv);
