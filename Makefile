@@ -45,13 +45,13 @@ override CFLAGS += -fstack-protector-strong
 LDFLAGS += -Wl,-z,relro,-z,now
 endif
 LIBS = $(shell pkg-config --libs $(PKGS)) -liberty -lm
-QUARK_LIBS := -lbpf -lelf -lz
+QUARK_LIBS := -lbpf -lelf -lz -pthread
 
 PARTS := base symbolize processmanager reporter tracehandler profiler
 SRCS := $(filter-out profiler/main.c,$(foreach p,$(PARTS),$(wildcard $(p)/*.c)))
 OBJS := $(SRCS:%.c=$(B)/%.o) $(B)/reporter/profile.pb-c.o
 QUARK_SRCS := $(filter-out %/quark-mon.c %/quark-btf.c,$(wildcard processmanager/quark/*.c))
-QUARK_BASE := base/arena.c base/clock.c base/cpus.c base/hash.c base/pool.c base/procfs.c base/ring.c base/strbuf.c base/vault.c
+QUARK_BASE := base/arena.c base/clock.c base/cpus.c base/hash.c base/patience.c base/pool.c base/procfs.c base/ring.c base/strbuf.c base/vault.c
 QUARK_OBJS := $(QUARK_SRCS:%.c=$(B)/%.o) $(QUARK_BASE:%.c=$(B)/%.o)
 QUARK_TOOLS := $(patsubst processmanager/quark/%.c,%,$(wildcard processmanager/quark/quark-*.c))
 BPF_SRCS := $(wildcard bpf/*.bpf.c)
@@ -84,9 +84,10 @@ $(B)/libquark.a: $(B)/libquark.o
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && ar rcsD $@ $^
 
+# nodelete: an abandoned thread may still be in it after a dlclose(3).
 $(B)/libquark.so.0: $(QUARK_OBJS) processmanager/quark/libquark.map
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libquark.so.0 \
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libquark.so.0,-z,nodelete \
 		-Wl,--version-script=processmanager/quark/libquark.map \
 		-o $@ $(QUARK_OBJS) $(QUARK_LIBS)
 	$(Q)ln -sf libquark.so.0 $(B)/libquark.so

@@ -13,6 +13,7 @@
 #include "base/cpus.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/patience.h"
 #include "base/pool.h"
 #include "base/procfs.h"
 #include "base/ring.h"

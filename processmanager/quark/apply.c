@@ -579,7 +579,7 @@ int quark_apply(struct quark_queue_priv *qq, const struct quark_raw *raw)
 
 int quark_apply_walk(struct quark_queue_priv *qq,
 		     const struct abi_quark_image *im, size_t len,
-		     struct strbuf *sb)
+		     const struct quark_strings_init *live)
 {
 	struct quark_strings_init init;
 	struct quark_strings *strings;
@@ -588,10 +588,8 @@ int quark_apply_walk(struct quark_queue_priv *qq,
 
 	if (!image_strings(im, len, &init))
 		return -EIO;
-	if (!(im->head.flags & ABI_QUARK_KTHREAD))
-		quark_procfs_read(im->head.key.tgid,
-				  im->head.key.start_boottime, qq->attr.max_env,
-				  sb, &init);
+	init.cmdline = live->cmdline;
+	init.env = live->env;
 	proc = find_or_add(qq, &im->head, &im->parent);
 	rec = proc ? quark_proc_edit(proc) : NULL;
 	strings = rec ? quark_strings_new(&init) : NULL;
@@ -633,6 +631,7 @@ static bool refresh_strings(struct quark_queue_priv *qq,
 			    struct quark_strings_init *out)
 {
 	struct quark_strings_init now;
+	struct quark_text text = { 0 };
 	bool news = false;
 
 	*out = strings_of(&proc->rec->p);
@@ -646,11 +645,14 @@ static bool refresh_strings(struct quark_queue_priv *qq,
 		return news;
 	if (!take_span(&out->exe, &now.exe) && proc->forked < gap)
 		return news;
-	if (quark_procfs_read(im->head.key.tgid, im->head.key.start_boottime,
-			      qq->attr.max_env, sb, &now)) {
-		take_span(&out->cmdline, &now.cmdline);
-		take_span(&out->env, &now.env);
-	}
+	text.pid = im->head.key.tgid;
+	text.uid = im->ids.uid;
+	text.start = im->head.key.start_boottime;
+	text.hidden = im->head.flags & QUARK_RAW_HIDDEN;
+	quark_read_strings(qq, &text, 1, sb);
+	quark_text_spans(&text, sb, &now);
+	take_span(&out->cmdline, &now.cmdline);
+	take_span(&out->env, &now.env);
 	return true;
 }
 

@@ -349,6 +349,29 @@ static int ebpf_walk(void *b, ring_fn fn, void *arg)
 	return err;
 }
 
+/* The thread group's first thread, by an iterator of this thread alone. */
+static bool ebpf_look(void *b, uint32_t pid, struct abi_quark_image *im)
+{
+	struct ebpf *e = b;
+	union bpf_iter_link_info info = { .task.tid = pid };
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .iter_info = &info,
+		    .iter_info_len = sizeof(info));
+	int prog = bpf_program__fd(e->skel->progs.quark_task);
+	int link, fd;
+	ssize_t n = 0;
+
+	link = bpf_link_create(prog, 0, BPF_TRACE_ITER, &opts);
+	if (link < 0)
+		return false;
+	fd = bpf_iter_create(link);
+	if (fd >= 0) {
+		n = read(fd, im, sizeof(*im));
+		close(fd);
+	}
+	close(link);
+	return n == sizeof(*im) && im->head.key.tgid == pid;
+}
+
 static int ebpf_know(void *b, const struct abi_quark_file *file, bool known)
 {
 	struct ebpf *e = b;
@@ -380,6 +403,7 @@ const struct quark_backend quark_ebpf = {
 	.backlog = ebpf_backlog,
 	.losses = ebpf_losses,
 	.walk = ebpf_walk,
+	.look = ebpf_look,
 	.know = ebpf_know,
 	.mark = ebpf_mark,
 };

@@ -88,16 +88,18 @@ static void close_walk(struct kprobe *k)
 	k->walk_tid = 0;
 }
 
-/* Of this thread, whichever it is that asks. */
+/* Of the reader's thread, which becomes another one when it is abandoned. */
 static int open_walk(struct kprobe *k)
 {
-	pid_t tid = gettid();
+	pid_t tid = patience_tid(&k->conf.reader->patience);
 	int err;
 
+	if (tid < 0)
+		return tid;
 	if (k->walk_tid == tid)
 		return 0;
 	close_walk(k);
-	err = kprobe_event_open(&k->events, KPROBE_WALK, &k->conf, 0, -1,
+	err = kprobe_event_open(&k->events, KPROBE_WALK, &k->conf, tid, -1,
 				WALK_RING);
 	if (err < 0)
 		return err;
@@ -111,22 +113,6 @@ static int open_walk(struct kprobe *k)
 	return 0;
 }
 
-/* Reads its stat, so that the probe reads the task. */
-static bool look_at(uint32_t pid)
-{
-	char path[32], buf[1024];
-	ssize_t n = -1;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, buf, sizeof(buf));
-		close(fd);
-	}
-	return n > 0;
-}
-
 static bool ask(void *arg, uint32_t pid, struct kprobe_values *v)
 {
 	struct kprobe *k = arg;
@@ -134,8 +120,10 @@ static bool ask(void *arg, uint32_t pid, struct kprobe_values *v)
 	struct kprobe_perf p;
 	bool found = false;
 
-	if (open_walk(k) || !look_at(pid))
+	if (open_walk(k))
 		return false;
+	/* The probe reads the task before its stat is read, which may wait. */
+	quark_reader_start(k->conf.reader, pid);
 	for (kprobe_ring_begin(r); kprobe_ring_peek(r, &p); kprobe_ring_skip(r))
 		if (p.sample && kprobe_decode(k->events.ev, p.raw, p.raw_len,
 					      v) == KPROBE_WALK)
@@ -406,6 +394,7 @@ static void kprobe_close(void *b)
 	kprobe_paths_free(k->record.paths);
 	strbuf_fini(&k->record.out);
 	strbuf_fini(&k->record.proc);
+	strbuf_fini(&k->record.root);
 	free(k);
 }
 
@@ -416,7 +405,7 @@ static int start(struct kprobe *k)
 	k->record.paths = kprobe_paths_new();
 	if (!k->record.paths)
 		return -errno;
-	err = kprobe_events_new(&k->events, k->conf.max_env);
+	err = kprobe_events_new(&k->events, k->conf.max_env, k->conf.reader);
 	if (err)
 		return err;
 	err = kprobe_cpus_open(&k->cpus, &k->events, &k->conf);
@@ -443,6 +432,7 @@ static int kprobe_open(void **bp, const struct quark_backend_conf *conf,
 	k->record.ask = ask;
 	k->record.arg = k;
 	k->record.max_env = conf->max_env;
+	k->record.reader = conf->reader;
 	err = start(k);
 	if (err) {
 		kprobe_close(k);

@@ -133,7 +133,8 @@ struct kprobe_events {
 };
 
 /* 0, or -errno with the reason set. */
-int kprobe_events_new(struct kprobe_events *e, bool env);
+int kprobe_events_new(struct kprobe_events *e, bool env,
+		      struct quark_reader *reader);
 /* With no perf event of theirs open any more. */
 void kprobe_events_free(struct kprobe_events *e);
 /* Why, for people, and what a setting of the kernel's has to do with it. */
@@ -233,6 +234,9 @@ const char *kprobe_cgroup(struct kprobe_paths *p, uint64_t id);
 /* What a record needs beside what was read by the probe. */
 struct kprobe_record {
 	struct kprobe_paths *paths;
+	struct quark_reader *reader;
+	struct strbuf root; /* of the process, if it was read for this record */
+	bool rooted;
 	uint32_t max_env;
 	struct strbuf out, proc;
 	char filename[ABI_QUARK_PATH_MAX];

@@ -554,7 +554,8 @@ static struct owner myself(void)
 }
 
 /* Whether it is certain that the process ended. */
-static bool is_gone(const struct owner *o, const struct owner *me)
+static bool is_gone(const struct owner *o, const struct owner *me,
+		    struct quark_reader *reader)
 {
 	uint64_t start;
 
@@ -562,13 +563,14 @@ static bool is_gone(const struct owner *o, const struct owner *me)
 		return false;
 	if (kill(o->pid, 0) && errno == ESRCH)
 		return true;
-	start = quark_procfs_start(o->pid);
+	start = quark_reader_start(reader, o->pid);
 	return start != QUARK_PROCFS_NO_START &&
 	       o->start != QUARK_PROCFS_NO_START && start != o->start;
 }
 
 /* What processes that are no more have left behind. */
-static void sweep(const char *tracefs, const struct owner *me)
+static void sweep(const char *tracefs, const struct owner *me,
+		  struct quark_reader *reader)
 {
 	char path[PATH_MAX];
 	unsigned int serial;
@@ -581,7 +583,7 @@ static void sweep(const char *tracefs, const struct owner *me)
 	while (dir && (d = readdir(dir))) {
 		if (sscanf(d->d_name, GROUP_SCAN, &o.pid, &o.start, &o.ns,
 			   &serial) == 4 &&
-		    is_gone(&o, me))
+		    is_gone(&o, me, reader))
 			remove_group(tracefs, d->d_name);
 	}
 	if (dir)
@@ -669,7 +671,8 @@ static int find_tracefs(struct kprobe_events *e)
 	return -ENOTSUP;
 }
 
-int kprobe_events_new(struct kprobe_events *e, bool env)
+int kprobe_events_new(struct kprobe_events *e, bool env,
+		      struct quark_reader *reader)
 {
 	static unsigned int serial;
 	struct quark_btf *btf;
@@ -690,7 +693,7 @@ int kprobe_events_new(struct kprobe_events *e, bool env)
 			    strerror(-err));
 	} else {
 		me = myself();
-		sweep(e->tracefs, &me);
+		sweep(e->tracefs, &me, reader);
 		snprintf(e->group, sizeof(e->group), GROUP "%u", me.pid,
 			 me.start, me.ns,
 			 __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED));

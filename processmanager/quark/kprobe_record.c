@@ -156,14 +156,25 @@ static int record_ids(struct kprobe_record *r, const struct kprobe_sample *s,
 
 /* --- images ----------------------------------------------------------------- */
 
-/* Whether the file at the end of /proc/PID/exe is the one executed. */
-static bool same_file(const char *path, const struct abi_quark_image *im)
+/* Whether that is the file executed. */
+static bool same_file(const struct stat *st, const struct abi_quark_image *im)
 {
-	struct stat st;
+	return st->st_ino == im->ino &&
+	       gnu_dev_major(st->st_dev) == im->dev >> 20 &&
+	       gnu_dev_minor(st->st_dev) == (im->dev & 0xfffff);
+}
 
-	return !stat(path, &st) && st.st_ino == im->ino &&
-	       gnu_dev_major(st.st_dev) == im->dev >> 20 &&
-	       gnu_dev_minor(st.st_dev) == (im->dev & 0xfffff);
+/* The root of the process, "" if unknown; read once for a record. */
+static const struct strbuf *read_root(struct kprobe_record *r,
+				      const struct kprobe_values *v)
+{
+	if (!r->rooted) {
+		strbuf_reset(&r->root);
+		quark_reader_link(r->reader, v->ids.uid, v->tgid, "root",
+				  &r->root);
+	}
+	r->rooted = true;
+	return &r->root;
 }
 
 /*
@@ -174,18 +185,15 @@ static bool same_file(const char *path, const struct abi_quark_image *im)
 static void beneath_root(struct kprobe_record *r, const struct kprobe_values *v,
 			 size_t start)
 {
-	char name[64], root[ABI_QUARK_PATH_MAX];
-	size_t len = r->out.len - start;
+	const struct strbuf *root = read_root(r, v);
+	size_t len = r->out.len - start, n = root->len;
 	char *path;
-	ssize_t n;
 
-	snprintf(name, sizeof(name), "/proc/%u/root", v->tgid);
-	n = readlink(name, root, sizeof(root));
-	if (n <= 1 || (size_t)n > len || !strbuf_str(&r->out))
+	if (n <= 1 || n > len || !strbuf_str(&r->out))
 		return;
 	path = r->out.data + start;
-	if (memcmp(path, root, n) || (path[n] && path[n] != '/') ||
-	    !quark_procfs_exists(v->tgid, v->start))
+	if (memcmp(path, root->data, n) || (path[n] && path[n] != '/') ||
+	    !quark_reader_exists(r->reader, v->ids.uid, v->tgid, v->start))
 		return;
 	memmove(path, path + n, len - n + 1);
 	r->out.len -= n;
@@ -202,17 +210,19 @@ static size_t put_exe(struct kprobe_record *r, struct abi_quark_image *im,
 {
 	size_t start = r->out.len;
 	char path[ABI_QUARK_PATH_MAX];
+	struct stat st;
 
-	snprintf(path, sizeof(path), "/proc/%u/exe", v->tgid);
 	if (kprobe_path(r->paths, v->exe_mnt, v->exe, KPROBE_EXE_LEVELS,
 			&r->out) ||
-	    (same_file(path, im) &&
-	     quark_procfs_link(v->tgid, "exe", &r->out))) {
+	    (quark_reader_stat(r->reader, v->ids.uid, v->tgid, "exe", &st) &&
+	     same_file(&st, im) &&
+	     quark_reader_link(r->reader, v->ids.uid, v->tgid, "exe",
+			       &r->out))) {
 		beneath_root(r, v, start);
 		return r->out.len - start;
 	}
-	if (r->filename[0] == '/' && same_file(r->filename, im) &&
-	    realpath(r->filename, path)) {
+	if (r->filename[0] == '/' && !stat(r->filename, &st) &&
+	    same_file(&st, im) && realpath(r->filename, path)) {
 		strbuf_puts(&r->out, path);
 		return r->out.len - start;
 	}
@@ -298,7 +308,7 @@ static void put_places(struct kprobe_record *r, const struct kprobe_values *v,
 	if (!(v->flags & PF_KTHREAD) &&
 	    ((v->fs && kprobe_path(r->paths, v->cwd_mnt, v->cwd,
 				   KPROBE_CWD_LEVELS, &r->out)) ||
-	     quark_procfs_link(v->tgid, "cwd", &r->out)))
+	     quark_reader_link(r->reader, v->ids.uid, v->tgid, "cwd", &r->out)))
 		beneath_root(r, v, start);
 	*cwd_len = r->out.len - start;
 	start = r->out.len;
@@ -306,7 +316,8 @@ static void put_places(struct kprobe_record *r, const struct kprobe_values *v,
 	if (cgroup)
 		strbuf_puts(&r->out, cgroup);
 	else
-		quark_procfs_cgroup(v->tgid, v->start, &r->out);
+		quark_reader_cgroup(r->reader, v->ids.uid, v->tgid, v->start,
+				    &r->out);
 	*cgroup_len = r->out.len - start;
 }
 
@@ -353,6 +364,9 @@ static int put_image(struct kprobe_record *r, struct abi_quark_image *im,
 static void read_live(struct kprobe_record *r, const struct kprobe_values *v,
 		      struct quark_strings_init *live)
 {
+	struct quark_text text = { .pid = v->tgid,
+				   .uid = v->ids.uid,
+				   .start = v->start };
 	struct kprobe_values *now;
 
 	memset(live, 0, sizeof(*live));
@@ -360,10 +374,10 @@ static void read_live(struct kprobe_record *r, const struct kprobe_values *v,
 	    MIN(v->env_end - v->env_start, r->max_env) <= sizeof(v->env))
 		return;
 	now = malloc(sizeof(*now));
-	if (!now ||
-	    !quark_procfs_read(v->tgid, v->start, r->max_env, &r->proc, live) ||
-	    !r->ask(r->arg, v->tgid, now) || now->start != v->start ||
-	    now->exec_id != v->exec_id)
+	quark_reader_strings(r->reader, &text, 1, r->max_env, &r->proc);
+	quark_text_spans(&text, &r->proc, live);
+	if (!now || !text.known || !r->ask(r->arg, v->tgid, now) ||
+	    now->start != v->start || now->exec_id != v->exec_id)
 		memset(live, 0, sizeof(*live));
 	free(now);
 }
@@ -419,5 +433,6 @@ int kprobe_record(struct kprobe_record *r, enum kprobe_id id,
 		[KPROBE_CGROUP] = record_places,
 	};
 
+	r->rooted = false;
 	return makers[id] ? makers[id](r, s, v, fn, arg) : 0;
 }

@@ -2,7 +2,7 @@
 /*
  * parent: whose child a process is now. The children of one that ended have another
  * parent, all of them the same one: who it is depends on who is a subreaper, which no
- * record tells, so one of them is looked up in /proc.
+ * record tells, so one of them is looked up.
  */
 #include "processmanager/quark/priv.h"
 
@@ -30,8 +30,7 @@ void quark_reparent(struct quark_queue_priv *qq, struct quark_proc *old)
 
 	for (kid = old->kids; kid && !ppid && tries < HEIR_TRIES;
 	     kid = kid->kid_next, tries++)
-		ppid = quark_procfs_parent(kid->rec->p.pid,
-					   kid->rec->p.key.start_boottime);
+		ppid = quark_parent_of(qq, &kid->rec->p);
 	if (!ppid || ppid == old->rec->p.pid)
 		return;
 	heir = quark_cache_newest(&qq->cache, ppid);

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/base.h"
@@ -295,7 +296,11 @@ struct quark_names {
 
 void quark_names_fini(struct quark_names *n);
 
-/* --- what is outside of the kernel's records (procfs.c, procfs_task.c) ------- */
+/*
+ * --- what is outside of the kernel's records (procfs.c, procfs_task.c) -------
+ * Of another process these may wait for ever: its locks are taken. They are for the
+ * thread of a reader, below.
+ */
 
 #define QUARK_PROCFS_NO_START UINT64_MAX
 /* When it started, in clock ticks after boot; QUARK_PROCFS_NO_START: unknown. */
@@ -305,14 +310,16 @@ bool quark_procfs_exists(uint32_t pid, uint64_t start_boottime);
 /* The pid of its parent; 0: none in our pid namespace, or it is gone. */
 uint32_t quark_procfs_parent(uint32_t pid, uint64_t start_boottime);
 /*
- * Arguments and environment (when max_env > 0) of a process, from /proc; the
- * spans point into 'sb'. False if it is gone, or the pid another's by now.
+ * Arguments and environment (when max_env > 0) of a process, appended to 'sb'. False
+ * if it is gone, or the pid another's by now, unless the start is given as 0.
  */
-bool quark_procfs_read(uint32_t pid, uint64_t start_boottime, size_t max_env,
-		       struct strbuf *sb, struct quark_strings_init *out);
+bool quark_procfs_strings(uint32_t pid, uint64_t start_boottime, size_t max_env,
+			  struct strbuf *sb, size_t *args_len, size_t *env_len);
 
 /* A link of /proc/PID, appended. Its length; 0: none. */
 size_t quark_procfs_link(uint32_t pid, const char *name, struct strbuf *sb);
+/* What such a link leads to. */
+bool quark_procfs_stat(uint32_t pid, const char *name, struct stat *st);
 /* By procfs_cgroup() of base/procfs.h, unless the pid is another's; the same. */
 size_t quark_procfs_cgroup(uint32_t pid, uint64_t start_boottime,
 			   struct strbuf *sb);
@@ -321,6 +328,56 @@ size_t quark_procfs_cgroup(uint32_t pid, uint64_t start_boottime,
  * start is no better than a clock tick. False if it is gone, or a zombie.
  */
 bool quark_procfs_task(uint32_t pid, struct strbuf *sb);
+
+/* --- readings that are given up (reader.c) ------------------------------------ */
+
+#define QUARK_NO_UID UINT32_MAX /* nobody knows whose process it is */
+#define QUARK_HUNG_MAX 10
+
+/* Of one queue; used by its thread. All zeros at first. */
+struct quark_reader {
+	struct patience patience;
+	/* Processes of which a reading did not come back, or came late. */
+	struct quark_hung {
+		uint32_t pid, uid;
+		uint64_t until; /* it is not read */
+	} hung[QUARK_HUNG_MAX];
+	size_t nhung;
+	uint64_t unread; /* readings given up, or not made for that */
+};
+
+/* Arguments and environment of a process, to be read. */
+struct quark_text {
+	uint32_t pid, uid;
+	uint64_t start; /* start_boottime; 0: it is not compared */
+	bool hidden; /* the backend does not show it */
+	/* What was read: where it is, the environment behind the arguments. */
+	bool known;
+	size_t at, args, env;
+};
+
+#define QUARK_TEXTS_MAX 64
+
+/* Of at most QUARK_TEXTS_MAX, none of them known so far; 'sb' is overwritten. */
+void quark_reader_strings(struct quark_reader *rd, struct quark_text *texts,
+			  size_t n, size_t max_env, struct strbuf *sb);
+/* As those of procfs.c; what is unknown is still there, and has no parent. */
+bool quark_reader_exists(struct quark_reader *rd, uint32_t uid, uint32_t pid,
+			 uint64_t start_boottime);
+uint32_t quark_reader_parent(struct quark_reader *rd, uint32_t uid,
+			     uint32_t pid, uint64_t start_boottime);
+bool quark_reader_task(struct quark_reader *rd, uint32_t pid,
+		       struct strbuf *sb);
+uint64_t quark_reader_start(struct quark_reader *rd, uint32_t pid);
+/* 'name' is static. */
+bool quark_reader_stat(struct quark_reader *rd, uint32_t uid, uint32_t pid,
+		       const char *name, struct stat *st);
+size_t quark_reader_link(struct quark_reader *rd, uint32_t uid, uint32_t pid,
+			 const char *name, struct strbuf *sb);
+size_t quark_reader_cgroup(struct quark_reader *rd, uint32_t uid, uint32_t pid,
+			   uint64_t start_boottime, struct strbuf *sb);
+/* Ends its thread. Not in a child of fork(2). */
+void quark_reader_fini(struct quark_reader *rd);
 
 /* --- records as the ring has them (unpack.c) --------------------------------- */
 
@@ -356,6 +413,7 @@ struct quark_backend_conf {
 	bool threads;
 	bool syscalls; /* changes of ids and directory */
 	uint32_t repeats; /* attr.repeat_limit */
+	struct quark_reader *reader; /* the queue's, which outlives it */
 	bool new_files; /* attr.new_file */
 };
 
@@ -390,6 +448,11 @@ struct quark_backend {
 	void (*losses)(void *b, struct quark_loss_report *out);
 	/* Calls fn with an abi_quark_image for each process there is. */
 	int (*walk)(void *b, ring_fn fn, void *arg);
+	/*
+	 * As walk, of one process and without its strings. False: it is not
+	 * shown. It waits for nobody; NULL: there is no such.
+	 */
+	bool (*look)(void *b, uint32_t pid, struct abi_quark_image *im);
 	/* A file is known or not, for conf.new_files; NULL: there is no such. */
 	int (*know)(void *b, const struct abi_quark_file *file, bool known);
 	/* As quark_queue_mark_execs(); NULL: it cannot. 0 or -errno. */
@@ -417,6 +480,7 @@ struct quark_queue_priv {
 	struct quark_order order;
 	struct quark_held held;
 	struct quark_names names;
+	struct quark_reader reader;
 	struct quark_cache cache;
 	struct quark_event event; /* what get_event() gave out last */
 	struct quark_record *event_rec; /* held for it */
@@ -449,10 +513,10 @@ void quark_new_file(const struct quark_queue_priv *qq,
  * caller; 0: it is not; -ENOMEM: lost, counted by the caller.
  */
 int quark_apply(struct quark_queue_priv *qq, const struct quark_raw *raw);
-/* A record of the walk; 'sb' is scratch. */
+/* A record of the walk, and its arguments and environment. */
 int quark_apply_walk(struct quark_queue_priv *qq,
 		     const struct abi_quark_image *im, size_t len,
-		     struct strbuf *sb);
+		     const struct quark_strings_init *live);
 /*
  * What a walk after a loss read of one that is known, when all has been applied that
  * happened before: names, ids and places that no later record told. 'gap': the
@@ -475,6 +539,17 @@ void quark_set_parent(struct quark_queue_priv *qq, struct quark_proc *proc,
  * late: to be called again at its reap.
  */
 void quark_reparent(struct quark_queue_priv *qq, struct quark_proc *old);
+
+/* By the backend's look; by the reader of whom that does not show (reader.c). */
+bool quark_exists(struct quark_queue_priv *qq, const struct quark_process *p);
+uint32_t quark_parent_of(struct quark_queue_priv *qq,
+			 const struct quark_process *p);
+/* As quark_reader_strings(); each has a start, which is compared. */
+void quark_read_strings(struct quark_queue_priv *qq, struct quark_text *texts,
+			size_t n, struct strbuf *sb);
+/* What is known, in its place in *out. */
+void quark_text_spans(const struct quark_text *t, const struct strbuf *sb,
+		      struct quark_strings_init *out);
 
 /* The processes there are, into the cache (walk.c). */
 int quark_walk_first(struct quark_queue_priv *qq);

@@ -124,31 +124,25 @@ uint32_t quark_procfs_parent(uint32_t pid, uint64_t start_boottime)
 	return known ? ppid : 0;
 }
 
-bool quark_procfs_read(uint32_t pid, uint64_t start_boottime, size_t max_env,
-		       struct strbuf *sb, struct quark_strings_init *out)
+bool quark_procfs_strings(uint32_t pid, uint64_t start_boottime, size_t max_env,
+			  struct strbuf *sb, size_t *args_len, size_t *env_len)
 {
 	int dirfd = open_dir(pid);
 	ssize_t args, env = 0;
 	bool same;
 
+	*args_len = *env_len = 0;
 	if (dirfd < 0)
 		return false;
-	strbuf_reset(sb);
 	args = slurp(dirfd, "cmdline", ABI_QUARK_ARGS_MAX, sb);
 	if (max_env)
 		env = slurp(dirfd, "environ", max_env, sb);
-	same = same_start(dirfd, start_boottime);
+	same = !start_boottime || same_start(dirfd, start_boottime);
 	close(dirfd);
 	if (!same || args < 0)
 		return false;
-	if (args > 0) {
-		out->cmdline.p = sb->data;
-		out->cmdline.len = args;
-	}
-	if (env > 0) {
-		out->env.p = sb->data + args;
-		out->env.len = env;
-	}
+	*args_len = args;
+	*env_len = MAX(env, 0);
 	return true;
 }
 

@@ -7,6 +7,7 @@
  * What /proc does not let out stays unknown; and of its start it tells clock ticks
  * only, which is for the caller to make exact.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,13 +103,29 @@ static uint32_t read_ns(uint32_t pid, const char *name)
 	return ino;
 }
 
+bool quark_procfs_stat(uint32_t pid, const char *name, struct stat *st)
+{
+	struct statx sx;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
+	/* As it is cached: its file system may never answer. */
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &sx))
+		return false;
+	memset(st, 0, sizeof(*st));
+	st->st_dev = gnu_dev_makedev(sx.stx_dev_major, sx.stx_dev_minor);
+	st->st_ino = sx.stx_ino;
+	st->st_size = sx.stx_size;
+	st->st_ctim.tv_sec = sx.stx_ctime.tv_sec;
+	st->st_ctim.tv_nsec = sx.stx_ctime.tv_nsec;
+	return true;
+}
+
 static void read_file(struct abi_quark_image *im)
 {
-	char path[64];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "/proc/%u/exe", im->head.key.tgid);
-	if (stat(path, &st))
+	if (!quark_procfs_stat(im->head.key.tgid, "exe", &st))
 		return;
 	im->dev = (uint64_t)gnu_dev_major(st.st_dev) << 20 |
 		  gnu_dev_minor(st.st_dev);

@@ -6,9 +6,9 @@
  * quark_queue_open(3); names beginning with QUARK_X_ or marked "own extension"
  * are additions that an application which does not ask for them never sees.
  *
- * Errors: -1 or NULL with errno set. The library starts no thread, prints
- * nothing, never exits, and writes into no structure of the caller's but the
- * queue. A queue is used from one thread at a time, and by the process that opened
+ * Errors: -1 or NULL with errno set. The library prints nothing, never
+ * exits, and writes into no structure of the caller's but the queue. Its one thread
+ * reads /proc, which may wait for ever, and has all signals blocked. A queue is used from one thread at a time, and by the process that opened
  * it: in a child of fork(2) every call that would take or wait for events fails with
  * ECHILD, and close releases only what is the child's. On a closed queue they fail
  * with EBADF.
@@ -498,6 +498,11 @@ struct quark_queue_stats {
 	uint64_t unwoken; /* own extension: new files that woke nobody up */
 	/* Own extension: processes of which the cache keeps strings in part. */
 	uint64_t text_cut;
+	/*
+	 * Own extension: readings of /proc/PID that were given up, since they
+	 * waited for that process, or were not made for this reason.
+	 */
+	uint64_t unread;
 };
 
 void quark_queue_default_attr(struct quark_queue_attr *attr);

@@ -246,6 +246,9 @@ static void priv_free(struct quark_queue_priv *qq)
 		close(qq->timerfd);
 	if (qq->backend)
 		qq->backend->close(qq->b);
+	/* A child of fork(2) does not have the thread. */
+	if (qq->own && *qq->own)
+		quark_reader_fini(&qq->reader);
 	if (qq->own)
 		munmap(qq->own, 1);
 	free(qq);
@@ -328,6 +331,7 @@ static int priv_open(struct quark_queue_priv *qq)
 		.no_wakeup = a->no_wakeup,
 		.threads = a->flags & QQ_THREAD_EVENTS,
 		.repeats = a->repeat_limit,
+		.reader = &qq->reader,
 		.new_files = a->new_file,
 		.syscalls = !(a->flags & QQ_NO_AGG) || a->flags & QQ_ID_EVENTS,
 	};
@@ -540,7 +544,7 @@ static void infer_reaps(struct quark_queue_priv *qq)
 		if (!p)
 			return;
 		k = &p->rec->p.key;
-		if (quark_procfs_exists(k->pid, k->start_boottime)) {
+		if (quark_exists(qq, &p->rec->p)) {
 			quark_cache_look(&qq->cache, p, qq->watermark);
 			continue;
 		}
@@ -759,6 +763,7 @@ void quark_queue_get_stats(struct quark_queue *q,
 	stats->garbage_collections = qq->cache.collections;
 	stats->evictions = qq->cache.evictions;
 	stats->text_cut = qq->cache.text_cut;
+	stats->unread = qq->reader.unread;
 	for (k = 0; k < QUARK_X_KINDS; k++)
 		stats->lost += stats->losses.kernel[k] +
 			       stats->losses.memory[k] +

@@ -17,38 +17,93 @@
 
 /* So that losses without end cost little, and a second one is no second away. */
 #define AGAIN_NS (300 * CLOCK_NSEC_PER_MSEC)
+/* Bytes of records that wait for their strings, beyond which they are read. */
+#define RECORDS_MAX (64 * 1024)
 
 struct walk {
 	struct quark_queue_priv *qq;
 	struct strbuf sb;
 	uint64_t begin;
+	bool first;
 	ring_fn fn;
 	struct strbuf task; /* the record of a hidden process */
+	/* Records that wait until the strings of all of them are read. */
+	struct strbuf records;
+	struct quark_text texts[QUARK_TEXTS_MAX];
+	size_t n;
 };
 
+/* One behind the other, each behind its length and 8-aligned. */
+static int add_record(struct strbuf *sb, const void *data, size_t len)
+{
+	static const char zeros[8];
+	uint64_t size = len;
+
+	strbuf_add(sb, (const char *)&size, sizeof(size));
+	strbuf_add(sb, data, len);
+	strbuf_add(sb, zeros, -len & 7);
+	return sb->failed ? -ENOMEM : 0;
+}
+
+/* The one at *at, which becomes that of the next. NULL: there is no more. */
+static const struct abi_quark_image *next_record(const struct strbuf *sb,
+						 size_t *at, uint64_t *len)
+{
+	const char *p = sb->data + *at;
+
+	if (*at >= sb->len)
+		return NULL;
+	memcpy(len, p, sizeof(*len));
+	*at += sizeof(*len) + ((*len + 7) & ~7ULL);
+	return (const void *)(p + sizeof(*len));
+}
+
+static int apply_records(struct walk *w)
+{
+	const struct quark_text *text = w->texts;
+	const struct abi_quark_image *im;
+	struct quark_proc *proc;
+	uint64_t len;
+	size_t at = 0;
+	int err = 0;
+
+	quark_read_strings(w->qq, w->texts, w->n, &w->sb);
+	while (!err && (im = next_record(&w->records, &at, &len))) {
+		struct quark_strings_init live = { .cmdline.p = NULL };
+
+		if (!(im->head.flags & ABI_QUARK_KTHREAD))
+			quark_text_spans(text++, &w->sb, &live);
+		err = quark_apply_walk(w->qq, im, len, &live);
+		if (!err && w->first) {
+			proc = quark_cache_find(&w->qq->cache, &im->head.key);
+			proc->snap_time = im->head.time;
+		}
+	}
+	strbuf_reset(&w->records);
+	w->n = 0;
+	return err;
+}
+
+/* To be applied with others: a job for each would take twice the time. */
 static int walk_first(void *arg, void *data, size_t len)
 {
 	const struct abi_quark_image *im = data;
 	struct walk *w = arg;
 	int err;
 
-	err = quark_apply_walk(w->qq, im, len, &w->sb);
-	if (!err)
-		quark_cache_find(&w->qq->cache, &im->head.key)->snap_time =
-			im->head.time;
-	return err;
-}
-
-/* Until all that happened before it has been applied. */
-static int keep_shown(struct quark_queue_priv *qq, const void *data, size_t len)
-{
-	static const char zeros[8];
-	uint64_t size = len;
-
-	strbuf_add(&qq->shown, (const char *)&size, sizeof(size));
-	strbuf_add(&qq->shown, data, len);
-	strbuf_add(&qq->shown, zeros, -len & 7);
-	return qq->shown.failed ? -ENOMEM : 0;
+	err = add_record(&w->records, data, len);
+	if (err)
+		return err;
+	if (!(im->head.flags & ABI_QUARK_KTHREAD))
+		w->texts[w->n++] = (struct quark_text){
+			.pid = im->head.key.tgid,
+			.uid = im->ids.uid,
+			.start = im->head.key.start_boottime,
+			.hidden = im->head.flags & QUARK_RAW_HIDDEN,
+		};
+	if (w->n < QUARK_TEXTS_MAX && w->records.len < RECORDS_MAX)
+		return 0;
+	return apply_records(w);
 }
 
 static int walk_again(void *arg, void *data, size_t len)
@@ -58,7 +113,8 @@ static int walk_again(void *arg, void *data, size_t len)
 	struct walk *w = arg;
 	int err;
 
-	err = keep_shown(w->qq, data, len);
+	/* Until all that happened before it has been applied. */
+	err = add_record(&w->qq->shown, data, len);
 	if (err)
 		return err;
 	proc = quark_cache_find(&w->qq->cache, &im->head.key);
@@ -67,7 +123,7 @@ static int walk_again(void *arg, void *data, size_t len)
 		if (proc->rec->p.key.exec_id >= im->head.key.exec_id)
 			return 0;
 	}
-	return quark_apply_walk(w->qq, im, len, &w->sb);
+	return walk_first(arg, data, len);
 }
 
 /* --- who is there and was not shown ------------------------------------------ */
@@ -105,8 +161,10 @@ static int walk_hidden(void *arg, uint32_t pid)
 	struct quark_cache *c = &w->qq->cache;
 	struct quark_proc *p = quark_cache_newest(c, pid);
 	struct abi_quark_image *im;
+	int err;
 
-	if ((p && !p->exited) || !quark_procfs_task(pid, &w->task))
+	if ((p && !p->exited) ||
+	    !quark_reader_task(&w->qq->reader, pid, &w->task))
 		return 0;
 	im = (struct abi_quark_image *)w->task.data;
 	if (im->head.key.start_boottime + tick > w->begin ||
@@ -117,18 +175,28 @@ static int walk_hidden(void *arg, uint32_t pid)
 		im->parent.start_boottime = p->rec->p.key.start_boottime;
 		im->parent.exec_id = p->rec->p.key.exec_id;
 	}
-	return w->fn(w, w->task.data, w->task.len);
+	err = w->fn(w, w->task.data, w->task.len);
+	/* It may be the parent of another one. */
+	return err ? err : apply_records(w);
 }
 
-static int walk(struct quark_queue_priv *qq, ring_fn fn)
+static int walk(struct quark_queue_priv *qq, bool first)
 {
-	struct walk w = { .qq = qq, .fn = fn, .begin = clock_boottime_ns() };
+	struct walk w = {
+		.qq = qq,
+		.first = first,
+		.fn = first ? walk_first : walk_again,
+		.begin = clock_boottime_ns(),
+	};
 	int err;
 
-	err = qq->backend->walk(qq->b, fn, &w);
+	err = qq->backend->walk(qq->b, w.fn, &w);
+	if (!err)
+		err = apply_records(&w);
 	/* Without a /proc nobody more is known. */
 	if (!err && procfs_numbers("/proc", walk_hidden, &w) == -ENOMEM)
 		err = -ENOMEM;
+	strbuf_fini(&w.records);
 	strbuf_fini(&w.task);
 	strbuf_fini(&w.sb);
 	if (!err)
@@ -138,7 +206,7 @@ static int walk(struct quark_queue_priv *qq, ring_fn fn)
 
 int quark_walk_first(struct quark_queue_priv *qq)
 {
-	int err = walk(qq, walk_first);
+	int err = walk(qq, true);
 
 	if (err)
 		quark_error("reading the processes there are: %s",
@@ -151,11 +219,7 @@ static void bury_missing(struct quark_queue_priv *qq)
 	struct quark_proc *p;
 
 	for (p = qq->cache.first; p; p = p->next) {
-		const struct quark_key *k = &p->rec->p.key;
-
-		/* The iterator may not show all that /proc does. */
-		if (!p->missing || p->exited ||
-		    quark_procfs_exists(k->pid, k->start_boottime))
+		if (!p->missing || p->exited || quark_exists(qq, &p->rec->p))
 			continue;
 		if (quark_apply_vanished(qq, p))
 			return;
@@ -166,16 +230,13 @@ static void bury_missing(struct quark_queue_priv *qq)
 static void refresh_shown(struct quark_queue_priv *qq)
 {
 	struct strbuf sb = STRBUF_INIT;
-	const char *at;
+	const struct abi_quark_image *im;
 	uint64_t len;
+	size_t at = 0;
 
-	for (at = qq->shown.data; at && at < qq->shown.data + qq->shown.len;
-	     at += sizeof(len) + ((len + 7) & ~7ULL)) {
-		memcpy(&len, at, sizeof(len));
-		if (quark_apply_refresh(qq, (const void *)(at + sizeof(len)),
-					len, qq->shown_gap, &sb))
+	while ((im = next_record(&qq->shown, &at, &len)))
+		if (quark_apply_refresh(qq, im, len, qq->shown_gap, &sb))
 			break;
-	}
 	strbuf_fini(&sb);
 	strbuf_fini(&qq->shown);
 }
@@ -201,7 +262,7 @@ void quark_walk_again(struct quark_queue_priv *qq)
 	qq->shown_gap =
 		qq->walked ? MIN(qq->shown_gap, qq->gap_from) : qq->gap_from;
 	strbuf_fini(&qq->shown);
-	if (walk(qq, walk_again))
+	if (walk(qq, false))
 		return;
 	qq->gap_to = 0;
 	qq->walked = clock_boottime_ns();

@@ -23,6 +23,7 @@
 #include "processmanager/quark/order.c"
 #include "processmanager/quark/procfs.c"
 #include "processmanager/quark/procfs_task.c"
+#include "processmanager/quark/reader.c"
 #include "processmanager/quark/queue.c"
 #include "processmanager/quark/record.c"
 #include "processmanager/quark/rules.c"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Processes whose /proc/PID/maps never opens, as any user can make them: in an execve
-# that closes a file of a file system that does not answer. A profd that runs ends as
-# always when it is told to, and one that begins ends at once.
+# that closes a file of a file system that does not answer. A profd that runs goes on
+# and ends when it is told to; so does one that is started beside them.
 . "$(dirname "$0")/lib.sh"
 
 mkdir "$T/mnt"
@@ -27,8 +27,10 @@ hangs() {
 start_profd hung --freq 499
 background "$E2E/prog_spin_a" 60000 >/dev/null
 spin=$pid
+hung=()
 for i in 1 2 3; do
 	background hang "$T/mnt/$i"
+	hung+=("$pid")
 	wait_for 10 hangs "$pid" || {
 		skip "processes hang in execve" "this kernel closes files elsewhere"
 		plan
@@ -43,14 +45,25 @@ num "it ends within 5 s" $((($(date +%s%N) - begin) / 1000000)) '<=' 5000
 samples "$archive"/*.pb.* | awk -F '\t' '$7 ~ /prog_spin_a$/' >"$T/spin"
 num "the window was written" "$(total "$T/spin")" '>=' 100
 
-background nice -n -20 "$PROFD" run --archive "$T/early" \
-	--listen "unix:$T/early.sock" >"$T/early.log" 2>&1
-early=$pid
-sleep 1
+
+# Their stat, environ and links wait, too. Others are read as always.
+timeout -k 4 -s INT 1 "$B/quark-mon" -b -s -x >"$T/mon" 2>"$T/mon.err"
+is "quark-mon ends" $? 124
+for i in "$spin" "${hung[@]}"; do
+	check "... and prints $i" grep -q "^->$i " "$T/mon"
+done
+check "... and what the others were called with" \
+	grep -q "prog_spin_a.*60000" "$T/mon"
+
 begin=$(date +%s%N)
-kill -TERM "$early"
-ended() { ! kill -0 "$early"; }
-wait_for 10 ended
-num "told so during its start, it ends within 5 s" \
+start_profd begun --freq 499
+num "profd begins beside them within 5 s" \
 	$((($(date +%s%N) - begin) / 1000000)) '<=' 5000
+used "$spin" 1000
+begin=$(date +%s%N)
+stop_profd
+is "its exit status is 0" $? 0
+num "it ends within 5 s" $((($(date +%s%N) - begin) / 1000000)) '<=' 5000
+samples "$archive"/*.pb.* | awk -F '\t' '$7 ~ /prog_spin_a$/' >"$T/spin"
+num "it sampled the others" "$(total "$T/spin")" '>=' 100
 plan

@@ -17,6 +17,7 @@
 #include "processmanager/quark/kprobe_record.c"
 #include "processmanager/quark/procfs.c"
 #include "processmanager/quark/procfs_task.c"
+#include "processmanager/quark/reader.c"
 /* Both have a function of this name. */
 #define wanted wanted_event
 #include "processmanager/quark/kprobe_cpus.c"
@@ -175,7 +176,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct kprobe_paths paths = {
 		.fd = -1, .mounts = &root, .n = 1, .cgroupfd = -1
 	};
-	static struct kprobe_record rec = { .paths = &paths, .ask = never };
+	static struct quark_reader reader;
+	static struct kprobe_record rec = { .paths = &paths,
+					    .reader = &reader,
+					    .ask = never };
 	static struct kprobe_ring r;
 	size_t page = sysconf(_SC_PAGESIZE), i, text;
 	enum kprobe_id id;

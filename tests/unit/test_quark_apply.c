@@ -22,6 +22,8 @@
 #include "processmanager/quark/order.c"
 #include "processmanager/quark/parent.c"
 #include "processmanager/quark/procfs.c"
+#include "processmanager/quark/procfs_task.c"
+#include "processmanager/quark/reader.c"
 #include "processmanager/quark/record.c"
 #include "processmanager/quark/rules.c"
 
@@ -29,18 +31,22 @@
 
 static struct quark_queue_priv qq;
 static struct quark_event *ev = &qq.event;
+static const struct quark_backend fake; /* shows nothing */
+static const struct quark_strings_init none;
 
 static int setup(void **state)
 {
 	memset(&qq, 0, sizeof(qq));
 	qq.attr.flags = QQ_EBPF | QQ_NO_AGG;
 	qq.wall_offset = 1000000;
+	qq.backend = &fake;
 	return vault_new(&qq.vault) || quark_cache_init(&qq.cache, GRACE);
 }
 
 static int teardown(void **state)
 {
 	quark_record_put(qq.event_rec);
+	quark_reader_fini(&qq.reader);
 	quark_cache_fini(&qq.cache);
 	vault_free(qq.vault);
 	return 0;
@@ -116,14 +122,12 @@ static int do_reap(uint64_t time, struct abi_key k)
 static int do_walk(uint64_t time, struct abi_key k)
 {
 	struct abi_quark_image im = { .comm = "walked" };
-	struct strbuf sb = { 0 };
 	int ret;
 
 	im.head = head(ABI_QUARK_TASK, time, k);
 	im.head.flags = ABI_QUARK_KTHREAD; /* nothing of it in /proc */
-	ret = quark_apply_walk(&qq, &im, sizeof(im), &sb);
+	ret = quark_apply_walk(&qq, &im, sizeof(im), &none);
 	quark_cache_find(&qq.cache, &k)->snap_time = time;
-	strbuf_fini(&sb);
 	return ret;
 }
 
@@ -377,14 +381,12 @@ static void test_deep_walk(void **state)
 	for (pid = NESTED; pid > 0; pid = parent_pid(pid)) {
 		uint32_t up = parent_pid(pid);
 		struct abi_quark_image im = { 0 };
-		struct strbuf sb = { 0 };
 
 		im.head = head(ABI_QUARK_TASK, 100, key(pid, pid, 1));
 		im.head.flags = ABI_QUARK_KTHREAD;
 		im.parent = key(up, up, 1);
-		assert_int_equal(quark_apply_walk(&qq, &im, sizeof(im), &sb),
+		assert_int_equal(quark_apply_walk(&qq, &im, sizeof(im), &none),
 				 0);
-		strbuf_fini(&sb);
 	}
 	k = key(1, 1, 1);
 	quark_cache_find(&qq.cache, &k)->rec->p.poison_tag = 6;
@@ -404,17 +406,15 @@ static void test_unknown_init(void **state)
 {
 	struct abi_quark_image im = { 0 };
 	const struct quark_process *p;
-	struct strbuf sb = { 0 };
 
 	qq.attr.flags |= QQ_ENTRY_LEADER;
 	im.head = head(ABI_QUARK_TASK, 100, key(7, 7, 1));
 	im.head.flags = ABI_QUARK_KTHREAD; /* nothing of /proc */
 	im.parent = key(1, 1, 1);
-	assert_int_equal(quark_apply_walk(&qq, &im, sizeof(im), &sb), 0);
+	assert_int_equal(quark_apply_walk(&qq, &im, sizeof(im), &none), 0);
 	im.head.key = key(8, 8, 1);
 	im.parent = key(6, 6, 1);
-	assert_int_equal(quark_apply_walk(&qq, &im, sizeof(im), &sb), 0);
-	strbuf_fini(&sb);
+	assert_int_equal(quark_apply_walk(&qq, &im, sizeof(im), &none), 0);
 	quark_apply_walked(&qq);
 	p = &quark_cache_newest(&qq.cache, 7)->rec->p;
 	assert_int_equal(p->proc_entry_leader_type, QUARK_ELT_INIT);

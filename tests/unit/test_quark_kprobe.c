@@ -25,6 +25,7 @@
 #include "processmanager/quark/kprobe_record.c"
 #include "processmanager/quark/procfs.c"
 #include "processmanager/quark/procfs_task.c"
+#include "processmanager/quark/reader.c"
 /* Both have a function of this name. */
 #define wanted wanted_event
 #include "processmanager/quark/kprobe_cpus.c"
@@ -489,6 +490,7 @@ static void drop_group(const struct owner *o)
 /* Whether a sweep by this process removes the group. */
 static bool is_swept(const struct owner *o)
 {
+	struct quark_reader reader = { .nhung = 0 };
 	struct owner me = myself();
 	char path[200], want[200], got[4096] = "";
 	FILE *f;
@@ -498,7 +500,8 @@ static bool is_swept(const struct owner *o)
 	f = fopen(path, "w");
 	assert_non_null(f);
 	fclose(f);
-	sweep(fake_tracefs, &me);
+	sweep(fake_tracefs, &me, &reader);
+	quark_reader_fini(&reader);
 	f = fopen(path, "r");
 	assert_non_null(f);
 	got[fread(got, 1, sizeof(got) - 1, f)] = '\0';

@@ -23,6 +23,7 @@
 #include "processmanager/quark/kprobe_record.c"
 #include "processmanager/quark/procfs.c"
 #include "processmanager/quark/procfs_task.c"
+#include "processmanager/quark/reader.c"
 /* Names that both have. */
 #define wanted wanted_event
 #define lose lose_span

@@ -35,8 +35,10 @@ static void *may_fail(void *p, size_t size)
 #include "processmanager/quark/kprobe_record.c"
 #include "processmanager/quark/procfs.c"
 #include "processmanager/quark/procfs_task.c"
+#include "processmanager/quark/reader.c"
 
 static struct kprobe_record r;
+static struct quark_reader reader;
 static struct kprobe_values v, answer;
 static bool alive;
 static char got[65536];
@@ -62,6 +64,7 @@ static int setup(void **state)
 	memset(&v, 0, sizeof(v));
 	r.paths = kprobe_paths_new();
 	r.ask = ask;
+	r.reader = &reader;
 	alive = false;
 	v.start = 1000;
 	v.exec_id = 3;
@@ -80,6 +83,8 @@ static int teardown(void **state)
 	kprobe_paths_free(r.paths);
 	strbuf_fini(&r.out);
 	strbuf_fini(&r.proc);
+	strbuf_fini(&r.root);
+	quark_reader_fini(&reader);
 	return 0;
 }
 

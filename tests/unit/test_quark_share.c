@@ -19,6 +19,8 @@
 #include "processmanager/quark/order.c"
 #include "processmanager/quark/parent.c"
 #include "processmanager/quark/procfs.c"
+#include "processmanager/quark/procfs_task.c"
+#include "processmanager/quark/reader.c"
 #include "processmanager/quark/record.c"
 #include "processmanager/quark/rules.c"
 
@@ -39,6 +41,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	quark_record_put(qq.event_rec);
+	quark_reader_fini(&qq.reader);
 	quark_cache_fini(&qq.cache);
 	vault_free(qq.vault);
 	return 0;

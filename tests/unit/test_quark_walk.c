@@ -26,6 +26,7 @@
 #include "processmanager/quark/parent.c"
 #include "processmanager/quark/procfs.c"
 #include "processmanager/quark/procfs_task.c"
+#include "processmanager/quark/reader.c"
 #include "processmanager/quark/record.c"
 #include "processmanager/quark/rules.c"
 #include "processmanager/quark/walk.c"
@@ -77,6 +78,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	quark_record_put(qq.event_rec);
+	quark_reader_fini(&qq.reader);
 	quark_cache_fini(&qq.cache);
 	vault_free(qq.vault);
 	return 0;
