@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * prog_fuse DIR FILE [noflush]: a FUSE file system (linux/fuse.h, protocol 7.31) at DIR
- * whose every name is FILE's content, each with an inode of its own. It answers
- * what it takes to run a program, and never a STATFS: whoever asks for that, as
- * profd does before it opens a file, waits until this ends. With noflush it does not
- * answer when a file is closed either: an execve that closes one waits with its
- * exec_update_lock held, and with it who opens /proc/PID/maps. Prints "mounted".
+ * prog_fuse DIR FILE [noflush|flush]: a FUSE file system (linux/fuse.h, protocol
+ * 7.31) at DIR whose every name is FILE's content, each with an inode of its own. It
+ * answers what it takes to run a program, and never a STATFS: whoever asks for that,
+ * as profd does before it opens a file, waits until this ends. With noflush it does
+ * not answer when a file is closed either: an execve that closes one waits with its
+ * exec_update_lock held, and with it who opens /proc/PID/maps. With flush it answers
+ * a STATFS, and never a FLUSH: whoever closes a file waits. Prints "mounted".
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,7 @@
 
 static int dev;
 static int content = -1;
-static bool noflush;
+static bool noflush, statfs_answered;
 static struct stat st;
 
 static void reply(const struct fuse_in_header *in, int err, const void *body,
@@ -102,6 +103,14 @@ static void do_read(const struct fuse_in_header *in)
 	reply(in, n < 0 ? EIO : 0, buf, n < 0 ? 0 : (size_t)n);
 }
 
+static void do_statfs(const struct fuse_in_header *in)
+{
+	struct fuse_statfs_out s = { .st = { .bsize = 4096, .namelen = 255 } };
+
+	if (statfs_answered)
+		reply(in, 0, &s, sizeof(s));
+}
+
 static void do_init(const struct fuse_in_header *in)
 {
 	const struct fuse_init_in *i = (const void *)(in + 1);
@@ -136,6 +145,9 @@ static void serve(const struct fuse_in_header *in)
 	case FUSE_READ:
 		do_read(in);
 		break;
+	case FUSE_STATFS:
+		do_statfs(in);
+		break;
 	case FUSE_FLUSH:
 		if (!noflush)
 			reply(in, 0, NULL, 0);
@@ -144,7 +156,6 @@ static void serve(const struct fuse_in_header *in)
 	case FUSE_RELEASEDIR:
 		reply(in, 0, NULL, 0);
 		break;
-	case FUSE_STATFS:
 	case FUSE_FORGET:
 	case FUSE_BATCH_FORGET:
 	case FUSE_INTERRUPT:
@@ -162,7 +173,8 @@ int main(int argc, char **argv)
 
 	if (argc != 3 && argc != 4)
 		return 2;
-	noflush = argc == 4 && !strcmp(argv[3], "noflush");
+	noflush = argc == 4;
+	statfs_answered = argc == 4 && !strcmp(argv[3], "flush");
 	content = open(argv[2], O_RDONLY | O_CLOEXEC);
 	dev = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	if (content < 0 || dev < 0 || fstat(content, &st))

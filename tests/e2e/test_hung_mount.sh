@@ -48,4 +48,42 @@ is "all others were sampled" "$(cut -f 7 "$T/fresh" | sort -u | wc -l)" 5
 num "... and have names" "$(percent "$(total "$T/fresh" \
 	'spin_new@[^;]*;middle_new@[^;]*;main@')" "$(total "$T/fresh")")" '>=' 90
 kill -KILL "$fuse"
+
+# A user puts an overlay over such a file system, in a user namespace: whoever
+# closes one of its files waits, SIGKILL or not. profd opens none of them.
+chmod 755 "$T"
+mkdir -m 1777 "$T/user"
+cat >"$T/overlay.sh" <<'END'
+cd "$1" && mkdir fuse empty over || exit 1
+timeout -s KILL 25 "$2" fuse "$3" flush >log &
+for ((i = 0; i < 50; i++)); do
+	! grep -q mounted log || break
+	sleep 0.1
+done
+mount -t overlay -o lowerdir=fuse:empty overlay over || exit 1
+echo ready
+for name in one two three; do over/$name 300 >/dev/null; done
+echo done
+wait
+END
+start_profd overlay --freq 499
+# Its user is root where /dev/fuse is root's alone, but without a privilege out here.
+drop=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+[[ -n $(find /dev/fuse -perm -6) ]] || drop=()
+background "${drop[@]}" unshare -Urm bash "$T/overlay.sh" "$T/user" \
+	"$E2E/prog_fuse" "$E2E/prog_spin_a" >"$T/overlay" 2>&1
+overlay=$pid
+over() { grep -q 'done' "$T/overlay" || ! kill -0 "$overlay"; }
+wait_for 20 over
+if grep -q 'done' "$T/overlay"; then
+	refused() { (($(metric profd_symbolize_open_refused_total) > 0)); }
+	check "the files are refused" wait_for 5 refused
+	sleep 5 # longer than a file is held open
+	check "profd answers" curl -sS -o /dev/null --max-time 5 "$url/healthz"
+	is "... and waits nowhere" "$(metric profd_symbolize_opener_hung_now)" 0
+else
+	forbids "the files are refused" "a user's overlay: $(cat "$T/overlay")"
+fi
+pkill -KILL -P "$overlay"
+stop_profd
 plan
