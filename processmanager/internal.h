@@ -458,6 +458,7 @@ struct pm_proc {
 	uint64_t last_seen; /* a sign of life behind its exit; 0: none */
 	uint64_t reap_time;
 	uint64_t wanted_at; /* its mappings were asked for, last */
+	uint64_t unread_until; /* its files of /proc did not answer */
 	uint64_t parent_start; /* of the parent at the fork; 0: unknown */
 	uint64_t cpu_ns, user_ns, system_ns;
 	uint64_t maxrss, minflt, majflt;
@@ -509,8 +510,8 @@ void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time);
 
 /* --- process.c -------------------------------------------------------------- */
 
-/* /proc has it, be it as a zombie. */
-bool pm_process_there(const struct pm_proc *proc);
+/* /proc has it, be it as a zombie; true also if it does not answer. */
+bool pm_process_there(struct pm *pm, struct pm_proc *proc);
 
 /* "PID-" and the start in hex: the same whoever computes it within a boot. */
 char *pm_process_id(char *buf, uint32_t tgid, uint64_t start_boottime);
@@ -551,6 +552,7 @@ struct pm {
 	uint32_t nearly; /* in early */
 	bool closing;
 	uint64_t now; /* the latest time anybody told */
+	struct patience patience; /* for what is read of /proc */
 	uint64_t serial;
 	uint64_t lost_until; /* end of the last gap in the mapping stream */
 	uint64_t lost_ns; /* all of them together */

@@ -99,6 +99,7 @@ void pm_free(struct pm *pm)
 	pm->closing = true;
 	pm_early_cancel(pm);
 	pm_open_cancel(pm);
+	patience_fini(&pm->patience);
 	pm_free_procs(pm);
 	pm_exe_fini(pm);
 	hash_fini(&pm->procs);

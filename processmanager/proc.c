@@ -245,7 +245,7 @@ static void pm_forget_exited(struct pm *pm, uint64_t time)
 			break;
 		pm_list_del(&proc->dead);
 		if ((proc->zombie || pm->nzombies < PM_ZOMBIES) &&
-		    pm_process_there(proc))
+		    pm_process_there(pm, proc))
 			pm_proc_zombie(pm, proc, time);
 		else
 			pm_list_add_tail(&pm->leaving, &proc->dead);

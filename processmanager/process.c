@@ -4,6 +4,7 @@
  * What the kernel says at exit and reap is kept as it came; of one that lives
  * the kernel is asked, by its CPU clock, which counts all threads in ns.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,14 +52,29 @@ static enum pm_end pm_process_end(const struct pm_proc *proc)
 	return proc->reaped ? PM_REAPED : PM_EXITED;
 }
 
-/* Of /proc/PID/stat, see proc_pid_stat(5); times in clock ticks. */
-struct pm_stat {
-	uint32_t pgid, sid;
+/* --- what /proc says of it now ---------------------------------------------- */
+
+/* Who let a reading wait for ever is not read again before. */
+#define PM_UNREAD_NS (60 * CLOCK_NSEC_PER_SEC)
+
+/*
+ * One reading, in memory of its own: /proc/PID takes locks that the process may
+ * hold for as long as it wants, and then the reading is abandoned.
+ */
+struct pm_reading {
+	struct patience_job job;
+	uint32_t tgid;
+	bool all; /* not only whether it is there */
+	/* What was found; of proc_pid_stat(5) times in clock ticks. */
+	bool has_stat, has_cpu, has_ids, has_cwd;
+	uint32_t pgid, sid, uid, gid;
 	uint64_t user, system, start;
+	uint64_t cpu_ns;
+	char cwd[ABI_QUARK_PATH_MAX];
 };
 
 /* The name in parentheses may hold anything; it ends with the last of them. */
-static bool pm_stat_parse(const char *text, struct pm_stat *out)
+static bool pm_stat_parse(const char *text, struct pm_reading *out)
 {
 	const char *p = strrchr(text, ')');
 
@@ -68,47 +84,6 @@ static bool pm_stat_parse(const char *text, struct pm_stat *out)
 			   " %*d %*d %*d %*d %*d %*d %" SCNu64,
 			   &out->pgid, &out->sid, &out->user, &out->system,
 			   &out->start) == 5;
-}
-
-/* False also when it is another process by now that has the pid. */
-static bool pm_stat_read(const struct pm_proc *proc, struct pm_stat *out)
-{
-	uint64_t tick = CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
-	char text[1024];
-
-	return procfs_text(proc->tgid, "stat", text, sizeof(text)) &&
-	       pm_stat_parse(text, out) &&
-	       out->start == proc->start_boottime / tick;
-}
-
-bool pm_process_there(const struct pm_proc *proc)
-{
-	struct pm_stat t;
-
-	return pm_stat_read(proc, &t);
-}
-
-/*
- * The clock of a pid is that of whoever has it now. That it was still the same
- * process is told by its start, read after it.
- */
-static void pm_process_cpu_now(const struct pm_proc *proc,
-			       struct pm_process_info *out)
-{
-	struct pm_stat t;
-	struct timespec ts;
-	clockid_t clock;
-
-	if (clock_getcpuclockid(proc->tgid, &clock) ||
-	    clock_gettime(clock, &ts) || !pm_stat_read(proc, &t))
-		return;
-	out->cpu = PM_CPU_NOW;
-	out->cpu_ns = ts.tv_sec * CLOCK_NSEC_PER_SEC + ts.tv_nsec;
-	/* As the kernel has it: without a tick all is user time. */
-	if (t.system)
-		out->system_ns =
-			(double)out->cpu_ns * t.system / (t.user + t.system);
-	out->user_ns = out->cpu_ns - out->system_ns;
 }
 
 /* Below a root of its own it would be another path than the kernel's. */
@@ -128,30 +103,137 @@ static bool pm_cwd_read(uint32_t tgid, char *cwd, size_t size)
 	return true;
 }
 
-void pm_process_ask(struct pm *pm, struct pm_image *img)
+static bool pm_ids_read(struct pm_reading *r)
 {
-	char status[2048], cwd[ABI_QUARK_PATH_MAX];
-	struct pm_proc *proc = img->proc;
-	bool has_cwd, cut = false;
-	struct pm_stat t;
-	char *ids;
+	char status[2048], *ids;
 
-	if (proc->exited || img->kthread || img != proc->images ||
-	    !procfs_text(proc->tgid, "status", status, sizeof(status)))
-		return;
-	has_cwd = pm_cwd_read(proc->tgid, cwd, sizeof(cwd));
-	if (!pm_stat_read(proc, &t))
-		return;
-	proc->pgid = t.pgid;
-	proc->sid = t.sid;
+	if (!procfs_text(r->tgid, "status", status, sizeof(status)))
+		return false;
 	/* Control characters of the name above it are escaped. */
 	ids = strstr(status, "\nUid:\t");
-	if (ids)
-		sscanf(ids, "\nUid:\t%u %*u %*u %*u\nGid:\t%u", &img->uid,
-		       &img->gid);
-	if (has_cwd)
-		pm_str_set_of(pm, &img->cwd, img->uid, cwd, strlen(cwd), 0,
-			      &cut);
+	return ids && sscanf(ids, "\nUid:\t%u %*u %*u %*u\nGid:\t%u", &r->uid,
+			     &r->gid) == 2;
+}
+
+static bool pm_cpu_read(struct pm_reading *r)
+{
+	struct timespec ts;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(r->tgid, &clock) || clock_gettime(clock, &ts))
+		return false;
+	r->cpu_ns = ts.tv_sec * CLOCK_NSEC_PER_SEC + ts.tv_nsec;
+	return true;
+}
+
+/* By the thread. The start is read last: it tells whose the rest is. */
+static void pm_reading_run(struct patience_job *job)
+{
+	struct pm_reading *r = container_of(job, struct pm_reading, job);
+	char text[1024];
+
+	if (r->all) {
+		r->has_cpu = pm_cpu_read(r);
+		r->has_ids = pm_ids_read(r);
+		r->has_cwd = pm_cwd_read(r->tgid, r->cwd, sizeof(r->cwd));
+	}
+	r->has_stat = procfs_text(r->tgid, "stat", text, sizeof(text)) &&
+		      pm_stat_parse(text, r);
+}
+
+static void pm_reading_release(struct patience_job *job)
+{
+	free(container_of(job, struct pm_reading, job));
+}
+
+/* For free(3); NULL: it is not known. */
+static struct pm_reading *pm_read_proc(struct pm *pm, struct pm_proc *proc,
+				       bool all)
+{
+	uint64_t now = clock_boottime_ns();
+	struct pm_reading *r;
+	size_t at;
+	int err;
+
+	r = now < proc->unread_until ? NULL : calloc(1, sizeof(*r));
+	if (!r)
+		return NULL;
+	r->job.run = pm_reading_run;
+	r->job.release = pm_reading_release;
+	r->tgid = proc->tgid;
+	r->all = all;
+	err = patience_run(&pm->patience, &r->job, &at);
+	if (!err)
+		return r;
+	pm->stats.unread++;
+	if (err == -ETIMEDOUT)
+		proc->unread_until = now + PM_UNREAD_NS;
+	else
+		free(r);
+	return NULL;
+}
+
+/* False also when it is another process by now that has the pid. */
+static bool pm_reading_of(const struct pm_reading *r,
+			  const struct pm_proc *proc)
+{
+	uint64_t tick = CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
+
+	return r->has_stat && r->start == proc->start_boottime / tick;
+}
+
+bool pm_process_there(struct pm *pm, struct pm_proc *proc)
+{
+	struct pm_reading *r = pm_read_proc(pm, proc, false);
+	bool there = !r || pm_reading_of(r, proc);
+
+	free(r);
+	return there;
+}
+
+static void pm_process_take(struct pm *pm, struct pm_image *img,
+			    const struct pm_reading *r)
+{
+	bool cut = false;
+
+	img->proc->pgid = r->pgid;
+	img->proc->sid = r->sid;
+	if (r->has_ids) {
+		img->uid = r->uid;
+		img->gid = r->gid;
+	}
+	if (r->has_cwd)
+		pm_str_set_of(pm, &img->cwd, img->uid, r->cwd, strlen(r->cwd),
+			      0, &cut);
+}
+
+static void pm_process_cpu_now(struct pm_proc *proc, const struct pm_reading *r)
+{
+	if (!r->has_cpu)
+		return;
+	proc->cpu = PM_CPU_NOW;
+	proc->cpu_ns = r->cpu_ns;
+	/* As the kernel has it: without a tick all is user time. */
+	proc->system_ns = r->system ? (double)r->cpu_ns * r->system /
+					      (r->user + r->system)
+				    : 0;
+	proc->user_ns = proc->cpu_ns - proc->system_ns;
+}
+
+void pm_process_ask(struct pm *pm, struct pm_image *img)
+{
+	struct pm_proc *proc = img->proc;
+	struct pm_reading *r;
+
+	if (proc->exited || img != proc->images)
+		return;
+	r = pm_read_proc(pm, proc, true);
+	if (r && pm_reading_of(r, proc)) {
+		if (!img->kthread)
+			pm_process_take(pm, img, r);
+		pm_process_cpu_now(proc, r);
+	}
+	free(r);
 }
 
 void pm_process_info(const struct pm_image *img, struct pm_process_info *out)
@@ -185,8 +267,6 @@ void pm_process_info(const struct pm_image *img, struct pm_process_info *out)
 	out->majflt = proc->majflt;
 	out->execs = proc->execs;
 	out->samples = proc->samples;
-	if (out->end == PM_ALIVE)
-		pm_process_cpu_now(proc, out);
 }
 
 void pm_iter_init(struct pm_iter *it, struct pm *pm, bool all)

@@ -432,7 +432,7 @@ int pm_rows_by_hand(struct pm *pm, const uint8_t *id, size_t len,
 /* How good a CPU time is. */
 enum pm_cpu {
 	PM_CPU_NONE, /* not known */
-	PM_CPU_NOW, /* lives: asked just now */
+	PM_CPU_NOW, /* lives: as it was when it was asked */
 	PM_CPU_PROVISIONAL, /* at its exit: freeing its memory still followed */
 	PM_CPU_EXACT, /* at its reap: what wait4(2) gave */
 };
@@ -471,12 +471,13 @@ struct pm_process_info {
 };
 
 /*
- * Ids, session and directory may change without an event: asks /proc what the
- * process has now, if it lives and this is what it runs. Its infos say so from
- * then on. Some 30 us.
+ * Ids, session, directory and CPU time change without an event: asks /proc what
+ * the process has now, if it lives and this is what it runs. Its infos say so from
+ * then on. Some 40 us; a process that does not let it be read costs 100 ms, and is
+ * not asked again for a minute.
  */
 void pm_process_ask(struct pm *pm, struct pm_image *img);
-/* The process of an image. Asks the kernel for the CPU time of a living one. */
+/* The process of an image. */
 void pm_process_info(const struct pm_image *img, struct pm_process_info *out);
 
 /*
@@ -533,6 +534,7 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(short_id_clashes, 0, "executables whose short id was another's")     \
 	X(open_released, 0, "executables closed since nobody maps them")       \
 	X(text_bytes, 1, "bytes of arguments and paths known")                 \
+	X(unread, 0, "processes whose files in /proc did not answer")          \
 	X(processes, 1, "processes known")                                     \
 	X(images, 1, "images known")                                           \
 	X(exes, 1, "executables known")                                        \

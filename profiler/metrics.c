@@ -123,6 +123,9 @@ static void metrics_lifecycle(struct engine *e, struct reporter_metrics *m)
 	reporter_metric(m, "profd_lifecycle_unwoken_total",
 			"execs of new files that were too many to wake profd",
 			true, NULL, st.unwoken);
+	reporter_metric(m, "profd_lifecycle_unread_total",
+			"readings of /proc given up, for want of an answer",
+			true, NULL, st.unread);
 }
 
 static void metrics_sideband(struct engine *e, struct reporter_metrics *m)
@@ -142,9 +145,10 @@ static void metrics_sideband(struct engine *e, struct reporter_metrics *m)
 	reporter_metric(m, "profd_sideband_repeats_total",
 			"records of mappings that were there, skipped", true,
 			NULL, st.repeats);
-	reporter_metric(m, "profd_sideband_limited_total",
-			"mapping records dropped: too many of one process",
-			true, NULL, st.limited);
+	reporter_metric(
+		m, "profd_sideband_limited_total",
+		"mapping records dropped: too many of one process, or of all",
+		true, NULL, st.limited);
 	reporter_metric(m, "profd_sideband_ring_bytes",
 			"bytes of the mapping stream's rings", false, NULL,
 			st.rings_bytes);

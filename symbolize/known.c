@@ -69,7 +69,8 @@ void symbolizer_known_add(struct symbolizer_known *k,
 	e->ident = f->ident;
 	e->mount = f->mount;
 	e->n = f->n_segments;
-	memcpy(e->segments, f->segments, bytes);
+	if (bytes)
+		memcpy(e->segments, f->segments, bytes);
 	free(*slot);
 	*slot = e;
 }

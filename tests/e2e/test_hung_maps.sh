@@ -60,6 +60,10 @@ start_profd begun --freq 499
 num "profd begins beside them within 5 s" \
 	$((($(date +%s%N) - begin) / 1000000)) '<=' 5000
 used "$spin" 1000
+ask /processes >"$T/processes" || true
+num "it tells of the others" "$(grep -c "\"pid\":$spin," "$T/processes")" '==' 1
+num "... and of them" "$(grep -cE "\"pid\":(${hung[0]}|${hung[1]}|${hung[2]})," \
+	"$T/processes")" '==' 3
 begin=$(date +%s%N)
 stop_profd
 is "its exit status is 0" $? 0
