@@ -18,9 +18,12 @@
 #include "processmanager/quark/cache.c"
 #include "processmanager/quark/error.c"
 #include "processmanager/quark/event.c"
+#include "processmanager/quark/file.c"
 #include "processmanager/quark/leader.c"
+#include "processmanager/quark/lookup.c"
 #include "processmanager/quark/names.c"
 #include "processmanager/quark/order.c"
+#include "processmanager/quark/parent.c"
 #include "processmanager/quark/procfs.c"
 #include "processmanager/quark/procfs_task.c"
 #include "processmanager/quark/reader.c"
@@ -276,7 +279,7 @@ static double cpu_us(void)
 }
 
 /* What the load does between two ticks: nothing of ours stays near the CPU. */
-static void evict(void)
+static void fill_caches(void)
 {
 	static unsigned char other[EVICT_BYTES];
 	size_t i;
@@ -296,7 +299,7 @@ static double tick(struct engine *e)
 		one_life(begin + i * (TICK_NS / LIVES_A_TICK));
 	ring.now += TICK_NS;
 	if (cold)
-		evict();
+		fill_caches();
 	us = cpu_us();
 	for (i = 0; i < nmaps; i++)
 		engine_on_map(e, &maps[i]);
@@ -371,7 +374,7 @@ static int bench_open(struct engine *e)
 	rmdir(dir);
 	if (err)
 		return err;
-	engine_attr(&attr, 0);
+	engine_attr(e, &attr, 0);
 	if (quark_queue_open(&e->quark, &attr))
 		return -errno;
 	e->quark_open = true;
