@@ -10,7 +10,7 @@
 /* Rings, maps and programs of many CPUs, and every client there may be. */
 #define OPENFILES_OTHERS 4096
 /* What runs all the time; of each CPU a clock, its program, a stream, a ring. */
-#define OPENFILES_LEAST 57
+#define OPENFILES_LEAST 73
 #define OPENFILES_CPU 4
 /*
  * Each of four threads that open files holds three for a moment; the rest are

@@ -164,8 +164,9 @@ void http_run(struct http *h)
 	timeout = MHD_get_timeout(h->daemon, &ms) == MHD_YES;
 	if (busy && (!timeout || ms > HTTP_AGAIN_MS))
 		ms = HTTP_AGAIN_MS;
+	/* libuv 1.44 runs a timer of 0 ms again before it does anything else. */
 	if (busy || timeout)
-		uv_timer_start(&h->timer, http_on_timer, ms, 0);
+		uv_timer_start(&h->timer, http_on_timer, MAX(ms, 1), 0);
 	else
 		uv_timer_stop(&h->timer);
 }

@@ -102,10 +102,11 @@ static void timer_set(struct opener *o, uint64_t due)
 {
 	uint64_t now = uv_now(o->opts.loop);
 
+	/* libuv 1.44 runs a timer of 0 ms again before it does anything else. */
 	if (due == UINT64_MAX)
 		uv_timer_stop(&o->timer);
 	else
-		uv_timer_start(&o->timer, on_timer, due > now ? due - now : 0,
+		uv_timer_start(&o->timer, on_timer, due > now ? due - now : 1,
 			       0);
 }
 
@@ -125,7 +126,7 @@ static void arrange(struct opener *o)
 		if (p->child)
 			worker_child_ref(p->child, p->job != NULL);
 	}
-	if (o->head && o->restart_at)
+	if (o->head && o->restart_at > uv_now(o->opts.loop))
 		due = MIN(due, o->restart_at);
 	timer_set(o, due);
 	if (wanted)

@@ -325,7 +325,7 @@ static void timer_set(struct symbolizer *s)
 		return;
 	o = container_of(s->opens.head, struct open_job, job);
 	uv_timer_start(&s->timer, on_deadline,
-		       o->deadline > now ? o->deadline - now : 0, 0);
+		       o->deadline > now ? o->deadline - now : 1, 0);
 }
 
 int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,

@@ -80,7 +80,7 @@ static void timer_set(struct worker *w, uint64_t ms)
 {
 	/* The loop's idea of now may be old when it was busy. */
 	uv_update_time(w->opts.loop);
-	uv_timer_start(&w->timer, on_timer, ms, 0);
+	uv_timer_start(&w->timer, on_timer, MAX(ms, 1), 0);
 }
 
 /* In WORKER_TICKS equal parts: what is left of it. */

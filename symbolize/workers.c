@@ -61,7 +61,7 @@ static void look_again(struct workers *ws, uint64_t ms)
 	if (ws->freed)
 		return;
 	uv_update_time(ws->opts.worker.loop);
-	uv_timer_start(&ws->timer, on_timer, ms, 0);
+	uv_timer_start(&ws->timer, on_timer, MAX(ms, 1), 0);
 }
 
 /* --- parties ------------------------------------------------------------------ */

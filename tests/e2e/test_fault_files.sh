@@ -6,7 +6,7 @@ spin=$E2E/prog_spin_a
 PROGRAMS=${PROGRAMS:-40}
 # What it takes besides executables grows with the CPUs: a clock, its program and a
 # ring each.
-LIMIT=$((66 + 4 * ($(getconf _NPROCESSORS_CONF) - 2)))
+LIMIT=$((82 + 4 * ($(getconf _NPROCESSORS_CONF) - 2)))
 real=$PROFD
 
 # limited N: from here on profd is started with so many descriptors, and no more.
