@@ -51,6 +51,11 @@ is "each is held open" "$(held)" $N
 files() {
 	"$PROFD" debug files --server "unix:$sock" "$@"
 }
+# A file is held from its exec on; a moment later it was read, and has its ids.
+is_read() {
+	(($(files | grep -F "$T/gone-" | grep -c ' yes ') == N))
+}
+wait_for 60 is_read
 line=$(files | grep -F "$T/gone-100")
 like "each is listed, by its ids" "$line" \
 	"^[0-9a-f]{16} +$(build_id "$T/gone-100") +yes +[1-9]"
