@@ -128,7 +128,9 @@ is "ps: no kernel threads" "$(jq -c 'select(.kernel_thread)' "$T/json" | wc -l)"
 num "ps --all has them" \
 	"$(profd ps --all --json | jq -c 'select(.kernel_thread)' | wc -l)" '>=' 1
 profd ps --sort start >"$T/ps"
-# Where midnight was a moment ago, who started before it did so yesterday.
+# Where midnight was a moment ago, who started before it did so yesterday: before
+# its second, that is.
+sleep 1.5
 midnight() { date -u '+LOC%H:%M:%S'; }
 TZ=$(midnight) profd ps "$slept" >"$T/ps"
 like "ps: START is a day, of one that is not of today" "$(tail -n 1 "$T/ps")" \
