@@ -53,7 +53,7 @@ stacks_of() {
 }
 
 # verdict NAME MODE...: two tests on $T/chains. A Go program's modes share its CPU
-# time as its scheduler likes: 27 to 40 of 100 were seen.
+# time as its scheduler likes.
 verdict() {
 	local name=$1 good bad few='' mode
 	shift
