@@ -26,26 +26,26 @@ struct budget {
 };
 
 /* In the order of their turns. */
-enum class {
-	CLASS_USUAL,
-	CLASS_FLOOD,
-	CLASS_SLOW,
-	CLASS_MAX,
+enum rank {
+	RANK_USUAL,
+	RANK_FLOOD,
+	RANK_SLOW,
+	RANK_MAX,
 };
 
 static const struct {
 	uint64_t rate; /* ns a second */
 	int64_t burst;
-} classes[CLASS_MAX] = {
-	[CLASS_USUAL] = { WALKQUEUE_USER_NS, WALKQUEUE_USER_BURST },
-	[CLASS_FLOOD] = { WALKQUEUE_FLOOD_NS, WALKQUEUE_FLOOD_BURST },
-	[CLASS_SLOW] = { WALKQUEUE_SLOW_NS, WALKQUEUE_SLOW_BURST },
+} ranks[RANK_MAX] = {
+	[RANK_USUAL] = { WALKQUEUE_USER_NS, WALKQUEUE_USER_BURST },
+	[RANK_FLOOD] = { WALKQUEUE_FLOOD_NS, WALKQUEUE_FLOOD_BURST },
+	[RANK_SLOW] = { WALKQUEUE_SLOW_NS, WALKQUEUE_SLOW_BURST },
 };
 
 struct user {
 	uint32_t uid;
-	enum class class;
-	bool known; /* uid and class are of somebody */
+	enum rank rank;
+	bool known; /* uid and rank are of somebody */
 	struct budget budget;
 	uint64_t used; /* in all; whoever has the least is next */
 	struct waiting *first, **last;
@@ -93,12 +93,14 @@ void walkqueue_free(struct walkqueue *q)
 
 static int64_t user_burst(const struct user *u)
 {
-	return classes[u->class].burst;
+	return ranks[u->rank].burst;
 }
 
-static enum class class_of(const struct walkqueue_item *item) {
-	if (item->slow) return CLASS_SLOW;
-		return item->flood ? CLASS_FLOOD : CLASS_USUAL;
+static enum rank rank_of(const struct walkqueue_item *item)
+{
+	if (item->slow)
+		return RANK_SLOW;
+	return item->flood ? RANK_FLOOD : RANK_USUAL;
 }
 
 static struct slow *slow_of(struct walkqueue *q, uint32_t tgid)
@@ -123,12 +125,12 @@ static struct user *user_of(struct walkqueue *q,
 			    const struct walkqueue_item *item)
 {
 	struct user *u, *idle = NULL;
-	enum class class = class_of(item);
+	enum rank rank = rank_of(item);
 	size_t i;
 
 	for (i = 0; i < USERS; i++) {
 		u = &q->users[i];
-		if (u->known && u->uid == item->uid && u->class == class)
+		if (u->known && u->uid == item->uid && u->rank == rank)
 			return u;
 		if (!idle && user_idle(u))
 			idle = u;
@@ -137,7 +139,7 @@ static struct user *user_of(struct walkqueue *q,
 		return &q->users[hash_u64(item->uid) % USERS];
 	idle->known = true;
 	idle->uid = item->uid;
-	idle->class = class;
+	idle->rank = rank;
 	idle->budget = (struct budget){ .ns = user_burst(idle) };
 	idle->used = q->used;
 	return idle;
@@ -188,7 +190,7 @@ static void refill(struct walkqueue *q, uint64_t now)
 	budget_refill(&q->budget, now, WALKQUEUE_ALL_NS, WALKQUEUE_ALL_BURST);
 	for (u = q->users; u < q->users + USERS; u++)
 		if (u->known)
-			budget_refill(&u->budget, now, classes[u->class].rate,
+			budget_refill(&u->budget, now, ranks[u->rank].rate,
 				      user_burst(u));
 }
 
@@ -200,8 +202,8 @@ static struct user *next_user(struct walkqueue *q)
 	for (u = q->users; u < q->users + USERS; u++) {
 		if (!u->first || u->budget.ns <= 0)
 			continue;
-		if (!best || u->class < best->class ||
-		    (u->class == best->class && u->used < best->used))
+		if (!best || u->rank < best->rank ||
+		    (u->rank == best->rank && u->used < best->used))
 			best = u;
 	}
 	return best;

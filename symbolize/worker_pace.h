@@ -8,8 +8,8 @@
  * usual priority. A party that has used much CPU time in all is read for behind
  * other programs, by one process at a time.
  *
- * What was spent falls by a part of the time that passes. Times are uv_hrtime(), in ns. Zeroed, a struct
- * is one of which nothing was spent. Not thread safe.
+ * What was spent falls by a part of the time that passes. Times are uv_hrtime(),
+ * in ns. Zeroed, a struct is one of which nothing was spent. Not thread safe.
  */
 #ifndef SYMBOLIZE_WORKER_PACE_H
 #define SYMBOLIZE_WORKER_PACE_H
