@@ -109,6 +109,8 @@ forbids() {
 
 # A chroot may make no user namespace.
 may_userns() { unshare -U true 2>/dev/null; }
+# devpts is not mounted in every chroot.
+has_terminals() { script -qec true /dev/null >/dev/null 2>&1; }
 
 plan() {
 	echo "1..$tests"
