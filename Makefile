@@ -48,9 +48,10 @@ LIBS = $(shell pkg-config --libs $(PKGS)) -liberty -lm
 QUARK_LIBS := -lbpf -lelf -lz -pthread
 
 PARTS := base symbolize processmanager reporter tracehandler profiler
-SRCS := $(filter-out profiler/main.c,$(foreach p,$(PARTS),$(wildcard $(p)/*.c)))
+# A part's own files and those of its inner directories; libquark is a part by itself.
+SRCS := $(filter-out profiler/main.c processmanager/quark/%,$(sort $(shell find $(PARTS) -name '*.c')))
 OBJS := $(SRCS:%.c=$(B)/%.o) $(B)/reporter/profile.pb-c.o
-QUARK_SRCS := $(filter-out %/quark-mon.c %/quark-btf.c,$(wildcard processmanager/quark/*.c))
+QUARK_SRCS := $(filter-out %/quark-mon.c %/quark-btf.c,$(sort $(shell find processmanager/quark -name '*.c')))
 QUARK_BASE := base/arena.c base/clock.c base/cpus.c base/hash.c base/patience.c base/pool.c base/procfs.c base/ring.c base/strbuf.c base/vault.c
 QUARK_OBJS := $(QUARK_SRCS:%.c=$(B)/%.o) $(QUARK_BASE:%.c=$(B)/%.o)
 QUARK_TOOLS := $(patsubst processmanager/quark/%.c,%,$(wildcard processmanager/quark/quark-*.c))
