@@ -10,8 +10,8 @@
 #define SYMBOLIZE_FILE_H
 
 #include "base/base.h"
-#include "symbolize/ask.h"
-#include "symbolize/index.h"
+#include "symbolize/elf/ask.h"
+#include "symbolize/names/index.h"
 #include "symbolize/kallsyms.h"
 #include "symbolize/symbolize.h"
 

@@ -6,7 +6,7 @@
 #include "symbolize/file.h"
 #include "symbolize/known.h"
 #include "symbolize/opener.h"
-#include "symbolize/workers.h"
+#include "symbolize/reader/workers.h"
 
 /* All kinds of requests, in a list of those not yet answered. */
 struct job {

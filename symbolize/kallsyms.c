@@ -163,7 +163,7 @@ static int reader_feed(struct reader *r, const char *text, size_t len,
 	return 0;
 }
 
-/* Which alias is better, as symbolize/index.h says for ELF files. */
+/* Which alias is better, as symbolize/names/index.h says for ELF files. */
 static int cmp_names(const char *a, const char *b)
 {
 	size_t under_a = strspn(a, "_"), under_b = strspn(b, "_");

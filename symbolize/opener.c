@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "symbolize/opener.h"
-#include "symbolize/worker_child.h"
+#include "symbolize/reader/worker_child.h"
 
 /* Processes that ended by themselves, in a row: then there is a pause. */
 #define OPENER_PATIENCE 3

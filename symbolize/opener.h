@@ -16,7 +16,7 @@
 #define SYMBOLIZE_OPENER_H
 
 #include "symbolize/file.h"
-#include "symbolize/worker_msg.h"
+#include "symbolize/reader/worker_msg.h"
 
 #define OPENER_SLOW_MS 20
 #define OPENER_HUNG_MOUNT 2

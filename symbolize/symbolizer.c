@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "symbolize/internal.h"
-#include "symbolize/rows_hand.h"
+#include "symbolize/rows/rows_hand.h"
 
 #define INDEX_BYTES_DEFAULT (8 << 20)
 #define WORKER_DEADLINE_MS_DEFAULT 20000

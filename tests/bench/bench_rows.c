@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "symbolize/rows.h"
+#include "symbolize/rows/rows.h"
 
 #define LIBS "/usr/lib/x86_64-linux-gnu/"
 

@@ -27,7 +27,7 @@
 
 #include "base/base.h"
 #include "profiler/sampler.h"
-#include "symbolize/rows.h"
+#include "symbolize/rows/rows.h"
 #include "tests/bpf/test_stacks.h"
 #include "tracehandler/record.h"
 #include "tracehandler/walk.h"

@@ -27,8 +27,8 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "symbolize/gopclntab.h"
-#include "symbolize/rows.h"
+#include "symbolize/rows/gopclntab.h"
+#include "symbolize/rows/rows.h"
 
 #define CFA SYMBOLIZER_REGS
 #define CELLS (SYMBOLIZER_REGS + 1)

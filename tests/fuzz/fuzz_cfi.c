@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "symbolize/cfi.h"
+#include "symbolize/rows/cfi.h"
 #include "tests/fuzz/rows.h"
 
 #define TEXT 0x10000

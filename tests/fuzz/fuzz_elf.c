@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "symbolize/debugfile.h"
+#include "symbolize/elf/debugfile.h"
 #include "symbolize/demangle.h"
-#include "symbolize/index.h"
+#include "symbolize/names/index.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

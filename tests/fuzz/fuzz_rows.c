@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbolize/rows_table.h"
+#include "symbolize/rows/rows_table.h"
 #include "tests/fuzz/rows.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

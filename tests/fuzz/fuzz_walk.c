@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "symbolize/cfi.h"
+#include "symbolize/rows/cfi.h"
 #include "tracehandler/walk.h"
 
 #define TEXT 0x10000

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "symbolize/worker_msg.h"
+#include "symbolize/reader/worker_msg.h"
 
 static struct worker_in in;
 

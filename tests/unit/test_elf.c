@@ -18,7 +18,7 @@
 
 #include "base/base.h"
 #include "symbolize/demangle.h"
-#include "symbolize/index.h"
+#include "symbolize/names/index.h"
 
 static char dir[] = "/tmp/test_elf.XXXXXX";
 

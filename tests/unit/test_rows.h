@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "symbolize/rows.h"
+#include "symbolize/rows/rows.h"
 
 #define TEXT 0x20000ULL
 #define TEXT_SIZE 0x50000ULL

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A table as bytes, and the bytes of a stranger as a table. */
-#include "symbolize/rows_table.h"
+#include "symbolize/rows/rows_table.h"
 #include "tests/unit/test_rows.h"
 
 /* A table with a bit of everything, over three pages, with damage. */

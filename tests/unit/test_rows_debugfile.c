@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "symbolize/debugfile.h"
+#include "symbolize/elf/debugfile.h"
 #include "tests/unit/test_rows.h"
 
 #define ID "\x01\x02\x03\x04\x05\x06\x07\x08"

@@ -3,7 +3,7 @@
  * Go's own unwind table: every layout it ever had, where it may be, what a
  * function's first instructions say, and tables that are broken.
  */
-#include "symbolize/gopclntab.h"
+#include "symbolize/rows/gopclntab.h"
 #include "tests/unit/test_rows.h"
 
 #define PCLN 0x200000ULL /* where the table is */

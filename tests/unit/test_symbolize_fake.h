@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 
 #include "symbolize/file.h"
-#include "symbolize/worker_msg.h"
+#include "symbolize/reader/worker_msg.h"
 #include "tests/unit/test_symbolize.h"
 
 static struct worker_in fake_in;

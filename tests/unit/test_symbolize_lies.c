@@ -3,7 +3,7 @@
  * A worker that lies, crashes and hangs: what profd makes of it. Each lie is
  * told about one file while others are asked for as well.
  */
-#include "symbolize/worker_aside.h"
+#include "symbolize/reader/worker_aside.h"
 #include "tests/unit/test_symbolize_fake.h"
 
 /* Requests of one load: three files, the middle one evil. */

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "symbolize/sandbox.h"
-#include "symbolize/worker_msg.h"
+#include "symbolize/reader/sandbox.h"
+#include "symbolize/reader/worker_msg.h"
 #include "tests/unit/test_symbolize.h"
 
 /* --- what is forbidden ------------------------------------------------------------- */

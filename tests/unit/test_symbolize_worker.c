@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "symbolize/elf.h"
+#include "symbolize/elf/elf.h"
 #include "symbolize/file.h"
-#include "symbolize/rows.h"
+#include "symbolize/rows/rows.h"
 #include "tests/unit/place.h"
 #include "tests/unit/test_symbolize.h"
 

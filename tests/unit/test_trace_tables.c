@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The trace handler and unwind tables: asked for, waited for, put out. */
-#include "symbolize/rows.h"
+#include "symbolize/rows/rows.h"
 #include "tests/unit/test_trace_fake.h"
 
 /*

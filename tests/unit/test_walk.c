@@ -22,7 +22,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "symbolize/rows.h"
+#include "symbolize/rows/rows.h"
 #include "tracehandler/expr.h"
 #include "tracehandler/walk.h"
 

@@ -5,7 +5,7 @@
  */
 #include <sys/resource.h>
 
-#include "symbolize/worker_pace.h"
+#include "symbolize/reader/worker_pace.h"
 #include "tests/unit/test_symbolize_fake.h"
 
 #define ATTACKER 65534

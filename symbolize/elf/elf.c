@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * elf: headers, segments and notes, see symbolize/elf/elf.h. The structures are
+ * taken as they lie in the file, so this is for little-endian hosts.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "symbolize/elf/elf.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "ELF files are read in the host's byte order");
+
+/* More than this of any is no file that a linker made. */
+#define ELF_LOADS_MAX 64
+#define ELF_NOTES_BYTES (1 << 20)
+#define ELF_SECTIONS_MAX (1 << 16)
+
+static int elf_ehdr(struct symbolizer_src *src, Elf64_Ehdr *eh)
+{
+	Elf32_Ehdr h;
+	int err = symbolizer_src_read(src, 0, eh, EI_NIDENT);
+
+	if (err)
+		return err;
+	if (eh->e_ident[EI_CLASS] == ELFCLASS64)
+		return symbolizer_src_read(src, 0, eh, sizeof(*eh));
+	err = symbolizer_src_read(src, 0, &h, sizeof(h));
+	if (err)
+		return err;
+	eh->e_type = h.e_type;
+	eh->e_machine = h.e_machine;
+	eh->e_entry = h.e_entry;
+	eh->e_phoff = h.e_phoff;
+	eh->e_shoff = h.e_shoff;
+	eh->e_phentsize = h.e_phentsize;
+	eh->e_phnum = h.e_phnum;
+	eh->e_shentsize = h.e_shentsize;
+	eh->e_shnum = h.e_shnum;
+	return 0;
+}
+
+/* off + i * size, or -ENODATA if that is no offset. */
+static int elf_at(uint64_t off, uint64_t i, size_t size, uint64_t *at)
+{
+	if (__builtin_mul_overflow(i, size, at) ||
+	    __builtin_add_overflow(*at, off, at))
+		return -ENODATA;
+	return 0;
+}
+
+int symbolizer_elf_phdr(struct symbolizer_elf *e, uint64_t i, Elf64_Phdr *ph)
+{
+	size_t size = e->is64 ? sizeof(*ph) : sizeof(Elf32_Phdr);
+	Elf32_Phdr p;
+	uint64_t at;
+	int err = elf_at(e->phoff, i, size, &at);
+
+	if (err)
+		return err;
+	if (e->is64)
+		return symbolizer_src_read(e->src, at, ph, sizeof(*ph));
+	err = symbolizer_src_read(e->src, at, &p, sizeof(p));
+	if (err)
+		return err;
+	*ph = (Elf64_Phdr){
+		.p_type = p.p_type,
+		.p_flags = p.p_flags,
+		.p_offset = p.p_offset,
+		.p_vaddr = p.p_vaddr,
+		.p_filesz = p.p_filesz,
+		.p_memsz = p.p_memsz,
+		.p_align = p.p_align,
+	};
+	return 0;
+}
+
+int symbolizer_elf_shdr(struct symbolizer_elf *e, uint64_t i, Elf64_Shdr *sh)
+{
+	size_t size = e->is64 ? sizeof(*sh) : sizeof(Elf32_Shdr);
+	Elf32_Shdr s;
+	uint64_t at;
+	int err = elf_at(e->shoff, i, size, &at);
+
+	if (err)
+		return err;
+	if (e->is64)
+		return symbolizer_src_read(e->src, at, sh, sizeof(*sh));
+	err = symbolizer_src_read(e->src, at, &s, sizeof(s));
+	if (err)
+		return err;
+	*sh = (Elf64_Shdr){
+		.sh_name = s.sh_name,
+		.sh_type = s.sh_type,
+		.sh_flags = s.sh_flags,
+		.sh_addr = s.sh_addr,
+		.sh_offset = s.sh_offset,
+		.sh_size = s.sh_size,
+		.sh_link = s.sh_link,
+		.sh_info = s.sh_info,
+		.sh_addralign = s.sh_addralign,
+		.sh_entsize = s.sh_entsize,
+	};
+	return 0;
+}
+
+int symbolizer_elf_sym(struct symbolizer_elf *e,
+		       const struct symbolizer_elf_symbols *tab, uint64_t i,
+		       Elf64_Sym *sym)
+{
+	size_t size = e->is64 ? sizeof(*sym) : sizeof(Elf32_Sym);
+	Elf32_Sym s;
+	uint64_t at;
+	int err = elf_at(tab->off, i, size, &at);
+
+	if (err)
+		return err;
+	if (e->is64)
+		return symbolizer_src_read(e->src, at, sym, sizeof(*sym));
+	err = symbolizer_src_read(e->src, at, &s, sizeof(s));
+	if (err)
+		return err;
+	*sym = (Elf64_Sym){
+		.st_name = s.st_name,
+		.st_info = s.st_info,
+		.st_other = s.st_other,
+		.st_shndx = s.st_shndx,
+		.st_value = s.st_value,
+		.st_size = s.st_size,
+	};
+	return 0;
+}
+
+int symbolizer_elf_rel(struct symbolizer_elf *e,
+		       const struct symbolizer_elf_rels *rels, uint64_t i,
+		       uint64_t *where, uint32_t *sym)
+{
+	Elf64_Rel r; /* the addend, if there is one, comes behind */
+	Elf32_Rel s;
+	size_t size = e->is64 ? (rels->addend ? sizeof(Elf64_Rela) : sizeof(r))
+			      : (rels->addend ? sizeof(Elf32_Rela) : sizeof(s));
+	uint64_t at;
+	int err = elf_at(rels->off, i, size, &at);
+
+	if (!err && e->is64)
+		err = symbolizer_src_read(e->src, at, &r, sizeof(r));
+	else if (!err)
+		err = symbolizer_src_read(e->src, at, &s, sizeof(s));
+	if (err)
+		return err;
+	*where = e->is64 ? r.r_offset : s.r_offset;
+	*sym = e->is64 ? (uint32_t)ELF64_R_SYM(r.r_info)
+		       : ELF32_R_SYM(s.r_info);
+	return 0;
+}
+
+static int elf_loads(struct symbolizer_elf *e)
+{
+	struct symbolizer_elf_load *l;
+	Elf64_Phdr ph;
+
+	e->loads = calloc(MIN(e->phnum, ELF_LOADS_MAX), sizeof(*e->loads));
+	if (!e->loads)
+		return -ENOMEM;
+	for (uint16_t i = 0; i < e->phnum; i++) {
+		if (symbolizer_elf_phdr(e, i, &ph)) {
+			e->damaged = true;
+			return -ENOEXEC;
+		}
+		if (ph.p_type != PT_LOAD || ph.p_filesz == 0)
+			continue;
+		/* What the kernel could not have mapped either. */
+		if (e->n_loads == ELF_LOADS_MAX ||
+		    ph.p_vaddr > UINT64_MAX - ph.p_filesz ||
+		    ph.p_offset > UINT64_MAX - ph.p_filesz) {
+			e->damaged = true;
+			continue;
+		}
+		l = &e->loads[e->n_loads++];
+		l->vaddr = ph.p_vaddr;
+		l->offset = ph.p_offset;
+		l->size = ph.p_filesz;
+		l->exec = ph.p_flags & PF_X;
+		l->write = ph.p_flags & PF_W;
+	}
+	return 0;
+}
+
+static bool elf_entsize_ok(const struct symbolizer_elf *e, const Elf64_Ehdr *eh)
+{
+	return eh->e_phentsize ==
+	       (e->is64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr));
+}
+
+/* Where the section headers are, if there are any. */
+static void elf_sections(struct symbolizer_elf *e, const Elf64_Ehdr *eh)
+{
+	Elf64_Shdr first;
+
+	if (eh->e_shoff == 0)
+		return;
+	if (eh->e_shentsize !=
+	    (e->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr))) {
+		e->damaged = true;
+		return;
+	}
+	e->shoff = eh->e_shoff;
+	e->shnum = eh->e_shnum;
+	if (e->shnum)
+		return;
+	/* Too many for the header's field. */
+	if (symbolizer_elf_shdr(e, 0, &first) ||
+	    first.sh_size > ELF_SECTIONS_MAX)
+		e->damaged = true;
+	else
+		e->shnum = (uint32_t)first.sh_size;
+}
+
+int symbolizer_elf_init(struct symbolizer_elf *e, struct symbolizer_src *src)
+{
+	Elf64_Ehdr eh;
+	int err;
+
+	memset(e, 0, sizeof(*e));
+	e->src = src;
+	if (symbolizer_src_read(src, 0, eh.e_ident, SELFMAG) ||
+	    memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0)
+		return -ENOEXEC;
+	e->damaged = true; /* until the header proves whole */
+	if (elf_ehdr(src, &eh))
+		return -ENOEXEC;
+	e->is64 = eh.e_ident[EI_CLASS] == ELFCLASS64;
+	e->damaged = !e->is64 && eh.e_ident[EI_CLASS] != ELFCLASS32;
+	if (e->damaged || eh.e_ident[EI_DATA] != ELFDATA2LSB ||
+	    (eh.e_type != ET_EXEC && eh.e_type != ET_DYN))
+		return -ENOEXEC;
+	/* PN_XNUM is for core files. */
+	e->damaged = eh.e_phnum == 0 || eh.e_phnum == PN_XNUM ||
+		     !elf_entsize_ok(e, &eh);
+	if (e->damaged)
+		return -ENOEXEC;
+	e->machine = eh.e_machine;
+	e->entry = eh.e_entry;
+	e->phoff = eh.e_phoff;
+	e->phnum = eh.e_phnum;
+	elf_sections(e, &eh);
+	err = elf_loads(e);
+	if (err)
+		symbolizer_elf_fini(e);
+	return err;
+}
+
+void symbolizer_elf_fini(struct symbolizer_elf *e)
+{
+	free(e->loads);
+	free(e->text);
+	e->loads = NULL;
+	e->text = NULL;
+}
+
+static uint64_t note_align(uint64_t v, uint64_t align)
+{
+	return (v + align - 1) & ~(align - 1);
+}
+
+size_t symbolizer_elf_note_id(struct symbolizer_src *src, uint64_t off,
+			      uint64_t size, uint64_t align, uint8_t *dst,
+			      size_t cap)
+{
+	uint64_t pos = 0, name, desc;
+	Elf64_Nhdr nh; /* the same in both classes */
+	char owner[4];
+	size_t len;
+
+	size = MIN(size, (uint64_t)ELF_NOTES_BYTES);
+	if (off > UINT64_MAX - 2 * ELF_NOTES_BYTES)
+		return 0;
+	while (pos + sizeof(nh) <= size) {
+		if (symbolizer_src_read(src, off + pos, &nh, sizeof(nh)))
+			return 0;
+		name = pos + sizeof(nh);
+		/* 64-bit sums of 32-bit sizes do not overflow. */
+		desc = note_align(name + nh.n_namesz, align);
+		pos = note_align(desc + nh.n_descsz, align);
+		if (desc + nh.n_descsz > size)
+			return 0;
+		if (nh.n_type != NT_GNU_BUILD_ID || nh.n_namesz != 4 ||
+		    nh.n_descsz == 0 ||
+		    symbolizer_src_read(src, off + name, owner, 4) ||
+		    memcmp(owner, "GNU", 4) != 0)
+			continue;
+		len = MIN(cap, nh.n_descsz);
+		if (symbolizer_src_read(src, off + desc, dst, len))
+			return 0;
+		return len;
+	}
+	return 0;
+}
+
+/*
+ * Files whose segments say nothing of notes, as some linker scripts do, or
+ * lead nowhere, as in separate debug files.
+ */
+static size_t elf_section_id(struct symbolizer_elf *e, uint8_t *dst, size_t cap)
+{
+	Elf64_Shdr sh;
+	size_t len;
+
+	for (uint32_t i = 1; i < e->shnum; i++) {
+		if (symbolizer_elf_shdr(e, i, &sh))
+			return 0;
+		if (sh.sh_type != SHT_NOTE)
+			continue;
+		len = symbolizer_elf_note_id(e->src, sh.sh_offset, sh.sh_size,
+					     sh.sh_addralign == 8 ? 8 : 4, dst,
+					     cap);
+		if (len)
+			return len;
+	}
+	return 0;
+}
+
+size_t symbolizer_elf_build_id(struct symbolizer_elf *e, uint8_t *dst,
+			       size_t cap)
+{
+	Elf64_Phdr ph;
+	size_t len;
+
+	for (uint16_t i = 0; i < e->phnum; i++) {
+		if (symbolizer_elf_phdr(e, i, &ph))
+			break;
+		if (ph.p_type != PT_NOTE)
+			continue;
+		len = symbolizer_elf_note_id(e->src, ph.p_offset, ph.p_filesz,
+					     ph.p_align == 8 ? 8 : 4, dst, cap);
+		if (len)
+			return len;
+	}
+	return elf_section_id(e, dst, cap);
+}
+
+bool symbolizer_elf_offset(const struct symbolizer_elf *e, uint64_t vaddr,
+			   uint64_t *off)
+{
+	const struct symbolizer_elf_load *l;
+
+	for (size_t i = 0; i < e->n_loads; i++) {
+		l = &e->loads[i];
+		if (vaddr < l->vaddr || vaddr - l->vaddr >= l->size)
+			continue;
+		*off = l->offset + (vaddr - l->vaddr);
+		return true;
+	}
+	return false;
+}
+
+const struct symbolizer_elf_load *
+symbolizer_elf_exec(const struct symbolizer_elf *e, uint64_t vaddr)
+{
+	const struct symbolizer_elf_load *l;
+
+	for (size_t i = 0; i < e->n_loads; i++) {
+		l = &e->loads[i];
+		if (l->exec && vaddr >= l->vaddr && vaddr - l->vaddr < l->size)
+			return l;
+	}
+	return NULL;
+}
+
+const struct symbolizer_elf_range *
+symbolizer_elf_text(const struct symbolizer_elf *e, uint64_t vaddr)
+{
+	size_t lo = 0, hi = e->n_text, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (e->text[mid].start <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == 0 || vaddr >= e->text[lo - 1].end)
+		return NULL;
+	return &e->text[lo - 1];
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * sandbox: see symbolize/reader/sandbox.h. The order matters: what needs privilege
+ * first, then the privilege, then the system calls by which the rest was done.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/close_range.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/capability.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "symbolize/reader/sandbox.h"
+#include "symbolize/symbolize.h"
+
+/* The socket, two of /dev/null, a file, three it asked for, a memfd. */
+#define SANDBOX_FILES 12
+
+/*
+ * A user id of its own, by the process id: systemd's list of ranges ("Users,
+ * Groups, UIDs and GIDs on systemd systems") has these unused. In a user
+ * namespace they are not there; nobody is, mostly.
+ */
+#define SANDBOX_UID_BASE SYMBOLIZER_UID_BASE
+#define SANDBOX_UID_NOBODY 65534U
+
+/* The address sanitizer maps terabytes, and touches little of it. */
+#ifdef __SANITIZE_ADDRESS__
+#define SANDBOX_LIMITS_AS false
+#else
+#define SANDBOX_LIMITS_AS true
+#endif
+
+static int close_all(const struct sandbox_opts *o, uid_t *uid)
+{
+	/* Linux 5.9 has it; profd needs 6.1. */
+	return close_range(3, ~0U, 0) || chdir("/") ? -errno : 0;
+}
+
+static bool has(cap_t caps, cap_value_t cap)
+{
+	cap_flag_value_t v = CAP_CLEAR;
+
+	return !cap_get_flag(caps, cap, CAP_EFFECTIVE, &v) && v == CAP_SET;
+}
+
+static int become(uid_t uid)
+{
+	if (setgroups(0, NULL) || setresgid(uid, uid, uid) ||
+	    setresuid(uid, uid, uid))
+		return -errno;
+	return 0;
+}
+
+/* Only if who started us can still end us, for which it is asked as we are. */
+static int own_uid(const struct sandbox_opts *o, uid_t *uid)
+{
+	cap_t caps = cap_get_proc();
+	bool can = caps && has(caps, CAP_SETUID) && has(caps, CAP_SETGID) &&
+		   has(caps, CAP_KILL);
+	int err = 0;
+
+	cap_free(caps);
+	if (can) {
+		err = become(SANDBOX_UID_BASE + (uid_t)getpid());
+		if (err == -EINVAL)
+			err = become(SANDBOX_UID_NOBODY);
+		/* A user namespace may know neither, and forbid setgroups(). */
+		if (err == -EINVAL || err == -EPERM)
+			err = 0;
+	}
+	*uid = getuid();
+	return err;
+}
+
+static int drop_bounding(const struct sandbox_opts *o, uid_t *uid)
+{
+	/* Not without CAP_SETPCAP; it takes an exec to matter. */
+	for (cap_value_t c = 0; c < cap_max_bits(); c++)
+		cap_drop_bound(c);
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+}
+
+static int drop_caps(const struct sandbox_opts *o, uid_t *uid)
+{
+	cap_t none = cap_init(), left = NULL;
+	int err = -ENOMEM;
+
+	if (!none)
+		return err;
+	if (cap_reset_ambient() || cap_set_proc(none)) {
+		err = -errno;
+		goto out;
+	}
+	left = cap_get_proc();
+	err = left && cap_compare(left, none) == 0 ? 0 : -EPERM;
+out:
+	cap_free(left);
+	cap_free(none);
+	return err;
+}
+
+/* Both are undone by a change of the user id. */
+static int hide(const struct sandbox_opts *o, uid_t *uid)
+{
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
+		return -errno;
+	return 0;
+}
+
+/* What is mapped now, in bytes. */
+static size_t mapped(void)
+{
+	FILE *f = fopen("/proc/self/statm", "re");
+	unsigned long pages = 0;
+
+	if (f && fscanf(f, "%lu", &pages) != 1)
+		pages = 0;
+	if (f)
+		fclose(f);
+	/* Without /proc it may have less, not more. */
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static int limit(int what, rlim_t soft, rlim_t hard)
+{
+	struct rlimit lim = { soft, hard };
+
+	return setrlimit((__rlimit_resource_t)what, &lim) ? -errno : 0;
+}
+
+static int limits(const struct sandbox_opts *o, uid_t *uid)
+{
+	size_t as = mapped() + o->memory;
+	int err = SANDBOX_LIMITS_AS ? limit(RLIMIT_AS, as, as) : 0;
+
+	if (!err)
+		err = limit(RLIMIT_CPU, o->cpu_s, o->cpu_s + 1);
+	if (!err)
+		err = limit(RLIMIT_FSIZE, o->file_bytes, o->file_bytes);
+	if (!err)
+		err = limit(RLIMIT_NOFILE, SANDBOX_FILES, SANDBOX_FILES);
+	if (!err)
+		err = limit(RLIMIT_NPROC, 0, 0);
+	return err ? err : limit(RLIMIT_CORE, 0, 0);
+}
+
+/* What an allocator does, and what ends a process. */
+static const int plain_calls[] = {
+	SCMP_SYS(brk),
+	SCMP_SYS(munmap),
+	SCMP_SYS(mremap),
+	SCMP_SYS(madvise),
+	SCMP_SYS(futex),
+	SCMP_SYS(getrandom),
+	SCMP_SYS(pread64),
+	SCMP_SYS(lseek),
+	SCMP_SYS(write),
+	SCMP_SYS(close),
+	SCMP_SYS(clock_gettime),
+	SCMP_SYS(exit),
+	SCMP_SYS(exit_group),
+	SCMP_SYS(rt_sigreturn),
+	SCMP_SYS(restart_syscall),
+#ifdef __SANITIZE_ADDRESS__
+	SCMP_SYS(sched_yield),
+	SCMP_SYS(sigaltstack),
+	SCMP_SYS(getpid),
+	SCMP_SYS(gettid),
+#endif
+};
+
+#define NO_EXEC SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)
+#define ON_SOCKET SCMP_A0(SCMP_CMP_EQ, SANDBOX_SOCKET)
+
+static const struct {
+	int call;
+	struct scmp_arg_cmp arg;
+} bound_calls[] = {
+	{ SCMP_SYS(mmap), NO_EXEC },
+	{ SCMP_SYS(mprotect), NO_EXEC },
+	{ SCMP_SYS(recvmsg), ON_SOCKET },
+	{ SCMP_SYS(sendmsg), ON_SOCKET },
+	{ SCMP_SYS(memfd_create),
+	  SCMP_A1(SCMP_CMP_EQ, MFD_CLOEXEC | MFD_ALLOW_SEALING) },
+	{ SCMP_SYS(fcntl), SCMP_A1(SCMP_CMP_EQ, F_ADD_SEALS) },
+};
+
+static int filter(const struct sandbox_opts *o, uid_t *uid)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	int err = ctx ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < ARRAY_SIZE(plain_calls) && !err; i++)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, plain_calls[i], 0);
+	for (size_t i = 0; i < ARRAY_SIZE(bound_calls) && !err; i++)
+		err = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW,
+					     bound_calls[i].call, 1,
+					     &bound_calls[i].arg);
+	if (!err)
+		err = seccomp_load(ctx);
+	seccomp_release(ctx);
+	return err;
+}
+
+int sandbox_enter(const struct sandbox_opts *o, uid_t *uid, const char **what)
+{
+	static const struct {
+		const char *what;
+		int (*step)(const struct sandbox_opts *o, uid_t *uid);
+	} steps[] = {
+		{ "close_range", close_all },
+		{ "no_new_privs", drop_bounding },
+		{ "user id", own_uid },
+		{ "capabilities", drop_caps },
+		{ "prctl", hide },
+		{ "resource limits", limits },
+		{ "seccomp", filter },
+	};
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(steps) && !err; i++) {
+		*what = steps[i].what;
+		err = steps[i].step(o, uid);
+	}
+	return err;
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * worker_child: see symbolize/reader/worker_child.h. libuv reaps it on SIGCHLD, and it
+ * alone: whoever else has children in this program waits for those by their
+ * ids.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "symbolize/reader/worker_child.h"
+
+#define NICE_BEFORE (-10)
+#define NICE_BEHIND 5 /* more than ours */
+
+struct worker_child {
+	struct worker_child *next;
+	struct worker_children *all;
+	uv_process_t process;
+	uv_poll_t poll;
+	int sock; /* -1: let go */
+	bool ended;
+	bool may_nice; /* it was, and can be, put before others */
+	enum worker_nice nice;
+	unsigned int handles;
+};
+
+static void on_closed(uv_handle_t *h)
+{
+	struct worker_child *c = h->data, **at;
+
+	if (--c->handles)
+		return;
+	for (at = &c->all->head; *at && *at != c; at = &(*at)->next)
+		;
+	if (*at) {
+		*at = c->next;
+		c->all->gone(c->all->arg);
+	}
+	free(c);
+}
+
+static void forget(struct worker_child *c)
+{
+	if (!uv_is_closing((uv_handle_t *)&c->process))
+		uv_close((uv_handle_t *)&c->process, on_closed);
+}
+
+static void on_process_exit(uv_process_t *p, int64_t status, int sig)
+{
+	struct worker_child *c = p->data;
+
+	c->ended = true;
+	if (c->sock >= 0)
+		c->all->ended(c->all->arg, sig ? -sig : (int)status);
+	worker_child_end(c);
+	forget(c);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+	struct worker_child *c = poll->data;
+
+	c->all->readable(c->all->arg);
+}
+
+/*
+ * Nothing of our environment but where libraries are: it may hold secrets. And
+ * a mark, by which symbolizer_new() knows where it may not be called.
+ */
+static char **environment(char *buf, size_t cap, char **env)
+{
+	const char *path = getenv("LD_LIBRARY_PATH");
+
+	env[0] = SYMBOLIZER_WORKER_ENV "=1";
+	env[1] = env[2] = NULL;
+	if (path && snprintf(buf, cap, "LD_LIBRARY_PATH=%s", path) < (int)cap)
+		env[1] = buf;
+	return env;
+}
+
+static int spawn(struct worker_child *c, const char *program, char **argv,
+		 int sock)
+{
+	char *env[3], path[PATH_MAX];
+	uv_stdio_container_t stdio[3] = {
+		{ .flags = UV_INHERIT_FD, .data.fd = sock },
+		{ .flags = UV_IGNORE },
+		{ .flags = UV_IGNORE },
+	};
+	uv_process_options_t o = {
+		.exit_cb = on_process_exit,
+		.file = program,
+		.args = argv,
+		.env = environment(path, sizeof(path), env),
+		/* Keys that end us are not for it: it is still needed. */
+		.flags = UV_PROCESS_DETACHED,
+		.stdio_count = 3,
+		.stdio = stdio,
+	};
+
+	c->handles = 1;
+	c->process.data = c;
+	return uv_spawn(c->all->loop, &c->process, &o);
+}
+
+/* Its handle is closed before the loop turns, so nobody else would reap it. */
+static void end_now(struct worker_child *c)
+{
+	pid_t pid = c->process.pid;
+
+	uv_process_kill(&c->process, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	c->ended = true;
+}
+
+static int start(struct worker_child *c, const char *program, char **argv,
+		 int sock)
+{
+	int err = spawn(c, program, argv, sock);
+
+	if (err)
+		return err;
+	uv_unref((uv_handle_t *)&c->process);
+	err = uv_poll_init(c->all->loop, &c->poll, c->sock);
+	if (err) {
+		end_now(c);
+		return err;
+	}
+	c->poll.data = c;
+	c->handles++;
+	uv_poll_start(&c->poll, UV_READABLE, on_readable);
+	uv_unref((uv_handle_t *)&c->poll);
+	return 0;
+}
+
+int worker_child_start(struct worker_child **cp, struct worker_children *all,
+		       const char *program, char **argv)
+{
+	struct worker_child *c = calloc(1, sizeof(*c));
+	int pair[2], err;
+
+	if (!c)
+		return -ENOMEM;
+	c->all = all;
+	/* Non-blocking here only: the file status is each end's own. */
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) ||
+	    fcntl(pair[0], F_SETFL, O_NONBLOCK)) {
+		err = -errno;
+		free(c);
+		return err;
+	}
+	c->sock = pair[0];
+	err = start(c, program, argv, pair[1]);
+	close(pair[1]);
+	if (err) {
+		/* A handle that did not get far has to be closed as well. */
+		close(c->sock);
+		c->sock = -1;
+		forget(c);
+		return err;
+	}
+	c->next = all->head;
+	all->head = c;
+	*cp = c;
+	return 0;
+}
+
+int worker_child_socket(const struct worker_child *c)
+{
+	return c->sock;
+}
+
+pid_t worker_child_pid(const struct worker_child *c)
+{
+	return c->process.pid;
+}
+
+void worker_child_nice(struct worker_child *c, enum worker_nice nice)
+{
+	int usual = getpriority(PRIO_PROCESS, 0);
+	const int values[] = {
+		[WORKER_WITH] = usual,
+		[WORKER_BEFORE] = MIN(usual, NICE_BEFORE),
+		[WORKER_BEHIND] = MIN(usual + NICE_BEHIND, 19),
+	};
+
+	/* Who cannot put it before others could not undo the other either. */
+	if (c->nice == nice || (nice == WORKER_BEHIND && !c->may_nice))
+		return;
+	if (setpriority(PRIO_PROCESS, (id_t)c->process.pid, values[nice]))
+		return;
+	c->nice = nice;
+	c->may_nice |= nice == WORKER_BEFORE;
+}
+
+void worker_child_ref(struct worker_child *c, bool ref)
+{
+	if (ref)
+		uv_ref((uv_handle_t *)&c->poll);
+	else
+		uv_unref((uv_handle_t *)&c->poll);
+}
+
+void worker_child_deafen(struct worker_child *c)
+{
+	uv_poll_stop(&c->poll);
+	if (!c->ended)
+		uv_process_kill(&c->process, SIGKILL);
+}
+
+void worker_child_end(struct worker_child *c)
+{
+	if (c->sock < 0)
+		return;
+	uv_close((uv_handle_t *)&c->poll, on_closed);
+	close(c->sock);
+	c->sock = -1;
+	if (!c->ended)
+		uv_process_kill(&c->process, SIGKILL);
+}
+
+void worker_children_forget(struct worker_children *all)
+{
+	for (struct worker_child *c = all->head; c; c = c->next) {
+		worker_child_end(c);
+		forget(c);
+	}
+}

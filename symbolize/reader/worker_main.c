@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * worker_main: the process that reads files of strangers. It is asked, looks at
+ * the descriptor that came with the question, answers, and forgets the
+ * descriptor; what it keeps are indexes of symbols, by the numbers of files, up
+ * to the bytes that the question allows. It may be killed at any time: nothing
+ * is lost but these.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "symbolize/demangle.h"
+#include "symbolize/file.h"
+#include "symbolize/opener.h"
+#include "symbolize/reader/sandbox.h"
+#include "symbolize/reader/worker.h"
+#include "symbolize/reader/worker_msg.h"
+
+/* As profd itself, see engine.c: what is large goes back when it is freed. */
+#define MAIN_MALLOC_LARGE (128 << 10)
+
+/* What ps and top show; the kernel keeps 15 characters. */
+#define WORKER_COMM "profd-symbolize"
+
+struct server {
+	int sock;
+	struct symbolizer_file *first, *last; /* first: just used */
+	size_t index_bytes;
+	uint32_t built, evicted, undemangled; /* for the question at hand */
+	struct worker_in in;
+	struct worker_in further; /* what it asked for meanwhile */
+	uint8_t out[WORKER_MSG_MAX];
+};
+
+/* --- indexes ----------------------------------------------------------------- */
+
+static void cache_unlink(struct server *sv, struct symbolizer_file *f)
+{
+	if (f->lru_prev)
+		f->lru_prev->lru_next = f->lru_next;
+	else
+		sv->first = f->lru_next;
+	if (f->lru_next)
+		f->lru_next->lru_prev = f->lru_prev;
+	else
+		sv->last = f->lru_prev;
+	sv->index_bytes -= symbolizer_file_index_bytes(f);
+}
+
+static void cache_add(struct server *sv, struct symbolizer_file *f)
+{
+	f->lru_prev = NULL;
+	f->lru_next = sv->first;
+	if (sv->first)
+		sv->first->lru_prev = f;
+	else
+		sv->last = f;
+	sv->first = f;
+	sv->index_bytes += symbolizer_file_index_bytes(f);
+}
+
+/* The file, out of the cache while it is used; or a new one, or NULL. */
+static struct symbolizer_file *cache_take(struct server *sv, uint64_t id)
+{
+	struct symbolizer_file *f;
+
+	for (f = sv->first; f; f = f->lru_next) {
+		if (f->id != id)
+			continue;
+		cache_unlink(sv, f);
+		return f;
+	}
+	f = symbolizer_file_new();
+	if (f)
+		f->id = id;
+	return f;
+}
+
+static void cache_cut(struct server *sv, uint64_t bytes)
+{
+	struct symbolizer_file *f;
+
+	while (sv->last && sv->index_bytes > bytes) {
+		f = sv->last;
+		cache_unlink(sv, f);
+		symbolizer_file_free(f);
+		sv->evicted++;
+	}
+}
+
+/* --- answers ------------------------------------------------------------------ */
+
+static int reply(struct server *sv, const struct worker_question *q, int err,
+		 bool damaged, size_t len, int fd)
+{
+	struct worker_answer *a = (void *)sv->out;
+
+	a->err = err;
+	a->damaged = damaged;
+	a->built = sv->built;
+	a->evicted = sv->evicted;
+	a->undemangled = sv->undemangled;
+	a->pad2 = 0;
+	a->index_bytes = sv->index_bytes;
+	sv->built = sv->evicted = sv->undemangled = 0;
+	return worker_send(sv->sock, &a->head, (enum worker_type)q->head.type,
+			   len, q->head.job, fd);
+}
+
+static void source_of(const struct worker_question *q,
+		      const struct worker_in *in, struct symbolizer_src *src)
+{
+	symbolizer_src_fd(src, in->fd, q->size);
+}
+
+static int serve_ident(struct server *sv, const struct worker_question *q)
+{
+	struct symbolizer_file *f = symbolizer_file_new();
+	struct worker_ident *out = (void *)sv->out;
+	struct symbolizer_src src;
+	size_t len = sizeof(*out);
+	bool damaged = false;
+	int err = -ENOMEM;
+
+	memset(out, 0, sizeof(*out));
+	source_of(q, &sv->in, &src);
+	if (f)
+		err = symbolizer_file_load(f, &src, &damaged);
+	if (!err) {
+		out->hashed = !symbolizer_content(&src, out->content);
+		memcpy(out->build_id, f->ident.build_id, sizeof(out->build_id));
+		memcpy(out->file_id, f->ident.file_id, sizeof(out->file_id));
+		out->build_id_len = f->ident.build_id_len;
+		out->n = (uint32_t)MIN(f->n_segments,
+				       (size_t)WORKER_SEGMENTS_MAX);
+		memcpy(out + 1, f->segments, out->n * sizeof(*f->segments));
+		len += out->n * sizeof(*f->segments);
+		damaged = f->damaged;
+	}
+	err = reply(sv, q, err, damaged, len, -1);
+	symbolizer_file_free(f);
+	return err;
+}
+
+/* As many messages as it takes. */
+static int send_names(struct server *sv, const struct worker_question *q,
+		      const struct symbolizer_answer *a, bool damaged)
+{
+	struct worker_names *out = (void *)sv->out;
+	uint32_t i = 0;
+	size_t len, next;
+	int err;
+
+	do {
+		memset(out, 0, sizeof(*out));
+		out->first = i;
+		len = sizeof(*out);
+		for (; i < q->n; i++, len = next) {
+			next = worker_name_add(sv->out, len, sizeof(sv->out),
+					       &a->syms[i]);
+			if (!next)
+				break;
+		}
+		out->n = i - out->first;
+		err = reply(sv, q, 0, damaged, len, -1);
+	} while (!err && i < q->n);
+	return err;
+}
+
+static int serve_names(struct server *sv, const struct worker_question *q)
+{
+	struct symbolizer_file *f = cache_take(sv, q->file);
+	struct worker_names *out = (void *)sv->out;
+	struct symbolizer_answer a;
+	bool damaged = false;
+	int err = -ENOMEM;
+
+	symbolizer_answer_init(&a);
+	if (f) {
+		f->fd = sv->in.fd;
+		f->ident.size = q->size;
+		err = symbolizer_file_resolve(f, (const uint64_t *)(q + 1),
+					      q->n, &a);
+		f->fd = -1;
+		sv->built = (uint32_t)a.tally.built;
+		sv->undemangled = (uint32_t)a.tally.undemangled;
+		damaged = f->damaged;
+		if (f->index && !err)
+			cache_add(sv, f);
+		else
+			symbolizer_file_free(f);
+	}
+	cache_cut(sv, q->index_bytes);
+	if (err) {
+		memset(out, 0, sizeof(*out));
+		err = reply(sv, q, err, damaged, sizeof(*out), -1);
+	} else {
+		err = send_names(sv, q, &a, damaged);
+	}
+	symbolizer_answer_fini(&a);
+	return err;
+}
+
+/* The checksum of .gnu_debuglink, which is zlib's. */
+static bool crc_is(struct server *sv, int fd, uint32_t want)
+{
+	uLong crc = crc32(0, NULL, 0);
+	off_t at = 0;
+	ssize_t n;
+
+	while ((n = pread(fd, sv->out, sizeof(sv->out), at)) > 0) {
+		crc = crc32(crc, sv->out, (uInt)n);
+		at += n;
+	}
+	return n == 0 && crc == want;
+}
+
+/* The next of the files that it may be, from *nth on, or -errno. */
+static int ask_next(struct server *sv, struct worker_ask *a)
+{
+	const struct worker_file *f;
+	int err = worker_send(sv->sock, &a->head, WORKER_ASK, sizeof(*a),
+			      sv->in.head.job, -1);
+
+	if (!err)
+		err = worker_recv(sv->sock, &sv->further);
+	if (err)
+		return err;
+	f = worker_file(&sv->further);
+	if (!f || f->err) {
+		worker_in_close(&sv->further);
+		return f ? f->err : -EPROTO;
+	}
+	a->nth = f->nth + 1;
+	return worker_in_take(&sv->further);
+}
+
+/* symbolize/elf/ask.h */
+static int ask_file(void *arg, const char *basename, const uint8_t *build_id,
+		    size_t len, uint32_t crc, bool has_crc)
+{
+	size_t name_len = basename ? strlen(basename) : 0;
+	struct server *sv = arg;
+	struct worker_ask a;
+	int fd;
+
+	memset(&a, 0, sizeof(a));
+	if (len > sizeof(a.build_id) || name_len >= sizeof(a.name))
+		return -EINVAL;
+	a.build_id_len = (uint32_t)len;
+	a.name_len = (uint32_t)name_len;
+	if (len)
+		memcpy(a.build_id, build_id, len);
+	if (name_len)
+		memcpy(a.name, basename, name_len);
+	for (;;) {
+		fd = ask_next(sv, &a);
+		if (fd < 0 || !has_crc || crc_is(sv, fd, crc))
+			return fd;
+		close(fd);
+	}
+}
+
+static int send_rows(struct server *sv, const struct worker_question *q,
+		     const struct symbolizer_rows *rows)
+{
+	struct worker_rows *out = (void *)sv->out;
+	size_t bytes, len = sizeof(*out);
+	const void *data = symbolizer_rows_bytes(rows, &bytes);
+	int err = 0, fd = -1;
+
+	if (bytes > WORKER_TABLE_MAX) {
+		err = -EFBIG;
+	} else if (bytes > WORKER_INLINE_MAX) {
+		fd = worker_table_make(data, bytes);
+		err = MIN(fd, 0);
+	} else {
+		memcpy(out + 1, data, bytes);
+		len += bytes;
+	}
+	out->bytes = err ? 0 : bytes;
+	err = reply(sv, q, err, false, len, fd);
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+static int serve_rows(struct server *sv, const struct worker_question *q)
+{
+	struct worker_rows *out = (void *)sv->out;
+	struct symbolizer_file f = { .fd = sv->in.fd, .ident.size = q->size };
+	const struct symbolizer_ask ask = { ask_file, sv };
+	struct symbolizer_rows *rows;
+	int err = symbolizer_file_rows(&f, &ask, &rows);
+
+	memset(out, 0, sizeof(*out));
+	if (err)
+		return reply(sv, q, err, false, sizeof(*out), -1);
+	err = send_rows(sv, q, rows);
+	symbolizer_rows_free(rows);
+	/* Of what was there meanwhile, most is small pieces at the end. */
+	malloc_trim(0);
+	return err;
+}
+
+static int serve(struct server *sv)
+{
+	const struct worker_question *q = worker_question(&sv->in);
+
+	if (!q)
+		return -EPROTO;
+	switch (q->head.type) {
+	case WORKER_IDENT:
+		return serve_ident(sv, q);
+	case WORKER_NAMES:
+		return serve_names(sv, q);
+	default:
+		return serve_rows(sv, q);
+	}
+}
+
+static int cmp_nothing(const void *a, const void *b)
+{
+	return 0;
+}
+
+/*
+ * What libc looks up at the first use, and never again: glibc's qsort() asks
+ * how much memory the host has, in some versions by a file of /proc.
+ */
+static void warm_up(void)
+{
+	static uint64_t some[1024];
+
+	qsort(some, ARRAY_SIZE(some), sizeof(*some), cmp_nothing);
+}
+
+static int hello(struct server *sv, int error, uid_t uid, const char *what)
+{
+	struct worker_hello h = { .err = error, .uid = uid };
+
+	if (error)
+		strncpy(h.what, what, sizeof(h.what) - 1);
+	return worker_send(sv->sock, &h.head, WORKER_HELLO, sizeof(h), 0, -1);
+}
+
+bool symbolizer_worker_wanted(int argc, char **argv)
+{
+	return argc > 1 && (!strcmp(argv[1], SYMBOLIZER_WORKER) ||
+			    !strcmp(argv[1], SYMBOLIZER_OPENER));
+}
+
+int symbolizer_worker_main(int argc, char **argv)
+{
+	static struct server sv;
+	struct sandbox_opts opts = { .file_bytes = WORKER_TABLE_MAX };
+	const char *what;
+	uid_t uid = 0;
+	int err;
+
+	if (argc == 2 && !strcmp(argv[1], SYMBOLIZER_OPENER))
+		return opener_main();
+	if (argc != 4)
+		return 2;
+	opts.memory = strtoul(argv[2], NULL, 10);
+	opts.cpu_s = (unsigned int)strtoul(argv[3], NULL, 10);
+	mallopt(M_MMAP_THRESHOLD, MAIN_MALLOC_LARGE);
+	mallopt(M_TRIM_THRESHOLD, 4 * MAIN_MALLOC_LARGE);
+	warm_up();
+	sv.sock = SANDBOX_SOCKET;
+	prctl(PR_SET_NAME, WORKER_COMM, 0, 0, 0);
+	what = "SIGPROF";
+	err = symbolizer_demangle_start();
+	if (!err)
+		err = sandbox_enter(&opts, &uid, &what);
+	if (hello(&sv, err, uid, what) || err)
+		_exit(1);
+	while (!err) {
+		err = worker_recv(sv.sock, &sv.in);
+		if (!err)
+			err = serve(&sv);
+		worker_in_close(&sv.in);
+	}
+	/* Without the handlers of a program that this is not. */
+	_exit(err == -EPIPE ? 0 : 1);
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+/* worker_msg: see symbolize/reader/worker_msg.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "symbolize/reader/worker_msg.h"
+
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+/* --- sending and receiving -------------------------------------------------- */
+
+/* Room for one descriptor, and for no second: CMSG_SPACE() would have it. */
+union control {
+	struct cmsghdr head;
+	uint8_t bytes[CMSG_SPACE(sizeof(int))];
+};
+
+int worker_send(int sock, struct worker_head *head, enum worker_type type,
+		size_t len, uint64_t job, int fd)
+{
+	struct iovec iov = { head, len };
+	union control c = { .head = { .cmsg_level = SOL_SOCKET,
+				      .cmsg_type = SCM_RIGHTS,
+				      .cmsg_len = CMSG_LEN(sizeof(fd)) } };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t n;
+
+	head->type = type;
+	head->len = (uint32_t)len;
+	head->job = job;
+	if (fd >= 0) {
+		memcpy(CMSG_DATA(&c.head), &fd, sizeof(fd));
+		m.msg_control = &c;
+		m.msg_controllen = CMSG_LEN(sizeof(fd));
+	}
+	do
+		n = sendmsg(sock, &m, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+int worker_recv(int sock, struct worker_in *in)
+{
+	struct iovec iov = { in->bytes, sizeof(in->bytes) };
+	union control c;
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &c,
+			    .msg_controllen = CMSG_LEN(sizeof(int)) };
+	struct cmsghdr *h;
+	ssize_t n;
+
+	in->fd = -1;
+	in->len = 0;
+	do
+		n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	h = CMSG_FIRSTHDR(&m);
+	if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS &&
+	    h->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&in->fd, CMSG_DATA(h), sizeof(in->fd));
+	if (n == 0 && in->fd < 0)
+		return -EPIPE;
+	in->len = (size_t)n;
+	if (!(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) &&
+	    in->len >= sizeof(in->head) && in->head.len == in->len)
+		return 0;
+	worker_in_close(in);
+	return -EPROTO;
+}
+
+int worker_in_take(struct worker_in *in)
+{
+	int fd = in->fd;
+
+	in->fd = -1;
+	return fd;
+}
+
+void worker_in_close(struct worker_in *in)
+{
+	if (in->fd >= 0)
+		close(in->fd);
+	in->fd = -1;
+}
+
+/* --- what is a message of which kind ----------------------------------------- */
+
+/* At least 'size' bytes; NULL otherwise, or of another type. */
+static const void *of_type(const struct worker_in *in, enum worker_type type,
+			   size_t size)
+{
+	if (in->len < size || in->head.type != (uint32_t)type)
+		return NULL;
+	return in->bytes;
+}
+
+static bool errno_ok(int32_t err)
+{
+	return err <= 0 && err > -4096;
+}
+
+const struct worker_question *worker_question(const struct worker_in *in)
+{
+	const struct worker_question *q;
+
+	q = of_type(in, (enum worker_type)in->head.type, sizeof(*q));
+	if (!q || in->fd < 0 || q->head.type < WORKER_IDENT ||
+	    q->head.type > WORKER_ROWS || q->n > WORKER_NAMES_MAX ||
+	    in->len != sizeof(*q) + q->n * sizeof(uint64_t))
+		return NULL;
+	return q;
+}
+
+const struct worker_hello *worker_hello(const struct worker_in *in)
+{
+	const struct worker_hello *h = of_type(in, WORKER_HELLO, sizeof(*h));
+
+	if (!h || in->len != sizeof(*h) || in->fd >= 0 || !errno_ok(h->err) ||
+	    !memchr(h->what, '\0', sizeof(h->what)))
+		return NULL;
+	for (const char *s = h->what; *s; s++)
+		if (*s < ' ' || *s > '~')
+			return NULL;
+	return h;
+}
+
+static bool answer_ok(const struct worker_in *in, const struct worker_answer *a,
+		      size_t bare)
+{
+	return errno_ok(a->err) && a->damaged <= 1 &&
+	       (!a->err || (in->len == bare && in->fd < 0));
+}
+
+const struct worker_ident *worker_ident(const struct worker_in *in)
+{
+	const struct worker_ident *i = of_type(in, WORKER_IDENT, sizeof(*i));
+
+	if (!i || !answer_ok(in, &i->a, sizeof(*i)) || in->fd >= 0 ||
+	    i->build_id_len > sizeof(i->build_id) ||
+	    i->n > WORKER_SEGMENTS_MAX || i->hashed > 1 ||
+	    in->len != sizeof(*i) + i->n * sizeof(struct symbolizer_segment))
+		return NULL;
+	return i;
+}
+
+const struct worker_names *worker_names(const struct worker_in *in)
+{
+	const struct worker_names *a = of_type(in, WORKER_NAMES, sizeof(*a));
+
+	if (!a || !answer_ok(in, &a->a, sizeof(*a)) || in->fd >= 0 ||
+	    a->n > WORKER_NAMES_MAX || a->first > WORKER_NAMES_MAX)
+		return NULL;
+	return a;
+}
+
+const struct worker_rows *worker_rows(const struct worker_in *in)
+{
+	const struct worker_rows *r = of_type(in, WORKER_ROWS, sizeof(*r));
+	uint64_t behind;
+
+	if (!r || !answer_ok(in, &r->a, sizeof(*r)))
+		return NULL;
+	if (r->a.err)
+		return r->bytes ? NULL : r;
+	behind = r->bytes <= WORKER_INLINE_MAX ? r->bytes : 0;
+	if (in->len != sizeof(*r) + behind || r->bytes == 0 ||
+	    r->bytes > WORKER_TABLE_MAX ||
+	    (in->fd >= 0) != (r->bytes > WORKER_INLINE_MAX))
+		return NULL;
+	return r;
+}
+
+/* A name in a directory: what leads nowhere else. */
+static bool basename_ok(const char *name, uint32_t len)
+{
+	return len <= WORKER_BASENAME_MAX && !memchr(name, '/', len) &&
+	       !memchr(name, '\0', len) && name[len] == '\0' &&
+	       strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+const struct worker_ask *worker_ask(const struct worker_in *in)
+{
+	const struct worker_ask *a = of_type(in, WORKER_ASK, sizeof(*a));
+
+	if (!a || in->len != sizeof(*a) || in->fd >= 0 ||
+	    a->build_id_len > sizeof(a->build_id) ||
+	    (!a->build_id_len && !a->name_len) ||
+	    !basename_ok(a->name, a->name_len))
+		return NULL;
+	return a;
+}
+
+const struct worker_file *worker_file(const struct worker_in *in)
+{
+	const struct worker_file *f = of_type(in, WORKER_FILE, sizeof(*f));
+
+	if (!f || in->len != sizeof(*f) || !errno_ok(f->err) ||
+	    (f->err == 0) != (in->fd >= 0))
+		return NULL;
+	return f;
+}
+
+/* --- names ------------------------------------------------------------------- */
+
+/* A string of 'len' bytes and its NUL. */
+static const char *text_next(struct worker_cursor *c, uint32_t len)
+{
+	const uint8_t *s = c->p;
+
+	if (len > WORKER_TEXT_MAX || (size_t)(c->end - s) < (size_t)len + 1 ||
+	    memchr(s, '\0', len) || s[len])
+		return NULL;
+	c->p += len + 1;
+	return (const char *)s;
+}
+
+bool worker_name_next(struct worker_cursor *c, uint64_t vaddr,
+		      struct symbolizer_symbol *sym)
+{
+	struct worker_name n;
+
+	if ((size_t)(c->end - c->p) < sizeof(n))
+		return false;
+	memcpy(&n, c->p, sizeof(n));
+	c->p += sizeof(n);
+	sym->name = sym->system_name = NULL;
+	sym->start = sym->size = 0;
+	if (n.name_len == 0)
+		return n.system_len == 0;
+	if (vaddr < n.start || vaddr - n.start >= n.size)
+		return false;
+	sym->start = n.start;
+	sym->size = n.size;
+	sym->name = sym->system_name = text_next(c, n.name_len);
+	if (n.system_len)
+		sym->system_name = text_next(c, n.system_len);
+	return sym->name && sym->system_name;
+}
+
+size_t worker_name_add(uint8_t *buf, size_t len, size_t cap,
+		       const struct symbolizer_symbol *sym)
+{
+	struct worker_name n = { .start = sym->start, .size = sym->size };
+	size_t need = sizeof(n), name = 0, system = 0;
+
+	if (sym->name && *sym->name) {
+		name = MIN(strlen(sym->name), (size_t)WORKER_TEXT_MAX);
+		if (sym->system_name != sym->name && *sym->system_name)
+			system = MIN(strlen(sym->system_name),
+				     (size_t)WORKER_TEXT_MAX);
+		need += name + 1 + (system ? system + 1 : 0);
+	}
+	if (need > cap - len)
+		return 0;
+	n.name_len = (uint32_t)name;
+	n.system_len = (uint32_t)system;
+	memcpy(buf + len, &n, sizeof(n));
+	len += sizeof(n);
+	if (name) {
+		memcpy(buf + len, sym->name, name);
+		buf[len + name] = '\0';
+		len += name + 1;
+	}
+	if (system) {
+		memcpy(buf + len, sym->system_name, system);
+		buf[len + system] = '\0';
+		len += system + 1;
+	}
+	return len;
+}
+
+/* --- tables ------------------------------------------------------------------ */
+
+/*
+ * Whether all of it is there and stays: nobody can write, cut or grow it, and
+ * no page is missing whose first touch would need memory that may not be there.
+ * Pages beyond the end count as blocks too, hence the look for holes.
+ */
+static bool table_ok(int fd, uint64_t bytes)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct statfs fs;
+	struct stat st;
+
+	return seals >= 0 && (seals & SEALS) == SEALS &&
+	       fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC &&
+	       fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	       (uint64_t)st.st_size == bytes &&
+	       (uint64_t)st.st_blocks * 512 >= bytes &&
+	       lseek(fd, 0, SEEK_HOLE) == st.st_size;
+}
+
+void *worker_table_map(int fd, uint64_t bytes)
+{
+	void *p;
+
+	if (bytes == 0 || bytes > WORKER_TABLE_MAX || !table_ok(fd, bytes))
+		return NULL;
+	p = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+int worker_table_make(const void *data, size_t bytes)
+{
+	int fd = memfd_create("table", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	size_t done = 0;
+	ssize_t n;
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	while (done < bytes) {
+		n = write(fd, (const uint8_t *)data + done, bytes - done);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			goto fail;
+		done += (size_t)n;
+	}
+	if (fcntl(fd, F_ADD_SEALS, SEALS) == 0)
+		return fd;
+fail:
+	err = errno ? -errno : -EIO;
+	close(fd);
+	return err;
+}

@@ -1,0 +1,595 @@
+// SPDX-License-Identifier: Apache-2.0
+/* workers: see symbolize/reader/workers.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbolize/reader/worker_pace.h"
+#include "symbolize/reader/workers.h"
+
+#define WORKERS_MAX 3
+/* A job at work for so long is slow; jobs that wait so long start a process. */
+#define WORKERS_SLOW_MS 50
+#define WORKERS_SLOW_HURRY_MS 10 /* while samples wait for tables */
+#define WORKERS_LOOK_MS 10 /* while jobs wait for that */
+/* A further process without a job ends soon: it is memory. */
+#define WORKERS_IDLE_MS 3000
+/* Of a party's jobs, one in so many is for names, if any wait. */
+#define WORKERS_NAMES_TURN 4
+#define WORKERS_NAMES_TURN_HURRY 16
+/* Each may keep this part of the memory for indexes, whatever others have. */
+#define WORKERS_INDEX_SHARE 8
+/* With so many failures on files of a party its jobs are refused for a while. */
+#define WORKERS_PARTY_BROKEN 8
+/* What the end of a process and the start of the next one cost, of CPU time. */
+#define WORKERS_FAILURE_NS (20 * CLOCK_NSEC_PER_MSEC)
+/* Parties without a job whose time is remembered. */
+#define WORKERS_PARTIES_MAX 256
+
+struct workers_party {
+	struct workers_party *next;
+	struct worker_pace_party pace; /* and who it is */
+	uint64_t used; /* virtual time, in ns */
+	unsigned int fails; /* without an answer between them */
+	uint64_t pause_until; /* uv_now() */
+	unsigned int turns;
+	unsigned int jobs; /* waiting and at work */
+	struct worker_job *head, *tail; /* waiting, in the order they came */
+};
+
+struct workers {
+	struct workers_opts opts;
+	struct worker *each[WORKERS_MAX];
+	struct workers_party *parties;
+	unsigned int n_parties;
+	uint64_t now; /* virtual time: of what was begun last */
+	uint64_t turns; /* of files */
+	uint64_t stuck_at; /* uv_now() since which a process is wanted; 0 */
+	unsigned int waiting; /* jobs */
+	struct worker_pace pace;
+	uv_timer_t timer;
+	struct worker_aside aside;
+	unsigned int handles; /* the timer and the workers, not closed yet */
+	bool running, freed;
+};
+
+static void on_timer(uv_timer_t *timer);
+
+static void look_again(struct workers *ws, uint64_t ms)
+{
+	if (ws->freed)
+		return;
+	uv_update_time(ws->opts.worker.loop);
+	uv_timer_start(&ws->timer, on_timer, MAX(ms, 1), 0);
+}
+
+/* --- parties ------------------------------------------------------------------ */
+
+static uint64_t ms_now(const struct workers *ws)
+{
+	return uv_now(ws->opts.worker.loop);
+}
+
+/* It would come after others, had spent something, or has to pause. */
+static bool party_matters(const struct workers *ws,
+			  const struct workers_party *p)
+{
+	return p->used > ws->now || p->pause_until > ms_now(ws) ||
+	       !worker_pace_fresh(&p->pace, uv_hrtime());
+}
+
+/* Those of which nothing needs to be remembered; too many: any without jobs. */
+static void parties_forget(struct workers *ws)
+{
+	struct workers_party **at = &ws->parties, *p;
+
+	while ((p = *at)) {
+		if (p->jobs || (party_matters(ws, p) &&
+				ws->n_parties <= WORKERS_PARTIES_MAX)) {
+			at = &p->next;
+			continue;
+		}
+		*at = p->next;
+		free(p);
+		ws->n_parties--;
+	}
+}
+
+static struct workers_party *party_of(struct workers *ws,
+				      const struct symbolizer_file *f)
+{
+	struct workers_party *p;
+
+	for (p = ws->parties; p; p = p->next)
+		if (p->pace.owner == f->owner && p->pace.uid == f->uid)
+			return p;
+	parties_forget(ws);
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->pace.owner = f->owner;
+	p->pace.uid = f->uid;
+	p->next = ws->parties;
+	ws->parties = p;
+	ws->n_parties++;
+	return p;
+}
+
+static void queue_add(struct workers *ws, struct workers_party *p,
+		      struct worker_job *j)
+{
+	if (!p->jobs++)
+		p->used = MAX(p->used, ws->now);
+	j->party = p;
+	j->next = NULL;
+	j->prev = p->tail;
+	*(p->tail ? &p->tail->next : &p->head) = j;
+	p->tail = j;
+	ws->waiting++;
+}
+
+static void queue_remove(struct workers *ws, struct worker_job *j)
+{
+	struct workers_party *p = j->party;
+
+	*(j->prev ? &j->prev->next : &p->head) = j->next;
+	*(j->next ? &j->next->prev : &p->tail) = j->prev;
+	ws->waiting--;
+}
+
+/* Root's files are everybody's. */
+static bool related(const struct workers_party *a,
+		    const struct workers_party *b)
+{
+	return a->pace.uid == b->pace.uid ||
+	       (a->pace.owner && a->pace.owner == b->pace.owner);
+}
+
+/* What samples wait for, what a file is and its rows, or names. */
+enum rank {
+	RANK_HURRY,
+	RANK_TABLES,
+	RANK_NAMES,
+};
+
+static enum rank rank_of(const struct worker_job *j)
+{
+	if (j->kind->type == WORKER_NAMES)
+		return RANK_NAMES;
+	return j->file->hurry ? RANK_HURRY : RANK_TABLES;
+}
+
+static bool party_hurries(const struct workers_party *p)
+{
+	for (const struct worker_job *j = p->head; j; j = j->next)
+		if (rank_of(j) == RANK_HURRY)
+			return true;
+	return false;
+}
+
+/* After so many ms a job is slow for those that wait. */
+static uint64_t slow_ms(const struct workers_party *p)
+{
+	return party_hurries(p) ? WORKERS_SLOW_HURRY_MS : WORKERS_SLOW_MS;
+}
+
+/* Whether it may have one of so many free processes. */
+static bool party_may(const struct workers *ws, const struct workers_party *p,
+		      unsigned int n_free)
+{
+	uint64_t slow = uv_hrtime() - slow_ms(p) * CLOCK_NSEC_PER_MSEC;
+	bool one = n_free < 2 || worker_pace_over(&p->pace, uv_hrtime());
+	const struct worker_job *j;
+
+	if (p->pause_until > ms_now(ws))
+		return false;
+	for (int i = 0; i < WORKERS_MAX; i++) {
+		j = worker_job(ws->each[i]);
+		if (j && related(j->party, p) &&
+		    (one || worker_given_at(ws->each[i]) > slow))
+			return false;
+	}
+	return true;
+}
+
+/* Whether it is the turn of names; less often while samples wait for tables. */
+static bool names_turn(const struct workers_party *p)
+{
+	unsigned int every = party_hurries(p) ? WORKERS_NAMES_TURN_HURRY
+					      : WORKERS_NAMES_TURN;
+
+	return p->turns % every == every - 1;
+}
+
+/* Of two jobs of a rank. */
+static bool job_before(const struct worker_job *a, const struct worker_job *b)
+{
+	if (rank_of(a) == RANK_HURRY)
+		return a->file->hurry < b->file->hurry;
+	return a->file->turn < b->file->turn;
+}
+
+/* The next of its jobs, or NULL. */
+static struct worker_job *party_next(const struct workers_party *p)
+{
+	struct worker_job *best[RANK_NAMES + 1] = { NULL };
+	struct worker_job *j, **b;
+
+	for (j = p->head; j; j = j->next) {
+		b = &best[rank_of(j)];
+		if (!j->file->at_work && (!*b || job_before(j, *b)))
+			*b = j;
+	}
+	if (best[RANK_NAMES] && names_turn(p))
+		return best[RANK_NAMES];
+	for (int i = RANK_HURRY; i < RANK_NAMES; i++)
+		if (best[i])
+			return best[i];
+	return best[RANK_NAMES];
+}
+
+static struct worker_job *pick(const struct workers *ws, unsigned int n_free)
+{
+	struct worker_job *j, *best = NULL;
+	struct workers_party *p;
+
+	for (p = ws->parties; p; p = p->next) {
+		if (!p->head || (best && p->used >= best->party->used) ||
+		    !party_may(ws, p, n_free))
+			continue;
+		j = party_next(p);
+		if (j)
+			best = j;
+	}
+	return best;
+}
+
+/* --- processes ---------------------------------------------------------------- */
+
+/* Further ones are no use while the first shows that none can be had. */
+static bool usable(const struct workers *ws, int i)
+{
+	return !worker_job(ws->each[i]) && !worker_refuses(ws->each[i]) &&
+	       (i == 0 || worker_state(ws->each[i]) != WORKER_DOWN ||
+		!worker_doubtful(ws->each[0]));
+}
+
+/* One that may be given a job now, or NULL: none is running. */
+static struct worker *ready_one(struct workers *ws,
+				const struct workers_party *p)
+{
+	uint64_t now = ms_now(ws);
+	enum worker_state state;
+
+	for (int i = 0; i < WORKERS_MAX; i++)
+		if (usable(ws, i) && worker_state(ws->each[i]) == WORKER_IDLE)
+			return ws->each[i];
+	if (!ws->stuck_at)
+		ws->stuck_at = MAX(now, 1ULL);
+	for (int i = 0; i < WORKERS_MAX; i++) {
+		state = worker_state(ws->each[i]);
+		if (!usable(ws, i))
+			continue;
+		if (i == 0 || state != WORKER_DOWN ||
+		    now - ws->stuck_at >= slow_ms(p))
+			return ws->each[i];
+	}
+	return NULL;
+}
+
+static unsigned int count_free(const struct workers *ws)
+{
+	unsigned int n = 0;
+
+	for (int i = 0; i < WORKERS_MAX; i++)
+		n += usable(ws, i);
+	return n;
+}
+
+static bool none_to_be_had(const struct workers *ws)
+{
+	for (int i = 0; i < WORKERS_MAX; i++)
+		if (worker_job(ws->each[i]) || usable(ws, i))
+			return false;
+	return true;
+}
+
+static void refuse(struct workers *ws, struct worker_job *j, int err)
+{
+	queue_remove(ws, j);
+	j->party->jobs--;
+	j->kind->done(j, err);
+}
+
+/* As many as there are now: what comes of that must not keep us here. */
+static void refuse_all(struct workers *ws, int err)
+{
+	struct workers_party *p;
+
+	for (unsigned int n = ws->waiting; n && ws->waiting; n--) {
+		for (p = ws->parties; !p->head; p = p->next)
+			;
+		refuse(ws, p->head, err);
+	}
+}
+
+/* Those of a party on whose files the processes have failed too often. */
+static void refuse_broken(struct workers *ws)
+{
+	struct workers_party *p = ws->parties;
+	unsigned int n = ws->waiting;
+
+	while (p && n && !ws->freed) {
+		if (!p->head || p->fails < WORKERS_PARTY_BROKEN ||
+		    p->pause_until <= ms_now(ws)) {
+			p = p->next;
+			continue;
+		}
+		ws->opts.worker.stats->worker_refused++;
+		refuse(ws, p->head, -EIO);
+		n--;
+		p = ws->parties; /* the callee may have changed it */
+	}
+}
+
+static void give(struct workers *ws, struct worker *w, struct worker_job *j)
+{
+	queue_remove(ws, j);
+	ws->stuck_at = 0;
+	ws->now = MAX(ws->now, j->party->used);
+	j->party->turns++;
+	j->file->turn = ++ws->turns;
+	j->file->at_work = true;
+	worker_give(w, j);
+}
+
+/* Gives out what can be given. Never from inside of a request. */
+static void run(struct workers *ws)
+{
+	struct worker_job *j;
+	unsigned int n_free;
+	struct worker *w;
+
+	if (ws->running || ws->freed)
+		return;
+	ws->running = true;
+	if (none_to_be_had(ws))
+		refuse_all(ws, -EIO);
+	refuse_broken(ws);
+	while (!ws->freed && ws->waiting && (n_free = count_free(ws))) {
+		j = pick(ws, n_free);
+		if (j && workers_quarantined(ws, j->file)) {
+			refuse(ws, j, -EBADMSG);
+			continue;
+		}
+		w = j ? ready_one(ws, j->party) : NULL;
+		if (!w) {
+			look_again(ws, WORKERS_LOOK_MS);
+			break;
+		}
+		give(ws, w, j);
+	}
+	if (!ws->waiting)
+		ws->stuck_at = 0;
+	ws->running = false;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	run(container_of(timer, struct workers, timer));
+}
+
+static void on_ready(void *arg)
+{
+	run(arg);
+}
+
+static uint64_t pace(void *arg, const struct worker_job *j, bool *behind)
+{
+	const struct worker_pace_party *p = &j->party->pace;
+	const struct workers *ws = arg;
+	uint64_t now = uv_hrtime();
+
+	*behind = worker_pace_over(p, now);
+	/* Names are more work, and less urgent. */
+	if (*behind || j->kind->type == WORKER_NAMES)
+		return 0;
+	return worker_pace_hurry(&ws->pace, p, now);
+}
+
+static void charge(void *arg, struct worker_job *j, uint64_t cpu_ns,
+		   bool hurried)
+{
+	struct workers *ws = arg;
+
+	worker_pace_charge(&ws->pace, &j->party->pace, cpu_ns, hurried,
+			   uv_hrtime());
+}
+
+static void on_failed(void *arg, struct worker_job *j)
+{
+	struct workers_party *p = j->party;
+	struct workers *ws = arg;
+
+	p->fails++;
+	p->used += WORKERS_FAILURE_NS;
+	p->pause_until = ms_now(ws) + worker_backoff_ms(p->fails);
+	charge(ws, j, WORKERS_FAILURE_NS, false);
+	j->failed = true;
+}
+
+static void on_ended(void *arg, struct worker *w, struct worker_job *j, int err,
+		     bool again)
+{
+	struct workers *ws = arg;
+
+	j->file->at_work = false;
+	j->party->jobs--;
+	j->party->used += uv_hrtime() - worker_given_at(w);
+	if (!j->failed)
+		j->party->fails = 0;
+	j->failed = false;
+	if (again && !ws->freed)
+		queue_add(ws, j->party, j);
+	else
+		j->kind->done(j, again ? -ECANCELED : err);
+}
+
+static uint64_t index_room(void *arg, uint64_t held)
+{
+	struct workers *ws = arg;
+	uint64_t all = ws->opts.index_ceiling;
+	uint64_t used = ws->opts.index_used(ws->opts.arg) +
+			ws->opts.worker.stats->index_bytes - held;
+
+	return MAX(all - MIN(all, used), all / WORKERS_INDEX_SHARE);
+}
+
+/* --- requests ----------------------------------------------------------------- */
+
+int workers_submit(struct workers *ws, struct worker_job *j)
+{
+	struct workers_party *p = party_of(ws, j->file);
+
+	if (!p)
+		return -ENOMEM;
+	j->spent_ms = 0;
+	queue_add(ws, p, j);
+	look_again(ws, 0);
+	return 0;
+}
+
+bool workers_cancel(struct workers *ws, struct worker_job *j)
+{
+	struct worker *w = NULL;
+
+	for (int i = 0; i < WORKERS_MAX; i++)
+		if (worker_job(ws->each[i]) == j)
+			w = ws->each[i];
+	if (w && !worker_take_back(w))
+		return false;
+	if (w)
+		j->file->at_work = false;
+	else
+		queue_remove(ws, j);
+	j->party->jobs--;
+	look_again(ws, 0);
+	return true;
+}
+
+/* --- the whole ---------------------------------------------------------------- */
+
+static void close_one(struct workers *ws)
+{
+	void (*closed)(void *arg) = ws->opts.closed;
+	void *arg = ws->opts.arg;
+	struct workers_party *p;
+
+	if (--ws->handles)
+		return;
+	while ((p = ws->parties)) {
+		ws->parties = p->next;
+		free(p);
+	}
+	worker_aside_fini(&ws->aside);
+	free(ws);
+	closed(arg);
+}
+
+static void on_worker_closed(void *arg)
+{
+	close_one(arg);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	close_one(container_of((uv_timer_t *)handle, struct workers, timer));
+}
+
+static void close_all(struct workers *ws)
+{
+	for (int i = 0; i < WORKERS_MAX; i++)
+		worker_free(ws->each[i]);
+	uv_close((uv_handle_t *)&ws->timer, on_timer_closed);
+}
+
+static void nobody(void *arg)
+{
+}
+
+int workers_new(struct workers **wsp, const struct workers_opts *opts)
+{
+	struct workers *ws = calloc(1, sizeof(*ws));
+	struct worker_opts o = opts->worker;
+	int err = ws ? uv_timer_init(o.loop, &ws->timer) : -ENOMEM;
+
+	if (err) {
+		free(ws);
+		return err;
+	}
+	ws->opts = *opts;
+	ws->handles = 1;
+	ws->aside.retry_ms = opts->retry_ms;
+	o.aside = &ws->aside;
+	o.index_room = index_room;
+	o.pace = pace;
+	o.charge = charge;
+	o.failed = on_failed;
+	o.ended = on_ended;
+	o.ready = on_ready;
+	o.closed = on_worker_closed;
+	o.arg = ws;
+	for (int i = 0; i < WORKERS_MAX && !err; i++) {
+		if (i)
+			o.idle_ms = MIN(o.idle_ms, WORKERS_IDLE_MS);
+		err = worker_new(&ws->each[i], &o);
+		ws->handles += !err;
+	}
+	if (err) {
+		/* Its handles close on the loop; nobody is told. */
+		ws->freed = true;
+		ws->opts.closed = nobody;
+		close_all(ws);
+		return err;
+	}
+	worker_wake(ws->each[0]);
+	*wsp = ws;
+	return 0;
+}
+
+void workers_free(struct workers *ws)
+{
+	if (!ws)
+		return;
+	ws->freed = true;
+	refuse_all(ws, -ECANCELED);
+	close_all(ws);
+}
+
+bool workers_quarantined(struct workers *ws, const struct symbolizer_file *f)
+{
+	return worker_aside_has(&ws->aside, f, uv_now(ws->opts.worker.loop));
+}
+
+const struct worker_aside *workers_asides(const struct workers *ws)
+{
+	return &ws->aside;
+}
+
+void workers_status(const struct workers *ws, char *buf, size_t len)
+{
+	size_t n;
+
+	worker_status(ws->each[0], buf, len);
+	for (int i = 1; i < WORKERS_MAX; i++) {
+		if (worker_state(ws->each[i]) != WORKER_IDLE &&
+		    worker_state(ws->each[i]) != WORKER_BUSY)
+			continue;
+		n = strlen(buf);
+		if (n + 3 > len)
+			return;
+		memcpy(buf + n, "; ", 3);
+		worker_status(ws->each[i], buf + n + 2, len - n - 2);
+	}
+}

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cfi: entries of a section, one after the other; see symbolize/rows/cfi.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "symbolize/rows/cfi.h"
+#include "symbolize/rows/rows_table.h"
+
+#define CFI_WINDOW (64 << 10)
+#define CFI_ENTRY_MAX (1 << 20)
+/* A common entry is read again when another took its place in the cache. */
+#define CFI_CIES 64
+#define CFI_CIE_MAX 512
+
+#define CFI_LENGTH64 0xffffffffU
+
+/* One section while it is read. */
+struct reader {
+	const struct cfi_section *s;
+	struct symbolizer_rows_build *b;
+	struct symbolizer_rows_info *info;
+	uint64_t size; /* what of the section is in the file */
+	uint8_t *window; /* of a file; holds [pos, pos + len) */
+	uint64_t pos;
+	size_t len, cap;
+	int err;
+	uint64_t functions; /* seen so far */
+	struct cfi_cie *cies; /* CFI_CIES of them; data_align 0: free */
+};
+
+/* Of an entry: where it begins, and where its bytes behind the length do. */
+struct entry {
+	uint64_t pos, body, len;
+	bool wide; /* 64-bit DWARF */
+};
+
+static void note(struct reader *r, uint64_t pos, const char *what)
+{
+	symbolizer_rows_note(r->info, r->s->name, pos,
+			     r->s->packed ? 0 : r->s->offset + pos, what);
+}
+
+static int window_fill(struct reader *r, uint64_t pos, size_t len)
+{
+	uint8_t *p;
+
+	if (len > r->cap) {
+		p = realloc(r->window, MAX(len, (size_t)CFI_WINDOW));
+		if (!p)
+			return -ENOMEM;
+		r->window = p;
+		r->cap = MAX(len, (size_t)CFI_WINDOW);
+	}
+	r->pos = pos;
+	r->len = (size_t)MIN(r->cap, r->size - pos);
+	return symbolizer_src_read(r->s->src, r->s->offset + pos, r->window,
+				   r->len);
+}
+
+/* Bytes of the section, which has them; good until the next call. */
+static const uint8_t *window(struct reader *r, uint64_t pos, size_t len)
+{
+	if (r->s->src->buf)
+		return r->s->src->buf + r->s->offset + pos;
+	if (pos < r->pos || pos - r->pos > r->len ||
+	    len > r->len - (pos - r->pos)) {
+		r->err = window_fill(r, pos, len);
+		if (r->err) {
+			r->len = 0;
+			return NULL;
+		}
+	}
+	return r->window + (pos - r->pos);
+}
+
+/* --- common entries -------------------------------------------------------- */
+
+/*
+ * The augmentation string, LSB Core 10.6.1.1.1, and the data it announces.
+ * NULL, or what cannot be read in it.
+ */
+static const char *cie_augmentation(struct cfi_cie *cie, struct cfi_cursor *c,
+				    const char *string)
+{
+	const char *s = string;
+	struct cfi_cursor data;
+	uint64_t len, skipped;
+
+	if (strcmp(s, "eh") == 0) /* gcc 2: a pointer, read before */
+		return NULL;
+	if (*s == '\0')
+		return NULL;
+	if (*s++ != 'z')
+		return "an unknown augmentation";
+	cie->sized = true;
+	len = symbolizer_cfi_uleb(c);
+	data.p = symbolizer_cfi_bytes(c, len);
+	if (!data.p)
+		return "augmentation data beyond their entry";
+	data.end = data.p + len;
+	data.bad = false;
+	for (; *s; s++) {
+		switch (*s) {
+		case 'S':
+			cie->init.rule.signal = true;
+			break;
+		case 'R':
+			cie->encoding = (uint8_t)symbolizer_cfi_fixed(&data, 1);
+			break;
+		case 'L':
+			symbolizer_cfi_fixed(&data, 1);
+			break;
+		case 'P': /* wherever it leads: only its length counts */
+			len = symbolizer_cfi_fixed(&data, 1);
+			if (!symbolizer_cfi_pointer(&data, len & 0x0f, 0,
+						    &skipped))
+				return "an unknown pointer encoding";
+			break;
+		case 'B': /* arm64: signed return addresses */
+		case 'G': /* arm64: tagged stack */
+			break;
+		default:
+			return "an unknown augmentation";
+		}
+	}
+	return data.bad ? "augmentation data that are cut off" : NULL;
+}
+
+/* The fields before the instructions. */
+static const char *cie_head(struct cfi_cie *cie, struct cfi_cursor *c, bool eh)
+{
+	uint8_t version = (uint8_t)symbolizer_cfi_fixed(c, 1);
+	const char *string = (const char *)c->p;
+	const char *end = memchr(c->p, '\0', (size_t)(c->end - c->p));
+	uint64_t ra;
+
+	if (version != 1 && version != 3 && (version != 4 || eh))
+		return "an unknown version";
+	if (!end)
+		return "an augmentation that does not end";
+	c->p += end - string + 1;
+	if (strcmp(string, "eh") == 0)
+		symbolizer_cfi_fixed(c, 8);
+	if (version == 4 && (symbolizer_cfi_fixed(c, 1) != 8 ||
+			     symbolizer_cfi_fixed(c, 1) != 0))
+		return "addresses that are not of 64 bits";
+	cie->code_align = symbolizer_cfi_uleb(c);
+	cie->data_align = symbolizer_cfi_sleb(c);
+	ra = version == 1 ? symbolizer_cfi_fixed(c, 1) : symbolizer_cfi_uleb(c);
+	if (c->bad || ra >= SYMBOLIZER_REGS)
+		return "no return address";
+	cie->ra = (uint8_t)ra;
+	return cie_augmentation(cie, c, string);
+}
+
+static const char *cie_parse(struct reader *r, struct cfi_cie *cie,
+			     const uint8_t *body, size_t len)
+{
+	struct cfi_run run = { .cie = cie };
+	const char *bad;
+
+	run.c = (struct cfi_cursor){ body, body + len, false };
+	rows_rule_default(&cie->init.rule);
+	/* No return address until one is said. */
+	cie->init.rule.regs[SYMBOLIZER_REG_RA] =
+		(struct symbolizer_value){ SYMBOLIZER_SAME, 0, 0, 0 };
+	bad = cie_head(cie, &run.c, r->s->eh);
+	if (bad)
+		return bad;
+	run.state = cie->init;
+	bad = symbolizer_cfi_run(&run, &r->b->exprs, &r->err);
+	cie->init = run.state;
+	return bad;
+}
+
+/*
+ * The entry at 'pos' as far as its length and its mark, what it is in *id. Not
+ * past the end of the section. NULL, or what is wrong.
+ */
+static const char *entry_head(const struct reader *r, const uint8_t *p,
+			      uint64_t pos, struct entry *e, uint64_t *id)
+{
+	struct cfi_cursor c = { p, p + MIN(20, r->size - pos), false };
+
+	e->pos = pos;
+	e->len = symbolizer_cfi_fixed(&c, 4);
+	e->wide = e->len == CFI_LENGTH64;
+	if (e->wide)
+		e->len = symbolizer_cfi_fixed(&c, 8);
+	e->body = pos + (uint64_t)(c.p - p);
+	*id = 0;
+	if (c.bad || e->len > r->size - e->body)
+		return "an entry that leads beyond its section";
+	if (e->len == 0)
+		return NULL;
+	/* Of 32 bits also in the wide form of .eh_frame, LSB 10.6.1.1. */
+	*id = symbolizer_cfi_fixed(&c, e->wide && !r->s->eh ? 8 : 4);
+	if (c.bad || (uint64_t)(c.p - p) > e->body - pos + e->len)
+		return "an entry too short to be one";
+	return NULL;
+}
+
+static bool is_cie(const struct reader *r, const struct entry *e, uint64_t id)
+{
+	if (r->s->eh)
+		return id == 0;
+	return id == (e->wide ? UINT64_MAX : UINT32_MAX);
+}
+
+static void cie_load(struct reader *r, struct cfi_cie *cie, uint64_t pos)
+{
+	size_t len = (size_t)MIN((uint64_t)CFI_CIE_MAX, r->size - pos), skip;
+	uint8_t buf[CFI_CIE_MAX];
+	struct entry e;
+	uint64_t id;
+
+	memset(cie, 0, sizeof(*cie));
+	cie->offset = pos;
+	r->err = symbolizer_src_read(r->s->src, r->s->offset + pos, buf, len);
+	if (r->err)
+		return;
+	cie->damage = entry_head(r, buf, pos, &e, &id);
+	skip = (size_t)(e.body - pos) + (e.wide && !r->s->eh ? 8 : 4);
+	if (cie->damage)
+		return;
+	if (e.len == 0 || !is_cie(r, &e, id))
+		cie->damage = "a function whose common entry is none";
+	else if (e.body - pos + e.len > len)
+		cie->damage = "a common entry of no sensible length";
+	else
+		cie->damage = cie_parse(r, cie, buf + skip,
+					(size_t)(e.body - pos + e.len) - skip);
+}
+
+static const struct cfi_cie *cie_get(struct reader *r, uint64_t pos)
+{
+	struct cfi_cie *cie = &r->cies[hash_u64(pos) % CFI_CIES];
+
+	/* The first entry is at 0: a free place must not look like it. */
+	if (cie->offset != pos || (!cie->data_align && !cie->damage))
+		cie_load(r, cie, pos);
+	return cie;
+}
+
+/* --- functions ------------------------------------------------------------- */
+
+/* Its addresses. NULL, or what is wrong. */
+static const char *fde_range(struct reader *r, const struct cfi_cie *cie,
+			     struct cfi_cursor *c, uint64_t at, uint64_t *start,
+			     uint64_t *end)
+{
+	/* A length is of the same size, unsigned, and relative to nothing. */
+	uint8_t length = cie->encoding & 0x07;
+
+	if (!symbolizer_cfi_pointer(c, cie->encoding, at, start) ||
+	    !symbolizer_cfi_pointer(c, length, 0, end))
+		return "a pointer encoding that code has not";
+	if (c->bad)
+		return "an entry too short for its addresses";
+	if (__builtin_add_overflow(*start, *end, end))
+		return "a function that ends beyond all addresses";
+	return NULL;
+}
+
+static const char *fde_parse(struct reader *r, const struct cfi_cie *cie,
+			     const uint8_t *body, const struct entry *e)
+{
+	size_t skip = e->wide && !r->s->eh ? 8 : 4;
+	struct cfi_run run = { .cie = cie, .b = r->b, .state = cie->init };
+	const char *bad;
+
+	run.c = (struct cfi_cursor){ body + skip, body + e->len, false };
+	run.mark = body;
+	run.at = r->s->vaddr + e->body;
+	bad = fde_range(r, cie, &run.c, run.at + skip, &run.loc, &run.end);
+	if (bad)
+		return bad;
+	if (!symbolizer_rows_func(r->b, run.loc, run.end, &r->err)) {
+		if (r->err != -E2BIG)
+			return NULL;
+		r->err = 0;
+		return "more functions than a table holds";
+	}
+	if (cie->sized &&
+	    !symbolizer_cfi_bytes(&run.c, symbolizer_cfi_uleb(&run.c))) {
+		r->err = symbolizer_rows_add(r->b, run.loc, NULL);
+		return "augmentation data beyond their entry";
+	}
+	return symbolizer_cfi_run(&run, &r->b->exprs, &r->err);
+}
+
+static void fde(struct reader *r, const struct entry *e, uint64_t id)
+{
+	uint64_t at = r->s->eh ? e->body - id : id;
+	const struct cfi_cie *cie;
+	const uint8_t *body;
+	const char *bad;
+
+	r->functions++;
+	/* The difference may wrap: then it is large. */
+	if (at >= r->size) {
+		note(r, e->pos, "a function whose common entry is none");
+		return;
+	}
+	cie = cie_get(r, at);
+	if (r->err)
+		return;
+	if (cie->damage) {
+		note(r, at, cie->damage);
+		return;
+	}
+	if (e->len > CFI_ENTRY_MAX) {
+		note(r, e->pos, "an entry of no sensible length");
+		return;
+	}
+	body = window(r, e->body, (size_t)e->len);
+	if (!body)
+		return;
+	bad = fde_parse(r, cie, body, e);
+	if (bad)
+		note(r, e->pos, bad);
+}
+
+/* --- a section ------------------------------------------------------------- */
+
+/* Where only the number of functions is known, so does the end. */
+static bool is_end(const struct reader *r)
+{
+	return r->s->functions && r->functions >= r->s->functions;
+}
+
+static void read_entries(struct reader *r)
+{
+	const uint8_t *p;
+	const char *bad;
+	struct entry e;
+	uint64_t pos, id;
+
+	for (pos = 0; r->size - pos >= 4 && !r->err; pos = e.body + e.len) {
+		p = window(r, pos, (size_t)MIN(20, r->size - pos));
+		if (!p)
+			return;
+		bad = entry_head(r, p, pos, &e, &id);
+		/*
+		 * An entry without length ends the list, LSB 10.6.1.1; but
+		 * linkers leave some in the middle, and the search table of
+		 * .eh_frame_hdr, which others go by, knows what is behind.
+		 */
+		if (is_end(r) && (bad || e.len == 0))
+			return;
+		if (bad) {
+			note(r, pos, bad);
+			return;
+		}
+		if (e.len && !is_cie(r, &e, id))
+			fde(r, &e, id);
+	}
+}
+
+int symbolizer_cfi_read(const struct cfi_section *s,
+			struct symbolizer_rows_build *b,
+			struct symbolizer_rows_info *info)
+{
+	struct reader r = { .s = s, .b = b, .info = info };
+
+	if (s->offset < s->src->size)
+		r.size = MIN(s->size, s->src->size - s->offset);
+	r.cies = calloc(CFI_CIES, sizeof(*r.cies));
+	if (!r.cies)
+		return -ENOMEM;
+	read_entries(&r);
+	if (r.err && r.err != -ENOMEM) {
+		note(&r, r.pos, "bytes that cannot be read");
+		r.err = 0;
+	}
+	if (!s->functions && r.size < s->size)
+		note(&r, r.size, "a section that leads out of the file");
+	free(r.window);
+	free(r.cies);
+	return r.err;
+}

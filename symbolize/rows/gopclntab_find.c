@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * gopclntab_find: where the table is, and what its addresses count from; see
+ * symbolize/rows/gopclntab.h. From 1.18 on they count from the start of Go's text,
+ * which is not that of .text where C was linked in. The header had it to 1.25,
+ * as a value that the dynamic linker puts in where the program may lie
+ * anywhere; else the runtime's moduledata have: they point to the table, and
+ * then name the first and the last address of it.
+ */
+#include <string.h>
+
+#include "base/base.h"
+#include "symbolize/rows/gopclntab.h"
+
+#define FIND_PIECE 4096
+#define FIND_FUNCS_MAX (1U << 22)
+#define FIND_RELA_MAX (1U << 24)
+
+static const struct gopclntab_format formats[] = {
+	{ 0xfffffffb, 8, 0, 0, 0, 0, 0 }, /* 1.2 */
+	{ 0xfffffffa, 8, 41, 0, 24, 48, 56 }, /* 1.16 */
+	{ 0xfffffff0, 4, 37, 24, 32, 56, 64 }, /* 1.18 */
+	{ 0xfffffff1, 4, 41, 24, 32, 56, 64 }, /* 1.20 */
+};
+
+/* runtime.moduledata: offsets of minpc and maxpc, 1.18 to 1.26. */
+#define MODULE_MINPC 160
+#define MODULE_MAXPC 168
+
+static bool read_at(const struct gopclntab *g, uint64_t at, void *dst,
+		    size_t len)
+{
+	return at <= g->size && len <= g->size - at &&
+	       symbolizer_src_read(g->e->src, g->off + at, dst, len) == 0;
+}
+
+/* A word of the header, or 'def' where this format has none. */
+static bool header(const struct gopclntab *g, uint8_t at, uint64_t def,
+		   uint64_t *out)
+{
+	*out = def;
+	return at == 0 || read_at(g, at, out, sizeof(*out));
+}
+
+/* Magic, two zero bytes, code in units of 1 byte, pointers of 8. */
+static const struct gopclntab_format *format_of(const uint8_t *p)
+{
+	uint32_t magic;
+
+	if (p[4] || p[5] || p[6] != 1 || p[7] != 8)
+		return NULL;
+	memcpy(&magic, p, sizeof(magic));
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		if (formats[i].magic == magic)
+			return &formats[i];
+	return NULL;
+}
+
+/* An address in the list of functions; that behind the last is their end. */
+static bool pc_at(const struct gopclntab *g, uint64_t i, uint64_t *pc)
+{
+	*pc = 0;
+	return read_at(g, g->funcs + i * 2 * g->format->pc_size, pc,
+		       g->format->pc_size);
+}
+
+/* The header. False: this cannot be one. */
+static bool read_header(struct gopclntab *g)
+{
+	uint8_t head[8];
+	uint64_t end;
+
+	if (!read_at(g, 0, head, sizeof(head)))
+		return false;
+	g->format = format_of(head);
+	if (!g->format || !header(g, 8, 0, &g->n_funcs) || !g->n_funcs ||
+	    g->n_funcs > FIND_FUNCS_MAX ||
+	    !header(g, g->format->text_at, 0, &g->text) ||
+	    !header(g, g->format->names_at, 0, &g->names) ||
+	    !header(g, g->format->pcs_at, 0, &g->pcs) ||
+	    !header(g, g->format->funcs_at, 16, &g->funcs))
+		return false;
+	g->func_base = g->format->funcs_at ? g->funcs : 0;
+	return g->names < g->size && g->pcs < g->size && g->funcs < g->size &&
+	       pc_at(g, g->n_funcs, &end);
+}
+
+/* --- the start of the text ------------------------------------------------- */
+
+static bool text_fits(const struct gopclntab *g, uint64_t text)
+{
+	uint64_t first, end;
+
+	return pc_at(g, 0, &first) && pc_at(g, g->n_funcs, &end) &&
+	       first < end && text && symbolizer_elf_exec(g->e, text + first) &&
+	       symbolizer_elf_exec(g->e, text + end - 1);
+}
+
+/* Whether these two of moduledata are of this table. */
+static bool module_fits(struct gopclntab *g, uint64_t minpc, uint64_t maxpc)
+{
+	uint64_t first, end;
+
+	if (!pc_at(g, 0, &first) || !pc_at(g, g->n_funcs, &end) ||
+	    maxpc - minpc != end - first || !text_fits(g, minpc - first))
+		return false;
+	g->text = minpc - first;
+	return true;
+}
+
+/* moduledata as they lie in the file. */
+static bool module_in(struct gopclntab *g, const struct symbolizer_elf_load *l)
+{
+	uint64_t words[FIND_PIECE / 8], pc[2];
+	size_t len;
+
+	for (uint64_t at = -l->vaddr & 7; at + 8 <= l->size; at += len) {
+		len = (size_t)MIN(sizeof(words), (l->size - at) & ~7ULL);
+		if (symbolizer_src_read(g->e->src, l->offset + at, words, len))
+			return false;
+		for (size_t i = 0; i < len / 8; i++) {
+			if (words[i] == g->vaddr &&
+			    symbolizer_src_read(g->e->src,
+						l->offset + at + i * 8 +
+							MODULE_MINPC,
+						pc, sizeof(pc)) == 0 &&
+			    module_fits(g, pc[0], pc[1]))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Where the dynamic linker's relocations are, in the file. */
+static bool find_rela(struct symbolizer_elf *e, uint64_t *off, uint64_t *n)
+{
+	uint64_t vaddr, size;
+
+	if (!symbolizer_elf_dynamic(e, DT_RELA, &vaddr) ||
+	    !symbolizer_elf_dynamic(e, DT_RELASZ, &size))
+		return false;
+	*n = MIN(size / sizeof(Elf64_Rela), FIND_RELA_MAX);
+	return symbolizer_elf_offset(e, vaddr, off) && *off <= e->src->size &&
+	       *n <= (e->src->size - *off) / sizeof(Elf64_Rela);
+}
+
+/*
+ * moduledata as the dynamic linker would make them. Its relocations lie in the
+ * order of the addresses they are for, nearly always; if not, none is found.
+ */
+static bool module_by_rela(struct gopclntab *g)
+{
+	uint64_t off, n, module = 0, minpc = 0;
+	Elf64_Rela r;
+
+	if (!find_rela(g->e, &off, &n))
+		return false;
+	for (uint64_t i = 0; i < n; i++) {
+		if (symbolizer_src_read(g->e->src, off + i * sizeof(r), &r,
+					sizeof(r)))
+			return false;
+		if (ELF64_R_TYPE(r.r_info) != R_X86_64_RELATIVE)
+			continue;
+		if ((uint64_t)r.r_addend == g->vaddr)
+			module = r.r_offset;
+		else if (module && r.r_offset == module + MODULE_MINPC)
+			minpc = (uint64_t)r.r_addend;
+		else if (module && r.r_offset == module + MODULE_MAXPC &&
+			 module_fits(g, minpc, (uint64_t)r.r_addend))
+			return true;
+	}
+	return false;
+}
+
+static bool find_text(struct gopclntab *g)
+{
+	if (g->format->pc_size == 8 || text_fits(g, g->text))
+		return true;
+	for (size_t i = 0; i < g->e->n_loads; i++)
+		if (g->e->loads[i].write && module_in(g, &g->e->loads[i]))
+			return true;
+	return module_by_rela(g);
+}
+
+/* --- the table ------------------------------------------------------------- */
+
+static bool find_section(struct gopclntab *g)
+{
+	static const char *const names[] = { ".gopclntab",
+					     ".data.rel.ro.gopclntab" };
+	Elf64_Shdr sh;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!symbolizer_elf_section(g->e, names[i], &sh) ||
+		    sh.sh_offset > g->e->src->size)
+			continue;
+		g->off = sh.sh_offset;
+		g->size = MIN(sh.sh_size, g->e->src->size - sh.sh_offset);
+		g->vaddr = sh.sh_addr;
+		return true;
+	}
+	return false;
+}
+
+/* Whether a search is worth it: each Go linker leaves one of these. */
+static bool may_be_go(struct symbolizer_elf *e)
+{
+	Elf64_Shdr sh;
+
+	return e->shnum == 0 ||
+	       symbolizer_elf_section(e, ".go.buildinfo", &sh) ||
+	       symbolizer_elf_section(e, ".note.go.buildid", &sh);
+}
+
+/* What is written at 8-aligned addresses of a segment that looks like one. */
+static bool find_in(struct gopclntab *g, const struct symbolizer_elf_load *l)
+{
+	uint8_t bytes[FIND_PIECE];
+	size_t len;
+
+	for (uint64_t at = -l->vaddr & 7; at + 8 <= l->size; at += len) {
+		len = (size_t)MIN(sizeof(bytes), (l->size - at) & ~7ULL);
+		if (symbolizer_src_read(g->e->src, l->offset + at, bytes, len))
+			return false;
+		for (size_t i = 0; i < len; i += 8) {
+			if (!format_of(bytes + i))
+				continue;
+			g->off = l->offset + at + i;
+			g->vaddr = l->vaddr + at + i;
+			g->size = l->size - at - i;
+			if (read_header(g) && find_text(g))
+				return true;
+		}
+	}
+	return false;
+}
+
+bool symbolizer_gopclntab_find(struct gopclntab *g, struct symbolizer_elf *e,
+			       const char **damage)
+{
+	*g = (struct gopclntab){ .e = e };
+	*damage = NULL;
+	if (find_section(g)) {
+		if (!read_header(g))
+			*damage = "a header of no known version";
+		else if (!find_text(g))
+			*damage = "a table whose addresses count from nowhere";
+		return true;
+	}
+	if (!may_be_go(e))
+		return false;
+	for (size_t i = 0; i < e->n_loads; i++)
+		if (!e->loads[i].exec && find_in(g, &e->loads[i]))
+			return true;
+	return false;
+}

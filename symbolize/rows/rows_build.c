@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+/* rows_build: from functions in any order to the table; see symbolize/rows/rows.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "symbolize/rows/rows_table.h"
+
+/* A browser has five million rows. */
+#define ROWS_RAW_MAX (1U << 24)
+#define ROWS_FUNCS_MAX (1U << 22)
+#define ROWS_EXEC_MAX 16
+
+struct rows_raw {
+	uint32_t at; /* from the base */
+	uint16_t rule;
+};
+
+struct rows_func {
+	uint32_t start, end; /* from the base */
+	uint32_t first, n; /* of its raw rows */
+};
+
+static int cmp_range(const void *a, const void *b)
+{
+	const struct symbolizer_elf_range *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+int symbolizer_rows_begin(struct symbolizer_rows_build *b,
+			  struct symbolizer_elf *e)
+{
+	struct symbolizer_elf_range *r;
+	Elf64_Phdr ph;
+
+	memset(b, 0, sizeof(*b));
+	b->exec = calloc(ROWS_EXEC_MAX, sizeof(*b->exec));
+	if (!b->exec)
+		return -ENOMEM;
+	/* A separate debug file has its segments, but nothing in them. */
+	for (uint16_t i = 0; i < e->phnum; i++) {
+		if (symbolizer_elf_phdr(e, i, &ph) ||
+		    b->n_exec == ROWS_EXEC_MAX)
+			break;
+		if (ph.p_type != PT_LOAD || !(ph.p_flags & PF_X) ||
+		    ph.p_vaddr > UINT64_MAX - ph.p_memsz || ph.p_memsz == 0)
+			continue;
+		r = &b->exec[b->n_exec++];
+		r->start = ph.p_vaddr;
+		r->end = ph.p_vaddr + ph.p_memsz;
+		b->text += ph.p_memsz;
+	}
+	if (b->n_exec == 0)
+		return 0;
+	qsort(b->exec, b->n_exec, sizeof(*b->exec), cmp_range);
+	b->base = b->exec[0].start & ~0xffffULL;
+	return 0;
+}
+
+void symbolizer_rows_build_fini(struct symbolizer_rows_build *b)
+{
+	free(b->raw);
+	free(b->funcs);
+	free(b->exec);
+	symbolizer_pool_fini(&b->rules);
+	symbolizer_pool_fini(&b->exprs);
+}
+
+/* Room for one more of 'size' bytes in *p. 0, -ENOMEM, -E2BIG beyond 'max'. */
+static int grow(void **p, size_t n, size_t *cap, size_t max, size_t size)
+{
+	size_t want;
+	void *q;
+
+	if (n < *cap)
+		return 0;
+	if (n >= max)
+		return -E2BIG;
+	want = *cap ? *cap * 2 : 1024;
+	q = realloc(*p, want * size);
+	if (!q)
+		return -ENOMEM;
+	*p = q;
+	*cap = want;
+	return 0;
+}
+
+bool symbolizer_rows_func(struct symbolizer_rows_build *b, uint64_t start,
+			  uint64_t end, int *err)
+{
+	const struct symbolizer_elf_range *r = NULL;
+	struct rows_func *f;
+	size_t i;
+
+	*err = 0;
+	for (i = 0; i < b->n_exec; i++)
+		if (start >= b->exec[i].start && start < b->exec[i].end)
+			r = &b->exec[i];
+	if (!r)
+		return false;
+	end = MIN(end, r->end);
+	if (end <= start || end - b->base > UINT32_MAX)
+		return false;
+	*err = grow((void **)&b->funcs, b->n_funcs, &b->cap_funcs,
+		    ROWS_FUNCS_MAX, sizeof(*f));
+	if (*err)
+		return false;
+	f = &b->funcs[b->n_funcs++];
+	f->start = (uint32_t)(start - b->base);
+	f->end = (uint32_t)(end - b->base);
+	f->first = (uint32_t)b->n_raw;
+	f->n = 0;
+	return true;
+}
+
+static bool value_is(const struct symbolizer_value *a,
+		     const struct symbolizer_value *b)
+{
+	return a->from == b->from && a->reg == b->reg && a->n == b->n;
+}
+
+/* The lines of a rule; how many words. */
+static size_t rule_words(const struct symbolizer_rule *rule, uint32_t *words)
+{
+	static const struct symbolizer_rule none;
+	struct rows_item item = { ROWS_CFA, rule->signal, rule->cfa };
+	struct symbolizer_rule def = none;
+	size_t n = rows_item_pack(&item, words);
+
+	rows_rule_default(&def);
+	for (uint8_t i = 0; i < SYMBOLIZER_REGS; i++) {
+		item = (struct rows_item){ i, false, rule->regs[i] };
+		if (!value_is(&item.v, &def.regs[i]))
+			n += rows_item_pack(&item, words + n);
+	}
+	return n;
+}
+
+static int add(struct symbolizer_rows_build *b, struct rows_func *f,
+	       uint64_t at, const struct symbolizer_rule *rule)
+{
+	uint32_t words[ROWS_WORDS_MAX + 1];
+	struct rows_raw *last = f->n ? &b->raw[b->n_raw - 1] : NULL;
+	int id = 0, err;
+
+	if (rule) {
+		id = symbolizer_pool_put(&b->rules, words,
+					 rule_words(rule, words) *
+						 sizeof(*words));
+		if (id < 0)
+			return id;
+		id++;
+	}
+	if (last && last->rule == id)
+		return 0;
+	if (last && last->at == at - b->base) {
+		last->rule = (uint16_t)id;
+		return 0;
+	}
+	err = grow((void **)&b->raw, b->n_raw, &b->cap_raw, ROWS_RAW_MAX,
+		   sizeof(*b->raw));
+	if (err)
+		return err;
+	b->raw[b->n_raw].at = (uint32_t)(at - b->base);
+	b->raw[b->n_raw++].rule = (uint16_t)id;
+	f->n++;
+	return 0;
+}
+
+int symbolizer_rows_add(struct symbolizer_rows_build *b, uint64_t at,
+			const struct symbolizer_rule *rule)
+{
+	struct rows_func *f = &b->funcs[b->n_funcs - 1];
+	int err;
+
+	if (at - b->base >= f->end)
+		return 0;
+	err = add(b, f, at, rule);
+	if (err) /* what came before does not hold on */
+		f->end = (uint32_t)(at - b->base);
+	return err;
+}
+
+/* By address; of the same address as they came. */
+static int cmp_func(const void *a, const void *b)
+{
+	const struct rows_func *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* Sorts 'n' functions; of those with one start the first stays. How many. */
+static size_t sort_funcs(struct rows_func *f, size_t n)
+{
+	size_t i, kept = 0;
+
+	for (i = 1; i < n && cmp_func(&f[i - 1], &f[i]) < 0; i++)
+		;
+	if (i < n)
+		qsort(f, n, sizeof(*f), cmp_func);
+	for (i = 0; i < n; i++)
+		if (i == 0 || f[i].start != f[kept - 1].start)
+			f[kept++] = f[i];
+	return kept;
+}
+
+/* Whether one of the sorted functions has an address of 'x'. */
+static bool meets(const struct rows_func *f, size_t n,
+		  const struct rows_func *x)
+{
+	size_t lo = 0, hi = n, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (f[mid].start < x->end)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && f[lo - 1].end > x->start;
+}
+
+void symbolizer_rows_fill(struct symbolizer_rows_build *b)
+{
+	struct rows_func *f = b->funcs;
+	size_t n = b->n_first;
+
+	for (size_t i = b->n_first; i < b->n_funcs; i++)
+		if (!meets(f, b->n_first, &f[i]))
+			f[n++] = f[i];
+	b->n_funcs = b->n_first = sort_funcs(f, n);
+}
+
+bool symbolizer_rows_covered(const struct symbolizer_rows_build *b, uint64_t at,
+			     uint64_t *next)
+{
+	const struct rows_func *f = b->funcs;
+	size_t lo = 0, hi = b->n_first, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (b->base + f[mid].start <= at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	*next = lo < b->n_first ? b->base + f[lo].start : UINT64_MAX;
+	return lo && b->base + f[lo - 1].end > at;
+}
+
+bool symbolizer_rows_gap(const struct symbolizer_rows_build *b, size_t i,
+			 struct symbolizer_rows_gap *gap)
+{
+	const struct rows_func *f = &b->funcs[i];
+	const uint32_t *words = (const void *)b->rules.data;
+	uint16_t last = f->n ? b->raw[f->first + f->n - 1].rule : 0;
+	struct rows_item item = { 0 };
+
+	if (i + 1 < b->n_first && f[1].start <= f->end)
+		return false;
+	gap->start = b->base + f->end;
+	gap->end = i + 1 < b->n_first ? b->base + f[1].start : UINT64_MAX;
+	if (last)
+		rows_item_unpack(words + b->rules.starts[last - 1] /
+						 sizeof(*words),
+				 &item);
+	gap->signal = item.signal;
+	return true;
+}
+
+int symbolizer_rows_put_rule(struct symbolizer_rows_build *b, uint64_t from,
+			     uint64_t to, const struct symbolizer_rule *rule)
+{
+	uint64_t next;
+	int err = 0;
+
+	if (symbolizer_rows_covered(b, from, &next) ||
+	    !symbolizer_rows_func(b, from, MIN(to, next), &err))
+		return err;
+	return symbolizer_rows_add(b, from, rule);
+}
+
+/* Of all functions those that count, sorted and clipped at the next one. */
+static void settle(struct symbolizer_rows_build *b)
+{
+	struct rows_func *f = b->funcs;
+
+	symbolizer_rows_fill(b);
+	for (size_t i = 0; i + 1 < b->n_funcs; i++)
+		f[i].end = MIN(f[i].end, f[i + 1].start);
+}
+
+void symbolizer_rows_note(struct symbolizer_rows_info *info,
+			  const char *section, uint64_t at, uint64_t file_at,
+			  const char *what)
+{
+	if (info->damage)
+		return;
+	info->damage = what;
+	info->section = section;
+	info->section_offset = at;
+	info->file_offset = file_at;
+}
+
+struct out {
+	struct rows_row *rows; /* NULL: they are counted only */
+	uint32_t *pages;
+	uint32_t n, n_pages;
+	uint16_t last; /* rule */
+};
+
+static void out_row(struct out *o, uint32_t at, uint16_t rule)
+{
+	if (rule == o->last)
+		return;
+	o->last = rule;
+	for (; o->n_pages <= at >> 16; o->n_pages++)
+		if (o->rows)
+			o->pages[o->n_pages] = o->n;
+	if (o->rows)
+		o->rows[o->n] = (struct rows_row){ (uint16_t)at, rule };
+	o->n++;
+}
+
+static void out_all(struct out *o, const struct symbolizer_rows_build *b)
+{
+	const struct rows_func *f;
+	const struct rows_raw *r;
+
+	for (size_t i = 0; i < b->n_funcs; i++) {
+		f = &b->funcs[i];
+		for (uint32_t k = 0; k < f->n; k++) {
+			r = &b->raw[f->first + k];
+			if (r->at >= f->end)
+				break;
+			out_row(o, r->at, r->rule);
+		}
+		if (i + 1 == b->n_funcs || f[1].start > f->end)
+			out_row(o, f->end, 0);
+	}
+	if (o->rows)
+		o->pages[o->n_pages] = o->n;
+}
+
+static void free_piece(void *arg, const void *map, size_t len)
+{
+	free((void *)(uintptr_t)map);
+}
+
+/* As long a string as there is room for. */
+static void copy_text(char *to, size_t cap, const char *from)
+{
+	if (from)
+		snprintf(to, cap, "%s", from);
+}
+
+static void make_head(const struct symbolizer_rows_build *b,
+		      const struct symbolizer_rows_info *info,
+		      const struct out *o, struct rows_head *h)
+{
+	memset(h, 0, sizeof(*h));
+	h->magic = ROWS_MAGIC;
+	h->base = b->base;
+	h->text = b->text;
+	h->section_offset = info->section_offset;
+	h->file_offset = info->file_offset;
+	h->n_words = (uint32_t)(b->rules.used / sizeof(uint32_t));
+	h->n_rules = b->rules.n;
+	h->n_exprs = b->exprs.n;
+	h->n_pages = o->n_pages;
+	h->n_rows = o->n;
+	h->expr_bytes = (uint32_t)b->exprs.used;
+	copy_text(h->damage, sizeof(h->damage), info->damage);
+	copy_text(h->section, sizeof(h->section), info->section);
+	h->size = symbolizer_rows_size(h);
+}
+
+/* Into memory that is zero. */
+static void copy(const void *to, const void *from, size_t len)
+{
+	if (from)
+		memcpy((void *)(uintptr_t)to, from, len);
+}
+
+int symbolizer_rows_end(struct symbolizer_rows_build *b,
+			const struct symbolizer_rows_info *info,
+			struct symbolizer_rows **out)
+{
+	struct symbolizer_rows *t = calloc(1, sizeof(*t));
+	struct rows_head head, *h;
+	struct out o = { 0 };
+
+	if (!t)
+		return -ENOMEM;
+	settle(b);
+	out_all(&o, b);
+	make_head(b, info, &o, &head);
+	h = calloc(1, head.size);
+	if (!h) {
+		free(t);
+		return -ENOMEM;
+	}
+	*h = head;
+	symbolizer_rows_lay(t, h);
+	t->release = free_piece;
+	copy(t->rules, b->rules.data, b->rules.used);
+	copy(t->rule_starts, b->rules.starts, (b->rules.n + 1) * 4);
+	copy(t->expr_starts, b->exprs.starts, (b->exprs.n + 1) * 4);
+	copy(t->exprs, b->exprs.data, b->exprs.used);
+	o = (struct out){ .rows = (void *)(uintptr_t)t->rows,
+			  .pages = (void *)(uintptr_t)t->pages };
+	out_all(&o, b);
+	*out = t;
+	return 0;
+}

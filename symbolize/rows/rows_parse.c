@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * rows_parse: rows read from text, see symbolize/rows/rows_text.h. Read twice: once
+ * to see that all of it is right and where it ends, once to make the table.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "symbolize/rows/rows_text.h"
+
+#define PARSE_EXPR_MAX 4096
+#define PARSE_SPAN_MAX UINT32_MAX
+
+struct word {
+	const char *p;
+	size_t len;
+};
+
+struct parser {
+	const char *p, *end; /* what is left of the text */
+	const char *line_end; /* of the line at hand */
+	const char *begin; /* where the line began */
+	struct symbolizer_rows_build *b; /* NULL: the first time */
+	struct symbolizer_rows_error *err;
+	uint64_t first, last; /* addresses seen; none: last 0 */
+	bool any, open; /* the last line was no end */
+};
+
+/* Says where; the first that is said counts. */
+static int bad(struct parser *x, const char *at, const char *what)
+{
+	if (!x->err->what) {
+		x->err->what = what;
+		x->err->column = (size_t)(at - x->begin) + 1;
+	}
+	return -EINVAL;
+}
+
+/* --- words and numbers ------------------------------------------------------- */
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* The next word of the line; a comment ends it. */
+static bool next_word(struct parser *x, struct word *w)
+{
+	while (x->p < x->line_end && is_blank(*x->p))
+		x->p++;
+	if (x->p < x->line_end && *x->p == '#')
+		x->line_end = x->p;
+	w->p = x->p;
+	while (x->p < x->line_end && !is_blank(*x->p) && *x->p != '#')
+		x->p++;
+	w->len = (size_t)(x->p - w->p);
+	return w->len > 0;
+}
+
+static bool word_is(const struct word *w, const char *s)
+{
+	return w->len == strlen(s) && !memcmp(w->p, s, w->len);
+}
+
+/* Takes 's' off the front. */
+static bool take(struct word *w, const char *s)
+{
+	size_t len = strlen(s);
+
+	if (w->len < len || memcmp(w->p, s, len) != 0)
+		return false;
+	w->p += len;
+	w->len -= len;
+	return true;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+static bool word_hex(struct word w, uint64_t *out)
+{
+	take(&w, "0x");
+	*out = 0;
+	if (w.len == 0 || w.len > 16)
+		return false;
+	for (size_t i = 0; i < w.len; i++) {
+		if (hex_digit(w.p[i]) < 0)
+			return false;
+		*out = *out << 4 | (uint64_t)hex_digit(w.p[i]);
+	}
+	return true;
+}
+
+/* A sign and digits, all that is left; nothing is 0 if 'may_be_none'. */
+static bool word_number(const struct word *w, bool may_be_none, int32_t *out)
+{
+	int64_t v = 0;
+
+	*out = 0;
+	if (w->len == 0)
+		return may_be_none;
+	if ((*w->p != '+' && *w->p != '-') || w->len < 2 || w->len > 11)
+		return false;
+	for (size_t i = 1; i < w->len; i++) {
+		if (w->p[i] < '0' || w->p[i] > '9')
+			return false;
+		v = v * 10 + (w->p[i] - '0');
+	}
+	if (*w->p == '-')
+		v = -v;
+	*out = (int32_t)v;
+	return v == *out;
+}
+
+/* --- values ------------------------------------------------------------------ */
+
+/* The register whose name is in front, the longest; -1: none. */
+static int take_reg(struct word *w)
+{
+	int best = -1;
+	size_t len, longest = 0;
+
+	for (int i = 0; i < SYMBOLIZER_REG_RA; i++) {
+		len = strlen(symbolizer_reg_names[i]);
+		if (len > longest && w->len >= len &&
+		    !memcmp(w->p, symbolizer_reg_names[i], len)) {
+			best = i;
+			longest = len;
+		}
+	}
+	w->p += longest;
+	w->len -= longest;
+	return best;
+}
+
+/* The bytes of an expression, two digits each. */
+static int parse_expr(struct parser *x, const struct word *w,
+		      struct symbolizer_value *v)
+{
+	uint8_t code[PARSE_EXPR_MAX];
+	size_t len = w->len / 2;
+	int n;
+
+	if (w->len == 0 || w->len % 2 || len > sizeof(code))
+		return bad(x, w->p, "an expression of no sensible length");
+	for (size_t i = 0; i < w->len; i++)
+		if (hex_digit(w->p[i]) < 0)
+			return bad(x, w->p + i, "no hexadecimal digit");
+	for (size_t i = 0; i < len; i++)
+		code[i] = (uint8_t)(hex_digit(w->p[2 * i]) << 4 |
+				    hex_digit(w->p[2 * i + 1]));
+	if (!x->b)
+		return 0;
+	n = symbolizer_pool_put(&x->b->exprs, code, len);
+	v->n = n;
+	return MIN(n, 0);
+}
+
+static int parse_reg(struct parser *x, struct word w,
+		     struct symbolizer_value *v)
+{
+	const char *at = w.p;
+	int reg;
+
+	v->from = take(&w, "*") ? SYMBOLIZER_AT_REG : SYMBOLIZER_REG;
+	reg = take_reg(&w);
+	if (reg < 0 || !word_number(&w, true, &v->n))
+		return bad(x, at, "no value");
+	v->reg = (uint8_t)reg;
+	return 0;
+}
+
+static int lossy(struct parser *x, const struct word *w)
+{
+	return bad(x, w->p, "a short form; --full prints what it stands for");
+}
+
+static int parse_value(struct parser *x, struct word w,
+		       struct symbolizer_value *v)
+{
+	const char *at = w.p;
+
+	*v = (struct symbolizer_value){ SYMBOLIZER_SAME, 0, 0, 0 };
+	if (word_is(&w, "u"))
+		return 0;
+	if (word_is(&w, "none")) {
+		v->from = SYMBOLIZER_UNDEFINED;
+		return 0;
+	}
+	if (word_is(&w, "elsewhere")) {
+		v->from = SYMBOLIZER_ELSEWHERE;
+		return 0;
+	}
+	if (word_is(&w, "expr"))
+		return lossy(x, &w);
+	v->from = SYMBOLIZER_AT_EXPR;
+	if (take(&w, "*expr:"))
+		return parse_expr(x, &w, v);
+	v->from = SYMBOLIZER_EXPR;
+	if (take(&w, "expr:"))
+		return parse_expr(x, &w, v);
+	v->from = SYMBOLIZER_CFA;
+	if (take(&w, "cfa"))
+		return word_number(&w, false, &v->n) ? 0
+						     : bad(x, at, "no value");
+	v->from = SYMBOLIZER_AT_CFA;
+	if (take(&w, "c"))
+		return word_number(&w, false, &v->n) ? 0
+						     : bad(x, at, "no value");
+	return parse_reg(x, w, v);
+}
+
+/* Behind "plt": nothing, or a colon and a number below 16. */
+static int parse_plt(struct parser *x, struct word w,
+		     struct symbolizer_value *v)
+{
+	const char *at = w.p - strlen("plt");
+	int32_t n = w.len ? 0 : ROWS_PLT_DEFAULT;
+	bool ok = w.len == 0 || (take(&w, ":") && w.len && w.len <= 2);
+
+	for (size_t i = 0; i < w.len && ok; i++) {
+		ok = w.p[i] >= '0' && w.p[i] <= '9';
+		n = n * 10 + (w.p[i] - '0');
+	}
+	*v = (struct symbolizer_value){ SYMBOLIZER_PLT, 0, 0, n };
+	return ok && n <= 15 ? 0 : bad(x, at, "no byte of a PLT stub");
+}
+
+static int parse_cfa(struct parser *x, struct word w,
+		     struct symbolizer_rule *rule)
+{
+	struct symbolizer_value *v = &rule->cfa;
+
+	if (word_is(&w, "sig") || word_is(&w, "deref") || word_is(&w, "expr"))
+		return lossy(x, &w);
+	rule->signal = take(&w, "sig:");
+	if (take(&w, "plt"))
+		return parse_plt(x, w, v);
+	v->from = SYMBOLIZER_EXPR;
+	if (take(&w, "expr:"))
+		return parse_expr(x, &w, v);
+	return parse_reg(x, w, v);
+}
+
+/* --- lines ------------------------------------------------------------------- */
+
+static int parse_rest(struct parser *x, struct symbolizer_rule *rule,
+		      struct word w)
+{
+	struct symbolizer_value *ra = &rule->regs[SYMBOLIZER_REG_RA];
+	uint32_t seen = 1U << ROWS_DWARF_RBP | 1U << SYMBOLIZER_REG_RA;
+	struct word value;
+	int reg, err;
+
+	if (w.len && !memchr(w.p, '=', w.len)) {
+		err = parse_value(x, w, ra);
+		if (err)
+			return err;
+		if (ra->from == SYMBOLIZER_SAME)
+			ra->from = SYMBOLIZER_UNDEFINED;
+		next_word(x, &w);
+	}
+	for (; w.len; next_word(x, &w)) {
+		value = w;
+		reg = take_reg(&value);
+		if (reg < 0 || !take(&value, "="))
+			return bad(x, w.p, "no REGISTER=VALUE");
+		if (seen & 1U << reg)
+			return bad(x, w.p, "a register that was said before");
+		seen |= 1U << reg;
+		err = parse_value(x, value, &rule->regs[reg]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* What follows the address; *gap: nothing is known from here on. */
+static int parse_rule(struct parser *x, struct symbolizer_rule *rule, bool *gap)
+{
+	struct word w;
+	int err;
+
+	memset(rule, 0, sizeof(*rule));
+	rule->regs[ROWS_DWARF_RSP].from = SYMBOLIZER_CFA;
+	rule->regs[SYMBOLIZER_REG_RA].from = SYMBOLIZER_AT_CFA;
+	rule->regs[SYMBOLIZER_REG_RA].n = -8;
+	if (!next_word(x, &w))
+		return bad(x, w.p, "no CFA");
+	*gap = word_is(&w, "end");
+	if (*gap) {
+		if (next_word(x, &w) && (!word_is(&w, "u") || next_word(x, &w)))
+			return bad(x, w.p, "something behind the end");
+		return 0;
+	}
+	err = parse_cfa(x, w, rule);
+	if (err)
+		return err;
+	if (!next_word(x, &w))
+		return bad(x, w.p, "no rule for rbp");
+	err = parse_value(x, w, &rule->regs[ROWS_DWARF_RBP]);
+	if (err)
+		return err;
+	next_word(x, &w);
+	return parse_rest(x, rule, w);
+}
+
+static int parse_line(struct parser *x)
+{
+	struct symbolizer_rule rule;
+	struct word w;
+	uint64_t at;
+	bool gap;
+	int err;
+
+	if (!next_word(x, &w))
+		return 0;
+	if (!word_hex(w, &at))
+		return bad(x, w.p, "no hexadecimal address");
+	if (x->any && at <= x->last)
+		return bad(x, w.p, "an address not above the one before");
+	if (x->any && at - (x->first & ~0xffffULL) > PARSE_SPAN_MAX)
+		return bad(x, w.p, "an address too far from the first");
+	err = parse_rule(x, &rule, &gap);
+	if (!err && x->b)
+		err = symbolizer_rows_add(x->b, at, gap ? NULL : &rule);
+	if (err)
+		return err;
+	x->first = x->any ? x->first : at;
+	x->last = at;
+	x->any = true;
+	x->open = !gap;
+	return 0;
+}
+
+static int parse_all(struct parser *x, const char *text, size_t len)
+{
+	const char *nl;
+	int err = 0;
+
+	x->p = text;
+	x->end = text + len;
+	x->any = x->open = false;
+	x->err->line = 0;
+	while (x->p < x->end && !err) {
+		nl = memchr(x->p, '\n', (size_t)(x->end - x->p));
+		x->begin = x->p;
+		x->line_end = nl ? nl : x->end;
+		x->err->line++;
+		err = parse_line(x);
+		x->p = nl ? nl + 1 : x->end;
+	}
+	if (!err && !x->any)
+		err = bad(x, x->begin, "no rows");
+	if (!err && x->open)
+		err = bad(x, x->begin, "the last row is no end");
+	return err;
+}
+
+static int build(struct parser *x, const char *text, size_t len,
+		 struct symbolizer_rows **out)
+{
+	struct symbolizer_elf_range all = { 0, UINT64_MAX };
+	struct symbolizer_rows_info info = { 0 };
+	struct symbolizer_rows_build b = {
+		.base = x->first & ~0xffffULL,
+		.exec = &all,
+		.n_exec = 1,
+		.text = x->last - x->first,
+	};
+	int err = 0;
+
+	x->b = &b;
+	if (symbolizer_rows_func(&b, x->first, x->last, &err))
+		err = parse_all(x, text, len);
+	if (!err)
+		err = symbolizer_rows_end(&b, &info, out);
+	if (err == -E2BIG)
+		x->err->what = "more rules than a table holds";
+	b.exec = NULL;
+	symbolizer_rows_build_fini(&b);
+	return err;
+}
+
+int symbolizer_rows_parse(const char *text, size_t len,
+			  struct symbolizer_rows **out,
+			  struct symbolizer_rows_error *where)
+{
+	struct parser x = { .err = where, .begin = text };
+	int err;
+
+	memset(where, 0, sizeof(*where));
+	err = parse_all(&x, text, len);
+	return err ? err : build(&x, text, len, out);
+}

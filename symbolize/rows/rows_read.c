@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * rows_read: where a file keeps its CFI, see symbolize/rows/rows.h. Section headers
+ * say it; they are not needed to run, though, and without them .eh_frame is
+ * found as the run-time unwinder finds it, by .eh_frame_hdr (LSB Core 10.6.2)
+ * and its program header. That one is sorted, but may be anything: its table is
+ * not used, only where it leads and how many functions it has.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "symbolize/rows/cfi.h"
+#include "symbolize/elf/debugfile.h"
+#include "symbolize/file.h"
+#include "symbolize/rows/gopclntab.h"
+
+#define PE_OMIT 0xff
+
+/* One file while it is read. */
+struct rows_file {
+	struct symbolizer_elf elf;
+	struct symbolizer_rows_build b;
+	struct symbolizer_rows_info info;
+	bool any; /* there is CFI */
+};
+
+/* --- sections -------------------------------------------------------------- */
+
+static int read_packed(struct rows_file *f, struct symbolizer_elf *e,
+		       struct cfi_section *s, const Elf64_Shdr *sh)
+{
+	struct symbolizer_src mem;
+	uint8_t *buf;
+	size_t len;
+	int err;
+
+	err = symbolizer_elf_unpack(e, sh, &buf, &len);
+	if (err == -ENOMEM)
+		return err;
+	if (err) {
+		symbolizer_rows_note(
+			&f->info, s->name, 0, sh->sh_offset,
+			"compressed contents that cannot be unpacked");
+		return 0;
+	}
+	symbolizer_src_mem(&mem, buf, len);
+	s->src = &mem;
+	s->offset = 0;
+	s->size = len;
+	s->packed = true;
+	err = symbolizer_cfi_read(s, &f->b, &f->info);
+	free(buf);
+	return err;
+}
+
+/* A section of 'e', the file or its debug file, by 'name' in messages. */
+static int read_section(struct rows_file *f, struct symbolizer_elf *e,
+			const Elf64_Shdr *sh, const char *name, bool eh)
+{
+	struct cfi_section s = {
+		.src = e->src,
+		.name = name,
+		.offset = sh->sh_offset,
+		.size = sh->sh_size,
+		.vaddr = sh->sh_addr,
+		.eh = eh,
+	};
+	char mark[4];
+
+	f->any = true;
+	if ((sh->sh_flags & SHF_COMPRESSED) ||
+	    (!eh && !symbolizer_src_read(e->src, sh->sh_offset, mark, 4) &&
+	     !memcmp(mark, "ZLIB", 4)))
+		return read_packed(f, e, &s, sh);
+	return symbolizer_cfi_read(&s, &f->b, &f->info);
+}
+
+static bool find_debug_frame(struct symbolizer_elf *e, Elf64_Shdr *sh)
+{
+	return symbolizer_elf_section(e, ".debug_frame", sh) ||
+	       symbolizer_elf_section(e, ".zdebug_frame", sh);
+}
+
+/* .debug_frame of the file itself, or else of its separate debug file. */
+static int read_debug_frame(struct rows_file *f,
+			    const struct symbolizer_ask *ask)
+{
+	struct symbolizer_debugfile *d;
+	Elf64_Shdr sh;
+	int err;
+
+	if (find_debug_frame(&f->elf, &sh))
+		return read_section(f, &f->elf, &sh, ".debug_frame", false);
+	err = symbolizer_debugfile_open(&d, &f->elf, ask);
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	if (find_debug_frame(&d->elf, &sh))
+		err = read_section(f, &d->elf, &sh, ".debug_frame (separate)",
+				   false);
+	symbolizer_debugfile_close(d);
+	return err;
+}
+
+/* --- without section headers ------------------------------------------------ */
+
+static const struct symbolizer_elf_load *load_of(const struct symbolizer_elf *e,
+						 uint64_t vaddr)
+{
+	const struct symbolizer_elf_load *l;
+
+	for (size_t i = 0; i < e->n_loads; i++) {
+		l = &e->loads[i];
+		if (vaddr >= l->vaddr && vaddr - l->vaddr < l->size)
+			return l;
+	}
+	return NULL;
+}
+
+/* Reads .eh_frame_hdr: where .eh_frame is, and how many functions it has. */
+static bool read_hdr(struct symbolizer_elf *e, const Elf64_Phdr *ph,
+		     uint64_t *vaddr, uint64_t *functions)
+{
+	uint8_t h[4 + 8 + 8];
+	struct cfi_cursor c = { h, h, false };
+	size_t len = (size_t)MIN(ph->p_filesz, (uint64_t)sizeof(h));
+
+	if (len < 4 || symbolizer_src_read(e->src, ph->p_offset, h, len) ||
+	    h[0] != 1 || h[1] == PE_OMIT || h[2] == PE_OMIT)
+		return false;
+	c.p = h + 4;
+	c.end = h + len;
+	if (!symbolizer_cfi_pointer(&c, h[1], ph->p_vaddr + 4, vaddr) ||
+	    !symbolizer_cfi_pointer(&c, h[2], ph->p_vaddr + (uint64_t)(c.p - h),
+				    functions))
+		return false;
+	return !c.bad && *functions;
+}
+
+static int read_by_hdr(struct rows_file *f)
+{
+	const struct symbolizer_elf_load *l;
+	struct cfi_section s = { .src = f->elf.src,
+				 .name = ".eh_frame",
+				 .eh = true };
+	Elf64_Phdr ph = { 0 };
+
+	for (uint16_t i = 0; i < f->elf.phnum; i++)
+		if (symbolizer_elf_phdr(&f->elf, i, &ph) ||
+		    ph.p_type == PT_GNU_EH_FRAME)
+			break;
+	if (ph.p_type != PT_GNU_EH_FRAME || ph.p_filesz == 0)
+		return 0;
+	f->any = true;
+	l = read_hdr(&f->elf, &ph, &s.vaddr, &s.functions)
+		    ? load_of(&f->elf, s.vaddr)
+		    : NULL;
+	if (!l) {
+		symbolizer_rows_note(&f->info, ".eh_frame_hdr", 0, ph.p_offset,
+				     "a header that leads nowhere");
+		return 0;
+	}
+	s.offset = l->offset + (s.vaddr - l->vaddr);
+	s.size = l->size - (s.vaddr - l->vaddr);
+	return symbolizer_cfi_read(&s, &f->b, &f->info);
+}
+
+static int read_all(struct rows_file *f, const struct symbolizer_ask *ask,
+		    bool known)
+{
+	Elf64_Shdr sh;
+	int err;
+
+	if (symbolizer_elf_section(&f->elf, ".eh_frame", &sh))
+		err = read_section(f, &f->elf, &sh, ".eh_frame", true);
+	else
+		err = read_by_hdr(f);
+	symbolizer_rows_fill(&f->b);
+	/* Before .debug_frame, which of Go's functions says less. */
+	if (!err)
+		err = symbolizer_gopclntab_read(&f->elf, &f->b, &f->info,
+						&f->any);
+	symbolizer_rows_fill(&f->b);
+	if (symbolizer_elf_section(&f->elf, ".text", &sh))
+		f->b.text = sh.sh_size;
+	if (!err)
+		err = read_debug_frame(f, ask);
+	symbolizer_rows_fill(&f->b);
+	if (!err && known)
+		err = symbolizer_rows_start(&f->elf, &f->b);
+	if (!err && known)
+		err = symbolizer_rows_known(&f->elf, &f->b);
+	if (!err && !f->any)
+		err = -ENODATA;
+	return err;
+}
+
+static int read_file(struct symbolizer_rows **out, struct symbolizer_src *src,
+		     const struct symbolizer_ask *ask, bool known)
+{
+	struct rows_file f = { 0 };
+	int err = symbolizer_elf_init(&f.elf, src);
+
+	if (err)
+		return err;
+	if (f.elf.machine != EM_X86_64 || !f.elf.is64)
+		err = -ENOTSUP;
+	if (!err)
+		err = symbolizer_rows_begin(&f.b, &f.elf);
+	if (!err)
+		err = read_all(&f, ask, known);
+	if (!err)
+		err = symbolizer_rows_end(&f.b, &f.info, out);
+	symbolizer_rows_build_fini(&f.b);
+	symbolizer_elf_fini(&f.elf);
+	return err;
+}
+
+int symbolizer_rows_read(struct symbolizer_rows **out,
+			 struct symbolizer_src *src,
+			 const struct symbolizer_ask *ask)
+{
+	return read_file(out, src, ask, true);
+}
+
+int symbolizer_rows_read_said(struct symbolizer_rows **out,
+			      struct symbolizer_src *src)
+{
+	return read_file(out, src, NULL, false);
+}
+
+int symbolizer_file_rows(const struct symbolizer_file *f,
+			 const struct symbolizer_ask *ask,
+			 struct symbolizer_rows **out)
+{
+	struct symbolizer_src src;
+
+	if (f->kallsyms)
+		return -ENODATA;
+	if (f->image)
+		symbolizer_src_mem(&src, f->image, f->ident.size);
+	else if (f->fd >= 0)
+		symbolizer_src_fd(&src, f->fd, f->ident.size);
+	else
+		return -ENODATA;
+	return symbolizer_rows_read(out, &src, ask);
+}
