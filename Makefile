@@ -51,13 +51,13 @@ PARTS := base symbolize processmanager reporter tracehandler profiler
 # A part's own files and those of its inner directories; libquark is a part by itself.
 SRCS := $(filter-out profiler/main.c processmanager/quark/%,$(sort $(shell find $(PARTS) -name '*.c')))
 OBJS := $(SRCS:%.c=$(B)/%.o) $(B)/reporter/profile.pb-c.o
-QUARK_SRCS := $(filter-out %/quark-mon.c %/quark-btf.c,$(sort $(shell find processmanager/quark -name '*.c')))
+QUARK_SRCS := $(filter-out processmanager/quark/tools/%,$(sort $(shell find processmanager/quark -name '*.c')))
 QUARK_BASE := base/arena.c base/clock.c base/cpus.c base/hash.c base/patience.c base/pool.c base/procfs.c base/ring.c base/strbuf.c base/vault.c
 QUARK_OBJS := $(QUARK_SRCS:%.c=$(B)/%.o) $(QUARK_BASE:%.c=$(B)/%.o)
-QUARK_TOOLS := $(patsubst processmanager/quark/%.c,%,$(wildcard processmanager/quark/quark-*.c))
+QUARK_TOOLS := $(patsubst processmanager/quark/tools/%.c,%,$(wildcard processmanager/quark/tools/*.c))
 BPF_SRCS := $(wildcard bpf/*.bpf.c)
 SKELS := $(BPF_SRCS:bpf/%.bpf.c=$(B)/bpf/%.skel.h)
-MANS := $(wildcard docs/*.[1578]) $(wildcard processmanager/quark/*.[378])
+MANS := $(wildcard docs/*.[1578]) $(wildcard processmanager/quark/man/*.[378])
 
 all: $(B)/profd $(B)/libquark.so.0 $(B)/libquark.a $(B)/quark.pc \
 	$(QUARK_TOOLS:%=$(B)/%)
@@ -103,7 +103,7 @@ $(B)/quark.pc: Makefile $(B)/prefix
 		'Libs: -L$${prefix}/lib -lquark' \
 		'Libs.private: $(QUARK_LIBS)' > $@
 
-$(QUARK_TOOLS:%=$(B)/%): $(B)/quark-%: $(B)/processmanager/quark/quark-%.o $(B)/libquark.a
+$(QUARK_TOOLS:%=$(B)/%): $(B)/quark-%: $(B)/processmanager/quark/tools/quark-%.o $(B)/libquark.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(QUARK_LIBS)
 

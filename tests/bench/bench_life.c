@@ -24,14 +24,14 @@
 #include "processmanager/quark/names.c"
 #include "processmanager/quark/order.c"
 #include "processmanager/quark/parent.c"
-#include "processmanager/quark/procfs.c"
-#include "processmanager/quark/procfs_task.c"
-#include "processmanager/quark/reader.c"
+#include "processmanager/quark/proc/procfs.c"
+#include "processmanager/quark/proc/procfs_task.c"
+#include "processmanager/quark/proc/reader.c"
 #include "processmanager/quark/queue.c"
 #include "processmanager/quark/record.c"
 #include "processmanager/quark/rules.c"
 #undef BIT
-#include "processmanager/quark/walk.c"
+#include "processmanager/quark/scan.c"
 #include "profiler/engine.c"
 #include "profiler/engine_open.c"
 

@@ -8,7 +8,7 @@
 # matches; meanwhile short lives come and go, as children of this shell.
 . "$(dirname "$0")/lib.sh"
 cd "$ROOT" || exit 1
-pages=(processmanager/quark/*.[378])
+pages=(processmanager/quark/man/*.[378])
 header=processmanager/quark/quark.h
 map=processmanager/quark/libquark.map
 top=$T/root/usr/local
@@ -157,7 +157,7 @@ is "every member is in a page" "$(missing "${members[@]}")" ""
 
 for page in $(sed -n 's/^\.Xr \(quark[a-z_-]*\) \([0-9]\).*/\1.\2/p' \
 	"${pages[@]}" | sort -u); do
-	[[ -f processmanager/quark/$page ]] || echo "$page"
+	[[ -f processmanager/quark/man/$page ]] || echo "$page"
 done >"$T/dangling"
 is "every reference has its page" "$(cat "$T/dangling")" ""
 for page in "${pages[@]}"; do
@@ -170,10 +170,10 @@ is "every page is installed" "$(cat "$T/absent")" ""
 for tool in quark-btf quark-mon; do
 	is "$tool(8) has every option" \
 		"$(sed -n 's/^\.It Fl \([A-Za-z]\).*/\1/p' \
-			"processmanager/quark/$tool.8" | sort | tr -d '\n')" \
+			"processmanager/quark/man/$tool.8" | sort | tr -d '\n')" \
 		"$(sed -n -e 's/.*getopt(argc, argv, "\([^"]*\)".*/\1/p' \
 			-e 's/.* letters\[\] = "\([^"]*\)".*/\1/p' \
-			"processmanager/quark/$tool.c" | tr -d ':' |
+			"processmanager/quark/tools/$tool.c" | tr -d ':' |
 			grep -o . | sort | tr -d '\n')"
 	like "$tool -V" "$("$top/sbin/$tool" -V)" "^$tool [0-9.]+$"
 	"$top/sbin/$tool" -h >"$T/help"
@@ -188,7 +188,7 @@ is "quark-mon --help" "$? $(head -c 6 "$T/help")" "0 usage:"
 is "... says every option" \
 	"$(sed -n 's/^  -\([A-Za-z]\) .*/\1/p' "$T/help" | sort | tr -d '\n')" \
 	"$(sed -n 's/.* letters\[\] = "\([^"]*\)".*/\1/p' \
-		processmanager/quark/quark-mon.c | tr -d ':' |
+		processmanager/quark/tools/quark-mon.c | tr -d ':' |
 		grep -o . | sort | tr -d '\n')"
 like "quark-mon --version" "$("$mon" --version)" "^quark-mon [0-9.]+$"
 printf 'drop on process.exe */true\nallow on any\n' >"$T/rules"

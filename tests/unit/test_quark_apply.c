@@ -21,9 +21,9 @@
 #include "processmanager/quark/leader.c"
 #include "processmanager/quark/order.c"
 #include "processmanager/quark/parent.c"
-#include "processmanager/quark/procfs.c"
-#include "processmanager/quark/procfs_task.c"
-#include "processmanager/quark/reader.c"
+#include "processmanager/quark/proc/procfs.c"
+#include "processmanager/quark/proc/procfs_task.c"
+#include "processmanager/quark/proc/reader.c"
 #include "processmanager/quark/record.c"
 #include "processmanager/quark/rules.c"
 

@@ -19,16 +19,16 @@
 
 #include "processmanager/quark/btf.c"
 #include "processmanager/quark/error.c"
-#include "processmanager/quark/kprobe_decode.c"
-#include "processmanager/quark/kprobe_events.c"
-#include "processmanager/quark/kprobe_path.c"
-#include "processmanager/quark/kprobe_record.c"
-#include "processmanager/quark/procfs.c"
-#include "processmanager/quark/procfs_task.c"
-#include "processmanager/quark/reader.c"
+#include "processmanager/quark/kprobe/kprobe_decode.c"
+#include "processmanager/quark/kprobe/kprobe_events.c"
+#include "processmanager/quark/kprobe/kprobe_path.c"
+#include "processmanager/quark/kprobe/kprobe_record.c"
+#include "processmanager/quark/proc/procfs.c"
+#include "processmanager/quark/proc/procfs_task.c"
+#include "processmanager/quark/proc/reader.c"
 /* Both have a function of this name. */
 #define wanted wanted_event
-#include "processmanager/quark/kprobe_cpus.c"
+#include "processmanager/quark/kprobe/kprobe_cpus.c"
 
 /* --- perf's records ----------------------------------------------------------- */
 

@@ -16,18 +16,18 @@
 
 #include "processmanager/quark/btf.c"
 #include "processmanager/quark/error.c"
-#include "processmanager/quark/kprobe.c"
-#include "processmanager/quark/kprobe_decode.c"
-#include "processmanager/quark/kprobe_events.c"
-#include "processmanager/quark/kprobe_path.c"
-#include "processmanager/quark/kprobe_record.c"
-#include "processmanager/quark/procfs.c"
-#include "processmanager/quark/procfs_task.c"
-#include "processmanager/quark/reader.c"
+#include "processmanager/quark/kprobe/kprobe.c"
+#include "processmanager/quark/kprobe/kprobe_decode.c"
+#include "processmanager/quark/kprobe/kprobe_events.c"
+#include "processmanager/quark/kprobe/kprobe_path.c"
+#include "processmanager/quark/kprobe/kprobe_record.c"
+#include "processmanager/quark/proc/procfs.c"
+#include "processmanager/quark/proc/procfs_task.c"
+#include "processmanager/quark/proc/reader.c"
 /* Names that both have. */
 #define wanted wanted_event
 #define lose lose_span
-#include "processmanager/quark/kprobe_cpus.c"
+#include "processmanager/quark/kprobe/kprobe_cpus.c"
 
 #define RING 4096
 #define CPUS 2

@@ -30,12 +30,12 @@ static void *may_fail(void *p, size_t size)
 	return no_memory ? NULL : realloc(p, size);
 }
 #define realloc(p, size) may_fail(p, size)
-#include "processmanager/quark/kprobe_path.c"
+#include "processmanager/quark/kprobe/kprobe_path.c"
 #undef realloc
-#include "processmanager/quark/kprobe_record.c"
-#include "processmanager/quark/procfs.c"
-#include "processmanager/quark/procfs_task.c"
-#include "processmanager/quark/reader.c"
+#include "processmanager/quark/kprobe/kprobe_record.c"
+#include "processmanager/quark/proc/procfs.c"
+#include "processmanager/quark/proc/procfs_task.c"
+#include "processmanager/quark/proc/reader.c"
 
 static struct kprobe_record r;
 static struct quark_reader reader;

@@ -32,15 +32,15 @@ static __typeof__(quark_procfs_parent) real_parent;
 #define quark_procfs_strings real_strings
 #define quark_procfs_exists real_exists
 #define quark_procfs_parent real_parent
-#include "processmanager/quark/procfs.c"
+#include "processmanager/quark/proc/procfs.c"
 #undef quark_procfs_strings
 #undef quark_procfs_exists
 #undef quark_procfs_parent
-#include "processmanager/quark/procfs_task.c"
-#include "processmanager/quark/reader.c"
+#include "processmanager/quark/proc/procfs_task.c"
+#include "processmanager/quark/proc/reader.c"
 #include "processmanager/quark/record.c"
 #include "processmanager/quark/rules.c"
-#include "processmanager/quark/walk.c"
+#include "processmanager/quark/scan.c"
 
 #define CHILDREN 8
 

@@ -15,7 +15,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "processmanager/quark/kprobe.h"
+#include "processmanager/quark/kprobe/kprobe.h"
 
 #define SIGNAL_GROUP_EXIT 4 /* linux/sched/signal.h */
 #define PF_KTHREAD 0x00200000 /* linux/sched.h */

@@ -24,7 +24,7 @@
 
 #include <bpf/libbpf.h>
 
-#include "processmanager/quark/kprobe.h"
+#include "processmanager/quark/kprobe/kprobe.h"
 
 #define RING_MIN (32 * 1024)
 #define RECORD_MAX 65536 /* perf_event_header.size is a u16 */

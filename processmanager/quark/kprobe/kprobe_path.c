@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "processmanager/quark/kprobe.h"
+#include "processmanager/quark/kprobe/kprobe.h"
 
 #define FILEID_KERNFS 0xfe /* linux/exportfs.h */
 #define CGROUPS_MAX 4096 /* known ones, before all are forgotten */

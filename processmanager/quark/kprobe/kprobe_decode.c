@@ -9,7 +9,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-#include "processmanager/quark/kprobe.h"
+#include "processmanager/quark/kprobe/kprobe.h"
 
 /* --- perf's records ---------------------------------------------------------- */
 

@@ -28,7 +28,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "processmanager/quark/kprobe.h"
+#include "processmanager/quark/kprobe/kprobe.h"
 
 /* PID, its start, its pid namespace; the process's own serial number follows. */
 #define GROUP "libquark_%d_%" PRIu64 "_%" PRIu64 "_"

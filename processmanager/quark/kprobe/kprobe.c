@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "processmanager/quark/kprobe.h"
+#include "processmanager/quark/kprobe/kprobe.h"
 
 #define SLACK_NS (4 * CLOCK_NSEC_PER_MSEC)
 #define SLACK_MAX_NS (400 * CLOCK_NSEC_PER_MSEC)
