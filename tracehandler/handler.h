@@ -5,9 +5,9 @@
 
 #include "tracehandler/cache.h"
 #include "tracehandler/record.h"
-#include "tracehandler/tables.h"
+#include "tracehandler/unwind/tables.h"
 #include "tracehandler/tracehandler.h"
-#include "tracehandler/walk.h"
+#include "tracehandler/unwind/walk.h"
 
 /*
  * A sample that waits: as trace, for names ('frames'); as raw record, for the

@@ -22,7 +22,7 @@
 #include "base/base.h"
 #include "profiler/sampler.h"
 #include "tracehandler/record.h"
-#include "tracehandler/unwind.h"
+#include "tracehandler/unwind/unwind.h"
 
 #define BENCH_HZ 97
 #define BENCH_MS 3000

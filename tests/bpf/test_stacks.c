@@ -30,7 +30,7 @@
 #include "symbolize/rows/rows.h"
 #include "tests/bpf/test_stacks.h"
 #include "tracehandler/record.h"
-#include "tracehandler/walk.h"
+#include "tracehandler/unwind/walk.h"
 
 #define FREQ_HZ 997
 #define FRAMES 4096

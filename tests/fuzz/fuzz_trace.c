@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "tracehandler/record.h"
-#include "tracehandler/unwind.h"
+#include "tracehandler/unwind/unwind.h"
 
 #define MAX_FRAMES 64
 

@@ -11,7 +11,7 @@
 
 #include "base/base.h"
 #include "symbolize/rows/cfi.h"
-#include "tracehandler/walk.h"
+#include "tracehandler/unwind/walk.h"
 
 #define TEXT 0x10000
 #define TEXT_SIZE 0x40000

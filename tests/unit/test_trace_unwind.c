@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "tracehandler/unwind.h"
+#include "tracehandler/unwind/unwind.h"
 
 #define BASE 0x7ffd00001000ULL
 #define WORDS 64

@@ -23,8 +23,8 @@
 
 #include "base/base.h"
 #include "symbolize/rows/rows.h"
-#include "tracehandler/expr.h"
-#include "tracehandler/walk.h"
+#include "tracehandler/unwind/expr.h"
+#include "tracehandler/unwind/walk.h"
 
 #define STEPS 16000 /* of a program */
 #define FRAMES 64

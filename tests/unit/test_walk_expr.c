@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "tracehandler/expr.h"
+#include "tracehandler/unwind/expr.h"
 
 #define BASE 0x7000
 

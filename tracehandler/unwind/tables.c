@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tables: see tracehandler/tables.h. */
+/* tables: see tracehandler/unwind/tables.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tracehandler/tables.h"
+#include "tracehandler/unwind/tables.h"
 
 /* Entries without rows are small, but hold their exe. */
 #define TABLES_MAX 4096

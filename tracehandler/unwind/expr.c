@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * expr: see tracehandler/expr.h. DWARF 5, 2.5.1; what needs more than a frame
+ * expr: see tracehandler/unwind/expr.h. DWARF 5, 2.5.1; what needs more than a frame
  * (objects, calls, other address spaces) has no place in unwind rules, 6.4.2.
  */
 #include <string.h>
 
 #include "base/base.h"
-#include "tracehandler/expr.h"
+#include "tracehandler/unwind/expr.h"
 
 #define EXPR_STACK 32
 #define EXPR_STEPS 512

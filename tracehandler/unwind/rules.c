@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rules: see tracehandler/rules.h. */
+/* rules: see tracehandler/unwind/rules.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
-#include "tracehandler/rules.h"
+#include "tracehandler/unwind/rules.h"
 
 #define RULES_SLOTS 8192 /* of 32 bytes */
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "tracehandler/rules.h"
+#include "tracehandler/unwind/rules.h"
 #include "tracehandler/tracehandler.h"
 
 enum trace_table_state {

@@ -7,7 +7,7 @@
 #define TRACEHANDLER_ARCH_H
 
 #if defined(__x86_64__)
-#include "tracehandler/arch_x86_64.h"
+#include "tracehandler/unwind/arch_x86_64.h"
 #else
 #error "no unwinder for this machine"
 #endif

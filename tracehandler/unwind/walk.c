@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * walk: see tracehandler/walk.h. A return address points behind its call, which
+ * walk: see tracehandler/unwind/walk.h. A return address points behind its call, which
  * may be the last of its function, so it is looked up less one; an address that
  * a signal interrupted is looked up as it is.
  */
 #include <string.h>
 
 #include "base/base.h"
-#include "tracehandler/expr.h"
-#include "tracehandler/walk.h"
+#include "tracehandler/unwind/expr.h"
+#include "tracehandler/unwind/walk.h"
 
 #define RA ARCH_REG_RA
 

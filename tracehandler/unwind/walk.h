@@ -7,8 +7,8 @@
 #ifndef TRACEHANDLER_WALK_H
 #define TRACEHANDLER_WALK_H
 
-#include "tracehandler/rules.h"
-#include "tracehandler/unwind.h"
+#include "tracehandler/unwind/rules.h"
+#include "tracehandler/unwind/unwind.h"
 
 /* What is known of an address. */
 enum trace_code_state {

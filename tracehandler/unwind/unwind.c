@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * unwind: see tracehandler/unwind.h. A frame pointer points at the caller's
+ * unwind: see tracehandler/unwind/unwind.h. A frame pointer points at the caller's
  * frame pointer, with the return address above it; the outermost frame has
  * zero there (System V ABI, 3.4.1). Code built without frame pointers uses the
  * register for anything, so every step is checked: on the stack, aligned, and
@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "tracehandler/unwind.h"
+#include "tracehandler/unwind/unwind.h"
 
 static bool unwind_word(const struct trace_piece *s, uint64_t at, size_t word,
 			uint64_t *out)

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "symbolize/symbolize.h"
-#include "tracehandler/arch.h"
+#include "tracehandler/unwind/arch.h"
 
 enum trace_rule_kind {
 	TRACE_RULE_GAP, /* no row says anything */
