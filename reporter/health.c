@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "reporter/health.h"
-#include "reporter/http.h"
+#include "reporter/http/http.h"
 
 /* A window takes a second or two; a disk that does not answer takes for ever. */
 #define HEALTH_WRITE_NS (30 * CLOCK_NSEC_PER_SEC)

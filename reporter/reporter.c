@@ -13,7 +13,7 @@
 
 #include "reporter/internal.h"
 #include "reporter/job.h"
-#include "reporter/ledger.h"
+#include "reporter/ledger/ledger.h"
 
 static const struct {
 	const char *ending;

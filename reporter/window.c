@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reporter/ledger.h"
+#include "reporter/ledger/ledger.h"
 #include "reporter/window.h"
 
 /* Appends 'item' to the list that 'tail' is the end of. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reporter/http_parse.h"
+#include "reporter/http/http_parse.h"
 #include "reporter/pprof.h"
 #include "reporter/profile_check.h"
 

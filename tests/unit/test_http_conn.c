@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "reporter/http_conn.c"
+#include "reporter/http/http_conn.c"
 
 #define SEC CLOCK_NSEC_PER_SEC
 #define NOBODY 65534

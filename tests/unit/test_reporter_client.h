@@ -24,8 +24,8 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "reporter/http_conn.h"
-#include "reporter/http_parse.h"
+#include "reporter/http/http_conn.h"
+#include "reporter/http/http_parse.h"
 #include "tests/unit/pprof_check.h"
 #include "tests/unit/test_reporter_pm.h"
 

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "reporter/ledger.h"
+#include "reporter/ledger/ledger.h"
 
 #define BUILD_ID "abcdabcdabcdabcdabcdabcdabcdabcdabcdabcd"
 #define FILE_ID "0123456789abcdef00112233445566ff"

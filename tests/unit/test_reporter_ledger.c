@@ -5,7 +5,7 @@
 #include <math.h>
 #include <signal.h>
 
-#include "reporter/http.h"
+#include "reporter/http/http.h"
 
 static void forget_wall(json_t *o)
 {

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "reporter/ledger.h"
+#include "reporter/ledger/ledger.h"
 
 /* The i-th line of a text, as an object; NULL behind the last. */
 static inline json_t *line_at(const char *text, size_t i)

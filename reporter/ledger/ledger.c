@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ledger: see reporter/ledger.h. */
+/* ledger: see reporter/ledger/ledger.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "reporter/ledger.h"
+#include "reporter/ledger/ledger.h"
 #include "reporter/pprof.h"
 
 /* --- pieces ---------------------------------------------------------------- */

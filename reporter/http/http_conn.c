@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* http_conn: see reporter/http_conn.h. */
+/* http_conn: see reporter/http/http_conn.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/base.h"
-#include "reporter/http_conn.h"
+#include "reporter/http/http_conn.h"
 
 static bool http_same_user(const struct http_conn *a, const struct http_conn *b)
 {

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "reporter/http_conn.h"
+#include "reporter/http/http_conn.h"
 
 union http_sockaddr {
 	struct sockaddr any;

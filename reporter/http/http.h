@@ -8,8 +8,8 @@
 
 #include <microhttpd.h>
 
-#include "reporter/http_conn.h"
-#include "reporter/http_socket.h"
+#include "reporter/http/http_conn.h"
+#include "reporter/http/http_socket.h"
 #include "reporter/internal.h"
 
 #define HTTP_SLICE 32

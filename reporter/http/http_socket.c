@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* http_socket: see reporter/http_socket.h. */
+/* http_socket: see reporter/http/http_socket.h. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "reporter/http_socket.h"
+#include "reporter/http/http_socket.h"
 
 #define HTTP_BACKLOG 128
 #define HTTP_SOCKET_MODE 0660

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "reporter/ledger.h"
+#include "reporter/ledger/ledger.h"
 
 #define LEDGER_EVENTS_MAX 65536
 /* Of events that nobody waits for, and in all: two seconds of 8,000 a second. */

@@ -10,9 +10,9 @@
 #include <endian.h>
 #include <string.h>
 
-#include "reporter/http.h"
-#include "reporter/http_parse.h"
-#include "reporter/ledger.h"
+#include "reporter/http/http.h"
+#include "reporter/http/http_parse.h"
+#include "reporter/ledger/ledger.h"
 
 #define HTTP_NDJSON "application/x-ndjson"
 #define HTTP_PIECE (32 << 10)

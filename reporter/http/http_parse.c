@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* http_parse: see reporter/http_parse.h. */
+/* http_parse: see reporter/http/http_parse.h. */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <strings.h>
 
 #include "base/base.h"
-#include "reporter/http_parse.h"
+#include "reporter/http/http_parse.h"
 
 #define HTTP_HOST_MAX 128
 

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "reporter/health.h"
-#include "reporter/http.h"
+#include "reporter/http/http.h"
 
 /* Never reached: what is beyond http_conn.h's is being closed. */
 #define HTTP_DAEMON_MAX (HTTP_CONNECTIONS_MAX + 32)

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "reporter/http_parse.h"
+#include "reporter/http/http_parse.h"
 
 struct http_socket {
 	int fd;

@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 #include "reporter/health.h"
-#include "reporter/ledger.h"
+#include "reporter/ledger/ledger.h"
 
 /* One form at a time: the calls that belong to the others do nothing. */
 struct reporter_metrics {
