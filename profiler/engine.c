@@ -23,7 +23,7 @@
 #include "profiler/engine.h"
 #include "profiler/engine_internal.h"
 #include "profiler/metrics.h"
-#include "profiler/perfsource_engine.h"
+#include "profiler/source/perfsource_engine.h"
 
 #define ENGINE_TICK_MS 100
 /*

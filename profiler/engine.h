@@ -12,7 +12,7 @@
 #include <uv.h>
 
 #include "processmanager/processmanager.h"
-#include "profiler/source.h"
+#include "profiler/source/source.h"
 #include "reporter/reporter.h"
 
 struct engine;

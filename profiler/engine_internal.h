@@ -10,11 +10,11 @@
 #include "profiler/health.h"
 #include "profiler/limits.h"
 #include "profiler/pump.h"
-#include "profiler/sampler.h"
-#include "profiler/sideband.h"
+#include "profiler/source/sampler.h"
+#include "profiler/source/sideband.h"
 #include "profiler/trim.h"
 #include "profiler/wake.h"
-#include "profiler/walk_start.h"
+#include "profiler/rescan/rescan_start.h"
 #include "tracehandler/tracehandler.h"
 
 struct mapsreader;

@@ -18,7 +18,7 @@
 #include "profiler/engine_internal.h"
 #include "profiler/metrics.h"
 #include "profiler/openfiles.h"
-#include "profiler/perfsource_engine.h"
+#include "profiler/source/perfsource_engine.h"
 #include "profiler/privilege.h"
 #include "profiler/unwind_rows.h"
 

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "profiler/cmd.h"
-#include "profiler/completion.h"
-#include "profiler/mapsreader.h"
-#include "profiler/options_table.h"
+#include "profiler/cmd/cmd.h"
+#include "profiler/cmd/completion.h"
+#include "profiler/rescan/mapsreader.h"
+#include "profiler/cmd/options_table.h"
 #include "symbolize/symbolize.h"
 
 static int (*const commands[])(const struct options *o) = {

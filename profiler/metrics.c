@@ -11,9 +11,9 @@
 #include "base/base.h"
 #include "profiler/engine_internal.h"
 #include "profiler/metrics.h"
-#include "profiler/perfsource_engine.h"
+#include "profiler/source/perfsource_engine.h"
 #include "profiler/privilege.h"
-#include "profiler/walkqueue.h"
+#include "profiler/rescan/rescan_queue.h"
 
 #define METRIC_NAME(part, name, gauge) \
 	((gauge) ? "profd_" part "_" #name : "profd_" part "_" #name "_total")

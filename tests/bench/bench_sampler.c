@@ -20,7 +20,7 @@
 #include <bpf/bpf.h>
 
 #include "base/base.h"
-#include "profiler/sampler.h"
+#include "profiler/source/sampler.h"
 #include "tracehandler/record.h"
 #include "tracehandler/unwind/unwind.h"
 

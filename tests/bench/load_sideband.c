@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "profiler/sideband.h"
+#include "profiler/source/sideband.h"
 
 static void ignore(void *arg, const struct pm_map_event *ev)
 {

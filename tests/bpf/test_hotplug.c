@@ -27,9 +27,9 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "profiler/perfsource.h"
-#include "profiler/sampler.h"
-#include "profiler/sideband.h"
+#include "profiler/source/perfsource.h"
+#include "profiler/source/sampler.h"
+#include "profiler/source/sideband.h"
 
 #define PATIENCE_NS (120 * CLOCK_NSEC_PER_SEC)
 #define LOOKS 10

@@ -26,7 +26,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "profiler/sampler.h"
+#include "profiler/source/sampler.h"
 #include "tracehandler/record.h"
 
 #define RUN_MS 400 /* at least, and until a child has had: */

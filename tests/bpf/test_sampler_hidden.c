@@ -15,7 +15,7 @@
 #include <bpf/libbpf.h>
 #include <cmocka.h>
 
-#include "profiler/sampler.h"
+#include "profiler/source/sampler.h"
 
 static void ignore(void *arg, const struct abi_sample *rec, size_t len)
 {

@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "profiler/sampler.h"
+#include "profiler/source/sampler.h"
 #include "tracehandler/record.h"
 
 #define PAGE 4096UL

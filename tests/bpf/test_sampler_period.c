@@ -22,7 +22,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "profiler/sampler.h"
+#include "profiler/source/sampler.h"
 
 #define CPUS 4096
 #define GAPS 200

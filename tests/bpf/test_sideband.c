@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "profiler/sideband.h"
+#include "profiler/source/sideband.h"
 
 struct seen {
 	struct pm_map_event ev[256];

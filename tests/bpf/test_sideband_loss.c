@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "profiler/sideband.h"
+#include "profiler/source/sideband.h"
 
 #define SMALL 4096
 
@@ -208,7 +208,7 @@ static void a_ring_grows_while_records_are_lost(void **state)
 	assert_true(s->losses > 0);
 	/*
 	 * By now there is room for all of ours; and in the next second a process may
-	 * have as many again (profiler/maplimit.h).
+	 * have as many again (profiler/source/maplimit.h).
 	 */
 	usleep(1100000);
 	poll_it(s);

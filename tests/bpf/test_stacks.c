@@ -26,7 +26,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "profiler/sampler.h"
+#include "profiler/source/sampler.h"
 #include "symbolize/rows/rows.h"
 #include "tests/bpf/test_stacks.h"
 #include "tracehandler/record.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profiler/perfsource_parse.h"
+#include "profiler/source/perfsource_parse.h"
 #include "tracehandler/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "profiler/command.h"
+#include "profiler/cmd/command.h"
 
 static char dir[] = "/tmp/test_command.XXXXXX";
 static char file[64];

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "profiler/walk_internal.h"
+#include "profiler/rescan/rescan_internal.h"
 
 #define TIMES 200 /* what malloc keeps for later is less than a tenth */
 /* The paths of this process's mappings alone are more. */

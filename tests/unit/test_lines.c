@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "profiler/lines.h"
+#include "profiler/cmd/lines.h"
 
 #define ID "3f1b6e0c9d2a47580e1f2a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f"
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "profiler/maplimit.h"
+#include "profiler/source/maplimit.h"
 
 #define T0 (10 * CLOCK_NSEC_PER_SEC)
 #define SECOND CLOCK_NSEC_PER_SEC

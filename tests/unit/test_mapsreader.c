@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "profiler/mapsreader.h"
+#include "profiler/rescan/mapsreader.h"
 
 #define MS CLOCK_NSEC_PER_MSEC
 #define NOBODY 0x7ffffffe /* no process has this id */

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "profiler/options_table.h"
+#include "profiler/cmd/options_table.h"
 
 #define MAX_ARGS 16
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "profiler/perfring.h"
+#include "profiler/source/perfring.h"
 
 #define S CLOCK_NSEC_PER_SEC
 

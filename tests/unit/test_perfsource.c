@@ -18,8 +18,8 @@
 #include <linux/perf_event.h>
 
 #include "base/base.h"
-#include "profiler/perfsource_parse.h"
-#include "profiler/perfsource_proc.h"
+#include "profiler/source/perfsource_parse.h"
+#include "profiler/source/perfsource_proc.h"
 
 /* --- records by hand ------------------------------------------------------- */
 

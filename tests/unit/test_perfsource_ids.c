@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "profiler/perfsource_ids.h"
+#include "profiler/source/perfsource_ids.h"
 
 #define MS 1000000ULL
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "profiler/procstat.h"
+#include "profiler/source/procstat.h"
 
 /* user nice system idle iowait irq softirq steal guest guest_nice */
 static const char text[] =

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <linux/perf_event.h>
 
-#include "profiler/sideband.h"
+#include "profiler/source/sideband.h"
 
 struct buf {
 	char data[512];

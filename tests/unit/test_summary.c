@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "profiler/summary.h"
+#include "profiler/cmd/summary.h"
 
 static struct summary from, to;
 

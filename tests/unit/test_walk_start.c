@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "profiler/walk_start.h"
+#include "profiler/rescan/rescan_start.h"
 
 #define SINCE 1000
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "profiler/walkqueue.h"
+#include "profiler/rescan/rescan_queue.h"
 
 #define SECOND CLOCK_NSEC_PER_SEC
 #define MS CLOCK_NSEC_PER_MSEC

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/* client: see profiler/cmd/client.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <curl/curl.h>
+
+#include "base/base.h"
+#include "profiler/cmd/client.h"
+
+/* Longest wait for a connection, and for an answer beyond what it takes. */
+#define CONNECT_S 10L
+#define GRACE_S 60L
+/* Of an error's text so much is kept. */
+#define REASON_MAX 400
+
+struct exchange {
+	const struct client_request *req;
+	CURL *curl;
+	struct strbuf reason; /* the body, when it is an error */
+	bool stopped;
+	curl_socket_t fd; /* curl's; -1: none yet */
+	bool shut; /* its sending side is */
+};
+
+static size_t on_body(char *data, size_t size, size_t n, void *arg)
+{
+	struct exchange *x = arg;
+	long code = 0;
+
+	curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &code);
+	if (code != 200) {
+		if (x->reason.len < REASON_MAX)
+			strbuf_add(&x->reason, data,
+				   MIN(n, REASON_MAX - x->reason.len));
+		return n;
+	}
+	if (x->req->body(x->req->arg, data, n))
+		return n;
+	x->stopped = true;
+	return 0;
+}
+
+/* CURLINFO_ACTIVESOCKET would tell when the transfer is over. */
+static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
+{
+	struct exchange *x = arg;
+
+	x->fd = fd;
+	return CURL_SOCKOPT_OK;
+}
+
+static int on_progress(void *arg, curl_off_t dltotal, curl_off_t dlnow,
+		       curl_off_t ultotal, curl_off_t ulnow)
+{
+	struct exchange *x = arg;
+
+	if (!x->shut && x->req->enough && x->req->enough(x->req->arg))
+		x->shut = x->fd >= 0 && !shutdown(x->fd, SHUT_WR);
+	if (!x->req->cancelled || !x->req->cancelled(x->req->arg))
+		return 0;
+	x->stopped = true;
+	return 1;
+}
+
+/* The server's text as part of one line: what it quotes is anybody's. */
+static void add_reason(struct strbuf *out, const struct strbuf *reason)
+{
+	size_t i, n = reason->len, len;
+
+	while (n && strchr("\r\n ", reason->data[n - 1]))
+		n--;
+	for (i = 0; i < n; i += len + 1) {
+		len = strcspn(reason->data + i, "\r\n");
+		len = MIN(len, n - i);
+		text_add(out, reason->data + i, len);
+		if (i + len < n)
+			strbuf_puts(out, " ");
+	}
+	if (!n)
+		strbuf_puts(out, "no reason given");
+}
+
+static int explain(struct exchange *x, CURLcode rc, char *msg, size_t len)
+{
+	const char *server = x->req->server;
+	long code = 0, sys = 0;
+
+	curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &code);
+	curl_easy_getinfo(x->curl, CURLINFO_OS_ERRNO, &sys);
+	if (x->stopped)
+		return -ECANCELED;
+	if (rc == CURLE_COULDNT_CONNECT) {
+		snprintf(msg, len,
+			 "%s: %s: is profd running there? "
+			 "(start it: profd run, or systemctl start profd)",
+			 server, sys ? strerror(sys) : curl_easy_strerror(rc));
+		return -ECONNREFUSED;
+	}
+	if (rc != CURLE_OK) {
+		snprintf(msg, len, "%s: %s", server, curl_easy_strerror(rc));
+		return -EIO;
+	}
+	if (code != 200) {
+		struct strbuf why = STRBUF_INIT;
+
+		add_reason(&why, &x->reason);
+		snprintf(msg, len, "%s: %ld: %s", server, code,
+			 why.failed ? strerror(ENOMEM) : why.data);
+		strbuf_fini(&why);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+/* Where to, in curl's terms. -ENOMEM. */
+static int set_address(struct exchange *x)
+{
+	const struct client_request *req = x->req;
+	struct strbuf url = STRBUF_INIT;
+	bool slash;
+	CURLcode rc;
+
+	if (!strncmp(req->server, "unix:", 5)) {
+		curl_easy_setopt(x->curl, CURLOPT_UNIX_SOCKET_PATH,
+				 req->server + 5);
+		strbuf_puts(&url, "http://localhost");
+	} else if (strncmp(req->server, "http://", 7)) {
+		strbuf_printf(&url, "http://%s", req->server);
+	} else {
+		strbuf_puts(&url, req->server);
+	}
+	slash = !url.failed && url.data[url.len - 1] == '/';
+	if (slash)
+		url.data[--url.len] = '\0';
+	strbuf_puts(&url, req->path);
+	rc = url.failed ? CURLE_OUT_OF_MEMORY
+			: curl_easy_setopt(x->curl, CURLOPT_URL, url.data);
+	strbuf_fini(&url);
+	return rc == CURLE_OK ? 0 : -ENOMEM;
+}
+
+static int set_up(struct exchange *x, struct curl_slist **headers)
+{
+	struct strbuf line = STRBUF_INIT;
+	CURL *c = x->curl;
+
+	/* The header by hand: curl's own option would decode the body. */
+	if (x->req->accept_encoding) {
+		strbuf_printf(&line, "Accept-Encoding: %s",
+			      x->req->accept_encoding);
+		if (!line.failed)
+			*headers = curl_slist_append(NULL, line.data);
+		strbuf_fini(&line);
+		if (!*headers)
+			return -ENOMEM;
+		curl_easy_setopt(c, CURLOPT_HTTPHEADER, *headers);
+	}
+	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http");
+	/* A proxy for the web is none for this host's profiler. */
+	curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
+	curl_easy_setopt(c, CURLOPT_USERAGENT, "profd/" PROFD_VERSION);
+	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
+	if (!x->req->endless)
+		curl_easy_setopt(c, CURLOPT_TIMEOUT, x->req->wait_s + GRACE_S);
+	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(c, CURLOPT_WRITEDATA, x);
+	curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
+	curl_easy_setopt(c, CURLOPT_XFERINFODATA, x);
+	curl_easy_setopt(c, CURLOPT_SOCKOPTFUNCTION, on_socket);
+	curl_easy_setopt(c, CURLOPT_SOCKOPTDATA, x);
+	return set_address(x);
+}
+
+int client_get(const struct client_request *req, char *msg, size_t len)
+{
+	struct exchange x = { .req = req, .fd = -1 };
+	struct curl_slist *headers = NULL;
+	int err = -ENOMEM;
+
+	x.curl = curl_easy_init();
+	if (x.curl)
+		err = set_up(&x, &headers);
+	if (err)
+		snprintf(msg, len, "%s: %s", req->server, strerror(-err));
+	else
+		err = explain(&x, curl_easy_perform(x.curl), msg, len);
+	curl_easy_cleanup(x.curl);
+	curl_slist_free_all(headers);
+	strbuf_fini(&x.reason);
+	return err;
+}

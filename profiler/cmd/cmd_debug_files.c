@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cmd_debug_files: profd debug files. The executables that a running profd
+ * knows: what they are called by, and what came of reading them.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "profiler/cmd/client.h"
+#include "profiler/cmd/cmd.h"
+#include "profiler/cmd/lines.h"
+
+/* A column is never empty. */
+static const char *column(const json_t *o, const char *key)
+{
+	const char *s = lines_str(o, key);
+
+	return *s ? s : "-";
+}
+
+static bool print_line(void *arg, json_t *o)
+{
+	struct strbuf sb = STRBUF_INIT;
+	const char *problem = lines_str(o, "error");
+	bool ok;
+
+	strbuf_printf(&sb, "%-16s %-40s ", column(o, "short_id"),
+		      column(o, "build_id"));
+	strbuf_printf(&sb, "%-4s %8" PRIu64 " ",
+		      json_is_true(json_object_get(o, "open")) ? "yes" : "no",
+		      lines_int(o, "mappings"));
+	strbuf_printf(&sb, "%-5s %-5s ", column(o, "rows"), column(o, "names"));
+	lines_text(&sb, lines_str(o, "path"));
+	if (*problem)
+		strbuf_printf(&sb, " (%s)", problem);
+	strbuf_puts(&sb, "\n");
+	ok = !sb.failed && fputs(sb.data, stdout) >= 0;
+	strbuf_fini(&sb);
+	return ok;
+}
+
+static bool print_json(void *arg, json_t *o)
+{
+	return lines_print_json(arg);
+}
+
+/* Those of an id, or all; an exit status. */
+static int ask(const struct options *o, const char *id)
+{
+	struct lines lines = { .line = o->json ? print_json : print_line,
+			       .arg = &lines };
+	char msg[768] = "", path[128] = "/executables";
+	struct client_request req = {
+		.server = o->server,
+		.path = path,
+		.body = lines_body,
+		.arg = &lines,
+	};
+	int err;
+
+	if (id)
+		snprintf(path, sizeof(path), "/executables?id=%s", id);
+	err = client_get(&req, msg, sizeof(msg));
+	if (!lines_end(&lines) && !err)
+		return cmd_fail("%s: %s", o->server, lines.bad);
+	if (err == -ECANCELED && lines.bad)
+		return cmd_fail("%s: %s", o->server, lines.bad);
+	cmd_skipped(&lines);
+	if (err == -ECANCELED || fflush(stdout))
+		return cmd_fail("standard output cannot be written");
+	return err ? cmd_fail("%s", msg) : 0;
+}
+
+int cmd_debug_files(const struct options *o)
+{
+	int status = 0, one;
+	size_t i;
+
+	for (i = 1; i < o->nargs; i++) {
+		if (strspn(o->args[i], "0123456789abcdefABCDEF") ==
+			    strlen(o->args[i]) &&
+		    strlen(o->args[i]) <= 64)
+			continue;
+		fprintf(stderr,
+			"profd debug files: '%s': must be a file id, short id "
+			"or build id, in hexadecimal\n",
+			o->args[i]);
+		return OPTIONS_USAGE;
+	}
+	if (!o->json)
+		printf("%-16s %-40s OPEN MAPPINGS ROWS  NAMES PATH\n",
+		       "SHORT-ID", "BUILD-ID");
+	if (o->nargs < 2)
+		return ask(o, NULL);
+	for (i = 1; i < o->nargs; i++) {
+		one = ask(o, o->args[i]);
+		status = MAX(status, one);
+	}
+	return status;
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cmd_fetch: profd fetch. Asks a running profd for a profile and puts it, whole
+ * or not at all, where the user said. The server sends zstd to whom asks for
+ * it, and gzip as it stands in a file to everyone else; a raw .pb is unpacked
+ * here. A signal ends the profile early and keeps it: the sending side of the
+ * connection is shut down, upon which the server answers with what there is.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "profiler/cmd/client.h"
+#include "profiler/cmd/cmd.h"
+#include "reporter/reporter.h"
+
+struct fetch {
+	const struct options *o;
+	enum reporter_format format;
+	struct reporter_outfile file;
+	uint64_t begin;
+	uint64_t bytes;
+	bool drawn; /* a line of progress is on the terminal */
+	uint64_t drawn_state;
+	unsigned char head[4]; /* the answer's first bytes */
+	size_t nhead;
+	z_stream unpack;
+	bool unpacked; /* the gzip stream has come to its end */
+	const char *bad; /* why the answer is none; NULL: it is one */
+};
+
+/* In the handler's hands only. */
+static struct cmd_end fetch_end;
+static volatile sig_atomic_t fetch_signal, fetch_at_once;
+
+static void on_signal(int signum)
+{
+	fetch_signal = signum;
+	if (cmd_end_asked(&fetch_end) == CMD_END_AT_ONCE)
+		fetch_at_once = 1;
+}
+
+/* --- progress and an early end --------------------------------------------- */
+
+static uint64_t elapsed_s(const struct fetch *f)
+{
+	return (clock_boottime_ns() - f->begin) / CLOCK_NSEC_PER_SEC;
+}
+
+static void clear_progress(struct fetch *f)
+{
+	if (f->drawn)
+		fputs("\r\033[K", stderr);
+	f->drawn = false;
+}
+
+static void draw_progress(struct fetch *f)
+{
+	uint64_t s = elapsed_s(f), all = f->o->fetch_duration;
+	uint64_t state = fetch_signal ? UINT64_MAX : f->nhead ? all : s;
+
+	if (f->o->quiet || !isatty(STDERR_FILENO) ||
+	    (f->drawn && state == f->drawn_state))
+		return;
+	f->drawn_state = state;
+	f->drawn = true;
+	if (fetch_signal)
+		fputs("\rprofd: ending early\033[K", stderr);
+	else if (f->nhead || s >= all)
+		fputs("\rprofd: receiving\033[K", stderr);
+	else
+		fprintf(stderr,
+			"\rprofd: %llu s left (Ctrl-C ends early)\033[K",
+			(unsigned long long)(all - s));
+	fflush(stderr);
+}
+
+/* A first signal asks for what there is, a second one gives up. */
+static bool enough(void *arg)
+{
+	draw_progress(arg);
+	return fetch_signal;
+}
+
+static bool cancelled(void *arg)
+{
+	return fetch_at_once;
+}
+
+/* --- the answer ------------------------------------------------------------ */
+
+static bool store(struct fetch *f, const void *data, size_t len)
+{
+	const char *p = data;
+	ssize_t n;
+
+	for (; len; p += n, len -= n) {
+		n = write(f->file.fd, p, len);
+		if (n < 0 && errno == EINTR)
+			n = 0;
+		if (n < 0) {
+			f->bad = strerror(errno);
+			return false;
+		}
+		f->bytes += n;
+	}
+	return true;
+}
+
+/* Streams may be concatenated in a gzip file; profd sends one. */
+static bool unpack(struct fetch *f, const void *data, size_t len)
+{
+	unsigned char out[32768];
+	int rc;
+
+	f->unpack.next_in = (void *)data;
+	f->unpack.avail_in = len;
+	do {
+		f->unpack.next_out = out;
+		f->unpack.avail_out = sizeof(out);
+		rc = inflate(&f->unpack, Z_NO_FLUSH);
+		if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR) {
+			f->bad = "the answer is not gzip";
+			return false;
+		}
+		if (!store(f, out, sizeof(out) - f->unpack.avail_out))
+			return false;
+	} while (rc == Z_OK && !f->unpack.avail_out);
+	f->unpacked = rc == Z_STREAM_END;
+	return true;
+}
+
+static bool on_body(void *arg, const void *data, size_t len)
+{
+	struct fetch *f = arg;
+	size_t n = MIN(len, sizeof(f->head) - f->nhead);
+
+	memcpy(f->head + f->nhead, data, n);
+	f->nhead += n;
+	if (f->format == REPORTER_RAW)
+		return unpack(f, data, len);
+	return store(f, data, len);
+}
+
+/* Whether what came is what was asked for. */
+static void check_body(struct fetch *f)
+{
+	static const unsigned char gzip[] = { 0x1f, 0x8b };
+	static const unsigned char zstd[] = { 0x28, 0xb5, 0x2f, 0xfd };
+
+	if (f->format == REPORTER_ZSTD) {
+		if (f->nhead < sizeof(zstd) ||
+		    memcmp(f->head, zstd, sizeof(zstd)))
+			f->bad = "the answer is not zstd";
+	} else if (f->nhead < sizeof(gzip) ||
+		   memcmp(f->head, gzip, sizeof(gzip))) {
+		f->bad = "the answer is not gzip";
+	} else if (f->format == REPORTER_RAW && !f->unpacked) {
+		f->bad = "the answer is cut short";
+	}
+}
+
+static void tell(const struct fetch *f)
+{
+	if (f->o->quiet)
+		return;
+	fprintf(stderr, "profd: %llu bytes, ", (unsigned long long)f->bytes);
+	if (fetch_signal)
+		fprintf(stderr, "ended early after %llu s, ",
+			(unsigned long long)elapsed_s(f));
+	fprintf(stderr, "%s\n", f->o->output);
+}
+
+/* The file gets its name when every byte is on disk, or is gone. */
+static int finish(struct fetch *f, int err, const char *msg)
+{
+	const char *path = f->o->output;
+	int failed;
+
+	clear_progress(f);
+	if (!err)
+		check_body(f);
+	if (!err && !f->bad) {
+		failed = reporter_outfile_commit(&f->file);
+		if (!failed) {
+			reporter_outfile_fini(&f->file);
+			tell(f);
+			return 0;
+		}
+		f->bad = strerror(-failed);
+	}
+	reporter_outfile_abort(&f->file);
+	if (fetch_signal) {
+		cmd_fail("%s, nothing was written", strsignal(fetch_signal));
+		return CMD_SIGNALLED + fetch_signal;
+	}
+	return f->bad ? cmd_fail("%s: %s", path, f->bad) : cmd_fail("%s", msg);
+}
+
+static void catch_signals(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction sa = { .sa_handler = on_signal }, old;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(signals); i++) {
+		/* nohup(1) */
+		if (signals[i] == SIGHUP && !sigaction(SIGHUP, NULL, &old) &&
+		    old.sa_handler == SIG_IGN)
+			continue;
+		sigaction(signals[i], &sa, NULL);
+	}
+}
+
+static int fetch(struct fetch *f)
+{
+	struct client_request req = {
+		.server = f->o->server,
+		.wait_s = f->o->fetch_duration,
+		.body = on_body,
+		.cancelled = cancelled,
+		.enough = enough,
+		.arg = f,
+	};
+	char msg[768], path[64];
+	int err;
+
+	if (f->format == REPORTER_ZSTD)
+		req.accept_encoding = "zstd";
+	snprintf(path, sizeof(path),
+		 "/debug/pprof/profile?seconds=%llu&early=1",
+		 (unsigned long long)f->o->fetch_duration);
+	req.path = path;
+	err = reporter_outfile_open(&f->file, f->o->output);
+	if (err)
+		return cmd_fail("%s: %s", f->o->output, strerror(-err));
+	f->begin = clock_boottime_ns();
+	err = client_get(&req, msg, sizeof(msg));
+	return finish(f, err, msg);
+}
+
+int cmd_fetch(const struct options *o)
+{
+	struct fetch f = { .o = o, .file = REPORTER_OUTFILE_NONE };
+	int format, status;
+
+	status = cmd_check_output("fetch", o, &format);
+	if (status)
+		return status;
+	f.format = format;
+	/* 16: a gzip header is expected. */
+	if (inflateInit2(&f.unpack, 16 + MAX_WBITS) != Z_OK)
+		return cmd_fail("%s", strerror(ENOMEM));
+	catch_signals();
+	status = fetch(&f);
+	inflateEnd(&f.unpack);
+	return status;
+}

@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cmd_record: profd record. One profile: of a command and all it starts, of
+ * some processes and what they start, or of the host.
+ *
+ * It ends when the command, or the last of the processes, has ended; after
+ * --duration; or when the user says so: SIGINT, SIGTERM and SIGHUP end a
+ * recording and keep it. With a command they are the command's first: its end
+ * ends the recording, and what is left of it after --duration is waited for,
+ * because its exit status is ours.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "profiler/cmd/cmd.h"
+#include "profiler/cmd/command.h"
+#include "profiler/engine.h"
+#include "profiler/cmd/summary.h"
+
+/* Processes that are named in a line, at most. */
+#define RECORD_NAMED 8
+
+/* The signals that end a recording, and the one that tells of the command. */
+#define RECORD_SIGNALS(X)  \
+	X(SIGINT, on_end)  \
+	X(SIGTERM, on_end) \
+	X(SIGHUP, on_end)  \
+	X(SIGCHLD, on_child)
+
+enum {
+#define X(sig, fn) RECORD_##sig,
+	RECORD_SIGNALS(X)
+#undef X
+	RECORD_SIGNAL_MAX,
+};
+
+/* A process of --pid. */
+struct target {
+	uv_poll_t poll; /* readable when it has ended */
+	int fd; /* pidfd; -1: closed */
+	struct record *r;
+};
+
+struct record {
+	const struct options *o;
+	int format;
+	uv_loop_t loop;
+	struct engine *engine;
+	char *why_perf; /* BPF is out of the question; or NULL */
+	struct reporter_window *window; /* NULL: ended */
+	struct command command;
+	bool commanded; /* a command was given */
+	uint32_t commanded_pid; /* its process, also when it has ended */
+	struct target *targets;
+	size_t ntargets, living;
+	uv_signal_t signals[RECORD_SIGNAL_MAX];
+	uv_timer_t duration, progress;
+	uint64_t begin;
+	struct summary from; /* what was lost before it began */
+	struct cmd_end end;
+	bool drawn; /* a line of progress is on the terminal */
+	int err; /* of writing */
+	uint64_t samples;
+	bool finished; /* written, or failed to */
+	int status; /* the command's */
+};
+
+/* --- the end ------------------------------------------------------------- */
+
+static void on_written(void *arg, int err, uint64_t nsamples, void *data,
+		       size_t len)
+{
+	struct record *r = arg;
+
+	r->err = err;
+	r->samples = nsamples;
+}
+
+/* One that was never begun has no type. */
+static void close_handle(void *handle)
+{
+	uv_handle_t *h = handle;
+
+	if (h->type != UV_UNKNOWN_HANDLE)
+		uv_close(h, NULL);
+}
+
+/* Its own ones: others that are still in the loop free what they belong to. */
+static void close_handles(struct record *r)
+{
+	size_t i;
+
+	for (i = 0; i < RECORD_SIGNAL_MAX; i++)
+		close_handle(&r->signals[i]);
+	close_handle(&r->duration);
+	close_handle(&r->progress);
+	for (i = 0; i < r->ntargets; i++)
+		close_handle(&r->targets[i].poll);
+}
+
+/* A profile without samples looks like a mistake of profd's. */
+static void report_empty(const struct record *r)
+{
+	fprintf(stderr,
+		"profd: there are no samples: %s used no CPU time, or less "
+		"than the %u ms between two samples (-F takes more)\n",
+		r->commanded ? "the command"
+		: r->o->all  ? "the host"
+			     : "the processes",
+		(unsigned int)(1000 / r->o->freq));
+}
+
+/* Who was started by the command, and goes on without being recorded. */
+static void report_running(struct record *r)
+{
+	struct strbuf list = STRBUF_INIT;
+	struct pm_image_info info;
+	struct pm_image *img;
+	struct pm_iter it;
+	size_t n = 0;
+
+	pm_iter_init(&it, engine_pm(r->engine), false);
+	while ((img = pm_iter_next(&it))) {
+		pm_image_info(img, &info);
+		if (!info.selected || info.key.tgid == r->commanded_pid)
+			continue;
+		if (n++ < RECORD_NAMED)
+			strbuf_printf(&list, "%s %u", n > 1 ? "," : "",
+				      info.key.tgid);
+	}
+	if (n > RECORD_NAMED)
+		strbuf_puts(&list, " ...");
+	if (n)
+		fprintf(stderr,
+			"profd: %zu of the processes that the command "
+			"started still run%s, recorded up to now:%s\n",
+			n, n > 1 ? "" : "s", list.failed ? "" : list.data);
+	strbuf_fini(&list);
+}
+
+static void report(struct record *r)
+{
+	struct strbuf text = STRBUF_INIT;
+	struct summary to;
+	const char *why;
+
+	if (r->drawn)
+		fputs("\r\033[K", stderr);
+	if (r->err) {
+		cmd_fail("%s: %s", r->o->output, strerror(-r->err));
+		return;
+	}
+	if (r->o->quiet)
+		return;
+	if (r->commanded && !r->command.pid)
+		report_running(r);
+	if (!r->samples)
+		report_empty(r);
+	summary_count(&to, r->engine);
+	summary_text(&r->from, &to, r->samples, &text);
+	fprintf(stderr, "profd: %s, %s%s\n", strbuf_str(&text), r->o->output,
+		*engine_note(r->engine, &why)
+			? " (perf events: process ids are not those "
+			  "of a BPF run)"
+			: "");
+	strbuf_fini(&text);
+}
+
+static void on_finished(void *arg)
+{
+	struct record *r = arg;
+
+	report(r);
+	r->finished = true;
+	if (!r->command.pid)
+		uv_stop(&r->loop);
+}
+
+/* The recording's time is over; its command may still run. */
+static void end_window(struct record *r, uint64_t end)
+{
+	if (!r->window)
+		return;
+	reporter_window_end(engine_reporter(r->engine), r->window, end);
+	r->window = NULL;
+	uv_timer_stop(&r->duration);
+	uv_timer_stop(&r->progress);
+	engine_finish(r->engine, on_finished, r);
+}
+
+static void on_duration(uv_timer_t *t)
+{
+	struct record *r = t->data;
+
+	end_window(r, r->begin + r->o->duration * CLOCK_NSEC_PER_SEC);
+}
+
+static void on_child(uv_signal_t *h, int signum)
+{
+	struct record *r = h->data;
+	int status;
+
+	if (!r->command.pid)
+		return;
+	status = command_status(&r->command);
+	if (status == -EAGAIN)
+		return;
+	r->status = status < 0 ? OPTIONS_FAILED : status;
+	end_window(r, clock_boottime_ns());
+	if (r->finished)
+		uv_stop(&r->loop);
+}
+
+static void on_target(uv_poll_t *poll, int status, int events)
+{
+	struct target *t = poll->data;
+
+	uv_poll_stop(poll);
+	if (!--t->r->living)
+		end_window(t->r, clock_boottime_ns());
+}
+
+/* Whether the terminal sends its signals to us, and so to the command too. */
+static bool in_foreground(void)
+{
+	int fd = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	bool yes = fd >= 0 && tcgetpgrp(fd) == getpgrp();
+
+	if (fd >= 0)
+		close(fd);
+	return yes;
+}
+
+static void on_end(uv_signal_t *h, int signum)
+{
+	struct record *r = h->data;
+
+	enum cmd_ending end = cmd_end_asked(&r->end);
+
+	if (end == CMD_END_SAME)
+		return;
+	if (r->command.pid) {
+		if (end == CMD_END_AT_ONCE)
+			kill(r->command.pid, SIGKILL);
+		else if (signum != SIGINT || !in_foreground())
+			kill(r->command.pid, signum);
+		return;
+	}
+	if (end == CMD_END_AT_ONCE) {
+		cmd_fail("ended at once, nothing was written");
+		_exit(CMD_SIGNALLED + signum);
+	}
+	end_window(r, clock_boottime_ns());
+}
+
+/* --- the beginning ------------------------------------------------------- */
+
+static void on_progress(uv_timer_t *t)
+{
+	struct record *r = t->data;
+	uint64_t s = (clock_boottime_ns() - r->begin + CLOCK_NSEC_PER_SEC / 2) /
+		     CLOCK_NSEC_PER_SEC;
+	const char *what = "";
+
+	if (r->o->duration) {
+		s = r->o->duration > s ? r->o->duration - s : 0;
+		what = " left";
+	}
+	r->drawn = true;
+	fprintf(stderr, "\rprofd: %llu s%s, %llu samples\033[K",
+		(unsigned long long)s, what,
+		(unsigned long long)reporter_window_samples(r->window));
+	fflush(stderr);
+}
+
+/* nohup(1) */
+static bool ignored(int signum)
+{
+	struct sigaction sa;
+
+	return signum == SIGHUP && !sigaction(signum, NULL, &sa) &&
+	       sa.sa_handler == SIG_IGN;
+}
+
+static int catch_signals(struct record *r)
+{
+	static const struct {
+		int number;
+		uv_signal_cb fn;
+	} signals[] = {
+#define X(sig, fn) [RECORD_##sig] = { sig, fn },
+		RECORD_SIGNALS(X)
+#undef X
+	};
+	size_t i;
+	int err = 0;
+
+	for (i = 0; i < RECORD_SIGNAL_MAX; i++) {
+		if (ignored(signals[i].number))
+			continue;
+		err = uv_signal_init(&r->loop, &r->signals[i]);
+		if (err)
+			return err;
+		r->signals[i].data = r;
+		err = uv_signal_start(&r->signals[i], signals[i].fn,
+				      signals[i].number);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* Before anything starts: a process that is not there is named at once. */
+static int open_targets(struct record *r)
+{
+	const struct options_numbers *pids = &r->o->pid;
+	size_t i;
+
+	r->targets = calloc(pids->n + 1, sizeof(*r->targets));
+	if (!r->targets)
+		return cmd_fail("%s", strerror(ENOMEM));
+	for (i = 0; i < pids->n; i++) {
+		struct target *t = &r->targets[i];
+		int pid = pids->items[i];
+
+		if (pid == getpid())
+			return cmd_fail("process %d is this profd", pid);
+		t->r = r;
+		t->fd = syscall(SYS_pidfd_open, pid, 0);
+		if (t->fd >= 0) {
+			r->ntargets++;
+			continue;
+		}
+		/* A thread's id: EINVAL, from 6.16 ENOENT. */
+		if (errno == EINVAL || errno == ENOENT)
+			return cmd_fail("%d is a thread, not a process", pid);
+		if (errno == ESRCH)
+			return cmd_fail("there is no process %d", pid);
+		return cmd_fail("process %d: %s", pid, strerror(errno));
+	}
+	return 0;
+}
+
+static void close_targets(struct record *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->ntargets; i++)
+		close(r->targets[i].fd);
+	free(r->targets);
+}
+
+static int watch_targets(struct record *r)
+{
+	size_t i;
+	int err;
+
+	for (i = 0; i < r->ntargets; i++) {
+		struct target *t = &r->targets[i];
+
+		err = uv_poll_init(&r->loop, &t->poll, t->fd);
+		if (err)
+			return err;
+		t->poll.data = t;
+		r->living++;
+		err = uv_poll_start(&t->poll, UV_READABLE, on_target);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* What is recorded is marked. One that has ended meanwhile is no error. */
+static int mark(struct record *r)
+{
+	size_t i;
+	int err = 0;
+
+	if (r->command.pid)
+		err = pm_select(engine_pm(r->engine), r->command.pid);
+	for (i = 0; i < r->ntargets && (!err || err == -ESRCH); i++)
+		err = pm_select(engine_pm(r->engine), r->o->pid.items[i]);
+	return err == -ESRCH ? 0 : err;
+}
+
+static int begin(struct record *r)
+{
+	struct reporter_window_opts wo = {
+		.end = UINT64_MAX,
+		.selected_only = !r->o->all,
+		.format = r->format,
+		.path = r->o->output,
+		.done = on_written,
+		.arg = r,
+	};
+	int err = mark(r);
+
+	if (!err)
+		engine_warm_up(r->engine);
+	r->begin = wo.begin = clock_boottime_ns();
+	summary_count(&r->from, r->engine);
+	uv_timer_init(&r->loop, &r->duration);
+	uv_timer_init(&r->loop, &r->progress);
+	r->duration.data = r->progress.data = r;
+	if (!err)
+		err = reporter_window_open(engine_reporter(r->engine), &wo,
+					   &r->window);
+	if (err)
+		return cmd_fail("%s: %s", r->o->output, strerror(-err));
+	err = watch_targets(r);
+	/* Attaching took its time, which the loop has not seen pass. */
+	uv_update_time(&r->loop);
+	if (!err && r->o->duration)
+		err = uv_timer_start(&r->duration, on_duration,
+				     r->o->duration * 1000, 0);
+	/* A command has the terminal to itself. */
+	if (!err && !r->o->quiet && !r->commanded && isatty(STDERR_FILENO))
+		err = uv_timer_start(&r->progress, on_progress, 1000, 1000);
+	return err ? cmd_fail("event loop: %s", uv_strerror(err)) : 0;
+}
+
+static int let_go(struct record *r)
+{
+	int err = command_go(&r->command);
+
+	if (!err)
+		return 0;
+	cmd_fail("%s: %s", r->o->args[0],
+		 err == -ENOENT ? "command not found" : strerror(-err));
+	return err == -ENOENT ? CMD_NOT_FOUND : CMD_NOT_EXECUTABLE;
+}
+
+/* --- in all -------------------------------------------------------------- */
+
+/* A profile was asked for of exactly one kind. */
+static int check_usage(const struct options *o)
+{
+	int kinds = o->all + (o->pid.n > 0) + (o->nargs > 0);
+
+	if (kinds == 1)
+		return 0;
+	fprintf(stderr,
+		"profd record: give %s a command, --pid or --all "
+		"(see profd record --help)\n",
+		kinds ? "only one of" : "one of");
+	return OPTIONS_USAGE;
+}
+
+/* Who is to be recorded, if not the whole host; for the caller to free. */
+static int list_pids(const struct record *r, struct engine_opts *eo)
+{
+	const struct options_numbers *pids = &r->o->pid;
+	uint32_t *list = calloc(pids->n + 1, sizeof(*list));
+	size_t i;
+
+	if (!list)
+		return -ENOMEM;
+	for (i = 0; i < pids->n; i++)
+		list[i] = pids->items[i];
+	eo->npids = pids->n;
+	if (r->commanded)
+		list[eo->npids++] = r->command.pid;
+	eo->pids = list;
+	eo->until_exec = r->commanded;
+	return 0;
+}
+
+static void tell_source(const struct record *r)
+{
+	const char *why, *note = engine_note(r->engine, &why);
+
+	if (!r->o->quiet && *note)
+		fprintf(stderr, "profd: %s%s%s\n", note,
+			*why ? "; no BPF: " : "", why);
+}
+
+static int open_engine(struct record *r)
+{
+	struct engine_opts eo = {
+		.loop = &r->loop,
+		.freq_hz = r->o->freq,
+		.stack_copy = r->o->stack_copy,
+		.ring_size = r->o->ring_size,
+		.source = r->o->source,
+		.selected_only = !r->o->all,
+		.why_perf = r->why_perf,
+		.unwind_rows = r->o->unwind_rows,
+		.open_files = r->o->open_files,
+	};
+	char msg[512];
+	int err = list_pids(r, &eo);
+
+	if (err)
+		return cmd_fail("%s", strerror(-err));
+	err = engine_new(&r->engine, &eo, msg, sizeof(msg));
+	free((uint32_t *)eo.pids);
+	if (err)
+		return cmd_fail("%s", msg);
+	tell_source(r);
+	return 0;
+}
+
+static int record(struct record *r)
+{
+	int status, err;
+
+	err = catch_signals(r);
+	if (err)
+		return cmd_fail("signals: %s", uv_strerror(err));
+	status = open_engine(r);
+	if (status)
+		return status;
+	status = begin(r);
+	if (!status && r->commanded)
+		status = let_go(r);
+	if (status)
+		return status;
+	/* Killed while it was held; or told to end before it began. */
+	if (r->commanded ? !r->command.pid : r->end.since)
+		end_window(r, clock_boottime_ns());
+	uv_run(&r->loop, UV_RUN_DEFAULT);
+	return r->err ? OPTIONS_FAILED : r->status;
+}
+
+static int record_in_loop(struct record *r)
+{
+	int status, err = uv_loop_init(&r->loop);
+
+	if (err)
+		return cmd_fail("event loop: %s", uv_strerror(err));
+	/* Its reader gone, a pipe is an error of write(2), not our end. */
+	signal(SIGPIPE, SIG_IGN);
+	status = record(r);
+	engine_free(r->engine);
+	close_handles(r);
+	uv_run(&r->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&r->loop);
+	return status;
+}
+
+int cmd_record(const struct options *o)
+{
+	struct record r = { .o = o, .command = { 0, -1, -1 } };
+	int status, err;
+
+	log_set_level(LOG_WARN);
+	status = check_usage(o);
+	if (!status)
+		status = cmd_check_output("record", o, &r.format);
+	if (!status)
+		status = cmd_check_host(o, o->all, o->quiet, &r.why_perf);
+	if (!status)
+		status = open_targets(&r);
+	if (!status && o->nargs) {
+		r.commanded = true;
+		err = command_start(&r.command, o->args);
+		if (err)
+			status = cmd_fail("%s: %s", o->args[0], strerror(-err));
+		r.commanded_pid = r.command.pid;
+	}
+	if (!status)
+		status = record_in_loop(&r);
+	command_fini(&r.command);
+	close_targets(&r);
+	free(r.why_perf);
+	return status;
+}

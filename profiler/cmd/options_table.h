@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options_table: options.def as data, for the files that are options. */
+#ifndef PROFILER_OPTIONS_TABLE_H
+#define PROFILER_OPTIONS_TABLE_H
+
+#include "profiler/cmd/options.h"
+
+enum options_id {
+#define OPTION(id, ...) OPTIONS_ID_##id,
+#include "profiler/cmd/options.def"
+#undef OPTION
+	OPTIONS_ID_MAX,
+};
+
+enum options_type {
+#define X(name, type) OPTIONS_TYPE_##name,
+	OPTIONS_TYPES(X)
+#undef X
+};
+
+struct options_entry {
+	const char *name;
+	bool key; /* may stand in the configuration file */
+	enum options_type type;
+	char letter; /* 0: none */
+	unsigned int commands; /* OPTIONS_RUN | ... */
+	uint64_t lowest, highest;
+	const char *metavar;
+	const char *def; /* NULL: none */
+	const char *help;
+	size_t offset; /* in struct options */
+};
+
+extern const struct options_entry options_table[OPTIONS_ID_MAX];
+
+struct options_command_entry {
+	const char *word;
+	const char *args;
+	const char *help;
+};
+
+extern const struct options_command_entry options_commands[OPTIONS_COMMAND_MAX];
+
+/* The entry of that name that 'cmd' has, or NULL; a name may have several. */
+const struct options_entry *options_find(enum options_command cmd,
+					 const char *name);
+/* The key of the configuration file of that name, or NULL. */
+const struct options_entry *options_key(const char *name);
+
+/*
+ * Sets the member of 'e', or adds to it if it is a list. 0; -EINVAL, and what
+ * is allowed is in 'why'; -ENOMEM.
+ */
+int options_set(struct options *o, const struct options_entry *e,
+		const char *text, char *why, size_t len);
+
+/* The words that are values of 'e', with blanks between; NULL: any are. */
+const char *options_words(const struct options_entry *e);
+
+/* The option of 'cmd' one most likely meant, or NULL. */
+const char *options_nearest(enum options_command cmd, const char *name,
+			    size_t len);
+/* The command one most likely meant, or NULL. */
+const char *options_nearest_command(const char *word);
+/*
+ * Appends the words of the commands that have the option named by 'len' bytes of
+ * 'name' or, where that is NULL, by 'letter': "run and record". False: none has.
+ */
+bool options_owners(const char *name, size_t len, char letter,
+		    struct strbuf *out);
+
+#endif /* PROFILER_OPTIONS_TABLE_H */

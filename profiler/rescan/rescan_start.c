@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+/* walk_start: see profiler/rescan/rescan_start.h. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "profiler/rescan/rescan_start.h"
+
+/*
+ * Five seconds of a busy host of 8 CPUs; with what a ring may bring at the next
+ * drain it is still below what the pump refuses.
+ */
+#define WALK_START_BYTES (12 << 20) /* profiler/pump.c has room for 16 */
+/*
+ * What was read and is held. Large records have half of it, so that a few processes
+ * do not end it for all.
+ */
+#define WALK_START_HELD ((size_t)64 << 20)
+#define WALK_START_LARGE ((size_t)256 << 10)
+
+struct seen {
+	uint64_t time;
+	uint32_t tgid;
+	uint32_t pad;
+};
+
+struct held {
+	void *rec;
+	struct pm_maps *maps;
+};
+
+struct walk_start {
+	uint64_t since, until;
+	struct held *held;
+	size_t n, cap;
+	size_t bytes, large_bytes; /* held, and of large ones */
+	struct seen *seen; /* sorted at the end, by process and time */
+	size_t nseen, seen_cap;
+	bool lost;
+};
+
+struct walk_start *walk_start_new(uint64_t since)
+{
+	struct walk_start *s = calloc(1, sizeof(*s));
+
+	if (s)
+		s->since = s->until = since;
+	return s;
+}
+
+/* Room for one more of 'size' bytes; 0 or -ENOMEM. */
+static int make_room(void **v, size_t n, size_t *cap, size_t size)
+{
+	size_t more = *cap ? 2 * *cap : 256;
+	void *p;
+
+	if (n < *cap)
+		return 0;
+	p = realloc(*v, more * size);
+	if (!p)
+		return -ENOMEM;
+	*v = p;
+	*cap = more;
+	return 0;
+}
+
+static void walk_start_saw(struct walk_start *s, uint32_t tgid, uint64_t time)
+{
+	if (make_room((void **)&s->seen, s->nseen, &s->seen_cap,
+		      sizeof(*s->seen))) {
+		s->lost = true;
+		return;
+	}
+	s->seen[s->nseen++] = (struct seen){ .tgid = tgid, .time = time };
+}
+
+void walk_start_lost(struct walk_start *s)
+{
+	s->lost = true;
+}
+
+void walk_saw_map(struct walk_start *s, const struct pm_map_event *ev)
+{
+	if (!ev || (ev->kind == PM_MAP_LOST && !ev->tgid))
+		walk_start_lost(s);
+	else
+		walk_start_saw(s, ev->tgid, ev->time);
+}
+
+void walk_saw_event(struct walk_start *s, const struct quark_event *ev)
+{
+	if (!ev || ev->events & QUARK_EV_GAP || !ev->process)
+		walk_start_lost(s);
+	else if (ev->events & (QUARK_EV_FORK | QUARK_EV_EXEC | QUARK_EV_EXIT |
+			       QUARK_EV_REAP))
+		walk_start_saw(s, ev->process->pid, ev->boottime);
+}
+
+int walk_start_add(struct walk_start *s, void *rec, struct pm_maps *m,
+		   size_t size)
+{
+	bool large = size > WALK_START_LARGE;
+	int err;
+
+	if (large && s->large_bytes + size > WALK_START_HELD / 2)
+		return -ENOBUFS;
+	err = make_room((void **)&s->held, s->n, &s->cap, sizeof(*s->held));
+	if (err)
+		return err;
+	s->bytes += size;
+	s->large_bytes += large ? size : 0;
+	s->held[s->n++] = (struct held){ rec, m };
+	s->until = MAX(s->until, m->end);
+	return 0;
+}
+
+uint64_t walk_start_until(const struct walk_start *s)
+{
+	return s->until;
+}
+
+bool walk_start_full(const struct walk_start *s, uint64_t waiting_bytes)
+{
+	return waiting_bytes > WALK_START_BYTES || s->bytes > WALK_START_HELD;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct seen *x = a, *y = b;
+
+	if (x->tgid != y->tgid)
+		return x->tgid < y->tgid ? -1 : 1;
+	return x->time < y->time ? -1 : x->time > y->time;
+}
+
+/* The streams reported something of it between 'since' and its reading's end. */
+static bool changed(const struct walk_start *s, const struct pm_maps *m)
+{
+	struct seen from = { .tgid = m->tgid, .time = s->since };
+	size_t lo = 0, hi = s->nseen, mid;
+
+	while (lo < hi) { /* the first of its own */
+		mid = lo + (hi - lo) / 2;
+		if (compare(&s->seen[mid], &from) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < s->nseen && s->seen[lo].tgid == m->tgid &&
+	       s->seen[lo].time <= m->end;
+}
+
+void walk_start_end(struct walk_start *s,
+		    void (*fn)(void *arg, void *rec, const struct pm_maps *m),
+		    void *arg)
+{
+	size_t i;
+
+	if (s->nseen)
+		qsort(s->seen, s->nseen, sizeof(*s->seen), compare);
+	for (i = 0; i < s->n; i++) {
+		if (!s->lost && !changed(s, s->held[i].maps))
+			s->held[i].maps->begin = s->since;
+		fn(arg, s->held[i].rec, s->held[i].maps);
+	}
+	free(s->held);
+	free(s->seen);
+	free(s);
+}

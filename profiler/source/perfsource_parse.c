@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * perfsource_parse: see perfsource_parse.h. The layout is that of
+ * perf_event_open(2) and include/uapi/linux/perf_event.h: a sample has, in this
+ * order, what sample_type asks for; every other record ends in the trailer of
+ * sample_id_all.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "profiler/source/perfsource_parse.h"
+#include "profiler/source/sideband.h"
+
+/* Of PERF_SAMPLE_TID | TIME | CPU. */
+struct trailer {
+	uint32_t pid, tid;
+	uint64_t time;
+	uint32_t cpu, pad;
+};
+
+/* Of PERF_SAMPLE_IP | TID | TIME | CPU. */
+struct sample_head {
+	uint64_t ip;
+	struct trailer id;
+};
+
+/* FORK and EXIT. */
+struct task {
+	uint32_t pid, ppid;
+	uint32_t tid, ptid;
+	uint64_t time;
+};
+
+/*
+ * Where each register of abi_regs stands among those asked for: they come in
+ * the order of their bits in sample_regs_user (asm/perf_regs.h): ax bx cx dx si
+ * di bp sp ip flags r8..r15.
+ */
+static const uint8_t dwarf_order[16] = { 0,  3,	 2,  1,	 4,  5,	 6,  7,
+					 10, 11, 12, 13, 14, 15, 16, 17 };
+#define AT_IP 8
+#define AT_FLAGS 9
+#define NREGS 18
+
+struct cursor {
+	const uint8_t *p;
+	size_t left;
+};
+
+static const uint8_t *take(struct cursor *c, size_t n)
+{
+	const uint8_t *p = c->p;
+
+	if (n > c->left)
+		return NULL;
+	c->p += n;
+	c->left -= n;
+	return p;
+}
+
+static bool take_u64(struct cursor *c, uint64_t *out)
+{
+	const uint8_t *p = take(c, sizeof(*out));
+
+	if (p)
+		memcpy(out, p, sizeof(*out));
+	return p;
+}
+
+static int parse_chain(struct cursor *c, struct perfsource_sample *s)
+{
+	uint64_t n;
+
+	if (!take_u64(c, &n) || n > c->left / sizeof(uint64_t))
+		return -EINVAL;
+	s->kstack = take(c, n * sizeof(uint64_t));
+	s->nkstack = n;
+	return 0;
+}
+
+static int parse_regs(struct cursor *c, struct perfsource_sample *s)
+{
+	uint64_t abi, regs[NREGS];
+	const uint8_t *p;
+	size_t i;
+
+	if (!take_u64(c, &abi))
+		return -EINVAL;
+	if (abi == PERF_SAMPLE_REGS_ABI_NONE)
+		return 0;
+	p = take(c, sizeof(regs));
+	if (!p)
+		return -EINVAL;
+	memcpy(regs, p, sizeof(regs));
+	for (i = 0; i < ARRAY_SIZE(dwarf_order); i++)
+		s->regs.gpr[i] = regs[dwarf_order[i]];
+	s->regs.ip = regs[AT_IP];
+	s->regs.flags = regs[AT_FLAGS];
+	/* a worker of io_uring or vhost: mm, but no user side */
+	s->has_regs = s->regs.ip || s->regs.gpr[ABI_REG_SP];
+	s->compat = abi == PERF_SAMPLE_REGS_ABI_32;
+	return 0;
+}
+
+/* The room is always there; how much of it was filled stands behind it. */
+static int parse_stack(struct cursor *c, struct perfsource_sample *s)
+{
+	uint64_t room, size;
+
+	if (!take_u64(c, &room) || room > c->left)
+		return -EINVAL;
+	if (!room)
+		return 0;
+	s->stack = take(c, room);
+	if (!take_u64(c, &size) || size > room)
+		return -EINVAL;
+	s->stack_size = size;
+	s->stack_room = room;
+	return 0;
+}
+
+static int parse_sample(struct cursor *c, bool user, bool kernel,
+			struct perfsource_record *out)
+{
+	struct perfsource_sample *s = &out->sample;
+	const uint8_t *p = take(c, sizeof(struct sample_head));
+	struct sample_head h;
+	int err = 0;
+
+	if (!p)
+		return -EINVAL;
+	memcpy(&h, p, sizeof(h));
+	out->kind = PERFSOURCE_SAMPLE;
+	out->pid = h.id.pid;
+	out->tid = h.id.tid;
+	out->time = h.id.time;
+	out->cpu = h.id.cpu;
+	s->ip = h.ip;
+	s->user = user;
+	if (kernel)
+		err = parse_chain(c, s);
+	if (!err)
+		err = parse_regs(c, s);
+	return err ? err : parse_stack(c, s);
+}
+
+static int parse_task(struct cursor *c, enum perfsource_kind kind,
+		      struct perfsource_record *out)
+{
+	const uint8_t *p = take(c, sizeof(struct task));
+	struct task t;
+
+	if (!p)
+		return -EINVAL;
+	memcpy(&t, p, sizeof(t));
+	out->kind = kind;
+	out->pid = t.pid;
+	out->tid = t.tid;
+	out->ppid = t.ppid;
+	out->ptid = t.ptid;
+	return 0;
+}
+
+/* COMM: pid, tid, and the name, NUL-terminated and padded. */
+static int parse_comm(struct cursor *c, bool exec,
+		      struct perfsource_record *out)
+{
+	const uint8_t *p = take(c, 2 * sizeof(uint32_t));
+	size_t n;
+
+	if (!p)
+		return -EINVAL;
+	out->kind = exec ? PERFSOURCE_EXEC : PERFSOURCE_COMM;
+	memcpy(&out->pid, p, sizeof(out->pid));
+	memcpy(&out->tid, p + sizeof(out->pid), sizeof(out->tid));
+	n = MIN(c->left, sizeof(out->comm) - 1);
+	memcpy(out->comm, c->p, n);
+	out->comm[n] = '\0';
+	return 0;
+}
+
+/* What the mapping stream knows, too: MMAP2, COMM of an exec, LOST. */
+static int parse_map(const struct perf_event_header *h, struct cursor *c,
+		     struct perfsource_record *out)
+{
+	int ret = sideband_parse_body(h, c->p, c->left, &out->map, &out->lost);
+
+	if (ret < 0)
+		return ret;
+	out->map.time = out->time;
+	switch (h->type) {
+	case PERF_RECORD_MMAP2:
+		out->kind = PERFSOURCE_MAP;
+		out->pid = out->map.tgid;
+		out->tid = out->map.tid;
+		return 0;
+	case PERF_RECORD_COMM:
+		return parse_comm(c, ret, out);
+	}
+	out->kind = PERFSOURCE_LOST;
+	return 0;
+}
+
+static int parse_other(const struct perf_event_header *h, struct cursor *c,
+		       struct perfsource_record *out)
+{
+	struct trailer t;
+
+	if (c->left < sizeof(t))
+		return -EINVAL;
+	c->left -= sizeof(t);
+	memcpy(&t, c->p + c->left, sizeof(t));
+	out->pid = t.pid;
+	out->tid = t.tid;
+	out->time = t.time;
+	out->cpu = t.cpu;
+	switch (h->type) {
+	case PERF_RECORD_MMAP2:
+	case PERF_RECORD_COMM:
+	case PERF_RECORD_LOST:
+		return parse_map(h, c, out);
+	case PERF_RECORD_FORK:
+		return parse_task(c, PERFSOURCE_FORK, out);
+	case PERF_RECORD_EXIT:
+		return parse_task(c, PERFSOURCE_EXIT, out);
+	case PERF_RECORD_THROTTLE:
+		out->kind = PERFSOURCE_THROTTLE;
+	}
+	return 0;
+}
+
+int perfsource_parse(const void *buf, size_t len, bool kernel,
+		     struct perfsource_record *out)
+{
+	struct cursor c = { buf, len };
+	const uint8_t *p = take(&c, sizeof(struct perf_event_header));
+	struct perf_event_header h;
+	uint16_t mode;
+
+	memset(out, 0, sizeof(*out));
+	if (!p)
+		return -EINVAL;
+	memcpy(&h, p, sizeof(h));
+	if (h.size != len)
+		return -EINVAL;
+	if (h.type != PERF_RECORD_SAMPLE)
+		return parse_other(&h, &c, out);
+	mode = h.misc & PERF_RECORD_MISC_CPUMODE_MASK;
+	return parse_sample(&c, mode == PERF_RECORD_MISC_USER, kernel, out);
+}
+
+/* The chain without its markers ("what follows is the kernel's"). */
+static size_t kernel_chain(const struct perfsource_sample *s, uint64_t *out)
+{
+	uint64_t pc;
+	size_t i, n = 0;
+
+	for (i = 0; i < s->nkstack && n < ABI_KSTACK_MAX; i++) {
+		memcpy(&pc, s->kstack + i * sizeof(pc), sizeof(pc));
+		if (pc < PERF_CONTEXT_MAX)
+			out[n++] = pc;
+	}
+	if (!n && !s->user)
+		out[n++] = s->ip;
+	return n;
+}
+
+/* Nothing at all could be read: its memory has been given back. */
+static bool without_memory(const struct perfsource_sample *s)
+{
+	return !s->user && !s->stack_size;
+}
+
+static size_t part_size(size_t payload)
+{
+	return sizeof(struct abi_part) + ((payload + 7) & ~(size_t)7);
+}
+
+size_t perfsource_sample_size(const struct perfsource_record *r)
+{
+	const struct perfsource_sample *s = &r->sample;
+	size_t size = sizeof(struct abi_sample);
+	uint64_t chain[ABI_KSTACK_MAX];
+	size_t n = kernel_chain(s, chain);
+
+	if (n)
+		size += part_size(n * sizeof(*chain));
+	if (s->has_regs && !without_memory(s))
+		size += part_size(sizeof(s->regs)) +
+			part_size(sizeof(struct abi_stack) + s->stack_size);
+	return size;
+}
+
+static uint8_t *put_part(uint8_t *at, uint32_t type, const void *data,
+			 size_t size, const void *more, size_t nmore)
+{
+	struct abi_part part = { type, size + nmore };
+	size_t total = part_size(part.size);
+
+	memset(at + total - 8, 0, 8); /* the padding, where there is some */
+	memcpy(at, &part, sizeof(part));
+	memcpy(at + sizeof(part), data, size);
+	if (nmore)
+		memcpy(at + sizeof(part) + size, more, nmore);
+	return at + total;
+}
+
+/* Behind the end of a stack lies no page, and neither in a hole within it. */
+static uint32_t stack_ends(const struct perfsource_sample *s)
+{
+	return s->stack_size == s->stack_room ? ABI_STACK_CAP : ABI_STACK_FAULT;
+}
+
+void perfsource_sample_build(const struct perfsource_record *r,
+			     struct abi_sample *out)
+{
+	const struct perfsource_sample *s = &r->sample;
+	struct abi_stack stack = { s->regs.gpr[ABI_REG_SP], s->stack_size,
+				   stack_ends(s), 0 };
+	uint8_t *at = (uint8_t *)(out + 1);
+	uint64_t chain[ABI_KSTACK_MAX];
+	size_t n = kernel_chain(s, chain);
+
+	memset(out, 0, sizeof(*out));
+	out->time = r->time;
+	out->key.tgid = r->pid;
+	out->tid = r->tid;
+	out->cpu = r->cpu;
+	if (s->user)
+		out->flags |= ABI_SAMPLE_USER;
+	if (n)
+		at = put_part(at, ABI_PART_KSTACK, chain, n * sizeof(*chain),
+			      NULL, 0);
+	if (!s->has_regs) {
+		out->flags |= ABI_SAMPLE_KTHREAD;
+	} else if (without_memory(s)) {
+		out->flags |= ABI_SAMPLE_NOMM;
+	} else {
+		if (s->compat)
+			out->flags |= ABI_SAMPLE_COMPAT;
+		at = put_part(at, ABI_PART_REGS, &s->regs, sizeof(s->regs),
+			      NULL, 0);
+		at = put_part(at, ABI_PART_STACK, &stack, sizeof(stack),
+			      s->stack, s->stack_size);
+	}
+	out->size = at - (uint8_t *)out;
+}
+
+void perfsource_sample_strip(struct abi_sample *s)
+{
+	const uint8_t *p = (const uint8_t *)s;
+	struct abi_part part;
+	size_t at = sizeof(*s);
+
+	s->flags |= ABI_SAMPLE_EXEC;
+	while (at < s->size) {
+		memcpy(&part, p + at, sizeof(part));
+		if (part.type != ABI_PART_KSTACK)
+			break;
+		at += part_size(part.size);
+	}
+	s->size = at;
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/* procstat: see profiler/source/procstat.h. The format is proc(5)'s. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "profiler/source/procstat.h"
+
+/* A line at most: ten numbers of 64 bits. Those of the CPUs come first. */
+#define PROCSTAT_LINE 256
+
+/* user nice system idle iowait irq softirq steal: which of them are work. */
+static const bool procstat_is_busy[] = { true,	true, true, false,
+					 false, true, true, false };
+
+static bool procstat_number(const char **p, const char *end, uint64_t *out)
+{
+	const char *s = *p;
+	uint64_t v = 0;
+
+	for (; s < end && *s >= '0' && *s <= '9'; s++)
+		v = v * 10 + (*s - '0');
+	if (s == *p)
+		return false;
+	*p = s;
+	*out = v;
+	return true;
+}
+
+static uint64_t procstat_busy(const char *p, const char *end)
+{
+	uint64_t v, sum = 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(procstat_is_busy); i++) {
+		while (p < end && *p == ' ')
+			p++;
+		if (!procstat_number(&p, end, &v))
+			break;
+		if (procstat_is_busy[i])
+			sum += v;
+	}
+	return sum;
+}
+
+int procstat_parse(const char *text, size_t len, uint64_t *busy, size_t n)
+{
+	const char *p = text, *end = text + len, *eol;
+	bool found = false;
+	uint64_t cpu;
+
+	memset(busy, 0, n * sizeof(*busy));
+	for (; p < end; p = eol + 1) {
+		eol = memchr(p, '\n', end - p);
+		if (!eol)
+			break; /* cut off: not to be trusted */
+		if (eol - p < 4 || memcmp(p, "cpu", 3))
+			continue;
+		p += 3;
+		if (!procstat_number(&p, eol, &cpu) || cpu >= n)
+			continue;
+		busy[cpu] = procstat_busy(p, eol);
+		found = true;
+	}
+	return found ? 0 : -EINVAL;
+}
+
+int procstat_read(const char *path, uint64_t *busy, size_t n)
+{
+	size_t len = 0, size = (n + 1) * PROCSTAT_LINE;
+	char *buf = malloc(size);
+	ssize_t got;
+	int fd, err;
+
+	if (!buf)
+		return -ENOMEM;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		err = -errno;
+		goto out;
+	}
+	do {
+		got = read(fd, buf + len, size - len);
+		if (got > 0)
+			len += got;
+	} while (got > 0 && len < size);
+	err = got < 0 ? -errno : procstat_parse(buf, len, busy, n);
+	close(fd);
+out:
+	free(buf);
+	return err;
+}
