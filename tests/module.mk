@@ -1,11 +1,11 @@
 # Tests, benches, fuzzers. A test program speaks TAP; tests/run adds up.
-#   tests/unit/test_*.c   cmocka, no privilege
+#   tests/unit/PART/test_*.c  cmocka, no privilege
 #   tests/bpf/test_*.c    cmocka, root: loads BPF
 #   tests/e2e/test_*.sh   shell over the built profd and real programs
 #   tests/fuzz/fuzz_*.c   libFuzzer targets; tests/fuzz/corpus/NAME replays in check
 #   tests/bench/bench_*   programs or scripts that print JSON lines
 
-UNIT_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/test_*.c))
+UNIT_TESTS := $(patsubst %.c,$(B)/%,$(sort $(shell find tests/unit -name 'test_*.c')))
 BPF_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/bpf/test_*.c))
 E2E_TESTS := $(wildcard tests/e2e/test_*.sh)
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -13,7 +13,7 @@ REPLAYS := $(FUZZERS:%=$(B)/tests/fuzz/replay_%)
 BENCH_PROGS := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/bench_*.c))
 
 # Helpers shared by test programs: tests/unit/*.c that are no tests themselves.
-TEST_HELPERS := $(patsubst %.c,$(B)/%.o,$(filter-out tests/unit/test_%,$(wildcard tests/unit/*.c)))
+TEST_HELPERS := $(patsubst %.c,$(B)/%.o,$(wildcard tests/unit/*.c))
 
 $(UNIT_TESTS) $(BPF_TESTS) $(BENCH_PROGS): $(B)/%: $(B)/%.o $(TEST_HELPERS) $(B)/profd.a $(B)/libquark.a
 	$(call say,LD,$@)
@@ -24,10 +24,10 @@ $(UNIT_TESTS:%=%.o) $(BPF_TESTS:%=%.o) $(BENCH_PROGS:%=%.o): | $(SKELS) $(B)/rep
 $(BPF_TESTS): $(B)/tests/bpf/place.o
 
 WRAP_MALLOC := $(foreach f,malloc calloc realloc,-Wl,--wrap=$(f))
-$(B)/tests/unit/test_pm_nomem: LDFLAGS += $(WRAP_MALLOC) -Wl,--wrap=free
-$(B)/tests/unit/test_pm_random $(B)/tests/fuzz/replay_pm: LDFLAGS += $(WRAP_MALLOC)
+$(B)/tests/unit/processmanager/test_pm_nomem: LDFLAGS += $(WRAP_MALLOC) -Wl,--wrap=free
+$(B)/tests/unit/processmanager/test_pm_random $(B)/tests/fuzz/replay_pm: LDFLAGS += $(WRAP_MALLOC)
 # Its truth is elfutils' unwinder.
-$(addprefix $(B)/tests/,unit/test_walk bpf/test_stacks bench/bench_unwind): LIBS += -ldw
+$(addprefix $(B)/tests/,unit/tracehandler/test_walk bpf/test_stacks bench/bench_unwind): LIBS += -ldw
 
 # The same target function, over the committed corpus, without a fuzzer.
 $(REPLAYS): $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(B)/profd.a $(B)/libquark.a

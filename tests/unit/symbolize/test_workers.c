@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Several processes that read files: who gets one, while others ask for what is
+ * slow, or hostile, or much.
+ */
+#include <sys/resource.h>
+
+#include "symbolize/reader/worker_pace.h"
+#include "tests/unit/symbolize/test_symbolize_fake.h"
+
+#define ATTACKER 65534
+#define SLOW_FILES 6
+
+struct load {
+	struct fixture fx;
+	struct symbolizer_file *slow[SLOW_FILES];
+	struct symbolizer_file *file; /* opened last */
+	int opened, answers, slow_answers, order[16];
+	int done; /* in 'order' */
+};
+
+static void on_opened(void *arg, int err, struct symbolizer_file *file)
+{
+	struct load *l = arg;
+
+	assert_int_equal(err, 0);
+	l->file = file;
+	l->opened++;
+}
+
+static struct symbolizer_file *open_as(struct load *l, const char *name,
+				       uint32_t uid)
+{
+	struct symbolizer_open_req req = { .path = in_dir(name), .uid = uid };
+
+	assert_int_equal(symbolizer_open(l->fx.s, &req, on_opened, l), 0);
+	wait_for(&l->fx, &l->opened, l->opened + 1);
+	return l->file;
+}
+
+static void on_slow(void *arg, int err, const struct symbolizer_symbol *syms,
+		    size_t n)
+{
+	struct load *l = arg;
+
+	assert_int_equal(err, 0);
+	l->slow_answers++;
+}
+
+static void on_fast(void *arg, int err, const struct symbolizer_symbol *syms,
+		    size_t n)
+{
+	struct load *l = arg;
+
+	assert_int_equal(err, 0);
+	l->answers++;
+}
+
+static void load_init(struct load *l, const char *lie)
+{
+	struct symbolizer_opts opts = { .worker = fake_program(lie),
+					.open_deadline_ms = 60000 };
+	char name[32];
+
+	memset(l, 0, sizeof(*l));
+	fixture_init(&l->fx, &opts);
+	for (int i = 0; i < SLOW_FILES; i++) {
+		snprintf(name, sizeof(name), "slow%d.so", i);
+		make_library(name, "EVIL");
+		l->slow[i] = open_as(l, name, ATTACKER);
+	}
+}
+
+static void load_fini(struct load *l)
+{
+	for (int i = 0; i < SLOW_FILES; i++)
+		symbolizer_close(l->fx.s, l->slow[i]);
+	fixture_fini(&l->fx);
+}
+
+/* Each of them takes 300 ms; another user's files do not wait for them all. */
+static void one_user_does_not_hold_up_another(void **state)
+{
+	const uint64_t at = 0x1000;
+	struct symbolizer_file *f;
+	struct load l;
+
+	load_init(&l, "slow");
+	make_library("b.so", "fn");
+	for (int i = 0; i < SLOW_FILES; i++)
+		symbolizer_resolve(l.fx.s, l.slow[i], &at, 1, on_slow, &l);
+	f = open_as(&l, "b.so", 1000);
+	assert_in_range(l.slow_answers, 0, SLOW_FILES / 2);
+	for (int i = 0; i < 5; i++) {
+		symbolizer_resolve(l.fx.s, f, &at, 1, on_fast, &l);
+		wait_for(&l.fx, &l.answers, i + 1);
+	}
+	assert_in_range(l.slow_answers, 0, SLOW_FILES / 2);
+	assert_in_range(stats(&l.fx).worker_starts, 2, 3);
+	wait_for(&l.fx, &l.slow_answers, SLOW_FILES);
+	symbolizer_close(l.fx.s, f);
+	load_fini(&l);
+}
+
+/* As it may have been the same user, so may its other files go on. */
+static void one_file_does_not_hold_up_another(void **state)
+{
+	const uint64_t at = 0x1000;
+	struct symbolizer_file *f;
+	struct load l;
+
+	load_init(&l, "slow");
+	make_library("b.so", "fn");
+	f = open_as(&l, "b.so", ATTACKER);
+	for (int i = 0; i < 6; i++)
+		symbolizer_resolve(l.fx.s, l.slow[0], &at, 1, on_slow, &l);
+	symbolizer_resolve(l.fx.s, f, &at, 1, on_fast, &l);
+	wait_for(&l.fx, &l.answers, 1);
+	assert_in_range(l.slow_answers, 0, 3);
+	wait_for(&l.fx, &l.slow_answers, 6);
+	symbolizer_close(l.fx.s, f);
+	load_fini(&l);
+}
+
+static void on_rows(void *arg, int err, struct symbolizer_rows *rows)
+{
+	struct load *l = arg;
+
+	assert_int_equal(err, -ENODATA);
+	l->order[l->done++] = WORKER_ROWS;
+}
+
+static void on_names(void *arg, int err, const struct symbolizer_symbol *syms,
+		     size_t n)
+{
+	struct load *l = arg;
+
+	assert_int_equal(err, 0);
+	l->order[l->done++] = WORKER_NAMES;
+}
+
+/* Without its table a stack is lost; without its names it has addresses. */
+static void tables_come_before_names(void **state)
+{
+	const uint64_t at = 0x1000;
+	struct load l;
+	int rows = 0;
+
+	load_init(&l, "crash");
+	make_library("b.so", "fn");
+	for (int i = 0; i < SLOW_FILES; i++) {
+		symbolizer_close(l.fx.s, l.slow[i]);
+		l.slow[i] = open_as(&l, "b.so", ATTACKER);
+	}
+	for (int i = 0; i < SLOW_FILES; i++)
+		symbolizer_resolve(l.fx.s, l.slow[i], &at, 1, on_names, &l);
+	for (int i = 0; i < SLOW_FILES; i++)
+		symbolizer_rows(l.fx.s, l.slow[i], on_rows, &l);
+	wait_for(&l.fx, &l.done, 2 * SLOW_FILES);
+	for (int i = 0; i < SLOW_FILES; i++)
+		rows += l.order[i] == WORKER_ROWS;
+	/* One in four is for names all the same. */
+	assert_in_range(rows, SLOW_FILES / 2 + 1, SLOW_FILES - 1);
+	load_fini(&l);
+}
+
+struct hurry {
+	struct load *l;
+	int i;
+};
+
+static void on_rows_of(void *arg, int err, struct symbolizer_rows *rows)
+{
+	struct hurry *h = arg;
+
+	assert_int_equal(err, -ENODATA);
+	h->l->order[h->l->done++] = h->i;
+}
+
+/* Samples wait for two of them: these go first, in the order of the waiting. */
+static void what_samples_wait_for_comes_first(void **state)
+{
+	struct hurry each[SLOW_FILES];
+	struct load l;
+
+	load_init(&l, "crash");
+	make_library("b.so", "fn");
+	for (int i = 0; i < SLOW_FILES; i++) {
+		symbolizer_close(l.fx.s, l.slow[i]);
+		l.slow[i] = open_as(&l, "b.so", ATTACKER);
+		each[i] = (struct hurry){ &l, i };
+	}
+	for (int i = 0; i < SLOW_FILES; i++)
+		symbolizer_rows(l.fx.s, l.slow[i], on_rows_of, &each[i]);
+	symbolizer_hurry(l.fx.s, l.slow[5]);
+	symbolizer_hurry(l.fx.s, l.slow[3]);
+	wait_for(&l.fx, &l.done, SLOW_FILES);
+	assert_int_equal(l.order[0], 5);
+	assert_int_equal(l.order[1], 3);
+	load_fini(&l);
+}
+
+static void on_turn(uv_timer_t *timer)
+{
+	*(int *)timer->data = 1;
+}
+
+static void turn(struct fixture *fx, uint64_t ms)
+{
+	int over = 0;
+	uv_timer_t timer = { .data = &over };
+
+	uv_timer_init(&fx->loop, &timer);
+	uv_timer_start(&timer, on_turn, ms, 0);
+	wait_for(fx, &over, 1);
+	uv_close((uv_handle_t *)&timer, NULL);
+	uv_run(&fx->loop, UV_RUN_NOWAIT);
+}
+
+/* --- priority -------------------------------------------------------------------- */
+
+#define MS WORKER_PACE_MS
+
+static void priority_has_a_budget(void **state)
+{
+	struct worker_pace_party user = { .owner = 1, .uid = 1 };
+	struct worker_pace_party library = { .owner = 0, .uid = 1 };
+	struct worker_pace_party root = { 0 };
+	struct worker_pace all = { 0 };
+	uint64_t now = 1000 * MS;
+
+	assert_int_equal(worker_pace_hurry(&all, &user, now), 500 * MS);
+	worker_pace_charge(&all, &user, 400 * MS, true, now);
+	assert_int_equal(worker_pace_hurry(&all, &user, now), 100 * MS);
+	worker_pace_charge(&all, &user, 500 * MS, true, now);
+	assert_int_equal(worker_pace_hurry(&all, &user, now), 0);
+	/* The rest is for files of root. */
+	assert_int_equal(worker_pace_hurry(&all, &library, now), 100 * MS);
+	assert_int_equal(worker_pace_hurry(&all, &root, now), 100 * MS);
+	worker_pace_charge(&all, &root, 100 * MS, true, now);
+	assert_int_equal(worker_pace_hurry(&all, &root, now), 0);
+	/* It comes back by a part of the time, however often one looks. */
+	for (int i = 0; i < 10000; i++, now += MS / 10)
+		worker_pace_charge(&all, &root, 0, true, now);
+	assert_in_range(worker_pace_hurry(&all, &library, now), 99 * MS,
+			100 * MS);
+	now += 8000 * MS;
+	assert_in_range(worker_pace_hurry(&all, &user, now), 49 * MS, 51 * MS);
+	now += 100000 * MS;
+	assert_int_equal(worker_pace_hurry(&all, &user, now), 500 * MS);
+	assert_true(worker_pace_fresh(&user, now));
+}
+
+static void cpu_time_has_a_budget(void **state)
+{
+	struct worker_pace_party user = { .owner = 1, .uid = 1 }, root = { 0 };
+	struct worker_pace all = { 0 };
+	uint64_t now = 1000 * MS;
+
+	worker_pace_charge(&all, &user, 2000 * MS, false, now);
+	worker_pace_charge(&all, &root, 9000 * MS, false, now);
+	assert_false(worker_pace_over(&user, now));
+	assert_false(worker_pace_fresh(&user, now));
+	worker_pace_charge(&all, &user, 1000 * MS, false, now);
+	assert_true(worker_pace_over(&user, now));
+	assert_false(worker_pace_over(&root, now));
+	assert_int_equal(worker_pace_hurry(&all, &user, now), 500 * MS);
+	assert_true(worker_pace_over(&user, now + 3900 * MS));
+	assert_false(worker_pace_over(&user, now + 4000 * MS));
+	assert_true(worker_pace_fresh(&user, now + 12000 * MS));
+}
+
+struct watch {
+	struct load *l;
+	uint64_t last, hurried_ms;
+};
+
+/* Adds up how long processes are before other programs. */
+static void on_watch(uv_timer_t *timer)
+{
+	struct watch *w = timer->data;
+	uint64_t now = uv_hrtime() / MS;
+	char text[1024], *at = text;
+	int pid;
+
+	symbolizer_worker_status(w->l->fx.s, text, sizeof(text));
+	for (; (at = strstr(at, "process ")); at++)
+		if (sscanf(at, "process %d", &pid) == 1 &&
+		    getpriority(PRIO_PROCESS, (id_t)pid) <
+			    getpriority(PRIO_PROCESS, 0))
+			w->hurried_ms += now - w->last;
+	w->last = now;
+}
+
+static void on_no_rows(void *arg, int err, struct symbolizer_rows *rows)
+{
+	struct load *l = arg;
+
+	assert_int_equal(err, -ENODATA);
+	l->slow_answers++;
+}
+
+/* Slow files one after the other: most are read at the usual priority. */
+static void one_user_does_not_run_before_all(void **state)
+{
+	const int n = 3 * SLOW_FILES;
+	struct load l;
+	struct watch w = { .l = &l, .last = uv_hrtime() / MS };
+	uv_timer_t timer = { .data = &w };
+	struct symbolizer_file *f;
+	uint64_t before;
+
+	if (geteuid())
+		skip();
+	load_init(&l, "slow");
+	make_library("b.so", "fn");
+	f = open_as(&l, "b.so", 1000);
+	uv_timer_init(&l.fx.loop, &timer);
+	uv_timer_start(&timer, on_watch, 5, 5);
+	for (int i = 0; i < n; i++)
+		symbolizer_rows(l.fx.s, l.slow[i % SLOW_FILES], on_no_rows, &l);
+	wait_for(&l.fx, &l.slow_answers, n);
+	uv_close((uv_handle_t *)&timer, NULL);
+	/* Each takes 300 ms. */
+	assert_in_range(w.hurried_ms, 1, (uint64_t)n * 300 / 2);
+	before = stats(&l.fx).worker_unhurried;
+	/* The budget of another user is whole. */
+	symbolizer_rows(l.fx.s, f, on_no_rows, &l);
+	wait_for(&l.fx, &l.slow_answers, n + 1);
+	assert_int_equal(stats(&l.fx).worker_unhurried, before);
+	symbolizer_close(l.fx.s, f);
+	load_fini(&l);
+}
+
+/* --- failures -------------------------------------------------------------------- */
+
+#define CRASHES 40
+
+static void on_crash(void *arg, int err, const struct symbolizer_symbol *syms,
+		     size_t n)
+{
+	struct load *l = arg;
+
+	assert_true(err == -EBADMSG || err == -EIO);
+	l->slow_answers++;
+}
+
+/* One user's files end the process again and again; another's are read. */
+static void failures_of_one_user_do_not_hold_up_another(void **state)
+{
+	struct symbolizer_file *evil[CRASHES], *f;
+	const uint64_t at = 0x1000;
+	uint64_t before;
+	struct load l;
+	char name[32];
+
+	load_init(&l, "crash");
+	make_library("b.so", "fn");
+	f = open_as(&l, "b.so", 1000);
+	for (int i = 0; i < CRASHES; i++) {
+		snprintf(name, sizeof(name), "evil%d.so", i);
+		sh("cp slow0.so %s", name);
+		evil[i] = open_as(&l, name, ATTACKER);
+	}
+	for (int i = 0; i < CRASHES; i++)
+		symbolizer_resolve(l.fx.s, evil[i], &at, 1, on_crash, &l);
+	wait_for(&l.fx, &l.slow_answers, CRASHES);
+	/* on_fast(): and there is no error. */
+	symbolizer_resolve(l.fx.s, f, &at, 1, on_fast, &l);
+	wait_for(&l.fx, &l.answers, 1);
+	assert_true(stats(&l.fx).worker_refused > 0);
+	before = stats(&l.fx).put_aside;
+	assert_in_range(before, 8, 10); /* one at a time is at work, or two */
+	/* The other has another turn, too. */
+	for (int i = 0; i < 100 && stats(&l.fx).put_aside == before; i++) {
+		l.slow_answers = 0;
+		symbolizer_resolve(l.fx.s, evil[CRASHES - 1], &at, 1, on_crash,
+				   &l);
+		wait_for(&l.fx, &l.slow_answers, 1);
+		turn(&l.fx, 100);
+	}
+	assert_true(stats(&l.fx).put_aside > before);
+	for (int i = 0; i < CRASHES; i++)
+		symbolizer_close(l.fx.s, evil[i]);
+	symbolizer_close(l.fx.s, f);
+	load_fini(&l);
+}
+
+/* What it failed on may go better with another version of us, or more memory. */
+static void a_file_put_aside_is_tried_again(void **state)
+{
+	struct symbolizer_opts opts = { .worker = fake_program("crash"),
+					.open_deadline_ms = 60000,
+					.retry_ms = 2000 };
+	struct fixture fx;
+	uint64_t at = 0x1000;
+
+	fixture_init(&fx, &opts);
+	make_library("evil.so", "EVIL");
+	assert_int_equal(open_path(&fx, in_dir("evil.so")), 0);
+	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), -EBADMSG);
+	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), -EBADMSG);
+	assert_int_equal(stats(&fx).put_aside, 1);
+	turn(&fx, 2100);
+	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), -EBADMSG);
+	assert_int_equal(stats(&fx).put_aside, 2);
+	/* Twice as long now. */
+	turn(&fx, 2100);
+	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), -EBADMSG);
+	assert_int_equal(stats(&fx).put_aside, 2);
+	fixture_fini(&fx);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_user_does_not_hold_up_another),
+		cmocka_unit_test(one_file_does_not_hold_up_another),
+		cmocka_unit_test(tables_come_before_names),
+		cmocka_unit_test(what_samples_wait_for_comes_first),
+		cmocka_unit_test(a_file_put_aside_is_tried_again),
+		cmocka_unit_test(priority_has_a_budget),
+		cmocka_unit_test(cpu_time_has_a_budget),
+		cmocka_unit_test(one_user_does_not_run_before_all),
+		cmocka_unit_test(failures_of_one_user_do_not_hold_up_another),
+	};
+
+	if (argc == 3 && !strcmp(argv[1], "fake"))
+		return fake_main(argv[2]);
+	worker_or_test(argc, argv);
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

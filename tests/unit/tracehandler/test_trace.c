@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The trace handler over a process manager of our own: samples in, traces out,
+ * and what happens in between while names are missing.
+ */
+#include "tests/unit/tracehandler/test_trace_fake.h"
+
+static const uint64_t two[] = { CODE + 0x1200, CODE + 0x2300 };
+
+/*
+ * Names are asked for at a tick, once a frame; return addresses less one; a
+ * trace goes out when all are there, and the next one at once.
+ */
+static void test_names(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r;
+
+	sample(&r, 100, 0, two, 2, ABI_STACK_WHOLE);
+	give(f, &r);
+	assert_int_equal(pm.nasks, 0);
+	assert_int_equal(trace_handler_oldest(f->th), 100);
+	tick(f, 1000 * MS);
+	assert_int_equal(pm.nasks, 1);
+	assert_int_equal(pm.asks[0].n, 2);
+	assert_int_equal(pm.asks[0].offsets[0], 0x2200);
+	assert_int_equal(pm.asks[0].offsets[1], 0x32ff);
+	assert_int_equal(f->out.n, 0);
+	answer(0);
+	assert_int_equal(f->out.n, 1);
+	assert_string_equal(f->out.text[0], "fn_22;fn_32;");
+	assert_string_equal(f->out.thread, "worker");
+	assert_int_equal(f->out.leaf[0].offset, 0x2200);
+	assert_int_equal(f->out.leaf[0].vaddr, 0x12200);
+	assert_int_equal(f->out.leaf[0].start, 0x12200);
+	assert_int_equal(trace_handler_oldest(f->th), UINT64_MAX);
+	give(f, &r);
+	assert_int_equal(f->out.n, 2);
+	assert_string_equal(f->out.text[1], "fn_22;fn_32;");
+	assert_int_equal(f->st.cache_misses, 2);
+	assert_int_equal(f->st.cache_hits, 2);
+	assert_int_equal(f->st.stack_root, 2);
+	assert_int_equal(f->st.frames, 4);
+	finish_all(f);
+}
+
+static void test_kernel_before_user(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r;
+
+	sample(&r, 100, 3, two, 2, ABI_STACK_WHOLE);
+	give(f, &r);
+	tick(f, MS);
+	assert_int_equal(pm.nasks, 2);
+	assert_int_equal(pm.kernel.asked, 1);
+	answer(0);
+	answer(0);
+	assert_string_equal(f->out.text[0],
+			    "fn_ffffffff810000;fn_ffffffff81000f;"
+			    "fn_ffffffff81001f;fn_22;fn_32;");
+	finish_all(f);
+}
+
+/* Without a symbol: the file and the address in it; kernel and JIT likewise. */
+static void test_unnamed(void **state)
+{
+	static const uint64_t pcs[] = { CODE + 0x10, JIT + 0x21 };
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r;
+
+	sample(&r, 1, 1, pcs, 2, ABI_STACK_WHOLE);
+	give(f, &r);
+	tick(f, MS);
+	answer(pm.asks[0].exe == &pm.kernel ? -EACCES : 0);
+	answer(pm.asks[0].exe == &pm.kernel ? -EACCES : 0);
+	assert_string_equal(f->out.text[0],
+			    "[kernel]+0xffffffff81000000;program+0x11010;"
+			    "[anon]+0x500020;");
+	give(f, &r);
+	assert_string_equal(f->out.text[1], f->out.text[0]);
+	assert_int_equal(pm.nasks, 0);
+	assert_int_equal(pm.program.asked, 1);
+	finish_all(f);
+}
+
+static void test_mapping_lost(void **state)
+{
+	static const uint64_t pcs[] = { 0x900000 };
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r;
+
+	sample(&r, 1, 0, pcs, 1, ABI_STACK_WHOLE);
+	give(f, &r);
+	pm.elsewhere = PM_LOST;
+	give(f, &r);
+	assert_string_equal(f->out.text[0], "[unmapped]+0x900000;");
+	assert_string_equal(f->out.text[1], "[mapping lost]+0x900000;");
+	assert_int_equal(f->st.not_mapped, 2);
+	assert_int_not_equal(f->out.leaf[0].offset, f->out.leaf[1].offset);
+	finish_all(f);
+}
+
+/* Why a stack ends is its last frame, and counted. */
+static void test_ends(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ .max_frames = 2 });
+	static const uint64_t jit[] = { JIT, JIT + 1, JIT + 2 };
+	static const uint64_t bad[] = { JIT, 0x900000 };
+	struct rec r;
+
+	sample(&r, 1, 0, jit, 3, ABI_STACK_WHOLE);
+	give(f, &r);
+	assert_string_equal(f->out.text[0],
+			    "[anon]+0x500000;[anon]+0x500000;[depth limit];");
+	sample(&r, 1, 0, jit, 1, ABI_STACK_CAP);
+	regs_of(&r)->gpr[ABI_REG_BP] = STACK + 8192;
+	give(f, &r);
+	assert_string_equal(f->out.text[1],
+			    "[anon]+0x500000;[stack cut at 0 KiB];");
+	regs_of(&r)->gpr[ABI_REG_BP] = 1;
+	give(f, &r);
+	assert_string_equal(f->out.text[2],
+			    "[anon]+0x500000;[no frame pointer];");
+	assert_int_equal(f->out.leaf[2].offset, JIT);
+	/* What a frame pointer leads to must be code. */
+	sample(&r, 1, 0, bad, 2, ABI_STACK_WHOLE);
+	give(f, &r);
+	assert_string_equal(f->out.text[3],
+			    "[anon]+0x500000;[no frame pointer];");
+	assert_int_equal(f->st.stack_depth, 1);
+	assert_int_equal(f->st.stack_cap, 1);
+	assert_int_equal(f->st.stack_no_fp, 2);
+	finish_all(f);
+}
+
+/* A file that could not be opened or read may have unwind information. */
+static void test_file_gone(void **state)
+{
+	static const uint64_t pc[] = { CODE + 0x1200, LIB + 0x1200 };
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r;
+	int i;
+
+	pm.hold_rows = true;
+	for (i = 0; i < 2; i++) {
+		sample(&r, i, 0, &pc[i], 1, ABI_STACK_WHOLE);
+		regs_of(&r)->gpr[ABI_REG_BP] = 1;
+		give(f, &r);
+	}
+	while (pm.nrows)
+		answer_rows(pm.rows[0].exe == &pm.program ? -ENOENT : -EMFILE,
+			    NULL);
+	tick(f, MS);
+	answer(0);
+	answer(0);
+	i = strstr(f->out.text[0], "library") != NULL; /* which came first */
+	assert_string_equal(f->out.text[i], "fn_22;[file gone: program];");
+	assert_string_equal(f->out.text[!i], "fn_22;[file not read: library];");
+	finish_all(f);
+}
+
+/* Code of a file, of which nobody knows where its frames are. */
+static void test_no_unwind_info(void **state)
+{
+	static const uint64_t pc[] = { CODE + 0x1200, LIB + 0x1200 };
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		sample(&r, i, 0, &pc[i], 1, ABI_STACK_WHOLE);
+		regs_of(&r)->gpr[ABI_REG_BP] = 1;
+		give(f, &r);
+	}
+	tick(f, MS);
+	answer(0);
+	answer(0);
+	i = strstr(f->out.text[0], "library") != NULL; /* which came first */
+	assert_string_equal(f->out.text[i], "fn_22;[no unwind info: program];");
+	assert_string_equal(f->out.text[!i],
+			    "fn_22;[no unwind info: library];");
+	assert_int_equal(f->st.stack_no_cfi, 2);
+	assert_int_equal(f->st.tables_none, 2);
+	assert_int_equal(pm.program.rows_asked, 1);
+	finish_all(f);
+}
+
+static void test_no_user_side(void **state)
+{
+	static const struct {
+		uint32_t flags;
+		const char *text;
+	} t[] = {
+		{ ABI_SAMPLE_KTHREAD, "" },
+		{ ABI_SAMPLE_EXEC, "[exec];" },
+		{ ABI_SAMPLE_NOMM, "[no user stack];" },
+	};
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	char want[64];
+	struct rec r;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(t); i++) {
+		sample(&r, i, 1, NULL, 0, ABI_STACK_WHOLE);
+		finish(&r, i, t[i].flags);
+		give(f, &r);
+	}
+	tick(f, MS);
+	answer(0);
+	assert_int_equal(f->out.n, ARRAY_SIZE(t));
+	for (i = 0; i < ARRAY_SIZE(t); i++) {
+		snprintf(want, sizeof(want), "fn_ffffffff810000;%s", t[i].text);
+		assert_string_equal(f->out.text[i], want);
+	}
+	assert_int_equal(f->st.stack_exec, 1);
+	assert_int_equal(f->st.stack_none, 1);
+	finish_all(f);
+}
+
+/* One request an executable at a time; what comes meanwhile goes together. */
+static void test_one_request_at_a_time(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	uint64_t pc;
+	struct rec r;
+
+	for (pc = CODE + 0x2000; pc < CODE + 0x2500; pc += 0x100) {
+		sample(&r, pc, 0, &pc, 1, ABI_STACK_WHOLE);
+		give(f, &r);
+		tick(f, MS);
+	}
+	assert_int_equal(pm.nasks, 1);
+	assert_int_equal(pm.asks[0].n, 1);
+	answer(0);
+	assert_int_equal(f->out.n, 1);
+	assert_int_equal(pm.nasks, 1);
+	assert_int_equal(pm.asks[0].n, 4);
+	answer(0);
+	assert_int_equal(f->out.n, 5);
+	assert_int_equal(pm.nasks, 0);
+	assert_int_equal(pm.program.asked, 2);
+	finish_all(f);
+}
+
+/* The wait has an end, counted from the first tick; the name comes to use later. */
+static void test_deadline(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ .wait_ms = 500 });
+	struct rec r;
+
+	sample(&r, 100, 0, two, 2, ABI_STACK_WHOLE);
+	give(f, &r);
+	tick(f, 9000 * MS);
+	tick(f, 9499 * MS);
+	assert_int_equal(f->out.n, 0);
+	tick(f, 9500 * MS);
+	assert_int_equal(f->out.n, 1);
+	assert_string_equal(f->out.text[0], "program+0x12200;program+0x132ff;");
+	assert_int_equal(f->st.names_late, 1);
+	assert_int_equal(f->st.unnamed, 2);
+	assert_int_equal(f->st.waiting, 0);
+	answer(0);
+	assert_int_equal(f->out.n, 1);
+	give(f, &r);
+	assert_string_equal(f->out.text[1], "fn_22;fn_32;");
+	assert_int_equal(f->st.names_late, 1);
+	finish_all(f);
+}
+
+/* An error that may pass is not remembered; one of the file is. */
+static void test_errors(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r;
+
+	sample(&r, 100, 0, two, 1, ABI_STACK_WHOLE);
+	give(f, &r);
+	tick(f, MS);
+	answer(-EMFILE);
+	assert_string_equal(f->out.text[0], "program+0x12200;");
+	give(f, &r);
+	assert_int_equal(f->out.n, 1);
+	tick(f, MS);
+	answer(-ENOENT);
+	assert_string_equal(f->out.text[1], "program+0x12200;");
+	give(f, &r);
+	assert_int_equal(f->out.n, 3);
+	assert_int_equal(f->st.names_late, 0);
+	finish_all(f);
+}
+
+/* Of several frames any may be forgotten; the others are still found. */
+static void test_forget_among_others(void **state)
+{
+	static const uint64_t mixed[] = { CODE + 0x1200, JIT + 1, CODE + 0x2300,
+					  JIT + 0x101 };
+	struct fixture *f = begin((struct trace_opts){ .cache_frames = 4 });
+	struct rec r;
+
+	sample(&r, 1, 0, mixed, 4, ABI_STACK_WHOLE);
+	give(f, &r);
+	tick(f, MS);
+	answer(-ETIMEDOUT);
+	give(f, &r);
+	assert_int_equal(f->st.cache_entries, 4);
+	assert_int_equal(f->st.cache_evicted, 0);
+	assert_int_equal(f->st.cache_misses, 4);
+	tick(f, MS);
+	answer(0);
+	assert_string_equal(f->out.text[1],
+			    "fn_22;[anon]+0x500000;fn_32;[anon]+0x500100;");
+	give(f, &r);
+	assert_int_equal(f->out.n, 3);
+	finish_all(f);
+}
+
+static void test_byte_limit(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ .wait_bytes = 1000 });
+	struct rec r;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		sample(&r, 100 + i, 0, two, 2, ABI_STACK_WHOLE);
+		give(f, &r);
+	}
+	assert_true(f->out.n > 10 && f->out.n < 20);
+	assert_int_equal(f->st.names_late, f->out.n);
+	assert_int_equal(f->st.waiting, 20 - f->out.n);
+	assert_int_equal(f->out.time[0], 100);
+	assert_int_equal(trace_handler_oldest(f->th), 100 + f->out.n);
+	finish_all(f);
+}
+
+/* Samples that came out of order do not hide an older one. */
+static void test_oldest(void **state)
+{
+	static const uint64_t times[] = { 50, 70, 60, 40 };
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(times); i++) {
+		sample(&r, times[i], 0, two, 1, ABI_STACK_WHOLE);
+		give(f, &r);
+	}
+	assert_int_equal(trace_handler_oldest(f->th), 40);
+	tick(f, MS);
+	answer(0);
+	assert_int_equal(f->out.n, 4);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(f->out.time[i], 40 + 10 * i);
+	finish_all(f);
+}
+
+/* An image that has no exec event yet is waited for, then placed. */
+static void test_provisional(void **state)
+{
+	static const uint64_t pcs[] = { JIT };
+	struct fixture *f = begin((struct trace_opts){ .wait_ms = 100 });
+	struct rec r;
+
+	pm.image.provisional = true;
+	sample(&r, 100, 0, pcs, 1, ABI_STACK_WHOLE);
+	give(f, &r);
+	tick(f, MS);
+	assert_int_equal(f->out.n, 0);
+	assert_int_equal(trace_handler_oldest(f->th), 100);
+	pm.image.provisional = false;
+	tick(f, 2 * MS);
+	assert_int_equal(f->out.n, 1);
+	assert_string_equal(f->out.text[0], "[anon]+0x500000;");
+	pm.image.provisional = true;
+	sample(&r, 200, 0, two, 1, ABI_STACK_WHOLE);
+	give(f, &r);
+	tick(f, 1000 * MS);
+	tick(f, 1100 * MS);
+	answer_rows(-ENODATA, NULL);
+	assert_int_equal(f->out.n, 1);
+	tick(f, 1101 * MS);
+	assert_int_equal(f->out.n, 2);
+	assert_string_equal(f->out.text[1], "program+0x12200;");
+	assert_int_equal(f->st.names_late, 1);
+	assert_int_equal(f->st.samples, 2);
+	finish_all(f);
+}
+
+/* Recording some processes: the others' samples ask for nothing. */
+static void test_selected_only(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ .selected_only = true });
+	struct rec r;
+
+	sample(&r, 1, 1, two, 2, ABI_STACK_WHOLE);
+	give(f, &r);
+	tick(f, MS);
+	assert_int_equal(pm.nasks, 0);
+	assert_int_equal(pm.program.rows_asked, 0);
+	assert_int_equal(f->st.unselected, 1);
+	assert_int_equal(f->out.n, 0);
+	/* Whose it is shows with its exec event. */
+	pm.image.provisional = true;
+	give(f, &r);
+	pm.image.provisional = false;
+	pm.image.selected = true;
+	tick(f, MS);
+	assert_int_equal(f->st.unselected, 1);
+	assert_int_equal(pm.program.rows_asked, 1);
+	finish_all(f);
+}
+
+static void test_flush(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r;
+
+	sample(&r, 1, 0, two, 2, ABI_STACK_WHOLE);
+	give(f, &r);
+	pm.image.provisional = true;
+	give(f, &r);
+	tick(f, MS);
+	trace_handler_flush(f->th);
+	assert_int_equal(f->out.n, 2);
+	assert_int_equal(trace_handler_oldest(f->th), UINT64_MAX);
+	assert_string_equal(f->out.text[1], "program+0x12200;program+0x132ff;");
+	finish_all(f); /* ... with a request under way */
+}
+
+/* The cache holds its bound, what waits stays whole, the used ones stay. */
+static void test_cache_is_bounded(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ .cache_frames = 8 });
+	uint64_t pc = CODE + 0x2000;
+	struct rec r;
+	int i;
+
+	sample(&r, 1, 0, &pc, 1, ABI_STACK_WHOLE);
+	give(f, &r);
+	tick(f, MS);
+	answer(0);
+	for (i = 1; i <= 40; i++) {
+		give(f, &r); /* used all the time */
+		pc = CODE + 0x2000 + 0x10 * i;
+		struct rec other;
+
+		sample(&other, 1 + i, 0, &pc, 1, ABI_STACK_WHOLE);
+		give(f, &other);
+	}
+	assert_int_equal(f->st.cache_entries, 8);
+	assert_int_equal(f->st.cache_evicted, 33);
+	assert_int_equal(f->out.n, 41);
+	tick(f, MS);
+	answer(0);
+	assert_int_equal(f->out.n, 81);
+	finish_all(f);
+}
+
+static void test_bad_records(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r;
+
+	sample(&r, 1, 0, two, 2, ABI_STACK_WHOLE);
+	assert_int_equal(trace_handler_sample(f->th, r.buf, r.len - 8),
+			 -EINVAL);
+	assert_int_equal(trace_handler_sample(f->th, r.buf, 3), -EINVAL);
+	pm.no_memory = true;
+	assert_int_equal(trace_handler_sample(f->th, r.buf, r.len), -ENOMEM);
+	pm.no_memory = false;
+	give(f, &r);
+	pm.no_memory = true; /* a request that cannot be made is tried again */
+	tick(f, MS);
+	pm.no_memory = false;
+	tick(f, MS);
+	answer(0);
+	assert_int_equal(f->out.n, 1);
+	assert_int_equal(f->st.bad_records, 2);
+	assert_int_equal(f->st.nomem, 1);
+	assert_int_equal(f->st.samples, 2);
+	finish_all(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_kernel_before_user),
+		cmocka_unit_test(test_unnamed),
+		cmocka_unit_test(test_mapping_lost),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_no_user_side),
+		cmocka_unit_test(test_one_request_at_a_time),
+		cmocka_unit_test(test_deadline),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_forget_among_others),
+		cmocka_unit_test(test_byte_limit),
+		cmocka_unit_test(test_oldest),
+		cmocka_unit_test(test_provisional),
+		cmocka_unit_test(test_no_unwind_info),
+		cmocka_unit_test(test_file_gone),
+		cmocka_unit_test(test_selected_only),
+		cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_cache_is_bounded),
+		cmocka_unit_test(test_bad_records),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

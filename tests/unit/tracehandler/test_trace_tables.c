@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The trace handler and unwind tables: asked for, waited for, put out. */
+#include "symbolize/rows/rows.h"
+#include "tests/unit/tracehandler/test_trace_fake.h"
+
+/*
+ * Rows of a file: [0x11000, 0x12000) has frames of 32 bytes, the next page is
+ * where stacks begin, and then there is a gap.
+ */
+static struct symbolizer_rows *make_rows_ending(enum symbolizer_from ra)
+{
+	struct symbolizer_rule rule = {
+		.cfa = { SYMBOLIZER_REG, ABI_REG_SP, 0, 32 },
+		.regs = { [ABI_REG_SP] = { SYMBOLIZER_CFA, 0, 0, 0 },
+			  [16] = { SYMBOLIZER_AT_CFA, 0, 0, -8 } },
+	};
+	struct symbolizer_rows_build b = { .base = 0x10000, .n_exec = 1 };
+	struct symbolizer_rows_info info = { 0 };
+	struct symbolizer_rows *rows = NULL;
+	int err = 0;
+
+	b.exec = calloc(1, sizeof(*b.exec));
+	assert_non_null(b.exec);
+	b.exec->start = 0x10000;
+	b.exec->end = 0x30000;
+	assert_true(symbolizer_rows_func(&b, 0x11000, 0x12000, &err));
+	assert_int_equal(symbolizer_rows_add(&b, 0x11000, &rule), 0);
+	assert_true(symbolizer_rows_func(&b, 0x12000, 0x13000, &err));
+	rule.regs[16] = (struct symbolizer_value){ .from = ra };
+	assert_int_equal(symbolizer_rows_add(&b, 0x12000, &rule), 0);
+	assert_int_equal(symbolizer_rows_end(&b, &info, &rows), 0);
+	symbolizer_rows_build_fini(&b);
+	return rows;
+}
+
+static struct symbolizer_rows *make_rows(void)
+{
+	return make_rows_ending(SYMBOLIZER_UNDEFINED);
+}
+
+/*
+ * A function of 32 bytes of frame at LIB, called from one at CODE, called from
+ * where stacks begin; no frame pointer is of use.
+ */
+static void tables_sample(struct rec *r, uint64_t time)
+{
+	static const uint64_t pc = LIB + 0x100;
+	uint64_t ret[2] = { CODE + 0x300, LIB + 0x1010 };
+
+	sample(r, time, 0, &pc, 1, ABI_STACK_WHOLE);
+	regs_of(r)->gpr[ABI_REG_BP] = 1;
+	memcpy(r->buf + r->len - 64 * 8 + 24, &ret[0], 8);
+	memcpy(r->buf + r->len - 64 * 8 + 56, &ret[1], 8);
+}
+
+/*
+ * The first sample asks for all tables of its image at once and waits for those
+ * it needs, with what was mapped when it was taken.
+ */
+static void test_waits_for_tables(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r;
+
+	pm.hold_rows = true;
+	tables_sample(&r, 100);
+	give(f, &r);
+	assert_int_equal(pm.nrows, 2); /* and none for the JIT's code */
+	assert_int_equal(f->st.waiting, 1);
+	assert_true(f->st.waiting_bytes >= r.len);
+	assert_int_equal(trace_handler_oldest(f->th), 100);
+	pm.swapped = true; /* the library is mapped over the program */
+	assert_ptr_equal(pm.rows[0].exe, &pm.library);
+	answer_rows(0, make_rows());
+	tick(f, MS);
+	assert_int_equal(f->st.waiting, 1);
+	assert_int_equal(pm.nasks, 0);
+	answer_rows(0, make_rows());
+	tick(f, 2 * MS);
+	answer(0);
+	answer(0);
+	assert_int_equal(f->out.n, 1);
+	assert_string_equal(f->out.text[0],
+			    "library+0x11100;program+0x112ff;fn_20;");
+	assert_int_equal(f->out.leaf[0].offset, 0x1100);
+	assert_int_equal(f->st.tables, 2);
+	assert_true(f->st.tables_bytes > 0);
+	assert_int_equal(f->st.stack_root, 1);
+	assert_int_equal(f->st.stack_late, 0);
+	assert_int_equal(f->st.samples, 1);
+	/* The next ones wait for nothing. */
+	pm.swapped = false;
+	give(f, &r);
+	assert_int_equal(f->out.n, 2);
+	assert_int_equal(pm.program.rows_asked + pm.library.rows_asked, 2);
+	finish_all(f);
+}
+
+/* What samples wait for goes first; what is only asked for ahead does not. */
+static void test_tables_hurry(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r;
+
+	pm.hold_rows = true;
+	tables_sample(&r, 100);
+	assert_false(trace_handler_awaits(f->th));
+	give(f, &r);
+	give(f, &r);
+	assert_int_equal(pm.library.hurried, 1);
+	assert_int_equal(pm.program.hurried, 0);
+	assert_true(trace_handler_awaits(f->th));
+	if (pm.rows[0].exe != &pm.library)
+		answer_rows(0, make_rows());
+	answer_rows(0, make_rows());
+	tick(f, MS);
+	if (pm.nrows) {
+		assert_int_equal(pm.program.hurried, 1);
+		assert_true(trace_handler_awaits(f->th));
+	}
+	/* Nobody wants them any more; the tables come all the same. */
+	trace_handler_drop(f->th);
+	trace_handler_get_stats(f->th, &f->st);
+	assert_int_equal(f->st.waiting, 0);
+	assert_int_equal(f->st.waiting_bytes, 0);
+	assert_int_equal(trace_handler_oldest(f->th), UINT64_MAX);
+	while (pm.nrows)
+		answer_rows(0, make_rows());
+	assert_false(trace_handler_awaits(f->th));
+	assert_int_equal(f->out.n, 0);
+	finish_all(f);
+}
+
+/* As Go's runtime changes from a goroutine's stack to its thread's. */
+static void test_another_stack(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r;
+
+	pm.hold_rows = true;
+	tables_sample(&r, 100);
+	give(f, &r);
+	answer_rows(0, make_rows_ending(SYMBOLIZER_ELSEWHERE));
+	answer_rows(0, make_rows_ending(SYMBOLIZER_ELSEWHERE));
+	tick(f, 2 * MS);
+	trace_handler_flush(f->th);
+	trace_handler_get_stats(f->th, &f->st);
+	assert_int_equal(f->out.n, 1);
+	assert_non_null(strstr(f->out.text[0], "[another stack];"));
+	assert_int_equal(f->st.stack_other, 1);
+	assert_int_equal(f->st.stack_root, 0);
+	finish_all(f);
+}
+
+/* Not for ever: by the frame pointer, and it says so. */
+static void test_tables_late(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ .wait_ms = 100 });
+	struct rec r;
+
+	pm.hold_rows = true;
+	tables_sample(&r, 100);
+	give(f, &r);
+	tick(f, 1000 * MS);
+	tick(f, 1099 * MS);
+	assert_int_equal(f->st.stack_late, 0);
+	tick(f, 1100 * MS);
+	tick(f, 1101 * MS);
+	assert_int_equal(f->out.n, 1);
+	assert_string_equal(f->out.text[0], "library+0x11100;[tables late];");
+	assert_int_equal(f->st.stack_late, 1);
+	finish_all(f); /* ... and the answers find nobody */
+}
+
+/* Memory, too, has an end: the oldest go first. */
+static void test_tables_byte_limit(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ .wait_bytes = 5000 });
+	struct rec r;
+
+	pm.hold_rows = true;
+	for (int i = 0; i < 10; i++) {
+		tables_sample(&r, 100 + i);
+		give(f, &r);
+	}
+	assert_true(f->st.waiting_bytes <= 5000);
+	assert_true(f->st.stack_late > 0 && f->st.stack_late < 10);
+	trace_handler_flush(f->th);
+	trace_handler_get_stats(f->th, &f->st);
+	assert_int_equal(f->st.stack_late, 10);
+	assert_int_equal(f->st.waiting_bytes, 0);
+	assert_int_equal(f->out.n, 10);
+	finish_all(f);
+}
+
+/* One that cannot be read now is asked for again, but not at once. */
+static void test_tables_retry(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r;
+
+	pm.hold_rows = true;
+	tables_sample(&r, 100);
+	tick(f, MS);
+	give(f, &r);
+	answer_rows(-EMFILE, NULL);
+	answer_rows(-EMFILE, NULL);
+	give(f, &r);
+	assert_int_equal(pm.nrows, 0);
+	assert_int_equal(f->st.tables_failed, 2);
+	tick(f, 60000 * MS);
+	answer(0);
+	give(f, &r);
+	assert_int_equal(pm.nrows, 2);
+	/* They have unwind information: it could not be read. */
+	assert_int_equal(f->st.stack_unread, 2);
+	assert_int_equal(f->st.stack_no_cfi, 0);
+	tick(f, 120000 * MS);
+	give(f, &r);
+	answer_rows(-ENOENT, NULL);
+	answer_rows(-ENOENT, NULL);
+	tick(f, 120001 * MS);
+	assert_int_equal(f->st.stack_gone, 2);
+	finish_all(f);
+}
+
+/* The budget holds: what was used longest ago goes, what is too large, never. */
+static void test_tables_budget(void **state)
+{
+	struct symbolizer_rows *rows = make_rows();
+	struct symbolizer_rows_info info;
+	struct fixture *f;
+	struct rec r;
+	size_t budget;
+	int i;
+
+	symbolizer_rows_info(rows, &info);
+	symbolizer_rows_free(rows);
+	for (budget = info.bytes; budget < 3 * info.bytes;
+	     budget += info.bytes) {
+		f = begin((struct trace_opts){ .table_bytes = budget,
+					       .wait_ms = 100 });
+		pm.hold_rows = true;
+		tables_sample(&r, 100);
+		give(f, &r);
+		for (i = 0; i < 10 && pm.nrows; i++)
+			answer_rows(0, make_rows());
+		tick(f, MS);
+		assert_int_equal(f->st.tables, budget / info.bytes);
+		assert_true(f->st.tables_bytes <= budget);
+		assert_int_equal(f->st.tables_evicted > 0,
+				 budget == info.bytes);
+		finish_all(f);
+	}
+	f = begin((struct trace_opts){ .table_bytes = info.bytes - 1 });
+	pm.hold_rows = true;
+	give(f, &r);
+	answer_rows(0, make_rows());
+	answer_rows(-EFBIG, NULL); /* by its size alone */
+	tick(f, MS);
+	assert_int_equal(f->st.tables, 0);
+	assert_int_equal(f->st.tables_refused, 2);
+	assert_int_equal(f->st.stack_unread, 1);
+	finish_all(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_another_stack),
+		cmocka_unit_test(test_waits_for_tables),
+		cmocka_unit_test(test_tables_hurry),
+		cmocka_unit_test(test_tables_late),
+		cmocka_unit_test(test_tables_byte_limit),
+		cmocka_unit_test(test_tables_retry),
+		cmocka_unit_test(test_tables_budget),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
