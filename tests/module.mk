@@ -1,15 +1,16 @@
 # Tests, benches, fuzzers. A test program speaks TAP; tests/run adds up.
 #   tests/unit/PART/test_*.c  cmocka, no privilege
-#   tests/bpf/test_*.c    cmocka, root: loads BPF
-#   tests/e2e/test_*.sh   shell over the built profd and real programs
-#   tests/fuzz/fuzz_*.c   libFuzzer targets; tests/fuzz/corpus/NAME replays in check
-#   tests/bench/bench_*   programs or scripts that print JSON lines
+#   tests/bpf/ROOM/test_*.c   cmocka, root: loads BPF
+#   tests/e2e/test_*.sh       shell over the built profd and real programs
+#   tests/fuzz/PART/fuzz_*.c  libFuzzer targets; check replays tests/fuzz/corpus/NAME
+#   tests/bench/bench_*       programs or scripts that print JSON lines
 
 UNIT_TESTS := $(patsubst %.c,$(B)/%,$(sort $(shell find tests/unit -name 'test_*.c')))
-BPF_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/bpf/test_*.c))
+BPF_TESTS := $(patsubst %.c,$(B)/%,$(sort $(shell find tests/bpf -name 'test_*.c')))
 E2E_TESTS := $(wildcard tests/e2e/test_*.sh)
-FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-REPLAYS := $(FUZZERS:%=$(B)/tests/fuzz/replay_%)
+FUZZ_TARGETS := $(sort $(shell find tests/fuzz -name 'fuzz_*.c'))
+FUZZERS := $(patsubst fuzz_%.c,%,$(notdir $(FUZZ_TARGETS)))
+REPLAYS := $(join $(dir $(FUZZ_TARGETS:%=$(B)/%)),$(FUZZERS:%=replay_%))
 BENCH_PROGS := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/bench_*.c))
 
 # Helpers shared by test programs: tests/unit/*.c that are no tests themselves.
@@ -25,12 +26,13 @@ $(BPF_TESTS): $(B)/tests/bpf/place.o
 
 WRAP_MALLOC := $(foreach f,malloc calloc realloc,-Wl,--wrap=$(f))
 $(B)/tests/unit/processmanager/test_pm_nomem: LDFLAGS += $(WRAP_MALLOC) -Wl,--wrap=free
-$(B)/tests/unit/processmanager/test_pm_random $(B)/tests/fuzz/replay_pm: LDFLAGS += $(WRAP_MALLOC)
+$(B)/tests/unit/processmanager/test_pm_random $(B)/tests/fuzz/processmanager/replay_pm: LDFLAGS += $(WRAP_MALLOC)
 # Its truth is elfutils' unwinder.
-$(addprefix $(B)/tests/,unit/tracehandler/test_walk bpf/test_stacks bench/bench_unwind): LIBS += -ldw
+$(addprefix $(B)/tests/,unit/tracehandler/test_walk bpf/sampler/test_stacks bench/bench_unwind): LIBS += -ldw
 
-# The same target function, over the committed corpus, without a fuzzer.
-$(REPLAYS): $(B)/tests/fuzz/replay_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(B)/profd.a $(B)/libquark.a
+# The same target function, over the committed corpus, without a fuzzer. The pattern
+# has no slash, so that it holds in every directory.
+replay_%: fuzz_%.o $(B)/tests/fuzz/replay.o $(B)/profd.a $(B)/libquark.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
@@ -43,7 +45,8 @@ $(filter $(B)/fuzz/quark_%,$(FUZZERS:%=$(B)/fuzz/%)): $(QUARK_SRCS)
 # The symbolizer is one of its own, and so is the end of memory.
 $(B)/fuzz/pm: FUZZ_SRCS := $(filter base/% processmanager/%,$(SRCS))
 $(B)/fuzz/pm: FUZZ_FLAGS := $(WRAP_MALLOC)
-$(B)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_SRCS) | $(SKELS) $(B)/reporter/profile.pb-c.c $(B)/libquark.a
+vpath fuzz_%.c $(sort $(dir $(FUZZ_TARGETS)))
+$(B)/fuzz/%: fuzz_%.c $(FUZZ_SRCS) | $(SKELS) $(B)/reporter/profile.pb-c.c $(B)/libquark.a
 	$(call say,FUZZ,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -fno-omit-frame-pointer \

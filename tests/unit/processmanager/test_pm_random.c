@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "tests/fuzz/fuzz_pm.c"
+#include "tests/fuzz/processmanager/fuzz_pm.c"
 
 #define LIVES 400
 #define LENGTH 900

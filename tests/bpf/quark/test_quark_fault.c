@@ -11,7 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 
-#include "tests/bpf/test_quark.h"
+#include "tests/bpf/quark/test_quark.h"
 
 enum fault {
 	NONE,

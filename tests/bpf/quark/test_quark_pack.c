@@ -4,7 +4,7 @@
  * is, in every way that is not the usual one, is told at its fork and its exec;
  * and 8 MiB hold 2,000 lives a second for five seconds.
  */
-#include "tests/bpf/test_quark.h"
+#include "tests/bpf/quark/test_quark.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -10,7 +10,7 @@
  * queue's own clock, the watermark, so that a busy host does not matter.
  */
 #include "processmanager/quark/priv.h"
-#include "tests/bpf/test_quark.h"
+#include "tests/bpf/quark/test_quark.h"
 
 /* Its twentieth is more than most hosts' own events of a second. */
 #define MAX_LENGTH 4500

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "symbolize/rows/rows_table.h"
-#include "tests/fuzz/rows.h"
+#include "tests/fuzz/symbolize/rows.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

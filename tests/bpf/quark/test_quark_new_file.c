@@ -6,7 +6,7 @@
  */
 #include <sys/sysmacros.h>
 
-#include "tests/bpf/test_quark.h"
+#include "tests/bpf/quark/test_quark.h"
 
 static struct quark_new_file told[4096];
 static char paths[4096][64];

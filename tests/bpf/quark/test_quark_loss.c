@@ -4,7 +4,7 @@
  * whole host, so a second queue, whose ring is large enough, says how many there
  * were between two marks.
  */
-#include "tests/bpf/test_quark.h"
+#include "tests/bpf/quark/test_quark.h"
 
 #define LIVES 2000
 #define KINDS 4

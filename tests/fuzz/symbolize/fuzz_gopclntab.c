@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 #include "symbolize/rows/gopclntab.h"
-#include "tests/fuzz/rows.h"
+#include "tests/fuzz/symbolize/rows.h"
 
 #define TEXT 0x10000
 #define TEXT_SIZE 0x1000

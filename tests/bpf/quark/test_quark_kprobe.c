@@ -10,7 +10,7 @@
 #include <sys/mount.h>
 
 #include "tests/bpf/place.h"
-#include "tests/bpf/test_quark.h"
+#include "tests/bpf/quark/test_quark.h"
 
 #define TRACEFS "/sys/kernel/tracing/"
 

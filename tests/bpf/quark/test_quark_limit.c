@@ -4,7 +4,7 @@
  * directory in a loop causes few records, and the last state is told all the
  * same: before its next fork, its exec and its exit.
  */
-#include "tests/bpf/test_quark.h"
+#include "tests/bpf/quark/test_quark.h"
 
 #define LIMIT 10
 #define TIMES 20000

@@ -28,7 +28,7 @@
 #include "base/base.h"
 #include "profiler/source/sampler.h"
 #include "symbolize/rows/rows.h"
-#include "tests/bpf/test_stacks.h"
+#include "tests/bpf/sampler/test_stacks.h"
 #include "tracehandler/record.h"
 #include "tracehandler/unwind/walk.h"
 

@@ -11,7 +11,7 @@
  */
 #include <sys/sysinfo.h>
 
-#include "tests/bpf/test_quark.h"
+#include "tests/bpf/quark/test_quark.h"
 
 #define LIVES 1000
 #define HUGE 20 /* of them touch that much, or what the host can spare */

@@ -12,7 +12,7 @@
 #include <linux/sched.h>
 #include <sys/param.h>
 
-#include "tests/bpf/test_quark.h"
+#include "tests/bpf/quark/test_quark.h"
 
 #define MAX_WORKERS 8
 #define FREE_PIDS 100

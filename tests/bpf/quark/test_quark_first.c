@@ -3,7 +3,7 @@
  * The host's first process is known like any other, also where the kernel keeps
  * BPF programs away from it, the task iterator among them.
  */
-#include "tests/bpf/test_quark.h"
+#include "tests/bpf/quark/test_quark.h"
 
 static void read_proc(const char *name, char *buf, size_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The programs whose stacks test_stacks.c compares. Each runs until it is ended. */
-#ifndef TESTS_BPF_TEST_STACKS_H
-#define TESTS_BPF_TEST_STACKS_H
+#ifndef TESTS_BPF_SAMPLER_TEST_STACKS_H
+#define TESTS_BPF_SAMPLER_TEST_STACKS_H
 
 #include <pthread.h>
 #include <signal.h>
@@ -162,4 +162,4 @@ static const struct load loads[] = {
 
 #define LOADS ARRAY_SIZE(loads)
 
-#endif /* TESTS_BPF_TEST_STACKS_H */
+#endif /* TESTS_BPF_SAMPLER_TEST_STACKS_H */

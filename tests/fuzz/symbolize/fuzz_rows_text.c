@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "tests/fuzz/rows.h"
+#include "tests/fuzz/symbolize/rows.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
  * What a process was called, and where and in which session it was, is right again
  * after a loss that took the records of it, though it runs what it ran before.
  */
-#include "tests/bpf/test_quark.h"
+#include "tests/bpf/quark/test_quark.h"
 
 /* More than any ring of the smallest size has room for. */
 #define RENAMES 2000

@@ -9,8 +9,8 @@
  */
 #include <sched.h>
 
-#include "tests/fuzz/pm_check.h"
-#include "tests/fuzz/pm_host.h"
+#include "tests/fuzz/processmanager/pm_check.h"
+#include "tests/fuzz/processmanager/pm_host.h"
 
 /* The first byte. */
 #define MODE_LOSSY 1

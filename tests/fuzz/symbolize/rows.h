@@ -3,8 +3,8 @@
  * What fuzz targets ask of a table, wherever it comes from: everything a table
  * can be asked, and that the answers agree.
  */
-#ifndef TESTS_FUZZ_ROWS_H
-#define TESTS_FUZZ_ROWS_H
+#ifndef TESTS_FUZZ_SYMBOLIZE_ROWS_H
+#define TESTS_FUZZ_SYMBOLIZE_ROWS_H
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,4 +74,4 @@ static inline void check_adopted(const struct symbolizer_rows *rows)
 	symbolizer_rows_free(again);
 }
 
-#endif /* TESTS_FUZZ_ROWS_H */
+#endif /* TESTS_FUZZ_SYMBOLIZE_ROWS_H */

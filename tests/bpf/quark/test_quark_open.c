@@ -6,7 +6,7 @@
 
 #include <bpf/libbpf.h>
 
-#include "tests/bpf/test_quark.h"
+#include "tests/bpf/quark/test_quark.h"
 
 static void expect(struct quark_queue_attr *attr, int err)
 {

@@ -3,8 +3,8 @@
  * What the live tests of libquark share. Each test body runs in a process of
  * its own, which must leave as many descriptors open as it found.
  */
-#ifndef TESTS_BPF_TEST_QUARK_H
-#define TESTS_BPF_TEST_QUARK_H
+#ifndef TESTS_BPF_QUARK_TEST_QUARK_H
+#define TESTS_BPF_QUARK_TEST_QUARK_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -247,4 +247,4 @@ static inline pid_t spawn_true(void)
 	return pid;
 }
 
-#endif /* TESTS_BPF_TEST_QUARK_H */
+#endif /* TESTS_BPF_QUARK_TEST_QUARK_H */

@@ -3,11 +3,11 @@
  * What always holds inside of a process manager, whatever it was told: what is
  * counted is there, what is held has that many holders, lists and tables agree.
  */
-#ifndef TESTS_FUZZ_PM_CHECK_H
-#define TESTS_FUZZ_PM_CHECK_H
+#ifndef TESTS_FUZZ_PROCESSMANAGER_PM_CHECK_H
+#define TESTS_FUZZ_PROCESSMANAGER_PM_CHECK_H
 
 #include "processmanager/internal.h"
-#include "tests/fuzz/pm_files.h"
+#include "tests/fuzz/processmanager/pm_files.h"
 
 /* References found, of all kinds: the pointers themselves. */
 struct found {
@@ -277,4 +277,4 @@ static void check_pm(struct pm *pm, bool quiet)
 	free(c.mapped.v);
 }
 
-#endif /* TESTS_FUZZ_PM_CHECK_H */
+#endif /* TESTS_FUZZ_PROCESSMANAGER_PM_CHECK_H */

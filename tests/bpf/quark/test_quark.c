@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* libquark's raw stream over the running kernel: lives of all sorts. */
-#include "tests/bpf/test_quark.h"
+#include "tests/bpf/quark/test_quark.h"
 
 static bool same_process(const struct quark_process *a,
 			 const struct quark_process *b)

@@ -6,7 +6,7 @@
  */
 #include <sys/prctl.h>
 
-#include "tests/bpf/test_quark.h"
+#include "tests/bpf/quark/test_quark.h"
 
 #define CGROUPS "/sys/fs/cgroup"
 #define HANG 60

@@ -4,8 +4,8 @@
  * with the error it is told to; and memory that ends at an allocation of one's
  * choice, where the program is linked with the allocator wrapped.
  */
-#ifndef TESTS_FUZZ_PM_FILES_H
-#define TESTS_FUZZ_PM_FILES_H
+#ifndef TESTS_FUZZ_PROCESSMANAGER_PM_FILES_H
+#define TESTS_FUZZ_PROCESSMANAGER_PM_FILES_H
 
 #include <errno.h>
 #include <stdio.h>
@@ -294,4 +294,4 @@ static void symbolizer_answer(int err)
 	free(r);
 }
 
-#endif /* TESTS_FUZZ_PM_FILES_H */
+#endif /* TESTS_FUZZ_PROCESSMANAGER_PM_FILES_H */

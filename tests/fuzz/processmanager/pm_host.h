@@ -5,11 +5,11 @@
  * kernel's order. They reach the manager as they are, or, if the input says so,
  * late, twice or never; then the manager may be wrong until it is repaired.
  */
-#ifndef TESTS_FUZZ_PM_HOST_H
-#define TESTS_FUZZ_PM_HOST_H
+#ifndef TESTS_FUZZ_PROCESSMANAGER_PM_HOST_H
+#define TESTS_FUZZ_PROCESSMANAGER_PM_HOST_H
 
 #include "processmanager/processmanager.h"
-#include "tests/fuzz/pm_files.h"
+#include "tests/fuzz/processmanager/pm_files.h"
 
 #define PAGES 12
 #define PAGE_VDSO (PAGES - 1) /* where the kernel has it, for good */
@@ -338,4 +338,4 @@ static void host_proc_maps(struct host *h, const struct task *t,
 	}
 }
 
-#endif /* TESTS_FUZZ_PM_HOST_H */
+#endif /* TESTS_FUZZ_PROCESSMANAGER_PM_HOST_H */
