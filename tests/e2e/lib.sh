@@ -150,11 +150,12 @@ wait_for() {
 	done
 }
 
-# A TCP port that nobody has at the moment.
+# A TCP port that nobody has at the moment. Tests that run at the same time choose
+# from different ones: TEST_SLOT tells them apart.
 free_port() {
 	local port
 	while :; do
-		port=$((20000 + RANDOM % 12000))
+		port=$((20000 + RANDOM % 187 * 64 + ${TEST_SLOT:-0} % 64))
 		(: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
 	done
 	echo "$port"

@@ -1,0 +1,143 @@
+#!/bin/bash
+# tests/run itself, over programs made up for it: what runs at a time, the report,
+# and every way in which a test can fail.
+. "$(dirname "$0")/lib.sh"
+unit=$T/b/tests/unit e2e=$T/b/tests/e2e
+mkdir -p "$unit" "$e2e"
+
+# program FILE: from standard input, a shell script.
+program() {
+	{
+		echo '#!/bin/bash'
+		cat
+	} >"$1"
+	chmod +x "$1"
+}
+# tests_run [VARIABLE=VALUE...] PROGRAM...: what it prints in $out, its status in $rc.
+tests_run() {
+	local vars=()
+	while [[ $1 == *=* ]]; do
+		vars+=("$1")
+		shift
+	done
+	out=$(env -u CI -u TESTS -u TEST_TIMEOUT B="$T/b" TABLE="$T/beside" JOBS=2 \
+		"${vars[@]}" "$ROOT/tests/run" "$@" 2>&1)
+	rc=$?
+}
+# sums TEXT: the last line.
+sums() { tail -n 1 <<<"$out"; }
+# row NAME: of the report, without the seconds.
+row() { awk -v t="tests/$1" '$1 == t { NF--; $1 = ""; print substr($0, 2) }' <<<"$out"; }
+: >"$T/beside"
+
+# Ten programs, each of which fails and prints three lines one by one.
+for i in {0..9}; do
+	program "$unit/test_$i" <<-END
+		echo 1..1
+		echo "not ok 1 - of $i"
+		for word in one two three; do echo "# $i \$word"; sleep 0.05; done
+	END
+done
+tests_run "$unit"/test_{9..0}
+is "failures at the same time: status" "$rc" 1
+is "... they are counted" "$(sums)" \
+	"0 passed, 10 failed, 0 skipped, 0 forbidden here"
+is "... in the order of the arguments" \
+	"$(grep -o '^tests/unit/test_.' <<<"$out" | tr -dc 0-9)" 9876543210
+is "... each with its output in one piece" \
+	"$(grep -o '^# . [a-z]*' <<<"$out" | cut -c 3-)" \
+	"$(for i in {9..0}; do printf '%s\n' "$i one" "$i two" "$i three"; done)"
+is "... and named in the end" "$(grep -c '^failed: tests/unit/test_' <<<"$out")" 10
+
+# ends NAME COUNTS: of one program, from standard input; then of it beside a good one.
+program "$unit/good" <<<'echo 1..2; echo "ok 1"; echo "ok 2"'
+ends() {
+	local name=$1 counts=$2
+	program "$unit/test_$name"
+	tests_run TEST_TIMEOUT=2 TEST_GRACE=1 "$unit/test_$name" "$unit/good"
+	is "$name: status" "$rc" 1
+	is "$name: the row" "$(row "unit/test_$name")" "$counts skipped 0 forbidden"
+	is "$name: the other one passes" "$(row unit/good)" \
+		"2 ok 0 not ok 0 skipped 0 forbidden"
+}
+ends crash '1 ok 1 not ok 0' <<<'echo 1..2; echo "ok 1"; kill -SEGV $$'
+ends status '1 ok 1 not ok 0' <<<'echo 1..1; echo "ok 1"; exit 3'
+ends short '1 ok 1 not ok 0' <<<'echo 1..2; echo "ok 1"'
+ends unplanned '1 ok 1 not ok 0' <<<'echo "ok 1"'
+ends silent '0 ok 1 not ok 0' <<<':'
+ends hanging '1 ok 1 not ok 0' <<-END
+	echo 1..2; echo "ok 1"; echo \$\$ >"$T/hanging"; exec sleep 1000
+END
+# gone FILE: no process has the pid in it, or it is a zombie.
+gone() { ! grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$(<"$1")/status"; }
+check "hanging: it was ended" wait_for 5 gone "$T/hanging"
+like "hanging: the report says so" "$out" 'exit status 124'
+ends deaf '1 ok 1 not ok 0' <<-END
+	trap '' TERM; echo 1..2; echo "ok 1"; echo \$\$ >"$T/deaf"
+	for i in {1..1000}; do sleep 1; done
+END
+check "deaf to SIGTERM: it was killed" wait_for 5 gone "$T/deaf"
+
+# --- skipped, or forbidden by the place ---
+program "$unit/skips" <<<'echo 1..2; echo "ok 1"; echo "ok 2 - x # SKIP no x"'
+program "$unit/forbids" <<<'echo "1..0 # SKIP this place forbids BPF"'
+tests_run "$unit/skips" "$unit/forbids"
+is "skipped and forbidden" "$rc $(sums)" \
+	"0 1 passed, 0 failed, 1 skipped, 1 forbidden here"
+tests_run CI=true "$unit/skips" "$unit/forbids"
+is "... are failures with CI=true" "$rc $(sums)" \
+	"1 1 passed, 2 failed, 0 skipped, 0 forbidden here"
+tests_run TESTS='*good*' "$unit/skips" "$unit/good"
+is "a pattern chooses" "$rc $(sums)" \
+	"0 2 passed, 0 failed, 0 skipped, 0 forbidden here"
+tests_run TESTS='*none*' "$unit/good"
+is "nothing chosen is no success" "$rc" 1
+
+# --- what runs at a time ---
+# Each notes how many of its kind run; two that see each other wait for that.
+spy() {
+	program "$1" <<-END
+		mark=$T/running.$2.\$\$
+		: >"\$mark"
+		for i in {1..20}; do
+			set -- $T/running.$2.*
+			echo "$2 \$#" >>"$T/seen"
+			set -- $T/running.*
+			echo "all \$#" >>"$T/seen"
+			sleep 0.02
+		done
+		rm "\$mark"
+		echo 1..1
+		echo "ok 1 - \$(trap -p INT)"
+	END
+}
+for i in {0..5}; do
+	spy "$unit/light_$i" light
+	spy "$e2e/beside_$i.sh" beside
+	spy "$e2e/shared_$i.sh" shared
+	spy "$e2e/alone_$i.sh" alone
+done
+for i in {0..5}; do
+	echo "e2e/beside_$i.sh - waits"
+	echo "e2e/shared_$i.sh build waits"
+done >"$T/beside"
+tests_run "$unit"/light_* "$e2e"/{beside,shared,alone}_*
+is "all kinds pass" "$rc $(sums)" "0 24 passed, 0 failed, 0 skipped, 0 forbidden here"
+# most KIND: at a time
+most() { awk -v k="$1" '$1 == k && $2 > n { n = $2 } END { print n + 0 }' "$T/seen"; }
+is "unit tests: one a CPU" "$(most light)" 2
+num "beside them, others" "$(most all)" '>=' 3
+num "... one a CPU, too" "$(most all)" '<=' 4
+num "those of the table run at the same time" "$(most beside)" '>=' 2
+is "those that share something, one by one" "$(most shared)" 1
+is "all others alone" "$(most alone) $(awk '$1 == "alone" { getline; print $2 }' \
+	"$T/seen" | sort -u)" "1 1"
+
+# --- the table of this tree ---
+missing=$(awk '!/^#/ && NF { print $1, NF }' "$ROOT/tests/beside" |
+	while read -r name fields; do
+		[[ -e $ROOT/tests/$name || -e $ROOT/tests/$name.c ]] || echo "$name"
+		((fields >= 3)) || echo "$name: no reason"
+	done)
+is "tests/beside names tests that are there, each with a reason" "$missing" ""
+plan
