@@ -62,9 +62,12 @@ fuzz: all $(FUZZERS:%=$(B)/fuzz/%)
 
 -include tests/e2e/module.mk
 
-# What is missing is installed before anything is built with it.
+# What is missing is installed before anything is built with it. Tests are built on
+# all CPUs, unless -j says otherwise.
+ON_ALL_CPUS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
+
 check: deps
-	$(Q)$(MAKE) --no-print-directory check-built
+	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CPUS) check-built
 
 check-built: all $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS)
 	$(Q)packaging/promtool $(B)/tools
@@ -73,11 +76,13 @@ check-built: all $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS)
 # With sanitizers: what parses, what holds, and a pass of the whole profd through
 # run, record, fetch, ps, status and events. A leak is a failure.
 SAN_E2E := $(patsubst %,tests/e2e/test_%.sh,lives formats ledger commands)
+# Of the programs that e2e tests run, those that these four need.
+SAN_E2E_PROGS := $(addprefix $(E2E_B)/,prog_place prog_lives prog_shares pprof_check)
 
 check-san: deps
-	$(Q)$(MAKE) --no-print-directory SAN=address,undefined check-san-built
+	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CPUS) SAN=address,undefined check-san-built
 
-check-san-built: all $(UNIT_TESTS) $(REPLAYS) $(E2E_PROGS)
+check-san-built: all $(UNIT_TESTS) $(REPLAYS) $(SAN_E2E_PROGS)
 	$(Q)packaging/promtool $(B)/tools
 	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) tests/run $(UNIT_TESTS) $(REPLAYS) $(SAN_E2E)
 

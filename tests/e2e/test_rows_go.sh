@@ -5,7 +5,7 @@
 # section headers.
 . "$(dirname "$0")/lib.sh"
 
-export GOCACHE=$T/cache GOFLAGS=-mod=mod GOTOOLCHAIN=local GO111MODULE=on
+export GOCACHE=$B/go-cache GOFLAGS=-mod=mod GOTOOLCHAIN=local GO111MODULE=on
 mkdir "$T/go"
 cat >"$T/go/go.mod" <<'END'
 module rows
