@@ -8,19 +8,19 @@
 
 #include <sys/param.h> /* MIN, MAX: <uv.h> brings it, and them, anyway */
 
-#include "base/arena.h"
 #include "base/clock.h"
-#include "base/cpus.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/patience.h"
-#include "base/pool.h"
-#include "base/procfs.h"
+#include "base/mem/arena.h"
+#include "base/mem/pool.h"
+#include "base/mem/strtab.h"
+#include "base/mem/vault.h"
+#include "base/proc/cpus.h"
+#include "base/proc/patience.h"
+#include "base/proc/procfs.h"
 #include "base/ring.h"
 #include "base/strbuf.h"
-#include "base/strtab.h"
 #include "base/text.h"
-#include "base/vault.h"
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define container_of(ptr, type, member) \

@@ -320,7 +320,7 @@ bool quark_procfs_strings(uint32_t pid, uint64_t start_boottime, size_t max_env,
 size_t quark_procfs_link(uint32_t pid, const char *name, struct strbuf *sb);
 /* What such a link leads to. */
 bool quark_procfs_stat(uint32_t pid, const char *name, struct stat *st);
-/* By procfs_cgroup() of base/procfs.h, unless the pid is another's; the same. */
+/* By procfs_cgroup() of base/, unless the pid is another's; the same. */
 size_t quark_procfs_cgroup(uint32_t pid, uint64_t start_boottime,
 			   struct strbuf *sb);
 /*

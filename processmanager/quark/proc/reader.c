@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * reader: readings of /proc/PID that may wait for ever, see base/patience.h. Each is a
+ * reader: readings of /proc/PID that may wait for ever, see
+ * base/proc/patience.h. Each is a
  * job of its own memory, since it may outlive the call and the queue. Who made one
  * wait is not read again for a minute; nor is anybody of a user with two such
  * processes; and in a minute ten readings are waited for, a second in all.

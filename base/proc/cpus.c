@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cpus: see base/cpus.h. */
+/* cpus: see base/proc/cpus.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/cpus.h"
+#include "base/proc/cpus.h"
 
 /* A file of sysfs is one page long at most, and a page 64 KiB on some arm64. */
 #define CPUS_FILE_MAX (64 * 1024)

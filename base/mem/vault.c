@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* vault: see base/vault.h. */
+/* vault: see base/mem/vault.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* strtab: see base/strtab.h. */
+/* strtab: see base/mem/strtab.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/strtab.h"
+#include "base/mem/strtab.h"
 
 struct strtab_entry {
 	struct hash_node node; /* first: a node is its entry */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* procfs: see base/procfs.h. */
+/* procfs: see base/proc/procfs.h. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pool: see base/pool.h. */
+/* pool: see base/mem/pool.h. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
+#include "base/mem/arena.h"
 
 #define ARENA_CHUNK_MIN 4096
 #define ARENA_CHUNK_MAX (256 * 1024)

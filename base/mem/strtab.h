@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
+#include "base/mem/arena.h"
 #include "base/hash.h"
 
 struct strtab_entry;

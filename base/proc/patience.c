@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* patience: see base/patience.h. */
+/* patience: see base/proc/patience.h. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
