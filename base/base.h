@@ -15,6 +15,7 @@
 #include "base/mem/pool.h"
 #include "base/mem/strtab.h"
 #include "base/mem/vault.h"
+#include "base/mem/vector.h"
 #include "base/proc/cpus.h"
 #include "base/proc/patience.h"
 #include "base/proc/procfs.h"

@@ -138,17 +138,9 @@ static int maps_path(struct maps_parser *mp, const char *path, size_t len)
 static int maps_add(struct maps_parser *mp, const struct pm_map_event *ev)
 {
 	struct pm_maps *out = mp->out;
-	struct pm_map_event *maps;
-	size_t cap;
 
-	if (out->n == mp->cap) {
-		cap = mp->cap ? mp->cap * 2 : 16;
-		maps = realloc(out->maps, cap * sizeof(*maps));
-		if (!maps)
-			return -ENOMEM;
-		out->maps = maps;
-		mp->cap = cap;
-	}
+	if (VECTOR_ROOM(out->maps, out->n, mp->cap))
+		return -ENOMEM;
 	out->maps[out->n++] = *ev;
 	return 0;
 }

@@ -155,16 +155,10 @@ static int pm_mm_reserve(struct pm *pm, struct pm_mm *mm, uint32_t uid,
 /* The first mapping that ends behind 'addr'. */
 static uint32_t pm_set_behind(const struct pm_set *set, uint64_t addr)
 {
-	uint32_t lo = 0, hi = set->n, mid;
+	uint32_t i;
 
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (pm_set_at(set, mid)->end <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	VECTOR_SEARCH(i, set->n, pm_set_at(set, i)->end <= addr);
+	return i;
 }
 
 /* There is room for three more. */

@@ -72,17 +72,8 @@ static bool take_hex(const char **p, const char *end, uint64_t *v)
 
 static int reader_add(struct reader *r, const struct entry *e)
 {
-	struct entry *p;
-	size_t cap;
-
-	if (r->n == r->cap) {
-		cap = r->cap ? r->cap * 2 : 4096;
-		p = realloc(r->v, cap * sizeof(*p));
-		if (!p)
-			return -ENOMEM;
-		r->v = p;
-		r->cap = cap;
-	}
+	if (VECTOR_ROOM(r->v, r->n, r->cap))
+		return -ENOMEM;
 	r->v[r->n++] = *e;
 	return 0;
 }
@@ -387,7 +378,7 @@ size_t kallsyms_bytes(const struct kallsyms *k)
 }
 
 /* One symbol of the packed names. */
-struct cursor {
+struct kallsyms_cursor {
 	const uint8_t *p; /* the next one's head */
 	size_t i; /* the next one's number */
 	uint64_t addr;
@@ -397,7 +388,7 @@ struct cursor {
 };
 
 /* The next symbol; 'c' stands before the first of a block at the start. */
-static void cursor_next(const struct kallsyms *k, struct cursor *c)
+static void kallsyms_next(const struct kallsyms *k, struct kallsyms_cursor *c)
 {
 	const struct block *b = &k->blocks[c->i / BLOCK];
 	uint64_t head = unpack_number(&c->p);
@@ -418,16 +409,10 @@ static void cursor_next(const struct kallsyms *k, struct cursor *c)
 
 static size_t find_block(const struct kallsyms *k, uint64_t addr)
 {
-	size_t lo = 0, hi = k->n_blocks, mid;
+	size_t i;
 
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (k->blocks[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	VECTOR_SEARCH(i, k->n_blocks, k->blocks[i].addr <= addr);
+	return i;
 }
 
 /* Ends of the kernel's text: nothing is at them, whatever comes next. */
@@ -440,19 +425,19 @@ bool kallsyms_find(const struct kallsyms *k, uint64_t addr,
 		   struct kallsyms_symbol *out)
 {
 	size_t block = find_block(k, addr);
-	struct cursor at, next = { 0 };
+	struct kallsyms_cursor at, next = { 0 };
 	uint64_t end;
 
 	if (block == 0)
 		return false;
 	next.i = (block - 1) * BLOCK;
 	next.p = (const uint8_t *)k->packed.data + k->blocks[block - 1].at;
-	cursor_next(k, &next);
+	kallsyms_next(k, &next);
 	do {
 		at = next;
 		if (next.i == k->n)
 			break;
-		cursor_next(k, &next);
+		kallsyms_next(k, &next);
 	} while (next.addr <= addr);
 	/* 'at' is the last of all unless the loop's condition ended it. */
 	end = next.i > at.i ? next.addr : UINT64_MAX;

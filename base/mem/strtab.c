@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem/strtab.h"
+#include "base/mem/vector.h"
 
 struct strtab_entry {
 	struct hash_node node; /* first: a node is its entry */
@@ -35,19 +36,6 @@ void strtab_fini(struct strtab *t)
 	memset(t, 0, sizeof(*t));
 }
 
-static int strtab_grow(struct strtab *t)
-{
-	uint32_t cap = t->cap ? t->cap * 2 : 32;
-	struct strtab_entry **p;
-
-	p = realloc(t->by_id, cap * sizeof(*p));
-	if (!p)
-		return -ENOMEM;
-	t->by_id = p;
-	t->cap = cap;
-	return 0;
-}
-
 int64_t strtab_id_len(struct strtab *t, const char *s, size_t len)
 {
 	uint64_t h = hash_bytes(s, len);
@@ -61,7 +49,7 @@ int64_t strtab_id_len(struct strtab *t, const char *s, size_t len)
 	}
 	if (len > UINT32_MAX / 2 || t->count == UINT32_MAX / 2)
 		return -ENOMEM;
-	if (t->count == t->cap && strtab_grow(t))
+	if (VECTOR_ROOM(t->by_id, t->count, t->cap))
 		return -ENOMEM;
 	e = arena_alloc(&t->arena, sizeof(*e) + len + 1);
 	if (!e)

@@ -247,17 +247,10 @@ static bool print_event(const struct events *e, const json_t *o)
 
 static bool events_add(struct events *e, json_t *o)
 {
-	struct event *list, *ev;
-	size_t cap;
+	struct event *ev;
 
-	if (e->n == e->cap) {
-		cap = e->cap ? 2 * e->cap : 256;
-		list = realloc(e->list, cap * sizeof(*list));
-		if (!list)
-			goto nomem;
-		e->list = list;
-		e->cap = cap;
-	}
+	if (VECTOR_ROOM(e->list, e->n, e->cap))
+		goto nomem;
 	ev = &e->list[e->n];
 	*ev = (struct event){ .time = lines_int(o, "time_boot_ns"),
 			      .number = e->n };

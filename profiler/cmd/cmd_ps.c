@@ -87,18 +87,9 @@ static bool ps_is_asked(struct ps *ps, const json_t *o)
 
 static bool ps_add(struct ps *ps, json_t *o)
 {
-	struct ps_row *rows;
-	size_t cap;
-
-	if (ps->n == ps->cap) {
-		cap = ps->cap ? 2 * ps->cap : 256;
-		rows = realloc(ps->rows, cap * sizeof(*rows));
-		if (!rows) {
-			ps->failed = true;
-			return false;
-		}
-		ps->rows = rows;
-		ps->cap = cap;
+	if (VECTOR_ROOM(ps->rows, ps->n, ps->cap)) {
+		ps->failed = true;
+		return false;
 	}
 	ps->rows[ps->n++] = (struct ps_row){ .o = json_incref(o) };
 	return true;
@@ -130,17 +121,11 @@ static int ps_compare(const void *a, const void *b)
 static struct ps_row *ps_find(struct ps *ps, uint64_t pid, const char *process)
 {
 	struct ps_row *last = NULL;
-	size_t lo = 0, hi = ps->n, mid;
+	size_t i;
 
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (lines_int(ps->rows[mid].o, "pid") < pid)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (; lo < ps->n && lines_int(ps->rows[lo].o, "pid") == pid; lo++) {
-		last = &ps->rows[lo];
+	VECTOR_SEARCH(i, ps->n, lines_int(ps->rows[i].o, "pid") < pid);
+	for (; i < ps->n && lines_int(ps->rows[i].o, "pid") == pid; i++) {
+		last = &ps->rows[i];
 		if (!strcmp(lines_str(last->o, "process"), process))
 			return last;
 	}

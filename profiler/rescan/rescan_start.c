@@ -48,26 +48,9 @@ struct walk_start *walk_start_new(uint64_t since)
 	return s;
 }
 
-/* Room for one more of 'size' bytes; 0 or -ENOMEM. */
-static int make_room(void **v, size_t n, size_t *cap, size_t size)
-{
-	size_t more = *cap ? 2 * *cap : 256;
-	void *p;
-
-	if (n < *cap)
-		return 0;
-	p = realloc(*v, more * size);
-	if (!p)
-		return -ENOMEM;
-	*v = p;
-	*cap = more;
-	return 0;
-}
-
 static void walk_start_saw(struct walk_start *s, uint32_t tgid, uint64_t time)
 {
-	if (make_room((void **)&s->seen, s->nseen, &s->seen_cap,
-		      sizeof(*s->seen))) {
+	if (VECTOR_ROOM(s->seen, s->nseen, s->seen_cap)) {
 		s->lost = true;
 		return;
 	}
@@ -104,7 +87,7 @@ int walk_start_add(struct walk_start *s, void *rec, struct pm_maps *m,
 
 	if (large && s->large_bytes + size > WALK_START_HELD / 2)
 		return -ENOBUFS;
-	err = make_room((void **)&s->held, s->n, &s->cap, sizeof(*s->held));
+	err = VECTOR_ROOM(s->held, s->n, s->cap);
 	if (err)
 		return err;
 	s->bytes += size;
@@ -137,17 +120,11 @@ static int compare(const void *a, const void *b)
 static bool changed(const struct walk_start *s, const struct pm_maps *m)
 {
 	struct seen from = { .tgid = m->tgid, .time = s->since };
-	size_t lo = 0, hi = s->nseen, mid;
+	size_t i;
 
-	while (lo < hi) { /* the first of its own */
-		mid = lo + (hi - lo) / 2;
-		if (compare(&s->seen[mid], &from) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < s->nseen && s->seen[lo].tgid == m->tgid &&
-	       s->seen[lo].time <= m->end;
+	VECTOR_SEARCH(i, s->nseen, compare(&s->seen[i], &from) < 0);
+	return i < s->nseen && s->seen[i].tgid == m->tgid &&
+	       s->seen[i].time <= m->end;
 }
 
 void walk_start_end(struct walk_start *s,

@@ -152,26 +152,11 @@ static int cpu_open(struct perfsource *s, int tid, unsigned int cpu,
 	return err;
 }
 
-static int grow(void **p, size_t n, size_t *cap, size_t size)
-{
-	void *q;
-
-	if (n < *cap)
-		return 0;
-	q = reallocarray(*p, *cap ? 2 * *cap : 16, size);
-	if (!q)
-		return -ENOMEM;
-	*p = q;
-	*cap = *cap ? 2 * *cap : 16;
-	return 0;
-}
-
 /* A further one writes into the ring that is there. */
 static int cpu_add(struct perfsource *s, int tid, unsigned int cpu,
 		   const char **what)
 {
-	int fd, err = grow((void **)&s->more, s->nmore, &s->more_cap,
-			   sizeof(*s->more));
+	int fd, err = VECTOR_ROOM(s->more, s->nmore, s->more_cap);
 
 	*what = "perf_event_open";
 	if (err)
@@ -223,7 +208,7 @@ static int open_thread(void *arg, uint32_t tid)
 	for (i = 0; i < s->ntids; i++)
 		if (s->tids[i] == tid)
 			return 0;
-	err = grow((void **)&s->tids, s->ntids, &s->tids_cap, sizeof(*s->tids));
+	err = VECTOR_ROOM(s->tids, s->ntids, s->tids_cap);
 	if (!err)
 		err = open_cpus(s, tid, n->what);
 	if (err == -ESRCH) /* over meanwhile */

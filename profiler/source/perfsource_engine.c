@@ -204,16 +204,9 @@ bool perfsource_engine_sample(struct engine *e, struct abi_sample *s)
 static int add_pid(void *arg, uint32_t pid)
 {
 	struct perfsource_engine *pe = arg;
-	size_t cap = pe->pids_cap ? 2 * pe->pids_cap : 256;
-	uint32_t *p;
 
-	if (pe->npids == pe->pids_cap) {
-		p = reallocarray(pe->pids, cap, sizeof(*p));
-		if (!p)
-			return -ENOMEM;
-		pe->pids = p;
-		pe->pids_cap = cap;
-	}
+	if (VECTOR_ROOM(pe->pids, pe->npids, pe->pids_cap))
+		return -ENOMEM;
 	pe->pids[pe->npids++] = pid;
 	return 0;
 }

@@ -372,16 +372,10 @@ symbolizer_elf_exec(const struct symbolizer_elf *e, uint64_t vaddr)
 const struct symbolizer_elf_range *
 symbolizer_elf_text(const struct symbolizer_elf *e, uint64_t vaddr)
 {
-	size_t lo = 0, hi = e->n_text, mid;
+	size_t i;
 
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (e->text[mid].start <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo == 0 || vaddr >= e->text[lo - 1].end)
+	VECTOR_SEARCH(i, e->n_text, e->text[i].start <= vaddr);
+	if (i == 0 || vaddr >= e->text[i - 1].end)
 		return NULL;
-	return &e->text[lo - 1];
+	return &e->text[i - 1];
 }

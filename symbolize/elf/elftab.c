@@ -32,7 +32,7 @@ static int tab_add_text(struct symbolizer_elf *e, const Elf64_Shdr *sh)
 	    e->n_text == TAB_TEXT_MAX)
 		return 0;
 	if ((e->n_text & (e->n_text - 1)) == 0) {
-		p = realloc(p, (e->n_text ? 2 * e->n_text : 1) * sizeof(*p));
+		p = reallocarray(p, e->n_text ? 2 * e->n_text : 1, sizeof(*p));
 		if (!p)
 			return -ENOMEM;
 		e->text = p;

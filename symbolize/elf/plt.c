@@ -22,17 +22,8 @@ struct stubs {
 
 static int stubs_add(struct stubs *s, const struct stub *stub)
 {
-	struct stub *p;
-	size_t cap;
-
-	if (s->n == s->cap) {
-		cap = s->cap ? s->cap * 2 : 64;
-		p = realloc(s->v, cap * sizeof(*p));
-		if (!p)
-			return -ENOMEM;
-		s->v = p;
-		s->cap = cap;
-	}
+	if (VECTOR_ROOM(s->v, s->n, s->cap))
+		return -ENOMEM;
 	s->v[s->n++] = *stub;
 	return 0;
 }
@@ -98,16 +89,10 @@ static int cmp_stub(const void *a, const void *b)
 
 static size_t stubs_first(const struct stubs *s, uint64_t slot)
 {
-	size_t lo = 0, hi = s->n, mid;
+	size_t i;
 
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (s->v[mid].slot < slot)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	VECTOR_SEARCH(i, s->n, s->v[i].slot < slot);
+	return i;
 }
 
 static int stubs_match(struct symbolizer_elf *e, const struct stubs *s,

@@ -46,21 +46,12 @@ struct build {
 
 static int build_add(struct build *b, const struct sym *sym)
 {
-	struct sym *p;
-	size_t cap;
-
 	if (b->n == INDEX_SYMS_MAX) {
 		b->e->damaged = true;
 		return 0;
 	}
-	if (b->n == b->cap) {
-		cap = b->cap ? b->cap * 2 : 256;
-		p = realloc(b->syms, cap * sizeof(*p));
-		if (!p)
-			return -ENOMEM;
-		b->syms = p;
-		b->cap = cap;
-	}
+	if (VECTOR_ROOM(b->syms, b->n, b->cap))
+		return -ENOMEM;
 	b->syms[b->n++] = *sym;
 	return 0;
 }
@@ -354,18 +345,12 @@ bool symbolizer_index_find(const struct symbolizer_index *x, uint64_t vaddr,
 			   struct symbolizer_range *out)
 {
 	const struct index_entry *en;
-	size_t lo = 0, hi = x->n, mid;
+	size_t i;
 
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (x->entries[mid].start <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo == 0)
+	VECTOR_SEARCH(i, x->n, x->entries[i].start <= vaddr);
+	if (i == 0)
 		return false;
-	en = &x->entries[lo - 1];
+	en = &x->entries[i - 1];
 	if (vaddr - en->start >= en->size)
 		return false;
 	out->start = en->start;

@@ -64,37 +64,26 @@ uint16_t symbolizer_rows_find(const struct symbolizer_rows *rows,
 			      uint64_t vaddr)
 {
 	uint64_t page = (vaddr - rows->head->base) >> 16;
-	uint32_t lo, hi, mid;
+	uint32_t first, i;
 
 	if (vaddr < rows->head->base || page >= rows->head->n_pages)
 		return 0;
-	lo = rows->pages[page];
-	hi = rows->pages[page + 1];
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (rows->rows[mid].pc <= (vaddr & 0xffff))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	first = rows->pages[page];
+	VECTOR_SEARCH(i, rows->pages[page + 1] - first,
+		      rows->rows[first + i].pc <= (vaddr & 0xffff));
 	/* The last row of an earlier page holds on into this one. */
-	return lo ? rows->rows[lo - 1].rule : 0;
+	return first + i ? rows->rows[first + i - 1].rule : 0;
 }
 
 uint16_t symbolizer_rows_at(const struct symbolizer_rows *rows, size_t i,
 			    uint64_t *vaddr)
 {
-	uint32_t lo = 0, hi = rows->head->n_pages, mid;
+	uint32_t page;
 
 	/* The last page that begins with this row or an earlier one. */
-	while (hi - lo > 1) {
-		mid = lo + (hi - lo) / 2;
-		if (rows->pages[mid] <= i)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	*vaddr = rows->head->base + ((uint64_t)lo << 16) + rows->rows[i].pc;
+	VECTOR_SEARCH(page, rows->head->n_pages - 1,
+		      rows->pages[page + 1] <= i);
+	*vaddr = rows->head->base + ((uint64_t)page << 16) + rows->rows[i].pc;
 	return rows->rows[i].rule;
 }
 

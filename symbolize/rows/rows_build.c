@@ -69,25 +69,6 @@ void symbolizer_rows_build_fini(struct symbolizer_rows_build *b)
 	symbolizer_pool_fini(&b->exprs);
 }
 
-/* Room for one more of 'size' bytes in *p. 0, -ENOMEM, -E2BIG beyond 'max'. */
-static int grow(void **p, size_t n, size_t *cap, size_t max, size_t size)
-{
-	size_t want;
-	void *q;
-
-	if (n < *cap)
-		return 0;
-	if (n >= max)
-		return -E2BIG;
-	want = *cap ? *cap * 2 : 1024;
-	q = realloc(*p, want * size);
-	if (!q)
-		return -ENOMEM;
-	*p = q;
-	*cap = want;
-	return 0;
-}
-
 bool symbolizer_rows_func(struct symbolizer_rows_build *b, uint64_t start,
 			  uint64_t end, int *err)
 {
@@ -104,8 +85,9 @@ bool symbolizer_rows_func(struct symbolizer_rows_build *b, uint64_t start,
 	end = MIN(end, r->end);
 	if (end <= start || end - b->base > UINT32_MAX)
 		return false;
-	*err = grow((void **)&b->funcs, b->n_funcs, &b->cap_funcs,
-		    ROWS_FUNCS_MAX, sizeof(*f));
+	*err = b->n_funcs >= ROWS_FUNCS_MAX
+		       ? -E2BIG
+		       : VECTOR_ROOM(b->funcs, b->n_funcs, b->cap_funcs);
 	if (*err)
 		return false;
 	f = &b->funcs[b->n_funcs++];
@@ -160,8 +142,9 @@ static int add(struct symbolizer_rows_build *b, struct rows_func *f,
 		last->rule = (uint16_t)id;
 		return 0;
 	}
-	err = grow((void **)&b->raw, b->n_raw, &b->cap_raw, ROWS_RAW_MAX,
-		   sizeof(*b->raw));
+	err = b->n_raw >= ROWS_RAW_MAX
+		      ? -E2BIG
+		      : VECTOR_ROOM(b->raw, b->n_raw, b->cap_raw);
 	if (err)
 		return err;
 	b->raw[b->n_raw].at = (uint32_t)(at - b->base);
@@ -213,16 +196,10 @@ static size_t sort_funcs(struct rows_func *f, size_t n)
 static bool meets(const struct rows_func *f, size_t n,
 		  const struct rows_func *x)
 {
-	size_t lo = 0, hi = n, mid;
+	size_t i;
 
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (f[mid].start < x->end)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && f[lo - 1].end > x->start;
+	VECTOR_SEARCH(i, n, f[i].start < x->end);
+	return i && f[i - 1].end > x->start;
 }
 
 void symbolizer_rows_fill(struct symbolizer_rows_build *b)
@@ -240,17 +217,11 @@ bool symbolizer_rows_covered(const struct symbolizer_rows_build *b, uint64_t at,
 			     uint64_t *next)
 {
 	const struct rows_func *f = b->funcs;
-	size_t lo = 0, hi = b->n_first, mid;
+	size_t i;
 
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (b->base + f[mid].start <= at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	*next = lo < b->n_first ? b->base + f[lo].start : UINT64_MAX;
-	return lo && b->base + f[lo - 1].end > at;
+	VECTOR_SEARCH(i, b->n_first, b->base + f[i].start <= at);
+	*next = i < b->n_first ? b->base + f[i].start : UINT64_MAX;
+	return i && b->base + f[i - 1].end > at;
 }
 
 bool symbolizer_rows_gap(const struct symbolizer_rows_build *b, size_t i,

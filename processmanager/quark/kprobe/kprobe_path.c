@@ -98,21 +98,15 @@ static int add_mount(struct kprobe_paths *p, char *line)
 {
 	char *save, *w, *word[5];
 	struct mount_entry *m;
-	size_t i, cap;
+	size_t i;
 
 	for (i = 0, w = strtok_r(line, " \n", &save); w && i < 5;
 	     w = strtok_r(NULL, " \n", &save))
 		word[i++] = w;
 	if (i < 5)
 		return 0;
-	if (p->n == p->cap) {
-		cap = p->cap ? p->cap * 2 : 64;
-		m = realloc(p->mounts, cap * sizeof(*m));
-		if (!m)
-			return -ENOMEM;
-		p->mounts = m;
-		p->cap = cap;
-	}
+	if (VECTOR_ROOM(p->mounts, p->n, p->cap))
+		return -ENOMEM;
 	unescape(word[3]);
 	unescape(word[4]);
 	while (w && strcmp(w, "-"))
