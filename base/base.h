@@ -9,6 +9,7 @@
 #include <sys/param.h> /* MIN, MAX: <uv.h> brings it, and them, anyway */
 
 #include "base/clock.h"
+#include "base/cursor.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem/arena.h"

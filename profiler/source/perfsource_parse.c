@@ -44,53 +44,33 @@ static const uint8_t dwarf_order[16] = { 0,  3,	 2,  1,	 4,  5,	 6,  7,
 #define AT_FLAGS 9
 #define NREGS 18
 
-struct cursor {
-	const uint8_t *p;
-	size_t left;
-};
-
-static const uint8_t *take(struct cursor *c, size_t n)
+static size_t left(const struct cursor *c)
 {
-	const uint8_t *p = c->p;
-
-	if (n > c->left)
-		return NULL;
-	c->p += n;
-	c->left -= n;
-	return p;
-}
-
-static bool take_u64(struct cursor *c, uint64_t *out)
-{
-	const uint8_t *p = take(c, sizeof(*out));
-
-	if (p)
-		memcpy(out, p, sizeof(*out));
-	return p;
+	return (size_t)(c->end - c->p);
 }
 
 static int parse_chain(struct cursor *c, struct perfsource_sample *s)
 {
-	uint64_t n;
+	uint64_t n = cursor_fixed(c, sizeof(n));
 
-	if (!take_u64(c, &n) || n > c->left / sizeof(uint64_t))
+	if (c->bad || n > left(c) / sizeof(uint64_t))
 		return -EINVAL;
-	s->kstack = take(c, n * sizeof(uint64_t));
+	s->kstack = cursor_bytes(c, n * sizeof(uint64_t));
 	s->nkstack = n;
 	return 0;
 }
 
 static int parse_regs(struct cursor *c, struct perfsource_sample *s)
 {
-	uint64_t abi, regs[NREGS];
+	uint64_t abi = cursor_fixed(c, sizeof(abi)), regs[NREGS];
 	const uint8_t *p;
 	size_t i;
 
-	if (!take_u64(c, &abi))
+	if (c->bad)
 		return -EINVAL;
 	if (abi == PERF_SAMPLE_REGS_ABI_NONE)
 		return 0;
-	p = take(c, sizeof(regs));
+	p = cursor_bytes(c, sizeof(regs));
 	if (!p)
 		return -EINVAL;
 	memcpy(regs, p, sizeof(regs));
@@ -107,14 +87,15 @@ static int parse_regs(struct cursor *c, struct perfsource_sample *s)
 /* The room is always there; how much of it was filled stands behind it. */
 static int parse_stack(struct cursor *c, struct perfsource_sample *s)
 {
-	uint64_t room, size;
+	uint64_t room = cursor_fixed(c, sizeof(room)), size;
 
-	if (!take_u64(c, &room) || room > c->left)
+	if (c->bad || room > left(c))
 		return -EINVAL;
 	if (!room)
 		return 0;
-	s->stack = take(c, room);
-	if (!take_u64(c, &size) || size > room)
+	s->stack = cursor_bytes(c, room);
+	size = cursor_fixed(c, sizeof(size));
+	if (c->bad || size > room)
 		return -EINVAL;
 	s->stack_size = size;
 	s->stack_room = room;
@@ -125,7 +106,7 @@ static int parse_sample(struct cursor *c, bool user, bool kernel,
 			struct perfsource_record *out)
 {
 	struct perfsource_sample *s = &out->sample;
-	const uint8_t *p = take(c, sizeof(struct sample_head));
+	const uint8_t *p = cursor_bytes(c, sizeof(struct sample_head));
 	struct sample_head h;
 	int err = 0;
 
@@ -149,7 +130,7 @@ static int parse_sample(struct cursor *c, bool user, bool kernel,
 static int parse_task(struct cursor *c, enum perfsource_kind kind,
 		      struct perfsource_record *out)
 {
-	const uint8_t *p = take(c, sizeof(struct task));
+	const uint8_t *p = cursor_bytes(c, sizeof(struct task));
 	struct task t;
 
 	if (!p)
@@ -167,7 +148,7 @@ static int parse_task(struct cursor *c, enum perfsource_kind kind,
 static int parse_comm(struct cursor *c, bool exec,
 		      struct perfsource_record *out)
 {
-	const uint8_t *p = take(c, 2 * sizeof(uint32_t));
+	const uint8_t *p = cursor_bytes(c, 2 * sizeof(uint32_t));
 	size_t n;
 
 	if (!p)
@@ -175,7 +156,7 @@ static int parse_comm(struct cursor *c, bool exec,
 	out->kind = exec ? PERFSOURCE_EXEC : PERFSOURCE_COMM;
 	memcpy(&out->pid, p, sizeof(out->pid));
 	memcpy(&out->tid, p + sizeof(out->pid), sizeof(out->tid));
-	n = MIN(c->left, sizeof(out->comm) - 1);
+	n = MIN(left(c), sizeof(out->comm) - 1);
 	memcpy(out->comm, c->p, n);
 	out->comm[n] = '\0';
 	return 0;
@@ -185,7 +166,7 @@ static int parse_comm(struct cursor *c, bool exec,
 static int parse_map(const struct perf_event_header *h, struct cursor *c,
 		     struct perfsource_record *out)
 {
-	int ret = sideband_parse_body(h, c->p, c->left, &out->map, &out->lost);
+	int ret = sideband_parse_body(h, c->p, left(c), &out->map, &out->lost);
 
 	if (ret < 0)
 		return ret;
@@ -208,10 +189,10 @@ static int parse_other(const struct perf_event_header *h, struct cursor *c,
 {
 	struct trailer t;
 
-	if (c->left < sizeof(t))
+	if (left(c) < sizeof(t))
 		return -EINVAL;
-	c->left -= sizeof(t);
-	memcpy(&t, c->p + c->left, sizeof(t));
+	c->end -= sizeof(t);
+	memcpy(&t, c->end, sizeof(t));
 	out->pid = t.pid;
 	out->tid = t.tid;
 	out->time = t.time;
@@ -234,8 +215,8 @@ static int parse_other(const struct perf_event_header *h, struct cursor *c,
 int perfsource_parse(const void *buf, size_t len, bool kernel,
 		     struct perfsource_record *out)
 {
-	struct cursor c = { buf, len };
-	const uint8_t *p = take(&c, sizeof(struct perf_event_header));
+	struct cursor c = { buf, (const uint8_t *)buf + len, false };
+	const uint8_t *p = cursor_bytes(&c, sizeof(struct perf_event_header));
 	struct perf_event_header h;
 	uint16_t mode;
 

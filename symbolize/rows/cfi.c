@@ -81,11 +81,11 @@ static const uint8_t *window(struct reader *r, uint64_t pos, size_t len)
  * The augmentation string, LSB Core 10.6.1.1.1, and the data it announces.
  * NULL, or what cannot be read in it.
  */
-static const char *cie_augmentation(struct cfi_cie *cie, struct cfi_cursor *c,
+static const char *cie_augmentation(struct cfi_cie *cie, struct cursor *c,
 				    const char *string)
 {
 	const char *s = string;
-	struct cfi_cursor data;
+	struct cursor data;
 	uint64_t len, skipped;
 
 	if (strcmp(s, "eh") == 0) /* gcc 2: a pointer, read before */
@@ -95,8 +95,8 @@ static const char *cie_augmentation(struct cfi_cie *cie, struct cfi_cursor *c,
 	if (*s++ != 'z')
 		return "an unknown augmentation";
 	cie->sized = true;
-	len = symbolizer_cfi_uleb(c);
-	data.p = symbolizer_cfi_bytes(c, len);
+	len = cursor_uleb(c);
+	data.p = cursor_bytes(c, len);
 	if (!data.p)
 		return "augmentation data beyond their entry";
 	data.end = data.p + len;
@@ -107,13 +107,13 @@ static const char *cie_augmentation(struct cfi_cie *cie, struct cfi_cursor *c,
 			cie->init.rule.signal = true;
 			break;
 		case 'R':
-			cie->encoding = (uint8_t)symbolizer_cfi_fixed(&data, 1);
+			cie->encoding = (uint8_t)cursor_fixed(&data, 1);
 			break;
 		case 'L':
-			symbolizer_cfi_fixed(&data, 1);
+			cursor_fixed(&data, 1);
 			break;
 		case 'P': /* wherever it leads: only its length counts */
-			len = symbolizer_cfi_fixed(&data, 1);
+			len = cursor_fixed(&data, 1);
 			if (!symbolizer_cfi_pointer(&data, len & 0x0f, 0,
 						    &skipped))
 				return "an unknown pointer encoding";
@@ -129,9 +129,9 @@ static const char *cie_augmentation(struct cfi_cie *cie, struct cfi_cursor *c,
 }
 
 /* The fields before the instructions. */
-static const char *cie_head(struct cfi_cie *cie, struct cfi_cursor *c, bool eh)
+static const char *cie_head(struct cfi_cie *cie, struct cursor *c, bool eh)
 {
-	uint8_t version = (uint8_t)symbolizer_cfi_fixed(c, 1);
+	uint8_t version = (uint8_t)cursor_fixed(c, 1);
 	const char *string = (const char *)c->p;
 	const char *end = memchr(c->p, '\0', (size_t)(c->end - c->p));
 	uint64_t ra;
@@ -142,13 +142,13 @@ static const char *cie_head(struct cfi_cie *cie, struct cfi_cursor *c, bool eh)
 		return "an augmentation that does not end";
 	c->p += end - string + 1;
 	if (strcmp(string, "eh") == 0)
-		symbolizer_cfi_fixed(c, 8);
-	if (version == 4 && (symbolizer_cfi_fixed(c, 1) != 8 ||
-			     symbolizer_cfi_fixed(c, 1) != 0))
+		cursor_fixed(c, 8);
+	if (version == 4 &&
+	    (cursor_fixed(c, 1) != 8 || cursor_fixed(c, 1) != 0))
 		return "addresses that are not of 64 bits";
-	cie->code_align = symbolizer_cfi_uleb(c);
-	cie->data_align = symbolizer_cfi_sleb(c);
-	ra = version == 1 ? symbolizer_cfi_fixed(c, 1) : symbolizer_cfi_uleb(c);
+	cie->code_align = cursor_uleb(c);
+	cie->data_align = cursor_sleb(c);
+	ra = version == 1 ? cursor_fixed(c, 1) : cursor_uleb(c);
 	if (c->bad || ra >= SYMBOLIZER_REGS)
 		return "no return address";
 	cie->ra = (uint8_t)ra;
@@ -161,7 +161,7 @@ static const char *cie_parse(struct reader *r, struct cfi_cie *cie,
 	struct cfi_run run = { .cie = cie };
 	const char *bad;
 
-	run.c = (struct cfi_cursor){ body, body + len, false };
+	run.c = (struct cursor){ body, body + len, false };
 	rows_rule_default(&cie->init.rule);
 	/* No return address until one is said. */
 	cie->init.rule.regs[SYMBOLIZER_REG_RA] =
@@ -182,13 +182,13 @@ static const char *cie_parse(struct reader *r, struct cfi_cie *cie,
 static const char *entry_head(const struct reader *r, const uint8_t *p,
 			      uint64_t pos, struct entry *e, uint64_t *id)
 {
-	struct cfi_cursor c = { p, p + MIN(20, r->size - pos), false };
+	struct cursor c = { p, p + MIN(20, r->size - pos), false };
 
 	e->pos = pos;
-	e->len = symbolizer_cfi_fixed(&c, 4);
+	e->len = cursor_fixed(&c, 4);
 	e->wide = e->len == CFI_LENGTH64;
 	if (e->wide)
-		e->len = symbolizer_cfi_fixed(&c, 8);
+		e->len = cursor_fixed(&c, 8);
 	e->body = pos + (uint64_t)(c.p - p);
 	*id = 0;
 	if (c.bad || e->len > r->size - e->body)
@@ -196,7 +196,7 @@ static const char *entry_head(const struct reader *r, const uint8_t *p,
 	if (e->len == 0)
 		return NULL;
 	/* Of 32 bits also in the wide form of .eh_frame, LSB 10.6.1.1. */
-	*id = symbolizer_cfi_fixed(&c, e->wide && !r->s->eh ? 8 : 4);
+	*id = cursor_fixed(&c, e->wide && !r->s->eh ? 8 : 4);
 	if (c.bad || (uint64_t)(c.p - p) > e->body - pos + e->len)
 		return "an entry too short to be one";
 	return NULL;
@@ -248,7 +248,7 @@ static const struct cfi_cie *cie_get(struct reader *r, uint64_t pos)
 
 /* Its addresses. NULL, or what is wrong. */
 static const char *fde_range(struct reader *r, const struct cfi_cie *cie,
-			     struct cfi_cursor *c, uint64_t at, uint64_t *start,
+			     struct cursor *c, uint64_t at, uint64_t *start,
 			     uint64_t *end)
 {
 	/* A length is of the same size, unsigned, and relative to nothing. */
@@ -271,7 +271,7 @@ static const char *fde_parse(struct reader *r, const struct cfi_cie *cie,
 	struct cfi_run run = { .cie = cie, .b = r->b, .state = cie->init };
 	const char *bad;
 
-	run.c = (struct cfi_cursor){ body + skip, body + e->len, false };
+	run.c = (struct cursor){ body + skip, body + e->len, false };
 	run.mark = body;
 	run.at = r->s->vaddr + e->body;
 	bad = fde_range(r, cie, &run.c, run.at + skip, &run.loc, &run.end);
@@ -283,8 +283,7 @@ static const char *fde_parse(struct reader *r, const struct cfi_cie *cie,
 		r->err = 0;
 		return "more functions than a table holds";
 	}
-	if (cie->sized &&
-	    !symbolizer_cfi_bytes(&run.c, symbolizer_cfi_uleb(&run.c))) {
+	if (cie->sized && !cursor_bytes(&run.c, cursor_uleb(&run.c))) {
 		r->err = symbolizer_rows_add(r->b, run.loc, NULL);
 		return "augmentation data beyond their entry";
 	}

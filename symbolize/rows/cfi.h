@@ -12,25 +12,14 @@
 #ifndef SYMBOLIZE_CFI_H
 #define SYMBOLIZE_CFI_H
 
+#include "base/cursor.h"
 #include "symbolize/rows/rows.h"
 
-/* Bytes yet to be read. Once past the end 'bad' is set, and all reads give 0. */
-struct cfi_cursor {
-	const uint8_t *p, *end;
-	bool bad;
-};
-
-uint64_t symbolizer_cfi_fixed(struct cfi_cursor *c, size_t size);
-int64_t symbolizer_cfi_signed(struct cfi_cursor *c, size_t size);
-uint64_t symbolizer_cfi_uleb(struct cfi_cursor *c);
-int64_t symbolizer_cfi_sleb(struct cfi_cursor *c);
-/* The next 'len' bytes; NULL and bad if they are not there. */
-const uint8_t *symbolizer_cfi_bytes(struct cfi_cursor *c, uint64_t len);
 /*
  * A pointer as DW_EH_PE 'encoding' has it, at address 'at'. False: an encoding
  * that code addresses have not; nothing was read.
  */
-bool symbolizer_cfi_pointer(struct cfi_cursor *c, uint8_t encoding, uint64_t at,
+bool symbolizer_cfi_pointer(struct cursor *c, uint8_t encoding, uint64_t at,
 			    uint64_t *out);
 
 /* What a program changes, and remembers. */
@@ -59,7 +48,7 @@ struct cfi_cie {
 /* A program that runs: of a common entry, or of a function. */
 struct cfi_run {
 	const struct cfi_cie *cie;
-	struct cfi_cursor c;
+	struct cursor c;
 	struct cfi_state state; /* at 'loc' */
 	uint64_t loc, end;
 	uint64_t at; /* address of c.p */

@@ -273,8 +273,8 @@ static bool is_plt(const uint8_t *p, size_t len, int32_t *n)
 static struct symbolizer_value plain(const uint8_t *p, size_t len)
 {
 	struct symbolizer_value v = { .from = SYMBOLIZER_EXPR };
-	struct cfi_cursor c = { p, p + len, false };
-	uint8_t op = (uint8_t)symbolizer_cfi_fixed(&c, 1);
+	struct cursor c = { p, p + len, false };
+	uint8_t op = (uint8_t)cursor_fixed(&c, 1);
 	int64_t n;
 
 	if (is_plt(p, len, &v.n)) {
@@ -283,7 +283,7 @@ static struct symbolizer_value plain(const uint8_t *p, size_t len)
 	}
 	if (op < OP_BREG0 || op >= OP_BREG0 + SYMBOLIZER_REG_RA)
 		return v;
-	n = symbolizer_cfi_sleb(&c);
+	n = cursor_sleb(&c);
 	if (c.bad || n != (int32_t)n)
 		return v;
 	v.reg = op - OP_BREG0;
@@ -298,9 +298,9 @@ static struct symbolizer_value plain(const uint8_t *p, size_t len)
 /* An expression that comes next; 'at': it gives the place of the value. */
 static void expression(struct machine *m, struct symbolizer_value *to, bool at)
 {
-	struct cfi_cursor *c = &m->r->c;
-	uint64_t len = symbolizer_cfi_uleb(c);
-	const uint8_t *p = symbolizer_cfi_bytes(c, len);
+	struct cursor *c = &m->r->c;
+	uint64_t len = cursor_uleb(c);
+	const uint8_t *p = cursor_bytes(c, len);
 	struct symbolizer_value v;
 	int n;
 
@@ -329,7 +329,7 @@ static void expression(struct machine *m, struct symbolizer_value *to, bool at)
 /* Instructions for the location and for whole states. False: another one. */
 static bool run_other(struct machine *m, uint8_t op)
 {
-	struct cfi_cursor *c = &m->r->c;
+	struct cursor *c = &m->r->c;
 
 	switch (op) {
 	case CFA_NOP:
@@ -338,13 +338,13 @@ static bool run_other(struct machine *m, uint8_t op)
 		set_loc(m);
 		return true;
 	case CFA_ADVANCE_LOC1:
-		advance(m, symbolizer_cfi_fixed(c, 1));
+		advance(m, cursor_fixed(c, 1));
 		return true;
 	case CFA_ADVANCE_LOC2:
-		advance(m, symbolizer_cfi_fixed(c, 2));
+		advance(m, cursor_fixed(c, 2));
 		return true;
 	case CFA_ADVANCE_LOC4:
-		advance(m, symbolizer_cfi_fixed(c, 4));
+		advance(m, cursor_fixed(c, 4));
 		return true;
 	case CFA_REMEMBER_STATE:
 		remember(m);
@@ -353,7 +353,7 @@ static bool run_other(struct machine *m, uint8_t op)
 		restore_state(m);
 		return true;
 	case CFA_GNU_ARGS_SIZE: /* for who jumps into the frame */
-		symbolizer_cfi_uleb(c);
+		cursor_uleb(c);
 		return true;
 	default:
 		return false;
@@ -362,26 +362,26 @@ static bool run_other(struct machine *m, uint8_t op)
 
 static bool run_cfa(struct machine *m, uint8_t op)
 {
-	struct cfi_cursor *c = &m->r->c;
+	struct cursor *c = &m->r->c;
 	uint64_t reg;
 
 	switch (op) {
 	case CFA_DEF_CFA:
-		reg = symbolizer_cfi_uleb(c);
-		set_cfa(m, reg, (int64_t)symbolizer_cfi_uleb(c));
+		reg = cursor_uleb(c);
+		set_cfa(m, reg, (int64_t)cursor_uleb(c));
 		return true;
 	case CFA_DEF_CFA_SF:
-		reg = symbolizer_cfi_uleb(c);
-		set_cfa(m, reg, scaled(m, symbolizer_cfi_sleb(c)));
+		reg = cursor_uleb(c);
+		set_cfa(m, reg, scaled(m, cursor_sleb(c)));
 		return true;
 	case CFA_DEF_CFA_REGISTER:
-		set_cfa_register(m, symbolizer_cfi_uleb(c));
+		set_cfa_register(m, cursor_uleb(c));
 		return true;
 	case CFA_DEF_CFA_OFFSET:
-		set_cfa_offset(m, (int64_t)symbolizer_cfi_uleb(c));
+		set_cfa_offset(m, (int64_t)cursor_uleb(c));
 		return true;
 	case CFA_DEF_CFA_OFFSET_SF:
-		set_cfa_offset(m, scaled(m, symbolizer_cfi_sleb(c)));
+		set_cfa_offset(m, scaled(m, cursor_sleb(c)));
 		return true;
 	case CFA_DEF_CFA_EXPRESSION:
 		expression(m, &m->r->state.rule.cfa, false);
@@ -394,7 +394,7 @@ static bool run_cfa(struct machine *m, uint8_t op)
 /* Saved at, or being, the CFA and an offset of one of several forms. */
 static bool run_offset(struct machine *m, uint8_t op)
 {
-	struct cfi_cursor *c = &m->r->c;
+	struct cursor *c = &m->r->c;
 	uint8_t from = SYMBOLIZER_AT_CFA;
 	uint64_t reg;
 	int64_t n;
@@ -411,11 +411,11 @@ static bool run_offset(struct machine *m, uint8_t op)
 	default:
 		return false;
 	}
-	reg = symbolizer_cfi_uleb(c);
+	reg = cursor_uleb(c);
 	if (op == CFA_OFFSET_EXTENDED_SF || op == CFA_VAL_OFFSET_SF)
-		n = symbolizer_cfi_sleb(c);
+		n = cursor_sleb(c);
 	else
-		n = (int64_t)symbolizer_cfi_uleb(c);
+		n = (int64_t)cursor_uleb(c);
 	if (op == CFA_GNU_NEGATIVE_OFFSET_EXTENDED)
 		n = (int64_t) - (uint64_t)n;
 	set(m, reg, from, 0, scaled(m, n));
@@ -424,25 +424,25 @@ static bool run_offset(struct machine *m, uint8_t op)
 
 static bool run_register(struct machine *m, uint8_t op)
 {
-	struct cfi_cursor *c = &m->r->c;
+	struct cursor *c = &m->r->c;
 	uint64_t reg, of;
 
 	switch (op) {
 	case CFA_RESTORE_EXTENDED:
-		restore(m, symbolizer_cfi_uleb(c));
+		restore(m, cursor_uleb(c));
 		return true;
 	case CFA_UNDEFINED:
-		set(m, symbolizer_cfi_uleb(c), SYMBOLIZER_UNDEFINED, 0, 0);
+		set(m, cursor_uleb(c), SYMBOLIZER_UNDEFINED, 0, 0);
 		return true;
 	case CFA_SAME_VALUE:
-		reg = symbolizer_cfi_uleb(c);
+		reg = cursor_uleb(c);
 		/* Of rsp, SAME would be what nobody said. */
 		set(m, reg, reg == 7 ? SYMBOLIZER_REG : SYMBOLIZER_SAME,
 		    reg == 7 ? 7 : 0, 0);
 		return true;
 	case CFA_REGISTER:
-		reg = symbolizer_cfi_uleb(c);
-		of = symbolizer_cfi_uleb(c);
+		reg = cursor_uleb(c);
+		of = cursor_uleb(c);
 		if (of >= SYMBOLIZER_REG_RA)
 			set(m, reg, SYMBOLIZER_UNDEFINED, 0, 0);
 		else
@@ -450,7 +450,7 @@ static bool run_register(struct machine *m, uint8_t op)
 		return true;
 	case CFA_EXPRESSION:
 	case CFA_VAL_EXPRESSION:
-		reg = symbolizer_cfi_uleb(c);
+		reg = cursor_uleb(c);
 		expression(m, column(m, reg), op == CFA_EXPRESSION);
 		return true;
 	default:
@@ -460,8 +460,8 @@ static bool run_register(struct machine *m, uint8_t op)
 
 static void run_one(struct machine *m)
 {
-	struct cfi_cursor *c = &m->r->c;
-	uint8_t op = (uint8_t)symbolizer_cfi_fixed(c, 1);
+	struct cursor *c = &m->r->c;
+	uint8_t op = (uint8_t)cursor_fixed(c, 1);
 	uint8_t low = op & 0x3f;
 
 	switch (op & 0xc0) {
@@ -470,7 +470,7 @@ static void run_one(struct machine *m)
 		return;
 	case CFA_OFFSET:
 		set(m, low, SYMBOLIZER_AT_CFA, 0,
-		    scaled(m, (int64_t)symbolizer_cfi_uleb(c)));
+		    scaled(m, (int64_t)cursor_uleb(c)));
 		return;
 	case CFA_RESTORE:
 		restore(m, low);

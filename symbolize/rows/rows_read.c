@@ -123,7 +123,7 @@ static bool read_hdr(struct symbolizer_elf *e, const Elf64_Phdr *ph,
 		     uint64_t *vaddr, uint64_t *functions)
 {
 	uint8_t h[4 + 8 + 8];
-	struct cfi_cursor c = { h, h, false };
+	struct cursor c = { h, h, false };
 	size_t len = (size_t)MIN(ph->p_filesz, (uint64_t)sizeof(h));
 
 	if (len < 4 || symbolizer_src_read(e->src, ph->p_offset, h, len) ||

@@ -3,7 +3,6 @@
  * expr: see tracehandler/unwind/expr.h. DWARF 5, 2.5.1; what needs more than a frame
  * (objects, calls, other address spaces) has no place in unwind rules, 6.4.2.
  */
-#include <string.h>
 
 #include "base/base.h"
 #include "tracehandler/unwind/expr.h"
@@ -54,8 +53,8 @@ enum {
 };
 
 struct machine {
+	struct cursor c;
 	const uint8_t *code;
-	size_t len, pc;
 	const struct trace_frame_regs *regs;
 	trace_read_fn read;
 	void *arg;
@@ -89,40 +88,9 @@ static void pick(struct machine *m, uint64_t depth)
 		m->bad = true;
 }
 
-static uint64_t fixed(struct machine *m, size_t size, bool is_signed)
-{
-	unsigned int shift = 64 - 8 * (unsigned int)size;
-	uint64_t v = 0;
-
-	if (size > m->len - m->pc) {
-		m->bad = true;
-		return 0;
-	}
-	memcpy(&v, m->code + m->pc, size);
-	m->pc += size;
-	return is_signed ? (uint64_t)((int64_t)(v << shift) >> shift) : v;
-}
-
-static uint64_t leb(struct machine *m, bool is_signed)
-{
-	unsigned int shift = 0;
-	uint64_t v = 0;
-	uint8_t byte;
-
-	do {
-		byte = (uint8_t)fixed(m, 1, false);
-		if (shift < 64)
-			v |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80);
-	if (is_signed && (byte & 0x40) && shift < 64)
-		v |= ~0ULL << shift;
-	return v;
-}
-
 static void base_register(struct machine *m, uint64_t reg)
 {
-	uint64_t off = leb(m, true);
+	uint64_t off = (uint64_t)cursor_sleb(&m->c);
 
 	if (reg >= SYMBOLIZER_REGS || !(m->regs->known & 1U << reg))
 		m->bad = true;
@@ -143,15 +111,14 @@ static void deref(struct machine *m, uint64_t size)
 
 static void jump(struct machine *m, bool taken)
 {
-	int64_t by = (int64_t)fixed(m, 2, true);
-	int64_t to = (int64_t)m->pc + by;
+	int64_t by = cursor_signed(&m->c, 2);
 
 	if (!taken)
 		return;
-	if (to < 0 || (uint64_t)to > m->len)
+	if (by < m->code - m->c.p || by > m->c.end - m->c.p)
 		m->bad = true;
 	else
-		m->pc = (size_t)to;
+		m->c.p += by;
 }
 
 static uint64_t binary(struct machine *m, uint8_t op, uint64_t a, uint64_t b)
@@ -218,7 +185,7 @@ static bool run_stack(struct machine *m, uint8_t op)
 		pick(m, 1);
 		return true;
 	case OP_PICK:
-		pick(m, fixed(m, 1, false));
+		pick(m, cursor_fixed(&m->c, 1));
 		return true;
 	case OP_SWAP:
 		a = pop(m);
@@ -245,7 +212,7 @@ static bool run_stack(struct machine *m, uint8_t op)
 		push(m, ~pop(m));
 		return true;
 	case OP_PLUS_UCONST:
-		a = leb(m, false);
+		a = cursor_uleb(&m->c);
 		push(m, pop(m) + a);
 		return true;
 	case OP_NOP:
@@ -257,23 +224,28 @@ static bool run_stack(struct machine *m, uint8_t op)
 
 static void run_one(struct machine *m)
 {
-	uint8_t op = (uint8_t)fixed(m, 1, false);
+	uint8_t op = (uint8_t)cursor_fixed(&m->c, 1);
 	uint64_t a, b;
+	size_t size;
 
 	if (op >= OP_LIT0 && op < OP_LIT0 + 32) {
 		push(m, op - OP_LIT0);
 	} else if (op >= OP_BREG0 && op < OP_BREG0 + 32) {
 		base_register(m, op - OP_BREG0);
 	} else if (op >= OP_CONST1U && op <= OP_CONST8S) {
-		push(m, fixed(m, 1U << ((op - OP_CONST1U) / 2), op & 1));
+		size = 1U << ((op - OP_CONST1U) / 2);
+		push(m, op & 1 ? (uint64_t)cursor_signed(&m->c, size)
+			       : cursor_fixed(&m->c, size));
 	} else if (op == OP_BREGX) {
-		base_register(m, leb(m, false));
-	} else if (op == OP_CONSTU || op == OP_CONSTS) {
-		push(m, leb(m, op == OP_CONSTS));
+		base_register(m, cursor_uleb(&m->c));
+	} else if (op == OP_CONSTU) {
+		push(m, cursor_uleb(&m->c));
+	} else if (op == OP_CONSTS) {
+		push(m, (uint64_t)cursor_sleb(&m->c));
 	} else if (op == OP_DEREF) {
 		deref(m, 8);
 	} else if (op == OP_DEREF_SIZE) {
-		deref(m, fixed(m, 1, false));
+		deref(m, cursor_fixed(&m->c, 1));
 	} else if (op == OP_SKIP) {
 		jump(m, true);
 	} else if (op == OP_BRA) {
@@ -289,17 +261,19 @@ bool trace_expr(const uint8_t *code, size_t len,
 		const struct trace_frame_regs *regs, const uint64_t *cfa,
 		trace_read_fn read, void *arg, uint64_t *out)
 {
-	struct machine m = {
-		.code = code, .len = len, .regs = regs, .read = read, .arg = arg
-	};
+	struct machine m = { .c = { code, code + len, false },
+			     .code = code,
+			     .regs = regs,
+			     .read = read,
+			     .arg = arg };
 
 	if (cfa)
 		push(&m, *cfa);
-	for (int steps = 0; m.pc < m.len && !m.bad; steps++) {
+	for (int steps = 0; m.c.p < m.c.end && !m.bad; steps++) {
 		if (steps == EXPR_STEPS)
 			return false;
 		run_one(&m);
 	}
 	*out = pop(&m);
-	return !m.bad;
+	return !m.bad && !m.c.bad;
 }

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cursor: numbers of a piece of bytes, little-endian, from front to back. Past
+ * the end 'bad' is set, nothing is left, and all reads give 0: a caller may
+ * look at it once, behind several reads.
+ */
+#ifndef BASE_CURSOR_H
+#define BASE_CURSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cursor {
+	const uint8_t *p, *end; /* bytes yet to be read */
+	bool bad;
+};
+
+/* The next 'len' bytes; NULL and bad if there are fewer. */
+const uint8_t *cursor_bytes(struct cursor *c, uint64_t len);
+/* A number of 'size' bytes, 1 to 8. */
+uint64_t cursor_fixed(struct cursor *c, size_t size);
+int64_t cursor_signed(struct cursor *c, size_t size);
+/*
+ * LEB128 (DWARF 5, 7.6), of which protobuf's varint is the unsigned one: ten
+ * bytes at most; bits that do not fit into 64 are dropped.
+ */
+uint64_t cursor_uleb(struct cursor *c);
+int64_t cursor_sleb(struct cursor *c);
+
+#endif /* BASE_CURSOR_H */
