@@ -5,7 +5,6 @@
  * the kernel is asked, by its CPU clock, which counts all threads in ns.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,26 +64,13 @@ struct pm_reading {
 	struct patience_job job;
 	uint32_t tgid;
 	bool all; /* not only whether it is there */
-	/* What was found; of proc_pid_stat(5) times in clock ticks. */
+	/* What was found. */
 	bool has_stat, has_cpu, has_ids, has_cwd;
-	uint32_t pgid, sid, uid, gid;
-	uint64_t user, system, start;
+	struct procfs_stat stat;
+	struct procfs_ids ids;
 	uint64_t cpu_ns;
 	char cwd[ABI_QUARK_PATH_MAX];
 };
-
-/* The name in parentheses may hold anything; it ends with the last of them. */
-static bool pm_stat_parse(const char *text, struct pm_reading *out)
-{
-	const char *p = strrchr(text, ')');
-
-	return p && sscanf(p,
-			   ") %*c %*d %" SCNu32 " %" SCNu32
-			   " %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64
-			   " %*d %*d %*d %*d %*d %*d %" SCNu64,
-			   &out->pgid, &out->sid, &out->user, &out->system,
-			   &out->start) == 5;
-}
 
 /* Below a root of its own it would be another path than the kernel's. */
 static bool pm_cwd_read(uint32_t tgid, char *cwd, size_t size)
@@ -105,14 +91,10 @@ static bool pm_cwd_read(uint32_t tgid, char *cwd, size_t size)
 
 static bool pm_ids_read(struct pm_reading *r)
 {
-	char status[2048], *ids;
+	char status[2048];
 
-	if (!procfs_text(r->tgid, "status", status, sizeof(status)))
-		return false;
-	/* Control characters of the name above it are escaped. */
-	ids = strstr(status, "\nUid:\t");
-	return ids && sscanf(ids, "\nUid:\t%u %*u %*u %*u\nGid:\t%u", &r->uid,
-			     &r->gid) == 2;
+	return procfs_text(r->tgid, "status", status, sizeof(status)) &&
+	       procfs_ids_parse(status, &r->ids);
 }
 
 static bool pm_cpu_read(struct pm_reading *r)
@@ -130,15 +112,13 @@ static bool pm_cpu_read(struct pm_reading *r)
 static void pm_reading_run(struct patience_job *job)
 {
 	struct pm_reading *r = container_of(job, struct pm_reading, job);
-	char text[1024];
 
 	if (r->all) {
 		r->has_cpu = pm_cpu_read(r);
 		r->has_ids = pm_ids_read(r);
 		r->has_cwd = pm_cwd_read(r->tgid, r->cwd, sizeof(r->cwd));
 	}
-	r->has_stat = procfs_text(r->tgid, "stat", text, sizeof(text)) &&
-		      pm_stat_parse(text, r);
+	r->has_stat = procfs_stat(r->tgid, &r->stat);
 }
 
 static void pm_reading_release(struct patience_job *job)
@@ -177,9 +157,8 @@ static struct pm_reading *pm_read_proc(struct pm *pm, struct pm_proc *proc,
 static bool pm_reading_of(const struct pm_reading *r,
 			  const struct pm_proc *proc)
 {
-	uint64_t tick = CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
-
-	return r->has_stat && r->start == proc->start_boottime / tick;
+	return r->has_stat &&
+	       r->stat.start == procfs_tick_of(proc->start_boottime);
 }
 
 bool pm_process_there(struct pm *pm, struct pm_proc *proc)
@@ -196,11 +175,11 @@ static void pm_process_take(struct pm *pm, struct pm_image *img,
 {
 	bool cut = false;
 
-	img->proc->pgid = r->pgid;
-	img->proc->sid = r->sid;
+	img->proc->pgid = r->stat.pgid;
+	img->proc->sid = r->stat.sid;
 	if (r->has_ids) {
-		img->uid = r->uid;
-		img->gid = r->gid;
+		img->uid = r->ids.uid;
+		img->gid = r->ids.gid;
 	}
 	if (r->has_cwd)
 		pm_str_set_of(pm, &img->cwd, img->uid, r->cwd, strlen(r->cwd),
@@ -209,13 +188,15 @@ static void pm_process_take(struct pm *pm, struct pm_image *img,
 
 static void pm_process_cpu_now(struct pm_proc *proc, const struct pm_reading *r)
 {
+	const struct procfs_stat *st = &r->stat;
+
 	if (!r->has_cpu)
 		return;
 	proc->cpu = PM_CPU_NOW;
 	proc->cpu_ns = r->cpu_ns;
 	/* As the kernel has it: without a tick all is user time. */
-	proc->system_ns = r->system ? (double)r->cpu_ns * r->system /
-					      (r->user + r->system)
+	proc->system_ns = st->stime ? (double)r->cpu_ns * st->stime /
+					      (st->utime + st->stime)
 				    : 0;
 	proc->user_ns = proc->cpu_ns - proc->system_ns;
 }

@@ -49,22 +49,14 @@ static void process_memory(struct reporter_metrics *m)
 			false, NULL, (double)size * page);
 }
 
-/* Field 22 of proc_pid_stat(5), in clock ticks since the boot. */
 static void process_start(struct reporter_metrics *m)
 {
-	unsigned long long start;
-	char text[1024], *p;
+	struct procfs_stat st;
 	double boot;
 
-	if (!procfs_text(getpid(), "stat", text, sizeof(text)))
+	if (!procfs_stat(getpid(), &st))
 		return;
-	p = strrchr(text, ')');
-	if (!p || sscanf(p,
-			 ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u "
-			 "%*u %*d %*d %*d %*d %*d %*d %llu",
-			 &start) != 1)
-		return;
-	boot = (double)start / sysconf(_SC_CLK_TCK);
+	boot = (double)st.start / CLOCK_NSEC_PER_SEC;
 	reporter_metric(m, "process_start_time_seconds",
 			"start, in seconds since the epoch", false, NULL,
 			boot + (double)clock_wall_offset_ns() /

@@ -32,20 +32,115 @@ int procfs_numbers(const char *path, int (*fn)(void *arg, uint32_t number),
 	return err;
 }
 
-bool procfs_text(uint32_t pid, const char *name, char *text, size_t size)
+int procfs_open(uint32_t pid)
 {
 	char path[32];
-	ssize_t n;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+ssize_t procfs_read(int dir, const char *name, char *buf, size_t size)
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+	ssize_t n;
+
+	*buf = '\0';
 	if (fd < 0)
-		return false;
-	n = read(fd, text, size - 1);
+		return -errno;
+	do {
+		n = read(fd, buf + len, size - 1 - len);
+		if (n > 0)
+			len += n;
+	} while (n > 0 && len < size - 1);
+	if (n < 0)
+		n = -errno;
 	close(fd);
-	text[MAX(n, 0)] = '\0';
-	return n > 0;
+	buf[len] = '\0';
+	return n < 0 ? n : (ssize_t)len;
+}
+
+bool procfs_text(uint32_t pid, const char *name, char *text, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
+	return procfs_read(AT_FDCWD, path, text, size) > 0;
+}
+
+#define PROCFS_KTHREAD 0x00200000U /* PF_KTHREAD of include/linux/sched.h */
+
+int procfs_stat_parse(const char *text, size_t len, struct procfs_stat *out)
+{
+	const char *open = memchr(text, '(', len);
+	const char *close = memrchr(text, ')', len);
+	unsigned long long start, user, system;
+	char rest[1024];
+	unsigned int flags;
+	size_t n;
+
+	memset(out, 0, sizeof(*out));
+	if (!open || !close || close < open)
+		return -EINVAL;
+	/* A name may hold anything; it ends with the last parenthesis. */
+	n = MIN((size_t)(close - open - 1), sizeof(out->comm) - 1);
+	memcpy(out->comm, open + 1, n);
+	n = MIN(len - (close + 1 - text), sizeof(rest) - 1);
+	memcpy(rest, close + 1, n);
+	rest[n] = '\0';
+	/* Fields 3 to 7, 9, 14, 15 and 22. */
+	if (sscanf(rest,
+		   " %c %u %u %u %u %*d %u %*u %*u %*u %*u %llu %llu %*d %*d"
+		   " %*d %*d %*d %*d %llu",
+		   &out->state, &out->ppid, &out->pgid, &out->sid, &out->tty,
+		   &flags, &user, &system, &start) != 9)
+		return -EINVAL;
+	out->kthread = flags & PROCFS_KTHREAD;
+	out->utime = user;
+	out->stime = system;
+	if (__builtin_mul_overflow(start, procfs_tick(), &out->start))
+		return -EINVAL;
+	return 0;
+}
+
+bool procfs_stat_at(int dir, struct procfs_stat *out)
+{
+	char text[2048];
+	ssize_t n = procfs_read(dir, "stat", text, sizeof(text));
+
+	errno = n < 0 ? (int)-n : 0;
+	return n > 0 && !procfs_stat_parse(text, n, out);
+}
+
+bool procfs_stat(uint32_t pid, struct procfs_stat *out)
+{
+	char text[2048];
+
+	return procfs_text(pid, "stat", text, sizeof(text)) &&
+	       !procfs_stat_parse(text, strlen(text), out);
+}
+
+uint64_t procfs_tick(void)
+{
+	return CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
+}
+
+uint64_t procfs_tick_of(uint64_t boottime)
+{
+	return boottime / procfs_tick() * procfs_tick();
+}
+
+bool procfs_ids_parse(const char *status, struct procfs_ids *out)
+{
+	/* Control characters of the name above it are escaped. */
+	const char *at = strstr(status, "\nUid:\t");
+
+	return at && sscanf(at, "\nUid:\t%u %u %u %*u\nGid:\t%u %u %u",
+			    &out->uid, &out->euid, &out->suid, &out->gid,
+			    &out->egid, &out->sgid) == 6;
 }
 
 /* "memory" is one of "cpu,memory"; "" of "" only. */

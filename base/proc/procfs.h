@@ -6,13 +6,55 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Calls 'fn' for every number that is a name in 'dir', until it returns an error. 0 or -errno. */
 int procfs_numbers(const char *dir, int (*fn)(void *arg, uint32_t number),
 		   void *arg);
 
-/* The beginning of a file of /proc/PID, with a NUL behind it. False: nothing. */
+/*
+ * A descriptor of /proc/PID (O_PATH), which stays that process's when its pid is
+ * another's. -errno: ENOENT if there is no such process.
+ */
+int procfs_open(uint32_t pid);
+
+/*
+ * The beginning of file 'name' below descriptor 'dir', at most size - 1 bytes, and
+ * a NUL behind it. How many, or -errno.
+ */
+ssize_t procfs_read(int dir, const char *name, char *buf, size_t size);
+
+/* Likewise of a file of /proc/PID. False: nothing. */
 bool procfs_text(uint32_t pid, const char *name, char *text, size_t size);
+
+#define PROCFS_COMM 16 /* TASK_COMM_LEN, include/linux/sched.h */
+
+/* Of /proc/PID/stat, see proc_pid_stat(5). */
+struct procfs_stat {
+	char comm[PROCFS_COMM]; /* kernel threads' may be longer: cut */
+	char state;
+	bool kthread;
+	uint32_t ppid, pgid, sid, tty;
+	uint64_t utime, stime; /* in clock ticks */
+	uint64_t start; /* CLOCK_BOOTTIME, ns: a whole number of clock ticks */
+};
+
+/* 'text' need not be NUL-terminated. 0 or -EINVAL. */
+int procfs_stat_parse(const char *text, size_t len, struct procfs_stat *out);
+bool procfs_stat(uint32_t pid, struct procfs_stat *out);
+bool procfs_stat_at(int dir, struct procfs_stat *out);
+
+/* Nanoseconds a clock tick, in which /proc counts. */
+uint64_t procfs_tick(void);
+/* The tick that a time lies in, as 'start' has it. */
+uint64_t procfs_tick_of(uint64_t boottime);
+
+struct procfs_ids {
+	uint32_t uid, euid, suid, gid, egid, sgid;
+};
+
+/* Of the text of /proc/PID/status. False: it does not say. */
+bool procfs_ids_parse(const char *status, struct procfs_ids *out);
 
 /*
  * The one path that stands for a process's cgroups, out of the text of

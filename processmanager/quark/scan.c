@@ -135,7 +135,7 @@ static int walk_again(void *arg, void *data, size_t len)
  */
 static bool exact_key(const struct quark_cache *c, struct abi_key *key)
 {
-	uint64_t tick = CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
+	uint64_t tick = procfs_tick();
 	uint64_t start = key->start_boottime;
 	const struct quark_proc *p;
 	bool found = false;
@@ -156,7 +156,7 @@ static bool exact_key(const struct quark_cache *c, struct abi_key *key)
 /* Who began with the walk, or behind it: its fork is on its way in the ring. */
 static int walk_hidden(void *arg, uint32_t pid)
 {
-	uint64_t tick = CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
+	uint64_t tick = procfs_tick();
 	struct walk *w = arg;
 	struct quark_cache *c = &w->qq->cache;
 	struct quark_proc *p = quark_cache_newest(c, pid);

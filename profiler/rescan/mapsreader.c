@@ -197,13 +197,9 @@ static int reader_start(struct mapsreader *r)
 /* What it does, as in proc_pid_stat(5); '?': not known. */
 static char reader_state(const struct mapsreader *r)
 {
-	char text[256], *p;
+	struct procfs_stat st;
 
-	if (!r->pid ||
-	    !procfs_text((uint32_t)r->pid, "stat", text, sizeof(text)))
-		return '?';
-	p = strrchr(text, ')');
-	return p && p[1] ? p[2] : '?';
+	return r->pid && procfs_stat((uint32_t)r->pid, &st) ? st.state : '?';
 }
 
 /* --- a batch ------------------------------------------------------------------- */

@@ -127,8 +127,8 @@ static void on_record(void *arg, const struct perfsource_record *r)
 static int push_proc(struct engine *e, enum perfids_kind kind, uint32_t pid)
 {
 	struct perfids_record *r;
-	struct procfs_process *proc;
-	int err = procfs_read("/proc", pid, sizeof(*r), &proc);
+	struct perfsource_process *proc;
+	int err = perfsource_process_read("/proc", pid, sizeof(*r), &proc);
 
 	if (err)
 		return err == -ENOMEM ? err : 0;

@@ -420,8 +420,8 @@ static int feed_gone(struct perfids *p, const struct perfids_record *r)
 	return 0;
 }
 
-static void from_proc(const struct procfs_process *from, struct perf_proc *proc,
-		      struct quark_process *qp)
+static void from_proc(const struct perfsource_process *from,
+		      struct perf_proc *proc, struct quark_process *qp)
 {
 	proc->uid = from->uid;
 	proc->gid = from->gid;
@@ -437,7 +437,7 @@ static void from_proc(const struct procfs_process *from, struct perf_proc *proc,
 }
 
 static int add_threads(struct perfids *p, struct perf_proc *proc,
-		       const struct procfs_process *from)
+		       const struct perfsource_process *from)
 {
 	size_t i;
 	int err = 0;
@@ -450,7 +450,7 @@ static int add_threads(struct perfids *p, struct perf_proc *proc,
 
 static int feed_walk(struct perfids *p, const struct perfids_record *r)
 {
-	const struct procfs_process *from = r->proc;
+	const struct perfsource_process *from = r->proc;
 	struct perf_proc *proc = find_proc(p, r->pid), *parent;
 	struct quark_process qp;
 
@@ -475,7 +475,7 @@ static int feed_walk(struct perfids *p, const struct perfids_record *r)
  */
 static int feed_read(struct perfids *p, const struct perfids_record *r)
 {
-	const struct procfs_process *from = r->proc;
+	const struct perfsource_process *from = r->proc;
 	struct perf_proc *proc = find_proc(p, r->pid);
 	struct quark_process qp;
 

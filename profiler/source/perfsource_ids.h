@@ -49,7 +49,7 @@ struct perfids_record {
 	uint32_t ppid, ptid; /* FORK */
 	uint64_t time;
 	char comm[ABI_COMM_LEN]; /* EXEC, COMM */
-	const struct procfs_process *proc; /* WALK, READ; borrowed */
+	const struct perfsource_process *proc; /* WALK, READ; borrowed */
 };
 
 /* 0 or -ENOMEM. */

@@ -10,26 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/proc/procfs.h"
 #include "bpf/abi.h"
 
-/* Of /proc/PID/stat. */
-struct procfs_stat {
-	char comm[ABI_COMM_LEN];
-	char state;
-	uint32_t ppid;
-	bool kthread;
-	uint64_t start; /* boot time, ns: a whole number of clock ticks */
-};
-
-/* 'text' need not be NUL-terminated. 0 or -EINVAL. */
-int procfs_stat_parse(const char *text, size_t len, struct procfs_stat *out);
-
-struct procfs_thread {
+struct perfsource_thread {
 	uint32_t tid;
 	char comm[ABI_COMM_LEN];
 };
 
-struct procfs_process {
+struct perfsource_process {
 	uint32_t pid;
 	uint32_t uid, gid;
 	struct procfs_stat stat;
@@ -37,7 +26,7 @@ struct procfs_process {
 	/* NULL: unknown. */
 	char *exe, *cwd, *cgroup, *cmdline;
 	size_t cmdline_len;
-	struct procfs_thread *threads;
+	struct perfsource_thread *threads;
 	size_t nthreads;
 };
 
@@ -46,10 +35,7 @@ struct procfs_process {
  * begins 'front' bytes, a multiple of 8, before *out: they are the caller's.
  * 0 or -errno.
  */
-int procfs_read(const char *proc, uint32_t pid, size_t front,
-		struct procfs_process **out);
-
-/* Nanoseconds a clock tick, in which /proc counts. */
-uint64_t procfs_tick(void);
+int perfsource_process_read(const char *proc, uint32_t pid, size_t front,
+			    struct perfsource_process **out);
 
 #endif /* PROFILER_PERFSOURCE_PROC_H */

@@ -478,21 +478,6 @@ static void on_readable(void *arg)
 
 /* --- time ------------------------------------------------------------------------- */
 
-/* The state letter of /proc/PID/stat; 0: it cannot be read. */
-static char process_state(pid_t pid)
-{
-	char path[32], line[256], *end;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	end = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
-	fclose(f);
-	return end && end[1] == ' ' ? end[2] : '\0';
-}
-
 /*
  * It took too long: the file's fault, if it used the CPU for it. A process that
  * was stopped, or got no CPU, could not answer; one that waits for the file may
@@ -501,7 +486,9 @@ static char process_state(pid_t pid)
 static void give_up(struct worker *w)
 {
 	uint64_t used = (cpu_ns(w) - w->cpu_ns) / CLOCK_NSEC_PER_MSEC;
-	char state = process_state(worker_child_pid(w->child));
+	struct procfs_stat st;
+	char state =
+		procfs_stat(worker_child_pid(w->child), &st) ? st.state : '\0';
 
 	w->opts.stats->worker_hung++;
 	if (w->state == WORKER_STARTING || used >= w->opts.deadline_ms / 4)

@@ -36,72 +36,30 @@ static ssize_t slurp(int dirfd, const char *name, size_t max, struct strbuf *sb)
 	return sb->failed ? -ENOMEM : (ssize_t)(sb->len - start);
 }
 
-/* Fields 4 and 22 of stat: parent, start time in ticks; behind the last ')'. */
-static bool read_stat(int dirfd, unsigned int *ppid, unsigned long long *start)
-{
-	char buf[2048], *p;
-	ssize_t n;
-	int fd;
-
-	fd = openat(dirfd, "stat", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, buf, sizeof(buf) - 1);
-	close(fd);
-	if (n <= 0)
-		return false;
-	buf[n] = '\0';
-	p = strrchr(buf, ')');
-	return p && sscanf(p + 1,
-			   " %*c %u %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u"
-			   " %*u %*d %*d %*d %*d %*d %*d %llu",
-			   ppid, start) == 2;
-}
-
-static uint64_t ticks(uint64_t start_boottime)
-{
-	return start_boottime / (CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
-}
-
 static bool same_start(int dirfd, uint64_t start_boottime)
 {
-	unsigned long long start;
-	unsigned int ppid;
+	struct procfs_stat st;
 
-	return read_stat(dirfd, &ppid, &start) &&
-	       start == ticks(start_boottime);
-}
-
-static int open_dir(uint32_t pid)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%u", pid);
-	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return procfs_stat_at(dirfd, &st) &&
+	       st.start == procfs_tick_of(start_boottime);
 }
 
 uint64_t quark_procfs_start(uint32_t pid)
 {
-	unsigned long long start = QUARK_PROCFS_NO_START;
-	int dirfd = open_dir(pid);
-	unsigned int ppid;
+	struct procfs_stat st;
 
-	if (dirfd < 0)
-		return QUARK_PROCFS_NO_START;
-	if (!read_stat(dirfd, &ppid, &start))
-		start = QUARK_PROCFS_NO_START;
-	close(dirfd);
-	return start;
+	return procfs_stat(pid, &st) ? st.start / procfs_tick()
+				     : QUARK_PROCFS_NO_START;
 }
 
 bool quark_procfs_exists(uint32_t pid, uint64_t start_boottime)
 {
-	int dirfd = open_dir(pid);
+	int dirfd = procfs_open(pid);
 	bool same;
 
 	/* It is gone if that is what was said, not for want of a descriptor. */
 	if (dirfd < 0)
-		return errno != ENOENT;
+		return dirfd != -ENOENT;
 	errno = 0;
 	same = same_start(dirfd, start_boottime) || errno == EMFILE ||
 	       errno == ENFILE || errno == ENOMEM;
@@ -111,23 +69,18 @@ bool quark_procfs_exists(uint32_t pid, uint64_t start_boottime)
 
 uint32_t quark_procfs_parent(uint32_t pid, uint64_t start_boottime)
 {
-	int dirfd = open_dir(pid);
-	unsigned long long start;
-	unsigned int ppid;
-	bool known;
+	struct procfs_stat st;
 
-	if (dirfd < 0)
-		return 0;
-	known = read_stat(dirfd, &ppid, &start) &&
-		start == ticks(start_boottime);
-	close(dirfd);
-	return known ? ppid : 0;
+	return procfs_stat(pid, &st) &&
+			       st.start == procfs_tick_of(start_boottime)
+		       ? st.ppid
+		       : 0;
 }
 
 bool quark_procfs_strings(uint32_t pid, uint64_t start_boottime, size_t max_env,
 			  struct strbuf *sb, size_t *args_len, size_t *env_len)
 {
-	int dirfd = open_dir(pid);
+	int dirfd = procfs_open(pid);
 	ssize_t args, env = 0;
 	bool same;
 
@@ -151,7 +104,7 @@ size_t quark_procfs_cgroup(uint32_t pid, uint64_t start_boottime,
 {
 	struct strbuf text = STRBUF_INIT;
 	const char *path = NULL;
-	int dirfd = open_dir(pid);
+	int dirfd = procfs_open(pid);
 	size_t start = sb->len;
 
 	if (dirfd < 0)

@@ -17,8 +17,6 @@
 
 #include "processmanager/quark/priv.h"
 
-#define PF_KTHREAD 0x00200000 /* linux/sched.h */
-
 size_t quark_procfs_link(uint32_t pid, const char *name, struct strbuf *sb)
 {
 	static const char deleted[] = " (deleted)";
@@ -36,30 +34,19 @@ size_t quark_procfs_link(uint32_t pid, const char *name, struct strbuf *sb)
 	return n;
 }
 
-/* See proc_pid_stat(5). The start is that of its clock tick. */
-static bool parse_stat(const char *text, struct abi_quark_image *im)
+/* The start is that of its clock tick. */
+static bool take_stat(const struct procfs_stat *st, struct abi_quark_image *im)
 {
-	const char *open = strchr(text, '('), *close = strrchr(text, ')');
-	uint64_t tick = CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
-	unsigned long long start;
-	unsigned int tty, flags;
-	char state;
-
-	if (!open || !close || close < open ||
-	    sscanf(close,
-		   ") %c %u %u %u %u %*d %u %*u %*u %*u %*u %*u %*u %*d %*d"
-		   " %*d %*d %*d %*d %llu",
-		   &state, &im->parent.tgid, &im->ids.pgid, &im->ids.sid, &tty,
-		   &flags, &start) != 7)
-		return false;
-	memcpy(im->comm, open + 1,
-	       MIN(close - open - 1, (ptrdiff_t)sizeof(im->comm) - 1));
-	im->ids.tty_major = tty >> 8 & 0xfff;
-	im->ids.tty_minor = (tty & 0xff) | (tty >> 12 & 0xfff00);
-	im->head.flags = flags & PF_KTHREAD ? ABI_QUARK_KTHREAD : 0;
-	im->head.key.start_boottime = start * tick;
+	im->parent.tgid = st->ppid;
+	im->ids.pgid = st->pgid;
+	im->ids.sid = st->sid;
+	memcpy(im->comm, st->comm, MIN(sizeof(im->comm), sizeof(st->comm)));
+	im->ids.tty_major = st->tty >> 8 & 0xfff;
+	im->ids.tty_minor = (st->tty & 0xff) | (st->tty >> 12 & 0xfff00);
+	im->head.flags = st->kthread ? ABI_QUARK_KTHREAD : 0;
+	im->head.key.start_boottime = st->start;
 	/* A zombie is no news. */
-	return state != 'Z' && state != 'X';
+	return st->state != 'Z' && st->state != 'X';
 }
 
 /* See proc_pid_status(5). Control characters of the name are escaped there. */
@@ -75,13 +62,18 @@ static void parse_status(const char *text, struct abi_quark_ids *ids)
 		{ "\nCapBnd:\t", &ids->cap_bset },
 		{ "\nCapAmb:\t", &ids->cap_ambient },
 	};
-	const char *at = strstr(text, "\nUid:\t");
+	struct procfs_ids own;
+	const char *at;
 	size_t i;
 
-	if (at)
-		sscanf(at, "\nUid:\t%u %u %u %*u\nGid:\t%u %u %u", &ids->uid,
-		       &ids->euid, &ids->suid, &ids->gid, &ids->egid,
-		       &ids->sgid);
+	if (procfs_ids_parse(text, &own)) {
+		ids->uid = own.uid;
+		ids->euid = own.euid;
+		ids->suid = own.suid;
+		ids->gid = own.gid;
+		ids->egid = own.egid;
+		ids->sgid = own.sgid;
+	}
 	for (i = 0; i < ARRAY_SIZE(caps); i++) {
 		at = strstr(text, caps[i].name);
 		if (at)
@@ -137,14 +129,14 @@ static void read_file(struct abi_quark_image *im)
 
 static bool read_numbers(uint32_t pid, struct abi_quark_image *im)
 {
+	struct procfs_stat st;
 	char text[4096];
 
 	memset(im, 0, sizeof(*im));
 	im->head.kind = ABI_QUARK_TASK;
 	im->head.time = clock_boottime_ns();
 	im->head.key.tgid = im->head.tid = pid;
-	if (!procfs_text(pid, "stat", text, sizeof(text)) ||
-	    !parse_stat(text, im))
+	if (!procfs_stat(pid, &st) || !take_stat(&st, im))
 		return false;
 	im->head.flags |= QUARK_RAW_HIDDEN;
 	if (procfs_text(pid, "status", text, sizeof(text)))

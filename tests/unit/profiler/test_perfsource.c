@@ -478,33 +478,14 @@ static void lengths_that_lie_are_refused(void **state)
 
 /* --- /proc ----------------------------------------------------------------- */
 
-static void a_stat_line_is_read(void **state)
-{
-	static const char line[] =
-		"77 (a) b (c) S 12 77 77 0 -1 2097216 0 0 0 0 0 0 0 0 20 0 1 0 "
-		"4711 0 0\n";
-	struct procfs_stat st;
-
-	assert_int_equal(procfs_stat_parse(line, sizeof(line) - 1, &st), 0);
-	assert_string_equal(st.comm, "a) b (c");
-	assert_int_equal(st.state, 'S');
-	assert_int_equal(st.ppid, 12);
-	assert_true(st.kthread);
-	assert_int_equal(st.start, 4711 * procfs_tick());
-	assert_int_equal(procfs_stat_parse(line, 40, &st), -EINVAL);
-	assert_int_equal(procfs_stat_parse("", 0, &st), -EINVAL);
-	assert_int_equal(procfs_stat_parse(") (", 3, &st), -EINVAL);
-	assert_int_equal(procfs_stat_parse("1 (x)", 5, &st), -EINVAL);
-}
-
 static void this_process_is_read(void **state)
 {
-	struct procfs_process *p;
+	struct perfsource_process *p;
 	char exe[4096] = "", *block;
 	uint64_t now = clock_boottime_ns();
 	int dir;
 
-	assert_int_equal(procfs_read("/proc", getpid(), 64, &p), 0);
+	assert_int_equal(perfsource_process_read("/proc", getpid(), 64, &p), 0);
 	block = (char *)p - 64;
 	memset(block, 0xff, 64); /* ours */
 	assert_int_equal(p->pid, getpid());
@@ -528,10 +509,12 @@ static void this_process_is_read(void **state)
 
 static void a_process_that_is_not_there_is_an_error(void **state)
 {
-	struct procfs_process *p;
+	struct perfsource_process *p;
 
-	assert_int_equal(procfs_read("/proc", 4194304, 0, &p), -ENOENT);
-	assert_int_equal(procfs_read("/nonexistent", 1, 0, &p), -ENOENT);
+	assert_int_equal(perfsource_process_read("/proc", 4194304, 0, &p),
+			 -ENOENT);
+	assert_int_equal(perfsource_process_read("/nonexistent", 1, 0, &p),
+			 -ENOENT);
 }
 
 int main(void)
@@ -549,7 +532,6 @@ int main(void)
 		cmocka_unit_test(what_is_cut_off_is_refused),
 		cmocka_unit_test(another_length_than_it_says_is_refused),
 		cmocka_unit_test(lengths_that_lie_are_refused),
-		cmocka_unit_test(a_stat_line_is_read),
 		cmocka_unit_test(this_process_is_read),
 		cmocka_unit_test(a_process_that_is_not_there_is_an_error),
 	};

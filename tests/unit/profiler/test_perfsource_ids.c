@@ -114,8 +114,9 @@ static void mapped(uint64_t time, uint32_t pid, const char *path)
 static void proc_says(enum perfids_kind kind, uint64_t time, uint64_t from,
 		      uint64_t start, const char *cwd)
 {
-	struct procfs_thread threads[] = { { 50, "main" }, { 51, "helper" } };
-	struct procfs_process p = {
+	struct perfsource_thread threads[] = { { 50, "main" },
+					       { 51, "helper" } };
+	struct perfsource_process p = {
 		.pid = 50,
 		.begin = from,
 		.stat = { .comm = "daemon", .ppid = 1, .start = start },

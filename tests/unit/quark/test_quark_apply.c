@@ -591,21 +591,17 @@ static void test_valid(void **state)
 /* A real process that sleeps; its start as the kernel's record would have it. */
 static pid_t sleeper(uint64_t *start)
 {
-	unsigned long long ticks;
-	unsigned int ppid;
+	struct procfs_stat st;
 	pid_t pid = fork();
-	int dirfd;
 
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			pause();
 	}
-	dirfd = open_dir(pid);
-	assert_true(read_stat(dirfd, &ppid, &ticks));
-	assert_int_equal(ppid, getpid());
-	close(dirfd);
-	*start = ticks * (CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK)) + 5;
+	assert_true(procfs_stat(pid, &st));
+	assert_int_equal(st.ppid, getpid());
+	*start = st.start + 5;
 	return pid;
 }
 
