@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -21,14 +22,15 @@
 #define VAULT_PERIOD 64 /* times a region was begun: "lately" */
 
 struct vault_region {
-	struct vault_region *prev, *next, *spare;
+	LIST_ENTRY(vault_region) link;
+	struct vault_region *spare;
 	struct vault *vault;
 	size_t size, used; /* with this header */
 	size_t live; /* blocks */
 };
 
 struct vault {
-	struct vault_region *regions;
+	LIST_HEAD(, vault_region) regions;
 	struct vault_region *now; /* blocks are cut from this one; or NULL */
 	struct vault_region
 		*spare; /* empty, by 'spare', the last emptied first */
@@ -77,10 +79,7 @@ static struct vault_region *vault_map(struct vault *v, size_t size)
 	r->vault = v;
 	r->size = size;
 	r->used = sizeof(*r);
-	r->next = v->regions;
-	if (r->next)
-		r->next->prev = r;
-	v->regions = r;
+	LIST_INSERT_HEAD(&v->regions, r, link);
 	v->bytes += size;
 	v->n += size == VAULT_REGION;
 	return r;
@@ -90,12 +89,7 @@ static void vault_unmap(struct vault_region *r)
 {
 	struct vault *v = r->vault;
 
-	if (r->prev)
-		r->prev->next = r->next;
-	else
-		v->regions = r->next;
-	if (r->next)
-		r->next->prev = r->prev;
+	LIST_REMOVE(r, link);
 	v->bytes -= r->size;
 	v->n -= r->size == VAULT_REGION;
 	munmap(r, r->size);
@@ -105,8 +99,8 @@ void vault_free(struct vault *v)
 {
 	if (!v)
 		return;
-	while (v->regions)
-		vault_unmap(v->regions);
+	while (!LIST_EMPTY(&v->regions))
+		vault_unmap(LIST_FIRST(&v->regions));
 	free(v);
 }
 

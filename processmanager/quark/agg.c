@@ -56,6 +56,7 @@ int quark_held_init(struct quark_held *h, bool min_agg)
 	size_t i;
 
 	memset(h, 0, sizeof(*h));
+	TAILQ_INIT(&h->list);
 	for (i = 0; i < ARRAY_SIZE(cells); i++)
 		if (cells[i].min || !min_agg)
 			h->matrix[cells[i].parent][cells[i].child] =
@@ -73,10 +74,10 @@ void quark_held_free(struct raw_event *e)
 
 void quark_held_fini(struct quark_held *h)
 {
-	struct raw_event *e, *next;
+	struct raw_event *e;
 
-	for (e = h->head; e; e = next) {
-		next = e->next;
+	while ((e = TAILQ_FIRST(&h->list))) {
+		TAILQ_REMOVE(&h->list, e, link);
 		quark_held_free(e);
 	}
 	hash_fini(&h->hash);
@@ -166,13 +167,7 @@ int quark_held_add(struct quark_held *h, const struct quark_event *ev,
 	e->type = type_of(ev);
 	e->joined = 0;
 	e->same_next = NULL;
-	e->next = NULL;
-	e->prev = h->tail;
-	if (h->tail)
-		h->tail->next = e;
-	else
-		h->head = e;
-	h->tail = e;
+	TAILQ_INSERT_TAIL(&h->list, e, link);
 	h->count++;
 	if (rec)
 		chain(h, e);
@@ -181,14 +176,7 @@ int quark_held_add(struct quark_held *h, const struct quark_event *ev,
 
 static void unlink_event(struct quark_held *h, struct raw_event *e)
 {
-	if (e->prev)
-		e->prev->next = e->next;
-	else
-		h->head = e->next;
-	if (e->next)
-		e->next->prev = e->prev;
-	else
-		h->tail = e->prev;
+	TAILQ_REMOVE(&h->list, e, link);
 	h->count--;
 }
 
@@ -217,7 +205,7 @@ static void join(struct raw_event *parent, struct raw_event *child)
 struct raw_event *quark_held_pop(struct quark_held *h, struct quark_queue *q,
 				 size_t *joined)
 {
-	struct raw_event *e = h->head, *child;
+	struct raw_event *e = TAILQ_FIRST(&h->list), *child;
 	quark_can_aggregate_fn fn;
 
 	*joined = 0;

@@ -755,7 +755,8 @@ void quark_apply_walked(struct quark_queue_priv *qq)
 {
 	struct quark_proc *proc, *at, *up;
 
-	for (proc = qq->cache.first; proc; proc = proc->next) {
+	TAILQ_FOREACH(proc, &qq->cache.all, link)
+	{
 		if (proc->settled)
 			continue;
 		proc->settled = true;

@@ -33,6 +33,7 @@
 
 int quark_cache_init(struct quark_cache *c, uint64_t grace_ns)
 {
+	size_t i;
 	int err;
 
 	memset(c, 0, sizeof(*c));
@@ -42,6 +43,11 @@ int quark_cache_init(struct quark_cache *c, uint64_t grace_ns)
 	pool_init(&c->procs, sizeof(struct quark_proc), POOL_MAX);
 	pool_init(&c->records, sizeof(struct quark_record), POOL_MAX);
 	c->text_max = TEXT_BYTES_MAX;
+	TAILQ_INIT(&c->all);
+	TAILQ_INIT(&c->gone);
+	TAILQ_INIT(&c->inferred);
+	for (i = 0; i < QUARK_ZOMBIE_PAUSES; i++)
+		TAILQ_INIT(&c->zombies[i]);
 	err = hash_init(&c->users, 0);
 	if (err)
 		return err;
@@ -59,10 +65,10 @@ static void proc_free(struct quark_cache *c, struct quark_proc *p)
 
 void quark_cache_fini(struct quark_cache *c)
 {
-	struct quark_proc *p, *next;
+	struct quark_proc *p;
 
-	for (p = c->first; p; p = next) {
-		next = p->next;
+	while ((p = TAILQ_FIRST(&c->all))) {
+		TAILQ_REMOVE(&c->all, p, link);
 		proc_free(c, p);
 	}
 	pool_fini(&c->procs);
@@ -127,29 +133,15 @@ struct quark_proc *quark_cache_add(struct quark_cache *c,
 	quark_entity_id(p->rec->p.proc_entity_id, key->tgid,
 			key->start_boottime);
 	hash_insert(&c->hash, &p->node, hash_u64(key->tgid));
-	p->prev = c->last;
-	if (c->last)
-		c->last->next = p;
-	else
-		c->first = p;
-	c->last = p;
+	TAILQ_INSERT_TAIL(&c->all, p, link);
 	return p;
 }
 
 static void list_remove(struct quark_cache *c, struct quark_proc *p)
 {
-	struct quark_proc_list *l = p->list;
-
-	if (!l)
+	if (!p->list)
 		return;
-	if (p->list_prev)
-		p->list_prev->list_next = p->list_next;
-	else
-		l->first = p->list_next;
-	if (p->list_next)
-		p->list_next->list_prev = p->list_prev;
-	else
-		l->last = p->list_prev;
+	TAILQ_REMOVE(p->list, p, list_link);
 	p->list = NULL;
 	c->dead_bytes -= p->bytes;
 	p->bytes = 0;
@@ -162,50 +154,26 @@ static void list_append(struct quark_cache *c, struct quark_proc_list *l,
 	list_remove(c, p);
 	p->due = due;
 	p->list = l;
-	p->list_next = NULL;
-	p->list_prev = l->last;
-	if (l->last)
-		l->last->list_next = p;
-	else
-		l->first = p;
-	l->last = p;
+	TAILQ_INSERT_TAIL(l, p, list_link);
 }
 
 void quark_cache_adopt(struct quark_proc *p, struct quark_proc *parent)
 {
-	if (p->parent) {
-		if (p->kid_prev)
-			p->kid_prev->kid_next = p->kid_next;
-		else
-			p->parent->kids = p->kid_next;
-		if (p->kid_next)
-			p->kid_next->kid_prev = p->kid_prev;
-	}
+	if (p->parent)
+		LIST_REMOVE(p, kid_link);
 	p->parent = parent;
-	if (!parent)
-		return;
-	p->kid_prev = NULL;
-	p->kid_next = parent->kids;
-	if (parent->kids)
-		parent->kids->kid_prev = p;
-	parent->kids = p;
+	if (parent)
+		LIST_INSERT_HEAD(&parent->kids, p, kid_link);
 }
 
 void quark_cache_remove(struct quark_cache *c, struct quark_proc *p)
 {
 	quark_cache_adopt(p, NULL);
-	while (p->kids)
-		quark_cache_adopt(p->kids, NULL);
+	while (!LIST_EMPTY(&p->kids))
+		quark_cache_adopt(LIST_FIRST(&p->kids), NULL);
 	list_remove(c, p);
 	hash_remove(&c->hash, &p->node);
-	if (p->prev)
-		p->prev->next = p->next;
-	else
-		c->first = p->next;
-	if (p->next)
-		p->next->prev = p->prev;
-	else
-		c->last = p->prev;
+	TAILQ_REMOVE(&c->all, p, link);
 	proc_free(c, p);
 }
 
@@ -337,9 +305,9 @@ static void evict(struct quark_cache *c, const struct quark_proc *but)
 	struct quark_proc *p;
 
 	while (c->dead_bytes > c->dead_max) {
-		p = c->gone.first;
+		p = TAILQ_FIRST(&c->gone);
 		if (!p || p == but)
-			p = c->inferred.first;
+			p = TAILQ_FIRST(&c->inferred);
 		if (!p || p == but)
 			return;
 		quark_cache_remove(c, p);
@@ -378,7 +346,7 @@ struct quark_proc *quark_cache_overdue(struct quark_cache *c, uint64_t now)
 	size_t i;
 
 	for (i = 0; i < QUARK_ZOMBIE_PAUSES; i++) {
-		p = c->zombies[i].first;
+		p = TAILQ_FIRST(&c->zombies[i]);
 		if (p && p->due <= now)
 			return p;
 	}
@@ -390,7 +358,7 @@ static void collect(struct quark_cache *c, const struct quark_proc_list *l,
 {
 	struct quark_proc *p;
 
-	while ((p = l->first) && p->due <= now) {
+	while ((p = TAILQ_FIRST(l)) && p->due <= now) {
 		quark_cache_remove(c, p);
 		c->collections++;
 	}

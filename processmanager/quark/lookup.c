@@ -38,7 +38,7 @@ void quark_process_iter_init(struct quark_process_iter *it,
 			     struct quark_queue *q)
 {
 	it->qq = q;
-	it->next = q->priv ? q->priv->cache.first : NULL;
+	it->next = q->priv ? TAILQ_FIRST(&q->priv->cache.all) : NULL;
 }
 
 const struct quark_process *
@@ -49,7 +49,7 @@ quark_process_iter_next(struct quark_process_iter *it)
 	struct quark_proc *p;
 
 	while (qq && (p = it->next)) {
-		it->next = p->next;
+		it->next = TAILQ_NEXT(p, link);
 		if (quark_proc_visible(&qq->cache, p, now))
 			return &p->rec->p;
 	}

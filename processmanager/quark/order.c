@@ -21,36 +21,32 @@ struct quark_raw *quark_raw_new(struct vault *vault, uint32_t kind,
 	return raw;
 }
 
+void quark_order_init(struct quark_order *o)
+{
+	TAILQ_INIT(&o->list);
+	o->count = 0;
+}
+
 void quark_order_add(struct quark_order *o, struct quark_raw *raw)
 {
-	struct quark_raw *after = o->tail;
+	struct quark_raw *after = TAILQ_LAST(&o->list, quark_raw_list);
 
 	while (after && after->time > raw->time)
-		after = after->prev;
-	raw->prev = after;
-	raw->next = after ? after->next : o->head;
-	if (raw->next)
-		raw->next->prev = raw;
-	else
-		o->tail = raw;
+		after = TAILQ_PREV(after, quark_raw_list, link);
 	if (after)
-		after->next = raw;
+		TAILQ_INSERT_AFTER(&o->list, after, raw, link);
 	else
-		o->head = raw;
+		TAILQ_INSERT_HEAD(&o->list, raw, link);
 	o->count++;
 }
 
 struct quark_raw *quark_order_pop(struct quark_order *o)
 {
-	struct quark_raw *raw = o->head;
+	struct quark_raw *raw = TAILQ_FIRST(&o->list);
 
 	if (!raw)
 		return NULL;
-	o->head = raw->next;
-	if (o->head)
-		o->head->prev = NULL;
-	else
-		o->tail = NULL;
+	TAILQ_REMOVE(&o->list, raw, link);
 	o->count--;
 	return raw;
 }

@@ -28,13 +28,13 @@ void quark_reparent(struct quark_queue_priv *qq, struct quark_proc *old)
 	uint32_t ppid = 0;
 	int tries = 0;
 
-	for (kid = old->kids; kid && !ppid && tries < HEIR_TRIES;
-	     kid = kid->kid_next, tries++)
+	for (kid = LIST_FIRST(&old->kids); kid && !ppid && tries < HEIR_TRIES;
+	     kid = LIST_NEXT(kid, kid_link), tries++)
 		ppid = quark_parent_of(qq, &kid->rec->p);
 	if (!ppid || ppid == old->rec->p.pid)
 		return;
 	heir = quark_cache_newest(&qq->cache, ppid);
-	while ((kid = old->kids)) {
+	while ((kid = LIST_FIRST(&old->kids))) {
 		quark_cache_adopt(kid, heir);
 		rec = quark_proc_edit(kid);
 		if (rec)

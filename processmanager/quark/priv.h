@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -86,21 +87,20 @@ void quark_entity_id(char out[17], uint32_t pid, uint64_t start_boottime);
 
 /* --- the cache (cache.c) --------------------------------------------------- */
 
-struct quark_proc_list {
-	struct quark_proc *first, *last;
-};
+TAILQ_HEAD(quark_proc_list, quark_proc);
 
 struct quark_proc {
 	struct hash_node node; /* by pid */
-	struct quark_proc *prev, *next; /* all of them, oldest first */
+	TAILQ_ENTRY(quark_proc) link; /* all of them, oldest first */
 	/* Of those that exited, or were reaped: with the same delay each. */
 	struct quark_proc_list *list;
-	struct quark_proc *list_prev, *list_next;
+	TAILQ_ENTRY(quark_proc) list_link;
 	uint64_t due;
 	size_t bytes; /* of one that ended: its share of quark_cache.dead_bytes */
 	/* As of now, not that of the fork, where both are known and it lives. */
-	struct quark_proc *parent, *kids;
-	struct quark_proc *kid_prev, *kid_next; /* of one parent */
+	struct quark_proc *parent;
+	LIST_HEAD(, quark_proc) kids;
+	LIST_ENTRY(quark_proc) kid_link;
 	struct quark_record *rec;
 	uint64_t snap_time; /* not 0: from a walk, whose clock it was */
 	uint64_t cpu_time; /* at its exit, provisional */
@@ -128,7 +128,7 @@ struct quark_cache {
 	struct hash hash;
 	struct hash users; /* struct quark_user, by uid */
 	struct pool procs, records; /* entries, and what is known of them */
-	struct quark_proc *first, *last;
+	struct quark_proc_list all;
 	/* Exited, not reaped. */
 	struct quark_proc_list zombies[QUARK_ZOMBIE_PAUSES];
 	struct quark_proc_list gone;
@@ -195,7 +195,7 @@ bool quark_proc_visible(const struct quark_cache *c, const struct quark_proc *p,
 /* --- order (order.c) ------------------------------------------------------- */
 
 struct quark_raw {
-	struct quark_raw *prev, *next;
+	TAILQ_ENTRY(quark_raw) link;
 	uint64_t time;
 	uint32_t kind; /* enum abi_quark_kind, or QUARK_RAW_GAP */
 	uint32_t len;
@@ -217,13 +217,14 @@ struct quark_raw_gap {
 
 /* Sorted by time; of equal times, the one that came first. */
 struct quark_order {
-	struct quark_raw *head, *tail;
+	TAILQ_HEAD(quark_raw_list, quark_raw) list;
 	size_t count;
 };
 
 /* Given back to its vault: they come and go in about one order. */
 struct quark_raw *quark_raw_new(struct vault *vault, uint32_t kind,
 				uint64_t time, const void *data, size_t len);
+void quark_order_init(struct quark_order *o);
 void quark_order_add(struct quark_order *o, struct quark_raw *raw);
 struct quark_raw *quark_order_pop(struct quark_order *o);
 void quark_order_fini(struct quark_order *o);
@@ -232,7 +233,7 @@ void quark_order_fini(struct quark_order *o);
 
 /* A raw event that has changed the cache and waits for others to join it. */
 struct raw_event {
-	struct raw_event *prev, *next; /* by time */
+	TAILQ_ENTRY(raw_event) link; /* by time */
 	/* Others of its process, by time. */
 	struct raw_event *same_next;
 	struct raw_event *same_last; /* the oldest one's */
@@ -245,7 +246,7 @@ struct raw_event {
 };
 
 struct quark_held {
-	struct raw_event *head, *tail;
+	TAILQ_HEAD(, raw_event) list;
 	size_t count;
 	struct hash hash;
 	quark_can_aggregate_fn matrix[RAW_NUM_TYPES][RAW_NUM_TYPES];

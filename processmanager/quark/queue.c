@@ -128,7 +128,7 @@ static int take_record(void *arg, void *data, size_t len)
 	quark_order_add(&qq->order, raw);
 	qq->stats.insertions++;
 	if (qq->order.count + qq->held.count >= (size_t)qq->attr.max_length &&
-	    qq->order.head->time + FULL_SLACK_NS < qq->newest)
+	    TAILQ_FIRST(&qq->order.list)->time + FULL_SLACK_NS < qq->newest)
 		return -ENOBUFS;
 	return 0;
 }
@@ -348,6 +348,7 @@ static int priv_open(struct quark_queue_priv *qq)
 	qq->polling = !(a->flags & QQ_NO_AGG) && a->hold_time >= POLL_MS &&
 		      a->max_length >= POLL_LENGTH;
 	conf.no_wakeup |= qq->polling;
+	quark_order_init(&qq->order);
 	err = mark_own(qq);
 	if (!err)
 		err = vault_new(&qq->vault);
@@ -429,7 +430,9 @@ int quark_queue_populate(struct quark_queue *q)
 
 static bool ripe(const struct quark_queue_priv *qq)
 {
-	return qq->order.head && qq->order.head->time < qq->watermark;
+	const struct quark_raw *first = TAILQ_FIRST(&qq->order.list);
+
+	return first && first->time < qq->watermark;
 }
 
 /* One record that is ripe, into the cache and qq->event; as quark_apply(). */
@@ -502,8 +505,9 @@ static bool next_held(struct quark_queue_priv *qq, struct quark_queue *q)
 	size_t joined;
 
 	settle(qq);
-	while (qq->held.head &&
-	       qq->held.head->ev.boottime + hold_ns(qq) <= qq->watermark) {
+	while (qq->held.count &&
+	       TAILQ_FIRST(&qq->held.list)->ev.boottime + hold_ns(qq) <=
+		       qq->watermark) {
 		e = quark_held_pop(&qq->held, q, &joined);
 		qq->stats.aggregations += joined;
 		qq->stats.non_aggregations += !joined;
@@ -570,12 +574,10 @@ static void infer_reaps(struct quark_queue_priv *qq)
 /* When the oldest that waits can be given out; 0: nothing waits. */
 static uint64_t due(const struct quark_queue_priv *qq)
 {
-	uint64_t at = 0;
+	const struct raw_event *held = TAILQ_FIRST(&qq->held.list);
+	const struct quark_raw *first = TAILQ_FIRST(&qq->order.list);
+	uint64_t at = held ? held->ev.boottime : first ? first->time : 0;
 
-	if (qq->held.head)
-		at = qq->held.head->ev.boottime;
-	else if (qq->order.head)
-		at = qq->order.head->time;
 	if (at && !(qq->attr.flags & QQ_NO_AGG))
 		at += hold_ns(qq);
 	/* The watermark is behind the clock; a little, for the drain itself. */
@@ -718,7 +720,7 @@ int quark_queue_block(struct quark_queue *q)
 	if (ripe(qq))
 		return 0;
 	/* Nobody set a timer for what waits. */
-	if (qq->attr.no_wakeup && (qq->order.head || qq->held.head))
+	if (qq->attr.no_wakeup && (qq->order.count || qq->held.count))
 		timeout = 1 + qq->backend->slack(qq->b) / CLOCK_NSEC_PER_MSEC;
 	n = epoll_wait(qq->epfd, &ev, 1, timeout);
 	return n < 0 && errno != EINTR ? -1 : 0;
@@ -738,15 +740,19 @@ int quark_queue_get_epollfd(struct quark_queue *q)
 uint64_t quark_queue_watermark(struct quark_queue *q)
 {
 	const struct quark_queue_priv *qq = usable(q);
+	const struct raw_event *held;
+	const struct quark_raw *first;
 	uint64_t watermark;
 
 	if (!qq)
 		return 0;
 	watermark = qq->watermark;
-	if (qq->order.head)
-		watermark = MIN(watermark, qq->order.head->time);
-	if (qq->held.head)
-		watermark = MIN(watermark, qq->held.head->ev.boottime);
+	held = TAILQ_FIRST(&qq->held.list);
+	first = TAILQ_FIRST(&qq->order.list);
+	if (first)
+		watermark = MIN(watermark, first->time);
+	if (held)
+		watermark = MIN(watermark, held->ev.boottime);
 	return watermark;
 }
 

@@ -57,8 +57,8 @@ static bool next(struct quark_queue *q, struct passed *p)
 	size_t waiting;
 
 	if (!ev) {
-		if (qq->held.head)
-			CHECK(qq->held.head->ev.boottime +
+		if (qq->held.count)
+			CHECK(TAILQ_FIRST(&qq->held.list)->ev.boottime +
 				      line(qq->held.count) >
 			      qq->watermark);
 		return false;

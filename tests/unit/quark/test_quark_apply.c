@@ -358,7 +358,7 @@ static void test_late_reap(void **state)
 	assert_non_null(quark_cache_find(&qq.cache, &other));
 	quark_cache_collect(&qq.cache, 40 + 60 * CLOCK_NSEC_PER_SEC);
 	assert_null(quark_cache_find(&qq.cache, &other));
-	assert_null(qq.cache.first);
+	assert_true(TAILQ_EMPTY(&qq.cache.all));
 }
 
 #define NESTED 20000
@@ -634,7 +634,7 @@ static void test_reparented(void **state)
 		quark_cache_newest(&qq.cache, kid)->rec->p.parent_key.pid, 2);
 	/* Who ends has no children any more, and may go while they live. */
 	gone = quark_cache_newest(&qq.cache, 2);
-	assert_null(gone->kids);
+	assert_true(LIST_EMPTY(&gone->kids));
 	do_reap(31, old);
 	quark_cache_collect(&qq.cache, 31 + 2 * GRACE);
 	assert_null(quark_cache_newest(&qq.cache, 2));
@@ -648,7 +648,7 @@ static void test_reparented(void **state)
 static void test_reparented_zombies(void **state)
 {
 	struct abi_key old = key(2, 10, 1);
-	struct quark_proc *p;
+	struct quark_proc *p, *kid;
 	uint32_t i;
 
 	do_exec(20, old, "/old");
@@ -658,8 +658,9 @@ static void test_reparented_zombies(void **state)
 		if (i)
 			do_exit(22, key(100 + i, 21, 1), 0);
 	}
-	assert_ptr_equal(p->kids, quark_cache_newest(&qq.cache, 100));
-	assert_null(p->kids->kid_next);
+	kid = LIST_FIRST(&p->kids);
+	assert_ptr_equal(kid, quark_cache_newest(&qq.cache, 100));
+	assert_null(LIST_NEXT(kid, kid_link));
 	assert_int_equal(ppid_of(100), 2);
 	do_exit(30, old, 0);
 }
@@ -706,8 +707,8 @@ static void test_dead_bytes(void **state)
 	for (i = 0; i < 100; i++)
 		die_with(200 + i, 20 + i);
 	assert_true(qq.cache.dead_bytes <= 10 * one);
-	for (p = qq.cache.first; p; p = p->next)
-		n++;
+	TAILQ_FOREACH(p, &qq.cache.all, link)
+	n++;
 	assert_int_equal(n, 10);
 	assert_int_equal(qq.cache.evictions, 91);
 	/* The oldest went. */

@@ -39,12 +39,13 @@ static uint32_t pop(struct quark_order *o, uint64_t *time)
 
 static void test_order(void **state)
 {
-	struct quark_order o = { 0 };
+	struct quark_order o;
 	uint64_t time, last = 0;
 	unsigned int seed = 1;
 	uint32_t i, mark;
 
 	assert_int_equal(vault_new(&vault), 0);
+	quark_order_init(&o);
 	add(&o, 20, 1);
 	add(&o, 10, 2);
 	add(&o, 20, 3); /* of equal times the first comes first */

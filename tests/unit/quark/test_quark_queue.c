@@ -176,8 +176,8 @@ static size_t looked_at(void)
 	struct quark_proc *p;
 	size_t n = 0;
 
-	for (p = q.priv->cache.first; p; p = p->next)
-		n += p->looks;
+	TAILQ_FOREACH(p, &q.priv->cache.all, link)
+	n += p->looks;
 	return n;
 }
 

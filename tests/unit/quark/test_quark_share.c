@@ -126,8 +126,8 @@ static size_t all_bytes(void)
 	const struct quark_proc *p;
 	size_t sum = 0;
 
-	for (p = qq.cache.first; p; p = p->next)
-		sum += p->rec->strings ? p->rec->strings->size : 0;
+	TAILQ_FOREACH(p, &qq.cache.all, link)
+	sum += p->rec->strings ? p->rec->strings->size : 0;
 	return sum;
 }
 
