@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * names: one request an executable is under way at a time; frames that come
- * meanwhile gather behind it and go together when it is answered.
- */
+/* names: see tracehandler/names.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tracehandler/handler.h"
+#include "tracehandler/names.h"
 
 struct trace_list {
 	struct trace_frame **frames; /* a reference each */
@@ -17,25 +14,34 @@ struct trace_list {
 };
 
 struct trace_ask {
-	struct hash_node node;
-	struct trace_handler *th; /* NULL: nobody wants the answer any more */
+	struct hash_node node; /* ns->asks */
+	struct trace_names *owner; /* NULL: the answer is ignored */
 	struct pm_exe *exe;
 	struct trace_list next;
 	struct trace_list sent; /* n 0: none under way */
 };
+
+int trace_names_init(struct trace_names *ns, struct trace_cache *cache,
+		     void (*settled)(void *arg), void *arg)
+{
+	ns->cache = cache;
+	ns->settled = settled;
+	ns->arg = arg;
+	return hash_init(&ns->asks, 0);
+}
 
 static uint64_t trace_ask_hash(const struct pm_exe *exe)
 {
 	return hash_u64((uintptr_t)exe);
 }
 
-static struct trace_ask *trace_ask_find(struct trace_handler *th,
+static struct trace_ask *trace_ask_find(struct trace_names *ns,
 					struct pm_exe *exe)
 {
 	struct trace_ask *ask;
 	struct hash_node *n;
 
-	hash_for_each_match(&th->asks, n, trace_ask_hash(exe)) {
+	hash_for_each_match(&ns->asks, n, trace_ask_hash(exe)) {
 		ask = container_of(n, struct trace_ask, node);
 		if (ask->exe == exe)
 			return ask;
@@ -43,18 +49,18 @@ static struct trace_ask *trace_ask_find(struct trace_handler *th,
 	ask = calloc(1, sizeof(*ask));
 	if (!ask)
 		return NULL;
-	ask->th = th;
+	ask->owner = ns;
 	ask->exe = pm_exe_get(exe);
-	hash_insert(&th->asks, &ask->node, trace_ask_hash(exe));
+	hash_insert(&ns->asks, &ask->node, trace_ask_hash(exe));
 	return ask;
 }
 
-static void trace_list_drop(struct trace_handler *th, struct trace_list *l)
+static void trace_list_drop(struct trace_names *ns, struct trace_list *l)
 {
 	size_t i;
 
 	for (i = 0; i < l->n; i++)
-		trace_frame_put(&th->cache, l->frames[i]);
+		trace_frame_put(ns->cache, l->frames[i]);
 	l->n = 0;
 }
 
@@ -66,9 +72,9 @@ static void trace_ask_free(struct trace_ask *ask)
 	free(ask);
 }
 
-int trace_names_want(struct trace_handler *th, struct trace_frame *f)
+int trace_names_want(struct trace_names *ns, struct trace_frame *f)
 {
-	struct trace_ask *ask = trace_ask_find(th, f->exe);
+	struct trace_ask *ask = trace_ask_find(ns, f->exe);
 	struct trace_frame **grown;
 	size_t cap;
 
@@ -132,8 +138,8 @@ static bool trace_names_passing(int err)
 static void trace_names_answer(void *arg, int err,
 			       const struct symbolizer_symbol *syms, size_t n);
 
-/* Without memory it stays held back, and goes with a later tick. */
-static void trace_ask_send(struct trace_handler *th, struct trace_ask *ask)
+/* Without memory it stays collected, and goes with a later tick. */
+static void trace_ask_send(struct trace_names *ns, struct trace_ask *ask)
 {
 	struct trace_list empty = ask->sent;
 	uint64_t *offsets;
@@ -158,58 +164,61 @@ static void trace_names_answer(void *arg, int err,
 			       const struct symbolizer_symbol *syms, size_t n)
 {
 	struct trace_ask *ask = arg;
-	struct trace_handler *th = ask->th;
+	struct trace_names *ns = ask->owner;
 	struct trace_frame *f;
 	size_t i;
 
-	if (!th) {
+	if (!ns) {
 		trace_ask_free(ask);
 		return;
 	}
 	for (i = 0; i < ask->sent.n; i++) {
 		f = ask->sent.frames[i];
 		if (!err && i < n) {
-			trace_frame_known(&th->cache, f, &syms[i]);
+			trace_frame_known(ns->cache, f, &syms[i]);
 			continue;
 		}
 		f->pending = false;
 		if (trace_names_passing(err))
-			trace_frame_forget(&th->cache, f);
+			trace_frame_forget(ns->cache, f);
 	}
-	trace_list_drop(th, &ask->sent);
-	trace_ask_send(th, ask);
+	trace_list_drop(ns, &ask->sent);
+	trace_ask_send(ns, ask);
 	if (!ask->sent.n && !ask->next.n) {
-		hash_remove(&th->asks, &ask->node);
+		hash_remove(&ns->asks, &ask->node);
 		trace_ask_free(ask);
 	}
-	trace_wait_check(th, 0);
+	ns->settled(ns->arg);
 }
 
-void trace_names_send(struct trace_handler *th)
+void trace_names_send(struct trace_names *ns)
 {
 	struct hash_node *n, *tmp;
 	size_t i;
 
-	hash_for_each(&th->asks, i, n, tmp)
-		trace_ask_send(th, container_of(n, struct trace_ask, node));
+	hash_for_each(&ns->asks, i, n, tmp)
+		trace_ask_send(ns, container_of(n, struct trace_ask, node));
 }
 
-void trace_names_drop(struct trace_handler *th)
+void trace_names_fini(struct trace_names *ns)
 {
 	struct hash_node *n, *tmp;
 	struct trace_ask *ask;
 	size_t i;
 
-	hash_for_each(&th->asks, i, n, tmp) {
+	if (!ns->asks.buckets)
+		return;
+	hash_for_each(&ns->asks, i, n, tmp) {
 		bool owed;
 
 		ask = container_of(n, struct trace_ask, node);
 		owed = ask->sent.n;
-		hash_remove(&th->asks, n);
-		trace_list_drop(th, &ask->next);
-		trace_list_drop(th, &ask->sent);
-		ask->th = NULL;
+		hash_remove(&ns->asks, n);
+		trace_list_drop(ns, &ask->next);
+		trace_list_drop(ns, &ask->sent);
+		ask->owner = NULL;
 		if (!owed)
 			trace_ask_free(ask);
 	}
+	hash_fini(&ns->asks);
 }

@@ -261,7 +261,7 @@ static void run_walk(struct bench *b, struct place *p)
 	struct trace_user u;
 
 	take.image = pm_image_get(b->pm, &key, 1000);
-	trace_user_walk(&u, b->th, &take);
+	trace_user_walk(&u, &b->th->stacks, &take);
 	b->got = u.n;
 }
 

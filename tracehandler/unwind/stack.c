@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * stack: the user stack of a sample: walked by what was mapped at its time, and
- * then frame by frame given its meaning. What could not be placed, and why the
- * stack ended, are frames too.
- */
+/* stack: see tracehandler/unwind/stack.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "tracehandler/handler.h"
+#include "tracehandler/unwind/stack.h"
 
 /*
  * Keys of marks. Ends are enum trace_end and, above it, what the text needs;
@@ -29,6 +26,30 @@ static const struct {
 #undef X
 };
 
+int trace_stacks_init(struct trace_stacks *s, const struct trace_opts *opts,
+		      struct trace_frames *frames, struct trace_stats *stats,
+		      void (*settled)(void *arg), void *arg)
+{
+	s->opts = opts;
+	s->frames = frames;
+	s->stats = stats;
+	s->pcs = calloc(opts->max_frames, sizeof(*s->pcs));
+	if (!s->pcs || trace_rules_init(&s->rules) ||
+	    trace_tables_init(&s->tables, opts->table_bytes, stats, &s->rules,
+			      settled, arg))
+		return -ENOMEM;
+	return 0;
+}
+
+void trace_stacks_fini(struct trace_stacks *s)
+{
+	trace_tables_fini(&s->tables);
+	trace_rules_fini(&s->rules);
+	free(s->pcs);
+}
+
+/* --- the walk ----------------------------------------------------------------- */
+
 /* Stacks go to and fro between few files. Found, it is u->at. */
 static enum pm_find stack_find(struct trace_user *u, uint64_t pc)
 {
@@ -47,7 +68,7 @@ static enum pm_find stack_find(struct trace_user *u, uint64_t pc)
 	if (u->take->view)
 		found = pm_view_find(u->take->view, pc, &map);
 	else
-		found = pm_image_find(u->th->opts.pm, u->take->image,
+		found = pm_image_find(u->owner->opts->pm, u->take->image,
 				      u->take->rec->head.time, pc, &map);
 	if (found != PM_FOUND)
 		return found;
@@ -98,7 +119,7 @@ static void stack_code(void *arg, uint64_t pc, struct trace_code *out)
 	out->end = u->at->map.end;
 	if (u->at->kind != PM_EXE_FILE && u->at->kind != PM_EXE_VDSO)
 		return;
-	table = trace_tables_get(&u->th->tables, u->at->map.exe);
+	table = trace_tables_get(&u->owner->tables, u->at->map.exe);
 	if (table && table->state == TRACE_TABLE_HERE)
 		stack_rows(u, pc, table, out);
 	if (!table || table->state != TRACE_TABLE_ASKED)
@@ -126,26 +147,26 @@ static void stack_walk(struct trace_user *u)
 		.left = piece_of(&rec->left, rec->left_bytes),
 		.compat = rec->head.flags & ABI_SAMPLE_COMPAT,
 	};
-	size_t max = u->th->opts.max_frames;
+	size_t max = u->owner->opts->max_frames;
 
 	if (stack.compat)
-		u->n = trace_unwind_fp(&stack, u->th->pcs, max, &u->why);
+		u->n = trace_unwind_fp(&stack, u->owner->pcs, max, &u->why);
 	else
-		u->n = trace_walk(&stack, &u->th->rules, stack_code, u,
-				  u->th->pcs, max, &u->why);
+		u->n = trace_walk(&stack, &u->owner->rules, stack_code, u,
+				  u->owner->pcs, max, &u->why);
 	if (!rec->has_stack)
 		u->why = TRACE_END_NONE;
 	else if (u->late && u->take->hurry)
 		u->why = TRACE_END_LATE;
 }
 
-int trace_user_walk(struct trace_user *u, struct trace_handler *th,
+int trace_user_walk(struct trace_user *u, struct trace_stacks *s,
 		    struct trace_take *take)
 {
 	uint32_t flags = take->rec->head.flags;
 
 	memset(u, 0, sizeof(*u));
-	u->th = th;
+	u->owner = s;
 	u->take = take;
 	take->late = NULL;
 	if (take->rec->has_regs)
@@ -156,23 +177,26 @@ int trace_user_walk(struct trace_user *u, struct trace_handler *th,
 	return u->why == TRACE_END_LATE && !take->hurry ? -EAGAIN : 0;
 }
 
+/* --- its frames ---------------------------------------------------------------- */
+
 static int stack_push(struct trace_user *u, uint64_t pc)
 {
 	switch (stack_find(u, pc)) {
 	case PM_FOUND:
 		break;
 	case PM_LOST:
-		u->th->stats.not_mapped++;
-		return trace_push_mark(u->th, pc ^ STACK_LOST, pc,
-				       "[mapping lost]+0x%" PRIx64, pc);
+		u->owner->stats->not_mapped++;
+		return trace_frames_mark(u->owner->frames, pc ^ STACK_LOST, pc,
+					 "[mapping lost]+0x%" PRIx64, pc);
 	default:
-		u->th->stats.not_mapped++;
-		return trace_push_mark(u->th, pc ^ STACK_UNMAPPED, pc,
-				       "[unmapped]+0x%" PRIx64, pc);
+		u->owner->stats->not_mapped++;
+		return trace_frames_mark(u->owner->frames, pc ^ STACK_UNMAPPED,
+					 pc, "[unmapped]+0x%" PRIx64, pc);
 	}
 	if (u->at->kind != PM_EXE_ANON && u->at->kind != PM_EXE_KERNEL)
 		pc = pc - u->at->map.start + u->at->map.pgoff;
-	return trace_push_code(u->th, u->at->map.exe, u->at->kind, pc);
+	return trace_frames_code(u->owner->frames, u->at->map.exe, u->at->kind,
+				 pc);
 }
 
 /* Of a file without rows: whether it has none, or they could not be had. */
@@ -184,7 +208,7 @@ static enum trace_end stack_no_rows(struct trace_user *u)
 		return TRACE_END_NO_FP;
 	if (u->at->kind != PM_EXE_FILE)
 		return TRACE_END_NO_CFI;
-	table = trace_tables_get(&u->th->tables, u->at->map.exe);
+	table = trace_tables_get(&u->owner->tables, u->at->map.exe);
 	if (!table || table->state != TRACE_TABLE_NONE)
 		return TRACE_END_NO_CFI;
 	switch (table->err) {
@@ -211,29 +235,29 @@ static int stack_push_end(struct trace_user *u)
 
 	if (why == TRACE_END_NO_CFI)
 		why = stack_no_rows(u);
-	(*(uint64_t *)((char *)&u->th->stats + stack_ends[why].counter))++;
+	(*(uint64_t *)((char *)u->owner->stats + stack_ends[why].counter))++;
 	switch (why) {
 	case TRACE_END_ROOT:
 		return 0;
 	case TRACE_END_CAP:
-		return trace_push_mark(u->th,
-				       why | (uint64_t)kib << STACK_WHY_BITS,
-				       why, stack_ends[why].text, kib);
+		return trace_frames_mark(u->owner->frames,
+					 why | (uint64_t)kib << STACK_WHY_BITS,
+					 why, stack_ends[why].text, kib);
 	case TRACE_END_NO_CFI:
 	case TRACE_END_GONE:
 	case TRACE_END_UNREAD:
 	case TRACE_END_BROKEN:
 		pm_exe_info(u->at->map.exe, &info);
-		return trace_push_mark(u->th,
-				       why | info.serial << STACK_WHY_BITS, why,
-				       stack_ends[why].text, info.base);
+		return trace_frames_mark(u->owner->frames,
+					 why | info.serial << STACK_WHY_BITS,
+					 why, stack_ends[why].text, info.base);
 	default:
-		return trace_push_mark(u->th, why, why, "%s",
-				       stack_ends[why].text);
+		return trace_frames_mark(u->owner->frames, why, why, "%s",
+					 stack_ends[why].text);
 	}
 }
 
-int trace_user_push(struct trace_user *u)
+static int stack_push_user(struct trace_user *u)
 {
 	const struct trace_record *rec = u->take->rec;
 	int err = 0;
@@ -241,6 +265,56 @@ int trace_user_push(struct trace_user *u)
 	if (!rec->has_regs && rec->head.flags & ABI_SAMPLE_KTHREAD)
 		return 0;
 	for (size_t i = 0; i < u->n && !err; i++)
-		err = stack_push(u, u->th->pcs[i] - !!i);
+		err = stack_push(u, u->owner->pcs[i] - !!i);
 	return err ? err : stack_push_end(u);
+}
+
+static int stack_push_kernel(struct trace_user *u)
+{
+	struct pm_exe *kernel = pm_exe_kernel(u->owner->opts->pm);
+	const struct trace_record *rec = u->take->rec;
+	size_t i, n = MIN(rec->nkstack, ABI_KSTACK_MAX);
+	int err = 0;
+
+	/* All but the first are return addresses: less one, into the call. */
+	for (i = 0; i < n && !err; i++)
+		err = trace_frames_code(u->owner->frames, kernel, PM_EXE_KERNEL,
+					trace_record_kpc(rec, i) - !!i);
+	return err;
+}
+
+int trace_stacks_take(struct trace_stacks *s, struct trace_take *take)
+{
+	struct trace_user u;
+	int err;
+
+	err = trace_user_walk(&u, s, take);
+	if (err)
+		return err;
+	trace_frames_begin(s->frames);
+	err = stack_push_kernel(&u);
+	if (!err)
+		err = stack_push_user(&u);
+	return trace_frames_end(s->frames, &take->rec->head, take->image,
+				take->deadline, err);
+}
+
+/* --- the tables it needs ------------------------------------------------------ */
+
+void trace_stacks_want(struct trace_stacks *s, struct trace_table *table)
+{
+	trace_tables_want(&s->tables, table);
+}
+
+static void stack_ask(void *arg, const struct pm_mapping *map)
+{
+	struct trace_stacks *s = arg;
+
+	if (trace_tables_may(map->exe))
+		trace_tables_get(&s->tables, map->exe);
+}
+
+void trace_stacks_ask(struct trace_stacks *s, struct pm_view *view)
+{
+	pm_view_each(view, stack_ask, s);
 }

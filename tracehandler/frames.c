@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+/* frames: see tracehandler/frames.h. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tracehandler/frames.h"
+
+/* A trace that waits for names. */
+struct trace_named {
+	struct trace_wait wait;
+	struct trace_frames *owner;
+	struct abi_sample head;
+	struct pm_image *image;
+	size_t n;
+	size_t nknown; /* frames up to here need nothing more */
+	struct trace_frame *frames[]; /* a reference each */
+};
+
+int trace_frames_init(struct trace_frames *fs, const struct trace_opts *opts,
+		      struct trace_waits *waits, struct trace_stats *stats,
+		      void (*settled)(void *arg), void *arg)
+{
+	size_t max = opts->max_frames + ABI_KSTACK_MAX + 1;
+
+	fs->opts = opts;
+	fs->waits = waits;
+	fs->stats = stats;
+	fs->made = calloc(max, sizeof(*fs->made));
+	fs->out = calloc(max, sizeof(*fs->out));
+	if (!fs->made || !fs->out ||
+	    trace_cache_init(&fs->cache, opts->cache_frames) ||
+	    trace_names_init(&fs->names, &fs->cache, settled, arg))
+		return -ENOMEM;
+	return 0;
+}
+
+void trace_frames_fini(struct trace_frames *fs)
+{
+	trace_names_fini(&fs->names);
+	trace_cache_fini(&fs->cache);
+	free(fs->out);
+	free(fs->made);
+}
+
+/* --- out -------------------------------------------------------------------- */
+
+static void trace_frames_show(const struct trace_frame *f,
+			      struct reporter_frame *out)
+{
+	out->exe = f->exe;
+	out->offset = f->offset;
+	out->vaddr = f->vaddr;
+	out->start = f->func ? f->func->start : 0;
+	out->name = f->func ? f->func->name : f->plain;
+	if (!out->name)
+		out->name = "[no memory for its name]";
+	out->system_name = f->func ? f->func->system_name : out->name;
+}
+
+/* Hands a trace on, and drops the frames' references. */
+static void trace_frames_deliver(struct trace_frames *fs,
+				 const struct abi_sample *head,
+				 struct pm_image *image,
+				 struct trace_frame **frames, size_t n)
+{
+	struct reporter_trace t = {
+		.time = head->time,
+		.image = image,
+		.tid = head->tid,
+		.cpu = head->cpu,
+		.thread = head->comm,
+		.frames = fs->out,
+		.nframes = n,
+	};
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (!frames[i]->func && !frames[i]->plain)
+			trace_names_plain(frames[i]);
+		trace_frames_show(frames[i], &fs->out[i]);
+		fs->stats->unnamed += !frames[i]->func;
+	}
+	fs->opts->resolved(fs->opts->arg, &t);
+	for (i = 0; i < n; i++)
+		trace_frame_put(&fs->cache, frames[i]);
+}
+
+/* --- the wait for names ----------------------------------------------------- */
+
+static bool trace_named_over(struct trace_wait *w)
+{
+	struct trace_named *t = container_of(w, struct trace_named, wait);
+
+	while (t->nknown < t->n && !t->frames[t->nknown]->pending)
+		t->nknown++;
+	return t->nknown == t->n;
+}
+
+static void trace_named_end(struct trace_wait *w, bool over)
+{
+	struct trace_named *t = container_of(w, struct trace_named, wait);
+
+	t->owner->stats->names_late += !over;
+	trace_frames_deliver(t->owner, &t->head, t->image, t->frames, t->n);
+	free(t);
+}
+
+static void trace_named_drop(struct trace_wait *w)
+{
+	struct trace_named *t = container_of(w, struct trace_named, wait);
+
+	for (size_t i = 0; i < t->n; i++)
+		trace_frame_put(&t->owner->cache, t->frames[i]);
+	free(t);
+}
+
+static const struct trace_wait_kind trace_named_kind = {
+	trace_named_over,
+	trace_named_end,
+	trace_named_drop,
+};
+
+/* Takes over the references of the frames made. 0 or -ENOMEM. */
+static int trace_frames_wait(struct trace_frames *fs,
+			     const struct abi_sample *head,
+			     struct pm_image *image, uint64_t deadline)
+{
+	size_t len = fs->nmade * sizeof(*fs->made);
+	struct trace_named *t = malloc(sizeof(*t) + len);
+
+	if (!t)
+		return -ENOMEM;
+	t->wait = (struct trace_wait){
+		.kind = &trace_named_kind,
+		.time = head->time,
+		.deadline = deadline,
+		.bytes = sizeof(*t) + len,
+	};
+	t->owner = fs;
+	t->head = *head;
+	t->image = image;
+	t->n = fs->nmade;
+	t->nknown = 0;
+	memcpy(t->frames, fs->made, len);
+	trace_waits_add(fs->waits, &t->wait);
+	return 0;
+}
+
+/* --- a trace being made ----------------------------------------------------- */
+
+void trace_frames_begin(struct trace_frames *fs)
+{
+	fs->nmade = 0;
+}
+
+/* One more frame; '*fresh' when it is new in the cache. */
+static struct trace_frame *trace_frames_add(struct trace_frames *fs,
+					    struct pm_exe *exe, uint64_t offset,
+					    bool *fresh)
+{
+	struct trace_frame *f;
+
+	f = trace_cache_get(&fs->cache, exe, offset, fresh);
+	if (f)
+		fs->made[fs->nmade++] = f;
+	return f;
+}
+
+int trace_frames_code(struct trace_frames *fs, struct pm_exe *exe,
+		      enum pm_exe_kind kind, uint64_t offset)
+{
+	struct trace_frame *f;
+	bool fresh;
+
+	f = trace_frames_add(fs, exe, offset, &fresh);
+	if (!f)
+		return -ENOMEM;
+	if (!fresh)
+		return 0;
+	if (kind == PM_EXE_ANON) {
+		f->pending = false;
+	} else if (trace_names_want(&fs->names, f)) {
+		/* Another sample may ask again; this one goes without. */
+		f->pending = false;
+		trace_frame_forget(&fs->cache, f);
+	}
+	return 0;
+}
+
+int trace_frames_mark(struct trace_frames *fs, uint64_t key, uint64_t addr,
+		      const char *fmt, ...)
+{
+	struct trace_frame *f;
+	char *plain;
+	bool fresh;
+	va_list ap;
+
+	f = trace_frames_add(fs, pm_exe_mark(fs->opts->pm), key, &fresh);
+	if (!f)
+		return -ENOMEM;
+	if (!fresh)
+		return 0;
+	va_start(ap, fmt);
+	if (vasprintf(&plain, fmt, ap) < 0)
+		plain = NULL;
+	va_end(ap);
+	trace_frame_plain(f, addr, plain);
+	return 0;
+}
+
+int trace_frames_end(struct trace_frames *fs, const struct abi_sample *head,
+		     struct pm_image *image, uint64_t deadline, int err)
+{
+	size_t i, pending = 0;
+
+	for (i = 0; i < fs->nmade; i++)
+		pending += fs->made[i]->pending;
+	fs->stats->frames += fs->nmade;
+	fs->stats->cache_misses += pending;
+	fs->stats->cache_hits += fs->nmade - pending;
+	if (!err && pending)
+		err = trace_frames_wait(fs, head, image, deadline);
+	else if (!err)
+		trace_frames_deliver(fs, head, image, fs->made, fs->nmade);
+	if (!err)
+		return 0;
+	fs->stats->nomem++;
+	for (i = 0; i < fs->nmade; i++)
+		trace_frame_put(&fs->cache, fs->made[i]);
+	return err;
+}

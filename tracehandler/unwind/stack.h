@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stack: the second stage of a sample. Its user stack is walked by what was mapped
+ * at its time and by the unwind tables of that; then kernel and user addresses go
+ * to the stage of frames one by one, placed in an executable where one is known.
+ * An address without a place, and the reason why the stack ended, are frames too:
+ * nothing is left out.
+ */
+#ifndef TRACEHANDLER_STACK_H
+#define TRACEHANDLER_STACK_H
+
+#include "tracehandler/frames.h"
+#include "tracehandler/record.h"
+#include "tracehandler/unwind/tables.h"
+#include "tracehandler/unwind/walk.h"
+
+struct trace_stacks {
+	const struct trace_opts *opts;
+	struct trace_frames *frames;
+	struct trace_tables tables;
+	struct trace_rules rules;
+	struct trace_stats *stats;
+	uint64_t *pcs; /* of the stack being walked */
+};
+
+/* A sample, and what was mapped then. */
+struct trace_take {
+	const struct trace_record *rec;
+	struct pm_image *image;
+	struct pm_view *view; /* NULL: as of now */
+	uint64_t deadline; /* for its names; 0: the usual time */
+	bool hurry; /* go without tables that are still being read */
+	struct trace_table *late; /* out: the one it has to wait for */
+};
+
+/*
+ * Opts, frames and stats are borrowed; 'settled' is called when a table was read,
+ * or cannot be read. 0 or -ENOMEM.
+ */
+int trace_stacks_init(struct trace_stacks *s, const struct trace_opts *opts,
+		      struct trace_frames *frames, struct trace_stats *stats,
+		      void (*settled)(void *arg), void *arg);
+void trace_stacks_fini(struct trace_stacks *s);
+
+/*
+ * A sample whose image is known becomes a trace. -EAGAIN with take->late: it has
+ * to wait for that table. 0 or -ENOMEM, counted.
+ */
+int trace_stacks_take(struct trace_stacks *s, struct trace_take *take);
+/* A sample waits for this table from now on. */
+void trace_stacks_want(struct trace_stacks *s, struct trace_table *table);
+/* Requests the tables of all that is mapped. */
+void trace_stacks_ask(struct trace_stacks *s, struct pm_view *view);
+
+/* --- the walk alone, for tests ------------------------------------------------ */
+
+struct trace_place {
+	struct pm_mapping map;
+	enum pm_exe_kind kind;
+};
+
+/* A stack being walked. */
+struct trace_user {
+	struct trace_stacks *owner;
+	struct trace_take *take;
+	struct trace_place places[4]; /* looked up last */
+	struct trace_place *at; /* the last of them */
+	unsigned int next; /* to be replaced */
+	bool late; /* went without a table */
+	size_t n; /* addresses in owner->pcs */
+	enum trace_end why;
+};
+
+/* 0, or -EAGAIN with take->late. */
+int trace_user_walk(struct trace_user *u, struct trace_stacks *s,
+		    struct trace_take *take);
+
+#endif /* TRACEHANDLER_STACK_H */
