@@ -236,7 +236,8 @@ struct pm_exe {
 	struct pm_list all; /* pm->exes */
 	struct pm_list idle; /* pm->idle, while refs is 0 */
 	struct pm_list lru; /* pm->open, while it holds a file */
-	struct pm_list waiters; /* struct pm_job: resolves until it is open */
+	struct pm_list reqs; /* struct pm_req, see queue.c */
+	struct pm_list asking; /* pm->asking, while there are any */
 	struct pm_open *queued; /* its opening, while that waits for its turn */
 	struct pm *pm;
 	/* It has the content of this one, whose file is read for both. */
@@ -308,8 +309,15 @@ void pm_exe_mapped(struct pm_exe *exe, int64_t n);
 void pm_open_release(struct pm *pm);
 /* It is not mapped: there will be something to close in a while. */
 void pm_release_later(struct pm_exe *exe);
+/*
+ * Sees to it that its file is opened. 0: it will be, or was; pm_reqs_opened() says
+ * so. Or the error of the last try, which is not to be repeated yet.
+ */
+int pm_exe_open(struct pm_exe *exe);
+/* Begins the openings for which there is room now; never inside of a question. */
+void pm_open_queued(struct pm *pm);
+/* Drops all openings; the requests for these files stay. */
 void pm_open_cancel(struct pm *pm);
-void pm_jobs_fail(struct pm *pm);
 
 /*
  * It turned out to be this file when it was executed: the kernel side is told that
@@ -327,6 +335,13 @@ bool pm_exe_knows_other(const struct pm_exe *exe,
  * error the doors are tried.
  */
 void pm_exe_given(struct pm_exe *exe, int err, struct symbolizer_file *file);
+
+/* --- queue.c: requests for names and rows ------------------------------------- */
+
+/* The opening that requests waited for has ended. */
+void pm_reqs_opened(struct pm_exe *exe, int err);
+/* Answers those that were refused, from outside of the question. */
+void pm_reqs_fail(struct pm *pm);
 
 /* --- turns.c: users take turns ------------------------------------------------ */
 
@@ -533,8 +548,8 @@ struct pm {
 	struct pm_list open; /* holding a file; least used first */
 	struct pm_list opens; /* struct pm_open under way */
 	struct pm_list turns; /* struct pm_user of whom opens wait */
-	struct pm_list jobs; /* struct pm_job with the symbolizer */
-	struct pm_list failed; /* struct pm_job to be told so */
+	struct pm_list asking; /* struct pm_exe that have requests */
+	struct pm_list failed; /* struct pm_req that were refused */
 	struct pm_list early; /* struct pm_early, oldest first */
 	struct pm_list exited, reaped; /* processes, by time */
 	struct pm_list leaving; /* exited, and not in /proc any more */

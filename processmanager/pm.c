@@ -44,7 +44,7 @@ static void pm_init_lists(struct pm *pm)
 	pm_list_init(&pm->open);
 	pm_list_init(&pm->opens);
 	pm_list_init(&pm->turns);
-	pm_list_init(&pm->jobs);
+	pm_list_init(&pm->asking);
 	pm_list_init(&pm->failed);
 	pm_list_init(&pm->early);
 	pm_list_init(&pm->exited);
@@ -99,6 +99,7 @@ void pm_free(struct pm *pm)
 	pm->closing = true;
 	pm_early_cancel(pm);
 	pm_open_cancel(pm);
+	pm_names_cancel(pm, NULL, NULL);
 	patience_fini(&pm->patience);
 	pm_free_procs(pm);
 	pm_exe_fini(pm);

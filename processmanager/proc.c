@@ -278,7 +278,7 @@ void pm_forget(struct pm *pm, uint64_t time)
 			break;
 		pm_forget_image(pm, img);
 	}
-	pm_jobs_fail(pm);
+	pm_reqs_fail(pm);
 	pm_open_release(pm);
 }
 

@@ -398,15 +398,30 @@ struct pm_exe *pm_exe_kernel(struct pm *pm);
 struct pm_exe *pm_exe_vdso(struct pm *pm);
 struct pm_exe *pm_exe_mark(struct pm *pm);
 
+/* err 0: 'n' symbols, as symbolizer_resolve_fn(); else none, for the 'n' tags. */
+typedef void (*pm_names_fn)(void *arg, int err, void *const *tags,
+			    const struct symbolizer_symbol *syms, size_t n);
+
 /*
- * Names for file offsets of 'exe': symbolizer_resolve() on its open file. A
+ * The name for a file offset of 'exe': symbolizer_resolve() on its open file. A
  * file still being opened is waited for, one that was closed is opened again;
  * one that cannot be opened, or has no names, answers with that error.
- * Completes on the loop, never from inside; what failed before it began, by
- * the next pm_forget(). A reference to the exe is held meanwhile. 0 or -ENOMEM.
+ *
+ * Offsets are collected until pm_names_send(), by executable and asker (fn, arg),
+ * and answered together; while a request for names of an executable is under way,
+ * further ones are collected until it ends. Completes on the loop, never from
+ * inside; what failed before it began, by the next pm_forget(). A reference to
+ * the exe is held meanwhile. 0 or -ENOMEM.
  */
-int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
-		   symbolizer_resolve_fn fn, void *arg);
+int pm_exe_name(struct pm_exe *exe, uint64_t offset, void *tag, pm_names_fn fn,
+		void *arg);
+/* Sends off what was collected. */
+void pm_names_send(struct pm *pm);
+/*
+ * All requests of this asker end with -ECANCELED before it returns; fn NULL: those
+ * of all askers, rows too.
+ */
+void pm_names_cancel(struct pm *pm, pm_names_fn fn, void *arg);
 
 /*
  * Its unwind rows, which the callee frees: symbolizer_rows() in the same way. A

@@ -31,9 +31,9 @@ int trace_frames_init(struct trace_frames *fs, const struct trace_opts *opts,
 	fs->made = calloc(max, sizeof(*fs->made));
 	fs->out = calloc(max, sizeof(*fs->out));
 	if (!fs->made || !fs->out ||
-	    trace_cache_init(&fs->cache, opts->cache_frames) ||
-	    trace_names_init(&fs->names, &fs->cache, settled, arg))
+	    trace_cache_init(&fs->cache, opts->cache_frames))
 		return -ENOMEM;
+	trace_names_init(&fs->names, opts->pm, &fs->cache, settled, arg);
 	return 0;
 }
 

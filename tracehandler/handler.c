@@ -89,7 +89,7 @@ void trace_handler_tick(struct trace_handler *th, uint64_t now)
 {
 	th->stacks.tables.now = now;
 	trace_waits_check(&th->waits, now);
-	trace_names_send(&th->frames.names);
+	pm_names_send(th->opts.pm);
 }
 
 bool trace_handler_awaits(const struct trace_handler *th)

@@ -168,7 +168,8 @@ struct pm_exe *pm_exe_new(struct pm *pm, enum pm_exe_kind kind,
 	exe->rows = exe->names = PM_EXE_NOT_ASKED;
 	pm_list_init(&exe->idle);
 	pm_list_init(&exe->lru);
-	pm_list_init(&exe->waiters);
+	pm_list_init(&exe->reqs);
+	pm_list_init(&exe->asking);
 	pm_list_init(&exe->all);
 	pm_list_add_tail(&pm->exes, &exe->all);
 	pm->stats.exes++;

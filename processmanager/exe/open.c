@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * open: the files behind executables: opened when first seen, closed for the
- * limit, opened again when asked for names, and the asking itself.
+ * limit, opened again when a request (queue.c) needs them.
  *
  * A process that mapped a file may be gone before its turn comes. So one try
  * goes through several doors, one after the other, until a file passes the
@@ -21,20 +21,6 @@
 #define PM_OPEN_BACKOFF_MAX (10 * CLOCK_NSEC_PER_SEC)
 /* ... where a file system does not answer. */
 #define PM_OPEN_HUNG CLOCK_NSEC_PER_SEC
-
-/* A request for names or rows: waiting for a file, or with the symbolizer. */
-struct pm_job {
-	struct pm_list node; /* exe->waiters, or pm->jobs */
-	struct pm_exe *exe; /* a reference; NULL: the manager is gone */
-	symbolizer_resolve_fn names; /* one of the two */
-	symbolizer_rows_fn rows;
-	void *arg;
-	int err; /* in pm->failed: what it will be told */
-	size_t n;
-	uint64_t offsets[];
-};
-
-static void pm_open_queued(struct pm *pm);
 
 /* --- files held open -------------------------------------------------------- */
 
@@ -62,7 +48,7 @@ void pm_release_later(struct pm_exe *exe)
 
 static bool pm_exe_idle(const struct pm_exe *exe)
 {
-	return !exe->resolving && !exe->opening && pm_list_empty(&exe->waiters);
+	return !exe->opening && pm_list_empty(&exe->reqs);
 }
 
 /*
@@ -339,144 +325,7 @@ static void pm_exe_failed(struct pm_exe *exe, int err)
 	exe->retry_at = exe->pm->now + wait;
 }
 
-/* --- requests for names and rows --------------------------------------------- */
-
-struct pm_answer {
-	int err;
-	const struct symbolizer_symbol *syms;
-	size_t n;
-	struct symbolizer_rows *rows;
-};
-
-/* Answers it, once, and lets go of the exe. */
-static void pm_job_answer(struct pm_job *job, const struct pm_answer *a)
-{
-	struct pm_exe *exe = job->exe;
-
-	pm_list_del(&job->node);
-	job->exe = NULL;
-	if (job->rows)
-		job->rows(job->arg, a->err, a->rows);
-	else
-		job->names(job->arg, a->err, a->syms, a->n);
-	pm_exe_put(exe);
-}
-
-static void pm_job_refuse(struct pm_job *job, int err)
-{
-	const struct pm_answer a = { .err = err };
-
-	pm_job_answer(job, &a);
-	free(job);
-}
-
-/* What the symbolizer had of it is done. */
-static void pm_job_done(struct pm_job *job, const struct pm_answer *a)
-{
-	struct pm *pm = job->exe->pm;
-
-	job->exe->resolving--;
-	if (job->rows)
-		job->exe->hurry = false;
-	if (a->err != -ECANCELED)
-		*(job->rows ? &job->exe->rows : &job->exe->names) = a->err;
-	pm_job_answer(job, a);
-	free(job);
-	pm_open_queued(pm);
-}
-
-static void pm_resolved(void *arg, int err,
-			const struct symbolizer_symbol *syms, size_t n)
-{
-	const struct pm_answer a = { .err = err, .syms = syms, .n = n };
-	struct pm_job *job = arg;
-
-	if (job->exe)
-		pm_job_done(job, &a);
-	else /* pm_free() has answered it */
-		free(job);
-}
-
-static void pm_rows_read(void *arg, int err, struct symbolizer_rows *rows)
-{
-	const struct pm_answer a = { .err = err, .rows = rows };
-	struct pm_job *job = arg;
-
-	if (job->exe) {
-		pm_job_done(job, &a);
-		return;
-	}
-	symbolizer_rows_free(rows);
-	free(job);
-}
-
-static int pm_job_submit(struct pm_job *job)
-{
-	struct pm_exe *exe = job->exe;
-	struct pm *pm = exe->pm;
-	int err;
-
-	pm_exe_touch(exe);
-	if (exe->hurry)
-		symbolizer_hurry(pm->opts.symbolizer, exe->file);
-	if (job->rows)
-		err = symbolizer_rows(pm->opts.symbolizer, exe->file,
-				      pm_rows_read, job);
-	else
-		err = symbolizer_resolve(pm->opts.symbolizer, exe->file,
-					 job->offsets, job->n, pm_resolved,
-					 job);
-	if (err)
-		return err;
-	exe->resolving++;
-	pm_list_add_tail(&pm->jobs, &job->node);
-	return 0;
-}
-
-static int pm_exe_open(struct pm_exe *exe);
-
-/* 0: it will be answered; or the error it is to be answered with. */
-static int pm_job_wait(struct pm_job *job)
-{
-	int err = pm_exe_open(job->exe);
-
-	if (!err)
-		pm_list_add_tail(&job->exe->waiters, &job->node);
-	return err;
-}
-
-/* The open that these waited for has ended. */
-static void pm_jobs_go(struct pm_exe *exe, int err)
-{
-	struct pm_exe *root = pm_exe_root(exe);
-	struct pm_job *job;
-	struct pm_list todo;
-	int e;
-
-	pm_list_init(&todo);
-	while (!pm_list_empty(&exe->waiters)) {
-		job = container_of(exe->waiters.next, struct pm_job, node);
-		pm_list_del(&job->node);
-		pm_list_add_tail(&todo, &job->node);
-	}
-	while (!pm_list_empty(&todo)) {
-		job = container_of(todo.next, struct pm_job, node);
-		pm_list_del(&job->node);
-		if (root != exe) {
-			job->exe = pm_exe_get(root);
-			root->hurry |= exe->hurry && job->rows;
-			pm_exe_put(exe);
-		}
-		if (err)
-			e = err;
-		else if (root->file)
-			e = pm_job_submit(job);
-		else
-			e = root == exe ? -EMFILE : pm_job_wait(job);
-		if (e)
-			pm_job_refuse(job, e);
-	}
-}
+/* --- openings ----------------------------------------------------------------- */
 
 /* Of what was under way, or should have been. */
 static void pm_open_free(struct pm_open *o)
@@ -500,7 +349,7 @@ static void pm_open_end(struct pm_open *o, int err,
 		err = 0;
 	if (err)
 		pm_exe_failed(exe, err);
-	pm_jobs_go(exe, err);
+	pm_reqs_opened(exe, err);
 	pm_exe_put(exe);
 }
 
@@ -537,7 +386,7 @@ static int pm_open_begin(struct pm_open *o)
 }
 
 /* Those for which there is room now; never from inside of a question. */
-static void pm_open_queued(struct pm *pm)
+void pm_open_queued(struct pm *pm)
 {
 	struct pm_open *o;
 	int err;
@@ -567,11 +416,7 @@ static struct pm_open *pm_open_new(struct pm_exe *exe)
 	return NULL;
 }
 
-/*
- * 0: under way, or already, or once it is its turn; the error of a try that is
- * not worth repeating.
- */
-static int pm_exe_open(struct pm_exe *exe)
+int pm_exe_open(struct pm_exe *exe)
 {
 	struct pm *pm = exe->pm;
 	struct pm_open *o;
@@ -612,7 +457,7 @@ void pm_exe_given(struct pm_exe *exe, int err, struct symbolizer_file *file)
 		if (!err)
 			return; /* who waits for it goes on waiting */
 	}
-	pm_jobs_go(exe, err);
+	pm_reqs_opened(exe, err);
 }
 
 void pm_exe_open_soon(struct pm_exe *exe)
@@ -621,131 +466,22 @@ void pm_exe_open_soon(struct pm_exe *exe)
 		pm_exe_open(exe);
 }
 
-/* 0: it will be answered; the error it is to be answered with; -ENOMEM. */
-static int pm_job_start(struct pm_job *job)
-{
-	struct pm_exe *exe = job->exe;
-	if (exe->pm->closing)
-		return -ECANCELED;
-	if (exe->file)
-		return pm_job_submit(job);
-	if (exe->kind != PM_EXE_FILE)
-		return -ENOENT;
-	return pm_job_wait(job);
-}
-
-/* Takes over 'job'. 0 or -ENOMEM. */
-static int pm_job_begin(struct pm_job *job, struct pm_exe *exe, void *arg)
-{
-	int err;
-
-	job->exe = pm_exe_get(pm_exe_root(exe));
-	job->arg = arg;
-	pm_list_init(&job->node);
-	err = pm_job_start(job);
-	if (err == -ENOMEM) {
-		pm_exe_put(job->exe);
-		free(job);
-		return err;
-	}
-	if (err) {
-		job->err = err;
-		pm_list_add_tail(&exe->pm->failed, &job->node);
-	}
-	return 0;
-}
-
-int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
-		   symbolizer_resolve_fn fn, void *arg)
-{
-	struct pm_job *job;
-
-	if (n > (SIZE_MAX - sizeof(*job)) / sizeof(*offsets))
-		return -ENOMEM;
-	job = calloc(1, sizeof(*job) + n * sizeof(*offsets));
-	if (!job)
-		return pm_nomem(exe->pm);
-	job->names = fn;
-	job->n = n;
-	if (n)
-		memcpy(job->offsets, offsets, n * sizeof(*offsets));
-	return pm_job_begin(job, exe, arg);
-}
-
-int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg)
-{
-	struct pm_job *job = calloc(1, sizeof(*job));
-
-	if (!job)
-		return pm_nomem(exe->pm);
-	job->rows = fn;
-	return pm_job_begin(job, exe, arg);
-}
-
-void pm_exe_hurry(struct pm_exe *exe)
-{
-	exe = pm_exe_root(exe);
-	if (exe->kind != PM_EXE_FILE)
-		return;
-	exe->hurry = true;
-	if (exe->queued)
-		pm_turn_hurry(exe->queued);
-	if (exe->file)
-		symbolizer_hurry(exe->pm->opts.symbolizer, exe->file);
-	else
-		symbolizer_hurry_open(exe->pm->opts.symbolizer, exe->dev,
-				      exe->ino);
-}
-
-/* Those that had no chance get their answer, from outside of the question. */
-void pm_jobs_fail(struct pm *pm)
-{
-	struct pm_list *last = pm->failed.prev, *l;
-	struct pm_job *job;
-
-	if (pm_list_empty(&pm->failed))
-		return;
-	do { /* what comes meanwhile stays for the next time */
-		l = pm->failed.next;
-		job = container_of(l, struct pm_job, node);
-		pm_job_refuse(job, job->err);
-	} while (l != last);
-}
-
-static void pm_open_drop(struct pm_open *o)
-{
-	struct pm_exe *exe = o->exe;
-
-	o->pm = NULL;
-	o->exe = NULL;
-	pm_jobs_go(exe, -ECANCELED);
-	pm_exe_put(exe);
-}
-
-/* Ends what waits and lets go of what the symbolizer still has. */
+/* Drops the openings that wait, and lets go of those that the symbolizer has. */
 void pm_open_cancel(struct pm *pm)
 {
-	static const struct pm_answer cancelled = { .err = -ECANCELED };
-	struct pm_job *job;
 	struct pm_open *o;
 
 	while ((o = pm_turn_any(pm))) {
 		pm_turn_leave(o);
-		pm_open_drop(o);
+		pm_exe_put(o->exe);
 		free(o); /* the symbolizer never had it */
 	}
 	while (!pm_list_empty(&pm->opens)) {
 		o = container_of(pm->opens.next, struct pm_open, node);
 		pm_list_del(&o->node);
 		pm_user_give(pm, o->user, PM_SHARE_OPENS, 1);
-		pm_open_drop(o);
-	}
-	while (!pm_list_empty(&pm->failed))
-		pm_jobs_fail(pm);
-	while (!pm_list_empty(&pm->jobs)) {
-		job = container_of(pm->jobs.next, struct pm_job, node);
-		job->exe->resolving--;
-		/* Its user may hold an exe, and must not beyond us. */
-		pm_job_answer(job, &cancelled);
+		o->pm = NULL;
+		pm_exe_put(o->exe);
+		o->exe = NULL;
 	}
 }

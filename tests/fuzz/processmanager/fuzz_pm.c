@@ -261,11 +261,11 @@ static void sample(struct task *t, bool keep)
 		sample_keep(img, t);
 }
 
-static void on_names(void *arg, int err, const struct symbolizer_symbol *syms,
-		     size_t n)
+static void on_names(void *arg, int err, void *const *tags,
+		     const struct symbolizer_symbol *syms, size_t n)
 {
-	must(!err == (n != 0));
-	answered++;
+	must(n && (err || syms));
+	answered += n;
 }
 
 static void on_rows(void *arg, int err, struct symbolizer_rows *rows)
@@ -277,7 +277,6 @@ static void on_rows(void *arg, int err, struct symbolizer_rows *rows)
 
 static void ask_exe(const struct task *t, uint8_t how)
 {
-	static const uint64_t offset = 0x10;
 	struct pm_mapping m;
 	struct pm_image *img;
 
@@ -291,9 +290,10 @@ static void ask_exe(const struct task *t, uint8_t how)
 		pm_exe_put(kept);
 		kept = pm_exe_get(m.exe);
 	}
-	asked += how & 0x40
-			 ? !pm_exe_rows(m.exe, on_rows, NULL)
-			 : !pm_exe_resolve(m.exe, &offset, 1, on_names, NULL);
+	asked += how & 0x40 ? !pm_exe_rows(m.exe, on_rows, NULL)
+			    : !pm_exe_name(m.exe, 0x10, NULL, on_names, NULL);
+	if (!(how & 0x20)) /* else it goes with others */
+		pm_names_send(host.pm);
 }
 
 /* --- what happens ------------------------------------------------------------- */

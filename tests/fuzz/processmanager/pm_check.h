@@ -257,7 +257,7 @@ static void check_pm(struct pm *pm, bool quiet)
 	size_t i;
 
 	c.quiet = quiet && pm_list_empty(&pm->opens) &&
-		  pm_list_empty(&pm->jobs) && pm_list_empty(&pm->failed);
+		  pm_list_empty(&pm->asking) && pm_list_empty(&pm->failed);
 	hash_for_each(&pm->procs, i, n, tmp)
 		check_proc(&c, container_of(n, struct pm_proc, node));
 	check_mms(&c);

@@ -5,11 +5,11 @@
 
 #include "tests/unit/processmanager/test_pm_fake.h"
 
-/* The last answer to pm_exe_resolve(). */
+/* The last answer to pm_exe_name(). */
 static int answers, answer_err;
 static char answer[128];
 
-static inline void on_names(void *arg, int err,
+static inline void on_names(void *arg, int err, void *const *tags,
 			    const struct symbolizer_symbol *syms, size_t n)
 {
 	answers++;
@@ -29,13 +29,20 @@ static inline void on_rows(void *arg, int err, struct symbolizer_rows *rows)
 	symbolizer_rows_free(rows);
 }
 
-static const uint64_t offset0 = 0x10;
+/* A request for one name, sent off. */
+static inline int ask_name(struct pm_exe *exe)
+{
+	int err = pm_exe_name(exe, 0x10, NULL, on_names, NULL);
+
+	pm_names_send(pm);
+	return err;
+}
 
 static inline int ask(struct pm_exe *exe)
 {
 	answers = 0;
 	answer_err = 1;
-	return pm_exe_resolve(exe, &offset0, 1, on_names, NULL);
+	return ask_name(exe);
 }
 
 /* Asks, and waits for the name of the file that answered. */

@@ -376,8 +376,7 @@ static void test_limit_is_never_exceeded(void **state)
 	assert_int_equal(fake.opens, 2); /* under way; the others wait */
 	answers = 0;
 	for (i = 0; i < 8; i++)
-		pm_exe_resolve(exe_at(5, 0, 0x1000ULL * (i + 1)), &offset0, 1,
-			       on_names, NULL);
+		ask_name(exe_at(5, 0, 0x1000ULL * (i + 1)));
 	while (fake.nqueue) {
 		fake_turn();
 		assert_true(fake.held <= 2);
@@ -648,7 +647,6 @@ static void test_each_executable_is_listed_once(void **state)
 
 static void test_free_with_requests_under_way(void **state)
 {
-	static const uint64_t offsets[2] = { 1, 2 };
 	struct pm_exe *c, *d;
 
 	fake_file("/lib/c.so", 7, 1, 10);
@@ -659,10 +657,9 @@ static void test_free_with_requests_under_way(void **state)
 	c = exe_at(5, 0, 0x1000);
 	d = exe_at(5, 0, 0x2000);
 	answers = 0;
-	assert_int_equal(pm_exe_resolve(c, offsets, 2, on_names, NULL), 0);
-	assert_int_equal(pm_exe_resolve(d, offsets, 2, on_names, NULL), 0);
-	assert_int_equal(
-		pm_exe_resolve(pm_exe_mark(pm), offsets, 2, on_names, NULL), 0);
+	assert_int_equal(ask_name(c), 0);
+	assert_int_equal(ask_name(d), 0);
+	assert_int_equal(ask_name(pm_exe_mark(pm)), 0);
 	assert_int_equal(pm_exe_rows(pm_exe_vdso(pm), on_rows, NULL), 0);
 	pm_free(pm);
 	pm = NULL;

@@ -105,8 +105,8 @@ static void comm(uint32_t pid, uint64_t time)
 	taken(pm_map_event(pm, &ev));
 }
 
-static void on_names(void *arg, int err, const struct symbolizer_symbol *syms,
-		     size_t n)
+static void on_names(void *arg, int err, void *const *tags,
+		     const struct symbolizer_symbol *syms, size_t n)
 {
 }
 
@@ -133,7 +133,8 @@ static void sample(uint32_t pid, uint64_t id, uint64_t time, uint64_t addr)
 	pm_image_sampled(img);
 	view = pm_view_new(pm, img, time);
 	if (pm_image_find(pm, img, time, addr, &m) == PM_FOUND) {
-		taken(pm_exe_resolve(m.exe, &addr, 1, on_names, NULL));
+		taken(pm_exe_name(m.exe, addr, NULL, on_names, NULL));
+		pm_names_send(pm);
 		taken(pm_exe_rows(m.exe, on_rows, NULL));
 	}
 	if (view)

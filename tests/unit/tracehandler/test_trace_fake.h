@@ -48,8 +48,9 @@ struct pm_image {
 struct ask {
 	struct pm_exe *exe;
 	uint64_t offsets[64];
+	void *tags[64];
 	size_t n;
-	symbolizer_resolve_fn fn;
+	pm_names_fn fn;
 	void *arg;
 };
 
@@ -69,7 +70,9 @@ struct pm {
 	struct pm_image image;
 	enum pm_find elsewhere;
 	bool no_memory;
-	struct ask asks[16];
+	struct ask held[16]; /* names collected, one an executable */
+	size_t nheld;
+	struct ask asks[16]; /* ... sent off */
 	size_t nasks;
 };
 
@@ -202,25 +205,55 @@ struct pm_exe *pm_exe_mark(struct pm *p)
 	return &p->mark;
 }
 
-int pm_exe_resolve(struct pm_exe *exe, const uint64_t *offsets, size_t n,
-		   symbolizer_resolve_fn fn, void *arg)
+int pm_exe_name(struct pm_exe *exe, uint64_t offset, void *tag, pm_names_fn fn,
+		void *arg)
 {
-	struct ask *a = &pm.asks[pm.nasks++];
+	struct ask *a = pm.held;
 
-	if (pm.no_memory) {
-		pm.nasks--;
-		return -ENOMEM;
+	while (a < pm.held + pm.nheld && a->exe != exe)
+		a++;
+	if (a == pm.held + pm.nheld) {
+		assert_true(pm.nheld++ < ARRAY_SIZE(pm.held));
+		*a = (struct ask){ .exe = exe, .fn = fn, .arg = arg };
+		exe->refs++;
 	}
-	assert_true(pm.nasks <= ARRAY_SIZE(pm.asks));
-	assert_in_range(n, 1, ARRAY_SIZE(a->offsets));
-	exe->asked++;
-	exe->refs++;
-	a->exe = exe;
-	memcpy(a->offsets, offsets, n * sizeof(*offsets));
-	a->n = n;
-	a->fn = fn;
-	a->arg = arg;
+	assert_true(a->n < ARRAY_SIZE(a->offsets));
+	a->offsets[a->n] = offset;
+	a->tags[a->n++] = tag;
 	return 0;
+}
+
+/* One request an executable at a time. */
+void pm_names_send(struct pm *p)
+{
+	for (size_t i = 0, k; i < p->nheld && !p->no_memory;) {
+		for (k = 0; k < p->nasks; k++)
+			if (p->asks[k].exe == p->held[i].exe)
+				break;
+		if (k < p->nasks) {
+			i++;
+			continue;
+		}
+		assert_true(p->nasks < ARRAY_SIZE(p->asks));
+		p->held[i].exe->asked++;
+		p->asks[p->nasks++] = p->held[i];
+		memmove(&p->held[i], &p->held[i + 1],
+			(--p->nheld - i) * sizeof(p->held[0]));
+	}
+}
+
+static inline void answer_none(struct ask a)
+{
+	a.fn(a.arg, -ECANCELED, a.tags, NULL, a.n);
+	a.exe->refs--;
+}
+
+void pm_names_cancel(struct pm *p, pm_names_fn fn, void *arg)
+{
+	while (p->nheld)
+		answer_none(p->held[--p->nheld]);
+	while (p->nasks)
+		answer_none(p->asks[--p->nasks]);
 }
 
 int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg)
@@ -276,8 +309,9 @@ static inline void answer(int err)
 		syms[i].name = names[i];
 		syms[i].system_name = names[i];
 	}
-	a.fn(a.arg, err, err ? NULL : syms, err ? 0 : a.n);
+	a.fn(a.arg, err, a.tags, err ? NULL : syms, a.n);
 	a.exe->refs--;
+	pm_names_send(&pm);
 }
 
 /* --- what comes out ------------------------------------------------------ */
@@ -407,8 +441,7 @@ static inline void finish_all(struct fixture *f)
 	trace_handler_free(f->th);
 	while (pm.nrows)
 		answer_rows(-ECANCELED, NULL);
-	while (pm.nasks)
-		answer(-ECANCELED);
+	assert_int_equal(pm.nasks + pm.nheld, 0);
 	assert_int_equal(pm.views, 0);
 	assert_int_equal(pm.library.refs, 1);
 	assert_int_equal(pm.program.refs, 1);
