@@ -43,6 +43,23 @@ enum abi_sample_flags {
 	ABI_SAMPLE_DEEP_LIMITED = 1 << 5, /* a deep stack was cut for want of room */
 };
 
+/*
+ * What a sample was taken of. A sample counts one, and carries a value in the
+ * unit of the event's second sample type. Of a periodic event the value 0
+ * stands for the recording's period.
+ * X(NAME, name, periodic, "type", "unit", "type", "unit", "label"): 'name' is
+ * for metrics, the types are pprof's: of the count and of the value (NULL, NULL if
+ * the event has none); 'label' is for comments.
+ */
+#define ABI_EVENTS(X) X(CPU, cpu, 1, "samples", "count", "cpu", "nanoseconds", "the CPU clock")
+
+enum abi_event {
+#define X(name, word, periodic, count, count_unit, value, value_unit, label) ABI_EVENT_##name,
+	ABI_EVENTS(X)
+#undef X
+	ABI_EVENT_MAX,
+};
+
 struct abi_sample {
 	__u32 size; /* of the whole record, this header and all parts */
 	__u32 flags; /* enum abi_sample_flags */
@@ -51,6 +68,9 @@ struct abi_sample {
 	__u32 tid;
 	__u32 cpu;
 	char comm[ABI_COMM_LEN]; /* of the thread */
+	__u32 event; /* enum abi_event */
+	__u32 pad;
+	__u64 value; /* see ABI_EVENTS */
 };
 
 enum abi_part_type {
@@ -354,7 +374,7 @@ struct abi_quark_loss {
 #ifndef __bpf__
 #define ABI_ASSERT(e) _Static_assert(e, #e)
 ABI_ASSERT(sizeof(struct abi_key) == 24);
-ABI_ASSERT(sizeof(struct abi_sample) == 64);
+ABI_ASSERT(sizeof(struct abi_sample) == 80);
 ABI_ASSERT(sizeof(struct abi_part) == 8);
 ABI_ASSERT(sizeof(struct abi_regs) == 8 * ABI_GPRS + 16);
 ABI_ASSERT(sizeof(struct abi_stack) == 24);

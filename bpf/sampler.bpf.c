@@ -320,6 +320,9 @@ static __always_inline void fill_head(struct abi_sample *h, struct task_struct *
 	h->tid = task->pid;
 	h->cpu = bpf_get_smp_processor_id();
 	bpf_get_current_comm(h->comm, sizeof(h->comm));
+	h->event = ABI_EVENT_CPU;
+	h->pad = 0;
+	h->value = 0; /* the recording's period: a clock, sampled at a frequency */
 }
 
 struct copy {

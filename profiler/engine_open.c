@@ -131,6 +131,17 @@ static void engine_written(void *arg, const char *path, int err,
 		e->opts.written(e->opts.arg, path, err, nsamples);
 }
 
+static const struct reporter_event_type engine_events[] = {
+#define X(NAME, name, periodic, count, count_unit, value, value_unit, label) \
+	{ #name,                                                             \
+	  label,                                                             \
+	  periodic,                                                          \
+	  { count, count_unit },                                             \
+	  { value, value_unit } },
+	ABI_EVENTS(X)
+#undef X
+};
+
 static int engine_open_reporter(struct engine *e,
 				const struct engine_opts *opts, char *msg,
 				size_t msglen)
@@ -140,6 +151,8 @@ static int engine_open_reporter(struct engine *e,
 		.pm = e->pm,
 		.version = PROFD_VERSION,
 		.freq_hz = opts->freq_hz,
+		.event_types = engine_events,
+		.nevent_types = ARRAY_SIZE(engine_events),
 		.archive = opts->archive,
 		.window_s = opts->window_s,
 		.collect = metrics_collect,

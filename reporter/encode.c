@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * encode: a sealed window to pprof, see reporter/window.h. Runs on a worker thread; touches nothing
- * but the window and the sink.
+ * encode: a sealed window to pprof, see reporter/window.h. Runs on a worker
+ * thread; touches nothing but the window and the sink.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,24 +13,20 @@
 
 #define ENCODE_PAGE 4096
 
-/* Words of the profile itself. X(NAME, "word") */
-#define ENCODE_WORDS(X)               \
-	X(SAMPLES, "samples")         \
-	X(COUNT, "count")             \
-	X(CPU, "cpu")                 \
-	X(NANOSECONDS, "nanoseconds") \
-	X(PID, "pid")                 \
-	X(TID, "tid")                 \
-	X(COMM, "comm")               \
-	X(THREAD, "thread")           \
-	X(EXE, "exe")                 \
-	X(CGROUP, "cgroup")           \
-	X(CONTAINER, "container")     \
-	X(POD, "pod")                 \
-	X(UNIT, "unit")               \
-	X(ENTRY, "entry")             \
-	X(ENTRY_PID, "entry_pid")     \
-	X(PROCESS, "process")         \
+/* Keys of labels. X(NAME, "word") */
+#define ENCODE_WORDS(X)           \
+	X(PID, "pid")             \
+	X(TID, "tid")             \
+	X(COMM, "comm")           \
+	X(THREAD, "thread")       \
+	X(EXE, "exe")             \
+	X(CGROUP, "cgroup")       \
+	X(CONTAINER, "container") \
+	X(POD, "pod")             \
+	X(UNIT, "unit")           \
+	X(ENTRY, "entry")         \
+	X(ENTRY_PID, "entry_pid") \
+	X(PROCESS, "process")     \
 	X(IMAGE, "image")
 
 enum encode_word {
@@ -48,9 +45,37 @@ static const char *const encode_words[] = {
 struct encode {
 	struct window *w;
 	struct pprof *pprof;
-	int64_t period;
+	struct pprof_type *types; /* one a column */
 	uint32_t words[ENCODE_WORD_MAX];
 };
+
+static int encode_init_type(struct encode *e,
+			    const struct reporter_sample_type *from,
+			    struct pprof_type *to)
+{
+	int64_t type = strtab_id(&e->w->strings, from->type);
+	int64_t unit = strtab_id(&e->w->strings, from->unit);
+
+	if (type < 0 || unit < 0)
+		return -ENOMEM;
+	to->type = type;
+	to->unit = unit;
+	return 0;
+}
+
+static int encode_init_types(struct encode *e)
+{
+	struct window *w = e->w;
+	int err = 0;
+	uint32_t i;
+
+	e->types = calloc(w->ncolumns, sizeof(*e->types));
+	if (!e->types)
+		return -ENOMEM;
+	for (i = 0; i < w->ncolumns && !err; i++)
+		err = encode_init_type(e, &w->columns[i].type, &e->types[i]);
+	return err;
+}
 
 static int encode_init_words(struct encode *e)
 {
@@ -243,7 +268,8 @@ static void encode_sample(struct encode *e, const struct window_sample *s)
 	struct pprof_sample out = {
 		.locations = s->stack->locations,
 		.nlocations = s->stack->n,
-		.values = { s->count, s->count * e->period },
+		.values = s->values,
+		.nvalues = e->w->ncolumns,
 		.labels = labels,
 	};
 	size_t i;
@@ -256,75 +282,119 @@ static void encode_sample(struct encode *e, const struct window_sample *s)
 
 static void encode_samples(struct encode *e)
 {
-	struct hash_node *n, *next;
-	size_t i;
+	const struct window_sample *s;
 
-	hash_for_each(&e->w->samples, i, n, next)
-		encode_sample(e, container_of(n, struct window_sample, node));
+	for (s = e->w->first_sample; s; s = s->next)
+		encode_sample(e, s);
 }
 
 /* --- header and strings -------------------------------------------------- */
+
+/* A string of the profile, appended to 'ids'. */
+static int encode_comment(struct encode *e, const char *text, int64_t *ids,
+			  size_t *np)
+{
+	int64_t id = strtab_id(&e->w->strings, text);
+
+	if (id < 0)
+		return id;
+	ids[(*np)++] = id;
+	return 0;
+}
+
+/* How much is of each event, where there are several. */
+static int encode_event_comments(struct encode *e, int64_t *ids, size_t *np)
+{
+	const struct window *w = e->w;
+	const struct window_sample *s;
+	char text[128];
+	int64_t n;
+	size_t i;
+
+	for (i = 0; i < w->opts.ntypes; i++) {
+		if (!window_takes(w, i))
+			continue;
+		for (n = 0, s = w->first_sample; s; s = s->next)
+			n += s->values[w->first_column[i]];
+		snprintf(text, sizeof(text), "samples of %s: %lld",
+			 w->opts.types[i].label, (long long)n);
+		if (encode_comment(e, text, ids, np))
+			return -ENOMEM;
+	}
+	return 0;
+}
 
 static int encode_comments(struct encode *e, const struct window_meta *meta,
 			   int64_t **idsp, size_t *np)
 {
 	const char *p = meta->comments, *end = p + meta->comments_len;
-	int64_t id, *ids;
-	size_t n = 0;
+	bool several = e->w->opts.events & (e->w->opts.events - 1);
+	int err = 0;
 
 	/* No line is shorter than its NUL. */
-	ids = calloc(meta->comments_len + 1, sizeof(*ids));
-	if (!ids)
+	*idsp = calloc(meta->comments_len + REPORTER_EVENTS_MAX,
+		       sizeof(**idsp));
+	if (!*idsp)
 		return -ENOMEM;
-	for (; p < end; p += strlen(p) + 1) {
-		id = strtab_id(&e->w->strings, p);
-		if (id < 0) {
-			free(ids);
-			return id;
-		}
-		ids[n++] = id;
+	for (; p < end && !err; p += strlen(p) + 1)
+		err = encode_comment(e, p, *idsp, np);
+	if (!err && several)
+		err = encode_event_comments(e, *idsp, np);
+	return err;
+}
+
+/* The period is that of the first periodic event; without one, a sample. */
+static void encode_period(const struct encode *e, struct pprof_header *h)
+{
+	const struct window *w = e->w;
+	uint32_t i;
+
+	h->period_type = e->types[0];
+	h->period = 1;
+	for (i = 1; i < w->ncolumns; i++) {
+		if (!w->opts.types[w->columns[i].event].periodic ||
+		    w->columns[i - 1].event != w->columns[i].event)
+			continue;
+		h->period_type = e->types[i];
+		h->period = w->opts.period;
+		return;
 	}
-	*idsp = ids;
-	*np = n;
-	return 0;
 }
 
 static int encode_header(struct encode *e, const struct window_meta *meta)
 {
-	const uint32_t *w = e->words;
-	struct pprof_type cpu = { w[ENCODE_CPU], w[ENCODE_NANOSECONDS] };
+	bool valued = e->w->ncolumns > 1 &&
+		      e->w->columns[1].event == e->w->columns[0].event;
 	struct pprof_header h = {
 		.time_ns = meta->time_ns,
 		.duration_ns = meta->duration_ns,
-		.types = { { w[ENCODE_SAMPLES], w[ENCODE_COUNT] }, cpu },
-		.period_type = cpu,
-		.period = e->period,
-		.default_type = w[ENCODE_CPU],
+		.types = e->types,
+		.ntypes = e->w->ncolumns,
+		.default_type = e->types[valued].type,
 	};
 	int64_t *comments = NULL;
 	int err;
 
+	encode_period(e, &h);
 	err = encode_comments(e, meta, &comments, &h.ncomments);
-	if (err)
-		return err;
-	h.comments = comments;
-	pprof_header(e->pprof, &h);
+	if (!err) {
+		h.comments = comments;
+		pprof_header(e->pprof, &h);
+	}
 	free(comments);
-	return 0;
+	return err;
 }
 
 int window_encode(struct window *w, const struct window_meta *meta,
 		  struct sink *sink)
 {
-	struct encode e = {
-		.w = w,
-		.period = (CLOCK_NSEC_PER_SEC + meta->freq_hz / 2) /
-			  meta->freq_hz,
-	};
+	struct encode e = { .w = w };
 	uint32_t i;
 	int err;
 
 	err = pprof_new(&e.pprof, sink);
+	if (!err)
+		err = encode_init_types(&e);
 	if (!err)
 		err = encode_init_words(&e);
 	if (!err)
@@ -338,6 +408,7 @@ int window_encode(struct window *w, const struct window_meta *meta,
 			pprof_string(e.pprof, strtab_str(&w->strings, i));
 		err = pprof_error(e.pprof);
 	}
+	free(e.types);
 	pprof_free(e.pprof);
 	return err;
 }

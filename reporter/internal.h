@@ -46,6 +46,9 @@ struct reporter {
 	char *hostname;
 	char *version;
 	unsigned int freq_hz;
+	const struct reporter_event_type *types; /* of events */
+	size_t ntypes;
+	uint64_t *type_samples; /* added, by event */
 	uint64_t window_ns;
 	void (*collect)(void *arg, struct reporter_metrics *m);
 	void (*limited)(void *arg, uint32_t uid);

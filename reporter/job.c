@@ -151,7 +151,6 @@ void job_start(struct reporter_window *w)
 	w->meta = (struct window_meta){
 		.time_ns = w->begin + clock_wall_offset_ns(),
 		.duration_ns = w->end - w->begin,
-		.freq_hz = r->freq_hz,
 		.comments = w->comments.data,
 		.comments_len = w->comments.len,
 	};

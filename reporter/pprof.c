@@ -121,15 +121,22 @@ static void pprof_set_type(Perftools__Profiles__ValueType *v,
 void pprof_header(struct pprof *p, const struct pprof_header *h)
 {
 	Perftools__Profiles__Profile m = PERFTOOLS__PROFILES__PROFILE__INIT;
-	Perftools__Profiles__ValueType types[2], period_type;
-	Perftools__Profiles__ValueType *type[] = { &types[0], &types[1] };
-	size_t len;
+	Perftools__Profiles__ValueType period_type, *types, **type;
+	size_t len, i;
 
-	pprof_set_type(&types[0], &h->types[0]);
-	pprof_set_type(&types[1], &h->types[1]);
+	types = calloc(h->ntypes, sizeof(*types));
+	type = calloc(h->ntypes, sizeof(*type));
+	if (!types || !type) {
+		p->err = -ENOMEM;
+		goto out;
+	}
+	for (i = 0; i < h->ntypes; i++) {
+		pprof_set_type(&types[i], &h->types[i]);
+		type[i] = &types[i];
+	}
 	pprof_set_type(&period_type, &h->period_type);
 	m.sample_type = type;
-	m.n_sample_type = ARRAY_SIZE(types);
+	m.n_sample_type = h->ntypes;
 	m.time_nanos = h->time_ns;
 	m.duration_nanos = h->duration_ns;
 	m.period_type = &period_type;
@@ -139,6 +146,9 @@ void pprof_header(struct pprof *p, const struct pprof_header *h)
 	m.n_comment = h->ncomments;
 	if (pprof_pack(p, &m.base, &len))
 		sink_write(p->sink, p->buf, len);
+out:
+	free(type);
+	free(types);
 }
 
 void pprof_sample(struct pprof *p, const struct pprof_sample *s)
@@ -163,7 +173,7 @@ void pprof_sample(struct pprof *p, const struct pprof_sample *s)
 	m.location_id = p->ids;
 	m.n_location_id = s->nlocations;
 	m.value = (int64_t *)s->values;
-	m.n_value = ARRAY_SIZE(s->values);
+	m.n_value = s->nvalues;
 	m.label = p->labels;
 	m.n_label = s->nlabels;
 	pprof_put(p, PPROF_SAMPLE, &m.base);

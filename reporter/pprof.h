@@ -31,7 +31,8 @@ struct pprof_type {
 struct pprof_header {
 	int64_t time_ns; /* since the epoch */
 	int64_t duration_ns;
-	struct pprof_type types[2];
+	const struct pprof_type *types; /* sample types */
+	size_t ntypes;
 	struct pprof_type period_type;
 	int64_t period;
 	uint32_t default_type; /* string */
@@ -52,7 +53,8 @@ struct pprof_label {
 struct pprof_sample {
 	const uint32_t *locations; /* ids, leaf first */
 	size_t nlocations;
-	int64_t values[2];
+	const int64_t *values; /* one a sample type */
+	size_t nvalues;
 	const struct pprof_label *labels;
 	size_t nlabels; /* <= PPROF_LABELS_MAX */
 };

@@ -53,10 +53,61 @@ static void reporter_destroy(struct reporter *r)
 	archive_free(r->archive);
 	free(r->losses);
 	free(r->losses_archived);
+	free(r->type_samples);
 	ledger_events_free(r->events);
 	free(r->hostname);
 	free(r->version);
 	free(r);
+}
+
+static bool reporter_type_ok(const struct reporter_sample_type *type)
+{
+	return type->type && *type->type && !strchr(type->type, '-') &&
+	       type->unit && *type->unit;
+}
+
+/* Whether sample types before those of event 'i' have that name, too. */
+static bool reporter_type_taken(const struct reporter_event_type *types,
+				size_t i, const char *type)
+{
+	size_t k;
+
+	for (k = 0; k < i; k++)
+		if (!strcmp(types[k].count.type, type) ||
+		    (types[k].value.type && !strcmp(types[k].value.type, type)))
+			return true;
+	return false;
+}
+
+/* Readers choose a sample type by its name, so each name stands once. */
+static bool reporter_event_ok(const struct reporter_event_type *types, size_t i)
+{
+	const struct reporter_event_type *e = &types[i];
+
+	if (!e->name || !e->label || !reporter_type_ok(&e->count) ||
+	    reporter_type_taken(types, i, e->count.type))
+		return false;
+	if (!e->value.type)
+		return !e->periodic;
+	return reporter_type_ok(&e->value) &&
+	       strcmp(e->count.type, e->value.type) != 0 &&
+	       !reporter_type_taken(types, i, e->value.type);
+}
+
+static int reporter_init_events(struct reporter *r,
+				const struct reporter_opts *opts)
+{
+	size_t i;
+
+	if (!opts->nevent_types || opts->nevent_types > REPORTER_EVENTS_MAX)
+		return -EINVAL;
+	for (i = 0; i < opts->nevent_types; i++)
+		if (!reporter_event_ok(opts->event_types, i))
+			return -EINVAL;
+	r->types = opts->event_types;
+	r->ntypes = opts->nevent_types;
+	r->type_samples = calloc(r->ntypes, sizeof(*r->type_samples));
+	return r->type_samples ? 0 : -ENOMEM;
 }
 
 static int reporter_init(struct reporter *r, const struct reporter_opts *opts)
@@ -80,7 +131,7 @@ static int reporter_init(struct reporter *r, const struct reporter_opts *opts)
 	r->losses_archived = calloc(r->nlosses + 1, sizeof(*r->losses));
 	if (!r->hostname || !r->version || !r->losses || !r->losses_archived)
 		return -ENOMEM;
-	return 0;
+	return reporter_init_events(r, opts);
 }
 
 int reporter_new(struct reporter **rp, const struct reporter_opts *opts,
@@ -188,14 +239,25 @@ void reporter_losses(struct reporter *r, const uint64_t *counts)
 
 /* --- windows ------------------------------------------------------------- */
 
+static uint64_t reporter_all_events(const struct reporter *r)
+{
+	return UINT64_MAX >> (REPORTER_EVENTS_MAX - r->ntypes);
+}
+
 static struct reporter_window *window_new(struct reporter *r, uint64_t begin,
-					  uint64_t end)
+					  uint64_t end, uint64_t events)
 {
 	struct reporter_window *w = calloc(1, sizeof(*w));
+	const struct window_opts opts = {
+		.types = r->types,
+		.ntypes = r->ntypes,
+		.events = events,
+		.period = (CLOCK_NSEC_PER_SEC + r->freq_hz / 2) / r->freq_hz,
+	};
 
 	if (!w)
 		return NULL;
-	if (window_init(&w->tables)) {
+	if (window_init(&w->tables, &opts)) {
 		free(w);
 		return NULL;
 	}
@@ -211,7 +273,7 @@ static struct reporter_window *reporter_archive_window(struct reporter *r,
 {
 	struct reporter_window **p = &r->windows, *w;
 
-	w = window_new(r, begin, begin + r->window_ns);
+	w = window_new(r, begin, begin + r->window_ns, reporter_all_events(r));
 	if (!w)
 		return NULL;
 	w->archive = true;
@@ -282,8 +344,11 @@ int reporter_add(struct reporter *r, const struct reporter_trace *t)
 	struct pm_image_info info;
 	int err = 0, e;
 
+	if (t->event >= r->ntypes)
+		return -EINVAL;
 	pm_image_info(t->image, &info);
 	r->stats.traces++;
+	r->type_samples[t->event]++;
 	r->latest = MAX(r->latest, t->time);
 	if (r->archive) {
 		w = reporter_window_at(r, t->time);
@@ -295,6 +360,7 @@ int reporter_add(struct reporter *r, const struct reporter_trace *t)
 	}
 	for (w = r->extras; w; w = w->next) {
 		if (t->time < w->begin || t->time >= w->end ||
+		    !window_takes(&w->tables, t->event) ||
 		    (w->selected_only && !info.selected))
 			continue;
 		e = reporter_add_to(w, t, &info);
@@ -383,12 +449,14 @@ int reporter_window_open(struct reporter *r,
 			 const struct reporter_window_opts *opts,
 			 struct reporter_window **wp)
 {
+	uint64_t all = reporter_all_events(r);
+	uint64_t events = opts->events ? opts->events : all;
 	struct reporter_window *w;
 	int err = 0;
 
-	if (opts->begin >= opts->end)
+	if (opts->begin >= opts->end || events & ~all)
 		return -EINVAL;
-	w = window_new(r, opts->begin, opts->end);
+	w = window_new(r, opts->begin, opts->end, events);
 	if (!w)
 		return -ENOMEM;
 	w->losses = calloc(r->nlosses + 1, sizeof(*w->losses));

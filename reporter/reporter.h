@@ -38,6 +38,8 @@ struct reporter_frame {
 
 struct reporter_trace {
 	uint64_t time; /* CLOCK_BOOTTIME, ns */
+	uint64_t value; /* in the unit of its event's value */
+	uint32_t event; /* index into reporter_opts.event_types */
 	struct pm_image *image;
 	uint32_t tid;
 	uint32_t cpu;
@@ -45,6 +47,23 @@ struct reporter_trace {
 	const struct reporter_frame *frames;
 	size_t nframes;
 };
+
+/* A pprof sample type; both NULL: none. No '-' in 'type': servers refuse it. */
+struct reporter_sample_type {
+	const char *type, *unit;
+};
+
+/* What a sample can be taken of, and what a profile reports of it. */
+struct reporter_event_type {
+	const char *name; /* in metrics; [a-z_]+ */
+	const char *label; /* in comments of profiles */
+	/* A sample whose value is 0 stands for 1/freq_hz, in nanoseconds. */
+	bool periodic;
+	struct reporter_sample_type count; /* how many samples */
+	struct reporter_sample_type value; /* the sum of their values, or none */
+};
+
+#define REPORTER_EVENTS_MAX 64
 
 enum reporter_format {
 	REPORTER_RAW, /* .pb */
@@ -61,6 +80,12 @@ struct reporter_opts {
 	const char *hostname;
 	const char *version;
 	unsigned int freq_hz;
+	/*
+	 * 1 to REPORTER_EVENTS_MAX. A profile has the sample types of all events
+	 * of its window, in this order; no two may be equal. Borrowed for good.
+	 */
+	const struct reporter_event_type *event_types;
+	size_t nevent_types;
 	/*
 	 * Archive directory, made if missing, locked while in use; NULL keeps
 	 * none. Leftovers of a killed run are swept at the start.
@@ -98,7 +123,7 @@ struct reporter_opts {
 };
 
 /*
- * 0 or -errno; with an archive: -EBUSY when another profd has it, -EPERM when
+ * 0 or -errno; -EINVAL: opts->event_types; with an archive: -EBUSY when another profd has it, -EPERM when
  * its directory belongs to another user or others can write to it. '*where' is
  * set on error to what failed (a static word or opts->archive).
  */
@@ -120,7 +145,10 @@ int reporter_listen(struct reporter *r, const char *address);
 
 /* The first window begins here. Nothing may be added before. */
 void reporter_start(struct reporter *r, uint64_t time);
-/* 0 or -ENOMEM (counted as a loss, shown in the profile). */
+/*
+ * 0, -EINVAL (no such event), or -ENOMEM (counted as a loss, shown in the
+ * profile).
+ */
 int reporter_add(struct reporter *r, const struct reporter_trace *t);
 /*
  * A lifecycle event, at its place in the order of time, for those who follow
@@ -162,6 +190,7 @@ int reporter_format_of(const char *path);
  */
 struct reporter_window_opts {
 	uint64_t begin, end;
+	uint64_t events; /* bit i: takes samples of event i; 0: of all */
 	bool selected_only; /* images that pm_select() marked, no others */
 	enum reporter_format format;
 	/* Written as tmp + fsync + rename; NULL: into memory, for 'done'. */
@@ -177,6 +206,10 @@ struct reporter_window_opts {
 int reporter_window_open(struct reporter *r,
 			 const struct reporter_window_opts *opts,
 			 struct reporter_window **wp);
+/*
+ * Sets the end, which may be in the past: the profile has the samples up to
+ * then, exact to 10 ms.
+ */
 void reporter_window_end(struct reporter *r, struct reporter_window *w,
 			 uint64_t end);
 /* Samples in it so far. */

@@ -30,16 +30,50 @@ static int window_init_tables(struct window *w)
 	return strtab_init(&w->strings);
 }
 
-int window_init(struct window *w)
+static void window_add_column(struct window *w, uint32_t event,
+			      const struct reporter_sample_type *type)
+{
+	if (type->type)
+		w->columns[w->ncolumns++] =
+			(struct window_column){ *type, event };
+}
+
+static int window_init_columns(struct window *w)
+{
+	size_t i, max = 2 * w->opts.ntypes;
+
+	w->columns = arena_alloc(&w->arena, max * sizeof(*w->columns));
+	if (!w->columns)
+		return -ENOMEM;
+	for (i = 0; i < w->opts.ntypes; i++) {
+		if (!window_takes(w, i))
+			continue;
+		w->first_column[i] = w->ncolumns;
+		window_add_column(w, i, &w->opts.types[i].count);
+		window_add_column(w, i, &w->opts.types[i].value);
+	}
+	return 0;
+}
+
+bool window_takes(const struct window *w, uint32_t event)
+{
+	return w->opts.events >> event & 1;
+}
+
+int window_init(struct window *w, const struct window_opts *opts)
 {
 	int err;
 
 	memset(w, 0, sizeof(*w));
+	w->opts = *opts;
 	arena_init(&w->arena);
+	w->last_sample = &w->first_sample;
 	w->last_exe = &w->first_exe;
 	w->last_function = &w->first_function;
 	w->last_location = &w->first_location;
 	err = window_init_tables(w);
+	if (!err)
+		err = window_init_columns(w);
 	if (err)
 		window_fini(w);
 	return err;
@@ -346,7 +380,8 @@ static struct window_sample *window_get_sample(struct window *w,
 		    s->thread == thread)
 			return s;
 	}
-	s = arena_alloc(&w->arena, sizeof(*s));
+	s = arena_alloc(&w->arena,
+			sizeof(*s) + w->ncolumns * sizeof(*s->values));
 	if (!s)
 		return NULL;
 	*s = (struct window_sample){
@@ -355,8 +390,35 @@ static struct window_sample *window_get_sample(struct window *w,
 		.tid = tid,
 		.thread = thread,
 	};
+	memset(s->values, 0, w->ncolumns * sizeof(*s->values));
 	hash_insert(&w->samples, &s->node, h);
+	WINDOW_APPEND(w->last_sample, s);
 	return s;
+}
+
+/* pprof's values are signed: a sum stays at their maximum. */
+static void window_sum(int64_t *sum, uint64_t v)
+{
+	if (v > (uint64_t)(INT64_MAX - *sum))
+		*sum = INT64_MAX;
+	else
+		*sum += v;
+}
+
+static void window_count(struct window *w, struct window_sample *s,
+			 uint32_t event, uint64_t value)
+{
+	const struct reporter_event_type *type = &w->opts.types[event];
+	int64_t *sums = &s->values[w->first_column[event]];
+
+	if (type->periodic && !value)
+		value = w->opts.period;
+	window_sum(&sums[0], 1);
+	if (type->value.type)
+		window_sum(&sums[1], value);
+	w->nsamples++;
+	if (s->image->main)
+		s->image->main->nsamples++;
 }
 
 int window_add(struct window *w, const struct reporter_trace *t,
@@ -374,10 +436,7 @@ int window_add(struct window *w, const struct reporter_trace *t,
 		s = window_get_sample(w, img, stack, t->tid, thread);
 	if (!s)
 		return -ENOMEM;
-	s->count++;
-	w->nsamples++;
-	if (img->main)
-		img->main->nsamples++;
+	window_count(w, s, t->event, t->value);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #ifndef REPORTER_WINDOW_H
 #define REPORTER_WINDOW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -75,29 +76,53 @@ struct window_image {
 
 struct window_sample {
 	struct hash_node node;
+	struct window_sample *next;
 	struct window_image *image;
 	struct window_stack *stack;
 	uint32_t tid;
 	uint32_t thread; /* string */
-	uint64_t count;
+	int64_t values[]; /* one a column */
+};
+
+/* What a window takes samples of. */
+struct window_opts {
+	const struct reporter_event_type *types; /* of all events; borrowed */
+	size_t ntypes;
+	uint64_t events; /* those taken, as in reporter_window_opts; not 0 */
+	int64_t period; /* ns, of the periodic ones */
+};
+
+/* A sample type of the profile. */
+struct window_column {
+	struct reporter_sample_type type;
+	uint32_t event;
 };
 
 struct window {
+	struct window_opts opts;
+	/* Of each event its count, then its value if it has one. */
+	struct window_column *columns;
+	uint32_t ncolumns;
+	uint8_t first_column[REPORTER_EVENTS_MAX]; /* by event */
 	struct arena arena;
 	struct strtab strings;
 	struct hash exes, functions, locations, stacks, images, samples;
-	/* In the order of their ids; exes as first seen. */
+	/* In the order of their ids; exes and samples as first seen. */
 	struct window_exe *first_exe, **last_exe;
 	struct window_function *first_function, **last_function;
 	struct window_location *first_location, **last_location;
+	struct window_sample *first_sample, **last_sample;
 	uint64_t nsamples;
 	uint32_t *scratch; /* location ids of the trace at hand */
 	size_t scratch_cap;
 };
 
-int window_init(struct window *w); /* 0 or -ENOMEM */
+/* 0 or -ENOMEM. */
+int window_init(struct window *w, const struct window_opts *opts);
 void window_fini(struct window *w);
-/* 0 or -ENOMEM; the trace is then not in it. */
+/* Whether it takes samples of that event. */
+bool window_takes(const struct window *w, uint32_t event);
+/* Of an event that it takes. 0 or -ENOMEM; the trace is then not in it. */
 int window_add(struct window *w, const struct reporter_trace *t,
 	       const struct pm_image_info *info);
 /* 0 or -ENOMEM; references are given back either way. */
@@ -108,7 +133,6 @@ size_t window_bytes(const struct window *w);
 struct window_meta {
 	int64_t time_ns; /* since the epoch */
 	int64_t duration_ns;
-	unsigned int freq_hz;
 	/* Lines, each ended by a NUL; in all so many bytes. */
 	const char *comments;
 	size_t comments_len;

@@ -61,6 +61,8 @@ int trace_record_parse(const void *buf, size_t len, struct trace_record *out)
 	memcpy(&out->head, p, sizeof(out->head));
 	if (out->head.size < sizeof(out->head) || out->head.size > len)
 		return -EINVAL;
+	if (out->head.event >= ABI_EVENT_MAX)
+		return -EINVAL;
 	out->head.comm[sizeof(out->head.comm) - 1] = '\0';
 	len = out->head.size;
 	for (at = sizeof(out->head); at < len;) {

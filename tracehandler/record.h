@@ -25,7 +25,7 @@ struct trace_record {
 };
 
 /*
- * 0, or -EINVAL when a length does not fit. Parts of unknown types are passed
+ * 0, or -EINVAL when a length does not fit or the event is unknown. Parts of unknown types are passed
  * over; of two of one type, but for stacks, the last counts.
  */
 int trace_record_parse(const void *buf, size_t len, struct trace_record *out);

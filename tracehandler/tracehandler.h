@@ -48,7 +48,7 @@ void trace_handler_free(struct trace_handler *th);
 
 /*
  * One record of the sample ring, (buf, len), hostile only by accident: bad
- * lengths are counted and refused with -EINVAL. -ENOMEM is counted as lost.
+ * lengths and unknown events are counted and refused with -EINVAL. -ENOMEM is counted as lost.
  */
 int trace_handler_sample(struct trace_handler *th, const void *buf, size_t len);
 
@@ -86,7 +86,7 @@ void trace_handler_flush(struct trace_handler *th);
 #define TRACE_STATS(X)                                                         \
 	X(samples, 0, "samples taken apart")                                   \
 	X(unselected, 0, "samples of processes that are not recorded")         \
-	X(bad_records, 0, "sample records with wrong lengths")                 \
+	X(bad_records, 0, "sample records with wrong lengths or of no event")  \
 	X(nomem, 0, "samples lost for lack of memory")                         \
 	X(frames, 0, "frames in them")                                         \
 	X(cache_hits, 0, "frames whose name was known")                        \

@@ -309,6 +309,7 @@ void perfsource_sample_build(const struct perfsource_record *r,
 	out->key.tgid = r->pid;
 	out->tid = r->tid;
 	out->cpu = r->cpu;
+	out->event = ABI_EVENT_CPU;
 	if (s->user)
 		out->flags |= ABI_SAMPLE_USER;
 	if (n)

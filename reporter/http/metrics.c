@@ -213,6 +213,20 @@ static void metrics_health(struct reporter *r, struct reporter_metrics *m)
 			m->text.failed = true;
 }
 
+static void metrics_events(struct reporter *r, struct reporter_metrics *m)
+{
+	char label[64];
+	size_t i;
+
+	for (i = 0; i < r->ntypes; i++) {
+		snprintf(label, sizeof(label), "event=\"%s\"",
+			 r->types[i].name);
+		reporter_metric(m, "profd_reporter_samples_total",
+				"samples added, by event", true, label,
+				r->type_samples[i]);
+	}
+}
+
 static void metrics_collect(struct reporter *r, struct reporter_metrics *m)
 {
 	struct reporter_stats st;
@@ -236,6 +250,7 @@ static void metrics_collect(struct reporter *r, struct reporter_metrics *m)
 			help, !(gauge), NULL, st.name);
 	REPORTER_STATS(X)
 #undef X
+	metrics_events(r, m);
 	if (r->collect)
 		r->collect(r->arg, m);
 }

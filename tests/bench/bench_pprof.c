@@ -48,10 +48,12 @@ static void write_samples(struct pprof *p)
 	const struct pprof_label labels[] = { { 5, 0, 1234 }, { 6, 0, 1235 },
 					      { 7, 11, 0 },   { 8, 12, 0 },
 					      { 9, 13, 0 },   { 10, 14, 0 } };
+	const int64_t values[] = { 1, 10101010 };
 	uint32_t ids[FRAMES];
 	struct pprof_sample s = { .locations = ids,
 				  .nlocations = FRAMES,
-				  .values = { 1, 10101010 },
+				  .values = values,
+				  .nvalues = ARRAY_SIZE(values),
 				  .labels = labels,
 				  .nlabels = ARRAY_SIZE(labels) };
 	unsigned int seed = 1, i, k;

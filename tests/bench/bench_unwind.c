@@ -295,11 +295,20 @@ static void written(void *arg, int err, uint64_t nsamples, void *data,
 
 static int open_window(struct bench *b)
 {
+	static const struct reporter_event_type cpu = {
+		.name = "cpu",
+		.label = "the CPU clock",
+		.periodic = true,
+		.count = { "samples", "count" },
+		.value = { "cpu", "nanoseconds" },
+	};
 	struct reporter_opts opts = { .loop = &b->loop,
 				      .pm = b->pm,
 				      .hostname = "bench",
 				      .version = "0",
-				      .freq_hz = 99 };
+				      .freq_hz = 99,
+				      .event_types = &cpu,
+				      .nevent_types = 1 };
 	struct reporter_window_opts w = { .end = UINT64_MAX,
 					  .format = REPORTER_RAW,
 					  .done = written };

@@ -21,6 +21,14 @@
 typedef Perftools__Profiles__Profile Profile;
 typedef Perftools__Profiles__Sample Sample;
 
+static const char *const check_cpu[][2] = { { "samples", "count" },
+					    { "cpu", "nanoseconds" } };
+
+static struct {
+	const char *const (*types)[2];
+	size_t n;
+} check_want = { check_cpu, ARRAY_SIZE(check_cpu) };
+
 static char check_text[512];
 static Profile *check_profile;
 
@@ -253,27 +261,57 @@ static bool check_type(const Profile *p,
 	return true;
 }
 
+/* Of the types expected, the one of that name; NULL: none is. */
+static const char *const *check_find(const Profile *p, int64_t name)
+{
+	size_t i;
+
+	for (i = 0; i < check_want.n; i++)
+		if (!strcmp(str(p, name), check_want.types[i][0]))
+			return check_want.types[i];
+	return NULL;
+}
+
+static bool check_types(const Profile *p)
+{
+	size_t i, n = check_want.n;
+	const char *const *period;
+	const char *name;
+
+	if (p->n_sample_type != n)
+		return fail("%zu sample types, not %zu", p->n_sample_type, n);
+	for (i = 0; i < n; i++)
+		if (!check_type(p, p->sample_type[i], check_want.types[i][0],
+				check_want.types[i][1], "sample_type", i))
+			return false;
+	if (!check_str(p, p->default_sample_type, "default_sample_type", 0))
+		return false;
+	name = str(p, p->default_sample_type);
+	if (check_want.types == check_cpu && strcmp(name, "cpu"))
+		return fail("default_sample_type is not cpu");
+	if (!check_find(p, p->default_sample_type))
+		return fail("default_sample_type %s is none of them", name);
+	period = check_want.types[1];
+	if (check_want.types != check_cpu && p->period_type &&
+	    check_str(p, p->period_type->type, "period_type", 0))
+		period = check_find(p, p->period_type->type);
+	if (!period)
+		return fail("period_type is none of them");
+	return check_type(p, p->period_type, period[0], period[1],
+			  "period_type", 0);
+}
+
 static bool check_header(const Profile *p)
 {
 	size_t i;
 
 	if (!p->n_string_table)
 		return fail("no string table");
-	if (p->n_sample_type != 2)
-		return fail("%zu sample types, not 2", p->n_sample_type);
-	if (!check_type(p, p->sample_type[0], "samples", "count", "sample_type",
-			0) ||
-	    !check_type(p, p->sample_type[1], "cpu", "nanoseconds",
-			"sample_type", 1) ||
-	    !check_type(p, p->period_type, "cpu", "nanoseconds", "period_type",
-			0) ||
-	    !check_str(p, p->default_sample_type, "default_sample_type", 0) ||
+	if (!check_types(p) ||
 	    !check_str(p, p->drop_frames, "drop_frames", 0) ||
 	    !check_str(p, p->keep_frames, "keep_frames", 0) ||
 	    !check_str(p, p->doc_url, "doc_url", 0))
 		return false;
-	if (strcmp(str(p, p->default_sample_type), "cpu"))
-		return fail("default_sample_type is not cpu");
 	if (p->period <= 0)
 		return fail("period %lld", (long long)p->period);
 	if (p->time_nanos <= 0)
@@ -431,9 +469,21 @@ static bool check_label(const Profile *p, const Sample *s, size_t n, size_t i,
 
 static bool check_values(const Profile *p, const Sample *s, size_t n)
 {
+	bool any = false;
+	size_t i;
+
 	if (s->n_value != p->n_sample_type)
 		return fail("sample %zu: %zu values of %zu", n, s->n_value,
 			    p->n_sample_type);
+	if (check_want.types != check_cpu) {
+		for (i = 0; i < s->n_value; i++) {
+			if (s->value[i] < 0)
+				return fail("sample %zu: value %lld", n,
+					    (long long)s->value[i]);
+			any |= s->value[i] > 0;
+		}
+		return any || fail("sample %zu: no value", n);
+	}
 	if (s->value[0] <= 0)
 		return fail("sample %zu: count %lld", n,
 			    (long long)s->value[0]);
@@ -481,6 +531,12 @@ static bool check_message(const Profile *p)
 		ok = check_sample(p, i, kinds);
 	free(kinds);
 	return ok;
+}
+
+void pprof_check_expect(const char *const (*types)[2], size_t n)
+{
+	check_want.types = types ? types : check_cpu;
+	check_want.n = types ? n : ARRAY_SIZE(check_cpu);
 }
 
 void pprof_check_end(void)
@@ -583,14 +639,24 @@ pprof_frame_mapping(const Profile *p, const Sample *s, size_t i)
 	return l->mapping_id ? p->mapping[l->mapping_id - 1] : NULL;
 }
 
+int64_t pprof_sum(const Profile *p, const char *type)
+{
+	int64_t sum = 0;
+	size_t i, k = 0;
+
+	while (k < p->n_sample_type &&
+	       strcmp(str(p, p->sample_type[k]->type), type))
+		k++;
+	if (k == p->n_sample_type)
+		return -1;
+	for (i = 0; i < p->n_sample; i++)
+		sum += p->sample[i]->value[k];
+	return sum;
+}
+
 int64_t pprof_samples(const Profile *p)
 {
-	int64_t n = 0;
-	size_t i;
-
-	for (i = 0; i < p->n_sample; i++)
-		n += p->sample[i]->value[0];
-	return n;
+	return pprof_sum(p, "samples");
 }
 
 bool pprof_has_comment(const Profile *p, const char *text)

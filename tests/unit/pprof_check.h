@@ -20,6 +20,13 @@ const char *pprof_check(const void *data, size_t len);
 const char *pprof_check_file(const char *path);
 
 /*
+ * The sample types that profiles checked from now on must have, as { type, unit },
+ * the default and the period's type among them. NULL: those of profd's profiles
+ * of the CPU clock, of which cpu is count x period. Borrowed until then.
+ */
+void pprof_check_expect(const char *const (*types)[2], size_t n);
+
+/*
  * The profile of the last check that found nothing wrong: valid until the next
  * check, or pprof_check_end(), which frees it.
  */
@@ -36,6 +43,8 @@ const char *pprof_frame(const Perftools__Profiles__Profile *p,
 const Perftools__Profiles__Mapping *
 pprof_frame_mapping(const Perftools__Profiles__Profile *p,
 		    const Perftools__Profiles__Sample *s, size_t i);
+/* The sum of a sample type over all samples; -1: there is no such type. */
+int64_t pprof_sum(const Perftools__Profiles__Profile *p, const char *type);
 int64_t pprof_samples(const Perftools__Profiles__Profile *p);
 bool pprof_has_comment(const Perftools__Profiles__Profile *p, const char *text);
 

@@ -193,11 +193,18 @@ static void has(struct reporter *r, enum metrics_form form, const char *text)
 
 static void limits_are_told_with_their_users(void **state)
 {
+	static const struct reporter_event_type cpu = {
+		.name = "cpu",
+		.label = "the CPU clock",
+		.count = { "samples", "count" },
+	};
 	static struct limits l;
 	struct reporter *r;
 	struct reporter_opts o = { .hostname = "h",
 				   .version = "1",
 				   .freq_hz = 99,
+				   .event_types = &cpu,
+				   .nevent_types = 1,
 				   .window_s = 60,
 				   .collect = collect,
 				   .arg = &l };

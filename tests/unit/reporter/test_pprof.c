@@ -370,10 +370,14 @@ static void write_one(struct pprof *w)
 					       "cpu", "nanoseconds", "/bin/x",
 					       "ab",  "func",	     "pid",
 					       "comm" };
+	const struct pprof_type types[] = { { S_SAMPLES, S_COUNT },
+					    { S_CPU, S_NANOSECONDS } };
+	const int64_t values[] = { 2, 20 };
 	const struct pprof_header h = {
 		.time_ns = 5,
 		.duration_ns = 6,
-		.types = { { S_SAMPLES, S_COUNT }, { S_CPU, S_NANOSECONDS } },
+		.types = types,
+		.ntypes = ARRAY_SIZE(types),
 		.period_type = { S_CPU, S_NANOSECONDS },
 		.period = 10,
 		.default_type = S_CPU,
@@ -385,7 +389,7 @@ static void write_one(struct pprof *w)
 	const struct pprof_label labels[] = { { S_PID, 0, 300 },
 					      { S_COMM, S_FILE, 0 } };
 	const uint32_t ids[] = { 2, 1, 2 };
-	const struct pprof_sample s = { ids, 3, { 2, 20 }, labels, 2 };
+	const struct pprof_sample s = { ids, 3, values, 2, labels, 2 };
 	size_t i;
 
 	pprof_sample(w, &s); /* in any order */

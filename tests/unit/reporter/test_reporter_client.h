@@ -103,6 +103,8 @@ static inline int setup(void **state)
 				   .hostname = "host",
 				   .version = "9.9",
 				   .freq_hz = 100,
+				   .event_types = cpu_clock,
+				   .nevent_types = ARRAY_SIZE(cpu_clock),
 				   .window_s = 60,
 				   .collect = on_collect,
 				   .health = on_health };

@@ -66,6 +66,8 @@ static inline struct reporter_opts options(void)
 		.hostname = "host one",
 		.version = "9.9",
 		.freq_hz = 99,
+		.event_types = cpu_clock,
+		.nevent_types = ARRAY_SIZE(cpu_clock),
 		.archive = t.archive,
 		.archive_format = REPORTER_GZIP,
 		.window_s = 60,
@@ -196,5 +198,30 @@ static inline struct reporter_window *open_window(struct reporter_window_opts o)
 	assert_int_equal(reporter_window_open(t.r, &o, &w), 0);
 	return w;
 }
+
+/* Whether a command over a file prints 'want'; -1: it failed. */
+static inline int run(const char *fmt, const char *path, const char *want)
+{
+	char cmd[768], line[4096];
+	bool found = false;
+	FILE *f;
+
+	snprintf(cmd, sizeof(cmd), fmt, path);
+	f = popen(cmd, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		found |= !!strstr(line, want);
+	if (pclose(f))
+		return -1;
+	return found;
+}
+
+/*
+ * Newer Go builds pprof when it is first asked for: a cache below build/ has it
+ * for the next time.
+ */
+#define GO_PPROF                                          \
+	"b=$(realpath ${B:-build}) && mkdir -p $b/go && " \
+	"HOME=$b/go GOCACHE=$b/go/cache PPROF_TMPDIR=$b/go go tool pprof "
 
 #endif /* TESTS_UNIT_TEST_REPORTER_COMMON_H */

@@ -363,30 +363,6 @@ static void a_recording_to_a_device_leaves_the_device(void **state)
 
 /* --- other readers ------------------------------------------------------- */
 
-static int run(const char *fmt, const char *path, const char *want)
-{
-	char cmd[768], line[4096];
-	bool found = false;
-	FILE *f;
-
-	snprintf(cmd, sizeof(cmd), fmt, path);
-	f = popen(cmd, "r");
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f))
-		found |= !!strstr(line, want);
-	if (pclose(f))
-		return -1;
-	return found;
-}
-
-/*
- * Newer Go builds pprof when it is first asked for: a cache below build/ has it
- * for the next time.
- */
-#define GO_PPROF                                          \
-	"b=$(realpath ${B:-build}) && mkdir -p $b/go && " \
-	"HOME=$b/go GOCACHE=$b/go/cache PPROF_TMPDIR=$b/go go tool pprof "
-
 static void protoc_and_gzip_and_go_read_it(void **state)
 {
 	char path[128];

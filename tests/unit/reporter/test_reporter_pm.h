@@ -173,7 +173,15 @@ static struct pm_exe exes[] = {
 				 .base = "[mark]" } },
 };
 
-/* A frame of 'exe' at a place, in the function that starts at 'fn'. */
+/* What profd samples. */
+static const struct reporter_event_type cpu_clock[] = {
+	{ .name = "cpu",
+	  .label = "the CPU clock",
+	  .periodic = true,
+	  .count = { "samples", "count" },
+	  .value = { "cpu", "nanoseconds" } },
+};
+
 /* The first two are those it knows by their ids. */
 struct pm_exe *pm_exe_next(struct pm *pm, const struct pm_exe *exe)
 {
@@ -192,6 +200,7 @@ struct pm_exe *pm_exe_by_short_id(struct pm *pm, uint64_t short_id)
 	return exe;
 }
 
+/* A frame of 'exe' at a place, in the function that starts at 'fn'. */
 static inline struct reporter_frame frame(int exe, uint64_t at, uint64_t fn,
 					  const char *name)
 {

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Samples of several events: their sample types, sums, windows and metrics. */
+#include "reporter/internal.h"
+#include "tests/unit/reporter/test_reporter_common.h"
+
+enum {
+	CPU,
+	OFFCPU,
+	FAULTS
+};
+
+static const struct reporter_event_type three[] = {
+	[CPU] = { "cpu",
+		  "the CPU clock",
+		  true,
+		  { "samples", "count" },
+		  { "cpu", "nanoseconds" } },
+	[OFFCPU] = { "offcpu",
+		     "time off the CPU",
+		     false,
+		     { "blocks", "count" },
+		     { "offcpu", "nanoseconds" } },
+	[FAULTS] = { "faults",
+		     "page faults",
+		     false,
+		     { "page_faults", "count" },
+		     { NULL, NULL } },
+};
+
+static const char *const three_types[][2] = { { "samples", "count" },
+					      { "cpu", "nanoseconds" },
+					      { "blocks", "count" },
+					      { "offcpu", "nanoseconds" },
+					      { "page_faults", "count" } };
+
+#define MS CLOCK_NSEC_PER_MSEC
+#define PERIOD 10101010 /* of 99 Hz */
+
+static struct reporter_opts three_options(void)
+{
+	struct reporter_opts o = options();
+
+	o.event_types = three;
+	o.nevent_types = ARRAY_SIZE(three);
+	return o;
+}
+
+static int setup_three(void **state)
+{
+	pprof_check_expect(three_types, ARRAY_SIZE(three_types));
+	return setup(state);
+}
+
+static int teardown_three(void **state)
+{
+	pprof_check_expect(NULL, 0);
+	return teardown(state);
+}
+
+static int add_event(uint64_t time, uint32_t event, uint64_t value,
+		     const char *function)
+{
+	struct pm_image img = image(1, 100, EXE_A);
+	struct reporter_frame f[] = {
+		frame(EXE_A, 0x401200 + 0x10 * strlen(function),
+		      0x401200 + 0x10 * strlen(function), function),
+		frame(EXE_A, 0x401100, 0x401100, "main"),
+	};
+	struct reporter_trace tr = { .time = time,
+				     .event = event,
+				     .value = value,
+				     .image = &img,
+				     .tid = 100,
+				     .thread = "alpha",
+				     .frames = f,
+				     .nframes = ARRAY_SIZE(f) };
+
+	return reporter_add(t.r, &tr);
+}
+
+/* work: 3 of the clock, off the CPU for 12 ms; reader: for 1 ms, and 4 faults */
+static void add_three(uint64_t time)
+{
+	int i;
+
+	for (i = 0; i < 3; i++)
+		assert_int_equal(add_event(time, CPU, 0, "work"), 0);
+	assert_int_equal(add_event(time, OFFCPU, 5 * MS, "work"), 0);
+	assert_int_equal(add_event(time, OFFCPU, 7 * MS, "work"), 0);
+	assert_int_equal(add_event(time, OFFCPU, 1 * MS, "reader"), 0);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(add_event(time, FAULTS, 0, "reader"), 0);
+}
+
+static void a_profile_has_the_types_of_all_its_events(void **state)
+{
+	const Perftools__Profiles__Profile *p;
+
+	start(three_options());
+	add_three(T0);
+	finish(T0 + SEC);
+	p = checked(t.path[0]);
+	assert_int_equal(t.nsamples[0], 10);
+	/* a stack that two events saw is one sample with the values of both */
+	assert_int_equal(p->n_sample, 2);
+	assert_int_equal(pprof_sum(p, "samples"), 3);
+	assert_int_equal(pprof_sum(p, "cpu"), 3 * PERIOD);
+	assert_int_equal(pprof_sum(p, "blocks"), 3);
+	assert_int_equal(pprof_sum(p, "offcpu"), 13 * MS);
+	assert_int_equal(pprof_sum(p, "page_faults"), 4);
+	assert_int_equal(p->period, PERIOD);
+	assert_true(pprof_has_comment(p, "samples of the CPU clock: 3"));
+	assert_true(pprof_has_comment(p, "samples of time off the CPU: 3"));
+	assert_true(pprof_has_comment(p, "samples of page faults: 4"));
+}
+
+#define TOP GO_PPROF "-top -sample_index="
+
+static void go_and_protoc_read_each_type(void **state)
+{
+	const char *path;
+
+	start(three_options());
+	add_three(T0);
+	finish(T0 + SEC);
+	path = t.path[0];
+	assert_int_equal(run(TOP "offcpu %s 2>&1", path, "Type: offcpu"), 1);
+	assert_int_equal(
+		run(TOP "offcpu %s 2>&1", path,
+		    "      12ms 92.31% 92.31%       12ms 92.31%  work"),
+		1);
+	assert_int_equal(
+		run(TOP "offcpu %s 2>&1", path,
+		    "       1ms  7.69%   100%        1ms  7.69%  reader"),
+		1);
+	assert_int_equal(
+		run(TOP "page_faults %s 2>&1", path,
+		    "         4   100%   100%          4   100%  reader"),
+		1);
+	assert_int_equal(run(TOP "page_faults %s 2>&1", path, "  work"), 0);
+	assert_int_equal(
+		run(TOP "samples %s 2>&1", path,
+		    "         3   100%   100%          3   100%  work"),
+		1);
+	assert_int_equal(run(GO_PPROF "-top %s 2>&1", path, "Type: cpu"), 1);
+	assert_int_equal(run(GO_PPROF "-raw %s 2>&1", path,
+			     "samples/count cpu/nanoseconds[dflt] blocks/count "
+			     "offcpu/nanoseconds page_faults/count"),
+			 1);
+	assert_int_equal(run("gzip -dcq %s | protoc --proto_path=reporter "
+			     "--decode=perftools.profiles.Profile "
+			     "profile.proto | grep -c ^sample_type",
+			     path, "5"),
+			 1);
+	assert_int_equal(run("gzip -dcq %s | protoc --proto_path=reporter "
+			     "--decode=perftools.profiles.Profile "
+			     "profile.proto",
+			     path, "  value: 12000000"),
+			 1);
+}
+
+static void a_window_has_the_events_it_was_opened_for(void **state)
+{
+	const Perftools__Profiles__Profile *p;
+	const char *wrong;
+
+	start(three_options());
+	open_window((struct reporter_window_opts){ .begin = T0,
+						   .end = T0 + SEC,
+						   .events = 1 << OFFCPU |
+							     1 << FAULTS });
+	add_three(T0);
+	reporter_advance(t.r, T0 + SEC);
+	settle();
+	pprof_check_expect(three_types + 2, 3);
+	wrong = pprof_check(got.data, got.len);
+	if (wrong)
+		fail_msg("%s", wrong);
+	p = pprof_checked();
+	assert_int_equal(got.nsamples, 7);
+	assert_int_equal(pprof_sum(p, "offcpu"), 13 * MS);
+	assert_int_equal(pprof_sum(p, "page_faults"), 4);
+	assert_int_equal(p->period, 1);
+	assert_false(pprof_has_comment(p, "CPU clock"));
+
+	open_window((struct reporter_window_opts){
+		.begin = T0 + SEC, .end = T0 + 2 * SEC, .events = 1 << CPU });
+	add_three(T0 + SEC);
+	reporter_advance(t.r, T0 + 2 * SEC);
+	settle();
+	pprof_check_expect(NULL, 0);
+	wrong = pprof_check(got.data, got.len);
+	if (wrong)
+		fail_msg("%s", wrong);
+	assert_int_equal(pprof_samples(pprof_checked()), 3);
+	assert_false(pprof_has_comment(pprof_checked(), "samples of"));
+	free(got.data);
+}
+
+static void a_value_of_its_own_stands_for_the_period(void **state)
+{
+	const Perftools__Profiles__Profile *p;
+
+	start(three_options());
+	assert_int_equal(add_event(T0, CPU, 500, "work"), 0);
+	assert_int_equal(add_event(T0, CPU, 0, "work"), 0);
+	finish(T0 + SEC);
+	p = checked(t.path[0]);
+	assert_int_equal(pprof_sum(p, "cpu"), 500 + PERIOD);
+}
+
+static void sums_stay_positive(void **state)
+{
+	const Perftools__Profiles__Profile *p;
+
+	start(three_options());
+	assert_int_equal(add_event(T0, OFFCPU, 5, "work"), 0);
+	assert_int_equal(add_event(T0, OFFCPU, UINT64_MAX, "work"), 0);
+	assert_int_equal(add_event(T0, OFFCPU, INT64_MAX, "work"), 0);
+	finish(T0 + SEC);
+	p = checked(t.path[0]);
+	assert_int_equal(p->n_sample, 1);
+	assert_true(p->sample[0]->value[3] == INT64_MAX);
+}
+
+static void unknown_events_are_refused(void **state)
+{
+	struct reporter_window *w;
+	struct reporter_window_opts o = { .begin = T0,
+					  .end = T0 + SEC,
+					  .events = 1 << 3 };
+
+	start(three_options());
+	assert_int_equal(add_event(T0, 3, 0, "work"), -EINVAL);
+	assert_int_equal(add_event(T0, UINT32_MAX, 0, "work"), -EINVAL);
+	assert_int_equal(reporter_window_open(t.r, &o, &w), -EINVAL);
+	finish(T0 + SEC);
+	assert_int_equal(t.written, 0);
+}
+
+static void event_types_are_checked(void **state)
+{
+	static const struct reporter_event_type bad[] = {
+		{ "a", "a", false, { "page-faults", "count" }, { NULL, NULL } },
+		{ "b", "b", false, { "", "count" }, { NULL, NULL } },
+		{ "c", "c", false, { NULL, NULL }, { NULL, NULL } },
+		{ "d", "d", false, { "x", "count" }, { "x", "bytes" } },
+		{ "e", "e", true, { "x", "count" }, { NULL, NULL } },
+		{ "f", "f", false, { "blocks", "count" }, { NULL, NULL } },
+		{ "g", NULL, false, { "x", "count" }, { NULL, NULL } },
+	};
+	struct reporter_event_type types[2] = { three[OFFCPU] };
+	struct reporter_opts o = options();
+	const char *where;
+	size_t i;
+
+	o.event_types = types;
+	o.nevent_types = 2;
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		types[1] = bad[i];
+		if (reporter_new(&t.r, &o, &where) != -EINVAL)
+			fail_msg("type %zu was accepted", i);
+	}
+	o.nevent_types = 0;
+	assert_int_equal(reporter_new(&t.r, &o, &where), -EINVAL);
+	o.nevent_types = REPORTER_EVENTS_MAX + 1;
+	assert_int_equal(reporter_new(&t.r, &o, &where), -EINVAL);
+	t.r = NULL;
+}
+
+static void samples_are_counted_by_event(void **state)
+{
+	size_t len;
+	char *text;
+
+	start(three_options());
+	add_three(T0);
+	text = metrics_text(t.r, METRICS_PROMETHEUS, &len);
+	assert_non_null(text);
+#define HAS(name, n) \
+	strstr(text, "\nprofd_reporter_samples_total{event=\"" name "\"} " n)
+	assert_non_null(HAS("cpu", "3\n"));
+	assert_non_null(HAS("offcpu", "3\n"));
+	assert_non_null(HAS("faults", "4\n"));
+#undef HAS
+	free(text);
+	finish(T0 + SEC);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) \
+	cmocka_unit_test_setup_teardown(name, setup_three, teardown_three)
+		T(a_profile_has_the_types_of_all_its_events),
+		T(go_and_protoc_read_each_type),
+		T(a_window_has_the_events_it_was_opened_for),
+		T(a_value_of_its_own_stands_for_the_period),
+		T(sums_stay_positive),
+		T(unknown_events_are_refused),
+		T(event_types_are_checked),
+		T(samples_are_counted_by_event),
+#undef T
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
