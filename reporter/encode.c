@@ -245,6 +245,17 @@ static void encode_locations(struct encode *e)
 		pprof_function(e->pprof, f->id, f->name, f->system_name);
 }
 
+/* Whether the sample counts at all: a cut may have left it nothing. */
+static bool encode_is_counted(const struct encode *e,
+			      const struct window_sample *s)
+{
+	uint32_t i = 0;
+
+	while (i < e->w->ncolumns && !s->values[i])
+		i++;
+	return i < e->w->ncolumns;
+}
+
 static void encode_sample(struct encode *e, const struct window_sample *s)
 {
 	const struct window_image *img = s->image;
@@ -285,7 +296,8 @@ static void encode_samples(struct encode *e)
 	const struct window_sample *s;
 
 	for (s = e->w->first_sample; s; s = s->next)
-		encode_sample(e, s);
+		if (encode_is_counted(e, s))
+			encode_sample(e, s);
 }
 
 /* --- header and strings -------------------------------------------------- */
@@ -324,6 +336,16 @@ static int encode_event_comments(struct encode *e, int64_t *ids, size_t *np)
 	return 0;
 }
 
+static int encode_times_comment(struct encode *e, int64_t *ids, size_t *np)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text),
+		 "samples without a time of their own: %llu",
+		 (unsigned long long)e->w->times.dropped);
+	return encode_comment(e, text, ids, np);
+}
+
 static int encode_comments(struct encode *e, const struct window_meta *meta,
 			   int64_t **idsp, size_t *np)
 {
@@ -332,7 +354,7 @@ static int encode_comments(struct encode *e, const struct window_meta *meta,
 	int err = 0;
 
 	/* No line is shorter than its NUL. */
-	*idsp = calloc(meta->comments_len + REPORTER_EVENTS_MAX,
+	*idsp = calloc(meta->comments_len + REPORTER_EVENTS_MAX + 1,
 		       sizeof(**idsp));
 	if (!*idsp)
 		return -ENOMEM;
@@ -340,6 +362,8 @@ static int encode_comments(struct encode *e, const struct window_meta *meta,
 		err = encode_comment(e, p, *idsp, np);
 	if (!err && several)
 		err = encode_event_comments(e, *idsp, np);
+	if (!err && e->w->times.dropped)
+		err = encode_times_comment(e, *idsp, np);
 	return err;
 }
 
@@ -392,6 +416,9 @@ int window_encode(struct window *w, const struct window_meta *meta,
 	uint32_t i;
 	int err;
 
+	err = window_cut(w, meta->from, meta->to);
+	if (err && err != -ENODATA) /* more than was asked for is not lost */
+		return err;
 	err = pprof_new(&e.pprof, sink);
 	if (!err)
 		err = encode_init_types(&e);

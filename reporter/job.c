@@ -151,6 +151,10 @@ void job_start(struct reporter_window *w)
 	w->meta = (struct window_meta){
 		.time_ns = w->begin + clock_wall_offset_ns(),
 		.duration_ns = w->end - w->begin,
+		/* The archive's windows have the samples that came late, too. */
+		.from = w->archive ? INT64_MIN : 0,
+		.to = w->archive ? INT64_MAX
+				 : times_step(w->begin, w->end - 1) + 1,
 		.comments = w->comments.data,
 		.comments_len = w->comments.len,
 	};

@@ -253,6 +253,7 @@ static struct reporter_window *window_new(struct reporter *r, uint64_t begin,
 		.ntypes = r->ntypes,
 		.events = events,
 		.period = (CLOCK_NSEC_PER_SEC + r->freq_hz / 2) / r->freq_hz,
+		.begin = begin,
 	};
 
 	if (!w)

@@ -389,6 +389,7 @@ static struct window_sample *window_get_sample(struct window *w,
 		.stack = stack,
 		.tid = tid,
 		.thread = thread,
+		.id = w->samples.count,
 	};
 	memset(s->values, 0, w->ncolumns * sizeof(*s->values));
 	hash_insert(&w->samples, &s->node, h);
@@ -421,6 +422,20 @@ static void window_count(struct window *w, struct window_sample *s,
 		s->image->main->nsamples++;
 }
 
+static void window_time(struct window *w, const struct window_sample *s,
+			const struct reporter_trace *t)
+{
+	const struct times_sample at = {
+		.step = times_step(w->opts.begin, t->time),
+		.sample = s->id,
+		.cpu = t->cpu,
+		.event = t->event,
+		.value = t->value,
+	};
+
+	times_add(&w->times, &w->arena, &at);
+}
+
 int window_add(struct window *w, const struct reporter_trace *t,
 	       const struct pm_image_info *info)
 {
@@ -437,6 +452,7 @@ int window_add(struct window *w, const struct reporter_trace *t,
 	if (!s)
 		return -ENOMEM;
 	window_count(w, s, t->event, t->value);
+	window_time(w, s, t);
 	return 0;
 }
 
@@ -482,6 +498,49 @@ int window_seal(struct window *w)
 	w->scratch = NULL;
 	w->scratch_cap = 0;
 	return err;
+}
+
+/* The samples by their ids, every sum 0; NULL without memory. */
+static struct window_sample **window_cleared(struct window *w)
+{
+	struct window_sample **by_id, *s;
+	struct window_exe *e;
+
+	by_id = calloc(w->samples.count + 1, sizeof(struct window_sample *));
+	if (!by_id)
+		return NULL;
+	for (s = w->first_sample; s; s = s->next) {
+		by_id[s->id] = s;
+		memset(s->values, 0, w->ncolumns * sizeof(*s->values));
+	}
+	for (e = w->first_exe; e; e = e->next)
+		e->nsamples = 0;
+	w->nsamples = 0;
+	return by_id;
+}
+
+int window_cut(struct window *w, int64_t from, int64_t to)
+{
+	struct window_sample **by_id;
+	struct times_cursor c;
+	struct times_sample s;
+
+	if (w->times.dropped)
+		return -ENODATA;
+	if (!w->times.count)
+		return 0;
+	if (w->nsamples == w->times.count && w->times.min >= from &&
+	    w->times.max < to)
+		return 0; /* all are in it, and none was cut before */
+	by_id = window_cleared(w);
+	if (!by_id)
+		return -ENOMEM;
+	times_begin(&w->times, &c);
+	while (times_next(&c, &s))
+		if (s.step >= from && s.step < to)
+			window_count(w, by_id[s.sample], s.event, s.value);
+	free(by_id);
+	return 0;
 }
 
 size_t window_bytes(const struct window *w)

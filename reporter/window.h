@@ -15,6 +15,7 @@
 #include "processmanager/processmanager.h"
 #include "reporter/reporter.h"
 #include "reporter/sink.h"
+#include "reporter/times.h"
 
 /* An executable segment and what of it the profile names. */
 struct window_segment {
@@ -81,6 +82,7 @@ struct window_sample {
 	struct window_stack *stack;
 	uint32_t tid;
 	uint32_t thread; /* string */
+	uint32_t id; /* dense, from 0 */
 	int64_t values[]; /* one a column */
 };
 
@@ -90,6 +92,7 @@ struct window_opts {
 	size_t ntypes;
 	uint64_t events; /* those taken, as in reporter_window_opts; not 0 */
 	int64_t period; /* ns, of the periodic ones */
+	uint64_t begin; /* steps of times count from here */
 };
 
 /* A sample type of the profile. */
@@ -113,6 +116,7 @@ struct window {
 	struct window_location *first_location, **last_location;
 	struct window_sample *first_sample, **last_sample;
 	uint64_t nsamples;
+	struct times times;
 	uint32_t *scratch; /* location ids of the trace at hand */
 	size_t scratch_cap;
 };
@@ -127,12 +131,20 @@ int window_add(struct window *w, const struct reporter_trace *t,
 	       const struct pm_image_info *info);
 /* 0 or -ENOMEM; references are given back either way. */
 int window_seal(struct window *w);
+/*
+ * Keeps the samples of the steps [from, to) since the begin, no others. Of a
+ * sealed window. 0, -ENOMEM, or -ENODATA: the times of some are unknown, and all
+ * were kept.
+ */
+int window_cut(struct window *w, int64_t from, int64_t to);
 /* Bytes of memory held. */
 size_t window_bytes(const struct window *w);
 
 struct window_meta {
 	int64_t time_ns; /* since the epoch */
 	int64_t duration_ns;
+	/* The profile is of these steps only; samples of others are left out. */
+	int64_t from, to;
 	/* Lines, each ended by a NUL; in all so many bytes. */
 	const char *comments;
 	size_t comments_len;

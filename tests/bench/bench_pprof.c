@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * 200,000 samples of 32 frames through the writer into a zstd file: time, size
- * and how far memory rises above the start. One JSON line.
+ * and how far memory rises above the start. Then what it takes to keep the times
+ * of as many samples in a window. One JSON line each.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 
 #include "base/base.h"
 #include "reporter/pprof.h"
+#include "reporter/times.h"
 
 #define SAMPLES 200000
 #define FRAMES 32
@@ -116,6 +118,43 @@ static int bench(int fd)
 	return 0;
 }
 
+#define TIMES_CPUS 64
+#define TIMES_HZ 97
+#define TIMES_STACKS 20000 /* different samples of the window */
+
+/* A minute of 64 CPUs at 97 Hz, in the order of time but for some. */
+static int bench_times(void)
+{
+	struct times_sample s = { 0 };
+	struct times times = { 0 };
+	unsigned int seed = 1, i;
+	struct times_cursor c;
+	struct arena arena;
+	uint64_t begin, middle, end, sum = 0;
+
+	arena_init(&arena);
+	begin = clock_boottime_ns();
+	for (i = 0; i < SAMPLES; i++) {
+		s.cpu = i % TIMES_CPUS;
+		s.step = i / TIMES_CPUS * 100 / TIMES_HZ - rand_r(&seed) % 3;
+		s.sample = (unsigned int)rand_r(&seed) % TIMES_STACKS;
+		times_add(&times, &arena, &s);
+	}
+	middle = clock_boottime_ns();
+	times_begin(&times, &c);
+	while (times_next(&c, &s))
+		sum += s.cpu;
+	end = clock_boottime_ns();
+	printf("{\"bench\":\"window_times\",\"samples\":%d,"
+	       "\"bytes_per_sample\":%.2f,\"add_ns\":%.1f,"
+	       "\"read_ns\":%.1f}\n",
+	       SAMPLES, (double)times.bytes / SAMPLES,
+	       (double)(middle - begin) / SAMPLES,
+	       (double)(end - middle) / SAMPLES);
+	arena_fini(&arena);
+	return times.count == SAMPLES && sum ? 0 : -1;
+}
+
 int main(void)
 {
 	char path[] = "/tmp/bench_pprof.XXXXXX";
@@ -126,5 +165,6 @@ int main(void)
 	unlink(path);
 	err = bench(fd);
 	close(fd);
+	err = err ? err : bench_times();
 	return err ? 1 : 0;
 }

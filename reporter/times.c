@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * times: see reporter/times.h. Samples come nearly in the order of time, so a
+ * step is written as its difference to the one before, zigzag: small in either
+ * direction. Numbers are as in protobuf: seven bits a byte, lowest first.
+ */
+#include <string.h>
+
+#include "reporter/times.h"
+
+#define TIMES_BLOCK 2048
+#define TIMES_NUMBERS 5
+#define TIMES_NUMBER_MAX 10 /* bytes of 64 bits */
+
+struct times_block {
+	struct times_block *next;
+	uint32_t used;
+	uint8_t data[TIMES_BLOCK - sizeof(void *) - sizeof(uint32_t)];
+};
+
+int64_t times_step(uint64_t begin, uint64_t time)
+{
+	if (time >= begin)
+		return (time - begin) / TIMES_STEP_NS;
+	return -(int64_t)((begin - time - 1) / TIMES_STEP_NS) - 1;
+}
+
+static size_t times_put(uint8_t *p, uint64_t v)
+{
+	size_t n = 0;
+
+	for (; v > 0x7f; v >>= 7)
+		p[n++] = v | 0x80;
+	p[n++] = v;
+	return n;
+}
+
+static uint64_t times_get(struct times_cursor *c)
+{
+	unsigned int shift = 0;
+	uint64_t v = 0;
+	uint8_t b;
+
+	do {
+		b = c->block->data[c->at++];
+		v |= (uint64_t)(b & 0x7f) << shift;
+		shift += 7;
+	} while (b & 0x80);
+	return v;
+}
+
+static bool times_grow(struct times *t, struct arena *a)
+{
+	struct times_block *b;
+
+	if (t->bytes + sizeof(*b) > TIMES_MAX)
+		return false;
+	b = arena_alloc(a, sizeof(*b));
+	if (!b)
+		return false;
+	b->next = NULL;
+	b->used = 0;
+	if (t->tail)
+		t->tail->next = b;
+	else
+		t->head = b;
+	t->tail = b;
+	t->bytes += sizeof(*b);
+	return true;
+}
+
+void times_add(struct times *t, struct arena *a, const struct times_sample *s)
+{
+	uint8_t buf[TIMES_NUMBERS * TIMES_NUMBER_MAX];
+	int64_t by = s->step - t->step;
+	size_t n;
+
+	n = times_put(buf, (uint64_t)by << 1 ^ (uint64_t)(by >> 63));
+	n += times_put(buf + n, s->sample);
+	n += times_put(buf + n, s->cpu);
+	n += times_put(buf + n, s->event);
+	n += times_put(buf + n, s->value);
+	if ((!t->tail || n > sizeof(t->tail->data) - t->tail->used) &&
+	    !times_grow(t, a)) {
+		t->dropped++;
+		return;
+	}
+	memcpy(t->tail->data + t->tail->used, buf, n);
+	t->tail->used += n;
+	t->step = s->step;
+	t->min = t->count ? MIN(t->min, s->step) : s->step;
+	t->max = t->count ? MAX(t->max, s->step) : s->step;
+	t->count++;
+}
+
+void times_begin(const struct times *t, struct times_cursor *c)
+{
+	*c = (struct times_cursor){ .block = t->head };
+}
+
+bool times_next(struct times_cursor *c, struct times_sample *out)
+{
+	uint64_t by;
+
+	if (c->block && c->at == c->block->used) {
+		c->block = c->block->next;
+		c->at = 0;
+	}
+	if (!c->block)
+		return false;
+	by = times_get(c);
+	c->step += (int64_t)(by >> 1) ^ -(int64_t)(by & 1);
+	out->step = c->step;
+	out->sample = times_get(c);
+	out->cpu = times_get(c);
+	out->event = times_get(c);
+	out->value = times_get(c);
+	return true;
+}
