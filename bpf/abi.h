@@ -141,6 +141,7 @@ struct abi_stack {
 	X(DEEP_LIMITED, deep_limited, "deep user stacks cut for want of room") \
 	X(STACK_FAULT, stack_fault, "user stacks cut at an absent page")       \
 	X(STACK_HOLE, stack_hole, "user stacks with absent pages inside")      \
+	X(VMA_ASKED, vma_asked, "stack ends looked up in the mappings")        \
 	X(VMA_BUSY, vma_busy, "stack ends unknown because mmap_lock was busy") \
 	X(VMA_NONE, vma_none, "stack pointers outside of any mapping")         \
 	X(BYTES, bytes, "bytes written to the ring")

@@ -67,6 +67,29 @@ struct {
 	__type(value, __u64);
 } deep_until SEC(".maps");
 
+/*
+ * The mapping that a thread's stack pointer was in last, by thread id.
+ * bpf_find_vma() releases mmap_lock in an interrupt that the CPU sends itself,
+ * which costs as much as the rest of a sample (5.5 us on Linux 6.18), and it
+ * fails while another thread holds the lock. 'check' is a hash of the bounds, the
+ * thread and the sizes of its address space: an entry that is another thread's,
+ * older than a change of mappings, or half written by another CPU does not match.
+ */
+struct bounds {
+	__u64 start;
+	__u64 end;
+	__u64 check;
+};
+
+#define BOUNDS_SLOTS 4096
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, BOUNDS_SLOTS);
+	__type(key, __u32);
+	__type(value, struct bounds);
+} bounds SEC(".maps");
+
 /* A piece of stack to be copied. */
 struct plan {
 	__u64 start;
@@ -112,15 +135,60 @@ struct vma_search {
 	unsigned long end;
 	__u32 exact; /* it is where that stack begins, and not only a mapping's end */
 	__u32 pad;
+	struct bounds found;
 };
 
-/* The end of the mapping, or start_stack: above it are argv and environ. */
+static __always_inline __u64 bounds_mix(__u64 hash, __u64 v)
+{
+	hash = (hash ^ v) * 0x9fb21c651e98df25ULL;
+	return hash ^ hash >> 32;
+}
+
+/* The thread, its image, and what changes with nearly every change of a mapping. */
+static __always_inline __u64 bounds_owner(struct task_struct *task)
+{
+	__u64 hash = bounds_mix(task->start_boottime, task->pid);
+
+	hash = bounds_mix(hash, task->self_exec_id);
+	hash = bounds_mix(hash, task->mm->total_vm);
+	hash = bounds_mix(hash, task->mm->data_vm);
+	return bounds_mix(hash, task->mm->map_count);
+}
+
+static __always_inline __u64 bounds_check(const struct bounds *b, __u64 owner)
+{
+	return bounds_mix(bounds_mix(owner, b->start), b->end);
+}
+
 static long on_vma(struct task_struct *task, struct vm_area_struct *vma, struct vma_search *s)
 {
-	s->end = vma->vm_end;
-	s->exact = s->start_stack >= s->sp && s->start_stack < s->end;
-	if (s->exact)
-		s->end = s->start_stack;
+	s->found.start = vma->vm_start;
+	s->found.end = vma->vm_end;
+	return 0;
+}
+
+/* The mapping that v->sp points into: 0, or what bpf_find_vma() returns. */
+static __always_inline long find_bounds(struct task_struct *task, struct vma_search *v)
+{
+	__u32 slot = task->pid & (BOUNDS_SLOTS - 1);
+	struct bounds *known = bpf_map_lookup_elem(&bounds, &slot);
+	__u64 owner = bounds_owner(task);
+	long err;
+
+	if (!known)
+		return -2; /* ENOENT: for the verifier */
+	v->found.start = known->start;
+	v->found.end = known->end;
+	if (v->sp >= v->found.start && v->sp < v->found.end &&
+	    known->check == bounds_check(&v->found, owner))
+		return 0;
+	count(ABI_SAMPLER_VMA_ASKED, 1);
+	err = bpf_find_vma(task, v->sp, on_vma, v, 0);
+	if (err)
+		return err;
+	known->start = v->found.start;
+	known->end = v->found.end;
+	known->check = bounds_check(&v->found, owner);
 	return 0;
 }
 
@@ -153,10 +221,14 @@ static __always_inline void stack_end(struct scratch *s, struct task_struct *tas
 		return;
 	v->end = -1UL;
 	v->exact = false;
-	err = bpf_find_vma(task, v->sp, on_vma, v, 0);
-	if (err == -16) { /* EBUSY */
+	err = find_bounds(task, v);
+	if (!err) {
+		/* Above start_stack are argv and environ. */
+		v->exact = v->start_stack >= v->sp && v->start_stack < v->found.end;
+		v->end = v->exact ? v->start_stack : v->found.end;
+	} else if (err == -16) { /* EBUSY */
 		count(ABI_SAMPLER_VMA_BUSY, 1);
-	} else if (err) {
+	} else {
 		count(ABI_SAMPLER_VMA_NONE, 1);
 		v->end = v->sp + 1; /* the first slice finds out */
 		return;

@@ -263,6 +263,9 @@ struct mm_struct {
 	unsigned long env_start;
 	unsigned long env_end;
 	struct file *exe_file;
+	int map_count;
+	unsigned long total_vm; /* pages, as data_vm */
+	unsigned long data_vm;
 };
 
 struct kernfs_node {
