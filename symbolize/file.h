@@ -9,6 +9,8 @@
 #ifndef SYMBOLIZE_FILE_H
 #define SYMBOLIZE_FILE_H
 
+#include <sys/queue.h>
+
 #include "base/base.h"
 #include "symbolize/elf/ask.h"
 #include "symbolize/names/index.h"
@@ -42,7 +44,7 @@ struct symbolizer_file {
 	unsigned int exceeded; /* names that took too long to demangle */
 
 	/* The worker process': in the order of use, see worker_main.c. */
-	struct symbolizer_file *lru_prev, *lru_next;
+	TAILQ_ENTRY(symbolizer_file) lru;
 
 	/* The loop's. */
 	bool busy; /* a job has it that cannot be called back */

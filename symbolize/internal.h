@@ -10,7 +10,7 @@
 
 /* All kinds of requests, in a list of those not yet answered. */
 struct job {
-	struct job *next, *prev;
+	TAILQ_ENTRY(job) link;
 	struct symbolizer *s;
 	uv_work_t work;
 	bool running; /* in the pool */
@@ -18,9 +18,7 @@ struct job {
 	int err;
 };
 
-struct jobs {
-	struct job *head, *tail;
-};
+TAILQ_HEAD(jobs, job);
 
 struct symbolizer {
 	uv_loop_t *loop;
@@ -43,8 +41,6 @@ struct symbolizer {
 	char *kallsyms;
 };
 
-void jobs_add(struct jobs *l, struct job *j);
-void jobs_remove(struct jobs *l, struct job *j);
 void symbolizer_unref(struct symbolizer *s);
 
 /* opening.c */

@@ -45,7 +45,7 @@ struct opener {
 	uv_timer_t timer;
 	struct opener_proc *procs[OPENER_PROCS];
 	size_t n_procs;
-	struct opener_job *head, *tail; /* waiting */
+	TAILQ_HEAD(opener_jobs, opener_job) jobs; /* waiting */
 	uint64_t number;
 	unsigned int fails;
 	uint64_t restart_at; /* uv_now() */
@@ -60,20 +60,14 @@ static void opener_run(struct opener *o, bool refuse);
 
 static void queue_add(struct opener *o, struct opener_job *j)
 {
-	struct opener_job *prev = o->tail;
+	struct opener_job *prev = TAILQ_LAST(&o->jobs, opener_jobs);
 
 	while (j->first && prev && !prev->first)
-		prev = prev->prev;
-	j->prev = prev;
-	j->next = prev ? prev->next : o->head;
-	*(prev ? &prev->next : &o->head) = j;
-	*(j->next ? &j->next->prev : &o->tail) = j;
-}
-
-static void queue_remove(struct opener *o, struct opener_job *j)
-{
-	*(j->prev ? &j->prev->next : &o->head) = j->next;
-	*(j->next ? &j->next->prev : &o->tail) = j->prev;
+		prev = TAILQ_PREV(prev, opener_jobs, link);
+	if (prev)
+		TAILQ_INSERT_AFTER(&o->jobs, prev, j, link);
+	else
+		TAILQ_INSERT_HEAD(&o->jobs, j, link);
 }
 
 static void job_done(struct opener_job *j, int err,
@@ -114,7 +108,7 @@ static void timer_set(struct opener *o, uint64_t due)
 static void arrange(struct opener *o)
 {
 	uint64_t due = UINT64_MAX;
-	bool wanted = o->head != NULL;
+	bool wanted = !TAILQ_EMPTY(&o->jobs);
 
 	if (o->freed)
 		return;
@@ -126,7 +120,7 @@ static void arrange(struct opener *o)
 		if (p->child)
 			worker_child_ref(p->child, p->job != NULL);
 	}
-	if (o->head && o->restart_at > uv_now(o->opts.loop))
+	if (!TAILQ_EMPTY(&o->jobs) && o->restart_at > uv_now(o->opts.loop))
 		due = MIN(due, o->restart_at);
 	timer_set(o, due);
 	if (wanted)
@@ -222,7 +216,7 @@ static void proc_ask(struct opener_proc *p, struct opener_job *j)
 	struct opener *o = p->o;
 	struct opener_question *q = j->q;
 
-	queue_remove(o, j);
+	TAILQ_REMOVE(&o->jobs, j, link);
 	uv_update_time(o->opts.loop);
 	p->since = uv_now(o->opts.loop);
 	p->busy = true;
@@ -323,7 +317,7 @@ static struct opener_proc *proc_free(struct opener *o)
 static void refuse(struct opener *o, struct opener_job *j, int err)
 {
 	o->opts.stats->open_skipped += err == -EBUSY;
-	queue_remove(o, j);
+	TAILQ_REMOVE(&o->jobs, j, link);
 	job_done(j, err, NULL, -1);
 }
 
@@ -344,8 +338,8 @@ static void opener_run(struct opener *o, bool refuse_some)
 	bool again = false;
 	int err;
 
-	for (j = o->head; j && !o->freed; j = next) {
-		next = j->next;
+	for (j = TAILQ_FIRST(&o->jobs); j && !o->freed; j = next) {
+		next = TAILQ_NEXT(j, link);
 		err = may_go(o, j);
 		p = err ? NULL : proc_free(o);
 		if (!err && !p && hopeless(o))
@@ -354,7 +348,8 @@ static void opener_run(struct opener *o, bool refuse_some)
 			proc_ask(p, j);
 		} else if (err && err != -EAGAIN && refuse_some) {
 			refuse(o, j, err);
-			next = o->head; /* the callee may have changed it */
+			next = TAILQ_FIRST(
+				&o->jobs); /* the callee may have changed it */
 		} else if (err && err != -EAGAIN) {
 			again = true;
 		} else if (!err) {
@@ -540,6 +535,7 @@ int opener_new(struct opener **op, const struct opener_opts *opts)
 
 	if (!o)
 		return -ENOMEM;
+	TAILQ_INIT(&o->jobs);
 	o->opts = *opts;
 	o->program = strdup(opts->program);
 	p = o->program ? proc_spare(o) : NULL;
@@ -563,8 +559,8 @@ void opener_free(struct opener *o)
 	if (!o)
 		return;
 	o->freed = true;
-	while ((j = o->head)) {
-		queue_remove(o, j);
+	while ((j = TAILQ_FIRST(&o->jobs))) {
+		TAILQ_REMOVE(&o->jobs, j, link);
 		job_done(j, -ECANCELED, NULL, -1);
 	}
 	for (size_t i = 0; i < o->n_procs; i++) {
@@ -589,7 +585,7 @@ void opener_hurry(struct opener *o, struct opener_job *j)
 {
 	if (!j->q || j->proc || j->first)
 		return;
-	queue_remove(o, j);
+	TAILQ_REMOVE(&o->jobs, j, link);
 	j->first = true;
 	queue_add(o, j);
 }
@@ -603,7 +599,7 @@ void opener_cancel(struct opener *o, struct opener_job *j)
 	if (j->proc)
 		j->proc->job = NULL;
 	else
-		queue_remove(o, j);
+		TAILQ_REMOVE(&o->jobs, j, link);
 	arrange(o);
 }
 

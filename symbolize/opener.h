@@ -78,7 +78,7 @@ int opener_main(void);
 struct opener;
 
 struct opener_job {
-	struct opener_job *next, *prev;
+	TAILQ_ENTRY(opener_job) link;
 	struct opener_proc *proc; /* works at it; NULL: waiting */
 	/* Whom it concerns: device of the mapping, 0: unknown, and its user. */
 	uint64_t dev;

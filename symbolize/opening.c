@@ -60,7 +60,7 @@ static void open_answer(struct open_job *o, int err)
 	struct symbolizer *s = o->job.s;
 	struct symbolizer_file *file = err ? NULL : o->file;
 
-	jobs_remove(o->asked ? &s->idents : &s->opens, &o->job);
+	TAILQ_REMOVE(o->asked ? &s->idents : &s->opens, &o->job, link);
 	timer_set(s);
 	o->job.answered = true;
 	count_open(&s->stats, err);
@@ -95,8 +95,9 @@ static void open_move(struct open_job *o, bool asked)
 	struct symbolizer *s = o->job.s;
 
 	if (!o->job.answered) {
-		jobs_remove(asked ? &s->opens : &s->idents, &o->job);
-		jobs_add(asked ? &s->idents : &s->opens, &o->job);
+		TAILQ_REMOVE(asked ? &s->opens : &s->idents, &o->job, link);
+		TAILQ_INSERT_TAIL(asked ? &s->idents : &s->opens, &o->job,
+				  link);
 	}
 	o->asked = asked;
 	o->ticks = 0;
@@ -299,8 +300,8 @@ static void on_deadline(uv_timer_t *timer)
 	struct symbolizer *s = container_of(timer, struct symbolizer, timer);
 	struct open_job *o;
 
-	while (!s->freed && s->opens.head) {
-		o = container_of(s->opens.head, struct open_job, job);
+	while (!s->freed && !TAILQ_EMPTY(&s->opens)) {
+		o = container_of(TAILQ_FIRST(&s->opens), struct open_job, job);
 		if (o->deadline > uv_now(s->loop))
 			break;
 		/* What waits behind others is not late; they have an end. */
@@ -309,8 +310,8 @@ static void on_deadline(uv_timer_t *timer)
 			continue;
 		}
 		o->deadline = uv_now(s->loop) + s->deadline_ms / OPEN_TICKS;
-		jobs_remove(&s->opens, &o->job);
-		jobs_add(&s->opens, &o->job);
+		TAILQ_REMOVE(&s->opens, &o->job, link);
+		TAILQ_INSERT_TAIL(&s->opens, &o->job, link);
 	}
 	timer_set(s);
 }
@@ -321,9 +322,9 @@ static void timer_set(struct symbolizer *s)
 	struct open_job *o;
 
 	uv_timer_stop(&s->timer);
-	if (!s->opens.head || s->freed)
+	if (TAILQ_EMPTY(&s->opens) || s->freed)
 		return;
-	o = container_of(s->opens.head, struct open_job, job);
+	o = container_of(TAILQ_FIRST(&s->opens), struct open_job, job);
 	uv_timer_start(&s->timer, on_deadline,
 		       o->deadline > now ? o->deadline - now : 1, 0);
 }
@@ -351,13 +352,13 @@ int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
 	o->deadline = uv_now(s->loop) + s->deadline_ms / OPEN_TICKS;
 	o->fn = fn;
 	o->arg = arg;
-	jobs_add(&s->opens, &o->job);
+	TAILQ_INSERT_TAIL(&s->opens, &o->job, link);
 	if (open_submit(o)) {
-		jobs_remove(&s->opens, &o->job);
+		TAILQ_REMOVE(&s->opens, &o->job, link);
 		free(o);
 		return -ENOMEM;
 	}
-	if (s->opens.head == &o->job)
+	if (TAILQ_FIRST(&s->opens) == &o->job)
 		timer_set(s);
 	return 0;
 }
@@ -372,8 +373,10 @@ static void hurry_some(struct symbolizer *s, const struct jobs *jobs,
 		       uint64_t dev, uint64_t ino)
 {
 	struct open_job *o;
+	struct job *j;
 
-	for (struct job *j = jobs->head; j; j = j->next) {
+	TAILQ_FOREACH(j, jobs, link)
+	{
 		o = container_of(j, struct open_job, job);
 		if (o->req.dev != dev || o->req.ino != ino || o->hurry)
 			continue;
@@ -399,6 +402,8 @@ int symbolizer_opening_init(struct symbolizer *s)
 {
 	if (!s->deadline_ms)
 		s->deadline_ms = OPEN_DEADLINE_MS_DEFAULT;
+	TAILQ_INIT(&s->opens);
+	TAILQ_INIT(&s->idents);
 	return uv_timer_init(s->loop, &s->timer);
 }
 
@@ -412,7 +417,7 @@ void symbolizer_opening_fini(struct symbolizer *s)
 {
 	struct job *j;
 
-	while ((j = s->opens.head ? s->opens.head : s->idents.head))
+	while ((j = TAILQ_FIRST(&s->opens)) || (j = TAILQ_FIRST(&s->idents)))
 		open_give_up(container_of(j, struct open_job, job), -ECANCELED);
 	uv_close((uv_handle_t *)&s->timer, on_timer_closed);
 }

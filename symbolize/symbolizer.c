@@ -61,29 +61,6 @@ struct rows_job {
 	struct symbolizer_rows *rows;
 };
 
-void jobs_add(struct jobs *l, struct job *j)
-{
-	j->next = NULL;
-	j->prev = l->tail;
-	if (l->tail)
-		l->tail->next = j;
-	else
-		l->head = j;
-	l->tail = j;
-}
-
-void jobs_remove(struct jobs *l, struct job *j)
-{
-	if (j->prev)
-		j->prev->next = j->next;
-	else
-		l->head = j->next;
-	if (j->next)
-		j->next->prev = j->prev;
-	else
-		l->tail = j->prev;
-}
-
 void symbolizer_unref(struct symbolizer *s)
 {
 	if (--s->refs)
@@ -105,7 +82,7 @@ static bool is_own(const struct symbolizer *s, const struct symbolizer_file *f)
 
 static void file_answer(struct file_job *j, int err)
 {
-	jobs_remove(&j->job.s->files, &j->job);
+	TAILQ_REMOVE(&j->job.s->files, &j->job, link);
 	j->job.answered = true;
 	j->kind->answer(j, err);
 }
@@ -156,10 +133,10 @@ static void on_file_done(uv_work_t *work, int status)
 /* The next job on a file of our own. */
 static void own_start(struct symbolizer *s)
 {
-	struct job *i = s->files.head;
+	struct job *i = TAILQ_FIRST(&s->files);
 	struct file_job *j = NULL;
 
-	for (; i && !s->working; i = i->next) {
+	for (; i && !s->working; i = TAILQ_NEXT(i, link)) {
 		j = container_of(i, struct file_job, job);
 		if (!is_own(s, j->file))
 			continue;
@@ -192,7 +169,7 @@ static int file_request(struct symbolizer *s, struct file_job *j,
 		err = workers_submit(s->workers, &j->remote);
 	if (err)
 		return err;
-	jobs_add(&s->files, &j->job);
+	TAILQ_INSERT_TAIL(&s->files, &j->job, link);
 	if (is_own(s, file))
 		own_start(s);
 	return 0;
@@ -221,13 +198,14 @@ void symbolizer_close(struct symbolizer *s, struct symbolizer_file *file)
 	if (!file)
 		return;
 	file->closed = true;
-	for (j = s->files.head; j; j = next) {
-		next = j->next;
+	for (j = TAILQ_FIRST(&s->files); j; j = next) {
+		next = TAILQ_NEXT(j, link);
 		f = container_of(j, struct file_job, job);
 		if (f->file != file)
 			continue;
 		file_give_up(f);
-		next = s->files.head; /* the callee may have changed it */
+		next = TAILQ_FIRST(
+			&s->files); /* the callee may have changed it */
 	}
 	if (!file->busy)
 		symbolizer_file_free(file);
@@ -598,6 +576,7 @@ int symbolizer_new(struct symbolizer **sp, const struct symbolizer_opts *opts)
 	s->loop = opts->loop;
 	s->deadline_ms = opts->open_deadline_ms;
 	s->refs = 1;
+	TAILQ_INIT(&s->files);
 	s->kallsyms =
 		strdup(opts->kallsyms ? opts->kallsyms : "/proc/kallsyms");
 	if (s->kallsyms)
@@ -621,12 +600,14 @@ int symbolizer_new(struct symbolizer **sp, const struct symbolizer_opts *opts)
 
 void symbolizer_free(struct symbolizer *s)
 {
+	struct job *j;
+
 	if (!s)
 		return;
 	s->freed = true;
 	symbolizer_opening_fini(s);
-	while (s->files.head)
-		file_give_up(container_of(s->files.head, struct file_job, job));
+	while ((j = TAILQ_FIRST(&s->files)))
+		file_give_up(container_of(j, struct file_job, job));
 	workers_free(s->workers);
 	opener_free(s->opener);
 }

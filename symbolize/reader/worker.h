@@ -56,7 +56,7 @@ struct worker_kind {
 };
 
 struct worker_job {
-	struct worker_job *next, *prev;
+	TAILQ_ENTRY(worker_job) link;
 	const struct worker_kind *kind;
 	struct symbolizer_file *file; /* of which it has the descriptor */
 	struct workers_party *party; /* while workers.c has it */

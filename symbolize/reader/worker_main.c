@@ -29,7 +29,7 @@
 
 struct server {
 	int sock;
-	struct symbolizer_file *first, *last; /* first: just used */
+	TAILQ_HEAD(server_files, symbolizer_file) files; /* just used first */
 	size_t index_bytes;
 	uint32_t built, evicted, undemangled; /* for the question at hand */
 	struct worker_in in;
@@ -41,26 +41,13 @@ struct server {
 
 static void cache_unlink(struct server *sv, struct symbolizer_file *f)
 {
-	if (f->lru_prev)
-		f->lru_prev->lru_next = f->lru_next;
-	else
-		sv->first = f->lru_next;
-	if (f->lru_next)
-		f->lru_next->lru_prev = f->lru_prev;
-	else
-		sv->last = f->lru_prev;
+	TAILQ_REMOVE(&sv->files, f, lru);
 	sv->index_bytes -= symbolizer_file_index_bytes(f);
 }
 
 static void cache_add(struct server *sv, struct symbolizer_file *f)
 {
-	f->lru_prev = NULL;
-	f->lru_next = sv->first;
-	if (sv->first)
-		sv->first->lru_prev = f;
-	else
-		sv->last = f;
-	sv->first = f;
+	TAILQ_INSERT_HEAD(&sv->files, f, lru);
 	sv->index_bytes += symbolizer_file_index_bytes(f);
 }
 
@@ -69,7 +56,8 @@ static struct symbolizer_file *cache_take(struct server *sv, uint64_t id)
 {
 	struct symbolizer_file *f;
 
-	for (f = sv->first; f; f = f->lru_next) {
+	TAILQ_FOREACH(f, &sv->files, lru)
+	{
 		if (f->id != id)
 			continue;
 		cache_unlink(sv, f);
@@ -85,8 +73,8 @@ static void cache_cut(struct server *sv, uint64_t bytes)
 {
 	struct symbolizer_file *f;
 
-	while (sv->last && sv->index_bytes > bytes) {
-		f = sv->last;
+	while ((f = TAILQ_LAST(&sv->files, server_files)) &&
+	       sv->index_bytes > bytes) {
 		cache_unlink(sv, f);
 		symbolizer_file_free(f);
 		sv->evicted++;
@@ -367,6 +355,7 @@ int symbolizer_worker_main(int argc, char **argv)
 		return opener_main();
 	if (argc != 4)
 		return 2;
+	TAILQ_INIT(&sv.files);
 	opts.memory = strtoul(argv[2], NULL, 10);
 	opts.cpu_s = (unsigned int)strtoul(argv[3], NULL, 10);
 	mallopt(M_MMAP_THRESHOLD, MAIN_MALLOC_LARGE);

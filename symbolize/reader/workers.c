@@ -35,7 +35,7 @@ struct workers_party {
 	uint64_t pause_until; /* uv_now() */
 	unsigned int turns;
 	unsigned int jobs; /* waiting and at work */
-	struct worker_job *head, *tail; /* waiting, in the order they came */
+	TAILQ_HEAD(, worker_job) waiting; /* in the order they came */
 };
 
 struct workers {
@@ -108,6 +108,7 @@ static struct workers_party *party_of(struct workers *ws,
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
+	TAILQ_INIT(&p->waiting);
 	p->pace.owner = f->owner;
 	p->pace.uid = f->uid;
 	p->next = ws->parties;
@@ -122,19 +123,13 @@ static void queue_add(struct workers *ws, struct workers_party *p,
 	if (!p->jobs++)
 		p->used = MAX(p->used, ws->now);
 	j->party = p;
-	j->next = NULL;
-	j->prev = p->tail;
-	*(p->tail ? &p->tail->next : &p->head) = j;
-	p->tail = j;
+	TAILQ_INSERT_TAIL(&p->waiting, j, link);
 	ws->waiting++;
 }
 
 static void queue_remove(struct workers *ws, struct worker_job *j)
 {
-	struct workers_party *p = j->party;
-
-	*(j->prev ? &j->prev->next : &p->head) = j->next;
-	*(j->next ? &j->next->prev : &p->tail) = j->prev;
+	TAILQ_REMOVE(&j->party->waiting, j, link);
 	ws->waiting--;
 }
 
@@ -162,9 +157,11 @@ static enum rank rank_of(const struct worker_job *j)
 
 static bool party_hurries(const struct workers_party *p)
 {
-	for (const struct worker_job *j = p->head; j; j = j->next)
-		if (rank_of(j) == RANK_HURRY)
-			return true;
+	const struct worker_job *j;
+
+	TAILQ_FOREACH(j, &p->waiting, link)
+	if (rank_of(j) == RANK_HURRY)
+		return true;
 	return false;
 }
 
@@ -216,7 +213,8 @@ static struct worker_job *party_next(const struct workers_party *p)
 	struct worker_job *best[RANK_NAMES + 1] = { NULL };
 	struct worker_job *j, **b;
 
-	for (j = p->head; j; j = j->next) {
+	TAILQ_FOREACH(j, &p->waiting, link)
+	{
 		b = &best[rank_of(j)];
 		if (!j->file->at_work && (!*b || job_before(j, *b)))
 			*b = j;
@@ -235,7 +233,8 @@ static struct worker_job *pick(const struct workers *ws, unsigned int n_free)
 	struct workers_party *p;
 
 	for (p = ws->parties; p; p = p->next) {
-		if (!p->head || (best && p->used >= best->party->used) ||
+		if (TAILQ_EMPTY(&p->waiting) ||
+		    (best && p->used >= best->party->used) ||
 		    !party_may(ws, p, n_free))
 			continue;
 		j = party_next(p);
@@ -308,9 +307,9 @@ static void refuse_all(struct workers *ws, int err)
 	struct workers_party *p;
 
 	for (unsigned int n = ws->waiting; n && ws->waiting; n--) {
-		for (p = ws->parties; !p->head; p = p->next)
+		for (p = ws->parties; TAILQ_EMPTY(&p->waiting); p = p->next)
 			;
-		refuse(ws, p->head, err);
+		refuse(ws, TAILQ_FIRST(&p->waiting), err);
 	}
 }
 
@@ -321,13 +320,14 @@ static void refuse_broken(struct workers *ws)
 	unsigned int n = ws->waiting;
 
 	while (p && n && !ws->freed) {
-		if (!p->head || p->fails < WORKERS_PARTY_BROKEN ||
+		if (TAILQ_EMPTY(&p->waiting) ||
+		    p->fails < WORKERS_PARTY_BROKEN ||
 		    p->pause_until <= ms_now(ws)) {
 			p = p->next;
 			continue;
 		}
 		ws->opts.worker.stats->worker_refused++;
-		refuse(ws, p->head, -EIO);
+		refuse(ws, TAILQ_FIRST(&p->waiting), -EIO);
 		n--;
 		p = ws->parties; /* the callee may have changed it */
 	}
