@@ -17,6 +17,7 @@ int trace_tables_init(struct trace_tables *t, size_t max_bytes,
 		      void (*settled)(void *arg), void *arg)
 {
 	memset(t, 0, sizeof(*t));
+	TAILQ_INIT(&t->list);
 	t->max_bytes = max_bytes;
 	t->stats = stats;
 	t->rules = rules;
@@ -40,35 +41,11 @@ void trace_table_put(struct trace_table *table)
 	free(table);
 }
 
-static void trace_tables_unlink(struct trace_tables *t, struct trace_table *e)
-{
-	if (e->prev)
-		e->prev->next = e->next;
-	else
-		t->head = e->next;
-	if (e->next)
-		e->next->prev = e->prev;
-	else
-		t->tail = e->prev;
-	e->prev = e->next = NULL;
-}
-
-static void trace_tables_link(struct trace_tables *t, struct trace_table *e)
-{
-	e->prev = t->tail;
-	e->next = NULL;
-	if (t->tail)
-		t->tail->next = e;
-	else
-		t->head = e;
-	t->tail = e;
-}
-
 /* It will not be found any more; who waits for it sees that it is gone. */
 static void trace_tables_drop(struct trace_tables *t, struct trace_table *e)
 {
 	if (e->state != TRACE_TABLE_ASKED)
-		trace_tables_unlink(t, e);
+		TAILQ_REMOVE(&t->list, e, link);
 	if (e->state == TRACE_TABLE_HERE) {
 		t->stats->tables--;
 		trace_rules_forget(t->rules);
@@ -100,12 +77,16 @@ void trace_tables_fini(struct trace_tables *t)
 /* The newest stays, whatever it takes: somebody waits for it. */
 static void trace_tables_limit(struct trace_tables *t)
 {
-	while (t->stats->tables_bytes > t->max_bytes && t->head != t->tail) {
-		t->stats->tables_evicted += t->head->state == TRACE_TABLE_HERE;
-		trace_tables_drop(t, t->head);
+	struct trace_table *e;
+
+	while ((e = TAILQ_FIRST(&t->list)) && TAILQ_NEXT(e, link) &&
+	       t->stats->tables_bytes > t->max_bytes) {
+		t->stats->tables_evicted += e->state == TRACE_TABLE_HERE;
+		trace_tables_drop(t, e);
 	}
-	while (t->tables.count > t->max_entries && t->head != t->tail)
-		trace_tables_drop(t, t->head);
+	while ((e = TAILQ_FIRST(&t->list)) && TAILQ_NEXT(e, link) &&
+	       t->tables.count > t->max_entries)
+		trace_tables_drop(t, e);
 }
 
 /* Not the file's fault: it may go better another time. */
@@ -173,7 +154,7 @@ static void trace_tables_answer(void *arg, int err,
 		trace_tables_failed(e, err);
 	else
 		trace_tables_here(e, rows);
-	trace_tables_link(t, e);
+	TAILQ_INSERT_TAIL(&t->list, e, link);
 	trace_tables_limit(t);
 	trace_table_put(e);
 	t->settled(t->arg);
@@ -239,9 +220,9 @@ struct trace_table *trace_tables_get(struct trace_tables *t, struct pm_exe *exe)
 	}
 	if (!e)
 		return trace_tables_ask(t, exe);
-	if (e->state != TRACE_TABLE_ASKED && e != t->tail) {
-		trace_tables_unlink(t, e);
-		trace_tables_link(t, e);
+	if (e->state != TRACE_TABLE_ASKED && TAILQ_NEXT(e, link)) {
+		TAILQ_REMOVE(&t->list, e, link);
+		TAILQ_INSERT_TAIL(&t->list, e, link);
 	}
 	return e;
 }

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/base.h"
 #include "tracehandler/unwind/rules.h"
@@ -26,7 +27,7 @@ struct trace_tables;
 /* Refcounted, so that one who waits for it need not be told it went. */
 struct trace_table {
 	struct hash_node node;
-	struct trace_table *prev, *next; /* by use, while it is not ASKED */
+	TAILQ_ENTRY(trace_table) link; /* by use, while it is not ASKED */
 	struct trace_tables *owner; /* NULL: nobody wants the answer any more */
 	struct pm_exe *exe; /* a reference */
 	struct symbolizer_rows *rows; /* HERE */
@@ -40,7 +41,7 @@ struct trace_table {
 
 struct trace_tables {
 	struct hash tables;
-	struct trace_table *head, *tail; /* used longest ago first */
+	TAILQ_HEAD(, trace_table) list; /* by use, oldest first */
 	size_t max_bytes, max_entries;
 	size_t wanted; /* how many are */
 	uint64_t now;
