@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/cursor.h"
+#include "base/dirs.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem/arena.h"

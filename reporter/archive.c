@@ -33,20 +33,10 @@ struct archive {
 /* Like mkdir -p; a directory that is there is fine. */
 static int archive_make(const char *path)
 {
-	char *p, *copy = strdup(path);
-	int err = 0;
+	int err = dirs_make_parents(path, 0755);
 
-	if (!copy)
-		return -ENOMEM;
-	for (p = strchr(copy + 1, '/'); p && !err; p = strchr(p + 1, '/')) {
-		*p = '\0';
-		if (mkdir(copy, 0755) && errno != EEXIST)
-			err = -errno;
-		*p = '/';
-	}
 	if (!err && mkdir(path, ARCHIVE_MODE) && errno != EEXIST)
 		err = -errno;
-	free(copy);
 	return err;
 }
 

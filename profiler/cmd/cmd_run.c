@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include <uv.h>
@@ -182,24 +181,6 @@ static int catch_others(struct run *r)
 	return err ? cmd_fail("signals: %s", uv_strerror(err)) : 0;
 }
 
-/*
- * The directory of a socket, made as systemd's RuntimeDirectory= would make
- * it. That it is missing is said by the bind that follows.
- */
-static void make_socket_dir(const char *address)
-{
-	char dir[128], *slash;
-
-	if (strncmp(address, "unix:", 5))
-		return;
-	snprintf(dir, sizeof(dir), "%s", address + 5);
-	slash = strrchr(dir, '/');
-	if (!slash || slash == dir)
-		return;
-	*slash = '\0';
-	mkdir(dir, 0755);
-}
-
 /* What is not as usual, once. */
 static void tell_source(const struct engine *e)
 {
@@ -233,8 +214,6 @@ static int start(struct run *r, const struct options *o, const char *why_perf)
 	char msg[512];
 	size_t i;
 
-	for (i = 0; i < o->listen.n; i++)
-		make_socket_dir(o->listen.items[i]);
 	if (engine_new(&r->engine, &eo, msg, sizeof(msg)))
 		return cmd_fail("%s", msg);
 	tell_source(r->engine);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "reporter/http/http_socket.h"
 
 #define HTTP_BACKLOG 128
@@ -18,21 +19,6 @@ static int http_socket_new(const struct http_address *a)
 			SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	return fd < 0 ? -errno : fd;
-}
-
-static int http_make_parent(const char *path)
-{
-	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	char *p;
-
-	strcpy(dir, path); /* as long as where it comes from */
-	for (p = strchr(dir + 1, '/'); p; p = strchr(p + 1, '/')) {
-		*p = '\0';
-		if (mkdir(dir, HTTP_DIR_MODE) && errno != EEXIST)
-			return -errno;
-		*p = '/';
-	}
-	return 0;
 }
 
 /* A socket that nobody listens on any more was left by a killed run. */
@@ -60,7 +46,7 @@ static int http_clear_stale(const struct http_address *a)
 
 static int http_prepare_unix(const struct http_address *a)
 {
-	int err = http_make_parent(a->un.sun_path);
+	int err = dirs_make_parents(a->un.sun_path, HTTP_DIR_MODE);
 
 	return err ? err : http_clear_stale(a);
 }
