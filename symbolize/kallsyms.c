@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "symbolize/kallsyms.h"
+#include "symbolize/names/index.h"
 
 #define BLOCK 16 /* symbols */
 #define SYMS_MAX (1U << 21)
@@ -154,19 +155,6 @@ static int reader_feed(struct reader *r, const char *text, size_t len,
 	return 0;
 }
 
-/* Which alias is better, as symbolize/names/index.h says for ELF files. */
-static int cmp_names(const char *a, const char *b)
-{
-	size_t under_a = strspn(a, "_"), under_b = strspn(b, "_");
-	size_t len_a = strlen(a), len_b = strlen(b);
-
-	if (under_a != under_b)
-		return under_a < under_b ? -1 : 1;
-	if (len_a != len_b)
-		return len_a < len_b ? -1 : 1;
-	return strcmp(a, b);
-}
-
 static int cmp_entry(const void *a, const void *b, void *names)
 {
 	const struct entry *x = a, *y = b;
@@ -175,7 +163,8 @@ static int cmp_entry(const void *a, const void *b, void *names)
 		return x->addr < y->addr ? -1 : 1;
 	if (x->rank != y->rank)
 		return x->rank < y->rank ? -1 : 1;
-	return cmp_names((char *)names + x->name, (char *)names + y->name);
+	return symbolizer_index_prefer((char *)names + x->name,
+				       (char *)names + y->name);
 }
 
 static void pack_number(struct strbuf *sb, uint64_t v)
@@ -187,17 +176,6 @@ static void pack_number(struct strbuf *sb, uint64_t v)
 		strbuf_add(sb, &byte, 1);
 		v >>= 7;
 	} while (v);
-}
-
-static uint64_t unpack_number(const uint8_t **p)
-{
-	uint64_t v = 0;
-	int shift = 0;
-
-	do
-		v |= (uint64_t)(**p & 0x7f) << shift;
-	while (shift += 7, *(*p)++ & 0x80);
-	return v;
 }
 
 /* In the order of addresses, one symbol an address. */
@@ -379,7 +357,7 @@ size_t kallsyms_bytes(const struct kallsyms *k)
 
 /* One symbol of the packed names. */
 struct kallsyms_cursor {
-	const uint8_t *p; /* the next one's head */
+	struct cursor c; /* the next one's head */
 	size_t i; /* the next one's number */
 	uint64_t addr;
 	uint16_t module;
@@ -391,7 +369,7 @@ struct kallsyms_cursor {
 static void kallsyms_next(const struct kallsyms *k, struct kallsyms_cursor *c)
 {
 	const struct block *b = &k->blocks[c->i / BLOCK];
-	uint64_t head = unpack_number(&c->p);
+	uint64_t head = cursor_uleb(&c->c);
 
 	if (c->i % BLOCK == 0) {
 		c->addr = b->addr;
@@ -399,11 +377,11 @@ static void kallsyms_next(const struct kallsyms *k, struct kallsyms_cursor *c)
 	}
 	c->addr += head >> 2;
 	if (head & PACKED_MODULE)
-		c->module = (uint16_t)unpack_number(&c->p);
+		c->module = (uint16_t)cursor_uleb(&c->c);
 	c->prefix = head & PACKED_PREFIX;
-	c->name = (const char *)c->p;
+	c->name = (const char *)c->c.p;
 	if (!c->prefix)
-		c->p += strlen(c->name) + 1;
+		c->c.p += strlen(c->name) + 1;
 	c->i++;
 }
 
@@ -431,7 +409,8 @@ bool kallsyms_find(const struct kallsyms *k, uint64_t addr,
 	if (block == 0)
 		return false;
 	next.i = (block - 1) * BLOCK;
-	next.p = (const uint8_t *)k->packed.data + k->blocks[block - 1].at;
+	next.c.p = (const uint8_t *)k->packed.data + k->blocks[block - 1].at;
+	next.c.end = (const uint8_t *)k->packed.data + k->packed.len;
 	kallsyms_next(k, &next);
 	do {
 		at = next;

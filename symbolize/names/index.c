@@ -165,17 +165,16 @@ static int name_read(const struct symbolizer_elf_symbols *tabs,
 				     dst, cap);
 }
 
-/* The last of the rules for one address: 'a' is the better name. */
-static bool name_better(const char *a, const char *b)
+int symbolizer_index_prefer(const char *a, const char *b)
 {
 	size_t under_a = strspn(a, "_"), under_b = strspn(b, "_");
 	size_t len_a = strlen(a), len_b = strlen(b);
 
 	if (under_a != under_b)
-		return under_a < under_b;
+		return under_a < under_b ? -1 : 1;
 	if (len_a != len_b)
-		return len_a < len_b;
-	return strcmp(a, b) < 0;
+		return len_a < len_b ? -1 : 1;
+	return strcmp(a, b);
 }
 
 /* Of syms[i..j), equal in start and rank, the one with the best name. */
@@ -192,7 +191,7 @@ static size_t pick_name(struct build *b, size_t i, size_t j)
 		if (b->syms[k].name == b->syms[at].name ||
 		    name_read(b->e->tabs, b->e->src, b->syms[k].name, other,
 			      sizeof(other)) < 0 ||
-		    !name_better(other, best))
+		    symbolizer_index_prefer(other, best) >= 0)
 			continue;
 		memcpy(best, other, sizeof(best));
 		at = k;

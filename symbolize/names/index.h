@@ -38,6 +38,9 @@ struct symbolizer_range {
 	uint32_t name; /* for symbolizer_index_name() */
 };
 
+/* The last of rule 1, as strcmp(3): the better name is less. */
+int symbolizer_index_prefer(const char *a, const char *b);
+
 /* The range with this address in it. */
 bool symbolizer_index_find(const struct symbolizer_index *x, uint64_t vaddr,
 			   struct symbolizer_range *out);
