@@ -52,7 +52,7 @@ PARTS := base symbolize processmanager reporter tracehandler profiler
 SRCS := $(filter-out profiler/main.c processmanager/quark/%,$(sort $(shell find $(PARTS) -name '*.c')))
 OBJS := $(SRCS:%.c=$(B)/%.o) $(B)/reporter/profile.pb-c.o
 QUARK_SRCS := $(filter-out processmanager/quark/tools/%,$(sort $(shell find processmanager/quark -name '*.c')))
-QUARK_BASE := $(addprefix base/,clock.c hash.c ring.c strbuf.c mem/arena.c mem/pool.c \
+QUARK_BASE := $(addprefix base/,clock.c hash.c perfring.c ring.c strbuf.c mem/arena.c mem/pool.c \
 	mem/vault.c proc/cpus.c proc/patience.c proc/procfs.c)
 QUARK_OBJS := $(QUARK_SRCS:%.c=$(B)/%.o) $(QUARK_BASE:%.c=$(B)/%.o)
 QUARK_TOOLS := $(patsubst processmanager/quark/tools/%.c,%,$(wildcard processmanager/quark/tools/*.c))

@@ -2,6 +2,7 @@
 /*
  * base: what no library gives. The one public header of the part; it only
  * gathers the small headers beside it, each of which can be read alone.
+ * (perfring.h, which needs the kernel's <linux/perf_event.h>, is included by itself.)
  */
 #ifndef BASE_BASE_H
 #define BASE_BASE_H

@@ -15,6 +15,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/perfring.h"
 #include "processmanager/quark/priv.h"
 #include "bpf/quark.skel.h"
 
@@ -105,7 +106,7 @@ static void find_home(struct ebpf *e)
 static int configure(struct ebpf *e, const struct quark_backend_conf *conf)
 {
 	struct quark_bpf *s = e->skel;
-	size_t size = quark_ring_size(sysconf(_SC_PAGESIZE), conf->ring_bytes);
+	size_t size = perfring_size(sysconf(_SC_PAGESIZE), conf->ring_bytes);
 	int err;
 
 	bpf_program__set_autoload(s->progs.quark_sys_exit, conf->syscalls);

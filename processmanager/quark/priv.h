@@ -462,14 +462,6 @@ struct quark_backend {
 
 extern const struct quark_backend quark_ebpf, quark_kprobe;
 
-/* The largest power of two, times 'least', within a budget; at least that. */
-static inline size_t quark_ring_size(size_t least, size_t budget)
-{
-	while (least * 2 <= budget)
-		least *= 2;
-	return least;
-}
-
 /* --- the queue (queue.c, apply.c) ------------------------------------------- */
 
 struct quark_queue_priv {

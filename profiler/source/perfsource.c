@@ -21,12 +21,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
-#include "profiler/source/perfring.h"
+#include "base/perfring.h"
 #include "profiler/source/perfsource.h"
 #include "profiler/source/perfsource_proc.h"
 #include "profiler/source/procstat.h"
@@ -38,7 +37,6 @@
 #define RING_RECORDS 8 /* fit into a ring at least */
 /* More than a record has besides its stack: a path, a kernel stack. */
 #define RECORD_BESIDES (8 << 10)
-#define HUPS 16
 
 /* ax bx cx dx si di bp sp ip flags, r8..r15: asm/perf_regs.h of x86. */
 #define REGS 0xff03ffULL
@@ -107,12 +105,9 @@ static void fill_attr(const struct perfsource *s, struct perf_event_attr *attr)
 static int event_open(struct perfsource *s, int tid, unsigned int cpu)
 {
 	struct perf_event_attr attr;
-	int fd;
 
 	fill_attr(s, &attr);
-	fd = syscall(SYS_perf_event_open, &attr, tid, cpu, -1,
-		     PERF_FLAG_FD_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return perfring_event(&attr, tid, cpu);
 }
 
 static void cpu_close(struct perf_cpu *c)
@@ -127,7 +122,6 @@ static void cpu_close(struct perf_cpu *c)
 static int cpu_open(struct perfsource *s, int tid, unsigned int cpu,
 		    const char **what)
 {
-	struct epoll_event ev = { EPOLLIN | EPOLLET, { .u32 = cpu } };
 	struct perf_cpu *c = &s->cpus[cpu];
 	int err;
 
@@ -140,11 +134,11 @@ static int cpu_open(struct perfsource *s, int tid, unsigned int cpu,
 	}
 	*what = "ring of a perf event (kernel.perf_event_mlock_kb and "
 		"RLIMIT_MEMLOCK are its limit)";
-	err = perfring_map(&c->ring, c->fd, s->stats.ring_bytes);
+	err = perfring_map(&c->ring, c->fd, s->stats.ring_bytes, s->record);
 	if (err == -EPERM)
 		err = -ENOBUFS;
-	if (!err && epoll_ctl(s->epoll, EPOLL_CTL_ADD, c->fd, &ev))
-		err = -errno;
+	if (!err)
+		err = perfring_watch(s->epoll, c->fd);
 	if (err)
 		cpu_close(c);
 	else
@@ -262,15 +256,6 @@ static void close_all(struct perfsource *s)
 		cpu_close(&s->cpus[i]);
 }
 
-static size_t ring_size(size_t rings, size_t ncpus)
-{
-	size_t bytes = RING_MAX;
-
-	while (bytes > RING_MIN && bytes * ncpus > rings)
-		bytes /= 2;
-	return bytes;
-}
-
 /* As large a ring as the user may have, and copies that fit into it. */
 static int open_sized(struct perfsource *s, const char **what)
 {
@@ -278,8 +263,10 @@ static int open_sized(struct perfsource *s, const char **what)
 	int err;
 
 	copy = MIN(copy, PERFSOURCE_STACK_MAX) & ~(size_t)7;
-	s->stats.ring_bytes = ring_size(
-		s->opts.rings_bytes ? s->opts.rings_bytes : RINGS, s->ncpus);
+	s->stats.ring_bytes = perfring_size(
+		RING_MIN,
+		(s->opts.rings_bytes ? s->opts.rings_bytes : RINGS) / s->ncpus);
+	s->stats.ring_bytes = MIN(s->stats.ring_bytes, RING_MAX);
 	for (;;) {
 		s->stats.stack_copy =
 			MIN(copy, s->stats.ring_bytes / RING_RECORDS);
@@ -509,7 +496,7 @@ static void drain(struct perfsource *s, struct perf_cpu *c)
 	int n;
 
 	s->draining = c;
-	n = perfring_drain(&c->ring, s->record, on_record, s);
+	n = perfring_drain(&c->ring, on_record, s);
 	if (n < 0)
 		s->stats.bad++;
 	if (n < 0 || c->ring.used + s->stats.stack_copy + RECORD_BESIDES >
@@ -520,23 +507,11 @@ static void drain(struct perfsource *s, struct perf_cpu *c)
 	c->sure = MAX(c->sure, c->ring.watermark);
 }
 
-/* An event whose task is over is readable for ever. */
-static void forget_hups(struct perfsource *s)
-{
-	struct epoll_event ev[HUPS];
-	int i, n = epoll_wait(s->epoll, ev, HUPS, 0);
-
-	for (i = 0; i < n; i++)
-		if (ev[i].events & EPOLLHUP)
-			epoll_ctl(s->epoll, EPOLL_CTL_DEL,
-				  s->cpus[ev[i].data.u32].fd, NULL);
-}
-
 void perfsource_poll(struct perfsource *s)
 {
 	size_t i;
 
-	forget_hups(s);
+	perfring_forget_gone(s->epoll);
 	for (i = 0; i < s->ncpus; i++)
 		if (s->cpus[i].ring.page)
 			drain(s, &s->cpus[i]);

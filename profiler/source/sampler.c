@@ -11,15 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "base/base.h"
+#include "base/perfring.h"
 #include "bpf/sampler.skel.h"
-#include "profiler/source/perfring.h"
 #include "profiler/source/procstat.h"
 #include "profiler/source/sampler.h"
 
@@ -84,10 +83,8 @@ static int sampler_event_open(const struct sampler *s, unsigned int cpu)
 		.disabled = 1,
 		.exclude_idle = 1,
 	};
-	int fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1,
-			 PERF_FLAG_FD_CLOEXEC);
 
-	return fd < 0 ? -errno : fd;
+	return perfring_event(&attr, -1, cpu);
 }
 
 /*

@@ -34,15 +34,14 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/perfring.h"
 #include "bpf/abi.h"
 #include "profiler/source/maplimit.h"
-#include "profiler/source/perfring.h"
 #include "profiler/source/sideband.h"
 
 #define SIDEBAND_RINGS (4 << 20)
@@ -57,13 +56,8 @@
  * what it needs for that on a busy machine may be four times as long the next time.
  */
 #define SIDEBAND_TIGHT(bytes) ((bytes) / 8 * 5)
-#define SIDEBAND_HUPS 16
 /* A record that was begun in the old ring is complete so long after the switch. */
 #define SIDEBAND_SWITCH_US 1000
-
-#ifndef PERF_FORMAT_LOST /* before Linux 6.0's headers */
-#define PERF_FORMAT_LOST (1U << 4)
-#endif
 
 struct sideband_cpu {
 	int fd; /* -1: not open */
@@ -355,14 +349,6 @@ static void sideband_attr(struct perf_event_attr *attr, size_t bytes)
 	attr->mmap2 = 1;
 }
 
-static int sideband_event(const struct perf_event_attr *attr, unsigned int cpu)
-{
-	int fd = syscall(SYS_perf_event_open, attr, -1, cpu, -1,
-			 PERF_FLAG_FD_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
 static void sideband_cpu_close(struct sideband *s, struct sideband_cpu *c)
 {
 	if (c->ring.page)
@@ -385,10 +371,10 @@ static int sideband_ring_open(struct sideband *s, struct sideband_cpu *c,
 	int fd, err;
 
 	sideband_ring_attr(&attr, bytes);
-	fd = sideband_event(&attr, cpu);
+	fd = perfring_event(&attr, -1, cpu);
 	if (fd < 0)
 		return fd;
-	err = perfring_map(&ring, fd, bytes);
+	err = perfring_map(&ring, fd, bytes, s->record);
 	if (!err && ioctl(c->fd, PERF_EVENT_IOC_SET_OUTPUT, fd))
 		err = -errno;
 	if (err) {
@@ -398,7 +384,7 @@ static int sideband_ring_open(struct sideband *s, struct sideband_cpu *c,
 	}
 	if (c->ring.page) {
 		usleep(SIDEBAND_SWITCH_US);
-		perfring_drain(&c->ring, s->record, sideband_record, s);
+		perfring_drain(&c->ring, sideband_record, s);
 	}
 	s->stats.rings_bytes += bytes - c->ring.bytes;
 	perfring_unmap(&c->ring);
@@ -412,22 +398,21 @@ static int sideband_ring_open(struct sideband *s, struct sideband_cpu *c,
 static int sideband_cpu_open(struct sideband *s, unsigned int cpu,
 			     const char **what)
 {
-	struct epoll_event ev = { EPOLLIN | EPOLLET, { .u32 = cpu } };
 	struct sideband_cpu *c = &s->cpus[cpu];
 	struct perf_event_attr attr;
 	int err;
 
 	sideband_attr(&attr, s->opts.ring_bytes);
 	*what = "perf_event_open of the mapping stream";
-	err = sideband_event(&attr, cpu);
+	err = perfring_event(&attr, -1, cpu);
 	if (err < 0)
 		return err;
 	c->fd = err;
 	c->ring.bytes = 0;
 	*what = "ring of the mapping stream";
 	err = sideband_ring_open(s, c, s->opts.ring_bytes);
-	if (!err && epoll_ctl(s->epoll, EPOLL_CTL_ADD, c->fd, &ev))
-		err = -errno;
+	if (!err)
+		err = perfring_watch(s->epoll, c->fd);
 	if (err)
 		sideband_cpu_close(s, c);
 	else
@@ -446,15 +431,6 @@ int sideband_mark(struct sideband *s)
 		if (s->cpus[i].fd >= 0)
 			err = s->opts.mark(s->opts.arg, i, s->cpus[i].fd);
 	return err;
-}
-
-static size_t sideband_ring_bytes(size_t rings, size_t ncpus)
-{
-	size_t bytes = SIDEBAND_RING_MAX;
-
-	while (bytes > SIDEBAND_RING_MIN && bytes * ncpus > rings)
-		bytes /= 2;
-	return bytes;
 }
 
 int sideband_new(struct sideband **sp, const struct sideband_opts *opts,
@@ -489,11 +465,12 @@ int sideband_new(struct sideband **sp, const struct sideband_opts *opts,
 	if (err)
 		goto fail;
 	if (!s->opts.ring_bytes)
-		s->opts.ring_bytes =
-			sideband_ring_bytes(s->opts.rings_bytes
-						    ? s->opts.rings_bytes
-						    : SIDEBAND_RINGS,
-					    n);
+		s->opts.ring_bytes = MIN(
+			perfring_size(SIDEBAND_RING_MIN,
+				      (s->opts.rings_bytes ? s->opts.rings_bytes
+							   : SIDEBAND_RINGS) /
+					      n),
+			SIDEBAND_RING_MAX);
 	*what = "/sys/devices/system/cpu/online";
 	s->looked = perfring_look();
 	err = cpus_online(&online);
@@ -532,11 +509,9 @@ void sideband_free(struct sideband *s)
 /* What was lost behind the last record of the ring. */
 static void sideband_untold(struct sideband *s, struct sideband_cpu *c)
 {
-	struct {
-		uint64_t value, enabled, lost;
-	} v;
+	struct perfring_counts v;
 
-	if (read(c->fd, &v, sizeof(v)) == sizeof(v))
+	if (perfring_counts(c->fd, &v))
 		sideband_lost(s, c, v.lost, clock_boottime_ns());
 }
 
@@ -578,7 +553,7 @@ static int sideband_drain(struct sideband *s, struct sideband_cpu *c)
 
 	s->draining = c;
 	c->overflowed = false;
-	n = perfring_drain(&c->ring, s->record, sideband_record, s);
+	n = perfring_drain(&c->ring, sideband_record, s);
 	if (n < 0) {
 		s->stats.bad++;
 		sideband_lose(s, c, clock_boottime_ns());
@@ -593,24 +568,12 @@ static int sideband_drain(struct sideband *s, struct sideband_cpu *c)
 	return n;
 }
 
-/* An event of a CPU that went is readable for ever. */
-static void sideband_forget_hups(struct sideband *s)
-{
-	struct epoll_event ev[SIDEBAND_HUPS];
-	int i, n = epoll_wait(s->epoll, ev, SIDEBAND_HUPS, 0);
-
-	for (i = 0; i < n; i++)
-		if (ev[i].events & (EPOLLHUP | EPOLLERR))
-			epoll_ctl(s->epoll, EPOLL_CTL_DEL,
-				  s->cpus[ev[i].data.u32].fd, NULL);
-}
-
 int sideband_poll(struct sideband *s)
 {
 	size_t i;
 	int n = 0;
 
-	sideband_forget_hups(s);
+	perfring_forget_gone(s->epoll);
 	for (i = 0; i < s->ncpus; i++)
 		if (s->cpus[i].ring.page)
 			n += sideband_drain(s, &s->cpus[i]);

@@ -17,7 +17,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +47,8 @@ struct kprobe {
 	struct kprobe_values values, asked;
 	int walk_fd;
 	pid_t walk_tid; /* whose reading of /proc/PID/stat it sees */
-	struct kprobe_ring walk_ring;
+	struct perfring walk_ring;
+	char walk_scratch[PERFRING_RECORD_MAX];
 	ring_fn fn;
 	void *arg;
 };
@@ -81,7 +81,7 @@ static void follow_offset(struct kprobe *k)
 
 static void close_walk(struct kprobe *k)
 {
-	kprobe_ring_close(&k->walk_ring);
+	perfring_unmap(&k->walk_ring);
 	if (k->walk_fd >= 0)
 		close(k->walk_fd);
 	k->walk_fd = -1;
@@ -104,7 +104,8 @@ static int open_walk(struct kprobe *k)
 	if (err < 0)
 		return err;
 	k->walk_fd = err;
-	err = kprobe_ring_open(&k->walk_ring, k->walk_fd, WALK_RING);
+	err = perfring_map(&k->walk_ring, k->walk_fd, WALK_RING,
+			   k->walk_scratch);
 	if (err) {
 		close_walk(k);
 		return err;
@@ -116,7 +117,7 @@ static int open_walk(struct kprobe *k)
 static bool ask(void *arg, uint32_t pid, struct kprobe_values *v)
 {
 	struct kprobe *k = arg;
-	struct kprobe_ring *r = &k->walk_ring;
+	struct perfring *r = &k->walk_ring;
 	struct kprobe_perf p;
 	bool found = false;
 
@@ -124,12 +125,12 @@ static bool ask(void *arg, uint32_t pid, struct kprobe_values *v)
 		return false;
 	/* The probe reads the task before its stat is read, which may wait. */
 	quark_reader_start(k->conf.reader, pid);
-	for (kprobe_ring_begin(r); kprobe_ring_peek(r, &p); kprobe_ring_skip(r))
+	for (perfring_begin(r); kprobe_ring_peek(r, &p); perfring_skip(r))
 		if (p.sample && kprobe_decode(k->events.ev, p.raw, p.raw_len,
 					      v) == KPROBE_WALK)
 			found = v->tgid == pid;
 	/* What the strings point into is overwritten by the next one at most. */
-	kprobe_ring_end(r);
+	perfring_end(r);
 	return found;
 }
 
@@ -279,7 +280,7 @@ static int take_one(struct kprobe *k, int cpu)
 		c->check |= p.lost;
 		c->last = p.time + k->offset;
 		note_delay(k, c, c->last);
-		kprobe_ring_skip(&c->ring);
+		perfring_skip(&c->ring);
 	}
 	peek(c);
 	return ret;
@@ -296,8 +297,8 @@ static int drain(struct kprobe *k, int *n)
 		c = k->cpus.cpu[cpu];
 		if (!c)
 			continue;
-		kprobe_ring_begin(&c->ring);
-		if (c->ring.head - c->ring.tail + NEARLY_FULL > c->ring.size)
+		perfring_begin(&c->ring);
+		if (c->ring.head - c->ring.tail + NEARLY_FULL > c->ring.bytes)
 			c->check = true;
 		peek(c);
 	}
@@ -309,7 +310,7 @@ static int drain(struct kprobe *k, int *n)
 		c = k->cpus.cpu[cpu];
 		if (!c)
 			continue;
-		kprobe_ring_end(&c->ring);
+		perfring_end(&c->ring);
 		if (!ret)
 			c->looked = now;
 	}

@@ -12,9 +12,8 @@
 #ifndef QUARK_KPROBE_H
 #define QUARK_KPROBE_H
 
+#include "base/perfring.h"
 #include "processmanager/quark/priv.h"
-
-struct perf_event_mmap_page;
 
 /*
  * Directory entries that one probe can name; more pointers to follow do not
@@ -146,29 +145,16 @@ int kprobe_kind(enum kprobe_id id);
 
 /* --- rings (kprobe_cpus.c) ---------------------------------------------------- */
 
-struct kprobe_ring {
-	struct perf_event_mmap_page *page; /* NULL: none */
-	size_t size; /* of the data */
-	uint64_t head, tail;
-	uint32_t step; /* size of the record at the tail */
-	bool bad; /* something in it could not be read */
-	char *scratch; /* a record that wraps around is put together here */
-};
-
-/* Of a perf event, whose descriptor stays the caller's. 0 or -errno. */
-int kprobe_ring_open(struct kprobe_ring *r, int fd, size_t size);
-void kprobe_ring_close(struct kprobe_ring *r);
-/* Between these two: what there was at the beginning. */
-void kprobe_ring_begin(struct kprobe_ring *r);
-void kprobe_ring_end(struct kprobe_ring *r);
-/* The record at the tail; false: no more. */
-bool kprobe_ring_peek(struct kprobe_ring *r, struct kprobe_perf *out);
-void kprobe_ring_skip(struct kprobe_ring *r);
+/*
+ * The record at the tail; false: no more. Those that cannot be read are passed
+ * over, and 'bad' is set.
+ */
+bool kprobe_ring_peek(struct perfring *r, struct kprobe_perf *out);
 
 struct kprobe_cpu {
 	int fd[KPROBE_MAX]; /* the first that is open owns the ring */
 	uint64_t lost[KPROBE_MAX]; /* told of already */
-	struct kprobe_ring ring;
+	struct perfring ring;
 	uint64_t next; /* time of the record at the tail; UINT64_MAX: none */
 	uint64_t last; /* of the newest one taken out */
 	uint64_t looked; /* at all that was there then */
@@ -188,6 +174,7 @@ struct kprobe_cpus {
 	int n;
 	int epfd;
 	size_t ring_size;
+	char *scratch; /* of all rings */
 	struct quark_loss_report lost;
 };
 

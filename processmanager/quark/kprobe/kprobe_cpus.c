@@ -17,8 +17,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,91 +25,21 @@
 #include "processmanager/quark/kprobe/kprobe.h"
 
 #define RING_MIN (32 * 1024)
-#define RECORD_MAX 65536 /* perf_event_header.size is a u16 */
-#ifndef PERF_FORMAT_LOST
-#define PERF_FORMAT_LOST (1U << 4)
-#endif
-
-/* By PERF_FORMAT_TOTAL_TIME_ENABLED and _LOST. */
-struct counts {
-	uint64_t value, enabled, lost;
-};
 
 /* --- rings ------------------------------------------------------------------ */
 
-int kprobe_ring_open(struct kprobe_ring *r, int fd, size_t size)
+bool kprobe_ring_peek(struct perfring *r, struct kprobe_perf *out)
 {
-	long page = sysconf(_SC_PAGESIZE);
-	void *p = mmap(NULL, page + size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		       fd, 0);
+	const void *rec;
+	size_t len;
 
-	if (p == MAP_FAILED)
-		return -errno;
-	r->scratch = malloc(RECORD_MAX);
-	if (!r->scratch) {
-		munmap(p, page + size);
-		return -ENOMEM;
-	}
-	r->page = p;
-	r->size = size;
-	return 0;
-}
-
-void kprobe_ring_close(struct kprobe_ring *r)
-{
-	if (r->page)
-		munmap(r->page, sysconf(_SC_PAGESIZE) + r->size);
-	free(r->scratch);
-	memset(r, 0, sizeof(*r));
-}
-
-void kprobe_ring_begin(struct kprobe_ring *r)
-{
-	r->tail = r->page->data_tail;
-	r->head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
-}
-
-void kprobe_ring_end(struct kprobe_ring *r)
-{
-	__atomic_store_n(&r->page->data_tail, r->tail, __ATOMIC_RELEASE);
-}
-
-static const void *ring_bytes(const struct kprobe_ring *r, size_t n)
-{
-	const char *data = (char *)r->page + sysconf(_SC_PAGESIZE);
-	size_t off = r->tail & (r->size - 1), first = MIN(n, r->size - off);
-
-	if (first == n)
-		return data + off;
-	memcpy(r->scratch, data + off, first);
-	memcpy(r->scratch + first, data, n - first);
-	return r->scratch;
-}
-
-bool kprobe_ring_peek(struct kprobe_ring *r, struct kprobe_perf *out)
-{
-	struct perf_event_header h;
-
-	while (r->head - r->tail >= sizeof(h)) {
-		memcpy(&h, ring_bytes(r, sizeof(h)), sizeof(h));
-		if (h.size < sizeof(h) || h.size > r->head - r->tail) {
-			/* Nothing to walk on by. */
-			r->tail = r->head;
-			r->bad = true;
-			break;
-		}
-		r->step = h.size;
-		if (!kprobe_perf(ring_bytes(r, h.size), h.size, out))
+	while ((rec = perfring_peek(r, &len))) {
+		if (!kprobe_perf(rec, len, out))
 			return true;
 		r->bad = true;
-		kprobe_ring_skip(r);
+		perfring_skip(r);
 	}
 	return false;
-}
-
-void kprobe_ring_skip(struct kprobe_ring *r)
-{
-	r->tail += r->step;
 }
 
 /* --- events ----------------------------------------------------------------- */
@@ -128,31 +56,23 @@ int kprobe_event_open(const struct kprobe_events *e, enum kprobe_id id,
 		.sample_period = 1,
 		.sample_type =
 			PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_RAW,
-		.read_format =
-			PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_LOST,
+		.read_format = PERFRING_READ_FORMAT | PERF_FORMAT_LOST,
 		.sample_id_all = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
 		.wakeup_watermark = conf->no_wakeup ? ring / 2 : 1,
 	};
-	int fd = syscall(SYS_perf_event_open, &attr, pid, cpu, -1,
-			 PERF_FLAG_FD_CLOEXEC);
-	int err;
+	int fd = perfring_event(&attr, pid, cpu), err;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (filter && ioctl(fd, PERF_EVENT_IOC_SET_FILTER, filter)) {
 		err = -errno;
 		close(fd);
 		return err;
 	}
 	return fd;
-}
-
-static bool read_counts(int fd, struct counts *c)
-{
-	return fd >= 0 && read(fd, c, sizeof(*c)) == sizeof(*c);
 }
 
 static int owner(const struct kprobe_cpu *k)
@@ -164,23 +84,13 @@ static int owner(const struct kprobe_cpu *k)
 	return id < KPROBE_WALK ? k->fd[id] : -1;
 }
 
-/* Its clock stands still: it was taken off its CPU. */
-static bool silent(const struct kprobe_cpu *k)
-{
-	struct counts a, b;
-	int fd = owner(k);
-
-	return !read_counts(fd, &a) || !read_counts(fd, &b) ||
-	       b.enabled <= a.enabled;
-}
-
 static void close_cpu(struct kprobe_cpu *k)
 {
 	int id;
 
 	if (!k)
 		return;
-	kprobe_ring_close(&k->ring);
+	perfring_unmap(&k->ring);
 	for (id = KPROBE_MAX; id-- > 0;)
 		if (k->fd[id] >= 0)
 			close(k->fd[id]);
@@ -198,7 +108,8 @@ static int add_event(struct kprobe_cpus *c, struct kprobe_cpu *k,
 	if (k->fd[id] < 0)
 		return k->fd[id];
 	if (first < 0)
-		return kprobe_ring_open(&k->ring, k->fd[id], c->ring_size);
+		return perfring_map(&k->ring, k->fd[id], c->ring_size,
+				    c->scratch);
 	return ioctl(k->fd[id], PERF_EVENT_IOC_SET_OUTPUT, first) ? -errno : 0;
 }
 
@@ -268,11 +179,13 @@ int kprobe_cpus_open(struct kprobe_cpus *c, const struct kprobe_events *events,
 	if (!err) {
 		c->n = n;
 		/* All of them within the budget, whatever CPUs come up. */
-		c->ring_size = quark_ring_size(RING_MIN, conf->ring_bytes / n);
+		c->ring_size = perfring_size(RING_MIN, conf->ring_bytes / n);
 		c->cpu = calloc(c->n, sizeof(*c->cpu));
 		c->blind = calloc(c->n, sizeof(*c->blind));
 		c->told = calloc(c->n, sizeof(*c->told));
-		err = c->cpu && c->blind && c->told ? open_all(c) : -ENOMEM;
+		c->scratch = malloc(PERFRING_RECORD_MAX);
+		err = c->cpu && c->blind && c->told && c->scratch ? open_all(c)
+								  : -ENOMEM;
 	}
 	if (err) {
 		kprobe_error(err, "opening the probes' rings");
@@ -292,6 +205,7 @@ void kprobe_cpus_close(struct kprobe_cpus *c)
 	free(c->cpu);
 	free(c->blind);
 	free(c->told);
+	free(c->scratch);
 	memset(c, 0, sizeof(*c));
 }
 
@@ -329,8 +243,8 @@ void kprobe_cpus_follow(struct kprobe_cpus *c, uint64_t now)
 		return;
 	for (cpu = 0; cpu < c->n; cpu++) {
 		k = c->cpu[cpu];
-		if (k &&
-		    (!cpus_has(&online, cpu) || (c->told[cpu] && silent(k))))
+		if (k && (!cpus_has(&online, cpu) ||
+			  (c->told[cpu] && perfring_silent(owner(k)))))
 			k->gone = true;
 		else if (!k && cpus_has(&online, cpu))
 			came(c, cpu, now);
@@ -345,13 +259,14 @@ void kprobe_cpus_follow(struct kprobe_cpus *c, uint64_t now)
 static void count_losses(struct kprobe_cpus *c, struct kprobe_cpu *k,
 			 uint64_t now)
 {
-	struct counts v;
+	struct perfring_counts v;
 	uint64_t n;
 	int id, kind;
 
 	for (id = 0; id < KPROBE_WALK; id++) {
 		kind = kprobe_kind(id);
-		if (kind < 0 || !read_counts(k->fd[id], &v))
+		if (kind < 0 || k->fd[id] < 0 ||
+		    !perfring_counts(k->fd[id], &v))
 			continue;
 		n = v.lost - k->lost[id];
 		k->lost[id] = v.lost;

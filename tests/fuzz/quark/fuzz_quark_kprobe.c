@@ -154,20 +154,20 @@ static void take(struct kprobe_record *r, const struct kprobe_perf *p)
 	free(raw);
 }
 
-static void read_ring(struct kprobe_ring *r, struct kprobe_record *rec)
+static void read_ring(struct perfring *r, struct kprobe_record *rec)
 {
 	struct kprobe_perf p;
 	uint64_t before;
 
-	kprobe_ring_begin(r);
+	perfring_begin(r);
 	for (before = r->tail; kprobe_ring_peek(r, &p); before = r->tail) {
 		must(r->tail >= before && r->tail + r->step <= r->head);
 		if (p.sample)
 			take(rec, &p);
-		kprobe_ring_skip(r);
+		perfring_skip(r);
 	}
 	must(r->tail <= r->head);
-	kprobe_ring_end(r);
+	perfring_end(r);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -180,16 +180,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct kprobe_record rec = { .paths = &paths,
 					    .reader = &reader,
 					    .ask = never };
-	static struct kprobe_ring r;
+	static struct perfring r;
 	size_t page = sysconf(_SC_PAGESIZE), i, text;
 	enum kprobe_id id;
 	char *bytes;
 
 	if (!r.page) {
 		r.page = aligned_alloc(page, page + RING);
-		r.scratch = malloc(RECORD_MAX);
+		r.scratch = malloc(PERFRING_RECORD_MAX);
 		must(r.page && r.scratch);
-		r.size = RING;
+		r.bytes = RING;
 		lay_out_all();
 	}
 	if (size < 3)

@@ -137,7 +137,7 @@ static void test_lies(void **state)
 #define RING 4096
 
 struct fake {
-	struct kprobe_ring r;
+	struct perfring r;
 	char *memory;
 };
 
@@ -149,8 +149,8 @@ static void fake_new(struct fake *f, uint64_t at)
 	f->memory = aligned_alloc(page, page + RING);
 	memset(f->memory, 0, page + RING);
 	f->r.page = (void *)f->memory;
-	f->r.size = RING;
-	f->r.scratch = malloc(RECORD_MAX);
+	f->r.bytes = RING;
+	f->r.scratch = malloc(PERFRING_RECORD_MAX);
 	f->r.page->data_head = f->r.page->data_tail = at;
 }
 
@@ -188,15 +188,15 @@ static void test_wrap(void **state)
 			len = put_sample(rec, 50 + i, raw, sizeof(raw));
 			fake_add(&f, rec, len);
 		}
-		kprobe_ring_begin(&f.r);
+		perfring_begin(&f.r);
 		for (i = 0; kprobe_ring_peek(&f.r, &p); i++) {
 			assert_int_equal(p.time, 50 + i);
 			assert_int_equal(p.raw_len, sizeof(raw));
 			assert_memory_equal(p.raw, raw, sizeof(raw));
-			kprobe_ring_skip(&f.r);
+			perfring_skip(&f.r);
 		}
 		assert_int_equal(i, 3);
-		kprobe_ring_end(&f.r);
+		perfring_end(&f.r);
 		assert_int_equal(f.r.page->data_tail, f.r.page->data_head);
 		assert_false(f.r.bad);
 		fake_free(&f);
@@ -215,7 +215,7 @@ static void test_bad_record(void **state)
 	fake_new(&f, 0);
 	fake_add(&f, &h, sizeof(h));
 	fake_add(&f, rec, put_sample(rec, 5, "x", 1));
-	kprobe_ring_begin(&f.r);
+	perfring_begin(&f.r);
 	assert_true(kprobe_ring_peek(&f.r, &p));
 	assert_int_equal(p.time, 5);
 	assert_true(f.r.bad);
@@ -237,7 +237,7 @@ static void test_bad_size(void **state)
 		h.size = sizes[i];
 		fake_add(&f, &h, sizeof(h));
 		fake_add(&f, rec, put_sample(rec, 5, "x", 1));
-		kprobe_ring_begin(&f.r);
+		perfring_begin(&f.r);
 		assert_false(kprobe_ring_peek(&f.r, &p));
 		assert_true(f.r.bad);
 		assert_int_equal(f.r.tail, f.r.head);

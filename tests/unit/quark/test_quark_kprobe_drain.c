@@ -77,8 +77,8 @@ static int setup(void **state)
 		memset(cpus[i]->fd, -1, sizeof(cpus[i]->fd));
 		cpus[i]->ring.page = aligned_alloc(page, page + RING);
 		memset(cpus[i]->ring.page, 0, page + RING);
-		cpus[i]->ring.size = RING;
-		cpus[i]->ring.scratch = malloc(RECORD_MAX);
+		cpus[i]->ring.bytes = RING;
+		cpus[i]->ring.scratch = malloc(PERFRING_RECORD_MAX);
 		told[i] = false;
 	}
 	n_got = stop_at = 0;
