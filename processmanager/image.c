@@ -130,7 +130,10 @@ static struct pm_mm *pm_provisional_mm(struct pm *pm, struct pm_proc *proc,
 
 	if (proc->pending && proc->pending_id == exec_id)
 		return pm_mm_get(proc->pending);
-	/* A COMM record is missing: whose set it is nobody knows. */
+	/*
+	 * An exec mark, or COMM record without BPF, is missing: which image the
+	 * pending set belongs to is unknown.
+	 */
 	if (proc->pending && proc->pending_id < exec_id &&
 	    proc->pending->since <= time)
 		pm_proc_drop_pending(pm, proc);

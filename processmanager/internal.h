@@ -21,7 +21,7 @@
 #define PM_WANT_INTERVAL CLOCK_NSEC_PER_SEC
 /* ... of one whose mappings are in doubt: an exec may have spoilt a reading. */
 #define PM_DOUBT_INTERVAL (200 * CLOCK_NSEC_PER_MSEC)
-/* No exec takes longer, from its COMM record to its event. */
+/* No exec takes longer, from its mark (COMM record without BPF) to its event. */
 #define PM_EXEC_MAX CLOCK_NSEC_PER_SEC
 /* So long after the last record that was too many a process floods. */
 #define PM_FLOOD_NS (2 * CLOCK_NSEC_PER_SEC)
@@ -197,7 +197,10 @@ struct pm_mm {
 	uint64_t lost_until; /* records of this one alone; 0: none */
 	uint64_t flood_until; /* ... by its own doing */
 	uint64_t last; /* time of the latest record that went in */
-	/* Time of the COMM record that began it; 0: before what is known. */
+	/*
+	 * Time of the exec mark, or COMM record without BPF, that began it; 0: before
+	 * what is known.
+	 */
 	uint64_t since;
 	uint64_t walk_begin, walk_end;
 	struct pm_set *set; /* NULL: empty */

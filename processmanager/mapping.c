@@ -3,13 +3,15 @@
  * mapping: what the mapping stream and the walks say. The stream knows a
  * process by pid and time only, and no exec generation:
  *
- *   COMM record of an exec   opens the pending set of the process
+ *   exec mark                opens the pending set of the process
  *   mappings behind it       go there
  *   exec event               makes the set that of its generation
  *
+ * Without BPF there are no marks, and the COMM record of the exec takes its place.
+ *
  * Between the last two a sample may name the new generation already; it finds
- * the pending set (pm_image_get). An address space remembers the time of its
- * COMM record ("since"), by which a late mapping finds the right one.
+ * the pending set (pm_image_get). An address space remembers the time of its mark
+ * or COMM record ("since"), by which a late mapping finds the right one.
  *
  * Lost records may have been of any process, and of any kind. A set that was
  * there already may hold what was replaced since, and lack what came, also the
@@ -55,7 +57,7 @@ static uint64_t pm_exec_makes(const struct pm_proc *proc, uint64_t time)
 	return id;
 }
 
-/* The exec event was there before its COMM record. */
+/* The exec event was there before the exec mark, or COMM record without BPF. */
 static void pm_map_exec_late(struct pm_proc *proc, uint64_t time)
 {
 	struct pm_mm *mm = proc->images->mm;
@@ -107,7 +109,7 @@ static struct pm_mm *pm_map_route(const struct pm_proc *proc, uint64_t time)
 
 /*
  * In a lent address space, what the borrower maps is the lender's, unless an exec
- * is under way whose COMM record may be among what was lost.
+ * is under way whose mark (COMM record without BPF) may be among what was lost.
  */
 static bool pm_may_be_anothers(const struct pm *pm, struct pm_proc *proc,
 			       const struct pm_mm *mm, uint64_t time)
