@@ -374,3 +374,14 @@ ending() {
 		$1 == kind && (name == "" || $2 == name) { n += $3 }
 		END { print n + 0 }' "$1"
 }
+
+# rate_of PROFILE WHAT REGEX LEAST: more than LEAST samples are of commands that match.
+# How their stacks end goes to $T/rate.whole; $n is how many have a stack.
+rate_of() {
+	samples "$1" | awk -F '\t' -v comm="$3" '$5 ~ comm' >"$T/rate.tsv"
+	n=$(total "$T/rate.tsv")
+	whole "$T/rate.tsv" >"$T/rate.whole"
+	diag "$n samples of $2; $(tr '\t\n' ' ;' <"$T/rate.whole")"
+	num "enough samples of $2" "$n" '>' "$4"
+	n=$((n - $(ending "$T/rate.whole" none)))
+}

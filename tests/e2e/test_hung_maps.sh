@@ -24,6 +24,17 @@ hangs() {
 	(($? == 137))
 }
 
+# ends_soon NAME: profd ends, and has written its samples of prog_spin_a.
+ends_soon() {
+	local begin
+	begin=$(date +%s%N)
+	stop_profd
+	is "its exit status is 0" $? 0
+	num "it ends within 5 s" $((($(date +%s%N) - begin) / 1000000)) '<=' 5000
+	samples "$archive"/*.pb.* | awk -F '\t' '$7 ~ /prog_spin_a$/' >"$T/spin"
+	num "$1" "$(total "$T/spin")" '>=' 100
+}
+
 start_profd hung --freq 499
 background "$E2E/prog_spin_a" 60000 >/dev/null
 spin=$pid
@@ -38,12 +49,7 @@ for i in 1 2 3; do
 	}
 done
 used "$spin" 1000
-begin=$(date +%s%N)
-stop_profd
-is "its exit status is 0" $? 0
-num "it ends within 5 s" $((($(date +%s%N) - begin) / 1000000)) '<=' 5000
-samples "$archive"/*.pb.* | awk -F '\t' '$7 ~ /prog_spin_a$/' >"$T/spin"
-num "the window was written" "$(total "$T/spin")" '>=' 100
+ends_soon "the window was written"
 
 
 # Their stat, environ and links wait, too. Others are read as always.
@@ -64,10 +70,5 @@ ask /processes >"$T/processes" || true
 num "it tells of the others" "$(grep -c "\"pid\":$spin," "$T/processes")" '==' 1
 num "... and of them" "$(grep -cE "\"pid\":(${hung[0]}|${hung[1]}|${hung[2]})," \
 	"$T/processes")" '==' 3
-begin=$(date +%s%N)
-stop_profd
-is "its exit status is 0" $? 0
-num "it ends within 5 s" $((($(date +%s%N) - begin) / 1000000)) '<=' 5000
-samples "$archive"/*.pb.* | awk -F '\t' '$7 ~ /prog_spin_a$/' >"$T/spin"
-num "it sampled the others" "$(total "$T/spin")" '>=' 100
+ends_soon "it sampled the others"
 plan

@@ -45,13 +45,8 @@ sleep 1
 # As anybody runs it: no priority over the programs.
 check "a recording at 4,999 Hz" "$PROFD" record -a -d 4 -F 4999 \
 	-o "$T/rate.pb.gz"
-samples "$T/rate.pb.gz" | awk -F '\t' '$5 ~ /^ring/' >"$T/rate.tsv"
-n=$(total "$T/rate.tsv")
-whole "$T/rate.tsv" >"$T/rate.whole"
-diag "$n samples of the programs; $(tr '\t\n' ' ;' <"$T/rate.whole")"
-num "the programs were sampled" "$n" '>' 5000
 # 97 % on a calm machine; where a drain had no end, 73 to 84 %.
-n=$((n - $(ending "$T/rate.whole" none)))
+rate_of "$T/rate.pb.gz" "the programs" '^ring' 5000
 num "their stacks are whole" \
 	"$(percent "$(ending "$T/rate.whole" whole)" "$n")" '>=' 90
 plan

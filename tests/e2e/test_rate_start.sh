@@ -31,12 +31,7 @@ sleep 1
 
 check "a recording of two seconds at 4,999 Hz" "$PROFD" record -a -d 2 \
 	-F 4999 -o "$T/rate.pb.gz"
-samples "$T/rate.pb.gz" | awk -F '\t' '$5 ~ /^cc1plus/' >"$T/rate.tsv"
-n=$(total "$T/rate.tsv")
-whole "$T/rate.tsv" >"$T/rate.whole"
-diag "$n samples of the compiler; $(tr '\t\n' ' ;' <"$T/rate.whole")"
-num "the compiler was sampled" "$n" '>' 1000
-n=$((n - $(ending "$T/rate.whole" none)))
+rate_of "$T/rate.pb.gz" "the compiler" '^cc1plus' 1000
 num "its tables were there" \
 	"$(percent "$(ending "$T/rate.whole" late)" "$n")" '<=' 5
 plan
