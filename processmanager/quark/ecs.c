@@ -167,16 +167,22 @@ static void put_event(struct strbuf *sb, const struct quark_event *ev)
 	close_object(sb);
 }
 
+static void put_id(struct strbuf *sb, const char *what, uint32_t id,
+		   const char *name)
+{
+	open_object(sb, what);
+	key(sb, "id");
+	strbuf_printf(sb, "\"%u\"", id);
+	string(sb, "name", name);
+	close_object(sb);
+}
+
 static void put_user(struct quark_queue *qq, struct strbuf *sb,
 		     const char *name, uint32_t uid)
 {
 	const struct quark_passwd *pw = quark_passwd_lookup(qq, uid);
 
-	open_object(sb, name);
-	key(sb, "id");
-	strbuf_printf(sb, "\"%u\"", uid);
-	string(sb, "name", pw ? pw->name : NULL);
-	close_object(sb);
+	put_id(sb, name, uid, pw ? pw->name : NULL);
 }
 
 static void put_group(struct quark_queue *qq, struct strbuf *sb,
@@ -184,11 +190,7 @@ static void put_group(struct quark_queue *qq, struct strbuf *sb,
 {
 	const struct quark_group *gr = quark_group_lookup(qq, gid);
 
-	open_object(sb, name);
-	key(sb, "id");
-	strbuf_printf(sb, "\"%u\"", gid);
-	string(sb, "name", gr ? gr->name : NULL);
-	close_object(sb);
+	put_id(sb, name, gid, gr ? gr->name : NULL);
 }
 
 static void put_ids(struct quark_queue *qq, struct strbuf *sb,

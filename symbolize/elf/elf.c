@@ -51,19 +51,25 @@ static int elf_at(uint64_t off, uint64_t i, size_t size, uint64_t *at)
 	return 0;
 }
 
+/* Entry 'i' of the table at 'off', into the one of the two that it is. */
+static int elf_entry(struct symbolizer_elf *e, uint64_t off, uint64_t i,
+		     void *as64, size_t size64, void *as32, size_t size32)
+{
+	size_t size = e->is64 ? size64 : size32;
+	uint64_t at;
+	int err = elf_at(off, i, size, &at);
+
+	return err ? err
+		   : symbolizer_src_read(e->src, at, e->is64 ? as64 : as32,
+					 size);
+}
+
 int symbolizer_elf_phdr(struct symbolizer_elf *e, uint64_t i, Elf64_Phdr *ph)
 {
-	size_t size = e->is64 ? sizeof(*ph) : sizeof(Elf32_Phdr);
 	Elf32_Phdr p;
-	uint64_t at;
-	int err = elf_at(e->phoff, i, size, &at);
+	int err = elf_entry(e, e->phoff, i, ph, sizeof(*ph), &p, sizeof(p));
 
-	if (err)
-		return err;
-	if (e->is64)
-		return symbolizer_src_read(e->src, at, ph, sizeof(*ph));
-	err = symbolizer_src_read(e->src, at, &p, sizeof(p));
-	if (err)
+	if (err || e->is64)
 		return err;
 	*ph = (Elf64_Phdr){
 		.p_type = p.p_type,
@@ -79,17 +85,10 @@ int symbolizer_elf_phdr(struct symbolizer_elf *e, uint64_t i, Elf64_Phdr *ph)
 
 int symbolizer_elf_shdr(struct symbolizer_elf *e, uint64_t i, Elf64_Shdr *sh)
 {
-	size_t size = e->is64 ? sizeof(*sh) : sizeof(Elf32_Shdr);
 	Elf32_Shdr s;
-	uint64_t at;
-	int err = elf_at(e->shoff, i, size, &at);
+	int err = elf_entry(e, e->shoff, i, sh, sizeof(*sh), &s, sizeof(s));
 
-	if (err)
-		return err;
-	if (e->is64)
-		return symbolizer_src_read(e->src, at, sh, sizeof(*sh));
-	err = symbolizer_src_read(e->src, at, &s, sizeof(s));
-	if (err)
+	if (err || e->is64)
 		return err;
 	*sh = (Elf64_Shdr){
 		.sh_name = s.sh_name,
@@ -110,17 +109,10 @@ int symbolizer_elf_sym(struct symbolizer_elf *e,
 		       const struct symbolizer_elf_symbols *tab, uint64_t i,
 		       Elf64_Sym *sym)
 {
-	size_t size = e->is64 ? sizeof(*sym) : sizeof(Elf32_Sym);
 	Elf32_Sym s;
-	uint64_t at;
-	int err = elf_at(tab->off, i, size, &at);
+	int err = elf_entry(e, tab->off, i, sym, sizeof(*sym), &s, sizeof(s));
 
-	if (err)
-		return err;
-	if (e->is64)
-		return symbolizer_src_read(e->src, at, sym, sizeof(*sym));
-	err = symbolizer_src_read(e->src, at, &s, sizeof(s));
-	if (err)
+	if (err || e->is64)
 		return err;
 	*sym = (Elf64_Sym){
 		.st_name = s.st_name,
@@ -367,6 +359,20 @@ symbolizer_elf_exec(const struct symbolizer_elf *e, uint64_t vaddr)
 			return l;
 	}
 	return NULL;
+}
+
+size_t symbolizer_elf_code(struct symbolizer_elf *e, uint64_t at, uint8_t *buf,
+			   size_t len)
+{
+	const struct symbolizer_elf_load *l = symbolizer_elf_exec(e, at);
+
+	if (!l)
+		return 0;
+	len = (size_t)MIN((uint64_t)len, l->size - (at - l->vaddr));
+	return symbolizer_src_read(e->src, l->offset + (at - l->vaddr), buf,
+				   len)
+		       ? 0
+		       : len;
 }
 
 const struct symbolizer_elf_range *

@@ -148,6 +148,9 @@ bool symbolizer_elf_offset(const struct symbolizer_elf *e, uint64_t vaddr,
 /* The executable segment with this address, or NULL. */
 const struct symbolizer_elf_load *
 symbolizer_elf_exec(const struct symbolizer_elf *e, uint64_t vaddr);
+/* 'len' bytes of code at 'at', or as many as the segment has; 0: none. */
+size_t symbolizer_elf_code(struct symbolizer_elf *e, uint64_t at, uint8_t *buf,
+			   size_t len);
 /* The executable section with this address, or NULL. */
 const struct symbolizer_elf_range *
 symbolizer_elf_text(const struct symbolizer_elf *e, uint64_t vaddr);

@@ -40,20 +40,6 @@ void symbolizer_rows_sigreturn(struct symbolizer_rule *rule)
 	rule->signal = true;
 }
 
-static size_t read_code(struct symbolizer_elf *e, uint64_t at, uint8_t *buf,
-			size_t len)
-{
-	const struct symbolizer_elf_load *l = symbolizer_elf_exec(e, at);
-
-	if (!l)
-		return 0;
-	len = (size_t)MIN((uint64_t)len, l->size - (at - l->vaddr));
-	return symbolizer_src_read(e->src, l->offset + (at - l->vaddr), buf,
-				   len)
-		       ? 0
-		       : len;
-}
-
 /* --- _init and _fini ---------------------------------------------------------- */
 
 /*
@@ -69,7 +55,7 @@ static int add_init(struct symbolizer_elf *e, struct symbolizer_rows_build *b,
 	static const uint8_t end_sub[] = { 0x48, 0x83, 0xc4, 0x08, 0xc3 };
 	static const uint8_t end_push[] = { 0x58, 0xc3 };
 	uint8_t code[KNOWN_INIT_MAX];
-	size_t len = read_code(e, at, code, sizeof(code)), i, n;
+	size_t len = symbolizer_elf_code(e, at, code, sizeof(code)), i, n;
 	struct symbolizer_rule rule = { 0 };
 	const uint8_t *end;
 	int err;
@@ -139,7 +125,7 @@ static int add_clone(struct symbolizer_elf *e, struct symbolizer_rows_build *b,
 
 	/* Padding is behind other functions, and ends with its line. */
 	if ((len != 10 && len != 14) || gap->end % 16 == 0 ||
-	    read_code(e, gap->start, code, len) != len ||
+	    symbolizer_elf_code(e, gap->start, code, len) != len ||
 	    memcmp(code, begin, sizeof(begin)) != 0 || code[len - 1] != 0xc3)
 		return 0;
 	n = symbolizer_pool_put(&b->exprs, ra_of_parent, sizeof(ra_of_parent));
@@ -274,7 +260,7 @@ static int add_crt(struct symbolizer_elf *e, struct symbolizer_rows_build *b,
 	uint8_t code[KNOWN_CRT_MAX];
 	size_t len = (size_t)MIN(end - start, sizeof(code)), i;
 
-	len = read_code(e, start, code, len);
+	len = symbolizer_elf_code(e, start, code, len);
 	for (i = 0; i + 10 <= len; i++)
 		if (code[i] == 0x80 && code[i + 1] == 0x3d && !code[i + 6] &&
 		    code[i + 7] == 0x75 && code[i + 9] == 0x55)

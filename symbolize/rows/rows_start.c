@@ -38,21 +38,6 @@ static void add_root(struct starter *s, uint64_t from, uint64_t to)
 	s->err = symbolizer_rows_put_rule(s->b, from, to, &root);
 }
 
-/* 'len' bytes of code, or as many as there are. */
-static size_t read_code(struct starter *s, uint64_t at, uint8_t *buf,
-			size_t len)
-{
-	const struct symbolizer_elf_load *l = symbolizer_elf_exec(s->e, at);
-
-	if (!l)
-		return 0;
-	len = (size_t)MIN((uint64_t)len, l->size - (at - l->vaddr));
-	return symbolizer_src_read(s->e->src, l->offset + (at - l->vaddr), buf,
-				   len)
-		       ? 0
-		       : len;
-}
-
 /* --- the entry stub ---------------------------------------------------------- */
 
 /*
@@ -78,7 +63,7 @@ static bool is_start(struct starter *s)
 		if (!symbolizer_elf_phdr(s->e, k, &ph) &&
 		    ph.p_type == PT_INTERP)
 			return true;
-	if (read_code(s, s->e->entry, b, sizeof(b)) < sizeof(b))
+	if (symbolizer_elf_code(s->e, s->e->entry, b, sizeof(b)) < sizeof(b))
 		return false;
 	i = memcmp(b, endbr, sizeof(endbr)) ? 0 : sizeof(endbr);
 	if (!memcmp(b + i, pass, sizeof(pass)))
@@ -148,8 +133,9 @@ static void find_calls(struct starter *s, uint64_t from, uint64_t to)
 	size_t len, front;
 
 	for (uint64_t at = from; at < to && !s->err; at += len - 12) {
-		len = read_code(s, at, buf,
-				(size_t)MIN(to - at, (uint64_t)sizeof(buf)));
+		len = symbolizer_elf_code(s->e, at, buf,
+					  (size_t)MIN(to - at,
+						      (uint64_t)sizeof(buf)));
 		if (len < 13)
 			return;
 		for (size_t i = 8; i + 5 <= len; i++) {
@@ -194,7 +180,7 @@ static uint64_t find_symbol(struct symbolizer_elf *e, const char *want)
 static uint64_t follow(struct starter *s, uint64_t at)
 {
 	uint8_t b[START_BYTES];
-	size_t len = read_code(s, at, b, sizeof(b));
+	size_t len = symbolizer_elf_code(s->e, at, b, sizeof(b));
 	uint64_t to;
 
 	for (size_t i = 0; i + 5 <= len; i++) {
