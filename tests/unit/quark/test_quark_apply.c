@@ -3,53 +3,26 @@
  * libquark: what records of the kernel make of the cache and of events. Records
  * are made by hand here, also such as a kernel would send only on a bad day.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "processmanager/quark/apply.c"
-#include "processmanager/quark/cache.c"
-#include "processmanager/quark/event.c"
-#include "processmanager/quark/leader.c"
-#include "processmanager/quark/order.c"
-#include "processmanager/quark/parent.c"
-#include "processmanager/quark/proc/procfs.c"
-#include "processmanager/quark/proc/procfs_task.c"
-#include "processmanager/quark/proc/reader.c"
-#include "processmanager/quark/record.c"
-#include "processmanager/quark/rules.c"
+#include "tests/unit/quark/test_quark_apply.h"
 
 #define GRACE 1000
 
-static struct quark_queue_priv qq;
 static struct quark_event *ev = &qq.event;
 static const struct quark_backend fake; /* shows nothing */
 static const struct quark_strings_init none;
 
 static int setup(void **state)
 {
-	memset(&qq, 0, sizeof(qq));
-	qq.attr.flags = QQ_EBPF | QQ_NO_AGG;
-	qq.wall_offset = 1000000;
-	qq.backend = &fake;
-	return vault_new(&qq.vault) || quark_cache_init(&qq.cache, GRACE);
-}
+	int err = qq_setup(&fake, GRACE);
 
-static int teardown(void **state)
-{
-	quark_record_put(qq.event_rec);
-	quark_reader_fini(&qq.reader);
-	quark_cache_fini(&qq.cache);
-	vault_free(qq.vault);
-	return 0;
+	qq.wall_offset = 1000000;
+	return err;
 }
 
 static struct abi_key key(uint32_t pid, uint64_t start, uint64_t exec_id)

@@ -4,12 +4,6 @@
  * shows some of them only. The rest of them is real: this process and its
  * children, in the real /proc.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,21 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "processmanager/quark/apply.c"
-#include "processmanager/quark/cache.c"
 #include "processmanager/quark/error.c"
-#include "processmanager/quark/event.c"
-#include "processmanager/quark/leader.c"
-#include "processmanager/quark/order.c"
-#include "processmanager/quark/parent.c"
-#include "processmanager/quark/proc/procfs.c"
-#include "processmanager/quark/proc/procfs_task.c"
-#include "processmanager/quark/proc/reader.c"
-#include "processmanager/quark/record.c"
-#include "processmanager/quark/rules.c"
 #include "processmanager/quark/scan.c"
-
-static struct quark_queue_priv qq;
+#include "tests/unit/quark/test_quark_apply.h"
 
 /* What the kernel shows in a walk. */
 struct shown {
@@ -65,23 +47,10 @@ static const struct quark_backend fake = { .name = "fake", .walk = fake_walk };
 
 static int setup(void **state)
 {
-	memset(&qq, 0, sizeof(qq));
 	memset(shown, 0, sizeof(shown));
 	nshown = 0;
 	during = NULL;
-	qq.attr.flags = QQ_EBPF | QQ_NO_AGG;
-	qq.backend = &fake;
-	return vault_new(&qq.vault) ||
-	       quark_cache_init(&qq.cache, 1000 * CLOCK_NSEC_PER_SEC);
-}
-
-static int teardown(void **state)
-{
-	quark_record_put(qq.event_rec);
-	quark_reader_fini(&qq.reader);
-	quark_cache_fini(&qq.cache);
-	vault_free(qq.vault);
-	return 0;
+	return qq_setup(&fake, 1000 * CLOCK_NSEC_PER_SEC);
 }
 
 static uint64_t tick(void)

@@ -3,48 +3,19 @@
  * libquark: the bytes that its cache keeps of processes' arguments, paths and
  * environments, by user and in all, of living processes and of zombies.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "processmanager/quark/apply.c"
-#include "processmanager/quark/cache.c"
-#include "processmanager/quark/event.c"
-#include "processmanager/quark/leader.c"
-#include "processmanager/quark/order.c"
-#include "processmanager/quark/parent.c"
-#include "processmanager/quark/proc/procfs.c"
-#include "processmanager/quark/proc/procfs_task.c"
-#include "processmanager/quark/proc/reader.c"
-#include "processmanager/quark/record.c"
-#include "processmanager/quark/rules.c"
+#include "tests/unit/quark/test_quark_apply.h"
 
 #define GRACE 1000
 #define ARGS 20000
 #define PATH 4000
 #define MIB (1024 * 1024)
 
-static struct quark_queue_priv qq;
-
 static int setup(void **state)
 {
-	memset(&qq, 0, sizeof(qq));
-	qq.attr.flags = QQ_EBPF | QQ_NO_AGG;
-	return vault_new(&qq.vault) || quark_cache_init(&qq.cache, GRACE);
-}
-
-static int teardown(void **state)
-{
-	quark_record_put(qq.event_rec);
-	quark_reader_fini(&qq.reader);
-	quark_cache_fini(&qq.cache);
-	vault_free(qq.vault);
-	return 0;
+	return qq_setup(NULL, GRACE);
 }
 
 static void apply(const void *rec, size_t len)
