@@ -264,15 +264,12 @@ int privilege_check(const struct privilege_host *host, cap_t caps, char *msg,
 /* 0 or -errno. */
 static int read_paranoid(const struct privilege_host *host, int *out)
 {
-	FILE *f = fopen(host->paranoid, "re");
-	int n, err;
+	char text[32];
+	ssize_t n = procfs_read(AT_FDCWD, host->paranoid, text, sizeof(text));
 
-	if (!f)
-		return -errno;
-	n = fscanf(f, "%d", out);
-	err = n == 1 ? 0 : -EIO;
-	fclose(f);
-	return err;
+	if (n < 0)
+		return (int)n;
+	return sscanf(text, "%d", out) == 1 ? 0 : -EIO;
 }
 
 /*

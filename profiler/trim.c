@@ -14,17 +14,14 @@
 /* Resident, anonymous, and not in use; 0: /proc does not say. */
 static uint64_t trim_waste(void)
 {
-	FILE *f = fopen("/proc/self/statm", "re");
 	struct mallinfo2 m = mallinfo2();
 	unsigned long resident, shared;
+	char text[256];
 	uint64_t own;
-	int n = 0;
 
-	if (!f)
-		return 0;
-	n = fscanf(f, "%*u %lu %lu", &resident, &shared);
-	fclose(f);
-	if (n != 2 || resident < shared)
+	if (!procfs_text(getpid(), "statm", text, sizeof(text)) ||
+	    sscanf(text, "%*u %lu %lu", &resident, &shared) != 2 ||
+	    resident < shared)
 		return 0;
 	own = (uint64_t)(resident - shared) * sysconf(_SC_PAGESIZE);
 	return own > m.uordblks + m.hblkhd ? own - m.uordblks - m.hblkhd : 0;

@@ -116,18 +116,13 @@ int symbolizer_file_kernel(struct symbolizer_file **fp, const char *kallsyms)
 {
 	struct symbolizer_file *f = symbolizer_file_new();
 	struct symbolizer_src src;
-	uint8_t notes[4096];
-	ssize_t n = 0;
-	int fd;
+	char notes[4096];
+	ssize_t n;
 
 	if (!f)
 		return -ENOMEM;
 	f->kallsyms = kallsyms;
-	fd = open(KERNEL_NOTES, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, notes, sizeof(notes));
-		close(fd);
-	}
+	n = procfs_read(AT_FDCWD, KERNEL_NOTES, notes, sizeof(notes));
 	symbolizer_src_mem(&src, notes, n > 0 ? (size_t)n : 0);
 	f->ident.build_id_len =
 		(uint8_t)symbolizer_elf_note_id(&src, 0, src.size, 4,

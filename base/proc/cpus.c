@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/proc/cpus.h"
+#include "base/proc/procfs.h"
 
 /* A file of sysfs is one page long at most, and a page 64 KiB on some arm64. */
 #define CPUS_FILE_MAX (64 * 1024)
@@ -76,20 +76,13 @@ static int cpus_read(const char *path, struct cpus *c)
 {
 	char *buf = malloc(CPUS_FILE_MAX);
 	ssize_t n;
-	int fd, err;
+	int err;
 
 	*c = (struct cpus){ 0 };
 	if (!buf)
 		return -ENOMEM;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		err = -errno;
-		goto out;
-	}
-	n = read(fd, buf, CPUS_FILE_MAX);
-	err = n < 0 ? -errno : cpus_parse(buf, n, c);
-	close(fd);
-out:
+	n = procfs_read(AT_FDCWD, path, buf, CPUS_FILE_MAX);
+	err = n < 0 ? (int)n : cpus_parse(buf, n, c);
 	free(buf);
 	return err;
 }

@@ -19,8 +19,9 @@ int procfs_numbers(const char *dir, int (*fn)(void *arg, uint32_t number),
 int procfs_open(uint32_t pid);
 
 /*
- * The beginning of file 'name' below descriptor 'dir', at most size - 1 bytes, and
- * a NUL behind it. How many, or -errno.
+ * The beginning of file 'name' below descriptor 'dir' (AT_FDCWD: any file that the
+ * kernel makes, by its path), at most size - 1 bytes, and a NUL behind it. How many,
+ * or -errno.
  */
 ssize_t procfs_read(int dir, const char *name, char *buf, size_t size);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "profiler/source/procstat.h"
 
 /* A line at most: ten numbers of 64 bits. Those of the CPUs come first. */
@@ -70,26 +71,15 @@ int procstat_parse(const char *text, size_t len, uint64_t *busy, size_t n)
 
 int procstat_read(const char *path, uint64_t *busy, size_t n)
 {
-	size_t len = 0, size = (n + 1) * PROCSTAT_LINE;
+	size_t size = (n + 1) * PROCSTAT_LINE;
 	char *buf = malloc(size);
 	ssize_t got;
-	int fd, err;
+	int err;
 
 	if (!buf)
 		return -ENOMEM;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		err = -errno;
-		goto out;
-	}
-	do {
-		got = read(fd, buf + len, size - len);
-		if (got > 0)
-			len += got;
-	} while (got > 0 && len < size);
-	err = got < 0 ? -errno : procstat_parse(buf, len, busy, n);
-	close(fd);
-out:
+	got = procfs_read(AT_FDCWD, path, buf, size);
+	err = got < 0 ? (int)got : procstat_parse(buf, got, busy, n);
 	free(buf);
 	return err;
 }

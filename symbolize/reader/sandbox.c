@@ -121,13 +121,11 @@ static int hide(const struct sandbox_opts *o, uid_t *uid)
 /* What is mapped now, in bytes. */
 static size_t mapped(void)
 {
-	FILE *f = fopen("/proc/self/statm", "re");
 	unsigned long pages = 0;
+	char text[256];
 
-	if (f && fscanf(f, "%lu", &pages) != 1)
-		pages = 0;
-	if (f)
-		fclose(f);
+	if (procfs_read(AT_FDCWD, "/proc/self/statm", text, sizeof(text)) > 0)
+		pages = strtoul(text, NULL, 10);
 	/* Without /proc it may have less, not more. */
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }

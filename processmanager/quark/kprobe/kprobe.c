@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "processmanager/quark/kprobe/kprobe.h"
@@ -53,14 +52,6 @@ struct kprobe {
 	void *arg;
 };
 
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return ts.tv_sec * CLOCK_NSEC_PER_SEC + ts.tv_nsec;
-}
-
 /*
  * perf stamps its tracepoints with CLOCK_MONOTONIC at best; what CLOCK_BOOTTIME
  * is ahead of it, the time spent suspended, hardly ever changes. It is measured
@@ -68,10 +59,10 @@ static uint64_t clock_ns(clockid_t id)
  */
 static void follow_offset(struct kprobe *k)
 {
-	uint64_t before = clock_ns(CLOCK_MONOTONIC);
-	uint64_t boot = clock_ns(CLOCK_BOOTTIME);
+	uint64_t before = clock_awake_ns();
+	uint64_t boot = clock_boottime_ns();
 	int64_t most = boot - before;
-	int64_t least = boot - clock_ns(CLOCK_MONOTONIC);
+	int64_t least = boot - clock_awake_ns();
 
 	if (k->offset < least || k->offset > most)
 		k->offset = least + (most - least) / 2;

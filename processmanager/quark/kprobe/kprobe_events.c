@@ -594,16 +594,13 @@ void kprobe_error(int err, const char *what)
 {
 	static const char file[] = "/proc/sys/kernel/perf_event_paranoid";
 	bool denied = err == -EACCES || err == -EPERM;
-	FILE *f = denied ? fopen(file, "re") : NULL;
-	int level;
+	char text[32];
 
-	if (f && fscanf(f, "%d", &level) == 1)
+	if (denied && procfs_read(AT_FDCWD, file, text, sizeof(text)) > 0)
 		quark_error("%s: %s (kernel.perf_event_paranoid is %d)", what,
-			    strerror(-err), level);
+			    strerror(-err), atoi(text));
 	else
 		quark_error("%s: %s", what, strerror(-err));
-	if (f)
-		fclose(f);
 }
 
 /* Whether kprobe events can be made there. 0, -ENOENT, or why not. */
