@@ -3,32 +3,23 @@
 #ifndef SYMBOLIZE_INTERNAL_H
 #define SYMBOLIZE_INTERNAL_H
 
+#include <sys/queue.h>
+
 #include "symbolize/file.h"
 #include "symbolize/known.h"
 #include "symbolize/opener.h"
 #include "symbolize/reader/workers.h"
 
-/* All kinds of requests, in a list of those not yet answered. */
-struct job {
-	TAILQ_ENTRY(job) link;
-	struct symbolizer *s;
-	uv_work_t work;
-	bool running; /* in the pool */
-	bool answered;
-	int err;
-};
-
-TAILQ_HEAD(jobs, job);
+struct file_job;
+struct open_job;
 
 struct symbolizer {
 	uv_loop_t *loop;
-	uv_timer_t timer; /* to the deadline of the oldest in opens */
-	struct jobs opens, idents, files;
-	bool working; /* a job on a file of our own is in the pool */
+	TAILQ_HEAD(, open_job) openings; /* all that are not answered */
+	/* Requests for the kernel and the vDSO; the first is in the pool. */
+	TAILQ_HEAD(own_jobs, file_job) own;
 	bool freed;
-	unsigned int
-		refs; /* the timer, the worker, the openers, jobs in the pool */
-	unsigned int deadline_ms;
+	unsigned int refs; /* itself, workers, openers, jobs in the pool */
 	struct symbolizer_file *kernel, *vdso;
 	size_t own_bytes; /* of their indexes, as counted */
 	struct opener *opener;
@@ -41,11 +32,7 @@ struct symbolizer {
 	char *kallsyms;
 };
 
-void symbolizer_unref(struct symbolizer *s);
-
-/* opening.c */
-int symbolizer_opening_init(struct symbolizer *s);
-/* Ends what is under way, and closes its timer, which has a reference. */
+/* opening.c: ends what is under way. */
 void symbolizer_opening_fini(struct symbolizer *s);
 
 #endif /* SYMBOLIZE_INTERNAL_H */

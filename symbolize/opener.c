@@ -21,6 +21,11 @@
 /* One that was needed besides the first is ended after so long without work. */
 #define OPENER_IDLE_MS 5000
 #define OPENER_MOUNT_MAX 256
+/*
+ * A deadline is counted in so many ticks: a loop that was blocked, and runs its
+ * timers before it sees what was done meanwhile, is one of them at most.
+ */
+#define OPENER_TICKS 4U
 
 struct opener_proc {
 	struct opener *o;
@@ -29,7 +34,8 @@ struct opener_proc {
 	struct opener_place *place; /* mapped, or NULL: not greeted yet */
 	struct opener_job *job; /* NULL: idle, or abandoned */
 	bool busy, slow, hung;
-	uint64_t since; /* uv_now() when it became busy, or idle */
+	uint64_t since; /* uv_now() when it became busy, or idle; of a tick */
+	unsigned int ticks; /* of the deadline, gone by */
 	uint64_t number; /* of its question */
 	bool by_process; /* the way leads through the process, no mount yet */
 	/* Of the job, as in struct opener_job; it may be gone. */
@@ -88,7 +94,7 @@ static uint64_t proc_due(const struct opener_proc *p)
 	if (p->busy && !p->slow)
 		return p->since + OPENER_SLOW_MS;
 	if (p->busy)
-		return p->since + p->o->opts.deadline_ms;
+		return p->since + p->o->opts.deadline_ms / OPENER_TICKS;
 	return p != p->o->procs[0] ? p->since + OPENER_IDLE_MS : UINT64_MAX;
 }
 
@@ -219,6 +225,7 @@ static void proc_ask(struct opener_proc *p, struct opener_job *j)
 	TAILQ_REMOVE(&o->jobs, j, link);
 	uv_update_time(o->opts.loop);
 	p->since = uv_now(o->opts.loop);
+	p->ticks = 0;
 	p->busy = true;
 	p->job = j;
 	j->proc = p;
@@ -459,6 +466,8 @@ static void proc_overdue(struct opener_proc *p)
 		return;
 	if (!p->slow)
 		p->slow = true;
+	else if (++p->ticks < OPENER_TICKS)
+		p->since = uv_now(p->o->opts.loop);
 	else
 		proc_hang(p);
 }

@@ -5,8 +5,7 @@
  * worker process says what it is, before everything else that it has to do,
  * unless the same file, unchanged, was identified before.
  *
- * Each way has a deadline, while an opener works at it: not while it waits for one
- * behind others. The worker has its own.
+ * The openers have a deadline for each way, the workers one for each question.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,22 +14,14 @@
 
 #include "symbolize/internal.h"
 
-#define OPEN_DEADLINE_MS_DEFAULT 2000
-/*
- * A deadline is counted in so many ticks: a loop that stood still, and runs its
- * timers before it hears of what was done meanwhile, is one of them at most.
- */
-#define OPEN_TICKS 4U
-
 struct open_job {
-	struct job job;
+	TAILQ_ENTRY(open_job) node; /* s->openings */
+	struct symbolizer *s;
 	struct opener_job open; /* while not asked: */
 	struct worker_job remote;
-	bool asked; /* with the worker, or waiting for it */
+	bool asked; /* with the workers */
 	struct symbolizer_open_req req;
 	uint8_t build_id[SYMBOLIZER_BUILD_ID_MAX];
-	uint64_t deadline; /* uv_now(), of a tick */
-	unsigned int ticks; /* gone by */
 	symbolizer_open_fn fn;
 	void *arg;
 	enum symbolizer_way ways[SYMBOLIZER_N_WAYS];
@@ -52,18 +43,13 @@ static void count_open(struct symbolizer_stats *st, int err)
 	st->open_timeouts += err == -ETIMEDOUT;
 }
 
-static void timer_set(struct symbolizer *s);
-
-/* Takes the job off the list; it is the caller's to free unless it runs. */
+/* It is the caller's to free unless it is at work. */
 static void open_answer(struct open_job *o, int err)
 {
-	struct symbolizer *s = o->job.s;
 	struct symbolizer_file *file = err ? NULL : o->file;
 
-	TAILQ_REMOVE(o->asked ? &s->idents : &s->opens, &o->job, link);
-	timer_set(s);
-	o->job.answered = true;
-	count_open(&s->stats, err);
+	TAILQ_REMOVE(&o->s->openings, o, node);
+	count_open(&o->s->stats, err);
 	if (file)
 		o->file = NULL;
 	o->fn(o->arg, err, file);
@@ -81,28 +67,10 @@ static void open_next(struct open_job *o, int err, bool damaged);
 /* All ways were tried, or one led there. */
 static void open_end(struct open_job *o, int err, bool damaged)
 {
-	struct symbolizer *s = o->job.s;
-
-	s->stats.broken += damaged;
-	if (!o->job.answered)
+	o->s->stats.broken += damaged;
+	if (!o->remote.cancelled)
 		open_answer(o, err);
 	open_free(o);
-}
-
-/* Between those that look for it, in the order of deadlines, and the others. */
-static void open_move(struct open_job *o, bool asked)
-{
-	struct symbolizer *s = o->job.s;
-
-	if (!o->job.answered) {
-		TAILQ_REMOVE(asked ? &s->opens : &s->idents, &o->job, link);
-		TAILQ_INSERT_TAIL(asked ? &s->idents : &s->opens, &o->job,
-				  link);
-	}
-	o->asked = asked;
-	o->ticks = 0;
-	o->deadline = uv_now(s->loop) + s->deadline_ms / OPEN_TICKS;
-	timer_set(s);
 }
 
 /* --- what it is ------------------------------------------------------------------ */
@@ -141,7 +109,7 @@ static int ident_answer(struct worker_job *j, struct worker_in *in)
 		symbolizer_content_owned(&f->ident, a->content, f->owner);
 	else
 		symbolizer_content_alone(&f->ident);
-	symbolizer_known_add(&open_of(j)->job.s->known, f);
+	symbolizer_known_add(&open_of(j)->s->known, f);
 	return WORKER_DONE;
 }
 
@@ -151,7 +119,7 @@ static void open_identified(struct open_job *o, int err)
 
 	if (!err && !symbolizer_open_same(&o->req, &o->file->ident))
 		err = -ESTALE;
-	if (o->job.answered || !err)
+	if (o->remote.cancelled || !err)
 		open_end(o, err, damaged);
 	else
 		open_next(o, err, err == -ESTALE ? false : damaged);
@@ -161,7 +129,7 @@ static void ident_done(struct worker_job *j, int err)
 {
 	struct open_job *o = open_of(j);
 
-	open_move(o, false);
+	o->asked = false;
 	open_identified(o, err);
 }
 
@@ -202,7 +170,7 @@ static void on_open_done(struct opener_job *j, int err,
 			 const struct opener_answer *a, int fd)
 {
 	struct open_job *o = container_of(j, struct open_job, open);
-	struct symbolizer *s = o->job.s;
+	struct symbolizer *s = o->s;
 
 	if (!err) {
 		o->file = file_of(o, &a->st);
@@ -227,7 +195,7 @@ static void on_open_done(struct opener_job *j, int err,
 		return;
 	}
 	o->remote.file = o->file;
-	open_move(o, true);
+	o->asked = true;
 	if (workers_submit(s->workers, &o->remote))
 		ident_done(&o->remote, -ENOMEM);
 }
@@ -235,8 +203,6 @@ static void on_open_done(struct opener_job *j, int err,
 /* This way led to nothing, or elsewhere. */
 static void open_next(struct open_job *o, int err, bool damaged)
 {
-	struct symbolizer *s = o->job.s;
-
 	symbolizer_file_free(o->file);
 	o->file = NULL;
 	/* What /proc says of a mapping that is gone, or forbids, is no reason. */
@@ -245,7 +211,7 @@ static void open_next(struct open_job *o, int err, bool damaged)
 		o->damaged = damaged;
 	}
 	o->stale |= err == -ESTALE;
-	if (++o->way == o->n_ways || s->freed)
+	if (++o->way == o->n_ways || o->s->freed)
 		open_end(o, o->stale ? -ESTALE : o->first, o->damaged);
 	else if (open_submit(o))
 		open_end(o, -ENOMEM, false);
@@ -274,59 +240,24 @@ static int open_submit(struct open_job *o)
 		.q = q,
 		.done = on_open_done,
 	};
-	opener_submit(o->job.s->opener, &o->open);
+	opener_submit(o->s->opener, &o->open);
 	return 0;
 }
 
 /* --- requests ------------------------------------------------------------------------ */
 
-/* Answers it before its time; it ends by itself if something has it. */
-static void open_give_up(struct open_job *o, int err)
+/* Answers it before its time; it ends by itself if a worker has it. */
+static void open_cancel(struct open_job *o)
 {
 	bool free_it = true;
 
 	if (o->asked)
-		free_it = workers_cancel(o->job.s->workers, &o->remote);
+		free_it = workers_cancel(o->s->workers, &o->remote);
 	else
-		opener_cancel(o->job.s->opener, &o->open);
-	open_answer(o, err);
+		opener_cancel(o->s->opener, &o->open);
+	open_answer(o, -ECANCELED);
 	if (free_it)
 		open_free(o);
-}
-
-/* In the order of their deadlines: all have the same time. */
-static void on_deadline(uv_timer_t *timer)
-{
-	struct symbolizer *s = container_of(timer, struct symbolizer, timer);
-	struct open_job *o;
-
-	while (!s->freed && !TAILQ_EMPTY(&s->opens)) {
-		o = container_of(TAILQ_FIRST(&s->opens), struct open_job, job);
-		if (o->deadline > uv_now(s->loop))
-			break;
-		/* What waits behind others is not late; they have an end. */
-		if (o->open.proc && ++o->ticks == OPEN_TICKS) {
-			open_give_up(o, -ETIMEDOUT);
-			continue;
-		}
-		o->deadline = uv_now(s->loop) + s->deadline_ms / OPEN_TICKS;
-		TAILQ_REMOVE(&s->opens, &o->job, link);
-		TAILQ_INSERT_TAIL(&s->opens, &o->job, link);
-	}
-	timer_set(s);
-}
-
-static void timer_set(struct symbolizer *s)
-{
-	uint64_t now = uv_now(s->loop);
-	struct open_job *o;
-
-	uv_timer_stop(&s->timer);
-	if (TAILQ_EMPTY(&s->opens) || s->freed)
-		return;
-	o = container_of(TAILQ_FIRST(&s->opens), struct open_job, job);
-	uv_timer_start(&s->timer, on_deadline,
-		       o->deadline > now ? o->deadline - now : 1, 0);
 }
 
 int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
@@ -337,7 +268,7 @@ int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
 
 	if (!o)
 		return -ENOMEM;
-	o->job.s = s;
+	o->s = s;
 	o->req = *req;
 	o->req.path = memcpy(o->path, req->path, len);
 	o->req.build_id_len = MIN(req->build_id_len, sizeof(o->build_id));
@@ -347,19 +278,13 @@ int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
 	o->hurry = req->hurry ? ++s->hurries : 0;
 	o->n_ways = symbolizer_open_ways(&o->req, o->ways);
 	o->remote.kind = &ident_kind;
-	/* The loop's idea of now may be old when it was busy. */
-	uv_update_time(s->loop);
-	o->deadline = uv_now(s->loop) + s->deadline_ms / OPEN_TICKS;
 	o->fn = fn;
 	o->arg = arg;
-	TAILQ_INSERT_TAIL(&s->opens, &o->job, link);
 	if (open_submit(o)) {
-		TAILQ_REMOVE(&s->opens, &o->job, link);
 		free(o);
 		return -ENOMEM;
 	}
-	if (TAILQ_FIRST(&s->opens) == &o->job)
-		timer_set(s);
+	TAILQ_INSERT_TAIL(&s->openings, o, node);
 	return 0;
 }
 
@@ -369,16 +294,13 @@ void symbolizer_hurry(struct symbolizer *s, struct symbolizer_file *file)
 		file->hurry = ++s->hurries;
 }
 
-static void hurry_some(struct symbolizer *s, const struct jobs *jobs,
-		       uint64_t dev, uint64_t ino)
+void symbolizer_hurry_open(struct symbolizer *s, uint64_t dev, uint64_t ino)
 {
 	struct open_job *o;
-	struct job *j;
 
-	TAILQ_FOREACH(j, jobs, link)
+	TAILQ_FOREACH(o, &s->openings, node)
 	{
-		o = container_of(j, struct open_job, job);
-		if (o->req.dev != dev || o->req.ino != ino || o->hurry)
+		if (!ino || o->req.dev != dev || o->req.ino != ino || o->hurry)
 			continue;
 		o->hurry = ++s->hurries;
 		if (o->asked)
@@ -388,36 +310,10 @@ static void hurry_some(struct symbolizer *s, const struct jobs *jobs,
 	}
 }
 
-void symbolizer_hurry_open(struct symbolizer *s, uint64_t dev, uint64_t ino)
-{
-	if (!ino)
-		return;
-	hurry_some(s, &s->opens, dev, ino);
-	hurry_some(s, &s->idents, dev, ino);
-}
-
-/* --- the symbolizer's part -------------------------------------------------------------- */
-
-int symbolizer_opening_init(struct symbolizer *s)
-{
-	if (!s->deadline_ms)
-		s->deadline_ms = OPEN_DEADLINE_MS_DEFAULT;
-	TAILQ_INIT(&s->opens);
-	TAILQ_INIT(&s->idents);
-	return uv_timer_init(s->loop, &s->timer);
-}
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-	symbolizer_unref(
-		container_of((uv_timer_t *)handle, struct symbolizer, timer));
-}
-
 void symbolizer_opening_fini(struct symbolizer *s)
 {
-	struct job *j;
+	struct open_job *o;
 
-	while ((j = TAILQ_FIRST(&s->opens)) || (j = TAILQ_FIRST(&s->idents)))
-		open_give_up(container_of(j, struct open_job, job), -ECANCELED);
-	uv_close((uv_handle_t *)&s->timer, on_timer_closed);
+	while ((o = TAILQ_FIRST(&s->openings)))
+		open_cancel(o);
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * symbolizer: names and unwind rows, on the loop. Of files of the watched they
- * come from the worker process. The kernel's symbols and the vDSO are nobody's
- * to forge: a thread of the pool reads those, one request at a time and in the
- * order of the requests, so that their indexes belong to whoever has the turn.
+ * symbolizer: names and unwind rows, on the loop. Of files of other processes they
+ * come from the worker processes, and workers.c has the requests. The kernel's
+ * symbols and the vDSO cannot be forged: a thread of the pool reads those, one
+ * request at a time and in the order of the requests, so that their indexes belong
+ * to one request at a time.
  *
- * A job at work cannot be called back. Who does not want its result any more
- * (a close, the end) answers the request and leaves the job without one; the
- * symbolizer itself is freed with its last job and handle.
+ * A job at work cannot be called back: a cancelled one (a close, the end) is
+ * answered at once and ends without an answer. The symbolizer itself is freed with
+ * its last job and handle.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #include "symbolize/rows/rows_hand.h"
 
 #define INDEX_BYTES_DEFAULT (8 << 20)
+#define OPEN_DEADLINE_MS_DEFAULT 2000
 #define WORKER_DEADLINE_MS_DEFAULT 20000
 #define WORKER_IDLE_MS_DEFAULT 30000
 #define WORKER_CPU_S_DEFAULT 60
@@ -29,10 +31,13 @@
 
 /* Work on an open file: names or rows. */
 struct file_job {
-	struct job job; /* job.running: in the pool */
-	struct worker_job remote;
-	struct symbolizer_file *file;
+	struct worker_job remote; /* with its file */
+	struct symbolizer *s;
 	const struct file_job_kind *kind;
+	TAILQ_ENTRY(file_job) node; /* s->own */
+	uv_work_t work;
+	bool running; /* in the pool */
+	int err;
 };
 
 struct file_job_kind {
@@ -61,7 +66,7 @@ struct rows_job {
 	struct symbolizer_rows *rows;
 };
 
-void symbolizer_unref(struct symbolizer *s)
+static void symbolizer_unref(struct symbolizer *s)
 {
 	if (--s->refs)
 		return;
@@ -80,35 +85,30 @@ static bool is_own(const struct symbolizer *s, const struct symbolizer_file *f)
 	return f == s->kernel || f == s->vdso;
 }
 
-static void file_answer(struct file_job *j, int err)
-{
-	TAILQ_REMOVE(&j->job.s->files, &j->job, link);
-	j->job.answered = true;
-	j->kind->answer(j, err);
-}
-
 /* Counted once a file. */
 static void file_damaged(struct file_job *j, bool damaged)
 {
-	j->job.s->stats.broken += damaged && !j->file->damaged;
-	j->file->damaged |= damaged;
+	j->s->stats.broken += damaged && !j->remote.file->damaged;
+	j->remote.file->damaged |= damaged;
 }
 
-/* Whoever had it has done with it. */
+/* The worker, or the pool, has done with it. */
 static void file_end(struct file_job *j, int err)
 {
-	j->file->busy = false;
+	struct symbolizer_file *file = j->remote.file;
+
+	file->busy = false;
 	j->kind->count(j);
-	if (j->file->closed)
-		symbolizer_file_free(j->file);
-	if (!j->job.answered)
-		file_answer(j, err);
+	if (file->closed)
+		symbolizer_file_free(file);
+	if (!j->remote.cancelled)
+		j->kind->answer(j, err);
 	j->kind->free(j);
 }
 
 static void on_file_work(uv_work_t *work)
 {
-	struct file_job *j = container_of(work, struct file_job, job.work);
+	struct file_job *j = container_of(work, struct file_job, work);
 
 	j->kind->work(j);
 }
@@ -117,14 +117,13 @@ static void own_start(struct symbolizer *s);
 
 static void on_file_done(uv_work_t *work, int status)
 {
-	struct file_job *j = container_of(work, struct file_job, job.work);
-	struct symbolizer *s = j->job.s;
+	struct file_job *j = container_of(work, struct file_job, work);
+	struct symbolizer *s = j->s;
 
-	s->working = false;
-	j->job.running = false;
+	TAILQ_REMOVE(&s->own, j, node);
 	s->own_bytes = symbolizer_file_index_bytes(s->kernel) +
 		       symbolizer_file_index_bytes(s->vdso);
-	file_end(j, status ? -ECANCELED : j->job.err);
+	file_end(j, status ? -ECANCELED : j->err);
 	if (!s->freed)
 		own_start(s);
 	symbolizer_unref(s);
@@ -133,25 +132,20 @@ static void on_file_done(uv_work_t *work, int status)
 /* The next job on a file of our own. */
 static void own_start(struct symbolizer *s)
 {
-	struct job *i = TAILQ_FIRST(&s->files);
-	struct file_job *j = NULL;
+	struct file_job *j = TAILQ_FIRST(&s->own);
 
-	for (; i && !s->working; i = TAILQ_NEXT(i, link)) {
-		j = container_of(i, struct file_job, job);
-		if (!is_own(s, j->file))
-			continue;
-		s->working = true;
-		s->refs++;
-		i->running = true;
-		uv_queue_work(s->loop, &i->work, on_file_work, on_file_done);
-	}
+	if (!j || j->running)
+		return;
+	s->refs++;
+	j->running = true;
+	uv_queue_work(s->loop, &j->work, on_file_work, on_file_done);
 }
 
 static void remote_done(struct worker_job *r, int err)
 {
 	struct file_job *j = container_of(r, struct file_job, remote);
 
-	file_end(j, err ? err : j->job.err);
+	file_end(j, err ? err : j->err);
 }
 
 /* 0 or -ENOMEM; then it is still the caller's. */
@@ -159,54 +153,64 @@ static int file_request(struct symbolizer *s, struct file_job *j,
 			struct symbolizer_file *file,
 			const struct file_job_kind *kind)
 {
-	int err = 0;
-
-	j->job.s = s;
-	j->file = j->remote.file = file;
+	j->s = s;
 	j->kind = kind;
+	j->remote.file = file;
 	j->remote.kind = &kind->remote;
 	if (!is_own(s, file))
-		err = workers_submit(s->workers, &j->remote);
-	if (err)
-		return err;
-	TAILQ_INSERT_TAIL(&s->files, &j->job, link);
-	if (is_own(s, file))
-		own_start(s);
+		return workers_submit(s->workers, &j->remote);
+	TAILQ_INSERT_TAIL(&s->own, j, node);
+	own_start(s);
 	return 0;
 }
 
-/* Answers it before its time; it ends by itself if something has it. */
-static void file_give_up(struct file_job *j)
+static bool own_cancel(struct file_job *j)
 {
-	bool free_it = !j->job.running;
+	j->remote.cancelled = true;
+	if (j->running)
+		uv_cancel((uv_req_t *)&j->work);
+	else
+		TAILQ_REMOVE(&j->s->own, j, node);
+	return !j->running;
+}
 
-	if (j->job.running)
-		uv_cancel((uv_req_t *)&j->job.work);
-	else if (!is_own(j->job.s, j->file))
-		free_it = workers_cancel(j->job.s->workers, &j->remote);
-	j->file->busy |= !free_it;
-	file_answer(j, -ECANCELED);
+/* Answers it before its time; it ends by itself if something has it. */
+static void file_cancel(struct file_job *j)
+{
+	struct symbolizer *s = j->s;
+	bool free_it = is_own(s, j->remote.file)
+			       ? own_cancel(j)
+			       : workers_cancel(s->workers, &j->remote);
+
+	j->remote.file->busy |= !free_it;
+	j->kind->answer(j, -ECANCELED);
 	if (free_it)
 		j->kind->free(j);
 }
 
+/* Those of a file; NULL: all of files that are not our own. */
+static void file_cancel_all(struct symbolizer *s, struct symbolizer_file *file)
+{
+	struct worker_job *r;
+
+	while ((r = workers_owed(s->workers, file)))
+		file_cancel(container_of(r, struct file_job, remote));
+}
+
+static void own_cancel_all(struct symbolizer *s)
+{
+	struct file_job *j;
+
+	while ((j = TAILQ_LAST(&s->own, own_jobs)) && !j->remote.cancelled)
+		file_cancel(j);
+}
+
 void symbolizer_close(struct symbolizer *s, struct symbolizer_file *file)
 {
-	struct file_job *f;
-	struct job *j, *next;
-
 	if (!file)
 		return;
 	file->closed = true;
-	for (j = TAILQ_FIRST(&s->files); j; j = next) {
-		next = TAILQ_NEXT(j, link);
-		f = container_of(j, struct file_job, job);
-		if (f->file != file)
-			continue;
-		file_give_up(f);
-		next = TAILQ_FIRST(
-			&s->files); /* the callee may have changed it */
-	}
+	file_cancel_all(s, file);
 	if (!file->busy)
 		symbolizer_file_free(file);
 }
@@ -249,7 +253,7 @@ static bool resolve_take(struct resolve_job *r, struct worker_cursor *c)
 	bool same;
 
 	sym->offset = r->offsets[r->got];
-	sym->vaddr = symbolizer_file_vaddr(r->job.file, sym->offset);
+	sym->vaddr = symbolizer_file_vaddr(r->job.remote.file, sym->offset);
 	if (!worker_name_next(c, sym->vaddr, sym))
 		return false;
 	r->got++;
@@ -294,14 +298,14 @@ static void resolve_work(struct file_job *j)
 {
 	struct resolve_job *r = resolve_of(j);
 
-	j->job.err =
-		symbolizer_file_resolve(j->file, r->offsets, r->n, &r->answer);
+	j->err = symbolizer_file_resolve(j->remote.file, r->offsets, r->n,
+					 &r->answer);
 }
 
 static void resolve_count(struct file_job *j)
 {
 	const struct symbolizer_tally *t = &resolve_of(j)->answer.tally;
-	struct symbolizer_stats *st = &j->job.s->stats;
+	struct symbolizer_stats *st = &j->s->stats;
 
 	st->resolved += t->resolved;
 	st->unnamed += t->unnamed;
@@ -409,7 +413,7 @@ static int rows_heard(struct worker_job *j, struct worker_in *in)
 		release = rows_free;
 		map = malloc(a->bytes);
 		if (!map) {
-			f->job.err = -ENOMEM;
+			f->err = -ENOMEM;
 			return WORKER_DONE;
 		}
 		memcpy(map, worker_behind(a, sizeof(*a)), a->bytes);
@@ -419,13 +423,13 @@ static int rows_heard(struct worker_job *j, struct worker_in *in)
 	if (err)
 		release(NULL, map, a->bytes);
 	if (err == -ENOMEM)
-		f->job.err = err;
+		f->err = err;
 	return err == -EINVAL ? -EPROTO : WORKER_DONE;
 }
 
 static void rows_work(struct file_job *j)
 {
-	j->job.err = symbolizer_file_rows(j->file, NULL, &rows_of(j)->rows);
+	j->err = symbolizer_file_rows(j->remote.file, NULL, &rows_of(j)->rows);
 }
 
 static void rows_count(struct file_job *j)
@@ -445,7 +449,7 @@ static void rows_answer(struct file_job *j, int err)
 
 	if (rows)
 		r->rows = NULL;
-	err = symbolizer_hand_apply(j->job.s->hand, &j->file->ident, err,
+	err = symbolizer_hand_apply(j->s->hand, &j->remote.file->ident, err,
 				    &rows);
 	r->fn(r->arg, err, rows);
 }
@@ -546,7 +550,8 @@ static int start_workers(struct symbolizer *s,
 	struct opener_opts o = {
 		.loop = s->loop,
 		.program = opts->opener ? opts->opener : self(),
-		.deadline_ms = s->deadline_ms,
+		.deadline_ms = (unsigned int)or_else(opts->open_deadline_ms,
+						     OPEN_DEADLINE_MS_DEFAULT),
 		.stats = &s->stats,
 		.closed = workers_closed,
 		.arg = s,
@@ -574,17 +579,15 @@ int symbolizer_new(struct symbolizer **sp, const struct symbolizer_opts *opts)
 	if (!s)
 		return -ENOMEM;
 	s->loop = opts->loop;
-	s->deadline_ms = opts->open_deadline_ms;
 	s->refs = 1;
-	TAILQ_INIT(&s->files);
+	TAILQ_INIT(&s->openings);
+	TAILQ_INIT(&s->own);
 	s->kallsyms =
 		strdup(opts->kallsyms ? opts->kallsyms : "/proc/kallsyms");
 	if (s->kallsyms)
 		err = symbolizer_file_kernel(&s->kernel, s->kallsyms);
 	if (!err)
 		err = symbolizer_file_vdso(&s->vdso);
-	if (!err)
-		err = symbolizer_opening_init(s);
 	if (err) {
 		symbolizer_unref(s);
 		return err;
@@ -600,16 +603,15 @@ int symbolizer_new(struct symbolizer **sp, const struct symbolizer_opts *opts)
 
 void symbolizer_free(struct symbolizer *s)
 {
-	struct job *j;
-
 	if (!s)
 		return;
 	s->freed = true;
 	symbolizer_opening_fini(s);
-	while ((j = TAILQ_FIRST(&s->files)))
-		file_give_up(container_of(j, struct file_job, job));
+	own_cancel_all(s);
+	file_cancel_all(s, NULL);
 	workers_free(s->workers);
 	opener_free(s->opener);
+	symbolizer_unref(s);
 }
 
 struct symbolizer_file *symbolizer_kernel(struct symbolizer *s)

@@ -62,6 +62,7 @@ struct worker_job {
 	struct workers_party *party; /* while workers.c has it */
 	uint64_t spent_ms; /* by its questions so far, of its deadline */
 	bool failed; /* a process ended by it just now */
+	bool cancelled; /* nobody waits for its answer any more */
 };
 
 struct worker_opts {

@@ -430,7 +430,7 @@ static void on_ended(void *arg, struct worker *w, struct worker_job *j, int err,
 	if (!j->failed)
 		j->party->fails = 0;
 	j->failed = false;
-	if (again && !ws->freed)
+	if (again && !ws->freed && !j->cancelled)
 		queue_add(ws, j->party, j);
 	else
 		j->kind->done(j, again ? -ECANCELED : err);
@@ -455,6 +455,7 @@ int workers_submit(struct workers *ws, struct worker_job *j)
 	if (!p)
 		return -ENOMEM;
 	j->spent_ms = 0;
+	j->cancelled = false;
 	queue_add(ws, p, j);
 	look_again(ws, 0);
 	return 0;
@@ -464,6 +465,7 @@ bool workers_cancel(struct workers *ws, struct worker_job *j)
 {
 	struct worker *w = NULL;
 
+	j->cancelled = true;
 	for (int i = 0; i < WORKERS_MAX; i++)
 		if (worker_job(ws->each[i]) == j)
 			w = ws->each[i];
@@ -476,6 +478,30 @@ bool workers_cancel(struct workers *ws, struct worker_job *j)
 	j->party->jobs--;
 	look_again(ws, 0);
 	return true;
+}
+
+static bool is_owed(const struct worker_job *j, const struct symbolizer_file *f)
+{
+	return !j->cancelled &&
+	       (f ? j->file == f : j->kind->type != WORKER_IDENT);
+}
+
+struct worker_job *workers_owed(const struct workers *ws,
+				const struct symbolizer_file *f)
+{
+	const struct workers_party *p;
+	struct worker_job *j;
+
+	for (int i = 0; ws && i < WORKERS_MAX; i++) {
+		j = worker_job(ws->each[i]);
+		if (j && is_owed(j, f))
+			return j;
+	}
+	for (p = ws ? ws->parties : NULL; p; p = p->next)
+		for (j = p->head; j; j = j->next)
+			if (is_owed(j, f))
+				return j;
+	return NULL;
 }
 
 /* --- the whole ---------------------------------------------------------------- */

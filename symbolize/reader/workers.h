@@ -42,8 +42,17 @@ void workers_free(struct workers *ws);
 
 /* done() is not called from inside. 0 or -ENOMEM. */
 int workers_submit(struct workers *ws, struct worker_job *j);
-/* True: it will not be done. False: it is at work, and ends with done(). */
+/*
+ * It is cancelled from here on. True: it will not be done. False: it is at work,
+ * and ends with done().
+ */
 bool workers_cancel(struct workers *ws, struct worker_job *j);
+/*
+ * A job on this file (NULL: on any, for names or rows) that is not cancelled,
+ * waiting or at work; NULL: there is none.
+ */
+struct worker_job *workers_owed(const struct workers *ws,
+				const struct symbolizer_file *f);
 
 /* Requests for this file end with -EBADMSG for now. */
 bool workers_quarantined(struct workers *ws, const struct symbolizer_file *f);

@@ -411,6 +411,86 @@ static void a_file_put_aside_is_tried_again(void **state)
 	fixture_fini(&fx);
 }
 
+/* --- the end --------------------------------------------------------------------- */
+
+struct ends {
+	int answers, opened, rows;
+};
+
+static void on_end_names(void *arg, int err,
+			 const struct symbolizer_symbol *syms, size_t n)
+{
+	assert_int_equal(err, -ECANCELED);
+	assert_true(!syms && !n);
+	((struct ends *)arg)->answers++;
+}
+
+static void on_end_rows(void *arg, int err, struct symbolizer_rows *rows)
+{
+	assert_int_equal(err, -ECANCELED);
+	assert_null(rows);
+	((struct ends *)arg)->rows++;
+}
+
+static void on_end_open(void *arg, int err, struct symbolizer_file *file)
+{
+	assert_int_equal(err, -ECANCELED);
+	assert_null(file);
+	((struct ends *)arg)->opened++;
+}
+
+/*
+ * One request in each state when the symbolizer is freed: openings waiting for an
+ * opener and at one, waiting for a worker and at one; names and rows waiting for a
+ * worker and at one; names of the kernel waiting for the pool and in it. Closing
+ * the files ends theirs, the rest ends with the symbolizer; nothing leaks.
+ */
+static void the_end_answers_each_state_once(void **state)
+{
+	struct symbolizer_open_req req = { .uid = ATTACKER };
+	struct ends e = { 0 };
+	const uint64_t at = 0x1000;
+	struct load l;
+
+	load_init(&l, "hang");
+	make_library("new1.so", "EVIL");
+	make_library("new2.so", "EVIL");
+	/* Two get a worker, one after the other; the others wait. */
+	for (int i = 0; i < SLOW_FILES / 2; i++) {
+		symbolizer_resolve(l.fx.s, l.slow[i], &at, 1, on_end_names, &e);
+		symbolizer_rows(l.fx.s, l.slow[i], on_end_rows, &e);
+	}
+	turn(&l.fx, 200);
+	/* Found, and waiting to be identified behind these. */
+	req.path = in_dir("new1.so");
+	symbolizer_open(l.fx.s, &req, on_end_open, &e);
+	turn(&l.fx, 200);
+	/* With an opener, and behind it. */
+	statfs_sleep_ms = 200;
+	req.path = in_dir("new2.so");
+	for (int i = 0; i < 3; i++)
+		symbolizer_open(l.fx.s, &req, on_end_open, &e);
+	for (int i = 0; i < 3; i++)
+		symbolizer_resolve(l.fx.s, symbolizer_kernel(l.fx.s), &at, 1,
+				   on_end_names, &e);
+	assert_int_equal(e.answers + e.rows + e.opened, 0);
+	for (int i = 0; i < SLOW_FILES; i++) {
+		symbolizer_close(l.fx.s, l.slow[i]);
+		assert_int_equal(e.answers, MIN(i + 1, SLOW_FILES / 2));
+		assert_int_equal(e.rows, MIN(i + 1, SLOW_FILES / 2));
+	}
+	assert_int_equal(e.opened, 0);
+	symbolizer_free(l.fx.s);
+	statfs_sleep_ms = 0;
+	for (int pass = 0; pass < 2; pass++) {
+		assert_int_equal(e.answers, SLOW_FILES / 2 + 3);
+		assert_int_equal(e.rows, SLOW_FILES / 2);
+		assert_int_equal(e.opened, 4);
+		uv_run(&l.fx.loop, UV_RUN_DEFAULT);
+	}
+	assert_int_equal(uv_loop_close(&l.fx.loop), 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -423,6 +503,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(cpu_time_has_a_budget),
 		cmocka_unit_test(one_user_does_not_run_before_all),
 		cmocka_unit_test(failures_of_one_user_do_not_hold_up_another),
+		cmocka_unit_test(the_end_answers_each_state_once),
 	};
 
 	if (argc == 3 && !strcmp(argv[1], "fake"))
