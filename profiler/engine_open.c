@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * engine_open: how an engine comes to be. From left to right the parts, then the
- * streams, BPF or else perf, then sampling and the walk; what each lacks is said in
- * a line that a person can act on. engine.c has what runs from then on.
+ * engine_open: how an engine comes to be. From left to right the parts, then a
+ * source, then sampling and the scan of what runs; what each lacks is said in a line
+ * that a person can act on. engine.c has what runs from then on.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -11,23 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <bpf/libbpf.h>
-
 #include "base/base.h"
 #include "profiler/engine.h"
 #include "profiler/engine_internal.h"
-#include "profiler/metrics.h"
 #include "profiler/openfiles.h"
-#include "profiler/source/perfsource_engine.h"
-#include "profiler/privilege.h"
 #include "profiler/unwind_rows.h"
 
 #define ENGINE_MALLOC_LARGE (128 << 10)
-/* As long as the loop sleeps between two looks. */
-#define ENGINE_GONE_MS 100
-/* Renames and moves a second and task: enough for all that mean them. */
-#define ENGINE_REPEATS 10
-
 static void engine_warmed(void *arg, int err,
 			  const struct symbolizer_symbol *syms, size_t n)
 {
@@ -38,12 +28,11 @@ static void engine_warmed(void *arg, int err,
  * the first samples; not earlier: where all CPUs are busy the BPF programs would be
  * loaded later by as much, and with them every first stack.
  */
-static int engine_warm(struct engine *e)
+static int engine_warm(struct symbolizer *sym)
 {
 	static const uint64_t any = 0;
 
-	return symbolizer_resolve(e->symbolizer,
-				  symbolizer_kernel(e->symbolizer), &any, 1,
+	return symbolizer_resolve(sym, symbolizer_kernel(sym), &any, 1,
 				  engine_warmed, NULL);
 }
 
@@ -53,28 +42,25 @@ static void engine_ended(void *arg, const struct pm_image *last)
 	struct engine *e = arg;
 
 	if (reporter_ended(e->reporter, last))
-		e->nomem++;
+		e->in.nomem++;
 }
 
-/* What the map has no room for is opened once more. */
 static void engine_known_file(void *arg, const struct quark_file_ident *ident,
 			      bool known)
 {
-	struct engine *e = arg;
+	const struct source_run *source = &((struct engine *)arg)->source;
 
-	if (!e->quark_open)
-		return;
-	if (known)
-		quark_queue_know_file(&e->quark, ident);
-	else
-		quark_queue_forget_file(&e->quark, ident);
+	if (source->state && source->row->known_file)
+		source->row->known_file(source->state, ident, known);
 }
 
-static void engine_new_file(void *arg, const struct quark_new_file *file)
+/* Asked from inside the pump. */
+static void engine_want_maps(void *arg, const struct pm_want *want)
 {
 	struct engine *e = arg;
 
-	pm_new_file(e->pm, file);
+	if (e->rescan)
+		rescan_want(e->rescan, want);
 }
 
 static int engine_rows(void *arg, const uint8_t *id, size_t len,
@@ -90,7 +76,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 				       .undemangled = engine_undemangled,
 				       .arg = e };
 	struct pm_opts pm = { .open_files = opts->open_files,
-			      .want_maps = walk_want_maps,
+			      .want_maps = engine_want_maps,
 			      .ended = engine_ended,
 			      .limited = engine_pm_limited,
 			      .never_select = getpid(),
@@ -100,10 +86,14 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 				    .resolved = engine_resolved,
 				    .selected_only = opts->selected_only,
 				    .arg = e };
+	struct rescan_opts rescan = { .loop = opts->loop,
+				      .limits = &e->limits,
+				      .drain = engine_drain_all,
+				      .arg = e };
 	int err;
 
 	*what = "pump";
-	err = engine_pump_new(e);
+	err = engine_intake_open(e);
 	if (err)
 		return err;
 	*what = "symbolizer";
@@ -119,16 +109,24 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 		unwind_rows_load(opts->unwind_rows, engine_rows, e->pm);
 	*what = "trace handler";
 	trace.pm = e->pm;
-	return trace_handler_new(&e->th, &trace);
+	err = trace_handler_new(&e->th, &trace);
+	if (err)
+		return err;
+	*what = "memory";
+	rescan.pump = e->in.pump;
+	rescan.pm = e->pm;
+	err = rescan_new(&e->rescan, &rescan);
+	e->in.rescan = e->rescan;
+	return err;
 }
 
 static void engine_written(void *arg, const char *path, int err,
 			   uint64_t nsamples)
 {
-	struct engine *e = arg;
+	const struct engine_opts *opts = &((struct engine *)arg)->opts;
 
-	if (e->opts.written)
-		e->opts.written(e->opts.arg, path, err, nsamples);
+	if (opts->written)
+		opts->written(opts->arg, path, err, nsamples);
 }
 
 static const struct reporter_event_type engine_events[] = {
@@ -211,177 +209,85 @@ static int engine_open_reporter(struct engine *e,
 	return 0;
 }
 
-static size_t floor_pow2(size_t n)
-{
-	while (n & (n - 1))
-		n &= n - 1;
-	return n;
-}
-
-static void engine_attr(struct engine *e, struct quark_queue_attr *attr,
-			size_t ring_size)
-{
-	quark_queue_default_attr(attr);
-	attr->flags = QQ_EBPF | QQ_NO_AGG | QQ_ENTRY_LEADER;
-	attr->hold_time = 0;
-	/* Nobody asks for who is gone, and memory that is used again is warm. */
-	attr->reap_grace_time = attr->cache_grace_time;
-	attr->cache_grace_time = ENGINE_GONE_MS;
-	attr->max_env = 0;
-	attr->max_length = 1 << 20;
-	attr->ring_bytes = ring_size / 4;
-	attr->no_wakeup = 1;
-	attr->repeat_limit = ENGINE_REPEATS;
-	attr->new_file = engine_new_file;
-	attr->new_file_arg = e;
-}
-
-/* What a thread of its own does at the start. */
-struct engine_loading {
-	struct engine *e;
-	const struct engine_opts *opts;
-	uv_thread_t thread;
-	const char *what;
-	int err;
-};
-
-static void engine_load_sampler(void *arg)
-{
-	struct engine_loading *l = arg;
-	struct sampler_opts samp = {
-		.freq_hz = l->opts->freq_hz,
-		.stack_copy = l->opts->stack_copy,
-		.ring_bytes = floor_pow2(l->opts->ring_size / 2),
-		.sample = engine_on_sample,
-		.arg = l->e,
-	};
-
-	l->err = sampler_new(&l->e->sampler, &samp, &l->what);
-}
-
-static int engine_mark(void *arg, unsigned int cpu, int fd)
+static uint64_t engine_started(void *arg)
 {
 	struct engine *e = arg;
 
-	return quark_queue_mark_execs(&e->quark, cpu, fd) ? -errno : 0;
+	uint64_t now = clock_boottime_ns();
+
+	e->begin = e->second = now;
+	reporter_start(e->reporter, now);
+	return now;
 }
 
-static int engine_open_quark(struct engine *e, const struct engine_opts *opts,
-			     const char **what)
+void engine_close_source(struct source_run *source)
 {
-	struct sideband_opts side = { .rings_bytes = opts->ring_size / 4,
-				      .rings_max = opts->ring_size,
-				      .map = engine_on_map,
-				      .mark = engine_mark,
-				      .arg = e };
-	struct quark_queue_attr attr;
+	if (source->state)
+		source->row->close(source->state);
+	source->state = NULL;
+}
+
+static int engine_open_source(struct engine *e, const struct source_row *row,
+			      const struct source_opts *so, const char **what)
+{
+	struct source_run *source = &e->source;
 	int err;
 
-	err = sideband_new(&e->sideband, &side, what);
+	source->row = row;
+	err = row->open(&source->state, so, what);
 	if (err)
-		return err;
-	engine_attr(e, &attr, opts->ring_size);
-	e->walk_begin = clock_boottime_ns();
-	if (quark_queue_open(&e->quark, &attr)) {
-		err = -errno;
-		*what = quark_queue_open_error();
-		return err;
-	}
-	e->quark_open = true;
-	/* What exec'ed before it is read by the walk, behind this. */
-	*what = "marks of execs in the mapping stream";
-	err = sideband_mark(e->sideband);
-	if (err)
-		return err;
-	/* The snapshot has been taken: what ended before is not in it. */
-	pm_begin(e->pm, clock_boottime_ns());
-	return 0;
-}
-
-/*
- * Everything is attached before the walk begins, so that what changes during
- * it comes by a stream.
- *
- * The two BPF objects have nothing to do with each other, and to load one is some
- * fifty milliseconds of work (the kernel's BTF, relocations, the verifier): so
- * they are loaded side by side. libbpf's printing is one for all threads.
- */
-static int engine_open_bpf(struct engine *e, const struct engine_opts *opts,
-			   const char **what)
-{
-	struct engine_loading l = { .e = e, .opts = opts };
-	libbpf_print_fn_t print = libbpf_set_print(NULL);
-	int err, ret;
-
-	err = uv_thread_create(&l.thread, engine_load_sampler, &l);
-	*what = "thread";
-	if (err)
-		goto out;
-	ret = engine_open_quark(e, opts, what);
-	uv_thread_join(&l.thread);
-	err = l.err ? l.err : ret;
-	if (l.err)
-		*what = l.what;
-out:
-	libbpf_set_print(print);
-	return err;
-}
-
-void engine_close_bpf(struct engine *e)
-{
-	sampler_free(e->sampler);
-	sideband_free(e->sideband);
-	if (e->quark_open)
-		quark_queue_close(&e->quark);
-	e->sampler = NULL;
-	e->sideband = NULL;
-	e->quark_open = false;
-}
-
-static int engine_open_perf(struct engine *e, const char *why,
-			    const char **what)
-{
-	int err;
-
-	/* It stays when the source is closed: the pump is emptied after that. */
-	e->perf_lives = true;
-	err = perfsource_engine_open(e, what);
-	if (err)
-		perfsource_engine_close(e);
-	else if (why)
-		snprintf(e->why, sizeof(e->why), "%s", why);
+		engine_close_source(source);
+	else if (row->note)
+		row->note(source->state, e->note, sizeof(e->note));
 	return err;
 }
 
 /*
- * BPF if it may be had. That both failed is told by the error of the one that
- * was wanted first.
+ * The first of the rows that opens. Why an earlier one did not is kept for
+ * engine_note(); where none does the error is that of the first, which was preferred.
  */
-static int engine_open_streams(struct engine *e, const struct engine_opts *opts,
+static int engine_open_sources(struct engine *e,
+			       const struct source_row *const *rows,
 			       const char **what)
 {
-	const char *perf_what;
-	char why[256];
-	int err;
+	const struct engine_opts *opts = &e->opts;
+	struct source_opts so = { .freq_hz = opts->freq_hz,
+				  .stack_copy = opts->stack_copy,
+				  .ring_size = opts->ring_size,
+				  .pids = opts->pids,
+				  .npids = opts->npids,
+				  .until_exec = opts->until_exec,
+				  .in = &e->in,
+				  .rescan = e->rescan,
+				  .pm = e->pm,
+				  .event = engine_event,
+				  .drain = engine_drain_all,
+				  .started = engine_started,
+				  .arg = e };
+	const char *other;
+	int err = engine_open_source(e, rows[0], &so, what);
+	size_t i;
 
-	if (opts->source == SOURCE_PERF || opts->why_perf)
-		return engine_open_perf(e, opts->why_perf, what);
-	err = engine_open_bpf(e, opts, what);
-	/* For want of something else than BPF, perf would not do either. */
-	if (!err || err == -ENOMEM || err == -EMFILE || err == -ENFILE ||
-	    opts->source == SOURCE_BPF)
+	if (err)
+		snprintf(e->why, sizeof(e->why), "%s: %s", *what,
+			 strerror(-err));
+	else if (opts->why_perf)
+		snprintf(e->why, sizeof(e->why), "%s", opts->why_perf);
+	/* Without memory or descriptors no other would open either. */
+	if (!err || err == -ENOMEM || err == -EMFILE || err == -ENFILE)
 		return err;
-	engine_close_bpf(e);
-	snprintf(why, sizeof(why), "%s: %s", *what, strerror(-err));
-	return engine_open_perf(e, why, &perf_what) ? err : 0;
+	for (i = 1; rows[i]; i++)
+		if (!engine_open_source(e, rows[i], &so, &other))
+			return 0;
+	return err;
 }
 
-static int engine_check_files(const struct engine_opts *opts, char *msg,
+static int engine_check_files(const struct source_row *row, char *msg,
 			      size_t msglen)
 {
-	unsigned int least = openfiles_least();
+	unsigned int least = row->files ? row->files() : 0;
 
-	if (!least || opts->source == SOURCE_PERF || opts->why_perf)
+	if (!least)
 		return 0;
 	snprintf(msg, msglen,
 		 "Too many open files: the limit must be %u, at least, on this "
@@ -394,48 +300,24 @@ static int engine_check_files(const struct engine_opts *opts, char *msg,
 static void engine_limit_files(struct engine *e)
 {
 	unsigned int wanted = e->opts.open_files;
+	unsigned int budget = openfiles_budget(wanted);
 
-	e->open_files = openfiles_budget(wanted);
-	pm_set_open_files(e->pm, e->open_files);
-	if (e->open_files < wanted)
+	e->open_files = budget;
+	pm_set_open_files(e->pm, budget);
+	if (budget < wanted)
 		log_warn("--open-files %u: the limit of open files leaves "
 			 "room for %u (RLIMIT_NOFILE, LimitNOFILE= of the "
 			 "unit)",
-			 wanted, e->open_files);
-}
-
-static void engine_started(struct engine *e)
-{
-	e->begin = e->second = clock_boottime_ns();
-	reporter_start(e->reporter, e->begin);
-}
-
-/* Perf events sample from the moment they are there; BPF begins by itself. */
-static int engine_sample(struct engine *e, const char **what)
-{
-	int err;
-
-	if (e->perf) {
-		*what = "memory for the walk over processes";
-		err = perfsource_engine_walk(e);
-		engine_started(e);
-		return err;
-	}
-	*what = "sampling";
-	engine_started(e);
-	err = sampler_enable(e->sampler);
-	if (err)
-		return err;
-	*what = "memory for the walk over processes";
-	return walk_all(e);
+			 wanted, budget);
 }
 
 static int engine_begin(struct engine *e, const char **what)
 {
-	int err = engine_sample(e, what);
+	const struct source_run *source = &e->source;
+	int err = source->row->begin(source->state, what);
 
 	if (!err)
-		err = engine_warm(e);
+		err = engine_warm(e->symbolizer);
 	if (err)
 		return err;
 	/* The walk's transient memory, largest of all, goes back. */
@@ -456,8 +338,9 @@ static void engine_memory(void)
 	mallopt(M_TRIM_THRESHOLD, 4 * ENGINE_MALLOC_LARGE);
 }
 
-int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
-	       size_t msglen)
+int engine_new_from(struct engine **ep, const struct engine_opts *opts,
+		    const struct source_row *const *rows, char *msg,
+		    size_t msglen)
 {
 	struct engine *e = calloc(1, sizeof(*e));
 	const char *what = "memory";
@@ -467,9 +350,9 @@ int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 		goto explain;
 	engine_memory();
 	openfiles_raise(opts->open_files);
-	e->loop = opts->loop;
 	e->opts = *opts;
-	err = engine_check_files(opts, msg, msglen);
+	e->losses.selected_only = opts->selected_only;
+	err = engine_check_files(rows[0], msg, msglen);
 	if (err)
 		goto fail;
 	err = engine_open_parts(e, opts, &what);
@@ -479,7 +362,7 @@ int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	err = engine_open_reporter(e, opts, msg, msglen);
 	if (err)
 		goto fail;
-	err = engine_open_streams(e, opts, &what);
+	err = engine_open_sources(e, rows, &what);
 	if (err)
 		goto explain;
 	engine_limit_files(e);
@@ -491,14 +374,29 @@ int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	*ep = e;
 	return 0;
 explain:
-	if ((err == -EPERM || err == -EACCES) &&
-	    (opts->source == SOURCE_PERF || opts->why_perf))
-		privilege_explain_perf(what, msg, msglen);
-	else if (err == -EPERM || err == -EACCES)
-		privilege_explain(what, msg, msglen);
+	if ((err == -EPERM || err == -EACCES) && rows[0]->explain)
+		rows[0]->explain(what, msg, msglen);
 	else
 		snprintf(msg, msglen, "%s: %s", what, strerror(-err));
 fail:
 	engine_free(e);
 	return err;
+}
+
+int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
+	       size_t msglen)
+{
+	static const struct source_row *const bpf[] = { &source_bpf, NULL },
+					      *const perf[] = { &source_perf,
+								NULL },
+					      *const any[] = { &source_bpf,
+							       &source_perf,
+							       NULL };
+	const struct source_row *const *rows = any;
+
+	if (opts->source == SOURCE_PERF || opts->why_perf)
+		rows = perf;
+	else if (opts->source == SOURCE_BPF)
+		rows = bpf;
+	return engine_new_from(ep, opts, rows, msg, msglen);
 }

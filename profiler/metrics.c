@@ -11,59 +11,24 @@
 #include "base/base.h"
 #include "profiler/engine_internal.h"
 #include "profiler/metrics.h"
-#include "profiler/source/perfsource_engine.h"
 #include "profiler/privilege.h"
-#include "profiler/rescan/rescan_queue.h"
 
 #define METRIC_NAME(part, name, gauge) \
 	((gauge) ? "profd_" part "_" #name : "profd_" part "_" #name "_total")
 
-static const char *const loss_words[] = {
-#define X(name, words) words,
-	LOSSES(X)
-#undef X
-};
-
-const char *const *losses_names(void)
+int metrics_cpus(const struct source_run *s, struct sampler_cpu_stats **out)
 {
-	return loss_words;
-}
-
-/* --- of whichever source there is ---------------------------------------- */
-
-static int cpu_fill(struct engine *e, struct sampler_cpu_stats *out, size_t n)
-{
-	return e->perf ? perfsource_engine_cpu_stats(e, out, n)
-		       : sampler_get_stats(e->sampler, out, n);
-}
-
-/* All CPUs; free(*out). How many, 0 or less: there is nothing to say. */
-static int cpu_stats(struct engine *e, struct sampler_cpu_stats **out)
-{
-	int n = cpu_fill(e, NULL, 0);
+	int n = s->state ? s->row->cpu_stats(s->state, NULL, 0) : 0;
 
 	*out = n > 0 ? calloc(n, sizeof(**out)) : NULL;
-	return *out ? cpu_fill(e, *out, n) : 0;
+	return *out ? s->row->cpu_stats(s->state, *out, n) : 0;
 }
 
-/* Lost perf records may be of any kind: samples, as far as is known. */
-static void sideband_stats(struct engine *e, struct sideband_stats *out)
-{
-	struct perfsource_stats st;
-
-	if (!e->perf) {
-		sideband_get_stats(e->sideband, out);
-		return;
-	}
-	perfsource_engine_stats(e, &st);
-	*out = (struct sideband_stats){ .records = st.records, .bad = st.bad };
-}
-
-static void lifecycle_stats(struct engine *e, struct quark_queue_stats *out)
+void metrics_source(const struct source_run *s, struct source_stats *out)
 {
 	memset(out, 0, sizeof(*out));
-	if (e->quark_open)
-		quark_queue_get_stats(&e->quark, out);
+	if (s->state)
+		s->row->stats(s->state, out);
 }
 
 static const struct {
@@ -75,13 +40,14 @@ static const struct {
 #undef X
 };
 
-static void metrics_sampler(struct engine *e, struct reporter_metrics *m)
+static void metrics_sampler(const struct source_run *source,
+			    struct reporter_metrics *m)
 {
 	struct sampler_cpu_stats *cpus;
 	char label[32];
 	int n, i, c;
 
-	n = cpu_stats(e, &cpus);
+	n = metrics_cpus(source, &cpus);
 	for (c = 0; c < ABI_SAMPLER_COUNTER_MAX; c++) {
 		for (i = 0; i < n; i++) {
 			snprintf(label, sizeof(label), "cpu=\"%u\"",
@@ -106,59 +72,57 @@ static void metrics_sampler(struct engine *e, struct reporter_metrics *m)
 	free(cpus);
 }
 
-static void metrics_lifecycle(struct engine *e, struct reporter_metrics *m)
+static void metrics_lifecycle(const struct quark_queue_stats *st,
+			      struct reporter_metrics *m)
 {
-	struct quark_queue_stats st;
-
-	lifecycle_stats(e, &st);
 	reporter_metric(m, "profd_lifecycle_events_total",
-			"lifecycle events read", true, NULL, st.insertions);
+			"lifecycle events read", true, NULL, st->insertions);
 	reporter_metric(m, "profd_lifecycle_lost_total",
 			"lifecycle events lost, by any cause", true, NULL,
-			st.lost);
+			st->lost);
 	reporter_metric(m, "profd_lifecycle_limited_total",
 			"renames and moves beyond ten a second of one task, "
 			"not reported one by one",
-			true, NULL, st.limited);
+			true, NULL, st->limited);
 	reporter_metric(m, "profd_lifecycle_unwoken_total",
 			"execs of new files that were too many to wake profd",
-			true, NULL, st.unwoken);
+			true, NULL, st->unwoken);
 	reporter_metric(m, "profd_lifecycle_unread_total",
 			"readings of /proc given up, for want of an answer",
-			true, NULL, st.unread);
+			true, NULL, st->unread);
 }
 
-static void metrics_sideband(struct engine *e, struct reporter_metrics *m)
+static void metrics_sideband(const struct sideband_stats *st,
+			     struct reporter_metrics *m)
 {
-	struct sideband_stats st;
-
-	sideband_stats(e, &st);
 	reporter_metric(m, "profd_sideband_records_total",
 			"mapping and exec records read", true, NULL,
-			st.records);
+			st->records);
 	reporter_metric(m, "profd_sideband_lost_total",
 			"mapping records lost because a ring was full", true,
-			NULL, st.lost);
+			NULL, st->lost);
 	reporter_metric(m, "profd_sideband_bad_total",
 			"mapping records with wrong lengths", true, NULL,
-			st.bad);
+			st->bad);
 	reporter_metric(m, "profd_sideband_repeats_total",
 			"records of mappings that were there, skipped", true,
-			NULL, st.repeats);
+			NULL, st->repeats);
 	reporter_metric(
 		m, "profd_sideband_limited_total",
 		"mapping records dropped: too many of one process, or of all",
-		true, NULL, st.limited);
+		true, NULL, st->limited);
 	reporter_metric(m, "profd_sideband_ring_bytes",
 			"bytes of the mapping stream's rings", false, NULL,
-			st.rings_bytes);
+			st->rings_bytes);
 }
 
-static void metrics_rereads(struct engine *e, struct reporter_metrics *m)
+static void metrics_rereads(const struct rescan *r, struct reporter_metrics *m)
 {
+	struct rescan_stats rescan;
 	struct walkqueue_stats st;
 
-	walk_reread_stats(e, &st);
+	rescan_get_stats(r, &rescan);
+	st = rescan.queue;
 	reporter_metric(m, "profd_reread_waiting",
 			"processes whose mappings wait to be re-read", false,
 			NULL, st.waiting);
@@ -173,10 +137,10 @@ static void metrics_rereads(struct engine *e, struct reporter_metrics *m)
 			true, NULL, st.slow);
 	reporter_metric(m, "profd_reread_hung_total",
 			"readings of mappings that were abandoned", true, NULL,
-			e->rereads_hung);
+			rescan.hung);
 	reporter_metric(m, "profd_reread_large_total",
 			"processes whose mappings are more than 16 MiB", true,
-			NULL, e->rereads_large);
+			NULL, rescan.large);
 	reporter_metric(m, "profd_reread_limited_total",
 			"times a re-read waited for its user's share of time",
 			true, NULL, st.limited);
@@ -185,17 +149,15 @@ static void metrics_rereads(struct engine *e, struct reporter_metrics *m)
 			st.dropped);
 }
 
-static void metrics_perf(struct engine *e, struct reporter_metrics *m)
+static void metrics_perf(const struct perfsource_stats *st,
+			 struct reporter_metrics *m)
 {
-	struct perfsource_stats st;
-
-	perfsource_engine_stats(e, &st);
 	reporter_metric(m, "profd_perf_gaps_total",
 			"places at which perf records were lost", true, NULL,
-			st.gaps);
+			st->gaps);
 	reporter_metric(m, "profd_perf_throttled_total",
 			"times the kernel throttled a perf event", true, NULL,
-			st.throttled);
+			st->throttled);
 }
 
 static const char *const pump_labels[] = {
@@ -204,12 +166,12 @@ static const char *const pump_labels[] = {
 #undef X
 };
 
-static void metrics_pump(struct engine *e, struct reporter_metrics *m)
+static void metrics_pump(const struct pump *p, struct reporter_metrics *m)
 {
 	struct pump_stats st;
 	int i;
 
-	pump_get_stats(e->pump, &st);
+	pump_get_stats(p, &st);
 	for (i = 0; i < PUMP_STREAM_MAX; i++)
 		reporter_metric(m, "profd_pump_records_total",
 				"records pushed into the pump", true,
@@ -232,26 +194,28 @@ static void metrics_pump(struct engine *e, struct reporter_metrics *m)
 			st.bytes_max);
 }
 
-/* Processes that are not read anew yet, after a loss. */
-static uint64_t doubtful(struct engine *e)
+/* Processes that are stale since a loss and not re-read yet. */
+static uint64_t metrics_stale(struct pm *pm)
 {
 	struct pm_image *img;
 	struct pm_iter it;
 	uint64_t n = 0;
 
-	pm_iter_init(&it, e->pm, false);
+	pm_iter_init(&it, pm, false);
 	while ((img = pm_iter_next(&it)))
-		n += pm_image_doubtful(e->pm, img);
+		n += pm_image_doubtful(pm, img);
 	return n;
 }
 
-static void metrics_parts(struct engine *e, struct reporter_metrics *m)
+static void metrics_parts(struct pm *manager, struct trace_handler *th,
+			  struct symbolizer *symbolizer,
+			  struct reporter_metrics *m)
 {
 	struct symbolizer_stats sym;
 	struct trace_stats tr;
 	struct pm_stats pm;
 
-	pm_get_stats(e->pm, &pm);
+	pm_get_stats(manager, &pm);
 #define X(name, gauge, help)                                                   \
 	reporter_metric(m, METRIC_NAME("pm", name, gauge), help, !gauge, NULL, \
 			pm.name);
@@ -259,14 +223,14 @@ static void metrics_parts(struct engine *e, struct reporter_metrics *m)
 #undef X
 	reporter_metric(m, "profd_pm_doubtful",
 			"processes whose mappings are in doubt now", false,
-			NULL, doubtful(e));
-	trace_handler_get_stats(e->th, &tr);
+			NULL, metrics_stale(manager));
+	trace_handler_get_stats(th, &tr);
 #define X(name, gauge, help)                                                \
 	reporter_metric(m, METRIC_NAME("trace", name, gauge), help, !gauge, \
 			NULL, tr.name);
 	TRACE_STATS(X)
 #undef X
-	symbolizer_get_stats(e->symbolizer, &sym);
+	symbolizer_get_stats(symbolizer, &sym);
 #define X(name, gauge, help)                                            \
 	reporter_metric(m, METRIC_NAME("symbolize", name, gauge), help, \
 			!gauge, NULL, sym.name);
@@ -280,100 +244,24 @@ static void metrics_parts(struct engine *e, struct reporter_metrics *m)
 			pm.maps_lost_ms / 1e3);
 }
 
-void losses_count(struct engine *e, uint64_t *out)
-{
-	struct sideband_stats side;
-	struct quark_queue_stats life;
-	struct perfsource_stats perf;
-	struct engine_totals total;
-	struct trace_stats tr;
-	struct pump_stats pump;
-	struct pm_stats pm;
-	int i;
-
-	engine_totals(e, &total);
-	sideband_stats(e, &side);
-	lifecycle_stats(e, &life);
-	trace_handler_get_stats(e->th, &tr);
-	pump_get_stats(e->pump, &pump);
-	pm_get_stats(e->pm, &pm);
-	out[LOSS_PUMP_FULL] = 0;
-	out[LOSS_RING_FULL] = e->ring_full;
-	out[LOSS_MISSED] = e->missed;
-	out[LOSS_NOMEM] = e->nomem + tr.nomem + pm.nomem;
-	for (i = 0; i < PUMP_STREAM_MAX; i++) {
-		out[LOSS_NOMEM] += pump.nomem[i];
-		out[LOSS_PUMP_FULL] += pump.full[i];
-	}
-	out[LOSS_BAD] = tr.bad_records + side.bad;
-	out[LOSS_LIFECYCLE] = life.lost;
-	out[LOSS_LIFECYCLE_MS] = pm.gaps_ms;
-	out[LOSS_MAPPING] = side.lost;
-	out[LOSS_MAPPING_MS] = pm.maps_lost_ms;
-	out[LOSS_TABLES_LATE] = tr.stack_late;
-	out[LOSS_FILE_GONE] = tr.stack_gone;
-	out[LOSS_NAMES_LATE] = tr.names_late;
-	perfsource_engine_stats(e, &perf);
-	out[LOSS_PERF_GAPS] = perf.gaps;
-	out[LOSS_THROTTLED] = perf.throttled;
-}
-
-void losses_update(struct engine *e)
-{
-	struct engine_totals total;
-	uint64_t losses[LOSS_MAX];
-
-	losses_count(e, losses);
-	reporter_losses(e->reporter, losses);
-	engine_totals(e, &total);
-	health_tick(&e->health, clock_awake_ns(), losses, total.samples,
-		    e->passed, e->opts.window_s * CLOCK_NSEC_PER_SEC);
-}
-
-/*
- * The kernel side's counters, over all CPUs. What is missing may shrink again
- * as /proc/stat catches up; what was said once is not taken back.
- */
-void engine_totals(struct engine *e, struct engine_totals *out)
-{
-	struct sampler_cpu_stats *cpus;
-	double missed = 0;
-	uint64_t taken = 0, full = 0;
-	int n, i;
-
-	n = cpu_stats(e, &cpus);
-	for (i = 0; i < n; i++) {
-		taken += cpus[i].counters[ABI_SAMPLER_TAKEN];
-		full += cpus[i].counters[ABI_SAMPLER_RING_FULL];
-		if (engine_counts_cpu(e, cpus[i].cpu))
-			missed += cpus[i].missed;
-	}
-	free(cpus);
-	e->ring_full = MAX(e->ring_full, full);
-	e->missed = MAX(e->missed, missed);
-	out->samples = taken;
-	out->missed = e->missed;
-}
-
-/* Who reads executable files, and which it could not. */
-static void status_reader(struct engine *e, struct reporter_metrics *m)
+/* The symbolize worker, and the files that it could not read. */
+static void status_reader(struct symbolizer *sym, struct reporter_metrics *m)
 {
 	const char *path, *why;
 	char text[256];
 
-	symbolizer_worker_status(e->symbolizer, text, sizeof(text));
+	symbolizer_worker_status(sym, text, sizeof(text));
 	reporter_status(m, "reader of executables", "%s", text);
-	for (size_t i = 0; (path = symbolizer_aside(e->symbolizer, i, &why));
-	     i++)
+	for (size_t i = 0; (path = symbolizer_aside(sym, i, &why)); i++)
 		reporter_status(m, "put aside", "%s: %s", path, why);
 }
 
 /* Only what there was: most hosts know few of these. */
-static void status_stacks(struct engine *e, struct reporter_metrics *m)
+static void status_stacks(struct trace_handler *th, struct reporter_metrics *m)
 {
 	struct trace_stats tr;
 
-	trace_handler_get_stats(e->th, &tr);
+	trace_handler_get_stats(th, &tr);
 	reporter_status(m, "unwind tables", "%llu, %llu bytes",
 			(unsigned long long)tr.tables,
 			(unsigned long long)tr.tables_bytes);
@@ -400,98 +288,123 @@ static void status_missing(struct reporter_metrics *m)
 	cap_free(caps);
 }
 
-static void status_limits(struct engine *e, struct reporter_metrics *m)
+static void status_limits(const struct limits *l,
+			  const struct quark_queue_stats *st,
+			  struct reporter_metrics *m)
 {
-	struct quark_queue_stats st;
-
-	limits_collect(&e->limits, m);
-	lifecycle_stats(e, &st);
+	limits_collect(l, m);
 	limits_collect_unnamed(m, "moves",
 			       "changes of name, directory, ids or cgroup",
-			       st.limited);
+			       st->limited);
 	limits_collect_unnamed(m, "wakeups", "execs of new files reported late",
-			       st.unwoken);
+			       st->unwoken);
 }
 
-/* What a person asks first; everything else is in /metrics. */
-static void status_collect(struct engine *e, struct reporter_metrics *m)
+static void status_start(const struct rescan *r, const struct pm_stats *pm,
+			 struct reporter_metrics *m)
 {
-	uint64_t losses[LOSS_MAX];
-	struct engine_totals total;
-	struct pm_stats pm;
-	int i;
+	struct rescan_stats st;
 
-	pm_get_stats(e->pm, &pm);
-	engine_totals(e, &total);
-	reporter_status(m, "sampling", "%u Hz, for %llu s", e->opts.freq_hz,
-			(unsigned long long)((clock_boottime_ns() - e->begin) /
-					     CLOCK_NSEC_PER_SEC));
-	if (e->start_ns)
+	rescan_get_stats(r, &st);
+	if (st.start_ns)
 		reporter_status(
 			m, "start",
 			"%llu processes walked in %llu ms, %llu "
 			"samples taken meanwhile",
-			(unsigned long long)pm.walked,
-			(unsigned long long)(e->start_ns / CLOCK_NSEC_PER_MSEC),
-			(unsigned long long)e->start_samples);
-	reporter_status(m, "source", "%s", e->perf ? e->note : "BPF");
-	status_missing(m);
-	reporter_status(m, "samples", "%llu",
-			(unsigned long long)total.samples);
+			(unsigned long long)pm->walked,
+			(unsigned long long)(st.start_ns / CLOCK_NSEC_PER_MSEC),
+			(unsigned long long)st.start_samples);
+}
+
+static void status_processes(const struct pm_stats *pm, unsigned int open_files,
+			     struct reporter_metrics *m)
+{
 	reporter_status(m, "processes", "%llu living, of %llu executables",
-			(unsigned long long)pm.processes,
-			(unsigned long long)pm.exes);
+			(unsigned long long)pm->processes,
+			(unsigned long long)pm->exes);
 	reporter_status(m, "executables held open", "%llu of at most %u",
-			(unsigned long long)pm.open_files, e->open_files);
+			(unsigned long long)pm->open_files, open_files);
 	reporter_status(m, "lives", "%llu forks, %llu execs, %llu exits",
-			(unsigned long long)pm.forks,
-			(unsigned long long)pm.execs,
-			(unsigned long long)pm.exits);
-	status_reader(e, m);
-	status_stacks(e, m);
+			(unsigned long long)pm->forks,
+			(unsigned long long)pm->execs,
+			(unsigned long long)pm->exits);
+}
+
+static void status_losses(struct engine *e, struct reporter_metrics *m)
+{
+	const char *const *words = losses_names();
+	uint64_t losses[LOSS_MAX];
+	int i;
+
 	losses_count(e, losses);
 	for (i = 0; i < LOSS_MAX; i++) {
-		reporter_status(m, loss_words[i], "%llu",
+		reporter_status(m, words[i], "%llu",
 				(unsigned long long)losses[i]);
-		reporter_member_int(m, "losses", loss_words[i], losses[i]);
+		reporter_member_int(m, "losses", words[i], losses[i]);
 	}
-	status_limits(e, m);
+}
+
+/* What a person asks first; everything else is in /metrics. */
+static void status_collect(struct engine *e, const struct engine_totals *total,
+			   const struct source_stats *source,
+			   struct reporter_metrics *m)
+{
+	struct pm_stats pm;
+
+	pm_get_stats(e->pm, &pm);
+	reporter_status(m, "sampling", "%u Hz, for %llu s", e->opts.freq_hz,
+			(unsigned long long)((clock_boottime_ns() - e->begin) /
+					     CLOCK_NSEC_PER_SEC));
+	status_start(e->rescan, &pm, m);
+	reporter_status(m, "source", "%s",
+			e->note[0] ? e->note : e->source.row->title);
+	status_missing(m);
+	reporter_status(m, "samples", "%llu",
+			(unsigned long long)total->samples);
+	status_processes(&pm, e->open_files, m);
+	status_reader(e->symbolizer, m);
+	status_stacks(e->th, m);
+	status_losses(e, m);
+	status_limits(&e->limits, &source->life, m);
 }
 
 /* The same, for programs: what of it is in no metric, or is asked for first. */
-static void status_members(struct engine *e, struct reporter_metrics *m)
+static void status_members(const struct engine *e,
+			   const struct engine_totals *total,
+			   struct reporter_metrics *m)
 {
-	struct engine_totals total;
-	double all;
+	double all = total->samples + total->missed;
 
-	engine_totals(e, &total);
 	reporter_member_int(m, NULL, "since",
 			    (e->begin + clock_wall_offset_ns()) /
 				    CLOCK_NSEC_PER_SEC);
 	reporter_member_int(m, "sampling", "hz", e->opts.freq_hz);
-	reporter_member_text(m, "sampling", "source", e->perf ? "perf" : "bpf");
+	reporter_member_text(m, "sampling", "source", e->source.row->name);
 	reporter_member_text(m, "sampling", "note", e->note);
 	reporter_member_int(m, "sampling", "seconds",
 			    (clock_boottime_ns() - e->begin) /
 				    CLOCK_NSEC_PER_SEC);
-	reporter_member_int(m, "sampling", "samples", total.samples);
-	all = total.samples + total.missed;
+	reporter_member_int(m, "sampling", "samples", total->samples);
 	if (all)
-		reporter_member_real(m, NULL, "coverage", total.samples / all);
+		reporter_member_real(m, NULL, "coverage", total->samples / all);
 }
 
 void metrics_collect(void *arg, struct reporter_metrics *m)
 {
 	struct mallinfo2 heap = mallinfo2();
+	struct engine_totals total;
+	struct source_stats source;
 	struct engine *e = arg;
 
-	metrics_sampler(e, m);
-	metrics_lifecycle(e, m);
-	metrics_sideband(e, m);
-	metrics_rereads(e, m);
-	metrics_perf(e, m);
-	metrics_pump(e, m);
-	metrics_parts(e, m);
+	metrics_source(&e->source, &source);
+	engine_totals(e, &total);
+	metrics_sampler(&e->source, m);
+	metrics_lifecycle(&source.life, m);
+	metrics_sideband(&source.side, m);
+	metrics_rereads(e->rescan, m);
+	metrics_perf(&source.perf, m);
+	metrics_pump(e->in.pump, m);
+	metrics_parts(e->pm, e->th, e->symbolizer, m);
 	reporter_metric(m, "profd_heap_bytes",
 			"bytes of memory in use, as malloc counts them", false,
 			NULL, heap.uordblks + heap.hblkhd);
@@ -500,6 +413,6 @@ void metrics_collect(void *arg, struct reporter_metrics *m)
 	reporter_metric(m, "profd_build_info", "1, of this version", false,
 			"version=\"" PROFD_VERSION "\"", 1);
 	metrics_process(m);
-	status_members(e, m);
-	status_collect(e, m);
+	status_members(e, &total, m);
+	status_collect(e, &total, &source, m);
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * walk: the fourth stream. At the start one record for every process of
- * quark's snapshot and one for the mappings of each; later one whenever the
- * process manager wants the mappings of a process re-read (walk_reread.c). A
- * record counts from the moment its reading began and never rewrites what was
- * before.
+ * rescan: see profiler/rescan/rescan.h. At the start one record for every process of
+ * quark's snapshot and one for the mappings of each; later one for each process whose
+ * mappings are re-read (rescan_read.c). A record counts from the moment its reading
+ * began and never changes what was before.
  *
  * Once a minute, and when quark has compared its processes with the kernel's
- * after a gap in the lifecycle stream, all of them are walked again.
+ * after a gap in the lifecycle stream, all of them are scanned again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@
 #include "base/base.h"
 #include "profiler/rescan/rescan_internal.h"
 
-/* So long it takes from one drain of the rings to the next. */
+/* From one drain of the rings to the next. */
 #define WALK_DRAIN_MS 10
 /* Bytes that were read and wait in the pump; then no others are read. */
 #define WALK_PUMP_BYTES (32 << 20)
@@ -28,8 +27,7 @@
 #define WALK_TRIES 200
 #define WALK_PERIOD_NS (60 * CLOCK_NSEC_PER_SEC)
 
-/* The pump frees the record itself. */
-void walk_deliver(struct pm *pm, void *rec, uint64_t time)
+void rescan_deliver(struct pm *pm, void *rec, uint64_t time)
 {
 	struct walk_record *w = rec;
 
@@ -51,7 +49,7 @@ void walk_deliver(struct pm *pm, void *rec, uint64_t time)
 	}
 }
 
-void walk_drop(void *rec)
+void rescan_drop(void *rec)
 {
 	struct walk_record *w = rec;
 
@@ -62,8 +60,8 @@ void walk_drop(void *rec)
 	free(w);
 }
 
-static int walk_push(struct engine *e, enum walk_kind kind, uint64_t time,
-		     const struct quark_process *qp)
+static int rescan_push(struct rescan *r, enum walk_kind kind, uint64_t time,
+		       const struct quark_process *qp)
 {
 	struct walk_record *w = calloc(1, sizeof(*w));
 
@@ -75,10 +73,10 @@ static int walk_push(struct engine *e, enum walk_kind kind, uint64_t time,
 		free(w);
 		return -ENOMEM;
 	}
-	return pump_push(e->pump, PUMP_WALK, time, w, sizeof(*w));
+	return pump_push(r->opts.pump, PUMP_WALK, time, w, sizeof(*w));
 }
 
-size_t walk_size(const struct walk_record *w)
+size_t rescan_size(const struct walk_record *w)
 {
 	const struct pm_maps *m = &w->maps;
 	size_t size = sizeof(*w) + m->n * sizeof(*m->maps);
@@ -87,24 +85,23 @@ size_t walk_size(const struct walk_record *w)
 	return m->n ? size + (size_t)(last - m->text) + strlen(last) : size;
 }
 
-void walk_keep(struct engine *e, const struct walkqueue_item *item,
-	       struct walk_record *w)
+void rescan_keep(struct rescan *r, const struct walkqueue_item *item,
+		 struct walk_record *w)
 {
-	size_t size = walk_size(w);
-
+	size_t size = rescan_size(w);
 	struct pump_stats st;
 
-	pump_get_stats(e->pump, &st);
-	if (!e->start && st.bytes_of[PUMP_WALK] < WALK_PUMP_BYTES) {
-		pump_push(e->pump, PUMP_WALK, w->maps.begin, w, size);
-	} else if (!e->start || walk_start_add(e->start, w, &w->maps, size)) {
-		walk_later(e, item);
-		walk_drop(w);
+	pump_get_stats(r->opts.pump, &st);
+	if (!r->start && st.bytes_of[PUMP_WALK] < WALK_PUMP_BYTES) {
+		pump_push(r->opts.pump, PUMP_WALK, w->maps.begin, w, size);
+	} else if (!r->start || walk_start_add(r->start, w, &w->maps, size)) {
+		rescan_later(r, item);
+		rescan_drop(w);
 	}
 }
 
-int walk_add(struct walkqueue_item **itemsp, size_t *np, uint32_t tgid,
-	     uint32_t uid)
+int rescan_add(struct walkqueue_item **itemsp, size_t *np, uint32_t tgid,
+	       uint32_t uid)
 {
 	struct walkqueue_item *p = *itemsp;
 
@@ -119,109 +116,115 @@ int walk_add(struct walkqueue_item **itemsp, size_t *np, uint32_t tgid,
 }
 
 /* Those of the snapshot that have mappings. */
-static int walk_processes(struct engine *e, struct walkqueue_item **itemsp,
-			  size_t *np)
+static int rescan_processes(struct rescan *r, struct quark_queue *quark,
+			    uint64_t snapshot, struct walkqueue_item **itemsp,
+			    size_t *np)
 {
 	const struct quark_process *qp;
 	struct quark_process_iter it;
 	int err = 0;
 
-	quark_process_iter_init(&it, &e->quark);
+	quark_process_iter_init(&it, quark);
 	while (!err && (qp = quark_process_iter_next(&it))) {
-		err = walk_push(e, WALK_PROCESS, e->walk_begin, qp);
+		err = rescan_push(r, WALK_PROCESS, snapshot, qp);
 		if (!err && !(qp->x_flags & QUARK_X_KTHREAD))
-			err = walk_add(itemsp, np, qp->pid, qp->proc_uid);
+			err = rescan_add(itemsp, np, qp->pid, qp->proc_uid);
 	}
 	return err;
 }
 
-static void walk_started(void *arg, void *rec, const struct pm_maps *m)
+static void rescan_started(void *arg, void *rec, const struct pm_maps *m)
 {
-	struct engine *e = arg;
+	struct rescan *r = arg;
 
-	pump_push(e->pump, PUMP_WALK, m->begin, rec, walk_size(rec));
+	pump_push(r->opts.pump, PUMP_WALK, m->begin, rec, rescan_size(rec));
+}
+
+static void rescan_streams(struct rescan *r)
+{
+	r->told = r->opts.drain(r->opts.arg);
 }
 
 /* The streams come as far as what was read of /proc; then the pump goes on. */
-static void walk_go_on(struct engine *e)
+static void rescan_go_on(struct rescan *r)
 {
 	uint64_t until;
 	int tries;
 
-	if (!e->start)
+	if (!r->start)
 		return;
-	until = walk_start_until(e->start);
-	for (tries = 0; e->told < until; tries++) {
+	until = walk_start_until(r->start);
+	for (tries = 0; r->told < until; tries++) {
 		if (tries == WALK_TRIES) {
-			walk_start_lost(e->start);
+			walk_start_lost(r->start);
 			break;
 		}
 		usleep(WALK_TRY_US);
-		engine_drain(e);
+		rescan_streams(r);
 	}
-	walk_start_end(e->start, walk_started, e);
-	e->start = NULL;
-	engine_drain(e);
+	walk_start_end(r->start, rescan_started, r);
+	r->start = NULL;
+	rescan_streams(r);
 }
 
-static void walk_drain(struct engine *e)
+static void rescan_drain(struct rescan *r)
 {
 	struct pump_stats st;
 
-	engine_drain(e);
-	pump_get_stats(e->pump, &st);
-	if (e->start &&
-	    walk_start_full(e->start, st.bytes - st.bytes_of[PUMP_WALK]))
-		walk_go_on(e);
+	rescan_streams(r);
+	pump_get_stats(r->opts.pump, &st);
+	if (r->start &&
+	    walk_start_full(r->start, st.bytes - st.bytes_of[PUMP_WALK]))
+		rescan_go_on(r);
 }
 
-/* The next ones. Who made readings wait before is left to the queue. */
-static void walk_batch(struct engine *e, const struct walkqueue_item *items,
-		       size_t n)
+/* The next ones. Users that made readings wait before are left to the queue. */
+static void rescan_batch(struct rescan *r, const struct walkqueue_item *items,
+			 size_t n)
 {
-	struct walk_batch *b = e->batch;
+	struct walk_batch *b = r->batch;
 	size_t at;
 
-	for (b->n = 0; e->walk_at < n && b->n < MAPSREADER_BATCH;) {
-		at = e->walk_at++;
-		if (e->walk_waited > WALK_WAITED_NS ||
-		    walkqueue_spent(e->rereads, &items[at])) {
-			walk_later(e, &items[at]);
+	for (b->n = 0; r->walk_at < n && b->n < MAPSREADER_BATCH;) {
+		at = r->walk_at++;
+		if (r->walk_waited > WALK_WAITED_NS ||
+		    walkqueue_spent(r->rereads, &items[at])) {
+			rescan_later(r, &items[at]);
 			continue;
 		}
 		b->pos[b->n] = at;
 		b->items[b->n++] = items[at];
 	}
 	if (b->n)
-		walk_read(e, UINT64_MAX);
+		rescan_read(r, UINT64_MAX);
 }
 
 /* What is read must be handed on, too. */
-static bool walk_may_read(struct engine *e)
+static bool rescan_may_read(struct rescan *r)
 {
 	struct pump_stats st;
 
-	pump_get_stats(e->pump, &st);
-	return e->start || st.bytes_of[PUMP_WALK] < WALK_PUMP_BYTES;
+	pump_get_stats(r->opts.pump, &st);
+	return r->start || st.bytes_of[PUMP_WALK] < WALK_PUMP_BYTES;
 }
 
-int walk_maps(struct engine *e, const struct walkqueue_item *items, size_t n)
+int rescan_maps(struct rescan *r, const struct walkqueue_item *items, size_t n)
 {
 	uint64_t drained = clock_awake_ns(), now;
-	int err = walk_reader(e);
+	int err = rescan_reader(r);
 
-	e->walking = true;
-	while (!err && (e->walk_at < n || mapsreader_busy(e->maps))) {
-		if (!mapsreader_busy(e->maps) && walk_may_read(e))
-			walk_batch(e, items, n);
-		mapsreader_wait(e->maps, WALK_DRAIN_MS);
+	r->walking = true;
+	while (!err && (r->walk_at < n || mapsreader_busy(r->maps))) {
+		if (!mapsreader_busy(r->maps) && rescan_may_read(r))
+			rescan_batch(r, items, n);
+		mapsreader_wait(r->maps, WALK_DRAIN_MS);
 		now = clock_awake_ns();
 		if (now - drained < WALK_DRAIN_MS * CLOCK_NSEC_PER_MSEC)
 			continue;
-		walk_drain(e);
+		rescan_drain(r);
 		drained = clock_awake_ns();
 	}
-	e->walking = false;
+	r->walking = false;
 	return err;
 }
 
@@ -229,70 +232,112 @@ int walk_maps(struct engine *e, const struct walkqueue_item *items, size_t n)
  * Pids first, mappings after: the drains in between change what quark's
  * iterator stands on.
  */
-int walk_all(struct engine *e)
+int rescan_first(struct rescan *r, struct quark_queue *quark, uint64_t snapshot,
+		 uint64_t begin)
 {
 	struct walkqueue_item *items = NULL;
 	struct pump_stats st;
 	size_t n = 0;
 	int err;
 
-	e->start = walk_start_new(e->begin);
-	err = e->start ? walk_processes(e, &items, &n) : -ENOMEM;
+	r->begin = begin;
+	r->start = walk_start_new(begin);
+	err = r->start ? rescan_processes(r, quark, snapshot, &items, &n)
+		       : -ENOMEM;
 	if (!err)
-		engine_drain(e);
+		rescan_streams(r);
 	if (!err)
-		err = walk_maps(e, items, n);
+		err = rescan_maps(r, items, n);
 	free(items);
-	walk_go_on(e);
+	rescan_go_on(r);
 	/* Not before: what was taken meanwhile lay in the rings. */
-	pump_get_stats(e->pump, &st);
-	e->start_ns = clock_boottime_ns() - e->begin;
-	e->start_samples = st.pushed[PUMP_SAMPLE];
+	pump_get_stats(r->opts.pump, &st);
+	r->start_ns = clock_boottime_ns() - begin;
+	r->start_samples = st.pushed[PUMP_SAMPLE];
 	return err;
 }
 
 /*
  * As of quark's watermark: the cache has all that happened before, and the pump
- * hands that on first. Without memory for one of them, no end: nobody is taken
- * for gone.
+ * delivers that first. Without memory for one of them there is no end, and no process
+ * is presumed dead.
  */
-static void walk_processes_again(struct engine *e)
+static void rescan_processes_again(struct rescan *r, struct quark_queue *quark)
 {
-	uint64_t time = quark_queue_watermark(&e->quark);
+	uint64_t time = quark_queue_watermark(quark);
 	const struct quark_process *qp;
 	struct quark_process_iter it;
 	int err;
 
-	err = walk_push(e, WALK_BEGIN, time, NULL);
-	quark_process_iter_init(&it, &e->quark);
+	err = rescan_push(r, WALK_BEGIN, time, NULL);
+	quark_process_iter_init(&it, quark);
 	while (!err && (qp = quark_process_iter_next(&it)))
-		err = walk_push(e, WALK_PROCESS, time, qp);
+		err = rescan_push(r, WALK_PROCESS, time, qp);
 	if (!err)
-		walk_push(e, WALK_END, time, NULL);
+		rescan_push(r, WALK_END, time, NULL);
 }
 
-void walk_anew(struct engine *e)
+void rescan_soon(struct rescan *r)
 {
-	e->walk_next = 1;
+	r->next = 1;
 }
 
-void walk_check(struct engine *e, uint64_t now)
+void rescan_check(struct rescan *r, struct quark_queue *quark, uint64_t now)
 {
 	struct quark_queue_stats st;
 
-	quark_queue_get_stats(&e->quark, &st);
-	if (st.repairs != e->repairs)
-		walk_anew(e);
-	e->repairs = st.repairs;
-	if (now < e->walk_next)
+	quark_queue_get_stats(quark, &st);
+	if (st.repairs != r->repairs)
+		rescan_soon(r);
+	r->repairs = st.repairs;
+	if (now < r->next)
 		return;
-	if (e->walk_next)
-		walk_processes_again(e);
-	e->walk_next = now + WALK_PERIOD_NS;
+	if (r->next)
+		rescan_processes_again(r, quark);
+	r->next = now + WALK_PERIOD_NS;
 }
 
-uint64_t walk_watermark(struct engine *e, uint64_t now)
+uint64_t rescan_watermark(struct rescan *r, uint64_t now)
 {
 	/* Processes go on, what they map waits. */
-	return MIN(e->start ? e->begin : now, walk_reread_watermark(e, now));
+	return MIN(r->start ? r->begin : now, rescan_reread_watermark(r, now));
+}
+
+void rescan_saw_map(struct rescan *r, const struct pm_map_event *ev)
+{
+	if (r->start)
+		walk_saw_map(r->start, ev);
+}
+
+void rescan_saw_event(struct rescan *r, const struct quark_event *ev)
+{
+	if (r->start)
+		walk_saw_event(r->start, ev);
+}
+
+void rescan_saw_loss(struct rescan *r)
+{
+	if (r->start)
+		walk_start_lost(r->start);
+}
+
+int rescan_new(struct rescan **rp, const struct rescan_opts *opts)
+{
+	struct rescan *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->opts = *opts;
+	*rp = r;
+	return 0;
+}
+
+void rescan_free(struct rescan *r)
+{
+	if (!r)
+		return;
+	mapsreader_free(r->maps);
+	free(r->batch);
+	walkqueue_free(r->rereads);
+	free(r);
 }

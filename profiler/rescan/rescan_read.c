@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * walk_reread: mappings that are re-read: of processes for which the process
+ * rescan_read: mappings that are re-read: of processes for which the process
  * manager asks, and after a loss in the mapping stream of every process that it
- * leaves in doubt, so that the next sample of each finds them. Which first, and
- * how many, the queue says.
+ * leaves stale, so that the next sample of each finds them. The queue decides
+ * which are first, and how many.
  *
  * The reader reads some at a time, for a few milliseconds: the pump waits for it,
  * but no longer for one that hangs in some process's lock.
@@ -20,194 +20,189 @@
 /* A reading that waits for longer is abandoned; for one that was slow before. */
 #define REREAD_PATIENCE_NS (100 * CLOCK_NSEC_PER_MSEC)
 #define REREAD_SLOW_PATIENCE_NS (300 * CLOCK_NSEC_PER_MSEC)
-/* All in doubt are asked for this long after the last time at the earliest. */
+/* All stale processes are asked for this long after the last time at the earliest. */
 #define REREAD_PAUSE_NS (200 * CLOCK_NSEC_PER_MSEC)
 /* Some may have been in an exec, or been forked meanwhile. */
 #define REREAD_ROUNDS 5
 
-static void reread_next(struct engine *e, uint64_t now);
+static void reread_next(struct rescan *r, uint64_t now);
 
-static void reread_charge(struct engine *e, const struct walkqueue_item *item,
-			  const struct mapsreader_result *r)
+static void reread_charge(struct rescan *r, const struct walkqueue_item *item,
+			  const struct mapsreader_result *res)
 {
-	uint64_t wait = r->waited ? r->wall_ns - MIN(r->cpu_ns, r->wall_ns) : 0;
+	uint64_t wait = 0;
 
-	/* All are read at the start, and only waits are anybody's fault. */
-	if (e->walking && !wait)
+	if (res->waited)
+		wait = res->wall_ns - MIN(res->cpu_ns, res->wall_ns);
+	/* All are read at the start; a user is charged for waits only. */
+	if (r->walking && !wait)
 		return;
-	walkqueue_charge(e->rereads, item, e->walking ? 0 : r->cpu_ns, wait);
+	walkqueue_charge(r->rereads, item, r->walking ? 0 : res->cpu_ns, wait);
 	if (wait > WALKQUEUE_SLOW_LIMIT)
-		limits_note(&e->limits, item->uid, LIMIT_REREADS, 1);
-	if (e->walking)
-		e->walk_waited += wait;
-	e->rereads_hung += r->err == -ETIMEDOUT;
-	e->rereads_large += r->err == -E2BIG;
+		limits_note(r->opts.limits, item->uid, LIMIT_REREADS, 1);
+	if (r->walking)
+		r->walk_waited += wait;
+	r->hung += res->err == -ETIMEDOUT;
+	r->large += res->err == -E2BIG;
 }
 
 static void reread_answer(void *arg, size_t i,
-			  const struct mapsreader_result *r, struct pm_maps *m)
+			  const struct mapsreader_result *res,
+			  struct pm_maps *m)
 {
-	struct engine *e = arg;
-	struct walkqueue_item item = e->batch->items[i];
-	struct walk_record *w = r->err ? NULL : calloc(1, sizeof(*w));
+	struct rescan *r = arg;
+	struct walkqueue_item item = r->batch->items[i];
+	struct walk_record *w = res->err ? NULL : calloc(1, sizeof(*w));
 
-	reread_charge(e, &item, r);
+	reread_charge(r, &item, res);
 	if (w) {
 		w->kind = WALK_MAPS;
 		w->maps = *m;
 	} else {
 		pm_maps_fini(m);
 	}
-	/* Who hung at the start was not read at all: once more. */
-	if (e->walking && r->err == -EAGAIN)
-		e->walk_at = MIN(e->walk_at, e->batch->pos[i]);
-	else if (r->err == -EAGAIN || (e->walking && r->err == -ETIMEDOUT))
-		walk_later(e, &item);
-	else if (w && e->walking)
-		walk_keep(e, &item, w);
+	/* One that hung at the start was not read at all: once more. */
+	if (r->walking && res->err == -EAGAIN)
+		r->walk_at = MIN(r->walk_at, r->batch->pos[i]);
+	else if (res->err == -EAGAIN || (r->walking && res->err == -ETIMEDOUT))
+		rescan_later(r, &item);
+	else if (w && r->walking)
+		rescan_keep(r, &item, w);
 	else if (w)
-		pump_push(e->pump, PUMP_WALK, w->maps.begin, w, walk_size(w));
-	if (!mapsreader_busy(e->maps))
-		reread_next(e, clock_boottime_ns());
+		pump_push(r->opts.pump, PUMP_WALK, w->maps.begin, w,
+			  rescan_size(w));
+	if (!mapsreader_busy(r->maps))
+		reread_next(r, clock_boottime_ns());
 }
 
-int walk_reader(struct engine *e)
+int rescan_reader(struct rescan *r)
 {
-	if (!e->rereads)
-		e->rereads = walkqueue_new();
-	if (!e->batch)
-		e->batch = calloc(1, sizeof(*e->batch));
-	if (!e->maps && e->batch)
-		e->maps = mapsreader_new(e->loop, reread_answer, e);
-	return e->rereads && e->maps ? 0 : -ENOMEM;
+	if (!r->rereads)
+		r->rereads = walkqueue_new();
+	if (!r->batch)
+		r->batch = calloc(1, sizeof(*r->batch));
+	if (!r->maps && r->batch)
+		r->maps = mapsreader_new(r->opts.loop, reread_answer, r);
+	return r->rereads && r->maps ? 0 : -ENOMEM;
 }
 
-void walk_read(struct engine *e, uint64_t slice_ns)
+void rescan_read(struct rescan *r, uint64_t slice_ns)
 {
-	struct walk_batch *b = e->batch;
+	struct walk_batch *b = r->batch;
 	uint32_t tgids[MAPSREADER_BATCH];
 	size_t i;
 
 	for (i = 0; i < b->n; i++)
 		tgids[i] = b->items[i].tgid;
-	if (!mapsreader_ask(e->maps, tgids, b->n, slice_ns,
+	if (!mapsreader_ask(r->maps, tgids, b->n, slice_ns,
 			    b->items[0].slow ? REREAD_SLOW_PATIENCE_NS
 					     : REREAD_PATIENCE_NS))
 		return;
 	for (i = 0; i < b->n; i++) {
-		if (!e->walking) /* what taking it was charged */
-			walkqueue_charge(e->rereads, &b->items[i], 0, 0);
-		walk_later(e, &b->items[i]);
+		if (!r->walking) /* what taking it was charged */
+			walkqueue_charge(r->rereads, &b->items[i], 0, 0);
+		rescan_later(r, &b->items[i]);
 	}
 }
 
-/* Has those read whose turn it is. The manager asks for others again. */
-static void reread_next(struct engine *e, uint64_t now)
+/* Reads those that are next in turn. The manager asks for others again. */
+static void reread_next(struct rescan *r, uint64_t now)
 {
 	uint32_t uid;
 
-	if (!e->rereads || e->doubts.over || e->walking || walk_reader(e) ||
-	    mapsreader_busy(e->maps))
+	if (!r->rereads || r->walking || rescan_reader(r) ||
+	    mapsreader_busy(r->maps))
 		return;
-	e->batch->n = walkqueue_take(e->rereads, now, e->batch->items,
+	r->batch->n = walkqueue_take(r->rereads, now, r->batch->items,
 				     MAPSREADER_BATCH);
-	if (e->batch->n)
-		walk_read(e, REREAD_SLICE_NS);
-	else if (walkqueue_limits(e->rereads, &uid))
-		limits_note(&e->limits, uid, LIMIT_REREADS, 1);
+	if (r->batch->n)
+		rescan_read(r, REREAD_SLICE_NS);
+	else if (walkqueue_limits(r->rereads, &uid))
+		limits_note(r->opts.limits, uid, LIMIT_REREADS, 1);
 }
 
-void walk_later(struct engine *e, const struct walkqueue_item *item)
+void rescan_later(struct rescan *r, const struct walkqueue_item *item)
 {
-	if (!e->rereads)
-		e->rereads = walkqueue_new();
-	if (e->rereads)
-		walkqueue_add(e->rereads, item);
+	if (!r->rereads)
+		r->rereads = walkqueue_new();
+	if (r->rereads)
+		walkqueue_add(r->rereads, item);
 }
 
 /*
  * Asked from inside the pump, so nothing is read here. It begins at once, or
  * when the one under way is over.
  */
-void walk_want_maps(void *arg, const struct pm_want *want)
+void rescan_want(struct rescan *r, const struct pm_want *want)
 {
 	struct walkqueue_item item = { .tgid = want->key.tgid,
 				       .uid = want->uid,
 				       .flood = want->flood };
-	struct engine *e = arg;
 
-	walk_later(e, &item);
-	reread_next(e, clock_boottime_ns());
+	rescan_later(r, &item);
+	reread_next(r, clock_boottime_ns());
 }
 
-/* --- all that are in doubt --------------------------------------------------- */
+/* --- all that are stale ------------------------------------------------------ */
 
-void walk_after_loss(struct engine *e)
+void rescan_after_loss(struct rescan *r)
 {
-	struct walk_doubts *d = &e->doubts;
+	struct rescan_stale *d = &r->stale;
 
 	d->rounds = REREAD_ROUNDS;
 	if (!d->next)
 		d->next = d->began + REREAD_PAUSE_NS;
 }
 
-static void reread_doubts(struct engine *e)
+static void reread_stale(struct rescan *r)
 {
 	struct walkqueue_item item;
 	struct pm_image_info info;
 	struct pm_image *img;
 	struct pm_iter it;
 
-	pm_iter_init(&it, e->pm, false);
+	pm_iter_init(&it, r->opts.pm, false);
 	while ((img = pm_iter_next(&it))) {
-		if (!pm_image_doubtful(e->pm, img))
+		if (!pm_image_doubtful(r->opts.pm, img))
 			continue;
 		pm_image_info(img, &info);
 		item = (struct walkqueue_item){
 			.tgid = info.key.tgid,
 			.uid = info.uid,
-			.flood = pm_image_floods(e->pm, img),
+			.flood = pm_image_floods(r->opts.pm, img),
 		};
-		walk_later(e, &item);
+		rescan_later(r, &item);
 	}
 }
 
-void walk_doubts(struct engine *e, uint64_t now)
+void rescan_work(struct rescan *r, uint64_t now)
 {
-	struct walk_doubts *d = &e->doubts;
+	struct rescan_stale *d = &r->stale;
 
-	if (e->maps)
-		mapsreader_check(e->maps, clock_boottime_ns());
+	if (r->maps)
+		mapsreader_check(r->maps, clock_boottime_ns());
 	if (d->next && now >= d->next) {
-		reread_doubts(e);
+		reread_stale(r);
 		d->began = now;
 		d->next = --d->rounds ? now + REREAD_PAUSE_NS : 0;
 	}
-	reread_next(e, now);
+	reread_next(r, now);
 }
 
-uint64_t walk_reread_watermark(const struct engine *e, uint64_t now)
+uint64_t rescan_reread_watermark(const struct rescan *r, uint64_t now)
 {
-	if (!e->maps || !e->batch->n || e->batch->items[0].slow)
+	if (!r->maps || !r->batch->n || r->batch->items[0].slow)
 		return now;
-	return MIN(now, mapsreader_since(e->maps, now));
+	return MIN(now, mapsreader_since(r->maps, now));
 }
 
-void walk_reread_stats(const struct engine *e, struct walkqueue_stats *out)
+void rescan_get_stats(const struct rescan *r, struct rescan_stats *out)
 {
 	memset(out, 0, sizeof(*out));
-	if (e->rereads)
-		walkqueue_get_stats(e->rereads, out);
-}
-
-/* Waits for no reading: the reader is killed. */
-void walk_cancel(struct engine *e)
-{
-	e->doubts.over = true;
-	mapsreader_free(e->maps);
-	e->maps = NULL;
-	free(e->batch);
-	e->batch = NULL;
-	walkqueue_free(e->rereads);
-	e->rereads = NULL;
+	out->hung = r->hung;
+	out->large = r->large;
+	out->start_ns = r->start_ns;
+	out->start_samples = r->start_samples;
+	if (r->rereads)
+		walkqueue_get_stats(r->rereads, &out->queue);
 }

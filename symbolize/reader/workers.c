@@ -497,10 +497,13 @@ struct worker_job *workers_owed(const struct workers *ws,
 		if (j && is_owed(j, f))
 			return j;
 	}
-	for (p = ws ? ws->parties : NULL; p; p = p->next)
-		for (j = p->head; j; j = j->next)
+	for (p = ws ? ws->parties : NULL; p; p = p->next) {
+		TAILQ_FOREACH(j, &p->waiting, link)
+		{
 			if (is_owed(j, f))
 				return j;
+		}
+	}
 	return NULL;
 }
 

@@ -34,6 +34,7 @@
 #include "processmanager/quark/scan.c"
 #include "profiler/engine.c"
 #include "profiler/engine_open.c"
+#include "profiler/source/source_bpf.c"
 
 #define ROUNDS 9
 #define LIVES 20000
@@ -291,6 +292,7 @@ static void fill_caches(void)
 /* As engine_drain(); its CPU time. */
 static double tick(struct engine *e)
 {
+	struct intake *in = &e->in;
 	uint64_t begin = ring.now + 1;
 	double us;
 	int i;
@@ -302,17 +304,17 @@ static double tick(struct engine *e)
 		fill_caches();
 	us = cpu_us();
 	for (i = 0; i < nmaps; i++)
-		engine_on_map(e, &maps[i]);
+		intake_map(in, &maps[i]);
 	nmaps = 0;
-	engine_drain_lifecycle(e);
-	pump_watermark(e->pump, PUMP_SAMPLE, ring.now);
-	pump_watermark(e->pump, PUMP_MAPPING, ring.now);
-	pump_watermark(e->pump, PUMP_WALK, ring.now);
-	e->passed = pump_run(e->pump);
+	source_bpf_drain_life(e->source.state);
+	pump_watermark(in->pump, PUMP_SAMPLE, ring.now);
+	pump_watermark(in->pump, PUMP_MAPPING, ring.now);
+	pump_watermark(in->pump, PUMP_WALK, ring.now);
+	in->passed = pump_run(in->pump);
 	trace_handler_tick(e->th, ring.now);
-	pm_forget(e->pm, e->passed);
-	engine_advance(e);
-	uv_run(e->loop, UV_RUN_NOWAIT);
+	pm_forget(e->pm, in->passed);
+	reporter_advance(e->reporter, engine_done(e));
+	uv_run(e->opts.loop, UV_RUN_NOWAIT);
 	return cpu_us() - us;
 }
 
@@ -349,6 +351,7 @@ static int file_of(struct dl_phdr_info *info, size_t size, void *arg)
 
 static int bench_open(struct engine *e)
 {
+	static struct source_bpf bpf;
 	static struct engine_opts opts;
 	char dir[] = "/tmp/bench_life.XXXXXX", path[64];
 	const char *listen[] = { path };
@@ -357,7 +360,7 @@ static int bench_open(struct engine *e)
 	char msg[256];
 	int err;
 
-	opts.loop = e->loop = uv_default_loop();
+	opts.loop = uv_default_loop();
 	opts.freq_hz = 99;
 	/* Events are kept for those who may ask. */
 	if (!mkdtemp(dir))
@@ -374,10 +377,16 @@ static int bench_open(struct engine *e)
 	rmdir(dir);
 	if (err)
 		return err;
-	engine_attr(e, &attr, 0);
-	if (quark_queue_open(&e->quark, &attr))
+	bpf.opts.in = &e->in;
+	bpf.opts.rescan = e->rescan;
+	bpf.opts.pm = e->pm;
+	bpf.opts.event = engine_event;
+	bpf.opts.arg = e;
+	source_bpf_attr(&bpf, &attr, 0);
+	if (quark_queue_open(&bpf.quark, &attr))
 		return -errno;
-	e->quark_open = true;
+	bpf.quark_open = true;
+	e->source = (struct source_run){ &source_bpf, &bpf };
 	reporter_start(e->reporter, 1);
 	ring.now = TICK_NS;
 	return 0;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "profiler/engine_internal.h"
 #include "profiler/rescan/rescan_internal.h"
 
 #define TIMES 200 /* what malloc keeps for later is less than a tenth */
@@ -23,17 +24,18 @@ static void drop_walk_record(void)
 	struct walkqueue_item self = { .tgid = (uint32_t)getpid() };
 	struct walk_record *w = calloc(1, sizeof(*w));
 	struct engine e = { 0 };
+	struct rescan r = { 0 };
 	struct pump_stats st;
 
-	assert_int_equal(engine_pump_new(&e), 0);
+	assert_int_equal(engine_intake_open(&e), 0);
+	r.opts.pump = e.in.pump;
 	assert_non_null(w);
 	w->kind = WALK_MAPS;
 	assert_int_equal(pm_maps_read("/proc", self.tgid, &w->maps), 0);
-	walk_keep(&e, &self, w);
-	pump_get_stats(e.pump, &st);
+	rescan_keep(&r, &self, w);
+	pump_get_stats(e.in.pump, &st);
 	assert_int_equal(st.records, 1);
-	pump_free(e.pump);
-	vault_free(e.vault);
+	intake_fini(&e.in);
 }
 
 static void test_walk_records(void **state)
@@ -48,7 +50,7 @@ static void test_walk_records(void **state)
 }
 
 /* One mapping with a path as long as it gets. */
-static void map_long(struct engine *e, uint32_t tgid, struct pump_stats *st)
+static void map_long(struct intake *in, uint32_t tgid, struct pump_stats *st)
 {
 	static char path[4096];
 	struct pm_map_event ev = {
@@ -56,8 +58,8 @@ static void map_long(struct engine *e, uint32_t tgid, struct pump_stats *st)
 	};
 
 	memset(path, 'x', sizeof(path) - 1);
-	engine_on_map(e, &ev);
-	pump_get_stats(e->pump, st);
+	intake_map(in, &ev);
+	pump_get_stats(in->pump, st);
 }
 
 /*
@@ -73,21 +75,20 @@ static void test_no_room_for_mappings(void **state)
 	struct pump_stats before = { 0 }, st;
 	struct engine e = { 0 };
 
-	assert_int_equal(engine_pump_new(&e), 0);
-	for (map_long(&e, 5, &st); !st.full[PUMP_MAPPING];) {
+	assert_int_equal(engine_intake_open(&e), 0);
+	for (map_long(&e.in, 5, &st); !st.full[PUMP_MAPPING];) {
 		before = st;
-		map_long(&e, 5, &st);
+		map_long(&e.in, 5, &st);
 	}
 	assert_int_equal(st.pushed[PUMP_MAPPING],
 			 before.pushed[PUMP_MAPPING] + 2);
 	assert_int_equal(st.full[PUMP_MAPPING], 1);
 	assert_int_equal(st.records, before.records + 1);
-	engine_on_map(&e, &exec);
-	pump_get_stats(e.pump, &st);
+	intake_map(&e.in, &exec);
+	pump_get_stats(e.in.pump, &st);
 	assert_int_equal(st.full[PUMP_MAPPING], 1);
 	assert_int_equal(st.records, before.records + 2);
-	pump_free(e.pump);
-	vault_free(e.vault);
+	intake_fini(&e.in);
 }
 
 int main(void)

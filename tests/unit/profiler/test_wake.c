@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "profiler/wake.h"
+#include "profiler/source/wake.h"
 
 static int readable;
 

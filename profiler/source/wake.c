@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* wake: see profiler/wake.h. */
+/* wake: see profiler/source/wake.h. */
 #include "base/base.h"
-#include "profiler/wake.h"
+#include "profiler/source/wake.h"
 
 static void wake_event(uv_poll_t *poll, int status, int events)
 {

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * drain: when the engine's sources are drained. By a timer, and between two ticks when
+ * a ring of the source is filling up (struct source_poll). How often is decided here
+ * and nowhere else.
+ */
+#ifndef PROFILER_DRAIN_H
+#define PROFILER_DRAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "profiler/source/source.h"
+#include "profiler/source/wake.h"
+
+struct drain_wake {
+	struct wake wake;
+	struct source_poll poll;
+	struct drain *drain;
+};
+
+struct drain {
+	uv_loop_t *loop;
+	uv_timer_t timer;
+	struct drain_wake wakes[SOURCE_POLLS_MAX];
+	size_t nwakes;
+	void *state; /* the source's, of the polls */
+	void (*tick)(void *arg); /* drains, and does what is due besides */
+	void (*now)(void *arg); /* drains only */
+	void *arg;
+	uint64_t fast_until; /* CLOCK_BOOTTIME in ns */
+	unsigned int handles; /* of libuv that are open */
+	bool open; /* the timer is */
+};
+
+/*
+ * Drains from here on, quickly at first. 'begin': when sampling began. 'loop', 'tick',
+ * 'now' and 'arg' are set. 0 or -errno; then drain_close() is due as well.
+ */
+int drain_start(struct drain *d, uint64_t begin,
+		const struct source_run *source);
+/* From inside tick() or now(): something is left, drain again at once. */
+void drain_soon(struct drain *d);
+/* The end waits for the rings: quickly from here on. */
+void drain_hurry(struct drain *d);
+void drain_stop(struct drain *d); /* the timer */
+/* Closes all handles; runs the loop until they are. */
+void drain_close(struct drain *d);
+
+#endif /* PROFILER_DRAIN_H */

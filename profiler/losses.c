@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/* losses: how many records were lost, by cause: see profiler/metrics.h. */
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "profiler/engine_internal.h"
+
+static const char *const losses_words[] = {
+#define X(name, words) words,
+	LOSSES(X)
+#undef X
+};
+
+const char *const *losses_names(void)
+{
+	return losses_words;
+}
+
+void losses_saw_cpu(struct losses *l, unsigned int cpu)
+{
+	if (cpu < LOSSES_CPUS_SEEN)
+		l->cpus_seen[cpu / 64] |= 1ULL << cpu % 64;
+}
+
+/*
+ * Whether samples missing on a CPU concern what is recorded: of a recording of
+ * some processes, on the CPUs only on which it has seen them.
+ */
+static bool losses_counts_cpu(const struct losses *l, unsigned int cpu)
+{
+	if (!l->selected_only || cpu >= LOSSES_CPUS_SEEN)
+		return true;
+	return l->cpus_seen[cpu / 64] >> cpu % 64 & 1;
+}
+
+/*
+ * The kernel side's counters, over all CPUs. What is missing may shrink again as
+ * /proc/stat catches up; what was reported once is not taken back.
+ */
+void engine_totals(struct engine *e, struct engine_totals *out)
+{
+	struct sampler_cpu_stats *cpus;
+	struct losses *l = &e->losses;
+	uint64_t taken = 0, full = 0;
+	double missed = 0;
+	int n, i;
+
+	n = metrics_cpus(&e->source, &cpus);
+	for (i = 0; i < n; i++) {
+		taken += cpus[i].counters[ABI_SAMPLER_TAKEN];
+		full += cpus[i].counters[ABI_SAMPLER_RING_FULL];
+		if (losses_counts_cpu(l, cpus[i].cpu))
+			missed += cpus[i].missed;
+	}
+	free(cpus);
+	l->ring_full = MAX(l->ring_full, full);
+	l->missed = MAX(l->missed, missed);
+	out->samples = taken;
+	out->missed = l->missed;
+}
+
+/* Those that the parts count. */
+static void losses_of_parts(const struct pump_stats *pump,
+			    const struct trace_stats *tr,
+			    const struct pm_stats *pm, uint64_t *out)
+{
+	int i;
+
+	out[LOSS_PUMP_FULL] = 0;
+	out[LOSS_NOMEM] = tr->nomem + pm->nomem;
+	for (i = 0; i < PUMP_STREAM_MAX; i++) {
+		out[LOSS_NOMEM] += pump->nomem[i];
+		out[LOSS_PUMP_FULL] += pump->full[i];
+	}
+	out[LOSS_BAD] = tr->bad_records;
+	out[LOSS_LIFECYCLE_MS] = pm->gaps_ms;
+	out[LOSS_MAPPING_MS] = pm->maps_lost_ms;
+	out[LOSS_TABLES_LATE] = tr->stack_late;
+	out[LOSS_FILE_GONE] = tr->stack_gone;
+	out[LOSS_NAMES_LATE] = tr->names_late;
+}
+
+void losses_count(struct engine *e, uint64_t *out)
+{
+	struct engine_totals total;
+	struct source_stats st;
+	struct trace_stats tr;
+	struct pump_stats pump;
+	struct pm_stats pm;
+
+	pump_get_stats(e->in.pump, &pump);
+	trace_handler_get_stats(e->th, &tr);
+	pm_get_stats(e->pm, &pm);
+	losses_of_parts(&pump, &tr, &pm, out);
+	engine_totals(e, &total);
+	metrics_source(&e->source, &st);
+	out[LOSS_RING_FULL] = e->losses.ring_full;
+	out[LOSS_MISSED] = total.missed;
+	out[LOSS_NOMEM] += e->in.nomem;
+	out[LOSS_BAD] += st.side.bad;
+	out[LOSS_LIFECYCLE] = st.life.lost;
+	out[LOSS_MAPPING] = st.side.lost;
+	out[LOSS_PERF_GAPS] = st.perf.gaps;
+	out[LOSS_THROTTLED] = st.perf.throttled;
+}
+
+void losses_update(struct engine *e)
+{
+	struct engine_totals total;
+	uint64_t losses[LOSS_MAX];
+
+	losses_count(e, losses);
+	reporter_losses(e->reporter, losses);
+	engine_totals(e, &total);
+	health_tick(&e->health, clock_awake_ns(), losses, total.samples,
+		    e->in.passed, e->opts.window_s * CLOCK_NSEC_PER_SEC);
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+/* intake: see profiler/source/intake.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "profiler/rescan/rescan.h"
+#include "profiler/source/intake.h"
+
+/*
+ * Bytes that may wait in the pump: what the rings hold, which are about as large
+ * there, and as much again.
+ */
+#define INTAKE_HELD ((size_t)32 << 20)
+#define INTAKE_DELIVER_NS (5 * CLOCK_NSEC_PER_MSEC)
+#define INTAKE_DELIVER_RECORDS 16 /* between two readings of the clock */
+
+int intake_init(struct intake *in, size_t ceiling, pump_deliver_fn deliver,
+		pump_drop_fn drop, void *arg)
+{
+	int err = vault_new(&in->vault);
+
+	return err ? err
+		   : pump_new(&in->pump, MAX(INTAKE_HELD, ceiling), deliver,
+			      drop, arg);
+}
+
+void intake_fini(struct intake *in)
+{
+	pump_free(in->pump);
+	vault_free(in->vault);
+	in->pump = NULL;
+	in->vault = NULL;
+}
+
+static void *intake_take(struct intake *in, size_t size)
+{
+	void *rec = vault_take(in->vault, size);
+
+	in->nomem += !rec;
+	return rec;
+}
+
+struct abi_sample *intake_sample_new(struct intake *in, size_t len)
+{
+	return intake_take(in, len);
+}
+
+void intake_sample_push(struct intake *in, struct abi_sample *rec,
+			uint64_t time, size_t len)
+{
+	pump_push(in->pump, PUMP_SAMPLE, time, rec, len);
+}
+
+void intake_sample(void *arg, const struct abi_sample *rec, size_t len)
+{
+	struct abi_sample *copy = intake_sample_new(arg, len);
+
+	if (!copy)
+		return;
+	memcpy(copy, rec, len);
+	intake_sample_push(arg, copy, rec->time, len);
+}
+
+/*
+ * Called when a mapping record could not be queued. It is applied immediately, not in
+ * order of time, so older samples that are queued become stale, too; and since the
+ * process may be unknown so far, all processes do.
+ */
+static void intake_map_gone(struct intake *in, uint64_t time)
+{
+	struct pm_map_event lost = {
+		.kind = PM_MAP_LOST,
+		.time = time,
+		.end = clock_boottime_ns(),
+	};
+
+	in->map_lost(in->arg, &lost);
+}
+
+/* Execs and losses are rare, and concern a process as a whole. */
+static int intake_map_push(struct intake *in, struct pm_map_event *rec,
+			   size_t size)
+{
+	return rec->kind == PM_MAP_MMAP
+		       ? pump_push(in->pump, PUMP_MAPPING, rec->time, rec, size)
+		       : pump_push_rare(in->pump, PUMP_MAPPING, rec->time, rec,
+					size);
+}
+
+/* Record and path are one block. */
+int intake_map_try(struct intake *in, const struct pm_map_event *ev)
+{
+	size_t n = ev->path ? strlen(ev->path) + 1 : 0;
+	struct pm_map_event *copy = intake_take(in, sizeof(*copy) + n);
+	int err;
+
+	if (in->rescan)
+		rescan_saw_map(in->rescan, copy ? ev : NULL);
+	if (!copy) {
+		intake_map_gone(in, ev->time);
+		return 0;
+	}
+	*copy = *ev;
+	if (n)
+		copy->path = memcpy(copy + 1, ev->path, n);
+	err = intake_map_push(in, copy, sizeof(*copy) + n);
+	if (!err || ev->kind == PM_MAP_MMAP)
+		return err;
+	intake_map_gone(in, ev->time);
+	return 0;
+}
+
+void intake_map(struct intake *in, const struct pm_map_event *ev)
+{
+	struct pm_map_event lost = {
+		.kind = PM_MAP_LOST,
+		.tgid = ev->tgid,
+		.time = ev->time,
+		.end = ev->time,
+	};
+
+	if (intake_map_try(in, ev))
+		intake_map_try(in, &lost);
+}
+
+ssize_t intake_event(struct intake *in, const struct quark_event *ev)
+{
+	size_t size = quark_event_copy(ev, NULL, 0);
+	void *copy = intake_take(in, size);
+	int err;
+
+	if (in->rescan)
+		rescan_saw_event(in->rescan, ev);
+	if (!copy)
+		return -ENOMEM;
+	quark_event_copy(ev, copy, size);
+	err = pump_push(in->pump, PUMP_LIFECYCLE, ev->boottime, copy, size);
+	return err ? err : (ssize_t)size;
+}
+
+void intake_watermark(struct intake *in, enum pump_stream stream, uint64_t time)
+{
+	if (stream == PUMP_LIFECYCLE)
+		in->life_until = MAX(in->life_until, time);
+	else if (stream == PUMP_MAPPING)
+		in->maps_until = MAX(in->maps_until, time);
+	pump_watermark(in->pump, stream, time);
+}
+
+void intake_deliver(struct intake *in)
+{
+	uint64_t end = clock_awake_ns() + INTAKE_DELIVER_NS;
+
+	do {
+		in->ripe = pump_run_some(in->pump, INTAKE_DELIVER_RECORDS);
+	} while (in->ripe && clock_awake_ns() < end);
+	in->passed = pump_passed(in->pump);
+}

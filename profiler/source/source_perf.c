@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * source_perf: the perf source: all streams out of one perf event a CPU. On the way
+ * into the pump records only change their form; the process generation of each is
+ * determined on the way out, where they come in order of time.
+ *
+ * Recording cannot begin for the side-band and for samples apart, so it begins
+ * before the scan, and samples from before the end of the scan are left out.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "profiler/privilege.h"
+#include "profiler/rescan/rescan.h"
+#include "profiler/source/intake.h"
+#include "profiler/source/perfsource_ids.h"
+#include "profiler/source/source.h"
+
+/*
+ * So many processes are read from /proc a drain; the others go without what
+ * only /proc has: a storm of them must not stop the loop.
+ */
+#define SOURCE_PERF_WANTS 64
+
+struct source_perf {
+	struct source_opts opts;
+	struct perfsource *source;
+	struct perfids *ids;
+	uint64_t snapshot; /* the scan is as of this time */
+	uint64_t begin; /* of sampling; 0: not yet */
+	uint32_t wants[SOURCE_PERF_WANTS]; /* to be read from /proc */
+	size_t nwants;
+	uint64_t gaps; /* those after which the living were counted */
+	uint32_t *pids; /* of the scan */
+	size_t npids, pids_cap;
+};
+
+/* --- into the pump --------------------------------------------------------- */
+
+static void source_perf_push(struct source_perf *s,
+			     const struct perfids_record *r)
+{
+	struct perfids_record *copy = malloc(sizeof(*copy));
+
+	if (!copy) {
+		s->opts.in->nomem++;
+		return;
+	}
+	*copy = *r;
+	/* Lost, it is as if perf had lost it: the living are counted again. */
+	if (pump_push(s->opts.in->pump, PUMP_LIFECYCLE, r->time, copy,
+		      sizeof(*copy)))
+		s->gaps = UINT64_MAX;
+}
+
+static void source_perf_task(struct source_perf *s, enum perfids_kind kind,
+			     const struct perfsource_record *r)
+{
+	struct perfids_record life = {
+		.kind = kind,
+		.pid = r->pid,
+		.tid = r->tid,
+		.ppid = r->ppid,
+		.ptid = r->ptid,
+		.time = r->time,
+	};
+
+	memcpy(life.comm, r->comm, sizeof(life.comm));
+	source_perf_push(s, &life);
+}
+
+static void source_perf_take(struct source_perf *s,
+			     const struct perfsource_record *r)
+{
+	struct abi_sample *rec;
+	size_t size;
+
+	if (!s->begin || r->time < s->begin)
+		return;
+	size = perfsource_sample_size(r);
+	rec = intake_sample_new(s->opts.in, size);
+	if (!rec)
+		return;
+	perfsource_sample_build(r, rec);
+	intake_sample_push(s->opts.in, rec, r->time, size);
+}
+
+static void source_perf_want(void *arg, uint32_t pid)
+{
+	struct source_perf *s = arg;
+
+	if (s->nwants < SOURCE_PERF_WANTS)
+		s->wants[s->nwants++] = pid;
+}
+
+static void source_perf_record(void *arg, const struct perfsource_record *r)
+{
+	struct source_perf *s = arg;
+
+	switch (r->kind) {
+	case PERFSOURCE_SAMPLE:
+		source_perf_take(s, r);
+		break;
+	case PERFSOURCE_EXEC:
+		source_perf_task(s, PERFIDS_EXEC, r);
+		intake_map(s->opts.in, &r->map);
+		source_perf_want(s, r->pid);
+		break;
+	case PERFSOURCE_MAP:
+	case PERFSOURCE_LOST:
+		intake_map(s->opts.in, &r->map);
+		break;
+	case PERFSOURCE_COMM:
+		source_perf_task(s, PERFIDS_COMM, r);
+		break;
+	case PERFSOURCE_FORK:
+		source_perf_task(s, PERFIDS_FORK, r);
+		break;
+	case PERFSOURCE_EXIT:
+		source_perf_task(s, PERFIDS_EXIT, r);
+		break;
+	case PERFSOURCE_THROTTLE:
+	case PERFSOURCE_OTHER:
+		break;
+	}
+}
+
+/* A process as /proc has it; one that is gone has nothing to be read. */
+static int source_perf_read(struct source_perf *s, enum perfids_kind kind,
+			    uint32_t pid)
+{
+	struct perfids_record *r;
+	struct perfsource_process *proc;
+	int err = perfsource_process_read("/proc", pid, sizeof(*r), &proc);
+
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	r = (struct perfids_record *)((char *)proc - sizeof(*r));
+	memset(r, 0, sizeof(*r));
+	r->kind = kind;
+	r->pid = r->tid = pid;
+	/* A reading counts from its end on, the scan from before it all. */
+	r->time = kind == PERFIDS_WALK ? s->snapshot : clock_boottime_ns();
+	r->proc = proc;
+	return pump_push(s->opts.in->pump, PUMP_LIFECYCLE, r->time, r,
+			 sizeof(*r));
+}
+
+static bool source_perf_drain(void *state, uint64_t now)
+{
+	struct source_perf *s = state;
+	uint64_t mark;
+	size_t i;
+
+	perfsource_poll(s->source);
+	for (i = 0; i < s->nwants; i++)
+		if (source_perf_read(s, PERFIDS_READ, s->wants[i]))
+			s->opts.in->nomem++;
+	s->nwants = 0;
+	mark = MIN(perfsource_watermark(s->source), clock_boottime_ns());
+	intake_watermark(s->opts.in, PUMP_SAMPLE, mark);
+	intake_watermark(s->opts.in, PUMP_MAPPING, mark);
+	intake_watermark(s->opts.in, PUMP_LIFECYCLE, mark);
+	return false;
+}
+
+static size_t source_perf_polls(void *state, struct source_poll *out)
+{
+	struct source_perf *s = state;
+
+	out[0] = (struct source_poll){ "samples",
+				       perfsource_epoll_fd(s->source), NULL };
+	return 1;
+}
+
+/* --- out of the pump ------------------------------------------------------- */
+
+static void source_perf_event(void *arg, const struct quark_event *ev)
+{
+	struct source_perf *s = arg;
+
+	s->opts.event(s->opts.arg, ev);
+}
+
+static void source_perf_process(void *arg, const struct quark_process *qp,
+				uint64_t time)
+{
+	struct source_perf *s = arg;
+
+	pm_walk_process(s->opts.pm, qp, time);
+}
+
+static void source_perf_life(void *state, const void *rec)
+{
+	struct source_perf *s = state;
+
+	if (perfids_feed(s->ids, rec))
+		s->opts.in->nomem++;
+}
+
+static void source_perf_mapped(void *state, const struct pm_map_event *ev)
+{
+	struct source_perf *s = state;
+
+	perfids_mapped(s->ids, ev);
+}
+
+static bool source_perf_sample(void *state, struct abi_sample *rec)
+{
+	struct source_perf *s = state;
+
+	if (perfids_sample(s->ids, rec)) {
+		s->opts.in->nomem++;
+		return false;
+	}
+	if (rec->flags & ABI_SAMPLE_EXEC)
+		perfsource_count_exec(s->source, rec->cpu);
+	return true;
+}
+
+/* --- the scan of what runs ---------------------------------------------------- */
+
+static int source_perf_add_pid(void *arg, uint32_t pid)
+{
+	struct source_perf *s = arg;
+
+	if (VECTOR_ROOM(s->pids, s->npids, s->pids_cap))
+		return -ENOMEM;
+	s->pids[s->npids++] = pid;
+	return 0;
+}
+
+static int source_perf_list(struct source_perf *s)
+{
+	struct perfsource_stats st;
+	size_t i;
+	int err = 0;
+
+	perfsource_get_stats(s->source, &st);
+	if (st.host)
+		return procfs_numbers("/proc", source_perf_add_pid, s);
+	for (i = 0; !err && i < s->opts.npids; i++)
+		err = source_perf_add_pid(s, s->opts.pids[i]);
+	return err;
+}
+
+/* The user that is charged for the time that a reading takes. */
+static uint32_t source_perf_owner(uint32_t pid)
+{
+	struct stat st;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	return stat(path, &st) ? 0 : st.st_uid;
+}
+
+static int source_perf_scan(struct source_perf *s)
+{
+	struct walkqueue_item *items = NULL;
+	int err = source_perf_list(s);
+	size_t i, n = 0;
+
+	for (i = 0; !err && i < s->npids; i++)
+		err = source_perf_read(s, PERFIDS_WALK, s->pids[i]);
+	for (i = 0; !err && i < s->npids; i++)
+		err = rescan_add(&items, &n, s->pids[i],
+				 source_perf_owner(s->pids[i]));
+	if (!err)
+		err = rescan_maps(s->opts.rescan, items, n);
+	free(items);
+	/* The processes to be recorded must be known when this returns. */
+	while (!err && s->opts.in->passed <= s->snapshot) {
+		s->opts.drain(s->opts.arg);
+		usleep(500);
+	}
+	free(s->pids);
+	s->pids = NULL;
+	return err;
+}
+
+/* Perf events record from the moment they are there. */
+static int source_perf_begin(void *state, const char **what)
+{
+	struct source_perf *s = state;
+	int err;
+
+	*what = "memory for the walk over processes";
+	err = source_perf_scan(s);
+	if (!err)
+		s->begin = s->opts.started(s->opts.arg);
+	s->opts.pids = NULL; /* borrowed until now */
+	s->opts.npids = 0;
+	return err;
+}
+
+/* --- in all ---------------------------------------------------------------- */
+
+static void source_perf_note(void *state, char *buf, size_t size)
+{
+	struct source_perf *s = state;
+	struct perfsource_stats st;
+
+	perfsource_get_stats(s->source, &st);
+	snprintf(buf, size,
+		 "perf events: %s%s, stacks up to %zu bytes; process ids are "
+		 "not those of a BPF run",
+		 st.kernel ? "" : "user code of ",
+		 st.host ? "the whole host" : "what was asked for only",
+		 st.stack_copy);
+}
+
+static int source_perf_open(void **statep, const struct source_opts *opts,
+			    const char **what)
+{
+	struct source_perf *s = calloc(1, sizeof(*s));
+	struct perfids_opts io = { .event = source_perf_event,
+				   .process = source_perf_process,
+				   .want = source_perf_want,
+				   .arg = s };
+	struct perfsource_opts so = { .freq_hz = opts->freq_hz,
+				      .stack_copy = opts->stack_copy,
+				      .rings_bytes = opts->ring_size,
+				      .pids = opts->pids,
+				      .npids = opts->npids,
+				      .until_exec = opts->until_exec,
+				      .record = source_perf_record,
+				      .arg = s };
+	int err;
+
+	*what = "memory";
+	if (!s)
+		return -ENOMEM;
+	s->opts = *opts;
+	*statep = s;
+	err = perfids_new(&s->ids, &io);
+	if (err)
+		return err;
+	err = perfsource_new(&s->source, &so, what);
+	if (err)
+		return err;
+	s->snapshot = clock_boottime_ns();
+	*what = "sampling";
+	return perfsource_enable(s->source);
+}
+
+static void source_perf_close(void *state)
+{
+	struct source_perf *s = state;
+
+	perfsource_free(s->source);
+	perfids_free(s->ids);
+	free(s->pids);
+	free(s);
+}
+
+static void source_perf_end(void *state)
+{
+	struct source_perf *s = state;
+
+	perfsource_disable(s->source);
+}
+
+/* Its EXIT may be among the records that were lost. */
+static void source_perf_check(void *arg, uint32_t pid)
+{
+	struct perfids_record gone = {
+		.kind = PERFIDS_GONE,
+		.pid = pid,
+		.tid = pid,
+		.time = clock_boottime_ns(),
+	};
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	if (access(path, F_OK))
+		source_perf_push(arg, &gone);
+}
+
+static int source_perf_second(void *state)
+{
+	struct source_perf *s = state;
+	struct perfsource_stats st;
+	uint64_t before = s->gaps;
+
+	perfsource_get_stats(s->source, &st);
+	s->gaps = st.gaps;
+	if (st.gaps != before)
+		perfids_living(s->ids, source_perf_check, s);
+	return perfsource_hotplug(s->source);
+}
+
+static int source_perf_cpu_stats(void *state, struct sampler_cpu_stats *out,
+				 size_t n)
+{
+	struct source_perf *s = state;
+
+	return perfsource_cpu_stats(s->source, out, n);
+}
+
+/* Lost perf records may be of any kind: samples, as far as is known. */
+static void source_perf_stats(void *state, struct source_stats *out)
+{
+	struct source_perf *s = state;
+
+	memset(out, 0, sizeof(*out));
+	perfsource_get_stats(s->source, &out->perf);
+	out->side.records = out->perf.records;
+	out->side.bad = out->perf.bad;
+}
+
+const struct source_row source_perf = {
+	.name = "perf",
+	.explain = privilege_explain_perf,
+	.open = source_perf_open,
+	.begin = source_perf_begin,
+	.end = source_perf_end,
+	.close = source_perf_close,
+	.polls = source_perf_polls,
+	.drain = source_perf_drain,
+	.second = source_perf_second,
+	.life = source_perf_life,
+	.mapped = source_perf_mapped,
+	.sample = source_perf_sample,
+	.drop = free,
+	.cpu_stats = source_perf_cpu_stats,
+	.stats = source_perf_stats,
+	.note = source_perf_note,
+};
