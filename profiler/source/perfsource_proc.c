@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -174,4 +175,195 @@ int perfsource_process_read(const char *proc, uint32_t pid, size_t front,
 	strbuf_fini(&r->text);
 	free(r);
 	return err;
+}
+
+/* --- readings that may wait for ever ----------------------------------------- */
+
+#define READER_HUNG_NS (60 * CLOCK_NSEC_PER_SEC)
+#define READER_HUNG_USER 2
+
+/* In memory of its own: it may outlive the call, and the reader. */
+struct reader_batch {
+	struct patience_job job;
+	const char *proc;
+	size_t front, n;
+	struct perfsource_reading readings[PERFSOURCE_READINGS_MAX];
+	size_t which[PERFSOURCE_READINGS_MAX]; /* of the caller's */
+};
+
+static void reader_batch_run(struct patience_job *job)
+{
+	struct reader_batch *b = container_of(job, struct reader_batch, job);
+	struct perfsource_reading *r;
+	size_t i;
+
+	for (i = 0; i < b->n; i++) {
+		r = &b->readings[i];
+		r->err = perfsource_process_read(b->proc, r->pid, b->front,
+						 &r->out);
+		patience_step(job);
+	}
+}
+
+static void reader_batch_release(struct patience_job *job)
+{
+	struct reader_batch *b = container_of(job, struct reader_batch, job);
+	size_t i;
+
+	for (i = 0; i < b->n; i++)
+		if (b->readings[i].out)
+			free((char *)b->readings[i].out - b->front);
+	free(b);
+}
+
+/* stat(2) of the directory waits for no lock of the process. */
+static bool reader_owner(const char *proc, uint32_t pid, struct stat *st)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%u", proc, pid);
+	return !stat(path, st);
+}
+
+static void reader_note_hung(struct perfsource_reader *rd, const char *proc,
+			     uint32_t pid)
+{
+	struct stat st;
+
+	rd->hung[rd->nhung++] = (struct perfsource_hung){
+		.pid = pid,
+		.uid = reader_owner(proc, pid, &st) ? st.st_uid : UINT32_MAX,
+		.until = clock_boottime_ns() + READER_HUNG_NS,
+	};
+}
+
+static void reader_forget_hung(struct perfsource_reader *rd)
+{
+	uint64_t now = rd->nhung ? clock_boottime_ns() : 0;
+	size_t i, n = 0;
+
+	for (i = 0; i < rd->nhung; i++)
+		if (now < rd->hung[i].until)
+			rd->hung[n++] = rd->hung[i];
+	rd->nhung = n;
+}
+
+static bool reader_may_read(const struct perfsource_reader *rd,
+			    const char *proc, uint32_t pid)
+{
+	size_t i, same = 0;
+	struct stat st;
+
+	if (!rd->nhung)
+		return true;
+	if (rd->nhung == PERFSOURCE_HUNG_MAX)
+		return false;
+	if (!reader_owner(proc, pid, &st))
+		return true; /* it ended: to find that out waits for nothing */
+	for (i = 0; i < rd->nhung; i++) {
+		if (rd->hung[i].pid == pid)
+			return false;
+		same += rd->hung[i].uid == st.st_uid;
+	}
+	return same < READER_HUNG_USER;
+}
+
+/* Of those that may be read; NULL: there is none, or no memory. */
+static struct reader_batch *
+reader_batch_new(const struct perfsource_reader *rd, const char *proc,
+		 const struct perfsource_reading *readings, size_t n,
+		 size_t front)
+{
+	struct reader_batch *b = calloc(1, sizeof(*b));
+	size_t i;
+
+	if (!b)
+		return NULL;
+	b->job.run = reader_batch_run;
+	b->job.release = reader_batch_release;
+	b->proc = proc;
+	b->front = front;
+	for (i = 0; i < n; i++) {
+		if (!reader_may_read(rd, proc, readings[i].pid))
+			continue;
+		b->which[b->n] = i;
+		b->readings[b->n++].pid = readings[i].pid;
+	}
+	if (b->n)
+		return b;
+	free(b);
+	return NULL;
+}
+
+/* Of a process that was not read: the owner of its directory. */
+static struct perfsource_process *reader_unread(const char *proc, uint32_t pid,
+						size_t front)
+{
+	struct perfsource_process *p;
+	struct stat st;
+	char *block;
+
+	if (!reader_owner(proc, pid, &st))
+		return NULL;
+	block = calloc(1, front + sizeof(*p));
+	if (!block)
+		return NULL;
+	p = (struct perfsource_process *)(block + front);
+	p->pid = pid;
+	p->uid = st.st_uid;
+	p->gid = st.st_gid;
+	p->begin = p->stat.start = clock_boottime_ns();
+	return p;
+}
+
+/* With 'b', for free(3): what it read is the caller's. */
+static void reader_take(const struct reader_batch *b,
+			struct perfsource_reading *readings)
+{
+	size_t i;
+
+	for (i = 0; i < b->n; i++)
+		readings[b->which[i]] = b->readings[i];
+}
+
+void perfsource_reader_run(struct perfsource_reader *rd, const char *proc,
+			   struct perfsource_reading *readings, size_t n,
+			   size_t front)
+{
+	uint32_t pids[PERFSOURCE_READINGS_MAX];
+	struct reader_batch *b;
+	size_t i, at, count;
+	int err = -ETIMEDOUT;
+
+	for (i = 0; i < n; i++) {
+		readings[i].err = -EAGAIN;
+		readings[i].out = NULL;
+	}
+	reader_forget_hung(rd);
+	/* Where one of them waits the others are read again, which is soon done. */
+	while (err == -ETIMEDOUT &&
+	       (b = reader_batch_new(rd, proc, readings, n, front))) {
+		count = b->n;
+		for (i = 0; i < count; i++)
+			pids[i] = b->readings[i].pid;
+		err = patience_run(&rd->patience, &b->job, &at);
+		if (err == -ETIMEDOUT) { /* the batch is the thread's */
+			reader_note_hung(rd, proc, pids[MIN(at, count - 1)]);
+			continue;
+		}
+		if (!err)
+			reader_take(b, readings);
+		free(b);
+	}
+	for (i = 0; i < n; i++) {
+		if (readings[i].err != -EAGAIN)
+			continue;
+		rd->unread++;
+		readings[i].out = reader_unread(proc, readings[i].pid, front);
+	}
+}
+
+void perfsource_reader_fini(struct perfsource_reader *rd)
+{
+	patience_fini(&rd->patience);
 }

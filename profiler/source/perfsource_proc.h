@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/proc/patience.h"
 #include "base/proc/procfs.h"
 #include "bpf/abi.h"
 
@@ -37,5 +38,42 @@ struct perfsource_process {
  */
 int perfsource_process_read(const char *proc, uint32_t pid, size_t front,
 			    struct perfsource_process **out);
+
+/*
+ * Readings that may wait for ever: /proc/PID takes locks that the process may hold for
+ * as long as it wants. They are made by a thread, which is abandoned then
+ * (base/proc/patience.h). A process that made one wait is not read again for a minute, nor
+ * is any other of a user with two such processes; and in a minute ten readings are
+ * waited for, a second in all. All zeros at the start; the loop's thread only.
+ */
+#define PERFSOURCE_READINGS_MAX 64
+#define PERFSOURCE_HUNG_MAX 10
+
+struct perfsource_reader {
+	struct patience patience;
+	size_t nhung;
+	struct perfsource_hung {
+		uint32_t pid, uid;
+		uint64_t until; /* CLOCK_BOOTTIME, ns */
+	} hung[PERFSOURCE_HUNG_MAX];
+	uint64_t unread; /* processes that were not read, for want of an answer */
+};
+
+struct perfsource_reading {
+	uint32_t pid;
+	/*
+	 * 0; -errno of perfsource_process_read(); -EAGAIN: it did not answer, or was not read
+	 * for that.
+	 */
+	int err;
+	/* As by perfsource_process_read(); with -EAGAIN its owner alone, or NULL. */
+	struct perfsource_process *out;
+};
+
+/* Reads 'n' of them, PERFSOURCE_READINGS_MAX at most, from 'proc' (static). */
+void perfsource_reader_run(struct perfsource_reader *rd, const char *proc,
+			   struct perfsource_reading *readings, size_t n,
+			   size_t front);
+void perfsource_reader_fini(struct perfsource_reader *rd);
 
 #endif /* PROFILER_PERFSOURCE_PROC_H */

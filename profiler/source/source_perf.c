@@ -25,7 +25,7 @@
  * So many processes are read from /proc a drain; the others go without what
  * only /proc has: a storm of them must not stop the loop.
  */
-#define SOURCE_PERF_WANTS 64
+#define SOURCE_PERF_WANTS PERFSOURCE_READINGS_MAX
 
 struct source_perf {
 	struct source_opts opts;
@@ -33,7 +33,8 @@ struct source_perf {
 	struct perfids *ids;
 	uint64_t snapshot; /* the scan is as of this time */
 	uint64_t begin; /* of sampling; 0: not yet */
-	uint32_t wants[SOURCE_PERF_WANTS]; /* to be read from /proc */
+	struct perfsource_reader reader;
+	struct perfsource_reading wants[SOURCE_PERF_WANTS]; /* to be read */
 	size_t nwants;
 	uint64_t gaps; /* those after which the living were counted */
 	uint32_t *pids; /* of the scan */
@@ -95,7 +96,7 @@ static void source_perf_want(void *arg, uint32_t pid)
 	struct source_perf *s = arg;
 
 	if (s->nwants < SOURCE_PERF_WANTS)
-		s->wants[s->nwants++] = pid;
+		s->wants[s->nwants++].pid = pid;
 }
 
 static void source_perf_record(void *arg, const struct perfsource_record *r)
@@ -130,37 +131,61 @@ static void source_perf_record(void *arg, const struct perfsource_record *r)
 	}
 }
 
-/* A process as /proc has it; one that is gone has nothing to be read. */
-static int source_perf_read(struct source_perf *s, enum perfids_kind kind,
-			    uint32_t pid)
+/*
+ * A process as /proc has it, which is freed. One that ended has nothing to be read; of
+ * one that does not answer the scan has to know that it is there.
+ */
+static int source_perf_push_proc(struct source_perf *s, enum perfids_kind kind,
+				 const struct perfsource_reading *from)
 {
 	struct perfids_record *r;
-	struct perfsource_process *proc;
-	int err = perfsource_process_read("/proc", pid, sizeof(*r), &proc);
 
-	if (err)
-		return err == -ENOMEM ? err : 0;
-	r = (struct perfids_record *)((char *)proc - sizeof(*r));
+	if (!from->out)
+		return from->err == -ENOMEM ? from->err : 0;
+	r = (struct perfids_record *)((char *)from->out - sizeof(*r));
+	if (from->err && kind == PERFIDS_READ) {
+		free(r);
+		return 0;
+	}
 	memset(r, 0, sizeof(*r));
 	r->kind = kind;
-	r->pid = r->tid = pid;
+	r->pid = r->tid = from->pid;
 	/* A reading counts from its end on, the scan from before it all. */
 	r->time = kind == PERFIDS_WALK ? s->snapshot : clock_boottime_ns();
-	r->proc = proc;
+	r->proc = from->out;
+	if (from->err)
+		from->out->stat.start = r->time;
 	return pump_push(s->opts.in->pump, PUMP_LIFECYCLE, r->time, r,
 			 sizeof(*r));
+}
+
+/* At most PERFSOURCE_READINGS_MAX. */
+static int source_perf_read(struct source_perf *s, enum perfids_kind kind,
+			    struct perfsource_reading *readings, size_t n)
+{
+	int err, first = 0;
+	size_t i;
+
+	if (!n)
+		return 0;
+	perfsource_reader_run(&s->reader, "/proc", readings, n,
+			      sizeof(struct perfids_record));
+	for (i = 0; i < n; i++) {
+		err = source_perf_push_proc(s, kind, &readings[i]);
+		if (err && kind == PERFIDS_READ)
+			s->opts.in->nomem++;
+		first = first ? first : err;
+	}
+	return first;
 }
 
 static bool source_perf_drain(void *state, uint64_t now)
 {
 	struct source_perf *s = state;
 	uint64_t mark;
-	size_t i;
 
 	perfsource_poll(s->source);
-	for (i = 0; i < s->nwants; i++)
-		if (source_perf_read(s, PERFIDS_READ, s->wants[i]))
-			s->opts.in->nomem++;
+	source_perf_read(s, PERFIDS_READ, s->wants, s->nwants);
 	s->nwants = 0;
 	mark = MIN(perfsource_watermark(s->source), clock_boottime_ns());
 	intake_watermark(s->opts.in, PUMP_SAMPLE, mark);
@@ -259,14 +284,30 @@ static uint32_t source_perf_owner(uint32_t pid)
 	return stat(path, &st) ? 0 : st.st_uid;
 }
 
+static int source_perf_processes(struct source_perf *s)
+{
+	struct perfsource_reading readings[PERFSOURCE_READINGS_MAX];
+	size_t i, n = 0;
+	int err = 0;
+
+	for (i = 0; !err && i < s->npids; i++) {
+		readings[n++].pid = s->pids[i];
+		if (n < ARRAY_SIZE(readings) && i + 1 < s->npids)
+			continue;
+		err = source_perf_read(s, PERFIDS_WALK, readings, n);
+		n = 0;
+	}
+	return err;
+}
+
 static int source_perf_scan(struct source_perf *s)
 {
 	struct walkqueue_item *items = NULL;
 	int err = source_perf_list(s);
 	size_t i, n = 0;
 
-	for (i = 0; !err && i < s->npids; i++)
-		err = source_perf_read(s, PERFIDS_WALK, s->pids[i]);
+	if (!err)
+		err = source_perf_processes(s);
 	for (i = 0; !err && i < s->npids; i++)
 		err = rescan_add(&items, &n, s->pids[i],
 				 source_perf_owner(s->pids[i]));
@@ -354,6 +395,7 @@ static void source_perf_close(void *state)
 
 	perfsource_free(s->source);
 	perfids_free(s->ids);
+	perfsource_reader_fini(&s->reader);
 	free(s->pids);
 	free(s);
 }
@@ -411,6 +453,7 @@ static void source_perf_stats(void *state, struct source_stats *out)
 	perfsource_get_stats(s->source, &out->perf);
 	out->side.records = out->perf.records;
 	out->side.bad = out->perf.bad;
+	out->life.unread = s->reader.unread;
 }
 
 const struct source_row source_perf = {

@@ -24,17 +24,19 @@ hangs() {
 	(($? == 137))
 }
 
-# ends_soon NAME: profd ends, and has written its samples of prog_spin_a.
-ends_soon() {
+# ends WHAT: the last start_profd ends, and has seen prog_spin_a.
+ends() {
 	local begin
 	begin=$(date +%s%N)
 	stop_profd
-	is "its exit status is 0" $? 0
-	num "it ends within 5 s" $((($(date +%s%N) - begin) / 1000000)) '<=' 5000
+	is "$1: its exit status is 0" $? 0
+	num "$1: it ends within 5 s" $((($(date +%s%N) - begin) / 1000000)) '<=' 5000
 	samples "$archive"/*.pb.* | awk -F '\t' '$7 ~ /prog_spin_a$/' >"$T/spin"
-	num "$1" "$(total "$T/spin")" '>=' 100
+	num "$1: it sampled the others" "$(total "$T/spin")" '>=' 100
 }
 
+start_profd perf --source perf --freq 499
+perf=($profd "$archive")
 start_profd hung --freq 499
 background "$E2E/prog_spin_a" 60000 >/dev/null
 spin=$pid
@@ -49,8 +51,9 @@ for i in 1 2 3; do
 	}
 done
 used "$spin" 1000
-ends_soon "the window was written"
-
+ends "that ran"
+profd=${perf[0]} archive=${perf[1]}
+ends "that ran, by perf"
 
 # Their stat, environ and links wait, too. Others are read as always.
 timeout -k 4 -s INT 1 "$B/quark-mon" -b -s -x >"$T/mon" 2>"$T/mon.err"
@@ -61,14 +64,23 @@ done
 check "... and what the others were called with" \
 	grep -q "prog_spin_a.*60000" "$T/mon"
 
-begin=$(date +%s%N)
-start_profd begun --freq 499
-num "profd begins beside them within 5 s" \
-	$((($(date +%s%N) - begin) / 1000000)) '<=' 5000
-used "$spin" 1000
-ask /processes >"$T/processes" || true
-num "it tells of the others" "$(grep -c "\"pid\":$spin," "$T/processes")" '==' 1
-num "... and of them" "$(grep -cE "\"pid\":(${hung[0]}|${hung[1]}|${hung[2]})," \
-	"$T/processes")" '==' 3
-ends_soon "it sampled the others"
+# beside WHAT OPTION...: a profd that is started beside them.
+beside() {
+	local begin what=$1
+	shift
+	begin=$(date +%s%N)
+	start_profd "begun$#" --freq 499 "$@"
+	num "$what begins beside them within 5 s" \
+		$((($(date +%s%N) - begin) / 1000000)) '<=' 5000
+	used "$spin" 1000
+	ask /processes >"$T/processes" || true
+	num "$what: it tells of the others" \
+		"$(grep -c "\"pid\":$spin," "$T/processes")" '==' 1
+	num "$what: ... and of them" \
+		"$(grep -cE "\"pid\":(${hung[0]}|${hung[1]}|${hung[2]})," \
+			"$T/processes")" '==' 3
+	ends "$what"
+}
+beside profd
+beside "profd by perf" --source perf
 plan

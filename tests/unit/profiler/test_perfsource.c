@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -517,6 +518,114 @@ static void a_process_that_is_not_there_is_an_error(void **state)
 			 -ENOENT);
 }
 
+/* --- readings that wait --------------------------------------------------------- */
+
+static char fake_proc[64];
+
+/* A process whose stat is a FIFO, which opens when something writes to it. */
+static void fake_process(uint32_t pid, bool hangs)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%u", fake_proc, pid);
+	assert_int_equal(mkdir(path, 0755), 0);
+	snprintf(path, sizeof(path), "%s/%u/stat", fake_proc, pid);
+	if (hangs) {
+		assert_int_equal(mkfifo(path, 0600), 0);
+		return;
+	}
+	f = fopen(path, "we");
+	assert_non_null(f);
+	fprintf(f, "%u (one) S 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 77", pid);
+	fclose(f);
+}
+
+/* What hangs there ends. */
+static void fake_answer(uint32_t pid)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%u/stat", fake_proc, pid);
+	close(open(path, O_WRONLY | O_CLOEXEC));
+}
+
+static uint64_t read_fake(struct perfsource_reader *rd,
+			  struct perfsource_reading *r, size_t n)
+{
+	uint64_t begin = clock_awake_ns();
+
+	perfsource_reader_run(rd, fake_proc, r, n, 16);
+	return (clock_awake_ns() - begin) / CLOCK_NSEC_PER_MSEC;
+}
+
+static void readings_free(struct perfsource_reading *r, size_t n)
+{
+	for (; n--; r++)
+		if (r->out)
+			free((char *)r->out - 16);
+}
+
+static void a_reading_that_waits_is_abandoned(void **state)
+{
+	struct perfsource_reading r[] = {
+		{ .pid = 5 }, { .pid = 6 }, { .pid = 7 }, { .pid = 8 }
+	};
+	struct perfsource_reader rd = { 0 };
+
+	strcpy(fake_proc, "/tmp/test_perfsource.XXXXXX");
+	assert_non_null(mkdtemp(fake_proc));
+	fake_process(5, false);
+	fake_process(6, true);
+	fake_process(7, false);
+	/* The others are read; of this one the owner is known. */
+	assert_true(read_fake(&rd, r, 4) >= 90);
+	assert_int_equal(r[0].err, 0);
+	assert_string_equal(r[0].out->stat.comm, "one");
+	assert_int_equal(r[1].err, -EAGAIN);
+	assert_int_equal(r[1].out->pid, 6);
+	assert_int_equal(r[1].out->uid, getuid());
+	assert_int_equal(r[2].err, 0);
+	assert_int_equal(r[2].out->pid, 7);
+	assert_int_equal(r[3].err, -ENOENT);
+	assert_null(r[3].out);
+	assert_int_equal(rd.unread, 1);
+	assert_int_equal(patience_abandoned(), 1);
+	readings_free(r, 4);
+	/* It is not waited for again. */
+	assert_true(read_fake(&rd, r, 3) < 90);
+	assert_int_equal(r[0].err, 0);
+	assert_int_equal(r[1].err, -EAGAIN);
+	assert_int_equal(rd.unread, 2);
+	readings_free(r, 3);
+	/* A second one of the user: then none of that user is read. */
+	fake_process(9, true);
+	r[1].pid = 9;
+	read_fake(&rd, r, 3);
+	assert_int_equal(rd.nhung, 2);
+	assert_int_equal(r[1].err, -EAGAIN);
+	assert_int_equal(rd.unread, 5);
+	readings_free(r, 3);
+	/* A minute later they are. */
+	rd.hung[0].until = rd.hung[1].until = clock_boottime_ns();
+	read_fake(&rd, r, 1);
+	assert_int_equal(r[0].err, 0);
+	readings_free(r, 1);
+	perfsource_reader_fini(&rd);
+	fake_answer(6);
+	fake_answer(9);
+	while (patience_abandoned())
+		usleep(1000);
+}
+
+static int remove_fake_proc(void **state)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf %s", fake_proc);
+	return system(command);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -534,6 +643,8 @@ int main(void)
 		cmocka_unit_test(lengths_that_lie_are_refused),
 		cmocka_unit_test(this_process_is_read),
 		cmocka_unit_test(a_process_that_is_not_there_is_an_error),
+		cmocka_unit_test_teardown(a_reading_that_waits_is_abandoned,
+					  remove_fake_proc),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
