@@ -1,34 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * drain: see profiler/drain.h. Nothing wakes the loop for a single record: the kernel
- * side is quiet until a ring is half full. So a host pays ten short wake-ups a second,
- * whatever happens on it.
+ * side is quiet until a ring is half full. So an idle host pays one short wake-up a
+ * second.
  */
 #include "base/base.h"
 #include "profiler/drain.h"
 
 #define DRAIN_TICK_MS 100
+#define DRAIN_TICK_IDLE_MS 1000
 /* The first samples are shown soon, and the end is not waited for. */
 #define DRAIN_TICK_FAST_MS 10
 #define DRAIN_FAST_NS (500 * CLOCK_NSEC_PER_MSEC)
+/* Where new files are executed, more are expected for so long. */
+#define DRAIN_OFTEN_NS (2 * CLOCK_NSEC_PER_SEC)
 #define DRAIN_SOON_MS 1
+
+static void drain_timer(uv_timer_t *timer);
+
+static bool drain_runs(const struct drain *d)
+{
+	return d->open && uv_is_active((const uv_handle_t *)&d->timer);
+}
+
+static uint64_t drain_interval(const struct drain *d, uint64_t now)
+{
+	if (now < d->fast_until)
+		return DRAIN_TICK_FAST_MS;
+	if (now < d->often_until || d->busy(d->arg, now))
+		return DRAIN_TICK_MS;
+	return DRAIN_TICK_IDLE_MS;
+}
+
+static void drain_set_interval(struct drain *d, uint64_t ms)
+{
+	if (drain_runs(d) && ms != uv_timer_get_repeat(&d->timer))
+		uv_timer_start(&d->timer, drain_timer,
+			       d->soon ? DRAIN_SOON_MS : ms, ms);
+}
 
 static void drain_timer(uv_timer_t *timer)
 {
 	struct drain *d = timer->data;
 	uint64_t now = clock_boottime_ns();
 
+	d->soon = false;
+	d->drained = now;
 	d->tick(d->arg);
-	if (now >= d->fast_until)
-		uv_timer_set_repeat(timer, DRAIN_TICK_MS);
+	drain_set_interval(d, drain_interval(d, now));
 }
 
 /* What is left is read soon, but not before the rest of the loop. */
 void drain_soon(struct drain *d)
 {
-	if (d->open && uv_is_active((uv_handle_t *)&d->timer))
-		uv_timer_start(&d->timer, drain_timer, DRAIN_SOON_MS,
-			       uv_timer_get_repeat(&d->timer));
+	if (!drain_runs(d))
+		return;
+	d->soon = true;
+	uv_timer_start(&d->timer, drain_timer, DRAIN_SOON_MS,
+		       uv_timer_get_repeat(&d->timer));
+}
+
+static void drain_now(struct drain *d, uint64_t now)
+{
+	d->drained = now;
+	d->now(d->arg);
+}
+
+/* As often as the timer does it when it runs often. */
+static void drain_due(struct drain *d, uint64_t now)
+{
+	if (now - d->drained >= DRAIN_TICK_MS * CLOCK_NSEC_PER_MSEC)
+		drain_now(d, now);
+}
+
+/* The next drain is not a second away; it decides on the ones after it. */
+static void drain_often(struct drain *d)
+{
+	if (uv_timer_get_repeat(&d->timer) > DRAIN_TICK_MS)
+		drain_set_interval(d, DRAIN_TICK_MS);
+}
+
+void drain_asked(struct drain *d)
+{
+	if (!drain_runs(d))
+		return;
+	drain_due(d, clock_boottime_ns());
+	drain_often(d);
 }
 
 void drain_hurry(struct drain *d)
@@ -47,9 +104,19 @@ static void drain_readable(void *arg)
 {
 	struct drain_wake *w = arg;
 	struct drain *d = w->drain;
+	uint64_t now = clock_boottime_ns();
+	enum source_urgency urgency = SOURCE_NOW;
 
-	if (!w->poll.readable || w->poll.readable(d->state))
-		d->now(d->arg);
+	if (w->poll.readable)
+		urgency = w->poll.readable(d->state);
+	if (urgency == SOURCE_NOW)
+		drain_now(d, now);
+	else if (urgency == SOURCE_DUE)
+		drain_due(d, now);
+	if (w->poll.often) {
+		d->often_until = now + DRAIN_OFTEN_NS;
+		drain_often(d);
+	}
 }
 
 static int drain_wake(struct drain *d, const struct source_poll *poll)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drain: when the engine's sources are drained. By a timer, and between two ticks when
- * a ring of the source is filling up (struct source_poll). How often is decided here
- * and nowhere else.
+ * drain: when the engine's sources are drained. By a timer: ten times a second while
+ * something depends on the records of the next second, else once a second; and
+ * between two ticks when a ring of the source is filling up (struct source_poll). How
+ * often is decided here and nowhere else.
  */
 #ifndef PROFILER_DRAIN_H
 #define PROFILER_DRAIN_H
@@ -29,20 +30,29 @@ struct drain {
 	void *state; /* the source's, of the polls */
 	void (*tick)(void *arg); /* drains, and does what is due besides */
 	void (*now)(void *arg); /* drains only */
+	/* Something depends on the records of the next second. */
+	bool (*busy)(void *arg, uint64_t now);
 	void *arg;
-	uint64_t fast_until; /* CLOCK_BOOTTIME in ns */
+	/* CLOCK_BOOTTIME in ns: 100 times a second; ten times; the last drain */
+	uint64_t fast_until, often_until, drained;
+	bool soon; /* the timer runs early */
 	unsigned int handles; /* of libuv that are open */
 	bool open; /* the timer is */
 };
 
 /*
  * Drains from here on, quickly at first. 'begin': when sampling began. 'loop', 'tick',
- * 'now' and 'arg' are set. 0 or -errno; then drain_close() is due as well.
+ * 'now', 'busy' and 'arg' are set. 0 or -errno; then drain_close() is due as well.
  */
 int drain_start(struct drain *d, uint64_t begin,
 		const struct source_run *source);
 /* From inside tick() or now(): something is left, drain again at once. */
 void drain_soon(struct drain *d);
+/*
+ * A client asks for something, and is to get what is known now: drains if that was not
+ * done for 100 ms, and decides anew when to drain next.
+ */
+void drain_asked(struct drain *d);
 /* The end waits for the rings: quickly from here on. */
 void drain_hurry(struct drain *d);
 void drain_stop(struct drain *d); /* the timer */

@@ -26,7 +26,10 @@
 /* What runs is known by samples of so long. */
 #define ENGINE_WARM_LEAST_NS (50 * CLOCK_NSEC_PER_MSEC)
 #define ENGINE_WARM_MOST_NS (300 * CLOCK_NSEC_PER_MSEC)
-#define ENGINE_SECOND_NS CLOCK_NSEC_PER_SEC
+/* Less than the longest interval of drains, which must not be missed by a little. */
+#define ENGINE_SECOND_NS (900 * CLOCK_NSEC_PER_MSEC)
+/* A profile that ends so soon is waited for. */
+#define ENGINE_AWAITED_NS CLOCK_NSEC_PER_SEC
 /* The end waits so long for the rings to pass it, and for names. */
 #define ENGINE_FINISH_NS (4 * CLOCK_NSEC_PER_SEC)
 
@@ -224,6 +227,28 @@ static void engine_drain_now(void *arg)
 	engine_drain(arg);
 }
 
+/*
+ * While samples or re-reads are pending, or a client waits for a window that ends soon
+ * or for events; without BPF always, since processes are identified in /proc then,
+ * where they have to be found alive.
+ */
+static bool engine_busy(void *arg, uint64_t now)
+{
+	const struct engine *e = arg;
+
+	return e->source.row->often || rescan_pending(e->rescan) ||
+	       trace_handler_oldest(e->th) != UINT64_MAX ||
+	       reporter_due(e->reporter) < now + ENGINE_AWAITED_NS;
+}
+
+void engine_asked(void *arg)
+{
+	struct engine *e = arg;
+
+	if (!e->end.done)
+		drain_asked(&e->drain);
+}
+
 int engine_loop(struct engine *e)
 {
 	struct drain *d = &e->drain;
@@ -231,6 +256,7 @@ int engine_loop(struct engine *e)
 	d->loop = e->opts.loop;
 	d->tick = engine_tick;
 	d->now = engine_drain_now;
+	d->busy = engine_busy;
 	d->arg = e;
 	return drain_start(d, e->begin, &e->source);
 }

@@ -51,6 +51,7 @@ struct reporter {
 	uint64_t *type_samples; /* added, by event */
 	uint64_t window_ns;
 	void (*collect)(void *arg, struct reporter_metrics *m);
+	void (*asked)(void *arg);
 	void (*limited)(void *arg, uint32_t uid);
 	void (*health)(void *arg, struct reporter_health *h);
 	void (*written)(void *arg, const char *path, int err,

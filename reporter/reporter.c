@@ -118,6 +118,7 @@ static int reporter_init(struct reporter *r, const struct reporter_opts *opts)
 	r->window_ns = MAX(opts->window_s, 1) * CLOCK_NSEC_PER_SEC;
 	r->archive_format = opts->archive_format;
 	r->collect = opts->collect;
+	r->asked = opts->asked;
 	r->written = opts->written;
 	r->health = opts->health;
 	r->limited = opts->limited;
@@ -196,6 +197,7 @@ void reporter_free(struct reporter *r)
 	r->freed = true;
 	r->finished = NULL;
 	r->written = NULL;
+	r->asked = NULL;
 	http_stop(r);
 	reporter_free_list(r->windows);
 	reporter_free_list(r->extras);
@@ -442,6 +444,18 @@ void reporter_advance(struct reporter *r, uint64_t time)
 	/* Without memory now, the next trace or the next call tries again. */
 	if (r->archive && !reporter_find(r, time))
 		reporter_window_at(r, time);
+}
+
+uint64_t reporter_due(const struct reporter *r)
+{
+	const struct reporter_window *w;
+	uint64_t due = r->rotate_at ? r->rotate_at : UINT64_MAX;
+
+	if (r->stats.http_followers)
+		return 0;
+	for (w = r->extras; w; w = w->next)
+		due = MIN(due, w->end);
+	return due;
 }
 
 /* --- windows of their own ------------------------------------------------ */

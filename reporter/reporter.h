@@ -100,6 +100,11 @@ struct reporter_opts {
 	 * are answered. May be NULL.
 	 */
 	void (*limited)(void *arg, uint32_t uid);
+	/*
+	 * A client connected or sent something: what it is answered is to be up
+	 * to date. Before the answer is made. May be NULL.
+	 */
+	void (*asked)(void *arg);
 	/* Adds reasons to what /healthz says. May be NULL. */
 	void (*health)(void *arg, struct reporter_health *h);
 	/*
@@ -168,6 +173,12 @@ int reporter_ended(struct reporter *r, const struct pm_image *last);
 void reporter_losses(struct reporter *r, const uint64_t *counts);
 /* All traces below 'time' have been added. */
 void reporter_advance(struct reporter *r, uint64_t time);
+/*
+ * The time, CLOCK_BOOTTIME in ns, up to which somebody waits for it to advance: the
+ * end of a profile that was asked for; 0 while clients follow events; UINT64_MAX:
+ * nobody waits. The archive's windows may close a second late.
+ */
+uint64_t reporter_due(const struct reporter *r);
 /*
  * Ends the archive's window at 'time' and begins the next. Within a second of
  * the last time it is put off to the end of that second: who asks for many gets

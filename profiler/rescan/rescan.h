@@ -80,6 +80,8 @@ void rescan_want(struct rescan *r, const struct pm_want *want);
 void rescan_after_loss(struct rescan *r);
 /* Begins what is due of both; after the pump ran. */
 void rescan_work(struct rescan *r, uint64_t now);
+/* Whether readings are to come, or under way. */
+bool rescan_pending(const struct rescan *r);
 
 struct rescan_stats {
 	struct walkqueue_stats queue;

@@ -196,6 +196,15 @@ uint64_t rescan_reread_watermark(const struct rescan *r, uint64_t now)
 	return MIN(now, mapsreader_since(r->maps, now));
 }
 
+bool rescan_pending(const struct rescan *r)
+{
+	struct rescan_stats st;
+
+	rescan_get_stats(r, &st);
+	return st.queue.waiting || r->stale.next ||
+	       (r->maps && mapsreader_busy(r->maps));
+}
+
 void rescan_get_stats(const struct rescan *r, struct rescan_stats *out)
 {
 	memset(out, 0, sizeof(*out));

@@ -63,11 +63,20 @@ struct source_stats {
 };
 
 /* A descriptor that is readable when a ring must not wait for the timer. */
+/* What is left to do when a ring had something to read. */
+enum source_urgency {
+	SOURCE_LATER, /* the rest may wait for the timer */
+	SOURCE_DUE, /* everything is to be drained, ten times a second at most */
+	SOURCE_NOW, /* everything is to be drained */
+};
+
 struct source_poll {
 	const char *what; /* static; for the log */
 	int fd; /* the source's, valid until close() */
-	/* True: everything is to be drained now. NULL: it always is. */
-	bool (*readable)(void *state);
+	/* NULL: SOURCE_NOW */
+	enum source_urgency (*readable)(void *state);
+	/* It is read because of new files: more records about them follow. */
+	bool often;
 };
 
 #define SOURCE_POLLS_MAX 3
@@ -79,6 +88,8 @@ struct source_poll {
 struct source_row {
 	const char *name; /* in JSON */
 	const char *title; /* in text, where note() has nothing to say */
+	/* Processes are identified in /proc: it is always drained ten times a second. */
+	bool often;
 	/* Least RLIMIT_NOFILE that it needs, or 0: it is met. NULL: any will do. */
 	unsigned int (*files)(void);
 	/* Puts into 'msg' why 'what' was refused with -EPERM or -EACCES. */

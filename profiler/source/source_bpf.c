@@ -218,37 +218,43 @@ static void source_bpf_close(void *state)
 /* --- from the rings into the pump ------------------------------------------------ */
 
 /* The ring is half full: do not wait for the timer. */
-static bool source_bpf_quark_readable(void *state)
+static enum source_urgency source_bpf_quark_readable(void *state)
 {
 	struct source_bpf *s = state;
 	/* Or a new file was executed, which is opened from inside of the reading. */
 	int n = quark_queue_populate(&s->quark);
 
 	s->ahead += MAX(n, 0);
-	return n < 0 || s->ahead >= SOURCE_BPF_AHEAD;
+	return n < 0 || s->ahead >= SOURCE_BPF_AHEAD ? SOURCE_NOW
+						     : SOURCE_LATER;
 }
 
-/* Only to have room again: the records in it wait for the timer. */
-static bool source_bpf_sideband_readable(void *state)
+/* To have room in the ring again, and in time in the pump. */
+static enum source_urgency source_bpf_sideband_readable(void *state)
 {
 	struct source_bpf *s = state;
 
 	sideband_poll(s->sideband);
-	return false;
+	return SOURCE_DUE;
 }
 
 static size_t source_bpf_polls(void *state, struct source_poll *out)
 {
 	struct source_bpf *s = state;
 
-	out[0] = (struct source_poll){ "samples", sampler_epoll_fd(s->sampler),
-				       NULL };
-	out[1] = (struct source_poll){ "lifecycle events",
-				       quark_queue_get_epollfd(&s->quark),
-				       source_bpf_quark_readable };
-	out[2] = (struct source_poll){ "mapping records",
-				       sideband_epoll_fd(s->sideband),
-				       source_bpf_sideband_readable };
+	out[0] = (struct source_poll){ .what = "samples",
+				       .fd = sampler_epoll_fd(s->sampler) };
+	out[1] = (struct source_poll){
+		.what = "lifecycle events",
+		.fd = quark_queue_get_epollfd(&s->quark),
+		.readable = source_bpf_quark_readable,
+		.often = true,
+	};
+	out[2] = (struct source_poll){
+		.what = "mapping records",
+		.fd = sideband_epoll_fd(s->sideband),
+		.readable = source_bpf_sideband_readable,
+	};
 	return 3;
 }
 

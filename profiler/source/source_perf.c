@@ -198,8 +198,8 @@ static size_t source_perf_polls(void *state, struct source_poll *out)
 {
 	struct source_perf *s = state;
 
-	out[0] = (struct source_poll){ "samples",
-				       perfsource_epoll_fd(s->source), NULL };
+	out[0] = (struct source_poll){ .what = "samples",
+				       .fd = perfsource_epoll_fd(s->source) };
 	return 1;
 }
 
@@ -458,6 +458,7 @@ static void source_perf_stats(void *state, struct source_stats *out)
 
 const struct source_row source_perf = {
 	.name = "perf",
+	.often = true,
 	.explain = privilege_explain_perf,
 	.open = source_perf_open,
 	.begin = source_perf_begin,

@@ -178,7 +178,11 @@ static void http_on_timer(uv_timer_t *timer)
 
 static void http_on_readable(uv_poll_t *poll, int status, int events)
 {
-	http_run(poll->data);
+	struct http *h = poll->data;
+
+	if (h->r->asked)
+		h->r->asked(h->r->arg);
+	http_run(h);
 }
 
 /* --- waiting for a profile ----------------------------------------------- */

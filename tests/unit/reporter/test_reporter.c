@@ -66,6 +66,29 @@ static void samples_of_one_stack_are_counted_others_kept_apart(void **state)
 	assert_int_equal(pprof_checked()->n_function, 1);
 }
 
+/* The archive's own windows may close late. */
+static void the_next_end_that_is_awaited(void **state)
+{
+	struct reporter_window_opts o = { .begin = T0, .end = T0 + 9 * SEC };
+	struct reporter_window *w;
+
+	start(options());
+	assert_int_equal(reporter_due(t.r), UINT64_MAX);
+	w = open_window(o);
+	assert_int_equal(reporter_due(t.r), T0 + 9 * SEC);
+	o.end = T0 + 5 * SEC;
+	open_window(o);
+	assert_int_equal(reporter_due(t.r), T0 + 5 * SEC);
+	reporter_advance(t.r, T0 + 6 * SEC);
+	assert_int_equal(reporter_due(t.r), T0 + 9 * SEC);
+	reporter_window_end(t.r, w, T0 + 7 * SEC);
+	assert_int_equal(reporter_due(t.r), T0 + 7 * SEC);
+	reporter_advance(t.r, T0 + 8 * SEC);
+	assert_int_equal(reporter_due(t.r), UINT64_MAX);
+	settle();
+	free(got.data);
+}
+
 static void marks_and_late_names_are_told_apart_by_name(void **state)
 {
 	struct pm_image img = image(1, 10, EXE_A);
@@ -574,6 +597,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		T(a_sample_keeps_frames_labels_and_mappings),
 		T(samples_of_one_stack_are_counted_others_kept_apart),
+		T(the_next_end_that_is_awaited),
 		T(marks_and_late_names_are_told_apart_by_name),
 		T(a_place_is_a_container_a_pod_a_unit),
 		T(who_moves_is_elsewhere_from_then_on),

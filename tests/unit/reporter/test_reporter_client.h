@@ -43,6 +43,7 @@ static struct {
 	int port;
 	bool ticking;
 	const char *degraded, *failing; /* why it is */
+	unsigned int asked; /* calls */
 	bool finished;
 } t;
 
@@ -58,6 +59,11 @@ static inline void on_collect(void *arg, struct reporter_metrics *m)
 	reporter_member_int(m, "limited", "uid", 65534);
 	reporter_member_row(m, "limited");
 	reporter_member_text(m, "limited", "what", "a \xff \"thing\"\n");
+}
+
+static inline void on_asked(void *arg)
+{
+	t.asked++;
 }
 
 static inline void on_health(void *arg, struct reporter_health *h)
@@ -107,6 +113,7 @@ static inline int setup(void **state)
 				   .nevent_types = ARRAY_SIZE(cpu_clock),
 				   .window_s = 60,
 				   .collect = on_collect,
+				   .asked = on_asked,
 				   .health = on_health };
 	const char *where;
 

@@ -19,6 +19,17 @@ static void healthz_on_every_listener(void **state)
 	strbuf_fini(&b);
 }
 
+/* So that there is something new to answer with. */
+static void who_is_asked_hears_of_it(void **state)
+{
+	struct strbuf a;
+
+	assert_int_equal(t.asked, 0);
+	a = get("/metrics");
+	assert_true(t.asked > 0);
+	strbuf_fini(&a);
+}
+
 static void errors_name_what_is_wrong(void **state)
 {
 	static const struct {
@@ -702,6 +713,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		T(healthz_on_every_listener),
+		T(who_is_asked_hears_of_it),
 		T(errors_name_what_is_wrong),
 		T(head_answers_at_once_without_a_body),
 		T(a_body_is_not_read),

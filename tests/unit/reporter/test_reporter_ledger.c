@@ -451,9 +451,11 @@ static void a_follower_gets_what_comes(void **state)
 	await(fd, &sb, "\"pid\":8");
 	assert_null(strstr(sb.data, "\"pid\":6"));
 	assert_int_equal(stats().http_waiting, 1);
+	assert_int_equal(reporter_due(t.r), 0);
 	close(fd);
 	while (stats().http_waiting)
 		uv_run(&t.loop, UV_RUN_ONCE);
+	assert_int_equal(reporter_due(t.r), UINT64_MAX);
 	strbuf_fini(&sb);
 }
 
