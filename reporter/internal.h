@@ -71,6 +71,7 @@ struct reporter {
 	uint64_t advanced;
 	uint64_t latest; /* time of a trace */
 	uint64_t rotated; /* the last time reporter_rotate() cut a window */
+	uint64_t opened; /* windows */
 	uint64_t rotate_at; /* it is to do so again; 0: it is not */
 	size_t jobs;
 	size_t archive_jobs; /* of them: windows of the archive */

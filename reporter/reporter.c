@@ -265,6 +265,7 @@ static struct reporter_window *window_new(struct reporter *r, uint64_t begin,
 		return NULL;
 	}
 	w->file = REPORTER_OUTFILE_NONE;
+	w->tables.serial = ++r->opened;
 	w->r = r;
 	w->begin = begin;
 	w->end = end;

@@ -36,6 +36,12 @@ struct reporter_frame {
 	const char *system_name; /* never NULL; equal to name if not mangled */
 };
 
+/* Where the reporter put a stack; all zero: nowhere so far. */
+struct reporter_memo {
+	uint64_t window;
+	void *stack;
+};
+
 struct reporter_trace {
 	uint64_t time; /* CLOCK_BOOTTIME, ns */
 	uint64_t value; /* in the unit of its event's value */
@@ -46,6 +52,11 @@ struct reporter_trace {
 	const char *thread; /* thread name at the sample */
 	const struct reporter_frame *frames;
 	size_t nframes;
+	/*
+	 * The caller's, of these very frames: with another trace of the same memo the
+	 * frames are not looked at. NULL: they come once.
+	 */
+	struct reporter_memo *memo;
 };
 
 /* A pprof sample type; both NULL: none. No '-' in 'type': servers refuse it. */

@@ -243,8 +243,8 @@ static int window_scratch(struct window *w, size_t n)
 	return 0;
 }
 
-static struct window_stack *window_get_stack(struct window *w,
-					     const struct reporter_trace *t)
+static struct window_stack *window_find_stack(struct window *w,
+					      const struct reporter_trace *t)
 {
 	struct window_stack *s;
 	struct hash_node *n;
@@ -273,6 +273,20 @@ static struct window_stack *window_get_stack(struct window *w,
 	if (size)
 		memcpy(s->locations, w->scratch, size);
 	hash_insert(&w->stacks, &s->node, h);
+	return s;
+}
+
+static struct window_stack *window_get_stack(struct window *w,
+					     const struct reporter_trace *t)
+{
+	struct reporter_memo *memo = w->serial ? t->memo : NULL;
+	struct window_stack *s;
+
+	if (memo && memo->window == w->serial)
+		return memo->stack;
+	s = window_find_stack(w, t);
+	if (s && memo)
+		*memo = (struct reporter_memo){ w->serial, s };
 	return s;
 }
 

@@ -103,6 +103,7 @@ struct window_column {
 
 struct window {
 	struct window_opts opts;
+	uint64_t serial; /* never used for another; 0: no memo is for this one */
 	/* Of each event its count, then its value if it has one. */
 	struct window_column *columns;
 	uint32_t ncolumns;

@@ -130,7 +130,7 @@ static size_t trace_cache_slot(struct trace_cache *c)
 struct trace_frame *trace_cache_get(struct trace_cache *c, struct pm_exe *exe,
 				    uint64_t offset, bool *fresh)
 {
-	uint64_t hash = hash_mix((uintptr_t)exe, offset);
+	uint64_t hash = trace_cache_key(exe, offset);
 	struct trace_frame *f;
 	struct hash_node *n;
 
@@ -184,6 +184,7 @@ void trace_frame_forget(struct trace_cache *c, struct trace_frame *f)
 
 	if (!f->listed)
 		return;
+	c->forgotten++;
 	c->slots[f->slot] = last;
 	last->slot = f->slot;
 	c->count--;

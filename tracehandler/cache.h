@@ -46,12 +46,19 @@ struct trace_cache {
 	struct trace_frame **slots;
 	size_t max, count, hand;
 	uint64_t evicted;
+	uint64_t forgotten; /* by trace_frame_forget() */
 };
 
 int trace_cache_init(struct trace_cache *c, size_t max); /* 0 or -ENOMEM */
 /* Every reference but the cache's own must have been given back. */
 void trace_cache_fini(struct trace_cache *c);
 
+/* Tells (exe, offset) from others, as long as the exe is held. */
+static inline uint64_t trace_cache_key(const struct pm_exe *exe,
+				       uint64_t offset)
+{
+	return hash_mix((uintptr_t)exe, offset);
+}
 /* The frame, with a reference, made pending if it is new. NULL: no memory. */
 struct trace_frame *trace_cache_get(struct trace_cache *c, struct pm_exe *exe,
 				    uint64_t offset, bool *fresh);

@@ -31,7 +31,8 @@ int trace_frames_init(struct trace_frames *fs, const struct trace_opts *opts,
 	fs->made = calloc(max, sizeof(*fs->made));
 	fs->out = calloc(max, sizeof(*fs->out));
 	if (!fs->made || !fs->out ||
-	    trace_cache_init(&fs->cache, opts->cache_frames))
+	    trace_cache_init(&fs->cache, opts->cache_frames) ||
+	    trace_repeats_init(&fs->repeats, TRACE_REPEATS_BYTES))
 		return -ENOMEM;
 	trace_names_init(&fs->names, opts->pm, &fs->cache, settled, arg);
 	return 0;
@@ -40,6 +41,7 @@ int trace_frames_init(struct trace_frames *fs, const struct trace_opts *opts,
 void trace_frames_fini(struct trace_frames *fs)
 {
 	trace_names_fini(&fs->names);
+	trace_repeats_fini(&fs->repeats, &fs->cache);
 	trace_cache_fini(&fs->cache);
 	free(fs->out);
 	free(fs->made);
@@ -60,11 +62,26 @@ static void trace_frames_show(const struct trace_frame *f,
 	out->system_name = f->func ? f->func->system_name : out->name;
 }
 
-/* Hands a trace on, and drops the frames' references. */
-static void trace_frames_deliver(struct trace_frames *fs,
-				 const struct abi_sample *head,
-				 struct pm_image *image,
-				 struct trace_frame **frames, size_t n)
+/* Into fs->out. How many have no function. */
+static size_t trace_frames_fill(struct trace_frames *fs,
+				struct trace_frame **frames, size_t n)
+{
+	size_t unnamed = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!frames[i]->func && !frames[i]->plain)
+			trace_names_plain(frames[i]);
+		trace_frames_show(frames[i], &fs->out[i]);
+		unnamed += !frames[i]->func;
+	}
+	return unnamed;
+}
+
+static void trace_frames_report(struct trace_frames *fs,
+				const struct abi_sample *head,
+				struct pm_image *image,
+				const struct reporter_frame *out, size_t n,
+				struct reporter_memo *memo)
 {
 	struct reporter_trace t = {
 		.time = head->time,
@@ -74,20 +91,56 @@ static void trace_frames_deliver(struct trace_frames *fs,
 		.event = head->event,
 		.value = head->value,
 		.thread = head->comm,
-		.frames = fs->out,
+		.frames = out,
 		.nframes = n,
+		.memo = memo,
 	};
-	size_t i;
 
-	for (i = 0; i < n; i++) {
-		if (!frames[i]->func && !frames[i]->plain)
-			trace_names_plain(frames[i]);
-		trace_frames_show(frames[i], &fs->out[i]);
-		fs->stats->unnamed += !frames[i]->func;
-	}
 	fs->opts->resolved(fs->opts->arg, &t);
-	for (i = 0; i < n; i++)
+}
+
+/* Hands a trace on, and drops the frames' references. */
+static void trace_frames_deliver(struct trace_frames *fs,
+				 const struct abi_sample *head,
+				 struct pm_image *image,
+				 struct trace_frame **frames, size_t n)
+{
+	fs->stats->unnamed += trace_frames_fill(fs, frames, n);
+	trace_frames_report(fs, head, image, fs->out, n, NULL);
+	for (size_t i = 0; i < n; i++)
 		trace_frame_put(&fs->cache, frames[i]);
+}
+
+/* --- stacks that come again --------------------------------------------------- */
+
+bool trace_frames_again(struct trace_frames *fs, const struct abi_sample *head,
+			struct pm_image *image, size_t n)
+{
+	struct trace_repeat *k = NULL;
+
+	fs->again = false;
+	if (n)
+		k = trace_repeats_find(&fs->repeats, &fs->cache, n, &fs->again);
+	if (!k)
+		return false;
+	fs->stats->frames += n;
+	fs->stats->cache_hits += n;
+	fs->stats->stacks_known++;
+	fs->stats->unnamed += k->unnamed;
+	trace_frames_report(fs, head, image, k->out, n, &k->memo);
+	return true;
+}
+
+/* The stack at hand, if its names are final. */
+static void trace_frames_keep(struct trace_frames *fs)
+{
+	size_t unnamed;
+
+	for (size_t i = 0; i < fs->nmade; i++)
+		if (!fs->made[i]->listed)
+			return;
+	unnamed = trace_frames_fill(fs, fs->made, fs->nmade);
+	trace_repeats_add(&fs->repeats, &fs->cache, fs->made, fs->out, unnamed);
 }
 
 /* --- the wait for names ----------------------------------------------------- */
@@ -223,6 +276,8 @@ int trace_frames_end(struct trace_frames *fs, const struct abi_sample *head,
 	fs->stats->frames += fs->nmade;
 	fs->stats->cache_misses += pending;
 	fs->stats->cache_hits += fs->nmade - pending;
+	if (!err && !pending && fs->again)
+		trace_frames_keep(fs);
 	if (!err && pending)
 		err = trace_frames_wait(fs, head, image, deadline);
 	else if (!err)

@@ -12,11 +12,13 @@
 #include "bpf/abi.h"
 #include "tracehandler/cache.h"
 #include "tracehandler/names.h"
+#include "tracehandler/repeats.h"
 #include "tracehandler/tracehandler.h"
 #include "tracehandler/wait.h"
 
 struct trace_frames {
 	struct trace_cache cache;
+	struct trace_repeats repeats;
 	struct trace_names names;
 	const struct trace_opts *opts;
 	struct trace_waits *waits;
@@ -24,6 +26,7 @@ struct trace_frames {
 	struct trace_frame **made; /* of the trace being made */
 	size_t nmade;
 	struct reporter_frame *out;
+	bool again; /* its stack came before, and is to be kept */
 };
 
 /* Opts, waits and stats are borrowed; see names.h for 'settled'. 0 or -ENOMEM. */
@@ -34,6 +37,13 @@ int trace_frames_init(struct trace_frames *fs, const struct trace_opts *opts,
 void trace_frames_fini(struct trace_frames *fs);
 
 void trace_frames_begin(struct trace_frames *fs);
+/*
+ * In place of all that: hands on the stack of the first 'n' of fs->repeats.keys, if it
+ * was kept with all its names. Otherwise false, and the trace that is begun next is
+ * kept if it came before. With n 0 it is not.
+ */
+bool trace_frames_again(struct trace_frames *fs, const struct abi_sample *head,
+			struct pm_image *image, size_t n);
 /* Code: a name is requested, unless there can be none. 0 or -ENOMEM. */
 int trace_frames_code(struct trace_frames *fs, struct pm_exe *exe,
 		      enum pm_exe_kind kind, uint64_t offset);

@@ -90,6 +90,7 @@ void trace_handler_flush(struct trace_handler *th);
 	X(nomem, 0, "samples lost for lack of memory")                         \
 	X(frames, 0, "frames in them")                                         \
 	X(cache_hits, 0, "frames whose name was known")                        \
+	X(stacks_known, 0, "stacks that came before, whole")                   \
 	X(cache_misses, 0, "frames whose name had to be asked for")            \
 	X(cache_evicted, 0, "frames put out of the cache")                     \
 	X(cache_entries, 1, "frames in the cache now")                         \

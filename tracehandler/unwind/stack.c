@@ -179,6 +179,14 @@ int trace_user_walk(struct trace_user *u, struct trace_stacks *s,
 
 /* --- its frames ---------------------------------------------------------------- */
 
+/* By what it is known in its executable; after stack_find(). */
+static uint64_t stack_offset(const struct trace_user *u, uint64_t pc)
+{
+	if (u->at->kind == PM_EXE_ANON || u->at->kind == PM_EXE_KERNEL)
+		return pc;
+	return pc - u->at->map.start + u->at->map.pgoff;
+}
+
 static int stack_push(struct trace_user *u, uint64_t pc)
 {
 	switch (stack_find(u, pc)) {
@@ -193,10 +201,8 @@ static int stack_push(struct trace_user *u, uint64_t pc)
 		return trace_frames_mark(u->owner->frames, pc ^ STACK_UNMAPPED,
 					 pc, "[unmapped]+0x%" PRIx64, pc);
 	}
-	if (u->at->kind != PM_EXE_ANON && u->at->kind != PM_EXE_KERNEL)
-		pc = pc - u->at->map.start + u->at->map.pgoff;
 	return trace_frames_code(u->owner->frames, u->at->map.exe, u->at->kind,
-				 pc);
+				 stack_offset(u, pc));
 }
 
 /* Of a file without rows: whether it has none, or they could not be had. */
@@ -257,46 +263,91 @@ static int stack_push_end(struct trace_user *u)
 	}
 }
 
-static int stack_push_user(struct trace_user *u)
+/* A thread of the kernel has no user stack. */
+static bool stack_has_user(const struct trace_user *u)
 {
 	const struct trace_record *rec = u->take->rec;
+
+	return rec->has_regs || !(rec->head.flags & ABI_SAMPLE_KTHREAD);
+}
+
+static int stack_push_user(struct trace_user *u)
+{
 	int err = 0;
 
-	if (!rec->has_regs && rec->head.flags & ABI_SAMPLE_KTHREAD)
+	if (!stack_has_user(u))
 		return 0;
 	for (size_t i = 0; i < u->n && !err; i++)
 		err = stack_push(u, u->owner->pcs[i] - !!i);
 	return err ? err : stack_push_end(u);
 }
 
+/*
+ * Kernel addresses of a sample: all but the first are return addresses, less one into
+ * the call.
+ */
+static uint64_t stack_kernel_pc(const struct trace_user *u, size_t i)
+{
+	return trace_record_kpc(u->take->rec, i) - !!i;
+}
+
 static int stack_push_kernel(struct trace_user *u)
 {
 	struct pm_exe *kernel = pm_exe_kernel(u->owner->opts->pm);
-	const struct trace_record *rec = u->take->rec;
-	size_t i, n = MIN(rec->nkstack, ABI_KSTACK_MAX);
+	size_t i, n = MIN(u->take->rec->nkstack, ABI_KSTACK_MAX);
 	int err = 0;
 
-	/* All but the first are return addresses: less one, into the call. */
 	for (i = 0; i < n && !err; i++)
 		err = trace_frames_code(u->owner->frames, kernel, PM_EXE_KERNEL,
-					trace_record_kpc(rec, i) - !!i);
+					stack_kernel_pc(u, i));
 	return err;
+}
+
+/*
+ * The keys of its frames, into frames->repeats.keys. How many; 0: it has other frames
+ * than code, or too many.
+ */
+static size_t stack_keys(struct trace_user *u)
+{
+	struct pm_exe *kernel = pm_exe_kernel(u->owner->opts->pm);
+	uint64_t *keys = u->owner->frames->repeats.keys, pc;
+	size_t i, n = MIN(u->take->rec->nkstack, ABI_KSTACK_MAX);
+
+	for (i = 0; i < n; i++)
+		keys[i] = trace_cache_key(kernel, stack_kernel_pc(u, i));
+	if (!stack_has_user(u))
+		return n;
+	if (u->why != TRACE_END_ROOT || u->n > TRACE_REPEATS_FRAMES - n)
+		return 0;
+	for (i = 0; i < u->n; i++) {
+		pc = u->owner->pcs[i] - !!i;
+		if (stack_find(u, pc) != PM_FOUND)
+			return 0;
+		keys[n + i] =
+			trace_cache_key(u->at->map.exe, stack_offset(u, pc));
+	}
+	return n + i;
 }
 
 int trace_stacks_take(struct trace_stacks *s, struct trace_take *take)
 {
+	const struct abi_sample *head = &take->rec->head;
 	struct trace_user u;
 	int err;
 
 	err = trace_user_walk(&u, s, take);
 	if (err)
 		return err;
+	if (trace_frames_again(s->frames, head, take->image, stack_keys(&u))) {
+		s->stats->stack_root += stack_has_user(&u);
+		return 0;
+	}
 	trace_frames_begin(s->frames);
 	err = stack_push_kernel(&u);
 	if (!err)
 		err = stack_push_user(&u);
-	return trace_frames_end(s->frames, &take->rec->head, take->image,
-				take->deadline, err);
+	return trace_frames_end(s->frames, head, take->image, take->deadline,
+				err);
 }
 
 /* --- the tables it needs ------------------------------------------------------ */

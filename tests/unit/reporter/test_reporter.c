@@ -66,6 +66,39 @@ static void samples_of_one_stack_are_counted_others_kept_apart(void **state)
 	assert_int_equal(pprof_checked()->n_function, 1);
 }
 
+/* A window knows a stack by its memo, and no other window's. */
+static void a_memo_stands_for_its_frames(void **state)
+{
+	struct pm_image img = image(1, 10, EXE_A);
+	struct reporter_frame f = frame(EXE_A, 0x401234, 0x401200, "f");
+	struct reporter_frame g = frame(EXE_A, 0x501234, 0x501200, "g");
+	struct reporter_memo memo = { 0 };
+	struct reporter_trace tr = { .time = T0,
+				     .image = &img,
+				     .tid = 10,
+				     .thread = "x",
+				     .frames = &f,
+				     .nframes = 1,
+				     .memo = &memo };
+	const Perftools__Profiles__Profile *p;
+
+	start(options());
+	assert_int_equal(reporter_add(t.r, &tr), 0);
+	assert_int_not_equal(memo.window, 0);
+	tr.frames = &g; /* not looked at */
+	assert_int_equal(reporter_add(t.r, &tr), 0);
+	tr.time = T0 + 60 * SEC;
+	assert_int_equal(reporter_add(t.r, &tr), 0);
+	finish(T0 + 61 * SEC);
+	assert_int_equal(t.written, 2);
+	assert_int_equal(t.nsamples[0], 2);
+	p = checked(t.path[0]);
+	assert_int_equal(p->n_function, 1);
+	assert_string_equal(pprof_frame(p, p->sample[0], 0), "f");
+	p = checked(t.path[1]);
+	assert_string_equal(pprof_frame(p, p->sample[0], 0), "g");
+}
+
 /* The archive's own windows may close late. */
 static void the_next_end_that_is_awaited(void **state)
 {
@@ -597,6 +630,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		T(a_sample_keeps_frames_labels_and_mappings),
 		T(samples_of_one_stack_are_counted_others_kept_apart),
+		T(a_memo_stands_for_its_frames),
 		T(the_next_end_that_is_awaited),
 		T(marks_and_late_names_are_told_apart_by_name),
 		T(a_place_is_a_container_a_pod_a_unit),

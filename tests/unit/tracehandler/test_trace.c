@@ -268,6 +268,67 @@ static void test_deadline(void **state)
 	finish_all(f);
 }
 
+/*
+ * A stack is kept whole from its second trace on, and then found without its frames;
+ * what is in it is counted all the same.
+ */
+static void test_known_stacks(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r;
+
+	sample(&r, 100, 3, two, 2, ABI_STACK_WHOLE);
+	give(f, &r);
+	tick(f, MS);
+	answer(0);
+	answer(0);
+	for (int i = 0; i < 4; i++)
+		give(f, &r);
+	assert_int_equal(f->out.n, 5);
+	for (int i = 1; i < 5; i++)
+		assert_string_equal(f->out.text[i], f->out.text[0]);
+	assert_int_equal(f->st.stacks_known, 3);
+	assert_int_equal(f->st.stack_root, 5);
+	assert_int_equal(f->st.frames, 25);
+	assert_int_equal(f->st.cache_hits, 20);
+	sample(&r, 100, 2, two, 2, ABI_STACK_WHOLE); /* not the same one */
+	give(f, &r);
+	assert_int_equal(f->st.stacks_known, 3);
+	assert_int_equal(strlen(f->out.text[5]) < strlen(f->out.text[0]), 1);
+	sample(&r, 100, 0, two, 1, ABI_STACK_CAP); /* nor one that was cut */
+	regs_of(&r)->gpr[ABI_REG_BP] = STACK + 8192;
+	give(f, &r);
+	give(f, &r);
+	assert_int_equal(f->st.stacks_known, 3);
+	finish_all(f);
+}
+
+/* One whose frame is to be asked for anew is not kept, nor found any more. */
+static void test_known_stack_forgotten(void **state)
+{
+	static const uint64_t other[] = { CODE + 0x4400 };
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct rec r, o;
+
+	sample(&r, 100, 0, two, 2, ABI_STACK_WHOLE);
+	give(f, &r);
+	tick(f, MS);
+	answer(0);
+	for (int i = 0; i < 3; i++)
+		give(f, &r);
+	assert_int_equal(f->st.stacks_known, 2);
+	sample(&o, 100, 0, other, 1, ABI_STACK_WHOLE);
+	give(f, &o);
+	tick(f, MS);
+	answer(-EMFILE);
+	give(f, &r);
+	assert_int_equal(f->st.stacks_known, 2);
+	give(f, &r);
+	give(f, &r);
+	assert_true(f->st.stacks_known > 2);
+	finish_all(f);
+}
+
 /* An error that may pass is not remembered; one of the file is. */
 static void test_errors(void **state)
 {
@@ -492,6 +553,8 @@ int main(void)
 		cmocka_unit_test(test_no_user_side),
 		cmocka_unit_test(test_one_request_at_a_time),
 		cmocka_unit_test(test_deadline),
+		cmocka_unit_test(test_known_stacks),
+		cmocka_unit_test(test_known_stack_forgotten),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_forget_among_others),
 		cmocka_unit_test(test_byte_limit),
