@@ -7,8 +7,8 @@
  * The stack is read straight into the ring: a slot of the record's real size
  * is reserved first, the clock read second (see base/ring.h for why in this
  * order), and then the slot is filled in slices whose sizes the verifier can
- * see, none of which crosses a page, so that an absent page costs its own bytes
- * and no others.
+ * see. A slice that cannot be read is read again in slices that do not cross a
+ * page, so that an absent page costs its own bytes and no others.
  *
  * Helpers of Linux 6.1 only; no kfuncs. Interrupts are off all the while.
  */
@@ -20,8 +20,11 @@
 #include "bpf/abi.h"
 #include "bpf/arch.bpf.h"
 
-/* Pages of the largest copy, and slices of the two broken ones at its ends. */
-#define COPY_SLICES (ABI_STACK_COPY_MAX / PAGE_SIZE + 4 * PAGE_SIZE / ABI_STACK_ALIGN)
+/*
+ * Slices of the largest copy if each of its pages is read by itself: one a page, one in
+ * vain for four pages, and at either end those of a part of a page.
+ */
+#define COPY_SLICES (2 * ABI_STACK_COPY_MAX / PAGE_SIZE)
 
 /* Bytes in a row that may be absent. */
 #define HOLE_MAX (128 * 1024)
@@ -99,6 +102,19 @@ struct plan {
 	__u32 limited; /* a longer copy was refused */
 };
 
+/* How far a copy has come; in a map, whose values the verifier need not follow. */
+struct steps {
+	__u64 from;
+	__u64 first; /* number of the first page */
+	__u64 holes; /* as in struct abi_stack */
+	__u32 at; /* in the slot */
+	__u32 left;
+	__u32 good; /* what was left behind the last slice that could be read */
+	__u32 hole_max;
+	__u32 paged; /* slices end with their page while more than this is left */
+	__u32 pad;
+};
+
 /* A record's small parts, until its size is known. */
 struct scratch {
 	struct abi_sample head;
@@ -112,6 +128,7 @@ struct scratch {
 	__u32 user; /* registers and stack belong to the record */
 	struct plan plan; /* of the stack that sp is on */
 	struct plan left; /* of the one that was left for a signal's; or len 0 */
+	struct steps steps;
 };
 
 struct {
@@ -399,17 +416,11 @@ static __always_inline void fill_head(struct abi_sample *h, struct task_struct *
 
 struct copy {
 	struct bpf_dynptr slot;
-	__u64 from;
-	__u64 first; /* number of the first page */
-	__u64 holes; /* as in struct abi_stack */
-	__u32 at; /* in the slot */
-	__u32 left;
-	__u32 good; /* what was left behind the last slice that could be read */
-	__u32 hole_max;
+	struct steps *steps;
 };
 
 /* A page that is absent costs a microsecond, so there is an end to it. */
-static __always_inline bool copy_hole(struct copy *c)
+static __always_inline bool copy_hole(struct steps *c)
 {
 	__u64 page = c->from / ABI_STACK_PAGE - c->first;
 
@@ -419,14 +430,29 @@ static __always_inline bool copy_hole(struct copy *c)
 	return true;
 }
 
-static __always_inline long copy_slice(struct copy *c, const __u32 size)
+/*
+ * A slice of several pages of which one is absent is read once more, page by page;
+ * the next one is not.
+ */
+static __always_inline bool copy_paged(struct steps *c, __u32 size)
 {
-	void *to = bpf_dynptr_data(&c->slot, c->at, size);
+	if (size <= PAGE_SIZE - (c->from & (PAGE_SIZE - 1)))
+		return false;
+	c->paged = c->left - size;
+	return true;
+}
+
+static __always_inline long copy_slice(struct copy *copy, const __u32 size)
+{
+	struct steps *c = copy->steps;
+	void *to = bpf_dynptr_data(&copy->slot, c->at, size);
 	bool good;
 
 	if (!to)
 		return 1;
 	good = !bpf_probe_read_user(to, size, (void *)c->from);
+	if (!good && copy_paged(c, size))
+		return 0;
 	if (!good && !copy_hole(c))
 		return 1;
 	c->from += size;
@@ -437,40 +463,48 @@ static __always_inline long copy_slice(struct copy *c, const __u32 size)
 	return 0;
 }
 
-static long copy_step(__u32 i, struct copy *c)
+/* The largest slice that fits; a call costs more than the kilobyte it reads. */
+static long copy_step(__u32 i, struct copy *copy)
 {
-	__u32 room = PAGE_SIZE - (c->from & (PAGE_SIZE - 1));
+	struct steps *c = copy->steps;
+	__u32 room = c->left;
 
+	if (c->left > c->paged)
+		room = PAGE_SIZE - (c->from & (PAGE_SIZE - 1));
 	if (room > c->left)
 		room = c->left;
-	if (room >= PAGE_SIZE)
-		return copy_slice(c, PAGE_SIZE);
-	if (room >= 4 * ABI_STACK_ALIGN)
-		return copy_slice(c, 4 * ABI_STACK_ALIGN);
+	if (room >= 2 * PAGE_SIZE)
+		return copy_slice(copy, 2 * PAGE_SIZE);
+	if (room >= 8 * ABI_STACK_ALIGN)
+		return copy_slice(copy, 8 * ABI_STACK_ALIGN);
+	if (room >= 2 * ABI_STACK_ALIGN)
+		return copy_slice(copy, 2 * ABI_STACK_ALIGN);
 	if (room >= ABI_STACK_ALIGN)
-		return copy_slice(c, ABI_STACK_ALIGN);
+		return copy_slice(copy, ABI_STACK_ALIGN);
 	return 1;
 }
 
-static __always_inline void copy_stack(struct scratch *s, struct copy *c, const struct plan *p,
+static __always_inline void copy_stack(struct scratch *s, struct copy *copy, const struct plan *p,
 				       bool whole)
 {
+	struct steps *c = &s->steps;
 	__u32 at = c->at, size = whole ? p->len : 0;
 
 	c->from = p->start;
 	c->first = p->start / ABI_STACK_PAGE;
 	c->hole_max = p->hole_max;
 	c->holes = 0;
-	c->left = c->good = size;
+	c->left = c->good = c->paged = size;
 	c->at = at + sizeof(s->stack_part) + sizeof(s->stack);
-	bpf_loop(COPY_SLICES, copy_step, c, 0);
+	bpf_loop(COPY_SLICES, copy_step, copy, 0);
 	s->stack_part.type = ABI_PART_STACK;
 	s->stack_part.size = sizeof(s->stack) + size;
 	s->stack.start = p->start;
 	s->stack.size = size - c->good;
 	s->stack.end = !whole ? ABI_STACK_RING : c->good ? ABI_STACK_FAULT : p->end;
 	s->stack.holes = c->holes;
-	bpf_dynptr_write(&c->slot, at, &s->stack_part, sizeof(s->stack_part) + sizeof(s->stack), 0);
+	bpf_dynptr_write(&copy->slot, at, &s->stack_part, sizeof(s->stack_part) + sizeof(s->stack),
+			 0);
 	if (s->stack.end == ABI_STACK_FAULT)
 		count(ABI_SAMPLER_STACK_FAULT, 1);
 	else if (c->holes)
@@ -513,6 +547,7 @@ static __noinline int emit(struct scratch *s, bool whole)
 
 	if (!s)
 		return -22; /* EINVAL: for the verifier */
+	c.steps = &s->steps;
 	s->head.size = record_size(s, whole);
 	if (bpf_ringbuf_reserve_dynptr(&samples, s->head.size, 0, &c.slot)) {
 		bpf_ringbuf_discard_dynptr(&c.slot, 0);
@@ -520,19 +555,19 @@ static __noinline int emit(struct scratch *s, bool whole)
 	}
 	s->head.time = bpf_ktime_get_boot_ns();
 	bpf_dynptr_write(&c.slot, 0, &s->head, sizeof(s->head), 0);
-	c.at = sizeof(s->head);
+	s->steps.at = sizeof(s->head);
 	if (s->kstack_size) {
 		size = s->kstack_size;
 		if (size > sizeof(s->kstack))
 			size = sizeof(s->kstack);
 		size += sizeof(s->kstack_part);
-		bpf_dynptr_write(&c.slot, c.at, &s->kstack_part, size, 0);
-		c.at += size;
+		bpf_dynptr_write(&c.slot, s->steps.at, &s->kstack_part, size, 0);
+		s->steps.at += size;
 	}
 	if (s->user) {
 		size = sizeof(s->regs_part) + sizeof(s->regs);
-		bpf_dynptr_write(&c.slot, c.at, &s->regs_part, size, 0);
-		c.at += size;
+		bpf_dynptr_write(&c.slot, s->steps.at, &s->regs_part, size, 0);
+		s->steps.at += size;
 		copy_stack(s, &c, &s->plan, whole);
 		if (whole && s->left.len)
 			copy_stack(s, &c, &s->left, whole);
