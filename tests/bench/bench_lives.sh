@@ -126,7 +126,8 @@ for load in ${BENCH_LOADS:-spawn storm build}; do
 	figure "${load}_own" "$own_pct" "profd's CPU time, percent of the load's" 2
 	figure "${load}_own_life" "$own_us" "us of profd's CPU time a life" 25
 	p_pct=$extra_pct p_us=$extra_us p_noise=$noise
-	measure "$load" "${lives[$load]}" perf
+	extra_pct='' extra_us=''
+	! command -v perf >/dev/null || measure "$load" "${lives[$load]}" perf
 	figure "${load}_extra" "$p_pct" "percent of the load's CPU time" 2 \
 		"perf record -g" "$extra_pct"
 	figure "${load}_extra_life" "$p_us" "us of CPU the load pays more a life" \

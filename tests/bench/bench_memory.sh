@@ -113,15 +113,17 @@ host() {
 		"$(metric profd_trace_frames_total)")
 	stop_profd
 
-	start_perf
-	sleep 20
-	read -r pss maps rings < <(memory "$pid")
-	perf=$((pss + maps + rings))
-	stop "$pid"
+	perf=
+	if start_perf; then
+		sleep 20
+		read -r pss maps rings < <(memory "$pid")
+		perf=$(mb $((pss + maps + rings)))
+		stop "$pid"
+	fi
 	stop "${loads[@]}"
 
 	figure "$1" "$(mb "$peak")" "MiB, Pss without rings + maps + rings" "$3" \
-		"perf record -g" "$(mb "$perf")"
+		"perf record -g" "$perf"
 	figure "$1_pss" "$(mb "$peak_pss")" MiB
 	figure "$1_maps" "$(mb "$peak_maps")" MiB
 	figure "$1_rings" "$(mb "$peak_rings")" MiB 16

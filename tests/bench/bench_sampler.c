@@ -7,6 +7,7 @@
  * much less than 1 there is one of the neighbours' stacks as well.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,8 +30,17 @@
 #define BENCH_WALKS 200000
 #define BENCH_CHILDREN 64
 
+/* ns a sample, but for one as deep as there are few. */
+#define BENCH_BUDGET 10000
+
 /* The last nearly fills the largest copy: interrupts are off for so long. */
-static const int depths[] = { 10, 30, 60, 2200 };
+static const struct load {
+	int depth;
+	bool thread; /* not the first: its stack ends with its mapping */
+} loads[] = {
+	{ 10, false }, { 30, false }, { 60, false },
+	{ 10, true },  { 30, true },  { 2200, false },
+};
 
 /* What came of the children, and one whole sample of them. */
 struct seen {
@@ -81,16 +91,27 @@ static __attribute__((noipa)) void descend(int depth)
 	sink += frame[0];
 }
 
-static pid_t child(int depth)
+static void *descend_thread(void *arg)
+{
+	const struct load *load = arg;
+
+	descend(load->depth);
+	return NULL;
+}
+
+static pid_t child(const struct load *load)
 {
 	pid_t pid = fork();
+	pthread_t thread;
 
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		descend(depth);
-		_exit(0);
-	}
-	return pid;
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!load->thread)
+		descend(load->depth);
+	else if (!pthread_create(&thread, NULL, descend_thread, (void *)load))
+		pthread_join(thread, NULL);
+	_exit(0);
 }
 
 /* The program was loaded after 'last': its descriptor, or -errno. */
@@ -148,14 +169,23 @@ static void walk_record(const struct seen *s, int depth)
 	       depth, (double)ns / BENCH_WALKS, n);
 }
 
+static int compare_ns(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
 /*
- * Looked at more often than samples come: the longest of those that were alone
- * since the last look.
+ * Looked at more often than samples come, so that most are alone since the last
+ * look: the longest of those and their median, which the neighbours' few deep
+ * stacks do not move.
  */
-static uint64_t longest_run(struct sampler *s, int prog)
+static uint64_t watch_runs(struct sampler *s, int prog, uint64_t *median)
 {
 	struct bpf_prog_info now = { 0 }, last = { 0 };
-	uint64_t longest = 0;
+	static uint64_t runs[BENCH_MS];
+	size_t n = 0;
 	uint32_t len;
 	int i;
 
@@ -168,30 +198,33 @@ static uint64_t longest_run(struct sampler *s, int prog)
 		if (bpf_obj_get_info_by_fd(prog, &now, &len))
 			break;
 		if (last.run_cnt && now.run_cnt == last.run_cnt + 1)
-			longest = MAX(longest,
-				      now.run_time_ns - last.run_time_ns);
+			runs[n++] = now.run_time_ns - last.run_time_ns;
 		last = now;
 	}
 	sampler_poll(s);
-	return longest;
+	qsort(runs, n, sizeof(*runs), compare_ns);
+	*median = n ? runs[n / 2] : 0;
+	return n ? runs[n - 1] : 0;
 }
 
-static int measure(struct sampler *s, int prog, struct seen *seen, int depth)
+static int measure(struct sampler *s, int prog, struct seen *seen,
+		   const struct load *load)
 {
 	struct bpf_prog_info a = { 0 }, b = { 0 };
 	/* Deep ones of one user are limited. */
-	size_t i, ncpus = depth > 1000 ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
+	size_t i,
+		ncpus = load->depth > 1000 ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
 	uint32_t len = sizeof(a);
-	uint64_t longest;
+	uint64_t longest, median;
 	int err;
 
 	seen->n = seen->bytes = 0;
 	seen->npids = MIN(ncpus, ARRAY_SIZE(seen->pids));
 	for (i = 0; i < seen->npids; i++)
-		seen->pids[i] = child(depth);
+		seen->pids[i] = child(load);
 	usleep(100 * 1000);
 	err = bpf_obj_get_info_by_fd(prog, &a, &len);
-	longest = longest_run(s, prog);
+	longest = watch_runs(s, prog, &median);
 	len = sizeof(b);
 	if (!err)
 		err = bpf_obj_get_info_by_fd(prog, &b, &len);
@@ -201,16 +234,18 @@ static int measure(struct sampler *s, int prog, struct seen *seen, int depth)
 	}
 	if (err || b.run_cnt == a.run_cnt || !seen->n || !seen->one)
 		return err ? err : -ENODATA;
-	printf("{\"bench\":\"bpf_ns_per_sample\",\"depth\":%d,\"value\":%.0f,"
+	printf("{\"bench\":\"bpf_ns_per_sample\",\"depth\":%d,\"thread\":%s,"
+	       "\"value\":%.0f,\"median\":%llu,\"budget\":%d,"
 	       "\"longest\":%llu,\"bytes\":%.0f,\"samples\":%llu,"
 	       "\"own\":%.2f}\n",
-	       depth,
+	       load->depth, load->thread ? "true" : "false",
 	       (double)(b.run_time_ns - a.run_time_ns) /
 		       (b.run_cnt - a.run_cnt),
+	       (unsigned long long)median, BENCH_BUDGET,
 	       (unsigned long long)longest, (double)seen->bytes / seen->n,
 	       (unsigned long long)(b.run_cnt - a.run_cnt),
 	       (double)seen->n / (b.run_cnt - a.run_cnt));
-	walk_record(seen, depth);
+	walk_record(seen, load->depth);
 	return 0;
 }
 
@@ -244,8 +279,8 @@ int main(void)
 	       "\"verified_insns\":%u}\n",
 	       begin / 1e6, prog < 0 ? 0 : info.verified_insns);
 	err = prog < 0 ? prog : sampler_enable(s);
-	for (i = 0; i < ARRAY_SIZE(depths) && !err; i++)
-		err = measure(s, prog, &seen, depths[i]);
+	for (i = 0; i < ARRAY_SIZE(loads) && !err; i++)
+		err = measure(s, prog, &seen, &loads[i]);
 	if (err)
 		fprintf(stderr, "bench_sampler: %s\n", strerror(-err));
 	sampler_free(s);

@@ -1,13 +1,10 @@
 #!/bin/bash
 # CPU time of profd itself, user and system, as a share of one CPU: 99 Hz, every
 # CPU kept busy at a stack depth of 30, nothing begins or ends. Closing and writing
-# the window of that time is in it. Beside it perf record -g, same load, taking turns.
+# the window of that time is in it. Beside it perf record with frame pointers and with
+# copies of stacks (which nobody has unwound by then), same load, taking turns.
 . "$(dirname "$0")/lib.sh"
-loads=()
-for ((i = 0; i < CPUS; i++)); do
-	background "$E2E/prog_shares" 100000 >/dev/null
-	loads+=("$pid")
-done
+load_cpus
 
 now() {
 	echo "$EPOCHREALTIME"
@@ -23,7 +20,18 @@ windows_are() {
 	(($(windows) >= $1))
 }
 
-ours=() perfs=() taken=()
+# share_perf CALL_GRAPH
+share_perf() {
+	local before since
+	start_perf "$1" || return
+	sleep 3
+	before=$(cpu_ns "$pid") since=$(now)
+	sleep "$SECONDS_EACH"
+	perf_share=$(share "$pid" "$before" "$since")
+	stop "$pid"
+}
+
+ours=() fps=() dwarfs=() taken=()
 for ((round = 0; round < ROUNDS; round++)); do
 	start_profd "steady$round" --window 600
 	sleep 3
@@ -39,14 +47,11 @@ for ((round = 0; round < ROUNDS; round++)); do
 		(($(now) - $since) * $CPUS)")")
 	stop_profd
 
-	start_perf
-	sleep 3
-	before=$(cpu_ns "$pid") since=$(now)
-	sleep "$SECONDS_EACH"
-	perfs+=("$(share "$pid" "$before" "$since")")
-	stop "$pid"
+	share_perf fp && fps+=("$perf_share")
+	share_perf dwarf && dwarfs+=("$perf_share")
 done
 stop "${loads[@]}"
 figure steady_cpu "$(median "${ours[@]}")" "percent of one CPU" 0.3 \
-	"perf record -g" "$(median "${perfs[@]}")"
+	"perf record -g" "$(median "${fps[@]}")" \
+	"perf record --call-graph dwarf" "$(median "${dwarfs[@]}")"
 figure steady_samples "$(median "${taken[@]}")" "samples a second and CPU"

@@ -10,12 +10,16 @@ SECONDS_EACH=${BENCH_SECONDS:-20}
 # shellcheck disable=SC2034 # for the scripts that source this
 CPUS=$(nproc)
 
-# figure NAME VALUE UNIT [BUDGET [PEER PEER_VALUE]]; no value is null.
+# figure NAME VALUE UNIT [BUDGET [PEER PEER_VALUE]...]; no value is null.
 figure() {
-	local peer=
-	(($# < 6)) || peer=",\"peer\":{\"$5\":${6:-null}}"
-	printf '{"bench":"%s","value":%s,"unit":"%s","budget":%s%s}\n' \
-		"$1" "${2:-null}" "$3" "${4:-null}" "$peer" >&3
+	local name=$1 value=${2:-null} unit=$3 budget=${4:-null} peer=
+	shift $(($# < 4 ? $# : 4))
+	while (($# > 1)); do
+		peer+="${peer:+,}\"$1\":${2:-null}"
+		shift 2
+	done
+	printf '{"bench":"%s","value":%s,"unit":"%s","budget":%s%s}\n' "$name" \
+		"$value" "$unit" "$budget" "${peer:+,\"peer\":{$peer\}}" >&3
 }
 
 median() {
@@ -42,11 +46,27 @@ busy_ticks() {
 	awk '$1 == "cpu" { print $2 + $3 + $4 + $7 + $8 }' /proc/stat
 }
 
-# perf record of the whole host as its users run it; $pid.
+# start_perf [CALL_GRAPH]: perf record of the whole host as its users run it; $pid.
+# False where there is no perf, which is said.
 start_perf() {
-	background perf record -q -g -F 99 -e cpu-clock -a \
+	if ! command -v perf >/dev/null; then
+		echo "# no perf here to compare with"
+		return 1
+	fi
+	rm -f "$T/perf.data"
+	background perf record -q --call-graph "${1:-fp}" -F 99 -e cpu-clock -a \
 		-o "$T/perf.data" >"$T/perf.log" 2>&1
 	wait_for 10 test -s "$T/perf.data"
+}
+
+# load_cpus: every CPU busy at a stack depth of 30; $loads, to be stopped.
+load_cpus() {
+	local i
+	loads=()
+	for ((i = 0; i < CPUS; i++)); do
+		background "$E2E/prog_shares" 100000 >/dev/null
+		loads+=("$pid")
+	done
 }
 
 # stop PID...: of the background, where SIGINT is ignored unless a program asks
