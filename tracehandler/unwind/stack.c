@@ -352,11 +352,6 @@ int trace_stacks_take(struct trace_stacks *s, struct trace_take *take)
 
 /* --- the tables it needs ------------------------------------------------------ */
 
-void trace_stacks_want(struct trace_stacks *s, struct trace_table *table)
-{
-	trace_tables_want(&s->tables, table);
-}
-
 static void stack_ask(void *arg, const struct pm_mapping *map)
 {
 	struct trace_stacks *s = arg;

@@ -47,8 +47,6 @@ void trace_stacks_fini(struct trace_stacks *s);
  * to wait for that table. 0 or -ENOMEM, counted.
  */
 int trace_stacks_take(struct trace_stacks *s, struct trace_take *take);
-/* A sample waits for this table from now on. */
-void trace_stacks_want(struct trace_stacks *s, struct trace_table *table);
 /* Requests the tables of all that is mapped. */
 void trace_stacks_ask(struct trace_stacks *s, struct pm_view *view);
 
