@@ -335,7 +335,7 @@ bool pm_exe_knows_other(const struct pm_exe *exe,
 			const struct quark_file_ident *ident);
 /*
  * The open that pm_early_adopt() promised has ended: takes over 'file'. With an
- * error the doors are tried.
+ * error the lookup strategies are tried.
  */
 void pm_exe_given(struct pm_exe *exe, int err, struct symbolizer_file *file);
 
@@ -346,7 +346,7 @@ void pm_reqs_opened(struct pm_exe *exe, int err);
 /* Answers those that were refused, from outside of the question. */
 void pm_reqs_fail(struct pm *pm);
 
-/* --- turns.c: users take turns ------------------------------------------------ */
+/* --- turns.c: openings, by user ----------------------------------------------- */
 
 /* How a file comes to be open. */
 struct pm_open {
@@ -355,9 +355,9 @@ struct pm_open {
 	struct symbolizer *symbolizer;
 	struct pm_exe *exe; /* a reference */
 	struct pm_user *user; /* in whose share it counts */
-	unsigned int door; /* next one to try */
-	uint32_t tried; /* pid behind the first */
-	int err; /* of the first door that had one */
+	unsigned int lookup; /* strategy to try next */
+	uint32_t tried; /* pid of the first lookup */
+	int err; /* of the first lookup that had one */
 };
 
 /*
@@ -365,7 +365,7 @@ struct pm_open {
  * be: closes files of his or of the user who has the most.
  */
 bool pm_open_room(struct pm *pm, const struct pm_user *u, uint32_t more);
-/* It can begin at once: nothing of its user waits, and there is room. */
+/* It can begin at once: its user has none that wait, and there is room. */
 bool pm_turn_free(const struct pm_open *o);
 /* Waits for the turn of its user. */
 void pm_turn_wait(struct pm_open *o);
@@ -375,7 +375,7 @@ struct pm_open *pm_turn_next(struct pm *pm);
 struct pm_open *pm_turn_any(struct pm *pm);
 /* Waits no more. */
 void pm_turn_leave(struct pm_open *o);
-/* Somebody wants the file by now who has less to wait for. */
+/* Another user maps the file now, and has fewer openings that wait. */
 void pm_turn_move(struct pm_open *o, uint32_t uid);
 /* Before all others of its user. */
 void pm_turn_hurry(struct pm_open *o);

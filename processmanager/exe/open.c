@@ -3,8 +3,8 @@
  * open: the files behind executables: opened when first seen, closed for the
  * limit, opened again when a request (queue.c) needs them.
  *
- * A process that mapped a file may be gone before its turn comes. So one try
- * goes through several doors, one after the other, until a file passes the
+ * The process that mapped a file may have exited before the file is opened. So an
+ * opening tries several lookup strategies in order, until a file passes the
  * identity check: the process that mapped it last, another one that maps it,
  * the nearest living ancestor (which is in the same container, as a rule), and
  * our own root.
@@ -52,9 +52,9 @@ static bool pm_exe_idle(const struct pm_exe *exe)
 }
 
 /*
- * A file that nobody maps any more would keep its file system from being
- * unmounted. By now its last samples have their names. One that is at work is
- * looked at again the next time.
+ * An open file keeps its file system from being unmounted, so one without mappings
+ * is closed. By now its last samples have their names. One with requests is
+ * checked again the next time.
  */
 static void pm_release(struct pm *pm)
 {
@@ -175,14 +175,14 @@ static int pm_exe_adopt(struct pm_exe *exe, struct symbolizer_file *file)
 	return pm_exe_install(first->file ? exe : first, file);
 }
 
-/* --- the doors --------------------------------------------------------------- */
+/* --- lookup strategies --------------------------------------------------------------- */
 
 static struct pm_proc *pm_via_proc(const struct pm_exe *exe)
 {
 	return pm_proc_find(exe->pm, exe->via.tgid, exe->via.start_boottime);
 }
 
-static bool pm_door_mapper(struct pm_open *o, struct symbolizer_open_req *req)
+static bool pm_lookup_mapper(struct pm_open *o, struct symbolizer_open_req *req)
 {
 	struct pm_exe *exe = o->exe;
 	struct pm_proc *proc = pm_via_proc(exe);
@@ -210,8 +210,8 @@ static const struct pm_map *pm_proc_maps_exe(const struct pm_proc *proc,
 	return NULL;
 }
 
-/* A walk over everything, which is why it is not the first door. */
-static bool pm_door_other(struct pm_open *o, struct symbolizer_open_req *req)
+/* A scan of all processes, so it is not the first. */
+static bool pm_lookup_other(struct pm_open *o, struct symbolizer_open_req *req)
 {
 	const struct pm_exe *exe = o->exe;
 	struct hash_node *n, *tmp;
@@ -244,7 +244,8 @@ static bool pm_door_other(struct pm_open *o, struct symbolizer_open_req *req)
 	return false;
 }
 
-static bool pm_door_ancestor(struct pm_open *o, struct symbolizer_open_req *req)
+static bool pm_lookup_ancestor(struct pm_open *o,
+			       struct symbolizer_open_req *req)
 {
 	struct pm_proc *proc = pm_via_proc(o->exe);
 
@@ -258,31 +259,31 @@ static bool pm_door_ancestor(struct pm_open *o, struct symbolizer_open_req *req)
 	return false;
 }
 
-/* Never by the path alone: it is the watched process's word. */
-static bool pm_door_own(struct pm_open *o, struct symbolizer_open_req *req)
+/* Never by the path alone: the watched process chose it. */
+static bool pm_lookup_own(struct pm_open *o, struct symbolizer_open_req *req)
 {
 	return req->ino;
 }
 
-static bool (*const pm_doors[])(struct pm_open *,
-				struct symbolizer_open_req *) = {
-	pm_door_mapper,
-	pm_door_other,
-	pm_door_ancestor,
-	pm_door_own,
+static bool (*const pm_lookups[])(struct pm_open *,
+				  struct symbolizer_open_req *) = {
+	pm_lookup_mapper,
+	pm_lookup_other,
+	pm_lookup_ancestor,
+	pm_lookup_own,
 };
 
 static void pm_opened(void *arg, int err, struct symbolizer_file *file);
 
 /* 0: a request is under way. */
-static int pm_open_next_door(struct pm_open *o)
+static int pm_open_next_lookup(struct pm_open *o)
 {
 	struct pm_exe *exe = o->exe;
 	const struct symbolizer_ident *id = &exe->ident;
 	struct symbolizer_open_req req;
 	int err;
 
-	while (o->door < ARRAY_SIZE(pm_doors)) {
+	while (o->lookup < ARRAY_SIZE(pm_lookups)) {
 		memset(&req, 0, sizeof(req));
 		req.path = exe->path->s;
 		req.build_id = id->build_id_len ? id->build_id : NULL;
@@ -292,7 +293,7 @@ static int pm_open_next_door(struct pm_open *o)
 		req.generation = exe->generation;
 		req.uid = exe->via.uid;
 		req.hurry = exe->hurry;
-		if (!pm_doors[o->door++](o, &req))
+		if (!pm_lookups[o->lookup++](o, &req))
 			continue;
 		err = symbolizer_open(o->symbolizer, &req, pm_opened, o);
 		return err == -ENOMEM ? pm_nomem(exe->pm) : err;
@@ -300,7 +301,7 @@ static int pm_open_next_door(struct pm_open *o)
 	return o->err ? o->err : -ENOENT;
 }
 
-/* Errors that another door would give as well. */
+/* Errors that another lookup would give as well. */
 static bool pm_open_final(int err)
 {
 	return err == -ENOMEM || err == -EMFILE || err == -ENFILE ||
@@ -327,7 +328,7 @@ static void pm_exe_failed(struct pm_exe *exe, int err)
 
 /* --- openings ----------------------------------------------------------------- */
 
-/* Of what was under way, or should have been. */
+/* An opening that was under way, or could not begin. */
 static void pm_open_free(struct pm_open *o)
 {
 	pm_user_give(o->pm, o->user, PM_SHARE_OPENS, 1);
@@ -335,7 +336,7 @@ static void pm_open_free(struct pm_open *o)
 	free(o);
 }
 
-/* It has come to an end. Takes over 'o' and 'file'. */
+/* An opening has ended. Takes over 'o' and 'file'. */
 static void pm_open_end(struct pm_open *o, int err,
 			struct symbolizer_file *file)
 {
@@ -367,7 +368,7 @@ static void pm_opened(void *arg, int err, struct symbolizer_file *file)
 	if (err && !o->err)
 		o->err = err;
 	if (err && !pm_open_final(err) && !o->exe->file) {
-		err = pm_open_next_door(o);
+		err = pm_open_next_lookup(o);
 		if (!err)
 			return;
 	}
@@ -375,10 +376,10 @@ static void pm_opened(void *arg, int err, struct symbolizer_file *file)
 	pm_open_queued(pm);
 }
 
-/* It has its user's share. 0: under way. */
+/* It counts in its user's share already. 0: under way. */
 static int pm_open_begin(struct pm_open *o)
 {
-	int err = pm_open_next_door(o);
+	int err = pm_open_next_lookup(o);
 
 	if (!err)
 		pm_list_add_tail(&o->pm->opens, &o->node);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * turns: whose file is opened next, and whose is closed for it. Any user can map
- * thousands of files a second, and make the reading of each take long. So openings
- * wait in a queue a user, users take turns, and each has as many under way as are
- * still free; and where all files that may be open are, whoever has the most of them
- * loses the one that was used least.
+ * turns: which file is opened next, and which is closed for it. Any user can map
+ * thousands of files a second, and make the reading of each slow. So openings wait
+ * in one queue per user, users take turns, and a user may have as many under way as
+ * are still free. At the limit of open files the user with the most of them loses
+ * the one that was used least recently.
  */
 #include "processmanager/internal.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * workers: which job is done next, and by which of the processes that read files.
+ * workers: the requests for files of other processes, waiting or at work; which is
+ * done next, and by which of the processes that read files.
  *
  * The first process is there from the beginning; further ones are started while
  * jobs wait and it is busy, and ended soon after.
@@ -12,7 +13,8 @@
  *
  * Where the process ends by what it does with a party's files, again and again
  * without an answer between, that party has to pause, up to ten seconds; from the
- * eighth such end on its requests end with -EIO in the pause. Others do not notice.
+ * eighth such end on its requests end with -EIO in the pause. Other parties are not
+ * affected.
  *
  * Within a party: what a file is, and unwind tables, before names, for a stack
  * without its tables is lost and one without its names has addresses; the file
