@@ -15,30 +15,6 @@
 
 #define MOUNTINFO_MAX (1 << 20)
 
-static bool octal(char c)
-{
-	return c >= '0' && c <= '7';
-}
-
-/* "\040" and the like; cut to 'cap'. */
-static void unescape(const char *from, size_t len, char *to, size_t cap)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < len && n + 1 < cap; i++) {
-		if (from[i] == '\\' && len - i > 3 && octal(from[i + 1]) &&
-		    octal(from[i + 2]) && octal(from[i + 3])) {
-			to[n++] = (char)((from[i + 1] - '0') * 64 +
-					 (from[i + 2] - '0') * 8 +
-					 (from[i + 3] - '0'));
-			i += 3;
-		} else {
-			to[n++] = from[i];
-		}
-	}
-	to[n] = '\0';
-}
-
 /* The next word of a line; its length, 0: none. */
 static size_t word(const char **p, const char *end, const char **out)
 {
@@ -108,7 +84,8 @@ bool opener_mount_find(const char *text, size_t len, uint64_t dev, char *out,
 	while (next_line(&text, end, &f)) {
 		if (!is_of(&f, dev) || !f.len[FIELD_POINT])
 			continue;
-		unescape(f.at[FIELD_POINT], f.len[FIELD_POINT], out, cap);
+		procfs_unescape(out, cap, f.at[FIELD_POINT],
+				f.len[FIELD_POINT]);
 		found = true;
 	}
 	return found;

@@ -143,6 +143,29 @@ bool procfs_ids_parse(const char *status, struct procfs_ids *out)
 			    &out->egid, &out->sgid) == 6;
 }
 
+static bool is_octal(char c)
+{
+	return c >= '0' && c <= '7';
+}
+
+void procfs_unescape(char *to, size_t cap, const char *from, size_t len)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < len && n + 1 < cap; i++) {
+		if (from[i] == '\\' && len - i > 3 && is_octal(from[i + 1]) &&
+		    is_octal(from[i + 2]) && is_octal(from[i + 3])) {
+			to[n++] = (char)((from[i + 1] - '0') * 64 +
+					 (from[i + 2] - '0') * 8 +
+					 (from[i + 3] - '0'));
+			i += 3;
+		} else {
+			to[n++] = from[i];
+		}
+	}
+	to[n] = '\0';
+}
+
 /* "memory" is one of "cpu,memory"; "" of "" only. */
 static bool in_list(const char *list, const char *name)
 {

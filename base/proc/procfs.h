@@ -58,6 +58,12 @@ struct procfs_ids {
 bool procfs_ids_parse(const char *status, struct procfs_ids *out);
 
 /*
+ * A word of mountinfo, in which space, tab, newline and backslash are octal
+ * ("\\040"), into 'to' with a NUL; cut to 'cap', at least 1. 'to' may be 'from'.
+ */
+void procfs_unescape(char *to, size_t cap, const char *from, size_t len);
+
+/*
  * The one path that stands for a process's cgroups, out of the text of
  * /proc/PID/cgroup, which is changed; points into it, NULL: none. The rule is that of
  * cgroup_kn() in bpf/quark.bpf.c, so that all sources say the same: the unified

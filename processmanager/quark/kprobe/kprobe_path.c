@@ -64,24 +64,6 @@ static void forget_cgroups(struct kprobe_paths *p)
 	memset(&p->cgroups, 0, sizeof(p->cgroups));
 }
 
-/* Space, tab, newline and backslash are octal there. */
-static void unescape(char *s)
-{
-	char *out = s;
-
-	for (; *s; s++) {
-		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' &&
-		    s[2] <= '7' && s[3] >= '0' && s[3] <= '7') {
-			*out++ = (s[1] - '0') << 6 | (s[2] - '0') << 3 |
-				 (s[3] - '0');
-			s += 3;
-		} else {
-			*out++ = *s;
-		}
-	}
-	*out = '\0';
-}
-
 /* Both of them, or neither. */
 static void open_cgroups(struct kprobe_paths *p, const char *point)
 {
@@ -107,8 +89,9 @@ static int add_mount(struct kprobe_paths *p, char *line)
 		return 0;
 	if (VECTOR_ROOM(p->mounts, p->n, p->cap))
 		return -ENOMEM;
-	unescape(word[3]);
-	unescape(word[4]);
+	for (i = 3; i < 5; i++)
+		procfs_unescape(word[i], strlen(word[i]) + 1, word[i],
+				strlen(word[i]));
 	while (w && strcmp(w, "-"))
 		w = strtok_r(NULL, " \n", &save);
 	w = strtok_r(NULL, " \n", &save);

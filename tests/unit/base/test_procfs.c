@@ -85,9 +85,37 @@ static void this_process_is_read(void **state)
 	assert_false(procfs_stat(4194304, &st));
 }
 
+static void words_of_mountinfo_are_unescaped(void **state)
+{
+	static const struct {
+		const char *from, *to;
+		size_t cap;
+	} words[] = {
+		{ "/a\\040b\\134c\\011\\0", "/a b\\c\t\\0", 32 },
+		{ "\\011\\012", "\t\n", 32 },
+		{ "\\04", "\\04", 32 }, /* cut off */
+		{ "\\089", "\\089", 32 }, /* not octal */
+		{ "abcdef", "abc", 4 },
+		{ "abc", "", 1 },
+	};
+	char to[32];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(words); i++) {
+		procfs_unescape(to, words[i].cap, words[i].from,
+				strlen(words[i].from));
+		assert_string_equal(to, words[i].to);
+	}
+	/* In its own place. */
+	strcpy(to, "x\\040y");
+	procfs_unescape(to, strlen(to) + 1, to, strlen(to));
+	assert_string_equal(to, "x y");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(words_of_mountinfo_are_unescaped),
 		cmocka_unit_test(a_stat_line_is_read),
 		cmocka_unit_test(a_stat_line_that_is_cut_is_refused),
 		cmocka_unit_test(ids_are_those_behind_the_name),

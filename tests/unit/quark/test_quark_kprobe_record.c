@@ -739,25 +739,17 @@ static void test_no_memory(void **state)
 	free(p.mounts);
 }
 
-static void test_escapes(void **state)
-{
-	char s[] = "/a\\040b\\134c\\011\\0";
-
-	unescape(s);
-	assert_string_equal(s, "/a b\\c\t\\0");
-}
-
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_fork),	   T(test_exit),      T(test_reap),
-		T(test_rename),	   T(test_ids),	      T(test_exec),
-		T(test_null),	   T(test_exec_cut),  T(test_exec_file),
-		T(test_long_args), T(test_env),	      T(test_live),
-		T(test_walk),	   T(test_places),    T(test_mounts),
-		T(test_escapes),   T(test_no_memory), T(test_bound_root),
-		T(test_roots),	   T(test_hybrid),
+		T(test_fork),	   T(test_exit),       T(test_reap),
+		T(test_rename),	   T(test_ids),	       T(test_exec),
+		T(test_null),	   T(test_exec_cut),   T(test_exec_file),
+		T(test_long_args), T(test_env),	       T(test_live),
+		T(test_walk),	   T(test_places),     T(test_mounts),
+		T(test_no_memory), T(test_bound_root), T(test_roots),
+		T(test_hybrid),
 	};
 #undef T
 
