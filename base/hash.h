@@ -42,6 +42,23 @@ struct hash_node *hash_next(const struct hash_node *n);
 	for ((n) = hash_first((h), (value)); (n); (n) = hash_next(n))
 
 /*
+ * Sets 'e', a pointer to what has the node as its 'member', to the first whose
+ * hash is 'value' and for which 'is', an expression in e, is true; or to NULL.
+ */
+#define HASH_FIND(e, h, value, member, is)                                \
+	do {                                                              \
+		struct hash_node *n_;                                     \
+                                                                          \
+		(e) = NULL;                                               \
+		hash_for_each_match(h, n_, value) {                       \
+			(e) = container_of(n_, __typeof__(*(e)), member); \
+			if (is)                                           \
+				break;                                    \
+			(e) = NULL;                                       \
+		}                                                         \
+	} while (0)
+
+/*
  * All nodes, in no order; the node at hand may be removed or freed meanwhile,
  * nothing may be inserted. 'tmp' is a second struct hash_node *, 'i' a size_t.
  */

@@ -11,16 +11,11 @@
 struct pm_proc *pm_proc_find(const struct pm *pm, uint32_t tgid,
 			     uint64_t start_boottime)
 {
-	struct hash_node *n;
 	struct pm_proc *proc;
 
-	hash_for_each_match(&pm->procs, n, hash_u64(tgid)) {
-		proc = container_of(n, struct pm_proc, node);
-		if (proc->tgid == tgid &&
-		    proc->start_boottime == start_boottime)
-			return proc;
-	}
-	return NULL;
+	HASH_FIND(proc, &pm->procs, hash_u64(tgid), node,
+		  proc->tgid == tgid && proc->start_boottime == start_boottime);
+	return proc;
 }
 
 struct pm_proc *pm_proc_at(const struct pm *pm, uint32_t tgid, uint64_t time)

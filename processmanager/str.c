@@ -13,15 +13,11 @@
 static struct pm_str *pm_str_find(struct pm *pm, uint64_t hash, const char *s,
 				  size_t len)
 {
-	struct hash_node *n;
 	struct pm_str *str;
 
-	hash_for_each_match(&pm->strs, n, hash) {
-		str = container_of(n, struct pm_str, node);
-		if (str->len == len && !memcmp(str->s, s, len))
-			return pm_str_get(str);
-	}
-	return NULL;
+	HASH_FIND(str, &pm->strs, hash, node,
+		  str->len == len && !memcmp(str->s, s, len));
+	return str ? pm_str_get(str) : NULL;
 }
 
 static struct pm_str *pm_str_make(struct pm *pm, uint64_t hash, const char *s,
@@ -62,14 +58,11 @@ static const uint64_t pm_share_max[PM_SHARES] = {
 struct pm_user *pm_user_of(struct pm *pm, uint32_t uid)
 {
 	uint64_t hash = hash_u64(uid);
-	struct hash_node *n;
 	struct pm_user *u;
 
-	hash_for_each_match(&pm->users, n, hash) {
-		u = container_of(n, struct pm_user, node);
-		if (u->uid == uid)
-			return u;
-	}
+	HASH_FIND(u, &pm->users, hash, node, u->uid == uid);
+	if (u)
+		return u;
 	u = calloc(1, sizeof(*u));
 	if (!u)
 		return NULL;

@@ -126,15 +126,10 @@ static bool same_key(const struct raw_event *a, const struct raw_event *b)
 static struct raw_event *oldest_of(struct quark_held *h,
 				   const struct raw_event *e, uint64_t hash)
 {
-	struct hash_node *n;
+	struct raw_event *c;
 
-	hash_for_each_match(&h->hash, n, hash) {
-		struct raw_event *c = container_of(n, struct raw_event, node);
-
-		if (same_key(c, e))
-			return c;
-	}
-	return NULL;
+	HASH_FIND(c, &h->hash, hash, node, same_key(c, e));
+	return c;
 }
 
 /* Behind those of its process, so that taking the next one needs no search. */

@@ -86,16 +86,12 @@ static struct quark_proc *proc_of(struct hash_node *n)
 struct quark_proc *quark_cache_find(const struct quark_cache *c,
 				    const struct abi_key *key)
 {
-	struct hash_node *n;
+	struct quark_proc *p;
 
-	hash_for_each_match(&c->hash, n, hash_u64(key->tgid)) {
-		const struct quark_key *k = &proc_of(n)->rec->p.key;
-
-		if (k->pid == key->tgid &&
-		    k->start_boottime == key->start_boottime)
-			return proc_of(n);
-	}
-	return NULL;
+	HASH_FIND(p, &c->hash, hash_u64(key->tgid), node,
+		  p->rec->p.key.pid == key->tgid &&
+			  p->rec->p.key.start_boottime == key->start_boottime);
+	return p;
 }
 
 struct quark_proc *quark_cache_newest(const struct quark_cache *c, uint32_t pid)
@@ -197,13 +193,10 @@ static struct quark_user *user_of(struct quark_cache *c, uint32_t uid)
 {
 	uint64_t hash = hash_u64(uid);
 	struct quark_user *u;
-	struct hash_node *n;
 
-	hash_for_each_match(&c->users, n, hash) {
-		u = container_of(n, struct quark_user, node);
-		if (u->uid == uid)
-			return u;
-	}
+	HASH_FIND(u, &c->users, hash, node, u->uid == uid);
+	if (u)
+		return u;
 	u = calloc(1, sizeof(*u));
 	if (!u)
 		return NULL;

@@ -102,18 +102,23 @@ static int load(struct quark_names *n)
 	return err;
 }
 
-struct quark_passwd *quark_passwd_lookup(struct quark_queue *q, uint32_t uid)
+/* NULL: the queue is not open. errno says whether all of it could be read. */
+static const struct quark_names *names_of(struct quark_queue *q)
 {
-	struct quark_names *n;
-	size_t i;
-
 	if (!q->priv) {
 		errno = EBADF;
 		return NULL;
 	}
-	n = &q->priv->names;
-	errno = -load(n);
-	for (i = 0; i < n->n_passwd; i++)
+	errno = -load(&q->priv->names);
+	return &q->priv->names;
+}
+
+struct quark_passwd *quark_passwd_lookup(struct quark_queue *q, uint32_t uid)
+{
+	const struct quark_names *n = names_of(q);
+	size_t i;
+
+	for (i = 0; n && i < n->n_passwd; i++)
 		if (n->passwd[i].uid == uid)
 			return &n->passwd[i];
 	if (!errno)
@@ -123,16 +128,10 @@ struct quark_passwd *quark_passwd_lookup(struct quark_queue *q, uint32_t uid)
 
 struct quark_group *quark_group_lookup(struct quark_queue *q, uint32_t gid)
 {
-	struct quark_names *n;
+	const struct quark_names *n = names_of(q);
 	size_t i;
 
-	if (!q->priv) {
-		errno = EBADF;
-		return NULL;
-	}
-	n = &q->priv->names;
-	errno = -load(n);
-	for (i = 0; i < n->n_group; i++)
+	for (i = 0; n && i < n->n_group; i++)
 		if (n->group[i].gid == gid)
 			return &n->group[i];
 	if (!errno)

@@ -148,14 +148,12 @@ static struct user *user_of(struct walkqueue *q,
 void walkqueue_add(struct walkqueue *q, const struct walkqueue_item *item)
 {
 	uint64_t hash = hash_u64(item->tgid);
-	struct hash_node *n;
 	struct waiting *w;
 	struct user *u;
 
-	hash_for_each_match(&q->waiting, n, hash)
-		if (container_of(n, struct waiting, node)->item.tgid ==
-		    item->tgid)
-			return;
+	HASH_FIND(w, &q->waiting, hash, node, w->item.tgid == item->tgid);
+	if (w)
+		return;
 	w = q->stats.waiting < WAITING_MAX ? calloc(1, sizeof(*w)) : NULL;
 	if (!w) {
 		q->stats.dropped++;

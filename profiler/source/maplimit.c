@@ -124,15 +124,10 @@ static void slot_tell(struct maplimit *l, struct slot *s)
 
 static struct slot *slot_find(struct maplimit *l, uint32_t tgid)
 {
-	struct hash_node *n;
 	struct slot *s;
 
-	hash_for_each_match(&l->used, n, hash_u64(tgid)) {
-		s = container_of(n, struct slot, node);
-		if (s->tgid == tgid)
-			return s;
-	}
-	return NULL;
+	HASH_FIND(s, &l->used, hash_u64(tgid), node, s->tgid == tgid);
+	return s;
 }
 
 /* Of nobody, or of whoever was not heard of for longest. */

@@ -111,15 +111,10 @@ static struct perf_proc *find_proc(struct perfids *p, uint32_t pid)
 
 static struct perf_thread *find_thread(struct perfids *p, uint32_t tid)
 {
-	struct hash_node *n;
 	struct perf_thread *t;
 
-	hash_for_each_match(&p->threads, n, hash_u64(tid)) {
-		t = container_of(n, struct perf_thread, node);
-		if (t->tid == tid)
-			return t;
-	}
-	return NULL;
+	HASH_FIND(t, &p->threads, hash_u64(tid), node, t->tid == tid);
+	return t;
 }
 
 static void drop_thread(struct perfids *p, struct perf_thread *t)

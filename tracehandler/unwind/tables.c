@@ -169,14 +169,9 @@ static struct trace_table *trace_tables_find(const struct trace_tables *t,
 					     const struct pm_exe *exe)
 {
 	struct trace_table *e;
-	struct hash_node *n;
 
-	hash_for_each_match(&t->tables, n, trace_tables_hash(exe)) {
-		e = container_of(n, struct trace_table, node);
-		if (e->exe == exe)
-			return e;
-	}
-	return NULL;
+	HASH_FIND(e, &t->tables, trace_tables_hash(exe), node, e->exe == exe);
+	return e;
 }
 
 static struct trace_table *trace_tables_ask(struct trace_tables *t,

@@ -176,6 +176,27 @@ static void hash_agrees_with_a_naive_model(void **state)
 	free(items);
 }
 
+static void hash_find_is_by_hash_and_condition(void **state)
+{
+	struct item items[3] = { { .key = 1 }, { .key = 2 }, { .key = 3 } };
+	struct item *it;
+	struct hash h;
+	size_t i;
+
+	assert_int_equal(hash_init(&h, 0), 0);
+	for (i = 0; i < ARRAY_SIZE(items); i++)
+		hash_insert(&h, &items[i].node, 7);
+	for (i = 0; i < ARRAY_SIZE(items); i++) {
+		HASH_FIND(it, &h, 7, node, it->key == items[i].key);
+		assert_ptr_equal(it, &items[i]);
+	}
+	HASH_FIND(it, &h, 7, node, it->key == 4);
+	assert_null(it);
+	HASH_FIND(it, &h, 8, node, it->key == 1);
+	assert_null(it);
+	hash_fini(&h);
+}
+
 static void hash_nodes_may_go_while_all_are_visited(void **state)
 {
 	struct hash_node *n, *tmp;
@@ -622,6 +643,7 @@ int main(void)
 		cmocka_unit_test(arena_copies),
 		cmocka_unit_test(arena_can_be_used_again_after_its_end),
 		cmocka_unit_test(hash_agrees_with_a_naive_model),
+		cmocka_unit_test(hash_find_is_by_hash_and_condition),
 		cmocka_unit_test(hash_nodes_may_go_while_all_are_visited),
 		cmocka_unit_test(hash_keeps_duplicates),
 		cmocka_unit_test(hash_of_a_hint_has_room_for_it),
