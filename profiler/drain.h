@@ -29,7 +29,7 @@ struct drain {
 	size_t nwakes;
 	void *state; /* the source's, of the polls */
 	void (*tick)(void *arg); /* drains, and does what is due besides */
-	void (*now)(void *arg); /* drains only */
+	uint64_t (*now)(void *arg); /* drains only; as source_opts.drain */
 	/* Something depends on the records of the next second. */
 	bool (*busy)(void *arg, uint64_t now);
 	void *arg;

@@ -135,9 +135,10 @@ int engine_intake_open(struct engine *e)
 			   engine_drop, e);
 }
 
-void engine_drain(struct engine *e)
+uint64_t engine_drain(void *arg)
 {
 	uint64_t now = clock_boottime_ns(), oldest;
+	struct engine *e = arg;
 	const struct source_run *source = &e->source;
 	struct trace_handler *th = e->th;
 	struct intake *in = &e->in;
@@ -152,14 +153,6 @@ void engine_drain(struct engine *e)
 	pm_forget(e->pm, MIN(in->passed, oldest));
 	if (more || in->ripe)
 		drain_soon(&e->drain);
-}
-
-uint64_t engine_drain_all(void *arg)
-{
-	struct engine *e = arg;
-	const struct intake *in = &e->in;
-
-	engine_drain(e);
 	return MIN(in->life_until, in->maps_until);
 }
 
@@ -222,11 +215,6 @@ static void engine_tick(void *arg)
 	}
 }
 
-static void engine_drain_now(void *arg)
-{
-	engine_drain(arg);
-}
-
 /*
  * While samples or re-reads are pending, or a client waits for a window that ends soon
  * or for events; without BPF always, since processes are identified in /proc then,
@@ -255,7 +243,7 @@ int engine_loop(struct engine *e)
 
 	d->loop = e->opts.loop;
 	d->tick = engine_tick;
-	d->now = engine_drain_now;
+	d->now = engine_drain;
 	d->busy = engine_busy;
 	d->arg = e;
 	return drain_start(d, e->begin, &e->source);

@@ -53,10 +53,11 @@ struct engine {
 
 /* The pump's functions; 'arg' is the engine. */
 int engine_intake_open(struct engine *e);
-/* Drains the source and delivers once. */
-void engine_drain(struct engine *e);
-/* source_opts.drain, rescan_opts.drain */
-uint64_t engine_drain_all(void *arg);
+/*
+ * Drains the source and delivers once; 'arg' is the engine. Returns the time up to
+ * which lifecycle and mapping records are in the pump.
+ */
+uint64_t engine_drain(void *arg);
 /* source_opts.event: to the process manager, and to whoever follows events. */
 void engine_event(void *arg, const struct quark_event *ev);
 /* trace_opts.resolved */

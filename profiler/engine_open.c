@@ -70,7 +70,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 				    .arg = e };
 	struct rescan_opts rescan = { .loop = opts->loop,
 				      .limits = &e->limits,
-				      .drain = engine_drain_all,
+				      .drain = engine_drain,
 				      .arg = e };
 	int err;
 
@@ -244,7 +244,7 @@ static int engine_open_sources(struct engine *e,
 				  .rescan = e->rescan,
 				  .pm = e->pm,
 				  .event = engine_event,
-				  .drain = engine_drain_all,
+				  .drain = engine_drain,
 				  .started = engine_started,
 				  .arg = e };
 	const char *other;

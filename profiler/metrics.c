@@ -245,7 +245,8 @@ static void metrics_parts(struct pm *manager, struct trace_handler *th,
 }
 
 /* The symbolize worker, and the files that it could not read. */
-static void status_reader(struct symbolizer *sym, struct reporter_metrics *m)
+static void metrics_status_reader(struct symbolizer *sym,
+				  struct reporter_metrics *m)
 {
 	const char *path, *why;
 	char text[256];
@@ -257,7 +258,8 @@ static void status_reader(struct symbolizer *sym, struct reporter_metrics *m)
 }
 
 /* Only what there was: most hosts know few of these. */
-static void status_stacks(struct trace_handler *th, struct reporter_metrics *m)
+static void metrics_status_stacks(struct trace_handler *th,
+				  struct reporter_metrics *m)
 {
 	struct trace_stats tr;
 
@@ -273,7 +275,7 @@ static void status_stacks(struct trace_handler *th, struct reporter_metrics *m)
 }
 
 /* As was said at the start. */
-static void status_missing(struct reporter_metrics *m)
+static void metrics_status_missing(struct reporter_metrics *m)
 {
 	cap_t caps = cap_get_proc();
 	const char *what;
@@ -288,9 +290,9 @@ static void status_missing(struct reporter_metrics *m)
 	cap_free(caps);
 }
 
-static void status_limits(const struct limits *l,
-			  const struct quark_queue_stats *st,
-			  struct reporter_metrics *m)
+static void metrics_status_limits(const struct limits *l,
+				  const struct quark_queue_stats *st,
+				  struct reporter_metrics *m)
 {
 	limits_collect(l, m);
 	limits_collect_unnamed(m, "moves",
@@ -300,8 +302,9 @@ static void status_limits(const struct limits *l,
 			       st->unwoken);
 }
 
-static void status_start(const struct rescan *r, const struct pm_stats *pm,
-			 struct reporter_metrics *m)
+static void metrics_status_start(const struct rescan *r,
+				 const struct pm_stats *pm,
+				 struct reporter_metrics *m)
 {
 	struct rescan_stats st;
 
@@ -316,8 +319,9 @@ static void status_start(const struct rescan *r, const struct pm_stats *pm,
 			(unsigned long long)st.start_samples);
 }
 
-static void status_processes(const struct pm_stats *pm, unsigned int open_files,
-			     struct reporter_metrics *m)
+static void metrics_status_processes(const struct pm_stats *pm,
+				     unsigned int open_files,
+				     struct reporter_metrics *m)
 {
 	reporter_status(m, "processes", "%llu living, of %llu executables",
 			(unsigned long long)pm->processes,
@@ -330,7 +334,7 @@ static void status_processes(const struct pm_stats *pm, unsigned int open_files,
 			(unsigned long long)pm->exits);
 }
 
-static void status_losses(struct engine *e, struct reporter_metrics *m)
+static void metrics_status_losses(struct engine *e, struct reporter_metrics *m)
 {
 	const char *const *words = losses_names();
 	uint64_t losses[LOSS_MAX];
@@ -345,9 +349,10 @@ static void status_losses(struct engine *e, struct reporter_metrics *m)
 }
 
 /* What a person asks first; everything else is in /metrics. */
-static void status_collect(struct engine *e, const struct engine_totals *total,
-			   const struct source_stats *source,
-			   struct reporter_metrics *m)
+static void metrics_status_collect(struct engine *e,
+				   const struct engine_totals *total,
+				   const struct source_stats *source,
+				   struct reporter_metrics *m)
 {
 	struct pm_stats pm;
 
@@ -355,23 +360,23 @@ static void status_collect(struct engine *e, const struct engine_totals *total,
 	reporter_status(m, "sampling", "%u Hz, for %llu s", e->opts.freq_hz,
 			(unsigned long long)((clock_boottime_ns() - e->begin) /
 					     CLOCK_NSEC_PER_SEC));
-	status_start(e->rescan, &pm, m);
+	metrics_status_start(e->rescan, &pm, m);
 	reporter_status(m, "source", "%s",
 			e->note[0] ? e->note : e->source.row->title);
-	status_missing(m);
+	metrics_status_missing(m);
 	reporter_status(m, "samples", "%llu",
 			(unsigned long long)total->samples);
-	status_processes(&pm, e->open_files, m);
-	status_reader(e->symbolizer, m);
-	status_stacks(e->th, m);
-	status_losses(e, m);
-	status_limits(&e->limits, &source->life, m);
+	metrics_status_processes(&pm, e->open_files, m);
+	metrics_status_reader(e->symbolizer, m);
+	metrics_status_stacks(e->th, m);
+	metrics_status_losses(e, m);
+	metrics_status_limits(&e->limits, &source->life, m);
 }
 
 /* The same, for programs: what of it is in no metric, or is asked for first. */
-static void status_members(const struct engine *e,
-			   const struct engine_totals *total,
-			   struct reporter_metrics *m)
+static void metrics_status_members(const struct engine *e,
+				   const struct engine_totals *total,
+				   struct reporter_metrics *m)
 {
 	double all = total->samples + total->missed;
 
@@ -413,6 +418,6 @@ void metrics_collect(void *arg, struct reporter_metrics *m)
 	reporter_metric(m, "profd_build_info", "1, of this version", false,
 			"version=\"" PROFD_VERSION "\"", 1);
 	metrics_process(m);
-	status_members(e, &total, m);
-	status_collect(e, &total, &source, m);
+	metrics_status_members(e, &total, m);
+	metrics_status_collect(e, &total, &source, m);
 }

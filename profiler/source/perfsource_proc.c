@@ -179,11 +179,11 @@ int perfsource_process_read(const char *proc, uint32_t pid, size_t front,
 
 /* --- readings that may wait for ever ----------------------------------------- */
 
-#define READER_HUNG_NS (60 * CLOCK_NSEC_PER_SEC)
-#define READER_HUNG_USER 2
+#define PERFPROC_HUNG_NS (60 * CLOCK_NSEC_PER_SEC)
+#define PERFPROC_HUNG_USER 2
 
 /* In memory of its own: it may outlive the call, and the reader. */
-struct reader_batch {
+struct perfproc_batch {
 	struct patience_job job;
 	const char *proc;
 	size_t front, n;
@@ -191,9 +191,10 @@ struct reader_batch {
 	size_t which[PERFSOURCE_READINGS_MAX]; /* of the caller's */
 };
 
-static void reader_batch_run(struct patience_job *job)
+static void perfproc_batch_run(struct patience_job *job)
 {
-	struct reader_batch *b = container_of(job, struct reader_batch, job);
+	struct perfproc_batch *b =
+		container_of(job, struct perfproc_batch, job);
 	struct perfsource_reading *r;
 	size_t i;
 
@@ -205,9 +206,10 @@ static void reader_batch_run(struct patience_job *job)
 	}
 }
 
-static void reader_batch_release(struct patience_job *job)
+static void perfproc_batch_release(struct patience_job *job)
 {
-	struct reader_batch *b = container_of(job, struct reader_batch, job);
+	struct perfproc_batch *b =
+		container_of(job, struct perfproc_batch, job);
 	size_t i;
 
 	for (i = 0; i < b->n; i++)
@@ -217,7 +219,7 @@ static void reader_batch_release(struct patience_job *job)
 }
 
 /* stat(2) of the directory waits for no lock of the process. */
-static bool reader_owner(const char *proc, uint32_t pid, struct stat *st)
+static bool perfproc_owner(const char *proc, uint32_t pid, struct stat *st)
 {
 	char path[PATH_MAX];
 
@@ -225,19 +227,19 @@ static bool reader_owner(const char *proc, uint32_t pid, struct stat *st)
 	return !stat(path, st);
 }
 
-static void reader_note_hung(struct perfsource_reader *rd, const char *proc,
-			     uint32_t pid)
+static void perfproc_note_hung(struct perfsource_reader *rd, const char *proc,
+			       uint32_t pid)
 {
 	struct stat st;
 
 	rd->hung[rd->nhung++] = (struct perfsource_hung){
 		.pid = pid,
-		.uid = reader_owner(proc, pid, &st) ? st.st_uid : UINT32_MAX,
-		.until = clock_boottime_ns() + READER_HUNG_NS,
+		.uid = perfproc_owner(proc, pid, &st) ? st.st_uid : UINT32_MAX,
+		.until = clock_boottime_ns() + PERFPROC_HUNG_NS,
 	};
 }
 
-static void reader_forget_hung(struct perfsource_reader *rd)
+static void perfproc_forget_hung(struct perfsource_reader *rd)
 {
 	uint64_t now = rd->nhung ? clock_boottime_ns() : 0;
 	size_t i, n = 0;
@@ -248,8 +250,8 @@ static void reader_forget_hung(struct perfsource_reader *rd)
 	rd->nhung = n;
 }
 
-static bool reader_may_read(const struct perfsource_reader *rd,
-			    const char *proc, uint32_t pid)
+static bool perfproc_may_read(const struct perfsource_reader *rd,
+			      const char *proc, uint32_t pid)
 {
 	size_t i, same = 0;
 	struct stat st;
@@ -258,33 +260,33 @@ static bool reader_may_read(const struct perfsource_reader *rd,
 		return true;
 	if (rd->nhung == PERFSOURCE_HUNG_MAX)
 		return false;
-	if (!reader_owner(proc, pid, &st))
+	if (!perfproc_owner(proc, pid, &st))
 		return true; /* it ended: to find that out waits for nothing */
 	for (i = 0; i < rd->nhung; i++) {
 		if (rd->hung[i].pid == pid)
 			return false;
 		same += rd->hung[i].uid == st.st_uid;
 	}
-	return same < READER_HUNG_USER;
+	return same < PERFPROC_HUNG_USER;
 }
 
 /* Of those that may be read; NULL: there is none, or no memory. */
-static struct reader_batch *
-reader_batch_new(const struct perfsource_reader *rd, const char *proc,
-		 const struct perfsource_reading *readings, size_t n,
-		 size_t front)
+static struct perfproc_batch *
+perfproc_batch_new(const struct perfsource_reader *rd, const char *proc,
+		   const struct perfsource_reading *readings, size_t n,
+		   size_t front)
 {
-	struct reader_batch *b = calloc(1, sizeof(*b));
+	struct perfproc_batch *b = calloc(1, sizeof(*b));
 	size_t i;
 
 	if (!b)
 		return NULL;
-	b->job.run = reader_batch_run;
-	b->job.release = reader_batch_release;
+	b->job.run = perfproc_batch_run;
+	b->job.release = perfproc_batch_release;
 	b->proc = proc;
 	b->front = front;
 	for (i = 0; i < n; i++) {
-		if (!reader_may_read(rd, proc, readings[i].pid))
+		if (!perfproc_may_read(rd, proc, readings[i].pid))
 			continue;
 		b->which[b->n] = i;
 		b->readings[b->n++].pid = readings[i].pid;
@@ -296,14 +298,14 @@ reader_batch_new(const struct perfsource_reader *rd, const char *proc,
 }
 
 /* Of a process that was not read: the owner of its directory. */
-static struct perfsource_process *reader_unread(const char *proc, uint32_t pid,
-						size_t front)
+static struct perfsource_process *perfproc_unread(const char *proc,
+						  uint32_t pid, size_t front)
 {
 	struct perfsource_process *p;
 	struct stat st;
 	char *block;
 
-	if (!reader_owner(proc, pid, &st))
+	if (!perfproc_owner(proc, pid, &st))
 		return NULL;
 	block = calloc(1, front + sizeof(*p));
 	if (!block)
@@ -317,8 +319,8 @@ static struct perfsource_process *reader_unread(const char *proc, uint32_t pid,
 }
 
 /* With 'b', for free(3): what it read is the caller's. */
-static void reader_take(const struct reader_batch *b,
-			struct perfsource_reading *readings)
+static void perfproc_take(const struct perfproc_batch *b,
+			  struct perfsource_reading *readings)
 {
 	size_t i;
 
@@ -331,7 +333,7 @@ void perfsource_reader_run(struct perfsource_reader *rd, const char *proc,
 			   size_t front)
 {
 	uint32_t pids[PERFSOURCE_READINGS_MAX];
-	struct reader_batch *b;
+	struct perfproc_batch *b;
 	size_t i, at, count;
 	int err = -ETIMEDOUT;
 
@@ -339,27 +341,27 @@ void perfsource_reader_run(struct perfsource_reader *rd, const char *proc,
 		readings[i].err = -EAGAIN;
 		readings[i].out = NULL;
 	}
-	reader_forget_hung(rd);
+	perfproc_forget_hung(rd);
 	/* Where one of them waits the others are read again, which is soon done. */
 	while (err == -ETIMEDOUT &&
-	       (b = reader_batch_new(rd, proc, readings, n, front))) {
+	       (b = perfproc_batch_new(rd, proc, readings, n, front))) {
 		count = b->n;
 		for (i = 0; i < count; i++)
 			pids[i] = b->readings[i].pid;
 		err = patience_run(&rd->patience, &b->job, &at);
 		if (err == -ETIMEDOUT) { /* the batch is the thread's */
-			reader_note_hung(rd, proc, pids[MIN(at, count - 1)]);
+			perfproc_note_hung(rd, proc, pids[MIN(at, count - 1)]);
 			continue;
 		}
 		if (!err)
-			reader_take(b, readings);
+			perfproc_take(b, readings);
 		free(b);
 	}
 	for (i = 0; i < n; i++) {
 		if (readings[i].err != -EAGAIN)
 			continue;
 		rd->unread++;
-		readings[i].out = reader_unread(proc, readings[i].pid, front);
+		readings[i].out = perfproc_unread(proc, readings[i].pid, front);
 	}
 }
 
