@@ -46,6 +46,8 @@ struct encode {
 	struct window *w;
 	struct pprof *pprof;
 	struct pprof_type *types; /* one a column */
+	struct pprof_line *lines; /* of the location at hand */
+	uint32_t nlines; /* room */
 	uint32_t words[ENCODE_WORD_MAX];
 };
 
@@ -147,6 +149,19 @@ static void encode_use_main(struct window *w)
 			e->segments[0].used = true;
 }
 
+/* What a mapping has of its frames: readers rely on it. */
+static void encode_mark_lines(struct window_segment *s,
+			      const struct window_location *l)
+{
+	uint32_t i;
+
+	s->inline_frames |= l->nlines > 1;
+	for (i = 0; i < l->nlines; i++) {
+		s->line_numbers |= l->lines[i].line != 0;
+		s->filenames |= l->lines[i].function->file != 0;
+	}
+}
+
 static void encode_use(struct window *w)
 {
 	struct window_segment *s;
@@ -158,6 +173,8 @@ static void encode_use(struct window *w)
 			encode_widen(s, l->vaddr);
 		else if (s)
 			s->used = true;
+		if (s)
+			encode_mark_lines(s, l);
 	}
 	encode_use_main(w);
 }
@@ -172,6 +189,9 @@ static void encode_mapping(struct encode *e, const struct window_exe *exe,
 		.offset = s->offset,
 		.filename = exe->path,
 		.build_id = exe->build_id,
+		.filenames = s->filenames,
+		.line_numbers = s->line_numbers,
+		.inline_frames = s->inline_frames,
 	};
 
 	if (!s->used)
@@ -230,19 +250,50 @@ static int encode_mappings(struct encode *e)
 
 /* --- the other tables ---------------------------------------------------- */
 
-static void encode_locations(struct encode *e)
+static int encode_location(struct encode *e, const struct window_location *l)
 {
-	const struct window_segment *s;
+	const struct window_segment *s = encode_segment(l->exe, l->vaddr);
+	struct pprof_location out = { .id = l->id, .nlines = l->nlines };
+	uint32_t i;
+
+	if (l->nlines > e->nlines) {
+		free(e->lines);
+		e->nlines = 0;
+		e->lines = calloc(l->nlines, sizeof(*e->lines));
+		if (!e->lines)
+			return -ENOMEM;
+		e->nlines = l->nlines;
+	}
+	for (i = 0; i < l->nlines; i++)
+		e->lines[i] = (struct pprof_line){ l->lines[i].function->id,
+						   l->lines[i].line };
+	out.lines = e->lines;
+	if (s) {
+		out.mapping_id = s->mapping;
+		out.address = l->vaddr;
+	}
+	pprof_location(e->pprof, &out);
+	return 0;
+}
+
+static int encode_locations(struct encode *e)
+{
 	const struct window_function *f;
 	const struct window_location *l;
+	struct pprof_function out;
+	int err = 0;
 
-	for (l = e->w->first_location; l; l = l->next) {
-		s = encode_segment(l->exe, l->vaddr);
-		pprof_location(e->pprof, l->id, s ? s->mapping : 0,
-			       s ? l->vaddr : 0, l->function->id);
+	for (l = e->w->first_location; l && !err; l = l->next)
+		err = encode_location(e, l);
+	for (f = e->w->first_function; f && !err; f = f->next) {
+		out = (struct pprof_function){ .id = f->id,
+					       .name = f->name,
+					       .system_name = f->system_name,
+					       .filename = f->file,
+					       .start_line = f->start_line };
+		pprof_function(e->pprof, &out);
 	}
-	for (f = e->w->first_function; f; f = f->next)
-		pprof_function(e->pprof, f->id, f->name, f->system_name);
+	return err;
 }
 
 /* Whether the sample counts at all: a cut may have left it nothing. */
@@ -428,13 +479,15 @@ int window_encode(struct window *w, const struct window_meta *meta,
 		err = encode_header(&e, meta);
 	if (!err)
 		err = encode_mappings(&e);
+	if (!err)
+		err = encode_locations(&e);
 	if (!err) {
-		encode_locations(&e);
 		encode_samples(&e);
 		for (i = 0; i < w->strings.count; i++)
 			pprof_string(e.pprof, strtab_str(&w->strings, i));
 		err = pprof_error(e.pprof);
 	}
+	free(e.lines);
 	free(e.types);
 	pprof_free(e.pprof);
 	return err;

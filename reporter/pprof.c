@@ -27,6 +27,9 @@ struct pprof {
 	size_t buf_cap;
 	uint64_t *ids;
 	size_t ids_cap;
+	Perftools__Profiles__Line *line;
+	Perftools__Profiles__Line **lines;
+	size_t line_cap, lines_cap;
 	Perftools__Profiles__Label label[PPROF_LABELS_MAX];
 	Perftools__Profiles__Label *labels[PPROF_LABELS_MAX];
 };
@@ -51,6 +54,8 @@ void pprof_free(struct pprof *p)
 		return;
 	free(p->buf);
 	free(p->ids);
+	free(p->line);
+	free(p->lines);
 	free(p);
 }
 
@@ -191,33 +196,50 @@ void pprof_mapping(struct pprof *p, const struct pprof_mapping *mp)
 	m.build_id = mp->build_id;
 	/* Keeps readers from looking for symbols on the machine they are on. */
 	m.has_functions = true;
+	m.has_filenames = mp->filenames;
+	m.has_line_numbers = mp->line_numbers;
+	m.has_inline_frames = mp->inline_frames;
 	pprof_put(p, PPROF_MAPPING, &m.base);
 }
 
-void pprof_location(struct pprof *p, uint64_t id, uint64_t mapping_id,
-		    uint64_t address, uint64_t function_id)
+static bool pprof_lines_room(struct pprof *p, size_t n)
+{
+	p->line = pprof_room(p, p->line, &p->line_cap, n, sizeof(*p->line));
+	p->lines = pprof_room(p, p->lines, &p->lines_cap, n,
+			      sizeof(Perftools__Profiles__Line *));
+	return p->line && p->lines;
+}
+
+void pprof_location(struct pprof *p, const struct pprof_location *l)
 {
 	Perftools__Profiles__Location m = PERFTOOLS__PROFILES__LOCATION__INIT;
-	Perftools__Profiles__Line line = PERFTOOLS__PROFILES__LINE__INIT;
-	Perftools__Profiles__Line *lines[] = { &line };
+	size_t i;
 
-	line.function_id = function_id;
-	m.id = id;
-	m.mapping_id = mapping_id;
-	m.address = address;
-	m.line = lines;
-	m.n_line = ARRAY_SIZE(lines);
+	if (!pprof_lines_room(p, l->nlines))
+		return;
+	for (i = 0; i < l->nlines; i++) {
+		perftools__profiles__line__init(&p->line[i]);
+		p->line[i].function_id = l->lines[i].function;
+		p->line[i].line = l->lines[i].line;
+		p->lines[i] = &p->line[i];
+	}
+	m.id = l->id;
+	m.mapping_id = l->mapping_id;
+	m.address = l->address;
+	m.line = p->lines;
+	m.n_line = l->nlines;
 	pprof_put(p, PPROF_LOCATION, &m.base);
 }
 
-void pprof_function(struct pprof *p, uint64_t id, uint32_t name,
-		    uint32_t system_name)
+void pprof_function(struct pprof *p, const struct pprof_function *f)
 {
 	Perftools__Profiles__Function m = PERFTOOLS__PROFILES__FUNCTION__INIT;
 
-	m.id = id;
-	m.name = name;
-	m.system_name = system_name;
+	m.id = f->id;
+	m.name = f->name;
+	m.system_name = f->system_name;
+	m.filename = f->filename;
+	m.start_line = f->start_line;
 	pprof_put(p, PPROF_FUNCTION, &m.base);
 }
 

@@ -65,13 +65,32 @@ struct pprof_mapping {
 	uint64_t id;
 	uint64_t start, limit, offset;
 	uint32_t filename, build_id; /* strings */
+	/* Of its functions some have such. */
+	bool filenames, line_numbers, inline_frames;
 };
 
 void pprof_mapping(struct pprof *p, const struct pprof_mapping *m);
-void pprof_location(struct pprof *p, uint64_t id, uint64_t mapping_id,
-		    uint64_t address, uint64_t function_id);
-void pprof_function(struct pprof *p, uint64_t id, uint32_t name,
-		    uint32_t system_name);
+
+struct pprof_line {
+	uint32_t function; /* id */
+	uint32_t line; /* 0: unknown */
+};
+
+struct pprof_location {
+	uint64_t id, mapping_id, address;
+	const struct pprof_line *lines; /* innermost inlined function first */
+	size_t nlines;
+};
+
+void pprof_location(struct pprof *p, const struct pprof_location *l);
+
+struct pprof_function {
+	uint64_t id;
+	uint32_t name, system_name, filename; /* strings */
+	uint32_t start_line;
+};
+
+void pprof_function(struct pprof *p, const struct pprof_function *f);
 /* Bytes that are not UTF-8 become U+FFFD, one each. */
 void pprof_string(struct pprof *p, const char *s);
 

@@ -22,18 +22,40 @@
 struct reporter;
 struct reporter_window;
 
+/* A function of the source. No string is NULL; "" and 0 are unknown. */
+struct reporter_function {
+	const char *name; /* for reading: "file+0x12" at worst */
+	const char *system_name; /* as the linker has it; or equal to 'name' */
+	const char *file; /* of the source */
+	/*
+	 * Its address, as in reporter_frame.vaddr. 0: it was inlined, or there
+	 * is no name; then it is identified by what it is called.
+	 */
+	uint64_t start;
+	uint32_t start_line;
+};
+
+/* A function that a frame is in, and the line that runs there. */
+struct reporter_line {
+	const struct reporter_function *function;
+	uint32_t line; /* in function->file; 0: unknown */
+};
+
 /* One frame, leaf first. Everything borrowed for the call. */
 struct reporter_frame {
 	struct pm_exe *exe;
 	/*
 	 * What the frame means within its exe: the file offset it was asked by
-	 * (less one for return addresses). (exe, offset) has one name.
+	 * (less one for return addresses). (exe, offset) has one list.
 	 */
 	uint64_t offset;
 	uint64_t vaddr; /* in the addresses the file uses; pprof's address */
-	uint64_t start; /* of the function, likewise; 0: no function known */
-	const char *name; /* never NULL: "file+0x12" at worst */
-	const char *system_name; /* never NULL; equal to name if not mangled */
+	/*
+	 * Innermost inlined function first, last the one that was not inlined;
+	 * at least one.
+	 */
+	const struct reporter_line *lines;
+	size_t nlines;
 };
 
 /* Where the reporter put a stack; all zero: nowhere so far. */

@@ -146,53 +146,89 @@ static struct window_exe *window_get_exe(struct window *w, struct pm_exe *exe)
 	return e;
 }
 
-/* Known by its address where it has one, else by its name. */
+static bool window_is_function(const struct window_function *a,
+			       const struct window_function *b)
+{
+	if (a->exe != b->exe || a->start != b->start)
+		return false;
+	return a->start || (a->name == b->name && a->file == b->file &&
+			    a->start_line == b->start_line);
+}
+
 static struct window_function *
 window_get_function(struct window *w, struct window_exe *exe,
-		    const struct reporter_frame *f)
+		    const struct reporter_function *f)
 {
+	struct window_function key = { .exe = exe,
+				       .start = f->start,
+				       .start_line = f->start_line };
 	struct window_function *fn;
-	uint32_t name, system_name;
 	struct hash_node *n;
 	uint64_t h;
 
-	if (!window_string(w, f->name, &name) ||
-	    !window_string(w, f->system_name, &system_name))
+	if (!window_string(w, f->name, &key.name) ||
+	    !window_string(w, f->system_name, &key.system_name) ||
+	    !window_string(w, f->file, &key.file))
 		return NULL;
-	h = hash_mix((uintptr_t)exe, f->start ? f->start : name);
+	h = hash_mix((uintptr_t)exe, f->start ? f->start : key.name);
 	hash_for_each_match(&w->functions, n, h) {
 		fn = container_of(n, struct window_function, node);
-		if (fn->exe == exe && fn->start == f->start &&
-		    (f->start || fn->name == name))
+		if (window_is_function(fn, &key))
 			return fn;
 	}
-	fn = arena_alloc(&w->arena, sizeof(*fn));
+	fn = arena_memdup(&w->arena, &key, sizeof(key));
 	if (!fn)
 		return NULL;
-	*fn = (struct window_function){
-		.exe = exe,
-		.start = f->start,
-		.name = name,
-		.system_name = system_name,
-		.id = w->functions.count + 1,
-	};
+	fn->id = w->functions.count + 1;
 	hash_insert(&w->functions, &fn->node, h);
 	WINDOW_APPEND(w->last_function, fn);
 	return fn;
 }
 
 /*
- * A place has one name. Marks all have the same place, and a place that was
- * unnamed may have a name by now: those are told apart by what they are called.
+ * A place has one list of functions. Marks all have the same place, and a place
+ * that was unnamed, or without its inlined functions, may have them by now: those
+ * are distinguished by what they are called.
  */
 static bool window_is_location(const struct window *w,
 			       const struct window_location *l,
 			       const struct reporter_frame *f)
 {
+	const struct window_line *last = &l->lines[l->nlines - 1];
+	const struct reporter_function *fn = f->lines[f->nlines - 1].function;
+
 	return l->exe->exe == f->exe && l->offset == f->offset &&
-	       l->function->start == f->start &&
-	       (f->start ||
-		!strcmp(strtab_str(&w->strings, l->function->name), f->name));
+	       l->nlines == f->nlines && l->lines[0].line == f->lines[0].line &&
+	       last->function->start == fn->start &&
+	       (fn->start ||
+		!strcmp(strtab_str(&w->strings, last->function->name),
+			fn->name));
+}
+
+static struct window_location *
+window_new_location(struct window *w, const struct reporter_frame *f)
+{
+	size_t i, size = f->nlines * sizeof(struct window_line);
+	struct window_exe *exe = window_get_exe(w, f->exe);
+	struct window_location *l;
+	struct window_line *line;
+
+	l = exe ? arena_alloc(&w->arena, sizeof(*l) + size) : NULL;
+	if (!l)
+		return NULL;
+	*l = (struct window_location){ .exe = exe,
+				       .offset = f->offset,
+				       .vaddr = f->vaddr,
+				       .nlines = f->nlines };
+	for (i = 0; i < f->nlines; i++) {
+		line = &l->lines[i];
+		line->line = f->lines[i].line;
+		line->function =
+			window_get_function(w, exe, f->lines[i].function);
+		if (!line->function)
+			return NULL;
+	}
+	return l;
 }
 
 /* The id of a frame's location; 0 without memory. */
@@ -200,9 +236,7 @@ static uint32_t window_get_location(struct window *w,
 				    const struct reporter_frame *f)
 {
 	uint64_t h = hash_mix((uintptr_t)f->exe, f->offset);
-	struct window_function *fn;
 	struct window_location *l;
-	struct window_exe *exe;
 	struct hash_node *n;
 
 	hash_for_each_match(&w->locations, n, h) {
@@ -210,18 +244,10 @@ static uint32_t window_get_location(struct window *w,
 		if (window_is_location(w, l, f))
 			return l->id;
 	}
-	exe = window_get_exe(w, f->exe);
-	fn = exe ? window_get_function(w, exe, f) : NULL;
-	l = fn ? arena_alloc(&w->arena, sizeof(*l)) : NULL;
+	l = window_new_location(w, f);
 	if (!l)
 		return 0;
-	*l = (struct window_location){
-		.exe = exe,
-		.function = fn,
-		.offset = f->offset,
-		.vaddr = f->vaddr,
-		.id = w->locations.count + 1,
-	};
+	l->id = w->locations.count + 1;
 	hash_insert(&w->locations, &l->node, h);
 	WINDOW_APPEND(w->last_location, l);
 	return l->id;

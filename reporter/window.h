@@ -23,6 +23,7 @@ struct window_segment {
 	uint64_t offset;
 	uint32_t mapping; /* id, when written; 0: no frame lies in it */
 	bool used;
+	bool filenames, line_numbers, inline_frames; /* of those frames, some */
 };
 
 struct window_exe {
@@ -42,19 +43,26 @@ struct window_function {
 	struct hash_node node;
 	struct window_function *next;
 	struct window_exe *exe;
-	uint64_t start; /* 0: known by its name alone */
+	uint64_t start; /* 0: identified by its name, file and start_line */
 	uint32_t id;
-	uint32_t name, system_name; /* strings */
+	uint32_t name, system_name, file; /* strings */
+	uint32_t start_line;
+};
+
+struct window_line {
+	struct window_function *function;
+	uint32_t line;
 };
 
 struct window_location {
 	struct hash_node node;
 	struct window_location *next;
 	struct window_exe *exe;
-	struct window_function *function;
 	uint64_t offset;
 	uint64_t vaddr;
 	uint32_t id;
+	uint32_t nlines;
+	struct window_line lines[]; /* as in reporter_frame */
 };
 
 struct window_stack {

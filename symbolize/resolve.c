@@ -85,29 +85,37 @@ static bool demangle(struct question *q, const char *name)
 }
 
 /*
- * Both names of a symbol. In .symtab some carry the version they are exported
+ * The one function of a symbol. In .symtab some carry the version they are exported
  * with: no part of the name for a reader, and demanglers choke on it.
  */
-static int set_names(struct question *q, struct symbolizer_symbol *sym,
-		     char *name, size_t len)
+static int resolve_set_function(struct question *q,
+				struct symbolizer_symbol *sym, char *name,
+				size_t len)
 {
+	struct symbolizer_function *fn;
 	char *at;
 	int err;
 
 	if (len == 0)
 		return 0;
-	err = keep(q, name, len, &sym->system_name);
+	fn = arena_alloc(&q->a->names, sizeof(*fn));
+	if (!fn)
+		return -ENOMEM;
+	*fn = (struct symbolizer_function){ .file = "" };
+	err = keep(q, name, len, &fn->system_name);
 	if (err)
 		return err;
-	sym->name = sym->system_name;
+	fn->name = fn->system_name;
+	sym->functions = fn;
+	sym->nfunctions = 1;
 	at = strchr(name + 1, '@');
 	if (at && strcmp(at, "@plt") != 0)
 		*at = '\0';
 	else
 		at = NULL;
 	if (demangle(q, name))
-		return keep(q, q->text.data, q->text.len, &sym->name);
-	return at ? keep(q, name, (size_t)(at - name), &sym->name) : 0;
+		return keep(q, q->text.data, q->text.len, &fn->name);
+	return at ? keep(q, name, (size_t)(at - name), &fn->name) : 0;
 }
 
 uint64_t symbolizer_file_vaddr(const struct symbolizer_file *f, uint64_t offset)
@@ -138,7 +146,7 @@ static int lookup_elf(struct question *q, struct symbolizer_symbol *sym)
 		return 0; /* the file has changed, or lies */
 	sym->start = range.start;
 	sym->size = range.size;
-	return set_names(q, sym, name, (size_t)len);
+	return resolve_set_function(q, sym, name, (size_t)len);
 }
 
 static int lookup_kernel(struct question *q, struct symbolizer_symbol *sym)
@@ -154,7 +162,7 @@ static int lookup_kernel(struct question *q, struct symbolizer_symbol *sym)
 	err = keep(q, found.module, strlen(found.module), &sym->module);
 	if (err)
 		return err;
-	return set_names(q, sym, found.name, strlen(found.name));
+	return resolve_set_function(q, sym, found.name, strlen(found.name));
 }
 
 static int cmp_offset(const void *a, const void *b, void *arg)
@@ -186,7 +194,7 @@ static bool same_function(const struct symbolizer_file *f,
 {
 	uint64_t vaddr = symbolizer_file_vaddr(f, sym->offset);
 
-	if (!last || !last->name || vaddr < last->start ||
+	if (!last || !last->nfunctions || vaddr < last->start ||
 	    vaddr - last->start >= last->size)
 		return false;
 	*sym = (struct symbolizer_symbol){
@@ -194,8 +202,8 @@ static bool same_function(const struct symbolizer_file *f,
 		.vaddr = vaddr,
 		.start = last->start,
 		.size = last->size,
-		.name = last->name,
-		.system_name = last->system_name,
+		.functions = last->functions,
+		.nfunctions = last->nfunctions,
 		.module = last->module,
 	};
 	return true;
@@ -296,7 +304,7 @@ static void count(struct symbolizer_answer *a, size_t n)
 {
 	a->tally.resolved += n;
 	for (size_t i = 0; i < n; i++)
-		a->tally.unnamed += !a->syms[i].name;
+		a->tally.unnamed += !a->syms[i].nfunctions;
 }
 
 int symbolizer_file_resolve(struct symbolizer_file *f, const uint64_t *offsets,

@@ -210,6 +210,16 @@ symbolizer_ident(const struct symbolizer_file *file);
 const struct symbolizer_segment *
 symbolizer_segments(const struct symbolizer_file *file, size_t *np);
 
+/* A function of the source. No string is NULL; "" and 0 are unknown. */
+struct symbolizer_function {
+	const char *name; /* demangled, not "" */
+	const char *system_name; /* as the linker has it, not "" */
+	const char *file; /* where it is defined */
+	/* The line that runs: in an inlined function's caller, of the call. */
+	uint32_t line;
+	uint32_t start_line; /* the function's own */
+};
+
 struct symbolizer_symbol {
 	uint64_t offset; /* as asked for */
 	/*
@@ -219,17 +229,18 @@ struct symbolizer_symbol {
 	 */
 	uint64_t vaddr;
 	/*
-	 * The function's first address and its size, as above, when named.
-	 * Every address in [start, start + size) has the same name; of a
-	 * function with others inside it, it is the part with the address.
+	 * When named: the first address and the size, as above, of the function
+	 * that was not inlined. It is the same for every address in
+	 * [start, start + size); of a function with others inside it, that is
+	 * the part with the address.
 	 */
 	uint64_t start, size;
 	/*
-	 * NULL: the file has no name for it. 'name' is demangled for reading;
-	 * 'system_name' as the linker has it. Valid during the completion.
+	 * Innermost inlined function first, last the one that was not inlined;
+	 * nfunctions 0: the file has no name for it. Valid during the completion.
 	 */
-	const char *name;
-	const char *system_name;
+	const struct symbolizer_function *functions;
+	size_t nfunctions;
 	/* Module of a kernel symbol ("vmlinux" for the kernel proper), or NULL. */
 	const char *module;
 };

@@ -240,30 +240,60 @@ static void resolve_question(struct worker_job *j, struct worker_question *q)
 			symbolizer_file_vaddr(j->file, r->offsets[r->got + i]);
 }
 
-/* Without memory for it, a name is none. */
-static const char *resolve_keep(struct resolve_job *r, const char *name)
+static const char *resolve_keep(struct resolve_job *r, const char *text)
 {
-	return arena_memdup(&r->answer.names, name, strlen(name) + 1);
+	if (!*text)
+		return "";
+	return arena_memdup(&r->answer.names, text, strlen(text) + 1);
+}
+
+static bool resolve_keep_function(struct resolve_job *r,
+				  struct symbolizer_function *to,
+				  const struct symbolizer_function *from)
+{
+	*to = *from;
+	to->name = resolve_keep(r, from->name);
+	to->file = resolve_keep(r, from->file);
+	to->system_name = to->name;
+	if (from->system_name != from->name)
+		to->system_name = resolve_keep(r, from->system_name);
+	return to->name && to->system_name && to->file;
+}
+
+/* The functions, which are the message's, for good. Without memory: none. */
+static void resolve_keep_all(struct resolve_job *r,
+			     struct symbolizer_symbol *sym)
+{
+	const struct symbolizer_function *from = sym->functions;
+	struct symbolizer_function *to;
+	size_t i, n = sym->nfunctions;
+
+	sym->functions = NULL;
+	sym->nfunctions = 0;
+	to = arena_alloc(&r->answer.names, n * sizeof(*to));
+	if (!to)
+		return;
+	for (i = 0; i < n; i++)
+		if (!resolve_keep_function(r, &to[i], &from[i]))
+			return;
+	sym->functions = to;
+	sym->nfunctions = n;
 }
 
 /* One name more. False: a lie. */
 static bool resolve_take(struct resolve_job *r, struct worker_cursor *c)
 {
 	struct symbolizer_symbol *sym = &r->answer.syms[r->got];
-	bool same;
 
 	sym->offset = r->offsets[r->got];
 	sym->vaddr = symbolizer_file_vaddr(r->job.remote.file, sym->offset);
 	if (!worker_name_next(c, sym->vaddr, sym))
 		return false;
 	r->got++;
-	r->answer.tally.unnamed += !sym->name;
+	r->answer.tally.unnamed += !sym->nfunctions;
 	r->answer.tally.resolved++;
-	if (!sym->name)
-		return true;
-	same = sym->name == sym->system_name;
-	sym->name = resolve_keep(r, sym->name);
-	sym->system_name = same ? sym->name : resolve_keep(r, sym->system_name);
+	if (sym->nfunctions)
+		resolve_keep_all(r, sym);
 	return true;
 }
 
@@ -282,8 +312,8 @@ static int resolve_heard(struct worker_job *j, struct worker_in *in)
 	if (a->first != r->got - r->asked || a->n > end - r->got ||
 	    (!a->n && r->got < end))
 		return -EPROTO;
-	c = (struct worker_cursor){ worker_behind(a, sizeof(*a)),
-				    in->bytes + in->len };
+	c.p = worker_behind(a, sizeof(*a));
+	c.end = in->bytes + in->len;
 	for (uint32_t i = 0; i < a->n; i++)
 		if (!resolve_take(r, &c))
 			return -EPROTO;

@@ -35,67 +35,124 @@ void trace_cache_fini(struct trace_cache *c)
 
 static void trace_func_put(struct trace_cache *c, struct trace_func *fn)
 {
-	if (!fn || --fn->refs)
+	if (--fn->refs)
 		return;
 	hash_remove(&c->funcs, &fn->node);
-	if (fn->system_name != fn->name)
-		free(fn->system_name);
-	free(fn->name);
 	free(fn);
 }
 
-static struct trace_func *trace_func_new(const struct symbolizer_symbol *sym,
-					 const char *system_name)
+/* Appends 's' to the text at '*end'. */
+static const char *trace_func_text(char **end, const char *s, size_t len)
 {
-	struct trace_func *fn = calloc(1, sizeof(*fn));
+	char *at = memcpy(*end, s, len + 1);
+
+	*end += len + 1;
+	return at;
+}
+
+static struct trace_func *trace_func_new(const struct symbolizer_function *f)
+{
+	size_t name = strlen(f->name), file = strlen(f->file);
+	bool same = !strcmp(f->name, f->system_name);
+	size_t system = same ? 0 : strlen(f->system_name) + 1;
+	struct trace_func *fn = malloc(sizeof(*fn) + name + file + system + 2);
+	char *end;
 
 	if (!fn)
 		return NULL;
-	fn->name = strdup(sym->name);
-	fn->system_name =
-		strcmp(sym->name, system_name) ? strdup(system_name) : fn->name;
-	if (fn->name && fn->system_name)
-		return fn;
-	free(fn->name);
-	if (fn->system_name != fn->name)
-		free(fn->system_name);
-	free(fn);
-	return NULL;
+	end = fn->text;
+	fn->shown.name = trace_func_text(&end, f->name, name);
+	fn->shown.file = trace_func_text(&end, f->file, file);
+	fn->shown.system_name = fn->shown.name;
+	if (!same)
+		fn->shown.system_name =
+			trace_func_text(&end, f->system_name, system - 1);
+	fn->shown.start_line = f->start_line;
+	return fn;
 }
 
+static bool trace_func_is(const struct trace_func *fn, const struct pm_exe *exe,
+			  uint64_t start, const struct symbolizer_function *f)
+{
+	return fn->exe == exe && fn->shown.start == start &&
+	       fn->shown.start_line == f->start_line &&
+	       !strcmp(fn->shown.system_name, f->system_name) &&
+	       !strcmp(fn->shown.file, f->file);
+}
+
+/* 'start' 0: an inlined function, which many addresses are in. */
 static struct trace_func *trace_func_get(struct trace_cache *c,
 					 const struct pm_exe *exe,
-					 const struct symbolizer_symbol *sym)
+					 uint64_t start,
+					 const struct symbolizer_function *f)
 {
-	const char *system_name =
-		sym->system_name ? sym->system_name : sym->name;
-	uint64_t hash = hash_mix((uintptr_t)exe, sym->start);
+	uint64_t key =
+		start ? start
+		      : hash_bytes(f->system_name, strlen(f->system_name));
+	uint64_t hash = hash_mix((uintptr_t)exe, key);
 	struct hash_node *n;
 	struct trace_func *fn;
 
 	hash_for_each_match(&c->funcs, n, hash) {
 		fn = container_of(n, struct trace_func, node);
-		if (fn->exe == exe && fn->start == sym->start &&
-		    !strcmp(fn->system_name, system_name)) {
+		if (trace_func_is(fn, exe, start, f)) {
 			fn->refs++;
 			return fn;
 		}
 	}
-	fn = trace_func_new(sym, system_name);
+	fn = trace_func_new(f);
 	if (!fn)
 		return NULL;
 	fn->exe = exe;
-	fn->start = sym->start;
+	fn->shown.start = start;
 	fn->refs = 1;
 	hash_insert(&c->funcs, &fn->node, hash);
 	return fn;
+}
+
+static void trace_frame_drop_lines(struct trace_cache *c, struct trace_frame *f)
+{
+	const struct reporter_function *shown;
+	uint32_t i;
+
+	for (i = 0; i < f->nlines; i++) {
+		shown = f->lines[i].function;
+		trace_func_put(c,
+			       container_of(shown, struct trace_func, shown));
+	}
+	if (f->lines != &f->line)
+		free(f->lines);
+	f->lines = NULL;
+	f->nlines = 0;
+}
+
+/* All functions of 'sym', or without memory none. */
+static void trace_frame_set_lines(struct trace_cache *c, struct trace_frame *f,
+				  const struct symbolizer_symbol *sym)
+{
+	size_t i, n = sym->nfunctions;
+	struct trace_func *fn;
+
+	trace_frame_drop_lines(c, f);
+	f->lines = n <= 1 ? &f->line : calloc(n, sizeof(*f->lines));
+	for (i = 0; f->lines && i < n; i++) {
+		fn = trace_func_get(c, f->exe, i + 1 < n ? 0 : sym->start,
+				    &sym->functions[i]);
+		if (!fn) {
+			trace_frame_drop_lines(c, f);
+			return;
+		}
+		f->lines[i].function = &fn->shown;
+		f->lines[i].line = sym->functions[i].line;
+		f->nlines++;
+	}
 }
 
 void trace_frame_put(struct trace_cache *c, struct trace_frame *f)
 {
 	if (--f->refs)
 		return;
-	trace_func_put(c, f->func);
+	trace_frame_drop_lines(c, f);
 	pm_exe_put(f->exe);
 	free(f->plain);
 	free(f);
@@ -163,8 +220,7 @@ void trace_frame_known(struct trace_cache *c, struct trace_frame *f,
 {
 	f->pending = false;
 	f->vaddr = sym->vaddr;
-	if (sym->name)
-		f->func = trace_func_get(c, f->exe, sym);
+	trace_frame_set_lines(c, f, sym);
 	/* Made while it was waited for, from what was known then. */
 	free(f->plain);
 	f->plain = NULL;

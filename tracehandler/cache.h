@@ -5,7 +5,7 @@
  * A frame is refcounted: the cache holds one reference to each it lists, who
  * works with a frame holds another. So one that is put out while a trace waits
  * for its name stays whole for that trace, and is merely not found any more.
- * Frames of one function share its names.
+ * Frames of one function share its texts.
  */
 #ifndef TRACEHANDLER_CACHE_H
 #define TRACEHANDLER_CACHE_H
@@ -16,14 +16,14 @@
 
 #include "base/base.h"
 #include "processmanager/processmanager.h"
+#include "reporter/reporter.h"
 
 struct trace_func {
 	struct hash_node node;
-	const struct pm_exe *exe; /* the key, with 'start' and the names */
-	uint64_t start; /* in the addresses the file uses */
+	const struct pm_exe *exe; /* the key, with what 'shown' has */
 	unsigned int refs;
-	char *name;
-	char *system_name; /* may be 'name' */
+	struct reporter_function shown;
+	char text[]; /* of shown */
 };
 
 struct trace_frame {
@@ -31,7 +31,10 @@ struct trace_frame {
 	struct pm_exe *exe; /* a reference; so its address is a key */
 	uint64_t offset;
 	uint64_t vaddr;
-	struct trace_func *func; /* NULL: no name */
+	/* As in reporter_frame, each function a trace_func's; 0: no name. */
+	struct reporter_line *lines; /* or 'line', if it is one */
+	struct reporter_line line;
+	uint32_t nlines;
 	char *plain; /* what it is called without one; NULL until asked for */
 	unsigned int refs;
 	uint32_t slot; /* in the cache, while it is listed */

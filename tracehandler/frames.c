@@ -30,7 +30,8 @@ int trace_frames_init(struct trace_frames *fs, const struct trace_opts *opts,
 	fs->stats = stats;
 	fs->made = calloc(max, sizeof(*fs->made));
 	fs->out = calloc(max, sizeof(*fs->out));
-	if (!fs->made || !fs->out ||
+	fs->unnamed = calloc(max, sizeof(*fs->unnamed));
+	if (!fs->made || !fs->out || !fs->unnamed ||
 	    trace_cache_init(&fs->cache, opts->cache_frames) ||
 	    trace_repeats_init(&fs->repeats, TRACE_REPEATS_BYTES))
 		return -ENOMEM;
@@ -43,23 +44,42 @@ void trace_frames_fini(struct trace_frames *fs)
 	trace_names_fini(&fs->names);
 	trace_repeats_fini(&fs->repeats, &fs->cache);
 	trace_cache_fini(&fs->cache);
+	free(fs->unnamed);
 	free(fs->out);
 	free(fs->made);
 }
 
 /* --- out -------------------------------------------------------------------- */
 
-static void trace_frames_show(const struct trace_frame *f,
-			      struct reporter_frame *out)
+static void trace_unnamed_set(struct trace_unnamed *u, const char *text)
 {
+	if (!text)
+		text = "[no memory for its name]";
+	u->function = (struct reporter_function){ .name = text,
+						  .system_name = text,
+						  .file = "" };
+	u->line = (struct reporter_line){ .function = &u->function };
+}
+
+/* Frame i of a trace. False: it has no function. */
+static bool trace_frames_show(struct trace_frames *fs, size_t i,
+			      struct trace_frame *f)
+{
+	struct reporter_frame *out = &fs->out[i];
+
 	out->exe = f->exe;
 	out->offset = f->offset;
 	out->vaddr = f->vaddr;
-	out->start = f->func ? f->func->start : 0;
-	out->name = f->func ? f->func->name : f->plain;
-	if (!out->name)
-		out->name = "[no memory for its name]";
-	out->system_name = f->func ? f->func->system_name : out->name;
+	out->lines = f->lines;
+	out->nlines = f->nlines;
+	if (f->nlines)
+		return true;
+	if (!f->plain)
+		trace_names_plain(f);
+	trace_unnamed_set(&fs->unnamed[i], f->plain);
+	out->lines = &fs->unnamed[i].line;
+	out->nlines = 1;
+	return false;
 }
 
 /* Into fs->out. How many have no function. */
@@ -68,12 +88,8 @@ static size_t trace_frames_fill(struct trace_frames *fs,
 {
 	size_t unnamed = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		if (!frames[i]->func && !frames[i]->plain)
-			trace_names_plain(frames[i]);
-		trace_frames_show(frames[i], &fs->out[i]);
-		unnamed += !frames[i]->func;
-	}
+	for (size_t i = 0; i < n; i++)
+		unnamed += !trace_frames_show(fs, i, frames[i]);
 	return unnamed;
 }
 

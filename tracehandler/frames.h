@@ -26,6 +26,7 @@ struct trace_frames {
 	struct trace_frame **made; /* of the trace being made */
 	size_t nmade;
 	struct reporter_frame *out;
+	struct trace_unnamed *unnamed; /* of 'out' */
 	bool again; /* its stack came before, and is to be kept */
 };
 

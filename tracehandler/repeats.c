@@ -27,9 +27,10 @@ int trace_repeats_init(struct trace_repeats *s, size_t max_bytes)
 	return -ENOMEM;
 }
 
-static size_t repeats_size(size_t n)
+static size_t repeats_size(size_t n, size_t unnamed)
 {
-	return sizeof(struct trace_repeat) + n * REPEATS_FRAME_BYTES;
+	return sizeof(struct trace_repeat) + n * REPEATS_FRAME_BYTES +
+	       unnamed * sizeof(struct trace_unnamed);
 }
 
 /* Out of slot 'i', which the last one takes. */
@@ -39,7 +40,7 @@ static void repeats_drop(struct trace_repeats *s, struct trace_cache *c,
 	struct trace_repeat *k = s->slots[i];
 
 	s->slots[i] = s->slots[--s->count];
-	s->bytes -= repeats_size(k->n);
+	s->bytes -= repeats_size(k->n, k->unnamed);
 	hash_remove(&s->known, &k->node);
 	for (uint32_t f = 0; f < k->n; f++)
 		trace_frame_put(c, k->frames[f]);
@@ -111,11 +112,20 @@ static void repeats_make_room(struct trace_repeats *s, struct trace_cache *c,
 	}
 }
 
+static void repeats_copy_unnamed(struct reporter_frame *out,
+				 struct trace_unnamed *u)
+{
+	*u = *container_of(out->lines, const struct trace_unnamed, line);
+	u->line.function = &u->function;
+	out->lines = &u->line;
+}
+
 void trace_repeats_add(struct trace_repeats *s, struct trace_cache *c,
 		       struct trace_frame **frames,
 		       const struct reporter_frame *out, size_t unnamed)
 {
-	size_t n = s->n, size = repeats_size(n);
+	size_t n = s->n, size = repeats_size(n, unnamed);
+	struct trace_unnamed *u;
 	struct trace_repeat *k;
 
 	repeats_make_room(s, c, size);
@@ -131,9 +141,12 @@ void trace_repeats_add(struct trace_repeats *s, struct trace_cache *c,
 	k->frames = (struct trace_frame **)(k->out + n);
 	memcpy(k->keys, s->keys, n * sizeof(*k->keys));
 	memcpy(k->out, out, n * sizeof(*k->out));
+	u = (struct trace_unnamed *)(k->frames + n);
 	for (size_t i = 0; i < n; i++) {
 		k->frames[i] = frames[i];
 		frames[i]->refs++;
+		if (!frames[i]->nlines)
+			repeats_copy_unnamed(&k->out[i], u++);
 	}
 	hash_insert(&s->known, &k->node, s->hash);
 	s->slots[s->count++] = k;

@@ -22,6 +22,12 @@
 #define TRACE_REPEATS_BYTES (3 << 20)
 #define TRACE_REPEATS_SEEN 4096 /* hashes of stacks that came once */
 
+/* What stands for the functions of a frame that has none. */
+struct trace_unnamed {
+	struct reporter_line line;
+	struct reporter_function function;
+};
+
 struct trace_repeat {
 	struct hash_node node;
 	struct reporter_memo memo;
@@ -31,7 +37,7 @@ struct trace_repeat {
 	bool used; /* since the hand passed by */
 	struct reporter_frame *out;
 	struct trace_frame **frames; /* a reference each */
-	uint64_t keys[]; /* then out, then frames */
+	uint64_t keys[]; /* then out, frames, struct trace_unnamed of 'unnamed' */
 };
 
 struct trace_repeats {
@@ -59,7 +65,7 @@ struct trace_repeat *trace_repeats_find(struct trace_repeats *s,
 					bool *again);
 /*
  * Keeps the stack that was looked up last; 'out' says what its frames are called, of
- * which 'unnamed' have no function. Without memory it does not.
+ * which 'unnamed' have no function; their lines are those of a struct trace_unnamed. Without memory it does not.
  */
 void trace_repeats_add(struct trace_repeats *s, struct trace_cache *c,
 		       struct trace_frame **frames,

@@ -213,71 +213,137 @@ const struct worker_file *worker_file(const struct worker_in *in)
 
 /* --- names ------------------------------------------------------------------- */
 
-/* A string of 'len' bytes and its NUL. */
-static const char *text_next(struct worker_cursor *c, uint32_t len)
+/* A string of 'len' bytes, which are not 0, and its NUL. */
+static const char *text_next(struct worker_cursor *c, uint32_t len,
+			     uint32_t max)
 {
 	const uint8_t *s = c->p;
 
-	if (len > WORKER_TEXT_MAX || (size_t)(c->end - s) < (size_t)len + 1 ||
+	if (len > max || (size_t)(c->end - s) < (size_t)len + 1 ||
 	    memchr(s, '\0', len) || s[len])
 		return NULL;
 	c->p += len + 1;
 	return (const char *)s;
 }
 
+static bool worker_function_next(struct worker_cursor *c,
+				 struct symbolizer_function *out)
+{
+	struct worker_function f;
+
+	if ((size_t)(c->end - c->p) < sizeof(f))
+		return false;
+	memcpy(&f, c->p, sizeof(f));
+	c->p += sizeof(f);
+	if (f.name_len == 0)
+		return false;
+	out->name = out->system_name =
+		text_next(c, f.name_len, WORKER_TEXT_MAX);
+	if (out->name && f.system_len)
+		out->system_name = text_next(c, f.system_len, WORKER_TEXT_MAX);
+	out->file = "";
+	if (out->system_name && f.file_len)
+		out->file = text_next(c, f.file_len, WORKER_SOURCE_MAX);
+	out->line = f.line;
+	out->start_line = f.start_line;
+	return out->name && out->system_name && out->file;
+}
+
 bool worker_name_next(struct worker_cursor *c, uint64_t vaddr,
 		      struct symbolizer_symbol *sym)
 {
+	const uint8_t *begin = c->p;
 	struct worker_name n;
 
 	if ((size_t)(c->end - c->p) < sizeof(n))
 		return false;
 	memcpy(&n, c->p, sizeof(n));
 	c->p += sizeof(n);
-	sym->name = sym->system_name = NULL;
+	sym->functions = NULL;
+	sym->nfunctions = 0;
 	sym->start = sym->size = 0;
-	if (n.name_len == 0)
-		return n.system_len == 0;
+	if (n.pad || n.n > WORKER_FUNCTIONS_MAX)
+		return false;
+	if (n.n == 0)
+		return true;
 	if (vaddr < n.start || vaddr - n.start >= n.size)
 		return false;
+	for (uint32_t i = 0; i < n.n; i++)
+		if (!worker_function_next(c, &c->functions[i]))
+			return false;
 	sym->start = n.start;
 	sym->size = n.size;
-	sym->name = sym->system_name = text_next(c, n.name_len);
-	if (n.system_len)
-		sym->system_name = text_next(c, n.system_len);
-	return sym->name && sym->system_name;
+	sym->functions = c->functions;
+	sym->nfunctions = n.n;
+	return (size_t)(c->p - begin) <= WORKER_NAME_MAX;
+}
+
+/* Bytes of a text with its NUL; nothing, if it is not sent. */
+static size_t worker_text_room(uint32_t len)
+{
+	return len ? (size_t)len + 1 : 0;
+}
+
+static size_t worker_function_head(const struct symbolizer_function *f,
+				   struct worker_function *out)
+{
+	*out = (struct worker_function){
+		.name_len = strnlen(f->name, WORKER_TEXT_MAX),
+		.file_len = strnlen(f->file, WORKER_SOURCE_MAX),
+		.line = f->line,
+		.start_line = f->start_line,
+	};
+	if (f->system_name != f->name)
+		out->system_len = strnlen(f->system_name, WORKER_TEXT_MAX);
+	return sizeof(*out) + worker_text_room(out->name_len) +
+	       worker_text_room(out->system_len) +
+	       worker_text_room(out->file_len);
+}
+
+static uint8_t *worker_text_add(uint8_t *p, const char *s, uint32_t len)
+{
+	if (len == 0)
+		return p;
+	memcpy(p, s, len);
+	p[len] = '\0';
+	return p + len + 1;
+}
+
+static uint8_t *worker_function_add(uint8_t *p,
+				    const struct symbolizer_function *f)
+{
+	struct worker_function head;
+
+	worker_function_head(f, &head);
+	memcpy(p, &head, sizeof(head));
+	p = worker_text_add(p + sizeof(head), f->name, head.name_len);
+	p = worker_text_add(p, f->system_name, head.system_len);
+	return worker_text_add(p, f->file, head.file_len);
 }
 
 size_t worker_name_add(uint8_t *buf, size_t len, size_t cap,
 		       const struct symbolizer_symbol *sym)
 {
 	struct worker_name n = { .start = sym->start, .size = sym->size };
-	size_t need = sizeof(n), name = 0, system = 0;
+	struct worker_function head;
+	size_t need = sizeof(n), from = sym->nfunctions, size;
+	uint8_t *p = buf + len;
 
-	if (sym->name && *sym->name) {
-		name = MIN(strlen(sym->name), (size_t)WORKER_TEXT_MAX);
-		if (sym->system_name != sym->name && *sym->system_name)
-			system = MIN(strlen(sym->system_name),
-				     (size_t)WORKER_TEXT_MAX);
-		need += name + 1 + (system ? system + 1 : 0);
+	while (from && n.n < WORKER_FUNCTIONS_MAX) {
+		size = worker_function_head(&sym->functions[from - 1], &head);
+		if (!head.name_len || need + size > WORKER_NAME_MAX)
+			break;
+		need += size;
+		from--;
+		n.n++;
 	}
 	if (need > cap - len)
 		return 0;
-	n.name_len = (uint32_t)name;
-	n.system_len = (uint32_t)system;
-	memcpy(buf + len, &n, sizeof(n));
-	len += sizeof(n);
-	if (name) {
-		memcpy(buf + len, sym->name, name);
-		buf[len + name] = '\0';
-		len += name + 1;
-	}
-	if (system) {
-		memcpy(buf + len, sym->system_name, system);
-		buf[len + system] = '\0';
-		len += system + 1;
-	}
-	return len;
+	memcpy(p, &n, sizeof(n));
+	p += sizeof(n);
+	for (; from < sym->nfunctions; from++)
+		p = worker_function_add(p, &sym->functions[from]);
+	return len + need;
 }
 
 /* --- tables ------------------------------------------------------------------ */

@@ -30,6 +30,9 @@
 #define WORKER_MSG_MAX 65536
 #define WORKER_NAMES_MAX 2048 /* addresses a question; 16 KiB */
 #define WORKER_TEXT_MAX 8192 /* of a name; see demangle.h */
+#define WORKER_SOURCE_MAX 1024 /* of a source file's name */
+#define WORKER_FUNCTIONS_MAX 64 /* of an address: inlined into each other */
+#define WORKER_NAME_MAX 24576 /* bytes of an address's functions, all in */
 #define WORKER_SEGMENTS_MAX 64 /* as of an ELF file, see elf.c */
 #define WORKER_INLINE_MAX 32768 /* of a table in the message itself */
 #define WORKER_TABLE_MAX SYMBOLIZER_ROWS_MAX /* of a table in a memfd */
@@ -98,13 +101,20 @@ struct worker_names {
 	uint32_t first, n;
 };
 
-/*
- * name_len 0: none. Behind it the name, as people read it, and, if system_len
- * is not 0, as the linker has it; each with a NUL that is not counted.
- */
+/* n times struct worker_function follow, innermost first; 0: it has no name. */
 struct worker_name {
 	uint64_t start, size;
-	uint32_t name_len, system_len;
+	uint32_t n;
+	uint32_t pad; /* 0 */
+};
+
+/*
+ * The name, which is not empty, follows; then, if their lengths are not 0, the
+ * linker's name and the source file. Each has a NUL that is not counted.
+ */
+struct worker_function {
+	uint32_t name_len, system_len, file_len;
+	uint32_t line, start_line;
 };
 
 /* Up to WORKER_INLINE_MAX bytes follow; beyond that they are in a memfd. */
@@ -169,15 +179,20 @@ static inline const void *worker_behind(const void *msg, size_t size)
 /* Reads names one after the other. */
 struct worker_cursor {
 	const uint8_t *p, *end;
+	struct symbolizer_function functions[WORKER_FUNCTIONS_MAX];
 };
 
 /*
- * The next one, of an address that has to be in its range. name and system are
- * in the message; NULL: none. False: a lie.
+ * The next one, of an address that has to be in its range. Its functions are in
+ * the cursor until the next call, their texts in the message. False: a lie.
  */
 bool worker_name_next(struct worker_cursor *c, uint64_t vaddr,
 		      struct symbolizer_symbol *sym);
-/* Adds one behind 'len' bytes of 'buf'; the new length, 0: no room. */
+/*
+ * Adds one behind 'len' bytes of 'buf'; the new length, 0: no room, which there
+ * always is in an empty message. Of too many functions the innermost are left
+ * out, of too long a text its end.
+ */
 size_t worker_name_add(uint8_t *buf, size_t len, size_t cap,
 		       const struct symbolizer_symbol *sym);
 

@@ -71,17 +71,42 @@ static void write_samples(struct pprof *p)
 	}
 }
 
+static void write_location(struct pprof *p, unsigned int i)
+{
+	const struct pprof_line line = { 1 + i % FUNCTIONS, 0 };
+	const struct pprof_location l = { .id = i + 1,
+					  .mapping_id = 1,
+					  .address = 0x1000 + 64 * i,
+					  .lines = &line,
+					  .nlines = 1 };
+
+	pprof_location(p, &l);
+}
+
+static void write_function(struct pprof *p, unsigned int i)
+{
+	const struct pprof_function f = { .id = i + 1,
+					  .name = 16 + i,
+					  .system_name = 16 + i };
+
+	pprof_function(p, &f);
+}
+
 static void write_tables(struct pprof *p)
 {
-	const struct pprof_mapping m = { 1, 0x1000, 0x10000000, 0x1000, 15, 0 };
+	const struct pprof_mapping m = { .id = 1,
+					 .start = 0x1000,
+					 .limit = 0x10000000,
+					 .offset = 0x1000,
+					 .filename = 15 };
 	char name[64];
 	unsigned int i;
 
 	pprof_mapping(p, &m);
 	for (i = 0; i < LOCATIONS; i++)
-		pprof_location(p, i + 1, 1, 0x1000 + 64 * i, 1 + i % FUNCTIONS);
+		write_location(p, i);
 	for (i = 0; i < FUNCTIONS; i++)
-		pprof_function(p, i + 1, 16 + i, 16 + i);
+		write_function(p, i);
 	pprof_string(p, "");
 	for (i = 1; i < 16 + FUNCTIONS; i++) {
 		snprintf(name, sizeof(name), "some::namespace::function_%u", i);

@@ -391,6 +391,28 @@ static bool check_function(const Profile *p, size_t i)
 	return true;
 }
 
+/* What a line has, its mapping says: readers look for what it says is not there. */
+static bool check_flags(const Profile *p,
+			const Perftools__Profiles__Location *l,
+			const Perftools__Profiles__Line *line)
+{
+	const Perftools__Profiles__Mapping *m;
+
+	if (!l->mapping_id)
+		return true;
+	m = p->mapping[l->mapping_id - 1];
+	if (line->line && !m->has_line_numbers)
+		return fail("mapping %llu: has_line_numbers is not set",
+			    (unsigned long long)m->id);
+	if (p->function[line->function_id - 1]->filename && !m->has_filenames)
+		return fail("mapping %llu: has_filenames is not set",
+			    (unsigned long long)m->id);
+	if (l->n_line > 1 && !m->has_inline_frames)
+		return fail("mapping %llu: has_inline_frames is not set",
+			    (unsigned long long)m->id);
+	return true;
+}
+
 static bool check_lines(const Profile *p,
 			const Perftools__Profiles__Location *l)
 {
@@ -405,6 +427,8 @@ static bool check_lines(const Profile *p,
 				"location %llu: no function %llu",
 				(unsigned long long)l->id,
 				(unsigned long long)l->line[i]->function_id);
+		if (!check_flags(p, l, l->line[i]))
+			return false;
 	}
 	return true;
 }

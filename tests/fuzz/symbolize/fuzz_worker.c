@@ -22,19 +22,34 @@ static void touch(const char *s)
 		abort();
 }
 
+static void touch_function(const struct symbolizer_function *f)
+{
+	touch(f->name);
+	touch(f->system_name);
+	touch(f->file);
+	if (!*f->name || !*f->system_name ||
+	    strlen(f->file) > WORKER_SOURCE_MAX)
+		abort();
+}
+
 static void read_names(const struct worker_names *a, uint64_t vaddr)
 {
-	struct worker_cursor c = { worker_behind(a, sizeof(*a)),
-				   in.bytes + in.len };
+	struct worker_cursor c = { .p = worker_behind(a, sizeof(*a)),
+				   .end = in.bytes + in.len };
+	static uint8_t again[WORKER_NAME_MAX];
 	struct symbolizer_symbol sym;
 
 	for (uint32_t i = 0; i < a->n; i++) {
 		if (!worker_name_next(&c, vaddr, &sym))
 			return;
-		touch(sym.name);
-		touch(sym.system_name);
-		if (sym.name && vaddr - sym.start >= sym.size)
+		if (sym.nfunctions > WORKER_FUNCTIONS_MAX)
 			abort();
+		for (size_t k = 0; k < sym.nfunctions; k++)
+			touch_function(&sym.functions[k]);
+		if (sym.nfunctions && vaddr - sym.start >= sym.size)
+			abort();
+		if (!worker_name_add(again, 0, sizeof(again), &sym))
+			abort(); /* what came in goes out */
 	}
 }
 

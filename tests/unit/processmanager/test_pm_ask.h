@@ -16,7 +16,8 @@ static inline void on_names(void *arg, int err, void *const *tags,
 	answer_err = err;
 	answer[0] = '\0';
 	if (!err && n)
-		snprintf(answer, sizeof(answer), "%s", syms[0].name);
+		snprintf(answer, sizeof(answer), "%s",
+			 syms[0].functions[0].name);
 }
 
 /* ... and to pm_exe_rows(). */

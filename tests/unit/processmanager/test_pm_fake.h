@@ -264,6 +264,7 @@ static inline void fake_open_now(struct fake_req *r)
 
 static inline void fake_resolve_now(struct fake_req *r)
 {
+	struct symbolizer_function function = { .file = "" };
 	struct symbolizer_symbol *syms;
 
 	if (r->canceled) {
@@ -272,8 +273,11 @@ static inline void fake_resolve_now(struct fake_req *r)
 	}
 	syms = calloc(r->n + 1, sizeof(*syms));
 	assert_non_null(syms);
-	for (size_t i = 0; i < r->n; i++)
-		syms[i].name = r->file->path;
+	function.name = function.system_name = r->file->path;
+	for (size_t i = 0; i < r->n; i++) {
+		syms[i].functions = &function;
+		syms[i].nfunctions = 1;
+	}
 	r->resolve_fn(r->arg, 0, syms, r->n);
 	free(syms);
 }

@@ -235,6 +235,9 @@ static void expect(const void *data, size_t len, const char *want,
 	X(g.line.function_id = 3, "location 1: no function 3")                \
 	X(g.function[0].id = 0, "function 1: id 0")                           \
 	X(g.function[1].name = 0, "function 2: no name")                      \
+	X(g.line.line = 5, "mapping 1: has_line_numbers is not set")          \
+	X(g.function[0].filename = S_FILE,                                    \
+	  "mapping 1: has_filenames is not set")                              \
 	X(g.function[1].system_name = 0, "function 2: no name")               \
 	X(g.function[1].filename = -5, "function 2: string -5")               \
 	X(g.sample[1].n_value = 1, "sample 1: 1 values of 2")                 \
@@ -384,8 +387,16 @@ static void write_one(struct pprof *w)
 		.comments = (const int64_t[]){ 5, 6 },
 		.ncomments = 2,
 	};
-	const struct pprof_mapping m = { 1,	0x1000, 0x2000,
-					 0x100, S_FILE, S_BUILD_ID };
+	const struct pprof_mapping m = { .id = 1,
+					 .start = 0x1000,
+					 .limit = 0x2000,
+					 .offset = 0x100,
+					 .filename = S_FILE,
+					 .build_id = S_BUILD_ID };
+	const struct pprof_line line = { .function = 1 };
+	const struct pprof_location l[] = { { 1, 1, 0x1234, &line, 1 },
+					    { 2, 0, 0, &line, 1 } };
+	const struct pprof_function f = { 1, S_FUNC, S_FUNC, 0, 0 };
 	const struct pprof_label labels[] = { { S_PID, 0, 300 },
 					      { S_COMM, S_FILE, 0 } };
 	const uint32_t ids[] = { 2, 1, 2 };
@@ -395,9 +406,9 @@ static void write_one(struct pprof *w)
 	pprof_sample(w, &s); /* in any order */
 	pprof_header(w, &h);
 	pprof_mapping(w, &m);
-	pprof_location(w, 1, 1, 0x1234, 1);
-	pprof_location(w, 2, 0, 0, 1);
-	pprof_function(w, 1, S_FUNC, S_FUNC);
+	pprof_location(w, &l[0]);
+	pprof_location(w, &l[1]);
+	pprof_function(w, &f);
 	for (i = 0; i < ARRAY_SIZE(strings); i++)
 		pprof_string(w, strings[i]);
 }

@@ -174,6 +174,8 @@ static inline void on_open(void *arg, int err, struct symbolizer_file *file)
 static inline void on_resolve(void *arg, int err,
 			      const struct symbolizer_symbol *syms, size_t n)
 {
+	static const struct symbolizer_function none = { "", "", "", 0, 0 };
+	const struct symbolizer_function *fn;
 	struct fixture *fx = arg;
 
 	fx->resolved++;
@@ -182,10 +184,10 @@ static inline void on_resolve(void *arg, int err,
 	assert_true(err ? n == 0 && !syms : n <= 64);
 	for (size_t i = 0; i < n; i++) {
 		fx->syms[i] = syms[i];
-		snprintf(fx->text[i][0], 256, "%s",
-			 syms[i].name ? syms[i].name : "");
-		snprintf(fx->text[i][1], 256, "%s",
-			 syms[i].system_name ? syms[i].system_name : "");
+		fn = syms[i].nfunctions ? syms[i].functions : &none;
+		assert_true(syms[i].nfunctions <= 1);
+		snprintf(fx->text[i][0], 256, "%s", fn->name);
+		snprintf(fx->text[i][1], 256, "%s", fn->system_name);
 		snprintf(fx->module[i], 64, "%s",
 			 syms[i].module ? syms[i].module : "");
 	}

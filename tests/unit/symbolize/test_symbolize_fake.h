@@ -39,7 +39,8 @@ static void fake_send(struct fake *f, void *msg, size_t len, int fd)
 /* A name for each address that was asked for, around it. */
 static void fake_names(struct fake *f, const char *name)
 {
-	struct symbolizer_symbol sym = { .name = name, .system_name = name };
+	const struct symbolizer_function fn = { name, name, "", 0, 0 };
+	struct symbolizer_symbol sym = { .functions = &fn, .nfunctions = 1 };
 
 	memset(&f->out.names, 0, sizeof(f->out.names));
 	f->out.names.n = f->q->n;
@@ -55,6 +56,11 @@ static void fake_names(struct fake *f, const char *name)
 static struct worker_name *fake_first(struct fake *f)
 {
 	return (struct worker_name *)(&f->out.names + 1);
+}
+
+static struct worker_function *fake_function(struct fake *f)
+{
+	return (struct worker_function *)(fake_first(f) + 1);
 }
 
 static void fake_reply(struct fake *f)
@@ -92,7 +98,8 @@ static void fake_spin(unsigned int ms)
 /* An answer in pieces, each of them in time. */
 static void lie_drip(struct fake *f)
 {
-	struct symbolizer_symbol sym = { .name = "x", .system_name = "x" };
+	const struct symbolizer_function fn = { "x", "x", "", 0, 0 };
+	struct symbolizer_symbol sym = { .functions = &fn, .nfunctions = 1 };
 	uint32_t n = f->q->n;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -284,7 +291,7 @@ static void lie_size(struct fake *f)
 
 static void lie_long(struct fake *f)
 {
-	fake_first(f)->name_len = UINT32_MAX;
+	fake_function(f)->name_len = UINT32_MAX;
 	fake_reply(f);
 }
 
@@ -302,8 +309,64 @@ static void lie_nul_inside(struct fake *f)
 
 static void lie_nameless(struct fake *f)
 {
-	fake_first(f)->name_len = 0;
-	fake_first(f)->system_len = 3;
+	fake_function(f)->name_len = 0;
+	fake_function(f)->system_len = 3;
+	fake_reply(f);
+}
+
+/* The name again, as the source file: longer than one may be. */
+static void lie_source_long(struct fake *f)
+{
+	struct worker_function *fn = fake_function(f);
+
+	memset((uint8_t *)&f->out + f->len, 's', WORKER_SOURCE_MAX + 1);
+	f->len += WORKER_SOURCE_MAX + 1;
+	((uint8_t *)&f->out)[f->len++] = '\0';
+	fn->file_len = WORKER_SOURCE_MAX + 1;
+	fake_reply(f);
+}
+
+/* Each function is right, but there are more than an address may have. */
+static void lie_functions(struct fake *f)
+{
+	size_t size =
+		f->len - sizeof(f->out.names) - sizeof(struct worker_name);
+	uint8_t *first = (uint8_t *)fake_function(f);
+
+	for (int i = 1; i <= WORKER_FUNCTIONS_MAX; i++)
+		memcpy(first + i * size, first, size);
+	f->len += WORKER_FUNCTIONS_MAX * size;
+	fake_first(f)->n = WORKER_FUNCTIONS_MAX + 1;
+	fake_reply(f);
+}
+
+static void lie_fewer_functions(struct fake *f)
+{
+	fake_first(f)->n++;
+	fake_reply(f);
+}
+
+static void lie_pad(struct fake *f)
+{
+	fake_first(f)->pad = 1;
+	fake_reply(f);
+}
+
+/* Functions that are right each, but together too long. */
+static void lie_functions_long(struct fake *f)
+{
+	uint8_t *p = (uint8_t *)fake_function(f);
+	struct worker_function fn = { .name_len = WORKER_TEXT_MAX };
+
+	f->len = p - (uint8_t *)&f->out;
+	fake_first(f)->n = WORKER_NAME_MAX / WORKER_TEXT_MAX + 1;
+	for (uint32_t i = 0; i < fake_first(f)->n; i++) {
+		memcpy(p, &fn, sizeof(fn));
+		memset(p + sizeof(fn), 'n', WORKER_TEXT_MAX);
+		p[sizeof(fn) + WORKER_TEXT_MAX] = '\0';
+		p += sizeof(fn) + WORKER_TEXT_MAX + 1;
+	}
+	f->len = p - (uint8_t *)&f->out;
 	fake_reply(f);
 }
 
@@ -443,7 +506,8 @@ static void lie_slow(struct fake *f)
 /* Each question is answered in time, and wholly. */
 static void lie_crowd(struct fake *f)
 {
-	struct symbolizer_symbol sym = { .name = "x", .system_name = "x" };
+	const struct symbolizer_function fn = { "x", "x", "", 0, 0 };
+	struct symbolizer_symbol sym = { .functions = &fn, .nfunctions = 1 };
 	uint32_t i;
 
 	fake_spin(1200);
@@ -459,6 +523,28 @@ static void lie_crowd(struct fake *f)
 		}
 		fake_reply(f);
 	}
+}
+
+/* Three functions, inlined into each other, of each address. No lie. */
+static void lie_inlined(struct fake *f)
+{
+	static const struct symbolizer_function functions[] = {
+		{ "deep()", "_Z4deepv", "/src/deep.h", 12, 10 },
+		{ "mid", "mid", "/src/mid.h", 99, 90 },
+		{ "outer", "outer", "", 0, 0 },
+	};
+	struct symbolizer_symbol sym = { .functions = functions,
+					 .nfunctions = 3,
+					 .size = 16 };
+
+	f->out.names.n = f->q->n;
+	f->len = sizeof(f->out.names);
+	for (uint32_t i = 0; i < f->q->n; i++) {
+		sym.start = f->vaddrs[i] & ~15ULL;
+		f->len = worker_name_add((uint8_t *)&f->out, f->len,
+					 sizeof(f->out), &sym);
+	}
+	fake_reply(f);
 }
 
 /* A program that is the fake with this lie, whatever it is called with. */
@@ -493,31 +579,37 @@ enum fake_count {
 	X(drip, HUNG)           \
 	X(slow, SLOW)           \
 	X(crowd, SLOW)          \
+	X(inlined, SLOW)        \
 	X(close_only, KILLED) X(empty, KILLED)
 
-#define FAKE_MESSAGES(X)       \
-	X(other_job, LIES)     \
-	X(other_type, LIES)    \
-	X(hello, LIES)         \
-	X(short, LIES)         \
-	X(length, LIES)        \
-	X(two_fds, LIES)       \
-	X(an_fd, LIES)         \
-	X(twice, LIES)         \
-	X(err, LIES)           \
-	X(ask_for_ever, LIES)  \
-	X(ask_elsewhere, LIES) \
-	X(first, LIES)         \
-	X(none, LIES)          \
-	X(more, LIES)          \
-	X(fewer_there, LIES)   \
-	X(trailing, LIES)      \
-	X(range, LIES)         \
-	X(size, LIES)          \
-	X(long, LIES)          \
-	X(no_nul, LIES)        \
-	X(nul_inside, LIES)    \
-	X(nameless, LIES)
+#define FAKE_MESSAGES(X)         \
+	X(other_job, LIES)       \
+	X(other_type, LIES)      \
+	X(hello, LIES)           \
+	X(short, LIES)           \
+	X(length, LIES)          \
+	X(two_fds, LIES)         \
+	X(an_fd, LIES)           \
+	X(twice, LIES)           \
+	X(err, LIES)             \
+	X(ask_for_ever, LIES)    \
+	X(ask_elsewhere, LIES)   \
+	X(first, LIES)           \
+	X(none, LIES)            \
+	X(more, LIES)            \
+	X(fewer_there, LIES)     \
+	X(trailing, LIES)        \
+	X(range, LIES)           \
+	X(size, LIES)            \
+	X(long, LIES)            \
+	X(no_nul, LIES)          \
+	X(nul_inside, LIES)      \
+	X(nameless, LIES)        \
+	X(source_long, LIES)     \
+	X(functions, LIES)       \
+	X(fewer_functions, LIES) \
+	X(functions_long, LIES)  \
+	X(pad, LIES)
 
 #define FAKE_TABLES(X)          \
 	X(no_fd, LIES)          \

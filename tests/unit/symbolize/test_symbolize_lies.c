@@ -36,7 +36,7 @@ static void on_load_names(void *arg, int err,
 	r->l->answers++;
 	r->l->errors[r->file] = err;
 	for (size_t i = 0; i < n; i++) {
-		assert_string_equal(syms[i].name, "honest");
+		assert_string_equal(syms[i].functions->name, "honest");
 		r->l->named[r->file]++;
 	}
 }
@@ -210,6 +210,126 @@ static void paths_of_quarantined_files_are_text(void **state)
 	assert_string_equal(worker_aside_at(&aside, 0, &why),
 			    "/a\\012\\033[1m\\u{9b}\\u{202e}\\377");
 	worker_aside_fini(&aside);
+}
+
+/* --- functions inlined into each other ------------------------------------- */
+
+static struct {
+	size_t n;
+	struct symbolizer_symbol syms[2];
+	struct symbolizer_function functions[2][3];
+	char text[2][3][3][32];
+} inlined;
+
+static const char *inlined_keep(char *to, const char *text)
+{
+	strcpy(to, text);
+	return to;
+}
+
+static void on_inlined(void *arg, int err, const struct symbolizer_symbol *syms,
+		       size_t n)
+{
+	int *answers = arg;
+
+	assert_int_equal(err, 0);
+	assert_int_equal(n, 2);
+	inlined.n = n;
+	for (size_t i = 0; i < n; i++) {
+		inlined.syms[i] = syms[i];
+		assert_int_equal(syms[i].nfunctions, 3);
+		for (size_t k = 0; k < 3; k++) {
+			struct symbolizer_function *fn =
+				&inlined.functions[i][k];
+
+			*fn = syms[i].functions[k];
+			fn->name =
+				inlined_keep(inlined.text[i][k][0], fn->name);
+			fn->system_name = inlined_keep(inlined.text[i][k][1],
+						       fn->system_name);
+			fn->file =
+				inlined_keep(inlined.text[i][k][2], fn->file);
+		}
+	}
+	++*answers;
+}
+
+static void an_address_has_a_list_of_functions(void **state)
+{
+	struct symbolizer_opts opts = { .worker = fake_program("inlined") };
+	const uint64_t at[] = { 0x1008, 0x1020 };
+	int answers = 0;
+	struct fixture fx;
+
+	fixture_init(&fx, &opts);
+	assert_int_equal(open_path(&fx, in_dir("evil.so")), 0);
+	assert_int_equal(symbolizer_resolve(fx.s, fx.file, at, 2, on_inlined,
+					    &answers),
+			 0);
+	wait_for(&fx, &answers, 1);
+	for (size_t i = 0; i < 2; i++) {
+		const struct symbolizer_function *fn = inlined.functions[i];
+
+		assert_int_equal(inlined.syms[i].offset, at[i]);
+		assert_int_equal(inlined.syms[i].size, 16);
+		assert_string_equal(fn[0].name, "deep()");
+		assert_string_equal(fn[0].system_name, "_Z4deepv");
+		assert_string_equal(fn[0].file, "/src/deep.h");
+		assert_int_equal(fn[0].line, 12);
+		assert_int_equal(fn[0].start_line, 10);
+		assert_string_equal(fn[1].name, "mid");
+		assert_string_equal(fn[1].system_name, "mid");
+		assert_string_equal(fn[1].file, "/src/mid.h");
+		assert_int_equal(fn[1].line, 99);
+		assert_string_equal(fn[2].name, "outer");
+		assert_string_equal(fn[2].file, "");
+		assert_int_equal(fn[2].line, 0);
+	}
+	assert_int_equal(stats(&fx).worker_lies, 0);
+	fixture_fini(&fx);
+}
+
+/* Of too many functions those are sent that are not inlined, or least. */
+static void a_list_of_functions_has_limits(void **state)
+{
+	static struct symbolizer_function many[WORKER_FUNCTIONS_MAX + 9];
+	static char numbers[WORKER_FUNCTIONS_MAX + 9][8];
+	static uint8_t buf[WORKER_MSG_MAX];
+	static char text[2 * WORKER_TEXT_MAX];
+	struct symbolizer_symbol sym = { .start = 1, .size = 2 }, back;
+	static struct worker_cursor c;
+	size_t len, n = ARRAY_SIZE(many);
+
+	for (size_t i = 0; i < n; i++) {
+		snprintf(numbers[i], sizeof(numbers[i]), "%zu", i);
+		many[i] = (struct symbolizer_function){ numbers[i], numbers[i],
+							"", i, 0 };
+	}
+	sym.functions = many;
+	sym.nfunctions = n;
+	len = worker_name_add(buf, 0, sizeof(buf), &sym);
+	c.p = buf;
+	c.end = buf + len;
+	assert_true(worker_name_next(&c, 1, &back));
+	assert_ptr_equal(c.p, c.end);
+	assert_int_equal(back.nfunctions, WORKER_FUNCTIONS_MAX);
+	assert_string_equal(back.functions[0].name, "9");
+	assert_int_equal(back.functions[WORKER_FUNCTIONS_MAX - 1].line, n - 1);
+
+	/* Texts that are too long are cut; the outermost is always there. */
+	memset(text, 'x', sizeof(text) - 1);
+	for (size_t i = 0; i < n; i++)
+		many[i] = (struct symbolizer_function){ text, text + 1, text, 1,
+							1 };
+	len = worker_name_add(buf, 0, sizeof(buf), &sym);
+	assert_in_range(len, 1, WORKER_NAME_MAX);
+	c.p = buf;
+	c.end = buf + len;
+	assert_true(worker_name_next(&c, 2, &back));
+	assert_int_equal(back.nfunctions, 1);
+	assert_int_equal(strlen(back.functions->name), WORKER_TEXT_MAX);
+	assert_int_equal(strlen(back.functions->file), WORKER_SOURCE_MAX);
+	assert_int_equal(worker_name_add(buf, 1, len, &sym), 0);
 }
 
 /* By its size, before it is mapped: all of it would be read on the loop. */
@@ -415,6 +535,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(each_job_has_its_own_questions),
 		cmocka_unit_test(paths_of_quarantined_files_are_text),
 		cmocka_unit_test(a_large_table_is_refused),
+		cmocka_unit_test(an_address_has_a_list_of_functions),
+		cmocka_unit_test(a_list_of_functions_has_limits),
 		cmocka_unit_test(lies_in_tables_are_told_for_tables),
 		cmocka_unit_test(questions_of_a_request_share_its_deadline),
 		cmocka_unit_test(only_a_sealed_and_whole_memfd_is_mapped),

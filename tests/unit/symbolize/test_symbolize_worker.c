@@ -148,7 +148,8 @@ static void on_many(void *arg, int err, const struct symbolizer_symbol *syms,
 	assert_int_equal(n, MANY);
 	for (size_t i = 0; i < n; i++) {
 		snprintf(want, sizeof(want), "fn_%0200d", (int)(MANY - 1 - i));
-		m->right += syms[i].name && !strcmp(syms[i].name, want) &&
+		m->right += syms[i].nfunctions == 1 &&
+			    !strcmp(syms[i].functions->name, want) &&
 			    syms[i].start == syms[i].offset &&
 			    syms[i].size == 1;
 	}
@@ -404,7 +405,8 @@ static void on_storm(void *arg, int err, const struct symbolizer_symbol *syms,
 	struct storm *st = arg;
 
 	st->answers++;
-	if (err || n != 1 || !syms->name || strncmp(syms->name, "fn", 2))
+	if (err || n != 1 || !syms->nfunctions ||
+	    strncmp(syms->functions->name, "fn", 2))
 		st->wrong++;
 }
 

@@ -32,7 +32,7 @@ static void test_names(void **state)
 	assert_string_equal(f->out.thread, "worker");
 	assert_int_equal(f->out.leaf[0].offset, 0x2200);
 	assert_int_equal(f->out.leaf[0].vaddr, 0x12200);
-	assert_int_equal(f->out.leaf[0].start, 0x12200);
+	assert_int_equal(f->out.start[0], 0x12200);
 	assert_int_equal(trace_handler_oldest(f->th), UINT64_MAX);
 	give(f, &r);
 	assert_int_equal(f->out.n, 2);

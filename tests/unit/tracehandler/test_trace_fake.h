@@ -163,7 +163,7 @@ void pm_exe_info(const struct pm_exe *exe, struct pm_exe_info *out)
 {
 	memset(out, 0, sizeof(*out));
 	out->kind = exe->kind;
-	out->base = exe->base;
+	out->base = out->path = exe->base;
 	out->serial = exe->serial;
 	out->open_error = exe->open_error;
 	out->rows = PM_EXE_NOT_ASKED;
@@ -287,6 +287,7 @@ static inline void answer_rows(int err, struct symbolizer_rows *rows)
 /* Answers the oldest request: functions of 256 bytes, none in the first 4 KiB. */
 static inline void answer(int err)
 {
+	struct symbolizer_function functions[64];
 	struct symbolizer_symbol syms[64];
 	char names[64][32];
 	struct ask a = pm.asks[0];
@@ -306,8 +307,10 @@ static inline void answer(int err)
 		syms[i].size = 256;
 		snprintf(names[i], sizeof(names[i]), "fn_%llx",
 			 (unsigned long long)off >> 8);
-		syms[i].name = names[i];
-		syms[i].system_name = names[i];
+		functions[i] = (struct symbolizer_function){ names[i], names[i],
+							     "", 0, 0 };
+		syms[i].functions = &functions[i];
+		syms[i].nfunctions = 1;
 	}
 	a.fn(a.arg, err, a.tags, err ? NULL : syms, a.n);
 	a.exe->refs--;
@@ -322,15 +325,19 @@ struct out {
 	size_t n;
 	uint64_t time[OUT_MAX];
 	char text[OUT_MAX][512]; /* names, leaf first, each with a ';' behind */
-	struct reporter_frame leaf[OUT_MAX];
+	struct reporter_frame leaf[OUT_MAX]; /* without its lines */
+	uint64_t start[OUT_MAX]; /* of the leaf's function */
 	char thread[16];
 };
+
+/* Gets each trace, too, if it is set. */
+static void (*resolved_too)(const struct reporter_trace *t);
 
 static inline void resolved(void *arg, const struct reporter_trace *t)
 {
 	struct out *o = arg;
 	char *text;
-	size_t i;
+	size_t i, k;
 
 	assert_true(o->n < OUT_MAX);
 	assert_ptr_equal(t->image, &pm.image);
@@ -338,15 +345,28 @@ static inline void resolved(void *arg, const struct reporter_trace *t)
 	text = o->text[o->n];
 	text[0] = '\0';
 	for (i = 0; i < t->nframes; i++) {
-		assert_non_null(t->frames[i].name);
-		assert_non_null(t->frames[i].system_name);
-		assert_true(strlen(text) + strlen(t->frames[i].name) < 510);
-		strcat(strcat(text, t->frames[i].name), ";");
+		const struct reporter_frame *f = &t->frames[i];
+
+		for (k = 0; k < f->nlines; k++) {
+			const struct reporter_function *fn =
+				f->lines[k].function;
+
+			assert_non_null(fn->system_name);
+			assert_non_null(fn->file);
+			assert_true(strlen(text) + strlen(fn->name) < 510);
+			strcat(strcat(text, fn->name), ";");
+		}
+		assert_true(k > 0);
 	}
-	if (t->nframes)
+	if (t->nframes) {
 		o->leaf[o->n] = t->frames[0];
+		o->start[o->n] = o->leaf[o->n].lines->function->start;
+		o->leaf[o->n].lines = NULL;
+	}
 	snprintf(o->thread, sizeof(o->thread), "%s", t->thread);
 	o->n++;
+	if (resolved_too)
+		resolved_too(t);
 }
 
 /* --- samples ------------------------------------------------------------- */

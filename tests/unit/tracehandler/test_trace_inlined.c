@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A place in functions that are inlined into each other: from the worker's message
+ * through the trace handler and a window to the profile.
+ */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "reporter/ledger/ledger.h"
+#include "reporter/window.h"
+#include "symbolize/reader/worker_msg.h"
+#include "tests/unit/tracehandler/test_trace_fake.h"
+#include "tracehandler/cache.h"
+
+/* Stands before that of the ledger, which would bring a process manager along. */
+const char *ledger_entry(uint32_t leader_type)
+{
+	return NULL;
+}
+
+static const struct reporter_event_type cpu = {
+	.name = "cpu",
+	.label = "the CPU clock",
+	.periodic = true,
+	.count = { "samples", "count" },
+	.value = { "cpu", "nanoseconds" },
+};
+
+static struct window window;
+
+static void to_window(const struct reporter_trace *t)
+{
+	const struct pm_image_info info = { .serial = 1,
+					    .comm = "worker",
+					    .main_exe = &pm.program };
+
+	assert_int_equal(window_add(&window, t, &info), 0);
+}
+
+static void window_begin(void)
+{
+	const struct window_opts opts = {
+		.types = &cpu, .ntypes = 1, .events = 1, .period = 10 * MS
+	};
+
+	assert_int_equal(window_init(&window, &opts), 0);
+	resolved_too = to_window;
+}
+
+/* The window as a file, whose name is to be freed. */
+static char *window_end(void)
+{
+	const struct window_meta meta = { .time_ns = 1,
+					  .duration_ns = 1,
+					  .from = INT64_MIN,
+					  .to = INT64_MAX,
+					  .comments = "",
+					  .comments_len = 0 };
+	char *path = strdup("/tmp/test_trace.XXXXXX");
+	struct sink *sink;
+	int fd = mkstemp(path);
+
+	resolved_too = NULL;
+	assert_true(fd >= 0);
+	assert_int_equal(window_seal(&window), 0);
+	assert_int_equal(sink_new(&sink, REPORTER_GZIP, fd), 0);
+	assert_int_equal(window_encode(&window, &meta, sink), 0);
+	assert_int_equal(sink_finish(sink), 0);
+	sink_free(sink);
+	close(fd);
+	window_fini(&window);
+	return path;
+}
+
+/* What `go tool pprof` says of the file, its spaces made one each. */
+static char *go_pprof(const char *what, const char *path)
+{
+	static char text[8192];
+	char cmd[512];
+	FILE *f;
+	size_t n;
+
+	snprintf(cmd, sizeof(cmd),
+		 "b=$(realpath ${B:-build}) && mkdir -p $b/go && "
+		 "HOME=$b/go GOCACHE=$b/go/cache PPROF_TMPDIR=$b/go "
+		 "go tool pprof %s %s 2>&1 | tr -s ' '",
+		 what, path);
+	f = popen(cmd, "r");
+	assert_non_null(f);
+	n = fread(text, 1, sizeof(text) - 1, f);
+	text[n] = '\0';
+	assert_int_equal(pclose(f), 0);
+	return text;
+}
+
+static const struct symbolizer_function leaf[] = {
+	{ "deep()", "_Z4deepv", "/src/deep.h", 12, 10 },
+	{ "mid", "mid", "/src/mid.h", 99, 90 },
+	{ "outer", "outer", "/src/outer.c", 7, 5 },
+};
+static const struct symbolizer_function root[] = {
+	{ "main", "main", "/src/main.c", 40, 30 },
+};
+
+/* Answers as the worker would: in a message that is then read. */
+static void answer_lists(void)
+{
+	struct symbolizer_symbol syms[2] = { { 0 } };
+	static struct worker_cursor c[2];
+	static uint8_t buf[2][1024];
+	struct ask a = pm.asks[0];
+	size_t i, len;
+
+	assert_int_equal(pm.nasks, 1);
+	assert_int_equal(a.n, 2);
+	pm.nasks = 0;
+	for (i = 0; i < 2; i++) {
+		struct symbolizer_symbol *s = &syms[i];
+
+		s->offset = a.offsets[i];
+		s->vaddr = s->offset + 0x10000;
+		s->start = s->vaddr & ~255ULL;
+		s->size = 256;
+		s->functions = i ? root : leaf;
+		s->nfunctions = i ? ARRAY_SIZE(root) : ARRAY_SIZE(leaf);
+		len = worker_name_add(buf[i], 0, sizeof(buf[i]), s);
+		assert_int_not_equal(len, 0);
+		c[i].p = buf[i];
+		c[i].end = buf[i] + len;
+		assert_true(worker_name_next(&c[i], s->vaddr, s));
+	}
+	a.fn(a.arg, 0, a.tags, syms, 2);
+	a.exe->refs--;
+}
+
+static const uint64_t pcs[] = { CODE + 0x1200, CODE + 0x2300 };
+
+static void inlined_functions_reach_the_profile_in_order(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	const char *text;
+	struct rec r;
+	char *path;
+
+	window_begin();
+	sample(&r, 100, 0, pcs, 2, ABI_STACK_WHOLE);
+	give(f, &r);
+	tick(f, 1000 * MS);
+	answer_lists();
+	give(f, &r); /* from the cache */
+	assert_int_equal(f->out.n, 2);
+	assert_string_equal(f->out.text[0], "deep();mid;outer;main;");
+	assert_string_equal(f->out.text[1], f->out.text[0]);
+	assert_int_equal(f->st.cache_hits, 2);
+	path = window_end();
+	finish_all(f);
+	text = go_pprof("-lines -traces", path);
+	if (!strstr(text, " 20ms deep() /src/deep.h:12 (inline)\n"
+			  " mid /src/mid.h:99 (inline)\n"
+			  " outer /src/outer.c:7\n"
+			  " main /src/main.c:40\n"))
+		fail_msg("%s", text);
+	text = go_pprof("-raw", path);
+	if (!strstr(text, "deep() /src/deep.h:12:0 s=10") ||
+	    !strstr(text, "mid /src/mid.h:99:0 s=90") ||
+	    !strstr(text, "outer /src/outer.c:7:0 s=5") ||
+	    !strstr(text, "program [FN][FL][LN][IN]"))
+		fail_msg("%s", text);
+	unlink(path);
+	free(path);
+}
+
+/* One that is inlined in two places is one function of the profile. */
+static void an_inlined_function_is_one_function(void **state)
+{
+	const struct symbolizer_symbol two[] = {
+		{ .start = 0x100, .functions = leaf, .nfunctions = 3 },
+		{ .start = 0x100, .functions = leaf, .nfunctions = 3 },
+	};
+	struct trace_cache c;
+	struct trace_frame *f[2];
+	bool fresh;
+	int i;
+
+	memset(&pm, 0, sizeof(pm));
+	assert_int_equal(trace_cache_init(&c, 8), 0);
+	for (i = 0; i < 2; i++) {
+		f[i] = trace_cache_get(&c, &pm.program, 0x100 + i, &fresh);
+		assert_non_null(f[i]);
+		trace_frame_known(&c, f[i], &two[i]);
+		assert_int_equal(f[i]->nlines, 3);
+	}
+	for (i = 0; i < 3; i++)
+		assert_ptr_equal(f[0]->lines[i].function,
+				 f[1]->lines[i].function);
+	assert_int_equal(f[0]->lines[0].function->start, 0);
+	assert_int_equal(f[0]->lines[2].function->start, 0x100);
+	/* A list may be replaced by a better one. */
+	trace_frame_known(&c, f[0],
+			  &(struct symbolizer_symbol){ .functions = root,
+						       .nfunctions = 1 });
+	assert_int_equal(f[0]->nlines, 1);
+	assert_string_equal(f[0]->lines->function->name, "main");
+	for (i = 0; i < 2; i++)
+		trace_frame_put(&c, f[i]);
+	trace_cache_fini(&c);
+	assert_int_equal(pm.program.refs, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(inlined_functions_reach_the_profile_in_order),
+		cmocka_unit_test(an_inlined_function_is_one_function),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
