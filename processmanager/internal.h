@@ -577,7 +577,7 @@ struct pm {
 	uint64_t gap_until, gap_ns; /* the same of the lifecycle stream */
 	uint64_t begin; /* who is unknown and began before is no surprise */
 	uint64_t walk; /* begin of a later walk under way; 0: none */
-	struct pm_exe *kernel, *vdso, *mark;
+	struct pm_exe *kernel, *vdso;
 	struct pm_exe *anon; /* stands for executable memory inside of sets */
 	struct pm_stats stats;
 };

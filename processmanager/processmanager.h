@@ -345,8 +345,6 @@ enum pm_exe_kind {
 	PM_EXE_VDSO, /* "[vdso]" */
 	PM_EXE_ANON, /* executable memory without a file: JITs; offset is the
 			  address, so it means nothing beyond its process */
-	PM_EXE_MARK, /* not code: frames that say why a stack ends. Made by
-			  pm_exe_mark() */
 };
 
 struct pm_exe_info {
@@ -396,7 +394,6 @@ void pm_exe_put(struct pm_exe *exe);
 /* Always there; borrowed. */
 struct pm_exe *pm_exe_kernel(struct pm *pm);
 struct pm_exe *pm_exe_vdso(struct pm *pm);
-struct pm_exe *pm_exe_mark(struct pm *pm);
 
 /* err 0: 'n' symbols, as symbolizer_resolve_fn(); else none, for the 'n' tags. */
 typedef void (*pm_names_fn)(void *arg, int err, void *const *tags,

@@ -107,15 +107,15 @@ static void encode_widen(struct window_segment *s, uint64_t vaddr)
 }
 
 /*
- * The mapping that an address of an executable lies in; NULL: in none, it is a
- * mark. Of the kernel and of anonymous memory there is only what was seen.
+ * The mapping that an address of an executable lies in; NULL: it is of none. Of
+ * the kernel and of anonymous memory there is only what was seen.
  */
 static struct window_segment *encode_segment(struct window_exe *exe,
 					     uint64_t vaddr)
 {
 	uint32_t i;
 
-	if (exe->kind == PM_EXE_MARK)
+	if (!exe)
 		return NULL;
 	if (exe->kind == PM_EXE_FILE || exe->kind == PM_EXE_VDSO)
 		for (i = 0; i < exe->nsegments; i++)
@@ -168,8 +168,8 @@ static void encode_use(struct window *w)
 	struct window_location *l;
 
 	for (l = w->first_location; l; l = l->next) {
-		s = encode_segment(l->exe, l->vaddr);
-		if (s == &l->exe->rest)
+		s = encode_segment(window_location_exe(l), l->vaddr);
+		if (s && s == &window_location_exe(l)->rest)
 			encode_widen(s, l->vaddr);
 		else if (s)
 			s->used = true;
@@ -210,8 +210,10 @@ struct encode_order {
 
 /* The first mapping names the profile: files, then what is none. */
 static const int encode_rank[] = {
-	[PM_EXE_FILE] = 0, [PM_EXE_ANON] = 1, [PM_EXE_KERNEL] = 2,
-	[PM_EXE_VDSO] = 3, [PM_EXE_MARK] = 4,
+	[PM_EXE_FILE] = 0,
+	[PM_EXE_ANON] = 1,
+	[PM_EXE_KERNEL] = 2,
+	[PM_EXE_VDSO] = 3,
 };
 
 static int encode_compare(const void *a, const void *b)
@@ -252,7 +254,8 @@ static int encode_mappings(struct encode *e)
 
 static int encode_location(struct encode *e, const struct window_location *l)
 {
-	const struct window_segment *s = encode_segment(l->exe, l->vaddr);
+	const struct window_segment *s =
+		encode_segment(window_location_exe(l), l->vaddr);
 	struct pprof_location out = { .id = l->id, .nlines = l->nlines };
 	uint32_t i;
 

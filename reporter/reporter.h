@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "base/hash.h"
 #include "processmanager/processmanager.h"
 #include "reporter/outfile.h"
 
@@ -41,15 +42,50 @@ struct reporter_line {
 	uint32_t line; /* in function->file; 0: unknown */
 };
 
+enum reporter_place_kind {
+	REPORTER_PLACE_EXE, /* code of an executable, at a file offset */
+	REPORTER_PLACE_MARK, /* no code: a text that says why there is none */
+	REPORTER_PLACE_OBJECT, /* a code object of a runtime, by its number */
+};
+
+/*
+ * What a frame is, for all processes: equal places have one list of functions
+ * (marks: one text).
+ */
+struct reporter_place {
+	enum reporter_place_kind kind;
+	union {
+		struct pm_exe *exe; /* of EXE */
+		uint64_t space; /* of OBJECT: that of its numbers; of MARK: 0 */
+	};
+	/*
+	 * EXE: the file offset that the name was requested by (less one for
+	 * return addresses); MARK, OBJECT: its number.
+	 */
+	uint64_t id;
+};
+
+static inline bool reporter_place_equal(const struct reporter_place *a,
+					const struct reporter_place *b)
+{
+	return a->id == b->id && a->space == b->space && a->kind == b->kind;
+}
+
+static inline uint64_t reporter_place_hash(const struct reporter_place *p)
+{
+	return hash_mix(p->space + (uint64_t)p->kind, p->id);
+}
+
+/* The executable, or NULL: the place is in none. */
+static inline struct pm_exe *reporter_place_exe(const struct reporter_place *p)
+{
+	return p->kind == REPORTER_PLACE_EXE ? p->exe : NULL;
+}
+
 /* One frame, leaf first. Everything borrowed for the call. */
 struct reporter_frame {
-	struct pm_exe *exe;
-	/*
-	 * What the frame means within its exe: the file offset it was asked by
-	 * (less one for return addresses). (exe, offset) has one list.
-	 */
-	uint64_t offset;
-	uint64_t vaddr; /* in the addresses the file uses; pprof's address */
+	struct reporter_place place;
+	uint64_t vaddr; /* of EXE: in the file's addresses; pprof's address */
 	/*
 	 * Innermost inlined function first, last the one that was not inlined;
 	 * at least one.

@@ -186,9 +186,9 @@ window_get_function(struct window *w, struct window_exe *exe,
 }
 
 /*
- * A place has one list of functions. Marks all have the same place, and a place
- * that was unnamed, or without its inlined functions, may have them by now: those
- * are distinguished by what they are called.
+ * A place has one list of functions; but one that was unnamed, or without its
+ * inlined functions, may have them by now: those are distinguished by what they
+ * are called.
  */
 static bool window_is_location(const struct window *w,
 			       const struct window_location *l,
@@ -197,8 +197,9 @@ static bool window_is_location(const struct window *w,
 	const struct window_line *last = &l->lines[l->nlines - 1];
 	const struct reporter_function *fn = f->lines[f->nlines - 1].function;
 
-	return l->exe->exe == f->exe && l->offset == f->offset &&
-	       l->nlines == f->nlines && l->lines[0].line == f->lines[0].line &&
+	return l->place == f->place.id && l->space == f->place.space &&
+	       l->kind == (uint32_t)f->place.kind && l->nlines == f->nlines &&
+	       l->lines[0].line == f->lines[0].line &&
 	       last->function->start == fn->start &&
 	       (fn->start ||
 		!strcmp(strtab_str(&w->strings, last->function->name),
@@ -209,15 +210,19 @@ static struct window_location *
 window_new_location(struct window *w, const struct reporter_frame *f)
 {
 	size_t i, size = f->nlines * sizeof(struct window_line);
-	struct window_exe *exe = window_get_exe(w, f->exe);
+	struct pm_exe *of = reporter_place_exe(&f->place);
+	struct window_exe *exe = of ? window_get_exe(w, of) : NULL;
 	struct window_location *l;
 	struct window_line *line;
 
-	l = exe ? arena_alloc(&w->arena, sizeof(*l) + size) : NULL;
+	if (of && !exe)
+		return NULL;
+	l = arena_alloc(&w->arena, sizeof(*l) + size);
 	if (!l)
 		return NULL;
-	*l = (struct window_location){ .exe = exe,
-				       .offset = f->offset,
+	*l = (struct window_location){ .space = f->place.space,
+				       .place = f->place.id,
+				       .kind = f->place.kind,
 				       .vaddr = f->vaddr,
 				       .nlines = f->nlines };
 	for (i = 0; i < f->nlines; i++) {
@@ -235,7 +240,7 @@ window_new_location(struct window *w, const struct reporter_frame *f)
 static uint32_t window_get_location(struct window *w,
 				    const struct reporter_frame *f)
 {
-	uint64_t h = hash_mix((uintptr_t)f->exe, f->offset);
+	uint64_t h = reporter_place_hash(&f->place);
 	struct window_location *l;
 	struct hash_node *n;
 

@@ -42,7 +42,7 @@ struct window_exe {
 struct window_function {
 	struct hash_node node;
 	struct window_function *next;
-	struct window_exe *exe;
+	struct window_exe *exe; /* NULL: it is in none */
 	uint64_t start; /* 0: identified by its name, file and start_line */
 	uint32_t id;
 	uint32_t name, system_name, file; /* strings */
@@ -57,13 +57,20 @@ struct window_line {
 struct window_location {
 	struct hash_node node;
 	struct window_location *next;
-	struct window_exe *exe;
-	uint64_t offset;
+	uint64_t space, place; /* the frame's; an exe may be gone when sealed */
 	uint64_t vaddr;
 	uint32_t id;
-	uint32_t nlines;
+	uint32_t kind : 4; /* enum reporter_place_kind */
+	uint32_t nlines : 28;
 	struct window_line lines[]; /* as in reporter_frame */
 };
+
+/* NULL: the place is in no executable. */
+static inline struct window_exe *
+window_location_exe(const struct window_location *l)
+{
+	return l->lines[0].function->exe;
+}
 
 struct window_stack {
 	struct hash_node node;

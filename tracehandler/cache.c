@@ -136,7 +136,8 @@ static void trace_frame_set_lines(struct trace_cache *c, struct trace_frame *f,
 	trace_frame_drop_lines(c, f);
 	f->lines = n <= 1 ? &f->line : calloc(n, sizeof(*f->lines));
 	for (i = 0; f->lines && i < n; i++) {
-		fn = trace_func_get(c, f->exe, i + 1 < n ? 0 : sym->start,
+		fn = trace_func_get(c, reporter_place_exe(&f->place),
+				    i + 1 < n ? 0 : sym->start,
 				    &sym->functions[i]);
 		if (!fn) {
 			trace_frame_drop_lines(c, f);
@@ -153,7 +154,8 @@ void trace_frame_put(struct trace_cache *c, struct trace_frame *f)
 	if (--f->refs)
 		return;
 	trace_frame_drop_lines(c, f);
-	pm_exe_put(f->exe);
+	if (reporter_place_exe(&f->place))
+		pm_exe_put(f->place.exe);
 	free(f->plain);
 	free(f);
 }
@@ -184,17 +186,18 @@ static size_t trace_cache_slot(struct trace_cache *c)
 	return slot;
 }
 
-struct trace_frame *trace_cache_get(struct trace_cache *c, struct pm_exe *exe,
-				    uint64_t offset, bool *fresh)
+struct trace_frame *trace_cache_get(struct trace_cache *c,
+				    const struct reporter_place *place,
+				    bool *fresh)
 {
-	uint64_t hash = trace_cache_key(exe, offset);
+	uint64_t hash = reporter_place_hash(place);
 	struct trace_frame *f;
 	struct hash_node *n;
 
 	*fresh = false;
 	hash_for_each_match(&c->frames, n, hash) {
 		f = container_of(n, struct trace_frame, node);
-		if (f->exe == exe && f->offset == offset) {
+		if (reporter_place_equal(&f->place, place)) {
 			f->used = true;
 			f->refs++;
 			return f;
@@ -203,8 +206,10 @@ struct trace_frame *trace_cache_get(struct trace_cache *c, struct pm_exe *exe,
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return NULL;
-	f->exe = pm_exe_get(exe);
-	f->offset = f->vaddr = offset;
+	f->place = *place;
+	if (reporter_place_exe(place))
+		pm_exe_get(place->exe);
+	f->vaddr = place->id;
 	f->refs = 2;
 	/* Used is what was asked for twice: one-off frames go first. */
 	f->pending = f->listed = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cache: what is known of a frame, kept by (exe, offset), for all processes.
+ * cache: what is known of a frame, kept by its place, for all processes.
  *
  * A frame is refcounted: the cache holds one reference to each it lists, who
  * works with a frame holds another. So one that is put out while a trace waits
@@ -20,7 +20,7 @@
 
 struct trace_func {
 	struct hash_node node;
-	const struct pm_exe *exe; /* the key, with what 'shown' has */
+	const struct pm_exe *exe; /* or NULL; the key, with what 'shown' has */
 	unsigned int refs;
 	struct reporter_function shown;
 	char text[]; /* of shown */
@@ -28,8 +28,8 @@ struct trace_func {
 
 struct trace_frame {
 	struct hash_node node;
-	struct pm_exe *exe; /* a reference; so its address is a key */
-	uint64_t offset;
+	struct reporter_place
+		place; /* a reference to its exe: a key by address */
 	uint64_t vaddr;
 	/* As in reporter_frame, each function a trace_func's; 0: no name. */
 	struct reporter_line *lines; /* or 'line', if it is one */
@@ -56,15 +56,20 @@ int trace_cache_init(struct trace_cache *c, size_t max); /* 0 or -ENOMEM */
 /* Every reference but the cache's own must have been given back. */
 void trace_cache_fini(struct trace_cache *c);
 
-/* Tells (exe, offset) from others, as long as the exe is held. */
-static inline uint64_t trace_cache_key(const struct pm_exe *exe,
-				       uint64_t offset)
+/* Identifies code of an executable, as long as the executable is held. */
+static inline uint64_t trace_cache_key(struct pm_exe *exe, uint64_t offset)
 {
-	return hash_mix((uintptr_t)exe, offset);
+	const struct reporter_place place = { .kind = REPORTER_PLACE_EXE,
+					      .exe = exe,
+					      .id = offset };
+
+	return reporter_place_hash(&place);
 }
+
 /* The frame, with a reference, made pending if it is new. NULL: no memory. */
-struct trace_frame *trace_cache_get(struct trace_cache *c, struct pm_exe *exe,
-				    uint64_t offset, bool *fresh);
+struct trace_frame *trace_cache_get(struct trace_cache *c,
+				    const struct reporter_place *place,
+				    bool *fresh);
 void trace_frame_put(struct trace_cache *c, struct trace_frame *f);
 
 /* What was found out. No memory for the name: it goes without one. */

@@ -67,8 +67,7 @@ static bool trace_frames_show(struct trace_frames *fs, size_t i,
 {
 	struct reporter_frame *out = &fs->out[i];
 
-	out->exe = f->exe;
-	out->offset = f->offset;
+	out->place = f->place;
 	out->vaddr = f->vaddr;
 	out->lines = f->lines;
 	out->nlines = f->nlines;
@@ -229,12 +228,12 @@ void trace_frames_begin(struct trace_frames *fs)
 
 /* One more frame; '*fresh' when it is new in the cache. */
 static struct trace_frame *trace_frames_add(struct trace_frames *fs,
-					    struct pm_exe *exe, uint64_t offset,
+					    const struct reporter_place *place,
 					    bool *fresh)
 {
 	struct trace_frame *f;
 
-	f = trace_cache_get(&fs->cache, exe, offset, fresh);
+	f = trace_cache_get(&fs->cache, place, fresh);
 	if (f)
 		fs->made[fs->nmade++] = f;
 	return f;
@@ -243,10 +242,13 @@ static struct trace_frame *trace_frames_add(struct trace_frames *fs,
 int trace_frames_code(struct trace_frames *fs, struct pm_exe *exe,
 		      enum pm_exe_kind kind, uint64_t offset)
 {
+	const struct reporter_place place = { .kind = REPORTER_PLACE_EXE,
+					      .exe = exe,
+					      .id = offset };
 	struct trace_frame *f;
 	bool fresh;
 
-	f = trace_frames_add(fs, exe, offset, &fresh);
+	f = trace_frames_add(fs, &place, &fresh);
 	if (!f)
 		return -ENOMEM;
 	if (!fresh)
@@ -264,12 +266,14 @@ int trace_frames_code(struct trace_frames *fs, struct pm_exe *exe,
 int trace_frames_mark(struct trace_frames *fs, uint64_t key, uint64_t addr,
 		      const char *fmt, ...)
 {
+	const struct reporter_place place = { .kind = REPORTER_PLACE_MARK,
+					      .id = key };
 	struct trace_frame *f;
 	char *plain;
 	bool fresh;
 	va_list ap;
 
-	f = trace_frames_add(fs, pm_exe_mark(fs->opts->pm), key, &fresh);
+	f = trace_frames_add(fs, &place, &fresh);
 	if (!f)
 		return -ENOMEM;
 	if (!fresh)

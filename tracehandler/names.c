@@ -53,7 +53,8 @@ void trace_names_fini(struct trace_names *ns)
 
 int trace_names_want(struct trace_names *ns, struct trace_frame *f)
 {
-	int err = pm_exe_name(f->exe, f->offset, f, trace_names_answer, ns);
+	int err = pm_exe_name(f->place.exe, f->place.id, f, trace_names_answer,
+			      ns);
 
 	f->refs += !err;
 	return err;
@@ -65,27 +66,34 @@ static uint64_t trace_names_vaddr(const struct trace_frame *f)
 	const struct symbolizer_segment *seg;
 	size_t i, n = 0;
 
-	seg = pm_exe_segments(f->exe, &n);
+	seg = pm_exe_segments(f->place.exe, &n);
 	for (i = 0; i < n; i++)
-		if (f->offset - seg[i].offset < seg[i].size)
-			return seg[i].vaddr + (f->offset - seg[i].offset);
-	return f->offset;
+		if (f->place.id - seg[i].offset < seg[i].size)
+			return seg[i].vaddr + (f->place.id - seg[i].offset);
+	return f->place.id;
+}
+
+/* The text before the address of a frame in an executable. */
+static const char *trace_names_base(struct trace_frame *f)
+{
+	struct pm_exe_info info;
+
+	pm_exe_info(f->place.exe, &info);
+	if (info.kind == PM_EXE_KERNEL)
+		return "[kernel]";
+	if (info.kind == PM_EXE_ANON)
+		return "[anon]";
+	if (f->vaddr == f->place.id)
+		f->vaddr = trace_names_vaddr(f);
+	return info.base ? info.base : "[unknown]";
 }
 
 void trace_names_plain(struct trace_frame *f)
 {
-	struct pm_exe_info info;
-	const char *base;
+	const char *base = "[unknown]";
 
-	pm_exe_info(f->exe, &info);
-	base = info.base;
-	if (info.kind == PM_EXE_KERNEL)
-		base = "[kernel]";
-	else if (info.kind == PM_EXE_ANON)
-		base = "[anon]";
-	else if (f->vaddr == f->offset)
-		f->vaddr = trace_names_vaddr(f);
-	if (asprintf(&f->plain, "%s+0x%" PRIx64, base ? base : "[unknown]",
-		     f->vaddr) < 0)
+	if (reporter_place_exe(&f->place))
+		base = trace_names_base(f);
+	if (asprintf(&f->plain, "%s+0x%" PRIx64, base, f->vaddr) < 0)
 		f->plain = NULL;
 }

@@ -583,11 +583,6 @@ struct pm_exe *pm_exe_vdso(struct pm *pm)
 	return pm->vdso;
 }
 
-struct pm_exe *pm_exe_mark(struct pm *pm)
-{
-	return pm->mark;
-}
-
 static struct pm_exe *pm_exe_single(struct pm *pm, enum pm_exe_kind kind,
 				    const char *path)
 {
@@ -598,9 +593,8 @@ int pm_exe_init(struct pm *pm)
 {
 	pm->kernel = pm_exe_single(pm, PM_EXE_KERNEL, "[kernel.kallsyms]");
 	pm->vdso = pm_exe_single(pm, PM_EXE_VDSO, "[vdso]");
-	pm->mark = pm_exe_single(pm, PM_EXE_MARK, "[profd]");
 	pm->anon = pm_exe_single(pm, PM_EXE_ANON, "[anon]");
-	if (!pm->kernel || !pm->vdso || !pm->mark || !pm->anon)
+	if (!pm->kernel || !pm->vdso || !pm->anon)
 		return -ENOMEM;
 	pm->kernel->file = symbolizer_kernel(pm->opts.symbolizer);
 	pm->vdso->file = symbolizer_vdso(pm->opts.symbolizer);
@@ -611,7 +605,6 @@ void pm_exe_fini(struct pm *pm)
 {
 	pm_exe_put(pm->kernel);
 	pm_exe_put(pm->vdso);
-	pm_exe_put(pm->mark);
 	pm_exe_put(pm->anon);
 	pm_exe_drop_idle(pm, 0);
 }

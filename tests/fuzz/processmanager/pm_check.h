@@ -198,7 +198,6 @@ static void check_exes(struct census *c)
 
 	found_add(&c->exes, pm->kernel);
 	found_add(&c->exes, pm->vdso);
-	found_add(&c->exes, pm->mark);
 	found_add(&c->exes, pm->anon);
 	for (l = pm->exes.next; l != &pm->exes; l = l->next)
 		found_add(&c->exes, container_of(l, struct pm_exe, all)->same);

@@ -193,13 +193,11 @@ static void test_singletons(void **state)
 {
 	assert_int_equal(exe_info(pm_exe_kernel(pm)).kind, PM_EXE_KERNEL);
 	assert_int_equal(exe_info(pm_exe_vdso(pm)).kind, PM_EXE_VDSO);
-	assert_int_equal(exe_info(pm_exe_mark(pm)).kind, PM_EXE_MARK);
 	assert_true(exe_info(pm_exe_kernel(pm)).opened);
 	assert_string_equal(exe_info(pm_exe_kernel(pm)).base,
 			    "[kernel.kallsyms]");
 	strcpy(fake.kernel.path, "kernel");
 	assert_string_equal(name_of(pm_exe_kernel(pm)), "kernel");
-	assert_string_equal(name_of(pm_exe_mark(pm)), strerror(ENOENT));
 	do_mmap(5, 8000, 0x1000, 0x2000, "[vdso]", 0);
 	assert_ptr_equal(exe_at(5, 0, 0x1000), pm_exe_vdso(pm));
 }
@@ -560,7 +558,9 @@ static void test_rows(void **state)
 	fake_run();
 	assert_int_equal(answers, 3);
 	assert_int_equal(answer_err, 0);
-	assert_int_equal(pm_exe_rows(pm_exe_mark(pm), on_rows, NULL), 0);
+	/* memory without a file */
+	do_mmap(5, 8000, 0x4000, 0x5000, "//anon", 0);
+	assert_int_equal(pm_exe_rows(exe_at(5, 0, 0x4000), on_rows, NULL), 0);
 	assert_int_equal(answers, 3);
 	pm_forget(pm, 0);
 	assert_int_equal(answers, 4);
@@ -659,11 +659,12 @@ static void test_free_with_requests_under_way(void **state)
 	answers = 0;
 	assert_int_equal(ask_name(c), 0);
 	assert_int_equal(ask_name(d), 0);
-	assert_int_equal(ask_name(pm_exe_mark(pm)), 0);
+	do_mmap(5, 8000, 0x3000, 0x4000, "//anon", 0);
+	assert_int_equal(ask_name(exe_at(5, 0, 0x3000)), 0);
 	assert_int_equal(pm_exe_rows(pm_exe_vdso(pm), on_rows, NULL), 0);
 	pm_free(pm);
 	pm = NULL;
-	/* c's and the rows, under way; d's, whose file never came; the mark's */
+	/* c's and the rows, under way; d's, whose file never came; that of no file */
 	assert_int_equal(answers, 4);
 	assert_int_equal(answer_err, -ECANCELED);
 	fake_run(); /* the symbolizer's own answers reach nobody */

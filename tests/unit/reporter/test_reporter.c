@@ -143,6 +143,49 @@ static void marks_and_late_names_are_told_apart_by_name(void **state)
 				    f[i].lines->function->name);
 }
 
+/* Of a runtime: by its number and that of whose numbers they are. */
+static void a_frame_may_be_a_code_object(void **state)
+{
+	const struct reporter_function script = { "serve", "serve",
+						  "/app/web.py", 0, 30 };
+	const struct reporter_line line = { &script, 42 };
+	struct pm_image img = image(1, 10, EXE_A);
+	struct reporter_frame f[] = {
+		{ .place = { .kind = REPORTER_PLACE_OBJECT,
+			     .space = 1,
+			     .id = 0x401234 },
+		  .lines = &line,
+		  .nlines = 1 },
+		frame(EXE_A, 0x401234, 0x401200, "eval"),
+	};
+	const Perftools__Profiles__Profile *p;
+	const Perftools__Profiles__Location *l;
+	const Perftools__Profiles__Function *fn;
+	const Perftools__Profiles__Sample *s;
+
+	start(options());
+	add(&img, T0, 10, "x", f, 2);
+	add(&img, T0, 10, "x", f, 2);
+	f[0].place.space = 2;
+	add(&img, T0, 10, "x", f, 2);
+	finish(T0 + SEC);
+	p = checked(t.path[0]);
+	assert_int_equal(p->n_sample, 2);
+	assert_int_equal(p->n_location, 3);
+	assert_int_equal(p->n_function, 2);
+	s = p->sample[0];
+	assert_int_equal(s->value[0], 2);
+	assert_string_equal(pprof_frame(p, s, 0), "serve");
+	assert_null(pprof_frame_mapping(p, s, 0));
+	assert_string_equal(pprof_frame(p, s, 1), "eval");
+	assert_non_null(pprof_frame_mapping(p, s, 1));
+	l = p->location[s->location_id[0] - 1];
+	assert_int_equal(l->line[0]->line, 42);
+	fn = p->function[l->line[0]->function_id - 1];
+	assert_string_equal(p->string_table[fn->filename], "/app/web.py");
+	assert_int_equal(fn->start_line, 30);
+}
+
 #define ID "3f1b6e0c9d2a47580e1f2a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f"
 
 static void a_place_is_a_container_a_pod_a_unit(void **state)
@@ -634,6 +677,7 @@ int main(void)
 		T(a_memo_stands_for_its_frames),
 		T(the_next_end_that_is_awaited),
 		T(marks_and_late_names_are_told_apart_by_name),
+		T(a_frame_may_be_a_code_object),
 		T(a_place_is_a_container_a_pod_a_unit),
 		T(who_moves_is_elsewhere_from_then_on),
 		T(labels_that_are_empty_are_left_out),

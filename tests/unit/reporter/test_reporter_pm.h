@@ -132,7 +132,7 @@ enum {
 	EXE_KERNEL,
 	EXE_VDSO,
 	EXE_ANON,
-	EXE_MARK
+	EXE_MARK, /* none: frames that are no code */
 };
 
 static struct pm_exe exes[] = {
@@ -168,9 +168,6 @@ static struct pm_exe exes[] = {
 	[EXE_ANON] = { .info = { .kind = PM_EXE_ANON,
 				 .path = "//anon",
 				 .base = "//anon" } },
-	[EXE_MARK] = { .info = { .kind = PM_EXE_MARK,
-				 .path = "[mark]",
-				 .base = "[mark]" } },
 };
 
 /* What profd samples. */
@@ -212,15 +209,20 @@ static inline struct reporter_frame frame(int exe, uint64_t at, uint64_t fn,
 		struct reporter_line line;
 	} made[256];
 	static size_t last;
+	struct reporter_place place = { .kind = REPORTER_PLACE_MARK, .id = at };
 	size_t i = last++ % 256;
+
+	if (exe != EXE_MARK) {
+		place.kind = REPORTER_PLACE_EXE;
+		place.exe = &exes[exe];
+	}
 
 	made[i].function = (struct reporter_function){
 		.name = name, .system_name = name, .file = "", .start = fn
 	};
 	made[i].line = (struct reporter_line){ &made[i].function, 0 };
 	return (struct reporter_frame){
-		.exe = &exes[exe],
-		.offset = at,
+		.place = place,
 		.vaddr = at,
 		.lines = &made[i].line,
 		.nlines = 1,

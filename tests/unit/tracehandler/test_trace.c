@@ -30,7 +30,7 @@ static void test_names(void **state)
 	assert_int_equal(f->out.n, 1);
 	assert_string_equal(f->out.text[0], "fn_22;fn_32;");
 	assert_string_equal(f->out.thread, "worker");
-	assert_int_equal(f->out.leaf[0].offset, 0x2200);
+	assert_int_equal(f->out.leaf[0].place.id, 0x2200);
 	assert_int_equal(f->out.leaf[0].vaddr, 0x12200);
 	assert_int_equal(f->out.start[0], 0x12200);
 	assert_int_equal(trace_handler_oldest(f->th), UINT64_MAX);
@@ -97,7 +97,7 @@ static void test_mapping_lost(void **state)
 	assert_string_equal(f->out.text[0], "[unmapped]+0x900000;");
 	assert_string_equal(f->out.text[1], "[mapping lost]+0x900000;");
 	assert_int_equal(f->st.not_mapped, 2);
-	assert_int_not_equal(f->out.leaf[0].offset, f->out.leaf[1].offset);
+	assert_int_not_equal(f->out.leaf[0].place.id, f->out.leaf[1].place.id);
 	finish_all(f);
 }
 
@@ -122,7 +122,7 @@ static void test_ends(void **state)
 	give(f, &r);
 	assert_string_equal(f->out.text[2],
 			    "[anon]+0x500000;[no frame pointer];");
-	assert_int_equal(f->out.leaf[2].offset, JIT);
+	assert_int_equal(f->out.leaf[2].place.id, JIT);
 	/* What a frame pointer leads to must be code. */
 	sample(&r, 1, 0, bad, 2, ABI_STACK_WHOLE);
 	give(f, &r);

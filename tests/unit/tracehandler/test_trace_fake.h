@@ -61,7 +61,7 @@ struct rows_ask {
 };
 
 struct pm {
-	struct pm_exe program, library, kernel, anon, mark;
+	struct pm_exe program, library, kernel, anon;
 	bool hold_rows; /* else they are answered at once: there are none */
 	bool swapped; /* the library in the program's place */
 	int views;
@@ -198,11 +198,6 @@ struct pm_exe *pm_exe_root(const struct pm_exe *exe)
 struct pm_exe *pm_exe_kernel(struct pm *p)
 {
 	return &p->kernel;
-}
-
-struct pm_exe *pm_exe_mark(struct pm *p)
-{
-	return &p->mark;
 }
 
 int pm_exe_name(struct pm_exe *exe, uint64_t offset, void *tag, pm_names_fn fn,
@@ -446,7 +441,6 @@ static inline struct fixture *begin(struct trace_opts opts)
 	pm.kernel = (struct pm_exe){ PM_EXE_KERNEL, "[kernel.kallsyms]", 1,
 				     .serial = 3 };
 	pm.anon = (struct pm_exe){ PM_EXE_ANON, "//anon", 1, .serial = 4 };
-	pm.mark = (struct pm_exe){ PM_EXE_MARK, "[mark]", 1, .serial = 5 };
 	pm.elsewhere = PM_NOT_MAPPED;
 	opts.pm = &pm;
 	opts.resolved = resolved;
@@ -467,7 +461,6 @@ static inline void finish_all(struct fixture *f)
 	assert_int_equal(pm.program.refs, 1);
 	assert_int_equal(pm.kernel.refs, 1);
 	assert_int_equal(pm.anon.refs, 1);
-	assert_int_equal(pm.mark.refs, 1);
 	free(f);
 }
 

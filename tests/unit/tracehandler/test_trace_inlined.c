@@ -11,6 +11,7 @@
 #include "symbolize/reader/worker_msg.h"
 #include "tests/unit/tracehandler/test_trace_fake.h"
 #include "tracehandler/cache.h"
+#include "tracehandler/names.h"
 
 /* Stands before that of the ledger, which would bring a process manager along. */
 const char *ledger_entry(uint32_t leader_type)
@@ -177,6 +178,8 @@ static void an_inlined_function_is_one_function(void **state)
 		{ .start = 0x100, .functions = leaf, .nfunctions = 3 },
 		{ .start = 0x100, .functions = leaf, .nfunctions = 3 },
 	};
+	struct reporter_place place = { .kind = REPORTER_PLACE_EXE,
+					.exe = &pm.program };
 	struct trace_cache c;
 	struct trace_frame *f[2];
 	bool fresh;
@@ -185,7 +188,8 @@ static void an_inlined_function_is_one_function(void **state)
 	memset(&pm, 0, sizeof(pm));
 	assert_int_equal(trace_cache_init(&c, 8), 0);
 	for (i = 0; i < 2; i++) {
-		f[i] = trace_cache_get(&c, &pm.program, 0x100 + i, &fresh);
+		place.id = 0x100 + i;
+		f[i] = trace_cache_get(&c, &place, &fresh);
 		assert_non_null(f[i]);
 		trace_frame_known(&c, f[i], &two[i]);
 		assert_int_equal(f[i]->nlines, 3);
@@ -207,11 +211,58 @@ static void an_inlined_function_is_one_function(void **state)
 	assert_int_equal(pm.program.refs, 0);
 }
 
+/* The same numbers, but other things: none is taken for another. */
+static void places_of_other_kinds_are_other_frames(void **state)
+{
+	const struct reporter_place places[] = {
+		{ .kind = REPORTER_PLACE_EXE, .exe = &pm.program, .id = 7 },
+		{ .kind = REPORTER_PLACE_OBJECT,
+		  .space = (uintptr_t)&pm.program,
+		  .id = 7 },
+		{ .kind = REPORTER_PLACE_OBJECT, .space = 0, .id = 7 },
+		{ .kind = REPORTER_PLACE_OBJECT, .space = 0, .id = 8 },
+		{ .kind = REPORTER_PLACE_MARK, .id = 7 },
+	};
+	const struct symbolizer_symbol sym = { .functions = leaf,
+					       .nfunctions = 3 };
+	struct trace_frame *f[ARRAY_SIZE(places)], *again;
+	struct trace_cache c;
+	bool fresh;
+	size_t i;
+
+	memset(&pm, 0, sizeof(pm));
+	assert_int_equal(trace_cache_init(&c, 8), 0);
+	for (i = 0; i < ARRAY_SIZE(places); i++) {
+		f[i] = trace_cache_get(&c, &places[i], &fresh);
+		assert_non_null(f[i]);
+		assert_true(fresh);
+	}
+	assert_int_equal(pm.program.refs, 1);
+	for (i = 0; i < ARRAY_SIZE(places); i++) {
+		again = trace_cache_get(&c, &places[i], &fresh);
+		assert_ptr_equal(again, f[i]);
+		assert_false(fresh);
+		trace_frame_put(&c, again);
+	}
+	/* A runtime's names go the same way as those of a file. */
+	trace_frame_known(&c, f[1], &sym);
+	assert_false(f[1]->pending);
+	assert_int_equal(f[1]->nlines, 3);
+	assert_string_equal(f[1]->lines[2].function->name, "outer");
+	trace_names_plain(f[2]);
+	assert_string_equal(f[2]->plain, "[unknown]+0x7");
+	for (i = 0; i < ARRAY_SIZE(places); i++)
+		trace_frame_put(&c, f[i]);
+	trace_cache_fini(&c);
+	assert_int_equal(pm.program.refs, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(inlined_functions_reach_the_profile_in_order),
 		cmocka_unit_test(an_inlined_function_is_one_function),
+		cmocka_unit_test(places_of_other_kinds_are_other_frames),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

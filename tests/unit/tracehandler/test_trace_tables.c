@@ -82,7 +82,7 @@ static void test_waits_for_tables(void **state)
 	assert_int_equal(f->out.n, 1);
 	assert_string_equal(f->out.text[0],
 			    "library+0x11100;program+0x112ff;fn_20;");
-	assert_int_equal(f->out.leaf[0].offset, 0x1100);
+	assert_int_equal(f->out.leaf[0].place.id, 0x1100);
 	assert_int_equal(f->st.tables, 2);
 	assert_true(f->st.tables_bytes > 0);
 	assert_int_equal(f->st.stack_root, 1);
