@@ -89,6 +89,8 @@ static void a_memo_stands_for_its_frames(void **state)
 	assert_int_equal(reporter_add(t.r, &tr), 0);
 	tr.time = T0 + 60 * SEC;
 	assert_int_equal(reporter_add(t.r, &tr), 0);
+	reporter_advance(t.r, T0 + 60 * SEC);
+	settle(); /* written before the second */
 	finish(T0 + 61 * SEC);
 	assert_int_equal(t.written, 2);
 	assert_int_equal(t.nsamples[0], 2);
