@@ -273,8 +273,6 @@ void pm_reqs_opened(struct pm_exe *exe, int err)
 		if (e)
 			pm_req_refuse(r, e);
 	}
-	while (root != exe && (r = pm_req_in(exe, PM_REQ_COLLECTING)))
-		pm_req_move(r);
 }
 
 void pm_reqs_fail(struct pm *pm)
