@@ -162,14 +162,14 @@ static __always_inline __u64 bounds_mix(__u64 hash, __u64 v)
 }
 
 /* The thread, its image, and what changes with nearly every change of a mapping. */
-static __always_inline __u64 bounds_owner(struct task_struct *task)
+static __always_inline __u64 bounds_owner(struct task_struct *task, struct mm_struct *mm)
 {
 	__u64 hash = bounds_mix(task->start_boottime, task->pid);
 
 	hash = bounds_mix(hash, task->self_exec_id);
-	hash = bounds_mix(hash, task->mm->total_vm);
-	hash = bounds_mix(hash, task->mm->data_vm);
-	return bounds_mix(hash, task->mm->map_count);
+	hash = bounds_mix(hash, mm->total_vm);
+	hash = bounds_mix(hash, mm->data_vm);
+	return bounds_mix(hash, mm->map_count);
 }
 
 static __always_inline __u64 bounds_check(const struct bounds *b, __u64 owner)
@@ -185,11 +185,12 @@ static long on_vma(struct task_struct *task, struct vm_area_struct *vma, struct 
 }
 
 /* The mapping that v->sp points into: 0, or what bpf_find_vma() returns. */
-static __always_inline long find_bounds(struct task_struct *task, struct vma_search *v)
+static __always_inline long find_bounds(struct task_struct *task, struct mm_struct *mm,
+					struct vma_search *v)
 {
 	__u32 slot = task->pid & (BOUNDS_SLOTS - 1);
 	struct bounds *known = bpf_map_lookup_elem(&bounds, &slot);
-	__u64 owner = bounds_owner(task);
+	__u64 owner = bounds_owner(task, mm);
 	long err;
 
 	if (!known)
@@ -228,17 +229,17 @@ static __always_inline void goroutine_end(unsigned long g, struct vma_search *v)
 
 /* Where the stack that v->sp points into ends, as far as it matters. */
 static __always_inline void stack_end(struct scratch *s, struct task_struct *task,
-				      struct vma_search *v)
+				      struct mm_struct *mm, struct vma_search *v)
 {
 	long err;
 
-	v->start_stack = v->end = task->mm->start_stack;
+	v->start_stack = v->end = mm->start_stack;
 	v->exact = true;
 	if (v->start_stack - v->sp <= deep_cap) /* unsigned: below sp is far away */
 		return;
 	v->end = -1UL;
 	v->exact = false;
-	err = find_bounds(task, v);
+	err = find_bounds(task, mm, v);
 	if (!err) {
 		/* Above start_stack are argv and environ. */
 		v->exact = v->start_stack >= v->sp && v->start_stack < v->found.end;
@@ -330,7 +331,8 @@ static __always_inline void plan_stack(struct plan *p, const struct vma_search *
  * A signal handler may run on an alternate stack (sigaltstack(2)): the one it
  * left is the rest of the sample's. The two share the cap.
  */
-static __always_inline void plan_stacks(struct scratch *s, struct task_struct *task)
+static __always_inline void plan_stacks(struct scratch *s, struct task_struct *task,
+					struct mm_struct *mm)
 {
 	struct vma_search v = { .sp = s->regs.gpr[ABI_REG_SP], .exact = true };
 	unsigned long size = task->sas_ss_size, top = task->sas_ss_sp + size;
@@ -338,7 +340,7 @@ static __always_inline void plan_stacks(struct scratch *s, struct task_struct *t
 	s->left.len = 0;
 	s->left.limited = false;
 	if (top - v.sp >= size) {
-		stack_end(s, task, &v);
+		stack_end(s, task, mm, &v);
 		plan_stack(&s->plan, &v, 0);
 		return;
 	}
@@ -347,7 +349,7 @@ static __always_inline void plan_stacks(struct scratch *s, struct task_struct *t
 	v.sp = arch_interrupted_sp(task, top);
 	if (!v.sp || top - v.sp < size || s->plan.len >= stack_cap)
 		return;
-	stack_end(s, task, &v);
+	stack_end(s, task, mm, &v);
 	plan_stack(&s->left, &v, s->plan.len);
 	count(ABI_SAMPLER_ALTSTACK, 1);
 }
@@ -369,13 +371,15 @@ static __always_inline bool inside_exec(struct task_struct *task, const struct p
 
 static __always_inline void user_part(struct scratch *s, struct task_struct *task)
 {
+	/* Once: the verifier searches the kernel's BTF for each load of a pointer. */
+	struct mm_struct *mm = task->mm;
 	struct pt_regs r;
 
 	if (task->flags & PF_KTHREAD) {
 		s->head.flags |= ABI_SAMPLE_KTHREAD;
 		return;
 	}
-	if (!task->mm) {
+	if (!mm) {
 		s->head.flags |= ABI_SAMPLE_NOMM;
 		return;
 	}
@@ -394,7 +398,7 @@ static __always_inline void user_part(struct scratch *s, struct task_struct *tas
 		return;
 	}
 	s->user = true;
-	plan_stacks(s, task);
+	plan_stacks(s, task, mm);
 	if (s->plan.limited || s->left.limited)
 		s->head.flags |= ABI_SAMPLE_DEEP_LIMITED;
 }
