@@ -367,17 +367,13 @@ fail:
 int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	       size_t msglen)
 {
-	static const struct source_row *const bpf[] = { &source_bpf, NULL },
-					      *const perf[] = { &source_perf,
-								NULL },
-					      *const any[] = { &source_bpf,
-							       &source_perf,
-							       NULL };
-	const struct source_row *const *rows = any;
+	/* In order of preference. */
+	static const struct source_row *const rows[][3] = {
+		[SOURCE_AUTO] = { &source_bpf, &source_perf },
+		[SOURCE_BPF] = { &source_bpf },
+		[SOURCE_PERF] = { &source_perf },
+	};
+	enum source source = opts->why_perf ? SOURCE_PERF : opts->source;
 
-	if (opts->source == SOURCE_PERF || opts->why_perf)
-		rows = perf;
-	else if (opts->source == SOURCE_BPF)
-		rows = bpf;
-	return engine_new_from(ep, opts, rows, msg, msglen);
+	return engine_new_from(ep, opts, rows[source], msg, msglen);
 }
