@@ -298,8 +298,7 @@ void symbolizer_hurry_open(struct symbolizer *s, uint64_t dev, uint64_t ino)
 {
 	struct open_job *o;
 
-	TAILQ_FOREACH(o, &s->openings, node)
-	{
+	TAILQ_FOREACH(o, &s->openings, node) {
 		if (!ino || o->req.dev != dev || o->req.ino != ino || o->hurry)
 			continue;
 		o->hurry = ++s->hurries;

@@ -755,8 +755,7 @@ void quark_apply_walked(struct quark_queue_priv *qq)
 {
 	struct quark_proc *proc, *at, *up;
 
-	TAILQ_FOREACH(proc, &qq->cache.all, link)
-	{
+	TAILQ_FOREACH(proc, &qq->cache.all, link) {
 		if (proc->settled)
 			continue;
 		proc->settled = true;

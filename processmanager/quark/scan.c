@@ -140,8 +140,7 @@ static bool exact_key(const struct quark_cache *c, struct abi_key *key)
 	const struct quark_proc *p;
 	bool found = false;
 
-	TAILQ_FOREACH(p, &c->all, link)
-	{
+	TAILQ_FOREACH(p, &c->all, link) {
 		const struct quark_key *k = &p->rec->p.parent_key;
 
 		if (k->pid != key->tgid ||
@@ -219,8 +218,7 @@ static void bury_missing(struct quark_queue_priv *qq)
 {
 	struct quark_proc *p;
 
-	TAILQ_FOREACH(p, &qq->cache.all, link)
-	{
+	TAILQ_FOREACH(p, &qq->cache.all, link) {
 		if (!p->missing || p->exited || quark_exists(qq, &p->rec->p))
 			continue;
 		if (quark_apply_vanished(qq, p))
@@ -257,7 +255,7 @@ void quark_walk_again(struct quark_queue_priv *qq)
 	    qq->watermark < qq->last_walk + AGAIN_NS)
 		return;
 	TAILQ_FOREACH(p, &qq->cache.all, link)
-	p->missing = !p->exited;
+		p->missing = !p->exited;
 	/* Without memory it is tried again, a moment later. */
 	qq->last_walk = clock_boottime_ns();
 	/* One whose outcome was not looked at yet is done again, too. */

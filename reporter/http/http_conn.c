@@ -28,8 +28,8 @@ static unsigned int http_count(const struct http_conns *conns,
 	unsigned int n = 0;
 
 	TAILQ_FOREACH(c, &conns->list, node)
-	n += http_same_user(c, of) && c->use != HTTP_CONN_CLOSING &&
-	     (use == HTTP_CONN_USES || c->use == use);
+		n += http_same_user(c, of) && c->use != HTTP_CONN_CLOSING &&
+		     (use == HTTP_CONN_USES || c->use == use);
 	return n;
 }
 
@@ -61,8 +61,8 @@ static struct http_conn *http_oldest(struct http_conns *conns,
 	struct http_conn *c;
 
 	TAILQ_FOREACH(c, &conns->list, node)
-	if (c->use == HTTP_CONN_IDLE && http_same_user(c, of))
-		return c;
+		if (c->use == HTTP_CONN_IDLE && http_same_user(c, of))
+			return c;
 	return NULL;
 }
 
@@ -84,8 +84,7 @@ static struct http_conn *http_worst(struct http_conns *conns)
 	struct http_conn *c, *worst = NULL;
 	unsigned int n, most = 0;
 
-	TAILQ_FOREACH(c, &conns->list, node)
-	{
+	TAILQ_FOREACH(c, &conns->list, node) {
 		if (!http_may_close(c, now))
 			continue;
 		n = http_count(conns, c, HTTP_CONN_USES);
@@ -104,7 +103,7 @@ static unsigned int http_open(const struct http_conns *conns)
 	unsigned int n = 0;
 
 	TAILQ_FOREACH(c, &conns->list, node)
-	n += c->use != HTTP_CONN_CLOSING;
+		n += c->use != HTTP_CONN_CLOSING;
 	return n;
 }
 
@@ -159,8 +158,7 @@ unsigned int http_conns_check(struct http_conns *conns)
 	struct http_conn *c;
 	unsigned int n = 0;
 
-	TAILQ_FOREACH(c, &conns->list, node)
-	{
+	TAILQ_FOREACH(c, &conns->list, node) {
 		if (c->use != HTTP_CONN_IDLE ||
 		    now - c->since < (c->asked
 					      ? HTTP_IDLE_S * CLOCK_NSEC_PER_SEC

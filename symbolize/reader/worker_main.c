@@ -56,8 +56,7 @@ static struct symbolizer_file *cache_take(struct server *sv, uint64_t id)
 {
 	struct symbolizer_file *f;
 
-	TAILQ_FOREACH(f, &sv->files, lru)
-	{
+	TAILQ_FOREACH(f, &sv->files, lru) {
 		if (f->id != id)
 			continue;
 		cache_unlink(sv, f);

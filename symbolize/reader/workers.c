@@ -160,8 +160,8 @@ static bool party_hurries(const struct workers_party *p)
 	const struct worker_job *j;
 
 	TAILQ_FOREACH(j, &p->waiting, link)
-	if (rank_of(j) == RANK_HURRY)
-		return true;
+		if (rank_of(j) == RANK_HURRY)
+			return true;
 	return false;
 }
 
@@ -213,8 +213,7 @@ static struct worker_job *party_next(const struct workers_party *p)
 	struct worker_job *best[RANK_NAMES + 1] = { NULL };
 	struct worker_job *j, **b;
 
-	TAILQ_FOREACH(j, &p->waiting, link)
-	{
+	TAILQ_FOREACH(j, &p->waiting, link) {
 		b = &best[rank_of(j)];
 		if (!j->file->at_work && (!*b || job_before(j, *b)))
 			*b = j;
@@ -498,8 +497,7 @@ struct worker_job *workers_owed(const struct workers *ws,
 			return j;
 	}
 	for (p = ws ? ws->parties : NULL; p; p = p->next) {
-		TAILQ_FOREACH(j, &p->waiting, link)
-		{
+		TAILQ_FOREACH(j, &p->waiting, link) {
 			if (is_owed(j, f))
 				return j;
 		}

@@ -681,7 +681,7 @@ static void test_dead_bytes(void **state)
 		die_with(200 + i, 20 + i);
 	assert_true(qq.cache.dead_bytes <= 10 * one);
 	TAILQ_FOREACH(p, &qq.cache.all, link)
-	n++;
+		n++;
 	assert_int_equal(n, 10);
 	assert_int_equal(qq.cache.evictions, 91);
 	/* The oldest went. */

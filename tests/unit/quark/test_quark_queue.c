@@ -177,7 +177,7 @@ static size_t looked_at(void)
 	size_t n = 0;
 
 	TAILQ_FOREACH(p, &q.priv->cache.all, link)
-	n += p->looks;
+		n += p->looks;
 	return n;
 }
 

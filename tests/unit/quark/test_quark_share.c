@@ -98,7 +98,7 @@ static size_t all_bytes(void)
 	size_t sum = 0;
 
 	TAILQ_FOREACH(p, &qq.cache.all, link)
-	sum += p->rec->strings ? p->rec->strings->size : 0;
+		sum += p->rec->strings ? p->rec->strings->size : 0;
 	return sum;
 }
 
