@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 
-static uint64_t clock_ns(clockid_t id)
+static uint64_t clock_read(clockid_t id)
 {
 	struct timespec ts;
 
@@ -14,12 +14,12 @@ static uint64_t clock_ns(clockid_t id)
 
 uint64_t clock_boottime_ns(void)
 {
-	return clock_ns(CLOCK_BOOTTIME);
+	return clock_read(CLOCK_BOOTTIME);
 }
 
 uint64_t clock_awake_ns(void)
 {
-	return clock_ns(CLOCK_MONOTONIC);
+	return clock_read(CLOCK_MONOTONIC);
 }
 
 /*
@@ -34,9 +34,9 @@ static int64_t clock_offset_ns(clockid_t id)
 	int i;
 
 	for (i = 0; i < 3; i++) {
-		before = clock_ns(CLOCK_BOOTTIME);
-		other = clock_ns(id);
-		after = clock_ns(CLOCK_BOOTTIME);
+		before = clock_read(CLOCK_BOOTTIME);
+		other = clock_read(id);
+		after = clock_read(CLOCK_BOOTTIME);
 		if (after - before >= best)
 			continue;
 		best = after - before;

@@ -34,7 +34,7 @@ enum {
 };
 
 /* All but the head's time, and arguments. */
-static __always_inline void fill_image(struct scratch *s, __u32 slot, struct task_struct *task,
+static __always_inline void image_fill(struct scratch *s, __u32 slot, struct task_struct *task,
 				       struct mm_struct *mm, bool hot)
 {
 	struct abi_quark_image *im = &s->image;
@@ -44,7 +44,7 @@ static __always_inline void fill_image(struct scratch *s, __u32 slot, struct tas
 	fill_key(&im->head.key, task, hot);
 	fill_key(&im->parent, FOLLOW(hot, task, real_parent), hot);
 	bpf_probe_read_kernel(im->comm, sizeof(im->comm), task->comm);
-	fill_ids(&im->ids, task, hot);
+	task_fill_ids(&im->ids, task, hot);
 	im->cgroup_len = walk_cgroup(s, slot, CGROUP, task);
 	if (task->flags & PF_KTHREAD) {
 		im->head.flags |= ABI_QUARK_KTHREAD;
@@ -95,7 +95,8 @@ static __always_inline char *path_at(struct scratch *s, __u32 which, __u32 len)
 	return s->path[which] + (pos & (ABI_QUARK_PATH_MAX - 1));
 }
 
-static __always_inline __u32 put(struct bpf_dynptr *out, __u32 off, void *src, __u32 len, __u32 max)
+static __always_inline __u32 image_put(struct bpf_dynptr *out, __u32 off, void *src, __u32 len,
+				       __u32 max)
 {
 	if (len > max)
 		return off;
@@ -107,11 +108,11 @@ static __always_inline void put_strings(struct bpf_dynptr *out, __u32 off, struc
 {
 	const struct strings *len = &s->len;
 
-	off = put(out, off, path_at(s, EXE, len->exe), len->exe, ABI_QUARK_PATH_MAX);
-	off = put(out, off, s->args, len->args, ABI_QUARK_ARGS_MAX);
-	off = put(out, off, path_at(s, CWD, len->cwd), len->cwd, ABI_QUARK_PATH_MAX);
-	off = put(out, off, path_at(s, CGROUP, len->cgroup), len->cgroup, ABI_QUARK_PATH_MAX);
-	put(out, off, s->env, len->env, ABI_QUARK_ENV_MAX);
+	off = image_put(out, off, path_at(s, EXE, len->exe), len->exe, ABI_QUARK_PATH_MAX);
+	off = image_put(out, off, s->args, len->args, ABI_QUARK_ARGS_MAX);
+	off = image_put(out, off, path_at(s, CWD, len->cwd), len->cwd, ABI_QUARK_PATH_MAX);
+	off = image_put(out, off, path_at(s, CGROUP, len->cgroup), len->cgroup, ABI_QUARK_PATH_MAX);
+	image_put(out, off, s->env, len->env, ABI_QUARK_ENV_MAX);
 }
 
 /* --- changes without an exec ----------------------------------------------- */
@@ -120,7 +121,7 @@ static __always_inline void put_strings(struct bpf_dynptr *out, __u32 off, struc
  * What the process is now; the leader's credentials count for it. 'what': PENDING_CWD and
  * PENDING_CGROUP say that those are to be told, too.
  */
-static __noinline void changed(struct task_struct *task, __u64 what)
+static __noinline void process_changed(struct task_struct *task, __u64 what)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), size;
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
@@ -132,8 +133,8 @@ static __noinline void changed(struct task_struct *task, __u64 what)
 	if (!s)
 		return;
 	c = &s->change;
-	fill_head(&c->head, ABI_QUARK_ID_CHANGE, task, false);
-	fill_ids(&c->ids, leader, false);
+	ring_fill_head(&c->head, ABI_QUARK_ID_CHANGE, task, false);
+	task_fill_ids(&c->ids, leader, false);
 	s->len = (struct strings){};
 	if (what & PENDING_CWD && fs)
 		s->len.cwd = walk_path(s, cpu, CWD, &fs->pwd, fs);
@@ -142,23 +143,23 @@ static __noinline void changed(struct task_struct *task, __u64 what)
 	c->cwd_len = s->len.cwd;
 	c->cgroup_len = s->len.cgroup;
 	abi_quark_fold_ids(&c->ids, quark_home);
-	size = pack(&c->head, sizeof(*c), CAPS_AT(abi_quark_id_change));
-	if (!reserve(ABI_QUARK_ID_CHANGE, size + s->len.cwd + s->len.cgroup, &out))
+	size = record_pack(&c->head, sizeof(*c), CAPS_AT(abi_quark_id_change));
+	if (!ring_reserve(ABI_QUARK_ID_CHANGE, size + s->len.cwd + s->len.cgroup, &out))
 		return;
 	put_strings(&out, size, s);
-	submit(&out, &c->head, size, false);
+	ring_submit(&out, &c->head, size, false);
 }
 
 static __always_inline void send_name(struct task_struct *task, const char *comm)
 {
 	struct abi_quark_rename r;
 
-	fill_head(&r.head, ABI_QUARK_RENAME, task, true);
+	ring_fill_head(&r.head, ABI_QUARK_RENAME, task, true);
 	__builtin_memset(r.comm, 0, sizeof(r.comm));
 	bpf_probe_read_kernel_str(r.comm, sizeof(r.comm), comm);
 	r.limited = take_renames(task);
 	r.pad = 0;
-	send(&r.head, ABI_QUARK_RENAME, sizeof(r), 0);
+	ring_send(&r.head, ABI_QUARK_RENAME, sizeof(r), 0);
 }
 
 /* What was refused for the task's budget, before something of it is read that depends on it. */
@@ -169,7 +170,7 @@ static __always_inline void send_pending(struct task_struct *task)
 	if (pending & PENDING_NAME)
 		send_name(task, task->comm);
 	if (pending & ~(__u64)PENDING_NAME)
-		changed(task, pending);
+		process_changed(task, pending);
 }
 
 /* perf's rings of mapping records, one a CPU; empty: nobody wants marks there. */
@@ -244,7 +245,7 @@ int quark_exit(__u64 *ctx)
 	if (!s)
 		return 0;
 	e = &s->exit;
-	fill_head(&e->head, ABI_QUARK_EXIT, task, true);
+	ring_fill_head(&e->head, ABI_QUARK_EXIT, task, true);
 	if (group_dead)
 		e->head.flags |= ABI_QUARK_GROUP_DEAD;
 	fill_key(&e->parent, task->real_parent, true);
@@ -256,7 +257,7 @@ int quark_exit(__u64 *ctx)
 	e->maxrss = sig->maxrss;
 	e->minflt = sig->min_flt;
 	e->majflt = sig->maj_flt;
-	e->wait_status = wait_status(leader, sig);
+	e->wait_status = task_wait_status(leader, sig);
 	e->head.flags |= ABI_QUARK_LAST_IDS;
 	e->uid = cred->uid.val;
 	e->gid = cred->gid.val;
@@ -264,7 +265,7 @@ int quark_exit(__u64 *ctx)
 	e->sid = pid_nr(sig, PIDTYPE_SID, true);
 	e->pad = 0;
 	abi_quark_fold_exit(e);
-	send(&e->head, ABI_QUARK_EXIT, sizeof(*e), 0);
+	ring_send(&e->head, ABI_QUARK_EXIT, sizeof(*e), 0);
 	return 0;
 }
 
@@ -280,16 +281,16 @@ int BPF_PROG(quark_reap, struct task_struct *task)
 
 	if (task->pid != task->tgid)
 		return 0;
-	fill_head(&r.head, ABI_QUARK_REAP, task, true);
+	ring_fill_head(&r.head, ABI_QUARK_REAP, task, true);
 	bpf_probe_read_kernel(r.comm, sizeof(r.comm), task->comm);
 	r.cpu_time = sig->sum_sched_runtime;
 	r.utime = sig->utime;
 	r.stime = sig->stime;
 	r.minflt = sig->min_flt;
 	r.majflt = sig->maj_flt;
-	r.wait_status = wait_status(task, sig);
+	r.wait_status = task_wait_status(task, sig);
 	r.pad = 0;
-	send(&r.head, ABI_QUARK_REAP, sizeof(r), 0);
+	ring_send(&r.head, ABI_QUARK_REAP, sizeof(r), 0);
 	return 0;
 }
 
@@ -308,7 +309,7 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 		return 0;
 	im = &s->image;
 	take_pending(task); /* all of it is in this record */
-	fill_image(s, cpu, task, mm, true);
+	image_fill(s, cpu, task, mm, true);
 	im->head.kind = ABI_QUARK_EXEC;
 	im->head.tid = old_pid;
 	im->head.cpu = cpu;
@@ -320,13 +321,13 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 				   im->env_len };
 	wake = new_file(im);
 	abi_quark_fold_image(im, quark_home);
-	size = pack(&im->head, sizeof(*im), CAPS_AT(abi_quark_image));
-	if (!reserve(ABI_QUARK_EXEC,
-		     size + s->len.exe + s->len.args + s->len.cwd + s->len.cgroup + s->len.env,
-		     &out))
+	size = record_pack(&im->head, sizeof(*im), CAPS_AT(abi_quark_image));
+	if (!ring_reserve(ABI_QUARK_EXEC,
+			  size + s->len.exe + s->len.args + s->len.cwd + s->len.cgroup + s->len.env,
+			  &out))
 		return 0;
 	put_strings(&out, size, s);
-	submit(&out, &im->head, size, wake);
+	ring_submit(&out, &im->head, size, wake);
 	return 0;
 }
 
@@ -347,17 +348,17 @@ int BPF_PROG(quark_fork, struct task_struct *task, __u64 clone_flags)
 	if (!s)
 		return 0;
 	f = &s->fork;
-	fill_head(&f->head, ABI_QUARK_FORK, task, true);
+	ring_fill_head(&f->head, ABI_QUARK_FORK, task, true);
 	fill_key(&f->parent, task->real_parent, true);
 	fill_key(&f->origin, cur, true);
 	f->clone_flags = clone_flags;
 	bpf_probe_read_kernel(f->comm, sizeof(f->comm), task->comm);
-	fill_ids(&f->ids, task, true);
+	task_fill_ids(&f->ids, task, true);
 	abi_quark_fold_fork(f, quark_home);
-	send(&f->head, ABI_QUARK_FORK, sizeof(*f), CAPS_AT(abi_quark_fork));
+	ring_send(&f->head, ABI_QUARK_FORK, sizeof(*f), CAPS_AT(abi_quark_fork));
 	/* Else its cgroup is its origin's. */
 	if (clone_flags & CLONE_INTO_CGROUP && !(clone_flags & CLONE_THREAD))
-		changed(task, PENDING_CGROUP);
+		process_changed(task, PENDING_CGROUP);
 	return 0;
 }
 
@@ -397,7 +398,7 @@ int BPF_PROG(quark_sys_exit, struct pt_regs *regs, long ret)
 	}
 	task = bpf_get_current_task_btf();
 	if (may_repeat(task->group_leader, what))
-		changed(task, what);
+		process_changed(task, what);
 	return 0;
 }
 
@@ -405,7 +406,7 @@ SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(quark_cgroup, struct cgroup *dst, const char *path, struct task_struct *task)
 {
 	if (task->pid == task->tgid && may_repeat(task, PENDING_CGROUP))
-		changed(task, PENDING_CGROUP);
+		process_changed(task, PENDING_CGROUP);
 	return 0;
 }
 
@@ -439,14 +440,14 @@ int quark_task(struct bpf_iter__task *ctx)
 	im = &s->image;
 	/* First, so that whatever came before it is in what is read now. */
 	now = bpf_ktime_get_boot_ns();
-	fill_image(s, slot, task, task->mm, false);
+	image_fill(s, slot, task, task->mm, false);
 	im->head.time = now;
 	im->head.kind = ABI_QUARK_TASK;
 	im->head.tid = task->pid;
 	sig = task->signal;
 	if (!sig->live.counter) {
 		im->head.flags |= ABI_QUARK_GROUP_DEAD;
-		im->wait_status = wait_status(task, sig);
+		im->wait_status = task_wait_status(task, sig);
 	}
 	bpf_seq_write(seq, im, sizeof(*im));
 	seq_path(seq, s, EXE, im->exe_len);

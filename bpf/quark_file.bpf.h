@@ -58,10 +58,10 @@ static __always_inline bool may_wake(__u32 uid, __u64 now)
 {
 	struct uid_budget *b = uid_budget(uid);
 
-	if (b && !may(&b->files, NEW_FILES_UID, now))
+	if (b && !limit_take(&b->files, NEW_FILES_UID, now))
 		return false;
 	b = uid_budget(UID_ALL);
-	return !b || may(&b->files, NEW_FILES_ALL, now);
+	return !b || limit_take(&b->files, NEW_FILES_ALL, now);
 }
 
 /* Marks a new file's exec. True: it is to wake the reader. */

@@ -26,7 +26,7 @@ enum pending {
 };
 
 struct repeats {
-	__u64 name, change; /* see may(): when the budget is full again */
+	__u64 name, change; /* see limit_take(): when the budget is full again */
 	__u64 pending; /* enum pending */
 	__u64 renames; /* refused, and not reported as such yet */
 };
@@ -39,7 +39,7 @@ struct {
 } repeats SEC(".maps");
 
 struct uid_budget {
-	__u64 repeats, files; /* see may() */
+	__u64 repeats, files; /* see limit_take() */
 };
 
 struct {
@@ -65,7 +65,7 @@ static __always_inline struct uid_budget *uid_budget(__u32 uid)
  * Takes one of 'rate' a second from a budget that holds a second's worth. *full is
  * the time at which it is full again. Two CPUs at once may take one for two.
  */
-static __always_inline bool may(__u64 *full, __u32 rate, __u64 now)
+static __always_inline bool limit_take(__u64 *full, __u32 rate, __u64 now)
 {
 	__u64 at = *full > now ? *full : now;
 
@@ -100,10 +100,10 @@ static __always_inline bool may_repeat(struct task_struct *task, enum pending wh
 		return true;
 	r = bpf_task_storage_get(&repeats, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	now = bpf_ktime_get_boot_ns();
-	if (r && !may(what == PENDING_NAME ? &r->name : &r->change, quark_repeats, now))
+	if (r && !limit_take(what == PENDING_NAME ? &r->name : &r->change, quark_repeats, now))
 		goto refuse;
 	uid = uid_budget(BPF_CORE_READ(task, real_cred, uid.val));
-	if (uid && !may(&uid->repeats, quark_repeats * UID_REPEATS, now))
+	if (uid && !limit_take(&uid->repeats, quark_repeats * UID_REPEATS, now))
 		goto refuse;
 	/* Atomic: another CPU may note another change of this task meanwhile. */
 	if (r && r->pending & what)

@@ -51,7 +51,7 @@ static __always_inline void pack_words(struct packing *to, const word_t *words, 
  * A record of that size, folded, with capabilities there (0: without), in its place: what
  * is written never reaches what is yet to be read. Returns the size that it has now.
  */
-static __always_inline __u32 pack(struct abi_quark_head *h, __u32 size, __u32 caps_at)
+static __always_inline __u32 record_pack(struct abi_quark_head *h, __u32 size, __u32 caps_at)
 {
 	const long_word_t *c = (const void *)h + caps_at;
 	const struct abi_quark_head head = *h;

@@ -11,7 +11,8 @@ struct walk_ctx {
 };
 
 /* "/name" in front of what there is already. False when it has no room. */
-static __always_inline bool prepend(struct scratch *s, __u32 which, const void *name, __u32 len)
+static __always_inline bool path_prepend(struct scratch *s, __u32 which, const void *name,
+					 __u32 len)
 {
 	struct walk *w = &s->walk;
 	__u32 pos = w->pos;
@@ -63,8 +64,8 @@ static long walk_dentry(__u32 i, void *arg)
 		return 0;
 	}
 	parent = BPF_CORE_READ(dentry, d_parent);
-	if (!prepend(s, ctx->which, BPF_CORE_READ(dentry, d_name.name),
-		     BPF_CORE_READ(dentry, d_name.len)))
+	if (!path_prepend(s, ctx->which, BPF_CORE_READ(dentry, d_name.name),
+			  BPF_CORE_READ(dentry, d_name.len)))
 		return 1;
 	w->dentry = (__u64)parent;
 	return parent == dentry || !parent; /* memfd and the like hang nowhere */
@@ -96,14 +97,14 @@ static long walk_kernfs(__u32 i, void *arg)
 		return 1; /* the root has no name */
 	name = BPF_CORE_READ(kn, name);
 	len = bpf_probe_read_kernel_str(s->name, sizeof(s->name), name);
-	if (len <= 1 || !prepend(s, ctx->which, name, len - 1))
+	if (len <= 1 || !path_prepend(s, ctx->which, name, len - 1))
 		return 1;
 	s->walk.kn = (__u64)parent;
 	return 0;
 }
 
 /* What was walked, at its place; "/" when it is empty. */
-static __always_inline __u32 walked(struct scratch *s, __u32 which)
+static __always_inline __u32 path_result(struct scratch *s, __u32 which)
 {
 	__u32 pos = s->walk.pos;
 
@@ -129,13 +130,13 @@ static __always_inline __u32 walk_path(struct scratch *s, __u32 slot, __u32 whic
 	w->cut = 0;
 	if (bpf_loop(PATH_DEPTH, walk_dentry, &ctx, 0) == PATH_DEPTH)
 		w->cut = 1;
-	return walked(s, which);
+	return path_result(s, which);
 }
 
 /* Hexadecimal digits of a container's id, alone or with more around it. */
 #define CONTAINER_ID_LEN 64
 
-static __always_inline bool names_container(struct kernfs_node *kn)
+static __always_inline bool path_names_container(struct kernfs_node *kn)
 {
 	char name[CONTAINER_ID_LEN + 1];
 
@@ -173,9 +174,9 @@ static __always_inline struct kernfs_node *cgroup_kn(struct task_struct *task)
 		memory = css_kn(set, bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id));
 	if (bpf_core_enum_value_exists(enum cgroup_subsys_id, pids_cgrp_id))
 		pids = css_kn(set, bpf_core_enum_value(enum cgroup_subsys_id, pids_cgrp_id));
-	if (memory && names_container(memory))
+	if (memory && path_names_container(memory))
 		return memory;
-	if (pids && names_container(pids))
+	if (pids && path_names_container(pids))
 		return pids;
 	if (kernfs_parent(kn))
 		return kn;
@@ -193,7 +194,7 @@ static __always_inline __u32 walk_cgroup(struct scratch *s, __u32 slot, __u32 wh
 	s->walk.pos = ABI_QUARK_PATH_MAX;
 	s->walk.cut = 0;
 	bpf_loop(PATH_DEPTH, walk_kernfs, &ctx, 0);
-	return walked(s, which);
+	return path_result(s, which);
 }
 
 #endif /* BPF_QUARK_PATH_BPF_H */

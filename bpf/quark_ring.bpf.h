@@ -69,7 +69,7 @@ struct {
 	__type(value, struct scratch);
 } scratches SEC(".maps");
 
-static void lose(enum abi_quark_kind kind)
+static void ring_drop(enum abi_quark_kind kind)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct abi_quark_loss *l = bpf_map_lookup_elem(&losses, &cpu);
@@ -83,7 +83,7 @@ static void lose(enum abi_quark_kind kind)
 		l->first = now;
 }
 
-static __always_inline __u64 wakeup(void)
+static __always_inline __u64 ring_wakeup(void)
 {
 	if (!quark_no_wakeup)
 		return 0;
@@ -92,8 +92,8 @@ static __always_inline __u64 wakeup(void)
 }
 
 /* All but the time. */
-static __always_inline void fill_head(struct abi_quark_head *h, enum abi_quark_kind kind,
-				      struct task_struct *task, bool hot)
+static __always_inline void ring_fill_head(struct abi_quark_head *h, enum abi_quark_kind kind,
+					   struct task_struct *task, bool hot)
 {
 	h->kind = kind;
 	h->flags = task->flags & PF_KTHREAD ? ABI_QUARK_KTHREAD : 0;
@@ -103,33 +103,34 @@ static __always_inline void fill_head(struct abi_quark_head *h, enum abi_quark_k
 }
 
 /* A slot; false, and nothing to submit, when there is none. */
-static __always_inline bool reserve(enum abi_quark_kind kind, __u32 size, struct bpf_dynptr *out)
+static __always_inline bool ring_reserve(enum abi_quark_kind kind, __u32 size,
+					 struct bpf_dynptr *out)
 {
 	if (!bpf_ringbuf_reserve_dynptr(&ring, size, 0, out))
 		return true;
 	bpf_ringbuf_discard_dynptr(out, 0);
-	lose(kind);
+	ring_drop(kind);
 	return false;
 }
 
 /* Into the slot, which only now gets its time. */
-static __always_inline void submit(struct bpf_dynptr *out, struct abi_quark_head *packed,
-				   __u32 size, bool wake)
+static __always_inline void ring_submit(struct bpf_dynptr *out, struct abi_quark_head *packed,
+					__u32 size, bool wake)
 {
 	((packed_t *)packed)->time = bpf_ktime_get_boot_ns();
 	bpf_dynptr_write(out, 0, packed, size, 0);
-	bpf_ringbuf_submit_dynptr(out, wake ? BPF_RB_FORCE_WAKEUP : wakeup());
+	bpf_ringbuf_submit_dynptr(out, wake ? BPF_RB_FORCE_WAKEUP : ring_wakeup());
 }
 
 /* A record without strings. */
-static __always_inline void send(struct abi_quark_head *h, enum abi_quark_kind kind, __u32 size,
-				 __u32 caps_at)
+static __always_inline void ring_send(struct abi_quark_head *h, enum abi_quark_kind kind,
+				      __u32 size, __u32 caps_at)
 {
 	struct bpf_dynptr out;
 
-	size = pack(h, size, caps_at);
-	if (reserve(kind, size, &out))
-		submit(&out, h, size, false);
+	size = record_pack(h, size, caps_at);
+	if (ring_reserve(kind, size, &out))
+		ring_submit(&out, h, size, false);
 }
 
 #endif /* BPF_QUARK_RING_BPF_H */

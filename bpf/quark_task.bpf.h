@@ -24,7 +24,7 @@ static __always_inline void fill_key(struct abi_key *key, struct task_struct *ta
 	key->pad = 0;
 }
 
-static __always_inline __u64 cap(const kernel_cap_t *c)
+static __always_inline __u64 task_cap(const kernel_cap_t *c)
 {
 	__u64 bits = 0;
 
@@ -62,11 +62,11 @@ static __always_inline void fill_cred(struct abi_quark_ids *ids, const struct cr
 				      &cred->cap_inheritable);
 		return;
 	}
-	ids->cap_inheritable = cap(&cred->cap_inheritable);
-	ids->cap_permitted = cap(&cred->cap_permitted);
-	ids->cap_effective = cap(&cred->cap_effective);
-	ids->cap_bset = cap(&cred->cap_bset);
-	ids->cap_ambient = cap(&cred->cap_ambient);
+	ids->cap_inheritable = task_cap(&cred->cap_inheritable);
+	ids->cap_permitted = task_cap(&cred->cap_permitted);
+	ids->cap_effective = task_cap(&cred->cap_effective);
+	ids->cap_bset = task_cap(&cred->cap_bset);
+	ids->cap_ambient = task_cap(&cred->cap_ambient);
 }
 
 static __always_inline __u32 pid_nr(const struct signal_struct *sig, enum pid_type type, bool hot)
@@ -82,7 +82,8 @@ static __always_inline void fill_tty(struct abi_quark_ids *ids, struct tty_struc
 	ids->tty_minor = BPF_CORE_READ(tty, driver, minor_start) + BPF_CORE_READ(tty, index);
 }
 
-static __always_inline void fill_ids(struct abi_quark_ids *ids, struct task_struct *task, bool hot)
+static __always_inline void task_fill_ids(struct abi_quark_ids *ids, struct task_struct *task,
+					  bool hot)
 {
 	struct signal_struct *sig = FOLLOW(hot, task, signal);
 	struct nsproxy *ns = FOLLOW(hot, task, nsproxy);
@@ -104,7 +105,7 @@ static __always_inline void fill_ids(struct abi_quark_ids *ids, struct task_stru
 }
 
 /* wait_task_zombie(): the group's code, else the leader's, never the last thread's. */
-static __always_inline __s32 wait_status(struct task_struct *leader, struct signal_struct *sig)
+static __always_inline __s32 task_wait_status(struct task_struct *leader, struct signal_struct *sig)
 {
 	if (sig->flags & SIGNAL_GROUP_EXIT)
 		return sig->group_exit_code;

@@ -138,7 +138,7 @@ struct {
 	__type(value, struct scratch);
 } scratch SEC(".maps");
 
-static __always_inline void count(__u32 counter, __u64 n)
+static __always_inline void sampler_count(__u32 counter, __u64 n)
 {
 	__u64 *v = bpf_map_lookup_elem(&counters, &counter);
 
@@ -200,7 +200,7 @@ static __always_inline long find_bounds(struct task_struct *task, struct mm_stru
 	if (v->sp >= v->found.start && v->sp < v->found.end &&
 	    known->check == bounds_check(&v->found, owner))
 		return 0;
-	count(ABI_SAMPLER_VMA_ASKED, 1);
+	sampler_count(ABI_SAMPLER_VMA_ASKED, 1);
 	err = bpf_find_vma(task, v->sp, on_vma, v, 0);
 	if (err)
 		return err;
@@ -245,9 +245,9 @@ static __always_inline void stack_end(struct scratch *s, struct task_struct *tas
 		v->exact = v->start_stack >= v->sp && v->start_stack < v->found.end;
 		v->end = v->exact ? v->start_stack : v->found.end;
 	} else if (err == -16) { /* EBUSY */
-		count(ABI_SAMPLER_VMA_BUSY, 1);
+		sampler_count(ABI_SAMPLER_VMA_BUSY, 1);
 	} else {
-		count(ABI_SAMPLER_VMA_NONE, 1);
+		sampler_count(ABI_SAMPLER_VMA_NONE, 1);
 		v->end = v->sp + 1; /* the first slice finds out */
 		return;
 	}
@@ -299,11 +299,11 @@ static __always_inline __u32 plan_cap(struct plan *p, unsigned long len, __u32 c
 	if (len < deep)
 		deep = (len + ABI_STACK_ALIGN - 1) & -ABI_STACK_ALIGN;
 	if (!deep_room(deep)) {
-		count(ABI_SAMPLER_DEEP_LIMITED, 1);
+		sampler_count(ABI_SAMPLER_DEEP_LIMITED, 1);
 		p->limited = true;
 		return cap;
 	}
-	count(ABI_SAMPLER_STACK_DEEP, 1);
+	sampler_count(ABI_SAMPLER_STACK_DEEP, 1);
 	return deep;
 }
 
@@ -351,7 +351,7 @@ static __always_inline void plan_stacks(struct scratch *s, struct task_struct *t
 		return;
 	stack_end(s, task, mm, &v);
 	plan_stack(&s->left, &v, s->plan.len);
-	count(ABI_SAMPLER_ALTSTACK, 1);
+	sampler_count(ABI_SAMPLER_ALTSTACK, 1);
 }
 
 /*
@@ -360,7 +360,7 @@ static __always_inline void plan_stacks(struct scratch *s, struct task_struct *t
  * without that member would lose the user stack of the whole system call: the
  * registers alone cannot tell, and a stack left out is better than a wrong one.
  */
-static __always_inline bool inside_exec(struct task_struct *task, const struct pt_regs *r)
+static __always_inline bool sampler_inside_exec(struct task_struct *task, const struct pt_regs *r)
 {
 	if (!arch_exec_call(r))
 		return false;
@@ -392,9 +392,9 @@ static __always_inline void user_part(struct scratch *s, struct task_struct *tas
 	}
 	if (arch_compat(&r))
 		s->head.flags |= ABI_SAMPLE_COMPAT;
-	if (inside_exec(task, &r)) {
+	if (sampler_inside_exec(task, &r)) {
 		s->head.flags |= ABI_SAMPLE_EXEC;
-		count(ABI_SAMPLER_EXEC, 1);
+		sampler_count(ABI_SAMPLER_EXEC, 1);
 		return;
 	}
 	s->user = true;
@@ -403,7 +403,7 @@ static __always_inline void user_part(struct scratch *s, struct task_struct *tas
 		s->head.flags |= ABI_SAMPLE_DEEP_LIMITED;
 }
 
-static __always_inline void fill_head(struct abi_sample *h, struct task_struct *task)
+static __always_inline void sampler_fill_head(struct abi_sample *h, struct task_struct *task)
 {
 	h->flags = 0;
 	h->key.start_boottime = task->group_leader->start_boottime;
@@ -510,16 +510,16 @@ static __always_inline void copy_stack(struct scratch *s, struct copy *copy, con
 	bpf_dynptr_write(&copy->slot, at, &s->stack_part, sizeof(s->stack_part) + sizeof(s->stack),
 			 0);
 	if (s->stack.end == ABI_STACK_FAULT)
-		count(ABI_SAMPLER_STACK_FAULT, 1);
+		sampler_count(ABI_SAMPLER_STACK_FAULT, 1);
 	else if (c->holes)
-		count(ABI_SAMPLER_STACK_HOLE, 1);
+		sampler_count(ABI_SAMPLER_STACK_HOLE, 1);
 	if (s->stack.end == ABI_STACK_CAP)
-		count(ABI_SAMPLER_STACK_CAP, 1);
+		sampler_count(ABI_SAMPLER_STACK_CAP, 1);
 	c->at = at + sizeof(s->stack_part) + sizeof(s->stack) + size;
 }
 
 /* Wakes the reader only when he has to hurry: he comes by himself otherwise. */
-static __always_inline __u64 wakeup(void)
+static __always_inline __u64 sampler_wakeup(void)
 {
 	__u64 used = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA);
 
@@ -544,7 +544,7 @@ static __always_inline __u32 record_size(const struct scratch *s, bool whole)
 }
 
 /* One record, with what there is of stack or without; or -ENOSPC. */
-static __noinline int emit(struct scratch *s, bool whole)
+static __noinline int sampler_emit(struct scratch *s, bool whole)
 {
 	struct copy c = {};
 	__u32 size;
@@ -576,9 +576,9 @@ static __noinline int emit(struct scratch *s, bool whole)
 		if (whole && s->left.len)
 			copy_stack(s, &c, &s->left, whole);
 	}
-	bpf_ringbuf_submit_dynptr(&c.slot, wakeup());
-	count(ABI_SAMPLER_TAKEN, 1);
-	count(ABI_SAMPLER_BYTES, s->head.size);
+	bpf_ringbuf_submit_dynptr(&c.slot, sampler_wakeup());
+	sampler_count(ABI_SAMPLER_TAKEN, 1);
+	sampler_count(ABI_SAMPLER_BYTES, s->head.size);
 	return 0;
 }
 
@@ -592,7 +592,7 @@ int sampler_tick(struct bpf_perf_event_data *ctx)
 
 	if (!s || !task->pid) /* the idle task, should exclude_idle let it through */
 		return 0;
-	fill_head(&s->head, task);
+	sampler_fill_head(&s->head, task);
 	s->kstack_size = 0;
 	s->user = false;
 	s->regs_part.type = ABI_PART_REGS;
@@ -605,10 +605,10 @@ int sampler_tick(struct bpf_perf_event_data *ctx)
 		s->kstack_part.size = s->kstack_size = n > 0 ? n : 0;
 	}
 	user_part(s, task);
-	if (!emit(s, true))
+	if (!sampler_emit(s, true))
 		return 0;
-	if (s->user && !emit(s, false))
+	if (s->user && !sampler_emit(s, false))
 		return 0;
-	count(ABI_SAMPLER_RING_FULL, 1);
+	sampler_count(ABI_SAMPLER_RING_FULL, 1);
 	return 0;
 }

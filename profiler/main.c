@@ -16,7 +16,7 @@ static int (*const commands[])(const struct options *o) = {
 };
 
 /* Prints what was asked for; an exit status. */
-static int print(struct strbuf *text)
+static int main_print(struct strbuf *text)
 {
 	int err =
 		text->failed || fputs(text->data, stdout) < 0 || fflush(stdout);
@@ -25,7 +25,7 @@ static int print(struct strbuf *text)
 	return err ? cmd_fail("standard output cannot be written") : 0;
 }
 
-static int usage(const char *what, const char *word, const char *near)
+static int main_usage(const char *what, const char *word, const char *near)
 {
 	fprintf(stderr, "profd: %s%s%s%s (", what, word ? " '" : "",
 		word ? word : "", word ? "'" : "");
@@ -41,7 +41,7 @@ static int print_version(void)
 	struct strbuf text = STRBUF_INIT;
 
 	strbuf_puts(&text, "profd " PROFD_VERSION "\n");
-	return print(&text);
+	return main_print(&text);
 }
 
 static int print_help(enum options_command cmd)
@@ -49,7 +49,7 @@ static int print_help(enum options_command cmd)
 	struct strbuf text = STRBUF_INIT;
 
 	options_help(cmd, &text);
-	return print(&text);
+	return main_print(&text);
 }
 
 /* For `make install`. */
@@ -58,31 +58,33 @@ static int print_completion(const char *shell)
 	struct strbuf text = STRBUF_INIT;
 
 	if (completion_script(shell, &text))
-		return print(&text);
-	return usage("completion: bash or zsh, not", shell, NULL);
+		return main_print(&text);
+	return main_usage("completion: bash or zsh, not", shell, NULL);
 }
 
-static int unknown(const char *word)
+static int main_unknown(const char *word)
 {
 	if (word[0] == '-')
-		return usage("unknown option", word, NULL);
-	return usage("unknown command", word, options_nearest_command(word));
+		return main_usage("unknown option", word, NULL);
+	return main_usage("unknown command", word,
+			  options_nearest_command(word));
 }
 
 /* profd help [COMMAND] */
-static int help(int argc, char **argv)
+static int main_help(int argc, char **argv)
 {
 	struct strbuf text = STRBUF_INIT;
 	int cmd;
 
 	if (argc > 2)
-		return usage("help takes one command, not also", argv[2], NULL);
+		return main_usage("help takes one command, not also", argv[2],
+				  NULL);
 	if (argc == 2) {
 		cmd = options_command(argv[1]);
-		return cmd >= 0 ? print_help(cmd) : unknown(argv[1]);
+		return cmd >= 0 ? print_help(cmd) : main_unknown(argv[1]);
 	}
 	options_usage(&text);
-	return print(&text);
+	return main_print(&text);
 }
 
 static int run_command(enum options_command cmd, int argc, char **argv)
@@ -104,7 +106,7 @@ static int run_command(enum options_command cmd, int argc, char **argv)
 	return status;
 }
 
-static bool is_word(const char *arg, const char *letter, const char *word)
+static bool main_is_word(const char *arg, const char *letter, const char *word)
 {
 	return !strcmp(arg, letter) || !strcmp(arg, word);
 }
@@ -114,7 +116,7 @@ int main(int argc, char **argv)
 	int cmd;
 
 	if (argc < 2)
-		return usage("a command is needed", NULL, NULL);
+		return main_usage("a command is needed", NULL, NULL);
 	/* Not for people: profd runs itself so. */
 	if (symbolizer_worker_wanted(argc, argv))
 		return symbolizer_worker_main(argc, argv);
@@ -122,13 +124,13 @@ int main(int argc, char **argv)
 		return mapsreader_main();
 	if (!strcmp(argv[1], COMPLETION_COMMAND))
 		return print_completion(argc > 2 ? argv[2] : "");
-	if (is_word(argv[1], "-V", "--version"))
+	if (main_is_word(argv[1], "-V", "--version"))
 		return print_version();
-	if (is_word(argv[1], "-h", "--help"))
-		return help(1, argv);
+	if (main_is_word(argv[1], "-h", "--help"))
+		return main_help(1, argv);
 	if (!strcmp(argv[1], "help"))
-		return help(argc - 1, argv + 1);
+		return main_help(argc - 1, argv + 1);
 	cmd = options_command(argv[1]);
 	return cmd >= 0 ? run_command(cmd, argc - 1, argv + 1)
-			: unknown(argv[1]);
+			: main_unknown(argv[1]);
 }

@@ -81,27 +81,27 @@ static const struct {
 #undef X
 };
 
-static bool has(cap_t caps, cap_value_t cap)
+static bool privilege_has(cap_t caps, cap_value_t cap)
 {
 	cap_flag_value_t v = CAP_CLEAR;
 
 	return !cap_get_flag(caps, cap, CAP_EFFECTIVE, &v) && v == CAP_SET;
 }
 
-static bool lacks(cap_t caps, size_t i)
+static bool privilege_lacks(cap_t caps, size_t i)
 {
-	return !has(caps, capabilities[i].cap) &&
-	       !has(caps, capabilities[i].instead);
+	return !privilege_has(caps, capabilities[i].cap) &&
+	       !privilege_has(caps, capabilities[i].instead);
 }
 
 /* "missing CAP_BPF, CAP_PERFMON (...)"; false when none is. */
-static bool missing(cap_t caps, struct strbuf *out)
+static bool privilege_missing(cap_t caps, struct strbuf *out)
 {
 	bool any = false;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(capabilities); i++) {
-		if (!lacks(caps, i))
+		if (!privilege_lacks(caps, i))
 			continue;
 		strbuf_puts(out, any ? ", " : "missing ");
 		strbuf_puts(out, capabilities[i].name);
@@ -119,7 +119,7 @@ const char *privilege_degraded(const struct privilege_host *host, cap_t caps,
 	size_t c;
 
 	for (c = 0; c < ARRAY_SIZE(capabilities); c++)
-		if (!capabilities[c].needed && lacks(caps, c) && !i--)
+		if (!capabilities[c].needed && privilege_lacks(caps, c) && !i--)
 			return capabilities[c].without;
 	for (c = 0; !i && c < ARRAY_SIZE(proc_files); c++) {
 		snprintf(path, sizeof(path), "%s/%s", host->proc,
@@ -138,10 +138,10 @@ static int check_caps(cap_t caps, char *msg, size_t len)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(capabilities); i++)
-		needed |= capabilities[i].needed && lacks(caps, i);
+		needed |= capabilities[i].needed && privilege_lacks(caps, i);
 	if (!needed)
 		return 0;
-	missing(caps, &sb);
+	privilege_missing(caps, &sb);
 	snprintf(msg, len, "not permitted: %s",
 		 sb.failed ? "out of memory" : sb.data);
 	strbuf_fini(&sb);
@@ -290,8 +290,8 @@ int privilege_check_perf(const struct privilege_host *host, cap_t caps,
 			 host->paranoid, strerror(-err));
 		return -ENOSYS;
 	}
-	if (!whole || paranoid <= 0 || has(caps, CAP_PERFMON) ||
-	    has(caps, CAP_SYS_ADMIN))
+	if (!whole || paranoid <= 0 || privilege_has(caps, CAP_PERFMON) ||
+	    privilege_has(caps, CAP_SYS_ADMIN))
 		return 0;
 	snprintf(msg, len,
 		 "perf events of the whole host: not permitted: missing "
@@ -319,7 +319,7 @@ void privilege_explain(const char *what, char *msg, size_t len)
 	struct strbuf sb = STRBUF_INIT;
 	cap_t caps = cap_get_proc();
 
-	if (!caps || !missing(caps, &sb))
+	if (!caps || !privilege_missing(caps, &sb))
 		strbuf_puts(&sb, "the kernel forbids it, though no capability "
 				 "is missing (lockdown, a security module or a "
 				 "seccomp filter)");

@@ -51,7 +51,8 @@ static bool is_rows_name(const char *name)
 }
 
 /* All of a file, malloc'd; 0 or -errno. */
-static int read_text(int dir, const char *name, char **out, size_t *len)
+static int unwind_rows_read_file(int dir, const char *name, char **out,
+				 size_t *len)
 {
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	int err = fd < 0 ? -errno : 0;
@@ -94,7 +95,7 @@ static bool load_file(const struct loading *l, const char *name)
 			 l->dir, name);
 		return false;
 	}
-	err = read_text(l->fd, name, &text, &len);
+	err = unwind_rows_read_file(l->fd, name, &text, &len);
 	if (!err)
 		err = symbolizer_rows_parse(text, len, &rows, &where);
 	free(text);

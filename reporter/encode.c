@@ -463,8 +463,8 @@ static int encode_header(struct encode *e, const struct window_meta *meta)
 	return err;
 }
 
-int window_encode(struct window *w, const struct window_meta *meta,
-		  struct sink *sink)
+int reporter_window_encode(struct window *w, const struct window_meta *meta,
+			   struct sink *sink)
 {
 	struct encode e = { .w = w };
 	uint32_t i;

@@ -59,7 +59,7 @@ static int job_encode(struct reporter_window *w, int fd)
 	err = sink_new(&sink, w->format, fd);
 	if (err)
 		return err;
-	err = window_encode(&w->tables, &w->meta, sink);
+	err = reporter_window_encode(&w->tables, &w->meta, sink);
 	end = sink_finish(sink);
 	err = err ? err : end;
 	w->bytes = sink_bytes(sink);

@@ -167,7 +167,7 @@ struct window_meta {
 };
 
 /* Of a sealed window, once. 0 or -errno; the sink is not finished. */
-int window_encode(struct window *w, const struct window_meta *meta,
-		  struct sink *sink);
+int reporter_window_encode(struct window *w, const struct window_meta *meta,
+			   struct sink *sink);
 
 #endif /* REPORTER_WINDOW_H */

@@ -26,7 +26,7 @@ struct content {
 	uint8_t piece[CONTENT_PIECE];
 };
 
-static int add(struct content *c, uint64_t off, uint64_t size)
+static int content_add(struct content *c, uint64_t off, uint64_t size)
 {
 	const uint64_t range[] = { off, size };
 	size_t len;
@@ -49,7 +49,7 @@ static int add(struct content *c, uint64_t off, uint64_t size)
 static int add_clipped(struct content *c, uint64_t off, uint64_t size)
 {
 	off = MIN(off, c->src->size);
-	return add(c, off, MIN(size, c->src->size - off));
+	return content_add(c, off, MIN(size, c->src->size - off));
 }
 
 static bool wanted_type(uint32_t type)
@@ -116,7 +116,7 @@ static int add_large(struct content *c)
 	return err;
 }
 
-static void finish(struct sha256_ctx *sha, uint8_t *out)
+static void content_finish(struct sha256_ctx *sha, uint8_t *out)
 {
 	uint8_t digest[SHA256_DIGEST_SIZE];
 
@@ -130,10 +130,10 @@ int symbolizer_content(struct symbolizer_src *src, uint8_t *out)
 	int err;
 
 	sha256_init(&c.sha);
-	err = src->size <= CONTENT_SMALL ? add(&c, 0, src->size)
+	err = src->size <= CONTENT_SMALL ? content_add(&c, 0, src->size)
 					 : add_large(&c);
 	if (!err)
-		finish(&c.sha, out);
+		content_finish(&c.sha, out);
 	return err;
 }
 
@@ -145,7 +145,7 @@ void symbolizer_content_owned(struct symbolizer_ident *id,
 	sha256_init(&sha);
 	sha256_update(&sha, sizeof(owner), (const uint8_t *)&owner);
 	sha256_update(&sha, SYMBOLIZER_FILE_ID_LEN, content);
-	finish(&sha, id->content);
+	content_finish(&sha, id->content);
 }
 
 void symbolizer_content_alone(struct symbolizer_ident *id)
@@ -156,5 +156,5 @@ void symbolizer_content_alone(struct symbolizer_ident *id)
 
 	sha256_init(&sha);
 	sha256_update(&sha, sizeof(v), (const uint8_t *)v);
-	finish(&sha, id->content);
+	content_finish(&sha, id->content);
 }

@@ -103,7 +103,7 @@ static bool has_high_byte(const char *s, size_t len)
  * freed after it was printed, in one piece, which is not ASCII: the jump waits
  * for the next piece, so that this leaks nothing.
  */
-static void collect(const char *s, size_t len, void *arg)
+static void demangle_collect(const char *s, size_t len, void *arg)
 {
 	if (now.cut || now.len + len > sizeof(now.text)) {
 		now.cut = true;
@@ -116,8 +116,9 @@ static void collect(const char *s, size_t len, void *arg)
 	now.len += len;
 }
 
-static bool run(enum demangler which, const char *name, struct strbuf *to,
-		struct symbolizer_demangle_cost *cost)
+static bool demangle_run(enum demangler which, const char *name,
+			 struct strbuf *to,
+			 struct symbolizer_demangle_cost *cost)
 {
 	volatile bool done = false;
 
@@ -127,10 +128,10 @@ static bool run(enum demangler which, const char *name, struct strbuf *to,
 	if (sigsetjmp(now.stop, 0) == 0) {
 		now.in = which;
 		done = which == RUST
-			       ? rust_demangle_callback(name, OPTIONS, collect,
-							NULL)
-			       : cplus_demangle_v3_callback(name, OPTIONS,
-							    collect, NULL);
+			       ? rust_demangle_callback(name, OPTIONS,
+							demangle_collect, NULL)
+			       : cplus_demangle_v3_callback(
+					 name, OPTIONS, demangle_collect, NULL);
 		now.in = NONE;
 	}
 	if (cost) {
@@ -158,7 +159,8 @@ bool symbolizer_demangle(const char *name, struct strbuf *to,
 	if (name[0] != '_' || !is_mangled(name) || strlen(name) > MANGLED_MAX)
 		return false;
 	/* Rust's older names are C++ names too: it goes first. */
-	if (run(RUST, name, to, cost) || (started && run(CXX, name, to, cost)))
+	if (demangle_run(RUST, name, to, cost) ||
+	    (started && demangle_run(CXX, name, to, cost)))
 		return true;
 	if (to->data) {
 		to->len = begin;

@@ -295,7 +295,7 @@ int kallsyms_parse(struct kallsyms **kp, const char *text, size_t len)
 	return reader_finish(&r, err, kp);
 }
 
-static int reader_read(struct reader *r, int fd, char *buf, size_t cap)
+static int kallsyms_fill(struct reader *r, int fd, char *buf, size_t cap)
 {
 	size_t have = 0, used;
 	ssize_t n;
@@ -331,7 +331,7 @@ int kallsyms_read(struct kallsyms **kp, const char *path)
 	buf = malloc(cap);
 	err = buf ? reader_init(&r) : -ENOMEM;
 	if (!err) {
-		err = reader_read(&r, fd, buf, cap);
+		err = kallsyms_fill(&r, fd, buf, cap);
 		err = reader_finish(&r, err, kp);
 	}
 	free(buf);

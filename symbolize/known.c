@@ -27,12 +27,12 @@ void symbolizer_known_fini(struct symbolizer_known *k)
 		free(k->files[i]);
 }
 
-static size_t slot_of(const struct symbolizer_ident *id)
+static size_t known_slot(const struct symbolizer_ident *id)
 {
 	return hash_mix(hash_u64(id->ino), id->dev) % SYMBOLIZER_KNOWN;
 }
 
-static bool settled(const struct symbolizer_ident *id)
+static bool known_settled(const struct symbolizer_ident *id)
 {
 	struct timespec ts;
 	int64_t age;
@@ -49,7 +49,7 @@ static bool settled(const struct symbolizer_ident *id)
  * all the times that he likes. The mount tells them apart, if it has an id that no
  * other will have.
  */
-static bool lasting(const struct symbolizer_file *f)
+static bool known_lasting(const struct symbolizer_file *f)
 {
 	return major(f->ident.dev) || f->mount;
 }
@@ -57,11 +57,11 @@ static bool lasting(const struct symbolizer_file *f)
 void symbolizer_known_add(struct symbolizer_known *k,
 			  const struct symbolizer_file *f)
 {
-	struct symbolizer_known_file **slot = &k->files[slot_of(&f->ident)];
+	struct symbolizer_known_file **slot = &k->files[known_slot(&f->ident)];
 	size_t bytes = f->n_segments * sizeof(*f->segments);
 	struct symbolizer_known_file *e;
 
-	if (f->damaged || !settled(&f->ident) || !lasting(f))
+	if (f->damaged || !known_settled(&f->ident) || !known_lasting(f))
 		return;
 	e = malloc(sizeof(*e) + bytes);
 	if (!e)
@@ -78,7 +78,7 @@ void symbolizer_known_add(struct symbolizer_known *k,
 bool symbolizer_known_get(const struct symbolizer_known *k,
 			  struct symbolizer_file *f)
 {
-	const struct symbolizer_known_file *e = k->files[slot_of(&f->ident)];
+	const struct symbolizer_known_file *e = k->files[known_slot(&f->ident)];
 	const struct symbolizer_ident *id = &f->ident;
 
 	if (!e || e->ident.dev != id->dev || e->ident.ino != id->ino ||

@@ -106,7 +106,7 @@ static uint64_t dev_of(const struct statx *st)
 }
 
 /* What is known of it without asking its file system, if that may be. */
-static int look(int fd, struct statx *st)
+static int open_stat(int fd, struct statx *st)
 {
 	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
 		     STATX_TYPE | STATX_MODE | STATX_UID | STATX_INO |
@@ -116,11 +116,11 @@ static int look(int fd, struct statx *st)
 		       : 0;
 }
 
-static void enter(int fd, uint64_t *where)
+static void open_enter_mount(int fd, uint64_t *where)
 {
 	struct statx st;
 
-	if (!look(fd, &st))
+	if (!open_stat(fd, &st))
 		__atomic_store_n(where, dev_of(&st), __ATOMIC_RELAXED);
 }
 
@@ -141,7 +141,7 @@ static int place_at(int dir, const char *path, uint64_t resolve)
  * One component after the other, so that it is known which mount is entered. The
  * kernel's paths have no symlinks; one that is there now was put there.
  */
-static int walk(int root, const char *path, uint64_t *where)
+static int open_walk_path(int root, const char *path, uint64_t *where)
 {
 	char name[NAME_MAX + 1];
 	int dir = root, fd = -ENOENT;
@@ -160,7 +160,7 @@ static int walk(int root, const char *path, uint64_t *where)
 			close(dir);
 		if (fd < 0)
 			return fd;
-		enter(fd, where);
+		open_enter_mount(fd, where);
 		dir = fd;
 		path += len;
 	}
@@ -171,7 +171,7 @@ static int find_below(int dir, const char *path, uint64_t *where)
 {
 	int fd = place_at(dir, path, RESOLVE_IN_ROOT | RESOLVE_NO_XDEV);
 
-	return fd == -EXDEV ? walk(dir, path, where) : fd;
+	return fd == -EXDEV ? open_walk_path(dir, path, where) : fd;
 }
 
 /*
@@ -202,7 +202,7 @@ static int find_below_root(pid_t pid, const char *path, uint64_t *where)
 	dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return -errno;
-	enter(dir, where);
+	open_enter_mount(dir, where);
 	fd = find_below(dir, path, where);
 	path = fd == -ENOENT && pid ? behind_root(root, path) : NULL;
 	if (path)
@@ -270,8 +270,8 @@ static int find_exe(const struct symbolizer_open_req *req)
 	return fd < 0 ? -errno : fd;
 }
 
-static int find(const struct symbolizer_open_req *req, enum symbolizer_way way,
-		uint64_t *where)
+static int open_find(const struct symbolizer_open_req *req,
+		     enum symbolizer_way way, uint64_t *where)
 {
 	switch (way) {
 	case SYMBOLIZER_BY_MAPPING:
@@ -315,9 +315,9 @@ static bool may_ask_by_path(const struct symbolizer_open_req *req,
  * does the way by which the file was found, since a process may have mapped
  * another file there, or executed another, since.
  */
-static enum verdict compare(const struct symbolizer_open_req *req,
-			    enum symbolizer_way way, const struct statx *st,
-			    long fs_type)
+static enum verdict open_compare(const struct symbolizer_open_req *req,
+				 enum symbolizer_way way,
+				 const struct statx *st, long fs_type)
 {
 	bool asks = fs_type == OVERLAYFS_SUPER_MAGIC ||
 		    fs_type == (long)BTRFS_SUPER_MAGIC;
@@ -405,17 +405,18 @@ static bool numbers_suffice(const struct symbolizer_open_req *req, int place,
 }
 
 /* 0: it may be opened; then *verdict is not VERDICT_OTHER. */
-static int judge(const struct symbolizer_open_req *req, enum symbolizer_way way,
-		 int place, struct statx *st, enum verdict *verdict)
+static int open_check(const struct symbolizer_open_req *req,
+		      enum symbolizer_way way, int place, struct statx *st,
+		      enum verdict *verdict)
 {
 	struct statfs fs;
-	int err = look(place, st);
+	int err = open_stat(place, st);
 
 	if (err)
 		return err;
 	if (fstatfs(place, &fs))
 		return -errno;
-	*verdict = compare(req, way, st, fs.f_type);
+	*verdict = open_compare(req, way, st, fs.f_type);
 	if (*verdict == VERDICT_OTHER)
 		return -ESTALE;
 	err = check_place(st, fs.f_type, req->pid, *verdict == VERDICT_SAME);
@@ -434,7 +435,7 @@ struct found {
 	uint64_t resolve;
 };
 
-static int64_t ns(const struct timespec *ts)
+static int64_t open_ns(const struct timespec *ts)
 {
 	return ts->tv_sec * 1000000000LL + ts->tv_nsec;
 }
@@ -467,8 +468,8 @@ static void close_copy(int fd)
  * A descriptor for reading in place of one that is a mere place; by its way once
  * more where there is no /proc.
  */
-static int reopen(int place, const struct statx *was, const struct found *by,
-		  struct symbolizer_stat *out)
+static int open_reopen(int place, const struct statx *was,
+		       const struct found *by, struct symbolizer_stat *out)
 {
 	struct open_how how = {
 		.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
@@ -494,8 +495,8 @@ static int reopen(int place, const struct statx *was, const struct found *by,
 	*out = (struct symbolizer_stat){ st.st_dev,
 					 st.st_ino,
 					 (uint64_t)st.st_size,
-					 ns(&st.st_mtim),
-					 ns(&st.st_ctim),
+					 open_ns(&st.st_mtim),
+					 open_ns(&st.st_ctim),
 					 mount_for_ever(fd),
 					 st.st_uid,
 					 0 };
@@ -508,18 +509,18 @@ int symbolizer_open_way(const struct symbolizer_open_req *req,
 {
 	/* Below our own root, where no symlink could be changed meanwhile. */
 	struct found by = { AT_FDCWD, NULL, RESOLVE_NO_SYMLINKS };
-	int place = find(req, way, where), err;
+	int place = open_find(req, way, where), err;
 	struct statx sx;
 	enum verdict verdict = VERDICT_OTHER;
 
 	if (place < 0)
 		return place;
-	enter(place, where);
+	open_enter_mount(place, where);
 	if (way == SYMBOLIZER_BY_PATH && !req->pid)
 		by.path = req->path;
-	err = judge(req, way, place, &sx, &verdict);
+	err = open_check(req, way, place, &sx, &verdict);
 	if (!err)
-		err = reopen(place, &sx, &by, st);
+		err = open_reopen(place, &sx, &by, st);
 	close(place);
 	if (err < 0 || is_the_one(req, verdict, err))
 		return err;
@@ -616,20 +617,20 @@ static int open_beneath(const char *dir, const char *path, uint64_t *where)
 	at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (at < 0)
 		return -errno;
-	enter(at, where);
+	open_enter_mount(at, where);
 	path += strspn(path, "/");
 	place = err = place_at(at, path, by.resolve);
 	by.at = at;
 	by.path = path;
 	if (place >= 0) {
-		enter(place, where);
-		err = look(place, &sx);
+		open_enter_mount(place, where);
+		err = open_stat(place, &sx);
 		if (!err && fstatfs(place, &fs))
 			err = -errno;
 		if (!err)
 			err = check_place(&sx, fs.f_type, 0, true);
 		if (!err)
-			err = reopen(place, &sx, &by, &st);
+			err = open_reopen(place, &sx, &by, &st);
 		close(place);
 	}
 	close(at);

@@ -59,12 +59,12 @@ struct opener {
 	struct worker_in in;
 };
 
-static void on_timer(uv_timer_t *timer);
+static void opener_on_timer(uv_timer_t *timer);
 static void opener_run(struct opener *o, bool refuse);
 
 /* --- the queue -------------------------------------------------------------------- */
 
-static void queue_add(struct opener *o, struct opener_job *j)
+static void opener_queue_add(struct opener *o, struct opener_job *j)
 {
 	struct opener_job *prev = TAILQ_LAST(&o->jobs, opener_jobs);
 
@@ -76,8 +76,8 @@ static void queue_add(struct opener *o, struct opener_job *j)
 		TAILQ_INSERT_HEAD(&o->jobs, j, link);
 }
 
-static void job_done(struct opener_job *j, int err,
-		     const struct opener_answer *a, int fd)
+static void opener_job_done(struct opener_job *j, int err,
+			    const struct opener_answer *a, int fd)
 {
 	free(j->q);
 	j->q = NULL;
@@ -98,7 +98,7 @@ static uint64_t proc_due(const struct opener_proc *p)
 	return p != p->o->procs[0] ? p->since + OPENER_IDLE_MS : UINT64_MAX;
 }
 
-static void timer_set(struct opener *o, uint64_t due)
+static void opener_set_timer(struct opener *o, uint64_t due)
 {
 	uint64_t now = uv_now(o->opts.loop);
 
@@ -106,12 +106,12 @@ static void timer_set(struct opener *o, uint64_t due)
 	if (due == UINT64_MAX)
 		uv_timer_stop(&o->timer);
 	else
-		uv_timer_start(&o->timer, on_timer, due > now ? due - now : 1,
-			       0);
+		uv_timer_start(&o->timer, opener_on_timer,
+			       due > now ? due - now : 1, 0);
 }
 
 /* The loop goes on as long as somebody waits for an answer. */
-static void arrange(struct opener *o)
+static void opener_update_refs(struct opener *o)
 {
 	uint64_t due = UINT64_MAX;
 	bool wanted = !TAILQ_EMPTY(&o->jobs);
@@ -128,7 +128,7 @@ static void arrange(struct opener *o)
 	}
 	if (!TAILQ_EMPTY(&o->jobs) && o->restart_at > uv_now(o->opts.loop))
 		due = MIN(due, o->restart_at);
-	timer_set(o, due);
+	opener_set_timer(o, due);
 	if (wanted)
 		uv_ref((uv_handle_t *)&o->timer);
 	else
@@ -161,10 +161,10 @@ static void proc_lost(struct opener_proc *p, int err)
 	if (++o->fails >= OPENER_PATIENCE)
 		o->restart_at = uv_now(o->opts.loop) + OPENER_PAUSE_MS;
 	if (j)
-		job_done(j, err, NULL, -1);
+		opener_job_done(j, err, NULL, -1);
 }
 
-static void on_ended(void *arg, int status)
+static void opener_on_ended(void *arg, int status)
 {
 	struct opener_proc *p = arg;
 
@@ -172,9 +172,9 @@ static void on_ended(void *arg, int status)
 	opener_run(p->o, true);
 }
 
-static void on_readable(void *arg);
+static void opener_on_readable(void *arg);
 
-static void on_gone(void *arg);
+static void opener_on_gone(void *arg);
 
 static int proc_start(struct opener_proc *p)
 {
@@ -209,9 +209,9 @@ static struct opener_proc *proc_spare(struct opener *o)
 	p->o = o;
 	p->children = (struct worker_children){
 		.loop = o->opts.loop,
-		.readable = on_readable,
-		.ended = on_ended,
-		.gone = on_gone,
+		.readable = opener_on_readable,
+		.ended = opener_on_ended,
+		.gone = opener_on_gone,
 		.arg = p,
 	};
 	return o->procs[o->n_procs++] = p;
@@ -239,7 +239,7 @@ static void proc_ask(struct opener_proc *p, struct opener_job *j)
 	if (p->place)
 		__atomic_store_n(&p->place->dev, 0, __ATOMIC_RELAXED);
 	p->number = ++o->number;
-	/* If it is dead, on_ended() comes. */
+	/* If it is dead, opener_on_ended() comes. */
 	worker_send(worker_child_socket(p->child), &q->head,
 		    (enum worker_type)q->head.type, q->head.len, p->number, -1);
 }
@@ -303,7 +303,7 @@ static int may_go(const struct opener *o, const struct opener_job *j)
 }
 
 /* One without work; a further one if all are slow. NULL: there is none. */
-static struct opener_proc *proc_free(struct opener *o)
+static struct opener_proc *opener_proc_idle(struct opener *o)
 {
 	struct opener_proc *p;
 
@@ -321,15 +321,15 @@ static struct opener_proc *proc_free(struct opener *o)
 	return p && !proc_start(p) ? p : NULL;
 }
 
-static void refuse(struct opener *o, struct opener_job *j, int err)
+static void opener_refuse(struct opener *o, struct opener_job *j, int err)
 {
 	o->opts.stats->open_skipped += err == -EBUSY;
 	TAILQ_REMOVE(&o->jobs, j, link);
-	job_done(j, err, NULL, -1);
+	opener_job_done(j, err, NULL, -1);
 }
 
 /* Neither is there a process, nor will there be one soon. */
-static bool hopeless(const struct opener *o)
+static bool opener_hopeless(const struct opener *o)
 {
 	for (size_t i = 0; i < o->n_procs; i++)
 		if (o->procs[i]->child)
@@ -348,13 +348,13 @@ static void opener_run(struct opener *o, bool refuse_some)
 	for (j = TAILQ_FIRST(&o->jobs); j && !o->freed; j = next) {
 		next = TAILQ_NEXT(j, link);
 		err = may_go(o, j);
-		p = err ? NULL : proc_free(o);
-		if (!err && !p && hopeless(o))
+		p = err ? NULL : opener_proc_idle(o);
+		if (!err && !p && opener_hopeless(o))
 			err = -EIO;
 		if (p) {
 			proc_ask(p, j);
 		} else if (err && err != -EAGAIN && refuse_some) {
-			refuse(o, j, err);
+			opener_refuse(o, j, err);
 			next = TAILQ_FIRST(
 				&o->jobs); /* the callee may have changed it */
 		} else if (err && err != -EAGAIN) {
@@ -363,14 +363,14 @@ static void opener_run(struct opener *o, bool refuse_some)
 			break;
 		}
 	}
-	arrange(o);
+	opener_update_refs(o);
 	if (again && !o->freed)
-		timer_set(o, 0);
+		opener_set_timer(o, 0);
 }
 
 /* --- answers -------------------------------------------------------------------------- */
 
-static bool greeted(struct opener_proc *p, const struct worker_in *in)
+static bool opener_greeted(struct opener_proc *p, const struct worker_in *in)
 {
 	void *map;
 
@@ -383,7 +383,7 @@ static bool greeted(struct opener_proc *p, const struct worker_in *in)
 	return true;
 }
 
-static bool answered(struct opener_proc *p, struct worker_in *in)
+static bool opener_answered(struct opener_proc *p, struct worker_in *in)
 {
 	const struct opener_answer *a = (const void *)in->bytes;
 	struct opener_job *j = p->job;
@@ -398,7 +398,7 @@ static bool answered(struct opener_proc *p, struct worker_in *in)
 	p->o->fails = 0;
 	p->o->restart_at = 0;
 	if (j)
-		job_done(j, a->err, a, a->err ? -1 : worker_in_take(in));
+		opener_job_done(j, a->err, a, a->err ? -1 : worker_in_take(in));
 	return true;
 }
 
@@ -414,11 +414,11 @@ static bool proc_read(struct opener_proc *p)
 		err = worker_recv(worker_child_socket(c), in);
 		if (err == -EAGAIN)
 			break;
-		if (err == -EPIPE) { /* on_ended() comes */
+		if (err == -EPIPE) { /* opener_on_ended() comes */
 			worker_child_deafen(c);
 			break;
 		}
-		ok = !err && (greeted(p, in) || answered(p, in));
+		ok = !err && (opener_greeted(p, in) || opener_answered(p, in));
 		worker_in_close(in);
 	}
 	if (!ok)
@@ -426,7 +426,7 @@ static bool proc_read(struct opener_proc *p)
 	return ok;
 }
 
-static void on_readable(void *arg)
+static void opener_on_readable(void *arg)
 {
 	struct opener_proc *p = arg;
 
@@ -448,7 +448,7 @@ static void proc_hang(struct opener_proc *p)
 	    !opener_mount_of(proc_dev(p), p->pid, p->mount, sizeof(p->mount)))
 		p->mount[0] = '\0';
 	if (j)
-		job_done(j, -ETIMEDOUT, NULL, -1);
+		opener_job_done(j, -ETIMEDOUT, NULL, -1);
 }
 
 static void proc_overdue(struct opener_proc *p)
@@ -472,7 +472,7 @@ static void proc_overdue(struct opener_proc *p)
 		proc_hang(p);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void opener_on_timer_closed(uv_handle_t *handle)
 {
 	struct opener *o =
 		container_of((uv_timer_t *)handle, struct opener, timer);
@@ -494,38 +494,38 @@ static bool all_gone(const struct opener *o)
 	return true;
 }
 
-static void on_gone(void *arg)
+static void opener_on_gone(void *arg)
 {
 	struct opener *o = ((struct opener_proc *)arg)->o;
 
 	if (o->leaving && all_gone(o) &&
 	    !uv_is_closing((uv_handle_t *)&o->timer))
-		uv_close((uv_handle_t *)&o->timer, on_timer_closed);
+		uv_close((uv_handle_t *)&o->timer, opener_on_timer_closed);
 }
 
 /*
  * In two steps, and never at once: a handle of a process that could not be
  * started may be closing.
  */
-static void leave(struct opener *o)
+static void opener_leave(struct opener *o)
 {
 	if (all_gone(o)) {
-		uv_close((uv_handle_t *)&o->timer, on_timer_closed);
+		uv_close((uv_handle_t *)&o->timer, opener_on_timer_closed);
 	} else if (o->leaving) {
 		for (size_t i = 0; i < o->n_procs; i++)
 			worker_children_forget(&o->procs[i]->children);
 	} else {
 		o->leaving = true;
-		uv_timer_start(&o->timer, on_timer, OPENER_LAST_MS, 0);
+		uv_timer_start(&o->timer, opener_on_timer, OPENER_LAST_MS, 0);
 	}
 }
 
-static void on_timer(uv_timer_t *timer)
+static void opener_on_timer(uv_timer_t *timer)
 {
 	struct opener *o = container_of(timer, struct opener, timer);
 
 	if (o->freed) {
-		leave(o);
+		opener_leave(o);
 		return;
 	}
 	for (size_t i = 0; i < o->n_procs && !o->freed; i++)
@@ -556,7 +556,7 @@ int opener_new(struct opener **op, const struct opener_opts *opts)
 		return err;
 	}
 	proc_start(p);
-	arrange(o);
+	opener_update_refs(o);
 	*op = o;
 	return 0;
 }
@@ -570,23 +570,23 @@ void opener_free(struct opener *o)
 	o->freed = true;
 	while ((j = TAILQ_FIRST(&o->jobs))) {
 		TAILQ_REMOVE(&o->jobs, j, link);
-		job_done(j, -ECANCELED, NULL, -1);
+		opener_job_done(j, -ECANCELED, NULL, -1);
 	}
 	for (size_t i = 0; i < o->n_procs; i++) {
 		j = o->procs[i]->job;
 		o->procs[i]->job = NULL;
 		if (j)
-			job_done(j, -ECANCELED, NULL, -1);
+			opener_job_done(j, -ECANCELED, NULL, -1);
 		proc_end(o->procs[i]);
 	}
 	uv_ref((uv_handle_t *)&o->timer);
-	uv_timer_start(&o->timer, on_timer, 0, 0);
+	uv_timer_start(&o->timer, opener_on_timer, 0, 0);
 }
 
 void opener_submit(struct opener *o, struct opener_job *j)
 {
 	j->proc = NULL;
-	queue_add(o, j);
+	opener_queue_add(o, j);
 	opener_run(o, false);
 }
 
@@ -596,7 +596,7 @@ void opener_hurry(struct opener *o, struct opener_job *j)
 		return;
 	TAILQ_REMOVE(&o->jobs, j, link);
 	j->first = true;
-	queue_add(o, j);
+	opener_queue_add(o, j);
 }
 
 void opener_cancel(struct opener *o, struct opener_job *j)
@@ -609,7 +609,7 @@ void opener_cancel(struct opener *o, struct opener_job *j)
 		j->proc->job = NULL;
 	else
 		TAILQ_REMOVE(&o->jobs, j, link);
-	arrange(o);
+	opener_update_refs(o);
 }
 
 struct opener_question *opener_question(enum opener_type type,

@@ -73,7 +73,7 @@ static int serve_debug(const struct opener_question *q, const char *p,
 	}
 }
 
-static int serve(const struct worker_in *in, struct opener_place *at)
+static int opener_serve(const struct worker_in *in, struct opener_place *at)
 {
 	const struct opener_question *q = (const void *)in->bytes;
 	const char *text = (const char *)(q + 1);
@@ -96,7 +96,7 @@ static int serve(const struct worker_in *in, struct opener_place *at)
 	return err;
 }
 
-static int greet(struct opener_place **at)
+static int opener_greet(struct opener_place **at)
 {
 	int fd = memfd_create("place", MFD_CLOEXEC), err = -EIO;
 	struct opener_hello h;
@@ -117,7 +117,7 @@ static int greet(struct opener_place **at)
 }
 
 /* It ends with profd, leaves no core, and cannot be looked into. */
-static int settle(void)
+static int opener_confine(void)
 {
 	const struct rlimit none = { 0, 0 };
 
@@ -134,14 +134,14 @@ int opener_main(void)
 {
 	static struct worker_in in;
 	struct opener_place *at;
-	int err = settle();
+	int err = opener_confine();
 
 	if (!err)
-		err = greet(&at);
+		err = opener_greet(&at);
 	while (!err) {
 		err = worker_recv(OPENER_SOCKET, &in);
 		if (!err)
-			err = serve(&in, at);
+			err = opener_serve(&in, at);
 		worker_in_close(&in);
 	}
 	/* Without the handlers of a program that this is not. */

@@ -16,7 +16,7 @@
 #define MOUNTINFO_MAX (1 << 20)
 
 /* The next word of a line; its length, 0: none. */
-static size_t word(const char **p, const char *end, const char **out)
+static size_t mount_next_word(const char **p, const char *end, const char **out)
 {
 	while (*p < end && **p == ' ')
 		++*p;
@@ -26,7 +26,7 @@ static size_t word(const char **p, const char *end, const char **out)
 	return (size_t)(*p - *out);
 }
 
-static bool word_is(const char *w, size_t n, const char *want)
+static bool mount_word_is(const char *w, size_t n, const char *want)
 {
 	return strlen(want) == n && memcmp(want, w, n) == 0;
 }
@@ -57,11 +57,11 @@ static bool next_line(const char **text, const char *end, struct fields *f)
 	eol = memchr(*text, '\n', (size_t)(end - *text));
 	eol = eol ? eol : end;
 	for (int i = 0; i <= FIELD_POINT; i++)
-		f->len[i] = word(text, eol, &f->at[i]);
+		f->len[i] = mount_next_word(text, eol, &f->at[i]);
 	do
-		n = word(text, eol, &w);
-	while (n && !word_is(w, n, "-"));
-	f->len[FIELD_TYPE] = word(text, eol, &f->at[FIELD_TYPE]);
+		n = mount_next_word(text, eol, &w);
+	while (n && !mount_word_is(w, n, "-"));
+	f->len[FIELD_TYPE] = mount_next_word(text, eol, &f->at[FIELD_TYPE]);
 	*text = eol + (eol < end);
 	return true;
 }
@@ -71,7 +71,7 @@ static bool is_of(const struct fields *f, uint64_t dev)
 	char want[32];
 
 	snprintf(want, sizeof(want), "%u:%u", major(dev), minor(dev));
-	return word_is(f->at[FIELD_DEVICE], f->len[FIELD_DEVICE], want);
+	return mount_word_is(f->at[FIELD_DEVICE], f->len[FIELD_DEVICE], want);
 }
 
 bool opener_mount_find(const char *text, size_t len, uint64_t dev, char *out,
@@ -100,13 +100,13 @@ bool opener_mount_has(const char *text, size_t len, uint64_t mount,
 
 	snprintf(want, sizeof(want), "%llu", (unsigned long long)mount);
 	while (next_line(&text, end, &f))
-		if (word_is(f.at[FIELD_ID], f.len[FIELD_ID], want))
+		if (mount_word_is(f.at[FIELD_ID], f.len[FIELD_ID], want))
 			return is_of(&f, dev);
 	return false;
 }
 
 /* A number of decimal digits at the begin; 0: none, or one that is too large. */
-static uint64_t number(const char **p, const char *end)
+static uint64_t mount_number(const char **p, const char *end)
 {
 	uint64_t n = 0;
 
@@ -122,15 +122,15 @@ static bool is_overlay(const struct fields *f, struct opener_overlay *o)
 	const char *p = f->at[FIELD_DEVICE], *end = p + f->len[FIELD_DEVICE];
 	uint64_t maj, min;
 
-	if (!word_is(f->at[FIELD_TYPE], f->len[FIELD_TYPE], "overlay"))
+	if (!mount_word_is(f->at[FIELD_TYPE], f->len[FIELD_TYPE], "overlay"))
 		return false;
-	maj = number(&p, end);
+	maj = mount_number(&p, end);
 	if (p == end || *p++ != ':')
 		return false;
-	min = number(&p, end);
+	min = mount_number(&p, end);
 	o->dev = makedev((unsigned int)maj, (unsigned int)min);
 	p = f->at[FIELD_ID];
-	o->mount = number(&p, p + f->len[FIELD_ID]);
+	o->mount = mount_number(&p, p + f->len[FIELD_ID]);
 	return o->dev && o->mount;
 }
 
@@ -149,7 +149,7 @@ size_t opener_mount_overlays(const char *text, size_t len,
 }
 
 /* The mounts of a process (0: ours), malloc'd, or NULL. */
-static char *read_mounts(int32_t pid, size_t *len)
+static char *mount_read_all(int32_t pid, size_t *len)
 {
 	char path[40] = "/proc/self/mountinfo", *buf;
 	ssize_t n;
@@ -172,7 +172,7 @@ static char *read_mounts(int32_t pid, size_t *len)
 bool opener_mount_of(uint64_t dev, int32_t pid, char *out, size_t cap)
 {
 	size_t len = 0;
-	char *text = read_mounts(pid, &len);
+	char *text = mount_read_all(pid, &len);
 	bool found = text && opener_mount_find(text, len, dev, out, cap);
 
 	free(text);
@@ -182,7 +182,7 @@ bool opener_mount_of(uint64_t dev, int32_t pid, char *out, size_t cap)
 bool opener_mount_is(uint64_t mount, uint64_t dev, int32_t pid)
 {
 	size_t len = 0;
-	char *text = read_mounts(pid, &len);
+	char *text = mount_read_all(pid, &len);
 	bool is = text && opener_mount_has(text, len, mount, dev);
 
 	free(text);

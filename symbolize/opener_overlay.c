@@ -38,7 +38,7 @@ struct overlays {
 	size_t n;
 };
 
-static bool same_file(const struct stat *a, const struct stat *b)
+static bool overlay_same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
@@ -51,7 +51,7 @@ static bool owner_is_ours(int dir)
 	struct stat theirs, ours;
 	bool is = owner >= 0 && !fstat(owner, &theirs) &&
 		  !stat("/proc/self/ns/user", &ours) &&
-		  same_file(&theirs, &ours);
+		  overlay_same_file(&theirs, &ours);
 
 	if (owner >= 0)
 		close(owner);
@@ -65,7 +65,8 @@ static bool mounts_are_ours(int dir)
 	struct stat theirs, ours;
 
 	return !fstatat(dir, "ns/mnt", &theirs, 0) &&
-	       !stat("/proc/self/ns/mnt", &ours) && same_file(&theirs, &ours);
+	       !stat("/proc/self/ns/mnt", &ours) &&
+	       overlay_same_file(&theirs, &ours);
 }
 
 /* /proc/PID, which stays that of one process even if its number is reused. */
@@ -88,7 +89,7 @@ bool opener_mounts_trusted(int32_t pid)
 }
 
 /* All of it, malloc'd, up to the limit; NULL without memory. */
-static char *read_text(int fd, size_t *len)
+static char *overlay_read_text(int fd, size_t *len)
 {
 	size_t cap = 64 << 10;
 	char *buf = malloc(cap), *more;
@@ -115,7 +116,7 @@ static void overlays_read(struct overlays *o)
 
 	if (lseek(o->fd, 0, SEEK_SET))
 		return;
-	text = read_text(o->fd, &len);
+	text = overlay_read_text(o->fd, &len);
 	o->v = text ? malloc(OVERLAY_MAX * sizeof(*o->v)) : NULL;
 	o->n = o->v ? opener_mount_overlays(text, len, o->v, OVERLAY_MAX) : 0;
 	free(text);

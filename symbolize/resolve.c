@@ -57,15 +57,15 @@ struct question {
 	struct symbolizer_demangle_cost cost;
 };
 
-static int keep(struct question *q, const char *s, size_t len,
-		const char **kept)
+static int resolve_keep_text(struct question *q, const char *s, size_t len,
+			     const char **kept)
 {
 	*kept = arena_memdup(&q->a->names, s, len + 1);
 	return *kept ? 0 : -ENOMEM;
 }
 
 /* Into q->text. */
-static bool demangle(struct question *q, const char *name)
+static bool resolve_demangle(struct question *q, const char *name)
 {
 	unsigned int before = q->cost.exceeded;
 	bool done = false;
@@ -102,7 +102,7 @@ static int resolve_set_function(struct question *q,
 	if (!fn)
 		return -ENOMEM;
 	*fn = (struct symbolizer_function){ .file = "" };
-	err = keep(q, name, len, &fn->system_name);
+	err = resolve_keep_text(q, name, len, &fn->system_name);
 	if (err)
 		return err;
 	fn->name = fn->system_name;
@@ -113,9 +113,11 @@ static int resolve_set_function(struct question *q,
 		*at = '\0';
 	else
 		at = NULL;
-	if (demangle(q, name))
-		return keep(q, q->text.data, q->text.len, &fn->name);
-	return at ? keep(q, name, (size_t)(at - name), &fn->name) : 0;
+	if (resolve_demangle(q, name))
+		return resolve_keep_text(q, q->text.data, q->text.len,
+					 &fn->name);
+	return at ? resolve_keep_text(q, name, (size_t)(at - name), &fn->name)
+		  : 0;
 }
 
 uint64_t symbolizer_file_vaddr(const struct symbolizer_file *f, uint64_t offset)
@@ -159,7 +161,8 @@ static int lookup_kernel(struct question *q, struct symbolizer_symbol *sym)
 		return 0;
 	sym->start = found.start;
 	sym->size = found.size;
-	err = keep(q, found.module, strlen(found.module), &sym->module);
+	err = resolve_keep_text(q, found.module, strlen(found.module),
+				&sym->module);
 	if (err)
 		return err;
 	return resolve_set_function(q, sym, found.name, strlen(found.name));
@@ -300,7 +303,7 @@ static int ensure_kernel(struct symbolizer_file *f, const uint64_t *offsets,
 	return f->index_err;
 }
 
-static void count(struct symbolizer_answer *a, size_t n)
+static void resolve_tally(struct symbolizer_answer *a, size_t n)
 {
 	a->tally.resolved += n;
 	for (size_t i = 0; i < n; i++)
@@ -329,6 +332,6 @@ int symbolizer_file_resolve(struct symbolizer_file *f, const uint64_t *offsets,
 		err = lookup_all(&q, n);
 	strbuf_fini(&q.text);
 	if (!err)
-		count(a, n);
+		resolve_tally(a, n);
 	return err;
 }

@@ -535,7 +535,7 @@ static void workers_closed(void *arg)
 }
 
 /* This program once more; by the name it was run by where there is no /proc. */
-static const char *self(void)
+static const char *symbolizer_self(void)
 {
 	const char *name = (const char *)getauxval(AT_EXECFN);
 
@@ -554,7 +554,7 @@ static int start_workers(struct symbolizer *s,
 	struct workers_opts w = {
 		.worker = {
 			.loop = s->loop,
-			.program = opts->worker ? opts->worker : self(),
+			.program = opts->worker ? opts->worker : symbolizer_self(),
 			.debug_dirs = opts->debug_dirs ? opts->debug_dirs
 						       : dirs,
 			.memory = or_else(opts->worker_memory,
@@ -579,7 +579,7 @@ static int start_workers(struct symbolizer *s,
 	};
 	struct opener_opts o = {
 		.loop = s->loop,
-		.program = opts->opener ? opts->opener : self(),
+		.program = opts->opener ? opts->opener : symbolizer_self(),
 		.deadline_ms = (unsigned int)or_else(opts->open_deadline_ms,
 						     OPEN_DEADLINE_MS_DEFAULT),
 		.stats = &s->stats,

@@ -86,7 +86,7 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-static int create(struct patience_thread *t)
+static int patience_create(struct patience_thread *t)
 {
 	pthread_attr_t attr;
 	sigset_t all, old;
@@ -117,7 +117,7 @@ static int thread_new(struct patience_thread **out)
 	pthread_cond_init(&t->work, &attr);
 	pthread_cond_init(&t->done, &attr);
 	pthread_condattr_destroy(&attr);
-	err = create(t);
+	err = patience_create(t);
 	if (err) {
 		thread_free(t);
 		return err;
@@ -130,7 +130,7 @@ static int thread_new(struct patience_thread **out)
 	return 0;
 }
 
-static int start(struct patience *p)
+static int patience_start(struct patience *p)
 {
 	if (p->thread)
 		return 0;
@@ -141,13 +141,13 @@ static int start(struct patience *p)
 
 pid_t patience_tid(struct patience *p)
 {
-	int err = start(p);
+	int err = patience_start(p);
 
 	return err ? err : p->thread->tid;
 }
 
 /* Asleep in its call, or nothing is known. False: it works, or waits for a CPU. */
-static bool asleep(pid_t tid)
+static bool patience_asleep(pid_t tid)
 {
 	char path[64], text[1024], *state;
 	size_t n;
@@ -192,7 +192,7 @@ static bool wait_done(struct patience_thread *t)
 		if (at != was)
 			looks = sleeps = 0;
 		was = at;
-		sleeps += asleep(t->tid);
+		sleeps += patience_asleep(t->tid);
 		if (sleeps >= LOOKS_ASLEEP || ++looks >= LOOKS_MAX)
 			return false;
 	}
@@ -202,7 +202,7 @@ static bool wait_done(struct patience_thread *t)
 int patience_run(struct patience *p, struct patience_job *job, size_t *at)
 {
 	struct patience_thread *t;
-	int err = start(p);
+	int err = patience_start(p);
 
 	if (err)
 		return err;

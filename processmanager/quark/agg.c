@@ -133,7 +133,7 @@ static struct raw_event *oldest_of(struct quark_held *h,
 }
 
 /* Behind those of its process, so that taking the next one needs no search. */
-static void chain(struct quark_held *h, struct raw_event *e)
+static void agg_append(struct quark_held *h, struct raw_event *e)
 {
 	uint64_t hash = key_hash(e);
 	struct raw_event *first = oldest_of(h, e, hash);
@@ -165,7 +165,7 @@ int quark_held_add(struct quark_held *h, const struct quark_event *ev,
 	TAILQ_INSERT_TAIL(&h->list, e, link);
 	h->count++;
 	if (rec)
-		chain(h, e);
+		agg_append(h, e);
 	return 0;
 }
 
@@ -176,7 +176,7 @@ static void unlink_event(struct quark_held *h, struct raw_event *e)
 }
 
 /* The time stays that of the first, the process becomes that of the last. */
-static void join(struct raw_event *parent, struct raw_event *child)
+static void agg_join(struct raw_event *parent, struct raw_event *child)
 {
 	struct quark_event *a = &parent->ev;
 	const struct quark_event *b = &child->ev;
@@ -218,7 +218,7 @@ struct raw_event *quark_held_pop(struct quark_held *h, struct quark_queue *q,
 			break;
 		unlink_event(h, child);
 		e->same_next = child->same_next;
-		join(e, child);
+		agg_join(e, child);
 		quark_held_free(child);
 		++*joined;
 	}

@@ -13,7 +13,8 @@
 
 #include "processmanager/quark/priv.h"
 
-static uint64_t wall(const struct quark_queue_priv *qq, uint64_t boottime)
+static uint64_t apply_wall_time(const struct quark_queue_priv *qq,
+				uint64_t boottime)
 {
 	return boottime + qq->wall_offset;
 }
@@ -72,7 +73,7 @@ static struct quark_proc *find_or_add(struct quark_queue_priv *qq,
 	if (!proc)
 		return NULL;
 	p = &proc->rec->p;
-	p->proc_time_boot = wall(qq, h->key.start_boottime);
+	p->proc_time_boot = apply_wall_time(qq, h->key.start_boottime);
 	set_flag(&p->x_flags, QUARK_X_KTHREAD, h->flags & ABI_QUARK_KTHREAD);
 	if (parent) {
 		p->parent_key = public_key(parent);
@@ -113,7 +114,7 @@ static void find_leader(struct quark_queue_priv *qq, struct quark_process *p)
 }
 
 /* What an event makes of its process before anybody sees it. */
-static void enrich(struct quark_queue_priv *qq, struct quark_record *rec)
+static void apply_enrich(struct quark_queue_priv *qq, struct quark_record *rec)
 {
 	find_leader(qq, &rec->p);
 	if (qq->attr.ruleset)
@@ -122,18 +123,19 @@ static void enrich(struct quark_queue_priv *qq, struct quark_record *rec)
 }
 
 /* 'rec' may be written to unless it is of a thread. */
-static int emit(struct quark_queue_priv *qq, const struct abi_quark_head *h,
-		uint64_t events, struct quark_record *rec)
+static int apply_emit(struct quark_queue_priv *qq,
+		      const struct abi_quark_head *h, uint64_t events,
+		      struct quark_record *rec)
 {
 	struct quark_event *ev = &qq->event;
 
 	ev->events = events;
 	ev->boottime = h->time;
-	ev->time = wall(qq, h->time);
+	ev->time = apply_wall_time(qq, h->time);
 	ev->tid = h->tid;
 	ev->process = &rec->p;
 	if (!qq->event_thread)
-		enrich(qq, rec);
+		apply_enrich(qq, rec);
 	qq->event_rec = quark_record_get(rec);
 	return 1;
 }
@@ -144,7 +146,7 @@ static int emit_thread(struct quark_queue_priv *qq,
 		       struct quark_record *rec)
 {
 	qq->event_thread = true;
-	return emit(qq, h, events, rec);
+	return apply_emit(qq, h, events, rec);
 }
 
 /* The start is unknown to a probe sometimes; but it runs, so it is the youngest. */
@@ -196,7 +198,7 @@ static int apply_fork(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	quark_set_parent(qq, proc, &f->parent);
 	memcpy(p->comm, f->comm, sizeof(p->comm));
 	set_ids(p, &f->ids);
-	return emit(qq, &f->head, QUARK_EV_FORK, rec);
+	return apply_emit(qq, &f->head, QUARK_EV_FORK, rec);
 }
 
 static struct quark_span span_of(const char *s)
@@ -295,7 +297,7 @@ static int apply_exec(struct quark_queue_priv *qq, const struct quark_raw *raw)
 		proc->forked = 0;
 		quark_set_parent(qq, proc, &im->parent);
 	}
-	emit(qq, &im->head, QUARK_EV_EXEC, rec);
+	apply_emit(qq, &im->head, QUARK_EV_EXEC, rec);
 	if (stale)
 		quark_record_put(rec);
 	else /* the event has all of them in any case */
@@ -312,7 +314,7 @@ static void set_exit(struct quark_queue_priv *qq, struct quark_process *p,
 	p->exit_code =
 		status & 0x7f ? 128 + (status & 0x7f) : status >> 8 & 0xff;
 	p->exit_boottime = time;
-	p->exit_time_event = wall(qq, time);
+	p->exit_time_event = apply_wall_time(qq, time);
 }
 
 static int apply_exit(struct quark_queue_priv *qq, const struct quark_raw *raw)
@@ -353,7 +355,7 @@ static int apply_exit(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	}
 	set_exit(qq, &rec->p, e->head.time, e->wait_status);
 	quark_reparent(qq, proc);
-	return emit(qq, &e->head, QUARK_EV_EXIT, rec);
+	return apply_emit(qq, &e->head, QUARK_EV_EXIT, rec);
 }
 
 /*
@@ -413,7 +415,7 @@ static int apply_reap(struct quark_queue_priv *qq, const struct quark_raw *raw)
 		quark_cache_end(&qq->cache, proc, r->head.time);
 	if (!own_events(qq))
 		return 0;
-	return emit(qq, &r->head, QUARK_EV_REAP, rec);
+	return apply_emit(qq, &r->head, QUARK_EV_REAP, rec);
 }
 
 static int apply_rename(struct quark_queue_priv *qq,
@@ -438,7 +440,7 @@ static int apply_rename(struct quark_queue_priv *qq,
 		return -ENOMEM;
 	memcpy(rec->p.comm, r->comm, sizeof(rec->p.comm));
 	proc->named = r->head.time;
-	return emit(qq, &r->head, QUARK_EV_SETPROCTITLE, rec);
+	return apply_emit(qq, &r->head, QUARK_EV_SETPROCTITLE, rec);
 }
 
 static uint32_t id_changes(const struct quark_process *p,
@@ -497,9 +499,9 @@ static bool set_paths(struct quark_record *rec,
 }
 
 /* Told of each hierarchy; what counts is the path of the one that is kept. */
-static bool moved(const struct quark_queue_priv *qq,
-		  const struct quark_process *p,
-		  const struct abi_quark_id_change *c, size_t len)
+static bool apply_cgroup_moved(const struct quark_queue_priv *qq,
+			       const struct quark_process *p,
+			       const struct abi_quark_id_change *c, size_t len)
 {
 	const char *at = (const char *)(c + 1) + c->cwd_len;
 
@@ -526,7 +528,7 @@ static int apply_id_change(struct quark_queue_priv *qq,
 		return 0;
 	if (known)
 		qq->event.id_change = id_changes(&proc->rec->p, &c->ids);
-	if (known && moved(qq, &proc->rec->p, c, raw->len))
+	if (known && apply_cgroup_moved(qq, &proc->rec->p, c, raw->len))
 		qq->event.id_change |= QUARK_ID_CHANGE_CGROUP;
 	rec = quark_proc_edit(proc);
 	if (!rec ||
@@ -535,7 +537,7 @@ static int apply_id_change(struct quark_queue_priv *qq,
 	set_ids(&rec->p, &c->ids);
 	proc->moved = c->head.time;
 	if (qq->event.id_change)
-		emit(qq, &c->head, QUARK_EV_ID_CHANGE, rec);
+		apply_emit(qq, &c->head, QUARK_EV_ID_CHANGE, rec);
 	quark_cache_keep(&qq->cache, proc);
 	return qq->event.id_change != 0;
 }
@@ -549,7 +551,7 @@ static int apply_gap(struct quark_queue_priv *qq, const struct quark_raw *raw)
 		return 0;
 	ev->events = QUARK_EV_GAP;
 	ev->boottime = raw->time;
-	ev->time = wall(qq, raw->time);
+	ev->time = apply_wall_time(qq, raw->time);
 	ev->gap_from = raw->time;
 	ev->gap_to = g->to;
 	ev->gap_lost = g->lost;

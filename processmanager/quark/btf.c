@@ -53,7 +53,7 @@ void quark_btf_close(struct quark_btf *qb)
 	free(qb);
 }
 
-static const struct btf_type *plain(const struct btf *btf, uint32_t id)
+static const struct btf_type *btf_plain_type(const struct btf *btf, uint32_t id)
 {
 	const struct btf_type *t = btf__type_by_id(btf, id);
 	int i;
@@ -97,7 +97,7 @@ static long find_member(struct search *s, const struct btf_type *t, int depth)
 			s->type = m->type;
 			return btf_member_bit_offset(t, i);
 		}
-		mt = plain(s->btf, m->type);
+		mt = btf_plain_type(s->btf, m->type);
 		if (!mt || !btf_is_composite(mt) || depth == NESTING_MAX)
 			continue;
 		inner = find_member(s, mt, depth + 1);
@@ -115,7 +115,7 @@ static bool is_nameless(const char *name, size_t len)
 	       !memcmp(name, NAMELESS, len);
 }
 
-static long offset(const struct btf *btf, const char *dotname)
+static long btf_offset(const struct btf *btf, const char *dotname)
 {
 	struct search s = { .btf = btf, .len = strcspn(dotname, ".") };
 	const struct btf_type *t;
@@ -137,7 +137,7 @@ static long offset(const struct btf *btf, const char *dotname)
 		dotname += s.len + 1;
 		s.name = dotname;
 		s.len = strcspn(dotname, ".");
-		t = plain(btf, s.type);
+		t = btf_plain_type(btf, s.type);
 		if (!t || !btf_is_composite(t))
 			return -ENOENT;
 		if (is_nameless(dotname, s.len))
@@ -151,7 +151,7 @@ static long offset(const struct btf *btf, const char *dotname)
 
 long quark_btf_offset(struct quark_btf *qb, const char *dotname)
 {
-	long off = offset(qb->btf, dotname);
+	long off = btf_offset(qb->btf, dotname);
 
 	if (off < 0) {
 		errno = -off;

@@ -57,7 +57,7 @@ int quark_cache_init(struct quark_cache *c, uint64_t grace_ns)
 	return err;
 }
 
-static void proc_free(struct quark_cache *c, struct quark_proc *p)
+static void cache_proc_free(struct quark_cache *c, struct quark_proc *p)
 {
 	quark_record_put(p->rec);
 	pool_give(&c->procs, p);
@@ -69,7 +69,7 @@ void quark_cache_fini(struct quark_cache *c)
 
 	while ((p = TAILQ_FIRST(&c->all))) {
 		TAILQ_REMOVE(&c->all, p, link);
-		proc_free(c, p);
+		cache_proc_free(c, p);
 	}
 	pool_fini(&c->procs);
 	pool_fini(&c->records);
@@ -170,7 +170,7 @@ void quark_cache_remove(struct quark_cache *c, struct quark_proc *p)
 	list_remove(c, p);
 	hash_remove(&c->hash, &p->node);
 	TAILQ_REMOVE(&c->all, p, link);
-	proc_free(c, p);
+	cache_proc_free(c, p);
 }
 
 struct quark_record *quark_proc_edit(struct quark_proc *p)
@@ -189,7 +189,7 @@ struct quark_record *quark_proc_edit(struct quark_proc *p)
 
 /* --- a user's share of the strings ------------------------------------------ */
 
-static struct quark_user *user_of(struct quark_cache *c, uint32_t uid)
+static struct quark_user *cache_user(struct quark_cache *c, uint32_t uid)
 {
 	uint64_t hash = hash_u64(uid);
 	struct quark_user *u;
@@ -240,7 +240,7 @@ void quark_cache_keep(struct quark_cache *c, struct quark_proc *p)
 
 	if (!s || s->user)
 		return;
-	u = user_of(c, p->rec->p.proc_uid);
+	u = cache_user(c, p->rec->p.proc_uid);
 	if (u && (s->size <= QUARK_TEXT_LEAST ||
 		  c->text_bytes + u->bytes + s->size <= c->text_max)) {
 		user_take(u, s);
@@ -293,7 +293,7 @@ void quark_cache_look(struct quark_cache *c, struct quark_proc *p, uint64_t now)
 }
 
 /* The oldest goes, but never the one that has just ended. */
-static void evict(struct quark_cache *c, const struct quark_proc *but)
+static void cache_evict(struct quark_cache *c, const struct quark_proc *but)
 {
 	struct quark_proc *p;
 
@@ -309,8 +309,8 @@ static void evict(struct quark_cache *c, const struct quark_proc *but)
 }
 
 /* What several share counts once. */
-static void ended(struct quark_cache *c, struct quark_proc *p,
-		  struct quark_proc_list *l, uint64_t due)
+static void cache_ended(struct quark_cache *c, struct quark_proc *p,
+			struct quark_proc_list *l, uint64_t due)
 {
 	const struct quark_strings *s = p->rec->strings;
 
@@ -319,18 +319,18 @@ static void ended(struct quark_cache *c, struct quark_proc *p,
 	list_append(c, l, p, due);
 	p->bytes = sizeof(*p) + sizeof(*p->rec) + (s ? s->size / s->refs : 0);
 	c->dead_bytes += p->bytes;
-	evict(c, p);
+	cache_evict(c, p);
 }
 
 void quark_cache_end(struct quark_cache *c, struct quark_proc *p, uint64_t now)
 {
-	ended(c, p, &c->gone, now + c->grace_ns);
+	cache_ended(c, p, &c->gone, now + c->grace_ns);
 }
 
 void quark_cache_end_inferred(struct quark_cache *c, struct quark_proc *p,
 			      uint64_t now)
 {
-	ended(c, p, &c->inferred, now + c->inferred_ns);
+	cache_ended(c, p, &c->inferred, now + c->inferred_ns);
 }
 
 struct quark_proc *quark_cache_overdue(struct quark_cache *c, uint64_t now)
@@ -346,8 +346,8 @@ struct quark_proc *quark_cache_overdue(struct quark_cache *c, uint64_t now)
 	return NULL;
 }
 
-static void collect(struct quark_cache *c, const struct quark_proc_list *l,
-		    uint64_t now)
+static void cache_collect(struct quark_cache *c,
+			  const struct quark_proc_list *l, uint64_t now)
 {
 	struct quark_proc *p;
 
@@ -359,8 +359,8 @@ static void collect(struct quark_cache *c, const struct quark_proc_list *l,
 
 void quark_cache_collect(struct quark_cache *c, uint64_t now)
 {
-	collect(c, &c->gone, now);
-	collect(c, &c->inferred, now);
+	cache_collect(c, &c->gone, now);
+	cache_collect(c, &c->inferred, now);
 }
 
 bool quark_proc_visible(const struct quark_cache *c, const struct quark_proc *p,

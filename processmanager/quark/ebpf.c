@@ -39,7 +39,8 @@ struct ebpf {
 	uint64_t seen[ABI_QUARK_KIND_MAX]; /* losses told of already */
 };
 
-static int quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
+static int ebpf_no_print(enum libbpf_print_level level, const char *fmt,
+			 va_list ap)
 {
 	return 0;
 }
@@ -55,7 +56,7 @@ static bool kernel_older_than(int major, int minor)
 }
 
 /* Turns what libbpf said into one line, and an errno that means something. */
-static int explain(int err, const char *what)
+static int ebpf_explain(int err, const char *what)
 {
 	const char *caps = quark_missing_caps();
 	struct utsname u;
@@ -103,7 +104,7 @@ static void find_home(struct ebpf *e)
 	memcpy((void *)e->skel->rodata->quark_home, e->home, sizeof(e->home));
 }
 
-static int configure(struct ebpf *e, const struct quark_backend_conf *conf)
+static int ebpf_configure(struct ebpf *e, const struct quark_backend_conf *conf)
 {
 	struct quark_bpf *s = e->skel;
 	size_t size = perfring_size(sysconf(_SC_PAGESIZE), conf->ring_bytes);
@@ -146,7 +147,7 @@ static int map_losses(struct ebpf *e)
 	return 0;
 }
 
-static int unpack(void *arg, void *data, size_t len)
+static int ebpf_unpack(void *arg, void *data, size_t len)
 {
 	struct ebpf *e = arg;
 	ssize_t n = quark_unpack(&e->unpacked, data, len, e->home);
@@ -171,36 +172,38 @@ static int load_error(int err)
 	return err;
 }
 
-static int start(struct ebpf *e, const struct quark_backend_conf *conf,
-		 ring_fn fn, void *arg)
+static int ebpf_start(struct ebpf *e, const struct quark_backend_conf *conf,
+		      ring_fn fn, void *arg)
 {
 	int err;
 
 	errno = 0;
 	e->skel = quark_bpf__open();
 	if (!e->skel)
-		return explain(errno ? -errno : -ENOMEM, "opening programs");
-	err = configure(e, conf);
+		return ebpf_explain(errno ? -errno : -ENOMEM,
+				    "opening programs");
+	err = ebpf_configure(e, conf);
 	if (err)
 		return err;
 	err = quark_bpf__load(e->skel);
 	if (err)
-		return explain(load_error(err), "loading programs");
+		return ebpf_explain(load_error(err), "loading programs");
 	err = map_losses(e);
 	if (err)
-		return explain(err, "mapping loss counters");
+		return ebpf_explain(err, "mapping loss counters");
 	e->fn = fn;
 	e->arg = arg;
-	err = ring_new(&e->ring, bpf_map__fd(e->skel->maps.ring), unpack, e);
+	err = ring_new(&e->ring, bpf_map__fd(e->skel->maps.ring), ebpf_unpack,
+		       e);
 	if (err)
-		return explain(err, "mapping the ring");
+		return ebpf_explain(err, "mapping the ring");
 	err = quark_bpf__attach(e->skel);
 	if (err)
-		return explain(err, "attaching to tracepoints");
+		return ebpf_explain(err, "attaching to tracepoints");
 	e->walk = bpf_program__attach_iter(e->skel->progs.quark_task, NULL);
 	if (!e->walk)
-		return explain(errno ? -errno : -ENOTSUP,
-			       "attaching the task iterator");
+		return ebpf_explain(errno ? -errno : -ENOTSUP,
+				    "attaching the task iterator");
 	return 0;
 }
 
@@ -225,10 +228,10 @@ static int ebpf_open(void **bp, const struct quark_backend_conf *conf,
 
 	if (!e)
 		return -ENOMEM;
-	print = libbpf_set_print(quiet);
+	print = libbpf_set_print(ebpf_no_print);
 	cpus = cpus_number();
 	e->cpus = cpus > 0 ? cpus : 0;
-	err = cpus > 0 ? start(e, conf, fn, arg) : cpus;
+	err = cpus > 0 ? ebpf_start(e, conf, fn, arg) : cpus;
 	if (err)
 		ebpf_close(e);
 	else

@@ -17,7 +17,7 @@
 /* --- JSON ------------------------------------------------------------------ */
 
 /* Before a member or an element: a comma unless it is the first. */
-static void separate(struct strbuf *sb)
+static void ecs_separate(struct strbuf *sb)
 {
 	char last = sb->len ? sb->data[sb->len - 1] : '{';
 
@@ -70,29 +70,29 @@ static void put_string(struct strbuf *sb, const char *str, size_t len)
 	strbuf_puts(sb, "\"");
 }
 
-static void key(struct strbuf *sb, const char *name)
+static void ecs_key(struct strbuf *sb, const char *name)
 {
-	separate(sb);
+	ecs_separate(sb);
 	strbuf_printf(sb, "\"%s\":", name);
 }
 
-static void string(struct strbuf *sb, const char *name, const char *s)
+static void ecs_string(struct strbuf *sb, const char *name, const char *s)
 {
 	if (!s)
 		return;
-	key(sb, name);
+	ecs_key(sb, name);
 	put_string(sb, s, strlen(s));
 }
 
-static void number(struct strbuf *sb, const char *name, uint64_t v)
+static void ecs_number(struct strbuf *sb, const char *name, uint64_t v)
 {
-	key(sb, name);
+	ecs_key(sb, name);
 	strbuf_printf(sb, "%" PRIu64, v);
 }
 
 static void open_object(struct strbuf *sb, const char *name)
 {
-	key(sb, name);
+	ecs_key(sb, name);
 	strbuf_puts(sb, "{");
 }
 
@@ -101,14 +101,14 @@ static void close_object(struct strbuf *sb)
 	strbuf_puts(sb, "}");
 }
 
-static void element(struct strbuf *sb, const char *s)
+static void ecs_element(struct strbuf *sb, const char *s)
 {
-	separate(sb);
+	ecs_separate(sb);
 	put_string(sb, s, strlen(s));
 }
 
 /* Nanoseconds since the epoch, as ISO 8601. */
-static void timestamp(struct strbuf *sb, const char *name, uint64_t ns)
+static void ecs_timestamp(struct strbuf *sb, const char *name, uint64_t ns)
 {
 	time_t sec = ns / CLOCK_NSEC_PER_SEC;
 	char date[64];
@@ -117,7 +117,7 @@ static void timestamp(struct strbuf *sb, const char *name, uint64_t ns)
 	if (!gmtime_r(&sec, &tm) ||
 	    !strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm))
 		return;
-	key(sb, name);
+	ecs_key(sb, name);
 	strbuf_printf(sb, "\"%s.%09uZ\"", date,
 		      (unsigned int)(ns % CLOCK_NSEC_PER_SEC));
 }
@@ -144,25 +144,25 @@ static void put_event(struct strbuf *sb, const struct quark_event *ev)
 	size_t i;
 
 	open_object(sb, "event");
-	string(sb, "kind", "event");
-	string(sb, "module", "quark");
-	key(sb, "category");
+	ecs_string(sb, "kind", "event");
+	ecs_string(sb, "module", "quark");
+	ecs_key(sb, "category");
 	strbuf_puts(sb, "[\"process\"]");
-	key(sb, "type");
+	ecs_key(sb, "type");
 	strbuf_puts(sb, "[");
 	for (i = 0; i < ARRAY_SIZE(actions); i++) {
 		if (!(ev->events & actions[i].event) ||
 		    !strcmp(last, actions[i].type))
 			continue;
 		last = actions[i].type;
-		element(sb, last);
+		ecs_element(sb, last);
 	}
 	strbuf_puts(sb, "]");
-	key(sb, "action");
+	ecs_key(sb, "action");
 	strbuf_puts(sb, "[");
 	for (i = 0; i < ARRAY_SIZE(actions); i++)
 		if (ev->events & actions[i].event)
-			element(sb, actions[i].action);
+			ecs_element(sb, actions[i].action);
 	strbuf_puts(sb, "]");
 	close_object(sb);
 }
@@ -171,9 +171,9 @@ static void put_id(struct strbuf *sb, const char *what, uint32_t id,
 		   const char *name)
 {
 	open_object(sb, what);
-	key(sb, "id");
+	ecs_key(sb, "id");
 	strbuf_printf(sb, "\"%u\"", id);
-	string(sb, "name", name);
+	ecs_string(sb, "name", name);
 	close_object(sb);
 }
 
@@ -193,8 +193,8 @@ static void put_group(struct quark_queue *qq, struct strbuf *sb,
 	put_id(sb, name, gid, gr ? gr->name : NULL);
 }
 
-static void put_ids(struct quark_queue *qq, struct strbuf *sb,
-		    const struct quark_process *p)
+static void ecs_put_ids(struct quark_queue *qq, struct strbuf *sb,
+			const struct quark_process *p)
 {
 	put_user(qq, sb, "user", p->proc_euid);
 	put_user(qq, sb, "real_user", p->proc_uid);
@@ -213,15 +213,15 @@ static void put_list(struct strbuf *sb, const char *name, const char *buf,
 	*count = 0;
 	if (!buf)
 		return;
-	key(sb, name);
+	ecs_key(sb, name);
 	strbuf_puts(sb, "[");
 	quark_cmdline_iter_init(&it, buf, len);
 	for (; (s = quark_cmdline_iter_next(&it)); ++*count)
-		element(sb, s);
+		ecs_element(sb, s);
 	strbuf_puts(sb, "]");
 }
 
-static void put_args(struct strbuf *sb, const struct quark_process *p)
+static void ecs_put_args(struct strbuf *sb, const struct quark_process *p)
 {
 	struct strbuf line = { 0 };
 	size_t count, i;
@@ -229,12 +229,12 @@ static void put_args(struct strbuf *sb, const struct quark_process *p)
 	put_list(sb, "args", p->cmdline, p->cmdline_len, &count);
 	if (!p->cmdline)
 		return;
-	number(sb, "args_count", count);
+	ecs_number(sb, "args_count", count);
 	strbuf_add(&line, p->cmdline, p->cmdline_len);
 	for (i = 0; i + 1 < line.len; i++)
 		if (!line.data[i])
 			line.data[i] = ' ';
-	string(sb, "command_line", strbuf_str(&line));
+	ecs_string(sb, "command_line", strbuf_str(&line));
 	strbuf_fini(&line);
 }
 
@@ -286,12 +286,12 @@ static void put_capabilities(struct strbuf *sb, const char *name, uint64_t caps)
 	};
 	size_t i;
 
-	key(sb, name);
+	ecs_key(sb, name);
 	strbuf_puts(sb, "[");
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
 		if (!(caps >> i & 1))
 			continue;
-		separate(sb);
+		ecs_separate(sb);
 		strbuf_printf(sb, "\"CAP_%s\"", names[i]);
 	}
 	strbuf_puts(sb, "]");
@@ -304,11 +304,11 @@ static void put_relative(struct quark_queue *qq, struct strbuf *sb,
 	const struct quark_process *p = quark_process_lookup(qq, pid);
 
 	open_object(sb, name);
-	number(sb, "pid", pid);
+	ecs_number(sb, "pid", pid);
 	if (p) {
-		string(sb, "entity_id", p->proc_entity_id);
-		string(sb, "name", p->comm);
-		string(sb, "executable", p->exe);
+		ecs_string(sb, "entity_id", p->proc_entity_id);
+		ecs_string(sb, "name", p->comm);
+		ecs_string(sb, "executable", p->exe);
 	}
 	close_object(sb);
 }
@@ -332,10 +332,10 @@ static void put_entry_leader(struct quark_queue *qq, struct strbuf *sb,
 		return;
 	leader = quark_process_lookup(qq, p->proc_entry_leader);
 	open_object(sb, "entry_leader");
-	number(sb, "pid", p->proc_entry_leader);
-	string(sb, "entity_id", leader ? leader->proc_entity_id : NULL);
+	ecs_number(sb, "pid", p->proc_entry_leader);
+	ecs_string(sb, "entity_id", leader ? leader->proc_entity_id : NULL);
 	open_object(sb, "entry_meta");
-	string(sb, "type", types[p->proc_entry_leader_type]);
+	ecs_string(sb, "type", types[p->proc_entry_leader_type]);
 	close_object(sb);
 	close_object(sb);
 }
@@ -346,11 +346,11 @@ static void put_parent(struct strbuf *sb, const struct quark_process *p)
 	char id[17];
 
 	open_object(sb, "parent");
-	number(sb, "pid", p->proc_ppid);
+	ecs_number(sb, "pid", p->proc_ppid);
 	if (p->parent_key.pid && p->parent_key.pid == p->proc_ppid) {
 		quark_entity_id(id, p->parent_key.pid,
 				p->parent_key.start_boottime);
-		string(sb, "entity_id", id);
+		ecs_string(sb, "entity_id", id);
 	}
 	close_object(sb);
 }
@@ -361,28 +361,28 @@ static void put_tty(struct strbuf *sb, const struct quark_process *p)
 		return;
 	open_object(sb, "tty");
 	open_object(sb, "char_device");
-	number(sb, "major", p->proc_tty_major);
-	number(sb, "minor", p->proc_tty_minor);
+	ecs_number(sb, "major", p->proc_tty_major);
+	ecs_number(sb, "minor", p->proc_tty_minor);
 	close_object(sb);
 	close_object(sb);
 }
 
-static void put_process(struct quark_queue *qq, struct strbuf *sb,
-			const struct quark_process *p)
+static void ecs_put_process(struct quark_queue *qq, struct strbuf *sb,
+			    const struct quark_process *p)
 {
 	size_t unused;
 
 	open_object(sb, "process");
-	number(sb, "pid", p->pid);
-	string(sb, "entity_id", p->proc_entity_id);
-	string(sb, "name", p->comm);
-	string(sb, "executable", p->exe);
-	put_args(sb, p);
-	string(sb, "working_directory", p->cwd);
+	ecs_number(sb, "pid", p->pid);
+	ecs_string(sb, "entity_id", p->proc_entity_id);
+	ecs_string(sb, "name", p->comm);
+	ecs_string(sb, "executable", p->exe);
+	ecs_put_args(sb, p);
+	ecs_string(sb, "working_directory", p->cwd);
 	put_list(sb, "env_vars", p->env, p->env_len, &unused);
-	timestamp(sb, "start", p->proc_time_boot);
+	ecs_timestamp(sb, "start", p->proc_time_boot);
 	put_parent(sb, p);
-	put_ids(qq, sb, p);
+	ecs_put_ids(qq, sb, p);
 	put_relative(qq, sb, "group_leader", p->proc_pgid);
 	put_relative(qq, sb, "session_leader", p->proc_sid);
 	put_entry_leader(qq, sb, p);
@@ -394,8 +394,8 @@ static void put_process(struct quark_queue *qq, struct strbuf *sb,
 	close_object(sb);
 	close_object(sb);
 	if (p->flags & QUARK_F_EXIT) {
-		timestamp(sb, "end", p->exit_time_event);
-		number(sb, "exit_code", p->exit_code);
+		ecs_timestamp(sb, "end", p->exit_time_event);
+		ecs_number(sb, "exit_code", p->exit_code);
 	}
 	close_object(sb);
 }
@@ -407,13 +407,13 @@ static void put_own(struct strbuf *sb, const struct quark_event *ev)
 
 	open_object(sb, "quark");
 	if (signal) {
-		number(sb, "signal", signal);
-		key(sb, "core_dumped");
+		ecs_number(sb, "signal", signal);
+		ecs_key(sb, "core_dumped");
 		strbuf_puts(sb, p->wait_status & 0x80 ? "true" : "false");
 	}
-	string(sb, "cgroup", p ? p->cgroup : NULL);
+	ecs_string(sb, "cgroup", p ? p->cgroup : NULL);
 	if (ev->events & QUARK_EV_GAP)
-		number(sb, "lost", ev->gap_lost);
+		ecs_number(sb, "lost", ev->gap_lost);
 	close_object(sb);
 }
 
@@ -424,7 +424,7 @@ static void put_host(struct strbuf *sb)
 	if (gethostname(name, sizeof(name) - 1))
 		return;
 	open_object(sb, "host");
-	string(sb, "hostname", name);
+	ecs_string(sb, "hostname", name);
 	close_object(sb);
 }
 
@@ -434,14 +434,14 @@ int quark_event_to_ecs(struct quark_queue *qq, const struct quark_event *ev,
 	struct strbuf sb = { 0 };
 
 	strbuf_puts(&sb, "{");
-	timestamp(&sb, "@timestamp", ev->time);
+	ecs_timestamp(&sb, "@timestamp", ev->time);
 	open_object(&sb, "ecs");
-	string(&sb, "version", ECS_VERSION);
+	ecs_string(&sb, "version", ECS_VERSION);
 	close_object(&sb);
 	put_event(&sb, ev);
 	put_host(&sb);
 	if (ev->process)
-		put_process(qq, &sb, ev->process);
+		ecs_put_process(qq, &sb, ev->process);
 	put_own(&sb, ev);
 	close_object(&sb);
 	*len = sb.len;

@@ -36,8 +36,8 @@ void quark_new_file(const struct quark_queue_priv *qq,
 	qq->attr.new_file(qq->attr.new_file_arg, &file);
 }
 
-static int know(struct quark_queue *q, const struct quark_file_ident *ident,
-		bool known)
+static int file_set_known(struct quark_queue *q,
+			  const struct quark_file_ident *ident, bool known)
 {
 	struct quark_queue_priv *qq = q->priv;
 	const struct abi_quark_file file = {
@@ -76,11 +76,11 @@ int quark_queue_mark_execs(struct quark_queue *q, unsigned int cpu, int perf_fd)
 int quark_queue_know_file(struct quark_queue *qq,
 			  const struct quark_file_ident *ident)
 {
-	return know(qq, ident, true);
+	return file_set_known(qq, ident, true);
 }
 
 int quark_queue_forget_file(struct quark_queue *qq,
 			    const struct quark_file_ident *ident)
 {
-	return know(qq, ident, false);
+	return file_set_known(qq, ident, false);
 }

@@ -83,7 +83,7 @@ static int read_files(struct quark_names *n, char *buf)
 	return err;
 }
 
-static int load(struct quark_names *n)
+static int names_load(struct quark_names *n)
 {
 	char *buf;
 	int err;
@@ -109,7 +109,7 @@ static const struct quark_names *names_of(struct quark_queue *q)
 		errno = EBADF;
 		return NULL;
 	}
-	errno = -load(&q->priv->names);
+	errno = -names_load(&q->priv->names);
 	return &q->priv->names;
 }
 

@@ -71,7 +71,7 @@ void quark_queue_default_attr(struct quark_queue_attr *attr)
 	attr->kubefd = -1;
 }
 
-static int refuse(int err, const char *why)
+static int queue_refuse(int err, const char *why)
 {
 	quark_error("%s", why);
 	return err;
@@ -82,25 +82,26 @@ static int check_attr(const struct quark_queue_attr *a)
 	int hold_min = a->flags & QQ_NO_AGG ? 0 : 10;
 
 	if (a->flags & ~FLAGS_KNOWN)
-		return refuse(-EINVAL, "unknown flags");
+		return queue_refuse(-EINVAL, "unknown flags");
 	if (!(a->flags & QQ_ALL_BACKENDS))
-		return refuse(-EINVAL, "flags name no backend");
+		return queue_refuse(-EINVAL, "flags name no backend");
 	if (a->max_length <= 0)
-		return refuse(-EINVAL, "max_length is not positive");
+		return queue_refuse(-EINVAL, "max_length is not positive");
 	if (a->cache_grace_time < 0)
-		return refuse(-EINVAL, "cache_grace_time is negative");
+		return queue_refuse(-EINVAL, "cache_grace_time is negative");
 	if (a->hold_time < hold_min)
-		return refuse(-EINVAL, "hold_time is below 10 ms");
+		return queue_refuse(-EINVAL, "hold_time is below 10 ms");
 	if (a->reap_grace_time < 0)
-		return refuse(-EINVAL, "reap_grace_time is negative");
+		return queue_refuse(-EINVAL, "reap_grace_time is negative");
 	if (a->max_env < 0)
-		return refuse(-EINVAL, "max_env is negative");
+		return queue_refuse(-EINVAL, "max_env is negative");
 	if (a->repeat_limit < 0 || a->repeat_limit > REPEAT_LIMIT_MAX)
-		return refuse(-EINVAL, "repeat_limit is out of range");
+		return queue_refuse(-EINVAL, "repeat_limit is out of range");
 	if (a->ring_bytes > RING_BYTES_MAX)
-		return refuse(-EINVAL, "ring_bytes is above 1 GiB");
+		return queue_refuse(-EINVAL, "ring_bytes is above 1 GiB");
 	if (a->flags & FLAGS_UNSUPPORTED)
-		return refuse(-ENOTSUP, "flags ask for events not built yet");
+		return queue_refuse(-ENOTSUP,
+				    "flags ask for events not built yet");
 	return 0;
 }
 
@@ -177,7 +178,7 @@ static void follow_wall_clock(struct quark_queue_priv *qq)
 		qq->wall_offset = now;
 }
 
-static int drain(struct quark_queue_priv *qq)
+static int queue_drain(struct quark_queue_priv *qq)
 {
 	uint64_t expirations, watermark;
 	int n;
@@ -215,7 +216,7 @@ static int open_epoll(struct quark_queue_priv *qq)
 }
 
 /* What the last call gave out. */
-static void release(struct quark_queue_priv *qq)
+static void queue_release(struct quark_queue_priv *qq)
 {
 	size_t i;
 
@@ -230,7 +231,7 @@ static void priv_free(struct quark_queue_priv *qq)
 {
 	if (!qq)
 		return;
-	release(qq);
+	queue_release(qq);
 	quark_order_fini(&qq->order);
 	vault_free(qq->vault);
 	if (qq->held.hash.buckets)
@@ -308,7 +309,7 @@ static int mark_own(struct quark_queue_priv *qq)
  * For what changes the queue: in a child of fork(2) the rings, the epoll instance
  * and the timer are still the parent's. NULL with errno.
  */
-static struct quark_queue_priv *usable(const struct quark_queue *q)
+static struct quark_queue_priv *queue_usable(const struct quark_queue *q)
 {
 	if (!q->priv) {
 		errno = EBADF;
@@ -415,12 +416,12 @@ void quark_queue_close(struct quark_queue *q)
 
 int quark_queue_populate(struct quark_queue *q)
 {
-	struct quark_queue_priv *qq = usable(q);
+	struct quark_queue_priv *qq = queue_usable(q);
 	int n;
 
 	if (!qq)
 		return -1;
-	n = drain(qq);
+	n = queue_drain(qq);
 	if (n < 0) {
 		errno = -n;
 		return -1;
@@ -428,7 +429,7 @@ int quark_queue_populate(struct quark_queue *q)
 	return n;
 }
 
-static bool ripe(const struct quark_queue_priv *qq)
+static bool queue_ripe(const struct quark_queue_priv *qq)
 {
 	const struct quark_raw *first = TAILQ_FIRST(&qq->order.list);
 
@@ -450,7 +451,7 @@ static int apply_one(struct quark_queue_priv *qq)
 	return ret;
 }
 
-static bool dropped(struct quark_queue_priv *qq)
+static bool queue_dropped(struct quark_queue_priv *qq)
 {
 	struct quark_rule *rule = NULL;
 
@@ -462,12 +463,12 @@ static bool dropped(struct quark_queue_priv *qq)
 /* QQ_NO_AGG: applies what is ripe until something of it is for the caller. */
 static bool next_raw(struct quark_queue_priv *qq)
 {
-	while (ripe(qq)) {
+	while (queue_ripe(qq)) {
 		if (apply_one(qq) <= 0)
 			continue;
-		if (!dropped(qq))
+		if (!queue_dropped(qq))
 			return true;
-		release(qq);
+		queue_release(qq);
 	}
 	return false;
 }
@@ -480,12 +481,12 @@ static uint64_t hold_ns(const struct quark_queue_priv *qq)
 }
 
 /* All that is ripe, into the cache, and to those that wait. */
-static void settle(struct quark_queue_priv *qq)
+static void queue_settle(struct quark_queue_priv *qq)
 {
 	uint64_t events;
 	size_t k;
 
-	while (ripe(qq)) {
+	while (queue_ripe(qq)) {
 		if (apply_one(qq) <= 0)
 			continue;
 		events = qq->event.events;
@@ -504,7 +505,7 @@ static bool next_held(struct quark_queue_priv *qq, struct quark_queue *q)
 	struct raw_event *e;
 	size_t joined;
 
-	settle(qq);
+	queue_settle(qq);
 	while (qq->held.count &&
 	       TAILQ_FIRST(&qq->held.list)->ev.boottime + hold_ns(qq) <=
 		       qq->watermark) {
@@ -515,9 +516,9 @@ static bool next_held(struct quark_queue_priv *qq, struct quark_queue *q)
 		qq->event_rec = e->rec;
 		e->rec = NULL;
 		quark_held_free(e);
-		if (!dropped(qq))
+		if (!queue_dropped(qq))
 			return true;
-		release(qq);
+		queue_release(qq);
 	}
 	return false;
 }
@@ -572,7 +573,7 @@ static void infer_reaps(struct quark_queue_priv *qq)
 }
 
 /* When the oldest that waits can be given out; 0: nothing waits. */
-static uint64_t due(const struct quark_queue_priv *qq)
+static uint64_t queue_due(const struct quark_queue_priv *qq)
 {
 	const struct raw_event *held = TAILQ_FIRST(&qq->held.list);
 	const struct quark_raw *first = TAILQ_FIRST(&qq->order.list);
@@ -588,7 +589,7 @@ static uint64_t due(const struct quark_queue_priv *qq)
 static void arm_timer(struct quark_queue_priv *qq)
 {
 	struct itimerspec its = { 0 };
-	uint64_t at = due(qq), poll;
+	uint64_t at = queue_due(qq), poll;
 
 	if (qq->timer_armed || qq->attr.no_wakeup)
 		return;
@@ -616,10 +617,10 @@ static const struct quark_event *get_event(struct quark_queue *q)
 	 * Again while a full queue is what stopped it: an event that is for
 	 * nobody is no reason to let the caller sleep.
 	 */
-	while (drain(qq) > 0 || ripe(qq)) {
+	while (queue_drain(qq) > 0 || queue_ripe(qq)) {
 		if (next_event(qq, q))
 			return &qq->event;
-		if (!ripe(qq) && !qq->backend->backlog(qq->b))
+		if (!queue_ripe(qq) && !qq->backend->backlog(qq->b))
 			break;
 	}
 	if (next_event(qq, q))
@@ -634,18 +635,18 @@ static const struct quark_event *get_event(struct quark_queue *q)
 
 const struct quark_event *quark_queue_get_event(struct quark_queue *q)
 {
-	struct quark_queue_priv *qq = usable(q);
+	struct quark_queue_priv *qq = queue_usable(q);
 
 	if (!qq)
 		return NULL;
-	release(qq);
+	queue_release(qq);
 	return get_event(q);
 }
 
 int quark_queue_get_events(struct quark_queue *q, struct quark_event *evs,
 			   int n)
 {
-	struct quark_queue_priv *qq = usable(q);
+	struct quark_queue_priv *qq = queue_usable(q);
 	const struct quark_event *ev;
 	struct quark_record **p;
 	int i;
@@ -656,7 +657,7 @@ int quark_queue_get_events(struct quark_queue *q, struct quark_event *evs,
 		errno = EINVAL;
 		return -1;
 	}
-	release(qq);
+	queue_release(qq);
 	p = realloc(qq->copied, n * sizeof(*p));
 	if (!p)
 		return -1;
@@ -671,7 +672,7 @@ int quark_queue_get_events(struct quark_queue *q, struct quark_event *evs,
 
 int quark_queue_get_fds(struct quark_queue *q, int *fds, int n)
 {
-	const struct quark_queue_priv *qq = usable(q);
+	const struct quark_queue_priv *qq = queue_usable(q);
 
 	if (!qq)
 		return -1;
@@ -696,7 +697,7 @@ void quark_close(void)
 int quark_queue_set_agg_matrix(struct quark_queue *q, int parent, int child,
 			       quark_can_aggregate_fn fn)
 {
-	struct quark_queue_priv *qq = usable(q);
+	struct quark_queue_priv *qq = queue_usable(q);
 
 	if (!qq)
 		return -1;
@@ -711,13 +712,13 @@ int quark_queue_set_agg_matrix(struct quark_queue *q, int parent, int child,
 
 int quark_queue_block(struct quark_queue *q)
 {
-	struct quark_queue_priv *qq = usable(q);
+	struct quark_queue_priv *qq = queue_usable(q);
 	int timeout = BLOCK_MS, n;
 	struct epoll_event ev;
 
 	if (!qq)
 		return -1;
-	if (ripe(qq))
+	if (queue_ripe(qq))
 		return 0;
 	/* Nobody set a timer for what waits. */
 	if (qq->attr.no_wakeup && (qq->order.count || qq->held.count))
@@ -728,7 +729,7 @@ int quark_queue_block(struct quark_queue *q)
 
 int quark_queue_get_epollfd(struct quark_queue *q)
 {
-	struct quark_queue_priv *qq = usable(q);
+	struct quark_queue_priv *qq = queue_usable(q);
 
 	if (!qq)
 		return -1;
@@ -739,7 +740,7 @@ int quark_queue_get_epollfd(struct quark_queue *q)
 
 uint64_t quark_queue_watermark(struct quark_queue *q)
 {
-	const struct quark_queue_priv *qq = usable(q);
+	const struct quark_queue_priv *qq = queue_usable(q);
 	const struct raw_event *held;
 	const struct quark_raw *first;
 	uint64_t watermark;

@@ -62,14 +62,14 @@ static void refuse_at(struct parser *s, const char *fmt, ...)
 	va_end(ap);
 }
 
-static int peek(const struct parser *s)
+static int rules_peek(const struct parser *s)
 {
 	return s->p < s->end ? (unsigned char)*s->p : EOF;
 }
 
-static int take(struct parser *s)
+static int rules_take(struct parser *s)
 {
-	int c = peek(s);
+	int c = rules_peek(s);
 
 	if (c == EOF)
 		return c;
@@ -87,14 +87,14 @@ static void skip_blanks(struct parser *s)
 	int c;
 
 	for (;;) {
-		c = peek(s);
+		c = rules_peek(s);
 		if (c == '#')
-			while (peek(s) != '\n' && peek(s) != EOF)
-				take(s);
+			while (rules_peek(s) != '\n' && rules_peek(s) != EOF)
+				rules_take(s);
 		else if (c == ' ' || c == '\t' || c == '\r')
-			take(s);
+			rules_take(s);
 		else if (c == '\\' && s->p + 1 < s->end && s->p[1] == '\n')
-			take(s), take(s);
+			rules_take(s), rules_take(s);
 		else
 			return;
 	}
@@ -111,8 +111,8 @@ static void read_word(struct parser *s)
 	size_t n = 0;
 	int c;
 
-	while (quoted || !ends_word(peek(s))) {
-		c = take(s);
+	while (quoted || !ends_word(rules_peek(s))) {
+		c = rules_take(s);
 		if (c == EOF || (quoted && c == '\n')) {
 			refuse_at(s, "a quote is not closed");
 			return;
@@ -122,7 +122,7 @@ static void read_word(struct parser *s)
 			continue;
 		}
 		if (c == '\\')
-			c = take(s);
+			c = rules_take(s);
 		if (c == EOF || c == '\0') {
 			refuse_at(s, "%s",
 				  c ? "a backslash at the very end"
@@ -139,7 +139,7 @@ static void read_word(struct parser *s)
 	s->token = WORD;
 }
 
-static void next(struct parser *s)
+static void rules_next(struct parser *s)
 {
 	int c;
 
@@ -148,26 +148,26 @@ static void next(struct parser *s)
 	skip_blanks(s);
 	s->at_line = s->line;
 	s->at_column = s->column;
-	c = peek(s);
+	c = rules_peek(s);
 	if (c == EOF) {
 		s->token = END;
 	} else if (c == '\n') {
-		take(s);
+		rules_take(s);
 		s->token = NEWLINE;
 	} else if (c == ',') {
-		take(s);
+		rules_take(s);
 		s->token = COMMA;
 	} else {
 		read_word(s);
 	}
 }
 
-static bool is_word(const struct parser *s, const char *word)
+static bool rules_is_word(const struct parser *s, const char *word)
 {
 	return s->token == WORD && !strcmp(s->word, word);
 }
 
-static uint64_t number(struct parser *s, uint64_t max)
+static uint64_t rules_number(struct parser *s, uint64_t max)
 {
 	unsigned long long v;
 	char *end;
@@ -181,16 +181,16 @@ static uint64_t number(struct parser *s, uint64_t max)
 	if (s->word[0] < '0' || s->word[0] > '9' || *end || errno || v > max)
 		refuse_at(s, "\"%.64s\" is no number up to %llu", s->word,
 			  (unsigned long long)max);
-	next(s);
+	rules_next(s);
 	return v;
 }
 
-static void value(struct parser *s, struct quark_rule *r, uint64_t code)
+static void rules_value(struct parser *s, struct quark_rule *r, uint64_t code)
 {
 	struct quark_rule_field f = { .code = code };
 
 	if (code == QUARK_RF_POISON) {
-		f.poison_tag = number(s, UINT64_MAX);
+		f.poison_tag = rules_number(s, UINT64_MAX);
 	} else if (code == QUARK_RF_PROCESS_COMM) {
 		if (s->token != WORD || strlen(s->word) >= sizeof(f.comm)) {
 			refuse_at(s,
@@ -209,7 +209,7 @@ static void value(struct parser *s, struct quark_rule *r, uint64_t code)
 		}
 		f.path = s->word;
 	} else {
-		f.pid = number(s, UINT32_MAX);
+		f.pid = rules_number(s, UINT32_MAX);
 	}
 	if (s->failed)
 		return;
@@ -217,10 +217,10 @@ static void value(struct parser *s, struct quark_rule *r, uint64_t code)
 		refuse_at(s, "%s", strerror(errno));
 	/* The numbers have been passed over already. */
 	if (f.path == s->word || code == QUARK_RF_PROCESS_COMM)
-		next(s);
+		rules_next(s);
 }
 
-static void match(struct parser *s, struct quark_rule *r)
+static void rules_match(struct parser *s, struct quark_rule *r)
 {
 	static const struct {
 		const char *name;
@@ -240,10 +240,10 @@ static void match(struct parser *s, struct quark_rule *r)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(fields); i++) {
-		if (!is_word(s, fields[i].name))
+		if (!rules_is_word(s, fields[i].name))
 			continue;
-		next(s);
-		value(s, r, fields[i].code);
+		rules_next(s);
+		rules_value(s, r, fields[i].code);
 		return;
 	}
 	refuse_at(s,
@@ -252,41 +252,41 @@ static void match(struct parser *s, struct quark_rule *r)
 		  s->word);
 }
 
-static void rule(struct parser *s, struct quark_ruleset *rs)
+static void rules_rule(struct parser *s, struct quark_ruleset *rs)
 {
 	int action = QUARK_RA_INVALID;
 	struct quark_rule *r;
 	uint64_t tag = 0;
 
-	if (is_word(s, "pass"))
+	if (rules_is_word(s, "pass"))
 		action = QUARK_RA_PASS;
-	else if (is_word(s, "drop"))
+	else if (rules_is_word(s, "drop"))
 		action = QUARK_RA_DROP;
-	else if (is_word(s, "poison"))
+	else if (rules_is_word(s, "poison"))
 		action = QUARK_RA_POISON;
 	else
 		refuse_at(s, "pass, drop or poison is missing");
-	next(s);
+	rules_next(s);
 	if (action == QUARK_RA_POISON) {
-		tag = number(s, UINT64_MAX);
+		tag = rules_number(s, UINT64_MAX);
 		if (!tag)
 			refuse_at(s, "a poison is not 0");
 	}
-	if (!is_word(s, "on"))
+	if (!rules_is_word(s, "on"))
 		refuse_at(s, "\"on\" is missing");
-	next(s);
+	rules_next(s);
 	r = s->failed ? NULL : quark_ruleset_append_rule(rs, action, tag);
 	if (!r) {
 		refuse_at(s, "%s", strerror(errno));
 		return;
 	}
-	if (is_word(s, "any")) {
-		next(s);
+	if (rules_is_word(s, "any")) {
+		rules_next(s);
 	} else {
 		do {
 			if (s->token == COMMA && r->n_fields)
-				next(s);
-			match(s, r);
+				rules_next(s);
+			rules_match(s, r);
 		} while (s->token == WORD || s->token == COMMA);
 	}
 	if (!s->failed && s->token != NEWLINE && s->token != END)
@@ -308,11 +308,11 @@ int quark_ruleset_parse_text(struct quark_ruleset *rs, const char *buf,
 	s.err = err;
 	s.errlen = errlen;
 	quark_ruleset_init(&add);
-	for (next(&s); !s.failed && s.token != END;) {
+	for (rules_next(&s); !s.failed && s.token != END;) {
 		if (s.token == NEWLINE)
-			next(&s);
+			rules_next(&s);
 		else
-			rule(&s, &add);
+			rules_rule(&s, &add);
 	}
 	if (s.failed) {
 		quark_ruleset_clear(&add);

@@ -180,7 +180,7 @@ static int walk_hidden(void *arg, uint32_t pid)
 	return err ? err : apply_records(w);
 }
 
-static int walk(struct quark_queue_priv *qq, bool first)
+static int scan_processes(struct quark_queue_priv *qq, bool first)
 {
 	struct walk w = {
 		.qq = qq,
@@ -206,7 +206,7 @@ static int walk(struct quark_queue_priv *qq, bool first)
 
 int quark_walk_first(struct quark_queue_priv *qq)
 {
-	int err = walk(qq, true);
+	int err = scan_processes(qq, true);
 
 	if (err)
 		quark_error("reading the processes there are: %s",
@@ -262,7 +262,7 @@ void quark_walk_again(struct quark_queue_priv *qq)
 	qq->shown_gap =
 		qq->walked ? MIN(qq->shown_gap, qq->gap_from) : qq->gap_from;
 	strbuf_fini(&qq->shown);
-	if (walk(qq, false))
+	if (scan_processes(qq, false))
 		return;
 	qq->gap_to = 0;
 	qq->walked = clock_boottime_ns();

@@ -28,7 +28,8 @@ ABI_QUARK_KINDS(X)
 #undef X
 
 /* The next word, if the mask has it; the caller has counted them. */
-static uint32_t next_word(uint64_t mask, unsigned int bit, const char **at)
+static uint32_t unpack_next_word(uint64_t mask, unsigned int bit,
+				 const char **at)
 {
 	uint32_t word = 0;
 
@@ -39,7 +40,7 @@ static uint32_t next_word(uint64_t mask, unsigned int bit, const char **at)
 	return word;
 }
 
-static void unfold(struct quark_unpacked *u, const uint32_t *home)
+static void unpack_unfold(struct quark_unpacked *u, const uint32_t *home)
 {
 	switch (u->head.kind) {
 	case ABI_QUARK_FORK:
@@ -67,9 +68,10 @@ static void unpack_head(struct abi_quark_head *h,
 	h->key.tgid = p->tgid;
 	h->key.pad = 0;
 	h->cpu = p->cpu;
-	h->tid = p->tgid ^ next_word(p->mask, TID, at);
+	h->tid = p->tgid ^ unpack_next_word(p->mask, TID, at);
 	h->key.exec_id = p->exec_id;
-	h->key.exec_id |= (uint64_t)next_word(p->mask, EXEC_ID_HIGH, at) << 32;
+	h->key.exec_id |= (uint64_t)unpack_next_word(p->mask, EXEC_ID_HIGH, at)
+			  << 32;
 }
 
 ssize_t quark_unpack(struct quark_unpacked *u, const void *buf, size_t len,
@@ -94,9 +96,9 @@ ssize_t quark_unpack(struct quark_unpacked *u, const void *buf, size_t len,
 		return -EINVAL;
 	unpack_head(&u->head, &p, &at);
 	for (i = HEAD_WORDS; i < words; i++)
-		u->words[i] =
-			next_word(p.mask, i - HEAD_WORDS + FIRST_WORD, &at);
-	unfold(u, home);
+		u->words[i] = unpack_next_word(
+			p.mask, i - HEAD_WORDS + FIRST_WORD, &at);
+	unpack_unfold(u, home);
 	memcpy(u->room + sizes[p.kind], at, strings);
 	return sizes[p.kind] + strings;
 }

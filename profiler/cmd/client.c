@@ -25,7 +25,7 @@ struct exchange {
 	bool shut; /* its sending side is */
 };
 
-static size_t on_body(char *data, size_t size, size_t n, void *arg)
+static size_t client_on_body(char *data, size_t size, size_t n, void *arg)
 {
 	struct exchange *x = arg;
 	long code = 0;
@@ -52,8 +52,8 @@ static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 	return CURL_SOCKOPT_OK;
 }
 
-static int on_progress(void *arg, curl_off_t dltotal, curl_off_t dlnow,
-		       curl_off_t ultotal, curl_off_t ulnow)
+static int client_on_progress(void *arg, curl_off_t dltotal, curl_off_t dlnow,
+			      curl_off_t ultotal, curl_off_t ulnow)
 {
 	struct exchange *x = arg;
 
@@ -83,7 +83,8 @@ static void add_reason(struct strbuf *out, const struct strbuf *reason)
 		strbuf_puts(out, "no reason given");
 }
 
-static int explain(struct exchange *x, CURLcode rc, char *msg, size_t len)
+static int client_explain(struct exchange *x, CURLcode rc, char *msg,
+			  size_t len)
 {
 	const char *server = x->req->server;
 	long code = 0, sys = 0;
@@ -166,10 +167,10 @@ static int set_up(struct exchange *x, struct curl_slist **headers)
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
 	if (!x->req->endless)
 		curl_easy_setopt(c, CURLOPT_TIMEOUT, x->req->wait_s + GRACE_S);
-	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, client_on_body);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, x);
 	curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
-	curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
+	curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, client_on_progress);
 	curl_easy_setopt(c, CURLOPT_XFERINFODATA, x);
 	curl_easy_setopt(c, CURLOPT_SOCKOPTFUNCTION, on_socket);
 	curl_easy_setopt(c, CURLOPT_SOCKOPTDATA, x);
@@ -188,7 +189,7 @@ int client_get(const struct client_request *req, char *msg, size_t len)
 	if (err)
 		snprintf(msg, len, "%s: %s", req->server, strerror(-err));
 	else
-		err = explain(&x, curl_easy_perform(x.curl), msg, len);
+		err = client_explain(&x, curl_easy_perform(x.curl), msg, len);
 	curl_easy_cleanup(x.curl);
 	curl_slist_free_all(headers);
 	strbuf_fini(&x.reason);

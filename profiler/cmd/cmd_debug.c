@@ -152,8 +152,9 @@ static int check_damage(const char *path, const struct symbolizer_rows *rows)
 /* --- rules as text ---------------------------------------------------------- */
 
 /* The whole truth about one value, in the bytes of its expression if it must. */
-static void put_full(struct strbuf *out, const struct symbolizer_rows *rows,
-		     const struct symbolizer_value *v)
+static void debug_put_full(struct strbuf *out,
+			   const struct symbolizer_rows *rows,
+			   const struct symbolizer_value *v)
 {
 	const uint8_t *code;
 	size_t len = 0;
@@ -192,7 +193,7 @@ static void put_full(struct strbuf *out, const struct symbolizer_rows *rows,
 }
 
 /* Prints what was made, and begins anew. False: it could not be. */
-static bool flush(struct strbuf *out)
+static bool debug_flush(struct strbuf *out)
 {
 	bool ok = !out->failed &&
 		  (out->len == 0 ||
@@ -202,9 +203,9 @@ static bool flush(struct strbuf *out)
 	return ok;
 }
 
-static int finish(struct strbuf *out)
+static int debug_finish(struct strbuf *out)
 {
-	bool ok = flush(out) && fflush(stdout) == 0;
+	bool ok = debug_flush(out) && fflush(stdout) == 0;
 
 	strbuf_fini(out);
 	return ok ? 0 : cmd_fail("standard output cannot be written");
@@ -212,7 +213,7 @@ static int finish(struct strbuf *out)
 
 /* --- the commands ------------------------------------------------------------ */
 
-static int print_stats(const struct symbolizer_rows *rows, uint64_t took)
+static int debug_print_stats(const struct symbolizer_rows *rows, uint64_t took)
 {
 	struct strbuf out = STRBUF_INIT;
 	struct symbolizer_rows_info info;
@@ -224,7 +225,7 @@ static int print_stats(const struct symbolizer_rows *rows, uint64_t took)
 	strbuf_printf(&out, "bytes-per-MiB %.0f\ntime-ms %.3f\n",
 		      info.text ? info.bytes / (info.text / 1048576.0) : 0,
 		      took / 1e6);
-	return finish(&out);
+	return debug_finish(&out);
 }
 
 static int print_rows(const struct symbolizer_rows *rows, bool full)
@@ -242,9 +243,9 @@ static int print_rows(const struct symbolizer_rows *rows, bool full)
 		symbolizer_rows_put(rows, id, full, &out);
 		strbuf_puts(&out, "\n");
 		if (out.len > 65536)
-			ok = flush(&out);
+			ok = debug_flush(&out);
 	}
-	return finish(&out);
+	return debug_finish(&out);
 }
 
 static int unwind_table(const struct options *o)
@@ -261,7 +262,8 @@ static int unwind_table(const struct options *o)
 	rows = get_rows(o, o->args[1], &took);
 	if (!rows)
 		return OPTIONS_FAILED;
-	status = o->stats ? print_stats(rows, took) : print_rows(rows, o->full);
+	status = o->stats ? debug_print_stats(rows, took)
+			  : print_rows(rows, o->full);
 	if (!status)
 		status = check_damage(o->args[1], rows);
 	symbolizer_rows_free(rows);
@@ -281,7 +283,7 @@ static int print_rule(const char *what, const struct symbolizer_rows *rows,
 	strbuf_puts(&out, "\n");
 	if (rule.cfa.from != SYMBOLIZER_SAME) {
 		strbuf_puts(&out, "  cfa  ");
-		put_full(&out, rows, &rule.cfa);
+		debug_put_full(&out, rows, &rule.cfa);
 		strbuf_puts(&out, rule.signal ? ", signal frame\n" : "\n");
 	}
 	for (int i = 0; i < SYMBOLIZER_REGS; i++) {
@@ -291,10 +293,10 @@ static int print_rule(const char *what, const struct symbolizer_rows *rows,
 		    (i == DWARF_RSP && v->from == SYMBOLIZER_CFA && !v->n))
 			continue;
 		strbuf_printf(&out, "  %-3s  ", reg_names[i]);
-		put_full(&out, rows, v);
+		debug_put_full(&out, rows, v);
 		strbuf_puts(&out, "\n");
 	}
-	return finish(&out);
+	return debug_finish(&out);
 }
 
 /* FILE:PC, hexadecimal, at the last colon. An exit status. */
@@ -328,7 +330,7 @@ static int unwind_one(const struct options *o, const char *arg)
 	return status;
 }
 
-static int unwind(const struct options *o)
+static int debug_unwind(const struct options *o)
 {
 	int status = 0, one;
 
@@ -353,7 +355,7 @@ static const struct {
 	int (*run)(const struct options *o);
 } commands[] = {
 	{ "unwind-table", unwind_table },
-	{ "unwind", unwind },
+	{ "unwind", debug_unwind },
 	{ "files", cmd_debug_files },
 };
 

@@ -13,7 +13,7 @@
 #include "profiler/cmd/lines.h"
 
 /* A column is never empty. */
-static const char *column(const json_t *o, const char *key)
+static const char *debug_files_column(const json_t *o, const char *key)
 {
 	const char *s = lines_str(o, key);
 
@@ -26,12 +26,13 @@ static bool print_line(void *arg, json_t *o)
 	const char *problem = lines_str(o, "error");
 	bool ok;
 
-	strbuf_printf(&sb, "%-16s %-40s ", column(o, "short_id"),
-		      column(o, "build_id"));
+	strbuf_printf(&sb, "%-16s %-40s ", debug_files_column(o, "short_id"),
+		      debug_files_column(o, "build_id"));
 	strbuf_printf(&sb, "%-4s %8" PRIu64 " ",
 		      json_is_true(json_object_get(o, "open")) ? "yes" : "no",
 		      lines_int(o, "mappings"));
-	strbuf_printf(&sb, "%-5s %-5s ", column(o, "rows"), column(o, "names"));
+	strbuf_printf(&sb, "%-5s %-5s ", debug_files_column(o, "rows"),
+		      debug_files_column(o, "names"));
 	lines_text(&sb, lines_str(o, "path"));
 	if (*problem)
 		strbuf_printf(&sb, " (%s)", problem);
@@ -47,7 +48,7 @@ static bool print_json(void *arg, json_t *o)
 }
 
 /* Those of an id, or all; an exit status. */
-static int ask(const struct options *o, const char *id)
+static int debug_files_request(const struct options *o, const char *id)
 {
 	struct lines lines = { .line = o->json ? print_json : print_line,
 			       .arg = &lines };
@@ -93,9 +94,9 @@ int cmd_debug_files(const struct options *o)
 		printf("%-16s %-40s OPEN MAPPINGS ROWS  NAMES PATH\n",
 		       "SHORT-ID", "BUILD-ID");
 	if (o->nargs < 2)
-		return ask(o, NULL);
+		return debug_files_request(o, NULL);
 	for (i = 1; i < o->nargs; i++) {
-		one = ask(o, o->args[i]);
+		one = debug_files_request(o, o->args[i]);
 		status = MAX(status, one);
 	}
 	return status;

@@ -17,12 +17,12 @@
 
 static volatile sig_atomic_t events_signal;
 
-static void on_signal(int signum)
+static void events_on_signal(int signum)
 {
 	events_signal = signum;
 }
 
-static bool cancelled(void *arg)
+static bool events_cancelled(void *arg)
 {
 	return events_signal;
 }
@@ -45,7 +45,7 @@ struct events {
 	bool failed; /* no memory */
 };
 
-static void put_gap(struct strbuf *sb, const json_t *o)
+static void events_put_gap(struct strbuf *sb, const json_t *o)
 {
 	strbuf_printf(sb, "%" PRIu64 " events lost", lines_int(o, "lost"));
 }
@@ -66,21 +66,21 @@ static void put_rename(struct strbuf *sb, const json_t *o)
 	lines_text(sb, lines_str(o, "comm"));
 }
 
-static void put_ids(struct strbuf *sb, const json_t *o)
+static void events_put_ids(struct strbuf *sb, const json_t *o)
 {
 	strbuf_printf(sb, "uid %" PRIu64 " gid %" PRIu64 " ",
 		      lines_int(o, "uid"), lines_int(o, "gid"));
 	lines_text(sb, lines_str(o, "cwd"));
 }
 
-static void put_cgroup(struct strbuf *sb, const json_t *o)
+static void events_put_cgroup(struct strbuf *sb, const json_t *o)
 {
 	lines_text(sb, lines_str(o, "comm"));
 	strbuf_puts(sb, " to ");
 	lines_text(sb, lines_str(o, "cgroup"));
 }
 
-static void put_end(struct strbuf *sb, const json_t *o)
+static void events_put_end(struct strbuf *sb, const json_t *o)
 {
 	lines_text(sb, lines_str(o, "comm"));
 	if (lines_has(o, "exit_code") || lines_has(o, "signal")) {
@@ -98,7 +98,7 @@ static void put_life(struct strbuf *sb, const json_t *o)
 {
 	struct strbuf cover = STRBUF_INIT;
 
-	put_end(sb, o);
+	events_put_end(sb, o);
 	if (lines_has(o, "maxrss_bytes"))
 		strbuf_printf(sb, " rss %" PRIu64 "M",
 			      (lines_int(o, "maxrss_bytes") + (1 << 19)) >> 20);
@@ -113,11 +113,16 @@ static const struct {
 	const char *word;
 	void (*put)(struct strbuf *sb, const json_t *o);
 } kinds[] = {
-	{ "gap", put_gap },	  { "missed", put_missed },
-	{ "fork", put_fork },	  { "exec", lines_command },
-	{ "rename", put_rename }, { "id_change", put_ids },
-	{ "cgroup", put_cgroup }, { "exit", put_end },
-	{ "reap", put_end },	  { "end", put_life },
+	{ "gap", events_put_gap },
+	{ "missed", put_missed },
+	{ "fork", put_fork },
+	{ "exec", lines_command },
+	{ "rename", put_rename },
+	{ "id_change", events_put_ids },
+	{ "cgroup", events_put_cgroup },
+	{ "exit", events_put_end },
+	{ "reap", events_put_end },
+	{ "end", put_life },
 };
 
 /* --- which ones ----------------------------------------------------------- */
@@ -227,7 +232,7 @@ static void put_kind(const struct events *e, struct strbuf *sb, const json_t *o,
 	strbuf_puts(sb, "\n");
 }
 
-static bool print_event(const struct events *e, const json_t *o)
+static bool events_print_event(const struct events *e, const json_t *o)
 {
 	const json_t *words = json_object_get(o, "events");
 	struct strbuf sb = STRBUF_INIT;
@@ -280,7 +285,8 @@ static bool events_line(void *arg, json_t *o)
 		return true;
 	if (!e->o->follow)
 		return events_add(e, o);
-	ok = e->o->json ? lines_print_json(&e->lines) : print_event(e, o);
+	ok = e->o->json ? lines_print_json(&e->lines)
+			: events_print_event(e, o);
 	/* What follows may never come. */
 	return ok && !fflush(stdout);
 }
@@ -307,7 +313,7 @@ static bool events_print(struct events *e)
 		qsort(e->list, e->n, sizeof(*e->list), by_time);
 	for (i = 0; i < e->n && ok; i++) {
 		if (!e->o->json) {
-			ok = print_event(e, e->list[i].o);
+			ok = events_print_event(e, e->list[i].o);
 			continue;
 		}
 		e->lines.text = e->list[i].text;
@@ -346,10 +352,10 @@ int cmd_events(const struct options *o)
 				   : "/events?follow=1",
 		.endless = o->follow,
 		.body = lines_body,
-		.cancelled = cancelled,
+		.cancelled = events_cancelled,
 		.arg = &e.lines,
 	};
-	struct sigaction sa = { .sa_handler = on_signal };
+	struct sigaction sa = { .sa_handler = events_on_signal };
 	int status, err;
 	char msg[768];
 	size_t i;

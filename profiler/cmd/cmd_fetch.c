@@ -38,7 +38,7 @@ struct fetch {
 static struct cmd_end fetch_end;
 static volatile sig_atomic_t fetch_signal, fetch_at_once;
 
-static void on_signal(int signum)
+static void fetch_on_signal(int signum)
 {
 	fetch_signal = signum;
 	if (cmd_end_asked(&fetch_end) == CMD_END_AT_ONCE)
@@ -81,20 +81,20 @@ static void draw_progress(struct fetch *f)
 }
 
 /* A first signal asks for what there is, a second one gives up. */
-static bool enough(void *arg)
+static bool fetch_enough(void *arg)
 {
 	draw_progress(arg);
 	return fetch_signal;
 }
 
-static bool cancelled(void *arg)
+static bool fetch_cancelled(void *arg)
 {
 	return fetch_at_once;
 }
 
 /* --- the answer ------------------------------------------------------------ */
 
-static bool store(struct fetch *f, const void *data, size_t len)
+static bool fetch_store(struct fetch *f, const void *data, size_t len)
 {
 	const char *p = data;
 	ssize_t n;
@@ -113,7 +113,7 @@ static bool store(struct fetch *f, const void *data, size_t len)
 }
 
 /* Streams may be concatenated in a gzip file; profd sends one. */
-static bool unpack(struct fetch *f, const void *data, size_t len)
+static bool fetch_inflate(struct fetch *f, const void *data, size_t len)
 {
 	unsigned char out[32768];
 	int rc;
@@ -128,14 +128,14 @@ static bool unpack(struct fetch *f, const void *data, size_t len)
 			f->bad = "the answer is not gzip";
 			return false;
 		}
-		if (!store(f, out, sizeof(out) - f->unpack.avail_out))
+		if (!fetch_store(f, out, sizeof(out) - f->unpack.avail_out))
 			return false;
 	} while (rc == Z_OK && !f->unpack.avail_out);
 	f->unpacked = rc == Z_STREAM_END;
 	return true;
 }
 
-static bool on_body(void *arg, const void *data, size_t len)
+static bool fetch_on_body(void *arg, const void *data, size_t len)
 {
 	struct fetch *f = arg;
 	size_t n = MIN(len, sizeof(f->head) - f->nhead);
@@ -143,8 +143,8 @@ static bool on_body(void *arg, const void *data, size_t len)
 	memcpy(f->head + f->nhead, data, n);
 	f->nhead += n;
 	if (f->format == REPORTER_RAW)
-		return unpack(f, data, len);
-	return store(f, data, len);
+		return fetch_inflate(f, data, len);
+	return fetch_store(f, data, len);
 }
 
 /* Whether what came is what was asked for. */
@@ -165,7 +165,7 @@ static void check_body(struct fetch *f)
 	}
 }
 
-static void tell(const struct fetch *f)
+static void fetch_report(const struct fetch *f)
 {
 	if (f->o->quiet)
 		return;
@@ -177,7 +177,7 @@ static void tell(const struct fetch *f)
 }
 
 /* The file gets its name when every byte is on disk, or is gone. */
-static int finish(struct fetch *f, int err, const char *msg)
+static int fetch_finish(struct fetch *f, int err, const char *msg)
 {
 	const char *path = f->o->output;
 	int failed;
@@ -189,7 +189,7 @@ static int finish(struct fetch *f, int err, const char *msg)
 		failed = reporter_outfile_commit(&f->file);
 		if (!failed) {
 			reporter_outfile_fini(&f->file);
-			tell(f);
+			fetch_report(f);
 			return 0;
 		}
 		f->bad = strerror(-failed);
@@ -202,10 +202,10 @@ static int finish(struct fetch *f, int err, const char *msg)
 	return f->bad ? cmd_fail("%s: %s", path, f->bad) : cmd_fail("%s", msg);
 }
 
-static void catch_signals(void)
+static void fetch_catch_signals(void)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction sa = { .sa_handler = on_signal }, old;
+	struct sigaction sa = { .sa_handler = fetch_on_signal }, old;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(signals); i++) {
@@ -217,14 +217,14 @@ static void catch_signals(void)
 	}
 }
 
-static int fetch(struct fetch *f)
+static int fetch_run(struct fetch *f)
 {
 	struct client_request req = {
 		.server = f->o->server,
 		.wait_s = f->o->fetch_duration,
-		.body = on_body,
-		.cancelled = cancelled,
-		.enough = enough,
+		.body = fetch_on_body,
+		.cancelled = fetch_cancelled,
+		.enough = fetch_enough,
 		.arg = f,
 	};
 	char msg[768], path[64];
@@ -241,7 +241,7 @@ static int fetch(struct fetch *f)
 		return cmd_fail("%s: %s", f->o->output, strerror(-err));
 	f->begin = clock_boottime_ns();
 	err = client_get(&req, msg, sizeof(msg));
-	return finish(f, err, msg);
+	return fetch_finish(f, err, msg);
 }
 
 int cmd_fetch(const struct options *o)
@@ -256,8 +256,8 @@ int cmd_fetch(const struct options *o)
 	/* 16: a gzip header is expected. */
 	if (inflateInit2(&f.unpack, 16 + MAX_WBITS) != Z_OK)
 		return cmd_fail("%s", strerror(ENOMEM));
-	catch_signals();
-	status = fetch(&f);
+	fetch_catch_signals();
+	status = fetch_run(&f);
 	inflateEnd(&f.unpack);
 	return status;
 }

@@ -28,10 +28,10 @@
 #define RECORD_NAMED 8
 
 /* The signals that end a recording, and the one that tells of the command. */
-#define RECORD_SIGNALS(X)  \
-	X(SIGINT, on_end)  \
-	X(SIGTERM, on_end) \
-	X(SIGHUP, on_end)  \
+#define RECORD_SIGNALS(X)                \
+	X(SIGINT, record_on_end_signal)  \
+	X(SIGTERM, record_on_end_signal) \
+	X(SIGHUP, record_on_end_signal)  \
 	X(SIGCHLD, on_child)
 
 enum {
@@ -74,8 +74,8 @@ struct record {
 
 /* --- the end ------------------------------------------------------------- */
 
-static void on_written(void *arg, int err, uint64_t nsamples, void *data,
-		       size_t len)
+static void record_on_written(void *arg, int err, uint64_t nsamples, void *data,
+			      size_t len)
 {
 	struct record *r = arg;
 
@@ -84,7 +84,7 @@ static void on_written(void *arg, int err, uint64_t nsamples, void *data,
 }
 
 /* One that was never begun has no type. */
-static void close_handle(void *handle)
+static void record_close_handle(void *handle)
 {
 	uv_handle_t *h = handle;
 
@@ -93,16 +93,16 @@ static void close_handle(void *handle)
 }
 
 /* Its own ones: others that are still in the loop free what they belong to. */
-static void close_handles(struct record *r)
+static void record_close_handles(struct record *r)
 {
 	size_t i;
 
 	for (i = 0; i < RECORD_SIGNAL_MAX; i++)
-		close_handle(&r->signals[i]);
-	close_handle(&r->duration);
-	close_handle(&r->progress);
+		record_close_handle(&r->signals[i]);
+	record_close_handle(&r->duration);
+	record_close_handle(&r->progress);
 	for (i = 0; i < r->ntargets; i++)
-		close_handle(&r->targets[i].poll);
+		record_close_handle(&r->targets[i].poll);
 }
 
 /* A profile without samples looks like a mistake of profd's. */
@@ -145,7 +145,7 @@ static void report_running(struct record *r)
 	strbuf_fini(&list);
 }
 
-static void report(struct record *r)
+static void record_report(struct record *r)
 {
 	struct strbuf text = STRBUF_INIT;
 	struct summary to;
@@ -173,11 +173,11 @@ static void report(struct record *r)
 	strbuf_fini(&text);
 }
 
-static void on_finished(void *arg)
+static void record_on_finished(void *arg)
 {
 	struct record *r = arg;
 
-	report(r);
+	record_report(r);
 	r->finished = true;
 	if (!r->command.pid)
 		uv_stop(&r->loop);
@@ -192,7 +192,7 @@ static void end_window(struct record *r, uint64_t end)
 	r->window = NULL;
 	uv_timer_stop(&r->duration);
 	uv_timer_stop(&r->progress);
-	engine_finish(r->engine, on_finished, r);
+	engine_finish(r->engine, record_on_finished, r);
 }
 
 static void on_duration(uv_timer_t *t)
@@ -238,7 +238,7 @@ static bool in_foreground(void)
 	return yes;
 }
 
-static void on_end(uv_signal_t *h, int signum)
+static void record_on_end_signal(uv_signal_t *h, int signum)
 {
 	struct record *r = h->data;
 
@@ -262,7 +262,7 @@ static void on_end(uv_signal_t *h, int signum)
 
 /* --- the beginning ------------------------------------------------------- */
 
-static void on_progress(uv_timer_t *t)
+static void record_on_progress(uv_timer_t *t)
 {
 	struct record *r = t->data;
 	uint64_t s = (clock_boottime_ns() - r->begin + CLOCK_NSEC_PER_SEC / 2) /
@@ -281,7 +281,7 @@ static void on_progress(uv_timer_t *t)
 }
 
 /* nohup(1) */
-static bool ignored(int signum)
+static bool record_ignores(int signum)
 {
 	struct sigaction sa;
 
@@ -289,7 +289,7 @@ static bool ignored(int signum)
 	       sa.sa_handler == SIG_IGN;
 }
 
-static int catch_signals(struct record *r)
+static int record_catch_signals(struct record *r)
 {
 	static const struct {
 		int number;
@@ -303,7 +303,7 @@ static int catch_signals(struct record *r)
 	int err = 0;
 
 	for (i = 0; i < RECORD_SIGNAL_MAX; i++) {
-		if (ignored(signals[i].number))
+		if (record_ignores(signals[i].number))
 			continue;
 		err = uv_signal_init(&r->loop, &r->signals[i]);
 		if (err)
@@ -378,7 +378,7 @@ static int watch_targets(struct record *r)
 }
 
 /* What is recorded is marked. One that has ended meanwhile is no error. */
-static int mark(struct record *r)
+static int record_select(struct record *r)
 {
 	size_t i;
 	int err = 0;
@@ -390,17 +390,17 @@ static int mark(struct record *r)
 	return err == -ESRCH ? 0 : err;
 }
 
-static int begin(struct record *r)
+static int record_begin(struct record *r)
 {
 	struct reporter_window_opts wo = {
 		.end = UINT64_MAX,
 		.selected_only = !r->o->all,
 		.format = r->format,
 		.path = r->o->output,
-		.done = on_written,
+		.done = record_on_written,
 		.arg = r,
 	};
-	int err = mark(r);
+	int err = record_select(r);
 
 	if (!err)
 		engine_warm_up(r->engine);
@@ -422,11 +422,12 @@ static int begin(struct record *r)
 				     r->o->duration * 1000, 0);
 	/* A command has the terminal to itself. */
 	if (!err && !r->o->quiet && !r->commanded && isatty(STDERR_FILENO))
-		err = uv_timer_start(&r->progress, on_progress, 1000, 1000);
+		err = uv_timer_start(&r->progress, record_on_progress, 1000,
+				     1000);
 	return err ? cmd_fail("event loop: %s", uv_strerror(err)) : 0;
 }
 
-static int let_go(struct record *r)
+static int record_start_command(struct record *r)
 {
 	int err = command_go(&r->command);
 
@@ -454,7 +455,7 @@ static int check_usage(const struct options *o)
 }
 
 /* Who is to be recorded, if not the whole host; for the caller to free. */
-static int list_pids(const struct record *r, struct engine_opts *eo)
+static int record_list_pids(const struct record *r, struct engine_opts *eo)
 {
 	const struct options_numbers *pids = &r->o->pid;
 	uint32_t *list = calloc(pids->n + 1, sizeof(*list));
@@ -472,7 +473,7 @@ static int list_pids(const struct record *r, struct engine_opts *eo)
 	return 0;
 }
 
-static void tell_source(const struct record *r)
+static void record_report_source(const struct record *r)
 {
 	const char *why, *note = engine_note(r->engine, &why);
 
@@ -495,7 +496,7 @@ static int open_engine(struct record *r)
 		.open_files = r->o->open_files,
 	};
 	char msg[512];
-	int err = list_pids(r, &eo);
+	int err = record_list_pids(r, &eo);
 
 	if (err)
 		return cmd_fail("%s", strerror(-err));
@@ -503,23 +504,23 @@ static int open_engine(struct record *r)
 	free((uint32_t *)eo.pids);
 	if (err)
 		return cmd_fail("%s", msg);
-	tell_source(r);
+	record_report_source(r);
 	return 0;
 }
 
-static int record(struct record *r)
+static int record_run(struct record *r)
 {
 	int status, err;
 
-	err = catch_signals(r);
+	err = record_catch_signals(r);
 	if (err)
 		return cmd_fail("signals: %s", uv_strerror(err));
 	status = open_engine(r);
 	if (status)
 		return status;
-	status = begin(r);
+	status = record_begin(r);
 	if (!status && r->commanded)
-		status = let_go(r);
+		status = record_start_command(r);
 	if (status)
 		return status;
 	/* Killed while it was held; or told to end before it began. */
@@ -537,9 +538,9 @@ static int record_in_loop(struct record *r)
 		return cmd_fail("event loop: %s", uv_strerror(err));
 	/* Its reader gone, a pipe is an error of write(2), not our end. */
 	signal(SIGPIPE, SIG_IGN);
-	status = record(r);
+	status = record_run(r);
 	engine_free(r->engine);
-	close_handles(r);
+	record_close_handles(r);
 	uv_run(&r->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&r->loop);
 	return status;

@@ -34,7 +34,7 @@ struct run {
 };
 
 /* sd_notify(3)'s protocol: one datagram. Not under systemd: nothing. */
-static void notify(const char *state)
+static void run_notify(const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -56,7 +56,8 @@ static void notify(const char *state)
 	close(fd);
 }
 
-static void on_written(void *arg, const char *path, int err, uint64_t nsamples)
+static void run_on_written(void *arg, const char *path, int err,
+			   uint64_t nsamples)
 {
 	struct run *r = arg;
 
@@ -71,18 +72,18 @@ static void on_written(void *arg, const char *path, int err, uint64_t nsamples)
 		r->status = OPTIONS_FAILED;
 }
 
-static void close_handle(uv_signal_t *h)
+static void run_close_handle(uv_signal_t *h)
 {
 	/* One that was never begun has no loop. */
 	if (h->data)
 		uv_close((uv_handle_t *)h, NULL);
 }
 
-static void close_handles(struct run *r)
+static void run_close_handles(struct run *r)
 {
-	close_handle(&r->term);
-	close_handle(&r->intr);
-	close_handle(&r->hup);
+	run_close_handle(&r->term);
+	run_close_handle(&r->intr);
+	run_close_handle(&r->hup);
 }
 
 /* All is written. A thread that hangs in a system call is not waited for. */
@@ -98,16 +99,16 @@ static void end_late(int status)
 	alarm(RUN_LAST_S);
 }
 
-static void on_finished(void *arg)
+static void run_on_finished(void *arg)
 {
 	struct run *r = arg;
 
-	close_handles(r);
+	run_close_handles(r);
 	uv_stop(&r->loop);
 	end_late(r->status);
 }
 
-static void on_end(uv_signal_t *h, int signum)
+static void run_on_end_signal(uv_signal_t *h, int signum)
 {
 	struct run *r = h->data;
 	enum cmd_ending end = cmd_end_asked(&r->end);
@@ -120,8 +121,8 @@ static void on_end(uv_signal_t *h, int signum)
 		_exit(CMD_SIGNALLED + signum);
 	}
 	log_info("%s: writing the open window", strsignal(signum));
-	notify("STOPPING=1");
-	engine_finish(r->engine, on_finished, r);
+	run_notify("STOPPING=1");
+	engine_finish(r->engine, run_on_finished, r);
 }
 
 static void on_hup(uv_signal_t *h, int signum)
@@ -152,7 +153,8 @@ static void end_early(void)
 	signal(SIGINT, on_early);
 }
 
-static int on_signal(struct run *r, uv_signal_t *h, uv_signal_cb fn, int sig)
+static int run_watch_signal(struct run *r, uv_signal_t *h, uv_signal_cb fn,
+			    int sig)
 {
 	int err = uv_signal_init(&r->loop, h);
 
@@ -162,19 +164,19 @@ static int on_signal(struct run *r, uv_signal_t *h, uv_signal_cb fn, int sig)
 	return uv_signal_start(h, fn, sig);
 }
 
-static int catch_signals(struct run *r)
+static int run_catch_signals(struct run *r)
 {
-	int err = on_signal(r, &r->term, on_end, SIGTERM);
+	int err = run_watch_signal(r, &r->term, run_on_end_signal, SIGTERM);
 
 	if (!err)
-		err = on_signal(r, &r->intr, on_end, SIGINT);
+		err = run_watch_signal(r, &r->intr, run_on_end_signal, SIGINT);
 	return err ? cmd_fail("signals: %s", uv_strerror(err)) : 0;
 }
 
 /* Those that do not end it. */
 static int catch_others(struct run *r)
 {
-	int err = on_signal(r, &r->hup, on_hup, SIGHUP);
+	int err = run_watch_signal(r, &r->hup, on_hup, SIGHUP);
 
 	/* A client that goes away is an error of write(2), not our end. */
 	signal(SIGPIPE, SIG_IGN);
@@ -182,7 +184,7 @@ static int catch_others(struct run *r)
 }
 
 /* What is not as usual, once. */
-static void tell_source(const struct engine *e)
+static void run_report_source(const struct engine *e)
 {
 	const char *why, *note = engine_note(e, &why);
 
@@ -192,7 +194,8 @@ static void tell_source(const struct engine *e)
 		log_info("%s", note);
 }
 
-static int start(struct run *r, const struct options *o, const char *why_perf)
+static int run_start_engine(struct run *r, const struct options *o,
+			    const char *why_perf)
 {
 	struct engine_opts eo = {
 		.loop = &r->loop,
@@ -208,7 +211,7 @@ static int start(struct run *r, const struct options *o, const char *why_perf)
 		.archive_format = o->archive_format,
 		.listen = o->listen.items,
 		.nlisten = o->listen.n,
-		.written = on_written,
+		.written = run_on_written,
 		.arg = r,
 	};
 	char msg[512];
@@ -216,11 +219,11 @@ static int start(struct run *r, const struct options *o, const char *why_perf)
 
 	if (engine_new(&r->engine, &eo, msg, sizeof(msg)))
 		return cmd_fail("%s", msg);
-	tell_source(r->engine);
+	run_report_source(r->engine);
 	log_info("sampling at %u Hz, archive %s", eo.freq_hz, o->archive);
 	for (i = 0; i < o->listen.n; i++)
 		log_info("listening on %s", o->listen.items[i]);
-	notify("READY=1");
+	run_notify("READY=1");
 	return 0;
 }
 
@@ -242,11 +245,11 @@ int cmd_run(const struct options *o)
 	end_early();
 	r.status = catch_others(&r);
 	if (!r.status)
-		r.status = start(&r, o, why_perf);
+		r.status = run_start_engine(&r, o, why_perf);
 	if (!r.status)
-		r.status = catch_signals(&r);
+		r.status = run_catch_signals(&r);
 	if (r.status)
-		close_handles(&r);
+		run_close_handles(&r);
 	else
 		uv_run(&r.loop, UV_RUN_DEFAULT);
 	engine_free(r.engine);

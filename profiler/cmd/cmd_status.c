@@ -156,7 +156,7 @@ static void status_putf(struct strbuf *sb, const char *key, const char *fmt,
 	status_put(sb, key, value);
 }
 
-static double share(uint64_t part, uint64_t whole)
+static double status_percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * part / whole : 0;
 }
@@ -182,7 +182,7 @@ static void status_coverage(const struct status *st, struct strbuf *sb)
 			    "%.1f %% of the busy CPU time: %" PRIu64
 			    " samples, "
 			    "%" PRIu64 " missing",
-			    share(samples, samples + missing), samples,
+			    status_percent(samples, samples + missing), samples,
 			    missing);
 	else
 		status_put(sb, "coverage", "no samples yet");
@@ -201,7 +201,7 @@ static void status_stacks(const struct status *st, struct strbuf *sb)
 	if (all)
 		status_putf(sb, "user stacks",
 			    "%.1f %% whole: %" PRIu64 " of %" PRIu64,
-			    share(whole, all), whole, all);
+			    status_percent(whole, all), whole, all);
 	for (i = 0; i < st->n; i++)
 		if (st->lines[i].group == STATUS_STACKS &&
 		    strcmp(st->lines[i].value, "0") &&

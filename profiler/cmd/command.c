@@ -15,7 +15,7 @@ static void close_pair(int *fds)
 }
 
 /* In the child: waits to be let go, becomes the command. */
-static void become(int hold, int result, char **argv)
+static void command_child(int hold, int result, char **argv)
 {
 	char go;
 	ssize_t n;
@@ -55,7 +55,7 @@ int command_start(struct command *c, char **argv)
 	if (!c->pid) {
 		/* Its own copy would keep the end of file from coming. */
 		close(hold[1]);
-		become(hold[0], result[1], argv);
+		command_child(hold[0], result[1], argv);
 	}
 	close(hold[0]);
 	close(result[1]);

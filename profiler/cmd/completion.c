@@ -5,7 +5,7 @@
 #include "profiler/cmd/completion.h"
 #include "profiler/cmd/options_table.h"
 
-static bool has(const struct options_entry *e, size_t cmd)
+static bool completion_has(const struct options_entry *e, size_t cmd)
 {
 	return e->commands & 1U << cmd;
 }
@@ -35,7 +35,7 @@ static void bash_options(size_t cmd, struct strbuf *out)
 
 	strbuf_printf(out, "\t%s) opts='", options_commands[cmd].word);
 	for (i = 0; i < OPTIONS_ID_MAX; i++)
-		if (has(&options_table[i], cmd))
+		if (completion_has(&options_table[i], cmd))
 			bash_names(&options_table[i], out);
 	strbuf_puts(out, "-h --help -V --version' ;;\n");
 }
@@ -92,7 +92,7 @@ static void bash_script(struct strbuf *out)
 			 "\tcase ${COMP_WORDS[1]}:$prev in\n");
 	for (cmd = 0; cmd < OPTIONS_COMMAND_MAX; cmd++)
 		for (i = 0; i < OPTIONS_ID_MAX; i++)
-			if (has(&options_table[i], cmd) &&
+			if (completion_has(&options_table[i], cmd) &&
 			    options_table[i].metavar)
 				bash_value(cmd, &options_table[i], out);
 	strbuf_puts(out,
@@ -159,7 +159,7 @@ static void zsh_command(size_t cmd, struct strbuf *out)
 
 	strbuf_printf(out, "\t%s)\n\t\t_arguments", options_commands[cmd].word);
 	for (i = 0; i < OPTIONS_ID_MAX; i++) {
-		if (!has(&options_table[i], cmd))
+		if (!completion_has(&options_table[i], cmd))
 			continue;
 		if (options_table[i].letter)
 			zsh_spec(&options_table[i], true, out);

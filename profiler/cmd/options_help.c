@@ -88,7 +88,8 @@ void options_help(enum options_command cmd, struct strbuf *out)
 }
 
 /* How many letters must be added, dropped or changed to make a of b. */
-static unsigned int distance(const char *a, size_t na, const char *b, size_t nb)
+static unsigned int options_distance(const char *a, size_t na, const char *b,
+				     size_t nb)
 {
 	unsigned int row[NAME_MAX_LEN + 1], diagonal, above;
 	size_t i, j;
@@ -129,7 +130,7 @@ static void guess_try(struct guess *g, const char *candidate)
 
 	if (g->len > NAME_MAX_LEN || n > NAME_MAX_LEN)
 		return;
-	d = distance(g->name, g->len, candidate, n);
+	d = options_distance(g->name, g->len, candidate, n);
 	if (d >= g->best)
 		return;
 	g->best = d;

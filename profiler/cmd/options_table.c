@@ -85,8 +85,8 @@ static const struct unit units_time[] = {
 };
 
 /* Digits and a unit, within the entry's range. */
-static int parse_number(const struct options_entry *e, const char *text,
-			const struct unit *unit, uint64_t *out)
+static int options_parse_number(const struct options_entry *e, const char *text,
+				const struct unit *unit, uint64_t *out)
 {
 	unsigned long long v;
 	char *end;
@@ -139,7 +139,8 @@ static int set_string(struct options *o, const char *text, const char **out)
 }
 
 /* A list grows by a new one: lists are short, and the arena is freed whole. */
-static void *grow(struct options *o, const void *items, size_t n, size_t size)
+static void *options_grow(struct options *o, const void *items, size_t n,
+			  size_t size)
 {
 	char *p = arena_alloc(&o->arena, (n + 1) * size);
 
@@ -152,7 +153,7 @@ static int add_string(struct options *o, const char *text,
 		      struct options_strings *list)
 {
 	const char **items =
-		grow(o, list->items, list->n, sizeof(*list->items));
+		options_grow(o, list->items, list->n, sizeof(*list->items));
 
 	if (!items || set_string(o, text, &items[list->n]))
 		return -ENOMEM;
@@ -164,7 +165,7 @@ static int add_string(struct options *o, const char *text,
 static int add_number(struct options *o, uint64_t v,
 		      struct options_numbers *list)
 {
-	uint64_t *items = grow(o, list->items, list->n, sizeof(*items));
+	uint64_t *items = options_grow(o, list->items, list->n, sizeof(*items));
 
 	if (!items)
 		return -ENOMEM;
@@ -287,7 +288,7 @@ static int parse_time(const char *text, uint64_t *out)
 	time_t now = time(NULL), t;
 	uint64_t v;
 
-	if (!parse_number(&ago, text, units_time, &v)) {
+	if (!options_parse_number(&ago, text, units_time, &v)) {
 		*out = now > (time_t)v ? now - v : 0;
 		return 0;
 	}
@@ -298,7 +299,8 @@ static int parse_time(const char *text, uint64_t *out)
 }
 
 /* What a value of 'e' may be, for a message. */
-static void allowed(const struct options_entry *e, char *why, size_t len)
+static void options_describe_range(const struct options_entry *e, char *why,
+				   size_t len)
 {
 	switch (e->type) {
 	case OPTIONS_TYPE_NUMBER:
@@ -361,13 +363,13 @@ static int set_value(struct options *o, const struct options_entry *e,
 		*(options_FLAG *)member = true;
 		return 0;
 	case OPTIONS_TYPE_NUMBER:
-		return parse_number(e, text, units_none, member);
+		return options_parse_number(e, text, units_none, member);
 	case OPTIONS_TYPE_SIZE:
-		return parse_number(e, text, units_size, member);
+		return options_parse_number(e, text, units_size, member);
 	case OPTIONS_TYPE_SECONDS:
-		return parse_number(e, text, units_time, member);
+		return options_parse_number(e, text, units_time, member);
 	case OPTIONS_TYPE_NUMBERS:
-		if (parse_number(e, text, units_none, &v))
+		if (options_parse_number(e, text, units_none, &v))
 			return -EINVAL;
 		return add_number(o, v, member);
 	case OPTIONS_TYPE_STRING:
@@ -410,6 +412,6 @@ int options_set(struct options *o, const struct options_entry *e,
 	int err = set_value(o, e, text);
 
 	if (err == -EINVAL)
-		allowed(e, why, len);
+		options_describe_range(e, why, len);
 	return err;
 }

@@ -81,7 +81,7 @@ int mapsreader_pid(const struct mapsreader *r)
 
 /* --- the process ------------------------------------------------------------- */
 
-static void reap(struct mapsreader *r)
+static void mapsreader_reap(struct mapsreader *r)
 {
 	size_t i, n = 0;
 
@@ -91,7 +91,7 @@ static void reap(struct mapsreader *r)
 	r->nlost = n;
 }
 
-static void on_closed(uv_handle_t *h)
+static void mapsreader_on_closed(uv_handle_t *h)
 {
 	free(h->data);
 }
@@ -101,7 +101,7 @@ static void reader_end(struct mapsreader *r)
 	if (!r->link)
 		return;
 	r->link->reader = NULL;
-	uv_close((uv_handle_t *)&r->link->poll, on_closed);
+	uv_close((uv_handle_t *)&r->link->poll, mapsreader_on_closed);
 	r->link = NULL;
 	close(r->sock);
 	kill(r->pid, SIGKILL);
@@ -109,21 +109,21 @@ static void reader_end(struct mapsreader *r)
 	r->pid = 0;
 	pm_maps_fini(&r->maps);
 	r->have = 0;
-	reap(r);
+	mapsreader_reap(r);
 }
 
-static void reader_read(struct mapsreader *r);
+static void mapsreader_read(struct mapsreader *r);
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+static void mapsreader_on_readable(uv_poll_t *poll, int status, int events)
 {
 	struct reader_link *l = poll->data;
 
 	if (l->reader)
-		reader_read(l->reader);
+		mapsreader_read(l->reader);
 }
 
 /* By the name it was run by where there is no /proc. */
-static int spawn(pid_t *pid, int sock)
+static int mapsreader_spawn(pid_t *pid, int sock)
 {
 	char *argv[] = { "profd", MAPSREADER_COMMAND, NULL };
 	const char *name = (const char *)getauxval(AT_EXECFN);
@@ -160,7 +160,7 @@ static int link_start(struct mapsreader *r)
 	l->reader = r;
 	l->poll.data = l;
 	r->link = l;
-	uv_poll_start(&l->poll, UV_READABLE, on_readable);
+	uv_poll_start(&l->poll, UV_READABLE, mapsreader_on_readable);
 	uv_unref((uv_handle_t *)&l->poll);
 	return 0;
 }
@@ -169,7 +169,7 @@ static int reader_start(struct mapsreader *r)
 {
 	int pair[2], err;
 
-	reap(r);
+	mapsreader_reap(r);
 	if (r->nlost == READER_LOST)
 		return -EAGAIN;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
@@ -177,7 +177,7 @@ static int reader_start(struct mapsreader *r)
 	r->sock = pair[0];
 	err = fcntl(pair[0], F_SETFL, O_NONBLOCK) ? -errno : 0;
 	if (!err)
-		err = spawn(&r->pid, pair[1]);
+		err = mapsreader_spawn(&r->pid, pair[1]);
 	close(pair[1]);
 	if (err) {
 		close(pair[0]);
@@ -204,7 +204,8 @@ static char reader_state(const struct mapsreader *r)
 
 /* --- a batch ------------------------------------------------------------------- */
 
-static void told(struct mapsreader *r, const struct mapsreader_result *res)
+static void mapsreader_deliver(struct mapsreader *r,
+			       const struct mapsreader_result *res)
 {
 	struct pm_maps m = r->maps;
 	size_t i = r->i++;
@@ -229,7 +230,7 @@ static void reader_fail(struct mapsreader *r, int err)
 		r->restart_at = clock_boottime_ns() + READER_PAUSE_NS;
 	res.wall_ns = clock_boottime_ns() - r->since;
 	for (; left; left--) {
-		told(r, &res);
+		mapsreader_deliver(r, &res);
 		res = (struct mapsreader_result){ .err = -EAGAIN };
 	}
 }
@@ -293,7 +294,7 @@ static int answer_end(struct mapsreader *r)
 	m->tgid = r->tgids[r->i];
 	m->begin = a->begin;
 	m->end = a->end;
-	told(r, &res);
+	mapsreader_deliver(r, &res);
 	return 0;
 }
 
@@ -328,7 +329,7 @@ static int answer_read(struct mapsreader *r)
 	return answer_end(r);
 }
 
-static void reader_read(struct mapsreader *r)
+static void mapsreader_read(struct mapsreader *r)
 {
 	const struct reader_link *l = r->link;
 	int err = 0;
@@ -375,7 +376,7 @@ void mapsreader_wait(struct mapsreader *r, int ms)
 	struct pollfd pfd = { .fd = r->sock, .events = POLLIN };
 
 	if (r->link && poll(&pfd, 1, ms) > 0)
-		reader_read(r);
+		mapsreader_read(r);
 }
 
 void mapsreader_check(struct mapsreader *r, uint64_t now)
@@ -383,7 +384,7 @@ void mapsreader_check(struct mapsreader *r, uint64_t now)
 	uint64_t took;
 
 	if (r->nlost)
-		reap(r);
+		mapsreader_reap(r);
 	if (!r->link)
 		return;
 	if (!mapsreader_busy(r)) {
@@ -395,7 +396,7 @@ void mapsreader_check(struct mapsreader *r, uint64_t now)
 	if (took <= r->patience_ns)
 		return;
 	/* It may have been us who were late. */
-	reader_read(r);
+	mapsreader_read(r);
 	if (!mapsreader_busy(r) || now <= r->heard + r->patience_ns)
 		return;
 	if (took > READER_RUN_NS || reader_state(r) != 'R')
@@ -422,7 +423,7 @@ void mapsreader_free(struct mapsreader *r)
 	reader_end(r);
 	for (i = 0; r->nlost && i < 100; i++) {
 		usleep(1000);
-		reap(r);
+		mapsreader_reap(r);
 	}
 	free(r);
 }

@@ -71,7 +71,8 @@ static size_t text_len(const struct pm_maps *m)
 	return (size_t)(end - m->text);
 }
 
-static bool answer(struct mapsreader_answer *a, struct pm_maps *m)
+static bool mapsreader_send_answer(struct mapsreader_answer *a,
+				   struct pm_maps *m)
 {
 	size_t bytes = m->n * sizeof(*m->maps), i;
 	bool ok;
@@ -108,12 +109,12 @@ static bool serve_one(uint32_t tgid)
 	a.end = clock_boottime_ns();
 	a.cpu_ns = thread_ns() - cpu;
 	a.waited = thread_waits() != waits;
-	ok = answer(&a, &m);
+	ok = mapsreader_send_answer(&a, &m);
 	pm_maps_fini(&m);
 	return ok;
 }
 
-static bool serve(const struct mapsreader_question *q)
+static bool mapsreader_serve(const struct mapsreader_question *q)
 {
 	static const struct mapsreader_answer later = { .err = -EAGAIN };
 	uint64_t begin = clock_boottime_ns();
@@ -133,7 +134,7 @@ static bool serve(const struct mapsreader_question *q)
  * It ends with profd, and is not ended by what ends a process group, for it is still
  * needed then; it leaves no core and cannot be looked into.
  */
-static int settle(void)
+static int mapsreader_confine(void)
 {
 	const struct rlimit none = { 0, 0 };
 
@@ -161,9 +162,9 @@ int mapsreader_main(void)
 {
 	struct mapsreader_question q;
 
-	if (settle())
+	if (mapsreader_confine())
 		return 1;
-	while (recv_all(&q, sizeof(q)) && serve(&q))
+	while (recv_all(&q, sizeof(q)) && mapsreader_serve(&q))
 		;
 	/* Without the handlers of a program that this is not. */
 	_exit(0);

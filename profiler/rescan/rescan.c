@@ -94,7 +94,7 @@ void rescan_keep(struct rescan *r, const struct walkqueue_item *item,
 	pump_get_stats(r->opts.pump, &st);
 	if (!r->start && st.bytes_of[PUMP_WALK] < WALK_PUMP_BYTES) {
 		pump_push(r->opts.pump, PUMP_WALK, w->maps.begin, w, size);
-	} else if (!r->start || walk_start_add(r->start, w, &w->maps, size)) {
+	} else if (!r->start || rescan_start_add(r->start, w, &w->maps, size)) {
 		rescan_later(r, item);
 		rescan_drop(w);
 	}
@@ -153,16 +153,16 @@ static void rescan_go_on(struct rescan *r)
 
 	if (!r->start)
 		return;
-	until = walk_start_until(r->start);
+	until = rescan_start_until(r->start);
 	for (tries = 0; r->told < until; tries++) {
 		if (tries == WALK_TRIES) {
-			walk_start_lost(r->start);
+			rescan_start_lost(r->start);
 			break;
 		}
 		usleep(WALK_TRY_US);
 		rescan_streams(r);
 	}
-	walk_start_end(r->start, rescan_started, r);
+	rescan_start_end(r->start, rescan_started, r);
 	r->start = NULL;
 	rescan_streams(r);
 }
@@ -174,7 +174,7 @@ static void rescan_drain(struct rescan *r)
 	rescan_streams(r);
 	pump_get_stats(r->opts.pump, &st);
 	if (r->start &&
-	    walk_start_full(r->start, st.bytes - st.bytes_of[PUMP_WALK]))
+	    rescan_start_full(r->start, st.bytes - st.bytes_of[PUMP_WALK]))
 		rescan_go_on(r);
 }
 
@@ -188,7 +188,7 @@ static void rescan_batch(struct rescan *r, const struct walkqueue_item *items,
 	for (b->n = 0; r->walk_at < n && b->n < MAPSREADER_BATCH;) {
 		at = r->walk_at++;
 		if (r->walk_waited > WALK_WAITED_NS ||
-		    walkqueue_spent(r->rereads, &items[at])) {
+		    rescan_queue_spent(r->rereads, &items[at])) {
 			rescan_later(r, &items[at]);
 			continue;
 		}
@@ -241,7 +241,7 @@ int rescan_first(struct rescan *r, struct quark_queue *quark, uint64_t snapshot,
 	int err;
 
 	r->begin = begin;
-	r->start = walk_start_new(begin);
+	r->start = rescan_start_new(begin);
 	err = r->start ? rescan_processes(r, quark, snapshot, &items, &n)
 		       : -ENOMEM;
 	if (!err)
@@ -306,19 +306,19 @@ uint64_t rescan_watermark(struct rescan *r, uint64_t now)
 void rescan_saw_map(struct rescan *r, const struct pm_map_event *ev)
 {
 	if (r->start)
-		walk_saw_map(r->start, ev);
+		rescan_start_saw_map(r->start, ev);
 }
 
 void rescan_saw_event(struct rescan *r, const struct quark_event *ev)
 {
 	if (r->start)
-		walk_saw_event(r->start, ev);
+		rescan_start_saw_event(r->start, ev);
 }
 
 void rescan_saw_loss(struct rescan *r)
 {
 	if (r->start)
-		walk_start_lost(r->start);
+		rescan_start_lost(r->start);
 }
 
 int rescan_new(struct rescan **rp, const struct rescan_opts *opts)
@@ -338,6 +338,6 @@ void rescan_free(struct rescan *r)
 		return;
 	mapsreader_free(r->maps);
 	free(r->batch);
-	walkqueue_free(r->rereads);
+	rescan_queue_free(r->rereads);
 	free(r);
 }

@@ -60,11 +60,11 @@ struct walkqueue {
 		uint32_t tgid;
 		uint64_t until; /* 0: nobody */
 	} slow[SLOW];
-	uint64_t now; /* as of the last walkqueue_take() */
+	uint64_t now; /* as of the last rescan_queue_take() */
 	struct walkqueue_stats stats;
 };
 
-struct walkqueue *walkqueue_new(void)
+struct walkqueue *rescan_queue_new(void)
 {
 	struct walkqueue *q = calloc(1, sizeof(*q));
 	size_t i;
@@ -78,7 +78,7 @@ struct walkqueue *walkqueue_new(void)
 	return q;
 }
 
-void walkqueue_free(struct walkqueue *q)
+void rescan_queue_free(struct walkqueue *q)
 {
 	struct hash_node *n, *tmp;
 	size_t i;
@@ -96,7 +96,7 @@ static int64_t user_burst(const struct user *u)
 	return ranks[u->rank].burst;
 }
 
-static enum rank rank_of(const struct walkqueue_item *item)
+static enum rank rescan_queue_rank(const struct walkqueue_item *item)
 {
 	if (item->slow)
 		return RANK_SLOW;
@@ -121,11 +121,11 @@ static bool user_idle(const struct user *u)
 	return !u->known || (!u->first && u->budget.ns >= user_burst(u));
 }
 
-static struct user *user_of(struct walkqueue *q,
-			    const struct walkqueue_item *item)
+static struct user *rescan_queue_user(struct walkqueue *q,
+				      const struct walkqueue_item *item)
 {
 	struct user *u, *idle = NULL;
-	enum rank rank = rank_of(item);
+	enum rank rank = rescan_queue_rank(item);
 	size_t i;
 
 	for (i = 0; i < USERS; i++) {
@@ -145,7 +145,7 @@ static struct user *user_of(struct walkqueue *q,
 	return idle;
 }
 
-void walkqueue_add(struct walkqueue *q, const struct walkqueue_item *item)
+void rescan_queue_add(struct walkqueue *q, const struct walkqueue_item *item)
 {
 	uint64_t hash = hash_u64(item->tgid);
 	struct waiting *w;
@@ -162,7 +162,7 @@ void walkqueue_add(struct walkqueue *q, const struct walkqueue_item *item)
 	w->item = *item;
 	w->item.slow = is_slow(q, item->tgid);
 	hash_insert(&q->waiting, &w->node, hash);
-	u = user_of(q, &w->item);
+	u = rescan_queue_user(q, &w->item);
 	if (!u->first) /* nobody saves up turns */
 		u->used = MAX(u->used, q->used);
 	*u->last = w;
@@ -181,7 +181,7 @@ static void budget_refill(struct budget *b, uint64_t now, uint64_t rate,
 	b->refilled = now;
 }
 
-static void refill(struct walkqueue *q, uint64_t now)
+static void rescan_queue_refill(struct walkqueue *q, uint64_t now)
 {
 	struct user *u;
 
@@ -214,8 +214,8 @@ static void user_charge(struct walkqueue *q, struct user *u, int64_t ns)
 	u->used += ns;
 }
 
-size_t walkqueue_take(struct walkqueue *q, uint64_t now,
-		      struct walkqueue_item *out, size_t max)
+size_t rescan_queue_take(struct walkqueue *q, uint64_t now,
+			 struct walkqueue_item *out, size_t max)
 {
 	struct waiting *w;
 	struct user *u;
@@ -224,7 +224,7 @@ size_t walkqueue_take(struct walkqueue *q, uint64_t now,
 	q->now = now;
 	if (!q->stats.waiting)
 		return 0;
-	refill(q, now);
+	rescan_queue_refill(q, now);
 	while (n < max && q->budget.ns > 0 && (u = next_user(q))) {
 		w = u->first;
 		if (n && (w->item.slow || out[n - 1].slow))
@@ -243,14 +243,14 @@ size_t walkqueue_take(struct walkqueue *q, uint64_t now,
 	return n;
 }
 
-void walkqueue_charge(struct walkqueue *q, const struct walkqueue_item *item,
-		      uint64_t cpu_ns, uint64_t wait_ns)
+void rescan_queue_charge(struct walkqueue *q, const struct walkqueue_item *item,
+			 uint64_t cpu_ns, uint64_t wait_ns)
 {
 	struct slow *s = slow_of(q, item->tgid);
 
 	q->stats.cpu_ns += cpu_ns;
 	q->stats.wait_ns += wait_ns;
-	user_charge(q, user_of(q, item),
+	user_charge(q, rescan_queue_user(q, item),
 		    (int64_t)(cpu_ns + wait_ns) - (int64_t)WALKQUEUE_GUESS);
 	if (wait_ns && cpu_ns + wait_ns > WALKQUEUE_SLOW_LIMIT) {
 		q->stats.slow++;
@@ -261,12 +261,12 @@ void walkqueue_charge(struct walkqueue *q, const struct walkqueue_item *item,
 	}
 }
 
-bool walkqueue_spent(struct walkqueue *q, const struct walkqueue_item *item)
+bool rescan_queue_spent(struct walkqueue *q, const struct walkqueue_item *item)
 {
-	return user_of(q, item)->budget.ns <= 0;
+	return rescan_queue_user(q, item)->budget.ns <= 0;
 }
 
-bool walkqueue_limits(const struct walkqueue *q, uint32_t *uid)
+bool rescan_queue_limits(const struct walkqueue *q, uint32_t *uid)
 {
 	const struct user *u, *most = NULL;
 
@@ -279,7 +279,8 @@ bool walkqueue_limits(const struct walkqueue *q, uint32_t *uid)
 	return most;
 }
 
-void walkqueue_get_stats(const struct walkqueue *q, struct walkqueue_stats *out)
+void rescan_queue_get_stats(const struct walkqueue *q,
+			    struct walkqueue_stats *out)
 {
 	*out = q->stats;
 }

@@ -40,7 +40,7 @@ struct walkqueue_item {
 	uint32_t tgid;
 	uint32_t uid;
 	bool flood;
-	bool slow; /* said by walkqueue_take() */
+	bool slow; /* said by rescan_queue_take() */
 };
 
 struct walkqueue_stats {
@@ -52,24 +52,24 @@ struct walkqueue_stats {
 	uint64_t slow; /* readings */
 };
 
-struct walkqueue *walkqueue_new(void); /* NULL: no memory */
-void walkqueue_free(struct walkqueue *q);
+struct walkqueue *rescan_queue_new(void); /* NULL: no memory */
+void rescan_queue_free(struct walkqueue *q);
 /* One that waits already is left where it is. */
-void walkqueue_add(struct walkqueue *q, const struct walkqueue_item *item);
+void rescan_queue_add(struct walkqueue *q, const struct walkqueue_item *item);
 /*
  * Those that may be read now, at most 'max', into 'out'. How many; a slow one is
  * alone.
  */
-size_t walkqueue_take(struct walkqueue *q, uint64_t now,
-		      struct walkqueue_item *out, size_t max);
+size_t rescan_queue_take(struct walkqueue *q, uint64_t now,
+			 struct walkqueue_item *out, size_t max);
 /* Reading this one, which was taken, used so much CPU time and waited for so long. */
-void walkqueue_charge(struct walkqueue *q, const struct walkqueue_item *item,
-		      uint64_t cpu_ns, uint64_t wait_ns);
+void rescan_queue_charge(struct walkqueue *q, const struct walkqueue_item *item,
+			 uint64_t cpu_ns, uint64_t wait_ns);
 /* Its user has no time left. */
-bool walkqueue_spent(struct walkqueue *q, const struct walkqueue_item *item);
+bool rescan_queue_spent(struct walkqueue *q, const struct walkqueue_item *item);
 /* Who waits because his share of the time is used up; the one who owes most. */
-bool walkqueue_limits(const struct walkqueue *q, uint32_t *uid);
-void walkqueue_get_stats(const struct walkqueue *q,
-			 struct walkqueue_stats *out);
+bool rescan_queue_limits(const struct walkqueue *q, uint32_t *uid);
+void rescan_queue_get_stats(const struct walkqueue *q,
+			    struct walkqueue_stats *out);
 
 #endif /* PROFILER_WALKQUEUE_H */

@@ -37,7 +37,8 @@ static void reread_charge(struct rescan *r, const struct walkqueue_item *item,
 	/* All are read at the start; a user is charged for waits only. */
 	if (r->walking && !wait)
 		return;
-	walkqueue_charge(r->rereads, item, r->walking ? 0 : res->cpu_ns, wait);
+	rescan_queue_charge(r->rereads, item, r->walking ? 0 : res->cpu_ns,
+			    wait);
 	if (wait > WALKQUEUE_SLOW_LIMIT)
 		limits_note(r->opts.limits, item->uid, LIMIT_REREADS, 1);
 	if (r->walking)
@@ -78,7 +79,7 @@ static void reread_answer(void *arg, size_t i,
 int rescan_reader(struct rescan *r)
 {
 	if (!r->rereads)
-		r->rereads = walkqueue_new();
+		r->rereads = rescan_queue_new();
 	if (!r->batch)
 		r->batch = calloc(1, sizeof(*r->batch));
 	if (!r->maps && r->batch)
@@ -100,7 +101,7 @@ void rescan_read(struct rescan *r, uint64_t slice_ns)
 		return;
 	for (i = 0; i < b->n; i++) {
 		if (!r->walking) /* what taking it was charged */
-			walkqueue_charge(r->rereads, &b->items[i], 0, 0);
+			rescan_queue_charge(r->rereads, &b->items[i], 0, 0);
 		rescan_later(r, &b->items[i]);
 	}
 }
@@ -113,20 +114,20 @@ static void reread_next(struct rescan *r, uint64_t now)
 	if (!r->rereads || r->walking || rescan_reader(r) ||
 	    mapsreader_busy(r->maps))
 		return;
-	r->batch->n = walkqueue_take(r->rereads, now, r->batch->items,
-				     MAPSREADER_BATCH);
+	r->batch->n = rescan_queue_take(r->rereads, now, r->batch->items,
+					MAPSREADER_BATCH);
 	if (r->batch->n)
 		rescan_read(r, REREAD_SLICE_NS);
-	else if (walkqueue_limits(r->rereads, &uid))
+	else if (rescan_queue_limits(r->rereads, &uid))
 		limits_note(r->opts.limits, uid, LIMIT_REREADS, 1);
 }
 
 void rescan_later(struct rescan *r, const struct walkqueue_item *item)
 {
 	if (!r->rereads)
-		r->rereads = walkqueue_new();
+		r->rereads = rescan_queue_new();
 	if (r->rereads)
-		walkqueue_add(r->rereads, item);
+		rescan_queue_add(r->rereads, item);
 }
 
 /*
@@ -213,5 +214,5 @@ void rescan_get_stats(const struct rescan *r, struct rescan_stats *out)
 	out->start_ns = r->start_ns;
 	out->start_samples = r->start_samples;
 	if (r->rereads)
-		walkqueue_get_stats(r->rereads, &out->queue);
+		rescan_queue_get_stats(r->rereads, &out->queue);
 }

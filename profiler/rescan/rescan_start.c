@@ -39,7 +39,7 @@ struct walk_start {
 	bool lost;
 };
 
-struct walk_start *walk_start_new(uint64_t since)
+struct walk_start *rescan_start_new(uint64_t since)
 {
 	struct walk_start *s = calloc(1, sizeof(*s));
 
@@ -48,7 +48,7 @@ struct walk_start *walk_start_new(uint64_t since)
 	return s;
 }
 
-static void walk_start_saw(struct walk_start *s, uint32_t tgid, uint64_t time)
+static void rescan_start_saw(struct walk_start *s, uint32_t tgid, uint64_t time)
 {
 	if (VECTOR_ROOM(s->seen, s->nseen, s->seen_cap)) {
 		s->lost = true;
@@ -57,30 +57,30 @@ static void walk_start_saw(struct walk_start *s, uint32_t tgid, uint64_t time)
 	s->seen[s->nseen++] = (struct seen){ .tgid = tgid, .time = time };
 }
 
-void walk_start_lost(struct walk_start *s)
+void rescan_start_lost(struct walk_start *s)
 {
 	s->lost = true;
 }
 
-void walk_saw_map(struct walk_start *s, const struct pm_map_event *ev)
+void rescan_start_saw_map(struct walk_start *s, const struct pm_map_event *ev)
 {
 	if (!ev || (ev->kind == PM_MAP_LOST && !ev->tgid))
-		walk_start_lost(s);
+		rescan_start_lost(s);
 	else
-		walk_start_saw(s, ev->tgid, ev->time);
+		rescan_start_saw(s, ev->tgid, ev->time);
 }
 
-void walk_saw_event(struct walk_start *s, const struct quark_event *ev)
+void rescan_start_saw_event(struct walk_start *s, const struct quark_event *ev)
 {
 	if (!ev || ev->events & QUARK_EV_GAP || !ev->process)
-		walk_start_lost(s);
+		rescan_start_lost(s);
 	else if (ev->events & (QUARK_EV_FORK | QUARK_EV_EXEC | QUARK_EV_EXIT |
 			       QUARK_EV_REAP))
-		walk_start_saw(s, ev->process->pid, ev->boottime);
+		rescan_start_saw(s, ev->process->pid, ev->boottime);
 }
 
-int walk_start_add(struct walk_start *s, void *rec, struct pm_maps *m,
-		   size_t size)
+int rescan_start_add(struct walk_start *s, void *rec, struct pm_maps *m,
+		     size_t size)
 {
 	bool large = size > WALK_START_LARGE;
 	int err;
@@ -97,17 +97,17 @@ int walk_start_add(struct walk_start *s, void *rec, struct pm_maps *m,
 	return 0;
 }
 
-uint64_t walk_start_until(const struct walk_start *s)
+uint64_t rescan_start_until(const struct walk_start *s)
 {
 	return s->until;
 }
 
-bool walk_start_full(const struct walk_start *s, uint64_t waiting_bytes)
+bool rescan_start_full(const struct walk_start *s, uint64_t waiting_bytes)
 {
 	return waiting_bytes > WALK_START_BYTES || s->bytes > WALK_START_HELD;
 }
 
-static int compare(const void *a, const void *b)
+static int rescan_seen_cmp(const void *a, const void *b)
 {
 	const struct seen *x = a, *y = b;
 
@@ -117,26 +117,27 @@ static int compare(const void *a, const void *b)
 }
 
 /* The streams reported something of it between 'since' and its reading's end. */
-static bool changed(const struct walk_start *s, const struct pm_maps *m)
+static bool rescan_start_changed(const struct walk_start *s,
+				 const struct pm_maps *m)
 {
 	struct seen from = { .tgid = m->tgid, .time = s->since };
 	size_t i;
 
-	VECTOR_SEARCH(i, s->nseen, compare(&s->seen[i], &from) < 0);
+	VECTOR_SEARCH(i, s->nseen, rescan_seen_cmp(&s->seen[i], &from) < 0);
 	return i < s->nseen && s->seen[i].tgid == m->tgid &&
 	       s->seen[i].time <= m->end;
 }
 
-void walk_start_end(struct walk_start *s,
-		    void (*fn)(void *arg, void *rec, const struct pm_maps *m),
-		    void *arg)
+void rescan_start_end(struct walk_start *s,
+		      void (*fn)(void *arg, void *rec, const struct pm_maps *m),
+		      void *arg)
 {
 	size_t i;
 
 	if (s->nseen)
-		qsort(s->seen, s->nseen, sizeof(*s->seen), compare);
+		qsort(s->seen, s->nseen, sizeof(*s->seen), rescan_seen_cmp);
 	for (i = 0; i < s->n; i++) {
-		if (!s->lost && !changed(s, s->held[i].maps))
+		if (!s->lost && !rescan_start_changed(s, s->held[i].maps))
 			s->held[i].maps->begin = s->since;
 		fn(arg, s->held[i].rec, s->held[i].maps);
 	}

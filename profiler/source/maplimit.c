@@ -147,7 +147,7 @@ static struct slot *slot_take(struct maplimit *l, uint32_t tgid)
 	return s;
 }
 
-static struct slot *slot_of(struct maplimit *l, uint32_t tgid)
+static struct slot *maplimit_slot(struct maplimit *l, uint32_t tgid)
 {
 	struct slot *s = slot_find(l, tgid);
 
@@ -220,7 +220,7 @@ enum maplimit_verdict maplimit_map(struct maplimit *l, uint32_t tgid,
 				   uint64_t time, size_t bytes,
 				   const char key[MAPLIMIT_KEY])
 {
-	struct slot *s = slot_of(l, tgid);
+	struct slot *s = maplimit_slot(l, tgid);
 
 	if (s->since && time >= s->since &&
 	    time <= s->since + MAPLIMIT_REPEAT_NS &&
@@ -246,7 +246,7 @@ enum maplimit_verdict maplimit_map(struct maplimit *l, uint32_t tgid,
 
 void maplimit_drop(struct maplimit *l, uint32_t tgid, uint64_t time)
 {
-	struct slot *s = slot_of(l, tgid);
+	struct slot *s = maplimit_slot(l, tgid);
 
 	slot_drop(l, s, time);
 	s->to = MAX(s->to, s->until);
@@ -257,7 +257,7 @@ void maplimit_drop(struct maplimit *l, uint32_t tgid, uint64_t time)
 /* What it made goes on counting: a process may execute itself over and over. */
 void maplimit_exec(struct maplimit *l, uint32_t tgid, uint64_t time)
 {
-	struct slot *s = slot_of(l, tgid);
+	struct slot *s = maplimit_slot(l, tgid);
 
 	if (s->repeated && time < s->until)
 		slot_drop(l, s, s->until);

@@ -233,7 +233,7 @@ static int open_process(struct perfsource *s, uint32_t pid, const char **what)
 	return err == -ENOENT || err == -ESRCH ? 0 : err;
 }
 
-static int open_all(struct perfsource *s, const char **what)
+static int perfsource_open_all(struct perfsource *s, const char **what)
 {
 	size_t i;
 	int err = 0;
@@ -245,7 +245,7 @@ static int open_all(struct perfsource *s, const char **what)
 	return err;
 }
 
-static void close_all(struct perfsource *s)
+static void perfsource_close_all(struct perfsource *s)
 {
 	size_t i;
 
@@ -270,10 +270,10 @@ static int open_sized(struct perfsource *s, const char **what)
 	for (;;) {
 		s->stats.stack_copy =
 			MIN(copy, s->stats.ring_bytes / RING_RECORDS);
-		err = open_all(s, what);
+		err = perfsource_open_all(s, what);
 		if (!err)
 			return 0;
-		close_all(s);
+		perfsource_close_all(s);
 		if (err == -ENOBUFS && s->stats.ring_bytes > RING_MIN)
 			s->stats.ring_bytes /= 2;
 		else
@@ -347,7 +347,7 @@ void perfsource_free(struct perfsource *s)
 {
 	if (!s)
 		return;
-	close_all(s);
+	perfsource_close_all(s);
 	if (s->epoll >= 0)
 		close(s->epoll);
 	free(s->busy);
@@ -411,7 +411,8 @@ void perfsource_disable(struct perfsource *s)
 /* --- what comes ------------------------------------------------------------ */
 
 /* The last steps of a thread that is freed by itself have no pid any more. */
-static bool owned(const struct perf_cpu *c, struct perfsource_record *r)
+static bool perfsource_set_owner(const struct perf_cpu *c,
+				 struct perfsource_record *r)
 {
 	if (r->pid && r->pid != UINT32_MAX)
 		return true;
@@ -445,7 +446,7 @@ static void perf_lost(uint64_t sure, struct perfsource_record *r, uint64_t to)
 	r->map.end = MAX(to, sure);
 }
 
-static void on_record(void *arg, const void *rec, size_t len)
+static void perfsource_on_record(void *arg, const void *rec, size_t len)
 {
 	struct perfsource *s = arg;
 	struct perf_cpu *c = s->draining;
@@ -470,7 +471,7 @@ static void on_record(void *arg, const void *rec, size_t len)
 		c->counters[ABI_SAMPLER_RING_FULL] += r.lost;
 		break;
 	case PERFSOURCE_SAMPLE:
-		if (!owned(c, &r))
+		if (!perfsource_set_owner(c, &r))
 			return;
 		count_sample(c, &r);
 		break;
@@ -490,13 +491,13 @@ static void on_record(void *arg, const void *rec, size_t len)
  * where one may have been, it is taken for one; what it was comes to be counted
  * when it is told.
  */
-static void drain(struct perfsource *s, struct perf_cpu *c)
+static void perfsource_drain_cpu(struct perfsource *s, struct perf_cpu *c)
 {
 	struct perfsource_record r = { 0 };
 	int n;
 
 	s->draining = c;
-	n = perfring_drain(&c->ring, on_record, s);
+	n = perfring_drain(&c->ring, perfsource_on_record, s);
 	if (n < 0)
 		s->stats.bad++;
 	if (n < 0 || c->ring.used + s->stats.stack_copy + RECORD_BESIDES >
@@ -514,7 +515,7 @@ void perfsource_poll(struct perfsource *s)
 	perfring_forget_gone(s->epoll);
 	for (i = 0; i < s->ncpus; i++)
 		if (s->cpus[i].ring.page)
-			drain(s, &s->cpus[i]);
+			perfsource_drain_cpu(s, &s->cpus[i]);
 }
 
 uint64_t perfsource_watermark(const struct perfsource *s)
@@ -583,7 +584,7 @@ int perfsource_hotplug(struct perfsource *s)
 
 		if (c->fd >= 0 &&
 		    (!on || (s->enabled && perfring_silent(c->fd)))) {
-			drain(s, c);
+			perfsource_drain_cpu(s, c);
 			cpu_close(c);
 			c->sure = MIN(c->sure, s->looked.at);
 		}

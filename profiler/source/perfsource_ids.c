@@ -175,7 +175,7 @@ static struct perf_proc *add_proc(struct perfids *p, uint32_t pid,
 }
 
 /* Those whose last sample is behind us. */
-static void forget(struct perfids *p, uint64_t time)
+static void perfids_forget_dead(struct perfids *p, uint64_t time)
 {
 	struct perf_proc *proc;
 
@@ -191,7 +191,8 @@ static void forget(struct perfids *p, uint64_t time)
 
 /* --- what is told on ------------------------------------------------------- */
 
-static void describe(const struct perf_proc *proc, struct quark_process *qp)
+static void perfids_describe(const struct perf_proc *proc,
+			     struct quark_process *qp)
 {
 	memset(qp, 0, sizeof(*qp));
 	qp->pid = proc->key.pid;
@@ -205,8 +206,9 @@ static void describe(const struct perf_proc *proc, struct quark_process *qp)
 	memcpy(qp->comm, proc->comm, sizeof(qp->comm));
 }
 
-static void tell(struct perfids *p, uint64_t what, struct quark_process *qp,
-		 uint64_t time, uint32_t tid)
+static void perfids_report(struct perfids *p, uint64_t what,
+			   struct quark_process *qp, uint64_t time,
+			   uint32_t tid)
 {
 	struct quark_event ev = {
 		.events = what,
@@ -225,10 +227,10 @@ static void exec_happened(struct perfids *p, struct perf_proc *proc,
 {
 	struct quark_process qp;
 
-	describe(proc, &qp);
+	perfids_describe(proc, &qp);
 	qp.exe = (char *)path; /* borrowed for the call, like all of it */
 	proc->exec = path ? EXEC_MAPPED : EXEC_OVER;
-	tell(p, QUARK_EV_EXEC, &qp, time, proc->key.pid);
+	perfids_report(p, QUARK_EV_EXEC, &qp, time, proc->key.pid);
 }
 
 /* The mapping that makes an exec complete was lost, or there is none. */
@@ -240,7 +242,8 @@ static void exec_settle(struct perfids *p, struct perf_proc *proc,
 	proc->exec = EXEC_OVER;
 }
 
-static void died(struct perfids *p, struct perf_proc *proc, uint64_t time)
+static void perfids_mark_dead(struct perfids *p, struct perf_proc *proc,
+			      uint64_t time)
 {
 	struct quark_process qp;
 
@@ -252,19 +255,19 @@ static void died(struct perfids *p, struct perf_proc *proc, uint64_t time)
 	proc->next_dead = NULL;
 	*p->dead_tail = proc;
 	p->dead_tail = &proc->next_dead;
-	describe(proc, &qp);
+	perfids_describe(proc, &qp);
 	qp.flags |= QUARK_F_EXIT;
 	qp.exit_boottime = time;
 	qp.wait_status = PM_STATUS_UNKNOWN; /* no record has it */
-	tell(p, QUARK_EV_EXIT, &qp, time, proc->key.pid);
+	perfids_report(p, QUARK_EV_EXIT, &qp, time, proc->key.pid);
 }
 
 /*
  * A process that no record told of: its FORK was lost, or it began between two
  * readings of /proc. From now on it is one that was there.
  */
-static struct perf_proc *stranger(struct perfids *p, uint32_t pid,
-				  uint64_t time)
+static struct perf_proc *perfids_add_unknown(struct perfids *p, uint32_t pid,
+					     uint64_t time)
 {
 	static const char unknown[ABI_COMM_LEN];
 	struct perf_proc *proc = add_proc(p, pid, time, unknown);
@@ -272,17 +275,18 @@ static struct perf_proc *stranger(struct perfids *p, uint32_t pid,
 
 	if (!proc)
 		return NULL;
-	describe(proc, &qp);
+	perfids_describe(proc, &qp);
 	p->opts.process(p->opts.arg, &qp, time);
 	p->opts.want(p->opts.arg, pid);
 	return proc;
 }
 
-static struct perf_proc *expect(struct perfids *p, uint32_t pid, uint64_t time)
+static struct perf_proc *perfids_get(struct perfids *p, uint32_t pid,
+				     uint64_t time)
 {
 	struct perf_proc *proc = find_proc(p, pid);
 
-	return proc ? proc : stranger(p, pid, time);
+	return proc ? proc : perfids_add_unknown(p, pid, time);
 }
 
 /* --- records --------------------------------------------------------------- */
@@ -297,7 +301,7 @@ static void comm_of(struct perfids *p, uint32_t tid,
 
 static int feed_thread(struct perfids *p, const struct perfids_record *r)
 {
-	struct perf_proc *proc = expect(p, r->pid, r->time);
+	struct perf_proc *proc = perfids_get(p, r->pid, r->time);
 	char comm[ABI_COMM_LEN];
 
 	if (!proc)
@@ -327,8 +331,8 @@ static int feed_fork(struct perfids *p, const struct perfids_record *r)
 	if (old && born_in_walk(p, old, r->time))
 		return 0;
 	if (old)
-		died(p, old, r->time);
-	parent = expect(p, r->ppid, r->time);
+		perfids_mark_dead(p, old, r->time);
+	parent = perfids_get(p, r->ppid, r->time);
 	if (!parent)
 		return -ENOMEM;
 	exec_settle(p, parent, r->time);
@@ -341,8 +345,8 @@ static int feed_fork(struct perfids *p, const struct perfids_record *r)
 	proc->ppid = r->ppid;
 	proc->uid = parent->uid;
 	proc->gid = parent->gid;
-	describe(proc, &qp);
-	tell(p, QUARK_EV_FORK, &qp, r->time, r->tid);
+	perfids_describe(proc, &qp);
+	perfids_report(p, QUARK_EV_FORK, &qp, r->time, r->tid);
 	return add_thread(p, proc, r->tid, comm);
 }
 
@@ -352,7 +356,7 @@ static int feed_fork(struct perfids *p, const struct perfids_record *r)
  */
 static int feed_exec(struct perfids *p, const struct perfids_record *r)
 {
-	struct perf_proc *proc = expect(p, r->pid, r->time);
+	struct perf_proc *proc = perfids_get(p, r->pid, r->time);
 	struct perf_thread *leader = find_thread(p, r->pid);
 
 	if (!proc)
@@ -370,7 +374,7 @@ static int feed_exec(struct perfids *p, const struct perfids_record *r)
 
 static int feed_comm(struct perfids *p, const struct perfids_record *r)
 {
-	struct perf_proc *proc = expect(p, r->pid, r->time);
+	struct perf_proc *proc = perfids_get(p, r->pid, r->time);
 	struct perf_thread *t;
 	struct quark_process qp;
 	int err;
@@ -386,8 +390,8 @@ static int feed_comm(struct perfids *p, const struct perfids_record *r)
 		return 0;
 	exec_settle(p, proc, r->time);
 	memcpy(proc->comm, r->comm, sizeof(proc->comm));
-	describe(proc, &qp);
-	tell(p, QUARK_EV_SETPROCTITLE, &qp, r->time, r->tid);
+	perfids_describe(proc, &qp);
+	perfids_report(p, QUARK_EV_SETPROCTITLE, &qp, r->time, r->tid);
 	return 0;
 }
 
@@ -402,7 +406,7 @@ static int feed_exit(struct perfids *p, const struct perfids_record *r)
 	if (t && t->proc == proc)
 		drop_thread(p, t);
 	if (!proc->nthreads)
-		died(p, proc, r->time);
+		perfids_mark_dead(p, proc, r->time);
 	return 0;
 }
 
@@ -411,7 +415,7 @@ static int feed_gone(struct perfids *p, const struct perfids_record *r)
 	struct perf_proc *proc = find_proc(p, r->pid);
 
 	if (proc)
-		died(p, proc, r->time);
+		perfids_mark_dead(p, proc, r->time);
 	return 0;
 }
 
@@ -422,7 +426,7 @@ static void from_proc(const struct perfsource_process *from,
 	proc->gid = from->gid;
 	proc->ppid = from->stat.ppid;
 	proc->kthread = from->stat.kthread;
-	describe(proc, qp);
+	perfids_describe(proc, qp);
 	qp->cwd = from->cwd;
 	qp->cgroup = from->cgroup;
 	qp->cmdline = from->cmdline;
@@ -483,7 +487,7 @@ static int feed_read(struct perfids *p, const struct perfids_record *r)
 	/* What was executed is known from its mapping, but of a stranger. */
 	if (!proc->exec_time)
 		qp.exe = from->exe;
-	tell(p, QUARK_EV_ID_CHANGE, &qp, r->time, r->pid);
+	perfids_report(p, QUARK_EV_ID_CHANGE, &qp, r->time, r->pid);
 	return add_threads(p, proc, from);
 }
 
@@ -497,7 +501,7 @@ int perfids_feed(struct perfids *p, const struct perfids_record *r)
 		[PERFIDS_READ] = feed_read,
 	};
 
-	forget(p, r->time);
+	perfids_forget_dead(p, r->time);
 	return feed[r->kind](p, r);
 }
 
@@ -524,8 +528,8 @@ void perfids_mapped(struct perfids *p, const struct pm_map_event *ev)
  * From the cut to the return to user code a process spends some hundred
  * microseconds, less than lies between two samples: one at most is in there.
  */
-static bool inside_exec(struct perfids *p, struct perf_proc *proc,
-			const struct abi_sample *s)
+static bool perfids_inside_exec(struct perfids *p, struct perf_proc *proc,
+				const struct abi_sample *s)
 {
 	if (proc->exec == EXEC_OVER)
 		return false;
@@ -540,11 +544,11 @@ static bool inside_exec(struct perfids *p, struct perf_proc *proc,
 
 int perfids_sample(struct perfids *p, struct abi_sample *s)
 {
-	struct perf_proc *proc = expect(p, s->key.tgid, s->time);
+	struct perf_proc *proc = perfids_get(p, s->key.tgid, s->time);
 
 	if (!proc)
 		return -ENOMEM;
-	if (inside_exec(p, proc, s))
+	if (perfids_inside_exec(p, proc, s))
 		perfsource_sample_strip(s);
 	s->key.start_boottime = proc->key.start_boottime;
 	s->key.exec_id = proc->key.exec_id;

@@ -44,7 +44,7 @@ static const uint8_t dwarf_order[16] = { 0,  3,	 2,  1,	 4,  5,	 6,  7,
 #define AT_FLAGS 9
 #define NREGS 18
 
-static size_t left(const struct cursor *c)
+static size_t perfsource_rest(const struct cursor *c)
 {
 	return (size_t)(c->end - c->p);
 }
@@ -53,7 +53,7 @@ static int parse_chain(struct cursor *c, struct perfsource_sample *s)
 {
 	uint64_t n = cursor_fixed(c, sizeof(n));
 
-	if (c->bad || n > left(c) / sizeof(uint64_t))
+	if (c->bad || n > perfsource_rest(c) / sizeof(uint64_t))
 		return -EINVAL;
 	s->kstack = cursor_bytes(c, n * sizeof(uint64_t));
 	s->nkstack = n;
@@ -89,7 +89,7 @@ static int parse_stack(struct cursor *c, struct perfsource_sample *s)
 {
 	uint64_t room = cursor_fixed(c, sizeof(room)), size;
 
-	if (c->bad || room > left(c))
+	if (c->bad || room > perfsource_rest(c))
 		return -EINVAL;
 	if (!room)
 		return 0;
@@ -102,8 +102,8 @@ static int parse_stack(struct cursor *c, struct perfsource_sample *s)
 	return 0;
 }
 
-static int parse_sample(struct cursor *c, bool user, bool kernel,
-			struct perfsource_record *out)
+static int perfsource_parse_sample(struct cursor *c, bool user, bool kernel,
+				   struct perfsource_record *out)
 {
 	struct perfsource_sample *s = &out->sample;
 	const uint8_t *p = cursor_bytes(c, sizeof(struct sample_head));
@@ -156,7 +156,7 @@ static int parse_comm(struct cursor *c, bool exec,
 	out->kind = exec ? PERFSOURCE_EXEC : PERFSOURCE_COMM;
 	memcpy(&out->pid, p, sizeof(out->pid));
 	memcpy(&out->tid, p + sizeof(out->pid), sizeof(out->tid));
-	n = MIN(left(c), sizeof(out->comm) - 1);
+	n = MIN(perfsource_rest(c), sizeof(out->comm) - 1);
 	memcpy(out->comm, c->p, n);
 	out->comm[n] = '\0';
 	return 0;
@@ -166,7 +166,8 @@ static int parse_comm(struct cursor *c, bool exec,
 static int parse_map(const struct perf_event_header *h, struct cursor *c,
 		     struct perfsource_record *out)
 {
-	int ret = sideband_parse_body(h, c->p, left(c), &out->map, &out->lost);
+	int ret = sideband_parse_body(h, c->p, perfsource_rest(c), &out->map,
+				      &out->lost);
 
 	if (ret < 0)
 		return ret;
@@ -189,7 +190,7 @@ static int parse_other(const struct perf_event_header *h, struct cursor *c,
 {
 	struct trailer t;
 
-	if (left(c) < sizeof(t))
+	if (perfsource_rest(c) < sizeof(t))
 		return -EINVAL;
 	c->end -= sizeof(t);
 	memcpy(&t, c->end, sizeof(t));
@@ -229,7 +230,8 @@ int perfsource_parse(const void *buf, size_t len, bool kernel,
 	if (h.type != PERF_RECORD_SAMPLE)
 		return parse_other(&h, &c, out);
 	mode = h.misc & PERF_RECORD_MISC_CPUMODE_MASK;
-	return parse_sample(&c, mode == PERF_RECORD_MISC_USER, kernel, out);
+	return perfsource_parse_sample(&c, mode == PERF_RECORD_MISC_USER,
+				       kernel, out);
 }
 
 /* The chain without its markers ("what follows is the kernel's"). */
@@ -274,8 +276,9 @@ size_t perfsource_sample_size(const struct perfsource_record *r)
 	return size;
 }
 
-static uint8_t *put_part(uint8_t *at, uint32_t type, const void *data,
-			 size_t size, const void *more, size_t nmore)
+static uint8_t *perfsource_put_part(uint8_t *at, uint32_t type,
+				    const void *data, size_t size,
+				    const void *more, size_t nmore)
 {
 	struct abi_part part = { type, size + nmore };
 	size_t total = part_size(part.size);
@@ -313,8 +316,8 @@ void perfsource_sample_build(const struct perfsource_record *r,
 	if (s->user)
 		out->flags |= ABI_SAMPLE_USER;
 	if (n)
-		at = put_part(at, ABI_PART_KSTACK, chain, n * sizeof(*chain),
-			      NULL, 0);
+		at = perfsource_put_part(at, ABI_PART_KSTACK, chain,
+					 n * sizeof(*chain), NULL, 0);
 	if (!s->has_regs) {
 		out->flags |= ABI_SAMPLE_KTHREAD;
 	} else if (without_memory(s)) {
@@ -322,10 +325,11 @@ void perfsource_sample_build(const struct perfsource_record *r,
 	} else {
 		if (s->compat)
 			out->flags |= ABI_SAMPLE_COMPAT;
-		at = put_part(at, ABI_PART_REGS, &s->regs, sizeof(s->regs),
-			      NULL, 0);
-		at = put_part(at, ABI_PART_STACK, &stack, sizeof(stack),
-			      s->stack, s->stack_size);
+		at = perfsource_put_part(at, ABI_PART_REGS, &s->regs,
+					 sizeof(s->regs), NULL, 0);
+		at = perfsource_put_part(at, ABI_PART_STACK, &stack,
+					 sizeof(stack), s->stack,
+					 s->stack_size);
 	}
 	out->size = at - (uint8_t *)out;
 }

@@ -31,7 +31,7 @@ struct reading {
 };
 
 /* Offset of a string in 'text', plus one; 0: unknown. */
-static size_t keep(struct reading *r, const char *s, size_t len)
+static size_t perfsource_proc_keep(struct reading *r, const char *s, size_t len)
 {
 	size_t at = r->text.len + 1;
 
@@ -44,7 +44,8 @@ static size_t keep_link(struct reading *r, const char *name)
 {
 	ssize_t n = readlinkat(r->dir, name, r->buf, PROCFS_TEXT_MAX);
 
-	return n > 0 && n < PROCFS_TEXT_MAX ? keep(r, r->buf, n) : 0;
+	return n > 0 && n < PROCFS_TEXT_MAX ? perfsource_proc_keep(r, r->buf, n)
+					    : 0;
 }
 
 static size_t keep_cgroup(struct reading *r)
@@ -54,7 +55,7 @@ static size_t keep_cgroup(struct reading *r)
 	if (procfs_read(r->dir, "cgroup", r->buf, sizeof(r->buf)) <= 0)
 		return 0;
 	path = procfs_cgroup(r->buf);
-	return path ? keep(r, path, strlen(path)) : 0;
+	return path ? perfsource_proc_keep(r, path, strlen(path)) : 0;
 }
 
 static void read_ids(struct reading *r)
@@ -82,7 +83,7 @@ static int read_thread(void *arg, uint32_t tid)
 	return 0;
 }
 
-static int read_all(struct reading *r, uint32_t pid)
+static int perfsource_proc_read_all(struct reading *r, uint32_t pid)
 {
 	char path[PATH_MAX];
 	ssize_t n = procfs_read(r->dir, "stat", r->buf, PROCFS_TEXT_MAX);
@@ -98,14 +99,14 @@ static int read_all(struct reading *r, uint32_t pid)
 	return 0;
 }
 
-static char *kept(char *text, size_t at)
+static char *perfsource_proc_text(char *text, size_t at)
 {
 	return at ? text + at - 1 : NULL;
 }
 
 /* All of it in one block, 'front' bytes of which are the caller's. */
-static struct perfsource_process *pack(const struct reading *r, size_t front,
-				       const size_t *at)
+static struct perfsource_process *
+perfsource_proc_pack(const struct reading *r, size_t front, const size_t *at)
 {
 	struct perfsource_process *p;
 	char *block, *text;
@@ -124,10 +125,10 @@ static struct perfsource_process *pack(const struct reading *r, size_t front,
 	text = (char *)(p->threads + p->nthreads);
 	if (r->text.len)
 		memcpy(text, r->text.data, r->text.len);
-	p->cgroup = kept(text, at[0]);
-	p->exe = kept(text, at[1]);
-	p->cwd = kept(text, at[2]);
-	p->cmdline = kept(text, at[3]);
+	p->cgroup = perfsource_proc_text(text, at[0]);
+	p->exe = perfsource_proc_text(text, at[1]);
+	p->cwd = perfsource_proc_text(text, at[2]);
+	p->cmdline = perfsource_proc_text(text, at[3]);
 	return p;
 }
 
@@ -136,7 +137,7 @@ static int read_into(struct reading *r, size_t front,
 {
 	size_t at[4] = { 0 };
 	ssize_t n;
-	int err = read_all(r, r->p.pid);
+	int err = perfsource_proc_read_all(r, r->p.pid);
 
 	if (err)
 		return err;
@@ -146,11 +147,11 @@ static int read_into(struct reading *r, size_t front,
 		at[2] = keep_link(r, "cwd");
 		n = procfs_read(r->dir, "cmdline", r->buf, sizeof(r->buf));
 		if (n > 0) {
-			at[3] = keep(r, r->buf, n);
+			at[3] = perfsource_proc_keep(r, r->buf, n);
 			r->p.cmdline_len = n;
 		}
 	}
-	*out = pack(r, front, at);
+	*out = perfsource_proc_pack(r, front, at);
 	return *out ? 0 : -ENOMEM;
 }
 

@@ -106,8 +106,8 @@ void reporter_member_row(struct reporter_metrics *m, const char *group)
 		m->text.failed = true;
 }
 
-static void member(struct reporter_metrics *m, const char *group,
-		   const char *key, json_t *value)
+static void http_metrics_member(struct reporter_metrics *m, const char *group,
+				const char *key, json_t *value)
 {
 	json_t *o = m->o;
 
@@ -122,21 +122,23 @@ void reporter_member_int(struct reporter_metrics *m, const char *group,
 			 const char *key, uint64_t value)
 {
 	if (m->form == METRICS_JSON)
-		member(m, group, key, json_integer((json_int_t)value));
+		http_metrics_member(m, group, key,
+				    json_integer((json_int_t)value));
 }
 
 void reporter_member_real(struct reporter_metrics *m, const char *group,
 			  const char *key, double value)
 {
 	if (m->form == METRICS_JSON && isfinite(value))
-		member(m, group, key, json_real(value));
+		http_metrics_member(m, group, key, json_real(value));
 }
 
 void reporter_member_text(struct reporter_metrics *m, const char *group,
 			  const char *key, const char *value)
 {
 	if (m->form == METRICS_JSON)
-		member(m, group, key, ledger_text(value, strlen(value)));
+		http_metrics_member(m, group, key,
+				    ledger_text(value, strlen(value)));
 }
 
 /* --- what there is --------------------------------------------------------- */
@@ -227,7 +229,7 @@ static void metrics_events(struct reporter *r, struct reporter_metrics *m)
 	}
 }
 
-static void metrics_collect(struct reporter *r, struct reporter_metrics *m)
+static void http_metrics_collect(struct reporter *r, struct reporter_metrics *m)
 {
 	struct reporter_stats st;
 
@@ -267,13 +269,13 @@ char *metrics_text(struct reporter *r, enum metrics_form form, size_t *lenp)
 
 	if (form == METRICS_JSON) {
 		m.o = json_object();
-		metrics_collect(r, &m);
+		http_metrics_collect(r, &m);
 		if (json_dump_callback(m.o, metrics_add, &m.text, JSON_COMPACT))
 			m.text.failed = true;
 		strbuf_puts(&m.text, "\n");
 		json_decref(m.o);
 	} else {
-		metrics_collect(r, &m);
+		http_metrics_collect(r, &m);
 	}
 	*lenp = m.text.len;
 	return strbuf_steal(&m.text);

@@ -50,7 +50,7 @@ static struct line line_new(int64_t wall)
 			      .room = LEDGER_TEXT_MAX };
 }
 
-static void put(struct line *l, const char *key, json_t *value)
+static void ledger_put(struct line *l, const char *key, json_t *value)
 {
 	if (json_object_set_new_nocheck(l->o, key, value))
 		l->failed = true;
@@ -58,7 +58,7 @@ static void put(struct line *l, const char *key, json_t *value)
 
 static void put_int(struct line *l, const char *key, uint64_t value)
 {
-	put(l, key, json_integer((json_int_t)value));
+	ledger_put(l, key, json_integer((json_int_t)value));
 }
 
 /* Bytes of the character at 's'; 0: it is none. */
@@ -105,7 +105,7 @@ static size_t text_cost(const char *s, size_t n)
 }
 
 /* How much of (s, len) there is room for, in whole characters; takes the room. */
-static size_t text_fits(size_t *room, const char *s, size_t len)
+static size_t ledger_text_fits(size_t *room, const char *s, size_t len)
 {
 	size_t i = 0, n, cost;
 
@@ -122,14 +122,15 @@ static size_t text_fits(size_t *room, const char *s, size_t len)
 
 static void put_text(struct line *l, const char *key, const char *s, size_t len)
 {
-	size_t fits = text_fits(&l->room, s, len);
+	size_t fits = ledger_text_fits(&l->room, s, len);
 
 	l->cut |= fits < len;
 	if (fits)
-		put(l, key, ledger_text(s, fits));
+		ledger_put(l, key, ledger_text(s, fits));
 }
 
-static void put_part(struct line *l, const char *key, const struct pm_part *p)
+static void ledger_put_part(struct line *l, const char *key,
+			    const struct pm_part *p)
 {
 	if (p->len)
 		put_text(l, key, p->s, p->len);
@@ -175,7 +176,8 @@ static void put_moment(struct line *l, const char *key, uint64_t boottime)
 }
 
 /* The last one may be cut: that and those behind it did not fit. */
-static void put_args(struct line *l, const char *cmdline, size_t len, bool cut)
+static void ledger_put_args(struct line *l, const char *cmdline, size_t len,
+			    bool cut)
 {
 	size_t most = MIN(l->room, LEDGER_ARGS_MAX), room = most, fits;
 	struct quark_cmdline_iter it;
@@ -187,7 +189,7 @@ static void put_args(struct line *l, const char *cmdline, size_t len, bool cut)
 		quark_cmdline_iter_init(&it, cmdline, len);
 		while (room && (arg = quark_cmdline_iter_next(&it))) {
 			len = strlen(arg);
-			fits = text_fits(&room, arg, len);
+			fits = ledger_text_fits(&room, arg, len);
 			cut |= fits < len;
 			if (json_array_append_new(args, ledger_text(arg, fits)))
 				l->failed = true;
@@ -197,10 +199,10 @@ static void put_args(struct line *l, const char *cmdline, size_t len, bool cut)
 		}
 		cut |= !room && quark_cmdline_iter_next(&it);
 		l->room -= most - room;
-		put(l, "args", args);
+		ledger_put(l, "args", args);
 	}
 	if (cut)
-		put(l, "args_cut", json_true());
+		ledger_put(l, "args_cut", json_true());
 }
 
 /* As wait4(2) gives it. */
@@ -214,10 +216,10 @@ static void put_wait_status(struct line *l, int status)
 	}
 	put_int(l, "signal", WTERMSIG(status));
 	put_str(l, "signal_name", sigabbrev_np(WTERMSIG(status)));
-	put(l, "core", json_boolean(WCOREDUMP(status)));
+	ledger_put(l, "core", json_boolean(WCOREDUMP(status)));
 }
 
-static void put_cgroup(struct line *l, const char *cgroup)
+static void ledger_put_cgroup(struct line *l, const char *cgroup)
 {
 	struct pm_cgroup in;
 
@@ -225,10 +227,10 @@ static void put_cgroup(struct line *l, const char *cgroup)
 		return;
 	pm_cgroup_parse(cgroup, strlen(cgroup), &in);
 	put_str(l, "cgroup", cgroup);
-	put_part(l, "container", &in.container);
+	ledger_put_part(l, "container", &in.container);
 	put_str(l, "engine", in.engine);
-	put_part(l, "pod", &in.pod);
-	put_part(l, "unit", &in.unit);
+	ledger_put_part(l, "pod", &in.pod);
+	ledger_put_part(l, "unit", &in.unit);
 }
 
 const char *ledger_entry(uint32_t type)
@@ -265,7 +267,7 @@ static int line_add(const char *data, size_t len, void *arg)
 static void put_line(struct line *l, struct strbuf *sb)
 {
 	if (l->cut)
-		put(l, "cut", json_true());
+		ledger_put(l, "cut", json_true());
 	if (l->failed || json_dump_callback(l->o, line_add, sb, JSON_COMPACT))
 		sb->failed = true;
 	strbuf_add(sb, "\n", 1);
@@ -297,8 +299,8 @@ static void put_coverage(struct line *l, const struct pm_process_info *p,
 {
 	double expected = (double)p->cpu_ns * freq_hz / CLOCK_NSEC_PER_SEC;
 
-	put(l, "coverage", json_real(p->samples / expected));
-	put(l, "coverage_deviation", json_real(1 / sqrt(expected)));
+	ledger_put(l, "coverage", json_real(p->samples / expected));
+	ledger_put(l, "coverage_deviation", json_real(1 / sqrt(expected)));
 }
 
 static void put_account(struct line *l, const struct pm_process_info *p,
@@ -370,7 +372,7 @@ static void put_program(struct line *l, const struct pm_image_info *i)
 {
 	put_str(l, "comm", i->comm);
 	put_str(l, "exe", i->exe);
-	put_args(l, i->cmdline, i->cmdline_len, i->args_cut);
+	ledger_put_args(l, i->cmdline, i->cmdline_len, i->args_cut);
 	put_str(l, "cwd", i->cwd);
 	put_int(l, "uid", i->uid);
 	put_int(l, "gid", i->gid);
@@ -396,11 +398,11 @@ static void put_images(struct line *l, const struct ledger_view *v)
 		l->failed |= e.failed;
 		l->cut |= e.cut;
 	}
-	put(l, "images", list);
+	ledger_put(l, "images", list);
 }
 
-static void put_process(struct line *l, const struct ledger_view *v,
-			unsigned int freq_hz)
+static void ledger_put_process(struct line *l, const struct ledger_view *v,
+			       unsigned int freq_hz)
 {
 	const struct pm_process_info *p = &v->process;
 	const struct pm_image_info *i = &v->images[0];
@@ -414,10 +416,10 @@ static void put_process(struct line *l, const struct ledger_view *v,
 	put_program(l, i);
 	put_int(l, "session", p->sid);
 	put_int(l, "group", p->pgid);
-	put_cgroup(l, i->cgroup);
+	ledger_put_cgroup(l, i->cgroup);
 	put_leader(l, p->leader_type, p->leader);
 	if (p->kthread)
-		put(l, "kernel_thread", json_true());
+		ledger_put(l, "kernel_thread", json_true());
 	put_moment(l, "start", p->start);
 	put_moment(l, "image_start", i->begin);
 	put_moment(l, "exit", p->exit);
@@ -483,7 +485,7 @@ bool ledger_table_read(struct ledger_table *t, unsigned int max,
 		if (!t->all && v.process.end != PM_ALIVE)
 			continue;
 		l = line_new(t->wall);
-		put_process(&l, &v, t->freq_hz);
+		ledger_put_process(&l, &v, t->freq_hz);
 		put_line(&l, sb);
 	}
 	return t->at < t->n;
@@ -560,8 +562,8 @@ void ledger_life(const struct ledger_life *life, unsigned int freq_hz,
 	struct line l = line_new(ledger_wall());
 
 	put_moment(&l, "time", p->reap ? p->reap : p->exit);
-	put(&l, "events", json_pack("[s]", "end"));
-	put_process(&l, &life->v, freq_hz);
+	ledger_put(&l, "events", json_pack("[s]", "end"));
+	ledger_put_process(&l, &life->v, freq_hz);
 	put_line(&l, sb);
 }
 
@@ -598,7 +600,7 @@ static void put_kinds(struct line *l, const char *key, uint64_t events)
 		if (events & kinds[i].bit &&
 		    json_array_append_new(list, json_string(kinds[i].word)))
 			l->failed = true;
-	put(l, key, list);
+	ledger_put(l, key, list);
 }
 
 static uint64_t ledger_kinds(const struct quark_event *ev)
@@ -612,7 +614,7 @@ static uint64_t ledger_kinds(const struct quark_event *ev)
 	return kinds | LEDGER_CGROUP;
 }
 
-static void put_gap(struct line *l, const struct quark_event *ev)
+static void ledger_put_gap(struct line *l, const struct quark_event *ev)
 {
 	put_time(l, "from", ev->gap_from);
 	put_time(l, "to", ev->gap_to);
@@ -620,7 +622,7 @@ static void put_gap(struct line *l, const struct quark_event *ev)
 	put_kinds(l, "kinds", ev->gap_kinds);
 }
 
-static void put_ids(struct line *l, const struct quark_process *qp)
+static void ledger_put_ids(struct line *l, const struct quark_process *qp)
 {
 	char id[40];
 
@@ -637,19 +639,19 @@ static void put_ids(struct line *l, const struct quark_process *qp)
 	put_str(l, "comm", qp->comm);
 }
 
-static void put_image(struct line *l, const struct quark_process *qp)
+static void ledger_put_image(struct line *l, const struct quark_process *qp)
 {
 	put_str(l, "exe", qp->exe);
-	put_args(l, qp->cmdline, qp->cmdline_len,
-		 qp->x_flags & QUARK_X_ARGS_CUT);
+	ledger_put_args(l, qp->cmdline, qp->cmdline_len,
+			qp->x_flags & QUARK_X_ARGS_CUT);
 	put_str(l, "cwd", qp->cwd);
 	put_int(l, "uid", qp->proc_uid);
 	put_int(l, "gid", qp->proc_gid);
-	put_cgroup(l, qp->cgroup);
+	ledger_put_cgroup(l, qp->cgroup);
 	put_leader(l, qp->proc_entry_leader_type, qp->proc_entry_leader);
 }
 
-static void put_end(struct line *l, const struct quark_event *ev)
+static void ledger_put_end(struct line *l, const struct quark_event *ev)
 {
 	bool reap = ev->events & QUARK_EV_REAP;
 
@@ -677,13 +679,13 @@ void ledger_event(const struct quark_event *ev, struct strbuf *sb)
 	put_moment(&l, "time", ev->boottime);
 	put_kinds(&l, "events", ledger_kinds(ev));
 	if (ev->events & QUARK_EV_GAP)
-		put_gap(&l, ev);
+		ledger_put_gap(&l, ev);
 	if (ev->process)
-		put_ids(&l, ev->process);
+		ledger_put_ids(&l, ev->process);
 	if (ev->process && ev->events & (QUARK_EV_EXEC | QUARK_EV_ID_CHANGE))
-		put_image(&l, ev->process);
+		ledger_put_image(&l, ev->process);
 	if (ev->process && ev->events & (QUARK_EV_EXIT | QUARK_EV_REAP))
-		put_end(&l, ev);
+		ledger_put_end(&l, ev);
 	put_line(&l, sb);
 }
 
@@ -727,7 +729,7 @@ void ledger_executable(const struct pm_exe *exe, struct strbuf *sb)
 	}
 	put_hex(&l, "build_id", i.ident.build_id, i.ident.build_id_len);
 	put_str(&l, "path", i.path);
-	put(&l, "open", json_boolean(i.held));
+	ledger_put(&l, "open", json_boolean(i.held));
 	put_int(&l, "mappings", i.mapped);
 	put_answer(&l, "rows", i.rows);
 	put_answer(&l, "names", i.names);

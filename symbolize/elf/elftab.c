@@ -17,7 +17,7 @@
 #define TAB_DYNAMIC_MAX 4096 /* entries */
 #define TAB_CHAIN_MAX (1 << 24) /* entries of a hash table */
 
-static int cmp_range(const void *a, const void *b)
+static int elftab_cmp_range(const void *a, const void *b)
 {
 	const struct symbolizer_elf_range *x = a, *y = b;
 
@@ -158,7 +158,7 @@ static int tab_from_sections(struct symbolizer_elf *e)
 			return err;
 	}
 	if (e->n_text)
-		qsort(e->text, e->n_text, sizeof(*e->text), cmp_range);
+		qsort(e->text, e->n_text, sizeof(*e->text), elftab_cmp_range);
 	return 0;
 }
 

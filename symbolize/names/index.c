@@ -251,8 +251,8 @@ static void build_sizes(struct build *b)
 	}
 }
 
-static void emit(struct symbolizer_index *x, uint64_t from, uint64_t to,
-		 uint32_t name)
+static void index_emit(struct symbolizer_index *x, uint64_t from, uint64_t to,
+		       uint32_t name)
 {
 	if (from >= to)
 		return;
@@ -279,11 +279,11 @@ static void build_flat(struct build *b, struct symbolizer_index *x,
 		while (depth && b->syms[open[depth - 1]].end <= next) {
 			const struct sym *s = &b->syms[open[--depth]];
 
-			emit(x, pos, s->end, s->name);
+			index_emit(x, pos, s->end, s->name);
 			pos = MAX(pos, s->end);
 		}
 		if (depth)
-			emit(x, pos, next, b->syms[open[depth - 1]].name);
+			index_emit(x, pos, next, b->syms[open[depth - 1]].name);
 		pos = next;
 		if (i < b->n)
 			open[depth++] = (uint32_t)i;

@@ -40,20 +40,20 @@
 #define SANDBOX_LIMITS_AS true
 #endif
 
-static int close_all(const struct sandbox_opts *o, uid_t *uid)
+static int sandbox_close_all(const struct sandbox_opts *o, uid_t *uid)
 {
 	/* Linux 5.9 has it; profd needs 6.1. */
 	return close_range(3, ~0U, 0) || chdir("/") ? -errno : 0;
 }
 
-static bool has(cap_t caps, cap_value_t cap)
+static bool sandbox_has(cap_t caps, cap_value_t cap)
 {
 	cap_flag_value_t v = CAP_CLEAR;
 
 	return !cap_get_flag(caps, cap, CAP_EFFECTIVE, &v) && v == CAP_SET;
 }
 
-static int become(uid_t uid)
+static int sandbox_become(uid_t uid)
 {
 	if (setgroups(0, NULL) || setresgid(uid, uid, uid) ||
 	    setresuid(uid, uid, uid))
@@ -65,15 +65,15 @@ static int become(uid_t uid)
 static int own_uid(const struct sandbox_opts *o, uid_t *uid)
 {
 	cap_t caps = cap_get_proc();
-	bool can = caps && has(caps, CAP_SETUID) && has(caps, CAP_SETGID) &&
-		   has(caps, CAP_KILL);
+	bool can = caps && sandbox_has(caps, CAP_SETUID) &&
+		   sandbox_has(caps, CAP_SETGID) && sandbox_has(caps, CAP_KILL);
 	int err = 0;
 
 	cap_free(caps);
 	if (can) {
-		err = become(SANDBOX_UID_BASE + (uid_t)getpid());
+		err = sandbox_become(SANDBOX_UID_BASE + (uid_t)getpid());
 		if (err == -EINVAL)
-			err = become(SANDBOX_UID_NOBODY);
+			err = sandbox_become(SANDBOX_UID_NOBODY);
 		/* A user namespace may know neither, and forbid setgroups(). */
 		if (err == -EINVAL || err == -EPERM)
 			err = 0;
@@ -110,7 +110,7 @@ out:
 }
 
 /* Both are undone by a change of the user id. */
-static int hide(const struct sandbox_opts *o, uid_t *uid)
+static int sandbox_hide(const struct sandbox_opts *o, uid_t *uid)
 {
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||
 	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
@@ -119,7 +119,7 @@ static int hide(const struct sandbox_opts *o, uid_t *uid)
 }
 
 /* What is mapped now, in bytes. */
-static size_t mapped(void)
+static size_t sandbox_mapped(void)
 {
 	unsigned long pages = 0;
 	char text[256];
@@ -130,27 +130,28 @@ static size_t mapped(void)
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static int limit(int what, rlim_t soft, rlim_t hard)
+static int sandbox_limit(int what, rlim_t soft, rlim_t hard)
 {
 	struct rlimit lim = { soft, hard };
 
 	return setrlimit((__rlimit_resource_t)what, &lim) ? -errno : 0;
 }
 
-static int limits(const struct sandbox_opts *o, uid_t *uid)
+static int sandbox_limits(const struct sandbox_opts *o, uid_t *uid)
 {
-	size_t as = mapped() + o->memory;
-	int err = SANDBOX_LIMITS_AS ? limit(RLIMIT_AS, as, as) : 0;
+	size_t as = sandbox_mapped() + o->memory;
+	int err = SANDBOX_LIMITS_AS ? sandbox_limit(RLIMIT_AS, as, as) : 0;
 
 	if (!err)
-		err = limit(RLIMIT_CPU, o->cpu_s, o->cpu_s + 1);
+		err = sandbox_limit(RLIMIT_CPU, o->cpu_s, o->cpu_s + 1);
 	if (!err)
-		err = limit(RLIMIT_FSIZE, o->file_bytes, o->file_bytes);
+		err = sandbox_limit(RLIMIT_FSIZE, o->file_bytes, o->file_bytes);
 	if (!err)
-		err = limit(RLIMIT_NOFILE, SANDBOX_FILES, SANDBOX_FILES);
+		err = sandbox_limit(RLIMIT_NOFILE, SANDBOX_FILES,
+				    SANDBOX_FILES);
 	if (!err)
-		err = limit(RLIMIT_NPROC, 0, 0);
-	return err ? err : limit(RLIMIT_CORE, 0, 0);
+		err = sandbox_limit(RLIMIT_NPROC, 0, 0);
+	return err ? err : sandbox_limit(RLIMIT_CORE, 0, 0);
 }
 
 /* What an allocator does, and what ends a process. */
@@ -194,7 +195,7 @@ static const struct {
 	{ SCMP_SYS(fcntl), SCMP_A1(SCMP_CMP_EQ, F_ADD_SEALS) },
 };
 
-static int filter(const struct sandbox_opts *o, uid_t *uid)
+static int sandbox_filter(const struct sandbox_opts *o, uid_t *uid)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
 	int err = ctx ? 0 : -ENOMEM;
@@ -217,13 +218,13 @@ int sandbox_enter(const struct sandbox_opts *o, uid_t *uid, const char **what)
 		const char *what;
 		int (*step)(const struct sandbox_opts *o, uid_t *uid);
 	} steps[] = {
-		{ "close_range", close_all },
+		{ "close_range", sandbox_close_all },
 		{ "no_new_privs", drop_bounding },
 		{ "user id", own_uid },
 		{ "capabilities", drop_caps },
-		{ "prctl", hide },
-		{ "resource limits", limits },
-		{ "seccomp", filter },
+		{ "prctl", sandbox_hide },
+		{ "resource limits", sandbox_limits },
+		{ "seccomp", sandbox_filter },
 	};
 	int err = 0;
 

@@ -59,7 +59,7 @@ struct worker {
 };
 
 static void worker_run(struct worker *w);
-static void on_timer(uv_timer_t *timer);
+static void worker_on_timer(uv_timer_t *timer);
 
 /* --- time --- */
 
@@ -76,11 +76,11 @@ static void set_refs(struct worker *w)
 		uv_unref((uv_handle_t *)&w->timer);
 }
 
-static void timer_set(struct worker *w, uint64_t ms)
+static void worker_set_timer(struct worker *w, uint64_t ms)
 {
 	/* The loop's idea of now may be old when it was busy. */
 	uv_update_time(w->opts.loop);
-	uv_timer_start(&w->timer, on_timer, MAX(ms, 1), 0);
+	uv_timer_start(&w->timer, worker_on_timer, MAX(ms, 1), 0);
 }
 
 /* In WORKER_TICKS equal parts: what is left of it. */
@@ -90,7 +90,7 @@ static void deadline_set(struct worker *w, uint64_t spent_ms)
 
 	w->ticks = 0;
 	w->tick_ms = MAX((all - MIN(all, spent_ms)) / WORKER_TICKS, 1ULL);
-	timer_set(w, w->tick_ms);
+	worker_set_timer(w, w->tick_ms);
 	w->asked_at = uv_now(w->opts.loop);
 }
 
@@ -113,7 +113,7 @@ static uint64_t cpu_ns(const struct worker *w)
 	return (uint64_t)ts.tv_sec * CLOCK_NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
-static void charge(struct worker *w)
+static void worker_charge(struct worker *w)
 {
 	uint64_t now = cpu_ns(w), at = uv_hrtime();
 
@@ -128,11 +128,11 @@ static void charge(struct worker *w)
 }
 
 /* From now on it goes before other programs no more. */
-static void calm(struct worker *w)
+static void worker_calm(struct worker *w)
 {
 	bool behind = false;
 
-	charge(w);
+	worker_charge(w);
 	w->hurried = false;
 	w->opts.pace(w->opts.arg, w->now, &behind);
 	worker_child_nice(w->child, behind ? WORKER_BEHIND : WORKER_WITH);
@@ -140,7 +140,7 @@ static void calm(struct worker *w)
 
 /* --- the end of a worker -------------------------------------------------------- */
 
-static void let_go(struct worker *w)
+static void worker_let_go(struct worker *w)
 {
 	if (w->child)
 		worker_child_end(w->child);
@@ -171,7 +171,7 @@ uint64_t worker_backoff_ms(unsigned int fails)
 	return MIN(WORKER_BACKOFF_MS << shift, WORKER_BACKOFF_MAX_MS);
 }
 
-static bool broken(const struct worker *w)
+static bool worker_broken(const struct worker *w)
 {
 	return w->blameless >= WORKER_BROKEN;
 }
@@ -192,7 +192,7 @@ static void job_failed(struct worker *w, unsigned int thirds, const char *why)
 }
 
 /* It failed, or had to be ended; 'thirds' as in worker_aside.h. */
-static void lost(struct worker *w, unsigned int thirds, const char *why)
+static void worker_lost(struct worker *w, unsigned int thirds, const char *why)
 {
 	bool blame = w->now && w->asked;
 
@@ -200,8 +200,8 @@ static void lost(struct worker *w, unsigned int thirds, const char *why)
 	if (w->state != WORKER_STARTING || !w->why[0])
 		snprintf(w->why, sizeof(w->why), "%s", why);
 	if (blame)
-		charge(w);
-	let_go(w);
+		worker_charge(w);
+	worker_let_go(w);
 	w->asks = 0;
 	w->blameless = blame ? 0 : w->blameless + 1;
 	w->restart_at = uv_now(w->opts.loop) + worker_backoff_ms(w->blameless);
@@ -211,10 +211,10 @@ static void lost(struct worker *w, unsigned int thirds, const char *why)
 	worker_run(w);
 }
 
-static void lied(struct worker *w)
+static void worker_lied(struct worker *w)
 {
 	w->opts.stats->worker_lies++;
-	lost(w, WORKER_ASIDE_WHOLE, "the reader talked nonsense");
+	worker_lost(w, WORKER_ASIDE_WHOLE, "the reader talked nonsense");
 }
 
 /* Which ends are not the file's fault for certain, and how to call the rest. */
@@ -232,9 +232,9 @@ static const struct {
 	  "the reader crashed" }, /* and everything else */
 };
 
-static void on_readable(void *arg);
+static void worker_on_readable(void *arg);
 
-static void on_ended(void *arg, int status)
+static void worker_on_ended(void *arg, int status)
 {
 	struct worker *w = arg;
 	struct worker_child *c = w->child;
@@ -242,7 +242,7 @@ static void on_ended(void *arg, int status)
 
 	/* Its last words still count. */
 	w->ending = true;
-	on_readable(w);
+	worker_on_readable(w);
 	w->ending = false;
 	if (w->child != c) {
 		worker_run(w);
@@ -251,12 +251,12 @@ static void on_ended(void *arg, int status)
 	while (i < ARRAY_SIZE(ends) - 1 && ends[i].status != status)
 		i++;
 	w->opts.stats->worker_failed++;
-	lost(w, ends[i].thirds, ends[i].why);
+	worker_lost(w, ends[i].thirds, ends[i].why);
 }
 
 /* --- the start ------------------------------------------------------------------ */
 
-static void on_timer_closed(uv_handle_t *handle)
+static void worker_on_timer_closed(uv_handle_t *handle)
 {
 	struct worker *w =
 		container_of((uv_timer_t *)handle, struct worker, timer);
@@ -273,15 +273,15 @@ static void close_if_done(struct worker *w)
 {
 	if (w->freed && !w->children.head && !w->asking &&
 	    !uv_is_closing((uv_handle_t *)&w->timer))
-		uv_close((uv_handle_t *)&w->timer, on_timer_closed);
+		uv_close((uv_handle_t *)&w->timer, worker_on_timer_closed);
 }
 
-static void on_gone(void *arg)
+static void worker_on_gone(void *arg)
 {
 	close_if_done(arg);
 }
 
-static void start(struct worker *w)
+static void worker_start(struct worker *w)
 {
 	char memory[24], cpu[16];
 	char *argv[] = { "profd", SYMBOLIZER_WORKER, memory, cpu, NULL };
@@ -300,10 +300,10 @@ static void start(struct worker *w)
 	w->opts.stats->worker_failed++;
 	snprintf(w->why, sizeof(w->why), "it cannot be run: %s",
 		 strerror(-err));
-	lost(w, 0, "");
+	worker_lost(w, 0, "");
 }
 
-static int greeted(struct worker *w)
+static int worker_greeted(struct worker *w)
 {
 	const struct worker_hello *h = worker_hello(&w->in);
 
@@ -323,7 +323,7 @@ static int greeted(struct worker *w)
 /* --- questions and answers ------------------------------------------------------- */
 
 /* Not for longer than a tick, which no table of a usual file takes. */
-static void hurry(struct worker *w)
+static void worker_hurry(struct worker *w)
 {
 	bool behind = false;
 	uint64_t ms = w->opts.pace(w->opts.arg, w->now, &behind) /
@@ -336,10 +336,10 @@ static void hurry(struct worker *w)
 				    : behind ? WORKER_BEHIND
 					     : WORKER_WITH);
 	if (ms)
-		timer_set(w, MIN(ms, w->tick_ms));
+		worker_set_timer(w, MIN(ms, w->tick_ms));
 }
 
-static void ask(struct worker *w)
+static void worker_send_question(struct worker *w)
 {
 	union {
 		struct worker_question q;
@@ -358,7 +358,7 @@ static void ask(struct worker *w)
 	w->cpu_ns = w->charged_ns = cpu_ns(w);
 	w->charged_at = uv_hrtime();
 	deadline_set(w, j->spent_ms);
-	hurry(w);
+	worker_hurry(w);
 	w->asked = true;
 	err = worker_send(worker_child_socket(w->child), &m.q.head,
 			  j->kind->type, sizeof(m.q) + m.q.n * sizeof(uint64_t),
@@ -367,21 +367,21 @@ static void ask(struct worker *w)
 	if (err == -EPIPE)
 		w->asked = false;
 	else if (err)
-		lied(w);
+		worker_lied(w);
 }
 
-static void finished(struct worker *w, int err, bool again)
+static void worker_finished(struct worker *w, int err, bool again)
 {
 	struct worker_job *j = w->now;
 
 	w->blameless = w->asks = 0;
 	w->state = WORKER_IDLE;
-	calm(w); /* it has to clear up after its answer */
+	worker_calm(w); /* it has to clear up after its answer */
 	j->spent_ms = again ? j->spent_ms + deadline_spent(w) : 0;
 	worker_aside_forgive(w->opts.aside, j->file);
 	/* Replaced for the CPU time it has had, before a limit ends it. */
 	if (cpu_ns(w) / CLOCK_NSEC_PER_SEC >= w->opts.cpu_s / 2)
-		let_go(w);
+		worker_let_go(w);
 	job_ended(w, err, again);
 }
 
@@ -401,7 +401,7 @@ static int heard_answer(struct worker *w)
 	err = a->err;
 	if (err == -ENOMEM) {
 		w->opts.stats->worker_nomem++;
-		lost(w, 1, "it took too much memory to read");
+		worker_lost(w, 1, "it took too much memory to read");
 		return 0;
 	}
 	w->opts.stats->index_built += a->built;
@@ -413,7 +413,7 @@ static int heard_answer(struct worker *w)
 	w->opts.stats->index_bytes += a->index_bytes - w->index_bytes;
 	w->index_bytes = a->index_bytes;
 	if (err || next != WORKER_MORE)
-		finished(w, err, !err && next == WORKER_AGAIN);
+		worker_finished(w, err, !err && next == WORKER_AGAIN);
 	return 0;
 }
 
@@ -431,7 +431,7 @@ static void on_file(void *arg, uint64_t question, int fd, unsigned int nth)
 	err = worker_send(worker_child_socket(w->child), &out.head, WORKER_FILE,
 			  sizeof(out), question, fd);
 	if (err && err != -EPIPE)
-		lied(w);
+		worker_lied(w);
 }
 
 static int heard_ask(struct worker *w)
@@ -447,16 +447,16 @@ static int heard_ask(struct worker *w)
 	return 0;
 }
 
-static int heard(struct worker *w)
+static int worker_heard(struct worker *w)
 {
 	if (w->state == WORKER_STARTING)
-		return greeted(w);
+		return worker_greeted(w);
 	if (w->state != WORKER_BUSY)
 		return -EPROTO; /* nobody asked */
 	return w->in.head.type == WORKER_ASK ? heard_ask(w) : heard_answer(w);
 }
 
-static void on_readable(void *arg)
+static void worker_on_readable(void *arg)
 {
 	struct worker *w = arg;
 	struct worker_child *c = w->child;
@@ -465,13 +465,13 @@ static void on_readable(void *arg)
 	for (int i = 0; i < WORKER_READS_MAX && w->child == c && !err; i++) {
 		err = worker_recv(worker_child_socket(c), &w->in);
 		if (!err)
-			err = heard(w);
+			err = worker_heard(w);
 		worker_in_close(&w->in);
 	}
 	if (w->child == c && err == -EPIPE)
-		worker_child_deafen(c); /* its end comes by on_ended() */
+		worker_child_deafen(c); /* its end comes by worker_on_ended() */
 	else if (w->child == c && err && err != -EAGAIN)
-		lied(w);
+		worker_lied(w);
 	else
 		worker_run(w);
 }
@@ -492,14 +492,14 @@ static void give_up(struct worker *w)
 
 	w->opts.stats->worker_hung++;
 	if (w->state == WORKER_STARTING || used >= w->opts.deadline_ms / 4)
-		lost(w, WORKER_ASIDE_WHOLE, "it took too long to read");
+		worker_lost(w, WORKER_ASIDE_WHOLE, "it took too long to read");
 	else if (state == 'T' || state == 't')
-		lost(w, 0, "the reader was stopped");
+		worker_lost(w, 0, "the reader was stopped");
 	else
-		lost(w, 1, "the reader was kept waiting");
+		worker_lost(w, 1, "the reader was kept waiting");
 }
 
-static void overdue(struct worker *w)
+static void worker_overdue(struct worker *w)
 {
 	uint64_t question = w->question;
 	enum worker_state state = w->state;
@@ -507,30 +507,31 @@ static void overdue(struct worker *w)
 	bool hurried;
 
 	/* It may have been us who were late. */
-	on_readable(w);
+	worker_on_readable(w);
 	if (w->child != c || w->question != question || w->state != state)
 		return;
 	hurried = w->hurried;
 	if (w->state == WORKER_BUSY)
-		calm(w);
+		worker_calm(w);
 	/* What it was hurried for is no tick. */
 	if (hurried || ++w->ticks < WORKER_TICKS) {
-		timer_set(w, w->tick_ms);
+		worker_set_timer(w, w->tick_ms);
 		return;
 	}
 	give_up(w);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void worker_on_timer(uv_timer_t *timer)
 {
 	struct worker *w = container_of(timer, struct worker, timer);
 
 	if (w->freed)
 		worker_children_forget(&w->children);
 	else if (w->state == WORKER_STARTING || w->state == WORKER_BUSY)
-		overdue(w);
+		worker_overdue(w);
 	else if (w->state == WORKER_IDLE && !w->now)
-		let_go(w); /* memory is worth more than indexes nobody needs */
+		worker_let_go(
+			w); /* memory is worth more than indexes nobody needs */
 	else
 		worker_run(w);
 }
@@ -544,9 +545,9 @@ static void run_down(struct worker *w)
 	if (w->freed || w->state != WORKER_DOWN || !w->now)
 		return;
 	if (now < w->restart_at)
-		timer_set(w, w->restart_at - now);
+		worker_set_timer(w, w->restart_at - now);
 	else
-		start(w);
+		worker_start(w);
 }
 
 /* Does what is next; never from inside of a request. */
@@ -555,9 +556,9 @@ static void worker_run(struct worker *w)
 	if (w->freed || w->ending)
 		return;
 	if (w->state == WORKER_IDLE && w->now)
-		ask(w);
+		worker_send_question(w);
 	else if (w->state == WORKER_IDLE)
-		timer_set(w, w->opts.idle_ms);
+		worker_set_timer(w, w->opts.idle_ms);
 	else if (w->state == WORKER_DOWN)
 		run_down(w);
 	set_refs(w);
@@ -570,7 +571,7 @@ void worker_give(struct worker *w, struct worker_job *j)
 	w->now = j;
 	w->given_at = uv_hrtime();
 	if (w->state == WORKER_IDLE || w->state == WORKER_DOWN)
-		timer_set(w, 0);
+		worker_set_timer(w, 0);
 	set_refs(w);
 }
 
@@ -586,7 +587,7 @@ bool worker_take_back(struct worker *w)
 void worker_wake(struct worker *w)
 {
 	if (w->state == WORKER_DOWN)
-		start(w);
+		worker_start(w);
 	set_refs(w);
 }
 
@@ -607,7 +608,7 @@ uint64_t worker_given_at(const struct worker *w)
 
 bool worker_refuses(const struct worker *w)
 {
-	return w->state == WORKER_DOWN && broken(w) &&
+	return w->state == WORKER_DOWN && worker_broken(w) &&
 	       uv_now(w->opts.loop) < w->restart_at;
 }
 
@@ -628,9 +629,9 @@ int worker_new(struct worker **wp, const struct worker_opts *opts)
 	w->opts = *opts;
 	w->children = (struct worker_children){
 		.loop = opts->loop,
-		.readable = on_readable,
-		.ended = on_ended,
-		.gone = on_gone,
+		.readable = worker_on_readable,
+		.ended = worker_on_ended,
+		.gone = worker_on_gone,
 		.arg = w,
 	};
 	w->program = strdup(opts->program);
@@ -652,12 +653,12 @@ void worker_free(struct worker *w)
 	w->freed = true;
 	if (w->now)
 		job_ended(w, -ECANCELED, false);
-	let_go(w);
+	worker_let_go(w);
 	close_if_done(w);
 	if (uv_is_closing((uv_handle_t *)&w->timer))
 		return;
 	uv_ref((uv_handle_t *)&w->timer);
-	timer_set(w, WORKER_LAST_MS);
+	worker_set_timer(w, WORKER_LAST_MS);
 }
 
 void worker_status(const struct worker *w, char *buf, size_t len)
@@ -667,7 +668,7 @@ void worker_status(const struct worker *w, char *buf, size_t len)
 			 "process %d, user id %u%s, no capabilities, seccomp",
 			 (int)worker_child_pid(w->child), w->uid,
 			 w->uid == getuid() ? " as profd" : "");
-	else if (broken(w))
+	else if (worker_broken(w))
 		snprintf(buf, len, "none: %s", w->why);
 	else if (w->state == WORKER_STARTING)
 		snprintf(buf, len, "starting");

@@ -16,8 +16,8 @@ void worker_aside_fini(struct worker_aside *a)
 }
 
 /* Its place, or a->n. */
-static size_t find(const struct worker_aside *a,
-		   const struct symbolizer_ident *id)
+static size_t worker_aside_find(const struct worker_aside *a,
+				const struct symbolizer_ident *id)
 {
 	size_t i;
 
@@ -32,7 +32,7 @@ static size_t find(const struct worker_aside *a,
 bool worker_aside_has(struct worker_aside *a, const struct symbolizer_file *f,
 		      uint64_t now)
 {
-	size_t i = find(a, &f->ident);
+	size_t i = worker_aside_find(a, &f->ident);
 
 	if (i == a->n || a->files[i].thirds < WORKER_ASIDE_WHOLE)
 		return false;
@@ -43,7 +43,7 @@ bool worker_aside_has(struct worker_aside *a, const struct symbolizer_file *f,
 }
 
 /* The path as text for a terminal; NULL: there is none, or no memory. */
-static char *readable(const char *path)
+static char *worker_aside_readable(const char *path)
 {
 	struct strbuf sb = STRBUF_INIT;
 
@@ -53,7 +53,7 @@ static char *readable(const char *path)
 	return strbuf_steal(&sb);
 }
 
-static void forget(struct worker_aside *a, size_t i)
+static void worker_aside_remove(struct worker_aside *a, size_t i)
 {
 	free(a->files[i].path);
 	a->n--;
@@ -63,28 +63,28 @@ static void forget(struct worker_aside *a, size_t i)
 void worker_aside_forgive(struct worker_aside *a,
 			  const struct symbolizer_file *f)
 {
-	size_t i = find(a, &f->ident);
+	size_t i = worker_aside_find(a, &f->ident);
 
 	if (i < a->n && a->files[i].thirds < WORKER_ASIDE_WHOLE)
-		forget(a, i);
+		worker_aside_remove(a, i);
 }
 
 bool worker_aside_add(struct worker_aside *a, const struct symbolizer_file *f,
 		      unsigned int thirds, const char *why, uint64_t now)
 {
-	size_t i = find(a, &f->ident);
+	size_t i = worker_aside_find(a, &f->ident);
 	unsigned int times;
 
 	if (i == a->n) {
 		if (a->n == WORKER_ASIDE_MAX)
-			forget(a, 0);
+			worker_aside_remove(a, 0);
 		i = a->n++;
 		memset(&a->files[i], 0, sizeof(a->files[i]));
 		a->files[i].dev = f->ident.dev;
 		a->files[i].ino = f->ident.ino;
 		a->files[i].size = f->ident.size;
 		a->files[i].mtime_ns = f->ident.mtime_ns;
-		a->files[i].path = readable(f->path);
+		a->files[i].path = worker_aside_readable(f->path);
 	}
 	a->files[i].thirds += thirds;
 	a->files[i].why = why;

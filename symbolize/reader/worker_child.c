@@ -32,7 +32,7 @@ struct worker_child {
 	unsigned int handles;
 };
 
-static void on_closed(uv_handle_t *h)
+static void worker_child_on_closed(uv_handle_t *h)
 {
 	struct worker_child *c = h->data, **at;
 
@@ -47,10 +47,10 @@ static void on_closed(uv_handle_t *h)
 	free(c);
 }
 
-static void forget(struct worker_child *c)
+static void worker_child_clear(struct worker_child *c)
 {
 	if (!uv_is_closing((uv_handle_t *)&c->process))
-		uv_close((uv_handle_t *)&c->process, on_closed);
+		uv_close((uv_handle_t *)&c->process, worker_child_on_closed);
 }
 
 static void on_process_exit(uv_process_t *p, int64_t status, int sig)
@@ -61,10 +61,10 @@ static void on_process_exit(uv_process_t *p, int64_t status, int sig)
 	if (c->sock >= 0)
 		c->all->ended(c->all->arg, sig ? -sig : (int)status);
 	worker_child_end(c);
-	forget(c);
+	worker_child_clear(c);
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+static void worker_child_on_readable(uv_poll_t *poll, int status, int events)
 {
 	struct worker_child *c = poll->data;
 
@@ -75,7 +75,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
  * Nothing of our environment but where libraries are: it may hold secrets. And
  * a mark, by which symbolizer_new() knows where it may not be called.
  */
-static char **environment(char *buf, size_t cap, char **env)
+static char **worker_child_environ(char *buf, size_t cap, char **env)
 {
 	const char *path = getenv("LD_LIBRARY_PATH");
 
@@ -86,8 +86,8 @@ static char **environment(char *buf, size_t cap, char **env)
 	return env;
 }
 
-static int spawn(struct worker_child *c, const char *program, char **argv,
-		 int sock)
+static int worker_child_spawn(struct worker_child *c, const char *program,
+			      char **argv, int sock)
 {
 	char *env[3], path[PATH_MAX];
 	uv_stdio_container_t stdio[3] = {
@@ -99,7 +99,7 @@ static int spawn(struct worker_child *c, const char *program, char **argv,
 		.exit_cb = on_process_exit,
 		.file = program,
 		.args = argv,
-		.env = environment(path, sizeof(path), env),
+		.env = worker_child_environ(path, sizeof(path), env),
 		/* Keys that end us are not for it: it is still needed. */
 		.flags = UV_PROCESS_DETACHED,
 		.stdio_count = 3,
@@ -122,10 +122,10 @@ static void end_now(struct worker_child *c)
 	c->ended = true;
 }
 
-static int start(struct worker_child *c, const char *program, char **argv,
-		 int sock)
+static int worker_child_run(struct worker_child *c, const char *program,
+			    char **argv, int sock)
 {
-	int err = spawn(c, program, argv, sock);
+	int err = worker_child_spawn(c, program, argv, sock);
 
 	if (err)
 		return err;
@@ -137,7 +137,7 @@ static int start(struct worker_child *c, const char *program, char **argv,
 	}
 	c->poll.data = c;
 	c->handles++;
-	uv_poll_start(&c->poll, UV_READABLE, on_readable);
+	uv_poll_start(&c->poll, UV_READABLE, worker_child_on_readable);
 	uv_unref((uv_handle_t *)&c->poll);
 	return 0;
 }
@@ -159,13 +159,13 @@ int worker_child_start(struct worker_child **cp, struct worker_children *all,
 		return err;
 	}
 	c->sock = pair[0];
-	err = start(c, program, argv, pair[1]);
+	err = worker_child_run(c, program, argv, pair[1]);
 	close(pair[1]);
 	if (err) {
 		/* A handle that did not get far has to be closed as well. */
 		close(c->sock);
 		c->sock = -1;
-		forget(c);
+		worker_child_clear(c);
 		return err;
 	}
 	c->next = all->head;
@@ -221,7 +221,7 @@ void worker_child_end(struct worker_child *c)
 {
 	if (c->sock < 0)
 		return;
-	uv_close((uv_handle_t *)&c->poll, on_closed);
+	uv_close((uv_handle_t *)&c->poll, worker_child_on_closed);
 	close(c->sock);
 	c->sock = -1;
 	if (!c->ended)
@@ -232,6 +232,6 @@ void worker_children_forget(struct worker_children *all)
 {
 	for (struct worker_child *c = all->head; c; c = c->next) {
 		worker_child_end(c);
-		forget(c);
+		worker_child_clear(c);
 	}
 }

@@ -82,8 +82,8 @@ static void cache_cut(struct server *sv, uint64_t bytes)
 
 /* --- answers ------------------------------------------------------------------ */
 
-static int reply(struct server *sv, const struct worker_question *q, int err,
-		 bool damaged, size_t len, int fd)
+static int worker_reply(struct server *sv, const struct worker_question *q,
+			int err, bool damaged, size_t len, int fd)
 {
 	struct worker_answer *a = (void *)sv->out;
 
@@ -129,7 +129,7 @@ static int serve_ident(struct server *sv, const struct worker_question *q)
 		len += out->n * sizeof(*f->segments);
 		damaged = f->damaged;
 	}
-	err = reply(sv, q, err, damaged, len, -1);
+	err = worker_reply(sv, q, err, damaged, len, -1);
 	symbolizer_file_free(f);
 	return err;
 }
@@ -154,7 +154,7 @@ static int send_names(struct server *sv, const struct worker_question *q,
 				break;
 		}
 		out->n = i - out->first;
-		err = reply(sv, q, 0, damaged, len, -1);
+		err = worker_reply(sv, q, 0, damaged, len, -1);
 	} while (!err && i < q->n);
 	return err;
 }
@@ -185,7 +185,7 @@ static int serve_names(struct server *sv, const struct worker_question *q)
 	cache_cut(sv, q->index_bytes);
 	if (err) {
 		memset(out, 0, sizeof(*out));
-		err = reply(sv, q, err, damaged, sizeof(*out), -1);
+		err = worker_reply(sv, q, err, damaged, sizeof(*out), -1);
 	} else {
 		err = send_names(sv, q, &a, damaged);
 	}
@@ -271,7 +271,7 @@ static int send_rows(struct server *sv, const struct worker_question *q,
 		len += bytes;
 	}
 	out->bytes = err ? 0 : bytes;
-	err = reply(sv, q, err, false, len, fd);
+	err = worker_reply(sv, q, err, false, len, fd);
 	if (fd >= 0)
 		close(fd);
 	return err;
@@ -287,7 +287,7 @@ static int serve_rows(struct server *sv, const struct worker_question *q)
 
 	memset(out, 0, sizeof(*out));
 	if (err)
-		return reply(sv, q, err, false, sizeof(*out), -1);
+		return worker_reply(sv, q, err, false, sizeof(*out), -1);
 	err = send_rows(sv, q, rows);
 	symbolizer_rows_free(rows);
 	/* Of what was there meanwhile, most is small pieces at the end. */
@@ -295,7 +295,7 @@ static int serve_rows(struct server *sv, const struct worker_question *q)
 	return err;
 }
 
-static int serve(struct server *sv)
+static int worker_serve(struct server *sv)
 {
 	const struct worker_question *q = worker_question(&sv->in);
 
@@ -327,7 +327,8 @@ static void warm_up(void)
 	qsort(some, ARRAY_SIZE(some), sizeof(*some), cmp_nothing);
 }
 
-static int hello(struct server *sv, int error, uid_t uid, const char *what)
+static int worker_send_hello(struct server *sv, int error, uid_t uid,
+			     const char *what)
 {
 	struct worker_hello h = { .err = error, .uid = uid };
 
@@ -366,12 +367,12 @@ int symbolizer_worker_main(int argc, char **argv)
 	err = symbolizer_demangle_start();
 	if (!err)
 		err = sandbox_enter(&opts, &uid, &what);
-	if (hello(&sv, err, uid, what) || err)
+	if (worker_send_hello(&sv, err, uid, what) || err)
 		_exit(1);
 	while (!err) {
 		err = worker_recv(sv.sock, &sv.in);
 		if (!err)
-			err = serve(&sv);
+			err = worker_serve(&sv);
 		worker_in_close(&sv.in);
 	}
 	/* Without the handlers of a program that this is not. */

@@ -54,14 +54,14 @@ struct workers {
 	bool running, freed;
 };
 
-static void on_timer(uv_timer_t *timer);
+static void workers_on_timer(uv_timer_t *timer);
 
 static void look_again(struct workers *ws, uint64_t ms)
 {
 	if (ws->freed)
 		return;
 	uv_update_time(ws->opts.worker.loop);
-	uv_timer_start(&ws->timer, on_timer, MAX(ms, 1), 0);
+	uv_timer_start(&ws->timer, workers_on_timer, MAX(ms, 1), 0);
 }
 
 /* --- parties ------------------------------------------------------------------ */
@@ -117,8 +117,8 @@ static struct workers_party *party_of(struct workers *ws,
 	return p;
 }
 
-static void queue_add(struct workers *ws, struct workers_party *p,
-		      struct worker_job *j)
+static void workers_queue_add(struct workers *ws, struct workers_party *p,
+			      struct worker_job *j)
 {
 	if (!p->jobs++)
 		p->used = MAX(p->used, ws->now);
@@ -127,15 +127,15 @@ static void queue_add(struct workers *ws, struct workers_party *p,
 	ws->waiting++;
 }
 
-static void queue_remove(struct workers *ws, struct worker_job *j)
+static void workers_queue_remove(struct workers *ws, struct worker_job *j)
 {
 	TAILQ_REMOVE(&j->party->waiting, j, link);
 	ws->waiting--;
 }
 
 /* Root's files are everybody's. */
-static bool related(const struct workers_party *a,
-		    const struct workers_party *b)
+static bool workers_related(const struct workers_party *a,
+			    const struct workers_party *b)
 {
 	return a->pace.uid == b->pace.uid ||
 	       (a->pace.owner && a->pace.owner == b->pace.owner);
@@ -148,7 +148,7 @@ enum rank {
 	RANK_NAMES,
 };
 
-static enum rank rank_of(const struct worker_job *j)
+static enum rank workers_rank(const struct worker_job *j)
 {
 	if (j->kind->type == WORKER_NAMES)
 		return RANK_NAMES;
@@ -160,7 +160,7 @@ static bool party_hurries(const struct workers_party *p)
 	const struct worker_job *j;
 
 	TAILQ_FOREACH(j, &p->waiting, link)
-		if (rank_of(j) == RANK_HURRY)
+		if (workers_rank(j) == RANK_HURRY)
 			return true;
 	return false;
 }
@@ -183,7 +183,7 @@ static bool party_may(const struct workers *ws, const struct workers_party *p,
 		return false;
 	for (int i = 0; i < WORKERS_MAX; i++) {
 		j = worker_job(ws->each[i]);
-		if (j && related(j->party, p) &&
+		if (j && workers_related(j->party, p) &&
 		    (one || worker_given_at(ws->each[i]) > slow))
 			return false;
 	}
@@ -202,7 +202,7 @@ static bool names_turn(const struct workers_party *p)
 /* Of two jobs of a rank. */
 static bool job_before(const struct worker_job *a, const struct worker_job *b)
 {
-	if (rank_of(a) == RANK_HURRY)
+	if (workers_rank(a) == RANK_HURRY)
 		return a->file->hurry < b->file->hurry;
 	return a->file->turn < b->file->turn;
 }
@@ -214,7 +214,7 @@ static struct worker_job *party_next(const struct workers_party *p)
 	struct worker_job *j, **b;
 
 	TAILQ_FOREACH(j, &p->waiting, link) {
-		b = &best[rank_of(j)];
+		b = &best[workers_rank(j)];
 		if (!j->file->at_work && (!*b || job_before(j, *b)))
 			*b = j;
 	}
@@ -226,7 +226,8 @@ static struct worker_job *party_next(const struct workers_party *p)
 	return best[RANK_NAMES];
 }
 
-static struct worker_job *pick(const struct workers *ws, unsigned int n_free)
+static struct worker_job *workers_pick(const struct workers *ws,
+				       unsigned int n_free)
 {
 	struct worker_job *j, *best = NULL;
 	struct workers_party *p;
@@ -246,7 +247,7 @@ static struct worker_job *pick(const struct workers *ws, unsigned int n_free)
 /* --- processes ---------------------------------------------------------------- */
 
 /* Further ones are no use while the first shows that none can be had. */
-static bool usable(const struct workers *ws, int i)
+static bool workers_usable(const struct workers *ws, int i)
 {
 	return !worker_job(ws->each[i]) && !worker_refuses(ws->each[i]) &&
 	       (i == 0 || worker_state(ws->each[i]) != WORKER_DOWN ||
@@ -261,13 +262,14 @@ static struct worker *ready_one(struct workers *ws,
 	enum worker_state state;
 
 	for (int i = 0; i < WORKERS_MAX; i++)
-		if (usable(ws, i) && worker_state(ws->each[i]) == WORKER_IDLE)
+		if (workers_usable(ws, i) &&
+		    worker_state(ws->each[i]) == WORKER_IDLE)
 			return ws->each[i];
 	if (!ws->stuck_at)
 		ws->stuck_at = MAX(now, 1ULL);
 	for (int i = 0; i < WORKERS_MAX; i++) {
 		state = worker_state(ws->each[i]);
-		if (!usable(ws, i))
+		if (!workers_usable(ws, i))
 			continue;
 		if (i == 0 || state != WORKER_DOWN ||
 		    now - ws->stuck_at >= slow_ms(p))
@@ -281,21 +283,21 @@ static unsigned int count_free(const struct workers *ws)
 	unsigned int n = 0;
 
 	for (int i = 0; i < WORKERS_MAX; i++)
-		n += usable(ws, i);
+		n += workers_usable(ws, i);
 	return n;
 }
 
 static bool none_to_be_had(const struct workers *ws)
 {
 	for (int i = 0; i < WORKERS_MAX; i++)
-		if (worker_job(ws->each[i]) || usable(ws, i))
+		if (worker_job(ws->each[i]) || workers_usable(ws, i))
 			return false;
 	return true;
 }
 
-static void refuse(struct workers *ws, struct worker_job *j, int err)
+static void workers_refuse(struct workers *ws, struct worker_job *j, int err)
 {
-	queue_remove(ws, j);
+	workers_queue_remove(ws, j);
 	j->party->jobs--;
 	j->kind->done(j, err);
 }
@@ -308,7 +310,7 @@ static void refuse_all(struct workers *ws, int err)
 	for (unsigned int n = ws->waiting; n && ws->waiting; n--) {
 		for (p = ws->parties; TAILQ_EMPTY(&p->waiting); p = p->next)
 			;
-		refuse(ws, TAILQ_FIRST(&p->waiting), err);
+		workers_refuse(ws, TAILQ_FIRST(&p->waiting), err);
 	}
 }
 
@@ -326,15 +328,16 @@ static void refuse_broken(struct workers *ws)
 			continue;
 		}
 		ws->opts.worker.stats->worker_refused++;
-		refuse(ws, TAILQ_FIRST(&p->waiting), -EIO);
+		workers_refuse(ws, TAILQ_FIRST(&p->waiting), -EIO);
 		n--;
 		p = ws->parties; /* the callee may have changed it */
 	}
 }
 
-static void give(struct workers *ws, struct worker *w, struct worker_job *j)
+static void workers_give(struct workers *ws, struct worker *w,
+			 struct worker_job *j)
 {
-	queue_remove(ws, j);
+	workers_queue_remove(ws, j);
 	ws->stuck_at = 0;
 	ws->now = MAX(ws->now, j->party->used);
 	j->party->turns++;
@@ -344,7 +347,7 @@ static void give(struct workers *ws, struct worker *w, struct worker_job *j)
 }
 
 /* Gives out what can be given. Never from inside of a request. */
-static void run(struct workers *ws)
+static void workers_run(struct workers *ws)
 {
 	struct worker_job *j;
 	unsigned int n_free;
@@ -357,9 +360,9 @@ static void run(struct workers *ws)
 		refuse_all(ws, -EIO);
 	refuse_broken(ws);
 	while (!ws->freed && ws->waiting && (n_free = count_free(ws))) {
-		j = pick(ws, n_free);
+		j = workers_pick(ws, n_free);
 		if (j && workers_quarantined(ws, j->file)) {
-			refuse(ws, j, -EBADMSG);
+			workers_refuse(ws, j, -EBADMSG);
 			continue;
 		}
 		w = j ? ready_one(ws, j->party) : NULL;
@@ -367,24 +370,25 @@ static void run(struct workers *ws)
 			look_again(ws, WORKERS_LOOK_MS);
 			break;
 		}
-		give(ws, w, j);
+		workers_give(ws, w, j);
 	}
 	if (!ws->waiting)
 		ws->stuck_at = 0;
 	ws->running = false;
 }
 
-static void on_timer(uv_timer_t *timer)
+static void workers_on_timer(uv_timer_t *timer)
 {
-	run(container_of(timer, struct workers, timer));
+	workers_run(container_of(timer, struct workers, timer));
 }
 
 static void on_ready(void *arg)
 {
-	run(arg);
+	workers_run(arg);
 }
 
-static uint64_t pace(void *arg, const struct worker_job *j, bool *behind)
+static uint64_t workers_pace(void *arg, const struct worker_job *j,
+			     bool *behind)
 {
 	const struct worker_pace_party *p = &j->party->pace;
 	const struct workers *ws = arg;
@@ -397,8 +401,8 @@ static uint64_t pace(void *arg, const struct worker_job *j, bool *behind)
 	return worker_pace_hurry(&ws->pace, p, now);
 }
 
-static void charge(void *arg, struct worker_job *j, uint64_t cpu_ns,
-		   bool hurried)
+static void workers_charge(void *arg, struct worker_job *j, uint64_t cpu_ns,
+			   bool hurried)
 {
 	struct workers *ws = arg;
 
@@ -414,12 +418,12 @@ static void on_failed(void *arg, struct worker_job *j)
 	p->fails++;
 	p->used += WORKERS_FAILURE_NS;
 	p->pause_until = ms_now(ws) + worker_backoff_ms(p->fails);
-	charge(ws, j, WORKERS_FAILURE_NS, false);
+	workers_charge(ws, j, WORKERS_FAILURE_NS, false);
 	j->failed = true;
 }
 
-static void on_ended(void *arg, struct worker *w, struct worker_job *j, int err,
-		     bool again)
+static void workers_on_ended(void *arg, struct worker *w, struct worker_job *j,
+			     int err, bool again)
 {
 	struct workers *ws = arg;
 
@@ -430,7 +434,7 @@ static void on_ended(void *arg, struct worker *w, struct worker_job *j, int err,
 		j->party->fails = 0;
 	j->failed = false;
 	if (again && !ws->freed && !j->cancelled)
-		queue_add(ws, j->party, j);
+		workers_queue_add(ws, j->party, j);
 	else
 		j->kind->done(j, again ? -ECANCELED : err);
 }
@@ -455,7 +459,7 @@ int workers_submit(struct workers *ws, struct worker_job *j)
 		return -ENOMEM;
 	j->spent_ms = 0;
 	j->cancelled = false;
-	queue_add(ws, p, j);
+	workers_queue_add(ws, p, j);
 	look_again(ws, 0);
 	return 0;
 }
@@ -473,7 +477,7 @@ bool workers_cancel(struct workers *ws, struct worker_job *j)
 	if (w)
 		j->file->at_work = false;
 	else
-		queue_remove(ws, j);
+		workers_queue_remove(ws, j);
 	j->party->jobs--;
 	look_again(ws, 0);
 	return true;
@@ -529,19 +533,19 @@ static void on_worker_closed(void *arg)
 	close_one(arg);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void workers_on_timer_closed(uv_handle_t *handle)
 {
 	close_one(container_of((uv_timer_t *)handle, struct workers, timer));
 }
 
-static void close_all(struct workers *ws)
+static void workers_close_all(struct workers *ws)
 {
 	for (int i = 0; i < WORKERS_MAX; i++)
 		worker_free(ws->each[i]);
-	uv_close((uv_handle_t *)&ws->timer, on_timer_closed);
+	uv_close((uv_handle_t *)&ws->timer, workers_on_timer_closed);
 }
 
-static void nobody(void *arg)
+static void workers_ignore(void *arg)
 {
 }
 
@@ -560,10 +564,10 @@ int workers_new(struct workers **wsp, const struct workers_opts *opts)
 	ws->aside.retry_ms = opts->retry_ms;
 	o.aside = &ws->aside;
 	o.index_room = index_room;
-	o.pace = pace;
-	o.charge = charge;
+	o.pace = workers_pace;
+	o.charge = workers_charge;
 	o.failed = on_failed;
-	o.ended = on_ended;
+	o.ended = workers_on_ended;
 	o.ready = on_ready;
 	o.closed = on_worker_closed;
 	o.arg = ws;
@@ -576,8 +580,8 @@ int workers_new(struct workers **wsp, const struct workers_opts *opts)
 	if (err) {
 		/* Its handles close on the loop; nobody is told. */
 		ws->freed = true;
-		ws->opts.closed = nobody;
-		close_all(ws);
+		ws->opts.closed = workers_ignore;
+		workers_close_all(ws);
 		return err;
 	}
 	worker_wake(ws->each[0]);
@@ -591,7 +595,7 @@ void workers_free(struct workers *ws)
 		return;
 	ws->freed = true;
 	refuse_all(ws, -ECANCELED);
-	close_all(ws);
+	workers_close_all(ws);
 }
 
 bool workers_quarantined(struct workers *ws, const struct symbolizer_file *f)

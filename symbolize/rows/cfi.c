@@ -36,7 +36,7 @@ struct entry {
 	bool wide; /* 64-bit DWARF */
 };
 
-static void note(struct reader *r, uint64_t pos, const char *what)
+static void cfi_note(struct reader *r, uint64_t pos, const char *what)
 {
 	symbolizer_rows_note(r->info, r->s->name, pos,
 			     r->s->packed ? 0 : r->s->offset + pos, what);
@@ -60,7 +60,7 @@ static int window_fill(struct reader *r, uint64_t pos, size_t len)
 }
 
 /* Bytes of the section, which has them; good until the next call. */
-static const uint8_t *window(struct reader *r, uint64_t pos, size_t len)
+static const uint8_t *cfi_window(struct reader *r, uint64_t pos, size_t len)
 {
 	if (r->s->src->buf)
 		return r->s->src->buf + r->s->offset + pos;
@@ -290,7 +290,7 @@ static const char *fde_parse(struct reader *r, const struct cfi_cie *cie,
 	return symbolizer_cfi_run(&run, &r->b->exprs, &r->err);
 }
 
-static void fde(struct reader *r, const struct entry *e, uint64_t id)
+static void cfi_read_fde(struct reader *r, const struct entry *e, uint64_t id)
 {
 	uint64_t at = r->s->eh ? e->body - id : id;
 	const struct cfi_cie *cie;
@@ -300,26 +300,26 @@ static void fde(struct reader *r, const struct entry *e, uint64_t id)
 	r->functions++;
 	/* The difference may wrap: then it is large. */
 	if (at >= r->size) {
-		note(r, e->pos, "a function whose common entry is none");
+		cfi_note(r, e->pos, "a function whose common entry is none");
 		return;
 	}
 	cie = cie_get(r, at);
 	if (r->err)
 		return;
 	if (cie->damage) {
-		note(r, at, cie->damage);
+		cfi_note(r, at, cie->damage);
 		return;
 	}
 	if (e->len > CFI_ENTRY_MAX) {
-		note(r, e->pos, "an entry of no sensible length");
+		cfi_note(r, e->pos, "an entry of no sensible length");
 		return;
 	}
-	body = window(r, e->body, (size_t)e->len);
+	body = cfi_window(r, e->body, (size_t)e->len);
 	if (!body)
 		return;
 	bad = fde_parse(r, cie, body, e);
 	if (bad)
-		note(r, e->pos, bad);
+		cfi_note(r, e->pos, bad);
 }
 
 /* --- a section ------------------------------------------------------------- */
@@ -338,7 +338,7 @@ static void read_entries(struct reader *r)
 	uint64_t pos, id;
 
 	for (pos = 0; r->size - pos >= 4 && !r->err; pos = e.body + e.len) {
-		p = window(r, pos, (size_t)MIN(20, r->size - pos));
+		p = cfi_window(r, pos, (size_t)MIN(20, r->size - pos));
 		if (!p)
 			return;
 		bad = entry_head(r, p, pos, &e, &id);
@@ -350,11 +350,11 @@ static void read_entries(struct reader *r)
 		if (is_end(r) && (bad || e.len == 0))
 			return;
 		if (bad) {
-			note(r, pos, bad);
+			cfi_note(r, pos, bad);
 			return;
 		}
 		if (e.len && !is_cie(r, &e, id))
-			fde(r, &e, id);
+			cfi_read_fde(r, &e, id);
 	}
 }
 
@@ -371,11 +371,11 @@ int symbolizer_cfi_read(const struct cfi_section *s,
 		return -ENOMEM;
 	read_entries(&r);
 	if (r.err && r.err != -ENOMEM) {
-		note(&r, r.pos, "bytes that cannot be read");
+		cfi_note(&r, r.pos, "bytes that cannot be read");
 		r.err = 0;
 	}
 	if (!s->functions && r.size < s->size)
-		note(&r, r.size, "a section that leads out of the file");
+		cfi_note(&r, r.size, "a section that leads out of the file");
 	free(r.window);
 	free(r.cies);
 	return r.err;

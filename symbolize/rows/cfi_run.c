@@ -67,22 +67,22 @@ struct machine {
 	struct cfi_state *states; /* RUN_STATES_MAX of them */
 };
 
-static void damage(struct machine *m, const char *what)
+static void cfi_damage(struct machine *m, const char *what)
 {
 	if (!m->damage)
 		m->damage = what;
 }
 
-static void failed(struct machine *m, int err)
+static void cfi_failed(struct machine *m, int err)
 {
 	if (err == -E2BIG)
-		damage(m, "more rules or rows than a table holds");
+		cfi_damage(m, "more rules or rows than a table holds");
 	else
 		m->err = err;
 }
 
 /* The rule of the rows from 'loc' on; what is not said is made plain. */
-static void emit(struct machine *m)
+static void cfi_emit(struct machine *m)
 {
 	struct cfi_run *r = m->r;
 	struct symbolizer_rule rule;
@@ -90,7 +90,7 @@ static void emit(struct machine *m)
 	int err;
 
 	if (r->state.rule.cfa.from == SYMBOLIZER_SAME) {
-		damage(m, "a row without a rule for its frame");
+		cfi_damage(m, "a row without a rule for its frame");
 		return;
 	}
 	rule = r->state.rule;
@@ -105,7 +105,7 @@ static void emit(struct machine *m)
 	}
 	err = symbolizer_rows_add(r->b, r->loc, &rule);
 	if (err)
-		failed(m, err);
+		cfi_failed(m, err);
 }
 
 static void move_to(struct machine *m, uint64_t loc)
@@ -113,26 +113,26 @@ static void move_to(struct machine *m, uint64_t loc)
 	struct cfi_run *r = m->r;
 
 	if (!r->b) {
-		damage(m, "an address in a common entry");
+		cfi_damage(m, "an address in a common entry");
 		return;
 	}
 	if (loc < r->loc) {
-		damage(m, "addresses that go backwards");
+		cfi_damage(m, "addresses that go backwards");
 		return;
 	}
 	if (loc > r->loc && r->loc < r->end)
-		emit(m);
+		cfi_emit(m);
 	if (!m->damage)
 		r->loc = loc;
 }
 
-static void advance(struct machine *m, uint64_t delta)
+static void cfi_advance(struct machine *m, uint64_t delta)
 {
 	uint64_t by, loc;
 
 	if (__builtin_mul_overflow(delta, m->r->cie->code_align, &by) ||
 	    __builtin_add_overflow(m->r->loc, by, &loc))
-		damage(m, "an address beyond all");
+		cfi_damage(m, "an address beyond all");
 	else
 		move_to(m, loc);
 }
@@ -144,33 +144,33 @@ static void set_loc(struct machine *m)
 
 	if (!symbolizer_cfi_pointer(&r->c, r->cie->encoding,
 				    r->at + (uint64_t)(r->c.p - r->mark), &loc))
-		damage(m, "a pointer encoding that code has not");
+		cfi_damage(m, "a pointer encoding that code has not");
 	else if (!r->c.bad)
 		move_to(m, loc);
 }
 
 /* Columns without a register of ours (vector registers) go to none. */
-static struct symbolizer_value *column(struct machine *m, uint64_t reg)
+static struct symbolizer_value *cfi_column(struct machine *m, uint64_t reg)
 {
 	return reg < SYMBOLIZER_REGS ? &m->r->state.rule.regs[reg] : NULL;
 }
 
-static void set(struct machine *m, uint64_t reg, uint8_t from, uint64_t of,
-		int64_t n)
+static void cfi_set(struct machine *m, uint64_t reg, uint8_t from, uint64_t of,
+		    int64_t n)
 {
-	struct symbolizer_value *v = column(m, reg);
+	struct symbolizer_value *v = cfi_column(m, reg);
 
 	if (!v)
 		return;
 	if (n != (int32_t)n)
-		damage(m, "an offset beyond 31 bits");
+		cfi_damage(m, "an offset beyond 31 bits");
 	else
 		*v = (struct symbolizer_value){ from, (uint8_t)of, 0,
 						(int32_t)n };
 }
 
 /* n * data_align, either of which may be absurd. */
-static int64_t scaled(struct machine *m, int64_t n)
+static int64_t cfi_scaled(struct machine *m, int64_t n)
 {
 	int64_t v;
 
@@ -184,9 +184,9 @@ static void set_cfa(struct machine *m, uint64_t reg, int64_t n)
 	struct cfi_state *s = &m->r->state;
 
 	if (reg >= SYMBOLIZER_REG_RA)
-		damage(m, "a frame by a register that is none");
+		cfi_damage(m, "a frame by a register that is none");
 	else if (n != (int32_t)n)
-		damage(m, "an offset beyond 31 bits");
+		cfi_damage(m, "an offset beyond 31 bits");
 	else
 		s->rule.cfa = s->pair =
 			(struct symbolizer_value){ SYMBOLIZER_REG, (uint8_t)reg,
@@ -197,7 +197,7 @@ static bool has_pair(struct machine *m)
 {
 	if (m->r->state.pair.from == SYMBOLIZER_REG)
 		return true;
-	damage(m, "half a frame rule without the other half");
+	cfi_damage(m, "half a frame rule without the other half");
 	return false;
 }
 
@@ -221,21 +221,21 @@ static void set_cfa_offset(struct machine *m, int64_t n)
 	else if (n == (int32_t)n)
 		s->pair.n = (int32_t)n;
 	else
-		damage(m, "an offset beyond 31 bits");
+		cfi_damage(m, "an offset beyond 31 bits");
 }
 
-static void restore(struct machine *m, uint64_t reg)
+static void cfi_restore(struct machine *m, uint64_t reg)
 {
-	struct symbolizer_value *v = column(m, reg);
+	struct symbolizer_value *v = cfi_column(m, reg);
 
 	if (v)
 		*v = m->r->cie->init.rule.regs[reg];
 }
 
-static void remember(struct machine *m)
+static void cfi_remember(struct machine *m)
 {
 	if (m->depth == RUN_STATES_MAX)
-		damage(m, "too many states to remember");
+		cfi_damage(m, "too many states to remember");
 	else
 		m->states[m->depth++] = m->r->state;
 }
@@ -243,7 +243,7 @@ static void remember(struct machine *m)
 static void restore_state(struct machine *m)
 {
 	if (m->depth == 0)
-		damage(m, "a state that was not remembered");
+		cfi_damage(m, "a state that was not remembered");
 	else
 		m->r->state = m->states[--m->depth];
 }
@@ -270,7 +270,7 @@ static bool is_plt(const uint8_t *p, size_t len, int32_t *n)
 }
 
 /* The value of an expression as a plain rule, or as SYMBOLIZER_EXPR. */
-static struct symbolizer_value plain(const uint8_t *p, size_t len)
+static struct symbolizer_value cfi_plain(const uint8_t *p, size_t len)
 {
 	struct symbolizer_value v = { .from = SYMBOLIZER_EXPR };
 	struct cursor c = { p, p + len, false };
@@ -296,7 +296,8 @@ static struct symbolizer_value plain(const uint8_t *p, size_t len)
 }
 
 /* An expression that comes next; 'at': it gives the place of the value. */
-static void expression(struct machine *m, struct symbolizer_value *to, bool at)
+static void cfi_expression(struct machine *m, struct symbolizer_value *to,
+			   bool at)
 {
 	struct cursor *c = &m->r->c;
 	uint64_t len = cursor_uleb(c);
@@ -307,10 +308,10 @@ static void expression(struct machine *m, struct symbolizer_value *to, bool at)
 	if (!p || !to)
 		return;
 	if (len == 0 || len > RUN_EXPR_MAX) {
-		damage(m, "an expression of no sensible length");
+		cfi_damage(m, "an expression of no sensible length");
 		return;
 	}
-	v = plain(p, (size_t)len);
+	v = cfi_plain(p, (size_t)len);
 	if (at && v.from == SYMBOLIZER_REG)
 		v.from = SYMBOLIZER_AT_REG;
 	else if (at || v.from == SYMBOLIZER_EXPR ||
@@ -319,7 +320,7 @@ static void expression(struct machine *m, struct symbolizer_value *to, bool at)
 	if (v.from == SYMBOLIZER_EXPR || v.from == SYMBOLIZER_AT_EXPR) {
 		n = symbolizer_pool_put(m->exprs, p, (size_t)len);
 		if (n < 0)
-			failed(m, n);
+			cfi_failed(m, n);
 		v.reg = 0;
 		v.n = n;
 	}
@@ -338,16 +339,16 @@ static bool run_other(struct machine *m, uint8_t op)
 		set_loc(m);
 		return true;
 	case CFA_ADVANCE_LOC1:
-		advance(m, cursor_fixed(c, 1));
+		cfi_advance(m, cursor_fixed(c, 1));
 		return true;
 	case CFA_ADVANCE_LOC2:
-		advance(m, cursor_fixed(c, 2));
+		cfi_advance(m, cursor_fixed(c, 2));
 		return true;
 	case CFA_ADVANCE_LOC4:
-		advance(m, cursor_fixed(c, 4));
+		cfi_advance(m, cursor_fixed(c, 4));
 		return true;
 	case CFA_REMEMBER_STATE:
-		remember(m);
+		cfi_remember(m);
 		return true;
 	case CFA_RESTORE_STATE:
 		restore_state(m);
@@ -372,7 +373,7 @@ static bool run_cfa(struct machine *m, uint8_t op)
 		return true;
 	case CFA_DEF_CFA_SF:
 		reg = cursor_uleb(c);
-		set_cfa(m, reg, scaled(m, cursor_sleb(c)));
+		set_cfa(m, reg, cfi_scaled(m, cursor_sleb(c)));
 		return true;
 	case CFA_DEF_CFA_REGISTER:
 		set_cfa_register(m, cursor_uleb(c));
@@ -381,10 +382,10 @@ static bool run_cfa(struct machine *m, uint8_t op)
 		set_cfa_offset(m, (int64_t)cursor_uleb(c));
 		return true;
 	case CFA_DEF_CFA_OFFSET_SF:
-		set_cfa_offset(m, scaled(m, cursor_sleb(c)));
+		set_cfa_offset(m, cfi_scaled(m, cursor_sleb(c)));
 		return true;
 	case CFA_DEF_CFA_EXPRESSION:
-		expression(m, &m->r->state.rule.cfa, false);
+		cfi_expression(m, &m->r->state.rule.cfa, false);
 		return true;
 	default:
 		return false;
@@ -418,7 +419,7 @@ static bool run_offset(struct machine *m, uint8_t op)
 		n = (int64_t)cursor_uleb(c);
 	if (op == CFA_GNU_NEGATIVE_OFFSET_EXTENDED)
 		n = (int64_t) - (uint64_t)n;
-	set(m, reg, from, 0, scaled(m, n));
+	cfi_set(m, reg, from, 0, cfi_scaled(m, n));
 	return true;
 }
 
@@ -429,36 +430,36 @@ static bool run_register(struct machine *m, uint8_t op)
 
 	switch (op) {
 	case CFA_RESTORE_EXTENDED:
-		restore(m, cursor_uleb(c));
+		cfi_restore(m, cursor_uleb(c));
 		return true;
 	case CFA_UNDEFINED:
-		set(m, cursor_uleb(c), SYMBOLIZER_UNDEFINED, 0, 0);
+		cfi_set(m, cursor_uleb(c), SYMBOLIZER_UNDEFINED, 0, 0);
 		return true;
 	case CFA_SAME_VALUE:
 		reg = cursor_uleb(c);
 		/* Of rsp, SAME would be what nobody said. */
-		set(m, reg, reg == 7 ? SYMBOLIZER_REG : SYMBOLIZER_SAME,
-		    reg == 7 ? 7 : 0, 0);
+		cfi_set(m, reg, reg == 7 ? SYMBOLIZER_REG : SYMBOLIZER_SAME,
+			reg == 7 ? 7 : 0, 0);
 		return true;
 	case CFA_REGISTER:
 		reg = cursor_uleb(c);
 		of = cursor_uleb(c);
 		if (of >= SYMBOLIZER_REG_RA)
-			set(m, reg, SYMBOLIZER_UNDEFINED, 0, 0);
+			cfi_set(m, reg, SYMBOLIZER_UNDEFINED, 0, 0);
 		else
-			set(m, reg, SYMBOLIZER_REG, of, 0);
+			cfi_set(m, reg, SYMBOLIZER_REG, of, 0);
 		return true;
 	case CFA_EXPRESSION:
 	case CFA_VAL_EXPRESSION:
 		reg = cursor_uleb(c);
-		expression(m, column(m, reg), op == CFA_EXPRESSION);
+		cfi_expression(m, cfi_column(m, reg), op == CFA_EXPRESSION);
 		return true;
 	default:
 		return false;
 	}
 }
 
-static void run_one(struct machine *m)
+static void cfi_run_one(struct machine *m)
 {
 	struct cursor *c = &m->r->c;
 	uint8_t op = (uint8_t)cursor_fixed(c, 1);
@@ -466,19 +467,19 @@ static void run_one(struct machine *m)
 
 	switch (op & 0xc0) {
 	case CFA_ADVANCE_LOC:
-		advance(m, low);
+		cfi_advance(m, low);
 		return;
 	case CFA_OFFSET:
-		set(m, low, SYMBOLIZER_AT_CFA, 0,
-		    scaled(m, (int64_t)cursor_uleb(c)));
+		cfi_set(m, low, SYMBOLIZER_AT_CFA, 0,
+			cfi_scaled(m, (int64_t)cursor_uleb(c)));
 		return;
 	case CFA_RESTORE:
-		restore(m, low);
+		cfi_restore(m, low);
 		return;
 	}
 	if (!run_other(m, op) && !run_cfa(m, op) && !run_offset(m, op) &&
 	    !run_register(m, op))
-		damage(m, "an unknown instruction");
+		cfi_damage(m, "an unknown instruction");
 }
 
 const char *symbolizer_cfi_run(struct cfi_run *r, struct symbolizer_pool *exprs,
@@ -488,12 +489,12 @@ const char *symbolizer_cfi_run(struct cfi_run *r, struct symbolizer_pool *exprs,
 	struct machine m = { .r = r, .exprs = exprs, .states = states };
 
 	while (r->c.p < r->c.end && !m.damage && !m.err) {
-		run_one(&m);
+		cfi_run_one(&m);
 		if (r->c.bad)
-			damage(&m, "an instruction that is cut off");
+			cfi_damage(&m, "an instruction that is cut off");
 	}
 	if (r->b && !m.damage && !m.err && r->loc < r->end)
-		emit(&m);
+		cfi_emit(&m);
 	if (r->b && m.damage && r->loc < r->end && !m.err)
 		m.err = symbolizer_rows_add(r->b, r->loc, NULL);
 	*err = m.err == -E2BIG ? 0 : m.err;

@@ -41,14 +41,15 @@ struct func {
 	bool sigreturn; /* a signal handler returns to it */
 };
 
-static void note(struct reader *r, uint64_t at, const char *what)
+static void gopclntab_note(struct reader *r, uint64_t at, const char *what)
 {
 	symbolizer_rows_note(r->info, SECTION, at, r->g.off + at, what);
 }
 
 /* 'len' bytes at 'at' of the table. */
-static bool read_at(const struct reader *r, struct symbolizer_src *src,
-		    uint64_t at, void *dst, size_t len)
+static bool gopclntab_read_at(const struct reader *r,
+			      struct symbolizer_src *src, uint64_t at,
+			      void *dst, size_t len)
 {
 	return at <= r->g.size && len <= r->g.size - at &&
 	       symbolizer_src_read(src, r->g.off + at, dst, len) == 0;
@@ -98,7 +99,8 @@ static void name_func(struct reader *r, struct func *f, uint8_t flag)
 	char name[32];
 	uint32_t at;
 
-	if (!read_at(r, &r->func, f->at + r->g.format->pc_size, &at, 4) ||
+	if (!gopclntab_read_at(r, &r->func, f->at + r->g.format->pc_size, &at,
+			       4) ||
 	    at > r->g.size - r->g.names ||
 	    symbolizer_src_string(&r->name, r->g.off + r->g.names + at, limit,
 				  name, sizeof(name)) < 0)
@@ -122,26 +124,29 @@ static bool func_read(struct reader *r, uint64_t i, struct func *f)
 	uint64_t pc = 0, next = 0, at = 0;
 	uint8_t flag = 0;
 
-	if (!read_at(r, &r->list, list, &pc, format->pc_size) ||
-	    !read_at(r, &r->list, list + format->pc_size, &at,
-		     format->pc_size) ||
-	    !read_at(r, &r->list, list + 2 * format->pc_size, &next,
-		     format->pc_size)) {
-		note(r, list, "a list of functions that is cut off");
+	if (!gopclntab_read_at(r, &r->list, list, &pc, format->pc_size) ||
+	    !gopclntab_read_at(r, &r->list, list + format->pc_size, &at,
+			       format->pc_size) ||
+	    !gopclntab_read_at(r, &r->list, list + 2 * format->pc_size, &next,
+			       format->pc_size)) {
+		gopclntab_note(r, list, "a list of functions that is cut off");
 		return false;
 	}
 	f->at = r->g.func_base + at;
 	f->start = r->g.text + pc;
 	f->end = r->g.text + next;
 	if (next < pc || f->end < f->start) {
-		note(r, list, "functions that go backwards");
+		gopclntab_note(r, list, "functions that go backwards");
 		return false;
 	}
 	if (at > r->g.size ||
-	    !read_at(r, &r->func, f->at + format->pc_size + 12, &f->pcs, 4) ||
+	    !gopclntab_read_at(r, &r->func, f->at + format->pc_size + 12,
+			       &f->pcs, 4) ||
 	    (format->flag_at &&
-	     !read_at(r, &r->func, f->at + format->flag_at, &flag, 1))) {
-		note(r, list, "a function that leads beyond its table");
+	     !gopclntab_read_at(r, &r->func, f->at + format->flag_at, &flag,
+				1))) {
+		gopclntab_note(r, list,
+			       "a function that leads beyond its table");
 		return false;
 	}
 	name_func(r, f, flag);
@@ -162,7 +167,8 @@ static uint8_t stream_byte(struct stream *s)
 	if (s->i == s->n) {
 		s->n = (size_t)MIN(s->end - s->at, (uint64_t)sizeof(s->buf));
 		s->i = 0;
-		if (!s->n || !read_at(s->r, &s->r->pcs, s->at, s->buf, s->n)) {
+		if (!s->n ||
+		    !gopclntab_read_at(s->r, &s->r->pcs, s->at, s->buf, s->n)) {
 			s->n = 0;
 			s->bad = true;
 			return 0;
@@ -239,7 +245,8 @@ static int add_row(struct reader *r, const struct func *f, uint64_t at,
 }
 
 /* The rows of one function as they come; what is wrong with it, or NULL. */
-static const char *walk(struct reader *r, const struct func *f, uint64_t *locp)
+static const char *gopclntab_walk(struct reader *r, const struct func *f,
+				  uint64_t *locp)
 {
 	uint64_t base = r->g.pcs + f->pcs, kept = 0; /* 0: not known yet */
 	struct stream s = { .r = r, .at = base };
@@ -283,14 +290,15 @@ static void add_func(struct reader *r, const struct func *f)
 	if (f->pcs == 0 || f->end == f->start)
 		return;
 	if (symbolizer_rows_func(r->b, f->start, f->end, &r->err)) {
-		bad = walk(r, f, &loc);
+		bad = gopclntab_walk(r, f, &loc);
 		if (!r->err && loc < f->end)
 			r->err = symbolizer_rows_add(r->b, loc, NULL);
 	}
 	if (bad)
-		note(r, f->at, bad);
+		gopclntab_note(r, f->at, bad);
 	if (r->err == -E2BIG) {
-		note(r, f->at, "more rules or rows than a table holds");
+		gopclntab_note(r, f->at,
+			       "more rules or rows than a table holds");
 		r->err = 0;
 	}
 }
@@ -298,7 +306,8 @@ static void add_func(struct reader *r, const struct func *f)
 /* --- the table ------------------------------------------------------------- */
 
 /* A window of its own onto the same bytes. */
-static void window(struct symbolizer_src *to, const struct symbolizer_src *from)
+static void gopclntab_window(struct symbolizer_src *to,
+			     const struct symbolizer_src *from)
 {
 	if (from->buf)
 		symbolizer_src_mem(to, from->buf, (size_t)from->size);
@@ -311,7 +320,7 @@ static int read_table(struct reader *r, const char *damage)
 	struct func f;
 
 	if (damage) {
-		note(r, 0, damage);
+		gopclntab_note(r, 0, damage);
 		return 0;
 	}
 	for (uint64_t i = 0; i < r->g.n_funcs && !r->err; i++) {
@@ -338,11 +347,11 @@ int symbolizer_gopclntab_read(struct symbolizer_elf *e,
 	r->info = info;
 	if (symbolizer_gopclntab_find(&r->g, e, &damage)) {
 		*any = true;
-		window(&r->list, e->src);
-		window(&r->func, e->src);
-		window(&r->pcs, e->src);
-		window(&r->name, e->src);
-		window(&r->code, e->src);
+		gopclntab_window(&r->list, e->src);
+		gopclntab_window(&r->func, e->src);
+		gopclntab_window(&r->pcs, e->src);
+		gopclntab_window(&r->name, e->src);
+		gopclntab_window(&r->code, e->src);
 		err = read_table(r, damage);
 	}
 	free(r);

@@ -27,19 +27,19 @@ static const struct gopclntab_format formats[] = {
 #define MODULE_MINPC 160
 #define MODULE_MAXPC 168
 
-static bool read_at(const struct gopclntab *g, uint64_t at, void *dst,
-		    size_t len)
+static bool gopclntab_find_read(const struct gopclntab *g, uint64_t at,
+				void *dst, size_t len)
 {
 	return at <= g->size && len <= g->size - at &&
 	       symbolizer_src_read(g->e->src, g->off + at, dst, len) == 0;
 }
 
 /* A word of the header, or 'def' where this format has none. */
-static bool header(const struct gopclntab *g, uint8_t at, uint64_t def,
-		   uint64_t *out)
+static bool gopclntab_find_header(const struct gopclntab *g, uint8_t at,
+				  uint64_t def, uint64_t *out)
 {
 	*out = def;
-	return at == 0 || read_at(g, at, out, sizeof(*out));
+	return at == 0 || gopclntab_find_read(g, at, out, sizeof(*out));
 }
 
 /* Magic, two zero bytes, code in units of 1 byte, pointers of 8. */
@@ -60,8 +60,8 @@ static const struct gopclntab_format *format_of(const uint8_t *p)
 static bool pc_at(const struct gopclntab *g, uint64_t i, uint64_t *pc)
 {
 	*pc = 0;
-	return read_at(g, g->funcs + i * 2 * g->format->pc_size, pc,
-		       g->format->pc_size);
+	return gopclntab_find_read(g, g->funcs + i * 2 * g->format->pc_size, pc,
+				   g->format->pc_size);
 }
 
 /* The header. False: this cannot be one. */
@@ -70,15 +70,15 @@ static bool read_header(struct gopclntab *g)
 	uint8_t head[8];
 	uint64_t end;
 
-	if (!read_at(g, 0, head, sizeof(head)))
+	if (!gopclntab_find_read(g, 0, head, sizeof(head)))
 		return false;
 	g->format = format_of(head);
-	if (!g->format || !header(g, 8, 0, &g->n_funcs) || !g->n_funcs ||
-	    g->n_funcs > FIND_FUNCS_MAX ||
-	    !header(g, g->format->text_at, 0, &g->text) ||
-	    !header(g, g->format->names_at, 0, &g->names) ||
-	    !header(g, g->format->pcs_at, 0, &g->pcs) ||
-	    !header(g, g->format->funcs_at, 16, &g->funcs))
+	if (!g->format || !gopclntab_find_header(g, 8, 0, &g->n_funcs) ||
+	    !g->n_funcs || g->n_funcs > FIND_FUNCS_MAX ||
+	    !gopclntab_find_header(g, g->format->text_at, 0, &g->text) ||
+	    !gopclntab_find_header(g, g->format->names_at, 0, &g->names) ||
+	    !gopclntab_find_header(g, g->format->pcs_at, 0, &g->pcs) ||
+	    !gopclntab_find_header(g, g->format->funcs_at, 16, &g->funcs))
 		return false;
 	g->func_base = g->format->funcs_at ? g->funcs : 0;
 	return g->names < g->size && g->pcs < g->size && g->funcs < g->size &&
@@ -87,7 +87,7 @@ static bool read_header(struct gopclntab *g)
 
 /* --- the start of the text ------------------------------------------------- */
 
-static bool text_fits(const struct gopclntab *g, uint64_t text)
+static bool gopclntab_text_fits(const struct gopclntab *g, uint64_t text)
 {
 	uint64_t first, end;
 
@@ -102,7 +102,8 @@ static bool module_fits(struct gopclntab *g, uint64_t minpc, uint64_t maxpc)
 	uint64_t first, end;
 
 	if (!pc_at(g, 0, &first) || !pc_at(g, g->n_funcs, &end) ||
-	    maxpc - minpc != end - first || !text_fits(g, minpc - first))
+	    maxpc - minpc != end - first ||
+	    !gopclntab_text_fits(g, minpc - first))
 		return false;
 	g->text = minpc - first;
 	return true;
@@ -174,7 +175,7 @@ static bool module_by_rela(struct gopclntab *g)
 
 static bool find_text(struct gopclntab *g)
 {
-	if (g->format->pc_size == 8 || text_fits(g, g->text))
+	if (g->format->pc_size == 8 || gopclntab_text_fits(g, g->text))
 		return true;
 	for (size_t i = 0; i < g->e->n_loads; i++)
 		if (g->e->loads[i].write && module_in(g, &g->e->loads[i]))

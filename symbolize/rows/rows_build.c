@@ -23,7 +23,7 @@ struct rows_func {
 	uint32_t first, n; /* of its raw rows */
 };
 
-static int cmp_range(const void *a, const void *b)
+static int rows_cmp_range(const void *a, const void *b)
 {
 	const struct symbolizer_elf_range *x = a, *y = b;
 
@@ -55,7 +55,7 @@ int symbolizer_rows_begin(struct symbolizer_rows_build *b,
 	}
 	if (b->n_exec == 0)
 		return 0;
-	qsort(b->exec, b->n_exec, sizeof(*b->exec), cmp_range);
+	qsort(b->exec, b->n_exec, sizeof(*b->exec), rows_cmp_range);
 	b->base = b->exec[0].start & ~0xffffULL;
 	return 0;
 }
@@ -121,8 +121,8 @@ static size_t rule_words(const struct symbolizer_rule *rule, uint32_t *words)
 	return n;
 }
 
-static int add(struct symbolizer_rows_build *b, struct rows_func *f,
-	       uint64_t at, const struct symbolizer_rule *rule)
+static int rows_build_add(struct symbolizer_rows_build *b, struct rows_func *f,
+			  uint64_t at, const struct symbolizer_rule *rule)
 {
 	uint32_t words[ROWS_WORDS_MAX + 1];
 	struct rows_raw *last = f->n ? &b->raw[b->n_raw - 1] : NULL;
@@ -161,7 +161,7 @@ int symbolizer_rows_add(struct symbolizer_rows_build *b, uint64_t at,
 
 	if (at - b->base >= f->end)
 		return 0;
-	err = add(b, f, at, rule);
+	err = rows_build_add(b, f, at, rule);
 	if (err) /* what came before does not hold on */
 		f->end = (uint32_t)(at - b->base);
 	return err;
@@ -193,8 +193,8 @@ static size_t sort_funcs(struct rows_func *f, size_t n)
 }
 
 /* Whether one of the sorted functions has an address of 'x'. */
-static bool meets(const struct rows_func *f, size_t n,
-		  const struct rows_func *x)
+static bool rows_build_meets(const struct rows_func *f, size_t n,
+			     const struct rows_func *x)
 {
 	size_t i;
 
@@ -208,7 +208,7 @@ void symbolizer_rows_fill(struct symbolizer_rows_build *b)
 	size_t n = b->n_first;
 
 	for (size_t i = b->n_first; i < b->n_funcs; i++)
-		if (!meets(f, b->n_first, &f[i]))
+		if (!rows_build_meets(f, b->n_first, &f[i]))
 			f[n++] = f[i];
 	b->n_funcs = b->n_first = sort_funcs(f, n);
 }
@@ -257,7 +257,7 @@ int symbolizer_rows_put_rule(struct symbolizer_rows_build *b, uint64_t from,
 }
 
 /* Of all functions those that count, sorted and clipped at the next one. */
-static void settle(struct symbolizer_rows_build *b)
+static void rows_build_clip(struct symbolizer_rows_build *b)
 {
 	struct rows_func *f = b->funcs;
 
@@ -352,7 +352,7 @@ static void make_head(const struct symbolizer_rows_build *b,
 }
 
 /* Into memory that is zero. */
-static void copy(const void *to, const void *from, size_t len)
+static void rows_build_copy(const void *to, const void *from, size_t len)
 {
 	if (from)
 		memcpy((void *)(uintptr_t)to, from, len);
@@ -368,7 +368,7 @@ int symbolizer_rows_end(struct symbolizer_rows_build *b,
 
 	if (!t)
 		return -ENOMEM;
-	settle(b);
+	rows_build_clip(b);
 	out_all(&o, b);
 	make_head(b, info, &o, &head);
 	h = calloc(1, head.size);
@@ -379,10 +379,10 @@ int symbolizer_rows_end(struct symbolizer_rows_build *b,
 	*h = head;
 	symbolizer_rows_lay(t, h);
 	t->release = free_piece;
-	copy(t->rules, b->rules.data, b->rules.used);
-	copy(t->rule_starts, b->rules.starts, (b->rules.n + 1) * 4);
-	copy(t->expr_starts, b->exprs.starts, (b->exprs.n + 1) * 4);
-	copy(t->exprs, b->exprs.data, b->exprs.used);
+	rows_build_copy(t->rules, b->rules.data, b->rules.used);
+	rows_build_copy(t->rule_starts, b->rules.starts, (b->rules.n + 1) * 4);
+	rows_build_copy(t->expr_starts, b->exprs.starts, (b->exprs.n + 1) * 4);
+	rows_build_copy(t->exprs, b->exprs.data, b->exprs.used);
 	o = (struct out){ .rows = (void *)(uintptr_t)t->rows,
 			  .pages = (void *)(uintptr_t)t->pages };
 	out_all(&o, b);

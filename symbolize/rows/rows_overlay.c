@@ -68,8 +68,8 @@ static int move_rule(struct symbolizer_rows_build *b, const struct side *s,
 	return 0;
 }
 
-static int lay(struct symbolizer_rows_build *b, struct side *own,
-	       struct side *over)
+static int rows_overlay_lay(struct symbolizer_rows_build *b, struct side *own,
+			    struct side *over)
 {
 	struct symbolizer_rule rule;
 	const struct side *from;
@@ -90,7 +90,8 @@ static int lay(struct symbolizer_rows_build *b, struct side *own,
 }
 
 /* The addresses of a table; false: it has no rows. */
-static bool span(const struct symbolizer_rows *t, uint64_t *lo, uint64_t *hi)
+static bool rows_overlay_span(const struct symbolizer_rows *t, uint64_t *lo,
+			      uint64_t *hi)
 {
 	uint64_t at;
 
@@ -115,7 +116,8 @@ int symbolizer_rows_overlay(const struct symbolizer_rows *own,
 	int err = 0;
 
 	symbolizer_rows_info(own, &info);
-	if (span(own, &lo, &hi) | span(over, &lo, &hi))
+	if (rows_overlay_span(own, &lo, &hi) |
+	    rows_overlay_span(over, &lo, &hi))
 		b.base = lo & ~0xffffULL;
 	b.text = info.text;
 	side_init(&below, own);
@@ -123,7 +125,7 @@ int symbolizer_rows_overlay(const struct symbolizer_rows *own,
 	if (hi > lo && hi - b.base > UINT32_MAX)
 		return -E2BIG;
 	if (hi > lo && symbolizer_rows_func(&b, lo, hi, &err))
-		err = lay(&b, &below, &above);
+		err = rows_overlay_lay(&b, &below, &above);
 	if (!err)
 		err = symbolizer_rows_end(&b, &info, out);
 	b.exec = NULL;

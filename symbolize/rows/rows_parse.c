@@ -28,7 +28,7 @@ struct parser {
 };
 
 /* Says where; the first that is said counts. */
-static int bad(struct parser *x, const char *at, const char *what)
+static int rows_parse_bad(struct parser *x, const char *at, const char *what)
 {
 	if (!x->err->what) {
 		x->err->what = what;
@@ -45,7 +45,7 @@ static bool is_blank(char c)
 }
 
 /* The next word of the line; a comment ends it. */
-static bool next_word(struct parser *x, struct word *w)
+static bool rows_next_word(struct parser *x, struct word *w)
 {
 	while (x->p < x->line_end && is_blank(*x->p))
 		x->p++;
@@ -58,13 +58,13 @@ static bool next_word(struct parser *x, struct word *w)
 	return w->len > 0;
 }
 
-static bool word_is(const struct word *w, const char *s)
+static bool rows_word_is(const struct word *w, const char *s)
 {
 	return w->len == strlen(s) && !memcmp(w->p, s, w->len);
 }
 
 /* Takes 's' off the front. */
-static bool take(struct word *w, const char *s)
+static bool rows_parse_take(struct word *w, const char *s)
 {
 	size_t len = strlen(s);
 
@@ -88,7 +88,7 @@ static int hex_digit(char c)
 
 static bool word_hex(struct word w, uint64_t *out)
 {
-	take(&w, "0x");
+	rows_parse_take(&w, "0x");
 	*out = 0;
 	if (w.len == 0 || w.len > 16)
 		return false;
@@ -151,10 +151,12 @@ static int parse_expr(struct parser *x, const struct word *w,
 	int n;
 
 	if (w->len == 0 || w->len % 2 || len > sizeof(code))
-		return bad(x, w->p, "an expression of no sensible length");
+		return rows_parse_bad(x, w->p,
+				      "an expression of no sensible length");
 	for (size_t i = 0; i < w->len; i++)
 		if (hex_digit(w->p[i]) < 0)
-			return bad(x, w->p + i, "no hexadecimal digit");
+			return rows_parse_bad(x, w->p + i,
+					      "no hexadecimal digit");
 	for (size_t i = 0; i < len; i++)
 		code[i] = (uint8_t)(hex_digit(w->p[2 * i]) << 4 |
 				    hex_digit(w->p[2 * i + 1]));
@@ -171,17 +173,18 @@ static int parse_reg(struct parser *x, struct word w,
 	const char *at = w.p;
 	int reg;
 
-	v->from = take(&w, "*") ? SYMBOLIZER_AT_REG : SYMBOLIZER_REG;
+	v->from = rows_parse_take(&w, "*") ? SYMBOLIZER_AT_REG : SYMBOLIZER_REG;
 	reg = take_reg(&w);
 	if (reg < 0 || !word_number(&w, true, &v->n))
-		return bad(x, at, "no value");
+		return rows_parse_bad(x, at, "no value");
 	v->reg = (uint8_t)reg;
 	return 0;
 }
 
-static int lossy(struct parser *x, const struct word *w)
+static int rows_parse_lossy(struct parser *x, const struct word *w)
 {
-	return bad(x, w->p, "a short form; --full prints what it stands for");
+	return rows_parse_bad(x, w->p,
+			      "a short form; --full prints what it stands for");
 }
 
 static int parse_value(struct parser *x, struct word w,
@@ -190,32 +193,34 @@ static int parse_value(struct parser *x, struct word w,
 	const char *at = w.p;
 
 	*v = (struct symbolizer_value){ SYMBOLIZER_SAME, 0, 0, 0 };
-	if (word_is(&w, "u"))
+	if (rows_word_is(&w, "u"))
 		return 0;
-	if (word_is(&w, "none")) {
+	if (rows_word_is(&w, "none")) {
 		v->from = SYMBOLIZER_UNDEFINED;
 		return 0;
 	}
-	if (word_is(&w, "elsewhere")) {
+	if (rows_word_is(&w, "elsewhere")) {
 		v->from = SYMBOLIZER_ELSEWHERE;
 		return 0;
 	}
-	if (word_is(&w, "expr"))
-		return lossy(x, &w);
+	if (rows_word_is(&w, "expr"))
+		return rows_parse_lossy(x, &w);
 	v->from = SYMBOLIZER_AT_EXPR;
-	if (take(&w, "*expr:"))
+	if (rows_parse_take(&w, "*expr:"))
 		return parse_expr(x, &w, v);
 	v->from = SYMBOLIZER_EXPR;
-	if (take(&w, "expr:"))
+	if (rows_parse_take(&w, "expr:"))
 		return parse_expr(x, &w, v);
 	v->from = SYMBOLIZER_CFA;
-	if (take(&w, "cfa"))
-		return word_number(&w, false, &v->n) ? 0
-						     : bad(x, at, "no value");
+	if (rows_parse_take(&w, "cfa"))
+		return word_number(&w, false, &v->n)
+			       ? 0
+			       : rows_parse_bad(x, at, "no value");
 	v->from = SYMBOLIZER_AT_CFA;
-	if (take(&w, "c"))
-		return word_number(&w, false, &v->n) ? 0
-						     : bad(x, at, "no value");
+	if (rows_parse_take(&w, "c"))
+		return word_number(&w, false, &v->n)
+			       ? 0
+			       : rows_parse_bad(x, at, "no value");
 	return parse_reg(x, w, v);
 }
 
@@ -225,14 +230,16 @@ static int parse_plt(struct parser *x, struct word w,
 {
 	const char *at = w.p - strlen("plt");
 	int32_t n = w.len ? 0 : ROWS_PLT_DEFAULT;
-	bool ok = w.len == 0 || (take(&w, ":") && w.len && w.len <= 2);
+	bool ok =
+		w.len == 0 || (rows_parse_take(&w, ":") && w.len && w.len <= 2);
 
 	for (size_t i = 0; i < w.len && ok; i++) {
 		ok = w.p[i] >= '0' && w.p[i] <= '9';
 		n = n * 10 + (w.p[i] - '0');
 	}
 	*v = (struct symbolizer_value){ SYMBOLIZER_PLT, 0, 0, n };
-	return ok && n <= 15 ? 0 : bad(x, at, "no byte of a PLT stub");
+	return ok && n <= 15 ? 0
+			     : rows_parse_bad(x, at, "no byte of a PLT stub");
 }
 
 static int parse_cfa(struct parser *x, struct word w,
@@ -240,13 +247,14 @@ static int parse_cfa(struct parser *x, struct word w,
 {
 	struct symbolizer_value *v = &rule->cfa;
 
-	if (word_is(&w, "sig") || word_is(&w, "deref") || word_is(&w, "expr"))
-		return lossy(x, &w);
-	rule->signal = take(&w, "sig:");
-	if (take(&w, "plt"))
+	if (rows_word_is(&w, "sig") || rows_word_is(&w, "deref") ||
+	    rows_word_is(&w, "expr"))
+		return rows_parse_lossy(x, &w);
+	rule->signal = rows_parse_take(&w, "sig:");
+	if (rows_parse_take(&w, "plt"))
 		return parse_plt(x, w, v);
 	v->from = SYMBOLIZER_EXPR;
-	if (take(&w, "expr:"))
+	if (rows_parse_take(&w, "expr:"))
 		return parse_expr(x, &w, v);
 	return parse_reg(x, w, v);
 }
@@ -267,15 +275,16 @@ static int parse_rest(struct parser *x, struct symbolizer_rule *rule,
 			return err;
 		if (ra->from == SYMBOLIZER_SAME)
 			ra->from = SYMBOLIZER_UNDEFINED;
-		next_word(x, &w);
+		rows_next_word(x, &w);
 	}
-	for (; w.len; next_word(x, &w)) {
+	for (; w.len; rows_next_word(x, &w)) {
 		value = w;
 		reg = take_reg(&value);
-		if (reg < 0 || !take(&value, "="))
-			return bad(x, w.p, "no REGISTER=VALUE");
+		if (reg < 0 || !rows_parse_take(&value, "="))
+			return rows_parse_bad(x, w.p, "no REGISTER=VALUE");
 		if (seen & 1U << reg)
-			return bad(x, w.p, "a register that was said before");
+			return rows_parse_bad(
+				x, w.p, "a register that was said before");
 		seen |= 1U << reg;
 		err = parse_value(x, value, &rule->regs[reg]);
 		if (err)
@@ -294,23 +303,25 @@ static int parse_rule(struct parser *x, struct symbolizer_rule *rule, bool *gap)
 	rule->regs[ROWS_DWARF_RSP].from = SYMBOLIZER_CFA;
 	rule->regs[SYMBOLIZER_REG_RA].from = SYMBOLIZER_AT_CFA;
 	rule->regs[SYMBOLIZER_REG_RA].n = -8;
-	if (!next_word(x, &w))
-		return bad(x, w.p, "no CFA");
-	*gap = word_is(&w, "end");
+	if (!rows_next_word(x, &w))
+		return rows_parse_bad(x, w.p, "no CFA");
+	*gap = rows_word_is(&w, "end");
 	if (*gap) {
-		if (next_word(x, &w) && (!word_is(&w, "u") || next_word(x, &w)))
-			return bad(x, w.p, "something behind the end");
+		if (rows_next_word(x, &w) &&
+		    (!rows_word_is(&w, "u") || rows_next_word(x, &w)))
+			return rows_parse_bad(x, w.p,
+					      "something behind the end");
 		return 0;
 	}
 	err = parse_cfa(x, w, rule);
 	if (err)
 		return err;
-	if (!next_word(x, &w))
-		return bad(x, w.p, "no rule for rbp");
+	if (!rows_next_word(x, &w))
+		return rows_parse_bad(x, w.p, "no rule for rbp");
 	err = parse_value(x, w, &rule->regs[ROWS_DWARF_RBP]);
 	if (err)
 		return err;
-	next_word(x, &w);
+	rows_next_word(x, &w);
 	return parse_rest(x, rule, w);
 }
 
@@ -322,14 +333,16 @@ static int parse_line(struct parser *x)
 	bool gap;
 	int err;
 
-	if (!next_word(x, &w))
+	if (!rows_next_word(x, &w))
 		return 0;
 	if (!word_hex(w, &at))
-		return bad(x, w.p, "no hexadecimal address");
+		return rows_parse_bad(x, w.p, "no hexadecimal address");
 	if (x->any && at <= x->last)
-		return bad(x, w.p, "an address not above the one before");
+		return rows_parse_bad(x, w.p,
+				      "an address not above the one before");
 	if (x->any && at - (x->first & ~0xffffULL) > PARSE_SPAN_MAX)
-		return bad(x, w.p, "an address too far from the first");
+		return rows_parse_bad(x, w.p,
+				      "an address too far from the first");
 	err = parse_rule(x, &rule, &gap);
 	if (!err && x->b)
 		err = symbolizer_rows_add(x->b, at, gap ? NULL : &rule);
@@ -360,14 +373,14 @@ static int parse_all(struct parser *x, const char *text, size_t len)
 		x->p = nl ? nl + 1 : x->end;
 	}
 	if (!err && !x->any)
-		err = bad(x, x->begin, "no rows");
+		err = rows_parse_bad(x, x->begin, "no rows");
 	if (!err && x->open)
-		err = bad(x, x->begin, "the last row is no end");
+		err = rows_parse_bad(x, x->begin, "the last row is no end");
 	return err;
 }
 
-static int build(struct parser *x, const char *text, size_t len,
-		 struct symbolizer_rows **out)
+static int rows_parse_build(struct parser *x, const char *text, size_t len,
+			    struct symbolizer_rows **out)
 {
 	struct symbolizer_elf_range all = { 0, UINT64_MAX };
 	struct symbolizer_rows_info info = { 0 };
@@ -400,5 +413,5 @@ int symbolizer_rows_parse(const char *text, size_t len,
 
 	memset(where, 0, sizeof(*where));
 	err = parse_all(&x, text, len);
-	return err ? err : build(&x, text, len, out);
+	return err ? err : rows_parse_build(&x, text, len, out);
 }

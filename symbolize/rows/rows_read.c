@@ -166,8 +166,8 @@ static int read_by_hdr(struct rows_file *f)
 	return symbolizer_cfi_read(&s, &f->b, &f->info);
 }
 
-static int read_all(struct rows_file *f, const struct symbolizer_ask *ask,
-		    bool known)
+static int rows_read_all(struct rows_file *f, const struct symbolizer_ask *ask,
+			 bool known)
 {
 	Elf64_Shdr sh;
 	int err;
@@ -196,8 +196,9 @@ static int read_all(struct rows_file *f, const struct symbolizer_ask *ask,
 	return err;
 }
 
-static int read_file(struct symbolizer_rows **out, struct symbolizer_src *src,
-		     const struct symbolizer_ask *ask, bool known)
+static int rows_read_file(struct symbolizer_rows **out,
+			  struct symbolizer_src *src,
+			  const struct symbolizer_ask *ask, bool known)
 {
 	struct rows_file f = { 0 };
 	int err = symbolizer_elf_init(&f.elf, src);
@@ -209,7 +210,7 @@ static int read_file(struct symbolizer_rows **out, struct symbolizer_src *src,
 	if (!err)
 		err = symbolizer_rows_begin(&f.b, &f.elf);
 	if (!err)
-		err = read_all(&f, ask, known);
+		err = rows_read_all(&f, ask, known);
 	if (!err)
 		err = symbolizer_rows_end(&f.b, &f.info, out);
 	symbolizer_rows_build_fini(&f.b);
@@ -221,13 +222,13 @@ int symbolizer_rows_read(struct symbolizer_rows **out,
 			 struct symbolizer_src *src,
 			 const struct symbolizer_ask *ask)
 {
-	return read_file(out, src, ask, true);
+	return rows_read_file(out, src, ask, true);
 }
 
 int symbolizer_rows_read_said(struct symbolizer_rows **out,
 			      struct symbolizer_src *src)
 {
-	return read_file(out, src, NULL, false);
+	return rows_read_file(out, src, NULL, false);
 }
 
 int symbolizer_file_rows(const struct symbolizer_file *f,

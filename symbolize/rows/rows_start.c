@@ -177,7 +177,7 @@ static uint64_t find_symbol(struct symbolizer_elf *e, const char *want)
 }
 
 /* Where the first call or jump of a function leads, in this file. */
-static uint64_t follow(struct starter *s, uint64_t at)
+static uint64_t rows_start_follow(struct starter *s, uint64_t at)
 {
 	uint8_t b[START_BYTES];
 	size_t len = symbolizer_elf_code(s->e, at, b, sizeof(b));
@@ -195,9 +195,9 @@ static uint64_t follow(struct starter *s, uint64_t at)
 /* A stripped static program: _start calls _start_c calls __libc_start_main. */
 static void find_by_stub(struct starter *s)
 {
-	uint64_t at = follow(s, s->e->entry);
+	uint64_t at = rows_start_follow(s, s->e->entry);
 
-	at = at ? follow(s, at) : 0;
+	at = at ? rows_start_follow(s, at) : 0;
 	if (at < START_NEAR)
 		return;
 	s->near = true;

@@ -37,7 +37,7 @@ static void put_reg(struct writer *w, const struct symbolizer_value *v)
 }
 
 /* A value, whatever it is of. */
-static void put_full(struct writer *w, const struct symbolizer_value *v)
+static void rows_put_full(struct writer *w, const struct symbolizer_value *v)
 {
 	switch (v->from) {
 	case SYMBOLIZER_SAME:
@@ -79,7 +79,7 @@ static void put_cfa(struct writer *w, const struct symbolizer_rule *rule)
 		strbuf_printf(w->out, "%s%+d", symbolizer_reg_names[cfa->reg],
 			      cfa->n);
 	else if (w->full)
-		put_full(w, cfa);
+		rows_put_full(w, cfa);
 	else if (cfa->from == SYMBOLIZER_PLT)
 		strbuf_puts(w->out, "plt");
 	else
@@ -92,13 +92,13 @@ static void put_value(struct writer *w, const struct symbolizer_value *v)
 	if (w->full || v->from == SYMBOLIZER_SAME ||
 	    v->from == SYMBOLIZER_AT_CFA ||
 	    (v->from == SYMBOLIZER_REG && v->n == 0))
-		put_full(w, v);
+		rows_put_full(w, v);
 	else
 		strbuf_puts(w->out,
 			    v->from == SYMBOLIZER_UNDEFINED ? "u" : "expr");
 }
 
-static bool is_usual(const struct symbolizer_value *v, int reg)
+static bool rows_is_usual(const struct symbolizer_value *v, int reg)
 {
 	switch (reg) {
 	case ROWS_DWARF_RBP: /* has its own column */
@@ -115,10 +115,10 @@ static bool is_usual(const struct symbolizer_value *v, int reg)
 static void put_rest(struct writer *w, const struct symbolizer_rule *rule)
 {
 	for (int i = 0; i < SYMBOLIZER_REG_RA; i++) {
-		if (is_usual(&rule->regs[i], i))
+		if (rows_is_usual(&rule->regs[i], i))
 			continue;
 		strbuf_printf(w->out, " %s=", symbolizer_reg_names[i]);
-		put_full(w, &rule->regs[i]);
+		rows_put_full(w, &rule->regs[i]);
 	}
 }
 
@@ -138,7 +138,7 @@ void symbolizer_rows_put(const struct symbolizer_rows *rows, uint16_t id,
 	strbuf_puts(out, " ");
 	put_value(&w, &rule.regs[ROWS_DWARF_RBP]);
 	ra = &rule.regs[SYMBOLIZER_REG_RA];
-	if (!is_usual(ra, SYMBOLIZER_REG_RA)) {
+	if (!rows_is_usual(ra, SYMBOLIZER_REG_RA)) {
 		strbuf_puts(out, " ");
 		if (ra->from == SYMBOLIZER_UNDEFINED ||
 		    (!full && ra->from == SYMBOLIZER_ELSEWHERE))

@@ -63,7 +63,7 @@ struct machine {
 	bool bad;
 };
 
-static void push(struct machine *m, uint64_t v)
+static void expr_push(struct machine *m, uint64_t v)
 {
 	if (m->n == EXPR_STACK)
 		m->bad = true;
@@ -71,7 +71,7 @@ static void push(struct machine *m, uint64_t v)
 		m->stack[m->n++] = v;
 }
 
-static uint64_t pop(struct machine *m)
+static uint64_t expr_pop(struct machine *m)
 {
 	if (m->n)
 		return m->stack[--m->n];
@@ -80,10 +80,10 @@ static uint64_t pop(struct machine *m)
 }
 
 /* The entry 'depth' below the top. */
-static void pick(struct machine *m, uint64_t depth)
+static void expr_pick(struct machine *m, uint64_t depth)
 {
 	if (depth < m->n)
-		push(m, m->stack[m->n - 1 - depth]);
+		expr_push(m, m->stack[m->n - 1 - depth]);
 	else
 		m->bad = true;
 }
@@ -95,21 +95,21 @@ static void base_register(struct machine *m, uint64_t reg)
 	if (reg >= SYMBOLIZER_REGS || !(m->regs->known & 1U << reg))
 		m->bad = true;
 	else
-		push(m, m->regs->v[reg] + off);
+		expr_push(m, m->regs->v[reg] + off);
 }
 
-static void deref(struct machine *m, uint64_t size)
+static void expr_deref(struct machine *m, uint64_t size)
 {
-	uint64_t v = 0, at = pop(m);
+	uint64_t v = 0, at = expr_pop(m);
 
 	if (size == 0 || size > 8 || m->bad || !m->read(m->arg, at, &v)) {
 		m->bad = true;
 		return;
 	}
-	push(m, size == 8 ? v : v & ((1ULL << 8 * size) - 1));
+	expr_push(m, size == 8 ? v : v & ((1ULL << 8 * size) - 1));
 }
 
-static void jump(struct machine *m, bool taken)
+static void expr_jump(struct machine *m, bool taken)
 {
 	int64_t by = cursor_signed(&m->c, 2);
 
@@ -121,7 +121,8 @@ static void jump(struct machine *m, bool taken)
 		m->c.p += by;
 }
 
-static uint64_t binary(struct machine *m, uint8_t op, uint64_t a, uint64_t b)
+static uint64_t expr_binary(struct machine *m, uint8_t op, uint64_t a,
+			    uint64_t b)
 {
 	int64_t sa = (int64_t)a, sb = (int64_t)b;
 
@@ -176,44 +177,44 @@ static bool run_stack(struct machine *m, uint8_t op)
 
 	switch (op) {
 	case OP_DUP:
-		pick(m, 0);
+		expr_pick(m, 0);
 		return true;
 	case OP_DROP:
-		pop(m);
+		expr_pop(m);
 		return true;
 	case OP_OVER:
-		pick(m, 1);
+		expr_pick(m, 1);
 		return true;
 	case OP_PICK:
-		pick(m, cursor_fixed(&m->c, 1));
+		expr_pick(m, cursor_fixed(&m->c, 1));
 		return true;
 	case OP_SWAP:
-		a = pop(m);
-		b = pop(m);
-		push(m, a);
-		push(m, b);
+		a = expr_pop(m);
+		b = expr_pop(m);
+		expr_push(m, a);
+		expr_push(m, b);
 		return true;
 	case OP_ROT:
-		a = pop(m);
-		b = pop(m);
-		c = pop(m);
-		push(m, a);
-		push(m, c);
-		push(m, b);
+		a = expr_pop(m);
+		b = expr_pop(m);
+		c = expr_pop(m);
+		expr_push(m, a);
+		expr_push(m, c);
+		expr_push(m, b);
 		return true;
 	case OP_ABS:
-		a = pop(m);
-		push(m, (int64_t)a < 0 ? -a : a);
+		a = expr_pop(m);
+		expr_push(m, (int64_t)a < 0 ? -a : a);
 		return true;
 	case OP_NEG:
-		push(m, -pop(m));
+		expr_push(m, -expr_pop(m));
 		return true;
 	case OP_NOT:
-		push(m, ~pop(m));
+		expr_push(m, ~expr_pop(m));
 		return true;
 	case OP_PLUS_UCONST:
 		a = cursor_uleb(&m->c);
-		push(m, pop(m) + a);
+		expr_push(m, expr_pop(m) + a);
 		return true;
 	case OP_NOP:
 		return true;
@@ -222,38 +223,38 @@ static bool run_stack(struct machine *m, uint8_t op)
 	}
 }
 
-static void run_one(struct machine *m)
+static void expr_run_one(struct machine *m)
 {
 	uint8_t op = (uint8_t)cursor_fixed(&m->c, 1);
 	uint64_t a, b;
 	size_t size;
 
 	if (op >= OP_LIT0 && op < OP_LIT0 + 32) {
-		push(m, op - OP_LIT0);
+		expr_push(m, op - OP_LIT0);
 	} else if (op >= OP_BREG0 && op < OP_BREG0 + 32) {
 		base_register(m, op - OP_BREG0);
 	} else if (op >= OP_CONST1U && op <= OP_CONST8S) {
 		size = 1U << ((op - OP_CONST1U) / 2);
-		push(m, op & 1 ? (uint64_t)cursor_signed(&m->c, size)
-			       : cursor_fixed(&m->c, size));
+		expr_push(m, op & 1 ? (uint64_t)cursor_signed(&m->c, size)
+				    : cursor_fixed(&m->c, size));
 	} else if (op == OP_BREGX) {
 		base_register(m, cursor_uleb(&m->c));
 	} else if (op == OP_CONSTU) {
-		push(m, cursor_uleb(&m->c));
+		expr_push(m, cursor_uleb(&m->c));
 	} else if (op == OP_CONSTS) {
-		push(m, (uint64_t)cursor_sleb(&m->c));
+		expr_push(m, (uint64_t)cursor_sleb(&m->c));
 	} else if (op == OP_DEREF) {
-		deref(m, 8);
+		expr_deref(m, 8);
 	} else if (op == OP_DEREF_SIZE) {
-		deref(m, cursor_fixed(&m->c, 1));
+		expr_deref(m, cursor_fixed(&m->c, 1));
 	} else if (op == OP_SKIP) {
-		jump(m, true);
+		expr_jump(m, true);
 	} else if (op == OP_BRA) {
-		jump(m, pop(m) != 0);
+		expr_jump(m, expr_pop(m) != 0);
 	} else if (!run_stack(m, op)) {
-		b = pop(m);
-		a = pop(m);
-		push(m, binary(m, op, a, b));
+		b = expr_pop(m);
+		a = expr_pop(m);
+		expr_push(m, expr_binary(m, op, a, b));
 	}
 }
 
@@ -268,12 +269,12 @@ bool trace_expr(const uint8_t *code, size_t len,
 			     .arg = arg };
 
 	if (cfa)
-		push(&m, *cfa);
+		expr_push(&m, *cfa);
 	for (int steps = 0; m.c.p < m.c.end && !m.bad; steps++) {
 		if (steps == EXPR_STEPS)
 			return false;
-		run_one(&m);
+		expr_run_one(&m);
 	}
-	*out = pop(&m);
+	*out = expr_pop(&m);
 	return !m.bad && !m.c.bad;
 }

@@ -41,7 +41,8 @@ static bool saved_by_word(const struct symbolizer_value *v, int8_t *words)
 }
 
 /* Does the short form say all of it? */
-static bool is_usual(const struct symbolizer_rule *rule, struct trace_rule *out)
+static bool trace_rule_is_short(const struct symbolizer_rule *rule,
+				struct trace_rule *out)
 {
 	uint32_t left = (1U << SYMBOLIZER_REGS) - 1;
 	const struct symbolizer_value *ra = &rule->regs[ARCH_REG_RA],
@@ -79,7 +80,8 @@ static void rule_read(const struct symbolizer_rows *rows, uint64_t vaddr,
 	if (!out->id)
 		return;
 	symbolizer_rows_rule(rows, out->id, &rule);
-	out->kind = is_usual(&rule, out) ? TRACE_RULE_USUAL : TRACE_RULE_OTHER;
+	out->kind = trace_rule_is_short(&rule, out) ? TRACE_RULE_USUAL
+						    : TRACE_RULE_OTHER;
 }
 
 void trace_rules_find(struct trace_rules *c, const struct symbolizer_rows *rows,

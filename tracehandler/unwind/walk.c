@@ -29,7 +29,7 @@ struct walk {
 	bool exact; /* the frame was interrupted, it did not call */
 };
 
-static bool walk_read(void *arg, uint64_t at, uint64_t *out)
+static bool walk_read_word(void *arg, uint64_t at, uint64_t *out)
 {
 	struct walk *w = arg;
 
@@ -41,8 +41,8 @@ static bool walk_read(void *arg, uint64_t at, uint64_t *out)
 }
 
 /* What a rule gives; false: it cannot be had. */
-static bool value(struct walk *w, const struct symbolizer_value *v,
-		  const uint64_t *cfa, uint64_t *out)
+static bool walk_value(struct walk *w, const struct symbolizer_value *v,
+		       const uint64_t *cfa, uint64_t *out)
 {
 	const struct trace_frame_regs *r = &w->regs;
 	const uint8_t *code;
@@ -55,12 +55,13 @@ static bool value(struct walk *w, const struct symbolizer_value *v,
 			return false;
 		*out = r->v[v->reg] + (uint64_t)(int64_t)v->n;
 		return (r->known & 1U << v->reg) &&
-		       (v->from == SYMBOLIZER_REG || walk_read(w, *out, out));
+		       (v->from == SYMBOLIZER_REG ||
+			walk_read_word(w, *out, out));
 	case SYMBOLIZER_CFA:
 		*out = *cfa + (uint64_t)(int64_t)v->n;
 		return true;
 	case SYMBOLIZER_AT_CFA:
-		return walk_read(w, *cfa + (uint64_t)(int64_t)v->n, out);
+		return walk_read_word(w, *cfa + (uint64_t)(int64_t)v->n, out);
 	case SYMBOLIZER_PLT:
 		*out = r->v[ARCH_REG_SP] + 8;
 		*out += (int64_t)(r->v[RA] & 15) >= v->n ? 8 : 0;
@@ -69,8 +70,9 @@ static bool value(struct walk *w, const struct symbolizer_value *v,
 	case SYMBOLIZER_AT_EXPR:
 		code = symbolizer_rows_expr(w->rows, v->n, &len);
 		return code &&
-		       trace_expr(code, len, r, cfa, walk_read, w, out) &&
-		       (v->from == SYMBOLIZER_EXPR || walk_read(w, *out, out));
+		       trace_expr(code, len, r, cfa, walk_read_word, w, out) &&
+		       (v->from == SYMBOLIZER_EXPR ||
+			walk_read_word(w, *out, out));
 	default:
 		return false;
 	}
@@ -106,12 +108,12 @@ static bool taken_back(const struct walk *w, uint64_t at)
  * From a frame to its caller; false: there is none that can be had. Only what
  * a rule saves may be missing of the caller's registers.
  */
-static bool step(struct walk *w, const struct symbolizer_rule *rule)
+static bool walk_step(struct walk *w, const struct symbolizer_rule *rule)
 {
 	struct trace_frame_regs next = { .known = 0 };
 	uint64_t cfa, v;
 
-	if (!value(w, &rule->cfa, NULL, &cfa))
+	if (!walk_value(w, &rule->cfa, NULL, &cfa))
 		return false;
 	for (int i = 0; i < SYMBOLIZER_REGS; i++) {
 		const struct symbolizer_value *from = &rule->regs[i];
@@ -122,7 +124,8 @@ static bool step(struct walk *w, const struct symbolizer_rule *rule)
 
 		if (same)
 			v = w->regs.v[i];
-		if (same ? w->regs.known & 1U << i : value(w, from, &cfa, &v)) {
+		if (same ? w->regs.known & 1U << i
+			 : walk_value(w, from, &cfa, &v)) {
 			next.v[i] = v;
 			next.known |= 1U << i;
 		} else if (w->missing) {
@@ -164,7 +167,7 @@ static bool step_fp(struct walk *w)
 	uint64_t fp = w->regs.v[ARCH_REG_FP];
 
 	if (!(w->regs.known & 1U << ARCH_REG_FP) || fp % 8 ||
-	    fp < w->regs.v[ARCH_REG_SP] || !step(w, &frame))
+	    fp < w->regs.v[ARCH_REG_SP] || !walk_step(w, &frame))
 		return false;
 	return !w->regs.v[RA] ||
 	       code_at(w, w->regs.v[RA] - 1)->state != TRACE_CODE_NONE;
@@ -211,14 +214,14 @@ static bool step_usual(struct walk *w, const struct trace_rule *rule)
 	uint64_t cfa = r->v[rule->cfa_reg] + (uint64_t)(int64_t)rule->cfa;
 
 	if (!(r->known & 1U << rule->cfa_reg) ||
-	    !walk_read(w, cfa - ARCH_WORD, &r->v[RA]))
+	    !walk_read_word(w, cfa - ARCH_WORD, &r->v[RA]))
 		return false;
 	for (int i = 0; i < ARCH_SAVED; i++) {
 		int64_t at = (int64_t)rule->saved[i] * ARCH_WORD;
 
 		if (!at)
 			continue;
-		if (walk_read(w, cfa + (uint64_t)at, &r->v[saved[i]])) {
+		if (walk_read_word(w, cfa + (uint64_t)at, &r->v[saved[i]])) {
 			r->known |= 1U << saved[i];
 		} else if (!taken_back(w, cfa + (uint64_t)at)) {
 			r->known &= ~(1U << saved[i]);
@@ -268,7 +271,7 @@ static enum trace_end go_on(struct walk *w, const struct trace_code *code,
 			return TRACE_END_OTHER;
 		*signal = full.signal;
 		w->rows = code->rows;
-		done = step(w, &full);
+		done = walk_step(w, &full);
 		break;
 	}
 	if (done)

@@ -105,7 +105,7 @@ static int open_walk(struct kprobe *k)
 	return 0;
 }
 
-static bool ask(void *arg, uint32_t pid, struct kprobe_values *v)
+static bool kprobe_ask(void *arg, uint32_t pid, struct kprobe_values *v)
 {
 	struct kprobe *k = arg;
 	struct perfring *r = &k->walk_ring;
@@ -142,7 +142,7 @@ static int kprobe_walk(void *b, ring_fn fn, void *arg)
 		pid = strtoul(d->d_name, NULL, 10);
 		/* First, so that whatever came before it is in what is read. */
 		s.time = clock_boottime_ns();
-		if (pid && ask(k, pid, &k->asked))
+		if (pid && kprobe_ask(k, pid, &k->asked))
 			err = kprobe_record(&k->record, KPROBE_WALK, &s,
 					    &k->asked, fn, arg);
 	}
@@ -202,8 +202,9 @@ static int take_sample(struct kprobe *k, int cpu, const struct kprobe_perf *p)
 	case KPROBE_CWD:
 	case KPROBE_CGROUP:
 		/* The probe sees no task, but he still is what he became. */
-		if (!ask(k, id == KPROBE_CWD ? s.tgid : (uint32_t)v->tp_pid,
-			 &k->asked))
+		if (!kprobe_ask(k,
+				id == KPROBE_CWD ? s.tgid : (uint32_t)v->tp_pid,
+				&k->asked))
 			return 0;
 		v = &k->asked;
 		break;
@@ -214,14 +215,14 @@ static int take_sample(struct kprobe *k, int cpu, const struct kprobe_perf *p)
 	return kprobe_record(&k->record, id, &s, v, k->fn, k->arg);
 }
 
-static void peek(struct kprobe_cpu *c)
+static void kprobe_peek(struct kprobe_cpu *c)
 {
 	struct kprobe_perf p;
 
 	c->next = kprobe_ring_peek(&c->ring, &p) ? p.time : UINT64_MAX;
 }
 
-static int oldest(const struct kprobe_cpus *cpus)
+static int kprobe_oldest(const struct kprobe_cpus *cpus)
 {
 	uint64_t time = UINT64_MAX;
 	int cpu, best = -1;
@@ -273,12 +274,12 @@ static int take_one(struct kprobe *k, int cpu)
 		note_delay(k, c, c->last);
 		perfring_skip(&c->ring);
 	}
-	peek(c);
+	kprobe_peek(c);
 	return ret;
 }
 
 /* All rings, what is in them now, by time. 0 or what fn returned. */
-static int drain(struct kprobe *k, int *n)
+static int kprobe_drain_rings(struct kprobe *k, int *n)
 {
 	uint64_t now = clock_boottime_ns();
 	struct kprobe_cpu *c;
@@ -291,9 +292,9 @@ static int drain(struct kprobe *k, int *n)
 		perfring_begin(&c->ring);
 		if (c->ring.head - c->ring.tail + NEARLY_FULL > c->ring.bytes)
 			c->check = true;
-		peek(c);
+		kprobe_peek(c);
 	}
-	while (!ret && (cpu = oldest(&k->cpus)) >= 0) {
+	while (!ret && (cpu = kprobe_oldest(&k->cpus)) >= 0) {
 		ret = take_one(k, cpu);
 		++*n;
 	}
@@ -322,7 +323,7 @@ static int kprobe_consume(void *b)
 			kprobe_cpus_follow(&k->cpus, k->followed);
 		}
 		k->follow = false;
-		ret = drain(k, &n);
+		ret = kprobe_drain_rings(k, &n);
 		/* With room in the rings again: no more are lost meanwhile. */
 		k->follow |= kprobe_cpus_settle(&k->cpus);
 	} while (!ret && k->follow);
@@ -390,7 +391,7 @@ static void kprobe_close(void *b)
 	free(k);
 }
 
-static int start(struct kprobe *k)
+static int kprobe_start(struct kprobe *k)
 {
 	int err;
 
@@ -421,11 +422,11 @@ static int kprobe_open(void **bp, const struct quark_backend_conf *conf,
 	k->arg = arg;
 	k->walk_fd = -1;
 	k->slack = SLACK_NS;
-	k->record.ask = ask;
+	k->record.ask = kprobe_ask;
 	k->record.arg = k;
 	k->record.max_env = conf->max_env;
 	k->record.reader = conf->reader;
-	err = start(k);
+	err = kprobe_start(k);
 	if (err) {
 		kprobe_close(k);
 		return err;

@@ -75,7 +75,7 @@ int kprobe_event_open(const struct kprobe_events *e, enum kprobe_id id,
 	return fd;
 }
 
-static int owner(const struct kprobe_cpu *k)
+static int kprobe_cpus_owner(const struct kprobe_cpu *k)
 {
 	int id;
 
@@ -101,7 +101,7 @@ static void close_cpu(struct kprobe_cpu *k)
 static int add_event(struct kprobe_cpus *c, struct kprobe_cpu *k,
 		     enum kprobe_id id, int cpu)
 {
-	int first = owner(k);
+	int first = kprobe_cpus_owner(k);
 
 	k->fd[id] = kprobe_event_open(c->events, id, c->conf, -1, cpu,
 				      c->ring_size);
@@ -113,7 +113,7 @@ static int add_event(struct kprobe_cpus *c, struct kprobe_cpu *k,
 	return ioctl(k->fd[id], PERF_EVENT_IOC_SET_OUTPUT, first) ? -errno : 0;
 }
 
-static bool wanted(const struct kprobe_cpus *c, enum kprobe_id id)
+static bool kprobe_cpus_wanted(const struct kprobe_cpus *c, enum kprobe_id id)
 {
 	if (!c->events->ev[id].type)
 		return false;
@@ -132,9 +132,10 @@ static int open_cpu(struct kprobe_cpus *c, int cpu)
 	memset(k->fd, -1, sizeof(k->fd));
 	k->next = UINT64_MAX;
 	for (id = 0; !err && id < KPROBE_WALK; id++)
-		if (wanted(c, id))
+		if (kprobe_cpus_wanted(c, id))
 			err = add_event(c, k, id, cpu);
-	if (!err && epoll_ctl(c->epfd, EPOLL_CTL_ADD, owner(k), &ev))
+	if (!err &&
+	    epoll_ctl(c->epfd, EPOLL_CTL_ADD, kprobe_cpus_owner(k), &ev))
 		err = -errno;
 	if (err) {
 		close_cpu(k);
@@ -146,7 +147,7 @@ static int open_cpu(struct kprobe_cpus *c, int cpu)
 
 /* --- all of them ------------------------------------------------------------- */
 
-static int open_all(struct kprobe_cpus *c)
+static int kprobe_cpus_open_all(struct kprobe_cpus *c)
 {
 	uint64_t now = clock_boottime_ns();
 	struct cpus online;
@@ -184,8 +185,9 @@ int kprobe_cpus_open(struct kprobe_cpus *c, const struct kprobe_events *events,
 		c->blind = calloc(c->n, sizeof(*c->blind));
 		c->told = calloc(c->n, sizeof(*c->told));
 		c->scratch = malloc(PERFRING_RECORD_MAX);
-		err = c->cpu && c->blind && c->told && c->scratch ? open_all(c)
-								  : -ENOMEM;
+		err = c->cpu && c->blind && c->told && c->scratch
+			      ? kprobe_cpus_open_all(c)
+			      : -ENOMEM;
 	}
 	if (err) {
 		kprobe_error(err, "opening the probes' rings");
@@ -211,7 +213,8 @@ void kprobe_cpus_close(struct kprobe_cpus *c)
 
 /* --- coming and going --------------------------------------------------------- */
 
-static void lose(struct kprobe_cpus *c, uint64_t first, uint64_t last)
+static void kprobe_cpus_count_lost(struct kprobe_cpus *c, uint64_t first,
+				   uint64_t last)
 {
 	struct quark_loss_report *r = &c->lost;
 
@@ -220,7 +223,8 @@ static void lose(struct kprobe_cpus *c, uint64_t first, uint64_t last)
 	r->last = MAX(r->last, last);
 }
 
-static void came(struct kprobe_cpus *c, int cpu, uint64_t now)
+static void kprobe_cpus_came_online(struct kprobe_cpus *c, int cpu,
+				    uint64_t now)
 {
 	uint64_t since = c->blind[cpu];
 	int err = open_cpu(c, cpu);
@@ -230,7 +234,7 @@ static void came(struct kprobe_cpus *c, int cpu, uint64_t now)
 		return;
 	/* Also without a ring, until there is one. */
 	c->lost.uncounted = true;
-	lose(c, since, c->blind[cpu]);
+	kprobe_cpus_count_lost(c, since, c->blind[cpu]);
 }
 
 void kprobe_cpus_follow(struct kprobe_cpus *c, uint64_t now)
@@ -243,11 +247,12 @@ void kprobe_cpus_follow(struct kprobe_cpus *c, uint64_t now)
 		return;
 	for (cpu = 0; cpu < c->n; cpu++) {
 		k = c->cpu[cpu];
-		if (k && (!cpus_has(&online, cpu) ||
-			  (c->told[cpu] && perfring_silent(owner(k)))))
+		if (k &&
+		    (!cpus_has(&online, cpu) ||
+		     (c->told[cpu] && perfring_silent(kprobe_cpus_owner(k)))))
 			k->gone = true;
 		else if (!k && cpus_has(&online, cpu))
-			came(c, cpu, now);
+			kprobe_cpus_came_online(c, cpu, now);
 		else if (!k)
 			c->blind[cpu] = now;
 		c->told[cpu] = false;
@@ -274,7 +279,7 @@ static void count_losses(struct kprobe_cpus *c, struct kprobe_cpu *k,
 			continue;
 		c->lost.lost[kind] += n;
 		c->lost.total += n;
-		lose(c, k->last ? k->last : now, now);
+		kprobe_cpus_count_lost(c, k->last ? k->last : now, now);
 	}
 }
 
@@ -291,7 +296,7 @@ bool kprobe_cpus_settle(struct kprobe_cpus *c)
 			continue;
 		if (k->ring.bad) {
 			c->lost.uncounted = true;
-			lose(c, k->last ? k->last : now, now);
+			kprobe_cpus_count_lost(c, k->last ? k->last : now, now);
 		}
 		if (k->check || k->gone)
 			count_losses(c, k, now);

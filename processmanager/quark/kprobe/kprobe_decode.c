@@ -26,7 +26,8 @@ struct sample_id {
 	uint64_t time;
 };
 
-static int parse_sample(const char *body, size_t len, struct kprobe_perf *out)
+static int kprobe_parse_sample(const char *body, size_t len,
+			       struct kprobe_perf *out)
 {
 	struct sample_head s;
 
@@ -58,7 +59,7 @@ int kprobe_perf(const void *buf, size_t len, struct kprobe_perf *out)
 		return -EINVAL;
 	len -= sizeof(h);
 	if (h.type == PERF_RECORD_SAMPLE)
-		return parse_sample(body, len, out);
+		return kprobe_parse_sample(body, len, out);
 	if (len < sizeof(id))
 		return -EINVAL;
 	memcpy(&id, body + len - sizeof(id), sizeof(id));
@@ -123,17 +124,19 @@ int kprobe_decode(const struct kprobe_event ev[KPROBE_MAX], const void *raw,
 
 /* --- formats ------------------------------------------------------------------- */
 
-static const char *find(const char *at, const char *end, const char *what)
+static const char *kprobe_format_find(const char *at, const char *end,
+				      const char *what)
 {
 	return memmem(at, end - at, what, strlen(what));
 }
 
 /* "offset:16", in that line; -1 if there is none, or none that fits. */
-static int number(const char *at, const char *end, const char *what)
+static int kprobe_format_number(const char *at, const char *end,
+				const char *what)
 {
 	int n = 0;
 
-	at = find(at, end, what);
+	at = kprobe_format_find(at, end, what);
 	if (!at)
 		return -1;
 	at += strlen(what);
@@ -158,7 +161,7 @@ int kprobe_format(const char *format, size_t len, const char *name,
 	size_t n = strlen(name);
 	int off, sz;
 
-	while ((line = find(line, end, "field:"))) {
+	while ((line = kprobe_format_find(line, end, "field:"))) {
 		eol = memchr(line, '\n', end - line);
 		if (!eol)
 			eol = end;
@@ -171,8 +174,8 @@ int kprobe_format(const char *format, size_t len, const char *name,
 		if (!at || (size_t)(at - format) <= n ||
 		    at[-(ptrdiff_t)n - 1] != ' ' || memcmp(at - n, name, n))
 			continue;
-		off = number(semi, eol, "offset:");
-		sz = number(semi, eol, "size:");
+		off = kprobe_format_number(semi, eol, "offset:");
+		sz = kprobe_format_number(semi, eol, "size:");
 		if (off < 0 || sz < 0)
 			return -EINVAL;
 		*offset = off;

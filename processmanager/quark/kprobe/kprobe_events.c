@@ -286,8 +286,9 @@ static int word_offset(struct quark_btf *btf, const char *word, long *out)
 }
 
 /* "+8(+16($arg1))", without a type; 'prefix' is what the words begin from. */
-static int expression(struct quark_btf *btf, const char *path, const char *base,
-		      long bias, char *out, size_t size)
+static int kprobe_events_expression(struct quark_btf *btf, const char *path,
+				    const char *base, long bias, char *out,
+				    size_t size)
 {
 	char words[256], inner[256], *save, *w;
 	long off;
@@ -327,7 +328,8 @@ static int add_argument(struct quark_btf *btf, const struct probe *p,
 		strcat(path, " dentry.d_parent");
 	if (f->type == T_NAMES)
 		strcat(path, " dentry.d_name.name");
-	err = expression(btf, path, p->task, bias, expr, sizeof(expr));
+	err = kprobe_events_expression(btf, path, p->task, bias, expr,
+				       sizeof(expr));
 	if (err)
 		return err;
 	if (f->type == T_NAMES)
@@ -349,8 +351,8 @@ static int add_argument(struct quark_btf *btf, const struct probe *p,
 	return 0;
 }
 
-static bool wanted(const struct kprobe_events *e, const struct probe *p,
-		   const struct field *f)
+static bool kprobe_events_wanted(const struct kprobe_events *e,
+				 const struct probe *p, const struct field *f)
 {
 	return f->groups & p->groups && (e->env || f->groups != G_ENV);
 }
@@ -371,7 +373,7 @@ static int probe_line(struct quark_btf *btf, const struct kprobe_events *e,
 	strbuf_reset(sb);
 	strbuf_printf(sb, "p:%s/%s %s", e->group, p->name, p->symbol);
 	for (i = 0; i < ARRAY_SIZE(fields); i++) {
-		if (!wanted(e, p, &fields[i]))
+		if (!kprobe_events_wanted(e, p, &fields[i]))
 			continue;
 		for (k = 0; k < fields[i].count; k++) {
 			err = add_argument(btf, p, &fields[i], k, bias, sb);
@@ -385,7 +387,8 @@ static int probe_line(struct quark_btf *btf, const struct kprobe_events *e,
 
 /* --- tracefs ---------------------------------------------------------------- */
 
-static int command(const char *tracefs, const char *line, size_t len)
+static int kprobe_events_command(const char *tracefs, const char *line,
+				 size_t len)
 {
 	char path[PATH_MAX];
 	ssize_t n;
@@ -435,8 +438,8 @@ static bool is_span(const struct field *f)
 }
 
 /* One member's place. What need not be there may be missing. */
-static int place(struct kprobe_event *ev, const struct field *f,
-		 unsigned int index, const char *format)
+static int kprobe_events_place(struct kprobe_event *ev, const struct field *f,
+			       unsigned int index, const char *format)
 {
 	struct kprobe_place *pl = &ev->places[ev->n];
 	uint16_t size, want;
@@ -458,7 +461,7 @@ static int place(struct kprobe_event *ev, const struct field *f,
 	return err;
 }
 
-static int learn(struct kprobe_events *e, enum kprobe_id id)
+static int kprobe_events_read_format(struct kprobe_events *e, enum kprobe_id id)
 {
 	struct kprobe_event *ev = &e->ev[id];
 	char *format = read_event_file(e, id, "format");
@@ -474,14 +477,14 @@ static int learn(struct kprobe_events *e, enum kprobe_id id)
 		for (k = 0; !err && fields[i].groups & probes[id].groups &&
 			    k < fields[i].count;
 		     k++)
-			err = place(ev, &fields[i], k, format);
+			err = kprobe_events_place(ev, &fields[i], k, format);
 	ev->type = err ? 0 : atoi(type);
 	free(format);
 	free(type);
 	return err;
 }
 
-static int make(struct kprobe_events *e, struct quark_btf *btf)
+static int kprobe_events_create(struct kprobe_events *e, struct quark_btf *btf)
 {
 	struct strbuf sb = STRBUF_INIT;
 	int err = 0, id;
@@ -498,10 +501,11 @@ static int make(struct kprobe_events *e, struct quark_btf *btf)
 				break;
 			}
 			e->made = true;
-			err = command(e->tracefs, sb.data, sb.len);
+			err = kprobe_events_command(e->tracefs, sb.data,
+						    sb.len);
 		}
 		if (!err)
-			err = learn(e, id);
+			err = kprobe_events_read_format(e, id);
 		if (err == -ENOENT && id == KPROBE_HOTPLUG)
 			err = 0; /* done without */
 		if (err)
@@ -527,7 +531,7 @@ static void remove_group(const char *tracefs, const char *group)
 		if (d->d_name[0] == '.' || d->d_type != DT_DIR)
 			continue;
 		n = snprintf(line, sizeof(line), "-:%s/%s\n", group, d->d_name);
-		command(tracefs, line, n);
+		kprobe_events_command(tracefs, line, n);
 	}
 	if (dir)
 		closedir(dir);
@@ -543,7 +547,7 @@ struct owner {
 	uint64_t ns; /* inode of the pid namespace */
 };
 
-static struct owner myself(void)
+static struct owner kprobe_events_self(void)
 {
 	struct owner o = { getpid(), quark_procfs_start(getpid()), 0 };
 	struct stat st;
@@ -569,8 +573,8 @@ static bool is_gone(const struct owner *o, const struct owner *me,
 }
 
 /* What processes that are no more have left behind. */
-static void sweep(const char *tracefs, const struct owner *me,
-		  struct quark_reader *reader)
+static void kprobe_events_sweep(const char *tracefs, const struct owner *me,
+				struct quark_reader *reader)
 {
 	char path[PATH_MAX];
 	unsigned int serial;
@@ -689,12 +693,12 @@ int kprobe_events_new(struct kprobe_events *e, bool env,
 					    : "reading kernel types: %s",
 			    strerror(-err));
 	} else {
-		me = myself();
-		sweep(e->tracefs, &me, reader);
+		me = kprobe_events_self();
+		kprobe_events_sweep(e->tracefs, &me, reader);
 		snprintf(e->group, sizeof(e->group), GROUP "%u", me.pid,
 			 me.start, me.ns,
 			 __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED));
-		err = make(e, btf);
+		err = kprobe_events_create(e, btf);
 		quark_btf_close(btf);
 	}
 	if (err)

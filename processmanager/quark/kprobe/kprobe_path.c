@@ -127,7 +127,7 @@ static bool is_hybrid(void)
 	return hybrid;
 }
 
-static void read_mounts(struct kprobe_paths *p)
+static void kprobe_path_read_mounts(struct kprobe_paths *p)
 {
 	size_t size = 0;
 	char *line = NULL;
@@ -149,7 +149,7 @@ static const struct mount_entry *find_mount(struct kprobe_paths *p, uint32_t id)
 	size_t i;
 
 	if (poll(&pfd, 1, 0) > 0)
-		read_mounts(p);
+		kprobe_path_read_mounts(p);
 	for (i = 0; i < p->n; i++)
 		if (p->mounts[i].id == id)
 			return &p->mounts[i];
@@ -168,7 +168,7 @@ struct kprobe_paths *kprobe_paths_new(void)
 		free(p);
 		return NULL;
 	}
-	read_mounts(p);
+	kprobe_path_read_mounts(p);
 	return p;
 }
 

@@ -21,9 +21,9 @@
 #define PF_KTHREAD 0x00200000 /* linux/sched.h */
 #define NSEC_MASK 0x3fffffff /* the rest is a flag (6.13) */
 
-static void fill_head(struct abi_quark_head *h, enum abi_quark_kind kind,
-		      const struct kprobe_sample *s,
-		      const struct kprobe_values *v)
+static void kprobe_fill_head(struct abi_quark_head *h, enum abi_quark_kind kind,
+			     const struct kprobe_sample *s,
+			     const struct kprobe_values *v)
 {
 	h->kind = kind;
 	h->flags = v->flags & PF_KTHREAD ? ABI_QUARK_KTHREAD : 0;
@@ -49,7 +49,8 @@ static void fill_comm(char *comm, const struct kprobe_values *v)
 	comm[ABI_COMM_LEN - 1] = '\0';
 }
 
-static void fill_ids(struct abi_quark_ids *ids, const struct kprobe_values *v)
+static void kprobe_fill_ids(struct abi_quark_ids *ids,
+			    const struct kprobe_values *v)
 {
 	*ids = v->ids;
 	ids->tty_minor += v->tty_index;
@@ -60,7 +61,7 @@ static void fill_ids(struct abi_quark_ids *ids, const struct kprobe_values *v)
 			ids->net_inonum = 0;
 }
 
-static int32_t wait_status(const struct kprobe_values *v)
+static int32_t kprobe_wait_status(const struct kprobe_values *v)
 {
 	return v->sig_flags & SIGNAL_GROUP_EXIT ? v->group_exit_code
 						: v->leader_exit_code;
@@ -73,7 +74,7 @@ static int record_fork(struct kprobe_record *r, const struct kprobe_sample *s,
 
 	if (!v->pid) /* the idle task of a CPU that comes up */
 		return 0;
-	fill_head(&f.head, ABI_QUARK_FORK, s, v);
+	kprobe_fill_head(&f.head, ABI_QUARK_FORK, s, v);
 	fill_parent(&f.parent, v);
 	/*
 	 * The caller's generation is what the child has of it. With
@@ -87,7 +88,7 @@ static int record_fork(struct kprobe_record *r, const struct kprobe_sample *s,
 		f.origin.start_boottime = v->p_start;
 	f.clone_flags = v->clone_flags;
 	fill_comm(f.comm, v);
-	fill_ids(&f.ids, v);
+	kprobe_fill_ids(&f.ids, v);
 	return fn(arg, &f, sizeof(f));
 }
 
@@ -96,7 +97,7 @@ static int record_exit(struct kprobe_record *r, const struct kprobe_sample *s,
 {
 	struct abi_quark_exit e = { 0 };
 
-	fill_head(&e.head, ABI_QUARK_EXIT, s, v);
+	kprobe_fill_head(&e.head, ABI_QUARK_EXIT, s, v);
 	if (v->group_dead)
 		e.head.flags |= ABI_QUARK_GROUP_DEAD;
 	fill_parent(&e.parent, v);
@@ -107,7 +108,7 @@ static int record_exit(struct kprobe_record *r, const struct kprobe_sample *s,
 	e.maxrss = v->maxrss;
 	e.minflt = v->minflt;
 	e.majflt = v->majflt;
-	e.wait_status = wait_status(v);
+	e.wait_status = kprobe_wait_status(v);
 	return fn(arg, &e, sizeof(e));
 }
 
@@ -119,14 +120,14 @@ static int record_reap(struct kprobe_record *r, const struct kprobe_sample *s,
 	/* A thread; or a leader that another thread's exec has replaced. */
 	if (v->pid != v->tgid)
 		return 0;
-	fill_head(&e.head, ABI_QUARK_REAP, s, v);
+	kprobe_fill_head(&e.head, ABI_QUARK_REAP, s, v);
 	fill_comm(e.comm, v);
 	e.cpu_time = v->sum_runtime;
 	e.utime = v->utime;
 	e.stime = v->stime;
 	e.minflt = v->minflt;
 	e.majflt = v->majflt;
-	e.wait_status = wait_status(v);
+	e.wait_status = kprobe_wait_status(v);
 	return fn(arg, &e, sizeof(e));
 }
 
@@ -138,7 +139,7 @@ static int record_rename(struct kprobe_record *r, const struct kprobe_sample *s,
 	/* The exec's own record brings that name. */
 	if (v->exec & 0xff)
 		return 0;
-	fill_head(&e.head, ABI_QUARK_RENAME, s, v);
+	kprobe_fill_head(&e.head, ABI_QUARK_RENAME, s, v);
 	if (v->name.p)
 		memcpy(e.comm, v->name.p, MIN(v->name.len, sizeof(e.comm) - 1));
 	return fn(arg, &e, sizeof(e));
@@ -149,15 +150,16 @@ static int record_ids(struct kprobe_record *r, const struct kprobe_sample *s,
 {
 	struct abi_quark_id_change e = { 0 };
 
-	fill_head(&e.head, ABI_QUARK_ID_CHANGE, s, v);
-	fill_ids(&e.ids, v);
+	kprobe_fill_head(&e.head, ABI_QUARK_ID_CHANGE, s, v);
+	kprobe_fill_ids(&e.ids, v);
 	return fn(arg, &e, sizeof(e));
 }
 
 /* --- images ----------------------------------------------------------------- */
 
 /* Whether that is the file executed. */
-static bool same_file(const struct stat *st, const struct abi_quark_image *im)
+static bool kprobe_same_file(const struct stat *st,
+			     const struct abi_quark_image *im)
 {
 	return st->st_ino == im->ino &&
 	       gnu_dev_major(st->st_dev) == im->dev >> 20 &&
@@ -215,14 +217,14 @@ static size_t put_exe(struct kprobe_record *r, struct abi_quark_image *im,
 	if (kprobe_path(r->paths, v->exe_mnt, v->exe, KPROBE_EXE_LEVELS,
 			&r->out) ||
 	    (quark_reader_stat(r->reader, v->ids.uid, v->tgid, "exe", &st) &&
-	     same_file(&st, im) &&
+	     kprobe_same_file(&st, im) &&
 	     quark_reader_link(r->reader, v->ids.uid, v->tgid, "exe",
 			       &r->out))) {
 		beneath_root(r, v, start);
 		return r->out.len - start;
 	}
 	if (r->filename[0] == '/' && !stat(r->filename, &st) &&
-	    same_file(&st, im) && realpath(r->filename, path)) {
+	    kprobe_same_file(&st, im) && realpath(r->filename, path)) {
 		strbuf_puts(&r->out, path);
 		return r->out.len - start;
 	}
@@ -234,9 +236,9 @@ static size_t put_exe(struct kprobe_record *r, struct abi_quark_image *im,
 }
 
 /* Arguments from the probe; those that it could not hold, from the process. */
-static void put_args(struct kprobe_record *r, struct abi_quark_image *im,
-		     const struct kprobe_values *v,
-		     const struct quark_strings_init *live)
+static void kprobe_put_args(struct kprobe_record *r, struct abi_quark_image *im,
+			    const struct kprobe_values *v,
+			    const struct quark_strings_init *live)
 {
 	size_t len = v->arg_end - v->arg_start;
 
@@ -279,15 +281,16 @@ static bool has_file(const struct kprobe_values *v)
 	return v->mm && v->exe_file;
 }
 
-static void fill_image(struct abi_quark_image *im, enum abi_quark_kind kind,
-		       const struct kprobe_sample *s,
-		       const struct kprobe_values *v)
+static void kprobe_fill_image(struct abi_quark_image *im,
+			      enum abi_quark_kind kind,
+			      const struct kprobe_sample *s,
+			      const struct kprobe_values *v)
 {
 	memset(im, 0, sizeof(*im));
-	fill_head(&im->head, kind, s, v);
+	kprobe_fill_head(&im->head, kind, s, v);
 	fill_parent(&im->parent, v);
 	fill_comm(im->comm, v);
-	fill_ids(&im->ids, v);
+	kprobe_fill_ids(&im->ids, v);
 	if (!has_file(v))
 		return;
 	im->dev = v->dev;
@@ -327,8 +330,8 @@ static int record_places(struct kprobe_record *r, const struct kprobe_sample *s,
 {
 	struct abi_quark_id_change e = { 0 };
 
-	fill_head(&e.head, ABI_QUARK_ID_CHANGE, s, v);
-	fill_ids(&e.ids, v);
+	kprobe_fill_head(&e.head, ABI_QUARK_ID_CHANGE, s, v);
+	kprobe_fill_ids(&e.ids, v);
 	strbuf_reset(&r->out);
 	strbuf_add(&r->out, &e, sizeof(e));
 	put_places(r, v, &e.cwd_len, &e.cgroup_len);
@@ -338,16 +341,16 @@ static int record_places(struct kprobe_record *r, const struct kprobe_sample *s,
 	return fn(arg, r->out.data, r->out.len);
 }
 
-static int put_image(struct kprobe_record *r, struct abi_quark_image *im,
-		     const struct kprobe_values *v,
-		     const struct quark_strings_init *live)
+static int kprobe_put_image(struct kprobe_record *r, struct abi_quark_image *im,
+			    const struct kprobe_values *v,
+			    const struct quark_strings_init *live)
 {
 	strbuf_reset(&r->out);
 	strbuf_add(&r->out, im, sizeof(*im));
 	if (has_file(v))
 		im->exe_len = put_exe(r, im, v);
 	if (im->head.kind == ABI_QUARK_EXEC)
-		put_args(r, im, v, live);
+		kprobe_put_args(r, im, v, live);
 	put_places(r, v, &im->cwd_len, &im->cgroup_len);
 	if (im->head.kind == ABI_QUARK_EXEC && r->max_env)
 		put_env(r, im, v, live);
@@ -389,10 +392,10 @@ static int record_exec(struct kprobe_record *r, const struct kprobe_sample *s,
 	struct abi_quark_image im;
 	int err;
 
-	fill_image(&im, ABI_QUARK_EXEC, s, v);
+	kprobe_fill_image(&im, ABI_QUARK_EXEC, s, v);
 	im.head.tid = s->exec_tid;
 	read_live(r, v, &live);
-	err = put_image(r, &im, v, &live);
+	err = kprobe_put_image(r, &im, v, &live);
 	return err ? err : fn(arg, r->out.data, r->out.len);
 }
 
@@ -403,13 +406,13 @@ static int record_walk(struct kprobe_record *r, const struct kprobe_sample *s,
 	struct abi_quark_image im;
 	int err;
 
-	fill_image(&im, ABI_QUARK_TASK, s, v);
+	kprobe_fill_image(&im, ABI_QUARK_TASK, s, v);
 	if (!v->live) {
 		im.head.flags |= ABI_QUARK_GROUP_DEAD;
-		im.wait_status = wait_status(v);
+		im.wait_status = kprobe_wait_status(v);
 	}
 	r->filename[0] = '\0';
-	err = put_image(r, &im, v, &none);
+	err = kprobe_put_image(r, &im, v, &none);
 	return err ? err : fn(arg, r->out.data, r->out.len);
 }
 

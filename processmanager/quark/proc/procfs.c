@@ -17,7 +17,8 @@
 #define CGROUP_TEXT_MAX 32768
 
 /* Appends a file, 'max' bytes at most. The bytes read, or -errno. */
-static ssize_t slurp(int dirfd, const char *name, size_t max, struct strbuf *sb)
+static ssize_t quark_procfs_append(int dirfd, const char *name, size_t max,
+				   struct strbuf *sb)
 {
 	int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
 	size_t start = sb->len;
@@ -87,9 +88,9 @@ bool quark_procfs_strings(uint32_t pid, uint64_t start_boottime, size_t max_env,
 	*args_len = *env_len = 0;
 	if (dirfd < 0)
 		return false;
-	args = slurp(dirfd, "cmdline", ABI_QUARK_ARGS_MAX, sb);
+	args = quark_procfs_append(dirfd, "cmdline", ABI_QUARK_ARGS_MAX, sb);
 	if (max_env)
-		env = slurp(dirfd, "environ", max_env, sb);
+		env = quark_procfs_append(dirfd, "environ", max_env, sb);
 	same = !start_boottime || same_start(dirfd, start_boottime);
 	close(dirfd);
 	if (!same || args < 0)
@@ -109,7 +110,7 @@ size_t quark_procfs_cgroup(uint32_t pid, uint64_t start_boottime,
 
 	if (dirfd < 0)
 		return 0;
-	if (slurp(dirfd, "cgroup", CGROUP_TEXT_MAX, &text) > 0 &&
+	if (quark_procfs_append(dirfd, "cgroup", CGROUP_TEXT_MAX, &text) > 0 &&
 	    same_start(dirfd, start_boottime) && strbuf_str(&text))
 		path = procfs_cgroup(text.data);
 	if (path && strlen(path) < ABI_QUARK_PATH_MAX)

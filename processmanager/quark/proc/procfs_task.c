@@ -113,7 +113,7 @@ bool quark_procfs_stat(uint32_t pid, const char *name, struct stat *st)
 	return true;
 }
 
-static void read_file(struct abi_quark_image *im)
+static void quark_procfs_read_exe(struct abi_quark_image *im)
 {
 	struct stat st;
 
@@ -145,7 +145,7 @@ static bool read_numbers(uint32_t pid, struct abi_quark_image *im)
 	im->ids.ipc_inonum = read_ns(pid, "ipc");
 	im->ids.mnt_inonum = read_ns(pid, "mnt");
 	im->ids.net_inonum = read_ns(pid, "net");
-	read_file(im);
+	quark_procfs_read_exe(im);
 	return true;
 }
 

@@ -87,8 +87,8 @@ static void reading_release(struct patience_job *job)
 }
 
 /* What was read, for reading_free(); NULL: it is unknown. */
-static struct reading *perform(struct quark_reader *rd, uint32_t uid,
-			       const struct reading *what)
+static struct reading *reader_perform(struct quark_reader *rd, uint32_t uid,
+				      const struct reading *what)
 {
 	struct reading *r;
 	size_t at;
@@ -126,7 +126,7 @@ bool quark_reader_exists(struct quark_reader *rd, uint32_t uid, uint32_t pid,
 	const struct reading what = { .fn = run_exists,
 				      .pid = pid,
 				      .start = start_boottime };
-	struct reading *r = perform(rd, uid, &what);
+	struct reading *r = reader_perform(rd, uid, &what);
 	bool exists = !r || r->ok;
 
 	if (r)
@@ -145,7 +145,7 @@ uint32_t quark_reader_parent(struct quark_reader *rd, uint32_t uid,
 	const struct reading what = { .fn = run_parent,
 				      .pid = pid,
 				      .start = start_boottime };
-	struct reading *r = perform(rd, uid, &what);
+	struct reading *r = reader_perform(rd, uid, &what);
 	uint32_t ppid = r ? r->number : 0;
 
 	if (r)
@@ -161,7 +161,7 @@ static void run_task(struct reading *r)
 bool quark_reader_task(struct quark_reader *rd, uint32_t pid, struct strbuf *sb)
 {
 	const struct reading what = { .fn = run_task, .pid = pid };
-	struct reading *r = perform(rd, QUARK_NO_UID, &what);
+	struct reading *r = reader_perform(rd, QUARK_NO_UID, &what);
 	bool ok = r && r->ok;
 
 	if (ok) {
@@ -182,7 +182,7 @@ static void run_start(struct reading *r)
 uint64_t quark_reader_start(struct quark_reader *rd, uint32_t pid)
 {
 	const struct reading what = { .fn = run_start, .pid = pid };
-	struct reading *r = perform(rd, QUARK_NO_UID, &what);
+	struct reading *r = reader_perform(rd, QUARK_NO_UID, &what);
 	uint64_t start = r ? r->number : QUARK_PROCFS_NO_START;
 
 	if (r)
@@ -201,7 +201,7 @@ bool quark_reader_stat(struct quark_reader *rd, uint32_t uid, uint32_t pid,
 	const struct reading what = { .fn = run_stat,
 				      .pid = pid,
 				      .name = name };
-	struct reading *r = perform(rd, uid, &what);
+	struct reading *r = reader_perform(rd, uid, &what);
 	bool ok = r && r->ok;
 
 	if (ok)
@@ -215,7 +215,7 @@ bool quark_reader_stat(struct quark_reader *rd, uint32_t uid, uint32_t pid,
 static size_t perform_text(struct quark_reader *rd, uint32_t uid,
 			   const struct reading *what, struct strbuf *sb)
 {
-	struct reading *r = perform(rd, uid, what);
+	struct reading *r = reader_perform(rd, uid, what);
 	size_t len = r ? r->sb.len : 0;
 
 	if (len)

@@ -74,7 +74,7 @@ static const char *const members[] = {
 	"vfsmount.mnt_root",
 };
 
-static void usage(FILE *f)
+static void btf_usage(FILE *f)
 {
 	fputs("usage: quark-btf [-b] [-f FILE] [STRUCTURE.MEMBER ...]\n"
 	      "       quark-btf -h | -V\n",
@@ -138,13 +138,13 @@ int main(int argc, char **argv)
 			file = optarg;
 			break;
 		case 'h':
-			usage(stdout);
+			btf_usage(stdout);
 			return 0;
 		case 'V':
 			puts("quark-btf " PROFD_VERSION);
 			return 0;
 		default:
-			usage(stderr);
+			btf_usage(stderr);
 			return 2;
 		}
 	}

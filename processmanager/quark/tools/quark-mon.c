@@ -31,12 +31,12 @@ struct options {
 
 static volatile sig_atomic_t stopped;
 
-static void stop(int sig)
+static void mon_stop(int sig)
 {
 	stopped++;
 }
 
-static void usage(FILE *f)
+static void mon_usage(FILE *f)
 {
 	fputs("usage: quark-mon [-bEegkMnRstvx] [-C FILE] [-l LENGTH]"
 	      " [-P PPID] [-r RULES]\n"
@@ -44,9 +44,9 @@ static void usage(FILE *f)
 	      f);
 }
 
-static void help(void)
+static void mon_help(void)
 {
-	usage(stdout);
+	mon_usage(stdout);
 	fputs("Prints what the processes of this host do, see quark-mon(8).\n"
 	      "  -b         use the EBPF backend\n"
 	      "  -C FILE    at the end, write the cache as a graph for dot(1)\n"
@@ -69,7 +69,7 @@ static void help(void)
 	      stdout);
 }
 
-static int complain(const char *what)
+static int mon_complain(const char *what)
 {
 	fprintf(stderr, "quark-mon: %s: %s\n", what, strerror(errno));
 	return -1;
@@ -77,8 +77,8 @@ static int complain(const char *what)
 
 /* --- output ---------------------------------------------------------------- */
 
-static int print_event(struct quark_queue *qq, const struct options *o,
-		       const struct quark_event *ev)
+static int mon_print_event(struct quark_queue *qq, const struct options *o,
+			   const struct quark_event *ev)
 {
 	char *line;
 	size_t len;
@@ -112,7 +112,7 @@ static int print_snapshot(struct quark_queue *qq, const struct options *o)
 			.boottime = p->key.start_boottime,
 		};
 
-		if (print_event(qq, o, &ev) < 0)
+		if (mon_print_event(qq, o, &ev) < 0)
 			return -1;
 	}
 	return fflush(stdout);
@@ -127,7 +127,7 @@ static uint64_t now_ns(void)
 }
 
 /* Whatever happens before the signal; what is held then comes out in its time. */
-static int follow(struct quark_queue *qq, const struct options *o)
+static int mon_follow(struct quark_queue *qq, const struct options *o)
 {
 	const struct quark_event *ev;
 	uint64_t end = 0, watermark;
@@ -142,7 +142,7 @@ static int follow(struct quark_queue *qq, const struct options *o)
 			return 0;
 		ev = quark_queue_get_event(qq);
 		if (ev && (!end || ev->boottime <= end) &&
-		    print_event(qq, o, ev) < 0)
+		    mon_print_event(qq, o, ev) < 0)
 			return -1;
 		if (ev)
 			continue;
@@ -165,7 +165,7 @@ static void print_losses(const struct quark_losses *l)
 			kinds[i], l->kernel[i], l->memory[i]);
 }
 
-static void print_stats(struct quark_queue *qq, const struct options *o)
+static void mon_print_stats(struct quark_queue *qq, const struct options *o)
 {
 	struct quark_queue_stats st;
 
@@ -198,7 +198,7 @@ static int write_dot(struct quark_queue *qq, const char *file)
 	int bad;
 
 	if (!f)
-		return complain(file);
+		return mon_complain(file);
 	fputs("digraph processes {\n", f);
 	quark_process_iter_init(&it, qq);
 	while ((p = quark_process_iter_next(&it))) {
@@ -217,7 +217,7 @@ static int write_dot(struct quark_queue *qq, const char *file)
 	fputs("}\n", f);
 	bad = ferror(f);
 	if (fclose(f) || bad)
-		return complain(file);
+		return mon_complain(file);
 	return 0;
 }
 
@@ -230,7 +230,7 @@ static int load_rules(struct options *o, const char *file)
 	int ret;
 
 	if (!f)
-		return complain(file);
+		return mon_complain(file);
 	ret = quark_ruleset_parse_append(&o->rules, f, err, sizeof(err));
 	fclose(f);
 	if (ret < 0)
@@ -239,7 +239,7 @@ static int load_rules(struct options *o, const char *file)
 	return ret;
 }
 
-static int parse_number(const char *s, long max, long *out)
+static int mon_parse_number(const char *s, long max, long *out)
 {
 	char *end;
 
@@ -282,12 +282,12 @@ static int parse_option(struct options *o, int c)
 		o->ecs = true;
 		return 0;
 	case 'l':
-		if (parse_number(optarg, INT_MAX, &v))
+		if (mon_parse_number(optarg, INT_MAX, &v))
 			return 2;
 		o->attr.max_length = v;
 		return 0;
 	case 'P':
-		return parse_number(optarg, INT_MAX, &o->ppid) ? 2 : 0;
+		return mon_parse_number(optarg, INT_MAX, &o->ppid) ? 2 : 0;
 	case 'R':
 		o->reaps = true;
 		return 0;
@@ -303,7 +303,7 @@ static int parse_option(struct options *o, int c)
 		o->env = true;
 		return 0;
 	}
-	usage(stderr);
+	mon_usage(stderr);
 	return 2;
 }
 
@@ -325,7 +325,7 @@ static int parse_options(struct options *o, int argc, char **argv)
 	o->attr.flags = QQ_OWN_EVENTS;
 	while ((c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
 		if (c == 'h') {
-			help();
+			mon_help();
 			return 0;
 		}
 		if (c == 'V') {
@@ -337,7 +337,7 @@ static int parse_options(struct options *o, int argc, char **argv)
 			return ret;
 	}
 	if (optind != argc) {
-		usage(stderr);
+		mon_usage(stderr);
 		return 2;
 	}
 	if (!o->env)
@@ -347,9 +347,9 @@ static int parse_options(struct options *o, int argc, char **argv)
 	return -1;
 }
 
-static int run(const struct options *o)
+static int mon_run(const struct options *o)
 {
-	struct sigaction sa = { .sa_handler = stop };
+	struct sigaction sa = { .sa_handler = mon_stop };
 	struct quark_queue qq;
 	int ret = 0;
 
@@ -362,10 +362,10 @@ static int run(const struct options *o)
 	if (o->snapshot)
 		ret = print_snapshot(&qq, o);
 	if (!ret)
-		ret = follow(&qq, o);
+		ret = mon_follow(&qq, o);
 	if (ret)
-		complain("output");
-	print_stats(&qq, o);
+		mon_complain("output");
+	mon_print_stats(&qq, o);
 	if (o->dot && write_dot(&qq, o->dot))
 		ret = -1;
 	quark_queue_close(&qq);
@@ -378,7 +378,7 @@ int main(int argc, char **argv)
 	int ret = parse_options(&o, argc, argv);
 
 	if (ret < 0)
-		ret = run(&o);
+		ret = mon_run(&o);
 	quark_ruleset_clear(&o.rules);
 	return ret;
 }

@@ -18,8 +18,6 @@
 #include "processmanager/quark/proc/procfs.c"
 #include "processmanager/quark/proc/procfs_task.c"
 #include "processmanager/quark/proc/reader.c"
-/* Both have a function of this name. */
-#define wanted wanted_event
 #include "processmanager/quark/kprobe/kprobe_cpus.c"
 
 #define RING 16384
@@ -82,7 +80,7 @@ static void learn_text(struct kprobe_event *ev, enum kprobe_id id,
 		for (k = 0; fields[i].groups & probes[id].groups &&
 			    k < fields[i].count;
 		     k++)
-			if (place(ev, &fields[i], k, text)) {
+			if (kprobe_events_place(ev, &fields[i], k, text)) {
 				lay_out(ev, id);
 				return;
 			}

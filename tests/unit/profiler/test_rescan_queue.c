@@ -18,13 +18,13 @@ static uint64_t now;
 static int setup(void **state)
 {
 	now = 1000 * SECOND;
-	q = walkqueue_new();
+	q = rescan_queue_new();
 	return q ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
-	walkqueue_free(q);
+	rescan_queue_free(q);
 	return 0;
 }
 
@@ -32,14 +32,14 @@ static void add(uint32_t tgid, uint32_t uid, bool flood)
 {
 	struct walkqueue_item item = { tgid, uid, flood, false };
 
-	walkqueue_add(q, &item);
+	rescan_queue_add(q, &item);
 }
 
 static uint64_t waiting(void)
 {
 	struct walkqueue_stats st;
 
-	walkqueue_get_stats(q, &st);
+	rescan_queue_get_stats(q, &st);
 	return st.waiting;
 }
 
@@ -48,9 +48,9 @@ static uint32_t next(uint64_t ns)
 {
 	struct walkqueue_item item;
 
-	if (!walkqueue_take(q, now, &item, 1))
+	if (!rescan_queue_take(q, now, &item, 1))
 		return 0;
-	walkqueue_charge(q, &item, ns, 0);
+	rescan_queue_charge(q, &item, ns, 0);
 	return item.tgid;
 }
 
@@ -97,9 +97,9 @@ static void who_takes_longer_has_fewer_turns(void **state)
 	for (i = 0; i < 110; i++) {
 		struct walkqueue_item item;
 
-		assert_int_equal(walkqueue_take(q, now, &item, 1), 1);
+		assert_int_equal(rescan_queue_take(q, now, &item, 1), 1);
 		tgid = item.tgid;
-		walkqueue_charge(q, &item, tgid < 5000 ? 5 * MS : MS / 2, 0);
+		rescan_queue_charge(q, &item, tgid < 5000 ? 5 * MS : MS / 2, 0);
 		slow += tgid < 5000;
 		fast += tgid >= 5000;
 	}
@@ -166,11 +166,11 @@ static void who_waits_for_his_own_share_is_known(void **state)
 	add(5, 1000, true);
 	add(6, 2000, true);
 	add(7, 2000, true);
-	assert_false(walkqueue_limits(q, &uid));
+	assert_false(rescan_queue_limits(q, &uid));
 	assert_int_equal(next(WALKQUEUE_FLOOD_BURST / 2), 5);
 	assert_int_equal(next(2 * WALKQUEUE_FLOOD_BURST), 6);
 	assert_int_equal(next(0), 0);
-	assert_true(walkqueue_limits(q, &uid));
+	assert_true(rescan_queue_limits(q, &uid));
 	assert_int_equal(uid, 2000);
 }
 
@@ -217,8 +217,8 @@ static void who_waits_pays_for_it(void **state)
 
 	for (; now < end; now += 10 * MS, i++) {
 		add(i, 1000, false); /* each another process */
-		while (walkqueue_take(q, now, &item, 1)) {
-			walkqueue_charge(q, &item, 0, 15 * MS);
+		while (rescan_queue_take(q, now, &item, 1)) {
+			rescan_queue_charge(q, &item, 0, 15 * MS);
 			waited += 15 * MS;
 		}
 	}
@@ -232,25 +232,25 @@ static void who_was_slow_comes_last_and_alone(void **state)
 	struct walkqueue_stats st;
 
 	add(5, 1000, false);
-	assert_int_equal(walkqueue_take(q, now, item, 8), 1);
+	assert_int_equal(rescan_queue_take(q, now, item, 8), 1);
 	assert_false(item[0].slow);
-	walkqueue_charge(q, item, MS, 30 * MS);
+	rescan_queue_charge(q, item, MS, 30 * MS);
 	add(5, 1000, false);
 	add(6, 1000, false);
 	add(7, 1001, true);
-	assert_int_equal(walkqueue_take(q, now, item, 8), 2);
+	assert_int_equal(rescan_queue_take(q, now, item, 8), 2);
 	assert_int_equal(item[0].tgid, 6);
 	assert_int_equal(item[1].tgid, 7);
-	assert_int_equal(walkqueue_take(q, now, item, 8), 1);
+	assert_int_equal(rescan_queue_take(q, now, item, 8), 1);
 	assert_int_equal(item[0].tgid, 5);
 	assert_true(item[0].slow);
-	walkqueue_get_stats(q, &st);
+	rescan_queue_get_stats(q, &st);
 	assert_int_equal(st.slow, 1);
 	/* It is not the user who is slow, and this is not for ever. */
-	walkqueue_charge(q, item, MS, 0);
+	rescan_queue_charge(q, item, MS, 0);
 	add(5, 1000, false);
 	add(6, 1000, false);
-	assert_int_equal(walkqueue_take(q, now, item, 8), 2);
+	assert_int_equal(rescan_queue_take(q, now, item, 8), 2);
 	assert_false(item[0].slow || item[1].slow);
 }
 
@@ -263,8 +263,8 @@ static void who_is_slow_is_tried_rarely(void **state)
 
 	for (; now < end; now += 100 * MS) {
 		add(5, 1000, false);
-		while (walkqueue_take(q, now, &item, 1)) {
-			walkqueue_charge(q, &item, 0, 100 * MS);
+		while (rescan_queue_take(q, now, &item, 1)) {
+			rescan_queue_charge(q, &item, 0, 100 * MS);
 			tried++;
 		}
 	}
@@ -278,7 +278,7 @@ static void there_is_an_end_of_room(void **state)
 
 	for (i = 0; i < 70000; i++)
 		add(1 + i, 1000, false);
-	walkqueue_get_stats(q, &st);
+	rescan_queue_get_stats(q, &st);
 	assert_int_equal(st.waiting + st.dropped, 70000);
 	assert_int_equal(st.waiting, 65536);
 }

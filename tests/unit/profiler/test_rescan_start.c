@@ -23,7 +23,7 @@ static int setup(void **state)
 {
 	memset(maps, 0, sizeof(maps));
 	given = 0;
-	start = walk_start_new(SINCE);
+	start = rescan_start_new(SINCE);
 	return start ? 0 : -1;
 }
 
@@ -35,7 +35,7 @@ static void was_read(uint32_t tgid, uint64_t begin)
 	m->tgid = tgid;
 	m->begin = begin;
 	m->end = begin + 10;
-	assert_int_equal(walk_start_add(start, m, m, sizeof(*m)), 0);
+	assert_int_equal(rescan_start_add(start, m, m, sizeof(*m)), 0);
 }
 
 static void told(uint32_t tgid, uint64_t time, uint64_t events)
@@ -45,14 +45,14 @@ static void told(uint32_t tgid, uint64_t time, uint64_t events)
 				  .process = &qp,
 				  .boottime = time };
 
-	walk_saw_event(start, &ev);
+	rescan_start_saw_event(start, &ev);
 }
 
 static void mapped(uint32_t tgid, uint64_t time, enum pm_map_kind kind)
 {
 	struct pm_map_event ev = { .tgid = tgid, .time = time, .kind = kind };
 
-	walk_saw_map(start, &ev);
+	rescan_start_saw_map(start, &ev);
 }
 
 static void on_record(void *arg, void *rec, const struct pm_maps *m)
@@ -64,14 +64,14 @@ static void on_record(void *arg, void *rec, const struct pm_maps *m)
 
 static void end(void)
 {
-	walk_start_end(start, on_record, &given);
+	rescan_start_end(start, on_record, &given);
 }
 
 static void nothing_was_told(void **state)
 {
 	was_read(5, 2000);
 	was_read(6, 3000);
-	assert_int_equal(walk_start_until(start), 3010);
+	assert_int_equal(rescan_start_until(start), 3010);
 	end();
 	assert_int_equal(given, 2);
 	assert_int_equal(maps[5].begin, SINCE);
@@ -157,11 +157,11 @@ static void after_a_loss_nothing_is_certain(void **state)
 		if (i == 0)
 			mapped(0, 1500, PM_MAP_LOST);
 		else if (i == 1)
-			walk_saw_event(start, &gap);
+			rescan_start_saw_event(start, &gap);
 		else if (i == 2)
-			walk_saw_event(start, NULL);
+			rescan_start_saw_event(start, NULL);
 		else
-			walk_saw_map(start, NULL);
+			rescan_start_saw_map(start, NULL);
 		end();
 		assert_int_equal(maps[5].begin, 2000);
 		assert_int_equal(setup(state), 0);
@@ -185,11 +185,11 @@ static void what_is_held_has_a_bound(void **state)
 {
 	size_t i, some = 200 << 10;
 
-	assert_false(walk_start_full(start, 0));
-	assert_true(walk_start_full(start, 13 << 20));
-	for (i = 0; i < 400 && !walk_start_full(start, 0); i++)
+	assert_false(rescan_start_full(start, 0));
+	assert_true(rescan_start_full(start, 13 << 20));
+	for (i = 0; i < 400 && !rescan_start_full(start, 0); i++)
 		assert_int_equal(
-			walk_start_add(start, &maps[i], &maps[i], some), 0);
+			rescan_start_add(start, &maps[i], &maps[i], some), 0);
 	assert_in_range(i * some, 60 << 20, 68 << 20);
 	end();
 	assert_int_equal(given, i);
@@ -201,10 +201,10 @@ static void large_ones_leave_room_for_others(void **state)
 	size_t i;
 
 	for (i = 0; i < 400; i++)
-		if (walk_start_add(start, &maps[i], &maps[i], 8 << 20))
+		if (rescan_start_add(start, &maps[i], &maps[i], 8 << 20))
 			break;
 	assert_in_range(i, 2, 8);
-	assert_false(walk_start_full(start, 0));
+	assert_false(rescan_start_full(start, 0));
 	was_read(500, 2000);
 	end();
 	assert_int_equal(given, i + 1);

@@ -26,8 +26,6 @@
 #include "processmanager/quark/proc/procfs.c"
 #include "processmanager/quark/proc/procfs_task.c"
 #include "processmanager/quark/proc/reader.c"
-/* Both have a function of this name. */
-#define wanted wanted_event
 #include "processmanager/quark/kprobe/kprobe_cpus.c"
 
 /* --- perf's records ----------------------------------------------------------- */
@@ -326,14 +324,16 @@ static void test_place_size(void **state)
 	struct kprobe_event ev = { .places = places };
 	const struct field pid = V(pid, G_KEY, "task_struct.pid");
 
-	assert_int_equal(place(&ev, &pid, 0, format), 0);
+	assert_int_equal(kprobe_events_place(&ev, &pid, 0, format), 0);
 	assert_int_equal(ev.n, 1);
 	assert_int_equal(places[0].offset, 24);
 	assert_int_equal(places[0].size, 4);
-	assert_int_equal(place(&ev, &pid, 0,
-			       "\tfield:u64 pid;\toffset:8;\tsize:8;"),
-			 -EINVAL);
-	assert_int_equal(place(&ev, &pid, 0, "name: x\n"), -ENOENT);
+	assert_int_equal(
+		kprobe_events_place(&ev, &pid, 0,
+				    "\tfield:u64 pid;\toffset:8;\tsize:8;"),
+		-EINVAL);
+	assert_int_equal(kprobe_events_place(&ev, &pid, 0, "name: x\n"),
+			 -ENOENT);
 	assert_int_equal(ev.n, 1);
 }
 
@@ -491,7 +491,7 @@ static void drop_group(const struct owner *o)
 static bool is_swept(const struct owner *o)
 {
 	struct quark_reader reader = { .nhung = 0 };
-	struct owner me = myself();
+	struct owner me = kprobe_events_self();
 	char path[200], want[200], got[4096] = "";
 	FILE *f;
 
@@ -500,7 +500,7 @@ static bool is_swept(const struct owner *o)
 	f = fopen(path, "w");
 	assert_non_null(f);
 	fclose(f);
-	sweep(fake_tracefs, &me, &reader);
+	kprobe_events_sweep(fake_tracefs, &me, &reader);
 	quark_reader_fini(&reader);
 	f = fopen(path, "r");
 	assert_non_null(f);
@@ -527,7 +527,7 @@ static int dead_pid(void)
 
 static void test_leftovers(void **state)
 {
-	struct owner me = myself(), o;
+	struct owner me = kprobe_events_self(), o;
 	char path[100];
 
 	assert_non_null(mkdtemp(fake_tracefs));

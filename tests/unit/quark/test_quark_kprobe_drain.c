@@ -24,9 +24,6 @@
 #include "processmanager/quark/proc/procfs.c"
 #include "processmanager/quark/proc/procfs_task.c"
 #include "processmanager/quark/proc/reader.c"
-/* Names that both have. */
-#define wanted wanted_event
-#define lose lose_span
 #include "processmanager/quark/kprobe/kprobe_cpus.c"
 
 #define RING 4096
@@ -147,7 +144,7 @@ static void test_order(void **state)
 	add_reap(1, 20);
 	add_reap(1, 30);
 	add_reap(1, 60);
-	assert_int_equal(drain(&k, &n), 0);
+	assert_int_equal(kprobe_drain_rings(&k, &n), 0);
 	assert_int_equal(n, 6);
 	expect((uint64_t[]){ 10, 20, 30, 40, 50, 60 }, 6);
 	assert_int_equal(kprobe_backlog(&k), 0);
@@ -162,10 +159,10 @@ static void test_stop(void **state)
 	add_reap(1, 20);
 	add_reap(0, 30);
 	stop_at = 2;
-	assert_int_equal(drain(&k, &n), -ENOBUFS);
+	assert_int_equal(kprobe_drain_rings(&k, &n), -ENOBUFS);
 	expect((uint64_t[]){ 10, 20 }, 2);
 	assert_true(kprobe_backlog(&k) > 0);
-	assert_int_equal(drain(&k, &n), 0);
+	assert_int_equal(kprobe_drain_rings(&k, &n), 0);
 	expect((uint64_t[]){ 10, 20, 30 }, 3);
 }
 
@@ -179,19 +176,19 @@ static void test_slack(void **state)
 	uint64_t looked;
 	int n = 0;
 
-	assert_int_equal(drain(&k, &n), 0);
+	assert_int_equal(kprobe_drain_rings(&k, &n), 0);
 	looked = cpus[0]->looked;
 	assert_true(looked > 0);
 	add_reap(0, looked - ms / 2);
-	assert_int_equal(drain(&k, &n), 0);
+	assert_int_equal(kprobe_drain_rings(&k, &n), 0);
 	assert_int_equal(kprobe_slack(&k), SLACK_NS);
 	looked = cpus[0]->looked;
 	add_reap(0, looked - 3 * ms);
-	assert_int_equal(drain(&k, &n), 0);
+	assert_int_equal(kprobe_drain_rings(&k, &n), 0);
 	assert_int_equal(kprobe_slack(&k), 12 * ms);
 	looked = cpus[0]->looked;
 	add_reap(0, looked - 2000 * ms);
-	assert_int_equal(drain(&k, &n), 0);
+	assert_int_equal(kprobe_drain_rings(&k, &n), 0);
 	assert_int_equal(kprobe_slack(&k), SLACK_MAX_NS);
 	ease_slack(&k, k.slack_since + SLACK_KEPT_NS - 1);
 	assert_int_equal(kprobe_slack(&k), SLACK_MAX_NS);
@@ -206,7 +203,7 @@ static void test_first_look(void **state)
 	int n = 0;
 
 	add_reap(1, 10);
-	assert_int_equal(drain(&k, &n), 0);
+	assert_int_equal(kprobe_drain_rings(&k, &n), 0);
 	assert_int_equal(kprobe_slack(&k), SLACK_NS);
 }
 
@@ -222,7 +219,7 @@ static void test_unreadable(void **state)
 	add(0, &h, sizeof(h));
 	add_sample(0, 20, 99, 0);
 	add_reap(0, 30);
-	assert_int_equal(drain(&k, &n), 0);
+	assert_int_equal(kprobe_drain_rings(&k, &n), 0);
 	expect((uint64_t[]){ 10, 30 }, 2);
 	assert_false(kprobe_cpus_settle(&k.cpus));
 	kprobe_losses(&k, &lost);
@@ -242,7 +239,7 @@ static void test_told(void **state)
 
 	add_sample(0, 10, 6, 1);
 	add_sample(0, 20, 6, 77);
-	assert_int_equal(drain(&k, &n), 0);
+	assert_int_equal(kprobe_drain_rings(&k, &n), 0);
 	assert_true(k.follow);
 	assert_false(told[0]);
 	assert_true(told[1]);

@@ -48,7 +48,7 @@ static void pack(const struct quark_unpacked *u, const char *strings)
 	};
 	size_t i;
 
-	unfold(&folded, home); /* once more is back */
+	unpack_unfold(&folded, home); /* once more is back */
 	wire_len = ABI_QUARK_PACKED_HEAD;
 	put_word(&p, 0, h->tid ^ h->key.tgid);
 	put_word(&p, 1, h->key.exec_id >> 32);

@@ -65,7 +65,7 @@ static char *window_end(void)
 	assert_true(fd >= 0);
 	assert_int_equal(window_seal(&window), 0);
 	assert_int_equal(sink_new(&sink, REPORTER_GZIP, fd), 0);
-	assert_int_equal(window_encode(&window, &meta, sink), 0);
+	assert_int_equal(reporter_window_encode(&window, &meta, sink), 0);
 	assert_int_equal(sink_finish(sink), 0);
 	sink_free(sink);
 	close(fd);
