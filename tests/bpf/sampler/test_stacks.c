@@ -639,14 +639,14 @@ static void write_source(const char *name, const char *head, const char *format)
 /* Sources that take a compiler minutes. */
 static int setup(void **state)
 {
-	char self[sizeof(progs) - sizeof("../e2e/stacks")];
+	char self[sizeof(progs) - sizeof("/../../e2e/stacks")];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (n <= 0 || n == sizeof(self) - 1)
 		return -1;
 	self[n] = '\0';
 	*strrchr(self, '/') = '\0';
-	sprintf(progs, "%s/../e2e/stacks", self);
+	sprintf(progs, "%s/../../e2e/stacks", self);
 	if (!mkdtemp(dir))
 		return -1;
 	write_source("big.c", "",
