@@ -18,6 +18,24 @@
 #include "profiler/unwind_rows.h"
 
 #define ENGINE_MALLOC_LARGE (128 << 10)
+static void engine_warmed(void *arg, int err,
+			  const struct symbolizer_symbol *syms, size_t n)
+{
+}
+
+/*
+ * Every host's first stacks ask for the kernel's names. A worker reads them beside
+ * the first samples; not earlier: where all CPUs are busy the BPF programs would be
+ * loaded later by as much, and with them every first stack.
+ */
+static int engine_warm(struct symbolizer *sym)
+{
+	static const uint64_t any = 0;
+
+	return symbolizer_resolve(sym, symbolizer_kernel(sym), &any, 1,
+				  engine_warmed, NULL);
+}
+
 /* The ledger's consumers get each process once, when it is over. */
 static void engine_ended(void *arg, const struct pm_image *last)
 {
@@ -299,6 +317,8 @@ static int engine_begin(struct engine *e, const char **what)
 	const struct source_run *source = &e->source;
 	int err = source->row->begin(source->state, what);
 
+	if (!err)
+		err = engine_warm(e->symbolizer);
 	if (err)
 		return err;
 	/* The walk's transient memory, largest of all, goes back. */

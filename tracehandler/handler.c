@@ -106,11 +106,10 @@ static void trace_raw_free(struct trace_raw *r)
 }
 
 /*
- * For 'table', whatever is mapped later. At the first time all other tables that the
- * stack may lead through are requested, too. 0 or -ENOMEM.
+ * For 'table', whatever is mapped later. At the first time all other tables of
+ * the image are requested, too. 0 or -ENOMEM.
  */
-static int trace_raw_want(struct trace_raw *r, const struct trace_record *rec,
-			  struct trace_table *table)
+static int trace_raw_want(struct trace_raw *r, struct trace_table *table)
 {
 	struct trace_handler *th = r->owner;
 
@@ -123,7 +122,7 @@ static int trace_raw_want(struct trace_raw *r, const struct trace_record *rec,
 	r->view = pm_view_new(th->opts.pm, r->image, r->wait.time);
 	if (!r->view)
 		return -ENOMEM;
-	trace_stacks_ask(&th->stacks, rec, r->view);
+	trace_stacks_ask(&th->stacks, r->view);
 	return 0;
 }
 
@@ -155,7 +154,7 @@ static void trace_raw_end(struct trace_wait *w, bool over)
 	if (trace_record_parse(r->bytes, r->len, &rec) ||
 	    trace_handler_take(r->owner, &take) != -EAGAIN) {
 		trace_raw_free(r);
-	} else if (trace_raw_want(r, &rec, take.late)) {
+	} else if (trace_raw_want(r, take.late)) {
 		r->owner->stats.nomem++;
 		trace_raw_free(r);
 	} else {
@@ -189,8 +188,7 @@ static int trace_handler_wait(struct trace_handler *th,
 	r->wait.time = take->rec->head.time;
 	r->wait.bytes = sizeof(*r) + r->len;
 	r->bytes = vault_take(th->vault, r->len);
-	if (!r->bytes ||
-	    (take->late && trace_raw_want(r, take->rec, take->late)))
+	if (!r->bytes || (take->late && trace_raw_want(r, take->late)))
 		goto free;
 	memcpy(r->bytes, buf, r->len);
 	trace_waits_add(&th->waits, &r->wait);

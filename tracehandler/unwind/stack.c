@@ -17,12 +17,6 @@
 #define STACK_LOST (1ULL << 61)
 #define STACK_WHY_BITS 8
 
-/* No code lies below, and none of a process above. */
-#define STACK_CODE_LOW 0x10000
-#define STACK_CODE_HIGH (1ULL << 56)
-/* Further out a table is requested when the walk comes to it. */
-#define STACK_WORDS_BYTES (16 * 1024)
-
 static const struct {
 	const char *text;
 	size_t counter; /* offset in struct trace_stats */
@@ -358,65 +352,15 @@ int trace_stacks_take(struct trace_stacks *s, struct trace_take *take)
 
 /* --- the tables it needs ------------------------------------------------------ */
 
-/* Words of a stack that may be addresses of code, in their order. */
-struct stack_words {
-	struct trace_stacks *owner;
-	uint64_t *v; /* owner->pcs */
-	size_t n;
-};
-
-static void stack_words_add(struct stack_words *words, uint64_t word)
-{
-	if (word >= STACK_CODE_LOW && word < STACK_CODE_HIGH &&
-	    words->n < words->owner->opts->max_frames)
-		words->v[words->n++] = word;
-}
-
-static int stack_words_compare(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
-static void stack_words_take(struct stack_words *words,
-			     const struct trace_record *rec)
-{
-	uint32_t size = MIN(rec->stack.size, STACK_WORDS_BYTES);
-	uint64_t word;
-
-	stack_words_add(words, rec->regs.ip);
-	for (size_t i = 0; i < ABI_GPRS; i++)
-		stack_words_add(words, rec->regs.gpr[i]);
-	for (uint32_t at = 0; at + sizeof(word) <= size; at += sizeof(word)) {
-		memcpy(&word, rec->stack_bytes + at, sizeof(word));
-		stack_words_add(words, word);
-	}
-	qsort(words->v, words->n, sizeof(*words->v), stack_words_compare);
-}
-
-static bool stack_words_lead_to(const struct stack_words *words,
-				const struct pm_mapping *map)
-{
-	size_t i;
-
-	VECTOR_SEARCH(i, words->n, words->v[i] < map->start);
-	return i < words->n && words->v[i] < map->end;
-}
-
 static void stack_ask(void *arg, const struct pm_mapping *map)
 {
-	const struct stack_words *words = arg;
+	struct trace_stacks *s = arg;
 
-	if (stack_words_lead_to(words, map) && trace_tables_may(map->exe))
-		trace_tables_get(&words->owner->tables, map->exe);
+	if (trace_tables_may(map->exe))
+		trace_tables_get(&s->tables, map->exe);
 }
 
-void trace_stacks_ask(struct trace_stacks *s, const struct trace_record *rec,
-		      struct pm_view *view)
+void trace_stacks_ask(struct trace_stacks *s, struct pm_view *view)
 {
-	struct stack_words words = { .owner = s, .v = s->pcs };
-
-	stack_words_take(&words, rec);
-	pm_view_each(view, stack_ask, &words);
+	pm_view_each(view, stack_ask, s);
 }

@@ -47,13 +47,8 @@ void trace_stacks_fini(struct trace_stacks *s);
  * to wait for that table. 0 or -ENOMEM, counted.
  */
 int trace_stacks_take(struct trace_stacks *s, struct trace_take *take);
-/*
- * Requests the tables of what a register or a word of the innermost part of the stack
- * points into: a program maps many files that its stacks never lead through. The walk
- * requests others when it comes to them.
- */
-void trace_stacks_ask(struct trace_stacks *s, const struct trace_record *rec,
-		      struct pm_view *view);
+/* Requests the tables of all that is mapped. */
+void trace_stacks_ask(struct trace_stacks *s, struct pm_view *view);
 
 /* --- the walk alone, for tests ------------------------------------------------ */
 

@@ -96,28 +96,6 @@ static void test_waits_for_tables(void **state)
 	finish_all(f);
 }
 
-/* A file that no word of the stack leads to may never be needed. */
-static void test_tables_of_the_stack_only(void **state)
-{
-	struct fixture *f = begin((struct trace_opts){ 0 });
-	static const uint64_t pc = LIB + 0x100;
-	struct rec r;
-
-	pm.hold_rows = true;
-	sample(&r, 100, 0, &pc, 1, ABI_STACK_WHOLE);
-	regs_of(&r)->gpr[ABI_REG_BP] = 1;
-	give(f, &r);
-	assert_int_equal(pm.nrows, 1);
-	assert_ptr_equal(pm.rows[0].exe, &pm.library);
-	answer_rows(0, make_rows());
-	tables_sample(&r, 200);
-	give(f, &r);
-	assert_int_equal(pm.nrows, 1);
-	assert_ptr_equal(pm.rows[0].exe, &pm.program);
-	answer_rows(0, make_rows());
-	finish_all(f);
-}
-
 /* What samples wait for goes first; what is only asked for ahead does not. */
 static void test_tables_hurry(void **state)
 {
@@ -291,7 +269,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_another_stack),
 		cmocka_unit_test(test_waits_for_tables),
-		cmocka_unit_test(test_tables_of_the_stack_only),
 		cmocka_unit_test(test_tables_hurry),
 		cmocka_unit_test(test_tables_late),
 		cmocka_unit_test(test_tables_byte_limit),
