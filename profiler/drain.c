@@ -12,7 +12,7 @@
 /* The first samples are shown soon, and the end is not waited for. */
 #define DRAIN_TICK_FAST_MS 10
 #define DRAIN_FAST_NS (500 * CLOCK_NSEC_PER_MSEC)
-/* Where new files are executed, more are expected for so long. */
+/* Where files are executed and mapped, more are expected for so long. */
 #define DRAIN_OFTEN_NS (2 * CLOCK_NSEC_PER_SEC)
 #define DRAIN_SOON_MS 1
 
@@ -58,6 +58,11 @@ void drain_soon(struct drain *d)
 	d->soon = true;
 	uv_timer_start(&d->timer, drain_timer, DRAIN_SOON_MS,
 		       uv_timer_get_repeat(&d->timer));
+}
+
+void drain_active(struct drain *d, uint64_t now)
+{
+	d->often_until = now + DRAIN_OFTEN_NS;
 }
 
 static void drain_now(struct drain *d, uint64_t now)
@@ -114,7 +119,7 @@ static void drain_readable(void *arg)
 	else if (urgency == SOURCE_DUE)
 		drain_due(d, now);
 	if (w->poll.often) {
-		d->often_until = now + DRAIN_OFTEN_NS;
+		drain_active(d, now);
 		drain_often(d);
 	}
 }

@@ -46,6 +46,8 @@ struct drain {
  */
 int drain_start(struct drain *d, uint64_t begin,
 		const struct source_run *source);
+/* From inside tick() or now(): more of the same is expected; ten times a second. */
+void drain_active(struct drain *d, uint64_t now);
 /* From inside tick() or now(): something is left, drain again at once. */
 void drain_soon(struct drain *d);
 /*

@@ -151,6 +151,10 @@ uint64_t engine_drain(void *arg)
 	trace_handler_tick(th, clock_awake_ns());
 	oldest = trace_handler_oldest(th);
 	pm_forget(e->pm, MIN(in->passed, oldest));
+	/* The next file that is mapped may be deleted soon. */
+	if (in->mapped)
+		drain_active(&e->drain, now);
+	in->mapped = false;
 	if (more || in->ripe)
 		drain_soon(&e->drain);
 	return MIN(in->life_until, in->maps_until);

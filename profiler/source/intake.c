@@ -95,6 +95,7 @@ int intake_map_try(struct intake *in, const struct pm_map_event *ev)
 	struct pm_map_event *copy = intake_take(in, sizeof(*copy) + n);
 	int err;
 
+	in->mapped = true;
 	if (in->rescan)
 		rescan_saw_map(in->rescan, copy ? ev : NULL);
 	if (!copy) {

@@ -31,6 +31,7 @@ struct intake {
 	/* Up to here the lifecycle and the mapping stream are in the pump. */
 	uint64_t life_until, maps_until;
 	bool ripe; /* the last intake_deliver() left something */
+	bool mapped; /* set by each mapping; cleared by its reader */
 };
 
 /*
