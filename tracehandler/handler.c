@@ -27,12 +27,26 @@ struct trace_raw {
 	size_t len;
 };
 
+/*
+ * What the stages left on profd's own stack: registers of others, which may hold
+ * secrets, are not to be in its core dumps either. Their frames take less than this.
+ */
+#define TRACE_WIPE_BYTES 8192
+
+static __attribute__((noinline)) void trace_handler_wipe(void)
+{
+	uint8_t below[TRACE_WIPE_BYTES];
+
+	explicit_bzero(below, sizeof(below));
+}
+
 /* A table, or the names of frames. */
 static void trace_handler_settled(void *arg)
 {
 	struct trace_handler *th = arg;
 
 	trace_waits_check(&th->waits, 0);
+	trace_handler_wipe();
 }
 
 static void trace_handler_defaults(struct trace_opts *o)
@@ -230,6 +244,7 @@ int trace_handler_sample(struct trace_handler *th, const void *buf, size_t len)
 	int err = trace_handler_put(th, buf, len);
 
 	trace_waits_limit(&th->waits, th->opts.wait_bytes);
+	trace_handler_wipe();
 	return err;
 }
 
@@ -244,6 +259,7 @@ void trace_handler_tick(struct trace_handler *th, uint64_t now)
 {
 	th->stacks.tables.now = now;
 	trace_waits_check(&th->waits, now);
+	trace_handler_wipe();
 	pm_names_send(th->opts.pm);
 }
 
@@ -260,6 +276,7 @@ void trace_handler_drop(struct trace_handler *th)
 void trace_handler_flush(struct trace_handler *th)
 {
 	trace_waits_limit(&th->waits, 0);
+	trace_handler_wipe();
 }
 
 void trace_handler_get_stats(const struct trace_handler *th,
