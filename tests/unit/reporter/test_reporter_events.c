@@ -182,6 +182,7 @@ static void a_window_has_the_events_it_was_opened_for(void **state)
 	assert_int_equal(pprof_sum(p, "page_faults"), 4);
 	assert_int_equal(p->period, 1);
 	assert_false(pprof_has_comment(p, "CPU clock"));
+	free(got.data);
 
 	open_window((struct reporter_window_opts){
 		.begin = T0 + SEC, .end = T0 + 2 * SEC, .events = 1 << CPU });
