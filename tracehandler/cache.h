@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cache: what is known of a frame, kept by its place, for all processes.
+ * cache: frames by place, for all processes, each with its functions.
  *
- * A frame is refcounted: the cache holds one reference to each it lists, who
- * works with a frame holds another. So one that is put out while a trace waits
- * for its name stays whole for that trace, and is merely not found any more.
- * Frames of one function share its texts.
+ * Frames are refcounted: the cache holds one reference to each frame it lists,
+ * each user of a frame another. A frame that is evicted while a trace waits for
+ * its name stays valid for that trace; only lookups no longer find it. Frames of
+ * one function share its strings.
  */
 #ifndef TRACEHANDLER_CACHE_H
 #define TRACEHANDLER_CACHE_H
@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/base.h"
 #include "processmanager/processmanager.h"
@@ -20,40 +21,39 @@
 
 struct trace_func {
 	struct hash_node node;
-	const struct pm_exe *exe; /* or NULL; the key, with what 'shown' has */
+	const struct pm_exe *exe; /* or NULL; part of the key, as is 'shown' */
 	unsigned int refs;
 	struct reporter_function shown;
-	char text[]; /* of shown */
+	char text[]; /* strings of 'shown' */
 };
 
 struct trace_frame {
 	struct hash_node node;
-	struct reporter_place
-		place; /* a reference to its exe: a key by address */
+	TAILQ_ENTRY(trace_frame) link; /* while 'listed' */
+	struct reporter_place place; /* with a reference to its exe, if any */
 	uint64_t vaddr;
-	/* As in reporter_frame, each function a trace_func's; 0: no name. */
-	struct reporter_line *lines; /* or 'line', if it is one */
-	struct reporter_line line;
-	uint32_t nlines;
-	char *plain; /* what it is called without one; NULL until asked for */
+	/* As in reporter_frame; each function is that of a trace_func. */
+	struct reporter_line *lines; /* &line if there is one */
+	struct reporter_line line; /* without a name: that of 'plain' */
+	uint32_t nlines; /* 0: no name */
+	struct trace_func *plain; /* text in place of a name; NULL: not made */
 	unsigned int refs;
-	uint32_t slot; /* in the cache, while it is listed */
-	bool pending; /* whether there is a name is not known yet */
-	bool listed;
-	bool used; /* since the hand passed by */
+	bool pending; /* its name was requested */
+	bool listed; /* lookups find it */
+	bool used; /* since it was last considered for eviction */
 };
 
 struct trace_cache {
-	struct hash frames;
+	struct hash frames; /* by place, as many as 'list' */
 	struct hash funcs;
-	struct trace_frame **slots;
-	size_t max, count, hand;
+	TAILQ_HEAD(, trace_frame) list; /* in the order of eviction */
+	size_t max; /* frames */
 	uint64_t evicted;
 	uint64_t forgotten; /* by trace_frame_forget() */
 };
 
 int trace_cache_init(struct trace_cache *c, size_t max); /* 0 or -ENOMEM */
-/* Every reference but the cache's own must have been given back. */
+/* All references but the cache's own have been dropped. */
 void trace_cache_fini(struct trace_cache *c);
 
 /* Identifies code of an executable, as long as the executable is held. */
@@ -72,12 +72,12 @@ struct trace_frame *trace_cache_get(struct trace_cache *c,
 				    bool *fresh);
 void trace_frame_put(struct trace_cache *c, struct trace_frame *f);
 
-/* What was found out. No memory for the name: it goes without one. */
+/* Sets the name and ends 'pending'. Without memory the frame gets no name. */
 void trace_frame_known(struct trace_cache *c, struct trace_frame *f,
 		       const struct symbolizer_symbol *sym);
-/* It has no name, and that is all there is to know; takes over 'plain'. */
-void trace_frame_plain(struct trace_frame *f, uint64_t vaddr, char *plain);
-/* No longer to be found, so that it is asked for anew next time. */
+/* Sets the text in place of a name, a malloc'ed string (NULL: no memory). */
+void trace_frame_plain(struct trace_frame *f, char *text);
+/* Removes the frame from the cache; its name is requested again next time. */
 void trace_frame_forget(struct trace_cache *c, struct trace_frame *f);
 
 #endif /* TRACEHANDLER_CACHE_H */

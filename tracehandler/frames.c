@@ -20,8 +20,7 @@ struct trace_named {
 };
 
 int trace_frames_init(struct trace_frames *fs, const struct trace_opts *opts,
-		      struct trace_waits *waits, struct trace_stats *stats,
-		      void (*settled)(void *arg), void *arg)
+		      struct trace_waits *waits, struct trace_stats *stats)
 {
 	size_t max = opts->max_frames + ABI_KSTACK_MAX + 1;
 
@@ -30,67 +29,24 @@ int trace_frames_init(struct trace_frames *fs, const struct trace_opts *opts,
 	fs->stats = stats;
 	fs->made = calloc(max, sizeof(*fs->made));
 	fs->out = calloc(max, sizeof(*fs->out));
-	fs->unnamed = calloc(max, sizeof(*fs->unnamed));
-	if (!fs->made || !fs->out || !fs->unnamed ||
+	if (!fs->made || !fs->out ||
 	    trace_cache_init(&fs->cache, opts->cache_frames) ||
-	    trace_repeats_init(&fs->repeats, TRACE_REPEATS_BYTES))
+	    trace_repeats_init(&fs->repeats, &fs->cache))
 		return -ENOMEM;
-	trace_names_init(&fs->names, opts->pm, &fs->cache, settled, arg);
+	fs->names = (struct trace_names){ opts->pm, &fs->cache, waits };
 	return 0;
 }
 
 void trace_frames_fini(struct trace_frames *fs)
 {
 	trace_names_fini(&fs->names);
-	trace_repeats_fini(&fs->repeats, &fs->cache);
+	trace_repeats_fini(&fs->repeats);
 	trace_cache_fini(&fs->cache);
-	free(fs->unnamed);
 	free(fs->out);
 	free(fs->made);
 }
 
-/* --- out -------------------------------------------------------------------- */
-
-static void trace_unnamed_set(struct trace_unnamed *u, const char *text)
-{
-	if (!text)
-		text = "[no memory for its name]";
-	u->function = (struct reporter_function){ .name = text,
-						  .system_name = text,
-						  .file = "" };
-	u->line = (struct reporter_line){ .function = &u->function };
-}
-
-/* Frame i of a trace. False: it has no function. */
-static bool trace_frames_show(struct trace_frames *fs, size_t i,
-			      struct trace_frame *f)
-{
-	struct reporter_frame *out = &fs->out[i];
-
-	out->place = f->place;
-	out->vaddr = f->vaddr;
-	out->lines = f->lines;
-	out->nlines = f->nlines;
-	if (f->nlines)
-		return true;
-	if (!f->plain)
-		trace_names_plain(f);
-	trace_unnamed_set(&fs->unnamed[i], f->plain);
-	out->lines = &fs->unnamed[i].line;
-	out->nlines = 1;
-	return false;
-}
-
-/* Into fs->out. How many have no function. */
-static size_t trace_frames_fill(struct trace_frames *fs,
-				struct trace_frame **frames, size_t n)
-{
-	size_t unnamed = 0;
-
-	for (size_t i = 0; i < n; i++)
-		unnamed += !trace_frames_show(fs, i, frames[i]);
-	return unnamed;
-}
+/* --- delivery --------------------------------------------------------------- */
 
 static void trace_frames_report(struct trace_frames *fs,
 				const struct abi_sample *head,
@@ -114,48 +70,36 @@ static void trace_frames_report(struct trace_frames *fs,
 	fs->opts->resolved(fs->opts->arg, &t);
 }
 
-/* Hands a trace on, and drops the frames' references. */
+/* Without a name: one line, of the text in place of one. */
+static void trace_frames_show(struct trace_frame *f, struct reporter_frame *out)
+{
+	if (!f->nlines && !f->plain)
+		trace_names_plain(f);
+	out->place = f->place;
+	out->vaddr = f->vaddr;
+	out->lines = f->nlines ? f->lines : &f->line;
+	out->nlines = MAX(f->nlines, 1U);
+}
+
+/* Drops the references to the frames. 'keep': see trace_repeats_add(). */
 static void trace_frames_deliver(struct trace_frames *fs,
 				 const struct abi_sample *head,
 				 struct pm_image *image,
-				 struct trace_frame **frames, size_t n)
+				 struct trace_frame **frames, size_t n,
+				 bool keep)
 {
-	fs->stats->unnamed += trace_frames_fill(fs, frames, n);
+	size_t i, unnamed = 0;
+
+	for (i = 0; i < n; i++) {
+		trace_frames_show(frames[i], &fs->out[i]);
+		unnamed += !frames[i]->nlines;
+	}
+	fs->stats->unnamed += unnamed;
 	trace_frames_report(fs, head, image, fs->out, n, NULL);
-	for (size_t i = 0; i < n; i++)
+	if (keep)
+		trace_repeats_add(&fs->repeats, frames, fs->out, unnamed);
+	for (i = 0; i < n; i++)
 		trace_frame_put(&fs->cache, frames[i]);
-}
-
-/* --- stacks that come again --------------------------------------------------- */
-
-bool trace_frames_again(struct trace_frames *fs, const struct abi_sample *head,
-			struct pm_image *image, size_t n)
-{
-	struct trace_repeat *k = NULL;
-
-	fs->again = false;
-	if (n)
-		k = trace_repeats_find(&fs->repeats, &fs->cache, n, &fs->again);
-	if (!k)
-		return false;
-	fs->stats->frames += n;
-	fs->stats->cache_hits += n;
-	fs->stats->stacks_known++;
-	fs->stats->unnamed += k->unnamed;
-	trace_frames_report(fs, head, image, k->out, n, &k->memo);
-	return true;
-}
-
-/* The stack at hand, if its names are final. */
-static void trace_frames_keep(struct trace_frames *fs)
-{
-	size_t unnamed;
-
-	for (size_t i = 0; i < fs->nmade; i++)
-		if (!fs->made[i]->listed)
-			return;
-	unnamed = trace_frames_fill(fs, fs->made, fs->nmade);
-	trace_repeats_add(&fs->repeats, &fs->cache, fs->made, fs->out, unnamed);
 }
 
 /* --- the wait for names ----------------------------------------------------- */
@@ -174,7 +118,8 @@ static void trace_named_end(struct trace_wait *w, bool over)
 	struct trace_named *t = container_of(w, struct trace_named, wait);
 
 	t->owner->stats->names_late += !over;
-	trace_frames_deliver(t->owner, &t->head, t->image, t->frames, t->n);
+	trace_frames_deliver(t->owner, &t->head, t->image, t->frames, t->n,
+			     false);
 	free(t);
 }
 
@@ -193,7 +138,7 @@ static const struct trace_wait_kind trace_named_kind = {
 	trace_named_drop,
 };
 
-/* Takes over the references of the frames made. 0 or -ENOMEM. */
+/* Takes over the references of fs->made. 0 or -ENOMEM. */
 static int trace_frames_wait(struct trace_frames *fs,
 			     const struct abi_sample *head,
 			     struct pm_image *image, uint64_t deadline)
@@ -219,21 +164,34 @@ static int trace_frames_wait(struct trace_frames *fs,
 	return 0;
 }
 
-/* --- a trace being made ----------------------------------------------------- */
+/* --- the current trace ------------------------------------------------------ */
 
-void trace_frames_begin(struct trace_frames *fs)
+bool trace_frames_again(struct trace_frames *fs, const struct abi_sample *head,
+			struct pm_image *image, size_t n)
 {
+	struct trace_repeat *k = NULL;
+
 	fs->nmade = 0;
+	fs->again = false;
+	if (n)
+		k = trace_repeats_find(&fs->repeats, n, &fs->again);
+	if (!k)
+		return false;
+	fs->stats->frames += n;
+	fs->stats->cache_hits += n;
+	fs->stats->stacks_known++;
+	fs->stats->unnamed += k->unnamed;
+	trace_frames_report(fs, head, image, k->out, n, &k->memo);
+	return true;
 }
 
-/* One more frame; '*fresh' when it is new in the cache. */
+/* Adds a frame; '*fresh' if it is new in the cache. */
 static struct trace_frame *trace_frames_add(struct trace_frames *fs,
 					    const struct reporter_place *place,
 					    bool *fresh)
 {
-	struct trace_frame *f;
+	struct trace_frame *f = trace_cache_get(&fs->cache, place, fresh);
 
-	f = trace_cache_get(&fs->cache, place, fresh);
 	if (f)
 		fs->made[fs->nmade++] = f;
 	return f;
@@ -245,10 +203,9 @@ int trace_frames_code(struct trace_frames *fs, struct pm_exe *exe,
 	const struct reporter_place place = { .kind = REPORTER_PLACE_EXE,
 					      .exe = exe,
 					      .id = offset };
-	struct trace_frame *f;
 	bool fresh;
+	struct trace_frame *f = trace_frames_add(fs, &place, &fresh);
 
-	f = trace_frames_add(fs, &place, &fresh);
 	if (!f)
 		return -ENOMEM;
 	if (!fresh)
@@ -256,7 +213,7 @@ int trace_frames_code(struct trace_frames *fs, struct pm_exe *exe,
 	if (kind == PM_EXE_ANON) {
 		f->pending = false;
 	} else if (trace_names_want(&fs->names, f)) {
-		/* Another sample may ask again; this one goes without. */
+		/* This sample goes without; the next one requests it again. */
 		f->pending = false;
 		trace_frame_forget(&fs->cache, f);
 	}
@@ -268,21 +225,22 @@ int trace_frames_mark(struct trace_frames *fs, uint64_t key, uint64_t addr,
 {
 	const struct reporter_place place = { .kind = REPORTER_PLACE_MARK,
 					      .id = key };
-	struct trace_frame *f;
-	char *plain;
 	bool fresh;
+	struct trace_frame *f = trace_frames_add(fs, &place, &fresh);
+	char *text;
 	va_list ap;
 
-	f = trace_frames_add(fs, &place, &fresh);
 	if (!f)
 		return -ENOMEM;
 	if (!fresh)
 		return 0;
 	va_start(ap, fmt);
-	if (vasprintf(&plain, fmt, ap) < 0)
-		plain = NULL;
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
 	va_end(ap);
-	trace_frame_plain(f, addr, plain);
+	f->pending = false;
+	f->vaddr = addr;
+	trace_frame_plain(f, text);
 	return 0;
 }
 
@@ -296,12 +254,11 @@ int trace_frames_end(struct trace_frames *fs, const struct abi_sample *head,
 	fs->stats->frames += fs->nmade;
 	fs->stats->cache_misses += pending;
 	fs->stats->cache_hits += fs->nmade - pending;
-	if (!err && !pending && fs->again)
-		trace_frames_keep(fs);
 	if (!err && pending)
 		err = trace_frames_wait(fs, head, image, deadline);
 	else if (!err)
-		trace_frames_deliver(fs, head, image, fs->made, fs->nmade);
+		trace_frames_deliver(fs, head, image, fs->made, fs->nmade,
+				     fs->again);
 	if (!err)
 		return 0;
 	fs->stats->nomem++;

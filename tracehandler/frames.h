@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * frames: the last stage of a sample. Each address of its stack becomes a frame
- * of the cache, names are requested for the frames that have none yet, and the
- * trace goes out when they are there, or at the end of its wait.
+ * frames: the third stage of a sample. Each address of its stack becomes a frame
+ * of the cache, names are requested for new frames, and the trace is delivered when
+ * its names are there or its wait has ended.
  *
- * Whoever makes a trace calls begin, adds its frames leaf first, and calls end.
+ * For each sample: again; if that is false code and mark, leaf first, and then end.
  */
 #ifndef TRACEHANDLER_FRAMES_H
 #define TRACEHANDLER_FRAMES_H
@@ -23,42 +23,37 @@ struct trace_frames {
 	const struct trace_opts *opts;
 	struct trace_waits *waits;
 	struct trace_stats *stats;
-	struct trace_frame **made; /* of the trace being made */
+	struct trace_frame **made; /* of the current trace */
 	size_t nmade;
-	struct reporter_frame *out;
-	struct trace_unnamed *unnamed; /* of 'out' */
-	bool again; /* its stack came before, and is to be kept */
+	struct reporter_frame *out; /* of the trace being delivered */
+	bool again; /* the current stack came before; it is to be kept */
 };
 
-/* Opts, waits and stats are borrowed; see names.h for 'settled'. 0 or -ENOMEM. */
+/* Opts, waits and stats are borrowed. 0 or -ENOMEM. */
 int trace_frames_init(struct trace_frames *fs, const struct trace_opts *opts,
-		      struct trace_waits *waits, struct trace_stats *stats,
-		      void (*settled)(void *arg), void *arg);
-/* No trace may wait any more. */
+		      struct trace_waits *waits, struct trace_stats *stats);
+/* No trace waits any more. */
 void trace_frames_fini(struct trace_frames *fs);
 
-void trace_frames_begin(struct trace_frames *fs);
 /*
- * In place of all that: hands on the stack of the first 'n' of fs->repeats.keys, if it
- * was kept with all its names. Otherwise false, and the trace that is begun next is
- * kept if it came before. With n 0 it is not.
+ * Delivers the stack of the first 'n' of fs->repeats.keys if it was kept. Otherwise
+ * false, and a trace begins, to be kept if its stack came before. n 0: it never is.
  */
 bool trace_frames_again(struct trace_frames *fs, const struct abi_sample *head,
 			struct pm_image *image, size_t n);
-/* Code: a name is requested, unless there can be none. 0 or -ENOMEM. */
+/* Adds code, whose name is requested unless it can have none. 0 or -ENOMEM. */
 int trace_frames_code(struct trace_frames *fs, struct pm_exe *exe,
 		      enum pm_exe_kind kind, uint64_t offset);
 /*
- * A message in place of code. 'key' identifies the message; its text is made
- * once. 0 or -ENOMEM.
+ * Adds a mark. 'key' identifies it; its text is made once. 0 or -ENOMEM.
  */
 int trace_frames_mark(struct trace_frames *fs, uint64_t key, uint64_t addr,
 		      const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 /*
- * The trace is complete: handed on, or made to wait for its names until
- * 'deadline' (0: the usual time). With an error, which is returned, it is
- * dropped. Otherwise 0 or -ENOMEM.
+ * The trace is complete. It is delivered, or waits for its names until 'deadline'
+ * (0: the usual time). With an error, which is returned, it is dropped. Otherwise 0
+ * or -ENOMEM.
  */
 int trace_frames_end(struct trace_frames *fs, const struct abi_sample *head,
 		     struct pm_image *image, uint64_t deadline, int err);

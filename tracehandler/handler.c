@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * handler: see tracehandler/tracehandler.h; the stages are in handler.h. This is
- * the first: a record is parsed and goes to the stage of stacks. It waits here, as
- * it came, for the exec event of its image and for tables that are being read.
+ * the first: it parses records and passes them on to the stage of stacks. It keeps
+ * a record that has to wait for the exec event of its image or for a table.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,55 +13,19 @@
 #define TRACE_CACHE_FRAMES 65536
 #define TRACE_WAIT_MS 3000
 #define TRACE_WAIT_BYTES (8 << 20)
-#define TRACE_TABLE_BYTES SYMBOLIZER_ROWS_MAX /* of all; one may fill it */
+#define TRACE_TABLE_BYTES SYMBOLIZER_ROWS_MAX /* one table may take all */
 #define TRACE_MAX_FRAMES 4096
 
-/* A record that waits, for its image or for a table. */
+/* A record that waits for its image or a table. */
 struct trace_raw {
 	struct trace_wait wait;
 	struct trace_handler *owner;
 	struct pm_image *image;
-	struct pm_view *view; /* what was mapped then; NULL: as of now */
-	struct trace_table *table; /* a reference; NULL: it waits for the image */
+	struct pm_view *view; /* of the sample's time; NULL: current */
+	struct trace_table *table; /* a reference; NULL: waits for the image */
 	uint8_t *bytes; /* in the vault */
 	size_t len;
 };
-
-/*
- * What the stages left on profd's own stack: registers of others, which may hold
- * secrets, are not to be in its core dumps either. Their frames take less than this.
- */
-#define TRACE_WIPE_BYTES 8192
-
-static __attribute__((noinline)) void trace_handler_wipe(void)
-{
-	uint8_t below[TRACE_WIPE_BYTES];
-
-	explicit_bzero(below, sizeof(below));
-}
-
-/* A table, or the names of frames. */
-static void trace_handler_settled(void *arg)
-{
-	struct trace_handler *th = arg;
-
-	trace_waits_check(&th->waits, 0);
-	trace_handler_wipe();
-}
-
-static void trace_handler_defaults(struct trace_opts *o)
-{
-	if (!o->cache_frames)
-		o->cache_frames = TRACE_CACHE_FRAMES;
-	if (!o->wait_ms)
-		o->wait_ms = TRACE_WAIT_MS;
-	if (!o->wait_bytes)
-		o->wait_bytes = TRACE_WAIT_BYTES;
-	if (!o->table_bytes)
-		o->table_bytes = TRACE_TABLE_BYTES;
-	if (!o->max_frames)
-		o->max_frames = TRACE_MAX_FRAMES;
-}
 
 int trace_handler_new(struct trace_handler **thp, const struct trace_opts *opts)
 {
@@ -73,15 +37,17 @@ int trace_handler_new(struct trace_handler **thp, const struct trace_opts *opts)
 		return -ENOMEM;
 	o = &th->opts;
 	*o = *opts;
-	trace_handler_defaults(o);
+	o->cache_frames = o->cache_frames ?: TRACE_CACHE_FRAMES;
+	o->wait_ms = o->wait_ms ?: TRACE_WAIT_MS;
+	o->wait_bytes = o->wait_bytes ?: TRACE_WAIT_BYTES;
+	o->table_bytes = o->table_bytes ?: TRACE_TABLE_BYTES;
+	o->max_frames = o->max_frames ?: TRACE_MAX_FRAMES;
 	trace_waits_init(&th->waits, o->wait_ms, &th->stats);
-	err = trace_frames_init(&th->frames, o, &th->waits, &th->stats,
-				trace_handler_settled, th);
+	err = trace_frames_init(&th->frames, o, &th->waits, &th->stats);
 	if (!err)
-		err = trace_stacks_init(&th->stacks, o, &th->frames, &th->stats,
-					trace_handler_settled, th);
-	if (!err && vault_new(&th->vault))
-		err = -ENOMEM;
+		err = trace_stacks_init(&th->stacks, &th->frames);
+	if (!err)
+		err = vault_new(&th->vault);
 	if (err) {
 		trace_handler_free(th);
 		return err;
@@ -109,7 +75,7 @@ static int trace_handler_take(struct trace_handler *th, struct trace_take *take)
 	return 0;
 }
 
-/* --- records that wait ------------------------------------------------------ */
+/* --- pending records -------------------------------------------------------- */
 
 static void trace_raw_free(struct trace_raw *r)
 {
@@ -120,17 +86,16 @@ static void trace_raw_free(struct trace_raw *r)
 }
 
 /*
- * For 'table', whatever is mapped later. At the first time all other tables of
+ * Waits for 'table', with the current mappings. The first time, all other tables of
  * the image are requested, too. 0 or -ENOMEM.
  */
 static int trace_raw_want(struct trace_raw *r, struct trace_table *table)
 {
 	struct trace_handler *th = r->owner;
+	struct trace_table *old = r->table;
 
-	trace_tables_want(&th->stacks.tables, table);
-	trace_table_ref(table);
-	trace_table_put(r->table);
-	r->table = table;
+	r->table = trace_tables_want(&th->stacks.tables, table);
+	trace_table_put(old);
 	if (r->view)
 		return 0;
 	r->view = pm_view_new(th->opts.pm, r->image, r->wait.time);
@@ -149,10 +114,7 @@ static bool trace_raw_over(struct trace_wait *w)
 	return !pm_image_provisional(r->image);
 }
 
-/*
- * The deadline is that of the whole sample: it holds for another table, and for
- * names.
- */
+/* The deadline is that of the sample: another table, or names, do not extend it. */
 static void trace_raw_end(struct trace_wait *w, bool over)
 {
 	struct trace_raw *r = container_of(w, struct trace_raw, wait);
@@ -187,7 +149,7 @@ static const struct trace_wait_kind trace_raw_kind = {
 	trace_raw_drop,
 };
 
-/* For the table it was 'late' for, or its image. 0 or -ENOMEM, counted. */
+/* Waits for table take->late, or for the image. 0 or -ENOMEM, counted. */
 static int trace_handler_wait(struct trace_handler *th,
 			      const struct trace_take *take, const void *buf)
 {
@@ -214,8 +176,9 @@ nomem:
 	return -ENOMEM;
 }
 
-static int trace_handler_put(struct trace_handler *th, const void *buf,
-			     size_t len)
+/* Not inlined: what is in its frame is wiped after it. */
+static __attribute__((noinline)) int
+trace_handler_put(struct trace_handler *th, const void *buf, size_t len)
 {
 	struct trace_take take = { 0 };
 	struct trace_record rec;
@@ -244,11 +207,10 @@ int trace_handler_sample(struct trace_handler *th, const void *buf, size_t len)
 	int err = trace_handler_put(th, buf, len);
 
 	trace_waits_limit(&th->waits, th->opts.wait_bytes);
-	trace_handler_wipe();
 	return err;
 }
 
-/* --- what waits ------------------------------------------------------------- */
+/* --- waits ------------------------------------------------------------------ */
 
 uint64_t trace_handler_oldest(const struct trace_handler *th)
 {
@@ -259,7 +221,6 @@ void trace_handler_tick(struct trace_handler *th, uint64_t now)
 {
 	th->stacks.tables.now = now;
 	trace_waits_check(&th->waits, now);
-	trace_handler_wipe();
 	pm_names_send(th->opts.pm);
 }
 
@@ -276,7 +237,6 @@ void trace_handler_drop(struct trace_handler *th)
 void trace_handler_flush(struct trace_handler *th)
 {
 	trace_waits_limit(&th->waits, 0);
-	trace_handler_wipe();
 }
 
 void trace_handler_get_stats(const struct trace_handler *th,
@@ -284,5 +244,5 @@ void trace_handler_get_stats(const struct trace_handler *th,
 {
 	*out = th->stats;
 	out->cache_evicted = th->frames.cache.evicted;
-	out->cache_entries = th->frames.cache.count;
+	out->cache_entries = th->frames.cache.frames.count;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handler: the stages of a sample. Each calls only the next. Tables and names come
- * by completions, after which the samples and traces that wait (wait.h) are checked:
+ * handler: the stages of a sample. Each calls only the next. After a completion of
+ * tables or names the pending samples and traces (wait.h) are checked:
  *
  *   handler -> unwind/stack -> frames -> names
  *
- * `make lint` (rule-includes) proves that direction. The stores beneath them (wait,
- * cache, record, unwind/tables, unwind/rules) call none of them.
+ * `make lint` (rule-includes) proves that direction. The other files (wait, cache,
+ * repeats, record, unwind/tables, unwind/rules) include no stage.
  */
 #ifndef TRACEHANDLER_HANDLER_H
 #define TRACEHANDLER_HANDLER_H
@@ -17,7 +17,7 @@ struct trace_handler {
 	struct trace_opts opts;
 	struct trace_stats stats;
 	struct trace_waits waits;
-	struct vault *vault; /* of records that wait */
+	struct vault *vault; /* of pending records */
 	struct trace_stacks stacks;
 	struct trace_frames frames;
 };

@@ -6,21 +6,8 @@
 
 #include "tracehandler/names.h"
 
-void trace_names_init(struct trace_names *ns, struct pm *pm,
-		      struct trace_cache *cache, void (*settled)(void *arg),
-		      void *arg)
-{
-	ns->pm = pm;
-	ns->cache = cache;
-	ns->settled = settled;
-	ns->arg = arg;
-}
-
-/*
- * Not the file's fault, or not for ever (-EBADMSG: it is quarantined): it may go
- * better the next time.
- */
-static bool trace_names_passing(int err)
+/* Another request may succeed. -EBADMSG: the file is quarantined for some time. */
+static bool trace_names_transient(int err)
 {
 	return err == -ENOMEM || err == -EMFILE || err == -ENFILE ||
 	       err == -ETIMEDOUT || err == -ECANCELED || err == -EAGAIN ||
@@ -38,11 +25,11 @@ static void trace_names_answer(void *arg, int err, void *const *tags,
 		f->pending = false;
 		if (!err)
 			trace_frame_known(ns->cache, f, &syms[i]);
-		else if (trace_names_passing(err))
+		else if (trace_names_transient(err))
 			trace_frame_forget(ns->cache, f);
 		trace_frame_put(ns->cache, f);
 	}
-	ns->settled(ns->arg);
+	trace_waits_check(ns->waits, 0);
 }
 
 void trace_names_fini(struct trace_names *ns)
@@ -60,7 +47,7 @@ int trace_names_want(struct trace_names *ns, struct trace_frame *f)
 	return err;
 }
 
-/* The address that the file itself uses, as far as its segments are known. */
+/* The ELF virtual address, or the file offset if no segment is known there. */
 static uint64_t trace_names_vaddr(const struct trace_frame *f)
 {
 	const struct symbolizer_segment *seg;
@@ -73,7 +60,7 @@ static uint64_t trace_names_vaddr(const struct trace_frame *f)
 	return f->place.id;
 }
 
-/* The text before the address of a frame in an executable. */
+/* Sets f->vaddr. Returns the text before the address. */
 static const char *trace_names_base(struct trace_frame *f)
 {
 	struct pm_exe_info info;
@@ -91,9 +78,11 @@ static const char *trace_names_base(struct trace_frame *f)
 void trace_names_plain(struct trace_frame *f)
 {
 	const char *base = "[unknown]";
+	char *text;
 
 	if (reporter_place_exe(&f->place))
 		base = trace_names_base(f);
-	if (asprintf(&f->plain, "%s+0x%" PRIx64, base, f->vaddr) < 0)
-		f->plain = NULL;
+	if (asprintf(&text, "%s+0x%" PRIx64, base, f->vaddr) < 0)
+		text = NULL;
+	trace_frame_plain(f, text);
 }

@@ -1,33 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * names: requests for the names of frames, which the process manager collects by
- * executable, and their answers. Calls the cache and the process manager only.
+ * executable, and their answers. After an answer the waits are checked: its frames
+ * are no longer pending.
  */
 #ifndef TRACEHANDLER_NAMES_H
 #define TRACEHANDLER_NAMES_H
 
 #include "tracehandler/cache.h"
+#include "tracehandler/wait.h"
 
 struct trace_names {
 	struct pm *pm;
 	struct trace_cache *cache;
-	void (*settled)(void *arg);
-	void *arg;
+	struct trace_waits *waits;
 };
 
-/*
- * 'settled' is called when frames have got their names, or will not get any: they
- * are not pending any more.
- */
-void trace_names_init(struct trace_names *ns, struct pm *pm,
-		      struct trace_cache *cache, void (*settled)(void *arg),
-		      void *arg);
 /* Cancels the requests, which drops their references to frames. */
 void trace_names_fini(struct trace_names *ns);
 
 /* Requests the name of a pending frame. 0 or -ENOMEM. */
 int trace_names_want(struct trace_names *ns, struct trace_frame *f);
-/* The text of a frame without a name; f->plain is set, or NULL. */
+/* Sets f->plain, the text of a frame without a name. */
 void trace_names_plain(struct trace_frame *f);
 
 #endif /* TRACEHANDLER_NAMES_H */

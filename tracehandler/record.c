@@ -6,17 +6,18 @@
 #include "tracehandler/record.h"
 
 static int trace_record_stack(const struct abi_part *part, const uint8_t *data,
-			      struct abi_stack *stack, const uint8_t **bytes,
-			      bool *has)
+			      struct trace_piece *out)
 {
-	if (part->size < sizeof(*stack))
+	struct abi_stack stack;
+
+	if (part->size < sizeof(stack))
 		return -EINVAL;
-	memcpy(stack, data, sizeof(*stack));
-	if (stack->size > part->size - sizeof(*stack) ||
-	    stack->start + stack->size < stack->start)
+	memcpy(&stack, data, sizeof(stack));
+	if (stack.size > part->size - sizeof(stack) ||
+	    stack.start + stack.size < stack.start)
 		return -EINVAL;
-	*bytes = data + sizeof(*stack);
-	*has = true;
+	*out = (struct trace_piece){ data + sizeof(stack), stack.start,
+				     stack.size, stack.end, stack.holes };
 	return 0;
 }
 
@@ -37,12 +38,10 @@ static int trace_record_part(const struct abi_part *part, const uint8_t *data,
 		out->has_regs = true;
 		return 0;
 	case ABI_PART_STACK:
-		if (out->has_stack)
-			return trace_record_stack(part, data, &out->left,
-						  &out->left_bytes,
-						  &out->has_left);
-		return trace_record_stack(part, data, &out->stack,
-					  &out->stack_bytes, &out->has_stack);
+		out->has_left = out->has_stack;
+		out->has_stack = true;
+		return trace_record_stack(
+			part, data, out->has_left ? &out->left : &out->stack);
 	default:
 		return 0;
 	}

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record: one sample of the ring, taken apart (bpf/abi.h says how it is laid out). */
+/* record: parses a record of the sample ring; bpf/abi.h has its format. */
 #ifndef TRACEHANDLER_RECORD_H
 #define TRACEHANDLER_RECORD_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "bpf/abi.h"
+#include "tracehandler/unwind/unwind.h"
 
 /* Pointers point into the record and need not be aligned. */
 struct trace_record {
@@ -18,15 +15,14 @@ struct trace_record {
 	bool has_stack;
 	bool has_left;
 	struct abi_regs regs;
-	struct abi_stack stack;
-	const uint8_t *stack_bytes; /* stack.size of them */
-	struct abi_stack left; /* what a signal left for its own */
-	const uint8_t *left_bytes;
+	struct trace_piece stack;
+	struct trace_piece left; /* of the stack left for a signal's */
 };
 
 /*
- * 0, or -EINVAL when a length does not fit or the event is unknown. Parts of unknown types are passed
- * over; of two of one type, but for stacks, the last counts.
+ * 0, or -EINVAL when a length does not fit or the event is unknown. Parts of
+ * unknown types are skipped. If a type is repeated the last part counts, but a
+ * second stack is the one left for a signal's.
  */
 int trace_record_parse(const void *buf, size_t len, struct trace_record *out);
 /* Address i of the kernel stack. */

@@ -1,60 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 /* repeats: see tracehandler/repeats.h. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tracehandler/repeats.h"
 
-#define REPEATS_FRAME_BYTES                                 \
-	(sizeof(uint64_t) + sizeof(struct reporter_frame) + \
-	 sizeof(struct trace_frame *))
-/* A stack of fewer frames is counted as one of so many. */
-#define REPEATS_LEAST 8
+#define REPEATS_BYTES (3 << 20)
 
-int trace_repeats_init(struct trace_repeats *s, size_t max_bytes)
+int trace_repeats_init(struct trace_repeats *s, struct trace_cache *c)
 {
-	memset(s, 0, sizeof(*s));
-	s->max_bytes = max_bytes;
-	s->max = max_bytes / (REPEATS_LEAST * REPEATS_FRAME_BYTES);
-	s->slots = calloc(s->max, sizeof(*s->slots));
-	s->seen = calloc(TRACE_REPEATS_SEEN, sizeof(*s->seen));
-	if (s->slots && s->seen && !hash_init(&s->known, 0))
-		return 0;
-	free(s->slots);
-	free(s->seen);
-	memset(s, 0, sizeof(*s));
-	return -ENOMEM;
+	s->cache = c;
+	TAILQ_INIT(&s->list);
+	return hash_init(&s->known, 0);
 }
 
-static size_t repeats_size(size_t n, size_t unnamed)
+static size_t repeats_size(size_t n)
 {
-	return sizeof(struct trace_repeat) + n * REPEATS_FRAME_BYTES +
-	       unnamed * sizeof(struct trace_unnamed);
+	return sizeof(struct trace_repeat) +
+	       n * (sizeof(uint64_t) + sizeof(struct reporter_frame) +
+		    sizeof(struct trace_frame *));
 }
 
-/* Out of slot 'i', which the last one takes. */
-static void repeats_drop(struct trace_repeats *s, struct trace_cache *c,
-			 size_t i)
+static void repeats_drop(struct trace_repeats *s, struct trace_repeat *k)
 {
-	struct trace_repeat *k = s->slots[i];
-
-	s->slots[i] = s->slots[--s->count];
-	s->bytes -= repeats_size(k->n, k->unnamed);
+	TAILQ_REMOVE(&s->list, k, link);
 	hash_remove(&s->known, &k->node);
-	for (uint32_t f = 0; f < k->n; f++)
-		trace_frame_put(c, k->frames[f]);
+	s->bytes -= repeats_size(k->n);
+	for (uint32_t i = 0; i < k->n; i++)
+		trace_frame_put(s->cache, k->frames[i]);
 	free(k);
 }
 
-void trace_repeats_fini(struct trace_repeats *s, struct trace_cache *c)
+void trace_repeats_fini(struct trace_repeats *s)
 {
-	while (s->count)
-		repeats_drop(s, c, s->count - 1);
+	while (!TAILQ_EMPTY(&s->list))
+		repeats_drop(s, TAILQ_FIRST(&s->list));
 	hash_fini(&s->known);
-	free(s->slots);
-	free(s->seen);
-	memset(s, 0, sizeof(*s));
 }
 
 static uint64_t repeats_hash(const uint64_t *keys, size_t n)
@@ -66,23 +47,19 @@ static uint64_t repeats_hash(const uint64_t *keys, size_t n)
 	return hash_u64(h);
 }
 
-struct trace_repeat *trace_repeats_find(struct trace_repeats *s,
-					struct trace_cache *c, size_t n,
+struct trace_repeat *trace_repeats_find(struct trace_repeats *s, size_t n,
 					bool *again)
 {
 	struct trace_repeat *k;
-	struct hash_node *node;
 	uint32_t *seen;
 
 	s->n = n;
 	s->hash = repeats_hash(s->keys, n);
-	hash_for_each_match(&s->known, node, s->hash) {
-		k = container_of(node, struct trace_repeat, node);
-		if (k->n != n || memcmp(k->keys, s->keys, n * sizeof(*k->keys)))
-			continue;
-		/* One of its frames may have another name by now. */
-		if (k->forgotten != c->forgotten)
-			continue;
+	/* After a frame was forgotten, its name may be another. */
+	HASH_FIND(k, &s->known, s->hash, node,
+		  k->n == n && k->forgotten == s->cache->forgotten &&
+			  !memcmp(k->keys, s->keys, n * sizeof(*k->keys)));
+	if (k) {
 		k->used = true;
 		return k;
 	}
@@ -92,63 +69,46 @@ struct trace_repeat *trace_repeats_find(struct trace_repeats *s,
 	return NULL;
 }
 
-/* Room for one more of so many bytes. */
-static void repeats_make_room(struct trace_repeats *s, struct trace_cache *c,
-			      size_t size)
+/* Makes room for so many bytes more. */
+static void repeats_evict(struct trace_repeats *s, size_t size)
 {
 	struct trace_repeat *k;
 
-	while (s->count &&
-	       (s->count == s->max || s->bytes + size > s->max_bytes)) {
-		if (s->hand >= s->count)
-			s->hand = 0;
-		k = s->slots[s->hand];
-		if (k->used && k->forgotten == c->forgotten) {
-			k->used = false;
-			s->hand++;
-		} else {
-			repeats_drop(s, c, s->hand);
+	while (s->bytes + size > REPEATS_BYTES && (k = TAILQ_FIRST(&s->list))) {
+		if (!k->used || k->forgotten != s->cache->forgotten) {
+			repeats_drop(s, k);
+			continue;
 		}
+		k->used = false;
+		TAILQ_REMOVE(&s->list, k, link);
+		TAILQ_INSERT_TAIL(&s->list, k, link);
 	}
 }
 
-static void repeats_copy_unnamed(struct reporter_frame *out,
-				 struct trace_unnamed *u)
-{
-	*u = *container_of(out->lines, const struct trace_unnamed, line);
-	u->line.function = &u->function;
-	out->lines = &u->line;
-}
-
-void trace_repeats_add(struct trace_repeats *s, struct trace_cache *c,
-		       struct trace_frame **frames,
+void trace_repeats_add(struct trace_repeats *s, struct trace_frame **frames,
 		       const struct reporter_frame *out, size_t unnamed)
 {
-	size_t n = s->n, size = repeats_size(n, unnamed);
-	struct trace_unnamed *u;
+	size_t n = s->n, size = repeats_size(n);
 	struct trace_repeat *k;
 
-	repeats_make_room(s, c, size);
-	k = malloc(size);
+	for (size_t i = 0; i < n; i++)
+		if (!frames[i]->listed)
+			return;
+	repeats_evict(s, size);
+	k = calloc(1, size);
 	if (!k)
 		return;
-	*k = (struct trace_repeat){
-		.forgotten = c->forgotten,
-		.n = n,
-		.unnamed = unnamed,
-	};
+	k->forgotten = s->cache->forgotten;
+	k->n = n;
+	k->unnamed = unnamed;
 	k->out = (struct reporter_frame *)(k->keys + n);
 	k->frames = (struct trace_frame **)(k->out + n);
 	memcpy(k->keys, s->keys, n * sizeof(*k->keys));
 	memcpy(k->out, out, n * sizeof(*k->out));
-	u = (struct trace_unnamed *)(k->frames + n);
-	for (size_t i = 0; i < n; i++) {
-		k->frames[i] = frames[i];
+	memcpy(k->frames, frames, n * sizeof(*k->frames));
+	for (size_t i = 0; i < n; i++)
 		frames[i]->refs++;
-		if (!frames[i]->nlines)
-			repeats_copy_unnamed(&k->out[i], u++);
-	}
 	hash_insert(&s->known, &k->node, s->hash);
-	s->slots[s->count++] = k;
+	TAILQ_INSERT_TAIL(&s->list, k, link);
 	s->bytes += size;
 }

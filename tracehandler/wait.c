@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * wait: see tracehandler/wait.h. Samples come nearly in the order of their times,
- * so a place is found from the tail in a step or two.
+ * so the position of a new one is found from the tail in a step or two.
  */
+#include <string.h>
+
 #include "base/base.h"
 #include "tracehandler/wait.h"
 
@@ -43,6 +45,20 @@ uint64_t trace_waits_oldest(const struct trace_waits *ws)
 }
 
 /*
+ * After stages have run, registers of other processes are below the stack pointer.
+ * They may hold secrets and must not be in a core dump of profd. The frames of the
+ * stages take less than this.
+ */
+#define WAIT_WIPE_BYTES 8192
+
+static __attribute__((noinline)) void trace_waits_wipe(void)
+{
+	uint8_t below[WAIT_WIPE_BYTES];
+
+	explicit_bzero(below, sizeof(below));
+}
+
+/*
  * A wait counts from the first tick that sees it, not from the sample: after
  * the loop was blocked, names still get their time.
  */
@@ -61,6 +77,7 @@ void trace_waits_check(struct trace_waits *ws, uint64_t now)
 		trace_waits_remove(ws, w);
 		w->kind->end(w, over);
 	}
+	trace_waits_wipe();
 }
 
 void trace_waits_limit(struct trace_waits *ws, size_t bytes)
@@ -72,6 +89,7 @@ void trace_waits_limit(struct trace_waits *ws, size_t bytes)
 		trace_waits_remove(ws, w);
 		w->kind->end(w, w->kind->over(w));
 	}
+	trace_waits_wipe();
 }
 
 void trace_waits_drop(struct trace_waits *ws)

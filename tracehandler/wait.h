@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wait: samples and traces that miss something, in one list in the order of
- * sample times. The head says which time is still needed; under the byte limit
- * the oldest ends first. What is missing, and what follows, is the business of
- * the kind: this file calls nothing else of the part.
+ * wait: samples and traces that wait for an image, tables or names, in one list in
+ * the order of sample times. The time of the first is still needed; above the byte
+ * limit the oldest ends first. What a wait is for, and what follows it, is up to its
+ * kind: this file calls no stage.
  */
 #ifndef TRACEHANDLER_WAIT_H
 #define TRACEHANDLER_WAIT_H
@@ -18,14 +18,14 @@
 struct trace_wait;
 
 struct trace_wait_kind {
-	/* Nothing is missing any more. */
+	/* Whether all it waits for is there. */
 	bool (*over)(struct trace_wait *w);
 	/*
-	 * It is out of the list and the callee's, with what it has by now: over,
-	 * or past its deadline, or for the byte limit. It may be added again.
+	 * The wait is over, past its deadline or above the byte limit. It was
+	 * removed and is the callee's, which may add it again.
 	 */
 	void (*end)(struct trace_wait *w, bool over);
-	/* The same, and its sample is not wanted. */
+	/* Frees it; its sample is discarded. */
 	void (*drop)(struct trace_wait *w);
 };
 
@@ -33,25 +33,25 @@ struct trace_wait {
 	TAILQ_ENTRY(trace_wait) node;
 	const struct trace_wait_kind *kind;
 	uint64_t time; /* of the sample */
-	uint64_t deadline; /* 0: counts from the next tick */
-	size_t bytes; /* of memory, all in */
+	uint64_t deadline; /* 0: set at the next tick */
+	size_t bytes; /* of memory, in all */
 };
 
 struct trace_waits {
 	TAILQ_HEAD(trace_wait_list, trace_wait) list;
 	uint64_t wait_ns;
-	struct trace_stats *stats; /* waiting, waiting_bytes of it */
+	struct trace_stats *stats; /* waiting, waiting_bytes */
 };
 
 void trace_waits_init(struct trace_waits *ws, unsigned int wait_ms,
 		      struct trace_stats *stats);
-/* kind, time, deadline and bytes are set. */
+/* The caller has set kind, time, deadline and bytes. */
 void trace_waits_add(struct trace_waits *ws, struct trace_wait *w);
 /* Time of the oldest, or UINT64_MAX. */
 uint64_t trace_waits_oldest(const struct trace_waits *ws);
-/* Ends what is over or past its deadline. 'now' 0: no time has passed. */
+/* Ends what is over or, unless 'now' is 0, past its deadline. */
 void trace_waits_check(struct trace_waits *ws, uint64_t now);
-/* Ends the oldest until no more than 'bytes' wait. */
+/* Ends the oldest until at most 'bytes' wait. */
 void trace_waits_limit(struct trace_waits *ws, size_t bytes);
 void trace_waits_drop(struct trace_waits *ws);
 

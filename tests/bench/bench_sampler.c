@@ -157,9 +157,7 @@ static void walk_record(const struct seen *s, int depth)
 			return;
 		stack = (struct trace_stack){
 			.regs = &rec.regs,
-			.here = { rec.stack_bytes, rec.stack.start,
-				  rec.stack.size, rec.stack.end,
-				  rec.stack.holes },
+			.here = rec.stack,
 		};
 		n = trace_unwind_fp(&stack, pcs, ARRAY_SIZE(pcs), &why);
 	}

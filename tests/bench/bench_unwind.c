@@ -394,7 +394,7 @@ static bool read_word(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *out, void *arg)
 
 	if (addr < r->stack.start || addr - r->stack.start > r->stack.size - 8)
 		return false;
-	memcpy(out, r->stack_bytes + (addr - r->stack.start), 8);
+	memcpy(out, r->stack.bytes + (addr - r->stack.start), 8);
 	return true;
 }
 

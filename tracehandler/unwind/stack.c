@@ -9,9 +9,9 @@
 #include "tracehandler/unwind/stack.h"
 
 /*
- * Keys of marks. Ends are enum trace_end and, above it, what the text needs;
- * addresses that could not be placed are told apart from them, and from each
- * other, by bits that no user address has set alone.
+ * Keys of marks. An end is enum trace_end and, above it, what its text needs. An
+ * address without a mapping has one of these bits inverted, which no user address
+ * has set alone.
  */
 #define STACK_UNMAPPED (1ULL << 62)
 #define STACK_LOST (1ULL << 61)
@@ -26,17 +26,15 @@ static const struct {
 #undef X
 };
 
-int trace_stacks_init(struct trace_stacks *s, const struct trace_opts *opts,
-		      struct trace_frames *frames, struct trace_stats *stats,
-		      void (*settled)(void *arg), void *arg)
+int trace_stacks_init(struct trace_stacks *s, struct trace_frames *frames)
 {
-	s->opts = opts;
+	s->opts = frames->opts;
 	s->frames = frames;
-	s->stats = stats;
-	s->pcs = calloc(opts->max_frames, sizeof(*s->pcs));
+	s->stats = frames->stats;
+	s->pcs = calloc(s->opts->max_frames, sizeof(*s->pcs));
 	if (!s->pcs || trace_rules_init(&s->rules) ||
-	    trace_tables_init(&s->tables, opts->table_bytes, stats, &s->rules,
-			      settled, arg))
+	    trace_tables_init(&s->tables, s->opts->table_bytes, frames->waits,
+			      &s->rules))
 		return -ENOMEM;
 	return 0;
 }
@@ -50,7 +48,7 @@ void trace_stacks_fini(struct trace_stacks *s)
 
 /* --- the walk ----------------------------------------------------------------- */
 
-/* Stacks go to and fro between few files. Found, it is u->at. */
+/* Sets u->at if found. A stack alternates between few files. */
 static enum pm_find stack_find(struct trace_user *u, uint64_t pc)
 {
 	struct trace_place *place;
@@ -79,7 +77,7 @@ static enum pm_find stack_find(struct trace_user *u, uint64_t pc)
 	return PM_FOUND;
 }
 
-/* Rows of a file that came; what of it the mapping at hand shows. */
+/* The rows of a file, for as much of u->at as one segment covers. */
 static void stack_rows(const struct trace_user *u, uint64_t pc,
 		       const struct trace_table *table, struct trace_code *out)
 {
@@ -131,20 +129,13 @@ static void stack_code(void *arg, uint64_t pc, struct trace_code *out)
 	u->take->late = table;
 }
 
-static struct trace_piece piece_of(const struct abi_stack *stack,
-				   const uint8_t *bytes)
-{
-	return (struct trace_piece){ bytes, stack->start, stack->size,
-				     stack->end, stack->holes };
-}
-
 static void stack_walk(struct trace_user *u)
 {
 	const struct trace_record *rec = u->take->rec;
 	struct trace_stack stack = {
 		.regs = &rec->regs,
-		.here = piece_of(&rec->stack, rec->stack_bytes),
-		.left = piece_of(&rec->left, rec->left_bytes),
+		.here = rec->stack,
+		.left = rec->left,
 		.compat = rec->head.flags & ABI_SAMPLE_COMPAT,
 	};
 	size_t max = u->owner->opts->max_frames;
@@ -163,23 +154,20 @@ static void stack_walk(struct trace_user *u)
 int trace_user_walk(struct trace_user *u, struct trace_stacks *s,
 		    struct trace_take *take)
 {
-	uint32_t flags = take->rec->head.flags;
-
-	memset(u, 0, sizeof(*u));
-	u->owner = s;
-	u->take = take;
+	*u = (struct trace_user){ .owner = s, .take = take };
 	take->late = NULL;
 	if (take->rec->has_regs)
 		stack_walk(u);
+	else if (take->rec->head.flags & ABI_SAMPLE_EXEC)
+		u->why = TRACE_END_EXEC;
 	else
-		u->why = flags & ABI_SAMPLE_EXEC ? TRACE_END_EXEC
-						 : TRACE_END_NONE;
+		u->why = TRACE_END_NONE;
 	return u->why == TRACE_END_LATE && !take->hurry ? -EAGAIN : 0;
 }
 
 /* --- its frames ---------------------------------------------------------------- */
 
-/* By what it is known in its executable; after stack_find(). */
+/* The offset that identifies it in its executable; after stack_find(). */
 static uint64_t stack_offset(const struct trace_user *u, uint64_t pc)
 {
 	if (u->at->kind == PM_EXE_ANON || u->at->kind == PM_EXE_KERNEL)
@@ -189,23 +177,20 @@ static uint64_t stack_offset(const struct trace_user *u, uint64_t pc)
 
 static int stack_push(struct trace_user *u, uint64_t pc)
 {
-	switch (stack_find(u, pc)) {
-	case PM_FOUND:
-		break;
-	case PM_LOST:
-		u->owner->stats->not_mapped++;
-		return trace_frames_mark(u->owner->frames, pc ^ STACK_LOST, pc,
-					 "[mapping lost]+0x%" PRIx64, pc);
-	default:
-		u->owner->stats->not_mapped++;
-		return trace_frames_mark(u->owner->frames, pc ^ STACK_UNMAPPED,
-					 pc, "[unmapped]+0x%" PRIx64, pc);
-	}
-	return trace_frames_code(u->owner->frames, u->at->map.exe, u->at->kind,
-				 stack_offset(u, pc));
+	enum pm_find found = stack_find(u, pc);
+	bool lost = found == PM_LOST;
+
+	if (found == PM_FOUND)
+		return trace_frames_code(u->owner->frames, u->at->map.exe,
+					 u->at->kind, stack_offset(u, pc));
+	u->owner->stats->not_mapped++;
+	return trace_frames_mark(u->owner->frames,
+				 pc ^ (lost ? STACK_LOST : STACK_UNMAPPED), pc,
+				 "[%s]+0x%" PRIx64,
+				 lost ? "mapping lost" : "unmapped", pc);
 }
 
-/* Of a file without rows: whether it has none, or they could not be had. */
+/* Why the file at u->at has no rows. */
 static enum trace_end stack_no_rows(struct trace_user *u)
 {
 	struct trace_table *table;
@@ -231,7 +216,7 @@ static enum trace_end stack_no_rows(struct trace_user *u)
 	}
 }
 
-/* Why it ended; after its last frame, whose mapping is still at hand. */
+/* Why the stack ended; after its last frame, which u->at is of. */
 static int stack_push_end(struct trace_user *u)
 {
 	const struct trace_record *rec = u->take->rec;
@@ -263,7 +248,7 @@ static int stack_push_end(struct trace_user *u)
 	}
 }
 
-/* A thread of the kernel has no user stack. */
+/* Kernel threads have no user stack. */
 static bool stack_has_user(const struct trace_user *u)
 {
 	const struct trace_record *rec = u->take->rec;
@@ -282,10 +267,7 @@ static int stack_push_user(struct trace_user *u)
 	return err ? err : stack_push_end(u);
 }
 
-/*
- * Kernel addresses of a sample: all but the first are return addresses, less one into
- * the call.
- */
+/* All but the first are return addresses; less one they are in the call. */
 static uint64_t stack_kernel_pc(const struct trace_user *u, size_t i)
 {
 	return trace_record_kpc(u->take->rec, i) - !!i;
@@ -304,8 +286,8 @@ static int stack_push_kernel(struct trace_user *u)
 }
 
 /*
- * The keys of its frames, into frames->repeats.keys. How many; 0: it has other frames
- * than code, or too many.
+ * Fills frames->repeats.keys with the keys of its frames and returns their number; 0
+ * if some are not code, or there are too many.
  */
 static size_t stack_keys(struct trace_user *u)
 {
@@ -342,7 +324,6 @@ int trace_stacks_take(struct trace_stacks *s, struct trace_take *take)
 		s->stats->stack_root += stack_has_user(&u);
 		return 0;
 	}
-	trace_frames_begin(s->frames);
 	err = stack_push_kernel(&u);
 	if (!err)
 		err = stack_push_user(&u);
@@ -350,7 +331,7 @@ int trace_stacks_take(struct trace_stacks *s, struct trace_take *take)
 				err);
 }
 
-/* --- the tables it needs ------------------------------------------------------ */
+/* --- its tables --------------------------------------------------------------- */
 
 static void stack_ask(void *arg, const struct pm_mapping *map)
 {

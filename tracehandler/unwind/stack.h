@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stack: the second stage of a sample. Its user stack is walked by what was mapped
- * at its time and by the unwind tables of that; then kernel and user addresses go
- * to the stage of frames one by one, placed in an executable where one is known.
- * An address without a place, and the reason why the stack ended, are frames too:
- * nothing is left out.
+ * stack: the second stage of a sample. Its user stack is walked by the mappings of
+ * its time and their unwind tables. Then kernel and user addresses go to the stage
+ * of frames one by one, each with its executable. An address without one, and the
+ * reason why the stack ended, become marks: nothing is left out.
  */
 #ifndef TRACEHANDLER_STACK_H
 #define TRACEHANDLER_STACK_H
@@ -23,34 +22,29 @@ struct trace_stacks {
 	uint64_t *pcs; /* of the stack being walked */
 };
 
-/* A sample, and what was mapped then. */
+/* A sample and the mappings of its time. */
 struct trace_take {
 	const struct trace_record *rec;
 	struct pm_image *image;
-	struct pm_view *view; /* NULL: as of now */
+	struct pm_view *view; /* NULL: current mappings */
 	uint64_t deadline; /* for its names; 0: the usual time */
 	bool hurry; /* go without tables that are still being read */
-	struct trace_table *late; /* out: the one it has to wait for */
+	struct trace_table *late; /* out: the table it has to wait for */
 };
 
-/*
- * Opts, frames and stats are borrowed; 'settled' is called when a table was read,
- * or cannot be read. 0 or -ENOMEM.
- */
-int trace_stacks_init(struct trace_stacks *s, const struct trace_opts *opts,
-		      struct trace_frames *frames, struct trace_stats *stats,
-		      void (*settled)(void *arg), void *arg);
+/* 'frames' is borrowed, with its opts, stats and waits. 0 or -ENOMEM. */
+int trace_stacks_init(struct trace_stacks *s, struct trace_frames *frames);
 void trace_stacks_fini(struct trace_stacks *s);
 
 /*
- * A sample whose image is known becomes a trace. -EAGAIN with take->late: it has
+ * Makes a trace of a sample whose image is known. -EAGAIN with take->late: it has
  * to wait for that table. 0 or -ENOMEM, counted.
  */
 int trace_stacks_take(struct trace_stacks *s, struct trace_take *take);
-/* Requests the tables of all that is mapped. */
+/* Requests the tables of all mappings. */
 void trace_stacks_ask(struct trace_stacks *s, struct pm_view *view);
 
-/* --- the walk alone, for tests ------------------------------------------------ */
+/* --- the walk alone, for benchmarks ------------------------------------------- */
 
 struct trace_place {
 	struct pm_mapping map;

@@ -6,30 +6,21 @@
 
 #include "tracehandler/unwind/tables.h"
 
-/* Entries without rows are small, but hold their exe. */
+/* Entries without rows are small, but hold a reference to their exe. */
 #define TABLES_MAX 4096
-/* What could not be read may be readable later: not asked too often. */
 #define TABLES_RETRY_NS (10 * CLOCK_NSEC_PER_SEC)
-#define TABLES_RETRY_BUSY_NS CLOCK_NSEC_PER_SEC /* others were in the way */
+/* After -ETIMEDOUT and -EBUSY, which other requests cause. */
+#define TABLES_RETRY_BUSY_NS CLOCK_NSEC_PER_SEC
 
 int trace_tables_init(struct trace_tables *t, size_t max_bytes,
-		      struct trace_stats *stats, struct trace_rules *rules,
-		      void (*settled)(void *arg), void *arg)
+		      struct trace_waits *waits, struct trace_rules *rules)
 {
-	memset(t, 0, sizeof(*t));
 	TAILQ_INIT(&t->list);
 	t->max_bytes = max_bytes;
-	t->stats = stats;
+	t->waits = waits;
+	t->stats = waits->stats;
 	t->rules = rules;
-	t->max_entries = TABLES_MAX;
-	t->settled = settled;
-	t->arg = arg;
 	return hash_init(&t->tables, 0);
-}
-
-void trace_table_ref(struct trace_table *table)
-{
-	table->refs++;
 }
 
 void trace_table_put(struct trace_table *table)
@@ -41,7 +32,7 @@ void trace_table_put(struct trace_table *table)
 	free(table);
 }
 
-/* It will not be found any more; who waits for it sees that it is gone. */
+/* Lookups no longer find it; samples that wait for it see that it is GONE. */
 static void trace_tables_drop(struct trace_tables *t, struct trace_table *e)
 {
 	if (e->state != TRACE_TABLE_ASKED)
@@ -74,23 +65,24 @@ void trace_tables_fini(struct trace_tables *t)
 	hash_fini(&t->tables);
 }
 
-/* The newest stays, whatever it takes: somebody waits for it. */
+/* The newest stays whatever its size: a sample waits for it. */
 static void trace_tables_limit(struct trace_tables *t)
 {
 	struct trace_table *e;
+	bool large;
 
-	while ((e = TAILQ_FIRST(&t->list)) && TAILQ_NEXT(e, link) &&
-	       t->stats->tables_bytes > t->max_bytes) {
-		t->stats->tables_evicted += e->state == TRACE_TABLE_HERE;
+	while ((e = TAILQ_FIRST(&t->list)) && TAILQ_NEXT(e, link)) {
+		large = t->stats->tables_bytes > t->max_bytes;
+		if (!large && t->tables.count <= TABLES_MAX)
+			break;
+		t->stats->tables_evicted +=
+			large && e->state == TRACE_TABLE_HERE;
 		trace_tables_drop(t, e);
 	}
-	while ((e = TAILQ_FIRST(&t->list)) && TAILQ_NEXT(e, link) &&
-	       t->tables.count > t->max_entries)
-		trace_tables_drop(t, e);
 }
 
-/* Not the file's fault: it may go better another time. */
-static bool trace_tables_passing(int err)
+/* The cause is not the file's content: another request may succeed. */
+static bool trace_tables_transient(int err)
 {
 	return err != -ENODATA && err != -ENOTSUP && err != -ENOEXEC &&
 	       err != -EINVAL && err != -E2BIG && err != -EFBIG;
@@ -102,7 +94,7 @@ static void trace_tables_failed(struct trace_table *e, int err)
 
 	e->state = TRACE_TABLE_NONE;
 	e->err = err;
-	if (!trace_tables_passing(err))
+	if (!trace_tables_transient(err))
 		e->retry = UINT64_MAX;
 	else if (err == -ETIMEDOUT || err == -EBUSY)
 		e->retry = t->now + TABLES_RETRY_BUSY_NS;
@@ -157,25 +149,11 @@ static void trace_tables_answer(void *arg, int err,
 	TAILQ_INSERT_TAIL(&t->list, e, link);
 	trace_tables_limit(t);
 	trace_table_put(e);
-	t->settled(t->arg);
-}
-
-static uint64_t trace_tables_hash(const struct pm_exe *exe)
-{
-	return hash_u64((uintptr_t)exe);
-}
-
-static struct trace_table *trace_tables_find(const struct trace_tables *t,
-					     const struct pm_exe *exe)
-{
-	struct trace_table *e;
-
-	HASH_FIND(e, &t->tables, trace_tables_hash(exe), node, e->exe == exe);
-	return e;
+	trace_waits_check(t->waits, 0);
 }
 
 static struct trace_table *trace_tables_ask(struct trace_tables *t,
-					    struct pm_exe *exe)
+					    struct pm_exe *exe, uint64_t hash)
 {
 	struct trace_table *e = calloc(1, sizeof(*e));
 
@@ -189,32 +167,37 @@ static struct trace_table *trace_tables_ask(struct trace_tables *t,
 	}
 	e->owner = t;
 	e->exe = pm_exe_get(exe);
-	hash_insert(&t->tables, &e->node, trace_tables_hash(exe));
+	hash_insert(&t->tables, &e->node, hash);
 	t->stats->tables_asked++;
 	return e;
 }
 
-void trace_tables_want(struct trace_tables *t, struct trace_table *table)
+struct trace_table *trace_tables_want(struct trace_tables *t,
+				      struct trace_table *table)
 {
-	if (table->state != TRACE_TABLE_ASKED || table->wanted)
-		return;
-	table->wanted = true;
-	t->wanted++;
-	pm_exe_hurry(table->exe);
+	table->refs++;
+	if (table->state == TRACE_TABLE_ASKED && !table->wanted) {
+		table->wanted = true;
+		t->wanted++;
+		pm_exe_hurry(table->exe);
+	}
+	return table;
 }
 
 struct trace_table *trace_tables_get(struct trace_tables *t, struct pm_exe *exe)
 {
 	struct trace_table *e;
+	uint64_t hash;
 
 	exe = pm_exe_root(exe);
-	e = trace_tables_find(t, exe);
+	hash = hash_u64((uintptr_t)exe);
+	HASH_FIND(e, &t->tables, hash, node, e->exe == exe);
 	if (e && e->state == TRACE_TABLE_NONE && t->now >= e->retry) {
 		trace_tables_drop(t, e);
 		e = NULL;
 	}
 	if (!e)
-		return trace_tables_ask(t, exe);
+		return trace_tables_ask(t, exe, hash);
 	if (e->state != TRACE_TABLE_ASKED && TAILQ_NEXT(e, link)) {
 		TAILQ_REMOVE(&t->list, e, link);
 		TAILQ_INSERT_TAIL(&t->list, e, link);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tables: the unwind rows of executables, once each, for all processes. Asked
- * for when first needed, read only, and under a byte budget: what was used
- * longest ago goes, and comes again when needed.
+ * tables: the unwind rows of executables, one table each for all processes.
+ * Requested when first needed, read-only, and under a byte budget: the least
+ * recently used table is evicted, and requested again when needed.
  */
 #ifndef TRACEHANDLER_TABLES_H
 #define TRACEHANDLER_TABLES_H
@@ -13,22 +13,22 @@
 
 #include "base/base.h"
 #include "tracehandler/unwind/rules.h"
-#include "tracehandler/tracehandler.h"
+#include "tracehandler/wait.h"
 
 enum trace_table_state {
 	TRACE_TABLE_ASKED,
 	TRACE_TABLE_HERE,
-	TRACE_TABLE_NONE, /* it has none, or they cannot be had */
-	TRACE_TABLE_GONE, /* put out; whoever still waits asks anew */
+	TRACE_TABLE_NONE, /* the file has none, or it could not be read */
+	TRACE_TABLE_GONE, /* evicted; whoever waits for it requests it again */
 };
 
 struct trace_tables;
 
-/* Refcounted, so that one who waits for it need not be told it went. */
+/* Refcounted: a sample that waits for a table sees that it is GONE. */
 struct trace_table {
 	struct hash_node node;
 	TAILQ_ENTRY(trace_table) link; /* by use, while it is not ASKED */
-	struct trace_tables *owner; /* NULL: nobody wants the answer any more */
+	struct trace_tables *owner; /* NULL: the answer is not needed */
 	struct pm_exe *exe; /* a reference */
 	struct symbolizer_rows *rows; /* HERE */
 	size_t bytes;
@@ -41,22 +41,19 @@ struct trace_table {
 
 struct trace_tables {
 	struct hash tables;
-	TAILQ_HEAD(, trace_table) list; /* by use, oldest first */
-	size_t max_bytes, max_entries;
-	size_t wanted; /* how many are */
+	TAILQ_HEAD(, trace_table) list; /* least recently used first */
+	size_t max_bytes;
+	size_t wanted; /* tables that samples wait for */
 	uint64_t now;
-	/* A table came, or will not come. */
-	void (*settled)(void *arg);
-	void *arg;
-	struct trace_stats *stats; /* tables_* of it */
-	struct trace_rules *rules; /* made from them */
+	struct trace_waits *waits; /* checked after each answer */
+	struct trace_stats *stats; /* tables_* */
+	struct trace_rules *rules; /* cached from the tables */
 };
 
 /* 0 or -ENOMEM. */
 int trace_tables_init(struct trace_tables *t, size_t max_bytes,
-		      struct trace_stats *stats, struct trace_rules *rules,
-		      void (*settled)(void *arg), void *arg);
-/* Answers still owed will find nobody. */
+		      struct trace_waits *waits, struct trace_rules *rules);
+/* Outstanding requests are completed later, without effect. */
 void trace_tables_fini(struct trace_tables *t);
 
 /* Files and the vDSO may have rows, nothing else. */
@@ -68,12 +65,12 @@ static inline bool trace_tables_may(const struct pm_exe *exe)
 	return info.kind == PM_EXE_FILE || info.kind == PM_EXE_VDSO;
 }
 
-/* That of such an exe, borrowed; asked for if need be. NULL: no memory. */
+/* The table of such an exe, borrowed; requested if needed. NULL: no memory. */
 struct trace_table *trace_tables_get(struct trace_tables *t,
 				     struct pm_exe *exe);
-/* A sample waits for it from now on. */
-void trace_tables_want(struct trace_tables *t, struct trace_table *table);
-void trace_table_ref(struct trace_table *table);
-void trace_table_put(struct trace_table *table); /* NULL is fine */
+/* Returns 'table' with a reference, for a sample that waits for it. */
+struct trace_table *trace_tables_want(struct trace_tables *t,
+				      struct trace_table *table);
+void trace_table_put(struct trace_table *table); /* NULL is allowed */
 
 #endif /* TRACEHANDLER_TABLES_H */

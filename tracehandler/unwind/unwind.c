@@ -3,8 +3,8 @@
  * unwind: see tracehandler/unwind/unwind.h. A frame pointer points at the caller's
  * frame pointer, with the return address above it; the outermost frame has
  * zero there (System V ABI, 3.4.1). Code built without frame pointers uses the
- * register for anything, so every step is checked: on the stack, aligned, and
- * always towards its end.
+ * register for anything, so each frame must be on the stack, aligned, and above the
+ * one before.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@ static bool unwind_word(const struct trace_piece *s, uint64_t at, size_t word,
 	return trace_piece_read(s, at, out, word);
 }
 
-/* A frame that is not in the copy: does it lie behind where the copy ends? */
+/* Why a frame was not copied: it may be behind the end of the copy. */
 static enum trace_end unwind_outside(const struct trace_piece *s, uint64_t sp,
 				     uint64_t fp, size_t word)
 {

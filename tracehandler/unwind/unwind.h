@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unwind: registers and a copy of the stack in, addresses out. Pure. */
+/* unwind: the addresses of a copied stack, by frame pointers. Pure. */
 #ifndef TRACEHANDLER_UNWIND_H
 #define TRACEHANDLER_UNWIND_H
 
@@ -11,9 +11,8 @@
 #include "bpf/abi.h"
 
 /*
- * How a stack ends. X(NAME, counter of trace_stats, frame that says so). All
- * but the first put a last frame on the trace. In the text, %s is the file of
- * the last frame, %u the bytes that were copied, in KiB.
+ * How a stack ends. X(NAME, counter of trace_stats, text of its mark). In the text,
+ * %s is the file of the last frame, %u the copied KiB. ROOT has no mark.
  */
 #define TRACE_ENDS(X)                                        \
 	X(ROOT, stack_root, NULL)                            \
@@ -38,7 +37,7 @@ enum trace_end {
 	TRACE_END_MAX,
 };
 
-/* What was copied of a stack: the bytes at [start, start + size). */
+/* A copy of a part of a stack: the bytes at [start, start + size). */
 struct trace_piece {
 	const uint8_t *bytes;
 	uint64_t start;
@@ -47,7 +46,7 @@ struct trace_piece {
 	uint64_t holes; /* as in struct abi_stack */
 };
 
-/* The word at 'at', if it was copied. */
+/* Reads 'len' bytes at 'at', at most a page; false: not copied. */
 static inline bool trace_piece_read(const struct trace_piece *p, uint64_t at,
 				    void *out, size_t len)
 {
@@ -70,18 +69,18 @@ static inline bool trace_piece_read(const struct trace_piece *p, uint64_t at,
 
 struct trace_stack {
 	const struct abi_regs *regs;
-	struct trace_piece here; /* of the one that sp is on */
-	struct trace_piece left; /* of the one a signal left for it; or none */
+	struct trace_piece here; /* of the stack that sp is on */
+	struct trace_piece left; /* of the one left for a signal's; or none */
 	bool compat; /* 32-bit code: words of four bytes */
 };
 
-/* No stack is larger: what lies farther behind a copy is on another one. */
+/* No stack is larger: an address farther from a copy is on another stack. */
 #define TRACE_STACK_MAX (1ULL << 30)
 
 /*
- * Walks the frame pointers. Fills up to 'max' addresses, the interrupted one
- * first, the others return addresses as they lie on the stack; says in '*why'
- * how it ended. Returns how many.
+ * Follows the frame pointers. Fills 'pcs' with up to 'max' addresses, the
+ * interrupted one first, the others return addresses as on the stack, and returns
+ * their number. Sets '*why' to how the stack ended.
  */
 size_t trace_unwind_fp(const struct trace_stack *stack, uint64_t *pcs,
 		       size_t max, enum trace_end *why);

@@ -316,10 +316,10 @@ static void test_stack_copy(void **state)
 			uint64_t at = fp - r->stack.start;
 
 			assert_in_range(fp, sp, sp + r->stack.size - 512);
-			memcpy(&ret, r->stack_bytes + at + 8, 8);
+			memcpy(&ret, r->stack.bytes + at + 8, 8);
 			assert_in_range(ret, (uintptr_t)descend,
 					(uintptr_t)descend + 256);
-			memcpy(&fp, r->stack_bytes + at, 8);
+			memcpy(&fp, r->stack.bytes + at, 8);
 		}
 	}
 	assert_true(n > 0);

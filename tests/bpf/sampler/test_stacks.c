@@ -208,21 +208,12 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **threadp)
 	return true;
 }
 
-static bool read_piece(const struct abi_stack *s, const uint8_t *bytes,
-		       Dwarf_Addr addr, Dwarf_Word *out)
-{
-	const struct trace_piece p = { bytes, s->start, s->size, s->end,
-				       s->holes };
-
-	return trace_piece_read(&p, addr, out, 8);
-}
-
 static bool read_memory(Dwfl *dwfl, Dwarf_Addr addr, Dwarf_Word *out, void *arg)
 {
 	const struct trace_record *r = (*(struct both **)arg)->rec;
 
-	return read_piece(&r->stack, r->stack_bytes, addr, out) ||
-	       (r->has_left && read_piece(&r->left, r->left_bytes, addr, out));
+	return trace_piece_read(&r->stack, addr, out, 8) ||
+	       trace_piece_read(&r->left, addr, out, 8);
 }
 
 static bool set_registers(Dwfl_Thread *thread, void *arg)
@@ -405,14 +396,10 @@ static void unwind(struct child *c, const struct trace_record *r)
 	static struct both b;
 	struct trace_stack s = {
 		.regs = &r->regs,
-		.here = { r->stack_bytes, r->stack.start, r->stack.size,
-			  r->stack.end, r->stack.holes },
+		.here = r->stack,
+		.left = r->left,
 	};
 
-	if (r->has_left)
-		s.left = (struct trace_piece){ r->left_bytes, r->left.start,
-					       r->left.size, r->left.end,
-					       r->left.holes };
 	c->taken++;
 	if (!r->has_regs || !r->has_stack || r->stack.end == ABI_STACK_RING) {
 		c->none++;

@@ -23,15 +23,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (i = 0; i < rec.nkstack; i++)
 		sum += trace_record_kpc(&rec, i);
 	for (i = 0; i < rec.stack.size; i++)
-		sum += rec.stack_bytes[i];
+		sum += rec.stack.bytes[i];
 	for (i = 0; i < rec.left.size; i++)
-		sum += rec.left_bytes[i];
+		sum += rec.left.bytes[i];
 	stack = (struct trace_stack){
 		.regs = &rec.regs,
-		.here = { rec.stack_bytes, rec.stack.start, rec.stack.size,
-			  rec.stack.end, rec.stack.holes },
-		.left = { rec.left_bytes, rec.left.start, rec.left.size,
-			  rec.left.end, rec.left.holes },
+		.here = rec.stack,
+		.left = rec.left,
 		.compat = rec.head.flags & ABI_SAMPLE_COMPAT,
 	};
 	n = trace_unwind_fp(&stack, pcs, MAX_FRAMES, &why);

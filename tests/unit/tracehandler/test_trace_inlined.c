@@ -250,7 +250,7 @@ static void places_of_other_kinds_are_other_frames(void **state)
 	assert_int_equal(f[1]->nlines, 3);
 	assert_string_equal(f[1]->lines[2].function->name, "outer");
 	trace_names_plain(f[2]);
-	assert_string_equal(f[2]->plain, "[unknown]+0x7");
+	assert_string_equal(f[2]->line.function->name, "[unknown]+0x7");
 	for (i = 0; i < ARRAY_SIZE(places); i++)
 		trace_frame_put(&c, f[i]);
 	trace_cache_fini(&c);

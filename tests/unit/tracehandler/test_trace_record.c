@@ -72,7 +72,7 @@ static void test_parts(void **state)
 	assert_int_equal(out.stack.start, 0x1000);
 	assert_int_equal(out.stack.size, 10);
 	assert_int_equal(out.stack.end, ABI_STACK_FAULT);
-	assert_memory_equal(out.stack_bytes, "0123456789", 10);
+	assert_memory_equal(out.stack.bytes, "0123456789", 10);
 }
 
 /* A second stack is the one that a signal left; a third is nothing. */
@@ -100,7 +100,7 @@ static void test_two_stacks(void **state)
 	assert_int_equal(out.left.start, 0x9000);
 	assert_int_equal(out.left.size, 16);
 	assert_int_equal(out.left.end, ABI_STACK_CAP);
-	assert_ptr_equal(out.left_bytes, r.buf + r.len - 16);
+	assert_ptr_equal(out.left.bytes, r.buf + r.len - 16);
 }
 
 static void test_header_alone(void **state)
