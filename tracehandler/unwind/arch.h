@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arch: what the unwinder has to know of the machine. Another one is another
+ * arch: what the unwinder needs to know about the machine. A new machine is a new
  * file like arch_x86_64.h.
  */
 #ifndef TRACEHANDLER_ARCH_H

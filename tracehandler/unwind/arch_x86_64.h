@@ -10,19 +10,16 @@
 
 #define ARCH_WORD 8
 
-/* Registers by DWARF number, 3.6.2; the return address is one of them. */
+/* Registers by DWARF number, 3.6.2; the return address has one, too. */
 #define ARCH_REG_FP 6 /* rbp */
 #define ARCH_REG_SP 7 /* rsp */
 #define ARCH_REG_RA 16
 
-/* A function gives these back as they were, 3.2.1: rbx rbp r12..r15. */
+/* Callee-saved registers, 3.2.1: rbx rbp r12..r15. */
 #define ARCH_SAVED 6
-#define ARCH_SAVED_REGS               \
-	{                             \
-		3, 6, 12, 13, 14, 15, \
-	}
+static const uint8_t arch_saved[ARCH_SAVED] = { 3, 6, 12, 13, 14, 15 };
 
-/* A frame that begins with a frame pointer, 3.2.2: the caller's registers. */
+/* The caller's registers, of a frame with a frame pointer, 3.2.2. */
 #define ARCH_FP_RULE                                                         \
 	{                                                                    \
 		.cfa = { SYMBOLIZER_REG, ARCH_REG_FP, 0, 16 },               \

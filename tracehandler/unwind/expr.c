@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * expr: see tracehandler/unwind/expr.h. DWARF 5, 2.5.1; what needs more than a frame
- * (objects, calls, other address spaces) has no place in unwind rules, 6.4.2.
+ * expr: see tracehandler/unwind/expr.h. DWARF 5, 2.5.1. Operations that need more
+ * than a frame (objects, calls, other address spaces) are not allowed in unwind
+ * rules, 6.4.2.
  */
-
 #include "base/base.h"
 #include "tracehandler/unwind/expr.h"
 
@@ -52,7 +52,7 @@ enum {
 	OP_NOP = 0x96,
 };
 
-struct machine {
+struct expr {
 	struct cursor c;
 	const uint8_t *code;
 	const struct trace_frame_regs *regs;
@@ -63,7 +63,7 @@ struct machine {
 	bool bad;
 };
 
-static void expr_push(struct machine *m, uint64_t v)
+static void expr_push(struct expr *m, uint64_t v)
 {
 	if (m->n == EXPR_STACK)
 		m->bad = true;
@@ -71,7 +71,7 @@ static void expr_push(struct machine *m, uint64_t v)
 		m->stack[m->n++] = v;
 }
 
-static uint64_t expr_pop(struct machine *m)
+static uint64_t expr_pop(struct expr *m)
 {
 	if (m->n)
 		return m->stack[--m->n];
@@ -80,7 +80,7 @@ static uint64_t expr_pop(struct machine *m)
 }
 
 /* The entry 'depth' below the top. */
-static void expr_pick(struct machine *m, uint64_t depth)
+static void expr_pick(struct expr *m, uint64_t depth)
 {
 	if (depth < m->n)
 		expr_push(m, m->stack[m->n - 1 - depth]);
@@ -88,7 +88,7 @@ static void expr_pick(struct machine *m, uint64_t depth)
 		m->bad = true;
 }
 
-static void base_register(struct machine *m, uint64_t reg)
+static void expr_push_register(struct expr *m, uint64_t reg)
 {
 	uint64_t off = (uint64_t)cursor_sleb(&m->c);
 
@@ -98,7 +98,7 @@ static void base_register(struct machine *m, uint64_t reg)
 		expr_push(m, m->regs->v[reg] + off);
 }
 
-static void expr_deref(struct machine *m, uint64_t size)
+static void expr_deref(struct expr *m, uint64_t size)
 {
 	uint64_t v = 0, at = expr_pop(m);
 
@@ -109,7 +109,7 @@ static void expr_deref(struct machine *m, uint64_t size)
 	expr_push(m, size == 8 ? v : v & ((1ULL << 8 * size) - 1));
 }
 
-static void expr_jump(struct machine *m, bool taken)
+static void expr_jump(struct expr *m, bool taken)
 {
 	int64_t by = cursor_signed(&m->c, 2);
 
@@ -121,8 +121,7 @@ static void expr_jump(struct machine *m, bool taken)
 		m->c.p += by;
 }
 
-static uint64_t expr_binary(struct machine *m, uint8_t op, uint64_t a,
-			    uint64_t b)
+static uint64_t expr_binary(struct expr *m, uint8_t op, uint64_t a, uint64_t b)
 {
 	int64_t sa = (int64_t)a, sb = (int64_t)b;
 
@@ -170,8 +169,8 @@ static uint64_t expr_binary(struct machine *m, uint8_t op, uint64_t a,
 	return 0;
 }
 
-/* Those that move or change what is on the stack. False: another one. */
-static bool run_stack(struct machine *m, uint8_t op)
+/* Operations that only change the stack. False: another one. */
+static bool expr_run_stack(struct expr *m, uint8_t op)
 {
 	uint64_t a, b, c;
 
@@ -223,7 +222,7 @@ static bool run_stack(struct machine *m, uint8_t op)
 	}
 }
 
-static void expr_run_one(struct machine *m)
+static void expr_run_one(struct expr *m)
 {
 	uint8_t op = (uint8_t)cursor_fixed(&m->c, 1);
 	uint64_t a, b;
@@ -232,13 +231,13 @@ static void expr_run_one(struct machine *m)
 	if (op >= OP_LIT0 && op < OP_LIT0 + 32) {
 		expr_push(m, op - OP_LIT0);
 	} else if (op >= OP_BREG0 && op < OP_BREG0 + 32) {
-		base_register(m, op - OP_BREG0);
+		expr_push_register(m, op - OP_BREG0);
 	} else if (op >= OP_CONST1U && op <= OP_CONST8S) {
 		size = 1U << ((op - OP_CONST1U) / 2);
 		expr_push(m, op & 1 ? (uint64_t)cursor_signed(&m->c, size)
 				    : cursor_fixed(&m->c, size));
 	} else if (op == OP_BREGX) {
-		base_register(m, cursor_uleb(&m->c));
+		expr_push_register(m, cursor_uleb(&m->c));
 	} else if (op == OP_CONSTU) {
 		expr_push(m, cursor_uleb(&m->c));
 	} else if (op == OP_CONSTS) {
@@ -251,7 +250,7 @@ static void expr_run_one(struct machine *m)
 		expr_jump(m, true);
 	} else if (op == OP_BRA) {
 		expr_jump(m, expr_pop(m) != 0);
-	} else if (!run_stack(m, op)) {
+	} else if (!expr_run_stack(m, op)) {
 		b = expr_pop(m);
 		a = expr_pop(m);
 		expr_push(m, expr_binary(m, op, a, b));
@@ -262,11 +261,11 @@ bool trace_expr(const uint8_t *code, size_t len,
 		const struct trace_frame_regs *regs, const uint64_t *cfa,
 		trace_read_fn read, void *arg, uint64_t *out)
 {
-	struct machine m = { .c = { code, code + len, false },
-			     .code = code,
-			     .regs = regs,
-			     .read = read,
-			     .arg = arg };
+	struct expr m = { .c = { code, code + len, false },
+			  .code = code,
+			  .regs = regs,
+			  .read = read,
+			  .arg = arg };
 
 	if (cfa)
 		expr_push(&m, *cfa);

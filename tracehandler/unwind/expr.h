@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* expr: DWARF expressions of unwind rules, over a frame. Pure, and bounded. */
+/* expr: evaluates DWARF expressions of unwind rules. Pure, and bounded. */
 #ifndef TRACEHANDLER_EXPR_H
 #define TRACEHANDLER_EXPR_H
 
@@ -9,18 +9,18 @@
 
 #include "symbolize/symbolize.h"
 
-/* A frame: its registers, as far as they are known. */
+/* The known registers of a frame. */
 struct trace_frame_regs {
-	uint64_t v[SYMBOLIZER_REGS]; /* the last one is the address */
+	uint64_t v[SYMBOLIZER_REGS]; /* the last is the return address */
 	uint32_t known; /* a bit each */
 };
 
-/* A word of the frame's memory; false: it is not at hand. */
+/* Reads a word of the process's memory; false: it was not copied. */
 typedef bool (*trace_read_fn)(void *arg, uint64_t at, uint64_t *out);
 
 /*
- * The value of an expression that begins with 'cfa' on its stack, if that is
- * not NULL. False: it asks for what is not known, or makes no sense.
+ * The value of an expression, which begins with 'cfa' on its stack unless that is
+ * NULL. False: it is invalid, or something it needs is not known.
  */
 bool trace_expr(const uint8_t *code, size_t len,
 		const struct trace_frame_regs *regs, const uint64_t *cfa,

@@ -7,14 +7,11 @@
 #include "base/base.h"
 #include "tracehandler/unwind/rules.h"
 
-#define RULES_SLOTS 8192 /* of 32 bytes */
-
-static const uint8_t arch_saved[ARCH_SAVED] = ARCH_SAVED_REGS;
+#define RULES_PAIRS 4096 /* of slots of 32 bytes */
 
 int trace_rules_init(struct trace_rules *c)
 {
-	c->slots = calloc(RULES_SLOTS, sizeof(*c->slots));
-	c->mask = RULES_SLOTS / 2 - 1;
+	c->slots = calloc(2 * RULES_PAIRS, sizeof(*c->slots));
 	return c->slots ? 0 : -ENOMEM;
 }
 
@@ -26,10 +23,10 @@ void trace_rules_fini(struct trace_rules *c)
 
 void trace_rules_forget(struct trace_rules *c)
 {
-	memset(c->slots, 0, RULES_SLOTS * sizeof(*c->slots));
+	memset(c->slots, 0, 2 * RULES_PAIRS * sizeof(*c->slots));
 }
 
-static bool saved_by_word(const struct symbolizer_value *v, int8_t *words)
+static bool rules_saved_word(const struct symbolizer_value *v, int8_t *words)
 {
 	if (v->from == SYMBOLIZER_SAME) {
 		*words = 0;
@@ -40,9 +37,9 @@ static bool saved_by_word(const struct symbolizer_value *v, int8_t *words)
 	       v->n >= -128 * ARCH_WORD && v->n % ARCH_WORD == 0;
 }
 
-/* Does the short form say all of it? */
-static bool trace_rule_is_short(const struct symbolizer_rule *rule,
-				struct trace_rule *out)
+/* Whether the short form can express the rule. */
+static bool rules_is_short(const struct symbolizer_rule *rule,
+			   struct trace_rule *out)
 {
 	uint32_t left = (1U << SYMBOLIZER_REGS) - 1;
 	const struct symbolizer_value *ra = &rule->regs[ARCH_REG_RA],
@@ -54,7 +51,8 @@ static bool trace_rule_is_short(const struct symbolizer_rule *rule,
 		return false;
 	left &= ~(1U << ARCH_REG_RA | 1U << ARCH_REG_SP);
 	for (int i = 0; i < ARCH_SAVED; i++) {
-		if (!saved_by_word(&rule->regs[arch_saved[i]], &out->saved[i]))
+		if (!rules_saved_word(&rule->regs[arch_saved[i]],
+				      &out->saved[i]))
 			return false;
 		left &= ~(1U << arch_saved[i]);
 	}
@@ -66,8 +64,8 @@ static bool trace_rule_is_short(const struct symbolizer_rule *rule,
 	return true;
 }
 
-static void rule_read(const struct symbolizer_rows *rows, uint64_t vaddr,
-		      bool call, struct trace_rule *out)
+static void rules_read(const struct symbolizer_rows *rows, uint64_t vaddr,
+		       bool call, struct trace_rule *out)
 {
 	struct symbolizer_rule rule;
 
@@ -80,23 +78,23 @@ static void rule_read(const struct symbolizer_rows *rows, uint64_t vaddr,
 	if (!out->id)
 		return;
 	symbolizer_rows_rule(rows, out->id, &rule);
-	out->kind = trace_rule_is_short(&rule, out) ? TRACE_RULE_USUAL
-						    : TRACE_RULE_OTHER;
+	out->kind = rules_is_short(&rule, out) ? TRACE_RULE_USUAL
+					       : TRACE_RULE_OTHER;
 }
 
 void trace_rules_find(struct trace_rules *c, const struct symbolizer_rows *rows,
 		      uint64_t vaddr, bool call, struct trace_rule *out)
 {
 	struct trace_rule_slot *s, first;
-	/* No address has its upper bit: it tells calls from the others. */
+	/* No address has its top bit set: 'call' takes its place. */
 	uint64_t key = vaddr << 1 | call;
 	uint64_t h = (key ^ (uintptr_t)rows >> 4) * 0x9e3779b97f4a7c15ULL;
 
 	if (!c) {
-		rule_read(rows, vaddr, call, out);
+		rules_read(rows, vaddr, call, out);
 		return;
 	}
-	s = &c->slots[2 * ((h >> 40) & c->mask)];
+	s = &c->slots[2 * ((h >> 40) % RULES_PAIRS)];
 	if (s->rows == rows && s->vaddr == key) {
 		*out = s->rule;
 		return;
@@ -107,7 +105,7 @@ void trace_rules_find(struct trace_rules *c, const struct symbolizer_rows *rows,
 	} else {
 		s->rows = rows;
 		s->vaddr = key;
-		rule_read(rows, vaddr, call, &s->rule);
+		rules_read(rows, vaddr, call, &s->rule);
 	}
 	s[1] = first;
 	*out = s->rule;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * walk: see tracehandler/unwind/walk.h. A return address points behind its call, which
- * may be the last of its function, so it is looked up less one; an address that
- * a signal interrupted is looked up as it is.
+ * may be the last instruction of its function, so it is looked up less one. An
+ * address that a signal interrupted is looked up as it is.
  */
 #include <string.h>
 
@@ -12,21 +12,17 @@
 
 #define RA ARCH_REG_RA
 
-#define CODES 4
-
-static const uint8_t saved[ARCH_SAVED] = ARCH_SAVED_REGS;
-
 struct walk {
 	const struct trace_stack *stack;
 	trace_code_fn code;
 	void *arg;
-	struct trace_code codes[CODES]; /* met last */
-	unsigned int next; /* of them to be replaced */
-	const struct symbolizer_rows *rows; /* of the frame at hand */
+	struct trace_code codes[4]; /* looked up last */
+	unsigned int next; /* to be replaced */
+	const struct symbolizer_rows *rows; /* of the current frame */
 	struct trace_frame_regs regs;
 	uint64_t missing; /* the last address a step could not read */
-	uint64_t unread; /* where a register would be that is not known */
-	bool exact; /* the frame was interrupted, it did not call */
+	uint64_t unread; /* the address of a saved register that was not read */
+	bool exact; /* the frame was interrupted, not in a call */
 };
 
 static bool walk_read_word(void *arg, uint64_t at, uint64_t *out)
@@ -40,7 +36,7 @@ static bool walk_read_word(void *arg, uint64_t at, uint64_t *out)
 	return false;
 }
 
-/* What a rule gives; false: it cannot be had. */
+/* Evaluates one value of a rule. False: something it needs is not known. */
 static bool walk_value(struct walk *w, const struct symbolizer_value *v,
 		       const uint64_t *cfa, uint64_t *out)
 {
@@ -79,11 +75,11 @@ static bool walk_value(struct walk *w, const struct symbolizer_value *v,
 }
 
 /*
- * Up, always, but for a signal handler, which may have come from any stack, and
- * an interrupted function that has its return address in a register.
+ * Whether the caller's sp is farther up. It may be equal in an interrupted function
+ * that has its return address in a register.
  */
-static bool leads_up(const struct walk *w, const struct symbolizer_rule *rule,
-		     uint64_t sp)
+static bool walk_leads_up(const struct walk *w,
+			  const struct symbolizer_rule *rule, uint64_t sp)
 {
 	if (sp == w->regs.v[ARCH_REG_SP])
 		return w->exact && rule->regs[RA].from == SYMBOLIZER_REG;
@@ -91,12 +87,12 @@ static bool leads_up(const struct walk *w, const struct symbolizer_rule *rule,
 }
 
 /*
- * Perf events copy from the stack pointer on, without the red zone below; and
- * its page may never have been touched. What is said to be saved there is the
- * leaf's, and has mostly been taken back: GCC's rules for the last instructions
- * of a function, behind its pops, still name the place on the stack.
+ * Whether a register saved at 'at' was popped already: behind the pops at the end of
+ * a function, GCC's rules still name the place on the stack, which is then in the
+ * red zone below sp. Perf events do not copy the red zone, and its page may be
+ * absent.
  */
-static bool taken_back(const struct walk *w, uint64_t at)
+static bool walk_was_popped(const struct walk *w, uint64_t at)
 {
 	uint64_t below = w->stack->regs->gpr[ABI_REG_SP] - at, word;
 
@@ -105,8 +101,8 @@ static bool taken_back(const struct walk *w, uint64_t at)
 }
 
 /*
- * From a frame to its caller; false: there is none that can be had. Only what
- * a rule saves may be missing of the caller's registers.
+ * From a frame to its caller; false: not found. Of the caller's registers only those
+ * that the rule saves may be unknown afterwards.
  */
 static bool walk_step(struct walk *w, const struct symbolizer_rule *rule)
 {
@@ -117,10 +113,10 @@ static bool walk_step(struct walk *w, const struct symbolizer_rule *rule)
 		return false;
 	for (int i = 0; i < SYMBOLIZER_REGS; i++) {
 		const struct symbolizer_value *from = &rule->regs[i];
-
-		bool same = from->from == SYMBOLIZER_SAME ||
-			    (from->from == SYMBOLIZER_AT_CFA &&
-			     taken_back(w, cfa + (uint64_t)(int64_t)from->n));
+		bool same =
+			from->from == SYMBOLIZER_SAME ||
+			(from->from == SYMBOLIZER_AT_CFA &&
+			 walk_was_popped(w, cfa + (uint64_t)(int64_t)from->n));
 
 		if (same)
 			v = w->regs.v[i];
@@ -134,23 +130,23 @@ static bool walk_step(struct walk *w, const struct symbolizer_rule *rule)
 	}
 	if (!(next.known & 1U << RA) || !(next.known & 1U << ARCH_REG_SP))
 		return false;
-	if (!rule->signal && !leads_up(w, rule, next.v[ARCH_REG_SP]))
+	if (!rule->signal && !walk_leads_up(w, rule, next.v[ARCH_REG_SP]))
 		return false;
 	w->regs = next;
 	return true;
 }
 
-/* What is at an address: a stack goes to and fro between few files. */
-static const struct trace_code *code_at(struct walk *w, uint64_t pc)
+/* A stack alternates between few files. */
+static const struct trace_code *walk_code_at(struct walk *w, uint64_t pc)
 {
 	struct trace_code *c;
 
-	for (unsigned int i = 0; i < CODES; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(w->codes); i++) {
 		c = &w->codes[i];
 		if (pc >= c->start && pc < c->end)
 			return c;
 	}
-	c = &w->codes[w->next++ % CODES];
+	c = &w->codes[w->next++ % ARRAY_SIZE(w->codes)];
 	*c = (struct trace_code){ .state = TRACE_CODE_NONE };
 	w->code(w->arg, pc, c);
 	return c;
@@ -158,10 +154,10 @@ static const struct trace_code *code_at(struct walk *w, uint64_t pc)
 
 /*
  * A frame without rows, by its frame pointer: System V ABI, 3.2.2. Code built
- * without uses the register for anything; so it has to lead up, and what lies
- * there as return address into code.
+ * without frame pointers uses the register for anything, so it must lead up, and
+ * the return address there into code.
  */
-static bool step_fp(struct walk *w)
+static bool walk_step_fp(struct walk *w)
 {
 	static const struct symbolizer_rule frame = ARCH_FP_RULE;
 	uint64_t fp = w->regs.v[ARCH_REG_FP];
@@ -170,11 +166,12 @@ static bool step_fp(struct walk *w)
 	    fp < w->regs.v[ARCH_REG_SP] || !walk_step(w, &frame))
 		return false;
 	return !w->regs.v[RA] ||
-	       code_at(w, w->regs.v[RA] - 1)->state != TRACE_CODE_NONE;
+	       walk_code_at(w, w->regs.v[RA] - 1)->state != TRACE_CODE_NONE;
 }
 
-/* Why a step failed. */
-static enum trace_end why_not(const struct walk *w, enum trace_end otherwise)
+/* Why a step failed; 'otherwise' if not for memory that was not copied. */
+static enum trace_end walk_why_not(const struct walk *w,
+				   enum trace_end otherwise)
 {
 	const struct trace_piece *p = &w->stack->here;
 	uint64_t sp = w->regs.v[ARCH_REG_SP];
@@ -197,18 +194,15 @@ static enum trace_end why_not(const struct walk *w, enum trace_end otherwise)
 	return otherwise == TRACE_END_BROKEN ? TRACE_END_OTHER : otherwise;
 }
 
-/*
- * Code without rows whose frame pointer is zero is where somebody began: that
- * is how the outermost frame is marked (System V ABI, 3.4.1).
- */
-static bool begins_here(const struct walk *w, size_t n)
+/* A zero frame pointer marks the outermost frame (System V ABI, 3.4.1). */
+static bool walk_is_outermost(const struct walk *w, size_t n)
 {
 	return n > 1 && (w->regs.known & 1U << ARCH_REG_FP) &&
 	       !w->regs.v[ARCH_REG_FP];
 }
 
-/* The usual step, in place: nothing but the CFA is of the frame that goes. */
-static bool step_usual(struct walk *w, const struct trace_rule *rule)
+/* A step by a rule of the usual form, in place. */
+static bool walk_step_usual(struct walk *w, const struct trace_rule *rule)
 {
 	struct trace_frame_regs *r = &w->regs;
 	uint64_t cfa = r->v[rule->cfa_reg] + (uint64_t)(int64_t)rule->cfa;
@@ -221,10 +215,11 @@ static bool step_usual(struct walk *w, const struct trace_rule *rule)
 
 		if (!at)
 			continue;
-		if (walk_read_word(w, cfa + (uint64_t)at, &r->v[saved[i]])) {
-			r->known |= 1U << saved[i];
-		} else if (!taken_back(w, cfa + (uint64_t)at)) {
-			r->known &= ~(1U << saved[i]);
+		if (walk_read_word(w, cfa + (uint64_t)at,
+				   &r->v[arch_saved[i]])) {
+			r->known |= 1U << arch_saved[i];
+		} else if (!walk_was_popped(w, cfa + (uint64_t)at)) {
+			r->known &= ~(1U << arch_saved[i]);
 			w->unread = w->missing;
 		}
 	}
@@ -234,23 +229,23 @@ static bool step_usual(struct walk *w, const struct trace_rule *rule)
 	return true;
 }
 
-/* By the frame pointer: what is there has no rows. */
-static enum trace_end go_by_fp(struct walk *w, const struct trace_code *code,
-			       size_t n)
+/* A step by the frame pointer: the code has no rows. */
+static enum trace_end walk_go_by_fp(struct walk *w,
+				    const struct trace_code *code, size_t n)
 {
 	bool here = code->state == TRACE_CODE_HERE;
 
-	if (begins_here(w, n))
+	if (walk_is_outermost(w, n))
 		return TRACE_END_ROOT;
-	if (step_fp(w))
+	if (walk_step_fp(w))
 		return TRACE_END_MAX;
-	return why_not(w, here ? TRACE_END_NO_CFI : TRACE_END_NO_FP);
+	return walk_why_not(w, here ? TRACE_END_NO_CFI : TRACE_END_NO_FP);
 }
 
-/* To the caller of frame n - 1. MAX, or why there is none. */
-static enum trace_end go_on(struct walk *w, const struct trace_code *code,
-			    const struct trace_rule *rule, size_t n,
-			    bool *signal)
+/* To the caller of frame n - 1. TRACE_END_MAX, or why there is none. */
+static enum trace_end walk_go(struct walk *w, const struct trace_code *code,
+			      const struct trace_rule *rule, size_t n,
+			      bool *signal)
 {
 	struct symbolizer_rule full;
 	bool done;
@@ -259,9 +254,9 @@ static enum trace_end go_on(struct walk *w, const struct trace_code *code,
 	w->missing = 0;
 	switch (rule->kind) {
 	case TRACE_RULE_GAP:
-		return go_by_fp(w, code, n);
+		return walk_go_by_fp(w, code, n);
 	case TRACE_RULE_USUAL:
-		done = step_usual(w, rule);
+		done = walk_step_usual(w, rule);
 		break;
 	default:
 		symbolizer_rows_rule(code->rows, rule->id, &full);
@@ -276,7 +271,8 @@ static enum trace_end go_on(struct walk *w, const struct trace_code *code,
 	}
 	if (done)
 		return TRACE_END_MAX;
-	return rule->begins ? TRACE_END_ROOT : why_not(w, TRACE_END_BROKEN);
+	return rule->begins ? TRACE_END_ROOT
+			    : walk_why_not(w, TRACE_END_BROKEN);
 }
 
 size_t trace_walk(const struct trace_stack *s, struct trace_rules *rules,
@@ -294,10 +290,10 @@ size_t trace_walk(const struct trace_stack *s, struct trace_rules *rules,
 	w.regs.known = (1U << SYMBOLIZER_REGS) - 1;
 	while (n < max) {
 		pc = w.regs.v[RA];
-		at = *code_at(&w, pc - !w.exact);
+		at = *walk_code_at(&w, pc - !w.exact);
 		if (at.state == TRACE_CODE_LATE ||
 		    (n && at.state == TRACE_CODE_NONE)) {
-			/* What nobody called has no caller. */
+			/* A function that was not called has no caller. */
 			*why = at.state == TRACE_CODE_LATE ? TRACE_END_LATE
 			       : rule.begins		   ? TRACE_END_ROOT
 							   : TRACE_END_BROKEN;
@@ -309,8 +305,8 @@ size_t trace_walk(const struct trace_stack *s, struct trace_rules *rules,
 			trace_rules_find(rules, at.rows,
 					 pc - !w.exact + at.bias, !w.exact,
 					 &rule);
-		*why = go_on(&w, &at, &rule, n + 1, &signal);
-		/* The trampoline behind a handler was not called either. */
+		*why = walk_go(&w, &at, &rule, n + 1, &signal);
+		/* A signal's trampoline was not called either. */
 		pcs[n] = pc + (n && (w.exact || signal || rule.begins));
 		n++;
 		if (*why != TRACE_END_MAX)
