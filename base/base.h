@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base: what no library gives. The one public header of the part; it only
- * gathers the small headers beside it, each of which can be read alone.
- * (perfring.h, which needs the kernel's <linux/perf_event.h>, is included by itself.)
+ * base: what no library provides. This is the public header of the part; it includes
+ * all others but perfring.h, which needs the kernel's <linux/perf_event.h>.
  */
 #ifndef BASE_BASE_H
 #define BASE_BASE_H
 
-#include <sys/param.h> /* MIN, MAX: <uv.h> brings it, and them, anyway */
+#include <sys/param.h> /* MIN, MAX; <uv.h> includes it anyway */
 
 #include "base/clock.h"
 #include "base/cursor.h"

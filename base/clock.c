@@ -23,17 +23,15 @@ uint64_t clock_awake_ns(void)
 }
 
 /*
- * How far a clock is ahead of the boot clock. The two cannot be read at one
- * instant: the narrowest of a few bracketed readings keeps a preemption between
- * them out of the result.
+ * How far a clock is ahead of the boot clock. The two cannot be read at one instant:
+ * of a few bracketed readings the narrowest counts, which no preemption widened.
  */
 static int64_t clock_offset_ns(clockid_t id)
 {
 	uint64_t best = UINT64_MAX, before, after, other;
 	int64_t offset = 0;
-	int i;
 
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		before = clock_read(CLOCK_BOOTTIME);
 		other = clock_read(id);
 		after = clock_read(CLOCK_BOOTTIME);
@@ -50,7 +48,7 @@ int64_t clock_wall_offset_ns(void)
 	return clock_offset_ns(CLOCK_REALTIME);
 }
 
-/* One reading within the other's error is no sleep: never below zero. */
+/* Never below zero: within the error of the readings there was no suspend. */
 uint64_t clock_slept_ns(void)
 {
 	int64_t ahead = clock_offset_ns(CLOCK_MONOTONIC);

@@ -45,7 +45,6 @@ static uint64_t cursor_leb(struct cursor *c, bool is_signed)
 	uint64_t v = 0;
 	uint8_t byte;
 
-	/* One byte nearly always. */
 	do {
 		if (c->p == c->end || shift > 63) {
 			cursor_fail(c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cursor: numbers of a piece of bytes, little-endian, from front to back. Past
- * the end 'bad' is set, nothing is left, and all reads give 0: a caller may
- * look at it once, behind several reads.
+ * cursor: reads little-endian numbers from a buffer. A read past the end sets 'bad'
+ * and consumes the rest; it and all later reads give 0. So a caller may check 'bad'
+ * once, after several reads.
  */
 #ifndef BASE_CURSOR_H
 #define BASE_CURSOR_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 struct cursor {
-	const uint8_t *p, *end; /* bytes yet to be read */
+	const uint8_t *p, *end; /* bytes not read yet */
 	bool bad;
 };
 
@@ -22,8 +22,8 @@ const uint8_t *cursor_bytes(struct cursor *c, uint64_t len);
 uint64_t cursor_fixed(struct cursor *c, size_t size);
 int64_t cursor_signed(struct cursor *c, size_t size);
 /*
- * LEB128 (DWARF 5, 7.6), of which protobuf's varint is the unsigned one: ten
- * bytes at most; bits that do not fit into 64 are dropped.
+ * LEB128 (DWARF 5, 7.6; protobuf's varint is the unsigned form). Ten bytes at most;
+ * bits above 64 are dropped.
  */
 uint64_t cursor_uleb(struct cursor *c);
 int64_t cursor_sleb(struct cursor *c);

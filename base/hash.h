@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hash: an intrusive chained hash table. The user embeds a hash_node in his
- * own structure, computes the hash, and compares keys himself while walking
- * the nodes of one hash value: no callbacks, no allocation per entry, and a
- * node is found, moved and freed by its owner.
+ * hash: an intrusive chained hash table. The caller embeds a hash_node in its own
+ * structure, computes the hash, and compares the keys of nodes of equal hash. No
+ * callbacks, no allocation per entry; nodes are the caller's.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
@@ -28,8 +27,8 @@ int hash_init(struct hash *h, size_t hint);
 void hash_fini(struct hash *h);
 
 /*
- * Cannot fail: a table that cannot grow for lack of memory gets slower.
- * Duplicates are the caller's business.
+ * Cannot fail: a table that cannot grow for lack of memory gets slower. Does not
+ * check for duplicates.
  */
 void hash_insert(struct hash *h, struct hash_node *n, uint64_t hash);
 void hash_remove(struct hash *h, struct hash_node *n);
@@ -42,8 +41,8 @@ struct hash_node *hash_next(const struct hash_node *n);
 	for ((n) = hash_first((h), (value)); (n); (n) = hash_next(n))
 
 /*
- * Sets 'e', a pointer to what has the node as its 'member', to the first whose
- * hash is 'value' and for which 'is', an expression in e, is true; or to NULL.
+ * Sets 'e', a pointer to the structure that has the node as its 'member', to the
+ * first of hash 'value' for which 'is', an expression in e, is true; or to NULL.
  */
 #define HASH_FIND(e, h, value, member, is)                                \
 	do {                                                              \
@@ -59,21 +58,18 @@ struct hash_node *hash_next(const struct hash_node *n);
 	} while (0)
 
 /*
- * All nodes, in no order; the node at hand may be removed or freed meanwhile,
- * nothing may be inserted. 'tmp' is a second struct hash_node *, 'i' a size_t.
+ * All nodes, in no order. The body may remove or free node 'n' and must not insert.
+ * 'tmp' is a second struct hash_node *, 'i' a size_t.
  */
 #define hash_for_each(h, i, n, tmp)                                        \
 	for ((i) = 0; (i) <= (h)->mask; (i)++)                             \
 		for ((n) = (h)->buckets[i]; (n) && ((tmp) = (n)->next, 1); \
 		     (n) = (tmp))
 
-/*
- * Not for keys of an adversary who profits from collisions; they cost him and
- * us time, never correctness.
- */
+/* Not collision resistant: hostile keys can make a table slow, not wrong. */
 uint64_t hash_bytes(const void *p, size_t len);
 uint64_t hash_u64(uint64_t v);
-/* Mixes one more value into a running hash. */
+/* Mixes one more value into a hash. */
 static inline uint64_t hash_mix(uint64_t h, uint64_t v)
 {
 	return hash_u64(h ^ (v + 0x9e3779b97f4a7c15ULL + (h << 6)));

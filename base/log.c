@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/base.h"
 
 static const struct {
 	const char *word;
@@ -21,9 +21,7 @@ static enum log_level log_max = LOG_INFO;
 
 int log_level_parse(const char *word)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(log_levels) / sizeof(log_levels[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(log_levels); i++)
 		if (!strcmp(word, log_levels[i].word))
 			return i;
 	return -1;
@@ -35,8 +33,8 @@ void log_set_level(enum log_level level)
 }
 
 /*
- * One write(2) a message, so that lines of two threads or processes never mix.
- * Under systemd the priority goes in front as sd-daemon(3) has it.
+ * One write(2) a message, so that lines of two threads or processes do not mix.
+ * Under systemd the line begins with its priority, see sd-daemon(3).
  */
 void log_printf(enum log_level level, const char *fmt, ...)
 {
@@ -62,5 +60,5 @@ void log_printf(enum log_level level, const char *fmt, ...)
 		n = sizeof(line) - 1;
 	line[n++] = '\n';
 	if (write(STDERR_FILENO, line, n) < 0)
-		return; /* nowhere left to complain */
+		return; /* cannot be reported anywhere */
 }

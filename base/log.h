@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log: one line a message on standard error. Only the program (profiler/)
- * calls it: a part returns its error, and who handles it logs it, once, with
- * the thing and the place.
+ * log: one line a message on standard error. Only profiler/ logs: a part returns its
+ * errors, and each is logged once, where it is handled.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
-/* name, prefix that journald understands when standard error is its socket */
+/* X(NAME, word, priority of sd-daemon(3)) */
 #define LOG_LEVELS(X)      \
 	X(ERROR, error, 3) \
 	X(WARN, warn, 4)   \
@@ -30,6 +29,5 @@ void log_printf(enum log_level level, const char *fmt, ...)
 #define log_error(...) log_printf(LOG_ERROR, __VA_ARGS__)
 #define log_warn(...) log_printf(LOG_WARN, __VA_ARGS__)
 #define log_info(...) log_printf(LOG_INFO, __VA_ARGS__)
-#define log_debug(...) log_printf(LOG_DEBUG, __VA_ARGS__)
 
 #endif /* BASE_LOG_H */

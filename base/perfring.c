@@ -10,10 +10,10 @@
 #include "base/base.h"
 #include "base/perfring.h"
 
-/* A record is given its time before its place, a moment apart. */
+/* The kernel reads the clock a moment before it reserves space for a record. */
 #define PERFRING_SLACK_NS CLOCK_NSEC_PER_MSEC
 
-#define PERFRING_GONE 16 /* looked at in one go */
+#define PERFRING_GONE 16 /* events checked at once */
 
 int perfring_event(const struct perf_event_attr *attr, pid_t pid, int cpu)
 {
@@ -57,7 +57,7 @@ void perfring_begin(struct perfring *r)
 	r->head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
 }
 
-/* 'n' bytes at the tail, made contiguous if they wrap. */
+/* 'n' bytes at the tail, copied if they wrap around the end. */
 static const void *perfring_bytes(const struct perfring *r, size_t n)
 {
 	const char *data = (char *)r->page + sysconf(_SC_PAGESIZE);
@@ -113,7 +113,7 @@ int perfring_drain(struct perfring *r,
 		record(arg, rec, len);
 		perfring_skip(r);
 		n++;
-		/* In the meantime more of a flood may come. */
+		/* Frees space while a flood goes on. */
 		if (r->tail - given < r->bytes / 8)
 			continue;
 		given = r->tail;
@@ -129,7 +129,7 @@ int perfring_drain(struct perfring *r,
 
 bool perfring_silent(int fd)
 {
-	/* PERF_FORMAT_LOST puts a third one behind. */
+	/* With PERF_FORMAT_LOST a third number follows. */
 	struct perfring_counts a, b;
 	const ssize_t enough = offsetof(struct perfring_counts, lost);
 
@@ -166,8 +166,8 @@ struct perfring_look perfring_look(void)
 }
 
 /*
- * When it fell asleep nobody knows, but that it had not been awake for longer
- * than it was in all between the two looks; and so for its waking up.
+ * The time of the suspend is not known. But before it the host was awake for at most
+ * as long as between the two looks in all, and so it was after it.
  */
 int perfring_awake(const struct perfring_look *before,
 		   const struct perfring_look *after,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * perfring: the ring of a perf event, on one CPU. The kernel writes records in
- * their order of time, as far as one CPU is concerned; see
- * perf_event_open(2), MMAP layout.
+ * perfring: the ring of a perf event on one CPU; see perf_event_open(2), MMAP layout.
+ * The kernel writes the records of one CPU in the order of their times.
  */
 #ifndef BASE_PERFRING_H
 #define BASE_PERFRING_H
@@ -22,7 +21,7 @@
 
 /* perf_event_open(2) with PERF_FLAG_FD_CLOEXEC. The descriptor, or -errno. */
 int perfring_event(const struct perf_event_attr *attr, pid_t pid, int cpu);
-/* The largest power of two, times 'least', within a budget; at least that. */
+/* 'least' times the largest power of two within 'budget'; at least 'least'. */
 size_t perfring_size(size_t least, size_t budget);
 
 struct perfring {
@@ -34,65 +33,64 @@ struct perfring {
 	 * read.
 	 */
 	char *scratch;
-	/* Between perfring_begin() and perfring_end(): what is left. */
-	uint64_t head, tail;
+	uint64_t head, tail; /* from perfring_begin() to perfring_end() */
 	uint32_t step; /* bytes of the record at the tail */
-	bool bad; /* lengths made no sense; for the caller to reset */
-	uint64_t watermark; /* nothing older is still to come */
+	bool bad; /* a length was invalid; the caller resets it */
+	uint64_t watermark; /* later records are not older */
 	/*
-	 * Bytes that were in use, at most, before the last drain gave them
-	 * back: a record got lost only if it did not fit beside them.
+	 * The most bytes that were in use before the last drain freed them: the
+	 * kernel dropped a record only if it did not fit beside them.
 	 */
 	uint64_t used;
 };
 
-/* 0 or -errno. The ring lives on when 'fd' is closed, but gets no more. */
+/* 0 or -errno. When 'fd' is closed the ring stays, without new records. */
 int perfring_map(struct perfring *r, int fd, size_t bytes, char *scratch);
 void perfring_unmap(struct perfring *r);
 
-/* Reads what is in the ring by then, up to perfring_end(). */
+/* Until perfring_end() the records that are in the ring now can be read. */
 void perfring_begin(struct perfring *r);
 /*
- * The record at the tail, header included; NULL: there are no more. Where its
- * length makes no sense, all that is left is dropped and 'bad' set.
+ * The record at the tail, with its header; NULL: there are no more. If its length is
+ * invalid the rest is dropped and 'bad' set.
  */
 const void *perfring_peek(struct perfring *r, size_t *len);
 void perfring_skip(struct perfring *r);
-/* Gives the room of what was skipped back to the kernel. */
+/* Returns the space of skipped records to the kernel. */
 void perfring_end(struct perfring *r);
 
 /*
- * Hands on what is there, giving room back meanwhile, and sets 'watermark' and
- * 'used'. The number of records; -EINVAL when lengths made no sense.
+ * Passes all records to 'record', freeing space meanwhile, and sets 'watermark' and
+ * 'used'. The number of records; -EINVAL if a length was invalid.
  */
 int perfring_drain(struct perfring *r,
 		   void (*record)(void *arg, const void *rec, size_t len),
 		   void *arg);
 
 /*
- * A CPU that goes offline, as at a suspend, takes its events along for good
- * (perf_event_exit_cpu()): they stay open, and silent when it is back. Whether
- * that was between two looks their clock says, which then stands still. 'fd'
- * is of an event that is enabled, with PERFRING_READ_FORMAT.
+ * Whether an event has stopped. When a CPU goes offline, as at a suspend, the kernel
+ * detaches its events (perf_event_exit_cpu()): they stay open, but count nothing
+ * when it is back, and their clock stands still. 'fd' is that of an enabled event
+ * with PERFRING_READ_FORMAT.
  */
 #define PERFRING_READ_FORMAT PERF_FORMAT_TOTAL_TIME_ENABLED
 bool perfring_silent(int fd);
 
-/* What an event with PERFRING_READ_FORMAT | PERF_FORMAT_LOST has counted. */
+/* Of an event with PERFRING_READ_FORMAT | PERF_FORMAT_LOST. */
 struct perfring_counts {
 	uint64_t value, enabled, lost;
 };
 bool perfring_counts(int fd, struct perfring_counts *out);
 
-/* An edge-triggered event in an epoll instance, until its CPU or task is gone. */
+/* Adds an event to an epoll instance, edge-triggered. */
 int perfring_watch(int epoll, int fd);
-/* Removes those, which would be readable for ever. */
+/* Removes events whose CPU or task is gone: they would stay readable. */
 void perfring_forget_gone(int epoll);
 
-/* A look at which CPUs there are, some time after the one before. */
+/* When the list of online CPUs was read. */
 struct perfring_look {
 	uint64_t at; /* CLOCK_BOOTTIME */
-	uint64_t slept; /* by then, in all: clock_slept_ns() */
+	uint64_t slept; /* clock_slept_ns() at that time */
 };
 struct perfring_look perfring_look(void);
 
@@ -100,9 +98,10 @@ struct perfring_span {
 	uint64_t from, to;
 };
 /*
- * A suspend takes all CPUs but the first offline. What of 'span', in which a CPU
- * was not listened to, the host was awake in, for all that two looks tell: into
- * 'out', which has room for two. How many. Of a night only its ends remain.
+ * A suspend takes all CPUs but the first offline. Of 'span', in which a CPU had no
+ * event, the parts in which the host may have been awake, as far as two looks can
+ * show: fills 'out' with one or two and returns their number. Of a long suspend only
+ * its ends remain.
  */
 int perfring_awake(const struct perfring_look *before,
 		   const struct perfring_look *after,

@@ -14,20 +14,11 @@
 
 struct ring {
 	struct ring_buffer *rb;
-	/* libbpf 1.1 keeps the positions to itself: mapped once more here. */
+	/* libbpf 1.1 has no interface to the positions: mapped again. */
 	volatile unsigned long *consumer;
 	volatile unsigned long *producer;
 	uint64_t watermark;
-	ring_fn fn;
-	void *arg;
 };
-
-static int ring_sample(void *arg, void *data, size_t len)
-{
-	struct ring *r = arg;
-
-	return r->fn(r->arg, data, len);
-}
 
 static void *ring_map_page(int map_fd, long page)
 {
@@ -44,10 +35,8 @@ int ring_new(struct ring **ringp, int map_fd, ring_fn fn, void *arg)
 
 	if (!r)
 		return err;
-	r->fn = fn;
-	r->arg = arg;
 	errno = 0;
-	r->rb = ring_buffer__new(map_fd, ring_sample, r, NULL);
+	r->rb = ring_buffer__new(map_fd, fn, arg, NULL);
 	r->consumer = r->rb ? ring_map_page(map_fd, 0) : NULL;
 	r->producer = r->consumer ? ring_map_page(map_fd, 1) : NULL;
 	if (!r->producer) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * strbuf: a byte string that grows. Errors stick: after the first failed
- * allocation every call does nothing, and the user asks once, at the end.
+ * strbuf: a byte string that grows. After a failed allocation further calls do
+ * nothing, so that the caller checks once, at the end.
  */
 #ifndef BASE_STRBUF_H
 #define BASE_STRBUF_H
@@ -28,9 +28,9 @@ void strbuf_printf(struct strbuf *sb, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void strbuf_reset(struct strbuf *sb);
 
-/* The string, "" when empty; NULL if an allocation failed. Still sb's. */
+/* The string, "" when empty, owned by sb; NULL if an allocation failed. */
 const char *strbuf_str(const struct strbuf *sb);
-/* The same, malloc'd and the caller's; sb is empty afterwards. */
+/* The same, to be freed by the caller; sb is empty afterwards. */
 char *strbuf_steal(struct strbuf *sb);
 
 #endif /* BASE_STRBUF_H */

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* text: see base/text.h. */
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/text.h"
+#include "base/base.h"
 
 #define TEXT_REPLACEMENT 0xfffd
 
 /*
- * Code points that are escaped, first and last. Of Unicode's format characters
- * (general category Cf) those that hide, reorder or tag text.
+ * Code points that are escaped, first and last: control characters, line separators,
+ * and of Unicode's format characters (category Cf) those that hide, reorder or tag
+ * text.
  */
 static const struct {
 	uint32_t first, last;
@@ -57,9 +55,7 @@ static size_t text_decode(const unsigned char *s, size_t len, uint32_t *cp)
 
 static bool text_is_refused(uint32_t cp)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(text_refused) / sizeof(text_refused[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(text_refused); i++)
 		if (cp >= text_refused[i].first && cp <= text_refused[i].last)
 			return true;
 	return false;
@@ -68,7 +64,7 @@ static bool text_is_refused(uint32_t cp)
 void text_add(struct strbuf *sb, const char *s, size_t len)
 {
 	const unsigned char *p = (const unsigned char *)s, *end = p + len;
-	const unsigned char *plain = p; /* not appended yet, up to p */
+	const unsigned char *plain = p; /* from here to p: to be appended */
 	uint32_t cp;
 	size_t n;
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * arena: a list of chunks, filled from the front. Chunks double from 4 KiB to
- * 256 KiB, so that a small user stays small and a large one asks malloc rarely.
+ * arena: a list of chunks. Their size doubles from 4 KiB to 256 KiB, so that a small
+ * arena takes little and a large one calls malloc() rarely.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem/arena.h"
+#include "base/base.h"
 
 #define ARENA_CHUNK_MIN 4096
-#define ARENA_CHUNK_MAX (256 * 1024)
+#define ARENA_CHUNK_MAX ((size_t)256 * 1024)
 
 struct arena_chunk {
 	struct arena_chunk *next;
@@ -39,10 +39,7 @@ static int arena_grow(struct arena *a, size_t need)
 	size_t size = a->head ? a->head->size * 2 : ARENA_CHUNK_MIN;
 	struct arena_chunk *c;
 
-	if (size > ARENA_CHUNK_MAX)
-		size = ARENA_CHUNK_MAX;
-	if (size < need)
-		size = need;
+	size = MAX(MIN(size, ARENA_CHUNK_MAX), need);
 	c = malloc(sizeof(*c) + size);
 	if (!c)
 		return -1;

@@ -14,7 +14,7 @@ void pool_init(struct pool *p, size_t size, size_t max)
 	p->kept = NULL;
 	p->size = MAX(size, sizeof(struct pool_block));
 	p->n = 0;
-#ifdef __SANITIZE_ADDRESS__ /* it is to see who uses what he gave back */
+#ifdef __SANITIZE_ADDRESS__ /* so that it detects uses after a free */
 	p->max = 0;
 #else
 	p->max = max;

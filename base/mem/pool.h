@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool: blocks of one size that come and go by the hundred. Those that are given
- * back are kept, so many at most, and the last one is the first to be taken again:
- * it is near the CPU still, where malloc sorts and joins its neighbours in cold
- * memory.
+ * pool: blocks of one size that are allocated and freed often. A limited number of
+ * freed blocks is kept; the last one is reused first, since it is still in the CPU's
+ * cache. malloc() would touch cold memory to merge its neighbours.
  */
 #ifndef BASE_POOL_H
 #define BASE_POOL_H
@@ -13,17 +12,17 @@
 struct pool_block;
 
 struct pool {
-	struct pool_block *kept; /* the last one first */
+	struct pool_block *kept; /* the last freed first */
 	size_t size;
-	size_t n, max; /* kept, and at most */
+	size_t n, max; /* blocks kept, and their limit */
 };
 
 void pool_init(struct pool *p, size_t size, size_t max);
-/* Frees what is kept. What was taken is still given back, or free()d. */
+/* Frees the kept blocks. Others may still be given back, or passed to free(). */
 void pool_fini(struct pool *p);
-/* All zeroes; NULL without memory. */
+/* Zeroed; NULL without memory. */
 void *pool_take(struct pool *p);
-/* NULL is fine. */
+/* NULL is allowed. */
 void pool_give(struct pool *p, void *block);
 
 #endif /* BASE_POOL_H */

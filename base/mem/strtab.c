@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem/strtab.h"
-#include "base/mem/vector.h"
+#include "base/base.h"
 
 struct strtab_entry {
-	struct hash_node node; /* first: a node is its entry */
+	struct hash_node node;
 	uint32_t id;
 	uint32_t len;
 	char str[];
@@ -40,13 +39,11 @@ int64_t strtab_id_len(struct strtab *t, const char *s, size_t len)
 {
 	uint64_t h = hash_bytes(s, len);
 	struct strtab_entry *e;
-	struct hash_node *n;
 
-	hash_for_each_match(&t->hash, n, h) {
-		e = (struct strtab_entry *)n;
-		if (e->len == len && !memcmp(e->str, s, len))
-			return e->id;
-	}
+	HASH_FIND(e, &t->hash, h, node,
+		  e->len == len && !memcmp(e->str, s, len));
+	if (e)
+		return e->id;
 	if (len > UINT32_MAX / 2 || t->count == UINT32_MAX / 2)
 		return -ENOMEM;
 	if (VECTOR_ROOM(t->by_id, t->count, t->cap))

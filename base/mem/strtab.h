@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * strtab: strings become ids the moment they arrive. Ids are dense from 0, and
- * id 0 is "", which is what a pprof string table wants. Nothing is ever taken
- * out: a table lives as long as the window it belongs to.
+ * strtab: strings by id. Ids are dense from 0, and id 0 is "", as a pprof string
+ * table requires. Strings are freed with the table only.
  */
 #ifndef BASE_STRTAB_H
 #define BASE_STRTAB_H
@@ -28,7 +27,7 @@ void strtab_fini(struct strtab *t);
 /* The id of 's'; -ENOMEM. The string is copied. */
 int64_t strtab_id(struct strtab *t, const char *s);
 int64_t strtab_id_len(struct strtab *t, const char *s, size_t len);
-/* The string of an id this table gave out; valid until strtab_fini(). */
+/* The string of an id of this table; valid until strtab_fini(). */
 const char *strtab_str(const struct strtab *t, uint32_t id);
 /* Bytes of memory held. */
 size_t strtab_bytes(const struct strtab *t);

@@ -9,34 +9,33 @@
 #include "base/base.h"
 
 /*
- * Regions lie at multiples of their size, and a block begins in the first so many
- * bytes of one: so it need not say whose it is. What is given back is cold, and
- * reading a word of it would cost more than all else.
+ * Regions are aligned to this size, and each block begins in the first so many bytes
+ * of its region, so that the region follows from the block's address. A header in
+ * the block would be cold when it is freed; reading it would cost more than all else.
  */
 #define VAULT_REGION ((size_t)256 << 10)
 /*
- * As many regions are kept as were in use at once lately: mapping one costs 64 page
- * faults, more than all that is done with what lies in it.
+ * As many regions are kept as were recently in use at once: mapping one costs 64
+ * page faults, more than all work on its blocks.
  */
 #define VAULT_KEPT_MAX 8
-#define VAULT_PERIOD 64 /* times a region was begun: "lately" */
+#define VAULT_PERIOD 64 /* regions begun; "recently" is one or two periods */
 
 struct vault_region {
 	LIST_ENTRY(vault_region) link;
 	struct vault_region *spare;
 	struct vault *vault;
-	size_t size, used; /* with this header */
-	size_t live; /* blocks */
+	size_t size, used; /* bytes, with this header */
+	size_t live; /* blocks not freed */
 };
 
 struct vault {
 	LIST_HEAD(, vault_region) regions;
-	struct vault_region *now; /* blocks are cut from this one; or NULL */
-	struct vault_region
-		*spare; /* empty, by 'spare', the last emptied first */
+	struct vault_region *now; /* blocks are cut from it; or NULL */
+	struct vault_region *spare; /* empty ones, the last emptied first */
 	size_t n, nspare; /* regions of the usual size, and of them spare */
-	size_t high, kept; /* most in use at once: this period; and the last */
-	unsigned int turns; /* times a region was begun in this period */
+	size_t high, kept; /* most in use at once in this period, in the last */
+	unsigned int turns; /* regions begun in this period */
 	size_t bytes;
 };
 
@@ -46,7 +45,7 @@ int vault_new(struct vault **vp)
 	return *vp ? 0 : -ENOMEM;
 }
 
-/* So many bytes, whole pages, at a multiple of VAULT_REGION; or NULL. */
+/* Maps 'size' bytes, whole pages, aligned to VAULT_REGION; or NULL. */
 static void *vault_map_aligned(size_t size)
 {
 	size_t all = size + VAULT_REGION, before;
@@ -115,7 +114,7 @@ static struct vault_region *vault_begin(struct vault *v)
 	return r;
 }
 
-/* A region was begun, or the one at hand again. */
+/* A region was begun, or the current one again. */
 static void vault_note_turn(struct vault *v)
 {
 	size_t busy = v->n - v->nspare;
@@ -130,7 +129,7 @@ static void vault_note_turn(struct vault *v)
 		vault_unmap(vault_begin(v));
 }
 
-/* Nobody has anything of it any more. */
+/* The last block of the region was freed. */
 static void vault_empty(struct vault_region *r)
 {
 	struct vault *v = r->vault;

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 /*
- * Room for one more element in array 'v', which has 'n' of them and room for
- * 'cap'; v and cap are changed, and the array's size at least doubles. 0, or
- * -ENOMEM: nothing has changed. The caller frees v with free(3).
+ * Makes room for one more element in array 'v' of 'n' elements and capacity 'cap'.
+ * When it grows, v and cap change, and cap at least doubles. 0, or -ENOMEM without
+ * a change. The caller frees v with free(3).
  */
 #define VECTOR_ROOM(v, n, cap)                                           \
 	({                                                               \
@@ -27,8 +27,8 @@
 	})
 
 /*
- * Sets 'i' to the first index below 'n' for which 'before', an expression in
- * i, is false, or to n. It has to be true up to one index, and false from there.
+ * Sets 'i' to the first index below 'n' for which 'before', an expression in i, is
+ * false, or to n. 'before' must be true below one index and false from there on.
  */
 #define VECTOR_SEARCH(i, n, before)                      \
 	do {                                             \

@@ -4,10 +4,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-#include "base/proc/cpus.h"
-#include "base/proc/procfs.h"
+#include "base/base.h"
 
-/* A file of sysfs is one page long at most, and a page 64 KiB on some arm64. */
+/* A sysfs file is at most a page long, which is 64 KiB on some arm64 kernels. */
 #define CPUS_FILE_MAX (64 * 1024)
 
 static bool cpus_digits(const char **p, const char *end, size_t *out)
@@ -27,7 +26,7 @@ static bool cpus_digits(const char **p, const char *end, size_t *out)
 	return true;
 }
 
-/* The next "3" or "0-7", and what separates it from the one behind it. */
+/* The next "3" or "0-7", with the comma behind it. */
 static bool cpus_range(const char **p, const char *end, size_t *from,
 		       size_t *to)
 {
@@ -55,7 +54,7 @@ int cpus_parse(const char *list, size_t len, struct cpus *c)
 	while (p < end && *p != '\n') {
 		if (!cpus_range(&p, end, &from, &to))
 			return -EINVAL;
-		n = to >= n ? to + 1 : n;
+		n = MAX(n, to + 1);
 	}
 	if (!n)
 		return -EINVAL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* patience: see base/proc/patience.h. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,18 +13,18 @@
 #include "base/base.h"
 
 #define STACK_SIZE (256 * 1024)
-/* The thread is looked at so often; it was given up after so many looks asleep. */
+/* The interval of checks, and how many may find the thread asleep. */
 #define LOOK_NS (20 * CLOCK_NSEC_PER_MSEC)
 #define LOOKS_ASLEEP 5
-/* A thread that gets no CPU is not asleep; yet it is waited for no longer. */
+/* How many in all: a thread that gets no CPU is not asleep. */
 #define LOOKS_MAX 50
 
 struct patience_thread {
 	pthread_mutex_t lock;
 	pthread_cond_t work, done;
 	pthread_t id;
-	pid_t tid; /* 0: it has not begun */
-	struct patience_job *job; /* NULL: nothing to do */
+	pid_t tid; /* 0: not running yet */
+	struct patience_job *job; /* NULL: idle */
 	bool abandoned;
 };
 
@@ -39,7 +40,7 @@ void patience_step(struct patience_job *job)
 	__atomic_fetch_add(&job->at, 1, __ATOMIC_RELAXED);
 }
 
-static void thread_free(struct patience_thread *t)
+static void patience_thread_free(struct patience_thread *t)
 {
 	pthread_cond_destroy(&t->work);
 	pthread_cond_destroy(&t->done);
@@ -47,8 +48,8 @@ static void thread_free(struct patience_thread *t)
 	free(t);
 }
 
-/* With the lock, and without it again. True: nobody waits for it any more. */
-static bool run_job(struct patience_thread *t)
+/* Called with the lock. True: it was abandoned; then the lock is not held. */
+static bool patience_thread_run(struct patience_thread *t)
 {
 	struct patience_job *job = t->job;
 
@@ -62,12 +63,12 @@ static bool run_job(struct patience_thread *t)
 	}
 	pthread_mutex_unlock(&t->lock);
 	job->release(job);
-	thread_free(t);
+	patience_thread_free(t);
 	__atomic_fetch_sub(&abandoned, 1, __ATOMIC_RELEASE);
 	return true;
 }
 
-static void *thread_main(void *arg)
+static void *patience_thread_main(void *arg)
 {
 	struct patience_thread *t = arg;
 
@@ -79,7 +80,7 @@ static void *thread_main(void *arg)
 			pthread_cond_wait(&t->work, &t->lock);
 		if (!t->job)
 			break;
-		if (run_job(t))
+		if (patience_thread_run(t))
 			return NULL;
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -97,13 +98,13 @@ static int patience_create(struct patience_thread *t)
 	pthread_attr_setstacksize(&attr, STACK_SIZE);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&t->id, &attr, thread_main, t);
+	err = pthread_create(&t->id, &attr, patience_thread_main, t);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	return -err;
 }
 
-static int thread_new(struct patience_thread **out)
+static int patience_thread_new(struct patience_thread **out)
 {
 	struct patience_thread *t = calloc(1, sizeof(*t));
 	pthread_condattr_t attr;
@@ -119,7 +120,7 @@ static int thread_new(struct patience_thread **out)
 	pthread_condattr_destroy(&attr);
 	err = patience_create(t);
 	if (err) {
-		thread_free(t);
+		patience_thread_free(t);
 		return err;
 	}
 	pthread_mutex_lock(&t->lock);
@@ -136,7 +137,7 @@ static int patience_start(struct patience *p)
 		return 0;
 	if (patience_abandoned() >= PATIENCE_ABANDONED_MAX)
 		return -EAGAIN;
-	return thread_new(&p->thread);
+	return patience_thread_new(&p->thread);
 }
 
 pid_t patience_tid(struct patience *p)
@@ -146,26 +147,19 @@ pid_t patience_tid(struct patience *p)
 	return err ? err : p->thread->tid;
 }
 
-/* Asleep in its call, or nothing is known. False: it works, or waits for a CPU. */
+/* Whether the thread sleeps in its call, or that is not known. */
 static bool patience_asleep(pid_t tid)
 {
 	char path[64], text[1024], *state;
-	size_t n;
-	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
-	f = fopen(path, "re");
-	if (!f)
-		return true;
-	n = fread(text, 1, sizeof(text) - 1, f);
-	fclose(f);
-	text[n] = '\0';
+	procfs_read(AT_FDCWD, path, text, sizeof(text));
 	state = strstr(text, "\nState:\t");
 	return !state || state[8] != 'R';
 }
 
-/* With the lock. Whether the job was done. */
-static bool wait_look(struct patience_thread *t)
+/* Called with the lock. Waits for the next check; true: the job is done. */
+static bool patience_wait_look(struct patience_thread *t)
 {
 	struct timespec ts;
 	int err = 0;
@@ -181,13 +175,13 @@ static bool wait_look(struct patience_thread *t)
 	return !t->job;
 }
 
-/* With the lock. Whether the job was done before patience was over. */
-static bool wait_done(struct patience_thread *t)
+/* Called with the lock. False: the job has to be abandoned. */
+static bool patience_wait(struct patience_thread *t)
 {
 	int looks = 0, sleeps = 0;
 	size_t was = 0, at;
 
-	while (!wait_look(t)) {
+	while (!patience_wait_look(t)) {
 		at = __atomic_load_n(&t->job->at, __ATOMIC_RELAXED);
 		if (at != was)
 			looks = sleeps = 0;
@@ -211,7 +205,7 @@ int patience_run(struct patience *p, struct patience_job *job, size_t *at)
 	pthread_mutex_lock(&t->lock);
 	t->job = job;
 	pthread_cond_signal(&t->work);
-	if (!wait_done(t)) {
+	if (!patience_wait(t)) {
 		*at = __atomic_load_n(&job->at, __ATOMIC_RELAXED);
 		t->abandoned = true;
 		__atomic_fetch_add(&abandoned, 1, __ATOMIC_RELAXED);
@@ -234,6 +228,6 @@ void patience_fini(struct patience *p)
 	pthread_cond_signal(&t->work);
 	pthread_mutex_unlock(&t->lock);
 	pthread_join(t->id, NULL);
-	thread_free(t);
+	patience_thread_free(t);
 	p->thread = NULL;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * patience: calls that may wait for ever. Reading /proc/PID takes locks that the
- * process PID may hold for as long as it wants. Such calls are made by a thread, which
- * is abandoned if it waits for too long. It ends when its call returns; and it ends
- * with the process, since these waits are killable.
+ * patience: calls that may never return. Reading /proc/PID takes locks that process
+ * PID can hold for as long as it wants. Such calls are made by a thread, which is
+ * abandoned if it sleeps for too long. It exits when its call returns; and the
+ * process can exit before, since these sleeps are killable.
  *
  * An object is used by one thread at a time. The thread it starts has all signals
- * blocked. A child of fork(2) has no such thread and must not use the object.
+ * blocked. After fork(2) the child must not use the object: it lacks the thread.
  */
 #ifndef BASE_PATIENCE_H
 #define BASE_PATIENCE_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* So many threads of the process may be abandoned at a time. */
+/* The limit of threads of the process that are abandoned at a time. */
 #define PATIENCE_ABANDONED_MAX 4
 
 struct patience_job {
@@ -22,29 +22,30 @@ struct patience_job {
 	void (*run)(struct patience_job *job);
 	/* Called by the thread when run() of an abandoned job has returned. */
 	void (*release)(struct patience_job *job);
-	/* Parts that are done. run() may count them, by patience_step(). */
+	/* Parts done so far; run() may count them with patience_step(). */
 	size_t at;
 };
 
-/* All zeros: there is no thread yet. */
+/* All zero: no thread yet. */
 struct patience {
 	struct patience_thread *thread;
 };
 
 /*
+ * Runs the job in the thread, which is started if needed.
  * 0: run() has returned, the job is the caller's again.
- * -ETIMEDOUT: it was abandoned after waiting for 100 ms, or after a second
- * without progress; the job is the thread's, and *at is the part it waits in.
- * -EAGAIN: it was not run, since too many are abandoned already; or another
- * error of pthread_create(3). The job is the caller's.
+ * -ETIMEDOUT: it was abandoned after a sleep of 100 ms, or after a second without
+ * progress; the job is the thread's, and *at is the part it sleeps in.
+ * -EAGAIN, or another error of pthread_create(3): it did not run, for -EAGAIN since
+ * too many threads are abandoned. The job is the caller's.
  */
 int patience_run(struct patience *p, struct patience_job *job, size_t *at);
 void patience_step(struct patience_job *job);
-/* The thread's id, which is started if there is none; or -errno. */
+/* The id of the thread, which is started if needed; or -errno. */
 pid_t patience_tid(struct patience *p);
-/* Ends the thread, which does nothing now. */
+/* Ends the thread, which is idle. */
 void patience_fini(struct patience *p);
-/* Threads abandoned and not ended yet, of the whole process. */
+/* Abandoned threads of the process that have not exited. */
 size_t patience_abandoned(void);
 
 #endif /* BASE_PATIENCE_H */

@@ -85,7 +85,7 @@ int procfs_stat_parse(const char *text, size_t len, struct procfs_stat *out)
 	memset(out, 0, sizeof(*out));
 	if (!open || !close || close < open)
 		return -EINVAL;
-	/* A name may hold anything; it ends with the last parenthesis. */
+	/* A name may contain anything; it ends at the last parenthesis. */
 	n = MIN((size_t)(close - open - 1), sizeof(out->comm) - 1);
 	memcpy(out->comm, open + 1, n);
 	n = MIN(len - (close + 1 - text), sizeof(rest) - 1);
@@ -143,7 +143,7 @@ bool procfs_ids_parse(const char *status, struct procfs_ids *out)
 			    &out->egid, &out->sgid) == 6;
 }
 
-static bool is_octal(char c)
+static bool procfs_is_octal(char c)
 {
 	return c >= '0' && c <= '7';
 }
@@ -153,8 +153,10 @@ void procfs_unescape(char *to, size_t cap, const char *from, size_t len)
 	size_t i, n = 0;
 
 	for (i = 0; i < len && n + 1 < cap; i++) {
-		if (from[i] == '\\' && len - i > 3 && is_octal(from[i + 1]) &&
-		    is_octal(from[i + 2]) && is_octal(from[i + 3])) {
+		if (from[i] == '\\' && len - i > 3 &&
+		    procfs_is_octal(from[i + 1]) &&
+		    procfs_is_octal(from[i + 2]) &&
+		    procfs_is_octal(from[i + 3])) {
 			to[n++] = (char)((from[i + 1] - '0') * 64 +
 					 (from[i + 2] - '0') * 8 +
 					 (from[i + 3] - '0'));
@@ -167,7 +169,7 @@ void procfs_unescape(char *to, size_t cap, const char *from, size_t len)
 }
 
 /* "memory" is one of "cpu,memory"; "" of "" only. */
-static bool in_list(const char *list, const char *name)
+static bool procfs_in_list(const char *list, const char *name)
 {
 	size_t n = strlen(name);
 	const char *end;
@@ -181,15 +183,15 @@ static bool in_list(const char *list, const char *name)
 	}
 }
 
-/* Hexadecimal digits of a container's id, alone or with more around it. */
+/* A container's id has so many hexadecimal digits; its name may be longer. */
 #define CONTAINER_ID_LEN 64
 
-static bool names_container(const char *path)
+static bool procfs_is_container(const char *path)
 {
 	return path && strlen(strrchr(path, '/') + 1) >= CONTAINER_ID_LEN;
 }
 
-static bool below_root(const char *path)
+static bool procfs_below_root(const char *path)
 {
 	return path && path[1];
 }
@@ -210,14 +212,14 @@ const char *procfs_cgroup(char *text)
 			continue;
 		*at++ = '\0';
 		for (i = 0; i < ARRAY_SIZE(lists); i++)
-			if (in_list(list, lists[i]))
+			if (procfs_in_list(list, lists[i]))
 				path[i] = at;
 	}
 	for (i = 1; i < ARRAY_SIZE(lists); i++)
-		if (names_container(path[i]))
+		if (procfs_is_container(path[i]))
 			return path[i];
 	for (i = 0; i < ARRAY_SIZE(lists); i++)
-		if (below_root(path[i]))
+		if (procfs_below_root(path[i]))
 			return path[i];
 	for (i = ARRAY_SIZE(lists); i-- > 0;)
 		if (path[i])
