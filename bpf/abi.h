@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * abi: what the kernel side and the user side say to each other. Included by
- * both; every structure has fixed-width members, explicit padding, and a size
- * that both compilers assert.
+ * abi: the records and maps that the BPF programs and user space share. Included by
+ * both; every structure has fixed-width members, explicit padding and an asserted size.
  *
- * A sample is one ring record: struct abi_sample, then typed parts one after
- * the other, each a struct abi_part and its payload, padded to 8 bytes. A
- * reader skips a part whose type it does not know, so that a new kind of part
- * moves nothing.
+ * A sample is one ring record: struct abi_sample, then typed parts one after the other,
+ * each a struct abi_part and its payload, padded to 8 bytes. A reader skips parts of
+ * unknown types, so that a new type does not move the others.
  */
 #ifndef BPF_ABI_H
 #define BPF_ABI_H
@@ -18,14 +16,13 @@
 
 #define ABI_COMM_LEN 16
 #define ABI_KSTACK_MAX 127 /* kernel.perf_event_max_stack's default */
-#define ABI_STACK_ALIGN 256 /* user stack is copied in pieces of this size */
-#define ABI_STACK_RED_ZONE 128 /* below sp, and live: System V ABI, 3.2.2 */
+#define ABI_STACK_ALIGN 256 /* user stack is copied in multiples of this size */
+#define ABI_STACK_RED_ZONE 128 /* below sp, and in use: System V ABI, 3.2.2 */
 #define ABI_STACK_COPY_MAX (256 * 1024)
 
 /*
- * The image that a sample or an event belongs to: pid in the root pid
- * namespace, the group leader's start_boottime (ns), and the kernel's own exec
- * generation, task->self_exec_id. Joins made by it are exact.
+ * The image that a sample or an event belongs to: pid in the root pid namespace, the
+ * group leader's start_boottime (ns), and the exec generation, task->self_exec_id.
  */
 struct abi_key {
 	__u64 start_boottime;
@@ -37,19 +34,18 @@ struct abi_key {
 enum abi_sample_flags {
 	ABI_SAMPLE_USER = 1 << 0, /* interrupted user code, not the kernel */
 	ABI_SAMPLE_EXEC = 1 << 1, /* inside execve: no user part */
-	ABI_SAMPLE_KTHREAD = 1 << 2, /* no user side at all */
-	ABI_SAMPLE_COMPAT = 1 << 3, /* 32-bit code: registers and stack are too */
-	ABI_SAMPLE_NOMM = 1 << 4, /* memory already given back: no user part */
-	ABI_SAMPLE_DEEP_LIMITED = 1 << 5, /* a deep stack was cut for want of room */
+	ABI_SAMPLE_KTHREAD = 1 << 2, /* a kernel thread: no user part */
+	ABI_SAMPLE_COMPAT = 1 << 3, /* 32-bit code, registers and stack */
+	ABI_SAMPLE_NOMM = 1 << 4, /* an exiting task has freed its memory: no user part */
+	ABI_SAMPLE_DEEP_LIMITED = 1 << 5, /* a deep stack was cut by the limit of such copies */
 };
 
 /*
- * What a sample was taken of. A sample counts one, and carries a value in the
- * unit of the event's second sample type. Of a periodic event the value 0
- * stands for the recording's period.
- * X(NAME, name, periodic, "type", "unit", "type", "unit", "label"): 'name' is
- * for metrics, the types are pprof's: of the count and of the value (NULL, NULL if
- * the event has none); 'label' is for comments.
+ * The event of a sample. A sample counts one, and has a value in the unit of the event's
+ * second sample type. Of a periodic event the value 0 means the recording's period.
+ * X(NAME, name, periodic, "type", "unit", "type", "unit", "label"): 'name' is for metrics,
+ * the types are pprof's, of the count and of the value (NULL, NULL: none); 'label' is for
+ * comments.
  */
 #define ABI_EVENTS(X) X(CPU, cpu, 1, "samples", "count", "cpu", "nanoseconds", "the CPU clock")
 
@@ -77,18 +73,18 @@ enum abi_part_type {
 	ABI_PART_KSTACK = 1, /* __u64 addresses, leaf first */
 	ABI_PART_REGS = 2, /* struct abi_regs */
 	/*
-	 * struct abi_stack, then its bytes: of the stack that sp is on. A second
-	 * one is of the stack that was left for a signal's alternate one.
+	 * struct abi_stack, then its bytes: of the stack that sp is on. A second one is of
+	 * the stack that was left for a signal's alternate one.
 	 */
 	ABI_PART_STACK = 3,
 };
 
 struct abi_part {
 	__u32 type;
-	__u32 size; /* of the payload; the next part starts 8-aligned behind */
+	__u32 size; /* of the payload; the next part follows, aligned to 8 */
 };
 
-/* User registers, those with a DWARF number by it, then what has none. */
+/* User registers: first by DWARF number, then those without one. */
 #if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
 #define ABI_GPRS 32 /* x0..x30 sp */
 #define ABI_REG_BP 29
@@ -105,23 +101,23 @@ struct abi_regs {
 	__u64 flags;
 };
 
-/* Why a stack copy ends where it ends. */
+/* Why a stack copy ends. */
 enum abi_stack_end {
-	ABI_STACK_WHOLE = 0, /* at the end of that stack */
+	ABI_STACK_WHOLE = 0, /* at the end of the stack */
 	ABI_STACK_CAP = 1, /* at --stack-copy */
-	ABI_STACK_FAULT = 2, /* at a page that was not there */
-	ABI_STACK_RING = 3, /* the ring had no room for it: no bytes */
+	ABI_STACK_FAULT = 2, /* at an absent page */
+	ABI_STACK_RING = 3, /* it did not fit into the ring: no bytes */
 };
 
 /*
- * A page inside may be absent: a large array of which only a part was touched
- * yet, or one that was swapped out. What stands for it here means nothing.
+ * A page inside may be absent: of a large array that was not touched yet, or swapped
+ * out. Its bytes here are undefined.
  */
 struct abi_stack {
 	__u64 start; /* (sp - ABI_STACK_RED_ZONE), rounded to ABI_STACK_ALIGN */
-	__u32 size; /* bytes that follow, the last of them good */
+	__u32 size; /* bytes that follow; the last is not in a hole */
 	__u32 end; /* enum abi_stack_end */
-	__u64 holes; /* bit i: absent is page i from that of 'start' on */
+	__u64 holes; /* bit i: page i is absent, counted from that of 'start' */
 };
 
 #define ABI_STACK_PAGE 4096
@@ -154,10 +150,10 @@ enum abi_sampler_counter {
 };
 
 /*
- * What bpf/quark.bpf.c tells libquark. Each record begins with abi_quark_head;
- * kinds and sizes are fixed but for IMAGE, which its strings follow: exe, args,
- * cwd, cgroup, env, without a terminator, in that order. In the ring they are
- * packed (struct abi_quark_packed).
+ * Records from bpf/quark.bpf.c to libquark. Each begins with abi_quark_head and has a
+ * fixed size; an abi_quark_image is followed by its strings: exe, args, cwd, cgroup, env,
+ * in that order, without terminators. In the ring they are packed (struct
+ * abi_quark_packed).
  * X(NAME, structure, QUARK_EV_ name)
  */
 #define ABI_QUARK_KINDS(X)                                    \
@@ -183,9 +179,9 @@ enum abi_quark_kind {
 enum abi_quark_flags {
 	ABI_QUARK_KTHREAD = 1 << 0,
 	ABI_QUARK_ARGS_CUT = 1 << 1, /* longer than the maximum, or unreadable */
-	ABI_QUARK_PATH_CUT = 1 << 2, /* a path is not whole: its end is there */
+	ABI_QUARK_PATH_CUT = 1 << 2, /* a path lacks its beginning */
 	ABI_QUARK_GROUP_DEAD = 1 << 3, /* EXIT: the last thread; TASK: dead */
-	ABI_QUARK_LAST_IDS = 1 << 4, /* EXIT: uid to sid are there */
+	ABI_QUARK_LAST_IDS = 1 << 4, /* EXIT: uid to sid are set */
 	ABI_QUARK_NEW_FILE = 1 << 5, /* EXEC: user space does not know the file */
 };
 
@@ -209,7 +205,7 @@ struct abi_quark_ids {
 struct abi_quark_fork {
 	struct abi_quark_head head; /* of the child */
 	struct abi_key parent;
-	struct abi_key origin; /* who called: not the parent with CLONE_PARENT */
+	struct abi_key origin; /* the caller; with CLONE_PARENT not the parent */
 	__u64 clone_flags;
 	char comm[ABI_COMM_LEN];
 	struct abi_quark_ids ids;
@@ -237,12 +233,12 @@ struct abi_quark_exit {
 	__u64 minflt;
 	__u64 majflt;
 	__s32 wait_status;
-	/* At the end: what changed meanwhile is told for a price only. */
+	/* At the exit: not every change since the last event was reported. */
 	__u32 uid, gid, pgid, sid;
 	__u32 pad;
 };
 
-/* What may change without an exec; the paths, where they changed, follow. */
+/* What can change without an exec. Changed paths follow. */
 struct abi_quark_id_change {
 	struct abi_quark_head head;
 	struct abi_quark_ids ids;
@@ -252,14 +248,14 @@ struct abi_quark_id_change {
 struct abi_quark_rename {
 	struct abi_quark_head head;
 	char comm[ABI_COMM_LEN];
-	__u32 limited; /* renames since the last one reported, not reported */
+	__u32 limited; /* renames since the last reported one, not reported */
 	__u32 pad;
 };
 
 /*
- * Written among perf's mapping records (PERF_RECORD_SAMPLE, PERF_SAMPLE_RAW) where an
- * exec has replaced the address space, and before it maps anything: what follows of
- * this process belongs to the new image.
+ * Written among perf's mapping records (PERF_RECORD_SAMPLE, PERF_SAMPLE_RAW) when an exec
+ * has replaced the address space and not mapped anything yet: later records of this
+ * process belong to the new image.
  */
 struct abi_exec_mark {
 	__u32 tgid, tid; /* of the root pid namespace */
@@ -278,10 +274,10 @@ struct abi_quark_reap {
 };
 
 /*
- * A record as the ring has it, for most of one is zero, or in it already. It is
- * folded first, then those of its words that are not zero stand here, in their
- * order, and its strings behind the last. Bits 0 and 1 of the mask: tid, folded,
- * and the upper half of exec_id; from bit 2 on, what follows abi_quark_head.
+ * A record in the ring. It is folded first, since most members equal others; then its
+ * words that are not zero are stored here in their order, followed by its strings. The
+ * mask has a bit for each word: 0 and 1 are tid, folded, and the upper half of exec_id;
+ * from bit 2 on those behind abi_quark_head.
  */
 struct abi_quark_packed {
 	__u64 time;
@@ -308,9 +304,9 @@ enum abi_quark_ns {
 #define ABI_QUARK_CAPS_ALL 0x1ffffffffffULL /* of Linux 5.9 */
 
 /*
- * Folding: a member that mostly equals another, or what is usual, becomes what
- * differs. Done once more it is what it was, so no member may be folded against
- * one that is folded itself. 'home': libquark's own namespaces.
+ * Folding: a member that usually equals another member or a constant becomes the XOR of
+ * the two. Folding twice restores it, so no member may be folded against a folded one.
+ * 'home': libquark's own namespaces.
  */
 static inline void abi_quark_fold_ids(struct abi_quark_ids *ids, const volatile __u32 *home)
 {
@@ -351,25 +347,25 @@ static inline void abi_quark_fold_exit(struct abi_quark_exit *e)
 	e->sid ^= e->pgid;
 }
 
-/* An executed file, as the map of those has it that user space knows. */
+/* An executed file: the key of the map of files that user space knows. */
 struct abi_quark_file {
 	__u64 dev; /* as in struct abi_quark_image */
 	__u64 ino;
-	__u64 ctime_ns; /* one that is copied over keeps inode and generation */
+	__u64 ctime_ns; /* a file that is overwritten keeps inode and generation */
 	__u64 size;
 };
 
 /*
- * Records that found no room, one element a CPU of a map that user space has
- * mapped. It takes 'first' by writing 0.
+ * Records dropped since the ring was full: an element for each CPU, of a map that user
+ * space has mapped. After reading, user space resets 'first' to 0.
  */
 struct abi_quark_loss {
 	__u64 lost[8]; /* by enum abi_quark_kind */
-	__u64 first; /* boot times of the first and the last loss */
+	__u64 first; /* boot times of the first and the last dropped record */
 	__u64 last;
-	__u64 limited; /* no loss: what a process repeated too often, see quark_limit.bpf.h */
-	__u64 unwoken; /* new files that woke nobody up, see quark_file.bpf.h */
-	__u64 pad[4]; /* to two cache lines: one writer each */
+	__u64 limited; /* not reported: repeated too often, see quark_limit.bpf.h */
+	__u64 unwoken; /* new files without a wakeup, see quark_file.bpf.h */
+	__u64 pad[4]; /* two cache lines for each CPU */
 };
 
 #ifndef __bpf__

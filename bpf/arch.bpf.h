@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * arch: registers, stacks and system calls, by machine. Another one is another
- * file like these, its struct pt_regs in bpf/vmlinux.h and struct abi_regs.
+ * arch: registers, stacks and system calls by machine. A new machine is a new file like
+ * these, its struct pt_regs in bpf/vmlinux.h, and its registers in bpf/abi.h.
  */
 #ifndef BPF_ARCH_BPF_H
 #define BPF_ARCH_BPF_H

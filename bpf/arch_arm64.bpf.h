@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* arch_arm64: what the programs have to know of arm64; included by bpf/arch.bpf.h. */
+/* arch_arm64: arm64; included by bpf/arch.bpf.h. */
 #ifndef BPF_ARCH_ARM64_BPF_H
 #define BPF_ARCH_ARM64_BPF_H
 
-/* The smallest: a larger page is copied in several steps. */
+/* The smallest; a larger page is copied in several slices. */
 #define PAGE_SIZE 4096
 #define PSR_MODE_MASK 0xf
 #define PSR_MODE32 0x10
 
-/* asm-generic/unistd.h; a 32-bit program's calls have other numbers and are not seen. */
+/* asm-generic/unistd.h; 32-bit calls have other numbers and are not supported. */
 #define NR_CHDIR 49
 #define NR_FCHDIR 50
 #define NR_SETUID 146
@@ -33,7 +33,7 @@ static __always_inline bool arch_compat(const struct pt_regs *r)
 	return r->pstate & PSR_MODE32;
 }
 
-/* The registers say execve or execveat, if they are of a system call. */
+/* Registers of a system call: whether it is execve or execveat. */
 static __always_inline bool arch_exec_call(const struct pt_regs *r)
 {
 	if (arch_compat(r))
@@ -50,14 +50,14 @@ static __always_inline void arch_fill_regs(struct abi_regs *out, const struct pt
 	out->flags = r->pstate;
 }
 
-/* Where Go has its g: in x28. */
+/* The address of Go's g: in x28. */
 static __always_inline unsigned long arch_goroutine(struct task_struct *task,
 						    const struct abi_regs *regs)
 {
 	return regs->gpr[28];
 }
 
-/* Frames are of many sizes here: what a signal interrupted is not looked for. */
+/* Signal frames have many sizes here: the interrupted stack is not searched. */
 static __always_inline unsigned long arch_interrupted_sp(struct task_struct *task,
 							 unsigned long top)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* arch_x86: what the programs have to know of x86-64; included by bpf/arch.bpf.h. */
+/* arch_x86: x86-64; included by bpf/arch.bpf.h. */
 #ifndef BPF_ARCH_X86_BPF_H
 #define BPF_ARCH_X86_BPF_H
 
 #define PAGE_SIZE 4096
 #define USER32_CS 0x23 /* GDT_ENTRY_DEFAULT_USER32_CS * 8 + 3 */
 
-/* asm/unistd_64.h; a 32-bit program's calls have other numbers and are not seen. */
+/* asm/unistd_64.h; 32-bit calls have other numbers and are not supported. */
 #define NR_CHDIR 80
 #define NR_FCHDIR 81
 #define NR_SETUID 105
@@ -31,7 +31,7 @@ static __always_inline bool arch_compat(const struct pt_regs *r)
 	return r->cs == USER32_CS;
 }
 
-/* The registers say execve or execveat, if they are of a system call. */
+/* Registers of a system call: whether it is execve or execveat. */
 static __always_inline bool arch_exec_call(const struct pt_regs *r)
 {
 	if (arch_compat(r))
@@ -61,7 +61,7 @@ static __always_inline void arch_fill_regs(struct abi_regs *out, const struct pt
 	out->flags = r->flags;
 }
 
-/* Where Go has its g: in front of the thread pointer. 0: nowhere. */
+/* The address of Go's g, which is stored below the thread pointer. 0: none. */
 static __always_inline unsigned long arch_goroutine(struct task_struct *task,
 						    const struct abi_regs *regs)
 {
@@ -72,7 +72,7 @@ static __always_inline unsigned long arch_goroutine(struct task_struct *task,
 	return g;
 }
 
-/* What XSAVE writes of this task. struct fpu has stood behind its task since 6.16. */
+/* Size of the XSAVE area of this task. Since 6.16 struct fpu follows its task. */
 static __always_inline unsigned int xsave_size(struct task_struct *task)
 {
 	struct fpu *fpu;
@@ -84,11 +84,11 @@ static __always_inline unsigned int xsave_size(struct task_struct *task)
 }
 
 /*
- * The stack pointer of what a signal interrupted whose frame is the first on
- * the alternate stack that ends at 'top'. The kernel puts there, downwards
- * (arch/x86/kernel/signal.c, get_sigframe()): the XSAVE area and its second
- * magic, from a multiple of 64; the frame, 8 off one of 16; and in the frame,
- * which proves that it is one, the address of the former. 0: it is none.
+ * The stack pointer that a signal interrupted, if its frame is the first on the alternate
+ * stack that ends at 'top'; else 0. From there downwards the kernel writes
+ * (arch/x86/kernel/signal.c, get_sigframe()) the XSAVE area and its second magic, aligned
+ * to 64, then the frame, aligned to 16 less 8. The frame has the address of the XSAVE
+ * area, by which it is recognized.
  */
 static __always_inline unsigned long arch_interrupted_sp(struct task_struct *task,
 							 unsigned long top)

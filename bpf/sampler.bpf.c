@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * sampler: one ring record a tick of the software CPU clock: who runs, the
- * kernel stack, the user registers and a copy of the live part of the user
- * stack. Nothing is unwound here and nothing has to be known of the process.
+ * sampler: writes one ring record at each tick of the software CPU clock: the image key,
+ * the kernel stack, the user registers and a copy of the used part of the user stack.
+ * Nothing is unwound here, and nothing about the process has to be known.
  *
- * The stack is read straight into the ring: a slot of the record's real size
- * is reserved first, the clock read second (see base/ring.h for why in this
- * order), and then the slot is filled in slices whose sizes the verifier can
- * see. A slice that cannot be read is read again in slices that do not cross a
- * page, so that an absent page costs its own bytes and no others.
+ * The stack is read directly into the ring: first a slot of the record's size is reserved,
+ * then the clock is read (base/ring.h has the reason for this order), then the slot is
+ * filled in slices of constant sizes, as the verifier requires. A slice that cannot be
+ * read is read again in slices that do not cross a page, so that an absent page costs only
+ * its own bytes.
  *
- * Helpers of Linux 6.1 only; no kfuncs. Interrupts are off all the while.
+ * Helpers of Linux 6.1 only; no kfuncs. Interrupts are off.
  */
 #include "bpf/vmlinux.h"
 
@@ -21,8 +21,8 @@
 #include "bpf/arch.bpf.h"
 
 /*
- * Slices of the largest copy if each of its pages is read by itself: one a page, one in
- * vain for four pages, and at either end those of a part of a page.
+ * Slices of a copy at most. Two pages take one, or five to ten if one of them is absent:
+ * a deep copy with many absent pages ends early.
  */
 #define COPY_SLICES (2 * ABI_STACK_COPY_MAX / PAGE_SIZE)
 
@@ -31,21 +31,17 @@
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
-/*
- * Bytes of user stack copied at most, and of one that is deeper; multiples of
- * ABI_STACK_ALIGN.
- */
+/* Limits of a copy: usual, and of a deep stack; multiples of ABI_STACK_ALIGN. */
 const volatile __u32 stack_cap = 64 * 1024;
 const volatile __u32 deep_cap = ABI_STACK_COPY_MAX;
 
 /*
- * Anybody can have deep stacks, on all CPUs and all the time: 64 MiB a second are
- * for them on the host, half of it for one user id. The time that a byte takes
- * (ns), and how much may come at once.
+ * Any user can have deep stacks, on all CPUs and all the time. The host copies at most
+ * 64 MiB of them a second, half of it for one user id. Nanoseconds a byte, and the burst.
  */
 #define DEEP_NS (1000000000 / (64 * 1024 * 1024) + 1)
 #define DEEP_BURST_NS 200000000
-#define DEEP_USERS 64 /* slots, which user ids share; the host's is behind them */
+#define DEEP_USERS 64 /* accounts, which user ids share; the next is the host's */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -60,8 +56,8 @@ struct {
 } counters SEC(".maps");
 
 /*
- * The time that the bytes copied so far take, up to. Several CPUs may write at
- * once, and then the bytes of one do not count.
+ * Accounts of deep copies: the time up to which the bytes copied so far last. If several
+ * CPUs write at once, the bytes of one are not counted.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -71,12 +67,12 @@ struct {
 } deep_until SEC(".maps");
 
 /*
- * The mapping that a thread's stack pointer was in last, by thread id.
- * bpf_find_vma() releases mmap_lock in an interrupt that the CPU sends itself,
- * which costs as much as the rest of a sample (5.5 us on Linux 6.18), and it
- * fails while another thread holds the lock. 'check' is a hash of the bounds, the
- * thread and the sizes of its address space: an entry that is another thread's,
- * older than a change of mappings, or half written by another CPU does not match.
+ * The mapping that a thread's stack pointer was in last, by thread id. bpf_find_vma()
+ * releases mmap_lock in an interrupt that the CPU sends to itself, which costs as much as
+ * the rest of a sample (5.5 us on Linux 6.18), and it fails while another thread holds the
+ * lock. 'check' is a hash of the bounds, the thread and the sizes of its address space: it
+ * does not match an entry of another thread, from before a change of mappings, or half
+ * written by another CPU.
  */
 struct bounds {
 	__u64 start;
@@ -93,25 +89,25 @@ struct {
 	__type(value, struct bounds);
 } bounds SEC(".maps");
 
-/* A piece of stack to be copied. */
+/* A part of a stack to be copied. */
 struct plan {
 	__u64 start;
 	__u32 len;
-	__u32 end; /* why no more, if all of that can be read */
+	__u32 end; /* enum abi_stack_end, if all of it can be read */
 	__u32 hole_max; /* bytes in a row that may be absent */
-	__u32 limited; /* a longer copy was refused */
+	__u32 limited; /* a deep copy was refused */
 };
 
-/* How far a copy has come; in a map, whose values the verifier need not follow. */
+/* Progress of a copy; in a map, since the verifier does not track its values. */
 struct steps {
 	__u64 from;
 	__u64 first; /* number of the first page */
 	__u64 holes; /* as in struct abi_stack */
 	__u32 at; /* in the slot */
 	__u32 left;
-	__u32 good; /* what was left behind the last slice that could be read */
+	__u32 good; /* what was left after the last slice that could be read */
 	__u32 hole_max;
-	__u32 paged; /* slices end with their page while more than this is left */
+	__u32 paged; /* while more than this is left, slices end with their page */
 	__u32 pad;
 };
 
@@ -127,7 +123,7 @@ struct scratch {
 	__u32 kstack_size; /* 0: the tick hit user code */
 	__u32 user; /* registers and stack belong to the record */
 	struct plan plan; /* of the stack that sp is on */
-	struct plan left; /* of the one that was left for a signal's; or len 0 */
+	struct plan left; /* of the one left for a signal's; or len 0 */
 	struct steps steps;
 };
 
@@ -150,7 +146,7 @@ struct vma_search {
 	unsigned long start_stack;
 	unsigned long sp;
 	unsigned long end;
-	__u32 exact; /* it is where that stack begins, and not only a mapping's end */
+	__u32 exact; /* the end of the stack itself, not only of its mapping */
 	__u32 pad;
 	struct bounds found;
 };
@@ -161,7 +157,7 @@ static __always_inline __u64 bounds_mix(__u64 hash, __u64 v)
 	return hash ^ hash >> 32;
 }
 
-/* The thread, its image, and what changes with nearly every change of a mapping. */
+/* Of the thread, its image, and what nearly every change of mappings changes. */
 static __always_inline __u64 bounds_owner(struct task_struct *task, struct mm_struct *mm)
 {
 	__u64 hash = bounds_mix(task->start_boottime, task->pid);
@@ -184,7 +180,7 @@ static long on_vma(struct task_struct *task, struct vm_area_struct *vma, struct 
 	return 0;
 }
 
-/* The mapping that v->sp points into: 0, or what bpf_find_vma() returns. */
+/* Sets v->found to the mapping of v->sp. 0, or an error of bpf_find_vma(). */
 static __always_inline long find_bounds(struct task_struct *task, struct mm_struct *mm,
 					struct vma_search *v)
 {
@@ -211,9 +207,9 @@ static __always_inline long find_bounds(struct task_struct *task, struct mm_stru
 }
 
 /*
- * Go keeps its stacks in the heap, where the mapping's end is megabytes away.
- * The runtime's g begins with the bounds of the stack in use; anything else
- * that lies there does not enclose the stack pointer.
+ * Go's stacks are in the heap, where the mapping's end is megabytes away. The runtime's g
+ * begins with the bounds of the current stack. In other programs the two words do not
+ * enclose the stack pointer.
  */
 static __always_inline void goroutine_end(unsigned long g, struct vma_search *v)
 {
@@ -227,7 +223,7 @@ static __always_inline void goroutine_end(unsigned long g, struct vma_search *v)
 	v->exact = true;
 }
 
-/* Where the stack that v->sp points into ends, as far as it matters. */
+/* Sets v->end and v->exact for the stack that v->sp points into. */
 static __always_inline void stack_end(struct scratch *s, struct task_struct *task,
 				      struct mm_struct *mm, struct vma_search *v)
 {
@@ -235,7 +231,7 @@ static __always_inline void stack_end(struct scratch *s, struct task_struct *tas
 
 	v->start_stack = v->end = mm->start_stack;
 	v->exact = true;
-	if (v->start_stack - v->sp <= deep_cap) /* unsigned: below sp is far away */
+	if (v->start_stack - v->sp <= deep_cap) /* unsigned: false if it is below sp */
 		return;
 	v->end = -1UL;
 	v->exact = false;
@@ -248,13 +244,13 @@ static __always_inline void stack_end(struct scratch *s, struct task_struct *tas
 		sampler_count(ABI_SAMPLER_VMA_BUSY, 1);
 	} else {
 		sampler_count(ABI_SAMPLER_VMA_NONE, 1);
-		v->end = v->sp + 1; /* the first slice finds out */
+		v->end = v->sp + 1; /* one slice; it may be readable */
 		return;
 	}
 	goroutine_end(arch_goroutine(task, &s->regs), v);
 }
 
-/* Takes 'len' bytes out of one account, which gets one in 'ns'; or not. */
+/* Charges 'len' bytes to an account, which allows one in 'ns'. False: not allowed. */
 static __always_inline bool deep_take(__u32 account, __u64 now, __u32 len, __u32 ns)
 {
 	__u64 *until = bpf_map_lookup_elem(&deep_until, &account), from;
@@ -270,7 +266,7 @@ static __always_inline bool deep_take(__u32 account, __u64 now, __u32 len, __u32
 	return true;
 }
 
-/* Half of the ring is for stacks of the usual depth alone. */
+/* Whether a deep copy is allowed. Half of the ring is reserved for usual ones. */
 static __always_inline bool deep_room(__u32 len)
 {
 	__u64 used = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA);
@@ -285,10 +281,9 @@ static __always_inline bool deep_room(__u32 len)
 }
 
 /*
- * How much of 'len' bytes is copied where 'cap' is what it mostly is. The end of a
- * mapping may be far from that of the stack (coroutines have theirs in the
- * heap): up to there it is copied if that makes it whole, and else it is not
- * worth it.
+ * How much of 'len' bytes may be copied: 'cap', or 'deep' for a deep stack. If only the
+ * end of the mapping is known, which may be far behind that of the stack (coroutines have
+ * theirs in the heap), a deep copy is made only if it reaches that end.
  */
 static __always_inline __u32 plan_cap(struct plan *p, unsigned long len, __u32 cap, __u32 deep,
 				      bool exact)
@@ -307,11 +302,11 @@ static __always_inline __u32 plan_cap(struct plan *p, unsigned long len, __u32 c
 	return deep;
 }
 
-/* 'used' of the two caps is taken already. */
+/* 'used' bytes of the limits are taken by another stack. */
 static __always_inline void plan_stack(struct plan *p, const struct vma_search *v, __u32 used)
 {
 	unsigned long sp = v->sp, end = v->end;
-	/* With the red zone, in which a function may keep registers. */
+	/* With the red zone, in which a function may save registers. */
 	unsigned long start = (sp - ABI_STACK_RED_ZONE) & -(unsigned long)ABI_STACK_ALIGN;
 	unsigned long len = end - start;
 	__u32 cap = plan_cap(p, len, stack_cap - used, deep_cap - used, v->exact);
@@ -321,15 +316,15 @@ static __always_inline void plan_stack(struct plan *p, const struct vma_search *
 		len = cap;
 		p->end = ABI_STACK_CAP;
 	}
-	/* Where nobody knows the end, the first absent page is taken for it. */
+	/* If the end is not known, the copy ends at the first absent page. */
 	p->hole_max = end == -1UL ? 0 : HOLE_MAX;
 	p->start = start;
 	p->len = (len + ABI_STACK_ALIGN - 1) & -ABI_STACK_ALIGN;
 }
 
 /*
- * A signal handler may run on an alternate stack (sigaltstack(2)): the one it
- * left is the rest of the sample's. The two share the cap.
+ * A signal handler may run on an alternate stack (sigaltstack(2)). Then the interrupted
+ * stack is copied, too. The two share the limits.
  */
 static __always_inline void plan_stacks(struct scratch *s, struct task_struct *task,
 					struct mm_struct *mm)
@@ -355,10 +350,10 @@ static __always_inline void plan_stacks(struct scratch *s, struct task_struct *t
 }
 
 /*
- * From exec_mmap to the return to user space the saved registers belong to the
- * old image and its memory is gone. in_execve spans a little more. A kernel
- * without that member would lose the user stack of the whole system call: the
- * registers alone cannot tell, and a stack left out is better than a wrong one.
+ * From exec_mmap to the return to user space the saved registers belong to the old image,
+ * whose memory is gone. in_execve is set a little longer. On a kernel without that member
+ * the user stack is omitted in the whole system call: the registers alone do not show
+ * whether the memory is gone, and no stack is better than a wrong one.
  */
 static __always_inline bool sampler_inside_exec(struct task_struct *task, const struct pt_regs *r)
 {
@@ -386,7 +381,7 @@ static __always_inline void user_part(struct scratch *s, struct task_struct *tas
 	if (bpf_probe_read_kernel(&r, sizeof(r), (void *)bpf_task_pt_regs(task)))
 		return;
 	arch_fill_regs(&s->regs, &r);
-	if (!s->regs.ip && !r.sp) { /* a worker of io_uring or vhost: mm, but no user side */
+	if (!s->regs.ip && !r.sp) { /* a worker of io_uring or vhost: mm, but no user code */
 		s->head.flags |= ABI_SAMPLE_KTHREAD;
 		return;
 	}
@@ -423,7 +418,7 @@ struct copy {
 	struct steps *steps;
 };
 
-/* A page that is absent costs a microsecond, so there is an end to it. */
+/* Skips an absent slice. It costs a microsecond, so there is a limit. */
 static __always_inline bool copy_hole(struct steps *c)
 {
 	__u64 page = c->from / ABI_STACK_PAGE - c->first;
@@ -434,10 +429,7 @@ static __always_inline bool copy_hole(struct steps *c)
 	return true;
 }
 
-/*
- * A slice of several pages of which one is absent is read once more, page by page;
- * the next one is not.
- */
+/* A slice of several pages that cannot be read is read again page by page. */
 static __always_inline bool copy_paged(struct steps *c, __u32 size)
 {
 	if (size <= PAGE_SIZE - (c->from & (PAGE_SIZE - 1)))
@@ -518,7 +510,7 @@ static __always_inline void copy_stack(struct scratch *s, struct copy *copy, con
 	c->at = at + sizeof(s->stack_part) + sizeof(s->stack) + size;
 }
 
-/* Wakes the reader only when he has to hurry: he comes by himself otherwise. */
+/* Wakes the reader only if the ring is half full: it polls anyway. */
 static __always_inline __u64 sampler_wakeup(void)
 {
 	__u64 used = bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA);
@@ -543,7 +535,7 @@ static __always_inline __u32 record_size(const struct scratch *s, bool whole)
 	return size;
 }
 
-/* One record, with what there is of stack or without; or -ENOSPC. */
+/* Writes a record, with the stacks if 'whole'. 0 or -ENOSPC. */
 static __noinline int sampler_emit(struct scratch *s, bool whole)
 {
 	struct copy c = {};
@@ -590,7 +582,7 @@ int sampler_tick(struct bpf_perf_event_data *ctx)
 	struct scratch *s = bpf_map_lookup_elem(&scratch, &zero);
 	long n;
 
-	if (!s || !task->pid) /* the idle task, should exclude_idle let it through */
+	if (!s || !task->pid) /* the idle task, in case exclude_idle does not apply */
 		return 0;
 	sampler_fill_head(&s->head, task);
 	s->kstack_size = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tracehandler: a raw sample in, a resolved trace out. It unwinds the copied
- * stack by the executables' unwind tables, gives every frame its meaning
- * (executable + offset), asks for names once a frame, and hands the trace on
- * when all are there. A sample that needs a table not there yet waits, with
- * what was mapped when it was taken.
+ * tracehandler: makes resolved traces of raw samples. It unwinds the copied stack by
+ * the executables' unwind tables, finds the executable and offset of each frame,
+ * requests each frame's name once, and delivers the trace when it has all names. A
+ * sample that needs a table which is still being read waits, with the mappings of
+ * its time.
  *
- * Samples come in the order of kernel time, each at the point of that order at
- * which the process manager's state is the one it was taken in. All calls on
- * the loop's thread.
+ * The caller passes samples in the order of kernel time, together with what it feeds
+ * the process manager, whose state is thus the one at the sample. All calls on the
+ * loop's thread.
  */
 #ifndef TRACEHANDLER_TRACEHANDLER_H
 #define TRACEHANDLER_TRACEHANDLER_H
@@ -26,44 +26,37 @@ struct trace_handler;
 struct trace_opts {
 	uv_loop_t *loop;
 	struct pm *pm;
-	/* Whole traces; everything in it borrowed for the call. */
+	/* Receives each trace; everything in it is borrowed for the call. */
 	void (*resolved)(void *arg, const struct reporter_trace *t);
 	void *arg;
 	unsigned int cache_frames; /* 0: 65,536 */
-	/*
-	 * A sample waits so long for unwind tables and names; all that wait may
-	 * take so much memory.
-	 */
-	unsigned int wait_ms; /* 0: 3000 */
-	size_t wait_bytes; /* 0: 8 MiB */
+	unsigned int wait_ms; /* of a sample, for tables and names; 0: 3000 */
+	size_t wait_bytes; /* of all pending samples; 0: 8 MiB */
 	size_t table_bytes; /* of unwind tables; 0: 32 MiB */
 	unsigned int max_frames; /* 0: 4096 */
-	bool selected_only; /* nobody wants samples of other processes */
+	bool selected_only; /* ignore samples of other processes */
 };
 
 int trace_handler_new(struct trace_handler **thp,
 		      const struct trace_opts *opts); /* 0 or -errno */
-/* Traces still waiting are handed on before, with what names there are. */
+/* Flushes first. */
 void trace_handler_free(struct trace_handler *th);
 
 /*
- * One record of the sample ring, (buf, len), hostile only by accident: bad
- * lengths and unknown events are counted and refused with -EINVAL. -ENOMEM is counted as lost.
+ * One record of the sample ring. 0; -EINVAL, counted, if a length or the event is
+ * invalid; or -ENOMEM, counted.
  */
 int trace_handler_sample(struct trace_handler *th, const void *buf, size_t len);
 
-/* Time of the oldest trace that still waits, or UINT64_MAX. */
+/* Time of the oldest pending sample, or UINT64_MAX. */
 uint64_t trace_handler_oldest(const struct trace_handler *th);
-/*
- * The clock, from the loop: ends waits that are over, sends off name requests
- * that were held back to go together.
- */
+/* Called often. Ends waits past their deadline; sends collected name requests. */
 void trace_handler_tick(struct trace_handler *th, uint64_t now);
 /* Whether a sample waits for unwind tables. */
 bool trace_handler_awaits(const struct trace_handler *th);
-/* Drops all samples that wait, uncounted: nobody wants samples of that time. */
+/* Drops all pending samples, uncounted: their time is not recorded. */
 void trace_handler_drop(struct trace_handler *th);
-/* Hands on every waiting trace, named or not. */
+/* Delivers all pending samples with the tables and names they have. */
 void trace_handler_flush(struct trace_handler *th);
 
 /* How user stacks ended. X(name, gauge, "help") */
@@ -84,27 +77,27 @@ void trace_handler_flush(struct trace_handler *th);
 
 /* X(name, gauge, "help") */
 #define TRACE_STATS(X)                                                         \
-	X(samples, 0, "samples taken apart")                                   \
+	X(samples, 0, "valid sample records")                                  \
 	X(unselected, 0, "samples of processes that are not recorded")         \
-	X(bad_records, 0, "sample records with wrong lengths or of no event")  \
-	X(nomem, 0, "samples lost for lack of memory")                         \
-	X(frames, 0, "frames in them")                                         \
+	X(bad_records, 0, "sample records of invalid length or event")         \
+	X(nomem, 0, "samples dropped for lack of memory")                      \
+	X(frames, 0, "frames of all samples")                                  \
 	X(cache_hits, 0, "frames whose name was known")                        \
-	X(stacks_known, 0, "stacks that came before, whole")                   \
-	X(cache_misses, 0, "frames whose name had to be asked for")            \
-	X(cache_evicted, 0, "frames put out of the cache")                     \
+	X(stacks_known, 0, "stacks found whole among earlier ones")            \
+	X(cache_misses, 0, "frames whose name had to be requested")            \
+	X(cache_evicted, 0, "frames evicted from the cache")                   \
 	X(cache_entries, 1, "frames in the cache now")                         \
-	X(names_late, 0, "traces handed on before all their names were there") \
+	X(names_late, 0, "traces delivered before all their names were there") \
 	X(waiting, 1, "samples waiting for unwind tables or names now")        \
-	X(waiting_bytes, 1, "bytes of samples that wait")                      \
+	X(waiting_bytes, 1, "bytes of these samples")                          \
 	X(unnamed, 0, "frames without a symbol, named by file and offset")     \
-	X(not_mapped, 0, "frames at addresses nothing was known to be mapped") \
+	X(not_mapped, 0, "frames at addresses without a known mapping")        \
 	X(tables, 1, "unwind tables held now")                                 \
 	X(tables_bytes, 1, "bytes of unwind tables held now")                  \
-	X(tables_asked, 0, "unwind tables asked for")                          \
+	X(tables_asked, 0, "unwind tables requested")                          \
 	X(tables_none, 0, "files without unwind information")                  \
 	X(tables_failed, 0, "files whose unwind tables could not be read")     \
-	X(tables_evicted, 0, "unwind tables put out for the byte budget")      \
+	X(tables_evicted, 0, "unwind tables evicted for the byte budget")      \
 	X(tables_refused, 0, "unwind tables larger than the byte budget")      \
 	TRACE_STACK_STATS(X)
 

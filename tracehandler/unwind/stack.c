@@ -100,6 +100,11 @@ static void stack_rows(const struct trace_user *u, uint64_t pc,
 	}
 }
 
+static bool stack_may_have_rows(enum pm_exe_kind kind)
+{
+	return kind == PM_EXE_FILE || kind == PM_EXE_VDSO;
+}
+
 static void stack_code(void *arg, uint64_t pc, struct trace_code *out)
 {
 	static const enum trace_code_state states[] = {
@@ -115,7 +120,7 @@ static void stack_code(void *arg, uint64_t pc, struct trace_code *out)
 		return;
 	out->start = u->at->map.start;
 	out->end = u->at->map.end;
-	if (u->at->kind != PM_EXE_FILE && u->at->kind != PM_EXE_VDSO)
+	if (!stack_may_have_rows(u->at->kind))
 		return;
 	table = trace_tables_get(&u->owner->tables, u->at->map.exe);
 	if (table && table->state == TRACE_TABLE_HERE)
@@ -336,8 +341,10 @@ int trace_stacks_take(struct trace_stacks *s, struct trace_take *take)
 static void stack_ask(void *arg, const struct pm_mapping *map)
 {
 	struct trace_stacks *s = arg;
+	struct pm_exe_info info;
 
-	if (trace_tables_may(map->exe))
+	pm_exe_info(map->exe, &info);
+	if (stack_may_have_rows(info.kind))
 		trace_tables_get(&s->tables, map->exe);
 }
 

@@ -56,16 +56,7 @@ int trace_tables_init(struct trace_tables *t, size_t max_bytes,
 /* Outstanding requests are completed later, without effect. */
 void trace_tables_fini(struct trace_tables *t);
 
-/* Files and the vDSO may have rows, nothing else. */
-static inline bool trace_tables_may(const struct pm_exe *exe)
-{
-	struct pm_exe_info info;
-
-	pm_exe_info(exe, &info);
-	return info.kind == PM_EXE_FILE || info.kind == PM_EXE_VDSO;
-}
-
-/* The table of such an exe, borrowed; requested if needed. NULL: no memory. */
+/* The table of a file or the vDSO, borrowed; requested if needed. NULL: no memory. */
 struct trace_table *trace_tables_get(struct trace_tables *t,
 				     struct pm_exe *exe);
 /* Returns 'table' with a reference, for a sample that waits for it. */
