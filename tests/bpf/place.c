@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * place: linked into each program of tests/bpf, and asked by tests/e2e/lib.sh as
- * prog_place. Where the kernel refuses us BPF or perf events, as in a container, or
- * tells us other process ids than BPF sees, a program of tests has nothing to test,
- * and says so before its main().
+ * place: linked into each program of tests/bpf, and run by tests/e2e/lib.sh as
+ * prog_place. Where the kernel refuses BPF or perf events, as in a container, or
+ * shows other process ids than BPF programs see, a test program cannot test anything,
+ * and reports that before its main().
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -20,7 +20,7 @@
 
 #include "tests/bpf/place.h"
 
-/* Any other error is for the tests to fail by. */
+/* With any other error the tests fail. */
 static int refused(long fd)
 {
 	if (fd >= 0)
@@ -92,7 +92,7 @@ __attribute__((constructor)) static void place(void)
 	exit(0);
 }
 
-/* In a chroot the root need not be a mount: there it is each that can be seen. */
+/* In a chroot the root may not be a mount: all visible mounts are changed. */
 int place_own_mounts(void)
 {
 	struct mntent *m;
@@ -105,7 +105,7 @@ int place_own_mounts(void)
 	f = setmntent("/proc/self/mounts", "re");
 	if (!f)
 		return -1;
-	/* What another mount hides is out of everybody's reach. */
+	/* A mount that another one covers cannot be reached. */
 	while ((m = getmntent(f)))
 		mount(NULL, m->mnt_dir, NULL, MS_PRIVATE, NULL);
 	endmntent(f);

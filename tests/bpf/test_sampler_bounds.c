@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Where a stack ends that is not the first thread's: the kernel is asked for its
- * mapping once a thread, and again when mappings have changed.
+ * The end of a stack other than the first thread's: its mapping is looked up once a
+ * thread, and again when mappings have changed.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -28,16 +28,16 @@
 #define HALF ((size_t)32 << 10)
 #define SPIN_NS (200 * CLOCK_NSEC_PER_MSEC)
 
-/* What is seen of the child. */
+/* Samples of the child. */
 struct seen {
 	pid_t pid;
 	uint64_t region;
 	size_t n; /* samples of its user code on a stack in the region */
-	size_t half, full; /* of those: copied up to there, and whole */
+	size_t half, full; /* of n: copied to half of the region, to its end */
 	size_t back; /* of 'half': after the first of 'full' */
 };
 
-/* Mapped before the fork, so that parent and child agree on where it is. */
+/* Mapped before the fork, at the same address in parent and child. */
 static char *region;
 
 static void seen_sample(void *arg, const struct abi_sample *rec, size_t len)
@@ -83,7 +83,7 @@ static void region_map(void)
 	assert_int_equal(mprotect(region, HALF, PROT_READ | PROT_WRITE), 0);
 }
 
-/* The mapping becomes twice as long beneath the stack that is in use. */
+/* Doubles the mapping while the stack is in use. */
 static void context_main(void)
 {
 	spin();
@@ -137,7 +137,7 @@ static uint64_t asked(struct sampler *s)
 	return sum;
 }
 
-/* Samples a child that runs 'fn', to its end. How often the kernel was asked. */
+/* Samples a child that runs 'fn', to its end. Returns the number of lookups. */
 static uint64_t watch(struct seen *seen, void (*fn)(void))
 {
 	struct sampler_opts opts = { .freq_hz = BOUNDS_HZ,
@@ -172,7 +172,7 @@ static uint64_t watch(struct seen *seen, void (*fn)(void))
 	return n;
 }
 
-/* Other threads of the host ask, too, but not with each sample. */
+/* Other threads of the host cause lookups, too, but not with each sample. */
 static void once_a_thread(void **state)
 {
 	struct seen seen;

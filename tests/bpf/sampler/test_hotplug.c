@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * CPUs that come and go, as the sampler, the mapping stream and the perf source
- * follow them. perf takes its events off a CPU that goes offline, for good, so
- * whoever does not notice hears nothing of that CPU any more.
+ * CPU hotplug, with the sampler, the mapping stream and the perf source. perf detaches
+ * its events from a CPU that goes offline and does not attach them again, so each
+ * source must open new ones.
  *
- * With PROFD_TEST_HOTPLUG=1 CPU 1 does go, which is nothing for a machine that
- * others work on (tests/vm/run); without it, what must not happen meanwhile.
+ * With PROFD_TEST_HOTPLUG=1 CPU 1 is taken offline (tests/vm/run), which is not
+ * acceptable on a shared machine; without it, CPUs stay and nothing may change.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,12 +36,12 @@
 
 static const char online_file[] = "/sys/devices/system/cpu/cpu1/online";
 
-/* What came, of the child that does something on CPU 1. */
+/* Records of the child that runs on CPU 1. */
 struct seen {
 	uint32_t child;
-	size_t samples; /* of it, on CPU 1 */
-	size_t maps; /* by it */
-	size_t lost; /* records that say that some were */
+	size_t samples; /* on CPU 1 */
+	size_t maps;
+	size_t lost; /* records of dropped records */
 };
 
 static void on_sample(void *arg, const struct abi_sample *rec, size_t len)
@@ -69,7 +69,7 @@ static void on_record(void *arg, const struct perfsource_record *r)
 		on_map(s, &r->map);
 }
 
-/* All three, each with what it heard. */
+/* The three sources, each with its records. */
 struct streams {
 	struct sampler *sampler;
 	struct sideband *sideband;
@@ -137,7 +137,7 @@ static void child_main(void)
 	}
 }
 
-/* All three streams tell of something new on CPU 1. */
+/* All three streams have new records from CPU 1. */
 static void hear(struct streams *t)
 {
 	uint64_t end = clock_boottime_ns() + PATIENCE_NS;
@@ -174,7 +174,7 @@ static int count_fds(void)
 	return n;
 }
 
-/* A look at CPUs that stayed opens nothing anew and tells of no loss. */
+/* While CPUs stay, a check opens nothing again and reports no dropped records. */
 static void who_stays_is_left_alone(void **state)
 {
 	struct streams t;
@@ -193,7 +193,7 @@ static void who_stays_is_left_alone(void **state)
 	streams_close(&t);
 }
 
-/* --- with a CPU of one's own to take away ----------------------------------- */
+/* --- with a CPU that can be taken offline ----------------------------------- */
 
 static void write_file(const char *path, const char *text)
 {
@@ -223,7 +223,7 @@ static unsigned int online_cpus(struct sampler *s)
 	return online;
 }
 
-/* Gone at one look, there at the next. */
+/* Offline at one check, online at the next. */
 static void a_cpu_goes_and_comes(void **state)
 {
 	struct streams t;
@@ -235,21 +235,21 @@ static void a_cpu_goes_and_comes(void **state)
 	write_file(online_file, "0");
 	look(&t);
 	assert_int_equal(online_cpus(t.sampler), 1);
-	/* The clock and its program; the mappings' event and its ring's; perf's. */
+	/* The clock and its program; the mapping event and its ring; perf's event. */
 	assert_int_equal(count_fds(), fds - 5);
 	assert_int_equal(t.side.lost + t.other.lost, 0);
 	write_file(online_file, "1");
 	look(&t);
 	assert_int_equal(online_cpus(t.sampler), 2);
 	assert_int_equal(count_fds(), fds);
-	/* It ran before it was listened to. */
+	/* It ran before it had events again. */
 	assert_int_equal(t.side.lost, 1);
 	assert_int_equal(t.other.lost, 1);
 	hear(&t);
 	streams_close(&t);
 }
 
-/* Both between two looks: its events are dead all the same. */
+/* Offline and online between two checks: its events have stopped, too. */
 static void a_cpu_goes_and_comes_unseen(void **state)
 {
 	struct sideband_stats st;
@@ -273,7 +273,7 @@ static void a_cpu_goes_and_comes_unseen(void **state)
 	streams_close(&t);
 }
 
-/* What it did before it was listened to again is missing, and counted. */
+/* Records from before it had events again are missing, and counted. */
 static void what_was_not_sampled_is_missed(void **state)
 {
 	struct sampler_cpu_stats before[2], after[2];
@@ -292,7 +292,7 @@ static void what_was_not_sampled_is_missed(void **state)
 		child_main();
 		_exit(0);
 	}
-	do { /* nobody looks: a second of it goes by */
+	do { /* a second without a check */
 		usleep(10000);
 		assert_true(clock_boottime_ns() < end);
 		assert_int_equal(sampler_get_stats(t.sampler, after, 2), 2);
@@ -306,7 +306,7 @@ static void what_was_not_sampled_is_missed(void **state)
 	streams_close(&t);
 }
 
-/* In this mount namespace, the file of sysfs says so. */
+/* In this mount namespace, a file of our own covers that of sysfs. */
 static void claim(const char *file, const char *text)
 {
 	char temp[] = "/tmp/test_hotplug.XXXXXX";
@@ -337,8 +337,8 @@ static int former_mounts(void **state)
 }
 
 /*
- * No machine of that size is at hand, so sysfs claims one whose numbers have a
- * gap: the kernel's values for each possible CPU come without it.
+ * A fake sysfs file lists possible CPUs with a gap in their numbers: per-CPU values
+ * from the kernel have no entries for the gap.
  */
 static void more_cpus_than_a_cpu_set_t_has(void **state)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The sample stream, as the kernel really sends it: children that do one known
- * thing each, and what the records say of them.
+ * The sample stream of the real kernel: children that each do one known thing, and
+ * their records.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,12 +33,12 @@
 #define CPU_NS 100000000ULL /* a tenth of a second */
 #define PAGE 4096UL
 /*
- * Where copying is slower than sampling (an emulated machine), a poll finds the
- * ring full again and again: what has been seen by then is enough.
+ * Where copying is slower than sampling (an emulated machine), the ring fills faster
+ * than it is drained: the samples so far are enough.
  */
 #define BYTES_MAX (512UL << 20)
 
-/* --- what is collected --------------------------------------------------- */
+/* --- collected samples --------------------------------------------------- */
 
 struct samples {
 	struct trace_record *recs;
@@ -120,7 +120,7 @@ static void end(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* However little a busy machine gives it. */
+/* Even if a busy machine gives it little. */
 static void sample(struct sampler *s, pid_t pid, uint64_t cpu_ns)
 {
 	struct timespec ts = { 0 };
@@ -154,7 +154,7 @@ static pid_t watch(struct samples *all, size_t cap, void (*fn)(void *),
 	return pid;
 }
 
-/* Walks over the samples of one process. */
+/* Iterates over the samples of one process. */
 static const struct trace_record *next(const struct samples *all, size_t *i,
 				       pid_t tgid)
 {
@@ -167,9 +167,9 @@ static const struct trace_record *next(const struct samples *all, size_t *i,
 	return NULL;
 }
 
-/* --- what is watched ----------------------------------------------------- */
+/* --- sampled processes --------------------------------------------------- */
 
-static volatile uint64_t sink, stop; /* nobody sets 'stop' */
+static volatile uint64_t sink, stop; /* 'stop' is never set */
 
 static __attribute__((noinline)) void leaf_spin(void)
 {
@@ -180,7 +180,7 @@ static __attribute__((noinline)) void leaf_spin(void)
 static bool in_leaf(const struct trace_record *r)
 {
 	return r->has_regs && r->regs.ip - (uintptr_t)leaf_spin < 32 &&
-	       r->stack.end != ABI_STACK_RING; /* a slow reader's */
+	       r->stack.end != ABI_STACK_RING; /* the reader is slow */
 }
 
 static __attribute__((noipa)) void descend(int depth)
@@ -233,7 +233,7 @@ static void child_netns(void *arg)
 		sink++;
 }
 
-/* --- whose, when, where -------------------------------------------------- */
+/* --- key, time, CPU ------------------------------------------------------ */
 
 /* In clock ticks, field 22 of proc(5)'s /proc/PID/stat. */
 static unsigned long long start_ticks(pid_t pid)
@@ -292,7 +292,7 @@ static void test_user_code(void **state)
 	samples_fini(&all);
 }
 
-/* The live part of the stack: from below sp to where the kernel put argc. */
+/* The used part of the stack: from below sp to argc. */
 static void test_stack_copy(void **state)
 {
 	struct samples all = { 0 };
@@ -311,7 +311,7 @@ static void test_stack_copy(void **state)
 		assert_int_equal(r->stack.end, ABI_STACK_WHOLE);
 		assert_in_range(r->stack.size, 20 * 1024, 64 * 1024);
 		fp = r->regs.gpr[ABI_REG_BP];
-		/* the leaf has no frame of its own, as gcc makes it */
+		/* gcc makes no frame for the leaf */
 		for (frames = 0; frames < depth; frames++) {
 			uint64_t at = fp - r->stack.start;
 
@@ -351,7 +351,7 @@ static void test_cap(void **state)
 	check_cap(100, 16 * 1024, ABI_STACK_CAP, 16 * 1024);
 }
 
-/* Nearly the largest copy there is, whole, through page-sized slices. */
+/* Nearly the largest copy, whole, in slices of pages. */
 static void test_cap_max(void **state)
 {
 	check_cap(210, ABI_STACK_COPY_MAX, ABI_STACK_WHOLE, 210 * 1024);
@@ -404,14 +404,14 @@ static void test_exec_generation(void **state)
 	samples_fini(&all);
 }
 
-/* Samples with 'flag' have a kernel side and no other. */
+/* Samples with 'flag' have no user part. */
 static void check_kernel_only(void (*fn)(void *), enum abi_sample_flags flag)
 {
 	struct samples all = { 0 };
 	const struct trace_record *r;
 	size_t i = 0, n = 0;
 
-	/* A busy machine may have other things to do. */
+	/* A busy machine may run other tasks. */
 	for (int run = 0; run < 100 && !n; run++)
 		for (watch(&all, 0, fn, NULL, 0); i < all.n; i++) {
 			r = &all.recs[i];
@@ -437,9 +437,9 @@ static void test_kernel_threads(void **state)
 	check_kernel_only(child_netns, ABI_SAMPLE_KTHREAD);
 }
 
-/* --- stacks that are not the main thread's ------------------------------- */
+/* --- stacks other than the main thread's --------------------------------- */
 
-/* Mapped before the fork, so that parent and child agree on where it is. */
+/* Mapped before the fork, at the same address in parent and child. */
 static char *region;
 #define REGION (16 * PAGE)
 
@@ -476,7 +476,7 @@ static void context_main(void)
 	leaf_spin();
 }
 
-/* On the lower half of the region; nobody ever touched the upper one. */
+/* On the lower half of the region; the upper one was never touched. */
 static void child_absent_page(void *arg)
 {
 	ucontext_t uc, back;
@@ -490,8 +490,8 @@ static void child_absent_page(void *arg)
 }
 
 /*
- * As the Go runtime has it: g below the thread pointer, the stack's bounds at
- * its start. libc does not survive that, so the child stays in one loop.
+ * Like the Go runtime: g below the thread pointer, the stack's bounds at its start.
+ * libc cannot be used then, so the child stays in one loop.
  */
 static void child_goroutine(void *arg)
 {
@@ -529,7 +529,7 @@ static void child_compat(void *arg)
 			 : "memory");
 }
 
-/* Every stack that begins in the region must end as said. */
+/* Every stack that begins in the region must end as expected. */
 static void check_region(void (*fn)(void *), uint64_t size,
 			 enum abi_stack_end why)
 {
@@ -543,7 +543,7 @@ static void check_region(void (*fn)(void *), uint64_t size,
 		    !(r->head.flags & ABI_SAMPLE_USER) ||
 		    r->stack.end == ABI_STACK_RING)
 			continue;
-		/* mmap_lock was busy: the page behind the end says it, too. */
+		/* mmap_lock was busy: it ended at the absent page behind. */
 		if (r->stack.end == ABI_STACK_FAULT &&
 		    r->stack.start + r->stack.size ==
 			    (uintptr_t)region + REGION)
@@ -603,7 +603,7 @@ static uint64_t total(const struct sampler_cpu_stats *st, int n,
 	return sum;
 }
 
-/* A ring nobody empties: first no stacks, then nothing, and all is counted. */
+/* A ring that is not drained: first no stacks, then no samples; all counted. */
 static void test_ring_full(void **state)
 {
 	struct sampler_cpu_stats st[CPU_SETSIZE];
@@ -623,7 +623,7 @@ static void test_ring_full(void **state)
 	assert_int_equal(sampler_poll(s), total(st, n, ABI_SAMPLER_TAKEN));
 	assert_int_equal(all.n, total(st, n, ABI_SAMPLER_TAKEN));
 	assert_int_equal(all.bad, 0);
-	while (i < all.n) { /* anybody's: a busy machine fills it otherwise */
+	while (i < all.n) { /* of any process: a busy machine fills it, too */
 		r = &all.recs[i++];
 		if (!r->has_stack || r->stack.end != ABI_STACK_RING)
 			continue;
@@ -641,7 +641,7 @@ static void on_signal(int sig)
 	leaf_spin();
 }
 
-/* A handler on a stack of its own, in the region, over the main one. */
+/* A signal handler on an alternate stack, in the region. */
 static void child_altstack(void *arg)
 {
 	stack_t ss = { .ss_sp = region, .ss_size = REGION - 24 };
@@ -653,7 +653,7 @@ static void child_altstack(void *arg)
 		raise(SIGUSR1);
 }
 
-/* Both stacks, each to its end; the second from what the signal interrupted. */
+/* Both stacks, each to its end; the second from the interrupted sp. */
 static void test_altstack(void **state)
 {
 	struct samples all = { 0 };
@@ -670,7 +670,7 @@ static void test_altstack(void **state)
 		assert_in_range(r->stack.start + r->stack.size, end, end + 255);
 		assert_true(r->has_left);
 		assert_int_equal(r->left.end, ABI_STACK_WHOLE);
-		/* raise() was called from the depth that this function has */
+		/* raise() was called at the depth of this function */
 		assert_in_range(r->left.start, (uintptr_t)&end - 8192,
 				(uintptr_t)&end + 4096);
 		end = r->left.start + r->left.size;
@@ -707,7 +707,7 @@ static void check_cpu(const struct samples *all,
 	assert_true(st->missed < st->expected / 4);
 }
 
-/* Every CPU is sampled, and what came is what should have come. */
+/* Every CPU is sampled, as often as expected. */
 static void test_all_cpus(void **state)
 {
 	struct sampler_cpu_stats st[CPU_SETSIZE];
@@ -722,7 +722,7 @@ static void test_all_cpus(void **state)
 	for (cpu = 0; cpu < CPU_SETSIZE; cpu++)
 		if (cpus_has(&online, cpu))
 			pids[cpu] = spawn(child_pinned, &cpu);
-	/* So few that an emulated machine can keep up. */
+	/* Few enough for an emulated machine. */
 	s = start(&all, 97, 0, 0);
 	usleep(2 * RUN_MS * 1000);
 	assert_int_equal(sampler_hotplug(s), 0);
@@ -740,7 +740,7 @@ static void test_all_cpus(void **state)
 	samples_fini(&all);
 }
 
-/* Before enable and after disable nothing comes, and the watermark rises. */
+/* Before enable and after disable there are no samples; the watermark rises. */
 static void test_off_is_off(void **state)
 {
 	struct samples all = { 0 };
@@ -788,7 +788,7 @@ int main(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], "--spin"))
 		leaf_spin();
 	region_map();
-	/* What it says is the same on a busy machine. */
+	/* The result does not depend on the load of the machine. */
 	setpriority(PRIO_PROCESS, 0, -20);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

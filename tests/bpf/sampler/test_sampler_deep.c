@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Stacks deeper than 64 KiB: what of them is copied, and that whoever has them on
- * purpose takes nothing from others.
+ * Stacks deeper than 64 KiB: how much of them is copied, and that a user with many of
+ * them does not affect others.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -32,13 +32,13 @@
 #define NOBODY 65534
 #define CHILDREN 8
 
-/* What is seen of one process. */
+/* Samples of one process. */
 struct seen {
 	uint32_t tgid;
 	size_t n; /* with user registers */
 	size_t whole, cut, bare; /* ABI_STACK_WHOLE, _CAP, _RING */
 	size_t deep; /* more than 64 KiB */
-	size_t limited; /* said to be cut for want of room */
+	size_t limited; /* with ABI_SAMPLE_DEEP_LIMITED */
 	size_t most; /* bytes */
 };
 
@@ -68,7 +68,7 @@ static void on_sample(void *arg, const struct abi_sample *rec, size_t len)
 	c->most = MAX(c->most, r.stack.size);
 }
 
-static volatile uint64_t sink, stop; /* nobody sets 'stop' */
+static volatile uint64_t sink, stop; /* 'stop' is never set */
 
 static __attribute__((noipa)) void descend(size_t bytes)
 {
@@ -107,7 +107,7 @@ static void in_coroutine(void)
 	descend(16 * KIB);
 }
 
-/* On a small stack at the beginning of a mapping of so many bytes. */
+/* Runs on a small stack at the beginning of a mapping of so many bytes. */
 static void coroutine(size_t bytes)
 {
 	static ucontext_t to, from;
@@ -155,7 +155,7 @@ static void spawn(struct test *t, void (*fn)(size_t), size_t bytes, uid_t uid)
 	t->seen[t->n++].tgid = pid;
 }
 
-/* Until the first child has used so much CPU time, with a look every 'ms'. */
+/* Until the first child has used so much CPU time; drains every 'ms'. */
 static void run(struct test *t, unsigned int ms)
 {
 	struct timespec ts = { 0 };
@@ -212,7 +212,8 @@ static void whole_up_to_256_kib(void **state)
 	struct test t;
 
 	watch(&t, 0, deep, 220 * KIB);
-	assert_true(t.seen[0].whole >= t.seen[0].n - 2); /* as it begins */
+	assert_true(t.seen[0].whole >=
+		    t.seen[0].n - 2); /* from before its stack is deep */
 	assert_true(t.seen[0].most > 220 * KIB);
 	assert_true(total(&t, ABI_SAMPLER_STACK_DEEP) >= t.seen[0].n - 2);
 	sampler_free(t.s);
@@ -223,23 +224,25 @@ static void a_threads_too(void **state)
 	struct test t;
 
 	watch(&t, 0, deep_thread, 200 * KIB);
-	assert_true(t.seen[0].whole >= t.seen[0].n - 2); /* as it begins */
+	assert_true(t.seen[0].whole >=
+		    t.seen[0].n - 2); /* from before its stack is deep */
 	assert_true(t.seen[0].most > 200 * KIB);
 	sampler_free(t.s);
 }
 
-/* It is cut, and says so. */
+/* The stack is cut, and the record says so. */
 static void deeper_than_that(void **state)
 {
 	struct test t;
 
 	watch(&t, 0, deep, 400 * KIB);
-	assert_true(t.seen[0].cut >= t.seen[0].n - 2); /* as it begins */
+	assert_true(t.seen[0].cut >=
+		    t.seen[0].n - 2); /* from before its stack is deep */
 	assert_int_equal(t.seen[0].most, 256 * KIB);
 	sampler_free(t.s);
 }
 
-/* The mapping says nothing of how deep the stack is. */
+/* The mapping does not show how deep the stack is. */
 static void a_stack_in_the_heap(void **state)
 {
 	struct test t;
@@ -250,7 +253,7 @@ static void a_stack_in_the_heap(void **state)
 	sampler_free(t.s);
 }
 
-/* Who said how much at most gets no more. */
+/* A lower --stack-copy is not exceeded. */
 static void a_limit_that_was_given(void **state)
 {
 	struct test t;
@@ -262,8 +265,8 @@ static void a_limit_that_was_given(void **state)
 }
 
 /*
- * A ring that deep stacks alone would overflow between two looks: their owner's
- * are cut, and nobody lacks a sample or a stack.
+ * Deep stacks that would overflow the ring between two drains: they are cut, and no
+ * process lacks a sample or a stack.
  */
 static void half_of_the_ring_is_for_others(void **state)
 {
@@ -285,14 +288,14 @@ static void half_of_the_ring_is_for_others(void **state)
 	assert_true(other->n > 10);
 	assert_true(other->whole * 100 >= other->n * 95);
 	assert_true(total(&t, ABI_SAMPLER_DEEP_LIMITED) > 0);
-	/* Whose they are is known from the samples. */
+	/* Their process is known from the samples. */
 	assert_true(t.seen[1].limited + t.seen[2].limited > 0);
 	assert_int_equal(other->limited, 0);
 	assert_true(total(&t, ABI_SAMPLER_RING_FULL) * 20 <= other->n);
 	sampler_free(t.s);
 }
 
-/* The bytes a second that deep stacks get are not all one user's. */
+/* One user does not get all bytes a second for deep stacks. */
 static void half_of_the_bytes_are_for_others(void **state)
 {
 	struct seen *other;
@@ -327,7 +330,7 @@ int main(void)
 		cmocka_unit_test(half_of_the_bytes_are_for_others),
 	};
 
-	/* What it says is the same on a busy machine. */
+	/* The result does not depend on the load of the machine. */
 	setpriority(PRIO_PROCESS, 0, -20);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The sampler by itself. Stacks may hold secrets: a core dump of profd does not
- * show the sample ring. And what it could not open it names.
+ * The sampler alone. Stacks may hold secrets: the sample ring is not in core dumps of
+ * profd. And errors name what could not be opened.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -21,7 +21,7 @@ static void ignore(void *arg, const struct abi_sample *rec, size_t len)
 {
 }
 
-/* Every mapping of a BPF map has the kernel's "dd" (proc(5), VmFlags). */
+/* Every mapping of a BPF map has the flag "dd" (proc(5), VmFlags). */
 static void test_ring_is_in_no_core_dump(void **state)
 {
 	struct sampler_opts opts = { .freq_hz = 99, .sample = ignore };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A stack with a large array that was not touched yet: its pages are not there,
- * what lies above them is copied all the same.
+ * A stack with a large array that was not touched yet: its pages are absent, and the
+ * stack above them is copied nevertheless.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -74,7 +74,7 @@ static void look(void *arg, const struct abi_sample *head, size_t len)
 	    r.regs.gpr[ABI_REG_SP] - (uintptr_t)region >= REGION ||
 	    r.regs.ip - (uintptr_t)spin >= 32)
 		return;
-	/* The mapping's end may not have been known: mmap_lock was busy. */
+	/* If mmap_lock was busy, the mapping's end was not known. */
 	if (r.stack.end != ABI_STACK_WHOLE) {
 		seen->other++;
 		return;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The period, as the kernel keeps it: samples times the period is to be CPU time,
- * so it must be the one that was asked for. Counts cannot tell by how little it is
- * off: a host that is busy, or somebody's guest, leaves ticks out. But what comes,
- * comes a multiple of the period after what came before.
+ * The period in the kernel: samples times the period must be CPU time, so it must be
+ * the requested one. Counts do not show small errors, since a busy host or a virtual
+ * machine skips ticks. But the time between two samples is a multiple of the period.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -27,7 +26,7 @@
 #define CPUS 4096
 #define GAPS 200
 #define TRIES 6000 /* of 20 ms */
-/* Behind more, who knows how many of them there were. */
+/* After a longer gap the number of periods is uncertain. */
 #define MULTIPLE_MAX 4
 
 struct gaps {
@@ -94,7 +93,7 @@ static void test_period(unsigned int hz)
 	print_message("# %u Hz: %.0f ns a period, of %u gaps\n", hz,
 		      g.ns / (double)g.periods, (unsigned int)g.n);
 	assert_true(g.n >= GAPS);
-	/* Sums of them: what one is late by, the next is early. */
+	/* Sums of gaps: if one is longer, the next is shorter. */
 	assert_true(fabs(g.ns / (double)g.periods / g.period - 1) < 0.01);
 }
 

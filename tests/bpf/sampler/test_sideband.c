@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The mapping stream, live: what the kernel says of a real exec and mmap. */
+/* The mapping stream of the real kernel: records of real execs and mmaps. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +41,7 @@ static void on_map(void *arg, const struct pm_map_event *ev)
 	s->n++;
 }
 
-/* As the pump has them: a process that moves has left records on several CPUs. */
+/* Ordered like in the pump: a process that migrates has records on several CPUs. */
 static void sort_by_time(struct seen *s)
 {
 	struct pm_map_event ev;
@@ -77,7 +77,7 @@ static int on_mark(void *arg, unsigned int cpu, int fd)
 	return quark_queue_mark_execs(&queue, cpu, fd) ? -errno : 0;
 }
 
-/* With marks of execs, which a BPF program of libquark's writes. */
+/* With marks of execs, which one of libquark's BPF programs writes. */
 static struct sideband *open_marked(struct seen *s, size_t ring_bytes)
 {
 	struct sideband_opts opts = { .map = on_map,
@@ -125,7 +125,7 @@ static void an_exec_and_its_mappings_in_order(void **state)
 	}
 	s->tgid = pid;
 	assert_int_equal(write(go[1], "x", 1), 1);
-	/* Read meanwhile: others fill the rings too. */
+	/* Drains meanwhile: other processes fill the rings, too. */
 	while ((ended = waitpid(pid, NULL, WNOHANG)) == 0) {
 		sideband_poll(sb);
 		usleep(1000);
@@ -206,7 +206,7 @@ static void the_watermark_follows_the_clock(void **state)
 	free(s);
 }
 
-/* Unlike the one before: repeats are skipped. */
+/* Different from the last one: repeats are skipped. */
 static void map_one(void)
 {
 	static unsigned int i;
@@ -217,7 +217,7 @@ static void map_one(void)
 	       len);
 }
 
-/* What repeats is seen once. */
+/* Repeated mappings are reported once. */
 static void repeats_are_skipped(void **state)
 {
 	struct seen *s = malloc(sizeof(*s));
@@ -242,8 +242,8 @@ static void repeats_are_skipped(void **state)
 }
 
 /*
- * A rename leaves no record: a loop of them takes no room from others' mappings. Nor
- * is one a mark of an exec, also if another thread makes it.
+ * A rename writes no record, so that a loop of them leaves space for mappings. Nor
+ * does it write a mark of an exec, even from another thread.
  */
 static void renames_take_no_room(void **state)
 {
@@ -265,13 +265,13 @@ static void renames_take_no_room(void **state)
 	sideband_poll(sb);
 	sideband_get_stats(sb, &st);
 	assert_int_equal(s->n, 0);
-	/* Others' execs may be too much for a page, but not by so many. */
+	/* Other processes' execs may overflow a page, but not by so many. */
 	assert_in_range(st.lost, 0, 10000);
 	close_marked(sb);
 	free(s);
 }
 
-/* Beyond the limit one record says from when to when something is missing. */
+/* Above the limit one record says from when to when records are missing. */
 static void a_flood_is_limited(void **state)
 {
 	struct seen *s = malloc(sizeof(*s));
@@ -297,7 +297,7 @@ static void a_flood_is_limited(void **state)
 	free(s);
 }
 
-/* Half a ring of records makes it readable, and not before. */
+/* A ring becomes readable when it is half full. */
 static void half_a_ring_wakes(void **state)
 {
 	struct seen *s = calloc(1, sizeof(*s));
@@ -311,10 +311,10 @@ static void half_a_ring_wakes(void **state)
 
 	assert_int_equal(sideband_new(&sb, &opts, &what), 0);
 	p.fd = sideband_epoll_fd(sb);
-	for (i = 0; i < 100; i++) /* not a quarter */
+	for (i = 0; i < 100; i++) /* less than a quarter */
 		map_one();
 	assert_int_equal(poll(&p, 1, 0), 0);
-	/* On whatever CPUs; perf says it once. */
+	/* On any CPUs; perf reports it once. */
 	for (i = 0; i < 100000 && poll(&p, 1, 0) == 0; i++)
 		map_one();
 	assert_in_range(i, 200, 99999);
@@ -323,8 +323,8 @@ static void half_a_ring_wakes(void **state)
 }
 
 /*
- * A ring of one page cannot hold 200 mappings: the loss shows, as a record, which
- * comes with the next one of that CPU that has room.
+ * A ring of one page cannot hold 200 mappings: a record reports the dropped ones. The
+ * kernel writes it with the next record of that CPU that fits.
  */
 static void a_full_ring_says_what_it_lost(void **state)
 {
@@ -346,7 +346,7 @@ static void a_full_ring_says_what_it_lost(void **state)
 	s->tgid = getpid();
 	for (made = 0; made < 200; made++)
 		map_one();
-	/* Others may fill it again before our next one. */
+	/* Other processes may fill it again before our next one. */
 	do {
 		sideband_poll(sb);
 		map_one();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Mapping records that find no room: how many they were is known when the ring
- * is drained, not when the kernel has its next record to write; and when they
- * were, too.
+ * Dropped mapping records: their number and the time span are known when the ring is
+ * drained, not only when the kernel writes its next record.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,8 +26,8 @@ struct seen {
 	uint64_t own; /* mappings of this process */
 	uint64_t losses;
 	uint64_t from, to; /* of the last one */
-	uint64_t first; /* time of the first own mapping behind it */
-	bool ordered; /* no loss older than the watermark of before */
+	uint64_t first; /* time of the first own mapping after it */
+	bool ordered; /* no drop was reported below the watermark */
 	uint64_t promised;
 };
 
@@ -62,7 +61,7 @@ static void poll_it(struct seen *s)
 	s->promised = sideband_watermark(s->sb);
 }
 
-/* On one CPU, so that it is one ring that overflows. */
+/* On one CPU, so that one ring overflows. */
 static int setup(void **state)
 {
 	static struct seen s;
@@ -119,15 +118,15 @@ static void a_loss_is_known_before_the_next_record(void **state)
 	end = clock_boottime_ns();
 	poll_it(s);
 	assert_true(s->losses > 0);
-	/* Other processes may have lost some as well. */
+	/* Other processes' records may have been dropped, too. */
 	assert_true(s->own < 500);
 	assert_true(lost(s) >= 500 - s->own);
-	/* The last of ours was. */
+	/* Our last one was dropped. */
 	assert_true(s->from <= s->to && s->to >= end);
 	assert_true(s->ordered);
 }
 
-/* Its own record, which comes with the next mapping, is no news. */
+/* The kernel's own record of it comes later and is not counted again. */
 static void a_loss_is_told_once(void **state)
 {
 	struct seen *s = *state;
@@ -140,13 +139,13 @@ static void a_loss_is_told_once(void **state)
 	own = s->own;
 	map_some(1);
 	poll_it(s);
-	/* On a busy machine others may have filled the ring meanwhile. */
+	/* On a busy machine other processes may have filled the ring meanwhile. */
 	assert_true(s->own > own || lost(s) > before);
 	assert_int_equal(s->losses > losses, lost(s) > before);
 	assert_true(s->ordered);
 }
 
-/* What came through before it, and what behind, is outside of its span. */
+/* Records delivered before and after the drop are outside of its span. */
 static void the_span_ends_with_the_loss(void **state)
 {
 	struct seen *s = *state;
@@ -181,7 +180,7 @@ static void without_loss_none_is_told(void **state)
 	assert_true(s->ordered);
 }
 
-/* It grows with each drain that shows a loss, and what is lost is told of then. */
+/* The ring grows with each drain that finds dropped records, which it reports. */
 static void a_ring_grows_while_records_are_lost(void **state)
 {
 	struct seen *s = *state;
@@ -207,8 +206,8 @@ static void a_ring_grows_while_records_are_lost(void **state)
 	assert_true(st.rings_bytes <= 1 << 20);
 	assert_true(s->losses > 0);
 	/*
-	 * By now there is room for all of ours; and in the next second a process may
-	 * have as many again (profiler/source/maplimit.h).
+	 * Now all of ours fit, and in the next second a process may have as many again
+	 * (profiler/source/maplimit.h).
 	 */
 	usleep(1100000);
 	poll_it(s);
@@ -217,11 +216,11 @@ static void a_ring_grows_while_records_are_lost(void **state)
 	map_some(100);
 	poll_it(s);
 	assert_true(s->own == 100 || lost(s) > before);
-	/* Nothing counted twice: handed on or lost, and skipped by nobody. */
+	/* Each is counted once: delivered or dropped, none skipped. */
 	assert_true(s->ordered);
 }
 
-/* Nor need a record be lost for that. */
+/* The ring also grows without dropped records. */
 static void a_ring_grows_before_it_is_full(void **state)
 {
 	struct seen *s = *state;
@@ -245,7 +244,7 @@ static void a_ring_grows_before_it_is_full(void **state)
 	map_some(n / 2);
 	poll_it(s);
 	sideband_get_stats(s->sb, &st);
-	/* Others may have mapped something meanwhile. */
+	/* Other processes may have mapped something meanwhile. */
 	if (s->own == n / 2 && !st.lost && st.records < n)
 		assert_int_equal(st.rings_bytes, base);
 	map_some(n);

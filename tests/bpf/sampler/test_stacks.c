@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Live stacks: a mixed load is sampled as it is in the field, and each raw
- * record is unwound twice, by our unwinder and by elfutils' libdwfl, from the
- * same registers and the same copy of the stack: the frames must be the same.
- * Records stay in memory, here too.
+ * Live stacks: a mixed load is sampled, and each raw record is unwound twice, by our
+ * unwinder and by elfutils' libdwfl, from the same registers and the same copy of the
+ * stack. The frames must be equal. Here, too, records stay in memory.
  */
 #include <elfutils/libdwfl.h>
 #include <errno.h>
@@ -41,7 +40,7 @@
 static char dir[] = "/tmp/test_stacks.XXXXXX";
 static char progs[512]; /* build/tests/e2e/stacks */
 
-/* --- its mappings, and what is mapped ---------------------------------------- */
+/* --- mappings and files ------------------------------------------------------ */
 
 struct image {
 	char path[256];
@@ -63,7 +62,8 @@ struct child {
 	pid_t pid;
 	struct map *maps;
 	size_t n_maps;
-	uint64_t maps_hash, since; /* the mappings are these since then */
+	uint64_t maps_hash,
+		since; /* the mappings have not changed since then */
 	Dwfl *dwfl;
 	size_t taken, same, farther, shorter, differ, jit, none;
 	size_t ends[TRACE_END_MAX];
@@ -186,7 +186,7 @@ static void find_code(void *arg, uint64_t pc, struct trace_code *out)
 	}
 }
 
-/* --- libdwfl over the same record ---------------------------------------------- */
+/* --- libdwfl, with the same record --------------------------------------------- */
 
 struct both {
 	struct child *child;
@@ -308,7 +308,7 @@ static bool in_jit(const struct both *b)
 	return false;
 }
 
-/* Up to where it leaves all code: what comes behind is made up. */
+/* Frames before the first that is not in code: later ones are invalid. */
 static size_t sensible(const struct child *c, const uint64_t *pcs, size_t n)
 {
 	size_t i = 0;
@@ -318,7 +318,7 @@ static size_t sensible(const struct child *c, const uint64_t *pcs, size_t n)
 	return i;
 }
 
-/* Whether libdwfl has a rule there; without one it guesses the caller. */
+/* Whether libdwfl has a rule there; else it guesses the caller. */
 static bool knows(struct child *c, Dwarf_Addr pc)
 {
 	Dwfl_Module *mod = dwfl_addrmodule(c->dwfl, pc);
@@ -338,8 +338,8 @@ static bool knows(struct child *c, Dwarf_Addr pc)
 }
 
 /*
- * A return address nobody pushed by a call, the beginning of a function behind
- * a gap, is one further in ours, as those that a signal interrupted.
+ * A return address that is the beginning of a function behind a gap, and was not
+ * pushed by a call, is one more in ours, like those that a signal interrupted.
  */
 static bool same_place(struct child *c, uint64_t got, uint64_t want)
 {
@@ -354,8 +354,8 @@ static bool same_place(struct child *c, uint64_t got, uint64_t want)
 }
 
 /*
- * Ours and libdwfl's, counted by how they agree. Go's runtime switches stacks in
- * functions whose rules do not say so: we end there, libdwfl guesses.
+ * Compares our frames with libdwfl's and counts the result. Go's runtime switches
+ * stacks in functions whose rules do not say so: we end there, libdwfl guesses.
  */
 static void compare(struct both *b)
 {
@@ -367,7 +367,7 @@ static void compare(struct both *b)
 	for (size_t i = 0; i < b->n_want; i++)
 		if (!knows(c, b->want[i] - !!i))
 			b->n_want = i + 1;
-	/* Across a change of stacks Go's CFI leads to a frame that is not there. */
+	/* Where stacks change, Go's CFI leads to a frame that does not exist. */
 	if (!strcmp(c->load->name, "go") &&
 	    (b->why == TRACE_END_ROOT || b->why == TRACE_END_OTHER))
 		b->n_want = MIN(b->n_want, b->n_got);
@@ -416,7 +416,7 @@ static void unwind(struct child *c, const struct trace_record *r)
 	compare(&b);
 }
 
-/* --- all of them ------------------------------------------------------------------- */
+/* --- all records -------------------------------------------------------------------- */
 
 struct samples {
 	struct abi_sample **recs;
@@ -465,7 +465,7 @@ static void run(const struct load *l)
 	_exit(127);
 }
 
-/* A bare machine (make check-vm) has only what this file brings. */
+/* A machine of make check-vm has only the programs in this file. */
 static bool has_programs(void)
 {
 	return !access("/usr/bin/gcc", X_OK);
@@ -484,7 +484,7 @@ static void start_loads(void)
 	}
 }
 
-/* Until each has its samples under mappings that did not change. */
+/* Until each has its samples with mappings that did not change. */
 static void sample_loads(struct samples *all)
 {
 	struct sampler_opts opts = { .freq_hz = FREQ_HZ,
@@ -517,7 +517,7 @@ static void sample_loads(struct samples *all)
 	sampler_free(s);
 }
 
-/* What belongs to mappings that stayed as they are. */
+/* Unwinds the records since the last change of mappings. */
 static void unwind_all(struct samples *all)
 {
 	struct trace_record rec;
@@ -623,7 +623,7 @@ static void write_source(const char *name, const char *head, const char *format)
 	fclose(f);
 }
 
-/* Sources that take a compiler minutes. */
+/* Sources that a compiler needs minutes for. */
 static int setup(void **state)
 {
 	char self[sizeof(progs) - sizeof("/../../e2e/stacks")];

@@ -110,13 +110,13 @@ static void load_syscalls(void)
 }
 
 /*
- * Programs as they are on the host: stripped, without frame pointers, by other
- * compilers, interpreters. The first word says which one it takes.
+ * Programs of the host: stripped, without frame pointers, of other compilers,
+ * interpreters. The first word is the program.
  */
 struct load {
 	const char *name;
 	void (*fn)(void); /* or: */
-	/* of sh; @ is the temporary directory, % that of test_stacks.sh's own */
+	/* for sh; @ is the temporary directory, % that of test_stacks.sh's programs */
 	const char *command;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any bytes as text for a terminal: what comes out is UTF-8, has no control
- * character, no C1, no mark of direction, and is itself not escaped again.
- * As JSON: printable ASCII only, besides what ASCII the input had.
+ * Any bytes as text for a terminal: the result is UTF-8 without control characters
+ * or marks of direction, and escaping it again changes nothing. As JSON: the result
+ * is ASCII.
  */
 #include <stdint.h>
 #include <stdlib.h>

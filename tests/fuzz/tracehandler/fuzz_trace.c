@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Any bytes as a sample record: taken apart, and its stack walked. */
+/* Any bytes as a sample record, which is parsed and its stack walked. */
 #include <stdlib.h>
 
 #include "tracehandler/record.h"

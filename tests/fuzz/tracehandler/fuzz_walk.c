@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Fuzz target: a stack of any bytes, with registers of any value, by the rows of
- * any .eh_frame. Two bytes say how long that is; it is followed by 18 registers
- * and the stack.
+ * any .eh_frame. The input is the length of .eh_frame (two bytes), .eh_frame, 18
+ * registers and the stack.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -56,7 +56,7 @@ static struct symbolizer_rows *read_rows(const uint8_t *data, size_t size)
 	return rows;
 }
 
-/* With rules kept from before it is the same stack. */
+/* With a cache of rules the stack is the same. */
 static void walk_again(const struct trace_stack *s, struct trace_rules *rules,
 		       struct symbolizer_rows *rows, const uint64_t *want,
 		       size_t n_want, enum trace_end want_why)

@@ -36,7 +36,7 @@ static void arena_memory_is_aligned_and_apart(void **state)
 		assert_int_equal((uintptr_t)got[i].p % 8, 0);
 		memset(got[i].p, (int)(i & 0xff), got[i].len);
 	}
-	/* Pieces that overlapped would have lost their pattern. */
+	/* Pieces that overlap would have overwritten each other. */
 	for (i = 0; i < ARRAY_SIZE(got); i++)
 		for (j = 0; j < got[i].len; j++)
 			assert_int_equal(got[i].p[j], i & 0xff);
@@ -110,8 +110,8 @@ struct item {
 #define ITEMS 3000
 
 /*
- * The model is the items' own 'in' flags. Hash values are squeezed into few,
- * so that chains hold both equal and unequal values.
+ * The model is the items' own 'in' flags. There are few hash values, so that chains
+ * contain equal and unequal ones.
  */
 static uint64_t item_hash(const struct item *it)
 {
@@ -233,7 +233,7 @@ static void hash_keeps_duplicates(void **state)
 	assert_null(hash_next(hash_next(n)));
 	hash_remove(&h, &a.node);
 	assert_ptr_equal(hash_first(&h, 42), &b.node);
-	hash_remove(&h, &a.node); /* twice does no harm */
+	hash_remove(&h, &a.node); /* twice is harmless */
 	assert_int_equal(h.count, 1);
 	assert_null(hash_first(&h, 43));
 	hash_fini(&h);
@@ -249,7 +249,7 @@ static void hash_of_a_hint_has_room_for_it(void **state)
 	hash_fini(&h);
 }
 
-/* No chain may grow long over keys as profd has them: small and regular. */
+/* Chains stay short with keys like profd's: small and regular. */
 static void hash_values_spread(void **state)
 {
 	unsigned int u64s[1024] = { 0 }, strings[1024] = { 0 };
@@ -404,7 +404,7 @@ static void strbuf_prints_longer_than_its_room(void **state)
 	char text[1000];
 	int len;
 
-	/* All lengths around the doublings, where off by one would live. */
+	/* All lengths around the doublings, to find errors by one. */
 	for (len = 0; len < (int)sizeof(text); len++) {
 		strbuf_reset(&sb);
 		memset(text, 'z', len);
@@ -437,7 +437,7 @@ static void strbuf_errors_stick_until_reset(void **state)
 	strbuf_puts(&sb, "after");
 	assert_null(strbuf_str(&sb));
 	assert_null(strbuf_steal(&sb));
-	assert_non_null(strbuf_str(&sb)); /* stealing ends the matter */
+	assert_non_null(strbuf_str(&sb)); /* stealing clears the error */
 	strbuf_puts(&sb, "x");
 	sb.failed = true;
 	strbuf_reset(&sb);
@@ -480,7 +480,7 @@ static void clock_is_the_boot_clock(void **state)
 	assert_true(before <= ours && ours <= after);
 }
 
-/* This host may have slept, before or meanwhile: never less than before. */
+/* The host may have been suspended before or during the test. */
 static void clock_of_being_awake_and_sleep_make_the_boot_clock(void **state)
 {
 	uint64_t slept, awake, boot, then;
@@ -499,14 +499,14 @@ static void clock_offset_leads_to_wall_time(void **state)
 
 	wall = clock_boottime_ns() + clock_wall_offset_ns();
 	after = now_ns(CLOCK_REALTIME);
-	/* A second of room for a clock that is being slewed or stepped. */
+	/* The clock may be slewed or stepped by up to a second. */
 	assert_true(before - 1000000000LL < wall);
 	assert_true(wall < after + 1000000000LL);
 }
 
 /* --- log ----------------------------------------------------------------- */
 
-/* What log_printf() writes of 'text' at 'level', which is on or not. */
+/* What log_printf() writes for 'text' at 'level', which is enabled or not. */
 static size_t logged(enum log_level level, const char *text, char *out,
 		     size_t len)
 {
@@ -591,7 +591,7 @@ static void log_level_names_read_back(void **state)
 	"3f1b6e0c9d2a47580e1f2a3b4c5d6e7f" \
 	"8091a2b3c4d5e6f708192a3b4c5d6e7f"
 
-/* As test_quark.c has it of the kernel side. */
+/* test_quark.c tests the same rule in the BPF programs. */
 static void a_cgroup_is_that_which_says_most(void **state)
 {
 	static const struct {
@@ -599,11 +599,11 @@ static void a_cgroup_is_that_which_says_most(void **state)
 	} v[] = {
 		{ "0::/system.slice/x.service\n", "/system.slice/x.service" },
 		{ "0::/\n", "/" },
-		/* version 1 alone */
+		/* only version 1 */
 		{ "9:name=systemd:/a\n4:cpu,memory:/b\n3:pids:/c\n", "/b" },
 		{ "9:name=systemd:/a\n4:memory:/\n3:pids:/c\n", "/c" },
 		{ "9:name=systemd:/a\n4:memory:/\n3:cpu:/d\n", "/" },
-		/* both: what version 2 says, but for containers */
+		/* both: version 2, except for containers */
 		{ "4:memory:/b\n0::/init.scope\n", "/init.scope" },
 		{ "4:memory:/b\n0::/\n", "/b" },
 		{ "4:memory:/docker/" CGROUP_ID "\n"
@@ -611,7 +611,7 @@ static void a_cgroup_is_that_which_says_most(void **state)
 		  "/docker/" CGROUP_ID },
 		{ "5:pids:/x/crio-" CGROUP_ID "\n4:memory:/y\n0::/z\n",
 		  "/x/crio-" CGROUP_ID },
-		/* the last name has to be the container's */
+		/* the last name must be the container's */
 		{ "4:memory:/docker/" CGROUP_ID "/x\n0::/z\n", "/z" },
 		/* a path may have colons */
 		{ "0::/kubepods.slice:cri-containerd:" CGROUP_ID "\n",

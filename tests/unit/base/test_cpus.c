@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cpus: the parser of the kernel's CPU lists, and this host's own list. */
+/* cpus: the parser of the kernel's CPU lists, and this host's list. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 static int parse(const char *list, struct cpus *set)
 {
 	size_t len = strlen(list);
-	/* Exactly as long as the list, so that a reader beyond it is seen. */
+	/* Exactly as long as the list, so that a sanitizer detects reads beyond it. */
 	char *copy = malloc(len ? len : 1);
 	int err;
 
@@ -29,7 +29,7 @@ static int parse(const char *list, struct cpus *set)
 	return err;
 }
 
-/* How many are in it; -1 when the list is refused. */
+/* The number of CPUs in the list; -1: invalid. */
 static int parsed(const char *list, struct cpus *set)
 {
 	size_t i, count = 0;
@@ -136,7 +136,7 @@ static void what_is_no_list_is_refused(void **state)
 			fail_msg("accepted: \"%s\"", bad[i]);
 }
 
-/* Every set there is comes back from its own text. */
+/* Each set equals the one parsed from its text. */
 static void a_printed_set_reads_back(void **state)
 {
 	const size_t most = 3000;

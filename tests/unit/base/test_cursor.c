@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cursor and vector: bounds of what is read, growth, binary search. */
+/* cursor and vector: bounds of reads, growth, binary search. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

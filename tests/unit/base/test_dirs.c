@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* dirs: the directories above a path are made, whatever of them is there. */
+/* dirs: missing parent directories are created. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

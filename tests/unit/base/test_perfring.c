@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * perfring: rings made by hand, and of the time in which a CPU was not listened
- * to, what the host was awake in, as far as two looks tell. (CPUs that go:
- * tests/bpf.)
+ * perfring: rings in ordinary memory, and the part of a span in which the host may
+ * have been awake. (CPUs that go offline: tests/bpf.)
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -64,7 +63,7 @@ static void of_a_night_its_ends(void **state)
 	check(&w);
 }
 
-/* Awake for 3 s, before or after: that may be all of it. */
+/* Awake for 3 s, before or after the suspend: possibly the whole span. */
 static void of_a_nap_all_of_it(void **state)
 {
 	static const struct wanted w = {
@@ -92,7 +91,7 @@ static void a_span_that_ended_before_it_slept(void **state)
 	check(&w);
 }
 
-/* Readings stray: less sleep than before, more of it than time. */
+/* Inexact readings: less suspend than before, or more of it than time. */
 static void readings_that_cannot_be(void **state)
 {
 	static const struct wanted less = {
@@ -169,7 +168,7 @@ static void ring_take(void *arg, const void *rec, size_t len)
 	memcpy(&got, rec, sizeof(got));
 	assert_int_equal(got.value[3], got.value[0]);
 	values[n_values++] = got.value[0];
-	/* A flood: what was read gives room before all is read. */
+	/* A flood: space is freed before all records are read. */
 	if (arg && n_values == 100)
 		assert_true(r.page->data_tail > 0);
 }
@@ -216,7 +215,7 @@ static void a_length_that_makes_no_sense_ends_the_ring(void **state)
 		assert_int_equal(perfring_drain(&r, ring_take, NULL), -EINVAL);
 		assert_int_equal(n_values, 1);
 		assert_int_equal(r.page->data_tail, r.page->data_head);
-		/* The next drain begins anew. */
+		/* The next drain starts over. */
 		ring_add(4, sizeof(struct record));
 		assert_int_equal(perfring_drain(&r, ring_take, NULL), 1);
 	}
@@ -226,7 +225,7 @@ static void a_length_that_makes_no_sense_ends_the_ring(void **state)
 	assert_true(r.bad);
 }
 
-/* What comes after perfring_begin() is there at the next one. */
+/* Records written after perfring_begin() are read after the next one. */
 static void a_record_is_there_until_it_is_skipped(void **state)
 {
 	const struct record *rec;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Blocks of one size: which one comes again, how many are kept, that they are empty. */
+/* pool: which block is reused, how many are kept, that they are zeroed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static void the_last_one_given_back_comes_first(void **state)
 	void *a, *b, *c;
 
 	pool_init(&p, SIZE, 8);
-	p.max = 8; /* also where a sanitizer has it keep none */
+	p.max = 8; /* with a sanitizer, too, where it is 0 */
 	a = take(&p);
 	b = take(&p);
 	c = take(&p);
@@ -74,7 +74,7 @@ static void no_more_are_kept_than_agreed(void **state)
 	pool_give(&p, NULL);
 }
 
-/* What was taken before outlives the pool's end, and is freed as it comes. */
+/* Blocks in use stay valid after the pool's end, and are freed when given back. */
 static void nothing_is_kept_after_the_end(void **state)
 {
 	struct pool p;
@@ -87,7 +87,7 @@ static void nothing_is_kept_after_the_end(void **state)
 	assert_int_equal(p.n, 0);
 }
 
-/* There is room for the list of those that are kept. */
+/* Blocks are large enough for the list of kept blocks. */
 static void the_smallest_blocks(void **state)
 {
 	struct pool p;

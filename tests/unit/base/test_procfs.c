@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is read of /proc/PID: lines as proc(5) has them, cut ones, this process. */
+/* procfs: lines as in proc(5), cut lines, and files of this process. */
 #include <errno.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -106,7 +106,7 @@ static void words_of_mountinfo_are_unescaped(void **state)
 				strlen(words[i].from));
 		assert_string_equal(to, words[i].to);
 	}
-	/* In its own place. */
+	/* In place. */
 	strcpy(to, "x\\040y");
 	procfs_unescape(to, strlen(to) + 1, to, strlen(to));
 	assert_string_equal(to, "x y");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What others named, on a terminal: nothing in it is obeyed, or misread. */
+/* text: no untrusted text controls a terminal, or misleads its user. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +57,7 @@ static void what_is_not_utf8_is_escaped(void **state)
 	SHOWS("\xed\xa0\x80", "\\355\\240\\200"); /* a surrogate */
 	SHOWS("\xf4\x90\x80\x80", "\\364\\220\\200\\200");
 	SHOWS("\xff x", "\\377 x");
-	/* Cut in the middle: what follows is not taken into it. */
+	/* Cut in the middle: the next character is not part of it. */
 	SHOWS("\xe2\x82", "\\342\\202");
 	SHOWS("\xe2\x82z", "\\342\\202z");
 	SHOWS("\xc3\x1b", "\\303\\033");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Memory that no core dump shows, for blocks that live shortly. */
+/* vault: memory that is not in core dumps, for short-lived blocks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +54,7 @@ static void test_hidden(void **state)
 	vault_free(NULL);
 }
 
-/* Blocks of any size, given back in about their order: each keeps its bytes. */
+/* Blocks of any size, freed roughly in order: each keeps its bytes. */
 static void test_blocks_keep_apart(void **state)
 {
 	struct {
@@ -81,7 +81,7 @@ static void test_blocks_keep_apart(void **state)
 	vault_free(v);
 }
 
-/* A block of nothing is one; the end of a region belongs to nobody else. */
+/* A block of size 0 is a block; blocks do not extend beyond their region. */
 static void test_no_bytes(void **state)
 {
 	static void *b[40000];
@@ -101,8 +101,8 @@ static void test_no_bytes(void **state)
 }
 
 /*
- * What comes and goes takes no more than what is there at once; as much is kept for
- * what comes next, until less has been enough for a while.
+ * Memory is proportional to the blocks in use at once, and so much is kept for later
+ * blocks until less has been enough for a while.
  */
 static void test_memory_goes_back(void **state)
 {
@@ -123,7 +123,7 @@ static void test_memory_goes_back(void **state)
 		vault_give(ring[i]);
 	kept = vault_bytes(v);
 	assert_true(kept >= 500000 && kept <= most);
-	/* As many again at once: from what was kept. */
+	/* As many again at once: from the kept memory. */
 	for (int i = 0; i < 100; i++)
 		ring[i] = vault_take(v, 5000);
 	assert_int_equal(vault_bytes(v), kept);
@@ -136,7 +136,7 @@ static void test_memory_goes_back(void **state)
 	vault_free(v);
 }
 
-/* A burst is not remembered whole. */
+/* Not all memory of a burst is kept. */
 static void test_burst_goes_back(void **state)
 {
 	static void *burst[4000];

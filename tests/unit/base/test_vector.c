@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* vector: arrays grow one by one, and a search finds the first that is not before. */
+/* vector: arrays grow element by element; a search finds the first not before. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ static void a_size_that_does_not_fit_is_refused(void **state)
 	assert_int_equal(VECTOR_ROOM(v, n, cap), -ENOMEM);
 	assert_null(v);
 	assert_int_equal(cap, SIZE_MAX / 8);
-	/* Twice the capacity is 0 in its type. */
+	/* Twice the capacity overflows its type. */
 	assert_int_equal(VECTOR_ROOM(bytes, few, few_cap), -ENOMEM);
 	assert_null(bytes);
 	assert_int_equal(few_cap, 128);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The trace handler over a process manager of our own: samples in, traces out,
- * and what happens in between while names are missing.
+ * The trace handler with a fake process manager: samples in, traces out, and waits
+ * while names are missing.
  */
 #include "tests/unit/tracehandler/test_trace_fake.h"
 
 static const uint64_t two[] = { CODE + 0x1200, CODE + 0x2300 };
 
 /*
- * Names are asked for at a tick, once a frame; return addresses less one; a
- * trace goes out when all are there, and the next one at once.
+ * Names are requested at a tick, once for each frame, return addresses less one. A
+ * trace is delivered when all its names are there, the next one immediately.
  */
 static void test_names(void **state)
 {
@@ -62,7 +62,7 @@ static void test_kernel_before_user(void **state)
 	finish_all(f);
 }
 
-/* Without a symbol: the file and the address in it; kernel and JIT likewise. */
+/* Without a symbol: file and address; kernel and JIT code, too. */
 static void test_unnamed(void **state)
 {
 	static const uint64_t pcs[] = { CODE + 0x10, JIT + 0x21 };
@@ -101,7 +101,7 @@ static void test_mapping_lost(void **state)
 	finish_all(f);
 }
 
-/* Why a stack ends is its last frame, and counted. */
+/* The reason why a stack ended is its last frame, and counted. */
 static void test_ends(void **state)
 {
 	struct fixture *f = begin((struct trace_opts){ .max_frames = 2 });
@@ -123,7 +123,7 @@ static void test_ends(void **state)
 	assert_string_equal(f->out.text[2],
 			    "[anon]+0x500000;[no frame pointer];");
 	assert_int_equal(f->out.leaf[2].place.id, JIT);
-	/* What a frame pointer leads to must be code. */
+	/* A return address must be in code. */
 	sample(&r, 1, 0, bad, 2, ABI_STACK_WHOLE);
 	give(f, &r);
 	assert_string_equal(f->out.text[3],
@@ -160,7 +160,7 @@ static void test_file_gone(void **state)
 	finish_all(f);
 }
 
-/* Code of a file, of which nobody knows where its frames are. */
+/* Code of a file without unwind information. */
 static void test_no_unwind_info(void **state)
 {
 	static const uint64_t pc[] = { CODE + 0x1200, LIB + 0x1200 };
@@ -218,7 +218,7 @@ static void test_no_user_side(void **state)
 	finish_all(f);
 }
 
-/* One request an executable at a time; what comes meanwhile goes together. */
+/* One request an executable at a time; frames until the next are collected. */
 static void test_one_request_at_a_time(void **state)
 {
 	struct fixture *f = begin((struct trace_opts){ 0 });
@@ -243,7 +243,7 @@ static void test_one_request_at_a_time(void **state)
 	finish_all(f);
 }
 
-/* The wait has an end, counted from the first tick; the name comes to use later. */
+/* The wait ends, counted from the first tick; a later trace has the name. */
 static void test_deadline(void **state)
 {
 	struct fixture *f = begin((struct trace_opts){ .wait_ms = 500 });
@@ -269,8 +269,8 @@ static void test_deadline(void **state)
 }
 
 /*
- * A stack is kept whole from its second trace on, and then found without its frames;
- * what is in it is counted all the same.
+ * A stack is kept whole from its second trace on, and then found by one lookup; the
+ * counters count its frames as before.
  */
 static void test_known_stacks(void **state)
 {
@@ -295,7 +295,7 @@ static void test_known_stacks(void **state)
 	give(f, &r);
 	assert_int_equal(f->st.stacks_known, 3);
 	assert_int_equal(strlen(f->out.text[5]) < strlen(f->out.text[0]), 1);
-	sample(&r, 100, 0, two, 1, ABI_STACK_CAP); /* nor one that was cut */
+	sample(&r, 100, 0, two, 1, ABI_STACK_CAP); /* nor is one that was cut */
 	regs_of(&r)->gpr[ABI_REG_BP] = STACK + 8192;
 	give(f, &r);
 	give(f, &r);
@@ -303,7 +303,7 @@ static void test_known_stacks(void **state)
 	finish_all(f);
 }
 
-/* One whose frame is to be asked for anew is not kept, nor found any more. */
+/* A kept stack is not found after a frame was forgotten. */
 static void test_known_stack_forgotten(void **state)
 {
 	static const uint64_t other[] = { CODE + 0x4400 };
@@ -329,7 +329,7 @@ static void test_known_stack_forgotten(void **state)
 	finish_all(f);
 }
 
-/* An error that may pass is not remembered; one of the file is. */
+/* A transient error is not remembered; one of the file is. */
 static void test_errors(void **state)
 {
 	struct fixture *f = begin((struct trace_opts){ 0 });
@@ -415,7 +415,7 @@ static void test_oldest(void **state)
 	finish_all(f);
 }
 
-/* An image that has no exec event yet is waited for, then placed. */
+/* A sample waits for the exec event of its image. */
 static void test_provisional(void **state)
 {
 	static const uint64_t pcs[] = { JIT };
@@ -447,7 +447,7 @@ static void test_provisional(void **state)
 	finish_all(f);
 }
 
-/* Recording some processes: the others' samples ask for nothing. */
+/* With selected_only, other processes' samples request nothing. */
 static void test_selected_only(void **state)
 {
 	struct fixture *f = begin((struct trace_opts){ .selected_only = true });
@@ -460,7 +460,7 @@ static void test_selected_only(void **state)
 	assert_int_equal(pm.program.rows_asked, 0);
 	assert_int_equal(f->st.unselected, 1);
 	assert_int_equal(f->out.n, 0);
-	/* Whose it is shows with its exec event. */
+	/* Whether it is selected is known after its exec event. */
 	pm.image.provisional = true;
 	give(f, &r);
 	pm.image.provisional = false;
@@ -485,10 +485,10 @@ static void test_flush(void **state)
 	assert_int_equal(f->out.n, 2);
 	assert_int_equal(trace_handler_oldest(f->th), UINT64_MAX);
 	assert_string_equal(f->out.text[1], "program+0x12200;program+0x132ff;");
-	finish_all(f); /* ... with a request under way */
+	finish_all(f); /* ... with an unanswered request */
 }
 
-/* The cache holds its bound, what waits stays whole, the used ones stay. */
+/* The cache stays within its bound, pending traces valid, used frames in it. */
 static void test_cache_is_bounded(void **state)
 {
 	struct fixture *f = begin((struct trace_opts){ .cache_frames = 8 });
@@ -530,7 +530,7 @@ static void test_bad_records(void **state)
 	assert_int_equal(trace_handler_sample(f->th, r.buf, r.len), -ENOMEM);
 	pm.no_memory = false;
 	give(f, &r);
-	pm.no_memory = true; /* a request that cannot be made is tried again */
+	pm.no_memory = true; /* a request that fails is tried again */
 	tick(f, MS);
 	pm.no_memory = false;
 	tick(f, MS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the trace handler's tests share: a process manager that answers when
- * told to, samples made by hand, and what came out.
+ * Shared by the trace handler's tests: a fake process manager, whose answers the
+ * tests control, synthetic samples, and the traces that were delivered.
  */
 #ifndef TESTS_UNIT_TEST_TRACE_FAKE_H
 #define TESTS_UNIT_TEST_TRACE_FAKE_H
@@ -62,17 +62,17 @@ struct rows_ask {
 
 struct pm {
 	struct pm_exe program, library, kernel, anon;
-	bool hold_rows; /* else they are answered at once: there are none */
-	bool swapped; /* the library in the program's place */
+	bool hold_rows; /* else answered immediately: no rows */
+	bool swapped; /* the library is mapped in place of the program */
 	int views;
 	struct rows_ask rows[16];
 	size_t nrows;
 	struct pm_image image;
 	enum pm_find elsewhere;
 	bool no_memory;
-	struct ask held[16]; /* names collected, one an executable */
+	struct ask held[16]; /* collected names, by executable */
 	size_t nheld;
-	struct ask asks[16]; /* ... sent off */
+	struct ask asks[16]; /* ... in requests */
 	size_t nasks;
 };
 
@@ -312,7 +312,7 @@ static inline void answer(int err)
 	pm_names_send(&pm);
 }
 
-/* --- what comes out ------------------------------------------------------ */
+/* --- traces -------------------------------------------------------------- */
 
 #define OUT_MAX 128
 
@@ -325,7 +325,7 @@ struct out {
 	char thread[16];
 };
 
-/* Gets each trace, too, if it is set. */
+/* Called for each trace, too, if set. */
 static void (*resolved_too)(const struct reporter_trace *t);
 
 static inline void resolved(void *arg, const struct reporter_trace *t)
@@ -449,7 +449,7 @@ static inline struct fixture *begin(struct trace_opts opts)
 	return f;
 }
 
-/* Nothing may be owed to anybody afterwards. */
+/* No request or reference may be left. */
 static inline void finish_all(struct fixture *f)
 {
 	trace_handler_free(f->th);

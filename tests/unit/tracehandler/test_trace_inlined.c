@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A place in functions that are inlined into each other: from the worker's message
- * through the trace handler and a window to the profile.
+ * A frame in inlined functions: from the worker's message through the trace handler
+ * and a window to the profile.
  */
 #include <fcntl.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include "tracehandler/cache.h"
 #include "tracehandler/names.h"
 
-/* Stands before that of the ledger, which would bring a process manager along. */
+/* Linked instead of the ledger's, which needs a whole process manager. */
 const char *ledger_entry(uint32_t leader_type)
 {
 	return NULL;
@@ -48,7 +48,7 @@ static void window_begin(void)
 	resolved_too = to_window;
 }
 
-/* The window as a file, whose name is to be freed. */
+/* Writes the window to a file; the caller frees its name. */
 static char *window_end(void)
 {
 	const struct window_meta meta = { .time_ns = 1,
@@ -73,7 +73,7 @@ static char *window_end(void)
 	return path;
 }
 
-/* What `go tool pprof` says of the file, its spaces made one each. */
+/* The output of `go tool pprof`, with runs of spaces as one. */
 static char *go_pprof(const char *what, const char *path)
 {
 	static char text[8192];
@@ -103,7 +103,7 @@ static const struct symbolizer_function root[] = {
 	{ "main", "main", "/src/main.c", 40, 30 },
 };
 
-/* Answers as the worker would: in a message that is then read. */
+/* Answers with functions that were encoded and decoded as a worker message. */
 static void answer_lists(void)
 {
 	struct symbolizer_symbol syms[2] = { { 0 } };
@@ -171,7 +171,7 @@ static void inlined_functions_reach_the_profile_in_order(void **state)
 	free(path);
 }
 
-/* One that is inlined in two places is one function of the profile. */
+/* A function inlined in two places is one function of the profile. */
 static void an_inlined_function_is_one_function(void **state)
 {
 	const struct symbolizer_symbol two[] = {
@@ -199,7 +199,7 @@ static void an_inlined_function_is_one_function(void **state)
 				 f[1]->lines[i].function);
 	assert_int_equal(f[0]->lines[0].function->start, 0);
 	assert_int_equal(f[0]->lines[2].function->start, 0x100);
-	/* A list may be replaced by a better one. */
+	/* A list of functions can be replaced. */
 	trace_frame_known(&c, f[0],
 			  &(struct symbolizer_symbol){ .functions = root,
 						       .nfunctions = 1 });
@@ -211,7 +211,7 @@ static void an_inlined_function_is_one_function(void **state)
 	assert_int_equal(pm.program.refs, 0);
 }
 
-/* The same numbers, but other things: none is taken for another. */
+/* Places of equal numbers but other kinds are different frames. */
 static void places_of_other_kinds_are_other_frames(void **state)
 {
 	const struct reporter_place places[] = {
@@ -244,7 +244,7 @@ static void places_of_other_kinds_are_other_frames(void **state)
 		assert_false(fresh);
 		trace_frame_put(&c, again);
 	}
-	/* A runtime's names go the same way as those of a file. */
+	/* Frames of a runtime get names like those of a file. */
 	trace_frame_known(&c, f[1], &sym);
 	assert_false(f[1]->pending);
 	assert_int_equal(f[1]->nlines, 3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The record parser: what a sample says, and every way in which one is cut. */
+/* The record parser: all parts of a sample, and records cut at any length. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ static void finish(struct rec *r)
 	memcpy(r->buf, &h, sizeof(h));
 }
 
-/* All parts there are, one of the future, and bytes behind a short stack. */
+/* All types of parts, an unknown one, and bytes behind a short stack. */
 static void make(struct rec *r)
 {
 	static const uint64_t k[] = { 11, 22, 33 };
@@ -75,7 +75,7 @@ static void test_parts(void **state)
 	assert_memory_equal(out.stack.bytes, "0123456789", 10);
 }
 
-/* A second stack is the one that a signal left; a third is nothing. */
+/* A second stack is the one left for a signal's. */
 static void test_two_stacks(void **state)
 {
 	static const struct abi_stack stacks[] = {
@@ -111,11 +111,11 @@ static void test_header_alone(void **state)
 	finish(&r);
 	assert_int_equal(trace_record_parse(r.buf, r.len, &out), 0);
 	assert_false(out.has_regs || out.has_stack || out.nkstack);
-	/* The ring may hand out more than the record: its own size counts. */
+	/* The buffer may be longer than the record: the size in its header counts. */
 	assert_int_equal(trace_record_parse(r.buf, r.len + 100, &out), 0);
 }
 
-/* Cut anywhere: refused by length, and when the header agrees with the cut. */
+/* Cut at any length, with the old size in the header and with that length. */
 static void test_every_truncation(void **state)
 {
 	struct trace_record out;
@@ -124,7 +124,9 @@ static void test_every_truncation(void **state)
 
 	make(&r);
 	for (len = 0; len < r.len; len++) {
-		uint8_t *cut = malloc(len ? len : 1); /* ends where it ends */
+		uint8_t *cut = malloc(
+			len ? len
+			    : 1); /* so that a sanitizer detects reads beyond it */
 		uint32_t size = len;
 		int err;
 
@@ -171,7 +173,7 @@ static void test_wrong_lengths(void **state)
 	}
 }
 
-/* More bytes promised than the part has; a stack beyond the address space. */
+/* A stack larger than its part; a stack beyond the address space. */
 static void test_stack_bounds(void **state)
 {
 	static const struct abi_stack bad[] = {

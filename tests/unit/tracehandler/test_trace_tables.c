@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The trace handler and unwind tables: asked for, waited for, put out. */
+/* The trace handler and unwind tables: requests, waits, eviction. */
 #include "symbolize/rows/rows.h"
 #include "tests/unit/tracehandler/test_trace_fake.h"
 
 /*
- * Rows of a file: [0x11000, 0x12000) has frames of 32 bytes, the next page is
- * where stacks begin, and then there is a gap.
+ * Rows of a file: [0x11000, 0x12000) has frames of 32 bytes, the next page has
+ * outermost frames, and a gap follows.
  */
 static struct symbolizer_rows *make_rows_ending(enum symbolizer_from ra)
 {
@@ -39,8 +39,8 @@ static struct symbolizer_rows *make_rows(void)
 }
 
 /*
- * A function of 32 bytes of frame at LIB, called from one at CODE, called from
- * where stacks begin; no frame pointer is of use.
+ * A function with a frame of 32 bytes at LIB, called from one at CODE, called from
+ * an outermost one. The frame pointer is not valid.
  */
 static void tables_sample(struct rec *r, uint64_t time)
 {
@@ -54,8 +54,8 @@ static void tables_sample(struct rec *r, uint64_t time)
 }
 
 /*
- * The first sample asks for all tables of its image at once and waits for those
- * it needs, with what was mapped when it was taken.
+ * The first sample requests all tables of its image and waits for those it needs,
+ * with the mappings of its time.
  */
 static void test_waits_for_tables(void **state)
 {
@@ -88,7 +88,7 @@ static void test_waits_for_tables(void **state)
 	assert_int_equal(f->st.stack_root, 1);
 	assert_int_equal(f->st.stack_late, 0);
 	assert_int_equal(f->st.samples, 1);
-	/* The next ones wait for nothing. */
+	/* Later samples do not wait. */
 	pm.swapped = false;
 	give(f, &r);
 	assert_int_equal(f->out.n, 2);
@@ -96,7 +96,7 @@ static void test_waits_for_tables(void **state)
 	finish_all(f);
 }
 
-/* What samples wait for goes first; what is only asked for ahead does not. */
+/* Only tables that samples wait for are hurried. */
 static void test_tables_hurry(void **state)
 {
 	struct fixture *f = begin((struct trace_opts){ 0 });
@@ -118,7 +118,7 @@ static void test_tables_hurry(void **state)
 		assert_int_equal(pm.program.hurried, 1);
 		assert_true(trace_handler_awaits(f->th));
 	}
-	/* Nobody wants them any more; the tables come all the same. */
+	/* The samples are dropped; the tables come nevertheless. */
 	trace_handler_drop(f->th);
 	trace_handler_get_stats(f->th, &f->st);
 	assert_int_equal(f->st.waiting, 0);
@@ -131,7 +131,7 @@ static void test_tables_hurry(void **state)
 	finish_all(f);
 }
 
-/* As Go's runtime changes from a goroutine's stack to its thread's. */
+/* Go's runtime switches from a goroutine's stack to that of its thread. */
 static void test_another_stack(void **state)
 {
 	struct fixture *f = begin((struct trace_opts){ 0 });
@@ -152,7 +152,7 @@ static void test_another_stack(void **state)
 	finish_all(f);
 }
 
-/* Not for ever: by the frame pointer, and it says so. */
+/* The wait ends: by the frame pointer, with a mark. */
 static void test_tables_late(void **state)
 {
 	struct fixture *f = begin((struct trace_opts){ .wait_ms = 100 });
@@ -169,10 +169,10 @@ static void test_tables_late(void **state)
 	assert_int_equal(f->out.n, 1);
 	assert_string_equal(f->out.text[0], "library+0x11100;[tables late];");
 	assert_int_equal(f->st.stack_late, 1);
-	finish_all(f); /* ... and the answers find nobody */
+	finish_all(f); /* ... and the answers come later */
 }
 
-/* Memory, too, has an end: the oldest go first. */
+/* Memory is limited: the oldest waits end first. */
 static void test_tables_byte_limit(void **state)
 {
 	struct fixture *f = begin((struct trace_opts){ .wait_bytes = 5000 });
@@ -193,7 +193,7 @@ static void test_tables_byte_limit(void **state)
 	finish_all(f);
 }
 
-/* One that cannot be read now is asked for again, but not at once. */
+/* A table that could not be read is requested again, but not immediately. */
 static void test_tables_retry(void **state)
 {
 	struct fixture *f = begin((struct trace_opts){ 0 });
@@ -212,7 +212,7 @@ static void test_tables_retry(void **state)
 	answer(0);
 	give(f, &r);
 	assert_int_equal(pm.nrows, 2);
-	/* They have unwind information: it could not be read. */
+	/* The files may have unwind information. */
 	assert_int_equal(f->st.stack_unread, 2);
 	assert_int_equal(f->st.stack_no_cfi, 0);
 	tick(f, 120000 * MS);
@@ -224,7 +224,7 @@ static void test_tables_retry(void **state)
 	finish_all(f);
 }
 
-/* The budget holds: what was used longest ago goes, what is too large, never. */
+/* Within the budget: the least recently used goes, too large ones are refused. */
 static void test_tables_budget(void **state)
 {
 	struct symbolizer_rows *rows = make_rows();

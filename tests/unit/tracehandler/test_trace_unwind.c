@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The frame pointer walk: over stacks made by hand, and over a real one. */
+/* The frame pointer walk: synthetic stacks, and a real one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,7 +66,7 @@ static void test_to_the_root(void **state)
 	assert_int_equal(f.pcs[3], 0x401300);
 }
 
-/* A zero return address is a root too, and no frame of its own. */
+/* A zero return address is a root, too, and not a frame. */
 static void test_zero_return_address(void **state)
 {
 	struct fixture f;
@@ -93,7 +93,7 @@ static void test_no_frame_pointer_at_all(void **state)
 	}
 }
 
-/* It never goes down, stays in place, or runs in a circle. */
+/* It never goes down, stays in place, or loops. */
 static void test_only_towards_the_end(void **state)
 {
 	static const uint64_t next[] = { AT(4), AT(10), AT(11), AT(3) };
@@ -136,7 +136,7 @@ static void test_behind_the_copy(void **state)
 	}
 }
 
-/* What points somewhere else altogether is not the cap's fault. */
+/* A pointer to elsewhere is not the cap's end. */
 static void test_elsewhere_is_not_cut(void **state)
 {
 	struct fixture f;
@@ -175,7 +175,7 @@ static void test_addresses_wrap(void **state)
 	assert_in_range(f.why, TRACE_END_NO_FP, TRACE_END_CAP);
 }
 
-/* 32-bit code: the same in words of four. */
+/* 32-bit code: words of four bytes. */
 static void test_compat(void **state)
 {
 	static const uint32_t words[] = { 0, 0xffff1010, 0x8048100,
@@ -198,7 +198,7 @@ static void test_compat(void **state)
 	assert_int_equal(pcs[2], 0x8048200);
 }
 
-/* --- a real one ---------------------------------------------------------- */
+/* --- a real stack -------------------------------------------------------- */
 
 struct real {
 	struct abi_regs regs;
@@ -207,7 +207,7 @@ struct real {
 	size_t n;
 };
 
-/* By hand: a sanitizer guards what lies between the locals. */
+/* Byte by byte: a sanitizer poisons the space between locals. */
 static __attribute__((noipa, no_sanitize("address"))) void
 real_leaf(struct real *r)
 {
@@ -226,7 +226,8 @@ real_leaf(struct real *r)
 
 static __attribute__((noipa)) int real_descend(struct real *r, int depth)
 {
-	volatile int below = 0; /* used after the call: a call it stays */
+	volatile int below =
+		0; /* used after the call, which is thus no tail call */
 
 	r->rets[r->n++] = (uintptr_t)__builtin_return_address(0);
 	if (depth)

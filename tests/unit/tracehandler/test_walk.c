@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Stacks by unwind rows: programs built in many ways are stepped, instruction
- * by instruction, and at each one our stack is that of elfutils' libdwfl.
+ * Stacks by unwind rows: programs built in many ways are stepped, and after each
+ * instruction our stack must be that of elfutils' libdwfl.
  */
 #include <elfutils/libdwfl.h>
 #include <errno.h>
@@ -29,7 +29,7 @@
 #define STEPS 16000 /* of a program */
 #define FRAMES 64
 #define MAPS 64
-#define LEFT (64 << 10) /* of the stack that a signal left for another */
+#define LEFT (64 << 10) /* of the stack left for a signal's */
 
 static char dir[] = "/tmp/test_walk.XXXXXX";
 
@@ -216,8 +216,8 @@ static void differ(const struct stepped *p, size_t n, enum trace_end why)
 }
 
 /*
- * libdwfl gives up behind the resolver of lazy symbols. What it has must be ours; that the rest is right
- * is seen by the outer frames, which are those of before.
+ * libdwfl stops at the resolver of lazy symbols. Its frames must be ours, and our
+ * outer frames those of the last comparison.
  */
 static bool goes_farther(const struct stepped *p, size_t n)
 {
@@ -238,8 +238,8 @@ static bool is_code(struct stepped *p, uint64_t pc)
 }
 
 /*
- * In _init and _fini, of which no CFI speaks, libdwfl goes by rbp: past whoever
- * called them.
+ * In _init and _fini, which have no CFI, libdwfl follows rbp and misses their
+ * caller.
  */
 static bool leaves_one_out(struct stepped *p, size_t n)
 {
@@ -248,7 +248,7 @@ static bool leaves_one_out(struct stepped *p, size_t n)
 	       !memcmp(p->got + 2, p->want + 1, (n - 2) * sizeof(*p->got));
 }
 
-/* A stack cut off is the beginning of the whole one, and says so. */
+/* A cut stack has the same first frames, and its end says so. */
 static void cut(struct stepped *p, struct trace_stack s, uint32_t keep,
 		size_t whole)
 {
@@ -286,7 +286,7 @@ static void without_red_zone(struct stepped *p, struct trace_stack s,
 	assert_int_equal(why, TRACE_END_ROOT);
 }
 
-/* What was looked up before says the same. */
+/* Cached rules give the same stack. */
 static void compare_cached(struct stepped *p, const struct trace_stack *s,
 			   size_t n, enum trace_end why)
 {
@@ -313,7 +313,7 @@ static struct trace_piece copy(struct stepped *p, uint64_t start, uint64_t size,
 				     0 };
 }
 
-/* The stack, with the red zone; or that of a signal and all of the other one. */
+/* The stack with the red zone; in a signal's, the interrupted one as well. */
 static struct trace_stack copy_stack(struct stepped *p)
 {
 	struct trace_stack s = { .regs = &p->regs };
@@ -342,14 +342,14 @@ static void compare(struct stepped *p)
 	compare_cached(p, &s, n, why);
 	p->n_want = 0;
 	failed = dwfl_getthread_frames(p->dwfl, p->pid, on_frame, p);
-	/* libdwfl takes whatever lies there for a return address. */
+	/* libdwfl takes any word there for a return address. */
 	if (why == TRACE_END_NO_CFI && failed && p->n_want == n + 1 &&
 	    !is_code(p, p->want[n]))
 		p->n_want--;
 	same = n == p->n_want && !memcmp(p->got, p->want, n * sizeof(*p->got));
 	p->compared++;
 	if (same && why == TRACE_END_NO_CFI && failed) {
-		p->gaps++; /* neither of us knows: crtbegin.o has no CFI */
+		p->gaps++; /* crtbegin.o has no CFI */
 	} else if (same && why == TRACE_END_ROOT) {
 		memcpy(p->last, p->got, n * sizeof(*p->got));
 		p->n_last = n;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What DWARF expressions of unwind rules come to, and that they end. */
+/* DWARF expressions of unwind rules: their values, and that they end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static void memory_is_read(void **state)
 	expect("\x77\x10\x94\x01", 0x02);
 	expect("\x77\x10\x94\x08", 0x202);
 	expect_none("\x77\x10\x94\x09");
-	expect_none("\x76\x00\x06"); /* not at hand */
+	expect_none("\x76\x00\x06"); /* cannot be read */
 }
 
 static void arithmetic(void **state)
@@ -95,7 +95,7 @@ static void arithmetic(void **state)
 	expect("\x35\x32\x21", 7);
 	expect("\x35\x32\x22", 7);
 	expect("\x31\x34\x24", 16);
-	expect("\x31\x08\x40\x24", 0); /* by more than there is */
+	expect("\x31\x08\x40\x24", 0); /* by 64 */
 	expect("\x09\xf0\x34\x25", 0x0fffffffffffffff);
 	expect("\x09\xf0\x34\x26", -1);
 	expect("\x35\x36\x27", 3);
@@ -145,10 +145,10 @@ static void nonsense_is_refused(void **state)
 	expect_none("\x08"); /* cut off */
 	expect_none("\x77");
 	expect_none("\x77\x80");
-	expect_none("\x50"); /* a place, no value */
+	expect_none("\x50"); /* a location, not a value */
 	expect_none("\xff\x00");
 	memset(many, 0x31, sizeof(many));
-	assert_false(eval(many, sizeof(many), &v)); /* too high a stack */
+	assert_false(eval(many, sizeof(many), &v)); /* overflows the stack */
 }
 
 int main(void)
