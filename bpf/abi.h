@@ -128,7 +128,7 @@ struct abi_stack {
  * X(NAME, name, help)
  */
 #define ABI_SAMPLER_COUNTERS(X)                                                \
-	X(TAKEN, taken, "samples handed to the ring")                          \
+	X(TAKEN, taken, "samples written to the ring")                         \
 	X(RING_FULL, ring_full, "samples lost because the ring was full")      \
 	X(ALTSTACK, altstack, "stacks of signals, copied in two pieces")       \
 	X(EXEC, exec, "samples inside execve, without a user stack")           \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Kernel types, trimmed by hand to the members that profd's programs read.
- * Offsets are put right at load (CO-RE), so order and gaps mean nothing here;
- * names and types do. A member that some supported kernel lacks is asked for
- * with bpf_core_field_exists(); such quirks live here and nowhere else.
+ * Kernel types, with only the members that profd's programs read. libbpf corrects their
+ * offsets when it loads a program (CO-RE), so that names and types matter here, but not
+ * order and gaps. Programs check with bpf_core_field_exists() for a member that some
+ * supported kernel lacks. Types that differ between kernels have a suffix (___6_16).
  */
 #ifndef __VMLINUX_H__
 #define __VMLINUX_H__
@@ -12,8 +12,6 @@ typedef unsigned char __u8;
 typedef unsigned short __u16;
 typedef unsigned int __u32;
 typedef unsigned long long __u64;
-typedef signed char __s8;
-typedef short __s16;
 typedef int __s32;
 typedef long long __s64;
 typedef __u16 __be16;
@@ -27,7 +25,7 @@ enum {
 	true = 1,
 };
 
-/* include/uapi/linux/bpf.h: numbers that never change. */
+/* include/uapi/linux/bpf.h: stable. */
 enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
@@ -64,9 +62,8 @@ struct bpf_dynptr {
 } __attribute__((aligned(8)));
 
 /*
- * The user's registers on entry to the kernel: whole and in order, as the
- * context of a perf_event program is checked by its real offsets. Its layout
- * is that of ptrace(2) and fixed.
+ * The registers at the entry to the kernel. All of them, in order: offsets in the context
+ * of a perf_event program are not corrected. The layout is that of ptrace(2).
  */
 #ifdef __TARGET_ARCH_arm64
 struct pt_regs { /* the part that is struct user_pt_regs */
@@ -103,7 +100,7 @@ typedef struct {
 	unsigned int val;
 } kgid_t;
 
-/* Two __u32 before 6.3, one __u64 since: eight bytes either way. */
+/* Two __u32 before 6.3, one __u64 since: eight bytes. */
 typedef struct {
 	__u64 val;
 } kernel_cap_t;
@@ -131,8 +128,6 @@ struct pid {
 };
 
 enum pid_type {
-	PIDTYPE_PID = 0,
-	PIDTYPE_TGID = 1,
 	PIDTYPE_PGID = 2,
 	PIDTYPE_SID = 3,
 	PIDTYPE_MAX = 4,
@@ -288,7 +283,7 @@ struct cgroup_subsys_state {
 	struct cgroup *cgroup;
 };
 
-/* Which controllers there are, and their numbers, is the kernel's choice. */
+/* The numbers depend on the kernel's configuration. */
 enum cgroup_subsys_id {
 	memory_cgrp_id = 4,
 	pids_cgrp_id = 11,
@@ -303,8 +298,6 @@ struct css_set {
 struct sched_entity {
 	__u64 sum_exec_runtime;
 };
-
-struct linux_binprm;
 
 struct vm_area_struct {
 	unsigned long vm_start;
@@ -327,7 +320,6 @@ struct thread_struct { /* x86 */
 struct task_struct {
 	unsigned int flags;
 	struct mm_struct *mm;
-	int exit_state;
 	int exit_code;
 	unsigned int in_execve : 1;
 	pid_t pid;

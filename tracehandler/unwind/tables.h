@@ -19,7 +19,7 @@ enum trace_table_state {
 	TRACE_TABLE_ASKED,
 	TRACE_TABLE_HERE,
 	TRACE_TABLE_NONE, /* the file has none, or it could not be read */
-	TRACE_TABLE_GONE, /* evicted; whoever waits for it requests it again */
+	TRACE_TABLE_GONE, /* evicted; a sample that waits requests it again */
 };
 
 struct trace_tables;
