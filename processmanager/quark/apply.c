@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * apply: one record of the kernel's changes the cache and becomes the event. By
- * now records come in order of time, so this is where processes live: a fork
- * makes one out of its origin, an exec gives it another image, exit and reap end
- * it. Whoever holds an older record of the process keeps it as it was.
+ * apply: one record of the kernel changes the cache and becomes the event. Records
+ * arrive here in order of time: a fork copies a process from its origin, an exec
+ * gives it another image, exit and reap end it. Older records of the process that
+ * events still hold do not change.
  */
 #include <errno.h>
 #include <linux/sched.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "processmanager/quark/priv.h"
@@ -57,8 +56,8 @@ static void set_flag(uint32_t *flags, uint32_t bit, bool on)
 }
 
 /*
- * The entry of a record's process. One that nothing was known of (its fork was
- * lost) begins with what the record itself says.
+ * The entry of a record's process. If the record of its fork was lost, the entry
+ * begins with what this record contains.
  */
 static struct quark_proc *find_or_add(struct quark_queue_priv *qq,
 				      const struct abi_quark_head *h,
@@ -82,8 +81,8 @@ static struct quark_proc *find_or_add(struct quark_queue_priv *qq,
 	return proc;
 }
 
-/* What a walk has read already includes what came before it. */
-static bool in_walk(const struct quark_proc *proc,
+/* Older than the scan that read the process: the change is in what it read. */
+static bool in_scan(const struct quark_proc *proc,
 		    const struct abi_quark_head *h)
 {
 	return h->time < proc->snap_time;
@@ -113,7 +112,7 @@ static void find_leader(struct quark_queue_priv *qq, struct quark_process *p)
 	quark_entry_leader(p, parent ? &parent->rec->p : NULL);
 }
 
-/* What an event makes of its process before anybody sees it. */
+/* What an event changes in its process before it is given out. */
 static void apply_enrich(struct quark_queue_priv *qq, struct quark_record *rec)
 {
 	find_leader(qq, &rec->p);
@@ -122,7 +121,7 @@ static void apply_enrich(struct quark_queue_priv *qq, struct quark_record *rec)
 			quark_ruleset_poison(qq->attr.ruleset, &qq->event);
 }
 
-/* 'rec' may be written to unless it is of a thread. */
+/* Writes to 'rec', unless the event is a thread's. */
 static int apply_emit(struct quark_queue_priv *qq,
 		      const struct abi_quark_head *h, uint64_t events,
 		      struct quark_record *rec)
@@ -140,7 +139,7 @@ static int apply_emit(struct quark_queue_priv *qq,
 	return 1;
 }
 
-/* Of a thread other than the leader: the process is as it was. */
+/* An event of a thread other than the leader leaves the process as it is. */
 static int emit_thread(struct quark_queue_priv *qq,
 		       const struct abi_quark_head *h, uint64_t events,
 		       struct quark_record *rec)
@@ -149,7 +148,7 @@ static int emit_thread(struct quark_queue_priv *qq,
 	return apply_emit(qq, h, events, rec);
 }
 
-/* The start is unknown to a probe sometimes; but it runs, so it is the youngest. */
+/* A probe may not know the start; the process runs, so it is the youngest. */
 static struct quark_proc *find_origin(const struct quark_queue_priv *qq,
 				      const struct abi_key *key)
 {
@@ -169,7 +168,7 @@ static int apply_fork(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	proc = quark_cache_find(&qq->cache, &f->head.key);
 	if (proc && (f->clone_flags & CLONE_THREAD))
 		return emit_thread(qq, &f->head, QUARK_EV_FORK, proc->rec);
-	if (proc && in_walk(proc, &f->head))
+	if (proc && in_scan(proc, &f->head))
 		return 0;
 	proc = find_or_add(qq, &f->head, &f->parent);
 	rec = proc ? quark_proc_edit(proc) : NULL;
@@ -201,47 +200,26 @@ static int apply_fork(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	return apply_emit(qq, &f->head, QUARK_EV_FORK, rec);
 }
 
-static struct quark_span span_of(const char *s)
-{
-	return (struct quark_span){ s, s ? strlen(s) : 0 };
-}
-
-/* The strings of an image record; false if its lengths lie. */
+/* The strings of an image record; false if its lengths are wrong. */
 static bool image_strings(const struct abi_quark_image *im, size_t len,
-			  struct quark_strings_init *out)
+			  struct quark_spans *out)
 {
 	const char *at = (const char *)(im + 1);
-	const struct {
-		uint32_t len;
-		struct quark_span *span;
-	} fields[] = {
-		{ im->exe_len, &out->exe }, { im->args_len, &out->cmdline },
-		{ im->cwd_len, &out->cwd }, { im->cgroup_len, &out->cgroup },
-		{ im->env_len, &out->env },
-	};
+	const uint32_t lens[] = { im->exe_len, im->args_len, im->cwd_len,
+				  im->cgroup_len, im->env_len };
 	size_t i;
 
 	memset(out, 0, sizeof(*out));
 	len -= sizeof(*im);
-	for (i = 0; i < ARRAY_SIZE(fields); i++) {
-		if (fields[i].len > len)
+	for (i = 0; i < ARRAY_SIZE(lens); i++) {
+		if (lens[i] > len)
 			return false;
-		if (fields[i].len) {
-			fields[i].span->p = at;
-			fields[i].span->len = fields[i].len;
-		}
-		at += fields[i].len;
-		len -= fields[i].len;
+		if (lens[i])
+			out->all[i] = (struct quark_span){ at, lens[i] };
+		at += lens[i];
+		len -= lens[i];
 	}
 	return true;
-}
-
-static void set_file(struct quark_process *p, const struct abi_quark_image *im)
-{
-	p->exe_ident.dev = gnu_dev_makedev(im->dev >> 20, im->dev & 0xfffff);
-	p->exe_ident.ino = im->ino;
-	p->exe_ident.ctime_ns = im->ctime_ns;
-	p->exe_ident.size = im->size;
 }
 
 static void set_image(struct quark_process *p, const struct abi_quark_image *im)
@@ -251,7 +229,7 @@ static void set_image(struct quark_process *p, const struct abi_quark_image *im)
 	p->proc_ppid = im->parent.tgid;
 	p->key.exec_id = im->head.key.exec_id;
 	p->flags |= QUARK_F_PROC;
-	set_file(p, im);
+	p->exe_ident = quark_image_ident(im);
 	p->x_flags = 0;
 	set_flag(&p->x_flags, QUARK_X_ARGS_CUT,
 		 im->head.flags & ABI_QUARK_ARGS_CUT);
@@ -264,7 +242,7 @@ static void set_image(struct quark_process *p, const struct abi_quark_image *im)
 static int apply_exec(struct quark_queue_priv *qq, const struct quark_raw *raw)
 {
 	const struct abi_quark_image *im = (const void *)raw->data;
-	struct quark_strings_init init;
+	struct quark_spans init;
 	struct quark_strings *strings;
 	struct quark_record *rec;
 	struct quark_proc *proc;
@@ -275,12 +253,12 @@ static int apply_exec(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	proc = find_or_add(qq, &im->head, &im->parent);
 	if (!proc)
 		return -ENOMEM;
-	if (in_walk(proc, &im->head))
+	if (in_scan(proc, &im->head))
 		return 0;
-	/* An exec does not move: who told of none only did not get to know it. */
-	if (!init.cgroup.p && proc->rec->p.cgroup)
-		init.cgroup = span_of(proc->rec->p.cgroup);
-	/* A late one is told of, but the cache knows better by now. */
+	/* An exec does not change the cgroup: a record without one lacks it. */
+	if (!init.cgroup.p)
+		init.cgroup = quark_spans_of(&proc->rec->p).cgroup;
+	/* An event, but the cache has a newer image. */
 	stale = im->head.key.exec_id < proc->rec->p.key.exec_id;
 	strings = quark_strings_new(&init);
 	rec = stale ? quark_record_copy(proc->rec) : quark_proc_edit(proc);
@@ -300,12 +278,12 @@ static int apply_exec(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	apply_emit(qq, &im->head, QUARK_EV_EXEC, rec);
 	if (stale)
 		quark_record_put(rec);
-	else /* the event has all of them in any case */
+	else /* the event has all strings in any case */
 		quark_cache_keep(&qq->cache, proc);
 	return 1;
 }
 
-/* exit_code is what a shell's $? would be; wait_status has it all. */
+/* exit_code is what a shell's $? would be. */
 static void set_exit(struct quark_queue_priv *qq, struct quark_process *p,
 		     uint64_t time, int32_t status)
 {
@@ -335,7 +313,7 @@ static int apply_exit(struct quark_queue_priv *qq, const struct quark_raw *raw)
 		return emit_thread(qq, &e->head, QUARK_EV_EXIT, proc->rec);
 	/* Before 6.16 two threads may both look like the last one. */
 	if (proc->exited && qq->attr.flags & QQ_THREAD_EVENTS &&
-	    !in_walk(proc, &e->head))
+	    !in_scan(proc, &e->head))
 		return emit_thread(qq, &e->head, QUARK_EV_EXIT, proc->rec);
 	if (proc->exited)
 		return 0;
@@ -359,8 +337,8 @@ static int apply_exit(struct quark_queue_priv *qq, const struct quark_raw *raw)
 }
 
 /*
- * Ticks tell the proportion, the scheduler the sum: as cputime_adjust() makes of
- * them what wait4(2) gives. Of a life without a tick all is user time there.
+ * The scheduler has the sum, ticks the proportion: as cputime_adjust() computes
+ * what wait4(2) returns. Without a tick all of it is user time.
  */
 static void set_cpu(struct quark_event *ev, const struct abi_quark_reap *r)
 {
@@ -391,9 +369,9 @@ static int apply_reap(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	ev->cpu_exact = !inferred;
 	proc = find_or_add(qq, &r->head, NULL);
 	if (proc && proc->ended && (inferred || !proc->vanished)) {
-		/* Nothing more will come of it. */
+		/* No more records of it will come. */
 		if (!inferred)
-			quark_cache_end(&qq->cache, proc, r->head.time);
+			quark_cache_end(&qq->cache, proc, r->head.time, false);
 		return 0;
 	}
 	rec = proc ? quark_proc_edit(proc) : NULL;
@@ -402,17 +380,14 @@ static int apply_reap(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	if (!proc->exited || proc->vanished) {
 		/*
 		 * Its exit was lost. The kernel frees a process in an RCU
-		 * callback, so a walk may miss one whose reap is yet to come.
+		 * callback, so a scan may miss it before its reap.
 		 */
 		memcpy(rec->p.comm, r->comm, sizeof(rec->p.comm));
 		set_exit(qq, &rec->p, r->head.time, r->wait_status);
 	}
 	proc->vanished = false;
 	quark_reparent(qq, proc);
-	if (inferred)
-		quark_cache_end_inferred(&qq->cache, proc, r->head.time);
-	else
-		quark_cache_end(&qq->cache, proc, r->head.time);
+	quark_cache_end(&qq->cache, proc, r->head.time, inferred);
 	if (!own_events(qq))
 		return 0;
 	return apply_emit(qq, &r->head, QUARK_EV_REAP, rec);
@@ -429,9 +404,9 @@ static int apply_rename(struct quark_queue_priv *qq,
 	proc = find_or_add(qq, &r->head, NULL);
 	if (!proc)
 		return -ENOMEM;
-	if (in_walk(proc, &r->head))
+	if (in_scan(proc, &r->head))
 		return 0;
-	/* The name of another thread than the leader is not the process's. */
+	/* Only the leader's name is the process's. */
 	if (r->head.tid != r->head.key.tgid)
 		return emit_thread(qq, &r->head, QUARK_EV_SETPROCTITLE,
 				   proc->rec);
@@ -465,28 +440,17 @@ static bool paths_fit(const struct abi_quark_id_change *c, size_t len)
 	       c->cgroup_len <= len - sizeof(*c) - c->cwd_len;
 }
 
-static struct quark_strings_init strings_of(const struct quark_process *p)
-{
-	return (struct quark_strings_init){
-		.exe = span_of(p->exe),
-		.cmdline = { p->cmdline, p->cmdline_len },
-		.cwd = span_of(p->cwd),
-		.cgroup = span_of(p->cgroup),
-		.env = { p->env, p->env_len },
-	};
-}
-
-/* Other strings are as they were. False: no memory. */
+/* Leaves other strings as they are. False: no memory. */
 static bool set_paths(struct quark_record *rec,
 		      const struct abi_quark_id_change *c, size_t len)
 {
 	const char *at = (const char *)(c + 1);
-	struct quark_strings_init init;
+	struct quark_spans init;
 	struct quark_strings *strings;
 
 	if (!paths_fit(c, len))
 		return true;
-	init = strings_of(&rec->p);
+	init = quark_spans_of(&rec->p);
 	if (c->cwd_len)
 		init.cwd = (struct quark_span){ at, c->cwd_len };
 	if (c->cgroup_len)
@@ -498,19 +462,30 @@ static bool set_paths(struct quark_record *rec,
 	return strings;
 }
 
-/* Told of each hierarchy; what counts is the path of the one that is kept. */
+/* True if 'now' is known and differs; *was becomes it. */
+static bool take_span(struct quark_span *was, const struct quark_span *now)
+{
+	if (!now->p || (was->p && was->len == now->len &&
+			!memcmp(was->p, now->p, now->len)))
+		return false;
+	*was = *now;
+	return true;
+}
+
+/* A record comes for each hierarchy; only the path of one is kept. */
 static bool apply_cgroup_moved(const struct quark_queue_priv *qq,
 			       const struct quark_process *p,
 			       const struct abi_quark_id_change *c, size_t len)
 {
-	const char *at = (const char *)(c + 1) + c->cwd_len;
+	struct quark_span was = quark_spans_of(p).cgroup;
+	const struct quark_span now = { (const char *)(c + 1) + c->cwd_len,
+					c->cgroup_len };
 
 	return own_events(qq) && c->cgroup_len && paths_fit(c, len) &&
-	       (!p->cgroup || strlen(p->cgroup) != c->cgroup_len ||
-		memcmp(p->cgroup, at, c->cgroup_len));
+	       take_span(&was, &now);
 }
 
-/* A change of ids or of the cgroup is an event; of the directory it is not. */
+/* Changes of ids and of the cgroup are events, changes of directory are not. */
 static int apply_id_change(struct quark_queue_priv *qq,
 			   const struct quark_raw *raw)
 {
@@ -523,7 +498,7 @@ static int apply_id_change(struct quark_queue_priv *qq,
 	proc = find_or_add(qq, &c->head, NULL);
 	if (!proc)
 		return -ENOMEM;
-	if (in_walk(proc, &c->head) ||
+	if (in_scan(proc, &c->head) ||
 	    c->head.key.exec_id < proc->rec->p.key.exec_id)
 		return 0;
 	if (known)
@@ -581,9 +556,9 @@ int quark_apply(struct quark_queue_priv *qq, const struct quark_raw *raw)
 
 int quark_apply_walk(struct quark_queue_priv *qq,
 		     const struct abi_quark_image *im, size_t len,
-		     const struct quark_strings_init *live)
+		     const struct quark_spans *live)
 {
-	struct quark_strings_init init;
+	struct quark_spans init;
 	struct quark_strings *strings;
 	struct quark_record *rec;
 	struct quark_proc *proc;
@@ -601,7 +576,7 @@ int quark_apply_walk(struct quark_queue_priv *qq,
 	set_image(&rec->p, im);
 	quark_set_parent(qq, proc, &im->parent);
 	proc->forked = 0;
-	/* As much as was asked for: hardly all of it. */
+	/* As much as was asked for: probably not all. */
 	if (init.cmdline.len == ABI_QUARK_ARGS_MAX)
 		set_flag(&rec->p.x_flags, QUARK_X_ARGS_CUT, true);
 	if (im->head.flags & ABI_QUARK_GROUP_DEAD && !proc->exited) {
@@ -612,31 +587,21 @@ int quark_apply_walk(struct quark_queue_priv *qq,
 	return 0;
 }
 
-/* True if that is news, and then in *was. */
-static bool take_span(struct quark_span *was, const struct quark_span *now)
-{
-	if (!now->p || (was->p && was->len == now->len &&
-			!memcmp(was->p, now->p, now->len)))
-		return false;
-	*was = *now;
-	return true;
-}
-
 /*
- * The strings that are news, in *out, which has all that are known; the arguments
- * too, from /proc, where they may be another image's.
+ * Sets *out to the known strings, changed ones included; arguments are read from
+ * /proc again if they may be another image's. False: none has changed.
  */
 static bool refresh_strings(struct quark_queue_priv *qq,
 			    const struct quark_proc *proc,
 			    const struct abi_quark_image *im, size_t len,
 			    uint64_t gap, struct strbuf *sb,
-			    struct quark_strings_init *out)
+			    struct quark_spans *out)
 {
-	struct quark_strings_init now;
+	struct quark_spans now;
 	struct quark_text text = { 0 };
 	bool news = false;
 
-	*out = strings_of(&proc->rec->p);
+	*out = quark_spans_of(&proc->rec->p);
 	if (!image_strings(im, len, &now))
 		return false;
 	if (proc->moved < im->head.time) {
@@ -664,7 +629,7 @@ int quark_apply_refresh(struct quark_queue_priv *qq,
 {
 	struct quark_proc *proc = quark_cache_find(&qq->cache, &im->head.key);
 	struct quark_strings *strings = NULL;
-	struct quark_strings_init init;
+	struct quark_spans init;
 	struct quark_record *rec;
 	struct quark_process p;
 	bool news, args;
@@ -675,7 +640,7 @@ int quark_apply_refresh(struct quark_queue_priv *qq,
 	quark_set_parent(qq, proc, &im->parent);
 	p = proc->rec->p;
 	if (im->ino)
-		set_file(&p, im);
+		p.exe_ident = quark_image_ident(im);
 	p.proc_ppid = im->parent.tgid;
 	if (proc->moved < im->head.time)
 		set_ids(&p, &im->ids);
@@ -702,7 +667,7 @@ int quark_apply_refresh(struct quark_queue_priv *qq,
 	return 0;
 }
 
-/* Its end was lost: that it is over is all that is known. */
+/* Its exit and reap were lost: when and how it ended is unknown. */
 int quark_apply_vanished(struct quark_queue_priv *qq, struct quark_proc *proc)
 {
 	struct quark_record *rec = quark_proc_edit(proc);
@@ -711,11 +676,11 @@ int quark_apply_vanished(struct quark_queue_priv *qq, struct quark_proc *proc)
 		return -ENOMEM;
 	set_exit(qq, &rec->p, qq->watermark, 0);
 	proc->vanished = true;
-	quark_cache_end_inferred(&qq->cache, proc, qq->watermark);
+	quark_cache_end(&qq->cache, proc, qq->watermark, true);
 	return 0;
 }
 
-/* The entry of its parent, if that is still to be settled. */
+/* The entry of its parent, if that is not settled yet. */
 static struct quark_proc *unsettled_parent(struct quark_queue_priv *qq,
 					   const struct quark_proc *proc)
 {
@@ -731,13 +696,13 @@ static void settle_walked(struct quark_queue_priv *qq, struct quark_proc *proc)
 	struct quark_process *p;
 	struct quark_event ev = { 0 };
 
-	/* Without memory it stays as it was told of. */
+	/* Without memory it stays as it is. */
 	if (!rec)
 		return;
 	p = &rec->p;
 	ev.process = p;
 	parent = parent_of(qq, p);
-	/* Not known yet when its own record was read. */
+	/* Unknown when the process's own record was read. */
 	if (parent && !proc->parent && parent != proc && !proc->exited)
 		quark_cache_adopt(proc, parent);
 	if (parent)
@@ -748,10 +713,9 @@ static void settle_walked(struct quark_queue_priv *qq, struct quark_proc *proc)
 }
 
 /*
- * Parents first: what they are their children may inherit. Processes may be
- * nested as deep as there are pids, so the way back down is kept in the entries
- * and not on the stack. 'settled' on the way up: a lie of the records, a ring of
- * parents, ends there.
+ * Parents first: children inherit from them. Processes may be nested as deep as
+ * there are pids, so the way back down is in the entries, not on the stack.
+ * 'settled' is set on the way up, so that a cycle of parents ends.
  */
 void quark_apply_walked(struct quark_queue_priv *qq)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* btf: where a member of a kernel structure lies, from the kernel's own types. */
+/* btf: the offsets of members of kernel structures, from BTF. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,17 +9,17 @@
 
 #include "processmanager/quark/priv.h"
 
-/* A file may be anybody's: no chain without end, no tree without bound. */
+/* A file is not trusted: chains and trees of types have bounds. */
 #define NESTING_MAX 16
 #define VISITS_MAX 100000
-/* As published names have it; nameless members are looked into anyway. */
+/* In published names; anonymous members are searched in any case. */
 #define NAMELESS "(anon)"
 
 struct quark_btf {
 	struct btf *btf;
 };
 
-/* 'kname' names the kernel in the published interface; nothing depends on it. */
+/* 'kname' names the kernel in the published interface and is unused. */
 struct quark_btf *quark_btf_open2(const char *path, const char *kname)
 {
 	struct quark_btf *qb = calloc(1, sizeof(*qb));
@@ -70,12 +70,12 @@ struct search {
 	const struct btf *btf;
 	const char *name;
 	size_t len;
-	unsigned int visits; /* so far */
-	uint32_t type; /* of what was found */
+	unsigned int visits; /* members looked at so far */
+	uint32_t type; /* of the member found */
 };
 
 /*
- * The bit offset of a member, looked for in nameless members too. -ENOENT, or
+ * The bit offset of a member, also of one inside anonymous members. -ENOENT, or
  * -EINVAL for a bit field.
  */
 static long find_member(struct search *s, const struct btf_type *t, int depth)
@@ -108,7 +108,7 @@ static long find_member(struct search *s, const struct btf_type *t, int depth)
 	return -ENOENT;
 }
 
-/* A path may not end there: a nameless member is nothing to ask for. */
+/* A path may not end there: an anonymous member has no offset of its own. */
 static bool is_nameless(const char *name, size_t len)
 {
 	return len == strlen(NAMELESS) && name[len] == '.' &&
@@ -151,11 +151,5 @@ static long btf_offset(const struct btf *btf, const char *dotname)
 
 long quark_btf_offset(struct quark_btf *qb, const char *dotname)
 {
-	long off = btf_offset(qb->btf, dotname);
-
-	if (off < 0) {
-		errno = -off;
-		return -1;
-	}
-	return off;
+	return quark_result(btf_offset(qb->btf, dotname));
 }

@@ -1,33 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cache: the processes that are, and those that ended a moment ago, by (pid,
- * start time). A reused pid is another entry; collecting the old one never
- * touches its successor.
+ * cache: running processes, and those that ended a moment ago, by (pid, start
+ * time). A reused pid is another entry; collecting the old one never touches its
+ * successor.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "processmanager/quark/priv.h"
 
-/* As many blocks of a kind are kept for those to come: a tick's worth of lives. */
+/* Free blocks of a kind that are kept: for the processes of one tick. */
 #define POOL_MAX 256
-/* RCU may take this long to come to a task that was reaped, on a bad day. */
+/* RCU may free a reaped task as late as this. */
 #define INFERRED_NS (60 * CLOCK_NSEC_PER_SEC)
 
 /*
- * Of those that ended, whoever and however many they were: 20,000 of usual size,
- * or 400 with all the arguments and environment that are kept of one.
+ * For all ended processes of all users: 20,000 of usual size, or 400 with
+ * arguments and environment of the largest size that is kept.
  */
 #define DEAD_BYTES_MAX (16 * 1024 * 1024)
 
 /*
- * Strings of all that were not reaped. A user may have as much as is still free, so
- * one alone has half of it at most: 1,500 processes with all the arguments that are
- * kept of one, or 100,000 of usual size.
+ * For the strings of all processes not reaped. A user may take as much as is still
+ * free, so one alone has half of it: 1,500 processes with arguments of the largest
+ * size that is kept, or 100,000 of usual size.
  */
 #define TEXT_BYTES_MAX (64 * 1024 * 1024)
-/* Of the arguments, and of a path that is kept beyond that: 1 KiB in all. */
+/* Arguments and a path of this size are kept beyond that: 1 KiB in all. */
 #define ARGS_LEAST 512
 #define PATH_LEAST 192
 
@@ -78,11 +77,6 @@ void quark_cache_fini(struct quark_cache *c)
 	memset(c, 0, sizeof(*c));
 }
 
-static struct quark_proc *proc_of(struct hash_node *n)
-{
-	return container_of(n, struct quark_proc, node);
-}
-
 struct quark_proc *quark_cache_find(const struct quark_cache *c,
 				    const struct abi_key *key)
 {
@@ -100,7 +94,7 @@ struct quark_proc *quark_cache_newest(const struct quark_cache *c, uint32_t pid)
 	struct hash_node *n;
 
 	hash_for_each_match(&c->hash, n, hash_u64(pid)) {
-		struct quark_proc *p = proc_of(n);
+		struct quark_proc *p = container_of(n, struct quark_proc, node);
 
 		if (p->rec->p.pid == pid &&
 		    (!best || p->rec->p.key.start_boottime >
@@ -143,7 +137,7 @@ static void list_remove(struct quark_cache *c, struct quark_proc *p)
 	p->bytes = 0;
 }
 
-/* Every list has one delay, so that its order is that of being due. */
+/* Every list has one delay, so its order is that of 'due'. */
 static void list_append(struct quark_cache *c, struct quark_proc_list *l,
 			struct quark_proc *p, uint64_t due)
 {
@@ -213,23 +207,17 @@ static void user_take(struct quark_user *u, struct quark_strings *s)
 	u->cache->text_bytes += s->size;
 }
 
-static struct quark_span short_path(const char *path)
+/* A copy of those that are kept in any case; NULL without memory. */
+static struct quark_strings *strings_cut(const struct quark_spans *s)
 {
-	size_t len = path ? strlen(path) : 0;
+	struct quark_spans least = { .cmdline = s->cmdline };
 
-	return (struct quark_span){ len <= PATH_LEAST ? path : NULL, len };
-}
-
-/* A copy with what is kept in any case; NULL without memory. */
-static struct quark_strings *strings_cut(const struct quark_strings *s)
-{
-	struct quark_strings_init init = {
-		.exe = short_path(s->exe),
-		.cgroup = short_path(s->cgroup),
-		.cmdline = { s->cmdline, MIN(s->cmdline_len, ARGS_LEAST) },
-	};
-
-	return quark_strings_new(&init);
+	least.cmdline.len = MIN(least.cmdline.len, ARGS_LEAST);
+	if (s->exe.len <= PATH_LEAST)
+		least.exe = s->exe;
+	if (s->cgroup.len <= PATH_LEAST)
+		least.cgroup = s->cgroup;
+	return quark_strings_new(&least);
 }
 
 void quark_cache_keep(struct quark_cache *c, struct quark_proc *p)
@@ -247,7 +235,7 @@ void quark_cache_keep(struct quark_cache *c, struct quark_proc *p)
 		return;
 	}
 	c->text_cut++;
-	cut = u ? strings_cut(s) : NULL;
+	cut = u ? strings_cut(&s->spans) : NULL;
 	rec = quark_proc_edit(p);
 	if (cut)
 		user_take(u, cut);
@@ -257,7 +245,7 @@ void quark_cache_keep(struct quark_cache *c, struct quark_proc *p)
 		quark_strings_put(cut);
 		return;
 	}
-	if (s->cmdline_len > ARGS_LEAST)
+	if (s->spans.cmdline.len > ARGS_LEAST)
 		rec->p.x_flags |= QUARK_X_ARGS_CUT;
 	quark_record_set_strings(rec, cut);
 }
@@ -265,34 +253,27 @@ void quark_cache_keep(struct quark_cache *c, struct quark_proc *p)
 void quark_cache_exit(struct quark_cache *c, struct quark_proc *p, uint64_t now)
 {
 	p->exited = true;
-	/* Its record keeps the ppid of its exit, whoever inherits it. */
+	/* Its record keeps the ppid that it had at its exit. */
 	quark_cache_adopt(p, NULL);
 	if (!p->ended)
 		list_append(c, &c->zombies[p->looks], p,
 			    now + (c->zombie_ns << p->looks));
 }
 
-static void drop_strings(struct quark_proc *p)
-{
-	struct quark_record *rec;
-
-	if (!p->rec->strings)
-		return;
-	rec = quark_proc_edit(p);
-	if (rec)
-		quark_record_set_strings(rec, NULL);
-}
-
 void quark_cache_look(struct quark_cache *c, struct quark_proc *p, uint64_t now)
 {
-	if (!quark_proc_visible(c, p, now))
-		drop_strings(p);
+	struct quark_record *rec = NULL;
+
+	if (p->rec->strings && !quark_proc_visible(c, p, now))
+		rec = quark_proc_edit(p);
+	if (rec)
+		quark_record_set_strings(rec, NULL);
 	if (p->looks < QUARK_ZOMBIE_PAUSES - 1)
 		p->looks++;
 	quark_cache_exit(c, p, now);
 }
 
-/* The oldest goes, but never the one that has just ended. */
+/* Removes the oldest, but never the process that has just ended. */
 static void cache_evict(struct quark_cache *c, const struct quark_proc *but)
 {
 	struct quark_proc *p;
@@ -308,29 +289,21 @@ static void cache_evict(struct quark_cache *c, const struct quark_proc *but)
 	}
 }
 
-/* What several share counts once. */
-static void cache_ended(struct quark_cache *c, struct quark_proc *p,
-			struct quark_proc_list *l, uint64_t due)
+void quark_cache_end(struct quark_cache *c, struct quark_proc *p, uint64_t now,
+		     bool inferred)
 {
 	const struct quark_strings *s = p->rec->strings;
 
 	p->exited = p->ended = true;
 	quark_cache_adopt(p, NULL);
-	list_append(c, l, p, due);
+	if (inferred)
+		list_append(c, &c->inferred, p, now + c->inferred_ns);
+	else
+		list_append(c, &c->gone, p, now + c->grace_ns);
+	/* Strings that several processes share count once. */
 	p->bytes = sizeof(*p) + sizeof(*p->rec) + (s ? s->size / s->refs : 0);
 	c->dead_bytes += p->bytes;
 	cache_evict(c, p);
-}
-
-void quark_cache_end(struct quark_cache *c, struct quark_proc *p, uint64_t now)
-{
-	cache_ended(c, p, &c->gone, now + c->grace_ns);
-}
-
-void quark_cache_end_inferred(struct quark_cache *c, struct quark_proc *p,
-			      uint64_t now)
-{
-	cache_ended(c, p, &c->inferred, now + c->inferred_ns);
 }
 
 struct quark_proc *quark_cache_overdue(struct quark_cache *c, uint64_t now)

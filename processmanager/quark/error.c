@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* error: why quark_queue_open() failed, in one line, for people. */
+/* error: why quark_queue_open() failed, one line of text. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -32,7 +32,7 @@ const char *quark_queue_open_error(void)
 	return reason;
 }
 
-/* libbpf does not say. */
+/* libbpf does not report it. */
 int quark_btf_error(void)
 {
 	static const char path[] = "/sys/kernel/btf/vmlinux";
@@ -52,7 +52,7 @@ static bool has_cap(const struct __user_cap_data_struct *data, int cap)
 	return data[cap / 32].effective >> (cap % 32) & 1;
 }
 
-/* CAP_SYS_ADMIN stands for both of the newer ones. */
+/* CAP_SYS_ADMIN includes both of the newer ones. */
 const char *quark_missing_caps(void)
 {
 	struct __user_cap_header_struct head = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* event: what one can do with an event that was given out: print it, copy it. */
+/* event: prints and copies events. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void print_kinds(FILE *f, uint64_t kinds)
 	}
 }
 
-/* Strings belong to strangers: nothing of them may steer a terminal. */
+/* Any process chooses its strings: none may send a terminal control codes. */
 static void print_text(FILE *f, const char *s, size_t len)
 {
 	size_t i;
@@ -142,7 +142,7 @@ void quark_cmdline_iter_init(struct quark_cmdline_iter *it, const char *cmdline,
 	it->off = 0;
 }
 
-/* A last argument without its NUL (cut off) counts: records end with one. */
+/* A last argument that was cut, without its NUL, counts: a NUL ends the whole. */
 const char *quark_cmdline_iter_next(struct quark_cmdline_iter *it)
 {
 	const char *arg;
@@ -156,73 +156,28 @@ const char *quark_cmdline_iter_next(struct quark_cmdline_iter *it)
 
 /* --- copies ---------------------------------------------------------------- */
 
-struct string_field {
-	size_t ptr, len; /* offsets; len 0: as long as strlen says */
-};
-
-static const struct string_field string_fields[] = {
-	{ offsetof(struct quark_process, exe), 0 },
-	{ offsetof(struct quark_process, cmdline),
-	  offsetof(struct quark_process, cmdline_len) },
-	{ offsetof(struct quark_process, cwd), 0 },
-	{ offsetof(struct quark_process, cgroup), 0 },
-	{ offsetof(struct quark_process, env),
-	  offsetof(struct quark_process, env_len) },
-};
-
-static char **field_ptr(const struct quark_process *p, size_t i)
-{
-	return (char **)((char *)p + string_fields[i].ptr);
-}
-
-static size_t field_size(const struct quark_process *p, size_t i)
-{
-	const char *s = *field_ptr(p, i);
-
-	if (!s)
-		return 0;
-	if (!string_fields[i].len)
-		return strlen(s) + 1;
-	return *(size_t *)((char *)p + string_fields[i].len) + 1;
-}
-
-static size_t strings_size(const struct quark_process *p)
-{
-	size_t i, size = 0;
-
-	for (i = 0; i < ARRAY_SIZE(string_fields); i++)
-		size += field_size(p, i);
-	return size;
-}
-
 static void process_copy(struct quark_process *to,
-			 const struct quark_process *from, char *at)
+			 const struct quark_process *from,
+			 struct quark_spans *spans, char *at)
 {
-	size_t i, n;
-
 	*to = *from;
-	for (i = 0; i < ARRAY_SIZE(string_fields); i++) {
-		n = field_size(from, i);
-		if (!n)
-			continue;
-		memcpy(at, *field_ptr(from, i), n - 1);
-		at[n - 1] = '\0';
-		*field_ptr(to, i) = at;
-		at += n;
-	}
+	quark_spans_copy(spans, at);
+	quark_spans_set(to, spans);
 }
 
 struct quark_process *quark_process_dup(const struct quark_process *qp)
 {
-	struct quark_process *p = malloc(sizeof(*p) + strings_size(qp));
+	struct quark_spans spans = quark_spans_of(qp);
+	struct quark_process *p = malloc(sizeof(*p) + quark_spans_size(&spans));
 
 	if (p)
-		process_copy(p, qp, (char *)(p + 1));
+		process_copy(p, qp, &spans, (char *)(p + 1));
 	return p;
 }
 
 size_t quark_event_copy(const struct quark_event *ev, void *buf, size_t size)
 {
+	struct quark_spans spans = { .exe.p = NULL };
 	struct {
 		struct quark_event ev;
 		struct quark_process p;
@@ -230,12 +185,14 @@ size_t quark_event_copy(const struct quark_event *ev, void *buf, size_t size)
 	} *d = buf;
 	size_t need;
 
-	need = sizeof(*d) + (ev->process ? strings_size(ev->process) : 0);
+	if (ev->process)
+		spans = quark_spans_of(ev->process);
+	need = sizeof(*d) + quark_spans_size(&spans);
 	if (need > size)
 		return need;
 	d->ev = *ev;
 	if (ev->process) {
-		process_copy(&d->p, ev->process, d->strings);
+		process_copy(&d->p, ev->process, &spans, d->strings);
 		d->ev.process = &d->p;
 	}
 	return need;

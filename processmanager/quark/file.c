@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * file: executed files that the application does not know. Their execs are told
- * as soon as they are read, since the file may be deleted, and its process gone,
- * by the time that the event is. And marks of execs among the mapping records that
- * the application reads itself.
+ * file: executed files that are new to the application. It is called as soon as
+ * the exec's record is read: when the event is due, the file may be deleted and
+ * the process gone. And exec marks among the application's own mapping records.
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 
 #include "processmanager/quark/priv.h"
 
@@ -19,11 +17,7 @@ void quark_new_file(const struct quark_queue_priv *qq,
 		.uid = im->ids.uid,
 		.start_boottime = im->head.key.start_boottime,
 		.boottime = im->head.time,
-		.ident = { .dev = gnu_dev_makedev(im->dev >> 20,
-						  im->dev & 0xfffff),
-			   .ino = im->ino,
-			   .ctime_ns = im->ctime_ns,
-			   .size = im->size },
+		.ident = quark_image_ident(im),
 	};
 	char path[ABI_QUARK_PATH_MAX + 1];
 
@@ -39,7 +33,7 @@ void quark_new_file(const struct quark_queue_priv *qq,
 static int file_set_known(struct quark_queue *q,
 			  const struct quark_file_ident *ident, bool known)
 {
-	struct quark_queue_priv *qq = q->priv;
+	const struct quark_queue_priv *qq = q->priv;
 	const struct abi_quark_file file = {
 		.dev = (uint64_t)gnu_dev_major(ident->dev) << 20 |
 		       gnu_dev_minor(ident->dev),
@@ -47,30 +41,21 @@ static int file_set_known(struct quark_queue *q,
 		.ctime_ns = ident->ctime_ns,
 		.size = ident->size,
 	};
-	int err;
+	int err = -ENOTSUP;
 
-	/* A queue that is being opened reads already, and has no priv yet. */
-	if (!qq || !qq->attr.new_file || !qq->backend->know) {
-		errno = ENOTSUP;
-		return -1;
-	}
-	err = qq->backend->know(qq->b, &file, known);
-	if (!err || (!known && err == -ENOENT))
-		return 0;
-	errno = -err;
-	return -1;
+	/* While a queue is opened, records are read but priv is NULL. */
+	if (qq && qq->attr.new_file && qq->backend->know)
+		err = qq->backend->know(qq->b, &file, known);
+	return quark_result(!known && err == -ENOENT ? 0 : err);
 }
 
 int quark_queue_mark_execs(struct quark_queue *q, unsigned int cpu, int perf_fd)
 {
-	struct quark_queue_priv *qq = q->priv;
-	int err = qq->backend->mark ? qq->backend->mark(qq->b, cpu, perf_fd)
-				    : -ENOTSUP;
+	const struct quark_queue_priv *qq = q->priv;
 
-	if (!err)
-		return 0;
-	errno = -err;
-	return -1;
+	return quark_result(qq->backend->mark
+				    ? qq->backend->mark(qq->b, cpu, perf_fd)
+				    : -ENOTSUP);
 }
 
 int quark_queue_know_file(struct quark_queue *qq,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * names: users and groups, read once, when first asked for. From /etc alone: a
- * name service may block, load modules and open sockets inside the caller.
+ * names: users and groups, read at the first lookup. From /etc alone: a name
+ * service may block, load modules and open sockets inside the caller.
  */
 #include <errno.h>
 #include <grp.h>
@@ -14,52 +14,34 @@
 
 #define LINE_MAX_BYTES 65536
 
+static void names_free(struct quark_name_list *l)
+{
+	while (l->n)
+		free(l->v[--l->n].name);
+	free(l->v);
+}
+
 void quark_names_fini(struct quark_names *n)
 {
-	size_t i;
-
-	for (i = 0; i < n->n_passwd; i++)
-		free(n->passwd[i].name);
-	for (i = 0; i < n->n_group; i++)
-		free(n->group[i].name);
-	free(n->passwd);
-	free(n->group);
+	names_free(&n->passwd);
+	names_free(&n->group);
 	memset(n, 0, sizeof(*n));
 }
 
-static int add_passwd(struct quark_names *n, const struct passwd *pw)
+static int names_add(struct quark_name_list *l, uint32_t id, uint32_t gid,
+		     const char *name)
 {
-	struct quark_passwd *p;
+	union quark_name *e;
 
-	p = realloc(n->passwd, (n->n_passwd + 1) * sizeof(*p));
-	if (!p)
+	if (VECTOR_ROOM(l->v, l->n, l->cap))
 		return -ENOMEM;
-	n->passwd = p;
-	p += n->n_passwd;
-	p->uid = pw->pw_uid;
-	p->gid = pw->pw_gid;
-	p->name = strdup(pw->pw_name);
-	if (!p->name)
+	e = &l->v[l->n];
+	e->id = id;
+	e->gid = gid;
+	e->name = strdup(name);
+	if (!e->name)
 		return -ENOMEM;
-	n->n_passwd++;
-	return 0;
-}
-
-static int add_group(struct quark_names *n, const struct group *gr)
-{
-	struct quark_group *p;
-
-	p = realloc(n->group, (n->n_group + 1) * sizeof(*p));
-	if (!p)
-		return -ENOMEM;
-	n->group = p;
-	p += n->n_group;
-	p->gid = gr->gr_gid;
-	p->pad = 0;
-	p->name = strdup(gr->gr_name);
-	if (!p->name)
-		return -ENOMEM;
-	n->n_group++;
+	l->n++;
 	return 0;
 }
 
@@ -72,12 +54,13 @@ static int read_files(struct quark_names *n, char *buf)
 
 	f = fopen("/etc/passwd", "re");
 	while (f && !err && !fgetpwent_r(f, &pw, buf, LINE_MAX_BYTES, &pwp))
-		err = add_passwd(n, pwp);
+		err = names_add(&n->passwd, pwp->pw_uid, pwp->pw_gid,
+				pwp->pw_name);
 	if (f)
 		fclose(f);
 	f = err ? NULL : fopen("/etc/group", "re");
 	while (f && !err && !fgetgrent_r(f, &gr, buf, LINE_MAX_BYTES, &grp))
-		err = add_group(n, grp);
+		err = names_add(&n->group, grp->gr_gid, 0, grp->gr_name);
 	if (f)
 		fclose(f);
 	return err;
@@ -102,39 +85,39 @@ static int names_load(struct quark_names *n)
 	return err;
 }
 
-/* NULL: the queue is not open. errno says whether all of it could be read. */
-static const struct quark_names *names_of(struct quark_queue *q)
+/* NULL with errno: no entry, no queue, or the files could not be read. */
+static union quark_name *names_find(struct quark_queue *q, bool group,
+				    uint32_t id)
 {
+	const struct quark_name_list *l;
+	struct quark_names *n;
+	size_t i;
+
 	if (!q->priv) {
 		errno = EBADF;
 		return NULL;
 	}
-	errno = -names_load(&q->priv->names);
-	return &q->priv->names;
+	n = &q->priv->names;
+	errno = -names_load(n);
+	l = group ? &n->group : &n->passwd;
+	for (i = 0; i < l->n; i++)
+		if (l->v[i].id == id)
+			return &l->v[i];
+	if (!errno)
+		errno = ENOENT;
+	return NULL;
 }
 
 struct quark_passwd *quark_passwd_lookup(struct quark_queue *q, uint32_t uid)
 {
-	const struct quark_names *n = names_of(q);
-	size_t i;
+	union quark_name *e = names_find(q, false, uid);
 
-	for (i = 0; n && i < n->n_passwd; i++)
-		if (n->passwd[i].uid == uid)
-			return &n->passwd[i];
-	if (!errno)
-		errno = ENOENT;
-	return NULL;
+	return e ? &e->passwd : NULL;
 }
 
 struct quark_group *quark_group_lookup(struct quark_queue *q, uint32_t gid)
 {
-	const struct quark_names *n = names_of(q);
-	size_t i;
+	union quark_name *e = names_find(q, true, gid);
 
-	for (i = 0; n && i < n->n_group; i++)
-		if (n->group[i].gid == gid)
-			return &n->group[i];
-	if (!errno)
-		errno = ENOENT;
-	return NULL;
+	return e ? &e->group : NULL;
 }

@@ -249,7 +249,7 @@ static void priv_free(struct quark_queue_priv *qq)
 		qq->backend->close(qq->b);
 	/* A child of fork(2) does not have the thread. */
 	if (qq->own && *qq->own)
-		quark_reader_fini(&qq->reader);
+		patience_fini(&qq->reader.patience);
 	if (qq->own)
 		munmap(qq->own, 1);
 	free(qq);

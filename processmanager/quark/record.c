@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * record: what is known of a process at one time, and its strings. Both are
- * counted; a fork costs one small block and no string.
+ * record: the state of a process at one time, and its strings. Both are
+ * reference-counted; a fork allocates one small block and copies no string.
  */
 #include <endian.h>
 #include <errno.h>
@@ -10,45 +10,70 @@
 
 #include "processmanager/quark/priv.h"
 
-static size_t span_size(struct quark_span s)
+static struct quark_span span_of(const char *s)
 {
-	return s.p ? s.len + 1 : 0;
+	return (struct quark_span){ s, s ? strlen(s) : 0 };
 }
 
-static char *span_put(char **at, struct quark_span s)
+struct quark_spans quark_spans_of(const struct quark_process *p)
 {
-	char *p = *at;
-
-	if (!s.p)
-		return NULL;
-	memcpy(p, s.p, s.len);
-	p[s.len] = '\0';
-	*at += s.len + 1;
-	return p;
+	return (struct quark_spans){
+		.exe = span_of(p->exe),
+		.cmdline = { p->cmdline, p->cmdline_len },
+		.cwd = span_of(p->cwd),
+		.cgroup = span_of(p->cgroup),
+		.env = { p->env, p->env_len },
+	};
 }
 
-struct quark_strings *quark_strings_new(const struct quark_strings_init *in)
+void quark_spans_set(struct quark_process *p, const struct quark_spans *s)
 {
-	struct quark_strings *s;
-	size_t size = sizeof(*s);
-	char *at;
+	p->exe = (char *)s->exe.p;
+	p->cmdline = (char *)s->cmdline.p;
+	p->cmdline_len = s->cmdline.len;
+	p->cwd = (char *)s->cwd.p;
+	p->cgroup = (char *)s->cgroup.p;
+	p->env = (char *)s->env.p;
+	p->env_len = s->env.len;
+}
 
-	size += span_size(in->exe) + span_size(in->cmdline) +
-		span_size(in->cwd) + span_size(in->cgroup) + span_size(in->env);
-	s = malloc(size);
+size_t quark_spans_size(const struct quark_spans *s)
+{
+	size_t i, size = 0;
+
+	for (i = 0; i < ARRAY_SIZE(s->all); i++)
+		size += s->all[i].p ? s->all[i].len + 1 : 0;
+	return size;
+}
+
+void quark_spans_copy(struct quark_spans *s, char *at)
+{
+	struct quark_span *span;
+
+	for (span = s->all; span < s->all + ARRAY_SIZE(s->all); span++) {
+		if (!span->p) {
+			span->len = 0;
+			continue;
+		}
+		memcpy(at, span->p, span->len);
+		at[span->len] = '\0';
+		span->p = at;
+		at += span->len + 1;
+	}
+}
+
+struct quark_strings *quark_strings_new(const struct quark_spans *spans)
+{
+	size_t size = sizeof(struct quark_strings) + quark_spans_size(spans);
+	struct quark_strings *s = malloc(size);
+
 	if (!s)
 		return NULL;
-	at = s->data;
 	s->refs = 1;
 	s->size = size;
 	s->user = NULL;
-	s->exe = span_put(&at, in->exe);
-	s->cmdline = span_put(&at, in->cmdline);
-	s->cmdline_len = in->cmdline.p ? in->cmdline.len : 0;
-	s->cwd = span_put(&at, in->cwd);
-	s->cgroup = span_put(&at, in->cgroup);
-	s->env = span_put(&at, in->env);
-	s->env_len = in->env.p ? in->env.len : 0;
+	s->spans = *spans;
+	quark_spans_copy(&s->spans, s->data);
 	return s;
 }
 
@@ -111,15 +136,11 @@ void quark_record_put(struct quark_record *r)
 
 void quark_record_set_strings(struct quark_record *r, struct quark_strings *s)
 {
+	static const struct quark_spans none;
+
 	quark_strings_put(r->strings);
 	r->strings = s;
-	r->p.exe = s ? s->exe : NULL;
-	r->p.cmdline = s ? s->cmdline : NULL;
-	r->p.cmdline_len = s ? s->cmdline_len : 0;
-	r->p.cwd = s ? s->cwd : NULL;
-	r->p.cgroup = s ? s->cgroup : NULL;
-	r->p.env = s ? s->env : NULL;
-	r->p.env_len = s ? s->env_len : 0;
+	quark_spans_set(&r->p, s ? &s->spans : &none);
 }
 
 /* Base64 of twelve bytes: four groups of three, no padding. */

@@ -69,7 +69,7 @@ static int apply_records(struct walk *w)
 
 	quark_read_strings(w->qq, w->texts, w->n, &w->sb);
 	while (!err && (im = next_record(&w->records, &at, &len))) {
-		struct quark_strings_init live = { .cmdline.p = NULL };
+		struct quark_spans live = { .cmdline.p = NULL };
 
 		if (!(im->head.flags & ABI_QUARK_KTHREAD))
 			quark_text_spans(text++, &w->sb, &live);

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "processmanager/quark/kprobe/kprobe.h"
@@ -238,7 +237,7 @@ static size_t put_exe(struct kprobe_record *r, struct abi_quark_image *im,
 /* Arguments from the probe; those that it could not hold, from the process. */
 static void kprobe_put_args(struct kprobe_record *r, struct abi_quark_image *im,
 			    const struct kprobe_values *v,
-			    const struct quark_strings_init *live)
+			    const struct quark_spans *live)
 {
 	size_t len = v->arg_end - v->arg_start;
 
@@ -261,7 +260,7 @@ static void kprobe_put_args(struct kprobe_record *r, struct abi_quark_image *im,
 
 static void put_env(struct kprobe_record *r, struct abi_quark_image *im,
 		    const struct kprobe_values *v,
-		    const struct quark_strings_init *live)
+		    const struct quark_spans *live)
 {
 	size_t len = v->env_end - v->env_start;
 
@@ -343,7 +342,7 @@ static int record_places(struct kprobe_record *r, const struct kprobe_sample *s,
 
 static int kprobe_put_image(struct kprobe_record *r, struct abi_quark_image *im,
 			    const struct kprobe_values *v,
-			    const struct quark_strings_init *live)
+			    const struct quark_spans *live)
 {
 	strbuf_reset(&r->out);
 	strbuf_add(&r->out, im, sizeof(*im));
@@ -365,7 +364,7 @@ static int kprobe_put_image(struct kprobe_record *r, struct abi_quark_image *im,
  * after it was read.
  */
 static void read_live(struct kprobe_record *r, const struct kprobe_values *v,
-		      struct quark_strings_init *live)
+		      struct quark_spans *live)
 {
 	struct quark_text text = { .pid = v->tgid,
 				   .uid = v->ids.uid,
@@ -388,7 +387,7 @@ static void read_live(struct kprobe_record *r, const struct kprobe_values *v,
 static int record_exec(struct kprobe_record *r, const struct kprobe_sample *s,
 		       const struct kprobe_values *v, ring_fn fn, void *arg)
 {
-	struct quark_strings_init live;
+	struct quark_spans live;
 	struct abi_quark_image im;
 	int err;
 
@@ -402,7 +401,7 @@ static int record_exec(struct kprobe_record *r, const struct kprobe_sample *s,
 static int record_walk(struct kprobe_record *r, const struct kprobe_sample *s,
 		       const struct kprobe_values *v, ring_fn fn, void *arg)
 {
-	static const struct quark_strings_init none;
+	static const struct quark_spans none;
 	struct abi_quark_image im;
 	int err;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * reader: readings of /proc/PID that may wait for ever, see
- * base/proc/patience.h. Each is a
- * job of its own memory, since it may outlive the call and the queue. Who made one
- * wait is not read again for a minute; nor is anybody of a user with two such
- * processes; and in a minute ten readings are waited for, a second in all.
+ * reader: reads of /proc/PID that may block for ever, see base/proc/patience.h.
+ * Each is a job with memory of its own, since it may outlive the call and the
+ * queue. A process whose read blocked is not read again for a minute, nor is any
+ * process of a user with two such processes. Ten reads a minute may time out,
+ * which takes a second in all.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define HUNG_NS (60 * CLOCK_NSEC_PER_SEC)
 #define HUNG_USER_MAX 2
 
-/* --- who is not read ----------------------------------------------------------- */
+/* --- processes that are not read ------------------------------------------ */
 
 static void forget_hung(struct quark_reader *rd)
 {
@@ -38,7 +38,6 @@ static void note_hung(struct quark_reader *rd, uint32_t pid, uint32_t uid)
 	};
 }
 
-/* What is not known to wait, as far as it is known. */
 static bool may_read(struct quark_reader *rd, uint32_t pid, uint32_t uid)
 {
 	size_t i, same = 0;
@@ -53,26 +52,20 @@ static bool may_read(struct quark_reader *rd, uint32_t pid, uint32_t uid)
 	return same < HUNG_USER_MAX && rd->nhung < QUARK_HUNG_MAX;
 }
 
-/* --- one reading ---------------------------------------------------------------- */
+/* --- one read ------------------------------------------------------------- */
 
 struct reading {
 	struct patience_job job;
 	void (*fn)(struct reading *r);
 	uint32_t pid;
+	/* What to read, set by the caller of reader_perform(). */
 	uint64_t start;
 	const char *name; /* static */
-	/* What it found. */
-	bool ok;
+	/* The results. */
 	uint64_t number;
 	struct stat st;
 	struct strbuf sb;
 };
-
-static void reading_free(struct reading *r)
-{
-	strbuf_fini(&r->sb);
-	free(r);
-}
 
 static void reading_run(struct patience_job *job)
 {
@@ -83,55 +76,56 @@ static void reading_run(struct patience_job *job)
 
 static void reading_release(struct patience_job *job)
 {
-	reading_free(container_of(job, struct reading, job));
+	struct reading *r = container_of(job, struct reading, job);
+
+	strbuf_fini(&r->sb);
+	free(r);
 }
 
-/* What was read, for reading_free(); NULL: it is unknown. */
-static struct reading *reader_perform(struct quark_reader *rd, uint32_t uid,
-				      const struct reading *what)
+/* True: *what has the results; the caller frees its 'sb'. */
+static bool reader_perform(struct quark_reader *rd,
+			   void (*fn)(struct reading *), uint32_t uid,
+			   uint32_t pid, struct reading *what)
 {
 	struct reading *r;
 	size_t at;
 	int err;
 
-	if (!may_read(rd, what->pid, uid)) {
+	if (!may_read(rd, pid, uid)) {
 		rd->unread++;
-		return NULL;
+		return false;
 	}
 	r = malloc(sizeof(*r));
 	if (!r)
-		return NULL;
+		return false;
 	*r = *what;
+	r->fn = fn;
+	r->pid = pid;
 	r->job.run = reading_run;
 	r->job.release = reading_release;
 	err = patience_run(&rd->patience, &r->job, &at);
 	if (!err)
-		return r;
-	rd->unread++;
-	if (err == -ETIMEDOUT)
-		note_hung(rd, what->pid, uid);
+		*what = *r;
 	else
-		reading_free(r);
-	return NULL;
+		rd->unread++;
+	if (err == -ETIMEDOUT)
+		note_hung(rd, pid, uid);
+	else
+		free(r); /* its strbuf is empty, or the caller's now */
+	return !err;
 }
 
 static void run_exists(struct reading *r)
 {
-	r->ok = quark_procfs_exists(r->pid, r->start);
+	r->number = quark_procfs_exists(r->pid, r->start);
 }
 
 bool quark_reader_exists(struct quark_reader *rd, uint32_t uid, uint32_t pid,
-			 uint64_t start_boottime)
+			 uint64_t start)
 {
-	const struct reading what = { .fn = run_exists,
-				      .pid = pid,
-				      .start = start_boottime };
-	struct reading *r = reader_perform(rd, uid, &what);
-	bool exists = !r || r->ok;
+	struct reading r = { .start = start };
 
-	if (r)
-		reading_free(r);
-	return exists;
+	return !reader_perform(rd, run_exists, uid, pid, &r) || r.number;
 }
 
 static void run_parent(struct reading *r)
@@ -140,38 +134,31 @@ static void run_parent(struct reading *r)
 }
 
 uint32_t quark_reader_parent(struct quark_reader *rd, uint32_t uid,
-			     uint32_t pid, uint64_t start_boottime)
+			     uint32_t pid, uint64_t start)
 {
-	const struct reading what = { .fn = run_parent,
-				      .pid = pid,
-				      .start = start_boottime };
-	struct reading *r = reader_perform(rd, uid, &what);
-	uint32_t ppid = r ? r->number : 0;
+	struct reading r = { .start = start };
 
-	if (r)
-		reading_free(r);
-	return ppid;
+	return reader_perform(rd, run_parent, uid, pid, &r) ? r.number : 0;
 }
 
 static void run_task(struct reading *r)
 {
-	r->ok = quark_procfs_task(r->pid, &r->sb);
+	r->number = quark_procfs_task(r->pid, &r->sb);
 }
 
 bool quark_reader_task(struct quark_reader *rd, uint32_t pid, struct strbuf *sb)
 {
-	const struct reading what = { .fn = run_task, .pid = pid };
-	struct reading *r = reader_perform(rd, QUARK_NO_UID, &what);
-	bool ok = r && r->ok;
+	struct reading r = { .name = NULL };
 
-	if (ok) {
-		strbuf_fini(sb);
-		*sb = r->sb;
-		r->sb = (struct strbuf)STRBUF_INIT;
+	if (!reader_perform(rd, run_task, QUARK_NO_UID, pid, &r))
+		return false;
+	if (!r.number) {
+		strbuf_fini(&r.sb);
+		return false;
 	}
-	if (r)
-		reading_free(r);
-	return ok;
+	strbuf_fini(sb);
+	*sb = r.sb;
+	return true;
 }
 
 static void run_start(struct reading *r)
@@ -181,47 +168,39 @@ static void run_start(struct reading *r)
 
 uint64_t quark_reader_start(struct quark_reader *rd, uint32_t pid)
 {
-	const struct reading what = { .fn = run_start, .pid = pid };
-	struct reading *r = reader_perform(rd, QUARK_NO_UID, &what);
-	uint64_t start = r ? r->number : QUARK_PROCFS_NO_START;
+	struct reading r = { .name = NULL };
 
-	if (r)
-		reading_free(r);
-	return start;
+	return reader_perform(rd, run_start, QUARK_NO_UID, pid, &r)
+		       ? r.number
+		       : QUARK_PROCFS_NO_START;
 }
 
 static void run_stat(struct reading *r)
 {
-	r->ok = quark_procfs_stat(r->pid, r->name, &r->st);
+	r->number = quark_procfs_stat(r->pid, r->name, &r->st);
 }
 
 bool quark_reader_stat(struct quark_reader *rd, uint32_t uid, uint32_t pid,
 		       const char *name, struct stat *st)
 {
-	const struct reading what = { .fn = run_stat,
-				      .pid = pid,
-				      .name = name };
-	struct reading *r = reader_perform(rd, uid, &what);
-	bool ok = r && r->ok;
+	struct reading r = { .name = name };
 
-	if (ok)
-		*st = r->st;
-	if (r)
-		reading_free(r);
-	return ok;
+	if (!reader_perform(rd, run_stat, uid, pid, &r) || !r.number)
+		return false;
+	*st = r.st;
+	return true;
 }
 
-/* What it read is appended. */
-static size_t perform_text(struct quark_reader *rd, uint32_t uid,
-			   const struct reading *what, struct strbuf *sb)
+/* Appends the text that was read. */
+static size_t perform_text(struct quark_reader *rd,
+			   void (*fn)(struct reading *), uint32_t uid,
+			   uint32_t pid, struct reading *r, struct strbuf *sb)
 {
-	struct reading *r = reader_perform(rd, uid, what);
-	size_t len = r ? r->sb.len : 0;
+	size_t len = reader_perform(rd, fn, uid, pid, r) ? r->sb.len : 0;
 
 	if (len)
 		strbuf_add(sb, r->sb.data, len);
-	if (r)
-		reading_free(r);
+	strbuf_fini(&r->sb);
 	return len;
 }
 
@@ -233,11 +212,9 @@ static void run_link(struct reading *r)
 size_t quark_reader_link(struct quark_reader *rd, uint32_t uid, uint32_t pid,
 			 const char *name, struct strbuf *sb)
 {
-	const struct reading what = { .fn = run_link,
-				      .pid = pid,
-				      .name = name };
+	struct reading r = { .name = name };
 
-	return perform_text(rd, uid, &what, sb);
+	return perform_text(rd, run_link, uid, pid, &r, sb);
 }
 
 static void run_cgroup(struct reading *r)
@@ -246,16 +223,14 @@ static void run_cgroup(struct reading *r)
 }
 
 size_t quark_reader_cgroup(struct quark_reader *rd, uint32_t uid, uint32_t pid,
-			   uint64_t start_boottime, struct strbuf *sb)
+			   uint64_t start, struct strbuf *sb)
 {
-	const struct reading what = { .fn = run_cgroup,
-				      .pid = pid,
-				      .start = start_boottime };
+	struct reading r = { .start = start };
 
-	return perform_text(rd, uid, &what, sb);
+	return perform_text(rd, run_cgroup, uid, pid, &r, sb);
 }
 
-/* --- strings of many --------------------------------------------------------------- */
+/* --- strings of several processes ----------------------------------------- */
 
 struct batch {
 	struct patience_job job;
@@ -264,12 +239,6 @@ struct batch {
 	struct quark_text texts[QUARK_TEXTS_MAX];
 	struct strbuf sb;
 };
-
-static void batch_free(struct batch *b)
-{
-	strbuf_fini(&b->sb);
-	free(b);
-}
 
 static void batch_run(struct patience_job *job)
 {
@@ -288,10 +257,13 @@ static void batch_run(struct patience_job *job)
 
 static void batch_release(struct patience_job *job)
 {
-	batch_free(container_of(job, struct batch, job));
+	struct batch *b = container_of(job, struct batch, job);
+
+	strbuf_fini(&b->sb);
+	free(b);
 }
 
-/* Of those that may be read; which[] says who they are. NULL: nobody, no memory. */
+/* Of the texts that may be read: which[] has their indices. NULL: none, no memory. */
 static struct batch *batch_new(struct quark_reader *rd,
 			       const struct quark_text *texts, size_t n,
 			       size_t max_env, size_t *which)
@@ -316,7 +288,7 @@ static struct batch *batch_new(struct quark_reader *rd,
 	return NULL;
 }
 
-/* Without memory for it nothing is known. */
+/* Without memory for the strings nothing is known. Frees the batch. */
 static size_t take_batch(struct batch *b, struct quark_text *texts,
 			 const size_t *which, struct strbuf *sb)
 {
@@ -338,14 +310,14 @@ void quark_reader_strings(struct quark_reader *rd, struct quark_text *texts,
 	struct batch *b;
 	int err;
 
-	/* Where one of them waits, the others are read again, which is soon done. */
+	/* If one read blocks, the others are repeated, which takes little time. */
 	while ((b = batch_new(rd, texts, n, max_env, which))) {
 		count = b->n;
 		err = patience_run(&rd->patience, &b->job, &at);
 		if (!err)
 			done = take_batch(b, texts, which, sb);
 		else if (err != -ETIMEDOUT)
-			batch_free(b);
+			batch_release(&b->job);
 		if (err != -ETIMEDOUT)
 			break;
 		hung = &texts[which[MIN(at, count - 1)]];
@@ -354,12 +326,7 @@ void quark_reader_strings(struct quark_reader *rd, struct quark_text *texts,
 	rd->unread += n - done;
 }
 
-void quark_reader_fini(struct quark_reader *rd)
-{
-	patience_fini(&rd->patience);
-}
-
-/* --- what the kernel shows without waiting ------------------------------------------ */
+/* --- what the backend reads without blocking ------------------------------ */
 
 static bool show_one(struct quark_queue_priv *qq, uint32_t pid,
 		     struct abi_quark_image *im)
@@ -373,7 +340,7 @@ bool quark_exists(struct quark_queue_priv *qq, const struct quark_process *p)
 
 	if (show_one(qq, p->pid, &im))
 		return im.head.key.start_boottime == p->key.start_boottime;
-	/* The iterator may not show all that /proc does. */
+	/* The iterator may hide a process that is in /proc. */
 	return quark_reader_exists(&qq->reader, p->proc_uid, p->pid,
 				   p->key.start_boottime);
 }
@@ -391,7 +358,7 @@ uint32_t quark_parent_of(struct quark_queue_priv *qq,
 				   p->key.start_boottime);
 }
 
-/* /proc/PID/stat, which tells the start, is what waits most easily. */
+/* The start is in /proc/PID/stat, the read that blocks most easily. */
 void quark_read_strings(struct quark_queue_priv *qq, struct quark_text *texts,
 			size_t n, struct strbuf *sb)
 {
@@ -415,7 +382,7 @@ void quark_read_strings(struct quark_queue_priv *qq, struct quark_text *texts,
 }
 
 void quark_text_spans(const struct quark_text *t, const struct strbuf *sb,
-		      struct quark_strings_init *out)
+		      struct quark_spans *out)
 {
 	if (t->known && t->args)
 		out->cmdline = (struct quark_span){ sb->data + t->at, t->args };

@@ -15,7 +15,7 @@
 
 static struct quark_event *ev = &qq.event;
 static const struct quark_backend fake; /* shows nothing */
-static const struct quark_strings_init none;
+static const struct quark_spans none;
 
 static int setup(void **state)
 {

@@ -36,7 +36,7 @@ static int qq_setup(const struct quark_backend *backend, uint64_t grace_ns)
 static int teardown(void **state)
 {
 	quark_record_put(qq.event_rec);
-	quark_reader_fini(&qq.reader);
+	patience_fini(&qq.reader.patience);
 	quark_cache_fini(&qq.cache);
 	vault_free(qq.vault);
 	return 0;

@@ -106,7 +106,7 @@ static struct quark_span span(const char *s)
 
 static struct quark_record *sample(void)
 {
-	struct quark_strings_init init = {
+	struct quark_spans init = {
 		.exe = span("/bin/a\033[31m"),
 		.cmdline = { "a\0two\nlines", 12 },
 		.cwd = span("/"),

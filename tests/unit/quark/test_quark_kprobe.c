@@ -501,7 +501,7 @@ static bool is_swept(const struct owner *o)
 	assert_non_null(f);
 	fclose(f);
 	kprobe_events_sweep(fake_tracefs, &me, &reader);
-	quark_reader_fini(&reader);
+	patience_fini(&reader.patience);
 	f = fopen(path, "r");
 	assert_non_null(f);
 	got[fread(got, 1, sizeof(got) - 1, f)] = '\0';

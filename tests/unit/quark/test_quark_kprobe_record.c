@@ -84,7 +84,7 @@ static int teardown(void **state)
 	strbuf_fini(&r.out);
 	strbuf_fini(&r.proc);
 	strbuf_fini(&r.root);
-	quark_reader_fini(&reader);
+	patience_fini(&reader.patience);
 	return 0;
 }
 

@@ -39,7 +39,7 @@ static void test_every_user(void **state)
 	fclose(f);
 	assert_true(n > 0);
 	assert_true(first > n / 2);
-	assert_int_equal(priv.names.n_passwd, n);
+	assert_int_equal(priv.names.passwd.n, n);
 	assert_string_equal(quark_passwd_lookup(&queue, 0)->name, "root");
 }
 
@@ -58,7 +58,7 @@ static void test_every_group(void **state)
 	}
 	fclose(f);
 	assert_true(n > 0);
-	assert_int_equal(priv.names.n_group, n);
+	assert_int_equal(priv.names.group.n, n);
 	assert_string_equal(quark_group_lookup(&queue, 0)->name, "root");
 }
 
@@ -79,7 +79,7 @@ static void test_read_once(void **state)
 	assert_null(quark_passwd_lookup(&queue, 4000000000U));
 	assert_ptr_equal(quark_passwd_lookup(&queue, 0), root);
 	quark_names_fini(&priv.names);
-	assert_int_equal(priv.names.n_passwd, 0);
+	assert_int_equal(priv.names.passwd.n, 0);
 	assert_non_null(quark_passwd_lookup(&queue, 0));
 }
 

@@ -158,7 +158,7 @@ static int teardown(void **state)
 	size_t i;
 
 	/* A queue is closed whoever is still waited for. */
-	quark_reader_fini(&qq.reader);
+	patience_fini(&qq.reader.patience);
 	assert_true(clock_boottime_ns() - begin < 100 * CLOCK_NSEC_PER_MSEC);
 	__atomic_store_n(&over, true, __ATOMIC_RELEASE);
 	while (patience_abandoned())
