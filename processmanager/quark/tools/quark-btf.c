@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* quark-btf: prints where members of kernel structures lie, as BTF has it. */
+/* quark-btf: prints the offsets of members of kernel structures, from BTF. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include "processmanager/quark/quark.h"
 
 /*
- * What libquark's kernel side reads and 6.1 to 6.18 all have. What moved between
- * these versions is left to relocation when the programs are loaded.
+ * Members that libquark's kernel side reads and that 6.1 to 6.18 all have. Loading
+ * relocates those that these versions have in different places.
  */
 static const char *const members[] = {
 	"cred.cap_ambient",

@@ -47,25 +47,25 @@ static void mon_usage(FILE *f)
 static void mon_help(void)
 {
 	mon_usage(stdout);
-	fputs("Prints what the processes of this host do, see quark-mon(8).\n"
+	fputs("Prints the events of this host's processes, see quark-mon(8).\n"
 	      "  -b         use the EBPF backend\n"
 	      "  -C FILE    at the end, write the cache as a graph for dot(1)\n"
-	      "  -E         a line of JSON for each event, by ECS\n"
-	      "  -e         say how each process came into the system\n"
+	      "  -E         print each event as a line of JSON (ECS)\n"
+	      "  -e         find the entry leader of each process\n"
 	      "  -g         join only renames and changes of ids\n"
-	      "  -h         print this\n"
+	      "  -h         print this help\n"
 	      "  -k         use the KPROBE backend\n"
 	      "  -l LENGTH  hold at most LENGTH events\n"
-	      "  -M         also the loading of kernel modules (not built yet)\n"
-	      "  -n         every raw event by itself, at once\n"
-	      "  -P PPID    only children of PPID\n"
-	      "  -R         also reaps\n"
-	      "  -r RULES   drop events and mark processes by rules\n"
-	      "  -s         begin with the processes that are there\n"
-	      "  -t         also threads\n"
+	      "  -M         print loads of kernel modules too (not built yet)\n"
+	      "  -n         print every raw event, at once\n"
+	      "  -P PPID    print only children of PPID\n"
+	      "  -R         print reaps too\n"
+	      "  -r RULES   drop events and tag processes by rules\n"
+	      "  -s         begin with the existing processes\n"
+	      "  -t         print events of threads too\n"
 	      "  -V         print the version\n"
-	      "  -v         say at the end what was lost, by kind\n"
-	      "  -x         also the environment\n",
+	      "  -v         print lost events by kind at the end\n"
+	      "  -x         print the environment too\n",
 	      stdout);
 }
 
@@ -98,7 +98,7 @@ static int mon_print_event(struct quark_queue *qq, const struct options *o,
 	return ret;
 }
 
-/* What the cache holds, before anything happened. */
+/* The processes in the cache, as events. */
 static int print_snapshot(struct quark_queue *qq, const struct options *o)
 {
 	const struct quark_process *p;
@@ -126,7 +126,7 @@ static uint64_t now_ns(void)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
-/* Whatever happens before the signal; what is held then comes out in its time. */
+/* Prints all events up to the signal; those held then come out when due. */
 static int mon_follow(struct quark_queue *qq, const struct options *o)
 {
 	const struct quark_event *ev;
@@ -136,7 +136,7 @@ static int mon_follow(struct quark_queue *qq, const struct options *o)
 		if (stopped && !end)
 			end = now_ns();
 		watermark = quark_queue_watermark(qq);
-		/* Asked again, or held for longer than there is a reason to. */
+		/* A second signal, or held longer than expected. */
 		if (end && (watermark > end || stopped > 1 ||
 			    now_ns() > end + LAST_NS))
 			return 0;
@@ -180,7 +180,7 @@ static void mon_print_stats(struct quark_queue *qq, const struct options *o)
 		print_losses(&st.losses);
 }
 
-/* Names come from strangers: nothing of them may end a quoted string. */
+/* Any process chooses its name: it must not end the quoted string. */
 static void print_quoted(FILE *f, const char *s)
 {
 	for (; *s; s++)
@@ -189,10 +189,10 @@ static void print_quoted(FILE *f, const char *s)
 		     f);
 }
 
-/* The cache as a graph: who is whose child. */
+/* The cache as a graph of parents and children. */
 static int write_dot(struct quark_queue *qq, const char *file)
 {
-	const struct quark_process *p;
+	const struct quark_process *p, *parent;
 	struct quark_process_iter it;
 	FILE *f = fopen(file, "we");
 	int bad;
@@ -205,11 +205,8 @@ static int write_dot(struct quark_queue *qq, const char *file)
 		fprintf(f, "\t\"%s\" [label=\"%u ", p->proc_entity_id, p->pid);
 		print_quoted(f, p->comm);
 		fputs("\"];\n", f);
-		if (!p->proc_ppid)
-			continue;
-		const struct quark_process *parent =
-			quark_process_lookup(qq, p->proc_ppid);
-
+		parent = p->proc_ppid ? quark_process_lookup(qq, p->proc_ppid)
+				      : NULL;
 		if (parent)
 			fprintf(f, "\t\"%s\" -> \"%s\";\n",
 				parent->proc_entity_id, p->proc_entity_id);
@@ -256,30 +253,32 @@ static int mon_parse_number(const char *s, long max, long *out)
 /* 0, or the exit status for a usage error or a failure. */
 static int parse_option(struct options *o, int c)
 {
-	static const struct {
+	const struct {
 		char option;
-		int flags;
+		int flags; /* of the queue */
+		bool *set;
 	} flags[] = {
-		{ 'b', QQ_EBPF },	   { 'k', QQ_KPROBE },
-		{ 'e', QQ_ENTRY_LEADER },  { 'g', QQ_MIN_AGG },
-		{ 'M', QQ_MODULE_LOAD },   { 'n', QQ_NO_AGG },
-		{ 't', QQ_THREAD_EVENTS },
+		{ 'b', QQ_EBPF, NULL },		{ 'E', 0, &o->ecs },
+		{ 'e', QQ_ENTRY_LEADER, NULL }, { 'g', QQ_MIN_AGG, NULL },
+		{ 'k', QQ_KPROBE, NULL },	{ 'M', QQ_MODULE_LOAD, NULL },
+		{ 'n', QQ_NO_AGG, NULL },	{ 'R', 0, &o->reaps },
+		{ 's', 0, &o->snapshot },	{ 't', QQ_THREAD_EVENTS, NULL },
+		{ 'v', 0, &o->verbose },	{ 'x', 0, &o->env },
 	};
 	long v;
 	size_t i;
 
 	for (i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
-		if (flags[i].option == c) {
-			o->attr.flags |= flags[i].flags;
-			return 0;
-		}
+		if (flags[i].option != c)
+			continue;
+		o->attr.flags |= flags[i].flags;
+		if (flags[i].set)
+			*flags[i].set = true;
+		return 0;
 	}
 	switch (c) {
 	case 'C':
 		o->dot = optarg;
-		return 0;
-	case 'E':
-		o->ecs = true;
 		return 0;
 	case 'l':
 		if (mon_parse_number(optarg, INT_MAX, &v))
@@ -288,20 +287,8 @@ static int parse_option(struct options *o, int c)
 		return 0;
 	case 'P':
 		return mon_parse_number(optarg, INT_MAX, &o->ppid) ? 2 : 0;
-	case 'R':
-		o->reaps = true;
-		return 0;
 	case 'r':
 		return load_rules(o, optarg) ? 1 : 0;
-	case 's':
-		o->snapshot = true;
-		return 0;
-	case 'v':
-		o->verbose = true;
-		return 0;
-	case 'x':
-		o->env = true;
-		return 0;
 	}
 	mon_usage(stderr);
 	return 2;
