@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ecs: an event as one line of JSON in the Elastic Common Schema. What the schema
- * has no name for stands below "quark".
+ * ecs: an event as one line of JSON in the Elastic Common Schema. Members that the
+ * schema does not define are below "quark".
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,7 +25,7 @@ static void ecs_separate(struct strbuf *sb)
 		strbuf_puts(sb, ",");
 }
 
-/* Bytes of a well-formed UTF-8 character (RFC 3629), 0 if it is none. */
+/* Bytes of a well-formed UTF-8 character (RFC 3629); 0: malformed. */
 static size_t utf8_len(const unsigned char *s, size_t len)
 {
 	size_t n = s[0] < 0x80	 ? 1
@@ -241,63 +241,31 @@ static void ecs_put_args(struct strbuf *sb, const struct quark_process *p)
 static void put_capabilities(struct strbuf *sb, const char *name, uint64_t caps)
 {
 	/* linux/capability.h, in order. */
-	static const char *const names[] = {
-		"CHOWN",
-		"DAC_OVERRIDE",
-		"DAC_READ_SEARCH",
-		"FOWNER",
-		"FSETID",
-		"KILL",
-		"SETGID",
-		"SETUID",
-		"SETPCAP",
-		"LINUX_IMMUTABLE",
-		"NET_BIND_SERVICE",
-		"NET_BROADCAST",
-		"NET_ADMIN",
-		"NET_RAW",
-		"IPC_LOCK",
-		"IPC_OWNER",
-		"SYS_MODULE",
-		"SYS_RAWIO",
-		"SYS_CHROOT",
-		"SYS_PTRACE",
-		"SYS_PACCT",
-		"SYS_ADMIN",
-		"SYS_BOOT",
-		"SYS_NICE",
-		"SYS_RESOURCE",
-		"SYS_TIME",
-		"SYS_TTY_CONFIG",
-		"MKNOD",
-		"LEASE",
-		"AUDIT_WRITE",
-		"AUDIT_CONTROL",
-		"SETFCAP",
-		"MAC_OVERRIDE",
-		"MAC_ADMIN",
-		"SYSLOG",
-		"WAKE_ALARM",
-		"BLOCK_SUSPEND",
-		"AUDIT_READ",
-		"PERFMON",
-		"BPF",
-		"CHECKPOINT_RESTORE",
-	};
-	size_t i;
+	static const char names[] =
+		"CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID "
+		"SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE NET_BROADCAST "
+		"NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO "
+		"SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN SYS_BOOT SYS_NICE "
+		"SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE "
+		"AUDIT_CONTROL SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG "
+		"WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF "
+		"CHECKPOINT_RESTORE ";
+	const char *s;
+	int n;
 
 	ecs_key(sb, name);
 	strbuf_puts(sb, "[");
-	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!(caps >> i & 1))
+	for (s = names; *s; s += n + 1, caps >>= 1) {
+		n = strcspn(s, " ");
+		if (!(caps & 1))
 			continue;
 		ecs_separate(sb);
-		strbuf_printf(sb, "\"CAP_%s\"", names[i]);
+		strbuf_printf(sb, "\"CAP_%.*s\"", n, s);
 	}
 	strbuf_puts(sb, "]");
 }
 
-/* Another process, by its pid, and by its id where the cache knows it. */
+/* Another process: its pid, and the rest if it is in the cache. */
 static void put_relative(struct quark_queue *qq, struct strbuf *sb,
 			 const char *name, uint32_t pid)
 {
@@ -340,7 +308,7 @@ static void put_entry_leader(struct quark_queue *qq, struct strbuf *sb,
 	close_object(sb);
 }
 
-/* The parent as it was at the fork: its own pid may be another's by now. */
+/* The parent as it was at the fork: its pid may have been reused. */
 static void put_parent(struct strbuf *sb, const struct quark_process *p)
 {
 	char id[17];
