@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * queue: opening and closing, taking records out of the ring, giving events out
- * when their time has come.
+ * queue: opens and closes, takes records out of the ring, gives out events when
+ * they are due.
  */
 #include <errno.h>
 #include <limits.h>
@@ -17,28 +17,28 @@
 
 #define RING_BYTES_DEFAULT (16 * 1024 * 1024)
 #define RING_BYTES_MAX (1UL << 30)
-/* Of nanoseconds in a second there is a whole number for each. */
+/* The kernel side counts whole nanoseconds for each. */
 #define REPEAT_LIMIT_MAX 1000000
 #define BLOCK_MS 100
 /*
- * Events that are held this long need not wake anybody up when they come: a
- * timer is enough, and a life costs the reader a fraction of it.
+ * Events that are held this long need no wakeup when they arrive: a timer is
+ * enough, and a process costs the reader a fraction of the CPU time.
  */
 #define POLL_MS 100
-/* A smaller queue may fill, and its hold shrink, before the timer is due. */
+/* A smaller queue may fill, and its hold time shrink, before the timer expires. */
 #define POLL_LENGTH 5000
-/* Without a grace time a zombie is still not looked at all the time. */
+/* The shortest pause between lookups of a zombie, also without a grace time. */
 #define ZOMBIE_MIN_NS (100 * CLOCK_NSEC_PER_MSEC)
-/* So many zombies are looked at in a call, 12 us each; others in the next one. */
+/* Zombies looked up in a call, 12 us each; the next call continues. */
 #define ZOMBIE_LOOKS 64
 /*
- * With a full queue the ring is not drained to its end, and its watermark
- * stands still. Records lie in the order of reservation, each with a time behind
- * its own: what follows the newest one taken out may be older by as long as
- * that one's CPU stood still between the two, which a hypervisor may do to it.
+ * While the queue is full the ring is not drained to its end, and its watermark
+ * does not advance. Records are in the order of reservation, and each time is read
+ * after it: a record behind the newest one may be older by as long as that one's
+ * CPU stopped between the two, in a virtual machine.
  */
 #define FULL_SLACK_NS (100 * CLOCK_NSEC_PER_MSEC)
-/* The wall clock was stepped, not merely read a moment later. */
+/* More than the jitter of two readings: the wall clock was stepped. */
 #define WALL_STEP_NS ((int64_t)CLOCK_NSEC_PER_MSEC)
 
 #define FLAGS_UNSUPPORTED                                                \
@@ -71,38 +71,36 @@ void quark_queue_default_attr(struct quark_queue_attr *attr)
 	attr->kubefd = -1;
 }
 
-static int queue_refuse(int err, const char *why)
-{
-	quark_error("%s", why);
-	return err;
-}
-
 static int check_attr(const struct quark_queue_attr *a)
 {
-	int hold_min = a->flags & QQ_NO_AGG ? 0 : 10;
+	const struct {
+		bool bad;
+		const char *why;
+	} checks[] = {
+		{ a->flags & ~FLAGS_KNOWN, "unknown flags" },
+		{ !(a->flags & QQ_ALL_BACKENDS), "flags name no backend" },
+		{ a->max_length <= 0, "max_length is not positive" },
+		{ a->cache_grace_time < 0, "cache_grace_time is negative" },
+		{ a->hold_time < (a->flags & QQ_NO_AGG ? 0 : 10),
+		  "hold_time is below 10 ms" },
+		{ a->reap_grace_time < 0, "reap_grace_time is negative" },
+		{ a->max_env < 0, "max_env is negative" },
+		{ a->repeat_limit < 0 || a->repeat_limit > REPEAT_LIMIT_MAX,
+		  "repeat_limit is out of range" },
+		{ a->ring_bytes > RING_BYTES_MAX, "ring_bytes is above 1 GiB" },
+	};
+	size_t i;
 
-	if (a->flags & ~FLAGS_KNOWN)
-		return queue_refuse(-EINVAL, "unknown flags");
-	if (!(a->flags & QQ_ALL_BACKENDS))
-		return queue_refuse(-EINVAL, "flags name no backend");
-	if (a->max_length <= 0)
-		return queue_refuse(-EINVAL, "max_length is not positive");
-	if (a->cache_grace_time < 0)
-		return queue_refuse(-EINVAL, "cache_grace_time is negative");
-	if (a->hold_time < hold_min)
-		return queue_refuse(-EINVAL, "hold_time is below 10 ms");
-	if (a->reap_grace_time < 0)
-		return queue_refuse(-EINVAL, "reap_grace_time is negative");
-	if (a->max_env < 0)
-		return queue_refuse(-EINVAL, "max_env is negative");
-	if (a->repeat_limit < 0 || a->repeat_limit > REPEAT_LIMIT_MAX)
-		return queue_refuse(-EINVAL, "repeat_limit is out of range");
-	if (a->ring_bytes > RING_BYTES_MAX)
-		return queue_refuse(-EINVAL, "ring_bytes is above 1 GiB");
-	if (a->flags & FLAGS_UNSUPPORTED)
-		return queue_refuse(-ENOTSUP,
-				    "flags ask for events not built yet");
-	return 0;
+	for (i = 0; i < ARRAY_SIZE(checks); i++) {
+		if (checks[i].bad) {
+			quark_error("%s", checks[i].why);
+			return -EINVAL;
+		}
+	}
+	if (!(a->flags & FLAGS_UNSUPPORTED))
+		return 0;
+	quark_error("flags ask for events not built yet");
+	return -ENOTSUP;
 }
 
 /* Called by the ring, for each record. */
@@ -115,7 +113,7 @@ static int take_record(void *arg, void *data, size_t len)
 	if (len < sizeof(*h) || h->kind >= ARRAY_SIZE(kinds) ||
 	    len < kinds[h->kind].size)
 		return 0;
-	/* Before anything that could keep it waiting. */
+	/* First: it is urgent. */
 	if (h->kind == ABI_QUARK_EXEC && h->flags & ABI_QUARK_NEW_FILE)
 		quark_new_file(qq, data, len);
 	raw = quark_raw_new(qq->vault, h->kind, h->time, data, len);
@@ -134,7 +132,7 @@ static int take_record(void *arg, void *data, size_t len)
 	return 0;
 }
 
-/* What was lost becomes a record of its own, at the time of the first loss. */
+/* Queues a gap record for losses, at the time of the first. */
 static void take_losses(struct quark_queue_priv *qq)
 {
 	struct quark_loss_report lost;
@@ -153,15 +151,14 @@ static void take_losses(struct quark_queue_priv *qq)
 			gap.kinds |= kinds[k].event;
 	}
 	gap.lost = lost.total;
-	gap.to = lost.last;
 	/*
-	 * Read between two writes of the kernel side's, the first loss's time
-	 * may be none or that of an older one: not below what was promised.
+	 * Read between two writes of the kernel side, the time of the first loss
+	 * may be 0 or that of an older one. It must not be below the watermark.
 	 */
 	lost.first = MAX(lost.first, qq->watermark);
-	gap.to = MAX(gap.to, lost.first);
+	gap.to = MAX(lost.last, lost.first);
 	qq->gap_from = qq->gap_to ? MIN(qq->gap_from, lost.first) : lost.first;
-	/* Not 0, nor below an older one's end: that walk is still to be made. */
+	/* Not 0, nor below an older gap's end: that scan is still due. */
 	qq->gap_to = MAX(MAX(qq->gap_to, gap.to), 1);
 	raw = quark_raw_new(qq->vault, QUARK_RAW_GAP, lost.first, &gap,
 			    sizeof(gap));
@@ -183,14 +180,13 @@ static int queue_drain(struct quark_queue_priv *qq)
 	uint64_t expirations, watermark;
 	int n;
 
-	if (qq->timer_armed) {
-		/* Not yet expired is as good: it is set anew when needed. */
-		if (read(qq->timerfd, &expirations, sizeof(expirations)) > 0)
-			qq->timer_armed = false;
-	}
+	/* If it has not expired, it need not be set again. */
+	if (qq->timer_armed &&
+	    read(qq->timerfd, &expirations, sizeof(expirations)) > 0)
+		qq->timer_armed = false;
 	follow_wall_clock(qq);
 	n = qq->backend->consume(qq->b);
-	/* After it: whatever was lost below the new watermark is seen here. */
+	/* After it: includes all losses below the new watermark. */
 	take_losses(qq);
 	watermark = n == -ENOBUFS ? qq->newest - FULL_SLACK_NS
 				  : qq->backend->watermark(qq->b);
@@ -215,7 +211,7 @@ static int open_epoll(struct quark_queue_priv *qq)
 	return 0;
 }
 
-/* What the last call gave out. */
+/* Puts the references of the last call. */
 static void queue_release(struct quark_queue_priv *qq)
 {
 	size_t i;
@@ -256,8 +252,8 @@ static void priv_free(struct quark_queue_priv *qq)
 }
 
 /*
- * The first that opens of those asked for. Why the others did not stays to be
- * read in quark_queue_open_error(), whether one did or not.
+ * Opens the first backend of attr.flags that can be opened. In either case
+ * quark_queue_open_error() says why the others cannot.
  */
 static int open_backend(struct quark_queue_priv *qq,
 			const struct quark_backend_conf *conf)
@@ -290,8 +286,8 @@ static int open_backend(struct quark_queue_priv *qq,
 }
 
 /*
- * A byte that is 1 here and 0 in a child of fork(2): to ask it costs nothing, and
- * unlike a pid it is never another process's.
+ * A byte that is 1 here and 0 in a child of fork(2). Reading it costs nothing, and
+ * unlike a pid it is never reused.
  */
 static int mark_own(struct quark_queue_priv *qq)
 {
@@ -306,8 +302,8 @@ static int mark_own(struct quark_queue_priv *qq)
 }
 
 /*
- * For what changes the queue: in a child of fork(2) the rings, the epoll instance
- * and the timer are still the parent's. NULL with errno.
+ * For calls that change the queue: in a child of fork(2) the rings, the epoll
+ * instance and the timer are the parent's. NULL with errno.
  */
 static struct quark_queue_priv *queue_usable(const struct quark_queue *q)
 {
@@ -337,17 +333,13 @@ static int priv_open(struct quark_queue_priv *qq)
 		.syscalls = !(a->flags & QQ_NO_AGG) || a->flags & QQ_ID_EVENTS,
 	};
 	/* The grace time begins when the exit is given out. */
+	uint64_t hold = a->flags & QQ_NO_AGG ? 0 : a->hold_time;
 	uint64_t grace = a->cache_grace_time, reap = a->reap_grace_time;
 	int err;
 
-	if (!reap)
-		reap = grace;
-	if (!(a->flags & QQ_NO_AGG)) {
-		grace += a->hold_time;
-		reap += a->hold_time;
-	}
-	qq->polling = !(a->flags & QQ_NO_AGG) && a->hold_time >= POLL_MS &&
-		      a->max_length >= POLL_LENGTH;
+	reap = hold + (reap ? reap : grace);
+	grace += hold;
+	qq->polling = hold >= POLL_MS && a->max_length >= POLL_LENGTH;
 	conf.no_wakeup |= qq->polling;
 	quark_order_init(&qq->order);
 	err = mark_own(qq);
@@ -362,13 +354,10 @@ static int priv_open(struct quark_queue_priv *qq)
 	qq->cache.zombie_ns = MAX(reap * CLOCK_NSEC_PER_MSEC, ZOMBIE_MIN_NS);
 	qq->wall_offset = clock_wall_offset_ns();
 	err = open_backend(qq, &conf);
-	if (err)
-		return err;
-	err = open_epoll(qq);
-	if (err)
-		return err;
-	/* Attached first, walked then: nothing falls between. */
-	return quark_walk_first(qq);
+	if (!err)
+		err = open_epoll(qq);
+	/* Attached first, scanned then: no process is missed between. */
+	return err ? err : quark_walk_first(qq);
 }
 
 int quark_queue_open(struct quark_queue *q, struct quark_queue_attr *attr)
@@ -384,28 +373,23 @@ int quark_queue_open(struct quark_queue *q, struct quark_queue_attr *attr)
 		attr = &defaults;
 	}
 	err = check_attr(attr);
-	if (err) {
-		errno = -err;
-		return -1;
-	}
+	if (err)
+		return quark_result(err);
+	err = -ENOMEM;
 	qq = calloc(1, sizeof(*qq));
-	if (!qq) {
-		quark_error("%s", strerror(ENOMEM));
-		errno = ENOMEM;
-		return -1;
+	if (qq) {
+		qq->attr = *attr;
+		qq->epfd = qq->timerfd = -1;
+		err = priv_open(qq);
 	}
-	qq->attr = *attr;
-	qq->epfd = qq->timerfd = -1;
-	err = priv_open(qq);
-	if (err) {
-		if (!*quark_queue_open_error())
-			quark_error("%s", strerror(-err));
-		priv_free(qq);
-		errno = -err;
-		return -1;
+	if (!err) {
+		q->priv = qq;
+		return 0;
 	}
-	q->priv = qq;
-	return 0;
+	if (!*quark_queue_open_error())
+		quark_error("%s", strerror(-err));
+	priv_free(qq);
+	return quark_result(err);
 }
 
 void quark_queue_close(struct quark_queue *q)
@@ -417,16 +401,8 @@ void quark_queue_close(struct quark_queue *q)
 int quark_queue_populate(struct quark_queue *q)
 {
 	struct quark_queue_priv *qq = queue_usable(q);
-	int n;
 
-	if (!qq)
-		return -1;
-	n = queue_drain(qq);
-	if (n < 0) {
-		errno = -n;
-		return -1;
-	}
-	return n;
+	return qq ? quark_result(queue_drain(qq)) : -1;
 }
 
 static bool queue_ripe(const struct quark_queue_priv *qq)
@@ -436,7 +412,7 @@ static bool queue_ripe(const struct quark_queue_priv *qq)
 	return first && first->time < qq->watermark;
 }
 
-/* One record that is ripe, into the cache and qq->event; as quark_apply(). */
+/* Applies the oldest ripe record; as quark_apply(). */
 static int apply_one(struct quark_queue_priv *qq)
 {
 	struct quark_raw *raw = quark_order_pop(&qq->order);
@@ -460,7 +436,7 @@ static bool queue_dropped(struct quark_queue_priv *qq)
 	return rule && rule->action == QUARK_RA_DROP;
 }
 
-/* QQ_NO_AGG: applies what is ripe until something of it is for the caller. */
+/* QQ_NO_AGG: applies ripe records until one is an event for the caller. */
 static bool next_raw(struct quark_queue_priv *qq)
 {
 	while (queue_ripe(qq)) {
@@ -480,7 +456,7 @@ static uint64_t hold_ns(const struct quark_queue_priv *qq)
 			     qq->attr.max_length);
 }
 
-/* All that is ripe, into the cache, and to those that wait. */
+/* Applies all ripe records and holds their events. */
 static void queue_settle(struct quark_queue_priv *qq)
 {
 	uint64_t events;
@@ -499,7 +475,7 @@ static void queue_settle(struct quark_queue_priv *qq)
 	}
 }
 
-/* The oldest that has waited long enough, with what joined it. */
+/* The oldest event that was held long enough, with those that joined it. */
 static bool next_held(struct quark_queue_priv *qq, struct quark_queue *q)
 {
 	struct raw_event *e;
@@ -529,11 +505,11 @@ static bool next_event(struct quark_queue_priv *qq, struct quark_queue *q)
 }
 
 /*
- * A reap that the kernel did not tell of: its record was lost, or the kernel
- * runs no BPF in some context (seen where a sandbox shields its own process:
- * an RCU callback that interrupts that one is not traced). Whoever exited a
- * grace time ago and is no longer in /proc was reaped.
- * Only while all that is ripe has been applied, so that none is on its way.
+ * Queues a reap that the kernel did not report: its record was lost, or the kernel
+ * runs no BPF in some context (seen with a sandbox that shields its own process: an
+ * RCU callback that interrupts it is not traced). A process that exited a grace
+ * time ago and is not in /proc was reaped. Only when all ripe records are applied,
+ * so that its own is not among them.
  */
 static void infer_reaps(struct quark_queue_priv *qq)
 {
@@ -553,7 +529,7 @@ static void infer_reaps(struct quark_queue_priv *qq)
 			quark_cache_look(&qq->cache, p, qq->watermark);
 			continue;
 		}
-		/* Without memory for the record it is looked at again. */
+		/* Without memory for the record it is looked up again. */
 		quark_cache_exit(&qq->cache, p, qq->watermark);
 		reap.head.kind = ABI_QUARK_REAP;
 		reap.head.flags = QUARK_RAW_INFERRED;
@@ -572,7 +548,7 @@ static void infer_reaps(struct quark_queue_priv *qq)
 	}
 }
 
-/* When the oldest that waits can be given out; 0: nothing waits. */
+/* When the oldest queued event is due; 0: none is queued. */
 static uint64_t queue_due(const struct quark_queue_priv *qq)
 {
 	const struct raw_event *held = TAILQ_FIRST(&qq->held.list);
@@ -581,11 +557,11 @@ static uint64_t queue_due(const struct quark_queue_priv *qq)
 
 	if (at && !(qq->attr.flags & QQ_NO_AGG))
 		at += hold_ns(qq);
-	/* The watermark is behind the clock; a little, for the drain itself. */
+	/* The watermark is behind the clock; a tenth more for the drain. */
 	return at ? at + qq->backend->slack(qq->b) * 11 / 10 : 0;
 }
 
-/* The caller's epoll is to wake up then. */
+/* Lets the epoll instance wake up when the next event is due. */
 static void arm_timer(struct quark_queue_priv *qq)
 {
 	struct itimerspec its = { 0 };
@@ -593,7 +569,7 @@ static void arm_timer(struct quark_queue_priv *qq)
 
 	if (qq->timer_armed || qq->attr.no_wakeup)
 		return;
-	/* Many at once, a fiftieth of the hold time later, and seldom. */
+	/* Later by a fiftieth of the hold time, so that several are due at once. */
 	if (qq->polling) {
 		at += at ? qq->attr.hold_time * CLOCK_NSEC_PER_MSEC / 50 : 0;
 		poll = clock_boottime_ns() + POLL_MS * CLOCK_NSEC_PER_MSEC;
@@ -614,8 +590,8 @@ static const struct quark_event *get_event(struct quark_queue *q)
 	if (next_event(qq, q))
 		return &qq->event;
 	/*
-	 * Again while a full queue is what stopped it: an event that is for
-	 * nobody is no reason to let the caller sleep.
+	 * Again while a full queue stopped the drain: the caller must not sleep
+	 * because the events so far were filtered.
 	 */
 	while (queue_drain(qq) > 0 || queue_ripe(qq)) {
 		if (next_event(qq, q))
@@ -653,10 +629,8 @@ int quark_queue_get_events(struct quark_queue *q, struct quark_event *evs,
 
 	if (!qq)
 		return -1;
-	if (n <= 0) {
-		errno = EINVAL;
-		return -1;
-	}
+	if (n <= 0)
+		return quark_result(-EINVAL);
 	queue_release(qq);
 	p = realloc(qq->copied, n * sizeof(*p));
 	if (!p)
@@ -676,15 +650,13 @@ int quark_queue_get_fds(struct quark_queue *q, int *fds, int n)
 
 	if (!qq)
 		return -1;
-	if (n < 1) {
-		errno = EINVAL;
-		return -1;
-	}
+	if (n < 1)
+		return quark_result(-EINVAL);
 	fds[0] = qq->epfd;
 	return 1;
 }
 
-/* There is no state outside of a queue: kept for those who call it. */
+/* Part of the published interface; all state is in the queues. */
 int quark_init(void)
 {
 	return 0;
@@ -702,10 +674,8 @@ int quark_queue_set_agg_matrix(struct quark_queue *q, int parent, int child,
 	if (!qq)
 		return -1;
 	if (parent < RAW_INVALID || parent >= RAW_NUM_TYPES ||
-	    child < RAW_INVALID || child >= RAW_NUM_TYPES) {
-		errno = EINVAL;
-		return -1;
-	}
+	    child < RAW_INVALID || child >= RAW_NUM_TYPES)
+		return quark_result(-EINVAL);
 	qq->held.matrix[parent][child] = fn;
 	return 0;
 }
@@ -720,7 +690,7 @@ int quark_queue_block(struct quark_queue *q)
 		return -1;
 	if (queue_ripe(qq))
 		return 0;
-	/* Nobody set a timer for what waits. */
+	/* No timer is set for queued events. */
 	if (qq->attr.no_wakeup && (qq->order.count || qq->held.count))
 		timeout = 1 + qq->backend->slack(qq->b) / CLOCK_NSEC_PER_MSEC;
 	n = epoll_wait(qq->epfd, &ev, 1, timeout);
@@ -733,7 +703,7 @@ int quark_queue_get_epollfd(struct quark_queue *q)
 
 	if (!qq)
 		return -1;
-	/* So that it wakes up a caller who waits before he has asked once. */
+	/* For a caller that waits before its first quark_queue_get_event(). */
 	arm_timer(qq);
 	return qq->epfd;
 }
