@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * agg: events that wait for others of their process. The cache is ahead of them:
- * each holds the record of its own moment, so waiting falsifies nothing. What may
- * join what is a table, and the caller may replace a cell.
+ * agg: holds events for later events of their process to join. Each has the record
+ * of its own time, so what happens to the process later does not change it. What
+ * may join what is a table, of which the caller may replace cells.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ int quark_can_aggregate_mult(struct quark_queue *qq, struct raw_event *parent,
 	return 1;
 }
 
-/* Who forked and who runs now would be mixed up in one event. */
+/* Otherwise one event would have the ids of before and after the exec. */
 int quark_can_aggregate_fork_exec(struct quark_queue *qq,
 				  struct raw_event *parent,
 				  struct raw_event *child)
@@ -101,43 +101,30 @@ static uint32_t type_of(const struct quark_event *ev)
 	for (i = 0; i < ARRAY_SIZE(types); i++)
 		if (ev->events == types[i].event)
 			return types[i].type;
-	return RAW_INVALID; /* an own extension: it joins nothing */
+	return RAW_INVALID; /* an own extension: never joined */
 }
 
 static uint64_t key_hash(const struct raw_event *e)
 {
-	const struct quark_key *k;
+	const struct quark_key *k = &e->rec->p.key;
 
-	if (!e->rec)
-		return 0;
-	k = &e->rec->p.key;
 	return hash_mix(hash_u64(k->start_boottime),
 			(uint64_t)k->pid << 32 | e->tid);
 }
 
 static bool same_key(const struct raw_event *a, const struct raw_event *b)
 {
-	return a->rec && b->rec && a->tid == b->tid &&
-	       a->rec->p.key.pid == b->rec->p.key.pid &&
+	return a->tid == b->tid && a->rec->p.key.pid == b->rec->p.key.pid &&
 	       a->rec->p.key.start_boottime == b->rec->p.key.start_boottime;
 }
 
-/* The oldest of the same process or thread that waits: only it is hashed. */
-static struct raw_event *oldest_of(struct quark_held *h,
-				   const struct raw_event *e, uint64_t hash)
-{
-	struct raw_event *c;
-
-	HASH_FIND(c, &h->hash, hash, node, same_key(c, e));
-	return c;
-}
-
-/* Behind those of its process, so that taking the next one needs no search. */
+/* Appends to the events of the same process or thread; the oldest is hashed. */
 static void agg_append(struct quark_held *h, struct raw_event *e)
 {
 	uint64_t hash = key_hash(e);
-	struct raw_event *first = oldest_of(h, e, hash);
+	struct raw_event *first;
 
+	HASH_FIND(first, &h->hash, hash, node, same_key(first, e));
 	if (first) {
 		first->same_last->same_next = e;
 		first->same_last = e;
@@ -175,7 +162,7 @@ static void unlink_event(struct quark_held *h, struct raw_event *e)
 	h->count--;
 }
 
-/* The time stays that of the first, the process becomes that of the last. */
+/* The time is that of the first event, the process that of the last. */
 static void agg_join(struct raw_event *parent, struct raw_event *child)
 {
 	struct quark_event *a = &parent->ev;
@@ -209,7 +196,7 @@ struct raw_event *quark_held_pop(struct quark_held *h, struct quark_queue *q,
 	unlink_event(h, e);
 	if (!e->rec)
 		return e;
-	/* The oldest of all is the oldest of its process. */
+	/* The oldest of all is also the oldest of its process. */
 	hash_remove(&h->hash, &e->node);
 	while ((child = e->same_next)) {
 		fn = e->type && child->type ? h->matrix[e->type][child->type]
@@ -229,7 +216,7 @@ struct raw_event *quark_held_pop(struct quark_held *h, struct quark_queue *q,
 	return e;
 }
 
-/* All of it below a tenth, nothing above nine, a straight line between. */
+/* The whole time below 10 %, 0 above 90 %, linear between. */
 uint64_t quark_hold_ns(uint64_t hold_ns, size_t count, size_t max)
 {
 	uint64_t permille = (uint64_t)count * 1000 / max;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * ebpf: loads bpf/quark.bpf.c, owns its ring, its loss counters and its task
- * iterator. libbpf is kept quiet; the caller's print function is put back.
+ * iterator. libbpf prints nothing meanwhile; the caller's print function is
+ * restored.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,10 +20,10 @@
 #include "processmanager/quark/priv.h"
 #include "bpf/quark.skel.h"
 
-/* As quark_queue_know_file() says. */
+/* See quark_queue_know_file(). */
 #define KNOWN_FILES 16384
 
-/* Maps and programs together are no fewer. */
+/* The maps and programs together need at least as many descriptors. */
 #define LOAD_FDS 16
 
 struct ebpf {
@@ -36,7 +37,7 @@ struct ebpf {
 	ring_fn fn;
 	void *arg;
 	struct quark_unpacked unpacked; /* what fn gets */
-	uint64_t seen[ABI_QUARK_KIND_MAX]; /* losses told of already */
+	uint64_t seen[ABI_QUARK_KIND_MAX]; /* losses reported already */
 };
 
 static int ebpf_no_print(enum libbpf_print_level level, const char *fmt,
@@ -55,7 +56,7 @@ static bool kernel_older_than(int major, int minor)
 	return a < major || (a == major && b < minor);
 }
 
-/* Turns what libbpf said into one line, and an errno that means something. */
+/* Sets the reason for an error of libbpf; returns an errno that fits it. */
 static int ebpf_explain(int err, const char *what)
 {
 	const char *caps = quark_missing_caps();
@@ -71,7 +72,7 @@ static int ebpf_explain(int err, const char *what)
 		quark_error("%s: the kernel has no BTF", what);
 		return btf;
 	}
-	/* What libbpf makes of every failure to read BTF that is there. */
+	/* libbpf's error for every failure to read existing BTF. */
 	if (err == -ESRCH)
 		err = btf;
 	if (kernel_older_than(6, 1) && !uname(&u)) {
@@ -84,8 +85,8 @@ static int ebpf_explain(int err, const char *what)
 }
 
 /*
- * What most processes have need not be said of each. One that cannot be read is
- * said of all.
+ * Records omit namespaces that equal libquark's own, as those of most processes do.
+ * One that cannot be read is 0 here, and in all records.
  */
 static void find_home(struct ebpf *e)
 {
@@ -108,7 +109,18 @@ static int ebpf_configure(struct ebpf *e, const struct quark_backend_conf *conf)
 {
 	struct quark_bpf *s = e->skel;
 	size_t size = perfring_size(sysconf(_SC_PAGESIZE), conf->ring_bytes);
-	int err;
+	const struct {
+		struct bpf_map *map;
+		uint32_t entries;
+	} sizes[] = {
+		{ s->maps.ring, size },
+		{ s->maps.losses, e->cpus },
+		{ s->maps.scratches, e->cpus + 1 },
+		{ s->maps.mapping_rings, e->cpus },
+		{ s->maps.known_files, conf->new_files ? KNOWN_FILES : 1 },
+	};
+	int err = 0;
+	size_t i;
 
 	bpf_program__set_autoload(s->progs.quark_sys_exit, conf->syscalls);
 	bpf_program__set_autoattach(s->progs.quark_task, false);
@@ -120,16 +132,8 @@ static int ebpf_configure(struct ebpf *e, const struct quark_backend_conf *conf)
 	s->rodata->quark_cpus = e->cpus;
 	s->rodata->quark_half = size / 2;
 	find_home(e);
-	err = bpf_map__set_max_entries(s->maps.ring, size);
-	if (!err)
-		err = bpf_map__set_max_entries(s->maps.losses, e->cpus);
-	if (!err)
-		err = bpf_map__set_max_entries(s->maps.scratches, e->cpus + 1);
-	if (!err)
-		err = bpf_map__set_max_entries(s->maps.mapping_rings, e->cpus);
-	if (!err && conf->new_files)
-		err = bpf_map__set_max_entries(s->maps.known_files,
-					       KNOWN_FILES);
+	for (i = 0; !err && i < ARRAY_SIZE(sizes); i++)
+		err = bpf_map__set_max_entries(sizes[i].map, sizes[i].entries);
 	return err;
 }
 
@@ -156,8 +160,8 @@ static int ebpf_unpack(void *arg, void *data, size_t len)
 }
 
 /*
- * Without a descriptor for its BTF libbpf goes on, and the kernel then refuses the
- * map that needs it (task storage) with EINVAL.
+ * Without a free descriptor for its BTF libbpf continues, and the kernel then
+ * refuses the map that needs it (task storage) with EINVAL.
  */
 static int load_error(int err)
 {
@@ -224,14 +228,14 @@ static int ebpf_open(void **bp, const struct quark_backend_conf *conf,
 {
 	struct ebpf *e = calloc(1, sizeof(*e));
 	libbpf_print_fn_t print;
-	int err, cpus;
+	int err = cpus_number();
 
 	if (!e)
 		return -ENOMEM;
 	print = libbpf_set_print(ebpf_no_print);
-	cpus = cpus_number();
-	e->cpus = cpus > 0 ? cpus : 0;
-	err = cpus > 0 ? ebpf_start(e, conf, fn, arg) : cpus;
+	e->cpus = MAX(err, 0);
+	if (err > 0)
+		err = ebpf_start(e, conf, fn, arg);
 	if (err)
 		ebpf_close(e);
 	else
@@ -300,7 +304,7 @@ static void ebpf_losses(void *b, struct quark_loss_report *out)
 	}
 }
 
-/* The iterator's output is a stream of records, cut anywhere by read(2). */
+/* The iterator's output is a stream of records; read(2) may end inside one. */
 static int walk_records(int fd, char *buf, size_t size, ring_fn fn, void *arg)
 {
 	const struct abi_quark_image *im;
@@ -353,7 +357,7 @@ static int ebpf_walk(void *b, ring_fn fn, void *arg)
 	return err;
 }
 
-/* The thread group's first thread, by an iterator of this thread alone. */
+/* The leader alone, by an iterator of one thread. */
 static bool ebpf_look(void *b, uint32_t pid, struct abi_quark_image *im)
 {
 	struct ebpf *e = b;
