@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * leader: how a process came into the system. A few of them are told by what
- * they are or below what they are; everything else is as its parent.
+ * leader: how a process came into the system. Some are recognized by their own or
+ * their parent's program; all others inherit their parent's entry leader.
  */
 #include <string.h>
 
@@ -39,7 +39,7 @@ static uint32_t of_session(const struct quark_process *p,
 	}
 	if (!parent)
 		return QUARK_ELT_UNKNOWN;
-	/* The session's own program has a name of its own since OpenSSH 9.8. */
+	/* Since OpenSSH 9.8 a session's program is "sshd-session". */
 	if (is_named(parent, "sshd", true))
 		return QUARK_ELT_SSHD;
 	if (is_named(parent, "ssm-session-worker", false) && on_pts(p))
@@ -83,7 +83,7 @@ void quark_entry_leader(struct quark_process *p,
 		p->proc_entry_leader_type = parent->proc_entry_leader_type;
 		p->proc_entry_leader = parent->proc_entry_leader;
 	} else if (p->proc_ppid == 1) {
-		/* What that is, is known where nothing else of it is. */
+		/* Known also where pid 1 is not in the cache. */
 		p->proc_entry_leader_type = QUARK_ELT_INIT;
 		p->proc_entry_leader = 1;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* lookup: the cached processes, as the public interface shows them. */
+/* lookup: the public interface to the cached processes. */
 #include <errno.h>
 #include <string.h>
 

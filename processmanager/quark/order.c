@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * order: records sorted by time. They come nearly sorted (a ring is in the order
- * of reservation, microseconds off), so a place is looked for from the end.
+ * order: records sorted by time. They arrive nearly sorted (a ring is in the order
+ * of reservation, microseconds off), so the place is searched from the end.
  */
 #include <string.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * parent: whose child a process is now. The children of one that ended have another
- * parent, all of them the same one: who it is depends on who is a subreaper, which no
- * record tells, so one of them is looked up.
+ * parent: the current parent of a process. The children of a process that ended all
+ * get the same new parent. It depends on which process is a subreaper, which no
+ * record contains, so the parent of one child is looked up.
  */
 #include "processmanager/quark/priv.h"
 
@@ -15,10 +15,7 @@ void quark_set_parent(struct quark_queue_priv *qq, struct quark_proc *proc,
 		quark_cache_adopt(proc, known);
 }
 
-/*
- * So many children are looked up, of which the first ones may be gone; at the reap
- * it is tried again.
- */
+/* Children to look up: the first ones may be gone. The reap tries again. */
 #define HEIR_TRIES 4
 
 void quark_reparent(struct quark_queue_priv *qq, struct quark_proc *old)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * rules: which events pass, which are dropped, which processes are poisoned. The
- * first rule that passes or drops decides; poison marks and goes on.
+ * first rule that passes or drops decides; poison tags and continues.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ int quark_rule_match_field(struct quark_rule *r, struct quark_rule_field field)
 {
 	struct quark_rule_field *f;
 
-	/* One of the known ones, and not yet there: all of them must match. */
+	/* Exactly one known bit, and a valid pattern. */
 	if (!field.code || field.code & (field.code - 1) ||
 	    field.code & ~ALL_FIELDS ||
 	    (field.code & HAS_PATH &&
@@ -84,7 +84,7 @@ int quark_rule_match_field(struct quark_rule *r, struct quark_rule_field field)
 	return 0;
 }
 
-/* Each piece between two stars where it first occurs; the last one at the end. */
+/* Matches each piece between two stars at its first occurrence, the last at the end. */
 static bool path_matches(const char *pattern, const char *path)
 {
 	const char *star = strchr(pattern, '*'), *end = path + strlen(path);
@@ -127,7 +127,7 @@ static bool field_matches(const struct quark_rule_field *f,
 		return p->exe && path_matches(f->path, p->exe);
 	case QUARK_RF_POISON:
 		return p->poison_tag & f->poison_tag;
-	default: /* no event of this library has a file */
+	default: /* no event has a file */
 		return false;
 	}
 }
@@ -175,7 +175,7 @@ uint64_t quark_ruleset_poison(struct quark_ruleset *rs,
 			continue;
 		if (r->action != QUARK_RA_POISON)
 			break;
-		/* Rules behind it see the poison. */
+		/* Later rules match the new poison too. */
 		tag |= r->poison_tag;
 		p.poison_tag |= r->poison_tag;
 	}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rules_parse: rules out of text.
+ * rules_parse: the parser of rules.
  *
  *   RULE  := (pass | drop | poison N) on (any | MATCH [,] MATCH ...)
  *   MATCH := FIELD VALUE
  *
- * One a line; "#" begins a comment, quotes keep blanks together, a backslash
- * takes the next character as it is, the end of a line included.
+ * One rule per line; "#" begins a comment, words with blanks are quoted, a backslash
+ * makes the next character literal, or joins the next line.
  */
 #include <errno.h>
 #include <limits.h>
@@ -38,11 +38,9 @@ struct parser {
 	bool failed;
 };
 
-static void refuse_at(struct parser *s, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-
-/* The first error is the one that counts. */
-static void refuse_at(struct parser *s, const char *fmt, ...)
+/* Keeps the first error. */
+static void __attribute__((format(printf, 2, 3)))
+refuse_at(struct parser *s, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -192,21 +190,16 @@ static void rules_value(struct parser *s, struct quark_rule *r, uint64_t code)
 	if (code == QUARK_RF_POISON) {
 		f.poison_tag = rules_number(s, UINT64_MAX);
 	} else if (code == QUARK_RF_PROCESS_COMM) {
-		if (s->token != WORD || strlen(s->word) >= sizeof(f.comm)) {
+		if (s->token != WORD || strlen(s->word) >= sizeof(f.comm))
 			refuse_at(s,
 				  "a name of at most 15 characters is missing");
-			return;
-		}
-		memcpy(f.comm, s->word, strlen(s->word));
+		else
+			memcpy(f.comm, s->word, strlen(s->word));
 	} else if (code == QUARK_RF_PROCESS_EXE || code == QUARK_RF_FILE_PATH) {
-		if (s->token != WORD) {
+		if (s->token != WORD)
 			refuse_at(s, "a pattern is missing");
-			return;
-		}
-		if (strstr(s->word, "**")) {
+		else if (strstr(s->word, "**"))
 			refuse_at(s, "\"**\" is in a pattern");
-			return;
-		}
 		f.path = s->word;
 	} else {
 		f.pid = rules_number(s, UINT32_MAX);
@@ -215,7 +208,7 @@ static void rules_value(struct parser *s, struct quark_rule *r, uint64_t code)
 		return;
 	if (quark_rule_match_field(r, f))
 		refuse_at(s, "%s", strerror(errno));
-	/* The numbers have been passed over already. */
+	/* rules_number() has read the next token already. */
 	if (f.path == s->word || code == QUARK_RF_PROCESS_COMM)
 		rules_next(s);
 }
@@ -296,17 +289,16 @@ static void rules_rule(struct parser *s, struct quark_ruleset *rs)
 int quark_ruleset_parse_text(struct quark_ruleset *rs, const char *buf,
 			     size_t len, char *err, size_t errlen)
 {
+	struct parser s = { .p = buf,
+			    .end = buf + len,
+			    .line = 1,
+			    .column = 1,
+			    .err = err,
+			    .errlen = errlen };
 	struct quark_ruleset add;
 	struct quark_rule *rules;
-	struct parser s;
 	size_t i;
 
-	memset(&s, 0, sizeof(s));
-	s.p = buf;
-	s.end = buf + len;
-	s.line = s.column = 1;
-	s.err = err;
-	s.errlen = errlen;
 	quark_ruleset_init(&add);
 	for (rules_next(&s); !s.failed && s.token != END;) {
 		if (s.token == NEWLINE)
@@ -314,15 +306,12 @@ int quark_ruleset_parse_text(struct quark_ruleset *rs, const char *buf,
 		else
 			rules_rule(&s, &add);
 	}
-	if (s.failed) {
-		quark_ruleset_clear(&add);
-		errno = EINVAL;
-		return -1;
-	}
-	if (!add.n_rules)
+	if (!s.failed && !add.n_rules)
 		return 0;
-	rules = realloc(rs->rules,
-			(rs->n_rules + add.n_rules) * sizeof(*rules));
+	errno = EINVAL;
+	rules = s.failed ? NULL
+			 : realloc(rs->rules, (rs->n_rules + add.n_rules) *
+						      sizeof(*rules));
 	if (!rules) {
 		quark_ruleset_clear(&add);
 		return -1;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * walk: reads the processes that there are, once when the queue is opened, and
- * again after a loss, when the cache may have missed births, images and ends.
+ * scan: reads all processes, when the queue is opened, and again after a loss, when
+ * the cache may lack forks, execs and exits.
  *
- * At the first time, records older than the walk are in what it read. At a later
- * one nothing may be taken for said that is still on its way in the ring: what is
- * there anyhow is made good twice; who is not in the walk is taken for gone, and
- * those who are get the names and ids that it read, only when all records up to
- * the walk's time have been applied.
+ * The first scan includes the changes of all older records. During a rescan, events
+ * for what it reads may still be in the ring: new processes and images are applied
+ * at once, and once more by their own records. Only when all records up to the
+ * rescan's time are applied, processes missing from it are presumed dead, and the
+ * others get the names and ids that it read.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,9 +15,9 @@
 
 #include "processmanager/quark/priv.h"
 
-/* So that losses without end cost little, and a second one is no second away. */
+/* Limits the cost of permanent losses, and the delay of a second rescan. */
 #define AGAIN_NS (300 * CLOCK_NSEC_PER_MSEC)
-/* Bytes of records that wait for their strings, beyond which they are read. */
+/* Bytes of records at which their strings are read. */
 #define RECORDS_MAX (64 * 1024)
 
 struct walk {
@@ -27,13 +27,12 @@ struct walk {
 	bool first;
 	ring_fn fn;
 	struct strbuf task; /* the record of a hidden process */
-	/* Records that wait until the strings of all of them are read. */
-	struct strbuf records;
+	struct strbuf records; /* not applied yet: their strings are not read */
 	struct quark_text texts[QUARK_TEXTS_MAX];
 	size_t n;
 };
 
-/* One behind the other, each behind its length and 8-aligned. */
+/* Appends a record: its length, then the record, 8-aligned. */
 static int add_record(struct strbuf *sb, const void *data, size_t len)
 {
 	static const char zeros[8];
@@ -45,7 +44,7 @@ static int add_record(struct strbuf *sb, const void *data, size_t len)
 	return sb->failed ? -ENOMEM : 0;
 }
 
-/* The one at *at, which becomes that of the next. NULL: there is no more. */
+/* The record at *at; moves *at to the next. NULL: there are no more. */
 static const struct abi_quark_image *next_record(const struct strbuf *sb,
 						 size_t *at, uint64_t *len)
 {
@@ -84,7 +83,7 @@ static int apply_records(struct walk *w)
 	return err;
 }
 
-/* To be applied with others: a job for each would take twice the time. */
+/* Collects records: a job of the reader for each would take twice the time. */
 static int walk_first(void *arg, void *data, size_t len)
 {
 	const struct abi_quark_image *im = data;
@@ -113,7 +112,7 @@ static int walk_again(void *arg, void *data, size_t len)
 	struct walk *w = arg;
 	int err;
 
-	/* Until all that happened before it has been applied. */
+	/* Applied when all older records are. */
 	err = add_record(&w->qq->shown, data, len);
 	if (err)
 		return err;
@@ -126,12 +125,12 @@ static int walk_again(void *arg, void *data, size_t len)
 	return walk_first(arg, data, len);
 }
 
-/* --- who is there and was not shown ------------------------------------------ */
+/* --- processes that the backend's scan lacks ---------------------------------- */
 
 /*
- * The exact key of one of which a clock tick of the start is known: those of its
- * children that the kernel showed name it as their parent. Without one it stays
- * out: under a start of our own it would be another one to all that tells of it.
+ * The exact key of a process of which only the clock tick of the start is known:
+ * its children that the kernel showed have it as their parent's key. Without such a
+ * child it is left out: with an inexact key, no record would find its entry.
  */
 static bool exact_key(const struct quark_cache *c, struct abi_key *key)
 {
@@ -153,7 +152,7 @@ static bool exact_key(const struct quark_cache *c, struct abi_key *key)
 	return found;
 }
 
-/* Who began with the walk, or behind it: its fork is on its way in the ring. */
+/* Not of a process that began after the scan did: the ring has its fork. */
 static int walk_hidden(void *arg, uint32_t pid)
 {
 	uint64_t tick = procfs_tick();
@@ -176,7 +175,7 @@ static int walk_hidden(void *arg, uint32_t pid)
 		im->parent.exec_id = p->rec->p.key.exec_id;
 	}
 	err = w->fn(w, w->task.data, w->task.len);
-	/* It may be the parent of another one. */
+	/* It may be the parent of the next one. */
 	return err ? err : apply_records(w);
 }
 
@@ -193,7 +192,7 @@ static int scan_processes(struct quark_queue_priv *qq, bool first)
 	err = qq->backend->walk(qq->b, w.fn, &w);
 	if (!err)
 		err = apply_records(&w);
-	/* Without a /proc nobody more is known. */
+	/* Without a /proc there are no others. */
 	if (!err && procfs_numbers("/proc", walk_hidden, &w) == -ENOMEM)
 		err = -ENOMEM;
 	strbuf_fini(&w.records);
@@ -226,7 +225,7 @@ static void bury_missing(struct quark_queue_priv *qq)
 	}
 }
 
-/* What changed in the gap. Without memory some of it stays as it was told. */
+/* Applies what changed in the gap. Without memory the rest stays as it was. */
 static void refresh_shown(struct quark_queue_priv *qq)
 {
 	struct strbuf sb = STRBUF_INIT;
@@ -256,9 +255,9 @@ void quark_walk_again(struct quark_queue_priv *qq)
 		return;
 	TAILQ_FOREACH(p, &qq->cache.all, link)
 		p->missing = !p->exited;
-	/* Without memory it is tried again, a moment later. */
+	/* Without memory it is tried again, AGAIN_NS later. */
 	qq->last_walk = clock_boottime_ns();
-	/* One whose outcome was not looked at yet is done again, too. */
+	/* Replaces a rescan whose result was not applied yet. */
 	qq->shown_gap =
 		qq->walked ? MIN(qq->shown_gap, qq->gap_from) : qq->gap_from;
 	strbuf_fini(&qq->shown);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * socket: the calls of the published interface that belong to QQ_SOCK_CONN.
- * quark_queue_open() refuses that flag, so there is no queue with connections.
+ * socket: the calls of the published interface for QQ_SOCK_CONN. No queue has
+ * connections, since quark_queue_open() refuses that flag.
  */
 #include <errno.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * unpack: a record of the ring (struct abi_quark_packed) becomes what it was
- * before bpf/quark.bpf.c packed it. A function of (buf, len); nothing in the
- * buffer is believed but what the strings' lengths say, which is apply.c's.
+ * unpack: restores a record of the ring (struct abi_quark_packed) to what it was
+ * before bpf/quark.bpf.c packed it. A function of (buf, len) that checks the buffer,
+ * except for the lengths of strings, which apply.c checks.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "processmanager/quark/priv.h"
 
 #define HEAD_WORDS (sizeof(struct abi_quark_head) / 4)
-/* Of the mask, in front of the words behind the head. */
+/* Bits of the mask; from FIRST_WORD on, the words behind the head. */
 #define TID 0
 #define EXEC_ID_HIGH 1
 #define FIRST_WORD 2
@@ -27,7 +27,7 @@ static const size_t sizes[] = {
 ABI_QUARK_KINDS(X)
 #undef X
 
-/* The next word, if the mask has it; the caller has counted them. */
+/* The next word, or 0 if the mask lacks it; the caller checked the length. */
 static uint32_t unpack_next_word(uint64_t mask, unsigned int bit,
 				 const char **at)
 {

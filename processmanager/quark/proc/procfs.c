@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * procfs: what the task iterator cannot read, since it lies in the memory of
- * other processes. Everything goes through one descriptor of /proc/PID, and that
- * it is still the process meant is seen by its start time.
+ * procfs: what the task iterator cannot read, since it is in the memory of other
+ * processes. All through one descriptor of /proc/PID; the start time shows that it
+ * is still the same process.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +13,10 @@
 
 #include "processmanager/quark/priv.h"
 
-/* A line a hierarchy, of which a kernel has a dozen; more is cut. */
+/* A line for each of about a dozen hierarchies; the rest is cut. */
 #define CGROUP_TEXT_MAX 32768
 
-/* Appends a file, 'max' bytes at most. The bytes read, or -errno. */
+/* Appends at most 'max' bytes of a file. The bytes read, or -errno. */
 static ssize_t quark_procfs_append(int dirfd, const char *name, size_t max,
 				   struct strbuf *sb)
 {
@@ -58,7 +58,7 @@ bool quark_procfs_exists(uint32_t pid, uint64_t start_boottime)
 	int dirfd = procfs_open(pid);
 	bool same;
 
-	/* It is gone if that is what was said, not for want of a descriptor. */
+	/* Only ENOENT means that it is gone; a lack of descriptors does not. */
 	if (dirfd < 0)
 		return dirfd != -ENOENT;
 	errno = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * procfs_task: a process that the backend's walk does not show, out of /proc, as
- * the record that the walk would have made of it. Seen of a host's first process
- * from which the kernel keeps BPF programs away.
+ * procfs_task: reads a process that the backend's scan does not show from /proc, as
+ * a record of the scan. Seen with the first process of a host, which the kernel
+ * hides from BPF programs.
  *
- * What /proc does not let out stays unknown; and of its start it tells clock ticks
- * only, which is for the caller to make exact.
+ * What /proc does not contain stays unknown. The start is in clock ticks; the
+ * caller makes it exact.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ size_t quark_procfs_link(uint32_t pid, const char *name, struct strbuf *sb)
 	return n;
 }
 
-/* The start is that of its clock tick. */
+/* False for a zombie. */
 static bool take_stat(const struct procfs_stat *st, struct abi_quark_image *im)
 {
 	im->parent.tgid = st->ppid;
@@ -44,11 +44,10 @@ static bool take_stat(const struct procfs_stat *st, struct abi_quark_image *im)
 	im->ids.tty_minor = (st->tty & 0xff) | (st->tty >> 12 & 0xfff00);
 	im->head.flags = st->kthread ? ABI_QUARK_KTHREAD : 0;
 	im->head.key.start_boottime = st->start;
-	/* A zombie is no news. */
 	return st->state != 'Z' && st->state != 'X';
 }
 
-/* See proc_pid_status(5). Control characters of the name are escaped there. */
+/* See proc_pid_status(5); it escapes control characters of the name. */
 static void parse_status(const char *text, struct abi_quark_ids *ids)
 {
 	struct {
@@ -100,7 +99,7 @@ bool quark_procfs_stat(uint32_t pid, const char *name, struct stat *st)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
-	/* As it is cached: its file system may never answer. */
+	/* Cached attributes: the file system may never answer. */
 	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &sx))
 		return false;
 	memset(st, 0, sizeof(*st));
@@ -148,7 +147,7 @@ static bool read_numbers(uint32_t pid, struct abi_quark_image *im)
 	return true;
 }
 
-/* Arguments are read with those of all others, by quark_apply_walk(). */
+/* Without arguments, which scan.c reads for several processes at once. */
 bool quark_procfs_task(uint32_t pid, struct strbuf *sb)
 {
 	struct abi_quark_image im;
