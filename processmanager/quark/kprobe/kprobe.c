@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * kprobe: the same records as ebpf's, where BPF programs may not be loaded: perf
- * events of the probes that kprobe_events.c makes, one ring a CPU.
+ * kprobe: the same records as ebpf's, where BPF programs must not be loaded: perf
+ * events of the probes that kprobe_events.c makes, one ring per CPU.
  *
  * A ring is in the order of one CPU; all are drained together, the oldest record
- * first. A record's time is taken a moment before its place in the ring, and a
- * CPU may be interrupted in between, so the watermark stays a few milliseconds
- * behind the clock instead of one. In a virtual machine the CPU itself may be
- * taken away there, for as long as the host pleases. How long records have been on
- * their way shows in those that appear behind an earlier look at their ring; the
- * watermark keeps a multiple of the longest of late (what came later still is
- * counted as late).
- * What did not fit is counted by the kernel for each event (PERF_FORMAT_LOST,
- * 6.0) and asked for when a ring was found nearly full or says so itself.
+ * first. A record gets its time before its place in the ring, and the CPU may be
+ * interrupted in between, or stopped in a virtual machine, for any time. So the
+ * watermark is a few milliseconds behind the clock instead of one. Records that
+ * appear after a drain but are older than it show the delay; the watermark keeps a
+ * multiple of the longest recent one. Records with a longer delay count as late.
+ *
+ * The kernel counts lost records for each event (PERF_FORMAT_LOST, 6.0). They are
+ * read when a ring was nearly full or has a record of a loss.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,23 +26,23 @@
 #define SLACK_KEPT_NS (10 * CLOCK_NSEC_PER_SEC)
 #define WALK_RING (64 * 1024)
 #define NEARLY_FULL (4 * 8192) /* PERF_MAX_TRACE_SIZE */
-/* Where the kernel has no tracepoint for it, CPUs are looked for so often. */
+/* How often CPUs are polled, for kernels without the tracepoint. */
 #define FOLLOW_NS CLOCK_NSEC_PER_SEC
 
 struct kprobe {
 	struct kprobe_events events;
 	struct quark_backend_conf conf;
 	struct kprobe_cpus cpus;
-	bool follow; /* a CPU came or went */
+	bool follow; /* a CPU went online or offline */
 	uint64_t followed;
 	int64_t offset; /* of CLOCK_BOOTTIME to CLOCK_MONOTONIC */
 	uint64_t watermark;
-	uint64_t slack; /* the watermark is behind the clock by */
+	uint64_t slack; /* how far the watermark is behind the clock */
 	uint64_t slack_since;
 	struct kprobe_record record;
 	struct kprobe_values values, asked;
 	int walk_fd;
-	pid_t walk_tid; /* whose reading of /proc/PID/stat it sees */
+	pid_t walk_tid; /* the thread whose reads of /proc/PID/stat it sees */
 	struct perfring walk_ring;
 	char walk_scratch[PERFRING_RECORD_MAX];
 	ring_fn fn;
@@ -53,9 +50,9 @@ struct kprobe {
 };
 
 /*
- * perf stamps its tracepoints with CLOCK_MONOTONIC at best; what CLOCK_BOOTTIME
- * is ahead of it, the time spent suspended, hardly ever changes. It is measured
- * between two readings and kept while it is possible, so it does not jitter.
+ * perf has no CLOCK_BOOTTIME for tracepoints, so records have CLOCK_MONOTONIC. The
+ * difference, the time spent suspended, rarely changes. It is measured between two
+ * readings and kept while it is within them, so that it does not jitter.
  */
 static void follow_offset(struct kprobe *k)
 {
@@ -68,7 +65,7 @@ static void follow_offset(struct kprobe *k)
 		k->offset = least + (most - least) / 2;
 }
 
-/* --- the walk --------------------------------------------------------------- */
+/* --- the scan --------------------------------------------------------------- */
 
 static void close_walk(struct kprobe *k)
 {
@@ -79,7 +76,7 @@ static void close_walk(struct kprobe *k)
 	k->walk_tid = 0;
 }
 
-/* Of the reader's thread, which becomes another one when it is abandoned. */
+/* For the reader's thread; after a timeout that is another one. */
 static int open_walk(struct kprobe *k)
 {
 	pid_t tid = patience_tid(&k->conf.reader->patience);
@@ -114,40 +111,42 @@ static bool kprobe_ask(void *arg, uint32_t pid, struct kprobe_values *v)
 
 	if (open_walk(k))
 		return false;
-	/* The probe reads the task before its stat is read, which may wait. */
+	/* The probe reads the task before the read of its stat may block. */
 	quark_reader_start(k->conf.reader, pid);
 	for (perfring_begin(r); kprobe_ring_peek(r, &p); perfring_skip(r))
 		if (p.sample && kprobe_decode(k->events.ev, p.raw, p.raw_len,
 					      v) == KPROBE_WALK)
 			found = v->tgid == pid;
-	/* What the strings point into is overwritten by the next one at most. */
+	/* Strings point into the ring, until the next call overwrites them. */
 	perfring_end(r);
 	return found;
 }
 
+struct kprobe_scan {
+	struct kprobe *k;
+	ring_fn fn;
+	void *arg;
+};
+
+static int kprobe_scan_one(void *arg, uint32_t pid)
+{
+	const struct kprobe_scan *scan = arg;
+	struct kprobe *k = scan->k;
+	/* Read first: what is read next includes all earlier changes. */
+	const struct kprobe_sample s = { .time = clock_boottime_ns() };
+
+	if (!kprobe_ask(k, pid, &k->asked))
+		return 0;
+	return kprobe_record(&k->record, KPROBE_WALK, &s, &k->asked, scan->fn,
+			     scan->arg);
+}
+
 static int kprobe_walk(void *b, ring_fn fn, void *arg)
 {
-	struct kprobe *k = b;
-	struct kprobe_sample s = { 0 };
-	struct dirent *d;
-	uint32_t pid;
-	int err = 0;
-	DIR *dir;
+	struct kprobe_scan scan = { b, fn, arg };
+	int err = open_walk(scan.k);
 
-	err = open_walk(k);
-	dir = err ? NULL : opendir("/proc");
-	if (!dir)
-		return err ? err : -errno;
-	while (!err && (d = readdir(dir))) {
-		pid = strtoul(d->d_name, NULL, 10);
-		/* First, so that whatever came before it is in what is read. */
-		s.time = clock_boottime_ns();
-		if (pid && kprobe_ask(k, pid, &k->asked))
-			err = kprobe_record(&k->record, KPROBE_WALK, &s,
-					    &k->asked, fn, arg);
-	}
-	closedir(dir);
-	return err;
+	return err ? err : procfs_numbers("/proc", kprobe_scan_one, &scan);
 }
 
 /* --- draining --------------------------------------------------------------- */
@@ -201,7 +200,7 @@ static int take_sample(struct kprobe *k, int cpu, const struct kprobe_perf *p)
 		return 0;
 	case KPROBE_CWD:
 	case KPROBE_CGROUP:
-		/* The probe sees no task, but he still is what he became. */
+		/* No task argument; the change has already taken effect. */
 		if (!kprobe_ask(k,
 				id == KPROBE_CWD ? s.tgid : (uint32_t)v->tp_pid,
 				&k->asked))
@@ -236,7 +235,7 @@ static int kprobe_oldest(const struct kprobe_cpus *cpus)
 	return best;
 }
 
-/* It was stamped before its ring was looked at without it. */
+/* A record is older than the last drain of its ring, which did not find it. */
 static void note_delay(struct kprobe *k, const struct kprobe_cpu *c,
 		       uint64_t time)
 {
@@ -251,7 +250,7 @@ static void note_delay(struct kprobe *k, const struct kprobe_cpu *c,
 	k->slack_since = clock_boottime_ns();
 }
 
-/* Less again, when nothing needs it any more. */
+/* Halves the slack when no recent record needed it. */
 static void ease_slack(struct kprobe *k, uint64_t now)
 {
 	if (now < k->slack_since + SLACK_KEPT_NS)
@@ -278,7 +277,7 @@ static int take_one(struct kprobe *k, int cpu)
 	return ret;
 }
 
-/* All rings, what is in them now, by time. 0 or what fn returned. */
+/* Drains what is in all rings now, by time. 0 or what fn returned. */
 static int kprobe_drain_rings(struct kprobe *k, int *n)
 {
 	uint64_t now = clock_boottime_ns();
@@ -324,7 +323,7 @@ static int kprobe_consume(void *b)
 		}
 		k->follow = false;
 		ret = kprobe_drain_rings(k, &n);
-		/* With room in the rings again: no more are lost meanwhile. */
+		/* After the drain, when the rings have room again. */
 		k->follow |= kprobe_cpus_settle(&k->cpus);
 	} while (!ret && k->follow);
 	if (ret)
@@ -375,7 +374,7 @@ static void kprobe_losses(void *b, struct quark_loss_report *out)
 	memset(&k->cpus.lost, 0, sizeof(k->cpus.lost));
 }
 
-/* --- the whole -------------------------------------------------------------- */
+/* --- the backend ------------------------------------------------------------ */
 
 static void kprobe_close(void *b)
 {

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * kprobe_cpus: the perf events of the probes and their rings, one a CPU.
+ * kprobe_cpus: the perf events of the probes and their rings, one per CPU.
  *
- * perf takes its events off a CPU that goes offline, for good: they stay open and
- * stay silent when it comes back (perf_event_exit_cpu()). So the ring of a CPU
- * that went is read out and closed, and one that came gets a new one. Which it is
- * the tracepoint cpuhp_exit says: its last record of a CPU follows when it is up,
- * or gone. Whether a CPU went and came back between two looks is seen by its
- * event's clock, which then stands still.
- * What ran on a CPU before its ring was opened nobody has counted: it is
- * reported as a loss of unknown size.
+ * perf removes its events from a CPU that goes offline: they stay open but silent,
+ * also when it is online again (perf_event_exit_cpu()). So the ring of a CPU that
+ * went offline is drained and closed, and one that went online gets a new ring. The
+ * tracepoint cpuhp_exit reports the CPU: its last record comes after the change. If
+ * a CPU went offline and online again between two calls, its event's clock stands.
+ * Events on a CPU before its ring was opened are reported as a loss of unknown size.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -97,7 +95,7 @@ static void close_cpu(struct kprobe_cpu *k)
 	free(k);
 }
 
-/* One more event; the first owns the ring, which the others share. */
+/* Opens one more event; the first owns the ring, which the others share. */
 static int add_event(struct kprobe_cpus *c, struct kprobe_cpu *k,
 		     enum kprobe_id id, int cpu)
 {
@@ -158,7 +156,7 @@ static int kprobe_cpus_open_all(struct kprobe_cpus *c)
 		if (!cpus_has(&online, cpu))
 			continue;
 		err = open_cpu(c, cpu);
-		if (err == -ENODEV) /* went meanwhile */
+		if (err == -ENODEV) /* went offline meanwhile */
 			err = 0;
 		else
 			open++;
@@ -179,7 +177,7 @@ int kprobe_cpus_open(struct kprobe_cpus *c, const struct kprobe_events *events,
 	err = c->epfd < 0 ? -errno : MIN(n, 0);
 	if (!err) {
 		c->n = n;
-		/* All of them within the budget, whatever CPUs come up. */
+		/* All possible CPUs together are within the budget. */
 		c->ring_size = perfring_size(RING_MIN, conf->ring_bytes / n);
 		c->cpu = calloc(c->n, sizeof(*c->cpu));
 		c->blind = calloc(c->n, sizeof(*c->blind));
@@ -211,7 +209,7 @@ void kprobe_cpus_close(struct kprobe_cpus *c)
 	memset(c, 0, sizeof(*c));
 }
 
-/* --- coming and going --------------------------------------------------------- */
+/* --- hotplug ------------------------------------------------------------------ */
 
 static void kprobe_cpus_count_lost(struct kprobe_cpus *c, uint64_t first,
 				   uint64_t last)
@@ -230,9 +228,9 @@ static void kprobe_cpus_came_online(struct kprobe_cpus *c, int cpu,
 	int err = open_cpu(c, cpu);
 
 	c->blind[cpu] = err == -ENODEV ? now : clock_boottime_ns();
-	if (err == -ENODEV) /* not up yet, or on its way out */
+	if (err == -ENODEV) /* not online yet, or going offline */
 		return;
-	/* Also without a ring, until there is one. */
+	/* Also if the ring could not be opened. */
 	c->lost.uncounted = true;
 	kprobe_cpus_count_lost(c, since, c->blind[cpu]);
 }
@@ -260,7 +258,7 @@ void kprobe_cpus_follow(struct kprobe_cpus *c, uint64_t now)
 	cpus_fini(&online);
 }
 
-/* What each event of the CPU has lost since it was asked last. */
+/* Adds what each event of the CPU has lost since the last call. */
 static void count_losses(struct kprobe_cpus *c, struct kprobe_cpu *k,
 			 uint64_t now)
 {

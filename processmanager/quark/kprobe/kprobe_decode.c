@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * kprobe_decode: what the kernel wrote, taken apart: a record of a perf ring
+ * kprobe_decode: parses what the kernel wrote: a record of a perf ring
  * (perf_event_open(2)), the members that a probe put into it, and the text in
- * tracefs that says where they lie (Documentation/trace/events.rst). Functions of
- * (buf, len) only; nothing in the buffer is believed.
+ * tracefs that has their places (Documentation/trace/events.rst). Functions of
+ * (buf, len) only, which check all of the buffer.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -20,7 +20,7 @@ struct sample_head {
 	uint32_t size;
 } __attribute__((packed));
 
-/* What ends every other record, as sample_id_all is set: TID and TIME. */
+/* The end of every other record, as sample_id_all is set: TID and TIME. */
 struct sample_id {
 	uint32_t pid, tid;
 	uint64_t time;
@@ -72,7 +72,7 @@ int kprobe_perf(const void *buf, size_t len, struct kprobe_perf *out)
 
 /* --- a probe's members -------------------------------------------------------- */
 
-/* A string of the kernel's: where it is and how long, from the record's start. */
+/* A string's length and its offset from the record's start (__data_loc). */
 static void decode_span(const char *raw, size_t len, uint32_t loc,
 			struct quark_span *out)
 {
@@ -101,7 +101,7 @@ int kprobe_decode(const struct kprobe_event ev[KPROBE_MAX], const void *raw,
 		;
 	if (id == KPROBE_MAX)
 		return -1;
-	/* Not what is kilobytes: it is read as far as its length was. */
+	/* Not 'args' and 'env', which are large: their lengths are cleared. */
 	memset(v, 0, offsetof(struct kprobe_values, args));
 	memset(&v->clone_flags, 0,
 	       sizeof(*v) - offsetof(struct kprobe_values, clone_flags));
@@ -130,7 +130,7 @@ static const char *kprobe_format_find(const char *at, const char *end,
 	return memmem(at, end - at, what, strlen(what));
 }
 
-/* "offset:16", in that line; -1 if there is none, or none that fits. */
+/* "offset:16", in that line; -1: missing, or too large. */
 static int kprobe_format_number(const char *at, const char *end,
 				const char *what)
 {
@@ -167,7 +167,7 @@ int kprobe_format(const char *format, size_t len, const char *name,
 			eol = end;
 		semi = memchr(line, ';', eol - line);
 		at = semi ? memchr(line, '[', semi - line) : NULL;
-		/* "char[] name" has one too, in front. */
+		/* "char[] name" has one in front of the name. */
 		if (!at || memchr(at, ' ', semi - at))
 			at = semi;
 		line = eol;

@@ -2,18 +2,18 @@
 /*
  * kprobe_events: the probes. Each is one line written to tracefs' kprobe_events
  * (Documentation/trace/kprobetrace.rst): a function whose argument is the task,
- * and what to fetch by following pointers from there, with offsets out of BTF.
- * Then its "format" tells where in a raw record each fetched value lies.
+ * and values to fetch by following pointers from there, with offsets from BTF. Its
+ * "format" then has the place of each value in a raw record.
  *
- * The functions were chosen by where they are called: uprobe_copy_process() is
- * what follows the tracepoint task_newtask, proc_exec_connector() what follows
- * sched_process_exec, delayed_put_task_struct() what calls sched_process_free,
- * taskstats_exit() precedes sched_process_exit and knows whether the group is
- * dead. proc_tgid_stat() serves /proc/PID/stat: who reads that file makes the
- * probe look at that task, which is how the walk gets at the same values.
+ * The functions were chosen by where the kernel calls them: uprobe_copy_process()
+ * follows the tracepoint task_newtask, proc_exec_connector() follows
+ * sched_process_exec, delayed_put_task_struct() calls sched_process_free,
+ * taskstats_exit() precedes sched_process_exit and has group_dead.
+ * proc_tgid_stat() serves /proc/PID/stat: reading that file makes the probe read
+ * that task, so a scan gets the same values.
  *
- * The group's name says which process made it (struct owner), so that what a
- * killed one has left behind is found by the next that opens a queue.
+ * The group's name contains the process that made it (struct owner), so the next
+ * open of a queue removes the probes of a killed process.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -30,7 +30,7 @@
 
 #include "processmanager/quark/kprobe/kprobe.h"
 
-/* PID, its start, its pid namespace; the process's own serial number follows. */
+/* PID, its start, its pid namespace; a serial number of the process follows. */
 #define GROUP "libquark_%d_%" PRIu64 "_%" PRIu64 "_"
 #define GROUP_SCAN "libquark_%d_%" SCNu64 "_%" SCNu64 "_%u"
 #define EXPR_MAX 63 /* of one argument: MAX_ARGSTR_LEN */
@@ -50,23 +50,24 @@ enum {
 	G_RENAME = 1 << 11,
 	G_TP = 1 << 12,
 	G_LIVE = 1 << 13,
-	G_ENV = 1 << 14, /* if asked for */
+	G_ENV = 1 << 14, /* only with max_env */
 	G_CPUHP = 1 << 15,
+	G_WHO = G_KEY | G_PARENT | G_COMM,
 };
 
 enum field_type {
 	T_VALUE,
-	T_NAMES, /* strings: of a dentry and those above it */
+	T_NAMES, /* strings: of a dentry and its ancestors */
 	T_ARGS, /* user memory behind the pointer */
-	T_LITERAL, /* the expression itself is given */
+	T_LITERAL, /* 'path' is the expression itself */
 	T_STRING, /* the same, a string */
-	T_GIVEN, /* of a tracepoint: nothing to fetch */
+	T_GIVEN, /* a member of a tracepoint: nothing to fetch */
 };
 
 /*
- * 'path': pointers to follow, a word each; a word is a member, '|' another
- * that is taken where the first does not exist, '-' a member to go back from
- * (container_of), '+' bytes.
+ * 'path': pointers to follow, a word each. A word is a member; '|' separates
+ * alternatives, of which the first that exists is used; '-' subtracts a member
+ * (container_of), '+' adds bytes.
  */
 struct field {
 	const char *name;
@@ -77,32 +78,25 @@ struct field {
 	enum field_type type;
 };
 
-#define V(member, group, expr)                                       \
-	{                                                            \
-		.name = #member, .path = expr, .groups = group,      \
-		.dst = offsetof(struct kprobe_values, member),       \
-		.size = sizeof(((struct kprobe_values *)0)->member), \
-		.count = 1,                                          \
-	}
-#define ID(member, expr)                                             \
-	{                                                            \
-		.name = #member, .path = expr, .groups = G_IDS,      \
-		.dst = offsetof(struct kprobe_values, ids.member),   \
-		.size = sizeof(((struct abi_quark_ids *)0)->member), \
-		.count = 1,                                          \
-	}
-#define X(member, group, kind, n, expr)                                    \
+#define FIELD(word, member, group, kind, n, expr)                          \
 	{                                                                  \
-		.name = #member, .path = expr, .groups = group,            \
+		.name = #word, .path = expr, .groups = group,              \
 		.dst = offsetof(struct kprobe_values, member),             \
 		.size = sizeof(((struct kprobe_values *)0)->member) / (n), \
 		.count = n, .type = kind,                                  \
 	}
+#define X(member, group, kind, n, expr) \
+	FIELD(member, member, group, kind, n, expr)
+#define V(member, group, expr) X(member, group, T_VALUE, 1, expr)
+#define ID(member, expr) FIELD(member, ids.member, G_IDS, T_VALUE, 1, expr)
+#define TP(word, member, group) FIELD(word, member, group, T_GIVEN, 1, NULL)
+#define PARENT "task_struct.real_parent task_struct."
 #define CRED "task_struct.real_cred cred."
 #define NS "task_struct.nsproxy nsproxy."
 #define SIG "task_struct.signal signal_struct."
 #define LEADER "task_struct.group_leader task_struct."
-#define EXE "task_struct.mm mm_struct.exe_file "
+#define MM "task_struct.mm mm_struct."
+#define EXE MM "exe_file "
 #define INODE EXE "file.f_inode inode."
 
 static const struct field fields[] = {
@@ -112,11 +106,9 @@ static const struct field fields[] = {
 	V(pid, G_KEY, "task_struct.pid"),
 	V(tgid, G_KEY, "task_struct.tgid"),
 	V(exit_signal, G_KEY, "task_struct.exit_signal"),
-	V(p_tgid, G_PARENT, "task_struct.real_parent task_struct.tgid"),
-	V(p_start, G_PARENT,
-	  "task_struct.real_parent " LEADER "start_boottime"),
-	V(p_exec_id, G_PARENT,
-	  "task_struct.real_parent task_struct.self_exec_id"),
+	V(p_tgid, G_PARENT, PARENT "tgid"),
+	V(p_start, G_PARENT, PARENT "group_leader task_struct.start_boottime"),
+	V(p_exec_id, G_PARENT, PARENT "self_exec_id"),
 	V(comm0, G_COMM, "task_struct.comm"),
 	V(comm1, G_COMM, "task_struct.comm+8"),
 	ID(uid, CRED "uid"),
@@ -155,7 +147,7 @@ static const struct field fields[] = {
 	V(majflt, G_CPU, SIG "maj_flt"),
 	V(maxrss, G_RUN, SIG "maxrss"),
 	V(mm, G_FILE, "task_struct.mm"),
-	V(exe_file, G_FILE, "task_struct.mm mm_struct.exe_file"),
+	V(exe_file, G_FILE, MM "exe_file"),
 	V(fs, G_FILE, "task_struct.fs"),
 	V(dev, G_FILE, INODE "i_sb super_block.s_dev"),
 	V(ino, G_FILE, INODE "i_ino"),
@@ -172,73 +164,58 @@ static const struct field fields[] = {
 	X(exe, G_FILE, T_NAMES, KPROBE_EXE_LEVELS, EXE "file.f_path.dentry"),
 	X(cwd, G_FILE, T_NAMES, KPROBE_CWD_LEVELS,
 	  "task_struct.fs fs_struct.pwd.dentry"),
-	V(arg_start, G_ARGS, "task_struct.mm mm_struct.arg_start"),
-	V(arg_end, G_ARGS, "task_struct.mm mm_struct.arg_end"),
-	X(args, G_ARGS, T_ARGS, KPROBE_ARGS_PIECES,
-	  "task_struct.mm mm_struct.arg_start"),
-	V(env_start, G_ENV, "task_struct.mm mm_struct.env_start"),
-	V(env_end, G_ENV, "task_struct.mm mm_struct.env_end"),
-	X(env, G_ENV, T_ARGS, 1, "task_struct.mm mm_struct.env_start"),
+	V(arg_start, G_ARGS, MM "arg_start"),
+	V(arg_end, G_ARGS, MM "arg_end"),
+	X(args, G_ARGS, T_ARGS, KPROBE_ARGS_PIECES, MM "arg_start"),
+	V(env_start, G_ENV, MM "env_start"),
+	V(env_end, G_ENV, MM "env_end"),
+	X(env, G_ENV, T_ARGS, 1, MM "env_start"),
 	X(clone_flags, G_FORK, T_LITERAL, 1, "$arg2:u64"),
 	X(group_dead, G_EXIT, T_LITERAL, 1, "$arg2:s32"),
 	X(exec, G_RENAME, T_LITERAL, 1, "$arg3:u32"),
 	X(name, G_RENAME, T_STRING, 1, "+0($arg2):string"),
-	{ "filename", NULL, G_TP, offsetof(struct kprobe_values, filename),
-	  sizeof(struct quark_span), 1, T_GIVEN },
-	{ "pid", NULL, G_TP, offsetof(struct kprobe_values, tp_pid), 4, 1,
-	  T_GIVEN },
-	{ "old_pid", NULL, G_TP, offsetof(struct kprobe_values, tp_old_pid), 4,
-	  1, T_GIVEN },
-	{ "cpu", NULL, G_CPUHP, offsetof(struct kprobe_values, tp_cpu), 4, 1,
-	  T_GIVEN },
+	TP(filename, filename, G_TP),
+	TP(pid, tp_pid, G_TP),
+	TP(old_pid, tp_old_pid, G_TP),
+	TP(cpu, tp_cpu, G_CPUHP),
 };
 
-/* Leaders have a signal for their parent, other threads have -1, unsigned. */
+/* Leaders have a signal for their parent; other threads have -1, unsigned. */
 #define LEADERS "exit_signal != 4294967295"
-#define TASK_ARG "$arg1"
 
 static const struct probe {
-	const char *name, *symbol;
-	const char *task; /* argument that is the task */
-	const char *member; /* ... or points to this member of it */
-	const char *filter;
+	const char *name;
 	uint32_t groups;
 	int kind;
+	const char *symbol; /* NULL: 'name' is a tracepoint */
+	const char *task; /* argument that is the task */
+	const char *filter;
+	const char *member; /* 'task' points to this member of the task */
 } probes[KPROBE_MAX] = {
-	[KPROBE_FORK] = { "fork", "uprobe_copy_process", TASK_ARG, NULL,
-			  "!(clone_flags & 65536)", /* CLONE_THREAD */
-			  G_KEY | G_PARENT | G_COMM | G_IDS | G_FORK,
-			  ABI_QUARK_FORK },
-	[KPROBE_TP_EXEC] = { "sched/sched_process_exec", NULL, NULL, NULL, NULL,
-			     G_TP, -1 },
-	[KPROBE_EXEC] = { "exec", "proc_exec_connector", TASK_ARG, NULL, NULL,
-			  G_KEY | G_PARENT | G_COMM | G_IDS | G_FILE | G_ARGS |
-				  G_ENV,
-			  ABI_QUARK_EXEC },
-	[KPROBE_EXIT] = { "exit", "taskstats_exit", TASK_ARG, NULL,
-			  "group_dead != 0",
-			  G_KEY | G_PARENT | G_COMM | G_CPU | G_RUN | G_STATUS |
-				  G_EXIT,
-			  ABI_QUARK_EXIT },
-	[KPROBE_REAP] = { "reap", "delayed_put_task_struct", TASK_ARG,
-			  "task_struct.rcu", LEADERS,
-			  G_KEY | G_COMM | G_CPU | G_STATUS, ABI_QUARK_REAP },
-	[KPROBE_RENAME] = { "rename", "__set_task_comm", TASK_ARG, NULL,
-			    LEADERS, G_KEY | G_RENAME, ABI_QUARK_RENAME },
-	[KPROBE_UID] = { "id", "proc_id_connector", TASK_ARG, NULL, NULL,
-			 G_KEY | G_IDS, ABI_QUARK_ID_CHANGE },
-	[KPROBE_SID] = { "sid", "proc_sid_connector", TASK_ARG, NULL, NULL,
-			 G_KEY | G_IDS, ABI_QUARK_ID_CHANGE },
-	[KPROBE_CWD] = { "cwd", "set_fs_pwd", TASK_ARG, NULL, NULL, 0,
-			 ABI_QUARK_ID_CHANGE },
-	[KPROBE_CGROUP] = { "cgroup/cgroup_attach_task", NULL, NULL, NULL, NULL,
-			    G_TP, ABI_QUARK_ID_CHANGE },
-	[KPROBE_HOTPLUG] = { "cpuhp/cpuhp_exit", NULL, NULL, NULL, NULL,
-			     G_CPUHP, -1 },
-	[KPROBE_WALK] = { "walk", "proc_tgid_stat", "$arg4", NULL, NULL,
-			  G_KEY | G_PARENT | G_COMM | G_IDS | G_FILE |
-				  G_STATUS | G_LIVE,
-			  -1 },
+	[KPROBE_FORK] = { "fork", G_WHO | G_IDS | G_FORK, ABI_QUARK_FORK,
+			  "uprobe_copy_process", "$arg1",
+			  "!(clone_flags & 65536)" /* CLONE_THREAD */ },
+	[KPROBE_TP_EXEC] = { "sched/sched_process_exec", G_TP, -1 },
+	[KPROBE_EXEC] = { "exec", G_WHO | G_IDS | G_FILE | G_ARGS | G_ENV,
+			  ABI_QUARK_EXEC, "proc_exec_connector", "$arg1" },
+	[KPROBE_EXIT] = { "exit", G_WHO | G_CPU | G_RUN | G_STATUS | G_EXIT,
+			  ABI_QUARK_EXIT, "taskstats_exit", "$arg1",
+			  "group_dead != 0" },
+	[KPROBE_REAP] = { "reap", G_KEY | G_COMM | G_CPU | G_STATUS,
+			  ABI_QUARK_REAP, "delayed_put_task_struct", "$arg1",
+			  LEADERS, "task_struct.rcu" },
+	[KPROBE_RENAME] = { "rename", G_KEY | G_RENAME, ABI_QUARK_RENAME,
+			    "__set_task_comm", "$arg1", LEADERS },
+	[KPROBE_UID] = { "id", G_KEY | G_IDS, ABI_QUARK_ID_CHANGE,
+			 "proc_id_connector", "$arg1" },
+	[KPROBE_SID] = { "sid", G_KEY | G_IDS, ABI_QUARK_ID_CHANGE,
+			 "proc_sid_connector", "$arg1" },
+	[KPROBE_CWD] = { "cwd", 0, ABI_QUARK_ID_CHANGE, "set_fs_pwd", "$arg1" },
+	[KPROBE_CGROUP] = { "cgroup/cgroup_attach_task", G_TP,
+			    ABI_QUARK_ID_CHANGE },
+	[KPROBE_HOTPLUG] = { "cpuhp/cpuhp_exit", G_CPUHP, -1 },
+	[KPROBE_WALK] = { "walk", G_WHO | G_IDS | G_FILE | G_STATUS | G_LIVE,
+			  -1, "proc_tgid_stat", "$arg4" },
 };
 
 const char *kprobe_filter(enum kprobe_id id, bool threads)
@@ -253,7 +230,7 @@ int kprobe_kind(enum kprobe_id id)
 
 /* --- expressions ------------------------------------------------------------ */
 
-/* A member or one of those after '|'; then '+' and '-'. -ENOENT if none is. */
+/* The offset of a word of a path. -ENOTSUP: the kernel lacks the member. */
 static int word_offset(struct quark_btf *btf, const char *word, long *out)
 {
 	char copy[128], *save, *alt, *end;
@@ -285,7 +262,7 @@ static int word_offset(struct quark_btf *btf, const char *word, long *out)
 	return 0;
 }
 
-/* "+8(+16($arg1))", without a type; 'prefix' is what the words begin from. */
+/* "+8(+16(BASE))", without a type; BASE points 'bias' bytes into the structure. */
 static int kprobe_events_expression(struct quark_btf *btf, const char *path,
 				    const char *base, long bias, char *out,
 				    size_t size)
@@ -335,13 +312,13 @@ static int add_argument(struct quark_btf *btf, const struct probe *p,
 	if (f->type == T_NAMES)
 		snprintf(arg, sizeof(arg), "+0(%s):string", expr);
 	else if (f->type == T_ARGS)
-		/* "+u" is refused of arrays; the address alone says enough. */
+		/* The kernel refuses "+u" with arrays; user addresses work without. */
 		snprintf(arg, sizeof(arg), "+%u(%s):x64[%u]",
 			 index * KPROBE_ARGS_PIECE, expr,
 			 KPROBE_ARGS_PIECE / 8);
 	else
 		snprintf(arg, sizeof(arg), "%s:u%u", expr, f->size * 8);
-	/* A path so deep is not read by the probe. */
+	/* The kernel refuses longer arguments: the path's depth is limited. */
 	if (strlen(arg) > EXPR_MAX)
 		return f->type == T_NAMES ? 0 : -E2BIG;
 	if (f->count > 1)
@@ -395,7 +372,7 @@ static int kprobe_events_command(const char *tracefs, const char *line,
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/kprobe_events", tracefs);
-	/* O_TRUNC, which a shell's '>' means, would remove everybody's. */
+	/* O_TRUNC, as a shell's '>' has, would remove all probes of the host. */
 	fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -437,7 +414,7 @@ static bool is_span(const struct field *f)
 	       (f->type == T_GIVEN && f->size == sizeof(struct quark_span));
 }
 
-/* One member's place. What need not be there may be missing. */
+/* The place of one member; -ENOENT or another error for a required one. */
 static int kprobe_events_place(struct kprobe_event *ev, const struct field *f,
 			       unsigned int index, const char *format)
 {
@@ -507,7 +484,7 @@ static int kprobe_events_create(struct kprobe_events *e, struct quark_btf *btf)
 		if (!err)
 			err = kprobe_events_read_format(e, id);
 		if (err == -ENOENT && id == KPROBE_HOTPLUG)
-			err = 0; /* done without */
+			err = 0; /* optional: kprobe.c polls without it */
 		if (err)
 			quark_error("kprobe on %s: %s",
 				    p->symbol ? p->symbol : p->name,
@@ -517,7 +494,7 @@ static int kprobe_events_create(struct kprobe_events *e, struct quark_btf *btf)
 	return err;
 }
 
-/* Every event of a group; one that perf still has is EBUSY, and stays. */
+/* Removes all events of a group; one that perf has open is EBUSY and stays. */
 static void remove_group(const char *tracefs, const char *group)
 {
 	char path[PATH_MAX], line[400];
@@ -537,10 +514,7 @@ static void remove_group(const char *tracefs, const char *group)
 		closedir(dir);
 }
 
-/*
- * A pid alone is another process's sooner or later, and in another pid namespace
- * it is at once.
- */
+/* A pid alone may be reused, and is ambiguous in another pid namespace. */
 struct owner {
 	int pid;
 	uint64_t start; /* clock ticks after boot; tracefs ends with the boot */
@@ -557,7 +531,7 @@ static struct owner kprobe_events_self(void)
 	return o;
 }
 
-/* Whether it is certain that the process ended. */
+/* Whether the process has certainly ended. */
 static bool is_gone(const struct owner *o, const struct owner *me,
 		    struct quark_reader *reader)
 {
@@ -572,7 +546,7 @@ static bool is_gone(const struct owner *o, const struct owner *me,
 	       o->start != QUARK_PROCFS_NO_START && start != o->start;
 }
 
-/* What processes that are no more have left behind. */
+/* Removes the probes of processes that ended. */
 static void kprobe_events_sweep(const char *tracefs, const struct owner *me,
 				struct quark_reader *reader)
 {
@@ -636,10 +610,7 @@ static int try_tracefs(struct kprobe_events *e, const char *dir)
 	return -ENOTSUP;
 }
 
-/*
- * Where it is mounted; debugfs has it in a directory, which mounts it at the
- * first look.
- */
+/* Finds where it is mounted; debugfs mounts it in a directory at first access. */
 static int find_tracefs(struct kprobe_events *e)
 {
 	FILE *f = setmntent("/proc/self/mounts", "re");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * kprobe_path: a probe can read names and numbers, not walk over mounts. What it
- * read of a file, its mount's id and the names up to the file system's root,
- * becomes a path by /proc/self/mountinfo (proc(5)), and the number of a cgroup
- * its path by a file handle (cgroup ids are never used again).
+ * kprobe_path: a probe can read names and numbers, but cannot follow mounts. A
+ * file's mount id and its names up to the file system's root become a path by
+ * /proc/self/mountinfo (proc(5)), and a cgroup's id becomes a path by a file handle
+ * (cgroup ids are never reused).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "processmanager/quark/kprobe/kprobe.h"
 
 #define FILEID_KERNFS 0xfe /* linux/exportfs.h */
-#define CGROUPS_MAX 4096 /* known ones, before all are forgotten */
+#define CGROUPS_MAX 4096 /* cached; then all are dropped */
 
 struct mount_entry {
 	uint32_t id;
@@ -29,12 +29,12 @@ struct cgroup_entry {
 };
 
 struct kprobe_paths {
-	int fd; /* of mountinfo: tells when it has changed */
+	int fd; /* of mountinfo: poll(2) reports changes */
 	struct mount_entry *mounts;
 	size_t n, cap;
 	/*
-	 * Memory or pids are in a hierarchy of version 1, which may be the one
-	 * that counts: the unified one's number does not tell.
+	 * Memory or pids are in a hierarchy of version 1, whose path records may
+	 * need: the unified hierarchy's id is not sufficient.
 	 */
 	bool hybrid;
 	int cgroupfd; /* the unified hierarchy's mount, or -1 */
@@ -64,7 +64,7 @@ static void forget_cgroups(struct kprobe_paths *p)
 	memset(&p->cgroups, 0, sizeof(p->cgroups));
 }
 
-/* Both of them, or neither. */
+/* Sets cgroup_point and cgroupfd, or neither. */
 static void open_cgroups(struct kprobe_paths *p, const char *point)
 {
 	p->cgroup_point = strdup(point);
@@ -110,7 +110,7 @@ static int add_mount(struct kprobe_paths *p, char *line)
 	return -ENOMEM;
 }
 
-/* Only hierarchies of version 1 name controllers. */
+/* Only the lines of version 1 contain controllers. */
 static bool is_hybrid(void)
 {
 	char *line = NULL, list[256];
@@ -215,7 +215,7 @@ bool kprobe_path(struct kprobe_paths *p, uint32_t mnt,
 	}
 	if (!strbuf_str(out))
 		return false;
-	/* Of a bind mount only what is below the directory bound. */
+	/* A bind mount contains only what is below the bound directory. */
 	inner = out->data + skip;
 	i = strcmp(m->root, "/") ? strlen(m->root) : 0;
 	if (i && (out->len - skip < i || memcmp(inner, m->root, i) ||

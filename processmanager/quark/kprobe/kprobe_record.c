@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * kprobe_record: the values of a probe become the record that bpf/quark.bpf.c
- * would have sent. Numbers are all there; of the strings of an image the probe
- * has what fits, and the rest is read from /proc while the same image of the
- * same process still lives, which the walk's probe says to the generation.
+ * kprobe_record: makes the record that bpf/quark.bpf.c would send from the values of
+ * a probe. They have all numbers; of an image's strings they have what fits. The
+ * rest is read from /proc. That it is the same image, the scan's probe confirms: it
+ * reads start and exec generation afterwards.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -76,8 +76,8 @@ static int record_fork(struct kprobe_record *r, const struct kprobe_sample *s,
 	kprobe_fill_head(&f.head, ABI_QUARK_FORK, s, v);
 	fill_parent(&f.parent, v);
 	/*
-	 * The caller's generation is what the child has of it. With
-	 * CLONE_PARENT nothing of the child leads to the caller's start.
+	 * The child inherits the caller's generation. With CLONE_PARENT the
+	 * child has no pointer to the caller, so its start is unknown.
 	 */
 	f.origin.tgid = s->tgid;
 	f.origin.exec_id = v->exec_id;
@@ -116,7 +116,7 @@ static int record_reap(struct kprobe_record *r, const struct kprobe_sample *s,
 {
 	struct abi_quark_reap e = { 0 };
 
-	/* A thread; or a leader that another thread's exec has replaced. */
+	/* A thread; or a leader replaced by another thread's exec. */
 	if (v->pid != v->tgid)
 		return 0;
 	kprobe_fill_head(&e.head, ABI_QUARK_REAP, s, v);
@@ -135,7 +135,7 @@ static int record_rename(struct kprobe_record *r, const struct kprobe_sample *s,
 {
 	struct abi_quark_rename e = { 0 };
 
-	/* The exec's own record brings that name. */
+	/* The exec's own record has that name. */
 	if (v->exec & 0xff)
 		return 0;
 	kprobe_fill_head(&e.head, ABI_QUARK_RENAME, s, v);
@@ -160,12 +160,10 @@ static int record_ids(struct kprobe_record *r, const struct kprobe_sample *s,
 static bool kprobe_same_file(const struct stat *st,
 			     const struct abi_quark_image *im)
 {
-	return st->st_ino == im->ino &&
-	       gnu_dev_major(st->st_dev) == im->dev >> 20 &&
-	       gnu_dev_minor(st->st_dev) == (im->dev & 0xfffff);
+	return st->st_ino == im->ino && st->st_dev == quark_image_ident(im).dev;
 }
 
-/* The root of the process, "" if unknown; read once for a record. */
+/* The root of the process, "" if unknown; read once per record. */
 static const struct strbuf *read_root(struct kprobe_record *r,
 				      const struct kprobe_values *v)
 {
@@ -179,9 +177,8 @@ static const struct strbuf *read_root(struct kprobe_record *r,
 }
 
 /*
- * What was appended to 'out' since 'start' is a path in our root; of a process with
- * another root, it is given as beneath that one, as the other backend does. One
- * that is gone leaves it as it is.
+ * Makes the path in our root, in 'out' from 'start' on, relative to the process's
+ * root, as the other backend does. Does nothing if the process is gone.
  */
 static void beneath_root(struct kprobe_record *r, const struct kprobe_values *v,
 			 size_t start)
@@ -203,8 +200,8 @@ static void beneath_root(struct kprobe_record *r, const struct kprobe_values *v,
 }
 
 /*
- * In the order of trust: the names from the kernel; the link of /proc; the path
- * given to execve, if it leads to that file; that path as it is.
+ * The first of these that is known: the names from the kernel; the link of /proc;
+ * execve's path resolved, if it is that file; execve's path.
  */
 static size_t put_exe(struct kprobe_record *r, struct abi_quark_image *im,
 		      const struct kprobe_values *v)
@@ -234,7 +231,7 @@ static size_t put_exe(struct kprobe_record *r, struct abi_quark_image *im,
 	return r->out.len - start;
 }
 
-/* Arguments from the probe; those that it could not hold, from the process. */
+/* Arguments from the probe, or from the process if they are too long for it. */
 static void kprobe_put_args(struct kprobe_record *r, struct abi_quark_image *im,
 			    const struct kprobe_values *v,
 			    const struct quark_spans *live)
@@ -299,14 +296,14 @@ static void kprobe_fill_image(struct abi_quark_image *im,
 		v->ctime_sec * CLOCK_NSEC_PER_SEC + (v->ctime_nsec & NSEC_MASK);
 }
 
-/* cwd and cgroup, appended in this order. */
+/* Appends cwd and cgroup, in this order. */
 static void put_places(struct kprobe_record *r, const struct kprobe_values *v,
 		       uint32_t *cwd_len, uint32_t *cgroup_len)
 {
 	size_t start = r->out.len;
 	const char *cgroup;
 
-	/* A kernel thread has none. */
+	/* A kernel thread has no cwd. */
 	if (!(v->flags & PF_KTHREAD) &&
 	    ((v->fs && kprobe_path(r->paths, v->cwd_mnt, v->cwd,
 				   KPROBE_CWD_LEVELS, &r->out)) ||
@@ -323,7 +320,7 @@ static void put_places(struct kprobe_record *r, const struct kprobe_values *v,
 	*cgroup_len = r->out.len - start;
 }
 
-/* Where it is now: of a process that was asked, later than the event. */
+/* The current cwd and cgroup, of values read after the event. */
 static int record_places(struct kprobe_record *r, const struct kprobe_sample *s,
 			 const struct kprobe_values *v, ring_fn fn, void *arg)
 {
@@ -359,10 +356,7 @@ static int kprobe_put_image(struct kprobe_record *r, struct abi_quark_image *im,
 	return 0;
 }
 
-/*
- * What only the living process has, of that image: asked of the kernel again
- * after it was read.
- */
+/* Strings from /proc; none if the image read afterwards is another one. */
 static void read_live(struct kprobe_record *r, const struct kprobe_values *v,
 		      struct quark_spans *live)
 {
