@@ -554,9 +554,9 @@ int quark_apply(struct quark_queue_priv *qq, const struct quark_raw *raw)
 	return handlers[raw->kind](qq, raw);
 }
 
-int quark_apply_walk(struct quark_queue_priv *qq,
-		     const struct abi_quark_image *im, size_t len,
-		     const struct quark_spans *live)
+int quark_apply_scanned(struct quark_queue_priv *qq,
+			const struct abi_quark_image *im, size_t len,
+			const struct quark_spans *live)
 {
 	struct quark_spans init;
 	struct quark_strings *strings;
@@ -689,7 +689,7 @@ static struct quark_proc *unsettled_parent(struct quark_queue_priv *qq,
 	return parent && !parent->settled ? parent : NULL;
 }
 
-static void settle_walked(struct quark_queue_priv *qq, struct quark_proc *proc)
+static void settle_scanned(struct quark_queue_priv *qq, struct quark_proc *proc)
 {
 	struct quark_record *rec = quark_proc_edit(proc);
 	struct quark_proc *parent;
@@ -717,7 +717,7 @@ static void settle_walked(struct quark_queue_priv *qq, struct quark_proc *proc)
  * there are pids, so the way back down is in the entries, not on the stack.
  * 'settled' is set on the way up, so that a cycle of parents ends.
  */
-void quark_apply_walked(struct quark_queue_priv *qq)
+void quark_apply_scan_end(struct quark_queue_priv *qq)
 {
 	struct quark_proc *proc, *at, *up;
 
@@ -731,6 +731,6 @@ void quark_apply_walked(struct quark_queue_priv *qq)
 			up->below = at;
 		}
 		for (; at; at = at->below)
-			settle_walked(qq, at);
+			settle_scanned(qq, at);
 	}
 }

@@ -28,7 +28,7 @@
 
 struct ebpf {
 	struct quark_bpf *skel;
-	struct bpf_link *walk; /* of the iterator */
+	struct bpf_link *scan; /* of the iterator */
 	struct ring *ring;
 	struct abi_quark_loss *losses; /* one a CPU, mapped */
 	size_t losses_size;
@@ -204,8 +204,8 @@ static int ebpf_start(struct ebpf *e, const struct quark_backend_conf *conf,
 	err = quark_bpf__attach(e->skel);
 	if (err)
 		return ebpf_explain(err, "attaching to tracepoints");
-	e->walk = bpf_program__attach_iter(e->skel->progs.quark_task, NULL);
-	if (!e->walk)
+	e->scan = bpf_program__attach_iter(e->skel->progs.quark_task, NULL);
+	if (!e->scan)
 		return ebpf_explain(errno ? -errno : -ENOTSUP,
 				    "attaching the task iterator");
 	return 0;
@@ -218,7 +218,7 @@ static void ebpf_close(void *b)
 	ring_free(e->ring);
 	if (e->losses)
 		munmap(e->losses, e->losses_size);
-	bpf_link__destroy(e->walk);
+	bpf_link__destroy(e->scan);
 	quark_bpf__destroy(e->skel);
 	free(e);
 }
@@ -305,7 +305,7 @@ static void ebpf_losses(void *b, struct quark_loss_report *out)
 }
 
 /* The iterator's output is a stream of records; read(2) may end inside one. */
-static int walk_records(int fd, char *buf, size_t size, ring_fn fn, void *arg)
+static int scan_records(int fd, char *buf, size_t size, ring_fn fn, void *arg)
 {
 	const struct abi_quark_image *im;
 	size_t have = 0, off, len;
@@ -337,7 +337,7 @@ static int walk_records(int fd, char *buf, size_t size, ring_fn fn, void *arg)
 	}
 }
 
-static int ebpf_walk(void *b, ring_fn fn, void *arg)
+static int ebpf_scan(void *b, ring_fn fn, void *arg)
 {
 	struct ebpf *e = b;
 	size_t size = 64 * 1024;
@@ -346,11 +346,11 @@ static int ebpf_walk(void *b, ring_fn fn, void *arg)
 
 	if (!buf)
 		return -ENOMEM;
-	fd = bpf_iter_create(bpf_link__fd(e->walk));
+	fd = bpf_iter_create(bpf_link__fd(e->scan));
 	if (fd < 0) {
 		err = -errno;
 	} else {
-		err = walk_records(fd, buf, size, fn, arg);
+		err = scan_records(fd, buf, size, fn, arg);
 		close(fd);
 	}
 	free(buf);
@@ -410,7 +410,7 @@ const struct quark_backend quark_ebpf = {
 	.epoll_fd = ebpf_epoll_fd,
 	.backlog = ebpf_backlog,
 	.losses = ebpf_losses,
-	.walk = ebpf_walk,
+	.scan = ebpf_scan,
 	.look = ebpf_look,
 	.know = ebpf_know,
 	.mark = ebpf_mark,

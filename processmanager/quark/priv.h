@@ -134,11 +134,11 @@ struct quark_proc {
 	/* Times of the last records with its name, and its ids and paths. */
 	uint64_t named, moved;
 	uint64_t forked; /* its strings are its origin's, as of then; 0: its own */
-	struct quark_proc *below; /* of quark_apply_walked(), while it runs */
+	struct quark_proc *below; /* of quark_apply_scan_end(), while it runs */
 	uint8_t looks; /* times that a zombie was looked up in /proc */
 	bool exited;
 	bool ended; /* reaped */
-	bool settled; /* by quark_apply_walked() */
+	bool settled; /* by quark_apply_scan_end() */
 	bool missing; /* not in the last scan */
 	bool vanished; /* presumed ended: no record of its exit, not in /proc */
 };
@@ -483,7 +483,7 @@ struct quark_backend {
 	/* Records lost since the last call. */
 	void (*losses)(void *b, struct quark_loss_report *out);
 	/* Calls fn with an abi_quark_image for each process. */
-	int (*walk)(void *b, ring_fn fn, void *arg);
+	int (*scan)(void *b, ring_fn fn, void *arg);
 	/*
 	 * As scan, for one process, without its strings; does not block. False:
 	 * it is not found. NULL: not supported, as the next two.
@@ -520,8 +520,8 @@ struct quark_queue_priv {
 	uint64_t newest; /* time of the newest record queued */
 	uint64_t gap_from; /* begin, and ... */
 	uint64_t gap_to; /* ... end of a loss that no scan followed yet */
-	uint64_t last_walk;
-	uint64_t walked; /* end of a scan whose result is not applied yet */
+	uint64_t last_scan;
+	uint64_t scanned; /* end of a scan whose result is not applied yet */
 	struct strbuf shown; /* the records of that scan */
 	uint64_t shown_gap; /* begin of the loss it followed */
 	int64_t wall_offset;
@@ -542,9 +542,9 @@ void quark_new_file(const struct quark_queue_priv *qq,
  */
 int quark_apply(struct quark_queue_priv *qq, const struct quark_raw *raw);
 /* Applies a record of a scan, with its arguments and environment. */
-int quark_apply_walk(struct quark_queue_priv *qq,
-		     const struct abi_quark_image *im, size_t len,
-		     const struct quark_spans *live);
+int quark_apply_scanned(struct quark_queue_priv *qq,
+			const struct abi_quark_image *im, size_t len,
+			const struct quark_spans *live);
 /*
  * Applies a record of a rescan to a known process, after all older records: name,
  * ids and paths that no later record has. 'gap': the begin of the loss; a process
@@ -556,7 +556,7 @@ int quark_apply_refresh(struct quark_queue_priv *qq,
 /* A process is gone; no record has its end. */
 int quark_apply_vanished(struct quark_queue_priv *qq, struct quark_proc *proc);
 /* After the last record of a scan: what needs all processes. */
-void quark_apply_walked(struct quark_queue_priv *qq);
+void quark_apply_scan_end(struct quark_queue_priv *qq);
 
 /* Sets the current parent, from a current record (parent.c). */
 void quark_set_parent(struct quark_queue_priv *qq, struct quark_proc *proc,
@@ -580,9 +580,9 @@ void quark_text_spans(const struct quark_text *t, const struct strbuf *sb,
 		      struct quark_spans *out);
 
 /* Reads all processes into the cache (scan.c). */
-int quark_walk_first(struct quark_queue_priv *qq);
+int quark_scan_first(struct quark_queue_priv *qq);
 /* After a loss; call it only while no ripe record is queued. */
-void quark_walk_again(struct quark_queue_priv *qq);
+void quark_scan_again(struct quark_queue_priv *qq);
 
 /* Why open failed (error.c). */
 void quark_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

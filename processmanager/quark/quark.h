@@ -3,15 +3,15 @@
  * libquark: every fork, exec, exit, rename and id change of a host, in order.
  *
  * Source compatible with the interface published in quark(7) and
- * quark_queue_open(3); names beginning with QUARK_X_ or marked "own extension"
- * are additions that an application which does not ask for them never sees.
+ * quark_queue_open(3). Names with QUARK_X_ or marked "own extension" are additions,
+ * without effect for an application that does not use them.
  *
- * Errors: -1 or NULL with errno set. The library prints nothing, never
- * exits, and writes into no structure of the caller's but the queue. Its one thread
- * reads /proc, which may wait for ever, and has all signals blocked. A queue is used from one thread at a time, and by the process that opened
- * it: in a child of fork(2) every call that would take or wait for events fails with
- * ECHILD, and close releases only what is the child's. On a closed queue they fail
- * with EBADF.
+ * Errors: -1 or NULL with errno set. The library does not print, does not exit, and
+ * writes into no structure of the caller except the queue. Its one thread reads
+ * /proc, which may block for ever, and has all signals blocked. A queue is used from
+ * one thread at a time, by the process that opened it: in a child of fork(2) calls
+ * that take or wait for events fail with ECHILD, and close releases only the child's
+ * resources. On a closed queue they fail with EBADF.
  */
 #ifndef QUARK_H
 #define QUARK_H
@@ -39,13 +39,13 @@ extern "C" {
 #define QQ_PTRACE (1 << 11)
 #define QQ_MODULE_LOAD (1 << 12)
 #define QQ_ALL_BACKENDS (QQ_KPROBE | QQ_EBPF)
-/* Own extension: every raw event by itself, ordered by watermark alone. */
+/* Own extension: no aggregation; events are ordered by the watermark alone. */
 #define QQ_NO_AGG (1 << 30)
 /* Own extension: REAP and GAP also without QQ_NO_AGG. */
 #define QQ_OWN_EVENTS (1 << 29)
 /*
  * Own extension: changes of ids, session and directory also with QQ_NO_AGG. They
- * take a hook that every system call of the host pays for.
+ * need a hook that slows down every system call of the host.
  */
 #define QQ_ID_EVENTS (1 << 28)
 
@@ -65,9 +65,8 @@ extern "C" {
 #define QUARK_EV_SHM (1 << 12)
 #define QUARK_EV_TTY (1 << 13)
 /*
- * Own extensions. REAP: the leader is freed, nothing of the process will run
- * any more. GAP: events of the kinds in 'gap' were lost between gap.from and
- * gap.to.
+ * Own extensions. REAP: the leader is freed, no thread of the process runs any
+ * more. GAP: events of gap_kinds were lost between gap_from and gap_to.
  */
 #define QUARK_EV_REAP (1 << 24)
 #define QUARK_EV_GAP (1 << 25)
@@ -77,13 +76,13 @@ extern "C" {
 #define QUARK_ID_CHANGE_SETUID (1 << 1)
 #define QUARK_ID_CHANGE_SETGID (1 << 2)
 /*
- * Own extension, with QQ_NO_AGG or QQ_OWN_EVENTS, for which it needs no
- * QQ_ID_EVENTS: moved to another control group.
+ * Own extension: moved to another control group. With QQ_NO_AGG or QQ_OWN_EVENTS,
+ * also without QQ_ID_EVENTS.
  */
 #define QUARK_ID_CHANGE_CGROUP (1 << 8)
 
 /* quark_process.flags */
-/* The proc_ members are valid: of whom a fork, an exec or a snapshot told. */
+/* The proc_ members are valid: from a fork, an exec or a snapshot. */
 #define QUARK_F_PROC (1 << 0)
 #define QUARK_F_EXIT (1 << 1)
 
@@ -98,9 +97,9 @@ extern "C" {
 #define QUARK_ELT_CONSOLE 7
 
 /*
- * Own extension. What a process image is: pid in the root pid namespace, the
- * leader's start_boottime (ns), the kernel's exec generation. The same three
- * values come with perf samples and mappings, which makes joins exact.
+ * Own extension. Identifies a process image: pid in the root pid namespace, the
+ * leader's start_boottime (ns), the kernel's exec generation. Perf samples and
+ * mappings have the same three values, so joins are exact.
  */
 struct quark_key {
 	uint64_t start_boottime;
@@ -109,7 +108,7 @@ struct quark_key {
 	uint32_t pad;
 };
 
-/* Own extension: the executed file, as the kernel has it. */
+/* Own extension: the executed file, from the kernel. */
 struct quark_file_ident {
 	uint64_t dev; /* as stat(2)'s st_dev */
 	uint64_t ino;
@@ -118,8 +117,8 @@ struct quark_file_ident {
 };
 
 /*
- * What belongs to kinds of events not built yet, as published: declared, so that
- * programs that use it compile; no event has any of it.
+ * Of published kinds of events that are not built yet: declared, so that programs
+ * that use them compile. No event has any of these.
  */
 struct quark_socket; /* below */
 
@@ -273,7 +272,7 @@ struct quark_process {
 	int32_t exit_code;
 	uint64_t exit_time_event; /* ns since the epoch */
 	char comm[16];
-	char *exe; /* absolute path in the process's own root */
+	char *exe; /* absolute path, in the process's root */
 	char *cmdline; /* arguments, each ended by a NUL */
 	size_t cmdline_len;
 	char *cwd;
@@ -284,10 +283,9 @@ struct quark_process {
 
 	/* Own extensions. */
 	struct quark_key key; /* of this image */
-	struct quark_key
-		parent_key; /* of its parent at the fork; pid 0: unknown */
+	struct quark_key parent_key; /* at the fork; pid 0: unknown */
 	struct quark_file_ident exe_ident; /* ino 0: unknown */
-	uint64_t exit_boottime; /* of the last thread; 0: lives */
+	uint64_t exit_boottime; /* of the last thread; 0: it has not exited */
 	int32_t wait_status; /* raw, as wait4(2) gives it; valid if exited */
 	uint32_t x_flags; /* QUARK_X_ */
 };
@@ -295,9 +293,8 @@ struct quark_process {
 /* quark_process.x_flags */
 #define QUARK_X_KTHREAD (1 << 0)
 #define QUARK_X_ARGS_CUT (1 << 1) /* cmdline is not all of it */
-#define QUARK_X_CLONE_VM (1 << 2) /* runs in its parent's memory, until exec */
-/* The kernel does not tell of it: neither of what it does nor of its forks. */
-#define QUARK_X_HIDDEN (1 << 3)
+#define QUARK_X_CLONE_VM (1 << 2) /* shares its parent's memory, until exec */
+#define QUARK_X_HIDDEN (1 << 3) /* the kernel reports no events of it */
 
 struct quark_event {
 	uint64_t events; /* QUARK_EV_ */
@@ -320,25 +317,23 @@ struct quark_event {
 	/* FORK: the image that called it. With CLONE_PARENT not the parent. */
 	struct quark_key fork_key;
 	/*
-	 * EXIT: CPU time so far of all threads, provisional, since giving back
-	 * memory still follows. REAP: the kernel's exact account, equal to
-	 * wait4(2)'s, if cpu_exact. It is not where the kernel did not tell of
-	 * the reap: then, a reap_grace_time after the exit, the event comes
-	 * with what is known. Nanoseconds.
+	 * Nanoseconds, of all threads. EXIT: so far, provisional, since memory
+	 * is freed later. REAP: if cpu_exact, the kernel's account, equal to
+	 * wait4(2)'s. If the kernel did not report the reap, the event comes
+	 * reap_grace_time after the exit, with what is known.
 	 */
 	uint64_t cpu_time;
-	uint64_t utime, stime; /* REAP: user and system part, as ticks allow */
+	uint64_t utime, stime; /* REAP: user and system part, from ticks */
 	uint64_t maxrss; /* EXIT: bytes, peak; 0 unknown */
 	uint64_t minflt, majflt; /* EXIT and REAP */
 	uint32_t group_dead; /* EXIT: always 1 but with QQ_THREAD_EVENTS */
 	uint32_t cpu_exact; /* REAP */
 	uint32_t gap_kinds; /* GAP: QUARK_EV_ bits that may be missing */
-	/* SETPROCTITLE: renames since the last one reported, not reported
-	 * because of attr.repeat_limit */
+	/* SETPROCTITLE: renames omitted before it, by attr.repeat_limit */
 	uint32_t limited;
 	uint64_t gap_from; /* GAP: boot times around the loss */
 	uint64_t gap_to;
-	uint64_t gap_lost; /* GAP: records lost, as counted by the kernel side */
+	uint64_t gap_lost; /* GAP: lost records, counted by the kernel side */
 };
 
 /* --- rules ----------------------------------------------------------------- */
@@ -354,7 +349,7 @@ struct quark_event {
 #define QUARK_RF_PROCESS_EXE QUARK_RF_PROCESS_FILENAME
 #define QUARK_RF_FILE_PATH (1ULL << 7)
 #define QUARK_RF_POISON (1ULL << 8)
-/* The names they were given later. */
+/* Their names in later versions. */
 #define QUARK_RF_PID QUARK_RF_PROCESS_PID
 #define QUARK_RF_PPID QUARK_RF_PROCESS_PPID
 #define QUARK_RF_UID QUARK_RF_PROCESS_UID
@@ -379,15 +374,15 @@ struct quark_rule_field {
 		uint32_t id;
 		uint64_t poison_tag;
 		/*
-		 * A pattern: '*' stands for any characters, slashes too, and
-		 * everything else for itself; "**" is refused. Copied.
+		 * A pattern, copied: '*' matches any characters, also slashes;
+		 * "**" is refused.
 		 */
 		const char *path;
 		char comm[16];
 	};
 };
 
-/* To be changed by the calls below only. */
+/* Changed by the calls below only. */
 struct quark_rule {
 	struct quark_rule_field *fields;
 	size_t n_fields;
@@ -398,7 +393,7 @@ struct quark_rule {
 	uint64_t hits;
 };
 
-/* Of the caller's, who keeps it until the queue that uses it is closed. */
+/* The caller's; valid until the queue that uses it is closed. */
 struct quark_ruleset {
 	struct quark_rule *rules;
 	size_t n_rules;
@@ -418,7 +413,7 @@ struct quark_new_file {
 struct quark_queue_attr {
 	int flags; /* QQ_ */
 	int max_length; /* events held at most */
-	int cache_grace_time; /* ms an exited process stays in the cache */
+	int cache_grace_time; /* ms that an exited process stays in the cache */
 	int hold_time; /* ms an event waits to be aggregated */
 	int max_env; /* bytes of environment; 0: none at all */
 	int kubefd; /* -1 */
@@ -427,46 +422,44 @@ struct quark_queue_attr {
 	/* Own extensions. */
 	size_t ring_bytes; /* all rings together; 0: 16 MiB */
 	/*
-	 * 1: the caller polls by a clock of his own, so the kernel side wakes
-	 * nobody up unless the ring is half full. get_epollfd() still works,
-	 * with that meaning.
+	 * 1: the caller polls, so the kernel side and get_epollfd() do not wake
+	 * it up unless the ring is half full.
 	 */
 	int no_wakeup;
 	/*
-	 * ms after its exit that a process is taken for reaped which is no
-	 * longer in /proc, the kernel not having told; 0: cache_grace_time
+	 * ms after its exit that a process is presumed reaped if it is not in
+	 * /proc and the kernel did not report its reap; 0: cache_grace_time
 	 */
 	int reap_grace_time;
 	/*
-	 * Records a second that one task may cause of what it can repeat at
-	 * will: its names, and its changes of ids, directory and cgroup; a
-	 * user's processes together a hundred times as many. What is beyond is
-	 * counted in stats.limited, and the state that it left is told before
-	 * the next fork, exec or exit of the process. 0: no limit. Only with
-	 * QQ_EBPF.
+	 * Records a second of changes that a task can repeat at will: its name,
+	 * and its ids, directory and cgroup; a hundred times as many for all
+	 * processes of a user. Further records are omitted and counted in
+	 * stats.limited; the resulting state is reported before the next fork,
+	 * exec or exit of the process. 0: no limit. Only with QQ_EBPF.
 	 */
 	int repeat_limit;
 	/*
-	 * Called for the exec of a file that quark_queue_know_file() has not
-	 * told of, as soon as its record is read and so before its event: from
-	 * inside of whatever reads records, by the same thread. It may call
-	 * quark_queue_know_file() and _forget_file(), nothing else of the queue.
-	 * The record wakes up who waits for the queue, also with no_wakeup, 200
-	 * times a second and user at most; it is counted where that is not
-	 * enough. NULL: nobody asks, and nobody pays. Only with QQ_EBPF.
+	 * Called for the exec of a file that is not known by
+	 * quark_queue_know_file(), when its record is read and so before its
+	 * event: inside any call that reads records, by the same thread. It may
+	 * call quark_queue_know_file() and _forget_file() only. The record wakes
+	 * up the waiting caller, also with no_wakeup, at most 200 times a second
+	 * and user; stats.unwoken counts the others. NULL: off, without cost.
+	 * Only with QQ_EBPF.
 	 */
 	void (*new_file)(void *arg, const struct quark_new_file *file);
 	void *new_file_arg;
 };
 
-/* May lie on the caller's stack; the inside is the library's. */
+/* Owned by the caller, for instance on its stack; 'priv' is private. */
 struct quark_queue {
 	struct quark_queue_priv *priv;
 };
 
 /*
- * Losses by cause and kind: own extension. 'kernel' is a full ring, 'memory'
- * an allocation that failed here, 'length' max_length. Kinds by bit number of
+ * Own extension: lost records by cause and kind. 'kernel': the ring was full;
+ * 'memory': an allocation failed; 'length': max_length. Kinds by bit number of
  * QUARK_EV_FORK, EXEC, EXIT, ID_CHANGE, SETPROCTITLE, then REAP.
  */
 #define QUARK_X_KINDS 6
@@ -486,35 +479,27 @@ struct quark_queue_stats {
 	int backend; /* QQ_EBPF or QQ_KPROBE */
 	int pad;
 	struct quark_losses losses; /* own extension */
-	uint64_t late; /* own extension: came below the watermark */
-	/* Own extension: times that the cache was made right after a loss. */
-	uint64_t repairs;
-	uint64_t limited; /* own extension: beyond repeat_limit, not lost */
-	/*
-	 * Own extension: ended processes forgotten before their grace time,
-	 * since there were too many to keep.
-	 */
-	uint64_t evictions;
-	uint64_t unwoken; /* own extension: new files that woke nobody up */
-	/* Own extension: processes of which the cache keeps strings in part. */
-	uint64_t text_cut;
-	/*
-	 * Own extension: readings of /proc/PID that were given up, since they
-	 * waited for that process, or were not made for this reason.
-	 */
+	/* Own extensions. */
+	uint64_t late; /* records that arrived below the watermark */
+	uint64_t repairs; /* scans that repaired the cache after a loss */
+	uint64_t limited; /* records beyond repeat_limit, not lost */
+	uint64_t evictions; /* ended processes removed before their grace time */
+	uint64_t unwoken; /* new files that did not wake up the caller */
+	uint64_t text_cut; /* processes of which the cache has strings in part */
+	/* Reads of /proc/PID that blocked and timed out, or were not tried since. */
 	uint64_t unread;
 };
 
 void quark_queue_default_attr(struct quark_queue_attr *attr);
 /*
- * Attaches, opens the rings, then reads the processes that exist, so that none
- * is lost between. NULL attr: the defaults. On error nothing stays open and
+ * Attaches, opens the rings, then reads the existing processes, so that none is
+ * missed between. NULL attr: the defaults. On error nothing stays open and
  * quark_queue_close() must not be called.
  */
 int quark_queue_open(struct quark_queue *qq, struct quark_queue_attr *attr);
 void quark_queue_close(struct quark_queue *qq);
 /*
- * The event is valid until the next call on the queue. NULL: nothing is ripe
+ * The event is valid until the next call on the queue. NULL: no event is due
  * (EAGAIN), or ECHILD or EBADF.
  */
 const struct quark_event *quark_queue_get_event(struct quark_queue *qq);
@@ -524,42 +509,41 @@ int quark_queue_get_epollfd(struct quark_queue *qq);
 void quark_queue_get_stats(struct quark_queue *qq,
 			   struct quark_queue_stats *stats);
 /*
- * Own extension, for attr.new_file: its exec is no news from here on, or is again.
- * Of 16,384 that are known the longest unused is forgotten. -1 and errno:
- * ENOTSUP, nobody asks.
+ * Own extension, for attr.new_file: makes a file known, or unknown again. Of
+ * 16,384 known files the least recently used is removed. -1 and errno: ENOTSUP,
+ * attr.new_file is NULL.
  */
 int quark_queue_know_file(struct quark_queue *qq,
 			  const struct quark_file_ident *ident);
 int quark_queue_forget_file(struct quark_queue *qq,
 			    const struct quark_file_ident *ident);
 /*
- * Own extension: from here on each exec on this CPU writes a mark, two u32 (pid and
- * thread, of the root pid namespace), into the ring of an event of perf that the
- * caller reads: in front of the MMAP2 records of the new image, where a COMM record
- * with the exec flag would be, but without the COMM records of all renames. The
- * event is of this CPU, PERF_COUNT_SW_BPF_OUTPUT with PERF_SAMPLE_RAW; it is held
- * until the queue is closed or another takes its place. -1 and errno: ENOTSUP, not
- * with this backend.
+ * Own extension: each further exec on this CPU writes a mark, two u32 (pid and
+ * thread, of the root pid namespace), into the ring of a perf event that the caller
+ * reads: before the MMAP2 records of the new image, where a COMM record with the
+ * exec flag would be, but without the COMM records of all renames. The event is one
+ * of this CPU, PERF_COUNT_SW_BPF_OUTPUT with PERF_SAMPLE_RAW; the queue keeps it
+ * open until it is closed or gets another one. -1 and errno: ENOTSUP, not with this
+ * backend.
  */
 int quark_queue_mark_execs(struct quark_queue *qq, unsigned int cpu,
 			   int perf_fd);
 
 /*
  * Own extensions.
- * Watermark: no event older than this will come from get_event(), in
- * CLOCK_BOOTTIME ns. It is at most the time of an event that still waits in
- * the queue.
+ * Watermark: get_event() will return no older event, CLOCK_BOOTTIME ns. At most
+ * the time of the oldest event in the queue.
  */
 uint64_t quark_queue_watermark(struct quark_queue *qq);
 /*
- * A deep copy in memory of the caller's, 8-aligned, if 'size' bytes are enough for
- * it: how many it takes.
+ * A deep copy into 'buf', 8-aligned, if 'size' bytes are sufficient. Returns the
+ * size that it needs.
  */
 size_t quark_event_copy(const struct quark_event *ev, void *buf, size_t size);
 /* A deep copy in one block of memory, for free(3); NULL with ENOMEM. */
 struct quark_event *quark_event_dup(const struct quark_event *ev);
 struct quark_process *quark_process_dup(const struct quark_process *qp);
-/* Why open failed last on this thread, one line; "" if it did not. */
+/* Why this thread's last open failed, one line; "" if it did not. */
 const char *quark_queue_open_error(void);
 
 const struct quark_process *quark_process_lookup(struct quark_queue *qq,
@@ -590,12 +574,12 @@ int quark_event_to_ecs(struct quark_queue *qq, const struct quark_event *ev,
 void quark_ruleset_init(struct quark_ruleset *rs);
 void quark_ruleset_clear(struct quark_ruleset *rs);
 /*
- * Initialises the set, whatever was in it, and fills it. EINVAL: 'err' says line,
- * column and why, and the set is empty.
+ * Initialises the set without reading it, and fills it. EINVAL: 'err' has line,
+ * column and reason, and the set is empty.
  */
 int quark_ruleset_parse(struct quark_ruleset *rs, FILE *f, char *err,
 			size_t errlen);
-/* Own extension: the same, behind the rules of an initialised set. */
+/* Own extension: appends to the rules of an initialised set. */
 int quark_ruleset_parse_append(struct quark_ruleset *rs, FILE *f, char *err,
 			       size_t errlen);
 /* Valid until the next call on the set. */
@@ -608,18 +592,18 @@ struct quark_rule *quark_ruleset_match(struct quark_ruleset *rs,
 				       const struct quark_event *ev);
 
 /*
- * Aggregation. A raw event that waits is joined by the next one of its process
- * while the function in the cell (kind of the one that waits, kind of the next)
- * says so; no function: never.
+ * Aggregation. The next raw event of a process joins a held one ('parent') while
+ * the function in the cell (kind of the held event, kind of the next) returns
+ * true; NULL: never.
  */
 enum raw_types {
-	RAW_INVALID, /* accepted in a cell, of which nothing comes */
+	RAW_INVALID, /* a valid cell without effect */
 	RAW_EXEC,
 	RAW_WAKE_UP_NEW_TASK, /* fork */
 	RAW_EXIT_THREAD,
 	RAW_ID_CHANGE,
 	RAW_COMM,
-	/* Of kinds not built yet, as published. */
+	/* Of published kinds not built yet. */
 	RAW_EXEC_CONNECTOR,
 	RAW_SOCK_CONN,
 	RAW_PACKET,
@@ -636,7 +620,7 @@ typedef int (*quark_can_aggregate_fn)(struct quark_queue *,
 				      struct raw_event *child);
 int quark_queue_set_agg_matrix(struct quark_queue *qq, int parent, int child,
 			       quark_can_aggregate_fn fn);
-/* One of its kind at most. */
+/* At most one of its kind. */
 int quark_can_aggregate_single(struct quark_queue *qq, struct raw_event *parent,
 			       struct raw_event *child);
 /* Any number; the last one's values are kept. */
@@ -648,12 +632,12 @@ int quark_can_aggregate_fork_exec(struct quark_queue *qq,
 				  struct raw_event *child);
 
 /*
- * Connections, for QQ_SOCK_CONN, which quark_queue_open() refuses so far: no
- * queue has any. lookup: NULL with ENOTSUP; the iterator ends at once.
+ * Connections, for QQ_SOCK_CONN, which quark_queue_open() refuses so far. lookup
+ * returns NULL with ENOTSUP; the iterator ends at once.
  */
 struct quark_sockaddr {
 	int af; /* AF_INET, AF_INET6 */
-	/* Published under either name. */
+	/* Published with either name. */
 	union {
 		uint32_t addr4;
 		uint8_t addr6[16];
@@ -693,7 +677,7 @@ void quark_socket_iter_init(struct quark_socket_iter *it,
 			    struct quark_queue *qq);
 const struct quark_socket *quark_socket_iter_next(struct quark_socket_iter *it);
 
-/* Users and groups as /etc has them; NULL with ENOENT. Valid until close. */
+/* Users and groups of /etc; NULL with ENOENT. Valid until close. */
 struct quark_passwd {
 	uint32_t uid;
 	uint32_t gid;

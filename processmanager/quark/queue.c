@@ -357,7 +357,7 @@ static int priv_open(struct quark_queue_priv *qq)
 	if (!err)
 		err = open_epoll(qq);
 	/* Attached first, scanned then: no process is missed between. */
-	return err ? err : quark_walk_first(qq);
+	return err ? err : quark_scan_first(qq);
 }
 
 int quark_queue_open(struct quark_queue *q, struct quark_queue_attr *attr)
@@ -601,7 +601,7 @@ static const struct quark_event *get_event(struct quark_queue *q)
 	}
 	if (next_event(qq, q))
 		return &qq->event;
-	quark_walk_again(qq);
+	quark_scan_again(qq);
 	infer_reaps(qq);
 	quark_cache_collect(&qq->cache, qq->watermark);
 	arm_timer(qq);

@@ -20,7 +20,7 @@
 /* Bytes of records at which their strings are read. */
 #define RECORDS_MAX (64 * 1024)
 
-struct walk {
+struct scan {
 	struct quark_queue_priv *qq;
 	struct strbuf sb;
 	uint64_t begin;
@@ -57,72 +57,72 @@ static const struct abi_quark_image *next_record(const struct strbuf *sb,
 	return (const void *)(p + sizeof(*len));
 }
 
-static int apply_records(struct walk *w)
+static int apply_records(struct scan *s)
 {
-	const struct quark_text *text = w->texts;
+	const struct quark_text *text = s->texts;
 	const struct abi_quark_image *im;
 	struct quark_proc *proc;
 	uint64_t len;
 	size_t at = 0;
 	int err = 0;
 
-	quark_read_strings(w->qq, w->texts, w->n, &w->sb);
-	while (!err && (im = next_record(&w->records, &at, &len))) {
+	quark_read_strings(s->qq, s->texts, s->n, &s->sb);
+	while (!err && (im = next_record(&s->records, &at, &len))) {
 		struct quark_spans live = { .cmdline.p = NULL };
 
 		if (!(im->head.flags & ABI_QUARK_KTHREAD))
-			quark_text_spans(text++, &w->sb, &live);
-		err = quark_apply_walk(w->qq, im, len, &live);
-		if (!err && w->first) {
-			proc = quark_cache_find(&w->qq->cache, &im->head.key);
+			quark_text_spans(text++, &s->sb, &live);
+		err = quark_apply_scanned(s->qq, im, len, &live);
+		if (!err && s->first) {
+			proc = quark_cache_find(&s->qq->cache, &im->head.key);
 			proc->snap_time = im->head.time;
 		}
 	}
-	strbuf_reset(&w->records);
-	w->n = 0;
+	strbuf_reset(&s->records);
+	s->n = 0;
 	return err;
 }
 
 /* Collects records: a job of the reader for each would take twice the time. */
-static int walk_first(void *arg, void *data, size_t len)
+static int scan_first(void *arg, void *data, size_t len)
 {
 	const struct abi_quark_image *im = data;
-	struct walk *w = arg;
+	struct scan *s = arg;
 	int err;
 
-	err = add_record(&w->records, data, len);
+	err = add_record(&s->records, data, len);
 	if (err)
 		return err;
 	if (!(im->head.flags & ABI_QUARK_KTHREAD))
-		w->texts[w->n++] = (struct quark_text){
+		s->texts[s->n++] = (struct quark_text){
 			.pid = im->head.key.tgid,
 			.uid = im->ids.uid,
 			.start = im->head.key.start_boottime,
 			.hidden = im->head.flags & QUARK_RAW_HIDDEN,
 		};
-	if (w->n < QUARK_TEXTS_MAX && w->records.len < RECORDS_MAX)
+	if (s->n < QUARK_TEXTS_MAX && s->records.len < RECORDS_MAX)
 		return 0;
-	return apply_records(w);
+	return apply_records(s);
 }
 
-static int walk_again(void *arg, void *data, size_t len)
+static int scan_again(void *arg, void *data, size_t len)
 {
 	const struct abi_quark_image *im = data;
 	struct quark_proc *proc;
-	struct walk *w = arg;
+	struct scan *s = arg;
 	int err;
 
 	/* Applied when all older records are. */
-	err = add_record(&w->qq->shown, data, len);
+	err = add_record(&s->qq->shown, data, len);
 	if (err)
 		return err;
-	proc = quark_cache_find(&w->qq->cache, &im->head.key);
+	proc = quark_cache_find(&s->qq->cache, &im->head.key);
 	if (proc) {
 		proc->missing = false;
 		if (proc->rec->p.key.exec_id >= im->head.key.exec_id)
 			return 0;
 	}
-	return walk_first(arg, data, len);
+	return scan_first(arg, data, len);
 }
 
 /* --- processes that the backend's scan lacks ---------------------------------- */
@@ -153,20 +153,20 @@ static bool exact_key(const struct quark_cache *c, struct abi_key *key)
 }
 
 /* Not of a process that began after the scan did: the ring has its fork. */
-static int walk_hidden(void *arg, uint32_t pid)
+static int scan_hidden(void *arg, uint32_t pid)
 {
 	uint64_t tick = procfs_tick();
-	struct walk *w = arg;
-	struct quark_cache *c = &w->qq->cache;
+	struct scan *s = arg;
+	struct quark_cache *c = &s->qq->cache;
 	struct quark_proc *p = quark_cache_newest(c, pid);
 	struct abi_quark_image *im;
 	int err;
 
 	if ((p && !p->exited) ||
-	    !quark_reader_task(&w->qq->reader, pid, &w->task))
+	    !quark_reader_task(&s->qq->reader, pid, &s->task))
 		return 0;
-	im = (struct abi_quark_image *)w->task.data;
-	if (im->head.key.start_boottime + tick > w->begin ||
+	im = (struct abi_quark_image *)s->task.data;
+	if (im->head.key.start_boottime + tick > s->begin ||
 	    !exact_key(c, &im->head.key))
 		return 0;
 	p = quark_cache_newest(c, im->parent.tgid);
@@ -174,36 +174,36 @@ static int walk_hidden(void *arg, uint32_t pid)
 		im->parent.start_boottime = p->rec->p.key.start_boottime;
 		im->parent.exec_id = p->rec->p.key.exec_id;
 	}
-	err = w->fn(w, w->task.data, w->task.len);
+	err = s->fn(s, s->task.data, s->task.len);
 	/* It may be the parent of the next one. */
-	return err ? err : apply_records(w);
+	return err ? err : apply_records(s);
 }
 
 static int scan_processes(struct quark_queue_priv *qq, bool first)
 {
-	struct walk w = {
+	struct scan s = {
 		.qq = qq,
 		.first = first,
-		.fn = first ? walk_first : walk_again,
+		.fn = first ? scan_first : scan_again,
 		.begin = clock_boottime_ns(),
 	};
 	int err;
 
-	err = qq->backend->walk(qq->b, w.fn, &w);
+	err = qq->backend->scan(qq->b, s.fn, &s);
 	if (!err)
-		err = apply_records(&w);
+		err = apply_records(&s);
 	/* Without a /proc there are no others. */
-	if (!err && procfs_numbers("/proc", walk_hidden, &w) == -ENOMEM)
+	if (!err && procfs_numbers("/proc", scan_hidden, &s) == -ENOMEM)
 		err = -ENOMEM;
-	strbuf_fini(&w.records);
-	strbuf_fini(&w.task);
-	strbuf_fini(&w.sb);
+	strbuf_fini(&s.records);
+	strbuf_fini(&s.task);
+	strbuf_fini(&s.sb);
 	if (!err)
-		quark_apply_walked(qq);
+		quark_apply_scan_end(qq);
 	return err;
 }
 
-int quark_walk_first(struct quark_queue_priv *qq)
+int quark_scan_first(struct quark_queue_priv *qq)
 {
 	int err = scan_processes(qq, true);
 
@@ -240,29 +240,29 @@ static void refresh_shown(struct quark_queue_priv *qq)
 	strbuf_fini(&qq->shown);
 }
 
-void quark_walk_again(struct quark_queue_priv *qq)
+void quark_scan_again(struct quark_queue_priv *qq)
 {
 	struct quark_proc *p;
 
-	if (qq->walked && qq->watermark > qq->walked) {
+	if (qq->scanned && qq->watermark > qq->scanned) {
 		refresh_shown(qq);
 		bury_missing(qq);
-		qq->walked = 0;
+		qq->scanned = 0;
 		qq->stats.repairs++;
 	}
 	if (!qq->gap_to || qq->gap_to >= qq->watermark ||
-	    qq->watermark < qq->last_walk + AGAIN_NS)
+	    qq->watermark < qq->last_scan + AGAIN_NS)
 		return;
 	TAILQ_FOREACH(p, &qq->cache.all, link)
 		p->missing = !p->exited;
 	/* Without memory it is tried again, AGAIN_NS later. */
-	qq->last_walk = clock_boottime_ns();
+	qq->last_scan = clock_boottime_ns();
 	/* Replaces a rescan whose result was not applied yet. */
 	qq->shown_gap =
-		qq->walked ? MIN(qq->shown_gap, qq->gap_from) : qq->gap_from;
+		qq->scanned ? MIN(qq->shown_gap, qq->gap_from) : qq->gap_from;
 	strbuf_fini(&qq->shown);
 	if (scan_processes(qq, false))
 		return;
 	qq->gap_to = 0;
-	qq->walked = clock_boottime_ns();
+	qq->scanned = clock_boottime_ns();
 }

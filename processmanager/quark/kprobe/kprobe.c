@@ -24,7 +24,7 @@
 #define SLACK_NS (4 * CLOCK_NSEC_PER_MSEC)
 #define SLACK_MAX_NS (400 * CLOCK_NSEC_PER_MSEC)
 #define SLACK_KEPT_NS (10 * CLOCK_NSEC_PER_SEC)
-#define WALK_RING (64 * 1024)
+#define SCAN_RING (64 * 1024)
 #define NEARLY_FULL (4 * 8192) /* PERF_MAX_TRACE_SIZE */
 /* How often CPUs are polled, for kernels without the tracepoint. */
 #define FOLLOW_NS CLOCK_NSEC_PER_SEC
@@ -41,10 +41,10 @@ struct kprobe {
 	uint64_t slack_since;
 	struct kprobe_record record;
 	struct kprobe_values values, asked;
-	int walk_fd;
-	pid_t walk_tid; /* the thread whose reads of /proc/PID/stat it sees */
-	struct perfring walk_ring;
-	char walk_scratch[PERFRING_RECORD_MAX];
+	int scan_fd;
+	pid_t scan_tid; /* the thread whose reads of /proc/PID/stat it sees */
+	struct perfring scan_ring;
+	char scan_scratch[PERFRING_RECORD_MAX];
 	ring_fn fn;
 	void *arg;
 };
@@ -67,55 +67,55 @@ static void follow_offset(struct kprobe *k)
 
 /* --- the scan --------------------------------------------------------------- */
 
-static void close_walk(struct kprobe *k)
+static void close_scan(struct kprobe *k)
 {
-	perfring_unmap(&k->walk_ring);
-	if (k->walk_fd >= 0)
-		close(k->walk_fd);
-	k->walk_fd = -1;
-	k->walk_tid = 0;
+	perfring_unmap(&k->scan_ring);
+	if (k->scan_fd >= 0)
+		close(k->scan_fd);
+	k->scan_fd = -1;
+	k->scan_tid = 0;
 }
 
 /* For the reader's thread; after a timeout that is another one. */
-static int open_walk(struct kprobe *k)
+static int open_scan(struct kprobe *k)
 {
 	pid_t tid = patience_tid(&k->conf.reader->patience);
 	int err;
 
 	if (tid < 0)
 		return tid;
-	if (k->walk_tid == tid)
+	if (k->scan_tid == tid)
 		return 0;
-	close_walk(k);
-	err = kprobe_event_open(&k->events, KPROBE_WALK, &k->conf, tid, -1,
-				WALK_RING);
+	close_scan(k);
+	err = kprobe_event_open(&k->events, KPROBE_SCAN, &k->conf, tid, -1,
+				SCAN_RING);
 	if (err < 0)
 		return err;
-	k->walk_fd = err;
-	err = perfring_map(&k->walk_ring, k->walk_fd, WALK_RING,
-			   k->walk_scratch);
+	k->scan_fd = err;
+	err = perfring_map(&k->scan_ring, k->scan_fd, SCAN_RING,
+			   k->scan_scratch);
 	if (err) {
-		close_walk(k);
+		close_scan(k);
 		return err;
 	}
-	k->walk_tid = tid;
+	k->scan_tid = tid;
 	return 0;
 }
 
 static bool kprobe_ask(void *arg, uint32_t pid, struct kprobe_values *v)
 {
 	struct kprobe *k = arg;
-	struct perfring *r = &k->walk_ring;
+	struct perfring *r = &k->scan_ring;
 	struct kprobe_perf p;
 	bool found = false;
 
-	if (open_walk(k))
+	if (open_scan(k))
 		return false;
 	/* The probe reads the task before the read of its stat may block. */
 	quark_reader_start(k->conf.reader, pid);
 	for (perfring_begin(r); kprobe_ring_peek(r, &p); perfring_skip(r))
 		if (p.sample && kprobe_decode(k->events.ev, p.raw, p.raw_len,
-					      v) == KPROBE_WALK)
+					      v) == KPROBE_SCAN)
 			found = v->tgid == pid;
 	/* Strings point into the ring, until the next call overwrites them. */
 	perfring_end(r);
@@ -137,14 +137,14 @@ static int kprobe_scan_one(void *arg, uint32_t pid)
 
 	if (!kprobe_ask(k, pid, &k->asked))
 		return 0;
-	return kprobe_record(&k->record, KPROBE_WALK, &s, &k->asked, scan->fn,
+	return kprobe_record(&k->record, KPROBE_SCAN, &s, &k->asked, scan->fn,
 			     scan->arg);
 }
 
-static int kprobe_walk(void *b, ring_fn fn, void *arg)
+static int kprobe_scan(void *b, ring_fn fn, void *arg)
 {
 	struct kprobe_scan scan = { b, fn, arg };
-	int err = open_walk(scan.k);
+	int err = open_scan(scan.k);
 
 	return err ? err : procfs_numbers("/proc", kprobe_scan_one, &scan);
 }
@@ -381,7 +381,7 @@ static void kprobe_close(void *b)
 	struct kprobe *k = b;
 
 	kprobe_cpus_close(&k->cpus);
-	close_walk(k);
+	close_scan(k);
 	kprobe_events_free(&k->events);
 	kprobe_paths_free(k->record.paths);
 	strbuf_fini(&k->record.out);
@@ -419,7 +419,7 @@ static int kprobe_open(void **bp, const struct quark_backend_conf *conf,
 	k->conf = *conf;
 	k->fn = fn;
 	k->arg = arg;
-	k->walk_fd = -1;
+	k->scan_fd = -1;
 	k->slack = SLACK_NS;
 	k->record.ask = kprobe_ask;
 	k->record.arg = k;
@@ -445,5 +445,5 @@ const struct quark_backend quark_kprobe = {
 	.epoll_fd = kprobe_epoll_fd,
 	.backlog = kprobe_backlog,
 	.losses = kprobe_losses,
-	.walk = kprobe_walk,
+	.scan = kprobe_scan,
 };

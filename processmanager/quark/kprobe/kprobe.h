@@ -81,7 +81,7 @@ enum kprobe_id {
 	KPROBE_CWD, /* without values: the process is read by KPROBE_SCAN */
 	KPROBE_CGROUP, /* the tracepoint: likewise */
 	KPROBE_HOTPLUG, /* the tracepoint: a CPU went online or offline */
-	KPROBE_WALK, /* fires in the reader's thread only */
+	KPROBE_SCAN, /* fires in the reader's thread only */
 	KPROBE_MAX,
 };
 

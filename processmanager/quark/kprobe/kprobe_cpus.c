@@ -77,9 +77,9 @@ static int kprobe_cpus_owner(const struct kprobe_cpu *k)
 {
 	int id;
 
-	for (id = 0; id < KPROBE_WALK && k->fd[id] < 0; id++)
+	for (id = 0; id < KPROBE_SCAN && k->fd[id] < 0; id++)
 		;
-	return id < KPROBE_WALK ? k->fd[id] : -1;
+	return id < KPROBE_SCAN ? k->fd[id] : -1;
 }
 
 static void close_cpu(struct kprobe_cpu *k)
@@ -129,7 +129,7 @@ static int open_cpu(struct kprobe_cpus *c, int cpu)
 		return -ENOMEM;
 	memset(k->fd, -1, sizeof(k->fd));
 	k->next = UINT64_MAX;
-	for (id = 0; !err && id < KPROBE_WALK; id++)
+	for (id = 0; !err && id < KPROBE_SCAN; id++)
 		if (kprobe_cpus_wanted(c, id))
 			err = add_event(c, k, id, cpu);
 	if (!err &&
@@ -266,7 +266,7 @@ static void count_losses(struct kprobe_cpus *c, struct kprobe_cpu *k,
 	uint64_t n;
 	int id, kind;
 
-	for (id = 0; id < KPROBE_WALK; id++) {
+	for (id = 0; id < KPROBE_SCAN; id++) {
 		kind = kprobe_kind(id);
 		if (kind < 0 || k->fd[id] < 0 ||
 		    !perfring_counts(k->fd[id], &v))

@@ -214,7 +214,7 @@ static const struct probe {
 	[KPROBE_CGROUP] = { "cgroup/cgroup_attach_task", G_TP,
 			    ABI_QUARK_ID_CHANGE },
 	[KPROBE_HOTPLUG] = { "cpuhp/cpuhp_exit", G_CPUHP, -1 },
-	[KPROBE_WALK] = { "walk", G_WHO | G_IDS | G_FILE | G_STATUS | G_LIVE,
+	[KPROBE_SCAN] = { "scan", G_WHO | G_IDS | G_FILE | G_STATUS | G_LIVE,
 			  -1, "proc_tgid_stat", "$arg4" },
 };
 

@@ -392,7 +392,7 @@ static int record_exec(struct kprobe_record *r, const struct kprobe_sample *s,
 	return err ? err : fn(arg, r->out.data, r->out.len);
 }
 
-static int record_walk(struct kprobe_record *r, const struct kprobe_sample *s,
+static int record_scan(struct kprobe_record *r, const struct kprobe_sample *s,
 		       const struct kprobe_values *v, ring_fn fn, void *arg)
 {
 	static const struct quark_spans none;
@@ -424,7 +424,7 @@ int kprobe_record(struct kprobe_record *r, enum kprobe_id id,
 		[KPROBE_RENAME] = record_rename,
 		[KPROBE_UID] = record_ids,
 		[KPROBE_SID] = record_ids,
-		[KPROBE_WALK] = record_walk,
+		[KPROBE_SCAN] = record_scan,
 		[KPROBE_CWD] = record_places,
 		[KPROBE_CGROUP] = record_places,
 	};

@@ -92,14 +92,14 @@ static int do_reap(uint64_t time, struct abi_key k)
 	return apply(&r, sizeof(r));
 }
 
-static int do_walk(uint64_t time, struct abi_key k)
+static int do_scan(uint64_t time, struct abi_key k)
 {
-	struct abi_quark_image im = { .comm = "walked" };
+	struct abi_quark_image im = { .comm = "scanned" };
 	int ret;
 
 	im.head = head(ABI_QUARK_TASK, time, k);
 	im.head.flags = ABI_QUARK_KTHREAD; /* nothing of it in /proc */
-	ret = quark_apply_walk(&qq, &im, sizeof(im), &none);
+	ret = quark_apply_scanned(&qq, &im, sizeof(im), &none);
 	quark_cache_find(&qq.cache, &k)->snap_time = time;
 	return ret;
 }
@@ -190,8 +190,8 @@ static void test_two_last_threads_told(void **state)
 	assert_int_equal(do_exit(31, k, 256), 1);
 	assert_int_equal(ev->group_dead, 0);
 	assert_int_equal(ev->process->exit_boottime, 30);
-	/* One that a walk has seen already is not told of again. */
-	assert_int_equal(do_walk(50, key(3, 20, 1)), 0);
+	/* One that a scan has seen already is not told of again. */
+	assert_int_equal(do_scan(50, key(3, 20, 1)), 0);
 	quark_cache_find(&qq.cache, &(struct abi_key){ 20, 1, 3, 0 })->exited =
 		true;
 	assert_int_equal(do_exit(40, key(3, 20, 1), 0), 0);
@@ -244,16 +244,16 @@ static void test_late_exec(void **state)
 			    "/second");
 }
 
-/* What came before the walk read a process is in what it read. */
-static void test_walk(void **state)
+/* What came before the scan read a process is in what it read. */
+static void test_scan(void **state)
 {
 	struct abi_key k = key(2, 20, 3);
 
-	assert_int_equal(do_walk(100, k), 0);
+	assert_int_equal(do_scan(100, k), 0);
 	assert_int_equal(do_fork(20, k, key(1, 5, 1)), 0);
 	assert_int_equal(do_exec(99, k, "/early"), 0);
 	assert_string_equal(quark_cache_newest(&qq.cache, 2)->rec->p.comm,
-			    "walked");
+			    "scanned");
 	assert_int_equal(do_exec(101, key(2, 20, 4), "/later"), 1);
 	assert_int_equal(ev->process->flags, QUARK_F_PROC);
 }
@@ -299,7 +299,7 @@ static int do_inferred(uint64_t time, struct abi_key k)
 	return apply(&r, sizeof(r));
 }
 
-/* Its exit was lost and a walk missed it, but the kernel had yet to free it. */
+/* Its exit was lost and a scan missed it, but the kernel had yet to free it. */
 static void test_reap_of_one_that_vanished(void **state)
 {
 	struct abi_key k = key(3, 20, 1);
@@ -342,8 +342,8 @@ static uint32_t parent_pid(uint32_t pid)
 	return pid > 3 ? pid - 1 : pid == 3;
 }
 
-/* Each the child of the one that is walked after it, whatever the depth. */
-static void test_deep_walk(void **state)
+/* Each the child of the one that is scanned after it, whatever the depth. */
+static void test_deep_scan(void **state)
 {
 	const struct quark_process *p;
 	struct quark_record *told;
@@ -358,14 +358,14 @@ static void test_deep_walk(void **state)
 		im.head = head(ABI_QUARK_TASK, 100, key(pid, pid, 1));
 		im.head.flags = ABI_QUARK_KTHREAD;
 		im.parent = key(up, up, 1);
-		assert_int_equal(quark_apply_walk(&qq, &im, sizeof(im), &none),
-				 0);
+		assert_int_equal(
+			quark_apply_scanned(&qq, &im, sizeof(im), &none), 0);
 	}
 	k = key(1, 1, 1);
 	quark_cache_find(&qq.cache, &k)->rec->p.poison_tag = 6;
 	/* What was told of one of them stays as it was. */
 	told = quark_record_get(quark_cache_newest(&qq.cache, 9)->rec);
-	quark_apply_walked(&qq);
+	quark_apply_scan_end(&qq);
 	p = &quark_cache_newest(&qq.cache, NESTED)->rec->p;
 	assert_int_equal(p->poison_tag, 6);
 	assert_int_equal(p->proc_entry_leader_type, QUARK_ELT_INIT);
@@ -384,11 +384,11 @@ static void test_unknown_init(void **state)
 	im.head = head(ABI_QUARK_TASK, 100, key(7, 7, 1));
 	im.head.flags = ABI_QUARK_KTHREAD; /* nothing of /proc */
 	im.parent = key(1, 1, 1);
-	assert_int_equal(quark_apply_walk(&qq, &im, sizeof(im), &none), 0);
+	assert_int_equal(quark_apply_scanned(&qq, &im, sizeof(im), &none), 0);
 	im.head.key = key(8, 8, 1);
 	im.parent = key(6, 6, 1);
-	assert_int_equal(quark_apply_walk(&qq, &im, sizeof(im), &none), 0);
-	quark_apply_walked(&qq);
+	assert_int_equal(quark_apply_scanned(&qq, &im, sizeof(im), &none), 0);
+	quark_apply_scan_end(&qq);
 	p = &quark_cache_newest(&qq.cache, 7)->rec->p;
 	assert_int_equal(p->proc_entry_leader_type, QUARK_ELT_INIT);
 	assert_int_equal(p->proc_entry_leader, 1);
@@ -397,14 +397,14 @@ static void test_unknown_init(void **state)
 }
 
 /* No tree at all: each the other's parent. */
-static void test_ring_walk(void **state)
+static void test_ring_scan(void **state)
 {
 	struct abi_key a = key(2, 20, 1), b = key(3, 30, 1);
 
 	do_fork(20, a, b);
 	do_fork(30, b, a);
 	quark_cache_find(&qq.cache, &a)->rec->p.poison_tag = 1;
-	quark_apply_walked(&qq);
+	quark_apply_scan_end(&qq);
 	assert_int_equal(quark_cache_find(&qq.cache, &b)->rec->p.poison_tag, 1);
 }
 
@@ -534,7 +534,7 @@ static void test_many(void **state)
 			do_reap(i, k);
 			break;
 		case 4:
-			do_walk(i, k);
+			do_scan(i, k);
 			break;
 		default:
 			quark_cache_collect(&qq.cache, i);
@@ -554,7 +554,7 @@ static void test_valid(void **state)
 	assert_int_equal(ev->process->flags, QUARK_F_PROC);
 	do_exit(42, key(4, 30, 2), 0);
 	assert_int_equal(ev->process->flags, QUARK_F_PROC | QUARK_F_EXIT);
-	do_walk(50, key(5, 20, 3));
+	do_scan(50, key(5, 20, 3));
 	assert_int_equal(quark_cache_newest(&qq.cache, 5)->rec->p.flags,
 			 QUARK_F_PROC);
 }
@@ -710,15 +710,15 @@ int main(void)
 		T(test_origin_by_pid),
 		T(test_lost_before),
 		T(test_late_exec),
-		T(test_walk),
+		T(test_scan),
 		T(test_lying_lengths),
 		T(test_overdue),
 		T(test_gap),
 		T(test_many),
 		T(test_reap_of_one_that_vanished),
 		T(test_late_reap),
-		T(test_deep_walk),
-		T(test_ring_walk),
+		T(test_deep_scan),
+		T(test_ring_scan),
 		T(test_unknown_init),
 		T(test_moved),
 		T(test_cpu_parts),

@@ -308,7 +308,7 @@ static void test_null(void **state)
 		set_names(v.exe, names);
 		set_names(v.cwd, names);
 		v.exe_mnt = v.cwd_mnt = root_mount();
-		record(KPROBE_WALK, v.tgid);
+		record(KPROBE_SCAN, v.tgid);
 		assert_int_equal(im->ids.tty_major, 0);
 		assert_int_equal(im->ids.tty_minor, 0);
 		assert_int_equal(im->ids.uts_inonum + im->ids.ipc_inonum +
@@ -443,23 +443,23 @@ static void test_live(void **state)
 	assert_int_equal(im->args_len, 2048);
 }
 
-static void test_walk(void **state)
+static void test_scan(void **state)
 {
 	const struct abi_quark_image *im = (const void *)got;
 
 	v.live = 1;
 	v.leader_exit_code = 7 << 8;
-	record(KPROBE_WALK, 1);
+	record(KPROBE_SCAN, 1);
 	check_head(ABI_QUARK_TASK);
 	assert_int_equal(im->head.flags, 0);
 	assert_int_equal(im->wait_status, 0);
 	/* A zombie. */
 	v.live = 0;
-	record(KPROBE_WALK, 1);
+	record(KPROBE_SCAN, 1);
 	assert_int_equal(im->head.flags, ABI_QUARK_GROUP_DEAD);
 	assert_int_equal(im->wait_status, 7 << 8);
 	v.flags = PF_KTHREAD;
-	record(KPROBE_WALK, 1);
+	record(KPROBE_SCAN, 1);
 	assert_true(im->head.flags & ABI_QUARK_KTHREAD);
 	assert_int_equal(im->cwd_len, 0);
 }
@@ -747,7 +747,7 @@ int main(void)
 		T(test_rename),	   T(test_ids),	       T(test_exec),
 		T(test_null),	   T(test_exec_cut),   T(test_exec_file),
 		T(test_long_args), T(test_env),	       T(test_live),
-		T(test_walk),	   T(test_places),     T(test_mounts),
+		T(test_scan),	   T(test_places),     T(test_mounts),
 		T(test_no_memory), T(test_bound_root), T(test_roots),
 		T(test_hybrid),
 	};

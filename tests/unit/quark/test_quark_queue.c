@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libquark: the queue over a backend made by hand: losses and the walks they
+ * libquark: the queue over a backend made by hand: losses and the scans they
  * cause, and who may use a queue: not a child of fork(2), nobody after its end.
  */
 #include <setjmp.h>
@@ -40,7 +40,7 @@ static struct {
 	ring_fn fn;
 	void *arg;
 	int epfd, fd[2];
-	int closed, walks;
+	int closed, scans;
 	uint64_t watermark;
 	struct quark_loss_report lost;
 } fake;
@@ -92,9 +92,9 @@ static void fake_losses(void *b, struct quark_loss_report *out)
 	memset(&fake.lost, 0, sizeof(fake.lost));
 }
 
-static int fake_walk(void *b, ring_fn fn, void *arg)
+static int fake_scan(void *b, ring_fn fn, void *arg)
 {
-	fake.walks++;
+	fake.scans++;
 	return 0;
 }
 
@@ -109,7 +109,7 @@ const struct quark_backend quark_ebpf = {
 	.epoll_fd = fake_epoll_fd,
 	.backlog = fake_backlog,
 	.losses = fake_losses,
-	.walk = fake_walk,
+	.scan = fake_scan,
 };
 const struct quark_backend quark_kprobe = { .flag = QQ_KPROBE };
 
@@ -146,9 +146,9 @@ static void rename_at(uint64_t time)
 
 /*
  * A second loss, the time of which the kernel side has not written yet, does not
- * make the walk unnecessary that the first one asked for.
+ * make the scan unnecessary that the first one asked for.
  */
-static void a_pending_walk_is_not_cancelled(void **state)
+static void a_pending_scan_is_not_cancelled(void **state)
 {
 	uint64_t now = clock_boottime_ns();
 
@@ -161,11 +161,11 @@ static void a_pending_walk_is_not_cancelled(void **state)
 	assert_int_equal(quark_queue_populate(&q), 0);
 	assert_int_equal(q.priv->gap_from, now);
 	assert_int_equal(q.priv->gap_to, now + 1000);
-	assert_int_equal(fake.walks, 1); /* that of the beginning */
+	assert_int_equal(fake.scans, 1); /* that of the beginning */
 	fake.watermark = now + CLOCK_NSEC_PER_SEC;
 	while (quark_queue_get_event(&q))
 		;
-	assert_int_equal(fake.walks, 2);
+	assert_int_equal(fake.scans, 2);
 	assert_int_equal(q.priv->gap_to, 0);
 }
 
@@ -317,7 +317,7 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(a_pending_walk_is_not_cancelled),
+		T(a_pending_scan_is_not_cancelled),
 		T(few_zombies_are_looked_at),
 		T(a_child_gets_no_records),
 		T(a_closed_queue_is_an_error),

@@ -100,7 +100,7 @@ static void show(size_t i, struct abi_quark_image *im)
 	im->parent = (struct abi_key){ start_of(getpid()), 1, getpid(), 0 };
 }
 
-static int fake_walk(void *b, ring_fn fn, void *arg)
+static int fake_scan(void *b, ring_fn fn, void *arg)
 {
 	struct abi_quark_image im;
 	int err = 0;
@@ -127,7 +127,7 @@ static bool fake_look(void *b, uint32_t pid, struct abi_quark_image *im)
 }
 
 static const struct quark_backend fake = { .name = "fake",
-					   .walk = fake_walk,
+					   .scan = fake_scan,
 					   .look = fake_look };
 
 static int setup(void **state)
@@ -194,16 +194,16 @@ static size_t read_wholly(void)
 
 static void all_are_read(void **state)
 {
-	assert_int_equal(quark_walk_first(&qq), 0);
+	assert_int_equal(quark_scan_first(&qq), 0);
 	assert_int_equal(read_wholly(), CHILDREN);
 	assert_int_equal(qq.reader.unread, 0);
 }
 
 /* Of one that waits nothing is known but what the kernel shows. */
-static void a_walk_goes_on(void **state)
+static void a_scan_goes_on(void **state)
 {
 	hangs[3] = true;
-	assert_int_equal(quark_walk_first(&qq), 0);
+	assert_int_equal(quark_scan_first(&qq), 0);
 	assert_int_equal(read_wholly(), CHILDREN - 1);
 	assert_false(read_whole(3));
 	assert_int_equal(patience_abandoned(), 1);
@@ -243,7 +243,7 @@ static void a_user_has_two(void **state)
 		uids[i] = 1000;
 		hangs[i] = i < 5;
 	}
-	assert_int_equal(quark_walk_first(&qq), 0);
+	assert_int_equal(quark_scan_first(&qq), 0);
 	assert_int_equal(patience_abandoned(), 2);
 	assert_int_equal(read_wholly(), 2);
 	assert_true(read_whole(6) && read_whole(7));
@@ -256,7 +256,7 @@ static void four_are_abandoned(void **state)
 
 	for (i = 0; i < 6; i++)
 		hangs[i] = true;
-	assert_int_equal(quark_walk_first(&qq), 0);
+	assert_int_equal(quark_scan_first(&qq), 0);
 	assert_int_equal(patience_abandoned(), PATIENCE_ABANDONED_MAX);
 	assert_int_equal(read_wholly(), 0);
 	/* They are all known. */
@@ -308,7 +308,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(all_are_read),
-		T(a_walk_goes_on),
+		T(a_scan_goes_on),
 		T(it_is_not_read_again),
 		T(a_user_has_two),
 		T(four_are_abandoned),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libquark: walking the processes there are, over a kernel made by hand that
+ * libquark: scanning the processes there are, over a kernel made by hand that
  * shows some of them only. The rest of them is real: this process and its
  * children, in the real /proc.
  */
@@ -15,7 +15,7 @@
 #include "processmanager/quark/scan.c"
 #include "tests/unit/quark/test_quark_apply.h"
 
-/* What the kernel shows in a walk. */
+/* What the kernel shows in a scan. */
 struct shown {
 	struct abi_quark_image im;
 	char text[128];
@@ -25,7 +25,7 @@ static struct shown shown[8];
 static size_t nshown;
 static void (*during)(void); /* it */
 
-static int fake_walk(void *b, ring_fn fn, void *arg)
+static int fake_scan(void *b, ring_fn fn, void *arg)
 {
 	struct shown s;
 	size_t i;
@@ -43,7 +43,7 @@ static int fake_walk(void *b, ring_fn fn, void *arg)
 	return err;
 }
 
-static const struct quark_backend fake = { .name = "fake", .walk = fake_walk };
+static const struct quark_backend fake = { .name = "fake", .scan = fake_scan };
 
 static int setup(void **state)
 {
@@ -113,11 +113,11 @@ static void who_is_not_shown_is_read_from_proc(void **state)
 	struct shown *s;
 	pid_t child;
 
-	usleep(3 * tick() / 1000); /* older than the walk, by ticks */
+	usleep(3 * tick() / 1000); /* older than the scan, by ticks */
 	child = sleeper();
 	s = show(child, start_of(child), 5);
 	s->im.parent = (struct abi_key){ start_of(getpid()), 5, getpid(), 0 };
-	assert_int_equal(quark_walk_first(&qq), 0);
+	assert_int_equal(quark_scan_first(&qq), 0);
 	assert_non_null(cached(getpid()));
 	p = &cached(getpid())->rec->p;
 	assert_int_equal(p->key.start_boottime, start_of(getpid()));
@@ -157,15 +157,15 @@ static void give_birth(void)
 		(struct abi_key){ start_of(newborn), 1, newborn, 0 };
 }
 
-static void who_is_born_during_the_walk_is_not_hidden(void **state)
+static void who_is_born_during_the_scan_is_not_hidden(void **state)
 {
 	during = give_birth;
-	assert_int_equal(quark_walk_first(&qq), 0);
+	assert_int_equal(quark_scan_first(&qq), 0);
 	assert_null(cached(newborn));
 	end(newborn);
 }
 
-/* A walk after a loss does not take it for gone. */
+/* A scan after a loss does not take it for gone. */
 static void the_hidden_stay(void **state)
 {
 	pid_t child = sleeper();
@@ -174,15 +174,15 @@ static void the_hidden_stay(void **state)
 	usleep(3 * tick() / 1000);
 	s = show(child, start_of(child), 5);
 	s->im.parent = (struct abi_key){ start_of(getpid()), 5, getpid(), 0 };
-	assert_int_equal(quark_walk_first(&qq), 0);
+	assert_int_equal(quark_scan_first(&qq), 0);
 	nshown = 0; /* and its child is not shown any more */
 	end(child);
 	qq.gap_to = clock_boottime_ns();
 	qq.watermark = clock_boottime_ns();
-	quark_walk_again(&qq);
-	assert_true(qq.walked);
+	quark_scan_again(&qq);
+	assert_true(qq.scanned);
 	qq.watermark = clock_boottime_ns();
-	quark_walk_again(&qq);
+	quark_scan_again(&qq);
 	assert_int_equal(qq.stats.repairs, 1);
 	assert_false(cached(getpid())->exited);
 	assert_true(cached(child)->exited);
@@ -221,9 +221,9 @@ static void lose_from(uint64_t gap)
 	qq.gap_from = gap;
 	qq.gap_to = clock_boottime_ns();
 	qq.watermark = clock_boottime_ns();
-	qq.last_walk = 0;
-	quark_walk_again(&qq);
-	assert_true(qq.walked);
+	qq.last_scan = 0;
+	quark_scan_again(&qq);
+	assert_true(qq.scanned);
 }
 
 static void lose(void)
@@ -235,8 +235,8 @@ static void lose(void)
 static void settle(void)
 {
 	qq.watermark = clock_boottime_ns();
-	quark_walk_again(&qq);
-	assert_false(qq.walked);
+	quark_scan_again(&qq);
+	assert_false(qq.scanned);
 	assert_null(qq.shown.data);
 }
 
@@ -263,7 +263,7 @@ static void what_changed_in_a_gap_is_known_after_it(void **state)
 	struct quark_record *before;
 	struct shown *s = show_known(3);
 
-	assert_int_equal(quark_walk_first(&qq), 0);
+	assert_int_equal(quark_scan_first(&qq), 0);
 	assert_string_equal(known()->comm, "first");
 	strcpy(s->im.comm, "second");
 	s->im.ids.uid = 11;
@@ -297,7 +297,7 @@ static void what_is_as_it_was_costs_nothing(void **state)
 	struct quark_record *rec;
 
 	show_known(3);
-	assert_int_equal(quark_walk_first(&qq), 0);
+	assert_int_equal(quark_scan_first(&qq), 0);
 	rec = quark_record_get(cached(0x7fffffff)->rec);
 	lose();
 	settle();
@@ -305,12 +305,12 @@ static void what_is_as_it_was_costs_nothing(void **state)
 	quark_record_put(rec);
 }
 
-/* What a record behind the walk says is newer than what the walk read. */
-static void a_record_behind_the_walk_stands(void **state)
+/* What a record behind the scan says is newer than what the scan read. */
+static void a_record_behind_the_scan_stands(void **state)
 {
 	struct shown *s = show_known(3);
 
-	assert_int_equal(quark_walk_first(&qq), 0);
+	assert_int_equal(quark_scan_first(&qq), 0);
 	strcpy(s->im.comm, "second");
 	s->im.ids.uid = 11;
 	lose();
@@ -321,19 +321,19 @@ static void a_record_behind_the_walk_stands(void **state)
 	/* and one from before it does not */
 	strcpy(s->im.comm, "fifth");
 	lose();
-	rename_known(qq.last_walk - 1, "fourth");
+	rename_known(qq.last_scan - 1, "fourth");
 	assert_string_equal(known()->comm, "fourth");
 	settle();
 	assert_string_equal(known()->comm, "fifth");
 }
 
 /* Of the next image nothing is known yet: it has its own record. */
-static void an_exec_behind_the_walk_stands(void **state)
+static void an_exec_behind_the_scan_stands(void **state)
 {
 	struct shown *s = show_known(3);
 	struct quark_record *rec;
 
-	assert_int_equal(quark_walk_first(&qq), 0);
+	assert_int_equal(quark_scan_first(&qq), 0);
 	strcpy(s->im.comm, "second");
 	lose();
 	rec = quark_proc_edit(cached(0x7fffffff));
@@ -355,7 +355,7 @@ static void who_was_forked_in_a_gap_has_its_own_arguments(void **state)
 	uint64_t start = start_of(child);
 
 	show_known(3);
-	assert_int_equal(quark_walk_first(&qq), 0);
+	assert_int_equal(quark_scan_first(&qq), 0);
 	s = show(child, start, 4);
 	put_text(s, "/exe", "/cwd", "/cgroup");
 	f.head = (struct abi_quark_head){ .kind = ABI_QUARK_FORK,
@@ -381,12 +381,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(who_is_not_shown_is_read_from_proc),
-		T(who_is_born_during_the_walk_is_not_hidden),
+		T(who_is_born_during_the_scan_is_not_hidden),
 		T(the_hidden_stay),
 		T(what_changed_in_a_gap_is_known_after_it),
 		T(what_is_as_it_was_costs_nothing),
-		T(a_record_behind_the_walk_stands),
-		T(an_exec_behind_the_walk_stands),
+		T(a_record_behind_the_scan_stands),
+		T(an_exec_behind_the_scan_stands),
 		T(who_was_forked_in_a_gap_has_its_own_arguments),
 	};
 
