@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * quark: every fork, exec, exit, rename, reap and change of ids, directory or
- * cgroup, from BTF tracepoints, into one ring. A record's slot is reserved first and the
- * clock read afterwards, so that a drained ring proves that nothing older is still to come
- * (base/ring.h). A record is put together in full, folded and packed (bpf/abi.h), so that
- * the ring holds more than twice as many; strings come at exec only.
+ * cgroup, from BTF tracepoints, into one ring. A record's slot is reserved before its
+ * clock is read, so that no older record can come after a complete drain
+ * (base/ring.h). A record is made in full, then folded and packed (bpf/abi.h), so that
+ * the ring holds more than twice as many. Only execs have all strings.
  *
- * Tracepoints alone, since fentry, kprobes and LSM hooks are forbidden on
- * locked-down kernels. Loads on 6.1 and newer.
+ * Only tracepoints: locked-down kernels forbid fentry, kprobes and LSM hooks.
+ * Loads on 6.1 and newer.
  */
 #include "bpf/vmlinux.h"
 #include <bpf/bpf_core_read.h>
@@ -58,7 +58,7 @@ static __always_inline void image_fill(struct scratch *s, __u32 slot, struct tas
 		im->cwd_len = walk_path(s, slot, CWD, &fs->pwd, fs);
 }
 
-/* Memory that the kernel has just written: it is there, or was swapped out. */
+/* The kernel has just written this memory: it is present, or swapped out. */
 static __always_inline __u32 read_args(struct scratch *s, struct mm_struct *mm)
 {
 	__u64 len = mm->arg_end - mm->arg_start;
@@ -86,7 +86,7 @@ static __always_inline __u32 read_env(struct scratch *s, struct mm_struct *mm)
 	return len;
 }
 
-/* A path stands at the end of its buffer. The barrier keeps the bound where it was checked. */
+/* A path is at the end of its buffer. The barrier keeps the bound after its check. */
 static __always_inline char *path_at(struct scratch *s, __u32 which, __u32 len)
 {
 	__u32 pos = ABI_QUARK_PATH_MAX - len;
@@ -118,8 +118,8 @@ static __always_inline void put_strings(struct bpf_dynptr *out, __u32 off, struc
 /* --- changes without an exec ----------------------------------------------- */
 
 /*
- * What the process is now; the leader's credentials count for it. 'what': PENDING_CWD and
- * PENDING_CGROUP say that those are to be told, too.
+ * Reports the current ids of the process, which are its leader's; with PENDING_CWD and
+ * PENDING_CGROUP in 'what' also those paths.
  */
 static __noinline void process_changed(struct task_struct *task, __u64 what)
 {
@@ -162,7 +162,7 @@ static __always_inline void send_name(struct task_struct *task, const char *comm
 	ring_send(&r.head, ABI_QUARK_RENAME, sizeof(r), 0);
 }
 
-/* What was refused for the task's budget, before something of it is read that depends on it. */
+/* Sends what the task's budget refused, before a record that depends on it. */
 static __always_inline void send_pending(struct task_struct *task)
 {
 	__u64 pending = take_pending(task);
@@ -173,7 +173,7 @@ static __always_inline void send_pending(struct task_struct *task)
 		process_changed(task, pending);
 }
 
-/* perf's rings of mapping records, one a CPU; empty: nobody wants marks there. */
+/* perf's rings of mapping records, one per CPU; empty: no marks on that CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
 	__uint(max_entries, 1); /* CPUs, set before load */
@@ -182,10 +182,10 @@ struct {
 } mapping_rings SEC(".maps");
 
 /*
- * begin_new_exec() renames the task when the new address space is in place and nothing
- * is mapped from the file yet. It has no code then (start_code is set by load_elf_binary()
- * later); that of a program that runs has some. Another thread may rename this one
- * earlier in its execve. A mark that finds no room is counted by perf, as a mapping record is.
+ * begin_new_exec() renames the task when the new address space is in place and the file is
+ * not mapped yet. start_code is still 0 then (load_elf_binary() sets it later), unlike that
+ * of a running program: another thread may rename this one earlier in its execve. perf
+ * counts a mark for which the ring has no room, as it does mapping records.
  */
 static __always_inline void mark_exec(void *ctx, struct task_struct *task)
 {
@@ -204,7 +204,7 @@ int BPF_PROG(quark_rename, struct task_struct *task, const char *comm)
 	if (task->pid != task->tgid && !quark_threads)
 		return 0;
 	if (in_execve(task)) {
-		/* The image that ends here still has its own name in place. */
+		/* The old image still has its own name. */
 		if (take_pending(task) & PENDING_NAME)
 			send_name(task, task->comm);
 		return 0;
@@ -215,9 +215,9 @@ int BPF_PROG(quark_rename, struct task_struct *task, const char *comm)
 }
 
 /*
- * From 6.16 the tracepoint says itself whether this is the last thread. Before it:
- * signal->live was decremented already. Two threads that exit at once may both see 0;
- * libquark takes the first of each process.
+ * From 6.16 on the tracepoint has an argument for the last thread. Before, signal->live was
+ * decremented already; two threads that exit at the same time may both see 0, of which
+ * libquark takes the first.
  */
 SEC("tp_btf/sched_process_exit")
 int quark_exit(__u64 *ctx)
@@ -236,7 +236,7 @@ int quark_exit(__u64 *ctx)
 		group_dead = ctx[1];
 	else
 		group_dead = !sig->live.counter;
-	/* A thread's exec may replace a leader that ended: its name is lost then. */
+	/* Now: another thread's exec may replace a leader that ended, with its name. */
 	if (task == leader || quark_threads)
 		send_pending(task);
 	if (!group_dead && !quark_threads)
@@ -250,7 +250,7 @@ int quark_exit(__u64 *ctx)
 		e->head.flags |= ABI_QUARK_GROUP_DEAD;
 	fill_key(&e->parent, task->real_parent, true);
 	bpf_probe_read_kernel(e->comm, sizeof(e->comm), leader->comm);
-	/* Threads that are gone are in the sum, a leader that ended first is not. */
+	/* The sum includes released threads, but not a leader that ended first. */
 	e->cpu_time = sig->sum_sched_runtime + task->se.sum_exec_runtime;
 	if (leader != task)
 		e->cpu_time += leader->se.sum_exec_runtime;
@@ -270,8 +270,8 @@ int quark_exit(__u64 *ctx)
 }
 
 /*
- * The leader's is the process's end. A leader that another thread's exec has
- * replaced carries that thread's pid by now.
+ * Only of leaders, with which the process ends. A leader replaced by another thread's
+ * exec has that thread's pid.
  */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(quark_reap, struct task_struct *task)
@@ -308,7 +308,7 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 	if (!s)
 		return 0;
 	im = &s->image;
-	take_pending(task); /* all of it is in this record */
+	take_pending(task); /* this record includes it */
 	image_fill(s, cpu, task, mm, true);
 	im->head.kind = ABI_QUARK_EXEC;
 	im->head.tid = old_pid;
@@ -342,7 +342,7 @@ int BPF_PROG(quark_fork, struct task_struct *task, __u64 clone_flags)
 	/* pid 0 is the idle task of a CPU that comes up. */
 	if (!task->pid || (clone_flags & CLONE_THREAD && !quark_threads))
 		return 0;
-	/* The child has its directory and cgroup of who called. */
+	/* The child inherits the caller's directory and cgroup. */
 	send_pending(cur->group_leader);
 	s = bpf_map_lookup_elem(&scratches, &cpu);
 	if (!s)
@@ -356,16 +356,16 @@ int BPF_PROG(quark_fork, struct task_struct *task, __u64 clone_flags)
 	task_fill_ids(&f->ids, task, true);
 	abi_quark_fold_fork(f, quark_home);
 	ring_send(&f->head, ABI_QUARK_FORK, sizeof(*f), CAPS_AT(abi_quark_fork));
-	/* Else its cgroup is its origin's. */
+	/* Otherwise its cgroup is the caller's. */
 	if (clone_flags & CLONE_INTO_CGROUP && !(clone_flags & CLONE_THREAD))
 		process_changed(task, PENDING_CGROUP);
 	return 0;
 }
 
 /*
- * There is no tracepoint where credentials change, and none for chdir: the return
- * of the few system calls that do it. The hook costs every system call of the host
- * some tens of nanoseconds, so it is loaded only when it was asked for.
+ * The kernel has no tracepoints for changes of credentials and for chdir, so this hooks the
+ * return of the system calls that make them. It slows down every system call of the host
+ * by some tens of nanoseconds, so it is loaded only on request.
  */
 SEC("tp_btf/sys_exit")
 int BPF_PROG(quark_sys_exit, struct pt_regs *regs, long ret)
@@ -410,7 +410,7 @@ int BPF_PROG(quark_cgroup, struct cgroup *dst, const char *path, struct task_str
 	return 0;
 }
 
-/* --- what was there before ------------------------------------------------- */
+/* --- existing processes ---------------------------------------------------- */
 
 static __always_inline void seq_path(struct seq_file *seq, struct scratch *s, __u32 which,
 				     __u32 len)
@@ -419,7 +419,7 @@ static __always_inline void seq_path(struct seq_file *seq, struct scratch *s, __
 		bpf_seq_write(seq, path_at(s, which, len), len);
 }
 
-/* Arguments are in other tasks' memory, which may have to be paged in: /proc has them. */
+/* Without arguments: other tasks' memory may have to be paged in; /proc has them. */
 SEC("iter/task")
 int quark_task(struct bpf_iter__task *ctx)
 {
@@ -438,7 +438,7 @@ int quark_task(struct bpf_iter__task *ctx)
 	if (!s)
 		return 0;
 	im = &s->image;
-	/* First, so that whatever came before it is in what is read now. */
+	/* First: what is read includes all earlier changes. */
 	now = bpf_ktime_get_boot_ns();
 	image_fill(s, slot, task, task->mm, false);
 	im->head.time = now;
@@ -453,7 +453,7 @@ int quark_task(struct bpf_iter__task *ctx)
 	seq_path(seq, s, EXE, im->exe_len);
 	seq_path(seq, s, CWD, im->cwd_len);
 	seq_path(seq, s, CGROUP, im->cgroup_len);
-	/* The next record is to be aligned again. */
+	/* Aligns the next record. */
 	pad = -(sizeof(*im) + im->exe_len + im->cwd_len + im->cgroup_len) & 7;
 	bpf_seq_write(seq, zeros, pad);
 	return 0;

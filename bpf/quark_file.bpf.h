@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * quark_file: the executed file, and whether user space knows it. A file that it does
- * not know may be deleted, and its process gone, within milliseconds, so the reader is
- * woken at once, and can open it. That is bounded: what exceeds it is read by the
- * reader's own clock.
+ * quark_file: the executed file, and whether user space knows it. A new file may be
+ * deleted, and its process gone, within milliseconds, so its record wakes up the reader,
+ * which can open it. Such wakeups are limited; further records wait for the next poll.
  */
 #ifndef BPF_QUARK_FILE_BPF_H
 #define BPF_QUARK_FILE_BPF_H
@@ -42,14 +41,14 @@ static __always_inline void fill_file(struct abi_quark_image *im, struct file *f
 /* Wake-ups for new files a second: for one uid's, and for all. */
 #define NEW_FILES_UID 200
 #define NEW_FILES_ALL 800
-#define UID_ALL ((__u32)-1) /* nobody's: INVALID_UID */
+#define UID_ALL ((__u32)-1) /* INVALID_UID: no user has it */
 
-/* Whether anybody asks for it. Set before load. */
+/* attr.new_file is set. Set before load. */
 const volatile bool quark_new_files;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1); /* set before load, if anybody asks */
+	__uint(max_entries, 1); /* set before load, with quark_new_files */
 	__type(key, struct abi_quark_file);
 	__type(value, __u32);
 } known_files SEC(".maps");
@@ -64,7 +63,7 @@ static __always_inline bool may_wake(__u32 uid, __u64 now)
 	return !b || limit_take(&b->files, NEW_FILES_ALL, now);
 }
 
-/* Marks a new file's exec. True: it is to wake the reader. */
+/* Sets the flag of a new file's exec. True: its record wakes up the reader. */
 static __always_inline bool new_file(struct abi_quark_image *im)
 {
 	struct abi_quark_file file = {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * quark_limit: budgets for what a process can make happen at will. One loop of
- * prctl(PR_SET_NAME) is a million records a second. A record that is refused is
- * counted, and noted in the task's storage as pending: the state that it would have
- * reported is reported by the next record of that process that must come anyway.
+ * quark_limit: budgets for events that a process can repeat at will. A loop of
+ * prctl(PR_SET_NAME) makes a million records a second. A record beyond the budget is
+ * counted, and its kind is pending in the task's storage: the state is reported before
+ * the next record of that process that is not limited.
  */
 #ifndef BPF_QUARK_LIMIT_BPF_H
 #define BPF_QUARK_LIMIT_BPF_H
@@ -12,7 +12,7 @@
 
 #define NSEC_PER_SEC 1000000000ULL
 #define UIDS_MAX 1024
-/* A uid's processes together may repeat so many times what one task may. */
+/* The budget of all processes of a uid, in budgets of one task. */
 #define UID_REPEATS 100
 
 /* A second and task; 0: no limit. Set before load. */
@@ -28,7 +28,7 @@ enum pending {
 struct repeats {
 	__u64 name, change; /* see limit_take(): when the budget is full again */
 	__u64 pending; /* enum pending */
-	__u64 renames; /* refused, and not reported as such yet */
+	__u64 renames; /* refused; the next rename's record has the number */
 };
 
 struct {
@@ -62,8 +62,8 @@ static __always_inline struct uid_budget *uid_budget(__u32 uid)
 }
 
 /*
- * Takes one of 'rate' a second from a budget that holds a second's worth. *full is
- * the time at which it is full again. Two CPUs at once may take one for two.
+ * Takes one of 'rate' a second from a budget of one second. *full: when the budget will be
+ * full again. Two CPUs at the same time may take only one.
  */
 static __always_inline bool limit_take(__u64 *full, __u32 rate, __u64 now)
 {
@@ -86,9 +86,9 @@ static __always_inline void count_limited(void)
 }
 
 /*
- * Whether the task may report this once more; else it is noted as pending. Without
- * memory for the task's storage its user's budget alone decides, and nothing can be
- * noted: the next exec or exit reports the state anyway.
+ * Whether the task may report this once more; otherwise it becomes pending. Without
+ * memory for the task's storage only its user's budget counts, and nothing becomes
+ * pending: the next exec or exit reports the state anyway.
  */
 static __always_inline bool may_repeat(struct task_struct *task, enum pending what)
 {
@@ -105,7 +105,7 @@ static __always_inline bool may_repeat(struct task_struct *task, enum pending wh
 	uid = uid_budget(BPF_CORE_READ(task, real_cred, uid.val));
 	if (uid && !limit_take(&uid->repeats, quark_repeats * UID_REPEATS, now))
 		goto refuse;
-	/* Atomic: another CPU may note another change of this task meanwhile. */
+	/* Atomic: another CPU may set another bit of this task. */
 	if (r && r->pending & what)
 		__sync_fetch_and_and(&r->pending, ~(__u64)what);
 	return true;
@@ -119,7 +119,7 @@ refuse:
 	return false;
 }
 
-/* What is pending of the task, as of now: it is the caller's to report. */
+/* Clears and returns what is pending of the task; the caller reports it. */
 static __always_inline __u64 take_pending(struct task_struct *task)
 {
 	struct repeats *r;

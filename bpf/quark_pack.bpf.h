@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * quark_pack: a record that is folded becomes what the ring has of it (struct
- * abi_quark_packed). In a loop and in its place: code and memory are cold when a
- * program runs once a life, and that costs more than the work.
+ * quark_pack: packs a folded record in place, as the ring has it (struct
+ * abi_quark_packed). In a loop: a program that runs once per process has cold
+ * caches, and less code and memory is faster than less work.
  */
 #ifndef BPF_QUARK_PACK_BPF_H
 #define BPF_QUARK_PACK_BPF_H
@@ -19,7 +19,7 @@ struct packing {
 	__u64 mask;
 };
 
-/* Without a branch, of which the verifier would follow both sides, of each word. */
+/* Without a branch: the verifier would follow both sides for each word. */
 static __always_inline void pack_word(struct packing *to, __u32 bit, __u64 word)
 {
 	__u64 some;
@@ -43,13 +43,13 @@ static __always_inline void pack_words(struct packing *to, const word_t *words, 
 		pack_word(to, i - HEAD_WORDS + 2, words[i]);
 }
 
-/* Where the sets of capabilities are, which hardly ever differ from what is usual. */
+/* The offset of the sets of capabilities, which are rarely unusual. */
 #define CAPS_AT(type) __builtin_offsetof(struct type, ids.cap_inheritable)
 #define CAPS 5
 
 /*
- * A record of that size, folded, with capabilities there (0: without), in its place: what
- * is written never reaches what is yet to be read. Returns the size that it has now.
+ * Packs a folded record of 'size' bytes in place; writes never pass reads. 'caps_at': offset
+ * of the capabilities, 0: none. Returns the new size.
  */
 static __always_inline __u32 record_pack(struct abi_quark_head *h, __u32 size, __u32 caps_at)
 {

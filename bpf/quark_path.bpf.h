@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* quark_path: paths of files and cgroups, as strings, from the kernel's trees. */
+/* quark_path: paths of files and cgroups as strings, from the kernel's trees. */
 #ifndef BPF_QUARK_PATH_BPF_H
 #define BPF_QUARK_PATH_BPF_H
 
@@ -10,7 +10,7 @@ struct walk_ctx {
 	__u32 which;
 };
 
-/* "/name" in front of what there is already. False when it has no room. */
+/* Prepends "/name" to the path. False: there is no room. */
 static __always_inline bool path_prepend(struct scratch *s, __u32 which, const void *name,
 					 __u32 len)
 {
@@ -68,7 +68,7 @@ static long walk_dentry(__u32 i, void *arg)
 			  BPF_CORE_READ(dentry, d_name.len)))
 		return 1;
 	w->dentry = (__u64)parent;
-	return parent == dentry || !parent; /* memfd and the like hang nowhere */
+	return parent == dentry || !parent; /* the root of a memfd's file system */
 }
 
 static __always_inline struct kernfs_node *kernfs_parent(struct kernfs_node *kn)
@@ -103,7 +103,7 @@ static long walk_kernfs(__u32 i, void *arg)
 	return 0;
 }
 
-/* What was walked, at its place; "/" when it is empty. */
+/* The length of the path that was walked; "/" if it is empty. */
 static __always_inline __u32 path_result(struct scratch *s, __u32 which)
 {
 	__u32 pos = s->walk.pos;
@@ -133,7 +133,7 @@ static __always_inline __u32 walk_path(struct scratch *s, __u32 slot, __u32 whic
 	return path_result(s, which);
 }
 
-/* Hexadecimal digits of a container's id, alone or with more around it. */
+/* A name of so many characters or more: the hexadecimal id of a container. */
 #define CONTAINER_ID_LEN 64
 
 static __always_inline bool path_names_container(struct kernfs_node *kn)
@@ -144,7 +144,7 @@ static __always_inline bool path_names_container(struct kernfs_node *kn)
 	       sizeof(name);
 }
 
-/* Where a controller of version 1 has the process; NULL: nowhere, or it is of version 2. */
+/* The process's cgroup of a version 1 controller; NULL: none, or it is of version 2. */
 static __always_inline struct kernfs_node *css_kn(struct css_set *set, __u32 id)
 {
 	struct cgroup_subsys_state *css;
@@ -160,9 +160,9 @@ static __always_inline struct kernfs_node *css_kn(struct css_set *set, __u32 id)
 }
 
 /*
- * One hierarchy: the unified one if it says anything, else memory's, else pids'. But
- * engines of version 1 leave a process where it was in the unified one: if memory's or
- * pids' names a container, it is there.
+ * The cgroup of one hierarchy: the unified one unless it is the root there, else memory's,
+ * else pids'. But container engines of version 1 do not move a process in the unified
+ * hierarchy, so memory's or pids' is preferred if it names a container.
  */
 static __always_inline struct kernfs_node *cgroup_kn(struct task_struct *task)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* quark_ring: configuration, maps, and a record's way into the ring. */
+/* quark_ring: configuration, maps, and writing of records to the ring. */
 #ifndef BPF_QUARK_RING_BPF_H
 #define BPF_QUARK_RING_BPF_H
 
@@ -26,24 +26,24 @@ struct walk {
 	__u32 cut;
 };
 
-/* Lengths: a record that is packed has them no more. */
+/* Lengths, saved before the record is packed. */
 struct strings {
 	__u32 exe, args, cwd, cgroup, env, pad;
 };
 
-/* Where an image's record is put together before its size is known. */
+/* Where a record is made before its size is known. */
 struct scratch {
 	union {
 		struct abi_quark_image image;
 		struct abi_quark_id_change change;
-		/* The stack has no room beside walk_kernfs(). */
+		/* The stack has no room for these beside walk_kernfs(). */
 		struct abi_quark_fork fork;
 		struct abi_quark_exit exit;
 	};
 	struct strings len;
 	struct walk walk;
 	char name[256]; /* of a cgroup, for its length */
-	/* In front of args, whose room is also what the verifier adds to a path's end. */
+	/* Before args: for the verifier, a path may extend past its end. */
 	char path[PATHS][PATH_BUF];
 	char args[ABI_QUARK_ARGS_MAX];
 	char env[ABI_QUARK_ENV_MAX];
@@ -102,7 +102,7 @@ static __always_inline void ring_fill_head(struct abi_quark_head *h, enum abi_qu
 	h->cpu = bpf_get_smp_processor_id();
 }
 
-/* A slot; false, and nothing to submit, when there is none. */
+/* Reserves a slot. False: there is no room; nothing to submit. */
 static __always_inline bool ring_reserve(enum abi_quark_kind kind, __u32 size,
 					 struct bpf_dynptr *out)
 {
@@ -113,7 +113,7 @@ static __always_inline bool ring_reserve(enum abi_quark_kind kind, __u32 size,
 	return false;
 }
 
-/* Into the slot, which only now gets its time. */
+/* Sets the record's time, now that the slot is reserved, and submits it. */
 static __always_inline void ring_submit(struct bpf_dynptr *out, struct abi_quark_head *packed,
 					__u32 size, bool wake)
 {

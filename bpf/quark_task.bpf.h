@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* quark_task: what a record says of a task, out of the kernel's structures. */
+/* quark_task: a record's values of a task, from the kernel's structures. */
 #ifndef BPF_QUARK_TASK_BPF_H
 #define BPF_QUARK_TASK_BPF_H
 
@@ -7,10 +7,10 @@
 #include "bpf/quark_pack.bpf.h"
 
 /*
- * A pointer, or what it leads to. For each plain load of a pointer from a task, the verifier
- * searches the kernel's BTF up to four times for a type of that name that is safe (6.4 and newer): a
- * millisecond of our start. A probe read costs the load some 20 ns more. So what runs at every
- * life is hot, and loads; what is rare reads. 'hot' is a constant.
+ * A member of a structure. For each plain load of a pointer from a task, the verifier searches
+ * the kernel's BTF up to four times for a safe type of that name (6.4 and newer), which takes a
+ * millisecond of our start. A probe read takes some 20 ns more at each run. So code that runs for
+ * every process loads ('hot'), and rare code uses probe reads. 'hot' is a constant.
  */
 #define FOLLOW(hot, p, member) ((hot) ? (p)->member : BPF_CORE_READ(p, member))
 
@@ -32,21 +32,15 @@ static __always_inline __u64 task_cap(const kernel_cap_t *c)
 	return bits;
 }
 
-/* One behind the other, unless the kernel's structures are shuffled. */
+#define CAP_OFFSET(member)                            \
+	(bpf_core_field_offset(struct cred, member) - \
+	 bpf_core_field_offset(struct cred, cap_inheritable))
+
+/* Adjacent, unless the kernel randomizes the layout of structures. */
 static __always_inline bool caps_in_order(void)
 {
-	return bpf_core_field_offset(struct cred, cap_permitted) -
-			       bpf_core_field_offset(struct cred, cap_inheritable) ==
-		       8 &&
-	       bpf_core_field_offset(struct cred, cap_effective) -
-			       bpf_core_field_offset(struct cred, cap_inheritable) ==
-		       16 &&
-	       bpf_core_field_offset(struct cred, cap_bset) -
-			       bpf_core_field_offset(struct cred, cap_inheritable) ==
-		       24 &&
-	       bpf_core_field_offset(struct cred, cap_ambient) -
-			       bpf_core_field_offset(struct cred, cap_inheritable) ==
-		       32;
+	return CAP_OFFSET(cap_permitted) == 8 && CAP_OFFSET(cap_effective) == 16 &&
+	       CAP_OFFSET(cap_bset) == 24 && CAP_OFFSET(cap_ambient) == 32;
 }
 
 static __always_inline void fill_cred(struct abi_quark_ids *ids, const struct cred *cred, bool hot)
@@ -104,7 +98,7 @@ static __always_inline void task_fill_ids(struct abi_quark_ids *ids, struct task
 	ids->net_inonum = hot ? ns->net_ns->ns.inum : BPF_CORE_READ(ns, net_ns, ns.inum);
 }
 
-/* wait_task_zombie(): the group's code, else the leader's, never the last thread's. */
+/* As wait_task_zombie(): the group's code, or the leader's, never the last thread's. */
 static __always_inline __s32 task_wait_status(struct task_struct *leader, struct signal_struct *sig)
 {
 	if (sig->flags & SIGNAL_GROUP_EXIT)
@@ -113,8 +107,8 @@ static __always_inline __s32 task_wait_status(struct task_struct *leader, struct
 }
 
 /*
- * In execve the new name comes before the new generation, and before it is sure
- * that the exec succeeds: the exec's own record brings it.
+ * execve sets the new name before the new generation, and before it is certain to succeed:
+ * the exec's own record has the name.
  */
 static __always_inline bool in_execve(struct task_struct *task)
 {
