@@ -434,32 +434,21 @@ static uint32_t id_changes(const struct quark_process *p,
 	return mask;
 }
 
-static bool paths_fit(const struct abi_quark_id_change *c, size_t len)
-{
-	return c->cwd_len <= len - sizeof(*c) &&
-	       c->cgroup_len <= len - sizeof(*c) - c->cwd_len;
-}
-
-/* Leaves other strings as they are. False: no memory. */
-static bool set_paths(struct quark_record *rec,
-		      const struct abi_quark_id_change *c, size_t len)
+/* The paths of a change that are within the record. */
+static void change_paths(const struct abi_quark_id_change *c, size_t len,
+			 struct quark_spans *out)
 {
 	const char *at = (const char *)(c + 1);
-	struct quark_spans init;
-	struct quark_strings *strings;
 
-	if (!paths_fit(c, len))
-		return true;
-	init = quark_spans_of(&rec->p);
+	memset(out, 0, sizeof(*out));
+	len -= sizeof(*c);
+	if (c->cwd_len > len || c->cgroup_len > len - c->cwd_len)
+		return;
 	if (c->cwd_len)
-		init.cwd = (struct quark_span){ at, c->cwd_len };
+		out->cwd = (struct quark_span){ at, c->cwd_len };
 	if (c->cgroup_len)
-		init.cgroup =
+		out->cgroup =
 			(struct quark_span){ at + c->cwd_len, c->cgroup_len };
-	strings = quark_strings_new(&init);
-	if (strings)
-		quark_record_set_strings(rec, strings);
-	return strings;
 }
 
 /* True if 'now' is known and differs; *was becomes it. */
@@ -472,43 +461,45 @@ static bool take_span(struct quark_span *was, const struct quark_span *now)
 	return true;
 }
 
-/* A record comes for each hierarchy; only the path of one is kept. */
-static bool apply_cgroup_moved(const struct quark_queue_priv *qq,
-			       const struct quark_process *p,
-			       const struct abi_quark_id_change *c, size_t len)
-{
-	struct quark_span was = quark_spans_of(p).cgroup;
-	const struct quark_span now = { (const char *)(c + 1) + c->cwd_len,
-					c->cgroup_len };
-
-	return own_events(qq) && c->cgroup_len && paths_fit(c, len) &&
-	       take_span(&was, &now);
-}
-
-/* Changes of ids and of the cgroup are events, changes of directory are not. */
+/*
+ * Changes of ids and of the cgroup are events, changes of directory are not. A move
+ * has a record for each hierarchy, but only the path of one is in all of them.
+ */
 static int apply_id_change(struct quark_queue_priv *qq,
 			   const struct quark_raw *raw)
 {
 	const struct abi_quark_id_change *c = (const void *)raw->data;
+	bool known = quark_cache_find(&qq->cache, &c->head.key), left, moved;
+	struct quark_proc *proc = find_or_add(qq, &c->head, NULL);
+	struct quark_strings *strings = NULL;
+	struct quark_spans spans, now;
 	struct quark_record *rec;
-	struct quark_proc *proc;
-	bool known;
 
-	known = quark_cache_find(&qq->cache, &c->head.key);
-	proc = find_or_add(qq, &c->head, NULL);
 	if (!proc)
 		return -ENOMEM;
 	if (in_scan(proc, &c->head) ||
 	    c->head.key.exec_id < proc->rec->p.key.exec_id)
 		return 0;
+	spans = quark_spans_of(&proc->rec->p);
+	change_paths(c, raw->len, &now);
+	left = take_span(&spans.cwd, &now.cwd);
+	moved = take_span(&spans.cgroup, &now.cgroup);
 	if (known)
 		qq->event.id_change = id_changes(&proc->rec->p, &c->ids);
-	if (known && apply_cgroup_moved(qq, &proc->rec->p, c, raw->len))
+	if (known && moved && own_events(qq))
 		qq->event.id_change |= QUARK_ID_CHANGE_CGROUP;
+	if (left || moved) {
+		strings = quark_strings_new(&spans);
+		if (!strings)
+			return -ENOMEM;
+	}
 	rec = quark_proc_edit(proc);
-	if (!rec ||
-	    ((c->cwd_len || c->cgroup_len) && !set_paths(rec, c, raw->len)))
+	if (!rec) {
+		quark_strings_put(strings);
 		return -ENOMEM;
+	}
+	if (strings)
+		quark_record_set_strings(rec, strings);
 	set_ids(&rec->p, &c->ids);
 	proc->moved = c->head.time;
 	if (qq->event.id_change)

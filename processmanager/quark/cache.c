@@ -319,21 +319,18 @@ struct quark_proc *quark_cache_overdue(struct quark_cache *c, uint64_t now)
 	return NULL;
 }
 
-static void cache_collect(struct quark_cache *c,
-			  const struct quark_proc_list *l, uint64_t now)
-{
-	struct quark_proc *p;
-
-	while ((p = TAILQ_FIRST(l)) && p->due <= now) {
-		quark_cache_remove(c, p);
-		c->collections++;
-	}
-}
-
 void quark_cache_collect(struct quark_cache *c, uint64_t now)
 {
-	cache_collect(c, &c->gone, now);
-	cache_collect(c, &c->inferred, now);
+	struct quark_proc_list *const lists[] = { &c->gone, &c->inferred };
+	struct quark_proc *p;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(lists); i++) {
+		while ((p = TAILQ_FIRST(lists[i])) && p->due <= now) {
+			quark_cache_remove(c, p);
+			c->collections++;
+		}
+	}
 }
 
 bool quark_proc_visible(const struct quark_cache *c, const struct quark_proc *p,

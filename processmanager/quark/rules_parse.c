@@ -247,17 +247,16 @@ static void rules_match(struct parser *s, struct quark_rule *r)
 
 static void rules_rule(struct parser *s, struct quark_ruleset *rs)
 {
-	int action = QUARK_RA_INVALID;
+	static const char *const actions[] = { [QUARK_RA_DROP] = "drop",
+					       [QUARK_RA_PASS] = "pass",
+					       [QUARK_RA_POISON] = "poison" };
+	int action = QUARK_RA_POISON;
 	struct quark_rule *r;
 	uint64_t tag = 0;
 
-	if (rules_is_word(s, "pass"))
-		action = QUARK_RA_PASS;
-	else if (rules_is_word(s, "drop"))
-		action = QUARK_RA_DROP;
-	else if (rules_is_word(s, "poison"))
-		action = QUARK_RA_POISON;
-	else
+	while (action && !rules_is_word(s, actions[action]))
+		action--;
+	if (action == QUARK_RA_INVALID)
 		refuse_at(s, "pass, drop or poison is missing");
 	rules_next(s);
 	if (action == QUARK_RA_POISON) {

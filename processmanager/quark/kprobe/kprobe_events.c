@@ -391,12 +391,9 @@ static char *read_event_file(const struct kprobe_events *e, enum kprobe_id id,
 	ssize_t n;
 	int fd;
 
-	if (p->symbol)
-		snprintf(path, sizeof(path), "%s/events/%s/%s/%s", e->tracefs,
-			 e->group, p->name, file);
-	else
-		snprintf(path, sizeof(path), "%s/events/%s/%s", e->tracefs,
-			 p->name, file);
+	/* The name of a tracepoint contains its group. */
+	snprintf(path, sizeof(path), "%s/events/%s/%s/%s", e->tracefs,
+		 p->symbol ? e->group : ".", p->name, file);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
@@ -408,18 +405,12 @@ static char *read_event_file(const struct kprobe_events *e, enum kprobe_id id,
 	return strbuf_steal(&sb);
 }
 
-static bool is_span(const struct field *f)
-{
-	return f->type == T_NAMES || f->type == T_STRING ||
-	       (f->type == T_GIVEN && f->size == sizeof(struct quark_span));
-}
-
 /* The place of one member; -ENOENT or another error for a required one. */
 static int kprobe_events_place(struct kprobe_event *ev, const struct field *f,
 			       unsigned int index, const char *format)
 {
 	struct kprobe_place *pl = &ev->places[ev->n];
-	uint16_t size, want;
+	uint16_t size;
 	char name[64];
 	int err;
 
@@ -430,9 +421,9 @@ static int kprobe_events_place(struct kprobe_event *ev, const struct field *f,
 	    (f->type == T_NAMES || f->type == T_GIVEN || f->groups == G_ENV))
 		return 0;
 	pl->dst = f->dst + index * f->size;
-	pl->span = is_span(f);
-	pl->size = want = pl->span ? sizeof(uint32_t) : f->size;
-	if (!err && size != want)
+	pl->span = f->size == sizeof(struct quark_span);
+	pl->size = pl->span ? sizeof(uint32_t) : f->size;
+	if (!err && size != pl->size)
 		err = -EINVAL;
 	ev->n += !err;
 	return err;

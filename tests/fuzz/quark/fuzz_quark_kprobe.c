@@ -48,7 +48,7 @@ static void lay_out(struct kprobe_event *ev, enum kprobe_id id)
 			const struct field *f = &fields[i];
 			struct kprobe_place *pl = &ev->places[ev->n++];
 
-			pl->span = is_span(f);
+			pl->span = f->size == sizeof(struct quark_span);
 			pl->size = pl->span ? 4 : f->size;
 			offset = (offset + 3) & ~(size_t)3;
 			pl->offset = offset;
