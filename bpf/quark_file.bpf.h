@@ -10,7 +10,7 @@
 #include "bpf/quark_limit.bpf.h"
 #include "bpf/quark_ring.bpf.h"
 
-/* The rest is a flag: the time was asked for (6.13). */
+/* The other bits have a flag: the time was read (6.13). */
 #define NSEC_MASK 0x3fffffff
 
 static __always_inline __u64 ctime_ns(struct inode *inode)

@@ -11,7 +11,7 @@
 
 /* Free blocks of a kind that are kept: for the processes of one tick. */
 #define POOL_MAX 256
-/* RCU may free a reaped task as late as this. */
+/* RCU may free a reaped task this much later. */
 #define INFERRED_NS (60 * CLOCK_NSEC_PER_SEC)
 
 /*

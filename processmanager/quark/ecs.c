@@ -167,41 +167,36 @@ static void put_event(struct strbuf *sb, const struct quark_event *ev)
 	close_object(sb);
 }
 
-static void put_id(struct strbuf *sb, const char *what, uint32_t id,
-		   const char *name)
-{
-	open_object(sb, what);
-	ecs_key(sb, "id");
-	strbuf_printf(sb, "\"%u\"", id);
-	ecs_string(sb, "name", name);
-	close_object(sb);
-}
-
-static void put_user(struct quark_queue *qq, struct strbuf *sb,
-		     const char *name, uint32_t uid)
-{
-	const struct quark_passwd *pw = quark_passwd_lookup(qq, uid);
-
-	put_id(sb, name, uid, pw ? pw->name : NULL);
-}
-
-static void put_group(struct quark_queue *qq, struct strbuf *sb,
-		      const char *name, uint32_t gid)
-{
-	const struct quark_group *gr = quark_group_lookup(qq, gid);
-
-	put_id(sb, name, gid, gr ? gr->name : NULL);
-}
-
 static void ecs_put_ids(struct quark_queue *qq, struct strbuf *sb,
 			const struct quark_process *p)
 {
-	put_user(qq, sb, "user", p->proc_euid);
-	put_user(qq, sb, "real_user", p->proc_uid);
-	put_user(qq, sb, "saved_user", p->proc_suid);
-	put_group(qq, sb, "group", p->proc_egid);
-	put_group(qq, sb, "real_group", p->proc_gid);
-	put_group(qq, sb, "saved_group", p->proc_sgid);
+	const struct {
+		const char *what;
+		uint32_t id;
+		bool group;
+	} ids[] = {
+		{ "user", p->proc_euid, false },
+		{ "real_user", p->proc_uid, false },
+		{ "saved_user", p->proc_suid, false },
+		{ "group", p->proc_egid, true },
+		{ "real_group", p->proc_gid, true },
+		{ "saved_group", p->proc_sgid, true },
+	};
+	const struct quark_passwd *pw;
+	const struct quark_group *gr;
+	const char *name;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(ids); i++) {
+		gr = ids[i].group ? quark_group_lookup(qq, ids[i].id) : NULL;
+		pw = ids[i].group ? NULL : quark_passwd_lookup(qq, ids[i].id);
+		name = gr ? gr->name : pw ? pw->name : NULL;
+		open_object(sb, ids[i].what);
+		ecs_key(sb, "id");
+		strbuf_printf(sb, "\"%u\"", ids[i].id);
+		ecs_string(sb, "name", name);
+		close_object(sb);
+	}
 }
 
 static void put_list(struct strbuf *sb, const char *name, const char *buf,

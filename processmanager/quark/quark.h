@@ -700,8 +700,8 @@ void quark_btf_close(struct quark_btf *qb);
 long quark_btf_offset(struct quark_btf *qb, const char *dotname);
 
 /*
- * The interface as published in April 2024. An event copied out points to its
- * process's record, which lives until the next get_events() on that queue.
+ * The interface published in April 2024. The process of a copied event is valid
+ * until the next get_events() on that queue.
  */
 int quark_init(void);
 void quark_close(void);

@@ -6,7 +6,7 @@
  * also when it is online again (perf_event_exit_cpu()). So the ring of a CPU that
  * went offline is drained and closed, and one that went online gets a new ring. The
  * tracepoint cpuhp_exit reports the CPU: its last record comes after the change. If
- * a CPU went offline and online again between two calls, its event's clock stands.
+ * a CPU went offline and online between two calls, its event's clock has stopped.
  * Events on a CPU before its ring was opened are reported as a loss of unknown size.
  */
 #include <errno.h>
@@ -143,7 +143,7 @@ static int open_cpu(struct kprobe_cpus *c, int cpu)
 	return 0;
 }
 
-/* --- all of them ------------------------------------------------------------- */
+/* --- all CPUs ----------------------------------------------------------------- */
 
 static int kprobe_cpus_open_all(struct kprobe_cpus *c)
 {

@@ -320,6 +320,16 @@ static void put_places(struct kprobe_record *r, const struct kprobe_values *v,
 	*cgroup_len = r->out.len - start;
 }
 
+/* The record, which 'out' begins with, is complete now: its strings follow it. */
+static int send_with_strings(struct kprobe_record *r, const void *record,
+			     size_t size, ring_fn fn, void *arg)
+{
+	if (!strbuf_str(&r->out))
+		return -ENOMEM;
+	memcpy(r->out.data, record, size);
+	return fn(arg, r->out.data, r->out.len);
+}
+
 /* The current cwd and cgroup, of values read after the event. */
 static int record_places(struct kprobe_record *r, const struct kprobe_sample *s,
 			 const struct kprobe_values *v, ring_fn fn, void *arg)
@@ -331,15 +341,12 @@ static int record_places(struct kprobe_record *r, const struct kprobe_sample *s,
 	strbuf_reset(&r->out);
 	strbuf_add(&r->out, &e, sizeof(e));
 	put_places(r, v, &e.cwd_len, &e.cgroup_len);
-	if (!strbuf_str(&r->out))
-		return -ENOMEM;
-	memcpy(r->out.data, &e, sizeof(e));
-	return fn(arg, r->out.data, r->out.len);
+	return send_with_strings(r, &e, sizeof(e), fn, arg);
 }
 
-static int kprobe_put_image(struct kprobe_record *r, struct abi_quark_image *im,
-			    const struct kprobe_values *v,
-			    const struct quark_spans *live)
+static int send_image(struct kprobe_record *r, struct abi_quark_image *im,
+		      const struct kprobe_values *v,
+		      const struct quark_spans *live, ring_fn fn, void *arg)
 {
 	strbuf_reset(&r->out);
 	strbuf_add(&r->out, im, sizeof(*im));
@@ -350,10 +357,7 @@ static int kprobe_put_image(struct kprobe_record *r, struct abi_quark_image *im,
 	put_places(r, v, &im->cwd_len, &im->cgroup_len);
 	if (im->head.kind == ABI_QUARK_EXEC && r->max_env)
 		put_env(r, im, v, live);
-	if (!strbuf_str(&r->out))
-		return -ENOMEM;
-	memcpy(r->out.data, im, sizeof(*im));
-	return 0;
+	return send_with_strings(r, im, sizeof(*im), fn, arg);
 }
 
 /* Strings from /proc; none if the image read afterwards is another one. */
@@ -383,13 +387,11 @@ static int record_exec(struct kprobe_record *r, const struct kprobe_sample *s,
 {
 	struct quark_spans live;
 	struct abi_quark_image im;
-	int err;
 
 	kprobe_fill_image(&im, ABI_QUARK_EXEC, s, v);
 	im.head.tid = s->exec_tid;
 	read_live(r, v, &live);
-	err = kprobe_put_image(r, &im, v, &live);
-	return err ? err : fn(arg, r->out.data, r->out.len);
+	return send_image(r, &im, v, &live, fn, arg);
 }
 
 static int record_scan(struct kprobe_record *r, const struct kprobe_sample *s,
@@ -397,7 +399,6 @@ static int record_scan(struct kprobe_record *r, const struct kprobe_sample *s,
 {
 	static const struct quark_spans none;
 	struct abi_quark_image im;
-	int err;
 
 	kprobe_fill_image(&im, ABI_QUARK_TASK, s, v);
 	if (!v->live) {
@@ -405,8 +406,7 @@ static int record_scan(struct kprobe_record *r, const struct kprobe_sample *s,
 		im.wait_status = kprobe_wait_status(v);
 	}
 	r->filename[0] = '\0';
-	err = kprobe_put_image(r, &im, v, &none);
-	return err ? err : fn(arg, r->out.data, r->out.len);
+	return send_image(r, &im, v, &none, fn, arg);
 }
 
 int kprobe_record(struct kprobe_record *r, enum kprobe_id id,
