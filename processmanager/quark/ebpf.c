@@ -46,14 +46,13 @@ static int ebpf_no_print(enum libbpf_print_level level, const char *fmt,
 	return 0;
 }
 
-static bool kernel_older_than(int major, int minor)
+static bool kernel_too_old(struct utsname *u)
 {
-	struct utsname u;
 	int a, b;
 
-	if (uname(&u) || sscanf(u.release, "%d.%d", &a, &b) != 2)
+	if (uname(u) || sscanf(u->release, "%d.%d", &a, &b) != 2)
 		return false;
-	return a < major || (a == major && b < minor);
+	return a < 6 || (a == 6 && b < 1);
 }
 
 /* Sets the reason for an error of libbpf; returns an errno that fits it. */
@@ -75,7 +74,7 @@ static int ebpf_explain(int err, const char *what)
 	/* libbpf's error for every failure to read existing BTF. */
 	if (err == -ESRCH)
 		err = btf;
-	if (kernel_older_than(6, 1) && !uname(&u)) {
+	if (kernel_too_old(&u)) {
 		quark_error("%s: kernel %s is too old, 6.1 is needed", what,
 			    u.release);
 		return -ENOTSUP;

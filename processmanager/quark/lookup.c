@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* lookup: the public interface to the cached processes. */
-#include <errno.h>
 #include <string.h>
 
 #include "processmanager/quark/priv.h"
@@ -10,16 +9,12 @@ const struct quark_process *quark_process_lookup(struct quark_queue *q, int pid)
 	struct quark_cache *c;
 	struct quark_proc *p;
 
-	if (!q->priv) {
-		errno = EBADF;
-		return NULL;
-	}
+	if (!q->priv)
+		return quark_null(EBADF);
 	c = &q->priv->cache;
 	p = quark_cache_newest(c, pid);
-	if (!p || !quark_proc_visible(c, p, clock_boottime_ns())) {
-		errno = ESRCH;
-		return NULL;
-	}
+	if (!p || !quark_proc_visible(c, p, clock_boottime_ns()))
+		return quark_null(ESRCH);
 	return &p->rec->p;
 }
 

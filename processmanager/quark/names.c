@@ -93,19 +93,15 @@ static union quark_name *names_find(struct quark_queue *q, bool group,
 	struct quark_names *n;
 	size_t i;
 
-	if (!q->priv) {
-		errno = EBADF;
-		return NULL;
-	}
+	if (!q->priv)
+		return quark_null(EBADF);
 	n = &q->priv->names;
 	errno = -names_load(n);
 	l = group ? &n->group : &n->passwd;
 	for (i = 0; i < l->n; i++)
 		if (l->v[i].id == id)
 			return &l->v[i];
-	if (!errno)
-		errno = ENOENT;
-	return NULL;
+	return quark_null(errno ? errno : ENOENT);
 }
 
 struct quark_passwd *quark_passwd_lookup(struct quark_queue *q, uint32_t uid)

@@ -30,6 +30,13 @@ static inline long quark_result(long n)
 	return -1;
 }
 
+/* Likewise, for one that returns a pointer. */
+static inline void *quark_null(int err)
+{
+	errno = err;
+	return NULL;
+}
+
 static inline struct quark_file_ident
 quark_image_ident(const struct abi_quark_image *im)
 {

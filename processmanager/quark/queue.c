@@ -307,15 +307,9 @@ static int mark_own(struct quark_queue_priv *qq)
  */
 static struct quark_queue_priv *queue_usable(const struct quark_queue *q)
 {
-	if (!q->priv) {
-		errno = EBADF;
-		return NULL;
-	}
-	if (!*q->priv->own) {
-		errno = ECHILD;
-		return NULL;
-	}
-	return q->priv;
+	if (!q->priv)
+		return quark_null(EBADF);
+	return *q->priv->own ? q->priv : quark_null(ECHILD);
 }
 
 static int priv_open(struct quark_queue_priv *qq)
@@ -605,8 +599,7 @@ static const struct quark_event *get_event(struct quark_queue *q)
 	infer_reaps(qq);
 	quark_cache_collect(&qq->cache, qq->watermark);
 	arm_timer(qq);
-	errno = EAGAIN;
-	return NULL;
+	return quark_null(EAGAIN);
 }
 
 const struct quark_event *quark_queue_get_event(struct quark_queue *q)

@@ -43,10 +43,8 @@ struct quark_rule *quark_ruleset_append_rule(struct quark_ruleset *rs,
 	struct quark_rule *r;
 
 	if (action <= QUARK_RA_INVALID || action > QUARK_RA_POISON ||
-	    (action == QUARK_RA_POISON) != (poison_tag != 0)) {
-		errno = EINVAL;
-		return NULL;
-	}
+	    (action == QUARK_RA_POISON) != (poison_tag != 0))
+		return quark_null(EINVAL);
 	r = realloc(rs->rules, (rs->n_rules + 1) * sizeof(*r));
 	if (!r)
 		return NULL;
@@ -67,10 +65,8 @@ int quark_rule_match_field(struct quark_rule *r, struct quark_rule_field field)
 	if (!field.code || field.code & (field.code - 1) ||
 	    field.code & ~ALL_FIELDS ||
 	    (field.code & HAS_PATH &&
-	     (!field.path || strstr(field.path, "**")))) {
-		errno = EINVAL;
-		return -1;
-	}
+	     (!field.path || strstr(field.path, "**"))))
+		return quark_result(-EINVAL);
 	f = realloc(r->fields, (r->n_fields + 1) * sizeof(*f));
 	if (!f)
 		return -1;

@@ -3,16 +3,13 @@
  * socket: the calls of the published interface for QQ_SOCK_CONN. No queue has
  * connections, since quark_queue_open() refuses that flag.
  */
-#include <errno.h>
-
 #include "processmanager/quark/priv.h"
 
 const struct quark_socket *quark_socket_lookup(struct quark_queue *qq,
 					       struct quark_sockaddr *local,
 					       struct quark_sockaddr *remote)
 {
-	errno = ENOTSUP;
-	return NULL;
+	return quark_null(ENOTSUP);
 }
 
 void quark_socket_iter_init(struct quark_socket_iter *it,
