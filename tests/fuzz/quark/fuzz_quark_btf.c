@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Offsets out of any bytes that libbpf takes for types: found or refused. */
+/* Offsets from any bytes that libbpf accepts as types: found or refused. */
 #include <stdlib.h>
 
 #include "processmanager/quark/btf.c"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the kernel hands to libquark's kprobe backend, of any bytes: the format of
- * a probe, up to a NUL, and behind it what is in a perf ring, from any place of
- * it on. Every string lies in its record, and what is made of it keeps to its
- * own lengths.
+ * The kernel's input of libquark's kprobe backend, from any bytes: the format of a
+ * probe, up to a NUL, then the content of a perf ring, from any offset. Every string
+ * is inside its record, and the records made from it have valid lengths.
  */
 #include <linux/perf_event.h>
 #include <stdlib.h>
@@ -33,7 +32,7 @@ static void must(bool ok)
 		abort();
 }
 
-/* Members one behind the other, each aligned, as the kernel puts them. */
+/* Members in order, each aligned, as the kernel lays them out. */
 static void lay_out(struct kprobe_event *ev, enum kprobe_id id)
 {
 	size_t i, offset = 16;
@@ -68,7 +67,7 @@ static void lay_out_all(void)
 	}
 }
 
-/* What the format says instead, if it says all that is asked. */
+/* The format's places instead, if it has all members. */
 static void learn_text(struct kprobe_event *ev, enum kprobe_id id,
 		       const char *text)
 {
@@ -91,7 +90,7 @@ static bool never(void *arg, uint32_t pid, struct kprobe_values *v)
 	return false;
 }
 
-/* A record whose strings are where it says they are. */
+/* A record with valid places of its strings. */
 static int check_record(void *arg, void *data, size_t len)
 {
 	const struct abi_quark_image *im = data;
@@ -144,7 +143,7 @@ static void take(struct kprobe_record *r, const struct kprobe_perf *p)
 	id = kprobe_decode(layout, raw, p->raw_len, &v);
 	if (id >= 0)
 		check_values(raw, p->raw_len, &v);
-	/* Not of processes and cgroups that there happen to be. */
+	/* Not of existing processes and cgroups. */
 	v.tgid = 0;
 	v.cgroup = 0;
 	if (id >= 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Rules out of any bytes: parsed, matched, or refused with a place. */
+/* Any bytes as rules: parsed and matched, or refused with line and column. */
 #include <stdlib.h>
 
 #include "processmanager/quark/rules.c"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any bytes for a record of libquark's ring: refused, or a record of its kind,
- * whole, of which nothing is left of what was there before.
+ * Any bytes as a record of libquark's ring: refused, or a complete record of its
+ * kind, without anything of the previous record.
  */
 #include <stdlib.h>
 

@@ -41,7 +41,7 @@ static void add_tid(uint32_t pid, uint64_t start, uint64_t kind, uint64_t time,
 
 	rec->p.pid = rec->p.key.pid = pid;
 	rec->p.key.start_boottime = start;
-	rec->p.exit_code = time; /* whose record it is */
+	rec->p.exit_code = time; /* identifies the record */
 	ev.process = &rec->p;
 	ev.tid = tid;
 	ev.id_change = kind == QUARK_EV_ID_CHANGE ? 1U << (time % 3) : 0;
@@ -53,7 +53,7 @@ static void add(uint32_t pid, uint64_t kind, uint64_t time)
 	add_tid(pid, pid, kind, time, 0);
 }
 
-/* The next event out: pid, kinds, time of the first, record of the last. */
+/* The next event: pid, kinds, time of the first, record of the last. */
 static void expect(uint32_t pid, uint64_t kinds, uint64_t first, uint64_t last)
 {
 	size_t joined;
@@ -148,7 +148,7 @@ static void test_ids_before_exec(void **state)
 	expect_none();
 }
 
-/* One pid number, two processes. */
+/* One pid, two processes. */
 static void test_reused_pid(void **state)
 {
 	add_tid(2, 10, FORK, 1, 0);
@@ -208,7 +208,7 @@ static void test_order_survives_growth(void **state)
 	expect(3, FORK, 203, 203);
 }
 
-/* Own events join nothing, whatever a caller has put into a cell. */
+/* Own extensions are never joined, whatever the caller's cells are. */
 static void test_invalid(void **state)
 {
 	held.matrix[RAW_INVALID][RAW_EXIT_THREAD] = quark_can_aggregate_mult;
@@ -254,7 +254,7 @@ static double cost(int n, uint64_t other)
 	return best;
 }
 
-/* Four times as many cost four times as much; sixteen, if each is searched. */
+/* Four times as many take four times as long; with a search, sixteen times. */
 static void test_linear(void **state)
 {
 	double once = cost(8000, COMM), four = cost(32000, COMM);
@@ -319,7 +319,7 @@ static void test_leaders(void **state)
 	check_leader(&shell, &sshd, QUARK_ELT_SSHD, 41);
 	check_leader(&ls, &shell, QUARK_ELT_SSHD, 41);
 	check_leader(&orphan, NULL, QUARK_ELT_UNKNOWN, 0);
-	/* What was found once is not lost when the parent goes. */
+	/* An entry leader that is set stays when the parent ends. */
 	check_leader(&ls, NULL, QUARK_ELT_SSHD, 41);
 	check_leader(&ls, &init, QUARK_ELT_SSHD, 41);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libquark: what records of the kernel make of the cache and of events. Records
- * are made by hand here, also such as a kernel would send only on a bad day.
+ * libquark: how records change the cache and become events. The records are made
+ * here, also some that a kernel sends only rarely.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define GRACE 1000
 
 static struct quark_event *ev = &qq.event;
-static const struct quark_backend fake; /* shows nothing */
+static const struct quark_backend fake; /* finds nothing */
 static const struct quark_spans none;
 
 static int setup(void **state)
@@ -98,7 +98,7 @@ static int do_scan(uint64_t time, struct abi_key k)
 	int ret;
 
 	im.head = head(ABI_QUARK_TASK, time, k);
-	im.head.flags = ABI_QUARK_KTHREAD; /* nothing of it in /proc */
+	im.head.flags = ABI_QUARK_KTHREAD; /* not in /proc */
 	ret = quark_apply_scanned(&qq, &im, sizeof(im), &none);
 	quark_cache_find(&qq.cache, &k)->snap_time = time;
 	return ret;
@@ -158,7 +158,7 @@ static void test_pid_reuse(void **state)
 	do_fork(20, old, key(1, 5, 1));
 	do_exit(30, old, 0);
 	do_fork(60, new, key(1, 5, 4));
-	/* The old one's reap may come after the number was given out again. */
+	/* The reap of the old process may come after its pid is reused. */
 	assert_int_equal(do_reap(70, old), 1);
 	assert_int_equal(ev->process->key.start_boottime, 20);
 	assert_int_equal(quark_cache_newest(&qq.cache, 2)->rec->p.key.exec_id,
@@ -190,14 +190,14 @@ static void test_two_last_threads_told(void **state)
 	assert_int_equal(do_exit(31, k, 256), 1);
 	assert_int_equal(ev->group_dead, 0);
 	assert_int_equal(ev->process->exit_boottime, 30);
-	/* One that a scan has seen already is not told of again. */
+	/* A fork older than the scan that read the process is no event. */
 	assert_int_equal(do_scan(50, key(3, 20, 1)), 0);
 	quark_cache_find(&qq.cache, &(struct abi_key){ 20, 1, 3, 0 })->exited =
 		true;
 	assert_int_equal(do_exit(40, key(3, 20, 1), 0), 0);
 }
 
-/* Who forked it is known by the pid alone sometimes: the youngest one has it. */
+/* Only the origin's pid may be known: it is the youngest process with it. */
 static void test_origin_by_pid(void **state)
 {
 	struct abi_quark_fork f = { .parent = key(1, 5, 1),
@@ -211,7 +211,7 @@ static void test_origin_by_pid(void **state)
 	assert_string_equal(ev->process->exe, "/caller");
 	assert_int_equal(ev->fork_key.pid, 2);
 	assert_int_equal(ev->fork_key.start_boottime, 15);
-	/* Of one that is not known nothing is. */
+	/* An unknown origin leaves all unknown. */
 	f.head = head(ABI_QUARK_FORK, 30, key(4, 31, 7));
 	f.origin = key(9, 0, 7);
 	assert_int_equal(apply(&f, sizeof(f)), 1);
@@ -219,7 +219,7 @@ static void test_origin_by_pid(void **state)
 	assert_int_equal(ev->fork_key.start_boottime, 0);
 }
 
-/* Each record alone is enough to know that there was a process. */
+/* Each kind of record alone makes an entry. */
 static void test_lost_before(void **state)
 {
 	assert_int_equal(do_exit(30, key(2, 20, 1), 256), 1);
@@ -244,7 +244,7 @@ static void test_late_exec(void **state)
 			    "/second");
 }
 
-/* What came before the scan read a process is in what it read. */
+/* Records older than the scan's read of a process are in what it read. */
 static void test_scan(void **state)
 {
 	struct abi_key k = key(2, 20, 3);
@@ -278,14 +278,14 @@ static void test_overdue(void **state)
 	assert_null(quark_cache_overdue(&qq.cache, 29 + GRACE));
 	p = quark_cache_overdue(&qq.cache, 30 + GRACE);
 	assert_int_equal(p->rec->p.pid, 2);
-	/* Still there: looked at a grace time later. It is not collected. */
+	/* A zombie is looked up a grace time later and not collected. */
 	quark_cache_exit(&qq.cache, p, 30 + GRACE);
 	assert_null(quark_cache_overdue(&qq.cache, 40 + GRACE));
 	quark_cache_collect(&qq.cache, 5000 * GRACE);
 	assert_ptr_equal(quark_cache_find(&qq.cache, &k), p);
 	assert_null(quark_cache_find(&qq.cache, &other));
 	assert_ptr_equal(quark_cache_overdue(&qq.cache, 30 + 2 * GRACE), p);
-	/* To the public it is gone since the grace time passed. */
+	/* Lookups do not find it after the grace time. */
 	assert_true(quark_proc_visible(&qq.cache, p, 29 + GRACE));
 	assert_false(quark_proc_visible(&qq.cache, p, 30 + GRACE));
 }
@@ -299,7 +299,7 @@ static int do_inferred(uint64_t time, struct abi_key k)
 	return apply(&r, sizeof(r));
 }
 
-/* Its exit was lost and a scan missed it, but the kernel had yet to free it. */
+/* Its exit was lost and a scan missed it, before the kernel freed it. */
 static void test_reap_of_one_that_vanished(void **state)
 {
 	struct abi_key k = key(3, 20, 1);
@@ -313,7 +313,7 @@ static void test_reap_of_one_that_vanished(void **state)
 	assert_int_equal(do_reap(51, k), 0);
 }
 
-/* The kernel tells of a reap that was inferred long ago: no second one. */
+/* The record of a reap that was inferred long ago makes no second event. */
 static void test_late_reap(void **state)
 {
 	struct abi_key k = key(2, 20, 1), other = key(3, 21, 1);
@@ -325,7 +325,7 @@ static void test_late_reap(void **state)
 	assert_int_equal(do_inferred(40, other), 1);
 	quark_cache_collect(&qq.cache, 40 + 1000 * GRACE);
 	assert_int_equal(do_reap(41 + 1000 * GRACE, k), 0);
-	/* From now on it goes as any other; one never told of goes later. */
+	/* Now it is removed as any other; one without a record is removed later. */
 	quark_cache_collect(&qq.cache, 41 + 1001 * GRACE);
 	assert_null(quark_cache_find(&qq.cache, &k));
 	assert_non_null(quark_cache_find(&qq.cache, &other));
@@ -342,7 +342,7 @@ static uint32_t parent_pid(uint32_t pid)
 	return pid > 3 ? pid - 1 : pid == 3;
 }
 
-/* Each the child of the one that is scanned after it, whatever the depth. */
+/* Each is the child of the next record's process, at any depth. */
 static void test_deep_scan(void **state)
 {
 	const struct quark_process *p;
@@ -363,7 +363,7 @@ static void test_deep_scan(void **state)
 	}
 	k = key(1, 1, 1);
 	quark_cache_find(&qq.cache, &k)->rec->p.poison_tag = 6;
-	/* What was told of one of them stays as it was. */
+	/* A record of it that is held does not change. */
 	told = quark_record_get(quark_cache_newest(&qq.cache, 9)->rec);
 	quark_apply_scan_end(&qq);
 	p = &quark_cache_newest(&qq.cache, NESTED)->rec->p;
@@ -374,7 +374,7 @@ static void test_deep_scan(void **state)
 	quark_record_put(told);
 }
 
-/* A host may keep its first process from those who ask for all. */
+/* A host may hide its first process. */
 static void test_unknown_init(void **state)
 {
 	struct abi_quark_image im = { 0 };
@@ -396,7 +396,7 @@ static void test_unknown_init(void **state)
 	assert_int_equal(p->proc_entry_leader_type, QUARK_ELT_UNKNOWN);
 }
 
-/* No tree at all: each the other's parent. */
+/* A cycle: each is the other's parent. */
 static void test_ring_scan(void **state)
 {
 	struct abi_key a = key(2, 20, 1), b = key(3, 30, 1);
@@ -420,7 +420,7 @@ static int do_move(uint64_t time, struct abi_key k, const char *cgroup)
 	return apply(&r, sizeof(r.c) + strlen(cgroup));
 }
 
-/* Each hierarchy tells of a move, and one of them counts. */
+/* A move has a record for each hierarchy; only one path counts. */
 static void test_moved(void **state)
 {
 	struct abi_key k = key(2, 20, 1);
@@ -441,7 +441,7 @@ static void test_moved(void **state)
 			    "/lxc/web");
 }
 
-/* As wait4(2) has it: their sum is the scheduler's. */
+/* As in wait4(2): their sum is the scheduler's. */
 static void test_cpu_parts(void **state)
 {
 	static const struct {
@@ -472,7 +472,7 @@ static void test_cpu_parts(void **state)
 	}
 }
 
-/* Who gave up his rights, or made a session, did so without an event. */
+/* The exit has ids and session that changed without an event. */
 static void test_last_ids(void **state)
 {
 	struct abi_key k = key(2, 20, 1);
@@ -486,7 +486,7 @@ static void test_last_ids(void **state)
 	assert_int_equal(ev->process->proc_gid, 8);
 	assert_int_equal(ev->process->proc_pgid, 2);
 	assert_int_equal(ev->process->proc_sid, 2);
-	/* Of a record without them they stay as they were. */
+	/* A record without them leaves them as they were. */
 	k = key(3, 30, 1);
 	do_exec(10, k, "/bin/x");
 	e.head = head(ABI_QUARK_EXIT, 20, k);
@@ -543,7 +543,7 @@ static void test_many(void **state)
 	assert_true(qq.cache.collections > 0);
 }
 
-/* Whose proc_ members somebody told: of an exit alone they are not known. */
+/* Which records make the proc_ members valid: an exit alone does not. */
 static void test_valid(void **state)
 {
 	do_exit(30, key(2, 20, 1), 0);
@@ -561,7 +561,7 @@ static void test_valid(void **state)
 
 /* --- parents ----------------------------------------------------------------- */
 
-/* A real process that sleeps; its start as the kernel's record would have it. */
+/* A real process that sleeps, with its start. */
 static pid_t sleeper(uint64_t *start)
 {
 	struct procfs_stat st;
@@ -596,7 +596,7 @@ static void test_reparented(void **state)
 
 	do_exec(20, old, "/old");
 	do_exec(21, heir, "/heir");
-	do_fork(22, key(0x7fffffff, 22, 1), old); /* over already, unseen */
+	do_fork(22, key(0x7fffffff, 22, 1), old); /* ended, without a record */
 	do_fork(23, key(kid, start, 1), old);
 	assert_int_equal(ppid_of(kid), 2);
 	do_exit(30, old, 0);
@@ -605,7 +605,7 @@ static void test_reparented(void **state)
 	/* parent_key stays what it was at the fork */
 	assert_int_equal(
 		quark_cache_newest(&qq.cache, kid)->rec->p.parent_key.pid, 2);
-	/* Who ends has no children any more, and may go while they live. */
+	/* An ended process has no children and may be removed before them. */
 	gone = quark_cache_newest(&qq.cache, 2);
 	assert_true(LIST_EMPTY(&gone->kids));
 	do_reap(31, old);
@@ -617,7 +617,7 @@ static void test_reparented(void **state)
 	waitpid(kid, NULL, 0);
 }
 
-/* However many zombies a process leaves, none is gone through at its exit. */
+/* A process's exit does not visit its zombie children. */
 static void test_reparented_zombies(void **state)
 {
 	struct abi_key old = key(2, 10, 1);
@@ -638,7 +638,7 @@ static void test_reparented_zombies(void **state)
 	do_exit(30, old, 0);
 }
 
-/* The kernel has not passed them on yet at the exit: so at the reap. */
+/* The kernel reparents them after the exit's record: the reap finds it. */
 static void test_reparented_late(void **state)
 {
 	struct abi_key old = key(getpid(), 10, 1);
@@ -658,7 +658,7 @@ static void test_reparented_late(void **state)
 	assert_int_equal(p->rec->p.proc_ppid, getpid());
 }
 
-/* --- memory of those that ended ------------------------------------------------ */
+/* --- memory of ended processes ------------------------------------------------- */
 
 static void die_with(uint32_t pid, uint64_t time)
 {
@@ -684,10 +684,10 @@ static void test_dead_bytes(void **state)
 		n++;
 	assert_int_equal(n, 10);
 	assert_int_equal(qq.cache.evictions, 91);
-	/* The oldest went. */
+	/* The oldest were removed. */
 	assert_null(quark_cache_newest(&qq.cache, 100));
 	assert_non_null(quark_cache_newest(&qq.cache, 299));
-	/* Who lives is not counted; one that is too large alone stays. */
+	/* Running processes do not count; one that is too large alone stays. */
 	do_exec(500, key(7, 1, 1), "/lives");
 	qq.cache.dead_max = 1;
 	die_with(400, 501);

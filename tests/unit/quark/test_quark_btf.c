@@ -71,12 +71,12 @@ static void add_types(struct btf *btf)
 		id = btf__add_struct(btf, i == 19 ? "deep" : NULL, 4);
 		btf__add_field(btf, NULL, inner, 0, 0);
 	}
-	/* As in a file that means harm: a chain without end ... */
+	/* As in a malicious file: an endless chain ... */
 	id = btf__type_cnt(btf);
 	assert_int_equal(btf__add_typedef(btf, "loop", id), id);
 	btf__add_struct(btf, "looped", 4);
 	btf__add_field(btf, NULL, id, 0, 0);
-	/* ... and 64 to the power of 15 ways to go. */
+	/* ... and 64 to the power of 15 paths. */
 	id = anon;
 	for (i = 0; i < 15; i++) {
 		inner = id;
@@ -168,11 +168,11 @@ static void test_refused(void **state)
 		{ "outer.(anon).", ENOENT },
 		{ "inner_t.a", ENOENT },
 		{ "int.x", ENOENT },
-		/* Where a pointer leads, and elements, are other objects. */
+		/* Pointers' targets and elements of arrays are other objects. */
 		{ "outer.ptr.a", ENOENT },
 		{ "outer.list.a", ENOENT },
 		{ "outer.flag", EINVAL },
-		/* Deeper than any real type nests: given up, not recursed. */
+		/* Deeper than any real type: refused, not recursed. */
 		{ "deep.x", ENOENT },
 		{ "looped.x", ENOENT },
 		{ "wide.x", ENOENT },
@@ -220,7 +220,7 @@ static void test_running_kernel(void **state)
 	/* The kernel lays pid and tgid side by side. */
 	assert_int_equal(quark_btf_offset(btf, "task_struct.tgid"),
 			 quark_btf_offset(btf, "task_struct.pid") + 4);
-	/* Members of a nameless member, by both names. */
+	/* Members of an anonymous member, by both names. */
 	assert_true(quark_btf_offset(btf, "mm_struct.arg_start") > 0);
 	assert_int_equal(quark_btf_offset(btf, "mm_struct.(anon).arg_start"),
 			 quark_btf_offset(btf, "mm_struct.arg_start"));

@@ -48,7 +48,7 @@ static void test_order(void **state)
 	quark_order_init(&o);
 	add(&o, 20, 1);
 	add(&o, 10, 2);
-	add(&o, 20, 3); /* of equal times the first comes first */
+	add(&o, 20, 3); /* records of equal times keep their order */
 	add(&o, 15, 4);
 	mark = pop(&o, &time);
 	assert_int_equal(mark, 2);
@@ -160,7 +160,7 @@ static void test_dump(void **state)
 	assert_non_null(strstr(s, "->7 (FORK+EXEC+EXIT)\n"));
 	assert_non_null(strstr(s, "[ a, two\\x0alines ]"));
 	assert_non_null(strstr(s, "exit_code=139 signal=11 core"));
-	/* What a stranger called his file does not reach the terminal. */
+	/* Control characters of a file's name do not reach the terminal. */
 	assert_null(strchr(s, '\033'));
 	free(s);
 	memset(&ev, 0, sizeof(ev));
@@ -206,7 +206,7 @@ static void test_dup(void **state)
 	free(copy);
 }
 
-/* Into memory of one's own: nothing is written where it has no room. */
+/* Into the caller's memory: nothing is written if it is too small. */
 static void test_copy(void **state)
 {
 	struct quark_record *r = sample();

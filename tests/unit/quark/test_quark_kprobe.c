@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libquark's kprobe backend, without a kernel: what perf wrote, what tracefs says
- * of it, and what becomes of it, by bytes made by hand.
+ * libquark's kprobe backend, without a kernel: parses records of perf and formats
+ * of tracefs that are made here.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,7 +108,7 @@ static void test_short(void **state)
 				memcpy(cut + offsetof(struct perf_event_header,
 						      size),
 				       &size, sizeof(size));
-			/* Of the other records only the end is looked at. */
+			/* Of other records only the end is read. */
 			if (k == 0 || size < 24)
 				assert_int_equal(kprobe_perf(cut, size, &p),
 						 -EINVAL);
@@ -169,7 +169,7 @@ static void fake_free(struct fake *f)
 	free(f->memory);
 }
 
-/* Wherever it begins: the one that goes over the end comes in one piece. */
+/* At any offset: a record that wraps around comes in one piece. */
 static void test_wrap(void **state)
 {
 	char rec[256], raw[100];
@@ -201,7 +201,7 @@ static void test_wrap(void **state)
 	}
 }
 
-/* What cannot be read is passed over, and marked; the next one is there. */
+/* An invalid record is skipped and noted; the next one is read. */
 static void test_bad_record(void **state)
 {
 	struct perf_event_header h = { .type = PERF_RECORD_SAMPLE,
@@ -220,7 +220,7 @@ static void test_bad_record(void **state)
 	fake_free(&f);
 }
 
-/* A size that leads nowhere ends the ring there. */
+/* An impossible size ends the ring. */
 static void test_bad_size(void **state)
 {
 	static const uint16_t sizes[] = { 0, 7, 65535 };
@@ -273,7 +273,7 @@ static void test_format(void **state)
 	uint16_t off, size;
 
 	expect_field("start", 16, 8);
-	/* Not "common_pid", whose end it is. */
+	/* Not "common_pid", which ends in it. */
 	expect_field("pid", 24, 4);
 	expect_field("exe0", 28, 4);
 	expect_field("args0", 32, 512);
@@ -303,7 +303,7 @@ static void test_format_bad(void **state)
 		assert_int_equal(kprobe_format(bad[i], strlen(bad[i]), "pid",
 					       &off, &size),
 				 -EINVAL);
-	/* Cut anywhere, it is no field, or one without its numbers. */
+	/* Cut at any place: no field, or one without its numbers. */
 	for (i = 0; i < strlen(format); i++) {
 		char *cut = malloc(i ? i : 1);
 		int err;
@@ -317,7 +317,7 @@ static void test_format_bad(void **state)
 	}
 }
 
-/* A field of another size than it is read with is none of ours. */
+/* A field of an unexpected size is refused. */
 static void test_place_size(void **state)
 {
 	struct kprobe_place places[4];
@@ -339,7 +339,7 @@ static void test_place_size(void **state)
 
 /* --- members --------------------------------------------------------------------- */
 
-/* As learned from the format above. */
+/* The places in the format above. */
 static struct kprobe_place exec_places[] = {
 	{ 16, offsetof(struct kprobe_values, start), 8, 0 },
 	{ 24, offsetof(struct kprobe_values, pid), 4, 0 },
@@ -378,13 +378,13 @@ static void test_members(void **state)
 	assert_int_equal(v.exe[0].len, 4);
 	assert_memory_equal(v.exe[0].p, "true", 4);
 	assert_int_equal(v.args[0][511], 'a');
-	/* What this probe does not have is nothing, not what was there. */
+	/* Values that the probe does not have are cleared. */
 	assert_int_equal(v.tgid, 0);
 	assert_null(v.exe[1].p);
 	assert_int_equal(v.clone_flags, 0);
 }
 
-/* A string that does not lie in the record is none. */
+/* A string outside of the record is empty. */
 static void test_spans(void **state)
 {
 	static const uint32_t locs[] = { 544 | 100 << 16, 60000 | 4 << 16,
@@ -420,14 +420,14 @@ static void test_members_short(void **state)
 		free(exact);
 	}
 	assert_int_equal(kprobe_decode(layout, raw, 544, &v), KPROBE_EXEC);
-	/* Nobody's; and 0 is not that of a probe that there is not. */
+	/* An unknown type; and 0 is not the type of a missing probe. */
 	memset(raw, 0, 2);
 	assert_int_equal(kprobe_decode(layout, raw, 544, &v), -1);
 }
 
 /* --- probes ---------------------------------------------------------------------- */
 
-/* Each probe can be said in this kernel's types, no argument too long. */
+/* Each probe can be made from this kernel's types; no argument is too long. */
 static void test_lines(void **state)
 {
 	struct kprobe_events e = { .env = true };
@@ -513,7 +513,7 @@ static bool is_swept(const struct owner *o)
 	return *got;
 }
 
-/* A pid that is none any more; its process is gone. */
+/* A pid of an ended process. */
 static int dead_pid(void)
 {
 	pid_t pid = fork();
@@ -535,14 +535,14 @@ static void test_leftovers(void **state)
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_true(me.start != QUARK_PROCFS_NO_START && me.ns);
 
-	assert_false(is_swept(&me)); /* it lives */
+	assert_false(is_swept(&me)); /* it exists */
 	o = me;
 	o.pid = dead_pid();
 	assert_true(is_swept(&o));
-	o.ns++; /* who knows what lives there */
+	o.ns++; /* another pid namespace */
 	assert_false(is_swept(&o));
 	o = me;
-	o.start--; /* the pid is another process's now */
+	o.start--; /* the pid was reused */
 	assert_true(is_swept(&o));
 	o.start = QUARK_PROCFS_NO_START;
 	assert_false(is_swept(&o));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libquark's kprobe backend: the rings of all CPUs as one stream, by rings made
- * by hand: order, the watermark and what it learns, losses, CPUs told of.
+ * libquark's kprobe backend: the rings of all CPUs as one stream, with rings made
+ * here: order, the watermark and its slack, losses, CPU hotplug.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ static bool told[CPUS];
 static uint64_t got[64];
 static int n_got, stop_at;
 
-/* A reap: key, and nothing else; and a CPU's record. */
+/* A reap with a key only; and a record of a CPU. */
 static struct kprobe_place reap_places[] = {
 	{ 8, offsetof(struct kprobe_values, start), 8, 0 },
 	{ 16, offsetof(struct kprobe_values, pid), 4, 0 },
@@ -133,7 +133,7 @@ static void expect(const uint64_t *times, int n)
 	assert_memory_equal(got, times, n * sizeof(*times));
 }
 
-/* Of two CPUs, each in its own order: one stream in the order of time. */
+/* Two CPUs, each in its order: one stream in order of time. */
 static void test_order(void **state)
 {
 	int n = 0;
@@ -150,7 +150,7 @@ static void test_order(void **state)
 	assert_int_equal(kprobe_backlog(&k), 0);
 }
 
-/* Stopped, it goes on behind the record that it stopped with. */
+/* After a stop it continues behind the last record. */
 static void test_stop(void **state)
 {
 	int n = 0;
@@ -197,7 +197,7 @@ static void test_slack(void **state)
 	assert_int_equal(kprobe_slack(&k), SLACK_NS);
 }
 
-/* A first look at a ring says nothing of how long its records were on their way. */
+/* The first drain of a ring shows no delay. */
 static void test_first_look(void **state)
 {
 	int n = 0;
@@ -207,7 +207,7 @@ static void test_first_look(void **state)
 	assert_int_equal(kprobe_slack(&k), SLACK_NS);
 }
 
-/* A record that cannot be read is a loss of something, nobody knows of what. */
+/* An invalid record is a loss of unknown kind. */
 static void test_unreadable(void **state)
 {
 	struct perf_event_header h = { .type = PERF_RECORD_SAMPLE,
@@ -226,13 +226,13 @@ static void test_unreadable(void **state)
 	assert_true(lost.uncounted);
 	assert_int_equal(lost.total, 0);
 	assert_true(lost.first <= lost.last && lost.first > 0);
-	/* Told once. */
+	/* Reported once. */
 	assert_false(kprobe_cpus_settle(&k.cpus));
 	kprobe_losses(&k, &lost);
 	assert_false(lost.uncounted);
 }
 
-/* The tracepoint's CPU is to be looked at; one there cannot be is not. */
+/* The tracepoint's CPU is checked; an impossible one is not. */
 static void test_told(void **state)
 {
 	int n = 0;

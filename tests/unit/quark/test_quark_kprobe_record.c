@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libquark's kprobe backend: what a probe read becomes the record that the other
- * backend would have sent.
+ * libquark's kprobe backend: a probe's values become the record that the other
+ * backend would send.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,7 +68,7 @@ static int setup(void **state)
 	alive = false;
 	v.start = 1000;
 	v.exec_id = 3;
-	v.pid = v.tgid = 0x7ffffff0; /* nobody's, in /proc neither */
+	v.pid = v.tgid = 0x7ffffff0; /* not in use, also not in /proc */
 	v.p_tgid = 70;
 	v.p_start = 500;
 	v.p_exec_id = 2;
@@ -88,7 +88,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The length of what came; 0: nothing. */
+/* The length of the record; 0: none. */
 static size_t record(enum kprobe_id id, uint32_t tgid)
 {
 	const struct kprobe_sample s = { .time = 9000,
@@ -128,21 +128,21 @@ static void test_fork(void **state)
 	assert_int_equal(f->head.tid, v.pid);
 	assert_int_equal(f->parent.tgid, 70);
 	assert_int_equal(f->parent.start_boottime, 500);
-	/* The caller is the parent: all of him is known. */
+	/* The caller is the parent: its key is known. */
 	assert_int_equal(f->origin.tgid, 70);
 	assert_int_equal(f->origin.start_boottime, 500);
 	assert_int_equal(f->clone_flags, CLONE_VM | CLONE_VFORK);
 	assert_string_equal(f->comm, "sixteencharacte");
 	assert_int_equal(f->ids.uid, 5);
 	assert_int_equal(f->ids.tty_minor, 66);
-	/* With CLONE_PARENT he is another: his start is nowhere to be had. */
+	/* With CLONE_PARENT it is another process: its start is unknown. */
 	assert_int_equal(record(KPROBE_FORK, 71), sizeof(*f));
 	assert_int_equal(f->origin.tgid, 71);
 	assert_int_equal(f->origin.start_boottime, 0);
-	/* Of a thread it is the process itself. */
+	/* The origin of a thread is the process itself. */
 	assert_int_equal(record(KPROBE_FORK, v.tgid), sizeof(*f));
 	assert_int_equal(f->origin.start_boottime, 1000);
-	/* The idle task of a CPU that comes up is no process. */
+	/* The idle task of a CPU that goes online is no process. */
 	v.pid = 0;
 	assert_int_equal(record(KPROBE_FORK, 70), 0);
 }
@@ -156,7 +156,7 @@ static void test_exit(void **state)
 	v.leader_runtime = 3;
 	v.leader_pid = v.pid;
 	v.leader_exit_code = 5 << 8;
-	v.group_exit_code = SIGNAL_GROUP_EXIT; /* not what is asked */
+	v.group_exit_code = SIGNAL_GROUP_EXIT; /* another process */
 	v.maxrss = 10;
 	v.group_dead = 1;
 	assert_int_equal(record(KPROBE_EXIT, v.tgid), sizeof(*e));
@@ -165,7 +165,7 @@ static void test_exit(void **state)
 	assert_int_equal(e->cpu_time, 120);
 	assert_int_equal(e->maxrss, 10);
 	assert_int_equal(e->wait_status, 5 << 8);
-	/* Another thread is the last: the leader's time counts, too. */
+	/* If another thread is the last, the leader's time is added. */
 	v.pid++;
 	v.group_dead = 0;
 	v.sig_flags = SIGNAL_GROUP_EXIT;
@@ -190,7 +190,7 @@ static void test_reap(void **state)
 	assert_int_equal(e->utime, 60);
 	assert_int_equal(e->stime, 40);
 	assert_int_equal(e->wait_status, 256);
-	/* A thread's end is not the process's. */
+	/* A thread's end does not end the process. */
 	v.pid++;
 	assert_int_equal(record(KPROBE_REAP, 1), 0);
 }
@@ -203,7 +203,7 @@ static void test_rename(void **state)
 	assert_int_equal(record(KPROBE_RENAME, v.tgid), sizeof(*e));
 	check_head(ABI_QUARK_RENAME);
 	assert_string_equal(e->comm, "a name longer t");
-	/* The exec's own: it says so in the lowest byte, the rest is noise. */
+	/* Part of an exec: the lowest byte is the flag, the rest is noise. */
 	v.exec = 0xffffff01;
 	assert_int_equal(record(KPROBE_RENAME, v.tgid), 0);
 	v.exec = 0xffffff00;
@@ -246,13 +246,13 @@ static uint32_t mount_at_root(const char *dir)
 	return ROOT_MOUNT;
 }
 
-/* The root's mount, whatever is the root of this test. */
+/* The mount of this test's root. */
 static uint32_t root_mount(void)
 {
 	return mount_at_root("/");
 }
 
-/* The strings of what came, one behind the other. */
+/* The strings of the record, in order. */
 static const char *strings(void)
 {
 	return got + sizeof(struct abi_quark_image);
@@ -291,7 +291,7 @@ static void test_exec(void **state)
 	assert_int_equal(got_len, sizeof(*im) + 13 + 7 + 1 + im->cgroup_len);
 }
 
-/* What lies behind a NULL pointer is whatever was there before. */
+/* Values behind a NULL pointer have what was in the buffer. */
 static void test_null(void **state)
 {
 	static const char *const names[] = { "x", "/", NULL };
@@ -322,7 +322,7 @@ static void test_null(void **state)
 	}
 }
 
-/* Deeper than a probe sees, and gone: the path that was executed has to do. */
+/* Deeper than a probe reads, and gone: execve's path is used. */
 static void test_exec_cut(void **state)
 {
 	static const char *const exe[] = { "e", "d", "c", "b", "a", NULL };
@@ -336,13 +336,13 @@ static void test_exec_cut(void **state)
 	assert_int_equal(im->head.flags, ABI_QUARK_PATH_CUT);
 	assert_int_equal(im->exe_len, 11);
 	assert_memory_equal(strings(), "./a/b/c/d/e", 11);
-	/* Of a mount that there is not, the same. */
+	/* The same with an unknown mount. */
 	v.exe_mnt = UINT32_MAX;
 	record(KPROBE_EXEC, v.tgid);
 	assert_int_equal(im->head.flags, ABI_QUARK_PATH_CUT);
 }
 
-/* The path executed leads to that very file: where it really is. */
+/* execve's path leads to that file: resolved. */
 static void test_exec_file(void **state)
 {
 	const struct abi_quark_image *im = (const void *)got;
@@ -361,7 +361,7 @@ static void test_exec_file(void **state)
 	assert_memory_equal(strings(), self, n);
 }
 
-/* More arguments than a probe reads; how many is said by their addresses. */
+/* More arguments than a probe reads; their addresses have the length. */
 static void test_long_args(void **state)
 {
 	static const uint64_t lens[] = { 2048, 2049, 1 << 20, UINT64_MAX / 2 };
@@ -377,7 +377,7 @@ static void test_long_args(void **state)
 		assert_int_equal(im->head.flags,
 				 lens[i] > 2048 ? ABI_QUARK_ARGS_CUT : 0);
 	}
-	/* None, or nonsense. */
+	/* None, or invalid. */
 	v.arg_end = v.arg_start;
 	record(KPROBE_EXEC, v.tgid);
 	assert_int_equal(im->args_len, 0);
@@ -405,7 +405,7 @@ static void test_env(void **state)
 	assert_int_equal(im->env_len, 7);
 }
 
-/* Of one that lives, and is the same image still, all of it is read. */
+/* All is read from a process that still has the same image. */
 static void test_live(void **state)
 {
 	const struct abi_quark_image *im = (const void *)got;
@@ -433,7 +433,7 @@ static void test_live(void **state)
 	assert_true(im->args_len > 0);
 	assert_int_not_equal(im->args_len, 2048);
 	assert_non_null(memmem(got, got_len, "test_quark_kprobe_record", 24));
-	/* It has executed something else since: not its arguments. */
+	/* It has executed another file since: not its arguments. */
 	answer.exec_id++;
 	record(KPROBE_EXEC, v.tgid);
 	assert_int_equal(im->args_len, 2048);
@@ -464,7 +464,7 @@ static void test_scan(void **state)
 	assert_int_equal(im->cwd_len, 0);
 }
 
-/* Where it went: its place now, behind what else it is. */
+/* The current directory and cgroup, behind the ids. */
 static void test_places(void **state)
 {
 	static const char *const cwd[] = { "tmp", "/", NULL };
@@ -479,7 +479,7 @@ static void test_places(void **state)
 	assert_int_equal(got_len, sizeof(*e) + 4 + e->cgroup_len);
 }
 
-/* Where the root is a bind mount, paths begin beneath the directory bound. */
+/* If the root is a bind mount, paths begin at the bound directory. */
 static void test_bound_root(void **state)
 {
 	static const char *const exe[] = { "true", "bin", "jail", "/", NULL };
@@ -527,7 +527,7 @@ static uint64_t start_of(pid_t pid)
 	return start;
 }
 
-/* Its root becomes 'dir', by which way 'enter' knows, and it waits in /work. */
+/* Its root becomes 'dir', by 'enter'; it waits in /work. */
 static void jail(struct jail *j, bool (*enter)(const char *dir))
 {
 	char c;
@@ -567,7 +567,7 @@ static bool by_chroot(const char *dir)
 	return !chroot(dir) && !chdir("/");
 }
 
-/* As an engine of containers does it. */
+/* As a container engine does. */
 static bool by_pivot_root(const char *dir)
 {
 	return !unshare(CLONE_NEWNS) &&
@@ -585,7 +585,7 @@ static bool by_bind(const char *dir)
 	       !mount(dir, dir, NULL, MS_BIND, NULL) && by_chroot(dir);
 }
 
-/* In a chroot, whose root is no mount, nobody can. */
+/* Not in a chroot whose root is no mount. */
 static bool may_mount(void)
 {
 	pid_t pid = fork();
@@ -613,7 +613,7 @@ static void test_roots(void **state)
 		snprintf(path, sizeof(path), "%s/work", j.dir);
 		memset(v.cwd, 0, sizeof(v.cwd));
 		names_of(v.cwd, path);
-		/* Of another mount namespace, no mount is known to us. */
+		/* Mounts of another mount namespace are unknown. */
 		v.cwd_mnt = i ? UINT32_MAX : root_mount();
 		record(KPROBE_CWD, v.tgid);
 		assert_int_equal(e->cwd_len, 5);
@@ -648,7 +648,7 @@ static bool join(const char *dir, pid_t pid)
 	return !fclose(f) && ok;
 }
 
-/* A container of version 1, which the unified hierarchy does not know. */
+/* A version 1 container, which is not in the unified hierarchy. */
 static void test_hybrid(void **state)
 {
 	static const char unified[] = "/sys/fs/cgroup/unified/quark-test";
@@ -680,7 +680,7 @@ static void test_hybrid(void **state)
 	assert_int_equal(e->cgroup_len, strlen("/" CONTAINER));
 	assert_memory_equal(got + got_len - e->cgroup_len, "/" CONTAINER,
 			    e->cgroup_len);
-	/* Of one that is gone nothing is known, rather than the wrong one. */
+	/* A process that is gone has no path instead of a wrong one. */
 	record(KPROBE_CGROUP, v.tgid);
 	assert_int_equal(e->cgroup_len, 0);
 }
@@ -707,17 +707,17 @@ static void test_mounts(void **state)
 {
 	expect_path("/", "/", true, "before/a/b");
 	expect_path("/", "/mnt", true, "before/mnt/a/b");
-	/* A directory bound there: what is below it, and it itself. */
+	/* A bound directory: itself and what is below. */
 	expect_path("/a", "/mnt", true, "before/mnt/b");
 	expect_path("/a/b", "/mnt", true, "before/mnt");
 	expect_path("/a/b", "/", true, "before/");
-	/* Outside of it, be it by a letter. */
+	/* Outside of it, also by one letter. */
 	expect_path("/c", "/mnt", false, "before");
 	expect_path("/a/bc", "/mnt", false, "before");
 	expect_path("/a/b/c", "/mnt", false, "before");
 }
 
-/* The array is as large as it says, also when it could not grow. */
+/* The array's size is right, also when it could not grow. */
 static void test_no_memory(void **state)
 {
 	const char text[] = "5 1 8:1 / /x rw - ext4 /dev/x rw";

@@ -70,7 +70,7 @@ static void test_nobody_there(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
-/* Read once: what was given out stays where it is until the queue is closed. */
+/* Read once: entries are valid until the queue is closed. */
 static void test_read_once(void **state)
 {
 	struct quark_passwd *root = quark_passwd_lookup(&queue, 0);

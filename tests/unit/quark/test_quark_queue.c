@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libquark: the queue over a backend made by hand: losses and the scans they
- * cause, and who may use a queue: not a child of fork(2), nobody after its end.
+ * libquark: the queue with a fake backend: losses and the scans that they cause;
+ * calls in a child of fork(2) and on a closed queue fail.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@
 #include "processmanager/quark/rules.c"
 #include "processmanager/quark/scan.c"
 
-/* What the backend says when it is asked. */
+/* What the backend returns. */
 static struct {
 	ring_fn fn;
 	void *arg;
@@ -146,7 +146,7 @@ static void rename_at(uint64_t time)
 
 /*
  * A second loss, the time of which the kernel side has not written yet, does not
- * make the scan unnecessary that the first one asked for.
+ * cancel the scan for the first one.
  */
 static void a_pending_scan_is_not_cancelled(void **state)
 {
@@ -161,7 +161,7 @@ static void a_pending_scan_is_not_cancelled(void **state)
 	assert_int_equal(quark_queue_populate(&q), 0);
 	assert_int_equal(q.priv->gap_from, now);
 	assert_int_equal(q.priv->gap_to, now + 1000);
-	assert_int_equal(fake.scans, 1); /* that of the beginning */
+	assert_int_equal(fake.scans, 1); /* when the queue was opened */
 	fake.watermark = now + CLOCK_NSEC_PER_SEC;
 	while (quark_queue_get_event(&q))
 		;
@@ -181,14 +181,14 @@ static size_t looked_at(void)
 	return n;
 }
 
-/* Those of one call, all of which are there still. */
+/* Zombies looked up in one call, all of which exist. */
 static void look(uint64_t now)
 {
 	fake.watermark = now;
 	assert_null(quark_queue_get_event(&q));
 }
 
-/* However many there are, a call looks at few, and at each ever less often. */
+/* A call looks up a limited number of zombies, each less and less often. */
 static void few_zombies_are_looked_at(void **state)
 {
 	uint64_t tick = CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
@@ -197,7 +197,7 @@ static void few_zombies_are_looked_at(void **state)
 	struct quark_cache *c = &q.priv->cache;
 	size_t i, n, calls;
 
-	/* This process under many starts, which /proc cannot tell apart. */
+	/* This process with many starts, which are one clock tick in /proc. */
 	for (i = 0; i < 1000; i++) {
 		struct abi_key k = { start + i, 1, getpid(), 0 };
 
@@ -211,7 +211,7 @@ static void few_zombies_are_looked_at(void **state)
 	for (i = 0; i < 100; i++)
 		look(now);
 	assert_int_equal(looked_at(), 1000);
-	/* In 200 grace times each is looked at 11 times at most. */
+	/* In 200 grace times each is looked up at most 11 times. */
 	for (calls = 0, i = 0; i < 200; i++) {
 		now += grace;
 		do {
@@ -222,7 +222,7 @@ static void few_zombies_are_looked_at(void **state)
 	assert_true(calls <= 200 + 11 * 1000 / 64);
 }
 
-/* --- whose it is ---------------------------------------------------------------- */
+/* --- children of fork(2), closed queues ------------------------------------------ */
 
 /* The number of calls that did not fail with that error. */
 static int not_refused(int err)
@@ -254,14 +254,14 @@ static void a_child_gets_no_records(void **state)
 	pid = fork();
 	if (pid == 0) {
 		status = not_refused(ECHILD);
-		/* What its copy of the memory says may be read. */
+		/* Its copy of the memory may be read. */
 		status += quark_process_lookup(&q, 0x7ffffffe) != NULL;
 		quark_queue_close(&q);
 		_exit(status);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	/* The parent's goes on. */
+	/* The parent's queue still works. */
 	ev = quark_queue_get_event(&q);
 	assert_non_null(ev);
 	assert_int_equal(ev->events, QUARK_EV_SETPROCTITLE);

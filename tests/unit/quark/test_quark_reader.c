@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libquark: readings of /proc/PID that do not come back. The processes are children
- * of this one; reading some of them waits until the test is over.
+ * libquark: reads of /proc/PID that block. The processes are children of this one;
+ * reads of some of them block until the test ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,7 +48,7 @@ static pid_t child[CHILDREN];
 static uint32_t uids[CHILDREN];
 static bool hangs[CHILDREN];
 static bool over; /* atomic: those that hang return */
-static bool shows; /* the backend does */
+static bool shows; /* the backend finds processes */
 
 static void may_hang(uint32_t pid)
 {
@@ -157,7 +157,7 @@ static int teardown(void **state)
 	uint64_t begin = clock_boottime_ns();
 	size_t i;
 
-	/* A queue is closed whoever is still waited for. */
+	/* A queue is closed while reads still block. */
 	patience_fini(&qq.reader.patience);
 	assert_true(clock_boottime_ns() - begin < 100 * CLOCK_NSEC_PER_MSEC);
 	__atomic_store_n(&over, true, __ATOMIC_RELEASE);
@@ -199,7 +199,7 @@ static void all_are_read(void **state)
 	assert_int_equal(qq.reader.unread, 0);
 }
 
-/* Of one that waits nothing is known but what the kernel shows. */
+/* A process whose read blocks has only the backend's values. */
 static void a_scan_goes_on(void **state)
 {
 	hangs[3] = true;
@@ -210,7 +210,7 @@ static void a_scan_goes_on(void **state)
 	assert_true(qq.reader.unread > 0);
 }
 
-/* Each is waited for once, not once more each time it would be read. */
+/* A read of each blocks once, not each time. */
 static void it_is_not_read_again(void **state)
 {
 	struct quark_text t = { .pid = child[0], .uid = 0 };
@@ -234,7 +234,7 @@ static void it_is_not_read_again(void **state)
 	strbuf_fini(&sb);
 }
 
-/* A user with many of them takes two threads, and what he has is not read. */
+/* A user with many of them takes two threads; its others are not read. */
 static void a_user_has_two(void **state)
 {
 	size_t i;
@@ -259,12 +259,12 @@ static void four_are_abandoned(void **state)
 	assert_int_equal(quark_scan_first(&qq), 0);
 	assert_int_equal(patience_abandoned(), PATIENCE_ABANDONED_MAX);
 	assert_int_equal(read_wholly(), 0);
-	/* They are all known. */
+	/* All are known. */
 	for (i = 0; i < CHILDREN; i++)
 		assert_non_null(quark_cache_newest(&qq.cache, child[i]));
 }
 
-/* Who cannot be asked is not gone. */
+/* A process that cannot be read exists. */
 static void who_is_unknown_is_there(void **state)
 {
 	struct quark_process p = { .pid = child[0], .proc_uid = 0 };
@@ -277,7 +277,7 @@ static void who_is_unknown_is_there(void **state)
 	assert_true(quark_exists(&qq, &p));
 	assert_int_equal(quark_parent_of(&qq, &p), 0);
 	assert_int_equal(patience_abandoned(), 1);
-	/* The others are asked: under another start it is another process. */
+	/* Others are read: with another start it is another process. */
 	p.pid = child[1];
 	p.proc_uid = 1;
 	p.key.start_boottime = start_of(child[1]);
@@ -288,7 +288,7 @@ static void who_is_unknown_is_there(void **state)
 	assert_int_equal(quark_parent_of(&qq, &p), 0);
 }
 
-/* Whom the kernel shows is not looked up in /proc. */
+/* A process that the backend finds is not looked up in /proc. */
 static void who_is_shown_is_not_asked(void **state)
 {
 	struct quark_process p = { .pid = child[0] };

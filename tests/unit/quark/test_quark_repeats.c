@@ -17,7 +17,7 @@
 
 #include "bpf/abi.h"
 
-/* What the header has from the kernel and from libbpf. */
+/* What the header needs from the kernel and from libbpf. */
 #define BPF_QUARK_RING_BPF_H
 #define SEC(name)
 #define __uint(name, val) int(*name)[val]
@@ -103,7 +103,7 @@ static void a_task_has_its_budget(void **state)
 	assert_int_equal(losses.limited, 1000 - PER_TASK);
 	assert_int_equal(take_pending(&task), PENDING_NAME);
 	assert_int_equal(take_pending(&task), 0);
-	/* What is reported after all is not pending any more. */
+	/* A kind that is reported is not pending any more. */
 	assert_int_equal(reported(1, PENDING_NAME), 0);
 	assert_int_equal(reported(PER_TASK + 1, PENDING_CWD), PER_TASK);
 	boottime += NSEC_PER_SEC;
@@ -111,14 +111,14 @@ static void a_task_has_its_budget(void **state)
 	assert_int_equal(take_pending(&task), PENDING_CWD);
 }
 
-/* Nothing can be noted of the task, but its user is limited all the same. */
+/* Nothing becomes pending, but the user is still limited. */
 static void without_storage_the_user_is_limited(void **state)
 {
 	storage = NULL;
 	assert_int_equal(reported(5 * PER_USER, PENDING_NAME), PER_USER);
 	assert_int_equal(losses.limited, 4 * PER_USER);
 	assert_int_equal(take_pending(&task), 0);
-	/* Without either there is nothing to count by. */
+	/* Without both budgets nothing is limited. */
 	budget = NULL;
 	assert_int_equal(reported(PER_USER, PENDING_NAME), PER_USER);
 }
@@ -132,7 +132,7 @@ static void *other_cpu(void *arg)
 	return NULL;
 }
 
-/* Nobody else takes what is pending, so what was noted is there. */
+/* Nothing clears pending bits here, so the bit is still set. */
 static void two_cpus_lose_nothing(void **state)
 {
 	unsigned int lost = 0;

@@ -114,7 +114,7 @@ static void test_poison(void **state)
 			       "drop on poison 8\n"
 			       "poison 16 on any\n"),
 			 0);
-	/* Poison shows to the rules behind; a decision ends it. */
+	/* Later rules match poison; a decision ends the rules. */
 	assert_int_equal(quark_ruleset_poison(&rs, &event), 4 | 8);
 	assert_int_equal(decides(), -1);
 	proc.poison_tag = 4 | 8;
@@ -178,14 +178,14 @@ static void test_errors(void **state)
 		assert_int_equal(errno, EINVAL);
 		if (strncmp(err, cases[i].where, strlen(cases[i].where)))
 			fail_msg("%s: %s", cases[i].text, err);
-		/* Nothing of a file that is wrong is taken. */
+		/* A file with an error adds no rules. */
 		assert_int_equal(rs.n_rules, 1);
 	}
-	/* A second file goes behind the first. */
+	/* A second file is appended. */
 	assert_int_equal(parse("drop on any"), 0);
 	assert_int_equal(rs.n_rules, 2);
 	assert_int_equal(rs.rules[1].number, 1);
-	/* No place for the error is no reason to fall. */
+	/* Without room for the message nothing is written. */
 	assert_int_equal(quark_ruleset_parse_text(&rs, "x", 1, NULL, 0), -1);
 	assert_int_equal(quark_ruleset_parse_text(&rs, "x", 1, err, 5), -1);
 }
@@ -215,7 +215,7 @@ static void test_limits(void **state)
 						  sizeof(err)),
 			 -1);
 	assert_string_equal(err, "line 1, column 21: a word is too long");
-	/* The longest file that is no longer read, all of it comment. */
+	/* The shortest file that is too long, all comment. */
 	text[0] = '#';
 	f = fmemopen(text, sizeof(text), "r");
 	assert_non_null(f);
@@ -261,7 +261,7 @@ static void test_calls(void **state)
 	assert_null(quark_ruleset_append_rule(&rs, 4, 0));
 }
 
-/* A set that nobody initialised, and one that has rules already. */
+/* An uninitialised set, and one that has rules already. */
 static void test_parse_initialises(void **state)
 {
 	char text[] = "drop on any\n", wrong[] = "pass on any\nx";
@@ -282,7 +282,7 @@ static void test_parse_initialises(void **state)
 	assert_null(rs.rules);
 }
 
-/* Only '*' is more than itself. */
+/* Only '*' is special. */
 static void test_patterns(void **state)
 {
 	static const struct {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libquark: scanning the processes there are, over a kernel made by hand that
- * shows some of them only. The rest of them is real: this process and its
- * children, in the real /proc.
+ * libquark: scans of all processes, with a fake backend that shows only some of
+ * them. The others are real: this process and its children, in /proc.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -58,7 +57,7 @@ static uint64_t tick(void)
 	return CLOCK_NSEC_PER_SEC / sysconf(_SC_CLK_TCK);
 }
 
-/* As /proc has it, with the nanoseconds that it leaves out. */
+/* As in /proc, with the nanoseconds that it lacks. */
 static uint64_t start_of(pid_t pid)
 {
 	struct strbuf sb = STRBUF_INIT;
@@ -104,7 +103,7 @@ static struct quark_proc *cached(pid_t pid)
 	return quark_cache_newest(&qq.cache, pid);
 }
 
-/* Its key is the one that its child names, the rest /proc's. */
+/* Its key is the parent key of its child, the rest is from /proc. */
 static void who_is_not_shown_is_read_from_proc(void **state)
 {
 	struct strbuf sb = STRBUF_INIT;
@@ -142,12 +141,12 @@ static void who_is_not_shown_is_read_from_proc(void **state)
 	assert_true(p->flags & QUARK_F_PROC);
 	assert_true(p->x_flags & QUARK_X_HIDDEN);
 	assert_false(cached(child)->rec->p.x_flags & QUARK_X_HIDDEN);
-	/* Whose start nobody tells exactly is not there under another one. */
+	/* A process whose exact start is unknown has no entry. */
 	assert_null(cached(getppid()));
 	end(child);
 }
 
-/* Its fork is in the ring: two of it would be one too many. */
+/* Its fork is in the ring: it must not get a second entry. */
 static pid_t newborn;
 
 static void give_birth(void)
@@ -165,7 +164,7 @@ static void who_is_born_during_the_scan_is_not_hidden(void **state)
 	end(newborn);
 }
 
-/* A scan after a loss does not take it for gone. */
+/* A rescan does not presume it dead. */
 static void the_hidden_stay(void **state)
 {
 	pid_t child = sleeper();
@@ -175,7 +174,7 @@ static void the_hidden_stay(void **state)
 	s = show(child, start_of(child), 5);
 	s->im.parent = (struct abi_key){ start_of(getpid()), 5, getpid(), 0 };
 	assert_int_equal(quark_scan_first(&qq), 0);
-	nshown = 0; /* and its child is not shown any more */
+	nshown = 0; /* and its child is hidden now */
 	end(child);
 	qq.gap_to = clock_boottime_ns();
 	qq.watermark = clock_boottime_ns();
@@ -199,7 +198,7 @@ static void put_text(struct shown *s, const char *exe, const char *cwd,
 	strcpy(stpcpy(stpcpy(s->text, exe), cwd), cgroup);
 }
 
-/* Nothing is in /proc of it: it is one of a kernel made by hand. */
+/* It is not in /proc, only in the fake backend. */
 static struct shown *show_known(uint64_t exec_id)
 {
 	struct shown *s = show(0x7fffffff, 7, exec_id);
@@ -231,7 +230,7 @@ static void lose(void)
 	lose_from(clock_boottime_ns());
 }
 
-/* By now all has been applied that was in the ring. */
+/* All records of the ring are applied now. */
 static void settle(void)
 {
 	qq.watermark = clock_boottime_ns();
@@ -272,7 +271,7 @@ static void what_changed_in_a_gap_is_known_after_it(void **state)
 	s->im.ino = 14;
 	put_text(s, "/exe2", "/cwd2", "/cgroup2");
 	lose();
-	/* not before all has been told that was before it */
+	/* not before all older records are applied */
 	assert_string_equal(known()->comm, "first");
 	before = quark_record_get(cached(0x7fffffff)->rec);
 	settle();
@@ -285,13 +284,13 @@ static void what_changed_in_a_gap_is_known_after_it(void **state)
 	assert_string_equal(p->exe, "/exe2");
 	assert_string_equal(p->cwd, "/cwd2");
 	assert_string_equal(p->cgroup, "/cgroup2");
-	/* who holds the record of before keeps it as it was */
+	/* an older record that is held does not change */
 	assert_string_equal(before->p.comm, "first");
 	assert_string_equal(before->p.exe, "/exe");
 	quark_record_put(before);
 }
 
-/* Nothing has changed: nobody gets a record of his own. */
+/* Nothing has changed: no record is copied. */
 static void what_is_as_it_was_costs_nothing(void **state)
 {
 	struct quark_record *rec;
@@ -305,7 +304,7 @@ static void what_is_as_it_was_costs_nothing(void **state)
 	quark_record_put(rec);
 }
 
-/* What a record behind the scan says is newer than what the scan read. */
+/* A record after the scan is newer than what the scan read. */
 static void a_record_behind_the_scan_stands(void **state)
 {
 	struct shown *s = show_known(3);
@@ -318,7 +317,7 @@ static void a_record_behind_the_scan_stands(void **state)
 	settle();
 	assert_string_equal(known()->comm, "third");
 	assert_int_equal(known()->proc_uid, 11);
-	/* and one from before it does not */
+	/* an older one is not */
 	strcpy(s->im.comm, "fifth");
 	lose();
 	rename_known(qq.last_scan - 1, "fourth");
@@ -327,7 +326,7 @@ static void a_record_behind_the_scan_stands(void **state)
 	assert_string_equal(known()->comm, "fifth");
 }
 
-/* Of the next image nothing is known yet: it has its own record. */
+/* The next image has a record of its own. */
 static void an_exec_behind_the_scan_stands(void **state)
 {
 	struct shown *s = show_known(3);
@@ -343,8 +342,8 @@ static void an_exec_behind_the_scan_stands(void **state)
 }
 
 /*
- * Whose exec was lost and who forked then: the child was told with what its parent
- * was before, of the same generation.
+ * A process forked after its exec was lost: the child's record has what its parent
+ * was before, with the same generation.
  */
 static void who_was_forked_in_a_gap_has_its_own_arguments(void **state)
 {

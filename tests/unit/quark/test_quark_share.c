@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libquark: the bytes that its cache keeps of processes' arguments, paths and
- * environments, by user and in all, of living processes and of zombies.
+ * libquark: limits of the cache for arguments, paths and environments, per user and
+ * in all, for running processes and zombies.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static struct abi_quark_head head(uint32_t kind, uint32_t pid, uint64_t time)
 	return h;
 }
 
-/* With strings as long as they are recorded. */
+/* With strings of the largest recorded length. */
 static void do_exec(uint32_t pid, uint32_t uid, uint64_t time)
 {
 	static struct {
@@ -91,7 +91,7 @@ static void assert_whole(const struct quark_process *p)
 	assert_false(p->x_flags & QUARK_X_ARGS_CUT);
 }
 
-/* The strings there are, counted one by one; no record shares any here. */
+/* The sum of all strings; no records share any here. */
 static size_t all_bytes(void)
 {
 	const struct quark_proc *p;
@@ -102,7 +102,7 @@ static size_t all_bytes(void)
 	return sum;
 }
 
-/* Who fills his share has half of all; the events of his execs are whole. */
+/* A user that fills its share has half of all; its exec events are complete. */
 static void a_user_has_a_share(void **state)
 {
 	uint32_t pid;
@@ -110,7 +110,7 @@ static void a_user_has_a_share(void **state)
 	for (pid = 1000; pid < 4000; pid++) {
 		do_exec(pid, 65534, pid);
 		assert_whole(qq.event.process);
-		/* Zombies are no better than the living. */
+		/* Zombies count as running processes do. */
 		if (pid & 1)
 			do_exit(pid, pid);
 	}
@@ -134,12 +134,12 @@ static void a_user_has_a_share(void **state)
 	assert_int_equal(all_bytes(), qq.cache.text_bytes);
 	assert_true(qq.cache.text_bytes < 3 * MIB);
 	assert_int_equal(qq.cache.users.count, 1);
-	/* Who was cut stays so until an exec, which finds room now. */
+	/* Cut strings stay so until an exec, which finds room now. */
 	do_exec(1000, 65534, 9000);
 	assert_whole(cached(1000));
 }
 
-/* Many users together have no more than all. */
+/* Many users together do not exceed the limit. */
 static void all_users_have_a_bound(void **state)
 {
 	uint32_t pid;
@@ -150,7 +150,7 @@ static void all_users_have_a_bound(void **state)
 	assert_true(all_bytes() >= 60 * MIB);
 }
 
-/* It is to be found until its grace time passed, and costs little from there. */
+/* Lookups find it until its grace time has passed; then it is small. */
 static void zombies_have_no_strings(void **state)
 {
 	struct quark_proc *p;
@@ -164,7 +164,7 @@ static void zombies_have_no_strings(void **state)
 	assert_null(cached(9)->exe);
 	assert_null(cached(9)->cmdline);
 	assert_null(p->rec->strings);
-	/* The exit's event still has what it said. */
+	/* The exit's event still has its strings. */
 	assert_whole(qq.event.process);
 	do_reap(9, 5000);
 	assert_int_equal(qq.cache.text_bytes, 0);

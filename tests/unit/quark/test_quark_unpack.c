@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A record that the kernel side packed is again what it was: whatever is in it,
- * of each kind. What is none is refused.
+ * Unpacking restores any record that the kernel side packed, of each kind, and
+ * refuses everything else.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static void put_word(struct abi_quark_packed *p, unsigned int bit,
 	wire_len += sizeof(word);
 }
 
-/* What bpf/quark.bpf.c does, as bpf/abi.h says it. */
+/* What bpf/quark.bpf.c does, by bpf/abi.h. */
 static void pack(const struct quark_unpacked *u, const char *strings)
 {
 	const struct abi_quark_head *h = &u->head;
@@ -64,7 +64,7 @@ static void unpacks(const char *strings)
 	size_t size = sizes[before.head.kind], n = strlen(strings);
 
 	pack(&before, strings);
-	/* Of the last record nothing is left in the next. */
+	/* Nothing of a record is left in the next. */
 	memset(&after, 0xa5, sizeof(after));
 	assert_int_equal(quark_unpack(&after, wire, wire_len, home), size + n);
 	assert_memory_equal(&after, &before, size);
@@ -109,7 +109,7 @@ static void test_usual_fork(void **state)
 	unpacks("");
 	/* start (it fits one word), pid, flags, name, group */
 	assert_int_equal(wire_len, ABI_QUARK_PACKED_HEAD + 5 * 4);
-	/* Nor has a plain user's more but uid and gid. */
+	/* A plain user's has only uid and gid more. */
 	f->ids.uid = f->ids.suid = f->ids.euid = 1000;
 	f->ids.gid = f->ids.sgid = f->ids.egid = 1000;
 	f->ids.cap_permitted = f->ids.cap_effective = 0;
@@ -181,7 +181,7 @@ static void test_end(void **state)
 	assert_int_equal(wire_len, ABI_QUARK_PACKED_HEAD);
 }
 
-/* Words of any value in any place, but for what no record has. */
+/* Words of any value in any place that a record may have. */
 static void test_any(void **state)
 {
 	uint32_t kind, i, k;
