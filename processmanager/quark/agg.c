@@ -24,7 +24,7 @@ int quark_can_aggregate_mult(struct quark_queue *qq, struct raw_event *parent,
 	return 1;
 }
 
-/* Otherwise one event would have the ids of before and after the exec. */
+/* Otherwise one event would mix the ids of the fork and of the exec. */
 int quark_can_aggregate_fork_exec(struct quark_queue *qq,
 				  struct raw_event *parent,
 				  struct raw_event *child)

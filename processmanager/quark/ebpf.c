@@ -85,7 +85,7 @@ static int ebpf_explain(int err, const char *what)
 
 /*
  * Records omit namespaces that equal libquark's own, as those of most processes do.
- * One that cannot be read is 0 here, and in all records.
+ * If one cannot be read, all records have it.
  */
 static void find_home(struct ebpf *e)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* libquark's raw stream over the running kernel: lives of all sorts. */
+/* libquark's raw stream on the running kernel: processes of all kinds. */
 #include "tests/bpf/quark/test_quark.h"
 
 static bool same_process(const struct quark_process *a,
@@ -402,7 +402,7 @@ static void body_entity_ids(void)
 	free(b);
 }
 
-/* Whoever asks, whenever: one process, one id. */
+/* One process has one id, in any queue, at any time. */
 static void test_entity_ids(void **state)
 {
 	in_child(body_entity_ids);
@@ -424,13 +424,13 @@ static void body_rename(void)
 	}
 	CHECK(waitpid(pid, NULL, 0) == pid);
 	tape_wait(&t, &qq, pid, QUARK_EV_REAP);
-	/* The exec's own change of name is none of its own. */
+	/* An exec's change of name is no rename. */
 	CHECK_INT(tape_count(&t, pid, QUARK_EV_SETPROCTITLE), 1);
 	ev = tape_find(&t, pid, QUARK_EV_SETPROCTITLE);
 	CHECK_STR(ev->process->comm, "quark-renamed");
 	CHECK_INT(ev->process->key.exec_id,
 		  tape_find(&t, pid, QUARK_EV_FORK)->process->key.exec_id);
-	/* The fork's record is as it was then. */
+	/* The fork's record has not changed. */
 	CHECK(strcmp(tape_find(&t, pid, QUARK_EV_FORK)->process->comm,
 		     "quark-renamed"));
 	CHECK_STR(tape_find(&t, pid, QUARK_EV_EXEC)->process->comm, "true");
@@ -478,7 +478,7 @@ static void body_clone_parent(void)
 	quark_queue_close(&qq);
 }
 
-/* The parent is who waits; what is inherited comes from who called. */
+/* The parent is the process that waits; strings come from the caller. */
 static void test_clone_parent(void **state)
 {
 	in_child(body_clone_parent);
@@ -544,7 +544,7 @@ static void body_zombie(void)
 		tape_read(&t, &qq);
 	}
 	CHECK_INT(tape_count(&t, pid, QUARK_EV_REAP), 0);
-	/* Nobody may see it any more; its reap has its record all the same. */
+	/* Lookups do not find it any more; its reap still has its record. */
 	CHECK(!quark_process_lookup(&qq, pid));
 	CHECK(waitpid(pid, NULL, 0) == pid);
 	CHECK_INT(tape_wait(&t, &qq, pid, QUARK_EV_REAP)->process->exit_code,
@@ -556,7 +556,7 @@ static void body_zombie(void)
 	quark_queue_close(&qq);
 }
 
-/* Not waited for, and no grace time: looked at now and then, told of once. */
+/* Not waited for, without a grace time: looked up rarely, one event. */
 static void test_zombie(void **state)
 {
 	in_child(body_zombie);

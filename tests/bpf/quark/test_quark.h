@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the live tests of libquark share. Each test body runs in a process of
- * its own, which must leave as many descriptors open as it found.
+ * Shared by libquark's tests on the running kernel. Each test body runs in a process
+ * of its own, which must leave no descriptors open.
  */
 #ifndef TESTS_BPF_QUARK_TEST_QUARK_H
 #define TESTS_BPF_QUARK_TEST_QUARK_H
@@ -114,7 +114,7 @@ static inline void open_raw(struct quark_queue *qq, size_t ring_bytes)
 	attr.flags = backend() | QQ_NO_AGG;
 	attr.hold_time = 0;
 	attr.max_env = 0;
-	/* A reap that is inferred is to come soon. */
+	/* Inferred reaps come soon. */
 	attr.cache_grace_time = 500;
 	attr.ring_bytes = ring_bytes;
 	if (quark_queue_open(qq, &attr) < 0) {

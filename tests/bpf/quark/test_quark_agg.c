@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libquark's published interface over the running kernel: lives as one event,
- * changes of ids and paths, rules, JSON, copies.
+ * libquark's published interface on the running kernel: aggregation, changes of ids
+ * and paths, rules, JSON, copies.
  */
 #include <sys/fsuid.h>
 #include <sys/mount.h>
@@ -17,13 +17,13 @@ static void defaults(struct quark_queue_attr *attr)
 	attr->flags = backend();
 	attr->hold_time = SHORT_HOLD;
 	attr->cache_grace_time = 1000;
-	/* What a busy host does beside us does not shorten the hold. */
+	/* Other processes of a busy host do not shorten the hold time. */
 	attr->max_length = 1000000;
 }
 
 /*
- * Waits for it. Its end is not read of before its record is ripe: what its life
- * took is then for the hold no matter, since all of it is there at once.
+ * Waits for it. Nothing is read before the record of its end is ripe, so that all its
+ * records are read together and its duration does not affect the hold.
  */
 static void wait_end(pid_t pid)
 {
@@ -134,7 +134,7 @@ static void body_ids(void)
 
 	open_agg(&qq, 0);
 	pid = child(set_uid, true);
-	/* Who forked and who executes are not the same: two events. */
+	/* Different ids at fork and exec: two events. */
 	tape_wait(&t, &qq, pid, QUARK_EV_EXIT);
 	CHECK_INT(tape_count(&t, pid, ~0ULL), 2);
 	ev = tape_find(&t, pid, QUARK_EV_FORK);
@@ -200,7 +200,7 @@ static void test_cwd(void **state)
 	in_child(body_cwd);
 }
 
-/* Until what the cache says of the process satisfies 'is', by a value. */
+/* Until the cached process satisfies 'is', with a value. */
 static const struct quark_process *
 wait_cached(struct quark_queue *qq, pid_t pid,
 	    bool (*is)(const struct quark_process *, uint32_t), uint32_t value)
@@ -303,7 +303,7 @@ static void test_reparent(void **state)
 	in_child(body_reparent);
 }
 
-/* A child of fork(2) gets nothing of the queue, and takes nothing from it. */
+/* A child of fork(2) gets no events and removes none. */
 static void body_forked(void)
 {
 	const struct quark_process *p;
@@ -326,7 +326,7 @@ static void body_forked(void)
 	CHECK(p->flags & QUARK_F_PROC);
 	p = tape_wait(&t, &qq, pid, QUARK_EV_EXIT)->process;
 	CHECK_INT(p->exit_code, 0);
-	/* New ones too: what the child closed is still there for us. */
+	/* New ones too: the child's close has not closed the queue. */
 	life = child(NULL, true);
 	tape_wait(&t, &qq, life, QUARK_EV_EXIT);
 	tape_fini(&t);
@@ -412,7 +412,7 @@ static void body_cgroup(void)
 		_exit(0);
 	}
 	write_pid(dir, "", pid);
-	/* The KPROBE backend asks whoever was moved. */
+	/* The KPROBE backend reads the process that was moved. */
 	snprintf(want, sizeof(want), "/quark-test-%d", getpid());
 	wait_cgroup(&qq, &t, pid, want);
 	CHECK(write(fds[1], "x", 1) == 1);
@@ -527,7 +527,7 @@ static void body_thread_events(void)
 	open_agg(&qq, QQ_THREAD_EVENTS);
 	pid = child(start_thread, false);
 	tape_wait(&t, &qq, pid, QUARK_EV_EXIT);
-	/* That of the process came, so that of its thread has waited too. */
+	/* The process's came, so the thread's has been held long enough too. */
 	while (!ev) {
 		CHECK(quark_queue_block(&qq) == 0);
 		tape_read(&t, &qq);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libquark's account of a life against the kernel's own, wait4(2)'s: a thousand
- * lives of all shapes.
+ * libquark's CPU time of processes compared with wait4(2)'s: a thousand processes of
+ * different kinds.
  *
- * wait4 counts what the scheduler has booked. A parent on another CPU may wait
- * for a zombie that still runs its last steps, and wait4 is then the one that is
- * wrong, by as much as a tick. Therefore the parent and each leader share one
- * CPU, where one runs or the other, and the parent does not preempt the zombie;
- * threads run anywhere.
+ * wait4 returns what the scheduler has accounted. If a parent on another CPU waits
+ * for a zombie that still runs its last steps, wait4's value is wrong by up to a
+ * tick. Therefore the parent and each leader share one CPU, and the parent does not
+ * preempt the zombie; threads run anywhere.
  */
 #include <sys/sysinfo.h>
 
@@ -19,7 +18,7 @@
 #define LARGE_BYTES (8UL << 20)
 #define THREADS 4
 #define TOLERANCE_US 10
-/* Reaps of which the kernel does not tell are few, see infer_reaps(). */
+/* The kernel does not report a few reaps, see infer_reaps(). */
 #define INFERRED_MAX (LIVES / 10)
 
 struct life {
@@ -48,9 +47,8 @@ static void roam(void)
 }
 
 /*
- * One that becomes runnable waits for those of its priority that were so before,
- * and nobody else comes between. Without the right to that: at least it does not
- * preempt anybody.
+ * A runnable process waits for earlier ones of its priority, and no other runs
+ * between. Without the privilege for that, it at least does not preempt others.
  */
 static void wait_for_last_steps(void)
 {
@@ -113,7 +111,7 @@ static void start(void *(*fn)(void *))
 		CHECK(pthread_create(&th, NULL, fn, (void *)i) == 0);
 }
 
-/* The leader is the last of them, or waits for nobody and is the first. */
+/* The leader ends last, or does not wait and ends first. */
 static void live_threads_joined(void)
 {
 	pthread_t th[THREADS];
@@ -192,7 +190,7 @@ static void live(struct life *l, void (*shape)(void))
 		  ru.ru_utime.tv_usec + ru.ru_stime.tv_usec;
 }
 
-/* Whether it was exact. An inferred one says so, and that it knows less. */
+/* Whether it was exact. An inferred reap is marked and has less. */
 static bool check(const struct life *l, int i, const struct quark_event *ev)
 {
 	long long more = (long long)(ev->cpu_time / 1000) - (long long)l->usec;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opening a queue where each of its steps fails once: -1, an errno and a reason
- * that mean it, and nothing left behind. A step that the library can do without
- * may fail and the queue opens all the same.
+ * Opening a queue while each of its calls fails once: -1, an errno and a reason that
+ * fit, and no leak. If an optional call fails, the queue opens.
  *
- * The calls are those of libquark and of libbpf under it: both take what this
- * program defines for the C library's.
+ * The calls are libquark's and libbpf's: both use the functions of this program
+ * instead of the C library's.
  */
 #include <dlfcn.h>
 #include <sys/epoll.h>
@@ -220,7 +219,7 @@ static struct left look(void)
 	return l;
 }
 
-/* A reading of /proc that was abandoned, on a busy host, lets go a little later. */
+/* An abandoned read of /proc, on a busy host, ends a little later. */
 static void same(const struct left *a)
 {
 	struct left b = look();

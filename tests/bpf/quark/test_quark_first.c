@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The host's first process is known like any other, also where the kernel keeps
- * BPF programs away from it, the task iterator among them.
+ * The host's first process is in the cache, also where the kernel hides it from BPF
+ * programs, the task iterator included.
  */
 #include "tests/bpf/quark/test_quark.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a process was called, and where and in which session it was, is right again
- * after a loss that took the records of it, though it runs what it ran before.
+ * Name, directory and session of a process are right after a loss of their records,
+ * without another exec.
  */
 #include "tests/bpf/quark/test_quark.h"
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The backend of libquark that needs no BPF. Where the kernel has kprobe events:
- * what it leaves in tracefs, and what it says differently. Where it has none: that
- * it says so, and the fallback's reasons. The rest of its tests are those of the
- * other backend, with QUARK_TEST_BACKEND=kprobe.
+ * libquark's backend that needs no BPF. If the kernel has kprobe events: its probes
+ * in tracefs, and its differences. If not: its error, and those of both backends.
+ * Its other tests are those of the other backend, with QUARK_TEST_BACKEND=kprobe.
  */
 #include <linux/capability.h>
 #include <mntent.h>
@@ -145,7 +144,7 @@ static void body_swept(void)
 	}
 	close(ready[1]);
 	CHECK(read(ready[0], &c, 1) == 1);
-	/* One that lives is left alone. */
+	/* A running process's stay. */
 	CHECK(quark_queue_open(&qq, &attr) == 0);
 	quark_queue_close(&qq);
 	CHECK_INT(count_probes(pid), 9);
@@ -159,7 +158,7 @@ static void body_swept(void)
 	close(ready[0]);
 }
 
-/* What a killed process has left is swept by the next open. */
+/* The next open removes the probes of a killed process. */
 static void test_swept(void **state)
 {
 	in_child(body_swept);
@@ -215,7 +214,7 @@ static void body_fallback(void)
 	CHECK_INT(errno, EPERM);
 }
 
-/* The other backend is taken when BPF will not have us, and why stays known. */
+/* Without BPF the other backend is used; the reason stays available. */
 static void test_fallback(void **state)
 {
 	in_child(body_fallback);
@@ -242,13 +241,13 @@ static void body_neither(void)
 	CHECK_INT(count_fds(), fds);
 }
 
-/* Both reasons are told. */
+/* Both reasons are reported. */
 static void test_neither(void **state)
 {
 	in_child(body_neither);
 }
 
-/* A life's working directory and file, read when it is long gone. */
+/* Working directory and file of a process, read long after its end. */
 static void body_paths(void)
 {
 	char dir[] = "/tmp/kprobeXXXXXX", deep[128], exe[4096];
@@ -626,7 +625,7 @@ static void body_hotplug_loss(void)
 	quark_queue_close(&qq);
 }
 
-/* What did not fit into its ring is counted when it is gone. */
+/* Lost records of its ring are counted when it is offline. */
 static void test_hotplug_loss(void **state)
 {
 	in_child(body_hotplug_loss);
@@ -652,7 +651,7 @@ int main(void)
 		cmocka_unit_test(test_fallback_reasons),
 		cmocka_unit_test(test_paranoid),
 	};
-	/* Not of a machine that others work on. */
+	/* Not on a machine that others use. */
 	const struct CMUnitTest hotplug[] = {
 		cmocka_unit_test_teardown(test_hotplug, back_online),
 		cmocka_unit_test_teardown(test_hotplug_loss, back_online),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * quark_queue_attr.repeat_limit: a process that renames itself or changes its
- * directory in a loop causes few records, and the last state is told all the
- * same: before its next fork, its exec and its exit.
+ * directory in a loop causes few records, and the last state is reported before its
+ * next fork, exec or exit.
  */
 #include "tests/bpf/quark/test_quark.h"
 
@@ -104,7 +104,7 @@ static void child_forks(void)
 		_exit(0);
 	}
 	waitpid(pid, NULL, 0);
-	/* Not told before its exit; there is no time for a budget to fill. */
+	/* Not reported before its exit; the budget has no time to fill. */
 	rename_often("at-the-end");
 	_exit(0);
 }
@@ -241,7 +241,7 @@ static void test_chdir(void **state)
 	in_child(body_chdir);
 }
 
-/* Who asks for no limit is told all. */
+/* Without a limit all renames are reported. */
 static void body_unlimited(void)
 {
 	struct quark_queue_stats st;

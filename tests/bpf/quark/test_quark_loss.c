@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What is lost is counted, of each kind, to the last record. Counts are of the
- * whole host, so a second queue, whose ring is large enough, says how many there
- * were between two marks.
+ * All lost records are counted, by kind. The counts are of the whole host, so a
+ * second queue with a sufficient ring counts the records between two marks.
  */
 #include "tests/bpf/quark/test_quark.h"
 
@@ -43,7 +42,7 @@ static void count_between(const struct tape *t, pid_t first, pid_t last,
 	}
 }
 
-/* A life whose end does not fall close to its beginning. */
+/* A process whose end is not close to its beginning. */
 static pid_t mark(void)
 {
 	struct timespec ts = { 0, 5000000 };
@@ -118,7 +117,7 @@ static bool storm(struct quark_queue *small, struct quark_queue *large)
 		CHECK_INT(delivered[k] + n, all[k]);
 		lost += n;
 	}
-	/* It did overflow, and the stream says when. */
+	/* It did overflow, and the stream has the times. */
 	if (quiet) {
 		uint64_t told = 0;
 		size_t j;
@@ -142,7 +141,7 @@ static bool storm(struct quark_queue *small, struct quark_queue *large)
 	return quiet;
 }
 
-/* What a freshly opened queue knows, the one that lost so much knows too. */
+/* The queue with the loss has all processes of a newly opened queue. */
 static bool same_cache(struct quark_queue *lossy, struct tape *t)
 {
 	const struct quark_process *p, *q;
@@ -209,7 +208,7 @@ static void body_reconcile(void)
 		CHECK(waitpid(dies, NULL, 0) == dies);
 	}
 	CHECK(i < 20);
-	/* Nobody reads: a birth, an exec and a death fall into the loss. */
+	/* Without a reader: a fork, an exec and an exit are lost. */
 	for (i = 0; i < 300; i++) {
 		pid_t pid = spawn_true();
 
@@ -244,15 +243,15 @@ static void body_reconcile(void)
 	quark_queue_close(&qq);
 }
 
-/* After a loss the cache is what the task iterator says. */
+/* After a loss the cache equals the task iterator's processes. */
 static void test_reconcile(void **state)
 {
 	in_child(body_reconcile);
 }
 
 /*
- * Which infers no reap: the kernel may take its time to tell of one, and it would
- * be a record that nobody sees.
+ * It infers no reaps: the kernel may report one late, which would be a record that
+ * the test does not see.
  */
 static void open_patient(struct quark_queue *qq, size_t ring_bytes)
 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * quark_queue_attr.new_file: the exec of a file that nobody knows wakes the
- * reader, and is told before its event; that of one that is known does neither.
- * What wakes is bounded.
+ * quark_queue_attr.new_file: the exec of a new file wakes up the reader and calls
+ * the function before its event; that of a known file does not. Wakeups are limited.
  */
 #include <sys/sysmacros.h>
 
@@ -17,7 +16,7 @@ static void on_new_file(void *arg, const struct quark_new_file *file)
 {
 	CHECK(arg == &qq);
 	if (strncmp(file->path, "/tmp/quark-new-", 15) || n_told == 4096)
-		return; /* somebody else's */
+		return; /* another user's */
 	told[n_told] = *file;
 	snprintf(paths[n_told], sizeof(paths[n_told]), "%s", file->path);
 	n_told++;
@@ -148,7 +147,7 @@ static void test_new(void **state)
 
 #define FLOOD 2000
 
-/* One user's flood wakes a bounded number of times, and is told of all the same. */
+/* One user's many new files cause limited wakeups; all are reported. */
 static void body_bound(void)
 {
 	struct quark_queue_stats st;

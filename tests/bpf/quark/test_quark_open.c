@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Opening and what can be wrong with it; waiting; nothing stays open. */
+/* Opening, its errors, waiting; nothing stays open. */
 #include <linux/capability.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -136,8 +136,8 @@ static void body_half_way(void)
 }
 
 /*
- * test_quark_fault.c has every step. libbpf keeps quiet meanwhile, without losing
- * its user's way to print.
+ * test_quark_fault.c has every step. libbpf prints nothing meanwhile, and its user's
+ * print function is restored.
  */
 static void test_half_way(void **state)
 {
@@ -151,7 +151,7 @@ static void *later(void *arg)
 	return NULL;
 }
 
-/* Whether the descriptor woke us up for a life that begins meanwhile. */
+/* Whether the descriptor wakes up for a process that begins meanwhile. */
 static bool woken(struct quark_queue *qq, int timeout)
 {
 	int ep = epoll_create1(EPOLL_CLOEXEC), n;
@@ -183,7 +183,7 @@ static void body_epoll(void)
 	CHECK(woken(&qq, 5000));
 	quark_queue_close(&qq);
 
-	/* Held ones come by a timer, also to one who only waits. */
+	/* A timer wakes up for held events, also without a get_event(). */
 	quark_queue_default_attr(&attr);
 	attr.flags = backend();
 	CHECK(quark_queue_open(&qq, &attr) == 0);

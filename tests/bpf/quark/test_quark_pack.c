@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Records are small in the ring, and whole again outside of it: what a process
- * is, in every way that is not the usual one, is told at its fork and its exec;
- * and 8 MiB hold 2,000 lives a second for five seconds.
+ * Records are packed in the ring and complete outside of it: unusual values of a
+ * process are in its fork and its exec; and 8 MiB hold the records of 2,000
+ * processes a second for five seconds.
  */
 #include "tests/bpf/quark/test_quark.h"
 
@@ -13,9 +13,9 @@
 #include "processmanager/quark/unpack.c"
 #include "bpf/quark.skel.h"
 
-/* --- what is told ------------------------------------------------------------ */
+/* --- values ------------------------------------------------------------------ */
 
-/* What a process says of itself. */
+/* A process's own values. */
 struct truth {
 	pid_t pid;
 	uid_t uid[3];
@@ -82,7 +82,7 @@ static void check_both(const struct quark_process *p, const struct truth *t)
 	CHECK_INT(p->proc_cap_bset, t->caps[3]);
 }
 
-/* An exec makes anew what is not in check_both(). */
+/* Values that an exec changes are not in check_both(). */
 static void check_fork(const struct quark_process *p, const struct truth *t)
 {
 	check_both(p, t);
@@ -128,7 +128,7 @@ static void few_capabilities(void)
 	cap_free(caps);
 }
 
-/* One that became so has a child, which says what it is and executes true. */
+/* A process with such values has a child, which reports them and executes true. */
 static void child_of(void (*become)(void), struct truth *t)
 {
 	pid_t pid = fork();
@@ -184,7 +184,7 @@ static void test_ids(void **state)
 	in_child(ids_body);
 }
 
-/* --- what it takes ------------------------------------------------------------- */
+/* --- sizes --------------------------------------------------------------------- */
 
 #define RING (8U << 20)
 #define LIVES_A_SECOND 2000
@@ -244,7 +244,7 @@ static struct quark_bpf *load(struct sizes *s)
 	return skel;
 }
 
-/* Directories and cgroups of 64 bytes each a life are allowed for. */
+/* With directories and cgroups of 64 bytes for each process. */
 static void size_body(void)
 {
 	struct sizes *s = calloc(1, sizeof(*s));

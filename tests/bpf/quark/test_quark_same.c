@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Both backends of libquark over the same load: the same events with the same
- * fields, but for what quark(7) lists. Where the kernel has no kprobe events, two
- * queues of the one backend are compared, which have no such excuse.
+ * Both backends of libquark with the same load: the same events with the same
+ * fields, except those that quark(7) lists. If the kernel has no kprobe events, two
+ * queues of one backend are compared, without exceptions.
  */
 #include <sys/prctl.h>
 
@@ -287,7 +287,7 @@ static void say(const char *which, struct quark_event **ev, size_t n)
 			ev[i]->process->comm);
 }
 
-/* Everything of our children, who are all gone; 'least' events of them. */
+/* All events of our children, which have ended; at least 'least'. */
 static void compare(struct pair *p, size_t least)
 {
 	struct quark_event **ev[2];
@@ -408,7 +408,7 @@ static void load_signals(struct pair *p)
 	}
 }
 
-/* A sibling: the parent is who waits, not who called. */
+/* A sibling: the parent is the process that waits, not the caller. */
 static void load_clone_parent(struct pair *p)
 {
 	int fds[2];
@@ -548,7 +548,7 @@ static void load_group_exit(struct pair *p)
 	reaped(p, pid);
 }
 
-/* --- of one that lives ------------------------------------------------------------ */
+/* --- changes of a running process ------------------------------------------------- */
 
 static bool is(const char *a, const char *b)
 {

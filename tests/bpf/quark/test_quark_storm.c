@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libquark under load: many lives at once, a reader that stands still, pids that
- * come again within seconds.
+ * libquark under load: many processes at once, a reader that stops, pids that are
+ * reused within seconds.
  *
- * A life comes in one piece while the hold lasts, and in several when it runs
- * out: on a busy host, or when the queue fills up. So it is pieces that are
- * accounted for here, down to the last one; and where the queue stays below a
- * tenth of max_length, that a piece is missing from an event only when it came
- * later than hold_time.
+ * A process is one event if it ends within the hold time, and several if not: on a
+ * busy host, or when the queue fills up. So the tests count raw events ("pieces"),
+ * all of them; and while the queue is below a tenth of max_length, a piece must be
+ * in the same event unless it came later than hold_time.
  */
 #include <linux/sched.h>
 #include <sys/param.h>
@@ -68,9 +67,8 @@ static void one_true(void)
 }
 
 /*
- * Numbers that nobody has, and nobody else will be given: after its first turn
- * the kernel leaves out those below 300 (RESERVED_PIDS). Where they do not do,
- * the highest there are.
+ * Pids that no process has or gets: after the first wrap the kernel skips those
+ * below 300 (RESERVED_PIDS). If these are not sufficient, the highest.
  */
 static pid_t free_pids[FREE_PIDS];
 
@@ -115,7 +113,7 @@ static long vfork_as(pid_t *pid)
 	return ret;
 }
 
-/* The next of them that nobody else has at the moment. */
+/* The next of them that is not in use. */
 static void one_of_few(void)
 {
 	static unsigned int next;
@@ -228,7 +226,7 @@ static void take_piece(struct ledger *l, const struct quark_event *ev)
 	l->whole += ev->events == l->s->life;
 }
 
-/* Reads until all of the lives have been seen, or one event of that pid. */
+/* Reads until all processes have been seen, or one event of that pid. */
 static void read_pieces(struct ledger *l, struct quark_queue *qq, pid_t until)
 {
 	const struct quark_event *ev;
@@ -285,7 +283,7 @@ static void check_totals(const struct ledger *l, struct quark_queue *qq)
 	      (uint64_t)l->s->lives * __builtin_popcountll(l->s->life));
 }
 
-/* QUARK_TEST_STORM=PERCENT: fewer lives, for a machine that is emulated. */
+/* QUARK_TEST_STORM=PERCENT: fewer processes, for an emulated machine. */
 static void scale(struct storm *s)
 {
 	const char *percent = getenv("QUARK_TEST_STORM");
@@ -329,7 +327,7 @@ static void run_storm(struct storm *s)
 	/* Whatever else there is of them came before this one. */
 	read_pieces(&l, &qq, short_life());
 	check_totals(&l, &qq);
-	/* Until now their pids are nobody else's. */
+	/* Until now their pids are not reused. */
 	for (i = 0; i < s->workers; i++)
 		CHECK(waitpid(l.workers[i], NULL, 0) == l.workers[i]);
 	quark_queue_close(&qq);
@@ -350,7 +348,7 @@ static void body_storm(void)
 	run_storm(&s);
 }
 
-/* 20,000 lives, each of which is one event if it is shorter than the hold. */
+/* 20,000 processes, each of which is one event if it ends within the hold time. */
 static void test_storm(void **state)
 {
 	in_child(body_storm);
@@ -369,8 +367,8 @@ static void body_stall(void)
 }
 
 /*
- * The reader stands still for five seconds of it, and finds more than the queue
- * may hold: nothing is lost, and the order is kept.
+ * The reader stops for five seconds and finds more than the queue may hold: no event
+ * is lost, and the order is kept.
  */
 static void test_stall(void **state)
 {
@@ -388,7 +386,7 @@ static void body_reuse(void)
 	run_storm(&s);
 }
 
-/* Of one pid the start times rise, and each of 500 lives is seen once. */
+/* The start times of a pid rise, and each of 500 processes is seen once. */
 static void test_reuse(void **state)
 {
 	in_child(body_reuse);
