@@ -35,16 +35,16 @@ enum {
 
 /* All but the head's time, and arguments. */
 static __always_inline void image_fill(struct scratch *s, __u32 slot, struct task_struct *task,
-				       struct mm_struct *mm, bool hot)
+				       struct mm_struct *mm)
 {
 	struct abi_quark_image *im = &s->image;
 	struct fs_struct *fs = task->fs;
 
 	__builtin_memset(im, 0, sizeof(*im));
-	fill_key(&im->head.key, task, hot);
-	fill_key(&im->parent, FOLLOW(hot, task, real_parent), hot);
+	fill_key(&im->head.key, task);
+	fill_key(&im->parent, task_cast(task)->real_parent);
 	bpf_probe_read_kernel(im->comm, sizeof(im->comm), task->comm);
-	task_fill_ids(&im->ids, task, hot);
+	task_fill_ids(&im->ids, task);
 	im->cgroup_len = walk_cgroup(s, slot, CGROUP, task);
 	if (task->flags & PF_KTHREAD) {
 		im->head.flags |= ABI_QUARK_KTHREAD;
@@ -125,7 +125,7 @@ static __noinline void process_changed(struct task_struct *task, __u64 what)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), size;
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &cpu);
-	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	struct task_struct *leader = task_cast(task)->group_leader;
 	struct fs_struct *fs = task->fs;
 	struct abi_quark_id_change *c;
 	struct bpf_dynptr out;
@@ -133,8 +133,8 @@ static __noinline void process_changed(struct task_struct *task, __u64 what)
 	if (!s)
 		return;
 	c = &s->change;
-	ring_fill_head(&c->head, ABI_QUARK_ID_CHANGE, task, false);
-	task_fill_ids(&c->ids, leader, false);
+	ring_fill_head(&c->head, ABI_QUARK_ID_CHANGE, task);
+	task_fill_ids(&c->ids, leader);
 	s->len = (struct strings){};
 	if (what & PENDING_CWD && fs)
 		s->len.cwd = walk_path(s, cpu, CWD, &fs->pwd, fs);
@@ -154,7 +154,7 @@ static __always_inline void send_name(struct task_struct *task, const char *comm
 {
 	struct abi_quark_rename r;
 
-	ring_fill_head(&r.head, ABI_QUARK_RENAME, task, true);
+	ring_fill_head(&r.head, ABI_QUARK_RENAME, task);
 	__builtin_memset(r.comm, 0, sizeof(r.comm));
 	bpf_probe_read_kernel_str(r.comm, sizeof(r.comm), comm);
 	r.limited = take_renames(task);
@@ -223,9 +223,9 @@ SEC("tp_btf/sched_process_exit")
 int quark_exit(__u64 *ctx)
 {
 	struct trace_event_raw_sched_process_exit___6_16 *with = NULL;
-	struct task_struct *task = (void *)ctx[0];
-	struct signal_struct *sig = task->signal;
-	struct task_struct *leader = task->group_leader;
+	struct task_struct *task = (void *)ctx[0], *cast = task_cast(task);
+	struct signal_struct *sig = cast->signal;
+	struct task_struct *leader = cast->group_leader;
 	const struct cred *cred = leader->real_cred;
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct abi_quark_exit *e;
@@ -245,10 +245,10 @@ int quark_exit(__u64 *ctx)
 	if (!s)
 		return 0;
 	e = &s->exit;
-	ring_fill_head(&e->head, ABI_QUARK_EXIT, task, true);
+	ring_fill_head(&e->head, ABI_QUARK_EXIT, task);
 	if (group_dead)
 		e->head.flags |= ABI_QUARK_GROUP_DEAD;
-	fill_key(&e->parent, task->real_parent, true);
+	fill_key(&e->parent, cast->real_parent);
 	bpf_probe_read_kernel(e->comm, sizeof(e->comm), leader->comm);
 	/* The sum includes released threads, but not a leader that ended first. */
 	e->cpu_time = sig->sum_sched_runtime + task->se.sum_exec_runtime;
@@ -261,8 +261,8 @@ int quark_exit(__u64 *ctx)
 	e->head.flags |= ABI_QUARK_LAST_IDS;
 	e->uid = cred->uid.val;
 	e->gid = cred->gid.val;
-	e->pgid = pid_nr(sig, PIDTYPE_PGID, true);
-	e->sid = pid_nr(sig, PIDTYPE_SID, true);
+	e->pgid = pid_nr(sig, PIDTYPE_PGID);
+	e->sid = pid_nr(sig, PIDTYPE_SID);
 	e->pad = 0;
 	abi_quark_fold_exit(e);
 	ring_send(&e->head, ABI_QUARK_EXIT, sizeof(*e), 0);
@@ -276,12 +276,12 @@ int quark_exit(__u64 *ctx)
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(quark_reap, struct task_struct *task)
 {
-	struct signal_struct *sig = task->signal;
+	struct signal_struct *sig = task_cast(task)->signal;
 	struct abi_quark_reap r;
 
 	if (task->pid != task->tgid)
 		return 0;
-	ring_fill_head(&r.head, ABI_QUARK_REAP, task, true);
+	ring_fill_head(&r.head, ABI_QUARK_REAP, task);
 	bpf_probe_read_kernel(r.comm, sizeof(r.comm), task->comm);
 	r.cpu_time = sig->sum_sched_runtime;
 	r.utime = sig->utime;
@@ -309,7 +309,7 @@ int BPF_PROG(quark_exec, struct task_struct *task, pid_t old_pid)
 		return 0;
 	im = &s->image;
 	take_pending(task); /* this record includes it */
-	image_fill(s, cpu, task, mm, true);
+	image_fill(s, cpu, task, mm);
 	im->head.kind = ABI_QUARK_EXEC;
 	im->head.tid = old_pid;
 	im->head.cpu = cpu;
@@ -348,12 +348,12 @@ int BPF_PROG(quark_fork, struct task_struct *task, __u64 clone_flags)
 	if (!s)
 		return 0;
 	f = &s->fork;
-	ring_fill_head(&f->head, ABI_QUARK_FORK, task, true);
-	fill_key(&f->parent, task->real_parent, true);
-	fill_key(&f->origin, cur, true);
+	ring_fill_head(&f->head, ABI_QUARK_FORK, task);
+	fill_key(&f->parent, task_cast(task)->real_parent);
+	fill_key(&f->origin, cur);
 	f->clone_flags = clone_flags;
 	bpf_probe_read_kernel(f->comm, sizeof(f->comm), task->comm);
-	task_fill_ids(&f->ids, task, true);
+	task_fill_ids(&f->ids, task);
 	abi_quark_fold_fork(f, quark_home);
 	ring_send(&f->head, ABI_QUARK_FORK, sizeof(*f), CAPS_AT(abi_quark_fork));
 	/* Otherwise its cgroup is the caller's. */
@@ -440,7 +440,7 @@ int quark_task(struct bpf_iter__task *ctx)
 	im = &s->image;
 	/* First: what is read includes all earlier changes. */
 	now = bpf_ktime_get_boot_ns();
-	image_fill(s, slot, task, task->mm, false);
+	image_fill(s, slot, task, task->mm);
 	im->head.time = now;
 	im->head.kind = ABI_QUARK_TASK;
 	im->head.tid = task->pid;

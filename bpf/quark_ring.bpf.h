@@ -93,11 +93,11 @@ static __always_inline __u64 ring_wakeup(void)
 
 /* All but the time. */
 static __always_inline void ring_fill_head(struct abi_quark_head *h, enum abi_quark_kind kind,
-					   struct task_struct *task, bool hot)
+					   struct task_struct *task)
 {
 	h->kind = kind;
 	h->flags = task->flags & PF_KTHREAD ? ABI_QUARK_KTHREAD : 0;
-	fill_key(&h->key, task, hot);
+	fill_key(&h->key, task);
 	h->tid = task->pid;
 	h->cpu = bpf_get_smp_processor_id();
 }

@@ -7,20 +7,32 @@
 #include "bpf/quark_pack.bpf.h"
 
 /*
- * A member of a structure. For each plain load of a pointer from a task, the verifier searches
- * the kernel's BTF up to four times for a safe type of that name (6.4 and newer), which takes a
- * millisecond of our start. A probe read takes some 20 ns more at each run. So code that runs for
- * every process loads ('hot'), and rare code uses probe reads. 'hot' is a constant.
+ * For each pointer loaded from a trusted task, the verifier searches the kernel's BTF up to four
+ * times for a safe type of that name (6.4 and newer): together some 20 ms of CPU at each start.
+ * A task that was cast is not trusted, so nothing is searched, and the loads stay plain ones.
+ * Kernels before 6.2 have no cast and do not search.
  */
-#define FOLLOW(hot, p, member) ((hot) ? (p)->member : BPF_CORE_READ(p, member))
+enum special_kfunc_type___cast {
+	KF_bpf_rdonly_cast = 1,
+};
+void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
 
-static __always_inline void fill_key(struct abi_key *key, struct task_struct *task, bool hot)
+static __always_inline struct task_struct *task_cast(struct task_struct *task)
 {
-	struct task_struct *leader = FOLLOW(hot, task, group_leader);
+	if (!bpf_core_enum_value_exists(enum special_kfunc_type___cast, KF_bpf_rdonly_cast))
+		return task;
+	return bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct));
+}
 
-	key->start_boottime = FOLLOW(hot, leader, start_boottime);
-	key->exec_id = FOLLOW(hot, task, self_exec_id);
-	key->tgid = FOLLOW(hot, task, tgid);
+static __always_inline void fill_key(struct abi_key *key, struct task_struct *task)
+{
+	struct task_struct *leader;
+
+	task = task_cast(task);
+	leader = task->group_leader;
+	key->start_boottime = leader->start_boottime;
+	key->exec_id = task->self_exec_id;
+	key->tgid = task->tgid;
 	key->pad = 0;
 }
 
@@ -43,14 +55,14 @@ static __always_inline bool caps_in_order(void)
 	       CAP_OFFSET(cap_bset) == 24 && CAP_OFFSET(cap_ambient) == 32;
 }
 
-static __always_inline void fill_cred(struct abi_quark_ids *ids, const struct cred *cred, bool hot)
+static __always_inline void fill_cred(struct abi_quark_ids *ids, const struct cred *cred)
 {
-	ids->uid = FOLLOW(hot, cred, uid.val);
-	ids->gid = FOLLOW(hot, cred, gid.val);
-	ids->suid = FOLLOW(hot, cred, suid.val);
-	ids->sgid = FOLLOW(hot, cred, sgid.val);
-	ids->euid = FOLLOW(hot, cred, euid.val);
-	ids->egid = FOLLOW(hot, cred, egid.val);
+	ids->uid = cred->uid.val;
+	ids->gid = cred->gid.val;
+	ids->suid = cred->suid.val;
+	ids->sgid = cred->sgid.val;
+	ids->euid = cred->euid.val;
+	ids->egid = cred->egid.val;
 	if (caps_in_order()) {
 		bpf_probe_read_kernel(&ids->cap_inheritable, CAPS * sizeof(__u64),
 				      &cred->cap_inheritable);
@@ -63,9 +75,9 @@ static __always_inline void fill_cred(struct abi_quark_ids *ids, const struct cr
 	ids->cap_ambient = task_cap(&cred->cap_ambient);
 }
 
-static __always_inline __u32 pid_nr(const struct signal_struct *sig, enum pid_type type, bool hot)
+static __always_inline __u32 pid_nr(const struct signal_struct *sig, enum pid_type type)
 {
-	struct pid *pid = FOLLOW(hot, sig, pids[type]);
+	struct pid *pid = sig->pids[type];
 
 	return pid ? BPF_CORE_READ(pid, numbers[0].nr) : 0;
 }
@@ -76,26 +88,27 @@ static __always_inline void fill_tty(struct abi_quark_ids *ids, struct tty_struc
 	ids->tty_minor = BPF_CORE_READ(tty, driver, minor_start) + BPF_CORE_READ(tty, index);
 }
 
-static __always_inline void task_fill_ids(struct abi_quark_ids *ids, struct task_struct *task,
-					  bool hot)
+static __always_inline void task_fill_ids(struct abi_quark_ids *ids, struct task_struct *task)
 {
-	struct signal_struct *sig = FOLLOW(hot, task, signal);
-	struct nsproxy *ns = FOLLOW(hot, task, nsproxy);
-	struct tty_struct *tty = FOLLOW(hot, sig, tty);
+	struct signal_struct *sig;
+	struct nsproxy *ns;
 
-	fill_cred(ids, FOLLOW(hot, task, real_cred), hot);
-	ids->pgid = pid_nr(sig, PIDTYPE_PGID, hot);
-	ids->sid = pid_nr(sig, PIDTYPE_SID, hot);
+	task = task_cast(task);
+	sig = task->signal;
+	ns = task->nsproxy;
+	fill_cred(ids, task->real_cred);
+	ids->pgid = pid_nr(sig, PIDTYPE_PGID);
+	ids->sid = pid_nr(sig, PIDTYPE_SID);
 	ids->tty_major = ids->tty_minor = 0;
-	if (tty)
-		fill_tty(ids, tty);
+	if (sig->tty)
+		fill_tty(ids, sig->tty);
 	ids->uts_inonum = ids->ipc_inonum = ids->mnt_inonum = ids->net_inonum = 0;
 	if (!ns)
 		return;
-	ids->uts_inonum = hot ? ns->uts_ns->ns.inum : BPF_CORE_READ(ns, uts_ns, ns.inum);
-	ids->ipc_inonum = hot ? ns->ipc_ns->ns.inum : BPF_CORE_READ(ns, ipc_ns, ns.inum);
-	ids->mnt_inonum = hot ? ns->mnt_ns->ns.inum : BPF_CORE_READ(ns, mnt_ns, ns.inum);
-	ids->net_inonum = hot ? ns->net_ns->ns.inum : BPF_CORE_READ(ns, net_ns, ns.inum);
+	ids->uts_inonum = ns->uts_ns->ns.inum;
+	ids->ipc_inonum = ns->ipc_ns->ns.inum;
+	ids->mnt_inonum = ns->mnt_ns->ns.inum;
+	ids->net_inonum = ns->net_ns->ns.inum;
 }
 
 /* As wait_task_zombie(): the group's code, or the leader's, never the last thread's. */
