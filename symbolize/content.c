@@ -56,7 +56,7 @@ static bool wanted_type(uint32_t type)
 {
 	static const uint32_t types[] = {
 		SHT_SYMTAB, SHT_DYNSYM,	 SHT_STRTAB, SHT_RELA,
-		SHT_REL,    SHT_DYNAMIC, SHT_NOTE,   SHT_X86_64_UNWIND,
+		SHT_REL,    SHT_DYNAMIC, SHT_NOTE,   ARCH_SHT_UNWIND,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/time.h>
-#include <ucontext.h>
 
+#include "symbolize/arch.h"
 #include "symbolize/demangle.h"
 
 /*
@@ -42,9 +42,9 @@ static _Thread_local struct {
 } now;
 static bool started;
 
-static bool in_this_program(const ucontext_t *uc)
+static bool in_this_program(const void *context)
 {
-	uintptr_t pc = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
+	uintptr_t pc = arch_signal_pc(context);
 
 	return pc >= (uintptr_t)__executable_start && pc < (uintptr_t)etext;
 }

@@ -25,6 +25,7 @@
 #include <uv.h>
 
 #include "base/strbuf.h"
+#include "symbolize/arch.h"
 
 struct symbolizer;
 struct symbolizer_file;
@@ -269,7 +270,7 @@ enum symbolizer_from {
 	SYMBOLIZER_AT_REG, /* in memory at reg + n */
 	SYMBOLIZER_CFA, /* CFA + n */
 	SYMBOLIZER_AT_CFA, /* in memory at CFA + n */
-	SYMBOLIZER_PLT, /* rsp + 8, from byte n of a 16-byte stub on rsp + 16 */
+	SYMBOLIZER_PLT, /* sp + 8, from byte n of a 16-byte stub on sp + 16 */
 	SYMBOLIZER_EXPR, /* what DWARF expression n says */
 	SYMBOLIZER_AT_EXPR, /* in memory at what it says */
 };
@@ -281,8 +282,8 @@ struct symbolizer_value {
 	int32_t n;
 };
 
-#define SYMBOLIZER_REGS 17 /* of x86-64, by DWARF number: rax..r15, then: */
-#define SYMBOLIZER_REG_RA 16
+/* By DWARF number. */
+extern const char *const symbolizer_reg_names[SYMBOLIZER_REGS];
 
 /* How to get from a frame to its caller. */
 struct symbolizer_rule {
@@ -318,7 +319,7 @@ struct symbolizer_rows_info {
 
 /*
  * err 0: 'rows' is the callee's, who frees it. Otherwise -errno and NULL:
- * -ENODATA (no unwind information), -ENOTSUP (not of x86-64), -EFBIG, -ECANCELED...
+ * -ENODATA (no unwind information), -ENOTSUP (of another machine), -EFBIG...
  */
 typedef void (*symbolizer_rows_fn)(void *arg, int err,
 				   struct symbolizer_rows *rows);

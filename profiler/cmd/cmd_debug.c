@@ -15,13 +15,6 @@
 #include "profiler/unwind_rows.h"
 #include "symbolize/symbolize.h"
 
-static const char *const reg_names[SYMBOLIZER_REGS] = {
-	"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
-	"r9",  "r10", "r11", "r12", "r13", "r14", "r15", "ra",
-};
-
-#define DWARF_RSP 7
-
 /* --- a file's table --------------------------------------------------------- */
 
 /* One file on its way to its table. */
@@ -43,7 +36,7 @@ static const char *problem_of(int err)
 	case -ENODATA:
 		return "no unwind information (.eh_frame, .debug_frame)";
 	case -ENOTSUP:
-		return "not of x86-64";
+		return "not of " SYMBOLIZER_MACHINE;
 	case -EBADMSG:
 		return "the process that reads it crashed, took too long or "
 		       "ran out of memory";
@@ -156,6 +149,7 @@ static void debug_put_full(struct strbuf *out,
 			   const struct symbolizer_rows *rows,
 			   const struct symbolizer_value *v)
 {
+	const char *sp = symbolizer_reg_names[SYMBOLIZER_REG_SP];
 	const uint8_t *code;
 	size_t len = 0;
 
@@ -170,10 +164,11 @@ static void debug_put_full(struct strbuf *out,
 		strbuf_puts(out, "on another stack");
 		return;
 	case SYMBOLIZER_REG:
-		strbuf_printf(out, "%s%+d", reg_names[v->reg], v->n);
+		strbuf_printf(out, "%s%+d", symbolizer_reg_names[v->reg], v->n);
 		return;
 	case SYMBOLIZER_AT_REG:
-		strbuf_printf(out, "*(%s%+d)", reg_names[v->reg], v->n);
+		strbuf_printf(out, "*(%s%+d)", symbolizer_reg_names[v->reg],
+			      v->n);
 		return;
 	case SYMBOLIZER_CFA:
 		strbuf_printf(out, "cfa%+d", v->n);
@@ -182,7 +177,8 @@ static void debug_put_full(struct strbuf *out,
 		strbuf_printf(out, "*(cfa%+d)", v->n);
 		return;
 	case SYMBOLIZER_PLT:
-		strbuf_printf(out, "rsp+8, rsp+16 where pc %% 16 >= %d", v->n);
+		strbuf_printf(out, "%s+8, %s+16 where pc %% 16 >= %d", sp, sp,
+			      v->n);
 		return;
 	}
 	strbuf_puts(out, v->from == SYMBOLIZER_AT_EXPR ? "*(expr" : "(expr");
@@ -290,9 +286,10 @@ static int print_rule(const char *what, const struct symbolizer_rows *rows,
 		const struct symbolizer_value *v = &rule.regs[i];
 
 		if (v->from == SYMBOLIZER_SAME ||
-		    (i == DWARF_RSP && v->from == SYMBOLIZER_CFA && !v->n))
+		    (i == SYMBOLIZER_REG_SP && v->from == SYMBOLIZER_CFA &&
+		     !v->n))
 			continue;
-		strbuf_printf(&out, "  %-3s  ", reg_names[i]);
+		strbuf_printf(&out, "  %-3s  ", symbolizer_reg_names[i]);
 		debug_put_full(&out, rows, v);
 		strbuf_puts(&out, "\n");
 	}

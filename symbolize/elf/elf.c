@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * elf: headers, segments and notes, see symbolize/elf/elf.h. The structures are
- * taken as they lie in the file, so this is for little-endian hosts.
+ * elf: headers, segments and notes; see symbolize/elf/elf.h. Structures are
+ * copied from the file as they are, so this is for little-endian hosts.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,10 +13,11 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "ELF files are read in the host's byte order");
 
-/* More than this of any is no file that a linker made. */
+/* More than any linker writes. */
 #define ELF_LOADS_MAX 64
 #define ELF_NOTES_BYTES (1 << 20)
 #define ELF_SECTIONS_MAX (1 << 16)
+#define ELF_DYNAMIC_MAX 4096
 
 static int elf_ehdr(struct symbolizer_src *src, Elf64_Ehdr *eh)
 {
@@ -39,29 +40,21 @@ static int elf_ehdr(struct symbolizer_src *src, Elf64_Ehdr *eh)
 	eh->e_phnum = h.e_phnum;
 	eh->e_shentsize = h.e_shentsize;
 	eh->e_shnum = h.e_shnum;
+	eh->e_shstrndx = h.e_shstrndx;
 	return 0;
 }
 
-/* off + i * size, or -ENODATA if that is no offset. */
-static int elf_at(uint64_t off, uint64_t i, size_t size, uint64_t *at)
-{
-	if (__builtin_mul_overflow(i, size, at) ||
-	    __builtin_add_overflow(*at, off, at))
-		return -ENODATA;
-	return 0;
-}
-
-/* Entry 'i' of the table at 'off', into the one of the two that it is. */
+/* Reads entry 'i' of the table at 'off' into the one for the file's class. */
 static int elf_entry(struct symbolizer_elf *e, uint64_t off, uint64_t i,
 		     void *as64, size_t size64, void *as32, size_t size32)
 {
 	size_t size = e->is64 ? size64 : size32;
 	uint64_t at;
-	int err = elf_at(off, i, size, &at);
 
-	return err ? err
-		   : symbolizer_src_read(e->src, at, e->is64 ? as64 : as32,
-					 size);
+	if (__builtin_mul_overflow(i, size, &at) ||
+	    __builtin_add_overflow(at, off, &at))
+		return -ENODATA;
+	return symbolizer_src_read(e->src, at, e->is64 ? as64 : as32, size);
 }
 
 int symbolizer_elf_phdr(struct symbolizer_elf *e, uint64_t i, Elf64_Phdr *ph)
@@ -129,23 +122,57 @@ int symbolizer_elf_rel(struct symbolizer_elf *e,
 		       const struct symbolizer_elf_rels *rels, uint64_t i,
 		       uint64_t *where, uint32_t *sym)
 {
-	Elf64_Rel r; /* the addend, if there is one, comes behind */
-	Elf32_Rel s;
-	size_t size = e->is64 ? (rels->addend ? sizeof(Elf64_Rela) : sizeof(r))
-			      : (rels->addend ? sizeof(Elf32_Rela) : sizeof(s));
-	uint64_t at;
-	int err = elf_at(rels->off, i, size, &at);
+	bool addend = rels->addend; /* the last member, if any */
+	Elf64_Rela r;
+	Elf32_Rela s;
+	int err = elf_entry(e, rels->off, i, &r,
+			    addend ? sizeof(r) : sizeof(Elf64_Rel), &s,
+			    addend ? sizeof(s) : sizeof(Elf32_Rel));
 
-	if (!err && e->is64)
-		err = symbolizer_src_read(e->src, at, &r, sizeof(r));
-	else if (!err)
-		err = symbolizer_src_read(e->src, at, &s, sizeof(s));
 	if (err)
 		return err;
 	*where = e->is64 ? r.r_offset : s.r_offset;
 	*sym = e->is64 ? (uint32_t)ELF64_R_SYM(r.r_info)
 		       : ELF32_R_SYM(s.r_info);
 	return 0;
+}
+
+bool symbolizer_elf_find_phdr(struct symbolizer_elf *e, uint32_t type,
+			      Elf64_Phdr *ph)
+{
+	for (uint16_t i = 0; i < e->phnum; i++) {
+		if (symbolizer_elf_phdr(e, i, ph))
+			return false;
+		if (ph->p_type == type)
+			return true;
+	}
+	return false;
+}
+
+bool symbolizer_elf_dynamic(struct symbolizer_elf *e, int64_t tag,
+			    uint64_t *val)
+{
+	Elf64_Phdr ph;
+	Elf64_Dyn dyn;
+	Elf32_Dyn d;
+	uint64_t n;
+
+	if (!symbolizer_elf_find_phdr(e, PT_DYNAMIC, &ph))
+		return false;
+	n = MIN(ph.p_filesz / ELF_SIZE(e, Dyn), ELF_DYNAMIC_MAX);
+	for (uint64_t i = 0; i < n; i++) {
+		if (elf_entry(e, ph.p_offset, i, &dyn, sizeof(dyn), &d,
+			      sizeof(d)))
+			return false;
+		if (!e->is64) {
+			dyn.d_tag = d.d_tag;
+			dyn.d_un.d_val = d.d_un.d_val;
+		}
+		*val = dyn.d_un.d_val;
+		if (dyn.d_tag == tag || dyn.d_tag == DT_NULL)
+			return dyn.d_tag == tag;
+	}
+	return false;
 }
 
 static int elf_loads(struct symbolizer_elf *e)
@@ -163,7 +190,7 @@ static int elf_loads(struct symbolizer_elf *e)
 		}
 		if (ph.p_type != PT_LOAD || ph.p_filesz == 0)
 			continue;
-		/* What the kernel could not have mapped either. */
+		/* The kernel could not map these either. */
 		if (e->n_loads == ELF_LOADS_MAX ||
 		    ph.p_vaddr > UINT64_MAX - ph.p_filesz ||
 		    ph.p_offset > UINT64_MAX - ph.p_filesz) {
@@ -180,26 +207,20 @@ static int elf_loads(struct symbolizer_elf *e)
 	return 0;
 }
 
-static bool elf_entsize_ok(const struct symbolizer_elf *e, const Elf64_Ehdr *eh)
-{
-	return eh->e_phentsize ==
-	       (e->is64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr));
-}
-
-/* Where the section headers are, if there are any. */
+/* Finds the section headers, if there are any. */
 static void elf_sections(struct symbolizer_elf *e, const Elf64_Ehdr *eh)
 {
 	Elf64_Shdr first;
 
 	if (eh->e_shoff == 0)
 		return;
-	if (eh->e_shentsize !=
-	    (e->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr))) {
+	if (eh->e_shentsize != ELF_SIZE(e, Shdr)) {
 		e->damaged = true;
 		return;
 	}
 	e->shoff = eh->e_shoff;
 	e->shnum = eh->e_shnum;
+	e->shstrndx = eh->e_shstrndx;
 	if (e->shnum)
 		return;
 	/* Too many for the header's field. */
@@ -220,7 +241,7 @@ int symbolizer_elf_init(struct symbolizer_elf *e, struct symbolizer_src *src)
 	if (symbolizer_src_read(src, 0, eh.e_ident, SELFMAG) ||
 	    memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0)
 		return -ENOEXEC;
-	e->damaged = true; /* until the header proves whole */
+	e->damaged = true; /* until the header is known to be whole */
 	if (elf_ehdr(src, &eh))
 		return -ENOEXEC;
 	e->is64 = eh.e_ident[EI_CLASS] == ELFCLASS64;
@@ -230,9 +251,10 @@ int symbolizer_elf_init(struct symbolizer_elf *e, struct symbolizer_src *src)
 		return -ENOEXEC;
 	/* PN_XNUM is for core files. */
 	e->damaged = eh.e_phnum == 0 || eh.e_phnum == PN_XNUM ||
-		     !elf_entsize_ok(e, &eh);
+		     eh.e_phentsize != ELF_SIZE(e, Phdr);
 	if (e->damaged)
 		return -ENOEXEC;
+	e->type = eh.e_type;
 	e->machine = eh.e_machine;
 	e->entry = eh.e_entry;
 	e->phoff = eh.e_phoff;
@@ -292,8 +314,8 @@ size_t symbolizer_elf_note_id(struct symbolizer_src *src, uint64_t off,
 }
 
 /*
- * Files whose segments say nothing of notes, as some linker scripts do, or
- * lead nowhere, as in separate debug files.
+ * For files without note segments, which some linker scripts make, and separate
+ * debug files, whose segments have no contents.
  */
 static size_t elf_section_id(struct symbolizer_elf *e, uint8_t *dst, size_t cap)
 {
@@ -333,32 +355,39 @@ size_t symbolizer_elf_build_id(struct symbolizer_elf *e, uint8_t *dst,
 	return elf_section_id(e, dst, cap);
 }
 
-bool symbolizer_elf_offset(const struct symbolizer_elf *e, uint64_t vaddr,
-			   uint64_t *off)
+/* The first segment with this address, or the first executable one. */
+static const struct symbolizer_elf_load *
+elf_find_load(const struct symbolizer_elf *e, uint64_t vaddr, bool exec)
 {
 	const struct symbolizer_elf_load *l;
 
-	for (size_t i = 0; i < e->n_loads; i++) {
-		l = &e->loads[i];
-		if (vaddr < l->vaddr || vaddr - l->vaddr >= l->size)
-			continue;
-		*off = l->offset + (vaddr - l->vaddr);
-		return true;
-	}
-	return false;
+	for (l = e->loads; l < e->loads + e->n_loads; l++)
+		if ((l->exec || !exec) && vaddr >= l->vaddr &&
+		    vaddr - l->vaddr < l->size)
+			return l;
+	return NULL;
+}
+
+const struct symbolizer_elf_load *
+symbolizer_elf_load(const struct symbolizer_elf *e, uint64_t vaddr)
+{
+	return elf_find_load(e, vaddr, false);
 }
 
 const struct symbolizer_elf_load *
 symbolizer_elf_exec(const struct symbolizer_elf *e, uint64_t vaddr)
 {
-	const struct symbolizer_elf_load *l;
+	return elf_find_load(e, vaddr, true);
+}
 
-	for (size_t i = 0; i < e->n_loads; i++) {
-		l = &e->loads[i];
-		if (l->exec && vaddr >= l->vaddr && vaddr - l->vaddr < l->size)
-			return l;
-	}
-	return NULL;
+bool symbolizer_elf_offset(const struct symbolizer_elf *e, uint64_t vaddr,
+			   uint64_t *off)
+{
+	const struct symbolizer_elf_load *l = symbolizer_elf_load(e, vaddr);
+
+	if (l)
+		*off = l->offset + (vaddr - l->vaddr);
+	return l;
 }
 
 size_t symbolizer_elf_code(struct symbolizer_elf *e, uint64_t at, uint8_t *buf,
@@ -369,10 +398,8 @@ size_t symbolizer_elf_code(struct symbolizer_elf *e, uint64_t at, uint8_t *buf,
 	if (!l)
 		return 0;
 	len = (size_t)MIN((uint64_t)len, l->size - (at - l->vaddr));
-	return symbolizer_src_read(e->src, l->offset + (at - l->vaddr), buf,
-				   len)
-		       ? 0
-		       : len;
+	at = l->offset + (at - l->vaddr);
+	return symbolizer_src_read(e->src, at, buf, len) ? 0 : len;
 }
 
 const struct symbolizer_elf_range *

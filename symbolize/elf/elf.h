@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * elf: what is needed of an ELF file, read from a file or from memory.
+ * elf: parts of an ELF file, read from a file or from memory.
  *
- * The file belongs to whoever is being watched: it can hold anything and
- * change or shrink while it is read. So it is never mapped (SIGBUS), every
- * range is checked where it is used, and every loop has a ceiling that does
- * not come from the file.
+ * The file is untrusted: it can hold anything, and change or shrink while it is
+ * read. So it is never mapped (SIGBUS), every range is checked where it is used,
+ * and the file does not set the limit of any loop.
  *
  * Little endian, 32 and 64 bit. 32-bit structures are widened as they are read,
- * so that the rest knows Elf64_* only.
+ * so that other code handles Elf64_* only.
  */
 #ifndef SYMBOLIZE_ELF_H
 #define SYMBOLIZE_ELF_H
@@ -33,7 +32,7 @@ struct symbolizer_src {
 void symbolizer_src_mem(struct symbolizer_src *src, const void *buf,
 			size_t len);
 void symbolizer_src_fd(struct symbolizer_src *src, int fd, uint64_t size);
-/* All 'len' bytes: 0; not all there: -ENODATA; -EIO and the like. */
+/* 0; -ENODATA: fewer than 'len' bytes are there; or an error of pread(2). */
 int symbolizer_src_read(struct symbolizer_src *src, uint64_t off, void *dst,
 			size_t len);
 /*
@@ -45,13 +44,16 @@ int symbolizer_src_string(struct symbolizer_src *src, uint64_t off,
 
 /* A PT_LOAD. */
 struct symbolizer_elf_load {
-	uint64_t vaddr, offset, size; /* of what is in the file */
+	uint64_t vaddr, offset, size; /* of the part that is in the file */
 	bool exec, write;
 };
 
 struct symbolizer_elf_range {
 	uint64_t start, end;
 };
+
+/* For qsort(3): by start. */
+int symbolizer_elf_cmp_range(const void *a, const void *b);
 
 enum symbolizer_elf_tab {
 	SYMBOLIZER_SYMTAB,
@@ -74,20 +76,24 @@ struct symbolizer_elf_rels {
 #define SYMBOLIZER_ELF_RELS 4
 #define SYMBOLIZER_ELF_PLTS 4
 
+/* The size of a structure in a file of the class of 'e': ELF_SIZE(e, Sym). */
+#define ELF_SIZE(e, name) \
+	((e)->is64 ? sizeof(Elf64_##name) : sizeof(Elf32_##name))
+
 struct symbolizer_elf {
 	struct symbolizer_src *src;
 	bool is64;
-	bool damaged; /* a table that leads out of the file, or the like */
-	uint16_t machine;
-	uint16_t phnum;
+	bool damaged; /* a table extends beyond the file, or the like */
+	uint16_t type, machine;
+	uint16_t phnum, shstrndx;
 	uint32_t shnum;
 	uint64_t entry; /* address of its first instruction */
 	uint64_t phoff, shoff;
 	struct symbolizer_elf_load *loads; /* in file order */
 	size_t n_loads;
-	/* From here on: symbolizer_elf_tables(). */
+	/* The members below are set by symbolizer_elf_tables(). */
 	struct symbolizer_elf_range *text; /* executable sections, ascending */
-	size_t n_text;
+	size_t n_text, cap_text;
 	struct symbolizer_elf_range plt[SYMBOLIZER_ELF_PLTS]; /* of stubs */
 	size_t n_plt;
 	struct symbolizer_elf_symbols tabs[SYMBOLIZER_N_TABS];
@@ -96,8 +102,8 @@ struct symbolizer_elf {
 };
 
 /*
- * Headers and segments of 'src', which is borrowed. -ENOEXEC if it is no
- * executable or library of ours, with e->damaged if it only looks like one.
+ * Reads headers and segments of 'src', which has to outlive 'e'. -ENOEXEC: no
+ * little-endian executable or library; e->damaged: it has their magic bytes.
  */
 int symbolizer_elf_init(struct symbolizer_elf *e, struct symbolizer_src *src);
 void symbolizer_elf_fini(struct symbolizer_elf *e);
@@ -105,17 +111,14 @@ void symbolizer_elf_fini(struct symbolizer_elf *e);
 /* The GNU build id, cut to 'cap'; its length, 0 if there is none. */
 size_t symbolizer_elf_build_id(struct symbolizer_elf *e, uint8_t *dst,
 			       size_t cap);
-/*
- * The same in a bare run of notes. 'align' is 4, or 8 as of a segment with
- * that alignment.
- */
+/* The same from notes at 'off', whose segment has 'align', 4 or 8. */
 size_t symbolizer_elf_note_id(struct symbolizer_src *src, uint64_t off,
 			      uint64_t size, uint64_t align, uint8_t *dst,
 			      size_t cap);
 
 /*
- * Finds symbol tables, text sections and relocations: by section headers, and
- * where those are gone .dynsym by the dynamic segment. 0 or -ENOMEM.
+ * Finds symbol tables, text sections and relocations by section headers; in files
+ * without them, .dynsym by the dynamic segment. 0 or -ENOMEM.
  */
 int symbolizer_elf_tables(struct symbolizer_elf *e);
 
@@ -129,26 +132,36 @@ int symbolizer_elf_rel(struct symbolizer_elf *e,
 		       const struct symbolizer_elf_rels *rels, uint64_t i,
 		       uint64_t *where, uint32_t *sym);
 
-/* What the dynamic segment says of 'tag'; of 64-bit files only. */
+/* The first program header of this type. */
+bool symbolizer_elf_find_phdr(struct symbolizer_elf *e, uint32_t type,
+			      Elf64_Phdr *ph);
+/* The value of the first 'tag' in the dynamic segment. */
 bool symbolizer_elf_dynamic(struct symbolizer_elf *e, int64_t tag,
 			    uint64_t *val);
-/* The section of that name that is in the file; of 64-bit files only. */
+/* The section with the names of sections. */
+bool symbolizer_elf_names(struct symbolizer_elf *e, Elf64_Shdr *names);
+/* The name of a section, cut to 'cap'. Its length, or -errno. */
+int symbolizer_elf_name(struct symbolizer_elf *e, const Elf64_Shdr *names,
+			const Elf64_Shdr *sh, char *dst, size_t cap);
+/* The section of that name, if it has contents; in 64-bit files only. */
 bool symbolizer_elf_section(struct symbolizer_elf *e, const char *name,
 			    Elf64_Shdr *sh);
 /*
- * The contents of a packed section (SHF_COMPRESSED, or .zdebug_*), malloc'd.
- * 0, -ENOMEM, or another when they cannot be had.
+ * The contents of a compressed section (SHF_COMPRESSED, or .zdebug_*), malloc'd.
+ * 0, -ENOMEM, or another error: they cannot be read.
  */
 int symbolizer_elf_unpack(struct symbolizer_elf *e, const Elf64_Shdr *sh,
 			  uint8_t **out, size_t *out_len);
 
-/* The file offset of an address; false if no segment has it in the file. */
+/* The file offset of an address; false: not in the file. */
 bool symbolizer_elf_offset(const struct symbolizer_elf *e, uint64_t vaddr,
 			   uint64_t *off);
-/* The executable segment with this address, or NULL. */
+/* The segment with this address in the file, or the executable one; or NULL. */
+const struct symbolizer_elf_load *
+symbolizer_elf_load(const struct symbolizer_elf *e, uint64_t vaddr);
 const struct symbolizer_elf_load *
 symbolizer_elf_exec(const struct symbolizer_elf *e, uint64_t vaddr);
-/* 'len' bytes of code at 'at', or as many as the segment has; 0: none. */
+/* Reads 'len' bytes of code at 'at', or as many as the segment has; how many. */
 size_t symbolizer_elf_code(struct symbolizer_elf *e, uint64_t at, uint8_t *buf,
 			   size_t len);
 /* The executable section with this address, or NULL. */

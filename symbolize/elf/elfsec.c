@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* elfsec: sections by their names, and packed ones; see symbolize/elf/elf.h. */
+/* elfsec: sections by name, and compressed ones; see symbolize/elf/elf.h. */
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -14,28 +14,30 @@
 #define ELFCOMPRESS_ZSTD 2
 #endif
 
-/* What a packed section may come to. */
+/* Bytes of a section after decompression. */
 #define SEC_UNPACKED_MAX (256ULL << 20)
 #define SEC_PIECE (64 << 10)
-#define SEC_DYNAMIC_MAX 4096
 
-/* The section with the names of sections, gABI "ELF Header", e_shstrndx. */
-static bool find_names(struct symbolizer_elf *e, Elf64_Shdr *names)
+/* gABI "ELF Header", e_shstrndx. */
+bool symbolizer_elf_names(struct symbolizer_elf *e, Elf64_Shdr *names)
 {
-	uint32_t index = 0;
-	Elf64_Shdr first;
+	uint32_t index = e->shstrndx;
 
-	if (symbolizer_src_read(e->src, offsetof(Elf64_Ehdr, e_shstrndx),
-				&index, sizeof(uint16_t)))
-		return false;
-	if (index == SHN_XINDEX) {
-		if (symbolizer_elf_shdr(e, 0, &first))
-			return false;
-		index = first.sh_link;
-	}
+	if (index == SHN_XINDEX && !symbolizer_elf_shdr(e, 0, names))
+		index = names->sh_link;
 	return index && index < e->shnum &&
 	       symbolizer_elf_shdr(e, index, names) == 0 &&
 	       names->sh_offset <= UINT64_MAX - names->sh_size;
+}
+
+int symbolizer_elf_name(struct symbolizer_elf *e, const Elf64_Shdr *names,
+			const Elf64_Shdr *sh, char *dst, size_t cap)
+{
+	if (sh->sh_name >= names->sh_size)
+		return -ENODATA;
+	return symbolizer_src_string(e->src, names->sh_offset + sh->sh_name,
+				     names->sh_offset + names->sh_size, dst,
+				     cap);
 }
 
 bool symbolizer_elf_section(struct symbolizer_elf *e, const char *want,
@@ -44,48 +46,21 @@ bool symbolizer_elf_section(struct symbolizer_elf *e, const char *want,
 	Elf64_Shdr names;
 	char name[32];
 
-	if (!e->is64 || !find_names(e, &names))
+	if (!e->is64 || !symbolizer_elf_names(e, &names))
 		return false;
 	for (uint32_t i = 1; i < e->shnum; i++) {
 		if (symbolizer_elf_shdr(e, i, sh))
 			return false;
-		if (sh->sh_type == SHT_NOBITS || sh->sh_size == 0 ||
-		    sh->sh_name >= names.sh_size)
-			continue;
-		if (symbolizer_src_string(e->src, names.sh_offset + sh->sh_name,
-					  names.sh_offset + names.sh_size, name,
-					  sizeof(name)) > 0 &&
+		if (sh->sh_type != SHT_NOBITS && sh->sh_size &&
+		    symbolizer_elf_name(e, &names, sh, name, sizeof(name)) >
+			    0 &&
 		    strcmp(name, want) == 0)
 			return true;
 	}
 	return false;
 }
 
-bool symbolizer_elf_dynamic(struct symbolizer_elf *e, int64_t tag,
-			    uint64_t *val)
-{
-	Elf64_Phdr ph = { 0 };
-	Elf64_Dyn dyn;
-
-	for (uint16_t i = 0; i < e->phnum && ph.p_type != PT_DYNAMIC; i++)
-		if (symbolizer_elf_phdr(e, i, &ph))
-			return false;
-	if (!e->is64 || ph.p_type != PT_DYNAMIC || ph.p_offset >= e->src->size)
-		return false;
-	for (uint64_t i = 0;
-	     i < MIN(ph.p_filesz / sizeof(dyn), SEC_DYNAMIC_MAX); i++) {
-		if (symbolizer_src_read(e->src, ph.p_offset + i * sizeof(dyn),
-					&dyn, sizeof(dyn)) ||
-		    dyn.d_tag == DT_NULL)
-			return false;
-		*val = dyn.d_un.d_val;
-		if (dyn.d_tag == tag)
-			return true;
-	}
-	return false;
-}
-
-/* Unpacks all of 'in' into 'out', which it has to fill. 0 or -errno. */
+/* Decompresses 'size' bytes at 'off' into 'out', which they have to fill. */
 static int unpack_zlib(struct symbolizer_src *src, uint64_t off, uint64_t size,
 		       uint8_t *out, size_t out_len)
 {
@@ -126,7 +101,7 @@ static int unpack_zstd(struct symbolizer_src *src, uint64_t off, uint64_t size,
 		err = symbolizer_src_read(src, off, piece, len);
 		while (!err && rc && from.pos < from.size) {
 			rc = ZSTD_decompressStream(z, &to, &from);
-			/* Full, and more to come: it would not go on. */
+			/* 'out' is full and input is left: no more progress. */
 			if (ZSTD_isError(rc) ||
 			    (to.pos == to.size && from.pos < from.size))
 				err = -EINVAL;
@@ -139,13 +114,13 @@ static int unpack_zstd(struct symbolizer_src *src, uint64_t off, uint64_t size,
 }
 
 /*
- * What is said in front of the packed bytes: gABI, "Section Compression"; or,
- * as GNU tools did before it and Go's linker to 1.21, "ZLIB" and the length.
+ * The header of a compressed section: gABI, "Section Compression"; or "ZLIB" and
+ * the length, as written by older GNU tools and Go's linker to 1.21.
  */
 struct packing {
 	uint32_t type;
-	uint64_t len; /* unpacked */
-	uint64_t head; /* bytes before those that are packed */
+	uint64_t len; /* after decompression */
+	uint64_t head; /* bytes of this header */
 };
 
 static int packing_read(struct symbolizer_elf *e, const Elf64_Shdr *sh,

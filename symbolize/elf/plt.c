@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "symbolize/arch.h"
 #include "symbolize/elf/plt.h"
 
 #define PLT_STUBS_MAX 65536
@@ -28,54 +29,27 @@ static int stubs_add(struct stubs *s, const struct stub *stub)
 	return 0;
 }
 
-/*
- * The stub that begins with these 16 bytes, if it is one: jmp *disp(%rip),
- * behind an endbr64 and a bnd prefix where there are any. 8 bytes long when it
- * is filled up with a two-byte nop, as in .plt.got.
- */
-static bool stub_decode(const uint8_t *b, uint64_t at, struct stub *out)
-{
-	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
-	size_t i = 0;
-	int32_t disp;
-
-	if (memcmp(b, endbr, sizeof(endbr)) == 0)
-		i = sizeof(endbr);
-	if (b[i] == 0xf2)
-		i++;
-	if (b[i] != 0xff || b[i + 1] != 0x25)
-		return false;
-	memcpy(&disp, b + i + 2, sizeof(disp));
-	out->slot = at + i + 6 + (uint64_t)(int64_t)disp;
-	out->start = at;
-	out->end = at + (i == 0 && b[6] == 0x66 && b[7] == 0x90 ? 8 : 16);
-	return true;
-}
-
 static int stubs_scan(struct symbolizer_elf *e, struct stubs *s,
 		      const struct symbolizer_elf_range *plt)
 {
-	uint64_t off, at = plt->start;
+	uint8_t b[ARCH_PLT_STUB];
+	uint64_t off, end, at = plt->start;
 	struct stub stub;
-	uint8_t b[16];
-	int err;
+	size_t len;
 
 	if (!symbolizer_elf_offset(e, at, &off))
 		return 0;
-	while (at < plt->end && s->n < PLT_STUBS_MAX) {
-		memset(b, 0, sizeof(b)); /* the last may have 8 bytes only */
+	for (; at < plt->end && s->n < PLT_STUBS_MAX; at = end) {
+		memset(b, 0, sizeof(b)); /* the last may be shorter */
 		if (symbolizer_src_read(e->src, off + (at - plt->start), b,
 					MIN(sizeof(b), plt->end - at)))
 			return 0;
-		if (!stub_decode(b, at, &stub)) {
-			at += 8;
-			continue;
-		}
-		stub.end = MIN(stub.end, plt->end);
-		err = stubs_add(s, &stub);
-		if (err)
-			return err;
-		at = stub.end;
+		len = arch_plt_stub(b, at, &stub.slot);
+		end = at + (len ? len : ARCH_PLT_ALIGN);
+		stub.start = at;
+		stub.end = MIN(end, plt->end);
+		if (len && stubs_add(s, &stub))
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -129,7 +103,7 @@ int symbolizer_plt_stubs(struct symbolizer_elf *e, symbolizer_plt_fn fn,
 	struct stubs s = { 0 };
 	int err = 0;
 
-	if (e->machine != EM_X86_64)
+	if (e->machine != ARCH_MACHINE)
 		return 0;
 	for (size_t i = 0; i < e->n_plt && !err; i++)
 		err = stubs_scan(e, &s, &e->plt[i]);

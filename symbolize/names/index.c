@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "symbolize/names/index.h"
+#include "symbolize/arch.h"
 #include "symbolize/elf/plt.h"
+#include "symbolize/names/index.h"
 
 /* Ceilings for what a file may make us do; a browser has a million. */
 #define INDEX_SCAN_MAX (1U << 23) /* symbols read of a table */
@@ -65,8 +66,7 @@ static bool sym_is_code(const struct symbolizer_elf *e, const Elf64_Sym *s)
 		return false;
 	if (type == STT_FUNC || type == STT_GNU_IFUNC)
 		return symbolizer_elf_exec(e, s->st_value);
-	/* ARM and RISC-V mark code and data within it by local labels. */
-	if (e->machine != EM_X86_64 && e->machine != EM_386 &&
+	if (ARCH_MARKS_CODE(e->machine) &&
 	    ELF64_ST_BIND(s->st_info) == STB_LOCAL)
 		return false;
 	/* A segment may hold more than code, a section with code does not. */

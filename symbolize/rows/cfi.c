@@ -162,10 +162,10 @@ static const char *cie_parse(struct reader *r, struct cfi_cie *cie,
 	const char *bad;
 
 	run.c = (struct cursor){ body, body + len, false };
-	rows_rule_default(&cie->init.rule);
-	/* No return address until one is said. */
+	arch_rule_default(&cie->init.rule);
+	/* The return address has no rule until the program gives one. */
 	cie->init.rule.regs[SYMBOLIZER_REG_RA] =
-		(struct symbolizer_value){ SYMBOLIZER_SAME, 0, 0, 0 };
+		(struct symbolizer_value){ .from = SYMBOLIZER_SAME };
 	bad = cie_head(cie, &run.c, r->s->eh);
 	if (bad)
 		return bad;

@@ -4,58 +4,33 @@
 
 /* Pointer encodings, LSB Core 10.5.1. */
 #define PE_FORMAT 0x0f
-#define PE_ABSPTR 0x00
 #define PE_ULEB128 0x01
-#define PE_UDATA2 0x02
-#define PE_UDATA4 0x03
-#define PE_UDATA8 0x04
 #define PE_SLEB128 0x09
-#define PE_SDATA2 0x0a
-#define PE_SDATA4 0x0b
-#define PE_SDATA8 0x0c
+#define PE_SIGNED 0x08
 #define PE_APPLICATION 0xf0
 #define PE_PCREL 0x10
 
 bool symbolizer_cfi_pointer(struct cursor *c, uint8_t encoding, uint64_t at,
 			    uint64_t *out)
 {
-	uint64_t base;
+	/* absptr, udata2, 4, 8, sdata2, 4, 8; 0: another format */
+	static const uint8_t sizes[] = { 8, 0, 2, 4, 8, 0, 0, 0,
+					 0, 0, 2, 4, 8, 0, 0, 0 };
+	uint8_t format = encoding & PE_FORMAT, base = encoding & PE_APPLICATION;
 
-	switch (encoding & PE_APPLICATION) {
-	case 0:
-		base = 0;
-		break;
-	case PE_PCREL:
-		base = at;
-		break;
-	default: /* indirect, aligned, relative to what no file says */
+	/* Others are indirect, aligned, or relative to something unknown. */
+	if (base && base != PE_PCREL)
 		return false;
-	}
-	switch (encoding & PE_FORMAT) {
-	case PE_ULEB128:
-		*out = base + cursor_uleb(c);
-		return true;
-	case PE_SLEB128:
-		*out = base + (uint64_t)cursor_sleb(c);
-		return true;
-	case PE_UDATA2:
-		*out = base + cursor_fixed(c, 2);
-		return true;
-	case PE_UDATA4:
-		*out = base + cursor_fixed(c, 4);
-		return true;
-	case PE_SDATA2:
-		*out = base + (uint64_t)cursor_signed(c, 2);
-		return true;
-	case PE_SDATA4:
-		*out = base + (uint64_t)cursor_signed(c, 4);
-		return true;
-	case PE_ABSPTR:
-	case PE_UDATA8:
-	case PE_SDATA8:
-		*out = base + cursor_fixed(c, 8);
-		return true;
-	default:
+	if (format == PE_ULEB128)
+		*out = cursor_uleb(c);
+	else if (format == PE_SLEB128)
+		*out = (uint64_t)cursor_sleb(c);
+	else if (!sizes[format])
 		return false;
-	}
+	else if (format & PE_SIGNED)
+		*out = (uint64_t)cursor_signed(c, sizes[format]);
+	else
+		*out = cursor_fixed(c, sizes[format]);
+	*out += base ? at : 0;
+	return true;
 }

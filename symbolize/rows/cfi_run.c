@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cfi_run: the programs of CFI, see symbolize/rows/cfi.h. Expressions that real code
- * uses are recognized and become plain rules; all others are kept as they are.
+ * cfi_run: the programs of CFI; see symbolize/rows/cfi.h. Expressions that compilers
+ * and linkers write become plain rules; all others are kept.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "symbolize/rows/cfi.h"
 #include "symbolize/rows/rows_table.h"
 
-/* Compilers nest a few; the file shall not decide. */
+/* Compilers nest a few. */
 #define RUN_STATES_MAX 32
 #define RUN_EXPR_MAX 4096
 
@@ -49,15 +49,10 @@ enum {
 /* DWARF 5, 7.7.1. */
 enum {
 	OP_DEREF = 0x06,
-	OP_AND = 0x1a,
-	OP_PLUS = 0x22,
-	OP_SHL = 0x24,
-	OP_GE = 0x2a,
-	OP_LIT0 = 0x30,
 	OP_BREG0 = 0x70,
 };
 
-/* What is remembered, and what goes wrong, while one program runs. */
+/* The state of one program that runs. */
 struct machine {
 	struct cfi_run *r;
 	struct symbolizer_pool *exprs;
@@ -81,7 +76,7 @@ static void cfi_failed(struct machine *m, int err)
 		m->err = err;
 }
 
-/* The rule of the rows from 'loc' on; what is not said is made plain. */
+/* Adds a row from 'loc' on, with the return address in its own column. */
 static void cfi_emit(struct machine *m)
 {
 	struct cfi_run *r = m->r;
@@ -149,7 +144,7 @@ static void set_loc(struct machine *m)
 		move_to(m, loc);
 }
 
-/* Columns without a register of ours (vector registers) go to none. */
+/* NULL for columns that rules do not have, such as vector registers. */
 static struct symbolizer_value *cfi_column(struct machine *m, uint64_t reg)
 {
 	return reg < SYMBOLIZER_REGS ? &m->r->state.rule.regs[reg] : NULL;
@@ -169,7 +164,7 @@ static void cfi_set(struct machine *m, uint64_t reg, uint8_t from, uint64_t of,
 						(int32_t)n };
 }
 
-/* n * data_align, either of which may be absurd. */
+/* n * data_align, either of which may have any value. */
 static int64_t cfi_scaled(struct machine *m, int64_t n)
 {
 	int64_t v;
@@ -201,14 +196,14 @@ static bool has_pair(struct machine *m)
 	return false;
 }
 
-/* A register ends an expression. */
+/* A new register replaces an expression. */
 static void set_cfa_register(struct machine *m, uint64_t reg)
 {
 	if (has_pair(m))
 		set_cfa(m, reg, m->r->state.pair.n);
 }
 
-/* An offset does not. */
+/* A new offset does not replace an expression. */
 static void set_cfa_offset(struct machine *m, int64_t n)
 {
 	struct cfi_state *s = &m->r->state;
@@ -248,27 +243,6 @@ static void restore_state(struct machine *m)
 		m->r->state = m->states[--m->depth];
 }
 
-/*
- * What the lazy stubs of a PLT have (binutils, elf64-x86-64.c; lld alike): the
- * stub pushes its number on the way, after 'n' bytes:
- * rsp + 8 + (((rip & 15) >= n) << 3).
- */
-static bool is_plt(const uint8_t *p, size_t len, int32_t *n)
-{
-	static const uint8_t want[] = {
-		OP_BREG0 + 7, 8,      OP_BREG0 + 16,   0,
-		OP_LIT0 + 15, OP_AND, OP_LIT0 /* n */, OP_GE,
-		OP_LIT0 + 3,  OP_SHL, OP_PLUS,
-	};
-
-	if (len != sizeof(want) || memcmp(p, want, 6) != 0 ||
-	    memcmp(p + 7, want + 7, len - 7) != 0 || p[6] < OP_LIT0 ||
-	    p[6] > OP_LIT0 + 15)
-		return false;
-	*n = p[6] - OP_LIT0;
-	return true;
-}
-
 /* The value of an expression as a plain rule, or as SYMBOLIZER_EXPR. */
 static struct symbolizer_value cfi_plain(const uint8_t *p, size_t len)
 {
@@ -277,7 +251,7 @@ static struct symbolizer_value cfi_plain(const uint8_t *p, size_t len)
 	uint8_t op = (uint8_t)cursor_fixed(&c, 1);
 	int64_t n;
 
-	if (is_plt(p, len, &v.n)) {
+	if (arch_plt_expr(p, len, &v.n)) {
 		v.from = SYMBOLIZER_PLT;
 		return v;
 	}
@@ -295,7 +269,7 @@ static struct symbolizer_value cfi_plain(const uint8_t *p, size_t len)
 	return v;
 }
 
-/* An expression that comes next; 'at': it gives the place of the value. */
+/* Reads an expression for 'to'; 'at': it gives the address of the value. */
 static void cfi_expression(struct machine *m, struct symbolizer_value *to,
 			   bool at)
 {
@@ -327,8 +301,8 @@ static void cfi_expression(struct machine *m, struct symbolizer_value *to,
 	*to = v;
 }
 
-/* Instructions for the location and for whole states. False: another one. */
-static bool run_other(struct machine *m, uint8_t op)
+/* Instructions whose first operand is no register. False: another one. */
+static bool run_whole(struct machine *m, uint8_t op)
 {
 	struct cursor *c = &m->r->c;
 
@@ -339,44 +313,15 @@ static bool run_other(struct machine *m, uint8_t op)
 		set_loc(m);
 		return true;
 	case CFA_ADVANCE_LOC1:
-		cfi_advance(m, cursor_fixed(c, 1));
-		return true;
 	case CFA_ADVANCE_LOC2:
-		cfi_advance(m, cursor_fixed(c, 2));
-		return true;
 	case CFA_ADVANCE_LOC4:
-		cfi_advance(m, cursor_fixed(c, 4));
+		cfi_advance(m, cursor_fixed(c, 1U << (op - CFA_ADVANCE_LOC1)));
 		return true;
 	case CFA_REMEMBER_STATE:
 		cfi_remember(m);
 		return true;
 	case CFA_RESTORE_STATE:
 		restore_state(m);
-		return true;
-	case CFA_GNU_ARGS_SIZE: /* for who jumps into the frame */
-		cursor_uleb(c);
-		return true;
-	default:
-		return false;
-	}
-}
-
-static bool run_cfa(struct machine *m, uint8_t op)
-{
-	struct cursor *c = &m->r->c;
-	uint64_t reg;
-
-	switch (op) {
-	case CFA_DEF_CFA:
-		reg = cursor_uleb(c);
-		set_cfa(m, reg, (int64_t)cursor_uleb(c));
-		return true;
-	case CFA_DEF_CFA_SF:
-		reg = cursor_uleb(c);
-		set_cfa(m, reg, cfi_scaled(m, cursor_sleb(c)));
-		return true;
-	case CFA_DEF_CFA_REGISTER:
-		set_cfa_register(m, cursor_uleb(c));
 		return true;
 	case CFA_DEF_CFA_OFFSET:
 		set_cfa_offset(m, (int64_t)cursor_uleb(c));
@@ -387,75 +332,83 @@ static bool run_cfa(struct machine *m, uint8_t op)
 	case CFA_DEF_CFA_EXPRESSION:
 		cfi_expression(m, &m->r->state.rule.cfa, false);
 		return true;
+	case CFA_GNU_ARGS_SIZE: /* for exception handlers only */
+		cursor_uleb(c);
+		return true;
 	default:
 		return false;
 	}
 }
 
-/* Saved at, or being, the CFA and an offset of one of several forms. */
-static bool run_offset(struct machine *m, uint8_t op)
+/* Instructions whose first operand is a register, and then an offset. */
+static bool run_offset(struct machine *m, uint8_t op, uint64_t reg)
 {
 	struct cursor *c = &m->r->c;
 	uint8_t from = SYMBOLIZER_AT_CFA;
-	uint64_t reg;
-	int64_t n;
 
 	switch (op) {
+	case CFA_DEF_CFA:
+		set_cfa(m, reg, (int64_t)cursor_uleb(c));
+		return true;
+	case CFA_DEF_CFA_SF:
+		set_cfa(m, reg, cfi_scaled(m, cursor_sleb(c)));
+		return true;
 	case CFA_VAL_OFFSET:
+		from = SYMBOLIZER_CFA;
+		/* fall through */
+	case CFA_OFFSET_EXTENDED:
+		cfi_set(m, reg, from, 0,
+			cfi_scaled(m, (int64_t)cursor_uleb(c)));
+		return true;
 	case CFA_VAL_OFFSET_SF:
 		from = SYMBOLIZER_CFA;
-		break;
-	case CFA_OFFSET_EXTENDED:
+		/* fall through */
 	case CFA_OFFSET_EXTENDED_SF:
+		cfi_set(m, reg, from, 0, cfi_scaled(m, cursor_sleb(c)));
+		return true;
 	case CFA_GNU_NEGATIVE_OFFSET_EXTENDED:
-		break;
+		cfi_set(m, reg, from, 0,
+			cfi_scaled(m, (int64_t)-cursor_uleb(c)));
+		return true;
 	default:
 		return false;
 	}
-	reg = cursor_uleb(c);
-	if (op == CFA_OFFSET_EXTENDED_SF || op == CFA_VAL_OFFSET_SF)
-		n = cursor_sleb(c);
-	else
-		n = (int64_t)cursor_uleb(c);
-	if (op == CFA_GNU_NEGATIVE_OFFSET_EXTENDED)
-		n = (int64_t) - (uint64_t)n;
-	cfi_set(m, reg, from, 0, cfi_scaled(m, n));
-	return true;
 }
 
-static bool run_register(struct machine *m, uint8_t op)
+static void run_register(struct machine *m, uint8_t op, uint64_t reg)
 {
-	struct cursor *c = &m->r->c;
-	uint64_t reg, of;
+	uint64_t of;
 
 	switch (op) {
+	case CFA_DEF_CFA_REGISTER:
+		set_cfa_register(m, reg);
+		return;
 	case CFA_RESTORE_EXTENDED:
-		cfi_restore(m, cursor_uleb(c));
-		return true;
+		cfi_restore(m, reg);
+		return;
 	case CFA_UNDEFINED:
-		cfi_set(m, cursor_uleb(c), SYMBOLIZER_UNDEFINED, 0, 0);
-		return true;
+		cfi_set(m, reg, SYMBOLIZER_UNDEFINED, 0, 0);
+		return;
 	case CFA_SAME_VALUE:
-		reg = cursor_uleb(c);
-		/* Of rsp, SAME would be what nobody said. */
-		cfi_set(m, reg, reg == 7 ? SYMBOLIZER_REG : SYMBOLIZER_SAME,
-			reg == 7 ? 7 : 0, 0);
-		return true;
+		/* The stack pointer's default is not SAME: state it in full. */
+		if (reg == SYMBOLIZER_REG_SP)
+			cfi_set(m, reg, SYMBOLIZER_REG, reg, 0);
+		else
+			cfi_set(m, reg, SYMBOLIZER_SAME, 0, 0);
+		return;
 	case CFA_REGISTER:
-		reg = cursor_uleb(c);
-		of = cursor_uleb(c);
+		of = cursor_uleb(&m->r->c);
 		if (of >= SYMBOLIZER_REG_RA)
 			cfi_set(m, reg, SYMBOLIZER_UNDEFINED, 0, 0);
 		else
 			cfi_set(m, reg, SYMBOLIZER_REG, of, 0);
-		return true;
+		return;
 	case CFA_EXPRESSION:
 	case CFA_VAL_EXPRESSION:
-		reg = cursor_uleb(c);
 		cfi_expression(m, cfi_column(m, reg), op == CFA_EXPRESSION);
-		return true;
+		return;
 	default:
-		return false;
+		cfi_damage(m, "an unknown instruction");
 	}
 }
 
@@ -464,22 +417,24 @@ static void cfi_run_one(struct machine *m)
 	struct cursor *c = &m->r->c;
 	uint8_t op = (uint8_t)cursor_fixed(c, 1);
 	uint8_t low = op & 0x3f;
+	uint64_t reg;
 
 	switch (op & 0xc0) {
 	case CFA_ADVANCE_LOC:
 		cfi_advance(m, low);
 		return;
 	case CFA_OFFSET:
-		cfi_set(m, low, SYMBOLIZER_AT_CFA, 0,
-			cfi_scaled(m, (int64_t)cursor_uleb(c)));
+		run_offset(m, CFA_OFFSET_EXTENDED, low);
 		return;
 	case CFA_RESTORE:
 		cfi_restore(m, low);
 		return;
 	}
-	if (!run_other(m, op) && !run_cfa(m, op) && !run_offset(m, op) &&
-	    !run_register(m, op))
-		cfi_damage(m, "an unknown instruction");
+	if (run_whole(m, op))
+		return;
+	reg = cursor_uleb(c);
+	if (!run_offset(m, op, reg))
+		run_register(m, op, reg);
 }
 
 const char *symbolizer_cfi_run(struct cfi_run *r, struct symbolizer_pool *exprs,

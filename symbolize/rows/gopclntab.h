@@ -46,6 +46,10 @@ struct gopclntab {
  */
 bool symbolizer_gopclntab_find(struct gopclntab *g, struct symbolizer_elf *e,
 			       const char **damage);
+/* Reads 'len' bytes at 'at' of the table, through a window of its file. */
+bool symbolizer_gopclntab_at(const struct gopclntab *g,
+			     struct symbolizer_src *src, uint64_t at, void *dst,
+			     size_t len);
 /*
  * Adds the rows of Go's functions, notes the first damage. *any: there is such
  * a table. 0 or -ENOMEM.

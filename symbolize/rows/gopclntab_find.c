@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * gopclntab_find: where the table is, and what its addresses count from; see
- * symbolize/rows/gopclntab.h. From 1.18 on they count from the start of Go's text,
- * which is not that of .text where C was linked in. The header had it to 1.25,
- * as a value that the dynamic linker puts in where the program may lie
- * anywhere; else the runtime's moduledata have: they point to the table, and
- * then name the first and the last address of it.
+ * gopclntab_find: finds the table, and the base of its addresses; see
+ * symbolize/rows/gopclntab.h. From Go 1.18 on the base is the start of Go's text,
+ * which is not that of .text if C is linked in. To 1.25 the header has it, in
+ * position-independent programs only after relocation. Otherwise it is computed
+ * from the runtime's moduledata, which has the address of the table and the
+ * first and last address in it.
  */
 #include <string.h>
 
@@ -27,27 +27,29 @@ static const struct gopclntab_format formats[] = {
 #define MODULE_MINPC 160
 #define MODULE_MAXPC 168
 
-static bool gopclntab_find_read(const struct gopclntab *g, uint64_t at,
-				void *dst, size_t len)
+bool symbolizer_gopclntab_at(const struct gopclntab *g,
+			     struct symbolizer_src *src, uint64_t at, void *dst,
+			     size_t len)
 {
 	return at <= g->size && len <= g->size - at &&
-	       symbolizer_src_read(g->e->src, g->off + at, dst, len) == 0;
+	       symbolizer_src_read(src, g->off + at, dst, len) == 0;
 }
 
-/* A word of the header, or 'def' where this format has none. */
+/* Reads a word of the header, or 'def' where this format has none. */
 static bool gopclntab_find_header(const struct gopclntab *g, uint8_t at,
 				  uint64_t def, uint64_t *out)
 {
 	*out = def;
-	return at == 0 || gopclntab_find_read(g, at, out, sizeof(*out));
+	return at == 0 ||
+	       symbolizer_gopclntab_at(g, g->e->src, at, out, sizeof(*out));
 }
 
-/* Magic, two zero bytes, code in units of 1 byte, pointers of 8. */
+/* Magic, two zero bytes, the unit of code, pointers of 8 bytes. */
 static const struct gopclntab_format *format_of(const uint8_t *p)
 {
 	uint32_t magic;
 
-	if (p[4] || p[5] || p[6] != 1 || p[7] != 8)
+	if (p[4] || p[5] || p[6] != ARCH_GO_UNIT || p[7] != 8)
 		return NULL;
 	memcpy(&magic, p, sizeof(magic));
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
@@ -56,21 +58,22 @@ static const struct gopclntab_format *format_of(const uint8_t *p)
 	return NULL;
 }
 
-/* An address in the list of functions; that behind the last is their end. */
+/* The address of function 'i'; the one after the last is their end. */
 static bool pc_at(const struct gopclntab *g, uint64_t i, uint64_t *pc)
 {
 	*pc = 0;
-	return gopclntab_find_read(g, g->funcs + i * 2 * g->format->pc_size, pc,
-				   g->format->pc_size);
+	return symbolizer_gopclntab_at(g, g->e->src,
+				       g->funcs + i * 2 * g->format->pc_size,
+				       pc, g->format->pc_size);
 }
 
-/* The header. False: this cannot be one. */
+/* Reads the header. False: it is none. */
 static bool read_header(struct gopclntab *g)
 {
 	uint8_t head[8];
 	uint64_t end;
 
-	if (!gopclntab_find_read(g, 0, head, sizeof(head)))
+	if (!symbolizer_gopclntab_at(g, g->e->src, 0, head, sizeof(head)))
 		return false;
 	g->format = format_of(head);
 	if (!g->format || !gopclntab_find_header(g, 8, 0, &g->n_funcs) ||
@@ -96,7 +99,7 @@ static bool gopclntab_text_fits(const struct gopclntab *g, uint64_t text)
 	       symbolizer_elf_exec(g->e, text + end - 1);
 }
 
-/* Whether these two of moduledata are of this table. */
+/* Whether these two members of moduledata belong to this table. */
 static bool module_fits(struct gopclntab *g, uint64_t minpc, uint64_t maxpc)
 {
 	uint64_t first, end;
@@ -109,7 +112,7 @@ static bool module_fits(struct gopclntab *g, uint64_t minpc, uint64_t maxpc)
 	return true;
 }
 
-/* moduledata as they lie in the file. */
+/* Finds moduledata in the contents of a segment. */
 static bool module_in(struct gopclntab *g, const struct symbolizer_elf_load *l)
 {
 	uint64_t words[FIND_PIECE / 8], pc[2];
@@ -132,7 +135,7 @@ static bool module_in(struct gopclntab *g, const struct symbolizer_elf_load *l)
 	return false;
 }
 
-/* Where the dynamic linker's relocations are, in the file. */
+/* The file offset of the dynamic relocations. */
 static bool find_rela(struct symbolizer_elf *e, uint64_t *off, uint64_t *n)
 {
 	uint64_t vaddr, size;
@@ -146,8 +149,8 @@ static bool find_rela(struct symbolizer_elf *e, uint64_t *off, uint64_t *n)
 }
 
 /*
- * moduledata as the dynamic linker would make them. Its relocations lie in the
- * order of the addresses they are for, nearly always; if not, none is found.
+ * Finds moduledata by relocations. They are nearly always sorted by address; if
+ * not, it is not found.
  */
 static bool module_by_rela(struct gopclntab *g)
 {
@@ -160,7 +163,7 @@ static bool module_by_rela(struct gopclntab *g)
 		if (symbolizer_src_read(g->e->src, off + i * sizeof(r), &r,
 					sizeof(r)))
 			return false;
-		if (ELF64_R_TYPE(r.r_info) != R_X86_64_RELATIVE)
+		if (ELF64_R_TYPE(r.r_info) != ARCH_R_RELATIVE)
 			continue;
 		if ((uint64_t)r.r_addend == g->vaddr)
 			module = r.r_offset;
@@ -203,7 +206,7 @@ static bool find_section(struct gopclntab *g)
 	return false;
 }
 
-/* Whether a search is worth it: each Go linker leaves one of these. */
+/* Whether to search: every Go linker writes one of these. */
 static bool may_be_go(struct symbolizer_elf *e)
 {
 	Elf64_Shdr sh;
@@ -213,7 +216,7 @@ static bool may_be_go(struct symbolizer_elf *e)
 	       symbolizer_elf_section(e, ".note.go.buildid", &sh);
 }
 
-/* What is written at 8-aligned addresses of a segment that looks like one. */
+/* Searches a segment for a header at an address that is a multiple of 8. */
 static bool find_in(struct gopclntab *g, const struct symbolizer_elf_load *l)
 {
 	uint8_t bytes[FIND_PIECE];

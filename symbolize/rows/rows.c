@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rows: the finished table, and how it is asked; see symbolize/rows/rows.h. */
+/* rows: the finished table and its lookups; see symbolize/rows/rows.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,7 @@ uint16_t symbolizer_rows_find(const struct symbolizer_rows *rows,
 	first = rows->pages[page];
 	VECTOR_SEARCH(i, rows->pages[page + 1] - first,
 		      rows->rows[first + i].pc <= (vaddr & 0xffff));
-	/* The last row of an earlier page holds on into this one. */
+	/* The last row of an earlier page is valid into this one. */
 	return first + i ? rows->rows[first + i - 1].rule : 0;
 }
 
@@ -80,7 +80,7 @@ uint16_t symbolizer_rows_at(const struct symbolizer_rows *rows, size_t i,
 {
 	uint32_t page;
 
-	/* The last page that begins with this row or an earlier one. */
+	/* Find the last page that begins with this row or an earlier one. */
 	VECTOR_SEARCH(page, rows->head->n_pages - 1,
 		      rows->pages[page + 1] <= i);
 	*vaddr = rows->head->base + ((uint64_t)page << 16) + rows->rows[i].pc;
@@ -96,7 +96,7 @@ void symbolizer_rows_rule(const struct symbolizer_rows *rows, uint16_t id,
 	memset(out, 0, sizeof(*out));
 	if (id == 0 || id > rows->head->n_rules)
 		return;
-	rows_rule_default(out);
+	arch_rule_default(out);
 	word = rows->rules + rows->rule_starts[id - 1] / sizeof(*word);
 	end = rows->rules + rows->rule_starts[id] / sizeof(*word);
 	while (word < end) {

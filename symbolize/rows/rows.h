@@ -99,10 +99,9 @@ bool symbolizer_rows_gap(const struct symbolizer_rows_build *b, size_t i,
  */
 int symbolizer_rows_put_rule(struct symbolizer_rows_build *b, uint64_t from,
 			     uint64_t to, const struct symbolizer_rule *rule);
-/* A function's first instruction, but for what is in *rule already. */
-void symbolizer_rows_plain(struct symbolizer_rule *rule, int32_t cfa);
-/* Where a signal handler returns to: the kernel's struct rt_sigframe. */
-void symbolizer_rows_sigreturn(struct symbolizer_rule *rule);
+/* The same for the first instruction of a function that nothing calls. */
+int symbolizer_rows_put_root(struct symbolizer_rows_build *b, uint64_t from,
+			     uint64_t to);
 /*
  * What is known of code that no CFI speaks of, by what it does: where stacks
  * begin; pieces of C libraries. 0 or -ENOMEM.

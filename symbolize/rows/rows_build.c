@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rows_build: from functions in any order to the table; see symbolize/rows/rows.h. */
+/* rows_build: makes a table of functions in any order; see symbolize/rows/rows.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,24 +23,16 @@ struct rows_func {
 	uint32_t first, n; /* of its raw rows */
 };
 
-static int rows_cmp_range(const void *a, const void *b)
-{
-	const struct symbolizer_elf_range *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 int symbolizer_rows_begin(struct symbolizer_rows_build *b,
 			  struct symbolizer_elf *e)
 {
-	struct symbolizer_elf_range *r;
 	Elf64_Phdr ph;
 
 	memset(b, 0, sizeof(*b));
 	b->exec = calloc(ROWS_EXEC_MAX, sizeof(*b->exec));
 	if (!b->exec)
 		return -ENOMEM;
-	/* A separate debug file has its segments, but nothing in them. */
+	/* Not e->loads: the segments of a separate debug file have no contents. */
 	for (uint16_t i = 0; i < e->phnum; i++) {
 		if (symbolizer_elf_phdr(e, i, &ph) ||
 		    b->n_exec == ROWS_EXEC_MAX)
@@ -48,14 +40,14 @@ int symbolizer_rows_begin(struct symbolizer_rows_build *b,
 		if (ph.p_type != PT_LOAD || !(ph.p_flags & PF_X) ||
 		    ph.p_vaddr > UINT64_MAX - ph.p_memsz || ph.p_memsz == 0)
 			continue;
-		r = &b->exec[b->n_exec++];
-		r->start = ph.p_vaddr;
-		r->end = ph.p_vaddr + ph.p_memsz;
+		b->exec[b->n_exec++] = (struct symbolizer_elf_range){
+			ph.p_vaddr, ph.p_vaddr + ph.p_memsz
+		};
 		b->text += ph.p_memsz;
 	}
 	if (b->n_exec == 0)
 		return 0;
-	qsort(b->exec, b->n_exec, sizeof(*b->exec), rows_cmp_range);
+	qsort(b->exec, b->n_exec, sizeof(*b->exec), symbolizer_elf_cmp_range);
 	b->base = b->exec[0].start & ~0xffffULL;
 	return 0;
 }
@@ -73,11 +65,9 @@ bool symbolizer_rows_func(struct symbolizer_rows_build *b, uint64_t start,
 			  uint64_t end, int *err)
 {
 	const struct symbolizer_elf_range *r = NULL;
-	struct rows_func *f;
-	size_t i;
 
 	*err = 0;
-	for (i = 0; i < b->n_exec; i++)
+	for (size_t i = 0; i < b->n_exec; i++)
 		if (start >= b->exec[i].start && start < b->exec[i].end)
 			r = &b->exec[i];
 	if (!r)
@@ -90,32 +80,25 @@ bool symbolizer_rows_func(struct symbolizer_rows_build *b, uint64_t start,
 		       : VECTOR_ROOM(b->funcs, b->n_funcs, b->cap_funcs);
 	if (*err)
 		return false;
-	f = &b->funcs[b->n_funcs++];
-	f->start = (uint32_t)(start - b->base);
-	f->end = (uint32_t)(end - b->base);
-	f->first = (uint32_t)b->n_raw;
-	f->n = 0;
+	b->funcs[b->n_funcs++] = (struct rows_func){
+		.start = (uint32_t)(start - b->base),
+		.end = (uint32_t)(end - b->base),
+		.first = (uint32_t)b->n_raw,
+	};
 	return true;
 }
 
-static bool value_is(const struct symbolizer_value *a,
-		     const struct symbolizer_value *b)
-{
-	return a->from == b->from && a->reg == b->reg && a->n == b->n;
-}
-
-/* The lines of a rule; how many words. */
+/* Packs a rule; how many words. */
 static size_t rule_words(const struct symbolizer_rule *rule, uint32_t *words)
 {
-	static const struct symbolizer_rule none;
 	struct rows_item item = { ROWS_CFA, rule->signal, rule->cfa };
-	struct symbolizer_rule def = none;
+	struct symbolizer_rule def = { 0 };
 	size_t n = rows_item_pack(&item, words);
 
-	rows_rule_default(&def);
+	arch_rule_default(&def);
 	for (uint8_t i = 0; i < SYMBOLIZER_REGS; i++) {
 		item = (struct rows_item){ i, false, rule->regs[i] };
-		if (!value_is(&item.v, &def.regs[i]))
+		if (memcmp(&item.v, &def.regs[i], sizeof(item.v)) != 0)
 			n += rows_item_pack(&item, words + n);
 	}
 	return n;
@@ -162,12 +145,12 @@ int symbolizer_rows_add(struct symbolizer_rows_build *b, uint64_t at,
 	if (at - b->base >= f->end)
 		return 0;
 	err = rows_build_add(b, f, at, rule);
-	if (err) /* what came before does not hold on */
+	if (err) /* the row before ends here */
 		f->end = (uint32_t)(at - b->base);
 	return err;
 }
 
-/* By address; of the same address as they came. */
+/* By address; equal ones in the order in which they were added. */
 static int cmp_func(const void *a, const void *b)
 {
 	const struct rows_func *x = a, *y = b;
@@ -177,7 +160,7 @@ static int cmp_func(const void *a, const void *b)
 	return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Sorts 'n' functions; of those with one start the first stays. How many. */
+/* Sorts functions and keeps the first of each address. How many are left. */
 static size_t sort_funcs(struct rows_func *f, size_t n)
 {
 	size_t i, kept = 0;
@@ -192,7 +175,7 @@ static size_t sort_funcs(struct rows_func *f, size_t n)
 	return kept;
 }
 
-/* Whether one of the sorted functions has an address of 'x'. */
+/* Whether one of the sorted functions overlaps 'x'. */
 static bool rows_build_meets(const struct rows_func *f, size_t n,
 			     const struct rows_func *x)
 {
@@ -256,16 +239,6 @@ int symbolizer_rows_put_rule(struct symbolizer_rows_build *b, uint64_t from,
 	return symbolizer_rows_add(b, from, rule);
 }
 
-/* Of all functions those that count, sorted and clipped at the next one. */
-static void rows_build_clip(struct symbolizer_rows_build *b)
-{
-	struct rows_func *f = b->funcs;
-
-	symbolizer_rows_fill(b);
-	for (size_t i = 0; i + 1 < b->n_funcs; i++)
-		f[i].end = MIN(f[i].end, f[i + 1].start);
-}
-
 void symbolizer_rows_note(struct symbolizer_rows_info *info,
 			  const char *section, uint64_t at, uint64_t file_at,
 			  const char *what)
@@ -279,7 +252,7 @@ void symbolizer_rows_note(struct symbolizer_rows_info *info,
 }
 
 struct out {
-	struct rows_row *rows; /* NULL: they are counted only */
+	struct rows_row *rows; /* NULL: only count them */
 	uint32_t *pages;
 	uint32_t n, n_pages;
 	uint16_t last; /* rule */
@@ -318,40 +291,36 @@ static void out_all(struct out *o, const struct symbolizer_rows_build *b)
 		o->pages[o->n_pages] = o->n;
 }
 
-static void free_piece(void *arg, const void *map, size_t len)
+static void free_block(void *arg, const void *map, size_t len)
 {
 	free((void *)(uintptr_t)map);
-}
-
-/* As long a string as there is room for. */
-static void copy_text(char *to, size_t cap, const char *from)
-{
-	if (from)
-		snprintf(to, cap, "%s", from);
 }
 
 static void make_head(const struct symbolizer_rows_build *b,
 		      const struct symbolizer_rows_info *info,
 		      const struct out *o, struct rows_head *h)
 {
-	memset(h, 0, sizeof(*h));
-	h->magic = ROWS_MAGIC;
-	h->base = b->base;
-	h->text = b->text;
-	h->section_offset = info->section_offset;
-	h->file_offset = info->file_offset;
-	h->n_words = (uint32_t)(b->rules.used / sizeof(uint32_t));
-	h->n_rules = b->rules.n;
-	h->n_exprs = b->exprs.n;
-	h->n_pages = o->n_pages;
-	h->n_rows = o->n;
-	h->expr_bytes = (uint32_t)b->exprs.used;
-	copy_text(h->damage, sizeof(h->damage), info->damage);
-	copy_text(h->section, sizeof(h->section), info->section);
+	*h = (struct rows_head){
+		.magic = ROWS_MAGIC,
+		.base = b->base,
+		.text = b->text,
+		.section_offset = info->section_offset,
+		.file_offset = info->file_offset,
+		.n_words = (uint32_t)(b->rules.used / sizeof(uint32_t)),
+		.n_rules = b->rules.n,
+		.n_exprs = b->exprs.n,
+		.n_pages = o->n_pages,
+		.n_rows = o->n,
+		.expr_bytes = (uint32_t)b->exprs.used,
+	};
+	if (info->damage)
+		snprintf(h->damage, sizeof(h->damage), "%s", info->damage);
+	if (info->section)
+		snprintf(h->section, sizeof(h->section), "%s", info->section);
 	h->size = symbolizer_rows_size(h);
 }
 
-/* Into memory that is zero. */
+/* 'from' is NULL if there is nothing to copy; the block is zero. */
 static void rows_build_copy(const void *to, const void *from, size_t len)
 {
 	if (from)
@@ -368,7 +337,9 @@ int symbolizer_rows_end(struct symbolizer_rows_build *b,
 
 	if (!t)
 		return -ENOMEM;
-	rows_build_clip(b);
+	symbolizer_rows_fill(b);
+	for (size_t i = 0; i + 1 < b->n_funcs; i++)
+		b->funcs[i].end = MIN(b->funcs[i].end, b->funcs[i + 1].start);
 	out_all(&o, b);
 	make_head(b, info, &o, &head);
 	h = calloc(1, head.size);
@@ -378,7 +349,7 @@ int symbolizer_rows_end(struct symbolizer_rows_build *b,
 	}
 	*h = head;
 	symbolizer_rows_lay(t, h);
-	t->release = free_piece;
+	t->release = free_block;
 	rows_build_copy(t->rules, b->rules.data, b->rules.used);
 	rows_build_copy(t->rule_starts, b->rules.starts, (b->rules.n + 1) * 4);
 	rows_build_copy(t->expr_starts, b->exprs.starts, (b->exprs.n + 1) * 4);

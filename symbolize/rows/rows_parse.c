@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rows_parse: rows read from text, see symbolize/rows/rows_text.h. Read twice: once
- * to see that all of it is right and where it ends, once to make the table.
+ * rows_parse: rows parsed from text; see symbolize/rows/rows_text.h. In two passes:
+ * the first checks all of it and finds its end, the second makes the table.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,16 +18,15 @@ struct word {
 };
 
 struct parser {
-	const char *p, *end; /* what is left of the text */
-	const char *line_end; /* of the line at hand */
-	const char *begin; /* where the line began */
-	struct symbolizer_rows_build *b; /* NULL: the first time */
+	const char *p, *end; /* the rest of the text */
+	const char *begin, *line_end; /* the current line */
+	struct symbolizer_rows_build *b; /* NULL in the first pass */
 	struct symbolizer_rows_error *err;
-	uint64_t first, last; /* addresses seen; none: last 0 */
-	bool any, open; /* the last line was no end */
+	uint64_t first, last; /* addresses of rows, if there are any */
+	bool any, open; /* open: the last row is no "end" */
 };
 
-/* Says where; the first that is said counts. */
+/* Reports the first error, at 'at'. */
 static int rows_parse_bad(struct parser *x, const char *at, const char *what)
 {
 	if (!x->err->what) {
@@ -63,7 +62,7 @@ static bool rows_word_is(const struct word *w, const char *s)
 	return w->len == strlen(s) && !memcmp(w->p, s, w->len);
 }
 
-/* Takes 's' off the front. */
+/* Removes 's' from the front. */
 static bool rows_parse_take(struct word *w, const char *s)
 {
 	size_t len = strlen(s);
@@ -77,13 +76,11 @@ static bool rows_parse_take(struct word *w, const char *s)
 
 static int hex_digit(char c)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
+	static const char digits[] = "0123456789abcdefABCDEF";
+	const char *p = memchr(digits, c, sizeof(digits) - 1);
+	int n = p ? (int)(p - digits) : -1;
+
+	return n < 16 ? n : n - 6;
 }
 
 static bool word_hex(struct word w, uint64_t *out)
@@ -100,14 +97,14 @@ static bool word_hex(struct word w, uint64_t *out)
 	return true;
 }
 
-/* A sign and digits, all that is left; nothing is 0 if 'may_be_none'. */
-static bool word_number(const struct word *w, bool may_be_none, int32_t *out)
+/* A sign and digits to the end of the word; no characters are 0 if 'optional'. */
+static bool word_number(const struct word *w, bool optional, int32_t *out)
 {
 	int64_t v = 0;
 
 	*out = 0;
 	if (w->len == 0)
-		return may_be_none;
+		return optional;
 	if ((*w->p != '+' && *w->p != '-') || w->len < 2 || w->len > 11)
 		return false;
 	for (size_t i = 1; i < w->len; i++) {
@@ -123,7 +120,7 @@ static bool word_number(const struct word *w, bool may_be_none, int32_t *out)
 
 /* --- values ------------------------------------------------------------------ */
 
-/* The register whose name is in front, the longest; -1: none. */
+/* Removes the longest name of a register from the front; -1: there is none. */
 static int take_reg(struct word *w)
 {
 	int best = -1;
@@ -190,37 +187,29 @@ static int rows_parse_lossy(struct parser *x, const struct word *w)
 static int parse_value(struct parser *x, struct word w,
 		       struct symbolizer_value *v)
 {
+	/* "cfa" before "c" */
+	static const uint8_t prefixed[] = { SYMBOLIZER_AT_EXPR, SYMBOLIZER_EXPR,
+					    SYMBOLIZER_CFA, SYMBOLIZER_AT_CFA };
 	const char *at = w.p;
 
-	*v = (struct symbolizer_value){ SYMBOLIZER_SAME, 0, 0, 0 };
-	if (rows_word_is(&w, "u"))
-		return 0;
-	if (rows_word_is(&w, "none")) {
-		v->from = SYMBOLIZER_UNDEFINED;
-		return 0;
-	}
-	if (rows_word_is(&w, "elsewhere")) {
-		v->from = SYMBOLIZER_ELSEWHERE;
-		return 0;
+	*v = (struct symbolizer_value){ 0 };
+	for (uint8_t i = SYMBOLIZER_SAME; i <= SYMBOLIZER_ELSEWHERE; i++) {
+		v->from = i;
+		if (rows_word_is(&w, symbolizer_rows_words[i]))
+			return 0;
 	}
 	if (rows_word_is(&w, "expr"))
 		return rows_parse_lossy(x, &w);
-	v->from = SYMBOLIZER_AT_EXPR;
-	if (rows_parse_take(&w, "*expr:"))
-		return parse_expr(x, &w, v);
-	v->from = SYMBOLIZER_EXPR;
-	if (rows_parse_take(&w, "expr:"))
-		return parse_expr(x, &w, v);
-	v->from = SYMBOLIZER_CFA;
-	if (rows_parse_take(&w, "cfa"))
+	for (size_t i = 0; i < ARRAY_SIZE(prefixed); i++) {
+		v->from = prefixed[i];
+		if (!rows_parse_take(&w, symbolizer_rows_words[v->from]))
+			continue;
+		if (v->from == SYMBOLIZER_EXPR || v->from == SYMBOLIZER_AT_EXPR)
+			return parse_expr(x, &w, v);
 		return word_number(&w, false, &v->n)
 			       ? 0
 			       : rows_parse_bad(x, at, "no value");
-	v->from = SYMBOLIZER_AT_CFA;
-	if (rows_parse_take(&w, "c"))
-		return word_number(&w, false, &v->n)
-			       ? 0
-			       : rows_parse_bad(x, at, "no value");
+	}
 	return parse_reg(x, w, v);
 }
 
@@ -229,7 +218,7 @@ static int parse_plt(struct parser *x, struct word w,
 		     struct symbolizer_value *v)
 {
 	const char *at = w.p - strlen("plt");
-	int32_t n = w.len ? 0 : ROWS_PLT_DEFAULT;
+	int32_t n = w.len ? 0 : ARCH_PLT_PUSH;
 	bool ok =
 		w.len == 0 || (rows_parse_take(&w, ":") && w.len && w.len <= 2);
 
@@ -265,7 +254,7 @@ static int parse_rest(struct parser *x, struct symbolizer_rule *rule,
 		      struct word w)
 {
 	struct symbolizer_value *ra = &rule->regs[SYMBOLIZER_REG_RA];
-	uint32_t seen = 1U << ROWS_DWARF_RBP | 1U << SYMBOLIZER_REG_RA;
+	uint32_t seen = 1U << SYMBOLIZER_REG_FP | 1U << SYMBOLIZER_REG_RA;
 	struct word value;
 	int reg, err;
 
@@ -293,16 +282,14 @@ static int parse_rest(struct parser *x, struct symbolizer_rule *rule,
 	return 0;
 }
 
-/* What follows the address; *gap: nothing is known from here on. */
+/* The rest of a line after the address; *gap: there is no rule from here on. */
 static int parse_rule(struct parser *x, struct symbolizer_rule *rule, bool *gap)
 {
 	struct word w;
 	int err;
 
 	memset(rule, 0, sizeof(*rule));
-	rule->regs[ROWS_DWARF_RSP].from = SYMBOLIZER_CFA;
-	rule->regs[SYMBOLIZER_REG_RA].from = SYMBOLIZER_AT_CFA;
-	rule->regs[SYMBOLIZER_REG_RA].n = -8;
+	arch_rule_default(rule);
 	if (!rows_next_word(x, &w))
 		return rows_parse_bad(x, w.p, "no CFA");
 	*gap = rows_word_is(&w, "end");
@@ -317,8 +304,8 @@ static int parse_rule(struct parser *x, struct symbolizer_rule *rule, bool *gap)
 	if (err)
 		return err;
 	if (!rows_next_word(x, &w))
-		return rows_parse_bad(x, w.p, "no rule for rbp");
-	err = parse_value(x, w, &rule->regs[ROWS_DWARF_RBP]);
+		return rows_parse_bad(x, w.p, "no rule for " ARCH_FP_NAME);
+	err = parse_value(x, w, &rule->regs[SYMBOLIZER_REG_FP]);
 	if (err)
 		return err;
 	rows_next_word(x, &w);

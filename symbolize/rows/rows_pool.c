@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rows_pool: byte strings kept once, see symbolize/rows/rows.h. */
+/* rows_pool: a set of byte strings; see symbolize/rows/rows.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static bool pool_is(const struct symbolizer_pool *p, uint32_t i, const void *s,
 	       memcmp(p->data + p->starts[i], s, len) == 0;
 }
 
-/* The slot of the string, or the free one where it would be. */
+/* The slot of the string, or the free one for it. */
 static uint32_t pool_slot(const struct symbolizer_pool *p, const void *s,
 			  size_t len)
 {
@@ -53,23 +53,13 @@ static int pool_grow_slots(struct symbolizer_pool *p)
 	return 0;
 }
 
-static int pool_grow_data(struct symbolizer_pool *p, size_t len)
-{
-	size_t cap = MAX(p->cap * 2, p->used + len);
-	uint8_t *data = realloc(p->data, cap);
-
-	if (!data)
-		return -ENOMEM;
-	p->data = data;
-	p->cap = cap;
-	return 0;
-}
-
 int symbolizer_pool_put(struct symbolizer_pool *p, const void *s, size_t len)
 {
+	size_t cap;
 	uint32_t slot;
+	uint8_t *data;
 
-	/* At most half of the slots are taken. */
+	/* At most half of the slots are used. */
 	if ((!p->slots || p->n >= (p->mask + 1) / 2) && pool_grow_slots(p))
 		return -ENOMEM;
 	slot = pool_slot(p, s, len);
@@ -77,8 +67,14 @@ int symbolizer_pool_put(struct symbolizer_pool *p, const void *s, size_t len)
 		return (int)p->slots[slot] - 1;
 	if (p->n == SYMBOLIZER_POOL_MAX || len > POOL_BYTES_MAX - p->used)
 		return -E2BIG;
-	if (len > p->cap - p->used && pool_grow_data(p, len))
-		return -ENOMEM;
+	if (len > p->cap - p->used) {
+		cap = MAX(p->cap * 2, p->used + len);
+		data = realloc(p->data, cap);
+		if (!data)
+			return -ENOMEM;
+		p->data = data;
+		p->cap = cap;
+	}
 	memcpy(p->data + p->used, s, len);
 	p->used += len;
 	p->slots[slot] = ++p->n;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rows_read: where a file keeps its CFI, see symbolize/rows/rows.h. Section headers
- * say it; they are not needed to run, though, and without them .eh_frame is
- * found as the run-time unwinder finds it, by .eh_frame_hdr (LSB Core 10.6.2)
- * and its program header. That one is sorted, but may be anything: its table is
- * not used, only where it leads and how many functions it has.
+ * rows_read: the CFI of a file; see symbolize/rows/rows.h. It is found by section
+ * headers. Without them .eh_frame is found as the run-time unwinder does, by
+ * .eh_frame_hdr (LSB Core 10.6.2) and its program header. Of that only the
+ * address of .eh_frame and the number of functions are used: its table of
+ * addresses need not be correct.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,9 +34,8 @@ static int read_packed(struct rows_file *f, struct symbolizer_elf *e,
 	struct symbolizer_src mem;
 	uint8_t *buf;
 	size_t len;
-	int err;
+	int err = symbolizer_elf_unpack(e, sh, &buf, &len);
 
-	err = symbolizer_elf_unpack(e, sh, &buf, &len);
 	if (err == -ENOMEM)
 		return err;
 	if (err) {
@@ -55,7 +54,7 @@ static int read_packed(struct rows_file *f, struct symbolizer_elf *e,
 	return err;
 }
 
-/* A section of 'e', the file or its debug file, by 'name' in messages. */
+/* Reads a section of 'e', the file or its debug file; 'name' is for messages. */
 static int read_section(struct rows_file *f, struct symbolizer_elf *e,
 			const Elf64_Shdr *sh, const char *name, bool eh)
 {
@@ -83,7 +82,7 @@ static bool find_debug_frame(struct symbolizer_elf *e, Elf64_Shdr *sh)
 	       symbolizer_elf_section(e, ".zdebug_frame", sh);
 }
 
-/* .debug_frame of the file itself, or else of its separate debug file. */
+/* Reads .debug_frame of the file, or else of its separate debug file. */
 static int read_debug_frame(struct rows_file *f,
 			    const struct symbolizer_ask *ask)
 {
@@ -105,20 +104,7 @@ static int read_debug_frame(struct rows_file *f,
 
 /* --- without section headers ------------------------------------------------ */
 
-static const struct symbolizer_elf_load *load_of(const struct symbolizer_elf *e,
-						 uint64_t vaddr)
-{
-	const struct symbolizer_elf_load *l;
-
-	for (size_t i = 0; i < e->n_loads; i++) {
-		l = &e->loads[i];
-		if (vaddr >= l->vaddr && vaddr - l->vaddr < l->size)
-			return l;
-	}
-	return NULL;
-}
-
-/* Reads .eh_frame_hdr: where .eh_frame is, and how many functions it has. */
+/* Reads the address and number of functions of .eh_frame from .eh_frame_hdr. */
 static bool read_hdr(struct symbolizer_elf *e, const Elf64_Phdr *ph,
 		     uint64_t *vaddr, uint64_t *functions)
 {
@@ -144,17 +130,14 @@ static int read_by_hdr(struct rows_file *f)
 	struct cfi_section s = { .src = f->elf.src,
 				 .name = ".eh_frame",
 				 .eh = true };
-	Elf64_Phdr ph = { 0 };
+	Elf64_Phdr ph;
 
-	for (uint16_t i = 0; i < f->elf.phnum; i++)
-		if (symbolizer_elf_phdr(&f->elf, i, &ph) ||
-		    ph.p_type == PT_GNU_EH_FRAME)
-			break;
-	if (ph.p_type != PT_GNU_EH_FRAME || ph.p_filesz == 0)
+	if (!symbolizer_elf_find_phdr(&f->elf, PT_GNU_EH_FRAME, &ph) ||
+	    ph.p_filesz == 0)
 		return 0;
 	f->any = true;
 	l = read_hdr(&f->elf, &ph, &s.vaddr, &s.functions)
-		    ? load_of(&f->elf, s.vaddr)
+		    ? symbolizer_elf_load(&f->elf, s.vaddr)
 		    : NULL;
 	if (!l) {
 		symbolizer_rows_note(&f->info, ".eh_frame_hdr", 0, ph.p_offset,
@@ -177,7 +160,7 @@ static int rows_read_all(struct rows_file *f, const struct symbolizer_ask *ask,
 	else
 		err = read_by_hdr(f);
 	symbolizer_rows_fill(&f->b);
-	/* Before .debug_frame, which of Go's functions says less. */
+	/* Before .debug_frame, which has less about Go's functions. */
 	if (!err)
 		err = symbolizer_gopclntab_read(&f->elf, &f->b, &f->info,
 						&f->any);
@@ -205,7 +188,7 @@ static int rows_read_file(struct symbolizer_rows **out,
 
 	if (err)
 		return err;
-	if (f.elf.machine != EM_X86_64 || !f.elf.is64)
+	if (f.elf.machine != ARCH_MACHINE || !f.elf.is64)
 		err = -ENOTSUP;
 	if (!err)
 		err = symbolizer_rows_begin(&f.b, &f.elf);

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rows_start: where stacks begin in files that do not say it, see
- * symbolize/rows/rows.h. glibc says of its entry stub, and of where threads begin,
- * that nothing is above; musl has no CFI at all. Its places are known by what
- * they do: what a program's main function, or a thread's, returns goes straight
- * to exit, or pthread_exit.
+ * rows_start: roots of stacks in files whose CFI does not mark them. glibc's CFI
+ * marks the entry stub and the start of threads; musl has no CFI at all. There
+ * the calls of main() and of a thread's function are recognized: their result is
+ * passed to exit() or pthread_exit() at once.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "symbolize/rows/rows.h"
 
-/* How long the stub is nobody tells: those there are have some 40 bytes. */
+/* Of the entry stub, whose length is not recorded; known ones have some 40. */
 #define START_BYTES 64
 #define START_SYMBOLS_MAX (1U << 20)
 #define START_CODE_MAX (64ULL << 20)
@@ -22,134 +20,53 @@
 struct starter {
 	struct symbolizer_elf *e;
 	struct symbolizer_rows_build *b;
-	/* Where they are; 0: not known. */
-	uint64_t exit, thread_exit;
-	bool near; /* any call counts as one of exit */
+	struct arch_exits exits;
 	int err;
 };
 
-static void add_root(struct starter *s, uint64_t from, uint64_t to)
+int symbolizer_rows_put_root(struct symbolizer_rows_build *b, uint64_t from,
+			     uint64_t to)
 {
 	struct symbolizer_rule root = { 0 };
 
-	symbolizer_rows_plain(&root, 8);
+	arch_rule_frame(&root, 0, false);
 	root.regs[SYMBOLIZER_REG_RA] =
-		(struct symbolizer_value){ SYMBOLIZER_UNDEFINED, 0, 0, 0 };
-	s->err = symbolizer_rows_put_rule(s->b, from, to, &root);
+		(struct symbolizer_value){ .from = SYMBOLIZER_UNDEFINED };
+	return symbolizer_rows_put_rule(b, from, to, &root);
 }
-
-/* --- the entry stub ---------------------------------------------------------- */
 
 /*
- * Whether the entry is where the kernel begins a process, and not what linkers
- * once wrote into libraries, the first function of all: the program says that
- * it is one, or the stub clears the frame pointer (System V ABI, 3.4.1) or, as
- * the dynamic linker's, passes the stack pointer on.
+ * Whether the kernel begins a process at the entry: in programs, and in the
+ * dynamic linker. Some linkers wrote the first function of a library there.
  */
-static bool is_start(struct starter *s)
+static bool is_start(struct symbolizer_elf *e)
 {
-	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
-	static const uint8_t pass[] = { 0x48, 0x89, 0xe7 }; /* mov %rsp, %rdi */
-	uint8_t b[8];
-	uint16_t type = 0;
+	uint8_t code[8];
 	Elf64_Phdr ph;
-	size_t i;
 
-	if (!symbolizer_src_read(s->e->src, offsetof(Elf64_Ehdr, e_type), &type,
-				 sizeof(type)) &&
-	    type == ET_EXEC)
-		return true;
-	for (uint16_t k = 0; k < s->e->phnum; k++)
-		if (!symbolizer_elf_phdr(s->e, k, &ph) &&
-		    ph.p_type == PT_INTERP)
-			return true;
-	if (symbolizer_elf_code(s->e, s->e->entry, b, sizeof(b)) < sizeof(b))
-		return false;
-	i = memcmp(b, endbr, sizeof(endbr)) ? 0 : sizeof(endbr);
-	if (!memcmp(b + i, pass, sizeof(pass)))
-		return true;
-	i += b[i] == 0x48;
-	return b[i] == 0x31 && b[i + 1] == 0xed; /* xor %ebp, %ebp */
-}
-
-/* --- where main and threads are called ---------------------------------------- */
-
-static uint64_t target_of(const uint8_t *call, uint64_t at)
-{
-	int32_t rel;
-
-	memcpy(&rel, call + 1, sizeof(rel));
-	return at + 5 + (uint64_t)(int64_t)rel;
-}
-
-/* call *%reg or call *(%reg), of two bytes, which may have another in front. */
-static bool is_indirect_call(const uint8_t *p)
-{
-	return p[0] == 0xff && ((p[1] & 0xf8) == 0xd0 || (p[1] & 0xf8) == 0x10);
-}
-
-/* Of the call at p, before which 8 bytes are: the bytes from the one of main. */
-static size_t is_last_call(const struct starter *s, const uint8_t *p,
-			   uint64_t at)
-{
-	uint64_t to = target_of(p, at);
-	bool thread = !s->near && to == s->thread_exit;
-
-	if (!s->near && to != s->exit && !thread)
-		return 0;
-	/* mov %eax, %edi; of a thread mov %rax, %rdi or movslq %eax, %rdi */
-	if (!thread && p[-2] == 0x89 && p[-1] == 0xc7 && p[-3] != 0x48)
-		return is_indirect_call(p - 4) ? 4 : 0;
-	if (thread && p[-3] == 0x48 &&
-	    ((p[-2] == 0x89 && p[-1] == 0xc7) ||
-	     (p[-2] == 0x63 && p[-1] == 0xf8)))
-		return is_indirect_call(p - 5) ? 5 : 0;
-	return 0;
-}
-
-/* What musl has signal handlers return to, before the system call at 'p'. */
-static void find_sigreturn(struct starter *s, const uint8_t *p, uint64_t at)
-{
-	static const uint8_t code[] = { 0x0f, 0, 0, 0, 0x0f, 0x05 };
-	struct symbolizer_rule rule;
-	size_t len;
-
-	if (memcmp(p - 4, code, sizeof(code)) != 0)
-		return;
-	if (p[-5] == 0xb8) /* mov $15, %eax */
-		len = 5;
-	else if (p[-7] == 0x48 && p[-6] == 0xc7 && p[-5] == 0xc0) /* %rax */
-		len = 7;
-	else
-		return;
-	symbolizer_rows_sigreturn(&rule);
-	/* And the address behind it, which is all there is meanwhile. */
-	s->err = symbolizer_rows_put_rule(s->b, at - len, at + 3, &rule);
+	return e->type == ET_EXEC ||
+	       symbolizer_elf_find_phdr(e, PT_INTERP, &ph) ||
+	       (symbolizer_elf_code(e, e->entry, code, sizeof(code)) ==
+			sizeof(code) &&
+		arch_is_start(code));
 }
 
 static void find_calls(struct starter *s, uint64_t from, uint64_t to)
 {
 	uint8_t buf[8192];
-	size_t len, front;
+	size_t len;
 
-	for (uint64_t at = from; at < to && !s->err; at += len - 12) {
-		len = symbolizer_elf_code(s->e, at, buf,
-					  (size_t)MIN(to - at,
-						      (uint64_t)sizeof(buf)));
-		if (len < 13)
+	for (uint64_t at = from; at < to && !s->err;
+	     at += len - ARCH_STARTS_OVERLAP) {
+		len = (size_t)MIN(to - at, (uint64_t)sizeof(buf));
+		len = symbolizer_elf_code(s->e, at, buf, len);
+		if (len <= ARCH_STARTS_OVERLAP)
 			return;
-		for (size_t i = 8; i + 5 <= len; i++) {
-			if (buf[i] == 0x0f)
-				find_sigreturn(s, buf + i, at + i);
-			if (buf[i] != 0xe8)
-				continue;
-			front = is_last_call(s, buf + i, at + i);
-			if (front)
-				add_root(s, at + i - front, at + i + 5);
-		}
+		s->err = arch_add_starts(s->b, at, buf, len, &s->exits);
 	}
 }
 
+/* The address of a function; 0: there is none of this name. */
 static uint64_t find_symbol(struct symbolizer_elf *e, const char *want)
 {
 	const struct symbolizer_elf_symbols *tab;
@@ -176,65 +93,55 @@ static uint64_t find_symbol(struct symbolizer_elf *e, const char *want)
 	return 0;
 }
 
-/* Where the first call or jump of a function leads, in this file. */
-static uint64_t rows_start_follow(struct starter *s, uint64_t at)
+/* Where the first call or jump of a function leads in this file; 0: nowhere. */
+static uint64_t rows_start_follow(struct symbolizer_elf *e, uint64_t at)
 {
 	uint8_t b[START_BYTES];
-	size_t len = symbolizer_elf_code(s->e, at, b, sizeof(b));
+	size_t len = symbolizer_elf_code(e, at, b, sizeof(b));
 	uint64_t to;
 
-	for (size_t i = 0; i + 5 <= len; i++) {
-		to = target_of(b + i, at + i);
-		if ((b[i] == 0xe8 || b[i] == 0xe9) &&
-		    symbolizer_elf_exec(s->e, to))
+	for (size_t i = 0; i + 5 <= len; i++)
+		if (arch_branch(b + i, at + i, &to) &&
+		    symbolizer_elf_exec(e, to))
 			return to;
-	}
 	return 0;
 }
 
 /* A stripped static program: _start calls _start_c calls __libc_start_main. */
 static void find_by_stub(struct starter *s)
 {
-	uint64_t at = rows_start_follow(s, s->e->entry);
+	uint64_t at = rows_start_follow(s->e, s->e->entry);
 
-	at = at ? rows_start_follow(s, at) : 0;
+	at = at ? rows_start_follow(s->e, at) : 0;
 	if (at < START_NEAR)
 		return;
-	s->near = true;
+	s->exits.any = true;
 	find_calls(s, at - START_NEAR, at + START_NEAR);
-}
-
-static void find_in_code(struct starter *s)
-{
-	const struct symbolizer_elf_load *l;
-
-	for (size_t i = 0; i < s->e->n_loads; i++) {
-		l = &s->e->loads[i];
-		if (l->exec)
-			find_calls(s, l->vaddr,
-				   l->vaddr + MIN(l->size, START_CODE_MAX));
-	}
 }
 
 int symbolizer_rows_start(struct symbolizer_elf *e,
 			  struct symbolizer_rows_build *b)
 {
 	struct starter s = { .e = e, .b = b };
+	const struct symbolizer_elf_load *l;
 	uint64_t next;
 
 	if (!e->entry || symbolizer_rows_covered(b, e->entry, &next) ||
-	    !is_start(&s))
+	    !is_start(e))
 		return 0;
-	add_root(&s, e->entry,
-		 e->entry + MIN(START_BYTES, UINT64_MAX - e->entry));
+	next = e->entry + MIN(START_BYTES, UINT64_MAX - e->entry);
+	s.err = symbolizer_rows_put_root(b, e->entry, next);
 	if (!s.err)
 		s.err = symbolizer_elf_tables(e);
 	if (s.err)
 		return s.err == -ENOMEM ? s.err : 0;
-	s.exit = find_symbol(e, "exit");
-	s.thread_exit = find_symbol(e, "pthread_exit");
-	find_in_code(&s);
-	if (!s.exit && !s.err)
+	s.exits.exit = find_symbol(e, "exit");
+	s.exits.thread_exit = find_symbol(e, "pthread_exit");
+	for (l = e->loads; l < e->loads + e->n_loads; l++)
+		if (l->exec)
+			find_calls(&s, l->vaddr,
+				   l->vaddr + MIN(l->size, START_CODE_MAX));
+	if (!s.exits.exit && !s.err)
 		find_by_stub(&s);
 	return s.err == -ENOMEM ? s.err : 0;
 }

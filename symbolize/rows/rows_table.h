@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rows_table: how the table lies in memory: one piece of bytes without any
- * address, so that it can go from one process to another, and a small handle.
+ * rows_table: the table in memory: one block without pointers, so that it can be
+ * passed from one process to another, and a small handle.
  */
 #ifndef SYMBOLIZE_ROWS_TABLE_H
 #define SYMBOLIZE_ROWS_TABLE_H
@@ -14,14 +14,14 @@ struct rows_row {
 };
 
 /*
- * One line of a rule: the register 'to' has this value. The CFA is the first;
- * registers that are as rows_rule_default() has them are left out. A word, or,
- * where 'n' does not fit into its 16 high bits, two. Of the first, from below:
+ * One item of a rule: the value of the register 'to'. The CFA comes first;
+ * registers as in arch_rule_default() are left out. An item is a word, or two if
+ * 'n' does not fit into its 16 high bits. Positions of bits in the first:
  */
 #define ROWS_ITEM_TO 0 /* 5 bits: DWARF number, or ROWS_CFA */
 #define ROWS_ITEM_FROM 5 /* 4 bits, as in struct symbolizer_value */
 #define ROWS_ITEM_REG 9 /* 4 bits, likewise */
-#define ROWS_ITEM_SIGNAL 13 /* of the whole rule; in the CFA's line */
+#define ROWS_ITEM_SIGNAL 13 /* of the whole rule; in the CFA's item */
 #define ROWS_ITEM_WIDE 14 /* n is the next word */
 
 struct rows_item {
@@ -30,26 +30,25 @@ struct rows_item {
 	struct symbolizer_value v;
 };
 
-#define ROWS_CFA 17
-#define ROWS_WORDS_MAX (2 * 18) /* of a rule */
+#define ROWS_CFA SYMBOLIZER_REGS
+#define ROWS_WORDS_MAX (2 * (SYMBOLIZER_REGS + 1)) /* of a rule */
 #define ROWS_PAGES_MAX 65536U /* of 64 KiB: 32 bits in all */
 #define ROWS_MAGIC 0x3273776f72667070ULL /* changes with what follows */
 
 /*
- * What the piece begins with. Behind it, without room in between: n_items
- * words of items; n_rules + 1 starts of rules and n_exprs + 1 of expressions, in
- * bytes;
- * for n_pages pages the first row of each, and the number of rows; n_rows rows;
- * the bytes of the expressions.
+ * The head of the block. Behind it, without padding: n_words words of items; the
+ * offsets, in bytes, of n_rules rules and of their end, of n_exprs expressions
+ * and of their end; the first row of each of n_pages pages and the number of
+ * rows; n_rows rows; the bytes of the expressions.
  */
 struct rows_head {
 	uint64_t magic;
-	uint64_t size; /* of the whole piece */
+	uint64_t size; /* of the whole block */
 	uint64_t base; /* address of the first page */
 	uint64_t text;
 	uint64_t section_offset, file_offset;
 	uint32_t n_words, n_rules, n_exprs, n_pages, n_rows, expr_bytes;
-	char damage[96], section[24]; /* ended by 0; empty: no damage */
+	char damage[96], section[24]; /* NUL-terminated; empty: no damage */
 };
 
 _Static_assert(sizeof(struct rows_head) == 192, "no hole in the head");
@@ -82,7 +81,7 @@ static inline size_t rows_item_pack(const struct rows_item *item,
 	return wide ? 2 : 1;
 }
 
-/* The item that begins here; how many words it has. */
+/* Reads the item at 'words'; how many words it has. */
 static inline size_t rows_item_unpack(const uint32_t *words,
 				      struct rows_item *item)
 {
@@ -98,17 +97,9 @@ static inline size_t rows_item_unpack(const uint32_t *words,
 	return wide ? 2 : 1;
 }
 
-/* Bytes of a piece with this head. */
+/* Bytes of a block with this head. */
 uint64_t symbolizer_rows_size(const struct rows_head *h);
-/* Sets the pointers into the piece at 'h', whose size is right. */
+/* Sets the pointers into the block at 'h', whose size is correct. */
 void symbolizer_rows_lay(struct symbolizer_rows *t, const struct rows_head *h);
-
-/* What holds where CFI says nothing: System V ABI, 6.2.5, as compilers do. */
-static inline void rows_rule_default(struct symbolizer_rule *r)
-{
-	r->regs[7].from = SYMBOLIZER_CFA;
-	r->regs[SYMBOLIZER_REG_RA].from = SYMBOLIZER_AT_CFA;
-	r->regs[SYMBOLIZER_REG_RA].n = -8;
-}
 
 #endif /* SYMBOLIZE_ROWS_TABLE_H */

@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rows_text: rows written as text, see symbolize/rows/rows_text.h. */
+/* rows_text: rows written as text; see symbolize/rows/rows_text.h. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/base.h"
 #include "symbolize/rows/rows_text.h"
 
-const char *const symbolizer_reg_names[SYMBOLIZER_REGS] = {
-	"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
-	"r9",  "r10", "r11", "r12", "r13", "r14", "r15", "ra",
+const char *const symbolizer_rows_words[] = {
+	[SYMBOLIZER_SAME] = "u",
+	[SYMBOLIZER_UNDEFINED] = "none",
+	[SYMBOLIZER_ELSEWHERE] = "elsewhere",
+	[SYMBOLIZER_REG] = "",
+	[SYMBOLIZER_AT_REG] = "*",
+	[SYMBOLIZER_CFA] = "cfa",
+	[SYMBOLIZER_AT_CFA] = "c",
+	[SYMBOLIZER_PLT] = "plt:",
+	[SYMBOLIZER_EXPR] = "expr:",
+	[SYMBOLIZER_AT_EXPR] = "*expr:",
 };
 
-/* A rule on its way to text. */
+/* A rule being written. */
 struct writer {
 	struct strbuf *out;
 	const struct symbolizer_rows *rows;
@@ -19,50 +28,33 @@ struct writer {
 
 static void put_expr(struct writer *w, const struct symbolizer_value *v)
 {
-	const uint8_t *code;
 	size_t len = 0;
+	const uint8_t *code = symbolizer_rows_expr(w->rows, v->n, &len);
 
-	strbuf_puts(w->out, v->from == SYMBOLIZER_AT_EXPR ? "*expr:" : "expr:");
-	code = symbolizer_rows_expr(w->rows, v->n, &len);
 	for (size_t i = 0; i < len; i++)
 		strbuf_printf(w->out, "%02x", code[i]);
 }
 
-static void put_reg(struct writer *w, const struct symbolizer_value *v)
-{
-	strbuf_puts(w->out, v->from == SYMBOLIZER_AT_REG ? "*" : "");
-	strbuf_puts(w->out, symbolizer_reg_names[v->reg]);
-	if (v->n)
-		strbuf_printf(w->out, "%+d", v->n);
-}
-
-/* A value, whatever it is of. */
+/* A value in the full form. */
 static void rows_put_full(struct writer *w, const struct symbolizer_value *v)
 {
+	strbuf_puts(w->out, symbolizer_rows_words[v->from]);
 	switch (v->from) {
-	case SYMBOLIZER_SAME:
-		strbuf_puts(w->out, "u");
-		break;
-	case SYMBOLIZER_UNDEFINED:
-		strbuf_puts(w->out, "none");
-		break;
-	case SYMBOLIZER_ELSEWHERE:
-		strbuf_puts(w->out, "elsewhere");
-		break;
 	case SYMBOLIZER_REG:
 	case SYMBOLIZER_AT_REG:
-		put_reg(w, v);
+		strbuf_puts(w->out, symbolizer_reg_names[v->reg]);
+		if (v->n)
+			strbuf_printf(w->out, "%+d", v->n);
 		break;
 	case SYMBOLIZER_CFA:
-		strbuf_printf(w->out, "cfa%+d", v->n);
-		break;
 	case SYMBOLIZER_AT_CFA:
-		strbuf_printf(w->out, "c%+d", v->n);
+		strbuf_printf(w->out, "%+d", v->n);
 		break;
 	case SYMBOLIZER_PLT:
-		strbuf_printf(w->out, "plt:%d", v->n);
+		strbuf_printf(w->out, "%d", v->n);
 		break;
-	default:
+	case SYMBOLIZER_EXPR:
+	case SYMBOLIZER_AT_EXPR:
 		put_expr(w, v);
 	}
 }
@@ -98,28 +90,12 @@ static void put_value(struct writer *w, const struct symbolizer_value *v)
 			    v->from == SYMBOLIZER_UNDEFINED ? "u" : "expr");
 }
 
-static bool rows_is_usual(const struct symbolizer_value *v, int reg)
+static bool rows_is_default(const struct symbolizer_rule *rule, int reg)
 {
-	switch (reg) {
-	case ROWS_DWARF_RBP: /* has its own column */
-		return true;
-	case ROWS_DWARF_RSP:
-		return v->from == SYMBOLIZER_CFA && v->n == 0;
-	case SYMBOLIZER_REG_RA:
-		return v->from == SYMBOLIZER_AT_CFA && v->n == -8;
-	default:
-		return v->from == SYMBOLIZER_SAME;
-	}
-}
+	struct symbolizer_rule def = { 0 };
 
-static void put_rest(struct writer *w, const struct symbolizer_rule *rule)
-{
-	for (int i = 0; i < SYMBOLIZER_REG_RA; i++) {
-		if (rows_is_usual(&rule->regs[i], i))
-			continue;
-		strbuf_printf(w->out, " %s=", symbolizer_reg_names[i]);
-		rows_put_full(w, &rule->regs[i]);
-	}
+	arch_rule_default(&def);
+	return !memcmp(&rule->regs[reg], &def.regs[reg], sizeof(*def.regs));
 }
 
 void symbolizer_rows_put(const struct symbolizer_rows *rows, uint16_t id,
@@ -136,9 +112,9 @@ void symbolizer_rows_put(const struct symbolizer_rows *rows, uint16_t id,
 	}
 	put_cfa(&w, &rule);
 	strbuf_puts(out, " ");
-	put_value(&w, &rule.regs[ROWS_DWARF_RBP]);
+	put_value(&w, &rule.regs[SYMBOLIZER_REG_FP]);
 	ra = &rule.regs[SYMBOLIZER_REG_RA];
-	if (!rows_is_usual(ra, SYMBOLIZER_REG_RA)) {
+	if (!rows_is_default(&rule, SYMBOLIZER_REG_RA)) {
 		strbuf_puts(out, " ");
 		if (ra->from == SYMBOLIZER_UNDEFINED ||
 		    (!full && ra->from == SYMBOLIZER_ELSEWHERE))
@@ -146,6 +122,10 @@ void symbolizer_rows_put(const struct symbolizer_rows *rows, uint16_t id,
 		else
 			put_value(&w, ra);
 	}
-	if (full)
-		put_rest(&w, &rule);
+	for (int i = 0; i < SYMBOLIZER_REG_RA && full; i++) {
+		if (i == SYMBOLIZER_REG_FP || rows_is_default(&rule, i))
+			continue;
+		strbuf_printf(out, " %s=", symbolizer_reg_names[i]);
+		rows_put_full(&w, &rule.regs[i]);
+	}
 }

@@ -1,34 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rows_text: rows as lines of text, one each, as `profd debug unwind-table`
- * prints them and as people write them for files that say nothing, or lie.
+ * rows_text: rows as lines of text, as `profd debug unwind-table` prints them and
+ * as users write them for files that have none, or wrong ones.
  *
  *    ADDRESS CFA RBP [RA] [REGISTER=VALUE]...
  *
- * What is short loses something: "deref" and "expr" do not say of what. The
- * full form says it, and all registers; it alone can be read back whole.
+ * The short form is lossy: "deref" and "expr" stand for rules that only the full
+ * form writes out. It has all registers, and can be parsed.
  *
- *    CFA     rsp+N, any register +N; *REG+N; plt or plt:N; expr:HEX; sig: in
- *            front of one, the frame of a signal handler; end, a gap
+ *    CFA     rsp+N, any register +N; *REG+N; plt or plt:N; expr:HEX; sig: before
+ *            one of these, the frame of a signal handler; end, a gap
  *    VALUE   u, unchanged (of the return address: none, a root); none; c-N, in
  *            memory at CFA-N; cfa-N, that itself; REG, REG+N; *REG+N; expr:HEX;
- *            *expr:HEX
+ *            *expr:HEX; elsewhere (of the return address), on another stack
  */
 #ifndef SYMBOLIZE_ROWS_TEXT_H
 #define SYMBOLIZE_ROWS_TEXT_H
 
 #include "symbolize/rows/rows.h"
 
-#define ROWS_DWARF_RBP 6
-#define ROWS_DWARF_RSP 7
-
-/*
- * What a stub of a PLT pushes is pushed after its ninth byte or its eleventh,
- * and no instruction begins in between: this stands for both.
- */
-#define ROWS_PLT_DEFAULT 9
-
-/* By DWARF number. */
-extern const char *const symbolizer_reg_names[SYMBOLIZER_REGS];
+/* What a value begins with in the full form, by enum symbolizer_from. */
+extern const char *const symbolizer_rows_words[];
 
 #endif /* SYMBOLIZE_ROWS_TEXT_H */
