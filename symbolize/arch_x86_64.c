@@ -245,6 +245,7 @@ int arch_add_init(struct symbolizer_rows_build *b, uint64_t at,
 {
 	static const uint8_t sub[] = { 0x48, 0x83, 0xec, 0x08 };
 	static const uint8_t end_sub[] = { 0x48, 0x83, 0xc4, 0x08, 0xc3 };
+	static const uint8_t end_push[] = { 0x58, 0xc3 };
 	const uint8_t *end = end_sub;
 	size_t n = sizeof(end_sub), i = len < 9 ? 0 : endbr_len(code);
 	uint64_t ret;
@@ -255,8 +256,8 @@ int arch_add_init(struct symbolizer_rows_build *b, uint64_t at,
 	if (!memcmp(code + i, sub, sizeof(sub))) {
 		i += sizeof(sub);
 	} else if (code[i++] == 0x50) {
-		end = (const uint8_t[]){ 0x58, 0xc3 };
-		n = 2;
+		end = end_push;
+		n = sizeof(end_push);
 	} else {
 		return 0;
 	}

@@ -288,6 +288,7 @@ size_t symbolizer_elf_note_id(struct symbolizer_src *src, uint64_t off,
 	char owner[4];
 	size_t len;
 
+	align = align == 8 ? 8 : 4;
 	size = MIN(size, (uint64_t)ELF_NOTES_BYTES);
 	if (off > UINT64_MAX - 2 * ELF_NOTES_BYTES)
 		return 0;
@@ -306,32 +307,7 @@ size_t symbolizer_elf_note_id(struct symbolizer_src *src, uint64_t off,
 		    memcmp(owner, "GNU", 4) != 0)
 			continue;
 		len = MIN(cap, nh.n_descsz);
-		if (symbolizer_src_read(src, off + desc, dst, len))
-			return 0;
-		return len;
-	}
-	return 0;
-}
-
-/*
- * For files without note segments, which some linker scripts make, and separate
- * debug files, whose segments have no contents.
- */
-static size_t elf_section_id(struct symbolizer_elf *e, uint8_t *dst, size_t cap)
-{
-	Elf64_Shdr sh;
-	size_t len;
-
-	for (uint32_t i = 1; i < e->shnum; i++) {
-		if (symbolizer_elf_shdr(e, i, &sh))
-			return 0;
-		if (sh.sh_type != SHT_NOTE)
-			continue;
-		len = symbolizer_elf_note_id(e->src, sh.sh_offset, sh.sh_size,
-					     sh.sh_addralign == 8 ? 8 : 4, dst,
-					     cap);
-		if (len)
-			return len;
+		return symbolizer_src_read(src, off + desc, dst, len) ? 0 : len;
 	}
 	return 0;
 }
@@ -340,19 +316,26 @@ size_t symbolizer_elf_build_id(struct symbolizer_elf *e, uint8_t *dst,
 			       size_t cap)
 {
 	Elf64_Phdr ph;
-	size_t len;
+	Elf64_Shdr sh;
+	size_t len = 0;
 
-	for (uint16_t i = 0; i < e->phnum; i++) {
-		if (symbolizer_elf_phdr(e, i, &ph))
-			break;
-		if (ph.p_type != PT_NOTE)
-			continue;
-		len = symbolizer_elf_note_id(e->src, ph.p_offset, ph.p_filesz,
-					     ph.p_align == 8 ? 8 : 4, dst, cap);
-		if (len)
-			return len;
-	}
-	return elf_section_id(e, dst, cap);
+	for (uint32_t i = 0;
+	     i < e->phnum && !len && !symbolizer_elf_phdr(e, i, &ph); i++)
+		if (ph.p_type == PT_NOTE)
+			len = symbolizer_elf_note_id(e->src, ph.p_offset,
+						     ph.p_filesz, ph.p_align,
+						     dst, cap);
+	/*
+	 * Some linker scripts make no note segment, and in separate debug files
+	 * it has no contents.
+	 */
+	for (uint32_t i = 1;
+	     i < e->shnum && !len && !symbolizer_elf_shdr(e, i, &sh); i++)
+		if (sh.sh_type == SHT_NOTE)
+			len = symbolizer_elf_note_id(e->src, sh.sh_offset,
+						     sh.sh_size,
+						     sh.sh_addralign, dst, cap);
+	return len;
 }
 
 /* The first segment with this address, or the first executable one. */

@@ -111,7 +111,7 @@ void symbolizer_elf_fini(struct symbolizer_elf *e);
 /* The GNU build id, cut to 'cap'; its length, 0 if there is none. */
 size_t symbolizer_elf_build_id(struct symbolizer_elf *e, uint8_t *dst,
 			       size_t cap);
-/* The same from notes at 'off', whose segment has 'align', 4 or 8. */
+/* The same from notes at 'off'; 'align' is that of their segment. */
 size_t symbolizer_elf_note_id(struct symbolizer_src *src, uint64_t off,
 			      uint64_t size, uint64_t align, uint8_t *dst,
 			      size_t cap);

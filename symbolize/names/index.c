@@ -9,15 +9,16 @@
 #include "symbolize/elf/plt.h"
 #include "symbolize/names/index.h"
 
-/* Ceilings for what a file may make us do; a browser has a million. */
+/* Limits for untrusted files; a browser has a million symbols. */
 #define INDEX_SCAN_MAX (1U << 23) /* symbols read of a table */
 #define INDEX_SYMS_MAX (1U << 21) /* functions kept */
-#define INDEX_ALIASES_MAX 64 /* of one address whose names are compared */
+#define INDEX_ALIASES_MAX 64 /* names compared for one address */
 
-/* A name: the table in the two high bits, the place in its strings. */
+/* A name: the table in the two high bits, the offset in its strings. */
 #define NAME_BITS 30
 #define NAME_MASK ((1U << NAME_BITS) - 1)
-#define NAME_PLT SYMBOLIZER_N_TABS /* a .dynsym name of which this is a stub */
+#define NAME_PLT \
+	SYMBOLIZER_N_TABS /* of a stub: its function's name in .dynsym */
 
 struct index_entry {
 	uint64_t start;
@@ -65,26 +66,21 @@ static bool sym_is_code(const struct symbolizer_elf *e, const Elf64_Sym *s)
 	    s->st_shndx == SHN_COMMON || s->st_name == 0)
 		return false;
 	if (type == STT_FUNC || type == STT_GNU_IFUNC)
-		return symbolizer_elf_exec(e, s->st_value);
-	if (ARCH_MARKS_CODE(e->machine) &&
-	    ELF64_ST_BIND(s->st_info) == STB_LOCAL)
-		return false;
-	/* A segment may hold more than code, a section with code does not. */
-	return type == STT_NOTYPE && symbolizer_elf_text(e, s->st_value);
+		return true;
+	/* An executable segment may hold data, a section with code does not. */
+	return type == STT_NOTYPE && symbolizer_elf_text(e, s->st_value) &&
+	       !(ARCH_MARKS_CODE(e->machine) &&
+		 ELF64_ST_BIND(s->st_info) == STB_LOCAL);
 }
 
-/* Binding in the order of preference. */
+/* Bindings in the order of preference. */
 static uint8_t sym_binding(const Elf64_Sym *s)
 {
-	switch (ELF64_ST_BIND(s->st_info)) {
-	case STB_GLOBAL:
-	case STB_GNU_UNIQUE:
+	unsigned int bind = ELF64_ST_BIND(s->st_info);
+
+	if (bind == STB_GLOBAL || bind == STB_GNU_UNIQUE)
 		return 0;
-	case STB_WEAK:
-		return 1;
-	default:
-		return 2;
-	}
+	return bind == STB_WEAK ? 1 : 2;
 }
 
 static int build_add_table(struct build *b, enum symbolizer_elf_tab which)
@@ -105,15 +101,13 @@ static int build_add_table(struct build *b, enum symbolizer_elf_tab which)
 		if (b->e->machine == EM_ARM &&
 		    ELF64_ST_TYPE(s.st_info) == STT_FUNC)
 			s.st_value &= ~1ULL; /* Thumb */
-		if (!sym_is_code(b->e, &s))
+		load = symbolizer_elf_exec(b->e, s.st_value);
+		if (!load || !sym_is_code(b->e, &s))
 			continue;
 		if (s.st_name >= tab->str_size || s.st_name > NAME_MASK) {
 			b->e->damaged = true;
 			continue;
 		}
-		load = symbolizer_elf_exec(b->e, s.st_value);
-		if (!load)
-			continue;
 		sym.label = ELF64_ST_TYPE(s.st_info) == STT_NOTYPE;
 		sym.start = s.st_value;
 		sym.end = sym.start +
@@ -177,7 +171,7 @@ int symbolizer_index_prefer(const char *a, const char *b)
 	return strcmp(a, b);
 }
 
-/* Of syms[i..j), equal in start and rank, the one with the best name. */
+/* The best name of syms[i..j), which have equal start and rank. */
 static size_t pick_name(struct build *b, size_t i, size_t j)
 {
 	char best[256], other[256];
@@ -199,7 +193,7 @@ static size_t pick_name(struct build *b, size_t i, size_t j)
 	return at;
 }
 
-/* One symbol an address, as large as the largest of its aliases. */
+/* Keeps one symbol of each address, with the size of its largest alias. */
 static void build_aliases(struct build *b)
 {
 	size_t n = 0, i, j, same;
@@ -219,26 +213,23 @@ static void build_aliases(struct build *b)
 	b->n = n;
 }
 
-/* Drops labels within functions and gives a size to what has none. */
+/* Drops labels inside functions, and gives a size to symbols without one. */
 static void build_sizes(struct build *b)
 {
 	const struct symbolizer_elf_range *text;
 	const struct symbolizer_elf_load *load;
 	uint64_t covered = 0;
+	struct sym *s;
 	size_t n = 0;
 
-	for (size_t i = 0; i < b->n; i++) {
-		struct sym *s = &b->syms[i];
-
+	for (s = b->syms; s < b->syms + b->n; s++) {
 		if (s->start == s->end && s->label && s->start < covered)
 			continue;
 		covered = MAX(covered, s->end);
 		b->syms[n++] = *s;
 	}
 	b->n = n;
-	for (size_t i = 0; i < b->n; i++) {
-		struct sym *s = &b->syms[i];
-
+	for (s = b->syms; s < b->syms + n; s++) {
 		if (s->start != s->end)
 			continue;
 		text = symbolizer_elf_text(b->e, s->start);
@@ -246,8 +237,8 @@ static void build_sizes(struct build *b)
 		s->end = load ? load->vaddr + load->size : s->start;
 		if (text)
 			s->end = MIN(s->end, text->end);
-		if (i + 1 < b->n)
-			s->end = MIN(s->end, b->syms[i + 1].start);
+		if (s + 1 < b->syms + n)
+			s->end = MIN(s->end, s[1].start);
 	}
 }
 
@@ -256,16 +247,15 @@ static void index_emit(struct symbolizer_index *x, uint64_t from, uint64_t to,
 {
 	if (from >= to)
 		return;
-	x->entries[x->n].start = from;
-	x->entries[x->n].size = (uint32_t)MIN(to - from, (uint64_t)UINT32_MAX);
-	x->entries[x->n++].name = name;
+	x->entries[x->n++] = (struct index_entry){
+		from, (uint32_t)MIN(to - from, (uint64_t)UINT32_MAX), name
+	};
 }
 
 /*
- * From symbols that may lie within each other to ranges that do not: the
- * innermost names the place. 'open' is a stack of those that the sweep is in;
- * each symbol starts one range and, when it ends, another one of the symbol
- * around it: no more than two a symbol.
+ * Makes ranges that do not overlap of symbols that may nest: the innermost wins.
+ * 'open' is a stack of the symbols around the current address. Each symbol starts
+ * one range and, where it ends, another of the symbol around it: two at most.
  */
 static void build_flat(struct build *b, struct symbolizer_index *x,
 		       uint32_t *open)
@@ -294,6 +284,7 @@ static int build_finish(struct build *b, struct symbolizer_index **xp)
 {
 	struct symbolizer_index *x, *smaller;
 	uint32_t *open;
+	int err = 0;
 
 	if (b->n)
 		qsort(b->syms, b->n, sizeof(*b->syms), cmp_sym);
@@ -301,18 +292,18 @@ static int build_finish(struct build *b, struct symbolizer_index **xp)
 	build_sizes(b);
 	open = malloc((b->n + 1) * sizeof(*open));
 	x = malloc(sizeof(*x) + 2 * b->n * sizeof(*x->entries));
-	if (!open || !x) {
-		free(open);
+	if (open && x) {
+		x->n = 0;
+		memcpy(x->tabs, b->e->tabs, sizeof(x->tabs));
+		build_flat(b, x, open);
+		smaller = realloc(x, symbolizer_index_bytes(x));
+		*xp = smaller ? smaller : x;
+	} else {
 		free(x);
-		return -ENOMEM;
+		err = -ENOMEM;
 	}
-	x->n = 0;
-	memcpy(x->tabs, b->e->tabs, sizeof(x->tabs));
-	build_flat(b, x, open);
 	free(open);
-	smaller = realloc(x, sizeof(*x) + x->n * sizeof(*x->entries));
-	*xp = smaller ? smaller : x;
-	return 0;
+	return err;
 }
 
 int symbolizer_index_new(struct symbolizer_index **xp, struct symbolizer_elf *e)
@@ -352,9 +343,7 @@ bool symbolizer_index_find(const struct symbolizer_index *x, uint64_t vaddr,
 	en = &x->entries[i - 1];
 	if (vaddr - en->start >= en->size)
 		return false;
-	out->start = en->start;
-	out->size = en->size;
-	out->name = en->name;
+	*out = (struct symbolizer_range){ en->start, en->size, en->name };
 	return true;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cfi: entries of a section, one after the other; see symbolize/rows/cfi.h. */
+/* cfi: the entries of a section; see symbolize/rows/cfi.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,32 +8,33 @@
 #include "symbolize/rows/cfi.h"
 #include "symbolize/rows/rows_table.h"
 
-#define CFI_WINDOW (64 << 10)
+#define CFI_WINDOW ((size_t)64 << 10)
 #define CFI_ENTRY_MAX (1 << 20)
-/* A common entry is read again when another took its place in the cache. */
+/* A cache: a common entry is read again after another replaced it. */
 #define CFI_CIES 64
 #define CFI_CIE_MAX 512
 
 #define CFI_LENGTH64 0xffffffffU
 
-/* One section while it is read. */
+/* A section being read. */
 struct reader {
 	const struct cfi_section *s;
 	struct symbolizer_rows_build *b;
 	struct symbolizer_rows_info *info;
-	uint64_t size; /* what of the section is in the file */
+	uint64_t size; /* of the section's part that is in the file */
 	uint8_t *window; /* of a file; holds [pos, pos + len) */
 	uint64_t pos;
-	size_t len, cap;
+	size_t len;
 	int err;
-	uint64_t functions; /* seen so far */
+	uint64_t functions; /* so far */
 	struct cfi_cie *cies; /* CFI_CIES of them; data_align 0: free */
 };
 
-/* Of an entry: where it begins, and where its bytes behind the length do. */
+/* Positions of an entry and of its bytes behind the length. */
 struct entry {
 	uint64_t pos, body, len;
 	bool wide; /* 64-bit DWARF */
+	size_t id_len; /* of its first field */
 };
 
 static void cfi_note(struct reader *r, uint64_t pos, const char *what)
@@ -42,65 +43,48 @@ static void cfi_note(struct reader *r, uint64_t pos, const char *what)
 			     r->s->packed ? 0 : r->s->offset + pos, what);
 }
 
-static int window_fill(struct reader *r, uint64_t pos, size_t len)
-{
-	uint8_t *p;
-
-	if (len > r->cap) {
-		p = realloc(r->window, MAX(len, (size_t)CFI_WINDOW));
-		if (!p)
-			return -ENOMEM;
-		r->window = p;
-		r->cap = MAX(len, (size_t)CFI_WINDOW);
-	}
-	r->pos = pos;
-	r->len = (size_t)MIN(r->cap, r->size - pos);
-	return symbolizer_src_read(r->s->src, r->s->offset + pos, r->window,
-				   r->len);
-}
-
-/* Bytes of the section, which has them; good until the next call. */
+/*
+ * 'len' bytes of the section, CFI_ENTRY_MAX at most, which are in the file; valid
+ * until the next call. NULL: r->err is set.
+ */
 static const uint8_t *cfi_window(struct reader *r, uint64_t pos, size_t len)
 {
 	if (r->s->src->buf)
 		return r->s->src->buf + r->s->offset + pos;
 	if (pos < r->pos || pos - r->pos > r->len ||
 	    len > r->len - (pos - r->pos)) {
-		r->err = window_fill(r, pos, len);
-		if (r->err) {
+		r->pos = pos;
+		r->len = (size_t)MIN(MAX(len, CFI_WINDOW), r->size - pos);
+		r->err = symbolizer_src_read(r->s->src, r->s->offset + pos,
+					     r->window, r->len);
+		if (r->err)
 			r->len = 0;
-			return NULL;
-		}
 	}
-	return r->window + (pos - r->pos);
+	return r->err ? NULL : r->window + (pos - r->pos);
 }
 
 /* --- common entries -------------------------------------------------------- */
 
 /*
- * The augmentation string, LSB Core 10.6.1.1.1, and the data it announces.
- * NULL, or what cannot be read in it.
+ * Reads the augmentation string, LSB Core 10.6.1.1.1, and its data. NULL, or what
+ * is wrong.
  */
 static const char *cie_augmentation(struct cfi_cie *cie, struct cursor *c,
-				    const char *string)
+				    const char *s)
 {
-	const char *s = string;
 	struct cursor data;
 	uint64_t len, skipped;
 
-	if (strcmp(s, "eh") == 0) /* gcc 2: a pointer, read before */
-		return NULL;
-	if (*s == '\0')
+	if (*s == '\0' || strcmp(s, "eh") == 0) /* of gcc 2 */
 		return NULL;
 	if (*s++ != 'z')
 		return "an unknown augmentation";
 	cie->sized = true;
 	len = cursor_uleb(c);
-	data.p = cursor_bytes(c, len);
+	data = (struct cursor){ .p = cursor_bytes(c, len) };
+	data.end = c->p;
 	if (!data.p)
 		return "augmentation data beyond their entry";
-	data.end = data.p + len;
-	data.bad = false;
 	for (; *s; s++) {
 		switch (*s) {
 		case 'S':
@@ -112,7 +96,7 @@ static const char *cie_augmentation(struct cfi_cie *cie, struct cursor *c,
 		case 'L':
 			cursor_fixed(&data, 1);
 			break;
-		case 'P': /* wherever it leads: only its length counts */
+		case 'P': /* only its length matters */
 			len = cursor_fixed(&data, 1);
 			if (!symbolizer_cfi_pointer(&data, len & 0x0f, 0,
 						    &skipped))
@@ -128,7 +112,7 @@ static const char *cie_augmentation(struct cfi_cie *cie, struct cursor *c,
 	return data.bad ? "augmentation data that are cut off" : NULL;
 }
 
-/* The fields before the instructions. */
+/* Reads the fields before the instructions. NULL, or what is wrong. */
 static const char *cie_head(struct cfi_cie *cie, struct cursor *c, bool eh)
 {
 	uint8_t version = (uint8_t)cursor_fixed(c, 1);
@@ -142,7 +126,7 @@ static const char *cie_head(struct cfi_cie *cie, struct cursor *c, bool eh)
 		return "an augmentation that does not end";
 	c->p += end - string + 1;
 	if (strcmp(string, "eh") == 0)
-		cursor_fixed(c, 8);
+		cursor_fixed(c, 8); /* a pointer */
 	if (version == 4 &&
 	    (cursor_fixed(c, 1) != 8 || cursor_fixed(c, 1) != 0))
 		return "addresses that are not of 64 bits";
@@ -176,8 +160,8 @@ static const char *cie_parse(struct reader *r, struct cfi_cie *cie,
 }
 
 /*
- * The entry at 'pos' as far as its length and its mark, what it is in *id. Not
- * past the end of the section. NULL, or what is wrong.
+ * Reads the length of the entry at 'pos', and its first field into *id. NULL, or
+ * what is wrong. The bytes at 'p' end 20 bytes on, or with the section.
  */
 static const char *entry_head(const struct reader *r, const uint8_t *p,
 			      uint64_t pos, struct entry *e, uint64_t *id)
@@ -196,7 +180,8 @@ static const char *entry_head(const struct reader *r, const uint8_t *p,
 	if (e->len == 0)
 		return NULL;
 	/* Of 32 bits also in the wide form of .eh_frame, LSB 10.6.1.1. */
-	*id = cursor_fixed(&c, e->wide && !r->s->eh ? 8 : 4);
+	e->id_len = e->wide && !r->s->eh ? 8 : 4;
+	*id = cursor_fixed(&c, e->id_len);
 	if (c.bad || (uint64_t)(c.p - p) > e->body - pos + e->len)
 		return "an entry too short to be one";
 	return NULL;
@@ -211,7 +196,7 @@ static bool is_cie(const struct reader *r, const struct entry *e, uint64_t id)
 
 static void cie_load(struct reader *r, struct cfi_cie *cie, uint64_t pos)
 {
-	size_t len = (size_t)MIN((uint64_t)CFI_CIE_MAX, r->size - pos), skip;
+	size_t len = (size_t)MIN((uint64_t)CFI_CIE_MAX, r->size - pos), head;
 	uint8_t buf[CFI_CIE_MAX];
 	struct entry e;
 	uint64_t id;
@@ -222,23 +207,23 @@ static void cie_load(struct reader *r, struct cfi_cie *cie, uint64_t pos)
 	if (r->err)
 		return;
 	cie->damage = entry_head(r, buf, pos, &e, &id);
-	skip = (size_t)(e.body - pos) + (e.wide && !r->s->eh ? 8 : 4);
 	if (cie->damage)
 		return;
+	head = (size_t)(e.body - pos);
 	if (e.len == 0 || !is_cie(r, &e, id))
 		cie->damage = "a function whose common entry is none";
-	else if (e.body - pos + e.len > len)
+	else if (head + e.len > len)
 		cie->damage = "a common entry of no sensible length";
 	else
-		cie->damage = cie_parse(r, cie, buf + skip,
-					(size_t)(e.body - pos + e.len) - skip);
+		cie->damage = cie_parse(r, cie, buf + head + e.id_len,
+					(size_t)e.len - e.id_len);
 }
 
 static const struct cfi_cie *cie_get(struct reader *r, uint64_t pos)
 {
 	struct cfi_cie *cie = &r->cies[hash_u64(pos) % CFI_CIES];
 
-	/* The first entry is at 0: a free place must not look like it. */
+	/* Offset 0 is that of the first entry, and of free places. */
 	if (cie->offset != pos || (!cie->data_align && !cie->damage))
 		cie_load(r, cie, pos);
 	return cie;
@@ -246,12 +231,12 @@ static const struct cfi_cie *cie_get(struct reader *r, uint64_t pos)
 
 /* --- functions ------------------------------------------------------------- */
 
-/* Its addresses. NULL, or what is wrong. */
+/* Reads the addresses of a function. NULL, or what is wrong. */
 static const char *fde_range(struct reader *r, const struct cfi_cie *cie,
 			     struct cursor *c, uint64_t at, uint64_t *start,
 			     uint64_t *end)
 {
-	/* A length is of the same size, unsigned, and relative to nothing. */
+	/* A length has the same size, is unsigned and absolute. */
 	uint8_t length = cie->encoding & 0x07;
 
 	if (!symbolizer_cfi_pointer(c, cie->encoding, at, start) ||
@@ -267,14 +252,17 @@ static const char *fde_range(struct reader *r, const struct cfi_cie *cie,
 static const char *fde_parse(struct reader *r, const struct cfi_cie *cie,
 			     const uint8_t *body, const struct entry *e)
 {
-	size_t skip = e->wide && !r->s->eh ? 8 : 4;
-	struct cfi_run run = { .cie = cie, .b = r->b, .state = cie->init };
-	const char *bad;
+	struct cfi_run run = {
+		.cie = cie,
+		.c = { body + e->id_len, body + e->len, false },
+		.state = cie->init,
+		.at = r->s->vaddr + e->body,
+		.mark = body,
+		.b = r->b,
+	};
+	const char *bad = fde_range(r, cie, &run.c, run.at + e->id_len,
+				    &run.loc, &run.end);
 
-	run.c = (struct cursor){ body + skip, body + e->len, false };
-	run.mark = body;
-	run.at = r->s->vaddr + e->body;
-	bad = fde_range(r, cie, &run.c, run.at + skip, &run.loc, &run.end);
 	if (bad)
 		return bad;
 	if (!symbolizer_rows_func(r->b, run.loc, run.end, &r->err)) {
@@ -290,71 +278,62 @@ static const char *fde_parse(struct reader *r, const struct cfi_cie *cie,
 	return symbolizer_cfi_run(&run, &r->b->exprs, &r->err);
 }
 
-static void cfi_read_fde(struct reader *r, const struct entry *e, uint64_t id)
+/* *pos: of what is wrong, if anything. */
+static const char *cfi_read_fde(struct reader *r, const struct entry *e,
+				uint64_t id, uint64_t *pos)
 {
 	uint64_t at = r->s->eh ? e->body - id : id;
 	const struct cfi_cie *cie;
 	const uint8_t *body;
-	const char *bad;
 
 	r->functions++;
 	/* The difference may wrap: then it is large. */
-	if (at >= r->size) {
-		cfi_note(r, e->pos, "a function whose common entry is none");
-		return;
-	}
+	if (at >= r->size)
+		return "a function whose common entry is none";
 	cie = cie_get(r, at);
 	if (r->err)
-		return;
+		return NULL;
 	if (cie->damage) {
-		cfi_note(r, at, cie->damage);
-		return;
+		*pos = at;
+		return cie->damage;
 	}
-	if (e->len > CFI_ENTRY_MAX) {
-		cfi_note(r, e->pos, "an entry of no sensible length");
-		return;
-	}
+	if (e->len > CFI_ENTRY_MAX)
+		return "an entry of no sensible length";
 	body = cfi_window(r, e->body, (size_t)e->len);
-	if (!body)
-		return;
-	bad = fde_parse(r, cie, body, e);
-	if (bad)
-		cfi_note(r, e->pos, bad);
+	return body ? fde_parse(r, cie, body, e) : NULL;
 }
 
 /* --- a section ------------------------------------------------------------- */
-
-/* Where only the number of functions is known, so does the end. */
-static bool is_end(const struct reader *r)
-{
-	return r->s->functions && r->functions >= r->s->functions;
-}
 
 static void read_entries(struct reader *r)
 {
 	const uint8_t *p;
 	const char *bad;
 	struct entry e;
-	uint64_t pos, id;
+	uint64_t pos, at, id;
 
 	for (pos = 0; r->size - pos >= 4 && !r->err; pos = e.body + e.len) {
 		p = cfi_window(r, pos, (size_t)MIN(20, r->size - pos));
 		if (!p)
 			return;
+		at = pos;
 		bad = entry_head(r, p, pos, &e, &id);
 		/*
 		 * An entry without length ends the list, LSB 10.6.1.1; but
-		 * linkers leave some in the middle, and the search table of
-		 * .eh_frame_hdr, which others go by, knows what is behind.
+		 * linkers leave some in the middle. If the number of functions
+		 * is known, the end is after that many.
 		 */
-		if (is_end(r) && (bad || e.len == 0))
+		if (r->s->functions && r->functions >= r->s->functions &&
+		    (bad || e.len == 0))
 			return;
 		if (bad) {
-			cfi_note(r, pos, bad);
+			cfi_note(r, at, bad);
 			return;
 		}
 		if (e.len && !is_cie(r, &e, id))
-			cfi_read_fde(r, &e, id);
+			bad = cfi_read_fde(r, &e, id, &at);
+		if (bad)
+			cfi_note(r, at, bad);
 	}
 }
 
@@ -367,9 +346,10 @@ int symbolizer_cfi_read(const struct cfi_section *s,
 	if (s->offset < s->src->size)
 		r.size = MIN(s->size, s->src->size - s->offset);
 	r.cies = calloc(CFI_CIES, sizeof(*r.cies));
-	if (!r.cies)
-		return -ENOMEM;
-	read_entries(&r);
+	r.window = s->src->buf ? NULL : malloc(CFI_ENTRY_MAX);
+	r.err = r.cies && (r.window || s->src->buf) ? 0 : -ENOMEM;
+	if (!r.err)
+		read_entries(&r);
 	if (r.err && r.err != -ENOMEM) {
 		cfi_note(&r, r.pos, "bytes that cannot be read");
 		r.err = 0;

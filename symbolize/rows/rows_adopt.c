@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rows_adopt: bytes of a stranger as a table, see symbolize/symbolize.h. What
- * is asked of them is what symbolizer_rows_end() gives, all of it: then every
- * lookup stays in the piece, whoever made it. Cost: each byte is read once.
+ * rows_adopt: untrusted bytes as a table; see symbolize/symbolize.h. All that
+ * symbolizer_rows_end() guarantees is checked, so that no lookup leaves the
+ * block. Cost: each byte is read once.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "symbolize/rows/rows_table.h"
 
-/* Ended within its room, zero behind, and fit for a terminal. */
+/* NUL-terminated, zero behind, and printable. */
 static bool text_ok(const char *s, size_t cap)
 {
 	size_t len = strnlen(s, cap);
@@ -38,7 +38,7 @@ static bool head_ok(const struct rows_head *h, size_t len)
 	       text_ok(h->section, sizeof(h->section));
 }
 
-/* 'n' runs, none of them empty, each a multiple of 'unit', which fill 'end'. */
+/* Offsets of 'n' runs, not empty, multiples of 'unit'; the last ends at 'end'. */
 static bool starts_ok(const uint32_t *starts, uint32_t n, uint64_t end,
 		      uint32_t unit)
 {
@@ -50,9 +50,9 @@ static bool starts_ok(const uint32_t *starts, uint32_t n, uint64_t end,
 	return true;
 }
 
-/* What may be said of a value, by its 'from'. */
+/* Valid values, by their 'from'. */
 static const struct {
-	bool of_cfa, of_reg; /* whether it may stand there */
+	bool of_cfa, of_reg; /* valid for the CFA, for registers */
 	bool has_reg, has_n;
 } forms[] = {
 	[SYMBOLIZER_SAME] = { false, true, false, false },
@@ -90,7 +90,7 @@ static bool item_ok(const struct symbolizer_rows *t,
 	}
 }
 
-/* The CFA, then registers, ascending; each word as it would be packed here. */
+/* The CFA, then registers, ascending; each item as rows_item_pack() makes it. */
 static bool rule_ok(const struct symbolizer_rows *t, uint32_t i)
 {
 	const uint32_t *word = t->rules + t->rule_starts[i] / sizeof(*word);
@@ -116,15 +116,7 @@ static bool rule_ok(const struct symbolizer_rows *t, uint32_t i)
 	return true;
 }
 
-static bool rules_ok(const struct symbolizer_rows *t)
-{
-	for (uint32_t i = 0; i < t->head->n_rules; i++)
-		if (!rule_ok(t, i))
-			return false;
-	return true;
-}
-
-/* Each page's rows follow those of the one before, and the last has some. */
+/* The pages' first rows ascend, and the last page has rows. */
 static bool pages_ok(const struct symbolizer_rows *t)
 {
 	uint32_t n = t->head->n_pages;
@@ -138,7 +130,7 @@ static bool pages_ok(const struct symbolizer_rows *t)
 	return true;
 }
 
-/* Within a page they ascend; none says what the one before said. */
+/* Rows ascend within a page; neighbours have different rules. */
 static bool rows_ok(const struct symbolizer_rows *t)
 {
 	uint32_t i = 0;
@@ -161,11 +153,15 @@ static bool all_ok(const struct symbolizer_rows *t)
 {
 	const struct rows_head *h = t->head;
 
-	return starts_ok(t->rule_starts, h->n_rules,
-			 h->n_words * (uint64_t)sizeof(uint32_t),
-			 sizeof(uint32_t)) &&
-	       starts_ok(t->expr_starts, h->n_exprs, h->expr_bytes, 1) &&
-	       rules_ok(t) && pages_ok(t) && rows_ok(t);
+	if (!starts_ok(t->rule_starts, h->n_rules,
+		       h->n_words * (uint64_t)sizeof(uint32_t),
+		       sizeof(uint32_t)) ||
+	    !starts_ok(t->expr_starts, h->n_exprs, h->expr_bytes, 1))
+		return false;
+	for (uint32_t i = 0; i < h->n_rules; i++)
+		if (!rule_ok(t, i))
+			return false;
+	return pages_ok(t) && rows_ok(t);
 }
 
 int symbolizer_rows_adopt(const void *map, size_t len,

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rows_overlay: one table laid over another, and which tables are to be laid
- * over which executables; see symbolize/symbolize.h. As AddSynthIntervalData in
- * the OpenTelemetry profiler: what people know better goes before what a file
- * says of itself.
+ * rows_overlay: merges two tables, and keeps the list of tables that users gave
+ * for executables; see symbolize/symbolize.h. Like AddSynthIntervalData in the
+ * OpenTelemetry profiler: these take precedence over the file's own.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,12 +14,12 @@
 
 /* --- one table over another -------------------------------------------------- */
 
-/* A table that is gone through from its front. */
+/* A table being read from its start. */
 struct side {
 	const struct symbolizer_rows *rows;
 	size_t i, n; /* the next row */
 	uint64_t at; /* of the next row; UINT64_MAX: none */
-	uint16_t rule, next; /* that holds, that of the next row */
+	uint16_t rule, next; /* the current one, that of the next row */
 };
 
 static void side_load(struct side *s)
@@ -28,12 +27,6 @@ static void side_load(struct side *s)
 	s->at = UINT64_MAX;
 	if (s->i < s->n)
 		s->next = symbolizer_rows_at(s->rows, s->i, &s->at);
-}
-
-static void side_init(struct side *s, const struct symbolizer_rows *rows)
-{
-	*s = (struct side){ .rows = rows, .n = rows->head->n_rows };
-	side_load(s);
 }
 
 static void side_step(struct side *s, uint64_t at)
@@ -45,7 +38,7 @@ static void side_step(struct side *s, uint64_t at)
 	side_load(s);
 }
 
-/* The rule with its expressions where the new table has them. */
+/* Reads the current rule, and adds its expressions to the new table. */
 static int move_rule(struct symbolizer_rows_build *b, const struct side *s,
 		     struct symbolizer_rule *rule)
 {
@@ -89,7 +82,7 @@ static int rows_overlay_lay(struct symbolizer_rows_build *b, struct side *own,
 	return err;
 }
 
-/* The addresses of a table; false: it has no rows. */
+/* Extends [*lo, *hi] to the addresses of a table; false: it has no rows. */
 static bool rows_overlay_span(const struct symbolizer_rows *t, uint64_t *lo,
 			      uint64_t *hi)
 {
@@ -111,8 +104,9 @@ int symbolizer_rows_overlay(const struct symbolizer_rows *own,
 	struct symbolizer_elf_range all = { 0, UINT64_MAX };
 	struct symbolizer_rows_build b = { .exec = &all, .n_exec = 1 };
 	struct symbolizer_rows_info info;
+	struct side below = { .rows = own, .n = own->head->n_rows };
+	struct side above = { .rows = over, .n = over->head->n_rows };
 	uint64_t lo = UINT64_MAX, hi = 0;
-	struct side below, above;
 	int err = 0;
 
 	symbolizer_rows_info(own, &info);
@@ -120,8 +114,8 @@ int symbolizer_rows_overlay(const struct symbolizer_rows *own,
 	    rows_overlay_span(over, &lo, &hi))
 		b.base = lo & ~0xffffULL;
 	b.text = info.text;
-	side_init(&below, own);
-	side_init(&above, over);
+	side_load(&below);
+	side_load(&above);
 	if (hi > lo && hi - b.base > UINT32_MAX)
 		return -E2BIG;
 	if (hi > lo && symbolizer_rows_func(&b, lo, hi, &err))
@@ -133,7 +127,7 @@ int symbolizer_rows_overlay(const struct symbolizer_rows *own,
 	return err;
 }
 
-/* --- which over which --------------------------------------------------------- */
+/* --- tables by hand ------------------------------------------------------------ */
 
 struct symbolizer_hand {
 	struct symbolizer_hand *next;
@@ -150,13 +144,11 @@ int symbolizer_hand_add(struct symbolizer_hand **list, const uint8_t *id,
 	len = MIN(len, (size_t)SYMBOLIZER_BUILD_ID_MAX);
 	if (len == 0)
 		return -EINVAL;
-	h = calloc(1, sizeof(*h));
+	h = malloc(sizeof(*h));
 	if (!h)
 		return -ENOMEM;
+	*h = (struct symbolizer_hand){ *list, .len = len, .rows = rows };
 	memcpy(h->id, id, len);
-	h->len = len;
-	h->rows = rows;
-	h->next = *list;
 	*list = h;
 	return 0;
 }
@@ -172,40 +164,29 @@ void symbolizer_hand_free(struct symbolizer_hand *list)
 	}
 }
 
-static bool hand_is_for(const struct symbolizer_hand *h,
-			const struct symbolizer_ident *id)
+static bool hand_has_id(const struct symbolizer_hand *h, const uint8_t *id,
+			size_t len)
 {
-	if (h->len == id->build_id_len && !memcmp(h->id, id->build_id, h->len))
-		return true;
-	return h->len == sizeof(id->file_id) &&
-	       !memcmp(h->id, id->file_id, h->len);
-}
-
-/* The rows alone, as if laid over nothing. */
-static int copy_rows(const struct symbolizer_rows *rows,
-		     struct symbolizer_rows **out)
-{
-	return symbolizer_rows_overlay(rows, rows, out);
+	return h->len == len && !memcmp(h->id, id, len);
 }
 
 int symbolizer_hand_apply(const struct symbolizer_hand *list,
 			  const struct symbolizer_ident *id, int err,
 			  struct symbolizer_rows **rows)
 {
-	struct symbolizer_rows *both;
-	int rc;
+	struct symbolizer_rows *own;
 
 	if (err == -ECANCELED || err == -ENOMEM)
 		return err;
-	for (; list; list = list->next)
-		if (hand_is_for(list, id))
-			break;
+	while (list && !hand_has_id(list, id->build_id, id->build_id_len) &&
+	       !hand_has_id(list, id->file_id, sizeof(id->file_id)))
+		list = list->next;
 	if (!list)
 		return err;
-	if (err)
-		return copy_rows(list->rows, rows);
-	rc = symbolizer_rows_overlay(*rows, list->rows, &both);
-	symbolizer_rows_free(*rows);
-	*rows = rc ? NULL : both;
-	return rc;
+	own = err ? NULL : *rows;
+	*rows = NULL;
+	/* A copy, if the file has none. */
+	err = symbolizer_rows_overlay(own ? own : list->rows, list->rows, rows);
+	symbolizer_rows_free(own);
+	return err;
 }
