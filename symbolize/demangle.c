@@ -11,15 +11,12 @@
 #include "symbolize/arch.h"
 #include "symbolize/demangle.h"
 
-/*
- * libiberty itself refuses C++ names of more than 1024 bytes, and more than
- * 2048 levels, unless told to recurse without limit, which nobody here does.
- */
+/* libiberty refuses longer C++ names, and more than 2048 levels. */
 #define MANGLED_MAX 1024
 
 #define OPTIONS (DMGL_PARAMS | DMGL_ANSI)
 
-/* Of the linker: the code of this program, without that of shared libraries. */
+/* From the linker: the code of this program, without shared libraries. */
 extern const char __executable_start[], etext[];
 
 enum demangler {
@@ -29,14 +26,14 @@ enum demangler {
 };
 
 /*
- * The name at hand. Its text has a fixed place, for on_tick() may stop at any
- * time. One for each thread: the kernel's names are demangled in threads too.
+ * The current name of a thread: kernel names are demangled in threads too. The
+ * buffer is static, since on_tick() may stop the demangler at any time.
  */
 static _Thread_local struct {
 	char text[SYMBOLIZER_DEMANGLED_MAX];
 	size_t len;
 	sigjmp_buf stop;
-	volatile sig_atomic_t in; /* enum demangler: whose code runs */
+	volatile sig_atomic_t in; /* the enum demangler that runs */
 	volatile sig_atomic_t ticks; /* of this name */
 	volatile bool cut;
 } now;
@@ -50,15 +47,14 @@ static bool in_this_program(const void *context)
 }
 
 /*
- * The C++ demangler with a callback keeps all it has on the stack, by alloca():
- * left by a jump it leaks nothing, and no lock is held. The Rust demangler calls
- * malloc() and free() for a punycode identifier. libiberty is linked statically
- * and libc is not, so a program counter in this program is not inside of these:
- * otherwise the next tick tries again. A jump may leak that buffer, of 8 KiB at
- * most: by the limit on CPU time the worker can do so 6000 times.
+ * With a callback the C++ demangler allocates by alloca() only, so a jump out of
+ * it leaks nothing and leaves no lock held. The Rust demangler calls malloc() and
+ * free() for a punycode identifier. libiberty is linked statically and libc is
+ * not, so these do not run if the program counter is in this program; else the
+ * next tick tries again. A jump may leak that buffer, of 8 KiB at most; the
+ * worker's limit on CPU time allows for 6000 of them.
  *
- * SA_NODEFER, so that no signal mask has to be restored, which would be a
- * system call.
+ * SA_NODEFER makes restoring the signal mask, a system call, unnecessary.
  */
 static void on_tick(int sig, siginfo_t *info, void *context)
 {
@@ -72,9 +68,10 @@ static void on_tick(int sig, siginfo_t *info, void *context)
 
 int symbolizer_demangle_start(void)
 {
-	struct sigaction sa = { .sa_sigaction = on_tick,
-				.sa_flags =
-					SA_RESTART | SA_NODEFER | SA_SIGINFO };
+	struct sigaction sa = {
+		.sa_sigaction = on_tick,
+		.sa_flags = SA_RESTART | SA_NODEFER | SA_SIGINFO,
+	};
 	const struct timeval tick = { 0, SYMBOLIZER_DEMANGLE_TICK_MS * 1000 };
 	const struct itimerval timer = { tick, tick };
 	sigset_t set;
@@ -99,9 +96,9 @@ static bool has_high_byte(const char *s, size_t len)
 }
 
 /*
- * Too much text is left by a jump, too. The buffer of a punycode identifier is
- * freed after it was printed, in one piece, which is not ASCII: the jump waits
- * for the next piece, so that this leaks nothing.
+ * Too much text ends in a jump, too. The buffer of a punycode identifier is freed
+ * after its only piece, which is not ASCII, was printed: the jump is delayed to
+ * the next piece, so that it leaks nothing.
  */
 static void demangle_collect(const char *s, size_t len, void *arg)
 {
@@ -158,7 +155,7 @@ bool symbolizer_demangle(const char *name, struct strbuf *to,
 
 	if (name[0] != '_' || !is_mangled(name) || strlen(name) > MANGLED_MAX)
 		return false;
-	/* Rust's older names are C++ names too: it goes first. */
+	/* First Rust, whose older names are also C++ names. */
 	if (demangle_run(RUST, name, to, cost) ||
 	    (started && demangle_run(CXX, name, to, cost)))
 		return true;

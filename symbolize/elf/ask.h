@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ask: further files that a file names: its separate debug information and
- * what that shares with others. Who reads a file in the sandboxed worker cannot
- * open anything; it asks, and gets a descriptor or not.
+ * ask: requests for files that a file names: its separate debug information and
+ * what that shares with others. The sandboxed worker cannot open files; it asks
+ * for a descriptor.
  */
 #ifndef SYMBOLIZE_ASK_H
 #define SYMBOLIZE_ASK_H
@@ -13,16 +13,14 @@
 
 struct symbolizer_ask {
 	/*
-	 * A descriptor for reading a regular file, the caller's to close, or
-	 * -errno: -ENOENT, there is none; -EINVAL, no such question. It is
-	 * looked for beneath the configured directories only: by 'build_id'
+	 * A descriptor for reading a regular file, which the caller closes, or
+	 * -errno: -ENOENT, there is none; -EINVAL, an invalid request. The file
+	 * is searched beneath the configured directories only: by 'build_id'
 	 * (len 0: none) in their .build-id, else by 'basename' (NULL: none),
-	 * which has no '/' and is cut from what the file says by the caller.
-	 *
-	 * With 'has_crc' the file has this CRC (as .gnu_debuglink means it);
-	 * one with another is passed over. That it is ELF, and has the build
-	 * id, is for the caller to see, who parses it. May block. Its size
-	 * tells lseek(): in the worker there is no fstat().
+	 * without a '/'. With 'has_crc' only a file with this CRC (as in
+	 * .gnu_debuglink) is returned. The caller checks that it is ELF, and its
+	 * build id. May block. Use lseek() for its size: the worker may not call
+	 * fstat().
 	 */
 	int (*file)(void *arg, const char *basename, const uint8_t *build_id,
 		    size_t len, uint32_t crc, bool has_crc);

@@ -11,16 +11,16 @@
 #define DEBUG_ID_MAX 64 /* bytes of a build id; they have 8, 16 or 20 */
 #define DEBUG_NAME_MAX 256
 
-/* What a file says of its debug file. */
+/* The debug file that a file names. */
 struct clue {
 	uint8_t id[DEBUG_ID_MAX];
 	size_t id_len;
 	char name[DEBUG_NAME_MAX];
 	uint32_t crc;
-	bool link; /* there are name and crc */
+	bool link; /* name and crc are set */
 };
 
-/* A string, its 0, up to three more to a multiple of 4, and the CRC. */
+/* .gnu_debuglink: a string, zeros to a multiple of 4, and the CRC. */
 static void read_link(struct symbolizer_elf *e, struct clue *c)
 {
 	uint64_t limit, at;
@@ -39,7 +39,7 @@ static void read_link(struct symbolizer_elf *e, struct clue *c)
 	if (at + 4 > sh.sh_size ||
 	    symbolizer_src_read(e->src, sh.sh_offset + at, &c->crc, 4))
 		return;
-	/* It is a name, whatever the file says. */
+	/* Only a name may be asked for, not a path. */
 	slash = strrchr(c->name, '/');
 	if (slash)
 		memmove(c->name, slash + 1, strlen(slash));
@@ -47,7 +47,7 @@ static void read_link(struct symbolizer_elf *e, struct clue *c)
 		  strcmp(c->name, "..") != 0;
 }
 
-/* 'must': one that says none will not do. */
+/* 'must': an absent id is not the same. */
 static bool same_id(struct symbolizer_elf *e, const struct clue *c, bool must)
 {
 	uint8_t id[DEBUG_ID_MAX];
@@ -58,13 +58,13 @@ static bool same_id(struct symbolizer_elf *e, const struct clue *c, bool must)
 	return len == c->id_len && !memcmp(id, c->id, len);
 }
 
-/* Takes 'fd' over. */
+/* Opens 'fd', or closes it. */
 static int accept_fd(struct symbolizer_debugfile **dp, int fd,
 		     const struct symbolizer_elf *e, const struct clue *c,
 		     bool by_id)
 {
 	struct symbolizer_debugfile *d = calloc(1, sizeof(*d));
-	off_t size = lseek(fd, 0, SEEK_END); /* fstat() may not be called */
+	off_t size = lseek(fd, 0, SEEK_END); /* fstat() is not allowed */
 	int err;
 
 	if (!d) {
@@ -72,11 +72,8 @@ static int accept_fd(struct symbolizer_debugfile **dp, int fd,
 		return -ENOMEM;
 	}
 	d->fd = fd;
-	err = size < 0 ? -ENOENT : 0;
-	if (!err) {
-		symbolizer_src_fd(&d->src, fd, (uint64_t)size);
-		err = symbolizer_elf_init(&d->elf, &d->src);
-	}
+	symbolizer_src_fd(&d->src, fd, size < 0 ? 0 : (uint64_t)size);
+	err = symbolizer_elf_init(&d->elf, &d->src);
 	if (!err && (d->elf.machine != e->machine || d->elf.is64 != e->is64 ||
 		     !same_id(&d->elf, c, by_id)))
 		err = -ENOENT;

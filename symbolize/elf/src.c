@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* src: reading bytes of a hostile file, see symbolize/elf/elf.h. */
+/* src: bytes of an untrusted file; see symbolize/elf/elf.h. */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -21,13 +21,13 @@ void symbolizer_src_fd(struct symbolizer_src *src, int fd, uint64_t size)
 {
 	src->buf = NULL;
 	src->fd = fd;
-	/* Beyond that pread() has no offsets. */
+	/* The largest offset of pread(). */
 	src->size = MIN(size, (uint64_t)INT64_MAX);
 	src->cache_off = 0;
 	src->cache_len = 0;
 }
 
-/* Up to 'len' bytes, as many as are there. */
+/* Reads 'len' bytes, or up to the end of the file; how many, or -errno. */
 static ssize_t src_pread(const struct symbolizer_src *src, uint64_t off,
 			 uint8_t *dst, size_t len)
 {
@@ -47,16 +47,6 @@ static ssize_t src_pread(const struct symbolizer_src *src, uint64_t off,
 	return (ssize_t)got;
 }
 
-static int src_fill(struct symbolizer_src *src, uint64_t off)
-{
-	size_t len = (size_t)MIN(sizeof(src->cache), src->size - off);
-	ssize_t n = src_pread(src, off, src->cache, len);
-
-	src->cache_off = off;
-	src->cache_len = n < 0 ? 0 : (size_t)n;
-	return n < 0 ? (int)n : 0;
-}
-
 static bool src_cached(const struct symbolizer_src *src, uint64_t off,
 		       size_t len)
 {
@@ -69,7 +59,6 @@ int symbolizer_src_read(struct symbolizer_src *src, uint64_t off, void *dst,
 			size_t len)
 {
 	ssize_t n;
-	int err;
 
 	if (off > src->size || len > src->size - off)
 		return -ENODATA;
@@ -84,11 +73,14 @@ int symbolizer_src_read(struct symbolizer_src *src, uint64_t off, void *dst,
 		return (size_t)n == len ? 0 : -ENODATA;
 	}
 	if (!src_cached(src, off, len)) {
-		err = src_fill(src, off);
-		if (err)
-			return err;
-		if (!src_cached(src, off, len))
-			return -ENODATA; /* shrunk meanwhile */
+		n = src_pread(src, off, src->cache,
+			      MIN(sizeof(src->cache), src->size - off));
+		src->cache_off = off;
+		src->cache_len = (size_t)MAX(n, 0);
+		if (n < 0)
+			return (int)n;
+		if (len > src->cache_len)
+			return -ENODATA; /* it shrank */
 	}
 	memcpy(dst, src->cache + (off - src->cache_off), len);
 	return 0;

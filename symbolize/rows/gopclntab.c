@@ -18,12 +18,21 @@
 #define FLAG_TOP_FRAME 1
 #define FLAG_SP_WRITE 2
 
+enum {
+	LIST,
+	FUNC,
+	PCS,
+	NAME,
+	CODE,
+	WINDOWS
+};
+
 /* The table being read, with a window into each of its parts. */
 struct reader {
 	struct gopclntab g;
 	struct symbolizer_rows_build *b;
 	struct symbolizer_rows_info *info;
-	struct symbolizer_src list, func, pcs, name, code;
+	struct symbolizer_src src[WINDOWS];
 	uint64_t steps; /* of pc tables so far */
 	int err;
 };
@@ -45,18 +54,14 @@ static void gopclntab_note(struct reader *r, uint64_t at, const char *what)
 /* --- one function ---------------------------------------------------------- */
 
 /*
- * Functions without a caller. Go 1.17 and later mark them, except for those that
- * the kernel starts; the other names are for older versions.
+ * Functions without a caller, and functions that switch stacks. Go 1.17 and later
+ * mark them, except for those that the kernel starts. They mark the first one of
+ * a signal handler as a root, but what it interrupted is on another stack.
  */
 static const char *const root_names[] = {
 	ARCH_GO_ROOTS,	  "runtime.clone",  "runtime.goexit",
 	"runtime.mstart", "runtime.rt0_go", NULL,
 };
-
-/*
- * Functions that switch stacks, marked by the same versions. They mark the first
- * function of a signal handler as a root, but it interrupted another stack.
- */
 static const char *const switch_names[] = {
 	"gogo",
 	"runtime.asmcgocall",
@@ -72,10 +77,9 @@ static const char *const switch_names[] = {
 
 static bool is_one_of(const char *const *names, const char *name)
 {
-	for (; *names; names++)
-		if (!strcmp(*names, name))
-			return true;
-	return false;
+	while (*names && strcmp(*names, name) != 0)
+		names++;
+	return *names;
 }
 
 /* Sets the kind of a function by its name and flags. */
@@ -85,11 +89,11 @@ static void name_func(struct reader *r, struct func *f, uint8_t flag)
 	char name[32];
 	uint32_t at;
 
-	if (!symbolizer_gopclntab_at(&r->g, &r->func,
+	if (!symbolizer_gopclntab_at(&r->g, &r->src[FUNC],
 				     f->at + r->g.format->pc_size, &at, 4) ||
 	    at > r->g.size - r->g.names ||
-	    symbolizer_src_string(&r->name, r->g.off + r->g.names + at, limit,
-				  name, sizeof(name)) < 0)
+	    symbolizer_src_string(&r->src[NAME], r->g.off + r->g.names + at,
+				  limit, name, sizeof(name)) < 0)
 		*name = '\0';
 	/* It leaves a frame with a return address on both of its stacks. */
 	if (!strcmp(name, "runtime.cgocallback"))
@@ -107,33 +111,31 @@ static bool func_read(struct reader *r, uint64_t i, struct func *f)
 {
 	const struct gopclntab_format *format = r->g.format;
 	uint64_t list = r->g.funcs + i * 2 * format->pc_size;
-	uint64_t pc = 0, next = 0, at = 0;
+	uint64_t word[3] = { 0 }; /* address, place, address of the next one */
 	uint8_t flag = 0;
 
-	if (!symbolizer_gopclntab_at(&r->g, &r->list, list, &pc,
-				     format->pc_size) ||
-	    !symbolizer_gopclntab_at(&r->g, &r->list, list + format->pc_size,
-				     &at, format->pc_size) ||
-	    !symbolizer_gopclntab_at(&r->g, &r->list,
-				     list + 2 * format->pc_size, &next,
-				     format->pc_size)) {
+	for (size_t k = 0; k < ARRAY_SIZE(word); k++) {
+		if (symbolizer_gopclntab_at(&r->g, &r->src[LIST],
+					    list + k * format->pc_size,
+					    &word[k], format->pc_size))
+			continue;
 		gopclntab_note(r, list, "a list of functions that is cut off");
 		return false;
 	}
-	f->at = r->g.func_base + at;
-	f->start = r->g.text + pc;
-	f->end = r->g.text + next;
-	if (next < pc || f->end < f->start) {
+	f->start = r->g.text + word[0];
+	f->at = r->g.func_base + word[1];
+	f->end = r->g.text + word[2];
+	if (word[2] < word[0] || f->end < f->start) {
 		gopclntab_note(r, list, "functions that go backwards");
 		return false;
 	}
-	if (at > r->g.size ||
-	    !symbolizer_gopclntab_at(&r->g, &r->func,
+	if (word[1] > r->g.size ||
+	    !symbolizer_gopclntab_at(&r->g, &r->src[FUNC],
 				     f->at + format->pc_size + 12, &f->pcs,
 				     4) ||
 	    (format->flag_at &&
-	     !symbolizer_gopclntab_at(&r->g, &r->func, f->at + format->flag_at,
-				      &flag, 1))) {
+	     !symbolizer_gopclntab_at(&r->g, &r->src[FUNC],
+				      f->at + format->flag_at, &flag, 1))) {
 		gopclntab_note(r, list,
 			       "a function that leads beyond its table");
 		return false;
@@ -154,7 +156,7 @@ static int read_step(struct reader *r, uint64_t *at, uint64_t end, bool first,
 	struct cursor c = { buf, buf + len, false };
 	const uint8_t *second;
 
-	if (!symbolizer_gopclntab_at(&r->g, &r->pcs, *at, buf, len))
+	if (!symbolizer_gopclntab_at(&r->g, &r->src[PCS], *at, buf, len))
 		return -1;
 	*step = (uint32_t)cursor_uleb(&c);
 	second = c.p;
@@ -208,7 +210,8 @@ static const char *gopclntab_walk(struct reader *r, const struct func *f,
 		if (++r->steps > PCS_STEPS_MAX)
 			return "more pcs than a table holds";
 		if (delta > 0 && !saved)
-			saved = arch_go_fp_saved(r->g.e, &r->code, loc, delta);
+			saved = arch_go_fp_saved(r->g.e, &r->src[CODE], loc,
+						 delta);
 		r->err = add_row(r, f, loc, delta, delta > 0 && saved <= loc);
 		if (!r->err && delta > 0 && saved > loc && saved < next)
 			r->err = add_row(r, f, saved, delta, true);
@@ -240,28 +243,12 @@ static void add_func(struct reader *r, const struct func *f)
 
 /* --- the table ------------------------------------------------------------- */
 
-/* Another window into the same bytes. */
-static void gopclntab_window(struct symbolizer_src *to,
-			     const struct symbolizer_src *from)
-{
-	if (from->buf)
-		symbolizer_src_mem(to, from->buf, (size_t)from->size);
-	else
-		symbolizer_src_fd(to, from->fd, from->size);
-}
-
-static int read_table(struct reader *r, const char *damage)
+static int read_table(struct reader *r)
 {
 	struct func f;
 
-	if (damage) {
-		gopclntab_note(r, 0, damage);
-		return 0;
-	}
 	for (uint64_t i = 0; i < r->g.n_funcs && !r->err; i++) {
-		if (!func_read(r, i, &f))
-			break;
-		if (r->steps > PCS_STEPS_MAX)
+		if (!func_read(r, i, &f) || r->steps > PCS_STEPS_MAX)
 			break;
 		add_func(r, &f);
 	}
@@ -274,21 +261,26 @@ int symbolizer_gopclntab_read(struct symbolizer_elf *e,
 {
 	struct reader *r = calloc(1, sizeof(*r)); /* 40 KiB of windows */
 	const char *damage;
+	bool found;
 	int err = 0;
 
 	if (!r)
 		return -ENOMEM;
 	r->b = b;
 	r->info = info;
-	if (symbolizer_gopclntab_find(&r->g, e, &damage)) {
-		*any = true;
-		gopclntab_window(&r->list, e->src);
-		gopclntab_window(&r->func, e->src);
-		gopclntab_window(&r->pcs, e->src);
-		gopclntab_window(&r->name, e->src);
-		gopclntab_window(&r->code, e->src);
-		err = read_table(r, damage);
+	found = symbolizer_gopclntab_find(&r->g, e, &damage);
+	*any |= found;
+	if (damage)
+		gopclntab_note(r, 0, damage);
+	for (size_t i = 0; i < WINDOWS; i++) {
+		if (e->src->buf)
+			symbolizer_src_mem(&r->src[i], e->src->buf,
+					   (size_t)e->src->size);
+		else
+			symbolizer_src_fd(&r->src[i], e->src->fd, e->src->size);
 	}
+	if (found && !damage)
+		err = read_table(r);
 	free(r);
 	return err;
 }

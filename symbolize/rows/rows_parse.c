@@ -12,6 +12,8 @@
 #define PARSE_EXPR_MAX 4096
 #define PARSE_SPAN_MAX UINT32_MAX
 
+#define PARSE_LOSSY "a short form; --full prints what it stands for"
+
 struct word {
 	const char *p;
 	size_t len;
@@ -178,12 +180,6 @@ static int parse_reg(struct parser *x, struct word w,
 	return 0;
 }
 
-static int rows_parse_lossy(struct parser *x, const struct word *w)
-{
-	return rows_parse_bad(x, w->p,
-			      "a short form; --full prints what it stands for");
-}
-
 static int parse_value(struct parser *x, struct word w,
 		       struct symbolizer_value *v)
 {
@@ -199,7 +195,7 @@ static int parse_value(struct parser *x, struct word w,
 			return 0;
 	}
 	if (rows_word_is(&w, "expr"))
-		return rows_parse_lossy(x, &w);
+		return rows_parse_bad(x, at, PARSE_LOSSY);
 	for (size_t i = 0; i < ARRAY_SIZE(prefixed); i++) {
 		v->from = prefixed[i];
 		if (!rows_parse_take(&w, symbolizer_rows_words[v->from]))
@@ -238,7 +234,7 @@ static int parse_cfa(struct parser *x, struct word w,
 
 	if (rows_word_is(&w, "sig") || rows_word_is(&w, "deref") ||
 	    rows_word_is(&w, "expr"))
-		return rows_parse_lossy(x, &w);
+		return rows_parse_bad(x, w.p, PARSE_LOSSY);
 	rule->signal = rows_parse_take(&w, "sig:");
 	if (rows_parse_take(&w, "plt"))
 		return parse_plt(x, w, v);
