@@ -32,8 +32,6 @@ struct symbolizer_src;
 /* The program counter in a signal handler's third argument. */
 uintptr_t arch_signal_pc(const void *context);
 
-/* --- rules of single frames ------------------------------------------------- */
-
 /* Sets the registers that have a rule where CFI gives none. */
 void arch_rule_default(struct symbolizer_rule *rule);
 /* The address that a signal handler returns to, on the kernel's rt_sigframe. */
@@ -50,8 +48,6 @@ void arch_rule_frame(struct symbolizer_rule *rule, int32_t size, bool fp_saved);
 uint64_t arch_go_fp_saved(struct symbolizer_elf *e, struct symbolizer_src *code,
 			  uint64_t loc, int32_t size);
 
-/* --- PLT -------------------------------------------------------------------- */
-
 /* Whether an expression is the CFA of a lazy PLT stub; *n as in SYMBOLIZER_PLT. */
 bool arch_plt_expr(const uint8_t *expr, size_t len, int32_t *n);
 /*
@@ -59,8 +55,6 @@ bool arch_plt_expr(const uint8_t *expr, size_t len, int32_t *n);
  * the slot it jumps through; 0: no stub.
  */
 size_t arch_plt_stub(const uint8_t *code, uint64_t at, uint64_t *slot);
-
-/* --- well-known code without CFI -------------------------------------------- */
 
 /* Whether 8 bytes of code begin a process, not a library's first function. */
 bool arch_is_start(const uint8_t *code);

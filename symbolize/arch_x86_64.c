@@ -145,17 +145,12 @@ bool arch_is_start(const uint8_t *code)
 	return code[i] == 0x31 && code[i + 1] == 0xed; /* xor %ebp, %ebp */
 }
 
-static uint64_t branch_target(const uint8_t *code, uint64_t at)
+bool arch_branch(const uint8_t *code, uint64_t at, uint64_t *to)
 {
 	int32_t rel;
 
 	memcpy(&rel, code + 1, sizeof(rel));
-	return at + 5 + (uint64_t)(int64_t)rel;
-}
-
-bool arch_branch(const uint8_t *code, uint64_t at, uint64_t *to)
-{
-	*to = branch_target(code, at);
+	*to = at + 5 + (uint64_t)(int64_t)rel;
 	return code[0] == 0xe8 || code[0] == 0xe9;
 }
 
@@ -172,17 +167,18 @@ static bool is_indirect_call(const uint8_t *p)
 static size_t is_last_call(const struct arch_exits *exits, const uint8_t *p,
 			   uint64_t at)
 {
-	uint64_t to = branch_target(p, at);
-	bool thread = !exits->any && to == exits->thread_exit;
+	bool thread, mov = p[-2] == 0x89 && p[-1] == 0xc7;
+	uint64_t to;
 
+	arch_branch(p, at, &to);
+	thread = !exits->any && to == exits->thread_exit;
 	if (!exits->any && to != exits->exit && !thread)
 		return 0;
 	/* mov %eax, %edi; in a thread mov %rax, %rdi or movslq %eax, %rdi */
-	if (!thread && p[-2] == 0x89 && p[-1] == 0xc7 && p[-3] != 0x48)
+	if (!thread && mov && p[-3] != 0x48)
 		return is_indirect_call(p - 4) ? 4 : 0;
 	if (thread && p[-3] == 0x48 &&
-	    ((p[-2] == 0x89 && p[-1] == 0xc7) ||
-	     (p[-2] == 0x63 && p[-1] == 0xf8)))
+	    (mov || (p[-2] == 0x63 && p[-1] == 0xf8)))
 		return is_indirect_call(p - 5) ? 5 : 0;
 	return 0;
 }

@@ -91,7 +91,6 @@ int symbolizer_elf_shdr(struct symbolizer_elf *e, uint64_t i, Elf64_Shdr *sh)
 		.sh_offset = s.sh_offset,
 		.sh_size = s.sh_size,
 		.sh_link = s.sh_link,
-		.sh_info = s.sh_info,
 		.sh_addralign = s.sh_addralign,
 		.sh_entsize = s.sh_entsize,
 	};
@@ -110,7 +109,6 @@ int symbolizer_elf_sym(struct symbolizer_elf *e,
 	*sym = (Elf64_Sym){
 		.st_name = s.st_name,
 		.st_info = s.st_info,
-		.st_other = s.st_other,
 		.st_shndx = s.st_shndx,
 		.st_value = s.st_value,
 		.st_size = s.st_size,
@@ -177,7 +175,6 @@ bool symbolizer_elf_dynamic(struct symbolizer_elf *e, int64_t tag,
 
 static int elf_loads(struct symbolizer_elf *e)
 {
-	struct symbolizer_elf_load *l;
 	Elf64_Phdr ph;
 
 	e->loads = calloc(MIN(e->phnum, ELF_LOADS_MAX), sizeof(*e->loads));
@@ -197,12 +194,13 @@ static int elf_loads(struct symbolizer_elf *e)
 			e->damaged = true;
 			continue;
 		}
-		l = &e->loads[e->n_loads++];
-		l->vaddr = ph.p_vaddr;
-		l->offset = ph.p_offset;
-		l->size = ph.p_filesz;
-		l->exec = ph.p_flags & PF_X;
-		l->write = ph.p_flags & PF_W;
+		e->loads[e->n_loads++] = (struct symbolizer_elf_load){
+			.vaddr = ph.p_vaddr,
+			.offset = ph.p_offset,
+			.size = ph.p_filesz,
+			.exec = ph.p_flags & PF_X,
+			.write = ph.p_flags & PF_W,
+		};
 	}
 	return 0;
 }

@@ -12,7 +12,7 @@
 #define PLT_RELS_MAX (1U << 20)
 
 struct stub {
-	uint64_t slot; /* where its jump reads the target */
+	uint64_t slot; /* that it jumps through */
 	uint64_t start, end;
 };
 
@@ -20,14 +20,6 @@ struct stubs {
 	struct stub *v;
 	size_t n, cap;
 };
-
-static int stubs_add(struct stubs *s, const struct stub *stub)
-{
-	if (VECTOR_ROOM(s->v, s->n, s->cap))
-		return -ENOMEM;
-	s->v[s->n++] = *stub;
-	return 0;
-}
 
 static int stubs_scan(struct symbolizer_elf *e, struct stubs *s,
 		      const struct symbolizer_elf_range *plt)
@@ -48,8 +40,11 @@ static int stubs_scan(struct symbolizer_elf *e, struct stubs *s,
 		end = at + (len ? len : ARCH_PLT_ALIGN);
 		stub.start = at;
 		stub.end = MIN(end, plt->end);
-		if (len && stubs_add(s, &stub))
+		if (!len)
+			continue;
+		if (VECTOR_ROOM(s->v, s->n, s->cap))
 			return -ENOMEM;
+		s->v[s->n++] = stub;
 	}
 	return 0;
 }
@@ -61,14 +56,6 @@ static int cmp_stub(const void *a, const void *b)
 	return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
-static size_t stubs_first(const struct stubs *s, uint64_t slot)
-{
-	size_t i;
-
-	VECTOR_SEARCH(i, s->n, s->v[i].slot < slot);
-	return i;
-}
-
 static int stubs_match(struct symbolizer_elf *e, const struct stubs *s,
 		       const struct symbolizer_elf_rels *rels,
 		       symbolizer_plt_fn fn, void *arg)
@@ -77,6 +64,7 @@ static int stubs_match(struct symbolizer_elf *e, const struct stubs *s,
 	uint64_t slot;
 	uint32_t symbol;
 	Elf64_Sym sym;
+	size_t k;
 	int err;
 
 	for (uint64_t i = 0; i < MIN(rels->count, PLT_RELS_MAX); i++) {
@@ -84,8 +72,8 @@ static int stubs_match(struct symbolizer_elf *e, const struct stubs *s,
 			return 0;
 		if (symbol == 0 || symbol >= tab->count)
 			continue;
-		for (size_t k = stubs_first(s, slot);
-		     k < s->n && s->v[k].slot == slot; k++) {
+		VECTOR_SEARCH(k, s->n, s->v[k].slot < slot);
+		for (; k < s->n && s->v[k].slot == slot; k++) {
 			if (symbolizer_elf_sym(e, tab, symbol, &sym) ||
 			    sym.st_name == 0 || sym.st_name >= tab->str_size)
 				break;

@@ -196,13 +196,6 @@ static bool has_pair(struct machine *m)
 	return false;
 }
 
-/* A new register replaces an expression. */
-static void set_cfa_register(struct machine *m, uint64_t reg)
-{
-	if (has_pair(m))
-		set_cfa(m, reg, m->r->state.pair.n);
-}
-
 /* A new offset does not replace an expression. */
 static void set_cfa_offset(struct machine *m, int64_t n)
 {
@@ -225,22 +218,6 @@ static void cfi_restore(struct machine *m, uint64_t reg)
 
 	if (v)
 		*v = m->r->cie->init.rule.regs[reg];
-}
-
-static void cfi_remember(struct machine *m)
-{
-	if (m->depth == RUN_STATES_MAX)
-		cfi_damage(m, "too many states to remember");
-	else
-		m->states[m->depth++] = m->r->state;
-}
-
-static void restore_state(struct machine *m)
-{
-	if (m->depth == 0)
-		cfi_damage(m, "a state that was not remembered");
-	else
-		m->r->state = m->states[--m->depth];
 }
 
 /* The value of an expression as a plain rule, or as SYMBOLIZER_EXPR. */
@@ -318,10 +295,16 @@ static bool run_whole(struct machine *m, uint8_t op)
 		cfi_advance(m, cursor_fixed(c, 1U << (op - CFA_ADVANCE_LOC1)));
 		return true;
 	case CFA_REMEMBER_STATE:
-		cfi_remember(m);
+		if (m->depth == RUN_STATES_MAX)
+			cfi_damage(m, "too many states to remember");
+		else
+			m->states[m->depth++] = m->r->state;
 		return true;
 	case CFA_RESTORE_STATE:
-		restore_state(m);
+		if (m->depth == 0)
+			cfi_damage(m, "a state that was not remembered");
+		else
+			m->r->state = m->states[--m->depth];
 		return true;
 	case CFA_DEF_CFA_OFFSET:
 		set_cfa_offset(m, (int64_t)cursor_uleb(c));
@@ -381,7 +364,9 @@ static void run_register(struct machine *m, uint8_t op, uint64_t reg)
 
 	switch (op) {
 	case CFA_DEF_CFA_REGISTER:
-		set_cfa_register(m, reg);
+		/* It replaces an expression. */
+		if (has_pair(m))
+			set_cfa(m, reg, m->r->state.pair.n);
 		return;
 	case CFA_RESTORE_EXTENDED:
 		cfi_restore(m, reg);

@@ -30,6 +30,7 @@ struct gopclntab {
 	uint64_t off, size; /* in the file; at least a header */
 	uint64_t vaddr;
 	uint64_t n_funcs;
+	uint64_t first, end; /* of the functions' addresses, without 'text' */
 	/* From the start: list of functions, base of their places, pcs, names. */
 	uint64_t funcs, func_base, pcs, names;
 	uint64_t text; /* added to addresses of 4 bytes */

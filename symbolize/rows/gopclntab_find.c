@@ -71,7 +71,6 @@ static bool pc_at(const struct gopclntab *g, uint64_t i, uint64_t *pc)
 static bool read_header(struct gopclntab *g)
 {
 	uint8_t head[8];
-	uint64_t end;
 
 	if (!symbolizer_gopclntab_at(g, g->e->src, 0, head, sizeof(head)))
 		return false;
@@ -85,30 +84,25 @@ static bool read_header(struct gopclntab *g)
 		return false;
 	g->func_base = g->format->funcs_at ? g->funcs : 0;
 	return g->names < g->size && g->pcs < g->size && g->funcs < g->size &&
-	       pc_at(g, g->n_funcs, &end);
+	       pc_at(g, 0, &g->first) && pc_at(g, g->n_funcs, &g->end);
 }
 
 /* --- the start of the text ------------------------------------------------- */
 
 static bool gopclntab_text_fits(const struct gopclntab *g, uint64_t text)
 {
-	uint64_t first, end;
-
-	return pc_at(g, 0, &first) && pc_at(g, g->n_funcs, &end) &&
-	       first < end && text && symbolizer_elf_exec(g->e, text + first) &&
-	       symbolizer_elf_exec(g->e, text + end - 1);
+	return g->first < g->end && text &&
+	       symbolizer_elf_exec(g->e, text + g->first) &&
+	       symbolizer_elf_exec(g->e, text + g->end - 1);
 }
 
 /* Whether these two members of moduledata belong to this table. */
 static bool module_fits(struct gopclntab *g, uint64_t minpc, uint64_t maxpc)
 {
-	uint64_t first, end;
-
-	if (!pc_at(g, 0, &first) || !pc_at(g, g->n_funcs, &end) ||
-	    maxpc - minpc != end - first ||
-	    !gopclntab_text_fits(g, minpc - first))
+	if (maxpc - minpc != g->end - g->first ||
+	    !gopclntab_text_fits(g, minpc - g->first))
 		return false;
-	g->text = minpc - first;
+	g->text = minpc - g->first;
 	return true;
 }
 

@@ -19,8 +19,8 @@ uint64_t symbolizer_rows_size(const struct rows_head *h)
 void symbolizer_rows_lay(struct symbolizer_rows *t, const struct rows_head *h)
 {
 	t->head = h;
-	t->rules = (const uint32_t *)(h + 1);
-	t->rule_starts = t->rules + h->n_words;
+	t->rules = (const struct rows_word *)(h + 1);
+	t->rule_starts = (const uint32_t *)(t->rules + h->n_words);
 	t->expr_starts = t->rule_starts + h->n_rules + 1;
 	t->pages = t->expr_starts + h->n_exprs + 1;
 	t->rows = (const void *)(t->pages + h->n_pages + 1);
@@ -90,7 +90,7 @@ uint16_t symbolizer_rows_at(const struct symbolizer_rows *rows, size_t i,
 void symbolizer_rows_rule(const struct symbolizer_rows *rows, uint16_t id,
 			  struct symbolizer_rule *out)
 {
-	const uint32_t *word, *end;
+	const struct rows_word *word, *end;
 	struct rows_item item;
 
 	memset(out, 0, sizeof(*out));

@@ -46,14 +46,14 @@ struct symbolizer_rows_build {
 	size_t n_funcs, cap_funcs;
 	size_t n_first; /* functions before the last symbolizer_rows_fill() */
 	struct symbolizer_pool rules, exprs;
-	struct symbolizer_elf_range *exec; /* ascending */
+	struct symbolizer_elf_range exec[16]; /* ascending */
 	size_t n_exec;
 	uint64_t text; /* bytes of code */
 };
 
-/* Begins a table for the executable segments of 'e'. 0 or -ENOMEM. */
-int symbolizer_rows_begin(struct symbolizer_rows_build *b,
-			  struct symbolizer_elf *e);
+/* Begins a table for the executable segments of 'e'. */
+void symbolizer_rows_begin(struct symbolizer_rows_build *b,
+			   struct symbolizer_elf *e);
 /*
  * Adds a function, whose rows follow. False: it is empty or in no executable
  * segment; or *err is set.

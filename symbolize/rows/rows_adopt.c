@@ -50,34 +50,19 @@ static bool starts_ok(const uint32_t *starts, uint32_t n, uint64_t end,
 	return true;
 }
 
-/* Valid values, by their 'from'. */
-static const struct {
-	bool of_cfa, of_reg; /* valid for the CFA, for registers */
-	bool has_reg, has_n;
-} forms[] = {
-	[SYMBOLIZER_SAME] = { false, true, false, false },
-	[SYMBOLIZER_UNDEFINED] = { false, true, false, false },
-	[SYMBOLIZER_ELSEWHERE] = { false, true, false, false },
-	[SYMBOLIZER_REG] = { true, true, true, true },
-	[SYMBOLIZER_AT_REG] = { true, true, true, true },
-	[SYMBOLIZER_CFA] = { false, true, false, true },
-	[SYMBOLIZER_AT_CFA] = { false, true, false, true },
-	[SYMBOLIZER_PLT] = { true, false, false, true },
-	[SYMBOLIZER_EXPR] = { true, true, false, true },
-	[SYMBOLIZER_AT_EXPR] = { false, true, false, true },
-};
-
 static bool item_ok(const struct symbolizer_rows *t,
 		    const struct rows_item *item, bool cfa)
 {
 	const struct symbolizer_value *v = &item->v;
+	bool has_reg =
+		v->from == SYMBOLIZER_REG || v->from == SYMBOLIZER_AT_REG;
+	bool has_n = v->from >= SYMBOLIZER_REG;
+	bool of_cfa = has_reg || v->from == SYMBOLIZER_PLT ||
+		      v->from == SYMBOLIZER_EXPR;
 
-	if (v->from >= ARRAY_SIZE(forms) ||
-	    !(cfa ? forms[v->from].of_cfa : forms[v->from].of_reg) ||
-	    item->signal > cfa)
-		return false;
-	if ((!forms[v->from].has_reg && v->reg != 0) ||
-	    (!forms[v->from].has_n && v->n != 0))
+	if (v->from > SYMBOLIZER_AT_EXPR || item->signal > cfa ||
+	    (cfa ? !of_cfa : v->from == SYMBOLIZER_PLT) ||
+	    (!has_reg && v->reg != 0) || (!has_n && v->n != 0))
 		return false;
 	switch (v->from) {
 	case SYMBOLIZER_PLT:
@@ -93,15 +78,17 @@ static bool item_ok(const struct symbolizer_rows *t,
 /* The CFA, then registers, ascending; each item as rows_item_pack() makes it. */
 static bool rule_ok(const struct symbolizer_rows *t, uint32_t i)
 {
-	const uint32_t *word = t->rules + t->rule_starts[i] / sizeof(*word);
-	const uint32_t *end = t->rules + t->rule_starts[i + 1] / sizeof(*word);
+	const struct rows_word *word =
+		t->rules + t->rule_starts[i] / sizeof(*word);
+	const struct rows_word *end =
+		t->rules + t->rule_starts[i + 1] / sizeof(*word);
 	struct rows_item item;
-	uint32_t again[2];
+	struct rows_word again[2];
 	int last = -1;
 	size_t n;
 
 	for (bool cfa = true; word < end; cfa = false, word += n) {
-		if ((*word >> ROWS_ITEM_WIDE & 1) && end - word < 2)
+		if (word->wide && end - word < 2)
 			return false;
 		n = rows_item_unpack(word, &item);
 		if (rows_item_pack(&item, again) != n ||

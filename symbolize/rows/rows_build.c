@@ -11,7 +11,6 @@
 /* A browser has five million rows. */
 #define ROWS_RAW_MAX (1U << 24)
 #define ROWS_FUNCS_MAX (1U << 22)
-#define ROWS_EXEC_MAX 16
 
 struct rows_raw {
 	uint32_t at; /* from the base */
@@ -23,19 +22,16 @@ struct rows_func {
 	uint32_t first, n; /* of its raw rows */
 };
 
-int symbolizer_rows_begin(struct symbolizer_rows_build *b,
-			  struct symbolizer_elf *e)
+void symbolizer_rows_begin(struct symbolizer_rows_build *b,
+			   struct symbolizer_elf *e)
 {
 	Elf64_Phdr ph;
 
 	memset(b, 0, sizeof(*b));
-	b->exec = calloc(ROWS_EXEC_MAX, sizeof(*b->exec));
-	if (!b->exec)
-		return -ENOMEM;
 	/* Not e->loads: the segments of a separate debug file have no contents. */
 	for (uint16_t i = 0; i < e->phnum; i++) {
 		if (symbolizer_elf_phdr(e, i, &ph) ||
-		    b->n_exec == ROWS_EXEC_MAX)
+		    b->n_exec == ARRAY_SIZE(b->exec))
 			break;
 		if (ph.p_type != PT_LOAD || !(ph.p_flags & PF_X) ||
 		    ph.p_vaddr > UINT64_MAX - ph.p_memsz || ph.p_memsz == 0)
@@ -45,18 +41,14 @@ int symbolizer_rows_begin(struct symbolizer_rows_build *b,
 		};
 		b->text += ph.p_memsz;
 	}
-	if (b->n_exec == 0)
-		return 0;
 	qsort(b->exec, b->n_exec, sizeof(*b->exec), symbolizer_elf_cmp_range);
 	b->base = b->exec[0].start & ~0xffffULL;
-	return 0;
 }
 
 void symbolizer_rows_build_fini(struct symbolizer_rows_build *b)
 {
 	free(b->raw);
 	free(b->funcs);
-	free(b->exec);
 	symbolizer_pool_fini(&b->rules);
 	symbolizer_pool_fini(&b->exprs);
 }
@@ -89,7 +81,8 @@ bool symbolizer_rows_func(struct symbolizer_rows_build *b, uint64_t start,
 }
 
 /* Packs a rule; how many words. */
-static size_t rule_words(const struct symbolizer_rule *rule, uint32_t *words)
+static size_t rule_words(const struct symbolizer_rule *rule,
+			 struct rows_word *words)
 {
 	struct rows_item item = { ROWS_CFA, rule->signal, rule->cfa };
 	struct symbolizer_rule def = { 0 };
@@ -107,7 +100,7 @@ static size_t rule_words(const struct symbolizer_rule *rule, uint32_t *words)
 static int rows_build_add(struct symbolizer_rows_build *b, struct rows_func *f,
 			  uint64_t at, const struct symbolizer_rule *rule)
 {
-	uint32_t words[ROWS_WORDS_MAX + 1];
+	struct rows_word words[ROWS_WORDS_MAX + 1];
 	struct rows_raw *last = f->n ? &b->raw[b->n_raw - 1] : NULL;
 	int id = 0, err;
 
@@ -153,11 +146,11 @@ int symbolizer_rows_add(struct symbolizer_rows_build *b, uint64_t at,
 /* By address; equal ones in the order in which they were added. */
 static int cmp_func(const void *a, const void *b)
 {
-	const struct rows_func *x = a, *y = b;
+	const struct rows_func *f = a, *g = b;
+	uint64_t x = (uint64_t)f->start << 32 | f->first;
+	uint64_t y = (uint64_t)g->start << 32 | g->first;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->first < y->first ? -1 : x->first > y->first;
+	return x < y ? -1 : x > y;
 }
 
 /* Sorts functions and keeps the first of each address. How many are left. */
@@ -211,7 +204,7 @@ bool symbolizer_rows_gap(const struct symbolizer_rows_build *b, size_t i,
 			 struct symbolizer_rows_gap *gap)
 {
 	const struct rows_func *f = &b->funcs[i];
-	const uint32_t *words = (const void *)b->rules.data;
+	const struct rows_word *words = (const void *)b->rules.data;
 	uint16_t last = f->n ? b->raw[f->first + f->n - 1].rule : 0;
 	struct rows_item item = { 0 };
 

@@ -101,8 +101,8 @@ int symbolizer_rows_overlay(const struct symbolizer_rows *own,
 			    const struct symbolizer_rows *over,
 			    struct symbolizer_rows **out)
 {
-	struct symbolizer_elf_range all = { 0, UINT64_MAX };
-	struct symbolizer_rows_build b = { .exec = &all, .n_exec = 1 };
+	struct symbolizer_rows_build b = { .exec[0] = { 0, UINT64_MAX },
+					   .n_exec = 1 };
 	struct symbolizer_rows_info info;
 	struct side below = { .rows = own, .n = own->head->n_rows };
 	struct side above = { .rows = over, .n = over->head->n_rows };
@@ -122,7 +122,6 @@ int symbolizer_rows_overlay(const struct symbolizer_rows *own,
 		err = rows_overlay_lay(&b, &below, &above);
 	if (!err)
 		err = symbolizer_rows_end(&b, &info, out);
-	b.exec = NULL;
 	symbolizer_rows_build_fini(&b);
 	return err;
 }

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * rows_parse: rows parsed from text; see symbolize/rows/rows_text.h. In two passes:
- * the first checks all of it and finds its end, the second makes the table.
- */
+/* rows_parse: rows parsed from text; see symbolize/rows/rows_text.h. */
 #include <errno.h>
 #include <string.h>
 
@@ -22,7 +19,7 @@ struct word {
 struct parser {
 	const char *p, *end; /* the rest of the text */
 	const char *begin, *line_end; /* the current line */
-	struct symbolizer_rows_build *b; /* NULL in the first pass */
+	struct symbolizer_rows_build b;
 	struct symbolizer_rows_error *err;
 	uint64_t first, last; /* addresses of rows, if there are any */
 	bool any, open; /* open: the last row is no "end" */
@@ -159,9 +156,7 @@ static int parse_expr(struct parser *x, const struct word *w,
 	for (size_t i = 0; i < len; i++)
 		code[i] = (uint8_t)(hex_digit(w->p[2 * i]) << 4 |
 				    hex_digit(w->p[2 * i + 1]));
-	if (!x->b)
-		return 0;
-	n = symbolizer_pool_put(&x->b->exprs, code, len);
+	n = symbolizer_pool_put(&x->b.exprs, code, len);
 	v->n = n;
 	return MIN(n, 0);
 }
@@ -313,8 +308,8 @@ static int parse_line(struct parser *x)
 	struct symbolizer_rule rule;
 	struct word w;
 	uint64_t at;
-	bool gap;
-	int err;
+	bool gap = false;
+	int err = 0;
 
 	if (!rows_next_word(x, &w))
 		return 0;
@@ -323,19 +318,28 @@ static int parse_line(struct parser *x)
 	if (x->any && at <= x->last)
 		return rows_parse_bad(x, w.p,
 				      "an address not above the one before");
-	if (x->any && at - (x->first & ~0xffffULL) > PARSE_SPAN_MAX)
+	if (!x->any) {
+		x->first = at;
+		x->b.base = at & ~0xffffULL;
+		/* The last row is a gap, so it ends in time. */
+		symbolizer_rows_func(&x->b, at,
+				     x->b.base + MIN(PARSE_SPAN_MAX,
+						     UINT64_MAX - x->b.base),
+				     &err);
+	} else if (at - x->b.base > PARSE_SPAN_MAX) {
 		return rows_parse_bad(x, w.p,
 				      "an address too far from the first");
-	err = parse_rule(x, &rule, &gap);
-	if (!err && x->b)
-		err = symbolizer_rows_add(x->b, at, gap ? NULL : &rule);
-	if (err)
-		return err;
-	x->first = x->any ? x->first : at;
-	x->last = at;
+	}
 	x->any = true;
+	x->last = at;
+	if (!err)
+		err = parse_rule(x, &rule, &gap);
+	if (!err && x->b.n_funcs) /* none at the last address of all */
+		err = symbolizer_rows_add(&x->b, at, gap ? NULL : &rule);
+	if (err == -E2BIG)
+		x->err->what = "more rules than a table holds";
 	x->open = !gap;
-	return 0;
+	return err;
 }
 
 static int parse_all(struct parser *x, const char *text, size_t len)
@@ -343,10 +347,8 @@ static int parse_all(struct parser *x, const char *text, size_t len)
 	const char *nl;
 	int err = 0;
 
-	x->p = text;
+	x->p = x->begin = text;
 	x->end = text + len;
-	x->any = x->open = false;
-	x->err->line = 0;
 	while (x->p < x->end && !err) {
 		nl = memchr(x->p, '\n', (size_t)(x->end - x->p));
 		x->begin = x->p;
@@ -362,39 +364,22 @@ static int parse_all(struct parser *x, const char *text, size_t len)
 	return err;
 }
 
-static int rows_parse_build(struct parser *x, const char *text, size_t len,
-			    struct symbolizer_rows **out)
-{
-	struct symbolizer_elf_range all = { 0, UINT64_MAX };
-	struct symbolizer_rows_info info = { 0 };
-	struct symbolizer_rows_build b = {
-		.base = x->first & ~0xffffULL,
-		.exec = &all,
-		.n_exec = 1,
-		.text = x->last - x->first,
-	};
-	int err = 0;
-
-	x->b = &b;
-	if (symbolizer_rows_func(&b, x->first, x->last, &err))
-		err = parse_all(x, text, len);
-	if (!err)
-		err = symbolizer_rows_end(&b, &info, out);
-	if (err == -E2BIG)
-		x->err->what = "more rules than a table holds";
-	b.exec = NULL;
-	symbolizer_rows_build_fini(&b);
-	return err;
-}
-
 int symbolizer_rows_parse(const char *text, size_t len,
 			  struct symbolizer_rows **out,
 			  struct symbolizer_rows_error *where)
 {
-	struct parser x = { .err = where, .begin = text };
+	struct parser x = {
+		.err = where,
+		.b = { .exec[0] = { 0, UINT64_MAX }, .n_exec = 1 },
+	};
+	struct symbolizer_rows_info info = { 0 };
 	int err;
 
 	memset(where, 0, sizeof(*where));
 	err = parse_all(&x, text, len);
-	return err ? err : rows_parse_build(&x, text, len, out);
+	x.b.text = x.last - x.first;
+	if (!err)
+		err = symbolizer_rows_end(&x.b, &info, out);
+	symbolizer_rows_build_fini(&x.b);
+	return err;
 }

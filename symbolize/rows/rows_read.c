@@ -190,8 +190,7 @@ static int rows_read_file(struct symbolizer_rows **out,
 		return err;
 	if (f.elf.machine != ARCH_MACHINE || !f.elf.is64)
 		err = -ENOTSUP;
-	if (!err)
-		err = symbolizer_rows_begin(&f.b, &f.elf);
+	symbolizer_rows_begin(&f.b, &f.elf);
 	if (!err)
 		err = rows_read_all(&f, ask, known);
 	if (!err)

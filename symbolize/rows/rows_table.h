@@ -6,6 +6,8 @@
 #ifndef SYMBOLIZE_ROWS_TABLE_H
 #define SYMBOLIZE_ROWS_TABLE_H
 
+#include <string.h>
+
 #include "symbolize/rows/rows.h"
 
 struct rows_row {
@@ -15,14 +17,19 @@ struct rows_row {
 
 /*
  * One item of a rule: the value of the register 'to'. The CFA comes first;
- * registers as in arch_rule_default() are left out. An item is a word, or two if
- * 'n' does not fit into its 16 high bits. Positions of bits in the first:
+ * registers as in arch_rule_default() are left out. An item that does not fit
+ * into one word has its 'n' in the next.
  */
-#define ROWS_ITEM_TO 0 /* 5 bits: DWARF number, or ROWS_CFA */
-#define ROWS_ITEM_FROM 5 /* 4 bits, as in struct symbolizer_value */
-#define ROWS_ITEM_REG 9 /* 4 bits, likewise */
-#define ROWS_ITEM_SIGNAL 13 /* of the whole rule; in the CFA's item */
-#define ROWS_ITEM_WIDE 14 /* n is the next word */
+struct rows_word {
+	uint32_t to : 5; /* DWARF number, or ROWS_CFA */
+	uint32_t from : 4, reg : 4; /* as in struct symbolizer_value */
+	uint32_t signal : 1; /* of the whole rule; in the CFA's item */
+	uint32_t wide : 1; /* n is the next word */
+	uint32_t pad : 1;
+	int32_t n : 16;
+};
+
+_Static_assert(sizeof(struct rows_word) == 4, "one word");
 
 struct rows_item {
 	uint8_t to;
@@ -55,7 +62,7 @@ _Static_assert(sizeof(struct rows_head) == 192, "no hole in the head");
 
 struct symbolizer_rows {
 	const struct rows_head *head;
-	const uint32_t *rules; /* runs of items */
+	const struct rows_word *rules; /* runs of items */
 	const uint32_t *rule_starts; /* of rule 1, 2, ... and the end */
 	const uint32_t *expr_starts;
 	const uint32_t *pages;
@@ -66,35 +73,32 @@ struct symbolizer_rows {
 };
 
 static inline size_t rows_item_pack(const struct rows_item *item,
-				    uint32_t words[2])
+				    struct rows_word words[2])
 {
 	bool wide = item->v.n != (int16_t)item->v.n;
 
-	words[0] = (uint32_t)item->to << ROWS_ITEM_TO |
-		   (uint32_t)item->v.from << ROWS_ITEM_FROM |
-		   (uint32_t)item->v.reg << ROWS_ITEM_REG |
-		   (uint32_t)item->signal << ROWS_ITEM_SIGNAL |
-		   (uint32_t)wide << ROWS_ITEM_WIDE;
-	if (!wide)
-		words[0] |= (uint32_t)(uint16_t)item->v.n << 16;
-	words[1] = (uint32_t)item->v.n;
+	words[0] = (struct rows_word){
+		.to = item->to,
+		.from = item->v.from,
+		.reg = item->v.reg,
+		.signal = item->signal,
+		.wide = wide,
+		.n = wide ? 0 : (int16_t)item->v.n,
+	};
+	memcpy(&words[1], &item->v.n, sizeof(words[1]));
 	return wide ? 2 : 1;
 }
 
-/* Reads the item at 'words'; how many words it has. */
-static inline size_t rows_item_unpack(const uint32_t *words,
+/* Reads the item at 'w'; how many words it has. */
+static inline size_t rows_item_unpack(const struct rows_word *w,
 				      struct rows_item *item)
 {
-	uint32_t w = *words;
-	bool wide = w >> ROWS_ITEM_WIDE & 1;
-
-	item->to = w >> ROWS_ITEM_TO & 0x1f;
-	item->signal = w >> ROWS_ITEM_SIGNAL & 1;
-	item->v.from = w >> ROWS_ITEM_FROM & 0xf;
-	item->v.reg = w >> ROWS_ITEM_REG & 0xf;
-	item->v.pad = 0;
-	item->v.n = wide ? (int32_t)words[1] : (int16_t)(w >> 16);
-	return wide ? 2 : 1;
+	*item = (struct rows_item){ w->to,
+				    w->signal,
+				    { w->from, w->reg, 0, w->n } };
+	if (w->wide)
+		memcpy(&item->v.n, w + 1, sizeof(*w));
+	return w->wide ? 2 : 1;
 }
 
 /* Bytes of a block with this head. */

@@ -22,7 +22,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static int read_section(const uint8_t *data, size_t size, bool eh,
 			struct symbolizer_rows **rows)
 {
-	struct symbolizer_rows_build b = { .base = TEXT, .n_exec = 1 };
+	struct symbolizer_rows_build b = {
+		.base = TEXT, .exec[0] = { TEXT, TEXT + TEXT_SIZE }, .n_exec = 1
+	};
 	struct symbolizer_rows_info info = { 0 };
 	struct symbolizer_src src;
 	struct cfi_section s = { .src = &src,
@@ -30,15 +32,10 @@ static int read_section(const uint8_t *data, size_t size, bool eh,
 				 .size = size,
 				 .vaddr = TEXT + TEXT_SIZE,
 				 .eh = eh };
-	int err = -ENOMEM;
+	int err;
 
 	symbolizer_src_mem(&src, data, size);
-	b.exec = calloc(1, sizeof(*b.exec));
-	if (b.exec) {
-		b.exec->start = TEXT;
-		b.exec->end = TEXT + TEXT_SIZE;
-		err = symbolizer_cfi_read(&s, &b, &info);
-	}
+	err = symbolizer_cfi_read(&s, &b, &info);
 	if (!err)
 		err = symbolizer_rows_end(&b, &info, rows);
 	symbolizer_rows_build_fini(&b);

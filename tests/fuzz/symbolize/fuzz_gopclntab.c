@@ -36,15 +36,14 @@ static int read_table(uint8_t *file, size_t size, struct symbolizer_rows **rows)
 		{ TEXT, 0, TEXT_SIZE, true, false },
 		{ TABLE, TEXT_SIZE, size - TEXT_SIZE, false, true },
 	};
-	struct symbolizer_elf_range text = { TEXT, TEXT + TEXT_SIZE };
-	struct symbolizer_rows_build b = { .base = TEXT,
-					   .exec = &text,
-					   .n_exec = 1 };
+	struct symbolizer_rows_build b = {
+		.base = TEXT, .exec[0] = { TEXT, TEXT + TEXT_SIZE }, .n_exec = 1
+	};
 	struct symbolizer_rows_info info = { 0 };
 	struct symbolizer_src src;
 	struct symbolizer_elf e = { .src = &src,
 				    .is64 = true,
-				    .machine = EM_X86_64,
+				    .machine = ARCH_MACHINE,
 				    .entry = TEXT,
 				    .loads = loads,
 				    .n_loads = 2 };
@@ -57,7 +56,6 @@ static int read_table(uint8_t *file, size_t size, struct symbolizer_rows **rows)
 	must(any || !info.damage);
 	if (!err)
 		err = symbolizer_rows_end(&b, &info, rows);
-	b.exec = NULL;
 	symbolizer_rows_build_fini(&b);
 	return err;
 }

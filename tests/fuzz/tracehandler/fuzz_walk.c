@@ -33,7 +33,9 @@ static void find(void *arg, uint64_t pc, struct trace_code *out)
 
 static struct symbolizer_rows *read_rows(const uint8_t *data, size_t size)
 {
-	struct symbolizer_rows_build b = { .base = TEXT, .n_exec = 1 };
+	struct symbolizer_rows_build b = {
+		.base = TEXT, .exec[0] = { TEXT, TEXT + TEXT_SIZE }, .n_exec = 1
+	};
 	struct symbolizer_rows_info info = { 0 };
 	struct symbolizer_rows *rows = NULL;
 	struct symbolizer_src src;
@@ -44,14 +46,9 @@ static struct symbolizer_rows *read_rows(const uint8_t *data, size_t size)
 				 .eh = true };
 
 	symbolizer_src_mem(&src, data, size);
-	b.exec = calloc(1, sizeof(*b.exec));
-	if (b.exec) {
-		b.exec->start = TEXT;
-		b.exec->end = TEXT + TEXT_SIZE;
-		if (symbolizer_cfi_read(&s, &b, &info) ||
-		    symbolizer_rows_end(&b, &info, &rows))
-			rows = NULL;
-	}
+	if (symbolizer_cfi_read(&s, &b, &info) ||
+	    symbolizer_rows_end(&b, &info, &rows))
+		rows = NULL;
 	symbolizer_rows_build_fini(&b);
 	return rows;
 }

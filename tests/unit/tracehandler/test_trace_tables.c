@@ -19,8 +19,6 @@ static struct symbolizer_rows *make_rows_ending(enum symbolizer_from ra)
 	struct symbolizer_rows *rows = NULL;
 	int err = 0;
 
-	b.exec = calloc(1, sizeof(*b.exec));
-	assert_non_null(b.exec);
 	b.exec->start = 0x10000;
 	b.exec->end = 0x30000;
 	assert_true(symbolizer_rows_func(&b, 0x11000, 0x12000, &err));
