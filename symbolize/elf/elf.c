@@ -272,11 +272,6 @@ void symbolizer_elf_fini(struct symbolizer_elf *e)
 	e->text = NULL;
 }
 
-static uint64_t note_align(uint64_t v, uint64_t align)
-{
-	return (v + align - 1) & ~(align - 1);
-}
-
 size_t symbolizer_elf_note_id(struct symbolizer_src *src, uint64_t off,
 			      uint64_t size, uint64_t align, uint8_t *dst,
 			      size_t cap)
@@ -295,8 +290,8 @@ size_t symbolizer_elf_note_id(struct symbolizer_src *src, uint64_t off,
 			return 0;
 		name = pos + sizeof(nh);
 		/* 64-bit sums of 32-bit sizes do not overflow. */
-		desc = note_align(name + nh.n_namesz, align);
-		pos = note_align(desc + nh.n_descsz, align);
+		desc = roundup(name + nh.n_namesz, align);
+		pos = roundup(desc + nh.n_descsz, align);
 		if (desc + nh.n_descsz > size)
 			return 0;
 		if (nh.n_type != NT_GNU_BUILD_ID || nh.n_namesz != 4 ||

@@ -68,6 +68,7 @@ static void cfi_damage(struct machine *m, const char *what)
 		m->damage = what;
 }
 
+/* 'err' may be 0. */
 static void cfi_failed(struct machine *m, int err)
 {
 	if (err == -E2BIG)
@@ -82,7 +83,6 @@ static void cfi_emit(struct machine *m)
 	struct cfi_run *r = m->r;
 	struct symbolizer_rule rule;
 	struct symbolizer_value *ra;
-	int err;
 
 	if (r->state.rule.cfa.from == SYMBOLIZER_SAME) {
 		cfi_damage(m, "a row without a rule for its frame");
@@ -98,9 +98,7 @@ static void cfi_emit(struct machine *m)
 	} else if (ra->from == SYMBOLIZER_SAME) {
 		ra->from = SYMBOLIZER_UNDEFINED;
 	}
-	err = symbolizer_rows_add(r->b, r->loc, &rule);
-	if (err)
-		cfi_failed(m, err);
+	cfi_failed(m, symbolizer_rows_add(r->b, r->loc, &rule));
 }
 
 static void move_to(struct machine *m, uint64_t loc)

@@ -232,13 +232,12 @@ static void add_func(struct reader *r, const struct func *f)
 		if (!r->err && loc < f->end)
 			r->err = symbolizer_rows_add(r->b, loc, NULL);
 	}
-	if (bad)
-		gopclntab_note(r, f->at, bad);
 	if (r->err == -E2BIG) {
-		gopclntab_note(r, f->at,
-			       "more rules or rows than a table holds");
+		bad = bad ? bad : "more rules or rows than a table holds";
 		r->err = 0;
 	}
+	if (bad)
+		gopclntab_note(r, f->at, bad);
 }
 
 /* --- the table ------------------------------------------------------------- */

@@ -125,4 +125,7 @@ int symbolizer_rows_read(struct symbolizer_rows **out,
 int symbolizer_rows_read_said(struct symbolizer_rows **out,
 			      struct symbolizer_src *src);
 
+/* The first characters of a value as text, by enum symbolizer_from. */
+extern const char *const symbolizer_rows_words[];
+
 #endif /* SYMBOLIZE_ROWS_H */

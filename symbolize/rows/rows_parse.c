@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rows_parse: rows parsed from text; see symbolize/rows/rows_text.h. */
+/* rows_parse: rows parsed from text; see symbolize/rows/rows_text.c. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/base.h"
-#include "symbolize/rows/rows_text.h"
+#include "symbolize/rows/rows.h"
 
 #define PARSE_EXPR_MAX 4096
 #define PARSE_SPAN_MAX UINT32_MAX
@@ -149,13 +149,13 @@ static int parse_expr(struct parser *x, const struct word *w,
 	if (w->len == 0 || w->len % 2 || len > sizeof(code))
 		return rows_parse_bad(x, w->p,
 				      "an expression of no sensible length");
-	for (size_t i = 0; i < w->len; i++)
-		if (hex_digit(w->p[i]) < 0)
+	for (size_t i = 0; i < w->len; i++) {
+		n = hex_digit(w->p[i]);
+		if (n < 0)
 			return rows_parse_bad(x, w->p + i,
 					      "no hexadecimal digit");
-	for (size_t i = 0; i < len; i++)
-		code[i] = (uint8_t)(hex_digit(w->p[2 * i]) << 4 |
-				    hex_digit(w->p[2 * i + 1]));
+		code[i / 2] = (uint8_t)((i % 2 ? code[i / 2] << 4 : 0) | n);
+	}
 	n = symbolizer_pool_put(&x->b.exprs, code, len);
 	v->n = n;
 	return MIN(n, 0);

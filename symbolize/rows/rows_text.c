@@ -1,10 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-/* rows_text: rows written as text; see symbolize/rows/rows_text.h. */
+/*
+ * rows_text: rows as lines of text, as `profd debug unwind-table` prints them and
+ * as users write them for files that have none, or wrong ones.
+ *
+ *    ADDRESS CFA RBP [RA] [REGISTER=VALUE]...
+ *
+ * The short form is lossy: "deref" and "expr" stand for rules that only the full
+ * form writes out. It has all registers, and can be parsed.
+ *
+ *    CFA     rsp+N, any register +N; *REG+N; plt or plt:N; expr:HEX; sig: before
+ *            one of these, the frame of a signal handler; end, a gap
+ *    VALUE   u, unchanged (of the return address: none, a root); none; c-N, in
+ *            memory at CFA-N; cfa-N, that itself; REG, REG+N; *REG+N; expr:HEX;
+ *            *expr:HEX; elsewhere (of the return address), on another stack
+ */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/base.h"
-#include "symbolize/rows/rows_text.h"
+#include "symbolize/rows/rows.h"
 
 const char *const symbolizer_rows_words[] = {
 	[SYMBOLIZER_SAME] = "u",

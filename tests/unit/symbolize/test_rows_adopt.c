@@ -154,9 +154,10 @@ static void lie_section(struct symbolizer_rows *t)
 }
 
 /* Word 'i' of a rule, to be written to. */
-static uint32_t *word_of(struct symbolizer_rows *t, uint32_t rule, size_t i)
+static struct rows_word *word_of(struct symbolizer_rows *t, uint32_t rule,
+				 size_t i)
 {
-	return (uint32_t *)(uintptr_t)&t
+	return (struct rows_word *)(uintptr_t)&t
 		->rules[t->rule_starts[rule - 1] / 4 + i];
 }
 
@@ -164,7 +165,7 @@ static uint32_t *word_of(struct symbolizer_rows *t, uint32_t rule, size_t i)
 static void change(struct symbolizer_rows *t, uint32_t rule, size_t i,
 		   void (*how)(struct rows_item *item))
 {
-	uint32_t words[2], *at = word_of(t, rule, i);
+	struct rows_word words[2], *at = word_of(t, rule, i);
 	struct rows_item item;
 
 	assert_int_equal(rows_item_unpack(at, &item), 1);
@@ -195,7 +196,7 @@ LIE_ITEM(signal, 2, 1, signal = true)
 static void lie_about_expr(struct symbolizer_rows *t, uint8_t from, int16_t n)
 {
 	struct rows_item item;
-	uint32_t words[2];
+	struct rows_word words[2];
 
 	for (uint32_t i = 0; i < t->head->n_words; i++) {
 		rows_item_unpack(word_of(t, 1, i), &item);
@@ -219,13 +220,13 @@ static void lie_expr_minus(struct symbolizer_rows *t)
 
 static void lie_unused_bit(struct symbolizer_rows *t)
 {
-	*word_of(t, 1, 0) |= 1U << 15;
+	word_of(t, 1, 0)->pad = 1;
 }
 
 /* The last word of a rule says that there is another. */
 static void lie_wide(struct symbolizer_rows *t)
 {
-	*word_of(t, 1, 0) |= 1U << ROWS_ITEM_WIDE;
+	word_of(t, 1, 0)->wide = 1;
 }
 
 static uint32_t *u32_of(const uint32_t *p)
