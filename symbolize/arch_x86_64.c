@@ -193,11 +193,9 @@ static int add_sigreturn(struct symbolizer_rows_build *b, const uint8_t *p,
 
 	if (memcmp(p - 4, code, sizeof(code)) != 0)
 		return 0;
-	if (p[-5] == 0xb8) /* mov $15, %eax */
-		len = 5;
-	else if (p[-7] == 0x48 && p[-6] == 0xc7 && p[-5] == 0xc0) /* %rax */
-		len = 7;
-	else
+	/* mov $15, %eax, or %rax */
+	len = p[-5] == 0xb8 ? 5 : 7;
+	if (len == 7 && (p[-7] != 0x48 || p[-6] != 0xc7 || p[-5] != 0xc0))
 		return 0;
 	arch_rule_sigreturn(&rule);
 	/* And the address behind it, where the call appears to be meanwhile. */
@@ -318,16 +316,13 @@ static const struct crt_insn crt_insns[] = {
 	{ 2, 2, CRT_NOP, { 0x00, 0x00 } }, /* between sections */
 	{ 1, 1, CRT_NOP, { 0xf4 } }, /* hlt */
 	{ 1, 1, CRT_NOP, { 0x90 } },
-	{ 2, 1, CRT_NOP, { 0x66, 0x66 } },
-	{ 2, 2, CRT_NOP, { 0x66, 0x90 } },
+	{ 1, 1, CRT_NOP, { 0x66 } }, /* in front of the others */
+	{ 4, 9, CRT_NOP, { 0x2e, 0x0f, 0x1f, 0x84 } },
 	{ 3, 3, CRT_NOP, { 0x0f, 0x1f, 0x00 } },
 	{ 3, 4, CRT_NOP, { 0x0f, 0x1f, 0x40 } },
 	{ 3, 5, CRT_NOP, { 0x0f, 0x1f, 0x44 } },
-	{ 4, 6, CRT_NOP, { 0x66, 0x0f, 0x1f, 0x44 } },
 	{ 3, 7, CRT_NOP, { 0x0f, 0x1f, 0x80 } },
 	{ 3, 8, CRT_NOP, { 0x0f, 0x1f, 0x84 } },
-	{ 4, 9, CRT_NOP, { 0x66, 0x0f, 0x1f, 0x84 } },
-	{ 5, 10, CRT_NOP, { 0x66, 0x2e, 0x0f, 0x1f, 0x84 } },
 	{ 4, 4, 0, { 0xf3, 0x0f, 0x1e, 0xfa } }, /* endbr64 */
 	{ 3, 7, 0, { 0x48, 0x8d, 0x3d } }, /* lea X(%rip), %rdi */
 	{ 3, 7, 0, { 0x48, 0x8d, 0x35 } }, /* ... %rsi */

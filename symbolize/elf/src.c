@@ -8,15 +8,6 @@
 #include "base/base.h"
 #include "symbolize/elf/elf.h"
 
-void symbolizer_src_mem(struct symbolizer_src *src, const void *buf, size_t len)
-{
-	src->buf = buf;
-	src->fd = -1;
-	src->size = len;
-	src->cache_off = 0;
-	src->cache_len = 0;
-}
-
 void symbolizer_src_fd(struct symbolizer_src *src, int fd, uint64_t size)
 {
 	src->buf = NULL;
@@ -25,6 +16,12 @@ void symbolizer_src_fd(struct symbolizer_src *src, int fd, uint64_t size)
 	src->size = MIN(size, (uint64_t)INT64_MAX);
 	src->cache_off = 0;
 	src->cache_len = 0;
+}
+
+void symbolizer_src_mem(struct symbolizer_src *src, const void *buf, size_t len)
+{
+	symbolizer_src_fd(src, -1, len);
+	src->buf = buf;
 }
 
 /* Reads 'len' bytes, or up to the end of the file; how many, or -errno. */

@@ -140,7 +140,7 @@ static int cmp_sym(const void *a, const void *b)
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
 	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
+		return x->rank - y->rank;
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 

@@ -122,8 +122,8 @@ int symbolizer_rows_read(struct symbolizer_rows **out,
 			 struct symbolizer_src *src,
 			 const struct symbolizer_ask *ask);
 /* The same without the separate debug file and known code. */
-int symbolizer_rows_read_said(struct symbolizer_rows **out,
-			      struct symbolizer_src *src);
+int symbolizer_rows_read_tables(struct symbolizer_rows **out,
+				struct symbolizer_src *src);
 
 /* The first characters of a value as text, by enum symbolizer_from. */
 extern const char *const symbolizer_rows_words[];

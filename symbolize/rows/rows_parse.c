@@ -264,7 +264,7 @@ static int parse_rest(struct parser *x, struct symbolizer_rule *rule,
 			return rows_parse_bad(x, w.p, "no REGISTER=VALUE");
 		if (seen & 1U << reg)
 			return rows_parse_bad(
-				x, w.p, "a register that was said before");
+				x, w.p, "a register that has a rule already");
 		seen |= 1U << reg;
 		err = parse_value(x, value, &rule->regs[reg]);
 		if (err)

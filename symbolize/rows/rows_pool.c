@@ -10,21 +10,18 @@
 #define POOL_SLOTS_MIN 256
 #define POOL_BYTES_MAX (64U << 20)
 
-static bool pool_is(const struct symbolizer_pool *p, uint32_t i, const void *s,
-		    size_t len)
-{
-	return p->starts[i + 1] - p->starts[i] == len &&
-	       memcmp(p->data + p->starts[i], s, len) == 0;
-}
-
 /* The slot of the string, or the free one for it. */
 static uint32_t pool_slot(const struct symbolizer_pool *p, const void *s,
 			  size_t len)
 {
-	uint32_t i = (uint32_t)hash_bytes(s, len) & p->mask;
+	uint32_t i = (uint32_t)hash_bytes(s, len) & p->mask, at;
 
-	while (p->slots[i] && !pool_is(p, p->slots[i] - 1, s, len))
-		i = (i + 1) & p->mask;
+	for (; p->slots[i]; i = (i + 1) & p->mask) {
+		at = p->starts[p->slots[i] - 1];
+		if (p->starts[p->slots[i]] - at == len &&
+		    memcmp(p->data + at, s, len) == 0)
+			break;
+	}
 	return i;
 }
 

@@ -109,13 +109,12 @@ static bool read_hdr(struct symbolizer_elf *e, const Elf64_Phdr *ph,
 		     uint64_t *vaddr, uint64_t *functions)
 {
 	uint8_t h[4 + 8 + 8];
-	struct cursor c = { h, h, false };
+	struct cursor c = { h + 4, h + 4, false };
 	size_t len = (size_t)MIN(ph->p_filesz, (uint64_t)sizeof(h));
 
 	if (len < 4 || symbolizer_src_read(e->src, ph->p_offset, h, len) ||
 	    h[0] != 1 || h[1] == PE_OMIT || h[2] == PE_OMIT)
 		return false;
-	c.p = h + 4;
 	c.end = h + len;
 	if (!symbolizer_cfi_pointer(&c, h[1], ph->p_vaddr + 4, vaddr) ||
 	    !symbolizer_cfi_pointer(&c, h[2], ph->p_vaddr + (uint64_t)(c.p - h),
@@ -207,8 +206,8 @@ int symbolizer_rows_read(struct symbolizer_rows **out,
 	return rows_read_file(out, src, ask, true);
 }
 
-int symbolizer_rows_read_said(struct symbolizer_rows **out,
-			      struct symbolizer_src *src)
+int symbolizer_rows_read_tables(struct symbolizer_rows **out,
+				struct symbolizer_src *src)
 {
 	return rows_read_file(out, src, NULL, false);
 }

@@ -14,7 +14,6 @@
  *            memory at CFA-N; cfa-N, that itself; REG, REG+N; *REG+N; expr:HEX;
  *            *expr:HEX; elsewhere (of the return address), on another stack
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/base.h"

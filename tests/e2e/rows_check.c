@@ -589,7 +589,7 @@ static void check_file(const char *path)
 		symbolizer_src_fd(&src, fd, (uint64_t)st.st_size);
 		err = symbolizer_elf_init(&k.elf, &src);
 		if (!err)
-			err = symbolizer_rows_read_said(&k.rows, &src);
+			err = symbolizer_rows_read_tables(&k.rows, &src);
 		if (!err)
 			err = symbolizer_rows_read(&k.all, &src, NULL);
 	}

@@ -123,8 +123,8 @@ static const struct {
 	{ "1000 rsp+8 u c-8 rbx\n", 1, 18, "no REGISTER=VALUE" },
 	{ "1000 rsp+8 u ra=c-8\n", 1, 14, "no REGISTER=VALUE" },
 	{ "1000 rsp+8 u rbx=c-8 rbx=u\n", 1, 22,
-	  "a register that was said before" },
-	{ "1000 rsp+8 u rbp=u\n", 1, 14, "a register that was said before" },
+	  "a register that has a rule already" },
+	{ "1000 rsp+8 u rbp=u\n", 1, 14, "a register that has a rule already" },
 	{ "1000 rsp+8 u\n2000 end x\n", 2, 10, "something behind the end" },
 	{ "1000 rsp+8 u\n2000 end u u\n", 2, 12, "something behind the end" },
 	/* What the short form does not say. */
