@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * content: a hash of what the tables and names of a file are made of. A build
- * id can be given by hand, and the file id is of the head, the tail and the
- * length: a program that was changed in the middle has both of the original.
+ * content: a hash of what unwind tables and names are made from. Anyone can choose a
+ * build id, and the file id covers only the head, the tail and the length: a program
+ * that was changed in the middle keeps both.
  *
  * Of a small file all bytes are hashed, of a large one its headers, symbols,
- * unwind information and stubs. The other code is left out there: a few
- * instructions in gaps of the unwind information are all that is read of it. A
- * large one without sections is not hashed: nothing says which bytes these are.
+ * unwind information and stubs. Its other code is left out: only a few instructions
+ * in gaps of the unwind information are ever read. A large file without sections is
+ * not hashed, since nothing tells where all this is.
  */
 #include <errno.h>
 #include <nettle/sha2.h>
@@ -45,7 +45,7 @@ static int content_add(struct content *c, uint64_t off, uint64_t size)
 	return err;
 }
 
-/* What a damaged file has of it. */
+/* Up to the end of the file, which a damaged one may exceed. */
 static int add_clipped(struct content *c, uint64_t off, uint64_t size)
 {
 	off = MIN(off, c->src->size);
@@ -99,19 +99,16 @@ static int add_large(struct content *c)
 
 	if (err)
 		return err;
-	if (e.shnum < 2) {
+	if (e.shnum < 2)
 		err = -EFBIG;
-	} else {
+	if (!err)
 		err = add_clipped(c, 0, sizeof(Elf64_Ehdr));
-		if (!err)
-			err = add_clipped(c, e.phoff,
-					  e.phnum * sizeof(Elf64_Phdr));
-		if (!err)
-			err = add_clipped(c, e.shoff,
-					  e.shnum * sizeof(Elf64_Shdr));
-		if (!err)
-			err = add_sections(c, &e);
-	}
+	if (!err)
+		err = add_clipped(c, e.phoff, e.phnum * sizeof(Elf64_Phdr));
+	if (!err)
+		err = add_clipped(c, e.shoff, e.shnum * sizeof(Elf64_Shdr));
+	if (!err)
+		err = add_sections(c, &e);
 	symbolizer_elf_fini(&e);
 	return err;
 }

@@ -17,9 +17,9 @@
 #define PREFIX "__pfx_"
 #define PREFIX_LEN (sizeof(PREFIX) - 1)
 
-/* Of the packed head of a symbol: distance << 2 and these. */
+/* The head of a packed symbol, a ULEB128: distance << 2 and these flags. */
 #define PACKED_MODULE 1 /* the module's number follows */
-#define PACKED_PREFIX 2 /* no name: PREFIX and the name of the next */
+#define PACKED_PREFIX 2 /* no name: it is PREFIX and the name of the next */
 
 struct block {
 	uint64_t addr; /* of its first symbol */
@@ -99,7 +99,7 @@ static int reader_module(struct reader *r, const char *p, const char *end,
 	return 0;
 }
 
-/* Lines that are not as they should be are passed over. */
+/* Skips malformed lines. */
 static int reader_line(struct reader *r, const char *p, const char *end)
 {
 	struct entry e = { 0 };
@@ -133,7 +133,7 @@ static int reader_line(struct reader *r, const char *p, const char *end)
 	return reader_add(r, &e);
 }
 
-/* Whole lines; what is left of an unfinished one is returned in *used. */
+/* Parses whole lines; their length is returned in *used. */
 static int reader_feed(struct reader *r, const char *text, size_t len,
 		       bool last, size_t *used)
 {
@@ -178,7 +178,7 @@ static void pack_number(struct strbuf *sb, uint64_t v)
 	} while (v);
 }
 
-/* In the order of addresses, one symbol an address. */
+/* By address, one symbol for each. */
 static void reader_sort(struct reader *r)
 {
 	size_t n = 0;
@@ -267,7 +267,7 @@ static int reader_init(struct reader *r)
 	return 0;
 }
 
-/* The result of reading; what was read is given back. */
+/* Makes the result, and frees everything else. */
 static int reader_finish(struct reader *r, int err, struct kallsyms **kp)
 {
 	if (!err && r->n == 0)
@@ -312,7 +312,7 @@ static int kallsyms_fill(struct reader *r, int fd, char *buf, size_t cap)
 		if (err || n == 0)
 			return err;
 		if (used == 0 && have == cap)
-			used = have; /* a line as no kernel makes one */
+			used = have; /* too long for a line of a kernel */
 		memmove(buf, buf + used, have - used);
 		have -= used;
 	}
@@ -355,9 +355,9 @@ size_t kallsyms_bytes(const struct kallsyms *k)
 	       strtab_bytes(&k->modules);
 }
 
-/* One symbol of the packed names. */
+/* One packed symbol. */
 struct kallsyms_cursor {
-	struct cursor c; /* the next one's head */
+	struct cursor c; /* at the next one's head */
 	size_t i; /* the next one's number */
 	uint64_t addr;
 	uint16_t module;
@@ -365,7 +365,7 @@ struct kallsyms_cursor {
 	const char *name;
 };
 
-/* The next symbol; 'c' stands before the first of a block at the start. */
+/* Reads the next symbol; 'c' has to start at the first of a block. */
 static void kallsyms_next(const struct kallsyms *k, struct kallsyms_cursor *c)
 {
 	const struct block *b = &k->blocks[c->i / BLOCK];
@@ -385,15 +385,7 @@ static void kallsyms_next(const struct kallsyms *k, struct kallsyms_cursor *c)
 	c->i++;
 }
 
-static size_t find_block(const struct kallsyms *k, uint64_t addr)
-{
-	size_t i;
-
-	VECTOR_SEARCH(i, k->n_blocks, k->blocks[i].addr <= addr);
-	return i;
-}
-
-/* Ends of the kernel's text: nothing is at them, whatever comes next. */
+/* Ends of the kernel's text: no function, whatever follows. */
 static bool is_end_marker(const char *name)
 {
 	return strcmp(name, "_etext") == 0 || strcmp(name, "_einittext") == 0;
@@ -402,10 +394,11 @@ static bool is_end_marker(const char *name)
 bool kallsyms_find(const struct kallsyms *k, uint64_t addr,
 		   struct kallsyms_symbol *out)
 {
-	size_t block = find_block(k, addr);
 	struct kallsyms_cursor at, next = { 0 };
 	uint64_t end;
+	size_t block;
 
+	VECTOR_SEARCH(block, k->n_blocks, k->blocks[block].addr <= addr);
 	if (block == 0)
 		return false;
 	next.i = (block - 1) * BLOCK;
@@ -418,7 +411,7 @@ bool kallsyms_find(const struct kallsyms *k, uint64_t addr,
 			break;
 		kallsyms_next(k, &next);
 	} while (next.addr <= addr);
-	/* 'at' is the last of all unless the loop's condition ended it. */
+	/* After a break 'at' is the last symbol, and next.i == at.i. */
 	end = next.i > at.i ? next.addr : UINT64_MAX;
 	if (at.module || next.module != at.module || next.i == at.i)
 		end = MIN(end, at.addr + MIN((uint64_t)KALLSYMS_TAIL,

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kallsyms: functions of the kernel, its modules and BPF programs, as
- * /proc/kallsyms tells them: a line has the address in hex, a type letter, the
- * name and, in brackets behind a tab, the module ("bpf" for programs).
+ * kallsyms: functions of the kernel, its modules and BPF programs, from
+ * /proc/kallsyms: a line has the address in hex, a type letter, the name and,
+ * after a tab and in brackets, the module ("bpf" for programs).
  *
- * Half of them are "__pfx_NAME", the padding in front of NAME (6.1 and newer),
- * so all of it is packed: names in the order of addresses, each behind its
- * distance from the one before; every 16th can be found directly.
+ * The symbols are packed, in the order of addresses: the distance from the one
+ * before, then the name; every 16th can be found directly. Half of them are
+ * "__pfx_NAME", the padding before NAME (Linux 6.1 and newer), without a name here.
  *
- * A symbol reaches to the next. The last of a module or of a run of BPF
- * programs reaches no farther than KALLSYMS_TAIL: what follows is not known to
- * be its.
+ * A symbol extends to the next one. The last of a module or of a run of BPF
+ * programs has KALLSYMS_TAIL bytes at most.
  */
 #ifndef SYMBOLIZE_KALLSYMS_H
 #define SYMBOLIZE_KALLSYMS_H
@@ -25,8 +24,8 @@
 struct kallsyms;
 
 /*
- * Reads 'path'. 0; -EPERM if it shows zeros for addresses (kptr_restrict,
- * no CAP_SYSLOG); -ENODATA without any function in it; -errno.
+ * Reads 'path'. 0; -EPERM: it has zeros for addresses (kptr_restrict, no
+ * CAP_SYSLOG); -ENODATA: it has no function; or another -errno.
  */
 int kallsyms_read(struct kallsyms **kp, const char *path);
 /* The same from memory. */

@@ -10,7 +10,7 @@
 /*
  * Two changes within one step of the file system's clock leave the same ctime: a
  * few ms before Linux 6.13, 2 s on some file systems. So a file that was changed
- * so recently is not kept.
+ * recently is not kept.
  */
 #define KNOWN_SETTLED_NS (3 * 1000000000LL)
 
@@ -44,10 +44,9 @@ static bool known_settled(const struct symbolizer_ident *id)
 }
 
 /*
- * The number of a device that is none (overlayfs, tmpfs) is given to the next file
- * system as soon as one is unmounted, and what a user mounts on what he runs has
- * all the times that he likes. The mount tells them apart, if it has an id that no
- * other will have.
+ * An anonymous device number (overlayfs, tmpfs) is reused as soon as its file system
+ * is unmounted, and on a file system that a user mounts, files have any times that
+ * the user likes. Only a mount id that is never reused distinguishes them.
  */
 static bool known_lasting(const struct symbolizer_file *f)
 {
