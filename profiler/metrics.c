@@ -253,7 +253,7 @@ static void metrics_status_reader(struct symbolizer *sym,
 
 	symbolizer_worker_status(sym, text, sizeof(text));
 	reporter_status(m, "reader of executables", "%s", text);
-	for (size_t i = 0; (path = symbolizer_aside(sym, i, &why)); i++)
+	for (size_t i = 0; (path = symbolizer_quarantined(sym, i, &why)); i++)
 		reporter_status(m, "put aside", "%s: %s", path, why);
 }
 

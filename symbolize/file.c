@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* file: what a file is, see symbolize/file.h. */
+/* file: identity and segments of a file, see symbolize/file.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <nettle/sha2.h>
@@ -56,13 +56,12 @@ static int file_segments(struct symbolizer_file *f,
 	return 0;
 }
 
-int symbolizer_file_load(struct symbolizer_file *f, struct symbolizer_src *src,
-			 bool *damaged)
+int symbolizer_file_load(struct symbolizer_file *f, struct symbolizer_src *src)
 {
 	struct symbolizer_elf e;
 	int err = symbolizer_elf_init(&e, src);
 
-	*damaged = e.damaged;
+	f->damaged = e.damaged;
 	if (err)
 		return err;
 	err = file_id(src, f->ident.file_id);
@@ -104,7 +103,8 @@ void symbolizer_file_free(struct symbolizer_file *f)
 {
 	if (!f)
 		return;
-	symbolizer_file_drop_index(f);
+	symbolizer_index_free(f->index);
+	kallsyms_free(f->ksyms);
 	if (f->fd >= 0)
 		close(f->fd);
 	free(f->segments);
@@ -132,7 +132,7 @@ int symbolizer_file_kernel(struct symbolizer_file **fp, const char *kallsyms)
 	return 0;
 }
 
-/* How long the image is that the kernel mapped; it is whole and ours. */
+/* The length of the image, which the kernel mapped, so it is valid. */
 static size_t vdso_size(const void *image)
 {
 	const Elf64_Ehdr *eh = image;
@@ -150,7 +150,6 @@ int symbolizer_file_vdso(struct symbolizer_file **fp)
 {
 	struct symbolizer_file *f = symbolizer_file_new();
 	struct symbolizer_src src;
-	bool damaged;
 	int err = 0;
 
 	if (!f)
@@ -161,7 +160,7 @@ int symbolizer_file_vdso(struct symbolizer_file **fp)
 	} else {
 		f->ident.size = vdso_size(f->image);
 		symbolizer_src_mem(&src, f->image, f->ident.size);
-		err = symbolizer_file_load(f, &src, &damaged);
+		err = symbolizer_file_load(f, &src);
 	}
 	if (err) {
 		symbolizer_file_free(f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* internal: the symbolizer's inside, for symbolizer.c and opening.c. */
+/* internal: what symbolizer.c and opening.c share. */
 #ifndef SYMBOLIZE_INTERNAL_H
 #define SYMBOLIZE_INTERNAL_H
 
@@ -15,24 +15,24 @@ struct open_job;
 
 struct symbolizer {
 	uv_loop_t *loop;
-	TAILQ_HEAD(, open_job) openings; /* all that are not answered */
+	TAILQ_HEAD(, open_job) openings; /* not answered yet */
 	/* Requests for the kernel and the vDSO; the first is in the pool. */
 	TAILQ_HEAD(own_jobs, file_job) own;
 	bool freed;
 	unsigned int refs; /* itself, workers, openers, jobs in the pool */
 	struct symbolizer_file *kernel, *vdso;
-	size_t own_bytes; /* of their indexes, as counted */
+	size_t own_bytes; /* of their indexes, after the last request */
 	struct opener *opener;
 	struct workers *workers;
 	struct symbolizer_known known;
-	struct symbolizer_hand *hand; /* rows that go before a file's own */
+	struct symbolizer_hand *hand; /* rows that override a file's own */
 	uint64_t last_id; /* of a file */
-	uint64_t hurries; /* files that samples waited for */
+	uint64_t hurries; /* number of the last symbolizer_hurry() */
 	struct symbolizer_stats stats;
 	char *kallsyms;
 };
 
-/* opening.c: ends what is under way. */
+/* opening.c: cancels all openings. */
 void symbolizer_opening_fini(struct symbolizer *s);
 
 #endif /* SYMBOLIZE_INTERNAL_H */

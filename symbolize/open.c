@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * open: from the path of a watched process to a descriptor, without being led
- * where the process wants us. This runs in an opener (opener.h), since each
- * step of it may wait for a file system for ever.
+ * open: from the path in a watched process to a descriptor, without letting the
+ * process redirect us to another file. This runs in an opener (opener.h), since
+ * each step may wait for a file system for ever.
  *
- * A file is looked up as O_PATH, which opens nothing and so wakes no device and
- * no FIFO. Only what is a regular file, lies on a file system that is made for
- * files, and has the device and inode that the kernel reported for the mapping,
- * is then opened for reading. They are compared first: -EOPNOTSUPP says that this
- * very file is on a file system that is not read, -EACCES that something there,
- * which may be another file, is not opened. The safest way is
- * /proc/PID/map_files, which is the mapping's own file. A path is resolved below
- * /proc/PID/root (openat2, Linux 5.6): a plain open() would follow an absolute
- * symlink to *our* root.
+ * A file is first looked up with O_PATH, which has no effect on devices and FIFOs.
+ * It is opened for reading only if it is a regular file, on a file system that is
+ * made for files, and has the device and inode that the kernel reported for the
+ * mapping. These are compared first: -EOPNOTSUPP means that this very file is on a
+ * file system that is not read, -EACCES that what was found, possibly another file,
+ * must not be opened. The safest way is /proc/PID/map_files, which leads to the
+ * mapping's own file. A path is resolved below /proc/PID/root (openat2, Linux 5.6):
+ * a plain open() would follow an absolute symlink from *our* root.
  *
- * Before a mount is entered, its device is written to *where.
+ * The device of each mount is written to *where before the mount is entered.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,10 +35,7 @@
 #include "symbolize/file.h"
 #include "symbolize/opener.h"
 
-#define DELETED " (deleted)"
-#define DELETED_LEN (sizeof(DELETED) - 1)
-
-/* Those that <linux/magic.h> lacks; from the kernel's sources. */
+/* Not in <linux/magic.h>; from the kernel's sources. */
 #define CONFIGFS_SUPER_MAGIC 0x62656570
 #define FUSE_CTL_SUPER_MAGIC 0x65735543
 #define MQUEUE_SUPER_MAGIC 0x19800202
@@ -54,11 +50,11 @@
 #endif
 
 /*
- * Where reading a regular file has effects, waits, or tells what is not in any
- * file. On FUSE a process of the watched may decide when a read or a close
- * returns; and where a user may have put a file system on top of FUSE: ecryptfs has
- * a set-user-id helper, shiftfs (Ubuntu) is mounted in user namespaces, and so is
- * overlayfs, of which opener_overlay.c tells who mounted it.
+ * File systems where reading a regular file has side effects, blocks, or returns
+ * generated data. On FUSE a watched process may decide when a read or a close
+ * returns. So it may where users can stack a file system on FUSE: ecryptfs has a
+ * set-user-id helper, shiftfs (Ubuntu) can be mounted in user namespaces. So can
+ * overlayfs, which opener_overlay.c checks.
  */
 static const long refused[] = {
 	PROC_SUPER_MAGIC,
@@ -92,20 +88,12 @@ static const long refused[] = {
 	SHIFTFS_SUPER_MAGIC,
 };
 
-static bool path_deleted(const char *path)
-{
-	size_t len = strlen(path);
-
-	return len > DELETED_LEN &&
-	       strcmp(path + len - DELETED_LEN, DELETED) == 0;
-}
-
 static uint64_t dev_of(const struct statx *st)
 {
 	return makedev(st->stx_dev_major, st->stx_dev_minor);
 }
 
-/* What is known of it without asking its file system, if that may be. */
+/* Without a request to a file server, if possible. */
 static int open_stat(int fd, struct statx *st)
 {
 	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
@@ -124,7 +112,14 @@ static void open_enter_mount(int fd, uint64_t *where)
 		__atomic_store_n(where, dev_of(&st), __ATOMIC_RELAXED);
 }
 
-/* --- places ----------------------------------------------------------------------- */
+/* --- lookup: to an O_PATH descriptor, or -errno ------------------------------------- */
+
+static int place_plain(const char *path)
+{
+	int fd = open(path, O_PATH | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
 
 static int place_at(int dir, const char *path, uint64_t resolve)
 {
@@ -138,8 +133,8 @@ static int place_at(int dir, const char *path, uint64_t resolve)
 }
 
 /*
- * One component after the other, so that it is known which mount is entered. The
- * kernel's paths have no symlinks; one that is there now was put there.
+ * Component by component, to know which mount is entered. Paths from the kernel
+ * have no symlinks; one that is there now was added later.
  */
 static int open_walk_path(int root, const char *path, uint64_t *where)
 {
@@ -175,10 +170,10 @@ static int find_below(int dir, const char *path, uint64_t *where)
 }
 
 /*
- * 'path' behind the root of the process: /proc/PID/maps has paths as from the
- * reader's root or, where that is of another mount namespace, from the first root
- * of the process' namespace, and so has the link /proc/PID/root. NULL: it has no
- * such root in front.
+ * 'path' relative to the root of the process, NULL: it does not begin with that.
+ * Paths in /proc/PID/maps and the link /proc/PID/root are relative to the reader's
+ * root or, from another mount namespace, to the initial root of the process's
+ * namespace.
  */
 static const char *behind_root(const char *link, const char *path)
 {
@@ -191,7 +186,7 @@ static const char *behind_root(const char *link, const char *path)
 	return path + len;
 }
 
-/* Below the root of the process, or ours. */
+/* Below the root of the process; pid 0: below ours. */
 static int find_below_root(pid_t pid, const char *path, uint64_t *where)
 {
 	char root[32] = "/";
@@ -211,16 +206,13 @@ static int find_below_root(pid_t pid, const char *path, uint64_t *where)
 	return fd;
 }
 
-/* What the user of profd names, by any path, has no inode to compare. */
+/* A path that the user of profd gave comes without an inode to compare. */
 static int find_path(const struct symbolizer_open_req *req, const char *path,
 		     uint64_t *where)
 {
-	int fd;
-
 	if (req->pid || req->ino)
 		return find_below_root(req->pid, path, where);
-	fd = open(path, O_PATH | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return place_plain(path);
 }
 
 static int find_plain_path(const struct symbolizer_open_req *req,
@@ -229,7 +221,8 @@ static int find_plain_path(const struct symbolizer_open_req *req,
 	char *path;
 	int fd;
 
-	path = strndup(req->path, strlen(req->path) - DELETED_LEN);
+	path = strndup(req->path,
+		       strlen(req->path) - strlen(SYMBOLIZER_DELETED));
 	if (!path)
 		return -ENOMEM;
 	fd = find_path(req, path, where);
@@ -237,37 +230,28 @@ static int find_plain_path(const struct symbolizer_open_req *req,
 	return fd;
 }
 
-static bool range_known(const struct symbolizer_open_req *req)
-{
-	return req->map_start < req->map_end;
-}
-
 static int find_mapping(const struct symbolizer_open_req *req)
 {
 	char path[80], self[16] = "self";
-	int fd;
 
-	if (!range_known(req))
+	if (req->map_start >= req->map_end)
 		return -ENOENT;
 	if (req->pid)
 		snprintf(self, sizeof(self), "%d", (int)req->pid);
 	snprintf(path, sizeof(path), "/proc/%s/map_files/%llx-%llx", self,
 		 (unsigned long long)req->map_start,
 		 (unsigned long long)req->map_end);
-	fd = open(path, O_PATH | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return place_plain(path);
 }
 
 static int find_exe(const struct symbolizer_open_req *req)
 {
 	char path[32];
-	int fd;
 
 	if (!req->pid)
 		return -ENOENT;
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)req->pid);
-	fd = open(path, O_PATH | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return place_plain(path);
 }
 
 static int open_find(const struct symbolizer_open_req *req,
@@ -285,17 +269,17 @@ static int open_find(const struct symbolizer_open_req *req,
 	}
 }
 
-/* --- whether it is the one ---------------------------------------------------------- */
+/* --- whether it is the file of the request ------------------------------------------ */
 
 enum verdict {
 	VERDICT_OTHER,
 	VERDICT_SAME,
-	VERDICT_ASK, /* the kernel, once it is open: opener_inode_is() */
+	VERDICT_ASK, /* opener_inode_is() decides, once the file is open */
 };
 
 /*
- * By a path anybody may be led anywhere. So what is opened for the question alone
- * has at least the right number, and is a file that all users may read.
+ * A path may lead to any file. So a file that is opened just for
+ * opener_inode_is() has at least the right number, and all users may read it.
  */
 static bool may_ask_by_path(const struct symbolizer_open_req *req,
 			    const struct statx *st, long fs_type)
@@ -307,13 +291,13 @@ static bool may_ask_by_path(const struct symbolizer_open_req *req,
 }
 
 /*
- * stat(2) and the records of mappings do not agree everywhere: on btrfs stat(2)
- * has a device for each subvolume; on overlayfs a record may have the layer
- * beneath (before Linux 6.18, in /proc before 6.7), and stat(2) a device of its
- * own where layers are on several file systems. Both are mounted by users, too,
- * who then choose the inode numbers: an equal number alone proves nothing, nor
- * does the way by which the file was found, since a process may have mapped
- * another file there, or executed another, since.
+ * stat(2) and mapping records differ on two file systems: on btrfs stat(2) has a
+ * device for each subvolume; on overlayfs a record may have the numbers of the
+ * layer beneath (before Linux 6.18, in /proc before 6.7), and stat(2) a device of
+ * its own if layers are on several file systems. Users can mount both and so choose
+ * inode numbers: an equal number alone proves nothing. Nor does the way by which
+ * the file was found, since the process may by now have mapped or executed another
+ * file.
  */
 static enum verdict open_compare(const struct symbolizer_open_req *req,
 				 enum symbolizer_way way,
@@ -331,7 +315,7 @@ static enum verdict open_compare(const struct symbolizer_open_req *req,
 	return asks ? VERDICT_ASK : VERDICT_OTHER;
 }
 
-/* An inode number is given to another file as soon as the first is deleted. */
+/* After a file is deleted, its inode number may be reused at once. */
 static bool same_generation(const struct symbolizer_open_req *req, int fd)
 {
 	int generation = 0;
@@ -357,8 +341,8 @@ static bool is_refused(long fs_type)
 }
 
 /*
- * A regular file where files are. 'pid' is of a process that may see its mount;
- * 'proven': it was compared with what the kernel reported, and is the one.
+ * Whether it may be opened. 'pid' is a process that may see its mount; 'proven': it
+ * is the file that the kernel reported.
  */
 static int check_place(const struct statx *st, long fs_type, pid_t pid,
 		       bool proven)
@@ -372,7 +356,7 @@ static int check_place(const struct statx *st, long fs_type, pid_t pid,
 	return proven ? -EOPNOTSUPP : -EACCES;
 }
 
-/* The path that the kernel has for it now, seen from here. */
+/* Whether it has this path now, from our root. */
 static bool path_is(int place, const char *path)
 {
 	char self[32], now[PATH_MAX];
@@ -386,11 +370,11 @@ static bool path_is(int place, const char *path)
 }
 
 /*
- * Two files of one overlay may be reported by one number, if their layers are on
- * several file systems (Linux 6.18); so may files of two subvolumes of btrfs, as
- * long as no generation is known. Then one of them may be made by a user for the
- * sake of the other, who cannot make a file of root's, nor give his own the path of
- * another where he mounts nothing.
+ * Two files of one overlay may be reported with the same number if its layers are
+ * on several file systems (Linux 6.18); so may files of two btrfs subvolumes while
+ * no generation is known. A user could create a file that collides with another.
+ * But no user can create a file of root's, or give a file the path of another
+ * without mounting something.
  */
 static bool numbers_suffice(const struct symbolizer_open_req *req, int place,
 			    const struct statx *st, long fs_type)
@@ -426,9 +410,9 @@ static int open_check(const struct symbolizer_open_req *req,
 	return err;
 }
 
-/* --- opening it ------------------------------------------------------------------------ */
+/* --- opening ---------------------------------------------------------------------------- */
 
-/* How a place was found, and may be found once more; path NULL: not so. */
+/* The lookup that found a place, to repeat it; path NULL: it cannot be repeated. */
 struct found {
 	int at;
 	const char *path;
@@ -440,7 +424,7 @@ static int64_t open_ns(const struct timespec *ts)
 	return ts->tv_sec * 1000000000LL + ts->tv_nsec;
 }
 
-/* Since Linux 6.8; 0: not known. */
+/* Since Linux 6.8; 0: unknown. */
 static uint64_t mount_for_ever(int fd)
 {
 	struct statx st;
@@ -453,8 +437,8 @@ static uint64_t mount_for_ever(int fd)
 }
 
 /*
- * Closing may wait for a file system (flush), and who waits there may be beyond
- * SIGKILL. So it is done once here, on a copy, before anybody else has it.
+ * Closing may wait for a file system (flush), even beyond SIGKILL. So a copy is
+ * closed here first, where it blocks only an opener.
  */
 static void close_copy(int fd)
 {
@@ -464,10 +448,7 @@ static void close_copy(int fd)
 		close(copy);
 }
 
-/*
- * A descriptor for reading in place of one that is a mere place; by its way once
- * more where there is no /proc.
- */
+/* A descriptor for reading, of a place; by repeating the lookup without /proc. */
 static int open_reopen(int place, const struct statx *was,
 		       const struct found *by, struct symbolizer_stat *out)
 {
@@ -507,7 +488,7 @@ int symbolizer_open_way(const struct symbolizer_open_req *req,
 			enum symbolizer_way way, uint64_t *where,
 			struct symbolizer_stat *st)
 {
-	/* Below our own root, where no symlink could be changed meanwhile. */
+	/* For a path below our own root; it may not gain a symlink meanwhile. */
 	struct found by = { AT_FDCWD, NULL, RESOLVE_NO_SYMLINKS };
 	int place = open_find(req, way, where), err;
 	struct statx sx;
@@ -528,83 +509,37 @@ int symbolizer_open_way(const struct symbolizer_open_req *req,
 	return -ESTALE;
 }
 
-int symbolizer_open_ways(const struct symbolizer_open_req *req,
-			 enum symbolizer_way ways[SYMBOLIZER_N_WAYS])
-{
-	int n = 0;
+/* --- debug files ---------------------------------------------------------------- */
 
-	if (req->by_exe) {
-		ways[n++] = SYMBOLIZER_BY_EXE;
-		return n;
-	}
-	if (range_known(req))
-		ways[n++] = SYMBOLIZER_BY_MAPPING;
-	ways[n++] = SYMBOLIZER_BY_PATH;
-	/* Without its mark the path is a guess that only an id can prove. */
-	if (path_deleted(req->path) && req->build_id_len)
-		ways[n++] = SYMBOLIZER_BY_PLAIN_PATH;
-	return n;
-}
+#define DEBUG_PLACES 5U /* in each directory of debug files */
 
-bool symbolizer_open_same(const struct symbolizer_open_req *req,
-			  const struct symbolizer_ident *id)
-{
-	size_t len = MIN(req->build_id_len, (size_t)SYMBOLIZER_BUILD_ID_MAX);
-
-	return !len || (id->build_id_len == len &&
-			memcmp(id->build_id, req->build_id, len) == 0);
-}
-
-/* --- files that a file names -------------------------------------------------- */
-
-/* Where it may be, below each directory; false: no such place. */
-static bool place_build_id(char *to, size_t cap, const char *beside,
-			   const char *name, const char *hex)
-{
-	return strlen(hex) > 2 && snprintf(to, cap, ".build-id/%.2s/%s.debug",
-					   hex, hex + 2) < (int)cap;
-}
-
-/* As gdb has it: the directory of the file, below that of debug files. */
-static bool place_beside(char *to, size_t cap, const char *beside,
-			 const char *name, const char *hex)
+/* The path of a debug file in the i-th place; false: it cannot be there. */
+static bool debug_place(unsigned int i, const char *beside, const char *name,
+			const char *hex, char path[PATH_MAX])
 {
 	const char *slash = beside ? strrchr(beside, '/') : NULL;
-
-	return name && slash && *beside == '/' &&
-	       snprintf(to, cap, "%.*s/%s", (int)(slash - beside), beside,
-			name) < (int)cap;
-}
-
-static bool place_plain(char *to, size_t cap, const char *beside,
-			const char *name, const char *hex)
-{
-	return name && snprintf(to, cap, "%s", name) < (int)cap;
-}
-
-/* What several files share; dh_dwz(1) puts it there. */
-static bool place_dwz(char *to, size_t cap, const char *beside,
-		      const char *name, const char *hex)
-{
-	return name && snprintf(to, cap, ".dwz/%s", name) < (int)cap;
-}
-
-static bool place_dwz_arch(char *to, size_t cap, const char *beside,
-			   const char *name, const char *hex)
-{
 	struct utsname uts;
+	int n = -1;
 
-	return name && uname(&uts) == 0 &&
-	       snprintf(to, cap, ".dwz/%s-linux-gnu/%s", uts.machine, name) <
-		       (int)cap;
+	if (i == 0 && strlen(hex) > 2)
+		n = snprintf(path, PATH_MAX, ".build-id/%.2s/%s.debug", hex,
+			     hex + 2);
+	/* As gdb: the directory of the executable, below that of debug files. */
+	else if (i == 1 && name && slash && *beside == '/')
+		n = snprintf(path, PATH_MAX, "%.*s/%s", (int)(slash - beside),
+			     beside, name);
+	else if (i == 2 && name)
+		n = snprintf(path, PATH_MAX, "%s", name);
+	/* Where dh_dwz(1) puts what several files share. */
+	else if (i == 3 && name)
+		n = snprintf(path, PATH_MAX, ".dwz/%s", name);
+	else if (i == 4 && name && uname(&uts) == 0)
+		n = snprintf(path, PATH_MAX, ".dwz/%s-linux-gnu/%s",
+			     uts.machine, name);
+	return n >= 0 && n < PATH_MAX;
 }
 
-static bool (*const places[])(char *, size_t, const char *, const char *,
-			      const char *) = {
-	place_build_id, place_beside, place_plain, place_dwz, place_dwz_arch,
-};
-
-/* 'path' may have come from anywhere: it leads nowhere but below 'dir'. */
+/* 'path' may come from a hostile file: it cannot lead out of 'dir'. */
 static int open_beneath(const char *dir, const char *path, uint64_t *where)
 {
 	struct found by = { .resolve =
@@ -642,17 +577,17 @@ int symbolizer_open_debug(const char *const *dirs, const char *beside,
 			  unsigned int nth, uint64_t *where)
 {
 	char hex[2 * SYMBOLIZER_DEBUG_ID_MAX + 1] = "", path[PATH_MAX];
-	size_t n_dirs = 0, place = nth % ARRAY_SIZE(places);
+	size_t n_dirs = 0;
 	int fd;
 
 	while (dirs[n_dirs])
 		n_dirs++;
-	if (nth / ARRAY_SIZE(places) >= n_dirs)
+	if (nth / DEBUG_PLACES >= n_dirs)
 		return -ENOENT;
 	for (size_t i = 0; i < MIN(len, (size_t)SYMBOLIZER_DEBUG_ID_MAX); i++)
 		snprintf(hex + 2 * i, 3, "%02x", build_id[i]);
-	if (!places[place](path, sizeof(path), beside, name, hex))
+	if (!debug_place(nth % DEBUG_PLACES, beside, name, hex, path))
 		return -EAGAIN;
-	fd = open_beneath(dirs[nth / ARRAY_SIZE(places)], path, where);
+	fd = open_beneath(dirs[nth / DEBUG_PLACES], path, where);
 	return fd < 0 ? -EAGAIN : fd;
 }

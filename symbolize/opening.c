@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * opening: from a request to an open file. The ways that may lead to it are
- * tried one by one by the openers (opener.h), since a path can hang; then the
- * worker process says what it is, before everything else that it has to do,
- * unless the same file, unchanged, was identified before.
+ * opening: from a request to an open file. The openers (opener.h) try the ways
+ * that may lead to it one by one, since a path can hang. Then a worker identifies
+ * the file, unless the same unchanged file was identified before (known.h).
  *
  * The openers have a deadline for each way, the workers one for each question.
  */
@@ -17,9 +16,9 @@
 struct open_job {
 	TAILQ_ENTRY(open_job) node; /* s->openings */
 	struct symbolizer *s;
-	struct opener_job open; /* while not asked: */
+	struct opener_job open; /* while 'asked' is false; then: */
 	struct worker_job remote;
-	bool asked; /* with the workers */
+	bool asked; /* the workers have it */
 	struct symbolizer_open_req req;
 	uint8_t build_id[SYMBOLIZER_BUILD_ID_MAX];
 	symbolizer_open_fn fn;
@@ -27,10 +26,10 @@ struct open_job {
 	enum symbolizer_way ways[SYMBOLIZER_N_WAYS];
 	int n_ways, way;
 	struct symbolizer_file *file; /* of this way */
-	int first; /* error that counts */
+	int first; /* the error to report, if all ways fail */
+	bool damaged; /* ... of an ELF file that is damaged */
+	bool stale; /* a way led to another file */
 	uint64_t hurry; /* as in struct symbolizer_file */
-	bool damaged; /* ... and ELF it was */
-	bool stale;
 	char path[];
 };
 
@@ -43,7 +42,7 @@ static void count_open(struct symbolizer_stats *st, int err)
 	st->open_timeouts += err == -ETIMEDOUT;
 }
 
-/* It is the caller's to free unless it is at work. */
+/* The caller frees it, unless a worker has it. */
 static void open_answer(struct open_job *o, int err)
 {
 	struct symbolizer_file *file = err ? NULL : o->file;
@@ -64,7 +63,7 @@ static void open_free(struct open_job *o)
 static int open_submit(struct open_job *o);
 static void open_next(struct open_job *o, int err, bool damaged);
 
-/* All ways were tried, or one led there. */
+/* One way led to the file, or all failed. */
 static void open_end(struct open_job *o, int err, bool damaged)
 {
 	o->s->stats.broken += damaged;
@@ -73,15 +72,11 @@ static void open_end(struct open_job *o, int err, bool damaged)
 	open_free(o);
 }
 
-/* --- what it is ------------------------------------------------------------------ */
+/* --- identifying the file -------------------------------------------------------- */
 
 static struct open_job *open_of(struct worker_job *j)
 {
 	return container_of(j, struct open_job, remote);
-}
-
-static void ident_question(struct worker_job *j, struct worker_question *q)
-{
 }
 
 static int ident_answer(struct worker_job *j, struct worker_in *in)
@@ -98,10 +93,9 @@ static int ident_answer(struct worker_job *j, struct worker_in *in)
 	f->n_segments = 0;
 	f->segments = calloc(a->n + 1, sizeof(*f->segments));
 	if (!f->segments)
-		return WORKER_DONE; /* it has none, for us */
+		return WORKER_DONE; /* as if it had none */
 	f->n_segments = a->n;
-	memcpy(f->segments, worker_behind(a, sizeof(*a)),
-	       a->n * sizeof(*f->segments));
+	memcpy(f->segments, a + 1, a->n * sizeof(*f->segments));
 	memcpy(f->ident.build_id, a->build_id, sizeof(f->ident.build_id));
 	memcpy(f->ident.file_id, a->file_id, sizeof(f->ident.file_id));
 	f->ident.build_id_len = (uint8_t)a->build_id_len;
@@ -113,16 +107,26 @@ static int ident_answer(struct worker_job *j, struct worker_in *in)
 	return WORKER_DONE;
 }
 
+/* Whether it has the build id of the request, if that has one. */
+static bool open_has_build_id(const struct open_job *o)
+{
+	const struct symbolizer_ident *id = &o->file->ident;
+	size_t len = o->req.build_id_len;
+
+	return !len || (id->build_id_len == len &&
+			memcmp(id->build_id, o->build_id, len) == 0);
+}
+
 static void open_identified(struct open_job *o, int err)
 {
 	bool damaged = o->file->damaged;
 
-	if (!err && !symbolizer_open_same(&o->req, &o->file->ident))
+	if (!err && !open_has_build_id(o))
 		err = -ESTALE;
 	if (o->remote.cancelled || !err)
 		open_end(o, err, damaged);
 	else
-		open_next(o, err, err == -ESTALE ? false : damaged);
+		open_next(o, err, err != -ESTALE && damaged);
 }
 
 static void ident_done(struct worker_job *j, int err)
@@ -134,23 +138,21 @@ static void ident_done(struct worker_job *j, int err)
 }
 
 static const struct worker_kind ident_kind = {
-	WORKER_IDENT,
-	ident_question,
-	ident_answer,
-	ident_done,
+	.type = WORKER_IDENT,
+	.answer = ident_answer,
+	.done = ident_done,
 };
 
-/* --- where it is ------------------------------------------------------------------- */
+/* --- opening it -------------------------------------------------------------------- */
 
 static struct symbolizer_file *file_of(const struct open_job *o,
 				       const struct symbolizer_stat *st)
 {
 	struct symbolizer_file *f = symbolizer_file_new();
 
-	if (!f)
-		return NULL;
-	f->path = strdup(o->req.path);
-	if (!f->path) {
+	if (f)
+		f->path = strdup(o->req.path);
+	if (!f || !f->path) {
 		symbolizer_file_free(f);
 		return NULL;
 	}
@@ -200,12 +202,12 @@ static void on_open_done(struct opener_job *j, int err,
 		ident_done(&o->remote, -ENOMEM);
 }
 
-/* This way led to nothing, or elsewhere. */
+/* This way failed, or led to another file. */
 static void open_next(struct open_job *o, int err, bool damaged)
 {
 	symbolizer_file_free(o->file);
 	o->file = NULL;
-	/* What /proc says of a mapping that is gone, or forbids, is no reason. */
+	/* ENOENT and EPERM, as of a mapping that is gone, yield to others. */
 	if (o->way == 0 || o->first == -ENOENT || o->first == -EPERM) {
 		o->first = err;
 		o->damaged = damaged;
@@ -246,7 +248,7 @@ static int open_submit(struct open_job *o)
 
 /* --- requests ------------------------------------------------------------------------ */
 
-/* Answers it before its time; it ends by itself if a worker has it. */
+/* Answers it now. If a worker has it, ident_done() frees it later. */
 static void open_cancel(struct open_job *o)
 {
 	bool free_it = true;
@@ -258,6 +260,30 @@ static void open_cancel(struct open_job *o)
 	open_answer(o, -ECANCELED);
 	if (free_it)
 		open_free(o);
+}
+
+static bool open_path_deleted(const char *path)
+{
+	size_t len = strlen(path), mark = strlen(SYMBOLIZER_DELETED);
+
+	return len > mark && !strcmp(path + len - mark, SYMBOLIZER_DELETED);
+}
+
+/* The ways that may lead to the file, in the order in which they are tried. */
+static void open_set_ways(struct open_job *o)
+{
+	const struct symbolizer_open_req *req = &o->req;
+
+	if (req->by_exe) {
+		o->ways[o->n_ways++] = SYMBOLIZER_BY_EXE;
+		return;
+	}
+	if (req->map_start < req->map_end)
+		o->ways[o->n_ways++] = SYMBOLIZER_BY_MAPPING;
+	o->ways[o->n_ways++] = SYMBOLIZER_BY_PATH;
+	/* Only a build id can prove that this guess is right. */
+	if (open_path_deleted(req->path) && req->build_id_len)
+		o->ways[o->n_ways++] = SYMBOLIZER_BY_PLAIN_PATH;
 }
 
 int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
@@ -276,7 +302,7 @@ int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
 		memcpy(o->build_id, req->build_id, o->req.build_id_len);
 	o->req.build_id = o->build_id;
 	o->hurry = req->hurry ? ++s->hurries : 0;
-	o->n_ways = symbolizer_open_ways(&o->req, o->ways);
+	open_set_ways(o);
 	o->remote.kind = &ident_kind;
 	o->fn = fn;
 	o->arg = arg;

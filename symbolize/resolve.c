@@ -11,14 +11,14 @@
 #define NAME_MAX_BYTES 4096
 
 /*
- * Names of a file that may exceed their time, and CPU time of all names of one
- * request: 100 ms, ten times what 2048 names of libclang take. What is over is
- * given as the linker has it.
+ * Limits of demangling: names of a file that may exceed their time, and CPU time
+ * per request: 100 ms, ten times what 2048 names of libclang take. Beyond these,
+ * names stay mangled.
  */
 #define EXCEEDED_MAX 4
 #define REQUEST_TICKS (100 / SYMBOLIZER_DEMANGLE_TICK_MS)
 
-/* Modules and BPF programs come and go; so often the kernel is asked. */
+/* Modules and BPF programs come and go: kallsyms is re-read this often. */
 #define KALLSYMS_INTERVAL_NS (10 * CLOCK_NSEC_PER_SEC)
 
 size_t symbolizer_file_index_bytes(const struct symbolizer_file *f)
@@ -27,28 +27,13 @@ size_t symbolizer_file_index_bytes(const struct symbolizer_file *f)
 	       (f->ksyms ? kallsyms_bytes(f->ksyms) : 0);
 }
 
-void symbolizer_file_drop_index(struct symbolizer_file *f)
-{
-	symbolizer_index_free(f->index);
-	kallsyms_free(f->ksyms);
-	f->index = NULL;
-	f->ksyms = NULL;
-}
-
-int symbolizer_answer_init(struct symbolizer_answer *a)
-{
-	memset(a, 0, sizeof(*a));
-	arena_init(&a->names);
-	return 0;
-}
-
 void symbolizer_answer_fini(struct symbolizer_answer *a)
 {
 	arena_fini(&a->names);
 	free(a->syms);
 }
 
-/* A question while it is being answered. */
+/* State of one symbolizer_file_resolve(). */
 struct question {
 	struct symbolizer_file *f;
 	struct symbolizer_answer *a;
@@ -85,8 +70,8 @@ static bool resolve_demangle(struct question *q, const char *name)
 }
 
 /*
- * The one function of a symbol. In .symtab some carry the version they are exported
- * with: no part of the name for a reader, and demanglers choke on it.
+ * The one function of a symbol. Some names in .symtab end with "@VERSION", which is
+ * no part of the name, and which demanglers reject.
  */
 static int resolve_set_function(struct question *q,
 				struct symbolizer_symbol *sym, char *name,
@@ -145,7 +130,7 @@ static int lookup_elf(struct question *q, struct symbolizer_symbol *sym)
 	len = symbolizer_index_name(q->f->index, q->src, range.name, name,
 				    sizeof(name));
 	if (len < 0)
-		return 0; /* the file has changed, or lies */
+		return 0; /* the file has changed, or is invalid */
 	sym->start = range.start;
 	sym->size = range.size;
 	return resolve_set_function(q, sym, name, (size_t)len);
@@ -177,7 +162,7 @@ static int cmp_offset(const void *a, const void *b, void *arg)
 	return x < y ? -1 : x > y;
 }
 
-/* The order of addresses, in which equal functions are neighbours. */
+/* The order of addresses, in which those of one function are adjacent. */
 static size_t *address_order(struct symbolizer_symbol *syms, size_t n)
 {
 	size_t *order = malloc(n * sizeof(*order));
@@ -190,25 +175,19 @@ static size_t *address_order(struct symbolizer_symbol *syms, size_t n)
 	return order;
 }
 
-/* The answer of the neighbour, if it is the same function. */
+/* Reuses the answer for the previous address, if it is in the same function. */
 static bool same_function(const struct symbolizer_file *f,
 			  struct symbolizer_symbol *sym,
 			  const struct symbolizer_symbol *last)
 {
-	uint64_t vaddr = symbolizer_file_vaddr(f, sym->offset);
+	uint64_t offset = sym->offset, vaddr = symbolizer_file_vaddr(f, offset);
 
 	if (!last || !last->nfunctions || vaddr < last->start ||
 	    vaddr - last->start >= last->size)
 		return false;
-	*sym = (struct symbolizer_symbol){
-		.offset = sym->offset,
-		.vaddr = vaddr,
-		.start = last->start,
-		.size = last->size,
-		.functions = last->functions,
-		.nfunctions = last->nfunctions,
-		.module = last->module,
-	};
+	*sym = *last;
+	sym->offset = offset;
+	sym->vaddr = vaddr;
 	return true;
 }
 
@@ -229,7 +208,7 @@ static int lookup_all(struct question *q, size_t n)
 	return err;
 }
 
-/* Builds the index of an ELF file, once; a file that has none stays so. */
+/* Builds the index of an ELF file; an error other than -ENOMEM is final. */
 static int ensure_index(struct symbolizer_file *f, struct symbolizer_src *src,
 			struct symbolizer_tally *tally)
 {
@@ -255,7 +234,7 @@ static int ensure_index(struct symbolizer_file *f, struct symbolizer_src *src,
 	return err == -ENOMEM ? err : 0;
 }
 
-/* Reads the kernel's symbols anew; those at hand stay if that fails. */
+/* Re-reads the kernel's symbols; if that fails, the old ones stay. */
 static int read_kernel(struct symbolizer_file *f,
 		       struct symbolizer_tally *tally)
 {
@@ -278,7 +257,7 @@ static bool kernel_due(const struct symbolizer_file *f)
 	       clock_boottime_ns() - f->ksyms_time >= KALLSYMS_INTERVAL_NS;
 }
 
-/* Whether an address has no name that a younger module might have. */
+/* Whether an address has no name, but may be in a module that is newer. */
 static bool kernel_stale(const struct symbolizer_file *f,
 			 const uint64_t *offsets, size_t n)
 {
@@ -294,20 +273,9 @@ static bool kernel_stale(const struct symbolizer_file *f,
 static int ensure_kernel(struct symbolizer_file *f, const uint64_t *offsets,
 			 size_t n, struct symbolizer_tally *tally)
 {
-	if (f->ksyms && kernel_due(f) && kernel_stale(f, offsets, n))
-		read_kernel(f, tally);
-	else if (!f->ksyms && kernel_due(f))
+	if (kernel_due(f) && (!f->ksyms || kernel_stale(f, offsets, n)))
 		f->index_err = read_kernel(f, tally);
-	if (f->ksyms || f->index_err == -EPERM)
-		return 0;
-	return f->index_err;
-}
-
-static void resolve_tally(struct symbolizer_answer *a, size_t n)
-{
-	a->tally.resolved += n;
-	for (size_t i = 0; i < n; i++)
-		a->tally.unnamed += !a->syms[i].nfunctions;
+	return f->ksyms || f->index_err == -EPERM ? 0 : f->index_err;
 }
 
 int symbolizer_file_resolve(struct symbolizer_file *f, const uint64_t *offsets,
@@ -331,7 +299,10 @@ int symbolizer_file_resolve(struct symbolizer_file *f, const uint64_t *offsets,
 	if (!err)
 		err = lookup_all(&q, n);
 	strbuf_fini(&q.text);
-	if (!err)
-		resolve_tally(a, n);
-	return err;
+	if (err)
+		return err;
+	a->tally.resolved += n;
+	for (size_t i = 0; i < n; i++)
+		a->tally.unnamed += !a->syms[i].nfunctions;
+	return 0;
 }

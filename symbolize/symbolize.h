@@ -11,7 +11,7 @@
  * are hostile. They are opened in processes of their own, for that may never
  * end, and read in another that can do nothing else: see
  * symbolizer_worker_main(). A file on which that one
- * crashes, hangs or runs out of memory is put aside, as symbolizer_aside()
+ * crashes, hangs or runs out of memory is put aside, as symbolizer_quarantined()
  * tells: requests for it end with -EBADMSG. With -EIO they end while there is
  * no such process to be had at all.
  */
@@ -388,8 +388,8 @@ void symbolizer_worker_status(const struct symbolizer *s, char *buf,
  * The i-th file put aside, or NULL; the oldest are forgotten when they get
  * many. The path is the watched process's word. Valid until the loop turns.
  */
-const char *symbolizer_aside(const struct symbolizer *s, size_t i,
-			     const char **why);
+const char *symbolizer_quarantined(const struct symbolizer *s, size_t i,
+				   const char **why);
 
 /*
  * Adds a rule as `profd debug unwind-table` prints it behind the address: short,

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * symbolizer: names and unwind rows, on the loop. Of files of other processes they
- * come from the worker processes, and workers.c has the requests. The kernel's
- * symbols and the vDSO cannot be forged: a thread of the pool reads those, one
- * request at a time and in the order of the requests, so that their indexes belong
- * to one request at a time.
+ * symbolizer: names and unwind rows, on the loop. For files of other processes they
+ * come from the worker processes; workers.c has the queue. The kernel's symbols and
+ * the vDSO cannot be forged: a thread of the pool reads these, one request at a time
+ * and in the order of the requests, so their indexes need no lock.
  *
- * A job at work cannot be called back: a cancelled one (a close, the end) is
- * answered at once and ends without an answer. The symbolizer itself is freed with
- * its last job and handle.
+ * A job that a worker or the pool has cannot be interrupted: a cancelled one is
+ * answered at once and freed when it ends. The symbolizer itself is freed with its
+ * last job and handle.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,13 +19,14 @@
 #include "symbolize/internal.h"
 #include "symbolize/rows/rows_hand.h"
 
-#define INDEX_BYTES_DEFAULT (8 << 20)
-#define OPEN_DEADLINE_MS_DEFAULT 2000
-#define WORKER_DEADLINE_MS_DEFAULT 20000
-#define WORKER_IDLE_MS_DEFAULT 30000
-#define WORKER_CPU_S_DEFAULT 60
-#define WORKER_MEMORY_DEFAULT (384 << 20)
-#define RETRY_MS_DEFAULT 600000
+/* The defaults of struct symbolizer_opts. */
+#define INDEX_BYTES (8U << 20)
+#define OPEN_DEADLINE_MS 2000U
+#define WORKER_DEADLINE_MS 20000U
+#define WORKER_IDLE_MS 30000U
+#define WORKER_CPU_S 60U
+#define WORKER_MEMORY (384U << 20)
+#define RETRY_MS 600000U
 #define DEBUG_DIR "/usr/lib/debug"
 
 /* Work on an open file: names or rows. */
@@ -54,8 +54,8 @@ struct resolve_job {
 	void *arg;
 	struct symbolizer_answer answer;
 	size_t n;
-	size_t got; /* names that the worker gave */
-	size_t asked; /* ... when it was last asked */
+	size_t got; /* names received from the worker */
+	size_t asked; /* ... before the current question */
 	uint64_t offsets[];
 };
 
@@ -66,8 +66,10 @@ struct rows_job {
 	struct symbolizer_rows *rows;
 };
 
-static void symbolizer_unref(struct symbolizer *s)
+static void symbolizer_unref(void *arg)
 {
+	struct symbolizer *s = arg;
+
 	if (--s->refs)
 		return;
 	symbolizer_file_free(s->kernel);
@@ -92,7 +94,7 @@ static void file_damaged(struct file_job *j, bool damaged)
 	j->remote.file->damaged |= damaged;
 }
 
-/* The worker, or the pool, has done with it. */
+/* The worker, or the pool, is done with it. */
 static void file_end(struct file_job *j, int err)
 {
 	struct symbolizer_file *file = j->remote.file;
@@ -148,7 +150,7 @@ static void remote_done(struct worker_job *r, int err)
 	file_end(j, err ? err : j->err);
 }
 
-/* 0 or -ENOMEM; then it is still the caller's. */
+/* 0 or -ENOMEM: then the caller still owns the job. */
 static int file_request(struct symbolizer *s, struct file_job *j,
 			struct symbolizer_file *file,
 			const struct file_job_kind *kind)
@@ -174,7 +176,7 @@ static bool own_cancel(struct file_job *j)
 	return !j->running;
 }
 
-/* Answers it before its time; it ends by itself if something has it. */
+/* Answers it now. If a worker or the pool has it, file_end() frees it. */
 static void file_cancel(struct file_job *j)
 {
 	struct symbolizer *s = j->s;
@@ -188,7 +190,7 @@ static void file_cancel(struct file_job *j)
 		j->kind->free(j);
 }
 
-/* Those of a file; NULL: all of files that are not our own. */
+/* Jobs on 'file'; NULL: all, except for the kernel and the vDSO. */
 static void file_cancel_all(struct symbolizer *s, struct symbolizer_file *file)
 {
 	struct worker_job *r;
@@ -227,7 +229,7 @@ static struct resolve_job *resolve_of_remote(struct worker_job *j)
 	return resolve_of(container_of(j, struct file_job, remote));
 }
 
-/* Addresses, for what is asked for has to have one meaning on both sides. */
+/* Asks for addresses: the worker does not know the segments. */
 static void resolve_question(struct worker_job *j, struct worker_question *q)
 {
 	struct resolve_job *r = resolve_of_remote(j);
@@ -260,7 +262,7 @@ static bool resolve_keep_function(struct resolve_job *r,
 	return to->name && to->system_name && to->file;
 }
 
-/* The functions, which are the message's, for good. Without memory: none. */
+/* Copies the functions out of the message. Without memory there are none. */
 static void resolve_keep_all(struct resolve_job *r,
 			     struct symbolizer_symbol *sym)
 {
@@ -280,7 +282,7 @@ static void resolve_keep_all(struct resolve_job *r,
 	sym->nfunctions = n;
 }
 
-/* One name more. False: a lie. */
+/* Takes the next name. False: it is invalid. */
 static bool resolve_take(struct resolve_job *r, struct worker_cursor *c)
 {
 	struct symbolizer_symbol *sym = &r->answer.syms[r->got];
@@ -312,7 +314,7 @@ static int resolve_heard(struct worker_job *j, struct worker_in *in)
 	if (a->first != r->got - r->asked || a->n > end - r->got ||
 	    (!a->n && r->got < end))
 		return -EPROTO;
-	c.p = worker_behind(a, sizeof(*a));
+	c.p = (const uint8_t *)(a + 1);
 	c.end = in->bytes + in->len;
 	for (uint32_t i = 0; i < a->n; i++)
 		if (!resolve_take(r, &c))
@@ -381,8 +383,8 @@ int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 	r = calloc(1, bytes);
 	if (!r)
 		return -ENOMEM;
-	symbolizer_answer_init(&r->answer);
-	/* The pool makes its own. */
+	arena_init(&r->answer.names);
+	/* In the pool symbolizer_file_resolve() allocates them. */
 	if (!is_own(s, file))
 		r->answer.syms = calloc(n + 1, sizeof(*r->answer.syms));
 	if (!is_own(s, file) && !r->answer.syms) {
@@ -408,10 +410,6 @@ static struct rows_job *rows_of(struct file_job *j)
 	return container_of(j, struct rows_job, job);
 }
 
-static void rows_question(struct worker_job *j, struct worker_question *q)
-{
-}
-
 static void rows_unmap(void *arg, const void *map, size_t len)
 {
 	munmap((void *)map, len);
@@ -422,7 +420,7 @@ static void rows_free(void *arg, const void *map, size_t len)
 	free((void *)map);
 }
 
-/* What is small came in the message, at an address that may not do. */
+/* A small table is in the message, perhaps not aligned, and is copied. */
 static int rows_heard(struct worker_job *j, struct worker_in *in)
 {
 	const struct worker_rows *a = worker_rows(in);
@@ -446,7 +444,7 @@ static int rows_heard(struct worker_job *j, struct worker_in *in)
 			f->err = -ENOMEM;
 			return WORKER_DONE;
 		}
-		memcpy(map, worker_behind(a, sizeof(*a)), a->bytes);
+		memcpy(map, a + 1, a->bytes);
 	}
 	err = symbolizer_rows_adopt(map, a->bytes, release, NULL,
 				    &rows_of(f)->rows);
@@ -491,7 +489,7 @@ static void rows_job_free(struct file_job *j)
 }
 
 static const struct file_job_kind rows_kind = {
-	{ WORKER_ROWS, rows_question, rows_heard, remote_done },
+	{ WORKER_ROWS, NULL, rows_heard, remote_done },
 	rows_work,
 	rows_count,
 	rows_answer,
@@ -522,29 +520,12 @@ int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *id, size_t len,
 
 /* --- the symbolizer itself ------------------------------------------------ */
 
-static size_t own_bytes(void *arg)
-{
-	struct symbolizer *s = arg;
-
-	return s->own_bytes;
-}
-
-static void workers_closed(void *arg)
-{
-	symbolizer_unref(arg);
-}
-
-/* This program once more; by the name it was run by where there is no /proc. */
+/* This program; without /proc by the name that it was executed by. */
 static const char *symbolizer_self(void)
 {
 	const char *name = (const char *)getauxval(AT_EXECFN);
 
 	return access("/proc/self/exe", X_OK) && name ? name : "/proc/self/exe";
-}
-
-static size_t or_else(size_t value, size_t otherwise)
-{
-	return value ? value : otherwise;
 }
 
 static int start_workers(struct symbolizer *s,
@@ -554,36 +535,29 @@ static int start_workers(struct symbolizer *s,
 	struct workers_opts w = {
 		.worker = {
 			.loop = s->loop,
-			.program = opts->worker ? opts->worker : symbolizer_self(),
-			.debug_dirs = opts->debug_dirs ? opts->debug_dirs
-						       : dirs,
-			.memory = or_else(opts->worker_memory,
-					  WORKER_MEMORY_DEFAULT),
-			.cpu_s = (unsigned int)or_else(opts->worker_cpu_s,
-						       WORKER_CPU_S_DEFAULT),
-			.deadline_ms = (unsigned int)or_else(
-				opts->worker_deadline_ms,
-				WORKER_DEADLINE_MS_DEFAULT),
-			.idle_ms = (unsigned int)or_else(
-				opts->worker_idle_ms, WORKER_IDLE_MS_DEFAULT),
+			.program = opts->worker ?: symbolizer_self(),
+			.debug_dirs = opts->debug_dirs ?: dirs,
+			.memory = opts->worker_memory ?: WORKER_MEMORY,
+			.cpu_s = opts->worker_cpu_s ?: WORKER_CPU_S,
+			.deadline_ms = opts->worker_deadline_ms
+					       ?: WORKER_DEADLINE_MS,
+			.idle_ms = opts->worker_idle_ms ?: WORKER_IDLE_MS,
 			.stats = &s->stats,
 			.undemangled = opts->undemangled,
 			.undemangled_arg = opts->arg,
 		},
-		.index_ceiling = or_else(opts->index_bytes,
-					 INDEX_BYTES_DEFAULT),
-		.index_used = own_bytes,
-		.retry_ms = or_else(opts->retry_ms, RETRY_MS_DEFAULT),
-		.closed = workers_closed,
+		.index_ceiling = opts->index_bytes ?: INDEX_BYTES,
+		.index_used = &s->own_bytes,
+		.retry_ms = opts->retry_ms ?: RETRY_MS,
+		.closed = symbolizer_unref,
 		.arg = s,
 	};
 	struct opener_opts o = {
 		.loop = s->loop,
-		.program = opts->opener ? opts->opener : symbolizer_self(),
-		.deadline_ms = (unsigned int)or_else(opts->open_deadline_ms,
-						     OPEN_DEADLINE_MS_DEFAULT),
+		.program = opts->opener ?: symbolizer_self(),
+		.deadline_ms = opts->open_deadline_ms ?: OPEN_DEADLINE_MS,
 		.stats = &s->stats,
-		.closed = workers_closed,
+		.closed = symbolizer_unref,
 		.arg = s,
 	};
 	int err = opener_new(&s->opener, &o);
@@ -602,7 +576,7 @@ int symbolizer_new(struct symbolizer **sp, const struct symbolizer_opts *opts)
 	struct symbolizer *s;
 	int err = -ENOMEM;
 
-	/* A program that forgot to be the worker would start itself for ever. */
+	/* Set in workers: a program that does not check would fork for ever. */
 	if (getenv(SYMBOLIZER_WORKER_ENV))
 		return -ELOOP;
 	s = calloc(1, sizeof(*s));
@@ -618,11 +592,8 @@ int symbolizer_new(struct symbolizer **sp, const struct symbolizer_opts *opts)
 		err = symbolizer_file_kernel(&s->kernel, s->kallsyms);
 	if (!err)
 		err = symbolizer_file_vdso(&s->vdso);
-	if (err) {
-		symbolizer_unref(s);
-		return err;
-	}
-	err = start_workers(s, opts);
+	if (!err)
+		err = start_workers(s, opts);
 	if (err) {
 		symbolizer_free(s);
 		return err;
@@ -685,8 +656,8 @@ void symbolizer_worker_status(const struct symbolizer *s, char *buf, size_t len)
 	workers_status(s->workers, buf, len);
 }
 
-const char *symbolizer_aside(const struct symbolizer *s, size_t i,
-			     const char **why)
+const char *symbolizer_quarantined(const struct symbolizer *s, size_t i,
+				   const char **why)
 {
-	return worker_aside_at(workers_asides(s->workers), i, why);
+	return quarantine_at(workers_quarantine(s->workers), i, why);
 }

@@ -2,11 +2,10 @@
 /*
  * worker: see symbolize/reader/worker.h.
  *
- * Whose fault it is: an end with a job under way is the file's, and workers.c
- * says what follows for others of the same user. One without is nobody's, and when
- * that happens five times running, or it does not even come to its greeting, then
- * there is no worker to be had: jobs end with -EIO until it can be started again,
- * which is tried every ten seconds at least.
+ * An exit while the worker has a question is attributed to the file; workers.c
+ * decides what this means for other files of the user. Any other exit, also before
+ * HELLO, is attributed to no file. After five of these in a row jobs end with -EIO
+ * until the worker starts again, which is tried every ten seconds at least.
  */
 #include <errno.h>
 #include <signal.h>
@@ -20,14 +19,16 @@
 #include "symbolize/reader/worker_ask.h"
 #include "symbolize/reader/worker_child.h"
 
-/* A deadline is counted in so many ticks: time in which we were stopped too,
- * or the host asleep, is one of them at most. */
+/*
+ * A deadline is counted in this many ticks. Time in which profd was stopped, or the
+ * host suspended, counts as one tick at most.
+ */
 #define WORKER_TICKS 40
-/* With so many ends in a row without a job to blame there is none to be had. */
+/* Failures in a row, not attributed to a file, after which jobs end with -EIO. */
 #define WORKER_BROKEN 5
-/* One that cannot be reaped keeps the end waiting so long. */
+/* worker_free() waits this long for a process to be reaped. */
 #define WORKER_LAST_MS 1000
-#define WORKER_ASKS_MAX 64 /* of one job */
+#define WORKER_ASKS_MAX 64 /* for one job */
 #define WORKER_READS_MAX 16 /* messages in one turn of the loop */
 
 struct worker {
@@ -35,26 +36,26 @@ struct worker {
 	char *program;
 	enum worker_state state;
 	uv_timer_t timer;
-	unsigned int ticks; /* of the deadline, gone by */
+	unsigned int ticks; /* of the deadline, elapsed */
 	uint64_t tick_ms, asked_at; /* uv_now() */
-	uint64_t cpu_ns; /* of the process, when it was asked */
-	uint64_t charged_ns; /* ... that jobs were charged for */
+	uint64_t cpu_ns; /* of the process, when the question was sent */
+	uint64_t charged_ns; /* CPU time of the process up to the last charge */
 	uint64_t charged_at; /* uv_hrtime() */
-	bool hurried;
-	uint64_t index_bytes; /* of its part in stats->index_bytes */
+	bool hurried; /* the process has priority now */
+	uint64_t index_bytes; /* its share of stats->index_bytes */
 	struct worker_children children;
-	struct worker_child *child; /* the one that counts, or NULL */
-	bool ending; /* it has ended, and what it said is still being read */
-	struct worker_job *now; /* under way, or to be asked */
-	uint64_t given_at; /* uv_hrtime() */
-	bool asked; /* ... and the worker may have seen the question */
+	struct worker_child *child; /* the current one, or NULL */
+	bool ending; /* it has exited, its last messages are being read */
+	struct worker_job *now; /* its job, or NULL */
+	bool asked; /* ... and the process may have received the question */
 	uint64_t question; /* its number */
-	unsigned int asks, asking; /* of this job; of all, in the pool */
-	unsigned int blameless; /* ends, without an answer between them */
+	unsigned int asks; /* for files, by this job */
+	unsigned int asking; /* all that the openers have */
+	unsigned int blameless; /* failures without a job, in a row */
 	uint64_t restart_at; /* uv_now(), when DOWN */
 	bool freed;
 	uid_t uid;
-	char why[96]; /* the last failure's */
+	char why[96]; /* of the last failure */
 	struct worker_in in;
 };
 
@@ -63,7 +64,7 @@ static void worker_on_timer(uv_timer_t *timer);
 
 /* --- time --- */
 
-/* The loop goes on as long as there is something to be done. */
+/* Keeps the loop alive while there is a job. */
 static void set_refs(struct worker *w)
 {
 	if (w->freed)
@@ -78,12 +79,12 @@ static void set_refs(struct worker *w)
 
 static void worker_set_timer(struct worker *w, uint64_t ms)
 {
-	/* The loop's idea of now may be old when it was busy. */
+	/* uv_now() is old if the loop was busy. */
 	uv_update_time(w->opts.loop);
 	uv_timer_start(&w->timer, worker_on_timer, MAX(ms, 1), 0);
 }
 
-/* In WORKER_TICKS equal parts: what is left of it. */
+/* Divides the rest of the deadline into WORKER_TICKS. */
 static void deadline_set(struct worker *w, uint64_t spent_ms)
 {
 	uint64_t all = w->opts.deadline_ms;
@@ -101,7 +102,7 @@ static uint64_t deadline_spent(const struct worker *w)
 		   (w->ticks + 1) * w->tick_ms);
 }
 
-/* CPU time of the process; 0: it cannot be told. */
+/* CPU time of the process; 0: unknown. */
 static uint64_t cpu_ns(const struct worker *w)
 {
 	struct timespec ts;
@@ -117,7 +118,7 @@ static void worker_charge(struct worker *w)
 {
 	uint64_t now = cpu_ns(w), at = uv_hrtime();
 
-	/* It has ended, and is reaped: not more than the time that passed. */
+	/* It was reaped: assume that it used a CPU since the last charge. */
 	if (!now)
 		now = w->charged_ns + (at - w->charged_at);
 	if (!w->asked || now <= w->charged_ns)
@@ -127,18 +128,25 @@ static void worker_charge(struct worker *w)
 	w->charged_at = at;
 }
 
-/* From now on it goes before other programs no more. */
-static void worker_calm(struct worker *w)
+/* 'hurry': over other programs, but for a tick at most: usual tables take less. */
+static void worker_set_priority(struct worker *w, bool hurry)
 {
 	bool behind = false;
+	uint64_t ms;
 
 	worker_charge(w);
-	w->hurried = false;
-	w->opts.pace(w->opts.arg, w->now, &behind);
-	worker_child_nice(w->child, behind ? WORKER_BEHIND : WORKER_WITH);
+	ms = w->opts.pace(w->opts.arg, w->now, &behind) / CLOCK_NSEC_PER_MSEC;
+	w->hurried = hurry && ms;
+	w->opts.stats->worker_unhurried +=
+		hurry && !ms && w->now->kind->type != WORKER_NAMES;
+	worker_child_nice(w->child, w->hurried ? WORKER_BEFORE
+				    : behind   ? WORKER_BEHIND
+					       : WORKER_WITH);
+	if (w->hurried)
+		worker_set_timer(w, MIN(ms, w->tick_ms));
 }
 
-/* --- the end of a worker -------------------------------------------------------- */
+/* --- end of a process ----------------------------------------------------------- */
 
 static void worker_let_go(struct worker *w)
 {
@@ -157,7 +165,7 @@ static void job_ended(struct worker *w, int err, bool again)
 
 	w->now = NULL;
 	w->asked = false;
-	w->opts.ended(w->opts.arg, w, j, err, again);
+	w->opts.ended(w->opts.arg, j, err, again);
 }
 
 uint64_t worker_backoff_ms(unsigned int fails)
@@ -176,27 +184,28 @@ static bool worker_broken(const struct worker *w)
 	return w->blameless >= WORKER_BROKEN;
 }
 
-/* It ended while it worked for a job. */
+/* The process failed while it worked on the job. */
 static void job_failed(struct worker *w, unsigned int thirds, const char *why)
 {
 	struct worker_job *j = w->now;
-	bool aside;
+	bool quarantined = false;
 
 	j->spent_ms = 0;
-	if (thirds)
+	if (thirds) {
 		w->opts.failed(w->opts.arg, j);
-	aside = thirds && worker_aside_add(w->opts.aside, j->file, thirds, why,
-					   uv_now(w->opts.loop));
-	w->opts.stats->put_aside += aside;
-	job_ended(w, aside ? -EBADMSG : 0, !aside);
+		quarantined = quarantine_add(w->opts.quarantine, j->file,
+					     thirds, why, uv_now(w->opts.loop));
+	}
+	w->opts.stats->put_aside += quarantined;
+	job_ended(w, quarantined ? -EBADMSG : 0, !quarantined);
 }
 
-/* It failed, or had to be ended; 'thirds' as in worker_aside.h. */
+/* The process failed, or has to be ended; 'thirds' as in quarantine.h. */
 static void worker_lost(struct worker *w, unsigned int thirds, const char *why)
 {
 	bool blame = w->now && w->asked;
 
-	/* What it said of its start itself is better. */
+	/* If it reported an error of its start, that is more specific. */
 	if (w->state != WORKER_STARTING || !w->why[0])
 		snprintf(w->why, sizeof(w->why), "%s", why);
 	if (blame)
@@ -214,22 +223,22 @@ static void worker_lost(struct worker *w, unsigned int thirds, const char *why)
 static void worker_lied(struct worker *w)
 {
 	w->opts.stats->worker_lies++;
-	worker_lost(w, WORKER_ASIDE_WHOLE, "the reader talked nonsense");
+	worker_lost(w, QUARANTINE_WHOLE, "the worker sent an invalid message");
 }
 
-/* Which ends are not the file's fault for certain, and how to call the rest. */
+/* What exit statuses mean, and how much they count against the file. */
 static const struct {
 	int status; /* negative: a signal */
 	unsigned int thirds;
 	const char *why;
 } ends[] = {
-	{ -SIGKILL, 1, "the reader was killed" },
-	{ -SIGTERM, 1, "the reader was killed" },
-	{ -SIGINT, 1, "the reader was killed" },
-	{ -SIGXCPU, WORKER_ASIDE_WHOLE, "it took too much CPU time to read" },
-	{ -SIGSYS, WORKER_ASIDE_WHOLE, "the reader did what it may not" },
-	{ 0, WORKER_ASIDE_WHOLE,
-	  "the reader crashed" }, /* and everything else */
+	{ -SIGKILL, 1, "the worker was killed" },
+	{ -SIGTERM, 1, "the worker was killed" },
+	{ -SIGINT, 1, "the worker was killed" },
+	{ -SIGXCPU, QUARANTINE_WHOLE, "it took too much CPU time to read" },
+	{ -SIGSYS, QUARANTINE_WHOLE,
+	  "the worker made a forbidden system call" },
+	{ 0, QUARANTINE_WHOLE, "the worker crashed" }, /* all others */
 };
 
 static void worker_on_readable(void *arg);
@@ -240,7 +249,7 @@ static void worker_on_ended(void *arg, int status)
 	struct worker_child *c = w->child;
 	size_t i = 0;
 
-	/* Its last words still count. */
+	/* Messages from before its exit are still valid. */
 	w->ending = true;
 	worker_on_readable(w);
 	w->ending = false;
@@ -254,7 +263,7 @@ static void worker_on_ended(void *arg, int status)
 	worker_lost(w, ends[i].thirds, ends[i].why);
 }
 
-/* --- the start ------------------------------------------------------------------ */
+/* --- start of a process --------------------------------------------------------- */
 
 static void worker_on_timer_closed(uv_handle_t *handle)
 {
@@ -269,16 +278,13 @@ static void worker_on_timer_closed(uv_handle_t *handle)
 }
 
 /* The last step of worker_free(), when nothing else has a pointer to it. */
-static void close_if_done(struct worker *w)
+static void close_if_done(void *arg)
 {
+	struct worker *w = arg;
+
 	if (w->freed && !w->children.head && !w->asking &&
 	    !uv_is_closing((uv_handle_t *)&w->timer))
 		uv_close((uv_handle_t *)&w->timer, worker_on_timer_closed);
-}
-
-static void worker_on_gone(void *arg)
-{
-	close_if_done(arg);
 }
 
 static void worker_start(struct worker *w)
@@ -310,7 +316,7 @@ static int worker_greeted(struct worker *w)
 	if (!h)
 		return -EPROTO;
 	if (h->err) {
-		/* It ends by itself now. */
+		/* It will exit. */
 		snprintf(w->why, sizeof(w->why), "%s: %s", h->what,
 			 strerror(-h->err));
 		return 0;
@@ -321,23 +327,6 @@ static int worker_greeted(struct worker *w)
 }
 
 /* --- questions and answers ------------------------------------------------------- */
-
-/* Not for longer than a tick, which no table of a usual file takes. */
-static void worker_hurry(struct worker *w)
-{
-	bool behind = false;
-	uint64_t ms = w->opts.pace(w->opts.arg, w->now, &behind) /
-		      CLOCK_NSEC_PER_MSEC;
-
-	w->hurried = ms != 0;
-	w->opts.stats->worker_unhurried +=
-		!ms && w->now->kind->type != WORKER_NAMES;
-	worker_child_nice(w->child, ms	     ? WORKER_BEFORE
-				    : behind ? WORKER_BEHIND
-					     : WORKER_WITH);
-	if (ms)
-		worker_set_timer(w, MIN(ms, w->tick_ms));
-}
 
 static void worker_send_question(struct worker *w)
 {
@@ -353,17 +342,18 @@ static void worker_send_question(struct worker *w)
 	m.q.file = j->file->id;
 	m.q.size = j->file->ident.size;
 	m.q.index_bytes = w->opts.index_room(w->opts.arg, w->index_bytes);
-	j->kind->question(j, &m.q);
+	if (j->kind->question)
+		j->kind->question(j, &m.q);
 	w->state = WORKER_BUSY;
 	w->cpu_ns = w->charged_ns = cpu_ns(w);
 	w->charged_at = uv_hrtime();
 	deadline_set(w, j->spent_ms);
-	worker_hurry(w);
+	worker_set_priority(w, true);
 	w->asked = true;
 	err = worker_send(worker_child_socket(w->child), &m.q.head,
 			  j->kind->type, sizeof(m.q) + m.q.n * sizeof(uint64_t),
 			  ++w->question, j->file->fd);
-	/* It is dead, which will be heard; or it let the socket fill up. */
+	/* EPIPE: it is dead, worker_on_ended() follows. Else it does not read. */
 	if (err == -EPIPE)
 		w->asked = false;
 	else if (err)
@@ -376,10 +366,10 @@ static void worker_finished(struct worker *w, int err, bool again)
 
 	w->blameless = w->asks = 0;
 	w->state = WORKER_IDLE;
-	worker_calm(w); /* it has to clear up after its answer */
+	worker_set_priority(w, false); /* it still frees memory */
 	j->spent_ms = again ? j->spent_ms + deadline_spent(w) : 0;
-	worker_aside_forgive(w->opts.aside, j->file);
-	/* Replaced for the CPU time it has had, before a limit ends it. */
+	quarantine_forgive(w->opts.quarantine, j->file);
+	/* Replaced between two jobs, before RLIMIT_CPU ends it within one. */
 	if (cpu_ns(w) / CLOCK_NSEC_PER_SEC >= w->opts.cpu_s / 2)
 		worker_let_go(w);
 	job_ended(w, err, again);
@@ -425,7 +415,7 @@ static void on_file(void *arg, uint64_t question, int fd, unsigned int nth)
 
 	w->asking--;
 	close_if_done(w);
-	/* A question has another number when it is asked again. */
+	/* A question that is repeated gets another number. */
 	if (w->state != WORKER_BUSY || w->question != question)
 		return;
 	err = worker_send(worker_child_socket(w->child), &out.head, WORKER_FILE,
@@ -452,7 +442,7 @@ static int worker_heard(struct worker *w)
 	if (w->state == WORKER_STARTING)
 		return worker_greeted(w);
 	if (w->state != WORKER_BUSY)
-		return -EPROTO; /* nobody asked */
+		return -EPROTO; /* without a question */
 	return w->in.head.type == WORKER_ASK ? heard_ask(w) : heard_answer(w);
 }
 
@@ -469,7 +459,7 @@ static void worker_on_readable(void *arg)
 		worker_in_close(&w->in);
 	}
 	if (w->child == c && err == -EPIPE)
-		worker_child_deafen(c); /* its end comes by worker_on_ended() */
+		worker_child_deafen(c); /* worker_on_ended() follows */
 	else if (w->child == c && err && err != -EAGAIN)
 		worker_lied(w);
 	else
@@ -479,9 +469,9 @@ static void worker_on_readable(void *arg)
 /* --- time ------------------------------------------------------------------------- */
 
 /*
- * It took too long: the file's fault, if it used the CPU for it. A process that
- * was stopped, or got no CPU, could not answer; one that waits for the file may
- * have to wait each time, so that counts, but not at once.
+ * The deadline is exceeded. If the process used the CPU, this is attributed to the
+ * file. A stopped process could not answer. One that got no CPU, or waits for the
+ * file, counts as a third: the file may make it wait each time.
  */
 static void give_up(struct worker *w)
 {
@@ -492,11 +482,11 @@ static void give_up(struct worker *w)
 
 	w->opts.stats->worker_hung++;
 	if (w->state == WORKER_STARTING || used >= w->opts.deadline_ms / 4)
-		worker_lost(w, WORKER_ASIDE_WHOLE, "it took too long to read");
+		worker_lost(w, QUARANTINE_WHOLE, "it took too long to read");
 	else if (state == 'T' || state == 't')
-		worker_lost(w, 0, "the reader was stopped");
+		worker_lost(w, 0, "the worker was stopped");
 	else
-		worker_lost(w, 1, "the reader was kept waiting");
+		worker_lost(w, 1, "the worker was kept waiting");
 }
 
 static void worker_overdue(struct worker *w)
@@ -506,14 +496,14 @@ static void worker_overdue(struct worker *w)
 	struct worker_child *c = w->child;
 	bool hurried;
 
-	/* It may have been us who were late. */
+	/* The answer may be there already, if the loop was blocked. */
 	worker_on_readable(w);
 	if (w->child != c || w->question != question || w->state != state)
 		return;
 	hurried = w->hurried;
 	if (w->state == WORKER_BUSY)
-		worker_calm(w);
-	/* What it was hurried for is no tick. */
+		worker_set_priority(w, false);
+	/* The time with priority was no tick. */
 	if (hurried || ++w->ticks < WORKER_TICKS) {
 		worker_set_timer(w, w->tick_ms);
 		return;
@@ -530,8 +520,7 @@ static void worker_on_timer(uv_timer_t *timer)
 	else if (w->state == WORKER_STARTING || w->state == WORKER_BUSY)
 		worker_overdue(w);
 	else if (w->state == WORKER_IDLE && !w->now)
-		worker_let_go(
-			w); /* memory is worth more than indexes nobody needs */
+		worker_let_go(w); /* frees the memory of its indexes */
 	else
 		worker_run(w);
 }
@@ -550,7 +539,7 @@ static void run_down(struct worker *w)
 		worker_start(w);
 }
 
-/* Does what is next; never from inside of a request. */
+/* The next step; may call back, so it is never called from a request. */
 static void worker_run(struct worker *w)
 {
 	if (w->freed || w->ending)
@@ -569,7 +558,7 @@ static void worker_run(struct worker *w)
 void worker_give(struct worker *w, struct worker_job *j)
 {
 	w->now = j;
-	w->given_at = uv_hrtime();
+	j->given_at = uv_hrtime();
 	if (w->state == WORKER_IDLE || w->state == WORKER_DOWN)
 		worker_set_timer(w, 0);
 	set_refs(w);
@@ -601,11 +590,6 @@ struct worker_job *worker_job(const struct worker *w)
 	return w->now;
 }
 
-uint64_t worker_given_at(const struct worker *w)
-{
-	return w->given_at;
-}
-
 bool worker_refuses(const struct worker *w)
 {
 	return w->state == WORKER_DOWN && worker_broken(w) &&
@@ -617,7 +601,7 @@ bool worker_doubtful(const struct worker *w)
 	return w->blameless != 0;
 }
 
-/* --- the whole ---------------------------------------------------------------------- */
+/* --- interface ---------------------------------------------------------------------- */
 
 int worker_new(struct worker **wp, const struct worker_opts *opts)
 {
@@ -631,7 +615,7 @@ int worker_new(struct worker **wp, const struct worker_opts *opts)
 		.loop = opts->loop,
 		.readable = worker_on_readable,
 		.ended = worker_on_ended,
-		.gone = worker_on_gone,
+		.gone = close_if_done,
 		.arg = w,
 	};
 	w->program = strdup(opts->program);

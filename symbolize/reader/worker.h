@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker: profd's side of one process that reads files. It is given one job at a
- * time, a question or several (worker_msg.h), and started for that if it is not
- * there; workers.h says which job. What it fails on is the file's fault or not:
- * then the job may be given to a process once more.
+ * worker: profd's side of one process that reads files. It gets one job at a time
+ * (workers.h decides which), a question or several (worker_msg.h), and is started
+ * for it if necessary. If the process fails, the job may be given to another one.
  *
  *	DOWN --start--> STARTING --HELLO--> IDLE <--> BUSY
- *	  ^------- it fails, or is not needed any more -'
+ *	  ^-------- it fails, or is idle for too long -'
  *
- * The process is ended by SIGKILL and reaped whenever the kernel lets it go:
- * nothing waits for that, the next one is started meanwhile.
+ * The process is ended by SIGKILL. Nothing waits until it is reaped; the next one
+ * is started meanwhile.
  */
 #ifndef SYMBOLIZE_WORKER_H
 #define SYMBOLIZE_WORKER_H
 
 #include "symbolize/file.h"
-#include "symbolize/reader/worker_aside.h"
+#include "symbolize/reader/quarantine.h"
 #include "symbolize/reader/worker_msg.h"
 
 struct opener;
@@ -23,7 +22,7 @@ struct worker;
 struct worker_job;
 struct workers_party;
 
-/* Failures without an answer between them: these many have no consequence. */
+/* Failures in a row, without an answer, that have no consequence. */
 #define WORKER_PATIENCE 2
 #define WORKER_BACKOFF_MS 10
 #define WORKER_BACKOFF_MAX_MS 10000
@@ -35,22 +34,25 @@ enum worker_state {
 	WORKER_BUSY,
 };
 
-/* What an answer leads to; -EPROTO: it is a lie. */
+/* The result of worker_kind.answer(); -EPROTO: the answer is invalid. */
 enum worker_next {
 	WORKER_DONE,
-	WORKER_MORE, /* there are more messages to this question */
+	WORKER_MORE, /* further messages answer this question */
 	WORKER_AGAIN, /* there is another question */
 };
 
 struct worker_kind {
 	enum worker_type type;
-	/* Fills in n, and what follows it. The same again after a failure. */
+	/*
+	 * Sets n, and what follows it; NULL: n is 0. Called again with the same
+	 * result after a failure.
+	 */
 	void (*question)(struct worker_job *j, struct worker_question *q);
-	/* A message that answers it, of the right type or not. */
+	/* Handles a message of any type that answers it. */
 	int (*answer)(struct worker_job *j, struct worker_in *in);
 	/*
-	 * It is over and the worker has done with it: 0; an error of the file;
-	 * -EBADMSG or -EIO as in symbolize.h; -ECANCELED.
+	 * The worker is done with the job: 0; an error of the file; -EBADMSG or
+	 * -EIO as in symbolize.h; -ECANCELED.
 	 */
 	void (*done)(struct worker_job *j, int err);
 };
@@ -58,11 +60,12 @@ struct worker_kind {
 struct worker_job {
 	TAILQ_ENTRY(worker_job) link;
 	const struct worker_kind *kind;
-	struct symbolizer_file *file; /* of which it has the descriptor */
-	struct workers_party *party; /* while workers.c has it */
-	uint64_t spent_ms; /* by its questions so far, of its deadline */
-	bool failed; /* a process ended by it just now */
-	bool cancelled; /* nobody waits for its answer any more */
+	struct symbolizer_file *file; /* with its descriptor */
+	struct workers_party *party; /* set by workers.c */
+	uint64_t given_at; /* uv_hrtime() of worker_give() */
+	uint64_t spent_ms; /* of its deadline, by its earlier questions */
+	bool failed; /* a process just failed on it */
+	bool cancelled; /* its answer is not needed any more */
 };
 
 struct worker_opts {
@@ -73,44 +76,43 @@ struct worker_opts {
 	size_t memory;
 	unsigned int cpu_s, deadline_ms, idle_ms;
 	struct symbolizer_stats *stats;
-	/* symbolizer_opts; may be NULL. */
+	/* As in symbolizer_opts; may be NULL. */
 	void (*undemangled)(void *arg, uint32_t uid, uint64_t n);
 	void *undemangled_arg;
-	struct worker_aside *aside; /* of all workers */
-	/* What its indexes may take of memory. */
+	struct quarantine *quarantine; /* of all workers */
+	/* The memory limit for its indexes, which take 'held' bytes now. */
 	uint64_t (*index_room)(void *arg, uint64_t held);
 	/*
-	 * CPU time in ns that a job may have before other programs. 0: with
-	 * them, or, *behind, behind them.
+	 * CPU time in ns for which a job has priority over other programs. 0: it
+	 * has the usual priority or, *behind, a lower one.
 	 */
 	uint64_t (*pace)(void *arg, const struct worker_job *j, bool *behind);
-	/* A job that is under way had so much CPU time, like that or not. */
+	/* The current job used this CPU time, hurried (with priority) or not. */
 	void (*charge)(void *arg, struct worker_job *j, uint64_t cpu_ns,
 		       bool hurried);
-	/* The process ended by what it does with this file; ended() follows. */
+	/* The process failed because of the job's file; ended() follows. */
 	void (*failed)(void *arg, struct worker_job *j);
 	/*
-	 * It has done with a job, which is the callee's again: 0, an error as
-	 * for done() above; 'again': it has another question, or the same one
-	 * after a failure.
+	 * It is done with a job, which belongs to the callee again: 0, or an error
+	 * as for done() above; 'again': the job has another question, or the
+	 * same one after a failure.
 	 */
-	void (*ended)(void *arg, struct worker *w, struct worker_job *j,
-		      int err, bool again);
+	void (*ended)(void *arg, struct worker_job *j, int err, bool again);
 	void (*ready)(void *arg); /* it may be given a job */
 	void (*closed)(void *arg); /* worker_free() is done, later on the loop */
 	void *arg;
 };
 
-/* Not started. 0 or -errno. */
+/* Does not start the process. 0 or -errno. */
 int worker_new(struct worker **wp, const struct worker_opts *opts);
-/* A job still there ends with -ECANCELED before it returns. */
+/* A job it has ends with -ECANCELED before this returns. */
 void worker_free(struct worker *w);
-/* Starts it if it is DOWN. */
+/* Starts the process if it is DOWN. */
 void worker_wake(struct worker *w);
 
-/* To one without a job. ended() is not called from inside. */
+/* To a worker without a job. ended() is not called from inside. */
 void worker_give(struct worker *w, struct worker_job *j);
-/* Of the job it has. True: it will not be done. False: it ends with ended(). */
+/* Takes its job back. False: too late, the job ends with ended(). */
 bool worker_take_back(struct worker *w);
 
 /* The pause after so many failures in a row. */
@@ -118,10 +120,9 @@ uint64_t worker_backoff_ms(unsigned int fails);
 
 enum worker_state worker_state(const struct worker *w);
 struct worker_job *worker_job(const struct worker *w); /* or NULL */
-uint64_t worker_given_at(const struct worker *w); /* uv_hrtime() */
-/* No process to be had: it cannot be started, and pauses before it is tried. */
+/* It cannot be started, and the next attempt is not due yet. */
 bool worker_refuses(const struct worker *w);
-/* It has ended, or could not be started, without a job to blame. */
+/* Its last process failed without a job, or could not be started. */
 bool worker_doubtful(const struct worker *w);
 void worker_status(const struct worker *w, char *buf, size_t len);
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * worker_main: the process that reads files of strangers. It is asked, looks at
- * the descriptor that came with the question, answers, and forgets the
- * descriptor; what it keeps are indexes of symbols, by the numbers of files, up
- * to the bytes that the question allows. It may be killed at any time: nothing
- * is lost but these.
+ * worker_main: the process that reads files of other processes. It receives a
+ * question with a descriptor, answers, and closes the descriptor. It keeps only
+ * symbol indexes, by file number, up to the size that the question allows. It may
+ * be killed at any time.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -21,7 +20,7 @@
 #include "symbolize/reader/worker.h"
 #include "symbolize/reader/worker_msg.h"
 
-/* As profd itself, see engine.c: what is large goes back when it is freed. */
+/* As in engine.c: free() returns larger blocks to the kernel. */
 #define MAIN_MALLOC_LARGE (128 << 10)
 
 /* What ps and top show; the kernel keeps 15 characters. */
@@ -29,11 +28,11 @@
 
 struct server {
 	int sock;
-	TAILQ_HEAD(server_files, symbolizer_file) files; /* just used first */
+	TAILQ_HEAD(server_files, symbolizer_file) files; /* last used first */
 	size_t index_bytes;
-	uint32_t built, evicted, undemangled; /* for the question at hand */
+	uint32_t built, evicted, undemangled; /* for this question */
 	struct worker_in in;
-	struct worker_in further; /* what it asked for meanwhile */
+	struct worker_in further; /* the answer to an ASK */
 	uint8_t out[WORKER_MSG_MAX];
 };
 
@@ -51,7 +50,7 @@ static void cache_add(struct server *sv, struct symbolizer_file *f)
 	sv->index_bytes += symbolizer_file_index_bytes(f);
 }
 
-/* The file, out of the cache while it is used; or a new one, or NULL. */
+/* Takes the file out of the cache, or makes a new one; NULL: no memory. */
 static struct symbolizer_file *cache_take(struct server *sv, uint64_t id)
 {
 	struct symbolizer_file *f;
@@ -95,14 +94,8 @@ static int worker_reply(struct server *sv, const struct worker_question *q,
 	a->pad2 = 0;
 	a->index_bytes = sv->index_bytes;
 	sv->built = sv->evicted = sv->undemangled = 0;
-	return worker_send(sv->sock, &a->head, (enum worker_type)q->head.type,
-			   len, q->head.job, fd);
-}
-
-static void source_of(const struct worker_question *q,
-		      const struct worker_in *in, struct symbolizer_src *src)
-{
-	symbolizer_src_fd(src, in->fd, q->size);
+	return worker_send(sv->sock, &a->head, q->head.type, len, q->head.job,
+			   fd);
 }
 
 static int serve_ident(struct server *sv, const struct worker_question *q)
@@ -111,13 +104,12 @@ static int serve_ident(struct server *sv, const struct worker_question *q)
 	struct worker_ident *out = (void *)sv->out;
 	struct symbolizer_src src;
 	size_t len = sizeof(*out);
-	bool damaged = false;
 	int err = -ENOMEM;
 
 	memset(out, 0, sizeof(*out));
-	source_of(q, &sv->in, &src);
+	symbolizer_src_fd(&src, sv->in.fd, q->size);
 	if (f)
-		err = symbolizer_file_load(f, &src, &damaged);
+		err = symbolizer_file_load(f, &src);
 	if (!err) {
 		out->hashed = !symbolizer_content(&src, out->content);
 		memcpy(out->build_id, f->ident.build_id, sizeof(out->build_id));
@@ -127,14 +119,13 @@ static int serve_ident(struct server *sv, const struct worker_question *q)
 				       (size_t)WORKER_SEGMENTS_MAX);
 		memcpy(out + 1, f->segments, out->n * sizeof(*f->segments));
 		len += out->n * sizeof(*f->segments);
-		damaged = f->damaged;
 	}
-	err = worker_reply(sv, q, err, damaged, len, -1);
+	err = worker_reply(sv, q, err, f && f->damaged, len, -1);
 	symbolizer_file_free(f);
 	return err;
 }
 
-/* As many messages as it takes. */
+/* In several messages, if necessary. */
 static int send_names(struct server *sv, const struct worker_question *q,
 		      const struct symbolizer_answer *a, bool damaged)
 {
@@ -163,11 +154,11 @@ static int serve_names(struct server *sv, const struct worker_question *q)
 {
 	struct symbolizer_file *f = cache_take(sv, q->file);
 	struct worker_names *out = (void *)sv->out;
-	struct symbolizer_answer a;
+	struct symbolizer_answer a = { 0 };
 	bool damaged = false;
 	int err = -ENOMEM;
 
-	symbolizer_answer_init(&a);
+	arena_init(&a.names);
 	if (f) {
 		f->fd = sv->in.fd;
 		f->ident.size = q->size;
@@ -207,7 +198,7 @@ static bool crc_is(struct server *sv, int fd, uint32_t want)
 	return n == 0 && crc == want;
 }
 
-/* The next of the files that it may be, from *nth on, or -errno. */
+/* Asks for the next file that it may be, from a->nth on; or -errno. */
 static int ask_next(struct server *sv, struct worker_ask *a)
 {
 	const struct worker_file *f;
@@ -290,7 +281,7 @@ static int serve_rows(struct server *sv, const struct worker_question *q)
 		return worker_reply(sv, q, err, false, sizeof(*out), -1);
 	err = send_rows(sv, q, rows);
 	symbolizer_rows_free(rows);
-	/* Of what was there meanwhile, most is small pieces at the end. */
+	/* Most of what was freed is small blocks at the end of the heap. */
 	malloc_trim(0);
 	return err;
 }
@@ -317,8 +308,8 @@ static int cmp_nothing(const void *a, const void *b)
 }
 
 /*
- * What libc looks up at the first use, and never again: glibc's qsort() asks
- * how much memory the host has, in some versions by a file of /proc.
+ * glibc's first qsort() looks up the size of memory, in some versions in /proc,
+ * which the sandbox forbids.
  */
 static void warm_up(void)
 {
@@ -375,6 +366,6 @@ int symbolizer_worker_main(int argc, char **argv)
 			err = worker_serve(&sv);
 		worker_in_close(&sv.in);
 	}
-	/* Without the handlers of a program that this is not. */
+	/* Not exit(): its handlers are those of profd. */
 	_exit(err == -EPIPE ? 0 : 1);
 }

@@ -17,14 +17,14 @@
 
 /* --- sending and receiving -------------------------------------------------- */
 
-/* Room for one descriptor, and for no second: CMSG_SPACE() would have it. */
+/* For one descriptor. CMSG_SPACE() has room for two, so CMSG_LEN() is used. */
 union control {
 	struct cmsghdr head;
 	uint8_t bytes[CMSG_SPACE(sizeof(int))];
 };
 
-int worker_send(int sock, struct worker_head *head, enum worker_type type,
-		size_t len, uint64_t job, int fd)
+int worker_send(int sock, struct worker_head *head, uint32_t type, size_t len,
+		uint64_t job, int fd)
 {
 	struct iovec iov = { head, len };
 	union control c = { .head = { .cmsg_level = SOL_SOCKET,
@@ -94,15 +94,13 @@ void worker_in_close(struct worker_in *in)
 	in->fd = -1;
 }
 
-/* --- what is a message of which kind ----------------------------------------- */
+/* --- checks ------------------------------------------------------------------ */
 
-/* At least 'size' bytes; NULL otherwise, or of another type. */
-static const void *of_type(const struct worker_in *in, enum worker_type type,
+/* NULL: it is shorter than 'size' bytes, or of another type. */
+static const void *of_type(const struct worker_in *in, uint32_t type,
 			   size_t size)
 {
-	if (in->len < size || in->head.type != (uint32_t)type)
-		return NULL;
-	return in->bytes;
+	return in->len < size || in->head.type != type ? NULL : in->bytes;
 }
 
 static bool errno_ok(int32_t err)
@@ -112,10 +110,9 @@ static bool errno_ok(int32_t err)
 
 const struct worker_question *worker_question(const struct worker_in *in)
 {
-	const struct worker_question *q;
+	const struct worker_question *q = (const void *)in->bytes;
 
-	q = of_type(in, (enum worker_type)in->head.type, sizeof(*q));
-	if (!q || in->fd < 0 || q->head.type < WORKER_IDENT ||
+	if (in->len < sizeof(*q) || in->fd < 0 || q->head.type < WORKER_IDENT ||
 	    q->head.type > WORKER_ROWS || q->n > WORKER_NAMES_MAX ||
 	    in->len != sizeof(*q) + q->n * sizeof(uint64_t))
 		return NULL;
@@ -181,7 +178,7 @@ const struct worker_rows *worker_rows(const struct worker_in *in)
 	return r;
 }
 
-/* A name in a directory: what leads nowhere else. */
+/* A name within a directory. */
 static bool basename_ok(const char *name, uint32_t len)
 {
 	return len <= WORKER_BASENAME_MAX && !memchr(name, '/', len) &&
@@ -213,7 +210,7 @@ const struct worker_file *worker_file(const struct worker_in *in)
 
 /* --- names ------------------------------------------------------------------- */
 
-/* A string of 'len' bytes, which are not 0, and its NUL. */
+/* A string of 'len' bytes, none of them 0, and its NUL. */
 static const char *text_next(struct worker_cursor *c, uint32_t len,
 			     uint32_t max)
 {
@@ -278,7 +275,7 @@ bool worker_name_next(struct worker_cursor *c, uint64_t vaddr,
 	return (size_t)(c->p - begin) <= WORKER_NAME_MAX;
 }
 
-/* Bytes of a text with its NUL; nothing, if it is not sent. */
+/* Bytes of a text with its NUL; an empty text is not sent. */
 static size_t worker_text_room(uint32_t len)
 {
 	return len ? (size_t)len + 1 : 0;
@@ -349,9 +346,9 @@ size_t worker_name_add(uint8_t *buf, size_t len, size_t cap,
 /* --- tables ------------------------------------------------------------------ */
 
 /*
- * Whether all of it is there and stays: nobody can write, cut or grow it, and
- * no page is missing whose first touch would need memory that may not be there.
- * Pages beyond the end count as blocks too, hence the look for holes.
+ * Whether it is complete and cannot be changed: sealed, and no page is missing,
+ * since accessing that would allocate memory, which can fail. st_blocks includes
+ * pages beyond the end, so it is also searched for holes.
  */
 static bool table_ok(int fd, uint64_t bytes)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker_msg: what profd and the process that parses files for it say to each
- * other, over a SOCK_SEQPACKET pair: one struct a message, what varies in
- * length behind it. Both are the same program, so no version and no byte order.
+ * worker_msg: the messages between profd and a worker, over a SOCK_SEQPACKET pair:
+ * a struct, and what varies in length behind it. Both are the same program, so
+ * there is no version and no byte order.
  *
  *	to the worker			from the worker
  *	-				HELLO, once
@@ -11,13 +11,11 @@
  *	ROWS + file			ROWS (+ memfd)
  *	FILE (+ file)			ASK, while it works at one of these
  *
- * One question is under way at a time; its number stands in all that belongs
- * to it. Files come with each question, so a worker that was just started knows
- * as much as one that is old.
+ * There is one question at a time; all its messages have its number in 'job'. Each
+ * question comes with the file, so a new worker needs no other state.
  *
- * What the worker says may be a lie: it has read hostile files. The checks here
- * are all there is between it and profd. What profd says is checked the same
- * way, for the price of nothing.
+ * A worker that read a hostile file may send anything. The checks here are all that
+ * protects profd from it. Messages from profd are checked in the same way.
  */
 #ifndef SYMBOLIZE_WORKER_MSG_H
 #define SYMBOLIZE_WORKER_MSG_H
@@ -28,12 +26,12 @@
 #define SYMBOLIZER_WORKER_ENV "SYMBOLIZER_WORKER"
 
 #define WORKER_MSG_MAX 65536
-#define WORKER_NAMES_MAX 2048 /* addresses a question; 16 KiB */
+#define WORKER_NAMES_MAX 2048 /* addresses in a question; 16 KiB */
 #define WORKER_TEXT_MAX 8192 /* of a name; see demangle.h */
 #define WORKER_SOURCE_MAX 1024 /* of a source file's name */
-#define WORKER_FUNCTIONS_MAX 64 /* of an address: inlined into each other */
-#define WORKER_NAME_MAX 24576 /* bytes of an address's functions, all in */
-#define WORKER_SEGMENTS_MAX 64 /* as of an ELF file, see elf.c */
+#define WORKER_FUNCTIONS_MAX 64 /* at an address, inlined into each other */
+#define WORKER_NAME_MAX 24576 /* bytes of all functions at an address */
+#define WORKER_SEGMENTS_MAX 64 /* of an ELF file, see elf.c */
 #define WORKER_INLINE_MAX 32768 /* of a table in the message itself */
 #define WORKER_TABLE_MAX SYMBOLIZER_ROWS_MAX /* of a table in a memfd */
 #define WORKER_BASENAME_MAX 255
@@ -55,33 +53,33 @@ struct worker_head {
 	uint64_t job;
 };
 
-/* IDENT, NAMES, ROWS: vaddrs[n] follow NAMES. */
+/* IDENT, NAMES, ROWS; vaddrs[n] follow NAMES. */
 struct worker_question {
 	struct worker_head head;
-	uint64_t file; /* a number that no other file had or will have */
+	uint64_t file; /* unique number, never reused */
 	uint64_t size; /* of the file */
-	uint64_t index_bytes; /* indexes may stay in memory up to this */
+	uint64_t index_bytes; /* limit of indexes kept in memory */
 	uint32_t n;
 	uint32_t pad;
 };
 
 struct worker_hello {
 	struct worker_head head;
-	int32_t err; /* then 'what' it was that failed, and it ends */
+	int32_t err; /* of the step 'what'; then it exits */
 	uint32_t uid;
 	char what[WORKER_WHAT_MAX];
 };
 
-/* What all answers to questions begin with. */
+/* All answers to questions begin with this. */
 struct worker_answer {
 	struct worker_head head;
 	int32_t err;
 	uint8_t damaged; /* headers or tables of the file are */
 	uint8_t pad[3];
-	/* What happened for this answer; and what is held now. */
+	/* Counts for this answer. */
 	uint32_t built, evicted;
 	uint32_t undemangled, pad2;
-	uint64_t index_bytes;
+	uint64_t index_bytes; /* in memory now */
 };
 
 /* segments[n] follow. */
@@ -92,10 +90,10 @@ struct worker_ident {
 	uint8_t content[SYMBOLIZER_FILE_ID_LEN];
 	uint32_t build_id_len;
 	uint32_t n;
-	uint32_t hashed; /* 0: content is not set, there was too much */
+	uint32_t hashed; /* 0: content is not set */
 };
 
-/* n times struct worker_name follow, of the addresses from 'first' on. */
+/* n times struct worker_name follow, for the addresses from 'first' on. */
 struct worker_names {
 	struct worker_answer a;
 	uint32_t first, n;
@@ -110,20 +108,20 @@ struct worker_name {
 
 /*
  * The name, which is not empty, follows; then, if their lengths are not 0, the
- * linker's name and the source file. Each has a NUL that is not counted.
+ * linker's name and the source file. Each ends with a NUL that is not counted.
  */
 struct worker_function {
 	uint32_t name_len, system_len, file_len;
 	uint32_t line, start_line;
 };
 
-/* Up to WORKER_INLINE_MAX bytes follow; beyond that they are in a memfd. */
+/* The table follows or, if larger than WORKER_INLINE_MAX, is in a memfd. */
 struct worker_rows {
 	struct worker_answer a;
 	uint64_t bytes;
 };
 
-/* A file by build id or name; the 'nth' of those that there may be. */
+/* A debug file by build id or name, from the 'nth' place on. */
 struct worker_ask {
 	struct worker_head head;
 	uint32_t nth;
@@ -134,8 +132,8 @@ struct worker_ask {
 
 struct worker_file {
 	struct worker_head head;
-	int32_t err; /* -ENOENT: no further ones */
-	uint32_t nth; /* which one it is, if there was none at those before */
+	int32_t err; /* -ENOENT: not found */
+	uint32_t nth; /* the place where it was */
 };
 
 /* A message as it was received. */
@@ -149,19 +147,18 @@ struct worker_in {
 };
 
 /*
- * 0, or -errno: -EAGAIN, -EPIPE when the other side is gone, -EPROTO for what
- * is no message: too short, another length than it says, more descriptors than
- * one.
+ * 0, or -errno: -EAGAIN, -EPIPE (the other side is gone), -EPROTO (too short,
+ * wrong length in the head, more than one descriptor).
  */
 int worker_recv(int sock, struct worker_in *in);
-/* The descriptor, which is the caller's then. */
+/* Takes the descriptor, which the caller owns then. */
 int worker_in_take(struct worker_in *in);
 void worker_in_close(struct worker_in *in);
-/* Fills in the type, length and job of the header. 0 or -errno. */
-int worker_send(int sock, struct worker_head *head, enum worker_type type,
-		size_t len, uint64_t job, int fd);
+/* Sets type, length and job of the head. 0 or -errno. */
+int worker_send(int sock, struct worker_head *head, uint32_t type, size_t len,
+		uint64_t job, int fd);
 
-/* The message is one of these, whole and as above; NULL: a lie. */
+/* The message as this type, if it is valid; NULL: it is not. */
 const struct worker_question *worker_question(const struct worker_in *in);
 const struct worker_hello *worker_hello(const struct worker_in *in);
 const struct worker_ident *worker_ident(const struct worker_in *in);
@@ -170,38 +167,32 @@ const struct worker_rows *worker_rows(const struct worker_in *in);
 const struct worker_ask *worker_ask(const struct worker_in *in);
 const struct worker_file *worker_file(const struct worker_in *in);
 
-/* What follows the struct: 'each' bytes apiece. Not aligned, if not of 8. */
-static inline const void *worker_behind(const void *msg, size_t size)
-{
-	return (const uint8_t *)msg + size;
-}
-
-/* Reads names one after the other. */
+/* Iterates over names. */
 struct worker_cursor {
 	const uint8_t *p, *end;
 	struct symbolizer_function functions[WORKER_FUNCTIONS_MAX];
 };
 
 /*
- * The next one, of an address that has to be in its range. Its functions are in
- * the cursor until the next call, their texts in the message. False: a lie.
+ * The next name, whose range must contain 'vaddr'. Its functions are in the cursor
+ * until the next call, their texts in the message. False: it is invalid.
  */
 bool worker_name_next(struct worker_cursor *c, uint64_t vaddr,
 		      struct symbolizer_symbol *sym);
 /*
- * Adds one behind 'len' bytes of 'buf'; the new length, 0: no room, which there
- * always is in an empty message. Of too many functions the innermost are left
- * out, of too long a text its end.
+ * Appends a name to 'len' bytes of 'buf': the new length, or 0 without room. An
+ * empty message always has room: of too many functions the innermost are left out,
+ * and long texts are cut.
  */
 size_t worker_name_add(uint8_t *buf, size_t len, size_t cap,
 		       const struct symbolizer_symbol *sym);
 
 /*
- * The memory of a memfd that the worker sent: sealed against any change, whole,
- * 'bytes' long, mapped for reading; it is the caller's to unmap. Or NULL.
+ * Maps a memfd from the worker for reading, if it is sealed against any change and
+ * 'bytes' long without holes; the caller unmaps it. Or NULL.
  */
 void *worker_table_map(int fd, uint64_t bytes);
-/* The other side of it: a descriptor or -errno. */
+/* Makes such a memfd: a descriptor or -errno. */
 int worker_table_make(const void *data, size_t bytes);
 
 #endif /* SYMBOLIZE_WORKER_MSG_H */

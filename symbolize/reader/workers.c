@@ -9,33 +9,33 @@
 #include "symbolize/reader/workers.h"
 
 #define WORKERS_MAX 3
-/* A job at work for so long is slow; jobs that wait so long start a process. */
+/* A job at work is slow after this; jobs queued for this start a process. */
 #define WORKERS_SLOW_MS 50
 #define WORKERS_SLOW_HURRY_MS 10 /* while samples wait for tables */
-#define WORKERS_LOOK_MS 10 /* while jobs wait for that */
-/* A further process without a job ends soon: it is memory. */
+#define WORKERS_LOOK_MS 10 /* how often this is checked */
+/* A further process without a job is ended soon, to save memory. */
 #define WORKERS_IDLE_MS 3000
-/* Of a party's jobs, one in so many is for names, if any wait. */
+/* One in so many of a party's jobs is for names, if any are queued. */
 #define WORKERS_NAMES_TURN 4
 #define WORKERS_NAMES_TURN_HURRY 16
-/* Each may keep this part of the memory for indexes, whatever others have. */
+/* The part of the memory for indexes that each worker has in any case. */
 #define WORKERS_INDEX_SHARE 8
-/* With so many failures on files of a party its jobs are refused for a while. */
+/* After so many failures on files of a party its jobs are refused for a while. */
 #define WORKERS_PARTY_BROKEN 8
-/* What the end of a process and the start of the next one cost, of CPU time. */
+/* CPU time of the end of a process and the start of the next one. */
 #define WORKERS_FAILURE_NS (20 * CLOCK_NSEC_PER_MSEC)
 /* Parties without a job whose time is remembered. */
 #define WORKERS_PARTIES_MAX 256
 
 struct workers_party {
 	struct workers_party *next;
-	struct worker_pace_party pace; /* and who it is */
+	struct worker_pace_party pace; /* with the user ids of the party */
 	uint64_t used; /* virtual time, in ns */
-	unsigned int fails; /* without an answer between them */
+	unsigned int fails; /* without an answer in between */
 	uint64_t pause_until; /* uv_now() */
 	unsigned int turns;
-	unsigned int jobs; /* waiting and at work */
-	TAILQ_HEAD(, worker_job) waiting; /* in the order they came */
+	unsigned int jobs; /* queued and at work */
+	TAILQ_HEAD(, worker_job) waiting; /* the queue */
 };
 
 struct workers {
@@ -43,13 +43,13 @@ struct workers {
 	struct worker *each[WORKERS_MAX];
 	struct workers_party *parties;
 	unsigned int n_parties;
-	uint64_t now; /* virtual time: of what was begun last */
+	uint64_t now; /* virtual time of the job started last */
 	uint64_t turns; /* of files */
-	uint64_t stuck_at; /* uv_now() since which a process is wanted; 0 */
-	unsigned int waiting; /* jobs */
+	uint64_t stuck_at; /* uv_now() when no process was free; 0: one is */
+	unsigned int waiting; /* queued jobs */
 	struct worker_pace pace;
 	uv_timer_t timer;
-	struct worker_aside aside;
+	struct quarantine quarantine;
 	unsigned int handles; /* the timer and the workers, not closed yet */
 	bool running, freed;
 };
@@ -71,7 +71,7 @@ static uint64_t ms_now(const struct workers *ws)
 	return uv_now(ws->opts.worker.loop);
 }
 
-/* It would come after others, had spent something, or has to pause. */
+/* Whether its state differs from that of a new party. */
 static bool party_matters(const struct workers *ws,
 			  const struct workers_party *p)
 {
@@ -79,7 +79,7 @@ static bool party_matters(const struct workers *ws,
 	       !worker_pace_fresh(&p->pace, uv_hrtime());
 }
 
-/* Those of which nothing needs to be remembered; too many: any without jobs. */
+/* Frees parties that have no state; with too many, all without jobs. */
 static void parties_forget(struct workers *ws)
 {
 	struct workers_party **at = &ws->parties, *p;
@@ -133,7 +133,7 @@ static void workers_queue_remove(struct workers *ws, struct worker_job *j)
 	ws->waiting--;
 }
 
-/* Root's files are everybody's. */
+/* Whether they share a user; as an owner of files root does not count. */
 static bool workers_related(const struct workers_party *a,
 			    const struct workers_party *b)
 {
@@ -141,10 +141,9 @@ static bool workers_related(const struct workers_party *a,
 	       (a->pace.owner && a->pace.owner == b->pace.owner);
 }
 
-/* What samples wait for, what a file is and its rows, or names. */
 enum rank {
-	RANK_HURRY,
-	RANK_TABLES,
+	RANK_HURRY, /* samples wait for it */
+	RANK_TABLES, /* and identities */
 	RANK_NAMES,
 };
 
@@ -165,13 +164,13 @@ static bool party_hurries(const struct workers_party *p)
 	return false;
 }
 
-/* After so many ms a job is slow for those that wait. */
+/* The time after which jobs at work are slow for this party. */
 static uint64_t slow_ms(const struct workers_party *p)
 {
 	return party_hurries(p) ? WORKERS_SLOW_HURRY_MS : WORKERS_SLOW_MS;
 }
 
-/* Whether it may have one of so many free processes. */
+/* Whether it may get one of the 'n_free' free processes. */
 static bool party_may(const struct workers *ws, const struct workers_party *p,
 		      unsigned int n_free)
 {
@@ -184,13 +183,13 @@ static bool party_may(const struct workers *ws, const struct workers_party *p,
 	for (int i = 0; i < WORKERS_MAX; i++) {
 		j = worker_job(ws->each[i]);
 		if (j && workers_related(j->party, p) &&
-		    (one || worker_given_at(ws->each[i]) > slow))
+		    (one || j->given_at > slow))
 			return false;
 	}
 	return true;
 }
 
-/* Whether it is the turn of names; less often while samples wait for tables. */
+/* Whether names are next; less often while samples wait for tables. */
 static bool names_turn(const struct workers_party *p)
 {
 	unsigned int every = party_hurries(p) ? WORKERS_NAMES_TURN_HURRY
@@ -246,7 +245,7 @@ static struct worker_job *workers_pick(const struct workers *ws,
 
 /* --- processes ---------------------------------------------------------------- */
 
-/* Further ones are no use while the first shows that none can be had. */
+/* Further ones are not started while the first one fails to start. */
 static bool workers_usable(const struct workers *ws, int i)
 {
 	return !worker_job(ws->each[i]) && !worker_refuses(ws->each[i]) &&
@@ -254,7 +253,7 @@ static bool workers_usable(const struct workers *ws, int i)
 		!worker_doubtful(ws->each[0]));
 }
 
-/* One that may be given a job now, or NULL: none is running. */
+/* A worker that may be given a job now, or NULL: wait. */
 static struct worker *ready_one(struct workers *ws,
 				const struct workers_party *p)
 {
@@ -302,7 +301,7 @@ static void workers_refuse(struct workers *ws, struct worker_job *j, int err)
 	j->kind->done(j, err);
 }
 
-/* As many as there are now: what comes of that must not keep us here. */
+/* All that are queued now. done() may submit new jobs, hence the count. */
 static void refuse_all(struct workers *ws, int err)
 {
 	struct workers_party *p;
@@ -314,7 +313,7 @@ static void refuse_all(struct workers *ws, int err)
 	}
 }
 
-/* Those of a party on whose files the processes have failed too often. */
+/* The jobs of parties that pause after too many failures. */
 static void refuse_broken(struct workers *ws)
 {
 	struct workers_party *p = ws->parties;
@@ -346,9 +345,10 @@ static void workers_give(struct workers *ws, struct worker *w,
 	worker_give(w, j);
 }
 
-/* Gives out what can be given. Never from inside of a request. */
-static void workers_run(struct workers *ws)
+/* Gives jobs to free workers; calls done(), so never called from a request. */
+static void workers_run(void *arg)
 {
+	struct workers *ws = arg;
 	struct worker_job *j;
 	unsigned int n_free;
 	struct worker *w;
@@ -382,11 +382,6 @@ static void workers_on_timer(uv_timer_t *timer)
 	workers_run(container_of(timer, struct workers, timer));
 }
 
-static void on_ready(void *arg)
-{
-	workers_run(arg);
-}
-
 static uint64_t workers_pace(void *arg, const struct worker_job *j,
 			     bool *behind)
 {
@@ -395,7 +390,7 @@ static uint64_t workers_pace(void *arg, const struct worker_job *j,
 	uint64_t now = uv_hrtime();
 
 	*behind = worker_pace_over(p, now);
-	/* Names are more work, and less urgent. */
+	/* Names take longer, and are less urgent. */
 	if (*behind || j->kind->type == WORKER_NAMES)
 		return 0;
 	return worker_pace_hurry(&ws->pace, p, now);
@@ -422,14 +417,14 @@ static void on_failed(void *arg, struct worker_job *j)
 	j->failed = true;
 }
 
-static void workers_on_ended(void *arg, struct worker *w, struct worker_job *j,
-			     int err, bool again)
+static void workers_on_ended(void *arg, struct worker_job *j, int err,
+			     bool again)
 {
 	struct workers *ws = arg;
 
 	j->file->at_work = false;
 	j->party->jobs--;
-	j->party->used += uv_hrtime() - worker_given_at(w);
+	j->party->used += uv_hrtime() - j->given_at;
 	if (!j->failed)
 		j->party->fails = 0;
 	j->failed = false;
@@ -443,7 +438,7 @@ static uint64_t index_room(void *arg, uint64_t held)
 {
 	struct workers *ws = arg;
 	uint64_t all = ws->opts.index_ceiling;
-	uint64_t used = ws->opts.index_used(ws->opts.arg) +
+	uint64_t used = *ws->opts.index_used +
 			ws->opts.worker.stats->index_bytes - held;
 
 	return MAX(all - MIN(all, used), all / WORKERS_INDEX_SHARE);
@@ -509,12 +504,13 @@ struct worker_job *workers_owed(const struct workers *ws,
 	return NULL;
 }
 
-/* --- the whole ---------------------------------------------------------------- */
+/* --- interface ---------------------------------------------------------------- */
 
-static void close_one(struct workers *ws)
+/* A handle, or a worker, was closed. */
+static void close_one(void *arg)
 {
-	void (*closed)(void *arg) = ws->opts.closed;
-	void *arg = ws->opts.arg;
+	struct workers *ws = arg;
+	struct workers_opts opts = ws->opts;
 	struct workers_party *p;
 
 	if (--ws->handles)
@@ -523,14 +519,9 @@ static void close_one(struct workers *ws)
 		ws->parties = p->next;
 		free(p);
 	}
-	worker_aside_fini(&ws->aside);
+	quarantine_fini(&ws->quarantine);
 	free(ws);
-	closed(arg);
-}
-
-static void on_worker_closed(void *arg)
-{
-	close_one(arg);
+	opts.closed(opts.arg);
 }
 
 static void workers_on_timer_closed(uv_handle_t *handle)
@@ -561,15 +552,15 @@ int workers_new(struct workers **wsp, const struct workers_opts *opts)
 	}
 	ws->opts = *opts;
 	ws->handles = 1;
-	ws->aside.retry_ms = opts->retry_ms;
-	o.aside = &ws->aside;
+	ws->quarantine.retry_ms = opts->retry_ms;
+	o.quarantine = &ws->quarantine;
 	o.index_room = index_room;
 	o.pace = workers_pace;
 	o.charge = workers_charge;
 	o.failed = on_failed;
 	o.ended = workers_on_ended;
-	o.ready = on_ready;
-	o.closed = on_worker_closed;
+	o.ready = workers_run;
+	o.closed = close_one;
 	o.arg = ws;
 	for (int i = 0; i < WORKERS_MAX && !err; i++) {
 		if (i)
@@ -578,7 +569,7 @@ int workers_new(struct workers **wsp, const struct workers_opts *opts)
 		ws->handles += !err;
 	}
 	if (err) {
-		/* Its handles close on the loop; nobody is told. */
+		/* The handles close later on the loop, without a callback. */
 		ws->freed = true;
 		ws->opts.closed = workers_ignore;
 		workers_close_all(ws);
@@ -600,12 +591,12 @@ void workers_free(struct workers *ws)
 
 bool workers_quarantined(struct workers *ws, const struct symbolizer_file *f)
 {
-	return worker_aside_has(&ws->aside, f, uv_now(ws->opts.worker.loop));
+	return quarantine_has(&ws->quarantine, f, ms_now(ws));
 }
 
-const struct worker_aside *workers_asides(const struct workers *ws)
+const struct quarantine *workers_quarantine(const struct workers *ws)
 {
-	return &ws->aside;
+	return &ws->quarantine;
 }
 
 void workers_status(const struct workers *ws, char *buf, size_t len)

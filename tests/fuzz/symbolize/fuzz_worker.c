@@ -34,7 +34,7 @@ static void touch_function(const struct symbolizer_function *f)
 
 static void read_names(const struct worker_names *a, uint64_t vaddr)
 {
-	struct worker_cursor c = { .p = worker_behind(a, sizeof(*a)),
+	struct worker_cursor c = { .p = (const uint8_t *)(a + 1),
 				   .end = in.bytes + in.len };
 	static uint8_t again[WORKER_NAME_MAX];
 	struct symbolizer_symbol sym;
@@ -80,7 +80,7 @@ static void read_all(uint64_t vaddr)
 		read_names(names, vaddr);
 	if (rows && in.fd < 0 && !rows->a.err) {
 		copy = malloc(rows->bytes);
-		memcpy(copy, worker_behind(rows, sizeof(*rows)), rows->bytes);
+		memcpy(copy, rows + 1, rows->bytes);
 		if (!symbolizer_rows_adopt(copy, rows->bytes, NULL, NULL,
 					   &table))
 			symbolizer_rows_free(table);

@@ -32,8 +32,7 @@ struct fake {
 
 static void fake_send(struct fake *f, void *msg, size_t len, int fd)
 {
-	worker_send(0, msg, (enum worker_type)f->q->head.type, len,
-		    f->q->head.job, fd);
+	worker_send(0, msg, f->q->head.type, len, f->q->head.job, fd);
 }
 
 /* A name for each address that was asked for, around it. */
@@ -126,8 +125,8 @@ static void lie_close_only(struct fake *f)
 
 static void lie_other_job(struct fake *f)
 {
-	worker_send(0, &f->out.names.a.head, (enum worker_type)f->q->head.type,
-		    f->len, f->q->head.job + 1, -1);
+	worker_send(0, &f->out.names.a.head, f->q->head.type, f->len,
+		    f->q->head.job + 1, -1);
 }
 
 static void lie_other_type(struct fake *f)
@@ -662,10 +661,9 @@ static void fake_ident(struct fake *f)
 	} out = { 0 };
 	struct symbolizer_file *file = symbolizer_file_new();
 	struct symbolizer_src src;
-	bool damaged;
 
 	symbolizer_src_fd(&src, fake_in.fd, f->q->size);
-	if (symbolizer_file_load(file, &src, &damaged))
+	if (symbolizer_file_load(file, &src))
 		_exit(3);
 	out.i.build_id_len = file->ident.build_id_len;
 	memcpy(out.i.build_id, file->ident.build_id, sizeof(out.i.build_id));

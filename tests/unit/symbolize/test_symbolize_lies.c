@@ -3,7 +3,7 @@
  * A worker that lies, crashes and hangs: what profd makes of it. Each lie is
  * told about one file while others are asked for as well.
  */
-#include "symbolize/reader/worker_aside.h"
+#include "symbolize/reader/quarantine.h"
 #include "tests/unit/symbolize/test_symbolize_fake.h"
 
 /* Requests of one load: three files, the middle one evil. */
@@ -136,9 +136,9 @@ static void one_lie(const struct fake_lie *lie)
 	 * failure there is none, if nothing else waits.
 	 */
 	assert_in_range(stats(&l.fx).worker_starts, fails, 5 + fails);
-	path = symbolizer_aside(l.fx.s, 0, &why);
+	path = symbolizer_quarantined(l.fx.s, 0, &why);
 	assert_string_equal(path, in_dir("evil.so"));
-	assert_null(symbolizer_aside(l.fx.s, 1, &why));
+	assert_null(symbolizer_quarantined(l.fx.s, 1, &why));
 	for (int i = 0; i < 3; i++)
 		symbolizer_close(l.fx.s, l.files[i]);
 	fixture_fini(&l.fx);
@@ -159,7 +159,7 @@ static void lies_in_tables_are_told_for_tables(void **state)
 		symbolizer_rows(l.fx.s, l.files[1], on_load_rows, &ref);
 		wait_for(&l.fx, &l.answers, 1);
 		if (l.errors[1] != -EBADMSG || stats(&l.fx).worker_lies != 1 ||
-		    !symbolizer_aside(l.fx.s, 0, &why))
+		    !symbolizer_quarantined(l.fx.s, 0, &why))
 			fail_msg("%s: %d", fake_lies[i].name, l.errors[1]);
 		ref.file = 0;
 		symbolizer_rows(l.fx.s, l.files[0], on_load_rows, &ref);
@@ -203,13 +203,13 @@ static void paths_of_quarantined_files_are_text(void **state)
 {
 	char path[] = "/a\n\x1b[1m\xc2\x9b\xe2\x80\xae\xff";
 	struct symbolizer_file f = { .path = path };
-	struct worker_aside aside = { .retry_ms = 1 };
+	struct quarantine aside = { .retry_ms = 1 };
 	const char *why;
 
-	assert_true(worker_aside_add(&aside, &f, WORKER_ASIDE_WHOLE, "x", 0));
-	assert_string_equal(worker_aside_at(&aside, 0, &why),
+	assert_true(quarantine_add(&aside, &f, QUARANTINE_WHOLE, "x", 0));
+	assert_string_equal(quarantine_at(&aside, 0, &why),
 			    "/a\\012\\033[1m\\u{9b}\\u{202e}\\377");
-	worker_aside_fini(&aside);
+	quarantine_fini(&aside);
 }
 
 /* --- functions inlined into each other ------------------------------------- */

@@ -476,7 +476,7 @@ static void stopped_it_is_replaced(void **state)
 		expect_name(&fx, l.at, "fn0");
 		assert_int_equal(stats(&fx).worker_hung, i);
 	}
-	assert_null(symbolizer_aside(fx.s, 0, &why));
+	assert_null(symbolizer_quarantined(fx.s, 0, &why));
 	assert_int_equal(stats(&fx).put_aside, 0);
 	fixture_fini(&fx);
 	assert_int_equal(kill(pid, 0), -1);
@@ -638,7 +638,8 @@ a_file_that_takes_too_much_memory_is_put_aside(void **state)
 	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), -EBADMSG);
 	assert_int_equal(stats(&fx).worker_nomem, 3);
 	assert_int_equal(stats(&fx).put_aside, 1);
-	assert_string_equal(symbolizer_aside(fx.s, 0, &why), in_dir("big.so"));
+	assert_string_equal(symbolizer_quarantined(fx.s, 0, &why),
+			    in_dir("big.so"));
 	assert_string_equal(why, "it took too much memory to read");
 	assert_int_equal(resolve_wait(&fx, l.file, &l.at, 1), 0);
 	assert_string_equal(fx.text[0][0], "fn0");
