@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * opener: see symbolize/opener.h. A structure of a process is used again and
- * freed only with the whole: libuv and worker_child hold pointers to it until
- * the kernel has let the process go.
+ * opener: see symbolize/opener.h. A struct opener_proc is reused for the next
+ * process and freed only with the struct opener: libuv and worker_child hold
+ * pointers to it until the process is reaped.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,36 +13,36 @@
 #include "symbolize/opener.h"
 #include "symbolize/reader/worker_child.h"
 
-/* Processes that ended by themselves, in a row: then there is a pause. */
+/* After this many unexpected exits in a row, the next start waits. */
 #define OPENER_PATIENCE 3
 #define OPENER_PAUSE_MS 1000
-/* Killed processes that the kernel has not let go at the end are left to it. */
+/* opener_free() waits this long for killed processes to be reaped. */
 #define OPENER_LAST_MS 300
-/* One that was needed besides the first is ended after so long without work. */
+/* An idle process, except the first, is ended after this time. */
 #define OPENER_IDLE_MS 5000
 #define OPENER_MOUNT_MAX 256
 /*
- * A deadline is counted in so many ticks: a loop that was blocked, and runs its
- * timers before it sees what was done meanwhile, is one of them at most.
+ * A deadline is counted in this many ticks. If the loop was blocked and runs its
+ * timers before it reads the answers, that costs one tick at most.
  */
 #define OPENER_TICKS 4U
 
 struct opener_proc {
 	struct opener *o;
 	struct worker_children children;
-	struct worker_child *child; /* NULL: none runs */
-	struct opener_place *place; /* mapped, or NULL: not greeted yet */
+	struct worker_child *child; /* NULL: no process */
+	uint64_t *place; /* mapped, see OPENER_HELLO; NULL: no HELLO yet */
 	struct opener_job *job; /* NULL: idle, or abandoned */
 	bool busy, slow, hung;
-	uint64_t since; /* uv_now() when it became busy, or idle; of a tick */
-	unsigned int ticks; /* of the deadline, gone by */
+	uint64_t since; /* uv_now() at start of work, idling, or this tick */
+	unsigned int ticks; /* of the deadline, elapsed */
 	uint64_t number; /* of its question */
-	bool by_process; /* the way leads through the process, no mount yet */
-	/* Of the job, as in struct opener_job; it may be gone. */
+	bool by_process; /* by map_files or exe: its mount is not known at first */
+	/* Copies of the job's, which may be freed. */
 	uint64_t dev;
 	uint32_t uid;
 	int32_t pid;
-	char mount[OPENER_MOUNT_MAX]; /* where it hangs; "": not known */
+	char mount[OPENER_MOUNT_MAX]; /* where it hangs; "": unknown */
 };
 
 struct opener {
@@ -51,7 +51,7 @@ struct opener {
 	uv_timer_t timer;
 	struct opener_proc *procs[OPENER_PROCS];
 	size_t n_procs;
-	TAILQ_HEAD(opener_jobs, opener_job) jobs; /* waiting */
+	TAILQ_HEAD(opener_jobs, opener_job) jobs; /* queued */
 	uint64_t number;
 	unsigned int fails;
 	uint64_t restart_at; /* uv_now() */
@@ -60,7 +60,7 @@ struct opener {
 };
 
 static void opener_on_timer(uv_timer_t *timer);
-static void opener_run(struct opener *o, bool refuse);
+static void opener_run(struct opener *o, bool refuse_some);
 
 /* --- the queue -------------------------------------------------------------------- */
 
@@ -86,7 +86,7 @@ static void opener_job_done(struct opener_job *j, int err,
 
 /* --- time -------------------------------------------------------------------------- */
 
-/* When something is to be done about it; UINT64_MAX: never. */
+/* When the timer has to handle it; UINT64_MAX: never. */
 static uint64_t proc_due(const struct opener_proc *p)
 {
 	if (!p->child || p->hung)
@@ -102,7 +102,7 @@ static void opener_set_timer(struct opener *o, uint64_t due)
 {
 	uint64_t now = uv_now(o->opts.loop);
 
-	/* libuv 1.44 runs a timer of 0 ms again before it does anything else. */
+	/* libuv 1.44 would rerun a timer of 0 ms before anything else. */
 	if (due == UINT64_MAX)
 		uv_timer_stop(&o->timer);
 	else
@@ -110,7 +110,7 @@ static void opener_set_timer(struct opener *o, uint64_t due)
 			       due > now ? due - now : 1, 0);
 }
 
-/* The loop goes on as long as somebody waits for an answer. */
+/* Keeps the loop alive while there are jobs. */
 static void opener_update_refs(struct opener *o)
 {
 	uint64_t due = UINT64_MAX;
@@ -137,6 +137,12 @@ static void opener_update_refs(struct opener *o)
 
 /* --- one process -------------------------------------------------------------------- */
 
+static void proc_set_idle(struct opener_proc *p)
+{
+	p->o->opts.stats->opener_hung_now -= p->hung;
+	p->busy = p->slow = p->hung = false;
+}
+
 static void proc_end(struct opener_proc *p)
 {
 	if (p->child)
@@ -145,11 +151,10 @@ static void proc_end(struct opener_proc *p)
 	if (p->place)
 		munmap(p->place, sizeof(*p->place));
 	p->place = NULL;
-	p->o->opts.stats->opener_hung_now -= p->hung;
-	p->busy = p->slow = p->hung = false;
+	proc_set_idle(p);
 }
 
-/* It is of no use any more; nor is its answer. */
+/* Its process failed: the answer will not come. */
 static void proc_lost(struct opener_proc *p, int err)
 {
 	struct opener *o = p->o;
@@ -172,9 +177,102 @@ static void opener_on_ended(void *arg, int status)
 	opener_run(p->o, true);
 }
 
-static void opener_on_readable(void *arg);
+/* --- messages -------------------------------------------------------------------------- */
 
-static void opener_on_gone(void *arg);
+static bool opener_greeted(struct opener_proc *p, const struct worker_in *in)
+{
+	void *map;
+
+	if (in->head.type != OPENER_HELLO || p->place || in->fd < 0 ||
+	    in->len != sizeof(in->head))
+		return false;
+	map = mmap(NULL, sizeof(*p->place), PROT_READ | PROT_WRITE, MAP_SHARED,
+		   in->fd, 0);
+	p->place = map == MAP_FAILED ? NULL : map;
+	return true;
+}
+
+static bool opener_answered(struct opener_proc *p, struct worker_in *in)
+{
+	const struct opener_answer *a = (const void *)in->bytes;
+	struct opener_job *j = p->job;
+
+	if (!p->busy || in->len != sizeof(*a) || in->head.job != p->number ||
+	    a->err > 0 || (a->err == 0) != (in->fd >= 0))
+		return false;
+	proc_set_idle(p);
+	p->since = uv_now(p->o->opts.loop);
+	p->job = NULL;
+	p->o->fails = 0;
+	p->o->restart_at = 0;
+	if (j)
+		opener_job_done(j, a->err, a, a->err ? -1 : worker_in_take(in));
+	return true;
+}
+
+/* Handles all messages there are; ends the process for an invalid one. */
+static void proc_read(struct opener_proc *p)
+{
+	struct worker_in *in = &p->o->in;
+	struct worker_child *c = p->child;
+	bool ok = true;
+	int err;
+
+	while (ok && p->child == c && c) {
+		err = worker_recv(worker_child_socket(c), in);
+		if (err == -EAGAIN)
+			break;
+		if (err == -EPIPE) { /* opener_on_ended() will be called */
+			worker_child_deafen(c);
+			break;
+		}
+		ok = !err && (opener_greeted(p, in) || opener_answered(p, in));
+		worker_in_close(in);
+	}
+	if (!ok)
+		proc_lost(p, -EPROTO);
+}
+
+static void opener_on_readable(void *arg)
+{
+	struct opener_proc *p = arg;
+
+	proc_read(p);
+	opener_run(p->o, true);
+}
+
+/* --- start and end of a process ---------------------------------------------------- */
+
+static void opener_on_timer_closed(uv_handle_t *handle)
+{
+	struct opener *o =
+		container_of((uv_timer_t *)handle, struct opener, timer);
+	void (*closed)(void *arg) = o->opts.closed;
+	void *arg = o->opts.arg;
+
+	for (size_t i = 0; i < o->n_procs; i++)
+		free(o->procs[i]);
+	free(o->program);
+	free(o);
+	closed(arg);
+}
+
+static bool all_gone(const struct opener *o)
+{
+	for (size_t i = 0; i < o->n_procs; i++)
+		if (o->procs[i]->children.head)
+			return false;
+	return true;
+}
+
+static void opener_on_gone(void *arg)
+{
+	struct opener *o = ((struct opener_proc *)arg)->o;
+
+	if (o->leaving && all_gone(o) &&
+	    !uv_is_closing((uv_handle_t *)&o->timer))
+		uv_close((uv_handle_t *)&o->timer, opener_on_timer_closed);
+}
 
 static int proc_start(struct opener_proc *p)
 {
@@ -193,7 +291,7 @@ static int proc_start(struct opener_proc *p)
 	return err;
 }
 
-/* A structure without a process, or NULL. */
+/* A struct opener_proc without a process, or NULL. */
 static struct opener_proc *proc_spare(struct opener *o)
 {
 	struct opener_proc *p;
@@ -237,72 +335,59 @@ static void proc_ask(struct opener_proc *p, struct opener_job *j)
 			 q->way == SYMBOLIZER_BY_EXE);
 	p->mount[0] = '\0';
 	if (p->place)
-		__atomic_store_n(&p->place->dev, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(p->place, 0, __ATOMIC_RELAXED);
 	p->number = ++o->number;
-	/* If it is dead, opener_on_ended() comes. */
-	worker_send(worker_child_socket(p->child), &q->head,
-		    (enum worker_type)q->head.type, q->head.len, p->number, -1);
+	/* If the process is dead, opener_on_ended() will be called. */
+	worker_send(worker_child_socket(p->child), &q->head, q->head.type,
+		    q->head.len, p->number, -1);
 }
 
 /*
- * The mount it is at, 0: none that is known. A process can hold the lock of its
- * own mappings for ever, which is no fault of the mount that its file lies on.
+ * The device of the mount it is at, 0: unknown. A watched process can hold the
+ * lock of its own mappings for ever; that must not count against the mount that its
+ * file is on.
  */
 static uint64_t proc_dev(const struct opener_proc *p)
 {
 	uint64_t dev =
-		p->place ? __atomic_load_n(&p->place->dev, __ATOMIC_RELAXED)
-			 : 0;
+		p->place ? __atomic_load_n(p->place, __ATOMIC_RELAXED) : 0;
 
 	return dev || p->by_process ? dev : p->dev;
 }
 
-/* --- who may be worked at ------------------------------------------------------------ */
+/* --- limits: which jobs may start ----------------------------------------------------- */
 
-struct crowd {
-	unsigned int mount, uid, pid, all;
-};
-
-/* How many of those that are slow, or hung, are of the job's kind. */
-static struct crowd crowd_of(const struct opener *o, const struct opener_job *j,
-			     bool hung)
+/* Whether the slow, or hung, openers reach a limit that applies to the job. */
+static bool opener_at_limit(const struct opener *o, const struct opener_job *j,
+			    bool hung)
 {
-	struct crowd c = { 0 };
+	unsigned int mount = 0, uid = 0, pid = 0, all = 0;
 
 	for (size_t i = 0; i < o->n_procs; i++) {
 		const struct opener_proc *p = o->procs[i];
 
 		if (!(hung ? p->hung : p->slow))
 			continue;
-		c.all++;
-		c.mount += j->dev && j->dev == proc_dev(p);
-		c.uid += j->uid == p->uid;
-		c.pid += j->pid && j->pid == p->pid && p->by_process &&
-			 !proc_dev(p);
+		all++;
+		mount += j->dev && j->dev == proc_dev(p);
+		uid += j->uid == p->uid;
+		pid += j->pid && j->pid == p->pid && p->by_process &&
+		       !proc_dev(p);
 	}
-	return c;
+	return mount >= OPENER_HUNG_MOUNT || uid >= OPENER_HUNG_UID ||
+	       pid >= OPENER_HUNG_PID || all >= OPENER_PROCS ||
+	       (all >= OPENER_HUNG_ALL && (mount || uid));
 }
 
-static bool too_many(const struct crowd *c)
-{
-	return c->mount >= OPENER_HUNG_MOUNT || c->uid >= OPENER_HUNG_UID ||
-	       c->pid >= OPENER_HUNG_PID ||
-	       (c->all >= OPENER_HUNG_ALL && (c->mount || c->uid)) ||
-	       c->all >= OPENER_PROCS;
-}
-
-/* 0: now; -EAGAIN: it has to wait for others; -EBUSY: not at all. */
+/* 0: now; -EAGAIN: not while others are slow; -EBUSY: refused. */
 static int may_go(const struct opener *o, const struct opener_job *j)
 {
-	struct crowd slow = crowd_of(o, j, false), hung;
-
-	if (!too_many(&slow))
+	if (!opener_at_limit(o, j, false))
 		return 0;
-	hung = crowd_of(o, j, true);
-	return too_many(&hung) ? -EBUSY : -EAGAIN;
+	return opener_at_limit(o, j, true) ? -EBUSY : -EAGAIN;
 }
 
-/* One without work; a further one if all are slow. NULL: there is none. */
+/* An idle process; a new one if all are slow. NULL: none. */
 static struct opener_proc *opener_proc_idle(struct opener *o)
 {
 	struct opener_proc *p;
@@ -328,7 +413,7 @@ static void opener_refuse(struct opener *o, struct opener_job *j, int err)
 	opener_job_done(j, err, NULL, -1);
 }
 
-/* Neither is there a process, nor will there be one soon. */
+/* No process runs, and none will be started soon. */
 static bool opener_hopeless(const struct opener *o)
 {
 	for (size_t i = 0; i < o->n_procs; i++)
@@ -337,7 +422,7 @@ static bool opener_hopeless(const struct opener *o)
 	return o->fails >= OPENER_PATIENCE;
 }
 
-/* Does what can be done; 'refuse_some': jobs may be told no. */
+/* Starts the jobs that may start; 'refuse_some': may call done() of others. */
 static void opener_run(struct opener *o, bool refuse_some)
 {
 	struct opener_job *j, *next;
@@ -355,8 +440,8 @@ static void opener_run(struct opener *o, bool refuse_some)
 			proc_ask(p, j);
 		} else if (err && err != -EAGAIN && refuse_some) {
 			opener_refuse(o, j, err);
-			next = TAILQ_FIRST(
-				&o->jobs); /* the callee may have changed it */
+			/* The callee may have changed the queue. */
+			next = TAILQ_FIRST(&o->jobs);
 		} else if (err && err != -EAGAIN) {
 			again = true;
 		} else if (!err) {
@@ -366,72 +451,6 @@ static void opener_run(struct opener *o, bool refuse_some)
 	opener_update_refs(o);
 	if (again && !o->freed)
 		opener_set_timer(o, 0);
-}
-
-/* --- answers -------------------------------------------------------------------------- */
-
-static bool opener_greeted(struct opener_proc *p, const struct worker_in *in)
-{
-	void *map;
-
-	if (in->head.type != OPENER_HELLO || p->place || in->fd < 0 ||
-	    in->len != sizeof(struct opener_hello))
-		return false;
-	map = mmap(NULL, sizeof(*p->place), PROT_READ | PROT_WRITE, MAP_SHARED,
-		   in->fd, 0);
-	p->place = map == MAP_FAILED ? NULL : map;
-	return true;
-}
-
-static bool opener_answered(struct opener_proc *p, struct worker_in *in)
-{
-	const struct opener_answer *a = (const void *)in->bytes;
-	struct opener_job *j = p->job;
-
-	if (!p->busy || in->len != sizeof(*a) || in->head.job != p->number ||
-	    a->err > 0 || (a->err == 0) != (in->fd >= 0))
-		return false;
-	p->o->opts.stats->opener_hung_now -= p->hung;
-	p->busy = p->slow = p->hung = false;
-	p->since = uv_now(p->o->opts.loop);
-	p->job = NULL;
-	p->o->fails = 0;
-	p->o->restart_at = 0;
-	if (j)
-		opener_job_done(j, a->err, a, a->err ? -1 : worker_in_take(in));
-	return true;
-}
-
-/* All messages there are; false: it had to be ended. */
-static bool proc_read(struct opener_proc *p)
-{
-	struct worker_in *in = &p->o->in;
-	struct worker_child *c = p->child;
-	bool ok = true;
-	int err;
-
-	while (ok && p->child == c && c) {
-		err = worker_recv(worker_child_socket(c), in);
-		if (err == -EAGAIN)
-			break;
-		if (err == -EPIPE) { /* opener_on_ended() comes */
-			worker_child_deafen(c);
-			break;
-		}
-		ok = !err && (opener_greeted(p, in) || opener_answered(p, in));
-		worker_in_close(in);
-	}
-	if (!ok)
-		proc_lost(p, -EPROTO);
-	return ok;
-}
-
-static void opener_on_readable(void *arg)
-{
-	struct opener_proc *p = arg;
-
-	proc_read(p);
-	opener_run(p->o, true);
 }
 
 /* --- time is up ------------------------------------------------------------------------- */
@@ -456,11 +475,11 @@ static void proc_overdue(struct opener_proc *p)
 	struct worker_child *c = p->child;
 	uint64_t number = p->number;
 
-	if (!p->busy) { /* not needed any more */
+	if (!p->busy) { /* idle for too long */
 		proc_end(p);
 		return;
 	}
-	/* It may have been us who were late. */
+	/* The answer may be there already, if the loop was blocked. */
 	proc_read(p);
 	if (p->child != c || p->number != number || !p->busy)
 		return;
@@ -472,40 +491,9 @@ static void proc_overdue(struct opener_proc *p)
 		proc_hang(p);
 }
 
-static void opener_on_timer_closed(uv_handle_t *handle)
-{
-	struct opener *o =
-		container_of((uv_timer_t *)handle, struct opener, timer);
-	void (*closed)(void *arg) = o->opts.closed;
-	void *arg = o->opts.arg;
-
-	for (size_t i = 0; i < o->n_procs; i++)
-		free(o->procs[i]);
-	free(o->program);
-	free(o);
-	closed(arg);
-}
-
-static bool all_gone(const struct opener *o)
-{
-	for (size_t i = 0; i < o->n_procs; i++)
-		if (o->procs[i]->children.head)
-			return false;
-	return true;
-}
-
-static void opener_on_gone(void *arg)
-{
-	struct opener *o = ((struct opener_proc *)arg)->o;
-
-	if (o->leaving && all_gone(o) &&
-	    !uv_is_closing((uv_handle_t *)&o->timer))
-		uv_close((uv_handle_t *)&o->timer, opener_on_timer_closed);
-}
-
 /*
- * In two steps, and never at once: a handle of a process that could not be
- * started may be closing.
+ * The last steps of opener_free(), from the timer because the handle of a process
+ * that could not be started may still be closing.
  */
 static void opener_leave(struct opener *o)
 {
@@ -534,7 +522,7 @@ static void opener_on_timer(uv_timer_t *timer)
 	opener_run(o, true);
 }
 
-/* --- the whole ----------------------------------------------------------------------------- */
+/* --- interface ----------------------------------------------------------------------------- */
 
 int opener_new(struct opener **op, const struct opener_opts *opts)
 {
@@ -601,7 +589,7 @@ void opener_hurry(struct opener *o, struct opener_job *j)
 
 void opener_cancel(struct opener *o, struct opener_job *j)
 {
-	if (!j->q) /* done, or about to be */
+	if (!j->q) /* done() was called, or is about to be */
 		return;
 	free(j->q);
 	j->q = NULL;
@@ -636,7 +624,7 @@ struct opener_question *opener_question(enum opener_type type,
 	return q;
 }
 
-/* The same mount was told already. */
+/* Whether an earlier opener hangs on the same mount. */
 static bool hung_before(const struct opener *o, size_t i)
 {
 	for (size_t k = 0; k < i; k++)

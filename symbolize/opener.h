@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * opener: processes that open files for profd and pass the descriptors back. A
- * path can lead to a file system that never answers (a dead NFS server, a FUSE
- * daemon that is stopped): who waits there may be beyond SIGKILL, and a thread
- * in that state keeps its whole process from ending. A process can be
- * abandoned.
+ * path can lead to a file system that never answers (a dead NFS server, a stopped
+ * FUSE daemon). A thread that waits for it may ignore even SIGKILL, and then its
+ * whole process cannot end; a child process can be abandoned.
  *
- * The first one is started at once and kept. Each works at one request at a
- * time; while all of them take longer than OPENER_SLOW_MS, another is started.
- * One that exceeds the deadline is hung: its request ends with -ETIMEDOUT and
- * nobody waits for it; if it answers after all, it is used again. So many may be
- * hung before requests for the same mount, user or process end with -EBUSY:
+ * The first opener is started at once and kept. Each works on one request at a
+ * time; while all of them are busy for more than OPENER_SLOW_MS, another is
+ * started. An opener that exceeds the deadline is hung: its request ends with
+ * -ETIMEDOUT. If it answers after all, it is used again. Requests for a mount, user
+ * or process end with -EBUSY while this many openers hang on it:
  */
 #ifndef SYMBOLIZE_OPENER_H
 #define SYMBOLIZE_OPENER_H
@@ -21,12 +20,17 @@
 #define OPENER_SLOW_MS 20
 #define OPENER_HUNG_MOUNT 2
 #define OPENER_HUNG_UID 4
-#define OPENER_HUNG_PID 2 /* at the process itself, before a mount is known */
-#define OPENER_HUNG_ALL 16 /* then: of any mount or user that has one */
-#define OPENER_PROCS (OPENER_HUNG_ALL + 8) /* no more processes than these */
+#define OPENER_HUNG_PID 2 /* on the process itself, before a mount is known */
+#define OPENER_HUNG_ALL 16 /* then: on any mount or user with a hung opener */
+#define OPENER_PROCS (OPENER_HUNG_ALL + 8) /* at most */
 #define OPENER_TEXT_MAX 16384 /* the strings of a question */
 
 enum opener_type {
+	/*
+	 * First message of an opener, a bare head. Its memfd holds a uint64_t: the
+	 * device of the last mount that the opener entered, 0: none yet. It is shared
+	 * memory because an opener that hangs there can no longer send a message.
+	 */
 	OPENER_HELLO = 64, /* apart from enum worker_type */
 	OPENER_FILE,
 	OPENER_DEBUG,
@@ -34,9 +38,9 @@ enum opener_type {
 
 /*
  * FILE: one way to the file of a struct symbolizer_open_req; its path follows.
- * DEBUG: as symbolizer_open_debug(), from place 'nth' on; path of the file
- * beside it, name (either may be empty), and the directories follow. Strings
- * end with NUL.
+ * DEBUG: as symbolizer_open_debug(), from place 'nth' on; the path of the
+ * executable, the name of the debug file (either may be empty), and the
+ * directories follow. Strings end with NUL.
  */
 struct opener_question {
 	struct worker_head head;
@@ -53,41 +57,28 @@ struct opener_question {
 struct opener_answer {
 	struct worker_head head;
 	int32_t err;
-	uint32_t nth; /* of DEBUG: which place it was */
+	uint32_t nth; /* DEBUG: the place where the file was */
 	struct symbolizer_stat st;
-};
-
-/*
- * Where an opener is: the device of the last mount it entered. In a page that it
- * shares with profd, since it cannot say so any more when that mount hangs.
- */
-struct opener_place {
-	uint64_t dev; /* 0: none yet */
-};
-
-/* First message of an opener; with a memfd that holds a struct opener_place. */
-struct opener_hello {
-	struct worker_head head;
 };
 
 /* What main() does when argv[1] is SYMBOLIZER_OPENER. An exit status. */
 int opener_main(void);
 
-/* --- profd's side ------------------------------------------------------------ */
+/* --- profd's side, on the loop ----------------------------------------------- */
 
 struct opener;
 
 struct opener_job {
 	TAILQ_ENTRY(opener_job) link;
-	struct opener_proc *proc; /* works at it; NULL: waiting */
-	/* Whom it concerns: device of the mapping, 0: unknown, and its user. */
+	struct opener_proc *proc; /* works on it; NULL: queued */
+	/* For the limits: device of the mapping (0: unknown), and its user. */
 	uint64_t dev;
 	uint32_t uid;
-	int32_t pid; /* whose mounts name the device */
-	bool first; /* before others that wait */
+	int32_t pid; /* the device is looked up in its mounts */
+	bool first; /* goes before other queued jobs */
 	struct opener_question *q; /* complete, with its strings; owned */
 	/*
-	 * err 0: 'fd' is the callee's. Called on the loop, not from inside
+	 * err 0: the callee owns 'fd'. Called on the loop, not from inside
 	 * opener_submit(). It may free the job.
 	 */
 	void (*done)(struct opener_job *j, int err,
@@ -97,26 +88,26 @@ struct opener_job {
 struct opener_opts {
 	uv_loop_t *loop;
 	const char *program;
-	unsigned int deadline_ms; /* of one request, once it is worked at */
+	unsigned int deadline_ms; /* of one request, while an opener has it */
 	struct symbolizer_stats *stats;
 	void (*closed)(void *arg); /* opener_free() is done, later on the loop */
 	void *arg;
 };
 
-/* 0 or -errno; that no process can be started is no error here. */
+/* 0 or -errno. Success even if no process can be started. */
 int opener_new(struct opener **op, const struct opener_opts *opts);
-/* Jobs still there end with -ECANCELED before it returns. Waits for nobody. */
+/* Remaining jobs end with -ECANCELED before it returns. Does not block. */
 void opener_free(struct opener *o);
 
 void opener_submit(struct opener *o, struct opener_job *j);
-/* Before others that wait, as with 'first'; nothing if it does not wait. */
+/* Moves a queued job forward, as with 'first'; others stay as they are. */
 void opener_hurry(struct opener *o, struct opener_job *j);
-/* The job will not be done. */
+/* done() will not be called. */
 void opener_cancel(struct opener *o, struct opener_job *j);
 
 /*
- * The question for an opener_job, malloc'd: 'n' strings, of which NULL counts as
- * empty. NULL without memory, or if they are too long.
+ * The question of an opener_job, malloc'd, with 'n' strings; NULL counts as an
+ * empty one. NULL without memory, or if the strings are too long.
  */
 struct opener_question *opener_question(enum opener_type type,
 					const char *const *text, size_t n);
@@ -131,47 +122,49 @@ const char *opener_hung(const struct opener *o, size_t i, unsigned int *n);
 
 /*
  * Whether the kernel reports device, inode and generation of 'req' for a mapping
- * of the file 'fd', which it is asked by mapping it here: in a perf record, or
- * where 'req' has no generation, in /proc.
+ * of the file 'fd'. To find out, this maps the file and reads the perf record of
+ * that, or, where 'req' has no generation, /proc.
  */
 bool opener_inode_is(int fd, const struct symbolizer_open_req *req);
 
 /* --- opener_mount.c ---------------------------------------------------------- */
 
+/* A line of a mountinfo file. Numbers that cannot be parsed are 0. */
+struct opener_mount {
+	uint64_t id; /* as in statx(2); reused after an unmount */
+	uint64_t dev; /* of the file system */
+	bool overlay;
+	const char *point; /* escaped, in the text */
+	size_t point_len;
+};
+
+/* Parses the next line of [*text, end). False: there is none. */
+bool opener_mount_next(const char **text, const char *end,
+		       struct opener_mount *m);
 /*
  * The mount point of a device in the text of a mountinfo file, unescaped, into
- * 'out'; the last mounted one. False: it has none.
+ * 'out'; of several, the last mounted one. False: there is none.
  */
 bool opener_mount_find(const char *text, size_t len, uint64_t dev, char *out,
 		       size_t cap);
-/* In the mounts of 'pid' (0: ours), or else in ours. */
+/* In the mounts of 'pid' (0: profd's), or else in profd's. */
 bool opener_mount_of(uint64_t dev, int32_t pid, char *out, size_t cap);
-/* Whether the mount with the id 'mount' there (statx(2)) is of the device. */
+/* Whether the mount with the id 'mount' there is of the device. */
 bool opener_mount_is(uint64_t mount, uint64_t dev, int32_t pid);
-/* The same, in the text of a mountinfo file. */
-bool opener_mount_has(const char *text, size_t len, uint64_t mount,
-		      uint64_t dev);
-
-struct opener_overlay {
-	uint64_t mount; /* its id, as statx(2) says it; only now: it is reused */
-	uint64_t dev; /* of the file system */
-};
-
-/* The overlays in the text of a mountinfo file, up to 'cap'; how many. */
-size_t opener_mount_overlays(const char *text, size_t len,
-			     struct opener_overlay *out, size_t cap);
+/* At most about 'max' bytes of a file, malloc'd; NULL without memory. */
+char *opener_mount_text(int fd, size_t max, size_t *len);
 
 /* --- opener_overlay.c -------------------------------------------------------- */
 
 /*
  * Whether the overlay with this mount id and device (of a descriptor that the
- * caller holds; device 0: not known) was mounted by somebody with privileges over
- * our own user namespace. 'pid' is of a process that may see the mount, or 0.
+ * caller holds; device 0: unknown) was mounted by a process with privileges over
+ * our own user namespace. 'pid' is a process that may see the mount, or 0.
  */
 bool opener_overlay_trusted(uint64_t mount, uint64_t dev, int32_t pid);
 /*
  * Whether the mount namespace of 'pid' belongs to our own user namespace, so that
- * no user without privileges has mounted anything there.
+ * only a privileged process can have mounted anything there.
  */
 bool opener_mounts_trusted(int32_t pid);
 

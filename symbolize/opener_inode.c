@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * opener_inode: by which numbers the kernel reports mappings of a file: see
- * symbolize/opener.h. On overlayfs and btrfs they are not those of stat(2), and
- * which they are differs between kernels. So the opener maps the file and reads
- * what the kernel reports of that, in the same places from which the numbers to be
- * compared have come. Nothing of the file is read for it.
+ * opener_inode: the device, inode and generation that the kernel reports for
+ * mappings of a file: see symbolize/opener.h. On overlayfs and btrfs they differ
+ * from those of stat(2), and between kernels. So the opener maps the file and reads
+ * what the kernel reports for that mapping, from the source that the numbers to be
+ * compared are from. The contents of the file are not read.
  */
 #include <inttypes.h>
 #include <linux/perf_event.h>
@@ -24,7 +24,7 @@ struct inode {
 	uint64_t dev, ino, generation;
 };
 
-/* What follows the header of a PERF_RECORD_MMAP2, without the path. */
+/* A PERF_RECORD_MMAP2 up to what is before the path. */
 struct inode_record {
 	struct perf_event_header head;
 	uint32_t pid, tid;
@@ -50,7 +50,7 @@ static int inode_event(void)
 			    PERF_FLAG_FD_CLOEXEC);
 }
 
-/* The ring is new: no record wraps around its end. */
+/* The ring was just created, so no record wraps around its end. */
 static bool inode_in_ring(const struct perf_event_mmap_page *ring,
 			  const void *addr, struct inode *out)
 {
@@ -87,7 +87,6 @@ static bool inode_in_maps(const void *addr, struct inode *out)
 			       &start, &maj, &min, &out->ino) == 4 &&
 			start == (uintptr_t)addr;
 		out->dev = makedev(maj, min);
-		out->generation = 0;
 	}
 	free(line);
 	if (f)
@@ -95,11 +94,12 @@ static bool inode_in_maps(const void *addr, struct inode *out)
 	return found;
 }
 
+/* A request that was made from /proc has no generation. */
 static bool inode_same(const struct inode *i,
 		       const struct symbolizer_open_req *req)
 {
 	return i->dev == req->dev && i->ino == req->ino &&
-	       i->generation == req->generation;
+	       (!req->generation || i->generation == req->generation);
 }
 
 bool opener_inode_is(int fd, const struct symbolizer_open_req *req)
@@ -116,11 +116,8 @@ bool opener_inode_is(int fd, const struct symbolizer_open_req *req)
 	map = mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (map == MAP_FAILED)
 		goto out;
-	if (ring != MAP_FAILED && inode_in_ring(ring, map, &inode)) {
-		/* What /proc told of a mapping has no generation. */
-		inode.generation = req->generation ? inode.generation : 0;
-		same = inode_same(&inode, req);
-	}
+	same = ring != MAP_FAILED && inode_in_ring(ring, map, &inode) &&
+	       inode_same(&inode, req);
 	if (!same && !req->generation && inode_in_maps(map, &inode))
 		same = inode_same(&inode, req);
 	munmap(map, page);

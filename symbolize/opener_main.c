@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * opener_main: the process that opens files: see symbolize/opener.h. It has the
- * privileges of profd, a socket, and nothing else open. What is in the files is
- * none of its business.
+ * opener_main: the process that opens files: see symbolize/opener.h. It has profd's
+ * privileges and nothing open but a socket. It never reads the files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +18,7 @@
 #define OPENER_SOCKET 0
 #define OPENER_DIRS_MAX 16
 
-/* The next of the strings behind a question; NULL: there is none. */
+/* The next of the strings that follow a question; NULL: none. */
 static const char *next_text(const char **p, const char *end)
 {
 	const char *text = *p;
@@ -63,7 +62,7 @@ static int serve_debug(const struct opener_question *q, const char *p,
 		dirs[i] = next_text(&p, end);
 	if (!name || q->id_len > sizeof(q->id))
 		return -EINVAL;
-	/* An end there is: places are few. */
+	/* This ends: -EAGAIN comes once for each place and directory. */
 	for (a->nth = q->nth;; a->nth++) {
 		fd = symbolizer_open_debug(dirs, *beside ? beside : NULL, q->id,
 					   q->id_len, *name ? name : NULL,
@@ -73,7 +72,7 @@ static int serve_debug(const struct opener_question *q, const char *p,
 	}
 }
 
-static int opener_serve(const struct worker_in *in, struct opener_place *at)
+static int opener_serve(const struct worker_in *in, uint64_t *where)
 {
 	const struct opener_question *q = (const void *)in->bytes;
 	const char *text = (const char *)(q + 1);
@@ -84,31 +83,29 @@ static int opener_serve(const struct worker_in *in, struct opener_place *at)
 	if (in->len < sizeof(*q))
 		return -EPROTO;
 	if (q->head.type == OPENER_FILE)
-		fd = serve_file(q, text, end, &at->dev, &a);
+		fd = serve_file(q, text, end, where, &a);
 	else if (q->head.type == OPENER_DEBUG)
-		fd = serve_debug(q, text, end, &at->dev, &a);
+		fd = serve_debug(q, text, end, where, &a);
 	a.err = MIN(fd, 0);
-	err = worker_send(OPENER_SOCKET, &a.head,
-			  (enum worker_type)q->head.type, sizeof(a),
+	err = worker_send(OPENER_SOCKET, &a.head, q->head.type, sizeof(a),
 			  q->head.job, fd);
 	if (fd >= 0)
 		close(fd);
 	return err;
 }
 
-static int opener_greet(struct opener_place **at)
+static int opener_greet(uint64_t **where)
 {
 	int fd = memfd_create("place", MFD_CLOEXEC), err = -EIO;
-	struct opener_hello h;
 	void *map = MAP_FAILED;
+	struct worker_head h;
 
-	if (fd >= 0 && !ftruncate(fd, sizeof(**at)))
-		map = mmap(NULL, sizeof(**at), PROT_READ | PROT_WRITE,
+	if (fd >= 0 && !ftruncate(fd, sizeof(**where)))
+		map = mmap(NULL, sizeof(**where), PROT_READ | PROT_WRITE,
 			   MAP_SHARED, fd, 0);
 	if (map != MAP_FAILED) {
-		*at = map;
-		err = worker_send(OPENER_SOCKET, &h.head,
-				  (enum worker_type)OPENER_HELLO, sizeof(h), 0,
+		*where = map;
+		err = worker_send(OPENER_SOCKET, &h, OPENER_HELLO, sizeof(h), 0,
 				  fd);
 	}
 	if (fd >= 0)
@@ -116,7 +113,7 @@ static int opener_greet(struct opener_place **at)
 	return err;
 }
 
-/* It ends with profd, leaves no core, and cannot be looked into. */
+/* It ends with profd, dumps no core, and cannot be traced. */
 static int opener_confine(void)
 {
 	const struct rlimit none = { 0, 0 };
@@ -133,17 +130,17 @@ static int opener_confine(void)
 int opener_main(void)
 {
 	static struct worker_in in;
-	struct opener_place *at;
+	uint64_t *where;
 	int err = opener_confine();
 
 	if (!err)
-		err = opener_greet(&at);
+		err = opener_greet(&where);
 	while (!err) {
 		err = worker_recv(OPENER_SOCKET, &in);
 		if (!err)
-			err = opener_serve(&in, at);
+			err = opener_serve(&in, where);
 		worker_in_close(&in);
 	}
-	/* Without the handlers of a program that this is not. */
+	/* Not exit(): its handlers are those of profd. */
 	_exit(err == -EPIPE ? 0 : 1);
 }

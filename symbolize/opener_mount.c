@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * opener_mount: mount points by device, for messages, and overlays by who mounted
- * them: see symbolize/opener.h. A mountinfo file (proc_pid_mountinfo(5)) is text
- * of the kernel's own: reading it asks no file system that is mounted.
+ * opener_mount: parser of mountinfo files (proc_pid_mountinfo(5)): see
+ * symbolize/opener.h. The kernel generates this text itself: reading it accesses
+ * none of the mounted file systems.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 
 #include "symbolize/opener.h"
 
+/* Read on profd's loop, too: for a message the first 1 MiB is enough. */
 #define MOUNTINFO_MAX (1 << 20)
 
 /* The next word of a line; its length, 0: none. */
@@ -26,86 +27,7 @@ static size_t mount_next_word(const char **p, const char *end, const char **out)
 	return (size_t)(*p - *out);
 }
 
-static bool mount_word_is(const char *w, size_t n, const char *want)
-{
-	return strlen(want) == n && memcmp(want, w, n) == 0;
-}
-
-enum {
-	FIELD_ID,
-	FIELD_PARENT,
-	FIELD_DEVICE, /* MAJOR:MINOR */
-	FIELD_ROOT,
-	FIELD_POINT,
-	FIELD_TYPE, /* behind optional fields and "-" */
-	N_FIELDS,
-};
-
-struct fields {
-	const char *at[N_FIELDS];
-	size_t len[N_FIELDS];
-};
-
-/* The next line of [*text, end); false: there is none. */
-static bool next_line(const char **text, const char *end, struct fields *f)
-{
-	const char *eol, *w;
-	size_t n;
-
-	if (*text >= end)
-		return false;
-	eol = memchr(*text, '\n', (size_t)(end - *text));
-	eol = eol ? eol : end;
-	for (int i = 0; i <= FIELD_POINT; i++)
-		f->len[i] = mount_next_word(text, eol, &f->at[i]);
-	do
-		n = mount_next_word(text, eol, &w);
-	while (n && !mount_word_is(w, n, "-"));
-	f->len[FIELD_TYPE] = mount_next_word(text, eol, &f->at[FIELD_TYPE]);
-	*text = eol + (eol < end);
-	return true;
-}
-
-static bool is_of(const struct fields *f, uint64_t dev)
-{
-	char want[32];
-
-	snprintf(want, sizeof(want), "%u:%u", major(dev), minor(dev));
-	return mount_word_is(f->at[FIELD_DEVICE], f->len[FIELD_DEVICE], want);
-}
-
-bool opener_mount_find(const char *text, size_t len, uint64_t dev, char *out,
-		       size_t cap)
-{
-	const char *end = text + len;
-	bool found = false;
-	struct fields f;
-
-	while (next_line(&text, end, &f)) {
-		if (!is_of(&f, dev) || !f.len[FIELD_POINT])
-			continue;
-		procfs_unescape(out, cap, f.at[FIELD_POINT],
-				f.len[FIELD_POINT]);
-		found = true;
-	}
-	return found;
-}
-
-bool opener_mount_has(const char *text, size_t len, uint64_t mount,
-		      uint64_t dev)
-{
-	const char *end = text + len;
-	struct fields f;
-	char want[32];
-
-	snprintf(want, sizeof(want), "%llu", (unsigned long long)mount);
-	while (next_line(&text, end, &f))
-		if (mount_word_is(f.at[FIELD_ID], f.len[FIELD_ID], want))
-			return is_of(&f, dev);
-	return false;
-}
-
-/* A number of decimal digits at the begin; 0: none, or one that is too large. */
+/* Decimal digits at the start; 0: none, or the number is too large. */
 static uint64_t mount_number(const char **p, const char *end)
 {
 	uint64_t n = 0;
@@ -117,61 +39,98 @@ static uint64_t mount_number(const char **p, const char *end)
 	return n;
 }
 
-static bool is_overlay(const struct fields *f, struct opener_overlay *o)
+/* MAJOR:MINOR */
+static uint64_t mount_device(const char *p, const char *end)
 {
-	const char *p = f->at[FIELD_DEVICE], *end = p + f->len[FIELD_DEVICE];
-	uint64_t maj, min;
+	uint64_t maj = mount_number(&p, end);
 
-	if (!mount_word_is(f->at[FIELD_TYPE], f->len[FIELD_TYPE], "overlay"))
-		return false;
-	maj = mount_number(&p, end);
 	if (p == end || *p++ != ':')
-		return false;
-	min = mount_number(&p, end);
-	o->dev = makedev((unsigned int)maj, (unsigned int)min);
-	p = f->at[FIELD_ID];
-	o->mount = mount_number(&p, p + f->len[FIELD_ID]);
-	return o->dev && o->mount;
+		return 0;
+	return makedev((unsigned int)maj, (unsigned int)mount_number(&p, end));
 }
 
-size_t opener_mount_overlays(const char *text, size_t len,
-			     struct opener_overlay *out, size_t cap)
+bool opener_mount_next(const char **text, const char *end,
+		       struct opener_mount *m)
+{
+	const char *eol, *w;
+	size_t n;
+
+	if (*text >= end)
+		return false;
+	eol = memchr(*text, '\n', (size_t)(end - *text));
+	eol = eol ? eol : end;
+	n = mount_next_word(text, eol, &w);
+	m->id = mount_number(&w, w + n);
+	mount_next_word(text, eol, &w); /* id of the parent */
+	n = mount_next_word(text, eol, &w);
+	m->dev = mount_device(w, w + n);
+	mount_next_word(text, eol, &w); /* root, in the file system */
+	m->point_len = mount_next_word(text, eol, &m->point);
+	do /* options and optional fields, up to "-" */
+		n = mount_next_word(text, eol, &w);
+	while (n && (n != 1 || *w != '-'));
+	n = mount_next_word(text, eol, &w);
+	m->overlay = n == strlen("overlay") && memcmp(w, "overlay", n) == 0;
+	*text = eol + (eol < end);
+	return true;
+}
+
+bool opener_mount_find(const char *text, size_t len, uint64_t dev, char *out,
+		       size_t cap)
 {
 	const char *end = text + len;
-	struct opener_overlay o;
-	struct fields f;
-	size_t n = 0;
+	struct opener_mount m;
+	bool found = false;
 
-	while (n < cap && next_line(&text, end, &f))
-		if (is_overlay(&f, &o))
-			out[n++] = o;
-	return n;
+	while (opener_mount_next(&text, end, &m)) {
+		if (m.dev != dev || !dev || !m.point_len)
+			continue;
+		procfs_unescape(out, cap, m.point, m.point_len);
+		found = true;
+	}
+	return found;
+}
+
+char *opener_mount_text(int fd, size_t max, size_t *len)
+{
+	size_t cap = 64 << 10;
+	char *buf = malloc(cap), *more;
+	ssize_t n = 1;
+
+	*len = 0;
+	while (buf && n > 0 && *len < max) {
+		if (*len == cap) {
+			more = realloc(buf, cap *= 2);
+			if (!more)
+				break;
+			buf = more;
+		}
+		n = read(fd, buf + *len, cap - *len);
+		*len += n > 0 ? (size_t)n : 0;
+	}
+	return buf;
 }
 
 /* The mounts of a process (0: ours), malloc'd, or NULL. */
 static char *mount_read_all(int32_t pid, size_t *len)
 {
-	char path[40] = "/proc/self/mountinfo", *buf;
-	ssize_t n;
+	char path[40] = "/proc/self/mountinfo", *text;
 	int fd;
 
+	*len = 0;
 	if (pid)
 		snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
-	*len = 0;
-	buf = malloc(MOUNTINFO_MAX);
-	while (buf && *len < MOUNTINFO_MAX &&
-	       (n = read(fd, buf + *len, MOUNTINFO_MAX - *len)) > 0)
-		*len += (size_t)n;
+	text = opener_mount_text(fd, MOUNTINFO_MAX, len);
 	close(fd);
-	return buf;
+	return text;
 }
 
 bool opener_mount_of(uint64_t dev, int32_t pid, char *out, size_t cap)
 {
-	size_t len = 0;
+	size_t len;
 	char *text = mount_read_all(pid, &len);
 	bool found = text && opener_mount_find(text, len, dev, out, cap);
 
@@ -181,10 +140,14 @@ bool opener_mount_of(uint64_t dev, int32_t pid, char *out, size_t cap)
 
 bool opener_mount_is(uint64_t mount, uint64_t dev, int32_t pid)
 {
-	size_t len = 0;
+	size_t len;
 	char *text = mount_read_all(pid, &len);
-	bool is = text && opener_mount_has(text, len, mount, dev);
+	struct opener_mount m = { 0 };
+	const char *p = text;
 
+	while (p && mount && m.id != mount)
+		if (!opener_mount_next(&p, text + len, &m))
+			break;
 	free(text);
-	return is;
+	return dev && m.id == mount && m.dev == dev;
 }

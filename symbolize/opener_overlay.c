@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * opener_overlay: who mounted an overlay: see symbolize/opener.h.
+ * opener_overlay: whether an unprivileged user mounted an overlay: see
+ * symbolize/opener.h.
  *
- * An overlay is mounted by any user, in a user namespace of his own, and its files
- * are then those of the layers beneath: of FUSE, where a process of that user
- * decides when an open, a read or a close returns, and which inode numbers there
- * are. The type of the file system alone does not tell such an overlay from that
- * of a container.
+ * Any user can mount an overlay in a new user namespace. Its files are those of
+ * the layers beneath, which may be on FUSE: there a process of that user decides
+ * when an open, a read or a close returns, and which inode numbers exist. The type
+ * of the file system does not distinguish such an overlay from a container's.
  *
- * A mount namespace says who mounts in it: it has an owner, the user namespace that
- * it was made in. What is mounted in a namespace with a less privileged owner
- * never propagates to one with a more privileged owner (mount_namespaces(7)). So
- * an overlay is trusted if it is listed in a mount namespace that our own user
- * namespace owns: by its mount id, or by its device where the mount is a copy, as
- * in a container with user ids of its own.
+ * The mount namespace does: its owner is the user namespace that it was created
+ * in, and a mount never propagates from a namespace with a less privileged owner to
+ * one with a more privileged owner (mount_namespaces(7)). So an overlay is trusted
+ * if it is listed in a mount namespace that our own user namespace owns: by mount
+ * id, or by device where the mount is a copy, as in a container that maps user ids.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/nsfs.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -31,10 +28,12 @@
 #define OVERLAY_TEXT_MAX (16 << 20)
 #define OVERLAY_MAX 65536
 
-/* Of one mount namespace. */
+/* The overlays in one mount namespace. */
 struct overlays {
-	int fd; /* a mountinfo file, which pins the namespace; 0: not opened */
-	struct opener_overlay *v; /* NULL: to be read */
+	int fd; /* its mountinfo file, which pins the namespace; 0: none yet */
+	struct overlay {
+		uint64_t mount, dev;
+	} * v; /* NULL: not read */
 	size_t n;
 };
 
@@ -43,7 +42,7 @@ static bool overlay_same_file(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* 'dir' is /proc/PID. Of a namespace above ours the kernel says EPERM. */
+/* 'dir' is /proc/PID. For a user namespace above ours ioctl() fails: EPERM. */
 static bool owner_is_ours(int dir)
 {
 	int ns = openat(dir, "ns/mnt", O_RDONLY | O_CLOEXEC);
@@ -69,18 +68,9 @@ static bool mounts_are_ours(int dir)
 	       overlay_same_file(&theirs, &ours);
 }
 
-/* /proc/PID, which stays that of one process even if its number is reused. */
-static int process_dir(int32_t pid)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
 bool opener_mounts_trusted(int32_t pid)
 {
-	int dir = pid ? process_dir(pid) : -1;
+	int dir = pid ? procfs_open((uint32_t)pid) : -1;
 	bool is = !pid || (dir >= 0 && owner_is_ours(dir));
 
 	if (dir >= 0)
@@ -88,37 +78,24 @@ bool opener_mounts_trusted(int32_t pid)
 	return is;
 }
 
-/* All of it, malloc'd, up to the limit; NULL without memory. */
-static char *overlay_read_text(int fd, size_t *len)
-{
-	size_t cap = 64 << 10;
-	char *buf = malloc(cap), *more;
-	ssize_t n = 1;
-
-	*len = 0;
-	while (buf && n > 0 && *len < OVERLAY_TEXT_MAX) {
-		if (*len == cap) {
-			more = realloc(buf, cap *= 2);
-			if (!more)
-				break;
-			buf = more;
-		}
-		n = read(fd, buf + *len, cap - *len);
-		*len += n > 0 ? (size_t)n : 0;
-	}
-	return buf;
-}
-
 static void overlays_read(struct overlays *o)
 {
-	size_t len = 0;
+	struct opener_mount m;
+	const char *p;
+	size_t len;
 	char *text;
 
+	free(o->v);
+	o->v = NULL;
+	o->n = 0;
 	if (lseek(o->fd, 0, SEEK_SET))
 		return;
-	text = overlay_read_text(o->fd, &len);
+	p = text = opener_mount_text(o->fd, OVERLAY_TEXT_MAX, &len);
 	o->v = text ? malloc(OVERLAY_MAX * sizeof(*o->v)) : NULL;
-	o->n = o->v ? opener_mount_overlays(text, len, o->v, OVERLAY_MAX) : 0;
+	while (o->v && o->n < OVERLAY_MAX &&
+	       opener_mount_next(&p, text + len, &m))
+		if (m.overlay && m.id && m.dev)
+			o->v[o->n++] = (struct overlay){ m.id, m.dev };
 	free(text);
 }
 
@@ -140,8 +117,8 @@ static void overlays_close(struct overlays *o)
 }
 
 /*
- * The mountinfo file first, its owner then: a process may leave for a namespace of
- * its own in between, but none comes back from there without privileges.
+ * First the mountinfo file, then its owner: a process may move to a namespace of
+ * its own in between, but without privileges it cannot return from there.
  */
 static bool overlays_open(struct overlays *o, int dir)
 {
@@ -153,8 +130,8 @@ static bool overlays_open(struct overlays *o, int dir)
 }
 
 /*
- * Ours and those of the first process are kept until the kernel says that they
- * changed, so that no id in the list can be another mount's by now.
+ * Our namespace and that of process 1 are cached until the kernel reports a
+ * change, so that no id in the list can have been reused for another mount.
  */
 static bool overlays_changed(const struct overlays *o)
 {
@@ -165,12 +142,12 @@ static bool overlays_changed(const struct overlays *o)
 
 static bool kept_open(struct overlays *o, bool first)
 {
-	int dir = first ? process_dir(1) : -1;
+	int dir = first ? procfs_open(1) : -1;
 
 	if (!first)
 		o->fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 	else if (dir < 0 || mounts_are_ours(dir) || !overlays_open(o, dir))
-		o->fd = -1; /* nor will it be of use later */
+		o->fd = -1; /* nor will it be useful later */
 	if (dir >= 0)
 		close(dir);
 	return o->fd > 0;
@@ -181,19 +158,15 @@ static bool kept_have(struct overlays *o, bool first, uint64_t mount,
 {
 	if (o->fd <= 0 && ((first && o->fd < 0) || !kept_open(o, first)))
 		return false;
-	if (overlays_changed(o)) {
-		free(o->v);
-		o->v = NULL;
-		o->n = 0;
+	if (overlays_changed(o))
 		overlays_read(o);
-	}
 	return overlays_have(o, mount, dev);
 }
 
-/* Mostly a container, whose mounts are few. */
+/* The process is usually in a container, which has few mounts. */
 static bool process_has(int32_t pid, uint64_t mount, uint64_t dev)
 {
-	int dir = pid ? process_dir(pid) : -1;
+	int dir = pid ? procfs_open((uint32_t)pid) : -1;
 	struct overlays o = { 0 };
 	bool has = false;
 
@@ -210,7 +183,7 @@ static bool process_has(int32_t pid, uint64_t mount, uint64_t dev)
 
 bool opener_overlay_trusted(uint64_t mount, uint64_t dev, int32_t pid)
 {
-	/* An opener has one thread, and they are open as long as it runs. */
+	/* An opener has one thread and keeps these until it exits. */
 	static struct overlays own, first;
 
 	return kept_have(&own, false, mount, dev) ||

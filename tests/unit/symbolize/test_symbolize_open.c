@@ -248,8 +248,25 @@ static void mounts_are_found_by_id_and_device(void **state)
 		"99999999999999999999 27 0:53 / /o rw - overlay overlay rw\n"
 		"broken\n"
 		"40 27 0:99";
-	struct opener_overlay overlays[8];
-	size_t len = sizeof(text) - 1, n;
+	const struct {
+		uint64_t id, dev;
+		bool overlay;
+	} want[] = {
+		{ 22, makedev(0, 21), false },
+		{ 27, makedev(254, 0), false },
+		{ 31, makedev(0, 99), false },
+		{ 33, makedev(0, 50), true },
+		{ 34, makedev(0, 51), true },
+		{ 35, makedev(0, 52), false },
+		{ 36, 0, true },
+		{ 37, 0, true },
+		{ 0, makedev(0, 53), true },
+		{ 0, 0, false },
+		{ 40, makedev(0, 99), false },
+	};
+	size_t len = sizeof(text) - 1;
+	const char *p = text;
+	struct opener_mount m;
 	char out[64];
 
 	assert_true(opener_mount_find(text, len, makedev(254, 0), out, 64));
@@ -260,22 +277,22 @@ static void mounts_are_found_by_id_and_device(void **state)
 	assert_string_equal(out, "/home");
 	assert_false(opener_mount_find(text, len, makedev(0, 9), out, 64));
 	assert_false(opener_mount_find(text, 0, makedev(254, 0), out, 64));
-	n = opener_mount_overlays(text, len, overlays, ARRAY_SIZE(overlays));
-	assert_int_equal(n, 2);
-	assert_int_equal(overlays[0].mount, 33);
-	assert_true(overlays[0].dev == makedev(0, 50));
-	assert_int_equal(overlays[1].mount, 34);
-	assert_int_equal(opener_mount_overlays(text, len, overlays, 1), 1);
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
+		assert_true(opener_mount_next(&p, text + len, &m));
+		assert_int_equal(m.id, want[i].id);
+		assert_true(m.dev == want[i].dev);
+		assert_int_equal(m.overlay, want[i].overlay);
+	}
+	assert_false(opener_mount_next(&p, text + len, &m));
 	for (size_t i = 0; i < len; i++) {
 		char *cut = test_malloc(i + 1);
 
 		memcpy(cut, text, i);
-		opener_mount_overlays(cut, i, overlays, ARRAY_SIZE(overlays));
+		p = cut;
+		while (opener_mount_next(&p, cut + i, &m))
+			assert_in_range(p - cut, 1, i);
 		test_free(cut);
 	}
-	assert_true(opener_mount_has(text, len, 31, makedev(0, 99)));
-	assert_false(opener_mount_has(text, len, 31, makedev(254, 0)));
-	assert_false(opener_mount_has(text, len, 3, makedev(0, 99)));
 }
 
 /* --- what never answers ------------------------------------------------------------- */
