@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * content: a hash of what unwind tables and names are made from. Anyone can choose a
- * build id, and the file id covers only the head, the tail and the length: a program
- * that was changed in the middle keeps both.
+ * content: a hash of what unwind tables and names are made from. Anyone can
+ * choose a build id, and the file id covers only the head, the tail and the
+ * length: a program that was changed in the middle keeps both.
  *
  * Of a small file all bytes are hashed, of a large one its headers, symbols,
- * unwind information and stubs. Its other code is left out: only a few instructions
- * in gaps of the unwind information are ever read. A large file without sections is
- * not hashed, since nothing tells where all this is.
+ * unwind information and stubs. Its other code is left out: only a few
+ * instructions in gaps of the unwind information are ever read. A large file
+ * without sections is not hashed, since nothing tells where all this is.
  */
 #include <errno.h>
 #include <nettle/sha2.h>

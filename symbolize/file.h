@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * file: one executable file, or the kernel, or the vDSO. Of a file of another
- * process, profd itself holds only the descriptor and what was reported about it;
- * the contents are read in a worker process. The kernel and the vDSO cannot be
- * forged; a thread of the pool reads these and has them alone meanwhile.
+ * process, profd itself holds only the descriptor and what was reported about
+ * it; the contents are read in a worker process. The kernel and the vDSO cannot
+ * be forged; a thread of the pool reads these and has them alone meanwhile.
  */
 #ifndef SYMBOLIZE_FILE_H
 #define SYMBOLIZE_FILE_H
@@ -50,14 +50,14 @@ struct symbolizer_file {
 	bool closed; /* freed as soon as it is not busy */
 	bool at_work; /* a worker has a job on it */
 	uint64_t turn; /* number of its last turn, see workers.c; 0: none */
-	uint64_t hurry; /* order in which samples needed its rows; 0: none does */
+	uint64_t hurry; /* rank among files that samples need; 0: none */
 };
 
 struct symbolizer_file *symbolizer_file_new(void);
 /*
  * Sets the segments and the identity, except the content hash and what fstat()
- * reports; also 'damaged', whether or not it fails: the file is ELF, but its headers
- * are invalid.
+ * reports; also 'damaged', whether or not it fails: the file is ELF, but its
+ * headers are invalid.
  */
 int symbolizer_file_load(struct symbolizer_file *f, struct symbolizer_src *src);
 /* 'kallsyms' is borrowed. 0 or -ENOMEM. */
@@ -95,8 +95,8 @@ int symbolizer_file_rows(const struct symbolizer_file *f,
 /* A hash of the contents. -EFBIG: too much to read; or another -errno. */
 int symbolizer_content(struct symbolizer_src *src, uint8_t *out);
 /*
- * Sets the content hash of 'id' from that and the user id of the file's owner, who
- * can still change the file after it was hashed.
+ * Sets the content hash of 'id' from that and the user id of the file's owner,
+ * who can still change the file after it was hashed.
  */
 void symbolizer_content_owned(struct symbolizer_ident *id,
 			      const uint8_t *content, uint32_t owner);
@@ -138,8 +138,8 @@ int symbolizer_open_way(const struct symbolizer_open_req *req,
 /*
  * A debug file, from the 'nth' of the places where it may be: by build id or by
  * name, beneath one of 'dirs' (NULL-terminated). 'beside' is the path of the
- * executable, or NULL. A descriptor for reading a regular file; -ENOENT: no such
- * place; -EAGAIN: not there, try the next place. 'where' as above.
+ * executable, or NULL. A descriptor for reading a regular file; -ENOENT: no
+ * such place; -EAGAIN: not there, try the next place. 'where' as above.
  */
 int symbolizer_open_debug(const char *const *dirs, const char *beside,
 			  const uint8_t *build_id, size_t len, const char *name,

@@ -6,7 +6,8 @@
  *
  * The symbols are packed, in the order of addresses: the distance from the one
  * before, then the name; every 16th can be found directly. Half of them are
- * "__pfx_NAME", the padding before NAME (Linux 6.1 and newer), without a name here.
+ * "__pfx_NAME", the padding before NAME (Linux 6.1 and newer), without a name
+ * here.
  *
  * A symbol extends to the next one. The last of a module or of a run of BPF
  * programs has KALLSYMS_TAIL bytes at most.

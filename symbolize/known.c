@@ -8,9 +8,9 @@
 #include "symbolize/known.h"
 
 /*
- * Two changes within one step of the file system's clock leave the same ctime: a
- * few ms before Linux 6.13, 2 s on some file systems. So a file that was changed
- * recently is not kept.
+ * Two changes within one step of the file system's clock leave the same ctime:
+ * a few ms before Linux 6.13, 2 s on some file systems. So a file that was
+ * changed recently is not kept.
  */
 #define KNOWN_SETTLED_NS (3 * 1000000000LL)
 
@@ -44,9 +44,10 @@ static bool known_settled(const struct symbolizer_ident *id)
 }
 
 /*
- * An anonymous device number (overlayfs, tmpfs) is reused as soon as its file system
- * is unmounted, and on a file system that a user mounts, files have any times that
- * the user likes. Only a mount id that is never reused distinguishes them.
+ * An anonymous device number (overlayfs, tmpfs) is reused as soon as its file
+ * system is unmounted, and on a file system that a user mounts, files have any
+ * times that the user likes. Only a mount id that is never reused distinguishes
+ * them.
  */
 static bool known_lasting(const struct symbolizer_file *f)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * known: a cache of identities, by (device, inode, size, mtime, ctime, and the mount
- * if the device is anonymous): a program that is executed again need not be read
- * again to identify it.
+ * known: a cache of identities, by (device, inode, size, mtime, ctime, and the
+ * mount if the device is anonymous): a program that is executed again need not
+ * be read again to identify it.
  */
 #ifndef SYMBOLIZE_KNOWN_H
 #define SYMBOLIZE_KNOWN_H

@@ -4,14 +4,15 @@
  * process redirect us to another file. This runs in an opener (opener.h), since
  * each step may wait for a file system for ever.
  *
- * A file is first looked up with O_PATH, which has no effect on devices and FIFOs.
- * It is opened for reading only if it is a regular file, on a file system that is
- * made for files, and has the device and inode that the kernel reported for the
- * mapping. These are compared first: -EOPNOTSUPP means that this very file is on a
- * file system that is not read, -EACCES that what was found, possibly another file,
- * must not be opened. The safest way is /proc/PID/map_files, which leads to the
- * mapping's own file. A path is resolved below /proc/PID/root (openat2, Linux 5.6):
- * a plain open() would follow an absolute symlink from *our* root.
+ * A file is first looked up with O_PATH, which has no effect on devices and
+ * FIFOs. It is opened for reading only if it is a regular file, on a file
+ * system that is made for files, and has the device and inode that the kernel
+ * reported for the mapping. These are compared first: -EOPNOTSUPP means that
+ * this very file is on a file system that is not read, -EACCES that what was
+ * found, possibly another file, must not be opened. The safest way is
+ * /proc/PID/map_files, which leads to the mapping's own file. A path is
+ * resolved below /proc/PID/root (openat2, Linux 5.6): a plain open() would
+ * follow an absolute symlink from *our* root.
  *
  * The device of each mount is written to *where before the mount is entered.
  */
@@ -50,11 +51,11 @@
 #endif
 
 /*
- * File systems where reading a regular file has side effects, blocks, or returns
- * generated data. On FUSE a watched process may decide when a read or a close
- * returns. So it may where users can stack a file system on FUSE: ecryptfs has a
- * set-user-id helper, shiftfs (Ubuntu) can be mounted in user namespaces. So can
- * overlayfs, which opener_overlay.c checks.
+ * File systems where reading a regular file has side effects, blocks, or
+ * returns generated data. On FUSE a watched process may decide when a read or a
+ * close returns. So it may where users can stack a file system on FUSE:
+ * ecryptfs has a set-user-id helper, shiftfs (Ubuntu) can be mounted in user
+ * namespaces. So can overlayfs, which opener_overlay.c checks.
  */
 static const long refused[] = {
 	PROC_SUPER_MAGIC,
@@ -112,7 +113,7 @@ static void open_enter_mount(int fd, uint64_t *where)
 		__atomic_store_n(where, dev_of(&st), __ATOMIC_RELAXED);
 }
 
-/* --- lookup: to an O_PATH descriptor, or -errno ------------------------------------- */
+/* --- lookup: to an O_PATH descriptor, or -errno --------------------------- */
 
 static int place_plain(const char *path)
 {
@@ -170,10 +171,10 @@ static int find_below(int dir, const char *path, uint64_t *where)
 }
 
 /*
- * 'path' relative to the root of the process, NULL: it does not begin with that.
- * Paths in /proc/PID/maps and the link /proc/PID/root are relative to the reader's
- * root or, from another mount namespace, to the initial root of the process's
- * namespace.
+ * 'path' relative to the root of the process, NULL: it does not begin with
+ * that. Paths in /proc/PID/maps and the link /proc/PID/root are relative to the
+ * reader's root or, from another mount namespace, to the initial root of the
+ * process's namespace.
  */
 static const char *behind_root(const char *link, const char *path)
 {
@@ -269,7 +270,7 @@ static int open_find(const struct symbolizer_open_req *req,
 	}
 }
 
-/* --- whether it is the file of the request ------------------------------------------ */
+/* --- whether it is the file of the request -------------------------------- */
 
 enum verdict {
 	VERDICT_OTHER,
@@ -291,13 +292,13 @@ static bool may_ask_by_path(const struct symbolizer_open_req *req,
 }
 
 /*
- * stat(2) and mapping records differ on two file systems: on btrfs stat(2) has a
- * device for each subvolume; on overlayfs a record may have the numbers of the
- * layer beneath (before Linux 6.18, in /proc before 6.7), and stat(2) a device of
- * its own if layers are on several file systems. Users can mount both and so choose
- * inode numbers: an equal number alone proves nothing. Nor does the way by which
- * the file was found, since the process may by now have mapped or executed another
- * file.
+ * stat(2) and mapping records differ on two file systems: on btrfs stat(2) has
+ * a device for each subvolume; on overlayfs a record may have the numbers of
+ * the layer beneath (before Linux 6.18, in /proc before 6.7), and stat(2) a
+ * device of its own if layers are on several file systems. Users can mount both
+ * and so choose inode numbers: an equal number alone proves nothing. Nor does
+ * the way by which the file was found, since the process may by now have mapped
+ * or executed another file.
  */
 static enum verdict open_compare(const struct symbolizer_open_req *req,
 				 enum symbolizer_way way,
@@ -341,8 +342,8 @@ static bool is_refused(long fs_type)
 }
 
 /*
- * Whether it may be opened. 'pid' is a process that may see its mount; 'proven': it
- * is the file that the kernel reported.
+ * Whether it may be opened. 'pid' is a process that may see its mount;
+ * 'proven': it is the file that the kernel reported.
  */
 static int check_place(const struct statx *st, long fs_type, pid_t pid,
 		       bool proven)
@@ -370,11 +371,11 @@ static bool path_is(int place, const char *path)
 }
 
 /*
- * Two files of one overlay may be reported with the same number if its layers are
- * on several file systems (Linux 6.18); so may files of two btrfs subvolumes while
- * no generation is known. A user could create a file that collides with another.
- * But no user can create a file of root's, or give a file the path of another
- * without mounting something.
+ * Two files of one overlay may be reported with the same number if its layers
+ * are on several file systems (Linux 6.18); so may files of two btrfs
+ * subvolumes while no generation is known. A user could create a file that
+ * collides with another. But no user can create a file of root's, or give a
+ * file the path of another without mounting something.
  */
 static bool numbers_suffice(const struct symbolizer_open_req *req, int place,
 			    const struct statx *st, long fs_type)
@@ -410,9 +411,9 @@ static int open_check(const struct symbolizer_open_req *req,
 	return err;
 }
 
-/* --- opening ---------------------------------------------------------------------------- */
+/* --- opening -------------------------------------------------------------- */
 
-/* The lookup that found a place, to repeat it; path NULL: it cannot be repeated. */
+/* The lookup that found a place, to repeat it; path NULL: impossible. */
 struct found {
 	int at;
 	const char *path;
@@ -448,7 +449,7 @@ static void close_copy(int fd)
 		close(copy);
 }
 
-/* A descriptor for reading, of a place; by repeating the lookup without /proc. */
+/* Opens a place for reading; without /proc, by repeating the lookup. */
 static int open_reopen(int place, const struct statx *was,
 		       const struct found *by, struct symbolizer_stat *out)
 {
@@ -488,7 +489,7 @@ int symbolizer_open_way(const struct symbolizer_open_req *req,
 			enum symbolizer_way way, uint64_t *where,
 			struct symbolizer_stat *st)
 {
-	/* For a path below our own root; it may not gain a symlink meanwhile. */
+	/* For a path below our own root, which may not change. */
 	struct found by = { AT_FDCWD, NULL, RESOLVE_NO_SYMLINKS };
 	int place = open_find(req, way, where), err;
 	struct statx sx;
@@ -509,7 +510,7 @@ int symbolizer_open_way(const struct symbolizer_open_req *req,
 	return -ESTALE;
 }
 
-/* --- debug files ---------------------------------------------------------------- */
+/* --- debug files ---------------------------------------------------------- */
 
 #define DEBUG_PLACES 5U /* in each directory of debug files */
 
@@ -524,7 +525,7 @@ static bool debug_place(unsigned int i, const char *beside, const char *name,
 	if (i == 0 && strlen(hex) > 2)
 		n = snprintf(path, PATH_MAX, ".build-id/%.2s/%s.debug", hex,
 			     hex + 2);
-	/* As gdb: the directory of the executable, below that of debug files. */
+	/* As gdb: the executable's directory, below that of debug files. */
 	else if (i == 1 && name && slash && *beside == '/')
 		n = snprintf(path, PATH_MAX, "%.*s/%s", (int)(slash - beside),
 			     beside, name);

@@ -22,8 +22,8 @@
 #define OPENER_IDLE_MS 5000
 #define OPENER_MOUNT_MAX 256
 /*
- * A deadline is counted in this many ticks. If the loop was blocked and runs its
- * timers before it reads the answers, that costs one tick at most.
+ * A deadline is counted in this many ticks. If the loop was blocked and runs
+ * its timers before it reads the answers, that costs one tick at most.
  */
 #define OPENER_TICKS 4U
 
@@ -37,7 +37,7 @@ struct opener_proc {
 	uint64_t since; /* uv_now() at start of work, idling, or this tick */
 	unsigned int ticks; /* of the deadline, elapsed */
 	uint64_t number; /* of its question */
-	bool by_process; /* by map_files or exe: its mount is not known at first */
+	bool by_process; /* by map_files or exe: no mount is known at first */
 	/* Copies of the job's, which may be freed. */
 	uint64_t dev;
 	uint32_t uid;
@@ -62,7 +62,7 @@ struct opener {
 static void opener_on_timer(uv_timer_t *timer);
 static void opener_run(struct opener *o, bool refuse_some);
 
-/* --- the queue -------------------------------------------------------------------- */
+/* --- the queue ------------------------------------------------------------ */
 
 static void opener_queue_add(struct opener *o, struct opener_job *j)
 {
@@ -84,7 +84,7 @@ static void opener_job_done(struct opener_job *j, int err,
 	j->done(j, err, a, fd);
 }
 
-/* --- time -------------------------------------------------------------------------- */
+/* --- time ----------------------------------------------------------------- */
 
 /* When the timer has to handle it; UINT64_MAX: never. */
 static uint64_t proc_due(const struct opener_proc *p)
@@ -135,7 +135,7 @@ static void opener_update_refs(struct opener *o)
 		uv_unref((uv_handle_t *)&o->timer);
 }
 
-/* --- one process -------------------------------------------------------------------- */
+/* --- one process ---------------------------------------------------------- */
 
 static void proc_set_idle(struct opener_proc *p)
 {
@@ -177,7 +177,7 @@ static void opener_on_ended(void *arg, int status)
 	opener_run(p->o, true);
 }
 
-/* --- messages -------------------------------------------------------------------------- */
+/* --- messages ------------------------------------------------------------- */
 
 static bool opener_greeted(struct opener_proc *p, const struct worker_in *in)
 {
@@ -241,7 +241,7 @@ static void opener_on_readable(void *arg)
 	opener_run(p->o, true);
 }
 
-/* --- start and end of a process ---------------------------------------------------- */
+/* --- start and end of a process ------------------------------------------- */
 
 static void opener_on_timer_closed(uv_handle_t *handle)
 {
@@ -260,7 +260,7 @@ static void opener_on_timer_closed(uv_handle_t *handle)
 static bool all_gone(const struct opener *o)
 {
 	for (size_t i = 0; i < o->n_procs; i++)
-		if (o->procs[i]->children.head)
+		if (!LIST_EMPTY(&o->procs[i]->children.list))
 			return false;
 	return true;
 }
@@ -344,8 +344,8 @@ static void proc_ask(struct opener_proc *p, struct opener_job *j)
 
 /*
  * The device of the mount it is at, 0: unknown. A watched process can hold the
- * lock of its own mappings for ever; that must not count against the mount that its
- * file is on.
+ * lock of its own mappings for ever; that must not count against the mount that
+ * its file is on.
  */
 static uint64_t proc_dev(const struct opener_proc *p)
 {
@@ -355,7 +355,7 @@ static uint64_t proc_dev(const struct opener_proc *p)
 	return dev || p->by_process ? dev : p->dev;
 }
 
-/* --- limits: which jobs may start ----------------------------------------------------- */
+/* --- limits: which jobs may start ----------------------------------------- */
 
 /* Whether the slow, or hung, openers reach a limit that applies to the job. */
 static bool opener_at_limit(const struct opener *o, const struct opener_job *j,
@@ -453,7 +453,7 @@ static void opener_run(struct opener *o, bool refuse_some)
 		opener_set_timer(o, 0);
 }
 
-/* --- time is up ------------------------------------------------------------------------- */
+/* --- time is up ----------------------------------------------------------- */
 
 static void proc_hang(struct opener_proc *p)
 {
@@ -492,8 +492,8 @@ static void proc_overdue(struct opener_proc *p)
 }
 
 /*
- * The last steps of opener_free(), from the timer because the handle of a process
- * that could not be started may still be closing.
+ * The last steps of opener_free(), from the timer because the handle of a
+ * process that could not be started may still be closing.
  */
 static void opener_leave(struct opener *o)
 {
@@ -522,7 +522,7 @@ static void opener_on_timer(uv_timer_t *timer)
 	opener_run(o, true);
 }
 
-/* --- interface ----------------------------------------------------------------------------- */
+/* --- interface ------------------------------------------------------------ */
 
 int opener_new(struct opener **op, const struct opener_opts *opts)
 {

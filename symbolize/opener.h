@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * opener: processes that open files for profd and pass the descriptors back. A
- * path can lead to a file system that never answers (a dead NFS server, a stopped
- * FUSE daemon). A thread that waits for it may ignore even SIGKILL, and then its
- * whole process cannot end; a child process can be abandoned.
+ * path can lead to a file system that never answers (a dead NFS server, a
+ * stopped FUSE daemon). A thread that waits for it may ignore even SIGKILL, and
+ * then its whole process cannot end; a child process can be abandoned.
  *
  * The first opener is started at once and kept. Each works on one request at a
  * time; while all of them are busy for more than OPENER_SLOW_MS, another is
  * started. An opener that exceeds the deadline is hung: its request ends with
- * -ETIMEDOUT. If it answers after all, it is used again. Requests for a mount, user
- * or process end with -EBUSY while this many openers hang on it:
+ * -ETIMEDOUT. If it answers after all, it is used again. Requests for a mount,
+ * user or process end with -EBUSY while this many openers hang on it:
  */
 #ifndef SYMBOLIZE_OPENER_H
 #define SYMBOLIZE_OPENER_H
@@ -27,9 +27,10 @@
 
 enum opener_type {
 	/*
-	 * First message of an opener, a bare head. Its memfd holds a uint64_t: the
-	 * device of the last mount that the opener entered, 0: none yet. It is shared
-	 * memory because an opener that hangs there can no longer send a message.
+	 * First message of an opener, a bare head. Its memfd holds a uint64_t:
+	 * the device of the last mount that the opener entered, 0: none yet. It
+	 * is shared memory because an opener that hangs there can no longer
+	 * send a message.
 	 */
 	OPENER_HELLO = 64, /* apart from enum worker_type */
 	OPENER_FILE,
@@ -64,7 +65,7 @@ struct opener_answer {
 /* What main() does when argv[1] is SYMBOLIZER_OPENER. An exit status. */
 int opener_main(void);
 
-/* --- profd's side, on the loop ----------------------------------------------- */
+/* --- profd's side, on the loop -------------------------------------------- */
 
 struct opener;
 
@@ -90,7 +91,7 @@ struct opener_opts {
 	const char *program;
 	unsigned int deadline_ms; /* of one request, while an opener has it */
 	struct symbolizer_stats *stats;
-	void (*closed)(void *arg); /* opener_free() is done, later on the loop */
+	void (*closed)(void *arg); /* opener_free() is done, on the loop */
 	void *arg;
 };
 
@@ -118,16 +119,16 @@ struct opener_question *opener_question(enum opener_type type,
  */
 const char *opener_hung(const struct opener *o, size_t i, unsigned int *n);
 
-/* --- opener_inode.c ---------------------------------------------------------- */
+/* --- opener_inode.c ------------------------------------------------------- */
 
 /*
- * Whether the kernel reports device, inode and generation of 'req' for a mapping
- * of the file 'fd'. To find out, this maps the file and reads the perf record of
- * that, or, where 'req' has no generation, /proc.
+ * Whether the kernel reports device, inode and generation of 'req' for a
+ * mapping of the file 'fd'. To find out, this maps the file and reads the perf
+ * record of that, or, where 'req' has no generation, /proc.
  */
 bool opener_inode_is(int fd, const struct symbolizer_open_req *req);
 
-/* --- opener_mount.c ---------------------------------------------------------- */
+/* --- opener_mount.c ------------------------------------------------------- */
 
 /* A line of a mountinfo file. Numbers that cannot be parsed are 0. */
 struct opener_mount {
@@ -154,17 +155,17 @@ bool opener_mount_is(uint64_t mount, uint64_t dev, int32_t pid);
 /* At most about 'max' bytes of a file, malloc'd; NULL without memory. */
 char *opener_mount_text(int fd, size_t max, size_t *len);
 
-/* --- opener_overlay.c -------------------------------------------------------- */
+/* --- opener_overlay.c ----------------------------------------------------- */
 
 /*
  * Whether the overlay with this mount id and device (of a descriptor that the
- * caller holds; device 0: unknown) was mounted by a process with privileges over
- * our own user namespace. 'pid' is a process that may see the mount, or 0.
+ * caller holds; device 0: unknown) was mounted by a process with privileges
+ * over our own user namespace. 'pid' is a process that may see the mount, or 0.
  */
 bool opener_overlay_trusted(uint64_t mount, uint64_t dev, int32_t pid);
 /*
- * Whether the mount namespace of 'pid' belongs to our own user namespace, so that
- * only a privileged process can have mounted anything there.
+ * Whether the mount namespace of 'pid' belongs to our own user namespace, so
+ * that only a privileged process can have mounted anything there.
  */
 bool opener_mounts_trusted(int32_t pid);
 

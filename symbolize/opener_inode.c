@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * opener_inode: the device, inode and generation that the kernel reports for
- * mappings of a file: see symbolize/opener.h. On overlayfs and btrfs they differ
- * from those of stat(2), and between kernels. So the opener maps the file and reads
- * what the kernel reports for that mapping, from the source that the numbers to be
- * compared are from. The contents of the file are not read.
+ * mappings of a file: see symbolize/opener.h. On overlayfs and btrfs they
+ * differ from those of stat(2), and between kernels. So the opener maps the
+ * file and reads what the kernel reports for that mapping, from the source that
+ * the numbers to be compared are from. The contents of the file are not read.
  */
 #include <inttypes.h>
 #include <linux/perf_event.h>

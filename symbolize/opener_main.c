@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * opener_main: the process that opens files: see symbolize/opener.h. It has profd's
- * privileges and nothing open but a socket. It never reads the files.
+ * opener_main: the process that opens files: see symbolize/opener.h. It has
+ * profd's privileges and nothing open but a socket. It never reads the files.
  */
 #include <errno.h>
 #include <fcntl.h>

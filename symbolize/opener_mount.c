@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * opener_mount: parser of mountinfo files (proc_pid_mountinfo(5)): see
- * symbolize/opener.h. The kernel generates this text itself: reading it accesses
- * none of the mounted file systems.
+ * symbolize/opener.h. The kernel generates this text itself: reading it
+ * accesses none of the mounted file systems.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -4,15 +4,17 @@
  * symbolize/opener.h.
  *
  * Any user can mount an overlay in a new user namespace. Its files are those of
- * the layers beneath, which may be on FUSE: there a process of that user decides
- * when an open, a read or a close returns, and which inode numbers exist. The type
- * of the file system does not distinguish such an overlay from a container's.
+ * the layers beneath, which may be on FUSE: there a process of that user
+ * decides when an open, a read or a close returns, and which inode numbers
+ * exist. The type of the file system does not distinguish such an overlay from
+ * a container's.
  *
  * The mount namespace does: its owner is the user namespace that it was created
- * in, and a mount never propagates from a namespace with a less privileged owner to
- * one with a more privileged owner (mount_namespaces(7)). So an overlay is trusted
- * if it is listed in a mount namespace that our own user namespace owns: by mount
- * id, or by device where the mount is a copy, as in a container that maps user ids.
+ * in, and a mount never propagates from a namespace with a less privileged
+ * owner to one with a more privileged owner (mount_namespaces(7)). So an
+ * overlay is trusted if it is listed in a mount namespace that our own user
+ * namespace owns: by mount id, or by device where the mount is a copy, as in a
+ * container that maps user ids.
  */
 #include <fcntl.h>
 #include <linux/nsfs.h>
@@ -117,8 +119,8 @@ static void overlays_close(struct overlays *o)
 }
 
 /*
- * First the mountinfo file, then its owner: a process may move to a namespace of
- * its own in between, but without privileges it cannot return from there.
+ * First the mountinfo file, then its owner: a process may move to a namespace
+ * of its own in between, but without privileges it cannot return from there.
  */
 static bool overlays_open(struct overlays *o, int dir)
 {

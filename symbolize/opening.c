@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * opening: from a request to an open file. The openers (opener.h) try the ways
- * that may lead to it one by one, since a path can hang. Then a worker identifies
- * the file, unless the same unchanged file was identified before (known.h).
+ * that may lead to it one by one, since a path can hang. Then a worker
+ * identifies the file, unless the same unchanged file was identified before
+ * (known.h).
  *
  * The openers have a deadline for each way, the workers one for each question.
  */
@@ -72,7 +73,7 @@ static void open_end(struct open_job *o, int err, bool damaged)
 	open_free(o);
 }
 
-/* --- identifying the file -------------------------------------------------------- */
+/* --- identifying the file ------------------------------------------------- */
 
 static struct open_job *open_of(struct worker_job *j)
 {
@@ -143,7 +144,7 @@ static const struct worker_kind ident_kind = {
 	.done = ident_done,
 };
 
-/* --- opening it -------------------------------------------------------------------- */
+/* --- opening it ----------------------------------------------------------- */
 
 static struct symbolizer_file *file_of(const struct open_job *o,
 				       const struct symbolizer_stat *st)
@@ -246,7 +247,7 @@ static int open_submit(struct open_job *o)
 	return 0;
 }
 
-/* --- requests ------------------------------------------------------------------------ */
+/* --- requests ------------------------------------------------------------- */
 
 /* Answers it now. If a worker has it, ident_done() frees it later. */
 static void open_cancel(struct open_job *o)

@@ -11,9 +11,9 @@
 #define NAME_MAX_BYTES 4096
 
 /*
- * Limits of demangling: names of a file that may exceed their time, and CPU time
- * per request: 100 ms, ten times what 2048 names of libclang take. Beyond these,
- * names stay mangled.
+ * Limits of demangling: names of a file that may exceed their time, and CPU
+ * time per request: 100 ms, ten times what 2048 names of libclang take. Beyond
+ * these, names stay mangled.
  */
 #define EXCEEDED_MAX 4
 #define REQUEST_TICKS (100 / SYMBOLIZER_DEMANGLE_TICK_MS)
@@ -70,8 +70,8 @@ static bool resolve_demangle(struct question *q, const char *name)
 }
 
 /*
- * The one function of a symbol. Some names in .symtab end with "@VERSION", which is
- * no part of the name, and which demanglers reject.
+ * The one function of a symbol. Some names in .symtab end with "@VERSION",
+ * which is no part of the name, and which demanglers reject.
  */
 static int resolve_set_function(struct question *q,
 				struct symbolizer_symbol *sym, char *name,

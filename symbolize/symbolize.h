@@ -2,18 +2,16 @@
 /*
  * symbolize: everything that is read from an executable file.
  *
- * The interface is request -> completion: a request is queued from the loop
- * and its completion is called later, on the loop, never from inside the
- * request itself. All calls are made on the loop's thread. Completions still
- * owed when symbolizer_free() is called come with -ECANCELED before it returns.
+ * The interface is request -> completion: a request is queued, and its
+ * completion is called later, on the loop, never from inside the request. All
+ * calls are made on the loop's thread. symbolizer_free() completes the
+ * remaining requests with -ECANCELED before it returns.
  *
- * The files belong to the processes being watched: paths, contents and sizes
- * are hostile. They are opened in processes of their own, for that may never
- * end, and read in another that can do nothing else: see
- * symbolizer_worker_main(). A file on which that one
- * crashes, hangs or runs out of memory is put aside, as symbolizer_quarantined()
- * tells: requests for it end with -EBADMSG. With -EIO they end while there is
- * no such process to be had at all.
+ * The files belong to watched processes: paths, contents and sizes are hostile.
+ * They are opened by opener processes, because that may never end, and read by
+ * sandboxed worker processes, see symbolizer_worker_main(). A file on which a
+ * worker crashes, hangs or runs out of memory is quarantined: requests for it
+ * end with -EBADMSG. While no worker can be started, requests end with -EIO.
  */
 #ifndef SYMBOLIZE_SYMBOLIZE_H
 #define SYMBOLIZE_SYMBOLIZE_H
@@ -37,40 +35,40 @@ struct symbolizer_opts {
 	uv_loop_t *loop;
 	/* Ceiling for symbol indexes kept between requests; 0: 8 MiB. */
 	size_t index_bytes;
-	/* A path may keep its opening waiting so long; 0: 2000 ms. */
+	/* Deadline for opening a path; 0: 2000 ms. */
 	unsigned int open_deadline_ms;
 	/* Read instead of /proc/kallsyms; for tests. NULL: the kernel's. */
 	const char *kallsyms;
 	/*
-	 * The program that is run as the worker, with SYMBOLIZER_WORKER as its
-	 * first argument, and the one that opens files, with SYMBOLIZER_OPENER.
-	 * NULL: this one again, /proc/self/exe.
+	 * The programs that are executed as worker, with SYMBOLIZER_WORKER as
+	 * first argument, and as opener, with SYMBOLIZER_OPENER. NULL:
+	 * /proc/self/exe.
 	 */
 	const char *worker, *opener;
-	/* One request may take it so long; 0: 20000 ms. */
+	/* Deadline of a worker for one request; 0: 20000 ms. */
 	unsigned int worker_deadline_ms;
-	/* With nothing to do for so long it is let go; 0: 30000 ms. */
+	/* An idle worker is ended after this time; 0: 30000 ms. */
 	unsigned int worker_idle_ms;
 	/*
-	 * A file put aside is tried again after so long, and twice as long each
-	 * time that it fails then; 0: 600000 ms.
+	 * A quarantined file is tried again after this time, which doubles with
+	 * each further failure; 0: 600000 ms.
 	 */
 	unsigned int retry_ms;
-	/* What one request may take of memory; 0: 384 MiB. */
+	/* Memory limit of a worker; 0: 384 MiB. */
 	size_t worker_memory;
 	/*
-	 * CPU time it may use, in seconds; 0: 60. At half of it, between two
-	 * requests, it is replaced.
+	 * CPU time limit of a worker, in seconds; 0: 60. It is replaced between
+	 * two requests once it has used half of it.
 	 */
 	unsigned int worker_cpu_s;
 	/*
-	 * Where separate debug files are, NULL at the end; borrowed as long as
-	 * the symbolizer lives. NULL: /usr/lib/debug.
+	 * Directories of debug files, NULL-terminated; borrowed until
+	 * symbolizer_free(). NULL: /usr/lib/debug.
 	 */
 	const char *const *debug_dirs;
 	/*
-	 * So many names of files that this user executed were left mangled:
-	 * they took too long. May be NULL.
+	 * Called when 'n' names of files that this user executed stay mangled,
+	 * because demangling took too long. May be NULL.
 	 */
 	void (*undemangled)(void *arg, uint32_t uid, uint64_t n);
 	void *arg;
@@ -79,27 +77,28 @@ struct symbolizer_opts {
 /* 0 or -errno. 'opts' is only read. */
 int symbolizer_new(struct symbolizer **sp, const struct symbolizer_opts *opts);
 /*
- * All files must be closed before. The loop has to run once more for what is
- * still in its pool and for a handle to close.
+ * All files must be closed before. The loop has to run once more, for jobs in
+ * its pool and to close handles.
  */
 void symbolizer_free(struct symbolizer *s);
 
 /*
- * What a file is, by itself. The build id is the GNU note's, cut to
- * SYMBOLIZER_BUILD_ID_MAX; build_id_len 0 means the file has none. The file id
- * is the SHA-256 of its first and last 4096 bytes and its length (u64, little
- * endian), in that order, cut to 128 bits; for a file shorter than 4096 bytes
- * both blocks are the whole file.
+ * The identity of a file. The build id is the GNU note's, cut to
+ * SYMBOLIZER_BUILD_ID_MAX; build_id_len 0: none. The file id is the SHA-256 of
+ * its first and last 4096 bytes and its length (u64, little endian), in that
+ * order, cut to 128 bits; for a file shorter than 4096 bytes both blocks are
+ * the whole file.
  */
 struct symbolizer_ident {
 	uint8_t build_id[SYMBOLIZER_BUILD_ID_MAX];
 	uint8_t build_id_len;
 	uint8_t file_id[SYMBOLIZER_FILE_ID_LEN];
 	/*
-	 * A hash of what tables and names are made of, and of the owner of the
-	 * file: where it, the build id and the file id are equal, two files may
-	 * share these, so that nobody can change what another's are. A file with too
-	 * much to be hashed (32 MiB) has one that is equal to no other's.
+	 * A hash of what tables and names are made from, and of the owner of
+	 * the file. Two files share tables and names only if this, the build id
+	 * and the file id are equal, so that no user can change those of
+	 * another user's file. It is unique if there is too much to hash (32
+	 * MiB).
 	 */
 	uint8_t content[SYMBOLIZER_FILE_ID_LEN];
 	uint64_t dev;
@@ -108,10 +107,7 @@ struct symbolizer_ident {
 	int64_t mtime_ns, ctime_ns;
 };
 
-/*
- * An executable segment, for whoever converts file offsets to the addresses
- * that are written in the file.
- */
+/* An executable segment, to convert file offsets to addresses in the file. */
 struct symbolizer_segment {
 	uint64_t vaddr;
 	uint64_t offset; /* in the file */
@@ -119,49 +115,46 @@ struct symbolizer_segment {
 };
 
 struct symbolizer_open_req {
-	/*
-	 * 'path' is looked up below /proc/PID/root, never outside of it. With
-	 * pid 0 it is a path of our own, as main() sees it.
-	 */
+	/* 'path' is resolved below /proc/PID/root; pid 0: it is profd's own. */
 	pid_t pid;
 	const char *path;
 	/*
-	 * Only /proc/PID/exe is tried, whatever 'path' says: what the process
-	 * runs now, also if it was deleted. Needs 'pid', and 'ino' to be sure.
+	 * Only /proc/PID/exe is tried, not 'path': what the process executes
+	 * now, even if it was deleted. Requires 'pid', and 'ino' to compare.
 	 */
 	bool by_exe;
 	/* Samples wait for its unwind rows: as after symbolizer_hurry(). */
 	bool hurry;
-	/* Of the process: requests are fair, and hung ones bounded, by it. */
+	/* Of the process: fairness, and limits of hung requests, go by it. */
 	uint32_t uid;
 	/*
-	 * Where the process has it mapped: the way to a file whose path leads
-	 * to another file by now, or nowhere. Equal values: not known.
+	 * Where the process has it mapped, for /proc/PID/map_files, if the path
+	 * now leads to another file or nowhere. Equal values: unknown.
 	 */
 	uint64_t map_start, map_end;
 	/*
-	 * What the kernel reported for the mapping; a file with others is not
-	 * opened (-ESTALE). ino 0: not known, which only a path that the user of
-	 * profd named may have: no 'pid'. On overlayfs and btrfs the kernel may report others than stat(2):
-	 * see open.c. generation 0: not known, as /proc does not tell it.
+	 * As the kernel reported for the mapping; a file with others is not
+	 * opened (-ESTALE). ino 0: unknown, allowed only for paths that the
+	 * user of profd gave, with pid 0. generation 0: unknown, as from /proc.
+	 * On overlayfs and btrfs these may differ from stat(2), see open.c.
 	 */
 	uint64_t dev, ino, generation;
-	/* If it is known: another file is refused (-ESTALE) once it is read. */
+	/* If known, a file with another one is refused (-ESTALE). */
 	const uint8_t *build_id;
-	size_t build_id_len; /* 0: not known */
+	size_t build_id_len; /* 0: unknown */
 };
 
 /*
- * err 0: 'file' is the callee's, who closes it. Otherwise -errno and NULL:
+ * err 0: the callee owns 'file', and closes it. Otherwise -errno and NULL:
  * -ENOENT, -ESTALE (the path leads to another file), -ETIMEDOUT, -EBUSY (too
- * many openings of its mount, user or process hang), -ENOEXEC (not ELF),
- * -EOPNOTSUPP (it is on a file system that is not read), -EACCES (what is there is
- * not opened, whether or not it is the file), -EMFILE, -ECANCELED...
+ * many openings for its mount, user or process hang), -ENOEXEC (not ELF),
+ * -EOPNOTSUPP (it is on a file system that is not read), -EACCES (a file was
+ * found, perhaps another one, that must not be opened), -EMFILE, -ECANCELED...
  */
 typedef void (*symbolizer_open_fn)(void *arg, int err,
 				   struct symbolizer_file *file);
 
-/* 0 when the request was taken; -ENOMEM. Strings of 'req' are copied. */
+/* 0 or -ENOMEM. Strings of 'req' are copied. */
 int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
 		    symbolizer_open_fn fn, void *arg);
 
@@ -171,15 +164,12 @@ int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
  * these calls.
  */
 void symbolizer_hurry(struct symbolizer *s, struct symbolizer_file *file);
-/*
- * The same for a file that is still being opened, by the 'dev' and 'ino' of the
- * request. Does nothing if there is no such request.
- */
+/* The same for a request that is still being opened, if there is one. */
 void symbolizer_hurry_open(struct symbolizer *s, uint64_t dev, uint64_t ino);
 
 /*
- * Whether the file was changed since it was opened, as far as is known without
- * asking a server: by size, mtime and ctime.
+ * Whether size, mtime or ctime changed since the file was opened, as far as is
+ * known without a request to a file server.
  */
 bool symbolizer_changed(const struct symbolizer_file *file);
 
@@ -191,20 +181,17 @@ const char *symbolizer_hung(const struct symbolizer *s, size_t i,
 			    unsigned int *n);
 
 /*
- * The kernel with its modules and BPF programs, and the vDSO: always there,
- * owned by the symbolizer, not to be closed. For the kernel an "offset" of a
- * request is the address itself.
+ * The kernel with its modules and BPF programs, and the vDSO: owned by the
+ * symbolizer, never closed. For the kernel an "offset" of a request is the
+ * address.
  */
 struct symbolizer_file *symbolizer_kernel(struct symbolizer *s);
 struct symbolizer_file *symbolizer_vdso(struct symbolizer *s);
 
-/*
- * May be called with requests under way; they end with -ECANCELED before it
- * returns.
- */
+/* Its requests end with -ECANCELED before this returns. */
 void symbolizer_close(struct symbolizer *s, struct symbolizer_file *file);
 
-/* Valid until the file is closed. Fields the file has none of are zero. */
+/* Valid until the file is closed. What the file lacks is zero. */
 const struct symbolizer_ident *
 symbolizer_ident(const struct symbolizer_file *file);
 /* The executable segments, in file order; *np may be 0. */
@@ -214,65 +201,64 @@ symbolizer_segments(const struct symbolizer_file *file, size_t *np);
 /* A function of the source. No string is NULL; "" and 0 are unknown. */
 struct symbolizer_function {
 	const char *name; /* demangled, not "" */
-	const char *system_name; /* as the linker has it, not "" */
+	const char *system_name; /* the linker's name, not "" */
 	const char *file; /* where it is defined */
-	/* The line that runs: in an inlined function's caller, of the call. */
+	/* The current line; in a caller of inlined code, the call's. */
 	uint32_t line;
-	uint32_t start_line; /* the function's own */
+	uint32_t start_line; /* of the function */
 };
 
 struct symbolizer_symbol {
-	uint64_t offset; /* as asked for */
+	uint64_t offset; /* from the request */
 	/*
-	 * The same place in the addresses the file itself uses (ELF virtual
-	 * address; the kernel: the address). Equal to 'offset' if no segment
-	 * covers it.
+	 * The same place as an address in the file (ELF virtual address; the
+	 * kernel: the address). Equal to 'offset' if no segment covers it.
 	 */
 	uint64_t vaddr;
 	/*
-	 * When named: the first address and the size, as above, of the function
-	 * that was not inlined. It is the same for every address in
-	 * [start, start + size); of a function with others inside it, that is
-	 * the part with the address.
+	 * If there are functions: address and size of the last one, which was
+	 * not inlined. The result is the same for every address in [start,
+	 * start + size): of a function that contains others, the part with the
+	 * address.
 	 */
 	uint64_t start, size;
 	/*
-	 * Innermost inlined function first, last the one that was not inlined;
-	 * nfunctions 0: the file has no name for it. Valid during the completion.
+	 * The innermost inlined function first, the one that was not inlined
+	 * last; nfunctions 0: no name. Valid during the completion.
 	 */
 	const struct symbolizer_function *functions;
 	size_t nfunctions;
-	/* Module of a kernel symbol ("vmlinux" for the kernel proper), or NULL. */
+	/* Module of a kernel symbol ("vmlinux": the kernel), or NULL. */
 	const char *module;
 };
 
-/* err 0, or -errno with no symbols; the rest is valid during the call only. */
+/* err 0, or -errno with no symbols. All is valid during the call only. */
 typedef void (*symbolizer_resolve_fn)(void *arg, int err,
 				      const struct symbolizer_symbol *syms,
 				      size_t n);
 
 /*
- * Names for 'n' file offsets, copied, in any order; the answer is in the order
- * of the question. A return address must come less one. 0 or -ENOMEM.
+ * Looks up 'n' file offsets, which are copied; the answer has their order. For
+ * a return address, pass the address less one. 0 or -ENOMEM.
  */
 int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 		       const uint64_t *offsets, size_t n,
 		       symbolizer_resolve_fn fn, void *arg);
 
-/* --- unwind rows ------------------------------------------------------------ */
+/* --- unwind rows ---------------------------------------------------------- */
 
-/* Where a value of the calling frame is to be had. */
+/* How to compute a value of the calling frame. */
 enum symbolizer_from {
-	SYMBOLIZER_SAME, /* the register as it is */
-	SYMBOLIZER_UNDEFINED, /* nowhere; of the return address: a root */
-	SYMBOLIZER_ELSEWHERE, /* of the return address: on another stack */
+	SYMBOLIZER_SAME, /* the register is unchanged */
+	SYMBOLIZER_UNDEFINED, /* none; the return address: outermost frame */
+	SYMBOLIZER_ELSEWHERE, /* the return address: on another stack */
 	SYMBOLIZER_REG, /* reg + n */
 	SYMBOLIZER_AT_REG, /* in memory at reg + n */
 	SYMBOLIZER_CFA, /* CFA + n */
 	SYMBOLIZER_AT_CFA, /* in memory at CFA + n */
 	SYMBOLIZER_PLT, /* sp + 8, from byte n of a 16-byte stub on sp + 16 */
-	SYMBOLIZER_EXPR, /* what DWARF expression n says */
-	SYMBOLIZER_AT_EXPR, /* in memory at what it says */
+	SYMBOLIZER_EXPR, /* the value of DWARF expression n */
+	SYMBOLIZER_AT_EXPR, /* in memory at that value */
 };
 
 struct symbolizer_value {
@@ -289,37 +275,37 @@ extern const char *const symbolizer_reg_names[SYMBOLIZER_REGS];
 struct symbolizer_rule {
 	struct symbolizer_value cfa; /* SAME: the row is a gap */
 	struct symbolizer_value regs[SYMBOLIZER_REGS];
-	bool signal; /* a signal handler's frame: no -1 on its address */
+	bool signal; /* a signal frame: its address is not a return address */
 };
 
 /*
- * The unwind rows of one executable, sorted: from each row's address on, to
- * that of the next, its rule holds. Rule 0 is a gap, where the file says
- * nothing. Addresses are those written in the file. Read only, and independent
- * of the file and the symbolizer.
+ * The unwind rows of one executable, sorted: each row's rule applies from its
+ * address up to that of the next row. Rule 0 is a gap: the file has no rule
+ * there. Addresses are those in the file. Read-only, and independent of the
+ * file and the symbolizer.
  */
 struct symbolizer_rows;
 
-/* A file whose rows would take more memory has none: -EFBIG. */
+/* Rows that would need more memory are refused: -EFBIG. */
 #define SYMBOLIZER_ROWS_MAX (32U << 20)
 
 struct symbolizer_rows_info {
 	size_t rows, rules; /* a gap is no rule */
-	size_t bytes; /* of memory, all in */
-	uint64_t text; /* bytes of .text; of all code, where nobody says */
+	size_t bytes; /* of memory, in total */
+	uint64_t text; /* bytes of .text; without sections, of all code */
 	/*
-	 * NULL: all was whole. Otherwise what is wrong with the first broken
-	 * entry, the section it is in, and where: from the section's start,
-	 * and in the file (0: in a compressed section). What was read up to
-	 * there, and what could be read behind it, is in the table.
+	 * What is wrong with the first damaged entry, its section, and its
+	 * offset in the section and in the file (0: the section is compressed).
+	 * The table has the other entries that could be read. NULL: no damage.
 	 */
 	const char *damage, *section; /* valid as long as the table */
 	uint64_t section_offset, file_offset;
 };
 
 /*
- * err 0: 'rows' is the callee's, who frees it. Otherwise -errno and NULL:
- * -ENODATA (no unwind information), -ENOTSUP (of another machine), -EFBIG...
+ * err 0: the callee owns 'rows', and frees it. Otherwise -errno and NULL:
+ * -ENODATA (no unwind information), -ENOTSUP (of another machine), -EFBIG,
+ * -ECANCELED...
  */
 typedef void (*symbolizer_rows_fn)(void *arg, int err,
 				   struct symbolizer_rows *rows);
@@ -331,22 +317,22 @@ void symbolizer_rows_free(struct symbolizer_rows *rows);
 
 void symbolizer_rows_info(const struct symbolizer_rows *rows,
 			  struct symbolizer_rows_info *out);
-/* The number of the rule that holds at an address; 0: none. */
+/* The number of the rule for an address; 0: none. */
 uint16_t symbolizer_rows_find(const struct symbolizer_rows *rows,
 			      uint64_t vaddr);
-/* A row by its place, below info.rows: its address, and its rule. */
+/* The i-th row, i < info.rows: its address and the number of its rule. */
 uint16_t symbolizer_rows_at(const struct symbolizer_rows *rows, size_t i,
 			    uint64_t *vaddr);
-/* A rule that a row has. */
+/* A rule by its number, which must be a row's. */
 void symbolizer_rows_rule(const struct symbolizer_rows *rows, uint16_t id,
 			  struct symbolizer_rule *out);
-/* The DWARF expression 'n' of a rule; NULL: there is no such. */
+/* The DWARF expression 'n' of a rule; NULL: none. */
 const uint8_t *symbolizer_rows_expr(const struct symbolizer_rows *rows,
 				    int32_t n, size_t *len);
 
 /*
- * The table as bytes, which hold no address of ours: good in another process
- * of the same host and build. Valid until the table is freed.
+ * The table as bytes without pointers, for another process of the same host and
+ * build. Valid until the table is freed.
  */
 const void *symbolizer_rows_bytes(const struct symbolizer_rows *rows,
 				  size_t *len);
@@ -354,81 +340,80 @@ const void *symbolizer_rows_bytes(const struct symbolizer_rows *rows,
 typedef void (*symbolizer_rows_release_fn)(void *arg, const void *map,
 					   size_t len);
 /*
- * A table of bytes that come from a stranger, say, in a sealed memfd: all of it
- * is looked at once, so that nothing has to be later. They lie at an address
- * that 8 divides, are used as they lie there and may not change any more; freed
- * by 'release' with the table. -EINVAL (no table that could have been made
- * here), -ENOMEM: then they stay the caller's.
+ * A table of untrusted bytes, for example in a sealed memfd: they are validated
+ * completely here. They must be aligned to 8 and immutable; they are used in
+ * place, and 'release' frees them with the table. -EINVAL (not a valid table),
+ * -ENOMEM: then the caller still owns them.
  */
 int symbolizer_rows_adopt(const void *map, size_t len,
 			  symbolizer_rows_release_fn release, void *arg,
 			  struct symbolizer_rows **out);
 
-/* --- the worker process ------------------------------------------------------- */
+/* --- the worker process --------------------------------------------------- */
 
 #define SYMBOLIZER_WORKER "symbolize-worker"
-/* Where it may, it runs as a user of its own: this and its pid. */
+/* If permitted, a worker runs under the user id UID_BASE + its pid. */
 #define SYMBOLIZER_UID_BASE 1879048192U
-/* ... and of those that open files, see opener.h: the same program. */
+/* The same program, as the process that opens files, see opener.h. */
 #define SYMBOLIZER_OPENER "symbolize-opener"
 
 /* Whether argv[1] is one of the two. */
 bool symbolizer_worker_wanted(int argc, char **argv);
 /*
- * What main() of the program does then; nothing was opened before, or is needed
- * after. It has a socket for its standard input, and closes everything else. An
- * exit status.
+ * main() calls this first in that case, and exits with its result. Standard
+ * input is a socket; all other descriptors are closed.
  */
 int symbolizer_worker_main(int argc, char **argv);
 
-/* One line on how it is; 'buf' ends with NUL. */
+/* One line about the workers' state; 'buf' ends with NUL. */
 void symbolizer_worker_status(const struct symbolizer *s, char *buf,
 			      size_t len);
 /*
- * The i-th file put aside, or NULL; the oldest are forgotten when they get
- * many. The path is the watched process's word. Valid until the loop turns.
+ * The path of the i-th quarantined file, as the watched process gave it, or
+ * NULL; if there are many, the oldest are dropped. Valid until the loop turns.
  */
 const char *symbolizer_quarantined(const struct symbolizer *s, size_t i,
 				   const char **why);
 
 /*
- * Adds a rule as `profd debug unwind-table` prints it behind the address: short,
- * or in full, so that it can be read back.
+ * Appends a rule as `profd debug unwind-table` prints it after the address:
+ * short, or in full, as symbolizer_rows_parse() needs it.
  */
 void symbolizer_rows_put(const struct symbolizer_rows *rows, uint16_t id,
 			 bool full, struct strbuf *out);
 
-/* What is wrong with a text, and where, from 1. */
+/* An error in a text. */
 struct symbolizer_rows_error {
-	size_t line, column;
+	size_t line, column; /* from 1 */
 	const char *what; /* static */
 };
 
 /*
- * Rows from lines "ADDRESS RULE", ascending, the last of them an "end"; empty
- * lines and what follows a '#' are passed over. -EINVAL, -E2BIG (*where says
- * why), -ENOMEM.
+ * Parses lines "ADDRESS RULE", ascending, the last rule being "end"; empty
+ * lines and comments after '#' are skipped. -EINVAL, -E2BIG (both set *where),
+ * -ENOMEM.
  */
 int symbolizer_rows_parse(const char *text, size_t len,
 			  struct symbolizer_rows **out,
 			  struct symbolizer_rows_error *where);
 /*
  * A table with the rows of 'over' wherever it has any, and else those of 'own',
- * whose damage it keeps. Both stay the caller's. -ENOMEM, -E2BIG (they lie more
- * than 4 GiB apart, or have too many rules).
+ * with the damage of 'own'. The caller still owns both. -ENOMEM, -E2BIG (they
+ * are more than 4 GiB apart, or have too many rules).
  */
 int symbolizer_rows_overlay(const struct symbolizer_rows *own,
 			    const struct symbolizer_rows *over,
 			    struct symbolizer_rows **out);
 /*
- * From now on symbolizer_rows() gives these for the executable with this build
- * id, or file id, over its own; also if it has none. Of two for one the later
- * stays. 'rows' is taken over, unless it fails: -ENOMEM, -EINVAL (no id).
+ * From now on symbolizer_rows() overlays these over the rows of the executable
+ * with this build id or file id, if it has any. A later call for the same id
+ * replaces them. Takes ownership of 'rows' unless it fails: -ENOMEM, -EINVAL
+ * (no id).
  */
 int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *id, size_t len,
 			    struct symbolizer_rows *rows);
 
-/* X(name, 0, "help"): what is counted, for metrics; all monotonic but those with 1. */
+/* X(name, gauge, "help"): for metrics; gauge 0: it never decreases. */
 #define SYMBOLIZER_STATS(X)                                                   \
 	X(opened, 0, "executable files opened")                               \
 	X(open_failed, 0, "executable files that could not be opened")        \

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * symbolizer: names and unwind rows, on the loop. For files of other processes they
- * come from the worker processes; workers.c has the queue. The kernel's symbols and
- * the vDSO cannot be forged: a thread of the pool reads these, one request at a time
- * and in the order of the requests, so their indexes need no lock.
+ * symbolizer: names and unwind rows, on the loop. For files of other processes
+ * they come from the worker processes; workers.c has the queue. The kernel's
+ * symbols and the vDSO cannot be forged: a thread of the pool reads these, one
+ * request at a time and in the order of the requests, so their indexes need no
+ * lock.
  *
  * A job that a worker or the pool has cannot be interrupted: a cancelled one is
- * answered at once and freed when it ends. The symbolizer itself is freed with its
- * last job and handle.
+ * answered at once and freed when it ends. The symbolizer itself is freed with
+ * its last job and handle.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -80,7 +81,7 @@ static void symbolizer_unref(void *arg)
 	free(s);
 }
 
-/* --- work on files --------------------------------------------------------- */
+/* --- work on files -------------------------------------------------------- */
 
 static bool is_own(const struct symbolizer *s, const struct symbolizer_file *f)
 {
@@ -403,7 +404,7 @@ int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 	return 0;
 }
 
-/* --- unwind rows ------------------------------------------------------------ */
+/* --- unwind rows ---------------------------------------------------------- */
 
 static struct rows_job *rows_of(struct file_job *j)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * quarantine: files that workers failed on, by device, inode, size and mtime; a
- * file that was changed since counts as another. A failure that may have another
- * cause counts as a third: three of them quarantine a file. After a time the file
- * is tried again; each further failure doubles that time. Times are in ms, of any
- * clock.
+ * file that was changed since counts as another. A failure that may have
+ * another cause counts as a third: three of them quarantine a file. After a
+ * time the file is tried again; each further failure doubles that time. Times
+ * are in ms, of any clock.
  */
 #ifndef SYMBOLIZE_QUARANTINE_H
 #define SYMBOLIZE_QUARANTINE_H

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sandbox: see symbolize/reader/sandbox.h. The order matters: what needs privilege
- * first, then the privilege, then the system calls by which the rest was done.
+ * sandbox: see symbolize/reader/sandbox.h. The order matters: first the steps
+ * that need privilege, then the privilege is dropped, then the system calls
+ * that these steps use are forbidden.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,18 +23,18 @@
 #include "symbolize/reader/sandbox.h"
 #include "symbolize/symbolize.h"
 
-/* The socket, two of /dev/null, a file, three it asked for, a memfd. */
+/* The socket, /dev/null twice, the file, three debug files, a memfd. */
 #define SANDBOX_FILES 12
 
 /*
- * A user id of its own, by the process id: systemd's list of ranges ("Users,
- * Groups, UIDs and GIDs on systemd systems") has these unused. In a user
- * namespace they are not there; nobody is, mostly.
+ * A user id per process: these are unused in systemd's list of ranges ("Users,
+ * Groups, UIDs and GIDs on systemd systems"). A user namespace usually doesn't
+ * map this range, but does map nobody.
  */
 #define SANDBOX_UID_BASE SYMBOLIZER_UID_BASE
 #define SANDBOX_UID_NOBODY 65534U
 
-/* The address sanitizer maps terabytes, and touches little of it. */
+/* The address sanitizer maps terabytes, and uses little of it. */
 #ifdef __SANITIZE_ADDRESS__
 #define SANDBOX_LIMITS_AS false
 #else
@@ -42,7 +43,6 @@
 
 static int sandbox_close_all(const struct sandbox_opts *o, uid_t *uid)
 {
-	/* Linux 5.9 has it; profd needs 6.1. */
 	return close_range(3, ~0U, 0) || chdir("/") ? -errno : 0;
 }
 
@@ -61,7 +61,7 @@ static int sandbox_become(uid_t uid)
 	return 0;
 }
 
-/* Only if who started us can still end us, for which it is asked as we are. */
+/* Only if profd, with the same capabilities, can still kill it. */
 static int own_uid(const struct sandbox_opts *o, uid_t *uid)
 {
 	cap_t caps = cap_get_proc();
@@ -74,7 +74,7 @@ static int own_uid(const struct sandbox_opts *o, uid_t *uid)
 		err = sandbox_become(SANDBOX_UID_BASE + (uid_t)getpid());
 		if (err == -EINVAL)
 			err = sandbox_become(SANDBOX_UID_NOBODY);
-		/* A user namespace may know neither, and forbid setgroups(). */
+		/* A user namespace may map neither, and forbid setgroups(). */
 		if (err == -EINVAL || err == -EPERM)
 			err = 0;
 	}
@@ -84,7 +84,7 @@ static int own_uid(const struct sandbox_opts *o, uid_t *uid)
 
 static int drop_bounding(const struct sandbox_opts *o, uid_t *uid)
 {
-	/* Not without CAP_SETPCAP; it takes an exec to matter. */
+	/* Fails without CAP_SETPCAP, but then only an exec would matter. */
 	for (cap_value_t c = 0; c < cap_max_bits(); c++)
 		cap_drop_bound(c);
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
@@ -109,7 +109,7 @@ out:
 	return err;
 }
 
-/* Both are undone by a change of the user id. */
+/* After own_uid(), since a change of the user id undoes both. */
 static int sandbox_hide(const struct sandbox_opts *o, uid_t *uid)
 {
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||
@@ -118,7 +118,7 @@ static int sandbox_hide(const struct sandbox_opts *o, uid_t *uid)
 	return 0;
 }
 
-/* What is mapped now, in bytes. */
+/* The address space in use, in bytes. */
 static size_t sandbox_mapped(void)
 {
 	unsigned long pages = 0;
@@ -126,7 +126,7 @@ static size_t sandbox_mapped(void)
 
 	if (procfs_read(AT_FDCWD, "/proc/self/statm", text, sizeof(text)) > 0)
 		pages = strtoul(text, NULL, 10);
-	/* Without /proc it may have less, not more. */
+	/* Without /proc this is 0, and the limit is lower. */
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
@@ -154,7 +154,7 @@ static int sandbox_limits(const struct sandbox_opts *o, uid_t *uid)
 	return err ? err : sandbox_limit(RLIMIT_CORE, 0, 0);
 }
 
-/* What an allocator does, and what ends a process. */
+/* Memory allocation, files, and exit. */
 static const int plain_calls[] = {
 	SCMP_SYS(brk),
 	SCMP_SYS(munmap),

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox: a process gives up everything but one socket and its memory. There
- * is no way back, and none forward: a system call that is not on the list ends
- * the process (SIGSYS).
+ * sandbox: a process irrevocably gives up everything but one socket and its
+ * memory. Any system call that is not on the list kills the process (SIGSYS).
  */
 #ifndef SYMBOLIZE_SANDBOX_H
 #define SYMBOLIZE_SANDBOX_H
@@ -10,18 +9,18 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* The one descriptor that stays usable; 1 and 2 are whatever is there. */
+/* The only descriptor that stays open, besides 1 and 2. */
 #define SANDBOX_SOCKET 0
 
 struct sandbox_opts {
-	size_t memory; /* address space beside what the program has already */
-	unsigned int cpu_s; /* CPU time, in all */
+	size_t memory; /* additional address space */
+	unsigned int cpu_s; /* CPU time, in total */
 	size_t file_bytes; /* of a memfd */
 };
 
 /*
- * 0; or -errno, and *what names the step: then it must end. *uid is who it is
- * from now on.
+ * 0; or -errno, and *what names the step: then the process must exit. *uid is
+ * its user id from now on.
  */
 int sandbox_enter(const struct sandbox_opts *o, uid_t *uid, const char **what);
 

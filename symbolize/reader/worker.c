@@ -3,9 +3,10 @@
  * worker: see symbolize/reader/worker.h.
  *
  * An exit while the worker has a question is attributed to the file; workers.c
- * decides what this means for other files of the user. Any other exit, also before
- * HELLO, is attributed to no file. After five of these in a row jobs end with -EIO
- * until the worker starts again, which is tried every ten seconds at least.
+ * decides what this means for other files of the user. Any other exit, also
+ * before HELLO, is attributed to no file. After five of these in a row jobs end
+ * with -EIO until the worker starts again, which is tried every ten seconds at
+ * least.
  */
 #include <errno.h>
 #include <signal.h>
@@ -20,11 +21,11 @@
 #include "symbolize/reader/worker_child.h"
 
 /*
- * A deadline is counted in this many ticks. Time in which profd was stopped, or the
- * host suspended, counts as one tick at most.
+ * A deadline is counted in this many ticks. Time in which profd was stopped, or
+ * the host suspended, counts as one tick at most.
  */
 #define WORKER_TICKS 40
-/* Failures in a row, not attributed to a file, after which jobs end with -EIO. */
+/* After so many failures in a row without a job, jobs end with -EIO. */
 #define WORKER_BROKEN 5
 /* worker_free() waits this long for a process to be reaped. */
 #define WORKER_LAST_MS 1000
@@ -128,7 +129,7 @@ static void worker_charge(struct worker *w)
 	w->charged_at = at;
 }
 
-/* 'hurry': over other programs, but for a tick at most: usual tables take less. */
+/* 'hurry': high, but for a tick at most: usual tables take less. */
 static void worker_set_priority(struct worker *w, bool hurry)
 {
 	bool behind = false;
@@ -146,7 +147,7 @@ static void worker_set_priority(struct worker *w, bool hurry)
 		worker_set_timer(w, MIN(ms, w->tick_ms));
 }
 
-/* --- end of a process ----------------------------------------------------------- */
+/* --- end of a process ----------------------------------------------------- */
 
 static void worker_let_go(struct worker *w)
 {
@@ -263,7 +264,7 @@ static void worker_on_ended(void *arg, int status)
 	worker_lost(w, ends[i].thirds, ends[i].why);
 }
 
-/* --- start of a process --------------------------------------------------------- */
+/* --- start of a process --------------------------------------------------- */
 
 static void worker_on_timer_closed(uv_handle_t *handle)
 {
@@ -282,7 +283,7 @@ static void close_if_done(void *arg)
 {
 	struct worker *w = arg;
 
-	if (w->freed && !w->children.head && !w->asking &&
+	if (w->freed && LIST_EMPTY(&w->children.list) && !w->asking &&
 	    !uv_is_closing((uv_handle_t *)&w->timer))
 		uv_close((uv_handle_t *)&w->timer, worker_on_timer_closed);
 }
@@ -326,7 +327,7 @@ static int worker_greeted(struct worker *w)
 	return 0;
 }
 
-/* --- questions and answers ------------------------------------------------------- */
+/* --- questions and answers ------------------------------------------------ */
 
 static void worker_send_question(struct worker *w)
 {
@@ -353,7 +354,7 @@ static void worker_send_question(struct worker *w)
 	err = worker_send(worker_child_socket(w->child), &m.q.head,
 			  j->kind->type, sizeof(m.q) + m.q.n * sizeof(uint64_t),
 			  ++w->question, j->file->fd);
-	/* EPIPE: it is dead, worker_on_ended() follows. Else it does not read. */
+	/* EPIPE: it is dead, worker_on_ended() follows. Else: it hangs. */
 	if (err == -EPIPE)
 		w->asked = false;
 	else if (err)
@@ -466,12 +467,12 @@ static void worker_on_readable(void *arg)
 		worker_run(w);
 }
 
-/* --- time ------------------------------------------------------------------------- */
+/* --- time ----------------------------------------------------------------- */
 
 /*
- * The deadline is exceeded. If the process used the CPU, this is attributed to the
- * file. A stopped process could not answer. One that got no CPU, or waits for the
- * file, counts as a third: the file may make it wait each time.
+ * The deadline is exceeded. If the process used the CPU, this is attributed to
+ * the file. A stopped process could not answer. One that got no CPU, or waits
+ * for the file, counts as a third: the file may make it wait each time.
  */
 static void give_up(struct worker *w)
 {
@@ -601,7 +602,7 @@ bool worker_doubtful(const struct worker *w)
 	return w->blameless != 0;
 }
 
-/* --- interface ---------------------------------------------------------------------- */
+/* --- interface ------------------------------------------------------------ */
 
 int worker_new(struct worker **wp, const struct worker_opts *opts)
 {

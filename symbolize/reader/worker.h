@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker: profd's side of one process that reads files. It gets one job at a time
- * (workers.h decides which), a question or several (worker_msg.h), and is started
- * for it if necessary. If the process fails, the job may be given to another one.
+ * worker: profd's side of one process that reads files. It gets one job at a
+ * time (workers.h decides which), a question or several (worker_msg.h), and is
+ * started for it if necessary. If the process fails, the job may be given to
+ * another one.
  *
  *	DOWN --start--> STARTING --HELLO--> IDLE <--> BUSY
  *	  ^-------- it fails, or is idle for too long -'
  *
- * The process is ended by SIGKILL. Nothing waits until it is reaped; the next one
- * is started meanwhile.
+ * The process is ended by SIGKILL. Nothing waits until it is reaped; the next
+ * one is started meanwhile.
  */
 #ifndef SYMBOLIZE_WORKER_H
 #define SYMBOLIZE_WORKER_H
@@ -83,23 +84,23 @@ struct worker_opts {
 	/* The memory limit for its indexes, which take 'held' bytes now. */
 	uint64_t (*index_room)(void *arg, uint64_t held);
 	/*
-	 * CPU time in ns for which a job has priority over other programs. 0: it
-	 * has the usual priority or, *behind, a lower one.
+	 * CPU time in ns for which a job has priority over other programs. 0:
+	 * it has the usual priority or, *behind, a lower one.
 	 */
 	uint64_t (*pace)(void *arg, const struct worker_job *j, bool *behind);
-	/* The current job used this CPU time, hurried (with priority) or not. */
+	/* The current job used CPU time, with high priority or not. */
 	void (*charge)(void *arg, struct worker_job *j, uint64_t cpu_ns,
 		       bool hurried);
 	/* The process failed because of the job's file; ended() follows. */
 	void (*failed)(void *arg, struct worker_job *j);
 	/*
-	 * It is done with a job, which belongs to the callee again: 0, or an error
-	 * as for done() above; 'again': the job has another question, or the
-	 * same one after a failure.
+	 * It is done with a job, which belongs to the callee again: 0, or an
+	 * error as for done() above; 'again': the job has another question, or
+	 * the same one after a failure.
 	 */
 	void (*ended)(void *arg, struct worker_job *j, int err, bool again);
 	void (*ready)(void *arg); /* it may be given a job */
-	void (*closed)(void *arg); /* worker_free() is done, later on the loop */
+	void (*closed)(void *arg); /* worker_free() is done, on the loop */
 	void *arg;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker_ask: the worker asked for a further file. It is looked for by an opener,
- * for a directory can hang as any path can.
+ * worker_ask: the worker asked for a further file. It is looked for by an
+ * opener, for a directory can hang as any path can.
  */
 #ifndef SYMBOLIZE_WORKER_ASK_H
 #define SYMBOLIZE_WORKER_ASK_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * worker_child: see symbolize/reader/worker_child.h. libuv reaps it on SIGCHLD, and it
- * alone: whoever else has children in this program waits for those by their
- * ids.
+ * worker_child: see symbolize/reader/worker_child.h. libuv reaps it on SIGCHLD,
+ * by its pid; other code that has child processes has to wait for them by pid,
+ * too.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,27 +21,26 @@
 #define NICE_BEHIND 5 /* more than ours */
 
 struct worker_child {
-	struct worker_child *next;
+	LIST_ENTRY(worker_child) link;
 	struct worker_children *all;
+	bool listed;
 	uv_process_t process;
 	uv_poll_t poll;
-	int sock; /* -1: let go */
+	int sock; /* -1: after worker_child_end() */
 	bool ended;
-	bool may_nice; /* it was, and can be, put before others */
+	bool may_nice; /* raising its priority succeeded once */
 	enum worker_nice nice;
 	unsigned int handles;
 };
 
 static void worker_child_on_closed(uv_handle_t *h)
 {
-	struct worker_child *c = h->data, **at;
+	struct worker_child *c = h->data;
 
 	if (--c->handles)
 		return;
-	for (at = &c->all->head; *at && *at != c; at = &(*at)->next)
-		;
-	if (*at) {
-		*at = c->next;
+	if (c->listed) {
+		LIST_REMOVE(c, link);
 		c->all->gone(c->all->arg);
 	}
 	free(c);
@@ -72,8 +71,8 @@ static void worker_child_on_readable(uv_poll_t *poll, int status, int events)
 }
 
 /*
- * Nothing of our environment but where libraries are: it may hold secrets. And
- * a mark, by which symbolizer_new() knows where it may not be called.
+ * Of our environment, which may hold secrets, only the path of libraries; and a
+ * variable that symbolizer_new() checks.
  */
 static char **worker_child_environ(char *buf, size_t cap, char **env)
 {
@@ -100,7 +99,7 @@ static int worker_child_spawn(struct worker_child *c, const char *program,
 		.file = program,
 		.args = argv,
 		.env = worker_child_environ(path, sizeof(path), env),
-		/* Keys that end us are not for it: it is still needed. */
+		/* Terminal signals are not for it: profd needs it. */
 		.flags = UV_PROCESS_DETACHED,
 		.stdio_count = 3,
 		.stdio = stdio,
@@ -111,7 +110,7 @@ static int worker_child_spawn(struct worker_child *c, const char *program,
 	return uv_spawn(c->all->loop, &c->process, &o);
 }
 
-/* Its handle is closed before the loop turns, so nobody else would reap it. */
+/* libuv will not reap it: its handle is closed before the loop turns. */
 static void end_now(struct worker_child *c)
 {
 	pid_t pid = c->process.pid;
@@ -151,7 +150,7 @@ int worker_child_start(struct worker_child **cp, struct worker_children *all,
 	if (!c)
 		return -ENOMEM;
 	c->all = all;
-	/* Non-blocking here only: the file status is each end's own. */
+	/* Each end has its own file status; only this one is non-blocking. */
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) ||
 	    fcntl(pair[0], F_SETFL, O_NONBLOCK)) {
 		err = -errno;
@@ -162,14 +161,14 @@ int worker_child_start(struct worker_child **cp, struct worker_children *all,
 	err = worker_child_run(c, program, argv, pair[1]);
 	close(pair[1]);
 	if (err) {
-		/* A handle that did not get far has to be closed as well. */
+		/* Even after a failed uv_spawn() the handle must be closed. */
 		close(c->sock);
 		c->sock = -1;
 		worker_child_clear(c);
 		return err;
 	}
-	c->next = all->head;
-	all->head = c;
+	LIST_INSERT_HEAD(&all->list, c, link);
+	c->listed = true;
 	*cp = c;
 	return 0;
 }
@@ -193,7 +192,7 @@ void worker_child_nice(struct worker_child *c, enum worker_nice nice)
 		[WORKER_BEHIND] = MIN(usual + NICE_BEHIND, 19),
 	};
 
-	/* Who cannot put it before others could not undo the other either. */
+	/* Lowering it needs no privilege, but undoing that does. */
 	if (c->nice == nice || (nice == WORKER_BEHIND && !c->may_nice))
 		return;
 	if (setpriority(PRIO_PROCESS, (id_t)c->process.pid, values[nice]))
@@ -230,7 +229,9 @@ void worker_child_end(struct worker_child *c)
 
 void worker_children_forget(struct worker_children *all)
 {
-	for (struct worker_child *c = all->head; c; c = c->next) {
+	struct worker_child *c;
+
+	LIST_FOREACH(c, &all->list, link) {
 		worker_child_end(c);
 		worker_child_clear(c);
 	}

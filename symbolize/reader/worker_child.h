@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker_child: a process with a socket to it. One that was let go stays until
- * it was reaped, however long the kernel takes; nobody waits for it.
+ * worker_child: a child process with a socket to it. After worker_child_end()
+ * the struct stays until the process is reaped, however long that takes.
  */
 #ifndef SYMBOLIZE_WORKER_CHILD_H
 #define SYMBOLIZE_WORKER_CHILD_H
+
+#include <sys/queue.h>
 
 #include "symbolize/reader/worker_msg.h"
 
 struct worker_child;
 
-/* All there are, also those that were let go and are not reaped yet. */
+/* All children, including those that are not reaped yet. */
 struct worker_children {
 	uv_loop_t *loop;
-	struct worker_child *head;
+	LIST_HEAD(, worker_child) list;
 	void (*readable)(void *arg);
-	/* One that was not let go has ended: -signal, or its exit status. */
+	/* Exited without worker_child_end(): -signal, or its exit status. */
 	void (*ended)(void *arg, int status);
-	void (*gone)(
-		void *arg); /* one that was let go; 'head' may be NULL now */
+	void (*gone)(void *arg); /* one was removed from the list */
 	void *arg;
 };
 
@@ -28,8 +29,8 @@ int worker_child_start(struct worker_child **cp, struct worker_children *all,
 int worker_child_socket(const struct worker_child *c);
 pid_t worker_child_pid(const struct worker_child *c);
 /*
- * Which programs it goes before: a table comes late where each step towards it
- * waits for its turn on busy CPUs. Without CAP_SYS_NICE it stays WITH them.
+ * Its priority, relative to other programs: on busy CPUs a table is late if
+ * each step waits for a CPU. Without CAP_SYS_NICE it stays the same (WITH).
  */
 enum worker_nice {
 	WORKER_WITH,
@@ -37,13 +38,13 @@ enum worker_nice {
 	WORKER_BEHIND,
 };
 void worker_child_nice(struct worker_child *c, enum worker_nice nice);
-/* Whether the loop goes on for its sake. */
+/* Whether it keeps the loop alive. */
 void worker_child_ref(struct worker_child *c, bool ref);
-/* Kills it, and hears nothing more from it but that it ended. */
+/* Kills it; of its callbacks only ended() follows. */
 void worker_child_deafen(struct worker_child *c);
-/* Kills it and lets it go. */
+/* Kills it; of its callbacks only gone() follows. */
 void worker_child_end(struct worker_child *c);
-/* gone() comes soon for all of them, reaped or not. */
+/* Ends all; gone() follows soon for each of them, reaped or not. */
 void worker_children_forget(struct worker_children *all);
 
 #endif /* SYMBOLIZE_WORKER_CHILD_H */

@@ -2,8 +2,8 @@
 /*
  * worker_main: the process that reads files of other processes. It receives a
  * question with a descriptor, answers, and closes the descriptor. It keeps only
- * symbol indexes, by file number, up to the size that the question allows. It may
- * be killed at any time.
+ * symbol indexes, by file number, up to the size that the question allows. It
+ * may be killed at any time.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -36,7 +36,7 @@ struct server {
 	uint8_t out[WORKER_MSG_MAX];
 };
 
-/* --- indexes ----------------------------------------------------------------- */
+/* --- indexes -------------------------------------------------------------- */
 
 static void cache_unlink(struct server *sv, struct symbolizer_file *f)
 {
@@ -79,7 +79,7 @@ static void cache_cut(struct server *sv, uint64_t bytes)
 	}
 }
 
-/* --- answers ------------------------------------------------------------------ */
+/* --- answers -------------------------------------------------------------- */
 
 static int worker_reply(struct server *sv, const struct worker_question *q,
 			int err, bool damaged, size_t len, int fd)
@@ -307,10 +307,7 @@ static int cmp_nothing(const void *a, const void *b)
 	return 0;
 }
 
-/*
- * glibc's first qsort() looks up the size of memory, in some versions in /proc,
- * which the sandbox forbids.
- */
+/* glibc's first qsort() reads the size of memory, perhaps from /proc. */
 static void warm_up(void)
 {
 	static uint64_t some[1024];

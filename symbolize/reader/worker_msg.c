@@ -15,7 +15,7 @@
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-/* --- sending and receiving -------------------------------------------------- */
+/* --- sending and receiving ------------------------------------------------ */
 
 /* For one descriptor. CMSG_SPACE() has room for two, so CMSG_LEN() is used. */
 union control {
@@ -94,7 +94,7 @@ void worker_in_close(struct worker_in *in)
 	in->fd = -1;
 }
 
-/* --- checks ------------------------------------------------------------------ */
+/* --- checks --------------------------------------------------------------- */
 
 /* NULL: it is shorter than 'size' bytes, or of another type. */
 static const void *of_type(const struct worker_in *in, uint32_t type,
@@ -208,7 +208,7 @@ const struct worker_file *worker_file(const struct worker_in *in)
 	return f;
 }
 
-/* --- names ------------------------------------------------------------------- */
+/* --- names ---------------------------------------------------------------- */
 
 /* A string of 'len' bytes, none of them 0, and its NUL. */
 static const char *text_next(struct worker_cursor *c, uint32_t len,
@@ -343,12 +343,12 @@ size_t worker_name_add(uint8_t *buf, size_t len, size_t cap,
 	return len + need;
 }
 
-/* --- tables ------------------------------------------------------------------ */
+/* --- tables --------------------------------------------------------------- */
 
 /*
  * Whether it is complete and cannot be changed: sealed, and no page is missing,
- * since accessing that would allocate memory, which can fail. st_blocks includes
- * pages beyond the end, so it is also searched for holes.
+ * since accessing that would allocate memory, which can fail. st_blocks
+ * includes pages beyond the end, so it is also searched for holes.
  */
 static bool table_ok(int fd, uint64_t bytes)
 {

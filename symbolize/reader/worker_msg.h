@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker_msg: the messages between profd and a worker, over a SOCK_SEQPACKET pair:
- * a struct, and what varies in length behind it. Both are the same program, so
- * there is no version and no byte order.
+ * worker_msg: the messages between profd and a worker, over a SOCK_SEQPACKET
+ * pair: a struct, and what varies in length behind it. Both are the same
+ * program, so there is no version and no byte order.
  *
  *	to the worker			from the worker
  *	-				HELLO, once
@@ -11,11 +11,11 @@
  *	ROWS + file			ROWS (+ memfd)
  *	FILE (+ file)			ASK, while it works at one of these
  *
- * There is one question at a time; all its messages have its number in 'job'. Each
- * question comes with the file, so a new worker needs no other state.
+ * There is one question at a time; all its messages have its number in 'job'.
+ * Each question comes with the file, so a new worker needs no other state.
  *
- * A worker that read a hostile file may send anything. The checks here are all that
- * protects profd from it. Messages from profd are checked in the same way.
+ * A worker that read a hostile file may send anything. The checks here are all
+ * that protects profd from it. Messages from profd are checked in the same way.
  */
 #ifndef SYMBOLIZE_WORKER_MSG_H
 #define SYMBOLIZE_WORKER_MSG_H
@@ -174,22 +174,22 @@ struct worker_cursor {
 };
 
 /*
- * The next name, whose range must contain 'vaddr'. Its functions are in the cursor
- * until the next call, their texts in the message. False: it is invalid.
+ * The next name, whose range must contain 'vaddr'. Its functions are in the
+ * cursor until the next call, their texts in the message. False: it is invalid.
  */
 bool worker_name_next(struct worker_cursor *c, uint64_t vaddr,
 		      struct symbolizer_symbol *sym);
 /*
  * Appends a name to 'len' bytes of 'buf': the new length, or 0 without room. An
- * empty message always has room: of too many functions the innermost are left out,
- * and long texts are cut.
+ * empty message always has room: of too many functions the innermost are left
+ * out, and long texts are cut.
  */
 size_t worker_name_add(uint8_t *buf, size_t len, size_t cap,
 		       const struct symbolizer_symbol *sym);
 
 /*
- * Maps a memfd from the worker for reading, if it is sealed against any change and
- * 'bytes' long without holes; the caller unmaps it. Or NULL.
+ * Maps a memfd from the worker for reading, if it is sealed against any change
+ * and 'bytes' long without holes; the caller unmaps it. Or NULL.
  */
 void *worker_table_map(int fd, uint64_t bytes);
 /* Makes such a memfd: a descriptor or -errno. */

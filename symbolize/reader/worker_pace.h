@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker_pace: CPU time of the processes that read files, by party (workers.h).
+ * worker_pace: budgets for CPU time of the workers, by party (workers.h).
  *
- * A table that samples wait for is read before other programs run (nice -10), for
- * on busy CPUs it would come too late. Any user can have files read at will, so
- * this has a budget: in all, and for a party; beyond it, files are read at the
- * usual priority. A party that has used much CPU time in all is read for behind
- * other programs, by one process at a time.
+ * A table that samples wait for is read at high priority (nice -10), because on
+ * busy CPUs it would be too late. Since any user can have files read at will,
+ * this has a budget, in total and per party; beyond it, files are read at the
+ * usual priority. The files of a party that used much CPU time are read at a
+ * lower priority than other programs, by one process at a time.
  *
- * What was spent falls by a part of the time that passes. Times are uv_hrtime(),
- * in ns. Zeroed, a struct is one of which nothing was spent. Not thread safe.
+ * Spent time is forgotten at a fraction of the time that passes. Times are
+ * uv_hrtime(), in ns. A zeroed struct has spent nothing. Not thread safe.
  */
 #ifndef SYMBOLIZE_WORKER_PACE_H
 #define SYMBOLIZE_WORKER_PACE_H
@@ -18,14 +18,14 @@
 #include <stdint.h>
 
 #define WORKER_PACE_MS 1000000ULL
-/* CPU time before other programs: which part of the time, and what is saved up. */
+/* CPU time at high priority: 1/PART of the time, and at most BURST at once. */
 #define WORKER_PACE_ALL_PART 10
 #define WORKER_PACE_ALL_BURST (1000 * WORKER_PACE_MS)
 #define WORKER_PACE_PARTY_PART 20
 #define WORKER_PACE_PARTY_BURST (500 * WORKER_PACE_MS)
-/* Less than that is not worth it. */
+/* The least that is granted. */
 #define WORKER_PACE_LEAST (5 * WORKER_PACE_MS)
-/* CPU time at any priority, for a party. */
+/* CPU time at any priority, per party. */
 #define WORKER_PACE_CPU_PART 4
 #define WORKER_PACE_CPU_BURST (2000 * WORKER_PACE_MS)
 
@@ -38,22 +38,22 @@ struct worker_pace {
 };
 
 struct worker_pace_party {
-	uint32_t owner, uid; /* root's files are read for root: no budget */
+	uint32_t owner, uid; /* both root: no budget of its own */
 	struct worker_spent hurried, cpu;
 };
 
 /*
- * CPU time that a job of this party may have before other programs. Half of all
- * there is to be had is kept for files that root owns.
+ * CPU time for which a job of this party may have high priority. Half of the
+ * total budget is reserved for files that root owns.
  */
 uint64_t worker_pace_hurry(const struct worker_pace *all,
 			   const struct worker_pace_party *p, uint64_t now);
-/* A job had so much CPU time, before other programs or not. */
+/* A job used CPU time, at high priority or not. */
 void worker_pace_charge(struct worker_pace *all, struct worker_pace_party *p,
 			uint64_t cpu_ns, bool hurried, uint64_t now);
-/* It has used more than its budget. */
+/* Whether it has used more than its budget. */
 bool worker_pace_over(const struct worker_pace_party *p, uint64_t now);
-/* It is as if it had never spent anything. */
+/* Whether everything that it spent is forgotten. */
 bool worker_pace_fresh(const struct worker_pace_party *p, uint64_t now);
 
 #endif /* SYMBOLIZE_WORKER_PACE_H */

@@ -20,7 +20,7 @@
 #define WORKERS_NAMES_TURN_HURRY 16
 /* The part of the memory for indexes that each worker has in any case. */
 #define WORKERS_INDEX_SHARE 8
-/* After so many failures on files of a party its jobs are refused for a while. */
+/* After so many failures on its files a party's jobs are refused. */
 #define WORKERS_PARTY_BROKEN 8
 /* CPU time of the end of a process and the start of the next one. */
 #define WORKERS_FAILURE_NS (20 * CLOCK_NSEC_PER_MSEC)
@@ -28,7 +28,7 @@
 #define WORKERS_PARTIES_MAX 256
 
 struct workers_party {
-	struct workers_party *next;
+	LIST_ENTRY(workers_party) link;
 	struct worker_pace_party pace; /* with the user ids of the party */
 	uint64_t used; /* virtual time, in ns */
 	unsigned int fails; /* without an answer in between */
@@ -41,7 +41,7 @@ struct workers_party {
 struct workers {
 	struct workers_opts opts;
 	struct worker *each[WORKERS_MAX];
-	struct workers_party *parties;
+	LIST_HEAD(, workers_party) parties;
 	unsigned int n_parties;
 	uint64_t now; /* virtual time of the job started last */
 	uint64_t turns; /* of files */
@@ -64,7 +64,7 @@ static void look_again(struct workers *ws, uint64_t ms)
 	uv_timer_start(&ws->timer, workers_on_timer, MAX(ms, 1), 0);
 }
 
-/* --- parties ------------------------------------------------------------------ */
+/* --- parties -------------------------------------------------------------- */
 
 static uint64_t ms_now(const struct workers *ws)
 {
@@ -82,15 +82,14 @@ static bool party_matters(const struct workers *ws,
 /* Frees parties that have no state; with too many, all without jobs. */
 static void parties_forget(struct workers *ws)
 {
-	struct workers_party **at = &ws->parties, *p;
+	struct workers_party *p, *next;
 
-	while ((p = *at)) {
+	for (p = LIST_FIRST(&ws->parties); p; p = next) {
+		next = LIST_NEXT(p, link);
 		if (p->jobs || (party_matters(ws, p) &&
-				ws->n_parties <= WORKERS_PARTIES_MAX)) {
-			at = &p->next;
+				ws->n_parties <= WORKERS_PARTIES_MAX))
 			continue;
-		}
-		*at = p->next;
+		LIST_REMOVE(p, link);
 		free(p);
 		ws->n_parties--;
 	}
@@ -101,7 +100,7 @@ static struct workers_party *party_of(struct workers *ws,
 {
 	struct workers_party *p;
 
-	for (p = ws->parties; p; p = p->next)
+	LIST_FOREACH(p, &ws->parties, link)
 		if (p->pace.owner == f->owner && p->pace.uid == f->uid)
 			return p;
 	parties_forget(ws);
@@ -111,8 +110,7 @@ static struct workers_party *party_of(struct workers *ws,
 	TAILQ_INIT(&p->waiting);
 	p->pace.owner = f->owner;
 	p->pace.uid = f->uid;
-	p->next = ws->parties;
-	ws->parties = p;
+	LIST_INSERT_HEAD(&ws->parties, p, link);
 	ws->n_parties++;
 	return p;
 }
@@ -211,18 +209,17 @@ static struct worker_job *party_next(const struct workers_party *p)
 {
 	struct worker_job *best[RANK_NAMES + 1] = { NULL };
 	struct worker_job *j, **b;
+	int i;
 
 	TAILQ_FOREACH(j, &p->waiting, link) {
 		b = &best[workers_rank(j)];
 		if (!j->file->at_work && (!*b || job_before(j, *b)))
 			*b = j;
 	}
-	if (best[RANK_NAMES] && names_turn(p))
-		return best[RANK_NAMES];
-	for (int i = RANK_HURRY; i < RANK_NAMES; i++)
-		if (best[i])
-			return best[i];
-	return best[RANK_NAMES];
+	i = best[RANK_NAMES] && names_turn(p) ? RANK_NAMES : RANK_HURRY;
+	while (i < RANK_NAMES && !best[i])
+		i++;
+	return best[i];
 }
 
 static struct worker_job *workers_pick(const struct workers *ws,
@@ -231,7 +228,7 @@ static struct worker_job *workers_pick(const struct workers *ws,
 	struct worker_job *j, *best = NULL;
 	struct workers_party *p;
 
-	for (p = ws->parties; p; p = p->next) {
+	LIST_FOREACH(p, &ws->parties, link) {
 		if (TAILQ_EMPTY(&p->waiting) ||
 		    (best && p->used >= best->party->used) ||
 		    !party_may(ws, p, n_free))
@@ -243,7 +240,7 @@ static struct worker_job *workers_pick(const struct workers *ws,
 	return best;
 }
 
-/* --- processes ---------------------------------------------------------------- */
+/* --- processes ------------------------------------------------------------ */
 
 /* Further ones are not started while the first one fails to start. */
 static bool workers_usable(const struct workers *ws, int i)
@@ -253,28 +250,27 @@ static bool workers_usable(const struct workers *ws, int i)
 		!worker_doubtful(ws->each[0]));
 }
 
-/* A worker that may be given a job now, or NULL: wait. */
+/* A worker to give a job now, preferably an idle one; NULL: wait. */
 static struct worker *ready_one(struct workers *ws,
 				const struct workers_party *p)
 {
 	uint64_t now = ms_now(ws);
+	struct worker *w = NULL;
 	enum worker_state state;
 
-	for (int i = 0; i < WORKERS_MAX; i++)
-		if (workers_usable(ws, i) &&
-		    worker_state(ws->each[i]) == WORKER_IDLE)
-			return ws->each[i];
 	if (!ws->stuck_at)
 		ws->stuck_at = MAX(now, 1ULL);
 	for (int i = 0; i < WORKERS_MAX; i++) {
 		state = worker_state(ws->each[i]);
 		if (!workers_usable(ws, i))
 			continue;
-		if (i == 0 || state != WORKER_DOWN ||
-		    now - ws->stuck_at >= slow_ms(p))
+		if (state == WORKER_IDLE)
 			return ws->each[i];
+		if (!w && (i == 0 || state != WORKER_DOWN ||
+			   now - ws->stuck_at >= slow_ms(p)))
+			w = ws->each[i];
 	}
-	return NULL;
+	return w;
 }
 
 static unsigned int count_free(const struct workers *ws)
@@ -307,8 +303,9 @@ static void refuse_all(struct workers *ws, int err)
 	struct workers_party *p;
 
 	for (unsigned int n = ws->waiting; n && ws->waiting; n--) {
-		for (p = ws->parties; TAILQ_EMPTY(&p->waiting); p = p->next)
-			;
+		p = LIST_FIRST(&ws->parties);
+		while (TAILQ_EMPTY(&p->waiting))
+			p = LIST_NEXT(p, link);
 		workers_refuse(ws, TAILQ_FIRST(&p->waiting), err);
 	}
 }
@@ -316,20 +313,21 @@ static void refuse_all(struct workers *ws, int err)
 /* The jobs of parties that pause after too many failures. */
 static void refuse_broken(struct workers *ws)
 {
-	struct workers_party *p = ws->parties;
+	struct workers_party *p = LIST_FIRST(&ws->parties);
 	unsigned int n = ws->waiting;
 
 	while (p && n && !ws->freed) {
 		if (TAILQ_EMPTY(&p->waiting) ||
 		    p->fails < WORKERS_PARTY_BROKEN ||
 		    p->pause_until <= ms_now(ws)) {
-			p = p->next;
+			p = LIST_NEXT(p, link);
 			continue;
 		}
 		ws->opts.worker.stats->worker_refused++;
 		workers_refuse(ws, TAILQ_FIRST(&p->waiting), -EIO);
 		n--;
-		p = ws->parties; /* the callee may have changed it */
+		/* The callee may have changed the list. */
+		p = LIST_FIRST(&ws->parties);
 	}
 }
 
@@ -444,7 +442,7 @@ static uint64_t index_room(void *arg, uint64_t held)
 	return MAX(all - MIN(all, used), all / WORKERS_INDEX_SHARE);
 }
 
-/* --- requests ----------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------- */
 
 int workers_submit(struct workers *ws, struct worker_job *j)
 {
@@ -490,21 +488,21 @@ struct worker_job *workers_owed(const struct workers *ws,
 	const struct workers_party *p;
 	struct worker_job *j;
 
-	for (int i = 0; ws && i < WORKERS_MAX; i++) {
+	if (!ws)
+		return NULL;
+	for (int i = 0; i < WORKERS_MAX; i++) {
 		j = worker_job(ws->each[i]);
 		if (j && is_owed(j, f))
 			return j;
 	}
-	for (p = ws ? ws->parties : NULL; p; p = p->next) {
-		TAILQ_FOREACH(j, &p->waiting, link) {
+	LIST_FOREACH(p, &ws->parties, link)
+		TAILQ_FOREACH(j, &p->waiting, link)
 			if (is_owed(j, f))
 				return j;
-		}
-	}
 	return NULL;
 }
 
-/* --- interface ---------------------------------------------------------------- */
+/* --- interface ------------------------------------------------------------ */
 
 /* A handle, or a worker, was closed. */
 static void close_one(void *arg)
@@ -515,13 +513,14 @@ static void close_one(void *arg)
 
 	if (--ws->handles)
 		return;
-	while ((p = ws->parties)) {
-		ws->parties = p->next;
+	while ((p = LIST_FIRST(&ws->parties))) {
+		LIST_REMOVE(p, link);
 		free(p);
 	}
 	quarantine_fini(&ws->quarantine);
 	free(ws);
-	opts.closed(opts.arg);
+	if (opts.closed)
+		opts.closed(opts.arg);
 }
 
 static void workers_on_timer_closed(uv_handle_t *handle)
@@ -534,10 +533,6 @@ static void workers_close_all(struct workers *ws)
 	for (int i = 0; i < WORKERS_MAX; i++)
 		worker_free(ws->each[i]);
 	uv_close((uv_handle_t *)&ws->timer, workers_on_timer_closed);
-}
-
-static void workers_ignore(void *arg)
-{
 }
 
 int workers_new(struct workers **wsp, const struct workers_opts *opts)
@@ -571,7 +566,7 @@ int workers_new(struct workers **wsp, const struct workers_opts *opts)
 	if (err) {
 		/* The handles close later on the loop, without a callback. */
 		ws->freed = true;
-		ws->opts.closed = workers_ignore;
+		ws->opts.closed = NULL;
 		workers_close_all(ws);
 		return err;
 	}

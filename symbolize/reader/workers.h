@@ -6,18 +6,18 @@
  * The first process is started at once; further ones are started while jobs are
  * queued and it is busy, and ended soon after.
  *
- * Jobs are scheduled fairly by party: the owner of the file, and the user id that
- * it was opened for. The party that used the least time is next. A party with a
- * job at work gets a second process only when that job is slow, never the last
- * free process, and none if it has used much CPU time (worker_pace.h).
+ * Jobs are scheduled fairly by party: the owner of the file, and the user id
+ * that it was opened for. The party that used the least time is next. A party
+ * with a job at work gets a second process only when that job is slow, never
+ * the last free process, and none if it has used much CPU time (worker_pace.h).
  *
- * If processes repeatedly fail on a party's files without an answer in between, that
- * party pauses, up to ten seconds; from the eighth failure on its requests end with
- * -EIO during the pause. Other parties are not affected.
+ * If processes repeatedly fail on a party's files without an answer in between,
+ * that party pauses, up to ten seconds; from the eighth failure on its requests
+ * end with -EIO during the pause. Other parties are not affected.
  *
  * Within a party, identities and unwind tables go before names: a stack without
- * tables is lost, one without names still has addresses. Then the file that had its
- * turn longest ago is next; one job of a file at a time.
+ * tables is lost, one without names still has addresses. Then the file that had
+ * its turn longest ago is next; one job of a file at a time.
  */
 #ifndef SYMBOLIZE_WORKERS_H
 #define SYMBOLIZE_WORKERS_H
@@ -45,9 +45,7 @@ void workers_free(struct workers *ws);
 int workers_submit(struct workers *ws, struct worker_job *j);
 /* True: done() will not be called. False: it will, a worker has the job. */
 bool workers_cancel(struct workers *ws, struct worker_job *j);
-/*
- * A job on this file (NULL: any for names or rows) that is not cancelled, or NULL.
- */
+/* A job on 'f' (NULL: any for names or rows), not cancelled; or NULL. */
 struct worker_job *workers_owed(const struct workers *ws,
 				const struct symbolizer_file *f);
 
