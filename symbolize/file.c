@@ -40,19 +40,17 @@ static int file_id(struct symbolizer_src *src, uint8_t *id)
 static int file_segments(struct symbolizer_file *f,
 			 const struct symbolizer_elf *e)
 {
-	struct symbolizer_segment *s;
-
 	f->segments = calloc(e->n_loads + 1, sizeof(*f->segments));
 	if (!f->segments)
 		return -ENOMEM;
-	for (size_t i = 0; i < e->n_loads; i++) {
-		if (!e->loads[i].exec)
-			continue;
-		s = &f->segments[f->n_segments++];
-		s->vaddr = e->loads[i].vaddr;
-		s->offset = e->loads[i].offset;
-		s->size = e->loads[i].size;
-	}
+	for (size_t i = 0; i < e->n_loads; i++)
+		if (e->loads[i].exec)
+			f->segments[f->n_segments++] =
+				(struct symbolizer_segment){
+					.vaddr = e->loads[i].vaddr,
+					.offset = e->loads[i].offset,
+					.size = e->loads[i].size,
+				};
 	return 0;
 }
 

@@ -71,14 +71,6 @@ static bool take_hex(const char **p, const char *end, uint64_t *v)
 	return true;
 }
 
-static int reader_add(struct reader *r, const struct entry *e)
-{
-	if (VECTOR_ROOM(r->v, r->n, r->cap))
-		return -ENOMEM;
-	r->v[r->n++] = *e;
-	return 0;
-}
-
 /* The number of the module in "\t[NAME]" at the end of a line. */
 static int reader_module(struct reader *r, const char *p, const char *end,
 			 uint16_t *module)
@@ -128,9 +120,10 @@ static int reader_line(struct reader *r, const char *p, const char *end)
 	e.name = (uint32_t)r->names.len;
 	strbuf_add(&r->names, name, (size_t)(p - name));
 	strbuf_add(&r->names, "", 1);
-	if (r->names.failed)
+	if (r->names.failed || VECTOR_ROOM(r->v, r->n, r->cap))
 		return -ENOMEM;
-	return reader_add(r, &e);
+	r->v[r->n++] = e;
+	return 0;
 }
 
 /* Parses whole lines; their length is returned in *used. */
@@ -212,11 +205,10 @@ static void pack_entry(struct reader *r, size_t i)
 	bool prefix = i + 1 < r->n && is_prefix_of(r, e, e + 1);
 	uint64_t distance = e->addr - prev;
 
-	if (i % BLOCK == 0) {
-		k->blocks[k->n_blocks].addr = e->addr;
-		k->blocks[k->n_blocks].at = (uint32_t)k->packed.len;
-		k->blocks[k->n_blocks++].module = e->module;
-	}
+	if (i % BLOCK == 0)
+		k->blocks[k->n_blocks++] =
+			(struct block){ e->addr, (uint32_t)k->packed.len,
+					e->module };
 	pack_number(&k->packed, distance << 2 |
 					(uint64_t)prefix * PACKED_PREFIX |
 					(uint64_t)changed * PACKED_MODULE);
@@ -256,15 +248,11 @@ static int reader_pack(struct reader *r)
 
 static int reader_init(struct reader *r)
 {
-	memset(r, 0, sizeof(*r));
-	r->k = calloc(1, sizeof(*r->k));
-	if (!r->k)
-		return -ENOMEM;
-	if (strtab_init(&r->k->modules)) {
-		free(r->k);
-		return -ENOMEM;
-	}
-	return 0;
+	*r = (struct reader){ .k = calloc(1, sizeof(*r->k)) };
+	if (r->k && !strtab_init(&r->k->modules))
+		return 0;
+	free(r->k);
+	return -ENOMEM;
 }
 
 /* Makes the result, and frees everything else. */

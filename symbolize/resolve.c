@@ -53,7 +53,7 @@ static int resolve_keep_text(struct question *q, const char *s, size_t len,
 static bool resolve_demangle(struct question *q, const char *name)
 {
 	unsigned int before = q->cost.exceeded;
-	bool done = false;
+	bool done;
 
 	if (q->f->exceeded >= EXCEEDED_MAX || q->cost.ticks >= REQUEST_TICKS) {
 		q->a->tally.undemangled +=

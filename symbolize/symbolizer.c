@@ -519,7 +519,7 @@ int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *id, size_t len,
 	return symbolizer_hand_add(&s->hand, id, len, rows);
 }
 
-/* --- the symbolizer itself ------------------------------------------------ */
+/* --- interface ------------------------------------------------------------ */
 
 /* This program; without /proc by the name that it was executed by. */
 static const char *symbolizer_self(void)
@@ -587,8 +587,7 @@ int symbolizer_new(struct symbolizer **sp, const struct symbolizer_opts *opts)
 	s->refs = 1;
 	TAILQ_INIT(&s->openings);
 	TAILQ_INIT(&s->own);
-	s->kallsyms =
-		strdup(opts->kallsyms ? opts->kallsyms : "/proc/kallsyms");
+	s->kallsyms = strdup(opts->kallsyms ?: "/proc/kallsyms");
 	if (s->kallsyms)
 		err = symbolizer_file_kernel(&s->kernel, s->kallsyms);
 	if (!err)

@@ -130,28 +130,25 @@ static size_t sandbox_mapped(void)
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static int sandbox_limit(int what, rlim_t soft, rlim_t hard)
-{
-	struct rlimit lim = { soft, hard };
-
-	return setrlimit((__rlimit_resource_t)what, &lim) ? -errno : 0;
-}
-
 static int sandbox_limits(const struct sandbox_opts *o, uid_t *uid)
 {
 	size_t as = sandbox_mapped() + o->memory;
-	int err = SANDBOX_LIMITS_AS ? sandbox_limit(RLIMIT_AS, as, as) : 0;
+	const struct {
+		__rlimit_resource_t what;
+		struct rlimit limit;
+	} limits[] = {
+		{ RLIMIT_CPU, { o->cpu_s, o->cpu_s + 1 } },
+		{ RLIMIT_FSIZE, { o->file_bytes, o->file_bytes } },
+		{ RLIMIT_NOFILE, { SANDBOX_FILES, SANDBOX_FILES } },
+		{ RLIMIT_NPROC, { 0, 0 } },
+		{ RLIMIT_CORE, { 0, 0 } },
+		{ RLIMIT_AS, { as, as } }, /* the last */
+	};
 
-	if (!err)
-		err = sandbox_limit(RLIMIT_CPU, o->cpu_s, o->cpu_s + 1);
-	if (!err)
-		err = sandbox_limit(RLIMIT_FSIZE, o->file_bytes, o->file_bytes);
-	if (!err)
-		err = sandbox_limit(RLIMIT_NOFILE, SANDBOX_FILES,
-				    SANDBOX_FILES);
-	if (!err)
-		err = sandbox_limit(RLIMIT_NPROC, 0, 0);
-	return err ? err : sandbox_limit(RLIMIT_CORE, 0, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(limits) - !SANDBOX_LIMITS_AS; i++)
+		if (setrlimit(limits[i].what, &limits[i].limit))
+			return -errno;
+	return 0;
 }
 
 /* Memory allocation, files, and exit. */

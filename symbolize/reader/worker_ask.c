@@ -31,9 +31,7 @@ int worker_ask_start(struct opener *opener, const char *const *dirs,
 		     const struct symbolizer_file *file,
 		     const struct worker_ask *ask, worker_ask_fn fn, void *arg)
 {
-	const char *text[2 + ASK_DIRS_MAX] = { file->path, ask->name_len
-								   ? ask->name
-								   : NULL };
+	const char *text[2 + ASK_DIRS_MAX] = { file->path, ask->name };
 	struct asking *a = calloc(1, sizeof(*a));
 	struct opener_question *q;
 	size_t n = 2;
