@@ -325,8 +325,8 @@ static bool same_generation(const struct symbolizer_open_req *req, int fd)
 	       (uint32_t)generation == (uint32_t)req->generation;
 }
 
-static bool is_the_one(const struct symbolizer_open_req *req,
-		       enum verdict verdict, int fd)
+static bool is_requested_file(const struct symbolizer_open_req *req,
+			      enum verdict verdict, int fd)
 {
 	if (verdict == VERDICT_ASK)
 		return opener_inode_is(fd, req);
@@ -426,7 +426,7 @@ static int64_t open_ns(const struct timespec *ts)
 }
 
 /* Since Linux 6.8; 0: unknown. */
-static uint64_t mount_for_ever(int fd)
+static uint64_t mount_unique_id(int fd)
 {
 	struct statx st;
 
@@ -479,7 +479,7 @@ static int open_reopen(int place, const struct statx *was,
 					 (uint64_t)st.st_size,
 					 open_ns(&st.st_mtim),
 					 open_ns(&st.st_ctim),
-					 mount_for_ever(fd),
+					 mount_unique_id(fd),
 					 st.st_uid,
 					 0 };
 	return fd;
@@ -504,7 +504,7 @@ int symbolizer_open_way(const struct symbolizer_open_req *req,
 	if (!err)
 		err = open_reopen(place, &sx, &by, st);
 	close(place);
-	if (err < 0 || is_the_one(req, verdict, err))
+	if (err < 0 || is_requested_file(req, verdict, err))
 		return err;
 	close(err);
 	return -ESTALE;

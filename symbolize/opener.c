@@ -155,7 +155,7 @@ static void proc_end(struct opener_proc *p)
 }
 
 /* Its process failed: the answer will not come. */
-static void proc_lost(struct opener_proc *p, int err)
+static void proc_fail(struct opener_proc *p, int err)
 {
 	struct opener *o = p->o;
 	struct opener_job *j = p->job;
@@ -173,13 +173,13 @@ static void opener_on_ended(void *arg, int status)
 {
 	struct opener_proc *p = arg;
 
-	proc_lost(p, -EIO);
+	proc_fail(p, -EIO);
 	opener_run(p->o, true);
 }
 
 /* --- messages ------------------------------------------------------------- */
 
-static bool opener_greeted(struct opener_proc *p, const struct worker_in *in)
+static bool opener_on_hello(struct opener_proc *p, const struct worker_in *in)
 {
 	void *map;
 
@@ -192,7 +192,7 @@ static bool opener_greeted(struct opener_proc *p, const struct worker_in *in)
 	return true;
 }
 
-static bool opener_answered(struct opener_proc *p, struct worker_in *in)
+static bool opener_on_answer(struct opener_proc *p, struct worker_in *in)
 {
 	const struct opener_answer *a = (const void *)in->bytes;
 	struct opener_job *j = p->job;
@@ -223,14 +223,15 @@ static void proc_read(struct opener_proc *p)
 		if (err == -EAGAIN)
 			break;
 		if (err == -EPIPE) { /* opener_on_ended() will be called */
-			worker_child_deafen(c);
+			worker_child_kill(c);
 			break;
 		}
-		ok = !err && (opener_greeted(p, in) || opener_answered(p, in));
+		ok = !err &&
+		     (opener_on_hello(p, in) || opener_on_answer(p, in));
 		worker_in_close(in);
 	}
 	if (!ok)
-		proc_lost(p, -EPROTO);
+		proc_fail(p, -EPROTO);
 }
 
 static void opener_on_readable(void *arg)
@@ -283,7 +284,7 @@ static int proc_start(struct opener_proc *p)
 	err = worker_child_start(&p->child, &p->children, p->o->program, argv);
 	if (err) {
 		p->child = NULL;
-		proc_lost(p, err);
+		proc_fail(p, err);
 	} else {
 		worker_child_nice(p->child, WORKER_BEFORE);
 	}
@@ -315,7 +316,7 @@ static struct opener_proc *proc_spare(struct opener *o)
 	return o->procs[o->n_procs++] = p;
 }
 
-static void proc_ask(struct opener_proc *p, struct opener_job *j)
+static void proc_send(struct opener_proc *p, struct opener_job *j)
 {
 	struct opener *o = p->o;
 	struct opener_question *q = j->q;
@@ -380,7 +381,7 @@ static bool opener_at_limit(const struct opener *o, const struct opener_job *j,
 }
 
 /* 0: now; -EAGAIN: not while others are slow; -EBUSY: refused. */
-static int may_go(const struct opener *o, const struct opener_job *j)
+static int opener_may_start(const struct opener *o, const struct opener_job *j)
 {
 	if (!opener_at_limit(o, j, false))
 		return 0;
@@ -414,7 +415,7 @@ static void opener_refuse(struct opener *o, struct opener_job *j, int err)
 }
 
 /* No process runs, and none will be started soon. */
-static bool opener_hopeless(const struct opener *o)
+static bool opener_unavailable(const struct opener *o)
 {
 	for (size_t i = 0; i < o->n_procs; i++)
 		if (o->procs[i]->child)
@@ -432,12 +433,12 @@ static void opener_run(struct opener *o, bool refuse_some)
 
 	for (j = TAILQ_FIRST(&o->jobs); j && !o->freed; j = next) {
 		next = TAILQ_NEXT(j, link);
-		err = may_go(o, j);
+		err = opener_may_start(o, j);
 		p = err ? NULL : opener_proc_idle(o);
-		if (!err && !p && opener_hopeless(o))
+		if (!err && !p && opener_unavailable(o))
 			err = -EIO;
 		if (p) {
-			proc_ask(p, j);
+			proc_send(p, j);
 		} else if (err && err != -EAGAIN && refuse_some) {
 			opener_refuse(o, j, err);
 			/* The callee may have changed the queue. */

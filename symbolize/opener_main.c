@@ -94,7 +94,7 @@ static int opener_serve(const struct worker_in *in, uint64_t *where)
 	return err;
 }
 
-static int opener_greet(uint64_t **where)
+static int opener_send_hello(uint64_t **where)
 {
 	int fd = memfd_create("place", MFD_CLOEXEC), err = -EIO;
 	void *map = MAP_FAILED;
@@ -134,7 +134,7 @@ int opener_main(void)
 	int err = opener_confine();
 
 	if (!err)
-		err = opener_greet(&where);
+		err = opener_send_hello(&where);
 	while (!err) {
 		err = worker_recv(OPENER_SOCKET, &in);
 		if (!err)

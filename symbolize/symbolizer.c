@@ -196,7 +196,7 @@ static void file_cancel_all(struct symbolizer *s, struct symbolizer_file *file)
 {
 	struct worker_job *r;
 
-	while ((r = workers_owed(s->workers, file)))
+	while ((r = workers_pending(s->workers, file)))
 		file_cancel(container_of(r, struct file_job, remote));
 }
 
@@ -300,7 +300,7 @@ static bool resolve_take(struct resolve_job *r, struct worker_cursor *c)
 	return true;
 }
 
-static int resolve_heard(struct worker_job *j, struct worker_in *in)
+static int resolve_on_answer(struct worker_job *j, struct worker_in *in)
 {
 	struct resolve_job *r = resolve_of_remote(j);
 	size_t end = r->asked + MIN(r->n - r->asked, (size_t)WORKER_NAMES_MAX);
@@ -364,7 +364,7 @@ static void resolve_free(struct file_job *j)
 }
 
 static const struct file_job_kind resolve_kind = {
-	{ WORKER_NAMES, resolve_question, resolve_heard, remote_done },
+	{ WORKER_NAMES, resolve_question, resolve_on_answer, remote_done },
 	resolve_work,
 	resolve_count,
 	resolve_answer,
@@ -422,7 +422,7 @@ static void rows_free(void *arg, const void *map, size_t len)
 }
 
 /* A small table is in the message, perhaps not aligned, and is copied. */
-static int rows_heard(struct worker_job *j, struct worker_in *in)
+static int rows_on_answer(struct worker_job *j, struct worker_in *in)
 {
 	const struct worker_rows *a = worker_rows(in);
 	struct file_job *f = container_of(j, struct file_job, remote);
@@ -490,7 +490,7 @@ static void rows_job_free(struct file_job *j)
 }
 
 static const struct file_job_kind rows_kind = {
-	{ WORKER_ROWS, NULL, rows_heard, remote_done },
+	{ WORKER_ROWS, NULL, rows_on_answer, remote_done },
 	rows_work,
 	rows_count,
 	rows_answer,

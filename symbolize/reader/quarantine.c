@@ -62,7 +62,7 @@ static void quarantine_remove(struct quarantine *a, size_t i)
 	memmove(a->files + i, a->files + i + 1, (a->n - i) * sizeof(*a->files));
 }
 
-void quarantine_forgive(struct quarantine *a, const struct symbolizer_file *f)
+void quarantine_clear(struct quarantine *a, const struct symbolizer_file *f)
 {
 	size_t i = quarantine_find(a, &f->ident);
 

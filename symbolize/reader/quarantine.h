@@ -31,7 +31,7 @@ void quarantine_fini(struct quarantine *a);
 bool quarantine_add(struct quarantine *a, const struct symbolizer_file *f,
 		    unsigned int thirds, const char *why, uint64_t now);
 /* It was read: forgets its thirds, unless it is quarantined. */
-void quarantine_forgive(struct quarantine *a, const struct symbolizer_file *f);
+void quarantine_clear(struct quarantine *a, const struct symbolizer_file *f);
 /* Whether it must not be read now. */
 bool quarantine_has(struct quarantine *a, const struct symbolizer_file *f,
 		    uint64_t now);

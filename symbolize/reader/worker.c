@@ -52,7 +52,7 @@ struct worker {
 	uint64_t question; /* its number */
 	unsigned int asks; /* for files, by this job */
 	unsigned int asking; /* all that the openers have */
-	unsigned int blameless; /* failures without a job, in a row */
+	unsigned int jobless_fails; /* failures without a job, in a row */
 	uint64_t restart_at; /* uv_now(), when DOWN */
 	bool freed;
 	uid_t uid;
@@ -149,7 +149,7 @@ static void worker_set_priority(struct worker *w, bool hurry)
 
 /* --- end of a process ----------------------------------------------------- */
 
-static void worker_let_go(struct worker *w)
+static void worker_stop(struct worker *w)
 {
 	if (w->child)
 		worker_child_end(w->child);
@@ -182,7 +182,7 @@ uint64_t worker_backoff_ms(unsigned int fails)
 
 static bool worker_broken(const struct worker *w)
 {
-	return w->blameless >= WORKER_BROKEN;
+	return w->jobless_fails >= WORKER_BROKEN;
 }
 
 /* The process failed while it worked on the job. */
@@ -202,29 +202,30 @@ static void job_failed(struct worker *w, unsigned int thirds, const char *why)
 }
 
 /* The process failed, or has to be ended; 'thirds' as in quarantine.h. */
-static void worker_lost(struct worker *w, unsigned int thirds, const char *why)
+static void worker_fail(struct worker *w, unsigned int thirds, const char *why)
 {
-	bool blame = w->now && w->asked;
+	bool had_job = w->now && w->asked;
 
 	/* If it reported an error of its start, that is more specific. */
 	if (w->state != WORKER_STARTING || !w->why[0])
 		snprintf(w->why, sizeof(w->why), "%s", why);
-	if (blame)
+	if (had_job)
 		worker_charge(w);
-	worker_let_go(w);
+	worker_stop(w);
 	w->asks = 0;
-	w->blameless = blame ? 0 : w->blameless + 1;
-	w->restart_at = uv_now(w->opts.loop) + worker_backoff_ms(w->blameless);
-	if (blame)
+	w->jobless_fails = had_job ? 0 : w->jobless_fails + 1;
+	w->restart_at =
+		uv_now(w->opts.loop) + worker_backoff_ms(w->jobless_fails);
+	if (had_job)
 		job_failed(w, thirds, why);
 	w->asked = false;
 	worker_run(w);
 }
 
-static void worker_lied(struct worker *w)
+static void worker_misbehaved(struct worker *w)
 {
 	w->opts.stats->worker_lies++;
-	worker_lost(w, QUARANTINE_WHOLE, "the worker sent an invalid message");
+	worker_fail(w, QUARANTINE_WHOLE, "the worker sent an invalid message");
 }
 
 /* What exit statuses mean, and how much they count against the file. */
@@ -261,7 +262,7 @@ static void worker_on_ended(void *arg, int status)
 	while (i < ARRAY_SIZE(ends) - 1 && ends[i].status != status)
 		i++;
 	w->opts.stats->worker_failed++;
-	worker_lost(w, ends[i].thirds, ends[i].why);
+	worker_fail(w, ends[i].thirds, ends[i].why);
 }
 
 /* --- start of a process --------------------------------------------------- */
@@ -307,10 +308,10 @@ static void worker_start(struct worker *w)
 	w->opts.stats->worker_failed++;
 	snprintf(w->why, sizeof(w->why), "it cannot be run: %s",
 		 strerror(-err));
-	worker_lost(w, 0, "");
+	worker_fail(w, 0, "");
 }
 
-static int worker_greeted(struct worker *w)
+static int worker_on_hello(struct worker *w)
 {
 	const struct worker_hello *h = worker_hello(&w->in);
 
@@ -358,25 +359,25 @@ static void worker_send_question(struct worker *w)
 	if (err == -EPIPE)
 		w->asked = false;
 	else if (err)
-		worker_lied(w);
+		worker_misbehaved(w);
 }
 
 static void worker_finished(struct worker *w, int err, bool again)
 {
 	struct worker_job *j = w->now;
 
-	w->blameless = w->asks = 0;
+	w->jobless_fails = w->asks = 0;
 	w->state = WORKER_IDLE;
 	worker_set_priority(w, false); /* it still frees memory */
 	j->spent_ms = again ? j->spent_ms + deadline_spent(w) : 0;
-	quarantine_forgive(w->opts.quarantine, j->file);
+	quarantine_clear(w->opts.quarantine, j->file);
 	/* Replaced between two jobs, before RLIMIT_CPU ends it within one. */
 	if (cpu_ns(w) / CLOCK_NSEC_PER_SEC >= w->opts.cpu_s / 2)
-		worker_let_go(w);
+		worker_stop(w);
 	job_ended(w, err, again);
 }
 
-static int heard_answer(struct worker *w)
+static int worker_on_answer(struct worker *w)
 {
 	const struct worker_answer *a;
 	struct worker_job *j = w->now;
@@ -392,7 +393,7 @@ static int heard_answer(struct worker *w)
 	err = a->err;
 	if (err == -ENOMEM) {
 		w->opts.stats->worker_nomem++;
-		worker_lost(w, 1, "it took too much memory to read");
+		worker_fail(w, 1, "it took too much memory to read");
 		return 0;
 	}
 	w->opts.stats->index_built += a->built;
@@ -408,7 +409,8 @@ static int heard_answer(struct worker *w)
 	return 0;
 }
 
-static void on_file(void *arg, uint64_t question, int fd, unsigned int nth)
+static void worker_on_file(void *arg, uint64_t question, int fd,
+			   unsigned int nth)
 {
 	struct worker_file out = { .err = MIN(fd, 0), .nth = nth };
 	struct worker *w = arg;
@@ -422,10 +424,10 @@ static void on_file(void *arg, uint64_t question, int fd, unsigned int nth)
 	err = worker_send(worker_child_socket(w->child), &out.head, WORKER_FILE,
 			  sizeof(out), question, fd);
 	if (err && err != -EPIPE)
-		worker_lied(w);
+		worker_misbehaved(w);
 }
 
-static int heard_ask(struct worker *w)
+static int worker_on_ask(struct worker *w)
 {
 	const struct worker_ask *a = worker_ask(&w->in);
 
@@ -433,18 +435,19 @@ static int heard_ask(struct worker *w)
 		return -EPROTO;
 	w->asking++;
 	if (worker_ask_start(w->opts.opener, w->opts.debug_dirs, w->now->file,
-			     a, on_file, w))
-		on_file(w, w->question, -ENOMEM, a->nth);
+			     a, worker_on_file, w))
+		worker_on_file(w, w->question, -ENOMEM, a->nth);
 	return 0;
 }
 
-static int worker_heard(struct worker *w)
+static int worker_on_message(struct worker *w)
 {
 	if (w->state == WORKER_STARTING)
-		return worker_greeted(w);
+		return worker_on_hello(w);
 	if (w->state != WORKER_BUSY)
 		return -EPROTO; /* without a question */
-	return w->in.head.type == WORKER_ASK ? heard_ask(w) : heard_answer(w);
+	return w->in.head.type == WORKER_ASK ? worker_on_ask(w)
+					     : worker_on_answer(w);
 }
 
 static void worker_on_readable(void *arg)
@@ -456,13 +459,13 @@ static void worker_on_readable(void *arg)
 	for (int i = 0; i < WORKER_READS_MAX && w->child == c && !err; i++) {
 		err = worker_recv(worker_child_socket(c), &w->in);
 		if (!err)
-			err = worker_heard(w);
+			err = worker_on_message(w);
 		worker_in_close(&w->in);
 	}
 	if (w->child == c && err == -EPIPE)
-		worker_child_deafen(c); /* worker_on_ended() follows */
+		worker_child_kill(c); /* worker_on_ended() follows */
 	else if (w->child == c && err && err != -EAGAIN)
-		worker_lied(w);
+		worker_misbehaved(w);
 	else
 		worker_run(w);
 }
@@ -474,7 +477,7 @@ static void worker_on_readable(void *arg)
  * the file. A stopped process could not answer. One that got no CPU, or waits
  * for the file, counts as a third: the file may make it wait each time.
  */
-static void give_up(struct worker *w)
+static void worker_timed_out(struct worker *w)
 {
 	uint64_t used = (cpu_ns(w) - w->cpu_ns) / CLOCK_NSEC_PER_MSEC;
 	struct procfs_stat st;
@@ -483,11 +486,11 @@ static void give_up(struct worker *w)
 
 	w->opts.stats->worker_hung++;
 	if (w->state == WORKER_STARTING || used >= w->opts.deadline_ms / 4)
-		worker_lost(w, QUARANTINE_WHOLE, "it took too long to read");
+		worker_fail(w, QUARANTINE_WHOLE, "it took too long to read");
 	else if (state == 'T' || state == 't')
-		worker_lost(w, 0, "the worker was stopped");
+		worker_fail(w, 0, "the worker was stopped");
 	else
-		worker_lost(w, 1, "the worker was kept waiting");
+		worker_fail(w, 1, "the worker was kept waiting");
 }
 
 static void worker_overdue(struct worker *w)
@@ -509,7 +512,7 @@ static void worker_overdue(struct worker *w)
 		worker_set_timer(w, w->tick_ms);
 		return;
 	}
-	give_up(w);
+	worker_timed_out(w);
 }
 
 static void worker_on_timer(uv_timer_t *timer)
@@ -521,7 +524,7 @@ static void worker_on_timer(uv_timer_t *timer)
 	else if (w->state == WORKER_STARTING || w->state == WORKER_BUSY)
 		worker_overdue(w);
 	else if (w->state == WORKER_IDLE && !w->now)
-		worker_let_go(w); /* frees the memory of its indexes */
+		worker_stop(w); /* frees the memory of its indexes */
 	else
 		worker_run(w);
 }
@@ -597,9 +600,9 @@ bool worker_refuses(const struct worker *w)
 	       uv_now(w->opts.loop) < w->restart_at;
 }
 
-bool worker_doubtful(const struct worker *w)
+bool worker_failing(const struct worker *w)
 {
-	return w->blameless != 0;
+	return w->jobless_fails != 0;
 }
 
 /* --- interface ------------------------------------------------------------ */
@@ -638,7 +641,7 @@ void worker_free(struct worker *w)
 	w->freed = true;
 	if (w->now)
 		job_ended(w, -ECANCELED, false);
-	worker_let_go(w);
+	worker_stop(w);
 	close_if_done(w);
 	if (uv_is_closing((uv_handle_t *)&w->timer))
 		return;

@@ -124,7 +124,7 @@ struct worker_job *worker_job(const struct worker *w); /* or NULL */
 /* It cannot be started, and the next attempt is not due yet. */
 bool worker_refuses(const struct worker *w);
 /* Its last process failed without a job, or could not be started. */
-bool worker_doubtful(const struct worker *w);
+bool worker_failing(const struct worker *w);
 void worker_status(const struct worker *w, char *buf, size_t len);
 
 #endif /* SYMBOLIZE_WORKER_H */

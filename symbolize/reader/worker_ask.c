@@ -9,7 +9,7 @@
 
 #define ASK_DIRS_MAX 16
 
-struct asking {
+struct ask_job {
 	struct opener_job job;
 	uint64_t question;
 	worker_ask_fn fn;
@@ -19,7 +19,7 @@ struct asking {
 static void on_done(struct opener_job *j, int err,
 		    const struct opener_answer *answer, int fd)
 {
-	struct asking *a = container_of(j, struct asking, job);
+	struct ask_job *a = container_of(j, struct ask_job, job);
 
 	a->fn(a->arg, a->question, err ? err : fd, answer ? answer->nth : 0);
 	if (fd >= 0)
@@ -32,7 +32,7 @@ int worker_ask_start(struct opener *opener, const char *const *dirs,
 		     const struct worker_ask *ask, worker_ask_fn fn, void *arg)
 {
 	const char *text[2 + ASK_DIRS_MAX] = { file->path, ask->name };
-	struct asking *a = calloc(1, sizeof(*a));
+	struct ask_job *a = calloc(1, sizeof(*a));
 	struct opener_question *q;
 	size_t n = 2;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker_ask: a worker asked for a debug file. An opener looks for it, since any
+ * worker_ask: a worker asked for a debug file. An opener looks for it: any
  * path can hang.
  */
 #ifndef SYMBOLIZE_WORKER_ASK_H

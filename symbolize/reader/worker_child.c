@@ -209,7 +209,7 @@ void worker_child_ref(struct worker_child *c, bool ref)
 		uv_unref((uv_handle_t *)&c->poll);
 }
 
-void worker_child_deafen(struct worker_child *c)
+void worker_child_kill(struct worker_child *c)
 {
 	uv_poll_stop(&c->poll);
 	if (!c->ended)

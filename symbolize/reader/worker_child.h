@@ -41,7 +41,7 @@ void worker_child_nice(struct worker_child *c, enum worker_nice nice);
 /* Whether it keeps the loop alive. */
 void worker_child_ref(struct worker_child *c, bool ref);
 /* Kills it; of its callbacks only ended() follows. */
-void worker_child_deafen(struct worker_child *c);
+void worker_child_kill(struct worker_child *c);
 /* Kills it; of its callbacks only gone() follows. */
 void worker_child_end(struct worker_child *c);
 /* Ends all; gone() follows soon for each of them, reaped or not. */

@@ -56,7 +56,7 @@ struct workers {
 
 static void workers_on_timer(uv_timer_t *timer);
 
-static void look_again(struct workers *ws, uint64_t ms)
+static void workers_schedule(struct workers *ws, uint64_t ms)
 {
 	if (ws->freed)
 		return;
@@ -247,7 +247,7 @@ static bool workers_usable(const struct workers *ws, int i)
 {
 	return !worker_job(ws->each[i]) && !worker_refuses(ws->each[i]) &&
 	       (i == 0 || worker_state(ws->each[i]) != WORKER_DOWN ||
-		!worker_doubtful(ws->each[0]));
+		!worker_failing(ws->each[0]));
 }
 
 /* A worker to give a job now, preferably an idle one; NULL: wait. */
@@ -282,7 +282,7 @@ static unsigned int count_free(const struct workers *ws)
 	return n;
 }
 
-static bool none_to_be_had(const struct workers *ws)
+static bool workers_unavailable(const struct workers *ws)
 {
 	for (int i = 0; i < WORKERS_MAX; i++)
 		if (worker_job(ws->each[i]) || workers_usable(ws, i))
@@ -354,7 +354,7 @@ static void workers_run(void *arg)
 	if (ws->running || ws->freed)
 		return;
 	ws->running = true;
-	if (none_to_be_had(ws))
+	if (workers_unavailable(ws))
 		refuse_all(ws, -EIO);
 	refuse_broken(ws);
 	while (!ws->freed && ws->waiting && (n_free = count_free(ws))) {
@@ -365,7 +365,7 @@ static void workers_run(void *arg)
 		}
 		w = j ? ready_one(ws, j->party) : NULL;
 		if (!w) {
-			look_again(ws, WORKERS_LOOK_MS);
+			workers_schedule(ws, WORKERS_LOOK_MS);
 			break;
 		}
 		workers_give(ws, w, j);
@@ -453,7 +453,7 @@ int workers_submit(struct workers *ws, struct worker_job *j)
 	j->spent_ms = 0;
 	j->cancelled = false;
 	workers_queue_add(ws, p, j);
-	look_again(ws, 0);
+	workers_schedule(ws, 0);
 	return 0;
 }
 
@@ -472,18 +472,19 @@ bool workers_cancel(struct workers *ws, struct worker_job *j)
 	else
 		workers_queue_remove(ws, j);
 	j->party->jobs--;
-	look_again(ws, 0);
+	workers_schedule(ws, 0);
 	return true;
 }
 
-static bool is_owed(const struct worker_job *j, const struct symbolizer_file *f)
+static bool is_pending(const struct worker_job *j,
+		       const struct symbolizer_file *f)
 {
 	return !j->cancelled &&
 	       (f ? j->file == f : j->kind->type != WORKER_IDENT);
 }
 
-struct worker_job *workers_owed(const struct workers *ws,
-				const struct symbolizer_file *f)
+struct worker_job *workers_pending(const struct workers *ws,
+				   const struct symbolizer_file *f)
 {
 	const struct workers_party *p;
 	struct worker_job *j;
@@ -492,12 +493,12 @@ struct worker_job *workers_owed(const struct workers *ws,
 		return NULL;
 	for (int i = 0; i < WORKERS_MAX; i++) {
 		j = worker_job(ws->each[i]);
-		if (j && is_owed(j, f))
+		if (j && is_pending(j, f))
 			return j;
 	}
 	LIST_FOREACH(p, &ws->parties, link)
 		TAILQ_FOREACH(j, &p->waiting, link)
-			if (is_owed(j, f))
+			if (is_pending(j, f))
 				return j;
 	return NULL;
 }

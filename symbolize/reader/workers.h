@@ -46,8 +46,8 @@ int workers_submit(struct workers *ws, struct worker_job *j);
 /* True: done() will not be called. False: it will, a worker has the job. */
 bool workers_cancel(struct workers *ws, struct worker_job *j);
 /* A job on 'f' (NULL: any for names or rows), not cancelled; or NULL. */
-struct worker_job *workers_owed(const struct workers *ws,
-				const struct symbolizer_file *f);
+struct worker_job *workers_pending(const struct workers *ws,
+				   const struct symbolizer_file *f);
 
 /* Whether requests for this file end with -EBADMSG for now. */
 bool workers_quarantined(struct workers *ws, const struct symbolizer_file *f);
