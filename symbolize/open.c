@@ -53,7 +53,7 @@
 /*
  * File systems where reading a regular file has side effects, blocks, or
  * returns generated data. On FUSE a watched process may decide when a read or a
- * close returns. So it may where users can stack a file system on FUSE:
+ * close returns. The same holds where users can stack a file system on FUSE:
  * ecryptfs has a set-user-id helper, shiftfs (Ubuntu) can be mounted in user
  * namespaces. So can overlayfs, which opener_overlay.c checks.
  */
@@ -316,21 +316,16 @@ static enum verdict open_compare(const struct symbolizer_open_req *req,
 	return asks ? VERDICT_ASK : VERDICT_OTHER;
 }
 
-/* After a file is deleted, its inode number may be reused at once. */
-static bool same_generation(const struct symbolizer_open_req *req, int fd)
-{
-	int generation = 0;
-
-	return !req->generation || ioctl(fd, FS_IOC_GETVERSION, &generation) ||
-	       (uint32_t)generation == (uint32_t)req->generation;
-}
-
 static bool is_requested_file(const struct symbolizer_open_req *req,
 			      enum verdict verdict, int fd)
 {
+	int generation = 0;
+
 	if (verdict == VERDICT_ASK)
 		return opener_inode_is(fd, req);
-	return same_generation(req, fd);
+	/* After a file is deleted, its inode number may be reused at once. */
+	return !req->generation || ioctl(fd, FS_IOC_GETVERSION, &generation) ||
+	       (uint32_t)generation == (uint32_t)req->generation;
 }
 
 static bool is_refused(long fs_type)
@@ -489,7 +484,7 @@ int symbolizer_open_way(const struct symbolizer_open_req *req,
 			enum symbolizer_way way, uint64_t *where,
 			struct symbolizer_stat *st)
 {
-	/* For a path below our own root, which may not change. */
+	/* Symlinks could have changed since the lookup. */
 	struct found by = { AT_FDCWD, NULL, RESOLVE_NO_SYMLINKS };
 	int place = open_find(req, way, where), err;
 	struct statx sx;

@@ -208,7 +208,7 @@ static void open_next(struct open_job *o, int err, bool damaged)
 {
 	symbolizer_file_free(o->file);
 	o->file = NULL;
-	/* ENOENT and EPERM, as of a mapping that is gone, yield to others. */
+	/* Later errors replace ENOENT and EPERM, as of an unmapped file. */
 	if (o->way == 0 || o->first == -ENOENT || o->first == -EPERM) {
 		o->first = err;
 		o->damaged = damaged;

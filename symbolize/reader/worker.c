@@ -63,7 +63,7 @@ struct worker {
 static void worker_run(struct worker *w);
 static void worker_on_timer(uv_timer_t *timer);
 
-/* --- time --- */
+/* --- time, priority ------------------------------------------------------- */
 
 /* Keeps the loop alive while there is a job. */
 static void set_refs(struct worker *w)
@@ -96,7 +96,7 @@ static void deadline_set(struct worker *w, uint64_t spent_ms)
 	w->asked_at = uv_now(w->opts.loop);
 }
 
-/* How much of it is gone; time in which we were stopped is a tick at most. */
+/* The elapsed part of it; while profd was stopped, a tick at most. */
 static uint64_t deadline_spent(const struct worker *w)
 {
 	return MIN(uv_now(w->opts.loop) - w->asked_at,
@@ -171,13 +171,10 @@ static void job_ended(struct worker *w, int err, bool again)
 
 uint64_t worker_backoff_ms(unsigned int fails)
 {
-	unsigned int shift = fails - WORKER_PATIENCE - 1;
-
 	if (fails <= WORKER_PATIENCE)
 		return 0;
-	if (shift > 10)
-		return WORKER_BACKOFF_MAX_MS;
-	return MIN(WORKER_BACKOFF_MS << shift, WORKER_BACKOFF_MAX_MS);
+	return MIN(WORKER_BACKOFF_MS << MIN(fails - WORKER_PATIENCE - 1, 10U),
+		   WORKER_BACKOFF_MAX_MS);
 }
 
 static bool worker_broken(const struct worker *w)
@@ -470,7 +467,7 @@ static void worker_on_readable(void *arg)
 		worker_run(w);
 }
 
-/* --- time ----------------------------------------------------------------- */
+/* --- deadlines ------------------------------------------------------------ */
 
 /*
  * The deadline is exceeded. If the process used the CPU, this is attributed to
