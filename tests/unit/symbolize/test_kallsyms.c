@@ -76,7 +76,7 @@ static void modules_and_programs_are_told_apart(void **state)
 
 	assert_string_equal(at(k, 0xffffffffc0000001),
 			    "m_one mod_a ffffffffc0000000 100");
-	/* The last of a module is not as long as the way to the next. */
+	/* The last of a module does not extend to the next symbol. */
 	assert_string_equal(at(k, 0xffffffffc000ffff),
 			    "m_two mod_a ffffffffc0000100 10000");
 	assert_string_equal(at(k, 0xffffffffc0010100), "-");
@@ -106,7 +106,7 @@ static void of_aliases_the_rules_choose(void **state)
 	kallsyms_free(k);
 }
 
-/* Prefixes are packed without a name, across blocks, also in odd company. */
+/* Prefixes are packed without a name, also across blocks. */
 static void padding_has_the_name_of_what_it_pads(void **state)
 {
 	struct strbuf text = { 0 };

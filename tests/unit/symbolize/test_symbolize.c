@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The symbolizer's files: what they are, and how they are found when processes
- * die, replace them and lie about them.
+ * The symbolizer's files: their identity, and how they are found when processes
+ * exit, replace them or forge them.
  */
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -259,7 +259,7 @@ static void what_is_no_plain_file_is_not_opened(void **state)
 	fixture_fini(&fx);
 }
 
-/* A privilege the rest does without. */
+/* The only test here that needs a privilege. */
 static bool map_files_work(const struct child *c)
 {
 	char path[128];
@@ -323,7 +323,7 @@ static void another_file_in_its_place_is_refused(void **state)
 	req.build_id = old.build_id;
 	req.build_id_len = old.build_id_len;
 	assert_int_equal(open_wait(&fx, &req), -ESTALE);
-	req.build_id_len = 8; /* not even the beginning of one */
+	req.build_id_len = 8; /* shorter than any */
 	assert_int_equal(open_wait(&fx, &req), -ESTALE);
 	req.build_id_len = 0;
 	req.dev = old.dev;
@@ -343,7 +343,7 @@ static void another_file_in_its_place_is_refused(void **state)
 	child_end(&c);
 }
 
-/* Also while it is looked for under another name, once it has its mark. */
+/* Also by its path without the mark of a deleted file. */
 static void a_reinstalled_file_is_known_by_its_build_id(void **state)
 {
 	struct symbolizer_open_req req = { 0 };
@@ -362,7 +362,7 @@ static void a_reinstalled_file_is_known_by_its_build_id(void **state)
 	req.build_id_len = id.build_id_len;
 	assert_int_equal(open_wait(&fx, &req), 0);
 	expect_name(&fx, at, "same");
-	req.build_id_len = 0; /* a guess that nothing proves */
+	req.build_id_len = 0; /* nothing proves the guess */
 	assert_int_equal(open_wait(&fx, &req), -ENOENT);
 	fixture_fini(&fx);
 }
@@ -400,7 +400,7 @@ static void damage_is_counted_and_does_no_harm(void **state)
 	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), 0);
 	assert_int_equal(stats(&fx).broken, 2); /* once a file */
 
-	/* What is seen at its opening is not counted again with its names. */
+	/* Damage that was counted at its opening is not counted again. */
 	sh("cp broken.so sections && printf '\\001' | "
 	   "dd of=sections bs=1 seek=58 conv=notrunc 2>/dev/null");
 	assert_int_equal(open_path(&fx, in_dir("sections")), 0);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of the symbolizer share: one symbolizer on a loop of its own
- * with its last answers, libraries made by cc, and a file system that can be
- * made to lie. Included once by each of them.
+ * Shared by the tests of the symbolizer: a symbolizer with a loop and its last
+ * answers, libraries made by cc, and a fake file system. Included once by each.
  */
 #ifndef TESTS_UNIT_TEST_SYMBOLIZE_H
 #define TESTS_UNIT_TEST_SYMBOLIZE_H
@@ -32,10 +31,9 @@
 static char dir[] = "/tmp/test_symbolize.XXXXXX";
 
 /*
- * In place of libc's, which an opener asks about the file system of what it
- * found: a file system that answers late, or says to be another. The openers are
- * children of the test that run this program again, so it is in a file that all
- * of them map.
+ * Replaces libc's fstatfs(), which openers call: a file system that answers
+ * late, or has another type. The openers are child processes that execute this
+ * program, so its state is in a file that all of them map.
  */
 static struct fake_fs {
 	atomic_int sleep_ms, maps_sleep_ms;
@@ -118,8 +116,8 @@ struct fixture {
 };
 
 /*
- * The test program is the worker, as profd is its own: main() begins with this.
- * By its real path, for valgrind is another program to the kernel.
+ * The test program is also the worker, as profd is: main() calls this first. By
+ * its real path, since under valgrind /proc/self/exe is another program.
  */
 static char self[PATH_MAX];
 
@@ -320,7 +318,7 @@ static inline void expect_name(struct fixture *fx, uint64_t offset,
 	assert_string_equal(fx->text[0][0], want);
 }
 
-/* As the kernel reported it for a mapping of 'name'. */
+/* A request as for a mapping of 'name'. */
 static inline struct symbolizer_open_req req_for(const char *name)
 {
 	struct symbolizer_open_req req = { .pid = getpid(),

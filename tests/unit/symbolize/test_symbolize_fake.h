@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker that lies: right in everything, but when it is asked about a file
- * with EVIL in it, it does one of these. It is not in a sandbox, so that it can.
+ * A worker that misbehaves in one of these ways when it gets a file that
+ * contains EVIL; otherwise it is correct. It is not in a sandbox, which would
+ * prevent that.
  */
 #ifndef TESTS_UNIT_TEST_SYMBOLIZE_FAKE_H
 #define TESTS_UNIT_TEST_SYMBOLIZE_FAKE_H
@@ -35,7 +36,7 @@ static void fake_send(struct fake *f, void *msg, size_t len, int fd)
 	worker_send(0, msg, f->q->head.type, len, f->q->head.job, fd);
 }
 
-/* A name for each address that was asked for, around it. */
+/* A name for each address of the question. */
 static void fake_names(struct fake *f, const char *name)
 {
 	const struct symbolizer_function fn = { name, name, "", 0, 0 };
@@ -195,7 +196,7 @@ static void lie_an_fd(struct fake *f)
 	fake_send(f, &f->out, f->len, 1);
 }
 
-/* The second comes when nobody asked. */
+/* The second one comes without a question. */
 static void lie_twice(struct fake *f)
 {
 	lie_other_job(f);
@@ -221,7 +222,7 @@ static void lie_ask_for_ever(struct fake *f)
 	}
 }
 
-/* Fewer than it may. */
+/* Fewer questions than the limit. */
 static void lie_ask_and_exit(struct fake *f)
 {
 	struct worker_ask a = { .name_len = 1, .name = "x" };
@@ -351,7 +352,7 @@ static void lie_pad(struct fake *f)
 	fake_reply(f);
 }
 
-/* Functions that are right each, but together too long. */
+/* Each function is valid, but together they are too long. */
 static void lie_functions_long(struct fake *f)
 {
 	uint8_t *p = (uint8_t *)fake_function(f);
@@ -490,7 +491,7 @@ static void lie_plain_file(struct fake *f)
 	fake_table(f, open("/proc/self/exe", O_RDONLY), FAKE_TABLE);
 }
 
-/* The truth, late. */
+/* A valid answer, late. */
 static void lie_slow(struct fake *f)
 {
 	fake_spin(300);
@@ -502,7 +503,7 @@ static void lie_slow(struct fake *f)
 	fake_send(f, &f->rows, sizeof(f->rows), -1);
 }
 
-/* Each question is answered in time, and wholly. */
+/* Each question is answered completely and in time. */
 static void lie_crowd(struct fake *f)
 {
 	const struct symbolizer_function fn = { "x", "x", "", 0, 0 };
@@ -524,7 +525,7 @@ static void lie_crowd(struct fake *f)
 	}
 }
 
-/* Three functions, inlined into each other, of each address. No lie. */
+/* A valid answer: three functions, inlined into each other. */
 static void lie_inlined(struct fake *f)
 {
 	static const struct symbolizer_function functions[] = {
@@ -546,7 +547,7 @@ static void lie_inlined(struct fake *f)
 	fake_reply(f);
 }
 
-/* A program that is the fake with this lie, whatever it is called with. */
+/* A program that executes the fake, with any arguments. */
 static const char *fake_program(const char *lie)
 {
 	const char *path = in_dir("fake");
@@ -569,7 +570,7 @@ enum fake_count {
 	FAKE_SLOW, /* no lie */
 };
 
-/* What, and what it is counted as. KILLED: by us, which may be anybody. */
+/* The lie, and how it is counted. KILLED: profd cannot tell by what. */
 #define FAKE_ENDS(X)            \
 	X(crash, FAILED)        \
 	X(exit, FAILED)         \
@@ -710,7 +711,7 @@ static int fake_main(const char *name)
 			break;
 	if (i == ARRAY_SIZE(fake_lies))
 		return 3;
-	/* It hangs on purpose: not beyond the test. */
+	/* It may hang, but not longer than the test. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	worker_send(0, &h.head, WORKER_HELLO, sizeof(h), 0, -1);
 	while (!worker_recv(0, &fake_in)) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The symbolizer's jobs: deadlines, ends, closes, the ceiling on indexes; and
- * the two files that are always there, the kernel and the vDSO.
+ * The symbolizer's jobs: deadlines, cancellation, the limit of indexes; and the
+ * two files that always exist, the kernel and the vDSO.
  */
 #include <fcntl.h>
 #include <time.h>
 
 #include "tests/unit/symbolize/test_symbolize.h"
 
-/* In place of libc's: boot time can be put forward. */
+/* Replaces libc's: boot time can be advanced. */
 static atomic_int boottime_ahead_s;
 
 int clock_gettime(clockid_t id, struct timespec *ts)
@@ -45,18 +45,18 @@ static void a_slow_opening_ends_at_its_deadline(void **state)
 
 	fixture_init(&fx, &opts);
 	statfs_sleep_ms = 300;
-	/* Four are waited for; the one behind those that hang is not tried. */
+	/* Four hang; the one queued after these is refused. */
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(symbolizer_open(fx.s, &req, on_opened, &o), 0);
 	wait_for(&fx, &fx.opened, 5);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(o.errs[i], -ETIMEDOUT);
 	assert_int_equal(o.errs[4], -EBUSY);
-	/* Names are given meanwhile. */
+	/* Names are resolved meanwhile. */
 	assert_int_equal(resolve_wait(&fx, symbolizer_vdso(fx.s), &at, 1), 0);
 	assert_int_equal(stats(&fx).open_timeouts, 4);
 	assert_int_equal(stats(&fx).opened, 0);
-	/* What comes late is nobody's. */
+	/* A late answer is dropped. */
 	uv_run(&fx.loop, UV_RUN_DEFAULT);
 	assert_int_equal(fx.opened, 5);
 	statfs_sleep_ms = 0;
@@ -67,7 +67,10 @@ static void a_slow_opening_ends_at_its_deadline(void **state)
 	fixture_fini(&fx);
 }
 
-/* Time in which the loop was blocked is a tick of four, not all of the deadline. */
+/*
+ * Time in which the loop was blocked is a tick of four, not all of the
+ * deadline.
+ */
 static void a_blocked_loop_is_no_deadline(void **state)
 {
 	struct symbolizer_opts opts = { .open_deadline_ms = 1000 };
@@ -137,7 +140,7 @@ static void closing_ends_a_file_s_requests(void **state)
 	assert_int_equal(fx.resolved, 3);
 	assert_int_equal(fx.resolve_err, -ECANCELED);
 	wait_for(&fx, &fx.resolved, 4);
-	assert_int_equal(fx.resolve_err, 0); /* another's goes on */
+	assert_int_equal(fx.resolve_err, 0); /* another request continues */
 	assert_int_equal(open_path(&fx, in_dir("close.so")), 0);
 	fx.close_inside = true;
 	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), 0);
@@ -217,7 +220,7 @@ static void kernel_addresses_have_names_and_modules(void **state)
 	assert_int_equal(fx.syms[1].size, 0x100);
 	assert_string_equal(fx.text[2][0], "");
 	assert_string_equal(fx.text[3][0], "");
-	/* Not again so soon, whatever is not found. */
+	/* It is not re-read so soon. */
 	write_kallsyms("ffffffff81000000 T other\n");
 	assert_int_equal(resolve_wait(&fx, symbolizer_kernel(fx.s), at, 4), 0);
 	assert_string_equal(fx.text[1][0], "do_thing");
@@ -244,11 +247,11 @@ static void modules_that_come_later_are_found(void **state)
 	boottime_ahead_s = 9;
 	expect_name(&fx, mod, "");
 	boottime_ahead_s = 11;
-	expect_name(&fx, gap, ""); /* no module lies there */
+	expect_name(&fx, gap, ""); /* no module is there */
 	assert_int_equal(stats(&fx).index_built, 1);
 	expect_name(&fx, mod, "bpf_prog_1");
 	assert_string_equal(fx.module[0], "bpf");
-	/* What is at hand stays if there is nothing to read. */
+	/* The old symbols stay if nothing can be read. */
 	assert_int_equal(unlink(in_dir("kallsyms")), 0);
 	boottime_ahead_s = 30;
 	expect_name(&fx, mod + (1 << 20), "");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A worker that lies, crashes and hangs: what profd makes of it. Each lie is
- * told about one file while others are asked for as well.
+ * How profd handles a worker that sends invalid messages, crashes or hangs on
+ * one file, while there are requests for others.
  */
 #include "symbolize/reader/quarantine.h"
 #include "tests/unit/symbolize/test_symbolize_fake.h"
 
-/* Requests of one load: three files, the middle one evil. */
+/* The requests: for three files, of which the middle one is evil. */
 struct load {
 	struct fixture fx;
 	struct symbolizer_file *files[3];
@@ -68,7 +68,7 @@ static uint64_t counted(const struct load *l, enum fake_count what)
 static void load_open(struct load *l, const struct fake_lie *lie)
 {
 	static const char *const names[] = { "a.so", "evil.so", "b.so" };
-	/* Long enough for a busy machine, but where it is what is tested. */
+	/* Long enough for a busy machine, unless the deadline is tested. */
 	struct symbolizer_opts opts = {
 		.worker = fake_program(lie->name),
 		.worker_deadline_ms = lie->count == FAKE_HUNG ? 1000 : 60000,
@@ -123,9 +123,9 @@ static void one_lie(const struct fake_lie *lie)
 	}
 	assert_int_equal(l.errors[1], -EBADMSG);
 	assert_int_equal(l.named[1], 0);
-	/* Once, and never again; thrice, if it need not have been the file. */
+	/* After one failure; after three, if there may be another cause. */
 	fails = lie->count == FAKE_KILLED ? 3 : 1;
-	/* On a busy machine it has used too little CPU time to be blamed. */
+	/* On a busy machine it used too little CPU time to count fully. */
 	if (lie->count == FAKE_HUNG)
 		assert_in_range(counted(&l, lie->count), 1, 3);
 	else
@@ -171,7 +171,7 @@ static void lies_in_tables_are_told_for_tables(void **state)
 	}
 }
 
-/* What one job asked for is not counted for the next one. */
+/* The number of files that a job asked for starts at 0 with each job. */
 static void each_job_has_its_own_questions(void **state)
 {
 	struct symbolizer_opts opts = { .worker = fake_program("ask_and_exit"),
@@ -359,8 +359,8 @@ static void each_lie_costs_its_own_file_only(void **state)
 }
 
 /*
- * A request is asked in several questions: its deadline is one for all of them,
- * or a file with many addresses keeps a worker for as long as it likes.
+ * A request may take several questions. They share one deadline; otherwise a
+ * file with many addresses could occupy a worker for ever.
  */
 static void questions_of_a_request_share_its_deadline(void **state)
 {

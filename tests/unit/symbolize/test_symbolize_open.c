@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Opening files of strangers: what they put in a path's place is not opened, and
- * file systems that do not answer are waited for by nobody.
+ * Opening files of other processes: what replaced a file is not opened, and
+ * file systems that do not answer do not block anything else.
  */
 #include <linux/fs.h>
 #include <sched.h>
@@ -46,7 +46,9 @@ static uint64_t mount_of(const char *path)
 	return st.stx_mnt_id;
 }
 
-/* On another mount than the root, as a /tmp may be, no link is followed at all. */
+/*
+ * On another mount than the root, as a /tmp may be, no link is followed at all.
+ */
 static void what_took_its_place_is_not_opened(void **state)
 {
 	static const struct {
@@ -100,7 +102,7 @@ static void what_is_no_file_system_for_files_is_refused(void **state)
 	fixture_fini(&fx);
 }
 
-/* That it cannot be read is said of the very file only: it is believed for long. */
+/* Only the very file has this error, since it is remembered for long. */
 static void another_file_is_not_refused_in_its_name(void **state)
 {
 	static const long types[] = { FUSE_MAGIC, ECRYPTFS_MAGIC,
@@ -124,7 +126,7 @@ static void another_file_is_not_refused_in_its_name(void **state)
 	fixture_fini(&fx);
 }
 
-/* A file that was deleted has left its number to the next one. */
+/* The inode number of a deleted file is reused. */
 static void another_generation_is_refused(void **state)
 {
 	struct symbolizer_open_req req;
@@ -147,7 +149,7 @@ static void another_generation_is_refused(void **state)
 	fixture_fini(&fx);
 }
 
-/* FUSE reports any number, also none: then nothing can be compared. */
+/* FUSE reports any inode number, also 0: then nothing can be compared. */
 static void without_a_number_no_path_of_others_is_opened(void **state)
 {
 	struct symbolizer_open_req req;
@@ -164,7 +166,7 @@ static void without_a_number_no_path_of_others_is_opened(void **state)
 	fixture_fini(&fx);
 }
 
-/* Of a process in a chroot /proc says paths that are not below its root. */
+/* For a process in a chroot, /proc has paths that are not below its root. */
 static void a_path_of_a_chroot_is_found(void **state)
 {
 	struct symbolizer_open_req req;
@@ -207,7 +209,7 @@ static void a_path_of_a_chroot_is_found(void **state)
 	close(fd[0]);
 }
 
-/* A device's number without a device is any file system's in its time. */
+/* An anonymous device number is reused for other file systems. */
 static void what_is_known_is_known_of_one_mount(void **state)
 {
 	struct symbolizer_known k = { 0 };
@@ -310,7 +312,7 @@ static void on_turn(uv_timer_t *timer)
 	uv_close((uv_handle_t *)timer, NULL);
 }
 
-/* The loop runs for so long, whoever it waits for. */
+/* Runs the loop for this time. */
 static void turn(struct fixture *fx, uint64_t ms)
 {
 	uv_timer_t timer;
@@ -347,7 +349,7 @@ static void hung_openings_are_bounded_and_named(void **state)
 	assert_true(opener_mount_of(req.dev, 0, where, sizeof(where)));
 	assert_string_equal(symbolizer_hung(fx.s, 0, &n), where);
 	assert_null(symbolizer_hung(fx.s, 1, &n));
-	/* Others go on. */
+	/* Others are not affected. */
 	statfs_sleep_ms = 0;
 	other = req;
 	other.uid = 8;
@@ -355,14 +357,14 @@ static void hung_openings_are_bounded_and_named(void **state)
 	other.dev = 0;
 	other.ino = 0;
 	assert_int_equal(open_wait(&fx, &other), 0);
-	/* The end waits for none of them. */
+	/* symbolizer_free() waits for none of them. */
 	fixture_fini(&fx);
 	assert_true(clock_boottime_ns() - began < 20 * CLOCK_NSEC_PER_SEC);
 }
 
 /*
- * A process that locks its own mappings hangs whoever looks there. It is not the
- * mount of its file that hangs, be that the root.
+ * A process that locks its own mappings makes openers hang. This must not count
+ * against the mount of its file, which may be the root.
  */
 static void a_process_closes_no_mount(void **state)
 {
@@ -447,7 +449,7 @@ static void on_queued(void *arg, int err, struct symbolizer_file *file)
 	fx->opened++;
 }
 
-/* A deadline counts while an opener works at it, not behind others. */
+/* A deadline begins when an opener has the request, not in the queue. */
 static void a_queue_is_no_reason(void **state)
 {
 	struct symbolizer_opts opts = { .open_deadline_ms = 1000 };
@@ -504,7 +506,7 @@ static void one_that_was_killed_is_replaced(void **state)
 	fixture_fini(&fx);
 }
 
-/* A file that is opened again, unchanged, need not be read for that. */
+/* An unchanged file that is opened again is not read again. */
 static void what_is_known_is_not_read_again(void **state)
 {
 	struct symbolizer_ident id;
@@ -560,8 +562,8 @@ static void the_middle_counts(void **state)
 }
 
 /*
- * Who owns a copy of another's program can write to it after it was hashed: what
- * is read of it then is not for the other's.
+ * The owner of a copy of a program can write to it after it was hashed: what is
+ * read from it then must not be used for the original.
  */
 static void the_owner_counts(void **state)
 {
@@ -591,7 +593,7 @@ static void the_owner_counts(void **state)
 	fixture_fini(&fx);
 }
 
-/* Of a large file, what tables are made of; debug information is not. */
+/* Of a large file, what tables are made from; not debug information. */
 static void large_files_are_hashed_by_sections(void **state)
 {
 	struct symbolizer_ident id;
@@ -614,7 +616,7 @@ static void large_files_are_hashed_by_sections(void **state)
 	assert_int_equal(open_path(&fx, in_dir("big3")), 0);
 	assert_memory_not_equal(symbolizer_ident(fx.file)->content, id.content,
 				sizeof(id.content));
-	/* Without sections nothing says what counts: like no other file. */
+	/* Without sections it is not hashed, so the hash is unique. */
 	sh("head -c 4096 big1 > huge1 && printf '\\0\\0' | "
 	   "dd of=huge1 bs=1 seek=60 conv=notrunc 2>/dev/null && "
 	   "truncate -s 6000000 huge1 && cp huge1 huge2");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Files of overlays and of btrfs, which number inodes by themselves and which users
- * mount or make: only what the kernel reports of a mapping tells whose they are.
+ * Files on overlayfs and btrfs, which number inodes by themselves and which
+ * users can mount or create: only the kernel's report of a mapping identifies a
+ * file.
  */
 #include <sched.h>
 #include <signal.h>
@@ -81,8 +82,8 @@ static int by_path(struct fixture *fx, struct symbolizer_open_req req)
 }
 
 /*
- * Of a file on an overlay only what the kernel says of its mapping counts: any
- * user mounts overlays, and files beneath have the numbers that he likes.
+ * For a file on an overlay only the kernel's report of its mapping counts: any
+ * user can mount overlays, above files with chosen inode numbers.
  */
 static void a_file_of_an_overlay_is_opened(void **state)
 {
@@ -125,7 +126,7 @@ static void a_file_of_an_overlay_is_opened(void **state)
 	sh("umount -l over"); /* a worker may be ending still */
 }
 
-/* Then stat(2) says a device that no mapping has. */
+/* Then stat(2) reports a device that no mapping has. */
 static void layers_may_be_on_several_file_systems(void **state)
 {
 	struct symbolizer_open_req req = { 0 };
@@ -220,8 +221,8 @@ static int open_there(struct fixture *fx, pid_t pid, const char *path)
 }
 
 /*
- * An overlay that a user mounted in a user namespace has FUSE beneath as soon as
- * he likes; one of a container is the container engine's.
+ * An overlay that a user mounted in a user namespace may have FUSE beneath;
+ * that of a container was mounted by the container engine.
  */
 static void overlays_of_users_are_refused(void **state)
 {
@@ -330,7 +331,7 @@ static void a_file_of_btrfs_is_opened(void **state)
 	fixture_fini(&fx);
 }
 
-/* A subvolume is any user's, and its inode numbers begin anew. */
+/* Any user can create a subvolume, which has inode numbers of its own. */
 static void subvolumes_are_told_apart(void **state)
 {
 	struct symbolizer_open_req req = { 0 }, mine = { 0 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The sandbox, from inside: what of everything a process can do is left. */
+/* The sandbox, from inside: what a process can still do. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/capability.h>
@@ -165,7 +165,7 @@ static void eat_memory(void)
 	}
 }
 
-/* AddressSanitizer has memory of its own, and calls for it: not with that. */
+/* Not with AddressSanitizer, which allocates memory in other ways. */
 __attribute__((unused)) static void memory_in_the_sandbox_ends(void **state)
 {
 	assert_int_equal(end_of(eat_memory), 7);
@@ -216,7 +216,7 @@ static void stay_root(int sock)
 	_exit(0);
 }
 
-/* Where it cannot change its user id, and would keep what it has by that. */
+/* When it cannot change its user id, and so keeps its capabilities. */
 static void it_gives_up_capabilities_by_itself(void **state)
 {
 	int pair[2], st;

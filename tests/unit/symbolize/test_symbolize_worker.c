@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The process that reads files: what it is and gives, and that nothing is lost
- * when it is killed, stopped, or not to be had.
+ * The worker process: its privileges and answers, and that no request is lost
+ * when it is killed, stopped, or cannot be started.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ static pid_t worker_pid(struct fixture *fx)
 	return pid;
 }
 
-/* A library that is open, and what its function is called. */
+/* An open library, and the name of its function. */
 struct lib {
 	struct symbolizer_file *file;
 	uint64_t at;
@@ -96,7 +96,7 @@ static void it_has_one_socket_and_no_privilege(void **state)
 	assert_int_equal(kill(pid, 0), -1);
 }
 
-/* Without a signal from anywhere: we are killed, it goes. */
+/* When profd is killed, the worker exits without a signal of profd's. */
 static void it_dies_with_profd(void **state)
 {
 	int out[2];
@@ -155,7 +155,7 @@ static void on_many(void *arg, int err, const struct symbolizer_symbol *syms,
 	}
 }
 
-/* More names than go into one message, more addresses than into one question. */
+/* More names than fit in a message, more addresses than in a question. */
 static void large_answers_come_in_pieces(void **state)
 {
 	static uint64_t at[MANY];
@@ -188,8 +188,8 @@ static void large_answers_come_in_pieces(void **state)
 }
 
 /*
- * A C++ or Rust name that takes for ever to demangle is given as it is, and so are
- * all of a file with many; what others ask for goes on.
+ * A C++ or Rust name that takes too long to demangle stays mangled, and so do
+ * all of a file with many of them; requests for other files are not affected.
  */
 static void a_slow_name_stays_mangled(void **state)
 {
@@ -248,7 +248,7 @@ static void on_rows(void *arg, int err, struct symbolizer_rows *rows)
 	g->rows = rows;
 }
 
-/* Byte for byte what it would be here; small by value, large in a memfd. */
+/* The same bytes as in this process; in the message, or in a memfd. */
 static void a_table_is_the_one_that_was_made(void **state)
 {
 	char small[300];
@@ -335,7 +335,7 @@ static void debug_files_are_found_beneath_their_directories(void **state)
 	   dir);
 	expect_file(debug_file(dirs, NULL, "ABC", NULL, &nth), "id");
 	assert_int_equal(debug_file(dirs, NULL, "ABC", NULL, &nth), -ENOENT);
-	/* All that it may be, one after the other. */
+	/* All places, one by one. */
 	nth = 0;
 	expect_file(debug_file(dirs, "/usr/bin/x", "", "prog", &nth), "beside");
 	expect_file(debug_file(dirs, "/usr/bin/x", "", "prog", &nth), "plain");
@@ -345,7 +345,7 @@ static void debug_files_are_found_beneath_their_directories(void **state)
 			 -ENOENT);
 	nth = 0;
 	expect_file(debug_file(dirs, NULL, "", "inside", &nth), "plain");
-	/* The way of a watched process leads out of none of them. */
+	/* The path of a watched process cannot lead out of them. */
 	for (size_t i = 0; i < 4; i++) {
 		static const char *const names[] = { "link", "absolute", "fifo",
 						     "secret" };
@@ -356,7 +356,7 @@ static void debug_files_are_found_beneath_their_directories(void **state)
 	}
 }
 
-/* Stripped to its segments: rows come from the debug file, through us. */
+/* Stripped to its segments: rows come from the debug file. */
 static void the_worker_gets_debug_files(void **state)
 {
 	char debug[300];
@@ -380,7 +380,7 @@ static void the_worker_gets_debug_files(void **state)
 	symbolizer_rows_info(g.rows, &info);
 	assert_true(info.rows >= 2);
 	symbolizer_rows_free(g.rows);
-	/* One with another checksum is not it. */
+	/* One with another checksum is not used. */
 	sh("printf x >> dbg/d.debug");
 	symbolizer_rows(fx.s, fx.file, on_rows, &g);
 	wait_for(&fx, &g.n, 2);
@@ -410,7 +410,7 @@ static void on_storm(void *arg, int err, const struct symbolizer_symbol *syms,
 		st->wrong++;
 }
 
-/* Whenever it is killed, each question has its answer. */
+/* Whenever it is killed, each request is answered. */
 static void killed_it_loses_nothing(void **state)
 {
 	struct storm st = { 0 };
@@ -424,7 +424,7 @@ static void killed_it_loses_nothing(void **state)
 			symbolizer_resolve(st.fx.s, st.libs[i % LIBS].file,
 					   &st.libs[i % LIBS].at, 1, on_storm,
 					   &st);
-		/* Now and then before it was asked, while it starts, after. */
+		/* Before the question, while it starts, and after. */
 		for (int i = 0; i < kills % 5; i++)
 			uv_run(&st.fx.loop, UV_RUN_NOWAIT);
 		if (worker_pid(&st.fx) &&
@@ -457,7 +457,7 @@ static void idle_it_may_be_killed_as_well(void **state)
 	fixture_fini(&fx);
 }
 
-/* Stopped by whomever, it is replaced, and its file is as good as any. */
+/* A stopped worker is replaced; that does not count against its file. */
 static void stopped_it_is_replaced(void **state)
 {
 	struct symbolizer_opts opts = { .worker_deadline_ms = 1000,
@@ -484,7 +484,7 @@ static void stopped_it_is_replaced(void **state)
 
 static int poll_fails;
 
-/* In place of libuv's: fails so many times. */
+/* Replaces libuv's: fails this many times. */
 int uv_poll_init(uv_loop_t *loop, uv_poll_t *handle, int fd)
 {
 	int (*real)(uv_loop_t *, uv_poll_t *, int);
@@ -534,14 +534,14 @@ static void without_a_worker_requests_fail_soon(void **state)
 		assert_int_equal(stats(&fx).put_aside, 0);
 		symbolizer_worker_status(fx.s, text, sizeof(text));
 		assert_int_equal(strncmp(text, "none: ", 6), 0);
-		/* What is nobody's is read all the same. */
+		/* The kernel and the vDSO are still read. */
 		assert_int_equal(
 			resolve_wait(&fx, symbolizer_vdso(fx.s), NULL, 0), 0);
 		fixture_fini(&fx);
 	}
 }
 
-/* What was missing comes, and all is well. */
+/* Once the program exists, everything works. */
 static void it_is_tried_again(void **state)
 {
 	struct symbolizer_opts opts = { .worker = in_dir("script"),
@@ -566,7 +566,7 @@ static void it_is_tried_again(void **state)
 	fixture_fini(&fx);
 }
 
-/* The deadline is for paths; what hangs in the worker has its own. */
+/* That deadline is for paths; the worker has its own. */
 static void a_late_worker_makes_no_path_slow(void **state)
 {
 	struct symbolizer_opts opts = { .worker = in_dir("late"),
@@ -617,7 +617,7 @@ static void worn_out_it_is_replaced(void **state)
 	fixture_fini(&fx);
 }
 
-/* AddressSanitizer has memory of its own, and calls for it: not with that. */
+/* Not with AddressSanitizer, which allocates memory in other ways. */
 __attribute__((unused)) static void
 a_file_that_takes_too_much_memory_is_put_aside(void **state)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Several processes that read files: who gets one, while others ask for what is
- * slow, or hostile, or much.
+ * Several worker processes: how they are shared, while other users request
+ * slow, hostile or many files.
  */
 #include <sys/resource.h>
 
@@ -102,7 +102,7 @@ static void one_user_does_not_hold_up_another(void **state)
 	load_fini(&l);
 }
 
-/* As it may have been the same user, so may its other files go on. */
+/* The same for two files, perhaps of one user. */
 static void one_file_does_not_hold_up_another(void **state)
 {
 	const uint64_t at = 0x1000;
@@ -159,7 +159,7 @@ static void tables_come_before_names(void **state)
 	wait_for(&l.fx, &l.done, 2 * SLOW_FILES);
 	for (int i = 0; i < SLOW_FILES; i++)
 		rows += l.order[i] == WORKER_ROWS;
-	/* One in four is for names all the same. */
+	/* One in four is still for names. */
 	assert_in_range(rows, SLOW_FILES / 2 + 1, SLOW_FILES - 1);
 	load_fini(&l);
 }
@@ -177,7 +177,7 @@ static void on_rows_of(void *arg, int err, struct symbolizer_rows *rows)
 	h->l->order[h->l->done++] = h->i;
 }
 
-/* Samples wait for two of them: these go first, in the order of the waiting. */
+/* Samples wait for two of them: these are first, in that order. */
 static void what_samples_wait_for_comes_first(void **state)
 {
 	struct hurry each[SLOW_FILES];
@@ -239,7 +239,7 @@ static void priority_has_a_budget(void **state)
 	assert_int_equal(worker_pace_hurry(&all, &root, now), 100 * MS);
 	worker_pace_charge(&all, &root, 100 * MS, true, now);
 	assert_int_equal(worker_pace_hurry(&all, &root, now), 0);
-	/* It comes back by a part of the time, however often one looks. */
+	/* It recovers with time, however often it is read. */
 	for (int i = 0; i < 10000; i++, now += MS / 10)
 		worker_pace_charge(&all, &root, 0, true, now);
 	assert_in_range(worker_pace_hurry(&all, &library, now), 99 * MS,
@@ -275,7 +275,7 @@ struct watch {
 	uint64_t last, hurried_ms;
 };
 
-/* Adds up how long processes are before other programs. */
+/* Adds up how long processes have high priority. */
 static void on_watch(uv_timer_t *timer)
 {
 	struct watch *w = timer->data;
@@ -324,7 +324,7 @@ static void one_user_does_not_run_before_all(void **state)
 	/* Each takes 300 ms. */
 	assert_in_range(w.hurried_ms, 1, (uint64_t)n * 300 / 2);
 	before = stats(&l.fx).worker_unhurried;
-	/* The budget of another user is whole. */
+	/* Another user still has a full budget. */
 	symbolizer_rows(l.fx.s, f, on_no_rows, &l);
 	wait_for(&l.fx, &l.slow_answers, n + 1);
 	assert_int_equal(stats(&l.fx).worker_unhurried, before);
@@ -345,7 +345,7 @@ static void on_crash(void *arg, int err, const struct symbolizer_symbol *syms,
 	l->slow_answers++;
 }
 
-/* One user's files end the process again and again; another's are read. */
+/* One user's files crash the worker repeatedly; another's are read. */
 static void failures_of_one_user_do_not_hold_up_another(void **state)
 {
 	struct symbolizer_file *evil[CRASHES], *f;
@@ -371,7 +371,7 @@ static void failures_of_one_user_do_not_hold_up_another(void **state)
 	assert_true(stats(&l.fx).worker_refused > 0);
 	before = stats(&l.fx).put_aside;
 	assert_in_range(before, 8, 10); /* one at a time is at work, or two */
-	/* The other has another turn, too. */
+	/* The other user has another turn, too. */
 	for (int i = 0; i < 100 && stats(&l.fx).put_aside == before; i++) {
 		l.slow_answers = 0;
 		symbolizer_resolve(l.fx.s, evil[CRASHES - 1], &at, 1, on_crash,
@@ -386,7 +386,7 @@ static void failures_of_one_user_do_not_hold_up_another(void **state)
 	load_fini(&l);
 }
 
-/* What it failed on may go better with another version of us, or more memory. */
+/* A quarantined file is tried again after a time. */
 static void a_file_put_aside_is_tried_again(void **state)
 {
 	struct symbolizer_opts opts = { .worker = fake_program("crash"),
@@ -440,10 +440,11 @@ static void on_end_open(void *arg, int err, struct symbolizer_file *file)
 }
 
 /*
- * One request in each state when the symbolizer is freed: openings waiting for an
- * opener and at one, waiting for a worker and at one; names and rows waiting for a
- * worker and at one; names of the kernel waiting for the pool and in it. Closing
- * the files ends theirs, the rest ends with the symbolizer; nothing leaks.
+ * One request in each state when the symbolizer is freed: openings waiting for
+ * an opener and at one, waiting for a worker and at one; names and rows waiting
+ * for a worker and at one; names of the kernel waiting for the pool and in it.
+ * Closing the files ends theirs, the rest ends with the symbolizer; nothing
+ * leaks.
  */
 static void the_end_answers_each_state_once(void **state)
 {
