@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cgroup: what a control group's path tells of who is in it. There is no
- * standard for these names but what container engines and systemd write:
+ * cgroup: parses the path of a control group. No standard defines these names; they
+ * are what container engines and systemd write:
  *
  *	docker      /docker/ID, docker-ID.scope
  *	containerd  cri-containerd-ID.scope, ...:cri-containerd:ID, nerdctl-ID.scope
@@ -11,9 +11,8 @@
  *	lxc         /lxc/NAME, /lxc.payload.NAME, /lxc.payload/NAME
  *	nspawn      systemd-nspawn@NAME.service, machine-NAME.scope
  *
- * ID is 64 hexadecimal digits. The innermost wins: a container in a container
- * is where its processes are. The path is the same in a hierarchy of version 1
- * and of version 2.
+ * ID is 64 hexadecimal digits. Of nested containers the innermost counts. The path
+ * is the same in a hierarchy of version 1 and of version 2.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -25,10 +24,10 @@
 #define CGROUP_UID_LEN 36 /* 8-4-4-4-12 */
 #define CGROUP_UID_BARE 32 /* of a static pod: a hash */
 
-/* What stands in front of an id, and whose it then is. */
+/* The prefix of an id shows its engine. */
 static const struct {
 	const char *prefix;
-	const char *engine; /* NULL: of the engine's own monitor */
+	const char *engine; /* NULL: the engine's own monitor */
 } cgroup_prefixes[] = {
 	{ "docker-", "docker" },
 	{ "cri-containerd-", "containerd" },
@@ -40,9 +39,9 @@ static const struct {
 	{ "libpod-", "podman" },
 };
 
-/* A name of its own choice behind a prefix or below a directory. */
+/* Arbitrary names, recognized by a prefix, or by their parent directory. */
 static const struct {
-	const char *parent; /* the whole component before, or NULL */
+	const char *parent; /* or NULL */
 	const char *prefix;
 	const char *suffix;
 	const char *engine;
@@ -88,10 +87,11 @@ static bool cgroup_is_hex(const char *s, size_t n)
 	return true;
 }
 
-/* A container id at the end of a component, and who is said to have made it. */
+/* A container id at the end of a component, and its engine. */
 static bool cgroup_id(struct pm_part c, struct pm_part before,
 		      struct pm_cgroup *out)
 {
+	const char *engine = cgroup_is(before, "docker") ? "docker" : NULL;
 	struct pm_part head;
 	size_t i;
 
@@ -103,16 +103,16 @@ static bool cgroup_id(struct pm_part c, struct pm_part before,
 	head = (struct pm_part){ c.s, c.len - CGROUP_ID_LEN };
 	if (head.len && !strchr("-:", head.s[head.len - 1]))
 		return false;
-	for (i = 0; i < ARRAY_SIZE(cgroup_prefixes); i++)
-		if (cgroup_is(head, cgroup_prefixes[i].prefix) ||
-		    cgroup_ends(head, cgroup_prefixes[i].prefix))
-			break;
-	if (i < ARRAY_SIZE(cgroup_prefixes) && !cgroup_prefixes[i].engine)
-		return false;
-	out->engine = i < ARRAY_SIZE(cgroup_prefixes)
-			      ? cgroup_prefixes[i].engine
-		      : cgroup_is(before, "docker") ? "docker"
-						    : NULL;
+	for (i = 0; i < ARRAY_SIZE(cgroup_prefixes); i++) {
+		if (!cgroup_is(head, cgroup_prefixes[i].prefix) &&
+		    !cgroup_ends(head, cgroup_prefixes[i].prefix))
+			continue;
+		engine = cgroup_prefixes[i].engine;
+		if (!engine)
+			return false;
+		break;
+	}
+	out->engine = engine;
 	out->container.s = c.s + head.len;
 	out->container.len = CGROUP_ID_LEN;
 	return true;
@@ -156,7 +156,7 @@ static bool cgroup_is_uid(const char *s)
 	return true;
 }
 
-/* "podUID", alone or behind the quality of service, with or without ".slice". */
+/* "podUID", alone or after the quality of service, with or without ".slice". */
 static void cgroup_pod(struct pm_part c, struct pm_cgroup *out)
 {
 	size_t want[] = { CGROUP_UID_LEN, CGROUP_UID_BARE };
@@ -188,7 +188,7 @@ static void cgroup_component(struct pm_part c, struct pm_part before,
 
 	if (!cgroup_id(c, before, out))
 		cgroup_name(c, before, out);
-	/* runc's form for systemd where it was not used: SLICE:PREFIX:ID */
+	/* SLICE:PREFIX:ID, runc's name for systemd, written without systemd */
 	cgroup_pod((struct pm_part){ c.s,
 				     colon ? (size_t)(colon - c.s) : c.len },
 		   out);

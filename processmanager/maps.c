@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * maps: /proc/PID/maps, of which only executable mappings are kept. A line is
+ * maps: reads the executable mappings of /proc/PID/maps. A line is
  *
  *   start-end perms offset major:minor inode      path
  *
- * in hex but for the inode; a newline in a path is written \012, nothing else
- * is escaped, and a deleted file's path ends in " (deleted)" (proc(5)). Paths
- * are chosen by the watched process. A line that is not like this is skipped.
+ * with all numbers but the inode in hex; a newline in a path is written \012, and
+ * nothing else is escaped; a deleted file's path ends in " (deleted)" (proc(5)). The
+ * watched process chooses the paths. Malformed lines are skipped.
  *
- * Paths go one after the other into a text that moves while it grows, so that
- * until the end a mapping holds the offset of its path.
+ * Paths are appended to a text that moves while it grows, so until the end a mapping
+ * has the offset of its path.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,12 +22,11 @@
 #include "base/base.h"
 #include "processmanager/processmanager.h"
 
-/* A kernel path with its escapes is a page at most. */
+/* A path of the kernel, escapes included, is at most a page. */
 #define MAPS_PATH_MAX 4096
 #define MAPS_READ_SIZE (64 * 1024)
-/* More text than this nobody gets us to keep. */
 #define MAPS_TEXT_MAX (64 * 1024 * 1024)
-/* As much as 65,530 mappings make with paths of 400 bytes. */
+/* 65,530 mappings with paths of 400 bytes. */
 #define MAPS_READ_MAX (32 * 1024 * 1024)
 
 struct maps_parser {
@@ -50,8 +49,8 @@ static int maps_digit(char c)
 	return -1;
 }
 
-/* A number of that base and the one character behind it. */
-static bool maps_number(struct maps_cursor *c, unsigned int base, char behind,
+/* A number and the character that follows it. */
+static bool maps_number(struct maps_cursor *c, unsigned int base, char after,
 			uint64_t *out)
 {
 	const char *start = c->p;
@@ -70,11 +69,11 @@ static bool maps_number(struct maps_cursor *c, unsigned int base, char behind,
 		return false;
 	*out = v;
 	if (c->p == c->end)
-		return behind == ' '; /* of the last number */
-	return *c->p++ == behind;
+		return after == ' '; /* of the last number */
+	return *c->p++ == after;
 }
 
-/* "rwxp ": *exec says what the third is. */
+/* "rwxp " */
 static bool maps_perms(struct maps_cursor *c, bool *exec)
 {
 	if (c->end - c->p < 5 || c->p[4] != ' ')
@@ -102,7 +101,7 @@ static bool maps_fields(struct maps_cursor *c, struct pm_map_event *ev,
 	return true;
 }
 
-/* Into 'path', which has room for it; its length. */
+/* Into 'path', which must have room for it. Returns its length. */
 static size_t maps_unescape(const struct maps_cursor *c, char *path)
 {
 	const char *p = c->p;
@@ -120,7 +119,7 @@ static size_t maps_unescape(const struct maps_cursor *c, char *path)
 	return n;
 }
 
-/* The same file is often mapped in several pieces, one after the other. */
+/* Consecutive mappings of a file share its path. */
 static int maps_path(struct maps_parser *mp, const char *path, size_t len)
 {
 	struct strbuf *sb = &mp->text;
@@ -135,43 +134,33 @@ static int maps_path(struct maps_parser *mp, const char *path, size_t len)
 	return sb->failed ? -ENOMEM : 0;
 }
 
-static int maps_add(struct maps_parser *mp, const struct pm_map_event *ev)
-{
-	struct pm_maps *out = mp->out;
-
-	if (VECTOR_ROOM(out->maps, out->n, mp->cap))
-		return -ENOMEM;
-	out->maps[out->n++] = *ev;
-	return 0;
-}
-
-/* One line, without its newline. 0, also if it is no good; -errno. */
+/* One line, without its newline. 0, also if it is malformed; or -errno. */
 static int maps_line(struct maps_parser *mp, const char *line, size_t len)
 {
 	struct maps_cursor c = { line, line + len };
+	struct pm_map_event ev = { .kind = PM_MAP_MMAP };
+	struct pm_maps *out = mp->out;
 	char path[MAPS_PATH_MAX + 1];
-	struct pm_map_event ev;
 	bool exec;
-	size_t n;
 	int err;
 
-	memset(&ev, 0, sizeof(ev));
 	if (!maps_fields(&c, &ev, &exec) || !exec ||
 	    c.end - c.p > MAPS_PATH_MAX ||
 	    memchr(c.p, '\0', (size_t)(c.end - c.p)))
 		return 0;
-	n = maps_unescape(&c, path);
-	err = maps_path(mp, path, n);
+	err = maps_path(mp, path, maps_unescape(&c, path));
 	if (err)
 		return err;
-	ev.kind = PM_MAP_MMAP;
 	ev.path = (const char *)(uintptr_t)mp->last;
-	return maps_add(mp, &ev);
+	if (VECTOR_ROOM(out->maps, out->n, mp->cap))
+		return -ENOMEM;
+	out->maps[out->n++] = ev;
+	return 0;
 }
 
 /*
- * Whole lines of the text; the bytes used, or -errno. 'last': what follows the
- * last newline is a line too.
+ * The complete lines of a text; with 'last' also what follows the last newline.
+ * Returns the bytes used, or -errno.
  */
 static ssize_t maps_lines(struct maps_parser *mp, const char *text, size_t len,
 			  bool last)
@@ -199,7 +188,7 @@ static void maps_begin(struct maps_parser *mp, struct pm_maps *out)
 	mp->out = out;
 }
 
-/* Offsets become paths; with an error everything is given back. */
+/* Replaces the offsets by paths; frees everything on error. */
 static int maps_end(struct maps_parser *mp, int err)
 {
 	struct pm_maps *out = mp->out;
@@ -211,7 +200,7 @@ static int maps_end(struct maps_parser *mp, int err)
 		pm_maps_fini(out);
 		return err;
 	}
-	/* It may have to wait with those of thousands. */
+	/* Thousands of these may be queued. */
 	exact = out->n ? realloc(out->maps, out->n * sizeof(*exact)) : NULL;
 	if (exact)
 		out->maps = exact;
@@ -238,7 +227,7 @@ void pm_maps_fini(struct pm_maps *m)
 	memset(m, 0, sizeof(*m));
 }
 
-/* All of 'fd', 'buf' by 'buf'. */
+/* 'buf': of MAPS_READ_SIZE bytes. */
 static int maps_read_fd(struct maps_parser *mp, int fd, char *buf)
 {
 	size_t have = 0, all = 0;
@@ -256,7 +245,7 @@ static int maps_read_fd(struct maps_parser *mp, int fd, char *buf)
 		if (used < 0)
 			return (int)used;
 		if (!used && have == MAPS_READ_SIZE)
-			return -EINVAL; /* not a line of the kernel's */
+			return -EINVAL; /* no line of the kernel is that long */
 		if (!n)
 			return 0;
 		have -= (size_t)used;
