@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * event: what the lifecycle stream says. Everything is put in by its key, so
- * an event that comes late finds its place, and one whose process was never
- * heard of makes it: what is not known of it is marked as not known.
+ * event: applies the lifecycle stream and the records of scans. Everything is found
+ * by its key, so a late event is applied to the right image, and an event of an
+ * unknown process creates it, with what is not known marked as such.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "processmanager/internal.h"
 
-/* A process and its first image, known by name only. */
-static struct pm_image *pm_stranger(struct pm *pm, struct pm_proc *proc,
-				    uint64_t exec_id)
+/* An image of which only the key is known. */
+static struct pm_image *pm_image_unknown(struct pm *pm, struct pm_proc *proc,
+					 uint64_t exec_id)
 {
-	struct pm_mm *mm = pm_mm_new(pm, 0);
+	struct pm_mm *mm = pm_mm_unknown(pm);
 
-	if (!mm) {
-		pm_nomem(pm);
-		return NULL;
-	}
-	mm->doubtful = true;
-	return pm_image_new(pm, proc, exec_id, proc->images, mm);
+	return mm ? pm_image_new(pm, proc, exec_id, proc->images, mm) : NULL;
 }
 
 /*
@@ -39,7 +34,7 @@ static struct pm_proc *pm_proc_get(struct pm *pm, const struct quark_key *key,
 	proc = pm_proc_new(pm, key->pid, key->start_boottime);
 	if (!proc)
 		return NULL;
-	if (!pm_stranger(pm, proc, key->exec_id)) {
+	if (!pm_image_unknown(pm, proc, key->exec_id)) {
 		pm_proc_free(pm, proc);
 		return NULL;
 	}
@@ -48,8 +43,8 @@ static struct pm_proc *pm_proc_get(struct pm *pm, const struct quark_key *key,
 }
 
 /*
- * The same, for events that should have found it. Of whom a hidden one forked this
- * is the first that is told.
+ * The same, for events whose process should be known. Only of a hidden process's
+ * child is such an event the first.
  */
 static struct pm_proc *pm_proc_expect(struct pm *pm,
 				      const struct quark_process *qp)
@@ -79,6 +74,12 @@ static bool pm_shares_memory(const struct quark_event *ev)
 	       (ev->process->x_flags & QUARK_X_CLONE_VM);
 }
 
+static void pm_inherit_str(struct pm_str **slot, struct pm_str *from)
+{
+	if (!*slot)
+		*slot = pm_str_get(from);
+}
+
 /* What a child has of the image that forked it. */
 static int pm_inherit(struct pm *pm, struct pm_image *img,
 		      const struct pm_image *from, bool shared)
@@ -90,22 +91,18 @@ static int pm_inherit(struct pm *pm, struct pm_image *img,
 		return pm_nomem(pm);
 	pm_image_set_mm(pm, img, mm);
 	pm_image_set_main(img, from->main_exe);
-	memcpy(img->comm, from->comm, sizeof(img->comm));
+	memcpy(img->a.comm, from->a.comm, sizeof(img->a.comm));
 	img->kthread = from->kthread;
-	if (!img->exe)
-		img->exe = pm_str_get(from->exe);
-	if (!img->cmdline)
-		img->cmdline = pm_str_get(from->cmdline);
-	if (!img->cwd)
-		img->cwd = pm_str_get(from->cwd);
-	if (!img->cgroup)
-		img->cgroup = pm_str_get(from->cgroup);
+	pm_inherit_str(&img->a.exe, from->a.exe);
+	pm_inherit_str(&img->a.cmdline, from->a.cmdline);
+	pm_inherit_str(&img->a.cwd, from->a.cwd);
+	pm_inherit_str(&img->a.cgroup, from->a.cgroup);
 	return 0;
 }
 
 /*
- * NULL, also in *procp, if it is not known. Of a generation whose exec event was
- * lost nothing is: that before it was another program.
+ * NULL, also in *procp, if it is not known. If a generation's exec event was
+ * dropped, the generation before it is no substitute: it is another program.
  */
 static struct pm_image *pm_image_of(struct pm *pm, const struct quark_key *key,
 				    struct pm_proc **procp)
@@ -114,7 +111,7 @@ static struct pm_image *pm_image_of(struct pm *pm, const struct quark_key *key,
 	return *procp ? pm_image_find_id(*procp, key->exec_id) : NULL;
 }
 
-/* What belongs to the process, not to one of its images. */
+/* The attributes of the process, not of one of its images. */
 static void pm_proc_apply(struct pm_proc *proc, const struct quark_process *qp)
 {
 	proc->sid = qp->proc_sid;
@@ -158,14 +155,14 @@ static int pm_fork(struct pm *pm, const struct quark_event *ev)
 		proc->selected = true;
 	img = pm_image_find_id(proc, qp->key.exec_id);
 	if (!img)
-		return 0; /* late, and that image is over */
-	if (from && img->mm->doubtful && !img->mm->walked)
+		return 0; /* late, and that image has ended */
+	if (from && img->mm->partial && !img->mm->scanned)
 		err = pm_inherit(pm, img, from, pm_shares_memory(ev));
 	img->provisional = false;
 	return pm_image_apply(pm, img, qp) ? -ENOMEM : err;
 }
 
-/* What 'img', just bound, means for the one before it. */
+/* Ends the image that 'img' replaced. */
 static void pm_exec_cut(struct pm *pm, struct pm_image *img, uint64_t time)
 {
 	struct pm_image *old = img->older;
@@ -177,16 +174,16 @@ static void pm_exec_cut(struct pm *pm, struct pm_image *img, uint64_t time)
 		return;
 	pm_image_end(pm, old, time);
 	mm = old->mm;
-	if (mm == img->mm || !mm->walked || time < mm->walk_begin ||
-	    time > mm->walk_end)
+	if (mm == img->mm || !mm->scanned || time < mm->scan_begin ||
+	    time > mm->scan_end)
 		return;
-	/* The walk read some of this image, some of that one. */
+	/* The scan read some mappings of either image. */
 	pm_mm_void(pm, mm);
 }
 
 /*
- * The executable: by its path, or else what exec mapped first, for a path may
- * be one of several of a file.
+ * The executable: by its path, or else the first file mapped, since the file may
+ * have been mapped by another of its paths.
  */
 static void pm_find_main(struct pm_image *img)
 {
@@ -196,7 +193,7 @@ static void pm_find_main(struct pm_image *img)
 
 	for (i = 0; i < n; i++) {
 		exe = pm_set_at(set, i)->exe;
-		if (exe->path == img->exe) {
+		if (exe->path == img->a.exe) {
 			pm_image_set_main(img, exe);
 			return;
 		}
@@ -205,8 +202,8 @@ static void pm_find_main(struct pm_image *img)
 }
 
 /*
- * The image that an exec opened, which was over at 'time', with the mappings of
- * the pending set, if it is that exec's.
+ * The image that an exec made, which ended at 'time', with the mappings of the
+ * pending set, if it is that exec's.
  */
 static struct pm_image *pm_exec_image(struct pm *pm, struct pm_proc *proc,
 				      uint64_t id, uint64_t time)
@@ -215,7 +212,7 @@ static struct pm_image *pm_exec_image(struct pm *pm, struct pm_proc *proc,
 	struct pm_mm *mm = proc->pending;
 
 	if (mm && (proc->pending_id != id || time < mm->since)) {
-		/* Something is missing: whose set it is nobody knows. */
+		/* A record is missing: the image of this set is unknown. */
 		if (time >= mm->since)
 			pm_proc_drop_pending(pm, proc);
 		mm = NULL;
@@ -227,7 +224,7 @@ static struct pm_image *pm_exec_image(struct pm *pm, struct pm_proc *proc,
 		return img;
 	if (mm)
 		return pm_image_new(pm, proc, id, proc->images, mm);
-	return pm_stranger(pm, proc, id);
+	return pm_image_unknown(pm, proc, id);
 }
 
 static int pm_exec(struct pm *pm, const struct quark_event *ev)
@@ -245,7 +242,7 @@ static int pm_exec(struct pm *pm, const struct quark_event *ev)
 	if (!img)
 		return -ENOMEM;
 	img->provisional = false;
-	img->begin = ev->boottime;
+	img->a.begin = ev->boottime;
 	proc->execs++;
 	pm_proc_apply(proc, qp);
 	err = pm_image_apply(pm, img, qp);
@@ -253,14 +250,14 @@ static int pm_exec(struct pm *pm, const struct quark_event *ev)
 	pm_find_main(img);
 	pm_exec_cut(pm, img, ev->boottime);
 	/* Before its first sample comes. */
-	if (pm_mm_doubtful(pm, img->mm))
+	if (pm_mm_uncertain(pm, img->mm))
 		pm_image_want(pm, img);
 	return err;
 }
 
 /*
- * Ids may have changed without an event; what it was last is its exit's word. So
- * is its name: an exec that fails too late to return is told by nothing else.
+ * The exit has the last ids, which may have changed without an event, and the last
+ * name: an exec that fails too late to return has no other event.
  */
 static void pm_last_ids(struct pm_proc *proc, const struct quark_process *qp)
 {
@@ -269,11 +266,11 @@ static void pm_last_ids(struct pm_proc *proc, const struct quark_process *qp)
 	proc->sid = qp->proc_sid;
 	proc->pgid = qp->proc_pgid;
 	if (qp->comm[0])
-		memcpy(proc->images->comm, qp->comm, sizeof(qp->comm));
+		memcpy(proc->images->a.comm, qp->comm, sizeof(qp->comm));
 	if (!img)
 		return;
-	img->uid = qp->proc_uid;
-	img->gid = qp->proc_gid;
+	img->a.uid = qp->proc_uid;
+	img->a.gid = qp->proc_gid;
 }
 
 static int pm_exit(struct pm *pm, const struct quark_event *ev)
@@ -287,9 +284,9 @@ static int pm_exit(struct pm *pm, const struct quark_event *ev)
 	if (!proc)
 		return -ENOMEM;
 	proc->wait_status = ev->process->wait_status;
-	proc->exit_told = true;
+	proc->exit_known = true;
 	pm_last_ids(proc, ev->process);
-	/* Taken for dead already, by what came later. */
+	/* A later record has shown its end already. */
 	if (proc->exited)
 		proc->exit_time = MIN(proc->exit_time, ev->boottime);
 	proc->maxrss = ev->maxrss;
@@ -303,7 +300,7 @@ static int pm_exit(struct pm *pm, const struct quark_event *ev)
 	return 0;
 }
 
-/* One that libquark had to infer says nothing of its own. */
+/* A reap that libquark had to infer has no figures. */
 static void pm_reap_account(struct pm_proc *proc, const struct quark_event *ev)
 {
 	if (!ev->cpu_exact)
@@ -315,10 +312,10 @@ static void pm_reap_account(struct pm_proc *proc, const struct quark_event *ev)
 	proc->minflt = ev->minflt;
 	proc->majflt = ev->majflt;
 	proc->wait_status = ev->process->wait_status;
-	proc->exit_told = true;
+	proc->exit_known = true;
 }
 
-/* A zombie of long standing, of too many to be kept: nothing is known of it. */
+/* An old zombie, forgotten because there were too many. */
 static bool pm_reap_forgotten(struct pm *pm, const struct quark_event *ev)
 {
 	const struct quark_process *qp = ev->process;
@@ -355,9 +352,9 @@ static int pm_change(struct pm *pm, const struct quark_event *ev)
 	pm_proc_apply(proc, qp);
 	img = pm_image_find_id(proc, qp->key.exec_id);
 	if (!img)
-		return 0; /* over and forgotten */
+		return 0; /* ended and forgotten */
 	if (ev->events & QUARK_EV_SETPROCTITLE)
-		img->comm[0] = '\0'; /* "" is a name like any other */
+		img->a.comm[0] = '\0'; /* "" is a name like any other */
 	return pm_image_apply(pm, img, qp);
 }
 
@@ -370,7 +367,7 @@ static int pm_rename(struct pm *pm, const struct quark_event *ev)
 	return pm_change(pm, ev);
 }
 
-/* In the order in which one process can have them. */
+/* In the order in which they can happen to a process. */
 static const struct {
 	uint64_t bit;
 	int (*fn)(struct pm *pm, const struct quark_event *ev);
@@ -403,8 +400,8 @@ int pm_event(struct pm *pm, const struct quark_event *ev)
 	return err;
 }
 
-/* What there is to say of a process no event told of. */
-static void pm_walk_adopt(struct pm *pm, struct pm_proc *proc,
+/* Applies a scan's record to a process without a fork event. */
+static void pm_scan_adopt(struct pm *pm, struct pm_proc *proc,
 			  const struct quark_process *qp, uint64_t time)
 {
 	struct pm_proc *parent;
@@ -422,10 +419,10 @@ static void pm_walk_adopt(struct pm *pm, struct pm_proc *proc,
 }
 
 /*
- * The image that a process runs, whose exec event was lost. Its mappings may be
- * known all the same.
+ * The image that a process runs, whose exec event was dropped. Its mappings may be
+ * known.
  */
-static struct pm_image *pm_walk_exec(struct pm *pm, struct pm_proc *proc,
+static struct pm_image *pm_scan_exec(struct pm *pm, struct pm_proc *proc,
 				     const struct quark_process *qp,
 				     uint64_t time)
 {
@@ -437,39 +434,39 @@ static struct pm_image *pm_walk_exec(struct pm *pm, struct pm_proc *proc,
 	else
 		img = pm_exec_image(pm, proc, id, time);
 	if (!img)
-		img = pm_stranger(pm, proc, id);
+		img = pm_image_unknown(pm, proc, id);
 	if (!img)
 		return NULL;
-	img->begin = img->provisional ? img->made : time;
-	proc->exec_time = MAX(proc->exec_time, img->begin);
+	img->a.begin = img->provisional ? img->made : time;
+	proc->exec_time = MAX(proc->exec_time, img->a.begin);
 	pm_proc_apply(proc, qp);
 	return img;
 }
 
 /*
- * What a walk has to say of a process that is known: at the start nothing, later
- * which image it runs by now if no event told of it, be it known of its samples
- * only or not at all.
+ * Applies a scan's record to a known process. The scan at the start adds nothing; a
+ * rescan adds the image that the process runs, if its exec event is missing: the
+ * image may be known by samples, or not at all.
  */
-static int pm_walk_again(struct pm *pm, struct pm_proc *proc,
+static int pm_scan_again(struct pm *pm, struct pm_proc *proc,
 			 const struct quark_process *qp, uint64_t time)
 {
 	struct pm_image *img = proc->images;
 	uint64_t id = qp->key.exec_id;
 	int err;
 
-	if (!pm->walk || img->exec_id > id)
+	if (!pm->rescan || img->exec_id > id)
 		return 0;
-	/* A rename or a change of ids may have been lost. */
+	/* A rename or a change of ids may have been dropped. */
 	if (img->exec_id == id && !img->provisional) {
 		pm_proc_apply(proc, qp);
 		return pm_image_apply(pm, img, qp);
 	}
 	pm->stats.found++;
 	if (!proc->forked)
-		pm_walk_adopt(pm, proc, qp, time);
+		pm_scan_adopt(pm, proc, qp, time);
 	if (img->exec_id < id || img->older) {
-		img = pm_walk_exec(pm, proc, qp, time);
+		img = pm_scan_exec(pm, proc, qp, time);
 		if (!img)
 			return -ENOMEM;
 	}
@@ -477,8 +474,8 @@ static int pm_walk_again(struct pm *pm, struct pm_proc *proc,
 	err = pm_image_apply(pm, img, qp);
 	pm_find_main(img);
 	if (img->older)
-		pm_exec_cut(pm, img, img->begin);
-	if (pm_mm_doubtful(pm, img->mm))
+		pm_exec_cut(pm, img, img->a.begin);
+	if (pm_mm_uncertain(pm, img->mm))
 		pm_image_want(pm, img);
 	return err;
 }
@@ -486,40 +483,40 @@ static int pm_walk_again(struct pm *pm, struct pm_proc *proc,
 int pm_walk_process(struct pm *pm, const struct quark_process *qp,
 		    uint64_t time)
 {
+	bool made, exited = qp->flags & QUARK_F_EXIT;
 	struct pm_proc *proc;
-	bool made;
 
 	pm_tick(pm, time);
-	/* Forgotten here, and not there yet. */
-	if (pm->walk && qp->flags & QUARK_F_EXIT &&
+	/* Forgotten here, but not by libquark yet. */
+	if (pm->rescan && exited &&
 	    !pm_proc_find(pm, qp->key.pid, qp->key.start_boottime))
 		return 0;
 	proc = pm_proc_get(pm, &qp->key, &made);
 	if (!proc)
 		return -ENOMEM;
 	/*
-	 * Over by then, and nobody was told: no sign of life. libquark buries such
-	 * with the time of its watermark, and that is the walk's.
+	 * It had ended by the rescan, without an event: libquark then sets the exit
+	 * to the time of its watermark, which is the rescan's.
 	 */
-	if (!(qp->flags & QUARK_F_EXIT) || qp->exit_boottime > pm->walk)
+	if (!exited || qp->exit_boottime > pm->rescan)
 		proc->missing = false;
-	if (!(qp->flags & QUARK_F_EXIT) && proc->vanished)
+	if (!exited && proc->vanished)
 		pm_proc_alive(pm, proc, time);
 	if (!made)
-		return pm_walk_again(pm, proc, qp, time);
-	if (pm->walk)
+		return pm_scan_again(pm, proc, qp, time);
+	if (pm->rescan)
 		pm->stats.found++;
 	else
 		pm->stats.walked++;
-	proc->before = !pm->walk;
-	proc->walk_due = !pm->walk;
-	pm_walk_adopt(pm, proc, qp, time);
-	if (qp->flags & QUARK_F_EXIT) {
+	proc->before = !pm->rescan;
+	proc->scan_due = !pm->rescan;
+	pm_scan_adopt(pm, proc, qp, time);
+	if (exited) {
 		proc->wait_status = qp->wait_status;
-		proc->exit_told = true;
+		proc->exit_known = true;
 		pm_proc_exited(pm, proc, MAX(time, qp->key.start_boottime));
 	}
-	if (pm->walk)
+	if (pm->rescan)
 		pm_image_want(pm, proc->images);
 	return pm_image_apply(pm, proc->images, qp);
 }
@@ -532,29 +529,22 @@ void pm_begin(struct pm *pm, uint64_t time)
 void pm_walk_begin(struct pm *pm, uint64_t begin)
 {
 	struct pm_proc *proc;
-	struct hash_node *n, *tmp;
-	size_t i;
 
-	pm->walk = begin;
-	hash_for_each(&pm->procs, i, n, tmp) {
-		proc = container_of(n, struct pm_proc, node);
+	pm->rescan = begin;
+	TAILQ_FOREACH(proc, &pm->all, all)
 		proc->missing = !proc->exited && proc->start_boottime < begin;
-	}
 }
 
 void pm_walk_end(struct pm *pm)
 {
 	struct pm_proc *proc;
-	struct hash_node *n, *tmp;
-	size_t i;
 
-	hash_for_each(&pm->procs, i, n, tmp) {
-		proc = container_of(n, struct pm_proc, node);
+	TAILQ_FOREACH(proc, &pm->all, all) {
 		if (!proc->missing || proc->exited)
 			continue;
 		pm->stats.vanished++;
 		proc->vanished = true;
-		pm_proc_exited(pm, proc, pm->walk);
+		pm_proc_exited(pm, proc, pm->rescan);
 	}
-	pm->walk = 0;
+	pm->rescan = 0;
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * history: a process's images, from the first to the last. One that was replaced,
- * and whose samples are all done, needs no mappings any more; what is left of it
- * is what the ledger says of it, a few words and strings that others have too.
- * Of a process that execs without end the last ones are remembered, and of
- * arguments so much as PM_PAST_ARGS and PM_PAST_TEXT allow.
+ * history: the images that a process had before. Once the samples of a replaced
+ * image are done, only its attributes are kept, for the ledger. A process that
+ * execs again and again keeps the last PM_PAST_MAX of them, and as much of their
+ * arguments as PM_PAST_ARGS and PM_PAST_TEXT allow.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,21 +12,13 @@
 
 struct pm_past {
 	struct pm_past *older;
-	struct pm_str *exe, *cmdline, *cwd, *cgroup;
 	uint64_t exec_id;
-	uint64_t begin;
-	uint64_t samples;
-	uint32_t ppid, uid, gid;
-	bool args_cut;
-	char comm[16];
+	struct pm_attrs a;
 };
 
 static void pm_past_free(struct pm *pm, struct pm_past *past)
 {
-	pm_str_put(pm, past->exe);
-	pm_str_put(pm, past->cmdline);
-	pm_str_put(pm, past->cwd);
-	pm_str_put(pm, past->cgroup);
+	pm_attrs_fini(pm, &past->a);
 	free(past);
 }
 
@@ -42,25 +33,27 @@ void pm_past_drop(struct pm *pm, struct pm_proc *proc)
 }
 
 /*
- * The oldest goes when there are too many; the arguments of the oldest when they
- * are too long together.
+ * Drops the oldest image when there are too many, and the arguments of the oldest
+ * when all together are too long.
  */
 static void pm_past_limit(struct pm *pm, struct pm_proc *proc)
 {
 	struct pm_past **p = &proc->past;
+	struct pm_attrs *a;
 	size_t text = 0;
 	int n;
 
-	for (n = 0; *p && n < PM_PAST_MAX; n++) {
-		if ((*p)->cmdline)
-			text += (*p)->cmdline->len;
-		if (text > PM_PAST_TEXT && (*p)->cmdline) {
-			text -= (*p)->cmdline->len;
-			pm_str_put(pm, (*p)->cmdline);
-			(*p)->cmdline = NULL;
-			(*p)->args_cut = true;
-		}
-		p = &(*p)->older;
+	for (n = 0; *p && n < PM_PAST_MAX; n++, p = &(*p)->older) {
+		a = &(*p)->a;
+		if (!a->cmdline)
+			continue;
+		text += a->cmdline->len;
+		if (text <= PM_PAST_TEXT)
+			continue;
+		text -= a->cmdline->len;
+		pm_str_put(pm, a->cmdline);
+		a->cmdline = NULL;
+		a->args_cut = true;
 	}
 	if (!*p)
 		return;
@@ -69,27 +62,24 @@ static void pm_past_limit(struct pm *pm, struct pm_proc *proc)
 }
 
 /*
- * Of long arguments the beginning; or nothing, also of short ones that were kept
- * beyond their user's share, as the process lived.
+ * Cuts long arguments; drops those, short ones too, that exceeded the user's share
+ * while the process lived.
  */
-static struct pm_str *pm_past_args(struct pm *pm, const struct pm_image *img,
-				   bool *cut)
+static void pm_past_args(struct pm *pm, struct pm_attrs *a)
 {
-	struct pm_str *args = img->cmdline;
+	struct pm_str *args = a->cmdline;
+	bool beyond = args && pm_str_beyond(pm, args);
 
-	if (!args)
-		return NULL;
-	if (pm_str_beyond(pm, args)) {
-		*cut = true;
-		return NULL;
-	}
-	if (args->len <= PM_PAST_ARGS)
-		return pm_str_get(args);
-	*cut = true;
-	return pm_str_new_of(pm, img->uid, args->s, PM_PAST_ARGS, 0, cut);
+	if (!args || (!beyond && args->len <= PM_PAST_ARGS))
+		return;
+	a->args_cut = true;
+	a->cmdline = beyond ? NULL
+			    : pm_str_new_of(pm, a->uid, args->s, PM_PAST_ARGS,
+					    0, &a->args_cut);
+	pm_str_put(pm, args);
 }
 
-void pm_past_add(struct pm *pm, const struct pm_image *img)
+void pm_past_add(struct pm *pm, struct pm_image *img)
 {
 	struct pm_past *past = malloc(sizeof(*past)), **p = &img->proc->past;
 
@@ -97,21 +87,11 @@ void pm_past_add(struct pm *pm, const struct pm_image *img)
 		pm_nomem(pm);
 		return;
 	}
-	*past = (struct pm_past){
-		.exe = pm_str_get(img->exe),
-		.cwd = pm_str_get(img->cwd),
-		.cgroup = pm_str_get(img->cgroup),
-		.exec_id = img->exec_id,
-		.begin = img->begin,
-		.samples = img->samples,
-		.ppid = img->ppid,
-		.uid = img->uid,
-		.gid = img->gid,
-		.args_cut = img->args_cut,
-	};
-	past->cmdline = pm_past_args(pm, img, &past->args_cut);
-	memcpy(past->comm, img->comm, sizeof(past->comm));
-	/* They may come in another order, where an event came late. */
+	past->exec_id = img->exec_id;
+	past->a = img->a;
+	memset(&img->a, 0, sizeof(img->a));
+	pm_past_args(pm, &past->a);
+	/* A late event may have changed their order. */
 	while (*p && (*p)->exec_id > past->exec_id)
 		p = &(*p)->older;
 	past->older = *p;
@@ -141,37 +121,9 @@ void pm_past_take(struct pm *pm, struct pm_image *img)
 		return;
 	past = *p;
 	*p = past->older;
-	pm_str_put(pm, img->cwd);
-	pm_str_put(pm, img->cgroup);
-	img->exe = past->exe;
-	img->cmdline = past->cmdline;
-	img->cwd = past->cwd;
-	img->cgroup = past->cgroup;
-	img->begin = past->begin;
-	img->samples = past->samples;
-	img->ppid = past->ppid;
-	img->uid = past->uid;
-	img->gid = past->gid;
-	img->args_cut = past->args_cut;
-	memcpy(img->comm, past->comm, sizeof(img->comm));
+	pm_attrs_fini(pm, &img->a);
+	img->a = past->a;
 	free(past);
-}
-
-static void pm_past_info(const struct pm_proc *proc, const struct pm_past *past,
-			 struct pm_image_info *out)
-{
-	pm_image_info_of(proc, past->exec_id, past->begin, out);
-	out->ppid = past->ppid;
-	out->uid = past->uid;
-	out->gid = past->gid;
-	out->samples = past->samples;
-	out->comm = past->comm;
-	out->exe = past->exe ? past->exe->s : NULL;
-	out->cmdline = past->cmdline ? past->cmdline->s : NULL;
-	out->cmdline_len = past->cmdline ? past->cmdline->len : 0;
-	out->args_cut = past->args_cut;
-	out->cwd = past->cwd ? past->cwd->s : NULL;
-	out->cgroup = past->cgroup ? past->cgroup->s : NULL;
 }
 
 size_t pm_image_history(const struct pm_image *img, struct pm_image_info *out,
@@ -186,7 +138,7 @@ size_t pm_image_history(const struct pm_image *img, struct pm_image_info *out,
 			pm_image_info(img, &out[n]);
 			img = img->older;
 		} else {
-			pm_past_info(proc, past, &out[n]);
+			pm_attrs_info(proc, past->exec_id, &past->a, &out[n]);
 			past = past->older;
 		}
 	}

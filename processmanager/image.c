@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * image: one exec generation of a process, and the questions samples ask of
- * it. An image nobody announced is made when a sample names it: provisional,
- * until its exec event comes, and with the mappings of the exec under way.
+ * image: one exec generation of a process, and the lookups that samples need. An
+ * image whose exec event has not come yet is made when a sample names it:
+ * provisional until the event, and with the mappings of the exec under way.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,6 +10,14 @@
 #include <string.h>
 
 #include "processmanager/internal.h"
+
+void pm_attrs_fini(struct pm *pm, struct pm_attrs *a)
+{
+	pm_str_put(pm, a->exe);
+	pm_str_put(pm, a->cmdline);
+	pm_str_put(pm, a->cwd);
+	pm_str_put(pm, a->cgroup);
+}
 
 struct pm_image *pm_image_new(struct pm *pm, struct pm_proc *proc,
 			      uint64_t exec_id, const struct pm_image *from,
@@ -22,19 +30,18 @@ struct pm_image *pm_image_new(struct pm *pm, struct pm_proc *proc,
 		pm_nomem(pm);
 		return NULL;
 	}
-	pm_list_init(&img->ended_node);
 	img->proc = proc;
 	img->mm = mm;
 	img->serial = ++pm->serial;
 	img->exec_id = exec_id;
 	if (from) {
-		img->cwd = pm_str_get(from->cwd);
-		img->cgroup = pm_str_get(from->cgroup);
-		img->ppid = from->ppid;
-		img->uid = from->uid;
-		img->gid = from->gid;
+		img->a.cwd = pm_str_get(from->a.cwd);
+		img->a.cgroup = pm_str_get(from->a.cgroup);
+		img->a.ppid = from->a.ppid;
+		img->a.uid = from->a.uid;
+		img->a.gid = from->a.gid;
 		img->kthread = from->kthread;
-		memcpy(img->comm, from->comm, sizeof(img->comm));
+		memcpy(img->a.comm, from->a.comm, sizeof(img->a.comm));
 	}
 	pm_past_take(pm, img);
 	for (p = &proc->images; *p && (*p)->exec_id > exec_id;)
@@ -47,13 +54,11 @@ struct pm_image *pm_image_new(struct pm *pm, struct pm_proc *proc,
 
 void pm_image_free(struct pm *pm, struct pm_image *img)
 {
-	pm_list_del(&img->ended_node);
+	if (img->replaced)
+		TAILQ_REMOVE(&pm->ended, img, ended_node);
 	pm_mm_put(pm, img->mm);
 	pm_exe_put(img->main_exe);
-	pm_str_put(pm, img->exe);
-	pm_str_put(pm, img->cmdline);
-	pm_str_put(pm, img->cwd);
-	pm_str_put(pm, img->cgroup);
+	pm_attrs_fini(pm, &img->a);
 	pool_give(&pm->image_pool, img);
 	pm->stats.images--;
 }
@@ -70,30 +75,31 @@ struct pm_image *pm_image_find_id(const struct pm_proc *proc, uint64_t exec_id)
 int pm_image_apply(struct pm *pm, struct pm_image *img,
 		   const struct quark_process *qp)
 {
+	struct pm_attrs *a = &img->a;
 	bool cut = false;
 	int err = 0;
 
-	img->ppid = qp->proc_ppid;
-	img->uid = qp->proc_uid;
-	img->gid = qp->proc_gid;
+	a->ppid = qp->proc_ppid;
+	a->uid = qp->proc_uid;
+	a->gid = qp->proc_gid;
 	img->kthread = qp->x_flags & QUARK_X_KTHREAD;
 	if (qp->comm[0]) {
-		memcpy(img->comm, qp->comm, sizeof(img->comm));
-		img->comm[sizeof(img->comm) - 1] = '\0';
+		memcpy(a->comm, qp->comm, sizeof(a->comm));
+		a->comm[sizeof(a->comm) - 1] = '\0';
 	}
 	if (qp->exe)
-		err |= pm_str_set_of(pm, &img->exe, img->uid, qp->exe,
+		err |= pm_str_set_of(pm, &a->exe, a->uid, qp->exe,
 				     strlen(qp->exe), SIZE_MAX, &cut);
 	if (qp->cmdline) {
-		err |= pm_str_set_of(pm, &img->cmdline, img->uid, qp->cmdline,
+		err |= pm_str_set_of(pm, &a->cmdline, a->uid, qp->cmdline,
 				     qp->cmdline_len, PM_ARGS_LEAST, &cut);
-		img->args_cut = cut || qp->x_flags & QUARK_X_ARGS_CUT;
+		a->args_cut = cut || qp->x_flags & QUARK_X_ARGS_CUT;
 	}
 	if (qp->cwd)
-		err |= pm_str_set_of(pm, &img->cwd, img->uid, qp->cwd,
+		err |= pm_str_set_of(pm, &a->cwd, a->uid, qp->cwd,
 				     strlen(qp->cwd), 0, &cut);
 	if (qp->cgroup)
-		err |= pm_str_set(pm, &img->cgroup, qp->cgroup,
+		err |= pm_str_set(pm, &a->cgroup, qp->cgroup,
 				  strlen(qp->cgroup));
 	return err ? -ENOMEM : 0;
 }
@@ -116,18 +122,17 @@ void pm_image_set_main(struct pm_image *img, struct pm_exe *exe)
 
 void pm_image_end(struct pm *pm, struct pm_image *img, uint64_t time)
 {
-	if (!pm_list_empty(&img->ended_node))
+	if (img->replaced)
 		return;
+	img->replaced = true;
 	img->ended = time;
-	pm_list_add_tail(&pm->ended, &img->ended_node);
+	TAILQ_INSERT_TAIL(&pm->ended, img, ended_node);
 }
 
-/* The address space of an image that no event told of; NULL without memory. */
+/* The address space of an image without an event; NULL without memory. */
 static struct pm_mm *pm_provisional_mm(struct pm *pm, struct pm_proc *proc,
 				       uint64_t exec_id, uint64_t time)
 {
-	struct pm_mm *mm;
-
 	if (proc->pending && proc->pending_id == exec_id)
 		return pm_mm_get(proc->pending);
 	/*
@@ -137,16 +142,10 @@ static struct pm_mm *pm_provisional_mm(struct pm *pm, struct pm_proc *proc,
 	if (proc->pending && proc->pending_id < exec_id &&
 	    proc->pending->since <= time)
 		pm_proc_drop_pending(pm, proc);
-	mm = pm_mm_new(pm, 0);
-	if (!mm) {
-		pm_nomem(pm);
-		return NULL;
-	}
-	mm->doubtful = true;
-	return mm;
+	return pm_mm_unknown(pm);
 }
 
-/* The process that a sample names, made if need be. NULL without memory. */
+/* The process of a sample, made if it is not known. NULL without memory. */
 static struct pm_proc *pm_proc_sampled(struct pm *pm, const struct abi_key *key,
 				       uint64_t time)
 {
@@ -190,7 +189,7 @@ struct pm_image *pm_image_get(struct pm *pm, const struct abi_key *key,
 	img->made = time;
 	img->provisional = !again;
 	pm->stats.provisional += !again;
-	if (before) /* which of the two is the older one */
+	if (before) /* the older one of the two has ended */
 		pm_image_end(pm, img == proc->images ? before : img, time);
 	return img;
 }
@@ -212,8 +211,8 @@ bool pm_image_floods(const struct pm *pm, const struct pm_image *img)
 }
 
 /*
- * Of a lent address space the lender's are asked for: what /proc shows of the
- * borrower may be those of the next image by then.
+ * Of a lent address space the lender is read: by then /proc may show the borrower's
+ * next image.
  */
 void pm_image_want(struct pm *pm, struct pm_image *img)
 {
@@ -221,11 +220,11 @@ void pm_image_want(struct pm *pm, struct pm_image *img)
 	struct pm_want want = {
 		.key = { proc->start_boottime, proc->images->exec_id,
 			 proc->tgid, 0 },
-		.uid = proc->images->uid,
+		.uid = proc->images->a.uid,
 		.flood = pm_image_floods(pm, img),
 	};
 	uint64_t pause =
-		pm_mm_lost(pm, img->mm) ? PM_DOUBT_INTERVAL : PM_WANT_INTERVAL;
+		pm_mm_stale(pm, img->mm) ? PM_STALE_INTERVAL : PM_WANT_INTERVAL;
 
 	if (!pm->opts.want_maps || img->kthread || proc->exited ||
 	    img != img->proc->images ||
@@ -238,11 +237,11 @@ void pm_image_want(struct pm *pm, struct pm_image *img)
 bool pm_image_doubtful(const struct pm *pm, const struct pm_image *img)
 {
 	return img == img->proc->images && !img->kthread &&
-	       !img->proc->exited && pm_mm_lost(pm, img->mm) &&
+	       !img->proc->exited && pm_mm_stale(pm, img->mm) &&
 	       pm_lender(img->proc) == img->proc;
 }
 
-/* Executable memory means something within its address space only. */
+/* One for each address space: addresses in such memory mean nothing outside it. */
 static struct pm_exe *pm_mm_anon(struct pm *pm, struct pm_mm *mm)
 {
 	if (!mm->anon)
@@ -264,44 +263,45 @@ static void pm_mm_mapping(struct pm *pm, struct pm_mm *mm,
 	}
 }
 
-/* 'lost': what it has is in doubt. But the kernel maps its vdso once. */
-static enum pm_find pm_mm_place(struct pm *pm, struct pm_mm *mm, bool lost,
-				uint64_t addr, struct pm_mapping *out)
+/*
+ * What an image has mapped in 'mm'. A stale set answers for the vdso only, which
+ * the kernel maps once.
+ */
+static enum pm_find pm_image_place(struct pm *pm, struct pm_image *img,
+				   struct pm_mm *mm, bool stale, uint64_t addr,
+				   struct pm_mapping *out)
 {
 	const struct pm_map *map = pm_mm_find(mm, addr);
 
-	if (map && lost && map->exe->kind != PM_EXE_VDSO)
-		map = NULL;
-	if (!map)
-		return lost || mm->doubtful ? PM_LOST : PM_NOT_MAPPED;
-	pm_mm_mapping(pm, mm, map, out);
-	return PM_FOUND;
+	if (map && (!stale || map->exe->kind == PM_EXE_VDSO)) {
+		pm_mm_mapping(pm, mm, map, out);
+		return PM_FOUND;
+	}
+	pm_image_want(pm, img);
+	return (stale || mm->partial) && !img->kthread ? PM_LOST
+						       : PM_NOT_MAPPED;
 }
 
-/* What was read later says nothing of what was before. */
-static bool pm_mm_lost_at(const struct pm *pm, const struct pm_mm *mm,
-			  uint64_t time)
+/* A later scan shows nothing of the time before it. */
+static bool pm_mm_stale_at(const struct pm *pm, const struct pm_mm *mm,
+			   uint64_t time)
 {
-	return pm_mm_lost(pm, mm) || (mm->walked && time < mm->walk_begin);
+	return pm_mm_stale(pm, mm) || (mm->scanned && time < mm->scan_begin);
 }
 
 enum pm_find pm_image_find(struct pm *pm, struct pm_image *img, uint64_t time,
 			   uint64_t addr, struct pm_mapping *out)
 {
-	enum pm_find found = pm_mm_place(
-		pm, img->mm, pm_mm_lost_at(pm, img->mm, time), addr, out);
-
-	if (found != PM_FOUND)
-		pm_image_want(pm, img);
-	return found == PM_LOST && img->kthread ? PM_NOT_MAPPED : found;
+	return pm_image_place(pm, img, img->mm,
+			      pm_mm_stale_at(pm, img->mm, time), addr, out);
 }
 
-/* A child as by fork(2): it shares the set until somebody maps something. */
+/* Like a child of fork(2), it shares the set until one of the two changes it. */
 struct pm_view {
 	struct pm *pm;
 	struct pm_image *img;
 	struct pm_mm *mm;
-	bool lost; /* in doubt then; what was lost since is no doubt of it */
+	bool stale; /* when it was made; records dropped later do not matter */
 };
 
 struct pm_view *pm_view_new(struct pm *pm, struct pm_image *img, uint64_t time)
@@ -318,7 +318,7 @@ struct pm_view *pm_view_new(struct pm *pm, struct pm_image *img, uint64_t time)
 	view->pm = pm;
 	view->img = img;
 	view->mm = mm;
-	view->lost = pm_mm_lost_at(pm, img->mm, time);
+	view->stale = pm_mm_stale_at(pm, img->mm, time);
 	return view;
 }
 
@@ -333,12 +333,8 @@ void pm_view_free(struct pm_view *view)
 enum pm_find pm_view_find(struct pm_view *view, uint64_t addr,
 			  struct pm_mapping *out)
 {
-	enum pm_find found =
-		pm_mm_place(view->pm, view->mm, view->lost, addr, out);
-
-	if (found != PM_FOUND)
-		pm_image_want(view->pm, view->img);
-	return found == PM_LOST && view->img->kthread ? PM_NOT_MAPPED : found;
+	return pm_image_place(view->pm, view->img, view->mm, view->stale, addr,
+			      out);
 }
 
 void pm_view_each(struct pm_view *view,
@@ -357,13 +353,13 @@ void pm_view_each(struct pm_view *view,
 void pm_image_named(struct pm_image *img, const char *comm)
 {
 	if (!img->kthread && comm[0])
-		snprintf(img->comm, sizeof(img->comm), "%.*s",
-			 (int)sizeof(img->comm) - 1, comm);
+		snprintf(img->a.comm, sizeof(img->a.comm), "%.*s",
+			 (int)sizeof(img->a.comm) - 1, comm);
 }
 
 void pm_image_sampled(struct pm_image *img)
 {
-	img->samples++;
+	img->a.samples++;
 	img->proc->samples++;
 }
 
@@ -377,8 +373,8 @@ bool pm_image_selected(const struct pm_image *img)
 	return img->proc->selected;
 }
 
-void pm_image_info_of(const struct pm_proc *proc, uint64_t exec_id,
-		      uint64_t begin, struct pm_image_info *out)
+void pm_attrs_info(const struct pm_proc *proc, uint64_t exec_id,
+		   const struct pm_attrs *a, struct pm_image_info *out)
 {
 	char *at;
 
@@ -386,33 +382,33 @@ void pm_image_info_of(const struct pm_proc *proc, uint64_t exec_id,
 	out->key.start_boottime = proc->start_boottime;
 	out->key.exec_id = exec_id;
 	out->key.tgid = proc->tgid;
-	out->begin = begin ? begin : proc->start_boottime;
+	out->begin = a->begin ? a->begin : proc->start_boottime;
+	out->samples = a->samples;
 	out->selected = proc->selected;
 	out->exited = proc->exited;
+	out->ppid = a->ppid;
+	out->uid = a->uid;
+	out->gid = a->gid;
 	out->leader_type = proc->leader_type;
 	out->leader = proc->leader;
 	pm_process_id(out->process_id, proc->tgid, proc->start_boottime);
 	at = stpcpy(out->image_id, out->process_id);
 	*at++ = '-';
 	pm_put_decimal(at, exec_id);
+	out->comm = a->comm;
+	out->exe = a->exe ? a->exe->s : NULL;
+	out->cmdline = a->cmdline ? a->cmdline->s : NULL;
+	out->cmdline_len = a->cmdline ? a->cmdline->len : 0;
+	out->args_cut = a->args_cut;
+	out->cwd = a->cwd ? a->cwd->s : NULL;
+	out->cgroup = a->cgroup ? a->cgroup->s : NULL;
 }
 
 void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
 {
-	pm_image_info_of(img->proc, img->exec_id, img->begin, out);
+	pm_attrs_info(img->proc, img->exec_id, &img->a, out);
 	out->serial = img->serial;
 	out->provisional = img->provisional;
 	out->kthread = img->kthread;
-	out->ppid = img->ppid;
-	out->uid = img->uid;
-	out->gid = img->gid;
-	out->samples = img->samples;
-	out->comm = img->comm;
-	out->exe = img->exe ? img->exe->s : NULL;
-	out->cmdline = img->cmdline ? img->cmdline->s : NULL;
-	out->cmdline_len = img->cmdline ? img->cmdline->len : 0;
-	out->args_cut = img->args_cut;
-	out->cwd = img->cwd ? img->cwd->s : NULL;
-	out->cgroup = img->cgroup ? img->cgroup->s : NULL;
 	out->main_exe = img->main_exe ? pm_exe_shown(img->main_exe) : NULL;
 }

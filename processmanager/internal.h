@@ -1,172 +1,147 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of processmanager share. Who points to whom:
+ * What the files of processmanager share. References:
  *
  *   pm_proc   (tgid, start_boottime); owns its images, newest first, and the
  *             set of an exec under way ("pending")
  *   pm_image  one exec generation of a process; holds a pm_mm
- *   pm_mm     an address space, shared by those who really share one: vfork's
- *             child with its parent, a provisional image with the exec under
- *             way. What one maps the other sees
+ *   pm_mm     an address space; two images that really share one have the same:
+ *             vfork's child and its parent, a provisional image and the exec
+ *             under way
  *   pm_set    the mappings of an address space, shared by a fork's child until
  *             one of the two maps something
- *   pm_exe    a file; held by every mapping of it, and by others
+ *   pm_exe    a file; held by each mapping of it, and by others
  */
 #ifndef PROCESSMANAGER_INTERNAL_H
 #define PROCESSMANAGER_INTERNAL_H
 
+#include <sys/queue.h>
+
 #include "base/base.h"
 #include "processmanager/processmanager.h"
 
+/* Between two re-reads of a process's mappings. */
 #define PM_WANT_INTERVAL CLOCK_NSEC_PER_SEC
-/* ... of one whose mappings are in doubt: an exec may have spoilt a reading. */
-#define PM_DOUBT_INTERVAL (200 * CLOCK_NSEC_PER_MSEC)
+/* ... while they are stale: an exec may have invalidated the scan. */
+#define PM_STALE_INTERVAL (200 * CLOCK_NSEC_PER_MSEC)
 /* No exec takes longer, from its mark (COMM record without BPF) to its event. */
 #define PM_EXEC_MAX CLOCK_NSEC_PER_SEC
-/* So long after the last record that was too many a process floods. */
+/* A process floods until so long after its last excess record. */
 #define PM_FLOOD_NS (2 * CLOCK_NSEC_PER_SEC)
+/* From the exit of a process whose reap does not come until it is forgotten. */
 #define PM_EXIT_GRACE (10 * CLOCK_NSEC_PER_SEC)
-/* So long before its end /proc is asked: a reap may be on its way meanwhile. */
+/* /proc is checked so long before: the reap may still be queued then. */
 #define PM_REAP_GRACE (2 * CLOCK_NSEC_PER_SEC)
-/* Zombies beyond their grace, kept for the CPU time that their reap tells. */
+/* Zombies kept beyond that, for the exact CPU time of their reap. */
 #define PM_ZOMBIES 1024
-/* Processes that were forgotten last: at 2,000 lives a second half of one. */
+/* Keys of the last forgotten processes: half a second of 2,000 exits a second. */
 #define PM_GONE 1024
 #define PM_OPEN_FILES 512
 #define PM_IDLE_EXES 256
 #define PM_PAST_MAX (PM_HISTORY_MAX - 1)
 /* Longer than samples wait for their names. */
 #define PM_UNMAPPED_GRACE (4 * CLOCK_NSEC_PER_SEC)
-/* So many mappings more may have gone unseen: nothing tells of munmap(2). */
+/* A set may grow by so many before a re-read: the kernel reports no munmap(2). */
 #define PM_SET_SPARE 256
-/* More than any process may map by itself: vm.max_map_count's usual 65,530. */
+/* More than one process can map: the default of vm.max_map_count is 65,530. */
 #define PM_SET_MAX 262144
-/* A small program's mappings, and what a mapping put in may need. */
+/* A small program's mappings, and the room that inserting one may need. */
 #define PM_SET_FEW 8
-/* As many blocks of a kind are kept for those to come: a tick's worth of lives. */
+/* Free blocks kept of each kind: about what is allocated in a tick. */
 #define PM_POOL 256
 
 #define PM_CLONE_VM 0x100ULL
 #define PM_CLONE_THREAD 0x10000ULL
 
-struct pm_list {
-	struct pm_list *prev, *next;
-};
+TAILQ_HEAD(pm_exes, pm_exe);
+TAILQ_HEAD(pm_opens, pm_open);
+TAILQ_HEAD(pm_procs, pm_proc);
+TAILQ_HEAD(pm_reqs, pm_req);
 
-static inline void pm_list_init(struct pm_list *l)
-{
-	l->prev = l->next = l;
-}
-
-static inline bool pm_list_empty(const struct pm_list *l)
-{
-	return l->next == l;
-}
-
-/* Also of a node that is in no list; it is in none afterwards. */
-static inline void pm_list_del(struct pm_list *n)
-{
-	n->prev->next = n->next;
-	n->next->prev = n->prev;
-	pm_list_init(n);
-}
-
-static inline void pm_list_add_tail(struct pm_list *l, struct pm_list *n)
-{
-	n->prev = l->prev;
-	n->next = l;
-	l->prev->next = n;
-	l->prev = n;
-}
-
-/* --- str.c: strings, each kept once ---------------------------------------- */
+/* --- str.c: strings, each kept once, and users' shares ------------------------ */
 
 struct pm_str {
 	struct hash_node node;
-	struct pm_user *user; /* whose share it is of; NULL: of nobody's */
+	struct pm_user *user; /* the share it counts in, or NULL */
 	uint32_t refs;
 	uint32_t len; /* without the NUL that follows */
 	char s[];
 };
 
-/*
- * All that is remembered of what processes say of themselves. A user may have as
- * much as is still free: so one alone gets half of it at most, and two a third
- * each, and there is room for whoever comes then.
- */
+/* Bytes of all paths and arguments. */
 #define PM_TEXT_MAX (32 << 20)
-/* So much of the arguments of a living process is kept in any case. */
+/* So much of the arguments of a living process is always kept. */
 #define PM_ARGS_LEAST 512
-/* Of an image that was replaced, and of all such of a process. */
+/* Of the arguments of a replaced image, and of all such of a process. */
 #define PM_PAST_ARGS 4096
 #define PM_PAST_TEXT (4 * PM_PAST_ARGS)
 
 struct pm_str *pm_str_new(struct pm *pm, const char *s, size_t len);
-struct pm_str *pm_str_get(struct pm_str *str); /* NULL is fine, here too: */
+/* NULL is allowed in both. */
+struct pm_str *pm_str_get(struct pm_str *str);
 void pm_str_put(struct pm *pm, struct pm_str *str);
-/*
- * Makes *slot the string (s, len); 0 or -ENOMEM, counted, and *slot as it was.
- */
+/* Sets *slot to the string (s, len). 0; -ENOMEM, counted: *slot is unchanged. */
 int pm_str_set(struct pm *pm, struct pm_str **slot, const char *s, size_t len);
 
-/* Executables that are files, known at once; 1 KiB each without its path. */
+/* Executables that are files; 1 KiB each, without the path. */
 #define PM_EXES_MAX 32768
-/* Mappings, a shared set's once; 32 bytes each and half of that to spare. */
+/* Mappings, those of a shared set once; 32 bytes each, and half of that unused. */
 #define PM_MAPS_MAX (1 << 20)
-
-/*
- * Files that are being opened and identified at once: enough that the opener and
- * the workers never wait for the loop.
- */
+/* Files being opened and identified: the opener and the workers never idle. */
 #define PM_OPENS_MAX 64
 
-/* What users have shares of, each with a maximum for all of them together. */
+/*
+ * What users have shares of, each with a maximum for all together. A user may have
+ * as much as is still free: one user alone gets at most half, two a third each, so
+ * there is always room for another.
+ */
 enum pm_share {
 	PM_SHARE_TEXT, /* bytes; PM_TEXT_MAX */
 	PM_SHARE_EXES, /* PM_EXES_MAX */
 	PM_SHARE_MAPS, /* PM_MAPS_MAX */
-	PM_SHARE_OPENS, /* struct pm_open under way; PM_OPENS_MAX */
-	PM_SHARE_QUEUED, /* struct pm_open that wait; counted only */
+	PM_SHARE_OPENS, /* openings under way; PM_OPENS_MAX */
+	PM_SHARE_QUEUED, /* openings that wait; counted only */
 	PM_SHARE_FILES, /* files held open; counted only */
 	PM_SHARES,
 };
 
-/* What a user has of each. It exists as long as any of that is not 0. */
+/* Exists while any of its shares is not 0. */
 struct pm_user {
 	struct hash_node node; /* pm->users */
 	uint32_t uid;
 	uint64_t has[PM_SHARES];
-	struct pm_list queue; /* struct pm_open that wait, in order */
-	struct pm_list turn; /* pm->turns, while there are any */
+	struct pm_opens queue; /* openings that wait, in order */
+	TAILQ_ENTRY(pm_user) turn; /* pm->turns, while the queue is not empty */
 };
 
 /*
- * The user, who may have nothing yet: to be followed by pm_user_take(), or, if that
- * is not to be, pm_user_give() of 0. NULL without memory.
+ * The user, which may have no share yet: the caller then calls pm_user_take(), or
+ * pm_user_give() with 0. NULL without memory.
  */
 struct pm_user *pm_user_of(struct pm *pm, uint32_t uid);
-/* He may have 'n' more: as much as is still free, of which one has half then. */
+/* The user may have 'n' more. */
 bool pm_user_may(const struct pm *pm, const struct pm_user *u,
 		 enum pm_share what, uint64_t n);
 void pm_user_take(struct pm *pm, struct pm_user *u, enum pm_share what,
 		  uint64_t n);
+/* Frees the user when all its shares are 0. */
 void pm_user_give(struct pm *pm, struct pm_user *u, enum pm_share what,
 		  uint64_t n);
 
 /*
- * The string, of the share of a user. Where that is used up the first 'least'
- * bytes of it, or, if that is 0, none: *cut is true then, and else not changed,
- * and NULL is not for want of memory.
+ * The string, in the share of a user. Where that is used up, the string's first
+ * 'least' bytes, or NULL if that is 0, and *cut is set to true. Otherwise NULL means
+ * no memory.
  */
 struct pm_str *pm_str_new_of(struct pm *pm, uint32_t uid, const char *s,
 			     size_t len, size_t least, bool *cut);
-/* Its user has more than his share. */
+/* Its user exceeds the share of text. */
 bool pm_str_beyond(const struct pm *pm, const struct pm_str *str);
-/* As pm_str_set(), but *slot becomes what pm_str_new_of() gives. */
+/* Sets *slot as pm_str_set() does, to the result of pm_str_new_of(). */
 int pm_str_set_of(struct pm *pm, struct pm_str **slot, uint32_t uid,
 		  const char *s, size_t len, size_t least, bool *cut);
 
-/* --- mapset.c: mappings ---------------------------------------------------- */
+/* --- mapset.c: mappings ------------------------------------------------------- */
 
 struct pm_map {
 	uint64_t start, end, pgoff;
@@ -177,9 +152,9 @@ struct pm_set {
 	uint32_t refs;
 	uint32_t n, cap;
 	uint32_t gap; /* mappings before the array's unused part */
-	struct pm_user *user; /* in whose share its mappings count */
+	struct pm_user *user; /* the share its mappings count in */
 	struct pm_map *v; /* by address, without overlap */
-	struct pm_map few[PM_SET_FEW]; /* ... while there is room */
+	struct pm_map few[PM_SET_FEW]; /* v, while there is room */
 };
 
 /* The i-th of a set, i < n. */
@@ -190,70 +165,69 @@ static inline struct pm_map *pm_set_at(const struct pm_set *set, uint32_t i)
 
 struct pm_mm {
 	uint32_t refs;
-	uint32_t reread_at; /* so many mappings are worth a look */
-	bool doubtful; /* something is missing; what is there, is right */
-	bool walked; /* came from a walk, from walk_begin to walk_end */
-	uint64_t whole; /* what was lost before does not concern it */
-	uint64_t lost_until; /* records of this one alone; 0: none */
-	uint64_t flood_until; /* ... by its own doing */
-	uint64_t last; /* time of the latest record that went in */
-	/*
-	 * Time of the exec mark, or COMM record without BPF, that began it; 0: before
-	 * what is known.
-	 */
+	uint32_t reread_at; /* number of mappings at which it is re-read */
+	bool partial; /* mappings are missing; those it has are right */
+	bool scanned; /* read from /proc, from scan_begin to scan_end */
+	uint64_t whole; /* records dropped before do not concern it */
+	uint64_t lost_until; /* dropped records of this one only; 0: none */
+	uint64_t flood_until; /* ... because it made too many */
+	uint64_t last; /* time of the latest record applied */
+	/* Time of the exec mark, or COMM record without BPF; 0: before all records. */
 	uint64_t since;
-	uint64_t walk_begin, walk_end;
+	uint64_t scan_begin, scan_end;
 	struct pm_set *set; /* NULL: empty */
 	struct pm_exe *first; /* the first file mapped: the executable */
-	struct pm_exe *anon; /* made when first asked for */
+	struct pm_exe *anon; /* made when first needed */
 };
 
 struct pm_mm *pm_mm_new(struct pm *pm, uint64_t since);
+/* One whose mappings are not known. Without memory NULL, counted. */
+struct pm_mm *pm_mm_unknown(struct pm *pm);
 struct pm_mm *pm_mm_fork(struct pm *pm, struct pm_mm *parent);
 struct pm_mm *pm_mm_get(struct pm_mm *mm);
 void pm_mm_put(struct pm *pm, struct pm_mm *mm);
-/* Time up to which records that concern it may be missing; 0: none are. */
+/* The time up to which records that concern it may be missing; 0: none are. */
 uint64_t pm_mm_lost_until(const struct pm *pm, const struct pm_mm *mm);
-/* Of what it has, any may be gone and replaced: records were lost since. */
-bool pm_mm_lost(const struct pm *pm, const struct pm_mm *mm);
-/* That, or something is missing in it. */
-bool pm_mm_doubtful(const struct pm *pm, const struct pm_mm *mm);
+/* Records were dropped since: any of its mappings may have been replaced. */
+bool pm_mm_stale(const struct pm *pm, const struct pm_mm *mm);
+/* It is stale or partial. */
+bool pm_mm_uncertain(const struct pm *pm, const struct pm_mm *mm);
 /*
- * Maps [start, end), over whatever is there. Takes its own reference. Where the
- * user's share of mappings is used up, what was there before is dropped and mm is
- * doubtful, which is no error.
+ * Maps [start, end), replacing what is there. Takes its own reference. Where the
+ * user's share of mappings is used up, the earlier ones are dropped and mm becomes
+ * partial; that is no error.
  */
 int pm_mm_add(struct pm *pm, struct pm_mm *mm, uint32_t uid,
 	      const struct pm_map *map);
-/* Nothing is known of it any more. */
+/* Drops all its mappings. */
 void pm_mm_void(struct pm *pm, struct pm_mm *mm);
 const struct pm_map *pm_mm_find(const struct pm_mm *mm, uint64_t addr);
-/* Puts 'from's mappings in the place of mm's; 'from' is empty afterwards. */
+/* Replaces mm's mappings by those of 'from', which is empty afterwards. */
 void pm_mm_replace(struct pm *pm, struct pm_mm *mm, struct pm_mm *from);
 
-/* --- exe.c, open.c: executables -------------------------------------------- */
+/* --- exe.c, open.c: executables ----------------------------------------------- */
 
 struct pm_exe_key;
 
 struct pm_exe {
-	struct pm_list all; /* pm->exes */
-	struct pm_list idle; /* pm->idle, while refs is 0 */
-	struct pm_list lru; /* pm->open, while it holds a file */
-	struct pm_list reqs; /* struct pm_req, see queue.c */
-	struct pm_list asking; /* pm->asking, while there are any */
+	TAILQ_ENTRY(pm_exe) all; /* pm->exes */
+	TAILQ_ENTRY(pm_exe) idle; /* pm->idle, while refs is 0 */
+	TAILQ_ENTRY(pm_exe) lru; /* pm->open, while it holds a file */
+	TAILQ_ENTRY(pm_exe) busy; /* pm->busy, while there are requests */
+	struct pm_reqs reqs; /* see queue.c */
 	struct pm_open *queued; /* its opening, while that waits for its turn */
 	struct pm *pm;
 	/* It has the content of this one, whose file is read for both. */
 	struct pm_exe *same;
-	struct pm_exe_key *keys;
-	struct pm_str *path; /* ".../NAME": its directory was too much */
-	struct pm_user *user; /* in whose share it counts, or NULL */
+	LIST_HEAD(, pm_exe_key) keys;
+	struct pm_str *path; /* ".../NAME": the user's share was used up */
+	struct pm_user *user; /* the share it counts in, or NULL */
 	uint64_t serial;
 	enum pm_exe_kind kind;
 	uint32_t refs;
-	uint32_t mapped; /* mappings of it, and of what is the same file */
+	uint32_t mapped; /* mappings of it, and of those with the same content */
 	uint32_t resolving; /* requests the symbolizer has */
-	uint32_t tries; /* failed ones since the last that succeeded */
+	uint32_t tries; /* failed openings since the last success */
 	int open_error;
 	int rows, names; /* as in pm_exe_info */
 	bool opening;
@@ -268,13 +242,13 @@ struct pm_exe {
 	uint64_t short_id;
 	uint64_t dev, ino; /* as the kernel reported for its mapping, with */
 	uint64_t generation; /* ... 0: not known */
-	uint64_t file_dev, file_ino; /* as stat(2) has them, once opened */
-	/* Who mapped it last, and where: a way to the file. */
+	uint64_t file_dev, file_ino; /* as stat(2) reports, once opened */
+	/* Its last mapping: a way to the file. */
 	struct {
 		uint64_t start_boottime;
 		uint64_t start, end;
 		uint32_t tgid;
-		uint32_t uid; /* of its newest image then */
+		uint32_t uid; /* of the process's newest image then */
 	} via;
 };
 
@@ -283,48 +257,44 @@ struct pm_proc;
 int pm_exe_init(struct pm *pm);
 void pm_exe_fini(struct pm *pm);
 /*
- * 0, with a reference in *exep; -ENOMEM, counted; -EDQUOT, counted: it is a new
- * file, and the user of the process has his share of them.
+ * The executable of a mapping. 0, with a reference in *exep; -ENOMEM, counted;
+ * -EDQUOT, counted: it is a new file, and the user's share is used up.
  */
 int pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
 	      const struct pm_proc *proc, struct pm_exe **exep);
 /* Takes over the path, also on error; NULL path: no memory. */
 struct pm_exe *pm_exe_new(struct pm *pm, enum pm_exe_kind kind,
 			  struct pm_str *path);
-/* The user whose processes these are, as of now. */
-uint32_t pm_proc_uid(const struct pm_proc *proc);
-/* That, if it has the same path; otherwise itself. */
+/* The root if it has the same path; otherwise the executable itself. */
 struct pm_exe *pm_exe_shown(const struct pm_exe *exe);
 /* Length of 'path' without the kernel's " (deleted)". */
 size_t pm_exe_path_len(const char *path);
-/* The exe, not this one, that has the identity 'id'; else NULL, and it is the
- * identity of 'exe' from here on. */
+/* The other executable with identity 'id'; or NULL, and the identity is now its. */
 struct pm_exe *pm_exe_identify(struct pm_exe *exe,
 			       const struct symbolizer_ident *id);
-/* Opens the file if there is reason and hope. */
-void pm_exe_open_soon(struct pm_exe *exe);
 void pm_exe_close(struct pm_exe *exe);
-/* Its file was used just now. */
+/* Makes its file the most recently used. */
 void pm_exe_touch(struct pm_exe *exe);
-/* So many mappings of it more, or less. */
+/* It has 'n' mappings more, or fewer. */
 void pm_exe_mapped(struct pm_exe *exe, int64_t n);
 /* Closes files that have not been mapped for a while. */
 void pm_open_release(struct pm *pm);
-/* It is not mapped: there will be something to close in a while. */
+/* Notes when an unmapped executable's file is to be closed. */
 void pm_release_later(struct pm_exe *exe);
 /*
- * Sees to it that its file is opened. 0: it will be, or was; pm_reqs_opened() says
- * so. Or the error of the last try, which is not to be repeated yet.
+ * Opens its file. 0: it will be opened, or fail, which pm_reqs_opened() reports. Or
+ * the error of the last try, if it is too early for another one.
  */
 int pm_exe_open(struct pm_exe *exe);
-/* Begins the openings for which there is room now; never inside of a question. */
+/* Begins the openings that have room now. Completes requests: not for use in a call
+ * that makes one. */
 void pm_open_queued(struct pm *pm);
-/* Drops all openings; the requests for these files stay. */
+/* Drops all openings; the requests for these files remain. */
 void pm_open_cancel(struct pm *pm);
 
 /*
- * It turned out to be this file when it was executed: the kernel side is told that
- * it is known, as long as that very file is open.
+ * The executable had this identity when it was executed: the kernel side lists it
+ * as known while that file is open.
  */
 void pm_exe_know(struct pm_exe *exe, const struct quark_file_ident *ident);
 /* Its file was closed: it may be deleted by its next exec. */
@@ -334,7 +304,7 @@ bool pm_exe_knows(struct pm *pm, const struct quark_file_ident *ident);
 bool pm_exe_knows_other(const struct pm_exe *exe,
 			const struct quark_file_ident *ident);
 /*
- * The open that pm_early_adopt() promised has ended: takes over 'file'. With an
+ * Ends the opening that pm_early_adopt() announced; takes over 'file'. After an
  * error the lookup strategies are tried.
  */
 void pm_exe_given(struct pm_exe *exe, int err, struct symbolizer_file *file);
@@ -343,140 +313,148 @@ void pm_exe_given(struct pm_exe *exe, int err, struct symbolizer_file *file);
 
 /* The opening that requests waited for has ended. */
 void pm_reqs_opened(struct pm_exe *exe, int err);
-/* Answers those that were refused, from outside of the question. */
-void pm_reqs_fail(struct pm *pm);
+/* Answers the refused requests. */
+void pm_reqs_refuse(struct pm *pm);
 
 /* --- turns.c: openings, by user ----------------------------------------------- */
 
-/* How a file comes to be open. */
+/* The opening of an executable's file. */
 struct pm_open {
-	struct pm_list node; /* pm->opens, or its user's queue */
-	struct pm *pm; /* NULL: it is gone, only the file is to be closed */
+	TAILQ_ENTRY(pm_open) node; /* pm->opens, or its user's queue */
+	struct pm *pm; /* NULL: freed; the file is closed when it comes */
 	struct symbolizer *symbolizer;
 	struct pm_exe *exe; /* a reference */
-	struct pm_user *user; /* in whose share it counts */
+	struct pm_user *user; /* the share it counts in */
 	unsigned int lookup; /* strategy to try next */
 	uint32_t tried; /* pid of the first lookup */
-	int err; /* of the first lookup that had one */
+	int err; /* of the first lookup that failed */
 };
 
 /*
- * Room for 'more' files to be opened for a user (NULL: for nobody), made if need
- * be: closes files of his or of the user who has the most.
+ * Makes room for 'more' open files of a user (NULL: of none), if need be by closing
+ * files of that user or of the one that has the most.
  */
 bool pm_open_room(struct pm *pm, const struct pm_user *u, uint32_t more);
-/* It can begin at once: its user has none that wait, and there is room. */
+/* It can begin at once: its user has none in the queue, and there is room. */
 bool pm_turn_free(const struct pm_open *o);
-/* Waits for the turn of its user. */
+/* Puts it into its user's queue. */
 void pm_turn_wait(struct pm_open *o);
-/* The next one to begin, which waits no more; NULL: none may. */
+/* Takes out the next one to begin, counted as under way; NULL: none may. */
 struct pm_open *pm_turn_next(struct pm *pm);
-/* One that waits, or NULL. */
+/* Any one of a queue, or NULL. */
 struct pm_open *pm_turn_any(struct pm *pm);
-/* Waits no more. */
+/* Takes it out of the queue. Its user may be freed. */
 void pm_turn_leave(struct pm_open *o);
-/* Another user maps the file now, and has fewer openings that wait. */
+/* Moves it to a user that maps the file too and has a shorter queue. */
 void pm_turn_move(struct pm_open *o, uint32_t uid);
-/* Before all others of its user. */
+/* Moves it to the front of its user's queue. */
 void pm_turn_hurry(struct pm_open *o);
 
-/* --- early.c: files executed for the first time ------------------------------ */
+/* --- early.c: files executed for the first time ------------------------------- */
 
 struct pm_early;
 
 /*
- * True if the executable of a mapping needs no opening: its file is here, or
- * on its way, and it is given that, or it is open or on its way otherwise.
+ * True if the executable of a mapping needs no opening, because its file was opened
+ * early, or is open or being opened otherwise.
  */
 bool pm_early_adopt(struct pm_exe *exe, const struct pm_map_event *ev);
-/* The file was executed as another one than the executable is known for. */
+/* The executed file is not the one that the executable is known for. */
 bool pm_early_changed(struct pm *pm, const struct pm_map_event *ev,
 		      const struct pm_exe *exe);
+/* Closes files whose mapping has not come. */
 void pm_early_expire(struct pm *pm);
 void pm_early_cancel(struct pm *pm);
 
-/* --- image.c ---------------------------------------------------------------- */
+/* --- image.c ------------------------------------------------------------------ */
 
-struct pm_image {
-	struct pm_list ended_node; /* pm->ended, once replaced */
-	struct pm_image *older;
-	struct pm_proc *proc;
-	struct pm_mm *mm;
-	struct pm_exe *main_exe; /* a reference, or NULL */
-	struct pm_str *exe, *cmdline, *cwd, *cgroup;
-	uint64_t serial;
-	uint64_t exec_id;
-	uint64_t made; /* provisional: time of the sample that named it */
+/* What the ledger reports of an image. */
+struct pm_attrs {
+	struct pm_str *exe, *cmdline, *cwd, *cgroup; /* or NULL */
 	uint64_t begin; /* of the exec event; 0: none, it began with its process */
 	uint64_t samples;
-	uint64_t ended; /* when a newer one replaced it */
 	uint32_t ppid, uid, gid;
-	bool provisional;
-	bool kthread;
 	bool args_cut;
 	char comm[16];
 };
 
+struct pm_image {
+	TAILQ_ENTRY(pm_image) ended_node; /* pm->ended, once replaced */
+	struct pm_image *older;
+	struct pm_proc *proc;
+	struct pm_mm *mm;
+	struct pm_exe *main_exe; /* a reference, or NULL */
+	uint64_t serial;
+	uint64_t exec_id;
+	uint64_t made; /* provisional: time of the sample that made it */
+	uint64_t ended; /* when a newer one replaced it */
+	bool replaced;
+	bool provisional;
+	bool kthread;
+	struct pm_attrs a;
+};
+
+void pm_attrs_fini(struct pm *pm, struct pm_attrs *a);
+/* What is the same for all images of a process, ids, and the attributes. */
+void pm_attrs_info(const struct pm_proc *proc, uint64_t exec_id,
+		   const struct pm_attrs *a, struct pm_image_info *out);
 /*
- * A new image in its place by exec_id, with what 'from' hands down (NULL:
- * nothing) and the address space 'mm', of which it takes over a reference.
+ * Inserts a new image by exec_id, which inherits from 'from' (NULL: nothing). Takes
+ * over a reference to the address space 'mm'.
  */
 struct pm_image *pm_image_new(struct pm *pm, struct pm_proc *proc,
 			      uint64_t exec_id, const struct pm_image *from,
 			      struct pm_mm *mm);
-/* No list has it any more. */
+/* It must not be in the list of its process. */
 void pm_image_free(struct pm *pm, struct pm_image *img);
 struct pm_image *pm_image_find_id(const struct pm_proc *proc, uint64_t exec_id);
-/* What the event's process record says. 0 or -ENOMEM, counted. */
+/* Applies an event's process record. 0 or -ENOMEM, counted. */
 int pm_image_apply(struct pm *pm, struct pm_image *img,
 		   const struct quark_process *qp);
 void pm_image_set_mm(struct pm *pm, struct pm_image *img, struct pm_mm *mm);
 void pm_image_set_main(struct pm_image *img, struct pm_exe *exe);
 void pm_image_end(struct pm *pm, struct pm_image *img, uint64_t time);
-/* Asks for the mappings of 'img', if there is use and not too soon. */
+/* Requests a re-read of the mappings, if that is of use and not too early. */
 void pm_image_want(struct pm *pm, struct pm_image *img);
 /*
- * Who lent it its address space, as vfork(2) does, and is still there; itself,
- * if nobody did.
+ * The living process whose address space this one borrows, as after vfork(2); the
+ * process itself, if it borrows none.
  */
 struct pm_proc *pm_lender(struct pm_proc *proc);
-/* What is the same for all images of a process, and ids. */
-void pm_image_info_of(const struct pm_proc *proc, uint64_t exec_id,
-		      uint64_t begin, struct pm_image_info *out);
 
-/* --- history.c -------------------------------------------------------------- */
+/* --- history.c ---------------------------------------------------------------- */
 
 struct pm_past;
 
-/* Keeps what the ledger says of an image that is about to be freed. */
-void pm_past_add(struct pm *pm, const struct pm_image *img);
-/*
- * A generation that was forgotten comes again, by a sample or an event that is
- * late: what was kept of it goes back into the new image, so that it is there once.
- */
+/* Moves the attributes of an image that is about to be freed into the history. */
+void pm_past_add(struct pm *pm, struct pm_image *img);
 bool pm_past_has(struct pm_proc *proc, uint64_t exec_id);
+/* Moves them back if a late sample or event makes the image again. */
 void pm_past_take(struct pm *pm, struct pm_image *img);
 void pm_past_drop(struct pm *pm, struct pm_proc *proc);
 
-/* --- proc.c ----------------------------------------------------------------- */
+/* --- proc.c ------------------------------------------------------------------- */
 
 struct pm_proc {
 	struct hash_node node; /* pm->procs, by tgid */
-	struct pm_list dead; /* pm->exited, leaving or reaped */
-	struct pm_proc *parent; /* who forked it, or whoever did that one */
-	struct pm_list children;
-	struct pm_list sibling;
-	struct pm_image *images; /* newest first; never empty but in the making */
-	struct pm_past *past; /* what is left of older ones, newest first */
+	TAILQ_ENTRY(pm_proc) all; /* pm->all */
+	TAILQ_ENTRY(pm_proc) over; /* *over_in */
+	struct pm_procs *over_in; /* pm->exited, leaving, reaped; NULL: lives */
+	struct pm_proc
+		*parent; /* that forked it, or its nearest known ancestor */
+	LIST_HEAD(, pm_proc) children;
+	LIST_ENTRY(pm_proc) sibling; /* while it has a parent */
+	struct pm_image *images; /* newest first; empty only during creation */
+	struct pm_past *past; /* the history of older ones, newest first */
 	struct pm_mm *pending; /* of an exec whose event has not come */
 	uint64_t pending_id; /* the generation that exec makes */
 	uint64_t start_boottime;
 	uint64_t exec_time; /* of the last exec event */
 	uint64_t exit_time;
-	uint64_t last_seen; /* a sign of life behind its exit; 0: none */
+	uint64_t last_seen; /* a sign of life after its exit; 0: none */
 	uint64_t reap_time;
-	uint64_t wanted_at; /* its mappings were asked for, last */
-	uint64_t unread_until; /* its files of /proc did not answer */
+	uint64_t wanted_at; /* when a re-read was last requested */
+	uint64_t unread_until; /* /proc did not answer: not read before */
 	uint64_t parent_start; /* of the parent at the fork; 0: unknown */
 	uint64_t cpu_ns, user_ns, system_ns;
 	uint64_t maxrss, minflt, majflt;
@@ -489,74 +467,76 @@ struct pm_proc {
 	int32_t wait_status;
 	enum pm_cpu cpu;
 	bool exited;
-	bool exit_told; /* by its event, so the status is known */
+	bool exit_known; /* its exit has a record, so the status is known */
 	bool reaped;
-	bool before; /* came by a walk */
-	bool missing; /* not seen by the walk under way */
-	bool vanished; /* exited, for all that a walk knows */
+	bool before; /* found by the scan at the start */
+	bool missing; /* not found by the current rescan yet */
+	bool vanished; /* exited, according to a rescan only */
 	bool selected;
-	bool forked; /* its fork event came, or it was there before */
+	bool forked; /* its fork event has come, or a scan has found it */
 	bool zombie; /* one of pm->nzombies */
-	/* It was forgotten before; made again by a sample that came too late. */
-	bool late;
+	bool late; /* was forgotten, and made again by a late sample */
 	bool hidden; /* no event of it comes, nor of its forks */
-	bool walk_due; /* it was there before, and its mappings are not read */
+	bool scan_due; /* existed before, and its mappings are not read yet */
 };
 
 struct pm_proc *pm_proc_find(const struct pm *pm, uint32_t tgid,
 			     uint64_t start_boottime);
-/* The one that had this pid at 'time'. */
+/* The process that had this pid at 'time'. */
 struct pm_proc *pm_proc_at(const struct pm *pm, uint32_t tgid, uint64_t time);
-/* Without an image: make one at once, or free it. */
+/* Has no image: the caller makes one at once, or frees it. */
 struct pm_proc *pm_proc_new(struct pm *pm, uint32_t tgid,
 			    uint64_t start_boottime);
 void pm_proc_free(struct pm *pm, struct pm_proc *proc);
+/* Of its newest image. */
+uint32_t pm_proc_uid(const struct pm_proc *proc);
 void pm_proc_set_parent(struct pm_proc *proc, struct pm_proc *parent);
 void pm_proc_drop_pending(struct pm *pm, struct pm_proc *proc);
 void pm_proc_exited(struct pm *pm, struct pm_proc *proc, uint64_t time);
-/* A sample of that time is late, or of one that was forgotten already. */
+/* A sample of that time is late, or its process was forgotten already. */
 bool pm_proc_gone(const struct pm *pm, uint32_t tgid, uint64_t start_boottime,
 		  uint64_t time);
-/* For all that is known it is over: it goes after its grace time. */
+/* Of such a process nothing more is known: it is forgotten after its grace time. */
 void pm_proc_late(struct pm *pm, struct pm_proc *proc, uint64_t time);
 /*
- * A sign of life. Who was taken for gone by a walk is not; who did exit is on its
- * way out still, and not to be forgotten meanwhile.
+ * A sign of life. If a rescan took the process for ended, it lives; if it did exit,
+ * it is still ending, and its grace time begins again.
  */
 void pm_proc_alive(struct pm *pm, struct pm_proc *proc, uint64_t time);
 void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time);
 
-/* --- process.c -------------------------------------------------------------- */
+/* --- process.c ---------------------------------------------------------------- */
 
-/* /proc has it, be it as a zombie; true also if it does not answer. */
+/* /proc has the process, maybe as a zombie; true also if it does not answer. */
 bool pm_process_there(struct pm *pm, struct pm_proc *proc);
 
-/* "PID-" and the start in hex: the same whoever computes it within a boot. */
+/* "PID-" and the start in hex: the same id whoever computes it within a boot. */
 char *pm_process_id(char *buf, uint32_t tgid, uint64_t start_boottime);
-/* Its digits and a NUL; where that is. */
+/* Writes the digits and a NUL, and returns the NUL's place. */
 char *pm_put_decimal(char *at, uint64_t v);
 
-/* --- pm.c -------------------------------------------------------------------- */
+/* --- pm.c --------------------------------------------------------------------- */
 
 struct pm {
 	struct pm_opts opts;
 	struct hash procs;
 	struct hash strs;
 	struct hash users; /* struct pm_user, by uid */
-	uint64_t shared[PM_SHARES]; /* theirs, together */
+	uint64_t shared[PM_SHARES]; /* the shares of all users */
 	struct hash exe_keys;
 	struct pool proc_pool, image_pool, mm_pool, set_pool;
-	struct pm_list exes; /* all */
-	struct pm_list idle; /* nobody's; the longest so first */
-	struct pm_list open; /* holding a file; least used first */
-	struct pm_list opens; /* struct pm_open under way */
-	struct pm_list turns; /* struct pm_user of whom opens wait */
-	struct pm_list asking; /* struct pm_exe that have requests */
-	struct pm_list failed; /* struct pm_req that were refused */
-	struct pm_list early; /* struct pm_early, oldest first */
-	struct pm_list exited, reaped; /* processes, by time */
-	struct pm_list leaving; /* exited, and not in /proc any more */
-	struct pm_list ended; /* images, by time */
+	struct pm_procs all; /* in the order in which they became known */
+	struct pm_exes exes; /* all */
+	struct pm_exes idle; /* without references; longest first */
+	struct pm_exes open; /* holding a file; least recently used first */
+	struct pm_exes busy; /* with requests */
+	struct pm_opens opens; /* under way */
+	TAILQ_HEAD(, pm_user) turns; /* users with openings in their queues */
+	TAILQ_HEAD(, pm_early) early; /* oldest first */
+	struct pm_procs exited, reaped; /* by time */
+	struct pm_procs leaving; /* exited, and not in /proc any more */
+	TAILQ_HEAD(, pm_image) ended; /* by time */
+	bool refused; /* there are refused requests */
 	uint64_t release_at; /* no file in 'open' is to be released before */
 	struct {
 		uint64_t start_boottime;
@@ -569,16 +549,16 @@ struct pm {
 	uint32_t nidle;
 	uint32_t nearly; /* in early */
 	bool closing;
-	uint64_t now; /* the latest time anybody told */
-	struct patience patience; /* for what is read of /proc */
+	uint64_t now; /* the latest time of any record */
+	struct patience patience; /* for reads of /proc */
 	uint64_t serial;
 	uint64_t lost_until; /* end of the last gap in the mapping stream */
-	uint64_t lost_ns; /* all of them together */
+	uint64_t lost_ns; /* length of all of them */
 	uint64_t gap_until, gap_ns; /* the same of the lifecycle stream */
-	uint64_t begin; /* who is unknown and began before is no surprise */
-	uint64_t walk; /* begin of a later walk under way; 0: none */
+	uint64_t begin; /* unknown processes that began before are expected */
+	uint64_t rescan; /* begin of the current rescan; 0: none */
 	struct pm_exe *kernel, *vdso;
-	struct pm_exe *anon; /* stands for executable memory inside of sets */
+	struct pm_exe *anon; /* executable memory, inside of sets */
 	struct pm_stats stats;
 };
 
@@ -590,14 +570,16 @@ static inline bool pm_selects(const struct pm *pm, const struct pm_proc *proc,
 	       proc->tgid != pm->opts.never_select;
 }
 
-/* Counts, and gives -ENOMEM. */
+/* Counts, and returns -ENOMEM. */
 int pm_nomem(struct pm *pm);
-/* Tells pm_opts.limited. */
+/* These two call the functions in pm->opts. */
 void pm_limited(struct pm *pm, uint32_t uid, enum pm_limit what, uint64_t n);
+void pm_known_file(struct pm *pm, const struct quark_file_ident *ident,
+		   bool known);
 
 /*
- * Adds a gap to all so far; of several CPUs' gaps at once each moment counts
- * once. How long they are together, in ms.
+ * Adds a gap to the sum of all gaps; where gaps of several CPUs overlap, time counts
+ * once. Returns the sum in ms.
  */
 static inline uint64_t pm_span_ms(uint64_t from, uint64_t until,
 				  uint64_t *so_far, uint64_t *sum)

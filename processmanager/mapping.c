@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * mapping: what the mapping stream and the walks say. The stream knows a
- * process by pid and time only, and no exec generation:
+ * mapping: applies the mapping stream and the mappings that scans read. The stream
+ * identifies a process by pid and time, without an exec generation:
  *
- *   exec mark                opens the pending set of the process
- *   mappings behind it       go there
- *   exec event               makes the set that of its generation
+ *   exec mark                begins the pending set of the process
+ *   mappings after it        are put there
+ *   exec event               makes it the set of its generation
  *
- * Without BPF there are no marks, and the COMM record of the exec takes its place.
+ * Without BPF there are no marks; the COMM record of the exec has that role.
  *
- * Between the last two a sample may name the new generation already; it finds
- * the pending set (pm_image_get). An address space remembers the time of its mark
- * or COMM record ("since"), by which a late mapping finds the right one.
+ * Between the last two a sample may have the new generation already; it finds
+ * the pending set (pm_image_get). An address space has the time of its mark or COMM
+ * record ("since"), which decides where a late mapping belongs.
  *
- * Lost records may have been of any process, and of any kind. A set that was
- * there already may hold what was replaced since, and lack what came, also the
- * exec that began another one. So it answers nothing until it was read anew,
- * from a time behind the loss; sets that an exec begins behind it are not
- * touched by it.
+ * Dropped records may be of any process and any kind. A set from before may then
+ * hold mappings that were replaced and lack new ones; even an exec may be missing.
+ * So it is stale, and answers nothing, until a scan that began after the gap. Sets
+ * that an exec begins after the gap are not affected.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,26 +25,26 @@
 #include "processmanager/internal.h"
 
 /*
- * An exec between the opening of the streams and the first walk: the walk may have
- * read the image that it made, and then libquark reports no exec event. So the
- * walk's image gets the pending set, too, until an event says otherwise.
+ * After an exec between the opening of the streams and the first scan, the scan may
+ * have read the new image, and libquark reports no exec event. So the scan's image
+ * has the pending set too, until an event replaces it.
  */
-static bool pm_pending_walked(const struct pm_proc *proc)
+static bool pm_pending_scanned(const struct pm_proc *proc)
 {
 	return proc->pending && proc->pending == proc->images->mm &&
 	       proc->images->exec_id < proc->pending_id;
 }
 
 /*
- * The generation that an exec at 'time' makes: one above the last that was
- * there by then; provisional images of later samples are its own.
+ * The generation that an exec at 'time' makes: one above the last at that time;
+ * provisional images of later samples are the exec's own.
  */
 static uint64_t pm_exec_makes(const struct pm_proc *proc, uint64_t time)
 {
 	const struct pm_image *img = proc->images;
 	uint64_t id = img->exec_id + 1;
 
-	if (pm_pending_walked(proc))
+	if (pm_pending_scanned(proc))
 		return proc->pending_id;
 	if (proc->pending)
 		return proc->pending_id + 1;
@@ -57,16 +56,16 @@ static uint64_t pm_exec_makes(const struct pm_proc *proc, uint64_t time)
 	return id;
 }
 
-/* The exec event was there before the exec mark, or COMM record without BPF. */
+/* The exec event came before the exec mark, or COMM record without BPF. */
 static void pm_map_exec_late(struct pm_proc *proc, uint64_t time)
 {
 	struct pm_mm *mm = proc->images->mm;
 
-	if (mm->since || !mm->doubtful || mm->walked)
+	if (mm->since || !mm->partial || mm->scanned)
 		return;
 	mm->since = time;
 	mm->whole = time;
-	mm->doubtful = false;
+	mm->partial = false;
 }
 
 static int pm_map_exec(struct pm *pm, struct pm_proc *proc, uint64_t time)
@@ -88,12 +87,12 @@ static int pm_map_exec(struct pm *pm, struct pm_proc *proc, uint64_t time)
 	if (proc->before && time < pm->begin)
 		pm_image_set_mm(pm, proc->images, pm_mm_get(mm));
 	img = pm_image_find_id(proc, id);
-	if (img && img->provisional && img->mm->doubtful && !img->mm->walked)
+	if (img && img->provisional && img->mm->partial && !img->mm->scanned)
 		pm_image_set_mm(pm, img, pm_mm_get(mm));
 	return 0;
 }
 
-/* The address space that something mapped at 'time' belongs to, or NULL. */
+/* The address space of a mapping that appeared at 'time', or NULL. */
 static struct pm_mm *pm_map_route(const struct pm_proc *proc, uint64_t time)
 {
 	const struct pm_image *img;
@@ -109,10 +108,10 @@ static struct pm_mm *pm_map_route(const struct pm_proc *proc, uint64_t time)
 
 /*
  * In a lent address space, what the borrower maps is the lender's, unless an exec
- * is under way whose mark (COMM record without BPF) may be among what was lost.
+ * is under way whose mark (COMM record without BPF) may have been dropped.
  */
-static bool pm_may_be_anothers(const struct pm *pm, struct pm_proc *proc,
-			       const struct pm_mm *mm, uint64_t time)
+static bool pm_map_unclear(const struct pm *pm, struct pm_proc *proc,
+			   const struct pm_mm *mm, uint64_t time)
 {
 	return mm == proc->images->mm &&
 	       proc->start_boottime < pm->lost_until &&
@@ -130,18 +129,18 @@ static int pm_map_mmap(struct pm *pm, struct pm_proc *proc,
 		pm->stats.unknown++;
 		return 0;
 	}
-	if (mm->walked && ev->time < mm->walk_begin) {
+	if (mm->scanned && ev->time < mm->scan_begin) {
 		pm->stats.maps_before_walk++;
 		return 0;
 	}
 	mm->last = MAX(mm->last, ev->time);
-	if (pm_may_be_anothers(pm, proc, mm, ev->time)) {
+	if (pm_map_unclear(pm, proc, mm, ev->time)) {
 		pm_mm_void(pm, mm);
 		return 0;
 	}
 	err = pm_exe_of(pm, ev, proc, &map.exe);
 	if (err) {
-		/* What it would have replaced must not stay, either. */
+		/* The set may hold what this mapping has replaced. */
 		pm_mm_void(pm, mm);
 		return err == -EDQUOT ? 0 : err;
 	}
@@ -160,10 +159,7 @@ static void pm_map_lost(struct pm *pm, const struct pm_map_event *ev)
 					    &pm->lost_until, &pm->lost_ns);
 }
 
-/*
- * Of one process, whose set answers nothing then. Its execs are never among what is
- * missing.
- */
+/* Makes the set of one process stale. Exec records are never dropped this way. */
 static int pm_map_limited(struct pm *pm, const struct pm_proc *proc,
 			  const struct pm_map_event *ev)
 {
@@ -171,7 +167,7 @@ static int pm_map_limited(struct pm *pm, const struct pm_proc *proc,
 	uint64_t until = MAX(ev->end, ev->time);
 
 	pm->stats.maps_limited++;
-	pm_limited(pm, proc->images->uid,
+	pm_limited(pm, proc->images->a.uid,
 		   ev->flood ? PM_LIMIT_MAPS : PM_LIMIT_MAPS_ALL, 1);
 	if (!mm)
 		return 0;
@@ -206,31 +202,6 @@ int pm_map_event(struct pm *pm, const struct pm_map_event *ev)
 	return pm_map_mmap(pm, proc, ev);
 }
 
-/*
- * An executable of the walk. /proc has no build ids: where the same file was
- * mapped at the same place before, it is the one known already. As pm_exe_of().
- */
-static int pm_walk_exe(struct pm *pm, const struct pm_proc *proc,
-		       const struct pm_map_event *ev, struct pm_exe **exep)
-{
-	const struct pm_map *was = pm_mm_find(proc->images->mm, ev->start);
-	struct pm_exe *exe = was ? was->exe : NULL;
-	size_t len;
-
-	if (exe && exe->kind == PM_EXE_FILE &&
-	    ev->start - was->start == ev->pgoff - was->pgoff) {
-		len = pm_exe_path_len(ev->path);
-		if (exe->path->len == len &&
-		    !memcmp(exe->path->s, ev->path, len) &&
-		    (!exe->ino ||
-		     (exe->ino == ev->ino && exe->dev == ev->dev))) {
-			*exep = pm_exe_get(exe);
-			return 0;
-		}
-	}
-	return pm_exe_of(pm, ev, proc, exep);
-}
-
 static bool pm_path_is(const struct pm_str *str, const char *path)
 {
 	size_t len = pm_exe_path_len(path);
@@ -238,30 +209,50 @@ static bool pm_path_is(const struct pm_str *str, const char *path)
 	return str && str->len == len && !memcmp(str->s, path, len);
 }
 
-/* All of 'm' into mm. *main_exe, borrowed: the executable, if it was there. */
-static int pm_walk_fill(struct pm *pm, const struct pm_proc *proc,
+/*
+ * An executable that a scan found. /proc has no build ids: where the same file was
+ * mapped at the same place before, it is that executable. Returns as pm_exe_of().
+ */
+static int pm_scan_exe(struct pm *pm, const struct pm_proc *proc,
+		       const struct pm_map_event *ev, struct pm_exe **exep)
+{
+	const struct pm_map *was = pm_mm_find(proc->images->mm, ev->start);
+	struct pm_exe *exe = was ? was->exe : NULL;
+
+	if (exe && exe->kind == PM_EXE_FILE &&
+	    ev->start - was->start == ev->pgoff - was->pgoff &&
+	    pm_path_is(exe->path, ev->path) &&
+	    (!exe->ino || (exe->ino == ev->ino && exe->dev == ev->dev))) {
+		*exep = pm_exe_get(exe);
+		return 0;
+	}
+	return pm_exe_of(pm, ev, proc, exep);
+}
+
+/* Puts 'm' into mm. *main_exe, borrowed: the executable, if it is among them. */
+static int pm_scan_fill(struct pm *pm, const struct pm_proc *proc,
 			const struct pm_maps *m, struct pm_mm *mm,
 			struct pm_exe **main_exe)
 {
+	const struct pm_map_event *ev;
 	struct pm_map map;
 	size_t i;
 	int err;
 
 	for (i = 0; i < m->n; i++) {
-		if (m->maps[i].start >= m->maps[i].end)
+		ev = &m->maps[i];
+		if (ev->start >= ev->end)
 			continue;
-		map.start = m->maps[i].start;
-		map.end = m->maps[i].end;
-		map.pgoff = m->maps[i].pgoff;
-		err = pm_walk_exe(pm, proc, &m->maps[i], &map.exe);
-		if (err == -EDQUOT) { /* what is there, is right */
-			mm->doubtful = true;
+		map = (struct pm_map){ ev->start, ev->end, ev->pgoff, NULL };
+		err = pm_scan_exe(pm, proc, ev, &map.exe);
+		if (err == -EDQUOT) {
+			mm->partial = true;
 			continue;
 		}
 		if (err)
 			return err;
 		err = pm_mm_add(pm, mm, pm_proc_uid(proc), &map);
-		if (pm_path_is(proc->images->exe, m->maps[i].path))
+		if (pm_path_is(proc->images->a.exe, ev->path))
 			*main_exe = map.exe;
 		pm_exe_put(map.exe); /* mm has it */
 		if (err)
@@ -271,12 +262,11 @@ static int pm_walk_fill(struct pm *pm, const struct pm_proc *proc,
 }
 
 /*
- * An exec came while it was read, or later, or is under way; records were lost
- * meanwhile; or the reading comes so late that what was mapped meanwhile is
- * known already.
+ * An exec came since the scan began, or is under way; records were dropped
+ * meanwhile; or later mappings have been applied already.
  */
-static bool pm_walk_stale(const struct pm *pm, struct pm_proc *proc,
-			  const struct pm_maps *m)
+static bool pm_scan_late(const struct pm *pm, struct pm_proc *proc,
+			 const struct pm_maps *m)
 {
 	const struct pm_mm *mm = proc->images->mm;
 
@@ -288,7 +278,7 @@ static bool pm_walk_stale(const struct pm *pm, struct pm_proc *proc,
 	       pm_lender(proc) != proc;
 }
 
-static int pm_walk_put(struct pm *pm, struct pm_proc *proc,
+static int pm_scan_put(struct pm *pm, struct pm_proc *proc,
 		       const struct pm_maps *m)
 {
 	struct pm_image *img = proc->images;
@@ -299,22 +289,22 @@ static int pm_walk_put(struct pm *pm, struct pm_proc *proc,
 	fresh = pm_mm_new(pm, 0);
 	if (!fresh)
 		return pm_nomem(pm);
-	err = pm_walk_fill(pm, proc, m, fresh, &main_exe);
+	err = pm_scan_fill(pm, proc, m, fresh, &main_exe);
 	if (err)
 		goto out;
 	pm_mm_replace(pm, mm, fresh);
-	/* Its exec event was lost: it is not to come any more. */
+	/* Its exec event was dropped, and will not come. */
 	if (proc->pending != mm)
 		pm_proc_drop_pending(pm, proc);
 	mm->reread_at = 2 * (mm->set ? mm->set->n : 0) + PM_SET_SPARE;
-	pm->stats.rereads += !proc->walk_due;
-	proc->walk_due = false;
-	mm->doubtful = fresh->doubtful;
+	pm->stats.rereads += !proc->scan_due;
+	proc->scan_due = false;
+	mm->partial = fresh->partial;
 	mm->whole = m->begin;
 	mm->last = m->begin;
-	mm->walked = true;
-	mm->walk_begin = m->begin;
-	mm->walk_end = m->end;
+	mm->scanned = true;
+	mm->scan_begin = m->begin;
+	mm->scan_end = m->end;
 	if (main_exe)
 		pm_image_set_main(img, main_exe);
 out:
@@ -331,13 +321,13 @@ int pm_walk_maps(struct pm *pm, const struct pm_maps *m)
 				 : pm_proc_at(pm, m->tgid, m->begin);
 	if (!proc)
 		return -ESRCH;
-	if (pm_walk_stale(pm, proc, m)) {
-		if (pm_mm_doubtful(pm, proc->images->mm))
+	if (pm_scan_late(pm, proc, m)) {
+		if (pm_mm_uncertain(pm, proc->images->mm))
 			pm_image_want(pm, proc->images);
 		return 0;
 	}
-	/* Nothing to be seen of a process that is ending: what was, stays. */
+	/* /proc shows no mappings of an ending process: the known ones stay. */
 	if (!m->n && proc->images->mm->set)
 		return 0;
-	return pm_walk_put(pm, proc, m);
+	return pm_scan_put(pm, proc, m);
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * mapset: what is mapped where in an address space. A set is a sorted array,
- * so looking up is a binary search. Its unused part is a gap that stays where
- * the last mapping went in: the next one is mostly right behind it (a loader,
- * a walk) or right before it (mmap, which goes downwards), and costs nothing;
- * any other moves what lies between.
+ * mapset: the mappings of an address space. A set is a sorted array, so a lookup is
+ * a binary search. Its unused part is a gap that stays where the last mapping was
+ * inserted: the next one mostly belongs directly after it (loader, scan) or before
+ * it (mmap, which goes downwards) and costs nothing; any other one moves what lies
+ * between.
  *
- * The kernel says what appears, never what goes. So a mapping that appears
- * takes the place of whatever it overlaps, and a set may hold mappings that
- * are gone; nobody runs there. A process that maps at ever new addresses makes
- * its set grow: at twice its true size and some more it is read anew. One that
- * reaches PM_SET_MAX all the same is thrown away.
+ * The kernel reports mappings that appear, never those that go. So a new mapping
+ * replaces whatever it overlaps, and a set may hold mappings that are gone; no code
+ * runs there. The set of a process that maps at ever new addresses grows: at twice
+ * its true size and PM_SET_SPARE it is re-read. If it reaches PM_SET_MAX
+ * nevertheless, it is dropped.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +30,14 @@ static void pm_map_release(const struct pm_map *m)
 	pm_exe_put(m->exe);
 }
 
-/* Without a mapping, of the user's share, and with room for so many. */
+static void pm_set_free(struct pm *pm, struct pm_set *set)
+{
+	if (set->v != set->few)
+		free(set->v);
+	pool_give(&pm->set_pool, set);
+}
+
+/* Empty, in the user's share, with room for 'cap' mappings. */
 static struct pm_set *pm_set_new(struct pm *pm, uint32_t uid, uint32_t cap)
 {
 	struct pm_set *set = pool_take(&pm->set_pool);
@@ -48,25 +55,16 @@ static struct pm_set *pm_set_new(struct pm *pm, uint32_t uid, uint32_t cap)
 	if (set->v)
 		u = pm_user_of(pm, uid);
 	if (!u) {
-		if (set->v != set->few)
-			free(set->v);
-		pool_give(&pm->set_pool, set);
+		pm_set_free(pm, set);
 		return NULL;
 	}
-	/* The set itself counts as one: so the user stays as long as it. */
+	/* The set itself counts as one, so the user exists as long as it. */
 	pm_user_take(pm, u, PM_SHARE_MAPS, 1);
 	set->user = u;
 	return set;
 }
 
-static void pm_set_free(struct pm *pm, struct pm_set *set)
-{
-	if (set->v != set->few)
-		free(set->v);
-	pool_give(&pm->set_pool, set);
-}
-
-/* It had 'before' mappings and has 'now'. */
+/* The set had 'before' mappings and has 'now'. */
 static void pm_set_count(struct pm *pm, struct pm_set *set, uint32_t before,
 			 uint32_t now)
 {
@@ -89,10 +87,7 @@ static void pm_set_put(struct pm *pm, struct pm_set *set)
 	pm_set_free(pm, set);
 }
 
-/*
- * A set of its own for mm, with room for some more. Its gap is at the end. 0
- * or -ENOMEM.
- */
+/* Gives mm a set of its own, with room for more and the gap at the end. */
 static int pm_mm_own(struct pm *pm, struct pm_mm *mm, uint32_t uid)
 {
 	struct pm_set *old = mm->set, *set;
@@ -125,7 +120,7 @@ static void pm_set_move_gap(struct pm_set *set, uint32_t to)
 	set->gap = to;
 }
 
-/* Room for 'extra' more, in a set that is mm's alone. */
+/* Room for 'extra' more, in a set that is mm's own. 0 or -ENOMEM. */
 static int pm_mm_reserve(struct pm *pm, struct pm_mm *mm, uint32_t uid,
 			 uint32_t extra)
 {
@@ -145,15 +140,15 @@ static int pm_mm_reserve(struct pm *pm, struct pm_mm *mm, uint32_t uid,
 	if (set->v == set->few)
 		memcpy(v, set->few, sizeof(set->few));
 	set->v = v;
-	/* What lies behind the gap belongs at the end. */
+	/* What follows the gap belongs at the end. */
 	memmove(&v[set->gap + cap - set->n], &v[set->gap + set->cap - set->n],
 		(set->n - set->gap) * sizeof(*v));
 	set->cap = cap;
 	return 0;
 }
 
-/* The first mapping that ends behind 'addr'. */
-static uint32_t pm_set_behind(const struct pm_set *set, uint64_t addr)
+/* The first mapping that ends after 'addr'. */
+static uint32_t pm_set_after(const struct pm_set *set, uint64_t addr)
 {
 	uint32_t i;
 
@@ -161,10 +156,10 @@ static uint32_t pm_set_behind(const struct pm_set *set, uint64_t addr)
 	return i;
 }
 
-/* There is room for three more. */
-static void pm_set_put_in(struct pm_set *set, const struct pm_map *map)
+/* There must be room for three more. */
+static void pm_set_insert(struct pm_set *set, const struct pm_map *map)
 {
-	uint32_t lo = pm_set_behind(set, map->start), hi = lo, i, n = 0;
+	uint32_t lo = pm_set_after(set, map->start), hi = lo, i, n = 0;
 	struct pm_map in[3], *m;
 
 	while (hi < set->n && pm_set_at(set, hi)->start < map->end)
@@ -185,7 +180,7 @@ static void pm_set_put_in(struct pm_set *set, const struct pm_map *map)
 		pm_map_hold(&in[i]);
 	for (i = lo; i < hi; i++)
 		pm_map_release(pm_set_at(set, i));
-	/* What is replaced becomes part of the gap, and the gap is filled. */
+	/* Replaced mappings become part of the gap, and the gap is filled. */
 	pm_set_move_gap(set, hi);
 	set->gap = lo;
 	set->n -= hi - lo;
@@ -194,7 +189,7 @@ static void pm_set_put_in(struct pm_set *set, const struct pm_map *map)
 	set->n += n;
 }
 
-/* A process's first PM_SET_SPARE mappings are recorded in any case. */
+/* A process's first PM_SET_SPARE mappings are always recorded. */
 static bool pm_mm_may(struct pm *pm, const struct pm_mm *mm, uint32_t uid)
 {
 	const struct pm_set *set = mm->set;
@@ -207,7 +202,7 @@ static bool pm_mm_may(struct pm *pm, const struct pm_mm *mm, uint32_t uid)
 		return pm_user_may(pm, set->user, PM_SHARE_MAPS, 3);
 	u = pm_user_of(pm, uid);
 	if (!u)
-		return true; /* no memory, which will be seen */
+		return true; /* the insertion reports -ENOMEM */
 	may = pm_user_may(pm, u, PM_SHARE_MAPS, set->n + 4);
 	pm_user_give(pm, u, PM_SHARE_MAPS, 0);
 	return may;
@@ -228,12 +223,12 @@ int pm_mm_add(struct pm *pm, struct pm_mm *mm, uint32_t uid,
 		pm_mm_void(pm, mm);
 	}
 	if (pm_mm_reserve(pm, mm, uid, 3)) {
-		/* What it would have replaced must not stay, either. */
+		/* The set may hold what this mapping has replaced. */
 		pm_mm_void(pm, mm);
 		return pm_nomem(pm);
 	}
 	before = mm->set->n;
-	pm_set_put_in(mm->set, map);
+	pm_set_insert(mm->set, map);
 	pm_set_count(pm, mm->set, before, mm->set->n);
 	if (!mm->first && map->exe->kind == PM_EXE_FILE)
 		mm->first = pm_exe_get(map->exe);
@@ -244,7 +239,7 @@ void pm_mm_void(struct pm *pm, struct pm_mm *mm)
 {
 	pm_set_put(pm, mm->set);
 	mm->set = NULL;
-	mm->doubtful = true;
+	mm->partial = true;
 }
 
 void pm_mm_replace(struct pm *pm, struct pm_mm *mm, struct pm_mm *from)
@@ -257,12 +252,9 @@ void pm_mm_replace(struct pm *pm, struct pm_mm *mm, struct pm_mm *from)
 const struct pm_map *pm_mm_find(const struct pm_mm *mm, uint64_t addr)
 {
 	const struct pm_set *set = mm->set;
-	uint32_t i;
+	uint32_t i = set ? pm_set_after(set, addr) : 0;
 
-	if (!set)
-		return NULL;
-	i = pm_set_behind(set, addr);
-	return i < set->n && pm_set_at(set, i)->start <= addr
+	return set && i < set->n && pm_set_at(set, i)->start <= addr
 		       ? pm_set_at(set, i)
 		       : NULL;
 }
@@ -280,6 +272,17 @@ struct pm_mm *pm_mm_new(struct pm *pm, uint64_t since)
 	return mm;
 }
 
+struct pm_mm *pm_mm_unknown(struct pm *pm)
+{
+	struct pm_mm *mm = pm_mm_new(pm, 0);
+
+	if (mm)
+		mm->partial = true;
+	else
+		pm_nomem(pm);
+	return mm;
+}
+
 struct pm_mm *pm_mm_fork(struct pm *pm, struct pm_mm *parent)
 {
 	struct pm_mm *mm = pm_mm_new(pm, 0);
@@ -287,7 +290,7 @@ struct pm_mm *pm_mm_fork(struct pm *pm, struct pm_mm *parent)
 	if (!mm)
 		return NULL;
 	mm->reread_at = parent->reread_at;
-	mm->doubtful = parent->doubtful;
+	mm->partial = parent->partial;
 	mm->whole = parent->whole;
 	mm->lost_until = parent->lost_until;
 	mm->flood_until = parent->flood_until;
@@ -319,12 +322,12 @@ uint64_t pm_mm_lost_until(const struct pm *pm, const struct pm_mm *mm)
 	return MAX(pm->lost_until, mm->lost_until);
 }
 
-bool pm_mm_lost(const struct pm *pm, const struct pm_mm *mm)
+bool pm_mm_stale(const struct pm *pm, const struct pm_mm *mm)
 {
 	return mm->whole < pm_mm_lost_until(pm, mm);
 }
 
-bool pm_mm_doubtful(const struct pm *pm, const struct pm_mm *mm)
+bool pm_mm_uncertain(const struct pm *pm, const struct pm_mm *mm)
 {
-	return mm->doubtful || pm_mm_lost(pm, mm);
+	return mm->partial || pm_mm_stale(pm, mm);
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pm: the manager itself, from its making to its end. What it holds is told in
- * processmanager/internal.h; what comes in is in event.c and mapping.c, what
- * is asked in image.c and exe.c.
+ * pm: creates and frees the manager. internal.h describes its objects; event.c and
+ * mapping.c apply what it is fed, image.c and exe.c answer.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +12,13 @@ void pm_limited(struct pm *pm, uint32_t uid, enum pm_limit what, uint64_t n)
 {
 	if (pm->opts.limited)
 		pm->opts.limited(pm->opts.arg, uid, what, n);
+}
+
+void pm_known_file(struct pm *pm, const struct quark_file_ident *ident,
+		   bool known)
+{
+	if (pm->opts.known_file)
+		pm->opts.known_file(pm->opts.arg, ident, known);
 }
 
 int pm_nomem(struct pm *pm)
@@ -39,18 +45,18 @@ static void pm_fini_pools(struct pm *pm)
 
 static void pm_init_lists(struct pm *pm)
 {
-	pm_list_init(&pm->exes);
-	pm_list_init(&pm->idle);
-	pm_list_init(&pm->open);
-	pm_list_init(&pm->opens);
-	pm_list_init(&pm->turns);
-	pm_list_init(&pm->asking);
-	pm_list_init(&pm->failed);
-	pm_list_init(&pm->early);
-	pm_list_init(&pm->exited);
-	pm_list_init(&pm->leaving);
-	pm_list_init(&pm->reaped);
-	pm_list_init(&pm->ended);
+	TAILQ_INIT(&pm->all);
+	TAILQ_INIT(&pm->exes);
+	TAILQ_INIT(&pm->idle);
+	TAILQ_INIT(&pm->open);
+	TAILQ_INIT(&pm->busy);
+	TAILQ_INIT(&pm->opens);
+	TAILQ_INIT(&pm->turns);
+	TAILQ_INIT(&pm->early);
+	TAILQ_INIT(&pm->exited);
+	TAILQ_INIT(&pm->leaving);
+	TAILQ_INIT(&pm->reaped);
+	TAILQ_INIT(&pm->ended);
 }
 
 int pm_new(struct pm **pmp, const struct pm_opts *opts)
@@ -81,19 +87,10 @@ int pm_new(struct pm **pmp, const struct pm_opts *opts)
 	return 0;
 }
 
-static void pm_free_procs(struct pm *pm)
-{
-	struct hash_node *n;
-	size_t i;
-
-	for (i = 0; pm->procs.buckets && i <= pm->procs.mask; i++) {
-		while ((n = pm->procs.buckets[i]))
-			pm_proc_free(pm, container_of(n, struct pm_proc, node));
-	}
-}
-
 void pm_free(struct pm *pm)
 {
+	struct pm_proc *proc;
+
 	if (!pm)
 		return;
 	pm->closing = true;
@@ -101,7 +98,8 @@ void pm_free(struct pm *pm)
 	pm_open_cancel(pm);
 	pm_names_cancel(pm, NULL, NULL);
 	patience_fini(&pm->patience);
-	pm_free_procs(pm);
+	while ((proc = TAILQ_FIRST(&pm->all)))
+		pm_proc_free(pm, proc);
 	pm_exe_fini(pm);
 	hash_fini(&pm->procs);
 	hash_fini(&pm->strs);

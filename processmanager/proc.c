@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * proc: the table of processes, by pid; several may have had one. A process
- * leaves it when pm_forget() says that nothing will ask for it any more.
+ * proc: the table of processes, by pid; several processes may have had the same. A
+ * process is removed by pm_forget(), when no record or sample of it can come.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,8 +34,8 @@ struct pm_proc *pm_proc_at(const struct pm *pm, uint32_t tgid, uint64_t time)
 	return best;
 }
 
-/* Whoever got the pid last, the others are dead, though their exit was lost. */
-static void pm_proc_bury(struct pm *pm, struct pm_proc *born)
+/* Older processes with the same pid have exited, though the event was dropped. */
+static void pm_proc_end_older(struct pm *pm, struct pm_proc *born)
 {
 	struct hash_node *n;
 	struct pm_proc *proc;
@@ -62,29 +62,38 @@ struct pm_proc *pm_proc_new(struct pm *pm, uint32_t tgid,
 	}
 	proc->tgid = tgid;
 	proc->start_boottime = start_boottime;
-	pm_list_init(&proc->dead);
-	pm_list_init(&proc->children);
-	pm_list_init(&proc->sibling);
+	TAILQ_INSERT_TAIL(&pm->all, proc, all);
 	hash_insert(&pm->procs, &proc->node, hash_u64(tgid));
 	pm->stats.processes++;
-	pm_proc_bury(pm, proc);
+	pm_proc_end_older(pm, proc);
 	return proc;
 }
 
 uint32_t pm_proc_uid(const struct pm_proc *proc)
 {
-	return proc->images ? proc->images->uid : 0;
+	return proc->images ? proc->images->a.uid : 0;
 }
 
 void pm_proc_set_parent(struct pm_proc *proc, struct pm_proc *parent)
 {
-	/* So that no damaged key can close a circle. */
+	/* A damaged key must not make a cycle. */
 	if (parent && parent->start_boottime >= proc->start_boottime)
 		return;
-	pm_list_del(&proc->sibling);
+	if (proc->parent)
+		LIST_REMOVE(proc, sibling);
 	proc->parent = parent;
 	if (parent)
-		pm_list_add_tail(&parent->children, &proc->sibling);
+		LIST_INSERT_HEAD(&parent->children, proc, sibling);
+}
+
+/* Puts an exited process at the end of 'to', out of the list it was in. */
+static void pm_proc_queue(struct pm_proc *proc, struct pm_procs *to)
+{
+	if (proc->over_in)
+		TAILQ_REMOVE(proc->over_in, proc, over);
+	proc->over_in = to;
+	if (to)
+		TAILQ_INSERT_TAIL(to, proc, over);
 }
 
 void pm_proc_drop_pending(struct pm *pm, struct pm_proc *proc)
@@ -98,22 +107,19 @@ void pm_proc_drop_pending(struct pm *pm, struct pm_proc *proc)
 
 void pm_proc_free(struct pm *pm, struct pm_proc *proc)
 {
-	struct pm_image *img, *older;
-	struct pm_proc *child;
+	struct pm_image *img;
 
-	while (!pm_list_empty(&proc->children)) {
-		child = container_of(proc->children.next, struct pm_proc,
-				     sibling);
-		pm_proc_set_parent(child, proc->parent);
-	}
-	pm_list_del(&proc->sibling);
-	pm_list_del(&proc->dead);
+	while (!LIST_EMPTY(&proc->children))
+		pm_proc_set_parent(LIST_FIRST(&proc->children), proc->parent);
+	pm_proc_set_parent(proc, NULL);
+	pm_proc_queue(proc, NULL);
 	pm->nzombies -= proc->zombie;
+	TAILQ_REMOVE(&pm->all, proc, all);
 	hash_remove(&pm->procs, &proc->node);
 	pm_proc_drop_pending(pm, proc);
 	pm_past_drop(pm, proc);
-	for (img = proc->images; img; img = older) {
-		older = img->older;
+	while ((img = proc->images)) {
+		proc->images = img->older;
 		pm_image_free(pm, img);
 	}
 	pool_give(&pm->proc_pool, proc);
@@ -126,22 +132,22 @@ void pm_proc_exited(struct pm *pm, struct pm_proc *proc, uint64_t time)
 		return;
 	proc->exited = true;
 	proc->exit_time = time;
-	pm_list_add_tail(&pm->exited, &proc->dead);
+	pm_proc_queue(proc, &pm->exited);
 }
 
 void pm_proc_alive(struct pm *pm, struct pm_proc *proc, uint64_t time)
 {
 	if (!proc->exited || proc->reaped)
 		return;
-	pm_list_del(&proc->dead);
 	if (!proc->vanished) {
 		proc->last_seen = MAX(proc->last_seen, time);
-		pm_list_add_tail(&pm->exited, &proc->dead);
+		pm_proc_queue(proc, &pm->exited);
 		return;
 	}
+	pm_proc_queue(proc, NULL);
 	proc->exited = proc->vanished = false;
 	proc->exit_time = proc->last_seen = 0;
-	/* Meanwhile nobody noted what it mapped. */
+	/* Its mappings were not recorded meanwhile. */
 	if (proc->images->mm->refs == 1)
 		pm_mm_void(pm, proc->images->mm);
 	pm->stats.found += !proc->late;
@@ -168,10 +174,9 @@ void pm_proc_late(struct pm *pm, struct pm_proc *proc, uint64_t time)
 	proc->late = true;
 	proc->vanished = true;
 	pm_proc_exited(pm, proc, time);
-	/* In its place in the list: from now on. */
+	/* Its grace time, and its place in the list, begin now. */
 	proc->last_seen = pm->now;
-	pm_list_del(&proc->dead);
-	pm_list_add_tail(&pm->exited, &proc->dead);
+	pm_proc_queue(proc, &pm->exited);
 }
 
 void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time)
@@ -181,11 +186,10 @@ void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time)
 		return;
 	proc->reaped = true;
 	proc->reap_time = time;
-	pm_list_del(&proc->dead);
-	pm_list_add_tail(&pm->reaped, &proc->dead);
+	pm_proc_queue(proc, &pm->reaped);
 }
 
-/* An image that another one replaced; the newest is never among them. */
+/* An image that another one replaced; never the newest. */
 static void pm_forget_image(struct pm *pm, struct pm_image *img)
 {
 	struct pm_image **p = &img->proc->images;
@@ -209,15 +213,15 @@ static void pm_proc_end(struct pm *pm, struct pm_proc *proc)
 	pm_proc_free(pm, proc);
 }
 
-/* When the grace time of one that exited began. */
+/* When the grace time of an exited process began. */
 static uint64_t pm_proc_over(const struct pm_proc *proc)
 {
 	return MAX(proc->exit_time, proc->last_seen);
 }
 
 /*
- * Its parent has not waited for it yet, and what it used is exact only then. Of
- * what it had nothing is asked any more.
+ * Its parent has not waited for it yet: the exact CPU time comes with the reap. Its
+ * mappings are not needed any more.
  */
 static void pm_proc_zombie(struct pm *pm, struct pm_proc *proc, uint64_t time)
 {
@@ -227,26 +231,23 @@ static void pm_proc_zombie(struct pm *pm, struct pm_proc *proc, uint64_t time)
 	if (proc->images->mm->refs == 1)
 		pm_mm_void(pm, proc->images->mm);
 	proc->last_seen = time;
-	pm_list_add_tail(&pm->exited, &proc->dead);
+	pm_proc_queue(proc, &pm->exited);
 }
 
 static void pm_forget_exited(struct pm *pm, uint64_t time)
 {
 	struct pm_proc *proc;
 
-	while (!pm_list_empty(&pm->exited)) {
-		proc = container_of(pm->exited.next, struct pm_proc, dead);
+	while ((proc = TAILQ_FIRST(&pm->exited))) {
 		if (pm_proc_over(proc) + PM_EXIT_GRACE - PM_REAP_GRACE >= time)
 			break;
-		pm_list_del(&proc->dead);
 		if ((proc->zombie || pm->nzombies < PM_ZOMBIES) &&
 		    pm_process_there(pm, proc))
 			pm_proc_zombie(pm, proc, time);
 		else
-			pm_list_add_tail(&pm->leaving, &proc->dead);
+			pm_proc_queue(proc, &pm->leaving);
 	}
-	while (!pm_list_empty(&pm->leaving)) {
-		proc = container_of(pm->leaving.next, struct pm_proc, dead);
+	while ((proc = TAILQ_FIRST(&pm->leaving))) {
 		if (pm_proc_over(proc) + PM_EXIT_GRACE >= time)
 			break;
 		pm_proc_end(pm, proc);
@@ -260,48 +261,42 @@ void pm_forget(struct pm *pm, uint64_t time)
 
 	pm_tick(pm, time);
 	pm->forgotten = MAX(pm->forgotten, time);
-	while (!pm_list_empty(&pm->reaped)) {
-		proc = container_of(pm->reaped.next, struct pm_proc, dead);
+	while ((proc = TAILQ_FIRST(&pm->reaped))) {
 		if (proc->reap_time >= time)
 			break;
 		pm_proc_end(pm, proc);
 	}
 	pm_forget_exited(pm, time);
-	while (!pm_list_empty(&pm->ended)) {
-		img = container_of(pm->ended.next, struct pm_image, ended_node);
+	while ((img = TAILQ_FIRST(&pm->ended))) {
 		if (img->ended >= time)
 			break;
 		pm_forget_image(pm, img);
 	}
-	pm_reqs_fail(pm);
+	pm_reqs_refuse(pm);
 	pm_open_release(pm);
 }
 
-/* Processes whose parent's record was lost or is not linked: by ppid. */
+/* The parent is found by ppid where its record was dropped. */
 static bool pm_selected_by_ppid(const struct pm *pm, const struct pm_proc *proc)
 {
-	const struct pm_proc *parent;
+	const struct pm_proc *parent = proc->parent;
 
-	parent = proc->parent;
 	if (!parent)
-		parent = pm_proc_at(pm, proc->images->ppid, pm->now);
+		parent = pm_proc_at(pm, proc->images->a.ppid, pm->now);
 	return pm_selects(pm, proc, parent);
 }
 
 int pm_select(struct pm *pm, uint32_t tgid)
 {
 	struct pm_proc *proc = pm_proc_at(pm, tgid, UINT64_MAX);
-	struct hash_node *n, *tmp;
 	bool again = true;
-	size_t i;
 
 	if (!proc)
 		return -ESRCH;
 	proc->selected = true;
 	while (again) {
 		again = false;
-		hash_for_each(&pm->procs, i, n, tmp) {
-			proc = container_of(n, struct pm_proc, node);
+		TAILQ_FOREACH(proc, &pm->all, all) {
 			if (proc->selected || !pm_selected_by_ppid(pm, proc))
 				continue;
 			proc->selected = true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * process: the ledger's line of a process, and the table read line by line.
- * What the kernel says at exit and reap is kept as it came; of one that lives
- * the kernel is asked, by its CPU clock, which counts all threads in ns.
+ * process: the ledger's line of a process, and the iteration over all processes. The
+ * figures of exit and reap are the events'; those of a living process are read, the
+ * CPU time from its CPU clock, which counts all threads in ns.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #include "processmanager/internal.h"
 
-/* 'base' is a constant wherever this is: no division is left of it. */
+/* 'base' is a constant in each caller, so the compiler leaves no division. */
 static inline char *pm_put_number(char *at, uint64_t v, unsigned int base)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -34,7 +34,7 @@ char *pm_put_decimal(char *at, uint64_t v)
 	return pm_put_number(at, v, 10);
 }
 
-/* Asked for at each sample: a tenth of what snprintf() takes. */
+/* Called for each sample: takes a tenth of snprintf()'s time. */
 char *pm_process_id(char *buf, uint32_t tgid, uint64_t start_boottime)
 {
 	buf = pm_put_decimal(buf, tgid);
@@ -46,14 +46,14 @@ static enum pm_end pm_process_end(const struct pm_proc *proc)
 {
 	if (!proc->exited)
 		return PM_ALIVE;
-	if (!proc->exit_told)
+	if (!proc->exit_known)
 		return PM_VANISHED;
 	return proc->reaped ? PM_REAPED : PM_EXITED;
 }
 
-/* --- what /proc says of it now ---------------------------------------------- */
+/* --- reading /proc ----------------------------------------------------------- */
 
-/* Who let a reading wait for ever is not read again before. */
+/* A process that did not answer is not read again for so long. */
 #define PM_UNREAD_NS (60 * CLOCK_NSEC_PER_SEC)
 
 /*
@@ -63,16 +63,15 @@ static enum pm_end pm_process_end(const struct pm_proc *proc)
 struct pm_reading {
 	struct patience_job job;
 	uint32_t tgid;
-	bool all; /* not only whether it is there */
-	/* What was found. */
-	bool has_stat, has_cpu, has_ids, has_cwd;
+	bool all; /* not only whether it exists */
+	bool has_stat, has_cpu, has_ids, has_cwd; /* results: */
 	struct procfs_stat stat;
 	struct procfs_ids ids;
 	uint64_t cpu_ns;
 	char cwd[ABI_QUARK_PATH_MAX];
 };
 
-/* Below a root of its own it would be another path than the kernel's. */
+/* Not of a process with another root, where it is not the path in kernel events. */
 static bool pm_cwd_read(uint32_t tgid, char *cwd, size_t size)
 {
 	char path[32], root[2];
@@ -89,14 +88,6 @@ static bool pm_cwd_read(uint32_t tgid, char *cwd, size_t size)
 	return true;
 }
 
-static bool pm_ids_read(struct pm_reading *r)
-{
-	char status[2048];
-
-	return procfs_text(r->tgid, "status", status, sizeof(status)) &&
-	       procfs_ids_parse(status, &r->ids);
-}
-
 static bool pm_cpu_read(struct pm_reading *r)
 {
 	struct timespec ts;
@@ -108,14 +99,17 @@ static bool pm_cpu_read(struct pm_reading *r)
 	return true;
 }
 
-/* By the thread. The start is read last: it tells whose the rest is. */
+/* In the thread. The start is read last: it proves that the pid was not reused. */
 static void pm_reading_run(struct patience_job *job)
 {
 	struct pm_reading *r = container_of(job, struct pm_reading, job);
+	char status[2048];
 
 	if (r->all) {
 		r->has_cpu = pm_cpu_read(r);
-		r->has_ids = pm_ids_read(r);
+		r->has_ids = procfs_text(r->tgid, "status", status,
+					 sizeof(status)) &&
+			     procfs_ids_parse(status, &r->ids);
 		r->has_cwd = pm_cwd_read(r->tgid, r->cwd, sizeof(r->cwd));
 	}
 	r->has_stat = procfs_stat(r->tgid, &r->stat);
@@ -126,7 +120,7 @@ static void pm_reading_release(struct patience_job *job)
 	free(container_of(job, struct pm_reading, job));
 }
 
-/* For free(3); NULL: it is not known. */
+/* To be freed with free(3); NULL: not known. */
 static struct pm_reading *pm_read_proc(struct pm *pm, struct pm_proc *proc,
 				       bool all)
 {
@@ -153,7 +147,7 @@ static struct pm_reading *pm_read_proc(struct pm *pm, struct pm_proc *proc,
 	return NULL;
 }
 
-/* False also when it is another process by now that has the pid. */
+/* False also if another process has the pid now. */
 static bool pm_reading_of(const struct pm_reading *r,
 			  const struct pm_proc *proc)
 {
@@ -178,12 +172,12 @@ static void pm_process_take(struct pm *pm, struct pm_image *img,
 	img->proc->pgid = r->stat.pgid;
 	img->proc->sid = r->stat.sid;
 	if (r->has_ids) {
-		img->uid = r->ids.uid;
-		img->gid = r->ids.gid;
+		img->a.uid = r->ids.uid;
+		img->a.gid = r->ids.gid;
 	}
 	if (r->has_cwd)
-		pm_str_set_of(pm, &img->cwd, img->uid, r->cwd, strlen(r->cwd),
-			      0, &cut);
+		pm_str_set_of(pm, &img->a.cwd, img->a.uid, r->cwd,
+			      strlen(r->cwd), 0, &cut);
 }
 
 static void pm_process_cpu_now(struct pm_proc *proc, const struct pm_reading *r)
@@ -194,7 +188,7 @@ static void pm_process_cpu_now(struct pm_proc *proc, const struct pm_reading *r)
 		return;
 	proc->cpu = PM_CPU_NOW;
 	proc->cpu_ns = r->cpu_ns;
-	/* As the kernel has it: without a tick all is user time. */
+	/* Like the kernel: without a tick of either, all is user time. */
 	proc->system_ns = st->stime ? (double)r->cpu_ns * st->stime /
 					      (st->utime + st->stime)
 				    : 0;
@@ -223,7 +217,7 @@ void pm_process_info(const struct pm_image *img, struct pm_process_info *out)
 
 	memset(out, 0, sizeof(*out));
 	out->pid = proc->tgid;
-	out->ppid = img->ppid;
+	out->ppid = img->a.ppid;
 	out->start = proc->start_boottime;
 	out->exit = proc->exit_time;
 	out->reap = proc->reap_time;
@@ -252,30 +246,20 @@ void pm_process_info(const struct pm_image *img, struct pm_process_info *out)
 
 void pm_iter_init(struct pm_iter *it, struct pm *pm, bool all)
 {
-	it->pm = pm;
-	it->bucket = 0;
-	it->next = pm->procs.buckets[0];
+	it->next = TAILQ_FIRST(&pm->all);
 	it->all = all;
 }
 
 struct pm_image *pm_iter_next(struct pm_iter *it)
 {
-	struct hash_node *n;
 	struct pm_proc *proc;
 
-	for (;;) {
-		n = it->next;
-		if (!n) {
-			if (it->bucket >= it->pm->procs.mask)
-				return NULL;
-			it->next = it->pm->procs.buckets[++it->bucket];
-			continue;
-		}
-		it->next = n->next;
-		proc = container_of(n, struct pm_proc, node);
+	while ((proc = it->next)) {
+		it->next = TAILQ_NEXT(proc, all);
 		if (it->all || !proc->exited)
 			return proc->images;
 	}
+	return NULL;
 }
 
 struct abi_key *pm_keys(struct pm *pm, bool all, size_t *np)

@@ -501,9 +501,7 @@ struct abi_key *pm_keys(struct pm *pm, bool all, size_t *np);
 struct pm_image *pm_newest(struct pm *pm, const struct abi_key *key);
 
 struct pm_iter {
-	struct pm *pm;
-	size_t bucket;
-	void *next;
+	struct pm_proc *next;
 	bool all;
 };
 /*

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * str: paths, command lines and the like, each kept once and counted. A host's
- * processes run few different things many times, so most strings are there
- * already when they arrive, and inheriting one is an increment.
+ * str: paths, command lines and the like, each kept once, with a reference count. A
+ * host runs few different programs many times, so most strings are known when they
+ * arrive, and inheriting one is an increment.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -67,8 +67,7 @@ struct pm_user *pm_user_of(struct pm *pm, uint32_t uid)
 	if (!u)
 		return NULL;
 	u->uid = uid;
-	pm_list_init(&u->queue);
-	pm_list_init(&u->turn);
+	TAILQ_INIT(&u->queue);
 	hash_insert(&pm->users, &u->node, hash);
 	return u;
 }
@@ -122,7 +121,7 @@ struct pm_str *pm_str_new_of(struct pm *pm, uint32_t uid, const char *s,
 	u = pm_user_of(pm, uid);
 	if (!u)
 		return NULL;
-	/* So that it is there as long as it is asked about. */
+	/* So that the user is not freed meanwhile. */
 	pm_user_take(pm, u, PM_SHARE_TEXT, 1);
 	if (!pm_user_may(pm, u, PM_SHARE_TEXT, pm_str_size(len)) &&
 	    len > least) {
@@ -147,12 +146,9 @@ struct pm_str *pm_str_new_of(struct pm *pm, uint32_t uid, const char *s,
 int pm_str_set_of(struct pm *pm, struct pm_str **slot, uint32_t uid,
 		  const char *s, size_t len, size_t least, bool *cut)
 {
-	struct pm_str *str = *slot;
 	bool was_cut = false;
+	struct pm_str *str = pm_str_new_of(pm, uid, s, len, least, &was_cut);
 
-	if (str && str->len == len && !memcmp(str->s, s, len))
-		return 0;
-	str = pm_str_new_of(pm, uid, s, len, least, &was_cut);
 	if (!str && !was_cut && len)
 		return pm_nomem(pm);
 	*cut |= was_cut;
@@ -183,11 +179,8 @@ void pm_str_put(struct pm *pm, struct pm_str *str)
 
 int pm_str_set(struct pm *pm, struct pm_str **slot, const char *s, size_t len)
 {
-	struct pm_str *str = *slot;
+	struct pm_str *str = pm_str_new(pm, s, len);
 
-	if (str && str->len == len && !memcmp(str->s, s, len))
-		return 0;
-	str = pm_str_new(pm, s, len);
 	if (!str)
 		return pm_nomem(pm);
 	pm_str_put(pm, *slot);

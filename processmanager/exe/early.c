@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * early: files that were executed for the first time. Such a file may be deleted,
- * and its process gone, long before the record of its mapping has gone through the
- * pump. So it is opened by /proc/PID/exe as soon as its exec is read, and the open
- * file waits here for its mapping, a few seconds at most.
+ * and its process gone, long before the record of its mapping has passed the pump.
+ * So it is opened by /proc/PID/exe as soon as its exec is read, and is kept here
+ * until its mapping comes, for a few seconds at most.
  *
  * From then on its device, inode, ctime and size are a key of the executable, and
- * the kernel side is told that the file is known, until it is closed: four seconds
- * after nobody maps it any more, or for the limit of open files.
+ * the kernel side has it in its list of known files until it is closed: four
+ * seconds after its last mapping, or for the limit of open files.
  *
- * Anybody can execute new files: they are bounded, in all and by user.
+ * Any user can execute new files: they are bounded, in all and by user.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,15 +17,15 @@
 
 #include "processmanager/internal.h"
 
-/* At 100 new files a second and a tick of 100 ms some twenty wait here. */
+/* At 100 new files a second and a tick of 100 ms there are some twenty. */
 #define PM_EARLY_MAX 256
 #define PM_EARLY_UID_MAX 128
-/* More than the pump keeps a mapping's record waiting. */
+/* Longer than the pump holds a mapping's record. */
 #define PM_EARLY_NS (4 * CLOCK_NSEC_PER_SEC)
 
 struct pm_early {
-	struct pm_list node; /* pm->early, oldest first */
-	struct pm *pm; /* NULL: it is gone, only the file is to be closed */
+	TAILQ_ENTRY(pm_early) node; /* pm->early, oldest first */
+	struct pm *pm; /* NULL: freed; the file is closed when it comes */
 	struct symbolizer *symbolizer;
 	struct pm_exe *exe; /* a reference: it waits for the file; or NULL */
 	struct symbolizer_file *file; /* or NULL */
@@ -42,36 +42,22 @@ static void pm_early_free(struct pm_early *e)
 
 	if (e->file)
 		symbolizer_close(e->symbolizer, e->file);
-	pm_list_del(&e->node);
+	TAILQ_REMOVE(&pm->early, e, node);
 	pm->nearly--;
 	free(e);
 }
 
-static void pm_early_know(struct pm *pm, const struct quark_file_ident *ident,
-			  bool known)
-{
-	if (pm->opts.known_file)
-		pm->opts.known_file(pm->opts.arg, ident, known);
-}
-
 /*
- * Errors by which the file itself can never be read, whoever executes it: it was
- * proven to be that file before. Not -EACCES, which may be of another file that
- * the process has executed since, nor -EBADMSG, which is for ten minutes.
+ * Errors that every exec of this file would give; that it is this file was compared
+ * before. Not -EACCES, which may be of a file that the process has executed since,
+ * nor -EBADMSG, which lasts for ten minutes.
  */
 static bool pm_early_never(int err)
 {
 	return err == -ENOEXEC || err == -EOPNOTSUPP;
 }
 
-/* It was written to since it was executed. That it is the inode was compared. */
-static bool pm_early_other(const struct pm_early *e,
-			   const struct symbolizer_file *file)
-{
-	return symbolizer_ident(file)->size != e->ident.size;
-}
-
-/* Gives it to the executable that waits. */
+/* Hands it to the executable that waits for it. */
 static void pm_early_give(struct pm_early *e, int err)
 {
 	const struct quark_file_ident ident = e->ident;
@@ -99,7 +85,8 @@ static void pm_early_opened(void *arg, int err, struct symbolizer_file *file)
 		return;
 	}
 	e->opening = false;
-	if (!err && pm_early_other(e, file)) {
+	/* The inode was compared; it may have been written to since its exec. */
+	if (!err && symbolizer_ident(file)->size != e->ident.size) {
 		symbolizer_close(e->symbolizer, file);
 		err = -ESTALE;
 	}
@@ -108,7 +95,7 @@ static void pm_early_opened(void *arg, int err, struct symbolizer_file *file)
 		if (err == -EBUSY)
 			pm_limited(pm, e->uid, PM_LIMIT_OPENS, 1);
 		if (pm_early_never(err))
-			pm_early_know(pm, &e->ident, true);
+			pm_known_file(pm, &e->ident, true);
 	} else {
 		pm->stats.early_opened++;
 		e->file = file;
@@ -119,15 +106,7 @@ static void pm_early_opened(void *arg, int err, struct symbolizer_file *file)
 		pm_early_free(e);
 }
 
-static bool pm_early_same(const struct pm_early *e,
-			  const struct quark_file_ident *ident)
-{
-	return e->ident.dev == ident->dev && e->ident.ino == ident->ino &&
-	       e->ident.ctime_ns == ident->ctime_ns &&
-	       e->ident.size == ident->size;
-}
-
-/* For one more of this user, who may have nothing else so far. */
+/* Room for one more of this user, which may have nothing else so far. */
 static bool pm_early_room(struct pm *pm, uint32_t uid)
 {
 	struct pm_user *u;
@@ -142,16 +121,14 @@ static bool pm_early_room(struct pm *pm, uint32_t uid)
 	return room;
 }
 
-/* The same file is waiting, or there is no room for one more of that user. */
+/* The same file is here already, or there is no room for one more of that user. */
 static bool pm_early_full(struct pm *pm, const struct quark_new_file *f)
 {
-	const struct pm_list *l;
 	struct pm_early *e;
 	uint32_t n = 0;
 
-	for (l = pm->early.next; l != &pm->early; l = l->next) {
-		e = container_of((struct pm_list *)l, struct pm_early, node);
-		if (pm_early_same(e, &f->ident))
+	TAILQ_FOREACH(e, &pm->early, node) {
+		if (!memcmp(&e->ident, &f->ident, sizeof(f->ident)))
 			return true;
 		n += e->uid == f->uid;
 	}
@@ -177,8 +154,8 @@ int pm_new_file(struct pm *pm, const struct quark_new_file *f)
 	struct pm_early *e;
 
 	if (pm_exe_knows(pm, &f->ident)) {
-		/* The kernel side has forgotten it. */
-		pm_early_know(pm, &f->ident, true);
+		/* The kernel side's list has lost it. */
+		pm_known_file(pm, &f->ident, true);
 		return 0;
 	}
 	if (pm->closing || pm_early_full(pm, f))
@@ -197,49 +174,41 @@ int pm_new_file(struct pm *pm, const struct quark_new_file *f)
 		free(e);
 		return pm_nomem(pm);
 	}
-	pm_list_add_tail(&pm->early, &e->node);
+	TAILQ_INSERT_TAIL(&pm->early, e, node);
 	pm->nearly++;
 	pm->stats.early++;
 	return 0;
 }
 
 /*
- * The file of a mapping, by device and inode alone: a path is the choice of the
- * process, which could give its file to the mapping of another. So on overlayfs
- * before the kernel reported the same of both, a new file is opened by its path.
+ * The file of a mapping, by device and inode only: processes choose paths, and one
+ * could pass its file off as that of another's mapping. On overlayfs, older kernels
+ * report different numbers for the two; there a new file is opened by its path.
  */
 static struct pm_early *pm_early_find(struct pm *pm,
 				      const struct pm_map_event *ev)
 {
-	const struct pm_list *l;
 	struct pm_early *e;
 
-	for (l = pm->early.next; l != &pm->early; l = l->next) {
-		e = container_of((struct pm_list *)l, struct pm_early, node);
+	TAILQ_FOREACH(e, &pm->early, node)
 		if (e->ident.dev == ev->dev && e->ident.ino == ev->ino)
-			return e;
-	}
-	return NULL;
+			break;
+	return e;
 }
 
 bool pm_early_changed(struct pm *pm, const struct pm_map_event *ev,
 		      const struct pm_exe *exe)
 {
-	const struct pm_early *e;
+	const struct pm_early *e = pm_early_find(pm, ev);
 
-	if (!pm->nearly)
-		return false;
-	e = pm_early_find(pm, ev);
 	return e && pm_exe_knows_other(exe, &e->ident);
 }
 
 bool pm_early_adopt(struct pm_exe *exe, const struct pm_map_event *ev)
 {
 	struct pm_exe *root = pm_exe_root(exe);
-	struct pm *pm = exe->pm;
-	struct pm_early *e;
+	struct pm_early *e = pm_early_find(exe->pm, ev);
 
-	e = pm->nearly ? pm_early_find(pm, ev) : NULL;
 	if (!e)
 		return false;
 	if (e->exe || root->opening)
@@ -257,15 +226,12 @@ bool pm_early_adopt(struct pm_exe *exe, const struct pm_map_event *ev)
 	return true;
 }
 
-/* Its mapping never came. */
 void pm_early_expire(struct pm *pm)
 {
-	struct pm_early *e;
-	struct pm_list *l, *next;
+	struct pm_early *e, *next;
 
-	for (l = pm->early.next; l != &pm->early; l = next) {
-		next = l->next;
-		e = container_of(l, struct pm_early, node);
+	for (e = TAILQ_FIRST(&pm->early); e; e = next) {
+		next = TAILQ_NEXT(e, node);
 		if (e->begin + PM_EARLY_NS > pm->now)
 			break;
 		if (e->opening)
@@ -280,13 +246,12 @@ void pm_early_cancel(struct pm *pm)
 	struct pm_early *e;
 	struct pm_exe *exe;
 
-	while (!pm_list_empty(&pm->early)) {
-		e = container_of(pm->early.next, struct pm_early, node);
+	while ((e = TAILQ_FIRST(&pm->early))) {
 		exe = e->exe;
 		e->exe = NULL;
 		if (e->opening) {
 			/* The symbolizer has it. */
-			pm_list_del(&e->node);
+			TAILQ_REMOVE(&pm->early, e, node);
 			pm->nearly--;
 			e->pm = NULL;
 		} else {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * exe: which file a mapping is of, without opening it twice.
+ * exe: finds the executable of a mapping, without opening a file twice.
  *
  * One table of keys leads to the executables: (device, inode, generation, path),
  * as the kernel reports them for a mapping; build id, file id and content hash
- * together, once the file was read; the short id, for those who ask by it. An
- * inode can be written to, so the first key holds as long as the file was not
- * changed since it was opened; otherwise it is another executable.
+ * together, once the file was read; and the short id. An inode can be written to,
+ * so the first key is valid while the file is unchanged since it was opened;
+ * otherwise it is another executable.
  *
  * Two files with the same content are two executables with a path each; the
  * later one refers to the first ("same"), whose file is read for both.
  *
- * An executable nobody holds stays for a while, with its file, so that a
- * program that lives for a millisecond at a time is opened once.
+ * An executable without references is kept for a while, with its file, so that a
+ * program that is run again and again for a millisecond is opened once.
  */
 #include <endian.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 #include "processmanager/internal.h"
 
-/* Bytes of a file's name: NAME_MAX of every file system. */
+/* Bytes of a file's name, of every file system. */
 #define PM_NAME_MAX 255
 
 enum pm_key_kind {
@@ -30,15 +30,15 @@ enum pm_key_kind {
 	PM_KEY_CONTENT,
 	PM_KEY_INODE,
 	PM_KEY_SHORT_ID,
-	PM_KEY_EXECUTED, /* struct quark_file_ident: the kernel side knows it */
+	PM_KEY_EXECUTED, /* struct quark_file_ident, known to the kernel side */
 };
 
 struct pm_exe_key {
 	struct hash_node node; /* pm->exe_keys */
-	struct pm_exe_key *next; /* of the same executable */
+	LIST_ENTRY(pm_exe_key) next; /* of the same executable */
 	struct pm_exe *exe;
 	uint32_t kind; /* enum pm_key_kind */
-	/* Without a generation an inode number is good while it is mapped. */
+	/* Has no generation, so the inode number is valid while it is mapped. */
 	bool weak;
 	uint8_t bytes[56]; /* padded with zeroes */
 };
@@ -61,7 +61,7 @@ static void pm_key_inode(struct pm_exe_key *k, const struct pm_map_event *ev,
 	k->weak = ev->ino_generation == 0;
 }
 
-/* All that two files must have in common to be the same. */
+/* What is equal in two files that share rows and names. */
 static void pm_key_content(struct pm_exe_key *k,
 			   const struct symbolizer_ident *id)
 {
@@ -80,19 +80,15 @@ static uint64_t pm_key_hash(const struct pm_exe_key *k)
 
 static struct pm_exe_key *pm_key_find(struct pm *pm, const struct pm_exe_key *k)
 {
-	struct hash_node *n;
 	struct pm_exe_key *found;
 
-	hash_for_each_match(&pm->exe_keys, n, pm_key_hash(k)) {
-		found = container_of(n, struct pm_exe_key, node);
-		if (found->kind == k->kind &&
-		    !memcmp(found->bytes, k->bytes, sizeof(k->bytes)))
-			return found;
-	}
-	return NULL;
+	HASH_FIND(found, &pm->exe_keys, pm_key_hash(k), node,
+		  found->kind == k->kind &&
+			  !memcmp(found->bytes, k->bytes, sizeof(k->bytes)));
+	return found;
 }
 
-/* 0 or -ENOMEM, counted; without it the file may be opened once more. */
+/* 0 or -ENOMEM, counted; without the key the file may be opened once more. */
 static int pm_key_add(struct pm_exe *exe, const struct pm_exe_key *k)
 {
 	struct pm_exe_key *key = malloc(sizeof(*key));
@@ -101,8 +97,7 @@ static int pm_key_add(struct pm_exe *exe, const struct pm_exe_key *k)
 		return pm_nomem(exe->pm);
 	*key = *k;
 	key->exe = exe;
-	key->next = exe->keys;
-	exe->keys = key;
+	LIST_INSERT_HEAD(&exe->keys, key, next);
 	hash_insert(&exe->pm->exe_keys, &key->node, pm_key_hash(k));
 	return 0;
 }
@@ -113,26 +108,16 @@ static void pm_key_executed(struct pm_exe_key *k,
 	pm_key_id(k, PM_KEY_EXECUTED, (const uint8_t *)ident, sizeof(*ident));
 }
 
-static void pm_key_forget(const struct pm_exe_key *key)
-{
-	const struct pm_opts *opts = &key->exe->pm->opts;
-	struct quark_file_ident ident;
-
-	memcpy(&ident, key->bytes, sizeof(ident));
-	if (opts->known_file)
-		opts->known_file(opts->arg, &ident, false);
-}
-
 static void pm_key_remove(struct pm_exe_key *key)
 {
-	struct pm_exe_key **p = &key->exe->keys;
+	struct pm *pm = key->exe->pm;
+	struct quark_file_ident ident;
 
-	while (*p != key)
-		p = &(*p)->next;
-	*p = key->next;
+	LIST_REMOVE(key, next);
+	hash_remove(&pm->exe_keys, &key->node);
+	memcpy(&ident, key->bytes, sizeof(ident));
 	if (key->kind == PM_KEY_EXECUTED)
-		pm_key_forget(key);
-	hash_remove(&key->exe->pm->exe_keys, &key->node);
+		pm_known_file(pm, &ident, false);
 	free(key);
 }
 
@@ -166,12 +151,8 @@ struct pm_exe *pm_exe_new(struct pm *pm, enum pm_exe_kind kind,
 	exe->refs = 1;
 	exe->serial = ++pm->serial;
 	exe->rows = exe->names = PM_EXE_NOT_ASKED;
-	pm_list_init(&exe->idle);
-	pm_list_init(&exe->lru);
-	pm_list_init(&exe->reqs);
-	pm_list_init(&exe->asking);
-	pm_list_init(&exe->all);
-	pm_list_add_tail(&pm->exes, &exe->all);
+	TAILQ_INIT(&exe->reqs);
+	TAILQ_INSERT_TAIL(&pm->exes, exe, all);
 	pm->stats.exes++;
 	return exe;
 }
@@ -182,9 +163,9 @@ static void pm_exe_free(struct pm_exe *exe)
 	struct pm_exe *same = exe->same;
 
 	pm_exe_close(exe);
-	while (exe->keys)
-		pm_key_remove(exe->keys);
-	pm_list_del(&exe->all);
+	while (!LIST_EMPTY(&exe->keys))
+		pm_key_remove(LIST_FIRST(&exe->keys));
+	TAILQ_REMOVE(&pm->exes, exe, all);
 	pm_str_put(pm, exe->path);
 	if (exe->user)
 		pm_user_give(pm, exe->user, PM_SHARE_EXES, 1);
@@ -196,8 +177,8 @@ static void pm_exe_free(struct pm_exe *exe)
 
 struct pm_exe *pm_exe_get(struct pm_exe *exe)
 {
-	if (!exe->refs++ && !pm_list_empty(&exe->idle)) {
-		pm_list_del(&exe->idle);
+	if (!exe->refs++) {
+		TAILQ_REMOVE(&exe->pm->idle, exe, idle);
 		exe->pm->nidle--;
 	}
 	return exe;
@@ -208,8 +189,8 @@ static void pm_exe_drop_idle(struct pm *pm, uint32_t keep)
 	struct pm_exe *exe;
 
 	while (pm->nidle > keep) {
-		exe = container_of(pm->idle.next, struct pm_exe, idle);
-		pm_list_del(&exe->idle);
+		exe = TAILQ_FIRST(&pm->idle);
+		TAILQ_REMOVE(&pm->idle, exe, idle);
 		pm->nidle--;
 		pm_exe_free(exe);
 	}
@@ -230,11 +211,11 @@ void pm_exe_put(struct pm_exe *exe)
 {
 	if (!exe || --exe->refs)
 		return;
-	if (!exe->keys) { /* nobody would find it again */
+	if (LIST_EMPTY(&exe->keys)) { /* no lookup would find it again */
 		pm_exe_free(exe);
 		return;
 	}
-	pm_list_add_tail(&exe->pm->idle, &exe->idle);
+	TAILQ_INSERT_TAIL(&exe->pm->idle, exe, idle);
 	exe->pm->nidle++;
 	pm_exe_drop_idle(exe->pm, PM_IDLE_EXES);
 }
@@ -252,7 +233,7 @@ size_t pm_exe_path_len(const char *path)
 /*
  * Executable memory without a file: the kernel's "//anon", "[heap]" and
  * "anon_inode:x", and the nameless files of shared memory. A memfd is a file.
- * One without an inode number (FUSE may report that) can be told from no other.
+ * Files without an inode number, which FUSE may report, cannot be told apart.
  */
 static bool pm_path_is_anon(const struct pm_map_event *ev)
 {
@@ -263,17 +244,7 @@ static bool pm_path_is_anon(const struct pm_map_event *ev)
 	       !strncmp(ev->path, "/dev/zero", 9);
 }
 
-static void pm_exe_note_via(struct pm_exe *exe, const struct pm_map_event *ev,
-			    const struct pm_proc *proc)
-{
-	exe->via.tgid = proc->tgid;
-	exe->via.start_boottime = proc->start_boottime;
-	exe->via.start = ev->start;
-	exe->via.end = ev->end;
-	exe->via.uid = pm_proc_uid(proc);
-}
-
-/* Of the user's share; beyond it the last component is all that is kept. */
+/* In the user's share; where that is used up, only the last component is kept. */
 static struct pm_str *pm_exe_path(struct pm *pm, uint32_t uid, const char *path,
 				  size_t len)
 {
@@ -294,7 +265,7 @@ static struct pm_str *pm_exe_path(struct pm *pm, uint32_t uid, const char *path,
 	return pm_str_new_of(pm, uid, part, len, SIZE_MAX, &cut);
 }
 
-/* A new executable of the key, as pm_exe_of(). */
+/* A new executable of the key; returns as pm_exe_of(). */
 static int pm_exe_make(struct pm *pm, const struct pm_map_event *ev, size_t len,
 		       const struct pm_exe_key *k, uint32_t uid,
 		       struct pm_exe **exep)
@@ -330,56 +301,45 @@ static int pm_exe_make(struct pm *pm, const struct pm_map_event *ev, size_t len,
 	return 0;
 }
 
-/* The open file of its inode, if there is one. */
-static const struct symbolizer_file *pm_exe_own_file(const struct pm_exe *exe)
+/*
+ * The open file, if it is this inode, whose number then cannot be another file's;
+ * or NULL.
+ */
+static const struct symbolizer_file *pm_exe_pinned(const struct pm_exe *exe,
+						   uint64_t dev, uint64_t ino)
 {
-	const struct pm_exe *root = pm_exe_root(exe);
-	const struct symbolizer_ident *id;
+	const struct symbolizer_file *file = pm_exe_root(exe)->file;
+	const struct symbolizer_ident *id =
+		file ? symbolizer_ident(file) : NULL;
 
-	if (exe->file || !root->file)
-		return exe->file;
-	id = symbolizer_ident(root->file);
-	return id->ino == exe->file_ino && id->dev == exe->file_dev ? root->file
-								    : NULL;
+	return id && id->dev == dev && id->ino == ino ? file : NULL;
 }
 
 /*
  * It was read once, and may have been written to since: cp(1) over a program
- * leaves its inode and generation. If its file is not open any more, nobody can
- * tell without opening it.
+ * leaves its inode and generation. Without its open file that cannot be known.
  */
-static bool pm_exe_stale(struct pm_exe *exe)
+static bool pm_exe_changed(struct pm_exe *exe)
 {
-	const struct symbolizer_file *file;
+	const struct symbolizer_file *file = exe->file;
 
 	if (!exe->ino || exe->opening || !(exe->opened || exe->same))
 		return false;
-	file = pm_exe_own_file(exe);
 	if (!file)
-		return true;
-	if (symbolizer_changed(file))
+		file = pm_exe_pinned(exe, exe->file_dev, exe->file_ino);
+	if (!file || symbolizer_changed(file))
 		return true;
 	if (exe->file)
 		pm_exe_touch(exe);
 	return false;
 }
 
-/* The very file is held open, so its inode number cannot be another's. */
-static bool pm_exe_pinned(const struct pm_exe *exe, uint64_t dev, uint64_t ino)
-{
-	const struct symbolizer_file *file = pm_exe_root(exe)->file;
-	const struct symbolizer_ident *id =
-		file ? symbolizer_ident(file) : NULL;
-
-	return id && id->dev == dev && id->ino == ino;
-}
-
 void pm_exe_unpinned(struct pm_exe *exe)
 {
 	struct pm_exe_key *key, *next;
 
-	for (key = exe->keys; key; key = next) {
-		next = key->next;
+	for (key = LIST_FIRST(&exe->keys); key; key = next) {
+		next = LIST_NEXT(key, next);
 		if (key->kind == PM_KEY_EXECUTED)
 			pm_key_remove(key);
 	}
@@ -406,7 +366,7 @@ int pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
 	found = pm_key_find(pm, &k);
 	if (found && ((found->weak && !found->exe->mapped &&
 		       !pm_exe_pinned(found->exe, ev->dev, ev->ino)) ||
-		      pm_exe_stale(found->exe) ||
+		      pm_exe_changed(found->exe) ||
 		      pm_early_changed(pm, ev, found->exe))) {
 		pm_key_remove(found);
 		found = NULL;
@@ -417,16 +377,19 @@ int pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
 		err = pm_exe_make(pm, ev, len, &k, pm_proc_uid(proc), &exe);
 	if (err)
 		return err;
-	pm_exe_note_via(exe, ev, proc);
-	if (!pm_early_adopt(found ? found->exe : exe, ev))
-		pm_exe_open_soon(exe);
+	exe->via.tgid = proc->tgid;
+	exe->via.start_boottime = proc->start_boottime;
+	exe->via.start = ev->start;
+	exe->via.end = ev->end;
+	exe->via.uid = pm_proc_uid(proc);
+	if (!pm_early_adopt(exe, ev) && !exe->opened && !exe->same)
+		pm_exe_open(exe);
 	*exep = exe;
 	return 0;
 }
 
 void pm_exe_know(struct pm_exe *exe, const struct quark_file_ident *ident)
 {
-	const struct pm_opts *opts = &exe->pm->opts;
 	struct pm_exe *root = pm_exe_root(exe);
 	struct pm_exe_key k;
 
@@ -435,8 +398,7 @@ void pm_exe_know(struct pm_exe *exe, const struct quark_file_ident *ident)
 	pm_key_executed(&k, ident);
 	if (!pm_key_find(exe->pm, &k) && pm_key_add(root, &k))
 		return;
-	if (opts->known_file)
-		opts->known_file(opts->arg, ident, true);
+	pm_known_file(exe->pm, ident, true);
 }
 
 bool pm_exe_knows(struct pm *pm, const struct quark_file_ident *ident)
@@ -454,7 +416,7 @@ bool pm_exe_knows_other(const struct pm_exe *exe,
 	const struct pm_exe_key *key;
 	bool other = false;
 
-	for (key = pm_exe_root(exe)->keys; key; key = key->next) {
+	LIST_FOREACH(key, &pm_exe_root(exe)->keys, next) {
 		if (key->kind != PM_KEY_EXECUTED)
 			continue;
 		memcpy(&known, key->bytes, sizeof(known));
@@ -504,15 +466,12 @@ struct pm_exe *pm_exe_by_short_id(struct pm *pm, uint64_t short_id)
 
 struct pm_exe *pm_exe_next(struct pm *pm, const struct pm_exe *exe)
 {
-	const struct pm_list *l = exe ? exe->all.next : pm->exes.next;
-	struct pm_exe *next;
+	struct pm_exe *next =
+		exe ? TAILQ_NEXT(exe, all) : TAILQ_FIRST(&pm->exes);
 
-	for (; l != &pm->exes; l = l->next) {
-		next = container_of((struct pm_list *)l, struct pm_exe, all);
-		if (next->kind == PM_EXE_FILE && !next->same)
-			return next;
-	}
-	return NULL;
+	while (next && (next->kind != PM_EXE_FILE || next->same))
+		next = TAILQ_NEXT(next, all);
+	return next;
 }
 
 struct pm_exe *pm_exe_identify(struct pm_exe *exe,

@@ -15,11 +15,11 @@
 
 #include "processmanager/internal.h"
 
-/* Tries that follow each other at once; more wait, longer each time. */
+/* The first tries follow each other at once, later ones after longer and longer. */
 #define PM_OPEN_EAGER 4
 #define PM_OPEN_BACKOFF (100 * CLOCK_NSEC_PER_MSEC)
 #define PM_OPEN_BACKOFF_MAX (10 * CLOCK_NSEC_PER_SEC)
-/* ... where a file system does not answer. */
+/* Before the next try where a file system does not answer. */
 #define PM_OPEN_HUNG CLOCK_NSEC_PER_SEC
 
 /* --- files held open -------------------------------------------------------- */
@@ -33,7 +33,7 @@ void pm_exe_close(struct pm_exe *exe)
 	symbolizer_close(pm->opts.symbolizer, exe->file);
 	exe->file = NULL;
 	pm_exe_unpinned(exe);
-	pm_list_del(&exe->lru);
+	TAILQ_REMOVE(&pm->open, exe, lru);
 	pm->stats.open_files--;
 	pm_user_give(pm, exe->user, PM_SHARE_FILES, 1);
 }
@@ -46,29 +46,22 @@ void pm_release_later(struct pm_exe *exe)
 		MIN(pm->release_at, exe->unmapped_at + PM_UNMAPPED_GRACE);
 }
 
-static bool pm_exe_idle(const struct pm_exe *exe)
-{
-	return !exe->opening && pm_list_empty(&exe->reqs);
-}
-
 /*
  * An open file keeps its file system from being unmounted, so one without mappings
- * is closed. By now its last samples have their names. One with requests is
- * checked again the next time.
+ * is closed, once its last samples have their names. One with requests is checked
+ * again the next time.
  */
 static void pm_release(struct pm *pm)
 {
-	struct pm_list *l, *next;
-	struct pm_exe *exe;
+	struct pm_exe *exe, *next;
 
 	pm->release_at = UINT64_MAX;
-	for (l = pm->open.next; l != &pm->open; l = next) {
-		next = l->next;
-		exe = container_of(l, struct pm_exe, lru);
+	for (exe = TAILQ_FIRST(&pm->open); exe; exe = next) {
+		next = TAILQ_NEXT(exe, lru);
 		if (exe->mapped)
 			continue;
 		if (pm->now < exe->unmapped_at + PM_UNMAPPED_GRACE ||
-		    !pm_exe_idle(exe)) {
+		    exe->opening || !TAILQ_EMPTY(&exe->reqs)) {
 			pm_release_later(exe);
 			continue;
 		}
@@ -95,8 +88,8 @@ void pm_exe_touch(struct pm_exe *exe)
 {
 	if (exe->kind != PM_EXE_FILE)
 		return;
-	pm_list_del(&exe->lru);
-	pm_list_add_tail(&exe->pm->open, &exe->lru);
+	TAILQ_REMOVE(&exe->pm->open, exe, lru);
+	TAILQ_INSERT_TAIL(&exe->pm->open, exe, lru);
 }
 
 static bool pm_ident_same(const struct symbolizer_ident *a,
@@ -131,20 +124,16 @@ static int pm_exe_learn(struct pm_exe *exe, const struct symbolizer_file *file)
 static int pm_exe_install(struct pm_exe *exe, struct symbolizer_file *file)
 {
 	struct pm *pm = exe->pm;
-	int err = 0;
+	int err = exe->file || exe->same ? 0 : pm_exe_learn(exe, file);
 
-	if (exe->file)
-		err = -EEXIST;
-	else if (!exe->same)
-		err = pm_exe_learn(exe, file);
-	if (err) {
+	if (err || exe->file) {
 		symbolizer_close(pm->opts.symbolizer, file);
-		return err == -EEXIST ? 0 : err;
+		return err;
 	}
 	exe->file = file;
 	exe->tries = 0;
 	exe->open_error = 0;
-	pm_list_add_tail(&pm->open, &exe->lru);
+	TAILQ_INSERT_TAIL(&pm->open, exe, lru);
 	pm->stats.open_files++;
 	pm_user_take(pm, exe->user, PM_SHARE_FILES, 1);
 	if (!exe->mapped)
@@ -152,7 +141,7 @@ static int pm_exe_install(struct pm_exe *exe, struct symbolizer_file *file)
 	return 0;
 }
 
-/* The file of a finished open finds its executable. Takes over 'file'. */
+/* Gives a file that was opened to the executable it belongs to. Takes it over. */
 static int pm_exe_adopt(struct pm_exe *exe, struct symbolizer_file *file)
 {
 	const struct symbolizer_ident *id = symbolizer_ident(file);
@@ -171,30 +160,38 @@ static int pm_exe_adopt(struct pm_exe *exe, struct symbolizer_file *file)
 		return pm_exe_install(exe, file);
 	exe->same = pm_exe_get(first);
 	pm_exe_mapped(first, exe->mapped);
-	/* By its own file it is seen whether it was written to. */
+	/* Its own file shows whether it was written to. */
 	return pm_exe_install(first->file ? exe : first, file);
 }
 
-/* --- lookup strategies --------------------------------------------------------------- */
+/* --- lookup strategies ------------------------------------------------------- */
 
 static struct pm_proc *pm_via_proc(const struct pm_exe *exe)
 {
 	return pm_proc_find(exe->pm, exe->via.tgid, exe->via.start_boottime);
 }
 
+/* By this process, which maps it there; 0, 0: not known. */
+static bool pm_lookup_by(struct symbolizer_open_req *req,
+			 const struct pm_proc *proc, uint64_t start,
+			 uint64_t end)
+{
+	req->uid = proc->images->a.uid;
+	req->pid = (pid_t)proc->tgid;
+	req->map_start = start;
+	req->map_end = end;
+	return true;
+}
+
 static bool pm_lookup_mapper(struct pm_open *o, struct symbolizer_open_req *req)
 {
-	struct pm_exe *exe = o->exe;
+	const struct pm_exe *exe = o->exe;
 	struct pm_proc *proc = pm_via_proc(exe);
 
 	if (!proc || proc->exited)
 		return false;
-	o->tried = exe->via.tgid;
-	req->uid = proc->images->uid;
-	req->pid = (pid_t)exe->via.tgid;
-	req->map_start = exe->via.start;
-	req->map_end = exe->via.end;
-	return true;
+	o->tried = proc->tgid;
+	return pm_lookup_by(req, proc, exe->via.start, exe->via.end);
 }
 
 static const struct pm_map *pm_proc_maps_exe(const struct pm_proc *proc,
@@ -210,38 +207,32 @@ static const struct pm_map *pm_proc_maps_exe(const struct pm_proc *proc,
 	return NULL;
 }
 
-/* A scan of all processes, so it is not the first. */
+/* Looks at all processes, so it is not the first strategy. */
 static bool pm_lookup_other(struct pm_open *o, struct symbolizer_open_req *req)
 {
 	const struct pm_exe *exe = o->exe;
-	struct hash_node *n, *tmp;
-	const struct pm_map *map;
+	const struct pm_map *map = NULL;
 	struct pm_proc *proc;
-	size_t i;
 
 	if (!exe->mapped)
 		return false;
-	hash_for_each(&exe->pm->procs, i, n, tmp) {
-		proc = container_of(n, struct pm_proc, node);
+	TAILQ_FOREACH(proc, &exe->pm->all, all) {
 		if (proc->exited || proc->tgid == o->tried)
 			continue;
 		map = pm_proc_maps_exe(proc, exe);
-		if (map) {
-			req->pid = (pid_t)proc->tgid;
-			req->map_start = map->start;
-			req->map_end = map->end;
-			/* It may be another inode with the same content. */
-			if (map->exe->ino) {
-				req->path = map->exe->path->s;
-				req->dev = map->exe->dev;
-				req->ino = map->exe->ino;
-				req->generation = map->exe->generation;
-			}
-			req->uid = proc->images->uid;
-			return true;
-		}
+		if (map)
+			break;
 	}
-	return false;
+	if (!map)
+		return false;
+	/* It may be another inode with the same content. */
+	if (map->exe->ino) {
+		req->path = map->exe->path->s;
+		req->dev = map->exe->dev;
+		req->ino = map->exe->ino;
+		req->generation = map->exe->generation;
+	}
+	return pm_lookup_by(req, proc, map->start, map->end);
 }
 
 static bool pm_lookup_ancestor(struct pm_open *o,
@@ -249,17 +240,13 @@ static bool pm_lookup_ancestor(struct pm_open *o,
 {
 	struct pm_proc *proc = pm_via_proc(o->exe);
 
-	for (proc = proc ? proc->parent : NULL; proc; proc = proc->parent) {
-		if (!proc->exited) {
-			req->uid = proc->images->uid;
-			req->pid = (pid_t)proc->tgid;
-			return true;
-		}
-	}
+	while (proc && (proc = proc->parent))
+		if (!proc->exited)
+			return pm_lookup_by(req, proc, 0, 0);
 	return false;
 }
 
-/* Never by the path alone: the watched process chose it. */
+/* Never by the path only: the watched process chose it. */
 static bool pm_lookup_own(struct pm_open *o, struct symbolizer_open_req *req)
 {
 	return req->ino;
@@ -275,7 +262,7 @@ static bool (*const pm_lookups[])(struct pm_open *,
 
 static void pm_opened(void *arg, int err, struct symbolizer_file *file);
 
-/* 0: a request is under way. */
+/* 0: the symbolizer has a request. */
 static int pm_open_next_lookup(struct pm_open *o)
 {
 	struct pm_exe *exe = o->exe;
@@ -301,7 +288,7 @@ static int pm_open_next_lookup(struct pm_open *o)
 	return o->err ? o->err : -ENOENT;
 }
 
-/* Errors that another lookup would give as well. */
+/* Errors that another strategy would give as well. */
 static bool pm_open_final(int err)
 {
 	return err == -ENOMEM || err == -EMFILE || err == -ENFILE ||
@@ -328,12 +315,11 @@ static void pm_exe_failed(struct pm_exe *exe, int err)
 
 /* --- openings ----------------------------------------------------------------- */
 
-/* An opening that was under way, or could not begin. */
-static void pm_open_free(struct pm_open *o)
+/* Of one that is under way: the symbolizer may still complete it, to be freed. */
+static void pm_open_leave(struct pm_open *o)
 {
+	TAILQ_REMOVE(&o->pm->opens, o, node);
 	pm_user_give(o->pm, o->user, PM_SHARE_OPENS, 1);
-	pm_list_del(&o->node);
-	free(o);
 }
 
 /* An opening has ended. Takes over 'o' and 'file'. */
@@ -342,7 +328,8 @@ static void pm_open_end(struct pm_open *o, int err,
 {
 	struct pm_exe *exe = o->exe;
 
-	pm_open_free(o);
+	pm_open_leave(o);
+	free(o);
 	exe->opening = false;
 	if (!err)
 		err = pm_exe_adopt(exe, file);
@@ -376,17 +363,13 @@ static void pm_opened(void *arg, int err, struct symbolizer_file *file)
 	pm_open_queued(pm);
 }
 
-/* It counts in its user's share already. 0: under way. */
+/* It counts in its user's share already. */
 static int pm_open_begin(struct pm_open *o)
 {
-	int err = pm_open_next_lookup(o);
-
-	if (!err)
-		pm_list_add_tail(&o->pm->opens, &o->node);
-	return err;
+	TAILQ_INSERT_TAIL(&o->pm->opens, o, node);
+	return pm_open_next_lookup(o);
 }
 
-/* Those for which there is room now; never from inside of a question. */
 void pm_open_queued(struct pm *pm)
 {
 	struct pm_open *o;
@@ -406,7 +389,6 @@ static struct pm_open *pm_open_new(struct pm_exe *exe)
 
 	if (!o)
 		return NULL;
-	pm_list_init(&o->node);
 	o->pm = pm;
 	o->symbolizer = pm->opts.symbolizer;
 	o->exe = exe;
@@ -439,7 +421,8 @@ int pm_exe_open(struct pm_exe *exe)
 		pm_turn_wait(o);
 	}
 	if (err) {
-		pm_open_free(o);
+		pm_open_leave(o);
+		free(o);
 		pm_exe_failed(exe, err);
 		return err;
 	}
@@ -456,18 +439,11 @@ void pm_exe_given(struct pm_exe *exe, int err, struct symbolizer_file *file)
 	if (err && !exe->pm->closing) {
 		err = pm_exe_open(exe);
 		if (!err)
-			return; /* who waits for it goes on waiting */
+			return; /* requests go on waiting */
 	}
 	pm_reqs_opened(exe, err);
 }
 
-void pm_exe_open_soon(struct pm_exe *exe)
-{
-	if (exe->kind == PM_EXE_FILE && !exe->opened && !exe->same)
-		pm_exe_open(exe);
-}
-
-/* Drops the openings that wait, and lets go of those that the symbolizer has. */
 void pm_open_cancel(struct pm *pm)
 {
 	struct pm_open *o;
@@ -477,12 +453,9 @@ void pm_open_cancel(struct pm *pm)
 		pm_exe_put(o->exe);
 		free(o); /* the symbolizer never had it */
 	}
-	while (!pm_list_empty(&pm->opens)) {
-		o = container_of(pm->opens.next, struct pm_open, node);
-		pm_list_del(&o->node);
-		pm_user_give(pm, o->user, PM_SHARE_OPENS, 1);
-		o->pm = NULL;
+	while ((o = TAILQ_FIRST(&pm->opens))) {
+		pm_open_leave(o);
+		o->pm = NULL; /* its completion frees it */
 		pm_exe_put(o->exe);
-		o->exe = NULL;
 	}
 }

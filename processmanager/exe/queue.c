@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * queue: the requests for names and unwind rows of executables. Each is in one
- * list from the question to its answer: that of its executable, or, if it was
- * refused, pm->failed.
+ * queue: the requests for names and unwind rows of executables. Each is in the list
+ * of its executable from the call until its answer:
  *
- *   COLLECTING  names, to which more may be added: sent by pm_names_send(), or
- *               when the request for names before it has ended
- *   WAITING     its file is being opened (open.c, and turns.c by users)
- *   UNDER_WAY   the symbolizer has it, which chooses by user and urgency
+ *   COLLECTING  names, to which offsets may be added: started by pm_names_send(),
+ *               or when the executable's previous request for names has ended
+ *   WAITING     its file is being opened (open.c; by users: turns.c)
+ *   UNDER_WAY   the symbolizer has it, which orders requests by user and urgency
  *               (symbolize/reader/workers.h)
- *   BACK        from one of these two, while it is dealt with
- *   FAILED      refused before it began: answered by the next pm_forget(), as no
- *               answer may come from inside of the question
+ *   REFUSED     failed before it began; answered by the next pm_forget(), because
+ *               a call never completes its own request
+ *   BACK        from one of these: to be started again, or answered, at once
  *
- * So of one executable one request for names is WAITING or UNDER_WAY at a time.
+ * So one request for names of an executable is WAITING or UNDER_WAY at a time.
  *
- * A request is answered once, by pm_req_answer(), in whatever state it is; with
- * -ECANCELED if nobody needs it any more. It is freed there, unless the symbolizer
- * has it: then its completion, which finds no executable, does that.
+ * pm_req_answer() answers a request once, in any state; with -ECANCELED if the
+ * answer is not needed any more. It frees the request too, unless the symbolizer
+ * has it: then the symbolizer's completion, which finds no executable, frees it.
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "processmanager/internal.h"
 
@@ -29,22 +27,22 @@ enum pm_req_state { /* bits: several are a mask */
 	PM_REQ_COLLECTING = 1,
 	PM_REQ_WAITING = 2,
 	PM_REQ_UNDER_WAY = 4,
-	PM_REQ_BACK = 8, /* to be started, or answered */
-	PM_REQ_FAILED = 16, /* in pm->failed */
+	PM_REQ_REFUSED = 8,
+	PM_REQ_BACK = 16,
 	PM_REQ_ANY = 31,
 };
 
 struct pm_req {
-	struct pm_list node; /* exe->reqs, or pm->failed */
+	TAILQ_ENTRY(pm_req) node; /* exe->reqs */
 	struct pm_exe *exe; /* a reference; NULL: it was answered */
 	enum pm_req_state state;
-	int err; /* FAILED: its answer */
+	int err; /* REFUSED, BACK: its answer, or 0 */
 	symbolizer_rows_fn rows; /* one of the two */
 	pm_names_fn names;
 	void *arg;
-	size_t n, cap; /* names: */
-	uint64_t *offsets;
+	uint64_t *offsets; /* names: */
 	void **tags;
+	size_t n, offsets_cap, tags_cap;
 };
 
 /* --- one request ------------------------------------------------------------- */
@@ -52,19 +50,19 @@ struct pm_req {
 static void pm_req_enter(struct pm_req *r, struct pm_exe *exe)
 {
 	r->exe = pm_exe_get(exe);
-	if (pm_list_empty(&exe->reqs))
-		pm_list_add_tail(&exe->pm->asking, &exe->asking);
-	pm_list_add_tail(&exe->reqs, &r->node);
+	if (TAILQ_EMPTY(&exe->reqs))
+		TAILQ_INSERT_TAIL(&exe->pm->busy, exe, busy);
+	TAILQ_INSERT_TAIL(&exe->reqs, r, node);
 }
 
-/* The reference to its executable is the caller's then. */
+/* The caller gets the reference to its executable. */
 static struct pm_exe *pm_req_leave(struct pm_req *r)
 {
 	struct pm_exe *exe = r->exe;
 
-	pm_list_del(&r->node);
-	if (pm_list_empty(&exe->reqs))
-		pm_list_del(&exe->asking);
+	TAILQ_REMOVE(&exe->reqs, r, node);
+	if (TAILQ_EMPTY(&exe->reqs))
+		TAILQ_REMOVE(&exe->pm->busy, exe, busy);
 	r->exe = NULL;
 	return exe;
 }
@@ -76,7 +74,7 @@ static void pm_req_free(struct pm_req *r)
 	free(r);
 }
 
-static struct pm_req *pm_req_new(struct pm_exe *exe, void *arg)
+static struct pm_req *pm_req_new(struct pm_exe *exe, pm_names_fn fn, void *arg)
 {
 	struct pm_req *r = calloc(1, sizeof(*r));
 
@@ -84,30 +82,27 @@ static struct pm_req *pm_req_new(struct pm_exe *exe, void *arg)
 		pm_nomem(exe->pm);
 		return NULL;
 	}
-	r->state = PM_REQ_BACK;
+	r->state = PM_REQ_COLLECTING;
+	r->names = fn;
 	r->arg = arg;
-	pm_list_init(&r->node);
 	pm_req_enter(r, pm_exe_root(exe));
 	return r;
 }
 
-/* It never was one. */
+/* Removes a request that could not be made. */
 static void pm_req_undo(struct pm_req *r)
 {
 	pm_exe_put(pm_req_leave(r));
 	pm_req_free(r);
 }
 
-/* The first in one of these states, of an asker; fn NULL: of any. */
-static struct pm_req *pm_req_find(const struct pm_list *list,
-				  unsigned int states, pm_names_fn fn,
-				  const void *arg)
+/* The first in one of these states, of the requester (fn, arg); fn NULL: of any. */
+static struct pm_req *pm_req_find(const struct pm_exe *exe, unsigned int states,
+				  pm_names_fn fn, const void *arg)
 {
-	struct pm_list *l;
 	struct pm_req *r;
 
-	for (l = list->next; l != list; l = l->next) {
-		r = container_of(l, struct pm_req, node);
+	TAILQ_FOREACH(r, &exe->reqs, node) {
 		if (r->state & states &&
 		    (!fn || (r->names == fn && r->arg == arg)))
 			return r;
@@ -115,10 +110,19 @@ static struct pm_req *pm_req_find(const struct pm_list *list,
 	return NULL;
 }
 
-static struct pm_req *pm_req_in(const struct pm_exe *exe,
-				enum pm_req_state state)
+/* Likewise, of all executables. */
+static struct pm_req *pm_req_any(struct pm *pm, unsigned int states,
+				 pm_names_fn fn, const void *arg)
 {
-	return pm_req_find(&exe->reqs, state, NULL, NULL);
+	struct pm_req *r = NULL;
+	struct pm_exe *exe;
+
+	TAILQ_FOREACH(exe, &pm->busy, busy) {
+		r = pm_req_find(exe, states, fn, arg);
+		if (r)
+			break;
+	}
+	return r;
 }
 
 static void pm_names_next(struct pm_exe *exe);
@@ -149,7 +153,7 @@ static void pm_req_refuse(struct pm_req *r, int err)
 
 /* --- with the symbolizer ------------------------------------------------------- */
 
-/* Its completion. */
+/* The symbolizer's completion. */
 static void pm_req_done(struct pm_req *r, int err,
 			const struct symbolizer_symbol *syms,
 			struct symbolizer_rows *rows)
@@ -221,7 +225,7 @@ static void pm_req_move(struct pm_req *r)
 	pm_exe_put(was);
 }
 
-/* 0: it will be answered; or the error it is to be answered with. */
+/* 0: it will be answered; otherwise the error to answer it with. */
 static int pm_req_start(struct pm_req *r)
 {
 	int err;
@@ -239,129 +243,120 @@ static int pm_req_start(struct pm_req *r)
 	return err;
 }
 
-/* ... from inside of the question. -ENOMEM: it did not begin. */
+/* The same for a call that must not complete it. -ENOMEM: it did not begin. */
 static int pm_req_begin(struct pm_req *r)
 {
-	struct pm_exe *exe;
 	int err = pm_req_start(r);
 
 	if (!err || err == -ENOMEM)
 		return err;
-	exe = pm_req_leave(r);
-	r->exe = exe;
-	r->state = PM_REQ_FAILED;
+	r->state = PM_REQ_REFUSED;
 	r->err = err;
-	pm_list_add_tail(&exe->pm->failed, &r->node);
+	r->exe->pm->refused = true;
 	return 0;
+}
+
+/* Marks requests to be resumed: those made meanwhile are left alone. */
+static void pm_reqs_back(struct pm_exe *exe, enum pm_req_state state, int err)
+{
+	struct pm_req *r;
+
+	TAILQ_FOREACH(r, &exe->reqs, node) {
+		if (r->state != state)
+			continue;
+		r->state = PM_REQ_BACK;
+		r->err = err ? err : r->err;
+	}
+}
+
+static void pm_req_resume(struct pm_req *r)
+{
+	int err = r->err ? r->err : pm_req_start(r);
+
+	if (err)
+		pm_req_refuse(r, err);
 }
 
 void pm_reqs_opened(struct pm_exe *exe, int err)
 {
-	struct pm_exe *root = pm_exe_root(exe);
 	struct pm_req *r;
-	int e;
 
-	/* Those that come meanwhile may wait for another opening. */
-	while ((r = pm_req_in(exe, PM_REQ_WAITING)))
-		r->state = PM_REQ_BACK;
-	while ((r = pm_req_in(exe, PM_REQ_BACK))) {
-		e = err;
-		if (!e && root == exe && !exe->file)
-			e = -EMFILE;
-		if (!e)
-			e = pm_req_start(r);
-		if (e)
-			pm_req_refuse(r, e);
-	}
+	if (!err && !exe->same && !exe->file)
+		err = -EMFILE;
+	pm_reqs_back(exe, PM_REQ_WAITING, err);
+	while ((r = pm_req_find(exe, PM_REQ_BACK, NULL, NULL)))
+		pm_req_resume(r);
 }
 
-void pm_reqs_fail(struct pm *pm)
+void pm_reqs_refuse(struct pm *pm)
 {
-	struct pm_list *last = pm->failed.prev, *l;
+	struct pm_exe *exe;
 	struct pm_req *r;
 
-	if (pm_list_empty(&pm->failed))
+	if (!pm->refused)
 		return;
-	do { /* what comes meanwhile stays for the next time */
-		l = pm->failed.next;
-		r = container_of(l, struct pm_req, node);
-		pm_req_refuse(r, r->err);
-	} while (l != last);
+	pm->refused = false;
+	TAILQ_FOREACH(exe, &pm->busy, busy)
+		pm_reqs_back(exe, PM_REQ_REFUSED, 0);
+	while ((r = pm_req_any(pm, PM_REQ_BACK, NULL, NULL)))
+		pm_req_resume(r);
 }
 
 /* --- names ---------------------------------------------------------------------- */
 
-/* Sends those collected, unless others are under way. */
+/* Starts the collected request, unless another one for names is under way. */
 static void pm_names_next(struct pm_exe *exe)
 {
-	struct pm_req *next = pm_req_in(exe, PM_REQ_COLLECTING), *r;
-	struct pm_list *l;
+	struct pm_req *next = NULL, *r;
 
-	for (l = exe->reqs.next; l != &exe->reqs; l = l->next) {
-		r = container_of(l, struct pm_req, node);
-		if (r->names && r->state != PM_REQ_COLLECTING)
+	TAILQ_FOREACH(r, &exe->reqs, node) {
+		if (!r->names || r->state == PM_REQ_REFUSED)
+			continue;
+		if (r->state != PM_REQ_COLLECTING)
 			return;
+		next = next ? next : r;
 	}
-	/* Without memory it stays, and goes with a later pm_names_send(). */
+	/* Without memory it stays, and is started by a later pm_names_send(). */
 	if (next)
 		pm_req_begin(next);
 }
 
 void pm_names_send(struct pm *pm)
 {
-	struct pm_list *l, *after;
+	struct pm_exe *exe, *after;
 
-	for (l = pm->asking.next; l != &pm->asking; l = after) {
-		after = l->next;
-		pm_names_next(container_of(l, struct pm_exe, asking));
+	for (exe = TAILQ_FIRST(&pm->busy); exe; exe = after) {
+		after = TAILQ_NEXT(exe, busy);
+		pm_names_next(exe);
 	}
-}
-
-static int pm_req_grow(struct pm_req *r)
-{
-	size_t cap = r->cap ? 2 * r->cap : 16;
-	uint64_t *offsets = realloc(r->offsets, cap * sizeof(*offsets));
-	void **tags;
-
-	if (offsets)
-		r->offsets = offsets;
-	tags = offsets ? realloc(r->tags, cap * sizeof(*tags)) : NULL;
-	if (!tags)
-		return pm_nomem(r->exe->pm);
-	r->tags = tags;
-	r->cap = cap;
-	return 0;
 }
 
 int pm_exe_name(struct pm_exe *exe, uint64_t offset, void *tag, pm_names_fn fn,
 		void *arg)
 {
-	struct pm_req *r = pm_req_find(&pm_exe_root(exe)->reqs,
-				       PM_REQ_COLLECTING, fn, arg);
-	int err = 0;
+	struct pm_req *r =
+		pm_req_find(pm_exe_root(exe), PM_REQ_COLLECTING, fn, arg);
 
 	if (!r)
-		r = pm_req_new(exe, arg);
+		r = pm_req_new(exe, fn, arg);
 	if (!r)
 		return -ENOMEM;
-	r->state = PM_REQ_COLLECTING;
-	r->names = fn;
-	if (r->n == r->cap)
-		err = pm_req_grow(r);
-	if (!err) {
-		r->offsets[r->n] = offset;
-		r->tags[r->n++] = tag;
-	} else if (!r->n) {
-		pm_req_undo(r);
+	if (VECTOR_ROOM(r->offsets, r->n, r->offsets_cap) ||
+	    VECTOR_ROOM(r->tags, r->n, r->tags_cap)) {
+		if (!r->n)
+			pm_req_undo(r);
+		return pm_nomem(exe->pm);
 	}
-	return err;
+	r->offsets[r->n] = offset;
+	r->tags[r->n++] = tag;
+	return 0;
 }
 
 /* --- unwind rows ----------------------------------------------------------------- */
 
 int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg)
 {
-	struct pm_req *r = pm_req_new(exe, arg);
+	struct pm_req *r = pm_req_new(exe, NULL, arg);
 	int err;
 
 	if (!r)
@@ -397,22 +392,10 @@ int pm_rows_by_hand(struct pm *pm, const uint8_t *id, size_t len,
 
 /* --- the end --------------------------------------------------------------------- */
 
-/* In whatever state. */
-static struct pm_req *pm_req_any(struct pm *pm, pm_names_fn fn, const void *arg)
-{
-	struct pm_req *r = pm_req_find(&pm->failed, PM_REQ_ANY, fn, arg);
-	struct pm_list *l;
-
-	for (l = pm->asking.next; l != &pm->asking && !r; l = l->next)
-		r = pm_req_find(&container_of(l, struct pm_exe, asking)->reqs,
-				PM_REQ_ANY, fn, arg);
-	return r;
-}
-
 void pm_names_cancel(struct pm *pm, pm_names_fn fn, void *arg)
 {
 	struct pm_req *r;
 
-	while ((r = pm_req_any(pm, fn, arg)))
+	while ((r = pm_req_any(pm, PM_REQ_ANY, fn, arg)))
 		pm_req_refuse(r, -ECANCELED);
 }

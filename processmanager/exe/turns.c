@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * turns: which file is opened next, and which is closed for it. Any user can map
- * thousands of files a second, and make the reading of each slow. So openings wait
- * in one queue per user, users take turns, and a user may have as many under way as
- * are still free. At the limit of open files the user with the most of them loses
- * the one that was used least recently.
+ * thousands of files a second and make reading each of them slow. So each user has
+ * a queue of openings, the queues are served round-robin, and a user may have as
+ * many openings under way as are still free. At the limit of open files, the least
+ * recently used file of the user that has the most is closed.
  */
 #include "processmanager/internal.h"
 
@@ -37,16 +37,14 @@ static struct pm_user *pm_user_most(struct pm *pm)
 	return most;
 }
 
-/* Closes what was used least of a user's; not what is at work. */
+/* Closes a user's least recently used file that no request is reading. */
 static bool pm_open_close(struct pm *pm, const struct pm_user *u, bool mapped)
 {
 	struct pm_exe *exe;
-	struct pm_list *l;
 
 	if (!u || !u->has[PM_SHARE_FILES])
 		return false;
-	for (l = pm->open.next; l != &pm->open; l = l->next) {
-		exe = container_of(l, struct pm_exe, lru);
+	TAILQ_FOREACH(exe, &pm->open, lru) {
 		if (exe->user != u || exe->resolving ||
 		    (exe->mapped && !mapped))
 			continue;
@@ -58,8 +56,8 @@ static bool pm_open_close(struct pm *pm, const struct pm_user *u, bool mapped)
 }
 
 /*
- * First what nobody maps: programs that live shortly come and go by the hundred,
- * and shall not cost one that runs its file.
+ * Unmapped files go first: hundreds of short-lived programs must not close the file
+ * of a program that runs.
  */
 static bool pm_open_close_one(struct pm *pm, const struct pm_user *u)
 {
@@ -81,53 +79,46 @@ bool pm_open_room(struct pm *pm, const struct pm_user *u, uint32_t more)
 
 bool pm_turn_free(const struct pm_open *o)
 {
-	return pm_list_empty(&o->user->queue) &&
+	return TAILQ_EMPTY(&o->user->queue) &&
 	       pm_user_may(o->pm, o->user, PM_SHARE_OPENS, 1) &&
 	       pm_open_room(o->pm, o->user, 1);
 }
 
-static void pm_turn_enter(struct pm_open *o)
-{
-	if (pm_list_empty(&o->user->queue))
-		pm_list_add_tail(&o->pm->turns, &o->user->turn);
-	pm_user_take(o->pm, o->user, PM_SHARE_QUEUED, 1);
-	o->exe->queued = o;
-}
-
 void pm_turn_wait(struct pm_open *o)
 {
-	pm_turn_enter(o);
-	pm_list_add_tail(&o->user->queue, &o->node);
+	struct pm_user *u = o->user;
+
+	if (TAILQ_EMPTY(&u->queue))
+		TAILQ_INSERT_TAIL(&o->pm->turns, u, turn);
+	pm_user_take(o->pm, u, PM_SHARE_QUEUED, 1);
+	o->exe->queued = o;
+	TAILQ_INSERT_TAIL(&u->queue, o, node);
 }
 
-/* Its user may be gone afterwards. */
 void pm_turn_leave(struct pm_open *o)
 {
 	struct pm_user *u = o->user;
 
 	o->exe->queued = NULL;
-	pm_list_del(&o->node);
-	if (pm_list_empty(&u->queue))
-		pm_list_del(&u->turn);
+	TAILQ_REMOVE(&u->queue, o, node);
+	if (TAILQ_EMPTY(&u->queue))
+		TAILQ_REMOVE(&o->pm->turns, u, turn);
 	pm_user_give(o->pm, u, PM_SHARE_QUEUED, 1);
 }
 
-/* The next one has its user's share of what is under way. */
 struct pm_open *pm_turn_next(struct pm *pm)
 {
-	struct pm_list *l;
 	struct pm_open *o;
 	struct pm_user *u;
 
-	for (l = pm->turns.next; l != &pm->turns; l = l->next) {
-		u = container_of(l, struct pm_user, turn);
+	TAILQ_FOREACH(u, &pm->turns, turn) {
 		if (!pm_user_may(pm, u, PM_SHARE_OPENS, 1))
 			continue;
 		if (!pm_open_room(pm, u, 1))
 			return NULL;
-		pm_list_del(&u->turn);
-		pm_list_add_tail(&pm->turns, &u->turn);
-		o = container_of(u->queue.next, struct pm_open, node);
+		TAILQ_REMOVE(&pm->turns, u, turn);
+		TAILQ_INSERT_TAIL(&pm->turns, u, turn);
+		o = TAILQ_FIRST(&u->queue);
 		pm_user_take(pm, u, PM_SHARE_OPENS, 1);
 		pm_turn_leave(o);
 		return o;
@@ -137,12 +128,9 @@ struct pm_open *pm_turn_next(struct pm *pm)
 
 struct pm_open *pm_turn_any(struct pm *pm)
 {
-	struct pm_user *u;
+	struct pm_user *u = TAILQ_FIRST(&pm->turns);
 
-	if (pm_list_empty(&pm->turns))
-		return NULL;
-	u = container_of(pm->turns.next, struct pm_user, turn);
-	return container_of(u->queue.next, struct pm_open, node);
+	return u ? TAILQ_FIRST(&u->queue) : NULL;
 }
 
 void pm_turn_move(struct pm_open *o, uint32_t uid)
@@ -162,6 +150,6 @@ void pm_turn_move(struct pm_open *o, uint32_t uid)
 
 void pm_turn_hurry(struct pm_open *o)
 {
-	pm_list_del(&o->node);
-	pm_list_add_tail(o->user->queue.next, &o->node);
+	TAILQ_REMOVE(&o->user->queue, o, node);
+	TAILQ_INSERT_HEAD(&o->user->queue, o, node);
 }

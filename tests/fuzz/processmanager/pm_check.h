@@ -73,7 +73,7 @@ struct census {
 	bool quiet; /* nobody else holds anything: no view, request or file */
 	struct found mms, sets, exes, strs; /* a pointer a reference */
 	struct found mapped; /* a pointer a mapping, of an exe and its roots */
-	uint64_t procs, images, maps, dead;
+	uint64_t procs, images, maps, dead, parents, children;
 };
 
 static void found_string(struct census *c, const char *s)
@@ -110,7 +110,7 @@ static void check_images(struct census *c, const struct pm_proc *proc)
 		must(img->proc == proc);
 		must(!img->older || img->older->exec_id < img->exec_id);
 		must(img->serial && img->serial <= c->pm->serial);
-		must(img->comm[sizeof(img->comm) - 1] == '\0');
+		must(img->a.comm[sizeof(img->a.comm) - 1] == '\0');
 		c->images++;
 		found_add(&c->mms, img->mm);
 		found_add(&c->exes, img->main_exe);
@@ -120,17 +120,19 @@ static void check_images(struct census *c, const struct pm_proc *proc)
 
 static void check_proc(struct census *c, const struct pm_proc *proc)
 {
-	const struct pm_list *l;
+	const struct pm_proc *child;
 
 	c->procs++;
 	c->dead += proc->exited;
-	must(proc->exited == !pm_list_empty(&proc->dead));
+	must(proc->exited == !!proc->over_in);
 	must(proc->exited || !proc->reaped);
 	must(!proc->parent ||
 	     proc->parent->start_boottime < proc->start_boottime);
-	must(!proc->parent == pm_list_empty(&proc->sibling));
-	for (l = proc->children.next; l != &proc->children; l = l->next)
-		must(container_of(l, struct pm_proc, sibling)->parent == proc);
+	c->parents += !!proc->parent;
+	LIST_FOREACH(child, &proc->children, sibling) {
+		must(child->parent == proc);
+		c->children++;
+	}
 	found_add(&c->mms, proc->pending);
 	check_images(c, proc);
 }
@@ -193,22 +195,19 @@ static void check_exes(struct census *c)
 {
 	struct pm *pm = c->pm;
 	const struct pm_exe *exe;
-	const struct pm_list *l;
 	uint64_t n = 0, open = 0, idle = 0;
 
 	found_add(&c->exes, pm->kernel);
 	found_add(&c->exes, pm->vdso);
 	found_add(&c->exes, pm->anon);
-	for (l = pm->exes.next; l != &pm->exes; l = l->next)
-		found_add(&c->exes, container_of(l, struct pm_exe, all)->same);
+	TAILQ_FOREACH(exe, &pm->exes, all)
+		found_add(&c->exes, exe->same);
 	found_sort(&c->exes);
 	found_sort(&c->mapped);
-	for (l = pm->exes.next; l != &pm->exes; l = l->next) {
-		exe = container_of(l, struct pm_exe, all);
+	TAILQ_FOREACH(exe, &pm->exes, all) {
 		n++;
 		open += exe->kind == PM_EXE_FILE && exe->file;
 		idle += !exe->refs;
-		must(!exe->refs == !pm_list_empty(&exe->idle));
 		must(!exe->same || exe->same != exe);
 		must(exe->refs >= found_count(&c->exes, exe));
 		if (c->quiet) {
@@ -216,13 +215,21 @@ static void check_exes(struct census *c)
 			must(exe->mapped == found_count(&c->mapped, exe));
 			must(!exe->resolving && !exe->opening);
 		}
-		must(exe->kind != PM_EXE_FILE ||
-		     !exe->file == pm_list_empty(&exe->lru));
 		found_add(&c->strs, exe->path);
 	}
 	must(n == pm->stats.exes);
 	must(open == pm->stats.open_files);
+	TAILQ_FOREACH(exe, &pm->open, lru) {
+		must(exe->file && exe->kind == PM_EXE_FILE);
+		open--;
+	}
+	must(!open);
 	must(idle == pm->nidle && idle <= PM_IDLE_EXES);
+	TAILQ_FOREACH(exe, &pm->idle, idle) {
+		must(!exe->refs);
+		idle--;
+	}
+	must(!idle);
 }
 
 static void check_strs(struct census *c)
@@ -239,35 +246,36 @@ static void check_strs(struct census *c)
 	}
 }
 
-static size_t list_length(const struct pm_list *list)
+static size_t procs_over(const struct pm_procs *list)
 {
-	const struct pm_list *l;
+	const struct pm_proc *proc;
 	size_t n = 0;
 
-	for (l = list->next; l != list; l = l->next)
+	TAILQ_FOREACH(proc, list, over) {
+		must(proc->over_in == list);
 		n++;
+	}
 	return n;
 }
 
 static void check_pm(struct pm *pm, bool quiet)
 {
 	struct census c = { .pm = pm };
-	struct hash_node *n, *tmp;
-	size_t i;
+	const struct pm_proc *proc;
 
-	c.quiet = quiet && pm_list_empty(&pm->opens) &&
-		  pm_list_empty(&pm->asking) && pm_list_empty(&pm->failed);
-	hash_for_each(&pm->procs, i, n, tmp)
-		check_proc(&c, container_of(n, struct pm_proc, node));
+	c.quiet = quiet && TAILQ_EMPTY(&pm->opens) && TAILQ_EMPTY(&pm->busy);
+	TAILQ_FOREACH(proc, &pm->all, all)
+		check_proc(&c, proc);
 	check_mms(&c);
 	check_exes(&c);
 	check_strs(&c);
 	must(c.procs == pm->stats.processes && c.procs == pm->procs.count);
 	must(c.images == pm->stats.images);
+	must(c.parents == c.children);
 	must(c.quiet ? c.maps == pm->stats.mappings
 		     : c.maps <= pm->stats.mappings);
-	must(c.dead == list_length(&pm->exited) + list_length(&pm->leaving) +
-			       list_length(&pm->reaped));
+	must(c.dead == procs_over(&pm->exited) + procs_over(&pm->leaving) +
+			       procs_over(&pm->reaped));
 	must(pm->nzombies <= PM_ZOMBIES);
 	free(c.mms.v);
 	free(c.sets.v);

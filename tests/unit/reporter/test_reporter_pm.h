@@ -78,10 +78,11 @@ void pm_process_ask(struct pm *pm, struct pm_image *img)
 
 /* All processes there are: up to an empty place. */
 static struct pm_image *processes[8];
+static size_t processes_at;
 
 void pm_iter_init(struct pm_iter *it, struct pm *pm, bool all)
 {
-	it->bucket = 0;
+	processes_at = 0;
 	it->all = all;
 }
 
@@ -89,8 +90,8 @@ struct pm_image *pm_iter_next(struct pm_iter *it)
 {
 	struct pm_image *img;
 
-	while ((img = processes[it->bucket])) {
-		it->bucket++;
+	while ((img = processes[processes_at])) {
+		processes_at++;
 		if (it->all || img->process.end == PM_ALIVE)
 			break;
 	}
