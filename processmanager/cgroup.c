@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cgroup: parses the path of a control group. No standard defines these names; they
- * are what container engines and systemd write:
+ * cgroup: parses the path of a control group. No standard defines these names;
+ * they are what container engines and systemd write:
  *
  *	docker      /docker/ID, docker-ID.scope
  *	containerd  cri-containerd-ID.scope, ...:cri-containerd:ID, nerdctl-ID.scope
@@ -11,8 +11,8 @@
  *	lxc         /lxc/NAME, /lxc.payload.NAME, /lxc.payload/NAME
  *	nspawn      systemd-nspawn@NAME.service, machine-NAME.scope
  *
- * ID is 64 hexadecimal digits. Of nested containers the innermost counts. The path
- * is the same in a hierarchy of version 1 and of version 2.
+ * ID is 64 hexadecimal digits. Of nested containers the innermost counts. The
+ * path is the same in a hierarchy of version 1 and of version 2.
  */
 #include <stdbool.h>
 #include <string.h>

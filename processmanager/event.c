@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * event: applies the lifecycle stream and the records of scans. Everything is found
- * by its key, so a late event is applied to the right image, and an event of an
- * unknown process creates it, with what is not known marked as such.
+ * event: applies the lifecycle stream and the records of scans. Everything is
+ * found by its key, so a late event is applied to the right image, and an event
+ * of an unknown process creates it, with what is not known marked as such.
  */
 #include <errno.h>
 #include <string.h>
@@ -43,8 +43,8 @@ static struct pm_proc *pm_proc_get(struct pm *pm, const struct quark_key *key,
 }
 
 /*
- * The same, for events whose process should be known. Only of a hidden process's
- * child is such an event the first.
+ * The same, for events whose process should be known. Only of a hidden
+ * process's child is such an event the first.
  */
 static struct pm_proc *pm_proc_expect(struct pm *pm,
 				      const struct quark_process *qp)
@@ -182,8 +182,8 @@ static void pm_exec_cut(struct pm *pm, struct pm_image *img, uint64_t time)
 }
 
 /*
- * The executable: by its path, or else the first file mapped, since the file may
- * have been mapped by another of its paths.
+ * The executable: by its path, or else the first file mapped, since the file
+ * may have been mapped by another of its paths.
  */
 static void pm_find_main(struct pm_image *img)
 {
@@ -256,8 +256,8 @@ static int pm_exec(struct pm *pm, const struct quark_event *ev)
 }
 
 /*
- * The exit has the last ids, which may have changed without an event, and the last
- * name: an exec that fails too late to return has no other event.
+ * The exit has the last ids, which may have changed without an event, and the
+ * last name: an exec that fails too late to return has no other event.
  */
 static void pm_last_ids(struct pm_proc *proc, const struct quark_process *qp)
 {
@@ -419,8 +419,8 @@ static void pm_scan_adopt(struct pm *pm, struct pm_proc *proc,
 }
 
 /*
- * The image that a process runs, whose exec event was dropped. Its mappings may be
- * known.
+ * The image that a process runs, whose exec event was dropped. Its mappings may
+ * be known.
  */
 static struct pm_image *pm_scan_exec(struct pm *pm, struct pm_proc *proc,
 				     const struct quark_process *qp,
@@ -444,9 +444,9 @@ static struct pm_image *pm_scan_exec(struct pm *pm, struct pm_proc *proc,
 }
 
 /*
- * Applies a scan's record to a known process. The scan at the start adds nothing; a
- * rescan adds the image that the process runs, if its exec event is missing: the
- * image may be known by samples, or not at all.
+ * Applies a scan's record to a known process. The scan at the start adds
+ * nothing; a rescan adds the image that the process runs, if its exec event is
+ * missing: the image may be known by samples, or not at all.
  */
 static int pm_scan_again(struct pm *pm, struct pm_proc *proc,
 			 const struct quark_process *qp, uint64_t time)
@@ -495,8 +495,8 @@ int pm_walk_process(struct pm *pm, const struct quark_process *qp,
 	if (!proc)
 		return -ENOMEM;
 	/*
-	 * It had ended by the rescan, without an event: libquark then sets the exit
-	 * to the time of its watermark, which is the rescan's.
+	 * It had ended by the rescan, without an event: libquark then sets the
+	 * exit to the time of its watermark, which is the rescan's.
 	 */
 	if (!exited || qp->exit_boottime > pm->rescan)
 		proc->missing = false;

@@ -2,8 +2,8 @@
 /*
  * history: the images that a process had before. Once the samples of a replaced
  * image are done, only its attributes are kept, for the ledger. A process that
- * execs again and again keeps the last PM_PAST_MAX of them, and as much of their
- * arguments as PM_PAST_ARGS and PM_PAST_TEXT allow.
+ * execs again and again keeps the last PM_PAST_MAX of them, and as much of
+ * their arguments as PM_PAST_ARGS and PM_PAST_TEXT allow.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +33,8 @@ void pm_past_drop(struct pm *pm, struct pm_proc *proc)
 }
 
 /*
- * Drops the oldest image when there are too many, and the arguments of the oldest
- * when all together are too long.
+ * Drops the oldest image when there are too many, and the arguments of the
+ * oldest when all together are too long.
  */
 static void pm_past_limit(struct pm *pm, struct pm_proc *proc)
 {
@@ -62,8 +62,8 @@ static void pm_past_limit(struct pm *pm, struct pm_proc *proc)
 }
 
 /*
- * Cuts long arguments; drops those, short ones too, that exceeded the user's share
- * while the process lived.
+ * Cuts long arguments; drops those, short ones too, that exceeded the user's
+ * share while the process lived.
  */
 static void pm_past_args(struct pm *pm, struct pm_attrs *a)
 {

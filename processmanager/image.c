@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * image: one exec generation of a process, and the lookups that samples need. An
- * image whose exec event has not come yet is made when a sample names it:
+ * image: one exec generation of a process, and the lookups that samples need.
+ * An image whose exec event has not come yet is made when a sample names it:
  * provisional until the event, and with the mappings of the exec under way.
  */
 #include <errno.h>
@@ -211,8 +211,8 @@ bool pm_image_floods(const struct pm *pm, const struct pm_image *img)
 }
 
 /*
- * Of a lent address space the lender is read: by then /proc may show the borrower's
- * next image.
+ * Of a lent address space the lender is read: by then /proc may show the
+ * borrower's next image.
  */
 void pm_image_want(struct pm *pm, struct pm_image *img)
 {
@@ -241,7 +241,7 @@ bool pm_image_doubtful(const struct pm *pm, const struct pm_image *img)
 	       pm_lender(img->proc) == img->proc;
 }
 
-/* One for each address space: addresses in such memory mean nothing outside it. */
+/* One for each address space: its addresses mean nothing outside. */
 static struct pm_exe *pm_mm_anon(struct pm *pm, struct pm_mm *mm)
 {
 	if (!mm->anon)
@@ -264,8 +264,8 @@ static void pm_mm_mapping(struct pm *pm, struct pm_mm *mm,
 }
 
 /*
- * What an image has mapped in 'mm'. A stale set answers for the vdso only, which
- * the kernel maps once.
+ * What an image has mapped in 'mm'. A stale set answers for the vdso only,
+ * which the kernel maps once.
  */
 static enum pm_find pm_image_place(struct pm *pm, struct pm_image *img,
 				   struct pm_mm *mm, bool stale, uint64_t addr,
@@ -296,7 +296,7 @@ enum pm_find pm_image_find(struct pm *pm, struct pm_image *img, uint64_t time,
 			      pm_mm_stale_at(pm, img->mm, time), addr, out);
 }
 
-/* Like a child of fork(2), it shares the set until one of the two changes it. */
+/* Shares the set until one of the two changes it, like a child of fork(2). */
 struct pm_view {
 	struct pm *pm;
 	struct pm_image *img;

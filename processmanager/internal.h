@@ -24,7 +24,7 @@
 #define PM_WANT_INTERVAL CLOCK_NSEC_PER_SEC
 /* ... while they are stale: an exec may have invalidated the scan. */
 #define PM_STALE_INTERVAL (200 * CLOCK_NSEC_PER_MSEC)
-/* No exec takes longer, from its mark (COMM record without BPF) to its event. */
+/* No exec takes longer from its mark (or COMM record) to its event. */
 #define PM_EXEC_MAX CLOCK_NSEC_PER_SEC
 /* A process floods until so long after its last excess record. */
 #define PM_FLOOD_NS (2 * CLOCK_NSEC_PER_SEC)
@@ -34,14 +34,14 @@
 #define PM_REAP_GRACE (2 * CLOCK_NSEC_PER_SEC)
 /* Zombies kept beyond that, for the exact CPU time of their reap. */
 #define PM_ZOMBIES 1024
-/* Keys of the last forgotten processes: half a second of 2,000 exits a second. */
+/* Forgotten processes whose keys are kept: half a second of 2,000 exits/s. */
 #define PM_GONE 1024
 #define PM_OPEN_FILES 512
 #define PM_IDLE_EXES 256
 #define PM_PAST_MAX (PM_HISTORY_MAX - 1)
 /* Longer than samples wait for their names. */
 #define PM_UNMAPPED_GRACE (4 * CLOCK_NSEC_PER_SEC)
-/* A set may grow by so many before a re-read: the kernel reports no munmap(2). */
+/* A set grows by so many before a re-read: munmap(2) is not reported. */
 #define PM_SET_SPARE 256
 /* More than one process can map: the default of vm.max_map_count is 65,530. */
 #define PM_SET_MAX 262144
@@ -58,7 +58,7 @@ TAILQ_HEAD(pm_opens, pm_open);
 TAILQ_HEAD(pm_procs, pm_proc);
 TAILQ_HEAD(pm_reqs, pm_req);
 
-/* --- str.c: strings, each kept once, and users' shares ------------------------ */
+/* --- str.c: strings, each kept once, and users' shares -------------------- */
 
 struct pm_str {
 	struct hash_node node;
@@ -80,20 +80,20 @@ struct pm_str *pm_str_new(struct pm *pm, const char *s, size_t len);
 /* NULL is allowed in both. */
 struct pm_str *pm_str_get(struct pm_str *str);
 void pm_str_put(struct pm *pm, struct pm_str *str);
-/* Sets *slot to the string (s, len). 0; -ENOMEM, counted: *slot is unchanged. */
+/* Sets *slot to (s, len). 0; -ENOMEM, counted: *slot is unchanged. */
 int pm_str_set(struct pm *pm, struct pm_str **slot, const char *s, size_t len);
 
 /* Executables that are files; 1 KiB each, without the path. */
 #define PM_EXES_MAX 32768
-/* Mappings, those of a shared set once; 32 bytes each, and half of that unused. */
+/* Mappings, those of a shared set once; 32 bytes each, a third unused. */
 #define PM_MAPS_MAX (1 << 20)
 /* Files being opened and identified: the opener and the workers never idle. */
 #define PM_OPENS_MAX 64
 
 /*
- * What users have shares of, each with a maximum for all together. A user may have
- * as much as is still free: one user alone gets at most half, two a third each, so
- * there is always room for another.
+ * What users have shares of, each with a maximum for all together. A user may
+ * have as much as is still free: one user alone gets at most half, two a third
+ * each, so there is always room for another.
  */
 enum pm_share {
 	PM_SHARE_TEXT, /* bytes; PM_TEXT_MAX */
@@ -115,8 +115,8 @@ struct pm_user {
 };
 
 /*
- * The user, which may have no share yet: the caller then calls pm_user_take(), or
- * pm_user_give() with 0. NULL without memory.
+ * The user, which may have no share yet: the caller then calls pm_user_take(),
+ * or pm_user_give() with 0. NULL without memory.
  */
 struct pm_user *pm_user_of(struct pm *pm, uint32_t uid);
 /* The user may have 'n' more. */
@@ -130,8 +130,8 @@ void pm_user_give(struct pm *pm, struct pm_user *u, enum pm_share what,
 
 /*
  * The string, in the share of a user. Where that is used up, the string's first
- * 'least' bytes, or NULL if that is 0, and *cut is set to true. Otherwise NULL means
- * no memory.
+ * 'least' bytes, or NULL if that is 0, and *cut is set to true. Otherwise NULL
+ * means no memory.
  */
 struct pm_str *pm_str_new_of(struct pm *pm, uint32_t uid, const char *s,
 			     size_t len, size_t least, bool *cut);
@@ -141,7 +141,7 @@ bool pm_str_beyond(const struct pm *pm, const struct pm_str *str);
 int pm_str_set_of(struct pm *pm, struct pm_str **slot, uint32_t uid,
 		  const char *s, size_t len, size_t least, bool *cut);
 
-/* --- mapset.c: mappings ------------------------------------------------------- */
+/* --- mapset.c: mappings --------------------------------------------------- */
 
 struct pm_map {
 	uint64_t start, end, pgoff;
@@ -172,7 +172,7 @@ struct pm_mm {
 	uint64_t lost_until; /* dropped records of this one only; 0: none */
 	uint64_t flood_until; /* ... because it made too many */
 	uint64_t last; /* time of the latest record applied */
-	/* Time of the exec mark, or COMM record without BPF; 0: before all records. */
+	/* Time of the exec mark or COMM record; 0: before all records. */
 	uint64_t since;
 	uint64_t scan_begin, scan_end;
 	struct pm_set *set; /* NULL: empty */
@@ -193,9 +193,9 @@ bool pm_mm_stale(const struct pm *pm, const struct pm_mm *mm);
 /* It is stale or partial. */
 bool pm_mm_uncertain(const struct pm *pm, const struct pm_mm *mm);
 /*
- * Maps [start, end), replacing what is there. Takes its own reference. Where the
- * user's share of mappings is used up, the earlier ones are dropped and mm becomes
- * partial; that is no error.
+ * Maps [start, end), replacing what is there. Takes its own reference. Where
+ * the user's share of mappings is used up, the earlier ones are dropped and mm
+ * becomes partial; that is no error.
  */
 int pm_mm_add(struct pm *pm, struct pm_mm *mm, uint32_t uid,
 	      const struct pm_map *map);
@@ -205,7 +205,7 @@ const struct pm_map *pm_mm_find(const struct pm_mm *mm, uint64_t addr);
 /* Replaces mm's mappings by those of 'from', which is empty afterwards. */
 void pm_mm_replace(struct pm *pm, struct pm_mm *mm, struct pm_mm *from);
 
-/* --- exe.c, open.c: executables ----------------------------------------------- */
+/* --- exe.c, open.c: executables ------------------------------------------- */
 
 struct pm_exe_key;
 
@@ -225,7 +225,7 @@ struct pm_exe {
 	uint64_t serial;
 	enum pm_exe_kind kind;
 	uint32_t refs;
-	uint32_t mapped; /* mappings of it, and of those with the same content */
+	uint32_t mapped; /* mappings of it and of those with equal content */
 	uint32_t resolving; /* requests the symbolizer has */
 	uint32_t tries; /* failed openings since the last success */
 	int open_error;
@@ -269,7 +269,7 @@ struct pm_exe *pm_exe_new(struct pm *pm, enum pm_exe_kind kind,
 struct pm_exe *pm_exe_shown(const struct pm_exe *exe);
 /* Length of 'path' without the kernel's " (deleted)". */
 size_t pm_exe_path_len(const char *path);
-/* The other executable with identity 'id'; or NULL, and the identity is now its. */
+/* The other executable with identity 'id'; NULL: it is this one's now. */
 struct pm_exe *pm_exe_identify(struct pm_exe *exe,
 			       const struct symbolizer_ident *id);
 void pm_exe_close(struct pm_exe *exe);
@@ -282,19 +282,18 @@ void pm_open_release(struct pm *pm);
 /* Notes when an unmapped executable's file is to be closed. */
 void pm_release_later(struct pm_exe *exe);
 /*
- * Opens its file. 0: it will be opened, or fail, which pm_reqs_opened() reports. Or
- * the error of the last try, if it is too early for another one.
+ * Opens its file. 0: it will be opened, or fail, which pm_reqs_opened()
+ * reports. Or the error of the last try, if it is too early for another one.
  */
 int pm_exe_open(struct pm_exe *exe);
-/* Begins the openings that have room now. Completes requests: not for use in a call
- * that makes one. */
+/* Begins openings that have room. May complete requests, also the caller's. */
 void pm_open_queued(struct pm *pm);
 /* Drops all openings; the requests for these files remain. */
 void pm_open_cancel(struct pm *pm);
 
 /*
- * The executable had this identity when it was executed: the kernel side lists it
- * as known while that file is open.
+ * The executable had this identity when it was executed: the kernel side lists
+ * it as known while that file is open.
  */
 void pm_exe_know(struct pm_exe *exe, const struct quark_file_ident *ident);
 /* Its file was closed: it may be deleted by its next exec. */
@@ -309,14 +308,14 @@ bool pm_exe_knows_other(const struct pm_exe *exe,
  */
 void pm_exe_given(struct pm_exe *exe, int err, struct symbolizer_file *file);
 
-/* --- queue.c: requests for names and rows ------------------------------------- */
+/* --- queue.c: requests for names and rows --------------------------------- */
 
 /* The opening that requests waited for has ended. */
 void pm_reqs_opened(struct pm_exe *exe, int err);
 /* Answers the refused requests. */
 void pm_reqs_refuse(struct pm *pm);
 
-/* --- turns.c: openings, by user ----------------------------------------------- */
+/* --- turns.c: openings, by user ------------------------------------------- */
 
 /* The opening of an executable's file. */
 struct pm_open {
@@ -331,8 +330,8 @@ struct pm_open {
 };
 
 /*
- * Makes room for 'more' open files of a user (NULL: of none), if need be by closing
- * files of that user or of the one that has the most.
+ * Makes room for 'more' open files of a user (NULL: of none), if need be by
+ * closing files of that user or of the one that has the most.
  */
 bool pm_open_room(struct pm *pm, const struct pm_user *u, uint32_t more);
 /* It can begin at once: its user has none in the queue, and there is room. */
@@ -350,13 +349,13 @@ void pm_turn_move(struct pm_open *o, uint32_t uid);
 /* Moves it to the front of its user's queue. */
 void pm_turn_hurry(struct pm_open *o);
 
-/* --- early.c: files executed for the first time ------------------------------- */
+/* --- early.c: files executed for the first time --------------------------- */
 
 struct pm_early;
 
 /*
- * True if the executable of a mapping needs no opening, because its file was opened
- * early, or is open or being opened otherwise.
+ * True if the executable of a mapping needs no opening, because its file was
+ * opened early, or is open or being opened otherwise.
  */
 bool pm_early_adopt(struct pm_exe *exe, const struct pm_map_event *ev);
 /* The executed file is not the one that the executable is known for. */
@@ -366,12 +365,12 @@ bool pm_early_changed(struct pm *pm, const struct pm_map_event *ev,
 void pm_early_expire(struct pm *pm);
 void pm_early_cancel(struct pm *pm);
 
-/* --- image.c ------------------------------------------------------------------ */
+/* --- image.c -------------------------------------------------------------- */
 
 /* What the ledger reports of an image. */
 struct pm_attrs {
 	struct pm_str *exe, *cmdline, *cwd, *cgroup; /* or NULL */
-	uint64_t begin; /* of the exec event; 0: none, it began with its process */
+	uint64_t begin; /* of the exec event; 0: began with its process */
 	uint64_t samples;
 	uint32_t ppid, uid, gid;
 	bool args_cut;
@@ -399,8 +398,8 @@ void pm_attrs_fini(struct pm *pm, struct pm_attrs *a);
 void pm_attrs_info(const struct pm_proc *proc, uint64_t exec_id,
 		   const struct pm_attrs *a, struct pm_image_info *out);
 /*
- * Inserts a new image by exec_id, which inherits from 'from' (NULL: nothing). Takes
- * over a reference to the address space 'mm'.
+ * Inserts a new image by exec_id, which inherits from 'from' (NULL: nothing).
+ * Takes over a reference to the address space 'mm'.
  */
 struct pm_image *pm_image_new(struct pm *pm, struct pm_proc *proc,
 			      uint64_t exec_id, const struct pm_image *from,
@@ -417,23 +416,23 @@ void pm_image_end(struct pm *pm, struct pm_image *img, uint64_t time);
 /* Requests a re-read of the mappings, if that is of use and not too early. */
 void pm_image_want(struct pm *pm, struct pm_image *img);
 /*
- * The living process whose address space this one borrows, as after vfork(2); the
- * process itself, if it borrows none.
+ * The living process whose address space this one borrows, as after vfork(2);
+ * the process itself, if it borrows none.
  */
 struct pm_proc *pm_lender(struct pm_proc *proc);
 
-/* --- history.c ---------------------------------------------------------------- */
+/* --- history.c ------------------------------------------------------------ */
 
 struct pm_past;
 
-/* Moves the attributes of an image that is about to be freed into the history. */
+/* Moves the attributes of an image that will be freed into the history. */
 void pm_past_add(struct pm *pm, struct pm_image *img);
 bool pm_past_has(struct pm_proc *proc, uint64_t exec_id);
 /* Moves them back if a late sample or event makes the image again. */
 void pm_past_take(struct pm *pm, struct pm_image *img);
 void pm_past_drop(struct pm *pm, struct pm_proc *proc);
 
-/* --- proc.c ------------------------------------------------------------------- */
+/* --- proc.c --------------------------------------------------------------- */
 
 struct pm_proc {
 	struct hash_node node; /* pm->procs, by tgid */
@@ -496,26 +495,26 @@ void pm_proc_exited(struct pm *pm, struct pm_proc *proc, uint64_t time);
 /* A sample of that time is late, or its process was forgotten already. */
 bool pm_proc_gone(const struct pm *pm, uint32_t tgid, uint64_t start_boottime,
 		  uint64_t time);
-/* Of such a process nothing more is known: it is forgotten after its grace time. */
+/* Such a process is forgotten after its grace time. */
 void pm_proc_late(struct pm *pm, struct pm_proc *proc, uint64_t time);
 /*
- * A sign of life. If a rescan took the process for ended, it lives; if it did exit,
- * it is still ending, and its grace time begins again.
+ * A sign of life. If a rescan took the process for ended, it lives; if it did
+ * exit, it is still ending, and its grace time begins again.
  */
 void pm_proc_alive(struct pm *pm, struct pm_proc *proc, uint64_t time);
 void pm_proc_reaped(struct pm *pm, struct pm_proc *proc, uint64_t time);
 
-/* --- process.c ---------------------------------------------------------------- */
+/* --- process.c ------------------------------------------------------------ */
 
 /* /proc has the process, maybe as a zombie; true also if it does not answer. */
 bool pm_process_there(struct pm *pm, struct pm_proc *proc);
 
-/* "PID-" and the start in hex: the same id whoever computes it within a boot. */
+/* "PID-" and the start in hex: the same in each computation within a boot. */
 char *pm_process_id(char *buf, uint32_t tgid, uint64_t start_boottime);
 /* Writes the digits and a NUL, and returns the NUL's place. */
 char *pm_put_decimal(char *at, uint64_t v);
 
-/* --- pm.c --------------------------------------------------------------------- */
+/* --- pm.c ----------------------------------------------------------------- */
 
 struct pm {
 	struct pm_opts opts;
@@ -578,8 +577,8 @@ void pm_known_file(struct pm *pm, const struct quark_file_ident *ident,
 		   bool known);
 
 /*
- * Adds a gap to the sum of all gaps; where gaps of several CPUs overlap, time counts
- * once. Returns the sum in ms.
+ * Adds a gap to the sum of all gaps; where gaps of several CPUs overlap, time
+ * counts once. Returns the sum in ms.
  */
 static inline uint64_t pm_span_ms(uint64_t from, uint64_t until,
 				  uint64_t *so_far, uint64_t *sum)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * mapping: applies the mapping stream and the mappings that scans read. The stream
- * identifies a process by pid and time, without an exec generation:
+ * mapping: applies the mapping stream and the mappings that scans read. The
+ * stream identifies a process by pid and time, without an exec generation:
  *
  *   exec mark                begins the pending set of the process
  *   mappings after it        are put there
@@ -10,13 +10,13 @@
  * Without BPF there are no marks; the COMM record of the exec has that role.
  *
  * Between the last two a sample may have the new generation already; it finds
- * the pending set (pm_image_get). An address space has the time of its mark or COMM
- * record ("since"), which decides where a late mapping belongs.
+ * the pending set (pm_image_get). An address space has the time of its mark or
+ * COMM record ("since"), which decides where a late mapping belongs.
  *
- * Dropped records may be of any process and any kind. A set from before may then
- * hold mappings that were replaced and lack new ones; even an exec may be missing.
- * So it is stale, and answers nothing, until a scan that began after the gap. Sets
- * that an exec begins after the gap are not affected.
+ * Dropped records may be of any process and any kind. A set from before may
+ * then hold mappings that were replaced and lack new ones; even an exec may be
+ * missing. So it is stale, and answers nothing, until a scan that began after
+ * the gap. Sets that an exec begins after the gap are not affected.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,9 +25,9 @@
 #include "processmanager/internal.h"
 
 /*
- * After an exec between the opening of the streams and the first scan, the scan may
- * have read the new image, and libquark reports no exec event. So the scan's image
- * has the pending set too, until an event replaces it.
+ * After an exec between the opening of the streams and the first scan, the scan
+ * may have read the new image, and libquark reports no exec event. So the
+ * scan's image has the pending set too, until an event replaces it.
  */
 static bool pm_pending_scanned(const struct pm_proc *proc)
 {
@@ -107,8 +107,8 @@ static struct pm_mm *pm_map_route(const struct pm_proc *proc, uint64_t time)
 }
 
 /*
- * In a lent address space, what the borrower maps is the lender's, unless an exec
- * is under way whose mark (COMM record without BPF) may have been dropped.
+ * In a lent address space, what the borrower maps is the lender's, unless an
+ * exec is under way whose mark (COMM record without BPF) may have been dropped.
  */
 static bool pm_map_unclear(const struct pm *pm, struct pm_proc *proc,
 			   const struct pm_mm *mm, uint64_t time)
@@ -159,7 +159,7 @@ static void pm_map_lost(struct pm *pm, const struct pm_map_event *ev)
 					    &pm->lost_until, &pm->lost_ns);
 }
 
-/* Makes the set of one process stale. Exec records are never dropped this way. */
+/* Makes one process's set stale. Exec records are never dropped this way. */
 static int pm_map_limited(struct pm *pm, const struct pm_proc *proc,
 			  const struct pm_map_event *ev)
 {
@@ -210,8 +210,9 @@ static bool pm_path_is(const struct pm_str *str, const char *path)
 }
 
 /*
- * An executable that a scan found. /proc has no build ids: where the same file was
- * mapped at the same place before, it is that executable. Returns as pm_exe_of().
+ * An executable that a scan found. /proc has no build ids: where the same file
+ * was mapped at the same place before, it is that executable. Returns as
+ * pm_exe_of().
  */
 static int pm_scan_exe(struct pm *pm, const struct pm_proc *proc,
 		       const struct pm_map_event *ev, struct pm_exe **exep)
@@ -229,7 +230,7 @@ static int pm_scan_exe(struct pm *pm, const struct pm_proc *proc,
 	return pm_exe_of(pm, ev, proc, exep);
 }
 
-/* Puts 'm' into mm. *main_exe, borrowed: the executable, if it is among them. */
+/* Puts 'm' into mm. *main_exe, borrowed: the executable, if it is there. */
 static int pm_scan_fill(struct pm *pm, const struct pm_proc *proc,
 			const struct pm_maps *m, struct pm_mm *mm,
 			struct pm_exe **main_exe)

@@ -4,12 +4,13 @@
  *
  *   start-end perms offset major:minor inode      path
  *
- * with all numbers but the inode in hex; a newline in a path is written \012, and
- * nothing else is escaped; a deleted file's path ends in " (deleted)" (proc(5)). The
- * watched process chooses the paths. Malformed lines are skipped.
+ * with all numbers but the inode in hex; a newline in a path is written \012,
+ * and nothing else is escaped; a deleted file's path ends in " (deleted)"
+ * (proc(5)). The watched process chooses the paths. Malformed lines are
+ * skipped.
  *
- * Paths are appended to a text that moves while it grows, so until the end a mapping
- * has the offset of its path.
+ * Paths are appended to a text that moves while it grows, so until the end a
+ * mapping has the offset of its path.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * mapset: the mappings of an address space. A set is a sorted array, so a lookup is
- * a binary search. Its unused part is a gap that stays where the last mapping was
- * inserted: the next one mostly belongs directly after it (loader, scan) or before
- * it (mmap, which goes downwards) and costs nothing; any other one moves what lies
- * between.
+ * mapset: the mappings of an address space. A set is a sorted array, so a
+ * lookup is a binary search. Its unused part is a gap that stays where the last
+ * mapping was inserted: the next one mostly belongs directly after it (loader,
+ * scan) or before it (mmap, which goes downwards) and costs nothing; any other
+ * one moves what lies between.
  *
- * The kernel reports mappings that appear, never those that go. So a new mapping
- * replaces whatever it overlaps, and a set may hold mappings that are gone; no code
- * runs there. The set of a process that maps at ever new addresses grows: at twice
- * its true size and PM_SET_SPARE it is re-read. If it reaches PM_SET_MAX
- * nevertheless, it is dropped.
+ * The kernel reports mappings that appear, never those that go. So a new
+ * mapping replaces whatever it overlaps, and a set may hold mappings that are
+ * gone; no code runs there. The set of a process that maps at ever new
+ * addresses grows: at twice its true size and PM_SET_SPARE it is re-read. If it
+ * reaches PM_SET_MAX nevertheless, it is dropped.
  */
 #include <errno.h>
 #include <stdlib.h>

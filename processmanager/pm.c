@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pm: creates and frees the manager. internal.h describes its objects; event.c and
- * mapping.c apply what it is fed, image.c and exe.c answer.
+ * pm: creates and frees the manager. internal.h describes its objects; event.c
+ * and mapping.c apply what it is fed, image.c and exe.c answer.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * proc: the table of processes, by pid; several processes may have had the same. A
- * process is removed by pm_forget(), when no record or sample of it can come.
+ * proc: the table of processes, by pid; several processes may have had the
+ * same. A process is removed by pm_forget(), when no record or sample of it can
+ * come.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ struct pm_proc *pm_proc_at(const struct pm *pm, uint32_t tgid, uint64_t time)
 	return best;
 }
 
-/* Older processes with the same pid have exited, though the event was dropped. */
+/* Older processes with this pid have exited, though the event was dropped. */
 static void pm_proc_end_older(struct pm *pm, struct pm_proc *born)
 {
 	struct hash_node *n;
@@ -220,8 +221,8 @@ static uint64_t pm_proc_over(const struct pm_proc *proc)
 }
 
 /*
- * Its parent has not waited for it yet: the exact CPU time comes with the reap. Its
- * mappings are not needed any more.
+ * Its parent has not waited for it yet: the exact CPU time comes with the reap.
+ * Its mappings are not needed any more.
  */
 static void pm_proc_zombie(struct pm *pm, struct pm_proc *proc, uint64_t time)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * process: the ledger's line of a process, and the iteration over all processes. The
- * figures of exit and reap are the events'; those of a living process are read, the
- * CPU time from its CPU clock, which counts all threads in ns.
+ * process: the ledger's line of a process, and the iteration over all
+ * processes. The figures of exit and reap are the events'; those of a living
+ * process are read, the CPU time from its CPU clock, which counts all threads
+ * in ns.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -51,7 +52,7 @@ static enum pm_end pm_process_end(const struct pm_proc *proc)
 	return proc->reaped ? PM_REAPED : PM_EXITED;
 }
 
-/* --- reading /proc ----------------------------------------------------------- */
+/* --- reading /proc -------------------------------------------------------- */
 
 /* A process that did not answer is not read again for so long. */
 #define PM_UNREAD_NS (60 * CLOCK_NSEC_PER_SEC)
@@ -71,7 +72,7 @@ struct pm_reading {
 	char cwd[ABI_QUARK_PATH_MAX];
 };
 
-/* Not of a process with another root, where it is not the path in kernel events. */
+/* Below another root it would not be the path that kernel events have. */
 static bool pm_cwd_read(uint32_t tgid, char *cwd, size_t size)
 {
 	char path[32], root[2];
@@ -99,7 +100,7 @@ static bool pm_cpu_read(struct pm_reading *r)
 	return true;
 }
 
-/* In the thread. The start is read last: it proves that the pid was not reused. */
+/* In the thread. Read last, the start proves that the pid was not reused. */
 static void pm_reading_run(struct patience_job *job)
 {
 	struct pm_reading *r = container_of(job, struct pm_reading, job);

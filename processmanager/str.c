@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * str: paths, command lines and the like, each kept once, with a reference count. A
- * host runs few different programs many times, so most strings are known when they
- * arrive, and inheriting one is an increment.
+ * str: paths, command lines and the like, each kept once, with a reference
+ * count. A host runs few different programs many times, so most strings are
+ * known when they arrive, and inheriting one is an increment.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ struct pm_str *pm_str_new(struct pm *pm, const char *s, size_t len)
 	return str ? str : pm_str_make(pm, hash, s, len);
 }
 
-/* --- a user's share -------------------------------------------------------- */
+/* --- a user's share ------------------------------------------------------- */
 
 static const uint64_t pm_share_max[PM_SHARES] = {
 	[PM_SHARE_TEXT] = PM_TEXT_MAX,	[PM_SHARE_EXES] = PM_EXES_MAX,
@@ -157,7 +157,7 @@ int pm_str_set_of(struct pm *pm, struct pm_str **slot, uint32_t uid,
 	return 0;
 }
 
-/* --- references ------------------------------------------------------------ */
+/* --- references ----------------------------------------------------------- */
 
 struct pm_str *pm_str_get(struct pm_str *str)
 {

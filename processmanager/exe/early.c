@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * early: files that were executed for the first time. Such a file may be deleted,
- * and its process gone, long before the record of its mapping has passed the pump.
- * So it is opened by /proc/PID/exe as soon as its exec is read, and is kept here
- * until its mapping comes, for a few seconds at most.
+ * early: files that were executed for the first time. Such a file may be
+ * deleted, and its process gone, long before the record of its mapping has
+ * passed the pump. So it is opened by /proc/PID/exe as soon as its exec is
+ * read, and is kept here until its mapping comes, for a few seconds at most.
  *
- * From then on its device, inode, ctime and size are a key of the executable, and
- * the kernel side has it in its list of known files until it is closed: four
- * seconds after its last mapping, or for the limit of open files.
+ * From then on its device, inode, ctime and size are a key of the executable,
+ * and the kernel side has it in its list of known files until it is closed:
+ * four seconds after its last mapping, or for the limit of open files.
  *
  * Any user can execute new files: they are bounded, in all and by user.
  */
@@ -48,9 +48,9 @@ static void pm_early_free(struct pm_early *e)
 }
 
 /*
- * Errors that every exec of this file would give; that it is this file was compared
- * before. Not -EACCES, which may be of a file that the process has executed since,
- * nor -EBADMSG, which lasts for ten minutes.
+ * Errors that every exec of this file would give; that it is this file was
+ * compared before. Not -EACCES, which may be of a file that the process has
+ * executed since, nor -EBADMSG, which lasts for ten minutes.
  */
 static bool pm_early_never(int err)
 {
@@ -85,7 +85,9 @@ static void pm_early_opened(void *arg, int err, struct symbolizer_file *file)
 		return;
 	}
 	e->opening = false;
-	/* The inode was compared; it may have been written to since its exec. */
+	/*
+	 * The inode was compared; it may have been written to since its exec.
+	 */
 	if (!err && symbolizer_ident(file)->size != e->ident.size) {
 		symbolizer_close(e->symbolizer, file);
 		err = -ESTALE;
@@ -121,7 +123,7 @@ static bool pm_early_room(struct pm *pm, uint32_t uid)
 	return room;
 }
 
-/* The same file is here already, or there is no room for one more of that user. */
+/* The same file is here already, or there is no room for one of that user. */
 static bool pm_early_full(struct pm *pm, const struct quark_new_file *f)
 {
 	struct pm_early *e;
@@ -181,9 +183,10 @@ int pm_new_file(struct pm *pm, const struct quark_new_file *f)
 }
 
 /*
- * The file of a mapping, by device and inode only: processes choose paths, and one
- * could pass its file off as that of another's mapping. On overlayfs, older kernels
- * report different numbers for the two; there a new file is opened by its path.
+ * The file of a mapping, by device and inode only: processes choose paths, and
+ * one could pass its file off as that of another's mapping. On overlayfs, older
+ * kernels report different numbers for the two; there a new file is opened by
+ * its path.
  */
 static struct pm_early *pm_early_find(struct pm *pm,
 				      const struct pm_map_event *ev)

@@ -2,17 +2,17 @@
 /*
  * exe: finds the executable of a mapping, without opening a file twice.
  *
- * One table of keys leads to the executables: (device, inode, generation, path),
- * as the kernel reports them for a mapping; build id, file id and content hash
- * together, once the file was read; and the short id. An inode can be written to,
- * so the first key is valid while the file is unchanged since it was opened;
- * otherwise it is another executable.
+ * One table of keys leads to the executables: (device, inode, generation,
+ * path), as the kernel reports them for a mapping; build id, file id and
+ * content hash together, once the file was read; and the short id. An inode can
+ * be written to, so the first key is valid while the file is unchanged since it
+ * was opened; otherwise it is another executable.
  *
  * Two files with the same content are two executables with a path each; the
  * later one refers to the first ("same"), whose file is read for both.
  *
- * An executable without references is kept for a while, with its file, so that a
- * program that is run again and again for a millisecond is opened once.
+ * An executable without references is kept for a while, with its file, so that
+ * a program that is run again and again for a millisecond is opened once.
  */
 #include <endian.h>
 #include <errno.h>
@@ -38,7 +38,9 @@ struct pm_exe_key {
 	LIST_ENTRY(pm_exe_key) next; /* of the same executable */
 	struct pm_exe *exe;
 	uint32_t kind; /* enum pm_key_kind */
-	/* Has no generation, so the inode number is valid while it is mapped. */
+	/*
+	 * Has no generation, so the inode number is valid while it is mapped.
+	 */
 	bool weak;
 	uint8_t bytes[56]; /* padded with zeroes */
 };
@@ -244,7 +246,7 @@ static bool pm_path_is_anon(const struct pm_map_event *ev)
 	       !strncmp(ev->path, "/dev/zero", 9);
 }
 
-/* In the user's share; where that is used up, only the last component is kept. */
+/* In the user's share; where that is used up, only the last component. */
 static struct pm_str *pm_exe_path(struct pm *pm, uint32_t uid, const char *path,
 				  size_t len)
 {
@@ -302,8 +304,8 @@ static int pm_exe_make(struct pm *pm, const struct pm_map_event *ev, size_t len,
 }
 
 /*
- * The open file, if it is this inode, whose number then cannot be another file's;
- * or NULL.
+ * The open file, if it is this inode, whose number then cannot be another
+ * file's; or NULL.
  */
 static const struct symbolizer_file *pm_exe_pinned(const struct pm_exe *exe,
 						   uint64_t dev, uint64_t ino)

@@ -3,8 +3,8 @@
  * open: the files behind executables: opened when first seen, closed for the
  * limit, opened again when a request (queue.c) needs them.
  *
- * The process that mapped a file may have exited before the file is opened. So an
- * opening tries several lookup strategies in order, until a file passes the
+ * The process that mapped a file may have exited before the file is opened. So
+ * an opening tries several lookup strategies in order, until a file passes the
  * identity check: the process that mapped it last, another one that maps it,
  * the nearest living ancestor (which is in the same container, as a rule), and
  * our own root.
@@ -15,14 +15,14 @@
 
 #include "processmanager/internal.h"
 
-/* The first tries follow each other at once, later ones after longer and longer. */
+/* So many tries follow each other at once, later ones at growing intervals. */
 #define PM_OPEN_EAGER 4
 #define PM_OPEN_BACKOFF (100 * CLOCK_NSEC_PER_MSEC)
 #define PM_OPEN_BACKOFF_MAX (10 * CLOCK_NSEC_PER_SEC)
 /* Before the next try where a file system does not answer. */
 #define PM_OPEN_HUNG CLOCK_NSEC_PER_SEC
 
-/* --- files held open -------------------------------------------------------- */
+/* --- files held open ------------------------------------------------------ */
 
 void pm_exe_close(struct pm_exe *exe)
 {
@@ -47,9 +47,9 @@ void pm_release_later(struct pm_exe *exe)
 }
 
 /*
- * An open file keeps its file system from being unmounted, so one without mappings
- * is closed, once its last samples have their names. One with requests is checked
- * again the next time.
+ * An open file keeps its file system from being unmounted, so one without
+ * mappings is closed, once its last samples have their names. One with requests
+ * is checked again the next time.
  */
 static void pm_release(struct pm *pm)
 {
@@ -141,7 +141,7 @@ static int pm_exe_install(struct pm_exe *exe, struct symbolizer_file *file)
 	return 0;
 }
 
-/* Gives a file that was opened to the executable it belongs to. Takes it over. */
+/* Gives an opened file, which it takes over, to its executable. */
 static int pm_exe_adopt(struct pm_exe *exe, struct symbolizer_file *file)
 {
 	const struct symbolizer_ident *id = symbolizer_ident(file);
@@ -164,7 +164,7 @@ static int pm_exe_adopt(struct pm_exe *exe, struct symbolizer_file *file)
 	return pm_exe_install(first->file ? exe : first, file);
 }
 
-/* --- lookup strategies ------------------------------------------------------- */
+/* --- lookup strategies ---------------------------------------------------- */
 
 static struct pm_proc *pm_via_proc(const struct pm_exe *exe)
 {
@@ -313,9 +313,9 @@ static void pm_exe_failed(struct pm_exe *exe, int err)
 	exe->retry_at = exe->pm->now + wait;
 }
 
-/* --- openings ----------------------------------------------------------------- */
+/* --- openings ------------------------------------------------------------- */
 
-/* Of one that is under way: the symbolizer may still complete it, to be freed. */
+/* One that is under way; does not free it. */
 static void pm_open_leave(struct pm_open *o)
 {
 	TAILQ_REMOVE(&o->pm->opens, o, node);

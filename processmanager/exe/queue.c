@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * queue: the requests for names and unwind rows of executables. Each is in the list
- * of its executable from the call until its answer:
+ * queue: the requests for names and unwind rows of executables. Each is in the
+ * list of its executable from the call until its answer:
  *
- *   COLLECTING  names, to which offsets may be added: started by pm_names_send(),
- *               or when the executable's previous request for names has ended
+ *   COLLECTING  names, to which offsets may be added: until pm_names_send(), or
+ *               the end of the executable's request for names before it
  *   WAITING     its file is being opened (open.c; by users: turns.c)
- *   UNDER_WAY   the symbolizer has it, which orders requests by user and urgency
+ *   UNDER_WAY   the symbolizer has it, and orders requests by user and urgency
  *               (symbolize/reader/workers.h)
- *   REFUSED     failed before it began; answered by the next pm_forget(), because
+ *   REFUSED     failed before it began; answered by the next pm_forget(), since
  *               a call never completes its own request
  *   BACK        from one of these: to be started again, or answered, at once
  *
  * So one request for names of an executable is WAITING or UNDER_WAY at a time.
  *
  * pm_req_answer() answers a request once, in any state; with -ECANCELED if the
- * answer is not needed any more. It frees the request too, unless the symbolizer
- * has it: then the symbolizer's completion, which finds no executable, frees it.
+ * answer is not needed any more. It frees the request too, unless the
+ * symbolizer has it: then the symbolizer's completion, which finds no
+ * executable, frees it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ struct pm_req {
 	size_t n, offsets_cap, tags_cap;
 };
 
-/* --- one request ------------------------------------------------------------- */
+/* --- one request ---------------------------------------------------------- */
 
 static void pm_req_enter(struct pm_req *r, struct pm_exe *exe)
 {
@@ -96,7 +97,7 @@ static void pm_req_undo(struct pm_req *r)
 	pm_req_free(r);
 }
 
-/* The first in one of these states, of the requester (fn, arg); fn NULL: of any. */
+/* The first in these states of the requester (fn, arg); fn NULL: of any. */
 static struct pm_req *pm_req_find(const struct pm_exe *exe, unsigned int states,
 				  pm_names_fn fn, const void *arg)
 {
@@ -151,7 +152,7 @@ static void pm_req_refuse(struct pm_req *r, int err)
 	pm_req_answer(r, err, NULL, NULL);
 }
 
-/* --- with the symbolizer ------------------------------------------------------- */
+/* --- with the symbolizer -------------------------------------------------- */
 
 /* The symbolizer's completion. */
 static void pm_req_done(struct pm_req *r, int err,
@@ -210,7 +211,7 @@ static int pm_req_submit(struct pm_req *r)
 	return 0;
 }
 
-/* --- from state to state ------------------------------------------------------- */
+/* --- from state to state -------------------------------------------------- */
 
 /* Its executable turned out to have the content of another. */
 static void pm_req_move(struct pm_req *r)
@@ -302,7 +303,7 @@ void pm_reqs_refuse(struct pm *pm)
 		pm_req_resume(r);
 }
 
-/* --- names ---------------------------------------------------------------------- */
+/* --- names ---------------------------------------------------------------- */
 
 /* Starts the collected request, unless another one for names is under way. */
 static void pm_names_next(struct pm_exe *exe)
@@ -316,7 +317,9 @@ static void pm_names_next(struct pm_exe *exe)
 			return;
 		next = next ? next : r;
 	}
-	/* Without memory it stays, and is started by a later pm_names_send(). */
+	/*
+	 * Without memory it stays, and is started by a later pm_names_send().
+	 */
 	if (next)
 		pm_req_begin(next);
 }
@@ -352,7 +355,7 @@ int pm_exe_name(struct pm_exe *exe, uint64_t offset, void *tag, pm_names_fn fn,
 	return 0;
 }
 
-/* --- unwind rows ----------------------------------------------------------------- */
+/* --- unwind rows ---------------------------------------------------------- */
 
 int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg)
 {
@@ -390,7 +393,7 @@ int pm_rows_by_hand(struct pm *pm, const uint8_t *id, size_t len,
 	return symbolizer_rows_by_hand(pm->opts.symbolizer, id, len, rows);
 }
 
-/* --- the end --------------------------------------------------------------------- */
+/* --- the end -------------------------------------------------------------- */
 
 void pm_names_cancel(struct pm *pm, pm_names_fn fn, void *arg)
 {

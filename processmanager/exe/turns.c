@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * turns: which file is opened next, and which is closed for it. Any user can map
- * thousands of files a second and make reading each of them slow. So each user has
- * a queue of openings, the queues are served round-robin, and a user may have as
- * many openings under way as are still free. At the limit of open files, the least
- * recently used file of the user that has the most is closed.
+ * turns: which file is opened next, and which is closed for it. Any user can
+ * map thousands of files a second and make reading each of them slow. So each
+ * user has a queue of openings, the queues are served round-robin, and a user
+ * may have as many openings under way as are still free. At the limit of open
+ * files, the least recently used file of the user that has the most is closed.
  */
 #include "processmanager/internal.h"
 
-/* --- files held open -------------------------------------------------------- */
+/* --- files held open ------------------------------------------------------ */
 
 static bool pm_open_fits(const struct pm *pm, uint32_t more)
 {
@@ -56,8 +56,8 @@ static bool pm_open_close(struct pm *pm, const struct pm_user *u, bool mapped)
 }
 
 /*
- * Unmapped files go first: hundreds of short-lived programs must not close the file
- * of a program that runs.
+ * Unmapped files go first: hundreds of short-lived programs must not close the
+ * file of a program that runs.
  */
 static bool pm_open_close_one(struct pm *pm, const struct pm_user *u)
 {
@@ -75,7 +75,7 @@ bool pm_open_room(struct pm *pm, const struct pm_user *u, uint32_t more)
 	return true;
 }
 
-/* --- turns ------------------------------------------------------------------- */
+/* --- turns ---------------------------------------------------------------- */
 
 bool pm_turn_free(const struct pm_open *o)
 {
