@@ -480,7 +480,7 @@ static int pm_scan_again(struct pm *pm, struct pm_proc *proc,
 	return err;
 }
 
-int pm_walk_process(struct pm *pm, const struct quark_process *qp,
+int pm_scan_process(struct pm *pm, const struct quark_process *qp,
 		    uint64_t time)
 {
 	bool made, exited = qp->flags & QUARK_F_EXIT;
@@ -526,7 +526,7 @@ void pm_begin(struct pm *pm, uint64_t time)
 	pm->begin = time;
 }
 
-void pm_walk_begin(struct pm *pm, uint64_t begin)
+void pm_rescan_begin(struct pm *pm, uint64_t begin)
 {
 	struct pm_proc *proc;
 
@@ -535,7 +535,7 @@ void pm_walk_begin(struct pm *pm, uint64_t begin)
 		proc->missing = !proc->exited && proc->start_boottime < begin;
 }
 
-void pm_walk_end(struct pm *pm)
+void pm_rescan_end(struct pm *pm)
 {
 	struct pm_proc *proc;
 

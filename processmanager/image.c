@@ -234,7 +234,7 @@ void pm_image_want(struct pm *pm, struct pm_image *img)
 	pm->opts.want_maps(pm->opts.arg, &want);
 }
 
-bool pm_image_doubtful(const struct pm *pm, const struct pm_image *img)
+bool pm_image_stale(const struct pm *pm, const struct pm_image *img)
 {
 	return img == img->proc->images && !img->kthread &&
 	       !img->proc->exited && pm_mm_stale(pm, img->mm) &&

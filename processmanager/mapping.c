@@ -313,7 +313,7 @@ out:
 	return err;
 }
 
-int pm_walk_maps(struct pm *pm, const struct pm_maps *m)
+int pm_scan_maps(struct pm *pm, const struct pm_maps *m)
 {
 	struct pm_proc *proc;
 

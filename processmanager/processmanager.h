@@ -57,7 +57,7 @@ struct pm_opts {
 	/* The functions below may be NULL. */
 	/*
 	 * An address of this process is in no mapping, or its mappings are
-	 * stale: they should be re-read and passed to pm_walk_maps(). Called
+	 * stale: they should be re-read and passed to pm_scan_maps(). Called
 	 * for a process at most once a second, or five times while they are
 	 * stale.
 	 */
@@ -103,7 +103,7 @@ void pm_set_open_files(struct pm *pm, unsigned int n);
 int pm_event(struct pm *pm, const struct quark_event *ev);
 
 /* A process that a scan found at 'time'. No change if its key is known. */
-int pm_walk_process(struct pm *pm, const struct quark_process *qp,
+int pm_scan_process(struct pm *pm, const struct quark_process *qp,
 		    uint64_t time);
 
 /*
@@ -114,11 +114,11 @@ void pm_begin(struct pm *pm, uint64_t time);
 
 /*
  * A rescan corrects the manager's state after records were dropped: between
- * these two calls pm_walk_process() is called for each process. A process older
+ * these two calls pm_scan_process() is called for each process. A process older
  * than 'begin' that was not among them has exited. Corrections are counted.
  */
-void pm_walk_begin(struct pm *pm, uint64_t begin);
-void pm_walk_end(struct pm *pm);
+void pm_rescan_begin(struct pm *pm, uint64_t begin);
+void pm_rescan_end(struct pm *pm);
 
 /* A piece of a longer text; len 0: there is none. */
 struct pm_part {
@@ -198,7 +198,7 @@ void pm_maps_fini(struct pm_maps *m);
  * Of the process's image as of now. A scan during which an exec may have
  * happened is dropped and, if needed, requested again. 0, -ESRCH or -ENOMEM.
  */
-int pm_walk_maps(struct pm *pm, const struct pm_maps *m);
+int pm_scan_maps(struct pm *pm, const struct pm_maps *m);
 
 /*
  * All records and samples with a time below this are done: what ended before
@@ -311,7 +311,7 @@ enum pm_find pm_image_find(struct pm *pm, struct pm_image *img, uint64_t time,
  * Its mappings are stale, and a re-read helps. After a PM_MAP_LOST all these
  * images should be re-read, so that their next samples find mappings.
  */
-bool pm_image_doubtful(const struct pm *pm, const struct pm_image *img);
+bool pm_image_stale(const struct pm *pm, const struct pm_image *img);
 /* It recently had more mapping records than are passed on. */
 bool pm_image_floods(const struct pm *pm, const struct pm_image *img);
 

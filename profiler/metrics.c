@@ -203,7 +203,7 @@ static uint64_t metrics_stale(struct pm *pm)
 
 	pm_iter_init(&it, pm, false);
 	while ((img = pm_iter_next(&it)))
-		n += pm_image_doubtful(pm, img);
+		n += pm_image_stale(pm, img);
 	return n;
 }
 

@@ -33,18 +33,18 @@ void rescan_deliver(struct pm *pm, void *rec, uint64_t time)
 
 	switch (w->kind) {
 	case WALK_PROCESS:
-		pm_walk_process(pm, w->process, time);
+		pm_scan_process(pm, w->process, time);
 		free(w->process);
 		break;
 	case WALK_MAPS:
-		pm_walk_maps(pm, &w->maps);
+		pm_scan_maps(pm, &w->maps);
 		pm_maps_fini(&w->maps);
 		break;
 	case WALK_BEGIN:
-		pm_walk_begin(pm, time);
+		pm_rescan_begin(pm, time);
 		break;
 	case WALK_END:
-		pm_walk_end(pm);
+		pm_rescan_end(pm);
 		break;
 	}
 }

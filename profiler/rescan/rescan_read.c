@@ -164,7 +164,7 @@ static void reread_stale(struct rescan *r)
 
 	pm_iter_init(&it, r->opts.pm, false);
 	while ((img = pm_iter_next(&it))) {
-		if (!pm_image_doubtful(r->opts.pm, img))
+		if (!pm_image_stale(r->opts.pm, img))
 			continue;
 		pm_image_info(img, &info);
 		item = (struct walkqueue_item){

@@ -217,7 +217,7 @@ static void source_perf_process(void *arg, const struct quark_process *qp,
 {
 	struct source_perf *s = arg;
 
-	pm_walk_process(s->opts.pm, qp, time);
+	pm_scan_process(s->opts.pm, qp, time);
 }
 
 static void source_perf_life(void *state, const void *rec)

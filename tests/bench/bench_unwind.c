@@ -213,14 +213,14 @@ static int open_ours(struct bench *b)
 		return err;
 	qp.key.pid = qp.pid;
 	qp.key.start_boottime = 1;
-	err = pm_walk_process(b->pm, &qp, 1);
+	err = pm_scan_process(b->pm, &qp, 1);
 	if (!err)
 		err = pm_maps_read("/proc", qp.pid, &maps);
 	if (err)
 		return err;
 	maps.start_boottime = 1;
 	maps.begin = maps.end = 2;
-	err = pm_walk_maps(b->pm, &maps);
+	err = pm_scan_maps(b->pm, &maps);
 	pm_maps_fini(&maps);
 	return err;
 }

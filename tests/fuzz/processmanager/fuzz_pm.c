@@ -472,7 +472,7 @@ static void walk_one(const struct task *t, bool gone)
 	/* libquark found out by its own walk, a moment ago. */
 	if (gone)
 		qp.exit_boottime = host.now;
-	must(pm_walk_process(host.pm, &qp, host.now) == 0);
+	must(pm_scan_process(host.pm, &qp, host.now) == 0);
 }
 
 /* All processes, as libquark has them, which may not know of one yet. */
@@ -481,14 +481,14 @@ static void walk_all(const struct task *unknown)
 	size_t i;
 
 	host.now += BORN_APART;
-	pm_walk_begin(host.pm, host.now);
+	pm_rescan_begin(host.pm, host.now);
 	for (i = 0; i < DEAD; i++)
 		if (host.dead[i].pid)
 			walk_one(&host.dead[i], true);
 	for (i = 0; i < TASKS; i++)
 		if (host.tasks[i].state && &host.tasks[i] != unknown)
 			walk_one(&host.tasks[i], false);
-	pm_walk_end(host.pm);
+	pm_rescan_end(host.pm);
 }
 
 static void do_walk(struct task *t, uint8_t how)
@@ -517,7 +517,7 @@ static void read_maps(void)
 			continue;
 		t->want = false;
 		host_proc_maps(&host, t, &m);
-		err = pm_walk_maps(host.pm, &m);
+		err = pm_scan_maps(host.pm, &m);
 		must(!err || (host.wrong && err == -ESRCH));
 		pm_maps_fini(&m);
 	}
@@ -618,7 +618,7 @@ static void begin(const uint8_t *data, size_t size)
 	t->mm->page[0].file = 1;
 	t->mm->page[5].file = 3;
 	qp = host_process(t);
-	must(pm_walk_process(host.pm, &qp, host.now) == 0);
+	must(pm_scan_process(host.pm, &qp, host.now) == 0);
 	t->want = true;
 	read_maps();
 	pm_begin(host.pm, host.now);

@@ -234,9 +234,9 @@ static void test_read_and_walk(void **state)
 	memset(&qp, 0, sizeof(qp));
 	qp.key.pid = key.tgid;
 	qp.key.start_boottime = key.start_boottime;
-	assert_int_equal(pm_walk_process(pm, &qp, 2), 0);
+	assert_int_equal(pm_scan_process(pm, &qp, 2), 0);
 	assert_int_equal(pm_maps_read("/proc", key.tgid, &m), 0);
-	assert_int_equal(pm_walk_maps(pm, &m), 0);
+	assert_int_equal(pm_scan_maps(pm, &m), 0);
 	pm_maps_fini(&m);
 	assert_int_equal(pm_image_find(pm, pm_image_get(pm, &key, 3),
 				       UINT64_MAX,

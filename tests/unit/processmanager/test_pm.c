@@ -469,7 +469,7 @@ static void test_kernel_thread_has_no_maps(void **state)
 	struct quark_process qp = qp_of(2, 0);
 
 	qp.x_flags = QUARK_X_KTHREAD;
-	assert_int_equal(pm_walk_process(pm, &qp, 6000), 0);
+	assert_int_equal(pm_scan_process(pm, &qp, 6000), 0);
 	assert_true(info_at(2, 0, 6001).kthread);
 	assert_string_equal(found(2, 0, 6001, 0x1000), "none");
 	assert_int_equal(nwants, 0);

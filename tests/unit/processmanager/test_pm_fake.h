@@ -446,7 +446,7 @@ static inline void do_walk(uint32_t pid, uint32_t ppid, const char *exe,
 	qp.proc_ppid = ppid;
 	qp.exe = (char *)exe;
 	snprintf(qp.comm, sizeof(qp.comm), "%.15s", strrchr(exe, '/') + 1);
-	assert_int_equal(pm_walk_process(pm, &qp, time), 0);
+	assert_int_equal(pm_scan_process(pm, &qp, time), 0);
 }
 
 static inline void do_comm(uint32_t pid, uint64_t time)
@@ -517,7 +517,7 @@ static inline int do_maps(uint32_t pid, uint64_t begin, uint64_t end,
 	m.end = end;
 	m.maps = maps;
 	m.n = n;
-	return pm_walk_maps(pm, &m);
+	return pm_scan_maps(pm, &m);
 }
 
 static inline struct pm_image *image_at(uint32_t pid, uint64_t id,

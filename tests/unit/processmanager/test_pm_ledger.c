@@ -317,7 +317,7 @@ static void a_zombie_of_the_walk_has_its_status(void **state)
 
 	qp.flags = QUARK_F_EXIT;
 	qp.wait_status = 2 << 8;
-	assert_int_equal(pm_walk_process(pm, &qp, 10000), 0);
+	assert_int_equal(pm_scan_process(pm, &qp, 10000), 0);
 	assert_int_equal(process(9, 0).end, PM_EXITED);
 	assert_int_equal(WEXITSTATUS(process(9, 0).wait_status), 2);
 }
@@ -332,28 +332,28 @@ static void a_later_walk_finds_and_misses(void **state)
 	do_walk(3, 1, "/bin/mv", 6500);
 	do_walk(2, 1, "/bin/rm", 6500);
 	do_fork(5, 0, 7, 7001);
-	pm_walk_begin(pm, 8000);
+	pm_rescan_begin(pm, 8000);
 	do_walk(5, 1, "/bin/sh", 8000);
 	do_walk(8, 5, "/bin/new", 8100); /* its fork was lost */
 	qp = qp_of(7, 1); /* its exec was lost */
 	qp.exe = (char *)"/bin/other";
-	assert_int_equal(pm_walk_process(pm, &qp, 8100), 0);
+	assert_int_equal(pm_scan_process(pm, &qp, 8100), 0);
 	do_fork(5, 0, 9, 9000); /* younger than the walk */
 	qp = qp_of(2, 0); /* its new name and session were lost */
 	strcpy(qp.comm, "renamed");
 	qp.proc_sid = 2;
-	assert_int_equal(pm_walk_process(pm, &qp, 8100), 0);
+	assert_int_equal(pm_scan_process(pm, &qp, 8100), 0);
 	/* libquark knows that this one is over, but nobody saw it end */
 	qp = qp_of(4, 0);
 	qp.flags = QUARK_F_EXIT;
 	qp.exit_boottime = 7500;
-	assert_int_equal(pm_walk_process(pm, &qp, 8100), 0);
+	assert_int_equal(pm_scan_process(pm, &qp, 8100), 0);
 	/* this one ends a moment after the walk: its event is to come */
 	qp = qp_of(3, 0);
 	qp.flags = QUARK_F_EXIT;
 	qp.exit_boottime = 8200;
-	assert_int_equal(pm_walk_process(pm, &qp, 8100), 0);
-	pm_walk_end(pm);
+	assert_int_equal(pm_scan_process(pm, &qp, 8100), 0);
+	pm_rescan_end(pm);
 	assert_int_equal(process(4, 0).end, PM_VANISHED);
 	assert_int_equal(process(3, 0).end, PM_ALIVE);
 	assert_int_equal(stats().found, 2);
@@ -382,13 +382,13 @@ static void a_later_walk_finds_nothing_in_normal_running(void **state)
 	do_fork(5, 0, 7, 7001);
 	do_fork(5, 0, 8, 8000);
 	do_exit(8, 0, 8500);
-	pm_walk_begin(pm, 9000);
+	pm_rescan_begin(pm, 9000);
 	do_walk(5, 1, "/bin/sh", 9000);
 	do_walk(7, 5, "/bin/sh", 9000);
 	qp.flags = QUARK_F_EXIT; /* forgotten by now */
 	qp.exit_boottime = 8500;
-	assert_int_equal(pm_walk_process(pm, &qp, 9000), 0);
-	pm_walk_end(pm);
+	assert_int_equal(pm_scan_process(pm, &qp, 9000), 0);
+	pm_rescan_end(pm);
 	assert_int_equal(stats().processes, 3);
 	assert_int_equal(stats().found, 0);
 	assert_int_equal(stats().vanished, 0);
@@ -420,7 +420,7 @@ static void a_living_process_tells_its_cpu_time(void **state)
 	start = strtoull(p, NULL, 10);
 	qp.key.start_boottime = key.start_boottime = start * tick + 1;
 	key.tgid = getpid();
-	assert_int_equal(pm_walk_process(pm, &qp, UINT64_MAX / 2), 0);
+	assert_int_equal(pm_scan_process(pm, &qp, UINT64_MAX / 2), 0);
 	pm_process_info(pm_image_get(pm, &key, 0), &info);
 	assert_int_equal(info.cpu, PM_CPU_NONE);
 	/* what changes without an event is asked for */
@@ -440,7 +440,7 @@ static void a_living_process_tells_its_cpu_time(void **state)
 	pm_free(pm);
 	assert_int_equal(setup_ledger(state), 0);
 	qp.key.start_boottime = key.start_boottime = (start - 1) * tick;
-	assert_int_equal(pm_walk_process(pm, &qp, UINT64_MAX / 2), 0);
+	assert_int_equal(pm_scan_process(pm, &qp, UINT64_MAX / 2), 0);
 	pm_process_info(pm_image_get(pm, &key, 0), &info);
 	assert_int_equal(info.end, PM_ALIVE);
 	assert_int_equal(info.cpu, PM_CPU_NONE);
@@ -614,7 +614,7 @@ static void who_a_hidden_process_forks_is_no_surprise(void **state)
 	struct quark_process qp = qp_of(5, 0);
 
 	qp.x_flags = QUARK_X_HIDDEN;
-	assert_int_equal(pm_walk_process(pm, &qp, 6000), 0);
+	assert_int_equal(pm_scan_process(pm, &qp, 6000), 0);
 	pm_begin(pm, 7000);
 	pm_select(pm, 5);
 	qp = qp_of(9, 1);

@@ -162,9 +162,9 @@ static void walk_over(uint64_t time, uint32_t pid)
 {
 	struct quark_process qp = qp_of(pid, 0);
 
-	pm_walk_begin(pm, time);
-	assert_int_equal(pm_walk_process(pm, &qp, time), 0);
-	pm_walk_end(pm);
+	pm_rescan_begin(pm, time);
+	assert_int_equal(pm_scan_process(pm, &qp, time), 0);
+	pm_rescan_end(pm);
 }
 
 static enum pm_end end_of(uint32_t pid, uint64_t time)
@@ -218,9 +218,9 @@ static void test_ends_in_a_gap(void **state)
 	do_fork(5, 0, 7, 7000);
 	qp.flags = QUARK_F_EXIT;
 	qp.exit_boottime = 8000;
-	pm_walk_begin(pm, 8000);
-	assert_int_equal(pm_walk_process(pm, &qp, 8000), 0);
-	pm_walk_end(pm);
+	pm_rescan_begin(pm, 8000);
+	assert_int_equal(pm_scan_process(pm, &qp, 8000), 0);
+	pm_rescan_end(pm);
 	assert_int_equal(end_of(7, 7500), PM_VANISHED);
 }
 
@@ -230,9 +230,9 @@ static void test_name_of_a_lost_rename(void **state)
 
 	do_walk(5, 1, "/bin/sh", 6000);
 	strcpy(qp.comm, "worker");
-	pm_walk_begin(pm, 8000);
-	assert_int_equal(pm_walk_process(pm, &qp, 8000), 0);
-	pm_walk_end(pm);
+	pm_rescan_begin(pm, 8000);
+	assert_int_equal(pm_scan_process(pm, &qp, 8000), 0);
+	pm_rescan_end(pm);
 	assert_string_equal(info_at(5, 0, 8100).comm, "worker");
 	assert_int_equal(stats().found, 0);
 }

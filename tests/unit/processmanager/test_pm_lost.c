@@ -47,7 +47,7 @@ static int reread(uint32_t pid, uint64_t begin)
 
 static bool doubtful(uint32_t pid, uint64_t id)
 {
-	return pm_image_doubtful(pm, image_at(pid, id, 0));
+	return pm_image_stale(pm, image_at(pid, id, 0));
 }
 
 static void nothing_of_a_set_in_doubt_is_told(void **state)
@@ -321,7 +321,7 @@ static void the_dead_and_the_kernel_are_in_no_doubt(void **state)
 	struct quark_process qp = qp_of(2, 0);
 
 	qp.x_flags = QUARK_X_KTHREAD;
-	assert_int_equal(pm_walk_process(pm, &qp, 6000), 0);
+	assert_int_equal(pm_scan_process(pm, &qp, 6000), 0);
 	do_lost_between(7000, 7001);
 	assert_false(doubtful(2, 0));
 	assert_string_equal(found(2, 0, 7002, 0x1000), "none");
@@ -351,10 +351,10 @@ static void do_later_walk(const struct quark_process *qp, size_t n,
 {
 	size_t i;
 
-	pm_walk_begin(pm, time);
+	pm_rescan_begin(pm, time);
 	for (i = 0; i < n; i++)
-		assert_int_equal(pm_walk_process(pm, &qp[i], time), 0);
-	pm_walk_end(pm);
+		assert_int_equal(pm_scan_process(pm, &qp[i], time), 0);
+	pm_rescan_end(pm);
 }
 
 static struct quark_process runs(uint32_t pid, uint64_t id, const char *exe)

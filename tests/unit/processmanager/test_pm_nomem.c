@@ -154,9 +154,9 @@ static void walk(void)
 	struct pm_maps m = { .tgid = 4, .begin = 6000, .end = 6010, .n = 2 };
 
 	qp.exe = (char *)"/bin/sh";
-	taken(pm_walk_process(pm, &qp, 6000));
+	taken(pm_scan_process(pm, &qp, 6000));
 	m.maps = maps;
-	if (pm_walk_maps(pm, &m) == -ESRCH)
+	if (pm_scan_maps(pm, &m) == -ESRCH)
 		assert_true(memory.failed);
 }
 
@@ -164,10 +164,10 @@ static void later_walk(uint64_t time)
 {
 	struct quark_process qp = qp_of(4, 0), other = qp_of(8, 2);
 
-	pm_walk_begin(pm, time);
-	taken(pm_walk_process(pm, &qp, time));
-	taken(pm_walk_process(pm, &other, time));
-	pm_walk_end(pm);
+	pm_rescan_begin(pm, time);
+	taken(pm_scan_process(pm, &qp, time));
+	taken(pm_scan_process(pm, &other, time));
+	pm_rescan_end(pm);
 }
 
 /* All that the manager is ever fed. */
