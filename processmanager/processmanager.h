@@ -381,7 +381,6 @@ void pm_exe_put(struct pm_exe *exe);
 
 /* Never NULL; borrowed. */
 struct pm_exe *pm_exe_kernel(struct pm *pm);
-struct pm_exe *pm_exe_vdso(struct pm *pm);
 
 /* err 0: 'n' symbols, as symbolizer_resolve_fn(); else NULL. 'n' tags. */
 typedef void (*pm_names_fn)(void *arg, int err, void *const *tags,

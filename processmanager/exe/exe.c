@@ -539,11 +539,6 @@ struct pm_exe *pm_exe_kernel(struct pm *pm)
 	return pm->kernel;
 }
 
-struct pm_exe *pm_exe_vdso(struct pm *pm)
-{
-	return pm->vdso;
-}
-
 static struct pm_exe *pm_exe_single(struct pm *pm, enum pm_exe_kind kind,
 				    const char *path)
 {

@@ -192,14 +192,15 @@ static void test_anonymous_memory_belongs_to_its_process(void **state)
 static void test_singletons(void **state)
 {
 	assert_int_equal(exe_info(pm_exe_kernel(pm)).kind, PM_EXE_KERNEL);
-	assert_int_equal(exe_info(pm_exe_vdso(pm)).kind, PM_EXE_VDSO);
 	assert_true(exe_info(pm_exe_kernel(pm)).opened);
 	assert_string_equal(exe_info(pm_exe_kernel(pm)).base,
 			    "[kernel.kallsyms]");
 	strcpy(fake.kernel.path, "kernel");
 	assert_string_equal(name_of(pm_exe_kernel(pm)), "kernel");
 	do_mmap(5, 8000, 0x1000, 0x2000, "[vdso]", 0);
-	assert_ptr_equal(exe_at(5, 0, 0x1000), pm_exe_vdso(pm));
+	assert_int_equal(exe_info(exe_at(5, 0, 0x1000)).kind, PM_EXE_VDSO);
+	do_mmap(5, 8000, 0x3000, 0x4000, "[vdso]", 0);
+	assert_ptr_equal(exe_at(5, 0, 0x1000), exe_at(5, 0, 0x3000));
 }
 
 static void test_resolve_waits_for_the_file(void **state)
@@ -554,7 +555,8 @@ static void test_rows(void **state)
 	pm_forget(pm, 0);
 	assert_int_equal(answers, 2);
 	assert_int_equal(answer_err, -ENOENT);
-	assert_int_equal(pm_exe_rows(pm_exe_vdso(pm), on_rows, NULL), 0);
+	do_mmap(5, 8000, 0x6000, 0x7000, "[vdso]", 0);
+	assert_int_equal(pm_exe_rows(exe_at(5, 0, 0x6000), on_rows, NULL), 0);
 	fake_run();
 	assert_int_equal(answers, 3);
 	assert_int_equal(answer_err, 0);
@@ -661,7 +663,8 @@ static void test_free_with_requests_under_way(void **state)
 	assert_int_equal(ask_name(d), 0);
 	do_mmap(5, 8000, 0x3000, 0x4000, "//anon", 0);
 	assert_int_equal(ask_name(exe_at(5, 0, 0x3000)), 0);
-	assert_int_equal(pm_exe_rows(pm_exe_vdso(pm), on_rows, NULL), 0);
+	do_mmap(5, 8000, 0x6000, 0x7000, "[vdso]", 0);
+	assert_int_equal(pm_exe_rows(exe_at(5, 0, 0x6000), on_rows, NULL), 0);
 	pm_free(pm);
 	pm = NULL;
 	/* c's and the rows, under way; d's, whose file never came; that of no file */
