@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A control group's path: whatever it is, what is found lies within it. The same
+ * Control group paths: all pieces found lie within the path. The same
  * bytes as the text of /proc/PID/cgroup: the path found is one of its own.
  */
 #include <stdint.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * /proc/PID/maps: its paths, and so most of its bytes, are the watched
- * process's choice. Whatever comes, what is kept is sound.
+ * /proc/PID/maps: the watched process chooses its paths, and so most of its
+ * bytes. The result is always consistent.
  */
 #include <stdlib.h>
 #include <string.h>

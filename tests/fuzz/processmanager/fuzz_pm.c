@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Fuzz target: a host lives, and the process manager is told. Each byte of the
- * input is something that happens there, or something that is asked. While all
- * is told, the manager's answers are those of the host, exactly; when records
- * went missing, came late or twice, or memory ended, it stays in order, and is
- * right again when its user has walked the host and read what it wants read.
- * The first byte says which of this may happen.
+ * Fuzz target: a simulated host sends records to a process manager. Each byte
+ * of the input is an event there, or a query. While all records arrive, the
+ * manager's answers are exactly those of the host; when records were dropped,
+ * came late or twice, or memory ran out, it stays consistent, and is right
+ * again after a rescan of the host and the re-reads that it requests. The first
+ * byte selects which of this may happen.
  */
 #include <sched.h>
 
@@ -39,7 +39,7 @@ static uint64_t asked, answered;
 static struct abi_key ended[64];
 static size_t n_ended;
 
-/* --- what the manager says of its own ----------------------------------------- */
+/* --- callbacks of the manager --------------------------------------------- */
 
 static struct task *task_of(uint32_t pid, uint64_t start)
 {
@@ -60,7 +60,7 @@ static void on_want(void *arg, const struct pm_want *want)
 		t->want = true;
 }
 
-/* Each process is handed on once. */
+/* Each process is reported once. */
 static void on_ended(void *arg, const struct pm_image *last)
 {
 	struct pm_image_info info;
@@ -76,7 +76,7 @@ static void on_ended(void *arg, const struct pm_image *last)
 	ended[n_ended++ % ARRAY_SIZE(ended)] = info.key;
 }
 
-/* --- what is asked ------------------------------------------------------------ */
+/* --- queries -------------------------------------------------------------- */
 
 static enum file_class class_of(const struct pm_exe *exe)
 {
@@ -96,7 +96,7 @@ static enum file_class class_of(const struct pm_exe *exe)
 	}
 }
 
-/* What was found at a page is what is there. */
+/* The result for a page is the host's. */
 static bool is_right(const struct page *p, size_t page, enum pm_find found,
 		     const struct pm_mapping *m)
 {
@@ -115,8 +115,8 @@ static bool is_right(const struct page *p, size_t page, enum pm_find found,
 }
 
 /*
- * Of a zombie nothing can be read; and who shares whose memory is said once, when
- * it is forked.
+ * A zombie cannot be read; and which process shares memory is reported once,
+ * when it is forked.
  */
 static bool is_sure(const struct task *t)
 {
@@ -124,8 +124,8 @@ static bool is_sure(const struct task *t)
 }
 
 /*
- * All of what is mapped is found, as it is. What is not mapped may be found, but
- * what is found is never something else, unless records came in disorder.
+ * Everything mapped is found. What is not mapped any more may be found, but
+ * the result is never another file, unless records came in disorder.
  */
 static bool image_is_right(struct pm_image *img, const struct task *t)
 {
@@ -179,7 +179,7 @@ static struct pm_image *image_of(const struct task *t)
 	return pm_image_get(host.pm, &key, host.now);
 }
 
-/* A zombie that nobody reaps is forgotten some time. */
+/* A zombie that is never reaped is forgotten in the end. */
 static bool may_run(const struct task *t)
 {
 	return t->state == TASK_ALIVE ||
@@ -296,7 +296,7 @@ static void ask_exe(const struct task *t, uint8_t how)
 		pm_names_send(host.pm);
 }
 
-/* --- what happens ------------------------------------------------------------- */
+/* --- events --------------------------------------------------------------- */
 
 static struct task *task_free(uint32_t *pid)
 {
@@ -390,7 +390,7 @@ static void do_mmap(struct task *t, uint8_t how, uint8_t where)
 
 	if (page + pages > PAGE_VDSO)
 		pages = PAGE_VDSO - page;
-	if (how == 0xff) /* the kernel does not say what goes */
+	if (how == 0xff) /* the kernel does not report unmapping */
 		memset(&t->mm->page[page], 0, pages * sizeof(what));
 	else
 		host_mmap(&host, t, page, pages, what);
@@ -447,7 +447,7 @@ static void do_time(uint8_t how)
 	pm_forget(host.pm, oldest_sample());
 }
 
-/* What was late for so long that its process is gone. */
+/* Records so late that their process is forgotten. */
 static void do_ghost(uint8_t how)
 {
 	const struct task *t = &host.dead[(how >> 1) % DEAD];
@@ -463,13 +463,13 @@ static void do_ghost(uint8_t how)
 		must(pm_image_get(host.pm, &key, host.now));
 }
 
-/* --- the walks ---------------------------------------------------------------- */
+/* --- scans ---------------------------------------------------------------- */
 
 static void walk_one(const struct task *t, bool gone)
 {
 	struct quark_process qp = host_process(t);
 
-	/* libquark found out by its own walk, a moment ago. */
+	/* libquark detected it by its own scan, just before. */
 	if (gone)
 		qp.exit_boottime = host.now;
 	must(pm_scan_process(host.pm, &qp, host.now) == 0);
@@ -497,13 +497,13 @@ static void do_walk(struct task *t, uint8_t how)
 		walk_all(NULL);
 		return;
 	}
-	/* What it maps while it is taken for dead is nobody's. */
+	/* Mappings made while it is taken for ended are lost. */
 	host_wrong(&host);
 	host.blurred = true;
 	walk_all(t);
 }
 
-/* Readings that the manager asked for. */
+/* Re-reads that the manager requested. */
 static void read_maps(void)
 {
 	struct pm_maps m;
@@ -523,7 +523,7 @@ static void read_maps(void)
 	}
 }
 
-/* A living process has a line, and who has none does not live. */
+/* The living processes are exactly those that have a line. */
 static void compare_living(void)
 {
 	struct pm_image_info info;
@@ -546,7 +546,7 @@ static void compare_living(void)
 	must(!n);
 }
 
-/* What the program does after a loss. Then all is right, or is not said. */
+/* What the program does after a gap. Then answers are right, or PM_LOST. */
 static void repair(void)
 {
 	struct pm_image *img;
@@ -583,7 +583,7 @@ static void repair(void)
 	host.wrong = host.blurred = false;
 }
 
-/* --- one life ----------------------------------------------------------------- */
+/* --- one input ------------------------------------------------------------ */
 
 static void begin(const uint8_t *data, size_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What always holds inside of a process manager, whatever it was told: what is
- * counted is there, what is held has that many holders, lists and tables agree.
+ * Invariants of a process manager, for any input: counters are
+ * right, reference counts too, and lists and tables agree.
  */
 #ifndef TESTS_FUZZ_PROCESSMANAGER_PM_CHECK_H
 #define TESTS_FUZZ_PROCESSMANAGER_PM_CHECK_H
@@ -70,7 +70,7 @@ static void found_unique(struct found *f)
 
 struct census {
 	struct pm *pm;
-	bool quiet; /* nobody else holds anything: no view, request or file */
+	bool quiet; /* no references from outside: no view, request or file */
 	struct found mms, sets, exes, strs; /* a pointer a reference */
 	struct found mapped; /* a pointer a mapping, of an exe and its roots */
 	uint64_t procs, images, maps, dead, parents, children;
@@ -82,7 +82,7 @@ static void found_string(struct census *c, const char *s)
 		found_add(&c->strs, s - offsetof(struct pm_str, s));
 }
 
-/* Images, and what is left of older ones. */
+/* Images, and the history of older ones. */
 static void check_history(struct census *c, const struct pm_proc *proc)
 {
 	size_t max = c->pm->stats.images + PM_HISTORY_MAX, i, n;

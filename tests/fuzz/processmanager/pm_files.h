@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pretended disk and a symbolizer that opens its files when it is told to,
- * with the error it is told to; and memory that ends at an allocation of one's
- * choice, where the program is linked with the allocator wrapped.
+ * A fake disk and a symbolizer that opens its files on command,
+ * with a given error; and memory that runs out at a given
+ * allocation, where the program is linked with the allocator wrapped.
  */
 #ifndef TESTS_FUZZ_PROCESSMANAGER_PM_FILES_H
 #define TESTS_FUZZ_PROCESSMANAGER_PM_FILES_H
@@ -60,7 +60,7 @@ void *__wrap_realloc(void *p, size_t size)
 	return memory_ends() ? NULL : __real_realloc(p, size);
 }
 
-/* --- the disk ----------------------------------------------------------------- */
+/* --- the disk ------------------------------------------------------------- */
 
 /* Files of one class are the same: by build id, or byte by byte. */
 enum file_class {
@@ -73,7 +73,7 @@ enum file_class {
 };
 
 #define FILE_EXES 2 /* the first so many are executables */
-#define FILE_VDSO 8 /* and the last is what the kernel maps */
+#define FILE_VDSO 8 /* and the last is mapped by the kernel */
 
 static const struct file {
 	const char *path;
@@ -103,7 +103,7 @@ static const struct file *file_of(const char *path)
 	return NULL;
 }
 
-/* --- the symbolizer ----------------------------------------------------------- */
+/* --- the symbolizer ------------------------------------------------------- */
 
 struct symbolizer_file {
 	struct symbolizer_ident ident;
@@ -126,7 +126,7 @@ struct request {
 struct symbolizer {
 	struct request *first, **last;
 	size_t n;
-	size_t held; /* files that the manager has */
+	size_t held; /* files that the manager holds */
 	struct symbolizer_file kernel, vdso;
 };
 

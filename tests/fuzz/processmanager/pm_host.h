@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A host of a few processes, as it really is: who lives, what each runs and has
- * mapped. What it does becomes records, as the kernel would send them, in the
+ * A host of a few processes, as it really is: which live, what each runs and
+ * has mapped. Its actions become records, as the kernel would send them, in the
  * kernel's order. They reach the manager as they are, or, if the input says so,
  * late, twice or never; then the manager may be wrong until it is repaired.
  */
@@ -12,7 +12,7 @@
 #include "tests/fuzz/processmanager/pm_files.h"
 
 #define PAGES 12
-#define PAGE_VDSO (PAGES - 1) /* where the kernel has it, for good */
+#define PAGE_VDSO (PAGES - 1) /* where the kernel maps it, always */
 #define PAGE 0x1000
 #define PIDS 7
 #define TASKS 12
@@ -63,15 +63,15 @@ struct host {
 	const uint8_t *in, *end; /* what decides */
 	struct pm *pm;
 	uint64_t now;
-	bool lossy; /* records may be lost, which is told */
-	bool unruly; /* they may come late or twice, which is not */
-	bool poor; /* memory may end */
+	bool lossy; /* records may be dropped, which is reported */
+	bool unruly; /* they may come late or twice, which is not reported */
+	bool poor; /* memory may run out */
 	bool wrong; /* something went wrong and is not repaired yet */
 	bool ever_wrong;
-	bool blurred; /* not even what is said is right */
+	bool blurred; /* even definite answers may be wrong */
 	struct task tasks[TASKS];
 	struct record held[HELD];
-	struct task dead[DEAD]; /* who was reaped last */
+	struct task dead[DEAD]; /* reaped last */
 	size_t n_dead;
 	uint64_t forks, execs, exits, reaps; /* told */
 };
@@ -96,7 +96,7 @@ static void host_wrong(struct host *h)
 	h->wrong = h->ever_wrong = true;
 }
 
-/* --- memory ------------------------------------------------------------------- */
+/* --- memory --------------------------------------------------------------- */
 
 static struct memory_map *mm_new(void)
 {
@@ -113,7 +113,7 @@ static void mm_put(struct memory_map *mm)
 		free(mm);
 }
 
-/* --- records ------------------------------------------------------------------ */
+/* --- records -------------------------------------------------------------- */
 
 static void host_give(struct host *h, const struct record *rec)
 {
@@ -155,7 +155,7 @@ static void host_late(struct host *h, size_t i)
 	host_give(h, &h->held[i]);
 }
 
-/* The kernel says, in its place, that something is missing. */
+/* The kernel reports the gap, in its place in time. */
 static void host_lost(struct host *h, bool map)
 {
 	struct record r;
@@ -282,7 +282,7 @@ static struct pm_map_event host_map(const struct task *t, uint64_t time,
 	return me;
 }
 
-/* Maps it, and says so. */
+/* Maps it, and sends the record. */
 static void host_mmap(struct host *h, struct task *t, size_t page, size_t pages,
 		      struct page what)
 {

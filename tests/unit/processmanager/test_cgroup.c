@@ -34,7 +34,7 @@ static const struct {
 	  "docker-" ID ".scope" },
 	{ "/docker/" ID "/system.slice/nginx.service", "docker", ID, "",
 	  "nginx.service" },
-	/* one inside the other */
+	/* nested */
 	{ "/docker/" ID "/docker/" ID2, "docker", ID2, "", "" },
 	{ "/kubepods/burstable/pod" UID "/" ID, NULL, ID, UID, "" },
 	{ "/kubepods/pod" UID "/" ID, NULL, ID, UID, "" },
@@ -107,7 +107,7 @@ static void paths_tell_who_is_in_them(void **state)
 	}
 }
 
-/* Without a terminator: what lies behind the end is not looked at. */
+/* Without a terminator: bytes after the end are not read. */
 static void a_path_ends_where_it_is_said_to(void **state)
 {
 	const char path[] = "/lxc/web/init.scope";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* /proc/PID/maps: what is kept of which line, and reading a real one. */
+/* /proc/PID/maps: which lines and paths are kept, and reading a real file. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -107,7 +107,7 @@ static void test_lines(void **state)
 	}
 }
 
-/* Bounds are bounds: each prefix of a text, in memory of just that size. */
+/* Each prefix of a text, in memory of exactly that size. */
 static void test_every_cut(void **state)
 {
 	static const char text[] =
@@ -190,7 +190,7 @@ static void test_nobody(void **state)
 	pm_maps_fini(&m);
 }
 
-/* Lines that lie across the pieces in which the file is read. */
+/* Lines that cross the boundaries of read(2). */
 static void test_a_large_file(void **state)
 {
 	char dir[] = "/tmp/test_maps.XXXXXX", path[64];
@@ -222,7 +222,7 @@ static void test_a_large_file(void **state)
 	rmdir(dir);
 }
 
-/* What is read goes in as it is. */
+/* The manager takes the result unchanged. */
 static void test_read_and_walk(void **state)
 {
 	struct quark_process qp;

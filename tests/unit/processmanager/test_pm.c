@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The process manager as a specification: which image a key means and what is
+ * The process manager as a specification: the image of a key, and what is
  * mapped in it, at every point of the order of events and when they come out
  * of order.
  */
@@ -114,7 +114,7 @@ static void test_exec_is_a_cut(void **state)
 	assert_string_equal(found(5, 0, 7006, 0xb000), "none");
 }
 
-/* The kernel counts the exec up before it says so. */
+/* The kernel increments self_exec_id before the exec event. */
 static void test_sample_between_comm_and_exec(void **state)
 {
 	struct pm_image *img;
@@ -150,7 +150,7 @@ static void test_sample_before_late_comm(void **state)
 	assert_string_equal(found(5, 1, 7005, 0x5000), "none");
 }
 
-/* The same, of a process never heard of. */
+/* The same, of an unknown process. */
 static void test_sample_of_a_stranger_before_late_comm(void **state)
 {
 	assert_string_equal(found(5, 3, 7004, 0x1000), "lost");
@@ -200,7 +200,7 @@ static void test_exec_of_another_thread(void **state)
 	assert_int_equal(stats().exits, 0);
 }
 
-/* An exec event was lost: the images in between are told apart by their ids. */
+/* An exec event was dropped: ids distinguish the images in between. */
 static void test_two_comms_without_exec(void **state)
 {
 	a_shell();
@@ -292,7 +292,7 @@ static void test_reused_pid_is_another_process(void **state)
 			 PM_FOUND);
 }
 
-/* The exit of the first holder of the pid was lost. */
+/* The exit of the pid's first process was dropped. */
 static void test_reused_pid_buries_the_old(void **state)
 {
 	struct quark_process qp = qp_of(5, 0);
@@ -372,7 +372,7 @@ static void test_walk_that_an_exec_ran_into(void **state)
 {
 	struct pm_map_event maps[] = { map_of(0x1000, 0x2000, "/bin/ls", 0) };
 
-	/* In its place, at its begin; the exec comes behind. */
+	/* In its place, at its begin; the exec comes after. */
 	do_walk(5, 1, "/bin/sh", 6000);
 	assert_int_equal(do_maps(5, 6010, 6020, maps, 1), 0);
 	do_exec(5, 1, 6015, "/bin/ls");
@@ -380,7 +380,7 @@ static void test_walk_that_an_exec_ran_into(void **state)
 	assert_string_equal(found(5, 1, 6016, 0x1000), "lost");
 	assert_int_equal(nwants, 1);
 	assert_int_equal(wants[0].exec_id, 1);
-	/* Late, behind the exec. */
+	/* Late, after the exec. */
 	assert_int_equal(do_maps(5, 6010, 6020, maps, 1), 0);
 	assert_string_equal(found(5, 1, 6016, 0x1000), "lost");
 	/* The next one is good. */
@@ -408,7 +408,7 @@ static void test_walk_of_nobody(void **state)
 
 	assert_int_equal(do_maps(77, 100000, 100001, maps, 1), -ESRCH);
 	a_shell();
-	/* Read while it was ending: what was known stays. */
+	/* Read while it was ending: the known mappings stay. */
 	assert_int_equal(do_maps(5, 8000, 8001, NULL, 0), 0);
 	assert_string_equal(found(5, 0, 8002, 0x1000), "sh");
 }
@@ -428,7 +428,7 @@ static void test_lost_records_cast_doubt(void **state)
 	assert_int_equal(nwants, 1);
 	assert_string_equal(found(5, 0, 7001, 0x3000), "lost");
 	assert_int_equal(nwants, 1);
-	do_fork(5, 0, 7, 7002); /* inherits the doubt */
+	do_fork(5, 0, 7, 7002); /* inherits the uncertainty */
 	assert_string_equal(found(7, 0, 7003, 0x3000), "lost");
 	do_whole_exec(7, 1, 7010, "/bin/ls", 2); /* which ends with an exec */
 	assert_string_equal(found(7, 1, 7011, 0x3000), "none");
@@ -458,7 +458,7 @@ static void test_maps_are_wanted_once_a_second(void **state)
 	assert_int_equal(nwants, 1);
 	assert_string_equal(found(5, 0, 7000 + SEC, 0x3000), "none");
 	assert_int_equal(nwants, 2);
-	/* Nobody reads the maps of what is over. */
+	/* The maps of an ended process are not read. */
 	do_exit(5, 0, 7001 + SEC);
 	assert_string_equal(found(5, 0, 7002 + 3 * SEC, 0x3000), "none");
 	assert_int_equal(nwants, 2);
@@ -480,7 +480,7 @@ static void test_unknown_process_is_made(void **state)
 	assert_string_equal(found(9, 3, 10000, 0x1000), "lost");
 	assert_int_equal(nwants, 1);
 	assert_int_equal(stats().provisional, 1);
-	do_mmap(8, 10000, 0x1000, 0x2000, "/x", 1); /* nobody's */
+	do_mmap(8, 10000, 0x1000, 0x2000, "/x", 1); /* of no process */
 	assert_int_equal(stats().unknown, 1);
 	do_exit(10, 0, 11000);
 	assert_int_equal(stats().unknown, 2);

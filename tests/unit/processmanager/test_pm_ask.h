@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of executables share: questions for names, two processes. */
+/* What the tests of executables share: requests for names, two processes. */
 #ifndef TESTS_UNIT_TEST_PM_ASK_H
 #define TESTS_UNIT_TEST_PM_ASK_H
 
@@ -46,7 +46,7 @@ static inline int ask(struct pm_exe *exe)
 	return ask_name(exe);
 }
 
-/* Asks, and waits for the name of the file that answered. */
+/* Requests a name, and waits for that of the file that answered. */
 static inline const char *name_of(struct pm_exe *exe)
 {
 	assert_int_equal(ask(exe), 0);

@@ -48,7 +48,7 @@ static int teardown_early(void **state)
 {
 	int err = teardown(state);
 
-	/* What is no longer known here is not known there. */
+	/* The kernel side forgets it too. */
 	assert_int_equal(nknown, 0);
 	return err;
 }
@@ -102,7 +102,7 @@ static struct pm_exe_info exe_info(const struct pm_exe *exe)
 	return info;
 }
 
-/* Its process and its path are gone when the mapping comes. */
+/* Its process and its path do not exist when the mapping comes. */
 static void test_open_before_its_mapping(void **state)
 {
 	fake_file("/tmp/new", 7, 1, 77);
@@ -122,7 +122,7 @@ static void test_open_before_its_mapping(void **state)
 	fake_run();
 	assert_int_equal(answers, 1);
 	assert_int_equal(answer_err, 0);
-	/* One that the kernel side forgot is told of, and not opened. */
+	/* One that the kernel side forgot is reported, and not opened. */
 	nknown = 0;
 	executes(6, 1000, "/tmp/new", 77, 1);
 	assert_int_equal(nknown, 1);
@@ -149,7 +149,7 @@ static void test_mapping_comes_first(void **state)
 	assert_int_equal(stats().early_opened, 1);
 }
 
-/* It failed: the ways by which others are opened are tried. */
+/* It failed: the usual lookup strategies are tried. */
 static void test_failed(void **state)
 {
 	fake_file("/tmp/new", 7, 1, 77);
@@ -165,7 +165,7 @@ static void test_failed(void **state)
 	assert_int_equal(answers, 1);
 	assert_int_equal(answer_err, 0);
 	assert_int_equal(nknown, 0);
-	/* Nobody waits, and none can ever read it: it is no news again. */
+	/* No mapping waits, and it can never be read: not reported again. */
 	fake_file("/tmp/script", 0, 2, 78);
 	fake.disk[1].err = -ENOEXEC;
 	executes(5, 1000, "/tmp/script", 78, 1);
@@ -224,13 +224,13 @@ static void test_bounds(void **state)
 	assert_int_equal(stats().early, 256);
 	executes(6, 1002, "/tmp/third", 5000, 1);
 	assert_int_equal(stats().early, 256);
-	fake_run(); /* none is there */
+	fake_run(); /* no such file exists */
 	assert_int_equal(stats().early_failed, 256);
 	executes(6, 1002, "/tmp/third", 5000, 1);
 	assert_int_equal(stats().early, 257);
 }
 
-/* Those that run their files do not pay for those that come and go. */
+/* Short-lived programs do not close the files of running ones. */
 static void test_mapped_files_stay_open(void **state)
 {
 	char path[16][32];
@@ -254,7 +254,7 @@ static void test_mapped_files_stay_open(void **state)
 	assert_true(stats().open_closed >= 9);
 }
 
-/* Closed, it may be deleted by its next exec: that is news again. */
+/* Closed, it may be deleted by its next exec, which is reported. */
 static void test_known_while_open(void **state)
 {
 	fake_file("/tmp/new", 7, 1, 77);
@@ -286,7 +286,7 @@ static void test_unused(void **state)
 	assert_int_equal(stats().early_unused, 1);
 }
 
-/* It is believed for ever, so only what is true of that very file is told. */
+/* Final, so it is reported only for errors of that very file. */
 static void test_never(void **state)
 {
 	static const struct {
@@ -307,7 +307,7 @@ static void test_never(void **state)
 	}
 }
 
-/* The end comes with one under way, and one that is waited for. */
+/* pm_free() with one under way, and one with a mapping. */
 static void test_end(void **state)
 {
 	fake_file("/tmp/new", 7, 1, 77);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Executables: one file is one, whatever it is called; it is opened once, by
- * whichever way leads to it, closed for the limit, and opened again when names
- * are asked for.
+ * Executables: one file is one, whatever its path; it is opened once, by
+ * whichever lookup succeeds, closed for the limit, and opened again when names
+ * are requested.
  */
 #include "tests/unit/processmanager/test_pm_ask.h"
 
@@ -74,7 +74,7 @@ static void test_same_file_by_two_inode_keys(void **state)
 	assert_int_equal(exe_info(b).ident.build_id[0], 7);
 	assert_string_equal(exe_info(b).path, "/mnt/c.so");
 	assert_string_equal(name_of(b), "/lib/c.so");
-	/* The second's file tells whether it was written to. */
+	/* The second's file shows whether it was written to. */
 	assert_int_equal(fake.held, 2);
 	assert_int_equal(stats().open_files, 2);
 	pm_exe_put(b);
@@ -95,7 +95,7 @@ static void test_same_file_without_build_id(void **state)
 			 exe_at(5, 0, 0x3000));
 }
 
-/* An inode number without a generation is good while somebody maps it. */
+/* An inode number without a generation is valid while it is mapped. */
 static void test_inode_of_proc_is_not_kept(void **state)
 {
 	struct pm_map_event maps[] = { map_of(0x1000, 0x2000, "/tmp/x", 0) };
@@ -121,7 +121,7 @@ static void test_inode_of_proc_is_not_kept(void **state)
 	assert_int_equal(exe_info(exe_at(7, 0, 0x1000)).ident.build_id[0], 8);
 }
 
-/* A re-read has no build ids: what was known of a mapping stays known. */
+/* A re-read has no build ids: those of known mappings are kept. */
 static void test_reread_keeps_the_executable(void **state)
 {
 	struct pm_map_event maps[] = { map_of(0x1000, 0x2000, "/lib/c.so", 0),
@@ -168,7 +168,7 @@ static void test_kinds_by_path(void **state)
 	assert_int_equal(fake.opens, 3);
 }
 
-/* What a JIT wrote means something in its address space only. */
+/* JIT code means something in its address space only. */
 static void test_anonymous_memory_belongs_to_its_process(void **state)
 {
 	struct pm_mapping m;
@@ -229,7 +229,7 @@ static void test_resolve_answers_with_the_error(void **state)
 	assert_int_equal(fake.opens, 2);
 }
 
-/* Dead before its turn: in through who maps it, an ancestor, or our own root. */
+/* The mapper has exited: by another mapper, an ancestor, or our own root. */
 static void test_other_ways_to_a_file(void **state)
 {
 	fake_file("/lib/c.so", 7, 1, 10);
@@ -252,7 +252,7 @@ static void test_other_ways_to_a_file(void **state)
 	fake_run();
 	assert_int_equal(fake.last_pid, 0);
 	assert_true(exe_info(exe_at(5, 0, 0x5000)).opened);
-	/* Without a number our own root is no way: the path is the process'. */
+	/* Not by our own root without an inode: the process chose the path. */
 	fake_file("/lib/f.so", 10, 4, 13);
 	do_mmap(5, 8001, 0x7000, 0x8000, "/lib/f.so", 10);
 	fake_run();
@@ -322,7 +322,7 @@ static void test_limit_of_open_files(void **state)
 	assert_string_equal(name_of(first), "/lib/0.so");
 	assert_int_equal(fake.opens, 17);
 	assert_int_equal(fake.held, 4);
-	/* Another file under its name is noticed. */
+	/* Another file with its path is detected. */
 	for (i = 1; i < 8; i++)
 		name_of(exe_at(5, 0, 0x1000ULL * (i + 1)));
 	fake_lookup("/lib/0.so")->build_id = 99;
@@ -357,7 +357,7 @@ static void test_limit_lowered(void **state)
 	assert_int_equal(fake.held, 2);
 }
 
-/* Whatever is asked at once, and however long the answers take. */
+/* Whatever is requested at once, and however long the answers take. */
 static void test_limit_is_never_exceeded(void **state)
 {
 	char path[8][16];
@@ -382,11 +382,11 @@ static void test_limit_is_never_exceeded(void **state)
 	}
 	assert_int_equal(answers, 8);
 	assert_int_equal(answer_err, 0);
-	assert_true(fake.opens >= 8); /* and who was closed before his turn */
+	assert_true(fake.opens >= 8); /* and those closed before their turn */
 	assert_true(fake.opens <= 16);
 }
 
-/* Who waits for room is told when the manager ends. */
+/* Requests that wait for room are answered by pm_free(). */
 static void test_free_with_opens_waiting(void **state)
 {
 	pm_free(pm);
@@ -405,7 +405,7 @@ static void test_free_with_opens_waiting(void **state)
 	assert_int_equal(fake.opens, 1);
 }
 
-/* A file that nobody maps is let go, so that its file system can be. */
+/* An unmapped file is closed, so that its file system can be unmounted. */
 static void test_unmapped_files_are_closed(void **state)
 {
 	struct pm_exe *exe;
@@ -425,15 +425,15 @@ static void test_unmapped_files_are_closed(void **state)
 	do_exit(6, 0, 10 * SEC);
 	do_reap(6, 0, 10 * SEC);
 	pm_forget(pm, 11 * SEC);
-	assert_int_equal(fake.held, 2); /* a name may be asked for yet */
+	assert_int_equal(fake.held, 2); /* a name may still be requested */
 	pm_forget(pm, 16 * SEC);
 	assert_int_equal(fake.held, 0);
 	assert_int_equal(stats().open_released, 2);
-	assert_true(exe_info(exe).opened); /* what is known stays known */
+	assert_true(exe_info(exe).opened); /* the identity stays known */
 	pm_exe_put(exe);
 }
 
-/* Who asked for names has them answered out of the file that was there. */
+/* Requests for names are answered from the file that was mapped. */
 static void test_unmapped_files_at_work_stay(void **state)
 {
 	fake_file("/mnt/a.so", 1, 1, 10);
@@ -452,7 +452,7 @@ static void test_unmapped_files_at_work_stay(void **state)
 	assert_int_equal(fake.held, 0);
 }
 
-/* Files at work are not closed, not even for the limit. */
+/* Files with requests under way are not closed, not even for the limit. */
 static void test_limit_spares_what_is_asked(void **state)
 {
 	pm_free(pm);
@@ -464,7 +464,7 @@ static void test_limit_spares_what_is_asked(void **state)
 	fake_run();
 	assert_int_equal(ask(exe_at(5, 0, 0x1000)), 0);
 	do_mmap(5, 8000, 0x2000, 0x3000, "/lib/b.so", 2);
-	assert_int_equal(fake.opens, 1); /* b waits while a is at work */
+	assert_int_equal(fake.opens, 1); /* b waits while a is read */
 	fake_run();
 	assert_int_equal(answers, 1);
 	assert_int_equal(answer_err, 0);
@@ -497,7 +497,7 @@ static void test_file_rewritten_in_place(void **state)
 	assert_int_equal(answer_err, -ESTALE);
 }
 
-/* Nobody's executables stay a while, with their files; not all of them. */
+/* Unreferenced executables are kept, with their files, up to a number. */
 static void test_idle_executables_are_kept(void **state)
 {
 	static char path[300][32];
@@ -534,7 +534,7 @@ static void test_reference_outlives_the_mapping(void **state)
 	pm_exe_put(exe);
 }
 
-/* Waited for, or opened again, or told why not: as for names. */
+/* Waiting for the file, opening it again, errors: as for names. */
 static void test_rows(void **state)
 {
 	struct pm_exe *c, *none;
@@ -569,7 +569,7 @@ static void test_rows(void **state)
 	assert_int_equal(answer_err, -ENOENT);
 }
 
-/* Whatever is under way when the manager ends, ends well. */
+/* pm_free() with requests in every state. */
 /* A file id of the fake disk is two bytes, low one first. */
 #define SHORT_ID(file_id) \
 	((uint64_t)((file_id)&0xff) << 56 | (uint64_t)((file_id) >> 8) << 48)
@@ -596,7 +596,7 @@ static void test_short_ids_lead_to_executables(void **state)
 	assert_int_equal(stats().short_id_clashes, 0);
 }
 
-/* 64 bits can be made to be equal: they still tell executables apart. */
+/* An attacker can make the 64 bits equal: the ids still differ. */
 static void test_short_ids_that_clash(void **state)
 {
 	struct pm_exe *exe[3];
@@ -667,10 +667,12 @@ static void test_free_with_requests_under_way(void **state)
 	assert_int_equal(pm_exe_rows(exe_at(5, 0, 0x6000), on_rows, NULL), 0);
 	pm_free(pm);
 	pm = NULL;
-	/* c's and the rows, under way; d's, whose file never came; that of no file */
+	/*
+	 * c's and the rows, under way; d's, whose file did not come; //anon's
+	 */
 	assert_int_equal(answers, 4);
 	assert_int_equal(answer_err, -ECANCELED);
-	fake_run(); /* the symbolizer's own answers reach nobody */
+	fake_run(); /* the symbolizer's own answers are dropped */
 	assert_int_equal(answers, 4);
 	assert_int_equal(fake.held, 0);
 }

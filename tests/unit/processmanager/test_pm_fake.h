@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the process manager's tests share: a symbolizer that opens files of a
- * table when told to, and short words for the records of the three streams.
+ * table on command, and short functions for the records of the three streams.
  * Process 'p' has start_boottime p * 1000 unless a test says otherwise.
  */
 #ifndef TESTS_UNIT_TEST_PM_FAKE_H
@@ -23,7 +23,7 @@
 
 #define FAKE_MAX 4096
 
-/* --- the symbolizer ---------------------------------------------------------- */
+/* --- the symbolizer ------------------------------------------------------- */
 
 struct symbolizer_file {
 	struct symbolizer_ident ident;
@@ -32,7 +32,7 @@ struct symbolizer_file {
 	unsigned int version; /* of the file on the disk when it was opened */
 };
 
-/* One file of the pretended disk. */
+/* One file of the fake disk. */
 struct fake_disk {
 	const char *path;
 	uint8_t build_id; /* its first byte, of 20; 0: none */
@@ -296,7 +296,7 @@ static inline void fake_rows_now(struct fake_req *r)
 	r->rows_fn(r->arg, 0, rows);
 }
 
-/* Answers the first question. */
+/* Answers the first request. */
 static inline void fake_turn(void)
 {
 	struct fake_req *r = fake.queue[0];
@@ -312,14 +312,14 @@ static inline void fake_turn(void)
 	free(r);
 }
 
-/* Answers what was asked, also what is asked meanwhile. */
+/* Answers all requests, also those made meanwhile. */
 static inline void fake_run(void)
 {
 	while (fake.nqueue)
 		fake_turn();
 }
 
-/* --- one manager and its world ------------------------------------------------ */
+/* --- one manager and its input -------------------------------------------- */
 
 static struct pm *pm;
 static struct abi_key wants[64];
@@ -347,7 +347,7 @@ static inline int setup(void **state)
 	return setup_files(0);
 }
 
-/* Whatever a test did, nothing may be left over. */
+/* After each test nothing may be left. */
 static inline int teardown(void **state)
 {
 	pm_free(pm);
@@ -437,7 +437,7 @@ static inline void do_reap(uint32_t pid, uint64_t id, uint64_t time)
 	assert_int_equal(feed(QUARK_EV_REAP, &qp, time, 0), 0);
 }
 
-/* A process of the walk, with the mappings of none. */
+/* A process of the scan, without mappings. */
 static inline void do_walk(uint32_t pid, uint32_t ppid, const char *exe,
 			   uint64_t time)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which files are the same: those with equal contents, whatever else is equal. */
+/* Files are the same if their contents are, whatever else is equal. */
 #include "tests/unit/processmanager/test_pm_ask.h"
 
 /*
- * Build ids are given by the linker's command line, or left from before somebody
- * changed the file; the file id does not see the middle. Neither is enough.
+ * Build ids are set by the linker's command line, or kept when the file was
+ * changed; the file id does not cover the middle. Neither is enough.
  */
 static void test_a_build_id_is_no_identity(void **state)
 {
@@ -39,7 +39,7 @@ static void test_a_file_copied_over_is_another(void **state)
 	fake_run();
 	assert_ptr_not_equal(pm_exe_root(exe_at(6, 0, 0x2000)), a);
 	assert_int_equal(exe_info(exe_at(6, 0, 0x2000)).ident.content[0], 9);
-	/* Who mapped it before has what was there before. */
+	/* Earlier mappings have the earlier content. */
 	assert_ptr_equal(exe_at(5, 0, 0x1000), a);
 	/* chmod(1) changes ctime, too, but nothing else. */
 	a = exe_at(6, 0, 0x2000);
@@ -49,7 +49,7 @@ static void test_a_file_copied_over_is_another(void **state)
 	assert_ptr_equal(exe_at(6, 0, 0x3000), a);
 }
 
-/* A file that is not held any more is looked at again. */
+/* A file that is not held any more is checked again. */
 static void test_a_closed_file_is_no_proof(void **state)
 {
 	struct pm_exe *a;
@@ -72,8 +72,8 @@ static void test_a_closed_file_is_no_proof(void **state)
 }
 
 /*
- * Another mapper is asked for the file that it maps, not for the one that was
- * seen first.
+ * Another mapper's lookup is for the file that it maps, not for the one that
+ * was seen first.
  */
 static void test_a_copy_is_a_way_to_the_content(void **state)
 {

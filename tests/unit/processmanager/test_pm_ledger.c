@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The ledger: what is known of each process, from its first event to the
- * moment it is handed on and forgotten, and what a later walk puts right.
+ * The ledger: what is known of each process, from its first event until it is
+ * reported and forgotten, and what a rescan corrects.
  */
 #include <sys/wait.h>
 #include <unistd.h>
@@ -99,8 +99,8 @@ static void a_life_has_one_line(void **state)
 	assert_int_equal(p.cpu_ns, 1500);
 	assert_int_equal(p.user_ns, 375);
 	assert_int_equal(p.system_ns, 1125);
-	assert_int_equal(p.maxrss, 409600); /* the exit's word */
-	/* handed on once, when every sample of it is done */
+	assert_int_equal(p.maxrss, 409600); /* from the exit */
+	/* reported once, when all its samples are done */
 	pm_forget(pm, 9300);
 	assert_int_equal(nended, 0);
 	pm_forget(pm, 9301);
@@ -111,7 +111,7 @@ static void a_life_has_one_line(void **state)
 	assert_int_equal(nended, 1);
 }
 
-/* Whoever gave up his rights did so without an event. */
+/* A process may have dropped its privileges without an event. */
 static void the_exit_tells_who_it_was_last(void **state)
 {
 	struct quark_process qp = qp_of(9, 0);
@@ -133,7 +133,7 @@ static void the_exit_tells_who_it_was_last(void **state)
 	assert_int_equal(process(9, 0).pgid, 9);
 }
 
-/* What libquark had to infer is no account. */
+/* An inferred reap has no figures. */
 static void an_inferred_reap_keeps_what_the_exit_said(void **state)
 {
 	struct pm_process_info p;
@@ -186,7 +186,7 @@ static void exec_as(uint32_t pid, uint64_t id, uint64_t time, const char *exe,
 	assert_int_equal(pm_event(pm, &ev), 0);
 }
 
-/* What a process was before is remembered when its samples are long done. */
+/* Earlier images are kept after their samples are done. */
 static void a_process_has_all_its_images(void **state)
 {
 	struct pm_image_info v[PM_HISTORY_MAX];
@@ -269,7 +269,7 @@ static void images_stand_in_the_order_of_execs(void **state)
 		assert_int_equal(v[i].key.exec_id, 2 - i);
 }
 
-/* A sample, or an exec event, that is late finds what is left of its image. */
+/* A late sample or exec event finds the history of its image. */
 static void a_generation_that_comes_again_is_listed_once(void **state)
 {
 	struct pm_image_info v[PM_HISTORY_MAX];
@@ -310,7 +310,7 @@ static void a_generation_that_comes_again_is_listed_once(void **state)
 	assert_int_equal(v[1].samples, 4);
 }
 
-/* A zombie of the start has its status, though its exit was never told. */
+/* A zombie found at the start has its status without an exit event. */
 static void a_zombie_of_the_walk_has_its_status(void **state)
 {
 	struct quark_process qp = qp_of(9, 0);
@@ -334,21 +334,21 @@ static void a_later_walk_finds_and_misses(void **state)
 	do_fork(5, 0, 7, 7001);
 	pm_rescan_begin(pm, 8000);
 	do_walk(5, 1, "/bin/sh", 8000);
-	do_walk(8, 5, "/bin/new", 8100); /* its fork was lost */
-	qp = qp_of(7, 1); /* its exec was lost */
+	do_walk(8, 5, "/bin/new", 8100); /* its fork was dropped */
+	qp = qp_of(7, 1); /* its exec was dropped */
 	qp.exe = (char *)"/bin/other";
 	assert_int_equal(pm_scan_process(pm, &qp, 8100), 0);
-	do_fork(5, 0, 9, 9000); /* younger than the walk */
-	qp = qp_of(2, 0); /* its new name and session were lost */
+	do_fork(5, 0, 9, 9000); /* younger than the scan */
+	qp = qp_of(2, 0); /* its new name and session were dropped */
 	strcpy(qp.comm, "renamed");
 	qp.proc_sid = 2;
 	assert_int_equal(pm_scan_process(pm, &qp, 8100), 0);
-	/* libquark knows that this one is over, but nobody saw it end */
+	/* libquark knows that this one has ended, without an event */
 	qp = qp_of(4, 0);
 	qp.flags = QUARK_F_EXIT;
 	qp.exit_boottime = 7500;
 	assert_int_equal(pm_scan_process(pm, &qp, 8100), 0);
-	/* this one ends a moment after the walk: its event is to come */
+	/* this one ends just after the scan: its event will come */
 	qp = qp_of(3, 0);
 	qp.flags = QUARK_F_EXIT;
 	qp.exit_boottime = 8200;
@@ -369,7 +369,7 @@ static void a_later_walk_finds_and_misses(void **state)
 	assert_int_equal(process(9, 0).end, PM_ALIVE);
 	assert_string_equal(info_at(7, 1, 9500).exe, "/bin/other");
 	assert_string_equal(found(7, 1, 9500, 0x1000), "lost");
-	/* what comes late all the same is believed */
+	/* late records are applied */
 	end_event(6, 0, 7900, QUARK_EV_EXIT, 0, 10, false);
 	assert_int_equal(process(6, 0).end, PM_EXITED);
 }
@@ -395,7 +395,7 @@ static void a_later_walk_finds_nothing_in_normal_running(void **state)
 	assert_int_equal(nwants, 0);
 }
 
-/* Of a living process the kernel is asked: here of this one. */
+/* The kernel's figures of a living process: of this one. */
 static void a_living_process_tells_its_cpu_time(void **state)
 {
 	struct quark_process qp = { .pid = getpid(),
@@ -423,7 +423,7 @@ static void a_living_process_tells_its_cpu_time(void **state)
 	assert_int_equal(pm_scan_process(pm, &qp, UINT64_MAX / 2), 0);
 	pm_process_info(pm_image_get(pm, &key, 0), &info);
 	assert_int_equal(info.cpu, PM_CPU_NONE);
-	/* what changes without an event is asked for */
+	/* attributes that change without an event are read */
 	assert_int_equal(info.sid, 0);
 	pm_process_ask(pm, pm_image_get(pm, &key, 0));
 	pm_process_info(pm_image_get(pm, &key, 0), &info);
@@ -436,7 +436,7 @@ static void a_living_process_tells_its_cpu_time(void **state)
 	assert_int_equal(img.uid, getuid());
 	assert_int_equal(img.gid, getgid());
 	assert_string_equal(img.cwd, getcwd(cwd, sizeof(cwd)));
-	/* another process of that pid, though nobody saw it end: nothing is said */
+	/* another process has that pid, without an exit event: nothing known */
 	pm_free(pm);
 	assert_int_equal(setup_ledger(state), 0);
 	qp.key.start_boottime = key.start_boottime = (start - 1) * tick;
@@ -450,7 +450,7 @@ static void a_living_process_tells_its_cpu_time(void **state)
 	assert_null(img.cwd);
 }
 
-/* Who lived and died while the streams were being opened. */
+/* Processes that began and ended while the streams were being opened. */
 static void who_ended_before_the_walk_is_no_surprise(void **state)
 {
 	pm_begin(pm, 8500);
@@ -473,7 +473,7 @@ static size_t living(void)
 	return n;
 }
 
-/* It belongs to its process, but makes no new life of it. */
+/* It belongs to its process, but does not make it live again. */
 static void a_late_sample_of_the_forgotten_goes_again(void **state)
 {
 	struct abi_key key = { born(9), 1, 9, 0 };
@@ -486,7 +486,9 @@ static void a_late_sample_of_the_forgotten_goes_again(void **state)
 	end_event(9, 1, 9300, QUARK_EV_REAP, 0, 1500, true);
 	pm_forget(pm, 9301);
 	assert_int_equal(nended, 1);
-	/* one in its time, of a thread that was on its way out; and a late one */
+	/*
+	 * one in its time, of a thread that was on its way out; and a late one
+	 */
 	for (at = 9302; at >= 9250; at -= 52) {
 		assert_non_null(pm_image_get(pm, &key, at));
 		assert_int_equal(stats().processes, 2);
@@ -498,10 +500,10 @@ static void a_late_sample_of_the_forgotten_goes_again(void **state)
 	pm_forget(pm, 9400 + 10 * SEC);
 	assert_int_equal(stats().processes, 1);
 	assert_int_equal(stats().found, 0);
-	assert_int_equal(nended, 1); /* once a life */
+	assert_int_equal(nended, 1); /* once a process */
 }
 
-/* So is one whose fork comes later still, or who is sampled again: it lives. */
+/* One whose fork comes later still, or that is sampled again, lives. */
 static void a_late_sample_of_the_unknown_is_a_life(void **state)
 {
 	do_walk(5, 1, "/bin/sh", 6000);
@@ -568,10 +570,10 @@ static void a_zombie_is_kept_until_its_reap(void **state)
 		pm_forget(pm, at);
 	assert_int_equal(nended, 0);
 	assert_int_equal(stats().processes, 1);
-	assert_int_equal(stats().mappings, 0); /* nobody asks any more */
+	assert_int_equal(stats().mappings, 0); /* not needed any more */
 	assert_int_equal(pm_image_history(pm_image_get(pm, &key, 0), v, 4), 1);
 	assert_int_equal(waitpid(qp.pid, NULL, 0), qp.pid);
-	/* The event may be behind what /proc shows, also by that much. */
+	/* The event may come later than /proc shows the end, by that much. */
 	pm_forget(pm, at + SEC);
 	assert_int_equal(nended, 0);
 	ev.events = QUARK_EV_REAP;
@@ -586,7 +588,7 @@ static void a_zombie_is_kept_until_its_reap(void **state)
 	assert_int_equal(ended[0].reap, at);
 }
 
-/* Its reap was not told: then what its exit said is all there is. */
+/* Without a reap event the exit's figures are kept. */
 static void a_zombie_whose_reap_is_untold_goes(void **state)
 {
 	uint64_t start, at;
@@ -608,7 +610,7 @@ static void a_zombie_whose_reap_is_untold_goes(void **state)
 	assert_int_equal(stats().processes, 0);
 }
 
-/* Of one that the kernel does not tell of: its children begin with an exec. */
+/* Children of a hidden process begin with an exec. */
 static void who_a_hidden_process_forks_is_no_surprise(void **state)
 {
 	struct quark_process qp = qp_of(5, 0);
@@ -625,7 +627,7 @@ static void who_a_hidden_process_forks_is_no_surprise(void **state)
 	assert_int_equal(stats().unknown, 0);
 	assert_string_equal(process(9, 1).parent_id, "5-1388");
 	assert_true(pm_image_selected(image_of(9, 1)));
-	/* another's fork should have been told */
+	/* another's fork event is missing */
 	do_exec(10, 1, 10100, "/bin/true");
 	assert_int_equal(stats().unknown, 1);
 }
@@ -647,7 +649,7 @@ static void iteration_with_the_dead(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup_ledger, teardown)
 
-/* Of a process that renames itself often not each rename is an event. */
+/* Not each rename of a process that renames itself often is an event. */
 static void a_sample_tells_the_name(void **state)
 {
 	struct pm_image_info info;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What one user can make the process manager remember, and that whoever is limited
- * is named.
+ * How much one user can make the process manager store, and that the user
+ * that is limited is reported.
  */
 #include "tests/unit/processmanager/test_pm_fake.h"
 
@@ -11,7 +11,7 @@
 static uint64_t limited_uid, limited_bytes;
 static enum pm_limit limited_what;
 static bool any_limit; /* of any kind */
-static uint64_t maps_uid; /* who was limited last in mappings, with that */
+static uint64_t maps_uid; /* the user last limited in mappings */
 
 static void on_limited(void *arg, uint32_t uid, enum pm_limit what, uint64_t n)
 {
@@ -41,7 +41,7 @@ static int setup_limited(void **state)
 	return pm_new(&pm, &opts);
 }
 
-/* Arguments that nobody else has. */
+/* Arguments that no other process has. */
 static void exec_long(uint32_t pid, uint64_t id, uint64_t time, uint32_t uid)
 {
 	static char args[ARGS];
@@ -72,7 +72,10 @@ static void old_arguments_are_kept_in_part(void **state)
 	}
 	assert_int_equal(pm_image_history(image_of(9, 40), v, PM_HISTORY_MAX),
 			 PM_HISTORY_MAX);
-	/* What it is now, whole; of what it was the beginning, or nothing. */
+	/*
+	 * Those of the newest image are complete; of older ones the beginning,
+	 * or nothing.
+	 */
 	assert_int_equal(v[0].cmdline_len, ARGS);
 	assert_false(v[0].args_cut);
 	for (i = 1; i < PM_HISTORY_MAX; i++) {
@@ -86,7 +89,7 @@ static void old_arguments_are_kept_in_part(void **state)
 	assert_int_equal(limited_bytes, 0);
 }
 
-/* Who fills it has half of it, and others are remembered as ever. */
+/* A user that fills it has half of it, and others are stored as before. */
 static void one_user_has_no_more_than_his_share(void **state)
 {
 	struct pm_image_info v[PM_HISTORY_MAX];
@@ -103,7 +106,7 @@ static void one_user_has_no_more_than_his_share(void **state)
 	assert_true(stats().text_cut > 0);
 	assert_int_equal(limited_uid, 65534);
 	assert_true(limited_bytes > 0);
-	/* Of the last one too something is known. */
+	/* Something is stored of the last one too. */
 	pm_image_history(image_of(2999, 16), v, 1);
 	assert_int_equal(v[0].cmdline_len, 512);
 	assert_true(v[0].args_cut);
@@ -117,7 +120,7 @@ static void one_user_has_no_more_than_his_share(void **state)
 		assert_false(v[0].args_cut);
 	}
 	assert_int_equal(limited_uid, 0);
-	/* When they have gone, it is as if they had never been. */
+	/* When they have been forgotten, nothing is left. */
 	for (pid = 1000; pid < 3000; pid++) {
 		do_exit(pid, 16, 12000);
 		do_reap(pid, 16, 12001);
@@ -126,7 +129,10 @@ static void one_user_has_no_more_than_his_share(void **state)
 	assert_true(stats().text_bytes < 100 * (ARGS + 1024));
 }
 
-/* Whoever floods a stream is named, also by records that change nothing else. */
+/*
+ * A user that floods a stream is reported, also by records that change nothing
+ * else.
+ */
 static void who_floods_is_told(void **state)
 {
 	struct pm_map_event ev = {
@@ -158,18 +164,20 @@ static void who_floods_is_told(void **state)
 	limited_what = PM_LIMIT_MAPS_ALL;
 	assert_int_equal(pm_map_event(pm, &ev), 0);
 	assert_int_equal(limited_bytes, 1026);
-	/* Nobody known. */
+	/* An unknown process. */
 	ev.tgid = 10;
 	assert_int_equal(pm_map_event(pm, &ev), 0);
 	assert_int_equal(limited_bytes, 1026);
 }
 
-/* --- files and mappings -------------------------------------------------------- */
+/* --- files and mappings --------------------------------------------------- */
 
-#define START 200000 /* after all of them were born */
+#define START 200000 /* after all of them began */
 #define MANY 40000 /* files, of one user */
 
-/* 'n' mappings of a file each, from 'first' on, with paths as long as they get. */
+/*
+ * 'n' mappings of a file each, from 'first' on, with paths as long as they get.
+ */
 static void map_files(uint32_t pid, uint64_t time, uint32_t first, uint32_t n)
 {
 	static char path[4000];
@@ -197,7 +205,7 @@ static void process_of(uint32_t pid, uint32_t uid)
 	exec_long(pid, 1, START + 1, uid);
 }
 
-/* Paths take no more than text may; a file is told by its name in any case. */
+/* Paths count as text; a file's name is always kept. */
 static void paths_have_a_share(void **state)
 {
 	struct pm_exe_info info;
@@ -220,7 +228,7 @@ static void paths_have_a_share(void **state)
 	assert_int_equal(strlen(info.path), 3900 + strlen("/file-20001"));
 }
 
-/* Who maps ever new files becomes stale, and nobody else. */
+/* A process that maps ever new files becomes stale, and no other. */
 static void files_have_a_share(void **state)
 {
 	process_of(9, 65534);
@@ -267,7 +275,7 @@ static void mappings_have_a_share(void **state)
 	assert_true(stats().maps_refused > 0);
 	assert_int_equal(maps_uid, 65534);
 	assert_string_equal(found(111, 1, START + 101, 0x2000), "lost");
-	/* Of those before everything is known; so of another user. */
+	/* Earlier ones are complete; so are another user's. */
 	assert_string_equal(found(100, 1, START + 101, 0x2000), "x.so");
 	assert_string_equal(found(5, 1, START + 101, 0x1000), "x.so");
 	limited_uid = 0;

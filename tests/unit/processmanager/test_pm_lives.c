@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Lives that are not as most are: names that are odd, children that are somebody
- * else's, ends that are told late or long after.
+ * Unusual processes: odd names, children with another parent,
+ * ends that are reported late.
  */
 #include "tests/unit/processmanager/test_pm_fake.h"
 
@@ -48,7 +48,7 @@ static void test_no_name_is_a_name(void **state)
 	assert_int_equal(stats().renames, 2);
 }
 
-/* exec's own rename is told by nobody: a name stays its image's. */
+/* exec's own rename is no event: a name stays its image's. */
 static void test_name_before_an_exec_of_that_name(void **state)
 {
 	struct pm_image_info info;
@@ -62,7 +62,7 @@ static void test_name_before_an_exec_of_that_name(void **state)
 	assert_string_equal(info.comm, "sh");
 }
 
-/* Behind the point of no return, so that there is no exec event either. */
+/* After the point of no return, so that there is no exec event either. */
 static void test_exec_that_fails_too_late(void **state)
 {
 	struct quark_process qp = qp_of(5, 1);
@@ -99,14 +99,14 @@ static void test_sibling_by_clone_has_its_makers_memory(void **state)
 	assert_int_equal(p.ppid, 4);
 }
 
-/* Its exec event was lost: what it ran before is no memory of the child's. */
+/* Its exec event was dropped: the child has not the image before it. */
 static void test_child_of_an_unknown_image(void **state)
 {
 	struct pm_map_event m = map_of(0x1000, 0x2000, "/bin/bash", 0);
 
 	do_walk(5, 1, "/bin/bash", 6000);
 	do_maps(5, 6001, 6002, &m, 1);
-	do_fork(5, 1, 7, 9000); /* generation 1 is news */
+	do_fork(5, 1, 7, 9000); /* generation 1 is unknown */
 	do_fork_flags(5, 1, 8, 9001, PM_TEST_VFORK);
 	assert_string_equal(found(7, 1, 9100, 0x1000), "lost");
 	assert_string_equal(found(8, 1, 9100, 0x1000), "lost");
@@ -114,7 +114,7 @@ static void test_child_of_an_unknown_image(void **state)
 	do_maps(8, 9200, 9201, &m, 1);
 	assert_string_equal(found(8, 1, 9300, 0x1000), "ls");
 	assert_string_equal(found(5, 0, 9300, 0x1000), "bash");
-	/* Whose image is there is as ever. */
+	/* With a known image as always. */
 	do_fork(5, 0, 9, 9400);
 	assert_string_equal(found(9, 0, 9500, 0x1000), "bash");
 }
@@ -132,7 +132,7 @@ static void test_exit_told_behind_its_reap(void **state)
 	assert_int_equal(p.reap, 7500);
 }
 
-/* Its life was told when the grace was over: it is not told again. */
+/* It was reported after its grace time: not again. */
 static void test_zombie_reaped_after_the_grace_time(void **state)
 {
 	struct quark_process qp = qp_of(7, 0);
@@ -151,13 +151,13 @@ static void test_zombie_reaped_after_the_grace_time(void **state)
 	assert_int_equal(ended[0].pid, 7);
 	assert_int_equal(stats().processes, 1);
 	assert_int_equal(stats().unknown, 0);
-	/* One whose exit was lost is news. */
+	/* One whose exit was dropped is reported. */
 	qp = qp_of(8, 0);
 	assert_int_equal(feed(QUARK_EV_REAP, &qp, 23 * SEC, 0), 0);
 	assert_int_equal(stats().unknown, 1);
 }
 
-/* A walk that saw only these. */
+/* A rescan that found only these. */
 static void walk_over(uint64_t time, uint32_t pid)
 {
 	struct quark_process qp = qp_of(pid, 0);
@@ -175,7 +175,7 @@ static enum pm_end end_of(uint32_t pid, uint64_t time)
 	return p.end;
 }
 
-/* A walk may miss somebody, and whoever shows a sign of life is alive. */
+/* A rescan may miss a process; one with a sign of life lives. */
 static void test_gone_by_mistake(void **state)
 {
 	struct quark_process qp = qp_of(7, 0);
@@ -209,7 +209,7 @@ static void test_gone_by_mistake(void **state)
 	assert_int_equal(stats().processes, 1);
 }
 
-/* libquark's own finding: it says so with the time of the walk. */
+/* libquark's own finding, which has the time of the rescan. */
 static void test_ends_in_a_gap(void **state)
 {
 	struct quark_process qp = qp_of(7, 0);
@@ -253,7 +253,7 @@ static void test_long_way_out(void **state)
 	assert_int_equal(nended, 1);
 }
 
-/* Its exec event was lost: what it was before is no longer so. */
+/* Its exec event was dropped: the attributes before are not valid. */
 static void test_child_of_an_image_nobody_told_of(void **state)
 {
 	struct pm_map_event m = map_of(0x1000, 0x2000, "/bin/sh", 0);
@@ -266,7 +266,7 @@ static void test_child_of_an_image_nobody_told_of(void **state)
 	assert_string_equal(found(8, 1, 8100, 0x1000), "lost");
 }
 
-/* A life shorter than the opening of its file: that is let go all the same. */
+/* A process shorter than the opening of its file, which is closed later. */
 static void test_gone_before_its_file_was_open(void **state)
 {
 	do_walk(5, 1, "/bin/sh", 6000);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Records that were lost: from there on nothing is told of mappings that is not
- * certain, until they were read anew; what was before stays told; and what the
- * lifecycle stream lost, a walk puts right. By replay.
+ * Dropped records: from then on only mappings that are certain are reported,
+ * until a re-read; what was reported before stays; and a rescan corrects
+ * what the lifecycle stream dropped. By replay.
  */
 #include "tests/unit/processmanager/test_pm_fake.h"
 
@@ -25,7 +25,7 @@ static int a_shell(void **state)
 	return 0;
 }
 
-/* Between the two nobody knows what was recorded. */
+/* Between the two it is unknown which records exist. */
 static void do_lost_between(uint64_t from, uint64_t to)
 {
 	struct pm_map_event ev = { .kind = PM_MAP_LOST,
@@ -63,7 +63,7 @@ static void nothing_of_a_set_in_doubt_is_told(void **state)
 	assert_int_equal(stats().maps_lost, 1);
 }
 
-/* What came after may take the place of something, but says nothing of others. */
+/* Later mappings replace known ones, and prove nothing about others. */
 static void a_later_mapping_does_not_lift_the_doubt(void **state)
 {
 	do_lost_between(7000, 7500);
@@ -72,7 +72,7 @@ static void a_later_mapping_does_not_lift_the_doubt(void **state)
 	assert_string_equal(found(5, 0, 7601, 0x3000), "lost");
 }
 
-/* The kernel maps it at the exec, and nobody moves it. */
+/* The kernel maps it at the exec, and it is not moved. */
 static void the_vdso_is_not_in_doubt(void **state)
 {
 	do_lost_between(7000, 7500);
@@ -99,7 +99,7 @@ static void a_reading_within_the_loss_does_not(void **state)
 	assert_int_equal(nwants, 1); /* another one, at once */
 }
 
-/* A sample that had to wait is older than what was read meanwhile. */
+/* A sample that waited is older than the re-read. */
 static void a_reading_tells_nothing_of_the_time_before(void **state)
 {
 	do_lost_between(7000, 7500);
@@ -152,12 +152,12 @@ static void an_exec_behind_the_loss_is_not_touched(void **state)
 	assert_false(doubtful(5, 1));
 }
 
-/* Told at its begin: what lies within its span is in doubt, though it came. */
+/* Reported at its begin: mappings within the gap are stale, though recorded. */
 static void an_exec_within_the_loss_is_in_doubt(void **state)
 {
 	do_lost_between(7000, 7500);
 	do_whole_exec(5, 1, 7400, "/bin/ls", 2);
-	/* It is asked for before anybody samples it. */
+	/* It is re-read before its first sample. */
 	assert_int_equal(nwants, 1);
 	assert_int_equal(wants[0].exec_id, 1);
 	assert_string_equal(found(5, 1, 7511, 0x1000), "lost");
@@ -165,7 +165,7 @@ static void an_exec_within_the_loss_is_in_doubt(void **state)
 	assert_string_equal(found(5, 1, 7601, 0x1000), "new");
 }
 
-/* The COMM record came late: the set begins with it, and before the loss. */
+/* The COMM record came late: the set begins with it, before the gap. */
 static void an_exec_whose_comm_record_came_late_too(void **state)
 {
 	do_lost_between(7001, 7002);
@@ -174,7 +174,7 @@ static void an_exec_whose_comm_record_came_late_too(void **state)
 	do_mmap(5, 7002, 0x1000, 0x2000, "/bin/ls", 2);
 	assert_string_equal(found(5, 1, 7004, 0x1000), "lost");
 	do_exec(5, 2, 7013, "/bin/du");
-	do_comm(5, 7010); /* this one is behind it */
+	do_comm(5, 7010); /* this one is after it */
 	do_mmap(5, 7011, 0x1000, 0x2000, "/bin/du", 3);
 	assert_string_equal(found(5, 2, 7014, 0x1000), "du");
 }
@@ -225,7 +225,7 @@ static void an_exec_whose_comm_record_was_lost(void **state)
 }
 
 /*
- * vfork's child execs in its parent's memory as far as is known: the parent's
+ * As far as is known, vfork's child execs in its parent's memory: the parent's
  * set is read from the parent, and nothing of the child's goes in.
  */
 static void a_borrowed_set_gets_nothing_of_the_borrowers_exec(void **state)
@@ -253,7 +253,7 @@ static void a_borrowed_set_gets_nothing_of_the_borrowers_exec(void **state)
 	assert_string_equal(found(7, 1, 7091, 0x1000), "ls");
 }
 
-/* Long behind a loss, who shares memory maps for all who do. */
+/* Long after a gap, a mapping in shared memory is one of all sharers. */
 static void a_borrower_maps_for_the_lender(void **state)
 {
 	uint64_t t = 8000 + 2 * CLOCK_NSEC_PER_SEC;
@@ -266,7 +266,7 @@ static void a_borrower_maps_for_the_lender(void **state)
 	assert_string_equal(found(5, 0, t + 1, 0x1000), "new");
 }
 
-/* Its lender being over, nobody else can be read. */
+/* Its lender has ended, and no other process can be read. */
 static void an_orphan_is_read_itself(void **state)
 {
 	do_fork_flags(5, 0, 7, 7001, VFORK);
@@ -277,7 +277,7 @@ static void an_orphan_is_read_itself(void **state)
 	assert_string_equal(found(7, 0, 7031, 0x1000), "new");
 }
 
-/* A worker that was slow: what was mapped since is not thrown away. */
+/* A slow re-read: mappings made since are kept. */
 static void a_reading_that_comes_late_is_dropped(void **state)
 {
 	do_mmap(5, 7100, 0x3000, 0x4000, "/lib/dl.so", 2);
@@ -287,12 +287,12 @@ static void a_reading_that_comes_late_is_dropped(void **state)
 	assert_int_equal(stats().rereads, 0);
 }
 
-/* A reading may come to nothing: another one soon, but not at each sample. */
+/* A re-read may fail: another one soon, but not at each sample. */
 static void a_set_in_doubt_is_asked_for_five_times_a_second(void **state)
 {
 	uint64_t t;
 
-	/* what resolves nowhere waits for a second, a doubt does not */
+	/* an unmapped address waits for a second, a stale set does not */
 	assert_string_equal(found(5, 0, 7000, 0x3000), "none");
 	assert_int_equal(nwants, 1);
 	do_lost_between(7000 + 300 * MS, 7001 + 300 * MS);
@@ -315,7 +315,7 @@ static void several_rings_gaps_are_one_span(void **state)
 	assert_false(doubtful(5, 0));
 }
 
-/* Who can be read no more is not asked for. */
+/* A process that cannot be read any more is not re-read. */
 static void the_dead_and_the_kernel_are_in_no_doubt(void **state)
 {
 	struct quark_process qp = qp_of(2, 0);
@@ -344,7 +344,7 @@ static void lifecycle_gaps_have_a_span_too(void **state)
 	assert_int_equal(stats().gaps_ms, 25);
 }
 
-/* --- lifecycle events lost ---------------------------------------------------- */
+/* --- dropped lifecycle events --------------------------------------------- */
 
 static void do_later_walk(const struct quark_process *qp, size_t n,
 			  uint64_t time)
@@ -389,7 +389,7 @@ static void an_exec_event_that_was_lost(void **state)
 	assert_int_equal(stats().found, 1);
 }
 
-/* Known by its samples only, an image becomes one like others. */
+/* An image known by samples only becomes an ordinary one. */
 static void a_sampled_image_without_event_is_adopted(void **state)
 {
 	struct quark_process now[] = { runs(5, 1, "/bin/ls") };
@@ -430,7 +430,7 @@ static void a_pending_set_of_another_exec_stands_in_no_ones_way(void **state)
 {
 	struct quark_process now[] = { runs(5, 2, "/bin/du") };
 
-	do_comm(5, 7000); /* of the first; its event is lost */
+	do_comm(5, 7000); /* of the first; its event is dropped */
 	do_mmap(5, 7001, 0x1000, 0x2000, "/bin/ls", 2);
 	do_lost_between(7100, 7200); /* the second's COMM record among them */
 	do_later_walk(now, 1, 8000);
@@ -440,7 +440,7 @@ static void a_pending_set_of_another_exec_stands_in_no_ones_way(void **state)
 	assert_string_equal(found(5, 2, 8011, 0x1000), "new");
 }
 
-/* The same, found out by a sample. */
+/* The same, detected by a sample. */
 static void a_sample_shows_that_a_pending_set_is_not_its_own(void **state)
 {
 	do_comm(5, 7000);
@@ -451,12 +451,12 @@ static void a_sample_shows_that_a_pending_set_is_not_its_own(void **state)
 	assert_string_equal(found(5, 2, 7320, 0x1000), "new");
 }
 
-/* The walk is of the time before the next exec, which is under way. */
+/* The scan is from before the next exec, which is under way. */
 static void a_walk_leaves_the_next_execs_set_alone(void **state)
 {
 	struct quark_process now[] = { runs(5, 1, "/bin/ls") };
 
-	do_comm(5, 7000); /* its event is lost */
+	do_comm(5, 7000); /* its event is dropped */
 	do_comm(5, 7100);
 	do_mmap(5, 7101, 0x1000, 0x2000, "/bin/du", 3);
 	do_later_walk(now, 1, 7102);
@@ -468,13 +468,13 @@ static void a_walk_leaves_the_next_execs_set_alone(void **state)
 /* A set is that of the exec whose COMM record began it, not of an earlier. */
 static void an_event_older_than_the_set_does_not_get_it(void **state)
 {
-	do_comm(5, 7100); /* of the second; the first's is lost */
+	do_comm(5, 7100); /* of the second; the first's is dropped */
 	do_mmap(5, 7101, 0x1000, 0x2000, "/bin/du", 3);
 	do_exec(5, 1, 7050, "/bin/ls"); /* the first's, late */
 	assert_string_equal(found(5, 1, 7060, 0x1000), "lost");
 }
 
-/* Process 6 exec'ed after the streams were opened, and the walk read it after. */
+/* Process 6 execs after the streams were opened and before the scan. */
 static void walked_behind_an_exec(void)
 {
 	pm_begin(pm, 6050);
@@ -483,7 +483,7 @@ static void walked_behind_an_exec(void)
 	do_mmap(6, 6041, 0x1000, 0x2000, "/bin/cc1", 2);
 }
 
-/* libquark reports no event of that exec, for the walk had its image already. */
+/* libquark reports no event of that exec: the scan had its image already. */
 static void a_walk_has_the_image_of_an_exec_without_event(void **state)
 {
 	walked_behind_an_exec();
@@ -504,7 +504,7 @@ static void a_walk_had_an_image_older_than_the_exec(void **state)
 	assert_string_equal(found(6, 2, 7001, 0x1000), "as");
 }
 
-/* Of two execs before the walk, too, and the walk's own of the second. */
+/* Also after two execs before the scan, which found the second's image. */
 static void a_walk_has_the_image_of_the_last_of_two_execs(void **state)
 {
 	walked_behind_an_exec();
@@ -536,7 +536,7 @@ static void do_limited(uint32_t pid, uint64_t from, uint64_t to)
 	assert_int_equal(pm_map_event(pm, &ev), 0);
 }
 
-/* One process had too many: nobody else is in doubt. */
+/* One process had too many: no other set is stale. */
 static void what_one_process_has_too_many_concerns_it_alone(void **state)
 {
 	do_fork(5, 0, 6, 6500);
@@ -554,7 +554,7 @@ static void what_one_process_has_too_many_concerns_it_alone(void **state)
 	assert_string_equal(found(5, 0, 7502, 0x1000), "new");
 }
 
-/* Who had too many by others' doing is re-read as any other is. */
+/* If others made too many, the process is re-read as any other. */
 static void who_floods_by_its_own_doing(void **state)
 {
 	struct pm_map_event ev = {

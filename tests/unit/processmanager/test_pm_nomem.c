@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The manager without memory: one story, told once for each of its allocations,
- * which fails. Whatever fails is counted, what the story says next is taken, and
- * in the end nothing is left over. Linked with the allocator wrapped.
+ * The manager without memory: one sequence, run once for each of its
+ * allocations, which fails. Each failure is counted, the rest of the sequence
+ * is applied, and in the end nothing is left. Linked with the allocator
+ * wrapped.
  */
 #include <stdlib.h>
 
@@ -15,7 +16,7 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 void __wrap_free(void *p);
 
-/* The pretended symbolizer is not what is tested. */
+/* The fake symbolizer is not tested. */
 #define calloc(n, size) __real_calloc(n, size)
 #define free(p) __real_free(p)
 #include "tests/unit/processmanager/test_pm_fake.h"
@@ -115,7 +116,7 @@ static void on_rows(void *arg, int err, struct symbolizer_rows *rows)
 	symbolizer_rows_free(rows);
 }
 
-/* A sample: its image, its place, what is asked of the file. */
+/* A sample: its image, its place, and requests. */
 static void sample(uint32_t pid, uint64_t id, uint64_t time, uint64_t addr)
 {
 	struct abi_key key = { born(pid), id, pid, 0 };
@@ -170,7 +171,7 @@ static void later_walk(uint64_t time)
 	pm_rescan_end(pm);
 }
 
-/* All that the manager is ever fed. */
+/* Every kind of record. */
 static void story(void)
 {
 	walk();
@@ -224,7 +225,7 @@ static void end(void)
 	assert_int_equal(fake.held, 0);
 }
 
-/* How many allocations the story takes. */
+/* The number of allocations of the sequence. */
 static long count(void)
 {
 	memset(&memory, 0, sizeof(memory));

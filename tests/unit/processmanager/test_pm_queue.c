@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The queue of requests: what goes together, what is cancelled, what is freed. */
+/*
+ * The queue of requests: what goes together, what is cancelled, what is freed.
+ */
 #include "tests/unit/processmanager/test_pm_ask.h"
 
-/* What an asker was answered. */
+/* The answer to a requester. */
 struct asker {
 	int answers, err;
 	size_t n;
@@ -58,7 +60,7 @@ static struct pm_exe *file(int i)
 	return exe_at(5, 0, 0x1000ULL * i);
 }
 
-/* Names of one executable that are asked for before they are sent off. */
+/* Names of one executable requested before pm_names_send(). */
 static void names_go_together(void **state)
 {
 	struct asker a = { 0 }, b = { 0 };
@@ -77,11 +79,11 @@ static void names_go_together(void **state)
 	assert_int_equal(a.n, 40);
 	for (uintptr_t i = 0; i < 40; i++)
 		assert_ptr_equal(a.tags[i], (void *)i);
-	assert_int_equal(b.answers, 1); /* of another asker: by itself */
+	assert_int_equal(b.answers, 1); /* of another requester: by itself */
 	assert_int_equal(b.n, 1);
 }
 
-/* One request an executable at a time; what comes meanwhile goes together. */
+/* One request an executable at a time; those made meanwhile go together. */
 static void one_request_at_a_time(void **state)
 {
 	struct asker a = { 0 };
@@ -106,7 +108,7 @@ static void one_request_at_a_time(void **state)
 	assert_int_equal(a.n, 4);
 }
 
-/* What was collected for a file goes, when it turns out to be another's copy. */
+/* Collected requests are sent when the file turns out to be a copy. */
 static void collected_for_a_copy(void **state)
 {
 	struct asker a = { 0 };
@@ -131,7 +133,7 @@ struct each {
 	struct asker collecting, under_way, rows, opening, turn, failed, other;
 };
 
-/* One request in each state there is; 'other' of another asker. */
+/* One request in each state; 'other' of another requester. */
 static void ask_each(struct each *e)
 {
 	pm_free(pm);
@@ -150,7 +152,7 @@ static void ask_each(struct each *e)
 	/* Two files are open, or about to be. */
 	want(&e->turn, file(3), 3);
 	do_mmap(5, 8000, 0x9000, 0xa000, "//anon", 0);
-	want(&e->failed, exe_at(5, 0, 0x9000), 4); /* it is of no file */
+	want(&e->failed, exe_at(5, 0, 0x9000), 4); /* it has no file */
 	pm_names_send(pm);
 	want(&e->collecting, file(1), 5);
 	want(&e->other, file(1), 6);
@@ -169,7 +171,7 @@ static void the_end_answers_each(void **state)
 			assert_int_equal(all[i].answers, 1);
 			assert_int_equal(all[i].err, -ECANCELED);
 		}
-		/* What the symbolizer still answers reaches nobody. */
+		/* Later answers of the symbolizer are dropped. */
 		fake_run();
 	}
 	assert_int_equal(fake.held, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The manager and a host that does things at random: what the fuzz target holds
- * it to, over inputs that are the same each time. Linked with the allocator
+ * The manager and a host that does things at random: what the fuzz target
+ * checks, over inputs that are the same each time. Linked with the allocator
  * wrapped.
  */
 #include <setjmp.h>

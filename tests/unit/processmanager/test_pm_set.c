@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Mapping sets: what is mapped takes the place of what it overlaps. Against a
+ * Mapping sets: a mapping replaces what it overlaps. Compared with a
  * model that keeps a file and an offset for every single byte, and at sizes
- * at which anything but a sorted array would be felt.
+ * at which anything but a sorted array would be slow.
  */
 #include "tests/unit/processmanager/test_pm_fake.h"
 
@@ -199,7 +199,7 @@ static void test_sixty_thousand_mappings(void **state)
 	assert_int_equal(at(6, 0, &off), 1);
 }
 
-/* munmap is not told: whoever maps at ever new places is not followed. */
+/* munmap(2) is not reported: a set that only grows is dropped. */
 static void test_a_set_has_a_ceiling(void **state)
 {
 	uint64_t i, off = 0;
@@ -234,7 +234,7 @@ static void add_up(void *arg, const struct pm_mapping *map)
 	*(uint64_t *)arg += map->start;
 }
 
-/* Whatever happens to the image, a view shows what was. */
+/* A view does not change, whatever happens to the image. */
 static void test_a_view_stays(void **state)
 {
 	struct pm_map_event other = map_of(0x9000, 0xa000, "/lib/other.so", 3);
@@ -264,7 +264,7 @@ static void test_a_view_stays(void **state)
 	assert_string_equal(seen(view, 0x9000), "none");
 	pm_view_each(view, add_up, &sum);
 	assert_int_equal(sum, 0x1000 + 0x5000);
-	/* One that was in doubt stays so, whatever is found out later. */
+	/* A stale view stays stale, whatever is read later. */
 	do_lost(NOW + 11);
 	assert_string_equal(seen(view, 0x1000), "x.so");
 	pm_view_free(view);
@@ -290,7 +290,7 @@ static void read_anew(uint64_t time, uint64_t at, size_t n)
 	free(maps);
 }
 
-/* As a JIT compiler that gives back what it made, of which nothing is told. */
+/* Like a JIT compiler that unmaps its code, which is not reported. */
 static void test_what_is_unmapped_does_not_pile_up(void **state)
 {
 	uint64_t addr = 0x1000000, time = NOW;
@@ -311,7 +311,7 @@ static void test_what_is_unmapped_does_not_pile_up(void **state)
 	assert_in_range(stats().rereads, 20, 50);
 }
 
-/* Of 60,000 that are really there, it is soon known that they are. */
+/* 60,000 real mappings need few re-reads. */
 static void test_what_stays_is_seldom_read_anew(void **state)
 {
 	uint64_t addr = 0x1000000, time = NOW;
@@ -329,7 +329,7 @@ static void test_what_stays_is_seldom_read_anew(void **state)
 	}
 	assert_int_equal(stats().mappings, 20000);
 	assert_in_range(stats().rereads, 5, 8);
-	/* A child by fork has the same, and asks no sooner. */
+	/* A fork's child has the same threshold. */
 	do_fork(5, 0, 6, time + 10);
 	do_mmap(6, time + 20, 0x1000, 0x2000, "/lib/x.so", 1);
 	assert_int_equal(nwants, 0);

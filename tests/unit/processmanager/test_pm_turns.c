@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Whose file is opened next, and whose is closed for it. */
+/* Which user's file is opened next, and which user's is closed for it. */
 #include "tests/unit/processmanager/test_pm_ask.h"
 
 #define ALICE 1000
@@ -79,7 +79,7 @@ static void map_files(uint32_t pid, uint32_t n)
 		map_file(pid, pid, i);
 }
 
-/* They are there, too. */
+/* The files exist, too. */
 static void make_files(uint32_t pid, uint32_t n)
 {
 	static char paths[512][32];
@@ -104,7 +104,7 @@ static uint32_t held(uint32_t pid, uint32_t n)
 	return open;
 }
 
-/* Where a file is among what was asked of the symbolizer; or -1. */
+/* The index of a file's request to the symbolizer; or -1. */
 static int asked(const char *path)
 {
 	size_t i;
@@ -115,7 +115,7 @@ static int asked(const char *path)
 	return -1;
 }
 
-/* Answers the question for this file before all others. */
+/* Answers the request for this file before all others. */
 static void answer_first(int at)
 {
 	struct fake_req *r = fake.queue[at];
@@ -137,7 +137,7 @@ static void the_other_one_is_next(void **state)
 	assert_int_equal(held(6, 1), 1);
 }
 
-/* Whoever has many still gets his turn, one by one. */
+/* A user with many openings still has turns, one by one. */
 static void users_take_turns(void **state)
 {
 	size_t before;
@@ -155,7 +155,7 @@ static void users_take_turns(void **state)
 	assert_int_equal(held(5, 200) + held(6, 200), 400);
 }
 
-/* Openings that take long are as many of a user as are free, and close nothing. */
+/* A user may have as many slow openings as are free; they close nothing. */
 static void slow_files_take_no_places_of_others(void **state)
 {
 	uint32_t i;
@@ -187,14 +187,14 @@ static void who_has_the_most_loses(void **state)
 	fake_run();
 	assert_int_equal(held(6, 4), 4);
 	assert_int_equal(held(5, 100), 12);
-	/* Bob's are as many as he needs, up to the half. */
+	/* Bob has as many as needed, up to the half. */
 	map_files(6, 8);
 	fake_run();
 	assert_int_equal(held(6, 8), 8);
 	assert_int_equal(held(5, 100), 8);
 }
 
-/* What cannot fit closes nobody's file. */
+/* An opening that cannot fit closes no file. */
 static void nothing_is_closed_in_vain(void **state)
 {
 	uint32_t i;
@@ -217,7 +217,7 @@ static void nothing_is_closed_in_vain(void **state)
 	assert_true(stats().open_closed > 0);
 }
 
-/* Alice's file waits behind all of hers; but Bob wants it, too. */
+/* A file of Alice's, last in her queue, is mapped by Bob too. */
 static void a_file_of_two_users(void **state)
 {
 	map_files(5, 2000);
@@ -226,7 +226,7 @@ static void a_file_of_two_users(void **state)
 	map_file(6, 5, 1999);
 	fake_run();
 	map_files(5, 2000);
-	assert_int_equal(stats().open_files, 0); /* none is there */
+	assert_int_equal(stats().open_files, 0); /* no such file exists */
 }
 
 static void a_file_that_moves_is_opened_soon(void **state)
@@ -275,7 +275,7 @@ static void execute(uint32_t pid, uint32_t uid, uint64_t ino)
 	assert_int_equal(pm_new_file(pm, &f), 0);
 }
 
-/* By his own number, or by that of others. */
+/* By its own number, or by that of others. */
 static void whose_limit_it_was(void **state)
 {
 	uint64_t ino;
