@@ -25,11 +25,7 @@ static const struct {
 	{ 0xe0000, 0xe0fff }, /* tags */
 };
 
-/*
- * Decodes the character at 's' of 'len' bytes, at least one. Its length, or 0
- * if there is none: no overlong forms, no surrogates, nothing above U+10FFFF.
- */
-static size_t text_decode(const unsigned char *s, size_t len, uint32_t *cp)
+size_t text_decode(const unsigned char *s, size_t len, uint32_t *cp)
 {
 	static const uint32_t lowest[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	size_t n, i;

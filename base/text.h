@@ -9,6 +9,7 @@
 #define BASE_TEXT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/strbuf.h"
 
@@ -23,5 +24,10 @@ void text_add(struct strbuf *sb, const char *s, size_t len);
  * which a parser reads alike. Bytes that are not UTF-8 become \ufffd.
  */
 void text_add_json(struct strbuf *sb, const char *s, size_t len);
+/*
+ * Decodes the character at 's' of 'len' bytes, at least one. Its length, or 0
+ * if there is none: no overlong forms, no surrogates, nothing above U+10FFFF.
+ */
+size_t text_decode(const unsigned char *s, size_t len, uint32_t *cp);
 
 #endif /* BASE_TEXT_H */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * encode: a sealed window to pprof, see reporter/window.h. Runs on a worker
- * thread; touches nothing but the window and the sink.
+ * encode: writes a sealed window as a pprof profile, see reporter/window.h. Runs
+ * on a worker thread; touches nothing but the window and the sink. Scratch
+ * memory comes from the window's arena and is freed with it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,82 +14,95 @@
 
 #define ENCODE_PAGE 4096
 
-/* Keys of labels. X(NAME, "word") */
-#define ENCODE_WORDS(X)           \
-	X(PID, "pid")             \
-	X(TID, "tid")             \
-	X(COMM, "comm")           \
-	X(THREAD, "thread")       \
-	X(EXE, "exe")             \
-	X(CGROUP, "cgroup")       \
-	X(CONTAINER, "container") \
-	X(POD, "pod")             \
-	X(UNIT, "unit")           \
-	X(ENTRY, "entry")         \
-	X(ENTRY_PID, "entry_pid") \
-	X(PROCESS, "process")     \
-	X(IMAGE, "image")
+/* X("key", string, number): the labels of sample 's' and its image 'img'. */
+#define ENCODE_LABELS(X)                                   \
+	X("pid", 0, img->tgid)                             \
+	X("tid", 0, s->tid)                                \
+	X("comm", img->comm, 0)                            \
+	X("thread", s->thread, 0)                          \
+	X("exe", img->exe, 0)                              \
+	X("cgroup", img->cgroup, 0)                        \
+	X("container", img->container, 0)                  \
+	X("pod", img->pod, 0)                              \
+	X("unit", img->unit, 0)                            \
+	X("entry", img->entry, 0)                          \
+	X("entry_pid", 0, img->entry ? img->entry_pid : 0) \
+	X("process", img->process, 0)                      \
+	X("image", img->image, 0)
 
-enum encode_word {
-#define X(name, word) ENCODE_##name,
-	ENCODE_WORDS(X)
-#undef X
-	ENCODE_WORD_MAX,
-};
-
-static const char *const encode_words[] = {
-#define X(name, word) word,
-	ENCODE_WORDS(X)
+static const char *const encode_keys[] = {
+#define X(key, str, num) key,
+	ENCODE_LABELS(X)
 #undef X
 };
 
 struct encode {
 	struct window *w;
-	struct pprof *pprof;
-	struct pprof_type *types; /* one a column */
-	struct pprof_line *lines; /* of the location at hand */
-	uint32_t nlines; /* room */
-	uint32_t words[ENCODE_WORD_MAX];
+	struct pprof pprof;
+	Perftools__Profiles__ValueType *type, **types; /* by column */
+	uint64_t *ids; /* room for the locations of any stack */
+	Perftools__Profiles__Line *line, **lines; /* likewise, for lines */
+	int64_t keys[ARRAY_SIZE(encode_keys)]; /* strings */
+	int64_t *comments; /* strings */
+	size_t ncomments, comments_cap;
 };
 
-static int encode_init_type(struct encode *e,
-			    const struct reporter_sample_type *from,
-			    struct pprof_type *to)
+static int encode_string(struct encode *e, const char *s, int64_t *idp)
 {
-	int64_t type = strtab_id(&e->w->strings, from->type);
-	int64_t unit = strtab_id(&e->w->strings, from->unit);
-
-	if (type < 0 || unit < 0)
-		return -ENOMEM;
-	to->type = type;
-	to->unit = unit;
-	return 0;
+	*idp = strtab_id(&e->w->strings, s);
+	return *idp < 0 ? -ENOMEM : 0;
 }
 
 static int encode_init_types(struct encode *e)
 {
 	struct window *w = e->w;
-	int err = 0;
 	uint32_t i;
 
-	e->types = calloc(w->ncolumns, sizeof(*e->types));
-	if (!e->types)
+	e->type = arena_alloc(&w->arena, w->ncolumns * sizeof(*e->type));
+	e->types = arena_alloc(&w->arena, w->ncolumns * sizeof(e->type));
+	if (!e->type || !e->types)
 		return -ENOMEM;
-	for (i = 0; i < w->ncolumns && !err; i++)
-		err = encode_init_type(e, &w->columns[i].type, &e->types[i]);
+	for (i = 0; i < w->ncolumns; i++) {
+		e->types[i] = &e->type[i];
+		perftools__profiles__value_type__init(&e->type[i]);
+		if (encode_string(e, w->columns[i].type.type,
+				  &e->type[i].type) ||
+		    encode_string(e, w->columns[i].type.unit, &e->type[i].unit))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int encode_init_keys(struct encode *e)
+{
+	size_t i;
+	int err = 0;
+
+	for (i = 0; i < ARRAY_SIZE(encode_keys) && !err; i++)
+		err = encode_string(e, encode_keys[i], &e->keys[i]);
 	return err;
 }
 
-static int encode_init_words(struct encode *e)
+/* Room for the deepest stack, and for the location with the most lines. */
+static int encode_init_room(struct encode *e)
 {
-	int64_t id;
-	size_t i;
+	struct arena *a = &e->w->arena;
+	const struct window_location *l;
+	const struct window_sample *s;
+	uint32_t i, ids = 0, lines = 0;
 
-	for (i = 0; i < ENCODE_WORD_MAX; i++) {
-		id = strtab_id(&e->w->strings, encode_words[i]);
-		if (id < 0)
-			return id;
-		e->words[i] = id;
+	STAILQ_FOREACH(s, &e->w->sample_list, entry)
+		ids = MAX(ids, s->stack->n);
+	STAILQ_FOREACH(l, &e->w->location_list, entry)
+		lines = MAX(lines, l->nlines);
+	e->ids = arena_alloc(a, ids * sizeof(*e->ids));
+	e->line = arena_alloc(a, lines * sizeof(*e->line));
+	e->lines = arena_alloc(a, lines * sizeof(e->line));
+	if (!e->ids || !e->line || !e->lines)
+		return -ENOMEM;
+	for (i = 0; i < lines; i++) {
+		perftools__profiles__line__init(&e->line[i]);
+		e->lines[i] = &e->line[i];
 	}
 	return 0;
 }
@@ -107,8 +121,8 @@ static void encode_widen(struct window_segment *s, uint64_t vaddr)
 }
 
 /*
- * The mapping that an address of an executable lies in; NULL: it is of none. Of
- * the kernel and of anonymous memory there is only what was seen.
+ * The mapping of an address of an executable; NULL without executable. The
+ * kernel and anonymous memory have one mapping, as wide as the addresses seen.
  */
 static struct window_segment *encode_segment(struct window_exe *exe,
 					     uint64_t vaddr)
@@ -136,20 +150,20 @@ static bool encode_is_used(const struct window_exe *e)
 }
 
 /*
- * Where one binary has most of the samples, it is what the profile is of, even
- * if none of its own code was seen running.
+ * A main executable with half of the samples or more gets a mapping even if no
+ * frame is in it: readers take the name of the profile from there.
  */
 static void encode_use_main(struct window *w)
 {
 	struct window_exe *e;
 
-	for (e = w->first_exe; e; e = e->next)
+	STAILQ_FOREACH(e, &w->exe_list, entry)
 		if (e->kind == PM_EXE_FILE && e->nsegments && e->nsamples &&
 		    e->nsamples * 2 >= w->nsamples && !encode_is_used(e))
 			e->segments[0].used = true;
 }
 
-/* What a mapping has of its frames: readers rely on it. */
+/* What the mapping's flags report of its frames; readers rely on them. */
 static void encode_mark_lines(struct window_segment *s,
 			      const struct window_location *l)
 {
@@ -167,7 +181,7 @@ static void encode_use(struct window *w)
 	struct window_segment *s;
 	struct window_location *l;
 
-	for (l = w->first_location; l; l = l->next) {
+	STAILQ_FOREACH(l, &w->location_list, entry) {
 		s = encode_segment(window_location_exe(l), l->vaddr);
 		if (s && s == &window_location_exe(l)->rest)
 			encode_widen(s, l->vaddr);
@@ -182,33 +196,33 @@ static void encode_use(struct window *w)
 static void encode_mapping(struct encode *e, const struct window_exe *exe,
 			   struct window_segment *s, uint32_t *idp)
 {
-	struct pprof_mapping m = {
-		.id = *idp + 1,
-		.start = s->start,
-		.limit = s->limit,
-		.offset = s->offset,
-		.filename = exe->path,
-		.build_id = exe->build_id,
-		.filenames = s->filenames,
-		.line_numbers = s->line_numbers,
-		.inline_frames = s->inline_frames,
-	};
+	Perftools__Profiles__Mapping m = PERFTOOLS__PROFILES__MAPPING__INIT;
 
 	if (!s->used)
 		return;
+	m.id = s->mapping = ++*idp;
+	m.memory_start = s->start;
+	m.memory_limit = s->limit;
+	m.file_offset = s->offset;
 	/* Without segments an address in the file is an offset into it. */
 	if (s == &exe->rest && exe->kind == PM_EXE_FILE)
-		m.offset = s->start;
-	s->mapping = ++*idp;
-	pprof_mapping(e->pprof, &m);
+		m.file_offset = s->start;
+	m.filename = exe->path;
+	m.build_id = exe->build_id;
+	/* Keeps readers from looking for symbols on the machine they are on. */
+	m.has_functions = true;
+	m.has_filenames = s->filenames;
+	m.has_line_numbers = s->line_numbers;
+	m.has_inline_frames = s->inline_frames;
+	pprof_put(&e->pprof, PPROF_MAPPING, &m.base);
 }
 
 struct encode_order {
 	struct window_exe *exe;
-	size_t seen; /* keeps the order of equals */
+	size_t seen; /* order of insertion, among equals */
 };
 
-/* The first mapping names the profile: files, then what is none. */
+/* Files first: readers name the profile after the first mapping. */
 static const int encode_rank[] = {
 	[PM_EXE_FILE] = 0,
 	[PM_EXE_ANON] = 1,
@@ -237,8 +251,11 @@ static int encode_mappings(struct encode *e)
 	if (!order)
 		return -ENOMEM;
 	encode_use(e->w);
-	for (i = 0, exe = e->w->first_exe; exe; exe = exe->next, i++)
+	i = 0;
+	STAILQ_FOREACH(exe, &e->w->exe_list, entry) {
 		order[i] = (struct encode_order){ exe, i };
+		i++;
+	}
 	qsort(order, n, sizeof(*order), encode_compare);
 	for (i = 0; i < n; i++) {
 		exe = order[i].exe;
@@ -252,54 +269,38 @@ static int encode_mappings(struct encode *e)
 
 /* --- the other tables ---------------------------------------------------- */
 
-static int encode_location(struct encode *e, const struct window_location *l)
+static void encode_location(struct encode *e, const struct window_location *l)
 {
+	Perftools__Profiles__Location m = PERFTOOLS__PROFILES__LOCATION__INIT;
 	const struct window_segment *s =
 		encode_segment(window_location_exe(l), l->vaddr);
-	struct pprof_location out = { .id = l->id, .nlines = l->nlines };
-	uint32_t i;
 
-	if (l->nlines > e->nlines) {
-		free(e->lines);
-		e->nlines = 0;
-		e->lines = calloc(l->nlines, sizeof(*e->lines));
-		if (!e->lines)
-			return -ENOMEM;
-		e->nlines = l->nlines;
-	}
-	for (i = 0; i < l->nlines; i++)
-		e->lines[i] = (struct pprof_line){ l->lines[i].function->id,
-						   l->lines[i].line };
-	out.lines = e->lines;
+	m.id = l->id;
 	if (s) {
-		out.mapping_id = s->mapping;
-		out.address = l->vaddr;
+		m.mapping_id = s->mapping;
+		m.address = l->vaddr;
 	}
-	pprof_location(e->pprof, &out);
-	return 0;
+	for (; m.n_line < l->nlines; m.n_line++) {
+		e->line[m.n_line].function_id = l->lines[m.n_line].function->id;
+		e->line[m.n_line].line = l->lines[m.n_line].line;
+	}
+	m.line = e->lines;
+	pprof_put(&e->pprof, PPROF_LOCATION, &m.base);
 }
 
-static int encode_locations(struct encode *e)
+static void encode_function(struct encode *e, const struct window_function *f)
 {
-	const struct window_function *f;
-	const struct window_location *l;
-	struct pprof_function out;
-	int err = 0;
+	Perftools__Profiles__Function m = PERFTOOLS__PROFILES__FUNCTION__INIT;
 
-	for (l = e->w->first_location; l && !err; l = l->next)
-		err = encode_location(e, l);
-	for (f = e->w->first_function; f && !err; f = f->next) {
-		out = (struct pprof_function){ .id = f->id,
-					       .name = f->name,
-					       .system_name = f->system_name,
-					       .filename = f->file,
-					       .start_line = f->start_line };
-		pprof_function(e->pprof, &out);
-	}
-	return err;
+	m.id = f->id;
+	m.name = f->name;
+	m.system_name = f->system_name;
+	m.filename = f->file;
+	m.start_line = f->start_line;
+	pprof_put(&e->pprof, PPROF_FUNCTION, &m.base);
 }
 
-/* Whether the sample counts at all: a cut may have left it nothing. */
+/* A cut may have left the sample nothing. */
 static bool encode_is_counted(const struct encode *e,
 			      const struct window_sample *s)
 {
@@ -313,185 +314,174 @@ static bool encode_is_counted(const struct encode *e,
 static void encode_sample(struct encode *e, const struct window_sample *s)
 {
 	const struct window_image *img = s->image;
-	const struct pprof_label all[] = {
-		{ e->words[ENCODE_PID], 0, img->tgid },
-		{ e->words[ENCODE_TID], 0, s->tid },
-		{ e->words[ENCODE_COMM], img->comm, 0 },
-		{ e->words[ENCODE_THREAD], s->thread, 0 },
-		{ e->words[ENCODE_EXE], img->exe, 0 },
-		{ e->words[ENCODE_CGROUP], img->cgroup, 0 },
-		{ e->words[ENCODE_CONTAINER], img->container, 0 },
-		{ e->words[ENCODE_POD], img->pod, 0 },
-		{ e->words[ENCODE_UNIT], img->unit, 0 },
-		{ e->words[ENCODE_ENTRY], img->entry, 0 },
-		{ e->words[ENCODE_ENTRY_PID], 0,
-		  img->entry ? img->entry_pid : 0 },
-		{ e->words[ENCODE_PROCESS], img->process, 0 },
-		{ e->words[ENCODE_IMAGE], img->image, 0 },
+	const struct {
+		uint32_t str;
+		uint32_t num;
+	} values[] = {
+#define X(key, str, num) { str, num },
+		ENCODE_LABELS(X)
+#undef X
 	};
-	struct pprof_label labels[ARRAY_SIZE(all)];
-	struct pprof_sample out = {
-		.locations = s->stack->locations,
-		.nlocations = s->stack->n,
-		.values = s->values,
-		.nvalues = e->w->ncolumns,
-		.labels = labels,
-	};
+	Perftools__Profiles__Sample m = PERFTOOLS__PROFILES__SAMPLE__INIT;
+	Perftools__Profiles__Label label[ARRAY_SIZE(values)], *l = label;
+	Perftools__Profiles__Label *labels[ARRAY_SIZE(values)];
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(all); i++)
-		if (all[i].str || all[i].num)
-			labels[out.nlabels++] = all[i];
-	pprof_sample(e->pprof, &out);
+	for (i = 0; i < ARRAY_SIZE(values); i++) {
+		if (!values[i].str && !values[i].num)
+			continue;
+		perftools__profiles__label__init(l);
+		l->key = e->keys[i];
+		l->str = values[i].str;
+		l->num = values[i].num;
+		labels[m.n_label++] = l++;
+	}
+	m.label = labels;
+	for (i = 0; i < s->stack->n; i++)
+		e->ids[i] = s->stack->locations[i];
+	m.location_id = e->ids;
+	m.n_location_id = s->stack->n;
+	m.value = (int64_t *)s->values;
+	m.n_value = e->w->ncolumns;
+	pprof_put(&e->pprof, PPROF_SAMPLE, &m.base);
 }
 
-static void encode_samples(struct encode *e)
+static void encode_tables(struct encode *e)
 {
+	const struct window *w = e->w;
+	const struct window_location *l;
+	const struct window_function *f;
 	const struct window_sample *s;
+	uint32_t i;
 
-	for (s = e->w->first_sample; s; s = s->next)
+	STAILQ_FOREACH(l, &w->location_list, entry)
+		encode_location(e, l);
+	STAILQ_FOREACH(f, &w->function_list, entry)
+		encode_function(e, f);
+	STAILQ_FOREACH(s, &w->sample_list, entry)
 		if (encode_is_counted(e, s))
 			encode_sample(e, s);
+	for (i = 0; i < w->strings.count; i++)
+		pprof_string(&e->pprof, strtab_str(&w->strings, i));
 }
 
-/* --- header and strings -------------------------------------------------- */
+/* --- members of Profile itself ------------------------------------------- */
 
-/* A string of the profile, appended to 'ids'. */
-static int encode_comment(struct encode *e, const char *text, int64_t *ids,
-			  size_t *np)
+static int encode_comment(struct encode *e, const char *text)
 {
-	int64_t id = strtab_id(&e->w->strings, text);
-
-	if (id < 0)
-		return id;
-	ids[(*np)++] = id;
-	return 0;
+	if (VECTOR_ROOM(e->comments, e->ncomments, e->comments_cap))
+		return -ENOMEM;
+	return encode_string(e, text, &e->comments[e->ncomments++]);
 }
 
-/* How much is of each event, where there are several. */
-static int encode_event_comments(struct encode *e, int64_t *ids, size_t *np)
+/* The number of samples by event, if the profile has several. */
+static int encode_event_comments(struct encode *e)
 {
 	const struct window *w = e->w;
 	const struct window_sample *s;
 	char text[128];
+	int err = 0;
 	int64_t n;
 	size_t i;
 
-	for (i = 0; i < w->opts.ntypes; i++) {
+	if (!(w->opts.events & (w->opts.events - 1)))
+		return 0;
+	for (i = 0; i < w->opts.ntypes && !err; i++) {
 		if (!window_takes(w, i))
 			continue;
-		for (n = 0, s = w->first_sample; s; s = s->next)
+		n = 0;
+		STAILQ_FOREACH(s, &w->sample_list, entry)
 			n += s->values[w->first_column[i]];
 		snprintf(text, sizeof(text), "samples of %s: %lld",
 			 w->opts.types[i].label, (long long)n);
-		if (encode_comment(e, text, ids, np))
-			return -ENOMEM;
+		err = encode_comment(e, text);
 	}
-	return 0;
-}
-
-static int encode_times_comment(struct encode *e, int64_t *ids, size_t *np)
-{
-	char text[64];
-
-	snprintf(text, sizeof(text),
-		 "samples without a time of their own: %llu",
-		 (unsigned long long)e->w->times.dropped);
-	return encode_comment(e, text, ids, np);
-}
-
-static int encode_comments(struct encode *e, const struct window_meta *meta,
-			   int64_t **idsp, size_t *np)
-{
-	const char *p = meta->comments, *end = p + meta->comments_len;
-	bool several = e->w->opts.events & (e->w->opts.events - 1);
-	int err = 0;
-
-	/* No line is shorter than its NUL. */
-	*idsp = calloc(meta->comments_len + REPORTER_EVENTS_MAX + 1,
-		       sizeof(**idsp));
-	if (!*idsp)
-		return -ENOMEM;
-	for (; p < end && !err; p += strlen(p) + 1)
-		err = encode_comment(e, p, *idsp, np);
-	if (!err && several)
-		err = encode_event_comments(e, *idsp, np);
-	if (!err && e->w->times.dropped)
-		err = encode_times_comment(e, *idsp, np);
 	return err;
 }
 
-/* The period is that of the first periodic event; without one, a sample. */
-static void encode_period(const struct encode *e, struct pprof_header *h)
+static int encode_comments(struct encode *e, const struct window_meta *meta)
+{
+	const char *p = meta->comments, *end = p + meta->comments_len;
+	char text[64];
+	int err = 0;
+
+	for (; p < end && !err; p += strlen(p) + 1)
+		err = encode_comment(e, p);
+	if (!err)
+		err = encode_event_comments(e);
+	if (err || !e->w->times.dropped)
+		return err;
+	snprintf(text, sizeof(text),
+		 "samples without a time of their own: %llu",
+		 (unsigned long long)e->w->times.dropped);
+	return encode_comment(e, text);
+}
+
+/* The period is that of the first periodic event; if there is none, 1 sample. */
+static void encode_period(const struct encode *e,
+			  Perftools__Profiles__Profile *m)
 {
 	const struct window *w = e->w;
 	uint32_t i;
 
-	h->period_type = e->types[0];
-	h->period = 1;
+	m->period_type = e->types[0];
+	m->period = 1;
 	for (i = 1; i < w->ncolumns; i++) {
 		if (!w->opts.types[w->columns[i].event].periodic ||
 		    w->columns[i - 1].event != w->columns[i].event)
 			continue;
-		h->period_type = e->types[i];
-		h->period = w->opts.period;
+		m->period_type = e->types[i];
+		m->period = w->opts.period;
 		return;
 	}
 }
 
-static int encode_header(struct encode *e, const struct window_meta *meta)
+static int encode_profile(struct encode *e, const struct window_meta *meta)
 {
-	bool valued = e->w->ncolumns > 1 &&
-		      e->w->columns[1].event == e->w->columns[0].event;
-	struct pprof_header h = {
-		.time_ns = meta->time_ns,
-		.duration_ns = meta->duration_ns,
-		.types = e->types,
-		.ntypes = e->w->ncolumns,
-		.default_type = e->types[valued].type,
-	};
-	int64_t *comments = NULL;
-	int err;
+	Perftools__Profiles__Profile m = PERFTOOLS__PROFILES__PROFILE__INIT;
+	const struct window *w = e->w;
+	bool valued =
+		w->ncolumns > 1 && w->columns[1].event == w->columns[0].event;
+	int err = encode_comments(e, meta);
 
-	encode_period(e, &h);
-	err = encode_comments(e, meta, &comments, &h.ncomments);
-	if (!err) {
-		h.comments = comments;
-		pprof_header(e->pprof, &h);
-	}
-	free(comments);
-	return err;
+	if (err)
+		return err;
+	encode_period(e, &m);
+	m.sample_type = e->types;
+	m.n_sample_type = w->ncolumns;
+	m.default_sample_type = e->type[valued].type;
+	m.time_nanos = meta->time_ns;
+	m.duration_nanos = meta->duration_ns;
+	m.comment = e->comments;
+	m.n_comment = e->ncomments;
+	pprof_put(&e->pprof, PPROF_PROFILE, &m.base);
+	return 0;
 }
 
 int reporter_window_encode(struct window *w, const struct window_meta *meta,
 			   struct sink *sink)
 {
-	struct encode e = { .w = w };
-	uint32_t i;
+	struct encode e = { .w = w, .pprof = { .sink = sink } };
 	int err;
 
 	err = window_cut(w, meta->from, meta->to);
-	if (err && err != -ENODATA) /* more than was asked for is not lost */
+	/* Samples without a time cannot be cut: then the profile has all. */
+	if (err && err != -ENODATA)
 		return err;
-	err = pprof_new(&e.pprof, sink);
+	err = encode_init_types(&e);
 	if (!err)
-		err = encode_init_types(&e);
+		err = encode_init_keys(&e);
 	if (!err)
-		err = encode_init_words(&e);
+		err = encode_init_room(&e);
 	if (!err)
-		err = encode_header(&e, meta);
+		err = encode_profile(&e, meta);
 	if (!err)
 		err = encode_mappings(&e);
-	if (!err)
-		err = encode_locations(&e);
 	if (!err) {
-		encode_samples(&e);
-		for (i = 0; i < w->strings.count; i++)
-			pprof_string(e.pprof, strtab_str(&w->strings, i));
-		err = pprof_error(e.pprof);
+		encode_tables(&e);
+		err = e.pprof.err;
 	}
-	free(e.lines);
-	free(e.types);
-	pprof_free(e.pprof);
+	free(e.comments);
+	pprof_fini(&e.pprof);
 	return err;
 }

@@ -2,102 +2,53 @@
 /*
  * pprof: the profile's wire format, written as a stream.
  *
- * The fields of a protobuf message may come in any order, and those of a
- * repeated field each by itself. So the profile never exists as a tree: every
- * sample, location, function, mapping and string is one small message, packed
- * alone into one buffer that is used again, with the field's number and its
- * length in front. Ids are the caller's: 1, 2, 3... in the order of writing;
- * strings are numbered from 0, and the first one written must be "".
+ * The fields of a protobuf message may come in any order, and the elements of a
+ * repeated field separately. So the profile never exists as a tree: each sample,
+ * location, function, mapping and string is packed alone into one buffer and
+ * written behind its field number and length. Ids are the caller's: 1, 2, 3...
+ * in the order of writing; strings are numbered from 0, and the first one must
+ * be "".
  */
 #ifndef REPORTER_PPROF_H
 #define REPORTER_PPROF_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/base.h"
+#include "reporter/profile.pb-c.h"
 #include "reporter/sink.h"
 
-struct pprof;
-
-/* 'sink' is borrowed; its errors are its own. 0 or -ENOMEM. */
-int pprof_new(struct pprof **pp, struct sink *sink);
-void pprof_free(struct pprof *p);
-
-struct pprof_type {
-	uint32_t type, unit; /* strings */
+/* Field numbers of Profile, as in profile.proto. */
+enum pprof_field {
+	PPROF_PROFILE = 0, /* no field: members of Profile itself */
+	PPROF_SAMPLE = 2,
+	PPROF_MAPPING = 3,
+	PPROF_LOCATION = 4,
+	PPROF_FUNCTION = 5,
+	PPROF_STRING = 6,
 };
 
-struct pprof_header {
-	int64_t time_ns; /* since the epoch */
-	int64_t duration_ns;
-	const struct pprof_type *types; /* sample types */
-	size_t ntypes;
-	struct pprof_type period_type;
-	int64_t period;
-	uint32_t default_type; /* string */
-	const int64_t *comments; /* strings */
-	size_t ncomments;
+/* Zero but for 'sink', which keeps its own errors. */
+struct pprof {
+	struct sink *sink; /* borrowed */
+	int err; /* -ENOMEM: something was left out */
+	uint8_t *buf;
+	size_t cap;
 };
 
-void pprof_header(struct pprof *p, const struct pprof_header *h);
-
-struct pprof_label {
-	uint32_t key; /* string */
-	uint32_t str; /* string; 0: a number */
-	int64_t num;
-};
-
-#define PPROF_LABELS_MAX 16
-
-struct pprof_sample {
-	const uint32_t *locations; /* ids, leaf first */
-	size_t nlocations;
-	const int64_t *values; /* one a sample type */
-	size_t nvalues;
-	const struct pprof_label *labels;
-	size_t nlabels; /* <= PPROF_LABELS_MAX */
-};
-
-void pprof_sample(struct pprof *p, const struct pprof_sample *s);
-
-struct pprof_mapping {
-	uint64_t id;
-	uint64_t start, limit, offset;
-	uint32_t filename, build_id; /* strings */
-	/* Of its functions some have such. */
-	bool filenames, line_numbers, inline_frames;
-};
-
-void pprof_mapping(struct pprof *p, const struct pprof_mapping *m);
-
-struct pprof_line {
-	uint32_t function; /* id */
-	uint32_t line; /* 0: unknown */
-};
-
-struct pprof_location {
-	uint64_t id, mapping_id, address;
-	const struct pprof_line *lines; /* innermost inlined function first */
-	size_t nlines;
-};
-
-void pprof_location(struct pprof *p, const struct pprof_location *l);
-
-struct pprof_function {
-	uint64_t id;
-	uint32_t name, system_name, filename; /* strings */
-	uint32_t start_line;
-};
-
-void pprof_function(struct pprof *p, const struct pprof_function *f);
-/* Bytes that are not UTF-8 become U+FFFD, one each. */
+void pprof_fini(struct pprof *p);
+/* Writes 'm', which has to be a message of that field's type. */
+void pprof_put(struct pprof *p, enum pprof_field field,
+	       const ProtobufCMessage *m);
+/* Each byte that is not UTF-8 becomes U+FFFD. */
 void pprof_string(struct pprof *p, const char *s);
 
-/* 0, or -ENOMEM if anything was left out for lack of memory. */
-int pprof_error(const struct pprof *p);
-
-/* Length of the valid UTF-8 sequence at 's', which is not at its end; or 0. */
-size_t pprof_utf8(const unsigned char *s);
+/*
+ * 's' itself if its '*len' bytes are UTF-8; else a copy in 'sb', which is empty
+ * before, with U+FFFD for each byte that is not, and '*len' is its length. NULL:
+ * out of memory.
+ */
+const char *pprof_utf8(const char *s, size_t *len, struct strbuf *sb);
 
 #endif /* REPORTER_PPROF_H */

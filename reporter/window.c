@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * window: see reporter/window.h. Everything but the hash buckets and the
- * strings lies in one arena and goes with it.
+ * strings is allocated from one arena.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,13 +10,6 @@
 
 #include "reporter/ledger/ledger.h"
 #include "reporter/window.h"
-
-/* Appends 'item' to the list that 'tail' is the end of. */
-#define WINDOW_APPEND(tail, item)       \
-	do {                            \
-		*(tail) = (item);       \
-		(tail) = &(item)->next; \
-	} while (0)
 
 static int window_init_tables(struct window *w)
 {
@@ -67,10 +60,10 @@ int window_init(struct window *w, const struct window_opts *opts)
 	memset(w, 0, sizeof(*w));
 	w->opts = *opts;
 	arena_init(&w->arena);
-	w->last_sample = &w->first_sample;
-	w->last_exe = &w->first_exe;
-	w->last_function = &w->first_function;
-	w->last_location = &w->first_location;
+	STAILQ_INIT(&w->sample_list);
+	STAILQ_INIT(&w->exe_list);
+	STAILQ_INIT(&w->function_list);
+	STAILQ_INIT(&w->location_list);
 	err = window_init_tables(w);
 	if (!err)
 		err = window_init_columns(w);
@@ -83,7 +76,7 @@ static void window_put_exes(struct window *w)
 {
 	struct window_exe *e;
 
-	for (e = w->first_exe; e; e = e->next) {
+	STAILQ_FOREACH(e, &w->exe_list, entry) {
 		if (e->exe)
 			pm_exe_put(e->exe);
 		e->exe = NULL;
@@ -105,16 +98,7 @@ void window_fini(struct window *w)
 	memset(w, 0, sizeof(*w));
 }
 
-/* The id of 's', "" when it is NULL. False without memory. */
-static bool window_string(struct window *w, const char *s, uint32_t *idp)
-{
-	int64_t id = s ? strtab_id(&w->strings, s) : 0;
-
-	if (id >= 0)
-		*idp = id;
-	return id >= 0;
-}
-
+/* Sets '*idp' to the id of a text, or of "" if 'p' is empty. False: -ENOMEM. */
 static bool window_part(struct window *w, const struct pm_part *p,
 			uint32_t *idp)
 {
@@ -125,24 +109,29 @@ static bool window_part(struct window *w, const struct pm_part *p,
 	return id >= 0;
 }
 
+/* The same; NULL counts as "". */
+static bool window_string(struct window *w, const char *s, uint32_t *idp)
+{
+	const struct pm_part p = { .s = s, .len = s ? strlen(s) : 0 };
+
+	return window_part(w, &p, idp);
+}
+
 static struct window_exe *window_get_exe(struct window *w, struct pm_exe *exe)
 {
 	uint64_t h = hash_u64((uintptr_t)exe);
 	struct window_exe *e;
-	struct hash_node *n;
 
-	hash_for_each_match(&w->exes, n, h) {
-		e = container_of(n, struct window_exe, node);
-		if (e->exe == exe)
-			return e;
-	}
+	HASH_FIND(e, &w->exes, h, node, e->exe == exe);
+	if (e)
+		return e;
 	e = arena_alloc(&w->arena, sizeof(*e));
 	if (!e)
 		return NULL;
 	memset(e, 0, sizeof(*e));
 	e->exe = pm_exe_get(exe);
 	hash_insert(&w->exes, &e->node, h);
-	WINDOW_APPEND(w->last_exe, e);
+	STAILQ_INSERT_TAIL(&w->exe_list, e, entry);
 	return e;
 }
 
@@ -163,7 +152,6 @@ window_get_function(struct window *w, struct window_exe *exe,
 				       .start = f->start,
 				       .start_line = f->start_line };
 	struct window_function *fn;
-	struct hash_node *n;
 	uint64_t h;
 
 	if (!window_string(w, f->name, &key.name) ||
@@ -171,24 +159,22 @@ window_get_function(struct window *w, struct window_exe *exe,
 	    !window_string(w, f->file, &key.file))
 		return NULL;
 	h = hash_mix((uintptr_t)exe, f->start ? f->start : key.name);
-	hash_for_each_match(&w->functions, n, h) {
-		fn = container_of(n, struct window_function, node);
-		if (window_is_function(fn, &key))
-			return fn;
-	}
+	HASH_FIND(fn, &w->functions, h, node, window_is_function(fn, &key));
+	if (fn)
+		return fn;
 	fn = arena_memdup(&w->arena, &key, sizeof(key));
 	if (!fn)
 		return NULL;
 	fn->id = w->functions.count + 1;
 	hash_insert(&w->functions, &fn->node, h);
-	WINDOW_APPEND(w->last_function, fn);
+	STAILQ_INSERT_TAIL(&w->function_list, fn, entry);
 	return fn;
 }
 
 /*
- * A place has one list of functions; but one that was unnamed, or without its
- * inlined functions, may have them by now: those are distinguished by what they
- * are called.
+ * Equal places have equal functions, unless symbolization completed between two
+ * samples: then the lines or the name of the outermost function differ, and the
+ * frame becomes a second location.
  */
 static bool window_is_location(const struct window *w,
 			       const struct window_location *l,
@@ -236,67 +222,45 @@ window_new_location(struct window *w, const struct reporter_frame *f)
 	return l;
 }
 
-/* The id of a frame's location; 0 without memory. */
+/* The id of a frame's location; 0: out of memory. */
 static uint32_t window_get_location(struct window *w,
 				    const struct reporter_frame *f)
 {
 	uint64_t h = reporter_place_hash(&f->place);
 	struct window_location *l;
-	struct hash_node *n;
 
-	hash_for_each_match(&w->locations, n, h) {
-		l = container_of(n, struct window_location, node);
-		if (window_is_location(w, l, f))
-			return l->id;
-	}
+	HASH_FIND(l, &w->locations, h, node, window_is_location(w, l, f));
+	if (l)
+		return l->id;
 	l = window_new_location(w, f);
 	if (!l)
 		return 0;
 	l->id = w->locations.count + 1;
 	hash_insert(&w->locations, &l->node, h);
-	WINDOW_APPEND(w->last_location, l);
+	STAILQ_INSERT_TAIL(&w->location_list, l, entry);
 	return l->id;
-}
-
-static int window_scratch(struct window *w, size_t n)
-{
-	uint32_t *p;
-
-	if (n <= w->scratch_cap)
-		return 0;
-	if (n > UINT32_MAX / sizeof(*p))
-		return -ENOMEM;
-	p = realloc(w->scratch, n * sizeof(*p));
-	if (!p)
-		return -ENOMEM;
-	w->scratch = p;
-	w->scratch_cap = n;
-	return 0;
 }
 
 static struct window_stack *window_find_stack(struct window *w,
 					      const struct reporter_trace *t)
 {
+	size_t i, size = t->nframes * sizeof(*w->scratch);
 	struct window_stack *s;
-	struct hash_node *n;
 	uint64_t h;
-	size_t i, size;
 
-	if (window_scratch(w, t->nframes))
-		return NULL;
 	for (i = 0; i < t->nframes; i++) {
+		if (VECTOR_ROOM(w->scratch, i, w->scratch_cap))
+			return NULL;
 		w->scratch[i] = window_get_location(w, &t->frames[i]);
 		if (!w->scratch[i])
 			return NULL;
 	}
-	size = t->nframes * sizeof(*w->scratch);
 	h = hash_bytes(w->scratch, size);
-	hash_for_each_match(&w->stacks, n, h) {
-		s = container_of(n, struct window_stack, node);
-		if (s->n == t->nframes &&
-		    (!size || !memcmp(s->locations, w->scratch, size)))
-			return s;
-	}
+	HASH_FIND(s, &w->stacks, h, node,
+		  s->n == t->nframes &&
+			  (!size || !memcmp(s->locations, w->scratch, size)));
+	if (s)
+		return s;
 	s = arena_alloc(&w->arena, sizeof(*s) + size);
 	if (!s)
 		return NULL;
@@ -321,39 +285,14 @@ static struct window_stack *window_get_stack(struct window *w,
 	return s;
 }
 
-/* Where it is, and how it came in. */
-static bool window_label_place(struct window *w, struct window_image *img,
-			       const struct pm_image_info *info)
-{
-	struct pm_cgroup in = { .engine = NULL };
-
-	if (info->cgroup)
-		pm_cgroup_parse(info->cgroup, strlen(info->cgroup), &in);
-	img->entry_pid = info->leader;
-	return window_string(w, info->cgroup, &img->cgroup) &&
-	       window_part(w, &in.container, &img->container) &&
-	       window_part(w, &in.pod, &img->pod) &&
-	       window_part(w, &in.unit, &img->unit) &&
-	       window_string(w, ledger_entry(info->leader_type), &img->entry);
-}
-
 /*
- * While an image is provisional its labels are its predecessor's at best, and
- * its main executable may be mapped later than it is first seen.
+ * The labels of a provisional image are those of its predecessor at best, so
+ * they are set again; its main executable may be mapped after its first sample.
  */
 static int window_label_image(struct window *w, struct window_image *img,
 			      const struct pm_image_info *info)
 {
-	const struct {
-		const char *from;
-		uint32_t *to;
-	} labels[] = {
-		{ info->comm, &img->comm },
-		{ info->exe, &img->exe },
-		{ info->process_id, &img->process },
-		{ info->image_id, &img->image },
-	};
-	size_t i;
+	struct pm_cgroup in = { .engine = NULL };
 
 	if (info->main_exe && !img->main) {
 		img->main = window_get_exe(w, info->main_exe);
@@ -362,16 +301,24 @@ static int window_label_image(struct window *w, struct window_image *img,
 	}
 	if (!img->provisional)
 		return 0;
-	for (i = 0; i < ARRAY_SIZE(labels); i++)
-		if (!window_string(w, labels[i].from, labels[i].to))
-			return -ENOMEM;
-	if (!window_label_place(w, img, info))
+	if (info->cgroup)
+		pm_cgroup_parse(info->cgroup, strlen(info->cgroup), &in);
+	if (!window_string(w, info->comm, &img->comm) ||
+	    !window_string(w, info->exe, &img->exe) ||
+	    !window_string(w, info->process_id, &img->process) ||
+	    !window_string(w, info->image_id, &img->image) ||
+	    !window_string(w, info->cgroup, &img->cgroup) ||
+	    !window_part(w, &in.container, &img->container) ||
+	    !window_part(w, &in.pod, &img->pod) ||
+	    !window_part(w, &in.unit, &img->unit) ||
+	    !window_string(w, ledger_entry(info->leader_type), &img->entry))
 		return -ENOMEM;
+	img->entry_pid = info->leader;
 	img->provisional = info->provisional;
 	return 0;
 }
 
-/* Who moves to another control group is somewhere else from then on. */
+/* A process that moves to another control group gets new labels. */
 static bool window_is_image(const struct window *w,
 			    const struct window_image *img,
 			    const struct pm_image_info *info)
@@ -386,15 +333,9 @@ static struct window_image *window_get_image(struct window *w,
 					     const struct pm_image_info *info)
 {
 	uint64_t h = hash_u64(info->serial);
-	struct window_image *img = NULL;
-	struct hash_node *n;
+	struct window_image *img;
 
-	hash_for_each_match(&w->images, n, h) {
-		img = container_of(n, struct window_image, node);
-		if (window_is_image(w, img, info))
-			break;
-		img = NULL;
-	}
+	HASH_FIND(img, &w->images, h, node, window_is_image(w, img, info));
 	if (!img) {
 		img = arena_alloc(&w->arena, sizeof(*img));
 		if (!img)
@@ -416,15 +357,13 @@ static struct window_sample *window_get_sample(struct window *w,
 {
 	uint64_t h = hash_mix((uintptr_t)img, (uintptr_t)stack);
 	struct window_sample *s;
-	struct hash_node *n;
 
 	h = hash_mix(h, (uint64_t)tid << 32 | thread);
-	hash_for_each_match(&w->samples, n, h) {
-		s = container_of(n, struct window_sample, node);
-		if (s->image == img && s->stack == stack && s->tid == tid &&
-		    s->thread == thread)
-			return s;
-	}
+	HASH_FIND(s, &w->samples, h, node,
+		  s->image == img && s->stack == stack && s->tid == tid &&
+			  s->thread == thread);
+	if (s)
+		return s;
 	s = arena_alloc(&w->arena,
 			sizeof(*s) + w->ncolumns * sizeof(*s->values));
 	if (!s)
@@ -438,11 +377,11 @@ static struct window_sample *window_get_sample(struct window *w,
 	};
 	memset(s->values, 0, w->ncolumns * sizeof(*s->values));
 	hash_insert(&w->samples, &s->node, h);
-	WINDOW_APPEND(w->last_sample, s);
+	STAILQ_INSERT_TAIL(&w->sample_list, s, entry);
 	return s;
 }
 
-/* pprof's values are signed: a sum stays at their maximum. */
+/* Values of pprof are signed: the sum saturates. */
 static void window_sum(int64_t *sum, uint64_t v)
 {
 	if (v > (uint64_t)(INT64_MAX - *sum))
@@ -521,7 +460,7 @@ static int window_seal_exe(struct window *w, struct window_exe *e)
 		return -ENOMEM;
 	for (i = 0; i < n; i++) {
 		if (segs[i].size > UINT64_MAX - segs[i].vaddr)
-			continue; /* its file lies */
+			continue; /* a broken ELF header */
 		e->segments[e->nsegments++] = (struct window_segment){
 			.start = segs[i].vaddr,
 			.limit = segs[i].vaddr + segs[i].size,
@@ -536,8 +475,11 @@ int window_seal(struct window *w)
 	struct window_exe *e;
 	int err = 0;
 
-	for (e = w->first_exe; e && !err; e = e->next)
+	STAILQ_FOREACH(e, &w->exe_list, entry) {
 		err = window_seal_exe(w, e);
+		if (err)
+			break;
+	}
 	window_put_exes(w);
 	free(w->scratch);
 	w->scratch = NULL;
@@ -545,7 +487,7 @@ int window_seal(struct window *w)
 	return err;
 }
 
-/* The samples by their ids, every sum 0; NULL without memory. */
+/* Clears all sums. The samples by id, to be freed; NULL: out of memory. */
 static struct window_sample **window_cleared(struct window *w)
 {
 	struct window_sample **by_id, *s;
@@ -554,11 +496,11 @@ static struct window_sample **window_cleared(struct window *w)
 	by_id = calloc(w->samples.count + 1, sizeof(struct window_sample *));
 	if (!by_id)
 		return NULL;
-	for (s = w->first_sample; s; s = s->next) {
+	STAILQ_FOREACH(s, &w->sample_list, entry) {
 		by_id[s->id] = s;
 		memset(s->values, 0, w->ncolumns * sizeof(*s->values));
 	}
-	for (e = w->first_exe; e; e = e->next)
+	STAILQ_FOREACH(e, &w->exe_list, entry)
 		e->nsamples = 0;
 	w->nsamples = 0;
 	return by_id;
@@ -576,7 +518,7 @@ int window_cut(struct window *w, int64_t from, int64_t to)
 		return 0;
 	if (w->nsamples == w->times.count && w->times.min >= from &&
 	    w->times.max < to)
-		return 0; /* all are in it, and none was cut before */
+		return 0; /* the sums are already those of all samples */
 	by_id = window_cleared(w);
 	if (!by_id)
 		return -ENOMEM;

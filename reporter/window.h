@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * window: the samples of a stretch of time, as compact tables of ids. Open, it
- * belongs to the loop and holds references to executables. Sealed, it stands
- * for itself, is changed no more, and any one thread may encode and free it.
+ * window: the samples of a time span, as compact tables of ids. While open, it
+ * belongs to the loop's thread and holds references to executables. Sealing it
+ * drops the references and ends the adding; any one thread may then encode and
+ * free it.
  */
 #ifndef REPORTER_WINDOW_H
 #define REPORTER_WINDOW_H
@@ -10,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/base.h"
 #include "processmanager/processmanager.h"
@@ -17,32 +19,32 @@
 #include "reporter/sink.h"
 #include "reporter/times.h"
 
-/* An executable segment and what of it the profile names. */
+/* A segment of an executable, and its mapping in the profile. */
 struct window_segment {
 	uint64_t start, limit; /* as in the file */
 	uint64_t offset;
-	uint32_t mapping; /* id, when written; 0: no frame lies in it */
+	uint32_t mapping; /* id, once written; 0: not in the profile */
 	bool used;
-	bool filenames, line_numbers, inline_frames; /* of those frames, some */
+	bool filenames, line_numbers, inline_frames; /* some frame has them */
 };
 
 struct window_exe {
 	struct hash_node node; /* by 'exe' */
-	struct window_exe *next;
+	STAILQ_ENTRY(window_exe) entry;
 	struct pm_exe *exe; /* a reference; NULL when sealed */
-	uint64_t nsamples; /* of images whose main executable it is */
-	/* Known when sealed. */
+	uint64_t nsamples; /* of images with this main executable */
+	/* Set by window_seal(). */
 	enum pm_exe_kind kind;
 	uint32_t path, build_id; /* strings */
 	uint32_t nsegments;
 	struct window_segment *segments;
-	struct window_segment rest; /* for addresses in none of them */
+	struct window_segment rest; /* of the addresses outside of segments */
 };
 
 struct window_function {
 	struct hash_node node;
-	struct window_function *next;
-	struct window_exe *exe; /* NULL: it is in none */
+	STAILQ_ENTRY(window_function) entry;
+	struct window_exe *exe; /* or NULL */
 	uint64_t start; /* 0: identified by its name, file and start_line */
 	uint32_t id;
 	uint32_t name, system_name, file; /* strings */
@@ -56,8 +58,9 @@ struct window_line {
 
 struct window_location {
 	struct hash_node node;
-	struct window_location *next;
-	uint64_t space, place; /* the frame's; an exe may be gone when sealed */
+	STAILQ_ENTRY(window_location) entry;
+	/* Of reporter_place; the space of a sealed window's exe may dangle. */
+	uint64_t space, place;
 	uint64_t vaddr;
 	uint32_t id;
 	uint32_t kind : 4; /* enum reporter_place_kind */
@@ -65,7 +68,7 @@ struct window_location {
 	struct window_line lines[]; /* as in reporter_frame */
 };
 
-/* NULL: the place is in no executable. */
+/* The executable of a location, or NULL. */
 static inline struct window_exe *
 window_location_exe(const struct window_location *l)
 {
@@ -78,36 +81,36 @@ struct window_stack {
 	uint32_t locations[]; /* ids, leaf first */
 };
 
-/* An image's labels, as strings: one for each control group it was in. */
+/* The labels of an image; one per control group that the image was in. */
 struct window_image {
 	struct hash_node node; /* by serial */
 	uint64_t serial;
 	struct window_exe *main;
 	uint32_t tgid;
+	/* Strings. */
 	uint32_t comm, exe, cgroup, process, image;
 	uint32_t container, pod, unit, entry;
 	uint32_t entry_pid;
-	bool provisional;
+	bool provisional; /* labels may still change */
 };
 
 struct window_sample {
 	struct hash_node node;
-	struct window_sample *next;
+	STAILQ_ENTRY(window_sample) entry;
 	struct window_image *image;
 	struct window_stack *stack;
 	uint32_t tid;
 	uint32_t thread; /* string */
 	uint32_t id; /* dense, from 0 */
-	int64_t values[]; /* one a column */
+	int64_t values[]; /* by column */
 };
 
-/* What a window takes samples of. */
 struct window_opts {
-	const struct reporter_event_type *types; /* of all events; borrowed */
+	const struct reporter_event_type *types; /* all events; borrowed */
 	size_t ntypes;
-	uint64_t events; /* those taken, as in reporter_window_opts; not 0 */
-	int64_t period; /* ns, of the periodic ones */
-	uint64_t begin; /* steps of times count from here */
+	uint64_t events; /* mask as in reporter_window_opts, not 0 */
+	int64_t period; /* of periodic events, ns */
+	uint64_t begin; /* step 0 of times */
 };
 
 /* A sample type of the profile. */
@@ -118,55 +121,55 @@ struct window_column {
 
 struct window {
 	struct window_opts opts;
-	uint64_t serial; /* never used for another; 0: no memo is for this one */
-	/* Of each event its count, then its value if it has one. */
+	uint64_t serial; /* unique, for reporter_memo; 0: memos are not used */
+	/* By event: its count, then its value if it has one. */
 	struct window_column *columns;
 	uint32_t ncolumns;
 	uint8_t first_column[REPORTER_EVENTS_MAX]; /* by event */
 	struct arena arena;
 	struct strtab strings;
 	struct hash exes, functions, locations, stacks, images, samples;
-	/* In the order of their ids; exes and samples as first seen. */
-	struct window_exe *first_exe, **last_exe;
-	struct window_function *first_function, **last_function;
-	struct window_location *first_location, **last_location;
-	struct window_sample *first_sample, **last_sample;
+	/* In the order of insertion, which is that of the ids. */
+	STAILQ_HEAD(, window_exe) exe_list;
+	STAILQ_HEAD(, window_function) function_list;
+	STAILQ_HEAD(, window_location) location_list;
+	STAILQ_HEAD(, window_sample) sample_list;
 	uint64_t nsamples;
 	struct times times;
-	uint32_t *scratch; /* location ids of the trace at hand */
+	uint32_t *scratch; /* location ids of the current trace */
 	size_t scratch_cap;
 };
 
 /* 0 or -ENOMEM. */
 int window_init(struct window *w, const struct window_opts *opts);
 void window_fini(struct window *w);
-/* Whether it takes samples of that event. */
+/* Whether the window includes that event. */
 bool window_takes(const struct window *w, uint32_t event);
-/* Of an event that it takes. 0 or -ENOMEM; the trace is then not in it. */
+/* The window must include t->event. On -ENOMEM the trace is not counted. */
 int window_add(struct window *w, const struct reporter_trace *t,
 	       const struct pm_image_info *info);
-/* 0 or -ENOMEM; references are given back either way. */
+/* 0 or -ENOMEM; the references to executables are dropped either way. */
 int window_seal(struct window *w);
 /*
- * Keeps the samples of the steps [from, to) since the begin, no others. Of a
- * sealed window. 0, -ENOMEM, or -ENODATA: the times of some are unknown, and all
- * were kept.
+ * Recomputes the sums of a sealed window from the samples of steps [from, to).
+ * 0, -ENOMEM, or -ENODATA: some samples have no time, so all were kept.
  */
 int window_cut(struct window *w, int64_t from, int64_t to);
-/* Bytes of memory held. */
+/* Bytes of memory in use. */
 size_t window_bytes(const struct window *w);
 
 struct window_meta {
 	int64_t time_ns; /* since the epoch */
 	int64_t duration_ns;
-	/* The profile is of these steps only; samples of others are left out. */
-	int64_t from, to;
-	/* Lines, each ended by a NUL; in all so many bytes. */
-	const char *comments;
-	size_t comments_len;
+	int64_t from, to; /* steps, as for window_cut() */
+	const char *comments; /* strings one behind the other, with their NUL */
+	size_t comments_len; /* bytes of all */
 };
 
-/* Of a sealed window, once. 0 or -errno; the sink is not finished. */
+/*
+ * Writes a sealed window as a profile. Once per window, which it changes. 0 or
+ * -errno; the sink is not finished.
+ */
 int reporter_window_encode(struct window *w, const struct window_meta *meta,
 			   struct sink *sink);
 

@@ -61,38 +61,17 @@ static void put_int(struct line *l, const char *key, uint64_t value)
 	ledger_put(l, key, json_integer((json_int_t)value));
 }
 
-/* Bytes of the character at 's'; 0: it is none. */
-static size_t text_char(const char *s, size_t len)
-{
-	size_t n = pprof_utf8((const unsigned char *)s);
-
-	return n <= len ? n : 0;
-}
-
 json_t *ledger_text(const char *s, size_t len)
 {
 	struct strbuf sb = STRBUF_INIT;
-	json_t *v = NULL;
-	size_t i, n;
+	const char *utf8 = pprof_utf8(s, &len, &sb);
+	json_t *v = utf8 ? json_stringn_nocheck(utf8, len) : NULL;
 
-	for (i = 0; i < len && (n = text_char(s + i, len - i)); i += n)
-		;
-	if (i == len) /* as nearly all of it */
-		return json_stringn_nocheck(s, len);
-	for (i = 0; i < len; i += n ? n : 1) {
-		n = text_char(s + i, len - i);
-		if (n)
-			strbuf_add(&sb, s + i, n);
-		else
-			strbuf_puts(&sb, "\xef\xbf\xbd");
-	}
-	if (!sb.failed)
-		v = json_stringn_nocheck(strbuf_str(&sb), sb.len);
 	strbuf_fini(&sb);
 	return v;
 }
 
-/* Bytes that JSON writes for the character at 's', of 'n' bytes; 0: of none. */
+/* Bytes of JSON for the character at 's', of 'n' bytes; 0: not UTF-8. */
 static size_t text_cost(const char *s, size_t n)
 {
 	unsigned char c = *s;
@@ -104,13 +83,14 @@ static size_t text_cost(const char *s, size_t n)
 	return c < ' ' ? sizeof("\\u0000") - 1 : n;
 }
 
-/* How much of (s, len) there is room for, in whole characters; takes the room. */
+/* The bytes of (s, len) that fit, in whole characters; reduces '*room'. */
 static size_t ledger_text_fits(size_t *room, const char *s, size_t len)
 {
 	size_t i = 0, n, cost;
+	uint32_t cp;
 
 	while (i < len) {
-		n = text_char(s + i, len - i);
+		n = text_decode((const unsigned char *)s + i, len - i, &cp);
 		cost = text_cost(s + i, n);
 		if (cost > *room)
 			break;

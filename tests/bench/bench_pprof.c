@@ -47,19 +47,28 @@ static bool reset_peak(void)
 
 static void write_samples(struct pprof *p)
 {
-	const struct pprof_label labels[] = { { 5, 0, 1234 }, { 6, 0, 1235 },
-					      { 7, 11, 0 },   { 8, 12, 0 },
-					      { 9, 13, 0 },   { 10, 14, 0 } };
-	const int64_t values[] = { 1, 10101010 };
-	uint32_t ids[FRAMES];
-	struct pprof_sample s = { .locations = ids,
-				  .nlocations = FRAMES,
-				  .values = values,
-				  .nvalues = ARRAY_SIZE(values),
-				  .labels = labels,
-				  .nlabels = ARRAY_SIZE(labels) };
+	static const int64_t values[][3] = { { 5, 0, 1234 }, { 6, 0, 1235 },
+					     { 7, 11, 0 },   { 8, 12, 0 },
+					     { 9, 13, 0 },   { 10, 14, 0 } };
+	Perftools__Profiles__Sample s = PERFTOOLS__PROFILES__SAMPLE__INIT;
+	Perftools__Profiles__Label label[ARRAY_SIZE(values)];
+	Perftools__Profiles__Label *labels[ARRAY_SIZE(values)];
 	unsigned int seed = 1, i, k;
+	uint64_t ids[FRAMES];
 
+	for (i = 0; i < ARRAY_SIZE(values); i++) {
+		perftools__profiles__label__init(&label[i]);
+		label[i].key = values[i][0];
+		label[i].str = values[i][1];
+		label[i].num = values[i][2];
+		labels[i] = &label[i];
+	}
+	s.location_id = ids;
+	s.n_location_id = FRAMES;
+	s.value = (int64_t[]){ 1, 10101010 };
+	s.n_value = 2;
+	s.label = labels;
+	s.n_label = ARRAY_SIZE(values);
 	for (i = 0; i < SAMPLES; i++) {
 		/* Stacks differ near the leaf and share their roots. */
 		for (k = 0; k < FRAMES; k++)
@@ -67,42 +76,46 @@ static void write_samples(struct pprof *p)
 				1 +
 				(k < 8 ? (unsigned int)rand_r(&seed) % LOCATIONS
 				       : (i / 100 * FRAMES + k) % LOCATIONS);
-		pprof_sample(p, &s);
+		pprof_put(p, PPROF_SAMPLE, &s.base);
 	}
 }
 
 static void write_location(struct pprof *p, unsigned int i)
 {
-	const struct pprof_line line = { 1 + i % FUNCTIONS, 0 };
-	const struct pprof_location l = { .id = i + 1,
-					  .mapping_id = 1,
-					  .address = 0x1000 + 64 * i,
-					  .lines = &line,
-					  .nlines = 1 };
+	Perftools__Profiles__Location l = PERFTOOLS__PROFILES__LOCATION__INIT;
+	Perftools__Profiles__Line line = PERFTOOLS__PROFILES__LINE__INIT;
+	Perftools__Profiles__Line *lines = &line;
 
-	pprof_location(p, &l);
+	line.function_id = 1 + i % FUNCTIONS;
+	l.id = i + 1;
+	l.mapping_id = 1;
+	l.address = 0x1000 + 64 * i;
+	l.line = &lines;
+	l.n_line = 1;
+	pprof_put(p, PPROF_LOCATION, &l.base);
 }
 
 static void write_function(struct pprof *p, unsigned int i)
 {
-	const struct pprof_function f = { .id = i + 1,
-					  .name = 16 + i,
-					  .system_name = 16 + i };
+	Perftools__Profiles__Function f = PERFTOOLS__PROFILES__FUNCTION__INIT;
 
-	pprof_function(p, &f);
+	f.id = i + 1;
+	f.name = f.system_name = 16 + i;
+	pprof_put(p, PPROF_FUNCTION, &f.base);
 }
 
 static void write_tables(struct pprof *p)
 {
-	const struct pprof_mapping m = { .id = 1,
-					 .start = 0x1000,
-					 .limit = 0x10000000,
-					 .offset = 0x1000,
-					 .filename = 15 };
+	Perftools__Profiles__Mapping m = PERFTOOLS__PROFILES__MAPPING__INIT;
 	char name[64];
 	unsigned int i;
 
-	pprof_mapping(p, &m);
+	m.id = 1;
+	m.memory_start = m.file_offset = 0x1000;
+	m.memory_limit = 0x10000000;
+	m.filename = 15;
+	m.has_functions = true;
+	pprof_put(p, PPROF_MAPPING, &m.base);
 	for (i = 0; i < LOCATIONS; i++)
 		write_location(p, i);
 	for (i = 0; i < FUNCTIONS; i++)
@@ -117,19 +130,18 @@ static void write_tables(struct pprof *p)
 static int bench(int fd)
 {
 	uint64_t begin;
-	struct pprof *p;
-	struct sink *sink;
+	struct pprof p = { .sink = NULL };
 	long start, peak;
 
 	if (!reset_peak())
 		return -1;
 	start = status_kb("VmHWM:");
 	begin = clock_boottime_ns();
-	if (sink_new(&sink, REPORTER_ZSTD, fd) || pprof_new(&p, sink))
+	if (sink_new(&p.sink, REPORTER_ZSTD, fd))
 		return -1;
-	write_samples(p);
-	write_tables(p);
-	if (pprof_error(p) || sink_finish(sink))
+	write_samples(&p);
+	write_tables(&p);
+	if (p.err || sink_finish(p.sink))
 		return -1;
 	peak = status_kb("VmHWM:");
 	printf("{\"bench\":\"pprof_writer\",\"samples\":%d,\"frames\":%d,"
@@ -137,9 +149,9 @@ static int bench(int fd)
 	       "\"bytes\":%llu}\n",
 	       SAMPLES, FRAMES, (peak - start) * 1024,
 	       (clock_boottime_ns() - begin) / 1e9,
-	       (unsigned long long)sink_bytes(sink));
-	pprof_free(p);
-	sink_free(sink);
+	       (unsigned long long)sink_bytes(p.sink));
+	pprof_fini(&p);
+	sink_free(p.sink);
 	return 0;
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The words that clients and users send: addresses, Host, Accept-Encoding,
- * seconds; the UTF-8 that names of other people's functions claim to be; and
- * files that may be profiles.
+ * Text of clients and users: addresses, Host, Accept-Encoding, seconds; names of
+ * functions, which should be UTF-8; and files that may be profiles.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,7 +18,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t id[HTTP_ID_MAX];
 	struct http_address a;
 	char *s = malloc(size + 1);
-	size_t i, n, len;
+	struct strbuf sb = STRBUF_INIT;
+	size_t len = size;
+	const char *utf8;
 	int seconds;
 
 	if (!s)
@@ -39,12 +40,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (http_parse_id(s, id) > (int)strlen(s) / 2)
 		__builtin_trap();
 	http_host_is_local(s);
-	len = strlen(s);
-	for (i = 0; i < len; i += n ? n : 1) {
-		n = pprof_utf8((unsigned char *)s + i);
-		if (n > len - i)
-			__builtin_trap();
-	}
+	utf8 = pprof_utf8(s, &len, &sb);
+	if (utf8 && (len < size || (utf8 == s && len != size)))
+		__builtin_trap();
+	strbuf_fini(&sb);
 	free(s);
 	return 0;
 }

@@ -367,76 +367,56 @@ static void gzip_is_one_stream(void **state)
 
 /* --- the writer ---------------------------------------------------------- */
 
+/* The profile of good_init() but for some strings; the parts in any order. */
 static void write_one(struct pprof *w)
 {
-	static const char *const strings[] = { "",    "samples",     "count",
-					       "cpu", "nanoseconds", "/bin/x",
-					       "ab",  "func",	     "pid",
-					       "comm" };
-	const struct pprof_type types[] = { { S_SAMPLES, S_COUNT },
-					    { S_CPU, S_NANOSECONDS } };
-	const int64_t values[] = { 2, 20 };
-	const struct pprof_header h = {
-		.time_ns = 5,
-		.duration_ns = 6,
-		.types = types,
-		.ntypes = ARRAY_SIZE(types),
-		.period_type = { S_CPU, S_NANOSECONDS },
-		.period = 10,
-		.default_type = S_CPU,
-		.comments = (const int64_t[]){ 5, 6 },
-		.ncomments = 2,
-	};
-	const struct pprof_mapping m = { .id = 1,
-					 .start = 0x1000,
-					 .limit = 0x2000,
-					 .offset = 0x100,
-					 .filename = S_FILE,
-					 .build_id = S_BUILD_ID };
-	const struct pprof_line line = { .function = 1 };
-	const struct pprof_location l[] = { { 1, 1, 0x1234, &line, 1 },
-					    { 2, 0, 0, &line, 1 } };
-	const struct pprof_function f = { 1, S_FUNC, S_FUNC, 0, 0 };
-	const struct pprof_label labels[] = { { S_PID, 0, 300 },
-					      { S_COMM, S_FILE, 0 } };
-	const uint32_t ids[] = { 2, 1, 2 };
-	const struct pprof_sample s = { ids, 3, values, 2, labels, 2 };
+	struct good g;
 	size_t i;
 
-	pprof_sample(w, &s); /* in any order */
-	pprof_header(w, &h);
-	pprof_mapping(w, &m);
-	pprof_location(w, &l[0]);
-	pprof_location(w, &l[1]);
-	pprof_function(w, &f);
-	for (i = 0; i < ARRAY_SIZE(strings); i++)
-		pprof_string(w, strings[i]);
+	good_init(&g);
+	g.ids[0] = 2;
+	g.ids[1] = 1;
+	g.label[0].num = 300;
+	g.p.time_nanos = 5;
+	pprof_put(w, PPROF_SAMPLE, &g.sample[0].base);
+	for (i = 0; i < 2; i++) {
+		pprof_put(w, PPROF_MAPPING, &g.mapping[i].base);
+		pprof_put(w, PPROF_LOCATION, &g.location[i].base);
+		pprof_put(w, PPROF_FUNCTION, &g.function[i].base);
+	}
+	for (i = 0; i < S_MAX; i++)
+		pprof_string(w, g.strings[i]);
+	/* What is left are the members of Profile itself. */
+	g.p.n_sample = g.p.n_mapping = g.p.n_location = g.p.n_function = 0;
+	g.p.n_string_table = 0;
+	pprof_put(w, PPROF_PROFILE, &g.p.base);
 }
 
 static void what_is_streamed_is_a_profile(void **state)
 {
+	struct pprof w = { .sink = NULL };
 	const Profile *p;
-	struct pprof *w;
-	struct sink *sink;
 	size_t len;
 	char *data;
 
-	assert_int_equal(sink_new(&sink, REPORTER_RAW, -1), 0);
-	assert_int_equal(pprof_new(&w, sink), 0);
-	write_one(w);
-	assert_int_equal(pprof_error(w), 0);
-	pprof_free(w);
-	assert_int_equal(sink_finish(sink), 0);
-	data = sink_steal(sink, &len);
-	sink_free(sink);
+	assert_int_equal(sink_new(&w.sink, REPORTER_RAW, -1), 0);
+	write_one(&w);
+	assert_int_equal(w.err, 0);
+	pprof_fini(&w);
+	assert_int_equal(sink_finish(w.sink), 0);
+	data = sink_steal(w.sink, &len);
+	sink_free(w.sink);
 	assert_null(pprof_check(data, len));
 	free(data);
 	p = pprof_checked();
 	assert_int_equal(p->time_nanos, 5);
-	assert_int_equal(p->duration_nanos, 6);
-	assert_int_equal(p->n_comment, 2);
-	assert_int_equal(p->mapping[0]->file_offset, 0x100);
-	assert_int_equal(p->sample[0]->n_location_id, 3);
+	assert_int_equal(p->duration_nanos, 1);
+	assert_int_equal(p->n_comment, 1);
+	assert_int_equal(p->n_mapping, 2);
+	assert_int_equal(p->mapping[1]->filename, S_KERNEL);
+	assert_int_equal(p->n_function, 2);
+	assert_int_equal(p->n_sample, 1);
+	assert_int_equal(p->sample[0]->n_location_id, 2);
 	assert_int_equal(p->sample[0]->location_id[1], 1);
 	assert_int_equal(pprof_label_num(p, p->sample[0], "pid"), 300);
 	assert_string_equal(pprof_label(p, p->sample[0], "comm"), "/bin/x");
@@ -449,19 +429,19 @@ static void a_sink_that_fails_says_so_once_at_the_end(void **state)
 							REPORTER_GZIP,
 							REPORTER_ZSTD };
 	FILE *full = fopen("/dev/full", "we");
-	struct sink *sink;
-	struct pprof *w;
+	struct pprof w;
 	size_t i, k;
 
 	assert_non_null(full);
 	for (i = 0; i < ARRAY_SIZE(formats); i++) {
-		assert_int_equal(sink_new(&sink, formats[i], fileno(full)), 0);
-		assert_int_equal(pprof_new(&w, sink), 0);
+		w = (struct pprof){ .sink = NULL };
+		assert_int_equal(sink_new(&w.sink, formats[i], fileno(full)),
+				 0);
 		for (k = 0; k < 3000; k++)
-			write_one(w);
-		pprof_free(w);
-		assert_int_equal(sink_finish(sink), -28); /* ENOSPC */
-		sink_free(sink);
+			write_one(&w);
+		pprof_fini(&w);
+		assert_int_equal(sink_finish(w.sink), -28); /* ENOSPC */
+		sink_free(w.sink);
 	}
 	fclose(full);
 }
@@ -495,12 +475,29 @@ static void utf8_is_told_from_what_is_not(void **state)
 		{ "\xff", 0 },
 		{ "\xe1\x80\xc0", 0 },
 	};
-	size_t i;
+	struct strbuf sb = STRBUF_INIT;
+	const char *out;
+	uint32_t cp;
+	size_t i, len;
 
-	for (i = 0; i < ARRAY_SIZE(cases); i++)
-		if (pprof_utf8((const unsigned char *)cases[i].s) !=
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		len = strlen(cases[i].s);
+		if (text_decode((const unsigned char *)cases[i].s, len, &cp) !=
 		    cases[i].len)
 			fail_msg("case %zu", i);
+		strbuf_reset(&sb);
+		out = pprof_utf8(cases[i].s, &len, &sb);
+		assert_int_equal(out == cases[i].s, cases[i].len > 0);
+	}
+	strbuf_reset(&sb);
+	len = 7;
+	out = pprof_utf8("\xff\0b\xe1\x80z\xc3\xa9", &len, &sb);
+	assert_int_equal(len, 15);
+	assert_memory_equal(out,
+			    "\xef\xbf\xbd\0b\xef\xbf\xbd\xef\xbf\xbdz"
+			    "\xef\xbf\xbd",
+			    15);
+	strbuf_fini(&sb);
 }
 
 int main(void)

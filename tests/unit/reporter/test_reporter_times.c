@@ -142,7 +142,7 @@ static int64_t window_total(const struct window *w, uint32_t column)
 	const struct window_sample *s;
 	int64_t sum = 0;
 
-	for (s = w->first_sample; s; s = s->next)
+	STAILQ_FOREACH(s, &w->sample_list, entry)
 		sum += s->values[column];
 	return sum;
 }
@@ -200,7 +200,7 @@ static void a_sample_keeps_its_time_thread_and_cpu(void **state)
 	window_open(&w);
 	for (i = 0; i < ARRAY_SIZE(all); i++)
 		window_put(&w, all[i].time, all[i].tid, all[i].cpu, 0, 0);
-	for (at = w.first_sample; at; at = at->next)
+	STAILQ_FOREACH(at, &w.sample_list, entry)
 		of[at->id] = at;
 	times_begin(&w.times, &c);
 	for (i = 0; i < ARRAY_SIZE(all); i++) {
