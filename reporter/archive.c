@@ -23,14 +23,13 @@
 #define ARCHIVE_HOST_MAX 64
 
 struct archive {
-	pthread_mutex_t mutex; /* of the descriptors, which workers use */
+	pthread_mutex_t mutex; /* of the descriptors, which workers replace */
 	char *path;
 	int dirfd;
 	int lockfd;
-	uint64_t swept;
 };
 
-/* Like mkdir -p; a directory that is there is fine. */
+/* Like mkdir -p. */
 static int archive_make(const char *path)
 {
 	int err = dirs_make_parents(path, 0755);
@@ -41,8 +40,8 @@ static int archive_make(const char *path)
 }
 
 /*
- * Whoever else can write to it could plant names in it, or take our files away:
- * it has to be a directory of the user that profd runs as, and of nobody else.
+ * The directory has to belong to the user that profd runs as and to be writable
+ * for that user alone: others could create names in it, or remove our files.
  */
 static int archive_open_dir(struct archive *a)
 {
@@ -68,7 +67,7 @@ static int archive_lock(struct archive *a)
 	return 0;
 }
 
-/* Only what bears our own name: the directory may hold other things. */
+/* By our own names only: the directory may hold other files. */
 static bool archive_is_leftover(const char *name)
 {
 	size_t len = strlen(name), tail = strlen(REPORTER_OUTFILE_TMP);
@@ -78,7 +77,7 @@ static bool archive_is_leftover(const char *name)
 	       !strcmp(name + len - tail, REPORTER_OUTFILE_TMP);
 }
 
-static int archive_sweep(struct archive *a)
+static int archive_sweep(struct archive *a, uint64_t *swept)
 {
 	int fd = openat(a->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -94,7 +93,7 @@ static int archive_sweep(struct archive *a)
 	while ((de = readdir(dir)))
 		if (archive_is_leftover(de->d_name) &&
 		    !unlinkat(a->dirfd, de->d_name, 0))
-			a->swept++;
+			++*swept;
 	closedir(dir);
 	return 0;
 }
@@ -119,7 +118,7 @@ static int archive_open(struct archive *a)
 	return err;
 }
 
-int archive_new(struct archive **ap, const char *path)
+int archive_new(struct archive **ap, const char *path, uint64_t *swept)
 {
 	struct archive *a = calloc(1, sizeof(*a));
 	int err = -ENOMEM;
@@ -132,7 +131,7 @@ int archive_new(struct archive **ap, const char *path)
 	if (a->path)
 		err = archive_open(a);
 	if (!err)
-		err = archive_sweep(a);
+		err = archive_sweep(a, swept);
 	if (err)
 		archive_free(a);
 	else
@@ -150,7 +149,7 @@ void archive_free(struct archive *a)
 	free(a);
 }
 
-/* The directory was removed: from here on it is a new one of that name. */
+/* After the directory was removed: creates and locks a new one. */
 static int archive_again(struct archive *a)
 {
 	struct archive fresh = { .path = a->path, .dirfd = -1, .lockfd = -1 };
@@ -164,11 +163,6 @@ static int archive_again(struct archive *a)
 	a->dirfd = fresh.dirfd;
 	a->lockfd = fresh.lockfd;
 	return 0;
-}
-
-uint64_t archive_swept(const struct archive *a)
-{
-	return a->swept;
 }
 
 void archive_stem(char buf[ARCHIVE_NAME_MAX], const char *host, int64_t wall_ns,
@@ -216,11 +210,4 @@ int archive_create(struct archive *a, struct reporter_outfile *f,
 const char *archive_dir(const struct archive *a)
 {
 	return a->path;
-}
-
-char *archive_path(const struct archive *a, const char *name)
-{
-	char *path;
-
-	return asprintf(&path, "%s/%s", a->path, name) < 0 ? NULL : path;
 }

@@ -7,7 +7,7 @@
 #include "reporter/health.h"
 #include "reporter/http/http.h"
 
-/* A window takes a second or two; a disk that does not answer takes for ever. */
+/* Writing a window takes a second or two, unless the disk does not respond. */
 #define HEALTH_WRITE_NS (30 * CLOCK_NSEC_PER_SEC)
 
 static void health_add(struct reporter_health *h, bool failing, const char *fmt,
@@ -22,7 +22,7 @@ static void health_add(struct reporter_health *h, bool failing, const char *fmt,
 		return;
 	reason = &h->reasons[h->n++];
 	reason->failing = failing;
-	/* One line, whatever is in a path. */
+	/* Escapes what a path may contain, ends of lines for example. */
 	vsnprintf(raw, sizeof(raw), fmt, ap);
 	text_add(&text, raw, strlen(raw));
 	s = strbuf_str(&text);
@@ -87,8 +87,8 @@ enum health_state health_collect(struct reporter *r,
 	out->n = 0;
 	health_archive(r, out);
 	health_listeners(r, out);
-	if (r->health)
-		r->health(r->arg, out);
+	if (r->opts.health)
+		r->opts.health(r->opts.arg, out);
 	for (i = 0; i < out->n; i++)
 		state = MAX(state, out->reasons[i].failing ? HEALTH_FAILING
 							   : HEALTH_DEGRADED);
@@ -119,20 +119,4 @@ void health_text(const struct reporter_health *h, enum health_state state,
 		strbuf_printf(sb, "%s%s", between, h->reasons[i].text);
 		between = "; ";
 	}
-}
-
-void health_written(struct reporter *r, int err)
-{
-	r->write_err = err;
-}
-
-void health_job(struct reporter *r, bool done)
-{
-	if (done)
-		r->archive_jobs--;
-	/* Each that is done shows that the disk answers. */
-	if (done || !r->archive_jobs)
-		r->jobs_since = clock_awake_ns();
-	if (!done)
-		r->archive_jobs++;
 }

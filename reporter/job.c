@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* job: see reporter/job.h. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "reporter/health.h"
 #include "reporter/job.h"
 
 void job_window_free(struct reporter_window *w)
@@ -29,21 +29,22 @@ static void job_comment_count(struct reporter_window *w, const char *what,
 	strbuf_add(&w->comments, "", 1);
 }
 
-/* Every loss is visible in the profile itself. */
+/* The profile itself has the counts of all that is missing in it. */
 static void job_comments(struct reporter_window *w)
 {
 	struct reporter *r = w->r;
+	const char *note = r->opts.note;
 	uint64_t *from = w->archive ? r->losses_archived : w->losses;
 	size_t i;
 
 	strbuf_printf(&w->comments, "profd %s %s", r->version, r->hostname);
 	strbuf_add(&w->comments, "", 1);
-	if (r->note && *r->note)
-		strbuf_add(&w->comments, r->note, strlen(r->note) + 1);
-	for (i = 0; i < r->nlosses; i++) {
-		job_comment_count(
-			w, r->loss_names[i],
-			r->losses[i] > from[i] ? r->losses[i] - from[i] : 0);
+	if (note && *note)
+		strbuf_add(&w->comments, note, strlen(note) + 1);
+	for (i = 0; i < r->opts.nlosses; i++) {
+		if (r->losses[i] > from[i])
+			job_comment_count(w, r->opts.loss_names[i],
+					  r->losses[i] - from[i]);
 		from[i] = r->losses[i];
 	}
 	job_comment_count(w, "traces lost: out of memory", w->nomem);
@@ -76,8 +77,10 @@ static int job_write(struct reporter_window *w)
 	err = job_encode(w, w->file.fd);
 	if (!err)
 		err = reporter_outfile_commit(&w->file);
-	if (w->archive && w->file.name)
-		w->path = archive_path(w->r->archive, w->file.name);
+	if (w->archive &&
+	    asprintf(&w->path, "%s/%s", archive_dir(w->r->archive),
+		     w->file.name) < 0)
+		w->path = NULL;
 	if (err)
 		reporter_outfile_abort(&w->file);
 	else
@@ -85,7 +88,7 @@ static int job_write(struct reporter_window *w)
 	return err;
 }
 
-/* On a worker thread. Of the reporter only what never changes is touched. */
+/* On a worker thread: may only read what is constant in the reporter. */
 static void job_run(uv_work_t *work)
 {
 	struct reporter_window *w = work->data;
@@ -98,27 +101,24 @@ static void job_run(uv_work_t *work)
 		w->err = w->file.fd >= 0 ? job_write(w) : job_encode(w, -1);
 }
 
-static void job_tell(struct reporter_window *w)
+static void job_archived(struct reporter_window *w)
 {
 	struct reporter *r = w->r;
-	uint64_t nsamples = w->tables.nsamples;
 
-	if (w->archive) {
-		health_written(r, w->err);
-		if (w->err) {
-			r->stats.windows_failed++;
-		} else {
-			r->stats.windows_written++;
-			r->stats.window_bytes += w->bytes;
-		}
-		if (r->written)
-			r->written(r->arg,
-				   w->path ? w->path : archive_dir(r->archive),
-				   w->err, nsamples);
-	} else if (!w->cancelled && !r->freed && w->done) {
-		w->done(w->arg, w->err, nsamples, w->data, w->len);
-		w->data = NULL;
+	/* Each that completes shows that the disk responds. */
+	r->archive_jobs--;
+	r->jobs_since = clock_awake_ns();
+	r->write_err = w->err;
+	if (w->err) {
+		r->stats.windows_failed++;
+	} else {
+		r->stats.windows_written++;
+		r->stats.window_bytes += w->bytes;
 	}
+	if (r->opts.written)
+		r->opts.written(r->opts.arg,
+				w->path ? w->path : archive_dir(r->archive),
+				w->err, w->tables.nsamples);
 }
 
 static void job_done(uv_work_t *work, int status)
@@ -126,9 +126,12 @@ static void job_done(uv_work_t *work, int status)
 	struct reporter_window *w = work->data;
 	struct reporter *r = w->r;
 
-	if (w->archive)
-		health_job(r, true);
-	job_tell(w);
+	if (w->archive) {
+		job_archived(w);
+	} else if (w->done && !r->freed) {
+		w->done(w->arg, w->err, w->tables.nsamples, w->data, w->len);
+		w->data = NULL;
+	}
 	job_window_free(w);
 	r->jobs--;
 	reporter_check_finished(r);
@@ -138,7 +141,8 @@ void job_start(struct reporter_window *w)
 {
 	struct reporter *r = w->r;
 
-	/* What was lost in its time is said by the next one. */
+	w->closed = true;
+	/* The counts of its dropped samples go to the next window. */
 	if (w->archive && !w->tables.nsamples) {
 		r->stats.windows_empty++;
 		job_window_free(w);
@@ -151,7 +155,7 @@ void job_start(struct reporter_window *w)
 	w->meta = (struct window_meta){
 		.time_ns = w->begin + clock_wall_offset_ns(),
 		.duration_ns = w->end - w->begin,
-		/* The archive's windows have the samples that came late, too. */
+		/* The archive's windows keep late traces, of before their begin. */
 		.from = w->archive ? INT64_MIN : 0,
 		.to = w->archive ? INT64_MAX
 				 : times_step(w->begin, w->end - 1) + 1,
@@ -160,8 +164,8 @@ void job_start(struct reporter_window *w)
 	};
 	w->work.data = w;
 	r->jobs++;
-	if (w->archive)
-		health_job(r, false);
-	/* Fails without a function only. */
-	uv_queue_work(r->loop, &w->work, job_run, job_done);
+	if (w->archive && !r->archive_jobs++)
+		r->jobs_since = clock_awake_ns();
+	/* Fails only if given no function. */
+	uv_queue_work(r->opts.loop, &w->work, job_run, job_done);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * reporter: see reporter/reporter.h. This file keeps the windows: which are
- * open, into which a trace goes, when one closes; job.c does what follows.
+ * reporter: see reporter/reporter.h. This file manages the windows: which are
+ * open, which one a trace is added to, when one closes; job.c does the rest.
  *
- * The archive's windows are laid end to end: from 'base', which moves at a
- * rotation, each window_ns long. One exists as soon as a trace falls into it
- * or the watermark reaches it. One without a trace is not written.
+ * The archive's windows are contiguous: from 'base', which moves at a rotation,
+ * each is window_ns long. A window is opened when a trace falls into it or the
+ * watermark reaches it. One without a trace is not written.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,35 +15,27 @@
 #include "reporter/job.h"
 #include "reporter/ledger/ledger.h"
 
-static const struct {
-	const char *ending;
-	enum reporter_format format;
-} reporter_formats[] = {
-	{ ".pb", REPORTER_RAW },
-	{ ".pb.gz", REPORTER_GZIP },
-	{ ".pb.zst", REPORTER_ZSTD },
+static const char *const reporter_endings[] = {
+	[REPORTER_RAW] = ".pb",
+	[REPORTER_GZIP] = ".pb.gz",
+	[REPORTER_ZSTD] = ".pb.zst",
 };
 
 int reporter_format_of(const char *path)
 {
 	size_t i, n, len = strlen(path);
 
-	for (i = 0; i < ARRAY_SIZE(reporter_formats); i++) {
-		n = strlen(reporter_formats[i].ending);
-		if (len > n &&
-		    !strcmp(path + len - n, reporter_formats[i].ending))
-			return reporter_formats[i].format;
+	for (i = 0; i < ARRAY_SIZE(reporter_endings); i++) {
+		n = strlen(reporter_endings[i]);
+		if (len > n && !strcmp(path + len - n, reporter_endings[i]))
+			return (int)i;
 	}
 	return -EINVAL;
 }
 
 const char *reporter_ending(enum reporter_format format)
 {
-	size_t i = 0;
-
-	while (reporter_formats[i].format != format)
-		i++;
-	return reporter_formats[i].ending;
+	return reporter_endings[format];
 }
 
 /* --- the object ---------------------------------------------------------- */
@@ -66,7 +58,7 @@ static bool reporter_type_ok(const struct reporter_sample_type *type)
 	       type->unit && *type->unit;
 }
 
-/* Whether sample types before those of event 'i' have that name, too. */
+/* Whether a sample type of the events before event 'i' has that name. */
 static bool reporter_type_taken(const struct reporter_event_type *types,
 				size_t i, const char *type)
 {
@@ -79,7 +71,7 @@ static bool reporter_type_taken(const struct reporter_event_type *types,
 	return false;
 }
 
-/* Readers choose a sample type by its name, so each name stands once. */
+/* Readers select a sample type by its name, so names have to be unique. */
 static bool reporter_event_ok(const struct reporter_event_type *types, size_t i)
 {
 	const struct reporter_event_type *e = &types[i];
@@ -104,32 +96,21 @@ static int reporter_init_events(struct reporter *r,
 	for (i = 0; i < opts->nevent_types; i++)
 		if (!reporter_event_ok(opts->event_types, i))
 			return -EINVAL;
-	r->types = opts->event_types;
-	r->ntypes = opts->nevent_types;
-	r->type_samples = calloc(r->ntypes, sizeof(*r->type_samples));
+	r->type_samples = calloc(opts->nevent_types, sizeof(*r->type_samples));
 	return r->type_samples ? 0 : -ENOMEM;
 }
 
 static int reporter_init(struct reporter *r, const struct reporter_opts *opts)
 {
-	r->loop = opts->loop;
-	r->pm = opts->pm;
-	r->freq_hz = MAX(opts->freq_hz, 1);
+	r->opts = *opts;
+	r->opts.freq_hz = MAX(opts->freq_hz, 1);
 	r->window_ns = MAX(opts->window_s, 1) * CLOCK_NSEC_PER_SEC;
-	r->archive_format = opts->archive_format;
-	r->collect = opts->collect;
-	r->asked = opts->asked;
-	r->written = opts->written;
-	r->health = opts->health;
-	r->limited = opts->limited;
-	r->arg = opts->arg;
-	r->loss_names = opts->loss_names;
-	r->nlosses = opts->nlosses;
-	r->note = opts->note;
+	TAILQ_INIT(&r->windows);
+	TAILQ_INIT(&r->extras);
 	r->hostname = strdup(opts->hostname);
 	r->version = strdup(opts->version);
-	r->losses = calloc(r->nlosses + 1, sizeof(*r->losses));
-	r->losses_archived = calloc(r->nlosses + 1, sizeof(*r->losses));
+	r->losses = calloc(opts->nlosses + 1, sizeof(*r->losses));
+	r->losses_archived = calloc(opts->nlosses + 1, sizeof(*r->losses));
 	if (!r->hostname || !r->version || !r->losses || !r->losses_archived)
 		return -ENOMEM;
 	return reporter_init_events(r, opts);
@@ -147,18 +128,16 @@ int reporter_new(struct reporter **rp, const struct reporter_opts *opts,
 	err = reporter_init(r, opts);
 	if (!err && opts->archive) {
 		*where = opts->archive;
-		err = archive_new(&r->archive, opts->archive);
+		err = archive_new(&r->archive, opts->archive, &r->stats.swept);
 	}
 	if (!err)
-		err = uv_timer_init(r->loop, &r->timer);
+		err = uv_timer_init(opts->loop, &r->timer);
 	if (err) {
 		reporter_destroy(r);
 		return err;
 	}
 	r->timer.data = r;
 	r->handles = 1;
-	if (r->archive)
-		r->stats.swept = archive_swept(r->archive);
 	*rp = r;
 	return 0;
 }
@@ -180,12 +159,12 @@ static void reporter_timer_closed(uv_handle_t *h)
 	reporter_handle_closed(h->data);
 }
 
-static void reporter_free_list(struct reporter_window *w)
+static void reporter_free_windows(struct reporter_windows *list)
 {
-	struct reporter_window *next;
+	struct reporter_window *w;
 
-	for (; w; w = next) {
-		next = w->next;
+	while ((w = TAILQ_FIRST(list))) {
+		TAILQ_REMOVE(list, w, entry);
 		job_window_free(w);
 	}
 }
@@ -196,12 +175,11 @@ void reporter_free(struct reporter *r)
 		return;
 	r->freed = true;
 	r->finished = NULL;
-	r->written = NULL;
-	r->asked = NULL;
+	r->opts.written = NULL;
+	r->opts.asked = NULL;
 	http_stop(r);
-	reporter_free_list(r->windows);
-	reporter_free_list(r->extras);
-	r->windows = r->extras = NULL;
+	reporter_free_windows(&r->windows);
+	reporter_free_windows(&r->extras);
 	uv_close((uv_handle_t *)&r->timer, reporter_timer_closed);
 }
 
@@ -210,16 +188,16 @@ void reporter_get_stats(const struct reporter *r, struct reporter_stats *out)
 	const struct reporter_window *w;
 
 	*out = r->stats;
-	for (w = r->windows; w; w = w->next)
+	TAILQ_FOREACH(w, &r->windows, entry)
 		out->memory_bytes += window_bytes(&w->tables);
-	for (w = r->extras; w; w = w->next)
+	TAILQ_FOREACH(w, &r->extras, entry)
 		out->memory_bytes += window_bytes(&w->tables);
 }
 
 int reporter_listen(struct reporter *r, const char *address)
 {
 	if (!r->events)
-		r->events = ledger_events_new(r->freq_hz);
+		r->events = ledger_events_new(r->opts.freq_hz);
 	return r->events ? http_listen(r, address) : -ENOMEM;
 }
 
@@ -235,26 +213,27 @@ int reporter_ended(struct reporter *r, const struct pm_image *last)
 
 void reporter_losses(struct reporter *r, const uint64_t *counts)
 {
-	if (r->nlosses)
-		memcpy(r->losses, counts, r->nlosses * sizeof(*counts));
+	if (r->opts.nlosses)
+		memcpy(r->losses, counts, r->opts.nlosses * sizeof(*counts));
 }
 
 /* --- windows ------------------------------------------------------------- */
 
 static uint64_t reporter_all_events(const struct reporter *r)
 {
-	return UINT64_MAX >> (REPORTER_EVENTS_MAX - r->ntypes);
+	return UINT64_MAX >> (REPORTER_EVENTS_MAX - r->opts.nevent_types);
 }
 
 static struct reporter_window *window_new(struct reporter *r, uint64_t begin,
 					  uint64_t end, uint64_t events)
 {
 	struct reporter_window *w = calloc(1, sizeof(*w));
+	unsigned int hz = r->opts.freq_hz;
 	const struct window_opts opts = {
-		.types = r->types,
-		.ntypes = r->ntypes,
+		.types = r->opts.event_types,
+		.ntypes = r->opts.nevent_types,
 		.events = events,
-		.period = (CLOCK_NSEC_PER_SEC + r->freq_hz / 2) / r->freq_hz,
+		.period = (CLOCK_NSEC_PER_SEC + hz / 2) / hz,
 		.begin = begin,
 	};
 
@@ -275,17 +254,20 @@ static struct reporter_window *window_new(struct reporter *r, uint64_t begin,
 static struct reporter_window *reporter_archive_window(struct reporter *r,
 						       uint64_t begin)
 {
-	struct reporter_window **p = &r->windows, *w;
+	struct reporter_window *w, *next;
 
 	w = window_new(r, begin, begin + r->window_ns, reporter_all_events(r));
 	if (!w)
 		return NULL;
 	w->archive = true;
-	w->format = r->archive_format;
-	while (*p && (*p)->begin < begin)
-		p = &(*p)->next;
-	w->next = *p;
-	*p = w;
+	w->format = r->opts.archive_format;
+	TAILQ_FOREACH(next, &r->windows, entry)
+		if (next->begin >= begin)
+			break;
+	if (next)
+		TAILQ_INSERT_BEFORE(next, w, entry);
+	else
+		TAILQ_INSERT_TAIL(&r->windows, w, entry);
 	return w;
 }
 
@@ -293,15 +275,15 @@ static struct reporter_window *reporter_find(struct reporter *r, uint64_t time)
 {
 	struct reporter_window *w;
 
-	for (w = r->windows; w; w = w->next)
+	TAILQ_FOREACH(w, &r->windows, entry)
 		if (time >= w->begin && time < w->end)
 			return w;
 	return NULL;
 }
 
 /*
- * The archive's window of a time, made if need be; the oldest open one if its
- * own is closed. NULL without memory.
+ * The archive's window of a time, opened if necessary; the oldest open one if
+ * that is already closed. NULL: out of memory.
  */
 static struct reporter_window *reporter_window_at(struct reporter *r,
 						  uint64_t time)
@@ -311,22 +293,22 @@ static struct reporter_window *reporter_window_at(struct reporter *r,
 
 	if (w)
 		return w;
-	if (!r->windows)
+	if (TAILQ_EMPTY(&r->windows))
 		time = MAX(time, r->advanced);
 	if (time >= r->base) {
 		begin = time - (time - r->base) % r->window_ns;
 		if (begin + r->window_ns > r->advanced)
 			return reporter_archive_window(r, begin);
 	}
-	return r->windows;
+	return TAILQ_FIRST(&r->windows);
 }
 
 void reporter_start(struct reporter *r, uint64_t time)
 {
 	r->base = r->advanced = time;
-	if (r->nlosses)
+	if (r->opts.nlosses)
 		memcpy(r->losses_archived, r->losses,
-		       r->nlosses * sizeof(*r->losses));
+		       r->opts.nlosses * sizeof(*r->losses));
 	if (r->archive)
 		reporter_archive_window(r, time);
 }
@@ -348,7 +330,7 @@ int reporter_add(struct reporter *r, const struct reporter_trace *t)
 	struct pm_image_info info;
 	int err = 0, e;
 
-	if (t->event >= r->ntypes)
+	if (t->event >= r->opts.nevent_types)
 		return -EINVAL;
 	pm_image_info(t->image, &info);
 	r->stats.traces++;
@@ -362,7 +344,7 @@ int reporter_add(struct reporter *r, const struct reporter_trace *t)
 			w->late++;
 		}
 	}
-	for (w = r->extras; w; w = w->next) {
+	TAILQ_FOREACH(w, &r->extras, entry) {
 		if (t->time < w->begin || t->time >= w->end ||
 		    !window_takes(&w->tables, t->event) ||
 		    (w->selected_only && !info.selected))
@@ -375,36 +357,29 @@ int reporter_add(struct reporter *r, const struct reporter_trace *t)
 	return err;
 }
 
-/* The first of a list whose end has come, taken out of it. */
-static struct reporter_window *reporter_take_ended(struct reporter_window **p,
-						   uint64_t time)
+static void reporter_close_windows(struct reporter_windows *list, uint64_t time)
 {
-	struct reporter_window *w;
+	struct reporter_window *w, *next;
 
-	while (*p && (*p)->end > time)
-		p = &(*p)->next;
-	w = *p;
-	if (w)
-		*p = w->next;
-	return w;
+	for (w = TAILQ_FIRST(list); w; w = next) {
+		next = TAILQ_NEXT(w, entry);
+		if (w->end > time)
+			continue;
+		TAILQ_REMOVE(list, w, entry);
+		job_start(w);
+	}
 }
 
+/* Closes the windows that end at 'time' or before. */
 static void reporter_close_ended(struct reporter *r, uint64_t time)
 {
-	struct reporter_window *w;
-
-	while ((w = reporter_take_ended(&r->windows, time)))
-		job_start(w);
-	while ((w = reporter_take_ended(&r->extras, time)))
-		job_start(w);
+	reporter_close_windows(&r->windows, time);
+	reporter_close_windows(&r->extras, time);
 }
 
 #define REPORTER_ROTATE_NS CLOCK_NSEC_PER_SEC
 
-/*
- * A cut lies behind every trace that is in already: so none of them is in a
- * window that does not contain it.
- */
+/* The time of a cut: after each trace that was added, so none is misplaced. */
 static uint64_t reporter_cut(const struct reporter *r, uint64_t time)
 {
 	return MAX(MAX(time, r->advanced), r->latest + 1);
@@ -424,8 +399,7 @@ void reporter_rotate(struct reporter *r, uint64_t time)
 	r->rotated = cut;
 	r->rotate_at = 0;
 	w = reporter_window_at(r, cut);
-	/* Nothing can be shorter than nothing. */
-	if (!w || w->begin == cut)
+	if (!w || w->begin == cut) /* no empty windows */
 		return;
 	w->end = r->base = cut;
 	reporter_close_ended(r, r->advanced);
@@ -442,7 +416,7 @@ void reporter_advance(struct reporter *r, uint64_t time)
 		reporter_rotate(r, time);
 	http_wake(r);
 	reporter_close_ended(r, time);
-	/* Without memory now, the next trace or the next call tries again. */
+	/* If this fails (-ENOMEM), the next trace or call tries again. */
 	if (r->archive && !reporter_find(r, time))
 		reporter_window_at(r, time);
 }
@@ -454,12 +428,12 @@ uint64_t reporter_due(const struct reporter *r)
 
 	if (r->stats.http_followers)
 		return 0;
-	for (w = r->extras; w; w = w->next)
+	TAILQ_FOREACH(w, &r->extras, entry)
 		due = MIN(due, w->end);
 	return due;
 }
 
-/* --- windows of their own ------------------------------------------------ */
+/* --- windows beside the archive's ---------------------------------------- */
 
 int reporter_window_open(struct reporter *r,
 			 const struct reporter_window_opts *opts,
@@ -475,23 +449,22 @@ int reporter_window_open(struct reporter *r,
 	w = window_new(r, opts->begin, opts->end, events);
 	if (!w)
 		return -ENOMEM;
-	w->losses = calloc(r->nlosses + 1, sizeof(*w->losses));
+	w->losses = calloc(r->opts.nlosses + 1, sizeof(*w->losses));
 	if (!w->losses)
 		err = -ENOMEM;
-	/* Now, not at its end: who cannot write wants to know at once. */
+	/* Now, so that the caller sees at once that it cannot be written. */
 	if (!err && opts->path)
 		err = reporter_outfile_open(&w->file, opts->path);
 	if (err) {
 		job_window_free(w);
 		return err;
 	}
-	memcpy(w->losses, r->losses, r->nlosses * sizeof(*w->losses));
+	memcpy(w->losses, r->losses, r->opts.nlosses * sizeof(*w->losses));
 	w->selected_only = opts->selected_only;
 	w->format = opts->format;
 	w->done = opts->done;
 	w->arg = opts->arg;
-	w->next = r->extras;
-	r->extras = w;
+	TAILQ_INSERT_HEAD(&r->extras, w, entry);
 	*wp = w;
 	return 0;
 }
@@ -506,15 +479,10 @@ void reporter_window_end(struct reporter *r, struct reporter_window *w,
 
 void reporter_window_cancel(struct reporter_window *w)
 {
-	struct reporter_window **p = &w->r->extras;
-
-	while (*p && *p != w)
-		p = &(*p)->next;
-	if (!*p) { /* its job has it */
-		w->cancelled = true;
-		return;
-	}
-	*p = w->next;
+	w->done = NULL;
+	if (w->closed)
+		return; /* the job frees it */
+	TAILQ_REMOVE(&w->r->extras, w, entry);
 	job_window_free(w);
 }
 
@@ -552,18 +520,18 @@ void reporter_check_finished(struct reporter *r)
 static void reporter_end_windows(struct reporter *r, uint64_t time)
 {
 	uint64_t cut = reporter_cut(r, time);
-	struct reporter_window *w, **p = &r->windows;
+	struct reporter_window *w, *next;
 
-	while ((w = *p)) {
-		if (w->begin >= cut) { /* begun ahead, and empty */
-			*p = w->next;
-			job_window_free(w);
-			continue;
-		}
+	for (w = TAILQ_FIRST(&r->windows); w; w = next) {
+		next = TAILQ_NEXT(w, entry);
 		w->end = MIN(w->end, cut);
-		p = &w->next;
+		if (w->begin < cut)
+			continue;
+		/* Opened ahead of time, and still empty. */
+		TAILQ_REMOVE(&r->windows, w, entry);
+		job_window_free(w);
 	}
-	for (w = r->extras; w; w = w->next)
+	TAILQ_FOREACH(w, &r->extras, entry)
 		w->end = MIN(w->end, MAX(time, w->begin));
 }
 

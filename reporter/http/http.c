@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * http: libmicrohttpd, driven by the loop. Each listener is a daemon of its
- * own, without threads, whose epoll descriptor the loop watches; whatever
- * happens, happens on the loop's thread.
+ * http: libmicrohttpd, driven by the loop. Each listener is an MHD daemon without
+ * threads, whose epoll descriptor the loop watches; all callbacks are on the
+ * loop's thread.
  *
- * A profile's request is suspended until its window was written into memory.
- * Meanwhile the daemon does not look at the connection, so the loop watches it
- * for its end: who has gone is not collected for. (A client that shuts down
- * its sending side only counts as gone too, as it does for Go's server, unless it
- * asked with early=1 that this ends its profile: profd fetch does.)
+ * The request for a profile is suspended until its window is written to memory.
+ * MHD does not poll a suspended connection, so the loop watches it for its end,
+ * and cancels the profile if the client closes it. Like in Go's server, a client
+ * that only shuts down its sending side counts as gone, too, unless it asked
+ * with early=1 that this ends its profile, as profd fetch does.
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,16 +21,16 @@
 #include "reporter/health.h"
 #include "reporter/http/http.h"
 
-/* Never reached: what is beyond http_conn.h's is being closed. */
+/* Not reached: http_conn.c closes those beyond its own limit. */
 #define HTTP_DAEMON_MAX (HTTP_CONNECTIONS_MAX + 32)
 #define HTTP_AGAIN_MS 1000
 #define HTTP_SECONDS_DEFAULT 30
 #define HTTP_RETRY_AFTER "5"
 
-/* In place of a request: what its URI says would be cut at a NUL. */
+/* In place of a request whose URI has a NUL, where MHD would cut it. */
 static char http_bad_uri;
 
-/* The loop frees it, when it is closed: later than the request may live. */
+/* Freed when its handle is closed, which may be after the request. */
 struct http_watch {
 	uv_poll_t poll;
 	struct http_request *req;
@@ -40,14 +40,19 @@ struct http_watch {
 
 /* --- answers ------------------------------------------------------------- */
 
-/* 'data' is malloc'd and the answer's from here on. */
+const char *http_arg(struct http_request *req, const char *name)
+{
+	return MHD_lookup_connection_value(req->conn, MHD_GET_ARGUMENT_KIND,
+					   name);
+}
+
+/* 'data' is malloc'd and passes to the answer. 'h' ends with a NULL name. */
 static enum MHD_Result http_send(struct http_request *req, unsigned int status,
 				 void *data, size_t len,
-				 const struct http_header *headers, size_t n)
+				 const struct http_header *h)
 {
 	struct MHD_Response *resp;
 	enum MHD_Result res;
-	size_t i;
 
 	resp = MHD_create_response_from_buffer(len, data,
 					       MHD_RESPMEM_MUST_FREE);
@@ -55,9 +60,8 @@ static enum MHD_Result http_send(struct http_request *req, unsigned int status,
 		free(data);
 		return MHD_NO;
 	}
-	for (i = 0; i < n; i++)
-		MHD_add_response_header(resp, headers[i].name,
-					headers[i].value);
+	for (; h->name; h++)
+		MHD_add_response_header(resp, h->name, h->value);
 	MHD_add_response_header(resp, "X-Content-Type-Options", "nosniff");
 	res = MHD_queue_response(req->conn, status, resp);
 	MHD_destroy_response(resp);
@@ -69,21 +73,23 @@ static enum MHD_Result http_send(struct http_request *req, unsigned int status,
 enum MHD_Result http_send_text(struct http_request *req, char *text, size_t len,
 			       const char *type)
 {
-	struct http_header h = { MHD_HTTP_HEADER_CONTENT_TYPE, type };
+	const struct http_header h[] = {
+		{ MHD_HTTP_HEADER_CONTENT_TYPE, type },
+		{ NULL, NULL },
+	};
 
-	if (!text)
-		return MHD_NO;
-	return http_send(req, MHD_HTTP_OK, text, len, &h, 1);
+	return text ? http_send(req, MHD_HTTP_OK, text, len, h) : MHD_NO;
 }
 
 enum MHD_Result http_error(struct http_request *req, unsigned int status,
-			   const struct http_header *header, const char *fmt,
-			   ...)
+			   const char *fmt, ...)
 {
-	struct http_header h[3] = {
+	const struct http_header h[] = {
 		{ MHD_HTTP_HEADER_CONTENT_TYPE, HTTP_TEXT },
-		/* Connections are few, and this one was of no use. */
+		/* Connections are limited; this one is not worth keeping. */
 		{ MHD_HTTP_HEADER_CONNECTION, "close" },
+		req->header,
+		{ NULL, NULL },
 	};
 	char *text;
 	va_list ap;
@@ -92,22 +98,17 @@ enum MHD_Result http_error(struct http_request *req, unsigned int status,
 	va_start(ap, fmt);
 	len = vasprintf(&text, fmt, ap);
 	va_end(ap);
-	if (len < 0)
-		return MHD_NO;
-	if (header)
-		h[2] = *header;
-	return http_send(req, status, text, len, h, header ? 3 : 2);
+	return len < 0 ? MHD_NO : http_send(req, status, text, len, h);
 }
 
 enum MHD_Result http_busy(struct http_request *req, const char *why)
 {
-	struct http_header h = { MHD_HTTP_HEADER_RETRY_AFTER,
-				 HTTP_RETRY_AFTER };
-
-	return http_error(req, MHD_HTTP_SERVICE_UNAVAILABLE, &h, "%s\n", why);
+	req->header = (struct http_header){ MHD_HTTP_HEADER_RETRY_AFTER,
+					    HTTP_RETRY_AFTER };
+	return http_error(req, MHD_HTTP_SERVICE_UNAVAILABLE, "%s\n", why);
 }
 
-/* gzip is the body itself: who did not ask for an encoding gets a file. */
+/* A client that accepts no encoding gets a .gz file, not an encoded body. */
 static enum MHD_Result http_send_profile(struct http_request *req)
 {
 	bool zstd = req->format == REPORTER_ZSTD;
@@ -116,22 +117,22 @@ static enum MHD_Result http_send_profile(struct http_request *req)
 		{ MHD_HTTP_HEADER_CONTENT_TYPE, "application/octet-stream" },
 		{ MHD_HTTP_HEADER_CONTENT_DISPOSITION, disposition },
 		{ MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING },
-		{ MHD_HTTP_HEADER_CONTENT_ENCODING, "zstd" },
+		{ zstd ? MHD_HTTP_HEADER_CONTENT_ENCODING : NULL, "zstd" },
+		{ NULL, NULL },
 	};
 	void *data = req->data;
 
 	if (req->state == HTTP_GONE)
 		return MHD_NO;
 	if (req->state == HTTP_FAILED)
-		return http_error(req, MHD_HTTP_INTERNAL_SERVER_ERROR, NULL,
-				  "the profile could not be made\n");
+		return http_error(req, MHD_HTTP_INTERNAL_SERVER_ERROR,
+				  "cannot make the profile\n");
 	snprintf(disposition, sizeof(disposition),
 		 "attachment; filename=\"%s%s\"", req->stem,
 		 zstd ? ".pb" : ".pb.gz");
 	req->data = NULL;
 	req->http->r->stats.http_profiles++;
-	return http_send(req, MHD_HTTP_OK, data, req->len, headers,
-			 ARRAY_SIZE(headers) - !zstd);
+	return http_send(req, MHD_HTTP_OK, data, req->len, headers);
 }
 
 /* --- the daemon on the loop ---------------------------------------------- */
@@ -148,9 +149,9 @@ static bool http_has_connections(const struct http *h)
 }
 
 /*
- * Once a second while there are connections, for those whose time is over; and a
- * daemon that had all the connections it may have listens again in a run after
- * one of them has gone: without that, never.
+ * Runs once a second while there are connections, to close those that are past
+ * their deadline. Also, MHD stops listening at its limit of connections, and
+ * only a run after the end of one starts it again.
  */
 void http_run(struct http *h)
 {
@@ -164,7 +165,7 @@ void http_run(struct http *h)
 	timeout = MHD_get_timeout(h->daemon, &ms) == MHD_YES;
 	if (busy && (!timeout || ms > HTTP_AGAIN_MS))
 		ms = HTTP_AGAIN_MS;
-	/* libuv 1.44 runs a timer of 0 ms again before it does anything else. */
+	/* libuv 1.44 would run a timer of 0 ms again before all else. */
 	if (busy || timeout)
 		uv_timer_start(&h->timer, http_on_timer, MAX(ms, 1), 0);
 	else
@@ -180,8 +181,8 @@ static void http_on_readable(uv_poll_t *poll, int status, int events)
 {
 	struct http *h = poll->data;
 
-	if (h->r->asked)
-		h->r->asked(h->r->arg);
+	if (h->r->opts.asked)
+		h->r->opts.asked(h->r->opts.arg);
 	http_run(h);
 }
 
@@ -198,11 +199,7 @@ static void http_watch_closed(uv_handle_t *handle)
 
 void http_wait_end(struct http_request *req, enum http_state state)
 {
-	struct http_request **p = &req->http->waiting;
-
-	while (*p != req)
-		p = &(*p)->next;
-	*p = req->next;
+	LIST_REMOVE(req, waiting);
 	req->http->r->stats.http_waiting--;
 	req->state = state;
 	req->window = NULL;
@@ -220,9 +217,9 @@ static void http_wait_cancel(struct http_request *req)
 }
 
 /*
- * Whether the client that asked for it (early=1) has shut down its sending side
- * only: of a unix socket the end of both sides is another event. Over TCP it is
- * not: a profile that nobody takes is made then, and thrown away.
+ * Whether a client with early=1 has shut down its sending side only. A unix
+ * socket has POLLHUP if both sides are closed. TCP does not: there a profile
+ * may be made for a client that is gone.
  */
 static bool http_ends_early(const struct http_watch *w)
 {
@@ -245,24 +242,30 @@ static void http_on_gone(uv_poll_t *poll, int status, int events)
 	http_run(h);
 }
 
-/* Without it (no memory) the answer is made, and finds nobody. */
-static void http_watch(struct http_request *req)
+static int http_fd(struct MHD_Connection *conn)
 {
 	const union MHD_ConnectionInfo *info;
-	struct http_watch *w = calloc(1, sizeof(*w));
 
-	info = MHD_get_connection_info(req->conn,
-				       MHD_CONNECTION_INFO_CONNECTION_FD);
-	if (!w || !info ||
-	    uv_poll_init(req->http->r->loop, &w->poll, info->connect_fd)) {
+	info = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	return info ? info->connect_fd : -1;
+}
+
+/* If this fails (-ENOMEM), the profile is made even if the client is gone. */
+static void http_watch(struct http_request *req)
+{
+	struct http_watch *w = calloc(1, sizeof(*w));
+	struct reporter *r = req->http->r;
+	int fd = http_fd(req->conn);
+
+	if (!w || uv_poll_init(r->opts.loop, &w->poll, fd)) {
 		free(w);
 		return;
 	}
 	w->poll.data = w;
 	w->req = req;
-	w->r = req->http->r;
-	w->fd = info->connect_fd;
-	w->r->handles++;
+	w->r = r;
+	w->fd = fd;
+	r->handles++;
 	req->watch = w;
 	uv_poll_start(&w->poll, UV_DISCONNECT, http_on_gone);
 }
@@ -270,8 +273,7 @@ static void http_watch(struct http_request *req)
 void http_wait_begin(struct http_request *req)
 {
 	req->state = HTTP_WAITING;
-	req->next = req->http->waiting;
-	req->http->waiting = req;
+	LIST_INSERT_HEAD(&req->http->waiting, req, waiting);
 	req->http->r->stats.http_waiting++;
 	MHD_suspend_connection(req->conn);
 	http_watch(req);
@@ -301,64 +303,49 @@ static enum MHD_Result http_wait(struct http_request *req, unsigned int seconds)
 
 	o.end = o.begin + seconds * CLOCK_NSEC_PER_SEC;
 	if (reporter_window_open(r, &o, &req->window))
-		return http_busy(req, "no memory for a profile");
+		return http_busy(req, "out of memory for a profile");
 	archive_stem(req->stem, r->hostname, o.begin + clock_wall_offset_ns(),
 		     o.end - o.begin);
 	http_wait_begin(req);
 	return MHD_YES;
 }
 
-/* --- what can be asked --------------------------------------------------- */
+/* --- endpoints ----------------------------------------------------------- */
 
-/* The headers tell all that is known before the profile is made. */
-static enum MHD_Result http_head_profile(struct http_request *req)
-{
-	struct http_header h = { MHD_HTTP_HEADER_CONTENT_TYPE,
-				 "application/octet-stream" };
-
-	return http_send(req, MHD_HTTP_OK, NULL, 0, &h, 1);
-}
-
-static enum MHD_Result http_profile(struct http_request *req, bool head)
+static enum MHD_Result http_profile(struct http_request *req)
 {
 	struct reporter *r = req->http->r;
 	int seconds = HTTP_SECONDS_DEFAULT;
-	const char *v;
+	const char *v = http_arg(req, "seconds");
 
-	v = MHD_lookup_connection_value(req->conn, MHD_GET_ARGUMENT_KIND,
-					"seconds");
 	if (v)
 		seconds = http_parse_seconds(v);
 	if (seconds < 0)
-		return http_error(req, MHD_HTTP_BAD_REQUEST, NULL,
+		return http_error(req, MHD_HTTP_BAD_REQUEST,
 				  "seconds: a whole number from 1 to %d, not "
 				  "\"%.64s\"\n",
 				  HTTP_SECONDS_MAX, v);
-	if (head)
-		return http_head_profile(req);
+	/* The other headers are known only when the profile is made. */
+	if (req->head)
+		return http_send_text(req, strdup(""), 0,
+				      "application/octet-stream");
 	if (r->finishing)
-		return http_busy(req, "profd is ending");
+		return http_busy(req, "profd is terminating");
 	if (r->stats.http_waiting >= HTTP_WAITING_MAX ||
 	    !http_may(req, HTTP_CONN_WAITING, HTTP_WAITING_USER))
 		return http_busy(req, "too many clients wait for a profile");
 	v = MHD_lookup_connection_value(req->conn, MHD_HEADER_KIND,
 					MHD_HTTP_HEADER_ACCEPT_ENCODING);
 	req->format = http_accepts_zstd(v) ? REPORTER_ZSTD : REPORTER_GZIP;
-	v = MHD_lookup_connection_value(req->conn, MHD_GET_ARGUMENT_KIND,
-					"early");
+	v = http_arg(req, "early");
 	req->early = v && !strcmp(v, "1");
 	req->profile = true;
 	r->http_open++;
 	return http_wait(req, seconds);
 }
 
-static enum MHD_Result http_healthz(struct http_request *req, bool head)
+static enum MHD_Result http_healthz(struct http_request *req)
 {
-	static const unsigned int statuses[] = {
-		[HEALTH_OK] = MHD_HTTP_OK,
-		[HEALTH_DEGRADED] = MHD_HTTP_OK,
-		[HEALTH_FAILING] = MHD_HTTP_SERVICE_UNAVAILABLE,
-	};
 	struct strbuf sb = STRBUF_INIT;
 	struct reporter_health h;
 	enum health_state state = health_collect(req->http->r, &h);
@@ -370,15 +357,16 @@ static enum MHD_Result http_healthz(struct http_request *req, bool head)
 		strbuf_puts(&sb, ": ");
 	health_text(&h, state, &sb);
 	strbuf_puts(&sb, "\n");
-	if (!sb.failed && statuses[state] == MHD_HTTP_OK)
+	if (!sb.failed && state != HEALTH_FAILING)
 		return http_send_text(req, sb.data, sb.len, HTTP_TEXT);
 	if (!sb.failed)
-		res = http_error(req, statuses[state], NULL, "%s", sb.data);
+		res = http_error(req, MHD_HTTP_SERVICE_UNAVAILABLE, "%s",
+				 sb.data);
 	strbuf_fini(&sb);
 	return res;
 }
 
-static enum MHD_Result http_metrics(struct http_request *req, bool head)
+static enum MHD_Result http_metrics(struct http_request *req)
 {
 	size_t len = 0;
 	char *text = metrics_text(req->http->r, METRICS_PROMETHEUS, &len);
@@ -387,16 +375,15 @@ static enum MHD_Result http_metrics(struct http_request *req, bool head)
 			      "text/plain; version=0.0.4; charset=utf-8");
 }
 
-static enum MHD_Result http_status(struct http_request *req, bool head)
+static enum MHD_Result http_status(struct http_request *req)
 {
-	const char *form = MHD_lookup_connection_value(
-		req->conn, MHD_GET_ARGUMENT_KIND, "format");
+	const char *form = http_arg(req, "format");
 	bool json = form && !strcmp(form, "json");
 	size_t len = 0;
 	char *text;
 
 	if (form && !json && strcmp(form, "text"))
-		return http_error(req, MHD_HTTP_BAD_REQUEST, NULL,
+		return http_error(req, MHD_HTTP_BAD_REQUEST,
 				  "format: json or text, not \"%.64s\"\n",
 				  form);
 	text = metrics_text(req->http->r, json ? METRICS_JSON : METRICS_TEXT,
@@ -407,7 +394,7 @@ static enum MHD_Result http_status(struct http_request *req, bool head)
 
 static const struct {
 	const char *path;
-	enum MHD_Result (*answer)(struct http_request *req, bool head);
+	enum MHD_Result (*answer)(struct http_request *req);
 } http_routes[] = {
 	{ "/debug/pprof/profile", http_profile },
 	{ "/events", http_events },
@@ -421,31 +408,31 @@ static const struct {
 static enum MHD_Result http_dispatch(struct http_request *req, const char *url,
 				     const char *method)
 {
-	static const struct http_header allow = { MHD_HTTP_HEADER_ALLOW,
-						  "GET, HEAD" };
-	bool head = !strcmp(method, MHD_HTTP_METHOD_HEAD);
 	const char *host;
 	size_t i;
 
+	req->head = !strcmp(method, MHD_HTTP_METHOD_HEAD);
 	req->http->r->stats.http_requests++;
 	if (req->bad_uri)
-		return http_error(req, MHD_HTTP_BAD_REQUEST, NULL,
-				  "a URL cannot hold a NUL (%%00)\n");
+		return http_error(req, MHD_HTTP_BAD_REQUEST,
+				  "a URL cannot contain a NUL (%%00)\n");
 	host = MHD_lookup_connection_value(req->conn, MHD_HEADER_KIND,
 					   MHD_HTTP_HEADER_HOST);
 	if (!req->http->socket.ino && !http_host_is_local(host))
-		return http_error(req, MHD_HTTP_FORBIDDEN, NULL,
+		return http_error(req, MHD_HTTP_FORBIDDEN,
 				  "Host: neither an address nor localhost\n");
 	for (i = 0; i < ARRAY_SIZE(http_routes); i++)
 		if (!strcmp(url, http_routes[i].path))
 			break;
 	if (i == ARRAY_SIZE(http_routes))
-		return http_error(req, MHD_HTTP_NOT_FOUND, NULL,
+		return http_error(req, MHD_HTTP_NOT_FOUND,
 				  "%.256s: no such page\n", url);
-	if (!head && strcmp(method, MHD_HTTP_METHOD_GET))
-		return http_error(req, MHD_HTTP_METHOD_NOT_ALLOWED, &allow,
-				  "%.32s: only GET and HEAD\n", method);
-	return http_routes[i].answer(req, head);
+	if (req->head || !strcmp(method, MHD_HTTP_METHOD_GET))
+		return http_routes[i].answer(req);
+	req->header =
+		(struct http_header){ MHD_HTTP_HEADER_ALLOW, "GET, HEAD" };
+	return http_error(req, MHD_HTTP_METHOD_NOT_ALLOWED,
+			  "%.32s: only GET and HEAD\n", method);
 }
 
 static struct http_conn *http_conn_of(struct MHD_Connection *conn)
@@ -474,29 +461,24 @@ static void http_on_limited(void *arg, uid_t uid)
 {
 	struct reporter *r = arg;
 
-	if (r->limited)
-		r->limited(r->arg, uid);
+	if (r->opts.limited)
+		r->opts.limited(r->opts.arg, uid);
 }
 
 static void http_on_connection(void *arg, struct MHD_Connection *conn,
 			       void **context,
 			       enum MHD_ConnectionNotificationCode what)
 {
-	const union MHD_ConnectionInfo *info;
 	struct http *h = arg;
 
-	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-		if (*context)
-			http_conn_free(&h->conns, *context);
-		return;
-	}
-	info = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
-	*context = info ? http_conn_new(&h->conns, info->connect_fd,
-					&h->r->stats.http_evicted)
-			: NULL;
+	if (what == MHD_CONNECTION_NOTIFY_STARTED)
+		*context = http_conn_new(&h->conns, http_fd(conn),
+					 &h->r->stats.http_evicted);
+	else if (*context)
+		http_conn_free(&h->conns, *context);
 }
 
-/* What it returns is what *con_cls is at first. */
+/* The result is the first value of *con_cls. */
 static void *http_on_uri(void *arg, const char *uri,
 			 struct MHD_Connection *conn)
 {
@@ -517,7 +499,7 @@ http_request_new(struct http *h, struct MHD_Connection *conn, bool bad_uri)
 	return req;
 }
 
-/* Called once with the headers, then for the body, then to be answered. */
+/* Called with the headers, for each piece of the body, and for the answer. */
 static enum MHD_Result http_on_request(void *arg, struct MHD_Connection *conn,
 				       const char *url, const char *method,
 				       const char *version, const char *upload,
@@ -530,10 +512,10 @@ static enum MHD_Result http_on_request(void *arg, struct MHD_Connection *conn,
 		return *con_cls ? MHD_YES : MHD_NO;
 	}
 	if (*upload_size) {
-		*upload_size = 0; /* nobody's to read */
+		*upload_size = 0; /* ignored */
 		return MHD_YES;
 	}
-	/* It is whole: from here on it is our time, not the client's. */
+	/* The request is complete: its deadline ends. */
 	if (req->peer && req->state == HTTP_NEW)
 		http_conn_set(&req->http->conns, req->peer, HTTP_CONN_BUSY);
 	if (req->state == HTTP_NEW)
@@ -575,9 +557,9 @@ static void http_closed(uv_handle_t *handle)
 
 static void http_stop_one(struct http *h)
 {
-	/* A daemon must not be stopped with connections suspended. */
-	while (h->waiting)
-		http_wait_cancel(h->waiting);
+	/* MHD_stop_daemon() must not find suspended connections. */
+	while (!LIST_EMPTY(&h->waiting))
+		http_wait_cancel(LIST_FIRST(&h->waiting));
 	http_socket_unlink(&h->socket);
 	uv_close((uv_handle_t *)&h->poll, http_closed);
 	uv_close((uv_handle_t *)&h->timer, http_closed);
@@ -612,7 +594,7 @@ static int http_start_daemon(struct http *h)
 		return -ENOMEM;
 	}
 	info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-	err = info ? uv_poll_init(h->r->loop, &h->poll, info->epoll_fd)
+	err = info ? uv_poll_init(h->r->opts.loop, &h->poll, info->epoll_fd)
 		   : -ENOTSUP;
 	if (err)
 		MHD_stop_daemon(h->daemon);
@@ -641,7 +623,7 @@ int http_listen(struct reporter *r, const char *address)
 		free(h);
 		return err;
 	}
-	uv_timer_init(r->loop, &h->timer); /* cannot fail */
+	uv_timer_init(r->opts.loop, &h->timer); /* cannot fail */
 	h->poll.data = h->timer.data = h;
 	h->handles = 2;
 	r->handles += 2;

@@ -2,10 +2,10 @@
 /*
  * http_ledger: processes, executables and events, as JSON lines.
  *
- * A stream of events is an answer without an end. Its connection is suspended
- * while there is nothing to say, and reporter_advance(), which comes once a
- * drain, wakes all of them. A client that does not keep up holds up nobody:
- * what it has not read when it goes from the ring is a line that says so.
+ * A stream of events has no end. Its connection is suspended while there are no
+ * events, and reporter_advance(), which is called once per drain, resumes all of
+ * them. A slow client delays no other: for events that left the ring before the
+ * client read them it gets a line with their number.
  */
 #include <endian.h>
 #include <string.h>
@@ -17,76 +17,59 @@
 #define HTTP_NDJSON "application/x-ndjson"
 #define HTTP_PIECE (32 << 10)
 #define HTTP_SLICE_EACH 16 /* processes of one client at a time */
-/* Where no slice is left, a client gets so much, that it goes on. */
-#define HTTP_PIECE_LEAST (2 << 10)
+#define HTTP_PIECE_LEAST (2 << 10) /* for progress when no slice is left */
 
-/* An argument that is there, and neither 0 nor false. */
+/* Whether an argument is present and neither 0 nor false. */
 static bool http_flag(struct http_request *req, const char *name)
 {
-	const char *v = MHD_lookup_connection_value(
-		req->conn, MHD_GET_ARGUMENT_KIND, name);
+	const char *v = http_arg(req, name);
 
 	return v && strcmp(v, "0") && strcmp(v, "false");
 }
 
-static enum MHD_Result http_send_lines(struct http_request *req,
-				       struct strbuf *sb)
-{
-	size_t len = sb->len;
-	char *text = strbuf_steal(sb);
-
-	return http_send_text(req, text, len, HTTP_NDJSON);
-}
-
-/* Copies of what is not sent yet as much as there is room for; how much. */
-static size_t http_lines_take(struct http_request *req, char *buf, size_t max)
-{
-	size_t n = MIN(max, req->lines.len - req->sent);
-
-	if (n)
-		memcpy(buf, req->lines.data + req->sent, n);
-	req->sent += n;
-	return n;
-}
-
 /*
- * A process costs 100 us, and there may be many thousands: so a few go out at a
- * time, and what the loop has to do else is done in between. All clients
- * together get HTTP_SLICE of them in a run of the daemon, each one at least.
+ * Called for the next bytes of a stream. A process costs 100 us, and there may be
+ * thousands, so lines are made in slices and the loop does other work in
+ * between. All clients of a run of the daemon share HTTP_SLICE processes.
  */
-static ssize_t http_processes_more(void *arg, uint64_t pos, char *buf,
-				   size_t max)
+static ssize_t http_stream_read(void *arg, uint64_t pos, char *buf, size_t max)
 {
 	struct http_request *req = arg;
 	struct http *h = req->http;
-	unsigned int n = MAX(h->slice, 1);
-	bool more = true;
+	struct strbuf *lines = &req->lines;
+	unsigned int slice;
+	size_t n;
 
-	if (req->sent == req->lines.len) {
-		strbuf_reset(&req->lines);
+	if (req->state == HTTP_GONE)
+		return MHD_CONTENT_READER_END_WITH_ERROR;
+	if (req->sent == lines->len) {
+		strbuf_reset(lines);
 		req->sent = 0;
-		/* None of a slice may be there any more. */
-		while (more && !req->lines.len && !req->lines.failed)
-			more = ledger_table_read(req->table,
-						 MIN(n, HTTP_SLICE_EACH),
-						 &req->lines);
-		h->slice -= MIN(MIN(n, HTTP_SLICE_EACH), h->slice);
-		if (req->lines.failed)
+		slice = MIN(h->slice, HTTP_SLICE_EACH);
+		h->slice -= slice;
+		req->more(req, slice);
+		if (lines->failed)
 			return MHD_CONTENT_READER_END_WITH_ERROR;
-		if (!req->lines.len)
-			return MHD_CONTENT_READER_END_OF_STREAM;
 	}
-	return http_lines_take(req, buf, max);
+	n = MIN(max, lines->len - req->sent);
+	if (n) {
+		memcpy(buf, lines->data + req->sent, n);
+		req->sent += n;
+		return n;
+	}
+	if (h->r->finishing || !req->following)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	http_wait_begin(req);
+	return 0;
 }
 
-static enum MHD_Result http_send_stream(struct http_request *req,
-					MHD_ContentReaderCallback more)
+static enum MHD_Result http_send_stream(struct http_request *req)
 {
 	struct MHD_Response *resp;
 	enum MHD_Result res;
 
 	resp = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, HTTP_PIECE,
-						 more, req, NULL);
+						 http_stream_read, req, NULL);
 	if (!resp)
 		return MHD_NO;
 	MHD_add_response_header(resp, MHD_HTTP_HEADER_CONTENT_TYPE,
@@ -98,24 +81,34 @@ static enum MHD_Result http_send_stream(struct http_request *req,
 	return res;
 }
 
-enum MHD_Result http_processes(struct http_request *req, bool head)
+/* Bytes of text for a slice. */
+static size_t http_piece(unsigned int slice)
 {
-	struct reporter *r = req->http->r;
+	return MAX(slice * (HTTP_PIECE / HTTP_SLICE_EACH), HTTP_PIECE_LEAST);
+}
 
-	req->table = ledger_table_new(r->pm, http_flag(req, "all"), r->freq_hz);
+/* --- processes ------------------------------------------------------------- */
+
+static void http_processes_more(struct http_request *req, unsigned int slice)
+{
+	/* On to the next slice if all processes of this one are gone. */
+	while (ledger_table_read(req->table, MAX(slice, 1), &req->lines))
+		if (req->lines.len || req->lines.failed)
+			break;
+}
+
+enum MHD_Result http_processes(struct http_request *req)
+{
+	const struct reporter_opts *o = &req->http->r->opts;
+
+	req->table = ledger_table_new(o->pm, http_flag(req, "all"), o->freq_hz);
 	if (!req->table)
 		return MHD_NO;
-	return http_send_stream(req, http_processes_more);
+	req->more = http_processes_more;
+	return http_send_stream(req);
 }
 
-/* How much text one client may have made now; all share HTTP_SLICE. */
-static size_t http_piece(struct http *h)
-{
-	unsigned int n = MIN(h->slice, HTTP_SLICE_EACH);
-
-	h->slice -= n;
-	return MAX(n * (HTTP_PIECE / HTTP_SLICE_EACH), HTTP_PIECE_LEAST);
-}
+/* --- executables ----------------------------------------------------------- */
 
 static bool http_exe_is(const struct pm_exe *exe, const uint8_t *id, size_t len)
 {
@@ -129,7 +122,7 @@ static bool http_exe_is(const struct pm_exe *exe, const uint8_t *id, size_t len)
 	return len == ident->build_id_len && !memcmp(ident->build_id, id, len);
 }
 
-/* By its short id, file id or build id; NULL: there is none. */
+/* By its short id, file id or build id; NULL: not found. */
 static struct pm_exe *http_find_exe(struct pm *pm, const uint8_t *id,
 				    size_t len)
 {
@@ -146,132 +139,92 @@ static struct pm_exe *http_find_exe(struct pm *pm, const uint8_t *id,
 	return exe;
 }
 
-static ssize_t http_executables_more(void *arg, uint64_t pos, char *buf,
-				     size_t max)
+static void http_executables_more(struct http_request *req, unsigned int slice)
 {
-	struct http_request *req = arg;
-	struct pm *pm = req->http->r->pm;
 	struct strbuf *lines = &req->lines;
+	size_t piece = http_piece(slice);
 	struct pm_exe *exe;
-	size_t piece;
 
-	if (req->sent == lines->len) {
-		strbuf_reset(lines);
-		req->sent = 0;
-		for (piece = http_piece(req->http);
-		     lines->len < piece && !lines->failed;) {
-			exe = pm_exe_next(pm, req->exe);
-			if (!exe)
-				break;
-			pm_exe_get(exe);
-			if (req->exe)
-				pm_exe_put(req->exe);
-			req->exe = exe;
-			ledger_executable(exe, lines);
-		}
-		if (lines->failed)
-			return MHD_CONTENT_READER_END_WITH_ERROR;
-		if (!lines->len)
-			return MHD_CONTENT_READER_END_OF_STREAM;
+	while (lines->len < piece && !lines->failed) {
+		exe = pm_exe_next(req->http->r->opts.pm, req->exe);
+		if (!exe)
+			return;
+		pm_exe_get(exe);
+		if (req->exe)
+			pm_exe_put(req->exe);
+		req->exe = exe;
+		ledger_executable(exe, lines);
 	}
-	return http_lines_take(req, buf, max);
 }
 
-enum MHD_Result http_executables(struct http_request *req, bool head)
+enum MHD_Result http_executables(struct http_request *req)
 {
-	struct pm *pm = req->http->r->pm;
+	const char *v = http_arg(req, "id");
 	struct strbuf sb = STRBUF_INIT;
 	uint8_t id[HTTP_ID_MAX];
 	struct pm_exe *exe;
-	const char *v;
+	size_t size;
 	int len;
 
-	v = MHD_lookup_connection_value(req->conn, MHD_GET_ARGUMENT_KIND, "id");
+	req->more = http_executables_more;
 	if (!v)
-		return http_send_stream(req, http_executables_more);
+		return http_send_stream(req);
 	len = http_parse_id(v, id);
 	if (len < 0)
-		return http_error(req, MHD_HTTP_BAD_REQUEST, NULL,
+		return http_error(req, MHD_HTTP_BAD_REQUEST,
 				  "id: 16 to 40 hexadecimal digits, not "
 				  "\"%.64s\"\n",
 				  v);
-	exe = http_find_exe(pm, id, (size_t)len);
+	exe = http_find_exe(req->http->r->opts.pm, id, (size_t)len);
 	if (!exe)
-		return http_error(req, MHD_HTTP_NOT_FOUND, NULL,
+		return http_error(req, MHD_HTTP_NOT_FOUND,
 				  "no executable with the id %.64s\n", v);
 	ledger_executable(exe, &sb);
-	return http_send_lines(req, &sb);
+	size = sb.len;
+	return http_send_text(req, strbuf_steal(&sb), size, HTTP_NDJSON);
 }
 
-static ssize_t http_events_more(void *arg, uint64_t pos, char *buf, size_t max)
+/* --- events ---------------------------------------------------------------- */
+
+static void http_events_more(struct http_request *req, unsigned int slice)
 {
-	struct http_request *req = arg;
-	struct reporter *r = req->http->r;
-	struct strbuf *lines = &req->lines;
-	size_t n;
-
-	if (req->state == HTTP_GONE)
-		return MHD_CONTENT_READER_END_WITH_ERROR;
-	if (req->sent == lines->len) {
-		strbuf_reset(lines);
-		req->sent = 0;
-		if (req->at < req->until)
-			ledger_events_read(r->events, &req->at,
-					   http_piece(req->http), lines);
-		if (lines->failed)
-			return MHD_CONTENT_READER_END_WITH_ERROR;
-	}
-	n = http_lines_take(req, buf, max);
-	if (n)
-		return n;
-	if (r->finishing || !req->following)
-		return MHD_CONTENT_READER_END_OF_STREAM;
-	http_wait_begin(req);
-	return 0;
+	if (req->at < req->until)
+		ledger_events_read(req->http->r->events, &req->at,
+				   http_piece(slice), &req->lines);
 }
 
-static enum MHD_Result http_events_follow(struct http_request *req)
+enum MHD_Result http_events(struct http_request *req)
 {
 	struct http *h = req->http;
+	struct ledger_events *events = h->r->events;
 
+	req->more = http_events_more;
+	req->at = ledger_events_first(events);
+	req->until = ledger_events_next(events);
+	if (req->head || !http_flag(req, "follow"))
+		return http_send_stream(req);
 	if (h->r->stats.http_followers >= HTTP_FOLLOWERS_MAX ||
 	    !http_may(req, HTTP_CONN_FOLLOWING, HTTP_FOLLOWERS_USER))
 		return http_busy(req, "too many clients follow events");
-	req->at = http_flag(req, "all") ? ledger_events_first(h->r->events)
-					: ledger_events_next(h->r->events);
+	if (!http_flag(req, "all"))
+		req->at = req->until;
 	req->until = UINT64_MAX;
 	req->following = true;
-	req->next_follower = h->followers;
-	h->followers = req;
+	LIST_INSERT_HEAD(&h->followers, req, follower);
 	h->r->stats.http_followers++;
-	return http_send_stream(req, http_events_more);
+	return http_send_stream(req);
 }
 
 void http_ledger_end(struct http_request *req)
 {
-	struct http_request **p = &req->http->followers;
-
 	strbuf_fini(&req->lines);
 	ledger_table_free(req->table);
 	if (req->exe)
 		pm_exe_put(req->exe);
 	if (!req->following)
 		return;
-	while (*p != req)
-		p = &(*p)->next_follower;
-	*p = req->next_follower;
+	LIST_REMOVE(req, follower);
 	req->http->r->stats.http_followers--;
-}
-
-enum MHD_Result http_events(struct http_request *req, bool head)
-{
-	struct ledger_events *events = req->http->r->events;
-
-	if (!head && http_flag(req, "follow"))
-		return http_events_follow(req);
-	req->at = ledger_events_first(events);
-	req->until = ledger_events_next(events);
-	return http_send_stream(req, http_events_more);
 }
 
 void http_wake(struct reporter *r)
@@ -283,7 +236,7 @@ void http_wake(struct reporter *r)
 
 	for (h = r->http; h; h = h->next) {
 		any = false;
-		for (req = h->followers; req; req = req->next_follower) {
+		LIST_FOREACH(req, &h->followers, follower) {
 			needed = MIN(needed, req->at);
 			if (req->state != HTTP_WAITING)
 				continue;

@@ -220,9 +220,9 @@ static void metrics_events(struct reporter *r, struct reporter_metrics *m)
 	char label[64];
 	size_t i;
 
-	for (i = 0; i < r->ntypes; i++) {
+	for (i = 0; i < r->opts.nevent_types; i++) {
 		snprintf(label, sizeof(label), "event=\"%s\"",
-			 r->types[i].name);
+			 r->opts.event_types[i].name);
 		reporter_metric(m, "profd_reporter_samples_total",
 				"samples added, by event", true, label,
 				r->type_samples[i]);
@@ -253,8 +253,8 @@ static void http_metrics_collect(struct reporter *r, struct reporter_metrics *m)
 	REPORTER_STATS(X)
 #undef X
 	metrics_events(r, m);
-	if (r->collect)
-		r->collect(r->arg, m);
+	if (r->opts.collect)
+		r->opts.collect(r->opts.arg, m);
 }
 
 static int metrics_add(const char *data, size_t len, void *arg)
