@@ -208,7 +208,7 @@ int reporter_event(struct reporter *r, const struct quark_event *ev)
 
 int reporter_ended(struct reporter *r, const struct pm_image *last)
 {
-	return r->events ? ledger_events_add_life(r->events, last) : 0;
+	return r->events ? ledger_events_add_ended(r->events, last) : 0;
 }
 
 void reporter_losses(struct reporter *r, const uint64_t *counts)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * metrics: what is counted, as Prometheus text (exposition format 0.0.4), as the
- * lines of /status and as one JSON object.
+ * metrics: counters and state as Prometheus text (exposition format 0.0.4), as
+ * the lines of /status and as one JSON object.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -14,25 +14,29 @@
 #include "reporter/health.h"
 #include "reporter/ledger/ledger.h"
 
-/* One form at a time: the calls that belong to the others do nothing. */
+/* One form at a time: calls for the other forms do nothing. */
 struct reporter_metrics {
 	enum metrics_form form;
-	char last[128]; /* name of the metric before */
-	struct strbuf text;
+	char last[128]; /* name of the previous metric */
+	struct strbuf text; /* 'failed' is also that of 'o' */
 	json_t *o; /* of METRICS_JSON */
 };
 
-/* Whole numbers as such: 1e+06 is right but nobody's to read. */
+/* Whole numbers are written without an exponent, below 2^53. */
+static bool metrics_is_whole(double v)
+{
+	return v == floor(v) && fabs(v) < 9007199254740992.0;
+}
+
 static void metrics_value(struct strbuf *sb, double v)
 {
 	if (isnan(v))
 		strbuf_puts(sb, "NaN\n");
 	else if (isinf(v))
 		strbuf_puts(sb, v > 0 ? "+Inf\n" : "-Inf\n");
-	else if (v == floor(v) && fabs(v) < 9007199254740992.0)
-		strbuf_printf(sb, "%.0f\n", v);
 	else
-		strbuf_printf(sb, "%.17g\n", v);
+		strbuf_printf(sb, metrics_is_whole(v) ? "%.0f\n" : "%.17g\n",
+			      v);
 }
 
 static void metrics_help(struct reporter_metrics *m, const char *name,
@@ -53,7 +57,6 @@ static void metrics_help(struct reporter_metrics *m, const char *name,
 
 /* --- JSON ------------------------------------------------------------------ */
 
-/* What is missing for want of memory is missed at the end. */
 static void json_put(struct reporter_metrics *m, json_t *o, const char *key,
 		     json_t *value)
 {
@@ -61,7 +64,7 @@ static void json_put(struct reporter_metrics *m, json_t *o, const char *key,
 		m->text.failed = true;
 }
 
-/* The member 'key', made if it is not there. */
+/* The member 'key', created if missing. */
 static json_t *json_child(struct reporter_metrics *m, json_t *o,
 			  const char *key, json_t *(*make)(void))
 {
@@ -76,9 +79,7 @@ static json_t *json_child(struct reporter_metrics *m, json_t *o,
 
 static json_t *json_number(double v)
 {
-	if (v == floor(v) && fabs(v) < 9007199254740992.0)
-		return json_integer((json_int_t)v);
-	return json_real(v);
+	return metrics_is_whole(v) ? json_integer((json_int_t)v) : json_real(v);
 }
 
 static void metrics_json(struct reporter_metrics *m, const char *name,
@@ -141,7 +142,7 @@ void reporter_member_text(struct reporter_metrics *m, const char *group,
 				    ledger_text(value, strlen(value)));
 }
 
-/* --- what there is --------------------------------------------------------- */
+/* --- what is exported ------------------------------------------------------ */
 
 void reporter_metric(struct reporter_metrics *m, const char *name,
 		     const char *help, bool counter, const char *labels,
@@ -175,7 +176,7 @@ void reporter_status(struct reporter_metrics *m, const char *key,
 	va_start(ap, fmt);
 	vsnprintf(value, sizeof(value), fmt, ap);
 	va_end(ap);
-	/* A path may hold an end of line, and must not begin a line of ours. */
+	/* Escapes ends of lines, which a path may contain. */
 	strbuf_printf(&m->text, "%s: ", key);
 	text_add(&m->text, value, strlen(value));
 	strbuf_puts(&m->text, "\n");
@@ -194,7 +195,7 @@ static void metrics_health(struct reporter *r, struct reporter_metrics *m)
 
 		snprintf(label, sizeof(label), "state=\"%s\"", health_word(i));
 		reporter_metric(m, "profd_health",
-				"1 of the state that /healthz tells", false,
+				"1 for the state that /healthz reports", false,
 				label, i == state);
 	}
 	if (m->form == METRICS_TEXT) {
@@ -257,26 +258,15 @@ static void http_metrics_collect(struct reporter *r, struct reporter_metrics *m)
 		r->opts.collect(r->opts.arg, m);
 }
 
-static int metrics_add(const char *data, size_t len, void *arg)
-{
-	strbuf_add(arg, data, len);
-	return 0;
-}
-
 char *metrics_text(struct reporter *r, enum metrics_form form, size_t *lenp)
 {
 	struct reporter_metrics m = { .form = form };
 
-	if (form == METRICS_JSON) {
+	if (form == METRICS_JSON)
 		m.o = json_object();
-		http_metrics_collect(r, &m);
-		if (json_dump_callback(m.o, metrics_add, &m.text, JSON_COMPACT))
-			m.text.failed = true;
-		strbuf_puts(&m.text, "\n");
-		json_decref(m.o);
-	} else {
-		http_metrics_collect(r, &m);
-	}
+	http_metrics_collect(r, &m);
+	if (form == METRICS_JSON)
+		ledger_dump(m.o, &m.text);
 	*lenp = m.text.len;
 	return strbuf_steal(&m.text);
 }

@@ -17,26 +17,25 @@
 /* --- pieces ---------------------------------------------------------------- */
 
 /*
- * Bytes that processes chose, in a line, as they are written: arguments, paths and
- * names. So no line is longer than 32 KiB, whatever they are called.
+ * Limits for the text in a line that processes control (arguments, paths and
+ * names), in bytes of JSON: no line is longer than 32 KiB.
  */
 #define LEDGER_TEXT_MAX (12 << 10)
-/* Of those the arguments; and beside them, of all its images together. */
-#define LEDGER_ARGS_MAX (8 << 10)
-#define LEDGER_IMAGES_MAX (12 << 10)
+#define LEDGER_ARGS_MAX (8 << 10) /* of those: arguments */
+#define LEDGER_IMAGES_MAX (12 << 10) /* in addition: of all images together */
 
-/* One line in the making. */
+/* A line while it is made. */
 struct line {
 	json_t *o;
 	int64_t wall; /* from boot time to wall clock time */
-	size_t room; /* for what processes chose */
-	bool cut; /* there was more of it */
-	bool failed; /* something is missing in it, for lack of memory */
+	size_t room; /* for text that processes control */
+	bool cut; /* some text did not fit */
+	bool failed; /* out of memory: members are missing */
 };
 
 /*
- * Measured once for all that is said together, and rounded to what the measuring is
- * good for: so times that are equal look equal, in two answers, too.
+ * Measured once per answer and rounded to its accuracy, so that equal times are
+ * equal in two answers.
  */
 static int64_t ledger_wall(void)
 {
@@ -140,10 +139,7 @@ static void put_time(struct line *l, const char *key, uint64_t boottime)
 	put_str(l, key, text);
 }
 
-/*
- * Both clocks: what people read, and the kernel's, which takes no steps and is
- * what ids are made of.
- */
+/* The time by both clocks: ids contain boot time, which never steps. */
 static void put_moment(struct line *l, const char *key, uint64_t boottime)
 {
 	char name[32];
@@ -155,7 +151,18 @@ static void put_moment(struct line *l, const char *key, uint64_t boottime)
 	put_int(l, name, boottime);
 }
 
-/* The last one may be cut: that and those behind it did not fit. */
+static void put_hex(struct line *l, const char *key, const uint8_t *p,
+		    size_t len)
+{
+	char text[2 * SYMBOLIZER_BUILD_ID_MAX + 1] = "";
+	size_t i;
+
+	for (i = 0; i < len && i < SYMBOLIZER_BUILD_ID_MAX; i++)
+		snprintf(text + 2 * i, 3, "%02x", p[i]);
+	put_str(l, key, text);
+}
+
+/* 'cut': the kernel had more. The last argument that fits may be cut, too. */
 static void ledger_put_args(struct line *l, const char *cmdline, size_t len,
 			    bool cut)
 {
@@ -185,7 +192,7 @@ static void ledger_put_args(struct line *l, const char *cmdline, size_t len,
 		ledger_put(l, "args_cut", json_true());
 }
 
-/* As wait4(2) gives it. */
+/* A status of wait4(2). */
 static void put_wait_status(struct line *l, int status)
 {
 	if (status == PM_STATUS_UNKNOWN)
@@ -238,20 +245,26 @@ static void put_leader(struct line *l, uint32_t type, uint32_t pid)
 	put_int(l, "entry_pid", pid);
 }
 
-static int line_add(const char *data, size_t len, void *arg)
+static int ledger_append(const char *data, size_t len, void *arg)
 {
 	strbuf_add(arg, data, len);
 	return 0;
+}
+
+void ledger_dump(json_t *o, struct strbuf *sb)
+{
+	if (json_dump_callback(o, ledger_append, sb, JSON_COMPACT))
+		sb->failed = true;
+	strbuf_add(sb, "\n", 1);
+	json_decref(o);
 }
 
 static void put_line(struct line *l, struct strbuf *sb)
 {
 	if (l->cut)
 		ledger_put(l, "cut", json_true());
-	if (l->failed || json_dump_callback(l->o, line_add, sb, JSON_COMPACT))
-		sb->failed = true;
-	strbuf_add(sb, "\n", 1);
-	json_decref(l->o);
+	sb->failed |= l->failed;
+	ledger_dump(l->o, sb);
 }
 
 /* --- processes ------------------------------------------------------------- */
@@ -270,9 +283,8 @@ static const char *const cpu_accounts[] = {
 };
 
 /*
- * Samples times the period by CPU time, and how far that may lie from one by
- * chance (one standard deviation). Samples come at fixed steps of CPU time and
- * not by dice, so it is no more than a Poisson process has.
+ * Samples times the period by CPU time, and its standard deviation from 1: at
+ * most that of a Poisson process, as samples come at fixed steps of CPU time.
  */
 static void put_coverage(struct line *l, const struct pm_process_info *p,
 			 unsigned int freq_hz)
@@ -301,18 +313,18 @@ static void put_account(struct line *l, const struct pm_process_info *p,
 		put_int(l, "user_ns", p->user_ns);
 		put_int(l, "system_ns", p->system_ns);
 	}
-	/* Who ran before anybody took samples has no such figure. */
+	/* Not for a process that ran before the sampling began. */
 	if (!p->before && p->cpu_ns)
 		put_coverage(l, p, freq_hz);
 }
 
-/* All of one process that its line is made of. */
+/* The data of a process's line. */
 struct ledger_view {
 	struct pm_process_info process;
-	struct symbolizer_ident ident; /* of what it runs, or ran last */
-	bool opened; /* that is known whole */
-	size_t n;
-	const struct pm_image_info *images; /* newest first, of one at least */
+	struct symbolizer_ident ident; /* of the main executable */
+	bool opened; /* 'ident' is complete */
+	size_t n; /* images, at least one */
+	const struct pm_image_info *images; /* newest first */
 };
 
 static void ledger_look(const struct pm_image *img, struct ledger_view *v,
@@ -331,23 +343,6 @@ static void ledger_look(const struct pm_image *img, struct ledger_view *v,
 	v->opened = exe.opened;
 }
 
-static void put_ident(struct line *l, const struct ledger_view *v)
-{
-	char hex[2 * SYMBOLIZER_BUILD_ID_MAX + 1];
-	size_t i;
-
-	for (i = 0; i < v->ident.build_id_len; i++)
-		snprintf(hex + 2 * i, 3, "%02x", v->ident.build_id[i]);
-	if (i)
-		put_str(l, "build_id", hex);
-	if (!v->opened)
-		return;
-	for (i = 0; i < SYMBOLIZER_FILE_ID_LEN; i++)
-		snprintf(hex + 2 * i, 3, "%02x", v->ident.file_id[i]);
-	put_str(l, "file_id", hex);
-}
-
-/* What it was from one exec to the next. */
 static void put_program(struct line *l, const struct pm_image_info *i)
 {
 	put_str(l, "comm", i->comm);
@@ -364,7 +359,7 @@ static void put_images(struct line *l, const struct ledger_view *v)
 	size_t i, share = LEDGER_IMAGES_MAX / v->n;
 	struct line e;
 
-	/* Each has the same room, whether it is the first or the last. */
+	/* All images have the same room. */
 	for (i = v->n; i-- > 0;) {
 		e = line_new(l->wall);
 		e.room = share;
@@ -408,7 +403,10 @@ static void ledger_put_process(struct line *l, const struct ledger_view *v,
 		put_wait_status(l, p->wait_status);
 	put_int(l, "execs", p->execs);
 	put_account(l, p, freq_hz);
-	put_ident(l, v);
+	put_hex(l, "build_id", v->ident.build_id, v->ident.build_id_len);
+	if (v->opened)
+		put_hex(l, "file_id", v->ident.file_id,
+			sizeof(v->ident.file_id));
 	put_images(l, v);
 }
 
@@ -461,7 +459,7 @@ bool ledger_table_read(struct ledger_table *t, unsigned int max,
 			continue;
 		pm_process_ask(t->pm, img);
 		ledger_look(img, &v, images);
-		/* It ended after the keys were taken. */
+		/* It exited after the snapshot. */
 		if (!t->all && v.process.end != PM_ALIVE)
 			continue;
 		l = line_new(t->wall);
@@ -471,14 +469,14 @@ bool ledger_table_read(struct ledger_table *t, unsigned int max,
 	return t->at < t->n;
 }
 
-/* --- lives that are over --------------------------------------------------- */
+/* --- ended processes ------------------------------------------------------- */
 
-struct ledger_life {
+struct ledger_ended {
 	struct ledger_view v;
 	struct pm_image_info images[]; /* and their strings */
 };
 
-/* Texts one behind the other; first they are counted, 'at' being NULL. */
+/* Copies strings to 'at', one behind the other; NULL: only counts bytes. */
 struct ledger_pack {
 	char *at;
 	size_t len;
@@ -496,72 +494,66 @@ static void pack_text(struct ledger_pack *p, const char **s, size_t len)
 	p->len += len + 1;
 }
 
+static void pack_str(struct ledger_pack *p, const char **s)
+{
+	pack_text(p, s, *s ? strlen(*s) : 0);
+}
+
 static void pack_images(struct ledger_pack *p, struct pm_image_info *v,
 			size_t n)
 {
 	struct pm_image_info *i;
 
 	for (i = v; i < v + n; i++) {
-		pack_text(p, &i->comm, i->comm ? strlen(i->comm) : 0);
-		pack_text(p, &i->exe, i->exe ? strlen(i->exe) : 0);
+		pack_str(p, &i->comm);
+		pack_str(p, &i->exe);
 		pack_text(p, &i->cmdline, i->cmdline_len);
-		pack_text(p, &i->cwd, i->cwd ? strlen(i->cwd) : 0);
-		pack_text(p, &i->cgroup, i->cgroup ? strlen(i->cgroup) : 0);
+		pack_str(p, &i->cwd);
+		pack_str(p, &i->cgroup);
 		i->main_exe = NULL;
 	}
 }
 
-struct ledger_life *ledger_life_new(const struct pm_image *last,
-				    struct vault *vault, size_t *sizep)
+struct ledger_ended *ledger_ended_new(const struct pm_image *last,
+				      struct vault *vault, size_t *sizep)
 {
 	struct pm_image_info images[PM_HISTORY_MAX];
 	struct ledger_pack pack = { .at = NULL };
-	struct ledger_life *life;
+	struct ledger_ended *ended;
 	struct ledger_view v;
 	size_t size;
 
 	ledger_look(last, &v, images);
 	pack_images(&pack, images, v.n);
-	size = sizeof(*life) + v.n * sizeof(*images);
+	size = sizeof(*ended) + v.n * sizeof(*images);
 	*sizep = size + pack.len;
-	life = vault_take(vault, *sizep);
-	if (!life)
+	ended = vault_take(vault, *sizep);
+	if (!ended)
 		return NULL;
-	life->v = v;
-	life->v.images = life->images;
-	memcpy(life->images, images, v.n * sizeof(*images));
-	pack = (struct ledger_pack){ .at = (char *)life + size };
-	pack_images(&pack, life->images, v.n);
-	return life;
+	ended->v = v;
+	ended->v.images = ended->images;
+	memcpy(ended->images, images, v.n * sizeof(*images));
+	pack = (struct ledger_pack){ .at = (char *)ended + size };
+	pack_images(&pack, ended->images, v.n);
+	return ended;
 }
 
-void ledger_life(const struct ledger_life *life, unsigned int freq_hz,
-		 struct strbuf *sb)
+void ledger_ended(const struct ledger_ended *ended, unsigned int freq_hz,
+		  struct strbuf *sb)
 {
-	const struct pm_process_info *p = &life->v.process;
+	const struct pm_process_info *p = &ended->v.process;
 	struct line l = line_new(ledger_wall());
 
 	put_moment(&l, "time", p->reap ? p->reap : p->exit);
 	ledger_put(&l, "events", json_pack("[s]", "end"));
-	ledger_put_process(&l, &life->v, freq_hz);
+	ledger_put_process(&l, &ended->v, freq_hz);
 	put_line(&l, sb);
 }
 
 /* --- events ---------------------------------------------------------------- */
 
-/* A change of the control group, which is one of ids to libquark. */
+/* A change of the control group; for libquark an event of kind ID_CHANGE. */
 #define LEDGER_CGROUP (1ULL << 32)
-
-/* X(bit, word) */
-#define LEDGER_KINDS(X)                    \
-	X(QUARK_EV_FORK, "fork")           \
-	X(QUARK_EV_EXEC, "exec")           \
-	X(QUARK_EV_EXIT, "exit")           \
-	X(QUARK_EV_ID_CHANGE, "id_change") \
-	X(LEDGER_CGROUP, "cgroup")         \
-	X(QUARK_EV_SETPROCTITLE, "rename") \
-	X(QUARK_EV_REAP, "reap")           \
-	X(QUARK_EV_GAP, "gap")
 
 static void put_kinds(struct line *l, const char *key, uint64_t events)
 {
@@ -569,9 +561,14 @@ static void put_kinds(struct line *l, const char *key, uint64_t events)
 		uint64_t bit;
 		const char *word;
 	} kinds[] = {
-#define X(bit, word) { bit, word },
-		LEDGER_KINDS(X)
-#undef X
+		{ QUARK_EV_FORK, "fork" },
+		{ QUARK_EV_EXEC, "exec" },
+		{ QUARK_EV_EXIT, "exit" },
+		{ QUARK_EV_ID_CHANGE, "id_change" },
+		{ LEDGER_CGROUP, "cgroup" },
+		{ QUARK_EV_SETPROCTITLE, "rename" },
+		{ QUARK_EV_REAP, "reap" },
+		{ QUARK_EV_GAP, "gap" },
 	};
 	json_t *list = json_array();
 	size_t i;
@@ -602,20 +599,21 @@ static void ledger_put_gap(struct line *l, const struct quark_event *ev)
 	put_kinds(l, "kinds", ev->gap_kinds);
 }
 
-static void ledger_put_ids(struct line *l, const struct quark_process *qp)
+static void put_key(struct line *l, const char *key, const struct quark_key *k)
 {
 	char id[40];
 
+	snprintf(id, sizeof(id), "%u-%" PRIx64, k->pid, k->start_boottime);
+	put_str(l, key, id);
+}
+
+static void ledger_put_ids(struct line *l, const struct quark_process *qp)
+{
 	put_int(l, "pid", qp->pid);
 	put_int(l, "ppid", qp->proc_ppid);
-	snprintf(id, sizeof(id), "%u-%" PRIx64, qp->pid,
-		 qp->key.start_boottime);
-	put_str(l, "process", id);
-	if (qp->parent_key.pid) {
-		snprintf(id, sizeof(id), "%u-%" PRIx64, qp->parent_key.pid,
-			 qp->parent_key.start_boottime);
-		put_str(l, "parent", id);
-	}
+	put_key(l, "process", &qp->key);
+	if (qp->parent_key.pid)
+		put_key(l, "parent", &qp->parent_key);
 	put_str(l, "comm", qp->comm);
 }
 
@@ -671,18 +669,7 @@ void ledger_event(const struct quark_event *ev, struct strbuf *sb)
 
 /* --- executables ------------------------------------------------------------- */
 
-static void put_hex(struct line *l, const char *key, const uint8_t *p,
-		    size_t len)
-{
-	char text[2 * SYMBOLIZER_BUILD_ID_MAX + 1] = "";
-	size_t i;
-
-	for (i = 0; i < len && i < SYMBOLIZER_BUILD_ID_MAX; i++)
-		snprintf(text + 2 * i, 3, "%02x", p[i]);
-	put_str(l, key, text);
-}
-
-/* What asking a file for something came to. */
+/* The result of requesting rows or names from the file. */
 static void put_answer(struct line *l, const char *key, int answer)
 {
 	if (answer == PM_EXE_NOT_ASKED)

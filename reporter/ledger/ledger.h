@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ledger: processes and their events as JSON, one object a line, for
- * /processes and /events. Keys are those of a profile's labels where there is
- * one; what is not known is left out.
+ * ledger: processes, their events, and executables as JSON, one object a line,
+ * for /processes, /events and /executables. Keys are those of the labels of
+ * profiles where there is one; unknown values are left out.
  */
 #ifndef REPORTER_LEDGER_H
 #define REPORTER_LEDGER_H
@@ -12,73 +12,73 @@
 #include "base/base.h"
 #include "processmanager/processmanager.h"
 
-/* How a process came into the system, by a QUARK_ELT_; NULL: not known. */
+/* The name of a QUARK_ELT_, the way a process was started; NULL: unknown. */
 const char *ledger_entry(uint32_t leader_type);
 
 /*
- * Bytes that a watched process chose, as a JSON string; what is not UTF-8 becomes
- * U+FFFD. 's' goes on to a NUL at or behind its end. NULL without memory.
+ * A JSON string of 'len' bytes that a process may control: each that is not UTF-8
+ * becomes U+FFFD. NULL: out of memory.
  */
 json_t *ledger_text(const char *s, size_t len);
+/* Appends 'o' as a line and drops the reference. -ENOMEM sets sb->failed. */
+void ledger_dump(json_t *o, struct strbuf *sb);
 
 /*
- * The processes that there are when it is made, one line each with its images;
- * 'all': with those who are dead and not forgotten yet. They are read piece by
- * piece, each as it is then; who was forgotten meanwhile, or unless 'all' has ended, is
- * left out. The manager
- * has to stay. NULL without memory.
+ * A snapshot of the keys of all processes, to be written piece by piece, one line
+ * each with its images, with the data of that time. Includes exited processes
+ * if 'all'; a process that was removed meanwhile, or exited unless 'all', is left
+ * out. 'pm' must outlive it. NULL: out of memory.
  */
 struct ledger_table;
 struct ledger_table *ledger_table_new(struct pm *pm, bool all,
 				      unsigned int freq_hz);
 void ledger_table_free(struct ledger_table *t);
 /*
- * Lines of 'max' processes at most. False: those were the last. Without memory
- * sb->failed is set.
+ * Appends the lines of at most 'max' processes. False: those were the last.
+ * -ENOMEM sets sb->failed.
  */
 bool ledger_table_read(struct ledger_table *t, unsigned int max,
 		       struct strbuf *sb);
 
 /*
- * All of a process that is over, before it is forgotten: its newest image's, in one
- * block of '*size' bytes that stands for itself, for vault_give(). NULL without
- * memory.
+ * A copy of all data of a process that has ended, given its newest image: one
+ * block of '*size' bytes, to be freed by vault_give(). NULL: out of memory.
  */
-struct ledger_life;
-struct ledger_life *ledger_life_new(const struct pm_image *last,
-				    struct vault *vault, size_t *size);
-/* Its line is a process's, and that of an event, "end". */
-void ledger_life(const struct ledger_life *life, unsigned int freq_hz,
-		 struct strbuf *sb);
+struct ledger_ended;
+struct ledger_ended *ledger_ended_new(const struct pm_image *last,
+				      struct vault *vault, size_t *size);
+/* Appends its line: that of the process, as an event "end". */
+void ledger_ended(const struct ledger_ended *ended, unsigned int freq_hz,
+		  struct strbuf *sb);
 
-/* One executable, one line. */
+/* Appends the line of an executable. */
 void ledger_executable(const struct pm_exe *exe, struct strbuf *sb);
 
-/* One event, one line. */
+/* Appends the line of an event. */
 void ledger_event(const struct quark_event *ev, struct strbuf *sb);
 
 /*
- * The last events and lives that came, in order, each with a number of its own from 1;
- * the oldest go when there are too many, or too many bytes of them: more are
- * kept for readers who are behind.
+ * A ring of the latest events and ended processes in order, numbered from 1. It
+ * has limits of number and of bytes; the latter is higher while readers are
+ * behind.
  */
 struct ledger_events;
 
 struct ledger_events *ledger_events_new(unsigned int freq_hz);
 void ledger_events_free(struct ledger_events *l);
-/* What its line needs is copied. 0 or -ENOMEM, here too: */
+/* Copies what the line needs. 0 or -ENOMEM, here too: */
 int ledger_events_add(struct ledger_events *l, const struct quark_event *ev);
-int ledger_events_add_life(struct ledger_events *l,
-			   const struct pm_image *last);
-/* Nobody waits for events below this number; UINT64_MAX: for any. */
+int ledger_events_add_ended(struct ledger_events *l,
+			    const struct pm_image *last);
+/* The lowest number that a reader still needs; UINT64_MAX: no reader. */
 void ledger_events_need(struct ledger_events *l, uint64_t at);
-/* Numbers: of the oldest event that is here, and what the next one gets. */
+/* The numbers of the oldest event in the ring, and of the next to come. */
 uint64_t ledger_events_first(const struct ledger_events *l);
 uint64_t ledger_events_next(const struct ledger_events *l);
 /*
- * Lines for the events from number '*at' on, about 'max' bytes at most; '*at'
- * moves behind them. Of those that went before they were read a line says how
- * many.
+ * Appends the lines of events from number '*at' on, about 'max' bytes at most,
+ * and moves '*at' behind them. For events that are no longer in the ring there
+ * is one line with their number.
  */
 void ledger_events_read(struct ledger_events *l, uint64_t *at, size_t max,
 			struct strbuf *sb);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ledger_ring: the last events and ends of processes, as they came. They become
- * text only for those who read them. They go in the order they came, so they lie in
- * a vault: a life costs five of them.
+ * ledger_ring: the latest events and ended processes. They become text only when
+ * a client reads them. They are freed in the order they were added, so they are
+ * allocated from a vault. A process has about five of them.
  */
 #include <inttypes.h>
 #include <errno.h>
@@ -11,25 +11,22 @@
 #include "reporter/ledger/ledger.h"
 
 #define LEDGER_EVENTS_MAX 65536
-/* Of events that nobody waits for, and in all: two seconds of 8,000 a second. */
+/* Bytes without readers that need them, and in all: 2 s at 8,000 events/s. */
 #define LEDGER_BYTES_KEPT (1 << 20)
 #define LEDGER_BYTES_MAX (16 << 20)
 
 struct ledger_events {
-	uint64_t next; /* number of the event that comes next */
-	uint64_t first; /* of the oldest that is here */
-	uint64_t needed; /* somebody waits for those from here on */
+	uint64_t next; /* number of the next event to come */
+	uint64_t first; /* number of the oldest in the ring */
+	uint64_t needed; /* readers need those from here on */
 	size_t bytes;
 	unsigned int freq_hz;
 	struct vault *vault; /* of the blocks */
-	/*
-	 * The lines read last, from event 'from' to 'to': those who follow go
-	 * side by side, and read the same.
-	 */
+	/* Cache of the last read, 'from' to 'to': followers read the same. */
 	struct strbuf text;
 	uint64_t from, to;
-	/* By number, modulo: struct ledger_life if so said, else quark_event. */
-	bool is_life[LEDGER_EVENTS_MAX];
+	/* By number modulo size: a struct ledger_ended, or a quark_event. */
+	bool is_ended[LEDGER_EVENTS_MAX];
 	uint32_t size[LEDGER_EVENTS_MAX];
 	void *v[LEDGER_EVENTS_MAX];
 };
@@ -64,16 +61,16 @@ void ledger_events_free(struct ledger_events *l)
 	free(l);
 }
 
-/* Takes over 'block', of the vault. */
+/* Takes over 'block', which is of the vault. */
 static void ledger_events_put(struct ledger_events *l, void *block, size_t size,
-			      bool life)
+			      bool ended)
 {
 	size_t i = l->next % LEDGER_EVENTS_MAX;
 
 	if (l->next - l->first == LEDGER_EVENTS_MAX)
 		ledger_events_drop(l);
 	l->v[i] = block;
-	l->is_life[i] = life;
+	l->is_ended[i] = ended;
 	l->size[i] = size;
 	l->bytes += size;
 	l->next++;
@@ -82,10 +79,10 @@ static void ledger_events_put(struct ledger_events *l, void *block, size_t size,
 		ledger_events_drop(l);
 }
 
-/* What ledger_event() says of the others needs no texts. */
+/* The lines of other events need no string but the name. */
 #define LEDGER_TEXTS (QUARK_EV_EXEC | QUARK_EV_ID_CHANGE)
 
-/* An event without texts: the most of them. */
+/* An event without strings: most events. */
 struct ledger_bare {
 	struct quark_event ev;
 	struct quark_process process;
@@ -125,15 +122,16 @@ int ledger_events_add(struct ledger_events *l, const struct quark_event *ev)
 	return 0;
 }
 
-int ledger_events_add_life(struct ledger_events *l, const struct pm_image *last)
+int ledger_events_add_ended(struct ledger_events *l,
+			    const struct pm_image *last)
 {
-	struct ledger_life *life;
+	struct ledger_ended *ended;
 	size_t size;
 
-	life = ledger_life_new(last, l->vault, &size);
-	if (!life)
+	ended = ledger_ended_new(last, l->vault, &size);
+	if (!ended)
 		return -ENOMEM;
-	ledger_events_put(l, life, size, true);
+	ledger_events_put(l, ended, size, true);
 	return 0;
 }
 
@@ -166,8 +164,8 @@ static void ledger_events_write(const struct ledger_events *l, uint64_t *at,
 	}
 	for (; *at < l->next && sb->len < max && !sb->failed; ++*at) {
 		i = *at % LEDGER_EVENTS_MAX;
-		if (l->is_life[i])
-			ledger_life(l->v[i], l->freq_hz, sb);
+		if (l->is_ended[i])
+			ledger_ended(l->v[i], l->freq_hz, sb);
 		else
 			ledger_event(l->v[i], sb);
 	}
