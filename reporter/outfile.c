@@ -12,8 +12,8 @@
 #include "base/base.h"
 #include "reporter/outfile.h"
 
-#define OUTFILE_MODE 0640 /* the archive shows what everybody runs */
-#define OUTFILE_USER_MODE 0666 /* less the umask: a file somebody asked for */
+#define OUTFILE_MODE 0640 /* profiles have data of all users */
+#define OUTFILE_USER_MODE 0666 /* less the umask */
 #define OUTFILE_TRIES 1000 /* names before giving up */
 
 static int outfile_create(struct reporter_outfile *f)
@@ -92,8 +92,8 @@ static int outfile_open_dir(struct reporter_outfile *f, const char *path)
 }
 
 /*
- * Opened without waiting for the reader of a pipe, and checked once more: what
- * stood there may have been replaced by a file, which is not to be written to.
+ * Opens without waiting for the reader of a pipe. Checks the type again, in case
+ * the path was replaced by a regular file, which must not be written in place.
  */
 static int outfile_open_special(struct reporter_outfile *f, const char *path)
 {
@@ -128,7 +128,7 @@ int reporter_outfile_open(struct reporter_outfile *f, const char *path)
 	return err;
 }
 
-/* "a.pb.gz" is taken: "a-1.pb.gz". */
+/* "a.pb.gz" exists: tries "a-1.pb.gz". */
 static int outfile_next_name(struct reporter_outfile *f, const char *first,
 			     int n)
 {
@@ -157,7 +157,7 @@ static int outfile_rename_new(struct reporter_outfile *f)
 		}
 		n++;
 		err = 0;
-		/* Where there is no such rename (EINVAL), look first. */
+		/* EINVAL: the file system lacks RENAME_NOREPLACE. */
 		if (renameat2(f->dirfd, f->tmp, f->dirfd, f->name,
 			      RENAME_NOREPLACE))
 			err = -errno;
@@ -192,7 +192,7 @@ int reporter_outfile_commit(struct reporter_outfile *f)
 		unlinkat(f->dirfd, f->tmp, 0);
 		return err;
 	}
-	/* It is there; that the directory cannot be synced is not its fault. */
+	/* Best effort: the file itself is complete. */
 	fsync(f->dirfd);
 	return 0;
 }

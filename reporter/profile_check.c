@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * profile_check: see reporter/profile_check.h; and the same of a file, whatever
- * it is compressed with.
- */
+/* profile_check: see reporter/profile_check.h; also for compressed files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,8 +13,8 @@
 #include "reporter/outfile.h"
 #include "reporter/profile_check.h"
 
-#define PROFILE_HEAD \
-	(64 << 10) /* bytes looked at, before and after inflating */
+/* Bytes read of a file, and decompressed of those. */
+#define PROFILE_HEAD (64 << 10)
 
 /* https://protobuf.dev/programming-guides/encoding/ */
 enum {
@@ -25,7 +22,7 @@ enum {
 	PROFILE_LEN = 2,
 };
 
-/* Fields of Profile, in profile.proto: V varint, L length-delimited. */
+/* Fields of Profile in profile.proto: Varint, Length-delimited, or Both. */
 #define PROFILE_SAMPLE_TYPE 1
 static const uint8_t profile_fields[] = {
 	[1] = 'L',  [2] = 'L',	[3] = 'L',  [4] = 'L',	[5] = 'L',
@@ -33,7 +30,7 @@ static const uint8_t profile_fields[] = {
 	[11] = 'L', [12] = 'V', [13] = 'B', [14] = 'V', [15] = 'V',
 };
 
-/* False: it is cut off, or longer than 64 bits. */
+/* False: cut off, or longer than 64 bits. */
 static bool profile_varint(const uint8_t **p, const uint8_t *end, uint64_t *v)
 {
 	unsigned int shift = 0;
@@ -48,7 +45,7 @@ static bool profile_varint(const uint8_t **p, const uint8_t *end, uint64_t *v)
 	return false;
 }
 
-/* ValueType: two varints, of fields 1 and 2, either of which may be 0. */
+/* ValueType: varint fields 1 and 2, both optional. */
 static bool profile_value_type(const uint8_t *p, size_t len)
 {
 	const uint8_t *end = p + len;
@@ -75,7 +72,7 @@ static bool profile_known(uint64_t tag)
 	case 'L':
 		return wire == PROFILE_LEN;
 	}
-	/* Numbers that may be repeated: packed or not. */
+	/* Repeated numbers, packed or not. */
 	return wire == PROFILE_VARINT || wire == PROFILE_LEN;
 }
 
@@ -86,7 +83,7 @@ bool profile_check(const uint8_t *buf, size_t len, bool whole)
 	uint64_t tag, v;
 
 	while (p < end) {
-		/* Cut off within a field: what came before has to do. */
+		/* Cut off within a field: the previous ones decide. */
 		if (!profile_varint(&p, end, &tag))
 			return typed && !whole && p == end;
 		if (!profile_known(tag))
@@ -107,12 +104,12 @@ bool profile_check(const uint8_t *buf, size_t len, bool whole)
 	return typed;
 }
 
-/* --- of a file ------------------------------------------------------------- */
+/* --- files ----------------------------------------------------------------- */
 
 struct profile_head {
 	uint8_t in[PROFILE_HEAD], out[PROFILE_HEAD];
 	size_t nin;
-	bool in_whole; /* that is all of the file */
+	bool in_whole; /* 'in' is the whole file */
 };
 
 static bool profile_check_gzip(struct profile_head *h)
@@ -190,7 +187,7 @@ bool reporter_is_profile(const char *path)
 
 	if (!h)
 		return false;
-	/* Whatever stands there: opening it neither waits nor does anything. */
+	/* Any type of file: opening it must not block or have an effect. */
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd >= 0)
 		yes = profile_read(fd, h) && profile_check_head(h);

@@ -2,8 +2,8 @@
 /*
  * sink: see reporter/sink.h.
  *
- * zstd runs with a window of 512 KiB instead of level 3's 2 MiB: on profiles
- * that costs little and halves the memory. Readers refuse windows above 8 MiB.
+ * zstd's window is 512 KiB instead of the 2 MiB of level 3: for profiles that
+ * costs little and halves the memory. Readers refuse windows above 8 MiB.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static void sink_put_zstd(struct sink *s, bool end)
 
 		left = ZSTD_compressStream2(s->zstd, &out, &in, mode);
 		if (ZSTD_isError(left)) {
-			s->err = -ENOMEM; /* the only one left to it */
+			s->err = -ENOMEM; /* no other error is possible */
 			return;
 		}
 		sink_put(s, s->out, out.pos);
@@ -157,7 +157,7 @@ void sink_free(struct sink *s)
 		return;
 	ZSTD_freeCCtx(s->zstd);
 	if (s->format == REPORTER_GZIP)
-		deflateEnd(&s->gzip); /* fine on one never begun */
+		deflateEnd(&s->gzip); /* even if not initialized */
 	strbuf_fini(&s->mem);
 	free(s);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * times: see reporter/times.h. Samples come nearly in the order of time, so a
- * step is written as its difference to the one before, zigzag: small in either
- * direction. Numbers are as in protobuf: seven bits a byte, lowest first.
+ * times: see reporter/times.h. Samples are nearly in the order of time, so a step
+ * is stored as the difference to the previous one, in zigzag coding, which keeps
+ * differences of both signs small. Numbers are varints as in protobuf.
  */
 #include <string.h>
 

@@ -13,13 +13,13 @@ static bool http_same_user(const struct http_conn *a, const struct http_conn *b)
 	return a->known == b->known && (!a->known || a->uid == b->uid);
 }
 
-/* Who is not known shares with all the others, and is in nobody's way alone. */
+/* Unknown users count as one, without a limit of its own. */
 static bool http_limited(const struct http_conn *c)
 {
 	return c->known && c->uid && c->uid != geteuid();
 }
 
-/* Connections of this user; 'use' HTTP_CONN_USES: all that are still open. */
+/* Open connections of the user of 'of' (NULL: of all), of that use or of any. */
 static unsigned int http_count(const struct http_conns *conns,
 			       const struct http_conn *of,
 			       enum http_conn_use use)
@@ -28,7 +28,8 @@ static unsigned int http_count(const struct http_conns *conns,
 	unsigned int n = 0;
 
 	TAILQ_FOREACH(c, &conns->list, node)
-		n += http_same_user(c, of) && c->use != HTTP_CONN_CLOSING &&
+		n += (!of || http_same_user(c, of)) &&
+		     c->use != HTTP_CONN_CLOSING &&
 		     (use == HTTP_CONN_USES || c->use == use);
 	return n;
 }
@@ -43,8 +44,8 @@ bool http_conn_may(const struct http_conns *conns, const struct http_conn *c,
 }
 
 /*
- * The daemon sees the end of it, as if the client had closed it, and frees what
- * it has: there is no other way to have it close one.
+ * MHD has no call to close a connection; after the shutdown it sees its end, as
+ * if the client had closed it.
  */
 static void http_conn_close(struct http_conns *conns, struct http_conn *c)
 {
@@ -54,7 +55,7 @@ static void http_conn_close(struct http_conns *conns, struct http_conn *c)
 	shutdown(c->fd, SHUT_RDWR);
 }
 
-/* The one of this user that has been idle longest; NULL: none is. */
+/* The longest idle connection of this user; NULL: none is idle. */
 static struct http_conn *http_oldest(struct http_conns *conns,
 				     const struct http_conn *of)
 {
@@ -66,7 +67,7 @@ static struct http_conn *http_oldest(struct http_conns *conns,
 	return NULL;
 }
 
-/* An answer that is read as slowly as a client likes may be cut, not at once. */
+/* Whether 'c' is idle, or its client reads the answer slowly. */
 static bool http_may_close(const struct http_conn *c, uint64_t now)
 {
 	return c->use == HTTP_CONN_IDLE ||
@@ -74,9 +75,9 @@ static bool http_may_close(const struct http_conn *c, uint64_t now)
 }
 
 /*
- * Of whoever has the most connections: the one that has been idle longest, else
- * the one that has been read longest. Called when the list is full only, and the
- * list is short. NULL: none may be closed.
+ * Of the user with the most connections: the longest idle one, else the one whose
+ * answer has taken longest. Quadratic, but called only when the list, which is
+ * short, is full. NULL: none may be closed.
  */
 static struct http_conn *http_worst(struct http_conns *conns)
 {
@@ -97,16 +98,6 @@ static struct http_conn *http_worst(struct http_conns *conns)
 	return worst;
 }
 
-static unsigned int http_open(const struct http_conns *conns)
-{
-	const struct http_conn *c;
-	unsigned int n = 0;
-
-	TAILQ_FOREACH(c, &conns->list, node)
-		n += c->use != HTTP_CONN_CLOSING;
-	return n;
-}
-
 struct http_conn *http_conn_new(struct http_conns *conns, int fd,
 				uint64_t *closed)
 {
@@ -122,7 +113,8 @@ struct http_conn *http_conn_new(struct http_conns *conns, int fd,
 	    http_count(conns, c, HTTP_CONN_USES) > HTTP_CONNECTIONS_USER) {
 		http_conn_close(conns, http_oldest(conns, c));
 		++*closed;
-	} else if (http_open(conns) > HTTP_CONNECTIONS_MAX) {
+	} else if (http_count(conns, NULL, HTTP_CONN_USES) >
+		   HTTP_CONNECTIONS_MAX) {
 		worst = http_worst(conns);
 		http_conn_close(conns, worst ? worst : c);
 		++*closed;
@@ -141,7 +133,7 @@ void http_conn_set(struct http_conns *conns, struct http_conn *c,
 {
 	if (c->use == HTTP_CONN_CLOSING)
 		return;
-	/* Behind all that became so before. Those that close stay in their place. */
+	/* The list is by 'since'; those that close keep both. */
 	if (use != HTTP_CONN_CLOSING) {
 		c->since = clock_awake_ns();
 		TAILQ_REMOVE(&conns->list, c, node);
@@ -164,7 +156,7 @@ unsigned int http_conns_check(struct http_conns *conns)
 					      ? HTTP_IDLE_S * CLOCK_NSEC_PER_SEC
 					      : HTTP_REQUEST_NS))
 			continue;
-		/* Waiting for the next request is no fault. */
+		/* Keeping an idle connection is no fault. */
 		n += !c->asked;
 		http_conn_close(conns, c);
 	}

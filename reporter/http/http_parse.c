@@ -14,7 +14,7 @@
 
 #define HTTP_HOST_MAX 128
 
-/* 'max' or less, digits only; -1: anything else. */
+/* A number of digits only, 'max' or less; else -1. */
 static int http_number(const char *s, int max)
 {
 	int v = 0;
@@ -94,7 +94,7 @@ static int http_set_v4(struct http_address *out, const char *host, int port)
 
 	if (!strcmp(host, "localhost"))
 		host = "127.0.0.1";
-	/* Another name may lead anywhere, tomorrow if not today. */
+	/* No other names: they may resolve to any address. */
 	if (inet_pton(AF_INET, host, &in->sin_addr) != 1)
 		return -EPERM;
 	in->sin_family = AF_INET;
@@ -142,8 +142,8 @@ bool http_host_is_local(const char *host)
 }
 
 /*
- * The weight of "name;q=0.5", RFC 9110, 12.4.2, in thousandths; what is no
- * weight counts as 1, the default.
+ * The weight of "name;q=0.5", RFC 9110, 12.4.2, in thousandths; 1000, the
+ * default, if it is not valid.
  */
 static int http_weight(const char *params, const char *end)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http_parse: the words of an address, a header or a parameter. Strings are
- * whatever a client sends.
+ * http_parse: parses addresses, headers and arguments. Strings come from clients
+ * and may be anything.
  */
 #ifndef REPORTER_HTTP_PARSE_H
 #define REPORTER_HTTP_PARSE_H
@@ -31,22 +31,20 @@ int http_parse_address(const char *s, struct http_address *out);
 int http_parse_seconds(const char *s);
 
 /*
- * Whether zstd is what an Accept-Encoding prefers: it is named, not refused,
- * and neither gzip nor identity is wanted more. NULL: no such header.
+ * Whether an Accept-Encoding (NULL: no such header) names zstd with a weight that
+ * is not 0 and not below those of gzip and identity.
  */
 bool http_accepts_zstd(const char *accept);
 
 /*
- * Whether a Host header can be meant for us: an address, localhost, or none
- * (NULL). Another name that leads here is another site's attempt to have its
- * pages read our answers (DNS rebinding).
+ * Whether a Host header is an address, localhost, or missing (NULL). Another name
+ * that resolves to this host may be an attempt of a web site to make browsers
+ * read our answers for its pages (DNS rebinding).
  */
 bool http_host_is_local(const char *host);
 
 #define HTTP_ID_MAX 20
-/*
- * An id in hexadecimal, 8 to HTTP_ID_MAX bytes: how many. -EINVAL: it is none.
- */
+/* An id in hexadecimal: its length, 8 to HTTP_ID_MAX bytes, or -EINVAL. */
 int http_parse_id(const char *s, uint8_t id[HTTP_ID_MAX]);
 
 #endif /* REPORTER_HTTP_PARSE_H */

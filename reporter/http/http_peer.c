@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * http_peer: who is at the other end of a connection. A unix socket tells it; of
- * a TCP connection within this host the kernel is asked for the client's socket,
- * by its addresses: one lookup in the kernel's own table, some 10 us.
+ * http_peer: the user of the other end of a connection. A unix socket has it; for
+ * a TCP connection within this host the kernel is queried for the client's
+ * socket by its addresses: one lookup in the kernel's table, some 10 us.
  */
 #include <errno.h>
 #include <linux/inet_diag.h>
@@ -35,7 +35,7 @@ static void http_diag_addr(const union http_sockaddr *a, __be16 *port,
 	}
 }
 
-/* The client's socket: what is our peer's name is its own. */
+/* Requests the client's socket: its own address is our peer's. */
 static int http_diag_ask(int nl, const union http_sockaddr *client,
 			 const union http_sockaddr *server)
 {
@@ -57,19 +57,19 @@ static int http_diag_ask(int nl, const union http_sockaddr *client,
 	return send(nl, &q, sizeof(q), 0) == sizeof(q) ? 0 : -errno;
 }
 
-/* The kernel answers within send(2). */
+/* Does not wait: the kernel answers within send(2). */
 static int http_diag_answer(int nl, uid_t *uid)
 {
 	struct {
 		struct nlmsghdr h;
 		struct inet_diag_msg m;
-		char rest[512]; /* attributes, which nobody needs */
+		char rest[512]; /* attributes, unused */
 	} a;
 	ssize_t n = recv(nl, &a, sizeof(a), MSG_DONTWAIT);
 
 	if (n < 0)
 		return -errno;
-	/* A socket that was closed, and lingers, is nobody's: uid 0. */
+	/* A closed socket that lingers has no inode, and uid 0. */
 	if (n < (ssize_t)(sizeof(a.h) + sizeof(a.m)) ||
 	    a.h.nlmsg_type != SOCK_DIAG_BY_FAMILY || !a.m.idiag_inode)
 		return -ENOENT;

@@ -21,7 +21,7 @@ static int http_socket_new(const struct http_address *a)
 	return fd < 0 ? -errno : fd;
 }
 
-/* A socket that nobody listens on any more was left by a killed run. */
+/* Removes the socket file of a killed profd: nothing listens on it. */
 static int http_clear_stale(const struct http_address *a)
 {
 	const char *path = a->un.sun_path;
@@ -35,7 +35,7 @@ static int http_clear_stale(const struct http_address *a)
 	fd = http_socket_new(a);
 	if (fd < 0)
 		return fd;
-	/* Anything but a refusal (a full backlog, no permission) is life. */
+	/* Other errors (full backlog, no permission) mean a live listener. */
 	if (!connect(fd, &a->sa, a->len) || errno != ECONNREFUSED)
 		err = -EADDRINUSE;
 	close(fd);
@@ -63,7 +63,7 @@ static int http_bind(struct http_socket *s)
 		setsockopt(s->fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
 	if (bind(s->fd, &a->sa, a->len))
 		return -errno;
-	/* Before listen(): nobody gets in by the mode it was made with. */
+	/* Before listen(), so that no client connects by the initial mode. */
 	if (a->sa.sa_family == AF_UNIX) {
 		if (chmod(a->un.sun_path, HTTP_SOCKET_MODE) ||
 		    lstat(a->un.sun_path, &st))
