@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which connection of a listener is closed, and when. The users at the other end
- * are made up here.
+ * Which connection of a listener is closed, and when. The users of the other ends
+ * are simulated.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 static struct {
 	struct http_conns conns;
 	uid_t uid; /* of the next connection */
-	int peer_err; /* ... or why it is not known */
+	int peer_err; /* or the error of the lookup */
 	uint64_t closed;
 	uid_t limited_uid;
 	unsigned int limited;
@@ -66,7 +66,7 @@ static struct http_conn *connect_of(uid_t uid, int fd)
 	return c;
 }
 
-/* The first of so many; none of them has a descriptor. */
+/* Makes 'n' connections without descriptors; the first one. */
 static struct http_conn *connect_many(uid_t uid, unsigned int n)
 {
 	struct http_conn *first = connect_of(uid, -1);
@@ -76,7 +76,7 @@ static struct http_conn *connect_many(uid_t uid, unsigned int n)
 	return first;
 }
 
-static void a_user_closes_his_own_oldest_idle_one(void **state)
+static void a_user_at_the_limit_loses_the_oldest_idle_one(void **state)
 {
 	struct http_conn *other, *busy, *oldest, *last;
 	int fd[2];
@@ -103,8 +103,8 @@ static void a_user_closes_his_own_oldest_idle_one(void **state)
 	close(fd[1]);
 }
 
-/* A connection whose request was answered is younger than one that asked none. */
-static void an_answer_makes_it_young_again(void **state)
+/* A connection with an answered request is younger than one without. */
+static void an_answer_resets_the_age(void **state)
 {
 	struct http_conn *first = connect_of(NOBODY, -1);
 	struct http_conn *second = connect_of(NOBODY, -1);
@@ -117,7 +117,7 @@ static void an_answer_makes_it_young_again(void **state)
 	assert_int_equal(second->use, HTTP_CONN_CLOSING);
 }
 
-static void a_full_house_is_the_fault_of_who_has_most(void **state)
+static void a_full_list_closes_one_of_the_largest_user(void **state)
 {
 	struct http_conn *few, *most;
 
@@ -134,10 +134,9 @@ static void a_full_house_is_the_fault_of_who_has_most(void **state)
 	assert_int_equal(t.limited_uid, NOBODY);
 }
 
-/* Root, and profd's own user, are in nobody's way; who is unknown is one user. */
 /*
- * Two users with as many as they may have, all of which read slowly: the third one
- * gets in, and not by another's idle connection.
+ * Two users have all the connections they may have and read slowly: a third user
+ * is served, and no idle connection of others is closed for it.
  */
 static void slow_readers_do_not_keep_the_others_out(void **state)
 {
@@ -159,7 +158,7 @@ static void slow_readers_do_not_keep_the_others_out(void **state)
 	assert_int_equal(next->use, HTTP_CONN_IDLE);
 	assert_int_equal(c->use, HTTP_CONN_IDLE);
 	assert_int_equal(slow[1]->use, HTTP_CONN_CLOSING);
-	/* Young answers are left alone. */
+	/* Recent answers are not cut. */
 	for (i = 2; i < ARRAY_SIZE(slow); i++)
 		slow[i]->since = clock_awake_ns();
 	c->use = next->use = HTTP_CONN_BUSY;
@@ -169,7 +168,8 @@ static void slow_readers_do_not_keep_the_others_out(void **state)
 	assert_int_equal(c->use, HTTP_CONN_CLOSING);
 }
 
-static void not_everybody_is_limited(void **state)
+/* Root and profd's own user have no limit; unknown users count as one. */
+static void some_users_are_not_limited(void **state)
 {
 	struct http_conn *c;
 
@@ -185,7 +185,7 @@ static void not_everybody_is_limited(void **state)
 	assert_true(http_conn_may(&t.conns, c, HTTP_CONN_WAITING, 1));
 }
 
-static void a_user_waits_for_so_many_profiles(void **state)
+static void waiting_connections_of_a_user_are_limited(void **state)
 {
 	struct http_conn *c;
 	int i;
@@ -205,7 +205,7 @@ static void a_user_waits_for_so_many_profiles(void **state)
 }
 
 /* Five seconds for the first request, thirty for the next. */
-static void a_request_has_its_time(void **state)
+static void a_request_has_a_deadline(void **state)
 {
 	struct http_conn *silent = connect_of(NOBODY, -1);
 	struct http_conn *asked = connect_of(NOBODY, -1);
@@ -223,7 +223,7 @@ static void a_request_has_its_time(void **state)
 	assert_int_equal(silent->use, HTTP_CONN_CLOSING);
 	assert_int_equal(asked->use, HTTP_CONN_IDLE);
 	assert_int_equal(t.limited, 1);
-	/* Waiting for the next request is no fault. */
+	/* Keeping an idle connection is no fault. */
 	asked->since = waits->since = now - 30 * SEC;
 	assert_int_equal(http_conns_check(&t.conns), 0);
 	assert_int_equal(asked->use, HTTP_CONN_CLOSING);
@@ -235,13 +235,13 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(a_user_closes_his_own_oldest_idle_one),
-		T(an_answer_makes_it_young_again),
-		T(a_full_house_is_the_fault_of_who_has_most),
+		T(a_user_at_the_limit_loses_the_oldest_idle_one),
+		T(an_answer_resets_the_age),
+		T(a_full_list_closes_one_of_the_largest_user),
 		T(slow_readers_do_not_keep_the_others_out),
-		T(not_everybody_is_limited),
-		T(a_user_waits_for_so_many_profiles),
-		T(a_request_has_its_time),
+		T(some_users_are_not_limited),
+		T(waiting_connections_of_a_user_are_limited),
+		T(a_request_has_a_deadline),
 	};
 #undef T
 

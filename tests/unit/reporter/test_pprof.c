@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The strict checker: each rule is broken once, in a profile that is fine
- * otherwise. And the writer: what it streams is that same profile.
+ * The strict checker: each rule is broken once in an otherwise valid profile. And
+ * the writer, with the parts of that profile.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -180,7 +180,7 @@ static size_t pack(const struct good *g)
 	return perftools__profiles__profile__pack(&g->p, buf);
 }
 
-/* 'want' NULL: nothing may be wrong. */
+/* 'want' is part of the expected message; NULL: the profile is valid. */
 static void expect(const void *data, size_t len, const char *want,
 		   const char *what)
 {
@@ -193,7 +193,7 @@ static void expect(const void *data, size_t len, const char *want,
 	pprof_check_end();
 }
 
-/* X(what is broken, what the checker says) */
+/* X(change, message of the checker) */
 #define BREAKS(X)                                                             \
 	X(g.p.n_sample_type = 1, "1 sample types")                            \
 	X(g.p.n_sample_type = 3, "3 sample types")                            \
@@ -268,14 +268,14 @@ static void each_rule_is_broken_once(void **state)
 #undef X
 }
 
-static void the_bytes_are_held_to_the_format(void **state)
+static void malformed_bytes_are_refused(void **state)
 {
 	struct good g;
 	size_t len, i;
 
 	good_init(&g);
 	len = pack(&g);
-	/* Two profiles one behind the other: time_nanos is there twice. */
+	/* Two profiles one behind the other have time_nanos twice. */
 	memcpy(buf + len, buf, len);
 	expect(buf, 2 * len, "a second time", "two profiles");
 	expect(buf, len - 1, "", "one cut short");
@@ -293,7 +293,7 @@ static void the_bytes_are_held_to_the_format(void **state)
 	memcpy(buf + len, "\x12\x03\x22\x01\x00", 5); /* Sample.4 */
 	expect(buf, len + 5, "sample 2: unknown field 4", "unknown in sample");
 	expect("", 0, "no string table", "nothing");
-	/* No cut makes it crash, or pass. */
+	/* A profile cut anywhere is invalid, and does not crash the checker. */
 	for (i = 0; i < len; i++)
 		expect(buf, i, "", "a cut");
 }
@@ -367,7 +367,7 @@ static void gzip_is_one_stream(void **state)
 
 /* --- the writer ---------------------------------------------------------- */
 
-/* The profile of good_init() but for some strings; the parts in any order. */
+/* Writes the profile of good_init() with one sample, parts in any order. */
 static void write_one(struct pprof *w)
 {
 	struct good g;
@@ -386,7 +386,7 @@ static void write_one(struct pprof *w)
 	}
 	for (i = 0; i < S_MAX; i++)
 		pprof_string(w, g.strings[i]);
-	/* What is left are the members of Profile itself. */
+	/* The rest are the members of Profile itself. */
 	g.p.n_sample = g.p.n_mapping = g.p.n_location = g.p.n_function = 0;
 	g.p.n_string_table = 0;
 	pprof_put(w, PPROF_PROFILE, &g.p.base);
@@ -423,7 +423,7 @@ static void what_is_streamed_is_a_profile(void **state)
 	pprof_check_end();
 }
 
-static void a_sink_that_fails_says_so_once_at_the_end(void **state)
+static void a_failing_sink_returns_its_error_at_the_end(void **state)
 {
 	static const enum reporter_format formats[] = { REPORTER_RAW,
 							REPORTER_GZIP,
@@ -446,7 +446,7 @@ static void a_sink_that_fails_says_so_once_at_the_end(void **state)
 	fclose(full);
 }
 
-static void utf8_is_told_from_what_is_not(void **state)
+static void utf8_is_checked(void **state)
 {
 	static const struct {
 		const char *s;
@@ -504,13 +504,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_rule_is_broken_once),
-		cmocka_unit_test(the_bytes_are_held_to_the_format),
+		cmocka_unit_test(malformed_bytes_are_refused),
 		cmocka_unit_test(
 			zstd_is_one_frame_with_checksum_and_a_bounded_window),
 		cmocka_unit_test(gzip_is_one_stream),
 		cmocka_unit_test(what_is_streamed_is_a_profile),
-		cmocka_unit_test(a_sink_that_fails_says_so_once_at_the_end),
-		cmocka_unit_test(utf8_is_told_from_what_is_not),
+		cmocka_unit_test(a_failing_sink_returns_its_error_at_the_end),
+		cmocka_unit_test(utf8_is_checked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

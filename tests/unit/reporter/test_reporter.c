@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the reporter does with traces: profiles and windows. */
+/* Traces to profiles and windows. */
 #include "tests/unit/reporter/test_reporter_common.h"
 
 /* --- content ------------------------------------------------------------- */
@@ -66,7 +66,7 @@ static void samples_of_one_stack_are_counted_others_kept_apart(void **state)
 	assert_int_equal(pprof_checked()->n_function, 1);
 }
 
-/* A window knows a stack by its memo, and no other window's. */
+/* A memo is valid in one window only. */
 static void a_memo_stands_for_its_frames(void **state)
 {
 	struct pm_image img = image(1, 10, EXE_A);
@@ -85,7 +85,7 @@ static void a_memo_stands_for_its_frames(void **state)
 	start(options());
 	assert_int_equal(reporter_add(t.r, &tr), 0);
 	assert_int_not_equal(memo.window, 0);
-	tr.frames = &g; /* not looked at */
+	tr.frames = &g; /* ignored */
 	assert_int_equal(reporter_add(t.r, &tr), 0);
 	tr.time = T0 + 60 * SEC;
 	assert_int_equal(reporter_add(t.r, &tr), 0);
@@ -101,7 +101,7 @@ static void a_memo_stands_for_its_frames(void **state)
 	assert_string_equal(pprof_frame(p, p->sample[0], 0), "g");
 }
 
-/* The archive's own windows may close late. */
+/* The archive's windows may close late. */
 static void the_next_end_that_is_awaited(void **state)
 {
 	struct reporter_window_opts o = { .begin = T0, .end = T0 + 9 * SEC };
@@ -145,7 +145,7 @@ static void marks_and_late_names_are_told_apart_by_name(void **state)
 				    f[i].lines->function->name);
 }
 
-/* Of a runtime: by its number and that of whose numbers they are. */
+/* Code objects of a runtime are identified by number and name space. */
 static void a_frame_may_be_a_code_object(void **state)
 {
 	const struct reporter_function script = { "serve", "serve",
@@ -190,7 +190,7 @@ static void a_frame_may_be_a_code_object(void **state)
 
 #define ID "3f1b6e0c9d2a47580e1f2a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f"
 
-static void a_place_is_a_container_a_pod_a_unit(void **state)
+static void labels_have_container_pod_and_unit(void **state)
 {
 	struct pm_image pod = image(1, 10, EXE_A), unit = image(2, 11, EXE_A);
 	struct reporter_frame f = frame(EXE_A, 0x401234, 0x401200, "f");
@@ -223,8 +223,8 @@ static void a_place_is_a_container_a_pod_a_unit(void **state)
 	assert_int_equal(pprof_label_num(p, u, "entry_pid"), 8);
 }
 
-/* Its samples belong to where it was when they were taken. */
-static void who_moves_is_elsewhere_from_then_on(void **state)
+/* A sample has the control group of its time. */
+static void a_move_to_another_cgroup_changes_labels(void **state)
 {
 	struct pm_image img = image(1, 10, EXE_A);
 	struct reporter_frame f = frame(EXE_A, 0x401234, 0x401200, "f");
@@ -295,7 +295,7 @@ static void a_provisional_image_gets_its_labels_when_it_has_them(void **state)
 	img.info.comm = "alpha";
 	img.info.main_exe = &exes[EXE_A];
 	add(&img, T0, 10, "x", &f, 1);
-	/* Later it renames itself: the label stays, it is one sample. */
+	/* A rename afterwards changes no label, so it stays one sample. */
 	img.info.comm = "renamed";
 	add(&img, T0, 10, "x", &f, 1);
 	finish(T0 + SEC);
@@ -431,7 +431,7 @@ static void the_kernel_is_first_only_when_alone(void **state)
 	assert_string_equal(first_mapping(), "[kernel.kallsyms]");
 }
 
-static void losses_are_said_by_each_profile_for_its_time(void **state)
+static void comments_have_the_drops_of_the_profile_s_time(void **state)
 {
 	const uint64_t at_start[] = { 5, 0 }, now[] = { 12, 0 };
 	struct reporter_opts o = options();
@@ -494,7 +494,7 @@ static void a_late_trace_is_counted_and_kept(void **state)
 				      "came late: 1"));
 }
 
-/* What was lost meanwhile is not forgotten: the next one says it. */
+/* Drops during an empty window are in the comments of the next one. */
 static void a_window_without_a_trace_is_not_written(void **state)
 {
 	const uint64_t lost[] = { 3, 0 };
@@ -525,14 +525,14 @@ static void rotation_cuts_between_traces(void **state)
 	add_simple(T0 + 10 * SEC);
 	add_simple(T0 + 20 * SEC);
 	reporter_rotate(t.r, T0 + 15 * SEC);
-	add_simple(T0 + 12 * SEC); /* still of the first */
+	add_simple(T0 + 12 * SEC); /* in the first window */
 	add_simple(T0 + 25 * SEC);
 	reporter_advance(t.r, T0 + 30 * SEC);
 	settle();
 	assert_int_equal(t.written, 1);
 	assert_int_equal(t.nsamples[0], 3);
 	assert_int_equal(checked(t.path[0])->duration_nanos, 20 * SEC + 1);
-	/* The next is a whole one again. */
+	/* The next one has its full length. */
 	reporter_advance(t.r, T0 + 80 * SEC);
 	settle();
 	assert_int_equal(t.written, 1);
@@ -554,7 +554,7 @@ static void rotating_twice_at_once_makes_no_empty_window(void **state)
 	assert_int_equal(t.failed, 0);
 }
 
-/* One who asks without end gets a window a second, and what he asked for last. */
+/* Rotations are limited to one a second; the last one is not lost. */
 static void rotations_are_a_second_apart(void **state)
 {
 	uint64_t at;
@@ -608,10 +608,10 @@ static void a_window_in_memory_has_what_lies_in_it(void **state)
 		free(got.data);
 	}
 	finish(T0 + 50 * SEC);
-	assert_int_equal(t.nsamples[0], 12); /* all are in the archive's */
+	assert_int_equal(t.nsamples[0], 12); /* the archive's window has all */
 }
 
-static void a_window_of_the_selected_has_no_others(void **state)
+static void a_selected_window_has_no_other_images(void **state)
 {
 	struct pm_image in = image(1, 10, EXE_A), out = image(2, 20, EXE_B);
 	struct reporter_frame f = frame(EXE_A, 0x401234, 0x401200, "f");
@@ -632,7 +632,7 @@ static void a_window_of_the_selected_has_no_others(void **state)
 	finish(T0 + 2 * SEC);
 }
 
-static void finish_ends_open_windows_with_what_they_have(void **state)
+static void finish_writes_open_windows(void **state)
 {
 	start(options());
 	open_window((struct reporter_window_opts){ .begin = T0,
@@ -645,7 +645,7 @@ static void finish_ends_open_windows_with_what_they_have(void **state)
 	free(got.data);
 }
 
-static void free_drops_open_windows_without_a_word(void **state)
+static void free_discards_open_windows(void **state)
 {
 	start(options());
 	open_window((struct reporter_window_opts){ .begin = T0,
@@ -662,7 +662,7 @@ static void free_while_a_window_is_written_is_safe(void **state)
 {
 	start(options());
 	add_simple(T0);
-	reporter_advance(t.r, T0 + 60 * SEC); /* its job is under way */
+	reporter_advance(t.r, T0 + 60 * SEC); /* its job is running */
 	reporter_free(t.r);
 	t.r = NULL;
 	settle();
@@ -680,8 +680,8 @@ int main(void)
 		T(the_next_end_that_is_awaited),
 		T(marks_and_late_names_are_told_apart_by_name),
 		T(a_frame_may_be_a_code_object),
-		T(a_place_is_a_container_a_pod_a_unit),
-		T(who_moves_is_elsewhere_from_then_on),
+		T(labels_have_container_pod_and_unit),
+		T(a_move_to_another_cgroup_changes_labels),
 		T(labels_that_are_empty_are_left_out),
 		T(a_provisional_image_gets_its_labels_when_it_has_them),
 		T(names_that_are_not_utf8_are_repaired),
@@ -689,7 +689,7 @@ int main(void)
 		T(the_first_mapping_is_the_program_with_most_samples),
 		T(a_program_seen_only_in_its_library_is_still_named),
 		T(the_kernel_is_first_only_when_alone),
-		T(losses_are_said_by_each_profile_for_its_time),
+		T(comments_have_the_drops_of_the_profile_s_time),
 		T(traces_go_into_the_window_of_their_time),
 		T(a_late_trace_is_counted_and_kept),
 		T(a_window_without_a_trace_is_not_written),
@@ -697,9 +697,9 @@ int main(void)
 		T(rotating_twice_at_once_makes_no_empty_window),
 		T(rotations_are_a_second_apart),
 		T(a_window_in_memory_has_what_lies_in_it),
-		T(a_window_of_the_selected_has_no_others),
-		T(finish_ends_open_windows_with_what_they_have),
-		T(free_drops_open_windows_without_a_word),
+		T(a_selected_window_has_no_other_images),
+		T(finish_writes_open_windows),
+		T(free_discards_open_windows),
 		T(free_while_a_window_is_written_is_safe),
 #undef T
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A reporter that listens on a socket and a port, and clients that ask it. The
- * loop runs while they wait. Included once a test program.
+ * A reporter that listens on a socket and a port, and its clients. The loop runs
+ * while they wait. Included once per test program.
  */
 #ifndef TESTS_UNIT_TEST_REPORTER_CLIENT_H
 #define TESTS_UNIT_TEST_REPORTER_CLIENT_H
@@ -42,7 +42,7 @@ static struct {
 	char tcp_address[32];
 	int port;
 	bool ticking;
-	const char *degraded, *failing; /* why it is */
+	const char *degraded, *failing; /* reasons */
 	unsigned int asked; /* calls */
 	bool finished;
 } t;
@@ -185,7 +185,7 @@ static inline void ask(int fd, const char *request)
 			 (ssize_t)strlen(request));
 }
 
-/* All that comes until the server closes; the loop runs meanwhile. */
+/* Reads until the server closes; the loop runs meanwhile. */
 static inline struct strbuf answer(int fd)
 {
 	struct strbuf sb = STRBUF_INIT;
@@ -224,7 +224,7 @@ static inline struct strbuf get(const char *path)
 	return get_with(dial_unix(), "GET", path, "Host: localhost\r\n");
 }
 
-/* Not in chunks, which HTTP/1.0 does not know. */
+/* HTTP/1.0, which has no chunks. */
 static inline struct strbuf get_whole(const char *path)
 {
 	char req[256];
@@ -250,7 +250,7 @@ static inline const char *body(const struct strbuf *sb, size_t *len)
 	return p + 4;
 }
 
-/* The profile in an answer, checked. */
+/* Checks the profile in an answer. */
 static inline const Perftools__Profiles__Profile *profile(struct strbuf *sb)
 {
 	const char *wrong, *p;
@@ -265,7 +265,7 @@ static inline const Perftools__Profiles__Profile *profile(struct strbuf *sb)
 	return pprof_checked();
 }
 
-/* The output of a shell command, which must succeed; the loop runs. */
+/* The output of a shell command that must succeed; the loop runs. */
 static inline struct strbuf run(const char *fmt, ...)
 {
 	char cmd[1024];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A reporter with an archive in a directory of its own, for a test each. */
+/* A reporter with an archive in a temporary directory, made for each test. */
 #ifndef TESTS_UNIT_TEST_REPORTER_COMMON_H
 #define TESTS_UNIT_TEST_REPORTER_COMMON_H
 
@@ -114,7 +114,7 @@ static inline void finish(uint64_t time)
 		uv_run(&t.loop, UV_RUN_ONCE);
 }
 
-/* Until nothing is under way any more. */
+/* Runs the loop until no job is left. */
 static inline void settle(void)
 {
 	uv_run(&t.loop, UV_RUN_DEFAULT);
@@ -199,7 +199,7 @@ static inline struct reporter_window *open_window(struct reporter_window_opts o)
 	return w;
 }
 
-/* Whether a command over a file prints 'want'; -1: it failed. */
+/* Whether a command on a file prints 'want'; -1: it failed. */
 static inline int run(const char *fmt, const char *path, const char *want)
 {
 	char cmd[768], line[4096];
@@ -216,10 +216,7 @@ static inline int run(const char *fmt, const char *path, const char *want)
 	return found;
 }
 
-/*
- * Newer Go builds pprof when it is first asked for: a cache below build/ has it
- * for the next time.
- */
+/* Newer Go builds pprof at its first use: a cache below build/ keeps it. */
 #define GO_PPROF                                          \
 	"b=$(realpath ${B:-build}) && mkdir -p $b/go && " \
 	"HOME=$b/go GOCACHE=$b/go/cache PPROF_TMPDIR=$b/go go tool pprof "

@@ -101,7 +101,7 @@ static void a_profile_has_the_types_of_all_its_events(void **state)
 	finish(T0 + SEC);
 	p = checked(t.path[0]);
 	assert_int_equal(t.nsamples[0], 10);
-	/* a stack that two events saw is one sample with the values of both */
+	/* a stack of two events is one sample with the values of both */
 	assert_int_equal(p->n_sample, 2);
 	assert_int_equal(pprof_sum(p, "samples"), 3);
 	assert_int_equal(pprof_sum(p, "cpu"), 3 * PERIOD);

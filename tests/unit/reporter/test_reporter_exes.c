@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Executables over HTTP: what their lines say, and by which ids they are had. */
+/* Executables over HTTP: their lines, and the lookup by id. */
 #include "tests/unit/reporter/test_reporter_client.h"
 
 #include <jansson.h>
@@ -102,7 +102,7 @@ static void assert_answer(const char *query, const char *status,
 	strbuf_fini(&sb);
 }
 
-static void they_are_had_by_any_id(void **state)
+static void executables_are_found_by_any_id(void **state)
 {
 	struct pm_exe_info was = exes[EXE_A].info;
 
@@ -117,7 +117,7 @@ static void they_are_had_by_any_id(void **state)
 	exes[EXE_A].info = was;
 }
 
-static void ids_of_nobody_and_none(void **state)
+static void unknown_and_malformed_ids_are_errors(void **state)
 {
 	assert_answer("/executables?id=fedcba9876543210", "404 Not Found",
 		      "no executable with the id fedcba9876543210", 1);
@@ -141,8 +141,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_that_is_known_of_one),
 		cmocka_unit_test(what_is_not_known_is_left_out),
-		T(they_are_had_by_any_id),
-		T(ids_of_nobody_and_none),
+		T(executables_are_found_by_any_id),
+		T(unknown_and_malformed_ids_are_errors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

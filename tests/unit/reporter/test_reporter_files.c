@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where profiles go: the archive, files, other readers; what a window takes. */
+/* The archive, files, other readers of profiles, memory of a window. */
 #include "tests/unit/reporter/test_reporter_common.h"
 
 /* --- files --------------------------------------------------------------- */
@@ -40,7 +40,7 @@ static void one_archive_has_one_profd(void **state)
 	finish(T0);
 }
 
-static void an_archive_that_cannot_be_is_an_error(void **state)
+static void an_impossible_archive_is_an_error(void **state)
 {
 	struct reporter_opts o = options();
 	struct reporter *r;
@@ -81,7 +81,7 @@ static void the_start_sweeps_leftovers_and_nothing_else(void **state)
 	finish(T0);
 }
 
-/* A directory at t.archive, of a mode. */
+/* Creates the directory t.archive with a mode. */
 static void make_archive(mode_t mode)
 {
 	char parent[128];
@@ -102,14 +102,14 @@ static void refused(int err)
 	assert_string_equal(where, o.archive);
 }
 
-static void an_archive_of_others_is_refused(void **state)
+static void an_archive_of_another_user_is_refused(void **state)
 {
 	make_archive(0770);
 	refused(-EPERM);
 	assert_int_equal(chmod(t.archive, 01777), 0);
 	refused(-EPERM);
 	assert_int_equal(chmod(t.archive, 0755), 0);
-	/* Where there is somebody else: a user namespace may have root only. */
+	/* Only where other users exist: a user namespace may have root only. */
 	if (!geteuid() && !chown(t.archive, 65534, 65534)) {
 		refused(-EPERM);
 		assert_int_equal(chown(t.archive, 0, 0), 0);
@@ -138,7 +138,7 @@ static void a_planted_name_neither_blocks_nor_is_followed(void **state)
 	make_archive(0755);
 	dirfd = open(t.archive, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(dirfd >= 0);
-	/* The names that earlier versions used, one behind the other. */
+	/* The consecutive names of earlier versions. */
 	for (i = 0; i < 8; i++) {
 		snprintf(fifo, sizeof(fifo), "%s/x.pb.gz.%d.tmp", t.archive, i);
 		assert_int_equal(mkfifo(fifo, 0666), 0);
@@ -147,7 +147,7 @@ static void a_planted_name_neither_blocks_nor_is_followed(void **state)
 	assert_int_equal(reporter_outfile_open_at(&f, dirfd, "x.pb.gz"), 0);
 	alarm(0);
 	assert_int_equal(write(f.fd, "x", 1), 1);
-	/* What is taken is not replaced. */
+	/* An existing file is not replaced. */
 	touch("x.pb.gz");
 	assert_int_equal(reporter_outfile_commit(&f), 0);
 	snprintf(name, sizeof(name), "%s", f.name);
@@ -157,7 +157,7 @@ static void a_planted_name_neither_blocks_nor_is_followed(void **state)
 	close(dirfd);
 }
 
-/* Adds much that compresses badly, so that writing takes its time. */
+/* Adds much data that compresses badly, so that writing takes long. */
 static void add_many(int n)
 {
 	struct pm_image img = image(1, 100, EXE_A);
@@ -332,7 +332,7 @@ static void a_profile_is_known_from_another_file(void **state)
 	finish(T0 + 60 * SEC);
 }
 
-static void a_recording_nowhere_fails_at_once(void **state)
+static void a_recording_to_a_missing_directory_fails_at_once(void **state)
 {
 	struct reporter_window_opts o = { .begin = T0,
 					  .end = T0 + SEC,
@@ -406,7 +406,7 @@ static void a_window_is_small(void **state)
 	each = (double)st.memory_bytes / 12000;
 	print_message("# 12,000 samples of 30 frames: %llu bytes, %.0f each\n",
 		      (unsigned long long)st.memory_bytes, each);
-	assert_true(each < 100 + 4 * 30 + 100); /* + 8,192 places of theirs */
+	assert_true(each < 100 + 4 * 30 + 100); /* + their 8,192 places */
 	finish(T0 + SEC);
 }
 
@@ -416,9 +416,9 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		T(file_names_sort_by_time_and_never_collide),
 		T(one_archive_has_one_profd),
-		T(an_archive_that_cannot_be_is_an_error),
+		T(an_impossible_archive_is_an_error),
 		T(the_start_sweeps_leftovers_and_nothing_else),
-		T(an_archive_of_others_is_refused),
+		T(an_archive_of_another_user_is_refused),
 		T(an_archive_is_no_symbolic_link),
 		T(a_planted_name_neither_blocks_nor_is_followed),
 		T(killed_while_writing_leaves_no_half_file),
@@ -426,7 +426,7 @@ int main(void)
 		T(a_recording_is_a_file_by_its_name),
 		T(a_recording_spares_the_file_beside_it),
 		T(a_profile_is_known_from_another_file),
-		T(a_recording_nowhere_fails_at_once),
+		T(a_recording_to_a_missing_directory_fails_at_once),
 		T(a_recording_to_a_device_leaves_the_device),
 		T(protoc_and_gzip_and_go_read_it),
 		T(a_window_is_small),

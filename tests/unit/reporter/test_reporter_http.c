@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the reporter answers over HTTP, to real clients and to raw sockets. */
+/* The answers over HTTP, to real clients and to raw sockets. */
 #include <jansson.h>
 
 #include "tests/unit/place.h"
@@ -19,8 +19,7 @@ static void healthz_on_every_listener(void **state)
 	strbuf_fini(&b);
 }
 
-/* So that there is something new to answer with. */
-static void who_is_asked_hears_of_it(void **state)
+static void a_request_calls_asked(void **state)
 {
 	struct strbuf a;
 
@@ -93,7 +92,7 @@ static void a_body_is_not_read(void **state)
 	strbuf_fini(&a);
 }
 
-/* Cut at it, it would be another page's URL, or another value. */
+/* MHD would cut it there, to another URL or another value. */
 static void a_nul_in_a_url_is_refused(void **state)
 {
 	static const char *const paths[] = {
@@ -113,7 +112,7 @@ static void a_nul_in_a_url_is_refused(void **state)
 	}
 }
 
-/* --- connections that ask nothing ------------------------------------------ */
+/* --- connections without a request ----------------------------------------- */
 
 static void trickle(int fd[2], const char *what, uint64_t *next, size_t *at)
 {
@@ -137,7 +136,7 @@ static bool is_closed(int fd)
 	return !n || (n < 0 && errno == ECONNRESET);
 }
 
-static void a_request_in_crumbs_is_not_waited_for(void **state)
+static void an_incomplete_request_is_closed(void **state)
 {
 	int fd[2] = { dial_unix(), dial_tcp() };
 	uint64_t begin = clock_boottime_ns(), next = begin;
@@ -155,7 +154,7 @@ static void a_request_in_crumbs_is_not_waited_for(void **state)
 	close(fd[1]);
 }
 
-/* A connection of a user to one of ours, which is returned; he holds his. */
+/* A child of that user connects and waits; our end of the connection. */
 static int connection_of(uid_t uid, int family, pid_t *pid)
 {
 	struct sockaddr_storage a = { .ss_family = family };
@@ -170,7 +169,7 @@ static int connection_of(uid_t uid, int family, pid_t *pid)
 			htonl(INADDR_LOOPBACK);
 	if (bind(listener, (struct sockaddr *)&a, len)) {
 		close(listener);
-		return -1; /* no such family here */
+		return -1; /* no such address family */
 	}
 	assert_int_equal(listen(listener, 1), 0);
 	assert_int_equal(getsockname(listener, (struct sockaddr *)&a, &len), 0);
@@ -186,7 +185,7 @@ static int connection_of(uid_t uid, int family, pid_t *pid)
 	return fd;
 }
 
-static void the_user_at_the_other_end_is_known(void **state)
+static void the_user_of_the_other_end_is_known(void **state)
 {
 	static const int families[] = { AF_INET, AF_INET6 };
 	uid_t uid = place_has_users() ? 65534 : geteuid(), got = 0;
@@ -202,7 +201,7 @@ static void the_user_at_the_other_end_is_known(void **state)
 		assert_int_equal(got, uid);
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
-		/* A socket that nobody has is not root's. */
+		/* A socket without owner does not count as root's. */
 		assert_true(http_peer_uid(fd, &got) < 0 || got == uid);
 		close(fd);
 	}
@@ -298,7 +297,7 @@ static void health_is(const char *status, const char *text)
 	strbuf_fini(&a);
 }
 
-static void healthz_says_what_is_wrong(void **state)
+static void healthz_has_the_reasons(void **state)
 {
 	health_is(" 200 ", "\r\n\r\nok\n");
 	t.degraded = "samples lost: 3";
@@ -307,7 +306,7 @@ static void healthz_says_what_is_wrong(void **state)
 	health_is(" 503 ", "\r\n\r\nno\\012samples\n");
 	t.failing = t.degraded = NULL;
 	health_is(" 200 ", "\r\n\r\nok\n");
-	/* Nobody gets to the socket any more. */
+	/* The socket cannot be reached any more. */
 	assert_int_equal(unlink(t.socket), 0);
 	health_is(" 503 ", t.socket);
 }
@@ -358,7 +357,7 @@ static void a_profile_is_of_the_time_that_was_asked_for(void **state)
 	assert_int_equal(stats().http_profiles, 2);
 }
 
-static void fifty_clients_of_which_one_goes_away(void **state)
+static void fifty_clients_and_one_that_disconnects(void **state)
 {
 	int fds[50], i;
 
@@ -386,7 +385,7 @@ static void fifty_clients_of_which_one_goes_away(void **state)
 	assert_int_equal(stats().memory_bytes, 0);
 }
 
-static void too_many_clients_are_told_to_come_back(void **state)
+static void too_many_clients_get_a_retry_after(void **state)
 {
 	int fds[CLIENTS_MAX], i;
 	struct strbuf a;
@@ -417,7 +416,7 @@ static void on_finished(void *arg)
 	t.finished = true;
 }
 
-/* Enough that no socket's buffer holds the answer. */
+/* More than the buffers of a socket hold. */
 static void add_much(void)
 {
 	struct pm_image img = image(1, 100, EXE_A);
@@ -438,7 +437,7 @@ static void add_much(void)
 	}
 }
 
-static void finish_answers_with_what_there_is(void **state)
+static void finish_answers_with_the_samples_so_far(void **state)
 {
 	struct strbuf a = STRBUF_INIT;
 	int fd = dial_unix();
@@ -456,7 +455,7 @@ static void finish_answers_with_what_there_is(void **state)
 		n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT);
 		strbuf_add(&a, buf, n > 0 ? n : 0);
 	}
-	/* All of it was sent before the end was told. */
+	/* All was sent before the end was reported. */
 	while ((n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT)) > 0)
 		strbuf_add(&a, buf, n);
 	close(fd);
@@ -476,7 +475,7 @@ static void free_with_clients_waiting_is_safe(void **state)
 	ask(gone, "GET /debug/pprof/profile?seconds=1 HTTP/1.0\r\n\r\n");
 	while (stats().http_waiting < 2)
 		uv_run(&t.loop, UV_RUN_ONCE);
-	/* The watermark jumps: the job of one is under way at the end. */
+	/* The watermark jumps: one job is running at the end. */
 	reporter_advance(t.r, clock_boottime_ns() + 2 * SEC);
 	uv_timer_stop(&t.tick);
 	reporter_free(t.r);
@@ -510,7 +509,7 @@ static void go_tool_pprof_fetches_it(void **state)
 {
 	struct strbuf a;
 
-	/* Newer Go builds pprof when first asked for: see test_reporter_files.c. */
+	/* Newer Go builds pprof at its first use: see test_reporter_common.h. */
 	a = run("b=$(realpath ${B:-build}) && mkdir -p $b/go && HOME=$b/go "
 		"GOCACHE=$b/go/cache PPROF_TMPDIR=%s go tool pprof -top "
 		"'http://%s/debug/pprof/profile?seconds=1'",
@@ -520,7 +519,7 @@ static void go_tool_pprof_fetches_it(void **state)
 	strbuf_fini(&a);
 }
 
-/* --- who may ask, and where ---------------------------------------------- */
+/* --- access -------------------------------------------------------------- */
 
 static void names_of_other_sites_are_refused_over_tcp(void **state)
 {
@@ -546,7 +545,7 @@ static void names_of_other_sites_are_refused_over_tcp(void **state)
 		char req[256];
 		int fd = dial_tcp();
 
-		/* 1.0: 1.1 without a Host is bad by itself. */
+		/* HTTP/1.1 requires a Host. */
 		snprintf(req, sizeof(req), "GET /healthz HTTP/1.0\r\n%s\r\n",
 			 cases[i].host);
 		ask(fd, req);
@@ -673,10 +672,10 @@ static void accept_encoding_is_read_with_its_weights(void **state)
 			fail_msg("%s", cases[i].accept);
 }
 
-#define FULL_HOUSE 420 /* more than there may be */
+#define FULL_HOUSE 420 /* above the limit */
 
-/* Who is full listens no more; but only until somebody goes. */
-static void a_full_house_serves_again(void **state)
+/* At its limit MHD stops listening, until a connection ends. */
+static void after_the_limit_clients_are_served_again(void **state)
 {
 	uint64_t end = clock_boottime_ns() + 60 * SEC;
 	struct strbuf sb = STRBUF_INIT;
@@ -713,23 +712,23 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		T(healthz_on_every_listener),
-		T(who_is_asked_hears_of_it),
+		T(a_request_calls_asked),
 		T(errors_name_what_is_wrong),
 		T(head_answers_at_once_without_a_body),
 		T(a_body_is_not_read),
 		T(a_nul_in_a_url_is_refused),
-		T(a_request_in_crumbs_is_not_waited_for),
-		T(the_user_at_the_other_end_is_known),
+		T(an_incomplete_request_is_closed),
+		T(the_user_of_the_other_end_is_known),
 		T(metrics_are_prometheus_text),
 		T(status_is_lines_of_key_and_value),
 		T(status_as_json_has_types),
-		T(healthz_says_what_is_wrong),
+		T(healthz_has_the_reasons),
 		T(a_profile_is_gzip_unless_zstd_is_asked_for),
 		T(a_profile_is_of_the_time_that_was_asked_for),
-		T(fifty_clients_of_which_one_goes_away),
-		T(too_many_clients_are_told_to_come_back),
-		T(a_full_house_serves_again),
-		T(finish_answers_with_what_there_is),
+		T(fifty_clients_and_one_that_disconnects),
+		T(too_many_clients_get_a_retry_after),
+		T(after_the_limit_clients_are_served_again),
+		T(finish_answers_with_the_samples_so_far),
 		T(free_with_clients_waiting_is_safe),
 		T(curl_reads_it_by_zstd),
 		T(go_tool_pprof_fetches_it),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Processes and events over HTTP: what their lines say, and who gets them. */
+/* Processes and events over HTTP: their lines, and the clients. */
 #include "tests/unit/reporter/test_reporter_ledger.h"
 
 #include <math.h>
@@ -85,7 +85,7 @@ static void a_process_is_one_object(void **state)
 	json_decref(o);
 }
 
-/* A process chooses its names, and a line is JSON whatever they are. */
+/* A line is valid JSON whatever name a process has. */
 static void any_bytes_make_a_line(void **state)
 {
 	struct pm_image img = make(7, PM_ALIVE);
@@ -109,7 +109,7 @@ static void any_bytes_make_a_line(void **state)
 	}
 }
 
-static void a_death_by_signal_says_which(void **state)
+static void a_death_by_signal_names_the_signal(void **state)
 {
 	struct pm_image img = make(7, PM_EXITED);
 	json_t *o;
@@ -123,7 +123,7 @@ static void a_death_by_signal_says_which(void **state)
 	json_decref(o);
 }
 
-/* Who is gone without a word has no status; who was there before no coverage. */
+/* A vanished process has no status, one from before the start no coverage. */
 static void what_is_not_known_is_left_out(void **state)
 {
 	struct pm_image img = make(7, PM_VANISHED);
@@ -149,7 +149,7 @@ static void what_is_not_known_is_left_out(void **state)
 	json_decref(o);
 }
 
-/* From the first to the last; what all have in common is that of the last. */
+/* All images, oldest first; the process has the data of the newest. */
 static void a_process_has_all_its_images(void **state)
 {
 	struct pm_image img = make(7, PM_ALIVE), sh = img, su = img;
@@ -191,8 +191,8 @@ static void a_process_has_all_its_images(void **state)
 	json_decref(o);
 }
 
-/* An end of a process is its whole line, though nothing is known any more. */
-static void a_life_stands_for_itself(void **state)
+/* The line of an ended process is complete, after its data was freed. */
+static void an_ended_process_needs_no_other_data(void **state)
 {
 	char comm[16] = "alpha", exe[] = "/bin/alpha", args[] = "alpha\0-x";
 	struct pm_image img = make(7, PM_REAPED), sh = img;
@@ -238,7 +238,7 @@ static void a_life_stands_for_itself(void **state)
 	assert_string_equal(str(o, "exe"), "/bin/alpha");
 	assert_true(json_real_value(json_object_get(o, "coverage")) == 0.5);
 	assert_int_equal(json_array_size(json_object_get(o, "images")), 2);
-	/* wall clock times are of when they were asked for */
+	/* wall clock times are computed at the request */
 	forget_wall(o);
 	forget_wall(want);
 	assert_true(json_equal(o, want));
@@ -246,7 +246,7 @@ static void a_life_stands_for_itself(void **state)
 	json_decref(o);
 }
 
-static void processes_are_asked_with_or_without_the_dead(void **state)
+static void processes_are_listed_with_or_without_exited_ones(void **state)
 {
 	struct pm_image a = make(7, PM_ALIVE), b = make(8, PM_REAPED);
 	struct strbuf sb;
@@ -264,7 +264,7 @@ static void processes_are_asked_with_or_without_the_dead(void **state)
 	sb = get_whole("/processes?all=0");
 	assert_int_equal(count_lines(body(&sb, &len)), 1);
 	strbuf_fini(&sb);
-	/* One that was forgotten between two pieces. */
+	/* One is removed between two pieces. */
 	last_is_gone = true;
 	sb = get_whole("/processes?all=1");
 	last_is_gone = false;
@@ -309,7 +309,7 @@ static json_t *event_line(const struct quark_event *ev)
 	return o;
 }
 
-static void a_gap_says_what_may_be_missing(void **state)
+static void a_gap_names_the_events_that_may_be_missing(void **state)
 {
 	struct quark_event ev = { .events = QUARK_EV_GAP,
 				  .boottime = SEC,
@@ -334,7 +334,7 @@ static const char *kind(const json_t *o, size_t i)
 	return json_string_value(v);
 }
 
-static void a_move_is_told_from_a_change_of_ids(void **state)
+static void a_cgroup_move_differs_from_a_change_of_ids(void **state)
 {
 	struct quark_process qp = { .pid = 7,
 				    .proc_uid = 5,
@@ -353,7 +353,7 @@ static void a_move_is_told_from_a_change_of_ids(void **state)
 	assert_string_equal(kind(o, 0), "id_change");
 	assert_string_equal(kind(o, 1), "cgroup");
 	json_decref(o);
-	ev.id_change = 0; /* as perf events have it */
+	ev.id_change = 0; /* as from perf events */
 	o = event_line(&ev);
 	assert_string_equal(kind(o, 0), "id_change");
 	assert_null(kind(o, 1));
@@ -361,7 +361,7 @@ static void a_move_is_told_from_a_change_of_ids(void **state)
 	json_decref(o);
 }
 
-/* The loop has other things to do than to make one long answer. */
+/* A long answer does not block the loop. */
 static void many_events_come_in_pieces(void **state)
 {
 	struct strbuf sb;
@@ -412,7 +412,7 @@ static void events_of_before_are_there(void **state)
 	strbuf_fini(&sb);
 }
 
-/* Lets the loop run until 'text' came in, or the server closed. */
+/* Runs the loop until 'text' is received, or the server closes. */
 static void await(int fd, struct strbuf *sb, const char *text)
 {
 	char buf[65536];
@@ -437,12 +437,12 @@ static int follow(void)
 	return fd;
 }
 
-static void a_follower_gets_what_comes(void **state)
+static void a_follower_gets_new_events(void **state)
 {
 	struct strbuf sb = STRBUF_INIT;
 	int fd;
 
-	event(QUARK_EV_EXEC, 6); /* before it asked */
+	event(QUARK_EV_EXEC, 6); /* before the request */
 	fd = follow();
 	await(fd, &sb, "\r\n\r\n");
 	event(QUARK_EV_EXEC, 7);
@@ -459,8 +459,8 @@ static void a_follower_gets_what_comes(void **state)
 	strbuf_fini(&sb);
 }
 
-/* The ring is bounded: what a reader has missed it is told. */
-static void a_slow_follower_is_told_what_it_missed(void **state)
+/* The ring is bounded: a reader gets the number of missed events. */
+static void a_slow_follower_gets_the_number_of_missed_events(void **state)
 {
 	struct strbuf sb = STRBUF_INIT;
 	int fd = follow(), i;
@@ -481,8 +481,8 @@ static void a_slow_follower_is_told_what_it_missed(void **state)
 	strbuf_fini(&sb);
 }
 
-/* Behind its own events, for those who follow and those who ask later. */
-static void a_follower_is_told_each_end(void **state)
+/* After the events of the process, for followers and for later requests. */
+static void a_follower_gets_each_end(void **state)
 {
 	struct pm_image img = make(7, PM_REAPED);
 	struct strbuf sb = STRBUF_INIT, all;
@@ -506,7 +506,7 @@ static void a_follower_is_told_each_end(void **state)
 	strbuf_fini(&sb);
 }
 
-/* Side by side they are given the same lines. */
+/* Followers get the same lines. */
 static void several_may_follow(void **state)
 {
 	struct strbuf sb[3] = { STRBUF_INIT, STRBUF_INIT, STRBUF_INIT };
@@ -518,7 +518,7 @@ static void several_may_follow(void **state)
 	}
 	for (k = 0; k < 3000; k++)
 		event(QUARK_EV_FORK, 10000 + k);
-	/* One that comes later begins later. */
+	/* A later follower begins later. */
 	fd[2] = follow();
 	await(fd[2], &sb[2], "\r\n\r\n");
 	event(QUARK_EV_EXEC, 99);
@@ -539,7 +539,7 @@ static void several_may_follow(void **state)
 		uv_run(&t.loop, UV_RUN_ONCE);
 }
 
-/* Some do, the others are told why not; whoever asks something else is served. */
+/* Up to the limit; other followers get an error, other requests are served. */
 static void too_many_followers_are_refused(void **state)
 {
 	int fd[HTTP_FOLLOWERS_MAX], i, one_more;
@@ -558,7 +558,7 @@ static void too_many_followers_are_refused(void **state)
 	strbuf_fini(&sb);
 	sb = get("/healthz");
 	assert_has(&sb, "ok");
-	/* One has gone: there is room for another. */
+	/* One has gone, so one more may follow. */
 	close(fd[0]);
 	while (stats().http_followers == HTTP_FOLLOWERS_MAX)
 		uv_run(&t.loop, UV_RUN_ONCE);
@@ -572,8 +572,8 @@ static void too_many_followers_are_refused(void **state)
 	strbuf_fini(&sb);
 }
 
-/* In the middle of much that it was to be sent. */
-static void a_follower_hangs_up(void **state)
+/* The client closes in the middle of its answer. */
+static void a_follower_disconnects(void **state)
 {
 	struct strbuf sb = STRBUF_INIT;
 	int fd = follow(), i;
@@ -582,7 +582,7 @@ static void a_follower_hangs_up(void **state)
 	for (i = 0; i < 10000; i++)
 		event(QUARK_EV_EXEC, 10000 + i);
 	await(fd, &sb, "\"pid\":10000,");
-	close(fd); /* some megabytes are still to come */
+	close(fd); /* some megabytes are pending */
 	while (stats().http_followers)
 		uv_run(&t.loop, UV_RUN_ONCE);
 	strbuf_fini(&sb);
@@ -592,8 +592,8 @@ static void a_follower_hangs_up(void **state)
 }
 
 /*
- * The ring by itself. Each event is some hundred bytes: 5,000 are more than the
- * MiB kept for nobody, and less than the 16 MiB kept for somebody.
+ * The ring itself. Each event has some hundred bytes: 5,000 are more than the 1 MiB
+ * kept without readers, and less than the 16 MiB kept for readers.
  */
 static void fill(struct ledger_events *l, int n, size_t cmdline_len)
 {
@@ -608,7 +608,7 @@ static void fill(struct ledger_events *l, int n, size_t cmdline_len)
 	free(cmdline);
 }
 
-static void what_nobody_waits_for_is_a_mib(void **state)
+static void without_readers_a_mib_is_kept(void **state)
 {
 	struct ledger_events *l = ledger_events_new(100);
 	uint64_t kept;
@@ -616,7 +616,7 @@ static void what_nobody_waits_for_is_a_mib(void **state)
 	assert_non_null(l);
 	fill(l, 5000, 100);
 	kept = ledger_events_next(l) - ledger_events_first(l);
-	assert_int_equal(kept, 5000); /* not asked since */
+	assert_int_equal(kept, 5000); /* all from the first on are needed */
 	ledger_events_need(l, UINT64_MAX);
 	fill(l, 1, 100);
 	kept = ledger_events_next(l) - ledger_events_first(l);
@@ -624,7 +624,7 @@ static void what_nobody_waits_for_is_a_mib(void **state)
 	ledger_events_free(l);
 }
 
-static void what_somebody_waits_for_stays(void **state)
+static void events_that_readers_need_are_kept(void **state)
 {
 	struct ledger_events *l = ledger_events_new(100);
 
@@ -632,9 +632,9 @@ static void what_somebody_waits_for_stays(void **state)
 	fill(l, 100, 100);
 	ledger_events_need(l, 51);
 	fill(l, 5000, 100);
-	/* All from there on, and that one too. */
+	/* All from that one on. */
 	assert_int_equal(ledger_events_first(l), 51);
-	/* He has read: it goes with the next that comes. */
+	/* Those that were read are freed at the next addition. */
 	ledger_events_need(l, 5000);
 	fill(l, 1, 100);
 	assert_in_range(ledger_events_first(l), 1000, 5000);
@@ -642,7 +642,7 @@ static void what_somebody_waits_for_stays(void **state)
 }
 
 /* 4,000 of 16 KiB are 64 MiB. */
-static void what_somebody_waits_for_is_bounded(void **state)
+static void events_that_readers_need_are_bounded(void **state)
 {
 	struct ledger_events *l = ledger_events_new(100);
 	uint64_t kept;
@@ -655,7 +655,7 @@ static void what_somebody_waits_for_is_bounded(void **state)
 	ledger_events_free(l);
 }
 
-/* Over some drains, each of which wakes who follows. */
+/* Over some drains, each of which wakes the followers. */
 static void run_ticks(int n)
 {
 	uint64_t until = clock_boottime_ns() + n * 100000000ULL;
@@ -679,8 +679,8 @@ static void without_a_follower_little_is_kept(void **state)
 	strbuf_fini(&sb);
 }
 
-/* One that does not read for a while; what the socket takes is less. */
-static void a_follower_holds_what_he_has_not_read(void **state)
+/* One that does not read for a while: the socket's buffer gets full. */
+static void events_that_a_follower_has_not_read_are_kept(void **state)
 {
 	struct strbuf sb = STRBUF_INIT;
 	int fd = follow(), i;
@@ -706,7 +706,7 @@ static void on_end(void *arg)
 	t.finished = true;
 }
 
-/* The end of profd is the end of the answer, and a clean one. */
+/* When profd terminates, the answer ends properly. */
 static void a_stream_ends_with_its_last_chunk(void **state)
 {
 	struct strbuf sb = STRBUF_INIT;
@@ -733,26 +733,26 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_is_one_object),
 		cmocka_unit_test(any_bytes_make_a_line),
-		cmocka_unit_test(a_death_by_signal_says_which),
+		cmocka_unit_test(a_death_by_signal_names_the_signal),
 		cmocka_unit_test(what_is_not_known_is_left_out),
-		cmocka_unit_test(a_gap_says_what_may_be_missing),
+		cmocka_unit_test(a_gap_names_the_events_that_may_be_missing),
 		cmocka_unit_test(a_process_has_all_its_images),
-		cmocka_unit_test(a_life_stands_for_itself),
-		cmocka_unit_test(a_move_is_told_from_a_change_of_ids),
-		T(processes_are_asked_with_or_without_the_dead),
+		cmocka_unit_test(an_ended_process_needs_no_other_data),
+		cmocka_unit_test(a_cgroup_move_differs_from_a_change_of_ids),
+		T(processes_are_listed_with_or_without_exited_ones),
 		T(events_of_before_are_there),
 		T(many_events_come_in_pieces),
-		T(a_follower_gets_what_comes),
-		T(a_follower_is_told_each_end),
-		T(a_slow_follower_is_told_what_it_missed),
+		T(a_follower_gets_new_events),
+		T(a_follower_gets_each_end),
+		T(a_slow_follower_gets_the_number_of_missed_events),
 		T(several_may_follow),
 		T(too_many_followers_are_refused),
-		T(a_follower_hangs_up),
-		cmocka_unit_test(what_nobody_waits_for_is_a_mib),
-		cmocka_unit_test(what_somebody_waits_for_stays),
-		cmocka_unit_test(what_somebody_waits_for_is_bounded),
+		T(a_follower_disconnects),
+		cmocka_unit_test(without_readers_a_mib_is_kept),
+		cmocka_unit_test(events_that_readers_need_are_kept),
+		cmocka_unit_test(events_that_readers_need_are_bounded),
 		T(without_a_follower_little_is_kept),
-		T(a_follower_holds_what_he_has_not_read),
+		T(events_that_a_follower_has_not_read_are_kept),
 		T(a_stream_ends_with_its_last_chunk),
 	};
 

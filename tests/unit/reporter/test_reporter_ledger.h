@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of the ledger, taken apart. Included once a test program. */
+/* Parses lines of the ledger. Included once per test program. */
 #ifndef TESTS_UNIT_TEST_REPORTER_LEDGER_H
 #define TESTS_UNIT_TEST_REPORTER_LEDGER_H
 

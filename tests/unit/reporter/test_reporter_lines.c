@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Lines of the ledger, whatever processes are called: bounded, and JSON. */
+/* Lines of the ledger with any names of processes: bounded, and JSON. */
 #include "tests/unit/reporter/test_reporter_ledger.h"
 
 #define LINE_MAX_BYTES 32768
-#define MANY 20480 /* the kernel side copies so many bytes of arguments */
+#define MANY 20480 /* bytes of arguments that the BPF programs copy */
 
-/* Of the first process in a table, without its end of line. */
+/* The length of the first process's line, without end of line. */
 static size_t line_length(const struct strbuf *sb)
 {
 	return strcspn(strbuf_str(sb), "\n");
@@ -23,7 +23,7 @@ static void check_long(struct pm_image *img)
 	assert_true(line_length(&sb) <= LINE_MAX_BYTES);
 	o = line_at(sb.data, 0);
 	assert_true(json_is_true(json_object_get(o, "args_cut")));
-	/* What it is called comes first, and has to be there. */
+	/* The name comes first and must be present. */
 	assert_string_equal(str(o, "exe"), "/usr/bin/alpha");
 	assert_true(json_array_size(json_object_get(o, "args")) > 0);
 	assert_int_equal(json_array_size(json_object_get(o, "images")),
@@ -37,9 +37,9 @@ static void check_long(struct pm_image *img)
 	strbuf_fini(&sb);
 }
 
-static void a_line_is_bounded_whatever_processes_say(void **state)
+static void a_line_is_bounded(void **state)
 {
-	/* A letter, what JSON escapes, what is not UTF-8, empty ones. */
+	/* A letter, a character that JSON escapes, not UTF-8, empty. */
 	static const char fills[] = { 'x', '\1', '\xff', '"', '\0' };
 	struct pm_image img = make(7, PM_ALIVE), old[PM_HISTORY_MAX - 1];
 	char args[MANY + 1] = "", deep[4096], was[4096];
@@ -56,7 +56,7 @@ static void a_line_is_bounded_whatever_processes_say(void **state)
 		check_long(&img);
 	}
 	memset(args, 'x', MANY);
-	/* Directories too, after which nothing else has room. */
+	/* Directories, too, which leave no room. */
 	memset(deep, '\2', sizeof(deep));
 	deep[0] = '/';
 	deep[sizeof(deep) - 1] = '\0';
@@ -91,7 +91,7 @@ static void an_event_is_bounded_too(void **state)
 	strbuf_fini(&sb);
 }
 
-/* What a terminal may take for an order is a character to JSON, and no byte. */
+/* Names with control characters or invalid UTF-8 are valid JSON strings. */
 static void hostile_names_are_json_strings(void **state)
 {
 	static const char name[] = "\xc2\x9b\xe2\x80\xae\x1b[2J\n\x7f\"\\";
@@ -110,7 +110,7 @@ static void hostile_names_are_json_strings(void **state)
 		assert_true((unsigned char)sb.data[i] >= ' ');
 	o = line_at(sb.data, 0);
 	assert_string_equal(str(o, "comm"), name);
-	/* Each byte that is of no character: U+FFFD. */
+	/* Each byte that is not UTF-8 becomes U+FFFD. */
 	assert_int_equal(strlen(str(o, "exe")), 3 * (sizeof(bad) - 1));
 	json_decref(o);
 	strbuf_fini(&sb);
@@ -130,7 +130,7 @@ static void a_table_is_read_in_pieces(void **state)
 	table = ledger_table_new(NULL, true, 100);
 	assert_true(ledger_table_read(table, 2, &sb));
 	assert_int_equal(count_lines(strbuf_str(&sb)), 2);
-	/* What happens in between is no matter: one goes, one comes. */
+	/* In between one process is removed and one is added. */
 	img[2].process.pid = 99;
 	assert_true(ledger_table_read(table, 2, &sb));
 	assert_int_equal(count_lines(strbuf_str(&sb)), 3);
@@ -142,7 +142,7 @@ static void a_table_is_read_in_pieces(void **state)
 	strbuf_fini(&sb);
 }
 
-static void who_ends_between_two_pieces_is_dead(void **state)
+static void a_process_that_exits_between_two_pieces_is_left_out(void **state)
 {
 	struct pm_image img[2] = { make(10, PM_ALIVE), make(11, PM_ALIVE) };
 	struct strbuf sb = STRBUF_INIT;
@@ -164,11 +164,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(a_line_is_bounded_whatever_processes_say),
+		T(a_line_is_bounded),
 		T(an_event_is_bounded_too),
 		T(hostile_names_are_json_strings),
 		T(a_table_is_read_in_pieces),
-		T(who_ends_between_two_pieces_is_dead),
+		T(a_process_that_exits_between_two_pieces_is_left_out),
 #undef T
 	};
 

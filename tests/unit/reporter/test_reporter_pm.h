@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process manager that says what it is told: the functions by which the
- * reporter asks, over plain structs that a test fills. They stand before the
- * real ones of the archive. Included once a test program.
+ * A simulated process manager: the functions that the reporter calls, on plain
+ * structs filled by tests. They take precedence over those of the archive.
+ * Included once per test program.
  */
 #ifndef TESTS_UNIT_TEST_REPORTER_PM_H
 #define TESTS_UNIT_TEST_REPORTER_PM_H
@@ -58,7 +58,7 @@ void pm_process_info(const struct pm_image *img, struct pm_process_info *out)
 	*out = img->process;
 }
 
-/* Images of 'older' follow it; none of them knows of any other. */
+/* The history of each image: itself, then those of 'older'. */
 static struct pm_image *older[PM_HISTORY_MAX];
 
 size_t pm_image_history(const struct pm_image *img, struct pm_image_info *out,
@@ -76,7 +76,7 @@ void pm_process_ask(struct pm *pm, struct pm_image *img)
 {
 }
 
-/* All processes there are: up to an empty place. */
+/* All processes, up to an empty element. */
 static struct pm_image *processes[8];
 static size_t processes_at;
 
@@ -98,7 +98,7 @@ struct pm_image *pm_iter_next(struct pm_iter *it)
 	return img;
 }
 
-/* Their keys, by pid; the last was forgotten before it was asked for. */
+/* Their keys, by pid; the last one is of a removed process. */
 static bool last_is_gone;
 
 struct abi_key *pm_keys(struct pm *pm, bool all, size_t *np)
@@ -133,7 +133,7 @@ enum {
 	EXE_KERNEL,
 	EXE_VDSO,
 	EXE_ANON,
-	EXE_MARK, /* none: frames that are no code */
+	EXE_MARK, /* none: frames that are not code */
 };
 
 static struct pm_exe exes[] = {
@@ -171,7 +171,7 @@ static struct pm_exe exes[] = {
 				 .base = "//anon" } },
 };
 
-/* What profd samples. */
+/* The events of the sampler. */
 static const struct reporter_event_type cpu_clock[] = {
 	{ .name = "cpu",
 	  .label = "the CPU clock",
@@ -180,7 +180,7 @@ static const struct reporter_event_type cpu_clock[] = {
 	  .value = { "cpu", "nanoseconds" } },
 };
 
-/* The first two are those it knows by their ids. */
+/* Only the first two have ids. */
 struct pm_exe *pm_exe_next(struct pm *pm, const struct pm_exe *exe)
 {
 	size_t i = exe ? exe - exes + 1 : EXE_A;
@@ -198,10 +198,7 @@ struct pm_exe *pm_exe_by_short_id(struct pm *pm, uint64_t short_id)
 	return exe;
 }
 
-/*
- * A frame of 'exe' at a place, in the function that starts at 'fn'. 256 of them at
- * a time.
- */
+/* A frame of 'exe' in the function at 'fn'. The last 256 frames are valid. */
 static inline struct reporter_frame frame(int exe, uint64_t at, uint64_t fn,
 					  const char *name)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Each sample's own time in its window, and profiles of a part of that. */
+/* The times of samples in a window, and profiles of a part of the window. */
 #include "reporter/internal.h"
 #include "tests/unit/reporter/test_reporter_common.h"
 
@@ -148,7 +148,7 @@ static int64_t window_total(const struct window *w, uint32_t column)
 }
 
 /* A sample each millisecond, of three threads; every tenth of the other event. */
-static void a_cut_has_what_was_taken_then(void **state)
+static void a_cut_has_the_samples_of_its_time(void **state)
 {
 	struct window w;
 	int i, from, to;
@@ -156,7 +156,7 @@ static void a_cut_has_what_was_taken_then(void **state)
 	window_open(&w);
 	for (i = 0; i < 1000; i++)
 		window_put(&w, T0 + i * MS, 100 + i % 3, i % 2, 0, 0);
-	for (i = 0; i < 100; i++) /* later, as if they had waited */
+	for (i = 0; i < 100; i++) /* out of order */
 		window_put(&w, T0 + 10 * i * MS, 100, 0, 1, 1000 + i);
 	assert_int_equal(window_seal(&w), 0);
 	assert_int_equal(w.samples.count, 3);
@@ -188,7 +188,7 @@ static void a_sample_keeps_its_time_thread_and_cpu(void **state)
 		{ T0 + 10 * MS, 100, 3, 1 },
 		{ T0 + 59990 * MS, 101, 127, 5999 },
 		{ T0 + 10 * MS, 100, 4, 1 },
-		{ T0 - 5 * MS, 101, 0, -1 }, /* late: of the window before */
+		{ T0 - 5 * MS, 101, 0, -1 }, /* late: before the window */
 		{ T0 + 20 * MS - 1, 100, 3, 1 },
 	};
 	const struct window_sample *of[ARRAY_SIZE(all)], *at;
@@ -213,7 +213,7 @@ static void a_sample_keeps_its_time_thread_and_cpu(void **state)
 	window_fini(&w);
 }
 
-/* 12,000 samples a minute of two CPUs, of which each is of its own stack. */
+/* 12,000 samples, a minute of two CPUs, each with its own stack. */
 static void a_time_is_few_bytes(void **state)
 {
 	size_t before, after;
@@ -295,7 +295,7 @@ int main(void)
 		cmocka_unit_test(what_is_added_is_read),
 		cmocka_unit_test(steps_are_rounded_down),
 		cmocka_unit_test(a_list_has_a_limit),
-		cmocka_unit_test(a_cut_has_what_was_taken_then),
+		cmocka_unit_test(a_cut_has_the_samples_of_its_time),
 		cmocka_unit_test(a_sample_keeps_its_time_thread_and_cpu),
 		cmocka_unit_test(a_time_is_few_bytes),
 		T(an_end_in_the_past_is_exact_to_10_ms),
