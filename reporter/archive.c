@@ -29,16 +29,6 @@ struct archive {
 	int lockfd;
 };
 
-/* Like mkdir -p. */
-static int archive_make(const char *path)
-{
-	int err = dirs_make_parents(path, 0755);
-
-	if (!err && mkdir(path, ARCHIVE_MODE) && errno != EEXIST)
-		err = -errno;
-	return err;
-}
-
 /*
  * The directory has to belong to the user that profd runs as and to be writable
  * for that user alone: others could create names in it, or remove our files.
@@ -109,8 +99,10 @@ static void archive_close(struct archive *a)
 
 static int archive_open(struct archive *a)
 {
-	int err = archive_make(a->path);
+	int err = dirs_make_parents(a->path, 0755);
 
+	if (!err && mkdir(a->path, ARCHIVE_MODE) && errno != EEXIST)
+		err = -errno;
 	if (!err)
 		err = archive_open_dir(a);
 	if (!err)

@@ -10,42 +10,27 @@
 /* Writing a window takes a second or two, unless the disk does not respond. */
 #define HEALTH_WRITE_NS (30 * CLOCK_NSEC_PER_SEC)
 
-static void health_add(struct reporter_health *h, bool failing, const char *fmt,
-		       va_list ap)
+void reporter_reason(struct reporter_health *h, bool failing, const char *fmt,
+		     ...)
 {
 	struct strbuf text = STRBUF_INIT;
 	struct health_reason *reason;
 	char raw[sizeof(reason->text)];
 	const char *s;
+	va_list ap;
 
 	if (h->n == HEALTH_REASONS_MAX)
 		return;
 	reason = &h->reasons[h->n++];
 	reason->failing = failing;
-	/* Escapes what a path may contain, ends of lines for example. */
+	va_start(ap, fmt);
 	vsnprintf(raw, sizeof(raw), fmt, ap);
+	va_end(ap);
+	/* Escapes what a path may contain, ends of lines for example. */
 	text_add(&text, raw, strlen(raw));
 	s = strbuf_str(&text);
 	snprintf(reason->text, sizeof(reason->text), "%s", s ? s : "");
 	strbuf_fini(&text);
-}
-
-void reporter_failing(struct reporter_health *h, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	health_add(h, true, fmt, ap);
-	va_end(ap);
-}
-
-void reporter_degraded(struct reporter_health *h, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	health_add(h, false, fmt, ap);
-	va_end(ap);
 }
 
 static void health_archive(struct reporter *r, struct reporter_health *h)

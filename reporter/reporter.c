@@ -52,38 +52,30 @@ static void reporter_destroy(struct reporter *r)
 	free(r);
 }
 
-static bool reporter_type_ok(const struct reporter_sample_type *type)
+/* By event: its count, then its value. */
+static const struct reporter_sample_type *
+reporter_type_at(const struct reporter_event_type *events, size_t i)
 {
-	return type->type && *type->type && !strchr(type->type, '-') &&
-	       type->unit && *type->unit;
-}
-
-/* Whether a sample type of the events before event 'i' has that name. */
-static bool reporter_type_taken(const struct reporter_event_type *types,
-				size_t i, const char *type)
-{
-	size_t k;
-
-	for (k = 0; k < i; k++)
-		if (!strcmp(types[k].count.type, type) ||
-		    (types[k].value.type && !strcmp(types[k].value.type, type)))
-			return true;
-	return false;
+	return i % 2 ? &events[i / 2].value : &events[i / 2].count;
 }
 
 /* Readers select a sample type by its name, so names have to be unique. */
-static bool reporter_event_ok(const struct reporter_event_type *types, size_t i)
+static bool reporter_type_ok(const struct reporter_event_type *events, size_t i)
 {
-	const struct reporter_event_type *e = &types[i];
+	const struct reporter_event_type *e = &events[i / 2];
+	const struct reporter_sample_type *t = reporter_type_at(events, i), *u;
 
-	if (!e->name || !e->label || !reporter_type_ok(&e->count) ||
-	    reporter_type_taken(types, i, e->count.type))
-		return false;
-	if (!e->value.type)
+	if (!t->type && i % 2)
 		return !e->periodic;
-	return reporter_type_ok(&e->value) &&
-	       strcmp(e->count.type, e->value.type) != 0 &&
-	       !reporter_type_taken(types, i, e->value.type);
+	if (!e->name || !e->label || !t->type || !*t->type ||
+	    strchr(t->type, '-') || !t->unit || !*t->unit)
+		return false;
+	while (i-- > 0) {
+		u = reporter_type_at(events, i);
+		if (u->type && !strcmp(u->type, t->type))
+			return false;
+	}
+	return true;
 }
 
 static int reporter_init_events(struct reporter *r,
@@ -93,8 +85,8 @@ static int reporter_init_events(struct reporter *r,
 
 	if (!opts->nevent_types || opts->nevent_types > REPORTER_EVENTS_MAX)
 		return -EINVAL;
-	for (i = 0; i < opts->nevent_types; i++)
-		if (!reporter_event_ok(opts->event_types, i))
+	for (i = 0; i < 2 * opts->nevent_types; i++)
+		if (!reporter_type_ok(opts->event_types, i))
 			return -EINVAL;
 	r->type_samples = calloc(opts->nevent_types, sizeof(*r->type_samples));
 	return r->type_samples ? 0 : -ENOMEM;
@@ -306,9 +298,8 @@ static struct reporter_window *reporter_window_at(struct reporter *r,
 void reporter_start(struct reporter *r, uint64_t time)
 {
 	r->base = r->advanced = time;
-	if (r->opts.nlosses)
-		memcpy(r->losses_archived, r->losses,
-		       r->opts.nlosses * sizeof(*r->losses));
+	memcpy(r->losses_archived, r->losses,
+	       r->opts.nlosses * sizeof(*r->losses));
 	if (r->archive)
 		reporter_archive_window(r, time);
 }

@@ -313,10 +313,10 @@ void reporter_member_text(struct reporter_metrics *m, const char *group,
  * A reason why profd fails (/healthz: 503) or works in part (200, "degraded:
  * ..."): one line, without end of line. From opts.health only.
  */
-void reporter_failing(struct reporter_health *h, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-void reporter_degraded(struct reporter_health *h, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+#define reporter_failing(h, ...) reporter_reason(h, true, __VA_ARGS__)
+#define reporter_degraded(h, ...) reporter_reason(h, false, __VA_ARGS__)
+void reporter_reason(struct reporter_health *h, bool failing, const char *fmt,
+		     ...) __attribute__((format(printf, 3, 4)));
 
 /* X(name, is a gauge, "help") */
 #define REPORTER_STATS(X)                                            \

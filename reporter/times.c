@@ -35,20 +35,6 @@ static size_t times_put(uint8_t *p, uint64_t v)
 	return n;
 }
 
-static uint64_t times_get(struct times_cursor *c)
-{
-	unsigned int shift = 0;
-	uint64_t v = 0;
-	uint8_t b;
-
-	do {
-		b = c->block->data[c->at++];
-		v |= (uint64_t)(b & 0x7f) << shift;
-		shift += 7;
-	} while (b & 0x80);
-	return v;
-}
-
 static bool times_grow(struct times *t, struct arena *a)
 {
 	struct times_block *b;
@@ -95,25 +81,26 @@ void times_add(struct times *t, struct arena *a, const struct times_sample *s)
 
 void times_begin(const struct times *t, struct times_cursor *c)
 {
-	*c = (struct times_cursor){ .block = t->head };
+	*c = (struct times_cursor){ .next = t->head };
 }
 
 bool times_next(struct times_cursor *c, struct times_sample *out)
 {
+	const struct times_block *b = c->next;
 	uint64_t by;
 
-	if (c->block && c->at == c->block->used) {
-		c->block = c->block->next;
-		c->at = 0;
+	if (c->in.p == c->in.end) {
+		if (!b)
+			return false;
+		c->in = (struct cursor){ b->data, b->data + b->used, false };
+		c->next = b->next;
 	}
-	if (!c->block)
-		return false;
-	by = times_get(c);
+	by = cursor_uleb(&c->in);
 	c->step += (int64_t)(by >> 1) ^ -(int64_t)(by & 1);
 	out->step = c->step;
-	out->sample = times_get(c);
-	out->cpu = times_get(c);
-	out->event = times_get(c);
-	out->value = times_get(c);
+	out->sample = cursor_uleb(&c->in);
+	out->cpu = cursor_uleb(&c->in);
+	out->event = cursor_uleb(&c->in);
+	out->value = cursor_uleb(&c->in);
 	return true;
 }

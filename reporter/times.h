@@ -42,8 +42,8 @@ int64_t times_step(uint64_t begin, uint64_t time);
 void times_add(struct times *t, struct arena *a, const struct times_sample *s);
 
 struct times_cursor {
-	const struct times_block *block;
-	size_t at;
+	const struct times_block *next;
+	struct cursor in; /* the current block */
 	int64_t step;
 };
 

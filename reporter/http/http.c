@@ -46,20 +46,14 @@ const char *http_arg(struct http_request *req, const char *name)
 					   name);
 }
 
-/* 'data' is malloc'd and passes to the answer. 'h' ends with a NULL name. */
-static enum MHD_Result http_send(struct http_request *req, unsigned int status,
-				 void *data, size_t len,
-				 const struct http_header *h)
+enum MHD_Result http_queue(struct http_request *req, unsigned int status,
+			   struct MHD_Response *resp,
+			   const struct http_header *h)
 {
-	struct MHD_Response *resp;
 	enum MHD_Result res;
 
-	resp = MHD_create_response_from_buffer(len, data,
-					       MHD_RESPMEM_MUST_FREE);
-	if (!resp) {
-		free(data);
+	if (!resp)
 		return MHD_NO;
-	}
 	for (; h->name; h++)
 		MHD_add_response_header(resp, h->name, h->value);
 	MHD_add_response_header(resp, "X-Content-Type-Options", "nosniff");
@@ -68,6 +62,19 @@ static enum MHD_Result http_send(struct http_request *req, unsigned int status,
 	if (status >= MHD_HTTP_BAD_REQUEST)
 		req->http->r->stats.http_errors++;
 	return res;
+}
+
+/* 'data' is malloc'd and passes to the answer. */
+static enum MHD_Result http_send(struct http_request *req, unsigned int status,
+				 void *data, size_t len,
+				 const struct http_header *h)
+{
+	struct MHD_Response *resp = MHD_create_response_from_buffer(
+		len, data, MHD_RESPMEM_MUST_FREE);
+
+	if (!resp)
+		free(data);
+	return http_queue(req, status, resp, h);
 }
 
 enum MHD_Result http_send_text(struct http_request *req, char *text, size_t len,

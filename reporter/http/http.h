@@ -76,6 +76,10 @@ struct http_request {
 
 /* An argument of the URL; NULL: missing. */
 const char *http_arg(struct http_request *req, const char *name);
+/* Takes over 'resp', which may be NULL; 'h' ends with a NULL name. */
+enum MHD_Result http_queue(struct http_request *req, unsigned int status,
+			   struct MHD_Response *resp,
+			   const struct http_header *h);
 /* 'text' is malloc'd and passes to the answer; NULL: out of memory. */
 enum MHD_Result http_send_text(struct http_request *req, char *text, size_t len,
 			       const char *type);

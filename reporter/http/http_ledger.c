@@ -65,20 +65,17 @@ static ssize_t http_stream_read(void *arg, uint64_t pos, char *buf, size_t max)
 
 static enum MHD_Result http_send_stream(struct http_request *req)
 {
-	struct MHD_Response *resp;
-	enum MHD_Result res;
+	static const struct http_header headers[] = {
+		{ MHD_HTTP_HEADER_CONTENT_TYPE, HTTP_NDJSON },
+		{ MHD_HTTP_HEADER_CACHE_CONTROL, "no-store" },
+		{ NULL, NULL },
+	};
 
-	resp = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, HTTP_PIECE,
-						 http_stream_read, req, NULL);
-	if (!resp)
-		return MHD_NO;
-	MHD_add_response_header(resp, MHD_HTTP_HEADER_CONTENT_TYPE,
-				HTTP_NDJSON);
-	MHD_add_response_header(resp, MHD_HTTP_HEADER_CACHE_CONTROL,
-				"no-store");
-	res = MHD_queue_response(req->conn, MHD_HTTP_OK, resp);
-	MHD_destroy_response(resp);
-	return res;
+	return http_queue(
+		req, MHD_HTTP_OK,
+		MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, HTTP_PIECE,
+						  http_stream_read, req, NULL),
+		headers);
 }
 
 /* Bytes of text for a slice. */
