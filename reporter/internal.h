@@ -46,7 +46,7 @@ struct reporter_window {
 TAILQ_HEAD(reporter_windows, reporter_window);
 
 struct reporter {
-	struct reporter_opts opts; /* strings of the two below are copies */
+	struct reporter_opts opts; /* without the strings of the caller: */
 	char *hostname;
 	char *version;
 	uint64_t window_ns;

@@ -95,6 +95,7 @@ static int reporter_init_events(struct reporter *r,
 static int reporter_init(struct reporter *r, const struct reporter_opts *opts)
 {
 	r->opts = *opts;
+	r->opts.archive = r->opts.hostname = r->opts.version = NULL;
 	r->opts.freq_hz = MAX(opts->freq_hz, 1);
 	r->window_ns = MAX(opts->window_s, 1) * CLOCK_NSEC_PER_SEC;
 	TAILQ_INIT(&r->windows);

@@ -321,21 +321,21 @@ void reporter_reason(struct reporter_health *h, bool failing, const char *fmt,
 /* X(name, is a gauge, "help") */
 #define REPORTER_STATS(X)                                            \
 	X(traces, 0, "traces added")                                 \
-	X(traces_nomem, 0, "traces lost for lack of memory")         \
-	X(traces_late, 0, "traces that came after their window")     \
+	X(traces_nomem, 0, "traces dropped: out of memory")          \
+	X(traces_late, 0, "traces added after their window closed")  \
 	X(windows_written, 0, "windows written to the archive")      \
 	X(windows_empty, 0, "windows without a sample, not written") \
-	X(windows_failed, 0, "windows that could not be written")    \
+	X(windows_failed, 0, "windows that failed to be written")    \
 	X(window_bytes, 0, "bytes written to the archive")           \
-	X(swept, 0, "unfinished files of an earlier run removed")    \
+	X(swept, 0, "temporary files of an earlier run removed")     \
 	X(http_requests, 0, "HTTP requests")                         \
 	X(http_errors, 0, "HTTP requests answered with an error")    \
 	X(http_profiles, 0, "profiles answered over HTTP")           \
-	X(http_evicted, 0, "connections closed for want of room")    \
+	X(http_evicted, 0, "connections closed: too many")           \
 	X(http_slow, 0, "connections closed: no request in time")    \
-	X(http_waiting, 1, "clients waiting for their profile now")  \
-	X(http_followers, 1, "clients following events now")         \
-	X(memory_bytes, 1, "bytes held by open windows")
+	X(http_waiting, 1, "clients waiting for a profile")          \
+	X(http_followers, 1, "clients following events")             \
+	X(memory_bytes, 1, "bytes of memory of open windows")
 
 struct reporter_stats {
 #define X(name, gauge, help) uint64_t name;

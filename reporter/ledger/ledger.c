@@ -108,13 +108,6 @@ static void put_text(struct line *l, const char *key, const char *s, size_t len)
 		ledger_put(l, key, ledger_text(s, fits));
 }
 
-static void ledger_put_part(struct line *l, const char *key,
-			    const struct pm_part *p)
-{
-	if (p->len)
-		put_text(l, key, p->s, p->len);
-}
-
 static void put_str(struct line *l, const char *key, const char *s)
 {
 	if (s && *s)
@@ -214,10 +207,10 @@ static void ledger_put_cgroup(struct line *l, const char *cgroup)
 		return;
 	pm_cgroup_parse(cgroup, strlen(cgroup), &in);
 	put_str(l, "cgroup", cgroup);
-	ledger_put_part(l, "container", &in.container);
+	put_text(l, "container", in.container.s, in.container.len);
 	put_str(l, "engine", in.engine);
-	ledger_put_part(l, "pod", &in.pod);
-	ledger_put_part(l, "unit", &in.unit);
+	put_text(l, "pod", in.pod.s, in.pod.len);
+	put_text(l, "unit", in.unit.s, in.unit.len);
 }
 
 const char *ledger_entry(uint32_t type)
