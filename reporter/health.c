@@ -59,7 +59,8 @@ static void health_listeners(struct reporter *r, struct reporter_health *h)
 	for (l = r->http; l; l = l->next)
 		if (!http_socket_there(&l->socket))
 			reporter_failing(
-				h, "nobody can connect: %s is not our socket",
+				h,
+				"clients cannot connect: %s is not our socket",
 				l->socket.address.un.sun_path);
 }
 

@@ -49,7 +49,7 @@ bool http_conn_may(const struct http_conns *conns, const struct http_conn *c,
  */
 static void http_conn_close(struct http_conns *conns, struct http_conn *c)
 {
-	if (c->known && !c->asked)
+	if (c->known && !c->had_request)
 		conns->limited(conns->arg, c->uid);
 	http_conn_set(conns, c, HTTP_CONN_CLOSING);
 	shutdown(c->fd, SHUT_RDWR);
@@ -140,7 +140,7 @@ void http_conn_set(struct http_conns *conns, struct http_conn *c,
 		TAILQ_INSERT_TAIL(&conns->list, c, node);
 	}
 	if (use != HTTP_CONN_IDLE)
-		c->asked = true;
+		c->had_request = true;
 	c->use = use;
 }
 
@@ -152,12 +152,12 @@ unsigned int http_conns_check(struct http_conns *conns)
 
 	TAILQ_FOREACH(c, &conns->list, node) {
 		if (c->use != HTTP_CONN_IDLE ||
-		    now - c->since < (c->asked
+		    now - c->since < (c->had_request
 					      ? HTTP_IDLE_S * CLOCK_NSEC_PER_SEC
 					      : HTTP_REQUEST_NS))
 			continue;
 		/* Keeping an idle connection is no fault. */
-		n += !c->asked;
+		n += !c->had_request;
 		http_conn_close(conns, c);
 	}
 	return n;

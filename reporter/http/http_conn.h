@@ -44,7 +44,7 @@ struct http_conn {
 	bool known; /* 'uid' is valid */
 	uid_t uid; /* of the client */
 	enum http_conn_use use;
-	bool asked; /* had a complete request */
+	bool had_request; /* a complete one */
 	uint64_t since; /* of 'use', clock_awake_ns() */
 };
 
