@@ -22,12 +22,13 @@ enum {
 	PROFILE_LEN = 2,
 };
 
-/* Fields of Profile in profile.proto: Varint, Length-delimited, or Both. */
+/* The fields of Profile in profile.proto that may have each wire type. */
 #define PROFILE_SAMPLE_TYPE 1
-static const uint8_t profile_fields[] = {
-	[1] = 'L',  [2] = 'L',	[3] = 'L',  [4] = 'L',	[5] = 'L',
-	[6] = 'L',  [7] = 'V',	[8] = 'V',  [9] = 'V',	[10] = 'V',
-	[11] = 'L', [12] = 'V', [13] = 'B', [14] = 'V', [15] = 'V',
+static const uint32_t profile_fields[8] = {
+	/* 7 to 10, 12 to 15 */
+	[PROFILE_VARINT] = 0x780 | 0xf000,
+	/* 1 to 6, 11; 13, whose numbers may be packed */
+	[PROFILE_LEN] = 0x7e | 0x800 | 0x2000,
 };
 
 /* False: cut off, or longer than 64 bits. */
@@ -62,18 +63,9 @@ static bool profile_value_type(const uint8_t *p, size_t len)
 
 static bool profile_known(uint64_t tag)
 {
-	uint64_t field = tag >> 3, wire = tag & 7;
+	uint64_t field = tag >> 3;
 
-	if (!field || field >= ARRAY_SIZE(profile_fields))
-		return false;
-	switch (profile_fields[field]) {
-	case 'V':
-		return wire == PROFILE_VARINT;
-	case 'L':
-		return wire == PROFILE_LEN;
-	}
-	/* Repeated numbers, packed or not. */
-	return wire == PROFILE_VARINT || wire == PROFILE_LEN;
+	return field < 32 && profile_fields[tag & 7] >> field & 1;
 }
 
 bool profile_check(const uint8_t *buf, size_t len, bool whole)

@@ -44,13 +44,6 @@ static int http_clear_stale(const struct http_address *a)
 	return err;
 }
 
-static int http_prepare_unix(const struct http_address *a)
-{
-	int err = dirs_make_parents(a->un.sun_path, HTTP_DIR_MODE);
-
-	return err ? err : http_clear_stale(a);
-}
-
 static int http_bind(struct http_socket *s)
 {
 	const struct http_address *a = &s->address;
@@ -76,12 +69,15 @@ static int http_bind(struct http_socket *s)
 
 int http_socket_open(struct http_socket *s, const char *address)
 {
+	struct http_address *a = &s->address;
 	int err;
 
 	memset(s, 0, sizeof(*s));
-	err = http_parse_address(address, &s->address);
-	if (!err && s->address.sa.sa_family == AF_UNIX)
-		err = http_prepare_unix(&s->address);
+	err = http_parse_address(address, a);
+	if (!err && a->sa.sa_family == AF_UNIX)
+		err = dirs_make_parents(a->un.sun_path, HTTP_DIR_MODE);
+	if (!err && a->sa.sa_family == AF_UNIX)
+		err = http_clear_stale(a);
 	if (err)
 		return err;
 	s->fd = http_socket_new(&s->address);

@@ -57,27 +57,27 @@ static void metrics_help(struct reporter_metrics *m, const char *name,
 
 /* --- JSON ------------------------------------------------------------------ */
 
-static void json_put(struct reporter_metrics *m, json_t *o, const char *key,
-		     json_t *value)
+static void metrics_put(struct reporter_metrics *m, json_t *o, const char *key,
+			json_t *value)
 {
 	if (json_object_set_new_nocheck(o, key, value))
 		m->text.failed = true;
 }
 
 /* The member 'key', created if missing. */
-static json_t *json_child(struct reporter_metrics *m, json_t *o,
-			  const char *key, json_t *(*make)(void))
+static json_t *metrics_child(struct reporter_metrics *m, json_t *o,
+			     const char *key, json_t *(*make)(void))
 {
 	json_t *v = json_object_get(o, key);
 
 	if (!v) {
 		v = make();
-		json_put(m, o, key, v);
+		metrics_put(m, o, key, v);
 	}
 	return v;
 }
 
-static json_t *json_number(double v)
+static json_t *metrics_number(double v)
 {
 	return metrics_is_whole(v) ? json_integer((json_int_t)v) : json_real(v);
 }
@@ -85,15 +85,15 @@ static json_t *json_number(double v)
 static void metrics_json(struct reporter_metrics *m, const char *name,
 			 const char *labels, double value)
 {
-	json_t *all = json_child(m, m->o, "metrics", json_object);
+	json_t *all = metrics_child(m, m->o, "metrics", json_object);
 
 	if (!isfinite(value))
 		return;
 	if (labels)
-		json_put(m, json_child(m, all, name, json_object), labels,
-			 json_number(value));
+		metrics_put(m, metrics_child(m, all, name, json_object), labels,
+			    metrics_number(value));
 	else
-		json_put(m, all, name, json_number(value));
+		metrics_put(m, all, name, metrics_number(value));
 }
 
 void reporter_member_row(struct reporter_metrics *m, const char *group)
@@ -102,44 +102,43 @@ void reporter_member_row(struct reporter_metrics *m, const char *group)
 
 	if (m->form != METRICS_JSON)
 		return;
-	list = json_child(m, m->o, group, json_array);
+	list = metrics_child(m, m->o, group, json_array);
 	if (json_array_append_new(list, json_object()))
 		m->text.failed = true;
 }
 
-static void http_metrics_member(struct reporter_metrics *m, const char *group,
-				const char *key, json_t *value)
+static void metrics_member(struct reporter_metrics *m, const char *group,
+			   const char *key, json_t *value)
 {
 	json_t *o = m->o;
 
 	if (group)
-		o = json_child(m, o, group, json_object);
+		o = metrics_child(m, o, group, json_object);
 	if (json_is_array(o))
 		o = json_array_get(o, json_array_size(o) - 1);
-	json_put(m, o, key, value);
+	metrics_put(m, o, key, value);
 }
 
 void reporter_member_int(struct reporter_metrics *m, const char *group,
 			 const char *key, uint64_t value)
 {
 	if (m->form == METRICS_JSON)
-		http_metrics_member(m, group, key,
-				    json_integer((json_int_t)value));
+		metrics_member(m, group, key, json_integer((json_int_t)value));
 }
 
 void reporter_member_real(struct reporter_metrics *m, const char *group,
 			  const char *key, double value)
 {
 	if (m->form == METRICS_JSON && isfinite(value))
-		http_metrics_member(m, group, key, json_real(value));
+		metrics_member(m, group, key, json_real(value));
 }
 
 void reporter_member_text(struct reporter_metrics *m, const char *group,
 			  const char *key, const char *value)
 {
 	if (m->form == METRICS_JSON)
-		http_metrics_member(m, group, key,
-				    ledger_text(value, strlen(value)));
+		metrics_member(m, group, key,
+			       ledger_text(value, strlen(value)));
 }
 
 /* --- what is exported ------------------------------------------------------ */
@@ -207,8 +206,8 @@ static void metrics_health(struct reporter *r, struct reporter_metrics *m)
 	reporter_member_text(m, "health", "state", health_word(state));
 	if (m->form != METRICS_JSON)
 		return;
-	reasons = json_child(m, json_object_get(m->o, "health"), "reasons",
-			     json_array);
+	reasons = metrics_child(m, json_object_get(m->o, "health"), "reasons",
+				json_array);
 	for (k = 0; k < h.n; k++)
 		if (json_array_append_new(
 			    reasons, ledger_text(h.reasons[k].text,
@@ -230,7 +229,7 @@ static void metrics_events(struct reporter *r, struct reporter_metrics *m)
 	}
 }
 
-static void http_metrics_collect(struct reporter *r, struct reporter_metrics *m)
+static void metrics_all(struct reporter *r, struct reporter_metrics *m)
 {
 	struct reporter_stats st;
 
@@ -264,7 +263,7 @@ char *metrics_text(struct reporter *r, enum metrics_form form, size_t *lenp)
 
 	if (form == METRICS_JSON)
 		m.o = json_object();
-	http_metrics_collect(r, &m);
+	metrics_all(r, &m);
 	if (form == METRICS_JSON)
 		ledger_dump(m.o, &m.text);
 	*lenp = m.text.len;
