@@ -15,16 +15,6 @@ static int (*const commands[])(const struct options *o) = {
 #undef X
 };
 
-/* Prints what was asked for; an exit status. */
-static int main_print(struct strbuf *text)
-{
-	int err =
-		text->failed || fputs(text->data, stdout) < 0 || fflush(stdout);
-
-	strbuf_fini(text);
-	return err ? cmd_fail("standard output cannot be written") : 0;
-}
-
 static int main_usage(const char *what, const char *word, const char *near)
 {
 	fprintf(stderr, "profd: %s%s%s%s (", what, word ? " '" : "",
@@ -41,7 +31,7 @@ static int print_version(void)
 	struct strbuf text = STRBUF_INIT;
 
 	strbuf_puts(&text, "profd " PROFD_VERSION "\n");
-	return main_print(&text);
+	return cmd_print(&text);
 }
 
 static int print_help(enum options_command cmd)
@@ -49,7 +39,7 @@ static int print_help(enum options_command cmd)
 	struct strbuf text = STRBUF_INIT;
 
 	options_help(cmd, &text);
-	return main_print(&text);
+	return cmd_print(&text);
 }
 
 /* For `make install`. */
@@ -58,7 +48,7 @@ static int print_completion(const char *shell)
 	struct strbuf text = STRBUF_INIT;
 
 	if (completion_script(shell, &text))
-		return main_print(&text);
+		return cmd_print(&text);
 	return main_usage("completion: bash or zsh, not", shell, NULL);
 }
 
@@ -84,7 +74,7 @@ static int main_help(int argc, char **argv)
 		return cmd >= 0 ? print_help(cmd) : main_unknown(argv[1]);
 	}
 	options_usage(&text);
-	return main_print(&text);
+	return cmd_print(&text);
 }
 
 static int run_command(enum options_command cmd, int argc, char **argv)

@@ -10,19 +10,17 @@
 #include "base/base.h"
 #include "profiler/cmd/client.h"
 
-/* Longest wait for a connection, and for an answer beyond what it takes. */
-#define CONNECT_S 10L
-#define GRACE_S 60L
-/* Of an error's text so much is kept. */
-#define REASON_MAX 400
+#define CONNECT_S 10L /* longest wait for a connection */
+#define GRACE_S 60L /* longest wait for an answer beyond wait_s */
+#define REASON_MAX 400 /* bytes of an error's text that are kept */
 
 struct exchange {
 	const struct client_request *req;
 	CURL *curl;
-	struct strbuf reason; /* the body, when it is an error */
-	bool stopped;
-	curl_socket_t fd; /* curl's; -1: none yet */
-	bool shut; /* its sending side is */
+	struct strbuf reason; /* the body of an error */
+	bool stopped; /* by a callback */
+	curl_socket_t fd; /* owned by curl; -1: none yet */
+	bool shut; /* its sending side is shut down */
 };
 
 static size_t client_on_body(char *data, size_t size, size_t n, void *arg)
@@ -43,7 +41,7 @@ static size_t client_on_body(char *data, size_t size, size_t n, void *arg)
 	return 0;
 }
 
-/* CURLINFO_ACTIVESOCKET would tell when the transfer is over. */
+/* CURLINFO_ACTIVESOCKET is known only after the transfer. */
 static int on_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 {
 	struct exchange *x = arg;
@@ -65,7 +63,7 @@ static int client_on_progress(void *arg, curl_off_t dltotal, curl_off_t dlnow,
 	return 1;
 }
 
-/* The server's text as part of one line: what it quotes is anybody's. */
+/* Appends the server's text as one line, escaped: it may quote any user's. */
 static void add_reason(struct strbuf *out, const struct strbuf *reason)
 {
 	size_t i, n = reason->len, len;
@@ -73,8 +71,7 @@ static void add_reason(struct strbuf *out, const struct strbuf *reason)
 	while (n && strchr("\r\n ", reason->data[n - 1]))
 		n--;
 	for (i = 0; i < n; i += len + 1) {
-		len = strcspn(reason->data + i, "\r\n");
-		len = MIN(len, n - i);
+		len = MIN(strcspn(reason->data + i, "\r\n"), n - i);
 		text_add(out, reason->data + i, len);
 		if (i + len < n)
 			strbuf_puts(out, " ");
@@ -116,12 +113,11 @@ static int client_explain(struct exchange *x, CURLcode rc, char *msg,
 	return 0;
 }
 
-/* Where to, in curl's terms. -ENOMEM. */
+/* Sets the URL, and the path of a unix socket. 0 or -ENOMEM. */
 static int set_address(struct exchange *x)
 {
 	const struct client_request *req = x->req;
 	struct strbuf url = STRBUF_INIT;
-	bool slash;
 	CURLcode rc;
 
 	if (!strncmp(req->server, "unix:", 5)) {
@@ -133,8 +129,7 @@ static int set_address(struct exchange *x)
 	} else {
 		strbuf_puts(&url, req->server);
 	}
-	slash = !url.failed && url.data[url.len - 1] == '/';
-	if (slash)
+	if (!url.failed && url.data[url.len - 1] == '/')
 		url.data[--url.len] = '\0';
 	strbuf_puts(&url, req->path);
 	rc = url.failed ? CURLE_OUT_OF_MEMORY
@@ -148,7 +143,7 @@ static int set_up(struct exchange *x, struct curl_slist **headers)
 	struct strbuf line = STRBUF_INIT;
 	CURL *c = x->curl;
 
-	/* The header by hand: curl's own option would decode the body. */
+	/* CURLOPT_ACCEPT_ENCODING would decode the body. */
 	if (x->req->accept_encoding) {
 		strbuf_printf(&line, "Accept-Encoding: %s",
 			      x->req->accept_encoding);
@@ -160,7 +155,7 @@ static int set_up(struct exchange *x, struct curl_slist **headers)
 		curl_easy_setopt(c, CURLOPT_HTTPHEADER, *headers);
 	}
 	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http");
-	/* A proxy for the web is none for this host's profiler. */
+	/* Proxies of the environment are for other hosts. */
 	curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
 	curl_easy_setopt(c, CURLOPT_USERAGENT, "profd/" PROFD_VERSION);
 	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * client: asks a running profd over HTTP. The only place that knows libcurl.
- */
+/* client: HTTP requests to a running profd. The only user of libcurl. */
 #ifndef PROFILER_CLIENT_H
 #define PROFILER_CLIENT_H
 
@@ -11,24 +9,24 @@
 struct client_request {
 	const char *server; /* unix:PATH, HOST:PORT or http://... */
 	const char *path; /* "/status" */
-	const char *accept_encoding; /* NULL: none is asked for */
-	unsigned int wait_s; /* how long the answer takes, by what it is */
-	bool endless; /* it has no end */
-	/* A piece of the body of a good answer; false ends it. */
+	const char *accept_encoding; /* the header's value; NULL: no header */
+	unsigned int wait_s; /* seconds that the server needs for the answer */
+	bool endless; /* the answer has no end */
+	/* A piece of the body, if the status is 200; false ends the request. */
 	bool (*body)(void *arg, const void *data, size_t len);
-	/* Asked about once a second; true ends it. May be NULL. */
+	/* Called about once a second; true ends the request. May be NULL. */
 	bool (*cancelled)(void *arg);
 	/*
-	 * Likewise; true shuts down the sending side of the connection, once,
-	 * and goes on to receive. May be NULL.
+	 * Likewise; true shuts down the sending side of the connection, and
+	 * receiving goes on. May be NULL.
 	 */
 	bool (*enough)(void *arg);
 	void *arg;
 };
 
 /*
- * 0; -ECANCELED when one of the callbacks ended it; or another -errno, and one
- * line is in 'msg' that names the server and, in its words, what is wrong.
+ * 0; -ECANCELED if a callback ended the request; or another -errno, and 'msg' is
+ * one line with the server and the reason, or with the server's own message.
  */
 int client_get(const struct client_request *req, char *msg, size_t len);
 

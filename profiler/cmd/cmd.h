@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd: the commands of profd, and what they have in common. */
+/* cmd: the commands of profd, and what several of them do. */
 #ifndef PROFILER_CMD_H
 #define PROFILER_CMD_H
 
@@ -8,7 +8,7 @@
 /* Exit statuses beside 0 and those of enum options_result; as sh(1) has them. */
 #define CMD_NOT_EXECUTABLE 126
 #define CMD_NOT_FOUND 127
-#define CMD_SIGNALLED 128 /* and the signal's number */
+#define CMD_SIGNALLED 128 /* plus the signal's number */
 
 /* Each returns profd's exit status. */
 #define X(name, word, args, help) int cmd_##word(const struct options *o);
@@ -18,42 +18,65 @@ OPTIONS_COMMANDS(X)
 /* profd debug files. */
 int cmd_debug_files(const struct options *o);
 
-/* One line on standard error, "profd: ..."; returns 1, the exit status. */
+/* Prints "profd: ..." on standard error; returns the exit status, 1. */
 int cmd_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Likewise "profd COMMAND: ... (see profd COMMAND --help)"; returns 2. */
+int cmd_usage(const char *command, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /*
- * Requests to end, by signals. timeout(1) signals its child and then the child's
- * group, so that a second signal soon after the first one is the same request.
+ * Writes 'text' to standard output and empties it. An exit status, after a
+ * message.
+ */
+int cmd_print(struct strbuf *text);
+
+/*
+ * End requests by signals. timeout(1) signals its child and then the child's
+ * group, so a second signal soon after the first one is the same request.
  */
 struct cmd_end {
-	uint64_t since; /* the first, clock_awake_ns() */
-	unsigned int again; /* signals behind it */
+	uint64_t since; /* the first one, clock_awake_ns(); 0: none */
+	unsigned int again; /* signals after it */
 };
 enum cmd_ending {
-	CMD_END, /* the first */
-	CMD_END_SAME, /* nothing new */
+	CMD_END, /* the first request */
+	CMD_END_SAME, /* not a new request */
 	CMD_END_AT_ONCE,
 };
-/* Takes one more of them. Async-signal-safe. */
-enum cmd_ending cmd_end_asked(struct cmd_end *e);
+/* Counts one more signal. Async-signal-safe. */
+enum cmd_ending cmd_end_request(struct cmd_end *e);
 
+/* SIGHUP that is ignored since profd was started, as by nohup(1). */
+bool cmd_is_ignored(int signum);
+/* Calls 'fn' with handle->data == 'data'. An exit status, after a message. */
+int cmd_watch_signal(uv_loop_t *loop, uv_signal_t *handle, int signum,
+		     uv_signal_cb fn, void *data);
+/* Closes a uv_handle_t, if it was initialized. */
+void cmd_close_handle(void *handle);
+
+struct client_request;
 struct lines;
-/* Says on standard error how many lines of an answer were too long, if any. */
-void cmd_skipped(const struct lines *lines);
+/*
+ * Sends a request, with the server of 'o', for an answer in lines, and passes
+ * them to lines->line. An exit status, after a message. 0 also if
+ * req->cancelled() ended it.
+ */
+int cmd_request_lines(const struct options *o, struct client_request *req,
+		      struct lines *lines);
 
 /*
- * Says what is missing on this host for sampling as 'o' wants it, and fails, or
- * warns of what will not be seen unless 'quiet'. 'whole': not some processes
- * only. An exit status, 0 if all is well; '*why' then says why BPF is out of the
- * question though it might have been, in words for the caller to free, or NULL.
+ * Checks that this host can be sampled as 'o' requires, the 'whole' host or some
+ * processes only. Unless 'quiet' warns of data that will be missing. An exit
+ * status, after a message. '*why' becomes the reason why perf events have to
+ * replace BPF, for the caller to free, or NULL.
  */
 int cmd_check_host(const struct options *o, bool whole, bool quiet, char **why);
 
 /*
- * That a profile can be written to --output, before anything is begun for it:
- * the ending of its name is one that means a format (an enum reporter_format,
- * in *format), what is there is a profile or may be replaced, and a file can be
- * made beside it. An exit status; says why.
+ * Checks, before sampling begins, that a profile can be written to --output: its
+ * suffix selects a format (an enum reporter_format, in *format), an existing file
+ * may be replaced, and a file can be created beside it. An exit status, after a
+ * message.
  */
 int cmd_check_output(const char *command, const struct options *o, int *format);
 

@@ -2,6 +2,7 @@
 /* cmd_common: what several commands do; see profiler/cmd/cmd.h. */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "profiler/cmd/client.h"
 #include "profiler/cmd/cmd.h"
 #include "profiler/cmd/lines.h"
 #include "profiler/privilege.h"
-#include "reporter/reporter.h"
 
 int cmd_fail(const char *fmt, ...)
 {
@@ -22,15 +23,34 @@ int cmd_fail(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
-	/* sd-daemon(3): the priority in front, when the journal reads. */
+	/* sd-daemon(3): a priority, if standard error is the journal. */
 	fprintf(stderr, "%sprofd: %s\n", getenv("JOURNAL_STREAM") ? "<3>" : "",
 		line);
 	return OPTIONS_FAILED;
 }
 
+int cmd_usage(const char *command, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "profd %s: ", command);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, " (see profd %s --help)\n", command);
+	return OPTIONS_USAGE;
+}
+
+int cmd_print(struct strbuf *text)
+{
+	return lines_print(text) && !fflush(stdout)
+		       ? 0
+		       : cmd_fail("cannot write to standard output");
+}
+
 #define CMD_END_SAME_NS (2 * CLOCK_NSEC_PER_SEC)
 
-enum cmd_ending cmd_end_asked(struct cmd_end *e)
+enum cmd_ending cmd_end_request(struct cmd_end *e)
 {
 	uint64_t now = clock_awake_ns();
 
@@ -43,22 +63,66 @@ enum cmd_ending cmd_end_asked(struct cmd_end *e)
 		       : CMD_END_AT_ONCE;
 }
 
-void cmd_skipped(const struct lines *lines)
+bool cmd_is_ignored(int signum)
 {
-	if (lines->skipped)
-		fprintf(stderr,
-			"profd: %" PRIu64 " lines longer than %d MiB were "
-			"left out\n",
-			lines->skipped, LINES_LONGEST >> 20);
+	struct sigaction sa;
+
+	return signum == SIGHUP && !sigaction(signum, NULL, &sa) &&
+	       sa.sa_handler == SIG_IGN;
 }
 
-/* 0, or -errno and why in 'msg'; for want of BPF perf events may do. */
+int cmd_watch_signal(uv_loop_t *loop, uv_signal_t *handle, int signum,
+		     uv_signal_cb fn, void *data)
+{
+	int err = uv_signal_init(loop, handle);
+
+	handle->data = data;
+	if (!err)
+		err = uv_signal_start(handle, fn, signum);
+	return err ? cmd_fail("signals: %s", uv_strerror(err)) : 0;
+}
+
+void cmd_close_handle(void *handle)
+{
+	uv_handle_t *h = handle;
+
+	if (h->type != UV_UNKNOWN_HANDLE)
+		uv_close(h, NULL);
+}
+
+int cmd_request_lines(const struct options *o, struct client_request *req,
+		      struct lines *lines)
+{
+	char msg[768];
+	int err;
+
+	req->server = o->server;
+	req->body = lines_body;
+	req->arg = lines;
+	err = client_get(req, msg, sizeof(msg));
+	lines_end(lines);
+	if (err == -ECANCELED && req->cancelled && req->cancelled(lines))
+		return 0;
+	if (err && err != -ECANCELED)
+		return cmd_fail("%s", msg);
+	if (lines->bad)
+		return cmd_fail("%s: %s", o->server, lines->bad);
+	if (err || fflush(stdout))
+		return cmd_fail("cannot write to standard output");
+	if (lines->skipped)
+		fprintf(stderr,
+			"profd: skipped %" PRIu64 " lines longer than %d MiB\n",
+			lines->skipped, LINES_LONGEST >> 20);
+	return 0;
+}
+
+/* 0, or -errno and the reason in 'msg'. Perf events may replace BPF: *why. */
 static int check_source(const struct options *o, bool whole, cap_t caps,
 			char **why, char *msg, size_t len)
 {
 	const struct privilege_host *host = &privilege_this_host;
 	char perf[512];
-	int err = 0;
+	int err;
 
 	if (o->source == SOURCE_PERF)
 		return privilege_check_perf(host, caps, whole, msg, len);
@@ -69,7 +133,7 @@ static int check_source(const struct options *o, bool whole, cap_t caps,
 		*why = strdup(msg);
 		return *why ? 0 : -ENOMEM;
 	}
-	/* Of the whole host, BPF is what is recommended. */
+	/* For the whole host the message recommends BPF. */
 	if (!whole)
 		snprintf(msg, len, "%s", perf);
 	return err;
@@ -87,7 +151,7 @@ int cmd_check_host(const struct options *o, bool whole, bool quiet, char **why)
 	if (!caps)
 		return cmd_fail("capabilities: %s", strerror(errno));
 	err = check_source(o, whole, caps, why, msg, sizeof(msg));
-	/* By perf events one's own processes need none of the rest. */
+	/* Perf events of the user's own processes need none of the rest. */
 	if ((*why || o->source == SOURCE_PERF) && !whole)
 		quiet = true;
 	for (i = 0; !err && !quiet; i++) {
@@ -108,23 +172,21 @@ int cmd_check_output(const char *command, const struct options *o, int *format)
 	int err;
 
 	*format = reporter_format_of(path);
-	if (*format < 0) {
-		fprintf(stderr,
-			"profd %s: --output '%s': must end in .pb.gz, .pb.zst "
-			"or .pb\n",
-			command, path);
-		return OPTIONS_USAGE;
-	}
+	if (*format < 0)
+		return cmd_usage(command,
+				 "--output '%s': must end in .pb.gz, .pb.zst "
+				 "or .pb",
+				 path);
 	if (!stat(path, &st)) {
 		if (!S_ISREG(st.st_mode))
-			return cmd_fail("%s: exists and is no regular file",
+			return cmd_fail("%s: exists and is not a regular file",
 					path);
 		if (!o->force && !reporter_is_profile(path))
-			return cmd_fail("%s: exists and is no profile "
+			return cmd_fail("%s: exists and is not a profile "
 					"(--force replaces it)",
 					path);
 	}
-	/* What will be done in the end: a new file beside it, renamed. */
+	/* The profile too is written to a new file beside it, and renamed. */
 	err = reporter_outfile_open(&file, path);
 	if (err)
 		return cmd_fail("%s: %s", path, strerror(-err));

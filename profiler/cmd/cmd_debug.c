@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cmd_debug: profd debug. What the unwinder knows of an executable, for people:
- * the same table, got the same way, as for a stack. What a running profd knows of
- * executables is in cmd_debug_files.c.
+ * cmd_debug: profd debug. Prints the unwind table of an executable, which is read
+ * and built in the same way as for samples. See also cmd_debug_files.c.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -12,41 +11,42 @@
 #include <string.h>
 
 #include "profiler/cmd/cmd.h"
+#include "profiler/cmd/lines.h"
 #include "profiler/unwind_rows.h"
 #include "symbolize/symbolize.h"
 
 /* --- a file's table --------------------------------------------------------- */
 
-/* One file on its way to its table. */
+/* A file whose table is requested. */
 struct getting {
-	const char *path;
 	struct symbolizer *s;
 	struct symbolizer_file *file;
 	struct symbolizer_rows *rows;
-	uint64_t began, took; /* by the building of the table */
+	uint64_t began, took; /* building the table, ns */
 	const char *problem; /* or NULL */
 };
 
 static const char *problem_of(int err)
 {
-	switch (err) {
-	case -ENOEXEC:
-		return "not an ELF executable or library, or its headers are "
-		       "damaged";
-	case -ENODATA:
-		return "no unwind information (.eh_frame, .debug_frame)";
-	case -ENOTSUP:
-		return "not of " SYMBOLIZER_MACHINE;
-	case -EBADMSG:
-		return "the process that reads it crashed, took too long or "
-		       "ran out of memory";
-	case -EIO:
-		return "no process to read it could be started";
-	case -EACCES:
-		return "cannot be opened, or is no regular file";
-	default:
-		return strerror(-err);
-	}
+	static const struct {
+		int err;
+		const char *text;
+	} problems[] = {
+		{ -ENOEXEC, "not an ELF executable or library, or its headers "
+			    "are damaged" },
+		{ -ENODATA, "no unwind information (.eh_frame, .debug_frame)" },
+		{ -ENOTSUP, "not for " SYMBOLIZER_MACHINE },
+		{ -EBADMSG, "the symbolize worker crashed, took too long or "
+			    "ran out of memory" },
+		{ -EIO, "the symbolize worker could not be started" },
+		{ -EACCES, "cannot be opened, or is not a regular file" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(problems); i++)
+		if (problems[i].err == err)
+			return problems[i].text;
+	return strerror(-err);
 }
 
 static void on_rows(void *arg, int err, struct symbolizer_rows *rows)
@@ -80,15 +80,15 @@ static int give_rows(void *arg, const uint8_t *id, size_t len,
 	return symbolizer_rows_by_hand(arg, id, len, rows);
 }
 
-/* The table of 'path', or NULL after a message. */
+/* The table of 'path', or NULL after a message. 'took' may be NULL. */
 static struct symbolizer_rows *get_rows(const struct options *o,
 					const char *path, uint64_t *took)
 {
-	/* Who opens it is elsewhere. */
+	/* The process that opens it has another working directory. */
 	char *whole = realpath(path, NULL);
 	struct symbolizer_open_req req = { .path = whole ? whole : path };
 	struct symbolizer_opts opts = { 0 };
-	struct getting g = { .path = path };
+	struct getting g = { 0 };
 	uv_loop_t loop;
 	int err = uv_loop_init(&loop);
 
@@ -101,7 +101,7 @@ static struct symbolizer_rows *get_rows(const struct options *o,
 	err = symbolizer_new(&g.s, &opts);
 	if (!err && o->unwind_rows &&
 	    unwind_rows_load(o->unwind_rows, give_rows, g.s))
-		g.problem = "not all rows by hand could be read";
+		g.problem = "a file of --unwind-rows could not be read";
 	if (!err && !g.problem)
 		err = symbolizer_open(g.s, &req, on_open, &g);
 	if (!err)
@@ -119,15 +119,15 @@ static struct symbolizer_rows *get_rows(const struct options *o,
 	return g.rows;
 }
 
-/* Says what is damaged, or missing, if anything; an exit status. */
+/* Reports damage of the unwind information; an exit status. */
 static int check_damage(const char *path, const struct symbolizer_rows *rows)
 {
 	struct symbolizer_rows_info info;
 
 	symbolizer_rows_info(rows, &info);
 	if (!info.damage && !info.rows)
-		return cmd_fail("%s: the unwind information is about no "
-				"executable segment of the file",
+		return cmd_fail("%s: the unwind information does not belong "
+				"to an executable segment",
 				path);
 	if (!info.damage)
 		return 0;
@@ -144,67 +144,45 @@ static int check_damage(const char *path, const struct symbolizer_rows *rows)
 
 /* --- rules as text ---------------------------------------------------------- */
 
-/* The whole truth about one value, in the bytes of its expression if it must. */
+/* Around the register and the number of a value. */
+static const struct {
+	const char *before, *after;
+	bool reg, n;
+} debug_forms[] = {
+	[SYMBOLIZER_SAME] = { "unchanged", "", false, false },
+	[SYMBOLIZER_UNDEFINED] = { "undefined", "", false, false },
+	[SYMBOLIZER_ELSEWHERE] = { "on another stack", "", false, false },
+	[SYMBOLIZER_REG] = { "", "", true, true },
+	[SYMBOLIZER_AT_REG] = { "*(", ")", true, true },
+	[SYMBOLIZER_CFA] = { "cfa", "", false, true },
+	[SYMBOLIZER_AT_CFA] = { "*(cfa", ")", false, true },
+	[SYMBOLIZER_PLT] = { "", "", false, false },
+	[SYMBOLIZER_EXPR] = { "(expr", ")", false, false },
+	[SYMBOLIZER_AT_EXPR] = { "*(expr", ")", false, false },
+};
+
 static void debug_put_full(struct strbuf *out,
 			   const struct symbolizer_rows *rows,
 			   const struct symbolizer_value *v)
 {
 	const char *sp = symbolizer_reg_names[SYMBOLIZER_REG_SP];
 	const uint8_t *code;
-	size_t len = 0;
+	size_t i, len = 0;
 
-	switch (v->from) {
-	case SYMBOLIZER_SAME:
-		strbuf_puts(out, "unchanged");
-		return;
-	case SYMBOLIZER_UNDEFINED:
-		strbuf_puts(out, "undefined");
-		return;
-	case SYMBOLIZER_ELSEWHERE:
-		strbuf_puts(out, "on another stack");
-		return;
-	case SYMBOLIZER_REG:
-		strbuf_printf(out, "%s%+d", symbolizer_reg_names[v->reg], v->n);
-		return;
-	case SYMBOLIZER_AT_REG:
-		strbuf_printf(out, "*(%s%+d)", symbolizer_reg_names[v->reg],
-			      v->n);
-		return;
-	case SYMBOLIZER_CFA:
-		strbuf_printf(out, "cfa%+d", v->n);
-		return;
-	case SYMBOLIZER_AT_CFA:
-		strbuf_printf(out, "*(cfa%+d)", v->n);
-		return;
-	case SYMBOLIZER_PLT:
+	strbuf_puts(out, debug_forms[v->from].before);
+	if (debug_forms[v->from].reg)
+		strbuf_puts(out, symbolizer_reg_names[v->reg]);
+	if (debug_forms[v->from].n)
+		strbuf_printf(out, "%+d", v->n);
+	if (v->from == SYMBOLIZER_PLT)
 		strbuf_printf(out, "%s+8, %s+16 where pc %% 16 >= %d", sp, sp,
 			      v->n);
-		return;
+	if (v->from == SYMBOLIZER_EXPR || v->from == SYMBOLIZER_AT_EXPR) {
+		code = symbolizer_rows_expr(rows, v->n, &len);
+		for (i = 0; i < len; i++)
+			strbuf_printf(out, " %02x", code[i]);
 	}
-	strbuf_puts(out, v->from == SYMBOLIZER_AT_EXPR ? "*(expr" : "(expr");
-	code = symbolizer_rows_expr(rows, v->n, &len);
-	for (size_t i = 0; i < len; i++)
-		strbuf_printf(out, " %02x", code[i]);
-	strbuf_puts(out, ")");
-}
-
-/* Prints what was made, and begins anew. False: it could not be. */
-static bool debug_flush(struct strbuf *out)
-{
-	bool ok = !out->failed &&
-		  (out->len == 0 ||
-		   fwrite(out->data, 1, out->len, stdout) == out->len);
-
-	strbuf_reset(out);
-	return ok;
-}
-
-static int debug_finish(struct strbuf *out)
-{
-	bool ok = debug_flush(out) && fflush(stdout) == 0;
-
-	strbuf_fini(out);
-	return ok ? 0 : cmd_fail("standard output cannot be written");
+	strbuf_puts(out, debug_forms[v->from].after);
 }
 
 /* --- the commands ------------------------------------------------------------ */
@@ -221,7 +199,7 @@ static int debug_print_stats(const struct symbolizer_rows *rows, uint64_t took)
 	strbuf_printf(&out, "bytes-per-MiB %.0f\ntime-ms %.3f\n",
 		      info.text ? info.bytes / (info.text / 1048576.0) : 0,
 		      took / 1e6);
-	return debug_finish(&out);
+	return cmd_print(&out);
 }
 
 static int print_rows(const struct symbolizer_rows *rows, bool full)
@@ -239,9 +217,10 @@ static int print_rows(const struct symbolizer_rows *rows, bool full)
 		symbolizer_rows_put(rows, id, full, &out);
 		strbuf_puts(&out, "\n");
 		if (out.len > 65536)
-			ok = debug_flush(&out);
+			ok = lines_print(&out);
 	}
-	return debug_finish(&out);
+	out.failed |= !ok;
+	return cmd_print(&out);
 }
 
 static int unwind_table(const struct options *o)
@@ -250,11 +229,8 @@ static int unwind_table(const struct options *o)
 	uint64_t took;
 	int status;
 
-	if (o->nargs != 2) {
-		fprintf(stderr, "profd debug unwind-table: one FILE is needed "
-				"(see profd debug --help)\n");
-		return OPTIONS_USAGE;
-	}
+	if (o->nargs != 2)
+		return cmd_usage("debug", "unwind-table: needs one FILE");
 	rows = get_rows(o, o->args[1], &took);
 	if (!rows)
 		return OPTIONS_FAILED;
@@ -293,10 +269,10 @@ static int print_rule(const char *what, const struct symbolizer_rows *rows,
 		debug_put_full(&out, rows, v);
 		strbuf_puts(&out, "\n");
 	}
-	return debug_finish(&out);
+	return cmd_print(&out);
 }
 
-/* FILE:PC, hexadecimal, at the last colon. An exit status. */
+/* FILE:PC; FILE may have colons. An exit status. */
 static int unwind_one(const struct options *o, const char *arg)
 {
 	const char *colon = strrchr(arg, ':');
@@ -308,13 +284,11 @@ static int unwind_one(const struct options *o, const char *arg)
 	errno = 0;
 	pc = colon ? strtoull(colon + 1, &end, 16) : 0;
 	if (!colon || colon == arg || !isxdigit((unsigned char)colon[1]) ||
-	    *end || errno) {
-		fprintf(stderr,
-			"profd debug unwind: '%s': must be FILE:PC, PC a "
-			"hexadecimal address\n",
-			arg);
-		return OPTIONS_USAGE;
-	}
+	    *end || errno)
+		return cmd_usage("debug",
+				 "unwind: '%s': must be FILE:PC, with PC in "
+				 "hexadecimal",
+				 arg);
 	path = strndup(arg, (size_t)(colon - arg));
 	if (!path)
 		return cmd_fail("%s", strerror(ENOMEM));
@@ -331,15 +305,11 @@ static int debug_unwind(const struct options *o)
 {
 	int status = 0, one;
 
-	if (o->nargs < 2 || o->stats || o->full) {
-		fprintf(stderr,
-			"profd debug unwind: %s (see profd debug "
-			"--help)\n",
-			o->stats  ? "--stats is for unwind-table"
-			: o->full ? "--full is for unwind-table"
-				  : "FILE:PC is needed");
-		return OPTIONS_USAGE;
-	}
+	if (o->nargs < 2 || o->stats || o->full)
+		return cmd_usage("debug", "unwind: %s",
+				 o->stats  ? "--stats is for unwind-table"
+				 : o->full ? "--full is for unwind-table"
+					   : "needs FILE:PC");
 	for (size_t i = 1; i < o->nargs; i++) {
 		one = unwind_one(o, o->args[i]);
 		status = MAX(status, one);
@@ -350,7 +320,7 @@ static int debug_unwind(const struct options *o)
 static const struct {
 	const char *word;
 	int (*run)(const struct options *o);
-} commands[] = {
+} debug_commands[] = {
 	{ "unwind-table", unwind_table },
 	{ "unwind", debug_unwind },
 	{ "files", cmd_debug_files },
@@ -360,14 +330,13 @@ int cmd_debug(const struct options *o)
 {
 	const char *word = o->nargs ? o->args[0] : "";
 
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		if (!strcmp(word, commands[i].word))
-			return commands[i].run(o);
-	if (*word)
-		fprintf(stderr, "profd debug: unknown '%s'", word);
-	else
-		fprintf(stderr, "profd debug: what is needed");
-	fprintf(stderr,
-		" (unwind-table, unwind or files; see profd debug --help)\n");
-	return OPTIONS_USAGE;
+	for (size_t i = 0; i < ARRAY_SIZE(debug_commands); i++)
+		if (!strcmp(word, debug_commands[i].word))
+			return debug_commands[i].run(o);
+	if (!*word)
+		return cmd_usage("debug",
+				 "needs unwind-table, unwind or files");
+	return cmd_usage("debug",
+			 "unknown '%s': must be unwind-table, unwind or files",
+			 word);
 }

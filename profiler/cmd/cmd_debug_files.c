@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * cmd_debug_files: profd debug files. The executables that a running profd
- * knows: what they are called by, and what came of reading them.
+ * knows: their ids, and what was read from them.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 #include "profiler/cmd/cmd.h"
 #include "profiler/cmd/lines.h"
 
-/* A column is never empty. */
+/* No column is empty. */
 static const char *debug_files_column(const json_t *o, const char *key)
 {
 	const char *s = lines_str(o, key);
@@ -24,7 +23,6 @@ static bool print_line(void *arg, json_t *o)
 {
 	struct strbuf sb = STRBUF_INIT;
 	const char *problem = lines_str(o, "error");
-	bool ok;
 
 	strbuf_printf(&sb, "%-16s %-40s ", debug_files_column(o, "short_id"),
 		      debug_files_column(o, "build_id"));
@@ -37,9 +35,7 @@ static bool print_line(void *arg, json_t *o)
 	if (*problem)
 		strbuf_printf(&sb, " (%s)", problem);
 	strbuf_puts(&sb, "\n");
-	ok = !sb.failed && fputs(sb.data, stdout) >= 0;
-	strbuf_fini(&sb);
-	return ok;
+	return lines_print(&sb);
 }
 
 static bool print_json(void *arg, json_t *o)
@@ -47,48 +43,31 @@ static bool print_json(void *arg, json_t *o)
 	return lines_print_json(arg);
 }
 
-/* Those of an id, or all; an exit status. */
+/* Requests the executables with an id, or all; an exit status. */
 static int debug_files_request(const struct options *o, const char *id)
 {
 	struct lines lines = { .line = o->json ? print_json : print_line,
 			       .arg = &lines };
-	char msg[768] = "", path[128] = "/executables";
-	struct client_request req = {
-		.server = o->server,
-		.path = path,
-		.body = lines_body,
-		.arg = &lines,
-	};
-	int err;
+	char path[128] = "/executables";
+	struct client_request req = { .path = path };
 
 	if (id)
 		snprintf(path, sizeof(path), "/executables?id=%s", id);
-	err = client_get(&req, msg, sizeof(msg));
-	if (!lines_end(&lines) && !err)
-		return cmd_fail("%s: %s", o->server, lines.bad);
-	if (err == -ECANCELED && lines.bad)
-		return cmd_fail("%s: %s", o->server, lines.bad);
-	cmd_skipped(&lines);
-	if (err == -ECANCELED || fflush(stdout))
-		return cmd_fail("standard output cannot be written");
-	return err ? cmd_fail("%s", msg) : 0;
+	return cmd_request_lines(o, &req, &lines);
 }
 
 int cmd_debug_files(const struct options *o)
 {
 	int status = 0, one;
-	size_t i;
+	size_t i, n;
 
 	for (i = 1; i < o->nargs; i++) {
-		if (strspn(o->args[i], "0123456789abcdefABCDEF") ==
-			    strlen(o->args[i]) &&
-		    strlen(o->args[i]) <= 64)
-			continue;
-		fprintf(stderr,
-			"profd debug files: '%s': must be a file id, short id "
-			"or build id, in hexadecimal\n",
-			o->args[i]);
-		return OPTIONS_USAGE;
+		n = strspn(o->args[i], "0123456789abcdefABCDEF");
+		if (o->args[i][n] || n > 64)
+			return cmd_usage("debug",
+					 "files: '%s': must be a file id, "
+					 "short id or build id, in hexadecimal",
+					 o->args[i]);
 	}
 	if (!o->json)
 		printf("%-16s %-40s OPEN MAPPINGS ROWS  NAMES PATH\n",

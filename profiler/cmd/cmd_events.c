@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cmd_events: profd events. Prints the lifecycle events that a running profd
- * has seen last, or as they come, one a line.
+ * cmd_events: profd events. Prints the latest lifecycle events of a running
+ * profd, or events as they happen, one a line.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -27,41 +27,37 @@ static bool events_cancelled(void *arg)
 	return events_signal;
 }
 
-/* One event, when they are put in order. */
+/* A line of the answer, without --follow. */
 struct event {
 	uint64_t time; /* CLOCK_BOOTTIME, ns */
 	size_t number; /* in the answer */
-	json_t *o;
-	char *text; /* for --json: the line */
+	char *text; /* with the newline */
 	size_t len;
 };
 
 struct events {
 	const struct options *o;
 	struct lines lines;
-	bool dated; /* with their days */
-	struct event *list; /* without --follow: until all are there */
+	uint32_t types; /* of --type, a bit for each of event_kinds; 0: all */
+	bool dated; /* times are printed with the date */
+	struct event *list;
 	size_t n, cap;
-	bool failed; /* no memory */
 };
+
+/* --- types ---------------------------------------------------------------- */
 
 static void events_put_gap(struct strbuf *sb, const json_t *o)
 {
 	strbuf_printf(sb, "%" PRIu64 " events lost", lines_int(o, "lost"));
 }
 
-static void put_missed(struct strbuf *sb, const json_t *o)
+static void events_put_missed(struct strbuf *sb, const json_t *o)
 {
-	strbuf_printf(sb, "%" PRIu64 " events went by unread",
+	strbuf_printf(sb, "%" PRIu64 " events not read in time",
 		      lines_int(o, "count"));
 }
 
-static void put_fork(struct strbuf *sb, const json_t *o)
-{
-	lines_text(sb, lines_str(o, "comm"));
-}
-
-static void put_rename(struct strbuf *sb, const json_t *o)
+static void events_put_comm(struct strbuf *sb, const json_t *o)
 {
 	lines_text(sb, lines_str(o, "comm"));
 }
@@ -93,8 +89,8 @@ static void events_put_end(struct strbuf *sb, const json_t *o)
 	lines_duration(sb, lines_int(o, "cpu_ns"));
 }
 
-/* All that is known of it by now. */
-static void put_life(struct strbuf *sb, const json_t *o)
+/* All samples of the process are counted. */
+static void events_put_summary(struct strbuf *sb, const json_t *o)
 {
 	struct strbuf cover = STRBUF_INIT;
 
@@ -112,35 +108,59 @@ static void put_life(struct strbuf *sb, const json_t *o)
 static const struct {
 	const char *word;
 	void (*put)(struct strbuf *sb, const json_t *o);
-} kinds[] = {
-	{ "gap", events_put_gap },
-	{ "missed", put_missed },
-	{ "fork", put_fork },
-	{ "exec", lines_command },
-	{ "rename", put_rename },
-	{ "id_change", events_put_ids },
-	{ "cgroup", events_put_cgroup },
-	{ "exit", events_put_end },
-	{ "reap", events_put_end },
-	{ "end", put_life },
+} event_kinds[] = {
+	{ "gap", events_put_gap },	 { "missed", events_put_missed },
+	{ "fork", events_put_comm },	 { "exec", lines_command },
+	{ "rename", events_put_comm },	 { "id_change", events_put_ids },
+	{ "cgroup", events_put_cgroup }, { "exit", events_put_end },
+	{ "reap", events_put_end },	 { "end", events_put_summary },
 };
 
-/* --- which ones ----------------------------------------------------------- */
-
-/* Whether one of the words of --type, which may be lists, is 'word'. */
-static bool is_type(const struct options_strings *types, const char *word)
+/* Index into event_kinds; its size, if the type is that of a newer profd. */
+static size_t events_kind(const char *word, size_t len)
 {
-	size_t i, len = strlen(word), n;
-	const char *p;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(event_kinds); i++)
+		if (strlen(event_kinds[i].word) == len &&
+		    !memcmp(event_kinds[i].word, word, len))
+			break;
+	return i;
+}
+
+/* Reads --type, each a list separated by commas; an exit status. */
+static int events_read_types(struct events *e)
+{
+	const struct options_strings *types = &e->o->type;
+	struct strbuf words = STRBUF_INIT;
+	const char *p = "";
+	size_t i, k = 0, n = 0;
 
 	for (i = 0; i < types->n; i++) {
 		for (p = types->items[i]; *p; p += n + (p[n] == ',')) {
 			n = strcspn(p, ",");
-			if (n == len && !memcmp(p, word, len))
-				return true;
+			k = events_kind(p, n);
+			if (k == ARRAY_SIZE(event_kinds))
+				goto wrong;
+			e->types |= 1U << k;
 		}
 	}
-	return !types->n;
+	return 0;
+wrong:
+	for (k = 0; k < ARRAY_SIZE(event_kinds); k++)
+		strbuf_printf(&words, "%s%s", k ? ", " : "",
+			      event_kinds[k].word);
+	cmd_usage("events", "--type '%.*s': must be one of %s", (int)n, p,
+		  words.failed ? "" : words.data);
+	strbuf_fini(&words);
+	return OPTIONS_USAGE;
+}
+
+/* --- selection ------------------------------------------------------------- */
+
+static bool events_has_type(const struct events *e, const char *word)
+{
+	return !e->types || 1U << events_kind(word, strlen(word)) & e->types;
 }
 
 static bool is_comm(const struct options_strings *comms, const char *comm)
@@ -163,8 +183,8 @@ static bool is_pid(const struct options_numbers *pids, uint64_t pid)
 	return !pids->n;
 }
 
-/* What is said of no process, a loss, concerns all of them. */
-static bool is_wanted(const struct options *o, const json_t *event)
+/* Events without a process, which are losses, concern all processes. */
+static bool events_is_wanted(const struct events *e, const json_t *event)
 {
 	const json_t *words = json_object_get(event, "events");
 	uint64_t t = lines_time(event, "time");
@@ -174,124 +194,86 @@ static bool is_wanted(const struct options *o, const json_t *event)
 
 	for (i = 0; i < json_array_size(words); i++) {
 		word = json_string_value(json_array_get(words, i));
-		any |= word && is_type(&o->type, word);
+		any |= word && events_has_type(e, word);
 	}
-	if (!any || (o->since && t && (uint64_t)t < o->since))
+	if (!any || (e->o->since && t && (uint64_t)t < e->o->since))
 		return false;
 	return !lines_has(event, "pid") ||
-	       (is_pid(&o->event_pid, lines_int(event, "pid")) &&
-		is_comm(&o->comm, lines_str(event, "comm")));
-}
-
-/* Every word of --type is one; an exit status. */
-static int check_types(const struct options *o)
-{
-	const char *p;
-	size_t i, k, n;
-
-	for (i = 0; i < o->type.n; i++) {
-		for (p = o->type.items[i]; *p; p += n + (p[n] == ',')) {
-			n = strcspn(p, ",");
-			for (k = 0; k < ARRAY_SIZE(kinds); k++)
-				if (strlen(kinds[k].word) == n &&
-				    !memcmp(kinds[k].word, p, n))
-					break;
-			if (k < ARRAY_SIZE(kinds))
-				continue;
-			fprintf(stderr, "profd events: --type '%.*s': must be",
-				(int)n, p);
-			for (k = 0; k < ARRAY_SIZE(kinds); k++)
-				fprintf(stderr, "%s %s", k ? "," : "",
-					kinds[k].word);
-			fputs("\n", stderr);
-			return OPTIONS_USAGE;
-		}
-	}
-	return 0;
+	       (is_pid(&e->o->event_pid, lines_int(event, "pid")) &&
+		is_comm(&e->o->comm, lines_str(event, "comm")));
 }
 
 /* --- printing ------------------------------------------------------------- */
 
-static void put_kind(const struct events *e, struct strbuf *sb, const json_t *o,
-		     const char *word)
+static void events_put_line(const struct events *e, struct strbuf *sb,
+			    const json_t *o, const char *word)
 {
 	bool dated = e->dated || !lines_is_today(lines_time(o, "time"));
-	size_t i;
+	size_t kind = events_kind(word, strlen(word));
 
-	for (i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (!strcmp(kinds[i].word, word))
-			break;
-	if (i == ARRAY_SIZE(kinds))
-		return; /* of a newer profd */
+	if (kind == ARRAY_SIZE(event_kinds) || !events_has_type(e, word))
+		return;
 	lines_clock(sb, o, "time", dated);
 	if (lines_has(o, "pid"))
 		strbuf_printf(sb, " %7" PRIu64 " %7" PRIu64,
 			      lines_int(o, "pid"), lines_int(o, "ppid"));
 	strbuf_printf(sb, " %-9s ", word);
-	kinds[i].put(sb, o);
+	event_kinds[kind].put(sb, o);
 	strbuf_puts(sb, "\n");
 }
 
-static bool events_print_event(const struct events *e, const json_t *o)
+/* Of struct lines. */
+static bool events_show(void *arg, json_t *o)
 {
+	const struct events *e = arg;
 	const json_t *words = json_object_get(o, "events");
 	struct strbuf sb = STRBUF_INIT;
 	const char *word;
 	size_t i;
-	bool ok;
 
+	if (e->o->json)
+		return lines_print_json(&e->lines);
 	for (i = 0; i < json_array_size(words); i++) {
 		word = json_string_value(json_array_get(words, i));
-		if (word && is_type(&e->o->type, word))
-			put_kind(e, &sb, o, word);
+		if (word)
+			events_put_line(e, &sb, o, word);
 	}
-	ok = !sb.failed && fputs(strbuf_str(&sb), stdout) >= 0;
-	strbuf_fini(&sb);
-	return ok;
+	return lines_print(&sb);
 }
 
-static bool events_add(struct events *e, json_t *o)
+static bool events_add(struct events *e, const json_t *o)
 {
-	struct event *ev;
+	char *text = malloc(e->lines.len + 1);
 
-	if (VECTOR_ROOM(e->list, e->n, e->cap))
-		goto nomem;
-	ev = &e->list[e->n];
-	*ev = (struct event){ .time = lines_int(o, "time_boot_ns"),
-			      .number = e->n };
-	if (e->o->json) {
-		ev->len = e->lines.len;
-		ev->text = malloc(ev->len + 1);
-		if (!ev->text)
-			goto nomem;
-		memcpy(ev->text, e->lines.text, ev->len);
-	} else {
-		ev->o = json_incref(o);
+	if (!text || VECTOR_ROOM(e->list, e->n, e->cap)) {
+		e->lines.bad = strerror(ENOMEM);
+		free(text);
+		return false;
 	}
-	e->dated |= !lines_is_today(lines_time(o, "time"));
+	memcpy(text, e->lines.text, e->lines.len);
+	text[e->lines.len] = '\n';
+	e->list[e->n] = (struct event){ .time = lines_int(o, "time_boot_ns"),
+					.number = e->n,
+					.text = text,
+					.len = e->lines.len + 1 };
 	e->n++;
+	e->dated |= !lines_is_today(lines_time(o, "time"));
 	return true;
-nomem:
-	e->failed = true;
-	return false;
 }
 
+/* Of struct lines. */
 static bool events_line(void *arg, json_t *o)
 {
 	struct events *e = arg;
-	bool ok;
 
-	if (!is_wanted(e->o, o))
+	if (!events_is_wanted(e, o))
 		return true;
 	if (!e->o->follow)
 		return events_add(e, o);
-	ok = e->o->json ? lines_print_json(&e->lines)
-			: events_print_event(e, o);
-	/* What follows may never come. */
-	return ok && !fflush(stdout);
+	return events_show(e, o) && !fflush(stdout);
 }
 
-static int by_time(const void *a, const void *b)
+static int events_by_time(const void *a, const void *b)
 {
 	const struct event *x = a, *y = b;
 
@@ -301,77 +283,52 @@ static int by_time(const void *a, const void *b)
 }
 
 /*
- * In the order of time: what is known of a process in the end comes when its last
- * samples are done, but belongs to its end.
+ * In the order of time: an "end" has the time of the end, but is in the answer
+ * where the last samples were complete. An exit status.
  */
-static bool events_print(struct events *e)
+static int events_print(struct events *e)
 {
 	bool ok = true;
 	size_t i;
 
 	if (e->n)
-		qsort(e->list, e->n, sizeof(*e->list), by_time);
-	for (i = 0; i < e->n && ok; i++) {
-		if (!e->o->json) {
-			ok = events_print_event(e, e->list[i].o);
-			continue;
-		}
-		e->lines.text = e->list[i].text;
-		e->lines.len = e->list[i].len;
-		ok = lines_print_json(&e->lines);
-	}
-	return ok && !fflush(stdout);
-}
-
-static int events_finish(struct events *e, int err, const char *msg)
-{
-	const char *bad = e->lines.bad;
-
-	if (events_signal)
-		return e->o->follow ? 0 : CMD_SIGNALLED + events_signal;
-	if (err && err != -ECANCELED)
-		return cmd_fail("%s", msg);
-	if (bad || e->failed)
-		return cmd_fail("%s: %s", e->o->server,
-				bad ? bad : strerror(ENOMEM));
-	cmd_skipped(&e->lines);
-	if (err || !events_print(e))
-		return cmd_fail("standard output cannot be written");
-	return 0;
+		qsort(e->list, e->n, sizeof(*e->list), events_by_time);
+	e->lines.line = events_show;
+	for (i = 0; i < e->n && ok; i++)
+		ok = lines_body(&e->lines, e->list[i].text, e->list[i].len);
+	lines_end(&e->lines);
+	return ok && !fflush(stdout)
+		       ? 0
+		       : cmd_fail("cannot write to standard output");
 }
 
 int cmd_events(const struct options *o)
 {
 	struct events e = { .o = o,
 			    .lines = { .line = events_line, .arg = &e } };
-	/* With --since and --follow, those that are kept come first. */
+	/* With --since and --follow, kept events come first. */
 	struct client_request req = {
-		.server = o->server,
 		.path = !o->follow ? "/events"
 			: o->since ? "/events?follow=1&all=1"
 				   : "/events?follow=1",
 		.endless = o->follow,
-		.body = lines_body,
 		.cancelled = events_cancelled,
-		.arg = &e.lines,
 	};
 	struct sigaction sa = { .sa_handler = events_on_signal };
-	int status, err;
-	char msg[768];
+	int status = events_read_types(&e);
 	size_t i;
 
-	status = check_types(o);
 	if (status)
 		return status;
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
-	err = client_get(&req, msg, sizeof(msg));
-	lines_end(&e.lines);
-	status = events_finish(&e, err, msg);
-	for (i = 0; i < e.n; i++) {
-		json_decref(e.list[i].o);
+	status = cmd_request_lines(o, &req, &e.lines);
+	if (events_signal)
+		status = o->follow ? 0 : CMD_SIGNALLED + events_signal;
+	else if (!status)
+		status = events_print(&e);
+	for (i = 0; i < e.n; i++)
 		free(e.list[i].text);
-	}
 	free(e.list);
 	return status;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cmd_fetch: profd fetch. Asks a running profd for a profile and puts it, whole
- * or not at all, where the user said. The server sends zstd to whom asks for
- * it, and gzip as it stands in a file to everyone else; a raw .pb is unpacked
- * here. A signal ends the profile early and keeps it: the sending side of the
- * connection is shut down, upon which the server answers with what there is.
+ * cmd_fetch: profd fetch. Requests a profile from a running profd and writes it
+ * to a file, completely or not at all. The server sends zstd to clients that
+ * accept it, and else gzip, which is unpacked here for a raw .pb. A signal ends
+ * the profile early: the sending side of the connection is shut down, and the
+ * server answers with the samples up to then.
  */
 #include <errno.h>
 #include <signal.h>
@@ -23,45 +23,37 @@ struct fetch {
 	const struct options *o;
 	enum reporter_format format;
 	struct reporter_outfile file;
-	uint64_t begin;
-	uint64_t bytes;
+	uint64_t begin; /* CLOCK_BOOTTIME, ns */
+	uint64_t bytes; /* written */
 	bool drawn; /* a line of progress is on the terminal */
 	uint64_t drawn_state;
-	unsigned char head[4]; /* the answer's first bytes */
+	unsigned char head[4]; /* the first bytes of the answer */
 	size_t nhead;
 	z_stream unpack;
-	bool unpacked; /* the gzip stream has come to its end */
-	const char *bad; /* why the answer is none; NULL: it is one */
+	bool unpacked; /* up to the end of the gzip stream */
+	const char *bad; /* why the answer cannot be used; or NULL */
 };
 
-/* In the handler's hands only. */
-static struct cmd_end fetch_end;
+static struct cmd_end fetch_end; /* used by the signal handler only */
 static volatile sig_atomic_t fetch_signal, fetch_at_once;
 
 static void fetch_on_signal(int signum)
 {
 	fetch_signal = signum;
-	if (cmd_end_asked(&fetch_end) == CMD_END_AT_ONCE)
+	if (cmd_end_request(&fetch_end) == CMD_END_AT_ONCE)
 		fetch_at_once = 1;
 }
 
 /* --- progress and an early end --------------------------------------------- */
 
-static uint64_t elapsed_s(const struct fetch *f)
+static uint64_t fetch_elapsed_s(const struct fetch *f)
 {
 	return (clock_boottime_ns() - f->begin) / CLOCK_NSEC_PER_SEC;
 }
 
-static void clear_progress(struct fetch *f)
-{
-	if (f->drawn)
-		fputs("\r\033[K", stderr);
-	f->drawn = false;
-}
-
 static void draw_progress(struct fetch *f)
 {
-	uint64_t s = elapsed_s(f), all = f->o->fetch_duration;
+	uint64_t s = fetch_elapsed_s(f), all = f->o->fetch_duration;
 	uint64_t state = fetch_signal ? UINT64_MAX : f->nhead ? all : s;
 
 	if (f->o->quiet || !isatty(STDERR_FILENO) ||
@@ -80,7 +72,7 @@ static void draw_progress(struct fetch *f)
 	fflush(stderr);
 }
 
-/* A first signal asks for what there is, a second one gives up. */
+/* A first signal ends the profile early, a second one the request. */
 static bool fetch_enough(void *arg)
 {
 	draw_progress(arg);
@@ -100,9 +92,7 @@ static bool fetch_store(struct fetch *f, const void *data, size_t len)
 	ssize_t n;
 
 	for (; len; p += n, len -= n) {
-		n = write(f->file.fd, p, len);
-		if (n < 0 && errno == EINTR)
-			n = 0;
+		n = TEMP_FAILURE_RETRY(write(f->file.fd, p, len));
 		if (n < 0) {
 			f->bad = strerror(errno);
 			return false;
@@ -112,7 +102,7 @@ static bool fetch_store(struct fetch *f, const void *data, size_t len)
 	return true;
 }
 
-/* Streams may be concatenated in a gzip file; profd sends one. */
+/* A gzip file may have several streams; profd sends one. */
 static bool fetch_inflate(struct fetch *f, const void *data, size_t len)
 {
 	unsigned char out[32768];
@@ -147,7 +137,7 @@ static bool fetch_on_body(void *arg, const void *data, size_t len)
 	return fetch_store(f, data, len);
 }
 
-/* Whether what came is what was asked for. */
+/* Checks the format of the answer. */
 static void check_body(struct fetch *f)
 {
 	static const unsigned char gzip[] = { 0x1f, 0x8b };
@@ -172,17 +162,18 @@ static void fetch_report(const struct fetch *f)
 	fprintf(stderr, "profd: %llu bytes, ", (unsigned long long)f->bytes);
 	if (fetch_signal)
 		fprintf(stderr, "ended early after %llu s, ",
-			(unsigned long long)elapsed_s(f));
+			(unsigned long long)fetch_elapsed_s(f));
 	fprintf(stderr, "%s\n", f->o->output);
 }
 
-/* The file gets its name when every byte is on disk, or is gone. */
+/* Renames the file, which is complete, or removes it. An exit status. */
 static int fetch_finish(struct fetch *f, int err, const char *msg)
 {
 	const char *path = f->o->output;
 	int failed;
 
-	clear_progress(f);
+	if (f->drawn)
+		fputs("\r\033[K", stderr);
 	if (!err)
 		check_body(f);
 	if (!err && !f->bad) {
@@ -205,16 +196,12 @@ static int fetch_finish(struct fetch *f, int err, const char *msg)
 static void fetch_catch_signals(void)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction sa = { .sa_handler = fetch_on_signal }, old;
+	struct sigaction sa = { .sa_handler = fetch_on_signal };
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(signals); i++) {
-		/* nohup(1) */
-		if (signals[i] == SIGHUP && !sigaction(SIGHUP, NULL, &old) &&
-		    old.sa_handler == SIG_IGN)
-			continue;
-		sigaction(signals[i], &sa, NULL);
-	}
+	for (i = 0; i < ARRAY_SIZE(signals); i++)
+		if (!cmd_is_ignored(signals[i]))
+			sigaction(signals[i], &sa, NULL);
 }
 
 static int fetch_run(struct fetch *f)

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cmd_record: profd record. One profile: of a command and all it starts, of
- * some processes and what they start, or of the host.
+ * cmd_record: profd record. One profile of a command and its descendants, of
+ * some processes and their descendants, or of the host.
  *
- * It ends when the command, or the last of the processes, has ended; after
- * --duration; or when the user says so: SIGINT, SIGTERM and SIGHUP end a
- * recording and keep it. With a command they are the command's first: its end
- * ends the recording, and what is left of it after --duration is waited for,
- * because its exit status is ours.
+ * The recording ends, and is written, when the command or the last of the
+ * processes has ended, after --duration, or by SIGINT, SIGTERM or SIGHUP. If there
+ * is a command, the signals are passed on to it. A command that runs longer than
+ * --duration is waited for, because profd exits with its exit status.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,27 +23,13 @@
 #include "profiler/engine.h"
 #include "profiler/cmd/summary.h"
 
-/* Processes that are named in a line, at most. */
-#define RECORD_NAMED 8
-
-/* The signals that end a recording, and the one that tells of the command. */
-#define RECORD_SIGNALS(X)                \
-	X(SIGINT, record_on_end_signal)  \
-	X(SIGTERM, record_on_end_signal) \
-	X(SIGHUP, record_on_end_signal)  \
-	X(SIGCHLD, on_child)
-
-enum {
-#define X(sig, fn) RECORD_##sig,
-	RECORD_SIGNALS(X)
-#undef X
-	RECORD_SIGNAL_MAX,
-};
+#define RECORD_LISTED 8 /* running processes in a message */
+#define RECORD_SIGNALS 4
 
 /* A process of --pid. */
 struct target {
 	uv_poll_t poll; /* readable when it has ended */
-	int fd; /* pidfd; -1: closed */
+	int fd; /* pidfd */
 	struct record *r;
 };
 
@@ -53,26 +38,26 @@ struct record {
 	int format;
 	uv_loop_t loop;
 	struct engine *engine;
-	char *why_perf; /* BPF is out of the question; or NULL */
+	char *why_perf; /* why BPF cannot be used; or NULL */
 	struct reporter_window *window; /* NULL: ended */
 	struct command command;
 	bool commanded; /* a command was given */
-	uint32_t commanded_pid; /* its process, also when it has ended */
+	uint32_t commanded_pid; /* its process, also after its end */
 	struct target *targets;
-	size_t ntargets, living;
-	uv_signal_t signals[RECORD_SIGNAL_MAX];
+	size_t ntargets, running; /* targets, and those that have not ended */
+	uv_signal_t signals[RECORD_SIGNALS];
 	uv_timer_t duration, progress;
-	uint64_t begin;
-	struct summary from; /* what was lost before it began */
+	uint64_t begin; /* CLOCK_BOOTTIME, ns */
+	struct summary from; /* the counts at the beginning */
 	struct cmd_end end;
 	bool drawn; /* a line of progress is on the terminal */
-	int err; /* of writing */
+	int err; /* of writing the profile */
 	uint64_t samples;
-	bool finished; /* written, or failed to */
-	int status; /* the command's */
+	bool finished; /* the profile was written, or failed */
+	int status; /* of the command */
 };
 
-/* --- the end ------------------------------------------------------------- */
+/* --- the end --------------------------------------------------------------- */
 
 static void record_on_written(void *arg, int err, uint64_t nsamples, void *data,
 			      size_t len)
@@ -83,41 +68,30 @@ static void record_on_written(void *arg, int err, uint64_t nsamples, void *data,
 	r->samples = nsamples;
 }
 
-/* One that was never begun has no type. */
-static void record_close_handle(void *handle)
-{
-	uv_handle_t *h = handle;
-
-	if (h->type != UV_UNKNOWN_HANDLE)
-		uv_close(h, NULL);
-}
-
-/* Its own ones: others that are still in the loop free what they belong to. */
 static void record_close_handles(struct record *r)
 {
 	size_t i;
 
-	for (i = 0; i < RECORD_SIGNAL_MAX; i++)
-		record_close_handle(&r->signals[i]);
-	record_close_handle(&r->duration);
-	record_close_handle(&r->progress);
+	for (i = 0; i < RECORD_SIGNALS; i++)
+		cmd_close_handle(&r->signals[i]);
+	cmd_close_handle(&r->duration);
+	cmd_close_handle(&r->progress);
 	for (i = 0; i < r->ntargets; i++)
-		record_close_handle(&r->targets[i].poll);
+		cmd_close_handle(&r->targets[i].poll);
 }
 
-/* A profile without samples looks like a mistake of profd's. */
 static void report_empty(const struct record *r)
 {
 	fprintf(stderr,
-		"profd: there are no samples: %s used no CPU time, or less "
-		"than the %u ms between two samples (-F takes more)\n",
+		"profd: no samples: %s used no CPU time, or less than the "
+		"%u ms between two samples (-F takes more)\n",
 		r->commanded ? "the command"
 		: r->o->all  ? "the host"
 			     : "the processes",
 		(unsigned int)(1000 / r->o->freq));
 }
 
-/* Who was started by the command, and goes on without being recorded. */
+/* Lists processes that outlive the command, as their end is not recorded. */
 static void report_running(struct record *r)
 {
 	struct strbuf list = STRBUF_INIT;
@@ -131,17 +105,18 @@ static void report_running(struct record *r)
 		pm_image_info(img, &info);
 		if (!info.selected || info.key.tgid == r->commanded_pid)
 			continue;
-		if (n++ < RECORD_NAMED)
+		if (n++ < RECORD_LISTED)
 			strbuf_printf(&list, "%s %u", n > 1 ? "," : "",
 				      info.key.tgid);
 	}
-	if (n > RECORD_NAMED)
+	if (n > RECORD_LISTED)
 		strbuf_puts(&list, " ...");
 	if (n)
 		fprintf(stderr,
 			"profd: %zu of the processes that the command "
-			"started still run%s, recorded up to now:%s\n",
-			n, n > 1 ? "" : "s", list.failed ? "" : list.data);
+			"started %s still running and no longer "
+			"recorded:%s\n",
+			n, n > 1 ? "are" : "is", list.failed ? "" : list.data);
 	strbuf_fini(&list);
 }
 
@@ -167,8 +142,7 @@ static void record_report(struct record *r)
 	summary_text(&r->from, &to, r->samples, &text);
 	fprintf(stderr, "profd: %s, %s%s\n", strbuf_str(&text), r->o->output,
 		*engine_note(r->engine, &why)
-			? " (perf events: process ids are not those "
-			  "of a BPF run)"
+			? " (perf events: process ids differ from BPF's)"
 			: "");
 	strbuf_fini(&text);
 }
@@ -183,7 +157,7 @@ static void record_on_finished(void *arg)
 		uv_stop(&r->loop);
 }
 
-/* The recording's time is over; its command may still run. */
+/* Ends the recording; its command may still run. */
 static void end_window(struct record *r, uint64_t end)
 {
 	if (!r->window)
@@ -223,11 +197,11 @@ static void on_target(uv_poll_t *poll, int status, int events)
 	struct target *t = poll->data;
 
 	uv_poll_stop(poll);
-	if (!--t->r->living)
+	if (!--t->r->running)
 		end_window(t->r, clock_boottime_ns());
 }
 
-/* Whether the terminal sends its signals to us, and so to the command too. */
+/* Whether the terminal sends its signals to profd, and so to the command too. */
 static bool in_foreground(void)
 {
 	int fd = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -241,8 +215,7 @@ static bool in_foreground(void)
 static void record_on_end_signal(uv_signal_t *h, int signum)
 {
 	struct record *r = h->data;
-
-	enum cmd_ending end = cmd_end_asked(&r->end);
+	enum cmd_ending end = cmd_end_request(&r->end);
 
 	if (end == CMD_END_SAME)
 		return;
@@ -260,7 +233,7 @@ static void record_on_end_signal(uv_signal_t *h, int signum)
 	end_window(r, clock_boottime_ns());
 }
 
-/* --- the beginning ------------------------------------------------------- */
+/* --- the beginning -------------------------------------------------------- */
 
 static void record_on_progress(uv_timer_t *t)
 {
@@ -280,44 +253,29 @@ static void record_on_progress(uv_timer_t *t)
 	fflush(stderr);
 }
 
-/* nohup(1) */
-static bool record_ignores(int signum)
-{
-	struct sigaction sa;
-
-	return signum == SIGHUP && !sigaction(signum, NULL, &sa) &&
-	       sa.sa_handler == SIG_IGN;
-}
-
 static int record_catch_signals(struct record *r)
 {
 	static const struct {
 		int number;
 		uv_signal_cb fn;
-	} signals[] = {
-#define X(sig, fn) [RECORD_##sig] = { sig, fn },
-		RECORD_SIGNALS(X)
-#undef X
+	} signals[RECORD_SIGNALS] = {
+		{ SIGINT, record_on_end_signal },
+		{ SIGTERM, record_on_end_signal },
+		{ SIGHUP, record_on_end_signal },
+		{ SIGCHLD, on_child },
 	};
 	size_t i;
-	int err = 0;
+	int status = 0;
 
-	for (i = 0; i < RECORD_SIGNAL_MAX; i++) {
-		if (record_ignores(signals[i].number))
-			continue;
-		err = uv_signal_init(&r->loop, &r->signals[i]);
-		if (err)
-			return err;
-		r->signals[i].data = r;
-		err = uv_signal_start(&r->signals[i], signals[i].fn,
-				      signals[i].number);
-		if (err)
-			return err;
-	}
-	return 0;
+	for (i = 0; i < RECORD_SIGNALS && !status; i++)
+		if (!cmd_is_ignored(signals[i].number))
+			status = cmd_watch_signal(&r->loop, &r->signals[i],
+						  signals[i].number,
+						  signals[i].fn, r);
+	return status;
 }
 
-/* Before anything starts: a process that is not there is named at once. */
+/* Before sampling starts: a process that does not exist is an error at once. */
 static int open_targets(struct record *r)
 {
 	const struct options_numbers *pids = &r->o->pid;
@@ -331,7 +289,7 @@ static int open_targets(struct record *r)
 		int pid = pids->items[i];
 
 		if (pid == getpid())
-			return cmd_fail("process %d is this profd", pid);
+			return cmd_fail("process %d is profd itself", pid);
 		t->r = r;
 		t->fd = syscall(SYS_pidfd_open, pid, 0);
 		if (t->fd >= 0) {
@@ -342,7 +300,7 @@ static int open_targets(struct record *r)
 		if (errno == EINVAL || errno == ENOENT)
 			return cmd_fail("%d is a thread, not a process", pid);
 		if (errno == ESRCH)
-			return cmd_fail("there is no process %d", pid);
+			return cmd_fail("no such process: %d", pid);
 		return cmd_fail("process %d: %s", pid, strerror(errno));
 	}
 	return 0;
@@ -369,7 +327,7 @@ static int watch_targets(struct record *r)
 		if (err)
 			return err;
 		t->poll.data = t;
-		r->living++;
+		r->running++;
 		err = uv_poll_start(&t->poll, UV_READABLE, on_target);
 		if (err)
 			return err;
@@ -377,7 +335,7 @@ static int watch_targets(struct record *r)
 	return 0;
 }
 
-/* What is recorded is marked. One that has ended meanwhile is no error. */
+/* A process that has ended meanwhile is no error. */
 static int record_select(struct record *r)
 {
 	size_t i;
@@ -415,12 +373,12 @@ static int record_begin(struct record *r)
 	if (err)
 		return cmd_fail("%s: %s", r->o->output, strerror(-err));
 	err = watch_targets(r);
-	/* Attaching took its time, which the loop has not seen pass. */
+	/* Opening the engine took time that the loop does not know of. */
 	uv_update_time(&r->loop);
 	if (!err && r->o->duration)
 		err = uv_timer_start(&r->duration, on_duration,
 				     r->o->duration * 1000, 0);
-	/* A command has the terminal to itself. */
+	/* A command's output is not mixed with lines of progress. */
 	if (!err && !r->o->quiet && !r->commanded && isatty(STDERR_FILENO))
 		err = uv_timer_start(&r->progress, record_on_progress, 1000,
 				     1000);
@@ -438,23 +396,19 @@ static int record_start_command(struct record *r)
 	return err == -ENOENT ? CMD_NOT_FOUND : CMD_NOT_EXECUTABLE;
 }
 
-/* --- in all -------------------------------------------------------------- */
+/* --- the command ---------------------------------------------------------- */
 
-/* A profile was asked for of exactly one kind. */
 static int check_usage(const struct options *o)
 {
 	int kinds = o->all + (o->pid.n > 0) + (o->nargs > 0);
 
 	if (kinds == 1)
 		return 0;
-	fprintf(stderr,
-		"profd record: give %s a command, --pid or --all "
-		"(see profd record --help)\n",
-		kinds ? "only one of" : "one of");
-	return OPTIONS_USAGE;
+	return cmd_usage("record", "give %s a command, --pid or --all",
+			 kinds ? "only one of" : "one of");
 }
 
-/* Who is to be recorded, if not the whole host; for the caller to free. */
+/* The processes to record, if not the whole host; for the caller to free. */
 static int record_list_pids(const struct record *r, struct engine_opts *eo)
 {
 	const struct options_numbers *pids = &r->o->pid;
@@ -510,20 +464,17 @@ static int open_engine(struct record *r)
 
 static int record_run(struct record *r)
 {
-	int status, err;
+	int status = record_catch_signals(r);
 
-	err = record_catch_signals(r);
-	if (err)
-		return cmd_fail("signals: %s", uv_strerror(err));
-	status = open_engine(r);
-	if (status)
-		return status;
-	status = record_begin(r);
+	if (!status)
+		status = open_engine(r);
+	if (!status)
+		status = record_begin(r);
 	if (!status && r->commanded)
 		status = record_start_command(r);
 	if (status)
 		return status;
-	/* Killed while it was held; or told to end before it began. */
+	/* The command was killed before its exec, or a signal came before. */
 	if (r->commanded ? !r->command.pid : r->end.since)
 		end_window(r, clock_boottime_ns());
 	uv_run(&r->loop, UV_RUN_DEFAULT);
@@ -536,7 +487,7 @@ static int record_in_loop(struct record *r)
 
 	if (err)
 		return cmd_fail("event loop: %s", uv_strerror(err));
-	/* Its reader gone, a pipe is an error of write(2), not our end. */
+	/* A closed pipe is an error of write(2). */
 	signal(SIGPIPE, SIG_IGN);
 	status = record_run(r);
 	engine_free(r->engine);

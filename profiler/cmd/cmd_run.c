@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * cmd_run: profd run. Profiles the host until SIGTERM or SIGINT, which write
- * the open window first. timeout(1) and some supervisors signal the process and
- * its group, so a second signal that comes at once is the same one; a later one,
- * or a third, ends without writing. SIGHUP closes the window now and begins the
- * next.
+ * the open window first; see struct cmd_end for a second signal, which ends profd
+ * without writing. SIGHUP closes the window and begins the next.
  */
 #include <errno.h>
 #include <signal.h>
@@ -20,10 +18,10 @@
 #include "profiler/cmd/cmd.h"
 #include "profiler/engine.h"
 
-/* From the last window's end to that of profd, at most. */
+/* From the last window's end to the exit, at most. */
 #define RUN_LAST_S 1
 
-static int exit_status; /* for a signal handler */
+static int exit_status; /* for run_on_alarm() */
 
 struct run {
 	uv_loop_t loop;
@@ -33,7 +31,7 @@ struct run {
 	int status;
 };
 
-/* sd_notify(3)'s protocol: one datagram. Not under systemd: nothing. */
+/* sd_notify(3)'s protocol: one datagram, if systemd started profd. */
 static void run_notify(const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -67,36 +65,21 @@ static void run_on_written(void *arg, const char *path, int err,
 		return;
 	}
 	log_error("%s: %s", path, strerror(-err));
-	/* The last window: nobody will see a later one succeed. */
+	/* The last window decides the exit status. */
 	if (r->end.since)
 		r->status = OPTIONS_FAILED;
 }
 
-static void run_close_handle(uv_signal_t *h)
-{
-	/* One that was never begun has no loop. */
-	if (h->data)
-		uv_close((uv_handle_t *)h, NULL);
-}
-
 static void run_close_handles(struct run *r)
 {
-	run_close_handle(&r->term);
-	run_close_handle(&r->intr);
-	run_close_handle(&r->hup);
+	cmd_close_handle(&r->term);
+	cmd_close_handle(&r->intr);
+	cmd_close_handle(&r->hup);
 }
 
-/* All is written. A thread that hangs in a system call is not waited for. */
-static void on_late(int signum)
+static void run_on_alarm(int signum)
 {
 	_exit(exit_status);
-}
-
-static void end_late(int status)
-{
-	exit_status = status;
-	signal(SIGALRM, on_late);
-	alarm(RUN_LAST_S);
 }
 
 static void run_on_finished(void *arg)
@@ -105,13 +88,16 @@ static void run_on_finished(void *arg)
 
 	run_close_handles(r);
 	uv_stop(&r->loop);
-	end_late(r->status);
+	/* A thread may hang in a system call: exit without it. */
+	exit_status = r->status;
+	signal(SIGALRM, run_on_alarm);
+	alarm(RUN_LAST_S);
 }
 
 static void run_on_end_signal(uv_signal_t *h, int signum)
 {
 	struct run *r = h->data;
-	enum cmd_ending end = cmd_end_asked(&r->end);
+	enum cmd_ending end = cmd_end_request(&r->end);
 
 	if (end == CMD_END_SAME)
 		return;
@@ -134,56 +120,34 @@ static void on_hup(uv_signal_t *h, int signum)
 				clock_boottime_ns());
 }
 
-/* Only what a signal handler may call. */
-static void on_early(int signum)
+static void run_on_early_signal(int signum)
 {
 	_exit(CMD_SIGNALLED + signum);
 }
 
 /*
- * Until the loop turns, SIGTERM and SIGINT do what they do by themselves: a handler
- * would not end a read of /proc that waits for a lock of the process that is looked
- * at. The first process of a pid namespace is not ended by them without one.
+ * Until the loop runs, SIGTERM and SIGINT have their default actions: a handler
+ * would not interrupt a read of /proc that waits for a lock of the process. The
+ * first process of a pid namespace ignores signals without a handler.
  */
-static void end_early(void)
+static void run_catch_early(void)
 {
 	if (getpid() != 1)
 		return;
-	signal(SIGTERM, on_early);
-	signal(SIGINT, on_early);
-}
-
-static int run_watch_signal(struct run *r, uv_signal_t *h, uv_signal_cb fn,
-			    int sig)
-{
-	int err = uv_signal_init(&r->loop, h);
-
-	if (err)
-		return err;
-	h->data = r;
-	return uv_signal_start(h, fn, sig);
+	signal(SIGTERM, run_on_early_signal);
+	signal(SIGINT, run_on_early_signal);
 }
 
 static int run_catch_signals(struct run *r)
 {
-	int err = run_watch_signal(r, &r->term, run_on_end_signal, SIGTERM);
+	int status = cmd_watch_signal(&r->loop, &r->term, SIGTERM,
+				      run_on_end_signal, r);
 
-	if (!err)
-		err = run_watch_signal(r, &r->intr, run_on_end_signal, SIGINT);
-	return err ? cmd_fail("signals: %s", uv_strerror(err)) : 0;
+	return status ? status
+		      : cmd_watch_signal(&r->loop, &r->intr, SIGINT,
+					 run_on_end_signal, r);
 }
 
-/* Those that do not end it. */
-static int catch_others(struct run *r)
-{
-	int err = run_watch_signal(r, &r->hup, on_hup, SIGHUP);
-
-	/* A client that goes away is an error of write(2), not our end. */
-	signal(SIGPIPE, SIG_IGN);
-	return err ? cmd_fail("signals: %s", uv_strerror(err)) : 0;
-}
-
-/* What is not as usual, once. */
 static void run_report_source(const struct engine *e)
 {
 	const char *why, *note = engine_note(e, &why);
@@ -242,8 +206,10 @@ int cmd_run(const struct options *o)
 		free(why_perf);
 		return cmd_fail("event loop: %s", uv_strerror(err));
 	}
-	end_early();
-	r.status = catch_others(&r);
+	run_catch_early();
+	/* A client that disconnects is an error of write(2). */
+	signal(SIGPIPE, SIG_IGN);
+	r.status = cmd_watch_signal(&r.loop, &r.hup, SIGHUP, on_hup, &r);
 	if (!r.status)
 		r.status = run_start_engine(&r, o, why_perf);
 	if (!r.status)
@@ -253,7 +219,7 @@ int cmd_run(const struct options *o)
 	else
 		uv_run(&r.loop, UV_RUN_DEFAULT);
 	engine_free(r.engine);
-	/* What was closed is let go of by one more turn. */
+	/* Frees closed handles. */
 	uv_run(&r.loop, UV_RUN_DEFAULT);
 	uv_loop_close(&r.loop);
 	free(why_perf);

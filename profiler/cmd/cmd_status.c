@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cmd_status: profd status. What a running profd says of itself, first what
- * matters: whether it works, how much of the CPU time it has samples of, how many
- * stacks are whole, what was lost. Counts that are zero are one line.
+ * cmd_status: profd status. The state of a running profd, most important first:
+ * its health, the share of the CPU time that has samples, the share of complete
+ * stacks, and the losses. Counts that are zero are summed up in one line.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,22 +15,27 @@
 #include "profiler/cmd/cmd.h"
 #include "profiler/cmd/lines.h"
 
-/* Longer keys do not move the column of the values. */
+/* The column of the values; a longer key moves only its own value. */
 #define STATUS_COLUMN 32
-/* An answer beyond it is no profd's. */
+/* Bytes of an answer; profd's are much shorter. */
 #define STATUS_LONGEST (16 << 20)
 
+/* Lines of the server that this file names: see profiler/metrics.c. */
+#define STATUS_MISSING "samples missing against busy CPU time x Hz"
+#define STATUS_WHOLE "user stacks that reached their root"
+
 enum status_group {
-	STATUS_HEAD, /* printed as a part of the first lines */
-	STATUS_STACKS, /* counts of stacks, by how they ended */
-	STATUS_LOSSES, /* counts of what was lost */
+	STATUS_HEAD, /* part of the first lines */
+	STATUS_STACKS, /* counts of incomplete stacks, by reason */
+	STATUS_LOSSES, /* counts of losses, by cause */
 	STATUS_OTHER,
 };
 
 struct status_line {
-	char *key, *value; /* into the text */
+	char *key, *value; /* in the text */
 	enum status_group group;
 	bool number;
+	uint64_t count; /* the value, if it is a number */
 };
 
 struct status {
@@ -38,6 +43,8 @@ struct status {
 	struct status_line *lines;
 	size_t n;
 };
+
+/* --- the server's lines ---------------------------------------------------- */
 
 static bool status_body(void *arg, const void *data, size_t len)
 {
@@ -47,14 +54,25 @@ static bool status_body(void *arg, const void *data, size_t len)
 	return !sb->failed && sb->len <= STATUS_LONGEST;
 }
 
-/* --- the server's lines ---------------------------------------------------- */
+static int status_get(const struct options *o, const char *path,
+		      struct strbuf *out, char *msg, size_t len)
+{
+	struct client_request req = {
+		.server = o->server,
+		.path = path,
+		.body = status_body,
+		.arg = out,
+	};
+
+	return client_get(&req, msg, len);
+}
 
 static bool is_number(const char *s)
 {
 	return *s && s[strspn(s, "0123456789")] == '\0';
 }
 
-/* "key: value"; where the value is a number, the key may have colons. */
+/* "key: value"; the key of a number may contain ": ". */
 static bool status_split(struct status_line *l, char *line)
 {
 	char *at = strstr(line, ": "), *next;
@@ -68,12 +86,15 @@ static bool status_split(struct status_line *l, char *line)
 	l->key = line;
 	l->value = at + 2;
 	l->number = is_number(l->value);
+	l->count = l->number ? strtoull(l->value, NULL, 10) : 0;
 	return true;
 }
 
 static enum status_group status_group(const struct status_line *l)
 {
-	static const char *const head[] = { "sampling", "source", "samples" };
+	static const char *const head[] = { "health",	  "sampling",
+					    "source",	  "samples",
+					    STATUS_WHOLE, STATUS_MISSING };
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(head); i++)
@@ -89,20 +110,18 @@ static enum status_group status_group(const struct status_line *l)
 
 static int status_parse(struct status *st)
 {
-	char *p, *eol, *end = st->text.data + st->text.len;
-	size_t n = 0;
+	struct status_line *l;
+	size_t cap = 0;
+	char *p = st->text.data, *eol;
 
-	for (p = st->text.data; p < end; p++)
-		n += *p == '\n';
-	st->lines = calloc(n + 1, sizeof(*st->lines));
-	if (!st->lines)
-		return -ENOMEM;
-	for (p = st->text.data; p < end && (eol = memchr(p, '\n', end - p));
-	     p = eol + 1) {
+	for (; p && (eol = strchr(p, '\n')); p = eol + 1) {
 		*eol = '\0';
-		if (!status_split(&st->lines[st->n], p))
+		if (VECTOR_ROOM(st->lines, st->n, cap))
+			return -ENOMEM;
+		l = &st->lines[st->n];
+		if (!status_split(l, p))
 			continue;
-		st->lines[st->n].group = status_group(&st->lines[st->n]);
+		l->group = status_group(l);
 		st->n++;
 	}
 	return 0;
@@ -111,49 +130,52 @@ static int status_parse(struct status *st)
 static const struct status_line *status_find(const struct status *st,
 					     const char *key)
 {
+	static const struct status_line none = { .value = "" };
 	size_t i;
 
 	for (i = 0; i < st->n; i++)
 		if (!strcmp(st->lines[i].key, key))
 			return &st->lines[i];
-	return NULL;
+	return &none;
 }
 
-static uint64_t status_count(const struct status *st, const char *key)
+/* --- as text --------------------------------------------------------------- */
+
+static void status_put(struct strbuf *sb, const char *key, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void status_put(struct strbuf *sb, const char *key, const char *fmt, ...)
 {
-	const struct status_line *l = status_find(st, key);
-
-	return l && l->number ? strtoull(l->value, NULL, 10) : 0;
-}
-
-/* --- for people ------------------------------------------------------------ */
-
-static void status_put(struct strbuf *sb, const char *key, const char *value)
-{
-	size_t start = sb->len, width;
-
-	lines_text(sb, key);
-	width = sb->failed ? 0 : lines_width(sb->data + start);
-	strbuf_printf(sb, "%*s",
-		      width < STATUS_COLUMN ? (int)(STATUS_COLUMN - width) : 1,
-		      "");
-	lines_text(sb, value);
-	strbuf_puts(sb, "\n");
-}
-
-static void status_putf(struct strbuf *sb, const char *key, const char *fmt,
-			...) __attribute__((format(printf, 3, 4)));
-
-static void status_putf(struct strbuf *sb, const char *key, const char *fmt,
-			...)
-{
-	char value[1024];
+	int n, width = lines_width(key);
+	char *value;
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(value, sizeof(value), fmt, ap);
+	n = vasprintf(&value, fmt, ap);
 	va_end(ap);
-	status_put(sb, key, value);
+	if (n < 0) {
+		sb->failed = true;
+		return;
+	}
+	lines_text(sb, key);
+	strbuf_printf(sb, "%*s", MAX(STATUS_COLUMN - width, 1), "");
+	lines_text(sb, value);
+	strbuf_puts(sb, "\n");
+	free(value);
+}
+
+/* The lines of a group that are not zero, the first after 'title'. */
+static size_t status_put_group(const struct status *st, enum status_group group,
+			       const char *title, struct strbuf *sb)
+{
+	const struct status_line *l;
+	size_t n = 0;
+
+	for (l = st->lines; l < st->lines + st->n; l++)
+		if (l->group == group && l->count)
+			status_put(sb, n++ ? "" : title, "%s: %s", l->key,
+				   l->value);
+	return n;
 }
 
 static double status_percent(uint64_t part, uint64_t whole)
@@ -161,120 +183,71 @@ static double status_percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * part / whole : 0;
 }
 
-static void status_sampling(const struct status *st, struct strbuf *sb)
+static void status_put_sampling(const struct status *st, struct strbuf *sb)
 {
-	const struct status_line *how = status_find(st, "sampling");
-	const struct status_line *by = status_find(st, "source");
+	const char *how = status_find(st, "sampling")->value;
+	const char *by = status_find(st, "source")->value;
+	uint64_t samples = status_find(st, "samples")->count;
+	uint64_t missing = status_find(st, STATUS_MISSING)->count;
 
-	if (how)
-		status_putf(sb, "sampling", "%s%s%s", how->value,
-			    by ? ", by " : "", by ? by->value : "");
-}
-
-static void status_coverage(const struct status *st, struct strbuf *sb)
-{
-	uint64_t samples = status_count(st, "samples");
-	uint64_t missing =
-		status_count(st, "samples missing against busy CPU time x Hz");
-
+	if (*how)
+		status_put(sb, "sampling", "%s%s%s", how, *by ? ", by " : "",
+			   by);
 	if (samples)
-		status_putf(sb, "coverage",
-			    "%.1f %% of the busy CPU time: %" PRIu64
-			    " samples, "
-			    "%" PRIu64 " missing",
-			    status_percent(samples, samples + missing), samples,
-			    missing);
+		status_put(sb, "coverage",
+			   "%.1f %% of the busy CPU time: %" PRIu64
+			   " samples, %" PRIu64 " missing",
+			   status_percent(samples, samples + missing), samples,
+			   missing);
 	else
 		status_put(sb, "coverage", "no samples yet");
 }
 
-static void status_stacks(const struct status *st, struct strbuf *sb)
+static void status_put_stacks(const struct status *st, struct strbuf *sb)
 {
-	uint64_t whole =
-		status_count(st, "user stacks that reached their root");
-	uint64_t all = 0;
+	uint64_t whole = status_find(st, STATUS_WHOLE)->count, all = whole;
 	size_t i;
 
 	for (i = 0; i < st->n; i++)
 		if (st->lines[i].group == STATUS_STACKS)
-			all += strtoull(st->lines[i].value, NULL, 10);
+			all += st->lines[i].count;
 	if (all)
-		status_putf(sb, "user stacks",
-			    "%.1f %% whole: %" PRIu64 " of %" PRIu64,
-			    status_percent(whole, all), whole, all);
-	for (i = 0; i < st->n; i++)
-		if (st->lines[i].group == STATUS_STACKS &&
-		    strcmp(st->lines[i].value, "0") &&
-		    strcmp(st->lines[i].key,
-			   "user stacks that reached their root"))
-			status_putf(sb, "", "%s: %s", st->lines[i].key,
-				    st->lines[i].value);
-}
-
-/* What is missing was said with the coverage. */
-static bool is_loss(const struct status_line *l)
-{
-	return l->group == STATUS_LOSSES && strcmp(l->value, "0") &&
-	       strncmp(l->key, "samples missing ", 16);
-}
-
-static void status_losses(const struct status *st, struct strbuf *sb)
-{
-	size_t i, n = 0;
-
-	for (i = 0; i < st->n; i++)
-		if (is_loss(&st->lines[i]))
-			status_putf(sb, n++ ? "" : "losses", "%s: %s",
-				    st->lines[i].key, st->lines[i].value);
-	if (!n)
-		status_put(sb, "losses", "none");
-}
-
-static void status_others(const struct status *st, struct strbuf *sb)
-{
-	size_t i, zeros = 0;
-
-	for (i = 0; i < st->n; i++) {
-		const struct status_line *l = &st->lines[i];
-
-		if (l->group == STATUS_OTHER && strcmp(l->key, "health"))
-			status_put(sb, l->key, l->value);
-		zeros += l->number && !strcmp(l->value, "0");
-	}
-	if (zeros)
-		status_putf(sb, "zero",
-			    "%zu more counts of losses and cut stacks "
-			    "(profd status --json names them)",
-			    zeros);
+		status_put(sb, "user stacks",
+			   "%.1f %% complete: %" PRIu64 " of %" PRIu64,
+			   status_percent(whole, all), whole, all);
+	status_put_group(st, STATUS_STACKS, "", sb);
 }
 
 static void status_text(const struct status *st, const char *health,
 			struct strbuf *sb)
 {
-	status_put(sb, "health", health);
-	status_sampling(st, sb);
-	status_coverage(st, sb);
-	status_stacks(st, sb);
-	status_losses(st, sb);
-	status_others(st, sb);
+	const struct status_line *l;
+	size_t zeros = 0;
+
+	status_put(sb, "health", "%s", health);
+	status_put_sampling(st, sb);
+	status_put_stacks(st, sb);
+	if (!status_put_group(st, STATUS_LOSSES, "losses", sb))
+		status_put(sb, "losses", "none");
+	for (l = st->lines; l < st->lines + st->n; l++) {
+		if (l->group == STATUS_OTHER)
+			status_put(sb, l->key, "%s", l->value);
+		zeros += l->number && !l->count;
+	}
+	if (zeros)
+		status_put(sb, "zero",
+			   "%zu more counts of losses and incomplete stacks "
+			   "(profd status --json lists them)",
+			   zeros);
 }
 
-/* --- in all ---------------------------------------------------------------- */
+/* --- the command ------------------------------------------------------------ */
 
-/*
- * "ok", "degraded: ..." or, when it is not well, what it says of that: then the
- * answer is an error, and says 503. -errno otherwise.
- */
+/* "ok", "degraded: ..." or "failing: ...", which has status 503. 0 or -errno. */
 static int status_health(const struct options *o, struct strbuf *health,
 			 char *msg, size_t len)
 {
-	struct client_request req = {
-		.server = o->server,
-		.path = "/healthz",
-		.body = status_body,
-		.arg = health,
-	};
-	int err = client_get(&req, msg, len);
+	int err = status_get(o, "/healthz", health, msg, len);
 	const char *why;
 
 	if (err == -EBADMSG && (why = strstr(msg, ": 503: "))) {
@@ -287,38 +260,18 @@ static int status_health(const struct options *o, struct strbuf *health,
 	return err;
 }
 
-/* What the server has for programs, as it is. */
-static int status_json(const struct options *o, struct strbuf *out, char *msg,
-		       size_t len)
-{
-	struct client_request req = {
-		.server = o->server,
-		.path = "/status?format=json",
-		.body = status_body,
-		.arg = out,
-	};
-
-	return client_get(&req, msg, len);
-}
-
-static int status_people(const struct options *o, struct strbuf *out, char *msg,
-			 size_t len)
+static int status_summary(const struct options *o, struct strbuf *out,
+			  char *msg, size_t len)
 {
 	struct strbuf health = STRBUF_INIT;
 	struct status st = { .n = 0 };
-	struct client_request req = {
-		.server = o->server,
-		.path = "/status",
-		.body = status_body,
-		.arg = &st.text,
-	};
-	int err;
+	int err = status_health(o, &health, msg, len);
 
-	err = status_health(o, &health, msg, len);
 	if (!err)
-		err = client_get(&req, msg, len);
+		err = status_get(o, "/status", &st.text, msg, len);
 	if (!err)
-		err = st.text.failed ? -ENOMEM : status_parse(&st);
+		err = st.text.failed || health.failed ? -ENOMEM
+						      : status_parse(&st);
 	if (!err)
 		status_text(&st, strbuf_str(&health), out);
 	strbuf_fini(&health);
@@ -331,14 +284,12 @@ int cmd_status(const struct options *o)
 {
 	struct strbuf out = STRBUF_INIT;
 	char msg[768] = "out of memory";
-	int err, status = 0;
+	int err = o->json ? status_get(o, "/status?format=json", &out, msg,
+				       sizeof(msg))
+			  : status_summary(o, &out, msg, sizeof(msg));
 
-	err = o->json ? status_json(o, &out, msg, sizeof(msg))
-		      : status_people(o, &out, msg, sizeof(msg));
-	if (err || out.failed)
-		status = cmd_fail("%s", msg);
-	else if (fputs(strbuf_str(&out), stdout) < 0 || fflush(stdout))
-		status = cmd_fail("standard output cannot be written");
+	if (!err)
+		return cmd_print(&out);
 	strbuf_fini(&out);
-	return status;
+	return cmd_fail("%s", msg);
 }

@@ -14,18 +14,14 @@ static void close_pair(int *fds)
 	close(fds[1]);
 }
 
-/* In the child: waits to be let go, becomes the command. */
+/* In the child. */
 static void command_child(int hold, int result, char **argv)
 {
-	char go;
 	ssize_t n;
+	char go;
 	int err;
 
-	do
-		n = read(hold, &go, 1);
-	while (n < 0 && errno == EINTR);
-	/* End of file: whoever held us is gone, or wants us gone. */
-	if (n != 1)
+	if (TEMP_FAILURE_RETRY(read(hold, &go, 1)) != 1)
 		_exit(1);
 	execvp(argv[0], argv);
 	err = errno;
@@ -53,7 +49,7 @@ int command_start(struct command *c, char **argv)
 		return err;
 	}
 	if (!c->pid) {
-		/* Its own copy would keep the end of file from coming. */
+		/* With its own copy the child would never read end of file. */
 		close(hold[1]);
 		command_child(hold[0], result[1], argv);
 	}
@@ -69,12 +65,10 @@ int command_go(struct command *c)
 	ssize_t n;
 	int err = 0;
 
-	/* A child that was killed meanwhile shows by its status. */
+	/* If the child was killed, command_status() reports it. */
 	if (write(c->hold, "", 1) != 1)
 		return 0;
-	do
-		n = read(c->result, &err, sizeof(err));
-	while (n < 0 && errno == EINTR);
+	n = TEMP_FAILURE_RETRY(read(c->result, &err, sizeof(err)));
 	close(c->hold);
 	c->hold = -1;
 	return n == sizeof(err) ? -err : 0;
@@ -82,12 +76,9 @@ int command_go(struct command *c)
 
 int command_status(struct command *c)
 {
-	pid_t pid;
 	int st;
+	pid_t pid = TEMP_FAILURE_RETRY(waitpid(c->pid, &st, WNOHANG));
 
-	do
-		pid = waitpid(c->pid, &st, WNOHANG);
-	while (pid < 0 && errno == EINTR);
 	if (!pid)
 		return -EAGAIN;
 	c->pid = 0;
@@ -102,7 +93,7 @@ void command_fini(struct command *c)
 		close(c->hold);
 	if (c->result >= 0)
 		close(c->result);
-	/* One never let go ends by itself now, and leaves no zombie. */
+	/* Without command_go() the process exits now. */
 	if (c->pid && c->hold >= 0)
 		waitpid(c->pid, NULL, 0);
 }

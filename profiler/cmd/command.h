@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command: a program to be recorded. It is started at once, but held before
- * its exec until everything is attached, so that nothing of it is missed.
+ * command: a program to be recorded. Its process is forked at once, but does not
+ * exec before sampling is set up, so that its first instruction is recorded.
  */
 #ifndef PROFILER_COMMAND_H
 #define PROFILER_COMMAND_H
@@ -10,20 +10,20 @@
 
 struct command {
 	pid_t pid; /* 0: none */
-	int hold; /* held while this is open, and nothing was written to it */
-	int result; /* the errno of exec is read from it */
+	int hold; /* the process waits for a byte, and exits at end of file */
+	int result; /* errno of exec is read from it */
 };
 
 /*
- * Before any thread is made. 0 or -errno. One that is never let go, because
- * profd ends, ends too.
+ * Forks: to be called before threads are created. 0 or -errno. Without
+ * command_go() the process exits when profd does.
  */
 int command_start(struct command *c, char **argv);
-/* 0: it runs its program now. -errno of execvp(3): it could not, and ended. */
+/* Executes the program. 0, or -errno of execvp(3): then the process exits. */
 int command_go(struct command *c);
-/* Its exit status as a shell has it; -EAGAIN while it runs. */
+/* The exit status as in sh(1); -EAGAIN while the process runs. */
 int command_status(struct command *c);
-/* Ends one that was not let go; frees descriptors. */
+/* Ends a process without command_go(); closes the descriptors. */
 void command_fini(struct command *c);
 
 #endif /* PROFILER_COMMAND_H */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "profiler/cmd/lines.h"
@@ -28,7 +27,7 @@ static bool lines_one(struct lines *l, const char *text, size_t len)
 	return more;
 }
 
-/* A piece of a line. A line beyond the limit is dropped, up to its end. */
+/* Adds a piece of a line. A line beyond the limit is skipped up to its end. */
 static void lines_part(struct lines *l, const char *data, size_t len)
 {
 	if (l->skipping)
@@ -83,19 +82,24 @@ bool lines_end(struct lines *l)
 	return whole;
 }
 
+bool lines_print(struct strbuf *sb)
+{
+	bool ok = !sb->failed && fputs(strbuf_str(sb), stdout) >= 0;
+
+	strbuf_fini(sb);
+	return ok;
+}
+
 bool lines_print_json(const struct lines *l)
 {
 	struct strbuf sb = STRBUF_INIT;
-	bool ok;
 
 	if (!isatty(STDOUT_FILENO))
 		return fwrite(l->text, 1, l->len, stdout) == l->len &&
 		       putchar('\n') != EOF;
 	text_add_json(&sb, l->text, l->len);
 	strbuf_puts(&sb, "\n");
-	ok = !sb.failed && fputs(sb.data, stdout) >= 0;
-	strbuf_fini(&sb);
-	return ok;
+	return lines_print(&sb);
 }
 
 const char *lines_str(const json_t *o, const char *key)
@@ -155,7 +159,7 @@ void lines_where(struct strbuf *sb, const json_t *o)
 		lines_text(sb, engine);
 		strbuf_puts(sb, ":");
 	}
-	/* A name is whole, of an id the first digits say which. */
+	/* An id is shortened, a name is not. */
 	lines_text(sb,
 		   strlen(container) == LINES_CONTAINER_ID ? id : container);
 }
@@ -183,21 +187,11 @@ void lines_status(struct strbuf *sb, const json_t *o)
 		strbuf_puts(sb, " core");
 }
 
-/* The rest, from the decimal point on, in *rest. */
-static time_t lines_time_rest(const json_t *o, const char *key,
-			      const char **rest)
+time_t lines_time(const json_t *o, const char *key)
 {
 	struct tm tm = { 0 };
 
-	*rest = strptime(lines_str(o, key), "%FT%T", &tm);
-	return *rest ? timegm(&tm) : 0;
-}
-
-time_t lines_time(const json_t *o, const char *key)
-{
-	const char *rest;
-
-	return lines_time_rest(o, key, &rest);
+	return strptime(lines_str(o, key), "%FT%T", &tm) ? timegm(&tm) : 0;
 }
 
 bool lines_is_today(time_t t)
@@ -213,18 +207,18 @@ bool lines_is_today(time_t t)
 void lines_clock(struct strbuf *sb, const json_t *o, const char *key,
 		 bool dated)
 {
-	const char *rest;
-	time_t t = lines_time_rest(o, key, &rest);
+	const char *fraction = strchr(lines_str(o, key), '.');
+	time_t t = lines_time(o, key);
 	char text[64];
 	struct tm tm;
 
-	if (!rest)
+	if (!t)
 		return;
 	localtime_r(&t, &tm);
 	strftime(text, sizeof(text), dated ? "%F %T" : "%T", &tm);
 	strbuf_puts(sb, text);
-	if (strlen(rest) > 7)
-		strbuf_add(sb, rest, 7);
+	if (fraction && strlen(fraction) > 7)
+		strbuf_add(sb, fraction, 7);
 }
 
 size_t lines_width(const char *s)

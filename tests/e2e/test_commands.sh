@@ -12,7 +12,7 @@ echo mine >"$T/x.pb.gz"
 echo mine >"$T/r.pb.gz.tmp"
 "$PROFD" record -o "$T/x.pb.gz" -- true 2>"$T/err"
 is "record does not replace what is no profile" "$?$(cat "$T/x.pb.gz")" 1mine
-like "and says how it would" "$(cat "$T/err")" 'x.pb.gz.*no profile.*--force'
+like "and says how it would" "$(cat "$T/err")" 'x.pb.gz.*not a profile.*--force'
 profd fetch -d 1 -o "$T/x.pb.gz" 2>"$T/err"
 is "nor does fetch" "$?$(cat "$T/x.pb.gz")" 1mine
 "$PROFD" record -q -f -o "$T/x.pb.gz" -- true

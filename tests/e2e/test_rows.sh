@@ -167,7 +167,7 @@ fails() {
 }
 fails "no file" 1 'none: No such file' unwind-table "$T/none"
 fails "no ELF" 1 'prog.c: not an ELF' unwind-table "$T/prog.c"
-fails "a directory" 1 "$T: cannot be opened, or is no regular" unwind-table "$T"
+fails "a directory" 1 "$T: cannot be opened, or is not a regular" unwind-table "$T"
 objcopy --remove-section=.eh_frame "$T/debug" "$T/no_eh" 2>/dev/null
 objcopy --remove-section=.debug_frame --remove-section=.eh_frame_hdr \
 	"$T/no_eh" "$T/no_cfi" 2>/dev/null
@@ -196,18 +196,18 @@ END
 for how in plain empty more; do
 	segments "$E2E/prog_nocfi" "$T/segments_$how" "$how"
 done
-fails "no executable segment" 1 'segments_plain: the unwind information is about no' \
+fails "no executable segment" 1 'segments_plain: the unwind information does not belong to an' \
 	unwind-table "$T/segments_plain"
 fails "an empty executable segment alone" 1 'segments_empty: the unwind information' \
 	unwind-table "$T/segments_empty"
 is "an empty executable segment beside the real one" \
 	"$("$PROFD" debug unwind-table "$T/segments_more")" \
 	"$("$PROFD" debug unwind-table "$E2E/prog_nocfi")"
-fails "another machine" 1 'arm64: not of x86-64' unwind-table "$T/arm64"
+fails "another machine" 1 'arm64: not for x86-64' unwind-table "$T/arm64"
 fails "no word" 2 'unwind-table, unwind or files' ""
 fails "another word" 2 "unknown 'x'" x
-fails "no FILE" 2 'one FILE is needed' unwind-table
-fails "two FILEs" 2 'one FILE is needed' unwind-table a b
+fails "no FILE" 2 'needs one FILE' unwind-table
+fails "two FILEs" 2 'needs one FILE' unwind-table a b
 fails "no PC" 2 "'a': must be FILE:PC" unwind a
 fails "a PC that is none" 2 "'a:1g': must be FILE:PC" unwind a:1g
 
