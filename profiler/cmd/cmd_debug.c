@@ -156,7 +156,6 @@ static const struct {
 	[SYMBOLIZER_AT_REG] = { "*(", ")", true, true },
 	[SYMBOLIZER_CFA] = { "cfa", "", false, true },
 	[SYMBOLIZER_AT_CFA] = { "*(cfa", ")", false, true },
-	[SYMBOLIZER_PLT] = { "", "", false, false },
 	[SYMBOLIZER_EXPR] = { "(expr", ")", false, false },
 	[SYMBOLIZER_AT_EXPR] = { "*(expr", ")", false, false },
 };
@@ -169,14 +168,16 @@ static void debug_put_full(struct strbuf *out,
 	const uint8_t *code;
 	size_t i, len = 0;
 
+	if (v->from == SYMBOLIZER_PLT) {
+		strbuf_printf(out, "%s+8, %s+16 where pc %% 16 >= %d", sp, sp,
+			      v->n);
+		return;
+	}
 	strbuf_puts(out, debug_forms[v->from].before);
 	if (debug_forms[v->from].reg)
 		strbuf_puts(out, symbolizer_reg_names[v->reg]);
 	if (debug_forms[v->from].n)
 		strbuf_printf(out, "%+d", v->n);
-	if (v->from == SYMBOLIZER_PLT)
-		strbuf_printf(out, "%s+8, %s+16 where pc %% 16 >= %d", sp, sp,
-			      v->n);
 	if (v->from == SYMBOLIZER_EXPR || v->from == SYMBOLIZER_AT_EXPR) {
 		code = symbolizer_rows_expr(rows, v->n, &len);
 		for (i = 0; i < len; i++)

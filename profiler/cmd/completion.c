@@ -10,58 +10,59 @@ static bool completion_has(const struct options_entry *e, size_t cmd)
 	return e->commands & 1U << cmd;
 }
 
-static bool is_dir(const struct options_entry *e)
-{
-	return e->metavar && !strcmp(e->metavar, "DIR");
-}
+/* Files as values of an option, by its metavar. */
+static const struct {
+	const char *metavar, *bash, *zsh;
+} completion_files[] = {
+	{ "DIR", "-d", "_files -/" },
+	{ "FILE", "-f", "_files" },
+};
 
-static bool is_file(const struct options_entry *e)
+/* Index into completion_files; its size: not a file. */
+static size_t completion_file(const struct options_entry *e)
 {
-	return e->metavar && !strcmp(e->metavar, "FILE");
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(completion_files); i++)
+		if (!strcmp(completion_files[i].metavar, e->metavar))
+			break;
+	return i;
 }
 
 /* --- bash ------------------------------------------------------------------ */
 
-static void bash_names(const struct options_entry *e, struct strbuf *out)
-{
-	if (e->letter)
-		strbuf_printf(out, "-%c ", e->letter);
-	strbuf_printf(out, "--%s ", e->name);
-}
-
 static void bash_options(size_t cmd, struct strbuf *out)
 {
-	size_t i;
+	const struct options_entry *e;
 
 	strbuf_printf(out, "\t%s) opts='", options_commands[cmd].word);
-	for (i = 0; i < OPTIONS_ID_MAX; i++)
-		if (completion_has(&options_table[i], cmd))
-			bash_names(&options_table[i], out);
+	for (e = options_table; e < options_table + OPTIONS_ID_MAX; e++) {
+		if (!completion_has(e, cmd))
+			continue;
+		if (e->letter)
+			strbuf_printf(out, "-%c ", e->letter);
+		strbuf_printf(out, "--%s ", e->name);
+	}
 	strbuf_puts(out, "-h --help -V --version' ;;\n");
 }
 
-/* What completes the value of an option. */
 static void bash_value(size_t cmd, const struct options_entry *e,
 		       struct strbuf *out)
 {
 	const char *words = options_words(e);
+	size_t file = completion_file(e);
 
 	strbuf_printf(out, "\t%s:--%s", options_commands[cmd].word, e->name);
 	if (e->letter)
 		strbuf_printf(out, " | %s:-%c", options_commands[cmd].word,
 			      e->letter);
-	strbuf_puts(out, ")\n\t\t");
+	strbuf_puts(out, ")\n\t\tCOMPREPLY=(");
 	if (words)
-		strbuf_printf(out,
-			      "COMPREPLY=($(compgen -W '%s' -- \"$cur\"))\n",
-			      words);
-	else if (is_dir(e))
-		strbuf_puts(out, "COMPREPLY=($(compgen -d -- \"$cur\"))\n");
-	else if (is_file(e))
-		strbuf_puts(out, "COMPREPLY=($(compgen -f -- \"$cur\"))\n");
-	else
-		strbuf_puts(out, "COMPREPLY=()\n");
-	strbuf_puts(out, "\t\treturn ;;\n");
+		strbuf_printf(out, "$(compgen -W '%s' -- \"$cur\")", words);
+	else if (file < ARRAY_SIZE(completion_files))
+		strbuf_printf(out, "$(compgen %s -- \"$cur\")",
+			      completion_files[file].bash);
+	strbuf_puts(out, ")\n\t\treturn ;;\n");
 }
 
 static void bash_script(struct strbuf *out)
@@ -112,7 +113,7 @@ static void bash_script(struct strbuf *out)
 
 /* --- zsh ------------------------------------------------------------------- */
 
-/* Within single quotes, and where brackets and colons mean something. */
+/* Escapes text in single quotes, brackets and colons. */
 static void zsh_text(const char *s, struct strbuf *out)
 {
 	for (; *s; s++) {
@@ -128,14 +129,13 @@ static void zsh_text(const char *s, struct strbuf *out)
 static void zsh_value(const struct options_entry *e, struct strbuf *out)
 {
 	const char *words = options_words(e);
+	size_t file = completion_file(e);
 
 	strbuf_printf(out, ":%s:", e->metavar);
 	if (words)
 		strbuf_printf(out, "(%s)", words);
-	else if (is_dir(e))
-		strbuf_puts(out, "_files -/");
-	else if (is_file(e))
-		strbuf_puts(out, "_files");
+	else if (file < ARRAY_SIZE(completion_files))
+		strbuf_puts(out, completion_files[file].zsh);
 }
 
 static void zsh_spec(const struct options_entry *e, bool letter,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* completion: what a shell completes, made from the table of options. */
+/* completion: completion for shells, generated from the table of options. */
 #ifndef PROFILER_COMPLETION_H
 #define PROFILER_COMPLETION_H
 
@@ -7,10 +7,10 @@
 
 #include "base/base.h"
 
-/* profd runs so when it is installed: profd completion bash|zsh. */
+/* For `make install`: profd completion bash|zsh. */
 #define COMPLETION_COMMAND "completion"
 
-/* The script for a shell; false: there is none for it. */
+/* The script for a shell; false if there is none. */
 bool completion_script(const char *shell, struct strbuf *out);
 
 #endif /* PROFILER_COMPLETION_H */

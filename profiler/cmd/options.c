@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <ini.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,24 +12,22 @@
 #include "profiler/cmd/options.h"
 #include "profiler/cmd/options_table.h"
 
-/* One reading of flags and file. */
 struct reading {
 	struct options *o;
 	enum options_command cmd;
-	uint64_t flagged; /* options set by a flag, by index */
-	uint64_t configured; /* by the configuration file */
+	uint64_t flagged; /* options set by a flag, a bit for each */
+	uint64_t configured; /* options set by the configuration file */
 	char *msg;
 	size_t msglen;
 };
 
-/* What is read of the configuration file, line by line. */
 struct config {
 	struct reading *r;
 	const char *path;
 	FILE *file;
-	unsigned int line; /* the one being read */
-	unsigned int bad_line; /* the first wrong one; 0: none */
-	bool failed; /* not the file's fault: no memory */
+	unsigned int line; /* the current one */
+	unsigned int bad_line; /* the first error; 0: none */
+	bool nomem;
 };
 
 _Static_assert(OPTIONS_ID_MAX <= 64, "the set of flags is one word");
@@ -68,9 +67,26 @@ static int set_defaults(struct reading *r)
 
 /* --- the configuration file ---------------------------------------------- */
 
+static void config_error(struct config *c, unsigned int line, const char *fmt,
+			 ...) __attribute__((format(printf, 3, 4)));
+
+static void config_error(struct config *c, unsigned int line, const char *fmt,
+			 ...)
+{
+	va_list ap;
+	int n;
+
+	c->bad_line = line;
+	n = snprintf(c->r->msg, c->r->msglen, "profd: %s:%u: ", c->path, line);
+	va_start(ap, fmt);
+	if (n >= 0 && (size_t)n < c->r->msglen)
+		vsnprintf(c->r->msg + n, c->r->msglen - n, fmt, ap);
+	va_end(ap);
+}
+
 /*
- * inih does not tell its handler which line it is at, and takes a line longer
- * than its buffer for two; so the lines are counted, and measured, here.
+ * inih's handler does not get the number of the line, and a line longer than
+ * inih's buffer becomes two: so lines are counted and measured here.
  */
 static char *config_line(char *buf, int size, void *arg)
 {
@@ -81,58 +97,35 @@ static char *config_line(char *buf, int size, void *arg)
 		return NULL;
 	c->line++;
 	len = strlen(buf);
-	if (len && buf[len - 1] != '\n' && !feof(c->file) && !c->bad_line) {
-		c->bad_line = c->line;
-		snprintf(c->r->msg, c->r->msglen,
-			 "profd: %s:%u: longer than %d bytes", c->path, c->line,
-			 size - 2);
-	}
+	if (len && buf[len - 1] != '\n' && !feof(c->file) && !c->bad_line)
+		config_error(c, c->line, "longer than %d bytes", size - 2);
 	return buf;
 }
 
-static void config_error(struct config *c, const char *fmt, const char *a,
-			 const char *b)
-{
-	int n;
-
-	c->bad_line = c->line;
-	n = snprintf(c->r->msg, c->r->msglen, "profd: %s:%u: ", c->path,
-		     c->line);
-	if (n >= 0 && (size_t)n < c->r->msglen)
-		snprintf(c->r->msg + n, c->r->msglen - n, fmt, a, b);
-}
-
-/* 1: go on; 0: inih notes this line as wrong. */
+/* 1: continue; 0: inih records an error in this line. */
 static int config_key(void *arg, const char *section, const char *key,
 		      const char *value)
 {
 	struct config *c = arg;
-	const struct options_entry *e;
+	const struct options_entry *e = options_key(key);
 	char why[128];
 	int err;
 
 	if (c->bad_line)
 		return 0;
-	if (*section) {
-		config_error(c, "unknown section '%s'%s", section, "");
-		return 0;
-	}
-	e = options_key(key);
-	if (!e) {
-		config_error(c, "unknown key '%s'%s", key, "");
+	if (*section || !e) {
+		config_error(c, c->line, "unknown %s '%s'",
+			     *section ? "section" : "key",
+			     *section ? section : key);
 		return 0;
 	}
 	if (!(e->commands & 1U << c->r->cmd) ||
 	    c->r->flagged & 1ULL << (e - options_table))
 		return 1;
 	err = options_set(c->r->o, e, value, why, sizeof(why));
-	if (err == -EINVAL) {
-		char what[160];
-
-		snprintf(what, sizeof(what), "%s '%s'", key, value);
-		config_error(c, "%s: %s", what, why);
-	}
-	c->failed |= err == -ENOMEM;
+	if (err == -EINVAL)
+		config_error(c, c->line, "%s '%s': %s", key, value, why);
+	c->nomem |= err == -ENOMEM;
 	c->r->configured |= 1ULL << (e - options_table);
 	return !err;
 }
@@ -140,6 +133,7 @@ static int config_key(void *arg, const char *section, const char *key,
 static enum options_result read_config(struct reading *r)
 {
 	struct config c = { .r = r, .path = r->o->config };
+	const char *why = NULL;
 	int err;
 
 	c.file = fopen(c.path, "re");
@@ -152,40 +146,35 @@ static enum options_result read_config(struct reading *r)
 		return OPTIONS_FAILED;
 	}
 	err = ini_parse_stream(config_line, &c, config_key, &c);
-	if (ferror(c.file)) {
-		snprintf(r->msg, r->msglen, "profd: %s: cannot be read",
-			 c.path);
-		c.failed = true;
-	} else if (c.failed || err < 0) {
-		snprintf(r->msg, r->msglen, "profd: %s: %s", c.path,
-			 strerror(ENOMEM));
-		c.failed = true;
-	} else if (err > 0 && (!c.bad_line || (unsigned int)err < c.bad_line)) {
-		snprintf(r->msg, r->msglen,
-			 "profd: %s:%d: neither 'key = value' nor a comment",
-			 c.path, err);
-	}
+	if (ferror(c.file))
+		why = "cannot be read";
+	else if (c.nomem || err < 0)
+		why = strerror(ENOMEM);
+	else if (err > 0 && (!c.bad_line || (unsigned int)err < c.bad_line))
+		config_error(&c, err, "neither 'key = value' nor a comment");
 	fclose(c.file);
-	if (c.failed)
+	if (why) {
+		snprintf(r->msg, r->msglen, "profd: %s: %s", c.path, why);
 		return OPTIONS_FAILED;
-	return err || c.bad_line ? OPTIONS_USAGE : OPTIONS_OK;
+	}
+	return c.bad_line ? OPTIONS_USAGE : OPTIONS_OK;
 }
 
 /* --- flags --------------------------------------------------------------- */
 
-/* Values of getopt_long() beyond any letter. */
+/* Values of getopt_long() for long options, above all letters. */
 #define LONG_BASE 1000
 #define LONG_HELP (LONG_BASE + OPTIONS_ID_MAX)
 #define LONG_VERSION (LONG_HELP + 1)
 
-/* 'letters' as getopt wants them, 'longs' likewise, of one command. */
+/* The options of a command, for getopt_long(). */
 static void getopt_tables(enum options_command cmd, char *letters,
 			  struct option *longs)
 {
 	size_t i;
 
-	/* '+': stop at the first argument that is no option, which begins the
-	 * command to record; ':': say ':' for a missing value. */
+	/* '+': stop at the first argument, which begins the command to record;
+	 * ':': return ':' for a missing value. */
 	if (cmd == OPTIONS_BIT_RECORD)
 		*letters++ = '+';
 	*letters++ = ':';
@@ -211,7 +200,7 @@ static void getopt_tables(enum options_command cmd, char *letters,
 	*longs = (struct option){ 0 };
 }
 
-/* The entry of 'cmd' that getopt_long() means by 'c', or NULL. */
+/* The entry of 'cmd' for getopt_long()'s value 'c', or NULL. */
 static const struct options_entry *entry_of(enum options_command cmd, int c)
 {
 	size_t i;
@@ -225,9 +214,9 @@ static const struct options_entry *entry_of(enum options_command cmd, int c)
 	return NULL;
 }
 
-/* 'what' is no option of this command: the nearest that is, or who has it. */
-static void explain_stranger(struct reading *r, const char *what, size_t len,
-			     char letter)
+/* Suggests an option with a similar name, or the commands that have 'what'. */
+static void explain_option(struct reading *r, const char *what, size_t len,
+			   char letter)
 {
 	const char *word = options_commands[r->cmd].word, *near = NULL;
 	struct strbuf hint = STRBUF_INIT;
@@ -246,7 +235,7 @@ static void explain_stranger(struct reading *r, const char *what, size_t len,
 	strbuf_fini(&hint);
 }
 
-/* getopt_long() returned '?': says what it did not like. */
+/* getopt_long() returned '?'. */
 static void explain_unknown(struct reading *r, const char *arg)
 {
 	const struct options_entry *e = entry_of(r->cmd, optopt);
@@ -260,9 +249,9 @@ static void explain_unknown(struct reading *r, const char *arg)
 			 : optopt == LONG_HELP ? "help"
 					       : "version");
 	else if (optopt)
-		explain_stranger(r, letter, 2, optopt);
+		explain_option(r, letter, 2, optopt);
 	else
-		explain_stranger(r, arg, strcspn(arg, "="), '\0');
+		explain_option(r, arg, strcspn(arg, "="), '\0');
 }
 
 static enum options_result read_flag(struct reading *r, int c, char **argv)
@@ -306,7 +295,7 @@ static enum options_result read_flags(struct reading *r, int argc, char **argv)
 	int c;
 
 	getopt_tables(r->cmd, letters, longs);
-	optind = 0; /* glibc: forget what was read before */
+	optind = 0; /* glibc: start again */
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
 		res = read_flag(r, c, argv);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options: what the user asked for, from the one table in options.def. A flag
- * beats the configuration file, which beats the default.
+ * options: the values of the table options.def. A flag overrides the configuration
+ * file, which overrides the default.
  */
 #ifndef PROFILER_OPTIONS_H
 #define PROFILER_OPTIONS_H
@@ -17,22 +17,23 @@
 #define OPTIONS_CONFIG "/etc/profd/profd.conf"
 #define OPTIONS_SERVER "unix:/run/profd/profd.sock"
 
-/* X(name, word, arguments beside options, what it does) */
-#define OPTIONS_COMMANDS(X)                                                 \
-	X(RUN, run, "", "Profile this host until stopped.")                 \
-	X(RECORD, record, " [--] [COMMAND [ARGUMENT...]]",                  \
-	  "Record one profile: of a command and all it starts, of some\n"   \
-	  "processes (--pid), or of the host (--all).")                     \
-	X(FETCH, fetch, "",                                                 \
-	  "Fetch a profile of the host from a running profd.")              \
-	X(PS, ps, " [PID...]",                                              \
-	  "Print the processes that a running profd knows, or these.")      \
-	X(EVENTS, events, "",                                               \
-	  "Print the process events that a running profd has seen.")        \
-	X(STATUS, status, "", "Print how a running profd is doing.")        \
-	X(DEBUG, debug,                                                     \
-	  " unwind-table FILE | unwind FILE:PC... | files [ID...]",         \
-	  "Print how profd unwinds the stacks of an executable; or which\n" \
+/* X(name, word, arguments beside options, help) */
+#define OPTIONS_COMMANDS(X)                                                  \
+	X(RUN, run, "", "Profile this host until stopped.")                  \
+	X(RECORD, record, " [--] [COMMAND [ARGUMENT...]]",                   \
+	  "Record one profile of a command and its descendants, of some\n"   \
+	  "processes (--pid), or of the host (--all).")                      \
+	X(FETCH, fetch, "",                                                  \
+	  "Fetch a profile of the host from a running profd.")               \
+	X(PS, ps, " [PID...]",                                               \
+	  "List processes with CPU time and samples, from a running profd.") \
+	X(EVENTS, events, "",                                                \
+	  "List forks, execs and exits of processes, from a running profd.") \
+	X(STATUS, status, "",                                                \
+	  "Print the state and the losses of a running profd.")              \
+	X(DEBUG, debug,                                                      \
+	  " unwind-table FILE | unwind FILE:PC... | files [ID...]",          \
+	  "Print how the stacks of an executable are unwound, or which\n"    \
 	  "executables a running profd knows.")
 
 enum options_command {
@@ -58,7 +59,7 @@ struct options_numbers {
 	size_t n;
 };
 
-/* What profd ps may be sorted by. X(NAME, word) */
+/* Keys of profd ps --sort. X(NAME, word) */
 #define OPTIONS_SORTS(X)    \
 	X(CPU, cpu)         \
 	X(SAMPLES, samples) \
@@ -68,13 +69,13 @@ struct options_numbers {
 	X(NAME, name)
 
 enum options_sort {
-	OPTIONS_SORT_NONE, /* not said */
+	OPTIONS_SORT_NONE, /* no --sort */
 #define X(name, word) OPTIONS_SORT_##name,
 	OPTIONS_SORTS(X)
 #undef X
 };
 
-/* The member that holds a value of each type; TIME is in Unix seconds. */
+/* The member for each type of value; TIME is in Unix seconds. */
 #define OPTIONS_TYPES(X)                     \
 	X(FLAG, bool)                        \
 	X(NUMBER, uint64_t)                  \
@@ -95,12 +96,12 @@ enum options_sort {
 OPTIONS_TYPES(X)
 #undef X
 
-/* Everything in it lives until options_fini(). */
+/* Strings and lists are valid until options_fini(). */
 struct options {
 #define OPTION(id, name, key, type, ...) options_##type id;
 #include "profiler/cmd/options.def"
 #undef OPTION
-	/* What stood behind the options; points into argv, NULL at the end. */
+	/* Arguments after the options; of argv, which ends in NULL. */
 	char **args;
 	size_t nargs;
 	struct arena arena;
@@ -113,22 +114,22 @@ enum options_result {
 	OPTIONS_OK = 0,
 	OPTIONS_FAILED = 1, /* these two are exit statuses */
 	OPTIONS_USAGE = 2,
-	OPTIONS_HELP, /* --help was asked for */
-	OPTIONS_VERSION, /* --version was */
+	OPTIONS_HELP, /* --help */
+	OPTIONS_VERSION, /* --version */
 };
 
 /*
  * Reads argv (argv[0] is the command's word), then the configuration file if
- * the command has one. Unless OK, HELP or VERSION, one line without newline is in
- * 'msg', which names the option and the value, and what is allowed. *o is
- * always to be ended with options_fini().
+ * the command has one. After FAILED and USAGE 'msg' is one line, without newline,
+ * with the option, the value and what is allowed. options_fini() must be called
+ * in any case.
  */
 enum options_result options_parse(struct options *o, enum options_command cmd,
 				  int argc, char **argv, char *msg,
 				  size_t msglen);
 void options_fini(struct options *o);
 
-/* The text of `profd --help`, and of `profd COMMAND --help`. */
+/* The texts of `profd --help` and `profd COMMAND --help`. */
 void options_usage(struct strbuf *out);
 void options_help(enum options_command cmd, struct strbuf *out);
 

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* options_help: the texts of --help, and the nearest name of a misspelt one. */
+/* options_help: the texts of --help, and suggestions for misspelt names. */
 #include <string.h>
 
 #include "profiler/cmd/options_table.h"
 
-/* Column in which the help of an option begins. */
-#define HELP_COLUMN 26
+#define HELP_COLUMN 26 /* of an option's help */
 #define HELP_WIDTH 80
-/* Longer names are nobody's typing error. */
-#define NAME_MAX_LEN 32
+#define NAME_MAX_LEN 32 /* longer names get no suggestion */
 
 void options_usage(struct strbuf *out)
 {
@@ -28,12 +26,12 @@ void options_usage(struct strbuf *out)
 		}
 		strbuf_printf(out, "%s\n", p);
 	}
-	strbuf_puts(out, "\nprofd help COMMAND lists a command's options, "
-			 "profd --version (-V)\nprints the version. "
-			 "See profd(8).\n");
+	strbuf_puts(out,
+		    "\nprofd help COMMAND prints the options of a command, "
+		    "profd --version (-V)\nthe version. See profd(8).\n");
 }
 
-/* In its column, as many words a line as fit on a terminal. */
+/* Breaks lines between words. */
 static void help_text(const char *text, struct strbuf *out)
 {
 	size_t n, used = 0;
@@ -51,6 +49,7 @@ static void help_text(const char *text, struct strbuf *out)
 
 static void help_line(const struct options_entry *e, struct strbuf *out)
 {
+	struct strbuf text = STRBUF_INIT;
 	size_t start = out->len, used;
 
 	if (e->letter)
@@ -65,10 +64,11 @@ static void help_line(const struct options_entry *e, struct strbuf *out)
 		used = 0;
 	}
 	strbuf_printf(out, "%*s", (int)(HELP_COLUMN - used), "");
-	help_text(e->help, out);
+	strbuf_puts(&text, e->help);
 	if (e->def)
-		strbuf_printf(out, "\n%*s(default %s)", HELP_COLUMN, "",
-			      e->def);
+		strbuf_printf(&text, " (default %s)", e->def);
+	help_text(text.failed ? e->help : text.data, out);
+	strbuf_fini(&text);
 	strbuf_puts(out, "\n");
 }
 
@@ -82,12 +82,13 @@ void options_help(enum options_command cmd, struct strbuf *out)
 	for (i = 0; i < OPTIONS_ID_MAX; i++)
 		if (options_table[i].commands & 1U << cmd)
 			help_line(&options_table[i], out);
-	strbuf_printf(out, "  -h, --help%*sprint this\n", HELP_COLUMN - 12, "");
+	strbuf_printf(out, "  -h, --help%*sprint this help\n", HELP_COLUMN - 12,
+		      "");
 	strbuf_printf(out, "  -V, --version%*sprint the version\n",
 		      HELP_COLUMN - 15, "");
 }
 
-/* How many letters must be added, dropped or changed to make a of b. */
+/* The edit distance (Levenshtein) of two names. */
 static unsigned int options_distance(const char *a, size_t na, const char *b,
 				     size_t nb)
 {
@@ -109,17 +110,17 @@ static unsigned int options_distance(const char *a, size_t na, const char *b,
 	return row[nb];
 }
 
-/* The best guess so far of what 'name' was meant to be. */
+/* The candidate with the least distance from 'name' so far. */
 struct guess {
 	const char *name;
 	size_t len;
-	unsigned int best; /* less than so far off is better */
+	unsigned int best; /* its distance */
 	const char *found;
 };
 
 static struct guess guess_begin(const char *name, size_t len)
 {
-	/* One wrong letter in three is as far as a guess should go. */
+	/* At most one wrong letter in three. */
 	return (struct guess){ name, len, len / 3 + 1, NULL };
 }
 
@@ -137,7 +138,7 @@ static void guess_try(struct guess *g, const char *candidate)
 	g->found = candidate;
 }
 
-/* Other words for an option: how other programs, or earlier profd, call it. */
+/* Names of options in other programs or in older versions. */
 static const struct {
 	const char *word, *name;
 } other_words[] = {

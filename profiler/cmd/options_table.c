@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* options_table: the table, and how text becomes a value of each type. */
+/* options_table: the table of options, and parsing of values. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 
 #include "profiler/cmd/options_table.h"
 
-/* The words that options.def uses. */
+/* For options.def. */
 #define KEY true
 #define NO_KEY false
 enum {
@@ -69,27 +69,100 @@ const struct options_entry *options_key(const char *name)
 	return NULL;
 }
 
-/* --- numbers --------------------------------------------------------------*/
+/* --- types ----------------------------------------------------------------*/
 
-struct unit {
-	const char *suffix;
-	uint64_t factor;
+#define X(name, word, ...) " " #word
+static const struct {
+	const char *must; /* for a message; of a number, before its range */
+	const char *unit; /* ... and after each end of it */
+	const char *examples;
+	const char *words; /* the values of an enum in its order; or NULL */
+	unsigned int first; /* the value of the first word */
+} options_types[] = {
+	[OPTIONS_TYPE_FLAG] = { .must = "" },
+	[OPTIONS_TYPE_NUMBER] = { "a number", "", "" },
+	[OPTIONS_TYPE_NUMBERS] = { "a number", "", "" },
+	[OPTIONS_TYPE_SIZE] = { "a size", "K", " (64K, 65536)" },
+	[OPTIONS_TYPE_SECONDS] = { "a time", "", " seconds (90, 90s, 5m)" },
+	[OPTIONS_TYPE_STRING] = { "not be empty" },
+	[OPTIONS_TYPE_STRINGS] = { "not be empty" },
+	[OPTIONS_TYPE_ADDRESSES] = { "be unix:PATH or HOST:PORT" },
+	[OPTIONS_TYPE_SERVER] = { "be unix:PATH, HOST:PORT or "
+				  "http://HOST:PORT" },
+	[OPTIONS_TYPE_TIME] = { "be how long ago (90, 5m, 2h) or a time "
+				"(14:30, 2026-08-21 14:30)" },
+	[OPTIONS_TYPE_LEVEL] = { .words = LOG_LEVELS(X), .first = LOG_ERROR },
+	[OPTIONS_TYPE_SOURCE] = { .words = SOURCES(X), .first = SOURCE_AUTO },
+	[OPTIONS_TYPE_SORT] = { .words = OPTIONS_SORTS(X),
+				.first = OPTIONS_SORT_CPU },
+	[OPTIONS_TYPE_FORMAT] = { .words = " gz zst", .first = REPORTER_GZIP },
 };
+#undef X
 
-static const struct unit units_none[] = { { "", 1 }, { NULL, 0 } };
-static const struct unit units_size[] = {
-	{ "", 1 }, { "K", 1 << 10 }, { "M", 1 << 20 }, { NULL, 0 }
-};
-static const struct unit units_time[] = {
-	{ "", 1 }, { "s", 1 }, { "m", 60 }, { "h", 3600 }, { NULL, 0 }
-};
+_Static_assert(REPORTER_ZSTD == REPORTER_GZIP + 1, "the order of gz zst");
+
+const char *options_words(const struct options_entry *e)
+{
+	const char *words = options_types[e->type].words;
+
+	return words ? words + 1 : NULL;
+}
+
+/* What a value of 'e' must be, for a message. */
+static void options_describe(const struct options_entry *e, char *why,
+			     size_t len)
+{
+	const char *unit = options_types[e->type].unit;
+	unsigned int shift = e->type == OPTIONS_TYPE_SIZE ? 10 : 0;
+
+	if (options_words(e))
+		snprintf(why, len, "must be one of %s", options_words(e));
+	else if (e->highest)
+		snprintf(why, len,
+			 "must be %s from %" PRIu64 "%s to %" PRIu64 "%s%s",
+			 options_types[e->type].must, e->lowest >> shift, unit,
+			 e->highest >> shift, unit,
+			 options_types[e->type].examples);
+	else
+		snprintf(why, len, "must %s", options_types[e->type].must);
+}
+
+/* An enum, by its words. */
+static int options_parse_word(const struct options_entry *e, const char *text,
+			      unsigned int *out)
+{
+	const char *p = options_words(e);
+	unsigned int i = options_types[e->type].first;
+	size_t n;
+
+	for (; *p; p += n + (p[n] == ' '), i++) {
+		n = strcspn(p, " ");
+		if (n != strlen(text) || memcmp(p, text, n))
+			continue;
+		*out = i;
+		return 0;
+	}
+	return -EINVAL;
+}
 
 /* Digits and a unit, within the entry's range. */
 static int options_parse_number(const struct options_entry *e, const char *text,
-				const struct unit *unit, uint64_t *out)
+				uint64_t *out)
 {
+	static const struct {
+		enum options_type type;
+		const char *suffix;
+		uint64_t factor;
+	} units[] = {
+		{ OPTIONS_TYPE_SIZE, "K", 1 << 10 },
+		{ OPTIONS_TYPE_SIZE, "M", 1 << 20 },
+		{ OPTIONS_TYPE_SECONDS, "s", 1 },
+		{ OPTIONS_TYPE_SECONDS, "m", 60 },
+		{ OPTIONS_TYPE_SECONDS, "h", 3600 },
+	};
 	unsigned long long v;
 	char *end;
+	size_t i;
 
 	if (!isdigit((unsigned char)*text))
 		return -EINVAL;
@@ -97,9 +170,11 @@ static int options_parse_number(const struct options_entry *e, const char *text,
 	v = strtoull(text, &end, 10);
 	if (errno)
 		return -EINVAL;
-	while (unit->suffix && strcmp(unit->suffix, end))
-		unit++;
-	if (!unit->suffix || __builtin_mul_overflow(v, unit->factor, &v))
+	for (i = 0; *end && i < ARRAY_SIZE(units); i++)
+		if (units[i].type == e->type && !strcmp(units[i].suffix, end))
+			break;
+	if (i == ARRAY_SIZE(units) ||
+	    (*end && __builtin_mul_overflow(v, units[i].factor, &v)))
 		return -EINVAL;
 	if (v < e->lowest || v > e->highest)
 		return -EINVAL;
@@ -138,7 +213,7 @@ static int set_string(struct options *o, const char *text, const char **out)
 	return *out ? 0 : -ENOMEM;
 }
 
-/* A list grows by a new one: lists are short, and the arena is freed whole. */
+/* Copies a list into one with room for one more: lists are short. */
 static void *options_grow(struct options *o, const void *items, size_t n,
 			  size_t size)
 {
@@ -175,81 +250,9 @@ static int add_number(struct options *o, uint64_t v,
 	return 0;
 }
 
-/* By itself: where snprintf() is a macro its arguments may hold no directive. */
-#define X(name, word, syslog) " " #word
-static const char level_words[] = LOG_LEVELS(X);
-#undef X
-
-#define X(name, word) " " #word
-static const char source_words[] = SOURCES(X);
-#undef X
-
-static int source_parse(const char *text)
-{
-	static const char *const words[] = {
-#define X(name, word) [SOURCE_##name] = #word,
-		SOURCES(X)
-#undef X
-	};
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(words); i++)
-		if (!strcmp(words[i], text))
-			return i;
-	return -1;
-}
-
-/* Of a profile's name, behind ".pb.". Or -EINVAL. */
-static int format_parse(const char *text)
-{
-	char name[16];
-
-	if (strlen(text) > 3)
-		return -EINVAL;
-	snprintf(name, sizeof(name), "x.pb.%s", text);
-	return reporter_format_of(name);
-}
-
-#define X(name, word) " " #word
-static const char sort_words[] = OPTIONS_SORTS(X);
-#undef X
-
-/* OPTIONS_SORT_NONE: no such key. */
-static enum options_sort sort_parse(const char *text)
-{
-	static const char *const words[] = {
-#define X(name, word) [OPTIONS_SORT_##name] = #word,
-		OPTIONS_SORTS(X)
-#undef X
-	};
-	size_t i;
-
-	for (i = 1; i < ARRAY_SIZE(words); i++)
-		if (!strcmp(words[i], text))
-			return i;
-	return OPTIONS_SORT_NONE;
-}
-
-const char *options_words(const struct options_entry *e)
-{
-	switch (e->type) {
-	case OPTIONS_TYPE_SORT:
-		return sort_words + 1;
-	case OPTIONS_TYPE_LEVEL:
-		return level_words + 1;
-	case OPTIONS_TYPE_SOURCE:
-		return source_words + 1;
-	default:
-		return NULL;
-	}
-}
-
 /* --- times ----------------------------------------------------------------*/
 
-/*
- * A moment in the user's zone, to the day, the minute or the second; one without
- * a day is of today, or of yesterday if it were still to come.
- */
+/* A local time; without a date the last one, of today or of yesterday. */
 static bool parse_moment(const char *text, time_t now, time_t *out)
 {
 	static const char *const formats[] = { "%Y-%m-%d %H:%M:%S",
@@ -281,14 +284,17 @@ static bool parse_moment(const char *text, time_t now, time_t *out)
 	return false;
 }
 
-/* "5m": so long ago; or a moment. */
+/* A duration before now, or a local time. */
 static int parse_time(const char *text, uint64_t *out)
 {
-	static const struct options_entry ago = { .highest = 366 * 86400ULL };
+	static const struct options_entry ago = {
+		.type = OPTIONS_TYPE_SECONDS,
+		.highest = 366 * 86400ULL,
+	};
 	time_t now = time(NULL), t;
 	uint64_t v;
 
-	if (!options_parse_number(&ago, text, units_time, &v)) {
+	if (!options_parse_number(&ago, text, &v)) {
 		*out = now > (time_t)v ? now - v : 0;
 		return 0;
 	}
@@ -296,60 +302,6 @@ static int parse_time(const char *text, uint64_t *out)
 		return -EINVAL;
 	*out = t;
 	return 0;
-}
-
-/* What a value of 'e' may be, for a message. */
-static void options_describe_range(const struct options_entry *e, char *why,
-				   size_t len)
-{
-	switch (e->type) {
-	case OPTIONS_TYPE_NUMBER:
-	case OPTIONS_TYPE_NUMBERS:
-		snprintf(why, len,
-			 "must be a number from %" PRIu64 " to %" PRIu64,
-			 e->lowest, e->highest);
-		break;
-	case OPTIONS_TYPE_SIZE:
-		snprintf(why, len,
-			 "must be a size from %" PRIu64 "K to %" PRIu64
-			 "K (64K, 65536)",
-			 e->lowest >> 10, e->highest >> 10);
-		break;
-	case OPTIONS_TYPE_SECONDS:
-		snprintf(why, len,
-			 "must be a time from %" PRIu64 " to %" PRIu64
-			 " seconds (90, 90s, 5m)",
-			 e->lowest, e->highest);
-		break;
-	case OPTIONS_TYPE_LEVEL:
-		snprintf(why, len, "must be one of%s", level_words);
-		break;
-	case OPTIONS_TYPE_SOURCE:
-		snprintf(why, len, "must be one of%s", source_words);
-		break;
-	case OPTIONS_TYPE_FORMAT:
-		snprintf(why, len, "must be gz or zst");
-		break;
-	case OPTIONS_TYPE_ADDRESSES:
-		snprintf(why, len, "must be unix:PATH or HOST:PORT");
-		break;
-	case OPTIONS_TYPE_SERVER:
-		snprintf(why, len,
-			 "must be unix:PATH, HOST:PORT or http://HOST:PORT");
-		break;
-	case OPTIONS_TYPE_SORT:
-		snprintf(why, len, "must be one of%s", sort_words);
-		break;
-	case OPTIONS_TYPE_TIME:
-		snprintf(why, len,
-			 "must be how long ago (90, 5m, 2h) or a time "
-			 "(14:30, 2026-08-21 14:30)");
-		break;
-	case OPTIONS_TYPE_STRING:
-	case OPTIONS_TYPE_STRINGS:
-	case OPTIONS_TYPE_FLAG:
-		snprintf(why, len, "must not be empty");
-	}
 }
 
 static int set_value(struct options *o, const struct options_entry *e,
@@ -363,13 +315,11 @@ static int set_value(struct options *o, const struct options_entry *e,
 		*(options_FLAG *)member = true;
 		return 0;
 	case OPTIONS_TYPE_NUMBER:
-		return options_parse_number(e, text, units_none, member);
 	case OPTIONS_TYPE_SIZE:
-		return options_parse_number(e, text, units_size, member);
 	case OPTIONS_TYPE_SECONDS:
-		return options_parse_number(e, text, units_time, member);
+		return options_parse_number(e, text, member);
 	case OPTIONS_TYPE_NUMBERS:
-		if (options_parse_number(e, text, units_none, &v))
+		if (options_parse_number(e, text, &v))
 			return -EINVAL;
 		return add_number(o, v, member);
 	case OPTIONS_TYPE_STRING:
@@ -380,28 +330,15 @@ static int set_value(struct options *o, const struct options_entry *e,
 		return set_string(o, text, member);
 	case OPTIONS_TYPE_STRINGS:
 		return *text ? add_string(o, text, member) : -EINVAL;
-	case OPTIONS_TYPE_TIME:
-		return parse_time(text, member);
-	case OPTIONS_TYPE_SORT:
-		*(options_SORT *)member = sort_parse(text);
-		return *(options_SORT *)member ? 0 : -EINVAL;
 	case OPTIONS_TYPE_ADDRESSES:
 		return is_address(text) ? add_string(o, text, member) : -EINVAL;
-	case OPTIONS_TYPE_SOURCE:
-		if (source_parse(text) < 0)
-			return -EINVAL;
-		*(options_SOURCE *)member = source_parse(text);
-		return 0;
-	case OPTIONS_TYPE_FORMAT:
-		if (format_parse(text) < 0)
-			return -EINVAL;
-		*(options_FORMAT *)member = format_parse(text);
-		return 0;
+	case OPTIONS_TYPE_TIME:
+		return parse_time(text, member);
 	case OPTIONS_TYPE_LEVEL:
-		if (log_level_parse(text) < 0)
-			return -EINVAL;
-		*(options_LEVEL *)member = log_level_parse(text);
-		return 0;
+	case OPTIONS_TYPE_SOURCE:
+	case OPTIONS_TYPE_SORT:
+	case OPTIONS_TYPE_FORMAT:
+		return options_parse_word(e, text, member);
 	}
 	return -EINVAL;
 }
@@ -412,6 +349,6 @@ int options_set(struct options *o, const struct options_entry *e,
 	int err = set_value(o, e, text);
 
 	if (err == -EINVAL)
-		options_describe_range(e, why, len);
+		options_describe(e, why, len);
 	return err;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options_table: options.def as data, for the files that are options. */
+/* options_table: options.def as data; private to options*.c and completion.c. */
 #ifndef PROFILER_OPTIONS_TABLE_H
 #define PROFILER_OPTIONS_TABLE_H
 
@@ -20,7 +20,7 @@ enum options_type {
 
 struct options_entry {
 	const char *name;
-	bool key; /* may stand in the configuration file */
+	bool key; /* may be in the configuration file */
 	enum options_type type;
 	char letter; /* 0: none */
 	unsigned int commands; /* OPTIONS_RUN | ... */
@@ -41,30 +41,30 @@ struct options_command_entry {
 
 extern const struct options_command_entry options_commands[OPTIONS_COMMAND_MAX];
 
-/* The entry of that name that 'cmd' has, or NULL; a name may have several. */
+/* The entry of 'cmd' with that name, or NULL; other commands may have others. */
 const struct options_entry *options_find(enum options_command cmd,
 					 const char *name);
-/* The key of the configuration file of that name, or NULL. */
+/* The entry of a key of the configuration file, or NULL. */
 const struct options_entry *options_key(const char *name);
 
 /*
- * Sets the member of 'e', or adds to it if it is a list. 0; -EINVAL, and what
- * is allowed is in 'why'; -ENOMEM.
+ * Sets the member of 'e', or adds to it if it is a list. 0; -EINVAL, with the
+ * allowed values in 'why'; -ENOMEM.
  */
 int options_set(struct options *o, const struct options_entry *e,
 		const char *text, char *why, size_t len);
 
-/* The words that are values of 'e', with blanks between; NULL: any are. */
+/* The values of 'e' if it is an enum, with blanks between, or NULL. */
 const char *options_words(const struct options_entry *e);
 
-/* The option of 'cmd' one most likely meant, or NULL. */
+/* The option of 'cmd' with the most similar name, or NULL. */
 const char *options_nearest(enum options_command cmd, const char *name,
 			    size_t len);
-/* The command one most likely meant, or NULL. */
+/* The command with the most similar name, or NULL. */
 const char *options_nearest_command(const char *word);
 /*
- * Appends the words of the commands that have the option named by 'len' bytes of
- * 'name' or, where that is NULL, by 'letter': "run and record". False: none has.
+ * Appends the commands with the option 'name' of 'len' bytes or, if that is NULL,
+ * 'letter': "run and record have it". False: there are none.
  */
 bool options_owners(const char *name, size_t len, char letter,
 		    struct strbuf *out);

@@ -247,7 +247,8 @@ static void wrong_usage_is_named(void **state)
 		  "profd run: --log-level 'loud': must be one of error warn "
 		  "info debug" },
 		{ "run --archive-format xz",
-		  "profd run: --archive-format 'xz': must be gz or zst" },
+		  "profd run: --archive-format 'xz': must be one of "
+		  "gz zst" },
 		{ "run --listen 7763", "profd run: --listen '7763': must be "
 				       "unix:PATH or HOST:PORT" },
 		{ "run --listen unix:", "profd run: --listen 'unix:': must be "
