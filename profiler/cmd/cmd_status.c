@@ -14,15 +14,13 @@
 #include "profiler/cmd/client.h"
 #include "profiler/cmd/cmd.h"
 #include "profiler/cmd/lines.h"
+#include "profiler/metrics.h"
+#include "tracehandler/tracehandler.h"
 
 /* The column of the values; a longer key moves only its own value. */
 #define STATUS_COLUMN 32
 /* Bytes of an answer; profd's are much shorter. */
 #define STATUS_LONGEST (16 << 20)
-
-/* Lines of the server that this file names: see profiler/metrics.c. */
-#define STATUS_MISSING "samples missing against busy CPU time x Hz"
-#define STATUS_WHOLE "user stacks that reached their root"
 
 enum status_group {
 	STATUS_HEAD, /* part of the first lines */
@@ -42,6 +40,13 @@ struct status {
 	struct strbuf text;
 	struct status_line *lines;
 	size_t n;
+};
+
+/* Keys of the counts of stacks. The first one counts complete stacks. */
+static const char *const status_stacks[] = {
+#define X(name, gauge, help) help,
+	TRACE_STACK_STATS(X)
+#undef X
 };
 
 /* --- the server's lines ---------------------------------------------------- */
@@ -92,20 +97,19 @@ static bool status_split(struct status_line *l, char *line)
 
 static enum status_group status_group(const struct status_line *l)
 {
-	static const char *const head[] = { "health",	  "sampling",
-					    "source",	  "samples",
-					    STATUS_WHOLE, STATUS_MISSING };
+	const char *const head[] = {
+		"health",  "sampling",	     "source",
+		"samples", status_stacks[0], losses_names()[LOSS_MISSED]
+	};
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(head); i++)
 		if (!strcmp(l->key, head[i]))
 			return STATUS_HEAD;
-	if (!l->number)
-		return STATUS_OTHER;
-	if (!strncmp(l->key, "user stacks ", 12) ||
-	    !strncmp(l->key, "samples inside ", 15))
-		return STATUS_STACKS;
-	return STATUS_LOSSES;
+	for (i = 1; i < ARRAY_SIZE(status_stacks); i++)
+		if (!strcmp(l->key, status_stacks[i]))
+			return STATUS_STACKS;
+	return l->number ? STATUS_LOSSES : STATUS_OTHER;
 }
 
 static int status_parse(struct status *st)
@@ -188,7 +192,7 @@ static void status_put_sampling(const struct status *st, struct strbuf *sb)
 	const char *how = status_find(st, "sampling")->value;
 	const char *by = status_find(st, "source")->value;
 	uint64_t samples = status_find(st, "samples")->count;
-	uint64_t missing = status_find(st, STATUS_MISSING)->count;
+	uint64_t missing = status_find(st, losses_names()[LOSS_MISSED])->count;
 
 	if (*how)
 		status_put(sb, "sampling", "%s%s%s", how, *by ? ", by " : "",
@@ -205,7 +209,7 @@ static void status_put_sampling(const struct status *st, struct strbuf *sb)
 
 static void status_put_stacks(const struct status *st, struct strbuf *sb)
 {
-	uint64_t whole = status_find(st, STATUS_WHOLE)->count, all = whole;
+	uint64_t whole = status_find(st, status_stacks[0])->count, all = whole;
 	size_t i;
 
 	for (i = 0; i < st->n; i++)

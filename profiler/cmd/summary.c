@@ -8,33 +8,37 @@
 #include "profiler/engine_internal.h"
 #include "profiler/cmd/summary.h"
 
-#define STACK_PREFIX "stack_"
-
-/* What a stack lacks, in short; one that is not here goes by its counter. */
+/* Reasons why stacks are incomplete: all of TRACE_STACK_STATS but stack_root. */
 static const struct {
-	const char *name, *words;
-} stack_words[] = {
-	{ "stack_no_cfi", "no unwind info" },
-	{ "stack_gone", "file gone" },
-	{ "stack_unread", "file not read" },
-	{ "stack_no_fp", "no frame pointer" },
-	{ "stack_broken", "broken frame" },
-	{ "stack_other", "another stack" },
-	{ "stack_cap", "cut at the copy limit" },
-	{ "stack_fault", "page not present" },
-	{ "stack_exec", "inside execve" },
-	{ "stack_none", "not copied" },
-	{ "stack_late", "tables late" },
-	{ "stack_depth", "cut at the frame limit" },
+	size_t offset; /* of the count in struct trace_stats */
+	const char *words;
+} summary_stacks[] = {
+#define STACK(name, words)                                \
+	{                                                 \
+		offsetof(struct trace_stats, name), words \
+	}
+	STACK(stack_no_cfi, "no unwind info"),
+	STACK(stack_gone, "file gone"),
+	STACK(stack_unread, "file not read"),
+	STACK(stack_no_fp, "no frame pointer"),
+	STACK(stack_broken, "broken frame"),
+	STACK(stack_other, "another stack"),
+	STACK(stack_cap, "cut at the copy limit"),
+	STACK(stack_fault, "page not present"),
+	STACK(stack_exec, "inside execve"),
+	STACK(stack_none, "not copied"),
+	STACK(stack_late, "tables late"),
+	STACK(stack_depth, "cut at the frame limit"),
+#undef STACK
 };
 
-/* Losses by kind; one that is not here is printed in its own words. */
 enum loss_class {
 	CLASS_OTHER,
-	CLASS_SAMPLES, /* adds to what is "lost" */
-	CLASS_SAID, /* said by other counts */
+	CLASS_SAMPLES, /* added to "lost" */
+	CLASS_COUNTED, /* part of another count */
 };
 
+/* Losses by cause; one without words is printed by its name. */
 static const struct {
 	enum loss_class class;
 	const char *words;
@@ -45,10 +49,11 @@ static const struct {
 	[LOSS_BAD] = { CLASS_SAMPLES, NULL },
 	[LOSS_MISSED] = { CLASS_OTHER, "missing" },
 	[LOSS_LIFECYCLE] = { CLASS_OTHER, "lifecycle events lost" },
-	[LOSS_LIFECYCLE_MS] = { CLASS_SAID, NULL },
+	[LOSS_LIFECYCLE_MS] = { CLASS_COUNTED, NULL },
 	[LOSS_MAPPING] = { CLASS_OTHER, "mapping records lost" },
-	[LOSS_MAPPING_MS] = { CLASS_SAID, NULL },
-	[LOSS_TABLES_LATE] = { CLASS_SAID, NULL },
+	[LOSS_MAPPING_MS] = { CLASS_COUNTED, NULL },
+	[LOSS_TABLES_LATE] = { CLASS_COUNTED, NULL },
+	[LOSS_FILE_GONE] = { CLASS_COUNTED, NULL },
 	[LOSS_NAMES_LATE] = { CLASS_OTHER, "without all names" },
 	[LOSS_PERF_GAPS] = { CLASS_OTHER, "gaps in perf records" },
 	[LOSS_THROTTLED] = { CLASS_OTHER, "times throttled" },
@@ -61,44 +66,21 @@ void summary_count(struct summary *s, struct engine *e)
 	trace_handler_get_stats(e->th, &s->stacks);
 }
 
-/* One without words of its own by its name: "stack_xy": "xy". */
-static void put_counter(struct strbuf *sb, const char *name)
-{
-	const char *p = name + strlen(STACK_PREFIX);
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(stack_words); i++) {
-		if (!strcmp(stack_words[i].name, name)) {
-			strbuf_puts(sb, stack_words[i].words);
-			return;
-		}
-	}
-	for (; *p; p++)
-		strbuf_add(sb, *p == '_' ? " " : p, 1);
-}
-
 static void put_stacks(const struct trace_stats *from,
 		       const struct trace_stats *to, struct strbuf *out)
 {
-	static const struct {
-		const char *name;
-		size_t offset;
-	} kinds[] = {
-#define X(name, gauge, help) { #name, offsetof(struct trace_stats, name) },
-		TRACE_STACK_STATS(X)
-#undef X
-	};
 	struct strbuf list = STRBUF_INIT;
 	uint64_t sum = 0, n;
-	size_t i;
+	size_t i, at;
 
-	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
-		n = *(const uint64_t *)((const char *)to + kinds[i].offset) -
-		    *(const uint64_t *)((const char *)from + kinds[i].offset);
-		if (!n || !strcmp(kinds[i].name, "stack_root"))
-			continue;
-		strbuf_printf(&list, "%s%" PRIu64 " ", sum ? ", " : "", n);
-		put_counter(&list, kinds[i].name);
+	for (i = 0; i < ARRAY_SIZE(summary_stacks); i++) {
+		at = summary_stacks[i].offset;
+		n = *(const uint64_t *)((const char *)to + at) -
+		    *(const uint64_t *)((const char *)from + at);
+		if (n)
+			strbuf_printf(&list, "%s%" PRIu64 " %s",
+				      sum ? ", " : "", n,
+				      summary_stacks[i].words);
 		sum += n;
 	}
 	if (sum)

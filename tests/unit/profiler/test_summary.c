@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The last line of a recording: what was lost and which stacks are incomplete. */
+/* The last line of a recording: losses and incomplete stacks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static void nothing_is_lost(void **state)
 	reads(7, "7 samples, 0 lost");
 }
 
-/* What was lost before it began is not a recording's. */
+/* Losses from before the recording are not counted. */
 static void only_the_recordings_own_time_counts(void **state)
 {
 	from.losses[LOSS_RING_FULL] = to.losses[LOSS_RING_FULL] = 1000;
@@ -57,7 +57,7 @@ static void every_loss_of_a_sample_is_lost(void **state)
 	reads(5, "5 samples, 4321 lost");
 }
 
-/* Nothing that a profile's comments say is left out of the line. */
+/* Each loss in a profile's comments is in the line. */
 static void every_kind_of_loss_shows(void **state)
 {
 	struct strbuf sb = STRBUF_INIT;
@@ -65,8 +65,8 @@ static void every_kind_of_loss_shows(void **state)
 
 	for (i = 0; i < LOSS_MAX; i++) {
 		if (i == LOSS_LIFECYCLE_MS || i == LOSS_MAPPING_MS ||
-		    i == LOSS_TABLES_LATE)
-			continue; /* how long, and what the stacks say */
+		    i == LOSS_TABLES_LATE || i == LOSS_FILE_GONE)
+			continue; /* durations, and incomplete stacks */
 		setup(NULL);
 		to.losses[i] = 77;
 		summary_text(&from, &to, 5, &sb);
