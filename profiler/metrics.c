@@ -252,9 +252,9 @@ static void metrics_status_reader(struct symbolizer *sym,
 	char text[256];
 
 	symbolizer_worker_status(sym, text, sizeof(text));
-	reporter_status(m, "reader of executables", "%s", text);
+	reporter_status(m, "symbolize worker", "%s", text);
 	for (size_t i = 0; (path = symbolizer_quarantined(sym, i, &why)); i++)
-		reporter_status(m, "put aside", "%s: %s", path, why);
+		reporter_status(m, "quarantined", "%s: %s", path, why);
 }
 
 /* Only what there was: most hosts know few of these. */
@@ -312,7 +312,7 @@ static void metrics_status_start(const struct rescan *r,
 	if (st.start_ns)
 		reporter_status(
 			m, "start",
-			"%llu processes walked in %llu ms, %llu "
+			"%llu processes scanned in %llu ms, %llu "
 			"samples taken meanwhile",
 			(unsigned long long)pm->walked,
 			(unsigned long long)(st.start_ns / CLOCK_NSEC_PER_MSEC),
@@ -323,12 +323,12 @@ static void metrics_status_processes(const struct pm_stats *pm,
 				     unsigned int open_files,
 				     struct reporter_metrics *m)
 {
-	reporter_status(m, "processes", "%llu living, of %llu executables",
+	reporter_status(m, "processes", "%llu now, %llu executables",
 			(unsigned long long)pm->processes,
 			(unsigned long long)pm->exes);
 	reporter_status(m, "executables held open", "%llu of at most %u",
 			(unsigned long long)pm->open_files, open_files);
-	reporter_status(m, "lives", "%llu forks, %llu execs, %llu exits",
+	reporter_status(m, "lifecycle", "%llu forks, %llu execs, %llu exits",
 			(unsigned long long)pm->forks,
 			(unsigned long long)pm->execs,
 			(unsigned long long)pm->exits);

@@ -18,7 +18,7 @@
 /* --- a file's table --------------------------------------------------------- */
 
 /* A file whose table is requested. */
-struct getting {
+struct table_request {
 	struct symbolizer *s;
 	struct symbolizer_file *file;
 	struct symbolizer_rows *rows;
@@ -51,7 +51,7 @@ static const char *problem_of(int err)
 
 static void on_rows(void *arg, int err, struct symbolizer_rows *rows)
 {
-	struct getting *g = arg;
+	struct table_request *g = arg;
 
 	g->took = clock_boottime_ns() - g->began;
 	g->rows = rows;
@@ -62,7 +62,7 @@ static void on_rows(void *arg, int err, struct symbolizer_rows *rows)
 
 static void on_open(void *arg, int err, struct symbolizer_file *file)
 {
-	struct getting *g = arg;
+	struct table_request *g = arg;
 
 	g->file = file;
 	g->began = clock_boottime_ns();
@@ -88,7 +88,7 @@ static struct symbolizer_rows *get_rows(const struct options *o,
 	char *whole = realpath(path, NULL);
 	struct symbolizer_open_req req = { .path = whole ? whole : path };
 	struct symbolizer_opts opts = { 0 };
-	struct getting g = { 0 };
+	struct table_request g = { 0 };
 	uv_loop_t loop;
 	int err = uv_loop_init(&loop);
 

@@ -77,14 +77,18 @@ static bool is_number(const char *s)
 	return *s && s[strspn(s, "0123456789")] == '\0';
 }
 
-/* "key: value"; the key of a number may contain ": ". */
+/*
+ * "key: value". The key of a number may contain ": ", except "health", the reasons
+ * of which may end in a number.
+ */
 static bool status_split(struct status_line *l, char *line)
 {
 	char *at = strstr(line, ": "), *next;
 
 	if (!at)
 		return false;
-	for (next = at; next; next = strstr(next + 1, ": "))
+	next = strncmp(line, "health: ", 8) ? at : NULL;
+	for (; next; next = strstr(next + 1, ": "))
 		if (is_number(next + 2))
 			at = next;
 	*at = '\0';
@@ -222,13 +226,12 @@ static void status_put_stacks(const struct status *st, struct strbuf *sb)
 	status_put_group(st, STATUS_STACKS, "", sb);
 }
 
-static void status_text(const struct status *st, const char *health,
-			struct strbuf *sb)
+static void status_text(const struct status *st, struct strbuf *sb)
 {
 	const struct status_line *l;
 	size_t zeros = 0;
 
-	status_put(sb, "health", "%s", health);
+	status_put(sb, "health", "%s", status_find(st, "health")->value);
 	status_put_sampling(st, sb);
 	status_put_stacks(st, sb);
 	if (!status_put_group(st, STATUS_LOSSES, "losses", sb))
@@ -247,38 +250,16 @@ static void status_text(const struct status *st, const char *health,
 
 /* --- the command ------------------------------------------------------------ */
 
-/* "ok", "degraded: ..." or "failing: ...", which has status 503. 0 or -errno. */
-static int status_health(const struct options *o, struct strbuf *health,
-			 char *msg, size_t len)
-{
-	int err = status_get(o, "/healthz", health, msg, len);
-	const char *why;
-
-	if (err == -EBADMSG && (why = strstr(msg, ": 503: "))) {
-		strbuf_reset(health);
-		strbuf_printf(health, "failing: %s", why + 7);
-		return 0;
-	}
-	if (!err && health->len && health->data[health->len - 1] == '\n')
-		health->data[--health->len] = '\0';
-	return err;
-}
-
 static int status_summary(const struct options *o, struct strbuf *out,
 			  char *msg, size_t len)
 {
-	struct strbuf health = STRBUF_INIT;
 	struct status st = { .n = 0 };
-	int err = status_health(o, &health, msg, len);
+	int err = status_get(o, "/status", &st.text, msg, len);
 
 	if (!err)
-		err = status_get(o, "/status", &st.text, msg, len);
+		err = st.text.failed ? -ENOMEM : status_parse(&st);
 	if (!err)
-		err = st.text.failed || health.failed ? -ENOMEM
-						      : status_parse(&st);
-	if (!err)
-		status_text(&st, strbuf_str(&health), out);
-	strbuf_fini(&health);
+		status_text(&st, out);
 	strbuf_fini(&st.text);
 	free(st.lines);
 	return err;

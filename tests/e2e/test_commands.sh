@@ -150,7 +150,7 @@ like "events: of a time before today, with the day" \
 	"$(TZ=$(midnight) profd events --pid "$slept" | head -n 1)" \
 	'^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:'
 worker=$(pgrep -P "$profd" -x profd-symbolize | head -n 1)
-like "ps: the reader of executables is profd's" \
+like "ps: the user of the symbolize worker is profd's" \
 	"$(profd ps "$worker" | tail -n 1)" "^ *$worker +$profd +profd "
 is "ps --sort start: the youngest first" "$(sed -n 's/^ *[0-9]* *[0-9]* *[^ ]* *\([0-9:-]*\) .*/\1/p' "$T/ps" |
 	grep : | sort -rc && echo sorted)" sorted
@@ -201,6 +201,7 @@ for line in '^health +(ok|degraded: .*)$' '^sampling +99 Hz' '^coverage +[0-9.]+
 done
 is "status: what matters first" "$(head -n 3 "$T/status" | cut -d ' ' -f 1 | tr '\n' ' ')" \
 	"health sampling coverage "
+is "status: health is not a loss" "$(grep -c health "$T/status")" 1
 is "status: counts of zero are one line" \
 	"$(grep -cE ' 0$' "$T/status")$(grep -c '^zero ' "$T/status")" 01
 is "status --json is an object" \

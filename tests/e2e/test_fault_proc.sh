@@ -63,7 +63,7 @@ run() {
 	is "$name: who was there before is listed" \
 		"$(jq "select(.pid == $before) | .pid" "$T/ps")" "$before"
 	like "$name: files are read" "$(cat "$T/status")" \
-		'reader of executables: (process|idle)'
+		'symbolize worker: (process|idle)'
 	wait_for 300 used "$before" $((from + 500000000))
 	kill -KILL "$before" "$events"
 	wait "$before" "$events" 2>/dev/null

@@ -48,10 +48,10 @@ start_profd slow --freq 199 --window 3600
 kill -KILL "$attack"
 wait "$attack" 2>/dev/null
 undemangled=$(metric profd_symbolize_undemangled_total)
-diag "$(ask /status | grep -E 'reader|put aside|user stacks|without all')"
+diag "$(ask /status | grep -E 'worker|quarantined|user stacks|without all')"
 diag "undemangled: $undemangled, starts: $(metric profd_symbolize_worker_starts_total)"
 num "names took too long, and were counted" "$undemangled" '>=' 20
-is "no file was put aside for that" \
+is "no file was quarantined for that" \
 	"$(metric profd_symbolize_put_aside_total)" 0
 stop_profd
 is "profd ended" $? 0

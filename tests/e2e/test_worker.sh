@@ -44,13 +44,13 @@ diag "$(cut -f 10 "$T/storm" | sort | uniq -c | sort -rn | head -n 5)"
 
 # --- what it is ---
 start_profd still
-like "status says who reads" "$(ask /status)" \
-	"reader of executables: process $(worker), user id [0-9]+, no capabilities"
+like "status names the symbolize worker" "$(ask /status)" \
+	"symbolize worker: process $(worker), user id [0-9]+, no capabilities"
 fields=$(grep -E '^(CapEff|Seccomp|NoNewPrivs):' "/proc/$(worker)/status")
 like "no capability" "$fields" "CapEff:"$'\t'"0000000000000000"
 like "no new privileges" "$fields" "NoNewPrivs:"$'\t'"1"
 like "a system call filter" "$fields" "Seccomp:"$'\t'"2"
-is "nothing was put aside" "$(metric profd_symbolize_put_aside_total)" 0
+is "nothing was quarantined" "$(metric profd_symbolize_put_aside_total)" 0
 is "nothing it said was refused" \
 	"$(metric profd_symbolize_worker_lies_total)" 0
 
