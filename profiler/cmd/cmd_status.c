@@ -149,10 +149,8 @@ static const struct status_line *status_find(const struct status *st,
 
 /* --- as text --------------------------------------------------------------- */
 
-static void status_put(struct strbuf *sb, const char *key, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void status_put(struct strbuf *sb, const char *key, const char *fmt, ...)
+static void __attribute__((format(printf, 3, 4)))
+status_put(struct strbuf *sb, const char *key, const char *fmt, ...)
 {
 	int n, width = lines_width(key);
 	char *value;

@@ -67,11 +67,8 @@ static int set_defaults(struct reading *r)
 
 /* --- the configuration file ---------------------------------------------- */
 
-static void config_error(struct config *c, unsigned int line, const char *fmt,
-			 ...) __attribute__((format(printf, 3, 4)));
-
-static void config_error(struct config *c, unsigned int line, const char *fmt,
-			 ...)
+static void __attribute__((format(printf, 3, 4)))
+config_error(struct config *c, unsigned int line, const char *fmt, ...)
 {
 	va_list ap;
 	int n;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A command to be recorded: held before its exec, let go, asked for its end. */
+/* A command to be recorded: held before its exec, executed, its exit status. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -21,7 +21,7 @@ static int wait_status(struct command *c)
 {
 	siginfo_t si;
 
-	/* Ended, but not reaped: that is command_status()'s. */
+	/* Ended, but not reaped: command_status() does that. */
 	assert_int_equal(waitid(P_PID, c->pid, &si, WEXITED | WNOWAIT), 0);
 	return command_status(c);
 }
@@ -39,7 +39,7 @@ static int run(char **argv, int *status)
 	return err;
 }
 
-static void it_does_nothing_until_let_go(void **state)
+static void it_does_nothing_before_command_go(void **state)
 {
 	char *argv[] = { "touch", file, NULL };
 	struct command c = { 0, -1, -1 };
@@ -55,7 +55,7 @@ static void it_does_nothing_until_let_go(void **state)
 	unlink(file);
 }
 
-static void its_end_is_told_as_a_shell_would(void **state)
+static void its_status_is_that_of_a_shell(void **state)
 {
 	static const struct {
 		char *script;
@@ -77,19 +77,19 @@ static void its_end_is_told_as_a_shell_would(void **state)
 	}
 }
 
-static void what_cannot_be_run_says_why(void **state)
+static void a_failed_exec_is_an_error(void **state)
 {
 	char *none[] = { "no-such-command", NULL };
 	char *directory[] = { dir, NULL };
 	int status;
 
-	/* One more directory that we may not search would be EACCES. */
+	/* A directory of PATH without search permission would be EACCES. */
 	setenv("PATH", "/usr/bin:/bin", 1);
 	assert_int_equal(run(none, &status), -ENOENT);
 	assert_int_equal(run(directory, &status), -EACCES);
 }
 
-static void one_never_let_go_ends_unrun(void **state)
+static void without_command_go_it_exits(void **state)
 {
 	char *argv[] = { "touch", file, NULL };
 	struct command c = { 0, -1, -1 };
@@ -103,7 +103,7 @@ static void one_never_let_go_ends_unrun(void **state)
 	assert_int_equal(access(file, F_OK), -1);
 }
 
-static void one_killed_while_held_is_no_harm(void **state)
+static void it_may_be_killed_while_held(void **state)
 {
 	char *argv[] = { "touch", file, NULL };
 	struct command c = { 0, -1, -1 };
@@ -134,11 +134,11 @@ static int remove_dir(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_does_nothing_until_let_go),
-		cmocka_unit_test(its_end_is_told_as_a_shell_would),
-		cmocka_unit_test(what_cannot_be_run_says_why),
-		cmocka_unit_test(one_never_let_go_ends_unrun),
-		cmocka_unit_test(one_killed_while_held_is_no_harm),
+		cmocka_unit_test(it_does_nothing_before_command_go),
+		cmocka_unit_test(its_status_is_that_of_a_shell),
+		cmocka_unit_test(a_failed_exec_is_an_error),
+		cmocka_unit_test(without_command_go_it_exits),
+		cmocka_unit_test(it_may_be_killed_while_held),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

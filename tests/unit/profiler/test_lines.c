@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the commands make of a running profd's lines, for people to read. */
+/* The answers of a running profd, in lines, and their members as text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #define ID "3f1b6e0c9d2a47580e1f2a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f"
 
-/* What 'fn' prints of an object. */
+/* 'fn' prints 'want' for an object. */
 static void prints(void (*fn)(struct strbuf *sb, const json_t *o),
 		   const char *object, const char *want)
 {
@@ -27,7 +27,7 @@ static void prints(void (*fn)(struct strbuf *sb, const json_t *o),
 	json_decref(o);
 }
 
-static void a_place_is_a_container_or_a_unit(void **state)
+static void where_is_a_container_or_a_unit(void **state)
 {
 	prints(lines_where, "{\"container\":\"" ID "\",\"engine\":\"docker\"}",
 	       "docker:3f1b6e0c9d2a");
@@ -42,8 +42,8 @@ static void a_place_is_a_container_or_a_unit(void **state)
 	prints(lines_where, "{}", "");
 }
 
-/* With no sample to be expected a share says nothing. */
-static void a_share_comes_with_its_error(void **state)
+/* A share is printed only if a sample was expected. */
+static void coverage_has_its_error(void **state)
 {
 	prints(lines_coverage,
 	       "{\"coverage\":0.98,\"coverage_deviation\":0.031}", "98%±3%");
@@ -52,7 +52,7 @@ static void a_share_comes_with_its_error(void **state)
 	prints(lines_coverage, "{}", "");
 }
 
-static void an_end_is_a_code_or_a_signal(void **state)
+static void a_status_is_a_code_or_a_signal(void **state)
 {
 	prints(lines_status, "{\"exit_code\":0}", "0");
 	prints(lines_status, "{\"exit_code\":3}", "3");
@@ -76,7 +76,7 @@ static void arguments_are_a_command(void **state)
 	       "[kworker/0:1]");
 }
 
-static void times_are_the_users(void **state)
+static void times_are_local(void **state)
 {
 	json_t *o = json_loads("{\"t\":\"2026-01-02T03:04:05.123456789Z\","
 			       "\"bad\":\"yesterday\"}",
@@ -126,7 +126,7 @@ static bool count(void *arg, json_t *o)
 	return true;
 }
 
-static void an_answer_comes_in_any_pieces(void **state)
+static void an_answer_may_be_split_anywhere(void **state)
 {
 	const char text[] = "{\"a\":1}\n{\"b\":\"\xc3\xa4\"}\n";
 	size_t step, i, n = strlen(text);
@@ -161,8 +161,8 @@ static void a_line_may_be_long(void **state)
 	assert_int_equal(l.skipped, 0);
 }
 
-/* One that is no line of profd's costs no more than the limit, and is skipped. */
-static void a_line_without_end_is_left_out(void **state)
+/* A line beyond the limit is skipped, and takes no more memory than the limit. */
+static void a_line_beyond_the_limit_is_skipped(void **state)
 {
 	struct lines l = { .line = count };
 	static char piece[1 << 20];
@@ -184,7 +184,7 @@ static void a_line_without_end_is_left_out(void **state)
 	assert_string_equal(l.bad, "the answer is cut short");
 }
 
-static void what_is_no_answer_is_said(void **state)
+static void an_invalid_answer_is_an_error(void **state)
 {
 	struct lines half = { .line = count }, other = { .line = count };
 	struct lines list = { .line = count };
@@ -203,16 +203,16 @@ static void what_is_no_answer_is_said(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_place_is_a_container_or_a_unit),
-		cmocka_unit_test(a_share_comes_with_its_error),
-		cmocka_unit_test(an_end_is_a_code_or_a_signal),
+		cmocka_unit_test(where_is_a_container_or_a_unit),
+		cmocka_unit_test(coverage_has_its_error),
+		cmocka_unit_test(a_status_is_a_code_or_a_signal),
 		cmocka_unit_test(arguments_are_a_command),
-		cmocka_unit_test(times_are_the_users),
+		cmocka_unit_test(times_are_local),
 		cmocka_unit_test(a_line_is_cut_between_characters),
-		cmocka_unit_test(an_answer_comes_in_any_pieces),
+		cmocka_unit_test(an_answer_may_be_split_anywhere),
 		cmocka_unit_test(a_line_may_be_long),
-		cmocka_unit_test(a_line_without_end_is_left_out),
-		cmocka_unit_test(what_is_no_answer_is_said),
+		cmocka_unit_test(a_line_beyond_the_limit_is_skipped),
+		cmocka_unit_test(an_invalid_answer_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the command line and the configuration file mean, and how they fail. */
+/* The command line and the configuration file, and their errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -81,7 +81,7 @@ static void without_flags_defaults_hold(void **state)
 	assert_string_equal(p.o.listen.items[0], OPTIONS_SERVER);
 	assert_int_equal(p.o.freq, 99);
 	assert_int_equal(p.o.window, 60);
-	assert_int_equal(p.o.stack_copy, 0); /* as the source has it */
+	assert_int_equal(p.o.stack_copy, 0); /* the default of the source */
 	assert_int_equal(p.o.ring_size, 16 << 20);
 	assert_int_equal(p.o.source, SOURCE_AUTO);
 	assert_int_equal(p.o.archive_format, REPORTER_GZIP);
@@ -168,7 +168,7 @@ static void check_wrong(const struct wrong *cases, size_t n)
 	}
 }
 
-static void an_unknown_option_is_named(void **state)
+static void an_unknown_option_is_reported(void **state)
 {
 	static const struct wrong cases[] = {
 		{ "run --frek 9",
@@ -210,7 +210,7 @@ static void an_unknown_option_is_named(void **state)
 	check_wrong(cases, ARRAY_SIZE(cases));
 }
 
-static void wrong_usage_is_named(void **state)
+static void wrong_usage_is_reported(void **state)
 {
 	static const struct wrong cases[] = {
 		{ "run --freq", "profd run: option --freq needs a value: HZ" },
@@ -267,7 +267,7 @@ static void wrong_usage_is_named(void **state)
 	check_wrong(cases, ARRAY_SIZE(cases));
 }
 
-/* Of one command a name and a letter mean one option, whatever others have. */
+/* Names and letters are unique among the options of a command. */
 static void options_of_a_command_are_distinct(void **state)
 {
 	const struct options_entry *a, *b;
@@ -287,7 +287,7 @@ static void options_of_a_command_are_distinct(void **state)
 	}
 }
 
-/* Record, fetch and the others have one word, and one letter, for one thing. */
+/* Options of the same name have the same letter in all commands. */
 static void a_name_has_one_letter(void **state)
 {
 	size_t i, k;
@@ -313,7 +313,7 @@ static void options_may_follow_arguments(void **state)
 	options_fini(&p.o);
 }
 
-static void help_and_version_are_asked_for(void **state)
+static void help_and_version_are_results(void **state)
 {
 	struct parsed p;
 
@@ -328,7 +328,7 @@ static void help_and_version_are_asked_for(void **state)
 	assert_null(options_nearest_command("frobnicate"));
 }
 
-static void a_time_is_ago_or_of_a_clock(void **state)
+static void a_time_is_a_duration_or_a_clock_time(void **state)
 {
 	uint64_t now = time(NULL);
 	struct parsed p;
@@ -347,13 +347,13 @@ static void a_time_is_ago_or_of_a_clock(void **state)
 	assert_int_equal(tm.tm_hour, 14);
 	assert_int_equal(tm.tm_sec, 0);
 	options_fini(&p.o);
-	/* Never of the future. */
+	/* The result is not in the future. */
 	parse(&p, "events --since 23:59:59");
 	assert_in_range(p.o.since, now - 86400 - 3700, now + 1);
 	options_fini(&p.o);
 }
 
-static void a_flag_beats_the_file_beats_the_default(void **state)
+static void a_flag_overrides_the_file_and_the_default(void **state)
 {
 	static const char text[] = "# a comment\n"
 				   "freq = 49\n"
@@ -381,7 +381,7 @@ static void a_flag_beats_the_file_beats_the_default(void **state)
 	options_fini(&p.o);
 }
 
-static void a_wrong_file_is_named_by_line(void **state)
+static void errors_in_a_file_have_the_line(void **state)
 {
 	static const struct {
 		const char *text, *msg;
@@ -410,7 +410,7 @@ static void a_wrong_file_is_named_by_line(void **state)
 	}
 }
 
-static void a_line_too_long_is_not_taken_for_two(void **state)
+static void a_long_line_is_an_error(void **state)
 {
 	char text[600] = "freq = 9\narchive = /", *at;
 	struct parsed p;
@@ -424,7 +424,7 @@ static void a_line_too_long_is_not_taken_for_two(void **state)
 	options_fini(&p.o);
 }
 
-static void a_named_file_must_be_there(void **state)
+static void a_file_of_a_flag_must_exist(void **state)
 {
 	struct parsed p;
 
@@ -440,8 +440,8 @@ static void a_named_file_must_be_there(void **state)
 	options_fini(&p.o);
 }
 
-/* Every option of a command, and none of another's, is in its --help. */
-static void help_lists_what_there_is(void **state)
+/* --help has all options of a command and no others. */
+static void help_lists_the_options(void **state)
 {
 	struct parsed p;
 	size_t cmd, i;
@@ -498,7 +498,7 @@ static void debug_takes_options_anywhere(void **state)
 	assert_string_equal(p.o.args[0], "unwind-table");
 	assert_string_equal(p.o.args[1], "a");
 	options_fini(&p.o);
-	/* Others leave to a command what stands behind it. */
+	/* record leaves options after the command to the command. */
 	parse(&p, "record a --stats");
 	assert_int_equal(p.res, OPTIONS_OK);
 	assert_int_equal(p.o.nargs, 2);
@@ -512,18 +512,18 @@ int main(void)
 		cmocka_unit_test(without_flags_defaults_hold),
 		cmocka_unit_test(flags_set_values),
 		cmocka_unit_test(a_command_keeps_its_own_flags),
-		cmocka_unit_test(an_unknown_option_is_named),
-		cmocka_unit_test(wrong_usage_is_named),
+		cmocka_unit_test(an_unknown_option_is_reported),
+		cmocka_unit_test(wrong_usage_is_reported),
 		cmocka_unit_test(options_of_a_command_are_distinct),
 		cmocka_unit_test(a_name_has_one_letter),
 		cmocka_unit_test(options_may_follow_arguments),
-		cmocka_unit_test(help_and_version_are_asked_for),
-		cmocka_unit_test(a_time_is_ago_or_of_a_clock),
-		cmocka_unit_test(a_flag_beats_the_file_beats_the_default),
-		cmocka_unit_test(a_wrong_file_is_named_by_line),
-		cmocka_unit_test(a_line_too_long_is_not_taken_for_two),
-		cmocka_unit_test(a_named_file_must_be_there),
-		cmocka_unit_test(help_lists_what_there_is),
+		cmocka_unit_test(help_and_version_are_results),
+		cmocka_unit_test(a_time_is_a_duration_or_a_clock_time),
+		cmocka_unit_test(a_flag_overrides_the_file_and_the_default),
+		cmocka_unit_test(errors_in_a_file_have_the_line),
+		cmocka_unit_test(a_long_line_is_an_error),
+		cmocka_unit_test(a_file_of_a_flag_must_exist),
+		cmocka_unit_test(help_lists_the_options),
 		cmocka_unit_test(the_usage_lists_the_commands),
 		cmocka_unit_test(debug_takes_options_anywhere),
 	};

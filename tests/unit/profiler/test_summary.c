@@ -29,7 +29,7 @@ static void reads(uint64_t samples, const char *want)
 	strbuf_fini(&sb);
 }
 
-static void nothing_is_lost(void **state)
+static void without_losses_the_line_is_short(void **state)
 {
 	reads(0, "0 samples, 0 lost");
 	reads(1, "1 sample, 0 lost");
@@ -38,7 +38,7 @@ static void nothing_is_lost(void **state)
 }
 
 /* Losses from before the recording are not counted. */
-static void only_the_recordings_own_time_counts(void **state)
+static void counts_before_the_recording_do_not_count(void **state)
 {
 	from.losses[LOSS_RING_FULL] = to.losses[LOSS_RING_FULL] = 1000;
 	from.losses[LOSS_MISSED] = to.losses[LOSS_MISSED] = 50;
@@ -48,7 +48,7 @@ static void only_the_recordings_own_time_counts(void **state)
 	reads(5, "5 samples, 0 lost, 3 missing");
 }
 
-static void every_loss_of_a_sample_is_lost(void **state)
+static void all_dropped_samples_are_lost(void **state)
 {
 	to.losses[LOSS_RING_FULL] = 1;
 	to.losses[LOSS_PUMP_FULL] = 20;
@@ -104,10 +104,10 @@ static void every_incomplete_stack_shows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(nothing_is_lost, setup),
-		cmocka_unit_test_setup(only_the_recordings_own_time_counts,
+		cmocka_unit_test_setup(without_losses_the_line_is_short, setup),
+		cmocka_unit_test_setup(counts_before_the_recording_do_not_count,
 				       setup),
-		cmocka_unit_test_setup(every_loss_of_a_sample_is_lost, setup),
+		cmocka_unit_test_setup(all_dropped_samples_are_lost, setup),
 		cmocka_unit_test_setup(every_kind_of_loss_shows, setup),
 		cmocka_unit_test_setup(every_incomplete_stack_shows, setup),
 	};
