@@ -1,16 +1,16 @@
 #!/bin/bash
-# Does profd grow? Everything about a host changes all the time: shells with pipes,
-# builds, executables that are each run once and deleted with their directory, with
-# and without build id, under names, arguments and working directories that never
-# come again; libraries loaded and dropped, code made in memory and threads named
-# in a process that stays; clients that follow events and ask for profiles,
-# processes and metrics. CHURN_SECONDS (120) of it, the first third of them, ten
-# minutes at most, to fill what is meant to fill; CHURN_PAUSE (0) seconds between
-# the turns of each load. 1800 seconds say something.
+# Does profd grow? A host that changes all the time: shells with pipes, builds,
+# executables that are each run once and deleted with their directory, with and without
+# build id, with names, arguments and working directories that are never reused;
+# libraries loaded and unloaded, code made in memory and threads renamed in a process
+# that stays; clients that follow events and request profiles, processes and metrics.
+# CHURN_SECONDS (120) in all, the first third of them, ten minutes at most, as warm-up;
+# CHURN_PAUSE (0) seconds between the turns of each load. 1800 seconds give useful
+# results.
 #
-# Of each gauge the mean, and the slope an hour by linear regression through means
-# of twelve pieces (of at least 10 s, so that windows and what they need lie within),
-# with its standard deviation. CHURN_LOG=FILE keeps the readings.
+# For each gauge the mean, and the slope an hour by linear regression through the means
+# of twelve pieces (of at least 10 s, longer than a window), with its standard
+# deviation. CHURN_LOG=FILE keeps the readings.
 . "$(dirname "$0")/lib.sh"
 TOTAL=${CHURN_SECONDS:-120}
 PAUSE=${CHURN_PAUSE:-0}
@@ -44,7 +44,7 @@ build() {
 	rm -r "$d"
 }
 
-# The program's build id lies here; another one makes another program.
+# The build id of the program is here; another one makes another program.
 novel=$E2E/prog_spin_old
 novel_at=$(LC_ALL=C grep -obUaP -m 1 \
 	"$(build_id "$novel" | sed 's/../\\x&/g')" "$novel" | cut -d : -f 1)
@@ -88,7 +88,7 @@ counters='profd_pm_forks_total profd_pm_execs_total profd_sampler_taken_total
 	profd_lifecycle_lost_total profd_sideband_lost_total profd_pm_unknown_total
 	profd_pm_found_total profd_pm_vanished_total profd_trace_stack_late_total
 	profd_symbolize_worker_starts_total'
-# KiB of memory: resident, and of that what malloc(3) has; and open descriptors.
+# KiB of memory: resident, and in use according to malloc(3); and open descriptors.
 own() {
 	awk '$1 == "VmRSS:" || $1 == "RssAnon:" { print $2 }' \
 		"/proc/$1/status" | paste -sd ' '
@@ -113,7 +113,7 @@ while ((SECONDS - since < TOTAL)); do
 	sleep 5
 done
 
-# slope COLUMN: "mean slope sd" an hour, of the readings behind the warm-up.
+# slope COLUMN: "mean slope sd" an hour, of the readings after the warm-up.
 slope() {
 	awk -v c="$1" -v warm="$WARM" -v total="$TOTAL" '
 		$1 >= warm && $c != "" {
@@ -155,9 +155,9 @@ flat() { # NAME COLUMN UNIT
 	figure "churn_$1_slope" "${b:-}" "$3 an hour" 0
 	figure "churn_$1_slope_sd" "${sd:-}" "$3 an hour"
 }
-# A worker that was away at a reading leaves its three columns out. At the end two
-# that do not go with what else runs on the host: descriptors of profd's own, and
-# processes that it knows beyond those that live.
+# A worker that did not exist at a reading leaves its three columns out. The last two
+# columns depend on profd only: its own descriptors, and processes that it knows beyond
+# those that exist.
 grep -v '| *$' "$log_of" | tr -d '|' |
 	awk 'NF == 27 { print $0, $4 - $12, $9 - $8 }' >"$T/columns"
 i=2

@@ -1,8 +1,7 @@
 #!/bin/bash
-# How often profd wakes up on a host where nobody asks it for anything: voluntary
-# context switches a second of all its threads and of the processes that read for it,
-# once the start is over. The host should be idle: new executables, and
-# frames never seen before, wake it more often.
+# How often profd wakes up on an idle host without clients: voluntary context switches
+# a second of all its threads and of the processes that read for it, after the start.
+# New executables, and frames never seen before, wake it more often.
 . "$(dirname "$0")/lib.sh"
 
 # switches PID

@@ -1,11 +1,11 @@
 #!/bin/bash
-# What process lives cost, with everything profd does at once: its own CPU time (user
-# and system, with the process that reads files), and what the load itself is charged
-# more (its rusage: BPF programs and side-band run in its name), a life and in percent,
-# on three loads: posix_spawn(/bin/true), a storm of shells, and a gcc build of tiny
-# files. Each run with profd stands between two without; figures are medians of ROUNDS
-# of these, "noise" is the median difference of the two without. Beside it what perf's
-# side-band of mappings alone costs the load, and perf record -g.
+# The cost of processes, with everything profd does together: its own CPU time (user and
+# system, with the symbolize worker), and the additional CPU time of the load itself (its
+# rusage: BPF programs and side-band run in its context), per process and in percent, on
+# three loads: posix_spawn(/bin/true), a storm of shells, and a gcc build of tiny files.
+# Each run with profd is between two without; figures are medians of ROUNDS of these,
+# "noise" is the median difference of the two without. For comparison the cost of the
+# side-band of perf alone, and of perf record -g.
 . "$(dirname "$0")/lib.sh"
 SPAWNS=${BENCH_LIVES:-6000}
 STORM=${BENCH_STORM:-3000}
@@ -37,7 +37,7 @@ for ((i = 1; i <= FILES; i++)); do
 		"$i" >"$T/f$i.c"
 done
 
-# CPU seconds of a load: of its children, as wait4(2) has them.
+# CPU seconds of a load: of its children, by wait4(2).
 load_spawn() {
 	"$E2E/load_spawn" "$SPAWNS" /bin/true | awk '{ print $4 + $6 }'
 }
@@ -51,14 +51,14 @@ load_storm() {
 load_build() {
 	timed "$T/build" "$FILES"
 }
-# So that files are in the page cache, and profd has met what will run.
+# So that files are in the page cache, and profd knows the programs.
 warm() {
 	"$E2E/load_spawn" 100 /bin/true
 	"$T/storm" 10
 	"$T/build" 4
 } >/dev/null
 
-# CPU of profd and all it started, ns: those that are, and those it waited for.
+# CPU time of profd and all its children, ns: running ones, and ended ones.
 family_ns() {
 	local p sum=0
 	for p in $(family "$1"); do
@@ -67,7 +67,7 @@ family_ns() {
 	echo "$((sum + $(awk '{ print ($16 + $17) * 10000000 }' "/proc/$1/stat")))"
 }
 
-# with_X LOAD: sets $cpu, and $own and $forks, profd's CPU time in ns and lives seen.
+# with_X LOAD: sets $cpu, and $own and $forks: CPU time of profd in ns, and forks seen.
 with_profd() {
 	start_profd "$1$round" --window 600
 	warm
@@ -86,7 +86,7 @@ with_perf() {
 	cpu=$("load_$1")
 	stop "$pid"
 }
-# The events that profd opens for mappings, and nobody who reads them.
+# The events that profd opens for mappings, without a reader.
 with_sideband() {
 	: >"$T/sideband"
 	background "$E2E/load_sideband" >"$T/sideband"
@@ -96,8 +96,8 @@ with_sideband() {
 }
 
 # measure LOAD LIVES WITH: medians in $own_pct $own_us $extra_pct $extra_us $noise.
-# Lives are the load's own; what others do meanwhile is profd's work too, so its own
-# figure a life is by all forks of that time.
+# LIVES are the processes of the load; profd also sees those of other programs, so its
+# own CPU time per process is by all forks of that time.
 measure() {
 	local a b cpu own=0 forks=1 per=$2
 	local op=() ou=() ep=() eu=() no=()
@@ -118,7 +118,7 @@ measure() {
 	noise=$(median "${no[@]}")
 }
 
-# How many processes a load is: gcc -c is three.
+# How many processes a load starts: gcc -c is three.
 declare -A lives=([spawn]=$SPAWNS [storm]=$((CPUS * STORM)) [build]=$((3 * FILES)))
 warm
 for load in ${BENCH_LOADS:-spawn storm build}; do

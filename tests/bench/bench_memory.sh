@@ -1,10 +1,9 @@
 #!/bin/bash
-# Memory of profd while 100 processes of 80 executables, and then 300 of the same,
-# share the CPUs: its Pss
-# without the mappings of rings, BPF maps, and the rings by themselves; the highest
-# figure of a minute and more, in which one window was closed and written, with
-# names. Sixty executables are copies of one under other build ids, twenty are what
-# every host has, with libraries of their own.
+# Memory of profd while 100 processes of 80 executables, and then 300 of the same, share
+# the CPUs: its Pss without the mappings of rings, BPF maps, and the rings; the highest
+# figure of a minute and more, in which one window was closed and written, with names.
+# Sixty executables are copies of one with other build ids, twenty are common programs
+# with libraries of their own.
 . "$(dirname "$0")/lib.sh"
 
 # Executables of the load, one command a line.
@@ -16,7 +15,7 @@ tools() {
 		command -v "$t"
 	done | head -n 20
 }
-# Below the priority of what measures them, or starting the last takes minutes.
+# With a lower priority than the measurement, or starting the last takes minutes.
 run_tool() {
 	renice -n 10 -p "$BASHPID" >/dev/null
 	case $1 in
@@ -35,8 +34,9 @@ make_copies() {
 	done
 }
 
-# memory PID: "pss maps rings" in bytes, with the process that reads files. A BPF ring (map type 27) is mapped twice
-# and counted once, by its size; a perf ring without its page of positions.
+# memory PID: "pss maps rings" in bytes, with the symbolize worker. A BPF ring (map
+# type 27) is mapped twice and counted once, by its size; a perf ring without its page
+# of positions.
 memory() {
 	local pss ring_perf maps p
 	pss=$(for p in $(family "$1"); do
@@ -75,7 +75,7 @@ mb() {
 	calc "$1 / 1048576"
 }
 
-# host NAME PROCESSES BUDGET: with so many of them
+# host NAME PROCESSES BUDGET: with this number of them
 host() {
 	local loads=() tool real i alive executables end peak=0 now
 	local peak_pss=0 peak_maps=0 peak_rings=0 pss maps rings named perf

@@ -1,16 +1,16 @@
 #!/bin/bash
-# What a full host costs: memory of profd a sleeping process, forked only or with an
-# image of its own, besides its mappings, and memory a mapping, of one process that
-# has very many; how long profd takes to start beside them, and whether it sampled
-# meanwhile. Memory is the difference of two runs, so that what profd needs anyway is
-# in none. PROCESSES (5000), MAPPINGS (60000; vm.max_map_count is 65530).
+# The cost of a full host: memory of profd per sleeping process, forked only or with an
+# image of its own, without its mappings, and memory per mapping, of one process with
+# very many; how long profd takes to start on it, and whether it sampled meanwhile.
+# Memory is the difference of two runs, which excludes what profd needs anyway.
+# PROCESSES (5000), MAPPINGS (60000; vm.max_map_count is 65530).
 . "$(dirname "$0")/lib.sh"
 PROCESSES=${PROCESSES:-5000}
 MAPPINGS=${MAPPINGS:-60000}
-# By then the files of what runs are open.
+# By then the files of running programs are open.
 SETTLE=${BENCH_PROCESSES_SETTLE:-5}
 
-# sleepers HOW N: $sleepers is who ends with fd $keep.
+# sleepers HOW N: $sleepers end with fd $keep.
 sleepers() {
 	rm -f "$T/in" "$T/out"
 	mkfifo "$T/in"
@@ -26,7 +26,7 @@ pss() {
 		/^Pss:/ && !ring { kb += $2 }
 		END { printf "%.0f\n", kb * 1024 }' "/proc/$1/smaps"
 }
-# begin HOW N OPTIONS...: profd beside them; $start_ms, and $start_cpu of its own.
+# begin HOW N OPTIONS...: starts profd beside them; sets $start_ms, and $start_cpu.
 begin() {
 	local began now
 	sleepers "$1" "$2"
@@ -40,11 +40,11 @@ end() {
 	stop_profd
 	exec {keep}>&-
 	wait "$sleepers"
-	# Those that nobody waits for have to be gone, too.
+	# Those that are not waited for have to be gone, too.
 	wait_for 60 bash -c '! pgrep -x load_sleep'
 }
-# measure HOW N: $memory in use, $processes, $mappings; hardly sampling, since the tables
-# and names of what else runs are no part of it.
+# measure HOW N: $memory in use, $processes, $mappings; with few samples, because the
+# tables and names of other programs are not to be included.
 measure() {
 	begin "$1" "$2" --freq 1
 	sleep "$SETTLE"
@@ -54,7 +54,7 @@ measure() {
 	mappings=$(metric profd_pm_mappings)
 	end
 }
-# start NAME HOW N: the figures of a start.
+# start NAME HOW N: prints the figures of a start.
 start() {
 	local meanwhile lost
 	begin "$2" "$3"

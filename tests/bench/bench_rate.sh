@@ -1,8 +1,8 @@
 #!/bin/bash
-# What a host of 64 or 128 CPUs would ask of the one thread that takes samples:
-# the same number of them a second, taken here at a higher frequency on each of the
-# CPUs there are, all busy. Its own CPU time, user and system, of that thread and
-# of all it works with, and how many samples were lost.
+# The load of a host of 64 or 128 CPUs on the one thread that takes samples: the same
+# number of samples a second, taken at a higher frequency on each of the existing CPUs,
+# all busy. The CPU time, user and system, of that thread and of all other threads and
+# processes of profd, and how many samples were lost.
 . "$(dirname "$0")/lib.sh"
 loads=()
 for ((i = 0; i < CPUS; i++)); do

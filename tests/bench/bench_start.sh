@@ -1,13 +1,13 @@
 #!/bin/bash
-# From exec of profd to the first complete stack: unwound as far as frame pointers
-# lead (Debian's libc has none, so few get behind main), every frame with its name,
-# handed to the open window. load_first polls /metrics, so the figure
-# is up to 20 ms too high. Every CPU is busy. And the CPU time, user and system, of
-# profd and the processes that read for it, in the first five seconds.
+# From exec of profd to the first complete stack: unwound as far as frame pointers lead
+# (Debian's libc has none, so few lead beyond main), every frame with its name, added to
+# the open window. load_first polls /metrics, so the figure is up to 20 ms too high.
+# Every CPU is busy. And the CPU time, user and system, of profd and the processes that
+# read for it, in the first five seconds.
 . "$(dirname "$0")/lib.sh"
 load_cpus
 
-# spent_ns PID: CPU time of its family so far, threads that have ended included.
+# spent_ns PID: CPU time of its family so far, including threads that have ended.
 spent_ns() {
 	local p
 	for p in $(family "$1"); do

@@ -1,8 +1,8 @@
 #!/bin/bash
-# CPU time of profd itself, user and system, as a share of one CPU: 99 Hz, every
-# CPU kept busy at a stack depth of 30, nothing begins or ends. Closing and writing
-# the window of that time is in it. Beside it perf record with frame pointers and with
-# copies of stacks (which nobody has unwound by then), same load, taking turns.
+# CPU time of profd itself, user and system, as a share of one CPU: 99 Hz, every CPU busy
+# at a stack depth of 30, without new processes. Closing and writing the window of that
+# time is included. For comparison perf record with frame pointers and with copies of
+# stacks (not unwound yet), with the same load, in turns.
 . "$(dirname "$0")/lib.sh"
 load_cpus
 

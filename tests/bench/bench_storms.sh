@@ -1,8 +1,8 @@
 #!/bin/bash
-# What a local user's loops cost profd: renames, which any process can make a million
-# of a second, and mappings of a file with a path of 4,000 bytes, whose records are the
-# largest. Its own CPU time while two such loops run as a user without privilege, and
-# the mapping records that were lost.
+# The cost of loops of a local user: renames, a million of which any process can make in
+# a second, and mappings of a file with a path of 4,000 bytes, which have the largest
+# records. CPU time of profd while two such loops run as a user without privilege, and
+# the lost mapping records.
 . "$(dirname "$0")/lib.sh"
 chmod 755 "$T"
 

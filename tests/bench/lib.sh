@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# lib: what the benches share, on top of what the end-to-end tests do. Standard
-# output gets JSON lines and nothing else, one object a figure: value, unit, the
-# budget where there is one, and what a peer needs on the same load.
+# lib: functions shared by the benches, on top of those of the end-to-end tests.
+# Standard output gets JSON lines only, one object for each figure: value, unit, the
+# budget if there is one, and the figure of a peer with the same load.
 # BENCH_ROUNDS (3) and BENCH_SECONDS (20) make it longer or shorter.
 exec 3>&1 1>&2
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib.sh"
@@ -36,7 +36,7 @@ calc() {
 	awk "BEGIN { printf \"%.6g\n\", $* }"
 }
 
-# family PID: profd, and the process that reads files for it while there is one.
+# family PID: profd, and its symbolize worker if there is one.
 family() {
 	echo "$1" && pgrep -P "$1"
 }
@@ -46,8 +46,8 @@ busy_ticks() {
 	awk '$1 == "cpu" { print $2 + $3 + $4 + $7 + $8 }' /proc/stat
 }
 
-# start_perf [CALL_GRAPH]: perf record of the whole host as its users run it; $pid.
-# False where there is no perf, which is said.
+# start_perf [CALL_GRAPH]: perf record of the whole host with usual options; $pid.
+# Without perf it fails with a message.
 start_perf() {
 	if ! command -v perf >/dev/null; then
 		echo "# no perf here to compare with"
@@ -69,8 +69,8 @@ load_cpus() {
 	done
 }
 
-# stop PID...: of the background, where SIGINT is ignored unless a program asks
-# for it, as perf does.
+# stop PID...: of the background, where SIGINT is ignored unless a program sets a
+# handler, as perf does.
 stop() {
 	kill -INT "$@"
 	sleep 0.2

@@ -1,12 +1,10 @@
 # shellcheck shell=bash
-# lib: what the end-to-end tests share. To be sourced by bash. TAP goes to
-# standard output; what a failed test saw follows it in lines that begin with #.
-# Everything is made below one temporary directory, $T, and everything started
-# is ended, whatever happens.
+# lib: functions shared by the end-to-end tests, to be sourced by bash. TAP goes to
+# standard output; lines that begin with # explain a failed test. All files are in one
+# temporary directory, $T, and all processes that a test starts are ended with it.
 #
-# These tests fail, they do not skip, where profd cannot run, but where the kernel
-# refuses everybody what it needs. What a test needs besides and does not have is a
-# skip.
+# Where profd cannot run, these tests fail instead of being skipped, unless the kernel
+# forbids what it needs. A test is skipped if other things that it needs are missing.
 set -u
 E2E_SRC=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 ROOT=${E2E_SRC%/tests/e2e}
@@ -15,7 +13,7 @@ B=${B:-build}
 E2E=$B/tests/e2e
 PROFD=$B/profd
 T=$(mktemp -d)
-# Debian's go brings pprof; newer ones build it anew for each new $HOME.
+# Debian's go includes pprof; newer versions build it for each new $HOME.
 GO=/usr/bin/go
 [[ -x $GO ]] || GO=go
 PATH=$B/tools:$PATH # promtool
@@ -26,7 +24,7 @@ mounted=()
 cleanup() {
 	local pid dir
 	for pid in "${started[@]}"; do
-		# A function in the background is a shell and its child.
+		# A function in the background is a shell with a child.
 		pkill -KILL -P "$pid"
 		kill -KILL "$pid"
 	done
@@ -39,12 +37,12 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 1' INT TERM
 
-# diag TEXT: as comment lines, the first forty of them.
+# diag TEXT: prints the first forty lines as comments.
 diag() {
 	printf '%s\n' "$*" | head -n 40 | cut -c 1-400 | sed 's/^/# /'
 }
 
-# result STATUS NAME: one test. Says whether it passed, as its own status.
+# result STATUS NAME: reports one test; returns STATUS.
 result() {
 	tests=$((tests + 1))
 	if (($1 == 0)); then
@@ -55,7 +53,7 @@ result() {
 	return 1
 }
 
-# check NAME COMMAND...: passes when the command does.
+# check NAME COMMAND...: passes if the command succeeds.
 check() {
 	local name=$1 out rc
 	shift
@@ -64,7 +62,7 @@ check() {
 	result "$rc" "$name" || diag "exit status $rc: $*"$'\n'"$out"
 }
 
-# is NAME GOT WANTED: equal strings.
+# is NAME GOT WANTED: compares strings.
 is() {
 	[[ $2 == "$3" ]]
 	result $? "$1" || diag "got:    $2"$'\n'"wanted: $3"
@@ -76,7 +74,7 @@ like() {
 	result $? "$1" || diag "got:            $2"$'\n'"does not match: $3"
 }
 
-# num NAME A OPERATOR B: compares numbers, also fractions.
+# num NAME A OPERATOR B: compares numbers, fractions too.
 num() {
 	awk -v a="${2:-nan}" -v op="$3" -v b="$4" '
 		function holds() {
@@ -95,19 +93,19 @@ num() {
 	result $? "$1" || diag "got: ${2:-nothing}, wanted: $3 $4"
 }
 
-# skip NAME REASON: a test that could not run here.
+# skip NAME REASON: a test that cannot run here.
 skip() {
 	tests=$((tests + 1))
 	echo "ok $tests - $1 # SKIP $2"
 }
 
-# forbids NAME WHAT: likewise, and no fault of who runs the tests: the kernel does
-# not allow it in a chroot, or a container.
+# forbids NAME WHAT: likewise, where the kernel does not allow it in a chroot or a
+# container: not counted as a fault of the environment.
 forbids() {
 	skip "$1" "this place forbids $2"
 }
 
-# A chroot may make no user namespace.
+# In a chroot, user namespaces may be forbidden.
 may_userns() { unshare -U true 2>/dev/null; }
 # devpts is not mounted in every chroot.
 has_terminals() { script -qec true /dev/null >/dev/null 2>&1; }
@@ -116,7 +114,7 @@ plan() {
 	echo "1..$tests"
 }
 
-# Tests that follow would all say the same.
+# The tests that follow would all fail for the same reason.
 bail() {
 	result 1 "$1"
 	shift
@@ -133,14 +131,14 @@ fi
 [[ $(id -u) == 0 ]] || bail "runs as root"
 [[ -x $PROFD ]] || bail "there is a profd" "$PROFD is not there: make"
 
-# background COMMAND...: its pid in $pid; it does not outlive the test.
+# background COMMAND...: its pid in $pid; it is killed at the end of the test.
 background() {
 	"$@" &
 	pid=$!
 	started+=("$pid")
 }
 
-# wait_for SECONDS COMMAND...: until the command succeeds, tried often.
+# wait_for SECONDS COMMAND...: repeats the command until it succeeds.
 wait_for() {
 	local tries=$(($1 * 20))
 	shift
@@ -150,8 +148,8 @@ wait_for() {
 	done
 }
 
-# A TCP port that nobody has at the moment. Tests that run at the same time choose
-# from different ones: TEST_SLOT tells them apart.
+# Prints a free TCP port. Tests that run at the same time choose from different ones,
+# by TEST_SLOT.
 free_port() {
 	local port
 	while :; do
@@ -161,10 +159,10 @@ free_port() {
 	echo "$port"
 }
 
-# start_profd NAME OPTIONS...: a profd of our own, with its archive, its socket
-# and a TCP port: $archive, $sock, $port, $url; its pid in $profd, what it says
-# in $log. Waits until it answers. With the highest priority, as below: what it
-# says is the same on a busy machine.
+# start_profd NAME OPTIONS...: starts a profd with its archive, its socket and a TCP
+# port: $archive, $sock, $port, $url; its pid in $profd, its messages in $log. Waits
+# until it answers. It has the highest priority, as in record() below, so that its
+# results do not depend on how busy the machine is.
 start_profd() {
 	archive=$T/$1.archive sock=$T/$1.sock log=$T/$1.log port=$(free_port)
 	url=http://127.0.0.1:$port
@@ -187,7 +185,7 @@ ask() {
 	curl -sS --fail --max-time 60 --unix-socket "$sock" "http://profd$1"
 }
 
-# metric NAME: of the last start_profd, all its label sets added up.
+# metric NAME: of the last start_profd, the sum over all label sets.
 metric() {
 	ask /metrics | awk -v name="$1" '
 		$0 !~ /^#/ { n = $1; sub(/\{.*/, "", n) }
@@ -195,17 +193,17 @@ metric() {
 		END { if (seen) printf "%.0f\n", sum }'
 }
 
-# record FILE OPTIONS...: profd record; what it says goes to FILE.log. With the
-# highest priority, so that a command of known CPU time runs on end and the number
-# of its samples is known: broken up by others it strays like so many dice.
+# record FILE OPTIONS...: profd record; messages go to FILE.log. With the highest
+# priority, so that a command of known CPU time runs without interruption and the
+# number of its samples is known: with interruptions it varies like independent draws.
 record() {
 	local file=$1
 	shift
 	nice -n -20 "$PROFD" record -o "$file" "$@" >"$file.log" 2>&1
 }
 
-# watch FILE OPTIONS... -- COMMAND...: likewise, but the command runs as others do,
-# so that profd has its tables in time where a machine is busy.
+# watch FILE OPTIONS... -- COMMAND...: likewise, but the command has normal priority,
+# so that profd reads tables in time on a busy machine.
 watch() {
 	local file=$1 opts=()
 	shift
@@ -217,8 +215,8 @@ watch() {
 	record "$file" "${opts[@]}" -- nice -n 20 "$@"
 }
 
-# late FILE: the machine was too busy for profd to read files in time, which is
-# said, and of which tests of names are not.
+# late FILE: the machine was too busy for profd to read files in time, which the log
+# reports and which tests of names do not check.
 late() {
 	samples "$1" | grep -q '\[tables late\]' ||
 		comments "$1" | grep -q 'was late'
@@ -227,18 +225,18 @@ comments() {
 	pprof -comments "$(readable "$1")"
 }
 
-# go tool pprof, with nothing of the user's; $1 is the report.
+# go tool pprof, without the settings of the user; $1 is the report.
 pprof() {
 	HOME=$T PPROF_TMPDIR=$T PPROF_BINARY_PATH=$T/none \
 		"$GO" tool pprof -symbolize=none "$@" 2>>"$T/pprof.err"
 }
 
-# check_profile FILE...: our own strict checker, one test.
+# check_profile FILE...: one test, by the strict checker.
 check_profile() {
 	check "strict checker accepts ${*##*/}" "$E2E/pprof_check" "$@"
 }
 
-# In a form that `go tool pprof` reads: it knows no zstd.
+# In a format that `go tool pprof` reads: it does not know zstd.
 readable() {
 	if [[ $1 == *.zst ]]; then
 		zstd -q -d -f -o "${1%.zst}" "$1" && echo "${1%.zst}"
@@ -249,7 +247,7 @@ readable() {
 
 # samples FILE: one line a sample, tab-separated:
 #   count ns pid tid comm thread exe process image stack
-# The stack is leaf first, "name@file" each, joined by ";".
+# The stack is leaf first, "name@file" for each frame, joined by ";".
 samples() {
 	pprof -raw "$(readable "$1")" | awk -f "$E2E_SRC/samples.awk"
 }
@@ -264,8 +262,8 @@ build_id() {
 	readelf -n "$1" 2>/dev/null | awk '/Build ID:/ { print $3 }'
 }
 
-# other_build_id FILE COPY DIGITS: the same program as another executable, whose
-# build id ends in these twenty digits, zeros in front.
+# other_build_id FILE COPY DIGITS: copies a program with another build id, which ends
+# in these twenty digits, after zeros.
 other_build_id() {
 	objcopy -O binary --only-section=.note.gnu.build-id "$1" "$T/note" &&
 		{ head -c -20 "$T/note" && printf '%020d' "$3"; } >"$T/note2" &&
@@ -278,8 +276,8 @@ cpu_ns() {
 		/proc/"$1"/task/*/schedstat
 }
 
-# used PID MS: waits until its threads have used so much more CPU time. What is
-# due of it is then known, however busy the machine is.
+# used PID MS: waits until its threads have used this much more CPU time. Then the
+# expected number of samples is known, however busy the machine is.
 used() {
 	wait_for 300 has_used "$1" $(($(cpu_ns "$1") + $2 * 1000000))
 }
@@ -287,8 +285,8 @@ has_used() {
 	(($(cpu_ns "$1") >= $2))
 }
 
-# recorder PID: the profd that a `background record` has started, in $recorder,
-# as soon as it has its events.
+# recorder PID: the profd that a `background record` started, in $recorder, as soon as
+# it has its perf events.
 recorder() {
 	wait_for 120 has_events "$1"
 }
@@ -297,8 +295,8 @@ has_events() {
 		find "/proc/$recorder/fd" -lname '*perf_event*' | grep -q .
 }
 
-# about NAME GOT DUE PERCENT: the number of samples that are due, give or take so
-# much of it, and five deviations of dice.
+# about NAME GOT DUE PERCENT: the number of samples is as expected, within this many
+# percent plus five standard deviations.
 about() {
 	diag "$1: $2 samples, $3 due"
 	awk -v got="$2" -v due="$3" -v percent="$4" 'BEGIN {
@@ -307,8 +305,8 @@ about() {
 	result $? "$1"
 }
 
-# total TSV [REGEX [COLUMN]]: samples in it; those whose stack (or column)
-# matches.
+# total TSV [REGEX [COLUMN]]: samples in it, or those with a matching stack (or
+# column).
 total() {
 	awk -F '\t' -v re="${2:-}" -v col="${3:-10}" '
 		re == "" || $col ~ re { n += $1 }
@@ -320,7 +318,7 @@ percent() {
 	awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f\n", b ? 100 * a / b : 0 }'
 }
 
-# fine GOOD ALL PERCENT: at least that share, with five deviations of dice.
+# fine GOOD ALL PERCENT: at least that share, less five standard deviations.
 fine() {
 	awk -v good="$1" -v all="$2" -v percent="$3" 'BEGIN {
 		p = 1 - percent / 100
@@ -330,14 +328,14 @@ fine() {
 
 # whole TSV: how its user stacks end, in samples: "KIND NAME COUNT" lines,
 # tab-separated, most frequent first.
-#   whole -      no frame at the root says why there is no more, none is made up
-#   part REASON  the rest: the reason; [unmapped] for an address without code
-#   jit REASON   of those with a frame in anonymous memory, what is not whole,
-#   jit whole    and what is
-#   none REASON  no user stack to be had: inside execve, or memory given back
-#   switch REASON  [another stack], behind a function of Go's runtime that changes
-#                stacks: there is no more to be had
-#   late REASON  profd came too late with its tables, as on a busy machine it may
+#   whole -      complete: the last frame does not give a reason for a missing rest
+#   part REASON  incomplete: the reason; [unmapped] for an address without code
+#   jit REASON   incomplete, with a frame in anonymous memory
+#   jit whole    complete, with a frame in anonymous memory
+#   none REASON  no user stack exists: inside execve, or memory was released
+#   switch REASON  [another stack], after a function of the Go runtime that changes
+#                stacks: nothing more is copied
+#   late REASON  tables were late, as may happen on a busy machine
 whole() {
 	awk -F '\t' '{
 		n = split($10, f, ";")
@@ -368,15 +366,15 @@ whole() {
 	}' "$1" | sort -t $'\t' -k 3,3nr
 }
 
-# ending FILE KIND [NAME]: how many, of what whole() printed
+# ending FILE KIND [NAME]: how many, in the output of whole()
 ending() {
 	awk -F '\t' -v kind="$2" -v name="${3:-}" '
 		$1 == kind && (name == "" || $2 == name) { n += $3 }
 		END { print n + 0 }' "$1"
 }
 
-# rate_of PROFILE WHAT REGEX LEAST: more than LEAST samples are of commands that match.
-# How their stacks end goes to $T/rate.whole; $n is how many have a stack.
+# rate_of PROFILE WHAT REGEX LEAST: more than LEAST samples are of matching commands.
+# How their stacks end is written to $T/rate.whole; $n is how many have a stack.
 rate_of() {
 	samples "$1" | awk -F '\t' -v comm="$3" '$5 ~ comm' >"$T/rate.tsv"
 	n=$(total "$T/rate.tsv")

@@ -1,12 +1,12 @@
-# The programs that the end-to-end tests and the benches profile, and the strict
-# checker of profiles. They have flags of their own, also under SAN=: what they
-# are made of is what the tests are about.
+# The programs that the end-to-end tests and the benches profile, and the strict checker
+# of profiles. Their flags do not change with SAN=: the tests rely on how they are
+# compiled.
 
 E2E_B := $(B)/tests/e2e
 E2E_CFLAGS := -std=gnu11 -D_GNU_SOURCE -I. -g -O1 -fno-omit-frame-pointer \
 	-fno-optimize-sibling-calls -Wall -Wextra -Wshadow \
 	-Wstrict-prototypes -Wmissing-prototypes -Wl,--build-id=sha1
-# One address for the hot functions, whatever they are called.
+# One address for the hot functions of all programs.
 E2E_STATIC := -static -no-pie -Wl,--section-start=hot_spin=0x700000
 
 E2E_PROGS := $(addprefix $(E2E_B)/,prog_shares prog_killer prog_spin_a prog_spin_b \
@@ -31,7 +31,7 @@ $(E2E_B)/prog_place: tests/bpf/place.c tests/bpf/place.h tests/e2e/module.mk
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -DPLACE_MAIN -o $@ $<
 
-# With profd's own way of opening it.
+# With the code of profd that opens it.
 $(E2E_B)/load_sideband: tests/bench/load_sideband.c $(B)/profd.a $(B)/libquark.a
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
@@ -53,7 +53,7 @@ $(E2E_B)/prog_new: tests/e2e/prog_new.c tests/e2e/module.mk
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -O2 -fomit-frame-pointer -o $@ $<
 
-# Two thousand of its lives a second are more than two CPUs can link.
+# Starting two thousand processes a second takes more than two CPUs with dynamic linking.
 $(E2E_B)/prog_lives: E2E_CFLAGS += -static
 
 $(E2E_B)/prog_spin_a $(E2E_B)/prog_spin_b: $(E2E_B)/prog_spin_%: tests/e2e/prog_spin.c tests/e2e/frame.h tests/e2e/module.mk

@@ -1,5 +1,5 @@
-# Reads the output of `go tool pprof -raw`; see samples() and mappings() in
-# lib.sh for what comes out. With -v mode=mappings the latter.
+# Reads the output of `go tool pprof -raw`; samples() and mappings() in lib.sh describe
+# the output. With -v mode=mappings the latter.
 
 function label(key,	at, rest) {
 	at = match(" " labels, "[ ]" key ":\\[")
@@ -52,7 +52,7 @@ section == "samples" {
 	next
 }
 
-# "     1: 0x401136 M=1 name file:line s=0"; a name may hold spaces.
+# "     1: 0x401136 M=1 name file:line s=0"; a name may contain spaces.
 section == "locations" && /^ +[0-9]+: 0x/ {
 	id = $1
 	sub(/:$/, "", id)

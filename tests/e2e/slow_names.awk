@@ -1,4 +1,4 @@
-# A C program of 200 functions that each spin a little. Their names take for ever to
+# A C program of 200 functions that each spin a little. Their names take very long to
 # demangle: 2^n steps for C++, 62^9 for Rust.
 BEGIN {
 	d = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -1,11 +1,11 @@
 #!/bin/bash
-# All that local users can do to profd, at once: two of them do, beside a third one
-# who builds C files and runs programs in Python, Go and C. Of him profd keeps what it
-# keeps of anybody: samples for his CPU time, stacks that are whole and named. It
-# stays within its memory, and says who was limited in what.
+# All attacks of local users at once, by two users, beside a third user who builds C
+# files and runs programs in Python, Go and C. The profile of the third user is as good
+# as without attacks: samples for the CPU time, complete stacks with names. profd stays
+# within its memory limit, and reports which user was limited in what.
 #
-# ATTACK_SECONDS=300 is for as long as it is meant; 30 is the default.
-# ATTACKS="maps deep" are those only.
+# ATTACK_SECONDS=300 is the intended length; 30 is the default.
+# ATTACKS="maps deep" runs only these.
 . "$(dirname "$0")/lib.sh"
 seconds=${ATTACK_SECONDS:-30} HZ=499
 attacks=${ATTACKS:-maps moves paths names forks holes deep dirs slow tricks new \
@@ -16,7 +16,7 @@ chmod 755 "$T"
 mkdir "$T/$one" "$T/$other" "$T/$victim" "$T/mnt" "$T/tools"
 cp "$E2E_SRC/hold.py" "$T/tools"
 
-# Attackers are process groups, of which one may fork as often as it likes.
+# Attackers are process groups; one of the attacks forks as fast as it can.
 groups=()
 end_attack() {
 	local pid
@@ -27,8 +27,8 @@ end_attack() {
 } 2>/dev/null
 trap 'end_attack; cleanup' EXIT
 
-# attack UID COMMAND...: in the user's directory. No session of its own, which may
-# have as much of the CPUs as all others (sched_autogroup).
+# attack UID COMMAND...: in the directory of the user. Not in a session of its own,
+# which would get as much CPU time as all others together (sched_autogroup).
 attack() {
 	local uid=$1
 	shift
@@ -40,7 +40,7 @@ attack() {
 	disown
 }
 
-# --- what they run ---
+# --- the attacks ---
 awk -v n=40 -f "$E2E_SRC/slow_names.awk" >"$T/slow.c"
 gcc -O1 -Wl,--build-id=none -o "$T/tools/slow" "$T/slow.c" ||
 	bail "the hostile program is built"
@@ -96,7 +96,7 @@ for uid in $one $other $victim; do
 	chown "$uid" "$T/$uid"
 done
 
-# --- what the third one does ---
+# --- the load of the third user ---
 files=40
 for ((i = 0; i < files; i++)); do
 	printf '#include <stdio.h>\nint f%d(int n) { return printf("%%d", n); }\n' \
@@ -111,7 +111,7 @@ def outer(until):
         inner(1000)
 outer(float(sys.argv[1]))
 END
-# Fresh ones, made as they are run; each run is some 0.3 s of CPU time.
+# New executables, compiled as they are run; each run takes some 0.3 s of CPU time.
 cat >"$T/tools/victim.sh" <<'END'
 cd "$1" || exit 1
 end=$((SECONDS + $2)) i=0
@@ -140,7 +140,7 @@ chown -R "$victim" "$T/$victim"
 cp "$E2E/load_spawn" "$E2E/prog_spin_new" "$E2E/stacks/go_plain" "$E2E/prog_new" \
 	"$E2E/prog_storm" "$T/tools"
 
-# --- the attack ---
+# --- start of the attacks ---
 start_profd attacks --window 60 --freq $HZ
 chmod 666 "$sock"
 background nice -n -20 "$PROFD" events -f --json --server "unix:$sock" >"$T/events" \
@@ -170,7 +170,7 @@ for name in $attacks; do
 			flag 1000
 		;;
 	hung)
-		# Mounted by root, as a dead server's would be.
+		# Mounted by root, like the mount of a dead server.
 		mounted+=("$T/mnt")
 		background "$E2E/prog_fuse" "$T/mnt" "$E2E/prog_spin_a" \
 			>"$T/fuse.log"
@@ -185,7 +185,7 @@ done
 sleep 1
 
 # memory: Pss of profd and of the processes that read and open files for it, without
-# rings, in KiB: of all, and of each.
+# rings, in KiB: in all, and of each.
 memory() {
 	local p
 	for p in "$profd" $(pgrep -P "$profd"); do
@@ -210,9 +210,8 @@ background nice -n -19 bash -c "$(declare -f memory watch_memory)
 	profd=$profd sock=$sock; watch_memory" >"$T/memory" 2>/dev/null
 watcher=$pid
 
-# Attackers are not polite, and there are some thirty of them on two CPUs: so that
-# there are samples enough of the third user, and his programs end, he is before
-# them in turn.
+# There are some thirty attackers on two CPUs: the third user has a higher priority,
+# so that there are enough samples of that user and the programs end.
 before=$(cpu_ns "$profd")
 nice -n -15 setpriv --reuid $victim --regid $victim --clear-groups \
 	"$T/tools/load_spawn" 1 /bin/bash "$T/tools/victim.sh" "$T/$victim" \
@@ -231,7 +230,8 @@ end_attack
 	wait "$watcher" ${fuse:+"$fuse"}
 } 2>/dev/null
 
-# Whose reap was not told ends when it is inferred, and the samples are through.
+# A process without a reported reap ends when the reap is inferred and all its samples
+# are processed.
 sleep 6
 ended() { grep -F '"events":["end"]' "$T/events" | grep -q "\"pid\":$spawn,"; }
 check "the end of his work has come" wait_for 30 ended
@@ -243,11 +243,11 @@ for f in "$archive"/*.pb*; do
 	samples "$f"
 done >"$T/samples"
 
-# --- his samples ---
-# PROCESS PARENT PID of all who ended
+# --- the samples of the third user ---
+# PROCESS PARENT PID of all ended processes
 jq -r 'select(.events[0] == "end") | [.process, .parent // "", .pid] | @tsv' \
 	"$T/events" >"$T/ends"
-# Those that began below load_spawn.
+# Descendants of load_spawn.
 awk -F '\t' -v pid=$spawn '
 	{ parent[$1] = $2; if ($3 == pid) root = $1 }
 	END {
@@ -271,7 +271,7 @@ num "his samples are his CPU time" \
 	"$(awk -v o="$off" -v n="$n" 'BEGIN {
 		print (o < 0 ? -o : o) - 500 / sqrt(n + !n) }')" '<=' 3
 
-# Without a name are only frames of files that have none for it: not his own.
+# Frames may lack a name only in files without symbols, not in the programs above.
 awk -F '\t' '{
 	n = split($10, f, ";")
 	sub(/@[^@]*$/, "", f[n])
@@ -298,8 +298,8 @@ diag "Pss without rings: $((median / 1024)) MiB, at most $((peak / 1024)) MiB" \
 diag "$(grep -E '^profd_(sideband_(lost|rings)|lifecycle_(lost|limited)|sampler_(ring_full|deep_limited)|pump_full|pump_waiting_bytes_max|pm_early_(refused|failed)|reread|symbolize_(undem|open|worker_hung|put))' \
 	"$T/metrics" | grep -v ' 0$')"
 num "its memory was looked at" "$looks" '>=' $((seconds / 4))
-# Six hundred executables, two workers and three openers are in it, and what waits
-# for a CPU while others have it.
+# This includes six hundred executables, two workers, three openers, and samples that
+# wait for a CPU while others use it.
 num "its memory is 80 MiB at most" "$median" '<=' $((80 * 1024))
 num "... and never 32 MiB more" "$peak" '<=' $((112 * 1024))
 while read -r mib name; do
@@ -315,7 +315,7 @@ END
 is "it is well, or degraded, all the time" \
 	"$(cut -d ' ' -f 1 "$T/memory" | sort -u)" 200
 
-# --- who was limited ---
+# --- which users were limited ---
 # limited UID WHAT
 limited() {
 	check "status: uid $1 was limited in $2" \
@@ -333,8 +333,8 @@ for name in $attacks; do
 	hung) limited $one "openings that hang" ;;
 	esac
 done
-# While all together map too much, a process has 64 records a second, and may share
-# its place in a table with another.
+# While the sum of all mappings is over the limit, a process has 64 records a second,
+# and may share its slot of a table with another process.
 is "the third user is limited in nothing else" \
 	"$(grep "^limited.*uid $victim" "$T/status" | grep -v 'mapping records')" ""
 plan

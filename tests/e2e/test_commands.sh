@@ -1,13 +1,13 @@
 #!/bin/bash
-# The commands beside the profiles they make: what is overwritten, what Ctrl-C keeps,
-# which processes and events are printed, in which order, and that nothing of what
-# processes call themselves is obeyed by a terminal.
+# The commands except for the profiles they make: which files are overwritten, early
+# ends, which processes and events are printed, in which order, and that control
+# sequences in names of processes do not reach a terminal.
 . "$(dirname "$0")/lib.sh"
 
 start_profd commands --window 600
 profd() { "$PROFD" "$@" --server "unix:$sock"; }
 
-# --- whom a file may replace ---
+# --- which files are replaced ---
 echo mine >"$T/x.pb.gz"
 echo mine >"$T/r.pb.gz.tmp"
 "$PROFD" record -o "$T/x.pb.gz" -- true 2>"$T/err"
@@ -42,7 +42,7 @@ early() {
 early unix INT "unix:$sock"
 early tcp TERM "127.0.0.1:$port"
 waits() { [[ $(metric profd_reporter_http_waiting) == "$1" ]]; }
-# One that is killed, and not ended, is not collected for.
+# No profile is collected for a client that was killed.
 background "$PROFD" fetch -d 600 --server "unix:$sock" -o "$T/killed.pb.gz" \
 	2>/dev/null
 check "fetch waits" wait_for 30 waits 1
@@ -52,7 +52,7 @@ check "who was killed is not waited for" wait_for 30 waits 0
 is "nothing was written by that one" "$(find "$T" -name 'killed.pb.gz' | wc -l)" 0
 rm -f "$T"/killed.pb.gz.*
 
-# --- what a recording says in the end ---
+# --- messages at the end of a recording ---
 background sleep 1000
 "$PROFD" record -o "$T/idle.pb.gz" -p "$pid" -d 1 2>"$T/err"
 like "no samples: it is said" "$(cat "$T/err")" 'no samples.*(-F|more)'
@@ -90,8 +90,8 @@ else
 	forbids "progress" "pseudo terminals"
 fi
 
-# --- names that a terminal would obey ---
-# ESC, C1's CSI, a right-to-left override, an isolate: in UTF-8, whatever the locale
+# --- names with control characters ---
+# ESC, C1's CSI, a right-to-left override, an isolate, in UTF-8; independent of the locale
 evil=$'x\033[2J\xc2\x9b31m\xe2\x80\xaeabc\xe2\x81\xa6'
 bash -c "exec -a '$evil' sleep 30" &
 slept=$!
@@ -125,7 +125,7 @@ check "ps: a process with long arguments" wait_for 20 seen
 check "events, too" profd events
 check "and as JSON" profd ps --json "$long"
 
-# --- which, and in which order ---
+# --- selection and order ---
 profd ps >"$T/ps"
 profd ps --json >"$T/json"
 num "ps: most CPU time first" "$(jq -s --argjson pid "$(awk 'NR == 2 { print $1 }' "$T/ps")" '
@@ -136,8 +136,8 @@ is "ps: no kernel threads" "$(jq -c 'select(.kernel_thread)' "$T/json" | wc -l)"
 num "ps --all has them" \
 	"$(profd ps --all --json | jq -c 'select(.kernel_thread)' | wc -l)" '>=' 1
 profd ps --sort start >"$T/ps"
-# Where midnight was a moment ago, who started before it did so yesterday: before
-# its second, that is.
+# If midnight was a moment ago, processes that started before it started yesterday. The
+# time has no fraction, so wait for the next second.
 sleep 1.5
 midnight() { date -u '+LOC%H:%M:%S'; }
 TZ=$(midnight) profd ps "$slept" >"$T/ps"

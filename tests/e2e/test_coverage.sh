@@ -1,12 +1,12 @@
 #!/bin/bash
-# Coverage: samples times the period is the CPU time of the kernel's own account, to
-# two percent and five deviations of dice, over a build of small files, a storm of
-# shells and a load that stays; and over those only that lived less than 50 ms, whom
-# a profiler that has to get to know a process first does not see at all. By the
-# ledger's figures of each process, and without them: what `go tool pprof` reads
-# against what wait4(2) says of the whole tree.
+# Coverage: samples times the period equals the CPU time counted by the kernel, within
+# two percent and five standard deviations, for a build of small files, a storm of
+# shells and a steady load; and for the processes that lived less than 50 ms, which a
+# profiler that first has to discover a process does not see at all. Measured by the
+# figures of the ledger for each process, and without them: the sum in `go tool pprof`
+# against wait4(2) for the whole tree.
 #
-# COVERAGE_ALL=1 takes 400 files, 30,000 lives and 60 s, at 99 Hz.
+# COVERAGE_ALL=1 takes 400 files, 30,000 processes and 60 s, at 99 Hz.
 . "$(dirname "$0")/lib.sh"
 files=40 lives=2000 seconds=4 HZ=499
 if [[ ${COVERAGE_ALL:-} == 1 ]]; then
@@ -52,7 +52,7 @@ events=$pid
 follows() { /bin/true && test -s "$T/events"; }
 wait_for 10 follows
 
-# run NAME COMMAND...: below load_spawn, which says what wait4(2) gave
+# run NAME COMMAND...: below load_spawn, which prints the result of wait4(2)
 run() {
 	local name=$1
 	shift
@@ -66,7 +66,8 @@ run storm "$T/storm" "$lives"
 run build "$T/build"
 run steady "$T/steady"
 
-# Whose reap was not told ends when it is inferred, and the samples are through.
+# A process without a reported reap ends when the reap is inferred and all its samples
+# are processed.
 sleep 6
 sh -c 'exit 77' &
 last=$!
@@ -86,7 +87,7 @@ for f in "$archive"/*.pb.gz; do
 	samples "$f"
 done >"$T/samples"
 
-# PROCESS PARENT PID CPU_NS SAMPLES LIVED_NS CPU COVERAGE, of all who ended.
+# PROCESS PARENT PID CPU_NS SAMPLES LIVED_NS CPU COVERAGE, of all ended processes.
 jq -r '
 	def ns: (.[0:19] + "Z" | fromdate) as $s |
 		($s % 1000000) * 1000000000 + (.[20:29] | tonumber);
@@ -104,7 +105,7 @@ close_to() {
 		off = t / d - 1
 		print (off < 0 ? -off : off) - 5 / sqrt(n) }')" '<=' 0.02
 }
-# below FILE PID: the processes that began below the load_spawn with this pid
+# below FILE PID: descendants of the load_spawn with this pid
 below() {
 	awk -F '\t' -v pid="$2" '
 		{ parent[$1] = $2; line[$1] = $0; if ($3 == pid) root = $1 }
@@ -133,13 +134,13 @@ for name in storm build steady; do
 			END { print n / hz, ns / 1e9, n }' "$T/$name.ends")
 		close_to "$name, lives of less than 50 ms" "$taken" "$due" "$count"
 	fi
-	# What each line calls its coverage is that.
+	# The coverage of each line equals it.
 	is "$name: the coverage of each is its samples by its CPU time" \
 		"$(awk -F '\t' -v hz=$HZ '{
 			c = $5 / hz / ($4 / 1e9)
 			if (c - $8 > 1e-4 * c || $8 - c > 1e-4 * c) print
 		}' "$T/$name.ends" | wc -l)" 0
-	# --- by the profile, and wait4 ---
+	# --- by the profile and wait4 ---
 	awk -F '\t' 'NR == FNR { in_it[$1] = 1; next } $8 in in_it' \
 		"$T/$name.ends" "$T/samples" >"$T/$name.samples"
 	is "$name: each process has as many samples in profile and ledger" \

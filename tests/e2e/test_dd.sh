@@ -1,6 +1,6 @@
 #!/bin/bash
-# A program that lives in system calls: kernel functions by name below the
-# call, the user's frames above them in the same stack.
+# A program that spends its time in system calls: kernel functions by name below the
+# call, with the user frames above them in the same stack.
 . "$(dirname "$0")/lib.sh"
 out=$T/dd.pb.gz
 
@@ -9,17 +9,17 @@ is "the status of timeout(1) is passed on" $? 124
 check_profile "$out"
 samples "$out" | awk -F '\t' '$7 ~ /dd$/' >"$T/dd"
 taken=$(total "$T/dd")
-# Of 1,994 at most; how many depends on what else runs.
+# At most 1,994; how many depends on other load.
 num "dd was sampled all along" "$taken" '>=' 60
 
-# A third at least: reading zeroes in pieces of 512 bytes is all system calls.
+# At least a third: reading zeroes in pieces of 512 bytes is system calls only.
 kernel='@[[]kernel.kallsyms[]]'
 inside=$(total "$T/dd" "$kernel")
 num "a third of the samples are in the kernel" "$(percent "$inside" "$taken")" \
 	'>=' 33
 awk -F '\t' -v k="$kernel" '$10 ~ k' "$T/dd" >"$T/kernel"
-# The rest of ten percent: the first and last instructions of the entry code,
-# where no system call is on the stack yet, and interrupts.
+# The other ten percent: the first and last instructions of the entry code, where no
+# system call is on the stack, and interrupts.
 call='(do_syscall_64|entry_SYSCALL_64[a-z_]*)@[[]kernel.kallsyms[]]'
 calls=$(total "$T/kernel" "$call")
 num "nine of ten of these show the system call" \
@@ -32,7 +32,7 @@ is "no kernel frame without a name" \
 		grep -cE '^(0x|.*\+0x)')" 0
 
 awk -F '\t' -v c="$call" '$10 ~ c' "$T/kernel" >"$T/calls"
-# Leaf first: kernel frames, then user frames, and no kernel frame behind.
+# Leaf first: kernel frames, then user frames, and no kernel frame after those.
 order="^([^;]*$kernel;)+([^;]*@[^;[]*(;|\$))+"
 num "user frames stand above the system call in 99 % of them" \
 	"$(percent "$(total "$T/calls" "$order")" "$calls")" '>=' 99

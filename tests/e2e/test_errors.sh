@@ -1,10 +1,10 @@
 #!/bin/bash
-# Errors are one line that names the thing, and an exit status: 2 for usage, 127 for
-# a command that is not there, that of the command, 1 for the rest. Old kernels and
-# missing BTF are unit-tested (tests/unit): they cannot be had here.
+# Errors are one line that names the subject, and an exit status: 2 for usage, 127 for
+# a command that does not exist, the status of the command, 1 for the rest. Old kernels
+# and missing BTF have unit tests (tests/unit).
 . "$(dirname "$0")/lib.sh"
 
-# fails NAME STATUS REGEX COMMAND...: one line on standard error, with that.
+# fails NAME STATUS REGEX COMMAND...: prints one matching line on standard error.
 fails() {
 	local name=$1 status=$2 regex=$3 rc lines
 	shift 3
@@ -77,7 +77,7 @@ fails "without any capability: record" 1 'CAP_BPF.*CAP_PERFMON' \
 fails "as another user" 1 'CAP_BPF|ermission' \
 	setpriv --reuid 65534 --regid 65534 --clear-groups "${run[@]}"
 
-# --- a kernel without BTF, as libbpf would put it: "No such process" ---
+# --- a kernel without BTF, which libbpf reports as "No such process" ---
 : >"$T/nothing"
 fails "BTF that is none: what is missing, and what goes without" 1 \
 	'/sys/kernel/btf/vmlinux.*CONFIG_DEBUG_INFO_BTF.*--source perf' \
@@ -112,7 +112,7 @@ fails "nobody there to fetch from" 1 "$sock" \
 	"$PROFD" fetch --server "unix:$sock" --duration 1 -o "$T/x.pb.gz"
 fails "nobody there to ask" 1 "$sock" "$PROFD" status --server "unix:$sock"
 
-# A stale socket file, of one that was killed, is no obstacle.
+# The socket file of a killed profd is replaced.
 start_profd stale
 kill -KILL "$profd"
 wait "$profd" 2>/dev/null
@@ -122,7 +122,7 @@ check "a stale socket is replaced" wait_for 10 ask /healthz
 kill -TERM "$pid"
 wait "$pid"
 
-# Full in the middle of the run: said, with the file's name, and gone on.
+# The archive becomes full during the run: profd reports it and continues.
 mkdir "$T/full"
 mount -t tmpfs -o size=64k,mode=755 profd-test "$T/full" && mounted+=("$T/full")
 start_profd full --archive "$T/full" --window 1

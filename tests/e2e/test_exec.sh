@@ -1,7 +1,7 @@
 #!/bin/bash
-# exec is a cut: a program spins for a second, execs another whose functions lie
-# at the same addresses, and that spins for a second. Every sample stands under
-# the image that ran. The same with the exec from a thread that is not the leader.
+# A program spins for a second, then executes another one with functions at the same
+# addresses, which spins for a second. Each sample belongs to the image that ran. The
+# same with an exec by a thread that is not the leader.
 . "$(dirname "$0")/lib.sh"
 a=$E2E/prog_spin_a b=$E2E/prog_spin_b
 
@@ -21,7 +21,7 @@ wait "$second"
 is "exec from a thread: recorded" $? 0
 check_profile "$T/exec.pb.gz" "$T/thread.pb.gz"
 
-# distinct TSV REGEX COLUMN: what stands in a column, where the stack matches.
+# distinct TSV REGEX COLUMN: the values of a column, where the stack matches.
 distinct() {
 	awk -F '\t' -v re="$2" -v col="$3" '$10 ~ re { print $col }' "$1" |
 		sort -u | paste -sd ' '
@@ -29,8 +29,8 @@ distinct() {
 
 for how in exec thread; do
 	samples "$T/$how.pb.gz" >"$T/$how"
-	# 997 each, of a second of CPU time. Broken up by other loads it strays
-	# by 32 (one deviation of dice) at worst: six of these are allowed.
+	# 997 each, for a second of CPU time. With interruptions the number varies by
+	# 32 (one standard deviation) at worst: six of these are allowed.
 	for name in a b; do
 		num "$how: spin_$name has its second" \
 			"$(total "$T/$how" "(^|;)spin_$name@")" '>=' 800
@@ -48,7 +48,7 @@ for how in exec thread; do
 		"$(distinct "$T/$how" '(^|;)spin_a@' 7)" '^[^ ]*prog_spin_a$'
 	like "$how: the second image is called prog_spin_b" \
 		"$(distinct "$T/$how" '(^|;)spin_b@' 7)" '^[^ ]*prog_spin_b$'
-	# By image, whatever the frame: code of the other is never in it.
+	# By image, whatever the frame: code of the other image is never in it.
 	is "$how: nothing of b under the image of a" \
 		"$(awk -F '\t' -v i="$old" '$9 == i' "$T/$how" |
 			grep -cE '(_b@|prog_spin_b)')" 0
@@ -57,7 +57,7 @@ for how in exec thread; do
 			grep -cE '(_a@|prog_spin_a)')" 0
 	is "$how: no stack holds code of both" \
 		"$(total "$T/$how" '_a@.*_b@|_b@.*_a@')" 0
-	# The thread that is not the leader has none.
+	# The thread that is not the leader has no name.
 	num "$how: main is in 99 % of spin_b" "$(percent \
 		"$(total "$T/$how" '(^|;)spin_b@.*;main@')" \
 		"$(total "$T/$how" '(^|;)spin_b@')")" '>=' 99

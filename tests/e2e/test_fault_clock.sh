@@ -1,8 +1,8 @@
 #!/bin/bash
-# The wall clock is stepped, by an hour forth and back, by an hour back and forth,
-# and by a little, so that seconds come twice: windows are laid end to end all the
-# same, none is missing, none there twice, no file takes the place of another, and
-# what is said of times is in the clock of the moment.
+# The wall clock is stepped, by an hour forth and back, by an hour back and forth, and
+# by a few seconds, which then occur twice: windows follow each other without gap, none
+# is missing or duplicated, no file replaces another, and reported times are those of
+# the current clock.
 . "$(dirname "$0")/lib.sh"
 WINDOW=2
 export TZ=UTC
@@ -24,7 +24,7 @@ windows() { (($(grep -c 'pb.gz: [0-9]* samples' "$log") >= $1)); }
 background "$E2E/prog_shares" 600 >/dev/null
 busy=$pid
 
-# told TAG: start, end, nanoseconds in between of the shell that had this argument.
+# told TAG: start, end, and nanoseconds between them, of the shell with this argument.
 told() {
 	jq -r --arg tag "$1" 'select(.events == ["end"] and
 		.args[0] == "sh" and .args[3] == $tag) |
@@ -32,7 +32,7 @@ told() {
 		"$T/events" 2>/dev/null | grep .
 }
 
-# Multiples of the window, of which the check below makes use.
+# Multiples of the window, on which the check below relies.
 offsets=(0 3600 0 -3600 0 -4 -8)
 sh -c 'sleep 4; exit 0' "spanning-$$" &
 spanning=$!
@@ -52,7 +52,7 @@ for i in "${!offsets[@]}"; do
 	check "offset $offset: in the clock of the moment ($at)" \
 		awk -v at="$at" -v from="$from" -v to="$to" -v off="$offset" \
 		'BEGIN { exit !(at >= from + off - 0.5 && at <= to + off + 0.5) }'
-	# Two windows are closed at least, at this offset.
+	# At least two windows are closed at this offset.
 	n=$(grep -c 'pb.gz: [0-9]* samples' "$log")
 	wait_for 120 windows $((n + 2))
 	result $? "offset $offset: windows are written"
@@ -61,7 +61,7 @@ wait "$spanning"
 wait "$fetch"
 is "a profile is fetched across a step" $? 0
 wait_for 60 told "spanning-$$"
-# In one line all times are by one clock.
+# All times in one line are of one clock.
 read -r began ended ns < <(told "spanning-$$")
 check "who lived across a step has lived as long as it did" \
 	awk -v a="$(date -d "$began" +%s.%N)" -v b="$(date -d "$ended" +%s.%N)" \
@@ -76,7 +76,7 @@ wait "$busy" "$follower" 2>/dev/null
 stop_profd
 is "it ends well" $? 0
 
-# --- the archive, in the order in which it was written ---
+# --- the archive, in the order of writing ---
 sed -n 's/^.* \(\/.*pb.gz\): [0-9]* samples$/\1/p' "$log" >"$T/written"
 is "each window has a file of its own" "$(sort -u "$T/written" | wc -l)" \
 	"$(wc -l <"$T/written")"
@@ -92,7 +92,7 @@ while read -r file; do
 		done
 done <"$T/written" >"$T/windows"
 is "all can be read" "$(wc -l <"$T/windows")" "$(wc -l <"$T/written")"
-# The k-th began k windows after the first; what remains is the clock.
+# The k-th window began k windows after the first; the difference is the clock.
 awk -v window=$WINDOW -v offsets="${offsets[*]}" -v total="$(wc -l <"$T/windows")" '
 	function near(a, b) { return a - b < 0.5 && b - a < 0.5 }
 	BEGIN { n = split(offsets, off, " "); at = 1 }

@@ -1,22 +1,23 @@
 #!/bin/bash
-# Few descriptors: profd starts or says what it would need; with as many as it takes,
-# it names what it can hold open, counts what it closes, and goes on answering.
+# Few descriptors: profd starts, or reports how many it needs. If it can start, it names
+# functions of the files that it can hold open, counts those it closes, and keeps
+# answering.
 . "$(dirname "$0")/lib.sh"
 spin=$E2E/prog_spin_a
 PROGRAMS=${PROGRAMS:-40}
-# What it takes besides executables grows with the CPUs: a clock, its program and a
-# ring each.
+# The number of descriptors besides executables grows with the CPUs: a clock, its
+# program and a ring for each.
 LIMIT=$((82 + 4 * ($(getconf _NPROCESSORS_CONF) - 2)))
 real=$PROFD
 
-# limited N: from here on profd is started with so many descriptors, and no more.
+# limited N: from here on profd is started with this limit of descriptors.
 limited() {
 	printf '#!/bin/sh\nulimit -n %d\nexec "%s" "$@"\n' "$1" "$real" >"$T/profd"
 	chmod +x "$T/profd"
 	PROFD=$T/profd
 }
 
-# --- too few to start: said, never half a profd ---
+# --- too few to start: an error, and nothing is left running ---
 for n in 12 20 36 $((LIMIT - 8)); do
 	limited "$n"
 	out=$(timeout 60 "$PROFD" run --archive "$T/few" --listen "unix:$T/few.sock" 2>&1)
@@ -25,7 +26,7 @@ for n in 12 20 36 $((LIMIT - 8)); do
 	is "$n descriptors: not by half" "$(grep -c 'not BPF' <<<"$out")" 0
 done
 
-# --- enough to run, and not for all executables ---
+# --- enough to run, but not for all executables ---
 mkdir "$T/programs"
 for i in $(seq $PROGRAMS); do
 	other_build_id "$spin" "$T/programs/prog$i" "$i"
@@ -40,7 +41,7 @@ for i in $(seq $PROGRAMS); do
 	asked=$((asked + 1))
 	ask /healthz >/dev/null && answers=$((answers + 1))
 done
-# All of them at once, and all alive.
+# All of them at once.
 spinners=()
 for i in $(seq $PROGRAMS); do
 	background "$T/programs/prog$i" 200 >/dev/null
@@ -82,7 +83,7 @@ is "a frame has a name, or a place in its file" "$(awk -F '\t' '
 		    at !~ /^[_a-z][A-Za-z0-9_.]*$/)
 			print f[i]
 	} }' "$T/samples" | sort -u | head -n 3)" ""
-# It opens what it needs for names when it needs it.
+# Files are opened when their names are needed.
 num "most have all their names" "$(percent "$(total "$T/samples" \
 	'(^|;)spin_a@[^;]*;middle_a@')" "$(total "$T/samples" \
 	'(^|;)(spin_a|prog[0-9]+\+0x[0-9a-f]+)@')")" '>=' 50

@@ -1,6 +1,6 @@
 #!/bin/bash
-# kill -9 in the middle of a storm: whoever lives on is the same process and the
-# same image to the next profd, in the ledger and in the profiles of both.
+# kill -9 during a storm: a process that survives is the same process and the same
+# image to the next profd, in the ledger and in the profiles of both.
 . "$(dirname "$0")/lib.sh"
 
 : >"$T/go"
@@ -12,14 +12,14 @@ storm() {
 background storm >"$T/truth"
 storm=$pid
 
-# ids FILE: of who lives: pid, process, image, parent.
+# ids FILE: of running processes: pid, process, image, parent.
 ids() {
 	"$PROFD" ps --json --server "unix:$sock" |
 		jq -r 'select(.state == "alive") |
 			[.pid, .process, .image, .parent, .start_boot_ns] | @tsv' |
 		sort >"$1"
 }
-# both_there: those two, in their last image
+# both_there: both processes run, in their last image
 both_there() {
 	ids "$T/now"
 	(($(grep -cE "^($busy|$sleeper)[[:space:]]" "$T/now") == 2)) &&
@@ -29,10 +29,10 @@ both_there() {
 }
 
 start_profd kill --window 600
-# One profd sees what they do from their beginning, the other none of it.
+# One profd sees them from their beginning, the other one does not.
 background "$E2E/prog_shares" 600 >/dev/null
 busy=$pid
-# A process of several images, in a session of its own.
+# A process with several images, in a session of its own.
 background setsid sh -c 'exec sleep 600'
 sleeper=$pid
 check "both are listed" wait_for 60 both_there
@@ -46,7 +46,7 @@ wait "$profd" 2>/dev/null
 before=("$archive"/*.pb.gz)
 before=${before[0]}
 
-# The archive is taken over, by a profd that has seen none of their beginnings.
+# The archive is taken over by a profd that has seen none of their beginnings.
 mv "$T/kill.archive" "$T/again.archive"
 before=$T/again.archive/${before##*/}
 start_profd again --window 600
@@ -59,7 +59,7 @@ is "the storm is done" $? 0
 stop_profd
 is "it ends well" $? 0
 
-# Whose pid is there both times and whose process is another is a reused pid.
+# The same pid with another process is a reused pid.
 join -t $'\t' -j 1 "$T/first" "$T/second" |
 	awk -F '\t' '$2 != $6 && $5 == $9' >"$T/changed"
 is "the same process has the same id" "$(cat "$T/changed")" ""

@@ -1,13 +1,13 @@
 #!/bin/bash
-# A host whose /proc shows less than usual, or is not there: profd runs, says once
-# what that costs, and whatever it can still know is right. The processes that it
-# watches see nothing of it: only profd has a mount namespace of its own.
+# A host with an incomplete /proc, or without one: profd runs, reports once what will be
+# missing, and all other data is correct. The observed processes are not affected: only
+# profd has a mount namespace of its own.
 . "$(dirname "$0")/lib.sh"
 spin=$E2E/prog_spin_a lives=$E2E/prog_lives
 LIVES=${LIVES:-100}
 real=$PROFD
 
-# in_ns COMMANDS... : from here on profd is started behind these, in a mount
+# in_ns COMMANDS... : from here on profd is started after these commands, in a mount
 # namespace of its own.
 in_ns() {
 	printf '#!/bin/sh\nexec "%s/own_mounts" sh -c '\''%s\n%s\n%s'\'' "%s" "$@"\n' \
@@ -16,16 +16,16 @@ in_ns() {
 	PROFD=$T/profd
 }
 
-# Both under names of their own, so that none is known from elsewhere: one that
-# runs before profd does, one that is started when it runs.
+# Two new names, which are not known from elsewhere: one program that runs before
+# profd does, one that is started later.
 other_build_id "$spin" "$T/before" 1
 other_build_id "$spin" "$T/after" 2
 other_build_id "$spin" "$T/note" 3
 
-# used PID NS: it has used so much CPU time.
+# used PID NS: it has used this much CPU time.
 used() { (($(cpu_ns "$1") >= $2)); }
 
-# ended N: so many lives have ended, as far as is told.
+# ended N: at least so many ends of processes are reported.
 ended() {
 	jq -r 'select(.process and (.events | index("exit"))) |
 		[.pid, (.exit_code // -1), (.signal // 0)] | @tsv' \
@@ -33,7 +33,7 @@ ended() {
 	(($(comm -13 "$T/ends" "$T/wanted" | wc -l) <= $1))
 }
 
-# run NAME: a profd and a load; what of it is the same in all cases.
+# run NAME: a profd and a load; the checks that are the same in all cases.
 run() {
 	local name=$1 before events lost from
 	background "$T/before" 600000 >/dev/null
@@ -53,7 +53,7 @@ run() {
 	awk '{ print $2 "\t" ($4 == "exit" ? $5 "\t0" : "-1\t" $5) }' \
 		"$T/truth" | sort -u >"$T/wanted"
 	wait_for 60 ended 0
-	# On a machine with thousands of other lives some may be lost, as is said.
+	# On a busy machine some events may be lost, which is reported.
 	ask /status >"$T/status"
 	lost=$(awk -F ': ' '/^(lifecycle events|mapping records) lost/ {
 		n += $2 } END { print n + 0 }' "$T/status")
@@ -82,7 +82,7 @@ run() {
 	num "$name: and who has no file" "$(total "$T/of_memfd")" '>=' 25
 }
 
-# named FILE: share of its samples in user code that have all their names.
+# named FILE: share of its samples in user code that have all names.
 named() {
 	awk -F '\t' '$10 !~ /^\[|@\[kernel/' "$1" >"$1.user"
 	percent "$(total "$1.user" '^spin_a@[^;]*;middle_a@[^;]*;main@')" \
@@ -99,7 +99,7 @@ is "none: it is said once" \
 like "none: and in the status" "$(cat "$T/status")" \
 	'missing: /proc: it is not mounted'
 num "none: who came has names" "$(named "$T/of_after")" '>=' 95
-# When it is killed its last may be one of the kernel alone.
+# A sample taken while the process is killed may have kernel frames only.
 is "none: mappings of before are not known, and that is said" \
 	"$(awk -F '\t' '$10 !~ /\[mapping lost\]/ { n = split($10, f, ";")
 		for (i = 1; i <= n; i++)
@@ -126,7 +126,7 @@ out=$("$PROFD" run --source perf --archive "$T/perf" --listen "unix:$T/perf.sock
 is "none: perf events cannot do without" $? 1
 like "none: and say so" "$out" '^profd: /proc/self/ns/pid: No such file'
 
-# BPF tells that it is another pid namespace, without /proc too.
+# BPF shows that it is another pid namespace, without /proc too.
 cat >"$T/nested" <<END
 #!/bin/sh
 exec "$E2E_SRC/own_mounts" unshare -p -f sh -c 'umount -l /proc
@@ -145,7 +145,7 @@ num "subset: who came has names" "$(named "$T/of_after")" '>=' 95
 num "subset: who was there too" "$(named "$T/of_before")" '>=' 95
 num "subset: who has no file too" "$(named "$T/of_memfd")" '>=' 95
 
-# --- others hidden, but not from who may trace them ---
+# --- hidepid: hidden, except from processes that may trace them ---
 in_ns 'mount -t proc -o hidepid=2 proc /proc'
 run hidden
 is "hidden from others: nothing is missing" "$(grep -c missing "$log")" 0
@@ -153,7 +153,7 @@ num "hidden from others: who came has names" "$(named "$T/of_after")" '>=' 95
 num "hidden from others: who was there too" "$(named "$T/of_before")" '>=' 95
 num "hidden from others: who has no file too" "$(named "$T/of_memfd")" '>=' 95
 
-# --- from profd, too; whose group would see them all, if it were 0 ---
+# --- hidden from profd, too; its group could see all of them, unless it is 0 ---
 in_ns 'mount -t proc -o hidepid=2 proc /proc
 exec setpriv --regid 65534 --clear-groups --bounding-set -sys_ptrace \
 	--inh-caps -sys_ptrace "$0" "$@"'
@@ -178,8 +178,8 @@ chmod 1777 "$T" # its socket
 run user
 is "a user: nothing is missing" "$(grep missing "$log")" ""
 num "a user: who came has names" "$(named "$T/of_after")" '>=' 95
-# Whose file is found by its path, which the kernel gives as from the host's root, or
-# by map_files, which is not for this user.
+# The file is opened by its path, which the kernel reports as seen from the root of the
+# host; map_files is not permitted for this user.
 if [[ $("$E2E_SRC/own_mounts" readlink /proc/$$/exe) == $(readlink /proc/$$/exe) ]]
 then
 	num "a user: who was there too" "$(named "$T/of_before")" '>=' 95

@@ -1,16 +1,16 @@
 #!/bin/bash
-# profd stopped for five seconds, as by a debugger, a frozen cgroup or a host that
-# swaps, in the middle of a storm of short lives, and of a steady load: no life is
-# lost, samples that found no room are counted, what came has its names, and
-# afterwards all is as before.
+# profd is stopped for five seconds, as by a debugger, a frozen cgroup or a host that
+# swaps, during a storm of short processes and during a steady load: no lifecycle event
+# is lost, samples without room are counted, samples that were taken have names, and
+# afterwards everything works as before.
 . "$(dirname "$0")/lib.sh"
 STOP=${STOP:-5}
-# Lives a second, of the whole host, of which none may be lost: 8 MiB of ring for five
-# seconds are 838 bytes for each, and an exec takes some 210, all else of a life 225.
+# Processes a second, on the whole host, without lost events: 8 MiB of ring for five
+# seconds are 838 bytes for each; an exec takes some 210, the other events 225.
 BUDGET=2000
 a=$E2E/prog_spin_a b=$E2E/prog_spin_b
 
-# of STATUS WORDS: the number behind them.
+# of STATUS WORDS: the number after these words.
 of() {
 	awk -v name="$2: " 'index($0, name) == 1 { print $NF + 0 }' "$1"
 }
@@ -20,7 +20,7 @@ forks() {
 	sed -n 's/^lives: \([0-9]*\) forks.*/\1/p' "$1"
 }
 
-# stop_it NAME: before and after in $T/before and $T/after.
+# stop_it NAME: the status before and after, in $T/before and $T/after.
 stop_it() {
 	local began
 	ask /status >"$T/before"
@@ -44,8 +44,8 @@ read_samples() {
 	done >"$T/samples"
 }
 
-# The two programs have their functions at the same addresses, so that a sample
-# that is taken for one of the other image shows.
+# The two programs have their functions at the same addresses, so that a sample of
+# the wrong image is detected.
 no_other_frames() {
 	is "$1: no frame of another image" "$(awk -F '\t' '
 		($7 ~ /prog_spin_a$/ && $10 ~ /_b@/) ||
@@ -78,7 +78,7 @@ execs() {
 	done
 }
 
-# missing FILE N: of each life in it once, its pid and how it ended, but for N.
+# missing FILE N: each process is in it once, with pid and exit status, except N.
 missing() {
 	awk '{ print $2 "\t" ($4 == "exit" ? $5 "\t0" : "-1\t" $5) }' "$1" |
 		sort >"$T/wanted"
@@ -88,7 +88,7 @@ missing() {
 	(($(comm -13 "$T/ends" "$T/wanted" | wc -l) <= $2))
 }
 
-# most TSV: samples in spin_a of the one process of prog_spin_a that has most.
+# most TSV: samples in spin_a of the process of prog_spin_a with most samples.
 most() {
 	awk -F '\t' '$7 ~ /prog_spin_a$/ && $10 ~ /spin_a@/ { n[$3] += $1 }
 		END { for (p in n) if (n[p] > most) most = n[p]
@@ -114,7 +114,7 @@ lost=$(of "$T/after" 'lifecycle events lost')
 check "storm: all $(wc -l <"$T/truth") lives, and how they ended, but for $lost" \
 	wait_for 60 missing "$T/truth" "$lost"
 unfollow
-# What begins now is seen as ever.
+# New processes are seen as before.
 "$a" 500 >/dev/null
 stop_profd
 is "storm: it ends well" $? 0
@@ -123,7 +123,7 @@ no_other_frames storm
 num "storm: who came afterwards is sampled and named" "$(most "$T/samples")" \
 	'>=' 40
 
-# --- with rings that hold almost nothing: all kinds of records are lost ---
+# --- with tiny rings: all kinds of records are lost ---
 start_profd least --window 600 --ring-size 512K -F 999
 follow
 : >"$T/go"
@@ -141,7 +141,7 @@ for kind in 'samples lost: ring full' 'lifecycle events lost' \
 done
 check "least: all lives, and how they ended, but for what is lost" \
 	wait_for 60 missing "$T/truth" "$(of "$T/after" 'lifecycle events lost')"
-# A second later it is right again; unless others lose some once more.
+# A second later it is correct again, unless more records are lost.
 for try in 1 2 3 4 5; do
 	sleep 1
 	ask /status >"$T/before"
@@ -157,7 +157,7 @@ check "least: a second later all lives, and how they ended" \
 	missing "$T/quiet" $(($(of "$T/after" 'lifecycle events lost') - \
 		$(of "$T/before" 'lifecycle events lost')))
 "$PROFD" ps --json --server "unix:$sock" >"$T/ps"
-# Nobody of the storm is left behind, and who lives is there.
+# No process of the storm is left in the ledger, and running ones are in it.
 ghosts() {
 	"$PROFD" ps --json --server "unix:$sock" |
 		jq -r 'select(.state == "alive") | .pid' |
@@ -178,7 +178,7 @@ like "least: the profile says what is lost" \
 	"$(pprof -comments "$(readable "$(echo "$archive"/*.pb.gz)")")" \
 	'samples lost: ring full: [1-9].*lifecycle events lost: [1-9]'
 
-# --- in a steady load, so often that not all samples find room ---
+# --- in a steady load, at a rate at which not all samples find room ---
 HZ=1999 SHARES=4
 start_profd steady --window 600 -F $HZ
 background "$E2E/prog_shares" $SHARES >/dev/null
@@ -203,8 +203,8 @@ stop_profd
 is "steady: it ends well" $? 0
 read_samples
 no_other_frames steady
-# CPU time is stated; a tick that falls into a disabled interrupt is
-# late, and now and then one is left out.
+# CPU time is exact; a tick during disabled interrupts is late, and sometimes
+# dropped.
 due=$((2 * SHARES * HZ))
 awk -F '\t' -v one="$one" -v two="$two" '$3 == one || $3 == two' "$T/samples" \
 	>"$T/shares"

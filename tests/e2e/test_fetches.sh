@@ -1,13 +1,12 @@
 #!/bin/bash
-# Clients do not get in each other's way: fetches of different length at once, one
-# that goes away, fifty together. Each gets its own exact span of time.
+# Clients do not affect each other: fetches of different length at once, one client
+# that disconnects, fifty together. Each gets exactly the time that it asked for.
 . "$(dirname "$0")/lib.sh"
 
-# A load on one CPU, whose CPU time tells how many samples are due.
+# A load on one CPU, whose CPU time gives the number of expected samples.
 background nice -n -20 "$E2E/prog_shares" 6000 >/dev/null
 load=$pid
-# "wall-ns cpu-ns", some times a second. Both are read by the shell itself, at one
-# moment.
+# "wall-ns cpu-ns", several times a second. The shell reads both, at one moment.
 cat >"$T/clock.sh" <<END
 while sleep 0.05; do
 	read -r ns _ </proc/$load/schedstat
@@ -17,7 +16,7 @@ END
 background nice -n -20 bash "$T/clock.sh" >"$T/clock" 2>/dev/null
 start_profd fetches --window 600 --freq 499
 
-# duration FILE: in nanoseconds, as it stands in the profile.
+# duration FILE: in nanoseconds, from the profile.
 duration() {
 	gzip -dc "$1" | protoc --proto_path="$ROOT/reporter" \
 		--decode=perftools.profiles.Profile profile.proto |
@@ -29,12 +28,12 @@ begins() {
 		sed -n 's/^time_nanos: //p'
 }
 load_of() {
-	# Another run of these tests has such a load, too.
+	# Another run of these tests has a load of this name, too.
 	samples "$1" | awk -F '\t' -v pid="$load" '$3 == pid' >"$1.tsv"
 	total "$1.tsv" '(^|;)(heavy|light)_leaf@'
 }
-# due FILE: how many samples of the load are due, by the CPU time it used while
-# the profile was taken.
+# due FILE: the expected samples of the load, by the CPU time it used while the
+# profile was taken.
 due() {
 	awk -v from="$(begins "$1")" -v len="$(duration "$1")" '
 		function cpu_at(t,	i) {
@@ -56,7 +55,7 @@ get() { # get SECONDS FILE [CURL OPTIONS...], in the background
 		"$url/debug/pprof/profile?seconds=$seconds"
 }
 
-# --- two at once, and one that gives up ---
+# --- two at once, and one that disconnects ---
 asked=$(date +%s%N)
 background get 3 "$T/three.pb.gz"
 three=$pid
@@ -72,14 +71,14 @@ wait "$five"
 is "five seconds are answered" $? 0
 is "three seconds are three seconds" "$(duration "$T/three.pb.gz")" 3000000000
 is "five seconds are five seconds" "$(duration "$T/five.pb.gz")" 5000000000
-# From when they were asked for, not from some window's beginning; a minute is
-# what a slow machine may need to get there.
+# The profile begins at the request, not with a window; a slow machine may need a
+# minute to get there.
 late=$(($(begins "$T/five.pb.gz") - asked))
 num "five seconds begin when asked for, not before" "$late" '>=' -50000000
 num "five seconds begin when asked for, not later" "$late" '<=' 60000000000
-# 1497 and 2495 on an idle machine. Where the load runs on end its samples come as
-# regularly as the clock; a fifth is left to what a hypervisor takes, and to the
-# edges.
+# 1497 and 2495 on an idle machine. While the load runs without interruption its
+# samples are as regular as the clock; a fifth is allowed for CPU time taken by a
+# hypervisor, and for the edges.
 plausible() { # plausible NAME FILE
 	about "$1: the load's samples" "$(load_of "$2")" "$(due "$2")" 20
 }
@@ -111,7 +110,7 @@ is "fifty clients are answered" "$failed" 0
 check_profile "$T"/*.pb.gz
 durations=$(for i in $(seq 50); do duration "$T/many$i.pb.gz"; done | sort -u)
 is "each has its two seconds" "$durations" 2000000000
-# Five of the fifty: reading all would be most of this test's time.
+# Five of the fifty: reading all would take most of the time of this test.
 for i in 1 13 25 37 50; do
 	plausible "client $i" "$T/many$i.pb.gz"
 done

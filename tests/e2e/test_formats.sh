@@ -1,6 +1,6 @@
 #!/bin/bash
-# What comes out is what its consumers take: files of three kinds, the archive,
-# HTTP with and without zstd; read by go tool pprof, protoc and our own checker.
+# Profiles can be read by their consumers: files of three kinds, the archive, HTTP with
+# and without zstd; read by go tool pprof, protoc and the strict checker.
 . "$(dirname "$0")/lib.sh"
 host=$(hostname | tr -c 'A-Za-z0-9._\n-' _)
 
@@ -53,7 +53,7 @@ is "gzip: the file is the body, not its encoding" \
 like "zstd: its encoding" "$(tr -d '\r' <"$T/zstd.head")" \
 	$'\n[Cc]ontent-[Ee]ncoding: zstd'
 
-# --- files of each kind begin and read as such ---
+# --- files of each format have its magic and can be read ---
 magic() {
 	head -c 4 "$1" | od -An -tx1 | tr -d ' \n'
 }
@@ -68,7 +68,7 @@ window=$(zstd -lv "$T/http.pb.zst" 2>&1 |
 	sed -n 's/.*Window Size:.*(\([0-9]*\) B).*/\1/p')
 num "the zstd window is at most 8 MiB" "$window" '<=' $((8 << 20))
 
-# All of them are read; each has the load of that second, and the host's period.
+# All are read; each has the load of that second, and the period of the host.
 for f in "$T"/rec.pb "$T"/{rec,http,fetch}.pb.gz "$T"/{rec,http,fetch}.pb.zst
 do
 	name=${f##*/}
@@ -89,7 +89,7 @@ do
 		"$(grep -cE '^ *[0-9]+[: ]' "$T/decoded")" 0
 	is "$name: period of 99 Hz" "$(sed -n 's/^period: //p' "$T/decoded")" \
 		10101010
-	# Up to 99; how many depends on what else runs. See test_fetches.
+	# Up to 99; how many depends on other load. See test_fetches.
 	samples "$plain" >"$T/tsv"
 	num "$name: the load's samples of that second" \
 		"$(total "$T/tsv" '^(heavy|light)_leaf@')" '>=' 1
@@ -97,7 +97,7 @@ done
 check_profile "$T"/rec.pb "$T"/{rec,http,fetch}.pb.gz \
 	"$T"/{rec,http,fetch}.pb.zst
 
-# --- labels, as people type them ---
+# --- labels, in their short form ---
 check "-tagfocus by exe" sh -c "
 	HOME=$T PPROF_TMPDIR=$T '$GO' tool pprof -symbolize=none -top \
 		-nodecount=1000 -tagfocus=exe=prog_shares '$T/rec.pb.gz' 2>&1 |

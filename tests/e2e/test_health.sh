@@ -1,6 +1,6 @@
 #!/bin/bash
-# What /healthz, /status and /metrics say while windows cannot be written, and
-# afterwards; and that signals neither lose a window nor make many.
+# The answers of /healthz, /status and /metrics while windows cannot be written, and
+# afterwards; and that signals neither lose a window nor close many.
 . "$(dirname "$0")/lib.sh"
 background nice -n -20 "$E2E/prog_shares" 600 >/dev/null
 
@@ -10,18 +10,18 @@ code() {
 is_code() {
 	[[ $(code) == "$1" ]]
 }
-# becomes NAME CODE [REGEX]: within some windows of a second.
+# becomes NAME CODE [REGEX]: within a few windows of a second.
 becomes() {
 	check "$1: /healthz becomes $2" wait_for 20 is_code "$2"
 	[[ -z ${3:-} ]] || like "$1: it says why" "$(cat "$T/health")" "$3"
 }
 
-# --- profd run as a child of timeout(1): signalled twice at once ---
+# --- profd run as a child of timeout(1): two signals at once ---
 background timeout 5 "$PROFD" run --archive "$T/twice" --window 600 \
 	--listen "unix:$T/twice.sock" 2>"$T/twice.log"
 twice=$pid
 
-# --- an archive that goes and comes ---
+# --- an archive that disappears and comes back ---
 start_profd health --window 1
 becomes "at first" 200
 like "it is ok, or says what is missing" "$(cat "$T/health")" \
@@ -50,7 +50,7 @@ becomes "a full disk" 503 'No space left'
 rm "$T/full/ballast"
 becomes "room again" 200
 
-# --- what is told to programs ---
+# --- formats for programs ---
 curl -sS "$url/metrics" >"$T/metrics"
 check "promtool accepts /metrics" promtool check metrics <"$T/metrics"
 like "process_cpu_seconds_total" "$(cat "$T/metrics")" \
@@ -87,7 +87,7 @@ files=$(find "$archive" -name '*.pb.gz' | wc -l)
 num "2,000 SIGHUPs: a window a second at most" "$files" '<=' \
 	$((SECONDS - begin + 2))
 num "one at least" "$files" '>=' 1
-# Two of a kind may arrive as one; these do not.
+# Two signals of one kind may arrive as one; these do not.
 kill -TERM "$profd"
 kill -INT "$profd"
 wait "$profd"
@@ -103,7 +103,7 @@ check_profile "$archive"/*.pb.gz
 wait "$twice"
 is "timeout ended it" $? 124
 is "two signals at once are one" "$(grep -c 'ended at once' "$T/twice.log")" 0
-# A command that takes its time to end is not killed for the second one.
+# A command that takes time to exit is not killed by the second signal.
 cat >"$T/slow_end" <<-END
 	#!/bin/bash
 	trap 'sleep 1; echo ended; exit 7' TERM

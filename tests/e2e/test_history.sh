@@ -1,7 +1,6 @@
 #!/bin/bash
-# A user whose processes exec again and again, with long arguments: what profd
-# remembers of them has a bound, and so has what it answers; of others it remembers
-# as ever.
+# Processes of a user exec again and again, with long arguments: what profd keeps about
+# them has a limit, and so have its answers; data about other processes is complete.
 . "$(dirname "$0")/lib.sh"
 processes=150
 attacker=(setpriv --reuid 65534 --regid 65534 --clear-groups)
@@ -57,7 +56,7 @@ ask /events >"$T/events"
 num "no event is longer than 32 KiB" "$(awk '{ if (length($0) > n) n = length($0) }
 	END { print n }' "$T/events")" '<=' 32768
 
-# Asked for without a pause, the table leaves time for all else.
+# Requested without a pause, the table leaves time for other work.
 for i in 1 2 3; do
 	(
 		end=$((SECONDS + 5))

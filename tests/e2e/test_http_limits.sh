@@ -1,6 +1,6 @@
 #!/bin/bash
-# Who holds many connections, or sends requests that never end, is in nobody's way
-# but his own: on the TCP port, where all users have one address, and on the socket.
+# A user with many connections, or with requests that never end, does not block others:
+# on the TCP port, where all users have one address, and on the socket.
 . "$(dirname "$0")/lib.sh"
 PYTHON=/usr/bin/python3
 attacker=(setpriv --reuid 65534 --regid 65534 --clear-groups)
@@ -11,8 +11,8 @@ start_profd limits --window 600
 chmod 666 "$sock"
 mkdir "$T/flags" && chmod 777 "$T/flags"
 
-# slowest CURL OPTIONS...: of ten answers, the longest time in ms; "none" if one
-# did not come.
+# slowest CURL OPTIONS...: of ten answers, the longest time in ms; "none" if one is
+# missing.
 slowest() {
 	local i ms most=0
 	for ((i = 0; i < 10; i++)); do
@@ -48,7 +48,7 @@ done
 num "what was too much was closed" \
 	"$(metric profd_reporter_http_evicted_total)" '>=' 100
 
-# Nobody else's: a client of ours that waits, idle, is not closed for it.
+# Connections of others stay: a client of ours that waits, idle, is not closed.
 "${attacker[@]}" "$PYTHON" "$T/hold.py" "127.0.0.1:$port" "$T/flags/again" &
 holder=$!
 started+=("$holder")

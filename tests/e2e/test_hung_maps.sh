@@ -1,7 +1,7 @@
 #!/bin/bash
-# Processes whose /proc/PID/maps never opens, as any user can make them: in an execve
-# that closes a file of a file system that does not answer. A profd that runs goes on
-# and ends when it is told to; so does one that is started beside them.
+# Processes whose /proc/PID/maps never opens, which any user can create: in an execve
+# that closes a file of a file system that does not answer. A running profd continues
+# and ends when it is signalled; so does one that is started after them.
 . "$(dirname "$0")/lib.sh"
 
 mkdir "$T/mnt"
@@ -24,7 +24,7 @@ hangs() {
 	(($? == 137))
 }
 
-# ends WHAT: the last start_profd ends, and has seen prog_spin_a.
+# ends WHAT: the last start_profd ends, and has samples of prog_spin_a.
 ends() {
 	local begin
 	begin=$(date +%s%N)
@@ -55,7 +55,7 @@ ends "that ran"
 profd=${perf[0]} archive=${perf[1]}
 ends "that ran, by perf"
 
-# Their stat, environ and links wait, too. Others are read as always.
+# Their stat, environ and links block, too. Those of other processes do not.
 timeout -k 4 -s INT 1 "$B/quark-mon" -b -s -x >"$T/mon" 2>"$T/mon.err"
 is "quark-mon ends" $? 124
 for i in "$spin" "${hung[@]}"; do
@@ -64,7 +64,7 @@ done
 check "... and what the others were called with" \
 	grep -q "prog_spin_a.*60000" "$T/mon"
 
-# beside WHAT OPTION...: a profd that is started beside them.
+# beside WHAT OPTION...: a profd that is started while they hang.
 beside() {
 	local begin what=$1
 	shift

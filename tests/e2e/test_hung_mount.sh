@@ -1,6 +1,6 @@
 #!/bin/bash
-# A file system that never answers: programs on it have no names, all others do; it
-# is known which mount it is, and profd ends when it is told to.
+# A file system that never answers: programs on it have no names, all others do; the
+# mount is reported, and profd ends when it is signalled.
 . "$(dirname "$0")/lib.sh"
 
 mkdir "$T/mnt"
@@ -35,7 +35,7 @@ like "/healthz is not failing, and names the mount" "$health" \
 like "... and so does status" "$("$PROFD" status --server "unix:$sock")" \
 	"mount $T/mnt does not answer"
 
-# Programs that nobody has seen before, meanwhile.
+# Meanwhile, new programs.
 for i in 1 2 3 4 5; do
 	other_build_id "$E2E/prog_spin_new" "$T/fresh$i" "$i"
 	"$T/fresh$i" 300 >/dev/null
@@ -49,8 +49,8 @@ num "... and have names" "$(percent "$(total "$T/fresh" \
 	'spin_new@[^;]*;middle_new@[^;]*;main@')" "$(total "$T/fresh")")" '>=' 90
 kill -KILL "$fuse"
 
-# A user puts an overlay over such a file system, in a user namespace: whoever
-# closes one of its files waits, SIGKILL or not. profd opens none of them.
+# A user mounts an overlay over such a file system, in a user namespace: a process that
+# closes one of its files hangs, even after SIGKILL. profd does not open them.
 chmod 755 "$T"
 mkdir -m 1777 "$T/user"
 cat >"$T/overlay.sh" <<'END'
@@ -67,7 +67,7 @@ echo done
 wait
 END
 start_profd overlay --freq 499
-# Its user is root where /dev/fuse is root's alone, but without a privilege out here.
+# Its user is root where /dev/fuse is for root only, but has no privilege outside.
 drop=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 [[ -n $(find /dev/fuse -perm -6) ]] || drop=()
 background "${drop[@]}" unshare -Urm bash "$T/overlay.sh" "$T/user" \

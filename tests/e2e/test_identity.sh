@@ -1,6 +1,6 @@
 #!/bin/bash
-# What a file is: programs with one build id, or that were changed in the middle,
-# copied over, or stripped, have their own names.
+# The identity of a file: programs with one build id, or that were changed in the
+# middle, copied over, or stripped, have the names of their own file.
 . "$(dirname "$0")/lib.sh"
 ID=0x$(printf '%040d' 7)
 
@@ -21,7 +21,7 @@ done
 is "they have one build id" "$(for i in "$T"/n?; do build_id "$i"; done |
 	sort -u)" "${ID#0x}"
 
-# The same size, head and tail, another name in the middle.
+# The same size, head and tail; another name in the middle.
 {
 	echo '.section .note.GNU-stack, "", @progbits'
 	echo '.data'
@@ -40,7 +40,7 @@ both() {
 check "head and tail are equal" both
 check "the middle is not" bash -c '! cmp -s "$0" "$1"' "$T/aaa" "$T/bbb"
 
-# Without its symbols first.
+# The stripped one first.
 prog whole
 strip -o "$T/bare" "$T/whole"
 
@@ -49,7 +49,7 @@ prog old
 prog new
 cp "$T/old" "$T/over"
 inode=$(stat -c %i "$T/over")
-# Equal in all, by two paths.
+# Equal files with two paths.
 mkdir "$T/1" "$T/2"
 cp "$T/n0" "$T/1/same"
 cp "$T/n0" "$T/2/same"
@@ -68,7 +68,7 @@ is "the inode is the same" "$(stat -c %i "$T/over")" "$inode"
 samples "$T/all.pb.gz" >"$T/all"
 
 # named EXE NAME [PERCENT]: nine of ten samples of EXE are in spin_NAME. (pprof
-# itself merges mappings of one build id, so the file says nothing.)
+# itself merges mappings of one build id, so its file names are not checked.)
 named() {
 	awk -F '\t' -v exe="$T/$1" '$7 == exe' "$T/all" >"$T/one"
 	num "$1 has the names of $2" "$(percent "$(total "$T/one" \

@@ -1,12 +1,12 @@
 #!/bin/bash
-# make install puts what a system needs where it looks for it, and make uninstall
-# removes exactly that. A configuration that was edited survives both.
+# make install puts files where a system looks for them, and make uninstall removes
+# exactly these. An edited configuration survives both.
 . "$(dirname "$0")/lib.sh"
 
 quiet_make() {
 	(cd "$ROOT" && env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make "$@")
 }
-# Another prefix than the build has.
+# A prefix other than that of the build.
 put() { quiet_make "$1" "DESTDIR=$T/inst" PREFIX=/opt/profd SYSCONFDIR=/etc; }
 files() { (cd "$T/inst" && find . ! -type d | sort); }
 
@@ -34,7 +34,7 @@ like "the unit's user is made" "$(cat "$p/lib/sysusers.d/profd.conf")" "u $user 
 like "its directories belong to it" "$(cat "$p/lib/tmpfiles.d/profd.conf")" \
 	"/run/profd 0755 $user"
 
-# --- completion, as a shell asks for it ---
+# --- completion, as a shell calls it ---
 complete_words() { # complete_words WORD...: what could stand for the last
 	bash --norc -c '. "$1"; shift
 		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
@@ -54,7 +54,7 @@ like "the zsh script says whose it is" \
 ! command -v zsh >/dev/null ||
 	check "the zsh script is one" zsh -n "$p/share/zsh/site-functions/_profd"
 
-# --- and away ---
+# --- uninstall ---
 cp -r "$T/inst" "$T/inst2"
 check "make uninstall" put uninstall
 is "nothing is left but what was there" "$(files)" ./opt/profd/bin/other

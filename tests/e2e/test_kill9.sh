@@ -1,17 +1,17 @@
 #!/bin/bash
-# kill -9 while profd writes: nothing unreadable ever stands under a final name, and
-# the next start sweeps what was left behind. Twenty kills, in four archives side
-# by side. SIGHUP closes a window; the kill comes when its file is made, or within
-# the four milliseconds after, and once an archive at random.
+# kill -9 while profd writes: no incomplete file ever has a final name, and the next
+# start removes what was left. Twenty kills, in four archives at the same time. SIGHUP
+# closes a window; profd is killed when its file is created, or within four
+# milliseconds after that, and once in each archive at a random time.
 . "$(dirname "$0")/lib.sh"
 rounds=5
 
-# more_than N DIR: whole windows.
+# more_than N DIR: complete windows.
 more_than() {
 	(($(find "$2" -name '*.gz' | wc -l) > $1))
 }
 
-# victim N: kills a profd of its own several times over; says what it left.
+# victim N: kills a profd several times; prints what was left.
 victim() {
 	local dir=$T/archive$1 log=$T/victim$1.log round pid killer before
 	mkdir -p "$dir"
@@ -55,18 +55,18 @@ for pid in "${victims[@]}"; do
 done
 for v in 1 2 3 4; do
 	diag "$(cat "$T/victim$v.out")"
-	# One was closed in peace, and perhaps the other one too.
+	# One was closed normally, and perhaps the other one too.
 	num "archive $v has windows of most rounds" \
 		"$(find "$T/archive$v" -name '*.pb.gz' | wc -l)" '>=' \
 		$((rounds - 1))
 	check_profile "$T/archive$v"/*.pb.gz
 done
 
-# Four kills at least come the moment a file is made.
+# At least four kills come at the moment at which a file is created.
 num "some kills did hit the writing" \
 	"$(cat "$T"/victim?.out | grep -c ' [1-9][0-9]* unfinished')" '>=' 1
 
-# --- leftovers, also those planted: swept, and nothing else ---
+# --- leftovers, planted ones too, are removed, and nothing else ---
 dir=$T/archive1
 cp "$(find "$dir" -name '*.pb.gz' | head -n 1)" "$T/whole"
 head -c 100 "$T/whole" >"$dir/cpu-host-20260101T000000Z-60s.pb.gz.7.tmp"

@@ -1,14 +1,14 @@
 #!/bin/bash
-# Who a process is, where it is and how it came in: containers, pods, units, entry
-# leaders, in the labels of a profile and in the ledger, by real control groups;
-# what is told of each process when it is over; and readers and names that mean ill.
+# Identity, location and origin of processes: containers, pods, units, entry leaders, in
+# the labels of a profile and in the ledger, with real control groups; the summary of
+# each ended process; slow readers and hostile names.
 . "$(dirname "$0")/lib.sh"
 profd() { "$PROFD" "$@" --server "unix:$sock"; }
 ID=3f1b6e0c9d2a47580e1f2a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f
 ID2=aaaaaaaa9d2a47580e1f2a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f
 POD=c0ffee00_1234_4abc_8def_0123456789ab
 
-# --- control groups, below one of our own in each hierarchy ---
+# --- control groups, below a new one in each hierarchy ---
 hierarchy() { # TYPE [CONTROLLER]
 	awk -v type="$1" -v want="${2:-}" '$3 == type &&
 		(want == "" || ("," $4 ",") ~ ("," want ",")) {
@@ -25,7 +25,7 @@ remove_groups() {
 	local dir i
 	for dir in "$v2/$ours" ${v1:+"$v1/$ours"}; do
 		[[ -d $dir ]] || continue
-		# Whoever was in there ends by and by.
+		# Processes in it end after a while.
 		for ((i = 0; i < 100; i++)); do
 			find "$dir" -depth -type d -exec rmdir {} + 2>/dev/null
 			[[ -d $dir ]] || break
@@ -35,8 +35,8 @@ remove_groups() {
 }
 trap 'kill -KILL "${spinners[@]}" 2>/dev/null; remove_groups; cleanup' EXIT
 
-# spin NAME GROUP...: a busy process that was moved there before its exec, as engines
-# do it. Its pid in pid_of[NAME].
+# spin NAME GROUP...: a busy process that was moved to the group before its exec, as
+# container engines do. Its pid in pid_of[NAME].
 declare -A pid_of
 spinners=()
 spin() {
@@ -53,7 +53,7 @@ spin() {
 	spinners+=($!)
 }
 
-# await COMMAND...: a minute by the clock, for commands that take their time.
+# await COMMAND...: a minute, for commands that take time.
 await() {
 	local end=$((SECONDS + 60))
 	until "$@" >/dev/null 2>&1; do
@@ -62,7 +62,7 @@ await() {
 	done
 }
 
-# told TEXT: the events with it, of what may be a busy host's many.
+# told TEXT: the events with this text, on a host that may be busy.
 told() {
 	grep -aF "$1" "$T/events"
 }
@@ -90,7 +90,7 @@ unit - - - web.service
 none - - - -"
 if [[ -n $v1 ]]; then
 	spin old "$v1/$ours/docker/$ID"
-	# There the engine is where version 2 has its containers.
+	# Hybrid: version 2 has the group of the engine, version 1 that of the container.
 	spin hybrid "$g/system.slice/docker.service" "$v1/$ours/docker/$ID2"
 	expected+="
 old docker $ID - -
@@ -99,12 +99,12 @@ else
 	diag "version 1 is not there: one hierarchy only"
 fi
 
-# --- and a process that is moved in its life ---
+# --- a process that is moved while it runs ---
 spin moved "$g/system.slice/before.service"
 sampled() { # PID COUNT
 	(($(profd ps --json | jq "select(.pid == $1) | .samples") >= $2))
 }
-# It has samples in both groups then, if a window spans them.
+# It has samples in both groups if a window includes both.
 record_all() {
 	"$PROFD" fetch --server "unix:$sock" --duration "$1" -o "$T/$2.pb.gz" \
 		2>"$T/$2.log"
@@ -133,7 +133,7 @@ labels() {
 			print substr($0, RSTART + 6, RLENGTH - 7) $0 }'
 }
 labels "$T/all.pb.gz" >"$T/labels"
-# value LINES KEY: the values there are, "-" for none.
+# value LINES KEY: its values, "-" for none.
 value() {
 	grep -oE " $2:\[[^]]*\]" <<<"$1" | sort -u | sed 's/.*\[\(.*\)\]/\1/' |
 		paste -sd' ' | sed 's/^$/-/'
@@ -169,9 +169,9 @@ like "ps: a unit" "$(grep -w "${pid_of[unit]}" "$T/table")" " web.service "
 kill -KILL "${spinners[@]}"
 wait "${spinners[@]}" 2>/dev/null
 
-# --- how they came in ---
-# entry PROGRAM: a shell of that name, which starts another in a session of its own,
-# and that one a child. Prints the pids of the two.
+# --- entry leaders ---
+# entry PROGRAM: a shell of that name, which starts another one in a session of its own,
+# which starts a child. Prints the pids of the two.
 entry() {
 	cp "$BASH" "$T/$1"
 	"$T/$1" -c 'setsid "$BASH_2" -c "echo \$\$ >$1; sleep 1000 & echo \$! >>$1
@@ -219,7 +219,7 @@ is "a session made after the exec of its shell" \
 	"$(jq "select(.pid == $session) | .session" "$T/ps")" "$session"
 kill -KILL "${spinners[@]}" 2>/dev/null
 
-# --- each life, when it is over ---
+# --- the summary of each process at its end ---
 for i in {1..100}; do
 	/bin/true "tag-$i"
 done
@@ -245,7 +245,7 @@ is "all that a process was" "$(grep -F "\"pid\":$last," "$T/ends" | jq -c "
 	[.exit_code, .execs, [.images[1:][].args[2]]]")" \
 	'[3,3,["exec sh -c \"exec sh -c \\\"exit 3\\\"\"","exec sh -c \"exit 3\"","exit 3"]]'
 
-# --- names that mean ill ---
+# --- hostile names ---
 nasty=$'\xff\xfe\n\e[2J\x9b"\\'
 (exec -a "$nasty" sleep 1000) &
 spinners+=($!)
@@ -281,7 +281,7 @@ like "arguments that were cut" \
 	"$(grep "^ *$long " "$T/table" | tail -c 20)" 'a \.\.\.$'
 kill -KILL "${spinners[@]}" 2>/dev/null
 
-# --- readers that mean ill ---
+# --- slow readers ---
 for i in {1..31}; do
 	curl -sN --unix-socket "$sock" "http://profd/events?follow=1" \
 		>/dev/null 2>&1 &
@@ -308,7 +308,7 @@ is "nothing to complain of" "$(cat "$T/events.err")" ""
 stop_profd
 is "profd ends well" $? 0
 
-# --- the same without BPF, as far as it goes ---
+# --- the same without BPF, as far as it is known ---
 start_profd perf --window 600 --source perf
 background nice -n -20 "$PROFD" events -f --json --server "unix:$sock" >"$T/events" \
 	2>"$T/events.err"

@@ -1,8 +1,8 @@
 #!/bin/bash
-# The ledger: of every process that a load started, sampled or not, the events of
-# a running profd say what the load's own wait4(2) says: once, with arguments,
-# parent, status, and CPU time to ten microseconds. LIVES=120000 WORKERS=4 makes a
-# minute of it; PID_MAX=1000 gives it so few pids that they are given again and again.
+# The ledger: for every process that a load started, sampled or not, the events of a
+# running profd equal the results of wait4(2) in the load: once each, with arguments,
+# parent, status, and CPU time to ten microseconds. LIVES=120000 WORKERS=4 runs for a
+# minute; PID_MAX=1000 leaves so few pids that they are reused again and again.
 . "$(dirname "$0")/lib.sh"
 LIVES=${LIVES:-3000}
 WORKERS=${WORKERS:-2}
@@ -14,11 +14,11 @@ profd() { "$PROFD" "$@" --server "unix:$sock"; }
 background nice -n -20 "$PROFD" events -f --json --server "unix:$sock" >"$T/events" \
 	2>"$T/events.err"
 events=$pid
-# Events of before it asked are not sent: the first that comes tells it follows.
+# Earlier events are not sent: the first event shows that the client follows.
 follows() { /bin/true && test -s "$T/events"; }
 wait_for 10 follows
 
-# Whoever else changes it holds the same lock, so that the old value is one.
+# Other tests that change it hold the same lock, so the old value is the original.
 few_pids() {
 	exec 9</sys/kernel
 	flock 9
@@ -40,7 +40,7 @@ if [[ -n ${PID_MAX:-} ]]; then
 fi
 is "so many lives" "$(wc -l <"$T/truth")" "$LIVES"
 
-# A reap is told when the kernel frees the process; one that is never told is
+# A reap is reported when the kernel frees the process; one that is never reported is
 # inferred four seconds after the exit.
 cut -d ' ' -f 2 "$T/truth" | sort -u | sed 's/.*/"pid":&/' >"$T/pids"
 for ((i = 0; i < 60; i++)); do
@@ -54,7 +54,7 @@ wait "$events"
 is "the stream was ended, and well" $? 0
 is "nothing to complain of" "$(cat "$T/events.err")" ""
 
-# --- the truth, and what the events say ---
+# --- the truth, and the events ---
 jq -r '
 	select(.process) | . as $e | .events[] |
 	if . == "fork" then ["F", $e.process, $e.pid, $e.ppid, $e.parent]
@@ -69,7 +69,7 @@ jq -r '
 is "every line is JSON" $? 0
 is "no event went by unread, none was lost" \
 	"$(grep -cE '"(missed|gap)"' "$T/events")" 0
-# Counts what is wrong, by kind of error; prints one line for each kind.
+# Counts errors by kind; prints one line for each kind.
 awk -F '\t' -v giants="$GIANTS" -v lives="$T/lives" '
 	NR == FNR {
 		split($0, t, " ")
@@ -77,7 +77,7 @@ awk -F '\t' -v giants="$GIANTS" -v lives="$T/lives" '
 		worker[t[3]] = 1
 		next
 	}
-	# Of the same program run by somebody else we know nothing.
+	# The same program, run by another test, is not in the list.
 	$1 == "F" && !($4 in worker) { next }
 	$1 == "F" { forks[$2]++; pid[$2] = $3; ppid[$2] = $4; parent[$2] = $5 }
 	$1 == "E" && $2 in forks && $3 ~ /^life-/ {
@@ -112,7 +112,7 @@ awk -F '\t' -v giants="$GIANTS" -v lives="$T/lives" '
 			if (how[p] != "exact") { inferred++; continue }
 			if (rcode[p] " " rsig[p] != want)
 				bad["another status at the reap"]++
-			# Never below what wait4 gave, to its microsecond.
+			# Never below the value of wait4, to its microsecond.
 			d = ns[p] / 1000 - t[6]
 			if (d < -1 || d > 1000) {
 				bad["another CPU time"]++
@@ -129,18 +129,17 @@ awk -F '\t' -v giants="$GIANTS" -v lives="$T/lives" '
 diag "$(cat "$T/verdict")"
 is "once each, with arguments, parent, status and CPU time" \
 	"$(grep -c '^bad' "$T/verdict")" 0
-# wait4(2) reads while the dead may still be on its way out of the CPU, and what it
-# uses there is missing in its figure. Never seen but on a machine with much else
-# to do, the more often the more.
+# wait4(2) may read while the dead task still runs on its CPU, and the CPU time that it
+# uses then is missing in the value. Seen only on machines with much other load.
 num "CPU time to ten microseconds, in 98 % of them" \
 	"$(awk '$1 == "exact" { print 100 * $6 / $2 }' "$T/verdict")" '<=' 2
-# The kernel tells of no reap while a thread of the host's first process is
-# current (seen on 6.18, and only where BPF is shut out of it).
+# The kernel reports no reap while a thread of the first process of the host is
+# current (seen on 6.18, and only where BPF is excluded from that process).
 num "the kernel told of 98 % of the reaps, at least" \
 	"$(awk '$1 == "exact" { print 100 * $2 / ($2 + $4) }' "$T/verdict")" \
 	'>=' 98
 
-# --- what is said of processes that live, and died a moment ago ---
+# --- running processes, and those that ended a moment ago ---
 sleep 1000 &
 sleeper=$!
 sh -c 'exit 7' &
@@ -175,9 +174,9 @@ is "ps --tree: nobody is left out" "$(wc -l <"$T/tree")" \
 	"$(sort -u "$T/tree" | wc -l)"
 like "ps --tree: profd below this test" "$(cat "$T/tree")" "profd run"
 
-# --- what the manager itself counts ---
-# Not "unknown": where BPF is kept out of the host's first process, what that forks
-# shows at its exec only, whose mappings come before it.
+# --- the counters of the process manager ---
+# Not "unknown": where BPF is excluded from the first process of the host, a process that
+# it forks appears at its exec only, and its mappings come before that.
 for c in found vanished nomem; do
 	is "profd_pm_$c" "$(metric "profd_pm_${c}_total")" 0
 done
@@ -194,8 +193,8 @@ is "every sample has an image, of a process" \
 	"$(awk -F '\t' '$9 !~ /^[0-9]+-[0-9a-f]+-[0-9]+$/ ||
 		index($9, $8 "-") != 1 || index($8, $3 "-") != 1' "$T/samples" |
 		wc -l)" 0
-# Of 1 GiB, a life spends a good part behind its exit event, giving it back. PID_MAX
-# or not, what is sampled there is its own.
+# A process with 1 GiB spends much time after its exit event to release it. Samples
+# of that time belong to it, also if its pid is reused.
 awk -v giants="$GIANTS" 'substr($2, 6) + 0 < giants' "$T/lives" >"$T/giants"
 awk -F '\t' 'NR == FNR { split($0, t, " "); giant[t[1]] = 1; next }
 	$8 in giant' "$T/giants" "$T/samples" >"$T/of"
@@ -206,7 +205,7 @@ num "of the giants, $taken samples of $due, $full lost: three deviations of dice
 	"$(awk -v t="$taken" -v d="$due" -v full="$full" 'BEGIN {
 		off = t < d && full ? 0 : t - d
 		print (off < 0 ? -off : off) / sqrt(d + 1) }')" '<=' 3
-# Of the one that has least.
+# Of the process that has least.
 behind=$(awk -F '\t' '
 	NR == FNR { split($0, t, " "); n[t[1]] = 0; next }
 	$10 ~ /(^|;)(exit_mmap|mmput|__mmput|exit_mm)@/ { n[$8] += $1 }
@@ -217,7 +216,7 @@ behind=$(awk -F '\t' '
 	}' "$T/giants" "$T/of")
 num "$behind of each, at least, while memory is given back, their own" \
 	"$behind" '>=' $((full ? 0 : 5))
-# Of this load and those who started it: elsewhere another may run, with giants.
+# Of this load and the processes that started it: another one may run, with giants.
 awk -F '\t' '
 	FILENAME ~ /giants$/ { split($0, t, " "); giant[t[1]] = 1; next }
 	FILENAME ~ /lives$/ { split($0, t, " "); ours[t[1]] = ours[t[4]] = 1; next }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A thousand short lives: every fork, exec and exit is seen, in order, and every
+# A thousand short processes: every fork, exec and exit is seen, in order, and every
 # sample taken meanwhile belongs to an image.
 . "$(dirname "$0")/lib.sh"
 cat >"$T/loop" <<'END'
@@ -24,17 +24,17 @@ read_counters() {
 }
 
 start_profd lives --window 600
-# What ended between attaching and the walk is unknown, and rightly so.
+# A process that ended between attaching and the scan is unknown, which is correct.
 sleep 0.5
 read_counters >"$T/before"
-# quark-mon is a witness of its own: libquark's events, a few lines each.
+# quark-mon is an independent witness: events of libquark, a few lines each.
 background "$B/quark-mon" -n >"$T/mon" 2>"$T/mon.err"
 mon=$pid
 wait_for 10 test -s "$T/mon"
 record "$T/loop.pb.gz" -F 997 -- "$T/loop"
 is "recorded" $? 0
-# Events come in the order of time: after the shell's end nothing of it is missing.
-# Reaps are callbacks of the kernel's, some milliseconds later, or more.
+# Events come in the order of time: after the end of the shell all of them are there.
+# Reaps are callbacks of the kernel, some milliseconds later, or more.
 shell=$(awk '$1 == "shell" { print $2 }' "$T/loop.pb.gz.log")
 check "quark-mon saw the end" wait_for 60 grep -q "^->$shell (.*EXIT" "$T/mon"
 reaped() {
@@ -59,7 +59,7 @@ is "no gaps" "$gaps" 0
 is "nothing lost" "$lost" 0
 stop_profd
 
-# --- what quark-mon saw of the shell's children ---
+# --- the children of the shell in the output of quark-mon ---
 awk -v shell="$shell" '
 	function end_of_event() {
 		if (ppid == shell)
@@ -114,10 +114,10 @@ is "the images are those of the run" \
 num "many processes were sampled, each as its own" \
 	"$(awk -F '\t' '$7 ~ /true$/ { print $8 }' "$T/all" | sort -u | wc -l)" \
 	'>=' 10
-# times(1) prints the shell's CPU time and then its children's, user and system:
-# 0m1.23s. What is due is that time at 997 Hz, some 600 samples, give or take what
-# the ticks of that account may be off, and five deviations of independent draws.
-# A profiler that drops what it does not know yet keeps a third of such a load.
+# times(1) prints the CPU time of the shell and of its children, user and system:
+# 0m1.23s. Expected is that time at 997 Hz, some 600 samples, give or take the error of
+# the ticks in these values, and five standard deviations of independent draws. A
+# profiler that drops samples of unknown processes keeps a third for such a load.
 due=$(awk '/^[0-9]+m[0-9.]+s [0-9]+m[0-9.]+s$/ {
 	for (i = 1; i <= 2; i++) {
 		split($i, part, "m")

@@ -1,21 +1,21 @@
 #!/bin/bash
-# Rings that overflow while profd stands still. What the mapping stream lost: no
-# name is made up, and all are there again; what the lifecycle stream lost: the
-# ledger is right again. And the profile says so.
+# Rings that overflow while profd is stopped. After lost mapping records no name is
+# invented, and all names come back; after lost lifecycle events the ledger becomes
+# correct again. The profile reports the losses.
 . "$(dirname "$0")/lib.sh"
 
 comments() {
 	pprof -comments "$(readable "$1")"
 }
 
-# standstill COMMAND...: profd sees what the command did when it is over.
+# standstill COMMAND...: profd is stopped while the command runs.
 standstill() {
 	kill -STOP "$profd"
 	"$@"
 	kill -CONT "$profd"
 }
 
-# soon COMMAND...: it comes true within two minutes, however slow the machine.
+# soon COMMAND...: it succeeds within two minutes, however slow the machine.
 soon() {
 	local end=$((SECONDS + 120))
 	until "$@"; do
@@ -29,13 +29,13 @@ ms() {
 }
 
 # --- mappings ------------------------------------------------------------------
-# Twice what the rings hold, on each CPU, and the swapping goes on behind.
+# Twice the size of the rings, on each CPU, and the swapping continues.
 overflow() {
 	"$E2E/prog_swap" storm 12000
 	sleep 1
 }
 
-# settled NAME: a second's profile in which all of the swapping is named.
+# settled NAME: a second of profile in which all of the swapping has names.
 settled() {
 	ask "/debug/pprof/profile?seconds=1" >"$T/$1.pb.gz" &&
 		samples "$T/$1.pb.gz" >"$T/$1.all" &&
@@ -44,7 +44,7 @@ settled() {
 		(($(total "$T/$1.tsv" 'mapping lost') == 0))
 }
 
-# Whose mappings nobody may read stays in doubt: a host's first process, on some.
+# Mappings that cannot be read stay stale: on some hosts those of the first process.
 denied=$(cat /proc/[0-9]*/maps 2>&1 >/dev/null | grep -c 'Permission denied')
 all_read() {
 	(($(metric profd_pm_doubtful) <= denied))
@@ -53,7 +53,7 @@ all_read() {
 start_profd lost --window 600 --ring-size 4M
 background "$E2E/prog_swap" "$E2E/libswap_a.so" "$E2E/libswap_b.so" >"$T/swap"
 swap=$pid
-# Somebody who sleeps until long after the loss.
+# A process that sleeps until long after the loss.
 mkfifo "$T/go"
 background bash -c 'exec "$1" 1500 wait <>"$2"' - "$E2E/prog_spin_old" "$T/go" >"$T/quiet"
 quiet=$pid
@@ -88,7 +88,7 @@ stop_profd
 file=$(echo "$archive"/*.pb.gz)
 samples "$file" >"$T/all"
 awk -F '\t' -v pid="$swap" '$3 == pid' "$T/all" >"$T/swap.tsv"
-# Of a stack in doubt not a single frame is told.
+# No frame of a stale stack is named.
 is "never a name in the other's place" \
 	"$(total "$T/swap.tsv" '(swap_a@|libswap_a).*run_b@|(swap_b@|libswap_b).*run_a@')" 0
 is "never a file in the other's place" \
@@ -103,7 +103,7 @@ num "who was not sampled meanwhile is known at the first sample" \
 is "... and has no other" "$(total "$T/quiet.tsv" 'mapping lost')" 0
 like "the profile says how many records, and how long" "$(comments "$file")" \
 	'mapping records lost: [1-9].*mapping records may be missing: [1-9]'
-# At 97 Hz, less what found no room in the ring of samples.
+# At 97 Hz, less the samples without room in the ring.
 num "every sample is there" "$(awk -v ns="$ran" -v full="$full" -v got="$(total "$T/swap.tsv")" '
 	BEGIN {
 		n = ns * 97 / 1e9
@@ -113,8 +113,8 @@ num "every sample is there" "$(awk -v ns="$ran" -v full="$full" -v got="$(total 
 	}')" == 1
 
 # --- lifecycle -----------------------------------------------------------------
-# Processes come and go until the ring is full; then one process begins, one is another
-# program from then on, and one ends, and nothing tells of it.
+# Processes come and go until the ring is full; then one process begins, one executes
+# another program, and one ends, without events.
 unseen() {
 	"$E2E/prog_swap" storm 0 20000
 	background bash -c 'exec "$1" 1500 wait <>"$2"' - "$E2E/prog_spin_old" "$T/go1"
@@ -126,7 +126,7 @@ unseen() {
 	soon grep -q prog_spin_old "/proc/$born/cmdline"
 } 2>/dev/null
 
-# line PID: what the ledger says: state, executable, arguments, parent.
+# line PID: of the ledger: state, executable, arguments, parent.
 line() {
 	"$PROFD" ps --json --all --server "unix:$sock" | jq -rs --argjson pid "$1" '
 		map(select(.pid == $pid)) | if length == 0 then "none" else
@@ -141,7 +141,7 @@ right() {
 		$(line "$dies") != alive* ]]
 }
 
-# Without mappings lost: what is known of them has to be bound to the new image.
+# Without lost mapping records: known mappings have to move to the new image.
 start_profd life --window 600 --ring-size 4M
 mkfifo "$T/go1" "$T/go2" "$T/turn"
 background bash -c 'read -r <>"$3"; exec "$1" 1500 wait <>"$2"' - \

@@ -1,7 +1,7 @@
 #!/bin/bash
-# What a local user can do to the mapping stream, half a million records a second,
-# beside the fresh programs of another one: their stacks are whole and named, and it
-# costs profd little.
+# The worst that a local user can do to the mapping stream, half a million records a
+# second, beside new programs of another user: their stacks are complete with names,
+# and it costs profd little CPU time.
 . "$(dirname "$0")/lib.sh"
 chmod 755 "$T"
 
@@ -12,15 +12,15 @@ as() {
 	background setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
 }
 
-# fresh: programs of 30 ms each, without end. Before the attackers in turn for the
-# CPUs, so that there are samples enough.
+# fresh: programs of 30 ms each, without end. With a higher priority than the attackers,
+# so that there are enough samples.
 fresh() {
 	nice -n -15 setpriv --reuid 65533 --regid 65533 --clear-groups bash -c \
 		'while :; do "$0" 30 >/dev/null; done' "$E2E/prog_spin_old"
 }
 
-# storm MODE SECONDS: two of them, for a recording; its samples of others to
-# $T/MODE.tsv, the CPU time it cost profd, in ms, to $cost.
+# storm MODE SECONDS: two of them, for a recording; samples of others go to
+# $T/MODE.tsv, the CPU time of profd, in ms, to $cost.
 storm() {
 	local mode=$1 before attackers=() i
 	mkdir -p "$T/deep"
@@ -40,7 +40,7 @@ storm() {
 	samples "$T/$mode.pb.gz" | awk -F '\t' '$7 ~ /prog_spin_old$/' >"$T/$mode.tsv"
 } 2>/dev/null
 
-# named TSV: stacks that are whole, with their names.
+# named TSV: stacks that are complete, with all names.
 named() {
 	total "$1" 'spin_old@.*(main|_start)@[^;]*(;[^;[]*)*$'
 }
@@ -70,7 +70,7 @@ done
 diag "$(ask /metrics | grep -E "^profd_(sideband|reread|pm_reread)")"
 num "what repeats was skipped" "$(metric profd_sideband_repeats_total)" '>' 100000
 num "... and floods limited" "$(metric profd_sideband_limited_total)" '>' 100000
-# What was saved up, six hundredths of each second, and those of other users.
+# The saved-up budget, six hundredths of each second, and the budgets of other users.
 num "re-reads took no more than they may" \
 	"$(ask /metrics | awk '$1 == "profd_reread_cpu_seconds_total" { print $2 }')" '<' 2
 stop_profd

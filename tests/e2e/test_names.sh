@@ -1,17 +1,17 @@
 #!/bin/bash
-# Names are right where processes and files change under the profiler's hands:
-# fork without exec, dlopen, a binary replaced or gone, a process that is over
-# before profd reads its first sample.
+# Names are correct where processes and files change during a recording: fork without
+# exec, dlopen, a binary that is replaced or deleted, a process that has ended before
+# profd reads its first sample.
 . "$(dirname "$0")/lib.sh"
 old=$E2E/prog_spin_old new=$E2E/prog_spin_new lib=$E2E/libplugin.so
 
-# of FILE: what of a recording is the work of our programs.
+# of FILE: the samples of our programs in a recording.
 of() {
 	samples "$1" | awk -F '\t' '$10 ~ /(spin|child)_(old|new|a)@/ ||
 		$10 ~ /plugin_spin@/ || $7 ~ /(short|victim)[^\/]*$/'
 }
 
-# --- fork without exec, and dlopen in the middle of a run ---
+# --- fork without exec, and dlopen during a run ---
 background record "$T/fork.pb.gz" -- "$old" 700 fork
 first=$pid
 background record "$T/dlopen.pb.gz" -- "$old" 700 dlopen "$lib"
@@ -24,9 +24,9 @@ is "dlopen: recorded" $? 0
 of "$T/fork.pb.gz" >"$T/fork"
 parent=$(awk '$1 == "pid" { print $2 }' "$T/fork.pb.gz.log")
 child=$(awk '$1 == "child" { print $2 }' "$T/fork.pb.gz.log")
-# 69 samples are due for 0.7 s, 138 for both halves of the parent. Run on end they
-# come to within a few, broken up by other loads they stray like dice at worst:
-# here and below what is asked for is five deviations less.
+# 69 samples are expected for 0.7 s, 138 for both halves of the parent. Without
+# interruption the number is within a few of that, with interruptions it varies like
+# independent draws: here and below five standard deviations less are required.
 num "fork: the child was sampled" "$(total "$T/fork" '^child_old@')" '>=' 28
 num "fork: the parent was sampled" "$(total "$T/fork" '^spin_old@')" '>=' 80
 is "fork: the child's function ran in the child only" \
@@ -49,7 +49,7 @@ num "dlopen: what ran before has its own" \
 like "dlopen: the library's mapping has its build id" \
 	"$(mappings "$T/dlopen.pb.gz")" "$lib $(build_id "$lib")"
 
-# --- the binary is replaced: under the recording, and before it begins ---
+# --- the binary is replaced: during the recording, and before it begins ---
 for i in 1 2 3; do
 	other_build_id "$old" "$T/victim$i" "$i"
 	ids[i]=$(build_id "$T/victim$i")
@@ -71,7 +71,7 @@ background record "$T/replaced1.pb.gz" -- "$T/victim1" 1500
 first=$pid
 background record "$T/replaced2.pb.gz" -p "$victim2" -p "$victim3"
 second=$pid
-# Both are sampling before the others are let go. The second ends with them.
+# Both sample before the others are let go. The second ends with them.
 recorder "$second"
 wait_for 60 test -s "$T/replaced1.pb.gz.log"
 sleep 1
@@ -106,8 +106,8 @@ like "deleted before: its build id" "$maps" "victim3[^ ]* ${ids[3]}"
 is "replaced before: not the new build id" \
 	"$(grep -c "$(build_id "$new")" <<<"$maps")" 0
 
-# --- over before profd reads of it: 60 ms, each a file never seen before ---
-# About sixty samples a life are due, 718 in all.
+# --- ended before profd reads a sample: 60 ms, each a new file ---
+# About sixty samples of each process are expected, 718 in all.
 for i in $(seq 10 21); do
 	other_build_id "$new" "$T/short$i" "$i"
 done

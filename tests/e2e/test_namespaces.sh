@@ -1,12 +1,12 @@
 #!/bin/bash
-# Names where the way to the file is not the host's: processes in pid, mount and
-# user namespaces of their own, a chroot, an overlay, files that exist inside
-# only, have no path at all, or lie on a file system that is gone by now.
+# Names where the path of the file is not valid on the host: processes in pid, mount and
+# user namespaces of their own, a chroot, an overlay, files that exist only inside, have
+# no path at all, or are on a file system that has been unmounted.
 . "$(dirname "$0")/lib.sh"
 spin=$E2E/prog_spin_a
 MS=400
 
-# place DIR NUMBER: the program there, as an executable of its own.
+# place DIR NUMBER: puts the program there, as another executable.
 place() { other_build_id "$spin" "$1/inside$2" "$2"; }
 
 mkdir "$T"/{root,private,lower,upper,work,merged,gone}
@@ -21,15 +21,15 @@ mount -t overlay overlay \
 is "there is an overlay" $? 0
 mounted+=("$T/merged")
 
-# The whole of it is one command, recorded with what it starts.
+# All of it is one command, recorded with its descendants.
 cat >"$T/all" <<END
 #!/bin/bash
 # pid, mount and user namespace
 ! unshare -U true 2>/dev/null ||
 	unshare -U -r -p -f -m --mount-proc "$T/inside1" $MS
-# a root of its own; the path is the inner one
+# another root directory; the path is the inner one
 chroot "$T/root" /inside2 $MS
-# on a file system that only its mount namespace has
+# on a file system of its mount namespace only
 "$E2E_SRC/own_mounts" bash -c '
 	mount -t tmpfs none "$T/private" && cp "$T/note3" "$T/private/inside3" &&
 	"$T/private/inside3" $MS'
@@ -37,10 +37,10 @@ chroot "$T/root" /inside2 $MS
 "$T/merged/inside4" $MS
 # no path at all
 "$E2E/prog_memfd" "$T/note5" $MS
-# the file system goes right behind the process
+# the file system is unmounted right after the process ends
 "$T/gone/inside6" $MS
 umount -l "$T/gone"
-# a name that is gone before it runs for long
+# the file is deleted soon after the start
 "$T/inside7" $MS &
 sleep 0.1
 rm "$T/inside7"
@@ -56,8 +56,8 @@ diag "$(cat "$T/all.pb.gz.log")"
 samples "$T/all.pb.gz" | awk -F '\t' '$10 ~ /inside|hidden|spin_a/ ||
 	$7 ~ /inside|hidden/' >"$T/of"
 mappings "$T/all.pb.gz" >"$T/maps"
-# case NUMBER WHAT EXE: 400 ms are 400 samples. By its exe as a label, which is the
-# path that the process itself has.
+# case NUMBER WHAT EXE: 400 ms are 400 samples. Selected by the label exe, which is the
+# path as seen by the process.
 case_of() {
 	awk -F '\t' -v re="$3" '$7 ~ re' "$T/of" >"$T/case"
 	num "$2: sampled" "$(total "$T/case")" '>=' 250
@@ -86,17 +86,17 @@ case_of 4 "overlay" 'merged/inside4$'
 case_of 5 "memfd" 'memfd:hidden'
 case_of 6 "unmounted" 'gone/inside6$'
 case_of 7 "deleted" 'inside7( .deleted.)?$'
-# In the host's numbers, whatever a namespace calls them.
+# Pids of the host, whatever they are in a namespace.
 is "every pid is the host's" "$(awk -F '\t' '$3 < 10' "$T/of" | wc -l)" 0
 check_profile "$T/all.pb.gz"
 
-# --- a file system can be unmounted when its last process has gone ---
+# --- a file system can be unmounted when its last process has ended ---
 mkdir "$T/volume"
 mount -t tmpfs none "$T/volume" && mounted+=("$T/volume")
 place "$T/volume" 8
 start_profd namespaces --window 600
 "$T/volume/inside8" $MS &
-# On a busy machine profd may come to it when it is over, and the way with it.
+# On a busy machine profd may open the file only after the process and its root are gone.
 has_it() { readlink "/proc/$profd"/fd/* | grep -q inside8; }
 check "profd has the file open" wait_for 60 has_it
 wait $!
@@ -109,6 +109,6 @@ for f in "$archive"/*.pb.gz; do
 done | awk -F '\t' '$7 ~ /inside8$/' >"$T/case"
 num "its samples have their names all the same" \
 	"$(total "$T/case" '^spin_a@')" '>=' 8
-# But those whose names did not come in time, which are counted.
+# Except stacks whose names were late, which are counted.
 num "none of them is without" "$(total "$T/case" 'inside8[+]0x')" '<=' "$unnamed"
 plan

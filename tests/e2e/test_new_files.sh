@@ -1,8 +1,8 @@
 #!/bin/bash
-# A hundred programs a second that nobody has seen before, each of which runs for
-# some milliseconds and is deleted at once, of a user without privilege: their stacks
-# are whole and named, for the file is opened when it is executed. What was missed is
-# said to be gone, not to be without unwind information.
+# A hundred new programs a second, each of which runs for some milliseconds and is
+# deleted at once, of a user without privilege: their stacks are complete with names,
+# because the file is opened when it is executed. A file that was missed is reported as
+# gone, not as without unwind information.
 . "$(dirname "$0")/lib.sh"
 chmod 755 "$T"
 mkdir -m 777 "$T/new"

@@ -1,10 +1,10 @@
 #!/bin/bash
-# No sample is lost to novelty: loads whose processes live a few milliseconds.
-# Each user stack outside of execve is whole, nothing is dropped, and samples
-# times period is the CPU time that wait4(2) has seen.
+# No sample of a new process is lost: loads whose processes run for a few milliseconds.
+# Each user stack outside of execve is complete, nothing is dropped, and samples times
+# period is the CPU time of wait4(2).
 #
-# STACKS_ALL=1 runs them as they are meant: 400 files, half a minute of shells, at
-# 99 Hz. Otherwise they are short, and sampled more often to have enough to tell.
+# STACKS_ALL=1 runs them at the intended length: 400 files, half a minute of shells, at
+# 99 Hz. Otherwise they are short, and sampled more often to have enough samples.
 . "$(dirname "$0")/lib.sh"
 files=60 lives=3000 freq=499
 if [[ ${STACKS_ALL:-} == 1 ]]; then
@@ -30,7 +30,7 @@ cat >"$T/storms" <<END
 "$T/storm" $((lives / 2)) &
 wait
 END
-# What its children used, in seconds, as wait4(2) has it; bash is no part of it.
+# CPU time of its children, in seconds, by wait4(2); bash is not included.
 cat >"$T/timed" <<'END'
 #!/bin/bash
 echo "timed $$"
@@ -43,7 +43,7 @@ for i in $(seq $files); do
 		"$i" >"$T/f$i.c"
 done
 
-# novelty NAME: recorded in $T/NAME.pb.gz, said in $T/NAME.pb.gz.log
+# novelty NAME: recorded in $T/NAME.pb.gz, with messages in $T/NAME.pb.gz.log
 novelty() {
 	local name=$1 out=$T/$1.pb.gz log=$T/$1.pb.gz.log self due taken user good n
 	check_profile "$out"
@@ -63,13 +63,13 @@ novelty() {
 			sed -E 's/^(([^;]*;){0,2})([^;]*;)*(([^;]*;){3}[^;]*)$/\1..;\4/' |
 			sort | uniq -c | sort -rn)"
 	diag "$name: $(tr '\t\n' ' ,' <"$T/$name.ends")"
-	# Of a machine that never has enough time they may be late; not of most.
+	# On a machine that is always busy they may be late; but not most of them.
 	num "$name: tables came in time" \
 		"$(percent "$(ending "$T/$name.ends" late)" "$user")" '<=' 50
 	like "$name: no sample was dropped" "$(grep ' samples, ' "$log")" ', 0 lost'
 	is "$name: nothing in the profile says otherwise" \
 		"$(pprof -raw "$out" | grep '^Comment: .*\(lost\|refused\|dropped\)')" ""
-	# Most of it lived for less than a tick: its only samples are its first.
+	# Most processes ran for less than a tick: their only samples are their first.
 	n=$(cut -f 8 "$T/$name.own" | sort | uniq -c | awk '$1 <= 2' | wc -l)
 	num "$name: processes with one or two samples" "$n" '>=' 50
 	due=$(awk '$1 == "used" { printf "%.3f", $2 + $3 }' "$log")
@@ -77,7 +77,7 @@ novelty() {
 		"$T/$name.own")
 	diag "$name: $taken s by samples, $due s by wait4, in $(awk '
 		$1 == "used" { print $4 }' "$log") s, $n processes with 1 or 2 samples"
-	# Dice at worst: the deviation of n samples is the root of n.
+	# At worst independent draws: the deviation of n samples is the root of n.
 	num "$name: the samples account for its CPU time" "$(awk -v t="$taken" \
 		-v d="$due" -v n="$(total "$T/$name.own")" 'BEGIN {
 		off = (t - d) / d

@@ -1,11 +1,11 @@
 #!/bin/bash
-# Executables are held open, so that they keep their names when they are deleted
-# and nobody runs them any more; --open-files says how many at most, the limit of
-# open files allowing, and what is closed for it is counted.
+# Executables are held open, so that their functions have names after they were deleted
+# and no longer run; --open-files limits how many, within the limit of open files, and
+# files that are closed for it are counted.
 . "$(dirname "$0")/lib.sh"
 N=16
 
-# start_gone: N executables of their own that wait for go_gone.
+# start_gone: N different executables that wait for go_gone.
 start_gone() {
 	local i
 	gone=()
@@ -13,12 +13,12 @@ start_gone() {
 	mkfifo "$T/go"
 	for i in $(seq 100 $((99 + N))); do
 		other_build_id "$E2E/prog_gone" "$T/gone-$i" $((i + 1000 * $$))
-		# Its own open waits for us to open the other end.
+		# Its own open waits for the open of the other end.
 		background bash -c 'exec "$0" 20 <"$1"' "$T/gone-$i" "$T/go"
 		gone+=("$pid")
 	done
 	exec 8>"$T/go"
-	# Who has not opened it when we close it would wait for ever.
+	# A program that has not opened it when it is closed would wait for ever.
 	for i in "${!gone[@]}"; do
 		wait_for 60 runs "${gone[i]}" "$T/gone-$((100 + i))"
 	done
@@ -26,7 +26,7 @@ start_gone() {
 runs() {
 	[[ /proc/$1/exe -ef $2 ]]
 }
-# They delete themselves, work, and are gone.
+# They delete themselves, work, and end.
 go_gone() {
 	exec 8>&-
 	wait "${gone[@]}"
@@ -59,7 +59,7 @@ wait_for 60 is_read
 line=$(files | grep -F "$T/gone-100")
 like "each is listed, by its ids" "$line" \
 	"^[0-9a-f]{16} +$(build_id "$T/gone-100") +yes +[1-9]"
-# A sample that waits holds what was mapped, so their number may change.
+# A pending sample holds mappings, so their number may change.
 ids() {
 	files "$@" | awk 'NR > 1 { print $1, $2, $NF }'
 }
@@ -92,7 +92,7 @@ is "deleted and gone, each function has its name" \
 
 start_profd beyond --freq 999 --open-files 4
 start_gone
-# All are seen, as closing the first of them shows.
+# All are seen, because the first of them was closed.
 closed() {
 	(($(metric profd_pm_open_closed_total) >= N - 4))
 }
@@ -103,7 +103,7 @@ go_gone
 last_window beyond.tsv
 num "they are sampled all the same" "$(total "$T/beyond.tsv" 'gone-1[0-9][0-9]' 7)" ">=" $N
 
-# With the limit of open files: a profd that has it from the start.
+# With the limit of open files: a profd that starts with it.
 limited() {
 	printf '#!/bin/bash\nulimit -S -n %s && ulimit -H -n %s && exec "%s" "$@"\n' \
 		"$1" "$2" "$B/profd" >"$T/limited"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A user who runs a program and puts a link in its place decides nothing: what the
-# link leads to is not opened, by whichever way profd looks for the program.
+# A user who runs a program and replaces it by a link has no effect: the target of the
+# link is not opened, by any way in which profd opens the program.
 . "$(dirname "$0")/lib.sh"
 N=40
 
@@ -12,7 +12,7 @@ mkfifo -m 666 "$T/fifo"
 background "$E2E/prog_opened" "$T/canary" >"$T/opened"
 wait_for 60 grep -q watching "$T/opened" || bail "watched"
 
-# One short life each, so that some are gone before their file is opened.
+# One short process each, so that some end before their file is opened.
 cat >"$T/trick.sh" <<'END'
 cd "$1/user" || exit 1
 for ((i = 0; i < $2; i++)); do
@@ -37,7 +37,7 @@ trick() {
 start_profd whole --freq 999
 check "a user plays tricks" trick
 rm -rf "$T"/user/*
-# Without the right to /proc/PID/map_files, by their paths.
+# Without permission for /proc/PID/map_files, by their paths.
 stale=$(metric profd_symbolize_open_stale_total)
 diag "$(metric profd_symbolize_opened_total) opened, $stale stale"
 stop_profd
@@ -50,22 +50,22 @@ END
 chmod 755 "$T/less"
 PROFD=$T/less start_profd less --freq 999
 check "... with less privilege" trick
-# By its path, where the link is seen; or before it was there, by its process.
+# By its path, where the link is detected; or earlier, by its process.
 looked() {
 	(($(metric profd_symbolize_open_stale_total) +
 		$(metric profd_pm_early_opened_total) > 0))
 }
 check "the programs were looked for" wait_for 10 looked
 stop_profd
-# Another profd on the host is no matter of this one.
+# Another profd on the host does not count.
 is "the canary was not opened" "$(grep -c "by $(realpath "$B/profd")\$" "$T/opened")" 0
-# It stays until it was looked at.
+# It runs until it was checked.
 background bash -c 'exec 3<"$1"; sleep 10; :' - "$T/canary"
 check "... and it would be seen" wait_for 10 grep -q 'by .*bash$' "$T/opened"
 diag "$(sort "$T/opened" | uniq -c)"
 
-# In namespaces of his own a user mounts an overlay, and maps one of its files where
-# he has just mapped the program of another user. That one's names stay its own.
+# A user mounts an overlay in namespaces, and maps one of its files at the address at
+# which the program of another user was mapped. The names of that program stay.
 cat >"$T/overlay.sh" <<'END'
 cd "$1/user" && mkdir low up work over && cp "$3" low/mine || exit 1
 mount -t overlay -o lowerdir=low,upperdir=up,workdir=work,userxattr overlay \

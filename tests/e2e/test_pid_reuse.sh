@@ -1,13 +1,13 @@
 #!/bin/bash
-# Pids that are given again at once, to something else: no sample, no mapping and
-# no exit crosses from one life to the next that has its number. The same when
-# profd sleeps through dozens of lives of a pid, and by perf events, which know
-# nothing but pids. LIVES=2000 makes a longer run.
+# Pids that are reused at once, by other programs: no sample, no mapping and no exit is
+# attributed to another process with the same pid. The same while profd is stopped
+# during dozens of reuses, and by perf events, which have no key but the pid.
+# LIVES=2000 makes a longer run.
 . "$(dirname "$0")/lib.sh"
 LIVES=${LIVES:-210}
 MS=20 HZ=499
 
-# What a kind of life runs: "FUNCTION PROGRAM" for each of its images.
+# The programs of each kind of process: "FUNCTION PROGRAM" for each of its images.
 cat >"$T/kinds" <<'END'
 0 spin_a prog_spin_a
 1 spin_b prog_spin_b
@@ -18,10 +18,10 @@ cat >"$T/kinds" <<'END'
 6 spin_new prog_spin_new spin_old prog_spin_old
 END
 
-# --- profiles: what may stand together in a sample --------------------------------
-# consistent NAME: every sample of the lives in $T/NAME.of, which begin with the
-# process: the functions are those of the image that the labels name; and no process
-# is of two kinds. Lines "bad: WHAT COUNT", and the number of samples.
+# --- profiles: what may occur together in a sample ---------------------------------
+# consistent NAME: every sample of the processes in $T/NAME.of, which begin with the
+# process: the functions are those of the image in the labels; and no process is of two
+# kinds. Lines "bad: WHAT COUNT", and the number of samples.
 cat >"$T/consistent.awk" <<'END'
 NR == FNR {
 	for (i = 2; i <= NF; i += 2) {
@@ -63,7 +63,7 @@ END {
 		unmapped + 0
 }
 END
-# profile: what is in the archive of a profd that has ended
+# profile: the archive of a profd that has ended
 profile() {
 	local f
 	for f in "$archive"/*.pb.gz; do
@@ -73,13 +73,13 @@ profile() {
 
 # --- by BPF: profiles and ledger --------------------------------------------------
 follows() { /bin/true && test -s "$T/events"; }
-# The kernel tells of a reap when it frees the process; where it does not, one is
-# inferred four seconds after the exit. Eight more were there to find numbers.
+# The kernel reports a reap when it frees the process; otherwise one is inferred four
+# seconds after the exit. Eight more processes were started to find numbers.
 reaped() {
 	(($(grep -F '"events":["reap"]' "$T/events" | grep -oE '"pid":[0-9]+' |
 		grep -cxFf "$T/pids") >= LIVES + 28 + 8))
 }
-# attempt NUMBER: lives while profd runs, and while it sleeps; what came of it in
+# attempt NUMBER: processes while profd runs, and while it is stopped; results in
 # $lost (events) and $full (samples), or $failed.
 attempt() {
 	local i
@@ -91,7 +91,7 @@ attempt() {
 	failed=
 	"$E2E/prog_reuse" "$E2E" "$LIVES" $MS >"$T/truth" 2>"$T/truth.err" ||
 		failed="$(cat "$T/truth.err")"
-	# Not for long, or what else runs here fills its rings.
+	# Not for long, or other load fills the rings.
 	kill -STOP "$profd"
 	"$E2E/prog_reuse" "$E2E" 28 $MS >"$T/truth2" 2>"$T/truth.err" ||
 		failed="$(cat "$T/truth.err")"
@@ -117,7 +117,7 @@ attempt() {
 	diag "attempt $1: lost $lost events, $full samples"
 }
 
-# Something else may make more events than its rings hold while it sleeps.
+# Other load may make more events than fit into the rings while profd is stopped.
 for ((n = 1; n <= 4; n++)); do
 	attempt $n
 	[[ $lost != 0 ]] || break
@@ -129,7 +129,7 @@ is "no event was lost" "$lost" 0
 is "no process found or vanished" "$unexpected" ""
 profile >"$T/all"
 
-# Each life's process, by the order of the forks of its pid and parent.
+# The process of each start, by the order of the forks of its pid and parent.
 jq -r '
 	select(.process) | . as $e | .events[] |
 	if . == "fork" then ["F", $e.process, $e.pid, $e.ppid]
@@ -146,7 +146,7 @@ awk -v lives="$T/lives" '
 	FILENAME ~ /truth2?$/ {
 		life[++n] = $0
 		at = $2 " " $3
-		# The first fork of all was to find a number.
+		# The very first fork was to find a number.
 		turn[n] = ++turns[at] + 1
 		next
 	}
@@ -196,7 +196,7 @@ diag "$(cat "$T/verdict")"
 is "the ledger: execs, exit, reap and CPU time of each life are its own" \
 	"$(grep -c '^bad' "$T/verdict")" 0
 
-# The samples of the lives, with kind and process; and of their pids, but of no life.
+# The samples of these processes, with kind and process; and those with their pids only.
 awk -F '\t' -v OFS='\t' -v others="$T/others" '
 	FILENAME ~ /lives$/ { split($0, t, " "); kind[t[1]] = t[2]; next }
 	FILENAME ~ /truth2?$/ { split($0, t, " "); pids[t[2]] = 1; next }
@@ -211,7 +211,7 @@ awk -F '\t' -f "$T/consistent.awk" <(tr ' ' '\t' <"$T/kinds") "$T/of" >"$T/verdi
 diag "$(cat "$T/verdict")"
 is "each sample: functions, files, image of one program" \
 	"$(grep -c '^bad' "$T/verdict")" 0
-# By the kind of the life, which the labels know nothing of.
+# By the kind of process, which is not in the labels.
 is "each sample: functions of the kind that this life was" "$(awk -F '\t' '
 	NR == FNR { may[$1] = "," $2 "," $4 ","; next }
 	{
@@ -237,7 +237,7 @@ is "the first program is one generation, the next the one behind it" \
 			if (t[3] != base + 1 + next_one) print s, base
 		}
 	}' "$T/of")" ""
-# Of each kind what is due, by its CPU time; samples that were lost apart.
+# For each kind the expected number, by its CPU time; except lost samples.
 for kind in 0 1 2 3 4 5 6; do
 	due=$(awk -v k=$kind -v hz=$HZ '$2 == k { us += $3 }
 		END { print us * hz / 1e6 }' "$T/lives")

@@ -1,6 +1,5 @@
 #!/bin/bash
-# The program as its user meets it: signals, the ways to record, make run, make
-# install.
+# The program as used: signals, the ways to record, make run, make install.
 . "$(dirname "$0")/lib.sh"
 
 # --- make run and make install, beside the rest: they mostly wait ---
@@ -11,7 +10,7 @@ background env RUN_SECONDS=5 bash -c "cd '$ROOT' && env -u MAKEFLAGS \
 	-u MAKELEVEL -u MFLAGS make run RUN_DIR='$T/run'" >"$T/run.log" 2>&1
 make_run=$pid
 
-# --- SIGHUP closes the window now; SIGTERM and SIGINT end with it written ---
+# --- SIGHUP closes the window; SIGTERM and SIGINT end profd after writing it ---
 background nice -n -20 "$E2E/prog_shares" 600 >/dev/null
 load=$pid
 windows() {
@@ -34,7 +33,7 @@ both=0
 for f in "$archive"/*.pb.gz; do
 	samples "$f" >"$T/tsv"
 	((both += $(total "$T/tsv" '(heavy|light)_leaf@')))
-	# Half a second of CPU time: 49 are due.
+	# Half a second of CPU time: 49 samples are expected.
 	num "each has its part of the load" \
 		"$(total "$T/tsv" '(heavy|light)_leaf@')" '>=' 10
 done
@@ -47,8 +46,8 @@ is "SIGINT ends with 0" $? 0
 num "windows of a second come by themselves" "$(windows)" '>=' 3
 check_profile "$archive"/*.pb.gz
 
-# Ended as soon as they answer, while names are still being looked up; eight at
-# once, so that some are slower than others.
+# Ended as soon as they answer, while names are still being looked up; eight at once,
+# so that some are slower than others.
 pids=()
 for i in 1 2 3 4 5 6 7 8; do
 	sock=$T/brief$i
@@ -76,7 +75,7 @@ background record "$T/host.pb" -a -d 600
 by_host=$pid
 background record "$T/zstd.pb.zst" -F 997 -- "$E2E/prog_spin_new" 1000
 by_freq=$pid
-# 49 samples of each are due, once they sample; ten are asked for.
+# 49 samples of each are expected, once they sample; ten are required.
 recorder "$by_pid" && first=$recorder
 recorder "$by_host" && second=$recorder
 sleep 1
@@ -98,14 +97,14 @@ samples "$T/host.pb" >"$T/tsv"
 num "record -a has the load" "$(total "$T/tsv" '^(heavy|light)_leaf@')" '>=' 10
 num "record -a has the process" "$(total "$T/tsv" '^spin_old@')" '>=' 10
 samples "$T/zstd.pb.zst" >"$T/tsv"
-# A second of CPU time at 997 Hz, and not at 99.
+# A second of CPU time at 997 Hz, not at 99.
 num "record -F 997 has ten times as many" "$(total "$T/tsv" '^spin_new@')" \
 	'>=' 800
 check_profile "$T/pid.pb.gz" "$T/host.pb" "$T/zstd.pb.zst"
 like "record says samples, lost, and where" "$(cat "$T/host.pb.log")" \
 	'[0-9]+ samples.*lost.*host[.]pb'
 
-# In a shell script a background command ignores SIGINT; env puts that right.
+# In a shell script a background command ignores SIGINT; env restores it.
 background nice -n -20 env --default-signal=INT "$PROFD" record -o "$T/int.pb.gz" -a \
 	2>"$T/int.log"
 interruptible() {

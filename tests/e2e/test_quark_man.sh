@@ -1,11 +1,11 @@
 #!/bin/bash
-# libquark's manual pages are true: their examples compile against what is
-# installed and run, every call, constant and member is in them, and what they say
-# of the tools holds.
+# The manual pages of libquark are correct: their examples compile against the installed
+# files and run, all functions, constants and members are in them, and so are the
+# options of the tools.
 #
-# An example stands behind a line   .\" example NAME once|loop REGEX
-# "once" ends by itself with status 0, "loop" is ended as soon as its output
-# matches; meanwhile short lives come and go, as children of this shell.
+# An example follows a line   .\" example NAME once|loop REGEX
+# "once" ends by itself with status 0, "loop" is ended as soon as its output matches;
+# meanwhile short processes come and go, as children of this shell.
 . "$(dirname "$0")/lib.sh"
 cd "$ROOT" || exit 1
 pages=(processmanager/quark/man/*.[378])
@@ -38,7 +38,7 @@ is "every program in the pages is one of them" \
 	"$(cat "${pages[@]}" | grep -c '^int main')" \
 	"$(grep -c . "$T/examples")"
 
-# What an example prints is to be seen as it comes.
+# The output of an example is not buffered.
 cat >"$T/line.c" <<-'END'
 	#include <stdio.h>
 	__attribute__((constructor)) static void by_line(void)
@@ -56,7 +56,7 @@ compile() {
 		-o "$T/ex/$name" "$T/ex/$name.c" "$T/line.c" "$@"
 }
 
-# life FILE REGEX: one more short life, then whether the output matches.
+# life FILE REGEX: starts one more short process, then checks the output.
 life() {
 	/bin/true of a manual page
 	grep -qaE "$2" "$1"
@@ -102,7 +102,7 @@ check "as quark(7) says it, with the shared library" compile follow \
 	$(pkg-config --cflags --libs quark)
 LD_LIBRARY_PATH=$top/lib run_loop follow EXEC
 
-# --- nothing is left out -------------------------------------------------------
+# --- completeness --------------------------------------------------------------
 exported=$(sed -n 's/^[[:space:]]*\(quark_[a-z0-9_]*\);.*/\1/p' "$map" | sort)
 documented=$(sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESC/s/^\.Fn \(quark_[a-z0-9_]*\).*/\1/p' \
 	"${pages[@]}" | sort)
@@ -129,7 +129,7 @@ mapfile -t constants < <(grep -oE '\b(QQ|QUARK|RAW)_[A-Z0-9_]+\b' "$header" |
 num "constants were found" ${#constants[@]} ">" 60
 is "every constant is in a page" "$(missing "${constants[@]}")" ""
 
-# Members, by the shape the formatter gives them: one tab, and no more.
+# Members, by the format of the sources: one tab.
 mapfile -t members < <(awk '
 	/^struct quark_(socket|packet|file|ptrace|module_load|shm|tty|container|pod|queue_attr|queue_stats|event|process|key|file_ident|rule|rule_field|ruleset|passwd|group|losses) \{/ { on = 1; next }
 	/^}/ { on = 0 }
@@ -166,7 +166,7 @@ done >"$T/absent"
 is "every page is installed" "$(cat "$T/absent")" ""
 
 # --- the tools -----------------------------------------------------------------
-# options TOOL: the letters its page has; those that getopt(3) takes.
+# options TOOL: the options in its page; those that getopt(3) takes.
 for tool in quark-btf quark-mon; do
 	is "$tool(8) has every option" \
 		"$(sed -n 's/^\.It Fl \([A-Za-z]\).*/\1/p' \
@@ -198,7 +198,7 @@ is "quark-mon says where rules are wrong" "$? $(cat "$T/mon.err")" \
 "$mon" -M 2>"$T/mon.err"
 is "quark-mon -M is refused" "$? $(wc -l <"$T/mon.err")" "1 1"
 
-# monitor NAME REGEX OPTIONS...: quark-mon's output matches, and it ends well.
+# monitor NAME REGEX OPTIONS...: the output of quark-mon matches, and it ends with 0.
 monitor() {
 	local name=$1 regex=$2
 	shift 2
@@ -224,10 +224,10 @@ monitor "-n -R: reaps too" "\(REAP\)" -n -R
 export QUARK_MAN=of_a_test
 monitor "-x: the environment" "^  ENV.*QUARK_MAN=of_a_test" -x
 
-# What is held when the signal comes is printed before the end.
+# Pending output is printed before the end.
 background "$mon" -P $$ >"$T/mon.out" 2>"$T/mon.err"
 wait_for 20 life "$T/mon.out" "EXEC"
-# All but the rings, which are the mappings of BPF maps.
+# All except the rings, which are the mappings of BPF maps.
 pss=$(awk '/^[0-9a-f]+-[0-9a-f]+ / { ring = /anon_inode/ }
 	/^Pss:/ && !ring { sum += $2 } END { print sum }' "/proc/$pid/smaps")
 [[ -n $san ]] || num "it takes less than 12 MiB beside the ring (KiB)" \
@@ -238,7 +238,7 @@ wait "$pid"
 is "quark-mon ends well" $? 0
 like "... with what was held" "$(grep -a CMDLINE "$T/mon.out" | tail -n 1)" \
 	"held, at, the, end"
-# A login by ssh, as far as its processes go.
+# The processes of a login by ssh.
 cp /bin/sh "$T/sshd"
 # shellcheck disable=SC2016 # it is that shell's
 background "$T/sshd" -c 'while :; do setsid -w /bin/true; sleep 0.1; done'

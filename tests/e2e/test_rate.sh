@@ -1,11 +1,11 @@
 #!/bin/bash
-# 4,999 samples a second and CPU, beside programs that keep all CPUs busy: their
-# tables are there once, whatever the rate.
+# 4,999 samples a second and CPU, beside programs that keep all CPUs busy: their unwind
+# tables are read in time, whatever the rate.
 . "$(dirname "$0")/lib.sh"
 programs=10
 
-# A program of 3,000 functions in a ring; each is twenty calls deep in it, without
-# frame pointers: only its tables lead to main.
+# A program of 3,000 functions in a ring, with a stack of twenty calls, without frame
+# pointers: only its tables lead to main.
 awk -v n=3000 'BEGIN {
 	print "volatile unsigned long sum;"
 	for (i = 0; i < n; i++)
@@ -42,10 +42,10 @@ background lane 0
 background lane 1
 sleep 1
 
-# As anybody runs it: no priority over the programs.
+# With normal priority, as by default.
 check "a recording at 4,999 Hz" "$PROFD" record -a -d 4 -F 4999 \
 	-o "$T/rate.pb.gz"
-# 97 % on a calm machine; where a drain had no end, 73 to 84 %.
+# 97 % on an idle machine; with a bug by which a drain did not end, 73 to 84 %.
 rate_of "$T/rate.pb.gz" "the programs" '^ring' 5000
 num "their stacks are whole" \
 	"$(percent "$(ending "$T/rate.whole" whole)" "$n")" '>=' 90

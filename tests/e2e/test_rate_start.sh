@@ -1,6 +1,6 @@
 #!/bin/bash
-# 4,999 samples a second and CPU from the first moment on, beside a build that keeps
-# all CPUs busy: the tables of what runs already are there before a sample counts.
+# 4,999 samples a second and CPU from the start, beside a build that keeps all CPUs busy:
+# tables of running programs are read before samples count.
 . "$(dirname "$0")/lib.sh"
 
 cat >"$T/long.cc" <<'END'
@@ -18,7 +18,7 @@ int main(int argc, char **argv)
 	std::cout << seen.size() << "\n";
 }
 END
-# lane: the same file, again and again.
+# lane: compiles the same file again and again.
 lane() {
 	while :; do
 		g++ -O1 -c -o "$T/long$1.o" "$T/long.cc"

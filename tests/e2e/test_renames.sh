@@ -1,7 +1,7 @@
 #!/bin/bash
-# A user's loop of prctl(PR_SET_NAME), beside another user's program: no sample and no
-# mapping is lost, it costs profd little, and the last name is known. The loop's records
-# are limited in the kernel; those that are not made are counted, by user too.
+# A loop of prctl(PR_SET_NAME) of a user, beside a program of another user: no sample and
+# no mapping is lost, it costs profd little, and the last name is known. The records of
+# the loop are limited in the kernel; those that are not made are counted, by user too.
 . "$(dirname "$0")/lib.sh"
 chmod 755 "$T"
 attack() {
@@ -36,7 +36,7 @@ cpu=$(percent "$used" 6000000000)
 diag "$n renames in 6 s, $limited limited; profd used $cpu % of a CPU," \
 	"$lost of $taken samples lost"
 num "profd spends little on them" "$cpu" '<=' 3
-# No rename is a record there: a loop takes no room from others' mappings.
+# Renames make no records there: a loop takes no room from mappings of others.
 is "no mapping record is lost" "$(metric profd_sideband_lost_total)" 0
 "$PROFD" status --server "unix:$sock" >"$T/status"
 check "status says who was limited" grep -E \

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Unwind rows are what the files say, by binutils' reading of them: every row of
-# some programs and libraries that are everywhere, and of some made here.
-# ROWS_ALL=1 does it for every ELF file below /usr/bin, /usr/sbin and /usr/lib.
+# Unwind rows equal the unwind information of files as binutils reads it: every row of
+# some programs and libraries that every host has, and of some made here. ROWS_ALL=1
+# checks all ELF files below /usr/bin, /usr/sbin and /usr/lib.
 . "$(dirname "$0")/lib.sh"
 
 cat >"$T/prog.c" <<'END'
@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 }
 END
 cc="-w -x c $T/prog.c"
-# Stacks realigned, frames of all sizes, .debug_frame alone and compressed.
+# Realigned stacks, frames of all sizes, .debug_frame alone and compressed.
 made=()
 while read -r name compiler flags; do
 	# shellcheck disable=SC2086 # flags are many
@@ -46,7 +46,7 @@ stripped gcc -O2 -s
 debug gcc -O2 -g -fno-asynchronous-unwind-tables -fno-unwind-tables
 debug_z gcc -O2 -g -fno-asynchronous-unwind-tables -Wl,--compress-debug-sections=zlib
 END
-# What there is of these.
+# Those of them that exist.
 found=()
 for f in /bin/bash /usr/bin/python3 /usr/bin/perl /usr/bin/gcc \
 	"$(gcc -print-file-name=libc.so.6)" \
@@ -56,7 +56,7 @@ for f in /bin/bash /usr/bin/python3 /usr/bin/perl /usr/bin/gcc \
 done
 num "programs and libraries to look at" ${#found[@]} '>=' 4
 
-# rows_check FILE...: no difference in any of them; what it says in $out.
+# rows_check FILE...: no difference in any of them; the output in $out.
 rows_check() {
 	out=$("$E2E/rows_check" "$@" 2>&1)
 	result $? "rows are readelf's: ${*##*/}" || diag "$out"
@@ -75,8 +75,8 @@ num "a path may be relative" \
 like "... compressed too" "$(readelf -SW "$T/debug_z")" '[.]debug_frame[^\n]* C '
 
 # --- the text ---
-# rows_text FILE: of each of readelf's rows, what ours says at that address in
-# another way; prints what differs and how many were compared.
+# rows_text FILE: for each row of readelf, the row of profd for that address in the
+# same form; prints differences and how many were compared.
 rows_text() {
 	"$PROFD" debug unwind-table "$1" >"$T/ours"
 	readelf -wNF "$1" 2>/dev/null | sed 's/r[0-9]* (\([a-z0-9]*\))/\1/g' |
@@ -156,8 +156,8 @@ is "without section headers the rows are the same" \
 	"$("$PROFD" debug unwind-table "$T/bare")" \
 	"$("$PROFD" debug unwind-table "$T/stripped")"
 
-# --- what cannot be read ---
-# fails NAME STATUS REGEX ARGUMENT...: what profd debug says then.
+# --- files that cannot be read ---
+# fails NAME STATUS REGEX ARGUMENT...: exit status and message of profd debug.
 fails() {
 	local name=$1 status=$2 regex=$3
 	shift 3
@@ -174,8 +174,8 @@ objcopy --remove-section=.debug_frame --remove-section=.eh_frame_hdr \
 fails "no CFI" 1 'no_cfi: no unwind information' unwind-table "$T/no_cfi"
 cp "$T/lazy" "$T/arm64"
 printf '\267' | dd of="$T/arm64" bs=1 seek=18 conv=notrunc status=none
-# segments FILE COPY HOW: its executable segments made plain, or empty; with
-# "more", the first segment that is none is an empty executable one, at 2^40.
+# segments FILE COPY HOW: its executable segments become plain ones, or empty; with
+# "more", the first other segment becomes an empty executable one, at 2^40.
 segments() {
 	python3 - "$@" <<'END'
 import struct, sys
@@ -211,7 +211,7 @@ fails "two FILEs" 2 'needs one FILE' unwind-table a b
 fails "no PC" 2 "'a': must be FILE:PC" unwind a
 fails "a PC that is none" 2 "'a:1g': must be FILE:PC" unwind a:1g
 
-# A length in the middle of .eh_frame that leads nowhere.
+# A length in the middle of .eh_frame that leads out of the section.
 read -r where < <(readelf -wNf "$T/static" | awk '/ FDE / && ++n == 20 { print $1 }')
 start=$(readelf -SW "$T/static" | sed -n 's/.* \.eh_frame  *PROGBITS *[0-9a-f]* *\([0-9a-f]*\).*/\1/p')
 cp "$T/static" "$T/broken"
@@ -225,8 +225,8 @@ num "... and not all" "$(wc -l <"$T/out")" '<' \
 	"$("$PROFD" debug unwind-table "$T/static" | wc -l)"
 
 # --- rows by hand ---
-# What is printed in full and read back is the same table: of files with every
-# kind of rule there is.
+# Printed in full and read back, the table is the same: of files with every kind of
+# rule.
 mkdir "$T/rows"
 id_of() {
 	readelf -n "$1" | sed -n 's/.*Build ID: //p'
@@ -270,12 +270,12 @@ fails "a name that is no build id" 1 'rows/abc.rows: the name is not BUILDID' \
 fails "no directory" 1 'none: No such file' \
 	unwind-table --unwind-rows "$T/none" "$T/lazy"
 
-# --- what is known of C libraries ---
+# --- known functions of C libraries ---
 libc=$(gcc -print-file-name=libc.so.6)
 num "clone's parent has a caller, its child has none" \
 	"$("$PROFD" debug unwind-table --full "$libc" |
 		grep -c ' rsp+8 u expr:7700067000302e1e$')" '>=' 1
-# The address behind a signal frame's last instruction, which does not return.
+# The address after the last instruction of a signal frame, which does not return.
 end=$(readelf -wNf "$libc" 2>/dev/null | awk '
 	/ CIE/ { signal = 0 }
 	/Augmentation: +"zRS"/ { signal = 1 }
@@ -293,7 +293,7 @@ like "_init, to its last instruction" \
 	"$("$PROFD" debug unwind-table "$T/gcc_O2")" \
 	"(^|"$'\n'")$init rsp[+]8 u"$'\n'"[0-9a-f]+ rsp[+]16 u"$'\n'"[0-9a-f]+ rsp[+]8 u"$'\n'"[0-9a-f]+ end u"
 
-# --- an entry stub that nobody speaks of ---
+# --- an entry stub without unwind information ---
 gcc -nostdlib -static -fno-asynchronous-unwind-tables -o "$T/stub" -x c - <<'END'
 __asm__(".globl _start\n_start: xor %rbp, %rbp\nmov %rsp, %rdi\ncall begin\n");
 void begin(long *sp) { for (;;) __asm__ volatile("" :: "r"(sp)); }
@@ -312,8 +312,8 @@ is "an entry stub without CFI is a root" \
 	"$entry rsp+8 u u"$'\n'"$(printf %x $((0x$entry + 64))) end u"
 rows_check "$T/stub_cfi"
 
-# As musl has it: nobody says that main and threads are called from the top of
-# their stacks, but what they return goes straight to exit and pthread_exit.
+# As in musl: nothing marks the callers of main and of threads as the ends of stacks, but
+# the value that they return goes straight to exit and pthread_exit.
 cat >"$T/musl.c" <<'END'
 __asm__(".globl _start, exit, pthread_exit, to_main, to_thread, no_main\n"
 	".type exit, @function\n.type pthread_exit, @function\n"
@@ -332,8 +332,8 @@ END
 gcc -nostdlib -static -O1 -o "$T/musl" "$T/musl.c" ||
 	bail "a program like musl's is built"
 strip -o "$T/musl.s" "$T/musl"
-# root_at FILE SYMBOL: "root" when the byte before the return address of the call
-# there is one.
+# root_at FILE SYMBOL: "root" if the byte before the return address of the call there
+# is a root.
 root_at() {
 	local at
 	at=$(nm "$T/musl" | sed -n "s/^0*\([0-9a-f]*\) [tT] $2\$/\1/p")

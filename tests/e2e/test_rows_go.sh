@@ -1,8 +1,7 @@
 #!/bin/bash
-# Unwind rows of Go programs: those of .gopclntab, which stripped programs have
-# too, against .debug_frame of the same build, by binutils' reading of it; with C
-# linked in, as a position-independent program and as a library; and without any
-# section headers.
+# Unwind rows of Go programs: those of .gopclntab, which stripped programs have too,
+# against .debug_frame of the same build as binutils reads it; with C linked in, as a
+# position-independent program and as a library; and without section headers.
 . "$(dirname "$0")/lib.sh"
 
 export GOCACHE=$B/go-cache GOFLAGS=-mod=mod GOTOOLCHAIN=local GO111MODULE=on
@@ -103,7 +102,8 @@ for f in "${made[@]}"; do
 	check "$name: without section headers too" cmp "$T/whole" "$T/none"
 done
 
-# Where stacks end: what Go's runtime calls the top of one, or changes to another.
+# Ends of stacks: functions that the Go runtime marks as the top of one, or that change
+# to another.
 roots=$("$PROFD" debug unwind-table "$T/plain" | awk '$4 == "u" { print $1 }' |
 	addr2line -f -e "$T/plain" | sed -n '1~2p' | sed 's/\.abi0$//' | sort -u)
 for name in runtime.goexit runtime.mstart runtime.rt0_go runtime.mcall \
@@ -129,7 +129,7 @@ is "... and in nothing but the runtime and what it jumps to" \
 # --- damage ---
 start=$(readelf -SW "$T/plain.s" |
 	sed -n 's/.* \.gopclntab  *PROGBITS *[0-9a-f]* *\([0-9a-f]*\) .*/\1/p')
-# broken NAME AT BYTES REGEX: what is said of a table with these bytes there.
+# broken NAME AT BYTES REGEX: the message for a table with these bytes there.
 broken() {
 	cp "$T/plain.s" "$T/broken"
 	printf '%b' "$3" | dd of="$T/broken" bs=1 conv=notrunc status=none \

@@ -1,6 +1,6 @@
 #!/bin/bash
-# tests/run itself, over programs made up for it: what runs at a time, the report,
-# and every way in which a test can fail.
+# tests/run itself, with programs made for it: which run at the same time, the report,
+# and all ways in which a test can fail.
 . "$(dirname "$0")/lib.sh"
 unit=$T/b/tests/unit e2e=$T/b/tests/e2e
 mkdir -p "$unit" "$e2e"
@@ -13,7 +13,7 @@ program() {
 	} >"$1"
 	chmod +x "$1"
 }
-# tests_run [VARIABLE=VALUE...] PROGRAM...: what it prints in $out, its status in $rc.
+# tests_run [VARIABLE=VALUE...] PROGRAM...: its output in $out, its status in $rc.
 tests_run() {
 	local vars=()
 	while [[ $1 == *=* ]]; do
@@ -26,7 +26,7 @@ tests_run() {
 }
 # sums TEXT: the last line.
 sums() { tail -n 1 <<<"$out"; }
-# row NAME: of the report, without the seconds.
+# row NAME: its line of the report, without the seconds.
 row() { awk -v t="tests/$1" '$1 == t { NF--; $1 = ""; print substr($0, 2) }' <<<"$out"; }
 : >"$T/beside"
 
@@ -78,7 +78,7 @@ ends deaf '1 ok 1 not ok 0' <<-END
 END
 check "deaf to SIGTERM: it was killed" wait_for 5 gone "$T/deaf"
 
-# --- skipped, or forbidden by the place ---
+# --- skipped, or forbidden by the environment ---
 program "$unit/skips" <<<'echo 1..2; echo "ok 1"; echo "ok 2 - x # SKIP no x"'
 program "$unit/forbids" <<<'echo "1..0 # SKIP this place forbids BPF"'
 tests_run "$unit/skips" "$unit/forbids"
@@ -93,8 +93,8 @@ is "a pattern chooses" "$rc $(sums)" \
 tests_run TESTS='*none*' "$unit/good"
 is "nothing chosen is no success" "$rc" 1
 
-# --- what runs at a time ---
-# Each notes how many of its kind run; two that see each other wait for that.
+# --- concurrency ---
+# Each records how many of its kind run; two that see each other wait for that.
 spy() {
 	program "$1" <<-END
 		mark=$T/running.$2.\$\$
@@ -125,7 +125,7 @@ for i in {0..5}; do
 done >>"$T/beside"
 tests_run "$unit"/light_* "$unit/unlight" "$e2e"/{beside,shared,alone}_*
 is "all kinds pass" "$rc $(sums)" "0 25 passed, 0 failed, 0 skipped, 0 forbidden here"
-# most KIND: at a time
+# most KIND: at the same time
 most() { awk -v k="$1" '$1 == k && $2 > n { n = $2 } END { print n + 0 }' "$T/seen"; }
 is "unit tests: one a CPU" "$(most light)" 2
 num "at most two a CPU" "$(most all)" '<=' 4
@@ -134,7 +134,7 @@ is "those that share something, one by one" "$(most shared)" 1
 is "all others alone" "$(most alone) $(awk '$1 == "alone" { getline; print $2 }' \
 	"$T/seen" | sort -u)" "1 1"
 
-# --- the table of this tree ---
+# --- the table of this repository ---
 missing=$(awk '!/^#/ && NF { print $1, NF }' "$ROOT/tests/beside" |
 	while read -r name fields; do
 		[[ -e $ROOT/tests/$name || -e $ROOT/tests/$name.c ]] || echo "$name"

@@ -1,12 +1,12 @@
 #!/bin/bash
-# What lies on the stacks of others stays in memory: a secret on a program's
-# stack, below it and in its registers, is sampled, and afterwards it is in no
-# file of profd's, no answer, no log, and no core dump.
+# Contents of the stacks of other processes stay in memory: a secret on the stack of a
+# program, below it and in its registers is sampled, and afterwards it is in no file of
+# profd, no answer, no log, and no core dump.
 . "$(dirname "$0")/lib.sh"
 prog=$E2E/stacks/secret
 export LC_ALL=C # bytes
 
-# 32 letters that nobody has seen; as bytes, as text and as numbers.
+# 32 new letters; as bytes, as text and as numbers.
 secret=$(tr -dc a-z </dev/urandom | head -c 32)
 {
 	for at in 0 8 16 24; do
@@ -20,7 +20,7 @@ secret=$(tr -dc a-z </dev/urandom | head -c 32)
 is "what is looked for has a length" \
 	"$(awk 'length($0) < 8' "$T/words" | wc -l)/$(wc -l <"$T/words")" 0/16
 
-# plain FILE: as it is, or unpacked.
+# plain FILE: as it is, or decompressed.
 plain() {
 	case $1 in
 	*.zst) zstd -q -d -c "$1" ;;
@@ -29,7 +29,7 @@ plain() {
 	esac
 }
 
-# leaks FILE...: those in which a piece of it is.
+# leaks FILE...: those with a part of the secret.
 leaks() {
 	local f
 	for f; do
@@ -53,7 +53,7 @@ spy=$pid
 background record "$T/record.pb" -F 997 -p "$spy" -d 3
 recorder=$pid
 
-# rings PID: address and whether it is kept out of core dumps.
+# rings PID: address and whether it is excluded from core dumps.
 rings() {
 	awk '/^[0-9a-f]+-[0-9a-f]+ / { at = $1; ring = /bpf-map|perf_event/ }
 		/^VmFlags:/ && ring { print at, / dd( |$)/ }' "/proc/$1/smaps"
@@ -67,21 +67,21 @@ for path in '/debug/pprof/profile?seconds=2' /metrics /status /healthz; do
 	check "an answer to $path" curl -sS --fail --max-time 60 \
 		--unix-socket "$sock" -o "$T/answer" "http://profd$path"
 	answers=$((answers + 1))
-	# What is packed shows it by its first bytes.
+	# Compressed data, by its first bytes.
 	gzip -t "$T/answer" 2>/dev/null && mv "$T/answer" "$T/answer.$answers.gz"
 	[[ ! -f $T/answer ]] || mv "$T/answer" "$T/answer.$answers"
 done
 wait "$recorder"
 is "recorded" $? 0
 
-# What a debugger writes of profd as it stands: it keeps to what was marked as not
-# to be dumped, and takes it in if told to.
+# A core dump of the running profd by a debugger, which excludes mappings that are marked
+# so, and includes them if told to.
 check "a core dump" gdb -nx -batch -p "$profd" \
 	-ex "set use-coredump-filter on" -ex "generate-core-file $T/core"
 num "the core dump is one" "$(readelf -h "$T/core" 2>/dev/null |
 	grep -c CORE)" '==' 1
 is "it is not in the core dump" "$(leaks "$T/core")" ""
-# ... in which it would be, were it not for the flag.
+# ... in which it would be without the mark.
 check "a core dump with everything" gdb -nx -batch -p "$profd" \
 	-ex "set use-coredump-filter on" -ex "set dump-excluded-mappings on" \
 	-ex "generate-core-file $T/core.all"

@@ -1,13 +1,13 @@
 #!/bin/bash
-# Two functions that use 70 % and 30 % of a program's time at depth 30 have these
-# shares in its profile, under the whole stack, in the right file.
+# Two functions that use 70 % and 30 % of the time of a program at depth 30 have these
+# shares in its profile, with the whole stack, in the right file.
 . "$(dirname "$0")/lib.sh"
 prog=$E2E/prog_shares
 out=$T/shares.pb.gz
 
-# Of some 9,970 samples a share strays by less than half a point, even if each
-# were drawn by itself, and the 3 points allowed are six times that. With 50:50,
-# or with every fifth sample lost on one side, it fails.
+# Of some 9,970 samples a share varies by less than half a point, even if they were
+# independent draws, and the 3 points allowed are six times that. With 50:50, or with
+# every fifth sample lost on one side, it fails.
 record "$out" -F 997 -- "$prog" 10
 is "record passes the exit status on" $? 0
 check_profile "$out"
@@ -29,8 +29,8 @@ diag "$(grep "^heavy" "$out.log"), profile: heavy $heavy % light $light %"
 samples "$out" >"$T/all"
 awk -F '\t' '$7 ~ /prog_shares$/' "$T/all" >"$T/own"
 taken=$(total "$T/own")
-# 10 s x 997 Hz. Ticks that a hypervisor swallows are missing. A program that has
-# a CPU to itself cannot have more; one that shares it is hit by chance, with a
+# 10 s x 997 Hz. Ticks that a hypervisor drops are missing. A program that has a CPU to
+# itself cannot have more; one that shares it is sampled at random, with a standard
 # deviation of at most 100 samples: five of them are allowed.
 num "samples for nearly all of ten seconds" "$taken" '>=' 8500
 num "no more samples than seconds" "$taken" '<=' 10500

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Twenty programs whose symbols take for ever to demangle, run in a loop by one user:
-# stacks of another user's fresh programs are whole and named all the same.
+# Twenty programs with symbols that take very long to demangle, run in a loop by one
+# user: stacks of new programs of another user are complete with names all the same.
 #
-# ATTACK_SECONDS=60 runs it as long as it is meant; 12 is the default.
+# ATTACK_SECONDS=60 is the intended length; 12 is the default.
 . "$(dirname "$0")/lib.sh"
 seconds=${ATTACK_SECONDS:-12}
 chmod 755 "$T"

@@ -1,10 +1,9 @@
 #!/bin/bash
-# --source perf: samples without BPF. What BPF gives is given by plain perf
-# events, too, as far as they know it; and a user without any privilege can
-# record a command of his own.
+# --source perf: samples without BPF. Plain perf events give the same data as BPF, as far
+# as they have it; and a user without any privilege can record a command.
 . "$(dirname "$0")/lib.sh"
 a=$E2E/prog_spin_a b=$E2E/prog_spin_b
-# Two runs at once would put each other's settings back.
+# Two runs at the same time would restore the settings of each other.
 exec {lock}</sys/kernel
 flock "$lock"
 sysctl=/proc/sys/kernel/perf_event_paranoid
@@ -14,13 +13,13 @@ kb=$(<"$limit")
 trap 'echo "$paranoid" >"$sysctl"; echo "$kb" >"$limit"; cleanup' EXIT
 echo 2 >"$sysctl"
 
-# distinct TSV REGEX COLUMN: what stands in a column, where the stack matches.
+# distinct TSV REGEX COLUMN: the values of a column, where the stack matches.
 distinct() {
 	awk -F '\t' -v re="$2" -v col="$3" '$10 ~ re { print $col }' "$1" |
 		sort -u | paste -sd ' '
 }
 
-# perf FILE OPTIONS...: records anew, five times at most, while it is late.
+# perf FILE OPTIONS...: records, up to five times while data is late.
 perf() {
 	local file=$1 rc
 	shift
@@ -32,8 +31,8 @@ perf() {
 	return "$rc"
 }
 
-# --- shares: as in test_shares.sh, but also for a program that is interrupted,
-# whose samples are draws: five deviations of 1.5 points are allowed ---
+# --- shares: as in test_shares.sh, but also for a program that is interrupted, whose
+# samples are independent draws: five deviations of 1.5 points are allowed ---
 perf "$T/shares.pb.gz" -- "$E2E/prog_shares" 10
 is "record --source perf passes the exit status on" $? 0
 check_profile "$T/shares.pb.gz"
@@ -72,7 +71,7 @@ num "there are stacks to compare" "$(stacks "$T/bpf.pb.gz" | wc -l)" '>=' 2
 is "the stacks of both sources are the same" "$(stacks "$T/shares.pb.gz")" \
 	"$(stacks "$T/bpf.pb.gz")"
 
-# --- the kernel below the user, and nobody above it: as in test_dd.sh ---
+# --- kernel frames below user frames, and none above: as in test_dd.sh ---
 perf "$T/dd.pb.gz" -- timeout 4 dd if=/dev/zero of=/dev/null
 is "the status of timeout(1) is passed on" $? 124
 check_profile "$T/dd.pb.gz"
@@ -91,7 +90,7 @@ is "no kernel frame without a name" \
 	"$(cut -f 10 "$T/dd" | tr ';' '\n' | grep "$kernel" |
 		grep -cE '^(0x|.*\+0x)')" 0
 
-# --- exec is a cut: as in test_exec.sh, two programs at one address ---
+# --- exec: as in test_exec.sh, two programs at one address ---
 for how in exec thread; do
 	perf "$T/$how.pb.gz" -- "$a" 1000 "$how" "$b" 1000
 	is "$how: recorded" $? 0
@@ -124,7 +123,7 @@ is "thread: it has the leader's id afterwards" \
 	"$(distinct "$T/thread" '(^|;)spin_b@' 4)" \
 	"$(distinct "$T/thread" '(^|;)spin_a@' 3)"
 
-# --- a thousand short lives, of a profd that runs on ---
+# --- a thousand short processes, with a running profd ---
 start_profd lives --source perf
 like "the log says that it is perf events" "$(cat "$log")" 'perf events'
 like "status says so, too" "$(ask /status)" 'source.*perf events'
@@ -166,7 +165,7 @@ is "nothing of bash runs in an image of true" \
 is "every sample has a process" \
 	"$(awk -F '\t' '$8 == ""' "$T/lives" | wc -l)" 0
 
-# --- chosen by itself where BPF may not load, and said ---
+# --- chosen automatically where BPF cannot be loaded, with a message ---
 for _ in 1 2 3 4 5; do
 	nice -n -20 setpriv --bounding-set -bpf,-sys_admin "$PROFD" record \
 		-o "$T/auto.pb.gz" -- "$E2E/prog_shares" 1 >"$T/auto.log" 2>&1
@@ -251,7 +250,7 @@ is "and no other" "$(distinct "$T/tsv" . 3)" "$spin"
 num "of its second thread" "$(distinct "$T/tsv" '(^|;)spin_a@' 4)" '>' "$spin"
 kill "$spin"
 
-# The kernel gives a user 64 KiB of ring a CPU now, and its first page.
+# The kernel gives a user 64 KiB of ring a CPU now, with its first page.
 echo 68 >"$limit"
 (ulimit -l 0 && user ./profd record -o small.pb.gz -- ./prog_shares 1) \
 	>"$T/user.log" 2>&1

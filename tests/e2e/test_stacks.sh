@@ -1,8 +1,8 @@
 #!/bin/bash
-# Stacks of code without frame pointers are whole, and the right ones: programs
-# whose chain of calls is known, built in many ways, and each of their stacks
-# held against that chain. At least 99.5 % have to be right: of some hundred
-# samples a program, so the dice are allowed for.
+# Stacks of code without frame pointers are complete and correct: programs with a known
+# chain of calls, built in many ways, and each of their stacks compared with that chain.
+# At least 99.5 % have to be correct, of some hundred samples a program, which allows for
+# chance.
 . "$(dirname "$0")/lib.sh"
 S=$E2E/stacks
 ld=$(readelf -h /lib64/ld-linux-x86-64.so.2 |
@@ -13,7 +13,7 @@ plain="chain recursion alloca tail noreturn async vfork threads"
 glibc="$plain signal altstack callback vdso context"
 shared="$glibc plt dlopen"
 
-# PROGRAM KIND LIBC MODE...: what is run, and which stacks it must have.
+# PROGRAM KIND LIBC MODE...: the programs, and the stacks they must have.
 programs() {
 	cat <<-END
 		modes_gcc modes glibc $shared
@@ -40,7 +40,7 @@ sum() {
 		END { print n + 0 }' "$T/chains"
 }
 
-# stacks_of TSV PROGRAM KIND LIBC: held against its chains, into $T/chains.
+# stacks_of TSV PROGRAM KIND LIBC: compared with its chains, into $T/chains.
 stacks_of() {
 	local names=
 	if [[ -f $2.twin ]]; then
@@ -52,8 +52,8 @@ stacks_of() {
 		sort -t $'\t' -k 3,3nr >"$T/chains"
 }
 
-# verdict NAME MODE...: two tests on $T/chains. A Go program's modes share its CPU
-# time as its scheduler likes.
+# verdict NAME MODE...: two tests on $T/chains. The modes of a Go program share its CPU
+# time as its scheduler decides.
 verdict() {
 	local name=$1 good bad few='' mode
 	shift
@@ -97,8 +97,8 @@ done < <(programs)
 num "99.5 % of all $((all_good + all_bad)) stacks" \
 	"$(percent $all_good $((all_good + all_bad)))" '>=' 99.5
 
-# An upgrade renames a new file over that of a program that runs; before profd
-# has seen it, and while it looks on. The addresses in the two are not the same.
+# An upgrade renames a new file over that of a running program; before profd has seen
+# it, and while profd runs. Addresses in the two files differ.
 mkdir "$T/up"
 cp "$S/libcalled.so" "$T/up/"
 upgrade() {
@@ -115,7 +115,7 @@ echo "last \$!"
 wait
 END
 chmod +x "$T/upgraded"
-# Not what another run of this test has, which is known by another path.
+# Not the programs of another run of this test, which have another path.
 id=$((10#$(date +%N) + 100000 * $$))
 upgrade gcc "$id"
 background "$T/up/prog" 600000 chain

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Compilers have the deepest stacks of what hosts run: of clang++ and g++ at work
-# on templates, at least 99 % reach their root, where at 64 KiB a twelfth of
-# clang++'s do not. --stack-copy 64K is the old limit, and it is still kept.
+# Compilers have the deepest stacks of common programs: of clang++ and g++ at work on
+# templates, at least 99 % reach their root, where with 64 KiB a twelfth of those of
+# clang++ do not. --stack-copy 64K still has the old limit.
 . "$(dirname "$0")/lib.sh"
 
 cat >"$T/heavy.cc" <<'END'

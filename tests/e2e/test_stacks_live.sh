@@ -1,10 +1,10 @@
 #!/bin/bash
-# A mixed load as hosts have it: compilers, interpreters, JITs, Go, shells, a
-# debugger. At least 99.5 % of the native stacks (no frame in anonymous executable
-# memory) reach their root; what does not says why. Beside it, what functions get
-# here and from `perf record --call-graph dwarf` is the same.
+# A mixed load as on real hosts: compilers, interpreters, JITs, Go, shells, a debugger.
+# At least 99.5 % of the native stacks (no frame in anonymous executable memory) reach
+# their root; the others have a reason. The shares of functions equal those of
+# `perf record --call-graph dwarf`.
 #
-# Where node and java are not installed they are left out, and it is said.
+# Where node and java are not installed they are left out, with a message.
 # STACKS_ALL=1: a minute of it.
 . "$(dirname "$0")/lib.sh"
 S=$E2E/stacks
@@ -13,7 +13,7 @@ if [[ ${STACKS_ALL:-} == 1 ]]; then
 	seconds=60
 fi
 
-# --- the load: a script a program, which goes on until it is ended -------------
+# --- the load: a script for each program, which runs until it is ended ---------
 mkdir "$T/load"
 for i in $(seq 400); do
 	echo "int f$i(int *p, int n) { int s = $i; for (int i = 0; i < n; i++)" \
@@ -127,14 +127,14 @@ result $? "$good of $native native stacks reach their root" ||
 		print $1, $7, $10 }' "$T/live" |
 		sed -E 's/^(([^;]*;){0,2})([^;]*;)*(([^;]*;){3}[^;]*)$/\1..;\4/' |
 		sort | uniq -c | sort -rn)"
-# The first seconds of a machine that has never enough time may be late.
+# The first seconds of a machine that is always busy may be late.
 num "tables came in time" "$(percent "$(ending "$T/ends" late)" "$native")" \
 	'<=' 50
 diag "$(tr '\t\n' ' ,' <"$T/ends")"
 diag "with JIT frames: $jit, $(percent "$(ending "$T/ends" jit whole)" "$jit") %" \
 	"of them whole; native: $(percent "$good" "$native") %"
 
-# Each program had its part, or the figures above are about something else.
+# Each program was sampled, or the figures above are about something else.
 for l in cc1 cc1plus 'python3[.0-9]*' perl sed gdb go_plain rust xz $(
 	type -P node java | sed 's,.*/,,'); do
 	awk -F '\t' -v l="/$l\$" '$7 ~ l' "$T/live" >"$T/one"
@@ -151,9 +151,9 @@ $S/modes_clang 400 chain alloca plt tail noreturn
 wait
 END
 chmod +x "$T/shares"
-# One after the other: where a BPF program is loaded while it records, perf 6.1
-# cannot read what it wrote (an assertion in its build-id.c), so it may try again,
-# and is quick about it.
+# One after the other: if a BPF program is loaded while it records, perf 6.1 cannot read
+# its own output (an assertion in its build-id.c), so it may try again, and the records
+# are short.
 by_perf() {
 	for _ in {1..20}; do
 		nice -n -20 perf record -q -B -N -e cpu-clock -F 997 --call-graph dwarf,8192 \
@@ -203,9 +203,9 @@ for prog in modes_gcc modes_clang; do
 			$1 == p && $2 == "all" { print $3 }' "$T/$f")" '>=' 300
 	done
 done
-# Share of the samples below main with the function anywhere in the stack: five
-# deviations of dice between two counts, and half a percent. (Not st_called(), nor
-# signal handlers: perf's libunwind does not always get behind them.)
+# Share of the samples below main with the function anywhere in the stack: five standard
+# deviations between two counts, and half a percent. (Not st_called(), nor signal
+# handlers: libunwind in perf does not always unwind them.)
 awk '
 	NR == FNR { ours[$1 " " $2] = $3; next }
 	{ theirs[$1 " " $2] = $3 }

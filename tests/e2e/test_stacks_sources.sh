@@ -1,7 +1,7 @@
 #!/bin/bash
-# Both sources, BPF and plain perf events, give the same stacks for the same
-# programs: the same chains of functions with, within the dice, the same shares.
-# What needs more of a stack than perf copies (16 KiB, and one stack) is left out.
+# Both sources, BPF and plain perf events, give the same stacks for the same programs:
+# the same chains of functions with the same shares, within chance. Stacks larger than
+# perf copies (16 KiB, and one stack) are left out.
 . "$(dirname "$0")/lib.sh"
 S=$E2E/stacks
 

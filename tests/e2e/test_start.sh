@@ -1,8 +1,8 @@
 #!/bin/bash
-# profd begins on a host that is full: of processes that sleep, and of one with
-# very many mappings. All of them are known when it answers, and what was busy
-# meanwhile was sampled meanwhile, by name. PROCESSES=5000 MAPPINGS=60000 is what
-# it is made for; less will do for every day.
+# profd starts on a host that is full: of sleeping processes, and of one with very many
+# mappings. All of them are known when it answers, and processes that were busy
+# meanwhile have samples with names. PROCESSES=5000 MAPPINGS=60000 is the intended
+# size; the default is smaller.
 . "$(dirname "$0")/lib.sh"
 PROCESSES=${PROCESSES:-1000}
 MAPPINGS=${MAPPINGS:-20000}
@@ -23,7 +23,7 @@ maps=$pid
 background "$E2E/load_small" 100000 1000
 busy=$pid
 
-# Some more that sleep, and work when they are told to, a second in all.
+# Some more that sleep, and work on a signal, for a second in all.
 waking=()
 for i in {1..14}; do
 	mkfifo "$T/go$i"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Programs that exec while profd begins, as in a build: each of their samples has
-# its mappings, from its first on.
+# Programs that exec while profd starts, as in a build: each of their samples has its
+# mappings, from the first one on.
 . "$(dirname "$0")/lib.sh"
 
 # lives TSV [REGEX]: processes of five samples and more; those of which four fifths

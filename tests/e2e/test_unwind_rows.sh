@@ -1,12 +1,12 @@
 #!/bin/bash
-# A function written by hand, of which its file says nothing: stacks end there, and
-# with rows by hand for it they lead on; by the file's build id, or, where it has
-# none, by its file id.
+# A function in assembly, without unwind information: stacks end there, and with the
+# option --unwind-rows they lead on; by the build id of the file, or, if it has none, by
+# its file id.
 . "$(dirname "$0")/lib.sh"
 prog=$E2E/prog_nocfi
 mkdir "$T/rows"
 
-# rows_of FILE: of bare_middle, as its source has it.
+# rows_of FILE: the rows of bare_middle, written by hand.
 rows_of() {
 	local at
 	at=0x$(nm "$1" | awk '$3 == "bare_middle" { print $1 }')
@@ -40,7 +40,7 @@ stacks() {
 	num "$name: the function's callee was sampled" \
 		"$(total "$T/$name" '^bare_leaf@')" ">" 100
 }
-# Those that know who called, of those that were sampled in the callee.
+# Samples in the callee of which the caller is known.
 through='^bare_leaf@[^;]*;bare_middle@[^;]*;main@'
 
 stacks without -- "$prog" 1

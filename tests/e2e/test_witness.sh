@@ -1,17 +1,16 @@
 #!/bin/bash
-# The ledger of what real loads start, held against a witness that stops each of
-# their processes by ptrace(2): a storm of shells with pipes, subshells, signals and
-# jobs, and a parallel make of C files, with errors. Every process is in it, once,
-# with its parent, all its arguments, status and CPU time; and each sample of it has
-# an image that was. STORM=60 (seconds; 4), SHELLS=8 (at a time; 2) and FILES=400 (24)
-# make it long.
+# The ledger of real loads, compared with a witness that stops each of their processes
+# by ptrace(2): a storm of shells with pipes, subshells, signals and jobs, and a parallel
+# make of C files, with errors. Every process is in it, once, with its parent, all its
+# arguments, status and CPU time; and each sample of it has an image that existed.
+# STORM=60 (seconds; 4), SHELLS=8 (at a time; 2) and FILES=400 (24) make it long.
 . "$(dirname "$0")/lib.sh"
 STORM=${STORM:-4} SHELLS=${SHELLS:-2} FILES=${FILES:-24} HZ=499
 
 mkdir "$T/build"
 cat >"$T/storm" <<'END'
 #!/bin/bash
-# One turn: what shells do all day.
+# One turn: typical work of shells.
 turn() {
 	local x
 	x=$(echo "$1" | tr 0-9 a-j | cat)
@@ -79,8 +78,8 @@ diag "$(wc -l <"$T/storm.json") lives in the storm," \
 	"$(wc -l <"$T/build.json") in the build," \
 	"$(rate "$(wc -l <"$T/build.json")" "$middle" "$EPOCHREALTIME")"
 
-# Those whose reap is not told are reaped four seconds after their exit. A line of
-# another process that begins later shows that all before has come.
+# Processes without a reported reap are reaped four seconds after their exit. A line of
+# another process that begins later shows that all earlier events have come.
 sleep 6
 sh -c 'exit 77' &
 last=$!
@@ -92,8 +91,8 @@ wait "$events"
 is "the stream was ended, and well: $(cat "$T/events.err")" $? 0
 is "no event went by unread, none was lost" \
 	"$(grep -cE '"(missed|gap)"' "$T/events")" 0
-# Not "unknown": where BPF is kept out of the host's first process, what that forks
-# shows at its exec only, whose mappings come before it.
+# Not "unknown": where BPF is excluded from the first process of the host, a process that
+# it forks appears at its exec only, and its mappings come before that.
 for c in found vanished nomem; do
 	is "profd_pm_$c" "$(metric "profd_pm_${c}_total")" 0
 done
@@ -156,7 +155,7 @@ awk -F '\t' -v tick="$((1000000000 / $(getconf CLK_TCK)))" -v lives="$T/lives" '
 				wrong("another status at the reap", i, rcode[p])
 			exact++
 			late += cpu(ns[p] - t[6], i)
-			# What wait4 gives has the children in it.
+			# The value of wait4 includes the children.
 			if (t[7] == 0) {
 				leaves++
 				cpu(ns[p] - t[8] * 1000, i)
@@ -171,7 +170,7 @@ awk -F '\t' -v tick="$((1000000000 / $(getconf CLK_TCK)))" -v lives="$T/lives" '
 			print what ":", substr(truth[i], 1, 150), "|", \
 				substr(got, 1, 150)
 	}
-	# Is never below what the witness read, to its microsecond.
+	# It is never below the value of the witness, to its microsecond.
 	function cpu(d, i) {
 		if (d < -1000 || d > 1000000) wrong("another CPU time", i, d)
 		if (d > worst) worst = d
@@ -180,8 +179,8 @@ awk -F '\t' -v tick="$((1000000000 / $(getconf CLK_TCK)))" -v lives="$T/lives" '
 diag "$(cat "$T/verdict")"
 is "each process once: parent, children, execs, status, CPU time" \
 	"$(grep -c '^bad' "$T/verdict")" 0
-# As in test_ledger.sh: the dead may still be on their way out of the CPU, and are
-# the more often the more else there is to do.
+# As in test_ledger.sh: the dead task may still run on its CPU, and does so more often
+# on a busy machine.
 num "CPU time to ten microseconds, in 95 % of them" \
 	"$(awk '$1 == "exact" { print 100 * $6 / $2 }' "$T/verdict")" '<=' 5
 num "the kernel told of 98 % of the reaps, at least" \
@@ -221,7 +220,7 @@ awk -F '\t' '
 		print n + 0 >"/dev/stderr"
 	}' "$T/tsv" "$T/of" >"$T/generations" 2>"$T/samples"
 is "no more images than execs" "$(cat "$T/generations")" ""
-# Stopped and made to wait though they are, they are sampled like any others.
+# They are stopped and made to wait, but sampled like all others.
 num "they were sampled: $(cat "$T/samples")" "$(cat "$T/samples")" '>=' \
 	"$(awk -F '\t' -v hz=$HZ '{ ns += $6 } END {
 		due = ns * hz / 1e9; print due - 5 * sqrt(due) }' "$T/truth")"

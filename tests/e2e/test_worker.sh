@@ -1,6 +1,6 @@
 #!/bin/bash
-# The process that reads executable files is killed again and again while new ones
-# appear: names are there all the same. It has no privilege, and ends with profd.
+# The symbolize worker is killed again and again while new executables appear: names are
+# complete all the same. It has no privilege, and ends with profd.
 . "$(dirname "$0")/lib.sh"
 programs=10
 
@@ -42,7 +42,7 @@ num "all of their work has its names" "$(percent "$(total "$T/storm" \
 	"$(total "$T/storm" 'storm[0-9]')")" '>=' 95
 diag "$(cut -f 10 "$T/storm" | sort | uniq -c | sort -rn | head -n 5)"
 
-# --- what it is ---
+# --- its privileges ---
 start_profd still
 like "status names the symbolize worker" "$(ask /status)" \
 	"symbolize worker: process $(worker), user id [0-9]+, no capabilities"

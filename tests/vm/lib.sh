@@ -1,13 +1,11 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2034 # its users look at them
-# lib: what tests/vm/test_*.sh share, which run the whole profd while something
-# happens to their machine that one on which others work is not to be put through.
-# To be sourced by dash, in tests/vm/run's machine; beside it there are busybox,
-# date(1), profd, and programs of tests/e2e.
+# lib: functions shared by tests/vm/test_*.sh, which run the whole profd during events
+# that must not happen on a shared machine. To be sourced by dash, in the machine of
+# tests/vm/run, which has busybox, date(1), profd, and programs of tests/e2e.
 #
-# Emulated, the CPUs are slow and may stand still for a while: nothing here asserts
-# on speed, and what is compared with a clock is compared with readings before
-# and after it.
+# The CPUs are emulated: they are slow and may stop for a while. No test asserts on speed,
+# and values that are compared with a clock are compared with readings before and after.
 cd /tmp || exit 1
 n=0
 T=$(mktemp -d)
@@ -15,7 +13,7 @@ HZ=99
 WINDOW=2
 PORT=9099
 source=${PROFD_SOURCE:-bpf}
-# Plain perf events tell of no arguments, status, or CPU time.
+# Plain perf events have no arguments, status, or CPU time.
 whole=true
 [ "$source" = bpf ] || whole=false
 ms=1000000 # nanoseconds
@@ -39,7 +37,7 @@ num() {
 	result $? "$1 ($2 $3 $4)"
 }
 
-# until_ok SECONDS COMMAND...: tried five times a second
+# until_ok SECONDS COMMAND...: repeats it five times a second
 until_ok() {
 	left=$(($1 * 5))
 	shift
@@ -51,23 +49,23 @@ until_ok() {
 }
 
 status() { /tests/profd status --server "unix:$T/sock"; }
-# said WORDS: the figure behind them in profd's status
+# said WORDS: the number after these words in the status of profd
 said() { status | sed -n "s/^$1: \([0-9]*\).*/\1/p"; }
-# All metrics at once; busybox's wget wants files in /etc, and knows no unix socket.
+# All metrics at once; the wget of busybox needs files in /etc, and has no unix sockets.
 metrics() {
 	printf 'GET /metrics HTTP/1.0\r\n\r\n' | nc 127.0.0.1 $PORT | tr -d '\r'
 }
 # metric NAME{LABELS}
 metric() { metrics | sed -n "s/^$1 //p"; }
 
-# --- clocks, in nanoseconds: wall, boot, and the one that stands in a suspend ---
+# --- clocks, in nanoseconds: wall, boot, and the one that stops in a suspend ---
 wall_ns() { date +%s%N; }
 boot_ns() { awk '{ printf "%.0f\n", $1 * 1e9 }' /proc/uptime; }
 mono_ns() { awk '/^now at/ { print $3; exit }' /proc/timer_list; }
 
 # --- the load, and profd ---
 
-# lives: a few at a time of every kind, as long as the file is there
+# lives: a few processes at a time of every kind, as long as the file exists
 lives() {
 	while [ -e "$T/go" ]; do
 		/tests/prog_lives 12 2 >>"$T/truth"
@@ -75,8 +73,8 @@ lives() {
 	done
 }
 
-# begin: profd, somebody who follows its events, a program that spins on
-# each CPU, and lives that begin and end all the while.
+# begin: profd, a client that follows its events, a program that spins on each CPU, and
+# processes that begin and end all the time.
 begin() {
 	/tests/profd run --archive "$T/archive" --window $WINDOW --freq $HZ \
 		--listen "unix:$T/sock" --listen 127.0.0.1:$PORT --source "$source" >"$T/log" 2>&1 &
@@ -96,10 +94,10 @@ begin() {
 	lives &
 	load=$!
 }
-# Events of before it asked are not sent: the first that comes tells it follows.
+# Earlier events are not sent: the first event shows that the client follows.
 follows() { true && dash -c : && [ -s "$T/events" ]; }
 
-# sampled CPU: how often it was, so far
+# sampled CPU: its samples so far
 sampled() { metric "profd_sampler_taken_total{cpu=\"$1\"}"; }
 sampled_more() { [ "$(sampled "$1")" -gt "$2" ]; }
 windows() { grep -c 'pb.gz: [0-9]* samples' "$T/log"; }
@@ -107,9 +105,9 @@ windows_more() { [ "$(windows)" -gt "$1" ]; }
 truth() { wc -l <"$T/truth"; }
 truth_more() { [ "$(truth)" -gt "$1" ]; }
 
-# goes_on WHEN: samples of both CPUs, windows and lives are still to come.
+# goes_on WHEN: more samples of both CPUs, windows and processes come.
 goes_on() {
-	# Their CPU may have gone, which takes their affinity along.
+	# Their CPU may have been offline, which resets their affinity.
 	taskset -p 1 "$one" >/dev/null
 	taskset -p 2 "$two" >/dev/null
 	for cpu in 0 1; do
@@ -124,10 +122,10 @@ goes_on() {
 	result $? "$1: profd is alive"
 }
 
-# --- what is said of a life ---
+# --- the data of one process ---
 
-# life PID: what was told when it was over, as $code, $start, $end by the wall clock
-# in nanoseconds, $start_boot, $exit_boot, $cpu.
+# life PID: from the event at its end, as $code, $start, $end by the wall clock in
+# nanoseconds, $start_boot, $exit_boot, $cpu.
 life() {
 	grep -F "\"pid\":$1," "$T/events" | grep -F '"events":["end"]' >"$T/life" ||
 		return 1
@@ -145,7 +143,7 @@ of() {
 	}' "$T/life"
 }
 
-# in_time WHEN: a life's times are between readings of the clocks around it.
+# in_time WHEN: the times of a process are between readings of the clocks around it.
 in_time() {
 	from=$(wall_ns) from_boot=$(boot_ns)
 	dash -c 'exit 7' &
@@ -167,9 +165,8 @@ in_time() {
 
 # --- the end ---
 
-# What was told at the end of each life: "ARGUMENT PID STATUS CPU_US START EXIT",
-# CPU_US "-" where it is not the kernel's last word. Nobody but the load has such an
-# argument.
+# From the event at the end of each process: "ARGUMENT PID STATUS CPU_US START EXIT",
+# CPU_US "-" where it is not exact. Only processes of the load have such an argument.
 ends() {
 	grep -F '"events":["end"]' "$T/events" | awk '
 		function field(re, skip) {
@@ -194,9 +191,9 @@ ends() {
 }
 all_told() { ends && [ "$(wc -l <"$T/told")" -ge "$(truth)" ]; }
 
-# ledger: every life is there once, and ended as wait4(2) says; with no less CPU time,
-# and nothing like a suspend more, where profd was told of its reap: on a machine
-# that stands still for seconds it says that it was not, and has no such figure.
+# ledger: every process is in it once, with the exit status of wait4(2); with no less
+# CPU time, and without the time of a suspend, where its reap was reported: on a machine
+# that stops for seconds a missing reap is reported, and the figure is missing.
 ledger() {
 	rm "$T/go"
 	wait "$load"
@@ -224,14 +221,14 @@ ledger() {
 	diag "$(cat "$T/wrong")"
 }
 
-# none WORDS...: of these nothing is said to be lost.
+# none WORDS...: no losses of these kinds are reported.
 none() {
 	for words; do
 		num "$words" "$(said "$words")" = 0
 	done
 }
 
-# finish: profd ends well, and its windows lie end to end, one file each.
+# finish: profd ends with 0, and its windows follow each other without gap, a file each.
 finish() {
 	kill "$one" "$two"
 	kill -TERM "$profd"

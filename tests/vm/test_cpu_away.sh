@@ -1,12 +1,12 @@
 #!/bin/sh
 # CPU 1 goes offline for some seconds and comes back, then for a moment only, while
-# lives begin and end and both CPUs are busy: each life is told of with its status,
-# what was not listened to is said, and both CPUs are sampled again.
+# processes begin and end and both CPUs are busy: each process is reported with its
+# status, gaps in listening are reported, and both CPUs are sampled again.
 # PROFD_SOURCE=perf: without BPF.
 . /tests/lib.sh
 online=/sys/devices/system/cpu/cpu1/online
 
-# Losses of mappings, or of anything, on a CPU that came without being listened to.
+# Losses of mappings, or of all records, on a CPU that came online without a listener.
 gaps() {
 	if [ "$source" = perf ]; then
 		said 'gaps in perf records: mappings, events may be missing'
@@ -27,7 +27,7 @@ away() {
 		sleep "$2"
 		until_ok 240 sampled_more 0 $((got + 30))
 		result $? "$1: CPU 0 is sampled meanwhile"
-		# What was in its ring comes first, a second later at most.
+		# The contents of its ring come first, a second later at most.
 		got=$(sampled 1)
 		until_ok 240 truth_more $((was_truth + 12))
 		result $? "$1: lives go on"

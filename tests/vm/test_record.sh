@@ -1,14 +1,14 @@
 #!/bin/sh
-# profd records a command, as users do: of programs that spin, that are new to it and
-# gone at once, and that rename themselves, there are samples, nothing is lost, and the
-# profile is as the strict checker wants it.
+# profd records a command: programs that spin, that are new and deleted at once, and that
+# rename themselves have samples, nothing is lost, and the strict checker accepts the
+# profile.
 # PROFD_SOURCE=perf: without BPF.
 . /tests/lib.sh
 mkdir -m 1777 "$T/files"
 chmod 755 "$T"
 
-# record NAME COMMAND...: how many samples of the command were taken, in $samples. How
-# many of them are whole depends on the machine's speed.
+# record NAME COMMAND...: the number of samples of the command, in $samples. How many of
+# them are complete depends on the speed of the machine.
 record() {
 	name=$1
 	shift
@@ -21,7 +21,7 @@ record() {
 	diag "$(cat "$T/$name")"
 	samples=$(cut -d ' ' -f 3 "$T/$name")
 }
-# Without BPF a loop of renames fills the ring that samples are in, too.
+# Without BPF a loop of renames fills the ring of samples, too.
 none_lost() {
 	grep -q ' 0 lost' "$T/log"
 	result $? "$name: nothing is lost"

@@ -1,15 +1,15 @@
 #!/bin/sh
-# The host is suspended to memory and wakes up, twice. Meanwhile the boot clock and
-# the wall clock go on, CLOCK_MONOTONIC stands, and all CPUs but the first are
-# taken offline. Nothing of that time is sampled afterwards, claimed as used, or as
-# lost; what lives then lives on, and everything goes on in time.
+# The host is suspended to memory and wakes up, twice. Meanwhile the boot clock and the
+# wall clock continue, CLOCK_MONOTONIC stops, and all CPUs but the first are taken
+# offline. That time has no samples afterwards, and is not reported as used or lost;
+# processes survive, and everything continues in time.
 # PROFD_SOURCE=perf: without BPF.
 . /tests/lib.sh
-# Seconds, of which a slow machine may need some to fall asleep: once the alarm is
-# over nobody wakes it.
+# Seconds, some of which a slow machine may need to suspend: after the alarm nothing
+# wakes it.
 SLEEP=30
 
-# known PREFIX: what is known at one moment, as PREFIX_taken_0, PREFIX_taken_1,
+# known PREFIX: the state at one moment, as PREFIX_taken_0, PREFIX_taken_1,
 # and in milliseconds PREFIX_busy, of all CPUs, PREFIX_gaps, PREFIX_maps.
 known() {
 	metrics >"$T/metrics"
@@ -48,16 +48,16 @@ sleep_once() {
 	diag "$1: slept $slept ms; awake for $awake ms, $again ms until CPU 1 was heard"
 	num "$1: one clock stood" $slept -ge 5000
 	# A sample each HZ-th of a second, and one more where its clock is opened
-	# anew; a burst at the waking up would be of a thousand.
+	# again; a burst after waking up would be of a thousand.
 	most=$((awake * HZ / 1000 + 3))
 	num "$1: CPU 0 is not sampled for its sleep" \
 		$((woke_taken_0 - was_taken_0)) -le $most
 	num "$1: nor is CPU 1" $((woke_taken_1 - was_taken_1)) -le $most
 	num "$1: no CPU was busy in its sleep" \
 		$((woke_busy - was_busy)) -le $((2 * awake + 200))
-	# From the last look before to its sleep, and from its waking up to the
-	# first: each for as long as the host was awake in between, at most; the
-	# last look was a second or two before the clock was read.
+	# From the last reading before the suspend, and from waking up to the next
+	# reading: each at most as long as the host was awake in between; the last
+	# reading was a second or two before the clock was read.
 	most=$((2 * again + 4000))
 	num "$1: its sleep is no loss" $((again_maps - was_maps)) -le $most
 	num "$1: nor a gap" $((again_gaps - was_gaps)) -le $most
@@ -88,7 +88,7 @@ ledger
 none 'samples lost: ring full' 'lifecycle events lost' \
 	'records lost: out of memory' 'records refused: wrong lengths'
 finish
-# --- all windows, by the clock of the border ---
+# --- all windows, by the wall clock ---
 sort -n "$T/windows" | awk -v ns=$((WINDOW * 1000000000)) -v most=$((2 * (WINDOW + 1) * HZ)) '
 	NR == 1 { base = $1 }
 	{
