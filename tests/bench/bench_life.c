@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a process life costs the loop in user space, without any kernel side: the
- * records of posix_spawn(/bin/true) (fork, exec, exit, reap, and the exec's
- * mappings), made by hand, go through libquark, the pump and the process manager to
- * the ledger's events, so many a tick as a storm has. Medians of ROUNDS rounds, with
- * everything in the CPU's caches and with nothing in them, as it is when profd wakes
- * up on a busy CPU; the same under valgrind's callgrind counts instructions, which no
- * neighbour can change:
+ * The cost of a process in user space, without the kernel side: the records of
+ * posix_spawn(/bin/true) (fork, exec, exit, reap, and mappings of the exec), made by
+ * hand, go through libquark, the pump and the process manager to the events of the
+ * ledger, as many a tick as in a storm. Medians of ROUNDS rounds, with warm caches and
+ * with cold ones, as when profd wakes up on a busy CPU; under valgrind's callgrind it
+ * counts instructions, which do not depend on other load:
  *
  *	valgrind --tool=callgrind build/tests/bench/bench_life 2000
  */
@@ -52,7 +51,7 @@ struct bench_file {
 	size_t build_id_len;
 };
 
-/* The ring: what the backend hands on at the next drain. */
+/* The ring: the records of the next drain. */
 static struct {
 	ring_fn fn;
 	void *arg;
@@ -143,7 +142,7 @@ static int fake_walk(void *b, ring_fn fn, void *arg)
 const struct quark_backend quark_ebpf = FAKE;
 const struct quark_backend quark_kprobe = FAKE;
 
-/* --- what a life tells -------------------------------------------------------- */
+/* --- the records of a process -------------------------------------------------- */
 
 static void put(const void *rec, size_t len)
 {
@@ -279,7 +278,7 @@ static double cpu_us(void)
 	return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
 }
 
-/* What the load does between two ticks: nothing of ours stays near the CPU. */
+/* The load between two ticks: it evicts our data from the caches of the CPU. */
 static void fill_caches(void)
 {
 	static unsigned char other[EVICT_BYTES];
@@ -362,7 +361,7 @@ static int bench_open(struct engine *e)
 
 	opts.loop = uv_default_loop();
 	opts.freq_hz = 99;
-	/* Events are kept for those who may ask. */
+	/* Events are kept for clients. */
 	if (!mkdtemp(dir))
 		return -errno;
 	snprintf(path, sizeof(path), "unix:%s/sock", dir);
@@ -399,7 +398,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* A life's, of so many of them; < 0: they went missing. */
+/* Per process, of 'each' of them; < 0: some are missing. */
 static double measure(struct engine *e, uint64_t each)
 {
 	struct pm_stats stats;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * 200,000 samples of 32 frames through the writer into a zstd file: time, size
- * and how far memory rises above the start. Then what it takes to keep the times
- * of as many samples in a window. One JSON line each.
+ * 200,000 samples of 32 frames through the writer into a zstd file: time, size and
+ * the increase of memory. Then the cost of the times of as many samples in a window.
+ * One JSON line each.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static long status_kb(const char *key)
 	return kb;
 }
 
-/* VmHWM begins anew at what is resident now, proc(5). */
+/* Resets VmHWM to the current resident size, proc(5). */
 static bool reset_peak(void)
 {
 	int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
@@ -70,7 +70,7 @@ static void write_samples(struct pprof *p)
 	s.label = labels;
 	s.n_label = ARRAY_SIZE(values);
 	for (i = 0; i < SAMPLES; i++) {
-		/* Stacks differ near the leaf and share their roots. */
+		/* Stacks differ near the leaf and have common roots. */
 		for (k = 0; k < FRAMES; k++)
 			ids[k] =
 				1 +
@@ -159,7 +159,7 @@ static int bench(int fd)
 #define TIMES_HZ 97
 #define TIMES_STACKS 20000 /* different samples of the window */
 
-/* A minute of 64 CPUs at 97 Hz, in the order of time but for some. */
+/* A minute of 64 CPUs at 97 Hz, mostly in the order of time. */
 static int bench_times(void)
 {
 	struct times_sample s = { 0 };

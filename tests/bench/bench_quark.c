@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What libquark costs a process life (fork, exec and exit of /bin/true), as the
- * published interface has it: user CPU of the reader, BPF time in the kernel,
- * memory, latency from an event to its reader, also by the fill of the queue, many
- * events of one process, the highest rate without loss, and how the rate of lives
- * changes while quark-mon runs.
+ * The cost of libquark per process (fork, exec and exit of /bin/true), through its
+ * public interface: user CPU time of the reader, BPF time in the kernel, memory,
+ * latency from an event to its reader, also by the fill of the queue, many events of
+ * one process, the highest rate without loss, and how the rate of processes changes
+ * while quark-mon runs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -105,7 +105,7 @@ static double bpf_time(const char *name, double *runs)
 	return sum;
 }
 
-/* KiB, of /proc/self/smaps: Pss of the kernel's rings and tables, or of the rest. */
+/* KiB, of /proc/self/smaps: Pss of the rings and maps of the kernel, or of the rest. */
 static long pss_kib(bool rings)
 {
 	bool ring = false;
@@ -126,8 +126,8 @@ static long pss_kib(bool rings)
 }
 
 /*
- * Ends a while after the storm, so that the last life has come out. Lives of
- * others count: their cost is in it as well.
+ * Ends a while after the storm, so that the last events have come. Processes of
+ * others count: their cost is included as well.
  */
 static uint64_t read_storm(struct quark_queue *qq, pid_t pid)
 {
@@ -172,7 +172,7 @@ static void bench_cost(void)
 	for (i = 0; i < sizeof(progs) / sizeof(progs[0]); i++) {
 		double ns = bpf_time(progs[i], &runs);
 
-		/* A life has none of its own beside its exec. */
+		/* A process has no rename of its own beside its exec. */
 		if (runs && strcmp(progs[i], "quark_rename"))
 			bpf += ns / runs;
 	}
@@ -194,7 +194,7 @@ static int ascending(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* From the exit's own time to the moment when the reader has it. */
+/* From the time of the exit to its arrival at the reader. */
 static void bench_latency(const char *name, int flags, int hold)
 {
 	double ms[LATENCIES];
@@ -234,7 +234,7 @@ static void vfork_life(void)
 		die("vfork");
 }
 
-/* What the line of quark(7) says of a fill, ms of a second. */
+/* The latency that quark(7) states for a fill, in ms. */
 static double line_ms(int percent)
 {
 	if (percent < 10)
@@ -243,8 +243,8 @@ static double line_ms(int percent)
 }
 
 /*
- * A queue filled to the brim and read goes through all fills: median latency of
- * what came out at each, and how much later that is than the line says.
+ * A full queue that is read goes through all fills: median latency of the events at
+ * each, and the difference to the stated one.
  */
 static void bench_hold(void)
 {
@@ -299,7 +299,7 @@ static void bench_hold(void)
 	}
 }
 
-/* One process changes its ids so many times, and all of it becomes one event. */
+/* One process changes its ids many times, which becomes one event. */
 static void bench_chain(int changes)
 {
 	struct quark_queue_attr attr;
@@ -320,7 +320,7 @@ static void bench_chain(int changes)
 	if (pid < 0)
 		die("fork");
 	if (pid == 0) {
-		/* The saved id stays root's. */
+		/* The saved id remains root. */
 		for (i = 0; i < changes; i++)
 			if (setresuid(-1, i & 1 ? 0 : 1, -1))
 				_exit(1);
@@ -336,7 +336,7 @@ static void bench_chain(int changes)
 	quark_queue_close(&qq);
 }
 
-/* As fast as the machine goes, with so many workers: lives a second. */
+/* As fast as the machine can, with 'workers': processes a second. */
 static double peak(int workers, void (*life)(void), uint64_t *lost)
 {
 	double start, took = 0;
@@ -375,7 +375,7 @@ static double peak(int workers, void (*life)(void), uint64_t *lost)
 	return PEAK_LIVES / took;
 }
 
-/* The highest rate without loss that the machine could be driven to. */
+/* The highest rate without loss that the machine reached. */
 static void bench_peak(const char *name, void (*life)(void))
 {
 	double best = 0, most = 0, r;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Unwind rows of big and of common programs, those that are installed: size of
- * the table, time to build it (the best of three) and peak memory over that of
- * a process which builds none. One JSON line each.
+ * Unwind rows of installed programs, large and common ones: size of the table, time
+ * to build it (the best of three) and peak memory above that of a process that builds
+ * none. One JSON line each.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static int read_once(const char *path, struct symbolizer_rows **rows)
 	return err;
 }
 
-/* Kilobytes at its peak of a process that reads 'path', or nothing. */
+/* Peak memory in kilobytes of a process that reads 'path', or nothing if NULL. */
 static long peak_kb(const char *path)
 {
 	struct symbolizer_rows *rows;
@@ -82,7 +82,7 @@ int main(void)
 	long peaks[ARRAY_SIZE(files)], base = peak_kb(NULL);
 	int err = 0;
 
-	/* First of all: a child begins with what its parent ever had. */
+	/* First: a child inherits the peak of its parent. */
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
 		peaks[i] = peak_kb(files[i]) - base;
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++)

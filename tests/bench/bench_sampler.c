@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a sample costs: in the kernel by stack depth (run time and run count of
- * the program as the kernel keeps them), in user space to walk it, and once to
- * load the program. JSON lines. The kernel keeps one account for all samples:
- * the share of them that were of our own children is "own", and a figure with
- * much less than 1 there is one of the neighbours' stacks as well.
+ * The cost of a sample: in the kernel by stack depth (run time and run count of the
+ * program as the kernel counts them), in user space to unwind it, and once to load
+ * the program. JSON lines. The kernel has one counter for all samples: "own" is the
+ * share that were of our own children, and a figure with much less than 1 there
+ * includes stacks of other processes.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -30,19 +30,19 @@
 #define BENCH_WALKS 200000
 #define BENCH_CHILDREN 64
 
-/* ns a sample, but for one as deep as there are few. */
+/* ns a sample, except for the deepest ones, which are few. */
 #define BENCH_BUDGET 10000
 
-/* The last nearly fills the largest copy: interrupts are off for so long. */
+/* The last nearly fills the largest copy, for which interrupts are off. */
 static const struct load {
 	int depth;
-	bool thread; /* not the first: its stack ends with its mapping */
+	bool thread; /* not the first one: its stack ends with its mapping */
 } loads[] = {
 	{ 10, false }, { 30, false }, { 60, false },
 	{ 10, true },  { 30, true },  { 2200, false },
 };
 
-/* What came of the children, and one whole sample of them. */
+/* The samples of the children, and one complete sample of them. */
 struct seen {
 	pid_t pids[BENCH_CHILDREN];
 	size_t npids;
@@ -114,7 +114,7 @@ static pid_t child(const struct load *load)
 	_exit(0);
 }
 
-/* The program was loaded after 'last': its descriptor, or -errno. */
+/* The program that was loaded after 'last': its descriptor, or -errno. */
 static int find_program(uint32_t last, struct bpf_prog_info *info)
 {
 	uint32_t len, id = last;
@@ -175,9 +175,9 @@ static int compare_ns(const void *a, const void *b)
 }
 
 /*
- * Looked at more often than samples come, so that most are alone since the last
- * look: the longest of those and their median, which the neighbours' few deep
- * stacks do not move.
+ * Read more often than samples come, so that most readings have one new sample: the
+ * longest of those and their median, which the few deep stacks of other processes do
+ * not change.
  */
 static uint64_t watch_runs(struct sampler *s, int prog, uint64_t *median)
 {
@@ -209,7 +209,7 @@ static int measure(struct sampler *s, int prog, struct seen *seen,
 		   const struct load *load)
 {
 	struct bpf_prog_info a = { 0 }, b = { 0 };
-	/* Deep ones of one user are limited. */
+	/* Deep stacks of one user are limited. */
 	size_t i,
 		ncpus = load->depth > 1000 ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
 	uint32_t len = sizeof(a);

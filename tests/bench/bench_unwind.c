@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One sample in user space, by the depth of its stack: unwinding it, all of the
- * trace handler (unwinding, placing and naming its frames), its whole way from the
- * ring's record through pump and handler into a window, and libdwfl on the
- * same records. A program of several files is stopped at many places of the
- * same depth; the medians of ROUNDS rounds over all of them, warm. One JSON line
- * a depth.
+ * One sample in user space, by the depth of its stack: unwinding it, all of the trace
+ * handler (unwinding, placing and naming its frames), its whole way from the record
+ * in the ring through pump and handler into a window, and libdwfl for the same
+ * records. A program of several files is stopped at many places of the same depth;
+ * the medians of ROUNDS rounds over all of them, warm. One JSON line a depth.
  */
 #include <elfutils/libdwfl.h>
 #include <errno.h>
@@ -49,15 +48,15 @@ struct bench {
 	struct reporter_window *window;
 	struct pump *pump;
 	struct vault *vault;
-	uint64_t clock; /* of the records, which the pump wants in order */
+	uint64_t clock; /* of the records, which the pump sorts */
 	bool cold;
-	double not_ours; /* ns of CPU that evicting took */
+	double not_ours; /* ns of CPU time for evicting the caches */
 	Dwfl *dwfl;
-	const struct place *now; /* libdwfl's */
+	const struct place *now; /* for libdwfl */
 	size_t got;
 };
 
-/* --- what is unwound --------------------------------------------------------- */
+/* --- the program --------------------------------------------------------------- */
 
 static volatile int sink;
 static int down(int depth);
@@ -70,7 +69,7 @@ static int compare(const void *a, const void *b)
 	return depth ? down(depth) : 0;
 }
 
-/* Every fifth or so through libc, as callbacks go. */
+/* About every fifth call through libc, like a callback. */
 static __attribute__((noinline)) int down(int depth)
 {
 	int v[2] = { depth - 1, depth - 1 };
@@ -177,7 +176,7 @@ static int capture_all(struct bench *b)
 	return err;
 }
 
-/* --- ours -------------------------------------------------------------------- */
+/* --- profd --------------------------------------------------------------------- */
 
 static void resolved(void *arg, const struct reporter_trace *t)
 {
@@ -225,7 +224,7 @@ static int open_ours(struct bench *b)
 	return err;
 }
 
-/* Every table and every name is there afterwards. */
+/* Afterwards all tables and names are read. */
 static void warm(struct bench *b)
 {
 	struct trace_stats st;
@@ -270,7 +269,7 @@ static void run_handler(struct bench *b, struct place *p)
 	trace_handler_sample(b->th, p->record, p->rec.head.size);
 }
 
-/* --- from the ring's record into a window, as profiler/engine.c does it --------- */
+/* --- from the record in the ring into a window, as profiler/engine.c does it ----- */
 
 static void drop(void *arg, enum pump_stream stream, void *rec)
 {
@@ -343,7 +342,7 @@ static double cpu_ns(void)
 	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
 }
 
-/* What a load does between two ticks: nothing of ours stays near the CPU. */
+/* The load between two ticks: it evicts our data from the caches of the CPU. */
 static void evict(void)
 {
 	static unsigned char other[64 << 20];
@@ -455,7 +454,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Nanoseconds of CPU a sample: the median of the rounds. '*frames': of a stack. */
+/* Nanoseconds of CPU time a sample: the median of the rounds. '*frames': per stack. */
 static double measure(struct bench *b,
 		      void (*run)(struct bench *, struct place *), int repeat,
 		      double *frames)

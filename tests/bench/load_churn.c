@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * load_churn DIR LIB MS: one process that stays, and in which everything else
- * changes: every MS milliseconds it loads a copy of LIB under a new name, runs
- * it, drops it and deletes the file; makes code in memory at a new address; and
- * has a thread of a new name run it. Until killed.
+ * load_churn DIR LIB MS: one process that stays while everything else in it changes:
+ * every MS milliseconds it loads a copy of LIB under a new name, runs it, unloads it
+ * and deletes the file; makes code in memory at a new address; and runs it in a thread
+ * with a new name. Until killed.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -57,7 +57,7 @@ static void load_and_spin(const char *path)
 static const unsigned char countdown[] = { 0x48, 0x89, 0xf9, 0x48, 0xff,
 					   0xc9, 0x75, 0xfb, 0xc3 };
 
-/* A thread, as a JIT compiler's. The address is one that was never used. */
+/* A thread of a JIT compiler. The address was never used before. */
 static void *make_and_spin(void *arg)
 {
 	static uintptr_t at = 0x200000000000;

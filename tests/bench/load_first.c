@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * load_first SOCKET PROFD ARGS...: executes profd, asks its /metrics every 20 ms
- * until a stack was followed as far as it goes and a trace, which is when all its
- * frames have names, was handed to the window; ends it, and prints the milliseconds
- * between fork and that answer. Asking more often slows down what is measured: on a
- * host whose CPUs are all busy, profd then works for the question alone.
+ * load_first SOCKET PROFD ARGS...: executes profd, requests /metrics every 20 ms until
+ * a stack reached its end and a trace, with names for all its frames, was added to the
+ * window; ends it, and prints the milliseconds between fork and that answer. More
+ * frequent requests slow down profd: on a busy host it would work for them only.
  */
 #include <signal.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * load_sideband: opens the mapping stream as profd does and empties its rings as
- * often, but does nothing with what is in it, until it is ended: what the stream
- * costs others. Says "open" when it is.
+ * load_sideband: opens the mapping stream as profd does and empties its rings as often,
+ * without using the records, until it is ended: for the cost of the stream to others.
+ * Prints "open" when it is.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * load_sleep: what a host is full of, processes that sleep.
+ * load_sleep: sleeping processes.
  *
- *   load_sleep fork N   N children, which share everything with their parent
- *   load_sleep exec N   N children, each of which ran this program anew
+ *   load_sleep fork N   N children, which share all memory with their parent
+ *   load_sleep exec N   N children, each of which executed this program again
  *   load_sleep maps N   none, but N executable mappings of this program
  *
- * Says "pids PID...", of the children, and "ready" when all are there; ends with
- * them at the end of its standard input.
+ * Prints "pids PID...", of the children, and "ready" when all run; ends with them at
+ * the end of its standard input.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -36,7 +36,7 @@ static void child(const char *self, bool anew)
 		pause();
 }
 
-/* Its end of the pipe closed, it is where it is to be. */
+/* It closes its end of the pipe when it is ready. */
 static pid_t start(const char *self, bool anew)
 {
 	int fds[2];
@@ -63,8 +63,8 @@ static pid_t start(const char *self, bool anew)
 }
 
 /*
- * Two pages with one between them, in turn: mappings that are neighbours in the
- * file, too, the kernel would make one.
+ * Two pages with one between them, in turn: the kernel would merge mappings that are
+ * neighbours in the file, too.
  */
 static void map_many(const char *self, long n)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * load_small SECONDS PERMILLE: one of many processes on a host. It runs for
- * some seconds and uses so many thousandths of a CPU, in a handful of calls.
- * The bench makes many executables of it by giving copies other build ids.
+ * load_small SECONDS PERMILLE: one of many processes on a host. It runs for some
+ * seconds and uses this many thousandths of a CPU, in a few calls. The bench makes
+ * many executables of it, copies with other build ids.
  */
 #include <stdint.h>
 #include <stdlib.h>

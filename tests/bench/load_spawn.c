@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * load_spawn N PROGRAM: spawns PROGRAM N times, one after the other, and
- * prints what the lives cost: "wall S children S self S", CPU seconds of user
- * and system together, from wait4 and getrusage.
+ * load_spawn N PROGRAM: spawns PROGRAM N times, one after the other, and prints the
+ * cost: "wall S children S self S", CPU seconds of user and system together, from
+ * wait4 and getrusage.
  */
 #include <errno.h>
 #include <spawn.h>
@@ -29,7 +29,7 @@ static double now_s(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* One life; its CPU time, or -1. */
+/* One process; its CPU time, or -1. */
 static double spawn_one(char **argv)
 {
 	struct rusage ru;

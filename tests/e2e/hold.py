@@ -1,6 +1,6 @@
-# hold ADDRESS FLAG [SECONDS]: for 60 s, 400 half requests, which go on by a byte ten
-# times a second; each that is closed is opened again. FLAG is written when they are
-# there.
+# hold ADDRESS FLAG [SECONDS]: for 60 s, 400 incomplete requests, which continue by a
+# byte ten times a second; each that is closed is opened again. FLAG is written when all
+# are open.
 import os, select, socket, sys, time
 address = sys.argv[1]
 text = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: " + b"x" * 10000

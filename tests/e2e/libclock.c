@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libclock.so: by LD_PRELOAD, a wall clock of one's own. It goes wrong by as many
- * seconds as the file $CLOCK_OFFSET says, from the moment that does. No other
- * clock does, as when a real one is stepped; which is nothing for a machine that
- * others work on.
+ * libclock.so: with LD_PRELOAD, a wall clock of its own, which is wrong by the number
+ * of seconds in the file $CLOCK_OFFSET as soon as that exists. No other clock changes,
+ * as when a real one is stepped, which must not be done on a shared machine.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

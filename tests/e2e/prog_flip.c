@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * prog_flip VICTIM MINE: maps code of VICTIM, and in its place, at once, as much of
- * MINE, so that who looks there for the first finds the second. Stays for ten
- * seconds. Prints "flipped".
+ * prog_flip VICTIM MINE: maps code of VICTIM, and at once the same amount of MINE at
+ * its address, so that a lookup of the first finds the second. Runs for ten seconds.
+ * Prints "flipped".
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * prog_fuse DIR FILE [noflush|flush]: a FUSE file system (linux/fuse.h, protocol
- * 7.31) at DIR whose every name is FILE's content, each with an inode of its own. It
- * answers what it takes to run a program, and never a STATFS: whoever asks for that,
- * as profd does before it opens a file, waits until this ends. With noflush it does
- * not answer when a file is closed either: an execve that closes one waits with its
- * exec_update_lock held, and with it who opens /proc/PID/maps. With flush it answers
- * a STATFS, and never a FLUSH: whoever closes a file waits. Prints "mounted".
+ * prog_fuse DIR FILE [noflush|flush]: a FUSE file system (linux/fuse.h, protocol 7.31)
+ * at DIR in which every name has the content of FILE, each with an inode of its own. It
+ * answers the requests needed to run a program, and never a STATFS: a process that
+ * sends one, as profd does before it opens a file, waits until this program ends. With
+ * noflush it does not answer when a file is closed either: an execve that closes one
+ * waits with its exec_update_lock held, and so does a process that opens its
+ * /proc/PID/maps. With flush it answers a STATFS, and never a FLUSH: a process that
+ * closes a file waits. Prints "mounted".
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * prog_gone MILLISECONDS: waits for the end of its standard input, deletes its
- * own executable, uses so much CPU time, and is gone: whoever wants to know what
- * its functions are called must have opened the file before.
+ * prog_gone MILLISECONDS: waits for the end of its standard input, deletes its own
+ * executable, uses this much CPU time, and ends: its functions have names only if the
+ * file was opened before.
  */
 #include <stdint.h>
 #include <stdio.h>

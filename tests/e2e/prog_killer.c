@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * prog_killer DIR PID USEC: waits until a file is made in DIR, then so many
- * microseconds more, and kills PID with SIGKILL. A shell that polls comes too
- * late: what is to be hit lasts a millisecond. Says "ready" when it watches.
- * Gives up after a minute with status 1.
+ * prog_killer DIR PID USEC: waits until a file is created in DIR, then this many
+ * microseconds more, and kills PID with SIGKILL. A shell that polls would be too late:
+ * the moment lasts a millisecond. Prints "ready" when it watches. Gives up after a
+ * minute with status 1.
  */
 #include <poll.h>
 #include <signal.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * prog_lives N WORKERS [GIANTS]: N lives of every kind, of which it prints the
- * truth, a line each as wait4(2) has it:
+ * prog_lives N WORKERS [GIANTS]: N processes of every kind, and a line for each with
+ * the result of wait4(2):
  *
  *	ARGUMENT PID PPID STATUS CPU_US
  *
- * STATUS is "exit N" or "signal N". ARGUMENT is the life's own, so that it can
- * be told from all others without its pid. GIANTS of them touch 1 GiB each.
+ * STATUS is "exit N" or "signal N". ARGUMENT is unique, so that a process can be
+ * identified without its pid. GIANTS of them touch 1 GiB each.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -34,7 +34,7 @@ static void *touch(void *arg)
 	return NULL;
 }
 
-/* Threads that are still there when the process ends, and are not. */
+/* Threads that still run when the process ends, and others. */
 static void threads(int code, int leader_first)
 {
 	pthread_t t[3];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* prog_memfd PROGRAM ARGS...: executes a copy of PROGRAM that no path leads to. */
+/* prog_memfd PROGRAM ARGS...: executes a copy of PROGRAM that has no path. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prog_new RATE SECONDS MS DIR: executes so many new files a second. Each is this
- * program with another build id, in DIR, runs for so many milliseconds of CPU time
- * some functions deep, and is deleted as soon as it has ended, as are the programs
- * that configure scripts try. Prints how many there were.
+ * prog_new RATE SECONDS MS DIR: executes RATE new files a second. Each is this program
+ * with another build id, in DIR, uses MS milliseconds of CPU time some functions deep,
+ * and is deleted as soon as it has ended, like the programs of configure scripts.
+ * Prints how many there were.
  *
  * prog_new MS: one of them.
  */

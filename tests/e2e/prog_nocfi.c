@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * prog_nocfi SECONDS: uses the CPU below a function written by hand, of which
- * the file says nothing and which has another use for the frame pointer: no stack
- * leads through it but by rows that people wrote.
+ * prog_nocfi SECONDS: uses the CPU below a function in assembly, which has no unwind
+ * information in the file and uses the frame pointer for something else: stacks can
+ * be unwound through it only by rows written by hand.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@ void bare_middle(int64_t until);
 void bare_leaf(int64_t until);
 
 /*
- * bare_middle: what follows each instruction is where it ends, from the
- * function's first byte.
+ * bare_middle: the number after each instruction is its end, from the first byte of
+ * the function.
  */
 __asm__(".text\n"
 	".globl bare_middle\n"

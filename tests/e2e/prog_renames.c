@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prog_renames MS LAST SPIN_MS: renames itself in a loop for so many milliseconds
- * of wall time, a last time, and then spins for so many of CPU time.
+ * prog_renames MS LAST SPIN_MS: renames itself in a loop for MS milliseconds of wall
+ * time, then to LAST, and then uses SPIN_MS of CPU time.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * prog_reuse DIR LIVES MS: lives, one right behind the other, that all have one
- * of four pids: the next is made with the number (clone3(2), set_tid) as soon as
- * wait4(2) has given back the last. What a life is, changes each time: programs
- * of DIR, each of MS milliseconds in functions of its own, or no program at all
- * but functions in here. The truth of each, a line:
+ * prog_reuse DIR LIVES MS: processes, one right after the other, that all have one of
+ * four pids: the next is created with the number (clone3(2), set_tid) as soon as
+ * wait4(2) has returned the last. Their kind changes each time: programs of DIR, each
+ * of MS milliseconds in functions of its own, or no program but functions in this
+ * file. Prints a line for each:
  *
  *	NUMBER PID PPID KIND STATUS CPU_US
  *
- * STATUS is "exit N" or "signal N". What runs a program has "life-NUMBER" for
- * an argument. Two lives at a time.
+ * STATUS is "exit N" or "signal N". A program has the argument "life-NUMBER". Two
+ * processes run at a time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -130,8 +130,8 @@ static pid_t fork_as(pid_t pid)
 }
 
 /*
- * Others may have got the number meanwhile: it is waited for, some seconds. -1:
- * they keep it, or it is not allowed.
+ * Another process may have got the number meanwhile: waits for it, some seconds. -1:
+ * it is still in use, or not allowed.
  */
 static pid_t life(pid_t pid, const struct plan *p, int kind, int n)
 {
@@ -150,7 +150,7 @@ static pid_t life(pid_t pid, const struct plan *p, int kind, int n)
 	return -1;
 }
 
-/* A number that is nobody's. */
+/* A free number. */
 static pid_t free_pid(void)
 {
 	pid_t pid = fork();

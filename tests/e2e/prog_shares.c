@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * prog_shares SECONDS: main at depth 1, f02 to f29 below it, and two leaf
- * functions at depth 30, which get 70 % and 30 % of the CPU time. At the end
- * it prints what they really got: "heavy 0.7001 light 0.2999".
+ * prog_shares SECONDS: main at depth 1, f02 to f29 below it, and two leaf functions
+ * at depth 30, which get 70 % and 30 % of the CPU time. At the end it prints their
+ * exact shares: "heavy 0.7001 light 0.2999".
  *
- * A leaf runs for 70 or 30 ms of CPU time on end. In a cycle of 100 ms either
- * gets the number of 99 Hz samples that is due to it within one, so over 100
- * cycles the share of a right profile strays by about half a point, where
- * independent draws would stray by one and a half.
+ * A leaf runs for 70 or 30 ms of CPU time without interruption. In a cycle of 100 ms
+ * either gets the expected number of 99 Hz samples within one, so over 100 cycles the
+ * share in a correct profile varies by about half a point, where independent draws
+ * would vary by one and a half.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static int64_t cpu_ns(void)
 		__asm__ volatile("");                       \
 	}
 
-/* Depth 29; asks for the time about every half millisecond. */
+/* Depth 29; reads the time about every half millisecond. */
 void f29(void (*leaf)(uint64_t), int64_t end);
 DEEP void f29(void (*leaf)(uint64_t), int64_t end)
 {

@@ -13,9 +13,9 @@
  *   prog_spin_NAME MS dlopen LIB           then MS more in LIB's plugin_spin
  *   prog_spin_NAME MS wait                 first waits for a line to be read
  *
- * Time is the thread's CPU time, so that the number of samples to expect does
- * not depend on what else runs. It is asked for about every millisecond only:
- * a C library without frame pointers must not show in the profile.
+ * Time is the CPU time of the thread, so that the expected number of samples does not
+ * depend on other load. It is read about every millisecond only: a C library without
+ * frame pointers must not show in the profile.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -31,7 +31,7 @@
 
 #define PASTE2(a, b) a##b
 #define PASTE(a, b) PASTE2(a, b)
-/* At a place of its own, which the static builds fix to one address. */
+/* At an address of its own, which the static builds fix. */
 #define HOT __attribute__((noinline, noclone, section("hot_spin")))
 
 void PASTE(spin_, NAME)(uint64_t n);

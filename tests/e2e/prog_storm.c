@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * prog_storm MODE: until it is killed, what
- * any user may do as often as he likes, and what leaves a record in the mapping
- * stream each time:
+ * prog_storm MODE: until it is killed, does what any user may do without limit, and
+ * what leaves a record in the mapping stream each time:
  *
  *   maps   maps executable memory and unmaps it: at one address
  *   moves  the same at ever other addresses
@@ -11,16 +10,16 @@
  *   names  changes its name
  *   forks  maps like "moves" 2,000 times, in ever new processes
  *   brief  maps like "moves" 65 times, in ever new processes
- *   holes  twelve processes of 60,000 mappings, which run at ever new places of
- *          which no record tells
+ *   holes  twelve processes of 60,000 mappings, which run at new addresses without
+ *          records
  *
- * or in another one:
+ * or in another stream:
  *
- *   deep   spins 250 KiB down its stack, of which each sample is a copy
+ *   deep   spins 250 KiB down its stack, which each sample copies
  *   dirs   changes its working directory
  *
- * prog_storm execs RATE: so many processes a second, each of which executes
- * this program again and is there for 1.5 s, with a hundredth of a CPU.
+ * prog_storm execs RATE: RATE processes a second, each of which executes this program
+ * again and runs for 1.5 s, with a hundredth of a CPU.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -122,7 +121,7 @@ static void paths(void)
 		map_at(NULL, fd);
 }
 
-/* Not more than the rings hold: those of all users would lose records. */
+/* No more than the rings can hold: those of all users would lose records. */
 static void far(void)
 {
 	const struct timespec pause = { 0, 10000000 };
@@ -134,7 +133,7 @@ static void far(void)
 	}
 }
 
-/* mremap(2) leaves no record; and each reading is of all that there is. */
+/* mremap(2) leaves no record; and each re-read is of all mappings. */
 static void holes(void)
 {
 #ifdef __aarch64__
@@ -165,7 +164,7 @@ static void holes(void)
 	}
 }
 
-static volatile uint64_t spun, stop; /* nobody sets 'stop' */
+static volatile uint64_t spun, stop; /* 'stop' is never set */
 
 __attribute__((noipa)) static void descend(size_t pages)
 {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * prog_swap LIBA LIBB: until it is killed, loads the two in turn, which come to
- * lie at one address, and spins in swap_a below run_a(), in swap_b below run_b():
- * each stack tells by itself whether its names belong together. Says its pid,
- * and where the two are.
+ * prog_swap LIBA LIBB: until it is killed, loads the two in turn at the same address,
+ * and spins in swap_a below run_a(), in swap_b below run_b(): each stack shows whether
+ * its names belong together. Prints its pid, and where the two are.
  *
- * prog_swap storm MAPS [FORKS]: on every CPU so many executable mappings, and so
- * many processes that end at once: records that fill rings.
+ * prog_swap storm MAPS [FORKS]: on every CPU MAPS executable mappings, and FORKS
+ * processes that end at once: records that fill rings.
  */
 #include <dlfcn.h>
 #include <sched.h>

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * prog_witness FILE COMMAND ARGS...: runs COMMAND and tells, by ptrace(2), what
- * became of it and of everything that it started, in FILE as JSON, a line for
- * each process when it is over:
+ * prog_witness FILE COMMAND ARGS...: runs COMMAND and observes, by ptrace(2), it and
+ * all its descendants. FILE gets JSON, a line for each process at its end:
  *
  *	{"pid":1,"ppid":1,"start":1,"execs":[["sh","-c","true"]],
  *	 "status":"exit 0","cpu_ns":1,"forks":0,"wait4_us":1}
  *
- * "start" is that of /proc/PID/stat, in clock ticks. "cpu_ns" is its CPU clock,
- * read when it is dead and not reaped; "wait4_us" has its reaped children in it.
- * Exits with COMMAND's status.
+ * "start" is that of /proc/PID/stat, in clock ticks. "cpu_ns" is its CPU clock, read
+ * when it is dead and not reaped; "wait4_us" includes its reaped children. Exits with
+ * the status of COMMAND.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -118,7 +117,7 @@ static void note_exec(int pid)
 	l->execs = text;
 }
 
-/* It is dead, and waits to be reaped. */
+/* It is dead, and not reaped yet. */
 static uint64_t cpu_ns(int pid)
 {
 	struct timespec ts;
@@ -175,7 +174,7 @@ static void note_stop(int pid, int status)
 		}
 		break;
 	}
-	/* ESRCH: killed meanwhile; its end comes by itself. */
+	/* ESRCH: killed meanwhile; its end is reported. */
 	ptrace(PTRACE_CONT, pid, 0, event ? 0 : sig);
 }
 

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rows_check FILE...: whether the unwind rows of each file are what binutils'
- * readelf makes of the same CFI, every register, at every address: the rows of
- * readelf are gone through one by one, and within each all of ours; then gaps.
- * Files that are not ELF programs or libraries of x86-64 are passed over.
+ * rows_check FILE...: compares the unwind rows of each file with those of readelf of
+ * binutils for the same CFI, every register, at every address: for each row of
+ * readelf, all rows of profd within it; then gaps. Files that are not ELF programs or
+ * libraries of x86-64 are skipped.
  *
- * Differences that are none, counted by name:
- *  outside  functions in no executable segment: left over by the linker where
- *           it threw the code away, mostly at address 0
- *  overlap  one address in two functions: we take the one that starts last, of
+ * Differences that are not errors, counted by name:
+ *  outside  functions in no executable segment: left over by the linker where it
+ *           removed the code, mostly at address 0
+ *  overlap  one address in two functions: profd takes the one that starts last, of
  *           equal starts the first, and .eh_frame before .debug_frame
- *  go-rbp   a Go function keeps rbp below its return address, which its
- *           .debug_frame does not say and .gopclntab and its code do
- *  go-root  a Go function above which there is no frame, likewise
+ *  go-rbp   a Go function keeps rbp below its return address, which is missing in
+ *           its .debug_frame and known from .gopclntab and its code
+ *  go-root  a Go function without a caller, likewise
  *  go-sig   where Go has signal handlers return to
  *  go-only  rows of a Go program without .debug_frame: nothing to compare with
- *  known    rows of code that no CFI speaks of, by what is known of it; they are
- *           where the file says nothing, all others stay as they are
+ *  known    rows of known code without CFI; only where the file has no rows, all
+ *           others stay as they are
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@
 #define CELLS (SYMBOLIZER_REGS + 1)
 #define SHOWN 20 /* differences of a file */
 
-/* What readelf says of one register: 'u', 's', 'c', 'v', 'r'(eg), 'e', 'x'. */
+/* A register in readelf's output: 'u', 's', 'c', 'v', 'r'(eg), 'e', 'x'. */
 struct cell {
 	char kind;
 	int reg;
@@ -66,10 +66,10 @@ struct list {
 
 struct check {
 	struct symbolizer_elf elf;
-	struct symbolizer_rows *rows; /* what the file says */
-	struct symbolizer_rows *all; /* and what is known beside it */
+	struct symbolizer_rows *rows; /* from the file */
+	struct symbolizer_rows *all; /* ... and from known code */
 	struct symbolizer_rows_info info;
-	uint64_t *at; /* of our rows */
+	uint64_t *at; /* of profd's rows */
 	uint16_t *rule;
 	struct list lines, cies, funcs, diffs;
 	bool debug; /* in .debug_frame */
@@ -81,7 +81,7 @@ struct check {
 	uint64_t cie;
 };
 
-/* The last line of a common entry: of functions that say nothing themselves. */
+/* The last line of a common entry: of functions without lines of their own. */
 struct cie {
 	uint64_t offset;
 	bool debug;
@@ -119,7 +119,7 @@ static int reg_of(const char *name, size_t len)
 	return -1;
 }
 
-/* --- one row against one of ours ------------------------------------------- */
+/* --- one row of readelf against one of profd ------------------------------- */
 
 static bool cell_is(const struct cell *c, const struct symbolizer_value *v,
 		    int reg)
@@ -169,7 +169,7 @@ static void differ(struct check *k, uint64_t at, const char *what,
 		 c->kind, c->reg, c->n, v->from, v->reg, v->n);
 }
 
-/* What Go's own table knows better; see above. */
+/* Where Go's own table has more; see above. */
 static bool go_knows(const struct check *k, const struct cell *c,
 		     const struct symbolizer_value *v, int reg)
 {
@@ -207,7 +207,7 @@ static void compare_row(struct check *k, uint64_t at, const struct line *line,
 			differ(k, at, names[i], &line->cells[i], &rule.regs[i]);
 }
 
-/* The last of our rows that begins at or before 'at', or n. */
+/* The last of profd's rows that begins at or before 'at', or n. */
 static size_t row_before(const struct check *k, uint64_t at)
 {
 	size_t lo = 0, hi = k->info.rows, mid;
@@ -222,7 +222,7 @@ static size_t row_before(const struct check *k, uint64_t at)
 	return lo ? lo - 1 : k->info.rows;
 }
 
-/* All of ours in [from, to), which readelf says has one rule. */
+/* All of profd's rows in [from, to), in which readelf has one rule. */
 static void compare_span(struct check *k, const struct line *line,
 			 uint64_t from, uint64_t to)
 {
@@ -452,7 +452,7 @@ static size_t report(const struct check *k, const char *path)
 	return n;
 }
 
-/* Our gaps are where no function is, and all of them. */
+/* profd's gaps are where no function is, and all of them. */
 static size_t check_gaps(struct check *k, const char *path)
 {
 	struct func *f = k->funcs.v;
@@ -476,7 +476,7 @@ static size_t check_gaps(struct check *k, const char *path)
 			       (unsigned long long)k->at[row]);
 		}
 		to = row + 1 < k->info.rows ? k->at[row + 1] : k->at[row] + 1;
-		/* It may go on into functions that follow without a gap. */
+		/* It may continue in functions that follow without a gap. */
 		if (!k->rule[row])
 			continue;
 		for (; fi < k->funcs.n && f[fi].start < to; fi++) {
@@ -507,7 +507,7 @@ static bool same_rule(const struct symbolizer_rows *a, uint16_t i,
 	return memcmp(&x, &y, sizeof(x)) == 0;
 }
 
-/* What is known beside what the file says only fills its gaps. */
+/* Known code fills only the gaps of the rows from the file. */
 static size_t check_known(struct check *k, const char *path)
 {
 	struct symbolizer_rows_info info;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libswap_NAME.so: libraries that differ in their names only, to be loaded in
- * turn at one address: see prog_swap.c.
+ * libswap_NAME.so: libraries that differ in their names only, to be loaded in turn at
+ * one address: see prog_swap.c.
  */
 #include <stdint.h>
 
