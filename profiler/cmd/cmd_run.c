@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -153,7 +152,7 @@ static void run_report_source(const struct engine *e)
 	const char *why, *note = engine_note(e, &why);
 
 	if (*why)
-		log_warn("not BPF: %s", why);
+		log_warn("no BPF: %s", why);
 	if (*note)
 		log_info("%s", note);
 }

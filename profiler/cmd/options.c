@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* options: flags and configuration file; see profiler/cmd/options.h. */
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <ini.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "profiler/cmd/options.h"

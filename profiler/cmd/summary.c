@@ -2,7 +2,6 @@
 /* summary: see profiler/cmd/summary.h. */
 #include <inttypes.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "base/base.h"
 #include "profiler/engine_internal.h"

@@ -23,7 +23,7 @@ for n in 12 20 36 $((LIMIT - 8)); do
 	out=$(timeout 60 "$PROFD" run --archive "$T/few" --listen "unix:$T/few.sock" 2>&1)
 	is "$n descriptors: refused" $? 1
 	like "$n descriptors: and why" "$out" 'profd: .*Too many open files'
-	is "$n descriptors: not by half" "$(grep -c 'not BPF' <<<"$out")" 0
+	is "$n descriptors: not by half" "$(grep -c 'no BPF' <<<"$out")" 0
 done
 
 # --- enough to run, but not for all executables ---
