@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * drain: see profiler/drain.h. Nothing wakes the loop for a single record: the kernel
- * side is quiet until a ring is half full. So an idle host pays one short wake-up a
- * second.
+ * drain: see profiler/drain.h. A single record does not wake the loop: the kernel side
+ * does that when a ring is half full. So an idle host has one short wake-up a second.
  */
 #include "base/base.h"
 #include "profiler/drain.h"
 
 #define DRAIN_TICK_MS 100
 #define DRAIN_TICK_IDLE_MS 1000
-/* The first samples are shown soon, and the end is not waited for. */
+/* For the first samples, and for the end. */
 #define DRAIN_TICK_FAST_MS 10
 #define DRAIN_FAST_NS (500 * CLOCK_NSEC_PER_MSEC)
-/* Where files are executed and mapped, more are expected for so long. */
+/* After files were executed or mapped, more are expected for this long. */
 #define DRAIN_OFTEN_NS (2 * CLOCK_NSEC_PER_SEC)
 #define DRAIN_SOON_MS 1
 
@@ -50,7 +49,7 @@ static void drain_timer(uv_timer_t *timer)
 	drain_set_interval(d, drain_interval(d, now));
 }
 
-/* What is left is read soon, but not before the rest of the loop. */
+/* After the other handles of the loop. */
 void drain_soon(struct drain *d)
 {
 	if (!drain_runs(d))
@@ -65,20 +64,18 @@ void drain_active(struct drain *d, uint64_t now)
 	d->often_until = now + DRAIN_OFTEN_NS;
 }
 
-static void drain_now(struct drain *d, uint64_t now)
+static void drain_by(struct drain *d, uint64_t now, enum source_urgency urgency)
 {
+	uint64_t pause = DRAIN_TICK_MS * CLOCK_NSEC_PER_MSEC;
+
+	if (urgency == SOURCE_LATER ||
+	    (urgency == SOURCE_DUE && now - d->drained < pause))
+		return;
 	d->drained = now;
 	d->now(d->arg);
 }
 
-/* As often as the timer does it when it runs often. */
-static void drain_due(struct drain *d, uint64_t now)
-{
-	if (now - d->drained >= DRAIN_TICK_MS * CLOCK_NSEC_PER_MSEC)
-		drain_now(d, now);
-}
-
-/* The next drain is not a second away; it decides on the ones after it. */
+/* Does not leave the next drain a second away; that one sets the next interval. */
 static void drain_often(struct drain *d)
 {
 	if (uv_timer_get_repeat(&d->timer) > DRAIN_TICK_MS)
@@ -89,7 +86,7 @@ void drain_asked(struct drain *d)
 {
 	if (!drain_runs(d))
 		return;
-	drain_due(d, clock_boottime_ns());
+	drain_by(d, clock_boottime_ns(), SOURCE_DUE);
 	drain_often(d);
 }
 
@@ -105,38 +102,39 @@ void drain_stop(struct drain *d)
 	uv_timer_stop(&d->timer);
 }
 
-static void drain_readable(void *arg)
+static void drain_wake(uv_poll_t *poll, int status, int events)
 {
-	struct drain_wake *w = arg;
-	struct drain *d = w->drain;
+	struct drain_wake *w = container_of(poll, struct drain_wake, poll);
 	uint64_t now = clock_boottime_ns();
-	enum source_urgency urgency = SOURCE_NOW;
+	struct drain *d = poll->data;
 
-	if (w->poll.readable)
-		urgency = w->poll.readable(d->state);
-	if (urgency == SOURCE_NOW)
-		drain_now(d, now);
-	else if (urgency == SOURCE_DUE)
-		drain_due(d, now);
-	if (w->poll.often) {
+	if (status < 0) {
+		/* It would be readable for ever; the timer reads all rings anyway. */
+		uv_poll_stop(poll);
+		log_warn("cannot wait for %s: %s; read by the clock alone",
+			 w->from.what, uv_strerror(status));
+		return;
+	}
+	drain_by(d, now,
+		 w->from.readable ? w->from.readable(d->state) : SOURCE_NOW);
+	if (w->from.often) {
 		drain_active(d, now);
 		drain_often(d);
 	}
 }
 
-static int drain_wake(struct drain *d, const struct source_poll *poll)
+static int drain_wake_start(struct drain *d, const struct source_poll *from)
 {
-	struct drain_wake *w = &d->wakes[d->nwakes++];
-	int err;
+	struct drain_wake *w = &d->wakes[d->nwakes];
+	int err = uv_poll_init(d->loop, &w->poll, from->fd);
 
-	w->poll = *poll;
-	w->drain = d;
-	w->wake.what = poll->what;
-	w->wake.readable = drain_readable;
-	w->wake.arg = w;
-	err = wake_start(&w->wake, d->loop, poll->fd);
-	d->handles += w->wake.open;
-	return err;
+	if (err)
+		return err;
+	w->from = *from;
+	w->poll.data = d;
+	d->nwakes++;
+	d->handles++;
+	return uv_poll_start(&w->poll, UV_READABLE, drain_wake);
 }
 
 int drain_start(struct drain *d, uint64_t begin,
@@ -155,22 +153,15 @@ int drain_start(struct drain *d, uint64_t begin,
 	d->fast_until = begin + DRAIN_FAST_NS;
 	n = source->row->polls(source->state, polls);
 	for (i = 0; !err && i < n; i++)
-		err = drain_wake(d, &polls[i]);
+		err = drain_wake_start(d, &polls[i]);
 	return err ? err
 		   : uv_timer_start(&d->timer, drain_timer, DRAIN_TICK_FAST_MS,
 				    DRAIN_TICK_FAST_MS);
 }
 
-static void drain_timer_closed(uv_handle_t *handle)
+static void drain_on_closed(uv_handle_t *handle)
 {
 	((struct drain *)handle->data)->handles--;
-}
-
-static void drain_wake_closed(uv_handle_t *handle)
-{
-	const struct wake *w = handle->data;
-
-	((struct drain_wake *)w->arg)->drain->handles--;
 }
 
 void drain_close(struct drain *d)
@@ -179,10 +170,10 @@ void drain_close(struct drain *d)
 
 	if (!d->open)
 		return;
-	uv_close((uv_handle_t *)&d->timer, drain_timer_closed);
+	uv_close((uv_handle_t *)&d->timer, drain_on_closed);
 	for (i = 0; i < d->nwakes; i++)
-		wake_close(&d->wakes[i].wake, drain_wake_closed);
-	/* Their memory is the caller's: they must be closed before it goes. */
+		uv_close((uv_handle_t *)&d->wakes[i].poll, drain_on_closed);
+	/* Their memory is the caller's: they must be closed before it is freed. */
 	while (d->handles)
 		uv_run(d->loop, UV_RUN_ONCE);
 	d->open = false;

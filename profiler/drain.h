@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drain: when the engine's sources are drained. By a timer: ten times a second while
- * something depends on the records of the next second, else once a second; and
- * between two ticks when a ring of the source is filling up (struct source_poll). How
- * often is decided here and nowhere else.
+ * drain: decides when the engine's source is drained. A timer does it ten times a
+ * second while something depends on the records of the next second, else once a
+ * second; and between two ticks a ring of the source that is filling up (struct
+ * source_poll).
  */
 #ifndef PROFILER_DRAIN_H
 #define PROFILER_DRAIN_H
@@ -14,21 +14,17 @@
 #include <uv.h>
 
 #include "profiler/source/source.h"
-#include "profiler/source/wake.h"
-
-struct drain_wake {
-	struct wake wake;
-	struct source_poll poll;
-	struct drain *drain;
-};
 
 struct drain {
 	uv_loop_t *loop;
 	uv_timer_t timer;
-	struct drain_wake wakes[SOURCE_POLLS_MAX];
+	struct drain_wake {
+		uv_poll_t poll;
+		struct source_poll from;
+	} wakes[SOURCE_POLLS_MAX];
 	size_t nwakes;
-	void *state; /* the source's, of the polls */
-	void (*tick)(void *arg); /* drains, and does what is due besides */
+	void *state; /* the source's */
+	void (*tick)(void *arg); /* drains, and all else that is due */
 	uint64_t (*now)(void *arg); /* drains only; as source_opts.drain */
 	/* Something depends on the records of the next second. */
 	bool (*busy)(void *arg, uint64_t now);
@@ -41,21 +37,22 @@ struct drain {
 };
 
 /*
- * Drains from here on, quickly at first. 'begin': when sampling began. 'loop', 'tick',
- * 'now', 'busy' and 'arg' are set. 0 or -errno; then drain_close() is due as well.
+ * Drains from here on, quickly at first. 'begin': when sampling began. The caller has
+ * set 'loop', 'tick', 'now', 'busy' and 'arg'. 0 or -errno; then drain_close() is due
+ * as well.
  */
 int drain_start(struct drain *d, uint64_t begin,
 		const struct source_run *source);
-/* From inside tick() or now(): more of the same is expected; ten times a second. */
+/* From inside tick() or now(): more records are expected; ten times a second. */
 void drain_active(struct drain *d, uint64_t now);
 /* From inside tick() or now(): something is left, drain again at once. */
 void drain_soon(struct drain *d);
 /*
- * A client asks for something, and is to get what is known now: drains if that was not
- * done for 100 ms, and decides anew when to drain next.
+ * A client's request needs current data: drains unless that was done in the last
+ * 100 ms, and computes the next interval again.
  */
 void drain_asked(struct drain *d);
-/* The end waits for the rings: quickly from here on. */
+/* The end waits for the rings: drains quickly from here on. */
 void drain_hurry(struct drain *d);
 void drain_stop(struct drain *d); /* the timer */
 /* Closes all handles; runs the loop until they are. */
