@@ -6,33 +6,27 @@
 #include "base/text.h"
 #include "profiler/engine_internal.h"
 
-/* /proc/stat and the kernel's clock never agree wholly: 1 % is no loss. */
+/* /proc/stat and the kernel's clock always differ a little: 1 % is no loss. */
 #define HEALTH_MISSED_PERCENT 1
 /* Fewer may be a CPU that was busy between two ticks. */
 #define HEALTH_DUE 20
 
-/* These say how long, of causes that are told already. */
-static bool health_counts(enum loss i)
-{
-	return i != LOSS_LIFECYCLE_MS && i != LOSS_MAPPING_MS;
-}
-
 static void health_sampling(struct health *h, uint64_t now, uint64_t passed)
 {
-	uint64_t due;
+	uint64_t samples = h->now.samples, missed = h->now.losses[LOSS_MISSED];
+	uint64_t due = missed - h->checked_missed;
 
 	if (h->checked && now - h->checked < HEALTH_SAMPLING_NS)
 		return;
 	if (h->checked) {
-		due = h->now[LOSS_MISSED] - h->checked_missed;
-		h->due = h->samples == h->checked_samples && due >= HEALTH_DUE
+		h->due = samples == h->checked_samples && due >= HEALTH_DUE
 				 ? due
 				 : 0;
-		h->stands = passed == h->checked_passed;
+		h->stuck = passed == h->checked_passed;
 	}
 	h->checked = now;
-	h->checked_samples = h->samples;
-	h->checked_missed = h->now[LOSS_MISSED];
+	h->checked_samples = samples;
+	h->checked_missed = missed;
 	h->checked_passed = passed;
 }
 
@@ -40,19 +34,14 @@ void health_tick(struct health *h, uint64_t now,
 		 const uint64_t losses[LOSS_MAX], uint64_t samples,
 		 uint64_t passed, uint64_t period_ns)
 {
-	memcpy(h->now, losses, sizeof(h->now));
-	h->samples = samples;
-	if (!h->begin) { /* what was before is nobody's loss */
-		memcpy(h->from, h->now, sizeof(h->from));
-		memcpy(h->before, h->now, sizeof(h->before));
-		h->samples_from = h->samples_before = samples;
-		h->begin = now;
-	}
-	if (now - h->begin >= period_ns) {
-		memcpy(h->before, h->from, sizeof(h->before));
-		memcpy(h->from, h->now, sizeof(h->from));
-		h->samples_before = h->samples_from;
-		h->samples_from = samples;
+	bool first = !h->begin;
+
+	memcpy(h->now.losses, losses, sizeof(h->now.losses));
+	h->now.samples = samples;
+	if (first || now - h->begin >= period_ns) {
+		/* What was lost before the start does not count. */
+		h->before = first ? h->now : h->from;
+		h->from = h->now;
 		h->begin = now;
 	}
 	health_sampling(h, now, passed);
@@ -60,7 +49,7 @@ void health_tick(struct health *h, uint64_t now,
 
 void health_report(const struct health *h, struct reporter_health *out)
 {
-	uint64_t n, taken = h->samples - h->samples_before;
+	uint64_t n, taken = h->now.samples - h->before.samples;
 	size_t i;
 
 	if (h->due)
@@ -69,11 +58,13 @@ void health_report(const struct health *h, struct reporter_health *out)
 				 "in %llu s",
 				 (unsigned long long)h->due,
 				 HEALTH_SAMPLING_NS / CLOCK_NSEC_PER_SEC);
-	if (h->stands)
+	if (h->stuck)
 		reporter_failing(out, "samples are not handed on");
 	for (i = 0; i < LOSS_MAX; i++) {
-		n = h->now[i] - MIN(h->now[i], h->before[i]);
-		if (!n || !health_counts(i))
+		n = h->now.losses[i] -
+		    MIN(h->now.losses[i], h->before.losses[i]);
+		/* These are durations of losses that have counts of their own. */
+		if (!n || i == LOSS_LIFECYCLE_MS || i == LOSS_MAPPING_MS)
 			continue;
 		if (i == LOSS_MISSED &&
 		    n * 100 <= (taken + n) * HEALTH_MISSED_PERCENT)
@@ -83,7 +74,7 @@ void health_report(const struct health *h, struct reporter_health *out)
 	}
 }
 
-/* A mount point is a path of whoever mounted it. */
+/* A user may have chosen the mount point: its name is escaped. */
 static void health_mounts(const struct engine *e, struct reporter_health *out)
 {
 	struct strbuf path = STRBUF_INIT;
@@ -132,7 +123,7 @@ void engine_pm_limited(void *arg, uint32_t uid, enum pm_limit what, uint64_t n)
 	};
 	struct engine *e = arg;
 
-	/* Times, not bytes. */
+	/* Of texts 'n' is a number of bytes; the limit counts occurrences. */
 	limits_note(&e->limits, uid, limits[what],
 		    what == PM_LIMIT_TEXT ? 1 : n);
 }

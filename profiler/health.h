@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * health: what of the engine is told by /healthz. Losses degrade it for the time
- * in which they were, a window's length, and for the one after; so that it is
- * well again after a clean window.
+ * health: what /healthz reports. Dropped records degrade it for the rest of the period
+ * they are in, which is as long as a window, and for the next one: a clean window ends
+ * the degradation.
  */
 #ifndef PROFILER_HEALTH_H
 #define PROFILER_HEALTH_H
@@ -11,26 +11,28 @@
 
 #include "profiler/metrics.h"
 
-/* Samples are to come in so long, where CPUs are busy; and be handed on. */
+/* Within this time busy CPUs must yield samples, and the pump must deliver. */
 #define HEALTH_SAMPLING_NS (10 * CLOCK_NSEC_PER_SEC)
 
 struct health {
-	/* Of the losses: the period that began at 'begin', and the one before. */
-	uint64_t begin;
-	uint64_t from[LOSS_MAX], before[LOSS_MAX], now[LOSS_MAX];
-	uint64_t samples_from, samples_before, samples;
-	/* Of the sampling. */
-	uint64_t checked; /* clock_awake_ns() */
+	uint64_t begin; /* of this period, by clock_awake_ns() */
+	/* At the begin of the period before, of this period, and now. */
+	struct health_counts {
+		uint64_t losses[LOSS_MAX], samples;
+	} before, from, now;
+	uint64_t checked; /* the sampling, by clock_awake_ns() */
 	uint64_t checked_samples, checked_missed, checked_passed;
-	uint64_t due; /* samples that did not come, not one of them */
-	bool stands; /* what came is not handed on */
+	uint64_t due; /* samples expected, none of which came; 0: some came */
+	bool stuck; /* the pump delivered nothing */
 };
 
-/* Once a second, 'now' by clock_awake_ns(): what was lost and taken by now, up to when it was handed on. */
+/*
+ * Once a second, 'now' by clock_awake_ns(): the counts since the start, and the time
+ * up to which the pump has delivered.
+ */
 void health_tick(struct health *h, uint64_t now,
 		 const uint64_t losses[LOSS_MAX], uint64_t samples,
 		 uint64_t passed, uint64_t period_ns);
-/* What is not as it should be. */
 void health_report(const struct health *h, struct reporter_health *out);
 /* reporter_opts.health and .limited; 'arg' is the engine. */
 void engine_health(void *arg, struct reporter_health *out);

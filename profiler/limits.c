@@ -6,13 +6,10 @@
 #include "base/base.h"
 #include "profiler/limits.h"
 
-static const char *const limits_names[] = {
-#define X(NAME, name, words) #name,
-	LIMITS(X)
-#undef X
-};
-static const char *const limits_words[] = {
-#define X(NAME, name, words) words,
+static const struct {
+	const char *name, *words;
+} limits_texts[] = {
+#define X(NAME, name, words) { #name, words },
 	LIMITS(X)
 #undef X
 };
@@ -27,7 +24,7 @@ static uint64_t limits_sum(const struct limits_user *u)
 	return sum;
 }
 
-/* The one with the least, added to the others, which are the last entry. */
+/* Merges the user with the lowest count into the entry of all others. */
 static struct limits_user *limits_make_room(struct limits *l)
 {
 	struct limits_user *others = &l->users[LIMITS_USERS], *least = l->users;
@@ -71,12 +68,13 @@ static void limits_collect_user(const struct limits_user *u,
 		if (!u->counts[i])
 			continue;
 		reporter_status(m, "limited", "%s, %s, %llu times", who,
-				limits_words[i],
+				limits_texts[i].words,
 				(unsigned long long)u->counts[i]);
 		reporter_member_row(m, "limited");
 		if (!u->others)
 			reporter_member_int(m, "limited", "uid", u->uid);
-		reporter_member_text(m, "limited", "what", limits_names[i]);
+		reporter_member_text(m, "limited", "what",
+				     limits_texts[i].name);
 		reporter_member_int(m, "limited", "n", u->counts[i]);
 	}
 }
@@ -102,7 +100,8 @@ void limits_collect(const struct limits *l, struct reporter_metrics *m)
 	for (i = 0; i < LIMIT_MAX; i++) {
 		for (sum = 0, k = 0; k <= LIMITS_USERS; k++)
 			sum += l->users[k].counts[i];
-		snprintf(label, sizeof(label), "what=\"%s\"", limits_names[i]);
+		snprintf(label, sizeof(label), "what=\"%s\"",
+			 limits_texts[i].name);
 		reporter_metric(m, "profd_limited_total",
 				"times that a user's share was used up", true,
 				label, sum);

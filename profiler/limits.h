@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * limits: who was limited, in what, and how often. What local users can make much
- * of has bounds; each that takes effect is noted here, for /status. The table is
- * bounded itself: where more users were limited than it has room for, the one
- * with the least is added to those without a name.
+ * limits: how often each user reached which bound. All that local users can repeat is
+ * bounded; each time a bound takes effect it is counted here, for /status. The table
+ * is bounded, too: when it is full, the user with the lowest count is merged into one
+ * entry for all others.
  */
 #ifndef PROFILER_LIMITS_H
 #define PROFILER_LIMITS_H
@@ -42,18 +42,17 @@ enum limit {
 struct limits {
 	size_t n;
 	struct limits_user {
-		bool others; /* of all who found no room */
+		bool others; /* the last entry, in use */
 		uint32_t uid;
 		uint64_t counts[LIMIT_MAX];
 	} users[LIMITS_USERS + 1];
 };
 
-/* 'n' more of a user were limited. */
 void limits_note(struct limits *l, uint32_t uid, enum limit what, uint64_t n);
-/* For /metrics, by cause; for /status, by user too. */
+/* For /metrics, by bound; for /status, by user too. */
 void limits_collect(const struct limits *l, struct reporter_metrics *m);
 /*
- * For /status: a limit whose users the kernel side does not tell. 'what' is its
+ * For /status: a bound for which the kernel side does not report users. 'what' is its
  * name in JSON, 'words' as above; nothing if 'n' is 0.
  */
 void limits_collect_unnamed(struct reporter_metrics *m, const char *what,

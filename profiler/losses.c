@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* losses: how many records were lost, by cause: see profiler/metrics.h. */
+/* losses: numbers of dropped records, by cause: see profiler/metrics.h. */
 #include <stdlib.h>
 
 #include "base/base.h"
@@ -23,8 +23,8 @@ void losses_saw_cpu(struct losses *l, unsigned int cpu)
 }
 
 /*
- * Whether samples missing on a CPU concern what is recorded: of a recording of
- * some processes, on the CPUs only on which it has seen them.
+ * Whether samples missing on a CPU concern what is recorded: where only some processes
+ * are recorded, only CPUs that have sampled them count.
  */
 static bool losses_counts_cpu(const struct losses *l, unsigned int cpu)
 {
@@ -34,8 +34,8 @@ static bool losses_counts_cpu(const struct losses *l, unsigned int cpu)
 }
 
 /*
- * The kernel side's counters, over all CPUs. What is missing may shrink again as
- * /proc/stat catches up; what was reported once is not taken back.
+ * The kernel side's counters, over all CPUs. The number of missing samples may shrink
+ * when /proc/stat catches up; the highest value stays.
  */
 void engine_totals(struct engine *e, struct engine_totals *out)
 {
@@ -59,27 +59,6 @@ void engine_totals(struct engine *e, struct engine_totals *out)
 	out->missed = l->missed;
 }
 
-/* Those that the parts count. */
-static void losses_of_parts(const struct pump_stats *pump,
-			    const struct trace_stats *tr,
-			    const struct pm_stats *pm, uint64_t *out)
-{
-	int i;
-
-	out[LOSS_PUMP_FULL] = 0;
-	out[LOSS_NOMEM] = tr->nomem + pm->nomem;
-	for (i = 0; i < PUMP_STREAM_MAX; i++) {
-		out[LOSS_NOMEM] += pump->nomem[i];
-		out[LOSS_PUMP_FULL] += pump->full[i];
-	}
-	out[LOSS_BAD] = tr->bad_records;
-	out[LOSS_LIFECYCLE_MS] = pm->gaps_ms;
-	out[LOSS_MAPPING_MS] = pm->maps_lost_ms;
-	out[LOSS_TABLES_LATE] = tr->stack_late;
-	out[LOSS_FILE_GONE] = tr->stack_gone;
-	out[LOSS_NAMES_LATE] = tr->names_late;
-}
-
 void losses_count(struct engine *e, uint64_t *out)
 {
 	struct engine_totals total;
@@ -87,19 +66,29 @@ void losses_count(struct engine *e, uint64_t *out)
 	struct trace_stats tr;
 	struct pump_stats pump;
 	struct pm_stats pm;
+	int i;
 
 	pump_get_stats(e->in.pump, &pump);
 	trace_handler_get_stats(e->th, &tr);
 	pm_get_stats(e->pm, &pm);
-	losses_of_parts(&pump, &tr, &pm, out);
 	engine_totals(e, &total);
 	metrics_source(&e->source, &st);
+	out[LOSS_PUMP_FULL] = 0;
+	out[LOSS_NOMEM] = tr.nomem + pm.nomem + e->in.nomem;
+	for (i = 0; i < PUMP_STREAM_MAX; i++) {
+		out[LOSS_NOMEM] += pump.nomem[i];
+		out[LOSS_PUMP_FULL] += pump.full[i];
+	}
 	out[LOSS_RING_FULL] = e->losses.ring_full;
 	out[LOSS_MISSED] = total.missed;
-	out[LOSS_NOMEM] += e->in.nomem;
-	out[LOSS_BAD] += st.side.bad;
+	out[LOSS_BAD] = tr.bad_records + st.side.bad;
 	out[LOSS_LIFECYCLE] = st.life.lost;
+	out[LOSS_LIFECYCLE_MS] = pm.gaps_ms;
 	out[LOSS_MAPPING] = st.side.lost;
+	out[LOSS_MAPPING_MS] = pm.maps_lost_ms;
+	out[LOSS_TABLES_LATE] = tr.stack_late;
+	out[LOSS_FILE_GONE] = tr.stack_gone;
+	out[LOSS_NAMES_LATE] = tr.names_late;
 	out[LOSS_PERF_GAPS] = st.perf.gaps;
 	out[LOSS_THROTTLED] = st.perf.throttled;
 }

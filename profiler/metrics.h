@@ -10,9 +10,8 @@
 #include "profiler/source/source.h"
 
 /*
- * Causes by which a profile may show less than there was. In every profile's
- * comments, as the difference over its time, and in /status, since the start.
- * X(NAME, "in words")
+ * Causes of records missing from a profile: in the comments of every profile, counted
+ * over its time, and in /status, since the start. X(NAME, "in words")
  */
 #define LOSSES(X)                                                              \
 	X(RING_FULL, "samples lost: ring full")                                \
@@ -41,29 +40,29 @@ enum loss {
 /* CPUs above it count as seen. */
 #define LOSSES_CPUS_SEEN 8192
 
-/* Of the samples that were to come. Zeros at the start. */
+/* All zeros at the start. */
 struct losses {
-	bool selected_only; /* samples of other processes are of no use */
-	uint64_t ring_full; /* samples lost because the ring was full */
-	double missed; /* samples that should have come, so far */
-	/* CPUs on which what is recorded was sampled, a bit each. */
+	bool selected_only; /* only selected processes are recorded */
+	uint64_t ring_full; /* samples dropped because the ring was full */
+	double missed; /* samples expected that did not come */
+	/* A bit for each CPU that took samples of recorded processes. */
 	uint64_t cpus_seen[LOSSES_CPUS_SEEN / 64];
 };
 
 const char *const *losses_names(void);
-/* A sample of what is recorded was taken on this CPU. */
+/* This CPU took a sample of a recorded process. */
 void losses_saw_cpu(struct losses *l, unsigned int cpu);
-/* The counts by now, LOSS_MAX of them. */
+/* The counts since the start, LOSS_MAX of them. */
 void losses_count(struct engine *e, uint64_t *out);
 /* Counts again and gives the counts to the reporter. */
 void losses_update(struct engine *e);
 
-/* Of all CPUs; free(*out). How many, 0 or less: there is nothing to say. */
+/* Of all CPUs; free(*out). Their number; 0 or less: no source, or no memory. */
 int metrics_cpus(const struct source_run *s, struct sampler_cpu_stats **out);
-/* All zero where no source is open. */
+/* All zeros if no source is open. */
 void metrics_source(const struct source_run *s, struct source_stats *out);
 
-/* profd's own CPU time, memory and files. */
+/* Of profd's own process. */
 void metrics_process(struct reporter_metrics *m);
 /* reporter_opts.collect; 'arg' is the engine. */
 void metrics_collect(void *arg, struct reporter_metrics *m);
