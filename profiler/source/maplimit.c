@@ -3,13 +3,13 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/base.h"
 #include "profiler/source/maplimit.h"
 
 #define SLOTS 4096
 #define SECOND CLOCK_NSEC_PER_SEC
-#define NONE UINT32_MAX
 
 struct share {
 	uint32_t records;
@@ -17,9 +17,9 @@ struct share {
 };
 
 /*
- * What a process may have a second while all have less than 'all' and 'all_bytes'.
- * The first two steps together are less than what the pump holds of mappings. The
- * last one is reached by thousands of processes that live at once and map in turns.
+ * The share of a process while all have less than 'all' and 'all_bytes'. The first two
+ * steps together are less than the pump's room for mappings. The last one takes
+ * thousands of processes that map in turns.
  */
 static const struct step {
 	uint64_t all, all_bytes;
@@ -45,20 +45,21 @@ static const struct step {
 
 struct slot {
 	struct hash_node node; /* by tgid */
-	struct slot *newer, *older; /* by the time of the last call */
+	TAILQ_ENTRY(slot) use;
 	uint32_t tgid;
 	bool used; /* by a process */
-	bool fresh; /* it executed a program in the second from 'second' on */
+	bool fresh; /* the second from 'second' on follows an exec */
 	/* In that second: */
 	struct share passed;
 	uint64_t made, made_bytes;
 	uint64_t second;
-	uint64_t since; /* time of the record that has 'key'; 0: none */
-	uint64_t until; /* ... and of the last that repeated it */
+	uint64_t since; /* time of the record with 'key'; 0: none */
+	uint64_t until; /* ... and of its last repeat */
 	bool repeated;
-	bool flood; /* when it dropped something */
-	uint32_t next; /* of those that dropped something */
-	uint64_t from, to; /* what it dropped; to 0: nothing */
+	bool flood; /* as in maplimit_drops, and so: */
+	uint64_t from, to; /* to 0: it dropped nothing */
+	bool listed; /* in maplimit.dropped */
+	SLIST_ENTRY(slot) next;
 	char key[MAPLIMIT_KEY];
 };
 
@@ -67,25 +68,11 @@ struct maplimit {
 	void *arg;
 	uint64_t second;
 	uint64_t passed, passed_bytes; /* of all processes, since then */
-	uint32_t dropped; /* the first slot that dropped something, or NONE */
+	SLIST_HEAD(, slot) dropped; /* slots to report */
 	struct hash used; /* slots, by tgid */
-	struct slot *newest, *oldest;
+	TAILQ_HEAD(slots, slot) by_use; /* that of the last call first */
 	struct slot slots[SLOTS];
 };
-
-static void slot_unlink(struct maplimit *l, struct slot *s)
-{
-	*(s->newer ? &s->newer->older : &l->newest) = s->older;
-	*(s->older ? &s->older->newer : &l->oldest) = s->newer;
-}
-
-static void slot_link(struct maplimit *l, struct slot *s)
-{
-	s->newer = NULL;
-	s->older = l->newest;
-	*(l->newest ? &l->newest->newer : &l->oldest) = s;
-	l->newest = s;
-}
 
 struct maplimit *maplimit_new(maplimit_fn fn, void *arg)
 {
@@ -98,9 +85,9 @@ struct maplimit *maplimit_new(maplimit_fn fn, void *arg)
 	}
 	l->fn = fn;
 	l->arg = arg;
-	l->dropped = NONE;
+	TAILQ_INIT(&l->by_use);
 	for (i = 0; i < SLOTS; i++)
-		slot_link(l, &l->slots[i]);
+		TAILQ_INSERT_HEAD(&l->by_use, &l->slots[i], use);
 	return l;
 }
 
@@ -112,31 +99,24 @@ void maplimit_free(struct maplimit *l)
 	free(l);
 }
 
-static void slot_tell(struct maplimit *l, struct slot *s)
+static void slot_report(struct maplimit *l, struct slot *s)
 {
-	const struct maplimit_told told = { s->tgid, s->flood, s->from, s->to };
+	const struct maplimit_drops drops = { s->tgid, s->flood, s->from,
+					      s->to };
 
 	if (s->to)
-		l->fn(l->arg, &told);
+		l->fn(l->arg, &drops);
 	s->to = 0;
 	s->flood = false;
 }
 
-static struct slot *slot_find(struct maplimit *l, uint32_t tgid)
-{
-	struct slot *s;
-
-	HASH_FIND(s, &l->used, hash_u64(tgid), node, s->tgid == tgid);
-	return s;
-}
-
-/* Of nobody, or of whoever was not heard of for longest. */
+/* A free slot, or else that of the process whose last record is the oldest. */
 static struct slot *slot_take(struct maplimit *l, uint32_t tgid)
 {
-	struct slot *s = l->oldest;
+	struct slot *s = TAILQ_LAST(&l->by_use, slots);
 
 	if (s->used) {
-		slot_tell(l, s);
+		slot_report(l, s);
 		hash_remove(&l->used, &s->node);
 	}
 	s->used = true;
@@ -149,29 +129,43 @@ static struct slot *slot_take(struct maplimit *l, uint32_t tgid)
 
 static struct slot *maplimit_slot(struct maplimit *l, uint32_t tgid)
 {
-	struct slot *s = slot_find(l, tgid);
+	struct slot *s;
 
+	HASH_FIND(s, &l->used, hash_u64(tgid), node, s->tgid == tgid);
 	if (!s)
 		s = slot_take(l, tgid);
-	slot_unlink(l, s);
-	slot_link(l, s);
+	TAILQ_REMOVE(&l->by_use, s, use);
+	TAILQ_INSERT_HEAD(&l->by_use, s, use);
 	return s;
 }
 
-/* Between two flushes a slot is in the list once, whoever has it. */
+/* A slot is listed once until the flush, even if another process takes it. */
 static void slot_drop(struct maplimit *l, struct slot *s, uint64_t time)
 {
 	if (!s->to) {
 		s->from = time;
-		if (!s->next) {
-			s->next = l->dropped + 2;
-			l->dropped = s - l->slots;
-		}
+		if (!s->listed)
+			SLIST_INSERT_HEAD(&l->dropped, s, next);
+		s->listed = true;
 	}
 	s->from = MIN(s->from, time);
 	s->to = MAX(s->to, time);
 	s->flood |= s->made > MAPLIMIT_FLOOD ||
 		    s->made_bytes > MAPLIMIT_FLOOD_BYTES;
+}
+
+/* The next record is no repeat. */
+static void slot_forget(struct slot *s)
+{
+	s->since = 0;
+	s->repeated = false;
+}
+
+static void slot_drop_record(struct maplimit *l, struct slot *s, uint64_t time)
+{
+	slot_drop(l, s, time);
+	s->to = MAX(s->to, s->until);
+	slot_forget(s);
 }
 
 static void slot_second(struct slot *s, uint64_t time)
@@ -229,13 +223,10 @@ enum maplimit_verdict maplimit_map(struct maplimit *l, uint32_t tgid,
 		s->repeated = true;
 		return MAPLIMIT_REPEAT;
 	}
-	/* Of another CPU: what was skipped since should have come after it. */
+	/* From another CPU, too late: it belongs before the repeats skipped since. */
 	if ((s->repeated && time < s->until) ||
 	    !slot_passes(l, s, time, bytes)) {
-		slot_drop(l, s, time);
-		s->to = MAX(s->to, s->until);
-		s->since = 0;
-		s->repeated = false;
+		slot_drop_record(l, s, time);
 		return MAPLIMIT_DROP;
 	}
 	memcpy(s->key, key, MAPLIMIT_KEY);
@@ -246,15 +237,10 @@ enum maplimit_verdict maplimit_map(struct maplimit *l, uint32_t tgid,
 
 void maplimit_drop(struct maplimit *l, uint32_t tgid, uint64_t time)
 {
-	struct slot *s = maplimit_slot(l, tgid);
-
-	slot_drop(l, s, time);
-	s->to = MAX(s->to, s->until);
-	s->since = 0;
-	s->repeated = false;
+	slot_drop_record(l, maplimit_slot(l, tgid), time);
 }
 
-/* What it made goes on counting: a process may execute itself over and over. */
+/* 'made' continues: a process may execute itself again and again. */
 void maplimit_exec(struct maplimit *l, uint32_t tgid, uint64_t time)
 {
 	struct slot *s = maplimit_slot(l, tgid);
@@ -265,8 +251,7 @@ void maplimit_exec(struct maplimit *l, uint32_t tgid, uint64_t time)
 		slot_second(s, time);
 	s->passed = (struct share){ 0, 0 };
 	s->fresh = true;
-	s->since = 0;
-	s->repeated = false;
+	slot_forget(s);
 }
 
 void maplimit_lost(struct maplimit *l, uint64_t from)
@@ -278,19 +263,18 @@ void maplimit_lost(struct maplimit *l, uint64_t from)
 			continue;
 		if (s->repeated && s->until >= from)
 			slot_drop(l, s, s->until);
-		s->since = 0;
-		s->repeated = false;
+		slot_forget(s);
 	}
 }
 
 void maplimit_flush(struct maplimit *l)
 {
-	uint32_t i, next;
+	struct slot *s;
 
-	for (i = l->dropped; i != NONE; i = next) {
-		next = l->slots[i].next - 2;
-		l->slots[i].next = 0;
-		slot_tell(l, &l->slots[i]);
+	SLIST_FOREACH(s, &l->dropped, next)
+	{
+		s->listed = false;
+		slot_report(l, s);
 	}
-	l->dropped = NONE;
+	SLIST_INIT(&l->dropped);
 }

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * maplimit: how many mapping records of one process are handed on. Any user can
- * make half a million a second, each with a path of 4 KiB; the process manager takes
- * some hundred times less time for all others. A record that repeats the one before
- * of its process is skipped, which loses nothing. Beyond that a process has so many
- * records and bytes a second. The more all processes have together, the less each
- * may have; one that executed a program within the last second keeps more of it,
- * because its mappings are new and needed by its first sample. What exceeds that is
- * dropped, and the mappings of that process are then to be re-read.
+ * maplimit: limits the mapping records of one process. Any user can make half a million
+ * a second, each with a path of 4 KiB; the process manager handles far fewer. A record
+ * that repeats the last one of its process is skipped, which loses nothing. Otherwise
+ * each process has a share of records and bytes a second, which shrinks as all
+ * processes together have more; for a second after an exec it shrinks less, because the
+ * new image's mappings are needed by its first sample. Records beyond the share are
+ * dropped, and the mappings of that process must be re-read.
  *
- * Processes are counted exactly, each by its tgid. The table is bounded: a new
- * process takes the place of the one that was not heard of for longest, and has its
- * own count.
+ * Processes are counted exactly, by tgid. The table is bounded: a new process replaces
+ * the one whose last record is the oldest, and begins with an empty count.
  */
 #ifndef PROFILER_MAPLIMIT_H
 #define PROFILER_MAPLIMIT_H
@@ -23,7 +21,7 @@
 /* Records and their bytes, a second and process. */
 #define MAPLIMIT_PROCESS 4096
 #define MAPLIMIT_PROCESS_BYTES (384 << 10)
-/* While all together had more than that in this second: */
+/* While all together had more than this in this second: */
 #define MAPLIMIT_ALL 16384
 #define MAPLIMIT_ALL_BYTES (2 << 20)
 #define MAPLIMIT_CROWD 64
@@ -31,15 +29,15 @@
 /* ... and in the second after its exec. */
 #define MAPLIMIT_EXEC 256
 #define MAPLIMIT_EXEC_BYTES (32 << 10)
-/* A process that made so many itself in a second, dropped ones included, floods. */
+/* A process with more than this in a second, dropped ones included, floods. */
 #define MAPLIMIT_FLOOD 1024
 #define MAPLIMIT_FLOOD_BYTES (256 << 10)
 /*
- * A repeat is skipped for so long: a re-read of a moment without the mapping may
- * have come between.
+ * Repeats are skipped for so long: later, a re-read may have seen the process without
+ * the mapping.
  */
 #define MAPLIMIT_REPEAT_NS 10000000
-/* What tells two mappings apart: all of a record from the address on. */
+/* Identifies a mapping: this many bytes of a record, from the address on. */
 #define MAPLIMIT_KEY 64
 
 struct maplimit;
@@ -47,16 +45,16 @@ struct maplimit;
 enum maplimit_verdict {
 	MAPLIMIT_PASS,
 	MAPLIMIT_REPEAT, /* nothing new */
-	MAPLIMIT_DROP, /* will be told by maplimit_flush() */
+	MAPLIMIT_DROP, /* maplimit_flush() will report it */
 };
 
 /* Records of 'tgid' were dropped. */
-struct maplimit_told {
+struct maplimit_drops {
 	uint32_t tgid;
-	bool flood; /* by its own number, not by that of all others */
+	bool flood; /* by its own number, not by that of all processes */
 	uint64_t from, to; /* times of the first and the last */
 };
-typedef void (*maplimit_fn)(void *arg, const struct maplimit_told *told);
+typedef void (*maplimit_fn)(void *arg, const struct maplimit_drops *drops);
 
 /* NULL: no memory. 'fn' is called from the functions below. */
 struct maplimit *maplimit_new(maplimit_fn fn, void *arg);
@@ -65,16 +63,16 @@ void maplimit_free(struct maplimit *l);
 enum maplimit_verdict maplimit_map(struct maplimit *l, uint32_t tgid,
 				   uint64_t time, size_t bytes,
 				   const char key[MAPLIMIT_KEY]);
-/* A record that passed found no room further on: it counts as dropped. */
+/* A record that passed was dropped later on. */
 void maplimit_drop(struct maplimit *l, uint32_t tgid, uint64_t time);
 /* An exec of 'tgid', which empties its memory and begins a new count. */
 void maplimit_exec(struct maplimit *l, uint32_t tgid, uint64_t time);
 /*
- * Records of any process may be missing from 'from' on: what equals the last one
- * that came is no repeat then, and what was skipped as such counts as dropped.
+ * Records of any process may be missing from 'from' on: the next one is no repeat, and
+ * repeats skipped since count as dropped.
  */
 void maplimit_lost(struct maplimit *l, uint64_t from);
-/* Tells of what was dropped since the last call; after each drain. */
+/* Reports the drops since the last call; after each drain. */
 void maplimit_flush(struct maplimit *l);
 
 #endif /* PROFILER_MAPLIMIT_H */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sampler: see profiler/source/sampler.h. One software clock event a CPU, all of them
- * with the one program; what is here besides is the account of what should
- * have come, as another tool's programs can silence ours without a trace.
+ * sampler: see profiler/source/sampler.h. One software clock event on each CPU, all
+ * with the one program; and the number of samples to expect, since the programs of
+ * another tool can silence this one without a trace.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,19 +17,19 @@
 #include <bpf/libbpf.h>
 
 #include "base/base.h"
-#include "base/perfring.h"
 #include "bpf/sampler.skel.h"
 #include "profiler/source/procstat.h"
+#include "profiler/source/ringset.h"
 #include "profiler/source/sampler.h"
 
 #define SAMPLER_STACK_COPY (64 * 1024)
 #define SAMPLER_RING_BYTES (8 * 1024 * 1024)
 
 struct sampler_cpu {
-	int event; /* the clock, -1: not here now */
+	int event; /* the clock, -1: offline */
 	int link; /* the program on it */
-	bool counting; /* busy time since 'base' is ours to account for */
-	bool counted; /* ... or was, up to 'now' */
+	bool counting; /* busy time since 'base' counts */
+	bool counted; /* ... or did, up to 'now' */
 	uint64_t base; /* busy ticks of the CPU when sampling began */
 	uint64_t now; /* ... and when they were read last */
 	uint64_t before; /* busy ticks of earlier times it was online */
@@ -42,7 +42,7 @@ struct sampler {
 	void *arg;
 	unsigned int freq_hz;
 	bool enabled;
-	bool blind; /* /proc/stat cannot be read: nobody knows what is missing */
+	bool blind; /* /proc/stat cannot be read */
 	struct cpus possible; /* the kernel's per-CPU values are of these */
 	size_t ncpus; /* the highest number of them + 1 */
 	struct sampler_cpu *cpus; /* by number, like the scratch */
@@ -87,13 +87,10 @@ static int sampler_event_open(const struct sampler *s, unsigned int cpu)
 	return perfring_event(&attr, -1, cpu);
 }
 
-/*
- * By hand what bpf_program__attach_perf_event() does, as that one switches
- * the event on at once.
- */
-static int sampler_cpu_open(struct sampler *s, unsigned int cpu,
-			    const char **what)
+/* Not by bpf_program__attach_perf_event(), which enables the event at once. */
+static int sampler_cpu_open(void *arg, unsigned int cpu, const char **what)
 {
+	struct sampler *s = arg;
 	int prog = bpf_program__fd(s->skel->progs.sampler_tick);
 	struct sampler_cpu *c = &s->cpus[cpu];
 
@@ -111,8 +108,8 @@ static int sampler_cpu_open(struct sampler *s, unsigned int cpu,
 }
 
 /*
- * From now on; or from where it ended, when the CPU was away: what it did since
- * it is back, and was not sampled, is missed. 0: it is not listed.
+ * Busy time counts from now on; or from where it ended when the CPU went offline: what
+ * ran since it came back was not sampled, and is missed. busy 0: it is not listed.
  */
 static void sampler_cpu_count(struct sampler_cpu *c, uint64_t busy)
 {
@@ -134,28 +131,7 @@ static int sampler_cpu_start(struct sampler *s, unsigned int cpu)
 	return 0;
 }
 
-static int sampler_open_cpus(struct sampler *s, const char **what)
-{
-	size_t i, open = 0;
-	struct cpus online;
-	int err;
-
-	*what = "/sys/devices/system/cpu/online";
-	err = cpus_online(&online);
-	for (i = 0; !err && i < s->ncpus; i++) {
-		if (!cpus_has(&online, i))
-			continue;
-		err = sampler_cpu_open(s, i, what);
-		if (err == -ENODEV) /* went meanwhile */
-			err = 0;
-		else
-			open++;
-	}
-	cpus_fini(&online);
-	return err ? err : open ? 0 : -ENODEV;
-}
-
-/* The caller's setting of libbpf's log is his: silence, and put it back. */
+/* Without libbpf's messages. */
 static int sampler_load(struct sampler *s, const struct sampler_opts *opts,
 			const char **what)
 {
@@ -175,7 +151,7 @@ static int sampler_load(struct sampler *s, const struct sampler_opts *opts,
 	s->skel->rodata->stack_cap =
 		opts->stack_copy ? deep : SAMPLER_STACK_COPY;
 	*what = "size of the sample ring";
-	err = -EINVAL; /* libbpf would round it up in silence */
+	err = -EINVAL; /* libbpf would round it up */
 	if (ring & (ring - 1) || ring % sysconf(_SC_PAGESIZE) ||
 	    ring > INT32_MAX)
 		goto out;
@@ -227,7 +203,7 @@ int sampler_new(struct sampler **sp, const struct sampler_opts *opts,
 	if (!err)
 		err = sampler_load(s, opts, what);
 	if (!err)
-		err = sampler_open_cpus(s, what);
+		err = ringset_online(s->ncpus, sampler_cpu_open, s, what);
 	if (err)
 		goto fail;
 	*what = "mapping the sample ring";
@@ -360,23 +336,22 @@ int sampler_hotplug(struct sampler *s)
 	return first;
 }
 
-static void sampler_fill(const struct sampler *s, struct sampler_cpu_stats *out)
+void sampler_expect(struct sampler_cpu_stats *st, uint64_t ticks,
+		    unsigned int freq_hz)
 {
-	const struct sampler_cpu *c = &s->cpus[out->cpu];
-	uint64_t ticks = c->before + (c->counting ? c->now - c->base : 0);
-	double came = out->counters[ABI_SAMPLER_TAKEN] +
-		      out->counters[ABI_SAMPLER_RING_FULL];
+	double came = st->counters[ABI_SAMPLER_TAKEN] +
+		      st->counters[ABI_SAMPLER_RING_FULL];
 
-	out->online = c->event >= 0;
-	out->busy_s = (double)ticks / sysconf(_SC_CLK_TCK);
-	out->expected = out->busy_s * s->freq_hz;
-	out->missed = out->expected > came ? out->expected - came : 0;
+	st->busy_s = (double)ticks / sysconf(_SC_CLK_TCK);
+	st->expected = st->busy_s * freq_hz;
+	st->missed = MAX(st->expected - came, 0);
 }
 
 int sampler_get_stats(struct sampler *s, struct sampler_cpu_stats *out,
 		      size_t n)
 {
 	int fd = bpf_map__fd(s->skel->maps.counters);
+	const struct sampler_cpu *c;
 	size_t i, v;
 	uint32_t key;
 
@@ -388,14 +363,18 @@ int sampler_get_stats(struct sampler *s, struct sampler_cpu_stats *out,
 	for (key = 0; key < ABI_SAMPLER_COUNTER_MAX; key++) {
 		if (bpf_map_lookup_elem(fd, &key, s->values))
 			return -errno;
-		/* One a possible CPU, and those may have gaps. */
+		/* One for each possible CPU; their numbers may have gaps. */
 		for (i = v = 0; i < n; i++)
 			if (cpus_has(&s->possible, i))
 				out[i].counters[key] = s->values[v++];
 	}
 	for (i = 0; i < n; i++) {
+		c = &s->cpus[i];
 		out[i].cpu = i;
-		sampler_fill(s, &out[i]);
+		out[i].online = c->event >= 0;
+		sampler_expect(&out[i],
+			       c->before + (c->counting ? c->now - c->base : 0),
+			       s->freq_hz);
 	}
 	return s->ncpus;
 }

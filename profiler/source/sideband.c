@@ -1,47 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sideband: one software event and one ring a CPU.
+ * sideband: one software event and one ring on each CPU (ringset.h).
  *
- * Why perf and not a BPF program of ours: the kernel emits these records from
- * inside mmap and execve, for every way in which code can become executable;
- * there is no tracepoint that comes near. Layout of the records:
- * perf_event_open(2) and include/uapi/linux/perf_event.h. They are asked for
- * without build ids, which would take the place of device, inode and generation:
- * by these it is known which file is mapped.
+ * Why perf and not a BPF program of profd: the kernel emits these records from inside
+ * mmap and execve, for every way in which code can become executable; no tracepoint
+ * covers them all. Layout of the records: perf_event_open(2) and
+ * include/uapi/linux/perf_event.h. They are requested without build ids, which would
+ * replace device, inode and generation, by which the mapped file is identified.
  *
- * Every record ends in one u64, its CLOCK_BOOTTIME, because sample_id_all is
- * set and PERF_SAMPLE_TIME is all of sample_type that such a trailer has; but for
- * the marks of execs, which bpf/quark.bpf.c writes into the same ring, so that they
- * stand in front of the new image's mappings and are lost only with them.
+ * Every record ends in one u64, its CLOCK_BOOTTIME, because sample_id_all is set and
+ * PERF_SAMPLE_TIME is the only bit of sample_type that such a trailer has. Only the
+ * marks of execs differ, which bpf/quark.bpf.c writes into the same ring, so that a
+ * mark precedes the mappings of its image and is lost only with them.
  *
- * Of a loss the kernel writes a record before the next one that has room again,
- * whenever that comes: a minute later, on a quiet CPU. So an event whose ring was
- * nearly full is asked for its count (PERF_FORMAT_LOST, 6.0): a loss is known
- * before anything younger is handed on.
+ * The kernel reports dropped records before the next one that fits again, on a quiet
+ * CPU perhaps a minute later. So the count of drops (PERF_FORMAT_LOST, 6.0) is read
+ * when a ring was nearly full: a loss is known before any younger record is delivered.
  *
- * The ring is that of a second event, which has no records of its own, and the
- * first one's output is set to it (PERF_EVENT_IOC_SET_OUTPUT). So a ring can be
- * replaced by a larger one between two records: none is lost and none comes twice.
- * It grows when records are lost, and before: when much more was in it than makes it
- * wake the loop, since one loss casts doubt on the mappings of the whole host. It
- * shrinks after a quiet minute.
+ * The ring belongs to a second event without records of its own, and the first one's
+ * output is set to it (PERF_EVENT_IOC_SET_OUTPUT). So a ring can be replaced by a
+ * larger one between two records, without loss or duplicates. It grows when records
+ * were dropped, and earlier: when it held much more than the amount at which it wakes
+ * the loop, since one loss makes the mappings of the whole host stale. It shrinks
+ * after a quiet minute.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
-#include "base/perfring.h"
 #include "bpf/abi.h"
 #include "profiler/source/maplimit.h"
+#include "profiler/source/ringset.h"
 #include "profiler/source/sideband.h"
 
 #define SIDEBAND_RINGS (4 << 20)
@@ -49,38 +44,33 @@
 #define SIDEBAND_RING_MIN (64 << 10)
 /* Larger than any record: a path has 4,096 bytes at most. */
 #define SIDEBAND_RECORD_MAX (8 << 10)
-/* Looks, one a second, at which a grown ring was a quarter full at most. */
+/* A grown ring shrinks after so many seconds in which it was a quarter full at most. */
 #define SIDEBAND_CALM 60
 /*
- * The loop is woken at half a ring. If another eighth comes before it gets to drain,
- * what it needs for that on a busy machine may be four times as long the next time.
+ * The loop is woken at half a ring. If another eighth comes before it drains, a busier
+ * machine may delay the next drain by four times as much.
  */
 #define SIDEBAND_TIGHT(bytes) ((bytes) / 8 * 5)
-/* A record that was begun in the old ring is complete so long after the switch. */
+/* Time in which records begun in the old ring become complete after a switch. */
 #define SIDEBAND_SWITCH_US 1000
 
 struct sideband_cpu {
-	int fd; /* -1: not open */
-	int ring_fd;
-	struct perfring ring;
+	struct ringset_cpu r;
+	int ring_fd; /* of the ring; valid while r.ring is mapped */
 	bool overflowed; /* at this drain */
-	unsigned int calm; /* looks */
-	uint64_t used; /* bytes of the ring, at most, since the last look */
-	uint64_t sure; /* what was lost up to this time has been told */
-	uint64_t told; /* records lost, as far as they were told of */
-	uint64_t recorded; /* ... by records of the ring */
+	unsigned int calm; /* seconds */
+	uint64_t used; /* bytes of the ring, at most, in this second */
+	uint64_t reported; /* records that were dropped */
+	uint64_t recorded; /* ... by LOST records */
 };
 
 struct sideband {
 	struct sideband_opts opts;
-	struct sideband_cpu *cpus;
-	size_t ncpus;
+	struct ringset rings;
+	struct sideband_cpu *cpus; /* of 'rings' */
 	struct sideband_stats stats;
 	struct sideband_cpu *draining;
-	struct perfring_look looked; /* which CPUs there are, last */
 	struct maplimit *limit;
-	int epoll;
-	char *record; /* one that wraps around the end is put together here */
 };
 
 /* Follows the two fixed words of MMAP2; a union in the kernel's layout. */
@@ -106,7 +96,7 @@ static int sideband_parse_mmap2(const struct perf_event_header *h,
 {
 	struct sideband_mmap2 m;
 
-	/* That would be another layout, and is not asked for. */
+	/* Build ids would be another layout; they are not requested. */
 	if (len < sizeof(m) + 1 || h->misc & PERF_RECORD_MISC_MMAP_BUILD_ID)
 		return -EINVAL;
 	memcpy(&m, body, sizeof(m));
@@ -163,7 +153,7 @@ int sideband_parse_body(const struct perf_event_header *h, const void *body,
 	return 0;
 }
 
-/* Unlike with other records its time stands in front. */
+/* Unlike in other records the time comes first. */
 static int sideband_parse_mark(const char *buf, size_t len,
 			       struct pm_map_event *out)
 {
@@ -201,46 +191,41 @@ int sideband_parse(const void *buf, size_t len, struct pm_map_event *out,
 	return sideband_parse_body(&h, body, body_len, out, lost);
 }
 
-/* Of any process, between what was sure so far and 'to'. */
-static void sideband_lose_span(struct sideband *s, uint64_t from, uint64_t to)
+/* Mappings of any process may be missing between these times. */
+static void sideband_lose_span(void *arg, uint64_t from, uint64_t to)
 {
 	struct pm_map_event ev = {
 		.kind = PM_MAP_LOST,
 		.time = from,
 		.end = MAX(to, from),
 	};
+	struct sideband *s = arg;
 
 	maplimit_lost(s->limit, from);
 	s->opts.map(s->opts.arg, &ev);
 }
 
-static void sideband_lose(struct sideband *s, const struct sideband_cpu *c,
-			  uint64_t to)
-{
-	sideband_lose_span(s, c->sure, to);
-}
-
-/* So many were lost by 'to', of which some are news. */
+/* The CPU has dropped 'lost' records by 'to'; some of them are reported already. */
 static void sideband_lost(struct sideband *s, struct sideband_cpu *c,
 			  uint64_t lost, uint64_t to)
 {
-	if (lost <= c->told)
+	if (lost <= c->reported)
 		return;
-	s->stats.lost += lost - c->told;
-	c->told = lost;
+	s->stats.lost += lost - c->reported;
+	c->reported = lost;
 	c->overflowed = true;
-	sideband_lose(s, c, to);
+	sideband_lose_span(s, c->r.sure, to);
 }
 
-/* More was mapped by a process than is handed on. */
-static void sideband_limited(void *arg, const struct maplimit_told *told)
+/* maplimit_fn */
+static void sideband_limited(void *arg, const struct maplimit_drops *drops)
 {
 	struct pm_map_event ev = {
 		.kind = PM_MAP_LOST,
-		.tgid = told->tgid,
-		.time = told->from,
-		.end = told->to,
-		.flood = told->flood,
+		.tgid = drops->tgid,
+		.time = drops->from,
+		.end = drops->to,
+		.flood = drops->flood,
 	};
 	struct sideband *s = arg;
 
@@ -252,7 +237,7 @@ void sideband_no_room(struct sideband *s, const struct pm_map_event *ev)
 	maplimit_drop(s->limit, ev->tgid, ev->time);
 }
 
-/* Counted, and not to be handed on. */
+/* True: counted, and not to be delivered. */
 static bool sideband_limit(struct sideband *s, const char *rec, size_t len,
 			   uint64_t time)
 {
@@ -275,7 +260,7 @@ static bool sideband_limit(struct sideband *s, const char *rec, size_t len,
 	return false;
 }
 
-/* What anybody can make a million of a second, seen by header, key and time alone. */
+/* A user can make a million of these a second: only header, key and time are read. */
 static bool sideband_skip(struct sideband *s, struct sideband_cpu *c,
 			  const char *rec, size_t len)
 {
@@ -288,7 +273,7 @@ static bool sideband_skip(struct sideband *s, struct sideband_cpu *c,
 	memcpy(&time, rec + len - sizeof(time), sizeof(time));
 	if (h.type != PERF_RECORD_MMAP2 || !sideband_limit(s, rec, len, time))
 		return false;
-	c->sure = MAX(c->sure, time);
+	c->r.sure = MAX(c->r.sure, time);
 	return true;
 }
 
@@ -305,7 +290,7 @@ static void sideband_record(void *arg, const void *rec, size_t len)
 	ret = sideband_parse(rec, len, &ev, &lost);
 	if (ret < 0) {
 		s->stats.bad++;
-		sideband_lose(s, c, clock_boottime_ns());
+		sideband_lose_span(s, c->r.sure, clock_boottime_ns());
 		return;
 	}
 	s->stats.records += ret;
@@ -317,10 +302,10 @@ static void sideband_record(void *arg, const void *rec, size_t len)
 			maplimit_exec(s->limit, ev.tgid, ev.time);
 		s->opts.map(s->opts.arg, &ev);
 	}
-	c->sure = MAX(c->sure, ev.time);
+	c->r.sure = MAX(c->r.sure, ev.time);
 }
 
-/* Of the ring alone, whose half is the mark at which the loop is woken. */
+/* Of the event that has the ring; it wakes the loop when the ring is half full. */
 static void sideband_ring_attr(struct perf_event_attr *attr, size_t bytes)
 {
 	memset(attr, 0, sizeof(*attr));
@@ -336,10 +321,7 @@ static void sideband_ring_attr(struct perf_event_attr *attr, size_t bytes)
 	attr->read_format = PERFRING_READ_FORMAT | PERF_FORMAT_LOST;
 }
 
-/*
- * With build_id the records would carry no device and inode. With comm each rename
- * would be one, a million of a second in a loop: marks take their place.
- */
+/* Not comm: each rename would be a record, a million a second in a loop. Hence marks. */
 static void sideband_attr(struct perf_event_attr *attr, size_t bytes)
 {
 	sideband_ring_attr(attr, bytes);
@@ -349,19 +331,22 @@ static void sideband_attr(struct perf_event_attr *attr, size_t bytes)
 	attr->mmap2 = 1;
 }
 
-static void sideband_cpu_close(struct sideband *s, struct sideband_cpu *c)
+static void sideband_cpu_close(void *arg, struct ringset_cpu *r)
 {
-	if (c->ring.page)
-		s->stats.rings_bytes -= c->ring.bytes;
-	perfring_unmap(&c->ring);
-	if (c->fd >= 0)
-		close(c->fd);
-	if (c->ring_fd >= 0)
+	struct sideband_cpu *c = container_of(r, struct sideband_cpu, r);
+	struct sideband *s = arg;
+
+	if (r->ring.page) {
+		s->stats.rings_bytes -= r->ring.bytes;
 		close(c->ring_fd);
-	c->fd = c->ring_fd = -1;
+	}
+	perfring_unmap(&r->ring);
+	if (r->fd >= 0)
+		close(r->fd);
+	r->fd = -1;
 }
 
-/* A ring of so many bytes takes the place of the one that is there, if any. */
+/* Opens a ring of so many bytes; it replaces the present one, if any. */
 static int sideband_ring_open(struct sideband *s, struct sideband_cpu *c,
 			      size_t bytes)
 {
@@ -374,30 +359,30 @@ static int sideband_ring_open(struct sideband *s, struct sideband_cpu *c,
 	fd = perfring_event(&attr, -1, cpu);
 	if (fd < 0)
 		return fd;
-	err = perfring_map(&ring, fd, bytes, s->record);
-	if (!err && ioctl(c->fd, PERF_EVENT_IOC_SET_OUTPUT, fd))
+	err = perfring_map(&ring, fd, bytes, s->rings.record);
+	if (!err && ioctl(c->r.fd, PERF_EVENT_IOC_SET_OUTPUT, fd))
 		err = -errno;
 	if (err) {
 		perfring_unmap(&ring);
 		close(fd);
 		return err;
 	}
-	if (c->ring.page) {
+	if (c->r.ring.page) {
 		usleep(SIDEBAND_SWITCH_US);
-		perfring_drain(&c->ring, sideband_record, s);
-	}
-	s->stats.rings_bytes += bytes - c->ring.bytes;
-	perfring_unmap(&c->ring);
-	if (c->ring_fd >= 0)
+		perfring_drain(&c->r.ring, sideband_record, s);
+		s->stats.rings_bytes -= c->r.ring.bytes;
+		perfring_unmap(&c->r.ring);
 		close(c->ring_fd);
-	c->ring = ring;
+	}
+	s->stats.rings_bytes += bytes;
+	c->r.ring = ring;
 	c->ring_fd = fd;
 	return 0;
 }
 
-static int sideband_cpu_open(struct sideband *s, unsigned int cpu,
-			     const char **what)
+static int sideband_cpu_open(void *arg, unsigned int cpu, const char **what)
 {
+	struct sideband *s = arg;
 	struct sideband_cpu *c = &s->cpus[cpu];
 	struct perf_event_attr attr;
 	int err;
@@ -407,19 +392,34 @@ static int sideband_cpu_open(struct sideband *s, unsigned int cpu,
 	err = perfring_event(&attr, -1, cpu);
 	if (err < 0)
 		return err;
-	c->fd = err;
-	c->ring.bytes = 0;
+	c->r.fd = err;
 	*what = "ring of the mapping stream";
 	err = sideband_ring_open(s, c, s->opts.ring_bytes);
 	if (!err)
-		err = perfring_watch(s->epoll, c->fd);
+		err = perfring_watch(s->rings.epoll, c->r.fd);
 	if (err)
-		sideband_cpu_close(s, c);
+		sideband_cpu_close(s, &c->r);
 	else
-		c->sure = c->ring.watermark;
-	c->told = c->recorded = 0;
+		c->r.sure = c->r.ring.watermark;
+	c->reported = c->recorded = 0;
 	c->calm = 0;
 	return err;
+}
+
+static int sideband_cpu_came(void *arg, unsigned int cpu)
+{
+	struct sideband *s = arg;
+	struct sideband_cpu *c = &s->cpus[cpu];
+	int err = 0;
+
+	if (s->opts.mark)
+		err = s->opts.mark(s->opts.arg, cpu, c->r.fd);
+	if (err)
+		return err;
+	s->stats.lost++;
+	/* An exec before this has no mark: it is among the losses. */
+	c->r.sure = clock_boottime_ns();
+	return 0;
 }
 
 int sideband_mark(struct sideband *s)
@@ -427,9 +427,97 @@ int sideband_mark(struct sideband *s)
 	int err = 0;
 	size_t i;
 
-	for (i = 0; !err && i < s->ncpus; i++)
-		if (s->cpus[i].fd >= 0)
-			err = s->opts.mark(s->opts.arg, i, s->cpus[i].fd);
+	for (i = 0; !err && i < s->rings.n; i++)
+		if (s->cpus[i].r.fd >= 0)
+			err = s->opts.mark(s->opts.arg, i, s->cpus[i].r.fd);
+	return err;
+}
+
+/* Records dropped after the last one in the ring. */
+static void sideband_unreported(struct sideband *s, struct sideband_cpu *c)
+{
+	struct perfring_counts v;
+
+	if (perfring_counts(c->r.fd, &v))
+		sideband_lost(s, c, v.lost, clock_boottime_ns());
+}
+
+/* Doubles the ring unless all rings together would exceed their maximum. */
+static void sideband_grow(struct sideband *s, struct sideband_cpu *c)
+{
+	uint64_t lost = c->reported;
+
+	if (s->stats.rings_bytes + c->r.ring.bytes > s->opts.rings_max ||
+	    sideband_ring_open(s, c, 2 * c->r.ring.bytes))
+		return;
+	/* LOST records of the new ring do not include those of the old one. */
+	sideband_unreported(s, c);
+	c->recorded = c->reported;
+	c->overflowed = c->reported > lost;
+	c->used = 0;
+	c->calm = 0;
+}
+
+static void sideband_shrink(struct sideband *s, struct sideband_cpu *c)
+{
+	bool calm = c->used <= c->r.ring.bytes / 4;
+
+	c->calm = calm ? c->calm + 1 : 0;
+	c->used = 0;
+	if (c->r.ring.bytes <= s->opts.ring_bytes || c->calm < SIDEBAND_CALM)
+		return;
+	s->draining = c;
+	if (!sideband_ring_open(s, c, c->r.ring.bytes / 2)) {
+		sideband_unreported(s, c);
+		c->recorded = c->reported;
+	}
+	c->calm = 0;
+}
+
+static void sideband_drain(void *arg, struct ringset_cpu *r)
+{
+	struct sideband_cpu *c = container_of(r, struct sideband_cpu, r);
+	struct sideband *s = arg;
+
+	s->draining = c;
+	c->overflowed = false;
+	if (perfring_drain(&r->ring, sideband_record, s) < 0) {
+		s->stats.bad++;
+		sideband_lose_span(s, r->sure, clock_boottime_ns());
+	}
+	if (r->ring.used + SIDEBAND_RECORD_MAX > r->ring.bytes)
+		sideband_unreported(s, c);
+	c->used = MAX(c->used, r->ring.used);
+	r->sure = MAX(r->sure, r->ring.watermark);
+	if (c->overflowed || r->ring.used > SIDEBAND_TIGHT(r->ring.bytes))
+		sideband_grow(s, c);
+}
+
+void sideband_poll(struct sideband *s)
+{
+	ringset_poll(&s->rings);
+	maplimit_flush(s->limit);
+}
+
+int sideband_epoll_fd(const struct sideband *s)
+{
+	return s->rings.epoll;
+}
+
+uint64_t sideband_watermark(const struct sideband *s)
+{
+	return ringset_watermark(&s->rings);
+}
+
+int sideband_hotplug(struct sideband *s)
+{
+	int err = ringset_hotplug(&s->rings, true);
+	size_t i;
+
+	for (i = 0; i < s->rings.n; i++)
+		if (s->cpus[i].r.ring.page)
+			sideband_shrink(s, &s->cpus[i]);
+	maplimit_flush(s->limit);
 	return err;
 }
 
@@ -437,50 +525,34 @@ int sideband_new(struct sideband **sp, const struct sideband_opts *opts,
 		 const char **what)
 {
 	struct sideband *s = calloc(1, sizeof(*s));
-	int n = cpus_number(), err = -ENOMEM;
-	struct cpus online = { 0 };
-	size_t i;
+	size_t bytes = opts->rings_bytes ? opts->rings_bytes : SIDEBAND_RINGS;
+	int err;
 
 	*what = "memory";
 	if (!s)
-		goto fail;
-	*what = "/sys/devices/system/cpu/possible";
-	err = MIN(n, 0);
-	if (err)
-		goto fail;
-	*what = "memory";
-	err = -ENOMEM;
+		return -ENOMEM;
 	s->opts = *opts;
-	s->epoll = -1;
-	s->record = malloc(PERFRING_RECORD_MAX);
-	s->cpus = calloc(n, sizeof(*s->cpus));
-	s->limit = maplimit_new(sideband_limited, s);
-	if (!s->record || !s->cpus || !s->limit)
-		goto fail;
-	for (s->ncpus = 0; s->ncpus < (size_t)n; s->ncpus++)
-		s->cpus[s->ncpus].fd = s->cpus[s->ncpus].ring_fd = -1;
-	*what = "epoll_create1";
-	s->epoll = epoll_create1(EPOLL_CLOEXEC);
-	err = s->epoll < 0 ? -errno : 0;
+	s->rings = (struct ringset){ .cpu_size = sizeof(*s->cpus),
+				     .open = sideband_cpu_open,
+				     .came = sideband_cpu_came,
+				     .drain = sideband_drain,
+				     .close = sideband_cpu_close,
+				     .lost = sideband_lose_span,
+				     .arg = s };
+	err = ringset_init(&s->rings, what);
 	if (err)
+		goto fail;
+	s->cpus = s->rings.cpus;
+	err = -ENOMEM;
+	*what = "memory";
+	s->limit = maplimit_new(sideband_limited, s);
+	if (!s->limit)
 		goto fail;
 	if (!s->opts.ring_bytes)
-		s->opts.ring_bytes = MIN(
-			perfring_size(SIDEBAND_RING_MIN,
-				      (s->opts.rings_bytes ? s->opts.rings_bytes
-							   : SIDEBAND_RINGS) /
-					      n),
-			SIDEBAND_RING_MAX);
-	*what = "/sys/devices/system/cpu/online";
-	s->looked = perfring_look();
-	err = cpus_online(&online);
-	for (i = 0; !err && i < s->ncpus; i++) {
-		if (cpus_has(&online, i))
-			err = sideband_cpu_open(s, i, what);
-		if (err == -ENODEV) /* went meanwhile */
-			err = 0;
-	}
-	cpus_fini(&online);
+		s->opts.ring_bytes = MIN(perfring_size(SIDEBAND_RING_MIN,
+						       bytes / s->rings.n),
+					 SIDEBAND_RING_MAX);
+	err = ringset_online(s->rings.n, sideband_cpu_open, s, what);
 	if (err)
 		goto fail;
 	*sp = s;
@@ -492,167 +564,11 @@ fail:
 
 void sideband_free(struct sideband *s)
 {
-	size_t i;
-
 	if (!s)
 		return;
-	for (i = 0; i < s->ncpus; i++)
-		sideband_cpu_close(s, &s->cpus[i]);
-	if (s->epoll >= 0)
-		close(s->epoll);
+	ringset_fini(&s->rings);
 	maplimit_free(s->limit);
-	free(s->cpus);
-	free(s->record);
 	free(s);
-}
-
-/* What was lost behind the last record of the ring. */
-static void sideband_untold(struct sideband *s, struct sideband_cpu *c)
-{
-	struct perfring_counts v;
-
-	if (perfring_counts(c->fd, &v))
-		sideband_lost(s, c, v.lost, clock_boottime_ns());
-}
-
-/* Twice as large, if all may have so much. It counts from the next record on. */
-static void sideband_grow(struct sideband *s, struct sideband_cpu *c)
-{
-	uint64_t lost = c->told;
-
-	if (s->stats.rings_bytes + c->ring.bytes > s->opts.rings_max ||
-	    sideband_ring_open(s, c, 2 * c->ring.bytes))
-		return;
-	/* The new ring's records of a loss do not count the old one's. */
-	sideband_untold(s, c);
-	c->recorded = c->told;
-	c->overflowed = c->told > lost;
-	c->used = 0;
-	c->calm = 0;
-}
-
-static void sideband_shrink(struct sideband *s, struct sideband_cpu *c)
-{
-	bool calm = c->used <= c->ring.bytes / 4;
-
-	c->calm = calm ? c->calm + 1 : 0;
-	c->used = 0;
-	if (c->ring.bytes <= s->opts.ring_bytes || c->calm < SIDEBAND_CALM)
-		return;
-	s->draining = c;
-	if (!sideband_ring_open(s, c, c->ring.bytes / 2)) {
-		sideband_untold(s, c);
-		c->recorded = c->told;
-	}
-	c->calm = 0;
-}
-
-static int sideband_drain(struct sideband *s, struct sideband_cpu *c)
-{
-	int n;
-
-	s->draining = c;
-	c->overflowed = false;
-	n = perfring_drain(&c->ring, sideband_record, s);
-	if (n < 0) {
-		s->stats.bad++;
-		sideband_lose(s, c, clock_boottime_ns());
-		n = 0;
-	}
-	if (c->ring.used + SIDEBAND_RECORD_MAX > c->ring.bytes)
-		sideband_untold(s, c);
-	c->used = MAX(c->used, c->ring.used);
-	c->sure = MAX(c->sure, c->ring.watermark);
-	if (c->overflowed || c->ring.used > SIDEBAND_TIGHT(c->ring.bytes))
-		sideband_grow(s, c);
-	return n;
-}
-
-int sideband_poll(struct sideband *s)
-{
-	size_t i;
-	int n = 0;
-
-	perfring_forget_gone(s->epoll);
-	for (i = 0; i < s->ncpus; i++)
-		if (s->cpus[i].ring.page)
-			n += sideband_drain(s, &s->cpus[i]);
-	maplimit_flush(s->limit);
-	return n;
-}
-
-int sideband_epoll_fd(const struct sideband *s)
-{
-	return s->epoll;
-}
-
-uint64_t sideband_watermark(const struct sideband *s)
-{
-	uint64_t least = UINT64_MAX;
-	size_t i;
-
-	for (i = 0; i < s->ncpus; i++)
-		if (s->cpus[i].ring.page)
-			least = MIN(least, s->cpus[i].ring.watermark);
-	return least;
-}
-
-/* What a CPU did before its ring was opened nobody has counted. */
-static int sideband_cpu_came(struct sideband *s, unsigned int cpu,
-			     const struct perfring_look *now)
-{
-	struct perfring_span span = { .from = s->cpus[cpu].sure }, parts[2];
-	const char *what;
-	int err = sideband_cpu_open(s, cpu, &what), i, n;
-
-	if (err)
-		return err == -ENODEV ? 0 : err; /* gone again */
-	if (s->opts.mark)
-		err = s->opts.mark(s->opts.arg, cpu, s->cpus[cpu].fd);
-	if (err) {
-		sideband_cpu_close(s, &s->cpus[cpu]);
-		return err;
-	}
-	s->stats.lost++;
-	/* An exec in between has no mark: it is among what is lost. */
-	s->cpus[cpu].sure = clock_boottime_ns();
-	span.to = MAX(span.from, s->cpus[cpu].sure);
-	n = perfring_awake(&s->looked, now, &span, parts);
-	for (i = 0; i < n; i++)
-		sideband_lose_span(s, parts[i].from, parts[i].to);
-	return 0;
-}
-
-int sideband_hotplug(struct sideband *s)
-{
-	struct perfring_look now = perfring_look();
-	int err, first = 0;
-	struct cpus online;
-	size_t i;
-
-	err = cpus_online(&online);
-	if (err)
-		return err;
-	for (i = 0; i < s->ncpus; i++) {
-		struct sideband_cpu *c = &s->cpus[i];
-		bool on = cpus_has(&online, i);
-
-		if (c->ring.page && (!on || perfring_silent(c->fd))) {
-			sideband_drain(s, c);
-			sideband_cpu_close(s, c);
-			c->sure = MIN(c->sure, s->looked.at);
-		}
-		err = on && !c->ring.page ? sideband_cpu_came(s, i, &now) : 0;
-		first = first ? first : err;
-		if (!on) /* nobody runs there */
-			c->sure = now.at;
-		if (c->ring.page)
-			sideband_shrink(s, c);
-	}
-	cpus_fini(&online);
-	maplimit_flush(s->limit);
-	s->looked = now;
-	return first;
 }
 
 void sideband_get_stats(const struct sideband *s, struct sideband_stats *out)

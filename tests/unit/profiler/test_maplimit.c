@@ -15,10 +15,10 @@
 #define SECOND CLOCK_NSEC_PER_SEC
 
 static struct maplimit *limit;
-static struct maplimit_told told[8];
+static struct maplimit_drops told[8];
 static size_t ntold;
 
-static void on_told(void *arg, const struct maplimit_told *t)
+static void on_told(void *arg, const struct maplimit_drops *t)
 {
 	assert_true(ntold < ARRAY_SIZE(told));
 	told[ntold++] = *t;
