@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * engine: see profiler/engine.h; how it is opened: engine_open.c. Data flows one
- * way through here:
+ * engine: see profiler/engine.h; engine_open.c opens it. Data flows one way:
  *
  *	source --(intake)--+-> pump -> process manager (lifecycle, mappings, scan)
  *	rescan ------------/        \-> trace handler (samples) -> reporter
  *
  * The source is one row of profiler/source/source.h. drain.c decides when it is
- * drained; each time the pump learns how far each stream has come, and delivers what
- * is ripe.
+ * drained; each drain sets the watermarks of the streams, and the pump delivers what is
+ * below the least of them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,18 +18,18 @@
 #include "profiler/engine_internal.h"
 
 /*
- * So many samples a second on all CPUs fill the room of those that wait for tables
- * before the tables of the first ones are there.
+ * With so many samples a second on all CPUs the pending samples exceed their budget
+ * before the tables of the first ones are read.
  */
 #define ENGINE_WARM_RATE 1000
-/* What runs is known by samples of so long. */
+/* After this time samples have shown what runs. */
 #define ENGINE_WARM_LEAST_NS (50 * CLOCK_NSEC_PER_MSEC)
 #define ENGINE_WARM_MOST_NS (300 * CLOCK_NSEC_PER_MSEC)
-/* Less than the longest interval of drains, which must not be missed by a little. */
+/* Less than the longest interval of drains, so that none of those is skipped. */
 #define ENGINE_SECOND_NS (900 * CLOCK_NSEC_PER_MSEC)
-/* A profile that ends so soon is waited for. */
+/* A client waits for a profile that ends within this time. */
 #define ENGINE_AWAITED_NS CLOCK_NSEC_PER_SEC
-/* The end waits so long for the rings to pass it, and for names. */
+/* At the end: most time to wait for the rings and for names. */
 #define ENGINE_FINISH_NS (4 * CLOCK_NSEC_PER_SEC)
 
 void engine_event(void *arg, const struct quark_event *ev)
@@ -42,15 +41,12 @@ void engine_event(void *arg, const struct quark_event *ev)
 		e->in.nomem++;
 }
 
-/*
- * Records that come and go by the thousand, in about one order, lie in the vault:
- * samples, mappings, libquark's events.
- */
+/* Samples and mappings are in the vault. */
 static void engine_drop(void *arg, enum pump_stream stream, void *rec)
 {
 	struct engine *e = arg;
 
-	if (stream == PUMP_WALK)
+	if (stream == PUMP_SCAN)
 		rescan_drop(rec);
 	else if (stream == PUMP_LIFECYCLE)
 		e->source.row->drop(rec);
@@ -68,30 +64,27 @@ static void engine_mapping(void *arg, const struct pm_map_event *ev)
 }
 
 /*
- * The name of a process is its first thread's. In execve that may be the one of
- * the image to come.
+ * The name of a process is its first thread's. In a sample inside execve that may
+ * already be the next image's.
  */
 static void engine_sampled(struct engine *e, const struct abi_sample *sample)
 {
+	bool limited = sample->flags & ABI_SAMPLE_DEEP_LIMITED;
+	bool named = sample->tid == sample->key.tgid &&
+		     !(sample->flags & ABI_SAMPLE_EXEC);
+	struct pm_image *img = NULL;
 	struct pm_image_info info;
-	struct pm *pm = e->pm;
-	struct pm_image *img;
 
 	if (sample->time < e->wanted_from)
 		return;
-	if (sample->flags & ABI_SAMPLE_DEEP_LIMITED) {
-		img = pm_image_get(pm, &sample->key, sample->time);
-		if (img) {
-			pm_image_info(img, &info);
-			limits_note(&e->limits, info.uid, LIMIT_STACKS, 1);
-		}
+	if (limited || named)
+		img = pm_image_get(e->pm, &sample->key, sample->time);
+	if (img && limited) {
+		pm_image_info(img, &info);
+		limits_note(&e->limits, info.uid, LIMIT_STACKS, 1);
 	}
-	if (sample->tid == sample->key.tgid &&
-	    !(sample->flags & ABI_SAMPLE_EXEC)) {
-		img = pm_image_get(pm, &sample->key, sample->time);
-		if (img)
-			pm_image_named(img, sample->comm);
-	}
+	if (img && named)
+		pm_image_named(img, sample->comm);
 	trace_handler_sample(e->th, sample, sample->size);
 }
 
@@ -104,16 +97,18 @@ static void engine_deliver(void *arg, enum pump_stream stream, uint64_t time,
 
 	switch (stream) {
 	case PUMP_LIFECYCLE:
-		row->life(source, rec);
+		if (row->life)
+			row->life(source, rec);
+		else
+			engine_event(e, rec);
 		break;
 	case PUMP_MAPPING:
 		engine_mapping(e, rec);
 		if (row->mapped)
 			row->mapped(source, rec);
 		break;
-	case PUMP_WALK:
+	case PUMP_SCAN:
 		rescan_deliver(e->pm, rec, time);
-		free(rec);
 		return;
 	case PUMP_SAMPLE:
 		if (!row->sample || row->sample(source, rec))
@@ -144,14 +139,14 @@ uint64_t engine_drain(void *arg)
 	struct intake *in = &e->in;
 	bool more;
 
-	intake_watermark(in, PUMP_WALK, rescan_watermark(e->rescan, now));
+	intake_watermark(in, PUMP_SCAN, rescan_watermark(e->rescan, now));
 	more = source->row->drain(source->state, now);
 	intake_deliver(in);
 	rescan_work(e->rescan, now);
 	trace_handler_tick(th, clock_awake_ns());
 	oldest = trace_handler_oldest(th);
 	pm_forget(e->pm, MIN(in->passed, oldest));
-	/* The next file that is mapped may be deleted soon. */
+	/* More files may be mapped now, and deleted soon. */
 	if (in->mapped)
 		drain_active(&e->drain, now);
 	in->mapped = false;
@@ -160,13 +155,13 @@ uint64_t engine_drain(void *arg)
 	return MIN(in->life_until, in->maps_until);
 }
 
-/* The time up to which every sample has its stack and names, or is dropped. */
+/* The time up to which every sample was given to the reporter, or dropped. */
 static uint64_t engine_done(const struct engine *e)
 {
 	return MIN(e->in.passed, trace_handler_oldest(e->th));
 }
 
-/* Once a second: CPUs that came or went, and what /proc/stat shows. */
+/* Once a second: CPUs that came or went, and the counts of losses. */
 static void engine_second(struct engine *e)
 {
 	const struct source_run *source = &e->source;
@@ -188,7 +183,7 @@ static void engine_reporter_done(void *arg)
 	end->done(end->arg);
 }
 
-/* True when the end was reached and given to the reporter. */
+/* True when all samples before the end were given to the reporter. */
 static bool engine_finishing(struct engine *e, uint64_t now)
 {
 	struct engine_end *end = &e->end;
@@ -220,9 +215,9 @@ static void engine_tick(void *arg)
 }
 
 /*
- * While samples or re-reads are pending, or a client waits for a window that ends soon
- * or for events; without BPF always, since processes are identified in /proc then,
- * where they have to be found alive.
+ * While samples or re-reads are pending, or a client waits for events or for a window
+ * that ends soon; without BPF always, since processes are then identified in /proc,
+ * which is possible only while they live.
  */
 static bool engine_busy(void *arg, uint64_t now)
 {
@@ -315,7 +310,7 @@ void engine_free(struct engine *e)
 	rescan_free(e->rescan);
 	e->rescan = NULL;
 	engine_close_source(&e->source);
-	/* From right to left: each may still use what stands left of it. */
+	/* From right to left: a part may use the parts to its left until its end. */
 	trace_handler_free(e->th);
 	reporter_free(e->reporter);
 	pm_free(e->pm);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_internal: the engine's inside, for engine*.c, metrics*.c, health.c and tests.
- * Each subject has a struct and functions of its own; struct engine holds them.
+ * engine_internal: struct engine, for engine*.c, metrics.c, losses.c, health.c and
+ * tests. It consists of one struct for each subject, which has its own functions.
  */
 #ifndef PROFILER_ENGINE_INTERNAL_H
 #define PROFILER_ENGINE_INTERNAL_H
@@ -20,7 +20,7 @@
 #include "profiler/trim.h"
 #include "tracehandler/tracehandler.h"
 
-/* The end of the engine, while the rings and names are waited for. */
+/* The end of the engine: it waits for the rings and for names. */
 struct engine_end {
 	uint64_t time; /* of sampling */
 	void (*done)(void *arg); /* NULL: it is not the end */
@@ -44,11 +44,11 @@ struct engine {
 	struct engine_end end;
 	char note[256]; /* engine_note() */
 	char why[256];
-	unsigned int open_files; /* executables, for the limit there is */
+	unsigned int open_files; /* executables, as RLIMIT_NOFILE permits */
 	uint64_t begin; /* of sampling */
-	uint64_t wanted_from; /* older samples were for the warm-up only */
+	uint64_t wanted_from; /* older samples are the warm-up's */
 	uint64_t second; /* last once-a-second work */
-	int hotplug_err; /* so that one trouble is logged once */
+	int hotplug_err; /* the last, so that it is logged once */
 };
 
 /* The pump's functions; 'arg' is the engine. */
@@ -58,7 +58,7 @@ int engine_intake_open(struct engine *e);
  * which lifecycle and mapping records are in the pump.
  */
 uint64_t engine_drain(void *arg);
-/* source_opts.event: to the process manager, and to whoever follows events. */
+/* source_opts.event: to the process manager and the reporter. */
 void engine_event(void *arg, const struct quark_event *ev);
 /* trace_opts.resolved */
 void engine_resolved(void *arg, const struct reporter_trace *t);

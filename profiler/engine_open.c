@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * engine_open: how an engine comes to be. From left to right the parts, then a
- * source, then sampling and the scan of what runs; what each lacks is said in a line
- * that a person can act on. engine.c has what runs from then on.
+ * engine_open: opens an engine: the parts from left to right, then a source, then
+ * sampling and the scan of what runs. Each failure becomes one line that the user can
+ * act on. engine.c has what runs from then on.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -18,15 +18,16 @@
 #include "profiler/unwind_rows.h"
 
 #define ENGINE_MALLOC_LARGE (128 << 10)
+
 static void engine_warmed(void *arg, int err,
 			  const struct symbolizer_symbol *syms, size_t n)
 {
 }
 
 /*
- * Every host's first stacks ask for the kernel's names. A worker reads them beside
- * the first samples; not earlier: where all CPUs are busy the BPF programs would be
- * loaded later by as much, and with them every first stack.
+ * The first stacks of every host need the kernel's names. A worker reads them beside
+ * the first samples; earlier, on busy CPUs, that would delay the loading of the BPF
+ * programs and with it all first stacks.
  */
 static int engine_warm(struct symbolizer *sym)
 {
@@ -36,7 +37,6 @@ static int engine_warm(struct symbolizer *sym)
 				  engine_warmed, NULL);
 }
 
-/* The ledger's consumers get each process once, when it is over. */
 static void engine_ended(void *arg, const struct pm_image *last)
 {
 	struct engine *e = arg;
@@ -54,7 +54,7 @@ static void engine_known_file(void *arg, const struct quark_file_ident *ident,
 		source->row->known_file(source->state, ident, known);
 }
 
-/* Asked from inside the pump. */
+/* From inside the pump; NULL while the first parts are opened. */
 static void engine_want_maps(void *arg, const struct pm_want *want)
 {
 	struct engine *e = arg;
@@ -164,35 +164,25 @@ static int engine_open_reporter(struct engine *e,
 		.written = engine_written,
 		.arg = e,
 	};
-	char host[256] = "localhost";
 	const char *where = "reporter";
+	char host[256] = "localhost";
 	size_t i;
 	int err;
 
 	gethostname(host, sizeof(host) - 1);
 	ro.hostname = host;
 	err = reporter_new(&e->reporter, &ro, &where);
-	if (err == -EBUSY) {
-		snprintf(msg, msglen,
-			 "archive %s: in use by another profd "
-			 "(--archive DIR takes another one)",
-			 where);
-		return err;
-	}
-	if (err == -EPERM && where == opts->archive) {
-		snprintf(msg, msglen,
-			 "archive %s: must belong to the user that profd runs "
-			 "as, and nobody else may write to it",
-			 where);
-		return err;
-	}
-	if (err) {
+	if (err)
 		snprintf(msg, msglen, "%s%s: %s",
 			 opts->archive ? "archive " : "", where,
-			 strerror(-err));
-		return err;
-	}
-	for (i = 0; i < opts->nlisten; i++) {
+			 where != opts->archive ? strerror(-err)
+			 : err == -EBUSY	? "in use by another profd "
+						  "(--archive DIR takes another one)"
+			 : err == -EPERM ? "must belong to the user that profd "
+					   "runs as, and nobody else may write "
+					   "to it"
+					 : strerror(-err));
+	for (i = 0; !err && i < opts->nlisten; i++) {
 		err = reporter_listen(e->reporter, opts->listen[i]);
 		if (!err)
 			continue;
@@ -205,16 +195,14 @@ static int engine_open_reporter(struct engine *e,
 				 ? "Address already in use, by another profd? "
 				   "(--listen ADDRESS takes another one)"
 				 : strerror(-err));
-		return err;
 	}
-	return 0;
+	return err;
 }
 
 static uint64_t engine_started(void *arg)
 {
-	struct engine *e = arg;
-
 	uint64_t now = clock_boottime_ns();
+	struct engine *e = arg;
 
 	e->begin = e->second = now;
 	reporter_start(e->reporter, now);
@@ -244,8 +232,8 @@ static int engine_open_source(struct engine *e, const struct source_row *row,
 }
 
 /*
- * The first of the rows that opens. Why an earlier one did not is kept for
- * engine_note(); where none does the error is that of the first, which was preferred.
+ * Opens the first of the rows that can be opened. engine_note() has the reason why the
+ * preferred one could not. If none can, the error is that one's.
  */
 static int engine_open_sources(struct engine *e,
 			       const struct source_row *const *rows,
@@ -274,7 +262,7 @@ static int engine_open_sources(struct engine *e,
 			 strerror(-err));
 	else if (opts->why_perf)
 		snprintf(e->why, sizeof(e->why), "%s", opts->why_perf);
-	/* Without memory or descriptors no other would open either. */
+	/* Without memory or descriptors no other can be opened either. */
 	if (!err || err == -ENOMEM || err == -EMFILE || err == -ENFILE)
 		return err;
 	for (i = 1; rows[i]; i++)
@@ -297,7 +285,7 @@ static int engine_check_files(const struct source_row *row, char *msg,
 	return -EMFILE;
 }
 
-/* Once everything else is open. */
+/* After everything else was opened. */
 static void engine_limit_files(struct engine *e)
 {
 	unsigned int wanted = e->opts.open_files;
@@ -321,16 +309,16 @@ static int engine_begin(struct engine *e, const char **what)
 		err = engine_warm(e->symbolizer);
 	if (err)
 		return err;
-	/* The walk's transient memory, largest of all, goes back. */
+	/* The scan's memory, which is a peak. */
 	malloc_trim(0);
 	*what = "event loop";
 	return engine_loop(e);
 }
 
 /*
- * glibc gives each worker thread an arena of its own and keeps what was freed:
- * after kallsyms was read and a window compressed that is 12 of 17 MB. Workers
- * allocate rarely, so one arena will do, and what is large goes back.
+ * glibc has an arena for each worker thread and keeps freed memory in it: 12 of 17 MB
+ * after kallsyms was read and a window compressed. Workers allocate rarely, so one
+ * arena is enough, and large blocks are given back to the kernel.
  */
 static void engine_memory(void)
 {
@@ -359,7 +347,7 @@ int engine_new_from(struct engine **ep, const struct engine_opts *opts,
 	err = engine_open_parts(e, opts, &what);
 	if (err)
 		goto explain;
-	/* Last before the kernel side, since it says by itself what failed. */
+	/* Writes its own message. */
 	err = engine_open_reporter(e, opts, msg, msglen);
 	if (err)
 		goto fail;

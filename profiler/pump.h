@@ -26,7 +26,7 @@ struct pump;
 #define PUMP_STREAMS(X)                                         \
 	X(LIFECYCLE, lifecycle, "fork, exec, exit, reap")       \
 	X(MAPPING, mapping, "perf side-band")                   \
-	X(WALK, walk, "processes and mappings read from /proc") \
+	X(SCAN, walk, "processes and mappings read from /proc") \
 	X(SAMPLE, sample, "samples")
 
 enum pump_stream {

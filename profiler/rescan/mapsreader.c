@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * mapsreader: profd's side: see profiler/rescan/mapsreader.h. Answers come on a stream, in
- * the order of the questions; a killed process is reaped by its id when the kernel
- * lets it go, and a few may be left to that.
+ * mapsreader: profd's side: see profiler/rescan/mapsreader.h. Answers come on a stream,
+ * in the order of the questions. A killed reader is reaped by its id when the kernel
+ * lets it end; a few may be waiting for that.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -21,18 +20,18 @@
 #include "profiler/rescan/mapsreader_msg.h"
 
 #define READER_HOLD_NS (50 * CLOCK_NSEC_PER_MSEC)
-/* One that has work for a CPU, or waits for one, is given so long. */
+/* For a reader that is running, or waits for a CPU. */
 #define READER_RUN_NS (2 * CLOCK_NSEC_PER_SEC)
 #define READER_IDLE_NS (5 * CLOCK_NSEC_PER_SEC)
-/* Killed processes that the kernel has not let go; then none is started. */
+/* Killed readers that have not ended; with so many, none is started. */
 #define READER_LOST 8
-/* One that could not be started, or failed, is tried again after so long. */
+/* Before another start when one failed, or the reader did. */
 #define READER_PAUSE_NS CLOCK_NSEC_PER_SEC
 
 /* A connection; freed when libuv has closed the handle. */
 struct reader_link {
 	uv_poll_t poll;
-	struct mapsreader *reader; /* NULL: let go */
+	struct mapsreader *reader; /* NULL: closed */
 };
 
 struct mapsreader {
@@ -42,7 +41,7 @@ struct mapsreader {
 	struct reader_link *link; /* NULL: no process */
 	int sock;
 	pid_t pid;
-	pid_t lost[READER_LOST];
+	pid_t lost[READER_LOST]; /* killed, not reaped */
 	size_t nlost;
 	uint64_t restart_at, idle_since;
 	/* The batch. */
@@ -50,11 +49,11 @@ struct mapsreader {
 	size_t n, i; /* i: the next to be answered */
 	uint64_t patience_ns;
 	uint64_t since; /* the reading of i began then, or later */
-	uint64_t heard; /* something came from it */
-	/* The answer that is coming. */
+	uint64_t heard; /* the last bytes came then */
+	/* The answer being received. */
 	struct mapsreader_answer head;
 	struct pm_maps maps;
-	size_t have; /* bytes of it, head included */
+	size_t have; /* bytes, head included */
 };
 
 struct mapsreader *mapsreader_new(uv_loop_t *loop, mapsreader_fn fn, void *arg)
@@ -104,8 +103,10 @@ static void reader_end(struct mapsreader *r)
 	uv_close((uv_handle_t *)&r->link->poll, mapsreader_on_closed);
 	r->link = NULL;
 	close(r->sock);
-	kill(r->pid, SIGKILL);
-	r->lost[r->nlost++] = r->pid;
+	if (r->pid) {
+		kill(r->pid, SIGKILL);
+		r->lost[r->nlost++] = r->pid;
+	}
 	r->pid = 0;
 	pm_maps_fini(&r->maps);
 	r->have = 0;
@@ -122,7 +123,7 @@ static void mapsreader_on_readable(uv_poll_t *poll, int status, int events)
 		mapsreader_read(l->reader);
 }
 
-/* By the name it was run by where there is no /proc. */
+/* Without /proc by the name that profd was started by. */
 static int mapsreader_spawn(pid_t *pid, int sock)
 {
 	char *argv[] = { "profd", MAPSREADER_COMMAND, NULL };
@@ -148,6 +149,7 @@ static int mapsreader_spawn(pid_t *pid, int sock)
 	return -err;
 }
 
+/* libuv makes the socket non-blocking. */
 static int link_start(struct mapsreader *r)
 {
 	struct reader_link *l = calloc(1, sizeof(*l));
@@ -155,6 +157,7 @@ static int link_start(struct mapsreader *r)
 
 	if (err) {
 		free(l);
+		close(r->sock);
 		return err;
 	}
 	l->reader = r;
@@ -175,26 +178,19 @@ static int reader_start(struct mapsreader *r)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	r->sock = pair[0];
-	err = fcntl(pair[0], F_SETFL, O_NONBLOCK) ? -errno : 0;
-	if (!err)
-		err = mapsreader_spawn(&r->pid, pair[1]);
-	close(pair[1]);
-	if (err) {
-		close(pair[0]);
-		r->pid = 0;
-		return err;
-	}
 	err = link_start(r);
-	if (err) {
-		close(pair[0]);
-		kill(r->pid, SIGKILL);
-		r->lost[r->nlost++] = r->pid;
-		r->pid = 0;
+	if (!err) {
+		err = mapsreader_spawn(&r->pid, pair[1]);
+		if (err) {
+			r->pid = 0;
+			reader_end(r);
+		}
 	}
+	close(pair[1]);
 	return err;
 }
 
-/* What it does, as in proc_pid_stat(5); '?': not known. */
+/* As in proc_pid_stat(5); '?': not known. */
 static char reader_state(const struct mapsreader *r)
 {
 	struct procfs_stat st;
@@ -218,7 +214,7 @@ static void mapsreader_deliver(struct mapsreader *r,
 	r->fn(r->arg, i, res, &m);
 }
 
-/* The one under way fails, the rest were not its turn; the process ends. */
+/* Ends the reader: the reading under way fails, the rest get -EAGAIN. */
 static void reader_fail(struct mapsreader *r, int err)
 {
 	struct mapsreader_result res = { .err = err, .waited = true };
@@ -298,7 +294,7 @@ static int answer_end(struct mapsreader *r)
 	return 0;
 }
 
-/* What is there of one answer. 0; -EAGAIN: no more now; -errno. */
+/* Receives a part of an answer. 0; -EAGAIN: no more now; -errno. */
 static int answer_read(struct mapsreader *r)
 {
 	size_t want;
@@ -306,7 +302,7 @@ static int answer_read(struct mapsreader *r)
 	char *to;
 	int err;
 
-	if (!mapsreader_busy(r)) /* nothing is due but its end */
+	if (!mapsreader_busy(r)) /* only the end of the stream can come */
 		return recv(r->sock, &want, 1, MSG_PEEK) < 0 &&
 				       (errno == EAGAIN || errno == EINTR)
 			       ? -EAGAIN
@@ -395,7 +391,7 @@ void mapsreader_check(struct mapsreader *r, uint64_t now)
 	took = now - MIN(MAX(r->since, r->heard), now);
 	if (took <= r->patience_ns)
 		return;
-	/* It may have been us who were late. */
+	/* The answer may be here, and profd late. */
 	mapsreader_read(r);
 	if (!mapsreader_busy(r) || now <= r->heard + r->patience_ns)
 		return;

@@ -23,7 +23,7 @@ static uint64_t thread_ns(void)
 	return (uint64_t)ts.tv_sec * CLOCK_NSEC_PER_SEC + ts.tv_nsec;
 }
 
-/* How often it gave up the CPU to wait for something. */
+/* How often the thread gave up the CPU to wait. */
 static long thread_waits(void)
 {
 	struct rusage ru;
@@ -31,28 +31,15 @@ static long thread_waits(void)
 	return getrusage(RUSAGE_THREAD, &ru) ? 0 : ru.ru_nvcsw;
 }
 
-static bool send_all(const void *p, size_t len)
-{
-	const char *at = p;
-	ssize_t n;
-
-	for (; len; at += n, len -= (size_t)n) {
-		n = write(READER_SOCKET, at, len);
-		if (n < 0 && errno == EINTR)
-			n = 0;
-		else if (n <= 0)
-			return false;
-	}
-	return true;
-}
-
-static bool recv_all(void *p, size_t len)
+/* All bytes, sent or received. */
+static bool mapsreader_transfer(bool out, void *p, size_t len)
 {
 	char *at = p;
 	ssize_t n;
 
 	for (; len; at += n, len -= (size_t)n) {
-		n = read(READER_SOCKET, at, len);
+		n = out ? write(READER_SOCKET, at, len)
+			: read(READER_SOCKET, at, len);
 		if (n < 0 && errno == EINTR)
 			n = 0;
 		else if (n <= 0)
@@ -86,13 +73,14 @@ static bool mapsreader_send_answer(struct mapsreader_answer *a,
 						 .cpu_ns = a->cpu_ns,
 						 .begin = a->begin,
 						 .end = a->end };
-	ok = send_all(a, sizeof(*a));
+	ok = mapsreader_transfer(true, a, sizeof(*a));
 	if (!ok || a->err || !a->n)
 		return ok;
 	for (i = 0; i < m->n; i++)
 		m->maps[i].path =
 			(const char *)(uintptr_t)(m->maps[i].path - m->text);
-	return send_all(m->maps, bytes) && send_all(m->text, a->text_len);
+	return mapsreader_transfer(true, m->maps, bytes) &&
+	       mapsreader_transfer(true, m->text, a->text_len);
 }
 
 static bool serve_one(uint32_t tgid)
@@ -116,14 +104,14 @@ static bool serve_one(uint32_t tgid)
 
 static bool mapsreader_serve(const struct mapsreader_question *q)
 {
-	static const struct mapsreader_answer later = { .err = -EAGAIN };
+	struct mapsreader_answer later = { .err = -EAGAIN };
 	uint64_t begin = clock_boottime_ns();
 	bool ok = q->n <= MAPSREADER_BATCH;
 	uint32_t i;
 
 	for (i = 0; ok && i < q->n; i++) {
 		if (i && clock_boottime_ns() - begin > q->slice_ns)
-			ok = send_all(&later, sizeof(later));
+			ok = mapsreader_transfer(true, &later, sizeof(later));
 		else
 			ok = serve_one(q->tgids[i]);
 	}
@@ -131,8 +119,8 @@ static bool mapsreader_serve(const struct mapsreader_question *q)
 }
 
 /*
- * It ends with profd, and is not ended by what ends a process group, for it is still
- * needed then; it leaves no core and cannot be looked into.
+ * The reader ends with profd. It ignores signals to the process group, since profd
+ * needs it until its own end. It leaves no core and cannot be traced.
  */
 static int mapsreader_confine(void)
 {
@@ -147,7 +135,7 @@ static int mapsreader_confine(void)
 	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) ||
 	    setrlimit(RLIMIT_CORE, &none))
 		return -errno;
-	/* The pump waits for it, shortly. Who may not, does without. */
+	/* The pump waits for its readings. Without CAP_SYS_NICE this fails. */
 	if (getpriority(PRIO_PROCESS, 0) > READER_NICE)
 		setpriority(PRIO_PROCESS, 0, READER_NICE);
 	return 0;
@@ -164,8 +152,9 @@ int mapsreader_main(void)
 
 	if (mapsreader_confine())
 		return 1;
-	while (recv_all(&q, sizeof(q)) && mapsreader_serve(&q))
+	while (mapsreader_transfer(false, &q, sizeof(q)) &&
+	       mapsreader_serve(&q))
 		;
-	/* Without the handlers of a program that this is not. */
+	/* Without profd's exit handlers. */
 	_exit(0);
 }

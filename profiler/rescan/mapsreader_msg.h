@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mapsreader_msg: what profd and its maps reader say to each other, on a stream. */
+/* mapsreader_msg: the messages between profd and its maps reader, on a stream. */
 #ifndef PROFILER_MAPSREADER_MSG_H
 #define PROFILER_MAPSREADER_MSG_H
 

@@ -2,11 +2,11 @@
 /*
  * rescan: see profiler/rescan/rescan.h. At the start one record for every process of
  * quark's snapshot and one for the mappings of each; later one for each process whose
- * mappings are re-read (rescan_read.c). A record counts from the moment its reading
+ * mappings are re-read (rescan_read.c). A record counts from the time its reading
  * began and never changes what was before.
  *
- * Once a minute, and when quark has compared its processes with the kernel's
- * after a gap in the lifecycle stream, all of them are scanned again.
+ * All processes are scanned again once a minute, and when quark has compared its
+ * processes with the kernel's after a gap in the lifecycle stream.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,53 +17,50 @@
 #include "profiler/rescan/rescan_internal.h"
 
 /* From one drain of the rings to the next. */
-#define WALK_DRAIN_MS 10
-/* Bytes that were read and wait in the pump; then no others are read. */
-#define WALK_PUMP_BYTES (32 << 20)
-/* Readings that waited for locks for so long in all; then the rest is read later. */
-#define WALK_WAITED_NS (2 * CLOCK_NSEC_PER_SEC)
-/* The streams are behind the clock by a few milliseconds. */
-#define WALK_TRY_US 1000
-#define WALK_TRIES 200
-#define WALK_PERIOD_NS (60 * CLOCK_NSEC_PER_SEC)
-
-void rescan_deliver(struct pm *pm, void *rec, uint64_t time)
-{
-	struct walk_record *w = rec;
-
-	switch (w->kind) {
-	case WALK_PROCESS:
-		pm_scan_process(pm, w->process, time);
-		free(w->process);
-		break;
-	case WALK_MAPS:
-		pm_scan_maps(pm, &w->maps);
-		pm_maps_fini(&w->maps);
-		break;
-	case WALK_BEGIN:
-		pm_rescan_begin(pm, time);
-		break;
-	case WALK_END:
-		pm_rescan_end(pm);
-		break;
-	}
-}
+#define RESCAN_DRAIN_MS 10
+/* With so many bytes of mappings in the pump no others are read. */
+#define RESCAN_PUMP_BYTES (32 << 20)
+/* When readings have waited for locks for so long, the rest is read later. */
+#define RESCAN_WAITED_NS (2 * CLOCK_NSEC_PER_SEC)
+/* The streams are a few milliseconds behind the clock. */
+#define RESCAN_TRY_US 1000
+#define RESCAN_TRIES 200
+#define RESCAN_PERIOD_NS (60 * CLOCK_NSEC_PER_SEC)
 
 void rescan_drop(void *rec)
 {
-	struct walk_record *w = rec;
+	struct rescan_record *w = rec;
 
-	if (w->kind == WALK_PROCESS)
-		free(w->process);
-	else if (w->kind == WALK_MAPS)
-		pm_maps_fini(&w->maps);
+	free(w->process);
+	pm_maps_fini(&w->maps);
 	free(w);
 }
 
-static int rescan_push(struct rescan *r, enum walk_kind kind, uint64_t time,
+void rescan_deliver(struct pm *pm, void *rec, uint64_t time)
+{
+	struct rescan_record *w = rec;
+
+	switch (w->kind) {
+	case RESCAN_PROCESS:
+		pm_scan_process(pm, w->process, time);
+		break;
+	case RESCAN_MAPS:
+		pm_scan_maps(pm, &w->maps);
+		break;
+	case RESCAN_BEGIN:
+		pm_rescan_begin(pm, time);
+		break;
+	case RESCAN_END:
+		pm_rescan_end(pm);
+		break;
+	}
+	rescan_drop(w);
+}
+
+static int rescan_push(struct rescan *r, enum rescan_kind kind, uint64_t time,
 		       const struct quark_process *qp)
 {
-	struct walk_record *w = calloc(1, sizeof(*w));
+	struct rescan_record *w = calloc(1, sizeof(*w));
 
 	if (w)
 		w->kind = kind;
@@ -73,10 +70,10 @@ static int rescan_push(struct rescan *r, enum walk_kind kind, uint64_t time,
 		free(w);
 		return -ENOMEM;
 	}
-	return pump_push(r->opts.pump, PUMP_WALK, time, w, sizeof(*w));
+	return pump_push(r->opts.pump, PUMP_SCAN, time, w, sizeof(*w));
 }
 
-size_t rescan_size(const struct walk_record *w)
+size_t rescan_size(const struct rescan_record *w)
 {
 	const struct pm_maps *m = &w->maps;
 	size_t size = sizeof(*w) + m->n * sizeof(*m->maps);
@@ -85,40 +82,34 @@ size_t rescan_size(const struct walk_record *w)
 	return m->n ? size + (size_t)(last - m->text) + strlen(last) : size;
 }
 
-void rescan_keep(struct rescan *r, const struct walkqueue_item *item,
-		 struct walk_record *w)
+void rescan_keep(struct rescan *r, const struct rescan_item *item,
+		 struct rescan_record *w)
 {
 	size_t size = rescan_size(w);
 	struct pump_stats st;
 
 	pump_get_stats(r->opts.pump, &st);
-	if (!r->start && st.bytes_of[PUMP_WALK] < WALK_PUMP_BYTES) {
-		pump_push(r->opts.pump, PUMP_WALK, w->maps.begin, w, size);
+	if (!r->start && st.bytes_of[PUMP_SCAN] < RESCAN_PUMP_BYTES) {
+		pump_push(r->opts.pump, PUMP_SCAN, w->maps.begin, w, size);
 	} else if (!r->start || rescan_start_add(r->start, w, &w->maps, size)) {
-		rescan_later(r, item);
+		rescan_queue_add(r->rereads, item);
 		rescan_drop(w);
 	}
 }
 
-int rescan_add(struct walkqueue_item **itemsp, size_t *np, uint32_t tgid,
-	       uint32_t uid)
+int rescan_add(struct rescan_list *list, uint32_t tgid, uint32_t uid)
 {
-	struct walkqueue_item *p = *itemsp;
+	int err = VECTOR_ROOM(list->items, list->n, list->cap);
 
-	if (*np >= 256 ? !(*np & (*np - 1)) : !*np) {
-		p = reallocarray(p, MAX(2 * *np, 256), sizeof(*p));
-		if (!p)
-			return -ENOMEM;
-		*itemsp = p;
-	}
-	p[(*np)++] = (struct walkqueue_item){ .tgid = tgid, .uid = uid };
-	return 0;
+	if (!err)
+		list->items[list->n++] =
+			(struct rescan_item){ .tgid = tgid, .uid = uid };
+	return err;
 }
 
-/* Those of the snapshot that have mappings. */
+/* Lists those of the snapshot that have mappings. */
 static int rescan_processes(struct rescan *r, struct quark_queue *quark,
-			    uint64_t snapshot, struct walkqueue_item **itemsp,
-			    size_t *np)
+			    uint64_t snapshot, struct rescan_list *list)
 {
 	const struct quark_process *qp;
 	struct quark_process_iter it;
@@ -126,9 +117,9 @@ static int rescan_processes(struct rescan *r, struct quark_queue *quark,
 
 	quark_process_iter_init(&it, quark);
 	while (!err && (qp = quark_process_iter_next(&it))) {
-		err = rescan_push(r, WALK_PROCESS, snapshot, qp);
+		err = rescan_push(r, RESCAN_PROCESS, snapshot, qp);
 		if (!err && !(qp->x_flags & QUARK_X_KTHREAD))
-			err = rescan_add(itemsp, np, qp->pid, qp->proc_uid);
+			err = rescan_add(list, qp->pid, qp->proc_uid);
 	}
 	return err;
 }
@@ -137,15 +128,15 @@ static void rescan_started(void *arg, void *rec, const struct pm_maps *m)
 {
 	struct rescan *r = arg;
 
-	pump_push(r->opts.pump, PUMP_WALK, m->begin, rec, rescan_size(rec));
+	pump_push(r->opts.pump, PUMP_SCAN, m->begin, rec, rescan_size(rec));
 }
 
 static void rescan_streams(struct rescan *r)
 {
-	r->told = r->opts.drain(r->opts.arg);
+	r->drained = r->opts.drain(r->opts.arg);
 }
 
-/* The streams come as far as what was read of /proc; then the pump goes on. */
+/* Once the streams are as recent as the readings of /proc, the pump goes on. */
 static void rescan_go_on(struct rescan *r)
 {
 	uint64_t until;
@@ -154,12 +145,12 @@ static void rescan_go_on(struct rescan *r)
 	if (!r->start)
 		return;
 	until = rescan_start_until(r->start);
-	for (tries = 0; r->told < until; tries++) {
-		if (tries == WALK_TRIES) {
+	for (tries = 0; r->drained < until; tries++) {
+		if (tries == RESCAN_TRIES) {
 			rescan_start_lost(r->start);
 			break;
 		}
-		usleep(WALK_TRY_US);
+		usleep(RESCAN_TRY_US);
 		rescan_streams(r);
 	}
 	rescan_start_end(r->start, rescan_started, r);
@@ -174,83 +165,77 @@ static void rescan_drain(struct rescan *r)
 	rescan_streams(r);
 	pump_get_stats(r->opts.pump, &st);
 	if (r->start &&
-	    rescan_start_full(r->start, st.bytes - st.bytes_of[PUMP_WALK]))
+	    rescan_start_full(r->start, st.bytes - st.bytes_of[PUMP_SCAN]))
 		rescan_go_on(r);
 }
 
-/* The next ones. Users that made readings wait before are left to the queue. */
-static void rescan_batch(struct rescan *r, const struct walkqueue_item *items,
-			 size_t n)
+/* The next ones. Users whose readings waited before are left to the queue. */
+static void rescan_batch(struct rescan *r, const struct rescan_list *list)
 {
-	struct walk_batch *b = r->batch;
+	struct rescan_batch *b = &r->batch;
+	const struct rescan_item *item;
 	size_t at;
 
-	for (b->n = 0; r->walk_at < n && b->n < MAPSREADER_BATCH;) {
-		at = r->walk_at++;
-		if (r->walk_waited > WALK_WAITED_NS ||
-		    rescan_queue_spent(r->rereads, &items[at])) {
-			rescan_later(r, &items[at]);
+	for (b->n = 0; r->next_item < list->n && b->n < MAPSREADER_BATCH;) {
+		at = r->next_item++;
+		item = &list->items[at];
+		if (r->waited > RESCAN_WAITED_NS ||
+		    rescan_queue_spent(r->rereads, item)) {
+			rescan_queue_add(r->rereads, item);
 			continue;
 		}
 		b->pos[b->n] = at;
-		b->items[b->n++] = items[at];
+		b->items[b->n++] = *item;
 	}
 	if (b->n)
 		rescan_read(r, UINT64_MAX);
 }
 
-/* What is read must be handed on, too. */
+/* Whether there is room for more in the pump; the first scan holds its records. */
 static bool rescan_may_read(struct rescan *r)
 {
 	struct pump_stats st;
 
 	pump_get_stats(r->opts.pump, &st);
-	return r->start || st.bytes_of[PUMP_WALK] < WALK_PUMP_BYTES;
+	return r->start || st.bytes_of[PUMP_SCAN] < RESCAN_PUMP_BYTES;
 }
 
-int rescan_maps(struct rescan *r, const struct walkqueue_item *items, size_t n)
+void rescan_maps(struct rescan *r, const struct rescan_list *list)
 {
 	uint64_t drained = clock_awake_ns(), now;
-	int err = rescan_reader(r);
 
-	r->walking = true;
-	while (!err && (r->walk_at < n || mapsreader_busy(r->maps))) {
+	r->scanning = true;
+	while (r->next_item < list->n || mapsreader_busy(r->maps)) {
 		if (!mapsreader_busy(r->maps) && rescan_may_read(r))
-			rescan_batch(r, items, n);
-		mapsreader_wait(r->maps, WALK_DRAIN_MS);
+			rescan_batch(r, list);
+		mapsreader_wait(r->maps, RESCAN_DRAIN_MS);
 		now = clock_awake_ns();
-		if (now - drained < WALK_DRAIN_MS * CLOCK_NSEC_PER_MSEC)
+		if (now - drained < RESCAN_DRAIN_MS * CLOCK_NSEC_PER_MSEC)
 			continue;
 		rescan_drain(r);
 		drained = clock_awake_ns();
 	}
-	r->walking = false;
-	return err;
+	r->scanning = false;
 }
 
-/*
- * Pids first, mappings after: the drains in between change what quark's
- * iterator stands on.
- */
+/* Processes before mappings: the drains in between would change quark's iterator. */
 int rescan_first(struct rescan *r, struct quark_queue *quark, uint64_t snapshot,
 		 uint64_t begin)
 {
-	struct walkqueue_item *items = NULL;
+	struct rescan_list list = { 0 };
 	struct pump_stats st;
-	size_t n = 0;
 	int err;
 
 	r->begin = begin;
 	r->start = rescan_start_new(begin);
-	err = r->start ? rescan_processes(r, quark, snapshot, &items, &n)
-		       : -ENOMEM;
-	if (!err)
+	err = r->start ? rescan_processes(r, quark, snapshot, &list) : -ENOMEM;
+	if (!err) {
 		rescan_streams(r);
-	if (!err)
-		err = rescan_maps(r, items, n);
-	free(items);
+		rescan_maps(r, &list);
+	}
+	free(list.items);
 	rescan_go_on(r);
-	/* Not before: what was taken meanwhile lay in the rings. */
+	/* Only now, when the samples of that time are out of the rings. */
 	pump_get_stats(r->opts.pump, &st);
 	r->start_ns = clock_boottime_ns() - begin;
 	r->start_samples = st.pushed[PUMP_SAMPLE];
@@ -258,9 +243,9 @@ int rescan_first(struct rescan *r, struct quark_queue *quark, uint64_t snapshot,
 }
 
 /*
- * As of quark's watermark: the cache has all that happened before, and the pump
- * delivers that first. Without memory for one of them there is no end, and no process
- * is presumed dead.
+ * As of quark's watermark: quark's cache has all earlier events, and the pump delivers
+ * those first. Without memory for a process there is no RESCAN_END, so that none is
+ * presumed dead.
  */
 static void rescan_processes_again(struct rescan *r, struct quark_queue *quark)
 {
@@ -269,17 +254,12 @@ static void rescan_processes_again(struct rescan *r, struct quark_queue *quark)
 	struct quark_process_iter it;
 	int err;
 
-	err = rescan_push(r, WALK_BEGIN, time, NULL);
+	err = rescan_push(r, RESCAN_BEGIN, time, NULL);
 	quark_process_iter_init(&it, quark);
 	while (!err && (qp = quark_process_iter_next(&it)))
-		err = rescan_push(r, WALK_PROCESS, time, qp);
+		err = rescan_push(r, RESCAN_PROCESS, time, qp);
 	if (!err)
-		rescan_push(r, WALK_END, time, NULL);
-}
-
-void rescan_soon(struct rescan *r)
-{
-	r->next = 1;
+		rescan_push(r, RESCAN_END, time, NULL);
 }
 
 void rescan_check(struct rescan *r, struct quark_queue *quark, uint64_t now)
@@ -288,18 +268,17 @@ void rescan_check(struct rescan *r, struct quark_queue *quark, uint64_t now)
 
 	quark_queue_get_stats(quark, &st);
 	if (st.repairs != r->repairs)
-		rescan_soon(r);
+		r->next = 1;
 	r->repairs = st.repairs;
 	if (now < r->next)
 		return;
 	if (r->next)
 		rescan_processes_again(r, quark);
-	r->next = now + WALK_PERIOD_NS;
+	r->next = now + RESCAN_PERIOD_NS;
 }
 
 uint64_t rescan_watermark(struct rescan *r, uint64_t now)
 {
-	/* Processes go on, what they map waits. */
 	return MIN(r->start ? r->begin : now, rescan_reread_watermark(r, now));
 }
 
@@ -315,10 +294,11 @@ void rescan_saw_event(struct rescan *r, const struct quark_event *ev)
 		rescan_start_saw_event(r->start, ev);
 }
 
-void rescan_saw_loss(struct rescan *r)
+void rescan_events_lost(struct rescan *r)
 {
 	if (r->start)
 		rescan_start_lost(r->start);
+	r->next = 1;
 }
 
 int rescan_new(struct rescan **rp, const struct rescan_opts *opts)
@@ -328,6 +308,12 @@ int rescan_new(struct rescan **rp, const struct rescan_opts *opts)
 	if (!r)
 		return -ENOMEM;
 	r->opts = *opts;
+	r->rereads = rescan_queue_new();
+	r->maps = mapsreader_new(opts->loop, rescan_on_maps, r);
+	if (!r->rereads || !r->maps) {
+		rescan_free(r);
+		return -ENOMEM;
+	}
 	*rp = r;
 	return 0;
 }
@@ -337,7 +323,6 @@ void rescan_free(struct rescan *r)
 	if (!r)
 		return;
 	mapsreader_free(r->maps);
-	free(r->batch);
 	rescan_queue_free(r->rereads);
 	free(r);
 }

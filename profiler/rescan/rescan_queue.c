@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-/* walkqueue: see profiler/rescan/rescan_queue.h. */
+/* rescan_queue: see profiler/rescan/rescan_queue.h. */
 #include <stdlib.h>
+#include <sys/queue.h>
 
 #include "base/base.h"
 #include "profiler/rescan/rescan_queue.h"
 
 /* Users beyond these share an account with others. */
 #define USERS 64
-/* Processes that may wait: more than most hosts have. */
+/* Processes in the queue: more than most hosts have. */
 #define WAITING_MAX 65536
+/* Slow processes that are remembered; a newer one may take an older one's place. */
+#define SLOW 256
 
 struct waiting {
 	struct hash_node node; /* by tgid */
-	struct waiting *next;
-	struct walkqueue_item item;
+	STAILQ_ENTRY(waiting) next;
+	struct rescan_item item;
 };
 
-/* Slow processes that are remembered; one may push out another. */
-#define SLOW 256
-
-/* Time that may be used: below 0, it was used in advance. */
+/* Time that is left; negative: a debt. */
 struct budget {
 	int64_t ns;
 	uint64_t refilled;
 };
 
-/* In the order of their turns. */
+/* The first has the first turn. */
 enum rank {
 	RANK_USUAL,
 	RANK_FLOOD,
@@ -37,36 +37,36 @@ static const struct {
 	uint64_t rate; /* ns a second */
 	int64_t burst;
 } ranks[RANK_MAX] = {
-	[RANK_USUAL] = { WALKQUEUE_USER_NS, WALKQUEUE_USER_BURST },
-	[RANK_FLOOD] = { WALKQUEUE_FLOOD_NS, WALKQUEUE_FLOOD_BURST },
-	[RANK_SLOW] = { WALKQUEUE_SLOW_NS, WALKQUEUE_SLOW_BURST },
+	[RANK_USUAL] = { RESCAN_USER_NS, RESCAN_USER_BURST },
+	[RANK_FLOOD] = { RESCAN_FLOOD_NS, RESCAN_FLOOD_BURST },
+	[RANK_SLOW] = { RESCAN_SLOW_NS, RESCAN_SLOW_BURST },
 };
 
 struct user {
 	uint32_t uid;
 	enum rank rank;
-	bool known; /* uid and rank are of somebody */
+	bool known; /* uid and rank are set */
 	struct budget budget;
-	uint64_t used; /* in all; whoever has the least is next */
-	struct waiting *first, **last;
+	uint64_t used; /* in all; the user with the least is next */
+	STAILQ_HEAD(, waiting) queue;
 };
 
-struct walkqueue {
+struct rescan_queue {
 	struct hash waiting;
 	struct budget budget;
-	uint64_t used; /* by the user who was last */
+	uint64_t used; /* by the user of the last turn */
 	struct user users[USERS];
 	struct slow {
 		uint32_t tgid;
-		uint64_t until; /* 0: nobody */
+		uint64_t until; /* 0: none */
 	} slow[SLOW];
 	uint64_t now; /* as of the last rescan_queue_take() */
-	struct walkqueue_stats stats;
+	struct rescan_queue_stats stats;
 };
 
-struct walkqueue *rescan_queue_new(void)
+struct rescan_queue *rescan_queue_new(void)
 {
-	struct walkqueue *q = calloc(1, sizeof(*q));
+	struct rescan_queue *q = calloc(1, sizeof(*q));
 	size_t i;
 
 	if (!q || hash_init(&q->waiting, 0)) {
@@ -74,11 +74,11 @@ struct walkqueue *rescan_queue_new(void)
 		return NULL;
 	}
 	for (i = 0; i < USERS; i++)
-		q->users[i].last = &q->users[i].first;
+		STAILQ_INIT(&q->users[i].queue);
 	return q;
 }
 
-void rescan_queue_free(struct walkqueue *q)
+void rescan_queue_free(struct rescan_queue *q)
 {
 	struct hash_node *n, *tmp;
 	size_t i;
@@ -96,36 +96,25 @@ static int64_t user_burst(const struct user *u)
 	return ranks[u->rank].burst;
 }
 
-static enum rank rescan_queue_rank(const struct walkqueue_item *item)
-{
-	if (item->slow)
-		return RANK_SLOW;
-	return item->flood ? RANK_FLOOD : RANK_USUAL;
-}
-
-static struct slow *slow_of(struct walkqueue *q, uint32_t tgid)
+static struct slow *slow_of(struct rescan_queue *q, uint32_t tgid)
 {
 	return &q->slow[hash_u64(tgid) % SLOW];
 }
 
-static bool is_slow(struct walkqueue *q, uint32_t tgid)
-{
-	const struct slow *s = slow_of(q, tgid);
-
-	return s->tgid == tgid && s->until > q->now;
-}
-
-/* An account that nobody has, or whose owner has used nothing for long. */
+/* An account that is free, or whose user has used nothing for long. */
 static bool user_idle(const struct user *u)
 {
-	return !u->known || (!u->first && u->budget.ns >= user_burst(u));
+	return !u->known ||
+	       (STAILQ_EMPTY(&u->queue) && u->budget.ns >= user_burst(u));
 }
 
-static struct user *rescan_queue_user(struct walkqueue *q,
-				      const struct walkqueue_item *item)
+static struct user *rescan_queue_user(struct rescan_queue *q,
+				      const struct rescan_item *item)
 {
 	struct user *u, *idle = NULL;
-	enum rank rank = rescan_queue_rank(item);
+	enum rank rank = item->slow    ? RANK_SLOW
+			 : item->flood ? RANK_FLOOD
+				       : RANK_USUAL;
 	size_t i;
 
 	for (i = 0; i < USERS; i++) {
@@ -145,9 +134,10 @@ static struct user *rescan_queue_user(struct walkqueue *q,
 	return idle;
 }
 
-void rescan_queue_add(struct walkqueue *q, const struct walkqueue_item *item)
+void rescan_queue_add(struct rescan_queue *q, const struct rescan_item *item)
 {
 	uint64_t hash = hash_u64(item->tgid);
+	const struct slow *s = slow_of(q, item->tgid);
 	struct waiting *w;
 	struct user *u;
 
@@ -160,20 +150,19 @@ void rescan_queue_add(struct walkqueue *q, const struct walkqueue_item *item)
 		return;
 	}
 	w->item = *item;
-	w->item.slow = is_slow(q, item->tgid);
+	w->item.slow = s->tgid == item->tgid && s->until > q->now;
 	hash_insert(&q->waiting, &w->node, hash);
 	u = rescan_queue_user(q, &w->item);
-	if (!u->first) /* nobody saves up turns */
+	if (STAILQ_EMPTY(&u->queue)) /* turns do not accumulate */
 		u->used = MAX(u->used, q->used);
-	*u->last = w;
-	u->last = &w->next;
+	STAILQ_INSERT_TAIL(&u->queue, w, next);
 	q->stats.waiting++;
 }
 
 static void budget_refill(struct budget *b, uint64_t now, uint64_t rate,
 			  int64_t burst)
 {
-	/* Longer than from the deepest debt to the brim changes nothing. */
+	/* No debt is so deep that more time would make a difference. */
 	uint64_t past =
 		MIN(now - MIN(b->refilled, now), 100 * CLOCK_NSEC_PER_SEC);
 
@@ -181,24 +170,24 @@ static void budget_refill(struct budget *b, uint64_t now, uint64_t rate,
 	b->refilled = now;
 }
 
-static void rescan_queue_refill(struct walkqueue *q, uint64_t now)
+static void rescan_queue_refill(struct rescan_queue *q, uint64_t now)
 {
 	struct user *u;
 
-	budget_refill(&q->budget, now, WALKQUEUE_ALL_NS, WALKQUEUE_ALL_BURST);
+	budget_refill(&q->budget, now, RESCAN_ALL_NS, RESCAN_ALL_BURST);
 	for (u = q->users; u < q->users + USERS; u++)
 		if (u->known)
 			budget_refill(&u->budget, now, ranks[u->rank].rate,
 				      user_burst(u));
 }
 
-/* Whose turn it is; NULL: nobody waits who has time left. */
-static struct user *next_user(struct walkqueue *q)
+/* The user of the next turn; NULL: none in the queue has time left. */
+static struct user *next_user(struct rescan_queue *q)
 {
 	struct user *u, *best = NULL;
 
 	for (u = q->users; u < q->users + USERS; u++) {
-		if (!u->first || u->budget.ns <= 0)
+		if (STAILQ_EMPTY(&u->queue) || u->budget.ns <= 0)
 			continue;
 		if (!best || u->rank < best->rank ||
 		    (u->rank == best->rank && u->used < best->used))
@@ -207,15 +196,15 @@ static struct user *next_user(struct walkqueue *q)
 	return best;
 }
 
-static void user_charge(struct walkqueue *q, struct user *u, int64_t ns)
+static void user_charge(struct rescan_queue *q, struct user *u, int64_t ns)
 {
 	q->budget.ns -= ns;
 	u->budget.ns -= ns;
 	u->used += ns;
 }
 
-size_t rescan_queue_take(struct walkqueue *q, uint64_t now,
-			 struct walkqueue_item *out, size_t max)
+size_t rescan_queue_take(struct rescan_queue *q, uint64_t now,
+			 struct rescan_item *out, size_t max)
 {
 	struct waiting *w;
 	struct user *u;
@@ -226,14 +215,12 @@ size_t rescan_queue_take(struct walkqueue *q, uint64_t now,
 		return 0;
 	rescan_queue_refill(q, now);
 	while (n < max && q->budget.ns > 0 && (u = next_user(q))) {
-		w = u->first;
+		w = STAILQ_FIRST(&u->queue);
 		if (n && (w->item.slow || out[n - 1].slow))
 			break;
-		u->first = w->next;
-		if (!u->first)
-			u->last = &u->first;
+		STAILQ_REMOVE_HEAD(&u->queue, next);
 		q->used = u->used;
-		user_charge(q, u, WALKQUEUE_GUESS);
+		user_charge(q, u, RESCAN_GUESS);
 		out[n++] = w->item;
 		hash_remove(&q->waiting, &w->node);
 		free(w);
@@ -243,7 +230,7 @@ size_t rescan_queue_take(struct walkqueue *q, uint64_t now,
 	return n;
 }
 
-void rescan_queue_charge(struct walkqueue *q, const struct walkqueue_item *item,
+void rescan_queue_charge(struct rescan_queue *q, const struct rescan_item *item,
 			 uint64_t cpu_ns, uint64_t wait_ns)
 {
 	struct slow *s = slow_of(q, item->tgid);
@@ -251,27 +238,26 @@ void rescan_queue_charge(struct walkqueue *q, const struct walkqueue_item *item,
 	q->stats.cpu_ns += cpu_ns;
 	q->stats.wait_ns += wait_ns;
 	user_charge(q, rescan_queue_user(q, item),
-		    (int64_t)(cpu_ns + wait_ns) - (int64_t)WALKQUEUE_GUESS);
-	if (wait_ns && cpu_ns + wait_ns > WALKQUEUE_SLOW_LIMIT) {
+		    (int64_t)(cpu_ns + wait_ns) - (int64_t)RESCAN_GUESS);
+	if (wait_ns && cpu_ns + wait_ns > RESCAN_SLOW_LIMIT) {
 		q->stats.slow++;
-		*s = (struct slow){ item->tgid,
-				    q->now + WALKQUEUE_SLOW_PERIOD };
+		*s = (struct slow){ item->tgid, q->now + RESCAN_SLOW_PERIOD };
 	} else if (s->tgid == item->tgid) {
 		s->until = 0;
 	}
 }
 
-bool rescan_queue_spent(struct walkqueue *q, const struct walkqueue_item *item)
+bool rescan_queue_spent(struct rescan_queue *q, const struct rescan_item *item)
 {
 	return rescan_queue_user(q, item)->budget.ns <= 0;
 }
 
-bool rescan_queue_limits(const struct walkqueue *q, uint32_t *uid)
+bool rescan_queue_limits(const struct rescan_queue *q, uint32_t *uid)
 {
 	const struct user *u, *most = NULL;
 
 	for (u = q->users; u < q->users + USERS; u++)
-		if (u->first && u->budget.ns <= 0 &&
+		if (!STAILQ_EMPTY(&u->queue) && u->budget.ns <= 0 &&
 		    (!most || u->budget.ns < most->budget.ns))
 			most = u;
 	if (most)
@@ -279,8 +265,8 @@ bool rescan_queue_limits(const struct walkqueue *q, uint32_t *uid)
 	return most;
 }
 
-void rescan_queue_get_stats(const struct walkqueue *q,
-			    struct walkqueue_stats *out)
+void rescan_queue_get_stats(const struct rescan_queue *q,
+			    struct rescan_queue_stats *out)
 {
 	*out = q->stats;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* walk_start: see profiler/rescan/rescan_start.h. */
+/* rescan_start: see profiler/rescan/rescan_start.h. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -7,16 +7,16 @@
 #include "profiler/rescan/rescan_start.h"
 
 /*
- * Five seconds of a busy host of 8 CPUs; with what a ring may bring at the next
- * drain it is still below what the pump refuses.
+ * Five seconds of a busy host of 8 CPUs; a full ring at the next drain is still below
+ * what the pump refuses.
  */
-#define WALK_START_BYTES (12 << 20) /* profiler/pump.c has room for 16 */
+#define RESCAN_START_BYTES (12 << 20) /* profiler/pump.c has room for 16 */
 /*
- * What was read and is held. Large records have half of it, so that a few processes
- * do not end it for all.
+ * The records held. Large ones have half of it, so that a few processes do not end the
+ * scan for all others.
  */
-#define WALK_START_HELD ((size_t)64 << 20)
-#define WALK_START_LARGE ((size_t)256 << 10)
+#define RESCAN_START_HELD ((size_t)64 << 20)
+#define RESCAN_START_LARGE ((size_t)256 << 10)
 
 struct seen {
 	uint64_t time;
@@ -29,7 +29,7 @@ struct held {
 	struct pm_maps *maps;
 };
 
-struct walk_start {
+struct rescan_start {
 	uint64_t since, until;
 	struct held *held;
 	size_t n, cap;
@@ -39,16 +39,17 @@ struct walk_start {
 	bool lost;
 };
 
-struct walk_start *rescan_start_new(uint64_t since)
+struct rescan_start *rescan_start_new(uint64_t since)
 {
-	struct walk_start *s = calloc(1, sizeof(*s));
+	struct rescan_start *s = calloc(1, sizeof(*s));
 
 	if (s)
 		s->since = s->until = since;
 	return s;
 }
 
-static void rescan_start_saw(struct walk_start *s, uint32_t tgid, uint64_t time)
+static void rescan_start_saw(struct rescan_start *s, uint32_t tgid,
+			     uint64_t time)
 {
 	if (VECTOR_ROOM(s->seen, s->nseen, s->seen_cap)) {
 		s->lost = true;
@@ -57,12 +58,12 @@ static void rescan_start_saw(struct walk_start *s, uint32_t tgid, uint64_t time)
 	s->seen[s->nseen++] = (struct seen){ .tgid = tgid, .time = time };
 }
 
-void rescan_start_lost(struct walk_start *s)
+void rescan_start_lost(struct rescan_start *s)
 {
 	s->lost = true;
 }
 
-void rescan_start_saw_map(struct walk_start *s, const struct pm_map_event *ev)
+void rescan_start_saw_map(struct rescan_start *s, const struct pm_map_event *ev)
 {
 	if (!ev || (ev->kind == PM_MAP_LOST && !ev->tgid))
 		rescan_start_lost(s);
@@ -70,7 +71,8 @@ void rescan_start_saw_map(struct walk_start *s, const struct pm_map_event *ev)
 		rescan_start_saw(s, ev->tgid, ev->time);
 }
 
-void rescan_start_saw_event(struct walk_start *s, const struct quark_event *ev)
+void rescan_start_saw_event(struct rescan_start *s,
+			    const struct quark_event *ev)
 {
 	if (!ev || ev->events & QUARK_EV_GAP || !ev->process)
 		rescan_start_lost(s);
@@ -79,13 +81,13 @@ void rescan_start_saw_event(struct walk_start *s, const struct quark_event *ev)
 		rescan_start_saw(s, ev->process->pid, ev->boottime);
 }
 
-int rescan_start_add(struct walk_start *s, void *rec, struct pm_maps *m,
+int rescan_start_add(struct rescan_start *s, void *rec, struct pm_maps *m,
 		     size_t size)
 {
-	bool large = size > WALK_START_LARGE;
+	bool large = size > RESCAN_START_LARGE;
 	int err;
 
-	if (large && s->large_bytes + size > WALK_START_HELD / 2)
+	if (large && s->large_bytes + size > RESCAN_START_HELD / 2)
 		return -ENOBUFS;
 	err = VECTOR_ROOM(s->held, s->n, s->cap);
 	if (err)
@@ -97,14 +99,15 @@ int rescan_start_add(struct walk_start *s, void *rec, struct pm_maps *m,
 	return 0;
 }
 
-uint64_t rescan_start_until(const struct walk_start *s)
+uint64_t rescan_start_until(const struct rescan_start *s)
 {
 	return s->until;
 }
 
-bool rescan_start_full(const struct walk_start *s, uint64_t waiting_bytes)
+bool rescan_start_full(const struct rescan_start *s, uint64_t waiting_bytes)
 {
-	return waiting_bytes > WALK_START_BYTES || s->bytes > WALK_START_HELD;
+	return waiting_bytes > RESCAN_START_BYTES ||
+	       s->bytes > RESCAN_START_HELD;
 }
 
 static int rescan_seen_cmp(const void *a, const void *b)
@@ -116,8 +119,8 @@ static int rescan_seen_cmp(const void *a, const void *b)
 	return x->time < y->time ? -1 : x->time > y->time;
 }
 
-/* The streams reported something of it between 'since' and its reading's end. */
-static bool rescan_start_changed(const struct walk_start *s,
+/* The streams reported something between 'since' and the end of the reading. */
+static bool rescan_start_changed(const struct rescan_start *s,
 				 const struct pm_maps *m)
 {
 	struct seen from = { .tgid = m->tgid, .time = s->since };
@@ -128,7 +131,7 @@ static bool rescan_start_changed(const struct walk_start *s,
 	       s->seen[i].time <= m->end;
 }
 
-void rescan_start_end(struct walk_start *s,
+void rescan_start_end(struct rescan_start *s,
 		      void (*fn)(void *arg, void *rec, const struct pm_maps *m),
 		      void *arg)
 {

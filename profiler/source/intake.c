@@ -7,10 +7,7 @@
 #include "profiler/rescan/rescan.h"
 #include "profiler/source/intake.h"
 
-/*
- * Bytes that may wait in the pump: what the rings hold, which are about as large
- * there, and as much again.
- */
+/* Bytes in the pump: the contents of all rings, and as much again. */
 #define INTAKE_HELD ((size_t)32 << 20)
 #define INTAKE_DELIVER_NS (5 * CLOCK_NSEC_PER_MSEC)
 #define INTAKE_DELIVER_RECORDS 16 /* between two readings of the clock */
@@ -33,7 +30,7 @@ void intake_fini(struct intake *in)
 	in->vault = NULL;
 }
 
-static void *intake_take(struct intake *in, size_t size)
+void *intake_take(struct intake *in, size_t size)
 {
 	void *rec = vault_take(in->vault, size);
 
@@ -41,31 +38,20 @@ static void *intake_take(struct intake *in, size_t size)
 	return rec;
 }
 
-struct abi_sample *intake_sample_new(struct intake *in, size_t len)
-{
-	return intake_take(in, len);
-}
-
-void intake_sample_push(struct intake *in, struct abi_sample *rec,
-			uint64_t time, size_t len)
-{
-	pump_push(in->pump, PUMP_SAMPLE, time, rec, len);
-}
-
 void intake_sample(void *arg, const struct abi_sample *rec, size_t len)
 {
-	struct abi_sample *copy = intake_sample_new(arg, len);
+	struct intake *in = arg;
+	void *copy = intake_take(in, len);
 
-	if (!copy)
-		return;
-	memcpy(copy, rec, len);
-	intake_sample_push(arg, copy, rec->time, len);
+	if (copy)
+		pump_push(in->pump, PUMP_SAMPLE, rec->time,
+			  memcpy(copy, rec, len), len);
 }
 
 /*
- * Called when a mapping record could not be queued. It is applied immediately, not in
- * order of time, so older samples that are queued become stale, too; and since the
- * process may be unknown so far, all processes do.
+ * Called when a mapping record could not be queued. The loss is applied immediately, not
+ * in order of time, so it affects older queued samples, too; and since the process may
+ * be unknown so far, it makes all processes stale.
  */
 static void intake_map_gone(struct intake *in, uint64_t time)
 {
@@ -78,7 +64,7 @@ static void intake_map_gone(struct intake *in, uint64_t time)
 	in->map_lost(in->arg, &lost);
 }
 
-/* Execs and losses are rare, and concern a process as a whole. */
+/* Execs and losses are rare, and make a whole process stale if they are dropped. */
 static int intake_map_push(struct intake *in, struct pm_map_event *rec,
 			   size_t size)
 {

@@ -311,7 +311,7 @@ static int feed_thread(struct perfids *p, const struct perfids_record *r)
 }
 
 /* /proc named it at the start: it was just being born then. */
-static bool born_in_walk(const struct perfids *p, const struct perf_proc *proc,
+static bool born_in_scan(const struct perfids *p, const struct perf_proc *proc,
 			 uint64_t time)
 {
 	return proc->walked && !proc->died &&
@@ -328,7 +328,7 @@ static int feed_fork(struct perfids *p, const struct perfids_record *r)
 	if (r->pid == r->ppid)
 		return feed_thread(p, r);
 	old = find_proc(p, r->pid);
-	if (old && born_in_walk(p, old, r->time))
+	if (old && born_in_scan(p, old, r->time))
 		return 0;
 	if (old)
 		perfids_mark_dead(p, old, r->time);
@@ -447,7 +447,7 @@ static int add_threads(struct perfids *p, struct perf_proc *proc,
 	return err;
 }
 
-static int feed_walk(struct perfids *p, const struct perfids_record *r)
+static int feed_scan(struct perfids *p, const struct perfids_record *r)
 {
 	const struct perfsource_process *from = r->proc;
 	struct perf_proc *proc = find_proc(p, r->pid), *parent;
@@ -497,7 +497,7 @@ int perfids_feed(struct perfids *p, const struct perfids_record *r)
 				   const struct perfids_record *) = {
 		[PERFIDS_FORK] = feed_fork, [PERFIDS_EXEC] = feed_exec,
 		[PERFIDS_COMM] = feed_comm, [PERFIDS_EXIT] = feed_exit,
-		[PERFIDS_GONE] = feed_gone, [PERFIDS_WALK] = feed_walk,
+		[PERFIDS_GONE] = feed_gone, [PERFIDS_SCAN] = feed_scan,
 		[PERFIDS_READ] = feed_read,
 	};
 

@@ -39,7 +39,7 @@ enum perfids_kind {
 	PERFIDS_COMM,
 	PERFIDS_EXIT,
 	PERFIDS_GONE, /* of all its threads: seen in /proc, not told */
-	PERFIDS_WALK, /* 'proc' was there when it all began */
+	PERFIDS_SCAN, /* 'proc' was there when it all began */
 	PERFIDS_READ, /* 'proc', as read by this time */
 };
 

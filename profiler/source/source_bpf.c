@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * source_bpf: the BPF source: samples by the sampler, mapping records by the side-band,
- * lifecycle events by libquark. All three are attached before the scan of what runs
- * begins, so that what changes during it comes by a stream.
+ * lifecycle events by libquark. All three are attached before the scan begins, so that
+ * they report what changes during it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,16 +18,16 @@
 #include "profiler/source/intake.h"
 #include "profiler/source/source.h"
 
-/* As long as the loop sleeps between two looks. */
+/* Interval of drains while something happens. */
 #define SOURCE_BPF_GONE_MS 100
-/* Renames and moves a second and task: enough for all that mean them. */
+/* Renames and moves a second and task: more than any program needs. */
 #define SOURCE_BPF_REPEATS 10
-/* So many bytes of events are pushed before what is ripe is delivered. */
+/* After so many bytes of events the pump delivers what it can. */
 #define SOURCE_BPF_SLICE (2 << 20)
-/* So long lifecycle events are read on end; then it is the other streams' turn. */
+/* After this time lifecycle events wait until the other streams were drained. */
 #define SOURCE_BPF_TURN_NS (50 * CLOCK_NSEC_PER_MSEC)
 #define SOURCE_BPF_TURN_EVENTS 256 /* between two readings of the clock */
-/* So many lifecycle records are read ahead of the timer, then all is drained. */
+/* After so many lifecycle records since the last drain, all rings are drained. */
 #define SOURCE_BPF_AHEAD 4096
 
 struct source_bpf {
@@ -36,7 +36,7 @@ struct source_bpf {
 	struct sideband *sideband;
 	struct quark_queue quark;
 	bool quark_open;
-	uint64_t snapshot; /* quark's is not older than this */
+	uint64_t snapshot; /* quark's snapshot is not older */
 	int ahead; /* lifecycle records read since the last drain */
 };
 
@@ -62,7 +62,7 @@ static void source_bpf_attr(struct source_bpf *s, struct quark_queue_attr *attr,
 	quark_queue_default_attr(attr);
 	attr->flags = QQ_EBPF | QQ_NO_AGG | QQ_ENTRY_LEADER;
 	attr->hold_time = 0;
-	/* Nothing looks up ended processes, and reused memory is warm. */
+	/* Ended processes are not looked up; their memory is reused while in cache. */
 	attr->reap_grace_time = attr->cache_grace_time;
 	attr->cache_grace_time = SOURCE_BPF_GONE_MS;
 	attr->max_env = 0;
@@ -74,7 +74,7 @@ static void source_bpf_attr(struct source_bpf *s, struct quark_queue_attr *attr,
 	attr->new_file_arg = s;
 }
 
-/* What a thread of its own does at the start. */
+/* The work of a separate thread at the start. */
 struct source_bpf_loading {
 	struct source_bpf *s;
 	uv_thread_t thread;
@@ -97,7 +97,7 @@ static void source_bpf_load_sampler(void *arg)
 	l->err = sampler_new(&l->s->sampler, &samp, &l->what);
 }
 
-/* One mapping that finds no room is lost with those of its process around it. */
+/* Without room for a mapping the mappings of its process around it are dropped. */
 static void source_bpf_map(void *arg, const struct pm_map_event *ev)
 {
 	struct source_bpf *s = arg;
@@ -134,20 +134,20 @@ static int source_bpf_open_quark(struct source_bpf *s, const char **what)
 		return err;
 	}
 	s->quark_open = true;
-	/* What exec'ed before it is read by the scan, behind this. */
+	/* Images of earlier execs are read by the scan, later. */
 	*what = "marks of execs in the mapping stream";
 	err = sideband_mark(s->sideband);
 	if (err)
 		return err;
-	/* The snapshot has been taken: what ended before is not in it. */
+	/* Processes that ended before are not in the snapshot. */
 	pm_begin(s->opts.pm, clock_boottime_ns());
 	return 0;
 }
 
 /*
- * The two BPF objects have nothing to do with each other, and to load one is some
- * fifty milliseconds of work (the kernel's BTF, relocations, the verifier): so
- * they are loaded side by side. libbpf's printing is one for all threads.
+ * The two BPF objects are independent, and loading one takes some fifty milliseconds
+ * (the kernel's BTF, relocations, the verifier): so a thread loads the sampler. libbpf's
+ * print function is common to all threads.
  */
 static int source_bpf_load(struct source_bpf *s, const char **what)
 {
@@ -193,7 +193,7 @@ static int source_bpf_begin(void *state, const char **what)
 	err = sampler_enable(s->sampler);
 	if (err)
 		return err;
-	*what = "memory for the walk over processes";
+	*what = "memory for the scan of processes";
 	return rescan_first(s->opts.rescan, &s->quark, s->snapshot, begin);
 }
 
@@ -215,13 +215,12 @@ static void source_bpf_close(void *state)
 	free(s);
 }
 
-/* --- from the rings into the pump ------------------------------------------------ */
+/* --- into the pump ------------------------------------------------------------- */
 
-/* The ring is half full: do not wait for the timer. */
+/* The ring is half full; or a new file was executed, which is opened from in here. */
 static enum source_urgency source_bpf_quark_readable(void *state)
 {
 	struct source_bpf *s = state;
-	/* Or a new file was executed, which is opened from inside of the reading. */
 	int n = quark_queue_populate(&s->quark);
 
 	s->ahead += MAX(n, 0);
@@ -229,7 +228,7 @@ static enum source_urgency source_bpf_quark_readable(void *state)
 						     : SOURCE_LATER;
 }
 
-/* To have room in the ring again, and in time in the pump. */
+/* The ring needs room at once; the pump, soon. */
 static enum source_urgency source_bpf_sideband_readable(void *state)
 {
 	struct source_bpf *s = state;
@@ -259,8 +258,8 @@ static size_t source_bpf_polls(void *state, struct source_poll *out)
 }
 
 /*
- * Events that could not be pushed are already in libquark's cache: the manager is
- * compared with that. Applied immediately, as a lost mapping is.
+ * libquark's cache has events that could not be pushed, so the process manager is
+ * compared with it. The gap is applied immediately, as a loss of mappings is.
  */
 static void source_bpf_events_lost(struct source_bpf *s,
 				   struct quark_event *gap)
@@ -269,20 +268,19 @@ static void source_bpf_events_lost(struct source_bpf *s,
 		return;
 	gap->events = QUARK_EV_GAP;
 	gap->boottime = gap->gap_to;
-	rescan_saw_loss(s->opts.rescan);
 	s->opts.event(s->opts.arg, gap);
-	rescan_soon(s->opts.rescan);
+	rescan_events_lost(s->opts.rescan);
 }
 
-static void source_bpf_ripe(struct source_bpf *s)
+static void source_bpf_life_watermark(struct source_bpf *s)
 {
 	intake_watermark(s->opts.in, PUMP_LIFECYCLE,
 			 quark_queue_watermark(&s->quark));
 }
 
 /*
- * A full ring becomes several times its size in events, each with all that is
- * known of its process: so what is ripe is delivered in between. True: more is left.
+ * The events of a full ring take several times its size, since each has all data of its
+ * process: so the pump delivers in between. True: more is left.
  */
 static bool source_bpf_drain_life(struct source_bpf *s)
 {
@@ -308,17 +306,17 @@ static bool source_bpf_drain_life(struct source_bpf *s)
 		if (pushed < SOURCE_BPF_SLICE)
 			continue;
 		pushed = 0;
-		source_bpf_ripe(s);
+		source_bpf_life_watermark(s);
 		pump_run(s->opts.in->pump);
 	}
 	source_bpf_events_lost(s, &gap);
-	source_bpf_ripe(s);
+	source_bpf_life_watermark(s);
 	return more;
 }
 
 /*
- * The sampler first: what its samples need of the other two is then drained
- * after them and mostly there already, so less waits in the pump.
+ * The sampler first: the other two streams are then drained after its last sample, so
+ * fewer samples wait in the pump.
  */
 static bool source_bpf_drain(void *state, uint64_t now)
 {
@@ -345,16 +343,9 @@ static int source_bpf_second(void *state)
 	return err ? err : sideband_hotplug(s->sideband);
 }
 
-/* --- out of the pump, and besides --------------------------------------------------- */
+/* --- and besides ------------------------------------------------------------------ */
 
-static void source_bpf_life(void *state, const void *rec)
-{
-	struct source_bpf *s = state;
-
-	s->opts.event(s->opts.arg, rec);
-}
-
-/* A file the map has no room for is reported again at its next exec. */
+/* Without room in the map a file is reported again at its next exec. */
 static void source_bpf_known_file(void *state,
 				  const struct quark_file_ident *ident,
 				  bool known)
@@ -398,7 +389,6 @@ const struct source_row source_bpf = {
 	.polls = source_bpf_polls,
 	.drain = source_bpf_drain,
 	.second = source_bpf_second,
-	.life = source_bpf_life,
 	.drop = vault_give,
 	.known_file = source_bpf_known_file,
 	.cpu_stats = source_bpf_cpu_stats,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * source_perf: the perf source: all streams out of one perf event a CPU. On the way
- * into the pump records only change their form; the process generation of each is
- * determined on the way out, where they come in order of time.
+ * source_perf: the perf source: one perf event on each CPU has all streams. Records are
+ * only converted before the pump; the exec generation of each is determined after it,
+ * in order of time (perfsource_ids.h).
  *
- * Recording cannot begin for the side-band and for samples apart, so it begins
- * before the scan, and samples from before the end of the scan are left out.
+ * The event begins with samples and side-band at once, before the scan; samples from
+ * before the end of the scan are dropped.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,8 +22,8 @@
 #include "profiler/source/source.h"
 
 /*
- * So many processes are read from /proc a drain; the others go without what
- * only /proc has: a storm of them must not stop the loop.
+ * Most processes read from /proc in a drain; others lack what only /proc has, so that a
+ * storm of processes does not stop the loop.
  */
 #define SOURCE_PERF_WANTS PERFSOURCE_READINGS_MAX
 
@@ -31,14 +31,12 @@ struct source_perf {
 	struct source_opts opts;
 	struct perfsource *source;
 	struct perfids *ids;
-	uint64_t snapshot; /* the scan is as of this time */
+	uint64_t snapshot; /* time of the scan's records */
 	uint64_t begin; /* of sampling; 0: not yet */
 	struct perfsource_reader reader;
 	struct perfsource_reading wants[SOURCE_PERF_WANTS]; /* to be read */
 	size_t nwants;
-	uint64_t gaps; /* those after which the living were counted */
-	uint32_t *pids; /* of the scan */
-	size_t npids, pids_cap;
+	uint64_t gaps; /* at the last search for ended processes */
 };
 
 /* --- into the pump --------------------------------------------------------- */
@@ -53,17 +51,23 @@ static void source_perf_push(struct source_perf *s,
 		return;
 	}
 	*copy = *r;
-	/* Lost, it is as if perf had lost it: the living are counted again. */
+	/* As if perf had dropped it: ended processes are searched. */
 	if (pump_push(s->opts.in->pump, PUMP_LIFECYCLE, r->time, copy,
 		      sizeof(*copy)))
 		s->gaps = UINT64_MAX;
 }
 
-static void source_perf_task(struct source_perf *s, enum perfids_kind kind,
+static void source_perf_task(struct source_perf *s,
 			     const struct perfsource_record *r)
 {
+	static const enum perfids_kind kinds[] = {
+		[PERFSOURCE_EXEC] = PERFIDS_EXEC,
+		[PERFSOURCE_COMM] = PERFIDS_COMM,
+		[PERFSOURCE_FORK] = PERFIDS_FORK,
+		[PERFSOURCE_EXIT] = PERFIDS_EXIT,
+	};
 	struct perfids_record life = {
-		.kind = kind,
+		.kind = kinds[r->kind],
 		.pid = r->pid,
 		.tid = r->tid,
 		.ppid = r->ppid,
@@ -84,11 +88,11 @@ static void source_perf_take(struct source_perf *s,
 	if (!s->begin || r->time < s->begin)
 		return;
 	size = perfsource_sample_size(r);
-	rec = intake_sample_new(s->opts.in, size);
+	rec = intake_take(s->opts.in, size);
 	if (!rec)
 		return;
 	perfsource_sample_build(r, rec);
-	intake_sample_push(s->opts.in, rec, r->time, size);
+	pump_push(s->opts.in->pump, PUMP_SAMPLE, r->time, rec, size);
 }
 
 static void source_perf_want(void *arg, uint32_t pid)
@@ -108,7 +112,7 @@ static void source_perf_record(void *arg, const struct perfsource_record *r)
 		source_perf_take(s, r);
 		break;
 	case PERFSOURCE_EXEC:
-		source_perf_task(s, PERFIDS_EXEC, r);
+		source_perf_task(s, r);
 		intake_map(s->opts.in, &r->map);
 		source_perf_want(s, r->pid);
 		break;
@@ -117,13 +121,9 @@ static void source_perf_record(void *arg, const struct perfsource_record *r)
 		intake_map(s->opts.in, &r->map);
 		break;
 	case PERFSOURCE_COMM:
-		source_perf_task(s, PERFIDS_COMM, r);
-		break;
 	case PERFSOURCE_FORK:
-		source_perf_task(s, PERFIDS_FORK, r);
-		break;
 	case PERFSOURCE_EXIT:
-		source_perf_task(s, PERFIDS_EXIT, r);
+		source_perf_task(s, r);
 		break;
 	case PERFSOURCE_THROTTLE:
 	case PERFSOURCE_OTHER:
@@ -132,8 +132,8 @@ static void source_perf_record(void *arg, const struct perfsource_record *r)
 }
 
 /*
- * A process as /proc has it, which is freed. One that ended has nothing to be read; of
- * one that does not answer the scan has to know that it is there.
+ * Takes over what was read of a process; nothing, if it ended. The scan needs a process
+ * that does not answer, too: it then has only its owner.
  */
 static int source_perf_push_proc(struct source_perf *s, enum perfids_kind kind,
 				 const struct perfsource_reading *from)
@@ -150,8 +150,8 @@ static int source_perf_push_proc(struct source_perf *s, enum perfids_kind kind,
 	memset(r, 0, sizeof(*r));
 	r->kind = kind;
 	r->pid = r->tid = from->pid;
-	/* A reading counts from its end on, the scan from before it all. */
-	r->time = kind == PERFIDS_WALK ? s->snapshot : clock_boottime_ns();
+	/* A reading counts from its end, the scan from before all records. */
+	r->time = kind == PERFIDS_SCAN ? s->snapshot : clock_boottime_ns();
 	r->proc = from->out;
 	if (from->err)
 		from->out->stat.start = r->time;
@@ -248,19 +248,19 @@ static bool source_perf_sample(void *state, struct abi_sample *rec)
 	return true;
 }
 
-/* --- the scan of what runs ---------------------------------------------------- */
+/* --- the scan ------------------------------------------------------------------ */
 
+/* Its user is charged for the time that a reading takes. */
 static int source_perf_add_pid(void *arg, uint32_t pid)
 {
-	struct source_perf *s = arg;
+	struct stat st;
+	char path[32];
 
-	if (VECTOR_ROOM(s->pids, s->npids, s->pids_cap))
-		return -ENOMEM;
-	s->pids[s->npids++] = pid;
-	return 0;
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	return rescan_add(arg, pid, stat(path, &st) ? 0 : st.st_uid);
 }
 
-static int source_perf_list(struct source_perf *s)
+static int source_perf_list(struct source_perf *s, struct rescan_list *list)
 {
 	struct perfsource_stats st;
 	size_t i;
@@ -268,33 +268,24 @@ static int source_perf_list(struct source_perf *s)
 
 	perfsource_get_stats(s->source, &st);
 	if (st.host)
-		return procfs_numbers("/proc", source_perf_add_pid, s);
+		return procfs_numbers("/proc", source_perf_add_pid, list);
 	for (i = 0; !err && i < s->opts.npids; i++)
-		err = source_perf_add_pid(s, s->opts.pids[i]);
+		err = source_perf_add_pid(list, s->opts.pids[i]);
 	return err;
 }
 
-/* The user that is charged for the time that a reading takes. */
-static uint32_t source_perf_owner(uint32_t pid)
-{
-	struct stat st;
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%u", pid);
-	return stat(path, &st) ? 0 : st.st_uid;
-}
-
-static int source_perf_processes(struct source_perf *s)
+static int source_perf_processes(struct source_perf *s,
+				 const struct rescan_list *list)
 {
 	struct perfsource_reading readings[PERFSOURCE_READINGS_MAX];
 	size_t i, n = 0;
 	int err = 0;
 
-	for (i = 0; !err && i < s->npids; i++) {
-		readings[n++].pid = s->pids[i];
-		if (n < ARRAY_SIZE(readings) && i + 1 < s->npids)
+	for (i = 0; !err && i < list->n; i++) {
+		readings[n++].pid = list->items[i].tgid;
+		if (n < ARRAY_SIZE(readings) && i + 1 < list->n)
 			continue;
-		err = source_perf_read(s, PERFIDS_WALK, readings, n);
+		err = source_perf_read(s, PERFIDS_SCAN, readings, n);
 		n = 0;
 	}
 	return err;
@@ -302,44 +293,37 @@ static int source_perf_processes(struct source_perf *s)
 
 static int source_perf_scan(struct source_perf *s)
 {
-	struct walkqueue_item *items = NULL;
-	int err = source_perf_list(s);
-	size_t i, n = 0;
+	struct rescan_list list = { 0 };
+	int err = source_perf_list(s, &list);
 
 	if (!err)
-		err = source_perf_processes(s);
-	for (i = 0; !err && i < s->npids; i++)
-		err = rescan_add(&items, &n, s->pids[i],
-				 source_perf_owner(s->pids[i]));
+		err = source_perf_processes(s, &list);
 	if (!err)
-		err = rescan_maps(s->opts.rescan, items, n);
-	free(items);
+		rescan_maps(s->opts.rescan, &list);
+	free(list.items);
 	/* The processes to be recorded must be known when this returns. */
 	while (!err && s->opts.in->passed <= s->snapshot) {
 		s->opts.drain(s->opts.arg);
 		usleep(500);
 	}
-	free(s->pids);
-	s->pids = NULL;
 	return err;
 }
 
-/* Perf events record from the moment they are there. */
 static int source_perf_begin(void *state, const char **what)
 {
 	struct source_perf *s = state;
 	int err;
 
-	*what = "memory for the walk over processes";
+	*what = "memory for the scan of processes";
 	err = source_perf_scan(s);
 	if (!err)
 		s->begin = s->opts.started(s->opts.arg);
-	s->opts.pids = NULL; /* borrowed until now */
+	s->opts.pids = NULL; /* were borrowed */
 	s->opts.npids = 0;
 	return err;
 }
 
-/* --- in all ---------------------------------------------------------------- */
+/* --- and besides ------------------------------------------------------------ */
 
 static void source_perf_note(void *state, char *buf, size_t size)
 {
@@ -396,7 +380,6 @@ static void source_perf_close(void *state)
 	perfsource_free(s->source);
 	perfids_free(s->ids);
 	perfsource_reader_fini(&s->reader);
-	free(s->pids);
 	free(s);
 }
 

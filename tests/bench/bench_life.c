@@ -308,7 +308,7 @@ static double tick(struct engine *e)
 	source_bpf_drain_life(e->source.state);
 	pump_watermark(in->pump, PUMP_SAMPLE, ring.now);
 	pump_watermark(in->pump, PUMP_MAPPING, ring.now);
-	pump_watermark(in->pump, PUMP_WALK, ring.now);
+	pump_watermark(in->pump, PUMP_SCAN, ring.now);
 	in->passed = pump_run(in->pump);
 	trace_handler_tick(e->th, ring.now);
 	pm_forget(e->pm, in->passed);

@@ -21,8 +21,8 @@
 
 static void drop_walk_record(void)
 {
-	struct walkqueue_item self = { .tgid = (uint32_t)getpid() };
-	struct walk_record *w = calloc(1, sizeof(*w));
+	struct rescan_item self = { .tgid = (uint32_t)getpid() };
+	struct rescan_record *w = calloc(1, sizeof(*w));
 	struct engine e = { 0 };
 	struct rescan r = { 0 };
 	struct pump_stats st;
@@ -30,7 +30,7 @@ static void drop_walk_record(void)
 	assert_int_equal(engine_intake_open(&e), 0);
 	r.opts.pump = e.in.pump;
 	assert_non_null(w);
-	w->kind = WALK_MAPS;
+	w->kind = RESCAN_MAPS;
 	assert_int_equal(pm_maps_read("/proc", self.tgid, &w->maps), 0);
 	rescan_keep(&r, &self, w);
 	pump_get_stats(e.in.pump, &st);

@@ -148,7 +148,7 @@ static void a_life_from_fork_to_exit(void **state)
 {
 	struct abi_sample s;
 
-	proc_says(PERFIDS_WALK, 100 * MS, 100 * MS, 20 * MS, "/");
+	proc_says(PERFIDS_SCAN, 100 * MS, 100 * MS, 20 * MS, "/");
 	forked(200 * MS, 50, 60, 60);
 	assert_int_equal(t.told[1].what, QUARK_EV_FORK);
 	assert_int_equal(t.told[1].qp.key.start_boottime, 200 * MS);
@@ -360,7 +360,7 @@ static void who_was_born_during_the_walk_is_there_once(void **state)
 {
 	struct abi_sample s;
 
-	proc_says(PERFIDS_WALK, 100 * MS, 100 * MS, 100 * MS, "/");
+	proc_says(PERFIDS_SCAN, 100 * MS, 100 * MS, 100 * MS, "/");
 	t.n = 0;
 	forked(107 * MS, 1, 50, 50);
 	assert_int_equal(t.n, 0);

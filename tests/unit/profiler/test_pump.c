@@ -485,12 +485,12 @@ static void a_walk_is_never_refused(void **state)
 	assert_int_equal(pump_new(&p, LOW_CEILING, deliver, drop, o), 0);
 	n = fill(p, PUMP_SAMPLE, &time);
 	for (i = 0; i < 2 * LOW_CEILING / BIG; i++)
-		assert_int_equal(push_big(p, PUMP_WALK, time++), 0);
+		assert_int_equal(push_big(p, PUMP_SCAN, time++), 0);
 	assert_int_equal(push_big(p, PUMP_LIFECYCLE, time), 0);
 	assert_int_equal(push_big(p, PUMP_SAMPLE, time), -ENOBUFS);
 	pump_get_stats(p, &st);
 	assert_int_equal(st.full[PUMP_SAMPLE], 2);
-	assert_int_equal(st.full[PUMP_WALK], 0);
+	assert_int_equal(st.full[PUMP_SCAN], 0);
 	watermark_all(p, UINT64_MAX);
 	pump_run(p);
 	assert_int_equal(o->n, n + i + 1);
@@ -516,7 +516,7 @@ static void samples_wait_for_lifecycle_while_there_is_room(void **state)
 		pump_watermark(p, PUMP_MAPPING, time);
 		pump_watermark(p, PUMP_SAMPLE, time);
 		if (!n)
-			pump_watermark(p, PUMP_WALK, time);
+			pump_watermark(p, PUMP_SCAN, time);
 		pump_run(p);
 		assert_int_equal(o->n, 0);
 		assert_int_equal(push_big(p, PUMP_SAMPLE, time++), 0);
@@ -527,7 +527,7 @@ static void samples_wait_for_lifecycle_while_there_is_room(void **state)
 	pump_watermark(p, PUMP_MAPPING, time);
 	pump_run(p);
 	assert_int_equal(o->n, 0); /* a walk is always waited for */
-	pump_watermark(p, PUMP_WALK, time);
+	pump_watermark(p, PUMP_SCAN, time);
 	pump_run(p);
 	assert_int_equal(o->n, n);
 	pump_get_stats(p, &st);
@@ -591,7 +591,7 @@ static void dropping_disturbs_no_order(void **state)
 		pump_run(p);
 		pump_get_stats(p, &st);
 		assert_true(st.full[PUMP_SAMPLE] > 0);
-		assert_int_equal(st.full[PUMP_WALK], 0);
+		assert_int_equal(st.full[PUMP_SCAN], 0);
 		assert_int_equal(o->n + o->dropped, 1000);
 		assert_int_equal(o->late, 0);
 		assert_int_equal(st.records + st.bytes, 0);

@@ -12,7 +12,7 @@
 #define SECOND CLOCK_NSEC_PER_SEC
 #define MS CLOCK_NSEC_PER_MSEC
 
-static struct walkqueue *q;
+static struct rescan_queue *q;
 static uint64_t now;
 
 static int setup(void **state)
@@ -30,14 +30,14 @@ static int teardown(void **state)
 
 static void add(uint32_t tgid, uint32_t uid, bool flood)
 {
-	struct walkqueue_item item = { tgid, uid, flood, false };
+	struct rescan_item item = { tgid, uid, flood, false };
 
 	rescan_queue_add(q, &item);
 }
 
 static uint64_t waiting(void)
 {
-	struct walkqueue_stats st;
+	struct rescan_queue_stats st;
 
 	rescan_queue_get_stats(q, &st);
 	return st.waiting;
@@ -46,7 +46,7 @@ static uint64_t waiting(void)
 /* The next one, which takes so long to read; 0: nobody. */
 static uint32_t next(uint64_t ns)
 {
-	struct walkqueue_item item;
+	struct rescan_item item;
 
 	if (!rescan_queue_take(q, now, &item, 1))
 		return 0;
@@ -95,7 +95,7 @@ static void who_takes_longer_has_fewer_turns(void **state)
 		add(5000 + i, 1001, false);
 	}
 	for (i = 0; i < 110; i++) {
-		struct walkqueue_item item;
+		struct rescan_item item;
 
 		assert_int_equal(rescan_queue_take(q, now, &item, 1), 1);
 		tgid = item.tgid;
@@ -141,22 +141,22 @@ static uint64_t used_in(uint64_t seconds, uint32_t users, bool flood)
 static void a_user_has_so_much_a_second(void **state)
 {
 	assert_in_range(used_in(10, 1, false),
-			WALKQUEUE_USER_BURST + 9 * WALKQUEUE_USER_NS,
-			WALKQUEUE_USER_BURST + 11 * WALKQUEUE_USER_NS);
+			RESCAN_USER_BURST + 9 * RESCAN_USER_NS,
+			RESCAN_USER_BURST + 11 * RESCAN_USER_NS);
 }
 
 static void all_have_so_much_a_second(void **state)
 {
 	assert_in_range(used_in(10, 20, false),
-			WALKQUEUE_ALL_BURST + 9 * WALKQUEUE_ALL_NS,
-			WALKQUEUE_ALL_BURST + 11 * WALKQUEUE_ALL_NS);
+			RESCAN_ALL_BURST + 9 * RESCAN_ALL_NS,
+			RESCAN_ALL_BURST + 11 * RESCAN_ALL_NS);
 }
 
 /* Among more users than there are accounts, too. */
 static void a_crowd_of_users_is_limited(void **state)
 {
-	assert_in_range(used_in(10, 1000, false), WALKQUEUE_ALL_NS,
-			WALKQUEUE_ALL_BURST + 11 * WALKQUEUE_ALL_NS);
+	assert_in_range(used_in(10, 1000, false), RESCAN_ALL_NS,
+			RESCAN_ALL_BURST + 11 * RESCAN_ALL_NS);
 }
 
 static void who_waits_for_his_own_share_is_known(void **state)
@@ -167,8 +167,8 @@ static void who_waits_for_his_own_share_is_known(void **state)
 	add(6, 2000, true);
 	add(7, 2000, true);
 	assert_false(rescan_queue_limits(q, &uid));
-	assert_int_equal(next(WALKQUEUE_FLOOD_BURST / 2), 5);
-	assert_int_equal(next(2 * WALKQUEUE_FLOOD_BURST), 6);
+	assert_int_equal(next(RESCAN_FLOOD_BURST / 2), 5);
+	assert_int_equal(next(2 * RESCAN_FLOOD_BURST), 6);
 	assert_int_equal(next(0), 0);
 	assert_true(rescan_queue_limits(q, &uid));
 	assert_int_equal(uid, 2000);
@@ -177,8 +177,8 @@ static void who_waits_for_his_own_share_is_known(void **state)
 static void who_floods_has_the_least(void **state)
 {
 	assert_in_range(used_in(10, 1, true),
-			WALKQUEUE_FLOOD_BURST + 9 * WALKQUEUE_FLOOD_NS,
-			WALKQUEUE_FLOOD_BURST + 11 * WALKQUEUE_FLOOD_NS);
+			RESCAN_FLOOD_BURST + 9 * RESCAN_FLOOD_NS,
+			RESCAN_FLOOD_BURST + 11 * RESCAN_FLOOD_NS);
 }
 
 static void who_floods_comes_last(void **state)
@@ -211,7 +211,7 @@ static void a_debt_is_paid_by_its_user(void **state)
 /* Without CPU time: a reading that waits for a lock holds others up, too. */
 static void who_waits_pays_for_it(void **state)
 {
-	struct walkqueue_item item;
+	struct rescan_item item;
 	uint64_t waited = 0, end = now + 10 * SECOND;
 	uint32_t i = 1;
 
@@ -222,14 +222,14 @@ static void who_waits_pays_for_it(void **state)
 			waited += 15 * MS;
 		}
 	}
-	assert_in_range(waited, 8 * WALKQUEUE_USER_NS,
-			WALKQUEUE_USER_BURST + 11 * WALKQUEUE_USER_NS);
+	assert_in_range(waited, 8 * RESCAN_USER_NS,
+			RESCAN_USER_BURST + 11 * RESCAN_USER_NS);
 }
 
 static void who_was_slow_comes_last_and_alone(void **state)
 {
-	struct walkqueue_item item[8];
-	struct walkqueue_stats st;
+	struct rescan_item item[8];
+	struct rescan_queue_stats st;
 
 	add(5, 1000, false);
 	assert_int_equal(rescan_queue_take(q, now, item, 8), 1);
@@ -257,7 +257,7 @@ static void who_was_slow_comes_last_and_alone(void **state)
 /* Ten milliseconds a second, of which one attempt takes a tenth of a second. */
 static void who_is_slow_is_tried_rarely(void **state)
 {
-	struct walkqueue_item item;
+	struct rescan_item item;
 	uint64_t end = now + 60 * SECOND;
 	int tried = 0;
 
@@ -273,7 +273,7 @@ static void who_is_slow_is_tried_rarely(void **state)
 
 static void there_is_an_end_of_room(void **state)
 {
-	struct walkqueue_stats st;
+	struct rescan_queue_stats st;
 	uint32_t i;
 
 	for (i = 0; i < 70000; i++)

@@ -15,7 +15,7 @@
 
 #define SINCE 1000
 
-static struct walk_start *start;
+static struct rescan_start *start;
 static struct pm_maps maps[1000];
 static size_t given;
 
