@@ -23,30 +23,25 @@
 #define ROOT_PID_NS "pid:[4026531836]"
 
 /*
- * X(name, stands in for it, nothing goes without, what does not go)
- * CAP_SYS_ADMIN includes CAP_BPF and CAP_PERFMON since they were taken out of
- * it in 5.8.
+ * CAP_SYS_ADMIN includes CAP_BPF and CAP_PERFMON since they were split off from it in
+ * 5.8.
  */
-#define CAPABILITIES(X)                                                     \
-	X(CAP_BPF, CAP_SYS_ADMIN, true, "")                                 \
-	X(CAP_PERFMON, CAP_SYS_ADMIN, true, "")                             \
-	X(CAP_SYS_PTRACE, CAP_SYS_PTRACE, false,                            \
-	  "mappings and files of other users' processes cannot be read")    \
-	X(CAP_SYSLOG, CAP_SYSLOG, false,                                    \
-	  "the kernel hides its addresses, so its functions have no names") \
-	X(CAP_DAC_READ_SEARCH, CAP_DAC_READ_SEARCH, false,                  \
-	  "executables that others may not read have no names")
-
 static const struct {
 	const char *name;
 	cap_value_t cap, instead;
-	bool needed;
-	const char *without;
+	const char *without; /* NULL: it is required */
 } capabilities[] = {
-#define X(cap, instead, needed, without) \
-	{ #cap, cap, instead, needed, #cap ": " without },
-	CAPABILITIES(X)
-#undef X
+	{ "CAP_BPF", CAP_BPF, CAP_SYS_ADMIN, NULL },
+	{ "CAP_PERFMON", CAP_PERFMON, CAP_SYS_ADMIN, NULL },
+	{ "CAP_SYS_PTRACE", CAP_SYS_PTRACE, CAP_SYS_PTRACE,
+	  "CAP_SYS_PTRACE: mappings and files of other users' processes "
+	  "cannot be read" },
+	{ "CAP_SYSLOG", CAP_SYSLOG, CAP_SYSLOG,
+	  "CAP_SYSLOG: the kernel hides its addresses, so its functions have "
+	  "no names" },
+	{ "CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH, CAP_DAC_READ_SEARCH,
+	  "CAP_DAC_READ_SEARCH: executables that others may not read have no "
+	  "names" },
 };
 
 const struct privilege_host privilege_this_host = {
@@ -57,28 +52,22 @@ const struct privilege_host privilege_this_host = {
 };
 
 /*
- * X(file below /proc, without it): procfs(5) need not be mounted, and may be so
- * that it has less. The first that is missing explains the others. Process 2 is
- * the kernel's, everywhere.
+ * procfs(5) may not be mounted, or be mounted so that it has less. The first missing
+ * file explains the others. Process 2 is a kernel thread on every host.
  */
-#define PROC_FILES(X)                                                        \
-	X("self/stat", "/proc: it is not mounted: without arguments and "    \
-		       "mappings of processes that were there before, CPU "  \
-		       "time of the living, names of kernel functions, and " \
-		       "nobody knows how many samples are missing")          \
-	X("stat", "/proc: mounted for processes only (subset=pid): without " \
-		  "names of kernel functions, and nobody knows how many "    \
-		  "samples are missing")                                     \
-	X("2/stat", "/proc: others' processes are hidden (hidepid, and no "  \
-		    "CAP_SYS_PTRACE): without mappings of those that were "  \
-		    "there before")
-
 static const struct {
 	const char *name, *without;
 } proc_files[] = {
-#define X(name, without) { name, without },
-	PROC_FILES(X)
-#undef X
+	{ "self/stat",
+	  "/proc: it is not mounted: without arguments and mappings of "
+	  "processes that were there before, CPU time of the living, names of "
+	  "kernel functions, and nobody knows how many samples are missing" },
+	{ "stat",
+	  "/proc: mounted for processes only (subset=pid): without names of "
+	  "kernel functions, and nobody knows how many samples are missing" },
+	{ "2/stat",
+	  "/proc: others' processes are hidden (hidepid, and no "
+	  "CAP_SYS_PTRACE): without mappings of those that were there before" },
 };
 
 static bool privilege_has(cap_t caps, cap_value_t cap)
@@ -94,7 +83,7 @@ static bool privilege_lacks(cap_t caps, size_t i)
 	       !privilege_has(caps, capabilities[i].instead);
 }
 
-/* "missing CAP_BPF, CAP_PERFMON (...)"; false when none is. */
+/* "missing CAP_BPF, CAP_PERFMON (...)"; false: nothing is missing. */
 static bool privilege_missing(cap_t caps, struct strbuf *out)
 {
 	bool any = false;
@@ -119,12 +108,12 @@ const char *privilege_degraded(const struct privilege_host *host, cap_t caps,
 	size_t c;
 
 	for (c = 0; c < ARRAY_SIZE(capabilities); c++)
-		if (!capabilities[c].needed && privilege_lacks(caps, c) && !i--)
+		if (capabilities[c].without && privilege_lacks(caps, c) && !i--)
 			return capabilities[c].without;
 	for (c = 0; !i && c < ARRAY_SIZE(proc_files); c++) {
 		snprintf(path, sizeof(path), "%s/%s", host->proc,
 			 proc_files[c].name);
-		/* access(2) would ask without our capabilities. */
+		/* access(2) would ignore the capabilities. */
 		if (faccessat(AT_FDCWD, path, F_OK, AT_EACCESS))
 			return proc_files[c].without;
 	}
@@ -134,12 +123,12 @@ const char *privilege_degraded(const struct privilege_host *host, cap_t caps,
 static int check_caps(cap_t caps, char *msg, size_t len)
 {
 	struct strbuf sb = STRBUF_INIT;
-	bool needed = false;
+	bool lacks = false;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(capabilities); i++)
-		needed |= capabilities[i].needed && privilege_lacks(caps, i);
-	if (!needed)
+		lacks |= !capabilities[i].without && privilege_lacks(caps, i);
+	if (!lacks)
 		return 0;
 	privilege_missing(caps, &sb);
 	snprintf(msg, len, "not permitted: %s",
@@ -148,28 +137,22 @@ static int check_caps(cap_t caps, char *msg, size_t len)
 	return -EPERM;
 }
 
-/* libbpf has one error for all of this: ESRCH, "No such process". */
+/* libbpf returns ESRCH, "No such process", for each of these errors. */
 static int check_btf(const struct privilege_host *host, char *msg, size_t len)
 {
-	const char *why = "is no BTF";
-	uint16_t magic;
-	ssize_t n = -1;
-	int fd;
+	char text[sizeof(uint16_t) + 1];
+	ssize_t n = procfs_read(AT_FDCWD, host->btf, text, sizeof(text));
+	uint16_t magic = 0;
 
-	fd = open(host->btf, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
-		n = read(fd, &magic, sizeof(magic));
-	if (n < 0)
-		why = strerror(errno);
-	if (fd >= 0)
-		close(fd);
-	if (n == sizeof(magic) && magic == BTF_MAGIC)
+	if (n == sizeof(magic))
+		memcpy(&magic, text, sizeof(magic));
+	if (magic == BTF_MAGIC)
 		return 0;
 	snprintf(
 		msg, len,
 		"%s: %s: profd needs a kernel with BTF "
 		"(CONFIG_DEBUG_INFO_BTF=y) and sysfs at /sys, or --source perf",
-		host->btf, why);
+		host->btf, n < 0 ? strerror(-(int)n) : "is no BTF");
 	return -ENOSYS;
 }
 
@@ -178,13 +161,11 @@ static int check_kernel(const struct privilege_host *host, char *msg,
 {
 	unsigned int major, minor;
 	struct utsname uts;
-	const char *release = host->release;
 
-	if (!release && uname(&uts))
+	if (uname(&uts))
 		return -errno;
-	if (!release)
-		release = uts.release;
-	if (sscanf(release, "%u.%u", &major, &minor) == 2 &&
+	if (sscanf(host->release ? host->release : uts.release, "%u.%u", &major,
+		   &minor) == 2 &&
 	    (major < OLDEST_MAJOR ||
 	     (major == OLDEST_MAJOR && minor < OLDEST_MINOR))) {
 		snprintf(msg, len,
@@ -205,9 +186,8 @@ static int in_pid_ns(char *msg, size_t len)
 }
 
 /*
- * The pids of perf records are those of the opener's namespace, BPF's those of
- * the first one: elsewhere the streams could not be joined. -ENOENT: there is
- * no telling.
+ * Pids in perf records are those of the opener's namespace, BPF's those of the root
+ * namespace: in any other the streams could not be joined. -ENOENT: unknown.
  */
 static int check_pid_ns(const struct privilege_host *host, char *msg,
 			size_t len)
@@ -224,7 +204,7 @@ static int check_pid_ns(const struct privilege_host *host, char *msg,
 	return strcmp(link, ROOT_PID_NS) ? in_pid_ns(msg, len) : 0;
 }
 
-/* BPF has our pid in the first namespace, getpid(2) in ours. */
+/* BPF returns the pid in the root namespace, getpid(2) that in profd's own. */
 static int check_pid_by_bpf(char *msg, size_t len)
 {
 	static const struct bpf_insn program[] = {
@@ -273,8 +253,8 @@ static int read_paranoid(const struct privilege_host *host, int *out)
 }
 
 /*
- * Of one's own processes only the kernel can tell: distributions have added
- * levels above 2, at which it refuses.
+ * For the user's own processes only an attempt can show it: distributions have added
+ * levels above 2, at which the kernel refuses.
  */
 int privilege_check_perf(const struct privilege_host *host, cap_t caps,
 			 bool whole, char *msg, size_t len)

@@ -2,42 +2,43 @@
 /*
  * perfsource_ids: see perfsource_ids.h.
  *
- * An exec is three things in the records: COMM with the exec flag, the moment of
- * the cut; then the mapping of the file that is executed; then the return to
- * user code, of which nothing tells. From the first on, samples have the new
- * generation. At the second the exec event is made: the file's name is known
- * then. Until there is a sign of the third, a sample in the kernel may be one
- * inside execve, whose registers are still those of the old image.
+ * An exec appears in the records as COMM with the exec flag, the moment of the switch;
+ * then as the mapping of the executed file; the return to user code has no record.
+ * Samples after the COMM have the new generation. The mapping makes the exec event,
+ * because it has the file's name. Until a later record shows that the process returned
+ * to user code, a sample in the kernel may be inside execve, with registers of the old
+ * image.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/base.h"
 #include "profiler/source/perfsource_ids.h"
 #include "profiler/source/perfsource_parse.h"
 
-/* A sample may come from the last steps of a process behind its EXIT. */
+/* Samples of a process may follow its EXIT: it still runs then. */
 #define PERFIDS_GRACE (5 * CLOCK_NSEC_PER_SEC)
 
 enum exec_state {
-	EXEC_OVER, /* none, or it has run code of its own since */
+	EXEC_OVER, /* none, or it has run user code since */
 	EXEC_BEGUN, /* nothing is mapped yet */
-	EXEC_MAPPED, /* the file is */
-	EXEC_VDSO, /* and the vDSO, which comes last */
+	EXEC_MAPPED, /* the file is mapped */
+	EXEC_VDSO, /* the vDSO, too, which is the last */
 };
 
 struct perf_proc {
 	struct hash_node node; /* perfids.procs, by pid */
-	struct perf_proc *next_dead;
+	STAILQ_ENTRY(perf_proc) dead;
 	struct quark_key key;
 	struct quark_key parent;
 	uint32_t ppid, uid, gid;
 	uint32_t nthreads;
 	enum exec_state exec;
 	uint64_t exec_time; /* of the last exec seen */
-	uint64_t died; /* 0: lives */
-	bool walked; /* key.start_boottime is of /proc, in ticks */
+	uint64_t died; /* 0: not yet */
+	bool scanned; /* key.start_boottime is of /proc, in ticks */
 	bool kthread;
 	char comm[ABI_COMM_LEN]; /* of the leader */
 };
@@ -52,7 +53,7 @@ struct perf_thread {
 struct perfids {
 	struct perfids_opts opts;
 	struct hash procs, threads;
-	struct perf_proc *dead, **dead_tail; /* the longest so first */
+	STAILQ_HEAD(, perf_proc) dead; /* the first died first */
 	uint64_t tick;
 };
 
@@ -63,7 +64,7 @@ int perfids_new(struct perfids **pp, const struct perfids_opts *opts)
 	if (!p)
 		return -ENOMEM;
 	p->opts = *opts;
-	p->dead_tail = &p->dead;
+	STAILQ_INIT(&p->dead);
 	p->tick = procfs_tick();
 	if (hash_init(&p->procs, 0) || hash_init(&p->threads, 0)) {
 		perfids_free(p);
@@ -98,7 +99,7 @@ static struct perf_proc *find_proc(struct perfids *p, uint32_t pid)
 	struct hash_node *n;
 	struct perf_proc *proc, *last = NULL;
 
-	/* Of several that had the pid the one alive, or else the last. */
+	/* Of several with this pid the live one, or else the last that died. */
 	hash_for_each_match(&p->procs, n, hash_u64(pid)) {
 		proc = container_of(n, struct perf_proc, node);
 		if (proc->key.pid == pid &&
@@ -124,7 +125,7 @@ static void drop_thread(struct perfids *p, struct perf_thread *t)
 	free(t);
 }
 
-/* One that is there already is another's, whose end nobody told. */
+/* A tid of another process is a thread whose EXIT was dropped. */
 static int add_thread(struct perfids *p, struct perf_proc *proc, uint32_t tid,
 		      const char *comm)
 {
@@ -174,22 +175,21 @@ static struct perf_proc *add_proc(struct perfids *p, uint32_t pid,
 	return proc;
 }
 
-/* Those whose last sample is behind us. */
+/* Processes of which no sample can come any more. */
 static void perfids_forget_dead(struct perfids *p, uint64_t time)
 {
 	struct perf_proc *proc;
 
-	while ((proc = p->dead) && proc->died + PERFIDS_GRACE < time) {
-		p->dead = proc->next_dead;
-		if (!p->dead)
-			p->dead_tail = &p->dead;
+	while ((proc = STAILQ_FIRST(&p->dead)) &&
+	       proc->died + PERFIDS_GRACE < time) {
+		STAILQ_REMOVE_HEAD(&p->dead, dead);
 		drop_threads(p, proc);
 		hash_remove(&p->procs, &proc->node);
 		free(proc);
 	}
 }
 
-/* --- what is told on ------------------------------------------------------- */
+/* --- events ---------------------------------------------------------------- */
 
 static void perfids_describe(const struct perf_proc *proc,
 			     struct quark_process *qp)
@@ -221,19 +221,19 @@ static void perfids_report(struct perfids *p, uint64_t what,
 	p->opts.event(p->opts.arg, &ev);
 }
 
-/* The exec event. The file's path is the kernel's, or unknown. */
+/* The exec event. 'path' is the kernel's; NULL: unknown. */
 static void exec_happened(struct perfids *p, struct perf_proc *proc,
 			  uint64_t time, const char *path)
 {
 	struct quark_process qp;
 
 	perfids_describe(proc, &qp);
-	qp.exe = (char *)path; /* borrowed for the call, like all of it */
+	qp.exe = (char *)path; /* borrowed for the call */
 	proc->exec = path ? EXEC_MAPPED : EXEC_OVER;
 	perfids_report(p, QUARK_EV_EXEC, &qp, time, proc->key.pid);
 }
 
-/* The mapping that makes an exec complete was lost, or there is none. */
+/* Completes an exec without its mapping, which was dropped or does not exist. */
 static void exec_settle(struct perfids *p, struct perf_proc *proc,
 			uint64_t time)
 {
@@ -252,9 +252,7 @@ static void perfids_mark_dead(struct perfids *p, struct perf_proc *proc,
 	exec_settle(p, proc, time);
 	drop_threads(p, proc);
 	proc->died = time;
-	proc->next_dead = NULL;
-	*p->dead_tail = proc;
-	p->dead_tail = &proc->next_dead;
+	STAILQ_INSERT_TAIL(&p->dead, proc, dead);
 	perfids_describe(proc, &qp);
 	qp.flags |= QUARK_F_EXIT;
 	qp.exit_boottime = time;
@@ -263,8 +261,8 @@ static void perfids_mark_dead(struct perfids *p, struct perf_proc *proc,
 }
 
 /*
- * A process that no record told of: its FORK was lost, or it began between two
- * readings of /proc. From now on it is one that was there.
+ * A process without a FORK record: that was dropped, or the process began while /proc
+ * was scanned. It is treated as one that ran before.
  */
 static struct perf_proc *perfids_add_unknown(struct perfids *p, uint32_t pid,
 					     uint64_t time)
@@ -310,11 +308,11 @@ static int feed_thread(struct perfids *p, const struct perfids_record *r)
 	return add_thread(p, proc, r->tid, comm);
 }
 
-/* /proc named it at the start: it was just being born then. */
+/* The FORK of a process that the scan has found already. */
 static bool born_in_scan(const struct perfids *p, const struct perf_proc *proc,
 			 uint64_t time)
 {
-	return proc->walked && !proc->died &&
+	return proc->scanned && !proc->died &&
 	       proc->key.start_boottime <= time &&
 	       time - proc->key.start_boottime < 2 * p->tick;
 }
@@ -351,8 +349,8 @@ static int feed_fork(struct perfids *p, const struct perfids_record *r)
 }
 
 /*
- * The thread that calls it has the leader's id by then, and is the only one;
- * the others' EXIT records came before, or were lost.
+ * The thread that calls execve has the leader's id by then, and is the only one; the
+ * others' EXIT records came before, or were dropped.
  */
 static int feed_exec(struct perfids *p, const struct perfids_record *r)
 {
@@ -395,7 +393,6 @@ static int feed_comm(struct perfids *p, const struct perfids_record *r)
 	return 0;
 }
 
-/* Of a process never heard of, it is no news. */
 static int feed_exit(struct perfids *p, const struct perfids_record *r)
 {
 	struct perf_proc *proc = find_proc(p, r->pid);
@@ -458,7 +455,7 @@ static int feed_scan(struct perfids *p, const struct perfids_record *r)
 	proc = add_proc(p, r->pid, from->stat.start, from->stat.comm);
 	if (!proc)
 		return -ENOMEM;
-	proc->walked = true;
+	proc->scanned = true;
 	from_proc(from, proc, &qp);
 	parent = find_proc(p, from->stat.ppid);
 	if (parent)
@@ -469,8 +466,8 @@ static int feed_scan(struct perfids *p, const struct perfids_record *r)
 }
 
 /*
- * The reading lasted from proc->begin to the record's time. It is of the image
- * at hand if that was there all the while.
+ * The reading lasted from proc->begin to the record's time. It belongs to the present
+ * image if that existed during all of it.
  */
 static int feed_read(struct perfids *p, const struct perfids_record *r)
 {
@@ -484,7 +481,7 @@ static int feed_read(struct perfids *p, const struct perfids_record *r)
 	if (!proc->comm[0])
 		memcpy(proc->comm, from->stat.comm, sizeof(proc->comm));
 	from_proc(from, proc, &qp);
-	/* What was executed is known from its mapping, but of a stranger. */
+	/* After an exec the mapping has named the file. */
 	if (!proc->exec_time)
 		qp.exe = from->exe;
 	perfids_report(p, QUARK_EV_ID_CHANGE, &qp, r->time, r->pid);
@@ -520,13 +517,13 @@ void perfids_mapped(struct perfids *p, const struct pm_map_event *ev)
 	} else if (!strcmp(ev->path, "[vdso]")) {
 		proc->exec = EXEC_VDSO;
 	} else if (proc->exec == EXEC_VDSO) {
-		proc->exec = EXEC_OVER; /* code of its own did that */
+		proc->exec = EXEC_OVER; /* user code did that */
 	}
 }
 
 /*
- * From the cut to the return to user code a process spends some hundred
- * microseconds, less than lies between two samples: one at most is in there.
+ * From the switch to the return to user code a process spends some hundred microseconds,
+ * less than the time between two samples: one sample at most is in there.
  */
 static bool perfids_inside_exec(struct perfids *p, struct perf_proc *proc,
 				const struct abi_sample *s)

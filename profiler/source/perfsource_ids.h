@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * perfsource_ids: who a pid is. Perf records know pids and times; this makes
- * keys of them, and lifecycle events as libquark would give them. What it is
- * fed comes in the order of kernel time, so it is a pure function of that.
+ * perfsource_ids: maps pids to processes. Perf records have pids and times; this turns
+ * them into keys, and makes lifecycle events as libquark does. Its input comes in the
+ * order of kernel time, and its output is a pure function of that.
  *
- * The key: pid, time of the FORK record (of a process that was there before, its
- * start time as /proc has it, in clock ticks), and the number of execs seen, a
- * child's beginning with its parent's.
+ * The key: pid; time of the FORK record (of a process that ran before profd, its start
+ * time by /proc, in clock ticks); and the number of execs seen, which a child inherits.
  */
 #ifndef PROFILER_PERFSOURCE_IDS_H
 #define PROFILER_PERFSOURCE_IDS_H
@@ -22,10 +21,10 @@ struct perfids;
 
 struct perfids_opts {
 	void (*event)(void *arg, const struct quark_event *ev);
-	/* It was there before; all that is known of it. */
+	/* A process that ran before, with what is known of it. */
 	void (*process)(void *arg, const struct quark_process *qp,
 			uint64_t time);
-	/* Nobody told of it; what /proc has is wanted, as PERFIDS_READ. */
+	/* A process without a FORK: read it from /proc, for PERFIDS_READ. */
 	void (*want)(void *arg, uint32_t pid);
 	void *arg;
 };
@@ -38,8 +37,8 @@ enum perfids_kind {
 	PERFIDS_EXEC,
 	PERFIDS_COMM,
 	PERFIDS_EXIT,
-	PERFIDS_GONE, /* of all its threads: seen in /proc, not told */
-	PERFIDS_SCAN, /* 'proc' was there when it all began */
+	PERFIDS_GONE, /* the process is not in /proc any more */
+	PERFIDS_SCAN, /* 'proc' ran when profd began */
 	PERFIDS_READ, /* 'proc', as read by this time */
 };
 
@@ -54,15 +53,12 @@ struct perfids_record {
 
 /* 0 or -ENOMEM. */
 int perfids_feed(struct perfids *p, const struct perfids_record *r);
-/* To be told after the process manager was. */
+/* After the process manager had the event. */
 void perfids_mapped(struct perfids *p, const struct pm_map_event *ev);
-/*
- * Puts in what the sample lacks. A sample inside execve loses its user side.
- * 0 or -ENOMEM.
- */
+/* Completes the sample; one inside execve loses its user side. 0 or -ENOMEM. */
 int perfids_sample(struct perfids *p, struct abi_sample *s);
 
-/* Calls 'fn' for every process that lives. */
+/* Calls 'fn' for every process that did not exit. */
 void perfids_living(struct perfids *p, void (*fn)(void *arg, uint32_t pid),
 		    void *arg);
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * perfsource_parse: see perfsource_parse.h. The layout is that of
- * perf_event_open(2) and include/uapi/linux/perf_event.h: a sample has, in this
- * order, what sample_type asks for; every other record ends in the trailer of
- * sample_id_all.
+ * perfsource_parse: see perfsource_parse.h. Layout: perf_event_open(2) and
+ * include/uapi/linux/perf_event.h. A sample has the fields of sample_type in a fixed
+ * order; every other record ends in the trailer of sample_id_all.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -13,30 +12,12 @@
 #include "profiler/source/perfsource_parse.h"
 #include "profiler/source/sideband.h"
 
-/* Of PERF_SAMPLE_TID | TIME | CPU. */
-struct trailer {
-	uint32_t pid, tid;
-	uint64_t time;
-	uint32_t cpu, pad;
-};
-
-/* Of PERF_SAMPLE_IP | TID | TIME | CPU. */
-struct sample_head {
-	uint64_t ip;
-	struct trailer id;
-};
-
-/* FORK and EXIT. */
-struct task {
-	uint32_t pid, ppid;
-	uint32_t tid, ptid;
-	uint64_t time;
-};
+#define TRAILER_SIZE 24 /* of PERF_SAMPLE_TID | TIME | CPU */
 
 /*
- * Where each register of abi_regs stands among those asked for: they come in
- * the order of their bits in sample_regs_user (asm/perf_regs.h): ax bx cx dx si
- * di bp sp ip flags r8..r15.
+ * The index in the sample of each register of abi_regs. Samples have them in the order
+ * of their bits in sample_regs_user (asm/perf_regs.h): ax bx cx dx si di bp sp ip flags
+ * r8..r15.
  */
 static const uint8_t dwarf_order[16] = { 0,  3,	 2,  1,	 4,  5,	 6,  7,
 					 10, 11, 12, 13, 14, 15, 16, 17 };
@@ -47,6 +28,15 @@ static const uint8_t dwarf_order[16] = { 0,  3,	 2,  1,	 4,  5,	 6,  7,
 static size_t perfsource_rest(const struct cursor *c)
 {
 	return (size_t)(c->end - c->p);
+}
+
+static void parse_trailer(struct cursor *c, struct perfsource_record *out)
+{
+	out->pid = cursor_fixed(c, sizeof(out->pid));
+	out->tid = cursor_fixed(c, sizeof(out->tid));
+	out->time = cursor_fixed(c, sizeof(out->time));
+	out->cpu = cursor_fixed(c, sizeof(out->cpu));
+	cursor_fixed(c, sizeof(uint32_t)); /* padding */
 }
 
 static int parse_chain(struct cursor *c, struct perfsource_sample *s)
@@ -84,15 +74,13 @@ static int parse_regs(struct cursor *c, struct perfsource_sample *s)
 	return 0;
 }
 
-/* The room is always there; how much of it was filled stands behind it. */
+/* A sample has the whole room, then the number of bytes that were copied. */
 static int parse_stack(struct cursor *c, struct perfsource_sample *s)
 {
 	uint64_t room = cursor_fixed(c, sizeof(room)), size;
 
-	if (c->bad || room > perfsource_rest(c))
-		return -EINVAL;
 	if (!room)
-		return 0;
+		return c->bad ? -EINVAL : 0;
 	s->stack = cursor_bytes(c, room);
 	size = cursor_fixed(c, sizeof(size));
 	if (c->bad || size > room)
@@ -106,19 +94,11 @@ static int perfsource_parse_sample(struct cursor *c, bool user, bool kernel,
 				   struct perfsource_record *out)
 {
 	struct perfsource_sample *s = &out->sample;
-	const uint8_t *p = cursor_bytes(c, sizeof(struct sample_head));
-	struct sample_head h;
 	int err = 0;
 
-	if (!p)
-		return -EINVAL;
-	memcpy(&h, p, sizeof(h));
 	out->kind = PERFSOURCE_SAMPLE;
-	out->pid = h.id.pid;
-	out->tid = h.id.tid;
-	out->time = h.id.time;
-	out->cpu = h.id.cpu;
-	s->ip = h.ip;
+	s->ip = cursor_fixed(c, sizeof(s->ip));
+	parse_trailer(c, out);
 	s->user = user;
 	if (kernel)
 		err = parse_chain(c, s);
@@ -130,79 +110,68 @@ static int perfsource_parse_sample(struct cursor *c, bool user, bool kernel,
 static int parse_task(struct cursor *c, enum perfsource_kind kind,
 		      struct perfsource_record *out)
 {
-	const uint8_t *p = cursor_bytes(c, sizeof(struct task));
-	struct task t;
-
-	if (!p)
-		return -EINVAL;
-	memcpy(&t, p, sizeof(t));
 	out->kind = kind;
-	out->pid = t.pid;
-	out->tid = t.tid;
-	out->ppid = t.ppid;
-	out->ptid = t.ptid;
-	return 0;
+	out->pid = cursor_fixed(c, sizeof(out->pid));
+	out->ppid = cursor_fixed(c, sizeof(out->ppid));
+	out->tid = cursor_fixed(c, sizeof(out->tid));
+	out->ptid = cursor_fixed(c, sizeof(out->ptid));
+	cursor_fixed(c, sizeof(out->time)); /* the trailer's, too */
+	return c->bad ? -EINVAL : 0;
 }
 
 /* COMM: pid, tid, and the name, NUL-terminated and padded. */
 static int parse_comm(struct cursor *c, bool exec,
 		      struct perfsource_record *out)
 {
-	const uint8_t *p = cursor_bytes(c, 2 * sizeof(uint32_t));
 	size_t n;
 
-	if (!p)
-		return -EINVAL;
 	out->kind = exec ? PERFSOURCE_EXEC : PERFSOURCE_COMM;
-	memcpy(&out->pid, p, sizeof(out->pid));
-	memcpy(&out->tid, p + sizeof(out->pid), sizeof(out->tid));
+	out->pid = cursor_fixed(c, sizeof(out->pid));
+	out->tid = cursor_fixed(c, sizeof(out->tid));
+	if (c->bad)
+		return -EINVAL;
 	n = MIN(perfsource_rest(c), sizeof(out->comm) - 1);
 	memcpy(out->comm, c->p, n);
-	out->comm[n] = '\0';
+	if (exec)
+		out->map = (struct pm_map_event){ .kind = PM_MAP_EXEC,
+						  .tgid = out->pid,
+						  .tid = out->tid,
+						  .time = out->time };
 	return 0;
 }
 
-/* What the mapping stream knows, too: MMAP2, COMM of an exec, LOST. */
-static int parse_map(const struct perf_event_header *h, struct cursor *c,
+static int parse_map(const struct perf_event_header *h, const struct cursor *c,
 		     struct perfsource_record *out)
 {
 	int ret = sideband_parse_body(h, c->p, perfsource_rest(c), &out->map,
 				      &out->lost);
 
-	if (ret < 0)
-		return ret;
 	out->map.time = out->time;
-	switch (h->type) {
-	case PERF_RECORD_MMAP2:
+	out->kind = PERFSOURCE_LOST;
+	if (h->type == PERF_RECORD_MMAP2) {
 		out->kind = PERFSOURCE_MAP;
 		out->pid = out->map.tgid;
 		out->tid = out->map.tid;
-		return 0;
-	case PERF_RECORD_COMM:
-		return parse_comm(c, ret, out);
 	}
-	out->kind = PERFSOURCE_LOST;
-	return 0;
+	return MIN(ret, 0);
 }
 
 static int parse_other(const struct perf_event_header *h, struct cursor *c,
 		       struct perfsource_record *out)
 {
-	struct trailer t;
+	struct cursor trailer = *c;
 
-	if (perfsource_rest(c) < sizeof(t))
+	if (perfsource_rest(c) < TRAILER_SIZE)
 		return -EINVAL;
-	c->end -= sizeof(t);
-	memcpy(&t, c->end, sizeof(t));
-	out->pid = t.pid;
-	out->tid = t.tid;
-	out->time = t.time;
-	out->cpu = t.cpu;
+	c->end -= TRAILER_SIZE;
+	trailer.p = c->end;
+	parse_trailer(&trailer, out);
 	switch (h->type) {
 	case PERF_RECORD_MMAP2:
-	case PERF_RECORD_COMM:
 	case PERF_RECORD_LOST:
 		return parse_map(h, c, out);
+	case PERF_RECORD_COMM:
+		return parse_comm(c, h->misc & PERF_RECORD_MISC_COMM_EXEC, out);
 	case PERF_RECORD_FORK:
 		return parse_task(c, PERFSOURCE_FORK, out);
 	case PERF_RECORD_EXIT:
@@ -234,7 +203,7 @@ int perfsource_parse(const void *buf, size_t len, bool kernel,
 				       kernel, out);
 }
 
-/* The chain without its markers ("what follows is the kernel's"). */
+/* The chain without its markers, such as PERF_CONTEXT_KERNEL. */
 static size_t kernel_chain(const struct perfsource_sample *s, uint64_t *out)
 {
 	uint64_t pc;
@@ -250,7 +219,7 @@ static size_t kernel_chain(const struct perfsource_sample *s, uint64_t *out)
 	return n;
 }
 
-/* Nothing at all could be read: its memory has been given back. */
+/* Nothing could be read: the task has released its memory. */
 static bool without_memory(const struct perfsource_sample *s)
 {
 	return !s->user && !s->stack_size;
@@ -291,7 +260,7 @@ static uint8_t *perfsource_put_part(uint8_t *at, uint32_t type,
 	return at + total;
 }
 
-/* Behind the end of a stack lies no page, and neither in a hole within it. */
+/* The copy ends at an absent page: behind the stack, or in a hole of it. */
 static uint32_t stack_ends(const struct perfsource_sample *s)
 {
 	return s->stack_size == s->stack_room ? ABI_STACK_CAP : ABI_STACK_FAULT;

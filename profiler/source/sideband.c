@@ -117,31 +117,12 @@ static int sideband_parse_mmap2(const struct perf_event_header *h,
 	return 1;
 }
 
-static int sideband_parse_comm(const struct perf_event_header *h,
-			       const char *body, size_t len,
-			       struct pm_map_event *out)
-{
-	uint32_t ids[2];
-
-	if (!(h->misc & PERF_RECORD_MISC_COMM_EXEC))
-		return 0;
-	if (len < sizeof(ids))
-		return -EINVAL;
-	memcpy(ids, body, sizeof(ids));
-	out->kind = PM_MAP_EXEC;
-	out->tgid = ids[0];
-	out->tid = ids[1];
-	return 1;
-}
-
 int sideband_parse_body(const struct perf_event_header *h, const void *body,
 			size_t len, struct pm_map_event *out, uint64_t *lost)
 {
 	switch (h->type) {
 	case PERF_RECORD_MMAP2:
 		return sideband_parse_mmap2(h, body, len, out);
-	case PERF_RECORD_COMM:
-		return sideband_parse_comm(h, body, len, out);
 	case PERF_RECORD_LOST:
 		if (len < 2 * sizeof(uint64_t))
 			return -EINVAL;

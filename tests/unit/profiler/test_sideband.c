@@ -112,28 +112,6 @@ static void a_mapping_with_its_inode(void **state)
 	assert_int_equal(ev.ino_generation, 5);
 }
 
-static void an_exec_is_told_from_a_rename(void **state)
-{
-	struct pm_map_event ev;
-	uint64_t lost = 0;
-	struct buf b;
-
-	begin(&b, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC);
-	put32(&b, 7);
-	put32(&b, 7);
-	put(&b, "true\0\0\0", 8);
-	end(&b, 5);
-	assert_int_equal(sideband_parse(b.data, b.len, &ev, &lost), 1);
-	assert_int_equal(ev.kind, PM_MAP_EXEC);
-	assert_int_equal(ev.tgid, 7);
-	begin(&b, PERF_RECORD_COMM, 0);
-	put32(&b, 7);
-	put32(&b, 7);
-	put(&b, "true\0\0\0", 8);
-	end(&b, 5);
-	assert_int_equal(sideband_parse(b.data, b.len, &ev, &lost), 0);
-}
-
 /* As bpf_perf_event_output() writes it: the time is in front. */
 static void a_mark_is_an_exec(void **state)
 {
@@ -230,7 +208,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_mapping_with_a_build_id_is_refused),
 		cmocka_unit_test(a_mapping_with_its_inode),
-		cmocka_unit_test(an_exec_is_told_from_a_rename),
 		cmocka_unit_test(a_mark_is_an_exec),
 		cmocka_unit_test(a_loss_is_a_record),
 		cmocka_unit_test(every_truncation_is_refused),
