@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* profd: which command, and its options. */
+/* main: the choice of the command, and its options. */
 #include <stdio.h>
 #include <string.h>
 
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
 
 	if (argc < 2)
 		return main_usage("a command is needed", NULL, NULL);
-	/* Not for people: profd runs itself so. */
+	/* Worker processes of profd. */
 	if (symbolizer_worker_wanted(argc, argv))
 		return symbolizer_worker_main(argc, argv);
 	if (mapsreader_wanted(argc, argv))

@@ -7,15 +7,12 @@
 #include "base/base.h"
 #include "profiler/openfiles.h"
 
-/* Rings, maps and programs of many CPUs, and every client there may be. */
+/* Rings, maps and programs of many CPUs, and the most clients. */
 #define OPENFILES_OTHERS 4096
-/* What runs all the time; of each CPU a clock, its program, a stream, a ring. */
+/* What is always open; for each CPU a clock, its program, a stream, a ring. */
 #define OPENFILES_LEAST 73
 #define OPENFILES_CPU 4
-/*
- * Each of four threads that open files holds three for a moment; the rest are
- * clients and the file of a window.
- */
+/* Three for each of four threads that open files; clients; the file of a window. */
 #define OPENFILES_SPARE 32
 
 void openfiles_raise(unsigned int wanted)
@@ -25,7 +22,7 @@ void openfiles_raise(unsigned int wanted)
 
 	if (getrlimit(RLIMIT_NOFILE, &rl) || rl.rlim_cur >= need)
 		return;
-	/* No further: there are hard limits of a thousand million. */
+	/* Not to the hard limit: that may be a thousand million. */
 	rl.rlim_cur = MIN(rl.rlim_max, need);
 	setrlimit(RLIMIT_NOFILE, &rl);
 }

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pump: one array over all streams, ordered by (time, stream, number of
- * pushing), and one watermark a stream. Streams may push out of order within
- * themselves (the sample ring lies in reserve order, perf rings are per CPU), but
- * what they push has long runs in order: so the array is put in order by
- * merging its runs, just before something is handed on. That is a
- * few steps a record, where a heap takes twice the logarithm of all that wait. The
- * least watermark is the promise that nothing below it will come; what lies
- * below it is handed on.
+ * pump: one array over all streams, ordered by (time, stream, order of pushing), and a
+ * watermark for each stream. A stream may push out of order (the sample ring is in
+ * reserve order, perf rings are per CPU), but it has long runs in order: so the array is
+ * sorted by merging its runs, just before records are delivered. That takes a few steps
+ * for each record; a heap takes twice the logarithm of their number. Nothing below the
+ * least watermark will be pushed; what is below it is delivered.
  *
- * Equal times are no accident: a watermark says "nothing below", so a record
- * exactly at it could still be joined by another of the same time, and must
- * wait to keep the order (time, stream) a function of the records alone.
+ * Equal times are normal: a watermark promises "nothing below", so another record of the
+ * same time may still come, and a record exactly at the watermark must wait: the order
+ * (time, stream) is then a function of the records alone.
  *
- * The ceiling: each stream has a part of its own, so a flood in one takes no room
- * from another. A lifecycle flood may also be more than can be read in time; samples
- * wait for that stream only as long as their room lasts.
+ * Each stream has its own part of the ceiling, so that a flood in one takes no room from
+ * another. A lifecycle flood may also be more than can be read in time; samples wait for
+ * that stream only as long as they have room.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +23,7 @@
 #include "profiler/pump.h"
 
 #define PUMP_SEQ_BITS 56
-/* An empty pump of more entries gives its memory back. */
+/* An empty pump with more entries frees its memory. */
 #define PUMP_KEEP 4096
 
 struct pump_entry {
@@ -40,13 +38,13 @@ struct pump {
 	pump_deliver_fn deliver;
 	pump_drop_fn drop;
 	void *arg;
-	/* Waiting are v[head] to v[n - 1], in order below v[sorted]. */
+	/* The records are v[head] to v[n - 1], in order below v[sorted]. */
 	struct pump_entry *v;
 	struct pump_entry *spare; /* as large: there is always room to merge */
 	size_t head, sorted, n, cap;
 	uint64_t pushes;
 	uint64_t watermark[PUMP_STREAM_MAX];
-	uint64_t passed; /* all below was handed on */
+	uint64_t passed; /* all records below were delivered */
 	struct pump_stats stats;
 };
 
@@ -103,7 +101,7 @@ static size_t pump_run_end(const struct pump *p, size_t i)
 	return MIN(i, p->n);
 }
 
-/* Two runs of v, one behind the other, to the same place in spare. */
+/* Merges two adjacent runs of v into the same place of spare. */
 static void pump_merge(struct pump *p, size_t begin, size_t middle, size_t end)
 {
 	struct pump_entry *out = p->spare + begin;
@@ -120,7 +118,7 @@ static void pump_merge(struct pump *p, size_t begin, size_t middle, size_t end)
 	memcpy(out, &p->v[b], (end - b) * sizeof(*out));
 }
 
-/* Neighbouring runs in pairs, until there is one. */
+/* Merges adjacent runs in pairs, until there is one. */
 static void pump_sort(struct pump *p)
 {
 	size_t begin, middle, end, runs;
@@ -160,7 +158,7 @@ static bool pump_grow(struct pump *p)
 	return true;
 }
 
-/* Of the ceiling, what may wait of each, in quarters; 0: any number. */
+/* Parts of the ceiling, in quarters; 0: no limit. */
 static const unsigned int pump_quarters[PUMP_STREAM_MAX] = {
 	[PUMP_LIFECYCLE] = 1,
 	[PUMP_MAPPING] = 1,
@@ -194,7 +192,7 @@ static int pump_put(struct pump *p, enum pump_stream stream, uint64_t time,
 		p->deliver(p->arg, stream, time, rec, true);
 		return 0;
 	}
-	/* Two entries: what it waits in, and the room to sort that. */
+	/* Its entries in v and spare. */
 	size += 2 * sizeof(*e);
 	if (!pump_room(p, stream, size, rare)) {
 		p->stats.full[stream]++;
@@ -239,7 +237,7 @@ void pump_watermark(struct pump *p, enum pump_stream stream, uint64_t time)
 		p->watermark[stream] = time;
 }
 
-/* What waits goes to the front; usually that is little. */
+/* Moves the rest, which is usually small, to the front. */
 static void pump_close_up(struct pump *p)
 {
 	p->n -= p->head;
@@ -252,9 +250,9 @@ static void pump_close_up(struct pump *p)
 }
 
 /*
- * Below it nothing will come. With half their room taken, samples go on without the
- * lifecycle records of their time: those are late then, and put in by their keys,
- * which the process manager can do, where a sample that is dropped is lost.
+ * The least watermark. With half of their room taken, samples ignore that of lifecycle
+ * records. Those are late then, which the process manager handles by their keys; a
+ * dropped sample would be lost.
  */
 static uint64_t pump_limit(struct pump *p)
 {
@@ -278,13 +276,13 @@ bool pump_run_some(struct pump *p, size_t n)
 	struct pump_entry e;
 
 	for (;; n--) {
-		/* Again where somebody pushed what he was handed. */
+		/* Again, since deliver() may push. */
 		if (p->sorted < p->n)
 			pump_sort(p);
 		if (p->head == p->n || p->v[p->head].time >= limit)
 			break;
 		if (!n) {
-			/* Not for each few: what waits may be much. */
+			/* Not each time: the rest may be large. */
 			if (p->head > p->n / 2)
 				pump_close_up(p);
 			return true;

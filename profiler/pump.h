@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pump: merges streams by kernel time. It knows nothing of what it carries: a
- * record is a time, a stream and a pointer. What is handed on is a pure
- * function of what was pushed and of the watermarks, so it is tested by replay.
+ * pump: merges streams by kernel time. It does not interpret the records: each is a
+ * time, a stream and a pointer. Its output is a pure function of the records pushed and
+ * the watermarks, so it is tested by replay.
  *
- * A record is handed on when every stream's watermark has passed its time, in
- * the order (time, stream, order of pushing). One that comes with a time below
- * what was handed on already is late: it is counted, and handed on at once.
+ * A record is delivered when every stream's watermark has passed its time, in the order
+ * (time, stream, order of pushing). A record with a time below one that was delivered
+ * is late: it is counted, and delivered at once.
  *
- * What waits has a ceiling: half of it for samples, a quarter each for lifecycle and
- * mapping records. What exceeds its stream's part is dropped, and counted, but for a
- * walk's: that repairs what else was lost, and has one record a process. When samples
- * fill half of their part they wait for lifecycle records no more.
+ * The bytes in the pump have a ceiling: half of it for samples, a quarter each for
+ * lifecycle and mapping records. Records beyond their stream's part are dropped and
+ * counted, except those of a scan: they make up for other losses, and there is one for
+ * each process. When samples fill half of their part they do not wait for lifecycle
+ * records any longer.
  */
 #ifndef PROFILER_PUMP_H
 #define PROFILER_PUMP_H
@@ -22,7 +23,7 @@
 
 struct pump;
 
-/* Which of two records of one time goes first is the order here. */
+/* In the order in which records of equal time are delivered. */
 #define PUMP_STREAMS(X)                                         \
 	X(LIFECYCLE, lifecycle, "fork, exec, exit, reap")       \
 	X(MAPPING, mapping, "perf side-band")                   \
@@ -42,31 +43,28 @@ typedef void (*pump_deliver_fn)(void *arg, enum pump_stream stream,
 /* Frees 'rec', which will not be delivered. */
 typedef void (*pump_drop_fn)(void *arg, enum pump_stream stream, void *rec);
 
-/* 'ceiling': bytes that may wait, entries included, but for a walk's. */
+/* 'ceiling': bytes of all records but a scan's, entries included. */
 int pump_new(struct pump **pp, size_t ceiling, pump_deliver_fn deliver,
 	     pump_drop_fn drop, void *arg);
 /* Drops what is in it. */
 void pump_free(struct pump *p);
 
 /*
- * 'rec' is the pump's from here on, also on error: -ENOMEM, or -ENOBUFS at the
- * ceiling, and then the record is dropped and counted.
+ * The pump takes over 'rec', also on error: -ENOMEM, or -ENOBUFS at the ceiling; then
+ * the record is dropped and counted.
  */
 int pump_push(struct pump *p, enum pump_stream stream, uint64_t time, void *rec,
 	      size_t size);
-/*
- * The same of what is seldom and must not be lost: beyond the part of its stream
- * there is room for it, half as much again.
- */
+/* For rare records that should not be dropped: half as much room again. */
 int pump_push_rare(struct pump *p, enum pump_stream stream, uint64_t time,
 		   void *rec, size_t size);
-/* Only ever rises; a lower value is ignored. UINT64_MAX: nothing will come. */
+/* A value below the last one is ignored. UINT64_MAX: no more records. */
 void pump_watermark(struct pump *p, enum pump_stream stream, uint64_t time);
-/* Hands on what is ripe. The time up to which all has been handed on. */
+/* Delivers records below the least watermark. Returns pump_passed(). */
 uint64_t pump_run(struct pump *p);
-/* 'n' records at most. True: more is ripe. */
+/* The same for 'n' records at most. True: there are more. */
 bool pump_run_some(struct pump *p, size_t n);
-/* The time up to which all has been handed on. */
+/* The time up to which all records were delivered. */
 uint64_t pump_passed(const struct pump *p);
 
 struct pump_stats {

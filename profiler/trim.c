@@ -8,10 +8,10 @@
 #include "profiler/trim.h"
 
 #define TRIM_INTERVAL (10 * CLOCK_NSEC_PER_SEC)
-/* Rings, thread stacks and what is half used have their place in this. */
+/* Includes rings, thread stacks and pages partly in use. */
 #define TRIM_SLACK (16ULL << 20)
 
-/* Resident, anonymous, and not in use; 0: /proc does not say. */
+/* Bytes resident, anonymous, and not in use; 0: unknown. */
 static uint64_t trim_waste(void)
 {
 	struct mallinfo2 m = mallinfo2();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trim: gives memory back that a burst needed. malloc(3) by itself gives back
- * only what lies above the highest piece still in use, and after a storm of
- * processes some small one always lies at the very top.
+ * trim: gives memory back to the kernel after a burst. malloc(3) by itself gives back
+ * only what is above the highest block in use, and after a storm of processes some
+ * small block always is at the very top.
  */
 #ifndef PROFILER_TRIM_H
 #define PROFILER_TRIM_H
@@ -11,13 +11,13 @@
 #include <stdint.h>
 
 struct trim {
-	uint64_t next; /* time of the next look */
-	uint64_t waste; /* resident and not in use, that the last try left */
+	uint64_t next; /* time of the next check */
+	uint64_t waste; /* bytes resident and not in use after the last trim */
 };
 
 /*
- * To be called often; looks every ten seconds. True if it gave something back,
- * or tried to: then not again before there is more of it.
+ * Checks every ten seconds; to be called more often. True: it trimmed the heap, and will
+ * not do so again before the waste has grown.
  */
 bool trim_tick(struct trim *t, uint64_t now);
 

@@ -16,7 +16,6 @@
 #define SUFFIX ".rows"
 #define TEXT_MAX (64 << 20)
 
-/* Where the rows of a directory go. */
 struct loading {
 	const char *dir;
 	int fd;
@@ -24,7 +23,7 @@ struct loading {
 	void *arg;
 };
 
-/* The id that a file's name begins with; its length, 0: none. */
+/* The id at the begin of a file's name; its length, 0: none. */
 static size_t name_id(const char *name, uint8_t *id)
 {
 	size_t n = strlen(name), digits = n - strlen(SUFFIX);
@@ -79,7 +78,7 @@ static int unwind_rows_read_file(int dir, const char *name, char **out,
 	return err;
 }
 
-/* One file. False: it was left out, and said why. */
+/* False: the file could not be loaded; logged. */
 static bool load_file(const struct loading *l, const char *name)
 {
 	struct symbolizer_rows_error where = { 0 };

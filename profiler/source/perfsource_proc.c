@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * perfsource_proc: see perfsource_proc.h. The formats are proc(5)'s. Everything
- * is read through one descriptor of /proc/PID, which names that one process
- * and no successor of the same number.
+ * perfsource_proc: see perfsource_proc.h. The formats are proc(5)'s. All is read through
+ * one descriptor of /proc/PID, which stays that process's when its pid is reused.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +17,6 @@
 
 #define PROCFS_TEXT_MAX 4096
 #define PROCFS_ARGS_MAX ABI_QUARK_ARGS_MAX
-
-/* --- what has no length of its own, in one buffer -------------------------- */
 
 struct reading {
 	struct perfsource_process p;
@@ -93,7 +90,7 @@ static int perfsource_proc_read_all(struct reading *r, uint32_t pid)
 	if (procfs_stat_parse(r->buf, n, &r->p.stat))
 		return -EINVAL;
 	read_ids(r);
-	/* A list cut short by its end is no worse than one read earlier. */
+	/* If the process ends meanwhile, the list is as of an earlier time. */
 	snprintf(path, sizeof(path), "%s/%u/task", r->proc, pid);
 	procfs_numbers(path, read_thread, r);
 	return 0;
@@ -178,18 +175,18 @@ int perfsource_process_read(const char *proc, uint32_t pid, size_t front,
 	return err;
 }
 
-/* --- readings that may wait for ever ----------------------------------------- */
+/* --- readings that may wait for ever --------------------------------------- */
 
 #define PERFPROC_HUNG_NS (60 * CLOCK_NSEC_PER_SEC)
 #define PERFPROC_HUNG_USER 2
 
-/* In memory of its own: it may outlive the call, and the reader. */
+/* Allocated, since it may outlive the call and the reader. */
 struct perfproc_batch {
 	struct patience_job job;
 	const char *proc;
 	size_t front, n;
 	struct perfsource_reading readings[PERFSOURCE_READINGS_MAX];
-	size_t which[PERFSOURCE_READINGS_MAX]; /* of the caller's */
+	size_t which[PERFSOURCE_READINGS_MAX]; /* the caller's indices */
 };
 
 static void perfproc_batch_run(struct patience_job *job)
@@ -262,7 +259,7 @@ static bool perfproc_may_read(const struct perfsource_reader *rd,
 	if (rd->nhung == PERFSOURCE_HUNG_MAX)
 		return false;
 	if (!perfproc_owner(proc, pid, &st))
-		return true; /* it ended: to find that out waits for nothing */
+		return true; /* it ended: reading it does not wait */
 	for (i = 0; i < rd->nhung; i++) {
 		if (rd->hung[i].pid == pid)
 			return false;
@@ -271,7 +268,7 @@ static bool perfproc_may_read(const struct perfsource_reader *rd,
 	return same < PERFPROC_HUNG_USER;
 }
 
-/* Of those that may be read; NULL: there is none, or no memory. */
+/* A batch of those that may be read; NULL: there are none, or no memory. */
 static struct perfproc_batch *
 perfproc_batch_new(const struct perfsource_reader *rd, const char *proc,
 		   const struct perfsource_reading *readings, size_t n,
@@ -298,7 +295,7 @@ perfproc_batch_new(const struct perfsource_reader *rd, const char *proc,
 	return NULL;
 }
 
-/* Of a process that was not read: the owner of its directory. */
+/* A process that was not read, with the owner of its directory. */
 static struct perfsource_process *perfproc_unread(const char *proc,
 						  uint32_t pid, size_t front)
 {
@@ -319,16 +316,6 @@ static struct perfsource_process *perfproc_unread(const char *proc,
 	return p;
 }
 
-/* With 'b', for free(3): what it read is the caller's. */
-static void perfproc_take(const struct perfproc_batch *b,
-			  struct perfsource_reading *readings)
-{
-	size_t i;
-
-	for (i = 0; i < b->n; i++)
-		readings[b->which[i]] = b->readings[i];
-}
-
 void perfsource_reader_run(struct perfsource_reader *rd, const char *proc,
 			   struct perfsource_reading *readings, size_t n,
 			   size_t front)
@@ -343,19 +330,19 @@ void perfsource_reader_run(struct perfsource_reader *rd, const char *proc,
 		readings[i].out = NULL;
 	}
 	perfproc_forget_hung(rd);
-	/* Where one of them waits the others are read again, which is soon done. */
+	/* When one of them waits the others are read again, which is quick. */
 	while (err == -ETIMEDOUT &&
 	       (b = perfproc_batch_new(rd, proc, readings, n, front))) {
 		count = b->n;
 		for (i = 0; i < count; i++)
 			pids[i] = b->readings[i].pid;
 		err = patience_run(&rd->patience, &b->job, &at);
-		if (err == -ETIMEDOUT) { /* the batch is the thread's */
+		if (err == -ETIMEDOUT) { /* the thread frees the batch */
 			perfproc_note_hung(rd, proc, pids[MIN(at, count - 1)]);
 			continue;
 		}
-		if (!err)
-			perfproc_take(b, readings);
+		for (i = 0; !err && i < count; i++)
+			readings[b->which[i]] = b->readings[i];
 		free(b);
 	}
 	for (i = 0; i < n; i++) {

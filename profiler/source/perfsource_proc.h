@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * perfsource_proc: a process as /proc has it, where no BPF program can tell of
- * it. What cannot be read is unknown.
+ * perfsource_proc: a process as /proc has it, for hosts without BPF. What cannot be read
+ * is unknown.
  */
 #ifndef PROFILER_PERFSOURCE_PROC_H
 #define PROFILER_PERFSOURCE_PROC_H
@@ -32,19 +32,18 @@ struct perfsource_process {
 };
 
 /*
- * 'proc': "/proc", or a test's directory. One block of memory for free(3), which
- * begins 'front' bytes, a multiple of 8, before *out: they are the caller's.
- * 0 or -errno.
+ * 'proc': "/proc", or a test's directory. *out is in one block for free(3), which begins
+ * 'front' bytes, a multiple of 8, before it; the caller uses those. 0 or -errno.
  */
 int perfsource_process_read(const char *proc, uint32_t pid, size_t front,
 			    struct perfsource_process **out);
 
 /*
- * Readings that may wait for ever: /proc/PID takes locks that the process may hold for
- * as long as it wants. They are made by a thread, which is abandoned then
- * (base/proc/patience.h). A process that made one wait is not read again for a minute, nor
- * is any other of a user with two such processes; and in a minute ten readings are
- * waited for, a second in all. All zeros at the start; the loop's thread only.
+ * Readings that may wait for ever: /proc/PID takes locks that the process may hold as
+ * long as it likes. A thread makes them, which is abandoned when it waits
+ * (base/proc/patience.h). Its process is not read for a minute, nor are other processes
+ * of a user with two such processes; and at most ten readings a minute may wait, a
+ * second in all. All zeros at the start; the loop's thread only.
  */
 #define PERFSOURCE_READINGS_MAX 64
 #define PERFSOURCE_HUNG_MAX 10
@@ -56,17 +55,14 @@ struct perfsource_reader {
 		uint32_t pid, uid;
 		uint64_t until; /* CLOCK_BOOTTIME, ns */
 	} hung[PERFSOURCE_HUNG_MAX];
-	uint64_t unread; /* processes that were not read, for want of an answer */
+	uint64_t unread; /* processes that did not answer, or were not read */
 };
 
 struct perfsource_reading {
 	uint32_t pid;
-	/*
-	 * 0; -errno of perfsource_process_read(); -EAGAIN: it did not answer, or was not read
-	 * for that.
-	 */
+	/* As perfsource_process_read(); -EAGAIN: it did not answer, or was not read. */
 	int err;
-	/* As by perfsource_process_read(); with -EAGAIN its owner alone, or NULL. */
+	/* As perfsource_process_read(); with -EAGAIN only its owner, or NULL. */
 	struct perfsource_process *out;
 };
 

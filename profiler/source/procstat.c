@@ -10,7 +10,7 @@
 #include "base/base.h"
 #include "profiler/source/procstat.h"
 
-/* A line at most: ten numbers of 64 bits. Those of the CPUs come first. */
+/* Longer than a CPU's line of ten numbers of 64 bits. Those lines come first. */
 #define PROCSTAT_LINE 256
 
 /* user nice system idle iowait irq softirq steal: which of them are work. */
@@ -57,7 +57,7 @@ int procstat_parse(const char *text, size_t len, uint64_t *busy, size_t n)
 	for (; p < end; p = eol + 1) {
 		eol = memchr(p, '\n', end - p);
 		if (!eol)
-			break; /* cut off: not to be trusted */
+			break; /* incomplete */
 		if (eol - p < 4 || memcmp(p, "cpu", 3))
 			continue;
 		p += 3;
