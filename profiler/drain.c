@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * drain: see profiler/drain.h. A single record does not wake the loop: the kernel side
- * does that when a ring is half full. So an idle host has one short wake-up a second.
+ * drain: see profiler/drain.h. A single record does not wake the loop: the
+ * kernel side does that when a ring is half full. So an idle host has one short
+ * wake-up a second.
  */
 #include "base/base.h"
 #include "profiler/drain.h"
@@ -75,7 +76,7 @@ static void drain_by(struct drain *d, uint64_t now, enum source_urgency urgency)
 	d->now(d->arg);
 }
 
-/* Does not leave the next drain a second away; that one sets the next interval. */
+/* The next drain is less than a second away and sets the interval after it. */
 static void drain_often(struct drain *d)
 {
 	if (uv_timer_get_repeat(&d->timer) > DRAIN_TICK_MS)
@@ -109,7 +110,7 @@ static void drain_wake(uv_poll_t *poll, int status, int events)
 	struct drain *d = poll->data;
 
 	if (status < 0) {
-		/* It would be readable for ever; the timer reads all rings anyway. */
+		/* Readable for ever; the timer reads all rings. */
 		uv_poll_stop(poll);
 		log_warn("cannot wait for %s: %s; read by the clock alone",
 			 w->from.what, uv_strerror(status));
@@ -173,7 +174,7 @@ void drain_close(struct drain *d)
 	uv_close((uv_handle_t *)&d->timer, drain_on_closed);
 	for (i = 0; i < d->nwakes; i++)
 		uv_close((uv_handle_t *)&d->wakes[i].poll, drain_on_closed);
-	/* Their memory is the caller's: they must be closed before it is freed. */
+	/* Before the caller frees their memory they must be closed. */
 	while (d->handles)
 		uv_run(d->loop, UV_RUN_ONCE);
 	d->open = false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drain: decides when the engine's source is drained. A timer does it ten times a
- * second while something depends on the records of the next second, else once a
- * second; and between two ticks a ring of the source that is filling up (struct
- * source_poll).
+ * drain: decides when the engine's source is drained. A timer does it ten times
+ * a second while something depends on the records of the next second, else once
+ * a second; and between two ticks a ring of the source that is filling up
+ * (struct source_poll).
  */
 #ifndef PROFILER_DRAIN_H
 #define PROFILER_DRAIN_H
@@ -29,7 +29,7 @@ struct drain {
 	/* Something depends on the records of the next second. */
 	bool (*busy)(void *arg, uint64_t now);
 	void *arg;
-	/* CLOCK_BOOTTIME in ns: 100 times a second; ten times; the last drain */
+	/* CLOCK_BOOTTIME, ns: 100 times a second; ten times; last drain */
 	uint64_t fast_until, often_until, drained;
 	bool soon; /* the timer runs early */
 	unsigned int handles; /* of libuv that are open */
@@ -37,19 +37,19 @@ struct drain {
 };
 
 /*
- * Drains from here on, quickly at first. 'begin': when sampling began. The caller has
- * set 'loop', 'tick', 'now', 'busy' and 'arg'. 0 or -errno; then drain_close() is due
- * as well.
+ * Drains from here on, quickly at first. 'begin': when sampling began. The
+ * caller has set 'loop', 'tick', 'now', 'busy' and 'arg'. 0 or -errno; then
+ * drain_close() is due as well.
  */
 int drain_start(struct drain *d, uint64_t begin,
 		const struct source_run *source);
-/* From inside tick() or now(): more records are expected; ten times a second. */
+/* From inside tick() or now(): more is expected; ten times a second. */
 void drain_active(struct drain *d, uint64_t now);
 /* From inside tick() or now(): something is left, drain again at once. */
 void drain_soon(struct drain *d);
 /*
- * A client's request needs current data: drains unless that was done in the last
- * 100 ms, and computes the next interval again.
+ * A client's request needs current data: drains unless that was done in the
+ * last 100 ms, and computes the next interval again.
  */
 void drain_asked(struct drain *d);
 /* The end waits for the rings: drains quickly from here on. */

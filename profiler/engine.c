@@ -6,8 +6,8 @@
  *	rescan ------------/        \-> trace handler (samples) -> reporter
  *
  * The source is one row of profiler/source/source.h. drain.c decides when it is
- * drained; each drain sets the watermarks of the streams, and the pump delivers what is
- * below the least of them.
+ * drained; each drain sets the watermarks of the streams, and the pump delivers
+ * what is below the least of them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,14 +18,14 @@
 #include "profiler/engine_internal.h"
 
 /*
- * With so many samples a second on all CPUs the pending samples exceed their budget
- * before the tables of the first ones are read.
+ * With so many samples a second on all CPUs the pending samples exceed their
+ * budget before the tables of the first ones are read.
  */
 #define ENGINE_WARM_RATE 1000
 /* After this time samples have shown what runs. */
 #define ENGINE_WARM_LEAST_NS (50 * CLOCK_NSEC_PER_MSEC)
 #define ENGINE_WARM_MOST_NS (300 * CLOCK_NSEC_PER_MSEC)
-/* Less than the longest interval of drains, so that none of those is skipped. */
+/* Less than the longest interval of drains, so that none is skipped. */
 #define ENGINE_SECOND_NS (900 * CLOCK_NSEC_PER_MSEC)
 /* A client waits for a profile that ends within this time. */
 #define ENGINE_AWAITED_NS CLOCK_NSEC_PER_SEC
@@ -64,8 +64,8 @@ static void engine_mapping(void *arg, const struct pm_map_event *ev)
 }
 
 /*
- * The name of a process is its first thread's. In a sample inside execve that may
- * already be the next image's.
+ * The name of a process is its first thread's. In a sample inside execve that
+ * may already be the next image's.
  */
 static void engine_sampled(struct engine *e, const struct abi_sample *sample)
 {
@@ -215,9 +215,9 @@ static void engine_tick(void *arg)
 }
 
 /*
- * While samples or re-reads are pending, or a client waits for events or for a window
- * that ends soon; without BPF always, since processes are then identified in /proc,
- * which is possible only while they live.
+ * While samples or re-reads are pending, or a client waits for events or for a
+ * window that ends soon; without BPF always, since processes are then
+ * identified in /proc, which is possible only while they live.
  */
 static bool engine_busy(void *arg, uint64_t now)
 {
@@ -310,7 +310,7 @@ void engine_free(struct engine *e)
 	rescan_free(e->rescan);
 	e->rescan = NULL;
 	engine_close_source(&e->source);
-	/* From right to left: a part may use the parts to its left until its end. */
+	/* From right to left: a part uses the parts to its left. */
 	trace_handler_free(e->th);
 	reporter_free(e->reporter);
 	pm_free(e->pm);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * engine: connects the parts. Opens the three streams, scans what runs, begins
- * sampling, and drives the pump from the loop. `run` and `record` differ only in their
- * requests to the reporter.
+ * sampling, and drives the pump from the loop. `run` and `record` differ only
+ * in their requests to the reporter.
  */
 #ifndef PROFILER_ENGINE_H
 #define PROFILER_ENGINE_H
@@ -43,23 +43,23 @@ struct engine_opts {
 };
 
 /*
- * 0: everything is attached and scanned, and sampling runs. Or -errno, and one line in
- * 'msg' with the failed step, the reason and, if that is the reason, the missing
- * capability.
+ * 0: everything is attached and scanned, and sampling runs. Or -errno, and one
+ * line in 'msg' with the failed step, the reason and, if that is the reason,
+ * the missing capability.
  */
 int engine_new(struct engine **ep, const struct engine_opts *opts, char *msg,
 	       size_t msglen);
 
 /*
- * Runs the loop until the unwind tables of what runs now are read, 300 ms at most, and
- * drops the samples of that time. Does nothing at a low sampling rate: few samples can
- * wait for their tables. Before a window is opened.
+ * Runs the loop until the unwind tables of what runs now are read, 300 ms at
+ * most, and drops the samples of that time. Does nothing at a low sampling
+ * rate: few samples can wait for their tables. Before a window is opened.
  */
 void engine_warm_up(struct engine *e);
 
 /*
- * How profiles differ without BPF, in one line, or "" with BPF; and in *why the reason
- * for that, or "" if the user chose it.
+ * How profiles differ without BPF, in one line, or "" with BPF; and in *why the
+ * reason for that, or "" if the user chose it.
  */
 const char *engine_note(const struct engine *e, const char **why);
 struct reporter *engine_reporter(struct engine *e);
@@ -72,8 +72,8 @@ struct engine_totals {
 void engine_totals(struct engine *e, struct engine_totals *out);
 
 /*
- * Stops sampling, drains the rings, closes and writes all windows, then calls 'done'
- * from the loop. engine_free() after that.
+ * Stops sampling, drains the rings, closes and writes all windows, then calls
+ * 'done' from the loop. engine_free() after that.
  */
 void engine_finish(struct engine *e, void (*done)(void *arg), void *arg);
 void engine_free(struct engine *e);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_internal: struct engine, for engine*.c, metrics.c, losses.c, health.c and
- * tests. It consists of one struct for each subject, which has its own functions.
+ * engine_internal: struct engine, for engine*.c, metrics.c, losses.c, health.c
+ * and tests. It consists of one struct for each subject, which has its own
+ * functions.
  */
 #ifndef PROFILER_ENGINE_INTERNAL_H
 #define PROFILER_ENGINE_INTERNAL_H
@@ -54,8 +55,8 @@ struct engine {
 /* The pump's functions; 'arg' is the engine. */
 int engine_intake_open(struct engine *e);
 /*
- * Drains the source and delivers once; 'arg' is the engine. Returns the time up to
- * which lifecycle and mapping records are in the pump.
+ * Drains the source and delivers once; 'arg' is the engine. Returns the time up
+ * to which lifecycle and mapping records are in the pump.
  */
 uint64_t engine_drain(void *arg);
 /* source_opts.event: to the process manager and the reporter. */
@@ -69,8 +70,8 @@ void engine_close_source(struct source_run *source);
 int engine_loop(struct engine *e);
 
 /*
- * As engine_new(), with the first of 'rows' (which end with NULL) that opens; where
- * several fail the error is the first one's.
+ * As engine_new(), with the first of 'rows' (which end with NULL) that opens;
+ * where several fail the error is the first one's.
  */
 int engine_new_from(struct engine **ep, const struct engine_opts *opts,
 		    const struct source_row *const *rows, char *msg,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * engine_open: opens an engine: the parts from left to right, then a source, then
- * sampling and the scan of what runs. Each failure becomes one line that the user can
- * act on. engine.c has what runs from then on.
+ * engine_open: opens an engine: the parts from left to right, then a source,
+ * then sampling and the scan of what runs. Each failure becomes one line that
+ * the user can act on. engine.c has what runs from then on.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -25,9 +25,9 @@ static void engine_warmed(void *arg, int err,
 }
 
 /*
- * The first stacks of every host need the kernel's names. A worker reads them beside
- * the first samples; earlier, on busy CPUs, that would delay the loading of the BPF
- * programs and with it all first stacks.
+ * The first stacks of every host need the kernel's names. A worker reads them
+ * beside the first samples; earlier, on busy CPUs, that would delay the loading
+ * of the BPF programs and with it all first stacks.
  */
 static int engine_warm(struct symbolizer *sym)
 {
@@ -232,8 +232,8 @@ static int engine_open_source(struct engine *e, const struct source_row *row,
 }
 
 /*
- * Opens the first of the rows that can be opened. engine_note() has the reason why the
- * preferred one could not. If none can, the error is that one's.
+ * Opens the first of the rows that can be opened. engine_note() has the reason
+ * why the preferred one could not. If none can, the error is that one's.
  */
 static int engine_open_sources(struct engine *e,
 			       const struct source_row *const *rows,
@@ -316,9 +316,10 @@ static int engine_begin(struct engine *e, const char **what)
 }
 
 /*
- * glibc has an arena for each worker thread and keeps freed memory in it: 12 of 17 MB
- * after kallsyms was read and a window compressed. Workers allocate rarely, so one
- * arena is enough, and large blocks are given back to the kernel.
+ * glibc has an arena for each worker thread and keeps freed memory in it: 12 of
+ * 17 MB after kallsyms was read and a window compressed. Workers allocate
+ * rarely, so one arena is enough, and large blocks are given back to the
+ * kernel.
  */
 static void engine_memory(void)
 {

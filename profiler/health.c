@@ -63,7 +63,7 @@ void health_report(const struct health *h, struct reporter_health *out)
 	for (i = 0; i < LOSS_MAX; i++) {
 		n = h->now.losses[i] -
 		    MIN(h->now.losses[i], h->before.losses[i]);
-		/* These are durations of losses that have counts of their own. */
+		/* Durations of losses that have their own counts. */
 		if (!n || i == LOSS_LIFECYCLE_MS || i == LOSS_MAPPING_MS)
 			continue;
 		if (i == LOSS_MISSED &&

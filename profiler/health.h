@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * health: what /healthz reports. Dropped records degrade it for the rest of the period
- * they are in, which is as long as a window, and for the next one: a clean window ends
- * the degradation.
+ * health: what /healthz reports. Dropped records degrade it for the rest of the
+ * period they are in, which is as long as a window, and for the next one: a
+ * clean window ends the degradation.
  */
 #ifndef PROFILER_HEALTH_H
 #define PROFILER_HEALTH_H
@@ -27,8 +27,8 @@ struct health {
 };
 
 /*
- * Once a second, 'now' by clock_awake_ns(): the counts since the start, and the time
- * up to which the pump has delivered.
+ * Once a second, 'now' by clock_awake_ns(): the counts since the start, and the
+ * time up to which the pump has delivered.
  */
 void health_tick(struct health *h, uint64_t now,
 		 const uint64_t losses[LOSS_MAX], uint64_t samples,

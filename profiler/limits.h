@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * limits: how often each user reached which bound. All that local users can repeat is
- * bounded; each time a bound takes effect it is counted here, for /status. The table
- * is bounded, too: when it is full, the user with the lowest count is merged into one
- * entry for all others.
+ * limits: how often each user reached which bound. All that local users can
+ * repeat is bounded; each time a bound takes effect it is counted here, for
+ * /status. The table is bounded, too: when it is full, the user with the lowest
+ * count is merged into one entry for all others.
  */
 #ifndef PROFILER_LIMITS_H
 #define PROFILER_LIMITS_H
@@ -52,8 +52,8 @@ void limits_note(struct limits *l, uint32_t uid, enum limit what, uint64_t n);
 /* For /metrics, by bound; for /status, by user too. */
 void limits_collect(const struct limits *l, struct reporter_metrics *m);
 /*
- * For /status: a bound for which the kernel side does not report users. 'what' is its
- * name in JSON, 'words' as above; nothing if 'n' is 0.
+ * For /status: a bound for which the kernel side does not report users. 'what'
+ * is its name in JSON, 'words' as above; nothing if 'n' is 0.
  */
 void limits_collect_unnamed(struct reporter_metrics *m, const char *what,
 			    const char *words, uint64_t n);

@@ -23,8 +23,8 @@ void losses_saw_cpu(struct losses *l, unsigned int cpu)
 }
 
 /*
- * Whether samples missing on a CPU concern what is recorded: where only some processes
- * are recorded, only CPUs that have sampled them count.
+ * Whether samples missing on a CPU concern what is recorded: where only some
+ * processes are recorded, only CPUs that have sampled them count.
  */
 static bool losses_counts_cpu(const struct losses *l, unsigned int cpu)
 {
@@ -34,8 +34,8 @@ static bool losses_counts_cpu(const struct losses *l, unsigned int cpu)
 }
 
 /*
- * The kernel side's counters, over all CPUs. The number of missing samples may shrink
- * when /proc/stat catches up; the highest value stays.
+ * The kernel side's counters, over all CPUs. The number of missing samples may
+ * shrink when /proc/stat catches up; the highest value stays.
  */
 void engine_totals(struct engine *e, struct engine_totals *out)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * metrics: see profiler/metrics.h. The parts' own lists of counters give name, kind
- * and help; here they only get their prefix.
+ * metrics: see profiler/metrics.h. The parts' own lists of counters give name,
+ * kind and help; here they only get their prefix.
  */
 #include <malloc.h>
 #include <stddef.h>

@@ -10,8 +10,8 @@
 #include "profiler/source/source.h"
 
 /*
- * Causes of records missing from a profile: in the comments of every profile, counted
- * over its time, and in /status, since the start. X(NAME, "in words")
+ * Causes of records missing from a profile: in the comments of every profile,
+ * counted over its time, and in /status, since the start. X(NAME, "in words")
  */
 #define LOSSES(X)                                                              \
 	X(RING_FULL, "samples lost: ring full")                                \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * metrics_process: profd itself, without its worker processes, under the names that
- * Prometheus' client libraries use: process_*.
+ * metrics_process: profd itself, without its worker processes, under the names
+ * that Prometheus' client libraries use: process_*.
  */
 #include <stdio.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 /* What is always open; for each CPU a clock, its program, a stream, a ring. */
 #define OPENFILES_LEAST 73
 #define OPENFILES_CPU 4
-/* Three for each of four threads that open files; clients; the file of a window. */
+/* Three for each of four opening threads; clients; the file of a window. */
 #define OPENFILES_SPARE 32
 
 void openfiles_raise(unsigned int wanted)

@@ -23,8 +23,8 @@
 #define ROOT_PID_NS "pid:[4026531836]"
 
 /*
- * CAP_SYS_ADMIN includes CAP_BPF and CAP_PERFMON since they were split off from it in
- * 5.8.
+ * CAP_SYS_ADMIN includes CAP_BPF and CAP_PERFMON since they were split off from
+ * it in 5.8.
  */
 static const struct {
 	const char *name;
@@ -52,8 +52,8 @@ const struct privilege_host privilege_this_host = {
 };
 
 /*
- * procfs(5) may not be mounted, or be mounted so that it has less. The first missing
- * file explains the others. Process 2 is a kernel thread on every host.
+ * procfs(5) may not be mounted, or be mounted so that it has less. The first
+ * missing file explains the others. Process 2 is a kernel thread on every host.
  */
 static const struct {
 	const char *name, *without;
@@ -186,8 +186,9 @@ static int in_pid_ns(char *msg, size_t len)
 }
 
 /*
- * Pids in perf records are those of the opener's namespace, BPF's those of the root
- * namespace: in any other the streams could not be joined. -ENOENT: unknown.
+ * Pids in perf records are those of the opener's namespace, BPF's those of the
+ * root namespace: in any other the streams could not be joined. -ENOENT:
+ * unknown.
  */
 static int check_pid_ns(const struct privilege_host *host, char *msg,
 			size_t len)
@@ -253,8 +254,8 @@ static int read_paranoid(const struct privilege_host *host, int *out)
 }
 
 /*
- * For the user's own processes only an attempt can show it: distributions have added
- * levels above 2, at which the kernel refuses.
+ * For the user's own processes only an attempt can show it: distributions have
+ * added levels above 2, at which the kernel refuses.
  */
 int privilege_check_perf(const struct privilege_host *host, cap_t caps,
 			 bool whole, char *msg, size_t len)

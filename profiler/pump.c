@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * pump: one array over all streams, ordered by (time, stream, order of pushing), and a
- * watermark for each stream. A stream may push out of order (the sample ring is in
- * reserve order, perf rings are per CPU), but it has long runs in order: so the array is
- * sorted by merging its runs, just before records are delivered. That takes a few steps
- * for each record; a heap takes twice the logarithm of their number. Nothing below the
- * least watermark will be pushed; what is below it is delivered.
+ * pump: one array over all streams, ordered by (time, stream, order of
+ * pushing), and a watermark for each stream. A stream may push out of order
+ * (the sample ring is in reserve order, perf rings are per CPU), but it has
+ * long runs in order: so the array is sorted by merging its runs, just before
+ * records are delivered. That takes a few steps for each record; a heap takes
+ * twice the logarithm of their number. Nothing below the least watermark will
+ * be pushed; what is below it is delivered.
  *
- * Equal times are normal: a watermark promises "nothing below", so another record of the
- * same time may still come, and a record exactly at the watermark must wait: the order
- * (time, stream) is then a function of the records alone.
+ * Equal times are normal: a watermark promises "nothing below", so another
+ * record of the same time may still come, and a record exactly at the watermark
+ * must wait: the order (time, stream) is then a function of the records alone.
  *
- * Each stream has its own part of the ceiling, so that a flood in one takes no room from
- * another. A lifecycle flood may also be more than can be read in time; samples wait for
- * that stream only as long as they have room.
+ * Each stream has its own part of the ceiling, so that a flood in one takes no
+ * room from another. A lifecycle flood may also be more than can be read in
+ * time; samples wait for that stream only as long as they have room.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -250,9 +251,9 @@ static void pump_close_up(struct pump *p)
 }
 
 /*
- * The least watermark. With half of their room taken, samples ignore that of lifecycle
- * records. Those are late then, which the process manager handles by their keys; a
- * dropped sample would be lost.
+ * The least watermark. With half of their room taken, samples ignore that of
+ * lifecycle records. Those are late then, which the process manager handles by
+ * their keys; a dropped sample would be lost.
  */
 static uint64_t pump_limit(struct pump *p)
 {

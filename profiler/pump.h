@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pump: merges streams by kernel time. It does not interpret the records: each is a
- * time, a stream and a pointer. Its output is a pure function of the records pushed and
- * the watermarks, so it is tested by replay.
+ * pump: merges streams by kernel time. It does not interpret the records: each
+ * is a time, a stream and a pointer. Its output is a pure function of the
+ * records pushed and the watermarks, so it is tested by replay.
  *
- * A record is delivered when every stream's watermark has passed its time, in the order
- * (time, stream, order of pushing). A record with a time below one that was delivered
- * is late: it is counted, and delivered at once.
+ * A record is delivered when every stream's watermark has passed its time, in
+ * the order (time, stream, order of pushing). A record with a time below one
+ * that was delivered is late: it is counted, and delivered at once.
  *
- * The bytes in the pump have a ceiling: half of it for samples, a quarter each for
- * lifecycle and mapping records. Records beyond their stream's part are dropped and
- * counted, except those of a scan: they make up for other losses, and there is one for
- * each process. When samples fill half of their part they do not wait for lifecycle
- * records any longer.
+ * The bytes in the pump have a ceiling: half of it for samples, a quarter each
+ * for lifecycle and mapping records. Records beyond their stream's part are
+ * dropped and counted, except those of a scan: they make up for other losses,
+ * and there is one for each process. When samples fill half of their part they
+ * do not wait for lifecycle records any longer.
  */
 #ifndef PROFILER_PUMP_H
 #define PROFILER_PUMP_H
@@ -50,8 +50,8 @@ int pump_new(struct pump **pp, size_t ceiling, pump_deliver_fn deliver,
 void pump_free(struct pump *p);
 
 /*
- * The pump takes over 'rec', also on error: -ENOMEM, or -ENOBUFS at the ceiling; then
- * the record is dropped and counted.
+ * The pump takes over 'rec', also on error: -ENOMEM, or -ENOBUFS at the
+ * ceiling; then the record is dropped and counted.
  */
 int pump_push(struct pump *p, enum pump_stream stream, uint64_t time, void *rec,
 	      size_t size);
@@ -76,7 +76,7 @@ struct pump_stats {
 	uint64_t bytes; /* waiting now, entries included */
 	uint64_t bytes_of[PUMP_STREAM_MAX]; /* of these, of each stream */
 	uint64_t bytes_max;
-	uint64_t hurried; /* times that samples went on without lifecycle records */
+	uint64_t hurried; /* times samples ignored lifecycle records */
 };
 void pump_get_stats(const struct pump *p, struct pump_stats *out);
 

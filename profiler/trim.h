@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trim: gives memory back to the kernel after a burst. malloc(3) by itself gives back
- * only what is above the highest block in use, and after a storm of processes some
- * small block always is at the very top.
+ * trim: gives memory back to the kernel after a burst. malloc(3) by itself
+ * gives back only what is above the highest block in use, and after a storm of
+ * processes some small block always is at the very top.
  */
 #ifndef PROFILER_TRIM_H
 #define PROFILER_TRIM_H
@@ -16,8 +16,8 @@ struct trim {
 };
 
 /*
- * Checks every ten seconds; to be called more often. True: it trimmed the heap, and will
- * not do so again before the waste has grown.
+ * Checks every ten seconds; to be called more often. True: it trimmed the heap,
+ * and will not do so again before the waste has grown.
  */
 bool trim_tick(struct trim *t, uint64_t now);
 

@@ -10,8 +10,9 @@ typedef int (*unwind_rows_fn)(void *arg, const uint8_t *id, size_t len,
 			      struct symbolizer_rows *rows);
 
 /*
- * Gives 'fn' the rows of every file ID.rows in 'dir'. Files that cannot be read are
- * logged, with the place of the error. Their number, or 1 if that is the directory.
+ * Gives 'fn' the rows of every file ID.rows in 'dir'. Files that cannot be read
+ * are logged, with the place of the error. Their number, or 1 if that is the
+ * directory.
  */
 int unwind_rows_load(const char *dir, unwind_rows_fn fn, void *arg);
 

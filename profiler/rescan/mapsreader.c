@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * mapsreader: profd's side: see profiler/rescan/mapsreader.h. Answers come on a stream,
- * in the order of the questions. A killed reader is reaped by its id when the kernel
- * lets it end; a few may be waiting for that.
+ * mapsreader: profd's side: see profiler/rescan/mapsreader.h. Answers come on a
+ * stream, in the order of the questions. A killed reader is reaped by its id
+ * when the kernel lets it end; a few may be waiting for that.
  */
 #include <errno.h>
 #include <signal.h>
@@ -78,7 +78,7 @@ int mapsreader_pid(const struct mapsreader *r)
 	return r->pid;
 }
 
-/* --- the process ------------------------------------------------------------- */
+/* --- the process ---------------------------------------------------------- */
 
 static void mapsreader_reap(struct mapsreader *r)
 {
@@ -198,7 +198,7 @@ static char reader_state(const struct mapsreader *r)
 	return r->pid && procfs_stat((uint32_t)r->pid, &st) ? st.state : '?';
 }
 
-/* --- a batch ------------------------------------------------------------------- */
+/* --- a batch -------------------------------------------------------------- */
 
 static void mapsreader_deliver(struct mapsreader *r,
 			       const struct mapsreader_result *res)

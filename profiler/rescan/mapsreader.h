@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mapsreader: a separate process that reads /proc/PID/maps for profd. Such a reading
- * waits for locks of the watched process: mmap_lock, and exec_update_lock, under which
- * execve closes files that may be on a file system that never answers. A process can
- * be killed there; a thread of profd cannot.
+ * mapsreader: a separate process that reads /proc/PID/maps for profd. Such a
+ * reading waits for locks of the watched process: mmap_lock, and
+ * exec_update_lock, under which execve closes files that may be on a file
+ * system that never answers. A process can be killed there; a thread of profd
+ * cannot.
  *
- * The first request starts it; it ends after 5 s without one. It has one batch at a
- * time. All times are CLOCK_BOOTTIME in ns. Loop's thread only.
+ * The first request starts it; it ends after 5 s without one. It has one batch
+ * at a time. All times are CLOCK_BOOTTIME in ns. Loop's thread only.
  */
 #ifndef PROFILER_MAPSREADER_H
 #define PROFILER_MAPSREADER_H
@@ -36,8 +37,9 @@ struct mapsreader_result {
 };
 
 /*
- * Once for each process of a batch, in order. The callee takes over the contents of
- * 'm', which is empty with an error. After the last one the reader is idle.
+ * Once for each process of a batch, in order. The callee takes over the
+ * contents of 'm', which is empty with an error. After the last one the reader
+ * is idle.
  */
 typedef void (*mapsreader_fn)(void *arg, size_t i,
 			      const struct mapsreader_result *r,
@@ -46,15 +48,15 @@ typedef void (*mapsreader_fn)(void *arg, size_t i,
 /* NULL: no memory. No process is started yet. */
 struct mapsreader *mapsreader_new(uv_loop_t *loop, mapsreader_fn fn, void *arg);
 /*
- * Without answers for the batch under way. Waits 100 ms at most for the end of the
- * process. The loop must run once more afterwards.
+ * Without answers for the batch under way. Waits 100 ms at most for the end of
+ * the process. The loop must run once more afterwards.
  */
 void mapsreader_free(struct mapsreader *r);
 
 /*
- * Reads 'n' <= MAPSREADER_BATCH processes, but begins no further one after 'slice_ns',
- * and abandons one that waits for longer than 'patience_ns'. 0, -EBUSY, or -errno: the
- * reader could not be started.
+ * Reads 'n' <= MAPSREADER_BATCH processes, but begins no further one after
+ * 'slice_ns', and abandons one that waits for longer than 'patience_ns'. 0,
+ * -EBUSY, or -errno: the reader could not be started.
  */
 int mapsreader_ask(struct mapsreader *r, const uint32_t *tgids, size_t n,
 		   uint64_t slice_ns, uint64_t patience_ns);
@@ -64,8 +66,8 @@ void mapsreader_wait(struct mapsreader *r, int ms);
 /* Abandons a reading that takes too long, and reaps; at least every 100 ms. */
 void mapsreader_check(struct mapsreader *r, uint64_t now);
 /*
- * The next answer is not older than this; UINT64_MAX: there is none, or it has taken
- * 50 ms and waits for a lock, so that others should not wait for it.
+ * The next answer is not older than this; UINT64_MAX: there is none, or it has
+ * taken 50 ms and waits for a lock, so that others should not wait for it.
  */
 uint64_t mapsreader_since(const struct mapsreader *r, uint64_t now);
 /* Of the reader; 0: it does not run. */

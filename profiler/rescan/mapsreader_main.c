@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* mapsreader_main: the process that reads maps: see profiler/rescan/mapsreader.h. */
+/* mapsreader_main: the reader itself: see profiler/rescan/mapsreader.h. */
 #include <errno.h>
 #include <linux/close_range.h>
 #include <signal.h>
@@ -119,8 +119,8 @@ static bool mapsreader_serve(const struct mapsreader_question *q)
 }
 
 /*
- * The reader ends with profd. It ignores signals to the process group, since profd
- * needs it until its own end. It leaves no core and cannot be traced.
+ * The reader ends with profd. It ignores signals to the process group, since
+ * profd needs it until its own end. It leaves no core and cannot be traced.
  */
 static int mapsreader_confine(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mapsreader_msg: the messages between profd and its maps reader, on a stream. */
+/* mapsreader_msg: messages between profd and its maps reader, on a stream. */
 #ifndef PROFILER_MAPSREADER_MSG_H
 #define PROFILER_MAPSREADER_MSG_H
 
@@ -13,8 +13,8 @@ struct mapsreader_question {
 };
 
 /*
- * Then 'n' mappings, the path of each an offset into the text, and 'text_len' bytes
- * of text, the last of them NUL.
+ * Then 'n' mappings, the path of each an offset into the text, and 'text_len'
+ * bytes of text, the last of them NUL.
  */
 struct mapsreader_answer {
 	int32_t err;

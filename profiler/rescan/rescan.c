@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rescan: see profiler/rescan/rescan.h. At the start one record for every process of
- * quark's snapshot and one for the mappings of each; later one for each process whose
- * mappings are re-read (rescan_read.c). A record counts from the time its reading
- * began and never changes what was before.
+ * rescan: see profiler/rescan/rescan.h. At the start one record for every
+ * process of quark's snapshot and one for the mappings of each; later one for
+ * each process whose mappings are re-read (rescan_read.c). A record counts from
+ * the time its reading began and never changes what was before.
  *
- * All processes are scanned again once a minute, and when quark has compared its
- * processes with the kernel's after a gap in the lifecycle stream.
+ * All processes are scanned again once a minute, and when quark has compared
+ * its processes with the kernel's after a gap in the lifecycle stream.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -191,7 +191,7 @@ static void rescan_batch(struct rescan *r, const struct rescan_list *list)
 		rescan_read(r, UINT64_MAX);
 }
 
-/* Whether there is room for more in the pump; the first scan holds its records. */
+/* The pump has room for more; the first scan holds its records. */
 static bool rescan_may_read(struct rescan *r)
 {
 	struct pump_stats st;
@@ -218,7 +218,7 @@ void rescan_maps(struct rescan *r, const struct rescan_list *list)
 	r->scanning = false;
 }
 
-/* Processes before mappings: the drains in between would change quark's iterator. */
+/* Processes before mappings: drains in between change quark's iterator. */
 int rescan_first(struct rescan *r, struct quark_queue *quark, uint64_t snapshot,
 		 uint64_t begin)
 {
@@ -243,9 +243,9 @@ int rescan_first(struct rescan *r, struct quark_queue *quark, uint64_t snapshot,
 }
 
 /*
- * As of quark's watermark: quark's cache has all earlier events, and the pump delivers
- * those first. Without memory for a process there is no RESCAN_END, so that none is
- * presumed dead.
+ * As of quark's watermark: quark's cache has all earlier events, and the pump
+ * delivers those first. Without memory for a process there is no RESCAN_END, so
+ * that none is presumed dead.
  */
 static void rescan_processes_again(struct rescan *r, struct quark_queue *quark)
 {

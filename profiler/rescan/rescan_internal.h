@@ -55,8 +55,8 @@ struct rescan {
 /* Bytes that the record and its mappings take. */
 size_t rescan_size(const struct rescan_record *w);
 /*
- * Requests the batch, whose items were taken from the queue or are the first scan's;
- * if that fails, they go to the queue.
+ * Requests the batch, whose items were taken from the queue or are the first
+ * scan's; if that fails, they go to the queue.
  */
 void rescan_read(struct rescan *r, uint64_t slice_ns);
 /* mapsreader_fn, 'arg' is the rescan */

@@ -10,7 +10,7 @@
 #define USERS 64
 /* Processes in the queue: more than most hosts have. */
 #define WAITING_MAX 65536
-/* Slow processes that are remembered; a newer one may take an older one's place. */
+/* Slow processes; a newer one may take an older one's place. */
 #define SLOW 256
 
 struct waiting {

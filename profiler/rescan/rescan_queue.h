@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rescan_queue: processes whose mappings are to be re-read: their order, and how much
- * of it a second. Any user can make re-reads necessary and each of them long: by the
- * number of mappings, or by holding the locks that a reading waits for. So users take
- * turns, by the time that reading their processes took, CPU time and waits; a second
- * has a share of time for each of them, and for all together. Processes that make more
- * mappings than are recorded, so that a re-read is soon stale again, come after the
- * others and have a small share. Processes whose reading waited for long come last,
- * with the smallest share, one at a time.
- * Times are CLOCK_BOOTTIME in ns. Not thread safe.
+ * rescan_queue: processes whose mappings are to be re-read: their order, and
+ * how much of it a second. Any user can make re-reads necessary and each of
+ * them long: by the number of mappings, or by holding the locks that a reading
+ * waits for. So users take turns, by the time that reading their processes
+ * took, CPU time and waits; a second has a share of time for each of them, and
+ * for all together. Processes that make more mappings than are recorded, so
+ * that a re-read is soon stale again, come after the others and have a small
+ * share. Processes whose reading waited for long come last, with the smallest
+ * share, one at a time. Times are CLOCK_BOOTTIME in ns. Not thread safe.
  */
 #ifndef PROFILER_RESCAN_QUEUE_H
 #define PROFILER_RESCAN_QUEUE_H
@@ -27,7 +27,7 @@
 #define RESCAN_FLOOD_BURST (50 * RESCAN_MS)
 #define RESCAN_SLOW_NS (10 * RESCAN_MS) /* ... for those that are slow */
 #define RESCAN_SLOW_BURST (50 * RESCAN_MS)
-/* A process is slow after a reading that waited and took longer than this ... */
+/* A process is slow after a reading that waited and took longer ... */
 #define RESCAN_SLOW_LIMIT (20 * RESCAN_MS)
 /* ... for so long, or until a reading of it is short. */
 #define RESCAN_SLOW_PERIOD (60000 * RESCAN_MS)
@@ -56,8 +56,8 @@ void rescan_queue_free(struct rescan_queue *q);
 /* Does nothing if the process is queued already. */
 void rescan_queue_add(struct rescan_queue *q, const struct rescan_item *item);
 /*
- * Takes those that may be read now, at most 'max', into 'out'. Their number; a slow
- * one comes alone.
+ * Takes those that may be read now, at most 'max', into 'out'. Their number; a
+ * slow one comes alone.
  */
 size_t rescan_queue_take(struct rescan_queue *q, uint64_t now,
 			 struct rescan_item *out, size_t max);

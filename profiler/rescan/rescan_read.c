@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rescan_read: re-reads of mappings: of processes that the process manager requests,
- * and after a loss in the mapping stream of every process whose mappings it leaves
- * stale, so that the next sample of each finds them. The queue decides on the order
- * and the number.
+ * rescan_read: re-reads of mappings: of processes that the process manager
+ * requests, and after a loss in the mapping stream of every process whose
+ * mappings it leaves stale, so that the next sample of each finds them. The
+ * queue decides on the order and the number.
  *
- * The reader reads some at a time, for a few milliseconds. The pump waits for it, but
- * no longer for a reading that hangs on a lock of its process.
+ * The reader reads some at a time, for a few milliseconds. The pump waits for
+ * it, but no longer for a reading that hangs on a lock of its process.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -110,8 +110,8 @@ static void reread_next(struct rescan *r, uint64_t now)
 }
 
 /*
- * Called from inside the pump, so nothing is read here: it begins at once in the
- * reader, or when the batch under way is over.
+ * Called from inside the pump, so nothing is read here: it begins at once in
+ * the reader, or when the batch under way is over.
  */
 void rescan_want(struct rescan *r, const struct pm_want *want)
 {
@@ -123,7 +123,7 @@ void rescan_want(struct rescan *r, const struct pm_want *want)
 	reread_next(r, clock_boottime_ns());
 }
 
-/* --- all stale processes ---------------------------------------------------- */
+/* --- all stale processes -------------------------------------------------- */
 
 void rescan_after_loss(struct rescan *r)
 {

@@ -7,13 +7,13 @@
 #include "profiler/rescan/rescan_start.h"
 
 /*
- * Five seconds of a busy host of 8 CPUs; a full ring at the next drain is still below
- * what the pump refuses.
+ * Five seconds of a busy host of 8 CPUs; a full ring at the next drain is still
+ * below what the pump refuses.
  */
 #define RESCAN_START_BYTES (12 << 20) /* profiler/pump.c has room for 16 */
 /*
- * The records held. Large ones have half of it, so that a few processes do not end the
- * scan for all others.
+ * The records held. Large ones have half of it, so that a few processes do not
+ * end the scan for all others.
  */
 #define RESCAN_START_HELD ((size_t)64 << 20)
 #define RESCAN_START_LARGE ((size_t)256 << 10)

@@ -49,9 +49,9 @@ void intake_sample(void *arg, const struct abi_sample *rec, size_t len)
 }
 
 /*
- * Called when a mapping record could not be queued. The loss is applied immediately, not
- * in order of time, so it affects older queued samples, too; and since the process may
- * be unknown so far, it makes all processes stale.
+ * Called when a mapping record could not be queued. The loss is applied
+ * immediately, not in order of time, so it affects older queued samples, too;
+ * and since the process may be unknown so far, it makes all processes stale.
  */
 static void intake_map_gone(struct intake *in, uint64_t time)
 {
@@ -64,7 +64,7 @@ static void intake_map_gone(struct intake *in, uint64_t time)
 	in->map_lost(in->arg, &lost);
 }
 
-/* Execs and losses are rare, and make a whole process stale if they are dropped. */
+/* Execs and losses are rare, and important. */
 static int intake_map_push(struct intake *in, struct pm_map_event *rec,
 			   size_t size)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * intake: puts the records of a source into the pump. A record is copied into the
- * vault, whose memory is left out of core dumps, and pushed; dropped records are
- * counted, and a dropped mapping makes its process, or all of them, stale. Loop's
- * thread only. Times are CLOCK_BOOTTIME in ns.
+ * intake: puts the records of a source into the pump. A record is copied into
+ * the vault, whose memory is left out of core dumps, and pushed; dropped
+ * records are counted, and a dropped mapping makes its process, or all of them,
+ * stale. Loop's thread only. Times are CLOCK_BOOTTIME in ns.
  */
 #ifndef PROFILER_INTAKE_H
 #define PROFILER_INTAKE_H
@@ -35,8 +35,9 @@ struct intake {
 };
 
 /*
- * A pump for 'ceiling' bytes, at least what full rings become; 'deliver', 'drop' and
- * 'arg' are the pump's. 0 or -errno; then intake_fini() is due as well.
+ * A pump for 'ceiling' bytes, at least what full rings become; 'deliver',
+ * 'drop' and 'arg' are the pump's. 0 or -errno; then intake_fini() is due as
+ * well.
  */
 int intake_init(struct intake *in, size_t ceiling, pump_deliver_fn deliver,
 		pump_drop_fn drop, void *arg);
@@ -47,8 +48,8 @@ void *intake_take(struct intake *in, size_t size);
 /* Copies; sampler_opts.sample, 'arg' is the intake. */
 void intake_sample(void *arg, const struct abi_sample *rec, size_t len);
 /*
- * Copies. 0; or -errno: there was no room for an MMAP, and the caller has to report
- * what its process lost, at its place in time.
+ * Copies. 0; or -errno: there was no room for an MMAP, and the caller has to
+ * report what its process lost, at its place in time.
  */
 int intake_map_try(struct intake *in, const struct pm_map_event *ev);
 /* The same, and then pushes a PM_MAP_LOST of the process. */
@@ -60,8 +61,8 @@ void intake_watermark(struct intake *in, enum pump_stream stream,
 		      uint64_t time);
 
 /*
- * Delivers records below the watermarks, for a few milliseconds: then the loop has to
- * handle tables and names, which delivered samples wait for.
+ * Delivers records below the watermarks, for a few milliseconds: then the loop
+ * has to handle tables and names, which delivered samples wait for.
  */
 void intake_deliver(struct intake *in);
 

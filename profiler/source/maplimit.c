@@ -17,9 +17,9 @@ struct share {
 };
 
 /*
- * The share of a process while all have less than 'all' and 'all_bytes'. The first two
- * steps together are less than the pump's room for mappings. The last one takes
- * thousands of processes that map in turns.
+ * The share of a process while all have less than 'all' and 'all_bytes'. The
+ * first two steps together are less than the pump's room for mappings. The last
+ * one takes thousands of processes that map in turns.
  */
 static const struct step {
 	uint64_t all, all_bytes;
@@ -223,7 +223,7 @@ enum maplimit_verdict maplimit_map(struct maplimit *l, uint32_t tgid,
 		s->repeated = true;
 		return MAPLIMIT_REPEAT;
 	}
-	/* From another CPU, too late: it belongs before the repeats skipped since. */
+	/* From another CPU: it belongs before the skipped repeats. */
 	if ((s->repeated && time < s->until) ||
 	    !slot_passes(l, s, time, bytes)) {
 		slot_drop_record(l, s, time);

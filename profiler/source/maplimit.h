@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * maplimit: limits the mapping records of one process. Any user can make half a million
- * a second, each with a path of 4 KiB; the process manager handles far fewer. A record
- * that repeats the last one of its process is skipped, which loses nothing. Otherwise
- * each process has a share of records and bytes a second, which shrinks as all
- * processes together have more; for a second after an exec it shrinks less, because the
- * new image's mappings are needed by its first sample. Records beyond the share are
- * dropped, and the mappings of that process must be re-read.
+ * maplimit: limits the mapping records of one process. Any user can make half a
+ * million a second, each with a path of 4 KiB; the process manager handles far
+ * fewer. A record that repeats the last one of its process is skipped, which
+ * loses nothing. Otherwise each process has a share of records and bytes a
+ * second, which shrinks as all processes together have more; for a second after
+ * an exec it shrinks less, because the new image's mappings are needed by its
+ * first sample. Records beyond the share are dropped, and the mappings of that
+ * process must be re-read.
  *
- * Processes are counted exactly, by tgid. The table is bounded: a new process replaces
- * the one whose last record is the oldest, and begins with an empty count.
+ * Processes are counted exactly, by tgid. The table is bounded: a new process
+ * replaces the one whose last record is the oldest, and begins with an empty
+ * count.
  */
 #ifndef PROFILER_MAPLIMIT_H
 #define PROFILER_MAPLIMIT_H
@@ -33,8 +35,8 @@
 #define MAPLIMIT_FLOOD 1024
 #define MAPLIMIT_FLOOD_BYTES (256 << 10)
 /*
- * Repeats are skipped for so long: later, a re-read may have seen the process without
- * the mapping.
+ * Repeats are skipped for so long: later, a re-read may have seen the process
+ * without the mapping.
  */
 #define MAPLIMIT_REPEAT_NS 10000000
 /* Identifies a mapping: this many bytes of a record, from the address on. */
@@ -68,8 +70,8 @@ void maplimit_drop(struct maplimit *l, uint32_t tgid, uint64_t time);
 /* An exec of 'tgid', which empties its memory and begins a new count. */
 void maplimit_exec(struct maplimit *l, uint32_t tgid, uint64_t time);
 /*
- * Records of any process may be missing from 'from' on: the next one is no repeat, and
- * repeats skipped since count as dropped.
+ * Records of any process may be missing from 'from' on: the next one is no
+ * repeat, and repeats skipped since count as dropped.
  */
 void maplimit_lost(struct maplimit *l, uint64_t from);
 /* Reports the drops since the last call; after each drain. */

@@ -2,16 +2,17 @@
 /*
  * perfsource: see perfsource.h. The kernel's permissions decide what is sampled
  * (Documentation/admin-guide/perf-security.rst): the host with CAP_PERFMON or
- * kernel.perf_event_paranoid 0, both sides of the user's own tasks at 1, their user code
- * at 2. Each is tried, from the most to the least.
+ * kernel.perf_event_paranoid 0, both sides of the user's own tasks at 1, their
+ * user code at 2. Each is tried, from the most to the least.
  *
- * Tasks that a task starts inherit its event, but an inherited event that counts on
- * all CPUs has no ring: hence one event for each CPU. Events of further tasks write
- * into the ring of the first one (PERF_EVENT_IOC_SET_OUTPUT).
+ * Tasks that a task starts inherit its event, but an inherited event that
+ * counts on all CPUs has no ring: hence one event for each CPU. Events of
+ * further tasks write into the ring of the first one
+ * (PERF_EVENT_IOC_SET_OUTPUT).
  *
- * A ring counts against kernel.perf_event_mlock_kb (516 KiB for each CPU and user), and
- * every sample takes the whole room of its stack copy there. So a smaller ring has
- * smaller copies.
+ * A ring counts against kernel.perf_event_mlock_kb (516 KiB for each CPU and
+ * user), and every sample takes the whole room of its stack copy there. So a
+ * smaller ring has smaller copies.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -90,7 +91,7 @@ static void fill_attr(const struct perfsource *s, struct perf_event_attr *attr)
 	attr->sample_id_all = 1;
 	attr->use_clockid = 1;
 	attr->clockid = CLOCK_BOOTTIME;
-	/* The loop drains by a timer, and is woken when the ring is half full. */
+	/* A timer drains; half a ring wakes the loop. */
 	attr->watermark = 1;
 	attr->wakeup_watermark = s->stats.ring_bytes / 2;
 }
@@ -192,8 +193,8 @@ static int open_thread(void *arg, uint32_t tid)
 }
 
 /*
- * A thread that begins meanwhile inherits the event of its creator, or the list is read
- * once more and has it.
+ * A thread that begins meanwhile inherits the event of its creator, or the list
+ * is read once more and has it.
  */
 static int open_process(struct perfsource *s, uint32_t pid, const char **what)
 {
@@ -278,7 +279,7 @@ static int open_scoped(struct perfsource *s, const char **what)
 	return err;
 }
 
-/* --- on and off ------------------------------------------------------------ */
+/* --- on and off ----------------------------------------------------------- */
 
 static int read_busy(struct perfsource *s)
 {
@@ -327,9 +328,9 @@ void perfsource_disable(struct perfsource *s)
 	switch_all(s, PERF_EVENT_IOC_DISABLE);
 }
 
-/* --- records --------------------------------------------------------------- */
+/* --- records -------------------------------------------------------------- */
 
-/* Samples of a thread that has left its pid, at its very end, are its last EXIT's. */
+/* At its very end a thread has no pid: it is that of the last EXIT. */
 static bool perfsource_set_owner(const struct perf_cpu *c,
 				 struct perfsource_record *r)
 {
@@ -413,9 +414,10 @@ static void perfsource_on_record(void *arg, const void *rec, size_t len)
 }
 
 /*
- * The kernel reports a loss only before its next record in the same ring; meanwhile
- * records of other rings would be delivered. So a ring that was nearly full counts as a
- * loss of unknown size; the LOST record adds the number later.
+ * The kernel reports a loss only before its next record in the same ring;
+ * meanwhile records of other rings would be delivered. So a ring that was
+ * nearly full counts as a loss of unknown size; the LOST record adds the number
+ * later.
  */
 static void perfsource_drain_cpu(void *arg, struct ringset_cpu *r)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * perfsource: samples and side-band without BPF. One software clock event and one ring
- * on every CPU; or, where the whole host is not permitted, for each of some tasks and
- * the tasks that they start.
+ * perfsource: samples and side-band without BPF. One software clock event and
+ * one ring on every CPU; or, where the whole host is not permitted, for each of
+ * some tasks and the tasks that they start.
  */
 #ifndef PROFILER_PERFSOURCE_H
 #define PROFILER_PERFSOURCE_H
@@ -61,8 +61,8 @@ void perfsource_count_exec(struct perfsource *s, unsigned int cpu);
 void perfsource_get_stats(const struct perfsource *s,
 			  struct perfsource_stats *out);
 /*
- * As sampler_get_stats(). Dropped records may be of any kind: all count as samples. Of
- * tasks the expected number is not known: 0.
+ * As sampler_get_stats(). Dropped records may be of any kind: all count as
+ * samples. Of tasks the expected number is not known: 0.
  */
 int perfsource_cpu_stats(struct perfsource *s, struct sampler_cpu_stats *out,
 			 size_t n);

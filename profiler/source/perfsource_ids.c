@@ -2,12 +2,12 @@
 /*
  * perfsource_ids: see perfsource_ids.h.
  *
- * An exec appears in the records as COMM with the exec flag, the moment of the switch;
- * then as the mapping of the executed file; the return to user code has no record.
- * Samples after the COMM have the new generation. The mapping makes the exec event,
- * because it has the file's name. Until a later record shows that the process returned
- * to user code, a sample in the kernel may be inside execve, with registers of the old
- * image.
+ * An exec appears in the records as COMM with the exec flag, the moment of the
+ * switch; then as the mapping of the executed file; the return to user code has
+ * no record. Samples after the COMM have the new generation. The mapping makes
+ * the exec event, because it has the file's name. Until a later record shows
+ * that the process returned to user code, a sample in the kernel may be inside
+ * execve, with registers of the old image.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -92,7 +92,7 @@ void perfids_free(struct perfids *p)
 	free(p);
 }
 
-/* --- threads and processes ------------------------------------------------- */
+/* --- threads and processes ------------------------------------------------ */
 
 static struct perf_proc *find_proc(struct perfids *p, uint32_t pid)
 {
@@ -189,7 +189,7 @@ static void perfids_forget_dead(struct perfids *p, uint64_t time)
 	}
 }
 
-/* --- events ---------------------------------------------------------------- */
+/* --- events --------------------------------------------------------------- */
 
 static void perfids_describe(const struct perf_proc *proc,
 			     struct quark_process *qp)
@@ -233,7 +233,7 @@ static void exec_happened(struct perfids *p, struct perf_proc *proc,
 	perfids_report(p, QUARK_EV_EXEC, &qp, time, proc->key.pid);
 }
 
-/* Completes an exec without its mapping, which was dropped or does not exist. */
+/* Completes an exec whose mapping was dropped or does not exist. */
 static void exec_settle(struct perfids *p, struct perf_proc *proc,
 			uint64_t time)
 {
@@ -261,8 +261,8 @@ static void perfids_mark_dead(struct perfids *p, struct perf_proc *proc,
 }
 
 /*
- * A process without a FORK record: that was dropped, or the process began while /proc
- * was scanned. It is treated as one that ran before.
+ * A process without a FORK record: that was dropped, or the process began while
+ * /proc was scanned. It is treated as one that ran before.
  */
 static struct perf_proc *perfids_add_unknown(struct perfids *p, uint32_t pid,
 					     uint64_t time)
@@ -287,7 +287,7 @@ static struct perf_proc *perfids_get(struct perfids *p, uint32_t pid,
 	return proc ? proc : perfids_add_unknown(p, pid, time);
 }
 
-/* --- records --------------------------------------------------------------- */
+/* --- records -------------------------------------------------------------- */
 
 static void comm_of(struct perfids *p, uint32_t tid,
 		    const struct perf_proc *proc, char *out)
@@ -349,8 +349,8 @@ static int feed_fork(struct perfids *p, const struct perfids_record *r)
 }
 
 /*
- * The thread that calls execve has the leader's id by then, and is the only one; the
- * others' EXIT records came before, or were dropped.
+ * The thread that calls execve has the leader's id by then, and is the only
+ * one; the others' EXIT records came before, or were dropped.
  */
 static int feed_exec(struct perfids *p, const struct perfids_record *r)
 {
@@ -466,8 +466,8 @@ static int feed_scan(struct perfids *p, const struct perfids_record *r)
 }
 
 /*
- * The reading lasted from proc->begin to the record's time. It belongs to the present
- * image if that existed during all of it.
+ * The reading lasted from proc->begin to the record's time. It belongs to the
+ * present image if that existed during all of it.
  */
 static int feed_read(struct perfids *p, const struct perfids_record *r)
 {
@@ -522,8 +522,9 @@ void perfids_mapped(struct perfids *p, const struct pm_map_event *ev)
 }
 
 /*
- * From the switch to the return to user code a process spends some hundred microseconds,
- * less than the time between two samples: one sample at most is in there.
+ * From the switch to the return to user code a process spends some hundred
+ * microseconds, less than the time between two samples: one sample at most is
+ * in there.
  */
 static bool perfids_inside_exec(struct perfids *p, struct perf_proc *proc,
 				const struct abi_sample *s)

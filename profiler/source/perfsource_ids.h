@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * perfsource_ids: maps pids to processes. Perf records have pids and times; this turns
- * them into keys, and makes lifecycle events as libquark does. Its input comes in the
- * order of kernel time, and its output is a pure function of that.
+ * perfsource_ids: maps pids to processes. Perf records have pids and times;
+ * this turns them into keys, and makes lifecycle events as libquark does. Its
+ * input comes in the order of kernel time, and its output is a pure function of
+ * that.
  *
- * The key: pid; time of the FORK record (of a process that ran before profd, its start
- * time by /proc, in clock ticks); and the number of execs seen, which a child inherits.
+ * The key: pid; time of the FORK record (of a process that ran before profd,
+ * its start time by /proc, in clock ticks); and the number of execs seen, which
+ * a child inherits.
  */
 #ifndef PROFILER_PERFSOURCE_IDS_H
 #define PROFILER_PERFSOURCE_IDS_H

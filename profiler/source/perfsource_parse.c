@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * perfsource_parse: see perfsource_parse.h. Layout: perf_event_open(2) and
- * include/uapi/linux/perf_event.h. A sample has the fields of sample_type in a fixed
- * order; every other record ends in the trailer of sample_id_all.
+ * include/uapi/linux/perf_event.h. A sample has the fields of sample_type in a
+ * fixed order; every other record ends in the trailer of sample_id_all.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -15,9 +15,9 @@
 #define TRAILER_SIZE 24 /* of PERF_SAMPLE_TID | TIME | CPU */
 
 /*
- * The index in the sample of each register of abi_regs. Samples have them in the order
- * of their bits in sample_regs_user (asm/perf_regs.h): ax bx cx dx si di bp sp ip flags
- * r8..r15.
+ * The index in the sample of each register of abi_regs. Samples have them in
+ * the order of their bits in sample_regs_user (asm/perf_regs.h): ax bx cx dx si
+ * di bp sp ip flags r8..r15.
  */
 static const uint8_t dwarf_order[16] = { 0,  3,	 2,  1,	 4,  5,	 6,  7,
 					 10, 11, 12, 13, 14, 15, 16, 17 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * perfsource_parse: one record of a perf ring with samples and side-band, as the
- * attributes in perfsource.c define it.
+ * perfsource_parse: one record of a perf ring with samples and side-band, as
+ * the attributes in perfsource.c define it.
  */
 #ifndef PROFILER_PERFSOURCE_PARSE_H
 #define PROFILER_PERFSOURCE_PARSE_H
@@ -53,19 +53,19 @@ struct perfsource_record {
 	struct perfsource_sample sample;
 };
 
-/* 'kernel': samples have the kernel's call chain. 0, or -EINVAL: a wrong length. */
+/* 'kernel': samples have the kernel's call chain. 0, or -EINVAL: bad length. */
 int perfsource_parse(const void *buf, size_t len, bool kernel,
 		     struct perfsource_record *out);
 
 /*
- * The sample as bpf/sampler.bpf.c writes it, but of its key only the tgid, and without
- * the name of its thread. The size in bytes, and the record.
+ * The sample as bpf/sampler.bpf.c writes it, but of its key only the tgid, and
+ * without the name of its thread. The size in bytes, and the record.
  */
 size_t perfsource_sample_size(const struct perfsource_record *r);
 void perfsource_sample_build(const struct perfsource_record *r,
 			     struct abi_sample *out);
 
-/* Removes the user side, for a sample inside execve: its registers are stale. */
+/* Removes the user side of a sample inside execve: it is stale. */
 void perfsource_sample_strip(struct abi_sample *s);
 
 #endif /* PROFILER_PERFSOURCE_PARSE_H */

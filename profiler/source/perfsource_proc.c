@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * perfsource_proc: see perfsource_proc.h. The formats are proc(5)'s. All is read through
- * one descriptor of /proc/PID, which stays that process's when its pid is reused.
+ * perfsource_proc: see perfsource_proc.h. The formats are proc(5)'s. All is
+ * read through one descriptor of /proc/PID, which stays that process's when its
+ * pid is reused.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -175,7 +176,7 @@ int perfsource_process_read(const char *proc, uint32_t pid, size_t front,
 	return err;
 }
 
-/* --- readings that may wait for ever --------------------------------------- */
+/* --- readings that may wait for ever -------------------------------------- */
 
 #define PERFPROC_HUNG_NS (60 * CLOCK_NSEC_PER_SEC)
 #define PERFPROC_HUNG_USER 2

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * perfsource_proc: a process as /proc has it, for hosts without BPF. What cannot be read
- * is unknown.
+ * perfsource_proc: a process as /proc has it, for hosts without BPF. What
+ * cannot be read is unknown.
  */
 #ifndef PROFILER_PERFSOURCE_PROC_H
 #define PROFILER_PERFSOURCE_PROC_H
@@ -32,18 +32,20 @@ struct perfsource_process {
 };
 
 /*
- * 'proc': "/proc", or a test's directory. *out is in one block for free(3), which begins
- * 'front' bytes, a multiple of 8, before it; the caller uses those. 0 or -errno.
+ * 'proc': "/proc", or a test's directory. *out is in one block for free(3),
+ * which begins 'front' bytes, a multiple of 8, before it; the caller uses
+ * those. 0 or -errno.
  */
 int perfsource_process_read(const char *proc, uint32_t pid, size_t front,
 			    struct perfsource_process **out);
 
 /*
- * Readings that may wait for ever: /proc/PID takes locks that the process may hold as
- * long as it likes. A thread makes them, which is abandoned when it waits
- * (base/proc/patience.h). Its process is not read for a minute, nor are other processes
- * of a user with two such processes; and at most ten readings a minute may wait, a
- * second in all. All zeros at the start; the loop's thread only.
+ * Readings that may wait for ever: /proc/PID takes locks that the process may
+ * hold as long as it likes. A thread makes them, which is abandoned when it
+ * waits (base/proc/patience.h). Its process is not read for a minute, nor are
+ * other processes of a user with two such processes; and at most ten readings a
+ * minute may wait, a second in all. All zeros at the start; the loop's thread
+ * only.
  */
 #define PERFSOURCE_READINGS_MAX 64
 #define PERFSOURCE_HUNG_MAX 10
@@ -60,9 +62,9 @@ struct perfsource_reader {
 
 struct perfsource_reading {
 	uint32_t pid;
-	/* As perfsource_process_read(); -EAGAIN: it did not answer, or was not read. */
+	/* As perfsource_process_read(); -EAGAIN: no answer, or not read. */
 	int err;
-	/* As perfsource_process_read(); with -EAGAIN only its owner, or NULL. */
+	/* Likewise; with -EAGAIN only its owner, or NULL. */
 	struct perfsource_process *out;
 };
 

@@ -10,7 +10,7 @@
 #include "base/base.h"
 #include "profiler/source/procstat.h"
 
-/* Longer than a CPU's line of ten numbers of 64 bits. Those lines come first. */
+/* Longer than a CPU's line of ten 64-bit numbers; those lines come first. */
 #define PROCSTAT_LINE 256
 
 /* user nice system idle iowait irq softirq steal: which of them are work. */

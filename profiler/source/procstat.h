@@ -7,9 +7,10 @@
 #include <stdint.h>
 
 /*
- * Busy time of every CPU, in clock ticks: all but idle, iowait and steal; user time
- * includes guest time. busy[i] is CPU i's, 0 for one that is not listed; CPUs from 'n'
- * on are ignored. 'text' need not be NUL-terminated. 0, or -EINVAL: it lists no CPU.
+ * Busy time of every CPU, in clock ticks: all but idle, iowait and steal; user
+ * time includes guest time. busy[i] is CPU i's, 0 for one that is not listed;
+ * CPUs from 'n' on are ignored. 'text' need not be NUL-terminated. 0, or
+ * -EINVAL: it lists no CPU.
  */
 int procstat_parse(const char *text, size_t len, uint64_t *busy, size_t n);
 /* The same from a file. 0 or -errno. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ringset: one perf ring on each online CPU, while CPUs come and go. Loop's thread
- * only. Times are CLOCK_BOOTTIME in ns.
+ * ringset: one perf ring on each online CPU, while CPUs come and go. Loop's
+ * thread only. Times are CLOCK_BOOTTIME in ns.
  */
 #ifndef PROFILER_RINGSET_H
 #define PROFILER_RINGSET_H
@@ -39,12 +39,12 @@ struct ringset {
 	struct perfring_look looked; /* at the CPUs, last */
 };
 
-/* 0 or -errno, and then '*what' names the step; ringset_fini() is due in any case. */
+/* 0 or -errno, and '*what' names the step; ringset_fini() is always due. */
 int ringset_init(struct ringset *rs, const char **what);
 void ringset_fini(struct ringset *rs);
 /*
- * Calls 'fn' for each online CPU below 'n' until one fails; one that went offline
- * meanwhile (-ENODEV) is skipped. 0; -ENODEV: none was left; or -errno.
+ * Calls 'fn' for each online CPU below 'n' until one fails; one that went
+ * offline meanwhile (-ENODEV) is skipped. 0; -ENODEV: none was left; or -errno.
  */
 int ringset_online(size_t n,
 		   int (*fn)(void *arg, unsigned int cpu, const char **what),
@@ -54,9 +54,9 @@ void ringset_poll(struct ringset *rs);
 /* No ring will have an older record. UINT64_MAX: there are no rings. */
 uint64_t ringset_watermark(const struct ringset *rs);
 /*
- * Closes the rings of CPUs that went offline, and opens those of CPUs that came;
- * 'enabled': the events count, so that a silent one shows that its CPU was offline in
- * between (perfring_silent()). 0 or the first -errno.
+ * Closes the rings of CPUs that went offline, and opens those of CPUs that
+ * came; 'enabled': the events count, so that a silent one shows that its CPU
+ * was offline in between (perfring_silent()). 0 or the first -errno.
  */
 int ringset_hotplug(struct ringset *rs, bool enabled);
 

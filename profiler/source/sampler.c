@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * sampler: see profiler/source/sampler.h. One software clock event on each CPU, all
- * with the one program; and the number of samples to expect, since the programs of
- * another tool can silence this one without a trace.
+ * sampler: see profiler/source/sampler.h. One software clock event on each CPU,
+ * all with the one program; and the number of samples to expect, since the
+ * programs of another tool can silence this one without a trace.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -108,8 +108,9 @@ static int sampler_cpu_open(void *arg, unsigned int cpu, const char **what)
 }
 
 /*
- * Busy time counts from now on; or from where it ended when the CPU went offline: what
- * ran since it came back was not sampled, and is missed. busy 0: it is not listed.
+ * Busy time counts from now on; or from where it ended when the CPU went
+ * offline: what ran since it came back was not sampled, and is missed. busy 0:
+ * it is not listed.
  */
 static void sampler_cpu_count(struct sampler_cpu *c, uint64_t busy)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sampler: the sample stream. A small BPF program on the software CPU clock of every
- * online CPU copies registers, kernel stack and the live part of the user stack into
- * one ring.
+ * sampler: the sample stream. A small BPF program on the software CPU clock of
+ * every online CPU copies registers, kernel stack and the live part of the user
+ * stack into one ring.
  */
 #ifndef PROFILER_SAMPLER_H
 #define PROFILER_SAMPLER_H
@@ -16,7 +16,7 @@ struct sampler;
 
 struct sampler_opts {
 	unsigned int freq_hz;
-	/* Most bytes of user stack; 0: 64 KiB, up to 256 KiB while there is room. */
+	/* Bytes of user stack; 0: 64 KiB, or 256 KiB while there is room. */
 	size_t stack_copy;
 	size_t ring_bytes; /* power of two, page multiple; 0: 8 MiB */
 	/* One record, borrowed for the call: copy what must stay. */
@@ -44,10 +44,11 @@ int sampler_epoll_fd(const struct sampler *s);
 int sampler_hotplug(struct sampler *s);
 
 /*
- * Of a CPU: the program's counters, and the expected number of samples: busy time (from
- * /proc/stat, without idle, iowait and steal) x Hz since sampling began there. 'missed'
- * is never negative; it includes noise by /proc/stat's resolution of 10 ms and the phase
- * of the clock. Without /proc/stat both stay 0.
+ * Of a CPU: the program's counters, and the expected number of samples: busy
+ * time (from /proc/stat, without idle, iowait and steal) x Hz since sampling
+ * began there. 'missed' is never negative; it includes noise by /proc/stat's
+ * resolution of 10 ms and the phase of the clock. Without /proc/stat both stay
+ * 0.
  */
 struct sampler_cpu_stats {
 	unsigned int cpu;
@@ -62,8 +63,8 @@ struct sampler_cpu_stats {
 void sampler_expect(struct sampler_cpu_stats *st, uint64_t ticks,
 		    unsigned int freq_hz);
 /*
- * Fills up to 'n' entries, by number of the CPU. Returns the highest number of a CPU +
- * 1, which may be more than 'n' (0: nothing is filled), or -errno.
+ * Fills up to 'n' entries, by number of the CPU. Returns the highest number of
+ * a CPU + 1, which may be more than 'n' (0: nothing is filled), or -errno.
  */
 int sampler_get_stats(struct sampler *s, struct sampler_cpu_stats *out,
 		      size_t n);

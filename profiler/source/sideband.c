@@ -2,27 +2,30 @@
 /*
  * sideband: one software event and one ring on each CPU (ringset.h).
  *
- * Why perf and not a BPF program of profd: the kernel emits these records from inside
- * mmap and execve, for every way in which code can become executable; no tracepoint
- * covers them all. Layout of the records: perf_event_open(2) and
- * include/uapi/linux/perf_event.h. They are requested without build ids, which would
- * replace device, inode and generation, by which the mapped file is identified.
+ * Why perf and not a BPF program of profd: the kernel emits these records from
+ * inside mmap and execve, for every way in which code can become executable; no
+ * tracepoint covers them all. Layout of the records: perf_event_open(2) and
+ * include/uapi/linux/perf_event.h. They are requested without build ids, which
+ * would replace device, inode and generation, by which the mapped file is
+ * identified.
  *
- * Every record ends in one u64, its CLOCK_BOOTTIME, because sample_id_all is set and
- * PERF_SAMPLE_TIME is the only bit of sample_type that such a trailer has. Only the
- * marks of execs differ, which bpf/quark.bpf.c writes into the same ring, so that a
- * mark precedes the mappings of its image and is lost only with them.
+ * Every record ends in one u64, its CLOCK_BOOTTIME, because sample_id_all is
+ * set and PERF_SAMPLE_TIME is the only bit of sample_type that such a trailer
+ * has. Only the marks of execs differ, which bpf/quark.bpf.c writes into the
+ * same ring, so that a mark precedes the mappings of its image and is lost only
+ * with them.
  *
- * The kernel reports dropped records before the next one that fits again, on a quiet
- * CPU perhaps a minute later. So the count of drops (PERF_FORMAT_LOST, 6.0) is read
- * when a ring was nearly full: a loss is known before any younger record is delivered.
+ * The kernel reports dropped records before the next one that fits again, on a
+ * quiet CPU perhaps a minute later. So the count of drops (PERF_FORMAT_LOST,
+ * 6.0) is read when a ring was nearly full: a loss is known before any younger
+ * record is delivered.
  *
- * The ring belongs to a second event without records of its own, and the first one's
- * output is set to it (PERF_EVENT_IOC_SET_OUTPUT). So a ring can be replaced by a
- * larger one between two records, without loss or duplicates. It grows when records
- * were dropped, and earlier: when it held much more than the amount at which it wakes
- * the loop, since one loss makes the mappings of the whole host stale. It shrinks
- * after a quiet minute.
+ * The ring belongs to a second event without records of its own, and the first
+ * one's output is set to it (PERF_EVENT_IOC_SET_OUTPUT). So a ring can be
+ * replaced by a larger one between two records, without loss or duplicates. It
+ * grows when records were dropped, and earlier: when it held much more than the
+ * amount at which it wakes the loop, since one loss makes the mappings of the
+ * whole host stale. It shrinks after a quiet minute.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -44,14 +47,14 @@
 #define SIDEBAND_RING_MIN (64 << 10)
 /* Larger than any record: a path has 4,096 bytes at most. */
 #define SIDEBAND_RECORD_MAX (8 << 10)
-/* A grown ring shrinks after so many seconds in which it was a quarter full at most. */
+/* A grown ring shrinks after so many seconds at a quarter full or less. */
 #define SIDEBAND_CALM 60
 /*
- * The loop is woken at half a ring. If another eighth comes before it drains, a busier
- * machine may delay the next drain by four times as much.
+ * The loop is woken at half a ring. If another eighth comes before it drains, a
+ * busier machine may delay the next drain by four times as much.
  */
 #define SIDEBAND_TIGHT(bytes) ((bytes) / 8 * 5)
-/* Time in which records begun in the old ring become complete after a switch. */
+/* After a switch, records begun in the old ring complete in this time. */
 #define SIDEBAND_SWITCH_US 1000
 
 struct sideband_cpu {
@@ -186,7 +189,7 @@ static void sideband_lose_span(void *arg, uint64_t from, uint64_t to)
 	s->opts.map(s->opts.arg, &ev);
 }
 
-/* The CPU has dropped 'lost' records by 'to'; some of them are reported already. */
+/* The CPU had dropped 'lost' records by 'to', reported ones included. */
 static void sideband_lost(struct sideband *s, struct sideband_cpu *c,
 			  uint64_t lost, uint64_t to)
 {
@@ -241,7 +244,7 @@ static bool sideband_limit(struct sideband *s, const char *rec, size_t len,
 	return false;
 }
 
-/* A user can make a million of these a second: only header, key and time are read. */
+/* A user can make a million a second: only header, key and time are read. */
 static bool sideband_skip(struct sideband *s, struct sideband_cpu *c,
 			  const char *rec, size_t len)
 {
@@ -286,7 +289,7 @@ static void sideband_record(void *arg, const void *rec, size_t len)
 	c->r.sure = MAX(c->r.sure, ev.time);
 }
 
-/* Of the event that has the ring; it wakes the loop when the ring is half full. */
+/* Of the event with the ring, which wakes the loop when half full. */
 static void sideband_ring_attr(struct perf_event_attr *attr, size_t bytes)
 {
 	memset(attr, 0, sizeof(*attr));
@@ -302,7 +305,7 @@ static void sideband_ring_attr(struct perf_event_attr *attr, size_t bytes)
 	attr->read_format = PERFRING_READ_FORMAT | PERF_FORMAT_LOST;
 }
 
-/* Not comm: each rename would be a record, a million a second in a loop. Hence marks. */
+/* Not comm, by which a user makes a million records a second: hence marks. */
 static void sideband_attr(struct perf_event_attr *attr, size_t bytes)
 {
 	sideband_ring_attr(attr, bytes);

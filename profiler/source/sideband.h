@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sideband: the mapping stream. A software event on every CPU has a record (MMAP2) for
- * each executable mapping; between them are marks, written by a BPF program, where the
- * mappings of an exec begin. maplimit.h limits the records of one process; a PM_MAP_LOST
- * of the process stands for the rest.
+ * sideband: the mapping stream. A software event on every CPU has a record
+ * (MMAP2) for each executable mapping; between them are marks, written by a BPF
+ * program, where the mappings of an exec begin. maplimit.h limits the records
+ * of one process; a PM_MAP_LOST of the process stands for the rest.
  */
 #ifndef PROFILER_SIDEBAND_H
 #define PROFILER_SIDEBAND_H
@@ -44,14 +44,14 @@ int sideband_new(struct sideband **sp, const struct sideband_opts *opts,
 		 const char **what);
 void sideband_free(struct sideband *s);
 /*
- * Calls opts.mark for each CPU that is open, once; sideband_hotplug() does it for CPUs
- * that come later. 0 or -errno.
+ * Calls opts.mark for each CPU that is open, once; sideband_hotplug() does it
+ * for CPUs that come later. 0 or -errno.
  */
 int sideband_mark(struct sideband *s);
 void sideband_poll(struct sideband *s);
 /*
- * From inside of opts.map: this mapping was dropped. One PM_MAP_LOST of its process
- * follows for all its mappings dropped until sideband_poll() returns.
+ * From inside of opts.map: this mapping was dropped. One PM_MAP_LOST of its
+ * process follows for all its mappings dropped until sideband_poll() returns.
  */
 void sideband_no_room(struct sideband *s, const struct pm_map_event *ev);
 /* Readable when a ring is half full; then call sideband_poll(). */
@@ -68,8 +68,8 @@ void sideband_get_stats(const struct sideband *s, struct sideband_stats *out);
 int sideband_parse(const void *buf, size_t len, struct pm_map_event *out,
 		   uint64_t *lost);
 /*
- * The same for a record with another trailer: 'body' is between header and trailer.
- * The caller zeroes *out and sets its time.
+ * The same for a record with another trailer: 'body' is between header and
+ * trailer. The caller zeroes *out and sets its time.
  */
 int sideband_parse_body(const struct perf_event_header *h, const void *body,
 			size_t len, struct pm_map_event *out, uint64_t *lost);

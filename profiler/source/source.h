@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * source: where samples, lifecycle events and mapping records come from. A source is a
- * row of functions; the engine uses one: BPF or perf events. The source puts records
- * into the pump (intake.h), and gets them again in order of time. Loop's thread only.
+ * source: where samples, lifecycle events and mapping records come from. A
+ * source is a row of functions; the engine uses one: BPF or perf events. The
+ * source puts records into the pump (intake.h), and gets them again in order of
+ * time. Loop's thread only.
  */
 #ifndef PROFILER_SOURCE_H
 #define PROFILER_SOURCE_H
@@ -35,7 +36,7 @@ struct source_opts {
 	unsigned int freq_hz;
 	size_t stack_copy; /* bytes of user stack; 0: the source's default */
 	size_t ring_size; /* bytes of all rings together */
-	/* Processes to sample where the whole host is refused; until begin(). */
+	/* Processes to sample if the host is refused; until begin(). */
 	const uint32_t *pids;
 	size_t npids;
 	bool until_exec; /* sampling begins at their exec */
@@ -68,7 +69,7 @@ enum source_urgency {
 	SOURCE_NOW, /* drain all rings */
 };
 
-/* A descriptor that is readable when a ring must be drained before the timer. */
+/* A descriptor, readable when a ring must be drained before the timer. */
 struct source_poll {
 	const char *what; /* static; for the log */
 	int fd; /* the source's, valid until close() */
@@ -86,15 +87,15 @@ struct source_row {
 	const char *title; /* in text, without note() */
 	/* It needs /proc to identify processes: drained ten times a second. */
 	bool often;
-	/* The least RLIMIT_NOFILE it needs; 0, or NULL: the limit is sufficient. */
+	/* The least RLIMIT_NOFILE it needs; 0, or NULL: it is met. */
 	unsigned int (*files)(void);
 	/* Puts into 'msg' why 'what' was refused with -EPERM or -EACCES. */
 	void (*explain)(const char *what, char *msg, size_t msglen);
 
 	/*
-	 * Attaches, not sampling yet. *statep is set as soon as there is something
-	 * to close(), also on error. 0 or -errno, and then '*what' names the step
-	 * that failed (a static string).
+	 * Attaches, not sampling yet. *statep is set as soon as there is
+	 * something to close(), also on error. 0 or -errno, and then '*what'
+	 * names the step that failed (a static string).
 	 */
 	int (*open)(void **statep, const struct source_opts *opts,
 		    const char **what);
@@ -110,18 +111,19 @@ struct source_row {
 	/* Fills 'out', SOURCE_POLLS_MAX entries at most. Their number. */
 	size_t (*polls)(void *state, struct source_poll *out);
 	/*
-	 * Moves the records of the rings into the pump and sets the watermarks of
-	 * all streams but the rescan's. True: some are left; drain again soon.
+	 * Moves the records of the rings into the pump and sets the watermarks
+	 * of all streams but the rescan's. True: some are left; drain again
+	 * soon.
 	 */
 	bool (*drain)(void *state, uint64_t now);
 	/* Once a second: follows CPUs that came or went. 0 or -errno. */
 	int (*second)(void *state);
 
-	/* A lifecycle record from the pump, borrowed. NULL: it is a quark_event. */
+	/* A lifecycle record from the pump. NULL: it is a quark_event. */
 	void (*life)(void *state, const void *rec);
-	/* A mapping record from the pump, after the process manager. May be NULL. */
+	/* After the process manager had the record. May be NULL. */
 	void (*mapped)(void *state, const struct pm_map_event *ev);
-	/* Completes a sample from the pump; false: it is dropped. May be NULL. */
+	/* Completes a sample; false: it is dropped. May be NULL. */
 	bool (*sample)(void *state, struct abi_sample *rec);
 	/* Frees a lifecycle record; may be called after close(). */
 	void (*drop)(void *rec);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * source_bpf: the BPF source: samples by the sampler, mapping records by the side-band,
- * lifecycle events by libquark. All three are attached before the scan begins, so that
- * they report what changes during it.
+ * source_bpf: the BPF source: samples by the sampler, mapping records by the
+ * side-band, lifecycle events by libquark. All three are attached before the
+ * scan begins, so that they report what changes during it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,10 +24,10 @@
 #define SOURCE_BPF_REPEATS 10
 /* After so many bytes of events the pump delivers what it can. */
 #define SOURCE_BPF_SLICE (2 << 20)
-/* After this time lifecycle events wait until the other streams were drained. */
+/* After this time the other streams are drained before more events. */
 #define SOURCE_BPF_TURN_NS (50 * CLOCK_NSEC_PER_MSEC)
 #define SOURCE_BPF_TURN_EVENTS 256 /* between two readings of the clock */
-/* After so many lifecycle records since the last drain, all rings are drained. */
+/* After so many lifecycle records all rings are drained. */
 #define SOURCE_BPF_AHEAD 4096
 
 struct source_bpf {
@@ -40,7 +40,7 @@ struct source_bpf {
 	int ahead; /* lifecycle records read since the last drain */
 };
 
-/* --- open and close ----------------------------------------------------------- */
+/* --- open and close ------------------------------------------------------- */
 
 static size_t source_bpf_pow2(size_t n)
 {
@@ -62,7 +62,7 @@ static void source_bpf_attr(struct source_bpf *s, struct quark_queue_attr *attr,
 	quark_queue_default_attr(attr);
 	attr->flags = QQ_EBPF | QQ_NO_AGG | QQ_ENTRY_LEADER;
 	attr->hold_time = 0;
-	/* Ended processes are not looked up; their memory is reused while in cache. */
+	/* Ended processes are not looked up; warm memory is reused. */
 	attr->reap_grace_time = attr->cache_grace_time;
 	attr->cache_grace_time = SOURCE_BPF_GONE_MS;
 	attr->max_env = 0;
@@ -97,7 +97,7 @@ static void source_bpf_load_sampler(void *arg)
 	l->err = sampler_new(&l->s->sampler, &samp, &l->what);
 }
 
-/* Without room for a mapping the mappings of its process around it are dropped. */
+/* Without room for a mapping, others of its process are dropped, too. */
 static void source_bpf_map(void *arg, const struct pm_map_event *ev)
 {
 	struct source_bpf *s = arg;
@@ -145,9 +145,9 @@ static int source_bpf_open_quark(struct source_bpf *s, const char **what)
 }
 
 /*
- * The two BPF objects are independent, and loading one takes some fifty milliseconds
- * (the kernel's BTF, relocations, the verifier): so a thread loads the sampler. libbpf's
- * print function is common to all threads.
+ * The two BPF objects are independent, and loading one takes some fifty
+ * milliseconds (the kernel's BTF, relocations, the verifier): so a thread loads
+ * the sampler. libbpf's print function is common to all threads.
  */
 static int source_bpf_load(struct source_bpf *s, const char **what)
 {
@@ -215,9 +215,9 @@ static void source_bpf_close(void *state)
 	free(s);
 }
 
-/* --- into the pump ------------------------------------------------------------- */
+/* --- into the pump -------------------------------------------------------- */
 
-/* The ring is half full; or a new file was executed, which is opened from in here. */
+/* The ring is half full, or a new file was executed, which is opened here. */
 static enum source_urgency source_bpf_quark_readable(void *state)
 {
 	struct source_bpf *s = state;
@@ -258,8 +258,9 @@ static size_t source_bpf_polls(void *state, struct source_poll *out)
 }
 
 /*
- * libquark's cache has events that could not be pushed, so the process manager is
- * compared with it. The gap is applied immediately, as a loss of mappings is.
+ * libquark's cache has events that could not be pushed, so the process manager
+ * is compared with it. The gap is applied immediately, as a loss of mappings
+ * is.
  */
 static void source_bpf_events_lost(struct source_bpf *s,
 				   struct quark_event *gap)
@@ -279,8 +280,8 @@ static void source_bpf_life_watermark(struct source_bpf *s)
 }
 
 /*
- * The events of a full ring take several times its size, since each has all data of its
- * process: so the pump delivers in between. True: more is left.
+ * The events of a full ring take several times its size, since each has all
+ * data of its process: so the pump delivers in between. True: more is left.
  */
 static bool source_bpf_drain_life(struct source_bpf *s)
 {
@@ -315,8 +316,8 @@ static bool source_bpf_drain_life(struct source_bpf *s)
 }
 
 /*
- * The sampler first: the other two streams are then drained after its last sample, so
- * fewer samples wait in the pump.
+ * The sampler first: the other two streams are then drained after its last
+ * sample, so fewer samples wait in the pump.
  */
 static bool source_bpf_drain(void *state, uint64_t now)
 {
@@ -343,7 +344,7 @@ static int source_bpf_second(void *state)
 	return err ? err : sideband_hotplug(s->sideband);
 }
 
-/* --- and besides ------------------------------------------------------------------ */
+/* --- and besides ---------------------------------------------------------- */
 
 /* Without room in the map a file is reported again at its next exec. */
 static void source_bpf_known_file(void *state,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * source_perf: the perf source: one perf event on each CPU has all streams. Records are
- * only converted before the pump; the exec generation of each is determined after it,
- * in order of time (perfsource_ids.h).
+ * source_perf: the perf source: one perf event on each CPU has all streams.
+ * Records are only converted before the pump; the exec generation of each is
+ * determined after it, in order of time (perfsource_ids.h).
  *
- * The event begins with samples and side-band at once, before the scan; samples from
- * before the end of the scan are dropped.
+ * The event begins with samples and side-band at once, before the scan; samples
+ * from before the end of the scan are dropped.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,8 +22,8 @@
 #include "profiler/source/source.h"
 
 /*
- * Most processes read from /proc in a drain; others lack what only /proc has, so that a
- * storm of processes does not stop the loop.
+ * Most processes read from /proc in a drain; others lack what only /proc has,
+ * so that a storm of processes does not stop the loop.
  */
 #define SOURCE_PERF_WANTS PERFSOURCE_READINGS_MAX
 
@@ -39,7 +39,7 @@ struct source_perf {
 	uint64_t gaps; /* at the last search for ended processes */
 };
 
-/* --- into the pump --------------------------------------------------------- */
+/* --- into the pump -------------------------------------------------------- */
 
 static void source_perf_push(struct source_perf *s,
 			     const struct perfids_record *r)
@@ -132,8 +132,8 @@ static void source_perf_record(void *arg, const struct perfsource_record *r)
 }
 
 /*
- * Takes over what was read of a process; nothing, if it ended. The scan needs a process
- * that does not answer, too: it then has only its owner.
+ * Takes over what was read of a process; nothing, if it ended. The scan needs a
+ * process that does not answer, too: it then has only its owner.
  */
 static int source_perf_push_proc(struct source_perf *s, enum perfids_kind kind,
 				 const struct perfsource_reading *from)
@@ -203,7 +203,7 @@ static size_t source_perf_polls(void *state, struct source_poll *out)
 	return 1;
 }
 
-/* --- out of the pump ------------------------------------------------------- */
+/* --- out of the pump ------------------------------------------------------ */
 
 static void source_perf_event(void *arg, const struct quark_event *ev)
 {
@@ -248,7 +248,7 @@ static bool source_perf_sample(void *state, struct abi_sample *rec)
 	return true;
 }
 
-/* --- the scan ------------------------------------------------------------------ */
+/* --- the scan ------------------------------------------------------------- */
 
 /* Its user is charged for the time that a reading takes. */
 static int source_perf_add_pid(void *arg, uint32_t pid)
@@ -323,7 +323,7 @@ static int source_perf_begin(void *state, const char **what)
 	return err;
 }
 
-/* --- and besides ------------------------------------------------------------ */
+/* --- and besides ---------------------------------------------------------- */
 
 static void source_perf_note(void *state, char *buf, size_t size)
 {
