@@ -20,7 +20,7 @@ static void drain_timer(uv_timer_t *timer);
 
 static bool drain_runs(const struct drain *d)
 {
-	return d->open && uv_is_active((const uv_handle_t *)&d->timer);
+	return d->handles && uv_is_active((const uv_handle_t *)&d->timer);
 }
 
 static uint64_t drain_interval(const struct drain *d, uint64_t now)
@@ -149,7 +149,6 @@ int drain_start(struct drain *d, uint64_t begin,
 		return err;
 	d->timer.data = d;
 	d->handles++;
-	d->open = true;
 	d->state = source->state;
 	d->fast_until = begin + DRAIN_FAST_NS;
 	n = source->row->polls(source->state, polls);
@@ -169,7 +168,7 @@ void drain_close(struct drain *d)
 {
 	size_t i;
 
-	if (!d->open)
+	if (!d->handles)
 		return;
 	uv_close((uv_handle_t *)&d->timer, drain_on_closed);
 	for (i = 0; i < d->nwakes; i++)
@@ -177,5 +176,4 @@ void drain_close(struct drain *d)
 	/* Before the caller frees their memory they must be closed. */
 	while (d->handles)
 		uv_run(d->loop, UV_RUN_ONCE);
-	d->open = false;
 }

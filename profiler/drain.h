@@ -32,8 +32,7 @@ struct drain {
 	/* CLOCK_BOOTTIME, ns: 100 times a second; ten times; last drain */
 	uint64_t fast_until, often_until, drained;
 	bool soon; /* the timer runs early */
-	unsigned int handles; /* of libuv that are open */
-	bool open; /* the timer is */
+	unsigned int handles; /* of libuv that are open, the timer first */
 };
 
 /*

@@ -59,7 +59,7 @@ void engine_totals(struct engine *e, struct engine_totals *out)
 	out->missed = l->missed;
 }
 
-void losses_count(struct engine *e, uint64_t *out)
+uint64_t losses_count(struct engine *e, uint64_t *out)
 {
 	struct engine_totals total;
 	struct source_stats st;
@@ -91,16 +91,14 @@ void losses_count(struct engine *e, uint64_t *out)
 	out[LOSS_NAMES_LATE] = tr.names_late;
 	out[LOSS_PERF_GAPS] = st.perf.gaps;
 	out[LOSS_THROTTLED] = st.perf.throttled;
+	return total.samples;
 }
 
 void losses_update(struct engine *e)
 {
-	struct engine_totals total;
-	uint64_t losses[LOSS_MAX];
+	uint64_t losses[LOSS_MAX], samples = losses_count(e, losses);
 
-	losses_count(e, losses);
 	reporter_losses(e->reporter, losses);
-	engine_totals(e, &total);
-	health_tick(&e->health, clock_awake_ns(), losses, total.samples,
-		    e->in.passed, e->opts.window_s * CLOCK_NSEC_PER_SEC);
+	health_tick(&e->health, clock_awake_ns(), losses, samples, e->in.passed,
+		    e->opts.window_s * CLOCK_NSEC_PER_SEC);
 }

@@ -52,8 +52,8 @@ struct losses {
 const char *const *losses_names(void);
 /* This CPU took a sample of a recorded process. */
 void losses_saw_cpu(struct losses *l, unsigned int cpu);
-/* The counts since the start, LOSS_MAX of them. */
-void losses_count(struct engine *e, uint64_t *out);
+/* The counts since the start, LOSS_MAX of them. Returns the samples taken. */
+uint64_t losses_count(struct engine *e, uint64_t *out);
 /* Counts again and gives the counts to the reporter. */
 void losses_update(struct engine *e);
 

@@ -11,10 +11,6 @@
  * Equal times are normal: a watermark promises "nothing below", so another
  * record of the same time may still come, and a record exactly at the watermark
  * must wait: the order (time, stream) is then a function of the records alone.
- *
- * Each stream has its own part of the ceiling, so that a flood in one takes no
- * room from another. A lifecycle flood may also be more than can be read in
- * time; samples wait for that stream only as long as they have room.
  */
 #include <errno.h>
 #include <stdlib.h>

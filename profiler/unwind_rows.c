@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,12 +32,12 @@ static size_t name_id(const char *name, uint8_t *id)
 	if (digits % 2 || digits / 2 > SYMBOLIZER_BUILD_ID_MAX)
 		return 0;
 	for (size_t i = 0; i < digits / 2; i++) {
-		char two[3] = { name[2 * i], name[2 * i + 1], '\0' };
+		const char *two = name + 2 * i;
 
 		if (!isxdigit((unsigned char)two[0]) ||
-		    !isxdigit((unsigned char)two[1]))
+		    !isxdigit((unsigned char)two[1]) ||
+		    sscanf(two, "%2hhx", &id[i]) != 1)
 			return 0;
-		id[i] = (uint8_t)strtoul(two, NULL, 16);
 	}
 	return digits / 2;
 }

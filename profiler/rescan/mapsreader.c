@@ -73,11 +73,6 @@ bool mapsreader_busy(const struct mapsreader *r)
 	return r->i < r->n;
 }
 
-int mapsreader_pid(const struct mapsreader *r)
-{
-	return r->pid;
-}
-
 /* --- the process ---------------------------------------------------------- */
 
 static void mapsreader_reap(struct mapsreader *r)

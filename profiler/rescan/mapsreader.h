@@ -70,8 +70,6 @@ void mapsreader_check(struct mapsreader *r, uint64_t now);
  * taken 50 ms and waits for a lock, so that others should not wait for it.
  */
 uint64_t mapsreader_since(const struct mapsreader *r, uint64_t now);
-/* Of the reader; 0: it does not run. */
-int mapsreader_pid(const struct mapsreader *r);
 
 /* For main(): whether argv[1] is MAPSREADER_COMMAND, and the reader itself. */
 bool mapsreader_wanted(int argc, char **argv);

@@ -62,14 +62,13 @@ static int rescan_push(struct rescan *r, enum rescan_kind kind, uint64_t time,
 {
 	struct rescan_record *w = calloc(1, sizeof(*w));
 
-	if (w)
-		w->kind = kind;
 	if (w && qp)
 		w->process = quark_process_dup(qp);
 	if (!w || (qp && !w->process)) {
 		free(w);
 		return -ENOMEM;
 	}
+	w->kind = kind;
 	return pump_push(r->opts.pump, PUMP_SCAN, time, w, sizeof(*w));
 }
 
@@ -82,14 +81,21 @@ size_t rescan_size(const struct rescan_record *w)
 	return m->n ? size + (size_t)(last - m->text) + strlen(last) : size;
 }
 
+/* The pump has room for more mappings. */
+static bool rescan_room(const struct rescan *r)
+{
+	struct pump_stats st;
+
+	pump_get_stats(r->opts.pump, &st);
+	return st.bytes_of[PUMP_SCAN] < RESCAN_PUMP_BYTES;
+}
+
 void rescan_keep(struct rescan *r, const struct rescan_item *item,
 		 struct rescan_record *w)
 {
 	size_t size = rescan_size(w);
-	struct pump_stats st;
 
-	pump_get_stats(r->opts.pump, &st);
-	if (!r->start && st.bytes_of[PUMP_SCAN] < RESCAN_PUMP_BYTES) {
+	if (!r->start && rescan_room(r)) {
 		pump_push(r->opts.pump, PUMP_SCAN, w->maps.begin, w, size);
 	} else if (!r->start || rescan_start_add(r->start, w, &w->maps, size)) {
 		rescan_queue_add(r->rereads, item);
@@ -191,22 +197,13 @@ static void rescan_batch(struct rescan *r, const struct rescan_list *list)
 		rescan_read(r, UINT64_MAX);
 }
 
-/* The pump has room for more; the first scan holds its records. */
-static bool rescan_may_read(struct rescan *r)
-{
-	struct pump_stats st;
-
-	pump_get_stats(r->opts.pump, &st);
-	return r->start || st.bytes_of[PUMP_SCAN] < RESCAN_PUMP_BYTES;
-}
-
 void rescan_maps(struct rescan *r, const struct rescan_list *list)
 {
 	uint64_t drained = clock_awake_ns(), now;
 
 	r->scanning = true;
 	while (r->next_item < list->n || mapsreader_busy(r->maps)) {
-		if (!mapsreader_busy(r->maps) && rescan_may_read(r))
+		if (!mapsreader_busy(r->maps) && (r->start || rescan_room(r)))
 			rescan_batch(r, list);
 		mapsreader_wait(r->maps, RESCAN_DRAIN_MS);
 		now = clock_awake_ns();

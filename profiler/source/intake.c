@@ -64,16 +64,6 @@ static void intake_map_gone(struct intake *in, uint64_t time)
 	in->map_lost(in->arg, &lost);
 }
 
-/* Execs and losses are rare, and important. */
-static int intake_map_push(struct intake *in, struct pm_map_event *rec,
-			   size_t size)
-{
-	return rec->kind == PM_MAP_MMAP
-		       ? pump_push(in->pump, PUMP_MAPPING, rec->time, rec, size)
-		       : pump_push_rare(in->pump, PUMP_MAPPING, rec->time, rec,
-					size);
-}
-
 /* Record and path are one block. */
 int intake_map_try(struct intake *in, const struct pm_map_event *ev)
 {
@@ -91,7 +81,9 @@ int intake_map_try(struct intake *in, const struct pm_map_event *ev)
 	*copy = *ev;
 	if (n)
 		copy->path = memcpy(copy + 1, ev->path, n);
-	err = intake_map_push(in, copy, sizeof(*copy) + n);
+	/* Execs and losses are rare, and important. */
+	err = (ev->kind == PM_MAP_MMAP ? pump_push : pump_push_rare)(
+		in->pump, PUMP_MAPPING, ev->time, copy, sizeof(*copy) + n);
 	if (!err || ev->kind == PM_MAP_MMAP)
 		return err;
 	intake_map_gone(in, ev->time);

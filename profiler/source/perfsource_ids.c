@@ -218,7 +218,7 @@ static void perfids_report(struct perfids *p, uint64_t what,
 		.group_dead = what == QUARK_EV_EXIT,
 	};
 
-	p->opts.event(p->opts.arg, &ev);
+	p->opts.event(p->opts.event_arg, &ev);
 }
 
 /* The exec event. 'path' is the kernel's; NULL: unknown. */

@@ -22,7 +22,8 @@
 struct perfids;
 
 struct perfids_opts {
-	void (*event)(void *arg, const struct quark_event *ev);
+	void (*event)(void *event_arg, const struct quark_event *ev);
+	void *event_arg;
 	/* A process that ran before, with what is known of it. */
 	void (*process)(void *arg, const struct quark_process *qp,
 			uint64_t time);

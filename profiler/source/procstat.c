@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* procstat: see profiler/source/procstat.h. The format is proc(5)'s. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -19,15 +20,12 @@ static const bool procstat_is_busy[] = { true,	true, true, false,
 
 static bool procstat_number(const char **p, const char *end, uint64_t *out)
 {
-	const char *s = *p;
-	uint64_t v = 0;
+	char *rest;
 
-	for (; s < end && *s >= '0' && *s <= '9'; s++)
-		v = v * 10 + (*s - '0');
-	if (s == *p)
+	if (*p == end || !isdigit((unsigned char)**p))
 		return false;
-	*p = s;
-	*out = v;
+	*out = strtoull(*p, &rest, 10); /* ends at the end of the line */
+	*p = rest;
 	return true;
 }
 

@@ -12,6 +12,7 @@
 #include <uv.h>
 
 #include "base/base.h"
+#include "base/perfring.h"
 #include "profiler/openfiles.h"
 #include "profiler/privilege.h"
 #include "profiler/rescan/rescan.h"
@@ -41,13 +42,6 @@ struct source_bpf {
 };
 
 /* --- open and close ------------------------------------------------------- */
-
-static size_t source_bpf_pow2(size_t n)
-{
-	while (n & (n - 1))
-		n &= n - 1;
-	return n;
-}
 
 static void source_bpf_new_file(void *arg, const struct quark_new_file *file)
 {
@@ -89,7 +83,7 @@ static void source_bpf_load_sampler(void *arg)
 	struct sampler_opts samp = {
 		.freq_hz = opts->freq_hz,
 		.stack_copy = opts->stack_copy,
-		.ring_bytes = source_bpf_pow2(opts->ring_size / 2),
+		.ring_bytes = perfring_size(1, opts->ring_size / 2),
 		.sample = intake_sample,
 		.arg = opts->in,
 	};

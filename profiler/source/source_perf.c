@@ -205,13 +205,6 @@ static size_t source_perf_polls(void *state, struct source_poll *out)
 
 /* --- out of the pump ------------------------------------------------------ */
 
-static void source_perf_event(void *arg, const struct quark_event *ev)
-{
-	struct source_perf *s = arg;
-
-	s->opts.event(s->opts.arg, ev);
-}
-
 static void source_perf_process(void *arg, const struct quark_process *qp,
 				uint64_t time)
 {
@@ -343,7 +336,8 @@ static int source_perf_open(void **statep, const struct source_opts *opts,
 			    const char **what)
 {
 	struct source_perf *s = calloc(1, sizeof(*s));
-	struct perfids_opts io = { .event = source_perf_event,
+	struct perfids_opts io = { .event = opts->event,
+				   .event_arg = opts->arg,
 				   .process = source_perf_process,
 				   .want = source_perf_want,
 				   .arg = s };

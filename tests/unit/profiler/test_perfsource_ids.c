@@ -57,7 +57,9 @@ static void on_want(void *arg, uint32_t pid)
 
 static int begin_ids(void **state)
 {
-	struct perfids_opts o = { on_event, on_process, on_want, NULL };
+	struct perfids_opts o = { .event = on_event,
+				  .process = on_process,
+				  .want = on_want };
 
 	memset(&t, 0, sizeof(t));
 	return perfids_new(&t.ids, &o);
