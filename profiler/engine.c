@@ -150,7 +150,7 @@ uint64_t engine_drain(void *arg)
 	if (in->mapped)
 		drain_active(&e->drain, now);
 	in->mapped = false;
-	if (more || in->ripe)
+	if (more || in->more)
 		drain_soon(&e->drain);
 	return MIN(in->life_until, in->maps_until);
 }

@@ -132,7 +132,7 @@ void intake_deliver(struct intake *in)
 	uint64_t end = clock_awake_ns() + INTAKE_DELIVER_NS;
 
 	do {
-		in->ripe = pump_run_some(in->pump, INTAKE_DELIVER_RECORDS);
-	} while (in->ripe && clock_awake_ns() < end);
+		in->more = pump_run_some(in->pump, INTAKE_DELIVER_RECORDS);
+	} while (in->more && clock_awake_ns() < end);
 	in->passed = pump_passed(in->pump);
 }

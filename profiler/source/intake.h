@@ -30,7 +30,7 @@ struct intake {
 	uint64_t passed; /* the pump has delivered all earlier records */
 	/* The lifecycle and the mapping stream are in the pump up to here. */
 	uint64_t life_until, maps_until;
-	bool ripe; /* the last intake_deliver() left something */
+	bool more; /* the last intake_deliver() left something */
 	bool mapped; /* set by each mapping; cleared by its reader */
 };
 

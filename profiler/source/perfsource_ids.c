@@ -261,30 +261,25 @@ static void perfids_mark_dead(struct perfids *p, struct perf_proc *proc,
 }
 
 /*
- * A process without a FORK record: that was dropped, or the process began while
- * /proc was scanned. It is treated as one that ran before.
+ * Without a FORK record, which was dropped or came while /proc was scanned, a
+ * process is treated as one that ran before.
  */
-static struct perf_proc *perfids_add_unknown(struct perfids *p, uint32_t pid,
-					     uint64_t time)
+static struct perf_proc *perfids_get(struct perfids *p, uint32_t pid,
+				     uint64_t time)
 {
 	static const char unknown[ABI_COMM_LEN];
-	struct perf_proc *proc = add_proc(p, pid, time, unknown);
+	struct perf_proc *proc = find_proc(p, pid);
 	struct quark_process qp;
 
+	if (proc)
+		return proc;
+	proc = add_proc(p, pid, time, unknown);
 	if (!proc)
 		return NULL;
 	perfids_describe(proc, &qp);
 	p->opts.process(p->opts.arg, &qp, time);
 	p->opts.want(p->opts.arg, pid);
 	return proc;
-}
-
-static struct perf_proc *perfids_get(struct perfids *p, uint32_t pid,
-				     uint64_t time)
-{
-	struct perf_proc *proc = find_proc(p, pid);
-
-	return proc ? proc : perfids_add_unknown(p, pid, time);
 }
 
 /* --- records -------------------------------------------------------------- */

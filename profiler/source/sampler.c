@@ -205,17 +205,15 @@ int sampler_new(struct sampler **sp, const struct sampler_opts *opts,
 		err = sampler_load(s, opts, what);
 	if (!err)
 		err = ringset_online(s->ncpus, sampler_cpu_open, s, what);
+	if (!err) {
+		*what = "mapping the sample ring";
+		err = ring_new(&s->ring, bpf_map__fd(s->skel->maps.samples),
+			       sampler_record, s);
+	}
 	if (err)
-		goto fail;
-	*what = "mapping the sample ring";
-	err = ring_new(&s->ring, bpf_map__fd(s->skel->maps.samples),
-		       sampler_record, s);
-	if (err)
-		goto fail;
-	*sp = s;
-	return 0;
-fail:
-	sampler_free(s);
+		sampler_free(s);
+	else
+		*sp = s;
 	return err;
 }
 

@@ -384,7 +384,7 @@ static void source_perf_end(void *state)
 	perfsource_disable(s->source);
 }
 
-/* Its EXIT may be among the records that were lost. */
+/* The EXIT of the process may have been dropped. */
 static void source_perf_check(void *arg, uint32_t pid)
 {
 	struct perfids_record gone = {
