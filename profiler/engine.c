@@ -130,12 +130,17 @@ int engine_intake_open(struct engine *e)
 			   engine_drop, e);
 }
 
+/* The time up to which every sample was given to the reporter, or dropped. */
+static uint64_t engine_done(const struct engine *e)
+{
+	return MIN(e->in.passed, trace_handler_oldest(e->th));
+}
+
 uint64_t engine_drain(void *arg)
 {
-	uint64_t now = clock_boottime_ns(), oldest;
+	uint64_t now = clock_boottime_ns();
 	struct engine *e = arg;
 	const struct source_run *source = &e->source;
-	struct trace_handler *th = e->th;
 	struct intake *in = &e->in;
 	bool more;
 
@@ -143,9 +148,8 @@ uint64_t engine_drain(void *arg)
 	more = source->row->drain(source->state, now);
 	intake_deliver(in);
 	rescan_work(e->rescan, now);
-	trace_handler_tick(th, clock_awake_ns());
-	oldest = trace_handler_oldest(th);
-	pm_forget(e->pm, MIN(in->passed, oldest));
+	trace_handler_tick(e->th, clock_awake_ns());
+	pm_forget(e->pm, engine_done(e));
 	/* More files may be mapped now, and deleted soon. */
 	if (in->mapped)
 		drain_active(&e->drain, now);
@@ -155,21 +159,14 @@ uint64_t engine_drain(void *arg)
 	return MIN(in->life_until, in->maps_until);
 }
 
-/* The time up to which every sample was given to the reporter, or dropped. */
-static uint64_t engine_done(const struct engine *e)
-{
-	return MIN(e->in.passed, trace_handler_oldest(e->th));
-}
-
 /* Once a second: CPUs that came or went, and the counts of losses. */
 static void engine_second(struct engine *e)
 {
-	const struct source_run *source = &e->source;
 	int err, before = e->hotplug_err;
 
 	losses_update(e);
 	trim_tick(&e->trim, e->second);
-	err = source->row->second(source->state);
+	err = e->source.row->second(e->source.state);
 	if (err && err != before)
 		log_warn("cannot follow the CPUs that are online: %s",
 			 strerror(-err));
@@ -293,11 +290,9 @@ struct pm *engine_pm(struct engine *e)
 
 void engine_finish(struct engine *e, void (*done)(void *arg), void *arg)
 {
-	const struct source_run *source = &e->source;
-
 	if (e->end.done)
 		return;
-	source->row->end(source->state);
+	e->source.row->end(e->source.state);
 	e->end = (struct engine_end){ clock_boottime_ns(), done, arg };
 	drain_hurry(&e->drain);
 }

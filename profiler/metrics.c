@@ -295,15 +295,14 @@ static void metrics_status_processes(const struct pm_stats *pm,
 
 static void metrics_status_losses(struct engine *e, struct reporter_metrics *m)
 {
-	const char *const *words = losses_names();
 	uint64_t losses[LOSS_MAX];
 	int i;
 
 	losses_count(e, losses);
 	for (i = 0; i < LOSS_MAX; i++) {
-		reporter_status(m, words[i], "%llu",
+		reporter_status(m, losses_names()[i], "%llu",
 				(unsigned long long)losses[i]);
-		reporter_member_int(m, "losses", words[i], losses[i]);
+		reporter_member_int(m, "losses", losses_names()[i], losses[i]);
 	}
 }
 

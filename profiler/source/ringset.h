@@ -49,7 +49,6 @@ void ringset_fini(struct ringset *rs);
 int ringset_online(size_t n,
 		   int (*fn)(void *arg, unsigned int cpu, const char **what),
 		   void *arg, const char **what);
-/* Drains all rings. */
 void ringset_poll(struct ringset *rs);
 /* No ring will have an older record. UINT64_MAX: there are no rings. */
 uint64_t ringset_watermark(const struct ringset *rs);

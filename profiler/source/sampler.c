@@ -59,6 +59,13 @@ static int sampler_record(void *arg, void *data, size_t len)
 	return 0;
 }
 
+static void sampler_cpu_stop(struct sampler_cpu *c)
+{
+	if (c->counting)
+		c->before += c->now - c->base;
+	c->counting = false;
+}
+
 static void sampler_cpu_close(struct sampler_cpu *c)
 {
 	if (c->link >= 0)
@@ -66,9 +73,7 @@ static void sampler_cpu_close(struct sampler_cpu *c)
 	if (c->event >= 0)
 		close(c->event);
 	c->link = c->event = -1;
-	if (c->counting)
-		c->before += c->now - c->base;
-	c->counting = false;
+	sampler_cpu_stop(c);
 }
 
 static int sampler_event_open(const struct sampler *s, unsigned int cpu)
@@ -267,7 +272,6 @@ int sampler_enable(struct sampler *s)
 
 void sampler_disable(struct sampler *s)
 {
-	struct sampler_cpu *c;
 	size_t i;
 
 	s->enabled = false;
@@ -276,10 +280,8 @@ void sampler_disable(struct sampler *s)
 			ioctl(s->cpus[i].event, PERF_EVENT_IOC_DISABLE, 0);
 	sampler_read_busy(s);
 	for (i = 0; i < s->ncpus; i++) {
-		c = &s->cpus[i];
-		if (c->counting)
-			c->before += c->now - c->base;
-		c->counting = c->counted = false;
+		sampler_cpu_stop(&s->cpus[i]);
+		s->cpus[i].counted = false;
 	}
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A record that the pump drops: what it has is freed, and what it said is doubted. */
+/* A record that the pump drops: its memory is freed, its process becomes stale. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 /* The paths of this process's mappings alone are more. */
 #define LEAK_BYTES 500
 
-static void drop_walk_record(void)
+static void drop_scan_record(void)
 {
 	struct rescan_item self = { .tgid = (uint32_t)getpid() };
 	struct rescan_record *w = calloc(1, sizeof(*w));
@@ -38,14 +38,14 @@ static void drop_walk_record(void)
 	intake_fini(&e.in);
 }
 
-static void test_walk_records(void **state)
+static void test_scan_records(void **state)
 {
 	size_t before;
 
-	drop_walk_record(); /* whatever is allocated once */
+	drop_scan_record(); /* whatever is allocated once */
 	before = mallinfo2().uordblks;
 	for (int i = 0; i < TIMES; i++)
-		drop_walk_record();
+		drop_scan_record();
 	assert_true(mallinfo2().uordblks <= before + TIMES * LEAK_BYTES);
 }
 
@@ -64,7 +64,7 @@ static void map_long(struct intake *in, uint32_t tgid, struct pump_stats *st)
 
 /*
  * Paths that fill the room of mappings: the next one is lost by its process alone
- * (there is no process manager here that could be told of another), and an exec has
+ * (there is no process manager here that another could reach), and an exec has
  * its place all the same.
  */
 static void test_no_room_for_mappings(void **state)
@@ -95,7 +95,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_room_for_mappings),
-		cmocka_unit_test(test_walk_records),
+		cmocka_unit_test(test_scan_records),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

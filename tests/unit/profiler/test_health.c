@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* When profd is well, degraded or failing; and who was limited. */
+/* When profd is well, degraded or failing; and the limits of users. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How many mapping records of a process are handed on. */
+/* How many mapping records of a process pass. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -265,7 +265,7 @@ static void processes_in_turns(void **state)
 	maplimit_lost(limit, T0 + SECOND);
 }
 
-/* It passed, and the one who was to take it had no room. */
+/* It passed, and was dropped later on. */
 static void no_room_further_on(void **state)
 {
 	assert_int_equal(map(5, T0, 1), MAPLIMIT_PASS);
@@ -280,7 +280,7 @@ static void no_room_further_on(void **state)
 	assert_false(told[0].flood);
 }
 
-/* More processes than slots: what is told is told of the right one. */
+/* More processes than slots: each drop is reported of the right process. */
 static void slots_change_hands(void **state)
 {
 	uint32_t tgid, n = 0;

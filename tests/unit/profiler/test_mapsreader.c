@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The process that reads maps: what it says, and that it may hang. */
+/* The process that reads maps: its answers, and that it may hang. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -147,8 +147,8 @@ static void what_exceeds_the_slice_waits(void **state)
 }
 
 /*
- * Stopped, it stands for one that waits for a lock for ever: nobody waits for it for
- * long, and others are read by another.
+ * Stopped, it stands for one that waits for a lock for ever: profd waits for it no
+ * longer than its patience, and another reader reads the rest.
  */
 static void one_that_hangs_is_abandoned(void **state)
 {
@@ -198,7 +198,7 @@ static void one_that_dies_is_replaced(void **state)
 	read_all(tgids, 2);
 }
 
-static void the_end_waits_for_nobody(void **state)
+static void the_end_does_not_wait(void **state)
 {
 	uint32_t self[] = { (uint32_t)getpid() };
 	uint64_t begin;
@@ -221,7 +221,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		T(as_it_is_read_here),		 T(many_mappings),
 		T(what_exceeds_the_slice_waits), T(one_that_hangs_is_abandoned),
-		T(one_that_dies_is_replaced),	 T(the_end_waits_for_nobody),
+		T(one_that_dies_is_replaced),	 T(the_end_does_not_wait),
 	};
 
 	if (mapsreader_wanted(argc, argv))

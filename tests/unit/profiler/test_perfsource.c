@@ -83,7 +83,7 @@ struct shape {
 	uint64_t room, size;
 };
 
-/* Register i of those asked for is 100 + i, but the stack pointer. */
+/* Register i of those requested is 100 + i, but the stack pointer. */
 static void sample(struct buf *b, const struct shape *s)
 {
 	uint64_t i;
@@ -445,7 +445,7 @@ static void what_is_cut_off_is_refused(void **state)
 			 -EINVAL);
 }
 
-/* Whole by its parts, but of another length than it says. */
+/* Complete by its parts, but its header has another length. */
 static void another_length_than_it_says_is_refused(void **state)
 {
 	struct perf_event_header h;

@@ -159,7 +159,7 @@ static void a_life_from_fork_to_exit(void **state)
 	assert_int_equal(t.told[1].qp.parent_key.start_boottime, 20 * MS);
 	assert_string_equal(t.told[1].qp.comm, "main"); /* its thread's */
 	named(PERFIDS_EXEC, 201 * MS, 60, 60, "prog");
-	/* Not told before it is known what was executed. */
+	/* Not reported before the executed file is known. */
 	assert_int_equal(t.n, 2);
 	s = sampled(202 * MS, 60, 60, 0);
 	assert_int_equal(s.key.exec_id, 1);
@@ -216,7 +216,7 @@ static void inside_execve_is_one_sample_at_most(void **state)
 	assert_true(s.flags & ABI_SAMPLE_EXEC);
 	s = sampled(23 * MS, 60, 60, 0);
 	assert_false(s.flags & ABI_SAMPLE_EXEC);
-	/* Code of its own ran: a tick said so. */
+	/* A tick in user code ends the exec. */
 	named(PERFIDS_EXEC, 30 * MS, 60, 60, "prog");
 	mapped(31 * MS, 60, "/bin/prog");
 	sampled(32 * MS, 60, 60, ABI_SAMPLE_USER);
@@ -273,7 +273,7 @@ static void threads_have_names_of_their_own(void **state)
 	named(PERFIDS_COMM, 11 * MS, 60, 60, "main");
 	forked(12 * MS, 60, 60, 61);
 	s = sampled(13 * MS, 60, 61, ABI_SAMPLE_USER);
-	assert_string_equal(s.comm, "main"); /* from whoever made it */
+	assert_string_equal(s.comm, "main"); /* the creator's */
 	t.n = 0;
 	named(PERFIDS_COMM, 14 * MS, 60, 61, "worker");
 	assert_int_equal(t.n, 0);
@@ -300,7 +300,7 @@ static void a_pid_that_is_used_again_is_another_process(void **state)
 	assert_int_equal(s.key.start_boottime, 50 * MS);
 }
 
-/* The grace over, the dead are forgotten, and nobody else. */
+/* After the grace time the dead are forgotten, and no others. */
 static void the_dead_are_forgotten(void **state)
 {
 	forked(10 * MS, 1, 60, 60);
@@ -309,7 +309,7 @@ static void the_dead_are_forgotten(void **state)
 	forked(7000 * MS, 1, 62, 62);
 	t.n = 0;
 	sampled(7001 * MS, 60, 60, ABI_SAMPLE_USER);
-	assert_int_equal(t.n, 1); /* a stranger now */
+	assert_int_equal(t.n, 1); /* unknown now */
 	assert_int_equal(t.told[0].what, 0);
 	sampled(7001 * MS, 61, 61, ABI_SAMPLE_USER);
 	assert_int_equal(t.n, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What profd asks of the host and of its user, and how it says what is not. */
+/* What profd requires of the host and of its user, and its messages. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -183,7 +183,7 @@ static void what_proc_does_not_show_is_told(void **state)
 	assert_memory_equal(without(""), "/proc: it is not mounted", 24);
 }
 
-/* Without /proc BPF tells, or there is no telling. */
+/* Without /proc BPF finds the namespace, or it is unknown. */
 static void the_pid_namespace_without_proc(void **state)
 {
 	struct privilege_host host = { "6.1", kernel_btf, "/nonexistent",
@@ -262,7 +262,7 @@ static void who_may_use_perf_events(void **state)
 		{ "pid:[4026532000]", "cap_perfmon=ep", "2", true, -ENOTSUP },
 		{ "pid:[4026532000]", "=", "2", false, 0 },
 		{ ROOT, "=", "2", false, 0 },
-		{ ROOT, "=", "3", false, 0 }, /* the kernel says no itself */
+		{ ROOT, "=", "3", false, 0 }, /* the kernel refuses */
 		{ ROOT, "cap_perfmon=ep", NULL, false, -ENOSYS },
 	};
 	char msg[512];

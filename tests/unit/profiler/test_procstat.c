@@ -42,7 +42,7 @@ static void test_cpus_beyond_the_table(void **state)
 	assert_int_equal(busy[1], 7);
 }
 
-/* A line that was cut says nothing; there is no reading behind the end. */
+/* An incomplete line is ignored; nothing is read behind the end. */
 static void test_every_truncation(void **state)
 {
 	size_t len, line = strchr(strchr(text, '\n') + 1, '\n') - text + 1;

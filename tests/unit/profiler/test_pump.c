@@ -473,7 +473,7 @@ static void a_flood_takes_no_room_of_others(void **state)
 	}
 }
 
-/* It repairs the rest, and takes nobody's room. */
+/* It repairs the rest, and takes no other stream's room. */
 static void a_walk_is_never_refused(void **state)
 {
 	struct out *o = calloc(1, sizeof(*o));
@@ -526,7 +526,7 @@ static void samples_wait_for_lifecycle_while_there_is_room(void **state)
 	pump_watermark(p, PUMP_SAMPLE, time);
 	pump_watermark(p, PUMP_MAPPING, time);
 	pump_run(p);
-	assert_int_equal(o->n, 0); /* a walk is always waited for */
+	assert_int_equal(o->n, 0); /* samples always wait for a scan */
 	pump_watermark(p, PUMP_SCAN, time);
 	pump_run(p);
 	assert_int_equal(o->n, n);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Whose mappings are re-read next, and how soon. */
+/* The order in which mappings are re-read, and how soon. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +43,7 @@ static uint64_t waiting(void)
 	return st.waiting;
 }
 
-/* The next one, which takes so long to read; 0: nobody. */
+/* The next one, which takes so long to read; 0: none. */
 static uint32_t next(uint64_t ns)
 {
 	struct rescan_item item;
@@ -85,8 +85,8 @@ static void users_take_turns(void **state)
 	assert_int_equal(second, 10);
 }
 
-/* By time, not by number: of whom one takes as long as ten of the other. */
-static void who_takes_longer_has_fewer_turns(void **state)
+/* By time, not by number: one process takes as long as ten of the other. */
+static void longer_readings_have_fewer_turns(void **state)
 {
 	uint32_t i, tgid, slow = 0, fast = 0;
 
@@ -107,7 +107,7 @@ static void who_takes_longer_has_fewer_turns(void **state)
 	assert_in_range(fast, 98, 102);
 }
 
-/* A user who saved his turns up does not get them all at once. */
+/* Turns that were not used do not accumulate. */
 static void turns_are_not_saved(void **state)
 {
 	uint32_t i, second = 0;
@@ -159,7 +159,7 @@ static void a_crowd_of_users_is_limited(void **state)
 			RESCAN_ALL_BURST + 11 * RESCAN_ALL_NS);
 }
 
-static void who_waits_for_his_own_share_is_known(void **state)
+static void users_limited_by_their_share_are_known(void **state)
 {
 	uint32_t uid = 0;
 
@@ -174,14 +174,14 @@ static void who_waits_for_his_own_share_is_known(void **state)
 	assert_int_equal(uid, 2000);
 }
 
-static void who_floods_has_the_least(void **state)
+static void floods_have_the_smallest_share(void **state)
 {
 	assert_in_range(used_in(10, 1, true),
 			RESCAN_FLOOD_BURST + 9 * RESCAN_FLOOD_NS,
 			RESCAN_FLOOD_BURST + 11 * RESCAN_FLOOD_NS);
 }
 
-static void who_floods_comes_last(void **state)
+static void floods_come_last(void **state)
 {
 	add(1, 1000, true);
 	add(2, 1000, false);
@@ -209,7 +209,7 @@ static void a_debt_is_paid_by_its_user(void **state)
 }
 
 /* Without CPU time: a reading that waits for a lock holds others up, too. */
-static void who_waits_pays_for_it(void **state)
+static void waits_are_charged(void **state)
 {
 	struct rescan_item item;
 	uint64_t waited = 0, end = now + 10 * SECOND;
@@ -226,7 +226,7 @@ static void who_waits_pays_for_it(void **state)
 			RESCAN_USER_BURST + 11 * RESCAN_USER_NS);
 }
 
-static void who_was_slow_comes_last_and_alone(void **state)
+static void slow_processes_come_last_and_alone(void **state)
 {
 	struct rescan_item item[8];
 	struct rescan_queue_stats st;
@@ -246,7 +246,7 @@ static void who_was_slow_comes_last_and_alone(void **state)
 	assert_true(item[0].slow);
 	rescan_queue_get_stats(q, &st);
 	assert_int_equal(st.slow, 1);
-	/* It is not the user who is slow, and this is not for ever. */
+	/* The process is slow, not its user, and not for ever. */
 	rescan_queue_charge(q, item, MS, 0);
 	add(5, 1000, false);
 	add(6, 1000, false);
@@ -255,7 +255,7 @@ static void who_was_slow_comes_last_and_alone(void **state)
 }
 
 /* Ten milliseconds a second, of which one attempt takes a tenth of a second. */
-static void who_is_slow_is_tried_rarely(void **state)
+static void slow_processes_are_tried_rarely(void **state)
 {
 	struct rescan_item item;
 	uint64_t end = now + 60 * SECOND;
@@ -290,18 +290,18 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(in_the_order_of_asking),
 		T(users_take_turns),
-		T(who_takes_longer_has_fewer_turns),
+		T(longer_readings_have_fewer_turns),
 		T(turns_are_not_saved),
 		T(a_user_has_so_much_a_second),
 		T(all_have_so_much_a_second),
 		T(a_crowd_of_users_is_limited),
-		T(who_waits_for_his_own_share_is_known),
-		T(who_floods_has_the_least),
-		T(who_floods_comes_last),
+		T(users_limited_by_their_share_are_known),
+		T(floods_have_the_smallest_share),
+		T(floods_come_last),
 		T(a_debt_is_paid_by_its_user),
-		T(who_waits_pays_for_it),
-		T(who_was_slow_comes_last_and_alone),
-		T(who_is_slow_is_tried_rarely),
+		T(waits_are_charged),
+		T(slow_processes_come_last_and_alone),
+		T(slow_processes_are_tried_rarely),
 		T(there_is_an_end_of_room),
 	};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The first walk: what is read of a process that nothing was told of meanwhile
+ * The first scan: what is read of a process that no stream reported meanwhile
  * counts from before the first sample, of any other from its reading.
  */
 #include <setjmp.h>
@@ -38,7 +38,7 @@ static void was_read(uint32_t tgid, uint64_t begin)
 	assert_int_equal(rescan_start_add(start, m, m, sizeof(*m)), 0);
 }
 
-static void told(uint32_t tgid, uint64_t time, uint64_t events)
+static void reported(uint32_t tgid, uint64_t time, uint64_t events)
 {
 	struct quark_process qp = { .pid = tgid };
 	struct quark_event ev = { .events = events,
@@ -67,7 +67,7 @@ static void end(void)
 	rescan_start_end(start, on_record, &given);
 }
 
-static void nothing_was_told(void **state)
+static void nothing_was_reported(void **state)
 {
 	was_read(5, 2000);
 	was_read(6, 3000);
@@ -79,14 +79,14 @@ static void nothing_was_told(void **state)
 	assert_int_equal(maps[6].begin, SINCE);
 }
 
-static void who_changed_counts_from_its_reading(void **state)
+static void a_changed_process_counts_from_its_reading(void **state)
 {
 	static const uint64_t events[] = { QUARK_EV_FORK, QUARK_EV_EXEC,
 					   QUARK_EV_EXIT, QUARK_EV_REAP };
 	uint32_t i;
 
 	for (i = 0; i < ARRAY_SIZE(events); i++)
-		told(10 + i, 1500, events[i]);
+		reported(10 + i, 1500, events[i]);
 	mapped(20, 1500, PM_MAP_MMAP);
 	mapped(21, 1500, PM_MAP_EXEC);
 	mapped(22, 2010, PM_MAP_MMAP); /* as it ended */
@@ -101,9 +101,9 @@ static void who_changed_counts_from_its_reading(void **state)
 /* An exec between the opening of the streams and the first sample. */
 static void what_was_before_the_first_sample_does_not_matter(void **state)
 {
-	told(5, SINCE - 1, QUARK_EV_EXEC);
+	reported(5, SINCE - 1, QUARK_EV_EXEC);
 	mapped(5, SINCE - 2, PM_MAP_MMAP);
-	told(6, SINCE, QUARK_EV_EXEC);
+	reported(6, SINCE, QUARK_EV_EXEC);
 	was_read(5, 2000);
 	was_read(6, 2000);
 	end();
@@ -116,7 +116,7 @@ static void what_follows_the_reading_is_put_on_top(void **state)
 	was_read(5, 2000);
 	was_read(6, 2000);
 	mapped(5, 2011, PM_MAP_MMAP);
-	told(6, 2011, QUARK_EV_EXIT);
+	reported(6, 2011, QUARK_EV_EXIT);
 	end();
 	assert_int_equal(maps[5].begin, SINCE);
 	assert_int_equal(maps[6].begin, SINCE);
@@ -139,8 +139,8 @@ static void the_first_of_many_counts(void **state)
 
 static void a_new_name_changes_no_mapping(void **state)
 {
-	told(5, 1500, QUARK_EV_SETPROCTITLE);
-	told(5, 1500, QUARK_EV_ID_CHANGE);
+	reported(5, 1500, QUARK_EV_SETPROCTITLE);
+	reported(5, 1500, QUARK_EV_ID_CHANGE);
 	was_read(5, 2000);
 	end();
 	assert_int_equal(maps[5].begin, SINCE);
@@ -195,7 +195,7 @@ static void what_is_held_has_a_bound(void **state)
 	assert_int_equal(given, i);
 }
 
-/* Of a few processes with very many mappings, whoever they are. */
+/* Of a few processes with very many mappings. */
 static void large_ones_leave_room_for_others(void **state)
 {
 	size_t i;
@@ -216,8 +216,8 @@ static void large_ones_leave_room_for_others(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(nothing_was_told),
-		T(who_changed_counts_from_its_reading),
+		T(nothing_was_reported),
+		T(a_changed_process_counts_from_its_reading),
 		T(what_was_before_the_first_sample_does_not_matter),
 		T(what_follows_the_reading_is_put_on_top),
 		T(the_first_of_many_counts),

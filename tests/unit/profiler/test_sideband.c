@@ -80,7 +80,7 @@ static void mmap2(struct buf *b, int with_build_id)
 	end(b, 123456789);
 }
 
-/* Another layout, which is not asked for. */
+/* Another layout, which is not requested. */
 static void a_mapping_with_a_build_id_is_refused(void **state)
 {
 	struct pm_map_event ev;

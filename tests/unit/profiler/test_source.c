@@ -119,7 +119,7 @@ static void replay_push_life(struct replay *r, uint64_t time)
 
 /*
  * Samples first, as BPF has them: the pump puts the birth, which is older, before
- * them. In two drains, the first of which says that more is left.
+ * them. In two drains; the first reports that more is left.
  */
 static bool replay_drain(void *state, uint64_t now)
 {
