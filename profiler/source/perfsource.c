@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "profiler/source/arch.h"
 #include "profiler/source/perfsource.h"
 #include "profiler/source/perfsource_proc.h"
 #include "profiler/source/procstat.h"
@@ -35,9 +36,6 @@
 #define RING_RECORDS 8 /* fit into a ring at least */
 /* More than a record has beside its stack: a path, a kernel stack. */
 #define RECORD_BESIDES (8 << 10)
-
-/* ax bx cx dx si di bp sp ip flags, r8..r15: asm/perf_regs.h of x86. */
-#define REGS 0xff03ffULL
 
 struct perf_cpu {
 	struct ringset_cpu r;
@@ -79,7 +77,7 @@ static void fill_attr(const struct perfsource *s, struct perf_event_attr *attr)
 	else
 		attr->exclude_kernel = attr->exclude_hv = 1;
 	attr->exclude_callchain_user = 1;
-	attr->sample_regs_user = REGS;
+	attr->sample_regs_user = ARCH_PERF_REGS;
 	attr->sample_stack_user = s->stats.stack_copy;
 	attr->disabled = 1;
 	attr->exclude_idle = 1;

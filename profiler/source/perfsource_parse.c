@@ -9,21 +9,13 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "profiler/source/arch.h"
 #include "profiler/source/perfsource_parse.h"
 #include "profiler/source/sideband.h"
 
 #define TRAILER_SIZE 24 /* of PERF_SAMPLE_TID | TIME | CPU */
 
-/*
- * The index in the sample of each register of abi_regs. Samples have them in
- * the order of their bits in sample_regs_user (asm/perf_regs.h): ax bx cx dx si
- * di bp sp ip flags r8..r15.
- */
-static const uint8_t dwarf_order[16] = { 0,  3,	 2,  1,	 4,  5,	 6,  7,
-					 10, 11, 12, 13, 14, 15, 16, 17 };
-#define AT_IP 8
-#define AT_FLAGS 9
-#define NREGS 18
+static const uint8_t regs_order[ABI_GPRS] = ARCH_PERF_ORDER;
 
 static size_t perfsource_rest(const struct cursor *c)
 {
@@ -52,7 +44,7 @@ static int parse_chain(struct cursor *c, struct perfsource_sample *s)
 
 static int parse_regs(struct cursor *c, struct perfsource_sample *s)
 {
-	uint64_t abi = cursor_fixed(c, sizeof(abi)), regs[NREGS];
+	uint64_t abi = cursor_fixed(c, sizeof(abi)), regs[ARCH_PERF_NREGS];
 	const uint8_t *p;
 	size_t i;
 
@@ -64,10 +56,10 @@ static int parse_regs(struct cursor *c, struct perfsource_sample *s)
 	if (!p)
 		return -EINVAL;
 	memcpy(regs, p, sizeof(regs));
-	for (i = 0; i < ARRAY_SIZE(dwarf_order); i++)
-		s->regs.gpr[i] = regs[dwarf_order[i]];
-	s->regs.ip = regs[AT_IP];
-	s->regs.flags = regs[AT_FLAGS];
+	for (i = 0; i < ARRAY_SIZE(regs_order); i++)
+		s->regs.gpr[i] = regs[regs_order[i]];
+	s->regs.ip = regs[ARCH_PERF_IP];
+	s->regs.flags = regs[ARCH_PERF_FLAGS];
 	/* a worker of io_uring or vhost: mm, but no user side */
 	s->has_regs = s->regs.ip || s->regs.gpr[ABI_REG_SP];
 	s->compat = abi == PERF_SAMPLE_REGS_ABI_32;
