@@ -507,7 +507,7 @@ int pm_scan_process(struct pm *pm, const struct quark_process *qp,
 	if (pm->rescan)
 		pm->stats.found++;
 	else
-		pm->stats.walked++;
+		pm->stats.scanned++;
 	proc->before = !pm->rescan;
 	proc->scan_due = !pm->rescan;
 	pm_scan_adopt(pm, proc, qp, time);

@@ -130,7 +130,7 @@ static int pm_map_mmap(struct pm *pm, struct pm_proc *proc,
 		return 0;
 	}
 	if (mm->scanned && ev->time < mm->scan_begin) {
-		pm->stats.maps_before_walk++;
+		pm->stats.maps_before_scan++;
 		return 0;
 	}
 	mm->last = MAX(mm->last, ev->time);

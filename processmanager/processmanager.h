@@ -505,12 +505,12 @@ struct pm_image *pm_iter_next(struct pm_iter *it);
 	X(reaps, 0, "reap events")                                             \
 	X(renames, 0, "rename events")                                         \
 	X(gaps, 0, "gaps in the lifecycle stream")                             \
-	X(walked, 0, "processes that existed at the start")                    \
+	X(scanned, 0, "processes that existed at the start")                   \
 	X(unknown, 0, "events of unknown processes")                           \
 	X(found, 0, "processes a rescan found, whose fork was missed")         \
 	X(vanished, 0, "processes a rescan missed, whose exit was missed")     \
 	X(maps, 0, "mappings that appeared")                                   \
-	X(maps_before_walk, 0, "mapping records a scan already contained")     \
+	X(maps_before_scan, 0, "mapping records a scan already contained")     \
 	X(maps_lost, 0, "gaps in the mapping stream")                          \
 	X(maps_limited, 0, "times a process had too many mapping records")     \
 	X(maps_unbound, 0, "exec mapping sets no exec event followed")         \

@@ -94,8 +94,7 @@ static const struct metrics_row metrics_rows[] = {
 	       "bytes waiting in the pump now"),
 	METRIC(pump.bytes_max, "profd_pump_waiting_bytes_max",
 	       "most bytes that ever waited in the pump"),
-	METRIC(stale, "profd_pm_doubtful",
-	       "processes whose mappings are in doubt now"),
+	METRIC(stale, "profd_pm_stale", "processes with stale mappings now"),
 #define X(name, gauge, help) METRIC_OF(pm, name, gauge, help)
 	PM_STATS(X)
 #undef X
@@ -315,7 +314,7 @@ static void metrics_status_collect(struct engine *e,
 
 	reporter_status(m, "sampling", "%u Hz, for %llu s", e->opts.freq_hz,
 			(clock_boottime_ns() - e->begin) / CLOCK_NSEC_PER_SEC);
-	metrics_status_start(&all->rescan, all->pm.walked, m);
+	metrics_status_start(&all->rescan, all->pm.scanned, m);
 	reporter_status(m, "source", "%s",
 			e->note[0] ? e->note : e->source.row->title);
 	metrics_status_missing(m);

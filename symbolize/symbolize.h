@@ -448,7 +448,7 @@ int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *id, size_t len,
 	  "files read without priority: their users had used theirs up")      \
 	X(worker_refused, 0,                                                  \
 	  "requests refused: it fails on all files of their user")            \
-	X(put_aside, 0, "executable files put aside: it failed on them")
+	X(quarantined, 0, "files quarantined: the worker failed on them")
 
 struct symbolizer_stats {
 #define X(name, gauge, help) uint64_t name;

@@ -89,7 +89,7 @@ void trace_handler_flush(struct trace_handler *th);
 	X(cache_entries, 1, "frames in the cache now")                         \
 	X(names_late, 0, "traces delivered before all their names were there") \
 	X(waiting, 1, "samples waiting for unwind tables or names now")        \
-	X(waiting_bytes, 1, "bytes of these samples")                          \
+	X(waiting_bytes, 1, "bytes of samples waiting for tables or names")    \
 	X(unnamed, 0, "frames without a symbol, named by file and offset")     \
 	X(not_mapped, 0, "frames at addresses without a known mapping")        \
 	X(tables, 1, "unwind tables held now")                                 \

@@ -194,7 +194,7 @@ static void job_failed(struct worker *w, unsigned int thirds, const char *why)
 		quarantined = quarantine_add(w->opts.quarantine, j->file,
 					     thirds, why, uv_now(w->opts.loop));
 	}
-	w->opts.stats->put_aside += quarantined;
+	w->opts.stats->quarantined += quarantined;
 	job_ended(w, quarantined ? -EBADMSG : 0, !quarantined);
 }
 

@@ -47,7 +47,7 @@ settled() {
 # Mappings that cannot be read stay stale: on some hosts those of the first process.
 denied=$(cat /proc/[0-9]*/maps 2>&1 >/dev/null | grep -c 'Permission denied')
 all_read() {
-	(($(metric profd_pm_doubtful) <= denied))
+	(($(metric profd_pm_stale) <= denied))
 }
 
 start_profd lost --window 600 --ring-size 4M
@@ -62,7 +62,7 @@ is "both libraries are at one address" \
 	"$(awk '/swap_/ { print $2 }' "$T/swap" | uniq | wc -l)" 1
 check "before: all is named" soon settled before
 is "before: nothing was lost" "$(metric profd_sideband_lost_total)" 0
-is "... and nothing is in doubt" "$(metric profd_pm_doubtful)" 0
+is "... and nothing is in doubt" "$(metric profd_pm_stale)" 0
 before=$(metric profd_pm_rereads_total)
 
 standstill overflow

@@ -52,7 +52,7 @@ diag "$(ask /status | grep -E 'worker|quarantined|user stacks|without all')"
 diag "undemangled: $undemangled, starts: $(metric profd_symbolize_worker_starts_total)"
 num "names took too long, and were counted" "$undemangled" '>=' 20
 is "no file was quarantined for that" \
-	"$(metric profd_symbolize_put_aside_total)" 0
+	"$(metric profd_symbolize_quarantined_total)" 0
 stop_profd
 is "profd ended" $? 0
 samples "$(find "$archive" -type f -name '*.pb*' | head -n 1)" >"$T/all"

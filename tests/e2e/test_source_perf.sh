@@ -127,8 +127,8 @@ is "thread: it has the leader's id afterwards" \
 start_profd lives --source perf
 like "the log says that it is perf events" "$(cat "$log")" 'perf events'
 like "status says so, too" "$(ask /status)" 'source.*perf events'
-walked=$(metric profd_pm_walked_total)
-num "what was there before is known" "$walked" '>=' 10
+scanned=$(metric profd_pm_scanned_total)
+num "what was there before is known" "$scanned" '>=' 10
 forks=$(metric profd_pm_forks_total) execs=$(metric profd_pm_execs_total)
 exits=$(metric profd_pm_exits_total) unknown=$(metric profd_pm_unknown_total)
 for ((i = 0; i < 1000; i++)); do

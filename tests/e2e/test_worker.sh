@@ -50,7 +50,7 @@ fields=$(grep -E '^(CapEff|Seccomp|NoNewPrivs):' "/proc/$(worker)/status")
 like "no capability" "$fields" "CapEff:"$'\t'"0000000000000000"
 like "no new privileges" "$fields" "NoNewPrivs:"$'\t'"1"
 like "a system call filter" "$fields" "Seccomp:"$'\t'"2"
-is "nothing was quarantined" "$(metric profd_symbolize_put_aside_total)" 0
+is "nothing was quarantined" "$(metric profd_symbolize_quarantined_total)" 0
 is "nothing it said was refused" \
 	"$(metric profd_symbolize_worker_lies_total)" 0
 

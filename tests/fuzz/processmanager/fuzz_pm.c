@@ -632,7 +632,7 @@ static void check_stats(void)
 	must(s.forks == host.forks && s.execs == host.execs &&
 	     s.exits == host.exits && s.reaps == host.reaps);
 	must(!s.unknown && !s.found && !s.vanished && !s.nomem);
-	must(!s.maps_unbound && !s.maps_lost && s.walked == 1);
+	must(!s.maps_unbound && !s.maps_lost && s.scanned == 1);
 }
 
 static void check_all(void)

@@ -37,12 +37,12 @@ static void test_walk_makes_processes(void **state)
 	assert_string_equal(found(5, 0, 7000, 0x1fff), "sh");
 	assert_string_equal(found(5, 0, 7000, 0x7000), "libc.so");
 	assert_string_equal(found(5, 0, 7000, 0x2000), "none");
-	assert_int_equal(stats().walked, 1);
+	assert_int_equal(stats().scanned, 1);
 	assert_int_equal(stats().rereads, 0);
 	/* known by key already: no change */
 	do_walk(5, 1, "/bin/other", 6000);
 	assert_string_equal(info_at(5, 0, 7000).exe, "/bin/sh");
-	assert_int_equal(stats().walked, 1);
+	assert_int_equal(stats().scanned, 1);
 }
 
 static void test_fork_copies_on_write(void **state)
@@ -362,10 +362,10 @@ static void test_walk_contains_what_came_before(void **state)
 	assert_int_equal(do_maps(5, 6010, 6020, maps, 1), 0);
 	do_mmap(5, 6009, 0x1000, 0x2000, "/lib/before.so", 2);
 	assert_string_equal(found(5, 0, 6030, 0x1000), "sh");
-	assert_int_equal(stats().maps_before_walk, 1);
+	assert_int_equal(stats().maps_before_scan, 1);
 	do_mmap(5, 6011, 0x1000, 0x2000, "/lib/after.so", 3);
 	assert_string_equal(found(5, 0, 6030, 0x1000), "after.so");
-	assert_int_equal(stats().maps_before_walk, 1);
+	assert_int_equal(stats().maps_before_scan, 1);
 }
 
 static void test_walk_that_an_exec_ran_into(void **state)
@@ -399,7 +399,7 @@ static void test_walk_in_the_middle_of_an_exec(void **state)
 	do_mmap(5, 7003, 0x3000, 0x4000, "/bin/ls", 2);
 	do_exec(5, 1, 7004, "/bin/ls");
 	assert_string_equal(found(5, 1, 7005, 0x3000), "ls");
-	assert_int_equal(stats().maps_before_walk, 0);
+	assert_int_equal(stats().maps_before_scan, 0);
 }
 
 static void test_walk_of_nobody(void **state)

@@ -358,7 +358,7 @@ static void a_later_walk_finds_and_misses(void **state)
 	assert_int_equal(process(3, 0).end, PM_ALIVE);
 	assert_int_equal(stats().found, 2);
 	assert_int_equal(stats().vanished, 2);
-	assert_int_equal(stats().walked, 5);
+	assert_int_equal(stats().scanned, 5);
 	assert_string_equal(info_at(2, 0, 9500).comm, "renamed");
 	assert_int_equal(process(2, 0).sid, 2);
 	assert_int_equal(process(6, 0).end, PM_VANISHED);

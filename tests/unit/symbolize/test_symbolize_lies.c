@@ -130,7 +130,7 @@ static void one_lie(const struct fake_lie *lie)
 		assert_in_range(counted(&l, lie->count), 1, 3);
 	else
 		assert_int_equal(counted(&l, lie->count), fails);
-	assert_int_equal(stats(&l.fx).put_aside, 1);
+	assert_int_equal(stats(&l.fx).quarantined, 1);
 	/*
 	 * While one is slow there may be a second, and a third. After the last
 	 * failure there is none, if nothing else waits.
@@ -495,7 +495,7 @@ static void descriptors_that_come_with_lies_are_closed(void **state)
 }
 
 /* Changed, it is another file. */
-static void a_file_put_aside_is_read_again_when_it_changed(void **state)
+static void a_quarantined_file_is_read_again_when_it_changed(void **state)
 {
 	const uint64_t at = 0x1000;
 	struct load_ref ref;
@@ -544,7 +544,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_table_that_was_made_is_mapped),
 		cmocka_unit_test(descriptors_that_come_with_lies_are_closed),
 		cmocka_unit_test(
-			a_file_put_aside_is_read_again_when_it_changed),
+			a_quarantined_file_is_read_again_when_it_changed),
 	};
 
 	if (argc == 3 && !strcmp(argv[1], "fake"))

@@ -433,7 +433,7 @@ static void killed_it_loses_nothing(void **state)
 		wait_for(&st.fx, &st.answers, asked);
 	}
 	assert_int_equal(st.wrong, 0);
-	assert_int_equal(stats(&st.fx).put_aside, 0);
+	assert_int_equal(stats(&st.fx).quarantined, 0);
 	assert_true(stats(&st.fx).worker_starts > 1);
 	for (int i = 0; i < LIBS; i++)
 		symbolizer_close(st.fx.s, st.libs[i].file);
@@ -453,7 +453,7 @@ static void idle_it_may_be_killed_as_well(void **state)
 		kill(worker_pid(&fx), SIGKILL);
 	}
 	expect_name(&fx, l.at, "fn0");
-	assert_int_equal(stats(&fx).put_aside, 0);
+	assert_int_equal(stats(&fx).quarantined, 0);
 	fixture_fini(&fx);
 }
 
@@ -477,7 +477,7 @@ static void stopped_it_is_replaced(void **state)
 		assert_int_equal(stats(&fx).worker_hung, i);
 	}
 	assert_null(symbolizer_quarantined(fx.s, 0, &why));
-	assert_int_equal(stats(&fx).put_aside, 0);
+	assert_int_equal(stats(&fx).quarantined, 0);
 	fixture_fini(&fx);
 	assert_int_equal(kill(pid, 0), -1);
 }
@@ -531,7 +531,7 @@ static void without_a_worker_requests_fail_soon(void **state)
 					 -EIO);
 		/* It was not tried for each of them. */
 		assert_in_range(stats(&fx).worker_starts, 5, 15);
-		assert_int_equal(stats(&fx).put_aside, 0);
+		assert_int_equal(stats(&fx).quarantined, 0);
 		symbolizer_worker_status(fx.s, text, sizeof(text));
 		assert_int_equal(strncmp(text, "none: ", 6), 0);
 		/* The kernel and the vDSO are still read. */
@@ -613,13 +613,13 @@ static void worn_out_it_is_replaced(void **state)
 		assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), 0);
 	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), 0);
 	assert_int_equal(stats(&fx).worker_failed, 0);
-	assert_int_equal(stats(&fx).put_aside, 0);
+	assert_int_equal(stats(&fx).quarantined, 0);
 	fixture_fini(&fx);
 }
 
 /* Not with AddressSanitizer, which allocates memory in other ways. */
 __attribute__((unused)) static void
-a_file_that_takes_too_much_memory_is_put_aside(void **state)
+a_file_that_takes_too_much_memory_is_quarantined(void **state)
 {
 	struct symbolizer_opts opts = { .worker_memory = 1 << 20 };
 	struct fixture fx;
@@ -637,7 +637,7 @@ a_file_that_takes_too_much_memory_is_put_aside(void **state)
 	assert_int_equal(open_path(&fx, in_dir("big.so")), 0);
 	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), -EBADMSG);
 	assert_int_equal(stats(&fx).worker_nomem, 3);
-	assert_int_equal(stats(&fx).put_aside, 1);
+	assert_int_equal(stats(&fx).quarantined, 1);
 	assert_string_equal(symbolizer_quarantined(fx.s, 0, &why),
 			    in_dir("big.so"));
 	assert_string_equal(why, "it took too much memory to read");
@@ -708,7 +708,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(worn_out_it_is_replaced),
 #ifndef __SANITIZE_ADDRESS__
 		cmocka_unit_test(
-			a_file_that_takes_too_much_memory_is_put_aside),
+			a_file_that_takes_too_much_memory_is_quarantined),
 #endif
 		cmocka_unit_test(idle_it_is_let_go),
 	};

@@ -369,17 +369,17 @@ static void failures_of_one_user_do_not_hold_up_another(void **state)
 	symbolizer_resolve(l.fx.s, f, &at, 1, on_fast, &l);
 	wait_for(&l.fx, &l.answers, 1);
 	assert_true(stats(&l.fx).worker_refused > 0);
-	before = stats(&l.fx).put_aside;
+	before = stats(&l.fx).quarantined;
 	assert_in_range(before, 8, 10); /* one at a time is at work, or two */
 	/* The other user has another turn, too. */
-	for (int i = 0; i < 100 && stats(&l.fx).put_aside == before; i++) {
+	for (int i = 0; i < 100 && stats(&l.fx).quarantined == before; i++) {
 		l.slow_answers = 0;
 		symbolizer_resolve(l.fx.s, evil[CRASHES - 1], &at, 1, on_crash,
 				   &l);
 		wait_for(&l.fx, &l.slow_answers, 1);
 		turn(&l.fx, 100);
 	}
-	assert_true(stats(&l.fx).put_aside > before);
+	assert_true(stats(&l.fx).quarantined > before);
 	for (int i = 0; i < CRASHES; i++)
 		symbolizer_close(l.fx.s, evil[i]);
 	symbolizer_close(l.fx.s, f);
@@ -387,7 +387,7 @@ static void failures_of_one_user_do_not_hold_up_another(void **state)
 }
 
 /* A quarantined file is tried again after a time. */
-static void a_file_put_aside_is_tried_again(void **state)
+static void a_quarantined_file_is_tried_again(void **state)
 {
 	struct symbolizer_opts opts = { .worker = fake_program("crash"),
 					.open_deadline_ms = 60000,
@@ -400,14 +400,14 @@ static void a_file_put_aside_is_tried_again(void **state)
 	assert_int_equal(open_path(&fx, in_dir("evil.so")), 0);
 	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), -EBADMSG);
 	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), -EBADMSG);
-	assert_int_equal(stats(&fx).put_aside, 1);
+	assert_int_equal(stats(&fx).quarantined, 1);
 	turn(&fx, 2100);
 	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), -EBADMSG);
-	assert_int_equal(stats(&fx).put_aside, 2);
+	assert_int_equal(stats(&fx).quarantined, 2);
 	/* Twice as long now. */
 	turn(&fx, 2100);
 	assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), -EBADMSG);
-	assert_int_equal(stats(&fx).put_aside, 2);
+	assert_int_equal(stats(&fx).quarantined, 2);
 	fixture_fini(&fx);
 }
 
@@ -499,7 +499,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(one_file_does_not_hold_up_another),
 		cmocka_unit_test(tables_come_before_names),
 		cmocka_unit_test(what_samples_wait_for_comes_first),
-		cmocka_unit_test(a_file_put_aside_is_tried_again),
+		cmocka_unit_test(a_quarantined_file_is_tried_again),
 		cmocka_unit_test(priority_has_a_budget),
 		cmocka_unit_test(cpu_time_has_a_budget),
 		cmocka_unit_test(one_user_does_not_run_before_all),
