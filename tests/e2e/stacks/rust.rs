@@ -60,7 +60,7 @@ pub fn st_rounds(end: i64) {
             black_box(st_deep(30));
         }
         st_sort();
-        for _ in 0..20 {
+        for _ in 0..60 {
             let _ = std::panic::catch_unwind(|| st_panic(10));
         }
     }
