@@ -116,11 +116,13 @@ static bool is_right(const struct page *p, size_t page, enum pm_find found,
 
 /*
  * A zombie cannot be read; and which process shares memory is reported once,
- * when it is forked.
+ * when it is forked. If that record was dropped, what one of the two maps is
+ * recorded for that one only, and a child that the other forks lacks it.
  */
 static bool is_sure(const struct task *t)
 {
-	return !host.ever_wrong || (t->state == TASK_ALIVE && !t->mm->lent);
+	return !host.ever_wrong ||
+	       (t->state == TASK_ALIVE && !t->mm->lent && !t->mm->copied);
 }
 
 /*
@@ -344,6 +346,7 @@ static void do_fork(struct task *of, uint8_t how)
 		t->mm->lent = true;
 	} else {
 		t->mm = mm_new();
+		t->mm->copied = of->mm->lent || of->mm->copied;
 		memcpy(t->mm->page, of->mm->page, sizeof(t->mm->page));
 	}
 	host.forks++;
@@ -578,6 +581,7 @@ static void repair(void)
 		img = image_of(t);
 		must(is_described(img, t));
 		must(image_is_right(img, t));
+		t->mm->copied = false;
 	}
 	compare_living();
 	host.wrong = host.blurred = false;

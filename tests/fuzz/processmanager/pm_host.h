@@ -29,6 +29,7 @@ struct page {
 struct memory_map {
 	unsigned int refs;
 	bool lent; /* to a child of vfork(2), once */
+	bool copied; /* of a lent one, and not re-read since */
 	struct page page[PAGES];
 };
 
