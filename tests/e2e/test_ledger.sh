@@ -144,7 +144,11 @@ sleep 1000 &
 sleeper=$!
 sh -c 'exit 7' &
 wait $!
-listed() { profd ps --json --all | jq -es "any(.[]; .pid == $sleeper)"; }
+# After its exec; before it the arguments are the shell's.
+listed() {
+	profd ps --json --all |
+		jq -es "any(.[]; .pid == $sleeper and .comm == \"sleep\")"
+}
 check "a process is listed" wait_for 10 listed
 profd ps --json --all >"$T/all"
 profd ps --json >"$T/living"
