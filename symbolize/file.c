@@ -101,7 +101,7 @@ void symbolizer_file_free(struct symbolizer_file *f)
 {
 	if (!f)
 		return;
-	symbolizer_index_free(f->index);
+	symbolizer_names_close(f->names);
 	kallsyms_free(f->ksyms);
 	if (f->fd >= 0)
 		close(f->fd);
@@ -154,7 +154,7 @@ int symbolizer_file_vdso(struct symbolizer_file **fp)
 		return -ENOMEM;
 	f->image = (const void *)getauxval(AT_SYSINFO_EHDR);
 	if (!f->image) {
-		f->index_err = -ENOENT;
+		f->names_err = -ENOENT;
 	} else {
 		f->ident.size = vdso_size(f->image);
 		symbolizer_src_mem(&src, f->image, f->ident.size);

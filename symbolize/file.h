@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 #include "symbolize/elf/ask.h"
-#include "symbolize/names/index.h"
+#include "symbolize/names/names.h"
 #include "symbolize/kallsyms.h"
 #include "symbolize/symbolize.h"
 
@@ -35,10 +35,10 @@ struct symbolizer_file {
 	const char *kallsyms; /* the kernel: where its symbols are read */
 
 	/* Owned by the thread or process that works on a request. */
-	struct symbolizer_index *index;
+	struct symbolizer_names *names;
 	struct kallsyms *ksyms;
 	uint64_t ksyms_time; /* boot time of the last reading, 0: none yet */
-	int index_err; /* why there is no index, after one attempt */
+	int names_err; /* why there are none, after one attempt */
 	bool damaged; /* counted already */
 	unsigned int exceeded; /* names that took too long to demangle */
 
@@ -81,9 +81,11 @@ struct symbolizer_answer {
 };
 
 void symbolizer_answer_fini(struct symbolizer_answer *a);
-/* 0, or -errno and no symbols. */
-int symbolizer_file_resolve(struct symbolizer_file *f, const uint64_t *offsets,
-			    size_t n, struct symbolizer_answer *a);
+/* 0, or -errno and no symbols. 'ask' may be NULL. */
+int symbolizer_file_resolve(struct symbolizer_file *f,
+			    const struct symbolizer_ask *ask,
+			    const uint64_t *offsets, size_t n,
+			    struct symbolizer_answer *a);
 
 /* As symbolizer_rows(); 'ask' may be NULL. */
 int symbolizer_file_rows(const struct symbolizer_file *f,

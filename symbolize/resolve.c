@@ -7,9 +7,6 @@
 #include "symbolize/demangle.h"
 #include "symbolize/file.h"
 
-/* Longer names are cut. */
-#define NAME_MAX_BYTES 4096
-
 /*
  * Limits of demangling: names of a file that may exceed their time, and CPU
  * time per request: 100 ms, ten times what 2048 names of libclang take. Beyond
@@ -23,7 +20,7 @@
 
 size_t symbolizer_file_index_bytes(const struct symbolizer_file *f)
 {
-	return (f->index ? symbolizer_index_bytes(f->index) : 0) +
+	return (f->names ? symbolizer_names_bytes(f->names) : 0) +
 	       (f->ksyms ? kallsyms_bytes(f->ksyms) : 0);
 }
 
@@ -37,17 +34,10 @@ void symbolizer_answer_fini(struct symbolizer_answer *a)
 struct question {
 	struct symbolizer_file *f;
 	struct symbolizer_answer *a;
-	struct symbolizer_src *src;
+	struct names_context c;
 	struct strbuf text;
 	struct symbolizer_demangle_cost cost;
 };
-
-static int resolve_keep_text(struct question *q, const char *s, size_t len,
-			     const char **kept)
-{
-	*kept = arena_memdup(&q->a->names, s, len + 1);
-	return *kept ? 0 : -ENOMEM;
-}
 
 /* Into q->text. */
 static bool resolve_demangle(struct question *q, const char *name)
@@ -70,39 +60,44 @@ static bool resolve_demangle(struct question *q, const char *name)
 }
 
 /*
- * The one function of a symbol. Some names in .symtab end with "@VERSION",
- * which is no part of the name, and which demanglers reject.
+ * Sets the name of a function that has a linker's name. Some in .symtab end with
+ * "@VERSION", which is no part of the name, and which demanglers reject.
  */
-static int resolve_set_function(struct question *q,
-				struct symbolizer_symbol *sym, char *name,
-				size_t len)
+static int resolve_name(struct question *q, struct symbolizer_function *fn)
 {
-	struct symbolizer_function *fn;
-	char *at;
-	int err;
+	const char *name = fn->system_name;
+	const char *at = *name ? strchr(name + 1, '@') : NULL;
+	char *bare;
 
-	if (len == 0)
+	fn->name = name;
+	if (at && strcmp(at, "@plt") != 0) {
+		bare = arena_memdup(&q->a->names, name, strlen(name) + 1);
+		if (!bare)
+			return -ENOMEM;
+		bare[at - name] = '\0';
+		fn->name = bare;
+	}
+	if (!resolve_demangle(q, fn->name))
 		return 0;
-	fn = arena_alloc(&q->a->names, sizeof(*fn));
-	if (!fn)
-		return -ENOMEM;
-	*fn = (struct symbolizer_function){ .file = "" };
-	err = resolve_keep_text(q, name, len, &fn->system_name);
-	if (err)
-		return err;
-	fn->name = fn->system_name;
-	sym->functions = fn;
-	sym->nfunctions = 1;
-	at = strchr(name + 1, '@');
-	if (at && strcmp(at, "@plt") != 0)
-		*at = '\0';
-	else
-		at = NULL;
-	if (resolve_demangle(q, name))
-		return resolve_keep_text(q, q->text.data, q->text.len,
-					 &fn->name);
-	return at ? resolve_keep_text(q, name, (size_t)(at - name), &fn->name)
-		  : 0;
+	fn->name = arena_memdup(&q->a->names, q->text.data, q->text.len + 1);
+	return fn->name ? 0 : -ENOMEM;
+}
+
+/* Takes over the functions that a source found, and names them. */
+static int resolve_functions(struct question *q, struct symbolizer_symbol *sym,
+			     struct symbolizer_function *fns, size_t n)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err; i++) {
+		if (!fns[i].system_name)
+			fns[i].system_name = fns[i].name;
+		if (!fns[i].name)
+			err = resolve_name(q, &fns[i]);
+	}
+	sym->functions = fns;
+	sym->nfunctions = n;
+	return err;
 }
 
 uint64_t symbolizer_file_vaddr(const struct symbolizer_file *f, uint64_t offset)
@@ -119,38 +114,47 @@ uint64_t symbolizer_file_vaddr(const struct symbolizer_file *f, uint64_t offset)
 
 static int lookup_elf(struct question *q, struct symbolizer_symbol *sym)
 {
-	char name[NAME_MAX_BYTES];
-	struct symbolizer_range range;
-	int len;
+	struct names_found found = { 0 };
+	int err;
 
 	sym->vaddr = symbolizer_file_vaddr(q->f, sym->offset);
-	if (!q->f->index ||
-	    !symbolizer_index_find(q->f->index, sym->vaddr, &range))
+	if (!q->f->names)
 		return 0;
-	len = symbolizer_index_name(q->f->index, q->src, range.name, name,
-				    sizeof(name));
-	if (len < 0)
-		return 0; /* the file has changed, or is invalid */
-	sym->start = range.start;
-	sym->size = range.size;
-	return resolve_set_function(q, sym, name, (size_t)len);
+	err = symbolizer_names_find(q->f->names, &q->c, sym->vaddr, &found);
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	sym->start = found.start;
+	sym->size = found.size;
+	sym->source = found.source;
+	return resolve_functions(q, sym, found.functions, found.n);
 }
 
 static int lookup_kernel(struct question *q, struct symbolizer_symbol *sym)
 {
+	struct arena *arena = &q->a->names;
+	struct symbolizer_function *fn;
 	struct kallsyms_symbol found;
-	int err;
 
 	sym->vaddr = sym->offset;
-	if (!q->f->ksyms || !kallsyms_find(q->f->ksyms, sym->vaddr, &found))
+	if (!q->f->ksyms || !kallsyms_find(q->f->ksyms, sym->vaddr, &found) ||
+	    !*found.name)
 		return 0;
+	fn = arena_alloc(arena, sizeof(*fn));
+	if (!fn)
+		return -ENOMEM;
+	*fn = (struct symbolizer_function){
+		.system_name =
+			arena_memdup(arena, found.name, strlen(found.name) + 1),
+		.file = "",
+	};
+	sym->module =
+		arena_memdup(arena, found.module, strlen(found.module) + 1);
+	if (!fn->system_name || !sym->module)
+		return -ENOMEM;
 	sym->start = found.start;
 	sym->size = found.size;
-	err = resolve_keep_text(q, found.module, strlen(found.module),
-				&sym->module);
-	if (err)
-		return err;
-	return resolve_set_function(q, sym, found.name, strlen(found.name));
+	sym->source = SYMBOLIZER_SOURCE_KALLSYMS;
+	return resolve_functions(q, sym, fn, 1);
 }
 
 static int cmp_offset(const void *a, const void *b, void *arg)
@@ -208,30 +212,24 @@ static int lookup_all(struct question *q, size_t n)
 	return err;
 }
 
-/* Builds the index of an ELF file; an error other than -ENOMEM is final. */
-static int ensure_index(struct symbolizer_file *f, struct symbolizer_src *src,
-			struct symbolizer_tally *tally)
+/* Opens the sources of an ELF file; an error other than -ENOMEM is final. */
+static int ensure_names(struct question *q)
 {
-	struct symbolizer_elf e;
+	struct symbolizer_file *f = q->f;
 	int err;
 
-	if (f->index || f->index_err)
+	if (f->names || f->names_err)
 		return 0;
-	err = symbolizer_elf_init(&e, src);
-	if (err) {
-		f->index_err = err == -ENOMEM ? 0 : err;
-	} else {
-		err = symbolizer_elf_tables(&e);
-		if (!err)
-			err = symbolizer_index_new(&f->index, &e);
-		symbolizer_elf_fini(&e);
-		tally->built += !err;
-	}
-	if ((e.damaged || f->index_err) && !f->damaged) {
+	err = symbolizer_names_open(&f->names, &q->c);
+	if (err == -ENOMEM)
+		return err;
+	f->names_err = err;
+	q->a->tally.built += !err;
+	if ((err || symbolizer_names_damaged(f->names)) && !f->damaged) {
 		f->damaged = true;
-		tally->broken++;
+		q->a->tally.broken++;
 	}
-	return err == -ENOMEM ? err : 0;
+	return 0;
 }
 
 /* Re-reads the kernel's symbols; if that fails, the old ones stay. */
@@ -274,15 +272,21 @@ static int ensure_kernel(struct symbolizer_file *f, const uint64_t *offsets,
 			 size_t n, struct symbolizer_tally *tally)
 {
 	if (kernel_due(f) && (!f->ksyms || kernel_stale(f, offsets, n)))
-		f->index_err = read_kernel(f, tally);
-	return f->ksyms || f->index_err == -EPERM ? 0 : f->index_err;
+		f->names_err = read_kernel(f, tally);
+	return f->ksyms || f->names_err == -EPERM ? 0 : f->names_err;
 }
 
-int symbolizer_file_resolve(struct symbolizer_file *f, const uint64_t *offsets,
-			    size_t n, struct symbolizer_answer *a)
+int symbolizer_file_resolve(struct symbolizer_file *f,
+			    const struct symbolizer_ask *ask,
+			    const uint64_t *offsets, size_t n,
+			    struct symbolizer_answer *a)
 {
 	struct symbolizer_src src;
-	struct question q = { .f = f, .a = a, .src = &src };
+	struct question q = {
+		.f = f,
+		.a = a,
+		.c = { .src = &src, .ask = ask, .arena = &a->names },
+	};
 	int err;
 
 	if (f->image)
@@ -295,7 +299,7 @@ int symbolizer_file_resolve(struct symbolizer_file *f, const uint64_t *offsets,
 	for (size_t i = 0; i < n; i++)
 		a->syms[i].offset = offsets[i];
 	err = f->kallsyms ? ensure_kernel(f, offsets, n, &a->tally)
-			  : ensure_index(f, &src, &a->tally);
+			  : ensure_names(&q);
 	if (!err)
 		err = lookup_all(&q, n);
 	strbuf_fini(&q.text);

@@ -198,6 +198,30 @@ symbolizer_ident(const struct symbolizer_file *file);
 const struct symbolizer_segment *
 symbolizer_segments(const struct symbolizer_file *file, size_t *np);
 
+/*
+ * X(NAME, "word"): where a name comes from; the words are those of `profd debug
+ * symbolize`.
+ */
+#define SYMBOLIZER_SOURCES(X)           \
+	X(NONE, "none")                 \
+	X(SYMTAB, "symtab")             \
+	X(DYNSYM, "dynsym")             \
+	X(KALLSYMS, "kallsyms")         \
+	X(DWARF, "dwarf")               \
+	X(DEBUG_SYMTAB, "debug symtab") \
+	X(MINIDEBUG, "minidebug")       \
+	X(GO, "gopclntab")              \
+	X(PERF_MAP, "perf map")         \
+	X(JITDUMP, "jitdump")           \
+	X(CFI, "cfi")
+
+enum symbolizer_source {
+#define X(name, word) SYMBOLIZER_SOURCE_##name,
+	SYMBOLIZER_SOURCES(X)
+#undef X
+	SYMBOLIZER_N_SOURCES,
+};
+
 /* A function of the source. No string is NULL; "" and 0 are unknown. */
 struct symbolizer_function {
 	const char *name; /* demangled, not "" */
@@ -216,10 +240,9 @@ struct symbolizer_symbol {
 	 */
 	uint64_t vaddr;
 	/*
-	 * If there are functions: address and size of the last one, which was
-	 * not inlined. The result is the same for every address in [start,
-	 * start + size): of a function that contains others, the part with the
-	 * address.
+	 * The result is the same for every address in [start, start + size),
+	 * which has 'vaddr' in it. Size 0: nothing is known. Without functions
+	 * it is a function whose name no source has; it begins at 'start'.
 	 */
 	uint64_t start, size;
 	/*
@@ -228,6 +251,7 @@ struct symbolizer_symbol {
 	 */
 	const struct symbolizer_function *functions;
 	size_t nfunctions;
+	enum symbolizer_source source; /* of the name of the last function */
 	/* Module of a kernel symbol ("vmlinux": the kernel), or NULL. */
 	const char *module;
 };

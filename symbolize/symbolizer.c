@@ -331,7 +331,7 @@ static void resolve_work(struct file_job *j)
 {
 	struct resolve_job *r = resolve_of(j);
 
-	j->err = symbolizer_file_resolve(j->remote.file, r->offsets, r->n,
+	j->err = symbolizer_file_resolve(j->remote.file, NULL, r->offsets, r->n,
 					 &r->answer);
 }
 

@@ -360,3 +360,10 @@ int symbolizer_index_name(const struct symbolizer_index *x,
 	memcpy(dst + len, "@plt", sizeof("@plt"));
 	return len + 4;
 }
+
+enum symbolizer_source symbolizer_index_source(uint32_t name)
+{
+	return name >> NAME_BITS == SYMBOLIZER_SYMTAB
+		       ? SYMBOLIZER_SOURCE_SYMTAB
+		       : SYMBOLIZER_SOURCE_DYNSYM;
+}

@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "symbolize/elf/elf.h"
+#include "symbolize/symbolize.h"
 
 struct symbolizer_index;
 
@@ -51,5 +52,8 @@ bool symbolizer_index_find(const struct symbolizer_index *x, uint64_t vaddr,
 int symbolizer_index_name(const struct symbolizer_index *x,
 			  struct symbolizer_src *src, uint32_t name, char *dst,
 			  size_t cap);
+
+/* The table that it is in. */
+enum symbolizer_source symbolizer_index_source(uint32_t name);
 
 #endif /* SYMBOLIZE_INDEX_H */

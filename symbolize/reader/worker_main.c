@@ -125,65 +125,6 @@ static int serve_ident(struct server *sv, const struct worker_question *q)
 	return err;
 }
 
-/* In several messages, if necessary. */
-static int send_names(struct server *sv, const struct worker_question *q,
-		      const struct symbolizer_answer *a, bool damaged)
-{
-	struct worker_names *out = (void *)sv->out;
-	uint32_t i = 0;
-	size_t len, next;
-	int err;
-
-	do {
-		memset(out, 0, sizeof(*out));
-		out->first = i;
-		len = sizeof(*out);
-		for (; i < q->n; i++, len = next) {
-			next = worker_name_add(sv->out, len, sizeof(sv->out),
-					       &a->syms[i]);
-			if (!next)
-				break;
-		}
-		out->n = i - out->first;
-		err = worker_reply(sv, q, 0, damaged, len, -1);
-	} while (!err && i < q->n);
-	return err;
-}
-
-static int serve_names(struct server *sv, const struct worker_question *q)
-{
-	struct symbolizer_file *f = cache_take(sv, q->file);
-	struct worker_names *out = (void *)sv->out;
-	struct symbolizer_answer a = { 0 };
-	bool damaged = false;
-	int err = -ENOMEM;
-
-	arena_init(&a.names);
-	if (f) {
-		f->fd = sv->in.fd;
-		f->ident.size = q->size;
-		err = symbolizer_file_resolve(f, (const uint64_t *)(q + 1),
-					      q->n, &a);
-		f->fd = -1;
-		sv->built = (uint32_t)a.tally.built;
-		sv->undemangled = (uint32_t)a.tally.undemangled;
-		damaged = f->damaged;
-		if (f->index && !err)
-			cache_add(sv, f);
-		else
-			symbolizer_file_free(f);
-	}
-	cache_cut(sv, q->index_bytes);
-	if (err) {
-		memset(out, 0, sizeof(*out));
-		err = worker_reply(sv, q, err, damaged, sizeof(*out), -1);
-	} else {
-		err = send_names(sv, q, &a, damaged);
-	}
-	symbolizer_answer_fini(&a);
-	return err;
-}
-
 /* The checksum of .gnu_debuglink, which is zlib's. */
 static bool crc_is(struct server *sv, int fd, uint32_t want)
 {
@@ -242,6 +183,66 @@ static int ask_file(void *arg, const char *basename, const uint8_t *build_id,
 			return fd;
 		close(fd);
 	}
+}
+
+/* In several messages, if necessary. */
+static int send_names(struct server *sv, const struct worker_question *q,
+		      const struct symbolizer_answer *a, bool damaged)
+{
+	struct worker_names *out = (void *)sv->out;
+	uint32_t i = 0;
+	size_t len, next;
+	int err;
+
+	do {
+		memset(out, 0, sizeof(*out));
+		out->first = i;
+		len = sizeof(*out);
+		for (; i < q->n; i++, len = next) {
+			next = worker_name_add(sv->out, len, sizeof(sv->out),
+					       &a->syms[i]);
+			if (!next)
+				break;
+		}
+		out->n = i - out->first;
+		err = worker_reply(sv, q, 0, damaged, len, -1);
+	} while (!err && i < q->n);
+	return err;
+}
+
+static int serve_names(struct server *sv, const struct worker_question *q)
+{
+	struct symbolizer_file *f = cache_take(sv, q->file);
+	struct worker_names *out = (void *)sv->out;
+	const struct symbolizer_ask ask = { ask_file, sv };
+	struct symbolizer_answer a = { 0 };
+	bool damaged = false;
+	int err = -ENOMEM;
+
+	arena_init(&a.names);
+	if (f) {
+		f->fd = sv->in.fd;
+		f->ident.size = q->size;
+		err = symbolizer_file_resolve(
+			f, &ask, (const uint64_t *)(q + 1), q->n, &a);
+		f->fd = -1;
+		sv->built = (uint32_t)a.tally.built;
+		sv->undemangled = (uint32_t)a.tally.undemangled;
+		damaged = f->damaged;
+		if (f->names && !err)
+			cache_add(sv, f);
+		else
+			symbolizer_file_free(f);
+	}
+	cache_cut(sv, q->index_bytes);
+	if (err) {
+		memset(out, 0, sizeof(*out));
+		err = worker_reply(sv, q, err, damaged, sizeof(*out), -1);
+	} else {
+		err = send_names(sv, q, &a, damaged);
+	}
+	symbolizer_answer_fini(&a);
+	return err;
 }
 
 static int send_rows(struct server *sv, const struct worker_question *q,

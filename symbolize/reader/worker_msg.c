@@ -259,9 +259,10 @@ bool worker_name_next(struct worker_cursor *c, uint64_t vaddr,
 	sym->functions = NULL;
 	sym->nfunctions = 0;
 	sym->start = sym->size = 0;
-	if (n.pad || n.n > WORKER_FUNCTIONS_MAX)
+	sym->source = SYMBOLIZER_SOURCE_NONE;
+	if (n.source >= SYMBOLIZER_N_SOURCES || n.n > WORKER_FUNCTIONS_MAX)
 		return false;
-	if (n.n == 0)
+	if (n.n == 0 && n.size == 0)
 		return true;
 	if (vaddr < n.start || vaddr - n.start >= n.size)
 		return false;
@@ -270,7 +271,8 @@ bool worker_name_next(struct worker_cursor *c, uint64_t vaddr,
 			return false;
 	sym->start = n.start;
 	sym->size = n.size;
-	sym->functions = c->functions;
+	sym->source = n.source;
+	sym->functions = n.n ? c->functions : NULL;
 	sym->nfunctions = n.n;
 	return (size_t)(c->p - begin) <= WORKER_NAME_MAX;
 }
@@ -321,7 +323,9 @@ static uint8_t *worker_function_add(uint8_t *p,
 size_t worker_name_add(uint8_t *buf, size_t len, size_t cap,
 		       const struct symbolizer_symbol *sym)
 {
-	struct worker_name n = { .start = sym->start, .size = sym->size };
+	struct worker_name n = { .start = sym->start,
+				 .size = sym->size,
+				 .source = sym->source };
 	struct worker_function head;
 	size_t need = sizeof(n), from = sym->nfunctions, size;
 	uint8_t *p = buf + len;

@@ -103,7 +103,7 @@ struct worker_names {
 struct worker_name {
 	uint64_t start, size;
 	uint32_t n;
-	uint32_t pad; /* 0 */
+	uint32_t source; /* enum symbolizer_source */
 };
 
 /*

@@ -346,9 +346,9 @@ static void lie_fewer_functions(struct fake *f)
 	fake_reply(f);
 }
 
-static void lie_pad(struct fake *f)
+static void lie_source(struct fake *f)
 {
-	fake_first(f)->pad = 1;
+	fake_first(f)->source = SYMBOLIZER_N_SOURCES;
 	fake_reply(f);
 }
 
@@ -609,7 +609,7 @@ enum fake_count {
 	X(functions, LIES)       \
 	X(fewer_functions, LIES) \
 	X(functions_long, LIES)  \
-	X(pad, LIES)
+	X(source, LIES)
 
 #define FAKE_TABLES(X)          \
 	X(no_fd, LIES)          \

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * source: the interface of a source of names: its symbol tables, DWARF, and what
+ * else a file says of its functions. names.c has the table of all sources.
+ *
+ * Sources run in the worker process. Texts are as they are in the file: names are
+ * demangled and cut by resolve.c.
+ */
+#ifndef SYMBOLIZE_SOURCE_H
+#define SYMBOLIZE_SOURCE_H
+
+#include "base/base.h"
+#include "symbolize/elf/ask.h"
+#include "symbolize/elf/elf.h"
+#include "symbolize/symbolize.h"
+
+/* What every call has; valid during the call only. */
+struct names_context {
+	struct symbolizer_src *src; /* the file, by this request's descriptor */
+	struct symbolizer_elf *elf; /* in open() only; with its tables */
+	const struct symbolizer_ask *ask; /* for debug files; or NULL */
+	struct arena *arena; /* of what find() returns */
+};
+
+/* What a source has for an address. */
+struct names_found {
+	/* The same for every address in [start, start + size). */
+	uint64_t start, size;
+	/*
+	 * In the arena, as in struct symbolizer_symbol, but 'name' NULL: to be
+	 * demangled from system_name; system_name NULL: the same as 'name'.
+	 * Without both, the source knows file and line, but no name: then it is
+	 * the only one.
+	 */
+	struct symbolizer_function *functions;
+	size_t n;
+	uint8_t source; /* enum symbolizer_source, of the name of the last */
+};
+
+struct names_source {
+	/*
+	 * 0: *state is the callee's own, and is passed to the functions below.
+	 * -ENODATA: the file has nothing of the kind. -ENOMEM: it is tried again
+	 * with the next request. Another -errno: it is damaged.
+	 */
+	int (*open)(void **state, struct names_context *c);
+	void (*close)(void *state);
+	/* Memory held: counted, and given back by close(). */
+	size_t (*bytes)(const void *state);
+	/* 0; -ENOENT: not this address; -ENOMEM. */
+	int (*find)(void *state, struct names_context *c, uint64_t vaddr,
+		    struct names_found *out);
+};
+
+/* Symbol tables, see index.h. */
+extern const struct names_source names_symbols;
+
+#endif /* SYMBOLIZE_SOURCE_H */
