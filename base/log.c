@@ -19,14 +19,6 @@ static const struct {
 
 static enum log_level log_max = LOG_INFO;
 
-int log_level_parse(const char *word)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(log_levels); i++)
-		if (!strcmp(word, log_levels[i].word))
-			return i;
-	return -1;
-}
-
 void log_set_level(enum log_level level)
 {
 	log_max = level;

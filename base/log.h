@@ -19,8 +19,6 @@ enum log_level {
 #undef X
 };
 
-/* The level named 'word', or -1. */
-int log_level_parse(const char *word);
 void log_set_level(enum log_level level);
 
 void log_printf(enum log_level level, const char *fmt, ...)

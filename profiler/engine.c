@@ -225,7 +225,7 @@ static bool engine_busy(void *arg, uint64_t now)
 	       reporter_due(e->reporter) < now + ENGINE_AWAITED_NS;
 }
 
-void engine_asked(void *arg)
+void engine_refresh(void *arg)
 {
 	struct engine *e = arg;
 

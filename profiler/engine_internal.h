@@ -63,8 +63,8 @@ uint64_t engine_drain(void *arg);
 void engine_event(void *arg, const struct quark_event *ev);
 /* trace_opts.resolved */
 void engine_resolved(void *arg, const struct reporter_trace *t);
-/* reporter_opts.asked */
-void engine_asked(void *arg);
+/* reporter_opts.refresh */
+void engine_refresh(void *arg);
 void engine_close_source(struct source_run *source);
 /* From here on the loop drives it. */
 int engine_loop(struct engine *e);

@@ -60,11 +60,11 @@ static const struct {
 } proc_files[] = {
 	{ "self/stat",
 	  "/proc: it is not mounted: without arguments and mappings of "
-	  "processes that were there before, CPU time of the living, names of "
-	  "kernel functions, and nobody knows how many samples are missing" },
+	  "processes that were there before, CPU time of running processes, "
+	  "names of kernel functions, and the number of missing samples" },
 	{ "stat",
 	  "/proc: mounted for processes only (subset=pid): without names of "
-	  "kernel functions, and nobody knows how many samples are missing" },
+	  "kernel functions and the number of missing samples" },
 	{ "2/stat",
 	  "/proc: others' processes are hidden (hidepid, and no "
 	  "CAP_SYS_PTRACE): without mappings of those that were there before" },

@@ -169,7 +169,7 @@ void reporter_free(struct reporter *r)
 	r->freed = true;
 	r->finished = NULL;
 	r->opts.written = NULL;
-	r->opts.asked = NULL;
+	r->opts.refresh = NULL;
 	http_stop(r);
 	reporter_free_windows(&r->windows);
 	reporter_free_windows(&r->extras);

@@ -170,7 +170,7 @@ struct reporter_opts {
 	 * A client connected or sent something. Called before the answer is
 	 * made, to bring its data up to date.
 	 */
-	void (*asked)(void *arg);
+	void (*refresh)(void *arg);
 	/* Adds reasons to /healthz by reporter_failing() and _degraded(). */
 	void (*health)(void *arg, struct reporter_health *h);
 	/*

@@ -188,8 +188,8 @@ static void http_on_readable(uv_poll_t *poll, int status, int events)
 {
 	struct http *h = poll->data;
 
-	if (h->r->opts.asked)
-		h->r->opts.asked(h->r->opts.arg);
+	if (h->r->opts.refresh)
+		h->r->opts.refresh(h->r->opts.arg);
 	http_run(h);
 }
 

@@ -120,8 +120,8 @@ is "none: and no names" "$(awk -F '\t' '{ n = split($10, f, ";")
 		if (f[i] ~ /@\[kernel/ && f[i] !~ /^\[kernel\]\+0x/)
 			print f[i]
 	}' "$T/samples" | wc -l)" 0
-like "none: nobody says that no sample is missing" "$(cat "$T/status")" \
-	'nobody knows how many samples are missing'
+like "none: that missing samples are not counted is said" "$(cat "$T/status")" \
+	'the number of missing samples'
 out=$("$PROFD" run --source perf --archive "$T/perf" --listen "unix:$T/perf.sock" 2>&1)
 is "none: perf events cannot do without" $? 1
 like "none: and say so" "$out" '^profd: /proc/self/ns/pid: No such file'

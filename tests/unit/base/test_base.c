@@ -575,16 +575,6 @@ static void log_marks_priorities_for_the_journal(void **state)
 	assert_string_equal(out, "<3>profd: error: gone\n");
 }
 
-static void log_level_names_read_back(void **state)
-{
-	assert_int_equal(log_level_parse("error"), LOG_ERROR);
-	assert_int_equal(log_level_parse("warn"), LOG_WARN);
-	assert_int_equal(log_level_parse("info"), LOG_INFO);
-	assert_int_equal(log_level_parse("debug"), LOG_DEBUG);
-	assert_int_equal(log_level_parse("loud"), -1);
-	assert_int_equal(log_level_parse(""), -1);
-}
-
 /* --- procfs -------------------------------------------------------------- */
 
 #define CGROUP_ID                          \
@@ -667,7 +657,6 @@ int main(void)
 		cmocka_unit_test(log_levels_hold_back),
 		cmocka_unit_test(log_cuts_what_is_too_long_and_ends_the_line),
 		cmocka_unit_test(log_marks_priorities_for_the_journal),
-		cmocka_unit_test(log_level_names_read_back),
 		cmocka_unit_test(a_cgroup_is_that_which_says_most),
 	};
 

@@ -45,16 +45,16 @@ static int reread(uint32_t pid, uint64_t begin)
 	return do_maps(pid, begin, begin + 5, maps, 2);
 }
 
-static bool doubtful(uint32_t pid, uint64_t id)
+static bool stale_set(uint32_t pid, uint64_t id)
 {
 	return pm_image_stale(pm, image_at(pid, id, 0));
 }
 
-static void nothing_of_a_set_in_doubt_is_told(void **state)
+static void a_stale_set_answers_nothing(void **state)
 {
-	assert_false(doubtful(5, 0));
+	assert_false(stale_set(5, 0));
 	do_lost_between(7000, 7500);
-	assert_true(doubtful(5, 0));
+	assert_true(stale_set(5, 0));
 	assert_string_equal(found(5, 0, 7001, 0x1000), "lost");
 	assert_string_equal(found(5, 0, 7600, 0x7000), "lost");
 	assert_string_equal(found(5, 0, 7600, 0x3000), "lost");
@@ -83,7 +83,7 @@ static void a_reading_behind_the_loss_lifts_it(void **state)
 {
 	do_lost_between(7000, 7500);
 	assert_int_equal(reread(5, 7500), 0);
-	assert_false(doubtful(5, 0));
+	assert_false(stale_set(5, 0));
 	assert_string_equal(found(5, 0, 7501, 0x1000), "new");
 	assert_string_equal(found(5, 0, 7501, 0x7000), "none");
 	assert_int_equal(stats().rereads, 1);
@@ -93,7 +93,7 @@ static void a_reading_within_the_loss_does_not(void **state)
 {
 	do_lost_between(7000, 7500);
 	assert_int_equal(reread(5, 7499), 0);
-	assert_true(doubtful(5, 0));
+	assert_true(stale_set(5, 0));
 	assert_string_equal(found(5, 0, 7510, 0x1000), "lost");
 	assert_int_equal(stats().rereads, 0);
 	assert_int_equal(nwants, 1); /* another one, at once */
@@ -149,7 +149,7 @@ static void an_exec_behind_the_loss_is_not_touched(void **state)
 	do_whole_exec(5, 1, 7510, "/bin/ls", 2);
 	assert_string_equal(found(5, 1, 7511, 0x1000), "ls");
 	assert_string_equal(found(5, 1, 7511, 0x3000), "none");
-	assert_false(doubtful(5, 1));
+	assert_false(stale_set(5, 1));
 }
 
 /* Reported at its begin: mappings within the gap are stale, though recorded. */
@@ -197,7 +197,7 @@ static void a_child_shares_the_doubt_and_is_read_by_itself(void **state)
 {
 	do_lost_between(7000, 7001);
 	do_fork(5, 0, 7, 7010);
-	assert_true(doubtful(7, 0));
+	assert_true(stale_set(7, 0));
 	assert_string_equal(found(7, 0, 7011, 0x1000), "lost");
 	assert_int_equal(nwants, 1);
 	assert_int_equal(wants[0].tgid, 7);
@@ -234,8 +234,8 @@ static void a_borrowed_set_gets_nothing_of_the_borrowers_exec(void **state)
 
 	do_fork_flags(5, 0, 7, 7001, VFORK);
 	do_lost_between(7010, 7020); /* the COMM record among them */
-	assert_false(doubtful(7, 0));
-	assert_true(doubtful(5, 0));
+	assert_false(stale_set(7, 0));
+	assert_true(stale_set(5, 0));
 	assert_string_equal(found(7, 0, 7021, 0x1000), "lost");
 	assert_int_equal(nwants, 1);
 	assert_int_equal(wants[0].tgid, 5);
@@ -272,7 +272,7 @@ static void an_orphan_is_read_itself(void **state)
 	do_fork_flags(5, 0, 7, 7001, VFORK);
 	do_exit(5, 0, 7005);
 	do_lost_between(7010, 7020);
-	assert_true(doubtful(7, 0));
+	assert_true(stale_set(7, 0));
 	assert_int_equal(reread(7, 7030), 0);
 	assert_string_equal(found(7, 0, 7031, 0x1000), "new");
 }
@@ -310,9 +310,9 @@ static void several_rings_gaps_are_one_span(void **state)
 	assert_int_equal(stats().maps_lost, 4);
 	assert_int_equal(stats().maps_lost_ms, 32);
 	assert_int_equal(reread(5, 91 * MS), 0);
-	assert_true(doubtful(5, 0));
+	assert_true(stale_set(5, 0));
 	assert_int_equal(reread(5, 92 * MS), 0);
-	assert_false(doubtful(5, 0));
+	assert_false(stale_set(5, 0));
 }
 
 /* A process that cannot be read any more is not re-read. */
@@ -323,10 +323,10 @@ static void the_dead_and_the_kernel_are_in_no_doubt(void **state)
 	qp.x_flags = QUARK_X_KTHREAD;
 	assert_int_equal(pm_scan_process(pm, &qp, 6000), 0);
 	do_lost_between(7000, 7001);
-	assert_false(doubtful(2, 0));
+	assert_false(stale_set(2, 0));
 	assert_string_equal(found(2, 0, 7002, 0x1000), "none");
 	do_exit(5, 0, 7005);
-	assert_false(doubtful(5, 0));
+	assert_false(stale_set(5, 0));
 }
 
 static void lifecycle_gaps_have_a_span_too(void **state)
@@ -544,12 +544,12 @@ static void what_one_process_has_too_many_concerns_it_alone(void **state)
 	assert_string_equal(found(5, 0, 7001, 0x1000), "lost");
 	assert_string_equal(found(5, 0, 7001, 0xf100), "[vdso]");
 	assert_string_equal(found(6, 0, 7001, 0x1000), "sh");
-	assert_true(doubtful(5, 0));
-	assert_false(doubtful(6, 0));
+	assert_true(stale_set(5, 0));
+	assert_false(stale_set(6, 0));
 	assert_int_equal(stats().maps_limited, 1);
 	assert_int_equal(stats().maps_lost, 0);
 	assert_int_equal(reread(5, 7499), 0);
-	assert_true(doubtful(5, 0));
+	assert_true(stale_set(5, 0));
 	assert_int_equal(reread(5, 7501), 0);
 	assert_string_equal(found(5, 0, 7502, 0x1000), "new");
 }
@@ -594,7 +594,7 @@ static void a_child_of_the_flooder_has_its_gap(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(nothing_of_a_set_in_doubt_is_told),
+		T(a_stale_set_answers_nothing),
 		T(a_later_mapping_does_not_lift_the_doubt),
 		T(the_vdso_is_not_in_doubt),
 		T(a_reading_behind_the_loss_lifts_it),

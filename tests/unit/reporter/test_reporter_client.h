@@ -43,7 +43,7 @@ static struct {
 	int port;
 	bool ticking;
 	const char *degraded, *failing; /* reasons */
-	unsigned int asked; /* calls */
+	unsigned int refreshed; /* calls */
 	bool finished;
 } t;
 
@@ -61,9 +61,9 @@ static inline void on_collect(void *arg, struct reporter_metrics *m)
 	reporter_member_text(m, "limited", "what", "a \xff \"thing\"\n");
 }
 
-static inline void on_asked(void *arg)
+static inline void on_refresh(void *arg)
 {
-	t.asked++;
+	t.refreshed++;
 }
 
 static inline void on_health(void *arg, struct reporter_health *h)
@@ -113,7 +113,7 @@ static inline int setup(void **state)
 				   .nevent_types = ARRAY_SIZE(cpu_clock),
 				   .window_s = 60,
 				   .collect = on_collect,
-				   .asked = on_asked,
+				   .refresh = on_refresh,
 				   .health = on_health };
 	const char *where;
 

@@ -19,13 +19,13 @@ static void healthz_on_every_listener(void **state)
 	strbuf_fini(&b);
 }
 
-static void a_request_calls_asked(void **state)
+static void a_request_calls_refresh(void **state)
 {
 	struct strbuf a;
 
-	assert_int_equal(t.asked, 0);
+	assert_int_equal(t.refreshed, 0);
 	a = get("/metrics");
-	assert_true(t.asked > 0);
+	assert_true(t.refreshed > 0);
 	strbuf_fini(&a);
 }
 
@@ -712,7 +712,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		T(healthz_on_every_listener),
-		T(a_request_calls_asked),
+		T(a_request_calls_refresh),
 		T(errors_name_what_is_wrong),
 		T(head_answers_at_once_without_a_body),
 		T(a_body_is_not_read),
