@@ -33,6 +33,15 @@ void pprof_check_expect(const char *const (*types)[2], size_t n);
 const Perftools__Profiles__Profile *pprof_checked(void);
 void pprof_check_end(void);
 
+/*
+ * For a shell: `go tool pprof`. Debian's go includes pprof. Newer ones build it at
+ * its first use, in half a minute of CPU time; a cache below build/ keeps it.
+ */
+#define PPROF_GO                                                            \
+	"b=$(realpath ${B:-build}) && mkdir -p $b/go && go=/usr/bin/go && " \
+	"{ [ -x $go ] || go=go; } && HOME=$b/go GOCACHE=$b/go/cache "       \
+	"PPROF_TMPDIR=$b/go $go tool pprof "
+
 /* For tests that look into a profile. 'p' from pprof_checked(). */
 const char *pprof_label(const Perftools__Profiles__Profile *p,
 			const Perftools__Profiles__Sample *s, const char *key);

@@ -216,9 +216,4 @@ static inline int run(const char *fmt, const char *path, const char *want)
 	return found;
 }
 
-/* Newer Go builds pprof at its first use: a cache below build/ keeps it. */
-#define GO_PPROF                                          \
-	"b=$(realpath ${B:-build}) && mkdir -p $b/go && " \
-	"HOME=$b/go GOCACHE=$b/go/cache PPROF_TMPDIR=$b/go go tool pprof "
-
 #endif /* TESTS_UNIT_TEST_REPORTER_COMMON_H */

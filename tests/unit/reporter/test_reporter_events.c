@@ -114,7 +114,7 @@ static void a_profile_has_the_types_of_all_its_events(void **state)
 	assert_true(pprof_has_comment(p, "samples of page faults: 4"));
 }
 
-#define TOP GO_PPROF "-top -sample_index="
+#define TOP PPROF_GO "-top -sample_index="
 
 static void go_and_protoc_read_each_type(void **state)
 {
@@ -142,8 +142,8 @@ static void go_and_protoc_read_each_type(void **state)
 		run(TOP "samples %s 2>&1", path,
 		    "         3   100%   100%          3   100%  work"),
 		1);
-	assert_int_equal(run(GO_PPROF "-top %s 2>&1", path, "Type: cpu"), 1);
-	assert_int_equal(run(GO_PPROF "-raw %s 2>&1", path,
+	assert_int_equal(run(PPROF_GO "-top %s 2>&1", path, "Type: cpu"), 1);
+	assert_int_equal(run(PPROF_GO "-raw %s 2>&1", path,
 			     "samples/count cpu/nanoseconds[dflt] blocks/count "
 			     "offcpu/nanoseconds page_faults/count"),
 			 1);

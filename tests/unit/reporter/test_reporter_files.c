@@ -381,15 +381,15 @@ static void protoc_and_gzip_and_go_read_it(void **state)
 		    "--decode=perftools.profiles.Profile profile.proto",
 		    t.path[0], "some_function"),
 		1);
-	assert_int_equal(run(GO_PPROF "-top %s 2>&1", path, "some_function"),
+	assert_int_equal(run(PPROF_GO "-top %s 2>&1", path, "some_function"),
 			 1);
-	assert_int_equal(run(GO_PPROF "-top %s 2>&1", path, "File: alpha"), 1);
-	assert_int_equal(run(GO_PPROF "-top %s 2>&1", path, "Type: cpu"), 1);
-	assert_int_equal(run(GO_PPROF "-raw %s 2>&1", path,
+	assert_int_equal(run(PPROF_GO "-top %s 2>&1", path, "File: alpha"), 1);
+	assert_int_equal(run(PPROF_GO "-top %s 2>&1", path, "Type: cpu"), 1);
+	assert_int_equal(run(PPROF_GO "-raw %s 2>&1", path,
 			     "samples/count cpu/nanoseconds"),
 			 1);
-	assert_int_equal(run(GO_PPROF "-raw %s 2>&1", path, "abcd01"), 1);
-	assert_int_equal(run(GO_PPROF "-tags %s 2>&1", path, "/usr/bin/alpha"),
+	assert_int_equal(run(PPROF_GO "-raw %s 2>&1", path, "abcd01"), 1);
+	assert_int_equal(run(PPROF_GO "-tags %s 2>&1", path, "/usr/bin/alpha"),
 			 1);
 }
 

@@ -509,11 +509,8 @@ static void go_tool_pprof_fetches_it(void **state)
 {
 	struct strbuf a;
 
-	/* Newer Go builds pprof at its first use: see test_reporter_common.h. */
-	a = run("b=$(realpath ${B:-build}) && mkdir -p $b/go && HOME=$b/go "
-		"GOCACHE=$b/go/cache PPROF_TMPDIR=%s go tool pprof -top "
-		"'http://%s/debug/pprof/profile?seconds=1'",
-		t.dir, t.tcp_address);
+	a = run(PPROF_GO "-top 'http://%s/debug/pprof/profile?seconds=1'",
+		t.tcp_address);
 	assert_has(&a, "work");
 	assert_has(&a, "Duration: 1");
 	strbuf_fini(&a);
