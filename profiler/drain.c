@@ -23,6 +23,12 @@ static bool drain_runs(const struct drain *d)
 	return d->handles && uv_is_active((const uv_handle_t *)&d->timer);
 }
 
+bool drain_idle(const struct drain *d)
+{
+	return drain_runs(d) &&
+	       uv_timer_get_repeat(&d->timer) == DRAIN_TICK_IDLE_MS;
+}
+
 static uint64_t drain_interval(const struct drain *d, uint64_t now)
 {
 	if (now < d->fast_until)

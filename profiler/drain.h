@@ -42,6 +42,8 @@ struct drain {
  */
 int drain_start(struct drain *d, uint64_t begin,
 		const struct source_run *source);
+/* The next tick is a second after the last one. */
+bool drain_idle(const struct drain *d);
 /* From inside tick() or now(): more is expected; ten times a second. */
 void drain_active(struct drain *d, uint64_t now);
 /* From inside tick() or now(): something is left, drain again at once. */

@@ -27,7 +27,7 @@
 #define ENGINE_WARM_MOST_NS (300 * CLOCK_NSEC_PER_MSEC)
 /* Less than the longest interval of drains, so that none is skipped. */
 #define ENGINE_SECOND_NS (900 * CLOCK_NSEC_PER_MSEC)
-/* A client waits for a profile that ends within this time. */
+/* What ends within this time, a window or a wait, is looked at often. */
 #define ENGINE_AWAITED_NS CLOCK_NSEC_PER_SEC
 /* At the end: most time to wait for the rings and for names. */
 #define ENGINE_FINISH_NS (4 * CLOCK_NSEC_PER_SEC)
@@ -148,7 +148,7 @@ uint64_t engine_drain(void *arg)
 	more = source->row->drain(source->state, now);
 	intake_deliver(in);
 	rescan_work(e->rescan, now);
-	trace_handler_tick(e->th, clock_awake_ns());
+	trace_handler_tick(e->th, clock_awake_ns(), drain_idle(&e->drain));
 	pm_forget(e->pm, engine_done(e));
 	/* More files may be mapped now, and deleted soon. */
 	if (in->mapped)
@@ -212,16 +212,19 @@ static void engine_tick(void *arg)
 }
 
 /*
- * While samples or re-reads are pending, or a client waits for events or for a
- * window that ends soon; without BPF always, since processes are then
- * identified in /proc, which is possible only while they live.
+ * While re-reads are pending, a sample's wait ends soon, or a client waits for
+ * events or for a window that ends soon; without BPF always, since processes
+ * are then identified in /proc, which is possible only while they live. Samples
+ * that wait for tables or names are no reason: the answers wake the loop, and
+ * profd, which samples itself, would keep itself awake.
  */
 static bool engine_busy(void *arg, uint64_t now)
 {
 	const struct engine *e = arg;
 
 	return e->source.row->often || rescan_pending(e->rescan) ||
-	       trace_handler_oldest(e->th) != UINT64_MAX ||
+	       trace_handler_due(e->th) <
+		       clock_awake_ns() + ENGINE_AWAITED_NS ||
 	       reporter_due(e->reporter) < now + ENGINE_AWAITED_NS;
 }
 

@@ -15,6 +15,8 @@
 #define TRACE_WAIT_BYTES (8 << 20)
 #define TRACE_TABLE_BYTES SYMBOLIZER_ROWS_MAX /* one table may take all */
 #define TRACE_MAX_FRAMES 4096
+/* Less than the interval of ticks while profd is idle. */
+#define TRACE_COLLECT_NS (900 * CLOCK_NSEC_PER_MSEC)
 
 /* A record that waits for its image or a table. */
 struct trace_raw {
@@ -217,11 +219,20 @@ uint64_t trace_handler_oldest(const struct trace_handler *th)
 	return trace_waits_oldest(&th->waits);
 }
 
-void trace_handler_tick(struct trace_handler *th, uint64_t now)
+uint64_t trace_handler_due(const struct trace_handler *th)
 {
+	return th->waits.due;
+}
+
+void trace_handler_tick(struct trace_handler *th, uint64_t now, bool idle)
+{
+	struct trace_waits *ws = &th->waits;
+
 	th->stacks.tables.now = now;
-	trace_waits_check(&th->waits, now);
-	pm_names_send(th->opts.pm);
+	trace_waits_check(ws, now);
+	if (!idle || (ws->due != UINT64_MAX &&
+		      now + ws->wait_ns > ws->due + TRACE_COLLECT_NS))
+		pm_names_send(th->opts.pm);
 }
 
 bool trace_handler_awaits(const struct trace_handler *th)

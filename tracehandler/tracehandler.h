@@ -50,8 +50,14 @@ int trace_handler_sample(struct trace_handler *th, const void *buf, size_t len);
 
 /* Time of the oldest pending sample, or UINT64_MAX. */
 uint64_t trace_handler_oldest(const struct trace_handler *th);
-/* Called often. Ends waits past their deadline; sends collected name requests. */
-void trace_handler_tick(struct trace_handler *th, uint64_t now);
+/*
+ * Ends waits past their deadline; sends collected name requests, or, if nothing
+ * depends on new traces ('idle'), those of a second together. What is answered in
+ * time ends its waits by itself. 'now' is of CLOCK_MONOTONIC.
+ */
+void trace_handler_tick(struct trace_handler *th, uint64_t now, bool idle);
+/* When a tick has to end a wait, as of the last tick; UINT64_MAX: none waits. */
+uint64_t trace_handler_due(const struct trace_handler *th);
 /* Whether a sample waits for unwind tables. */
 bool trace_handler_awaits(const struct trace_handler *th);
 /* Drops all pending samples, uncounted: their time is not recorded. */

@@ -13,6 +13,7 @@ void trace_waits_init(struct trace_waits *ws, unsigned int wait_ms,
 {
 	TAILQ_INIT(&ws->list);
 	ws->wait_ns = wait_ms * CLOCK_NSEC_PER_MSEC;
+	ws->due = UINT64_MAX;
 	ws->stats = stats;
 }
 
@@ -67,13 +68,18 @@ void trace_waits_check(struct trace_waits *ws, uint64_t now)
 	struct trace_wait *w, *next;
 	bool over;
 
+	if (now)
+		ws->due = UINT64_MAX;
 	for (w = TAILQ_FIRST(&ws->list); w; w = next) {
 		next = TAILQ_NEXT(w, node);
 		if (now && !w->deadline)
 			w->deadline = now + ws->wait_ns;
 		over = w->kind->over(w);
-		if (!over && (!now || now < w->deadline))
+		if (!over && (!now || now < w->deadline)) {
+			if (now)
+				ws->due = MIN(ws->due, w->deadline);
 			continue;
+		}
 		trace_waits_remove(ws, w);
 		w->kind->end(w, over);
 	}

@@ -40,6 +40,7 @@ struct trace_wait {
 struct trace_waits {
 	TAILQ_HEAD(trace_wait_list, trace_wait) list;
 	uint64_t wait_ns;
+	uint64_t due; /* the first deadline, or earlier; UINT64_MAX: none */
 	struct trace_stats *stats; /* waiting, waiting_bytes */
 };
 
@@ -49,7 +50,7 @@ void trace_waits_init(struct trace_waits *ws, unsigned int wait_ms,
 void trace_waits_add(struct trace_waits *ws, struct trace_wait *w);
 /* Time of the oldest, or UINT64_MAX. */
 uint64_t trace_waits_oldest(const struct trace_waits *ws);
-/* Ends what is over or, unless 'now' is 0, past its deadline. */
+/* Ends what is over or, unless 'now' is 0, past its deadline; then sets 'due'. */
 void trace_waits_check(struct trace_waits *ws, uint64_t now);
 /* Ends the oldest until at most 'bytes' wait. */
 void trace_waits_limit(struct trace_waits *ws, size_t bytes);

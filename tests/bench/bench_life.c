@@ -310,7 +310,7 @@ static double tick(struct engine *e)
 	pump_watermark(in->pump, PUMP_MAPPING, ring.now);
 	pump_watermark(in->pump, PUMP_SCAN, ring.now);
 	in->passed = pump_run(in->pump);
-	trace_handler_tick(e->th, ring.now);
+	trace_handler_tick(e->th, ring.now, false);
 	pm_forget(e->pm, in->passed);
 	reporter_advance(e->reporter, engine_done(e));
 	uv_run(e->opts.loop, UV_RUN_NOWAIT);

@@ -234,7 +234,7 @@ static void warm(struct bench *b)
 
 		trace_handler_sample(b->th, p->record, p->rec.head.size);
 		do {
-			trace_handler_tick(b->th, clock_boottime_ns());
+			trace_handler_tick(b->th, clock_boottime_ns(), false);
 			pm_forget(b->pm, 0);
 			uv_run(&b->loop, UV_RUN_NOWAIT);
 			trace_handler_get_stats(b->th, &st);

@@ -250,9 +250,12 @@ static void test_deadline(void **state)
 	struct rec r;
 
 	sample(&r, 100, 0, two, 2, ABI_STACK_WHOLE);
+	assert_int_equal(trace_handler_due(f->th), UINT64_MAX);
 	give(f, &r);
 	tick(f, 9000 * MS);
+	assert_int_equal(trace_handler_due(f->th), 9500 * MS);
 	tick(f, 9499 * MS);
+	assert_int_equal(trace_handler_due(f->th), 9500 * MS);
 	assert_int_equal(f->out.n, 0);
 	tick(f, 9500 * MS);
 	assert_int_equal(f->out.n, 1);
@@ -260,11 +263,33 @@ static void test_deadline(void **state)
 	assert_int_equal(f->st.names_late, 1);
 	assert_int_equal(f->st.unnamed, 2);
 	assert_int_equal(f->st.waiting, 0);
+	assert_int_equal(trace_handler_due(f->th), UINT64_MAX);
 	answer(0);
 	assert_int_equal(f->out.n, 1);
 	give(f, &r);
 	assert_string_equal(f->out.text[1], "fn_22;fn_32;");
 	assert_int_equal(f->st.names_late, 1);
+	finish_all(f);
+}
+
+/* While profd is idle, requests of a second are sent together. */
+static void test_idle(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ .wait_ms = 3000 });
+	struct rec r;
+
+	trace_handler_tick(f->th, 9000 * MS, true);
+	sample(&r, 100, 0, two, 2, ABI_STACK_WHOLE);
+	give(f, &r);
+	trace_handler_tick(f->th, 9001 * MS, true);
+	assert_int_equal(pm.nasks, 0);
+	trace_handler_tick(f->th, 9500 * MS, true);
+	assert_int_equal(pm.nasks, 0);
+	trace_handler_tick(f->th, 10001 * MS, true);
+	assert_int_equal(pm.nasks, 1);
+	answer(0);
+	assert_string_equal(f->out.text[0], "fn_22;fn_32;");
+	assert_int_equal(trace_handler_oldest(f->th), UINT64_MAX);
 	finish_all(f);
 }
 
@@ -553,6 +578,7 @@ int main(void)
 		cmocka_unit_test(test_no_user_side),
 		cmocka_unit_test(test_one_request_at_a_time),
 		cmocka_unit_test(test_deadline),
+		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_known_stacks),
 		cmocka_unit_test(test_known_stack_forgotten),
 		cmocka_unit_test(test_errors),

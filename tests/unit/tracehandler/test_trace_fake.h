@@ -474,7 +474,7 @@ static inline void give(struct fixture *f, const struct rec *r)
 
 static inline void tick(struct fixture *f, uint64_t now)
 {
-	trace_handler_tick(f->th, now);
+	trace_handler_tick(f->th, now, false);
 	trace_handler_get_stats(f->th, &f->st);
 }
 
