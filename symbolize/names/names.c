@@ -8,6 +8,7 @@
 
 /* The best first. */
 static const struct names_source *const sources[] = {
+	&names_go,
 	&names_symbols,
 };
 

@@ -52,6 +52,8 @@ struct names_source {
 		    struct names_found *out);
 };
 
+/* Go's own table, see go_table.h. */
+extern const struct names_source names_go;
 /* Symbol tables, see index.h. */
 extern const struct names_source names_symbols;
 

@@ -10,9 +10,7 @@
 #define SECTION ".gopclntab"
 #define SIGRETURN "runtime.sigreturn" /* with a suffix in newer versions */
 
-#define PCS_BYTES_MAX (1U << 20) /* of one function's table of pcs */
 #define PCS_STEPS_MAX (1U << 26) /* of all together: functions may share one */
-#define PCS_STEP_BYTES 10 /* two numbers of 32 bits in LEB128 */
 #define DELTA_MAX (INT32_MAX - 8) /* of the stack pointer */
 
 #define FLAG_TOP_FRAME 1
@@ -144,29 +142,6 @@ static bool func_read(struct reader *r, uint64_t i, struct func *f)
 	return true;
 }
 
-/*
- * Reads a step of a table of pcs, two numbers of 32 bits, before *end. 1; 0: the
- * table ends here; -1: it is damaged.
- */
-static int read_step(struct reader *r, uint64_t *at, uint64_t end, bool first,
-		     uint32_t *step, uint32_t *by)
-{
-	size_t len = (size_t)MIN(end - *at, (uint64_t)PCS_STEP_BYTES);
-	uint8_t buf[PCS_STEP_BYTES];
-	struct cursor c = { buf, buf + len, false };
-	const uint8_t *second;
-
-	if (!symbolizer_gopclntab_at(&r->g, &r->src[PCS], *at, buf, len))
-		return -1;
-	*step = (uint32_t)cursor_uleb(&c);
-	second = c.p;
-	if (!*step && !c.bad && !first)
-		return 0;
-	*by = (uint32_t)cursor_uleb(&c);
-	*at += (uint64_t)(c.p - buf);
-	return c.bad || !*by || second - buf > 5 || c.p - second > 5 ? -1 : 1;
-}
-
 static int add_row(struct reader *r, const struct func *f, uint64_t at,
 		   int32_t delta, bool fp_saved)
 {
@@ -189,7 +164,7 @@ static const char *gopclntab_walk(struct reader *r, const struct func *f,
 				  uint64_t *locp)
 {
 	uint64_t at = r->g.pcs + f->pcs, saved = 0; /* 0: not known yet */
-	uint64_t end = MIN(r->g.size, at + PCS_BYTES_MAX), loc, next;
+	uint64_t end = MIN(r->g.size, at + GOPCLNTAB_PCS_MAX), loc, next;
 	uint32_t step, by;
 	int32_t delta = -1;
 	int more;
@@ -198,7 +173,8 @@ static const char *gopclntab_walk(struct reader *r, const struct func *f,
 		return "pcs beyond their table";
 	for (loc = f->start; loc < f->end && !r->err; loc = next) {
 		*locp = loc;
-		more = read_step(r, &at, end, loc == f->start, &step, &by);
+		more = symbolizer_gopclntab_step(&r->g, &r->src[PCS], &at, end,
+						 loc == f->start, &step, &by);
 		if (more <= 0)
 			return more ? "pcs that are cut off" : NULL;
 		delta = (int32_t)((uint32_t)delta +

@@ -22,6 +22,8 @@ struct gopclntab_format {
 	uint8_t flag_at; /* in a function; 0: it has none */
 	/* In the header; 0: not there, offsets are from the start of the table. */
 	uint8_t text_at, names_at, pcs_at, funcs_at;
+	/* In runtime.moduledata, the address 'gofunc' below; 0: not there. */
+	uint16_t gofunc_at;
 };
 
 struct gopclntab {
@@ -34,6 +36,11 @@ struct gopclntab {
 	/* From the start: list of functions, base of their places, pcs, names. */
 	uint64_t funcs, func_base, pcs, names;
 	uint64_t text; /* added to addresses of 4 bytes */
+	/*
+	 * The address of go:func.*, from which functions count offsets of their
+	 * data; 0: not known. symbolizer_gopclntab_module() sets it.
+	 */
+	uint64_t gofunc;
 };
 
 /*
@@ -47,6 +54,20 @@ bool symbolizer_gopclntab_find(struct gopclntab *g, struct symbolizer_elf *e,
 bool symbolizer_gopclntab_at(const struct gopclntab *g,
 			     struct symbolizer_src *src, uint64_t at, void *dst,
 			     size_t len);
+/* Finds the runtime's moduledata, if addresses are of 4 bytes. */
+bool symbolizer_gopclntab_module(struct gopclntab *g);
+/*
+ * Reads a step of a table of pcs, two numbers of 32 bits, at *at and before 'end':
+ * the difference of values, zigzag, and how many units of code have this value.
+ * 1; 0: the table ends here; -1: it is damaged. 'first': of its function.
+ */
+int symbolizer_gopclntab_step(const struct gopclntab *g,
+			      struct symbolizer_src *src, uint64_t *at,
+			      uint64_t end, bool first, uint32_t *step,
+			      uint32_t *by);
+/* Bytes of a function's table of pcs. */
+#define GOPCLNTAB_PCS_MAX (1U << 20)
+
 /* Adds the rows; notes the first damage. *any: set if there is a table. 0, -ENOMEM. */
 int symbolizer_gopclntab_read(struct symbolizer_elf *e,
 			      struct symbolizer_rows_build *b,

@@ -15,12 +15,14 @@
 #define FIND_PIECE 4096
 #define FIND_FUNCS_MAX (1U << 22)
 #define FIND_RELA_MAX (1U << 24)
+#define FIND_MODULE_MAX (256ULL << 20) /* bytes of a segment */
+#define FIND_STEP_BYTES 10 /* two numbers of 32 bits in LEB128 */
 
 static const struct gopclntab_format formats[] = {
-	{ 0xfffffffb, 8, 0, 0, 0, 0, 0 }, /* 1.2 */
-	{ 0xfffffffa, 8, 41, 0, 24, 48, 56 }, /* 1.16 */
-	{ 0xfffffff0, 4, 37, 24, 32, 56, 64 }, /* 1.18 */
-	{ 0xfffffff1, 4, 41, 24, 32, 56, 64 }, /* 1.20 */
+	{ 0xfffffffb, 8, 0, 0, 0, 0, 0, 0 }, /* 1.2 */
+	{ 0xfffffffa, 8, 41, 0, 24, 48, 56, 0 }, /* 1.16 */
+	{ 0xfffffff0, 4, 37, 24, 32, 56, 64, 304 }, /* 1.18 */
+	{ 0xfffffff1, 4, 41, 24, 32, 56, 64, 320 }, /* 1.20 */
 };
 
 /* runtime.moduledata: offsets of minpc and maxpc, 1.18 to 1.26. */
@@ -33,6 +35,27 @@ bool symbolizer_gopclntab_at(const struct gopclntab *g,
 {
 	return at <= g->size && len <= g->size - at &&
 	       symbolizer_src_read(src, g->off + at, dst, len) == 0;
+}
+
+int symbolizer_gopclntab_step(const struct gopclntab *g,
+			      struct symbolizer_src *src, uint64_t *at,
+			      uint64_t end, bool first, uint32_t *step,
+			      uint32_t *by)
+{
+	size_t len = (size_t)MIN(end - *at, (uint64_t)FIND_STEP_BYTES);
+	uint8_t buf[FIND_STEP_BYTES];
+	struct cursor c = { buf, buf + len, false };
+	const uint8_t *second;
+
+	if (!symbolizer_gopclntab_at(g, src, *at, buf, len))
+		return -1;
+	*step = (uint32_t)cursor_uleb(&c);
+	second = c.p;
+	if (!*step && !c.bad && !first)
+		return 0;
+	*by = (uint32_t)cursor_uleb(&c);
+	*at += (uint64_t)(c.p - buf);
+	return c.bad || !*by || second - buf > 5 || c.p - second > 5 ? -1 : 1;
 }
 
 /* Reads a word of the header, or 'def' where this format has none. */
@@ -106,25 +129,36 @@ static bool module_fits(struct gopclntab *g, uint64_t minpc, uint64_t maxpc)
 	return true;
 }
 
+/* Whether moduledata is at this file offset. */
+static bool module_at(struct gopclntab *g, uint64_t off)
+{
+	struct symbolizer_src *src = g->e->src;
+	uint64_t pc[2];
+
+	if (symbolizer_src_read(src, off + MODULE_MINPC, pc, sizeof(pc)) ||
+	    !module_fits(g, pc[0], pc[1]))
+		return false;
+	if (symbolizer_src_read(src, off + g->format->gofunc_at, &g->gofunc,
+				sizeof(g->gofunc)))
+		g->gofunc = 0;
+	return true;
+}
+
 /* Finds moduledata in the contents of a segment. */
 static bool module_in(struct gopclntab *g, const struct symbolizer_elf_load *l)
 {
-	uint64_t words[FIND_PIECE / 8], pc[2];
+	uint64_t size = MIN(l->size, FIND_MODULE_MAX);
+	uint64_t words[FIND_PIECE / 8];
 	size_t len;
 
-	for (uint64_t at = -l->vaddr & 7; at + 8 <= l->size; at += len) {
-		len = (size_t)MIN(sizeof(words), (l->size - at) & ~7ULL);
+	for (uint64_t at = -l->vaddr & 7; at + 8 <= size; at += len) {
+		len = (size_t)MIN(sizeof(words), (size - at) & ~7ULL);
 		if (symbolizer_src_read(g->e->src, l->offset + at, words, len))
 			return false;
-		for (size_t i = 0; i < len / 8; i++) {
+		for (size_t i = 0; i < len / 8; i++)
 			if (words[i] == g->vaddr &&
-			    symbolizer_src_read(g->e->src,
-						l->offset + at + i * 8 +
-							MODULE_MINPC,
-						pc, sizeof(pc)) == 0 &&
-			    module_fits(g, pc[0], pc[1]))
+			    module_at(g, l->offset + at + i * 8))
 				return true;
-		}
 	}
 	return false;
 }
@@ -149,6 +183,7 @@ static bool find_rela(struct symbolizer_elf *e, uint64_t *off, uint64_t *n)
 static bool module_by_rela(struct gopclntab *g)
 {
 	uint64_t off, n, module = 0, minpc = 0;
+	bool found = false;
 	Elf64_Rela r;
 
 	if (!find_rela(g->e, &off, &n))
@@ -156,28 +191,37 @@ static bool module_by_rela(struct gopclntab *g)
 	for (uint64_t i = 0; i < n; i++) {
 		if (symbolizer_src_read(g->e->src, off + i * sizeof(r), &r,
 					sizeof(r)))
-			return false;
+			break;
 		if (ELF64_R_TYPE(r.r_info) != ARCH_R_RELATIVE)
 			continue;
-		if ((uint64_t)r.r_addend == g->vaddr)
+		if (found && r.r_offset == module + g->format->gofunc_at)
+			g->gofunc = (uint64_t)r.r_addend;
+		if (found && r.r_offset >= module + g->format->gofunc_at)
+			break;
+		if (!found && (uint64_t)r.r_addend == g->vaddr)
 			module = r.r_offset;
 		else if (module && r.r_offset == module + MODULE_MINPC)
 			minpc = (uint64_t)r.r_addend;
-		else if (module && r.r_offset == module + MODULE_MAXPC &&
-			 module_fits(g, minpc, (uint64_t)r.r_addend))
-			return true;
+		else if (module && r.r_offset == module + MODULE_MAXPC)
+			found = module_fits(g, minpc, (uint64_t)r.r_addend);
 	}
-	return false;
+	return found;
 }
 
-static bool find_text(struct gopclntab *g)
+bool symbolizer_gopclntab_module(struct gopclntab *g)
 {
-	if (g->format->pc_size == 8 || gopclntab_text_fits(g, g->text))
-		return true;
+	if (g->format->pc_size == 8)
+		return false;
 	for (size_t i = 0; i < g->e->n_loads; i++)
 		if (g->e->loads[i].write && module_in(g, &g->e->loads[i]))
 			return true;
 	return module_by_rela(g);
+}
+
+static bool find_text(struct gopclntab *g)
+{
+	return g->format->pc_size == 8 || gopclntab_text_fits(g, g->text) ||
+	       symbolizer_gopclntab_module(g);
 }
 
 /* --- the table ------------------------------------------------------------- */
