@@ -5,15 +5,17 @@
  * length: a program that was changed in the middle keeps both.
  *
  * Of a small file all bytes are hashed, of a large one its headers, symbols,
- * unwind information and stubs. Its other code is left out: only a few
- * instructions in gaps of the unwind information are ever read. A large file
- * without sections is not hashed, since nothing tells where all this is.
+ * unwind information, stubs, and what Go has for its stack traces. Its other
+ * code is left out: only a few instructions in gaps of the unwind information are
+ * ever read. A large file without sections is not hashed, since nothing tells
+ * where all this is.
  */
 #include <errno.h>
 #include <nettle/sha2.h>
 #include <string.h>
 
 #include "symbolize/file.h"
+#include "symbolize/rows/gopclntab.h"
 
 #define CONTENT_SMALL (4ULL << 20)
 #define CONTENT_MAX (32ULL << 20)
@@ -66,13 +68,9 @@ static bool wanted_type(uint32_t type)
 }
 
 static const char *const wanted_names[] = {
-	".eh_frame",	  ".eh_frame_hdr",
-	".debug_frame",	  ".zdebug_frame",
-	".gopclntab",	  ".data.rel.ro.gopclntab",
-	".go.buildinfo",  ".plt",
-	".plt.sec",	  ".plt.got",
-	".init",	  ".fini",
-	".gnu_debuglink", ".gnu_debugaltlink",
+	".eh_frame",	 ".eh_frame_hdr", ".debug_frame",   ".zdebug_frame",
+	".go.buildinfo", ".plt",	  ".plt.sec",	    ".plt.got",
+	".init",	 ".fini",	  ".gnu_debuglink", ".gnu_debugaltlink",
 };
 
 static int add_sections(struct content *c, struct symbolizer_elf *e)
@@ -92,6 +90,42 @@ static int add_sections(struct content *c, struct symbolizer_elf *e)
 	return err;
 }
 
+/*
+ * Go's table, and the data of its functions, up to the end of their segment: that
+ * is all that names_go and rows read of them. In Go 1.16 and 1.17 these are
+ * anywhere.
+ */
+static int content_add_go(struct content *c, struct symbolizer_elf *e)
+{
+	const struct symbolizer_elf_load *l;
+	uint64_t start, end, data, data_end;
+	struct gopclntab g;
+	const char *damage;
+	int err = 0;
+
+	if (!symbolizer_gopclntab_find(&g, e, &damage) || damage)
+		return 0;
+	if (g.format->names_at && !g.format->gofunc_at)
+		return -EFBIG;
+	start = g.off;
+	end = g.off + g.size;
+	symbolizer_gopclntab_module(&g);
+	sha256_update(&c->sha, sizeof(g.text), (const uint8_t *)&g.text);
+	sha256_update(&c->sha, sizeof(g.gofunc), (const uint8_t *)&g.gofunc);
+	l = g.gofunc ? symbolizer_elf_load(e, g.gofunc) : NULL;
+	if (l) {
+		data = l->offset + (g.gofunc - l->vaddr);
+		data_end = l->offset + l->size;
+		if (data <= end && start <= data_end) {
+			start = MIN(start, data);
+			end = MAX(end, data_end);
+		} else {
+			err = add_clipped(c, data, data_end - data);
+		}
+	}
+	return err ? err : add_clipped(c, start, end - start);
+}
+
 static int add_large(struct content *c)
 {
 	struct symbolizer_elf e;
@@ -109,6 +143,8 @@ static int add_large(struct content *c)
 		err = add_clipped(c, e.shoff, e.shnum * sizeof(Elf64_Shdr));
 	if (!err)
 		err = add_sections(c, &e);
+	if (!err)
+		err = content_add_go(c, &e);
 	symbolizer_elf_fini(&e);
 	return err;
 }

@@ -11,7 +11,7 @@ E2E_STATIC := -static -no-pie -Wl,--section-start=hot_spin=0x700000
 
 E2E_PROGS := $(addprefix $(E2E_B)/,prog_shares prog_killer prog_spin_a prog_spin_b \
 	prog_spin_old prog_spin_new prog_swap libswap_a.so libswap_b.so libplugin.so \
-	libclock.so pprof_check rows_check prog_lives prog_memfd prog_gone \
+	libclock.so pprof_check rows_check names_go prog_lives prog_memfd prog_gone \
 	prog_new prog_nocfi prog_renames prog_reuse prog_storm prog_witness prog_fuse \
 	prog_flip prog_opened prog_place load_spawn load_small load_sleep \
 	load_first load_churn load_sideband)
@@ -90,7 +90,7 @@ $(E2E_B)/pprof_check: $(E2E_B)/pprof_check.o $(B)/tests/unit/pprof_check.o $(B)/
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(E2E_B)/rows_check: $(E2E_B)/rows_check.o $(B)/profd.a $(B)/libquark.a
+$(E2E_B)/rows_check $(E2E_B)/names_go: %: %.o $(B)/profd.a $(B)/libquark.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 

@@ -3,6 +3,7 @@
  * Names from Go's own table: functions, inlined calls and lines in each of its
  * layouts, where the data of functions may be, and tables that are damaged.
  */
+#include "symbolize/file.h"
 #include "symbolize/names/source.h"
 #include "tests/unit/symbolize/test_rows.h"
 
@@ -562,6 +563,41 @@ static void memory_is_counted(void **state)
 	source_close(&s);
 }
 
+/* Whether the hash of the file depends on this byte. */
+static bool hashed(const struct bytes *f, size_t at)
+{
+	uint8_t was[16], is[16];
+	struct symbolizer_src src;
+
+	symbolizer_src_mem(&src, f->b, f->n);
+	assert_int_equal(symbolizer_content(&src, was), 0);
+	f->b[at] ^= 1;
+	assert_int_equal(symbolizer_content(&src, is), 0);
+	f->b[at] ^= 1;
+	return memcmp(was, is, sizeof(was)) != 0;
+}
+
+static void all_that_is_read_is_hashed(void **state)
+{
+	struct table t = { .v = NEWEST };
+	struct bytes f = { 0 };
+	size_t table = sizeof(Elf64_Ehdr) + 4 * sizeof(Elf64_Phdr) + 0x400;
+	size_t module;
+
+	put_table(&t, good);
+	module = table + t.o.n + 64;
+	make_go(&f, &t, IN_FILE);
+	while (f.n < 5 << 20)
+		put8(&f, 0); /* only parts of a large file are hashed */
+	assert_false(hashed(&f, f.n - 1));
+	assert_false(hashed(&f, table - 1)); /* code */
+	assert_true(hashed(&f, table + t.names_at));
+	assert_true(hashed(&f, table + CALLS + 4));
+	assert_true(hashed(&f, module + NEWEST->gofunc_at));
+	free(f.b);
+	free(t.o.b);
+}
+
 /* --- damaged tables ------------------------------------------------------------- */
 
 #define MAIN(inl, calls)                                                 \
@@ -712,6 +748,7 @@ int main(void)
 		cmocka_unit_test(a_line_of_an_unknown_function_is_not_shown),
 		cmocka_unit_test(a_file_without_the_table_is_not_gos),
 		cmocka_unit_test(memory_is_counted),
+		cmocka_unit_test(all_that_is_read_is_hashed),
 		cmocka_unit_test(callers_without_end_are_cut),
 		cmocka_unit_test(calls_that_lead_nowhere_are_left_out),
 		cmocka_unit_test(names_begin_behind_another),
