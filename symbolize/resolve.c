@@ -186,8 +186,7 @@ static bool same_function(const struct symbolizer_file *f,
 {
 	uint64_t offset = sym->offset, vaddr = symbolizer_file_vaddr(f, offset);
 
-	if (!last || !last->nfunctions || vaddr < last->start ||
-	    vaddr - last->start >= last->size)
+	if (!last || vaddr < last->start || vaddr - last->start >= last->size)
 		return false;
 	*sym = *last;
 	sym->offset = offset;

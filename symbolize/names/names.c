@@ -10,6 +10,7 @@
 static const struct names_source *const sources[] = {
 	&names_go,
 	&names_symbols,
+	&names_starts,
 };
 
 struct symbolizer_names {

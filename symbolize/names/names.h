@@ -4,6 +4,7 @@
  * together:
  *  - the sources are asked in the order of the table in names.c;
  *  - the first that has functions gives them;
+ *  - a function without a name comes from the last source only;
  *  - but the last one, which is not inlined, has the name of the symbol table, if
  *    that has one: it tells apart what a compiler made of a function
  *    (foo.cold, foo.part.0), and all versions of a file agree on it.

@@ -33,7 +33,7 @@ struct names_found {
 	 * the only one.
 	 */
 	struct symbolizer_function *functions;
-	size_t n;
+	size_t n; /* 0: a function whose name is not known */
 	uint8_t source; /* enum symbolizer_source, of the name of the last */
 };
 
@@ -56,5 +56,7 @@ struct names_source {
 extern const struct names_source names_go;
 /* Symbol tables, see index.h. */
 extern const struct names_source names_symbols;
+/* Functions without a name, see starts.c. */
+extern const struct names_source names_starts;
 
 #endif /* SYMBOLIZE_SOURCE_H */

@@ -271,6 +271,8 @@ static const char *fde_parse(struct reader *r, const struct cfi_cie *cie,
 		r->err = 0;
 		return "more functions than a table holds";
 	}
+	if (r->b->bare)
+		return NULL;
 	if (cie->sized && !cursor_bytes(&run.c, cursor_uleb(&run.c))) {
 		r->err = symbolizer_rows_add(r->b, run.loc, NULL);
 		return "augmentation data beyond their entry";

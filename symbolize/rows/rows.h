@@ -49,6 +49,7 @@ struct symbolizer_rows_build {
 	struct symbolizer_elf_range exec[16]; /* ascending */
 	size_t n_exec;
 	uint64_t text; /* bytes of code */
+	bool bare; /* functions without rows */
 };
 
 /* Begins a table for the executable segments of 'e'. */
@@ -107,6 +108,10 @@ int symbolizer_rows_start(struct symbolizer_elf *e,
 			  struct symbolizer_rows_build *b);
 int symbolizer_rows_known(struct symbolizer_elf *e,
 			  struct symbolizer_rows_build *b);
+typedef int (*symbolizer_rows_func_fn)(void *arg, uint64_t start, uint64_t end);
+/* See symbolizer_rows_functions(). */
+int symbolizer_rows_each(struct symbolizer_rows_build *b,
+			 symbolizer_rows_func_fn fn, void *arg);
 /* Makes the table, with the damage in 'info'. 0 or -ENOMEM. */
 int symbolizer_rows_end(struct symbolizer_rows_build *b,
 			const struct symbolizer_rows_info *info,
@@ -124,6 +129,14 @@ int symbolizer_rows_read(struct symbolizer_rows **out,
 /* The same without the separate debug file and known code. */
 int symbolizer_rows_read_tables(struct symbolizer_rows **out,
 				struct symbolizer_src *src);
+
+/*
+ * Calls 'fn' for each function that .eh_frame and .debug_frame of 'src' have, by
+ * ascending addresses; they do not overlap. Returns when 'fn' does not return 0, with
+ * its result. Otherwise 0, or an error as of symbolizer_rows_fn.
+ */
+int symbolizer_rows_functions(struct symbolizer_src *src,
+			      symbolizer_rows_func_fn fn, void *arg);
 
 /* The first characters of a value as text, by enum symbolizer_from. */
 extern const char *const symbolizer_rows_words[];

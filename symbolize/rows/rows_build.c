@@ -244,6 +244,22 @@ void symbolizer_rows_note(struct symbolizer_rows_info *info,
 	info->file_offset = file_at;
 }
 
+int symbolizer_rows_each(struct symbolizer_rows_build *b,
+			 symbolizer_rows_func_fn fn, void *arg)
+{
+	const struct rows_func *f;
+	uint32_t end;
+	int err = 0;
+
+	symbolizer_rows_fill(b);
+	for (size_t i = 0; i < b->n_funcs && !err; i++) {
+		f = &b->funcs[i];
+		end = i + 1 < b->n_funcs ? MIN(f->end, f[1].start) : f->end;
+		err = fn(arg, b->base + f->start, b->base + end);
+	}
+	return err;
+}
+
 struct out {
 	struct rows_row *rows; /* NULL: only count them */
 	uint32_t *pages;

@@ -148,8 +148,7 @@ static int read_by_hdr(struct rows_file *f)
 	return symbolizer_cfi_read(&s, &f->b, &f->info);
 }
 
-static int rows_read_all(struct rows_file *f, const struct symbolizer_ask *ask,
-			 bool known)
+static int read_eh_frame(struct rows_file *f)
 {
 	Elf64_Shdr sh;
 	int err;
@@ -159,6 +158,15 @@ static int rows_read_all(struct rows_file *f, const struct symbolizer_ask *ask,
 	else
 		err = read_by_hdr(f);
 	symbolizer_rows_fill(&f->b);
+	return err;
+}
+
+static int rows_read_all(struct rows_file *f, const struct symbolizer_ask *ask,
+			 bool known)
+{
+	Elf64_Shdr sh;
+	int err = read_eh_frame(f);
+
 	/* Before .debug_frame, which has less about Go's functions. */
 	if (!err)
 		err = symbolizer_gopclntab_read(&f->elf, &f->b, &f->info,
@@ -178,24 +186,56 @@ static int rows_read_all(struct rows_file *f, const struct symbolizer_ask *ask,
 	return err;
 }
 
+/* Whatever it returns, rows_file_fini() follows. */
+static int rows_file_init(struct rows_file *f, struct symbolizer_src *src)
+{
+	int err;
+
+	memset(f, 0, sizeof(*f));
+	err = symbolizer_elf_init(&f->elf, src);
+	if (err)
+		return err;
+	if (f->elf.machine != ARCH_MACHINE || !f->elf.is64)
+		return -ENOTSUP;
+	symbolizer_rows_begin(&f->b, &f->elf);
+	return 0;
+}
+
+static void rows_file_fini(struct rows_file *f)
+{
+	symbolizer_rows_build_fini(&f->b);
+	symbolizer_elf_fini(&f->elf);
+}
+
 static int rows_read_file(struct symbolizer_rows **out,
 			  struct symbolizer_src *src,
 			  const struct symbolizer_ask *ask, bool known)
 {
-	struct rows_file f = { 0 };
-	int err = symbolizer_elf_init(&f.elf, src);
+	struct rows_file f;
+	int err = rows_file_init(&f, src);
 
-	if (err)
-		return err;
-	if (f.elf.machine != ARCH_MACHINE || !f.elf.is64)
-		err = -ENOTSUP;
-	symbolizer_rows_begin(&f.b, &f.elf);
 	if (!err)
 		err = rows_read_all(&f, ask, known);
 	if (!err)
 		err = symbolizer_rows_end(&f.b, &f.info, out);
-	symbolizer_rows_build_fini(&f.b);
-	symbolizer_elf_fini(&f.elf);
+	rows_file_fini(&f);
+	return err;
+}
+
+int symbolizer_rows_functions(struct symbolizer_src *src,
+			      symbolizer_rows_func_fn fn, void *arg)
+{
+	struct rows_file f;
+	int err = rows_file_init(&f, src);
+
+	f.b.bare = true;
+	if (!err)
+		err = read_eh_frame(&f);
+	if (!err)
+		err = read_debug_frame(&f, NULL);
+	if (!err)
+		err = f.any ? symbolizer_rows_each(&f.b, fn, arg) : -ENODATA;
+	rows_file_fini(&f);
 	return err;
 }
 

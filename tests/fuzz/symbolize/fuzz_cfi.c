@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Fuzz target: call frame information into unwind rows, and every question a
- * table can be asked. The first byte says what the rest is: an ELF file, or the
- * bare contents of .eh_frame or .debug_frame.
+ * table can be asked; and the functions alone. The first byte says what the rest is:
+ * an ELF file, or the bare contents of .eh_frame or .debug_frame.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -42,6 +42,26 @@ static int read_section(const uint8_t *data, size_t size, bool eh,
 	return err;
 }
 
+/* Each is not empty, and behind the one before. */
+static int check_function(void *arg, uint64_t start, uint64_t end)
+{
+	uint64_t *last = arg;
+
+	if (start < *last || end <= start)
+		abort();
+	*last = end;
+	return 0;
+}
+
+static void check_functions(const uint8_t *data, size_t size)
+{
+	struct symbolizer_src src;
+	uint64_t last = 0;
+
+	symbolizer_src_mem(&src, data, size);
+	symbolizer_rows_functions(&src, check_function, &last);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct symbolizer_rows *rows;
@@ -51,6 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	if (data[0] & 2) {
+		check_functions(data + 1, size - 1);
 		symbolizer_src_mem(&src, data + 1, size - 1);
 		err = symbolizer_rows_read(&rows, &src, NULL);
 	} else {

@@ -35,7 +35,8 @@ static inline void put(struct bytes *o, const void *p, size_t n)
 		o->b = realloc(o->b, o->cap);
 		assert_non_null(o->b);
 	}
-	memcpy(o->b + o->n, p, n);
+	if (n) /* 'p' may be NULL then */
+		memcpy(o->b + o->n, p, n);
 	o->n += n;
 }
 
