@@ -172,6 +172,7 @@ static void encode_mark_lines(struct window_segment *s,
 	s->inline_frames |= l->nlines > 1;
 	for (i = 0; i < l->nlines; i++) {
 		s->line_numbers |= l->lines[i].line != 0;
+		s->unnamed |= l->lines[i].function->unnamed;
 		s->filenames |= l->lines[i].function->file != 0;
 	}
 }
@@ -209,8 +210,11 @@ static void encode_mapping(struct encode *e, const struct window_exe *exe,
 		m.file_offset = s->start;
 	m.filename = exe->path;
 	m.build_id = exe->build_id;
-	/* Keeps readers from looking for symbols on the machine they are on. */
-	m.has_functions = true;
+	/*
+	 * Keeps readers from looking for symbols on the machine they are on, or
+	 * at a server. One location without a name makes them look.
+	 */
+	m.has_functions = !s->unnamed;
 	m.has_filenames = s->filenames;
 	m.has_line_numbers = s->line_numbers;
 	m.has_inline_frames = s->inline_frames;

@@ -25,15 +25,16 @@ struct reporter_window;
 
 /* A function of the source. No string is NULL; "" and 0 mean unknown. */
 struct reporter_function {
-	const char *name; /* demangled; "file+0x12" without a symbol */
+	const char *name; /* demangled; of an unnamed one: "file+0x12" */
 	const char *system_name; /* the linker's; or equal to 'name' */
 	const char *file; /* source file */
 	/*
 	 * Its address, as in reporter_frame.vaddr. 0 for inlined functions and
-	 * those without a symbol: their names identify them.
+	 * unnamed ones: their names identify them.
 	 */
 	uint64_t start;
 	uint32_t start_line;
+	bool unnamed; /* the name is only a text, made of the address */
 };
 
 /* A function of a frame, and the source line. */

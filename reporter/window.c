@@ -138,10 +138,11 @@ static struct window_exe *window_get_exe(struct window *w, struct pm_exe *exe)
 static bool window_is_function(const struct window_function *a,
 			       const struct window_function *b)
 {
-	if (a->exe != b->exe || a->start != b->start)
+	if (a->exe != b->exe || a->start != b->start || a->name != b->name)
 		return false;
-	return a->start || (a->name == b->name && a->file == b->file &&
-			    a->start_line == b->start_line);
+	return a->start ||
+	       (a->file == b->file && a->start_line == b->start_line &&
+		a->unnamed == b->unnamed);
 }
 
 static struct window_function *
@@ -150,7 +151,8 @@ window_get_function(struct window *w, struct window_exe *exe,
 {
 	struct window_function key = { .exe = exe,
 				       .start = f->start,
-				       .start_line = f->start_line };
+				       .start_line = f->start_line,
+				       .unnamed = f->unnamed };
 	struct window_function *fn;
 	uint64_t h;
 
@@ -173,8 +175,8 @@ window_get_function(struct window *w, struct window_exe *exe,
 
 /*
  * Equal places have equal functions, unless symbolization completed between two
- * samples: then the lines or the name of the outermost function differ, and the
- * frame becomes a second location.
+ * samples, or other code was loaded there (of the kernel): then the lines or the
+ * name of the outermost function differ, and the frame becomes a second location.
  */
 static bool window_is_location(const struct window *w,
 			       const struct window_location *l,
@@ -187,9 +189,7 @@ static bool window_is_location(const struct window *w,
 	       l->kind == (uint32_t)f->place.kind && l->nlines == f->nlines &&
 	       l->lines[0].line == f->lines[0].line &&
 	       last->function->start == fn->start &&
-	       (fn->start ||
-		!strcmp(strtab_str(&w->strings, last->function->name),
-			fn->name));
+	       !strcmp(strtab_str(&w->strings, last->function->name), fn->name);
 }
 
 static struct window_location *

@@ -26,6 +26,7 @@ struct window_segment {
 	uint32_t mapping; /* id, once written; 0: not in the profile */
 	bool used;
 	bool filenames, line_numbers, inline_frames; /* some frame has them */
+	bool unnamed; /* some function has no name */
 };
 
 struct window_exe {
@@ -49,6 +50,7 @@ struct window_function {
 	uint32_t id;
 	uint32_t name, system_name, file; /* strings */
 	uint32_t start_line;
+	bool unnamed;
 };
 
 struct window_line {

@@ -119,6 +119,7 @@ void trace_frame_known(struct trace_cache *c, struct trace_frame *f,
 
 	f->pending = false;
 	f->vaddr = sym->vaddr;
+	f->start = sym->size && !n ? sym->start : 0;
 	trace_frame_drop_lines(c, f);
 	f->lines = n <= 1 ? &f->line : calloc(n, sizeof(*f->lines));
 	for (i = 0; f->lines && i < n; i++) {
@@ -141,14 +142,17 @@ void trace_frame_plain(struct trace_frame *f, char *text)
 		.name = "[no memory for its name]",
 		.system_name = "[no memory for its name]",
 		.file = "",
+		.unnamed = true,
 	};
 	const struct symbolizer_function fn = { text, text, "", 0, 0 };
 
 	free(f->plain);
 	f->plain = text ? trace_func_new(&fn) : NULL;
 	f->line = (struct reporter_line){ .function = &none };
-	if (f->plain)
+	if (f->plain) {
+		f->plain->shown.unnamed = true;
 		f->line.function = &f->plain->shown;
+	}
 	free(text);
 }
 

@@ -32,6 +32,7 @@ struct trace_frame {
 	TAILQ_ENTRY(trace_frame) link; /* while 'listed' */
 	struct reporter_place place; /* with a reference to its exe, if any */
 	uint64_t vaddr;
+	uint64_t start; /* of its unnamed function; 0: not known */
 	/* As in reporter_frame; each function is that of a trace_func. */
 	struct reporter_line *lines; /* &line if there is one */
 	struct reporter_line line; /* without a name: that of 'plain' */

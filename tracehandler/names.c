@@ -82,7 +82,7 @@ void trace_names_plain(struct trace_frame *f)
 
 	if (reporter_place_exe(&f->place))
 		base = trace_names_base(f);
-	if (asprintf(&text, "%s+0x%" PRIx64, base, f->vaddr) < 0)
+	if (asprintf(&text, "%s+0x%" PRIx64, base, f->start ?: f->vaddr) < 0)
 		text = NULL;
 	trace_frame_plain(f, text);
 }

@@ -21,7 +21,10 @@ void trace_names_fini(struct trace_names *ns);
 
 /* Requests the name of a pending frame. 0 or -ENOMEM. */
 int trace_names_want(struct trace_names *ns, struct trace_frame *f);
-/* Sets f->plain, the text of a frame without a name. */
+/*
+ * Sets f->plain, the text of a frame without a name: of its function, if its start is
+ * known, and else of its address.
+ */
 void trace_names_plain(struct trace_frame *f);
 
 #endif /* TRACEHANDLER_NAMES_H */

@@ -348,8 +348,6 @@ static bool check_mapping(const Profile *p, size_t i)
 		return fail("mapping %zu: no file name", i + 1);
 	if (!check_build_id(str(p, m->build_id)))
 		return fail("mapping %zu: build id is not hex", i + 1);
-	if (!m->has_functions)
-		return fail("mapping %zu: has_functions is not set", i + 1);
 	return true;
 }
 
@@ -391,6 +389,16 @@ static bool check_function(const Profile *p, size_t i)
 	return true;
 }
 
+/* Whether a line has a text with an address, "file+0x12", in place of a name. */
+static bool check_is_text(const Profile *p, const Perftools__Profiles__Line *l)
+{
+	const char *name = str(p, p->function[l->function_id - 1]->name);
+	const char *at = strstr(name, "+0x");
+
+	return at && at[3] &&
+	       strspn(at + 3, "0123456789abcdef") == strlen(at + 3);
+}
+
 /* What a line has, its mapping says: readers look for what it says is not there. */
 static bool check_flags(const Profile *p,
 			const Perftools__Profiles__Location *l,
@@ -406,6 +414,9 @@ static bool check_flags(const Profile *p,
 			    (unsigned long long)m->id);
 	if (p->function[line->function_id - 1]->filename && !m->has_filenames)
 		return fail("mapping %llu: has_filenames is not set",
+			    (unsigned long long)m->id);
+	if (check_is_text(p, line) && m->has_functions)
+		return fail("mapping %llu: has_functions is set",
 			    (unsigned long long)m->id);
 	if (l->n_line > 1 && !m->has_inline_frames)
 		return fail("mapping %llu: has_inline_frames is not set",
@@ -458,6 +469,21 @@ static bool check_location(const Profile *p, size_t i)
 			    i + 1, (unsigned long long)l->address,
 			    (unsigned long long)m->id);
 	return check_lines(p, l);
+}
+
+/* Without it readers look for names: then one is not known. */
+static bool check_nameless(const Profile *p, size_t i)
+{
+	const Perftools__Profiles__Location *l;
+
+	if (p->mapping[i]->has_functions)
+		return true;
+	for (size_t k = 0; k < p->n_location; k++) {
+		l = p->location[k];
+		if (l->mapping_id == i + 1 && check_is_text(p, l->line[0]))
+			return true;
+	}
+	return fail("mapping %zu: has_functions is not set", i + 1);
 }
 
 /* --- samples ------------------------------------------------------------- */
@@ -549,6 +575,9 @@ static bool check_message(const Profile *p)
 			return false;
 	for (i = 0; i < p->n_location; i++)
 		if (!check_location(p, i))
+			return false;
+	for (i = 0; i < p->n_mapping; i++)
+		if (!check_nameless(p, i))
 			return false;
 	kinds = calloc(p->n_string_table, 1);
 	for (i = 0; i < p->n_sample && ok; i++)

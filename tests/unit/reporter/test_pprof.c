@@ -222,7 +222,8 @@ static void expect(const void *data, size_t len, const char *want,
 	X(g.mapping[0].filename = 77, "mapping 1: string 77")                 \
 	X(g.strings[S_BUILD_ID] = "ABCD", "build id is not hex")              \
 	X(g.strings[S_BUILD_ID] = "abc", "build id is not hex")               \
-	X(g.mapping[0].has_functions = false, "has_functions")                \
+	X(g.mapping[0].has_functions = false, "has_functions is not set")     \
+	X(g.strings[S_FUNC] = "f+0x1a", "has_functions is set")               \
 	X((g.mapping[0].filename = S_KERNEL, g.mapping[1].filename = S_FILE), \
 	  "mapping 1 is [kernel.kallsyms]")                                   \
 	X(g.location[0].id = 2, "location 1: id 2")                           \

@@ -131,7 +131,11 @@ static void marks_and_late_names_are_told_apart_by_name(void **state)
 		frame(EXE_MARK, 0, 0, "[exec]"),
 		frame(EXE_MARK, 0, 0, "[stack cut]"),
 		frame(EXE_B, 0x1234, 0, "beta+0x1234"),
+		frame(EXE_B, 0x1234, 0, "beta+0x1200"),
 		frame(EXE_B, 0x1234, 0x1200, "named"),
+		/* Of the kernel: another program was loaded there. */
+		frame(EXE_KERNEL, 0x81001234, 0x81001200, "bpf_prog_1_old"),
+		frame(EXE_KERNEL, 0x81001234, 0x81001200, "bpf_prog_1_new"),
 	};
 	const Perftools__Profiles__Profile *p;
 	size_t i;
@@ -148,8 +152,9 @@ static void marks_and_late_names_are_told_apart_by_name(void **state)
 /* Code objects of a runtime are identified by number and name space. */
 static void a_frame_may_be_a_code_object(void **state)
 {
-	const struct reporter_function script = { "serve", "serve",
-						  "/app/web.py", 0, 30 };
+	const struct reporter_function script = {
+		"serve", "serve", "/app/web.py", 0, 30, false
+	};
 	const struct reporter_line line = { &script, 42 };
 	struct pm_image img = image(1, 10, EXE_A);
 	struct reporter_frame f[] = {
@@ -186,6 +191,42 @@ static void a_frame_may_be_a_code_object(void **state)
 	fn = p->function[l->line[0]->function_id - 1];
 	assert_string_equal(p->string_table[fn->filename], "/app/web.py");
 	assert_int_equal(fn->start_line, 30);
+}
+
+/* has_functions of the mapping of these frames of one executable. */
+static bool has_functions(const struct reporter_frame *f, size_t n)
+{
+	struct pm_image img = image(1, 10, EXE_A);
+	const Perftools__Profiles__Profile *p;
+	bool has;
+
+	start(options());
+	add(&img, T0, 10, "x", f, n);
+	finish(T0 + SEC);
+	p = checked(t.path[0]);
+	assert_int_equal(p->n_location, n);
+	has = pprof_frame_mapping(p, p->sample[0], 0)->has_functions;
+	reporter_free(t.r);
+	settle();
+	t.r = NULL;
+	t.finished = false;
+	t.written = 0;
+	return has;
+}
+
+/* Readers look for names in mappings that do not have all. */
+static void a_mapping_has_functions_if_all_are_named(void **state)
+{
+	struct reporter_frame f[] = {
+		frame(EXE_B, 0x1234, 0x1200, "named"),
+		frame(EXE_B, 0x1334, 0x1300, "named too"),
+		frame(EXE_B, 0x1444, 0, "beta+0x1440"),
+		frame(EXE_B, 0x1454, 0, "beta+0x1440"),
+	};
+
+	assert_true(has_functions(f, 2));
+	assert_false(has_functions(f, 3));
+	assert_false(has_functions(f + 2, 2));
 }
 
 #define ID "3f1b6e0c9d2a47580e1f2a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f"
@@ -680,6 +721,7 @@ int main(void)
 		T(the_next_end_that_is_awaited),
 		T(marks_and_late_names_are_told_apart_by_name),
 		T(a_frame_may_be_a_code_object),
+		T(a_mapping_has_functions_if_all_are_named),
 		T(labels_have_container_pod_and_unit),
 		T(a_move_to_another_cgroup_changes_labels),
 		T(labels_that_are_empty_are_left_out),

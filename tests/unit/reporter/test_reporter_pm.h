@@ -216,7 +216,11 @@ static inline struct reporter_frame frame(int exe, uint64_t at, uint64_t fn,
 	}
 
 	made[i].function = (struct reporter_function){
-		.name = name, .system_name = name, .file = "", .start = fn
+		.name = name,
+		.system_name = name,
+		.file = "",
+		.start = fn,
+		.unnamed = strstr(name, "+0x") != NULL,
 	};
 	made[i].line = (struct reporter_line){ &made[i].function, 0 };
 	return (struct reporter_frame){

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A frame in inlined functions: from the worker's message through the trace handler
- * and a window to the profile.
+ * A frame in inlined functions, or in one without a name: from the worker's message
+ * through the trace handler and a window to the profile.
  */
 #include <fcntl.h>
 #include <unistd.h>
@@ -105,35 +105,49 @@ static const struct symbolizer_function root[] = {
 	{ "main", "main", "/src/main.c", 40, 30 },
 };
 
-/* Answers with functions that were encoded and decoded as a worker message. */
-static void answer_lists(void)
+/* The answer for one address, after it was a worker message. */
+static void answer_one(struct symbolizer_symbol *s, uint64_t offset,
+		       const struct symbolizer_function *functions, size_t n)
 {
-	struct symbolizer_symbol syms[2] = { { 0 } };
-	static struct worker_cursor c[2];
-	static uint8_t buf[2][1024];
+	static struct worker_cursor c[8];
+	static uint8_t buf[8][1024];
+	static size_t last;
+	size_t i = last++ % 8, len;
+
+	*s = (struct symbolizer_symbol){
+		.offset = offset,
+		.vaddr = offset + 0x10000,
+		.start = (offset + 0x10000) & ~255ULL,
+		.size = 256,
+		.functions = functions,
+		.nfunctions = n,
+	};
+	len = worker_name_add(buf[i], 0, sizeof(buf[i]), s);
+	assert_int_not_equal(len, 0);
+	c[i].p = buf[i];
+	c[i].end = buf[i] + len;
+	assert_true(worker_name_next(&c[i], s->vaddr, s));
+}
+
+static struct ask take_ask(size_t n)
+{
 	struct ask a = pm.asks[0];
-	size_t i, len;
 
 	assert_int_equal(pm.nasks, 1);
-	assert_int_equal(a.n, 2);
+	assert_int_equal(a.n, n);
 	pm.nasks = 0;
-	for (i = 0; i < 2; i++) {
-		struct symbolizer_symbol *s = &syms[i];
-
-		s->offset = a.offsets[i];
-		s->vaddr = s->offset + 0x10000;
-		s->start = s->vaddr & ~255ULL;
-		s->size = 256;
-		s->functions = i ? root : leaf;
-		s->nfunctions = i ? ARRAY_SIZE(root) : ARRAY_SIZE(leaf);
-		len = worker_name_add(buf[i], 0, sizeof(buf[i]), s);
-		assert_int_not_equal(len, 0);
-		c[i].p = buf[i];
-		c[i].end = buf[i] + len;
-		assert_true(worker_name_next(&c[i], s->vaddr, s));
-	}
-	a.fn(a.arg, 0, a.tags, syms, 2);
 	a.exe->refs--;
+	return a;
+}
+
+static void answer_lists(void)
+{
+	struct symbolizer_symbol syms[2];
+	struct ask a = take_ask(2);
+
+	answer_one(&syms[0], a.offsets[0], leaf, ARRAY_SIZE(leaf));
+	answer_one(&syms[1], a.offsets[1], root, ARRAY_SIZE(root));
+	a.fn(a.arg, 0, a.tags, syms, 2);
 }
 
 static const uint64_t pcs[] = { CODE + 0x1200, CODE + 0x2300 };
@@ -168,6 +182,83 @@ static void inlined_functions_reach_the_profile_in_order(void **state)
 	    !strstr(text, "mid /src/mid.h:99 s=90") ||
 	    !strstr(text, "outer /src/outer.c:7 s=5") ||
 	    !strstr(text, "program [FN][FL][LN][IN]"))
+		fail_msg("%s", text);
+	unlink(path);
+	free(path);
+}
+
+/* All addresses of a function without a name have one name, made of its start. */
+static void a_function_without_a_name_is_one_function(void **state)
+{
+	static const uint64_t at[] = { CODE + 0x1210, CODE + 0x1280,
+				       CODE + 0x1310 };
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct symbolizer_symbol syms[3];
+	const char *text;
+	struct rec r;
+	struct ask a;
+	char *path;
+
+	window_begin();
+	for (size_t i = 0; i < ARRAY_SIZE(at); i++) {
+		sample(&r, 100, 0, &at[i], 1, ABI_STACK_WHOLE);
+		give(f, &r);
+	}
+	tick(f, 1000 * MS);
+	a = take_ask(ARRAY_SIZE(at));
+	for (size_t i = 0; i < a.n; i++)
+		answer_one(&syms[i], a.offsets[i], NULL, 0);
+	a.fn(a.arg, 0, a.tags, syms, a.n);
+	assert_int_equal(f->out.n, 3);
+	assert_string_equal(f->out.text[0], "program+0x12200;");
+	assert_string_equal(f->out.text[1], "program+0x12200;");
+	assert_string_equal(f->out.text[2], "program+0x12300;");
+	assert_int_equal(f->out.leaf[0].vaddr, 0x12210);
+	assert_int_equal(f->out.leaf[1].vaddr, 0x12280);
+	tick(f, 1001 * MS);
+	assert_int_equal(f->st.unnamed, 3);
+	path = window_end();
+	finish_all(f);
+	text = go_pprof("-top -symbolize=none", path);
+	if (!strstr(text, " 20ms 66.67% 66.67% 20ms 66.67% program+0x12200\n"))
+		fail_msg("%s", text);
+	/* Readers look for names. */
+	text = go_pprof("-raw -symbolize=none", path);
+	if (!strstr(text, ": 0x12210 M=1 program+0x12200 ") ||
+	    !strstr(text, ": 0x12280 M=1 program+0x12200 ") ||
+	    !strstr(text, "/0x1000 program \n"))
+		fail_msg("%s", text);
+	unlink(path);
+	free(path);
+}
+
+/* An answer after the deadline is that of the frames after it. */
+static void a_late_answer_names_the_frames_after_it(void **state)
+{
+	static const uint64_t at = CODE + 0x1210;
+	struct fixture *f = begin((struct trace_opts){ .wait_ms = 10 });
+	struct symbolizer_symbol sym;
+	const char *text;
+	struct rec r;
+	struct ask a;
+	char *path;
+
+	window_begin();
+	sample(&r, 100, 0, &at, 1, ABI_STACK_WHOLE);
+	give(f, &r);
+	tick(f, 1000 * MS);
+	tick(f, 1020 * MS);
+	assert_string_equal(f->out.text[0], "program+0x12210;");
+	a = take_ask(1);
+	answer_one(&sym, a.offsets[0], NULL, 0);
+	a.fn(a.arg, 0, a.tags, &sym, 1);
+	give(f, &r);
+	assert_string_equal(f->out.text[1], "program+0x12200;");
+	path = window_end();
+	finish_all(f);
+	text = go_pprof("-raw -symbolize=none", path);
+	if (!strstr(text, ": 0x12210 M=1 program+0x12210 ") ||
+	    !strstr(text, ": 0x12210 M=1 program+0x12200 "))
 		fail_msg("%s", text);
 	unlink(path);
 	free(path);
@@ -264,6 +355,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(inlined_functions_reach_the_profile_in_order),
 		cmocka_unit_test(an_inlined_function_is_one_function),
+		cmocka_unit_test(a_function_without_a_name_is_one_function),
+		cmocka_unit_test(a_late_answer_names_the_frames_after_it),
 		cmocka_unit_test(places_of_other_kinds_are_other_frames),
 	};
 
