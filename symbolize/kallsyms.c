@@ -116,7 +116,7 @@ static int reader_line(struct reader *r, const char *p, const char *end)
 	err = reader_module(r, p, end, &e.module);
 	if (err)
 		return err == -E2BIG ? 0 : err;
-	e.rank = type == 'T' ? 0 : type == 't' ? 2 : 1;
+	e.rank = type == 't'; /* as in index.h: exported before local */
 	e.name = (uint32_t)r->names.len;
 	strbuf_add(&r->names, name, (size_t)(p - name));
 	strbuf_add(&r->names, "", 1);

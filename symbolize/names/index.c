@@ -73,22 +73,13 @@ static bool sym_is_code(const struct symbolizer_elf *e, const Elf64_Sym *s)
 		 ELF64_ST_BIND(s->st_info) == STB_LOCAL);
 }
 
-/* Bindings in the order of preference. */
-static uint8_t sym_binding(const Elf64_Sym *s)
-{
-	unsigned int bind = ELF64_ST_BIND(s->st_info);
-
-	if (bind == STB_GLOBAL || bind == STB_GNU_UNIQUE)
-		return 0;
-	return bind == STB_WEAK ? 1 : 2;
-}
-
 static int build_add_table(struct build *b, enum symbolizer_elf_tab which)
 {
 	const struct symbolizer_elf_symbols *tab = &b->e->tabs[which];
 	const struct symbolizer_elf_load *load;
 	struct sym sym;
 	Elf64_Sym s;
+	bool local;
 	int err;
 
 	if (tab->count > INDEX_SCAN_MAX)
@@ -113,8 +104,8 @@ static int build_add_table(struct build *b, enum symbolizer_elf_tab which)
 		sym.end = sym.start +
 			  MIN(s.st_size, load->vaddr + load->size - sym.start);
 		sym.name = (uint32_t)which << NAME_BITS | s.st_name;
-		sym.rank =
-			(uint8_t)(sym.label * 8 + sym_binding(&s) * 2 + which);
+		local = ELF64_ST_BIND(s.st_info) == STB_LOCAL;
+		sym.rank = (uint8_t)(sym.label * 4 + local * 2 + which);
 		err = build_add(b, &sym);
 		if (err)
 			return err;
@@ -162,7 +153,7 @@ static int name_read(const struct symbolizer_elf_symbols *tabs,
 int symbolizer_index_prefer(const char *a, const char *b)
 {
 	size_t under_a = strspn(a, "_"), under_b = strspn(b, "_");
-	size_t len_a = strlen(a), len_b = strlen(b);
+	size_t len_a = strcspn(a, "@"), len_b = strcspn(b, "@");
 
 	if (under_a != under_b)
 		return under_a < under_b ? -1 : 1;

@@ -6,9 +6,10 @@
  * The choice between several symbols of an address is the same each time and for
  * each copy of the file:
  *  1. of symbols that start at the same address: a function before an untyped
- *     label, global before weak before local, .symtab before .dynsym, then the
- *     name with the fewest leading underscores, the shorter one, the one that
- *     sorts first;
+ *     label, an exported one (global or weak) before a local one, .symtab before
+ *     .dynsym, then the name with the fewest leading underscores, the shorter one
+ *     (both without "@VERSION"), the one that sorts first: "poll", which is weak
+ *     in libc, and not "__poll", which is global;
  *  2. of symbols that overlap: the one that starts last. The rest of the outer
  *     one is a range of its own with the same name;
  *  3. a symbol without a size extends to the next symbol or to the end of its

@@ -393,6 +393,14 @@ static const char names_asm[] =
 	"outer:nop\nnop\ninner:nop\ninlabel:nop\n.size inner,2\n"
 	"nop\nnop\n.size outer,6\n"
 	"nop\nnop\n" /* nobody's */
+	/* a weak one is as good as a global one, a version is no part of it */
+	".type __poll,@function\n.globl __poll\n.type poll,@function\n"
+	".weak poll\n__poll:poll:nop\n.size __poll,1\n.size poll,1\n"
+	".type sen,@function\n.globl sen\n.type sent,@function\n"
+	".globl sent\nsent:sen:nop\n.size sent,1\n.size sen,1\n"
+	".type ifun,@gnu_indirect_function\n.globl ifun\nifun:ret\n"
+	".size ifun,1\n.type __ifun_avx,@function\n__ifun_avx:ret\n"
+	".size __ifun_avx,1\n"
 	/* of no size, to the next; and to the section's end */
 	".type zero,@function\nzero:nop\nnop\n"
 	".type next,@function\nnext:nop\n.size next,1\nnop\n"
@@ -408,9 +416,15 @@ static const char names_asm[] =
 static void of_several_symbols_the_rules_choose(void **state)
 {
 	write_file("names.s", names_asm);
-	sh("cc -nostdlib -static -o names names.s");
-	expect("names", "loc", 0, "glob"); /* global, typed, no underscore */
-	expect("names", "loc", 3, "glob");
+	sh("cc -c -o names.o names.s && "
+	   "objcopy --redefine-sym sen=send@@V1 names.o && "
+	   "cc -nostdlib -static -o names names.o");
+	expect("names", "loc", 0, "wk"); /* exported, typed, no underscore */
+	expect("names", "loc", 3, "wk"); /* ... and the shortest */
+	expect("names", "__poll", 0, "poll");
+	expect("names", "sent", 0, "send");
+	expect("names", "ifun", 0, "ifun");
+	expect("names", "__ifun_avx", 0, "__ifun_avx");
 	expect("names", "wlabel", 0, "wfunc"); /* typed before global */
 	expect("names", "outer", 1, "outer");
 	expect("names", "outer", 2, "inner");

@@ -99,10 +99,14 @@ static void of_aliases_the_rules_choose(void **state)
 				   "ffffffff81000000 T __global\n"
 				   "ffffffff81000000 T global_longer\n"
 				   "ffffffff81000000 T global\n"
-				   "ffffffff81000010 T end\n");
+				   "ffffffff81000010 T __two\n"
+				   "ffffffff81000010 W two\n"
+				   "ffffffff81000020 T end\n");
 
 	assert_string_equal(at(k, 0xffffffff81000000),
-			    "global vmlinux ffffffff81000000 10");
+			    "weak vmlinux ffffffff81000000 10");
+	assert_string_equal(at(k, 0xffffffff81000010),
+			    "two vmlinux ffffffff81000010 10");
 	kallsyms_free(k);
 }
 
