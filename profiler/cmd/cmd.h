@@ -15,7 +15,8 @@
 OPTIONS_COMMANDS(X)
 #undef X
 
-/* profd debug files. */
+/* profd debug symbolize, profd debug files. */
+int cmd_debug_symbolize(const struct options *o);
 int cmd_debug_files(const struct options *o);
 
 /* Prints "profd: ..." on standard error; returns the exit status, 1. */

@@ -18,23 +18,24 @@
 #define OPTIONS_SERVER "unix:/run/profd/profd.sock"
 
 /* X(name, word, arguments beside options, help) */
-#define OPTIONS_COMMANDS(X)                                                  \
-	X(RUN, run, "", "Profile this host until stopped.")                  \
-	X(RECORD, record, " [--] [COMMAND [ARGUMENT...]]",                   \
-	  "Record one profile of a command and its descendants, of some\n"   \
-	  "processes (--pid), or of the host (--all).")                      \
-	X(FETCH, fetch, "",                                                  \
-	  "Fetch a profile of the host from a running profd.")               \
-	X(PS, ps, " [PID...]",                                               \
-	  "List processes with CPU time and samples, from a running profd.") \
-	X(EVENTS, events, "",                                                \
-	  "List forks, execs and exits of processes, from a running profd.") \
-	X(STATUS, status, "",                                                \
-	  "Print the state and the losses of a running profd.")              \
-	X(DEBUG, debug,                                                      \
-	  " unwind-table FILE | unwind FILE:PC... | files [ID...]",          \
-	  "Print how the stacks of an executable are unwound, or which\n"    \
-	  "executables a running profd knows.")
+#define OPTIONS_COMMANDS(X)                                                    \
+	X(RUN, run, "", "Profile this host until stopped.")                    \
+	X(RECORD, record, " [--] [COMMAND [ARGUMENT...]]",                     \
+	  "Record one profile of a command and its descendants, of some\n"     \
+	  "processes (--pid), or of the host (--all).")                        \
+	X(FETCH, fetch, "",                                                    \
+	  "Fetch a profile of the host from a running profd.")                 \
+	X(PS, ps, " [PID...]",                                                 \
+	  "List processes with CPU time and samples, from a running profd.")   \
+	X(EVENTS, events, "",                                                  \
+	  "List forks, execs and exits of processes, from a running profd.")   \
+	X(STATUS, status, "",                                                  \
+	  "Print the state and the losses of a running profd.")                \
+	X(DEBUG, debug,                                                        \
+	  " unwind-table FILE | unwind FILE:PC... |\n"                         \
+	  "                   symbolize FILE [ADDRESS...] | files [ID...]",    \
+	  "Print how the stacks of an executable are unwound, the names and\n" \
+	  "lines of addresses, or which executables a running profd knows.")
 
 enum options_command {
 #define X(name, word, args, help) OPTIONS_BIT_##name,

@@ -204,7 +204,7 @@ is "an empty executable segment beside the real one" \
 	"$("$PROFD" debug unwind-table "$T/segments_more")" \
 	"$("$PROFD" debug unwind-table "$E2E/prog_nocfi")"
 fails "another machine" 1 'arm64: not for x86-64' unwind-table "$T/arm64"
-fails "no word" 2 'unwind-table, unwind or files' ""
+fails "no word" 2 'unwind-table, unwind, symbolize or files' ""
 fails "another word" 2 "unknown 'x'" x
 fails "no FILE" 2 'needs one FILE' unwind-table
 fails "two FILEs" 2 'needs one FILE' unwind-table a b

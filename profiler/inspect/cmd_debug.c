@@ -12,67 +12,11 @@
 
 #include "profiler/cmd/cmd.h"
 #include "profiler/cmd/lines.h"
+#include "profiler/inspect/naming.h"
 #include "profiler/unwind_rows.h"
 #include "symbolize/symbolize.h"
 
 /* --- a file's table --------------------------------------------------------- */
-
-/* A file whose table is requested. */
-struct table_request {
-	struct symbolizer *s;
-	struct symbolizer_file *file;
-	struct symbolizer_rows *rows;
-	uint64_t began, took; /* building the table, ns */
-	const char *problem; /* or NULL */
-};
-
-static const char *problem_of(int err)
-{
-	static const struct {
-		int err;
-		const char *text;
-	} problems[] = {
-		{ -ENOEXEC, "not an ELF executable or library, or its headers "
-			    "are damaged" },
-		{ -ENODATA, "no unwind information (.eh_frame, .debug_frame)" },
-		{ -ENOTSUP, "not for " SYMBOLIZER_MACHINE },
-		{ -EBADMSG, "the symbolize worker crashed, took too long or "
-			    "ran out of memory" },
-		{ -EIO, "the symbolize worker could not be started" },
-		{ -EACCES, "cannot be opened, or is not a regular file" },
-	};
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(problems); i++)
-		if (problems[i].err == err)
-			return problems[i].text;
-	return strerror(-err);
-}
-
-static void on_rows(void *arg, int err, struct symbolizer_rows *rows)
-{
-	struct table_request *g = arg;
-
-	g->took = clock_boottime_ns() - g->began;
-	g->rows = rows;
-	if (err)
-		g->problem = problem_of(err);
-	symbolizer_close(g->s, g->file);
-}
-
-static void on_open(void *arg, int err, struct symbolizer_file *file)
-{
-	struct table_request *g = arg;
-
-	g->file = file;
-	g->began = clock_boottime_ns();
-	if (!err)
-		err = symbolizer_rows(g->s, file, on_rows, g);
-	if (!err)
-		return;
-	g->problem = problem_of(err);
-	symbolizer_close(g->s, file);
-}
 
 static int give_rows(void *arg, const uint8_t *id, size_t len,
 		     struct symbolizer_rows *rows)
@@ -84,39 +28,32 @@ static int give_rows(void *arg, const uint8_t *id, size_t len,
 static struct symbolizer_rows *get_rows(const struct options *o,
 					const char *path, uint64_t *took)
 {
-	/* The process that opens it has another working directory. */
-	char *whole = realpath(path, NULL);
-	struct symbolizer_open_req req = { .path = whole ? whole : path };
-	struct symbolizer_opts opts = { 0 };
-	struct table_request g = { 0 };
-	uv_loop_t loop;
-	int err = uv_loop_init(&loop);
+	struct symbolizer_rows *rows = NULL;
+	struct symbolizer_file *file = NULL;
+	const char *problem = NULL;
+	struct naming *n = NULL;
+	uint64_t began = 0;
+	int err = naming_new(&n, o);
 
-	if (err) {
-		free(whole);
-		cmd_fail("%s: %s", path, strerror(-err));
-		return NULL;
-	}
-	opts.loop = &loop;
-	err = symbolizer_new(&g.s, &opts);
 	if (!err && o->unwind_rows &&
-	    unwind_rows_load(o->unwind_rows, give_rows, g.s))
-		g.problem = "a file of --unwind-rows could not be read";
-	if (!err && !g.problem)
-		err = symbolizer_open(g.s, &req, on_open, &g);
-	if (!err)
-		uv_run(&loop, UV_RUN_DEFAULT);
-	symbolizer_free(g.s);
-	uv_run(&loop, UV_RUN_DEFAULT);
-	uv_loop_close(&loop);
-	free(whole);
-	if (err)
-		g.problem = problem_of(err);
-	if (g.problem)
-		cmd_fail("%s: %s", path, g.problem);
+	    unwind_rows_load(o->unwind_rows, give_rows, naming_symbolizer(n)))
+		problem = "a file of --unwind-rows could not be read";
+	if (!err && !problem)
+		err = naming_open(n, path, NULL, 0, &file);
+	if (!err && !problem) {
+		began = clock_boottime_ns();
+		err = naming_rows(n, file, &rows);
+	}
 	if (took)
-		*took = g.took;
-	return g.rows;
+		*took = clock_boottime_ns() - began;
+	if (file)
+		naming_close(n, file);
+	naming_free(n);
+	if (err)
+		problem = naming_problem(err);
+	if (problem)
+		cmd_fail("%s: %s", path, problem);
+	return rows;
 }
 
 /* Reports damage of the unwind information; an exit status. */
@@ -318,12 +255,15 @@ static int debug_unwind(const struct options *o)
 	return status;
 }
 
+#define DEBUG_WORDS "unwind-table, unwind, symbolize or files"
+
 static const struct {
 	const char *word;
 	int (*run)(const struct options *o);
 } debug_commands[] = {
 	{ "unwind-table", unwind_table },
 	{ "unwind", debug_unwind },
+	{ "symbolize", cmd_debug_symbolize },
 	{ "files", cmd_debug_files },
 };
 
@@ -334,10 +274,8 @@ int cmd_debug(const struct options *o)
 	for (size_t i = 0; i < ARRAY_SIZE(debug_commands); i++)
 		if (!strcmp(word, debug_commands[i].word))
 			return debug_commands[i].run(o);
-	if (!*word)
-		return cmd_usage("debug",
-				 "needs unwind-table, unwind or files");
 	return cmd_usage("debug",
-			 "unknown '%s': must be unwind-table, unwind or files",
+			 *word ? "unknown '%s': must be " DEBUG_WORDS
+			       : "%sneeds " DEBUG_WORDS,
 			 word);
 }

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+/* naming: see profiler/inspect/naming.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "profiler/inspect/naming.h"
+
+/*
+ * Indexes kept between requests: there is one file at a time, and most of a
+ * worker's memory is for it.
+ */
+#define NAMING_INDEX_BYTES (256U << 20)
+
+struct naming {
+	uv_loop_t loop;
+	struct symbolizer *s;
+	const char **dirs; /* of debug files, NULL-terminated; or NULL */
+};
+
+/* A request that is waited for. */
+struct naming_wait {
+	bool done;
+	int err;
+	struct symbolizer_file *file;
+	struct symbolizer_rows *rows;
+	symbolizer_resolve_fn fn;
+	void *arg;
+};
+
+const char *naming_problem(int err)
+{
+	static const struct {
+		int err;
+		const char *text;
+	} problems[] = {
+		{ -ENOEXEC, "not an ELF executable or library, or its headers "
+			    "are damaged" },
+		{ -ENODATA, "no unwind information (.eh_frame, .debug_frame)" },
+		{ -ENOTSUP, "not for " SYMBOLIZER_MACHINE },
+		{ -EBADMSG, "the symbolize worker crashed, took too long or "
+			    "ran out of memory" },
+		{ -EIO, "the symbolize worker could not be started" },
+		{ -EACCES, "cannot be opened, or is not a regular file" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(problems); i++)
+		if (problems[i].err == err)
+			return problems[i].text;
+	return strerror(-err);
+}
+
+/* Absolute: the process that opens them has another working directory. */
+static int naming_set_dirs(struct naming *n, const struct options_strings *dirs)
+{
+	size_t i;
+
+	if (!dirs->n)
+		return 0;
+	n->dirs = calloc(dirs->n + 1, sizeof(*n->dirs));
+	for (i = 0; n->dirs && i < dirs->n; i++) {
+		n->dirs[i] = realpath(dirs->items[i], NULL);
+		if (!n->dirs[i])
+			return -errno;
+	}
+	return n->dirs ? 0 : -ENOMEM;
+}
+
+int naming_new(struct naming **np, const struct options *o)
+{
+	struct symbolizer_opts so = { .index_bytes = NAMING_INDEX_BYTES };
+	struct naming *n = calloc(1, sizeof(*n));
+	int err;
+
+	if (!n)
+		return -ENOMEM;
+	err = uv_loop_init(&n->loop);
+	if (err) {
+		free(n);
+		return err;
+	}
+	so.loop = &n->loop;
+	err = naming_set_dirs(n, &o->debug_dir);
+	so.debug_dirs = n->dirs;
+	if (!err)
+		err = symbolizer_new(&n->s, &so);
+	if (err) {
+		naming_free(n);
+		return err;
+	}
+	*np = n;
+	return 0;
+}
+
+void naming_free(struct naming *n)
+{
+	size_t i;
+
+	if (!n)
+		return;
+	symbolizer_free(n->s);
+	uv_run(&n->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&n->loop);
+	for (i = 0; n->dirs && n->dirs[i]; i++)
+		free((char *)n->dirs[i]);
+	free(n->dirs);
+	free(n);
+}
+
+struct symbolizer *naming_symbolizer(struct naming *n)
+{
+	return n->s;
+}
+
+/* Runs the loop until the answer; an idle symbolizer does not keep it running. */
+static int naming_wait(struct naming *n, struct naming_wait *w)
+{
+	while (!w->done && uv_run(&n->loop, UV_RUN_ONCE))
+		;
+	return w->done ? w->err : -EIO;
+}
+
+static void naming_on_open(void *arg, int err, struct symbolizer_file *file)
+{
+	struct naming_wait *w = arg;
+
+	w->done = true;
+	w->err = err;
+	w->file = file;
+}
+
+int naming_open(struct naming *n, const char *path, const uint8_t *build_id,
+		size_t id_len, struct symbolizer_file **out)
+{
+	struct symbolizer_open_req req = { .build_id = build_id,
+					   .build_id_len = id_len };
+	struct naming_wait w = { .done = false };
+	char *whole;
+	int err;
+
+	if (!strcmp(path, NAMING_KERNEL) || !strcmp(path, NAMING_VDSO)) {
+		*out = !strcmp(path, NAMING_VDSO) ? symbolizer_vdso(n->s)
+						  : symbolizer_kernel(n->s);
+		return 0;
+	}
+	/* The process that opens it has another working directory. */
+	whole = realpath(path, NULL);
+	req.path = whole ? whole : path;
+	err = symbolizer_open(n->s, &req, naming_on_open, &w);
+	if (!err)
+		err = naming_wait(n, &w);
+	free(whole);
+	*out = w.file;
+	return err;
+}
+
+void naming_close(struct naming *n, struct symbolizer_file *file)
+{
+	if (file != symbolizer_kernel(n->s) && file != symbolizer_vdso(n->s))
+		symbolizer_close(n->s, file);
+}
+
+bool naming_offset(struct naming *n, const struct symbolizer_file *file,
+		   uint64_t vaddr, uint64_t *offset)
+{
+	const struct symbolizer_segment *seg;
+	size_t i, count;
+
+	*offset = vaddr;
+	if (file == symbolizer_kernel(n->s))
+		return true;
+	seg = symbolizer_segments(file, &count);
+	for (i = 0; i < count; i++) {
+		if (vaddr < seg[i].vaddr || vaddr - seg[i].vaddr >= seg[i].size)
+			continue;
+		*offset = seg[i].offset + (vaddr - seg[i].vaddr);
+		return true;
+	}
+	return false;
+}
+
+static void naming_on_names(void *arg, int err,
+			    const struct symbolizer_symbol *syms, size_t n)
+{
+	struct naming_wait *w = arg;
+
+	w->done = true;
+	w->err = err;
+	if (!err)
+		w->fn(w->arg, 0, syms, n);
+}
+
+int naming_resolve(struct naming *n, struct symbolizer_file *file,
+		   const uint64_t *offsets, size_t count,
+		   symbolizer_resolve_fn fn, void *arg)
+{
+	struct naming_wait w = { .fn = fn, .arg = arg };
+	int err = symbolizer_resolve(n->s, file, offsets, count,
+				     naming_on_names, &w);
+
+	return err ? err : naming_wait(n, &w);
+}
+
+static void naming_on_rows(void *arg, int err, struct symbolizer_rows *rows)
+{
+	struct naming_wait *w = arg;
+
+	w->done = true;
+	w->err = err;
+	w->rows = rows;
+}
+
+int naming_rows(struct naming *n, struct symbolizer_file *file,
+		struct symbolizer_rows **out)
+{
+	struct naming_wait w = { .done = false };
+	int err = symbolizer_rows(n->s, file, naming_on_rows, &w);
+
+	if (!err)
+		err = naming_wait(n, &w);
+	*out = w.rows;
+	return err;
+}
