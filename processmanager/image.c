@@ -244,9 +244,11 @@ bool pm_image_stale(const struct pm *pm, const struct pm_image *img)
 /* One for each address space: its addresses mean nothing outside. */
 static struct pm_exe *pm_mm_anon(struct pm *pm, struct pm_mm *mm)
 {
-	if (!mm->anon)
-		mm->anon =
-			pm_exe_new(pm, PM_EXE_ANON, pm_str_get(pm->anon->path));
+	if (mm->anon)
+		return mm->anon;
+	mm->anon = pm_exe_new(pm, PM_EXE_ANON, pm_str_get(pm->anon->path));
+	if (mm->anon)
+		pm_exe_mapped(mm->anon, 1);
 	return mm->anon ? mm->anon : pm->anon;
 }
 
@@ -275,6 +277,8 @@ static enum pm_find pm_image_place(struct pm *pm, struct pm_image *img,
 
 	if (map && (!stale || map->exe->kind == PM_EXE_VDSO)) {
 		pm_mm_mapping(pm, mm, map, out);
+		if (out->exe->kind == PM_EXE_ANON)
+			pm_code_via(out->exe, img->proc);
 		return PM_FOUND;
 	}
 	pm_image_want(pm, img);
@@ -315,6 +319,7 @@ struct pm_view *pm_view_new(struct pm *pm, struct pm_image *img, uint64_t time)
 		return NULL;
 	}
 	mm->anon = pm_exe_get(pm_mm_anon(pm, img->mm));
+	pm_exe_mapped(mm->anon, 1);
 	view->pm = pm;
 	view->img = img;
 	view->mm = mm;

@@ -236,6 +236,7 @@ struct pm_exe {
 	uint64_t retry_at;
 	uint64_t unmapped_at; /* when the last mapping went */
 	struct symbolizer_file *file;
+	struct pm_code *code; /* of ANON: see code.c */
 	struct symbolizer_ident ident;
 	struct symbolizer_segment *segments;
 	size_t nsegments;
@@ -253,6 +254,12 @@ struct pm_exe {
 };
 
 struct pm_proc;
+
+/* Its file is opened by open.c. */
+static inline bool pm_exe_opens(const struct pm_exe *exe)
+{
+	return exe->kind == PM_EXE_FILE || exe->kind == PM_EXE_ANON;
+}
 
 int pm_exe_init(struct pm *pm);
 void pm_exe_fini(struct pm *pm);
@@ -307,6 +314,20 @@ bool pm_exe_knows_other(const struct pm_exe *exe,
  * error the lookup strategies are tried.
  */
 void pm_exe_given(struct pm_exe *exe, int err, struct symbolizer_file *file);
+
+/* --- code.c: perf maps, the files of executable memory -------------------- */
+
+/* A process that has this memory. */
+void pm_code_via(struct pm_exe *exe, const struct pm_proc *proc);
+/* How to open the map; or an error. */
+int pm_code_request(struct pm_exe *exe, struct symbolizer_open_req *req);
+void pm_code_opened(struct pm_exe *exe, const struct symbolizer_file *file);
+/* The pause after a failed attempt. */
+uint64_t pm_code_wait(const struct pm_exe *exe);
+/* As symbolizer_resolve(), for addresses at the times of their samples. */
+int pm_code_resolve(struct pm_exe *exe, const uint64_t *offsets,
+		    const uint64_t *times, size_t n, symbolizer_resolve_fn fn,
+		    void *arg);
 
 /* --- queue.c: requests for names and rows --------------------------------- */
 

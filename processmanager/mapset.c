@@ -313,6 +313,8 @@ void pm_mm_put(struct pm *pm, struct pm_mm *mm)
 		return;
 	pm_set_put(pm, mm->set);
 	pm_exe_put(mm->first);
+	if (mm->anon)
+		pm_exe_mapped(mm->anon, -1);
 	pm_exe_put(mm->anon);
 	pool_give(&pm->mm_pool, mm);
 }

@@ -334,7 +334,8 @@ enum pm_exe_kind {
 	PM_EXE_KERNEL, /* "[kernel.kallsyms]": offset is the address */
 	PM_EXE_VDSO, /* "[vdso]" */
 	PM_EXE_ANON, /* executable memory without a file: JITs; offset is the
-			  address, meaningful within its process only */
+			  address, meaningful within its process only; its
+			  names are those of the process's perf map */
 };
 
 struct pm_exe_info {
@@ -399,6 +400,18 @@ typedef void (*pm_names_fn)(void *arg, int err, void *const *tags,
  */
 int pm_exe_name(struct pm_exe *exe, uint64_t offset, void *tag, pm_names_fn fn,
 		void *arg);
+/*
+ * The same for an address in executable memory (PM_EXE_ANON), as of 'time', that of a
+ * sample: pm_exe_code() was called for it before.
+ */
+int pm_exe_name_at(struct pm_exe *exe, uint64_t addr, uint64_t time, void *tag,
+		   pm_names_fn fn, void *arg);
+/*
+ * The state of the names of executable memory that counts for samples of 'time': equal
+ * addresses have equal names in equal versions. Called for each frame. False: its
+ * process has no perf map, as far as is known.
+ */
+bool pm_exe_code(struct pm_exe *exe, uint64_t time, uint32_t *version);
 /* Sends the collected requests. */
 void pm_names_send(struct pm *pm);
 /*

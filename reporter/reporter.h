@@ -55,6 +55,7 @@ enum reporter_place_kind {
  */
 struct reporter_place {
 	enum reporter_place_kind kind;
+	uint32_t version; /* of EXE: of the names of code in memory; or 0 */
 	union {
 		struct pm_exe *exe; /* of EXE */
 		uint64_t space; /* of OBJECT: name space of ids; of MARK: 0 */
@@ -69,12 +70,13 @@ struct reporter_place {
 static inline bool reporter_place_equal(const struct reporter_place *a,
 					const struct reporter_place *b)
 {
-	return a->id == b->id && a->space == b->space && a->kind == b->kind;
+	return a->id == b->id && a->space == b->space && a->kind == b->kind &&
+	       a->version == b->version;
 }
 
 static inline uint64_t reporter_place_hash(const struct reporter_place *p)
 {
-	return hash_mix(p->space + (uint64_t)p->kind, p->id);
+	return hash_mix(p->space + (uint64_t)p->kind + p->version, p->id);
 }
 
 /* The executable of an EXE place, or NULL. */

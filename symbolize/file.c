@@ -88,6 +88,20 @@ bool symbolizer_changed(const struct symbolizer_file *f)
 		       id->ctime_ns;
 }
 
+uint64_t symbolizer_refresh(struct symbolizer_file *f)
+{
+	struct symbolizer_ident *id = &f->ident;
+	struct statx st;
+
+	if (f->fd >= 0 && !statx(f->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+				 STATX_SIZE | STATX_MTIME, &st)) {
+		id->size = st.stx_size;
+		id->mtime_ns = st.stx_mtime.tv_sec * 1000000000LL +
+			       st.stx_mtime.tv_nsec;
+	}
+	return id->size;
+}
+
 struct symbolizer_file *symbolizer_file_new(void)
 {
 	struct symbolizer_file *f = calloc(1, sizeof(*f));
@@ -103,6 +117,7 @@ void symbolizer_file_free(struct symbolizer_file *f)
 		return;
 	symbolizer_names_close(f->names);
 	kallsyms_free(f->ksyms);
+	symbolizer_file_code_free(f);
 	if (f->fd >= 0)
 		close(f->fd);
 	free(f->segments);

@@ -27,6 +27,7 @@ struct symbolizer_file {
 	uint32_t uid; /* of the process it was opened for */
 	uint32_t owner; /* user id, from fstat() */
 	uint64_t mount; /* id that is never reused; 0: unknown */
+	bool code; /* a perf map or jitdump */
 	struct symbolizer_ident ident;
 	struct symbolizer_segment *segments;
 	size_t n_segments;
@@ -37,6 +38,7 @@ struct symbolizer_file {
 	/* Owned by the thread or process that works on a request. */
 	struct symbolizer_names *names;
 	struct kallsyms *ksyms;
+	struct jit_table *jit; /* of a perf map or jitdump */
 	uint64_t ksyms_time; /* boot time of the last reading, 0: none yet */
 	int names_err; /* why there are none, after one attempt */
 	bool damaged; /* counted already */
@@ -87,6 +89,16 @@ int symbolizer_file_resolve(struct symbolizer_file *f,
 			    const uint64_t *offsets, size_t n,
 			    struct symbolizer_answer *a);
 
+/*
+ * jit/code.c: the same from a perf map or jitdump. -E2BIG: too much work, as its owner has
+ * arranged.
+ */
+int symbolizer_file_code(struct symbolizer_file *f,
+			 const struct symbolizer_code *codes, size_t n,
+			 struct symbolizer_answer *a);
+size_t symbolizer_file_code_bytes(const struct symbolizer_file *f);
+void symbolizer_file_code_free(struct symbolizer_file *f);
+
 /* As symbolizer_rows(); 'ask' may be NULL. */
 int symbolizer_file_rows(const struct symbolizer_file *f,
 			 const struct symbolizer_ask *ask,
@@ -114,6 +126,7 @@ enum symbolizer_way {
 	SYMBOLIZER_BY_PLAIN_PATH, /* without SYMBOLIZER_DELETED */
 	SYMBOLIZER_BY_MAPPING,
 	SYMBOLIZER_BY_EXE, /* /proc/PID/exe; alone */
+	SYMBOLIZER_PERF_MAP, /* perf-PID.map; alone */
 	SYMBOLIZER_N_WAYS,
 };
 
@@ -133,6 +146,21 @@ struct symbolizer_stat {
  */
 int symbolizer_open_way(const struct symbolizer_open_req *req,
 			enum symbolizer_way way, uint64_t *where,
+			struct symbolizer_stat *st);
+
+/*
+ * For jit/open_map.c: a place (O_PATH) below the root of a process; and opens a place for
+ * reading, if it is a regular file on a file system that is read.
+ */
+int symbolizer_place_below(pid_t pid, const char *path, uint64_t *where);
+int symbolizer_place_open(int place, pid_t pid, uint64_t *where,
+			  struct symbolizer_stat *st);
+
+/*
+ * jit/open_map.c: likewise for the perf map of the process that req->pid is, since
+ * req->process_start. -EACCES: it has one that must not be read.
+ */
+int symbolizer_open_map(const struct symbolizer_open_req *req, uint64_t *where,
 			struct symbolizer_stat *st);
 
 #define SYMBOLIZER_DEBUG_ID_MAX 64 /* a build id in a path is cut to this */

@@ -505,6 +505,30 @@ int symbolizer_open_way(const struct symbolizer_open_req *req,
 	return -ESTALE;
 }
 
+/* --- for jit/open_map.c --------------------------------------------------- */
+
+int symbolizer_place_below(pid_t pid, const char *path, uint64_t *where)
+{
+	return find_below_root(pid, path, where);
+}
+
+int symbolizer_place_open(int place, pid_t pid, uint64_t *where,
+			  struct symbolizer_stat *st)
+{
+	struct found by = { AT_FDCWD, NULL, RESOLVE_NO_SYMLINKS };
+	struct statfs fs;
+	struct statx sx;
+	int err;
+
+	open_enter_mount(place, where);
+	err = open_stat(place, &sx);
+	if (!err && fstatfs(place, &fs))
+		err = -errno;
+	if (!err)
+		err = check_place(&sx, fs.f_type, pid, false);
+	return err ? err : open_reopen(place, &sx, &by, st);
+}
+
 /* --- debug files ---------------------------------------------------------- */
 
 #define DEBUG_PLACES 5U /* in each directory of debug files */

@@ -49,6 +49,7 @@ struct opener_question {
 	int32_t pid;
 	uint64_t dev, ino, generation;
 	uint64_t map_start, map_end;
+	uint64_t process_start;
 	uint32_t nth;
 	uint32_t id_len;
 	uint8_t id[SYMBOLIZER_DEBUG_ID_MAX];

@@ -42,10 +42,13 @@ static int serve_file(const struct opener_question *q, const char *p,
 		.generation = q->generation,
 		.map_start = q->map_start,
 		.map_end = q->map_end,
+		.process_start = q->process_start,
 	};
 
 	if (!req.path || q->way >= SYMBOLIZER_N_WAYS)
 		return -EINVAL;
+	if (q->way == SYMBOLIZER_PERF_MAP)
+		return symbolizer_open_map(&req, where, &a->st);
 	return symbolizer_open_way(&req, (enum symbolizer_way)q->way, where,
 				   &a->st);
 }

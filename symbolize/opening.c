@@ -43,13 +43,24 @@ static void count_open(struct symbolizer_stats *st, int err)
 	st->open_timeouts += err == -ETIMEDOUT;
 }
 
+/* Most processes have no perf map, which is no failure. */
+static void count_open_code(struct symbolizer_stats *st, int err)
+{
+	st->code_opened += err == 0;
+	st->code_refused += err == -EOPNOTSUPP || err == -EACCES;
+	st->open_timeouts += err == -ETIMEDOUT;
+}
+
 /* The caller frees it, unless a worker has it. */
 static void open_answer(struct open_job *o, int err)
 {
 	struct symbolizer_file *file = err ? NULL : o->file;
 
 	TAILQ_REMOVE(&o->s->openings, o, node);
-	count_open(&o->s->stats, err);
+	if (o->req.perf_map)
+		count_open_code(&o->s->stats, err);
+	else
+		count_open(&o->s->stats, err);
 	if (file)
 		o->file = NULL;
 	o->fn(o->arg, err, file);
@@ -160,6 +171,7 @@ static struct symbolizer_file *file_of(const struct open_job *o,
 	f->uid = o->req.uid;
 	f->hurry = o->hurry;
 	f->owner = st->owner;
+	f->code = o->req.perf_map;
 	f->mount = st->mount;
 	f->ident.dev = st->dev;
 	f->ident.ino = st->ino;
@@ -192,6 +204,10 @@ static void on_open_done(struct opener_job *j, int err,
 	}
 	o->file->fd = fd;
 	o->file->id = ++s->last_id;
+	if (o->req.perf_map) {
+		open_end(o, 0, false);
+		return;
+	}
 	if (!workers_quarantined(s->workers, o->file) &&
 	    symbolizer_known_get(&s->known, o->file)) {
 		open_identified(o, 0);
@@ -235,6 +251,7 @@ static int open_submit(struct open_job *o)
 	q->generation = o->req.generation;
 	q->map_start = o->req.map_start;
 	q->map_end = o->req.map_end;
+	q->process_start = o->req.process_start;
 	o->open = (struct opener_job){
 		.dev = o->req.dev,
 		.uid = o->req.uid,
@@ -275,6 +292,10 @@ static void open_set_ways(struct open_job *o)
 {
 	const struct symbolizer_open_req *req = &o->req;
 
+	if (req->perf_map) {
+		o->ways[o->n_ways++] = SYMBOLIZER_PERF_MAP;
+		return;
+	}
 	if (req->by_exe) {
 		o->ways[o->n_ways++] = SYMBOLIZER_BY_EXE;
 		return;

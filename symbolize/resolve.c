@@ -21,6 +21,7 @@
 size_t symbolizer_file_index_bytes(const struct symbolizer_file *f)
 {
 	return (f->names ? symbolizer_names_bytes(f->names) : 0) +
+	       symbolizer_file_code_bytes(f) +
 	       (f->ksyms ? kallsyms_bytes(f->ksyms) : 0);
 }
 

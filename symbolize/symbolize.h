@@ -123,6 +123,13 @@ struct symbolizer_open_req {
 	 * now, even if it was deleted. Requires 'pid', and 'ino' to compare.
 	 */
 	bool by_exe;
+	/*
+	 * The file is no executable, but the process's perf map (the path is not
+	 * used). It is owned by the process's user, or by root and readable for
+	 * all. 'process_start': as in struct abi_key; another process is refused.
+	 */
+	bool perf_map;
+	uint64_t process_start;
 	/* Samples wait for its unwind rows: as after symbolizer_hurry(). */
 	bool hurry;
 	/* Of the process: fairness, and limits of hung requests, go by it. */
@@ -268,6 +275,28 @@ typedef void (*symbolizer_resolve_fn)(void *arg, int err,
 int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 		       const uint64_t *offsets, size_t n,
 		       symbolizer_resolve_fn fn, void *arg);
+
+/* Code that a runtime made, at an address of its process. */
+struct symbolizer_code {
+	uint64_t addr;
+	/*
+	 * Of a perf map: its size when the sample was taken, as well as it is known.
+	 */
+	uint64_t at;
+};
+
+/*
+ * The same for a file opened as perf_map. The name is of the last entry that the file
+ * had at that point; if there is none, of the first later one. -E2BIG: too much work.
+ */
+int symbolizer_resolve_code(struct symbolizer *s, struct symbolizer_file *file,
+			    const struct symbolizer_code *codes, size_t n,
+			    symbolizer_resolve_fn fn, void *arg);
+/*
+ * Reads the size and mtime of such a file into its identity, as far as they are known
+ * without a request to a file server. Returns the size.
+ */
+uint64_t symbolizer_refresh(struct symbolizer_file *file);
 
 /* --- unwind rows ---------------------------------------------------------- */
 
@@ -455,6 +484,10 @@ int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *id, size_t len,
 	  "for")                                                              \
 	X(opener_hung, 0, "openings that did not end in time")                \
 	X(opener_hung_now, 1, "openings that hang now")                       \
+	X(code_opened, 0, "perf maps opened")                                 \
+	X(code_cut, 0, "perf maps of which only a part is read")              \
+	X(code_refused, 0,                                                    \
+	  "perf maps refused: not a plain file of the process's user")        \
 	X(resolved, 0, "addresses looked up")                                 \
 	X(unnamed, 0, "addresses no symbol covers")                           \
 	X(undemangled, 0, "names left mangled: they took too long")           \

@@ -57,6 +57,7 @@ struct resolve_job {
 	size_t n;
 	size_t got; /* names received from the worker */
 	size_t asked; /* ... before the current question */
+	const uint64_t *at; /* n, behind the offsets: for symbolizer_code */
 	uint64_t offsets[];
 };
 
@@ -91,7 +92,10 @@ static bool is_own(const struct symbolizer *s, const struct symbolizer_file *f)
 /* Counted once a file. */
 static void file_damaged(struct file_job *j, bool damaged)
 {
-	j->s->stats.broken += damaged && !j->remote.file->damaged;
+	bool first = damaged && !j->remote.file->damaged;
+
+	j->s->stats.broken += first && !j->remote.file->code;
+	j->s->stats.code_cut += first && j->remote.file->code;
 	j->remote.file->damaged |= damaged;
 }
 
@@ -230,6 +234,27 @@ static struct resolve_job *resolve_of_remote(struct worker_job *j)
 	return resolve_of(container_of(j, struct file_job, remote));
 }
 
+/* How many are left; no more than one question has room for. */
+static size_t resolve_next(const struct resolve_job *r, size_t from)
+{
+	size_t max = r->at ? WORKER_NAMES_MAX / 2 : WORKER_NAMES_MAX;
+
+	return MIN(r->n - from, max);
+}
+
+static void resolve_ask_code(const struct resolve_job *r,
+			     struct worker_question *q)
+{
+	struct symbolizer_code *codes = (void *)(q + 1);
+	size_t n = resolve_next(r, r->got);
+
+	for (size_t i = 0; i < n; i++)
+		codes[i] = (struct symbolizer_code){ r->offsets[r->got + i],
+						     r->at[r->got + i] };
+	q->n = (uint32_t)(2 * n);
+	q->code = 1;
+}
+
 /* Asks for addresses: the worker does not know the segments. */
 static void resolve_question(struct worker_job *j, struct worker_question *q)
 {
@@ -237,7 +262,11 @@ static void resolve_question(struct worker_job *j, struct worker_question *q)
 	uint64_t *vaddrs = (uint64_t *)(q + 1);
 
 	r->asked = r->got;
-	q->n = (uint32_t)MIN(r->n - r->got, (size_t)WORKER_NAMES_MAX);
+	if (r->at) {
+		resolve_ask_code(r, q);
+		return;
+	}
+	q->n = (uint32_t)resolve_next(r, r->got);
 	for (uint32_t i = 0; i < q->n; i++)
 		vaddrs[i] =
 			symbolizer_file_vaddr(j->file, r->offsets[r->got + i]);
@@ -303,7 +332,7 @@ static bool resolve_take(struct resolve_job *r, struct worker_cursor *c)
 static int resolve_on_answer(struct worker_job *j, struct worker_in *in)
 {
 	struct resolve_job *r = resolve_of_remote(j);
-	size_t end = r->asked + MIN(r->n - r->asked, (size_t)WORKER_NAMES_MAX);
+	size_t end = r->asked + resolve_next(r, r->asked);
 	const struct worker_names *a = worker_names(in);
 	struct worker_cursor c;
 
@@ -371,20 +400,29 @@ static const struct file_job_kind resolve_kind = {
 	resolve_free,
 };
 
-int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
-		       const uint64_t *offsets, size_t n,
-		       symbolizer_resolve_fn fn, void *arg)
+/* With room for 'n' numbers; NULL: no memory. */
+static struct resolve_job *resolve_new(size_t n)
 {
 	struct resolve_job *r;
 	size_t bytes;
 
-	if (__builtin_mul_overflow(n, sizeof(*offsets), &bytes) ||
+	if (__builtin_mul_overflow(n, sizeof(*r->offsets), &bytes) ||
 	    __builtin_add_overflow(bytes, sizeof(*r), &bytes))
-		return -ENOMEM;
+		return NULL;
 	r = calloc(1, bytes);
+	if (r)
+		arena_init(&r->answer.names);
+	return r;
+}
+
+int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
+		       const uint64_t *offsets, size_t n,
+		       symbolizer_resolve_fn fn, void *arg)
+{
+	struct resolve_job *r = resolve_new(n);
+
 	if (!r)
 		return -ENOMEM;
-	arena_init(&r->answer.names);
 	/* In the pool symbolizer_file_resolve() allocates them. */
 	if (!is_own(s, file))
 		r->answer.syms = calloc(n + 1, sizeof(*r->answer.syms));
@@ -398,6 +436,30 @@ int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 	if (n)
 		memcpy(r->offsets, offsets, n * sizeof(*offsets));
 	if (file_request(s, &r->job, file, &resolve_kind)) {
+		resolve_free(&r->job);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int symbolizer_resolve_code(struct symbolizer *s, struct symbolizer_file *file,
+			    const struct symbolizer_code *codes, size_t n,
+			    symbolizer_resolve_fn fn, void *arg)
+{
+	struct resolve_job *r = n <= SIZE_MAX / 2 ? resolve_new(2 * n) : NULL;
+
+	if (!r)
+		return -ENOMEM;
+	r->answer.syms = calloc(n + 1, sizeof(*r->answer.syms));
+	r->fn = fn;
+	r->arg = arg;
+	r->n = n;
+	r->at = r->offsets + n;
+	for (size_t i = 0; i < n; i++) {
+		r->offsets[i] = codes[i].addr;
+		r->offsets[n + i] = codes[i].at;
+	}
+	if (!r->answer.syms || file_request(s, &r->job, file, &resolve_kind)) {
 		resolve_free(&r->job);
 		return -ENOMEM;
 	}

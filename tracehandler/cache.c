@@ -68,7 +68,10 @@ static bool trace_func_is(const struct trace_func *fn, const struct pm_exe *exe,
 	       !strcmp(fn->shown.file, f->file);
 }
 
-/* 'start' 0: an inlined function, which contains many addresses. */
+/*
+ * 'start' 0: an inlined function, which contains many addresses, or one in memory,
+ * where others may follow at its address.
+ */
 static struct trace_func *trace_func_get(struct trace_cache *c,
 					 const struct pm_exe *exe,
 					 uint64_t start,
@@ -124,7 +127,8 @@ void trace_frame_known(struct trace_cache *c, struct trace_frame *f,
 	f->lines = n <= 1 ? &f->line : calloc(n, sizeof(*f->lines));
 	for (i = 0; f->lines && i < n; i++) {
 		fn = trace_func_get(c, reporter_place_exe(&f->place),
-				    i + 1 < n ? 0 : sym->start,
+				    i + 1 < n || f->place.version ? 0
+								  : sym->start,
 				    &sym->functions[i]);
 		if (!fn) {
 			trace_frame_drop_lines(c, f);

@@ -58,9 +58,11 @@ int trace_cache_init(struct trace_cache *c, size_t max); /* 0 or -ENOMEM */
 void trace_cache_fini(struct trace_cache *c);
 
 /* Identifies code of an executable, as long as the executable is held. */
-static inline uint64_t trace_cache_key(struct pm_exe *exe, uint64_t offset)
+static inline uint64_t trace_cache_key(struct pm_exe *exe, uint64_t offset,
+				       uint32_t version)
 {
 	const struct reporter_place place = { .kind = REPORTER_PLACE_EXE,
+					      .version = version,
 					      .exe = exe,
 					      .id = offset };
 

@@ -76,6 +76,7 @@ static void trace_frames_show(struct trace_frame *f, struct reporter_frame *out)
 	if (!f->nlines && !f->plain)
 		trace_names_plain(f);
 	out->place = f->place;
+	out->place.version = 0; /* its functions tell it apart */
 	out->vaddr = f->vaddr;
 	out->lines = f->nlines ? f->lines : &f->line;
 	out->nlines = MAX(f->nlines, 1U);
@@ -172,6 +173,7 @@ bool trace_frames_again(struct trace_frames *fs, const struct abi_sample *head,
 	struct trace_repeat *k = NULL;
 
 	fs->nmade = 0;
+	fs->time = head->time;
 	fs->again = false;
 	if (n)
 		k = trace_repeats_find(&fs->repeats, n, &fs->again);
@@ -197,27 +199,45 @@ static struct trace_frame *trace_frames_add(struct trace_frames *fs,
 	return f;
 }
 
-int trace_frames_code(struct trace_frames *fs, struct pm_exe *exe,
-		      enum pm_exe_kind kind, uint64_t offset)
+static int trace_frames_place(struct trace_frames *fs,
+			      const struct reporter_place *place, bool named)
 {
-	const struct reporter_place place = { .kind = REPORTER_PLACE_EXE,
-					      .exe = exe,
-					      .id = offset };
 	bool fresh;
-	struct trace_frame *f = trace_frames_add(fs, &place, &fresh);
+	struct trace_frame *f = trace_frames_add(fs, place, &fresh);
 
 	if (!f)
 		return -ENOMEM;
 	if (!fresh)
 		return 0;
-	if (kind == PM_EXE_ANON) {
+	if (!named) {
 		f->pending = false;
-	} else if (trace_names_want(&fs->names, f)) {
+	} else if (trace_names_want(&fs->names, f, fs->time)) {
 		/* This sample goes without; the next one requests it again. */
 		f->pending = false;
 		trace_frame_forget(&fs->cache, f);
 	}
 	return 0;
+}
+
+int trace_frames_code(struct trace_frames *fs, struct pm_exe *exe,
+		      uint64_t offset)
+{
+	const struct reporter_place place = { .kind = REPORTER_PLACE_EXE,
+					      .exe = exe,
+					      .id = offset };
+
+	return trace_frames_place(fs, &place, true);
+}
+
+int trace_frames_memory(struct trace_frames *fs, struct pm_exe *exe,
+			uint64_t addr, uint32_t version, bool named)
+{
+	const struct reporter_place place = { .kind = REPORTER_PLACE_EXE,
+					      .version = version,
+					      .exe = exe,
+					      .id = addr };
+
+	return trace_frames_place(fs, &place, named);
 }
 
 int trace_frames_mark(struct trace_frames *fs, uint64_t key, uint64_t addr,

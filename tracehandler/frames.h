@@ -25,6 +25,7 @@ struct trace_frames {
 	struct trace_stats *stats;
 	struct trace_frame **made; /* of the current trace */
 	size_t nmade;
+	uint64_t time; /* of its sample */
 	struct reporter_frame *out; /* of the trace being delivered */
 	bool again; /* the current stack came before; it is to be kept */
 };
@@ -41,9 +42,14 @@ void trace_frames_fini(struct trace_frames *fs);
  */
 bool trace_frames_again(struct trace_frames *fs, const struct abi_sample *head,
 			struct pm_image *image, size_t n);
-/* Adds code, whose name is requested unless it can have none. 0 or -ENOMEM. */
+/*
+ * Adds code, whose name is requested. 0 or -ENOMEM. Of executable memory: what
+ * pm_exe_code() returned.
+ */
 int trace_frames_code(struct trace_frames *fs, struct pm_exe *exe,
-		      enum pm_exe_kind kind, uint64_t offset);
+		      uint64_t offset);
+int trace_frames_memory(struct trace_frames *fs, struct pm_exe *exe,
+			uint64_t addr, uint32_t version, bool named);
 /*
  * Adds a mark. 'key' identifies it; its text is made once. 0 or -ENOMEM.
  */

@@ -38,10 +38,11 @@ void trace_names_fini(struct trace_names *ns)
 		pm_names_cancel(ns->pm, trace_names_answer, ns);
 }
 
-int trace_names_want(struct trace_names *ns, struct trace_frame *f)
+int trace_names_want(struct trace_names *ns, struct trace_frame *f,
+		     uint64_t time)
 {
-	int err = pm_exe_name(f->place.exe, f->place.id, f, trace_names_answer,
-			      ns);
+	int err = pm_exe_name_at(f->place.exe, f->place.id, time, f,
+				 trace_names_answer, ns);
 
 	f->refs += !err;
 	return err;

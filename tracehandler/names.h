@@ -19,8 +19,9 @@ struct trace_names {
 /* Cancels the requests, which drops their references to frames. */
 void trace_names_fini(struct trace_names *ns);
 
-/* Requests the name of a pending frame. 0 or -ENOMEM. */
-int trace_names_want(struct trace_names *ns, struct trace_frame *f);
+/* Requests the name of a pending frame, for a sample of 'time'. 0 or -ENOMEM. */
+int trace_names_want(struct trace_names *ns, struct trace_frame *f,
+		     uint64_t time);
 /*
  * Sets f->plain, the text of a frame without a name: of its function, if its start is
  * known, and else of its address.

@@ -172,6 +172,7 @@ static void pm_exe_free(struct pm_exe *exe)
 	if (exe->user)
 		pm_user_give(pm, exe->user, PM_SHARE_EXES, 1);
 	free(exe->segments);
+	free(exe->code);
 	free(exe);
 	pm->stats.exes--;
 	pm_exe_put(same);
@@ -517,7 +518,7 @@ void pm_exe_info(const struct pm_exe *exe, struct pm_exe_info *out)
 	out->short_id = root->short_id;
 	out->rows = root->rows;
 	out->names = root->names;
-	if (root->kind != PM_EXE_FILE && root->file) {
+	if (!pm_exe_opens(root) && root->file) {
 		out->ident = *symbolizer_ident(root->file);
 		out->opened = true;
 	}

@@ -28,7 +28,7 @@ void pm_exe_close(struct pm_exe *exe)
 {
 	struct pm *pm = exe->pm;
 
-	if (exe->kind != PM_EXE_FILE || !exe->file)
+	if (!pm_exe_opens(exe) || !exe->file)
 		return;
 	symbolizer_close(pm->opts.symbolizer, exe->file);
 	exe->file = NULL;
@@ -86,7 +86,7 @@ void pm_set_open_files(struct pm *pm, unsigned int n)
 
 void pm_exe_touch(struct pm_exe *exe)
 {
-	if (exe->kind != PM_EXE_FILE)
+	if (!pm_exe_opens(exe))
 		return;
 	TAILQ_REMOVE(&exe->pm->open, exe, lru);
 	TAILQ_INSERT_TAIL(&exe->pm->open, exe, lru);
@@ -106,7 +106,7 @@ static int pm_exe_learn(struct pm_exe *exe, const struct symbolizer_file *file)
 	const struct symbolizer_segment *segments;
 	size_t n = 0;
 
-	if (exe->opened)
+	if (exe->opened || exe->kind == PM_EXE_ANON)
 		return 0;
 	segments = symbolizer_segments(file, &n);
 	exe->segments = calloc(n ? n : 1, sizeof(*segments));
@@ -147,6 +147,10 @@ static int pm_exe_adopt(struct pm_exe *exe, struct symbolizer_file *file)
 	const struct symbolizer_ident *id = symbolizer_ident(file);
 	struct pm_exe *first;
 
+	if (exe->kind == PM_EXE_ANON) {
+		pm_code_opened(exe, file);
+		return pm_exe_install(exe, file);
+	}
 	if (exe->opened) {
 		if (pm_ident_same(&exe->ident, id))
 			return pm_exe_install(exe, file);
@@ -262,14 +266,32 @@ static bool (*const pm_lookups[])(struct pm_open *,
 
 static void pm_opened(void *arg, int err, struct symbolizer_file *file);
 
+static int pm_open_submit(struct pm_open *o,
+			  const struct symbolizer_open_req *req)
+{
+	int err = symbolizer_open(o->symbolizer, req, pm_opened, o);
+
+	return err == -ENOMEM ? pm_nomem(o->pm) : err;
+}
+
+/* There is one way to a perf map. */
+static int pm_open_code(struct pm_open *o)
+{
+	struct symbolizer_open_req req;
+	int err = o->lookup++ ? o->err : pm_code_request(o->exe, &req);
+
+	return err ? err : pm_open_submit(o, &req);
+}
+
 /* 0: the symbolizer has a request. */
 static int pm_open_next_lookup(struct pm_open *o)
 {
 	struct pm_exe *exe = o->exe;
 	const struct symbolizer_ident *id = &exe->ident;
 	struct symbolizer_open_req req;
-	int err;
 
+	if (exe->kind == PM_EXE_ANON)
+		return pm_open_code(o);
 	while (o->lookup < ARRAY_SIZE(pm_lookups)) {
 		memset(&req, 0, sizeof(req));
 		req.path = exe->path->s;
@@ -282,8 +304,7 @@ static int pm_open_next_lookup(struct pm_open *o)
 		req.hurry = exe->hurry;
 		if (!pm_lookups[o->lookup++](o, &req))
 			continue;
-		err = symbolizer_open(o->symbolizer, &req, pm_opened, o);
-		return err == -ENOMEM ? pm_nomem(exe->pm) : err;
+		return pm_open_submit(o, &req);
 	}
 	return o->err ? o->err : -ENOENT;
 }
@@ -304,7 +325,9 @@ static void pm_exe_failed(struct pm_exe *exe, int err)
 	exe->tries++;
 	if (err == -EBUSY)
 		pm_limited(exe->pm, exe->via.uid, PM_LIMIT_OPENS, 1);
-	if (err == -ENOEXEC)
+	if (exe->kind == PM_EXE_ANON)
+		wait = pm_code_wait(exe);
+	else if (err == -ENOEXEC)
 		wait = PM_OPEN_BACKOFF_MAX;
 	else if (err == -EBUSY || err == -ETIMEDOUT)
 		wait = PM_OPEN_HUNG;

@@ -42,8 +42,9 @@ struct pm_req {
 	pm_names_fn names;
 	void *arg;
 	uint64_t *offsets; /* names: */
+	uint64_t *times; /* of samples */
 	void **tags;
-	size_t n, offsets_cap, tags_cap;
+	size_t n, offsets_cap, times_cap, tags_cap;
 };
 
 /* --- one request ---------------------------------------------------------- */
@@ -71,6 +72,7 @@ static struct pm_exe *pm_req_leave(struct pm_req *r)
 static void pm_req_free(struct pm_req *r)
 {
 	free(r->offsets);
+	free(r->times);
 	free(r->tags);
 	free(r);
 }
@@ -201,6 +203,9 @@ static int pm_req_submit(struct pm_req *r)
 		symbolizer_hurry(s, exe->file);
 	if (r->rows)
 		err = symbolizer_rows(s, exe->file, pm_req_read, r);
+	else if (exe->kind == PM_EXE_ANON)
+		err = pm_code_resolve(exe, r->offsets, r->times, r->n,
+				      pm_req_named, r);
 	else
 		err = symbolizer_resolve(s, exe->file, r->offsets, r->n,
 					 pm_req_named, r);
@@ -236,7 +241,7 @@ static int pm_req_start(struct pm_req *r)
 		return -ECANCELED;
 	if (r->exe->file)
 		return pm_req_submit(r);
-	if (r->exe->kind != PM_EXE_FILE)
+	if (!pm_exe_opens(r->exe) || (r->rows && r->exe->kind != PM_EXE_FILE))
 		return -ENOENT;
 	err = pm_exe_open(r->exe);
 	if (!err)
@@ -334,8 +339,8 @@ void pm_names_send(struct pm *pm)
 	}
 }
 
-int pm_exe_name(struct pm_exe *exe, uint64_t offset, void *tag, pm_names_fn fn,
-		void *arg)
+int pm_exe_name_at(struct pm_exe *exe, uint64_t offset, uint64_t time,
+		   void *tag, pm_names_fn fn, void *arg)
 {
 	struct pm_req *r =
 		pm_req_find(pm_exe_root(exe), PM_REQ_COLLECTING, fn, arg);
@@ -345,14 +350,22 @@ int pm_exe_name(struct pm_exe *exe, uint64_t offset, void *tag, pm_names_fn fn,
 	if (!r)
 		return -ENOMEM;
 	if (VECTOR_ROOM(r->offsets, r->n, r->offsets_cap) ||
+	    VECTOR_ROOM(r->times, r->n, r->times_cap) ||
 	    VECTOR_ROOM(r->tags, r->n, r->tags_cap)) {
 		if (!r->n)
 			pm_req_undo(r);
 		return pm_nomem(exe->pm);
 	}
 	r->offsets[r->n] = offset;
+	r->times[r->n] = time;
 	r->tags[r->n++] = tag;
 	return 0;
+}
+
+int pm_exe_name(struct pm_exe *exe, uint64_t offset, void *tag, pm_names_fn fn,
+		void *arg)
+{
+	return pm_exe_name_at(exe, offset, 0, tag, fn, arg);
 }
 
 /* --- unwind rows ---------------------------------------------------------- */

@@ -187,7 +187,8 @@ static int ask_file(void *arg, const char *basename, const uint8_t *build_id,
 
 /* In several messages, if necessary. */
 static int send_names(struct server *sv, const struct worker_question *q,
-		      const struct symbolizer_answer *a, bool damaged)
+		      const struct symbolizer_answer *a, uint32_t n,
+		      bool damaged)
 {
 	struct worker_names *out = (void *)sv->out;
 	uint32_t i = 0;
@@ -198,7 +199,7 @@ static int send_names(struct server *sv, const struct worker_question *q,
 		memset(out, 0, sizeof(*out));
 		out->first = i;
 		len = sizeof(*out);
-		for (; i < q->n; i++, len = next) {
+		for (; i < n; i++, len = next) {
 			next = worker_name_add(sv->out, len, sizeof(sv->out),
 					       &a->syms[i]);
 			if (!next)
@@ -206,7 +207,7 @@ static int send_names(struct server *sv, const struct worker_question *q,
 		}
 		out->n = i - out->first;
 		err = worker_reply(sv, q, 0, damaged, len, -1);
-	} while (!err && i < q->n);
+	} while (!err && i < n);
 	return err;
 }
 
@@ -216,6 +217,7 @@ static int serve_names(struct server *sv, const struct worker_question *q)
 	struct worker_names *out = (void *)sv->out;
 	const struct symbolizer_ask ask = { ask_file, sv };
 	struct symbolizer_answer a = { 0 };
+	uint32_t n = q->code ? q->n / 2 : q->n;
 	bool damaged = false;
 	int err = -ENOMEM;
 
@@ -223,13 +225,15 @@ static int serve_names(struct server *sv, const struct worker_question *q)
 	if (f) {
 		f->fd = sv->in.fd;
 		f->ident.size = q->size;
-		err = symbolizer_file_resolve(
-			f, &ask, (const uint64_t *)(q + 1), q->n, &a);
+		err = q->code ? symbolizer_file_code(f, (const void *)(q + 1),
+						     n, &a)
+			      : symbolizer_file_resolve(
+					f, &ask, (const void *)(q + 1), n, &a);
 		f->fd = -1;
 		sv->built = (uint32_t)a.tally.built;
 		sv->undemangled = (uint32_t)a.tally.undemangled;
 		damaged = f->damaged;
-		if (f->names && !err)
+		if ((f->names || f->jit) && !err)
 			cache_add(sv, f);
 		else
 			symbolizer_file_free(f);
@@ -239,7 +243,7 @@ static int serve_names(struct server *sv, const struct worker_question *q)
 		memset(out, 0, sizeof(*out));
 		err = worker_reply(sv, q, err, damaged, sizeof(*out), -1);
 	} else {
-		err = send_names(sv, q, &a, damaged);
+		err = send_names(sv, q, &a, n, damaged);
 	}
 	symbolizer_answer_fini(&a);
 	return err;

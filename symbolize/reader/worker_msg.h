@@ -53,14 +53,17 @@ struct worker_head {
 	uint64_t job;
 };
 
-/* IDENT, NAMES, ROWS; vaddrs[n] follow NAMES. */
+/*
+ * IDENT, NAMES, ROWS; vaddrs[n] follow NAMES; with 'code', n / 2 times struct
+ * symbolizer_code, of a perf map or jitdump.
+ */
 struct worker_question {
 	struct worker_head head;
 	uint64_t file; /* unique number, never reused */
 	uint64_t size; /* of the file */
 	uint64_t index_bytes; /* limit of indexes kept in memory */
 	uint32_t n;
-	uint32_t pad;
+	uint32_t code;
 };
 
 struct worker_hello {

@@ -12,7 +12,7 @@ E2E_STATIC := -static -no-pie -Wl,--section-start=hot_spin=0x700000
 E2E_PROGS := $(addprefix $(E2E_B)/,prog_shares prog_killer prog_spin_a prog_spin_b \
 	prog_spin_old prog_spin_new prog_swap libswap_a.so libswap_b.so libplugin.so \
 	libclock.so pprof_check rows_check names_go prog_lives prog_memfd prog_gone \
-	prog_new prog_nocfi prog_renames prog_reuse prog_storm prog_witness prog_fuse \
+	prog_new prog_jit prog_nocfi prog_renames prog_reuse prog_storm prog_witness prog_fuse \
 	prog_flip prog_opened prog_place load_spawn load_small load_sleep \
 	load_first load_churn load_sideband)
 
@@ -42,7 +42,7 @@ $(E2E_B)/load_churn: tests/bench/load_churn.c tests/e2e/module.mk
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -pthread -o $@ $< -ldl
 
-$(E2E_B)/prog_lives $(E2E_B)/prog_memfd $(E2E_B)/prog_renames: $(E2E_B)/%: tests/e2e/%.c tests/e2e/module.mk
+$(E2E_B)/prog_jit $(E2E_B)/prog_lives $(E2E_B)/prog_memfd $(E2E_B)/prog_renames: $(E2E_B)/%: tests/e2e/%.c tests/e2e/module.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -pthread -o $@ $<

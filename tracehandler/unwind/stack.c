@@ -180,14 +180,26 @@ static uint64_t stack_offset(const struct trace_user *u, uint64_t pc)
 	return pc - u->at->map.start + u->at->map.pgoff;
 }
 
+/* Code that a runtime made, perhaps. */
+static int stack_push_memory(struct trace_user *u, uint64_t pc)
+{
+	struct pm_exe *exe = u->at->map.exe;
+	uint32_t version;
+	bool named = pm_exe_code(exe, u->take->rec->head.time, &version);
+
+	return trace_frames_memory(u->owner->frames, exe, pc, version, named);
+}
+
 static int stack_push(struct trace_user *u, uint64_t pc)
 {
 	enum pm_find found = stack_find(u, pc);
 	bool lost = found == PM_LOST;
 
+	if (found == PM_FOUND && u->at->kind == PM_EXE_ANON)
+		return stack_push_memory(u, pc);
 	if (found == PM_FOUND)
 		return trace_frames_code(u->owner->frames, u->at->map.exe,
-					 u->at->kind, stack_offset(u, pc));
+					 stack_offset(u, pc));
 	u->owner->stats->not_mapped++;
 	return trace_frames_mark(u->owner->frames,
 				 pc ^ (lost ? STACK_LOST : STACK_UNMAPPED), pc,
@@ -285,7 +297,7 @@ static int stack_push_kernel(struct trace_user *u)
 	int err = 0;
 
 	for (i = 0; i < n && !err; i++)
-		err = trace_frames_code(u->owner->frames, kernel, PM_EXE_KERNEL,
+		err = trace_frames_code(u->owner->frames, kernel,
 					stack_kernel_pc(u, i));
 	return err;
 }
@@ -298,10 +310,11 @@ static size_t stack_keys(struct trace_user *u)
 {
 	struct pm_exe *kernel = pm_exe_kernel(u->owner->opts->pm);
 	uint64_t *keys = u->owner->frames->repeats.keys, pc;
+	uint32_t version;
 	size_t i, n = MIN(u->take->rec->nkstack, ABI_KSTACK_MAX);
 
 	for (i = 0; i < n; i++)
-		keys[i] = trace_cache_key(kernel, stack_kernel_pc(u, i));
+		keys[i] = trace_cache_key(kernel, stack_kernel_pc(u, i), 0);
 	if (!stack_has_user(u))
 		return n;
 	if (u->why != TRACE_END_ROOT || u->n > TRACE_REPEATS_FRAMES - n)
@@ -310,8 +323,12 @@ static size_t stack_keys(struct trace_user *u)
 		pc = u->owner->pcs[i] - !!i;
 		if (stack_find(u, pc) != PM_FOUND)
 			return 0;
-		keys[n + i] =
-			trace_cache_key(u->at->map.exe, stack_offset(u, pc));
+		version = 0;
+		if (u->at->kind == PM_EXE_ANON)
+			pm_exe_code(u->at->map.exe, u->take->rec->head.time,
+				    &version);
+		keys[n + i] = trace_cache_key(u->at->map.exe,
+					      stack_offset(u, pc), version);
 	}
 	return n + i;
 }

@@ -176,6 +176,7 @@ static void check_mms(struct census *c)
 		found_add(&c->sets, mm->set);
 		found_add(&c->exes, mm->first);
 		found_add(&c->exes, mm->anon);
+		found_add(&c->mapped, mm->anon);
 	}
 	all.n = 0;
 	for (i = 0; i < c->sets.n; i++)

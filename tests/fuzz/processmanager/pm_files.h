@@ -173,6 +173,18 @@ int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 	return 0;
 }
 
+int symbolizer_resolve_code(struct symbolizer *s, struct symbolizer_file *file,
+			    const struct symbolizer_code *codes, size_t n,
+			    symbolizer_resolve_fn fn, void *arg)
+{
+	return symbolizer_resolve(s, file, NULL, n, fn, arg);
+}
+
+uint64_t symbolizer_refresh(struct symbolizer_file *file)
+{
+	return file->ident.size;
+}
+
 int symbolizer_rows(struct symbolizer *s, struct symbolizer_file *file,
 		    symbolizer_rows_fn fn, void *arg)
 {

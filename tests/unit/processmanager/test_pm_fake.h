@@ -41,6 +41,7 @@ struct fake_disk {
 	int err;
 	uint8_t content; /* the content hash, but for what is above */
 	unsigned int version; /* changes with ctime */
+	uint64_t size;
 };
 
 struct fake_req {
@@ -55,6 +56,8 @@ struct fake_req {
 	uint64_t ino;
 	char path[128];
 	size_t n; /* of resolve */
+	uint64_t at; /* of the first code */
+	bool perf_map;
 	bool canceled;
 };
 
@@ -77,7 +80,7 @@ static struct symbolizer fake;
 static inline void fake_file(const char *path, uint8_t build_id,
 			     uint16_t file_id, uint64_t ino)
 {
-	struct fake_disk d = { path, build_id, file_id, ino, 0, 0, 0 };
+	struct fake_disk d = { path, build_id, file_id, ino, 0, 0, 0, 0 };
 
 	fake.disk[fake.ndisk++] = d;
 }
@@ -116,6 +119,7 @@ int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
 	r->map_start = req->map_start;
 	r->build_id = req->build_id_len ? req->build_id[0] : 0;
 	r->ino = req->ino;
+	r->perf_map = req->perf_map;
 	snprintf(r->path, sizeof(r->path), "%s", req->path);
 	s->opens++;
 	s->last_pid = req->pid;
@@ -134,6 +138,21 @@ int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 	r->file = file;
 	r->n = n;
 	return 0;
+}
+
+int symbolizer_resolve_code(struct symbolizer *s, struct symbolizer_file *file,
+			    const struct symbolizer_code *codes, size_t n,
+			    symbolizer_resolve_fn fn, void *arg)
+{
+	assert_int_equal(symbolizer_resolve(s, file, NULL, n, fn, arg), 0);
+	fake.queue[fake.nqueue - 1]->at = codes[0].at;
+	return 0;
+}
+
+uint64_t symbolizer_refresh(struct symbolizer_file *file)
+{
+	file->ident.size = fake_lookup(file->path)->size;
+	return file->ident.size;
 }
 
 struct symbolizer_rows {
@@ -254,6 +273,7 @@ static inline void fake_open_now(struct fake_req *r)
 	f->ident.content[0] = d->content;
 	f->ident.dev = 1;
 	f->ident.ino = d->ino;
+	f->ident.size = d->size;
 	f->version = d->version;
 	f->segment.vaddr = 0x400000;
 	f->segment.size = 0x1000;

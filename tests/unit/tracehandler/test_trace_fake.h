@@ -70,6 +70,9 @@ struct pm {
 	struct pm_image image;
 	enum pm_find elsewhere;
 	bool no_memory;
+	bool perf_map; /* of its anonymous memory */
+	uint32_t version; /* ... from 'since' on; before, the one before */
+	uint64_t since;
 	struct ask held[16]; /* collected names, by executable */
 	size_t nheld;
 	struct ask asks[16]; /* ... in requests */
@@ -200,8 +203,15 @@ struct pm_exe *pm_exe_kernel(struct pm *p)
 	return &p->kernel;
 }
 
-int pm_exe_name(struct pm_exe *exe, uint64_t offset, void *tag, pm_names_fn fn,
-		void *arg)
+bool pm_exe_code(struct pm_exe *exe, uint64_t time, uint32_t *version)
+{
+	assert_ptr_equal(exe, &pm.anon);
+	*version = time < pm.since ? pm.version - 1 : pm.version;
+	return pm.perf_map;
+}
+
+int pm_exe_name_at(struct pm_exe *exe, uint64_t offset, uint64_t time,
+		   void *tag, pm_names_fn fn, void *arg)
 {
 	struct ask *a = pm.held;
 

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/* code: names from a perf map or jitdump, see symbolize/file.h. In a worker. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbolize/file.h"
+#include "symbolize/jit/jit.h"
+
+/* An address of the request, in the order of addresses. */
+struct code_order {
+	uint64_t addr;
+	size_t i; /* in the request */
+};
+
+static int code_compare(const void *a, const void *b)
+{
+	const struct code_order *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static int code_name(struct symbolizer_src *src, const struct jit_entry *e,
+		     struct symbolizer_answer *a, struct symbolizer_symbol *sym)
+{
+	struct symbolizer_function *fn;
+	char name[JIT_NAME_MAX];
+	int len = perfmap_name(src, e, name);
+
+	if (len <= 0)
+		return 0; /* the process has changed the file */
+	fn = arena_alloc(&a->names, sizeof(*fn));
+	if (!fn)
+		return -ENOMEM;
+	*fn = (struct symbolizer_function){ .file = "" };
+	fn->name = arena_memdup(&a->names, name, (size_t)len + 1);
+	fn->system_name = fn->name;
+	if (!fn->name)
+		return -ENOMEM;
+	sym->start = e->start;
+	sym->size = e->size;
+	sym->functions = fn;
+	sym->nfunctions = 1;
+	sym->source = SYMBOLIZER_SOURCE_PERF_MAP;
+	return 0;
+}
+
+/* 'room' is for as many. */
+static int code_find(struct symbolizer_file *f, struct symbolizer_src *src,
+		     const struct symbolizer_code *codes, size_t n,
+		     struct code_order *order, struct jit_query *q,
+		     struct symbolizer_answer *a)
+{
+	int err;
+
+	for (size_t i = 0; i < n; i++)
+		order[i] = (struct code_order){ codes[i].addr, i };
+	qsort(order, n, sizeof(*order), code_compare);
+	for (size_t i = 0; i < n; i++)
+		q[i] = (struct jit_query){ order[i].addr, codes[order[i].i].at,
+					   NULL };
+	err = jit_table_find(f->jit, q, n);
+	for (size_t i = 0; i < n && !err; i++)
+		if (q[i].found)
+			err = code_name(src, q[i].found, a,
+					&a->syms[order[i].i]);
+	return err;
+}
+
+/* The entries that the file has by now. */
+static int code_read(struct symbolizer_file *f, struct symbolizer_src *src,
+		     struct symbolizer_tally *tally)
+{
+	size_t end;
+	int err;
+
+	if (!f->jit)
+		f->jit = calloc(1, sizeof(*f->jit));
+	if (!f->jit)
+		return -ENOMEM;
+	end = f->jit->end;
+	err = perfmap_read(f->jit, src);
+	tally->built += !err && f->jit->end != end;
+	if (f->jit->cut && !f->damaged) {
+		f->damaged = true;
+		tally->broken++;
+	}
+	return err;
+}
+
+int symbolizer_file_code(struct symbolizer_file *f,
+			 const struct symbolizer_code *codes, size_t n,
+			 struct symbolizer_answer *a)
+{
+	struct code_order *order = calloc(n + 1, sizeof(*order));
+	struct jit_query *q = calloc(n + 1, sizeof(*q));
+	struct symbolizer_src src;
+	int err = -ENOMEM;
+
+	symbolizer_src_fd(&src, f->fd, f->ident.size);
+	a->syms = calloc(n + 1, sizeof(*a->syms));
+	if (!a->syms || !order || !q)
+		goto out;
+	for (size_t i = 0; i < n; i++)
+		a->syms[i].offset = a->syms[i].vaddr = codes[i].addr;
+	err = code_read(f, &src, &a->tally);
+	if (!err)
+		err = code_find(f, &src, codes, n, order, q, a);
+out:
+	free(order);
+	free(q);
+	return err;
+}
+
+size_t symbolizer_file_code_bytes(const struct symbolizer_file *f)
+{
+	return f->jit ? sizeof(*f->jit) + f->jit->cap * sizeof(*f->jit->v) : 0;
+}
+
+void symbolizer_file_code_free(struct symbolizer_file *f)
+{
+	if (f->jit)
+		jit_table_fini(f->jit);
+	free(f->jit);
+}

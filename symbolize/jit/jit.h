@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jit: the code of one process that its runtime made, as the runtime reports it in a
+ * file: a perf map (perfmap.c) or a jitdump (jitdump.c). Its entries are in the order
+ * of the file. Each counts from a point on: in a jitdump, a time; in a perf map, which
+ * has no times, the offset at which its line ends.
+ *
+ * The process chooses contents, size and growth, and may change what was read; it can
+ * only spoil its own names. Limits: JIT_FILE_MAX bytes, JIT_ENTRIES_MAX entries, and
+ * JIT_STEPS_MAX for one lookup.
+ */
+#ifndef SYMBOLIZE_JIT_H
+#define SYMBOLIZE_JIT_H
+
+#include "base/base.h"
+#include "symbolize/elf/elf.h"
+
+#define JIT_FILE_MAX (64U << 20) /* so an offset has 32 bits */
+#define JIT_ENTRIES_MAX (1U << 20)
+#define JIT_STEPS_MAX (1U << 26)
+#define JIT_NAME_MAX 4096
+
+struct jit_entry {
+	uint64_t start;
+	uint64_t from; /* it counts from here on */
+	uint32_t size;
+	uint32_t name; /* offset of its name; JIT_GONE */
+};
+
+#define JIT_GONE UINT32_MAX /* the code that was there is gone */
+
+struct jit_table {
+	struct jit_entry *v;
+	size_t n, cap;
+	uint64_t end; /* of what has been read */
+	bool skip; /* what follows is the rest of a line that is too long */
+	bool cut; /* a limit was exceeded: later entries are missing */
+};
+
+/* All zero: nothing has been read. */
+void jit_table_fini(struct jit_table *t);
+/* Adds an entry; of too many, none. 0 or -ENOMEM. */
+int jit_table_add(struct jit_table *t, const struct jit_entry *e);
+
+struct jit_query {
+	uint64_t addr;
+	uint64_t at;
+	const struct jit_entry *found; /* out; or NULL */
+};
+
+/*
+ * For each address the last entry that covers it and counts at that point; or the
+ * first later one if there is none. 'q' is sorted by address. -E2BIG: too much work,
+ * as for a file in which everything covers everything.
+ */
+int jit_table_find(const struct jit_table *t, struct jit_query *q, size_t n);
+
+/* Reads what was added to a perf map; all of it if it shrank. 0 or -errno. */
+int perfmap_read(struct jit_table *t, struct symbolizer_src *src);
+/* The name of an entry, cut to JIT_NAME_MAX. Its length, or -errno. */
+int perfmap_name(struct symbolizer_src *src, const struct jit_entry *e,
+		 char out[JIT_NAME_MAX]);
+
+#endif /* SYMBOLIZE_JIT_H */

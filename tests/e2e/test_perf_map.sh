@@ -1,0 +1,108 @@
+#!/bin/bash
+# Names of code that a program makes, from its perf map: in time as the map grows, in a
+# pid and mount namespace of its own, after the process has ended. And maps that are
+# none of the process's user: they are not read, and do no harm.
+. "$(dirname "$0")/lib.sh"
+jit=$E2E/prog_jit
+user=65534 other=65533
+at=10000000000 # where its code is
+chmod 755 "$T"
+cp "$jit" "$T/prog_jit"
+
+start_profd maps --window 60 --freq 997
+
+# --- names -------------------------------------------------------------------
+# The third function is at the address of the first.
+background "$T/prog_jit" 0:one_a:800 1:one_b:400 0:one_c:800 2:-:100
+growing=$pid
+cat >"$T/inside" <<END
+exec 3<"$T/prog_jit"
+mount -t tmpfs none /tmp
+cat <&3 >/tmp/prog_jit
+chmod 755 /tmp/prog_jit
+/tmp/prog_jit 0:two_a:300 & wait
+END
+background unshare -p -f -m --mount-proc bash "$T/inside"
+inside=$pid
+background setpriv --reuid $user --regid $user --clear-groups \
+	"$T/prog_jit" "0:LazyCompile:300" 1:short:30
+mine=$pid
+wait "$growing" "$inside" "$mine"
+rm -f "/tmp/perf-$growing.map" "/tmp/perf-$mine.map"
+
+# --- maps that must not be read ------------------------------------------------
+echo "$at 1000 SECRET" >"$T/secret"
+cp "$T/secret" "$T/others"
+chmod 600 "$T/secret"
+chmod 644 "$T/others"
+chown $other "$T/others"
+# case UID COMMAND: with the command's map at $map; the program writes none itself.
+case_of() {
+	background setpriv --reuid "$1" --regid "$1" --clear-groups bash -c \
+		'read -rN1 _; exec "$0" 0:-:250' "$T/prog_jit" <"$T/go"
+	map=/tmp/perf-$pid.map
+	maps+=("$map")
+	pids+=("$pid")
+	shift
+	map=$map bash -c "$1"
+}
+mkfifo "$T/go"
+exec 9<>"$T/go"
+maps=() pids=()
+case_of $user "ln -s '$T/secret' \$map"
+case_of $user 'ln -s /etc/shadow $map'
+case_of $user 'mkfifo $map; chmod 666 $map; chown '$user' $map'
+case_of $user 'mkdir $map; chown '$user' $map'
+case_of $user "cp '$T/others' \$map; chown $other \$map"
+case_of $user "cp '$T/secret' \$map; chmod 600 \$map"
+case_of 0 'mknod $map c 1 5'
+case_of 0 "cp '$T/secret' \$map.2; ln \$map.2 \$map; rm -f '$T/gone'"
+refused=${#pids[@]}
+# Read, but not whole.
+case_of $user 'truncate -s 2G $map; chown '$user' $map'
+# Root's, and readable for all.
+case_of $user "echo '$at 1000 root_says' >\$map; chmod 644 \$map"
+before=$(cpu_ns "$profd")
+for ((i = 0; i < ${#pids[@]}; i++)); do
+	printf x >&9
+done
+wait "${pids[@]}"
+sleep 1
+diag "profd used $((($(cpu_ns "$profd") - before) / 1000000)) ms of CPU time"
+rm -rf "${maps[@]}" /tmp/perf-*.map.2
+ask /metrics >"$T/metrics"
+value() { awk -v n="profd_symbolize_$1" '$1 == n { print $2 }' "$T/metrics"; }
+num "maps were refused" "$(value code_refused_total)" '>=' "$refused"
+num "one was read in part" "$(value code_cut_total)" == 1
+num "no opening hangs" "$(value opener_hung_total)" == 0
+num "no worker failed" "$(value worker_failed_total)" == 0
+num "nothing is quarantined" "$(value quarantined_total)" == 0
+is "it is well" "$(ask /healthz)" ok
+stop_profd
+is "profd ends well" $? 0
+check_profile "$archive"/*.pb*
+for f in "$archive"/*.pb*; do
+	samples "$f"
+done >"$T/samples"
+
+# --- what it shows -------------------------------------------------------------
+# named NAME MS: the function has the samples of its CPU time.
+named() {
+	about "$1" "$(total "$T/samples" "^$1@")" $(($2 * 997 / 1000)) "${3:-5}"
+}
+named one_b 400 10
+# The map is looked at ten times a second.
+named one_a 800 15
+named one_c 800 15
+named two_a 300
+named LazyCompile 300
+named short 30 50
+named root_says 250
+unnamed=$(awk -F '\t' -v pids=" ${pids[*]:0:refused+1} " '
+	index(pids, " " $3 " ") && /\t\[anon\]\+0x/ { n += $1 }
+	END { print n + 0 }' "$T/samples")
+about "a refused map names nothing" "$unnamed" $(((refused + 1) * 250 * 997 / 1000)) 5
+is "... least of all with what it must not read" \
+	"$(total "$T/samples" 'SECRET|root:')" 0
+check "go tool pprof shows them" grep -qE ' one_a$' <(pprof -top "$archive"/*.pb*)
+plan

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Code that a runtime made: names by perf map, which change while the map grows. */
+#include "tests/unit/tracehandler/test_trace_fake.h"
+
+/* Answers the oldest request with this name for each address. */
+static void answer_as(const char *name)
+{
+	struct symbolizer_function fn = { name, name, "", 0, 0 };
+	struct symbolizer_symbol syms[64];
+	struct ask a = pm.asks[0];
+
+	assert_int_equal(pm.nasks, 1);
+	assert_ptr_equal(a.exe, &pm.anon);
+	pm.nasks = 0;
+	for (size_t i = 0; i < a.n; i++)
+		syms[i] = (struct symbolizer_symbol){
+			.offset = a.offsets[i],
+			.vaddr = a.offsets[i],
+			.start = JIT,
+			.size = 0x100,
+			.functions = &fn,
+			.nfunctions = 1,
+			.source = SYMBOLIZER_SOURCE_PERF_MAP,
+		};
+	a.fn(a.arg, 0, a.tags, syms, a.n);
+	a.exe->refs--;
+}
+
+static void give_at(struct fixture *f, uint64_t time)
+{
+	static const uint64_t pcs[] = { JIT + 0x20 };
+	struct rec r;
+
+	sample(&r, time, 0, pcs, 1, ABI_STACK_WHOLE);
+	give(f, &r);
+	tick(f, time);
+}
+
+static void test_named_by_the_map(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+
+	pm.perf_map = true;
+	pm.version = 1;
+	give_at(f, 1);
+	assert_int_equal(f->out.n, 0);
+	answer_as("js");
+	assert_string_equal(f->out.text[0], "js;");
+	/* Other code may follow at the address: the name identifies it. */
+	assert_int_equal(f->out.start[0], 0);
+	assert_int_equal(f->out.leaf[0].vaddr, JIT + 0x20);
+	assert_int_equal(f->out.leaf[0].place.version, 0);
+	give_at(f, 2);
+	assert_string_equal(f->out.text[1], "js;");
+	assert_int_equal(pm.anon.asked, 1);
+	finish_all(f);
+}
+
+/* The map has grown since: the address is asked for again, for new samples. */
+static void test_a_version_is_asked_for(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+
+	pm.perf_map = true;
+	pm.version = 1;
+	give_at(f, 1);
+	answer_as("first");
+	for (int i = 0; i < 3; i++) /* a stack that is kept */
+		give_at(f, 2);
+	pm.version = 2;
+	pm.since = 10;
+	give_at(f, 9);
+	assert_string_equal(f->out.text[f->out.n - 1], "first;");
+	give_at(f, 11);
+	answer_as("second");
+	for (int i = 0; i < 3; i++)
+		give_at(f, 12);
+	assert_string_equal(f->out.text[f->out.n - 1], "second;");
+	give_at(f, 9);
+	assert_string_equal(f->out.text[f->out.n - 1], "first;");
+	assert_int_equal(pm.anon.asked, 2);
+	finish_all(f);
+}
+
+/* Without a map nothing waits, until one may be there. */
+static void test_no_map_no_wait(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+
+	pm.version = 1;
+	give_at(f, 1);
+	assert_string_equal(f->out.text[0], "[anon]+0x500020;");
+	assert_int_equal(pm.anon.asked, 0);
+	pm.version = 2;
+	pm.perf_map = true;
+	give_at(f, 2);
+	answer_as("late");
+	assert_string_equal(f->out.text[1], "late;");
+	finish_all(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_named_by_the_map),
+		cmocka_unit_test(test_a_version_is_asked_for),
+		cmocka_unit_test(test_no_map_no_wait),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
