@@ -29,7 +29,7 @@ CLANG ?= clang
 BPFTOOL ?= $(shell command -v bpftool || echo /usr/sbin/bpftool)
 ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 
-PKGS := libbpf libelf libprotobuf-c libzstd libuv libmicrohttpd libcurl \
+PKGS := libbpf libelf libdw libprotobuf-c libzstd libuv libmicrohttpd libcurl \
 	jansson zlib nettle inih libcap libseccomp
 CFLAGS ?= -O2 -g
 override CFLAGS += -std=gnu11 -fPIC -fno-omit-frame-pointer -pthread \

@@ -5,10 +5,10 @@
  * length: a program that was changed in the middle keeps both.
  *
  * Of a small file all bytes are hashed, of a large one its headers, symbols,
- * unwind information, stubs, and what Go has for its stack traces. Its other
- * code is left out: only a few instructions in gaps of the unwind information are
- * ever read. A large file without sections is not hashed, since nothing tells
- * where all this is.
+ * debug and unwind information, stubs, and what Go has for its stack traces. Its
+ * other code is left out: only a few instructions in gaps of the unwind
+ * information are ever read. A large file without sections is not hashed, since
+ * nothing tells where all this is.
  */
 #include <errno.h>
 #include <nettle/sha2.h>
@@ -68,19 +68,38 @@ static bool wanted_type(uint32_t type)
 }
 
 static const char *const wanted_names[] = {
-	".eh_frame",	 ".eh_frame_hdr", ".debug_frame",   ".zdebug_frame",
-	".go.buildinfo", ".plt",	  ".plt.sec",	    ".plt.got",
-	".init",	 ".fini",	  ".gnu_debuglink", ".gnu_debugaltlink",
+	".eh_frame",	  ".eh_frame_hdr",     ".go.buildinfo", ".plt",
+	".plt.sec",	  ".plt.got",	       ".init",		".fini",
+	".gnu_debuglink", ".gnu_debugaltlink",
 };
+
+/* DWARF, with .debug_frame, and MiniDebugInfo. */
+static bool section_is_debug(struct symbolizer_elf *e, const Elf64_Shdr *names,
+			     const Elf64_Shdr *sh)
+{
+	static const char *const prefixes[] = { ".debug_", ".zdebug_",
+						".gnu_debugdata" };
+	char name[32];
+
+	if (sh->sh_type == SHT_NOBITS ||
+	    symbolizer_elf_name(e, names, sh, name, sizeof(name)) <= 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
 
 static int add_sections(struct content *c, struct symbolizer_elf *e)
 {
-	Elf64_Shdr sh;
+	Elf64_Shdr sh, names;
+	bool named = symbolizer_elf_names(e, &names);
 	int err = 0;
 
 	for (uint32_t i = 1; i < e->shnum && !err; i++) {
 		err = symbolizer_elf_shdr(e, i, &sh);
-		if (!err && wanted_type(sh.sh_type))
+		if (!err && (wanted_type(sh.sh_type) ||
+			     (named && section_is_debug(e, &names, &sh))))
 			err = add_clipped(c, sh.sh_offset, sh.sh_size);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(wanted_names) && !err; i++)

@@ -225,11 +225,19 @@ static int ensure_names(struct question *q)
 		return err;
 	f->names_err = err;
 	q->a->tally.built += !err;
-	if ((err || symbolizer_names_damaged(f->names)) && !f->damaged) {
-		f->damaged = true;
-		q->a->tally.broken++;
-	}
 	return 0;
+}
+
+/* Each file is counted once. */
+static void count_damaged(struct question *q)
+{
+	struct symbolizer_file *f = q->f;
+
+	if (f->damaged || (!f->names_err &&
+			   !(f->names && symbolizer_names_damaged(f->names))))
+		return;
+	f->damaged = true;
+	q->a->tally.broken++;
 }
 
 /* Re-reads the kernel's symbols; if that fails, the old ones stay. */
@@ -302,6 +310,8 @@ int symbolizer_file_resolve(struct symbolizer_file *f,
 			  : ensure_names(&q);
 	if (!err)
 		err = lookup_all(&q, n);
+	if (!f->kallsyms)
+		count_damaged(&q);
 	strbuf_fini(&q.text);
 	if (err)
 		return err;

@@ -229,39 +229,61 @@ static void elf_sections(struct symbolizer_elf *e, const Elf64_Ehdr *eh)
 		e->shnum = (uint32_t)first.sh_size;
 }
 
+/* Checks and reads the ELF header, of a file of either kind. */
+static int elf_head(struct symbolizer_elf *e, struct symbolizer_src *src,
+		    Elf64_Ehdr *eh)
+{
+	memset(e, 0, sizeof(*e));
+	e->src = src;
+	if (symbolizer_src_read(src, 0, eh->e_ident, SELFMAG) ||
+	    memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0)
+		return -ENOEXEC;
+	e->damaged = true; /* until the header is known to be whole */
+	if (elf_ehdr(src, eh))
+		return -ENOEXEC;
+	e->is64 = eh->e_ident[EI_CLASS] == ELFCLASS64;
+	e->damaged = !e->is64 && eh->e_ident[EI_CLASS] != ELFCLASS32;
+	if (e->damaged || eh->e_ident[EI_DATA] != ELFDATA2LSB)
+		return -ENOEXEC;
+	e->type = eh->e_type;
+	e->machine = eh->e_machine;
+	e->entry = eh->e_entry;
+	e->phoff = eh->e_phoff;
+	e->phnum = eh->e_phnum;
+	return 0;
+}
+
 int symbolizer_elf_init(struct symbolizer_elf *e, struct symbolizer_src *src)
 {
 	Elf64_Ehdr eh;
-	int err;
+	int err = elf_head(e, src, &eh);
 
-	memset(e, 0, sizeof(*e));
-	e->src = src;
-	if (symbolizer_src_read(src, 0, eh.e_ident, SELFMAG) ||
-	    memcmp(eh.e_ident, ELFMAG, SELFMAG) != 0)
-		return -ENOEXEC;
-	e->damaged = true; /* until the header is known to be whole */
-	if (elf_ehdr(src, &eh))
-		return -ENOEXEC;
-	e->is64 = eh.e_ident[EI_CLASS] == ELFCLASS64;
-	e->damaged = !e->is64 && eh.e_ident[EI_CLASS] != ELFCLASS32;
-	if (e->damaged || eh.e_ident[EI_DATA] != ELFDATA2LSB ||
-	    (eh.e_type != ET_EXEC && eh.e_type != ET_DYN))
+	if (err || (e->type != ET_EXEC && e->type != ET_DYN))
 		return -ENOEXEC;
 	/* PN_XNUM is for core files. */
 	e->damaged = eh.e_phnum == 0 || eh.e_phnum == PN_XNUM ||
 		     eh.e_phentsize != ELF_SIZE(e, Phdr);
 	if (e->damaged)
 		return -ENOEXEC;
-	e->type = eh.e_type;
-	e->machine = eh.e_machine;
-	e->entry = eh.e_entry;
-	e->phoff = eh.e_phoff;
-	e->phnum = eh.e_phnum;
 	elf_sections(e, &eh);
 	err = elf_loads(e);
 	if (err)
 		symbolizer_elf_fini(e);
 	return err;
+}
+
+int symbolizer_elf_init_object(struct symbolizer_elf *e,
+			       struct symbolizer_src *src)
+{
+	Elf64_Ehdr eh;
+	int err = elf_head(e, src, &eh);
+
+	if (err || e->type != ET_REL)
+		return -ENOEXEC;
+	e->damaged = false;
+	e->phnum = 0;
+	elf_sections(e, &eh);
+	return 0;
 }
 
 void symbolizer_elf_fini(struct symbolizer_elf *e)

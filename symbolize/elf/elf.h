@@ -106,6 +106,9 @@ struct symbolizer_elf {
  * little-endian executable or library; e->damaged: it has their magic bytes.
  */
 int symbolizer_elf_init(struct symbolizer_elf *e, struct symbolizer_src *src);
+/* The same for an object file, of which only the sections are used. */
+int symbolizer_elf_init_object(struct symbolizer_elf *e,
+			       struct symbolizer_src *src);
 void symbolizer_elf_fini(struct symbolizer_elf *e);
 
 /* The GNU build id, cut to 'cap'; its length, 0 if there is none. */

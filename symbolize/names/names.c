@@ -9,43 +9,27 @@
 /* The best first. */
 static const struct names_source *const sources[] = {
 	&names_go,
+	&names_dwarf,
 	&names_symbols,
 	&names_starts,
 };
 
 struct symbolizer_names {
 	void *state[ARRAY_SIZE(sources)]; /* NULL: not in this file */
+	bool opened[ARRAY_SIZE(sources)]; /* once, when it is first needed */
 	bool damaged;
 };
 
 int symbolizer_names_open(struct symbolizer_names **np, struct names_context *c)
 {
-	struct symbolizer_names *n = calloc(1, sizeof(*n));
 	struct symbolizer_elf e;
-	int err;
+	int err = symbolizer_elf_init(&e, c->src);
 
-	if (!n)
-		return -ENOMEM;
-	err = symbolizer_elf_init(&e, c->src);
 	if (err)
-		goto out;
-	err = symbolizer_elf_tables(&e);
-	c->elf = &e;
-	for (size_t i = 0; i < ARRAY_SIZE(sources) && err != -ENOMEM; i++) {
-		err = sources[i]->open(&n->state[i], c);
-		n->damaged |= err && err != -ENODATA && err != -ENOMEM;
-	}
-	c->elf = NULL;
-	n->damaged |= e.damaged;
-	symbolizer_elf_fini(&e);
-	err = err == -ENOMEM ? err : 0;
-out:
-	if (err) {
-		symbolizer_names_close(n);
 		return err;
-	}
-	*np = n;
-	return 0;
+	symbolizer_elf_fini(&e);
+	*np = calloc(1, sizeof(**np));
+	return *np ? 0 : -ENOMEM;
 }
 
 void symbolizer_names_close(struct symbolizer_names *n)
@@ -73,17 +57,90 @@ bool symbolizer_names_damaged(const struct symbolizer_names *n)
 	return n->damaged;
 }
 
+static int source_open(struct symbolizer_names *n, size_t i,
+		       struct names_context *c)
+{
+	struct symbolizer_elf e;
+	int err = symbolizer_elf_init(&e, c->src);
+
+	if (!err) {
+		err = symbolizer_elf_tables(&e);
+		c->elf = &e;
+		if (!err)
+			err = sources[i]->open(&n->state[i], c);
+		c->elf = NULL;
+		symbolizer_elf_fini(&e);
+	}
+	if (err == -ENOMEM)
+		return err;
+	n->opened[i] = true;
+	n->damaged |= e.damaged || (err && err != -ENODATA);
+	return 0;
+}
+
+/* As symbolizer_names_find(), of one source. */
+static int source_find(struct symbolizer_names *n, size_t i,
+		       struct names_context *c, uint64_t vaddr,
+		       struct names_found *out)
+{
+	int err = n->opened[i] ? 0 : source_open(n, i, c);
+
+	*out = (struct names_found){ 0 };
+	if (!err)
+		err = n->state[i] ? sources[i]->find(n->state[i], c, vaddr, out)
+				  : -ENOENT;
+	return err;
+}
+
+static bool names_missing(const struct names_found *f)
+{
+	return f->n && !f->functions[f->n - 1].name &&
+	       !f->functions[f->n - 1].system_name;
+}
+
+/* Gives the last function its name from another source. */
+static void names_merge(struct names_found *out,
+			const struct names_found *other)
+{
+	struct symbolizer_function *last = &out->functions[out->n - 1];
+	uint64_t end = MIN(out->start + out->size, other->start + other->size);
+
+	if (!other->n) { /* only where the function begins */
+		*out = *other;
+		return;
+	}
+	last->name = other->functions[other->n - 1].name;
+	last->system_name = other->functions[other->n - 1].system_name;
+	out->start = MAX(out->start, other->start);
+	out->size = end - out->start;
+	out->source = other->source;
+}
+
+/* Debug information has no names of parts of functions, or no name at all. */
+static bool names_wants(const struct names_found *out,
+			const struct names_source *source)
+{
+	return names_missing(out) || (source == &names_symbols &&
+				      out->source == SYMBOLIZER_SOURCE_DWARF);
+}
+
 int symbolizer_names_find(struct symbolizer_names *n, struct names_context *c,
 			  uint64_t vaddr, struct names_found *out)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
-		int err;
+	struct names_found other;
+	int err = -ENOENT;
+	size_t i;
 
-		if (!n->state[i])
+	for (i = 0; i < ARRAY_SIZE(sources) && err == -ENOENT; i++)
+		err = source_find(n, i, c, vaddr, out);
+	for (; i < ARRAY_SIZE(sources) && !err; i++) {
+		if (!names_wants(out, sources[i]))
 			continue;
-		err = sources[i]->find(n->state[i], c, vaddr, out);
-		if (err != -ENOENT)
-			return err;
+		err = source_find(n, i, c, vaddr, &other);
+		if (!err)
+			names_merge(out, &other);
+		else if (err == -ENOENT)
+			err = 0;
 	}
-	return -ENOENT;
+	return !err && names_missing(out) ? -ENOENT : err;
 }

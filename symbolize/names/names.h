@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * names: all sources of names of one ELF file, and the answer that they give
- * together:
- *  - the sources are asked in the order of the table in names.c;
- *  - the first that has functions gives them;
- *  - a function without a name comes from the last source only;
- *  - but the last one, which is not inlined, has the name of the symbol table, if
- *    that has one: it tells apart what a compiler made of a function
- *    (foo.cold, foo.part.0), and all versions of a file agree on it.
+ * together. The sources are asked in the order of the table in names.c, and opened
+ * when they are first asked:
+ *  - Go's own table first, which has all that DWARF has, and is far smaller;
+ *  - then DWARF. The last function, which is not inlined, has the name of the
+ *    symbol table, if that has one: it tells apart what a compiler made of a
+ *    function (foo.cold, foo.part.0), and names code that was assembled, of which
+ *    DWARF knows lines only;
+ *  - then symbols;
+ *  - at last where a function begins that has no name.
  */
 #ifndef SYMBOLIZE_NAMES_H
 #define SYMBOLIZE_NAMES_H
@@ -22,7 +24,7 @@ int symbolizer_names_open(struct symbolizer_names **np,
 void symbolizer_names_close(struct symbolizer_names *n); /* may be NULL */
 /* Memory held. */
 size_t symbolizer_names_bytes(const struct symbolizer_names *n);
-/* A source, or the headers, are damaged. */
+/* A source that was opened, or the headers, are damaged. */
 bool symbolizer_names_damaged(const struct symbolizer_names *n);
 
 /*

@@ -14,6 +14,9 @@
 #include "symbolize/elf/elf.h"
 #include "symbolize/symbolize.h"
 
+/* Texts may be cut to this; an answer has room for no more. */
+#define SOURCE_TEXT_MAX 4096
+
 /* What every call has; valid during the call only. */
 struct names_context {
 	struct symbolizer_src *src; /* the file, by this request's descriptor */
@@ -54,6 +57,8 @@ struct names_source {
 
 /* Go's own table, see go_table.h. */
 extern const struct names_source names_go;
+/* Debug information, see dwarf.c. */
+extern const struct names_source names_dwarf;
 /* Symbol tables, see index.h. */
 extern const struct names_source names_symbols;
 /* Functions without a name, see starts.c. */

@@ -176,6 +176,16 @@ static const int plain_calls[] = {
 #endif
 };
 
+/*
+ * What libdw 0.188 tries, and can do without: the path of its file, and other files
+ * that this one names.
+ */
+static const int refused_calls[] = {
+	SCMP_SYS(readlink),
+	SCMP_SYS(open),
+	SCMP_SYS(openat),
+};
+
 #define NO_EXEC SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)
 #define ON_SOCKET SCMP_A0(SCMP_CMP_EQ, SANDBOX_SOCKET)
 
@@ -199,6 +209,9 @@ static int sandbox_filter(const struct sandbox_opts *o, uid_t *uid)
 
 	for (size_t i = 0; i < ARRAY_SIZE(plain_calls) && !err; i++)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, plain_calls[i], 0);
+	for (size_t i = 0; i < ARRAY_SIZE(refused_calls) && !err; i++)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EACCES),
+				       refused_calls[i], 0);
 	for (size_t i = 0; i < ARRAY_SIZE(bound_calls) && !err; i++)
 		err = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW,
 					     bound_calls[i].call, 1,

@@ -418,7 +418,7 @@ static void damage_is_counted_and_does_no_harm(void **state)
 		assert_int_equal(resolve_wait(&fx, fx.file, &at, 1), 0);
 		assert_string_equal(fx.text[0][0], "");
 	}
-	assert_int_equal(stats(&fx).broken, 4);
+	assert_int_equal(stats(&fx).broken, 5);
 	fixture_fini(&fx);
 }
 

@@ -601,11 +601,11 @@ static void large_files_are_hashed_by_sections(void **state)
 
 	make_library("big.so", "fn");
 	sh("head -c 6000000 /dev/zero > fill && "
-	   "objcopy --add-section .debug_x=fill big.so big1 && "
+	   "objcopy --add-section .x=fill big.so big1 && "
 	   "printf x >> fill && truncate -s 6000000 fill && "
 	   "printf x | dd of=fill bs=1 seek=3000000 conv=notrunc 2>/dev/null && "
-	   "objcopy --add-section .debug_x=fill big.so big2 && "
-	   "objcopy --add-section .debug_x=fill --redefine-sym fn=fm "
+	   "objcopy --add-section .x=fill big.so big2 && "
+	   "objcopy --add-section .x=fill --redefine-sym fn=fm "
 	   "big.so big3");
 	fixture_init(&fx, NULL);
 	assert_int_equal(open_path(&fx, in_dir("big1")), 0);

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+/* debugimage: see symbolize/names/debugimage.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "symbolize/names/debugimage.h"
+
+#define ALTLINK ".gnu_debugaltlink"
+
+/* What libdw reads for functions and lines; DWARF 5 section 7.3.5, DWARF 4. */
+static const char *const wanted[] = {
+	".debug_info",	   ".debug_abbrev", ".debug_line",
+	".debug_line_str", ".debug_str",    ".debug_str_offsets",
+	".debug_addr",	   ".debug_ranges", ".debug_rnglists",
+	".debug_aranges",  ".debug_types",  ALTLINK,
+};
+
+#define N_WANTED ARRAY_SIZE(wanted)
+#define NAME_ROOM 32
+
+/* One of the sections, while the image is made. */
+struct part {
+	Elf64_Shdr sh; /* in the file */
+	bool found;
+	uint8_t *plain; /* decompressed, or NULL */
+	size_t len;
+	size_t at; /* in the image */
+};
+
+struct making {
+	struct symbolizer_elf *e;
+	struct part parts[N_WANTED];
+	size_t page, size;
+};
+
+/* ".zdebug_X" is the older form of a compressed ".debug_X". */
+static size_t wanted_index(const char *name, bool *packed)
+{
+	char text[NAME_ROOM] = ".";
+	size_t i;
+
+	*packed = strncmp(name, ".zdebug_", 8) == 0;
+	if (*packed) {
+		strcpy(text + 1, name + 2);
+		name = text;
+	}
+	for (i = 0; i < N_WANTED && strcmp(name, wanted[i]); i++)
+		;
+	return i;
+}
+
+static int part_take(struct making *m, const Elf64_Shdr *sh, size_t i,
+		     bool packed)
+{
+	struct part *p = &m->parts[i];
+	uint64_t end;
+	int err;
+
+	if (p->found)
+		return 0;
+	if (__builtin_add_overflow(sh->sh_offset, sh->sh_size, &end) ||
+	    end > m->e->src->size)
+		return -EINVAL;
+	p->sh = *sh;
+	p->len = sh->sh_size;
+	if (packed || sh->sh_flags & SHF_COMPRESSED) {
+		err = symbolizer_elf_unpack(m->e, sh, &p->plain, &p->len);
+		if (err)
+			return err;
+	}
+	p->found = true;
+	return 0;
+}
+
+static int parts_find(struct making *m, bool alt)
+{
+	char name[NAME_ROOM];
+	Elf64_Shdr names, sh;
+	bool packed;
+	size_t at;
+	int err = 0;
+
+	if (!m->e->is64 || !symbolizer_elf_names(m->e, &names))
+		return -ENODATA;
+	for (uint32_t i = 1; i < m->e->shnum && !err; i++) {
+		if (symbolizer_elf_shdr(m->e, i, &sh))
+			break;
+		if (sh.sh_type == SHT_NOBITS || !sh.sh_size ||
+		    symbolizer_elf_name(m->e, &names, &sh, name,
+					sizeof(name)) <= 0)
+			continue;
+		at = wanted_index(name, &packed);
+		if (at < N_WANTED && (alt || strcmp(wanted[at], ALTLINK)))
+			err = part_take(m, &sh, at, packed);
+	}
+	return err ? err : m->parts[0].found ? 0 : -ENODATA;
+}
+
+/* Bytes before the first section: ELF header, section headers, their names. */
+static size_t head_size(void)
+{
+	return sizeof(Elf64_Ehdr) + (N_WANTED + 2) * sizeof(Elf64_Shdr) +
+	       (N_WANTED + 2) * NAME_ROOM;
+}
+
+/* A section of the file begins at the same offset in its page as there. */
+static void parts_place(struct making *m)
+{
+	size_t at = head_size();
+
+	for (struct part *p = m->parts; p < m->parts + N_WANTED; p++) {
+		if (!p->found)
+			continue;
+		at = (at + m->page - 1) & ~(m->page - 1);
+		p->at = at;
+		if (!p->plain)
+			p->at += p->sh.sh_offset & (m->page - 1);
+		at = p->at + p->len;
+	}
+	m->size = at;
+}
+
+static int part_map(const struct making *m, const struct part *p,
+		    struct debugimage *im)
+{
+	const struct symbolizer_src *src = m->e->src;
+	size_t inside = p->sh.sh_offset & (m->page - 1);
+	const uint8_t *from = p->plain;
+
+	if (src->buf && !from)
+		from = src->buf + p->sh.sh_offset;
+	if (from) {
+		memcpy(im->base + p->at, from, p->len);
+		im->held += p->len;
+		return 0;
+	}
+	if (mmap(im->base + p->at - inside, p->len + inside, PROT_READ,
+		 MAP_PRIVATE | MAP_FIXED, src->fd,
+		 (off_t)(p->sh.sh_offset - inside)) == MAP_FAILED)
+		return errno == ENOMEM ? -EFBIG : -errno;
+	return 0;
+}
+
+static void head_write(const struct making *m, struct debugimage *im)
+{
+	Elf64_Ehdr *eh = (void *)im->base;
+	Elf64_Shdr *sh = (void *)(eh + 1);
+	char *names = (char *)(sh + N_WANTED + 2);
+	size_t n = 1, used = 1;
+
+	*eh = (Elf64_Ehdr){
+		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+			     ELFDATA2LSB, EV_CURRENT },
+		.e_type = ET_EXEC,
+		.e_machine = m->e->machine,
+		.e_version = EV_CURRENT,
+		.e_shoff = sizeof(*eh),
+		.e_ehsize = sizeof(*eh),
+		.e_shentsize = sizeof(*sh),
+	};
+	for (size_t i = 0; i <= N_WANTED; i++) {
+		const char *name = i < N_WANTED ? wanted[i] : ".shstrtab";
+
+		if (i < N_WANTED && !m->parts[i].found)
+			continue;
+		strcpy(names + used, name);
+		sh[n] = (Elf64_Shdr){
+			.sh_name = (uint32_t)used,
+			.sh_type = i < N_WANTED ? SHT_PROGBITS : SHT_STRTAB,
+			.sh_offset = i < N_WANTED
+					     ? m->parts[i].at
+					     : (size_t)(names - (char *)eh),
+			.sh_size = i < N_WANTED ? m->parts[i].len
+						: (N_WANTED + 2) * NAME_ROOM,
+			.sh_addralign = 1,
+		};
+		used += strlen(name) + 1;
+		n++;
+	}
+	eh->e_shnum = (uint16_t)n;
+	eh->e_shstrndx = (uint16_t)(n - 1);
+}
+
+int debugimage_init(struct debugimage *im, struct symbolizer_elf *e, bool alt)
+{
+	struct making m = { .e = e, .page = (size_t)sysconf(_SC_PAGESIZE) };
+	void *base;
+	int err = parts_find(&m, alt);
+
+	*im = (struct debugimage){ 0 };
+	if (err)
+		goto out;
+	parts_place(&m);
+	base = mmap(NULL, m.size, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	err = base == MAP_FAILED ? -EFBIG : 0;
+	if (err)
+		goto out;
+	im->base = base;
+	im->size = m.size;
+	im->held = m.page;
+	im->altlink = m.parts[N_WANTED - 1].found;
+	head_write(&m, im);
+	for (size_t i = 0; i < N_WANTED && !err; i++)
+		if (m.parts[i].found)
+			err = part_map(&m, &m.parts[i], im);
+	if (err)
+		debugimage_fini(im);
+out:
+	for (size_t i = 0; i < N_WANTED; i++)
+		free(m.parts[i].plain);
+	return err;
+}
+
+void debugimage_fini(struct debugimage *im)
+{
+	if (im->base)
+		munmap(im->base, im->size);
+	im->base = NULL;
+}

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * dwarf: debug information, in the file or in its debug file, as a source of names.
+ * libdw parses it (DWARF 5, and 2 to 4); the sections are in a debugimage.
+ *
+ * Which compile unit has an address is in a table of our own, made of the ranges of
+ * all units: .debug_aranges, which libdw uses, is optional, and clang does not
+ * write it. Units are read when one of their addresses is asked for, and those used
+ * longest ago are put out. libdw keeps what it ever read: when that is much, its
+ * handle is closed and a new one opened.
+ */
+#include <dwarf.h>
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#include "symbolize/elf/debugfile.h"
+#include "symbolize/names/debugimage.h"
+#include "symbolize/names/dwarf_unit.h"
+
+/* Limits for untrusted files. */
+#define DWARF_UNITS_MAX (1U << 20)
+#define DWARF_RANGES_MAX (1U << 22)
+
+/* Memory for tables of units, and what libdw may have read until it is reopened. */
+#define DWARF_TABLES_MAX (8U << 20)
+#define DWARF_ROWS_MAX (1U << 18) /* of line tables; some 60 bytes each */
+
+/* A compile unit. */
+struct unit {
+	uint64_t die; /* offset in .debug_info */
+	struct dwarf_unit *table; /* or NULL */
+	TAILQ_ENTRY(unit) lru; /* if it has a table */
+	bool bare; /* without ranges of its own */
+	bool listed; /* its lines are in libdw's memory */
+};
+
+struct range {
+	uint32_t start, end; /* from bounds.start */
+	uint32_t unit;
+};
+
+struct names_dwarf {
+	struct debugimage image, alt_image;
+	Elf *elf, *alt_elf;
+	Dwarf *dw, *alt;
+	struct dwarf_bounds bounds;
+	struct unit *units;
+	struct range *ranges; /* ascending */
+	uint32_t n_units, cap_units, n_ranges, cap_ranges;
+	TAILQ_HEAD(lru_head, unit) lru; /* last used first */
+	size_t table_bytes, rows;
+};
+
+/* --- handles of libdw ------------------------------------------------------- */
+
+static int handle_open(struct debugimage *im, Elf **elf, Dwarf **dw)
+{
+	*elf = elf_memory((char *)im->base, im->size);
+	*dw = *elf ? dwarf_begin_elf(*elf, DWARF_C_READ, NULL) : NULL;
+	return *dw ? 0 : -EINVAL;
+}
+
+static void handles_close(struct names_dwarf *d)
+{
+	dwarf_end(d->dw);
+	dwarf_end(d->alt);
+	elf_end(d->elf);
+	elf_end(d->alt_elf);
+	d->dw = d->alt = NULL;
+	d->elf = d->alt_elf = NULL;
+	d->rows = 0;
+	for (uint32_t i = 0; i < d->n_units; i++)
+		d->units[i].listed = false;
+}
+
+static int handles_open(struct names_dwarf *d)
+{
+	int err;
+
+	elf_version(EV_CURRENT);
+	err = handle_open(&d->image, &d->elf, &d->dw);
+	if (!err && d->alt_image.base) {
+		err = handle_open(&d->alt_image, &d->alt_elf, &d->alt);
+		if (!err)
+			dwarf_setalt(d->dw, d->alt);
+	}
+	return err;
+}
+
+/* --- units and ranges ------------------------------------------------------- */
+
+static int range_add(struct names_dwarf *d, Dwarf_Addr start, Dwarf_Addr end,
+		     uint32_t unit)
+{
+	if (start < d->bounds.start || end > d->bounds.end || start >= end ||
+	    d->n_ranges == DWARF_RANGES_MAX)
+		return 0;
+	if (VECTOR_ROOM(d->ranges, d->n_ranges, d->cap_ranges))
+		return -ENOMEM;
+	d->ranges[d->n_ranges++] = (struct range){
+		.start = (uint32_t)(start - d->bounds.start),
+		.end = (uint32_t)(end - d->bounds.start),
+		.unit = unit,
+	};
+	return 0;
+}
+
+static int unit_add(struct names_dwarf *d, Dwarf_Die *die)
+{
+	Dwarf_Addr base, start, end;
+	uint32_t before = d->n_ranges;
+	ptrdiff_t at = 0;
+	int err = 0;
+
+	if (VECTOR_ROOM(d->units, d->n_units, d->cap_units))
+		return -ENOMEM;
+	do {
+		at = dwarf_ranges(die, at, &base, &start, &end);
+		if (at > 0)
+			err = range_add(d, start, end, d->n_units);
+	} while (at > 0 && !err && d->n_ranges < DWARF_RANGES_MAX);
+	d->units[d->n_units++] = (struct unit){
+		.die = dwarf_dieoffset(die),
+		.bare = d->n_ranges == before,
+	};
+	return err;
+}
+
+static int units_read(struct names_dwarf *d)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die;
+	uint8_t type;
+	int err = 0;
+
+	while (!err && d->n_units < DWARF_UNITS_MAX &&
+	       dwarf_get_units(d->dw, cu, &cu, NULL, &type, &die, NULL) == 0)
+		if (type == DW_UT_compile || type == DW_UT_skeleton)
+			err = unit_add(d, &die);
+	return err;
+}
+
+/* Some assemblers write ranges of units only to .debug_aranges. */
+static int units_aranges(struct names_dwarf *d)
+{
+	Dwarf_Aranges *all;
+	Dwarf_Arange *one;
+	Dwarf_Addr start;
+	Dwarf_Word len;
+	Dwarf_Off off;
+	size_t n;
+	uint32_t at;
+	int err = 0;
+
+	if (dwarf_getaranges(d->dw, &all, &n))
+		return 0;
+	for (size_t i = 0; i < n && !err; i++) {
+		one = dwarf_onearange(all, i);
+		if (dwarf_getarangeinfo(one, &start, &len, &off))
+			continue;
+		VECTOR_SEARCH(at, d->n_units, d->units[at].die < off);
+		if (at < d->n_units && d->units[at].die == off &&
+		    d->units[at].bare && len <= UINT64_MAX - start)
+			err = range_add(d, start, start + len, at);
+	}
+	return err;
+}
+
+static int cmp_range(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->end > y->end ? -1 : x->end < y->end;
+}
+
+/* The code of the file, if all of it can be 32-bit offsets from its start. */
+static int bounds_read(struct dwarf_bounds *b, const struct symbolizer_elf *e)
+{
+	*b = (struct dwarf_bounds){ UINT64_MAX, 0 };
+	for (size_t i = 0; i < e->n_loads; i++) {
+		if (!e->loads[i].exec)
+			continue;
+		b->start = MIN(b->start, e->loads[i].vaddr);
+		b->end = MAX(b->end, e->loads[i].vaddr + e->loads[i].size);
+	}
+	return b->start < b->end && b->end - b->start < UINT32_MAX ? 0
+								   : -ENODATA;
+}
+
+/* --- the source ------------------------------------------------------------- */
+
+static void dwarf_close(void *state)
+{
+	struct names_dwarf *d = state;
+
+	for (uint32_t i = 0; i < d->n_units; i++)
+		dwarf_unit_free(d->units[i].table);
+	handles_close(d);
+	debugimage_fini(&d->image);
+	debugimage_fini(&d->alt_image);
+	free(d->units);
+	free(d->ranges);
+	free(d);
+}
+
+/* The file that dwz(1) moved shared parts to, found by its build id. */
+static void alt_open(struct names_dwarf *d, const struct symbolizer_ask *ask)
+{
+	const char *name;
+	const void *id;
+	struct symbolizer_src src;
+	struct symbolizer_elf e;
+	ssize_t len = dwelf_dwarf_gnu_debugaltlink(d->dw, &name, &id);
+	off_t size;
+	int fd;
+
+	if (len <= 0 || !ask)
+		return;
+	fd = ask->file(ask->arg, NULL, id, (size_t)len, 0, false);
+	if (fd < 0)
+		return;
+	size = lseek(fd, 0, SEEK_END);
+	symbolizer_src_fd(&src, fd, size < 0 ? 0 : (uint64_t)size);
+	if (symbolizer_elf_init_object(&e, &src) == 0) {
+		debugimage_init(&d->alt_image, &e, false);
+		symbolizer_elf_fini(&e);
+	}
+	close(fd);
+}
+
+/* With .gnu_debugaltlink only if its file is there: libdw would open it. */
+static int image_open(struct names_dwarf *d, struct symbolizer_elf *e,
+		      const struct symbolizer_ask *ask)
+{
+	int err = debugimage_init(&d->image, e, true);
+
+	if (err || !d->image.altlink)
+		return err;
+	err = handles_open(d);
+	if (!err)
+		alt_open(d, ask);
+	handles_close(d);
+	if (err || d->alt_image.base)
+		return err;
+	debugimage_fini(&d->image);
+	return debugimage_init(&d->image, e, false);
+}
+
+static int image_find(struct names_dwarf *d, struct names_context *c)
+{
+	struct symbolizer_debugfile *f;
+	int err = image_open(d, c->elf, c->ask);
+
+	if (err != -ENODATA)
+		return err;
+	err = symbolizer_debugfile_open(&f, c->elf, c->ask);
+	if (err)
+		return err == -ENOMEM ? err : -ENODATA;
+	err = image_open(d, &f->elf, c->ask);
+	symbolizer_debugfile_close(f);
+	return err;
+}
+
+static int dwarf_open(void **state, struct names_context *c)
+{
+	struct names_dwarf *d = calloc(1, sizeof(*d));
+	int err = -ENOMEM;
+
+	if (!d)
+		return err;
+	TAILQ_INIT(&d->lru);
+	err = bounds_read(&d->bounds, c->elf);
+	if (!err)
+		err = image_find(d, c);
+	if (!err)
+		err = handles_open(d);
+	if (!err)
+		err = units_read(d);
+	if (!err)
+		err = units_aranges(d);
+	if (!err && d->n_ranges == 0)
+		err = -ENODATA;
+	if (err) {
+		dwarf_close(d);
+		return err;
+	}
+	qsort(d->ranges, d->n_ranges, sizeof(*d->ranges), cmp_range);
+	*state = d;
+	return 0;
+}
+
+static size_t dwarf_bytes(const void *state)
+{
+	const struct names_dwarf *d = state;
+
+	return sizeof(*d) + d->image.held + d->alt_image.held +
+	       d->cap_units * sizeof(*d->units) +
+	       d->cap_ranges * sizeof(*d->ranges) + d->table_bytes +
+	       d->rows * 64;
+}
+
+/* The unit with this address: of ranges that overlap the one that starts last. */
+static struct unit *unit_at(struct names_dwarf *d, uint64_t vaddr)
+{
+	uint32_t at = (uint32_t)(vaddr - d->bounds.start), i;
+
+	VECTOR_SEARCH(i, d->n_ranges, d->ranges[i].start <= at);
+	for (uint32_t n = 0; i > 0 && n < 8; n++)
+		if (at < d->ranges[--i].end)
+			return &d->units[d->ranges[i].unit];
+	return NULL;
+}
+
+static void tables_cut(struct names_dwarf *d, size_t most)
+{
+	struct unit *u;
+
+	while (d->table_bytes > most && (u = TAILQ_LAST(&d->lru, lru_head))) {
+		TAILQ_REMOVE(&d->lru, u, lru);
+		d->table_bytes -= dwarf_unit_bytes(u->table);
+		dwarf_unit_free(u->table);
+		u->table = NULL;
+	}
+}
+
+static int unit_table(struct names_dwarf *d, struct unit *u, Dwarf_Die *die)
+{
+	int err;
+
+	if (u->table) {
+		TAILQ_REMOVE(&d->lru, u, lru);
+	} else {
+		err = dwarf_unit_new(&u->table, die, &d->bounds);
+		if (err)
+			return err;
+		d->table_bytes += dwarf_unit_bytes(u->table);
+	}
+	TAILQ_INSERT_HEAD(&d->lru, u, lru);
+	return 0;
+}
+
+static int dwarf_find(void *state, struct names_context *c, uint64_t vaddr,
+		      struct names_found *out)
+{
+	struct names_dwarf *d = state;
+	struct unit *u;
+	Dwarf_Die die;
+	size_t rows;
+	int err;
+
+	if (vaddr < d->bounds.start || vaddr >= d->bounds.end)
+		return -ENOENT;
+	u = unit_at(d, vaddr);
+	if (!u)
+		return -ENOENT;
+	if (d->rows > DWARF_ROWS_MAX)
+		handles_close(d);
+	if (!d->dw && handles_open(d))
+		return -ENOENT;
+	if (!dwarf_offdie(d->dw, u->die, &die))
+		return -ENOENT;
+	err = unit_table(d, u, &die);
+	if (err)
+		return err;
+	err = dwarf_unit_find(u->table, &die, c->arena, vaddr, out, &rows);
+	if (!u->listed)
+		d->rows += rows;
+	u->listed = true;
+	tables_cut(d, DWARF_TABLES_MAX);
+	return err;
+}
+
+const struct names_source names_dwarf = {
+	dwarf_open,
+	dwarf_close,
+	dwarf_bytes,
+	dwarf_find,
+};
