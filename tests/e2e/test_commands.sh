@@ -30,7 +30,8 @@ early() {
 	local began=$EPOCHSECONDS rc
 	background env --default-signal="$2" "$PROFD" fetch -d 600 --server "$3" \
 		-o "$T/$1.pb.gz" 2>"$T/$1.err"
-	sleep 1.5
+	wait_for 30 waits 1
+	sleep 0.5
 	kill "-$2" "$pid"
 	wait "$pid"
 	rc=$?
@@ -39,9 +40,11 @@ early() {
 	like "and says so" "$(cat "$T/$1.err")" "ended early.*$1.pb.gz"
 	check_profile "$T/$1.pb.gz"
 }
-early unix INT "unix:$sock"
-early tcp TERM "127.0.0.1:$port"
 waits() { [[ $(metric profd_reporter_http_waiting) == "$1" ]]; }
+early unix INT "unix:$sock"
+wait_for 30 waits 0
+early tcp TERM "127.0.0.1:$port"
+wait_for 30 waits 0
 # No profile is collected for a client that was killed.
 background "$PROFD" fetch -d 600 --server "unix:$sock" -o "$T/killed.pb.gz" \
 	2>/dev/null
@@ -77,15 +80,19 @@ lost=$(comments "$T/sum.pb.gz" | sed -n 's/^\(samples\|records\) \(lost\|refused
 	awk '{ n += $1 } END { print n + 0 }')
 like "lost: as the profile's comments have it" "$(cat "$T/err")" " $lost lost"
 if has_terminals; then
-	script -qec "stty cols 100; '$PROFD' record -o '$T/tty.pb.gz' -- sleep 2.5" \
-		/dev/null >"$T/err"
-	is "no progress beside a command" "$(grep -c $'\r.*s, ' "$T/err")" 0
-	script -qec "stty cols 100; '$PROFD' record -a -d 3 -o '$T/tty.pb.gz'" \
-		/dev/null >"$T/err"
-	like "progress of record -d" "$(cat "$T/err")" '1 s left, [0-9]+ samples'
-	script -qec "'$PROFD' fetch --server 'unix:$sock' -d 2 -o '$T/tty.pb.gz'" \
-		/dev/null >"$T/err"
-	like "progress of fetch" "$(cat "$T/err")" '1 s left'
+	# Each has a terminal of its own.
+	script -qec "stty cols 100; '$PROFD' record -o '$T/tty1.pb.gz' -- sleep 2.5" \
+		/dev/null >"$T/tty1" &
+	ttys=($!)
+	script -qec "stty cols 100; '$PROFD' record -a -d 3 -o '$T/tty2.pb.gz'" \
+		/dev/null >"$T/tty2" &
+	ttys+=($!)
+	script -qec "'$PROFD' fetch --server 'unix:$sock' -d 2 -o '$T/tty3.pb.gz'" \
+		/dev/null >"$T/tty3"
+	wait "${ttys[@]}"
+	is "no progress beside a command" "$(grep -c $'\r.*s, ' "$T/tty1")" 0
+	like "progress of record -d" "$(cat "$T/tty2")" '1 s left, [0-9]+ samples'
+	like "progress of fetch" "$(cat "$T/tty3")" '1 s left'
 else
 	forbids "progress" "pseudo terminals"
 fi

@@ -39,15 +39,15 @@ run() {
 	background "$T/before" 600000 >/dev/null
 	before=$pid
 	sleep 0.2 # past its start: it spins
-	start_profd "$name"
+	start_profd "$name" --freq 297
 	from=$(cpu_ns "$before")
 	background nice -n -20 "$real" events -f --json \
 		--server "unix:$sock" >"$T/events"
 	events=$pid
 	follows() { /bin/true && test -s "$T/events"; }
 	wait_for 60 follows
-	"$T/after" 1000 >/dev/null
-	"$E2E/prog_memfd" "$T/note" 500 >/dev/null
+	"$T/after" 334 >/dev/null
+	"$E2E/prog_memfd" "$T/note" 167 >/dev/null
 	"$lives" "$LIVES" 2 >"$T/truth"
 	is "$name: the load is done" $? 0
 	awk '{ print $2 "\t" ($4 == "exit" ? $5 "\t0" : "-1\t" $5) }' \
@@ -64,7 +64,7 @@ run() {
 		"$(jq "select(.pid == $before) | .pid" "$T/ps")" "$before"
 	like "$name: files are read" "$(cat "$T/status")" \
 		'symbolize worker: (process|idle)'
-	wait_for 300 used "$before" $((from + 500000000))
+	wait_for 300 used "$before" $((from + 167000000))
 	kill -KILL "$before" "$events"
 	wait "$before" "$events" 2>/dev/null
 	stop_profd

@@ -109,7 +109,7 @@ record_all() {
 	"$PROFD" fetch --server "unix:$sock" --duration "$1" -o "$T/$2.pb.gz" \
 		2>"$T/$2.log"
 }
-record_all 12 all &
+record_all 6 all &
 fetch=$!
 sleep 1 # until it surely collects
 now=$(profd ps --json | jq "select(.pid == ${pid_of[moved]}) | .samples")
@@ -118,6 +118,8 @@ mkdir -p "$g/lxc.payload.late"
 echo "${pid_of[moved]}" >"$g/lxc.payload.late/cgroup.procs"
 wait $fetch
 is "a profile is fetched" $? 0
+# They have the samples that they need.
+kill -STOP "${spinners[@]}"
 check_profile "$T/all.pb.gz"
 
 # labels PROFILE: "pid KEY:[VALUE]..." lines, one a sample.
@@ -320,6 +322,7 @@ spin docker2 "$g/docker-$ID.scope"
 seen() { profd ps --json >"$T/ps" &&
 	jq -es "any(.[]; .pid == ${pid_of[docker2]} and .container)" "$T/ps"; }
 check "perf: a process is listed" await seen
+kill -STOP "${pid_of[docker2]}"
 is "perf: its container" \
 	"$(jq -r "select(.pid == ${pid_of[docker2]}) | .container" "$T/ps")" "$ID"
 sh -c 'exit 5' &

@@ -32,13 +32,14 @@ perf() {
 }
 
 # --- shares: as in test_shares.sh, but also for a program that is interrupted, whose
-# samples are independent draws: five deviations of 1.5 points are allowed ---
-perf "$T/shares.pb.gz" -- "$E2E/prog_shares" 10
+# samples are independent draws: five deviations of 1.5 points are allowed. As many
+# samples as of ten seconds at 99 Hz ---
+perf "$T/shares.pb.gz" -F 495 -- "$E2E/prog_shares" 2
 is "record --source perf passes the exit status on" $? 0
 check_profile "$T/shares.pb.gz"
 samples "$T/shares.pb.gz" | awk -F '\t' '$7 ~ /prog_shares$/' >"$T/own"
 taken=$(total "$T/own")
-num "samples for most of ten seconds" "$taken" '>=' 830
+num "samples for most of two seconds" "$taken" '>=' 830
 num "no more samples than seconds" "$taken" '<=' 1150
 heavy=$(percent "$(total "$T/own" '^heavy_leaf@')" "$taken")
 light=$(percent "$(total "$T/own" '^light_leaf@')" "$taken")
@@ -63,7 +64,7 @@ stacks() {
 	samples "$1" | awk -F '\t' '$10 ~ /^(heavy|light)_leaf@/ { print $10 }' |
 		sort -u
 }
-source=bpf perf "$T/bpf.pb.gz" -- "$E2E/prog_shares" 3
+source=bpf perf "$T/bpf.pb.gz" -F 495 -- "$E2E/prog_shares" 1
 is "record --source bpf" $? 0
 is "BPF has nothing to say of itself" \
 	"$(comments "$T/bpf.pb.gz" | grep -c 'perf events')" 0
@@ -72,7 +73,7 @@ is "the stacks of both sources are the same" "$(stacks "$T/shares.pb.gz")" \
 	"$(stacks "$T/bpf.pb.gz")"
 
 # --- kernel frames below user frames, and none above: as in test_dd.sh ---
-perf "$T/dd.pb.gz" -- timeout 4 dd if=/dev/zero of=/dev/null
+perf "$T/dd.pb.gz" -F 495 -- timeout 1 dd if=/dev/zero of=/dev/null
 is "the status of timeout(1) is passed on" $? 124
 check_profile "$T/dd.pb.gz"
 samples "$T/dd.pb.gz" | awk -F '\t' '$7 ~ /dd$/' >"$T/dd"

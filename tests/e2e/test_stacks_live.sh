@@ -8,9 +8,9 @@
 # STACKS_ALL=1: a minute of it.
 . "$(dirname "$0")/lib.sh"
 S=$E2E/stacks
-seconds=18
+seconds=9 HZ=199
 if [[ ${STACKS_ALL:-} == 1 ]]; then
-	seconds=60
+	seconds=60 HZ=99
 fi
 
 # --- the load: a script for each program, which runs until it is ended ---------
@@ -109,7 +109,7 @@ wait
 END
 chmod +x "$T/mixed"
 
-watch "$T/live.pb.gz" -F 99 -- "$T/mixed" >/dev/null 2>&1
+watch "$T/live.pb.gz" -F $HZ -- "$T/mixed" >/dev/null 2>&1
 is "recorded" $? 0
 check_profile "$T/live.pb.gz"
 samples "$T/live.pb.gz" >"$T/live"
