@@ -200,10 +200,19 @@ void symbolizer_content_owned(struct symbolizer_ident *id,
 	content_finish(&sha, id->content);
 }
 
-void symbolizer_content_alone(struct symbolizer_ident *id)
+void symbolizer_content_alone(struct symbolizer_ident *id,
+			      const struct symbolizer_own *own)
 {
-	const uint64_t v[] = { id->dev, id->ino, id->size,
-			       (uint64_t)id->mtime_ns, (uint64_t)id->ctime_ns };
+	const uint64_t v[] = {
+		id->dev,
+		id->ino,
+		id->size,
+		(uint64_t)id->mtime_ns,
+		(uint64_t)id->ctime_ns,
+		own->in,
+		own->dev,
+		own->ino,
+	};
 	struct sha256_ctx sha;
 
 	sha256_init(&sha);

@@ -21,6 +21,24 @@ struct symbolizer_tally {
 	uint64_t resolved, unnamed, broken, built, hidden, undemangled;
 };
 
+/*
+ * Where debug files of an executable may be, beside the directories of debug files
+ * in profd's root: in the root that the process had for which it was opened. They
+ * must be in the mount of the executable and have its owner: whoever can put them
+ * there could as well have changed the executable.
+ */
+#define SYMBOLIZER_OWN_BESIDE 1 /* next to it, and in .debug there */
+#define SYMBOLIZER_OWN_DIRS 2 /* also in the directories; not profd's root */
+
+struct symbolizer_own {
+	uint32_t in; /* flags; 0: nowhere */
+	int32_t pid; /* 0: profd's root */
+	uint64_t dev, ino; /* of the root */
+	uint64_t mount; /* of the executable, see statx(2) */
+	uint32_t owner; /* its user id */
+	uint32_t pad;
+};
+
 struct symbolizer_file {
 	uint64_t id; /* unique, never reused */
 	char *path; /* as requested, or NULL */
@@ -28,6 +46,7 @@ struct symbolizer_file {
 	uint32_t owner; /* user id, from fstat() */
 	uint64_t mount; /* id that is never reused; 0: unknown */
 	bool code; /* a perf map or jitdump */
+	struct symbolizer_own own;
 	struct symbolizer_ident ident;
 	struct symbolizer_segment *segments;
 	size_t n_segments;
@@ -114,8 +133,12 @@ int symbolizer_content(struct symbolizer_src *src, uint8_t *out);
  */
 void symbolizer_content_owned(struct symbolizer_ident *id,
 			      const uint8_t *content, uint32_t owner);
-/* A unique one, for a file that was not hashed. */
-void symbolizer_content_alone(struct symbolizer_ident *id);
+/*
+ * A unique one, for a file that was not hashed, or whose names may come from debug
+ * files in another root than profd's, where its owner may lie.
+ */
+void symbolizer_content_alone(struct symbolizer_ident *id,
+			      const struct symbolizer_own *own);
 
 /* --- open.c --------------------------------------------------------------- */
 
@@ -137,6 +160,7 @@ struct symbolizer_stat {
 	uint64_t mount; /* as in a symbolizer_file */
 	uint32_t owner; /* user id */
 	uint32_t pad;
+	struct symbolizer_own own;
 };
 
 /*
@@ -167,11 +191,12 @@ int symbolizer_open_map(const struct symbolizer_open_req *req, uint64_t *where,
 
 /*
  * A debug file, from the 'nth' of the places where it may be: by build id or by
- * name, beneath one of 'dirs' (NULL-terminated). 'beside' is the path of the
- * executable, or NULL. A descriptor for reading a regular file; -ENOENT: no
+ * name, where 'own' allows it, then beneath one of 'dirs' (NULL-terminated).
+ * 'beside' is the path of the executable, or NULL. A descriptor for reading a regular file; -ENOENT: no
  * such place; -EAGAIN: not there, try the next place. 'where' as above.
  */
-int symbolizer_open_debug(const char *const *dirs, const char *beside,
+int symbolizer_open_debug(const char *const *dirs,
+			  const struct symbolizer_own *own, const char *beside,
 			  const uint8_t *build_id, size_t len, const char *name,
 			  unsigned int nth, uint64_t *where);
 

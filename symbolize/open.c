@@ -469,15 +469,74 @@ static int open_reopen(int place, const struct statx *was,
 		return -ESTALE;
 	}
 	close_copy(fd);
-	*out = (struct symbolizer_stat){ st.st_dev,
-					 st.st_ino,
-					 (uint64_t)st.st_size,
-					 open_ns(&st.st_mtim),
-					 open_ns(&st.st_ctim),
-					 mount_unique_id(fd),
-					 st.st_uid,
-					 0 };
+	*out = (struct symbolizer_stat){
+		.dev = st.st_dev,
+		.ino = st.st_ino,
+		.size = (uint64_t)st.st_size,
+		.mtime_ns = open_ns(&st.st_mtim),
+		.ctime_ns = open_ns(&st.st_ctim),
+		.mount = mount_unique_id(fd),
+		.owner = st.st_uid,
+	};
 	return fd;
+}
+
+/* --- debug files in the root of a process ----------------------------------- */
+
+#define OPEN_OWN_DIR "usr/lib/debug"
+
+/* The root of a process, or ours. A descriptor or -errno. */
+static int own_root(pid_t pid, struct statx *st)
+{
+	char root[32] = "/";
+	int dir, err;
+
+	if (pid)
+		snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
+	dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return -errno;
+	err = open_stat(dir, st);
+	if (!err)
+		return dir;
+	close(dir);
+	return err;
+}
+
+/*
+ * Where debug files of the executable 'sx' may be. In another root than ours only
+ * if it has a directory of debug files at all: other files of it can be shared with
+ * equal ones of other roots, as those of most containers are. Only in the mount
+ * that the executable is in, so that nothing is entered that could hang.
+ */
+static void own_find(pid_t pid, const struct statx *sx,
+		     struct symbolizer_own *own)
+{
+	struct statx root, ours;
+	int dir = own_root(pid, &root), at;
+
+	if (dir < 0)
+		return;
+	*own = (struct symbolizer_own){
+		.pid = pid,
+		.dev = dev_of(&root),
+		.ino = root.stx_ino,
+		.mount = sx->stx_mnt_id,
+		.owner = sx->stx_uid,
+	};
+	at = own_root(0, &ours);
+	if (at >= 0 && dev_of(&ours) == own->dev && ours.stx_ino == own->ino) {
+		own->in = SYMBOLIZER_OWN_BESIDE;
+	} else if (at >= 0 && root.stx_mnt_id == own->mount) {
+		close(at);
+		at = place_at(dir, OPEN_OWN_DIR,
+			      RESOLVE_IN_ROOT | RESOLVE_NO_XDEV);
+		if (at >= 0)
+			own->in = SYMBOLIZER_OWN_BESIDE | SYMBOLIZER_OWN_DIRS;
+	}
+	if (at >= 0)
+		close(at);
+	close(dir);
 }
 
 int symbolizer_open_way(const struct symbolizer_open_req *req,
@@ -499,10 +558,14 @@ int symbolizer_open_way(const struct symbolizer_open_req *req,
 	if (!err)
 		err = open_reopen(place, &sx, &by, st);
 	close(place);
-	if (err < 0 || is_requested_file(req, verdict, err))
-		return err;
-	close(err);
-	return -ESTALE;
+	if (err >= 0 && !is_requested_file(req, verdict, err)) {
+		close(err);
+		err = -ESTALE;
+	}
+	/* Layers of overlays may be shared by users who trust each other less. */
+	if (err >= 0 && verdict == VERDICT_SAME)
+		own_find(req->pid, &sx, &st->own);
+	return err;
 }
 
 /* --- for jit/open_map.c --------------------------------------------------- */
@@ -532,6 +595,7 @@ int symbolizer_place_open(int place, pid_t pid, uint64_t *where,
 /* --- debug files ---------------------------------------------------------- */
 
 #define DEBUG_PLACES 5U /* in each directory of debug files */
+#define DEBUG_BESIDE 2U /* next to the executable, and in .debug there */
 
 /* The path of a debug file in the i-th place; false: it cannot be there. */
 static bool debug_place(unsigned int i, const char *beside, const char *name,
@@ -592,7 +656,87 @@ static int open_beneath(const char *dir, const char *path, uint64_t *where)
 	return err;
 }
 
-int symbolizer_open_debug(const char *const *dirs, const char *beside,
+/* The i-th place in the root of the process; false: it cannot be there. */
+static bool own_place(unsigned int i, const char *const *dirs, size_t n_dirs,
+		      const struct symbolizer_own *own, const char *beside,
+		      const char *name, const char *hex, char path[PATH_MAX])
+{
+	const char *slash = beside ? strrchr(beside, '/') : NULL;
+	char rest[PATH_MAX];
+	int n = -1;
+
+	if (i < n_dirs * DEBUG_PLACES) {
+		if (own->in & SYMBOLIZER_OWN_DIRS &&
+		    debug_place(i % DEBUG_PLACES, beside, name, hex, rest))
+			n = snprintf(path, PATH_MAX, "%s/%s",
+				     dirs[i / DEBUG_PLACES], rest);
+	} else if (own->in & SYMBOLIZER_OWN_BESIDE && name && slash &&
+		   *beside == '/') {
+		n = snprintf(path, PATH_MAX, "%.*s/%s%s", (int)(slash - beside),
+			     beside,
+			     i == n_dirs * DEBUG_PLACES ? "" : ".debug/", name);
+	}
+	return n >= 0 && n < PATH_MAX;
+}
+
+/* Whether nobody else could have made it than the executable. */
+static bool own_trusted(const struct symbolizer_own *own,
+			const struct statx *sx)
+{
+	return sx->stx_mnt_id == own->mount && sx->stx_uid == own->owner &&
+	       !(sx->stx_mode & (S_IWGRP | S_IWOTH));
+}
+
+static int own_open(const struct symbolizer_own *own, const char *path,
+		    uint64_t *where)
+{
+	const struct found by = { AT_FDCWD, NULL, 0 };
+	struct symbolizer_stat st;
+	struct statx root, sx;
+	struct statfs fs;
+	int dir = own_root(own->pid, &root), place, err;
+
+	if (dir < 0 && !(own->in & SYMBOLIZER_OWN_DIRS))
+		dir = own_root(0, &root); /* the process is gone */
+	if (dir < 0)
+		return dir;
+	/* The process may have changed its root, or be another one. */
+	place = dev_of(&root) != own->dev || root.stx_ino != own->ino ? -ESTALE
+		: own->in & SYMBOLIZER_OWN_DIRS
+			? place_at(dir, path, RESOLVE_IN_ROOT | RESOLVE_NO_XDEV)
+			: find_below(dir, path, where);
+	close(dir);
+	if (place < 0)
+		return place;
+	err = open_stat(place, &sx);
+	if (!err && !own_trusted(own, &sx))
+		err = -EACCES;
+	if (!err && fstatfs(place, &fs))
+		err = -errno;
+	if (!err)
+		err = check_place(&sx, fs.f_type, own->pid, true);
+	if (!err)
+		err = open_reopen(place, &sx, &by, &st);
+	close(place);
+	return err;
+}
+
+/* The path of the executable in the root of its process. */
+static const char *own_path(const struct symbolizer_own *own,
+			    const char *beside)
+{
+	const char *behind = NULL;
+	char root[32];
+
+	if (beside && own->pid) {
+		snprintf(root, sizeof(root), "/proc/%d/root", (int)own->pid);
+		behind = behind_root(root, beside);
+	}
+	return behind ? behind : beside;
+}
+
+int symbolizer_open_debug(const char *const *dirs,
+			  const struct symbolizer_own *own, const char *beside,
 			  const uint8_t *build_id, size_t len, const char *name,
 			  unsigned int nth, uint64_t *where)
 {
@@ -602,10 +746,19 @@ int symbolizer_open_debug(const char *const *dirs, const char *beside,
 
 	while (dirs[n_dirs])
 		n_dirs++;
-	if (nth / DEBUG_PLACES >= n_dirs)
-		return -ENOENT;
 	for (size_t i = 0; i < MIN(len, (size_t)SYMBOLIZER_DEBUG_ID_MAX); i++)
 		snprintf(hex + 2 * i, 3, "%02x", build_id[i]);
+	/* The first places are those in the root of the process. */
+	if (nth < n_dirs * DEBUG_PLACES + DEBUG_BESIDE) {
+		if (!own_place(nth, dirs, n_dirs, own, own_path(own, beside),
+			       name, hex, path))
+			return -EAGAIN;
+		fd = own_open(own, path, where);
+		return fd < 0 ? -EAGAIN : fd;
+	}
+	nth -= (unsigned int)n_dirs * DEBUG_PLACES + DEBUG_BESIDE;
+	if (nth / DEBUG_PLACES >= n_dirs)
+		return -ENOENT;
 	if (!debug_place(nth % DEBUG_PLACES, beside, name, hex, path))
 		return -EAGAIN;
 	fd = open_beneath(dirs[nth / DEBUG_PLACES], path, where);

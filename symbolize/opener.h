@@ -39,7 +39,7 @@ enum opener_type {
 
 /*
  * FILE: one way to the file of a struct symbolizer_open_req; its path follows.
- * DEBUG: as symbolizer_open_debug(), from place 'nth' on; the path of the
+ * DEBUG: as symbolizer_open_debug(), with 'own', from place 'nth' on; the path of the
  * executable, the name of the debug file (either may be empty), and the
  * directories follow. Strings end with NUL.
  */
@@ -50,6 +50,7 @@ struct opener_question {
 	uint64_t dev, ino, generation;
 	uint64_t map_start, map_end;
 	uint64_t process_start;
+	struct symbolizer_own own;
 	uint32_t nth;
 	uint32_t id_len;
 	uint8_t id[SYMBOLIZER_DEBUG_ID_MAX];

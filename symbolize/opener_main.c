@@ -67,7 +67,8 @@ static int serve_debug(const struct opener_question *q, const char *p,
 		return -EINVAL;
 	/* This ends: -EAGAIN comes once for each place and directory. */
 	for (a->nth = q->nth;; a->nth++) {
-		fd = symbolizer_open_debug(dirs, *beside ? beside : NULL, q->id,
+		fd = symbolizer_open_debug(dirs, &q->own,
+					   *beside ? beside : NULL, q->id,
 					   q->id_len, *name ? name : NULL,
 					   a->nth, where);
 		if (fd != -EAGAIN)

@@ -114,7 +114,7 @@ static int ident_answer(struct worker_job *j, struct worker_in *in)
 	if (a->hashed)
 		symbolizer_content_owned(&f->ident, a->content, f->owner);
 	else
-		symbolizer_content_alone(&f->ident);
+		symbolizer_content_alone(&f->ident, &f->own);
 	symbolizer_known_add(&open_of(j)->s->known, f);
 	return WORKER_DONE;
 }
@@ -135,6 +135,8 @@ static void open_identified(struct open_job *o, int err)
 
 	if (!err && !open_has_build_id(o))
 		err = -ESTALE;
+	if (!err && o->file->own.in & SYMBOLIZER_OWN_DIRS)
+		symbolizer_content_alone(&o->file->ident, &o->file->own);
 	if (o->remote.cancelled || !err)
 		open_end(o, err, damaged);
 	else
@@ -173,6 +175,7 @@ static struct symbolizer_file *file_of(const struct open_job *o,
 	f->owner = st->owner;
 	f->code = o->req.perf_map;
 	f->mount = st->mount;
+	f->own = st->own;
 	f->ident.dev = st->dev;
 	f->ident.ino = st->ino;
 	f->ident.size = st->size;

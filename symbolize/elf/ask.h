@@ -15,9 +15,9 @@ struct symbolizer_ask {
 	/*
 	 * A descriptor for reading a regular file, which the caller closes, or
 	 * -errno: -ENOENT, there is none; -EINVAL, an invalid request. The file
-	 * is searched beneath the configured directories only: by 'build_id'
-	 * (len 0: none) in their .build-id, else by 'basename' (NULL: none),
-	 * without a '/'. With 'has_crc' only a file with this CRC (as in
+	 * is searched beneath the configured directories and where the file's
+	 * struct symbolizer_own allows it: by 'build_id' (len 0: none) in
+	 * .build-id, else by 'basename' (NULL: none), without a '/'. With 'has_crc' only a file with this CRC (as in
 	 * .gnu_debuglink) is returned. The caller checks that it is ELF, and its
 	 * build id. May block. Use lseek() for its size: the worker may not call
 	 * fstat().

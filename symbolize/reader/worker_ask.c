@@ -43,10 +43,13 @@ int worker_ask_start(struct opener *opener, const char *const *dirs,
 		free(a);
 		return -ENOMEM;
 	}
+	q->own = file->own;
 	q->nth = ask->nth;
 	q->id_len = ask->build_id_len;
 	memcpy(q->id, ask->build_id, MIN(q->id_len, sizeof(q->id)));
 	a->job.q = q;
+	a->job.uid = file->uid;
+	a->job.pid = file->own.pid;
 	a->job.done = on_done;
 	a->question = ask->head.job;
 	a->fn = fn;

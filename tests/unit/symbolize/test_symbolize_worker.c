@@ -296,12 +296,14 @@ static void a_table_is_the_one_that_was_made(void **state)
 static int debug_file(const char *const *dirs, const char *beside,
 		      const char *id, const char *name, unsigned int *nth)
 {
+	static const struct symbolizer_own nowhere;
 	uint64_t where;
 	int fd;
 
 	do
-		fd = symbolizer_open_debug(dirs, beside, (const uint8_t *)id,
-					   strlen(id), name, (*nth)++, &where);
+		fd = symbolizer_open_debug(dirs, &nowhere, beside,
+					   (const uint8_t *)id, strlen(id),
+					   name, (*nth)++, &where);
 	while (fd == -EAGAIN);
 	return fd;
 }
