@@ -30,7 +30,7 @@ BPFTOOL ?= $(shell command -v bpftool || echo /usr/sbin/bpftool)
 ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 
 PKGS := libbpf libelf libdw libprotobuf-c libzstd libuv libmicrohttpd libcurl \
-	jansson zlib nettle inih libcap libseccomp
+	jansson zlib liblzma nettle inih libcap libseccomp
 CFLAGS ?= -O2 -g
 override CFLAGS += -std=gnu11 -fPIC -fno-omit-frame-pointer -pthread \
 	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \

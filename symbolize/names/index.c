@@ -1,153 +1,215 @@
 // SPDX-License-Identifier: Apache-2.0
-/* index: see symbolize/names/index.h, which has the rules. */
+/* index: lookups; see symbolize/names/index.h and index_pack.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
-#include "symbolize/arch.h"
-#include "symbolize/elf/plt.h"
-#include "symbolize/names/index.h"
+#include "symbolize/names/index_pack.h"
 
-/* Limits for untrusted files; a browser has a million symbols. */
-#define INDEX_SCAN_MAX (1U << 23) /* symbols read of a table */
-#define INDEX_SYMS_MAX (1U << 21) /* functions kept */
-#define INDEX_ALIASES_MAX 64 /* names compared for one address */
-
-/* A name: the table in the two high bits, the offset in its strings. */
-#define NAME_BITS 30
-#define NAME_MASK ((1U << NAME_BITS) - 1)
-#define NAME_PLT \
-	SYMBOLIZER_N_TABS /* of a stub: its function's name in .dynsym */
-
-struct index_entry {
-	uint64_t start;
-	uint32_t size;
-	uint32_t name;
+/* A block while it is read. */
+struct index_block {
+	struct cursor c; /* the next range */
+	uint32_t left; /* ranges */
+	uint32_t text; /* names of ranges so far that are in the index */
+	struct index_range range; /* the last one */
+	uint32_t names[INDEX_N_TABS];
+	const uint8_t *packed; /* its names */
+	uint64_t packed_len, text_len;
 };
 
-struct symbolizer_index {
-	struct symbolizer_elf_symbols tabs[SYMBOLIZER_N_TABS];
-	size_t n;
-	struct index_entry entries[];
-};
-
-/* A symbol while the index is being made. */
-struct sym {
-	uint64_t start, end; /* equal: no size is known */
-	uint32_t name;
-	uint8_t rank; /* less is better */
-	bool label; /* untyped */
-};
-
-struct build {
-	struct symbolizer_elf *e;
-	struct sym *syms;
-	size_t n, cap;
-};
-
-static int build_add(struct build *b, const struct sym *sym)
+static const uint64_t *index_starts(const struct index_head *h)
 {
-	if (b->n == INDEX_SYMS_MAX) {
-		b->e->damaged = true;
-		return 0;
-	}
-	if (VECTOR_ROOM(b->syms, b->n, b->cap))
-		return -ENOMEM;
-	b->syms[b->n++] = *sym;
-	return 0;
+	return (const uint64_t *)(h + 1);
 }
 
-static bool sym_is_code(const struct symbolizer_elf *e, const Elf64_Sym *s)
+static const uint32_t *index_at(const struct index_head *h)
 {
-	unsigned int type = ELF64_ST_TYPE(s->st_info);
+	return (const uint32_t *)(index_starts(h) + h->nblocks);
+}
 
-	if (s->st_shndx == SHN_UNDEF || s->st_shndx == SHN_ABS ||
-	    s->st_shndx == SHN_COMMON || s->st_name == 0)
+static void block_open(const struct index_head *h, uint32_t i,
+		       struct index_block *b)
+{
+	const uint8_t *data = (const uint8_t *)(index_at(h) + h->nblocks);
+
+	*b = (struct index_block){
+		.c = { data + index_at(h)[i], data + h->bytes, false },
+		.left = MIN(h->n - i * INDEX_BLOCK, (uint32_t)INDEX_BLOCK),
+		.range.start = index_starts(h)[i],
+	};
+	b->text_len = cursor_uleb(&b->c);
+	if (!b->text_len)
+		return;
+	b->packed_len = cursor_uleb(&b->c);
+	b->packed = cursor_bytes(&b->c, b->packed_len);
+}
+
+/*
+ * Reads the next range. The name of one that is in the index is the number of
+ * those before it in the block.
+ */
+static bool block_next(struct index_block *b)
+{
+	struct index_range *r = &b->range;
+	uint64_t head, end = r->start + r->size, step;
+
+	if (!b->left--)
 		return false;
-	if (type == STT_FUNC || type == STT_GNU_IFUNC)
-		return true;
-	/* An executable segment may hold data, a section with code does not. */
-	return type == STT_NOTYPE && symbolizer_elf_text(e, s->st_value) &&
-	       !(ARCH_MARKS_CODE(e->machine) &&
-		 ELF64_ST_BIND(s->st_info) == STB_LOCAL);
-}
-
-static int build_add_table(struct build *b, enum symbolizer_elf_tab which)
-{
-	const struct symbolizer_elf_symbols *tab = &b->e->tabs[which];
-	const struct symbolizer_elf_load *load;
-	struct sym sym;
-	Elf64_Sym s;
-	bool local;
-	int err;
-
-	if (tab->count > INDEX_SCAN_MAX)
-		b->e->damaged = true;
-	for (uint64_t i = 1; i < MIN(tab->count, INDEX_SCAN_MAX); i++) {
-		if (symbolizer_elf_sym(b->e, tab, i, &s)) {
-			b->e->damaged = true;
-			return 0;
-		}
-		if (b->e->machine == EM_ARM &&
-		    ELF64_ST_TYPE(s.st_info) == STT_FUNC)
-			s.st_value &= ~1ULL; /* Thumb */
-		load = symbolizer_elf_exec(b->e, s.st_value);
-		if (!load || !sym_is_code(b->e, &s))
-			continue;
-		if (s.st_name >= tab->str_size || s.st_name > NAME_MASK) {
-			b->e->damaged = true;
-			continue;
-		}
-		sym.label = ELF64_ST_TYPE(s.st_info) == STT_NOTYPE;
-		sym.start = s.st_value;
-		sym.end = sym.start +
-			  MIN(s.st_size, load->vaddr + load->size - sym.start);
-		sym.name = (uint32_t)which << NAME_BITS | s.st_name;
-		local = ELF64_ST_BIND(s.st_info) == STB_LOCAL;
-		sym.rank = (uint8_t)(sym.label * 4 + local * 2 + which);
-		err = build_add(b, &sym);
-		if (err)
-			return err;
+	head = cursor_uleb(&b->c);
+	r->start = head & INDEX_GAP ? end + cursor_uleb(&b->c)
+				    : roundup(end, (uint64_t)INDEX_ALIGN);
+	r->size = head >> 2;
+	if (head & INDEX_CHANGED)
+		r->tab = (uint8_t)cursor_fixed(&b->c, 1);
+	if (r->tab >= INDEX_N_TABS)
+		return false;
+	if (index_in_file(r->tab)) {
+		step = cursor_uleb(&b->c);
+		b->names[r->tab] += (uint32_t)(step >> 1 ^ -(step & 1));
+		r->name = b->names[r->tab];
+	} else {
+		r->name = b->text++;
 	}
-	return 0;
+	return !b->c.bad;
 }
 
-static int build_add_stub(void *arg, uint64_t start, uint64_t end,
-			  uint32_t name)
+void symbolizer_index_free(struct symbolizer_index *x)
 {
-	struct sym sym = { .start = start, .end = end, .rank = UINT8_MAX };
+	if (!x)
+		return;
+	free(x->head);
+	free(x->text);
+	free(x);
+}
 
-	if (name > NAME_MASK)
+size_t symbolizer_index_count(const struct symbolizer_index *x)
+{
+	return x->head->n;
+}
+
+size_t symbolizer_index_bytes(const struct symbolizer_index *x)
+{
+	return sizeof(*x) + sizeof(*x->head) + x->head->nblocks * 12 +
+	       x->head->bytes + x->text_len;
+}
+
+bool symbolizer_index_find(const struct symbolizer_index *x, uint64_t vaddr,
+			   struct symbolizer_range *out)
+{
+	const struct index_head *h = x->head;
+	const uint64_t *starts = index_starts(h);
+	struct index_block b;
+	uint32_t i;
+
+	VECTOR_SEARCH(i, h->nblocks, starts[i] <= vaddr);
+	if (i == 0)
+		return false;
+	block_open(h, i - 1, &b);
+	while (block_next(&b) && b.range.start <= vaddr) {
+		if (vaddr - b.range.start >= b.range.size)
+			continue;
+		*out = (struct symbolizer_range){
+			.start = b.range.start,
+			.size = b.range.size,
+			.name = b.range.name,
+			.block = i - 1,
+			.tab = b.range.tab,
+		};
+		return true;
+	}
+	return false;
+}
+
+/* Decompresses the names of a block. 0, -ENOMEM, -ENODATA. */
+static int index_text(struct symbolizer_index *x, uint32_t i)
+{
+	struct index_block b;
+	z_stream z = { 0 };
+	char *text;
+	int rc;
+
+	if (x->text && x->text_block == i)
 		return 0;
-	sym.name = (uint32_t)NAME_PLT << NAME_BITS | name;
-	return build_add(arg, &sym);
-}
-
-static int cmp_sym(const void *a, const void *b)
-{
-	const struct sym *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	if (x->rank != y->rank)
-		return x->rank - y->rank;
-	return x->name < y->name ? -1 : x->name > y->name;
-}
-
-static int name_read(const struct symbolizer_elf_symbols *tabs,
-		     struct symbolizer_src *src, uint32_t name, char *dst,
-		     size_t cap)
-{
-	uint32_t which = name >> NAME_BITS;
-	const struct symbolizer_elf_symbols *tab;
-	uint64_t limit;
-
-	tab = &tabs[which == NAME_PLT ? SYMBOLIZER_DYNSYM : which];
-	if (__builtin_add_overflow(tab->str, tab->str_size, &limit))
+	block_open(x->head, i, &b);
+	if (!b.packed || b.text_len > INDEX_BLOCK * INDEX_NAME_MAX)
 		return -ENODATA;
-	return symbolizer_src_string(src, tab->str + (name & NAME_MASK), limit,
-				     dst, cap);
+	text = malloc(b.text_len);
+	if (!text || inflateInit2(&z, -MAX_WBITS) != Z_OK) {
+		free(text);
+		return -ENOMEM;
+	}
+	z.next_in = (uint8_t *)b.packed;
+	z.avail_in = (uInt)b.packed_len;
+	z.next_out = (uint8_t *)text;
+	z.avail_out = (uInt)b.text_len;
+	rc = inflate(&z, Z_FINISH);
+	inflateEnd(&z);
+	free(x->text);
+	x->text = text;
+	x->text_len = b.text_len - z.avail_out;
+	x->text_block = i;
+	return rc == Z_STREAM_END ? 0 : -ENODATA;
+}
+
+/* The n-th name of a block. */
+static int index_text_name(struct symbolizer_index *x, uint32_t block,
+			   uint32_t n, char *dst, size_t cap)
+{
+	int err = index_text(x, block);
+	const char *s = x->text, *nul;
+	size_t left = x->text_len, len;
+
+	if (err)
+		return err;
+	for (;; s = nul + 1) {
+		left = x->text_len - (size_t)(s - x->text);
+		nul = left ? memchr(s, '\0', left) : NULL;
+		if (!nul)
+			return -ENODATA;
+		if (n-- == 0)
+			break;
+	}
+	len = MIN((size_t)(nul - s), cap - 1);
+	memcpy(dst, s, len);
+	dst[len] = '\0';
+	return (int)len;
+}
+
+int symbolizer_index_name(struct symbolizer_index *x,
+			  struct symbolizer_src *src,
+			  const struct symbolizer_range *range, char *dst,
+			  size_t cap)
+{
+	const struct index_strings *s =
+		&x->head->strings[range->tab != INDEX_SYMTAB];
+	int len;
+
+	if (!index_in_file(range->tab))
+		return index_text_name(x, range->block, range->name, dst, cap);
+	if (s->off > UINT64_MAX - s->size || range->name >= s->size)
+		return -ENODATA;
+	len = symbolizer_src_string(src, s->off + range->name, s->off + s->size,
+				    dst, cap);
+	if (len < 0 || range->tab != INDEX_PLT)
+		return len;
+	if ((size_t)len + sizeof("@plt") > cap)
+		return -ENAMETOOLONG;
+	memcpy(dst + len, "@plt", sizeof("@plt"));
+	return len + 4;
+}
+
+enum symbolizer_source
+symbolizer_index_source(const struct symbolizer_range *range)
+{
+	static const enum symbolizer_source sources[INDEX_N_TABS] = {
+		[INDEX_SYMTAB] = SYMBOLIZER_SOURCE_SYMTAB,
+		[INDEX_DEBUG] = SYMBOLIZER_SOURCE_DEBUG_SYMTAB,
+		[INDEX_MINI] = SYMBOLIZER_SOURCE_MINIDEBUG,
+		[INDEX_DYNSYM] = SYMBOLIZER_SOURCE_DYNSYM,
+		[INDEX_PLT] = SYMBOLIZER_SOURCE_DYNSYM,
+	};
+
+	return sources[range->tab];
 }
 
 int symbolizer_index_prefer(const char *a, const char *b)
@@ -160,201 +222,4 @@ int symbolizer_index_prefer(const char *a, const char *b)
 	if (len_a != len_b)
 		return len_a < len_b ? -1 : 1;
 	return strcmp(a, b);
-}
-
-/* The best name of syms[i..j), which have equal start and rank. */
-static size_t pick_name(struct build *b, size_t i, size_t j)
-{
-	char best[256], other[256];
-	size_t at = i;
-
-	if (j - i == 1 || name_read(b->e->tabs, b->e->src, b->syms[i].name,
-				    best, sizeof(best)) < 0)
-		return i;
-	j = MIN(j, i + INDEX_ALIASES_MAX);
-	for (size_t k = i + 1; k < j; k++) {
-		if (b->syms[k].name == b->syms[at].name ||
-		    name_read(b->e->tabs, b->e->src, b->syms[k].name, other,
-			      sizeof(other)) < 0 ||
-		    symbolizer_index_prefer(other, best) >= 0)
-			continue;
-		memcpy(best, other, sizeof(best));
-		at = k;
-	}
-	return at;
-}
-
-/* Keeps one symbol of each address, with the size of its largest alias. */
-static void build_aliases(struct build *b)
-{
-	size_t n = 0, i, j, same;
-	struct sym best;
-
-	for (i = 0; i < b->n; i = j) {
-		same = 0;
-		best = b->syms[i];
-		for (j = i; j < b->n && b->syms[j].start == best.start; j++) {
-			if (b->syms[j].rank == best.rank)
-				same++;
-			best.end = MAX(best.end, b->syms[j].end);
-		}
-		best.name = b->syms[pick_name(b, i, i + same)].name;
-		b->syms[n++] = best;
-	}
-	b->n = n;
-}
-
-/* Drops labels inside functions, and gives a size to symbols without one. */
-static void build_sizes(struct build *b)
-{
-	const struct symbolizer_elf_range *text;
-	const struct symbolizer_elf_load *load;
-	uint64_t covered = 0;
-	struct sym *s;
-	size_t n = 0;
-
-	for (s = b->syms; s < b->syms + b->n; s++) {
-		if (s->start == s->end && s->label && s->start < covered)
-			continue;
-		covered = MAX(covered, s->end);
-		b->syms[n++] = *s;
-	}
-	b->n = n;
-	for (s = b->syms; s < b->syms + n; s++) {
-		if (s->start != s->end)
-			continue;
-		text = symbolizer_elf_text(b->e, s->start);
-		load = symbolizer_elf_exec(b->e, s->start);
-		s->end = load ? load->vaddr + load->size : s->start;
-		if (text)
-			s->end = MIN(s->end, text->end);
-		if (s + 1 < b->syms + n)
-			s->end = MIN(s->end, s[1].start);
-	}
-}
-
-static void index_emit(struct symbolizer_index *x, uint64_t from, uint64_t to,
-		       uint32_t name)
-{
-	if (from >= to)
-		return;
-	x->entries[x->n++] = (struct index_entry){
-		from, (uint32_t)MIN(to - from, (uint64_t)UINT32_MAX), name
-	};
-}
-
-/*
- * Makes ranges that do not overlap of symbols that may nest: the innermost wins.
- * 'open' is a stack of the symbols around the current address. Each symbol starts
- * one range and, where it ends, another of the symbol around it: two at most.
- */
-static void build_flat(struct build *b, struct symbolizer_index *x,
-		       uint32_t *open)
-{
-	uint64_t pos = 0;
-	size_t depth = 0;
-
-	for (size_t i = 0; i <= b->n; i++) {
-		uint64_t next = i < b->n ? b->syms[i].start : UINT64_MAX;
-
-		while (depth && b->syms[open[depth - 1]].end <= next) {
-			const struct sym *s = &b->syms[open[--depth]];
-
-			index_emit(x, pos, s->end, s->name);
-			pos = MAX(pos, s->end);
-		}
-		if (depth)
-			index_emit(x, pos, next, b->syms[open[depth - 1]].name);
-		pos = next;
-		if (i < b->n)
-			open[depth++] = (uint32_t)i;
-	}
-}
-
-static int build_finish(struct build *b, struct symbolizer_index **xp)
-{
-	struct symbolizer_index *x, *smaller;
-	uint32_t *open;
-	int err = 0;
-
-	if (b->n)
-		qsort(b->syms, b->n, sizeof(*b->syms), cmp_sym);
-	build_aliases(b);
-	build_sizes(b);
-	open = malloc((b->n + 1) * sizeof(*open));
-	x = malloc(sizeof(*x) + 2 * b->n * sizeof(*x->entries));
-	if (open && x) {
-		x->n = 0;
-		memcpy(x->tabs, b->e->tabs, sizeof(x->tabs));
-		build_flat(b, x, open);
-		smaller = realloc(x, symbolizer_index_bytes(x));
-		*xp = smaller ? smaller : x;
-	} else {
-		free(x);
-		err = -ENOMEM;
-	}
-	free(open);
-	return err;
-}
-
-int symbolizer_index_new(struct symbolizer_index **xp, struct symbolizer_elf *e)
-{
-	struct build b = { .e = e };
-	int err = 0;
-
-	for (int i = 0; i < SYMBOLIZER_N_TABS && !err; i++)
-		err = build_add_table(&b, i);
-	if (!err)
-		err = symbolizer_plt_stubs(e, build_add_stub, &b);
-	if (!err)
-		err = build_finish(&b, xp);
-	free(b.syms);
-	return err;
-}
-
-void symbolizer_index_free(struct symbolizer_index *x)
-{
-	free(x);
-}
-
-size_t symbolizer_index_bytes(const struct symbolizer_index *x)
-{
-	return sizeof(*x) + x->n * sizeof(*x->entries);
-}
-
-bool symbolizer_index_find(const struct symbolizer_index *x, uint64_t vaddr,
-			   struct symbolizer_range *out)
-{
-	const struct index_entry *en;
-	size_t i;
-
-	VECTOR_SEARCH(i, x->n, x->entries[i].start <= vaddr);
-	if (i == 0)
-		return false;
-	en = &x->entries[i - 1];
-	if (vaddr - en->start >= en->size)
-		return false;
-	*out = (struct symbolizer_range){ en->start, en->size, en->name };
-	return true;
-}
-
-int symbolizer_index_name(const struct symbolizer_index *x,
-			  struct symbolizer_src *src, uint32_t name, char *dst,
-			  size_t cap)
-{
-	int len = name_read(x->tabs, src, name, dst, cap);
-
-	if (len < 0 || name >> NAME_BITS != NAME_PLT)
-		return len;
-	if ((size_t)len + sizeof("@plt") > cap)
-		return -ENAMETOOLONG;
-	memcpy(dst + len, "@plt", sizeof("@plt"));
-	return len + 4;
-}
-
-enum symbolizer_source symbolizer_index_source(uint32_t name)
-{
-	return name >> NAME_BITS == SYMBOLIZER_SYMTAB
-		       ? SYMBOLIZER_SOURCE_SYMTAB
-		       : SYMBOLIZER_SOURCE_DYNSYM;
 }

@@ -12,7 +12,7 @@
 static int symbols_open(void **state, struct names_context *c)
 {
 	struct symbolizer_index *x;
-	int err = symbolizer_index_new(&x, c->elf);
+	int err = symbolizer_index_new(&x, c->elf, c->ask);
 
 	if (!err)
 		*state = x;
@@ -39,8 +39,7 @@ static int symbols_find(void *state, struct names_context *c, uint64_t vaddr,
 
 	if (!symbolizer_index_find(state, vaddr, &range))
 		return -ENOENT;
-	len = symbolizer_index_name(state, c->src, range.name, name,
-				    sizeof(name));
+	len = symbolizer_index_name(state, c->src, &range, name, sizeof(name));
 	if (len <= 0)
 		return -ENOENT; /* the file has changed, or is invalid */
 	fn = arena_alloc(c->arena, sizeof(*fn));
@@ -55,7 +54,7 @@ static int symbols_find(void *state, struct names_context *c, uint64_t vaddr,
 		.size = range.size,
 		.functions = fn,
 		.n = 1,
-		.source = symbolizer_index_source(range.name),
+		.source = symbolizer_index_source(&range),
 	};
 	return fn->system_name ? 0 : -ENOMEM;
 }

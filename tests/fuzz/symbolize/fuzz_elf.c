@@ -18,7 +18,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What is found for an address holds it. */
-static void walk(const struct symbolizer_index *x, struct symbolizer_elf *e)
+static void walk(struct symbolizer_index *x, struct symbolizer_elf *e)
 {
 	struct strbuf text = { 0 };
 	struct symbolizer_range range;
@@ -37,7 +37,7 @@ static void walk(const struct symbolizer_index *x, struct symbolizer_elf *e)
 			}
 			if (at < range.start || at - range.start >= range.size)
 				abort();
-			if (symbolizer_index_name(x, e->src, range.name, name,
+			if (symbolizer_index_name(x, e->src, &range, name,
 						  sizeof(name)) >= 0)
 				symbolizer_demangle(name, &text, NULL);
 			strbuf_reset(&text);
@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (symbolizer_debugfile_open(&d, &e, &ask) != -ENOENT)
 		abort();
 	if (symbolizer_elf_tables(&e) == 0 &&
-	    symbolizer_index_new(&x, &e) == 0) {
+	    symbolizer_index_new(&x, &e, &ask) == 0) {
 		walk(x, &e);
 		symbolizer_index_free(x);
 	}

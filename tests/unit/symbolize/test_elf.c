@@ -72,7 +72,7 @@ static void see(struct seen *s, const char *name)
 	symbolizer_src_fd(&s->src, s->fd, (uint64_t)st.st_size);
 	assert_int_equal(symbolizer_elf_init(&s->e, &s->src), 0);
 	assert_int_equal(symbolizer_elf_tables(&s->e), 0);
-	assert_int_equal(symbolizer_index_new(&s->x, &s->e), 0);
+	assert_int_equal(symbolizer_index_new(&s->x, &s->e, NULL), 0);
 }
 
 static void unsee(struct seen *s)
@@ -91,7 +91,7 @@ static const char *name_at(struct seen *s, uint64_t vaddr,
 
 	if (!symbolizer_index_find(s->x, vaddr, range))
 		return "";
-	assert_true(symbolizer_index_name(s->x, &s->src, range->name, name,
+	assert_true(symbolizer_index_name(s->x, &s->src, range, name,
 					  sizeof(name)) >= 0);
 	at = strchr(name, '@');
 	if (at && strcmp(at, "@plt") != 0)
@@ -520,7 +520,7 @@ static int digest(const uint8_t *data, size_t len, bool *damaged)
 		symbolizer_elf_build_id(&e, id, sizeof(id));
 		err = symbolizer_elf_tables(&e);
 		if (!err)
-			err = symbolizer_index_new(&x, &e);
+			err = symbolizer_index_new(&x, &e, NULL);
 		symbolizer_index_free(x);
 		symbolizer_elf_fini(&e);
 	}
