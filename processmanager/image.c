@@ -278,7 +278,7 @@ static enum pm_find pm_image_place(struct pm *pm, struct pm_image *img,
 	if (map && (!stale || map->exe->kind == PM_EXE_VDSO)) {
 		pm_mm_mapping(pm, mm, map, out);
 		if (out->exe->kind == PM_EXE_ANON)
-			pm_code_via(out->exe, img->proc);
+			pm_code_via(out->exe, img->proc, mm->dump);
 		return PM_FOUND;
 	}
 	pm_image_want(pm, img);

@@ -178,6 +178,7 @@ struct pm_mm {
 	struct pm_set *set; /* NULL: empty */
 	struct pm_exe *first; /* the first file mapped: the executable */
 	struct pm_exe *anon; /* made when first needed */
+	struct pm_exe *dump; /* the jitdump mapped last, or NULL */
 };
 
 struct pm_mm *pm_mm_new(struct pm *pm, uint64_t since);
@@ -237,6 +238,7 @@ struct pm_exe {
 	uint64_t unmapped_at; /* when the last mapping went */
 	struct symbolizer_file *file;
 	struct pm_code *code; /* of ANON: see code.c */
+	bool jitdump; /* it is named like one: not opened as an executable */
 	struct symbolizer_ident ident;
 	struct symbolizer_segment *segments;
 	size_t nsegments;
@@ -315,11 +317,17 @@ bool pm_exe_knows_other(const struct pm_exe *exe,
  */
 void pm_exe_given(struct pm_exe *exe, int err, struct symbolizer_file *file);
 
-/* --- code.c: perf maps, the files of executable memory -------------------- */
+/* --- code.c: perf maps and jitdumps, the files of executable memory --------- */
 
-/* A process that has this memory. */
-void pm_code_via(struct pm_exe *exe, const struct pm_proc *proc);
-/* How to open the map; or an error. */
+/* A process that has this memory, and the jitdump that it maps, or NULL. */
+void pm_code_via(struct pm_exe *exe, const struct pm_proc *proc,
+		 struct pm_exe *dump);
+/* The path is one of a jitdump. */
+bool pm_code_is_dump(const char *path);
+void pm_code_free(struct pm_exe *exe);
+/* To be called often: notes when the host was suspended. */
+void pm_code_tick(struct pm *pm);
+/* How to open the file; or an error. */
 int pm_code_request(struct pm_exe *exe, struct symbolizer_open_req *req);
 void pm_code_opened(struct pm_exe *exe, const struct symbolizer_file *file);
 /* The pause after a failed attempt. */
@@ -571,6 +579,10 @@ struct pm {
 	bool closing;
 	uint64_t now; /* the latest time of any record */
 	struct patience patience; /* for reads of /proc */
+	struct {
+		uint64_t ns, before; /* in all, and before the last time */
+		uint64_t seen, from; /* when that was read last; ... */
+	} slept; /* see code.c */
 	uint64_t serial;
 	uint64_t lost_until; /* end of the last gap in the mapping stream */
 	uint64_t lost_ns; /* length of all of them */

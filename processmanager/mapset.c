@@ -232,6 +232,10 @@ int pm_mm_add(struct pm *pm, struct pm_mm *mm, uint32_t uid,
 	pm_set_count(pm, mm->set, before, mm->set->n);
 	if (!mm->first && map->exe->kind == PM_EXE_FILE)
 		mm->first = pm_exe_get(map->exe);
+	if (map->exe->jitdump) {
+		pm_exe_put(mm->dump);
+		mm->dump = pm_exe_get(map->exe);
+	}
 	return 0;
 }
 
@@ -247,6 +251,11 @@ void pm_mm_replace(struct pm *pm, struct pm_mm *mm, struct pm_mm *from)
 	pm_set_put(pm, mm->set);
 	mm->set = from->set;
 	from->set = NULL;
+	if (from->dump) {
+		pm_exe_put(mm->dump);
+		mm->dump = from->dump;
+		from->dump = NULL;
+	}
 }
 
 const struct pm_map *pm_mm_find(const struct pm_mm *mm, uint64_t addr)
@@ -295,6 +304,7 @@ struct pm_mm *pm_mm_fork(struct pm *pm, struct pm_mm *parent)
 	mm->lost_until = parent->lost_until;
 	mm->flood_until = parent->flood_until;
 	mm->last = parent->last;
+	mm->dump = parent->dump ? pm_exe_get(parent->dump) : NULL;
 	mm->set = parent->set;
 	if (mm->set)
 		mm->set->refs++;
@@ -316,6 +326,7 @@ void pm_mm_put(struct pm *pm, struct pm_mm *mm)
 	if (mm->anon)
 		pm_exe_mapped(mm->anon, -1);
 	pm_exe_put(mm->anon);
+	pm_exe_put(mm->dump);
 	pool_give(&pm->mm_pool, mm);
 }
 

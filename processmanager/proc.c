@@ -261,6 +261,7 @@ void pm_forget(struct pm *pm, uint64_t time)
 	struct pm_image *img;
 
 	pm_tick(pm, time);
+	pm_code_tick(pm);
 	pm->forgotten = MAX(pm->forgotten, time);
 	while ((proc = TAILQ_FIRST(&pm->reaped))) {
 		if (proc->reap_time >= time)

@@ -335,7 +335,8 @@ enum pm_exe_kind {
 	PM_EXE_VDSO, /* "[vdso]" */
 	PM_EXE_ANON, /* executable memory without a file: JITs; offset is the
 			  address, meaningful within its process only; its
-			  names are those of the process's perf map */
+			  names are those of the process's perf map or
+			  jitdump */
 };
 
 struct pm_exe_info {
@@ -406,12 +407,19 @@ int pm_exe_name(struct pm_exe *exe, uint64_t offset, void *tag, pm_names_fn fn,
  */
 int pm_exe_name_at(struct pm_exe *exe, uint64_t addr, uint64_t time, void *tag,
 		   pm_names_fn fn, void *arg);
-/*
- * The state of the names of executable memory that counts for samples of 'time': equal
- * addresses have equal names in equal versions. Called for each frame. False: its
- * process has no perf map, as far as is known.
- */
-bool pm_exe_code(struct pm_exe *exe, uint64_t time, uint32_t *version);
+/* The state of the names of executable memory. */
+struct pm_code_state {
+	/*
+	 * Equal addresses have equal names in equal versions. With 'timed' also the
+	 * time of the sample has to be within that of the answer, see 'before' in
+	 * struct symbolizer_symbol.
+	 */
+	uint32_t version;
+	bool timed;
+	bool named; /* else its process has no file of names, as far as is known */
+};
+/* That which counts for samples of 'time'. To be called for each frame. */
+struct pm_code_state pm_exe_code(struct pm_exe *exe, uint64_t time);
 /* Sends the collected requests. */
 void pm_names_send(struct pm *pm);
 /*

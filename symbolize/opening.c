@@ -43,6 +43,11 @@ static void count_open(struct symbolizer_stats *st, int err)
 	st->open_timeouts += err == -ETIMEDOUT;
 }
 
+static bool open_is_code(const struct open_job *o)
+{
+	return o->req.perf_map || o->req.jitdump;
+}
+
 /* Most processes have no perf map, which is no failure. */
 static void count_open_code(struct symbolizer_stats *st, int err)
 {
@@ -57,7 +62,7 @@ static void open_answer(struct open_job *o, int err)
 	struct symbolizer_file *file = err ? NULL : o->file;
 
 	TAILQ_REMOVE(&o->s->openings, o, node);
-	if (o->req.perf_map)
+	if (open_is_code(o))
 		count_open_code(&o->s->stats, err);
 	else
 		count_open(&o->s->stats, err);
@@ -173,7 +178,7 @@ static struct symbolizer_file *file_of(const struct open_job *o,
 	f->uid = o->req.uid;
 	f->hurry = o->hurry;
 	f->owner = st->owner;
-	f->code = o->req.perf_map;
+	f->code = open_is_code(o);
 	f->mount = st->mount;
 	f->own = st->own;
 	f->ident.dev = st->dev;
@@ -207,7 +212,7 @@ static void on_open_done(struct opener_job *j, int err,
 	}
 	o->file->fd = fd;
 	o->file->id = ++s->last_id;
-	if (o->req.perf_map) {
+	if (o->file->code) {
 		open_end(o, 0, false);
 		return;
 	}

@@ -130,6 +130,8 @@ struct symbolizer_open_req {
 	 */
 	bool perf_map;
 	uint64_t process_start;
+	/* The file is no executable, but a jitdump; it is found like one. */
+	bool jitdump;
 	/* Samples wait for its unwind rows: as after symbolizer_hurry(). */
 	bool hurry;
 	/* Of the process: fairness, and limits of hung requests, go by it. */
@@ -259,6 +261,11 @@ struct symbolizer_symbol {
 	const struct symbolizer_function *functions;
 	size_t nfunctions;
 	enum symbolizer_source source; /* of the name of the last function */
+	/*
+	 * Of a jitdump: the answer is the same for so many nanoseconds before the
+	 * point of the request, and from it on; else 0.
+	 */
+	uint64_t before, after;
 	/* Module of a kernel symbol ("vmlinux": the kernel), or NULL. */
 	const char *module;
 };
@@ -280,13 +287,14 @@ int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 struct symbolizer_code {
 	uint64_t addr;
 	/*
-	 * Of a perf map: its size when the sample was taken, as well as it is known.
+	 * The point in the file that counts. Of a perf map: its size when the sample
+	 * was taken, as well as it is known; of a jitdump: CLOCK_MONOTONIC then.
 	 */
 	uint64_t at;
 };
 
 /*
- * The same for a file opened as perf_map. The name is of the last entry that the file
+ * The same for a file opened as perf_map or jitdump. The name is of the last entry that the file
  * had at that point; if there is none, of the first later one. -E2BIG: too much work.
  */
 int symbolizer_resolve_code(struct symbolizer *s, struct symbolizer_file *file,
@@ -484,8 +492,8 @@ int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *id, size_t len,
 	  "for")                                                              \
 	X(opener_hung, 0, "openings that did not end in time")                \
 	X(opener_hung_now, 1, "openings that hang now")                       \
-	X(code_opened, 0, "perf maps opened")                                 \
-	X(code_cut, 0, "perf maps of which only a part is read")              \
+	X(code_opened, 0, "perf maps and jitdumps opened")                    \
+	X(code_cut, 0, "perf maps and jitdumps of which only a part is read") \
 	X(code_refused, 0,                                                    \
 	  "perf maps refused: not a plain file of the process's user")        \
 	X(resolved, 0, "addresses looked up")                                 \

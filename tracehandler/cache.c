@@ -123,6 +123,12 @@ void trace_frame_known(struct trace_cache *c, struct trace_frame *f,
 	f->pending = false;
 	f->vaddr = sym->vaddr;
 	f->start = sym->size && !n ? sym->start : 0;
+	if (sym->after) {
+		f->until = sym->after < UINT64_MAX - f->since
+				   ? f->since + sym->after
+				   : UINT64_MAX;
+		f->since -= MIN(f->since, sym->before);
+	}
 	trace_frame_drop_lines(c, f);
 	f->lines = n <= 1 ? &f->line : calloc(n, sizeof(*f->lines));
 	for (i = 0; f->lines && i < n; i++) {
@@ -206,13 +212,14 @@ static void trace_cache_evict(struct trace_cache *c)
 
 struct trace_frame *trace_cache_get(struct trace_cache *c,
 				    const struct reporter_place *place,
-				    bool *fresh)
+				    uint64_t time, bool timed, bool *fresh)
 {
 	uint64_t hash = reporter_place_hash(place);
 	struct trace_frame *f;
 
 	HASH_FIND(f, &c->frames, hash, node,
-		  reporter_place_equal(&f->place, place));
+		  time >= f->since && time < f->until &&
+			  reporter_place_equal(&f->place, place));
 	*fresh = !f;
 	if (f) {
 		/* A new frame is not used: one-off frames are evicted first. */
@@ -227,6 +234,8 @@ struct trace_frame *trace_cache_get(struct trace_cache *c,
 	if (reporter_place_exe(place))
 		pm_exe_get(place->exe);
 	f->vaddr = place->id;
+	f->since = timed ? time : 0;
+	f->until = timed ? time + 1 : UINT64_MAX;
 	f->refs = 2;
 	f->pending = f->listed = true;
 	trace_cache_evict(c);

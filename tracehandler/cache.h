@@ -33,6 +33,7 @@ struct trace_frame {
 	struct reporter_place place; /* with a reference to its exe, if any */
 	uint64_t vaddr;
 	uint64_t start; /* of its unnamed function; 0: not known */
+	uint64_t since, until; /* times of samples that it is valid for */
 	/* As in reporter_frame; each function is that of a trace_func. */
 	struct reporter_line *lines; /* &line if there is one */
 	struct reporter_line line; /* without a name: that of 'plain' */
@@ -69,10 +70,13 @@ static inline uint64_t trace_cache_key(struct pm_exe *exe, uint64_t offset,
 	return reporter_place_hash(&place);
 }
 
-/* The frame, with a reference, made pending if it is new. NULL: no memory. */
+/*
+ * The frame for a sample of 'time', with a reference. A new one is pending; and, if
+ * 'timed', for this time only, until its name says for which. NULL: no memory.
+ */
 struct trace_frame *trace_cache_get(struct trace_cache *c,
 				    const struct reporter_place *place,
-				    bool *fresh);
+				    uint64_t time, bool timed, bool *fresh);
 void trace_frame_put(struct trace_cache *c, struct trace_frame *f);
 
 /* Sets the name and ends 'pending'. Without memory the frame gets no name. */

@@ -190,9 +190,10 @@ bool trace_frames_again(struct trace_frames *fs, const struct abi_sample *head,
 /* Adds a frame; '*fresh' if it is new in the cache. */
 static struct trace_frame *trace_frames_add(struct trace_frames *fs,
 					    const struct reporter_place *place,
-					    bool *fresh)
+					    bool timed, bool *fresh)
 {
-	struct trace_frame *f = trace_cache_get(&fs->cache, place, fresh);
+	struct trace_frame *f =
+		trace_cache_get(&fs->cache, place, fs->time, timed, fresh);
 
 	if (f)
 		fs->made[fs->nmade++] = f;
@@ -200,16 +201,17 @@ static struct trace_frame *trace_frames_add(struct trace_frames *fs,
 }
 
 static int trace_frames_place(struct trace_frames *fs,
-			      const struct reporter_place *place, bool named)
+			      const struct reporter_place *place,
+			      struct pm_code_state st)
 {
 	bool fresh;
-	struct trace_frame *f = trace_frames_add(fs, place, &fresh);
+	struct trace_frame *f = trace_frames_add(fs, place, st.timed, &fresh);
 
 	if (!f)
 		return -ENOMEM;
 	if (!fresh)
 		return 0;
-	if (!named) {
+	if (!st.named) {
 		f->pending = false;
 	} else if (trace_names_want(&fs->names, f, fs->time)) {
 		/* This sample goes without; the next one requests it again. */
@@ -226,18 +228,19 @@ int trace_frames_code(struct trace_frames *fs, struct pm_exe *exe,
 					      .exe = exe,
 					      .id = offset };
 
-	return trace_frames_place(fs, &place, true);
+	return trace_frames_place(fs, &place,
+				  (struct pm_code_state){ .named = true });
 }
 
 int trace_frames_memory(struct trace_frames *fs, struct pm_exe *exe,
-			uint64_t addr, uint32_t version, bool named)
+			uint64_t addr, struct pm_code_state st)
 {
 	const struct reporter_place place = { .kind = REPORTER_PLACE_EXE,
-					      .version = version,
+					      .version = st.version,
 					      .exe = exe,
 					      .id = addr };
 
-	return trace_frames_place(fs, &place, named);
+	return trace_frames_place(fs, &place, st);
 }
 
 int trace_frames_mark(struct trace_frames *fs, uint64_t key, uint64_t addr,
@@ -246,7 +249,7 @@ int trace_frames_mark(struct trace_frames *fs, uint64_t key, uint64_t addr,
 	const struct reporter_place place = { .kind = REPORTER_PLACE_MARK,
 					      .id = key };
 	bool fresh;
-	struct trace_frame *f = trace_frames_add(fs, &place, &fresh);
+	struct trace_frame *f = trace_frames_add(fs, &place, false, &fresh);
 	char *text;
 	va_list ap;
 

@@ -49,7 +49,7 @@ bool trace_frames_again(struct trace_frames *fs, const struct abi_sample *head,
 int trace_frames_code(struct trace_frames *fs, struct pm_exe *exe,
 		      uint64_t offset);
 int trace_frames_memory(struct trace_frames *fs, struct pm_exe *exe,
-			uint64_t addr, uint32_t version, bool named);
+			uint64_t addr, struct pm_code_state st);
 /*
  * Adds a mark. 'key' identifies it; its text is made once. 0 or -ENOMEM.
  */

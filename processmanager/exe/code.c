@@ -1,26 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * code: the names of executable memory without a file, from the perf map of its
- * process. The executable of that memory (one for each address space) has the map as
- * its file, so opening, limits and requests are those of other files; what differs is
- * here:
- *  - it grows, and lines have no times. A line counts from when it was seen in the file
- *    first; of a file that did not grow before, from when it was written. Its state since then has a
- *    version, which is part of the identity of a frame.
- *  - a process may have none yet, so it is looked for again.
+ * code: the names of executable memory without a file, from the jitdump or else the
+ * perf map of its process. The executable of that memory (one for each address space)
+ * has it as its file, so opening, limits and requests are those of other files; what
+ * differs is here:
+ *  - it grows. Each size that is seen has a version, which is part of the identity of a
+ *    frame, so that names are asked for again.
+ *  - lines of a perf map have no times. A line counts from when it was seen in the file
+ *    first; of a file that did not grow before, from when it was written.
+ *  - the times of a jitdump are of CLOCK_MONOTONIC, which stands still while the host is
+ *    suspended.
+ *  - a process may have none yet, so it is looked for again. A jitdump is a file that
+ *    the process maps executable, with a name like jit-PID.dump.
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "processmanager/internal.h"
 
 /*
- * Between two checks of a file's size. After it grew, its names are asked anew, which
- * takes a worker about a millisecond for each of these bytes: then so much more.
+ * A file is checked for samples that are later than its last check, so once for all
+ * that are processed together. After it grew, its names are asked for anew, which takes
+ * a worker about a millisecond for each of these bytes: then there is a pause.
  */
-#define PM_CODE_INTERVAL (100 * CLOCK_NSEC_PER_MSEC)
-#define PM_CODE_BYTES (1 << 20)
-#define PM_CODE_INTERVALS_MAX 50
+#define PM_CODE_PAUSE (100 * CLOCK_NSEC_PER_MSEC)
+#define PM_CODE_BYTES (1 << 20) /* of a perf map */
+#define PM_CODE_DUMP_BYTES (32 << 20) /* of a jitdump: most is code */
+#define PM_CODE_PAUSES_MAX 50
+/* A process may map several jitdumps. */
+#define PM_CODE_CHANGE CLOCK_NSEC_PER_SEC
 /* The pauses between attempts to open one grow by a second, up to this. */
 #define PM_CODE_TRIES_MAX 30
 
@@ -29,7 +38,10 @@ struct pm_code {
 	uint64_t begin; /* the state of this version: since then ... */
 	uint64_t size; /* ... the file has this size */
 	uint64_t size_before; /* of the version before */
-	uint64_t checked_at, check_at;
+	uint64_t checked_at; /* the present then, unlike pm->now */
+	uint64_t check_at;
+	struct pm_exe *dump; /* the jitdump; NULL: it is a perf map */
+	uint64_t change_at; /* not another one before */
 };
 
 static struct pm_code *pm_code_of(struct pm_exe *exe)
@@ -42,12 +54,77 @@ static struct pm_code *pm_code_of(struct pm_exe *exe)
 	return exe->code;
 }
 
-void pm_code_via(struct pm_exe *exe, const struct pm_proc *proc)
+bool pm_code_is_dump(const char *path)
+{
+	const char *base = strrchr(path, '/');
+	size_t len = base ? pm_exe_path_len(++base) : 0;
+
+	return len > 9 && !memcmp(base, "jit-", 4) &&
+	       !memcmp(base + len - 5, ".dump", 5);
+}
+
+/* From now on names are those of another file. */
+static void pm_code_change(struct pm_exe *exe, struct pm_exe *dump)
+{
+	struct pm_code *c = pm_code_of(exe);
+
+	if (!c || exe->opening || exe->pm->now < c->change_at)
+		return;
+	c->change_at = exe->pm->now + PM_CODE_CHANGE;
+	c->check_at = 0;
+	pm_exe_close(exe);
+	pm_exe_put(c->dump);
+	c->dump = pm_exe_get(dump);
+	c->version++;
+	exe->open_error = 0;
+	exe->tries = 0;
+}
+
+void pm_code_via(struct pm_exe *exe, const struct pm_proc *proc,
+		 struct pm_exe *dump)
 {
 	exe->via.tgid = proc->tgid;
 	exe->via.start_boottime = proc->start_boottime;
 	exe->via.uid = pm_proc_uid(proc);
+	if (dump && (!exe->code || exe->code->dump != dump))
+		pm_code_change(exe, dump);
 }
+
+void pm_code_free(struct pm_exe *exe)
+{
+	if (!exe->code)
+		return;
+	pm_exe_put(exe->code->dump);
+	free(exe->code);
+}
+
+/* --- time ----------------------------------------------------------------- */
+
+void pm_code_tick(struct pm *pm)
+{
+	uint64_t ns = clock_slept_ns();
+
+	/* The two clocks are read one after the other. */
+	if (ns > pm->slept.ns + CLOCK_NSEC_PER_MSEC) {
+		pm->slept.before = pm->slept.ns;
+		pm->slept.ns = ns;
+		pm->slept.from = pm->slept.seen;
+	}
+	pm->slept.seen = clock_boottime_ns();
+}
+
+/* CLOCK_MONOTONIC at a boot time. No suspend but the last has samples that wait. */
+static uint64_t pm_code_awake(const struct pm *pm, uint64_t time)
+{
+	uint64_t slept = pm->slept.ns;
+
+	/* After a suspend it is later by the length of that. */
+	if (time < pm->slept.from + (pm->slept.ns - pm->slept.before))
+		slept = pm->slept.before;
+	return time - MIN(time, slept);
+}
+
+/* --- versions ------------------------------------------------------------- */
 
 /* An attempt to open it makes sense now. */
 static bool pm_code_due(const struct pm_exe *exe)
@@ -67,13 +144,15 @@ static uint64_t pm_code_written(const struct pm_exe *exe)
 
 	if (t < (int64_t)exe->code->checked_at)
 		return exe->code->checked_at;
-	return MIN((uint64_t)t, exe->pm->now);
+	return MIN((uint64_t)t, clock_boottime_ns());
 }
 
-static uint64_t pm_code_pause(uint64_t size)
+static uint64_t pm_code_pause(const struct pm_code *c)
 {
-	return MIN(size / PM_CODE_BYTES, (uint64_t)PM_CODE_INTERVALS_MAX) *
-	       PM_CODE_INTERVAL;
+	uint64_t unit = c->dump ? PM_CODE_DUMP_BYTES : PM_CODE_BYTES;
+
+	return MIN(c->size / unit, (uint64_t)PM_CODE_PAUSES_MAX) *
+	       PM_CODE_PAUSE;
 }
 
 static void pm_code_check(struct pm_exe *exe)
@@ -81,7 +160,6 @@ static void pm_code_check(struct pm_exe *exe)
 	struct pm_code *c = exe->code;
 	uint64_t size;
 
-	c->check_at = exe->pm->now + PM_CODE_INTERVAL;
 	if (exe->file) {
 		size = symbolizer_refresh(exe->file);
 		if (size != c->size) {
@@ -89,27 +167,31 @@ static void pm_code_check(struct pm_exe *exe)
 			c->begin = pm_code_written(exe);
 			c->size_before = MIN(c->size, size);
 			c->size = size;
-			c->check_at += pm_code_pause(size);
+			c->check_at = exe->pm->now + pm_code_pause(c);
 		}
 	} else if (!exe->opening && pm_code_due(exe)) {
 		c->version++; /* so that frames without a name ask again */
 		c->begin = 0;
 	}
-	c->checked_at = exe->pm->now;
+	c->checked_at = clock_boottime_ns();
 }
 
-bool pm_exe_code(struct pm_exe *exe, uint64_t time, uint32_t *version)
+struct pm_code_state pm_exe_code(struct pm_exe *exe, uint64_t time)
 {
+	struct pm_code_state st = { 0 };
 	struct pm_code *c = pm_code_of(exe);
 
-	*version = 0;
 	if (!c)
-		return false;
-	if (exe->pm->now >= c->check_at)
+		return st;
+	if (time > c->checked_at && exe->pm->now >= c->check_at)
 		pm_code_check(exe);
-	*version = time < c->begin ? c->version - 1 : c->version;
-	return exe->file || exe->opening || pm_code_due(exe);
+	st.version = time < c->begin ? c->version - 1 : c->version;
+	st.timed = c->dump;
+	st.named = exe->file || exe->opening || pm_code_due(exe);
+	return st;
 }
+
+/* --- the file ------------------------------------------------------------- */
 
 /* The user's share of executables, which is also one of files held open. */
 static int pm_code_enter(struct pm_exe *exe)
@@ -132,14 +214,30 @@ static int pm_code_enter(struct pm_exe *exe)
 	return 0;
 }
 
+/* Found like an executable that is mapped: it has device, inode and generation. */
+static void pm_code_request_dump(const struct pm_exe *dump,
+				 struct symbolizer_open_req *req)
+{
+	req->jitdump = true;
+	req->path = dump->path->s;
+	req->dev = dump->dev;
+	req->ino = dump->ino;
+	req->generation = dump->generation;
+	if (dump->via.tgid == (uint32_t)req->pid) {
+		req->map_start = dump->via.start;
+		req->map_end = dump->via.end;
+	}
+}
+
 int pm_code_request(struct pm_exe *exe, struct symbolizer_open_req *req)
 {
 	struct pm_proc *proc =
 		pm_proc_find(exe->pm, exe->via.tgid, exe->via.start_boottime);
+	const struct pm_code *c = pm_code_of(exe);
 	int err;
 
-	if (!proc || proc->exited)
-		return -ESRCH;
+	if (!c || !proc || proc->exited)
+		return c ? -ESRCH : -ENOMEM;
 	err = pm_code_enter(exe);
 	if (err)
 		return err;
@@ -148,8 +246,10 @@ int pm_code_request(struct pm_exe *exe, struct symbolizer_open_req *req)
 		.pid = (pid_t)proc->tgid,
 		.process_start = proc->start_boottime,
 		.uid = exe->via.uid,
-		.perf_map = true,
+		.perf_map = !c->dump,
 	};
+	if (c->dump)
+		pm_code_request_dump(c->dump, req);
 	return 0;
 }
 
@@ -161,7 +261,7 @@ void pm_code_opened(struct pm_exe *exe, const struct symbolizer_file *file)
 		return;
 	c->size = c->size_before = symbolizer_ident(file)->size;
 	c->begin = 0;
-	c->checked_at = exe->pm->now;
+	c->checked_at = clock_boottime_ns();
 }
 
 uint64_t pm_code_wait(const struct pm_exe *exe)
@@ -182,6 +282,8 @@ int pm_code_resolve(struct pm_exe *exe, const uint64_t *offsets,
 	for (size_t i = 0; i < n; i++) {
 		codes[i].addr = offsets[i];
 		codes[i].at = times[i] < c->begin ? c->size_before : c->size;
+		if (c->dump)
+			codes[i].at = pm_code_awake(exe->pm, times[i]);
 	}
 	/* Lines that were added since the check count as later ones. */
 	symbolizer_refresh(exe->file);

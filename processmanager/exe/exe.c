@@ -172,7 +172,7 @@ static void pm_exe_free(struct pm_exe *exe)
 	if (exe->user)
 		pm_user_give(pm, exe->user, PM_SHARE_EXES, 1);
 	free(exe->segments);
-	free(exe->code);
+	pm_code_free(exe);
 	free(exe);
 	pm->stats.exes--;
 	pm_exe_put(same);
@@ -291,6 +291,7 @@ static int pm_exe_make(struct pm *pm, const struct pm_map_event *ev, size_t len,
 		return -ENOMEM;
 	}
 	exe->user = u;
+	exe->jitdump = pm_code_is_dump(ev->path);
 	if (k->kind == PM_KEY_BUILD_ID) {
 		exe->ident.build_id_len = ev->build_id_len;
 		memcpy(exe->ident.build_id, ev->build_id, ev->build_id_len);
@@ -385,7 +386,8 @@ int pm_exe_of(struct pm *pm, const struct pm_map_event *ev,
 	exe->via.start = ev->start;
 	exe->via.end = ev->end;
 	exe->via.uid = pm_proc_uid(proc);
-	if (!pm_early_adopt(exe, ev) && !exe->opened && !exe->same)
+	if (!exe->jitdump && !pm_early_adopt(exe, ev) && !exe->opened &&
+	    !exe->same)
 		pm_exe_open(exe);
 	*exep = exe;
 	return 0;

@@ -241,7 +241,8 @@ static int pm_req_start(struct pm_req *r)
 		return -ECANCELED;
 	if (r->exe->file)
 		return pm_req_submit(r);
-	if (!pm_exe_opens(r->exe) || (r->rows && r->exe->kind != PM_EXE_FILE))
+	if (!pm_exe_opens(r->exe) || r->exe->jitdump ||
+	    (r->rows && r->exe->kind != PM_EXE_FILE))
 		return -ENOENT;
 	err = pm_exe_open(r->exe);
 	if (!err)

@@ -20,6 +20,26 @@ static int code_compare(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
+/* The line of the address, if the file has one; its neighbours differ then. */
+static int code_line(struct symbolizer_src *src, const struct jit_entry *e,
+		     struct symbolizer_answer *a, struct symbolizer_symbol *sym,
+		     struct symbolizer_function *fn)
+{
+	uint64_t end = sym->start + sym->size, start;
+	struct jit_line line;
+
+	if (!e->lines || jitdump_line(src, e, sym->vaddr, &line))
+		return 0;
+	fn->file = arena_memdup(&a->names, line.file, strlen(line.file) + 1);
+	if (!fn->file)
+		return -ENOMEM;
+	fn->line = line.line;
+	start = MAX(sym->start, line.start);
+	sym->size = MIN(end, line.end) - start;
+	sym->start = start;
+	return 0;
+}
+
 static int code_name(struct symbolizer_src *src, const struct jit_entry *e,
 		     struct symbolizer_answer *a, struct symbolizer_symbol *sym)
 {
@@ -41,8 +61,26 @@ static int code_name(struct symbolizer_src *src, const struct jit_entry *e,
 	sym->size = e->size;
 	sym->functions = fn;
 	sym->nfunctions = 1;
-	sym->source = SYMBOLIZER_SOURCE_PERF_MAP;
-	return 0;
+	return code_line(src, e, a, sym, fn);
+}
+
+/* What a query found. In a jitdump points are times, which limit the answer. */
+static int code_answer(const struct symbolizer_file *f,
+		       struct symbolizer_src *src, const struct jit_query *q,
+		       struct symbolizer_answer *a,
+		       struct symbolizer_symbol *sym)
+{
+	const struct jit_entry *e = q->found;
+
+	sym->source = f->jit->dump ? SYMBOLIZER_SOURCE_JITDUMP
+				   : SYMBOLIZER_SOURCE_PERF_MAP;
+	if (f->jit->dump) {
+		sym->before = e && e->from <= q->at ? q->at - e->from : q->at;
+		sym->after = q->until - q->at;
+	}
+	if (!e || e->name == JIT_GONE)
+		return 0;
+	return code_name(src, e, a, sym);
 }
 
 /* 'room' is for as many. */
@@ -58,12 +96,10 @@ static int code_find(struct symbolizer_file *f, struct symbolizer_src *src,
 	qsort(order, n, sizeof(*order), code_compare);
 	for (size_t i = 0; i < n; i++)
 		q[i] = (struct jit_query){ order[i].addr, codes[order[i].i].at,
-					   NULL };
+					   NULL, 0 };
 	err = jit_table_find(f->jit, q, n);
 	for (size_t i = 0; i < n && !err; i++)
-		if (q[i].found)
-			err = code_name(src, q[i].found, a,
-					&a->syms[order[i].i]);
+		err = code_answer(f, src, &q[i], a, &a->syms[order[i].i]);
 	return err;
 }
 
@@ -71,15 +107,20 @@ static int code_find(struct symbolizer_file *f, struct symbolizer_src *src,
 static int code_read(struct symbolizer_file *f, struct symbolizer_src *src,
 		     struct symbolizer_tally *tally)
 {
-	size_t end;
+	uint64_t end;
 	int err;
 
 	if (!f->jit)
 		f->jit = calloc(1, sizeof(*f->jit));
 	if (!f->jit)
 		return -ENOMEM;
+	if (src->size < f->jit->end)
+		jit_table_fini(f->jit);
 	end = f->jit->end;
-	err = perfmap_read(f->jit, src);
+	if (!end)
+		f->jit->dump = jitdump_is(src);
+	err = f->jit->dump ? jitdump_read(f->jit, src)
+			   : perfmap_read(f->jit, src);
 	tally->built += !err && f->jit->end != end;
 	if (f->jit->cut && !f->damaged) {
 		f->damaged = true;

@@ -15,16 +15,22 @@
 #include "base/base.h"
 #include "symbolize/elf/elf.h"
 
-#define JIT_FILE_MAX (64U << 20) /* so an offset has 32 bits */
+#define JIT_FILE_MAX (64U << 20) /* of a perf map */
+#define JITDUMP_FILE_MAX \
+	UINT32_MAX /* so an offset has 32 bits; code is skipped */
 #define JIT_ENTRIES_MAX (1U << 20)
 #define JIT_STEPS_MAX (1U << 26)
 #define JIT_NAME_MAX 4096
+#define JIT_FILE_NAME_MAX 1024 /* of a source file */
+#define JITDUMP_MAGIC 0x4a695444U
 
 struct jit_entry {
 	uint64_t start;
 	uint64_t from; /* it counts from here on */
 	uint32_t size;
 	uint32_t name; /* offset of its name; JIT_GONE */
+	uint32_t lines; /* of a jitdump: offset of the record; 0: none */
+	uint32_t pad;
 };
 
 #define JIT_GONE UINT32_MAX /* the code that was there is gone */
@@ -34,7 +40,11 @@ struct jit_table {
 	size_t n, cap;
 	uint64_t end; /* of what has been read */
 	bool skip; /* what follows is the rest of a line that is too long */
-	bool cut; /* a limit was exceeded: later entries are missing */
+	bool cut; /* a limit was exceeded, or a record is damaged: some are missing */
+	bool dump; /* it is a jitdump: */
+	uint32_t debug; /* the last record of lines; 0: none */
+	uint64_t debug_addr;
+	uint64_t records, work;
 };
 
 /* All zero: nothing has been read. */
@@ -46,6 +56,7 @@ struct jit_query {
 	uint64_t addr;
 	uint64_t at;
 	const struct jit_entry *found; /* out; or NULL */
+	uint64_t until; /* out: the first later point at which another counts */
 };
 
 /*
@@ -60,5 +71,20 @@ int perfmap_read(struct jit_table *t, struct symbolizer_src *src);
 /* The name of an entry, cut to JIT_NAME_MAX. Its length, or -errno. */
 int perfmap_name(struct symbolizer_src *src, const struct jit_entry *e,
 		 char out[JIT_NAME_MAX]);
+
+/* Whether it is a jitdump; otherwise a perf map. */
+bool jitdump_is(struct symbolizer_src *src);
+/* Reads what was added to a jitdump. 0 or -errno. */
+int jitdump_read(struct jit_table *t, struct symbolizer_src *src);
+
+struct jit_line {
+	uint64_t start, end; /* addresses that have it */
+	uint32_t line;
+	char file[JIT_FILE_NAME_MAX];
+};
+
+/* The line of an address of an entry with lines. -ENODATA: none. */
+int jitdump_line(struct symbolizer_src *src, const struct jit_entry *e,
+		 uint64_t addr, struct jit_line *out);
 
 #endif /* SYMBOLIZE_JIT_H */

@@ -25,9 +25,9 @@ int jit_table_add(struct jit_table *t, const struct jit_entry *e)
 /* An entry that covers the address of the query. */
 static void jit_query_meet(struct jit_query *q, const struct jit_entry *e)
 {
-	if (e->from <= q->at)
-		q->found = e;
-	else if (!q->found)
+	if (e->from > q->at)
+		q->until = MIN(q->until, e->from);
+	if (e->from <= q->at || (!q->found && e->name != JIT_GONE))
 		q->found = e;
 }
 
@@ -40,6 +40,8 @@ int jit_table_find(const struct jit_table *t, struct jit_query *q, size_t n)
 	const struct jit_entry *e;
 	size_t i, steps = 0;
 
+	for (i = 0; i < n; i++)
+		q[i].until = UINT64_MAX;
 	for (e = t->v; e < t->v + t->n; e++) {
 		VECTOR_SEARCH(i, n, q[i].addr < e->start);
 		for (; i < n && q[i].addr - e->start < e->size; i++) {

@@ -260,6 +260,8 @@ bool worker_name_next(struct worker_cursor *c, uint64_t vaddr,
 	sym->functions = NULL;
 	sym->nfunctions = 0;
 	sym->start = sym->size = 0;
+	sym->before = n.before;
+	sym->after = n.after;
 	sym->source = SYMBOLIZER_SOURCE_NONE;
 	if (n.source >= SYMBOLIZER_N_SOURCES || n.n > WORKER_FUNCTIONS_MAX)
 		return false;
@@ -326,6 +328,8 @@ size_t worker_name_add(uint8_t *buf, size_t len, size_t cap,
 {
 	struct worker_name n = { .start = sym->start,
 				 .size = sym->size,
+				 .before = sym->before,
+				 .after = sym->after,
 				 .source = sym->source };
 	struct worker_function head;
 	size_t need = sizeof(n), from = sym->nfunctions, size;

@@ -105,6 +105,7 @@ struct worker_names {
 /* n times struct worker_function follow, innermost first; 0: it has no name. */
 struct worker_name {
 	uint64_t start, size;
+	uint64_t before, after; /* as in struct symbolizer_symbol */
 	uint32_t n;
 	uint32_t source; /* enum symbolizer_source */
 };

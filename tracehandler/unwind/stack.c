@@ -184,10 +184,8 @@ static uint64_t stack_offset(const struct trace_user *u, uint64_t pc)
 static int stack_push_memory(struct trace_user *u, uint64_t pc)
 {
 	struct pm_exe *exe = u->at->map.exe;
-	uint32_t version;
-	bool named = pm_exe_code(exe, u->take->rec->head.time, &version);
-
-	return trace_frames_memory(u->owner->frames, exe, pc, version, named);
+	return trace_frames_memory(u->owner->frames, exe, pc,
+				   pm_exe_code(exe, u->take->rec->head.time));
 }
 
 static int stack_push(struct trace_user *u, uint64_t pc)
@@ -304,13 +302,13 @@ static int stack_push_kernel(struct trace_user *u)
 
 /*
  * Fills frames->repeats.keys with the keys of its frames and returns their number; 0
- * if some are not code, or there are too many.
+ * if some are not code, or their names depend on the time, or there are too many.
  */
 static size_t stack_keys(struct trace_user *u)
 {
 	struct pm_exe *kernel = pm_exe_kernel(u->owner->opts->pm);
 	uint64_t *keys = u->owner->frames->repeats.keys, pc;
-	uint32_t version;
+	struct pm_code_state st = { 0 };
 	size_t i, n = MIN(u->take->rec->nkstack, ABI_KSTACK_MAX);
 
 	for (i = 0; i < n; i++)
@@ -323,12 +321,14 @@ static size_t stack_keys(struct trace_user *u)
 		pc = u->owner->pcs[i] - !!i;
 		if (stack_find(u, pc) != PM_FOUND)
 			return 0;
-		version = 0;
+		st.version = 0;
 		if (u->at->kind == PM_EXE_ANON)
-			pm_exe_code(u->at->map.exe, u->take->rec->head.time,
-				    &version);
+			st = pm_exe_code(u->at->map.exe,
+					 u->take->rec->head.time);
+		if (st.timed)
+			return 0;
 		keys[n + i] = trace_cache_key(u->at->map.exe,
-					      stack_offset(u, pc), version);
+					      stack_offset(u, pc), st.version);
 	}
 	return n + i;
 }

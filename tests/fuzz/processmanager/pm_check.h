@@ -176,6 +176,7 @@ static void check_mms(struct census *c)
 		found_add(&c->sets, mm->set);
 		found_add(&c->exes, mm->first);
 		found_add(&c->exes, mm->anon);
+		found_add(&c->exes, mm->dump);
 		found_add(&c->mapped, mm->anon);
 	}
 	all.n = 0;

@@ -3,12 +3,14 @@
  * Perf maps: the names of executable memory, the versions of a map that grows, when
  * one is looked for, and how long its file is held.
  */
+#include "processmanager/internal.h"
 #include "tests/unit/processmanager/test_pm_ask.h"
 
 #define SEC CLOCK_NSEC_PER_SEC
 #define MS CLOCK_NSEC_PER_MSEC
 
 static struct fake_disk *map;
+static uint64_t base; /* the present: later samples make it look at the file */
 
 /* Time passes for the manager with any record. */
 static void now(uint64_t time)
@@ -22,16 +24,18 @@ static struct pm_exe *with_map(void)
 	fake_file("[anon]", 0, 0, 77);
 	map = fake_lookup("[anon]");
 	map->size = 100;
+	base = clock_boottime_ns();
 	do_mmap(5, 8000, 0x4000, 0x5000, "//anon", 0);
 	return exe_at(5, 0, 0x4000);
 }
 
 static uint32_t version_at(struct pm_exe *exe, uint64_t time)
 {
-	uint32_t version;
+	struct pm_code_state st = pm_exe_code(exe, time);
 
-	assert_true(pm_exe_code(exe, time, &version));
-	return version;
+	assert_true(st.named);
+	assert_false(st.timed);
+	return st.version;
 }
 
 /* Requests a name for a sample; the size of the map that is sent. */
@@ -57,9 +61,9 @@ static void test_the_map_is_its_file(void **state)
 {
 	struct pm_exe *exe = with_map();
 
-	assert_int_equal(version_at(exe, 9000), 1);
+	assert_int_equal(version_at(exe, base), 1);
 	assert_int_equal(
-		pm_exe_name_at(exe, 0x4010, 9000, NULL, on_names, NULL), 0);
+		pm_exe_name_at(exe, 0x4010, base, NULL, on_names, NULL), 0);
 	pm_names_send(pm);
 	assert_true(fake.queue[0]->perf_map);
 	assert_int_equal(fake.queue[0]->pid, 5);
@@ -68,73 +72,114 @@ static void test_the_map_is_its_file(void **state)
 	assert_int_equal(answers, 1);
 	assert_string_equal(answer, "[anon]");
 	assert_int_equal(stats().open_files, 1);
-	assert_int_equal(version_at(exe, 9000), 1);
+	assert_int_equal(version_at(exe, base), 1);
 	assert_int_equal(fake.opens, 1);
 }
 
 static void test_growth_is_a_version(void **state)
 {
 	struct pm_exe *exe = with_map();
-	uint32_t version = version_at(exe, 9000);
+	uint32_t version = version_at(exe, base);
+	uint64_t mid;
 
-	assert_int_equal(size_at(exe, 9000), 100);
-	now(SEC);
-	assert_int_equal(version_at(exe, SEC), version);
+	assert_int_equal(size_at(exe, base), 100);
+	assert_int_equal(version_at(exe, base + SEC), version);
+	mid = clock_boottime_ns();
 	map->size = 200;
-	now(2 * SEC);
-	assert_int_equal(version_at(exe, 2 * SEC), version + 1);
-	/* Samples that are older than the last check had the old map. */
-	assert_int_equal(version_at(exe, SEC - 1), version);
-	assert_int_equal(size_at(exe, 2 * SEC), 200);
-	assert_int_equal(size_at(exe, SEC - 1), 100);
-	/* It is not checked at each sample, */
+	assert_int_equal(version_at(exe, base + 2 * SEC), version + 1);
+	/* Samples from before the last check but one had the old map. */
+	assert_int_equal(version_at(exe, base), version);
+	assert_int_equal(size_at(exe, base + 2 * SEC), 200);
+	assert_int_equal(size_at(exe, base), 100);
+	/* It is not checked for samples that are older than the last check. */
 	map->size = 300;
-	now(2 * SEC + 50 * MS);
-	assert_int_equal(version_at(exe, 3 * SEC), version + 1);
-	now(2 * SEC + 100 * MS);
-	assert_int_equal(version_at(exe, 3 * SEC), version + 2);
-	/* and less often if it is large. */
+	assert_int_equal(version_at(exe, mid), version + 1);
+	assert_int_equal(version_at(exe, base + 3 * SEC), version + 2);
+	/* After a large file grew there is a pause. */
 	map->size = 30 << 20;
-	now(3 * SEC);
-	assert_int_equal(version_at(exe, 3 * SEC), version + 3);
+	now(base + 4 * SEC);
+	assert_int_equal(version_at(exe, base + 4 * SEC), version + 3);
 	map->size++;
-	now(6 * SEC);
-	assert_int_equal(version_at(exe, 6 * SEC), version + 3);
-	now(6 * SEC + 100 * MS);
-	assert_int_equal(version_at(exe, 7 * SEC), version + 4);
+	now(base + 6 * SEC);
+	assert_int_equal(version_at(exe, base + 6 * SEC), version + 3);
+	now(base + 7 * SEC);
+	assert_int_equal(version_at(exe, base + 7 * SEC), version + 4);
 	/* What is gone from a file that shrank cannot be read. */
 	map->size = 10;
-	now(20 * SEC);
-	assert_int_equal(version_at(exe, 20 * SEC), version + 5);
-	assert_int_equal(size_at(exe, 1), 10);
+	now(base + 20 * SEC);
+	assert_int_equal(version_at(exe, base + 20 * SEC), version + 5);
+	assert_int_equal(size_at(exe, base), 10);
 }
 
 static void test_none_is_looked_for_again(void **state)
 {
 	struct pm_exe *exe;
-	uint32_t version;
 
+	base = clock_boottime_ns();
 	do_mmap(5, 8000, 0x4000, 0x5000, "//anon", 0);
+	now(base);
 	exe = exe_at(5, 0, 0x4000);
-	assert_true(pm_exe_code(exe, 1, &version));
-	assert_int_equal(version, 1);
+	assert_int_equal(version_at(exe, base), 1);
 	assert_string_equal(name_of(exe), strerror(ENOENT));
 	assert_int_equal(fake.opens, 1);
 	/* Known not to be there: frames ask for nothing. */
-	now(500 * MS);
-	assert_false(pm_exe_code(exe, 500 * MS, &version));
-	assert_int_equal(version, 1);
-	now(2 * SEC);
-	assert_true(pm_exe_code(exe, 2 * SEC, &version));
-	assert_int_equal(version, 2);
+	now(base + 500 * MS);
+	assert_false(pm_exe_code(exe, base + 500 * MS).named);
+	assert_int_equal(pm_exe_code(exe, base + 500 * MS).version, 1);
+	now(base + SEC);
+	assert_int_equal(version_at(exe, base + SEC), 2);
 	assert_string_equal(name_of(exe), strerror(ENOENT));
-	now(3 * SEC + 900 * MS);
-	assert_false(pm_exe_code(exe, 4 * SEC, &version));
-	now(4 * SEC);
-	assert_true(pm_exe_code(exe, 4 * SEC, &version));
+	now(base + 3 * SEC - 1);
+	assert_false(pm_exe_code(exe, base + 3 * SEC).named);
+	now(base + 3 * SEC);
+	assert_int_equal(version_at(exe, base + 3 * SEC), 3);
 	fake_file("[anon]", 0, 0, 77);
 	assert_string_equal(name_of(exe), "[anon]");
 	assert_int_equal(fake.opens, 3);
+}
+
+/* The jitdump goes before the perf map, also if it comes later. */
+static void test_a_jitdump(void **state)
+{
+	struct pm_exe *exe = with_map();
+	struct pm_code_state st;
+
+	fake_file("/tmp/jit-5.dump", 0, 0, 88);
+	fake_lookup("/tmp/jit-5.dump")->size = 1000;
+	assert_string_equal(name_of(exe), "[anon]");
+	now(2 * SEC);
+	/* Not opened as an executable. */
+	do_mmap(5, 8001, 0x8000, 0x9000, "/tmp/jit-5.dump", 0);
+	assert_int_equal(fake.nqueue, 0);
+	assert_ptr_equal(exe_at(5, 0, 0x4000), exe);
+	st = pm_exe_code(exe, base);
+	assert_true(st.timed && st.named);
+	assert_string_equal(name_of(exe), "/tmp/jit-5.dump");
+	assert_int_equal(fake.held, 1);
+	/* The request has a time, of a clock that does not count suspends. */
+	pm_forget(pm, 0);
+	assert_in_range(size_at(exe, base) + clock_slept_ns(), base - MS,
+			base + MS);
+	/* Slept for ten seconds, between these times at the earliest and latest. */
+	pm->slept.from = base - 20 * SEC;
+	pm->slept.before = 3 * SEC;
+	pm->slept.ns = 13 * SEC;
+	assert_int_equal(size_at(exe, base - 15 * SEC), base - 18 * SEC);
+	assert_int_equal(size_at(exe, base - 10 * SEC), base - 23 * SEC);
+	/* Its own mapping is no code. */
+	assert_string_equal(name_of(exe_at(5, 0, 0x8000)), strerror(ENOENT));
+}
+
+static void test_names_of_jitdumps(void **state)
+{
+	assert_true(pm_code_is_dump("/tmp/jit-1.dump"));
+	assert_true(
+		pm_code_is_dump("/root/.debug/jit/x/jit-77.dump (deleted)"));
+	assert_false(pm_code_is_dump("/tmp/jit-.dump"));
+	assert_false(pm_code_is_dump("/tmp/jit-1.dumps"));
+	assert_false(pm_code_is_dump("/tmp/jit-1.dump/x"));
+	assert_false(pm_code_is_dump("jit-1.dump"));
+	assert_false(pm_code_is_dump(""));
 }
 
 static void test_each_process_has_its_own(void **state)
@@ -198,6 +243,8 @@ int main(void)
 		T(test_the_map_is_its_file),
 		T(test_growth_is_a_version),
 		T(test_none_is_looked_for_again),
+		T(test_a_jitdump),
+		T(test_names_of_jitdumps),
 		T(test_each_process_has_its_own),
 		T(test_held_after_the_end),
 		T(test_no_map_of_a_process_that_ended),

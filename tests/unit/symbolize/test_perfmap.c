@@ -224,12 +224,13 @@ static void random_entries(void **state)
 	srandom(7);
 	for (int round = 0; round < 200; round++) {
 		for (int i = 0; i < 50; i++)
-			jit_table_add(&table,
-				      &(struct jit_entry){ random() % 100,
-							   (uint64_t)i,
-							   random() % 30, 0 });
+			jit_table_add(&table, &(struct jit_entry){
+						      .start = random() % 100,
+						      .from = (uint64_t)i,
+						      .size = random() % 30 });
 		for (size_t i = 0; i < 64; i++)
-			q[i] = (struct jit_query){ 2 * i, random() % 60, NULL };
+			q[i] = (struct jit_query){ .addr = 2 * i,
+						   .at = random() % 60 };
 		assert_int_equal(jit_table_find(&table, q, 64), 0);
 		for (size_t i = 0; i < 64; i++) {
 			want = NULL;

@@ -2,8 +2,9 @@
 /* Code that a runtime made: names by perf map, which change while the map grows. */
 #include "tests/unit/tracehandler/test_trace_fake.h"
 
-/* Answers the oldest request with this name for each address. */
-static void answer_as(const char *name)
+/* Answers the oldest request with this name for each address,
+ * valid so long before and after the time of the request. */
+static void answer_for(const char *name, uint64_t before, uint64_t after)
 {
 	struct symbolizer_function fn = { name, name, "", 0, 0 };
 	struct symbolizer_symbol syms[64];
@@ -20,10 +21,18 @@ static void answer_as(const char *name)
 			.size = 0x100,
 			.functions = &fn,
 			.nfunctions = 1,
+			.before = before,
+			.after = after,
 			.source = SYMBOLIZER_SOURCE_PERF_MAP,
 		};
 	a.fn(a.arg, 0, a.tags, syms, a.n);
 	a.exe->refs--;
+}
+
+/* Answers the oldest request with this name for each address. */
+static void answer_as(const char *name)
+{
+	answer_for(name, 0, 0);
 }
 
 static void give_at(struct fixture *f, uint64_t time)
@@ -99,12 +108,44 @@ static void test_no_map_no_wait(void **state)
 	finish_all(f);
 }
 
+/* By jitdump: each answer has the times that it is valid for. */
+static void test_names_have_times(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+
+	pm.jitdump = true;
+	pm.version = 1;
+	give_at(f, 100);
+	answer_for("first", 50, 100); /* 50 to 199 */
+	assert_string_equal(f->out.text[0], "first;");
+	give_at(f, 50);
+	give_at(f, 199);
+	assert_int_equal(pm.anon.asked, 1);
+	assert_string_equal(f->out.text[1], "first;");
+	assert_string_equal(f->out.text[2], "first;");
+	give_at(f, 200);
+	answer_for("second", 0, UINT64_MAX); /* from 200 on */
+	give_at(f, 49);
+	answer_for("before", 49, 1); /* 0 to 49 */
+	give_at(f, 300);
+	give_at(f, 100);
+	give_at(f, 0);
+	assert_int_equal(pm.anon.asked, 3);
+	assert_string_equal(f->out.text[3], "second;");
+	assert_string_equal(f->out.text[4], "before;");
+	assert_string_equal(f->out.text[5], "second;");
+	assert_string_equal(f->out.text[6], "first;");
+	assert_string_equal(f->out.text[7], "before;");
+	finish_all(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_named_by_the_map),
 		cmocka_unit_test(test_a_version_is_asked_for),
 		cmocka_unit_test(test_no_map_no_wait),
+		cmocka_unit_test(test_names_have_times),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,7 +70,7 @@ struct pm {
 	struct pm_image image;
 	enum pm_find elsewhere;
 	bool no_memory;
-	bool perf_map; /* of its anonymous memory */
+	bool perf_map, jitdump; /* of its anonymous memory */
 	uint32_t version; /* ... from 'since' on; before, the one before */
 	uint64_t since;
 	struct ask held[16]; /* collected names, by executable */
@@ -203,11 +203,14 @@ struct pm_exe *pm_exe_kernel(struct pm *p)
 	return &p->kernel;
 }
 
-bool pm_exe_code(struct pm_exe *exe, uint64_t time, uint32_t *version)
+struct pm_code_state pm_exe_code(struct pm_exe *exe, uint64_t time)
 {
 	assert_ptr_equal(exe, &pm.anon);
-	*version = time < pm.since ? pm.version - 1 : pm.version;
-	return pm.perf_map;
+	return (struct pm_code_state){
+		.version = time < pm.since ? pm.version - 1 : pm.version,
+		.timed = pm.jitdump,
+		.named = pm.perf_map || pm.jitdump,
+	};
 }
 
 int pm_exe_name_at(struct pm_exe *exe, uint64_t offset, uint64_t time,

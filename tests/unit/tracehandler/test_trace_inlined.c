@@ -282,7 +282,7 @@ static void an_inlined_function_is_one_function(void **state)
 	assert_int_equal(trace_cache_init(&c, 8), 0);
 	for (i = 0; i < 2; i++) {
 		place.id = 0x100 + i;
-		f[i] = trace_cache_get(&c, &place, &fresh);
+		f[i] = trace_cache_get(&c, &place, 0, false, &fresh);
 		assert_non_null(f[i]);
 		trace_frame_known(&c, f[i], &two[i]);
 		assert_int_equal(f[i]->nlines, 3);
@@ -326,13 +326,13 @@ static void places_of_other_kinds_are_other_frames(void **state)
 	memset(&pm, 0, sizeof(pm));
 	assert_int_equal(trace_cache_init(&c, 8), 0);
 	for (i = 0; i < ARRAY_SIZE(places); i++) {
-		f[i] = trace_cache_get(&c, &places[i], &fresh);
+		f[i] = trace_cache_get(&c, &places[i], 0, false, &fresh);
 		assert_non_null(f[i]);
 		assert_true(fresh);
 	}
 	assert_int_equal(pm.program.refs, 1);
 	for (i = 0; i < ARRAY_SIZE(places); i++) {
-		again = trace_cache_get(&c, &places[i], &fresh);
+		again = trace_cache_get(&c, &places[i], 0, false, &fresh);
 		assert_ptr_equal(again, f[i]);
 		assert_false(fresh);
 		trace_frame_put(&c, again);

@@ -1,0 +1,42 @@
+#!/bin/bash
+# Names and lines of code by the jitdump of its program: code that replaces other code
+# at its address, that moves, and that is gone; at the time of each sample. And a
+# jitdump that is a symlink by the time it is opened.
+. "$(dirname "$0")/lib.sh"
+HZ=997
+mkdir "$T/run"
+cp "$E2E/prog_jit" "$T/run"
+cat >"$T/all" <<'END'
+#!/bin/bash
+cd "$1" || exit 1
+# The first function is replaced, the second moves to another slot, where a third
+# replaces it. Where it was, code without an entry follows.
+./prog_jit -j 0:one:300 0:two:200 '0:>2:200' 0:-:200 2:three:200
+# Its name is another file's soon.
+mkdir own
+cd own || exit 1
+../prog_jit -j 0:four:300 &
+until ls jit-*.dump; do :; done >/dev/null 2>&1
+ln -s /etc/shadow link
+mv -T link jit-*.dump
+wait
+END
+chmod +x "$T/all"
+watch "$T/p.pb.gz" -F $HZ -- "$T/all" "$T/run"
+is "recorded" $? 0
+diag "$(cat "$T/p.pb.gz.log")"
+check_profile "$T/p.pb.gz"
+samples "$T/p.pb.gz" >"$T/samples"
+# named NAME MS
+named() {
+	about "$1" "$(total "$T/samples" "^$1@")" $(($2 * HZ / 1000)) 3
+}
+named one 300
+named two 400
+named three 200
+named four 300
+about "code that has moved away has no name" \
+	"$(total "$T/samples" '^\[anon\]\+0x')" $((200 * HZ / 1000)) 3
+check "the loop is line 11" grep -q '^ *[0-9.]*ms .* one jit.src:11$' \
+	<(pprof -top -lines "$T/p.pb.gz")
+plan

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * jitdump: code that is loaded, moved and replaced, by time; lines; growth; and
+ * damaged files.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "symbolize/jit/jit.h"
+
+static uint8_t file[1 << 20];
+static size_t len;
+static struct jit_table table;
+
+static void put32(uint32_t v)
+{
+	memcpy(file + len, &v, 4);
+	len += 4;
+}
+
+static void put64(uint64_t v)
+{
+	memcpy(file + len, &v, 8);
+	len += 8;
+}
+
+static void put_text(const char *s)
+{
+	memcpy(file + len, s, strlen(s) + 1);
+	len += strlen(s) + 1;
+}
+
+static void begin(uint32_t magic, uint64_t flags)
+{
+	len = 0;
+	put32(magic);
+	put32(1);
+	put32(48); /* a header may have more */
+	put32(62);
+	put64(0);
+	put64(0);
+	put64(flags);
+	put64(0);
+}
+
+static void load(uint64_t time, uint64_t addr, uint64_t size, const char *name)
+{
+	put32(0);
+	put32((uint32_t)(56 + strlen(name) + 1 + 8));
+	put64(time);
+	put64(0);
+	put64(addr);
+	put64(addr);
+	put64(size);
+	put64(0);
+	put_text(name);
+	put64(0xc3); /* code */
+}
+
+static void move(uint64_t time, uint64_t from, uint64_t to)
+{
+	put32(1);
+	put32(64);
+	put64(time);
+	put64(0);
+	put64(to);
+	put64(from);
+	put64(to);
+	put64(0x10);
+	put64(0);
+}
+
+static void lines(uint64_t addr, uint64_t rows)
+{
+	put32(2);
+	put32(32 + 16 + 5 + 16 + 2 + 16 + 4);
+	put64(0);
+	put64(addr);
+	put64(rows);
+	put64(addr);
+	put64(10);
+	put_text("a.js");
+	put64(addr + 4);
+	put64(11);
+	put_text("\xff");
+	put64(addr + 8);
+	put64(12);
+	put_text("b.c");
+}
+
+static void close_record(void)
+{
+	put32(3);
+	put32(16);
+	put64(0);
+}
+
+static int setup(void **state)
+{
+	memset(file, 0, sizeof(file));
+	begin(JITDUMP_MAGIC, 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	jit_table_fini(&table);
+	return 0;
+}
+
+static void read_part(size_t n)
+{
+	struct symbolizer_src src;
+
+	symbolizer_src_mem(&src, file, n);
+	assert_int_equal(jitdump_read(&table, &src), 0);
+}
+
+static struct jit_query find(uint64_t addr, uint64_t at)
+{
+	struct jit_query q = { .addr = addr, .at = at };
+
+	assert_int_equal(jit_table_find(&table, &q, 1), 0);
+	return q;
+}
+
+static const char *name_at(uint64_t addr, uint64_t at)
+{
+	struct jit_query q = find(addr, at);
+	static char name[JIT_NAME_MAX];
+	struct symbolizer_src src;
+
+	symbolizer_src_mem(&src, file, len);
+	if (!q.found || q.found->name == JIT_GONE)
+		return "-";
+	assert_true(perfmap_name(&src, q.found, name) > 0);
+	return name;
+}
+
+static void names_by_time(void **state)
+{
+	load(100, 0x1000, 0x10, "one");
+	load(200, 0x1000, 0x10, "two");
+	load(300, 0x1008, 0x10, "three");
+	close_record();
+	read_part(len);
+	assert_true(table.dump);
+	assert_false(table.cut);
+	assert_string_equal(name_at(0x1000, 100), "one");
+	assert_string_equal(name_at(0x1000, 199), "one");
+	assert_int_equal(find(0x1000, 150).until, 200);
+	assert_string_equal(name_at(0x1000, 200), "two");
+	assert_string_equal(name_at(0x100f, 299), "two");
+	assert_string_equal(name_at(0x100f, 300), "three");
+	assert_string_equal(name_at(0x1007, 300), "two");
+	assert_true(find(0x1007, 300).until == UINT64_MAX);
+	assert_string_equal(name_at(0x1018, 300), "-");
+	/* Its record came late: the first later one. */
+	assert_string_equal(name_at(0x1000, 1), "one");
+	assert_string_equal(name_at(0x1010, 1), "three");
+}
+
+static void code_moves(void **state)
+{
+	load(100, 0x1000, 0x10, "one");
+	move(200, 0x1000, 0x5000);
+	load(300, 0x1000, 0x10, "two");
+	move(400, 0x5000, 0x6000);
+	move(500, 0x7000, 0x8000); /* of nothing */
+	read_part(len);
+	assert_string_equal(name_at(0x1000, 199), "one");
+	assert_string_equal(name_at(0x1000, 200), "-");
+	assert_int_equal(find(0x1000, 200).until, 300);
+	assert_string_equal(name_at(0x1000, 300), "two");
+	assert_string_equal(name_at(0x500f, 200), "one");
+	assert_string_equal(name_at(0x5000, 400), "-");
+	assert_string_equal(name_at(0x6000, 400), "one");
+	assert_string_equal(name_at(0x8000, 500), "-");
+}
+
+static void line_at(uint64_t addr, uint64_t at, const char *want, uint32_t line)
+{
+	struct jit_query q = find(addr, at);
+	struct symbolizer_src src;
+	struct jit_line out;
+
+	symbolizer_src_mem(&src, file, len);
+	assert_non_null(q.found);
+	assert_int_equal(jitdump_line(&src, q.found, addr, &out), 0);
+	assert_string_equal(out.file, want);
+	assert_int_equal(out.line, line);
+	assert_true(addr >= out.start && addr < out.end);
+}
+
+static void code_has_lines(void **state)
+{
+	struct symbolizer_src src;
+	struct jit_line out;
+
+	lines(0x1000, 3);
+	load(100, 0x1000, 0x10, "one");
+	load(100, 0x2000, 0x10, "no lines");
+	lines(0x3000, 3); /* of other code */
+	load(100, 0x4000, 0x10, "none either");
+	move(200, 0x1000, 0x5000);
+	lines(0x6000, 100); /* fewer rows than announced */
+	load(100, 0x6000, 0x10, "six");
+	read_part(len);
+	line_at(0x1000, 100, "a.js", 10);
+	line_at(0x1003, 100, "a.js", 10);
+	line_at(0x1004, 100, "a.js", 11);
+	line_at(0x100f, 100, "b.c", 12);
+	line_at(0x5004, 200, "a.js", 11);
+	line_at(0x6009, 100, "b.c", 12);
+	assert_int_equal(find(0x2000, 100).found->lines, 0);
+	assert_int_equal(find(0x4000, 100).found->lines, 0);
+	symbolizer_src_mem(&src, file, 60);
+	assert_true(jitdump_line(&src, find(0x1000, 100).found, 0x1000, &out) <
+		    0);
+}
+
+static void it_grows(void **state)
+{
+	size_t whole;
+
+	load(100, 0x1000, 0x10, "one");
+	lines(0x2000, 3);
+	load(200, 0x2000, 0x10, "two");
+	move(300, 0x1000, 0x3000);
+	whole = len;
+	for (size_t n = 0; n <= whole; n++)
+		read_part(n);
+	assert_int_equal(table.n, 4);
+	line_at(0x2000, 200, "a.js", 10);
+	assert_string_equal(name_at(0x3000, 300), "one");
+	/* It shrank: it is another file now. */
+	begin(JITDUMP_MAGIC, 0);
+	load(100, 0x9000, 0x10, "nine");
+	read_part(len);
+	assert_int_equal(table.n, 1);
+	assert_string_equal(name_at(0x9000, 100), "nine");
+}
+
+static void what_is_not_read(void **state)
+{
+	static const struct {
+		uint32_t magic;
+		uint64_t flags;
+		uint32_t version;
+	} bad[] = {
+		{ 0x4454694a, 0, 1 }, /* of the other byte order */
+		{ JITDUMP_MAGIC, 1, 1 }, /* times of another clock */
+		{ JITDUMP_MAGIC, 0, 2 },
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		begin(bad[i].magic, bad[i].flags);
+		memcpy(file + 4, &bad[i].version, 4);
+		load(100, 0x1000, 0x10, "one");
+		read_part(len);
+		assert_int_equal(table.n, 0);
+		assert_true(table.cut);
+		jit_table_fini(&table);
+	}
+}
+
+static void damaged_records(void **state)
+{
+	size_t at;
+
+	load(100, 0x1000, 0x10, "one");
+	load(100, UINT64_MAX - 1, 0x10, "wraps");
+	load(100, 0x2000, 0, "empty");
+	put32(77); /* unknown */
+	put32(24);
+	put64(0);
+	put64(0);
+	load(200, 0x3000, 0x10, "two");
+	at = len;
+	put32(0); /* without an end */
+	put32(0);
+	put64(0);
+	load(200, 0x4000, 0x10, "not reached");
+	read_part(len);
+	assert_true(table.cut);
+	assert_int_equal(table.n, 2);
+	assert_int_equal(table.end, at);
+	read_part(len);
+	assert_int_equal(table.n, 2);
+}
+
+/* A million records that move a function in a circle. */
+static void moves_without_end(void **state)
+{
+	const struct jit_entry e = { .start = 1, .size = 1 };
+
+	for (size_t i = 0; i < 500000; i++)
+		jit_table_add(&table, &e);
+	for (size_t i = 0; i < 10000; i++)
+		move(i, 2, 3);
+	read_part(len);
+	assert_true(table.cut);
+	assert_int_equal(table.n, 500000);
+}
+
+int main(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(names_by_time),     T(code_moves),	   T(code_has_lines),
+		T(it_grows),	      T(what_is_not_read), T(damaged_records),
+		T(moves_without_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
