@@ -104,5 +104,21 @@ unnamed=$(awk -F '\t' -v pids=" ${pids[*]:0:refused+1} " '
 about "a refused map names nothing" "$unnamed" $(((refused + 1) * 250 * 997 / 1000)) 5
 is "... least of all with what it must not read" \
 	"$(total "$T/samples" 'SECRET|root:')" 0
+# --- a real one, which is no part of Debian's build dependencies ------------------
+if [[ ${NAMES_ALL:-} && $(command -v node) ]]; then
+	cat >"$T/fib.js" <<-'END'
+		function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }
+		const end = Date.now() + 2000
+		while (Date.now() < end) fib(22)
+	END
+	(cd "$T" && watch "$T/node.pb.gz" -F 997 -- node --perf-basic-prof fib.js)
+	samples "$T/node.pb.gz" >"$T/node"
+	all=$(total "$T/node")
+	num "node runs" "$(total "$T/node" 'fib .*fib.js')" '>=' $((all / 2))
+	num "0.1 % of its stacks have code without a name" \
+		"$(percent "$(total "$T/node" '\[anon\]\+0x')" "$all")" '<=' 0.1
+	find /tmp -maxdepth 1 -name 'perf-*.map' -newer "$T/fib.js" -delete
+fi
+
 check "go tool pprof shows them" grep -qE ' one_a$' <(pprof -top "$archive"/*.pb*)
 plan
