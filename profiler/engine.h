@@ -31,6 +31,9 @@ struct engine_opts {
 	bool selected_only; /* only selected processes are recorded */
 	const char *unwind_rows; /* directory of rows by hand, or NULL */
 	unsigned int open_files; /* executables held open, at most */
+	size_t symbol_memory; /* bytes of symbol indexes; 0: the default */
+	const char *cache; /* directory for what was read; NULL or "none" */
+	uint64_t cache_size; /* 0: the default */
 	unsigned int window_s;
 	const char *archive; /* NULL: none */
 	enum reporter_format archive_format;

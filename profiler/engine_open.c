@@ -69,11 +69,27 @@ static int engine_rows(void *arg, const uint8_t *id, size_t len,
 	return pm_rows_by_hand(arg, id, len, rows);
 }
 
+static void engine_cache_failed(void *arg, int err)
+{
+	const struct engine *e = arg;
+
+	log_warn("cache %s: %s; profd works without it", e->opts.cache,
+		 err == -EPERM	 ? "it must belong to the user that profd runs "
+				   "as, and nobody else may write to it"
+		 : err == -ELOOP ? "it is a symbolic link"
+				 : strerror(-err));
+}
+
 static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			     const char **what)
 {
+	bool cache = opts->cache && strcmp(opts->cache, "none") != 0;
 	struct symbolizer_opts sym = { .loop = opts->loop,
+				       .index_bytes = opts->symbol_memory,
 				       .undemangled = engine_undemangled,
+				       .cache = cache ? opts->cache : NULL,
+				       .cache_bytes = opts->cache_size,
+				       .cache_failed = engine_cache_failed,
 				       .arg = e };
 	struct pm_opts pm = { .open_files = opts->open_files,
 			      .want_maps = engine_want_maps,

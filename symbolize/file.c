@@ -122,6 +122,7 @@ void symbolizer_file_free(struct symbolizer_file *f)
 		close(f->fd);
 	free(f->segments);
 	free(f->path);
+	strbuf_fini(&f->witness);
 	free(f);
 }
 

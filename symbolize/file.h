@@ -72,6 +72,10 @@ struct symbolizer_file {
 	bool at_work; /* a worker has a job on it */
 	uint64_t turn; /* number of its last turn, see workers.c; 0: none */
 	uint64_t hurry; /* rank among files that samples need; 0: none */
+	bool hashed; /* ident.content is a hash of the contents */
+	/* What rows and names depend on besides, see reader/witness.h. */
+	bool witnessed;
+	struct strbuf witness;
 };
 
 struct symbolizer_file *symbolizer_file_new(void);
@@ -102,6 +106,9 @@ struct symbolizer_answer {
 };
 
 void symbolizer_answer_fini(struct symbolizer_answer *a);
+/* Copies the functions of a symbol into the answer. False: no memory. */
+bool symbolizer_answer_keep(struct symbolizer_answer *a,
+			    struct symbolizer_symbol *sym);
 /* 0, or -errno and no symbols. 'ask' may be NULL. */
 int symbolizer_file_resolve(struct symbolizer_file *f,
 			    const struct symbolizer_ask *ask,

@@ -5,6 +5,7 @@
 
 #include <sys/queue.h>
 
+#include "symbolize/cache/cache.h"
 #include "symbolize/file.h"
 #include "symbolize/known.h"
 #include "symbolize/opener.h"
@@ -20,6 +21,9 @@ struct symbolizer {
 	TAILQ_HEAD(own_jobs, file_job) own;
 	bool freed;
 	unsigned int refs; /* itself, workers, openers, jobs in the pool */
+	/* Requests that are looked up in the cache on disk. */
+	struct own_jobs looking;
+	struct cache *cache; /* or NULL */
 	struct symbolizer_file *kernel, *vdso;
 	size_t own_bytes; /* of their indexes, after the last request */
 	struct opener *opener;

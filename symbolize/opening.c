@@ -116,7 +116,8 @@ static int ident_answer(struct worker_job *j, struct worker_in *in)
 	memcpy(f->ident.build_id, a->build_id, sizeof(f->ident.build_id));
 	memcpy(f->ident.file_id, a->file_id, sizeof(f->ident.file_id));
 	f->ident.build_id_len = (uint8_t)a->build_id_len;
-	if (a->hashed)
+	f->hashed = a->hashed;
+	if (f->hashed)
 		symbolizer_content_owned(&f->ident, a->content, f->owner);
 	else
 		symbolizer_content_alone(&f->ident, &f->own);
@@ -218,6 +219,7 @@ static void on_open_done(struct opener_job *j, int err,
 	}
 	if (!workers_quarantined(s->workers, o->file) &&
 	    symbolizer_known_get(&s->known, o->file)) {
+		s->stats.identified_known++;
 		open_identified(o, 0);
 		return;
 	}

@@ -31,6 +31,48 @@ void symbolizer_answer_fini(struct symbolizer_answer *a)
 	free(a->syms);
 }
 
+static const char *answer_text(struct symbolizer_answer *a, const char *text)
+{
+	if (!*text)
+		return "";
+	return arena_memdup(&a->names, text, strlen(text) + 1);
+}
+
+static bool answer_function(struct symbolizer_answer *a,
+			    struct symbolizer_function *to,
+			    const struct symbolizer_function *from)
+{
+	*to = *from;
+	to->name = answer_text(a, from->name);
+	to->file = answer_text(a, from->file);
+	to->system_name = to->name;
+	if (from->system_name != from->name)
+		to->system_name = answer_text(a, from->system_name);
+	return to->name && to->system_name && to->file;
+}
+
+bool symbolizer_answer_keep(struct symbolizer_answer *a,
+			    struct symbolizer_symbol *sym)
+{
+	const struct symbolizer_function *from = sym->functions;
+	struct symbolizer_function *to;
+	size_t i, n = sym->nfunctions;
+
+	sym->functions = NULL;
+	sym->nfunctions = 0;
+	if (!n)
+		return true;
+	to = arena_alloc(&a->names, n * sizeof(*to));
+	if (!to)
+		return false;
+	for (i = 0; i < n; i++)
+		if (!answer_function(a, &to[i], &from[i]))
+			return false;
+	sym->functions = to;
+	sym->nfunctions = n;
+	return true;
+}
+
 /* State of one symbolizer_file_resolve(). */
 struct question {
 	struct symbolizer_file *f;

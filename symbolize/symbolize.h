@@ -71,6 +71,19 @@ struct symbolizer_opts {
 	 * because demangling took too long. May be NULL.
 	 */
 	void (*undemangled)(void *arg, uint32_t uid, uint64_t n);
+	/*
+	 * A directory for what was read, so that it need not be read again
+	 * after a restart; see symbolize/cache/. It is created if necessary.
+	 * NULL: none.
+	 */
+	const char *cache;
+	uint64_t cache_bytes; /* its size at most; 0: 256 MiB */
+	/*
+	 * The directory cannot be used (-EPERM: it belongs to another user, or
+	 * others may write to it), or cannot be written any more. Called once,
+	 * perhaps from inside symbolizer_new(). May be NULL.
+	 */
+	void (*cache_failed)(void *arg, int err);
 	void *arg;
 };
 
@@ -513,7 +526,23 @@ int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *id, size_t len,
 	  "files read without priority: their users had used theirs up")      \
 	X(worker_refused, 0,                                                  \
 	  "requests refused: it fails on all files of their user")            \
-	X(quarantined, 0, "files quarantined: the worker failed on them")
+	X(quarantined, 0, "files quarantined: the worker failed on them")     \
+	X(identified_known, 0,                                                \
+	  "executable files identified without reading them: they had "       \
+	  "not changed")                                                      \
+	X(cache_rows_hits, 0, "unwind tables found in the cache on disk")     \
+	X(cache_rows_misses, 0, "unwind tables not found there")              \
+	X(cache_names_hits, 0, "addresses whose names were found there")      \
+	X(cache_names_misses, 0, "addresses whose names were not")            \
+	X(cache_corrupt, 0, "damaged files in the cache, which were removed") \
+	X(cache_stale, 0,                                                     \
+	  "files in the cache of another build of profd, too old, or made "   \
+	  "before debug files changed, which were removed")                   \
+	X(cache_late, 0, "times that reading the cache took too long")        \
+	X(cache_written, 0, "tables and lists of names written to the cache") \
+	X(cache_evicted, 0, "files removed from the cache for its size")      \
+	X(cache_bytes, 1, "bytes of the cache, once it was written to")       \
+	X(cache_failed, 0, "times the cache could not be opened or written")
 
 struct symbolizer_stats {
 #define X(name, gauge, help) uint64_t name;

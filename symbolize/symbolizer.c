@@ -29,13 +29,15 @@
 #define WORKER_MEMORY (384U << 20)
 #define RETRY_MS 600000U
 #define DEBUG_DIR "/usr/lib/debug"
+#define CACHE_BYTES (256ULL << 20)
 
 /* Work on an open file: names or rows. */
 struct file_job {
 	struct worker_job remote; /* with its file */
 	struct symbolizer *s;
 	const struct file_job_kind *kind;
-	TAILQ_ENTRY(file_job) node; /* s->own */
+	TAILQ_ENTRY(file_job) node; /* s->own or s->looking */
+	struct cache_lookup *lookup; /* while it is in s->looking */
 	uv_work_t work;
 	bool running; /* in the pool */
 	int err;
@@ -44,6 +46,9 @@ struct file_job {
 struct file_job_kind {
 	struct worker_kind remote;
 	void (*work)(struct file_job *j); /* in the pool */
+	enum entry_kind entry;
+	/* Takes what the cache on disk had. */
+	void (*found)(struct file_job *j, struct cache_found *found);
 	void (*count)(struct file_job *j);
 	void (*answer)(struct file_job *j, int err);
 	void (*free)(struct file_job *j);
@@ -55,7 +60,9 @@ struct resolve_job {
 	void *arg;
 	struct symbolizer_answer answer;
 	size_t n;
-	size_t got; /* names received from the worker */
+	uint32_t *todo; /* indexes of those to ask a worker for; NULL: all */
+	size_t n_todo;
+	size_t got; /* of these, received from the worker */
 	size_t asked; /* ... before the current question */
 	const uint64_t *at; /* n, behind the offsets: for symbolizer_code */
 	uint64_t offsets[];
@@ -66,6 +73,7 @@ struct rows_job {
 	symbolizer_rows_fn fn;
 	void *arg;
 	struct symbolizer_rows *rows;
+	struct cache_block *block; /* its memory, if a worker made it */
 };
 
 static void symbolizer_unref(void *arg)
@@ -155,19 +163,42 @@ static void remote_done(struct worker_job *r, int err)
 	file_end(j, err ? err : j->err);
 }
 
+/* The cache on disk was searched. */
+static void on_looked(void *arg, struct cache_found *found)
+{
+	struct file_job *j = arg;
+
+	TAILQ_REMOVE(&j->s->looking, j, node);
+	j->lookup = NULL;
+	j->kind->found(j, found);
+	if (found->hit)
+		file_end(j, found->err);
+	else if (workers_submit(j->s->workers, &j->remote))
+		file_end(j, -ENOMEM);
+}
+
 /* 0 or -ENOMEM: then the caller still owns the job. */
 static int file_request(struct symbolizer *s, struct file_job *j,
 			struct symbolizer_file *file,
-			const struct file_job_kind *kind)
+			const struct file_job_kind *kind,
+			const uint64_t *offsets, size_t n)
 {
 	j->s = s;
 	j->kind = kind;
 	j->remote.file = file;
 	j->remote.kind = &kind->remote;
-	if (!is_own(s, file))
+	if (is_own(s, file)) {
+		TAILQ_INSERT_TAIL(&s->own, j, node);
+		own_start(s);
+		return 0;
+	}
+	/* A JIT's code changes: its names are of a time. */
+	j->lookup = file->code ? NULL
+			       : cache_look(s->cache, file, kind->entry,
+					    offsets, n, on_looked, j);
+	if (!j->lookup)
 		return workers_submit(s->workers, &j->remote);
-	TAILQ_INSERT_TAIL(&s->own, j, node);
-	own_start(s);
+	TAILQ_INSERT_TAIL(&s->looking, j, node);
 	return 0;
 }
 
@@ -181,13 +212,20 @@ static bool own_cancel(struct file_job *j)
 	return !j->running;
 }
 
+static bool look_cancel(struct file_job *j)
+{
+	TAILQ_REMOVE(&j->s->looking, j, node);
+	cache_cancel(j->lookup);
+	return true;
+}
+
 /* Answers it now. If a worker or the pool has it, file_end() frees it. */
 static void file_cancel(struct file_job *j)
 {
 	struct symbolizer *s = j->s;
-	bool free_it = is_own(s, j->remote.file)
-			       ? own_cancel(j)
-			       : workers_cancel(s->workers, &j->remote);
+	bool free_it = is_own(s, j->remote.file) ? own_cancel(j)
+		       : j->lookup		 ? look_cancel(j)
+				   : workers_cancel(s->workers, &j->remote);
 
 	j->remote.file->busy |= !free_it;
 	j->kind->answer(j, -ECANCELED);
@@ -199,7 +237,15 @@ static void file_cancel(struct file_job *j)
 static void file_cancel_all(struct symbolizer *s, struct symbolizer_file *file)
 {
 	struct worker_job *r;
+	struct file_job *j;
 
+	do {
+		TAILQ_FOREACH(j, &s->looking, node)
+			if (!file || j->remote.file == file)
+				break;
+		if (j)
+			file_cancel(j);
+	} while (j);
 	while ((r = workers_pending(s->workers, file)))
 		file_cancel(container_of(r, struct file_job, remote));
 }
@@ -239,7 +285,7 @@ static size_t resolve_next(const struct resolve_job *r, size_t from)
 {
 	size_t max = r->at ? WORKER_NAMES_MAX / 2 : WORKER_NAMES_MAX;
 
-	return MIN(r->n - from, max);
+	return MIN(r->n_todo - from, max);
 }
 
 static void resolve_ask_code(const struct resolve_job *r,
@@ -255,6 +301,12 @@ static void resolve_ask_code(const struct resolve_job *r,
 	q->code = 1;
 }
 
+/* The index of the i-th offset to ask a worker for. */
+static size_t resolve_index(const struct resolve_job *r, size_t i)
+{
+	return r->todo ? r->todo[i] : i;
+}
+
 /* Asks for addresses: the worker does not know the segments. */
 static void resolve_question(struct worker_job *j, struct worker_question *q)
 {
@@ -268,64 +320,28 @@ static void resolve_question(struct worker_job *j, struct worker_question *q)
 	}
 	q->n = (uint32_t)resolve_next(r, r->got);
 	for (uint32_t i = 0; i < q->n; i++)
-		vaddrs[i] =
-			symbolizer_file_vaddr(j->file, r->offsets[r->got + i]);
-}
-
-static const char *resolve_keep(struct resolve_job *r, const char *text)
-{
-	if (!*text)
-		return "";
-	return arena_memdup(&r->answer.names, text, strlen(text) + 1);
-}
-
-static bool resolve_keep_function(struct resolve_job *r,
-				  struct symbolizer_function *to,
-				  const struct symbolizer_function *from)
-{
-	*to = *from;
-	to->name = resolve_keep(r, from->name);
-	to->file = resolve_keep(r, from->file);
-	to->system_name = to->name;
-	if (from->system_name != from->name)
-		to->system_name = resolve_keep(r, from->system_name);
-	return to->name && to->system_name && to->file;
-}
-
-/* Copies the functions out of the message. Without memory there are none. */
-static void resolve_keep_all(struct resolve_job *r,
-			     struct symbolizer_symbol *sym)
-{
-	const struct symbolizer_function *from = sym->functions;
-	struct symbolizer_function *to;
-	size_t i, n = sym->nfunctions;
-
-	sym->functions = NULL;
-	sym->nfunctions = 0;
-	to = arena_alloc(&r->answer.names, n * sizeof(*to));
-	if (!to)
-		return;
-	for (i = 0; i < n; i++)
-		if (!resolve_keep_function(r, &to[i], &from[i]))
-			return;
-	sym->functions = to;
-	sym->nfunctions = n;
+		vaddrs[i] = symbolizer_file_vaddr(
+			j->file, r->offsets[resolve_index(r, r->got + i)]);
 }
 
 /* Takes the next name. False: it is invalid. */
-static bool resolve_take(struct resolve_job *r, struct worker_cursor *c)
+static bool resolve_take(struct resolve_job *r, struct worker_cursor *c,
+			 bool keep)
 {
-	struct symbolizer_symbol *sym = &r->answer.syms[r->got];
+	size_t i = resolve_index(r, r->got);
+	struct symbolizer_symbol *sym = &r->answer.syms[i];
 
-	sym->offset = r->offsets[r->got];
+	sym->offset = r->offsets[i];
 	sym->vaddr = symbolizer_file_vaddr(r->job.remote.file, sym->offset);
 	if (!worker_name_next(c, sym->vaddr, sym))
 		return false;
 	r->got++;
+	if (keep && !r->at)
+		cache_keep_names(r->job.s->cache, r->job.remote.file, sym, 1);
 	r->answer.tally.unnamed += !sym->nfunctions;
 	r->answer.tally.resolved++;
-	if (sym->nfunctions)
-		resolve_keep_all(r, sym);
+	/* Without memory it has no name. */
+	symbolizer_answer_keep(&r->answer, sym);
 	return true;
 }
 
@@ -347,13 +363,27 @@ static int resolve_on_answer(struct worker_job *j, struct worker_in *in)
 	c.p = (const uint8_t *)(a + 1);
 	c.end = in->bytes + in->len;
 	for (uint32_t i = 0; i < a->n; i++)
-		if (!resolve_take(r, &c))
+		if (!resolve_take(r, &c, !a->a.undemangled))
 			return -EPROTO;
 	if (c.p != c.end)
 		return -EPROTO;
 	if (r->got < end)
 		return WORKER_MORE;
-	return r->got < r->n ? WORKER_AGAIN : WORKER_DONE;
+	return r->got < r->n_todo ? WORKER_AGAIN : WORKER_DONE;
+}
+
+static void resolve_found(struct file_job *j, struct cache_found *found)
+{
+	struct resolve_job *r = resolve_of(j);
+
+	if (!found->missing)
+		return; /* none was found */
+	symbolizer_answer_fini(&r->answer);
+	r->answer = found->answer;
+	r->todo = found->missing;
+	r->n_todo = found->n_missing;
+	memset(&found->answer, 0, sizeof(found->answer));
+	found->missing = NULL;
 }
 
 static void resolve_work(struct file_job *j)
@@ -389,12 +419,15 @@ static void resolve_free(struct file_job *j)
 	struct resolve_job *r = resolve_of(j);
 
 	symbolizer_answer_fini(&r->answer);
+	free(r->todo);
 	free(r);
 }
 
 static const struct file_job_kind resolve_kind = {
 	{ WORKER_NAMES, resolve_question, resolve_on_answer, remote_done },
 	resolve_work,
+	ENTRY_NAMES,
+	resolve_found,
 	resolve_count,
 	resolve_answer,
 	resolve_free,
@@ -432,10 +465,10 @@ int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 	}
 	r->fn = fn;
 	r->arg = arg;
-	r->n = n;
+	r->n = r->n_todo = n;
 	if (n)
 		memcpy(r->offsets, offsets, n * sizeof(*offsets));
-	if (file_request(s, &r->job, file, &resolve_kind)) {
+	if (file_request(s, &r->job, file, &resolve_kind, r->offsets, n)) {
 		resolve_free(&r->job);
 		return -ENOMEM;
 	}
@@ -453,13 +486,14 @@ int symbolizer_resolve_code(struct symbolizer *s, struct symbolizer_file *file,
 	r->answer.syms = calloc(n + 1, sizeof(*r->answer.syms));
 	r->fn = fn;
 	r->arg = arg;
-	r->n = n;
+	r->n = r->n_todo = n;
 	r->at = r->offsets + n;
 	for (size_t i = 0; i < n; i++) {
 		r->offsets[i] = codes[i].addr;
 		r->offsets[n + i] = codes[i].at;
 	}
-	if (!r->answer.syms || file_request(s, &r->job, file, &resolve_kind)) {
+	if (!r->answer.syms ||
+	    file_request(s, &r->job, file, &resolve_kind, NULL, 0)) {
 		resolve_free(&r->job);
 		return -ENOMEM;
 	}
@@ -509,18 +543,13 @@ static int rows_on_answer(struct worker_job *j, struct worker_in *in)
 		}
 		memcpy(map, a + 1, a->bytes);
 	}
-	err = symbolizer_rows_adopt(map, a->bytes, release, NULL,
-				    &rows_of(f)->rows);
+	err = cache_block_adopt(&rows_of(f)->block, map, a->bytes, release,
+				&rows_of(f)->rows);
 	if (err)
 		release(NULL, map, a->bytes);
 	if (err == -ENOMEM)
 		f->err = err;
 	return err == -EINVAL ? -EPROTO : WORKER_DONE;
-}
-
-static void rows_work(struct file_job *j)
-{
-	j->err = symbolizer_file_rows(j->remote.file, NULL, &rows_of(j)->rows);
 }
 
 static void rows_count(struct file_job *j)
@@ -531,6 +560,29 @@ static void rows_count(struct file_job *j)
 		return;
 	symbolizer_rows_info(rows_of(j)->rows, &info);
 	file_damaged(j, info.damage != NULL);
+}
+
+/* A worker is done with it. */
+static void rows_done(struct worker_job *r, int err)
+{
+	struct file_job *j = container_of(r, struct file_job, remote);
+
+	rows_count(j);
+	if (!r->file->closed)
+		cache_keep_rows(j->s->cache, r->file, err ? err : j->err,
+				rows_of(j)->block);
+	remote_done(r, err);
+}
+
+static void rows_found(struct file_job *j, struct cache_found *found)
+{
+	rows_of(j)->rows = found->rows;
+	found->rows = NULL;
+}
+
+static void rows_work(struct file_job *j)
+{
+	j->err = symbolizer_file_rows(j->remote.file, NULL, &rows_of(j)->rows);
 }
 
 static void rows_answer(struct file_job *j, int err)
@@ -548,12 +600,15 @@ static void rows_answer(struct file_job *j, int err)
 static void rows_job_free(struct file_job *j)
 {
 	symbolizer_rows_free(rows_of(j)->rows);
+	cache_block_put(rows_of(j)->block);
 	free(rows_of(j));
 }
 
 static const struct file_job_kind rows_kind = {
-	{ WORKER_ROWS, NULL, rows_on_answer, remote_done },
+	{ WORKER_ROWS, NULL, rows_on_answer, rows_done },
 	rows_work,
+	ENTRY_ROWS,
+	rows_found,
 	rows_count,
 	rows_answer,
 	rows_job_free,
@@ -568,7 +623,7 @@ int symbolizer_rows(struct symbolizer *s, struct symbolizer_file *file,
 		return -ENOMEM;
 	r->fn = fn;
 	r->arg = arg;
-	if (file_request(s, &r->job, file, &rows_kind)) {
+	if (file_request(s, &r->job, file, &rows_kind, NULL, 0)) {
 		free(r);
 		return -ENOMEM;
 	}
@@ -591,15 +646,17 @@ static const char *symbolizer_self(void)
 	return access("/proc/self/exe", X_OK) && name ? name : "/proc/self/exe";
 }
 
+static const char *const symbolizer_debug_dirs[] = { DEBUG_DIR, NULL };
+
 static int start_workers(struct symbolizer *s,
 			 const struct symbolizer_opts *opts)
 {
-	static const char *const dirs[] = { DEBUG_DIR, NULL };
 	struct workers_opts w = {
 		.worker = {
 			.loop = s->loop,
 			.program = opts->worker ?: symbolizer_self(),
-			.debug_dirs = opts->debug_dirs ?: dirs,
+			.debug_dirs = opts->debug_dirs
+					      ?: symbolizer_debug_dirs,
 			.memory = opts->worker_memory ?: WORKER_MEMORY,
 			.cpu_s = opts->worker_cpu_s ?: WORKER_CPU_S,
 			.deadline_ms = opts->worker_deadline_ms
@@ -634,6 +691,30 @@ static int start_workers(struct symbolizer *s,
 	return err;
 }
 
+/* Without it everything else works. */
+static void start_cache(struct symbolizer *s,
+			const struct symbolizer_opts *opts)
+{
+	const struct cache_opts o = {
+		.loop = s->loop,
+		.dir = opts->cache,
+		.bytes = opts->cache_bytes ?: CACHE_BYTES,
+		.debug_dirs = opts->debug_dirs ?: symbolizer_debug_dirs,
+		.known = &s->known,
+		.stats = &s->stats,
+		.failed = opts->cache_failed,
+		.failed_arg = opts->arg,
+		.closed = symbolizer_unref,
+		.arg = s,
+	};
+	int err = opts->cache ? cache_new(&s->cache, &o) : 0;
+
+	s->refs += s->cache != NULL;
+	s->stats.cache_failed += err != 0;
+	if (err && opts->cache_failed)
+		opts->cache_failed(opts->arg, err);
+}
+
 int symbolizer_new(struct symbolizer **sp, const struct symbolizer_opts *opts)
 {
 	struct symbolizer *s;
@@ -649,13 +730,16 @@ int symbolizer_new(struct symbolizer **sp, const struct symbolizer_opts *opts)
 	s->refs = 1;
 	TAILQ_INIT(&s->openings);
 	TAILQ_INIT(&s->own);
+	TAILQ_INIT(&s->looking);
 	s->kallsyms = strdup(opts->kallsyms ?: "/proc/kallsyms");
-	if (s->kallsyms)
+	if (s->kallsyms && !symbolizer_known_init(&s->known))
 		err = symbolizer_file_kernel(&s->kernel, s->kallsyms);
 	if (!err)
 		err = symbolizer_file_vdso(&s->vdso);
 	if (!err)
 		err = start_workers(s, opts);
+	if (!err)
+		start_cache(s, opts);
 	if (err) {
 		symbolizer_free(s);
 		return err;
@@ -674,6 +758,7 @@ void symbolizer_free(struct symbolizer *s)
 	file_cancel_all(s, NULL);
 	workers_free(s->workers);
 	opener_free(s->opener);
+	cache_free(s->cache);
 	symbolizer_unref(s);
 }
 

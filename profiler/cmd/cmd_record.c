@@ -448,6 +448,9 @@ static int open_engine(struct record *r)
 		.why_perf = r->why_perf,
 		.unwind_rows = r->o->unwind_rows,
 		.open_files = r->o->open_files,
+		.symbol_memory = r->o->symbol_memory,
+		.cache = r->o->record_cache,
+		.cache_size = r->o->cache_size,
 	};
 	char msg[512];
 	int err = record_list_pids(r, &eo);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "symbolize/reader/worker.h"
+#include "symbolize/reader/witness.h"
 #include "symbolize/reader/worker_ask.h"
 #include "symbolize/reader/worker_child.h"
 
@@ -418,6 +419,8 @@ static void worker_on_file(void *arg, uint64_t question, int fd,
 	/* A question that is repeated gets another number. */
 	if (w->state != WORKER_BUSY || w->question != question)
 		return;
+	if (fd >= 0 && w->now->file->witnessed)
+		witness_fd(&w->now->file->witness, fd);
 	err = worker_send(worker_child_socket(w->child), &out.head, WORKER_FILE,
 			  sizeof(out), question, fd);
 	if (err && err != -EPIPE)

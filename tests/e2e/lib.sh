@@ -168,7 +168,7 @@ start_profd() {
 	url=http://127.0.0.1:$port
 	shift
 	background nice -n -20 "$PROFD" run --archive "$archive" --listen "unix:$sock" \
-		--listen "127.0.0.1:$port" "$@" >"$log" 2>&1
+		--listen "127.0.0.1:$port" --cache none "$@" >"$log" 2>&1
 	profd=$pid
 	wait_for 60 ask /healthz ||
 		bail "profd starts" "$(tail -n 20 "$log")"

@@ -216,6 +216,7 @@ static void what_is_known_is_known_of_one_mount(void **state)
 	struct symbolizer_segment none = { 0 };
 	struct symbolizer_file f = { .mount = 1, .segments = &none };
 
+	assert_int_equal(symbolizer_known_init(&k), 0);
 	f.ident.dev = makedev(0, 50);
 	f.ident.ino = 7;
 	symbolizer_known_add(&k, &f);

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+/* dir: see symbolize/cache/dir.h. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "symbolize/cache/dir.h"
+
+/* What a file counts at least, so that many small ones have a bound too. */
+#define DIR_FILE_MIN (16U << 10)
+#define DIR_USED_S 3600 /* how old a file's time of use may be */
+#define DIR_TMP ".tmp"
+
+struct dir_file {
+	struct hash_node node;
+	TAILQ_ENTRY(dir_file) link; /* owner->files */
+	struct dir_owner *owner;
+	uint64_t bytes;
+	int64_t used_s;
+	char name[DIR_NAME_MAX];
+};
+
+struct dir_owner {
+	TAILQ_ENTRY(dir_owner) link;
+	uint32_t uid;
+	uint64_t bytes;
+	TAILQ_HEAD(dir_files, dir_file) files; /* used longest ago first */
+};
+
+/* --- files ---------------------------------------------------------------- */
+
+void dir_name(char name[DIR_NAME_MAX], const struct entry_id *id,
+	      uint32_t owner)
+{
+	int n = snprintf(name, DIR_NAME_MAX, "%" PRIu32 "-", owner);
+
+	for (size_t i = 0; i < sizeof(id->key); i++)
+		n += snprintf(name + n, 3, "%02x", id->key[i]);
+	snprintf(name + n, DIR_NAME_MAX - (size_t)n, ".%s",
+		 id->kind == ENTRY_ROWS ? "rows" : "names");
+}
+
+/* Whether it is one of dir_name(), and of whom. */
+static bool dir_name_parse(const char *name, uint32_t *owner)
+{
+	char kind[8];
+	int end = 0;
+
+	return sscanf(name, "%" SCNu32 "-%*32[0-9a-f].%7s%n", owner, kind,
+		      &end) == 2 &&
+	       !name[end] && end < DIR_NAME_MAX &&
+	       (!strcmp(kind, "rows") || !strcmp(kind, "names"));
+}
+
+int dir_open(struct dir *d, const char *path, uint64_t max)
+{
+	struct stat st;
+	int err = dirs_make_parents(path, 0755);
+
+	memset(d, 0, sizeof(*d));
+	d->fd = -1;
+	d->max = max;
+	TAILQ_INIT(&d->owners);
+	if (!err && mkdir(path, 0700) && errno != EEXIST)
+		err = -errno;
+	if (!err)
+		err = hash_init(&d->files, 0);
+	if (err)
+		return err;
+	d->fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (d->fd < 0 || fstat(d->fd, &st))
+		err = -errno;
+	else if (st.st_uid != geteuid() || st.st_mode & 022)
+		err = -EPERM;
+	else if (faccessat(d->fd, ".", W_OK, AT_EACCESS))
+		err = -errno;
+	if (err)
+		dir_close(d);
+	return err;
+}
+
+static void dir_forget(struct dir *d, struct dir_file *f)
+{
+	struct dir_owner *o = f->owner;
+
+	hash_remove(&d->files, &f->node);
+	TAILQ_REMOVE(&o->files, f, link);
+	o->bytes -= f->bytes;
+	d->bytes -= f->bytes;
+	free(f);
+	if (!TAILQ_EMPTY(&o->files))
+		return;
+	TAILQ_REMOVE(&d->owners, o, link);
+	free(o);
+}
+
+void dir_close(struct dir *d)
+{
+	struct dir_owner *o;
+
+	while ((o = TAILQ_FIRST(&d->owners)))
+		dir_forget(d, TAILQ_FIRST(&o->files));
+	hash_fini(&d->files);
+	if (d->fd >= 0)
+		close(d->fd);
+	d->fd = -1;
+}
+
+static int dir_read_fd(int fd, uint8_t **bytes, size_t *len)
+{
+	struct timespec now[2] = { { .tv_nsec = UTIME_OMIT },
+				   { .tv_nsec = UTIME_NOW } };
+	size_t got = 0;
+	struct stat st;
+	ssize_t n;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+	    st.st_size < (off_t)sizeof(struct entry_head) ||
+	    st.st_size > ENTRY_BYTES_MAX)
+		return -EBADMSG;
+	*len = (size_t)st.st_size;
+	*bytes = malloc(*len);
+	if (!*bytes)
+		return -ENOMEM;
+	while (got < *len) {
+		n = pread(fd, *bytes + got, *len - got, (off_t)got);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			free(*bytes);
+			return n ? -errno : -EBADMSG;
+		}
+		got += (size_t)n;
+	}
+	if (time(NULL) - st.st_mtim.tv_sec > DIR_USED_S)
+		futimens(fd, now);
+	return 0;
+}
+
+int dir_read(const struct dir *d, const char *name, uint8_t **bytes,
+	     size_t *len)
+{
+	int fd = openat(d->fd, name,
+			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int err;
+
+	if (fd < 0)
+		return errno == ELOOP || errno == ENXIO ? -EBADMSG : -errno;
+	err = dir_read_fd(fd, bytes, len);
+	close(fd);
+	return err;
+}
+
+void dir_remove(const struct dir *d, const char *name)
+{
+	unlinkat(d->fd, name, 0);
+}
+
+/* --- the budget ----------------------------------------------------------- */
+
+static struct dir_owner *dir_owner_of(struct dir *d, uint32_t uid)
+{
+	struct dir_owner *o;
+
+	TAILQ_FOREACH(o, &d->owners, link)
+		if (o->uid == uid)
+			return o;
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return NULL;
+	o->uid = uid;
+	TAILQ_INIT(&o->files);
+	TAILQ_INSERT_TAIL(&d->owners, o, link);
+	return o;
+}
+
+/* By time of use; most are the newest. */
+static void dir_insert(struct dir_owner *o, struct dir_file *f)
+{
+	struct dir_file *at = TAILQ_LAST(&o->files, dir_files);
+
+	while (at && at->used_s > f->used_s)
+		at = TAILQ_PREV(at, dir_files, link);
+	if (at)
+		TAILQ_INSERT_AFTER(&o->files, at, f, link);
+	else
+		TAILQ_INSERT_HEAD(&o->files, f, link);
+}
+
+static void dir_add(struct dir *d, const char *name, uint32_t uid,
+		    uint64_t bytes, int64_t used_s)
+{
+	uint64_t hash = hash_bytes(name, strlen(name));
+	struct dir_owner *o;
+	struct dir_file *f;
+
+	HASH_FIND(f, &d->files, hash, node, !strcmp(f->name, name));
+	if (f)
+		dir_forget(d, f);
+	f = calloc(1, sizeof(*f));
+	o = f ? dir_owner_of(d, uid) : NULL;
+	if (!o) {
+		free(f);
+		return;
+	}
+	f->owner = o;
+	f->bytes = MAX(bytes, (uint64_t)DIR_FILE_MIN);
+	f->used_s = used_s;
+	snprintf(f->name, sizeof(f->name), "%s", name);
+	hash_insert(&d->files, &f->node, hash);
+	dir_insert(o, f);
+	o->bytes += f->bytes;
+	d->bytes += f->bytes;
+}
+
+/* A file that is there at the start. */
+static void dir_found(struct dir *d, int fd, const char *name)
+{
+	struct stat st;
+	uint32_t uid;
+
+	if (!strncmp(name, DIR_TMP, strlen(DIR_TMP)))
+		dir_remove(d, name);
+	else if (dir_name_parse(name, &uid) &&
+		 !fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW))
+		dir_add(d, name, uid, (uint64_t)st.st_size, st.st_mtim.tv_sec);
+}
+
+static void dir_scan(struct dir *d)
+{
+	int fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *all = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	d->scanned = true;
+	while (all && (e = readdir(all)))
+		dir_found(d, fd, e->d_name);
+	if (all)
+		closedir(all);
+	else if (fd >= 0)
+		close(fd);
+}
+
+/* The owner that loses a file. */
+static struct dir_owner *dir_loser(struct dir *d)
+{
+	struct dir_owner *o, *most = NULL;
+
+	TAILQ_FOREACH(o, &d->owners, link)
+		if ((o->uid || o->bytes > d->max / 2) &&
+		    (!most || o->bytes > most->bytes))
+			most = o;
+	return most ? most : TAILQ_FIRST(&d->owners);
+}
+
+/* Whether it was used since; then it is moved. */
+static bool dir_used(struct dir *d, struct dir_file *f)
+{
+	struct stat st;
+
+	if (fstatat(d->fd, f->name, &st, AT_SYMLINK_NOFOLLOW) ||
+	    st.st_mtim.tv_sec <= f->used_s)
+		return false;
+	f->used_s = st.st_mtim.tv_sec;
+	TAILQ_REMOVE(&f->owner->files, f, link);
+	dir_insert(f->owner, f);
+	return true;
+}
+
+static void dir_cut(struct dir *d)
+{
+	struct dir_file *f;
+
+	while (d->bytes > d->max) {
+		f = TAILQ_FIRST(&dir_loser(d)->files);
+		if (dir_used(d, f))
+			continue;
+		dir_remove(d, f->name);
+		dir_forget(d, f);
+		d->evicted++;
+	}
+}
+
+/* --- writing -------------------------------------------------------------- */
+
+static int dir_write_all(int fd, const struct iovec *iov, size_t n)
+{
+	const uint8_t *p;
+	size_t left;
+	ssize_t done;
+
+	for (size_t i = 0; i < n; i++) {
+		p = iov[i].iov_base;
+		for (left = iov[i].iov_len; left; left -= (size_t)done) {
+			done = write(fd, p, left);
+			if (done < 0 && errno == EINTR)
+				done = 0;
+			else if (done <= 0)
+				return done ? -errno : -ENOSPC;
+			p += done;
+		}
+	}
+	return 0;
+}
+
+int dir_write(struct dir *d, const char *name, uint32_t owner,
+	      const struct entry_head *head, const void *witness,
+	      const void *payload)
+{
+	size_t len = (size_t)head->size - sizeof(*head) - head->witness_len;
+	struct iovec iov[] = { { (void *)head, sizeof(*head) },
+			       { (void *)witness, head->witness_len },
+			       { (void *)payload, len } };
+	char tmp[32];
+	int fd, err;
+
+	if (!d->scanned)
+		dir_scan(d);
+	/* Another profd may use the directory, too. */
+	snprintf(tmp, sizeof(tmp), DIR_TMP "%d", (int)getpid());
+	dir_remove(d, tmp);
+	fd = openat(d->fd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	err = dir_write_all(fd, iov, ARRAY_SIZE(iov));
+	if (close(fd) && !err)
+		err = -errno;
+	if (!err && renameat(d->fd, tmp, d->fd, name))
+		err = -errno;
+	if (err) {
+		dir_remove(d, tmp);
+		return err;
+	}
+	if (head->kind != ENTRY_KNOWN)
+		dir_add(d, name, owner, head->size, time(NULL));
+	dir_cut(d);
+	return 0;
+}
