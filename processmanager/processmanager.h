@@ -147,6 +147,8 @@ enum pm_map_kind {
 	PM_MAP_MMAP, /* an executable mapping appeared */
 	PM_MAP_LOST, /* records between 'time' and 'end' may be missing. Of
 			'tgid'; 0: of any process, and of any kind */
+	PM_MAP_KSYMBOL, /* kernel text 'path' was loaded, or unloaded; not for
+			   pm_map_event() */
 };
 
 /* One record of the mapping stream. */
@@ -162,7 +164,8 @@ struct pm_map_event {
 	uint8_t build_id[SYMBOLIZER_BUILD_ID_MAX];
 	uint8_t build_id_len; /* 0: unknown */
 	bool flood; /* of LOST with a tgid: because it made too many */
-	uint8_t pad[2];
+	bool unloaded; /* of KSYMBOL */
+	uint8_t pad;
 	const char *path; /* the kernel's: "/lib/x.so", "[vdso]", "//anon" ... */
 };
 

@@ -57,9 +57,14 @@ static void engine_drop(void *arg, enum pump_stream stream, void *rec)
 static void engine_mapping(void *arg, const struct pm_map_event *ev)
 {
 	struct engine *e = arg;
+	bool lost = ev->kind == PM_MAP_LOST && !ev->tgid;
 
-	pm_map_event(e->pm, ev);
-	if (ev->kind == PM_MAP_LOST && !ev->tgid)
+	if ((lost || ev->kind == PM_MAP_KSYMBOL) &&
+	    trace_handler_ksymbol(e->th, ev))
+		symbolizer_kernel_changed(e->symbolizer);
+	if (ev->kind != PM_MAP_KSYMBOL)
+		pm_map_event(e->pm, ev);
+	if (lost)
 		rescan_after_loss(e->rescan);
 }
 

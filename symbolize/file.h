@@ -59,6 +59,7 @@ struct symbolizer_file {
 	struct kallsyms *ksyms;
 	struct jit_table *jit; /* of a perf map or jitdump */
 	uint64_t ksyms_time; /* boot time of the last reading, 0: none yet */
+	uint64_t ksyms_changed; /* the same of the last change; atomic */
 	int names_err; /* why there are none, after one attempt */
 	bool damaged; /* counted already */
 	unsigned int exceeded; /* names that took too long to demangle */

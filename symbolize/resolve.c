@@ -287,9 +287,10 @@ static int read_kernel(struct symbolizer_file *f,
 		       struct symbolizer_tally *tally)
 {
 	struct kallsyms *fresh;
-	int err = kallsyms_read(&fresh, f->kallsyms);
+	int err;
 
 	f->ksyms_time = clock_boottime_ns();
+	err = kallsyms_read(&fresh, f->kallsyms);
 	tally->hidden += err == -EPERM;
 	if (err)
 		return err;
@@ -305,15 +306,20 @@ static bool kernel_due(const struct symbolizer_file *f)
 	       clock_boottime_ns() - f->ksyms_time >= KALLSYMS_INTERVAL_NS;
 }
 
-/* Whether an address has no name, but may be in a module that is newer. */
+/*
+ * Whether an address has no name, but may be in a module that is newer; or may have
+ * the name of one that is gone.
+ */
 static bool kernel_stale(const struct symbolizer_file *f,
 			 const uint64_t *offsets, size_t n)
 {
+	bool changed = __atomic_load_n(&f->ksyms_changed, __ATOMIC_RELAXED) >
+		       f->ksyms_time;
 	struct kallsyms_symbol found;
 
 	for (size_t i = 0; i < n; i++)
 		if (!kallsyms_is_core(f->ksyms, offsets[i]) &&
-		    !kallsyms_find(f->ksyms, offsets[i], &found))
+		    (changed || !kallsyms_find(f->ksyms, offsets[i], &found)))
 			return true;
 	return false;
 }

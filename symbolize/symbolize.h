@@ -209,6 +209,11 @@ const char *symbolizer_hung(const struct symbolizer *s, size_t i,
  */
 struct symbolizer_file *symbolizer_kernel(struct symbolizer *s);
 struct symbolizer_file *symbolizer_vdso(struct symbolizer *s);
+/*
+ * Kernel text outside of the kernel proper was replaced: its symbols are re-read
+ * for the next request of one there, though not more often than before.
+ */
+void symbolizer_kernel_changed(struct symbolizer *s);
 
 /* Its requests end with -ECANCELED before this returns. */
 void symbolizer_close(struct symbolizer *s, struct symbolizer_file *file);

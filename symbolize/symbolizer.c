@@ -762,6 +762,12 @@ void symbolizer_free(struct symbolizer *s)
 	symbolizer_unref(s);
 }
 
+void symbolizer_kernel_changed(struct symbolizer *s)
+{
+	__atomic_store_n(&s->kernel->ksyms_changed, clock_boottime_ns(),
+			 __ATOMIC_RELAXED);
+}
+
 struct symbolizer_file *symbolizer_kernel(struct symbolizer *s)
 {
 	return s->kernel;

@@ -244,10 +244,15 @@ struct trace_frame *trace_cache_get(struct trace_cache *c,
 	return f;
 }
 
+void trace_cache_changed(struct trace_cache *c)
+{
+	c->forgotten++;
+}
+
 void trace_frame_forget(struct trace_cache *c, struct trace_frame *f)
 {
 	if (!f->listed)
 		return;
-	c->forgotten++;
+	trace_cache_changed(c);
 	trace_cache_unlist(c, f);
 }

@@ -40,6 +40,7 @@ struct trace_frame {
 	uint32_t nlines; /* 0: no name */
 	struct trace_func *plain; /* text in place of a name; NULL: not made */
 	unsigned int refs;
+	uint64_t ksyms; /* of the kernel: number of its last known change */
 	bool pending; /* its name was requested */
 	bool listed; /* lookups find it */
 	bool used; /* since it was last considered for eviction */
@@ -51,7 +52,7 @@ struct trace_cache {
 	TAILQ_HEAD(, trace_frame) list; /* in the order of eviction */
 	size_t max; /* frames */
 	uint64_t evicted;
-	uint64_t forgotten; /* by trace_frame_forget() */
+	uint64_t forgotten; /* changes by which a frame may get another name */
 };
 
 int trace_cache_init(struct trace_cache *c, size_t max); /* 0 or -ENOMEM */
@@ -84,6 +85,8 @@ void trace_frame_known(struct trace_cache *c, struct trace_frame *f,
 		       const struct symbolizer_symbol *sym);
 /* Sets the text in place of a name, a malloc'ed string (NULL: no memory). */
 void trace_frame_plain(struct trace_frame *f, char *text);
+/* Frames may get other names than in stacks that were kept. */
+void trace_cache_changed(struct trace_cache *c);
 /* Removes the frame from the cache; its name is requested again next time. */
 void trace_frame_forget(struct trace_cache *c, struct trace_frame *f);
 

@@ -42,6 +42,7 @@ void trace_frames_fini(struct trace_frames *fs)
 	trace_names_fini(&fs->names);
 	trace_repeats_fini(&fs->repeats);
 	trace_cache_fini(&fs->cache);
+	trace_ksyms_fini(&fs->ksyms);
 	free(fs->out);
 	free(fs->made);
 }
@@ -175,7 +176,8 @@ bool trace_frames_again(struct trace_frames *fs, const struct abi_sample *head,
 	fs->nmade = 0;
 	fs->time = head->time;
 	fs->again = false;
-	if (n)
+	/* A kept stack has the kernel's names as of now. */
+	if (n && head->time >= fs->ksyms.changed)
 		k = trace_repeats_find(&fs->repeats, n, &fs->again);
 	if (!k)
 		return false;
@@ -200,6 +202,16 @@ static struct trace_frame *trace_frames_add(struct trace_frames *fs,
 	return f;
 }
 
+/* Requests the name of a new frame. */
+static void trace_frames_want(struct trace_frames *fs, struct trace_frame *f)
+{
+	if (!trace_names_want(&fs->names, f, fs->time))
+		return;
+	/* This sample goes without; the next one requests it again. */
+	f->pending = false;
+	trace_frame_forget(&fs->cache, f);
+}
+
 static int trace_frames_place(struct trace_frames *fs,
 			      const struct reporter_place *place,
 			      struct pm_code_state st)
@@ -211,13 +223,87 @@ static int trace_frames_place(struct trace_frames *fs,
 		return -ENOMEM;
 	if (!fresh)
 		return 0;
-	if (!st.named) {
+	if (st.named)
+		trace_frames_want(fs, f);
+	else
 		f->pending = false;
-	} else if (trace_names_want(&fs->names, f, fs->time)) {
-		/* This sample goes without; the next one requests it again. */
+	return 0;
+}
+
+/* Other text was loaded there since the frame got its name, or since 'time'. */
+static bool trace_frames_outdated(struct trace_frames *fs,
+				  struct trace_frame *f, uint64_t time)
+{
+	uint64_t addr = f->place.id;
+
+	if (trace_ksyms_later(&fs->ksyms, time, addr) ||
+	    trace_ksyms_changed(&fs->ksyms, f->ksyms, addr))
+		return true;
+	f->ksyms = fs->ksyms.seq;
+	return false;
+}
+
+static void trace_frames_ksym(struct trace_frames *fs, struct trace_frame *f,
+			      const struct trace_ksym *k)
+{
+	const struct symbolizer_function fn = { k->name, k->name, "", 0, 0 };
+	const struct symbolizer_symbol sym = {
+		.offset = f->place.id,
+		.vaddr = f->place.id,
+		.start = k->start,
+		.size = k->end - k->start,
+		.functions = &fn,
+		.nfunctions = 1,
+		.source = SYMBOLIZER_SOURCE_KALLSYMS,
+	};
+
+	trace_frame_known(&fs->cache, f, &sym);
+}
+
+/* Names a new frame. */
+static void trace_frames_kernel_name(struct trace_frames *fs,
+				     struct trace_frame *f, uint64_t time)
+{
+	const struct trace_ksym *k;
+	bool current = !trace_ksyms_later(&fs->ksyms, time, f->place.id);
+
+	f->ksyms = fs->ksyms.seq;
+	switch (trace_ksyms_find(&fs->ksyms, f->place.id, time, &k)) {
+	case TRACE_KSYMS_UNKNOWN:
+		trace_frames_want(fs, f);
+		return;
+	case TRACE_KSYMS_KNOWN:
+		trace_frames_ksym(fs, f, k);
+		break;
+	case TRACE_KSYMS_GONE:
 		f->pending = false;
-		trace_frame_forget(&fs->cache, f);
+		current = false;
+		break;
 	}
+	/* Later samples there have another name, or may have one. */
+	if (!current)
+		trace_frame_forget(&fs->cache, f);
+}
+
+int trace_frames_kernel(struct trace_frames *fs, struct pm_exe *kernel,
+			uint64_t addr, uint64_t time)
+{
+	const struct reporter_place place = { .kind = REPORTER_PLACE_EXE,
+					      .exe = kernel,
+					      .id = addr };
+	bool fresh;
+	struct trace_frame *f = trace_frames_add(fs, &place, false, &fresh);
+
+	if (f && !fresh && trace_frames_outdated(fs, f, time)) {
+		fs->nmade--;
+		trace_frame_forget(&fs->cache, f);
+		trace_frame_put(&fs->cache, f);
+		f = trace_frames_add(fs, &place, false, &fresh);
+	}
+	if (!f)
+		return -ENOMEM;
+	if (fresh)
+		trace_frames_kernel_name(fs, f, time);
 	return 0;
 }
 

@@ -4,13 +4,14 @@
  * of the cache, names are requested for new frames, and the trace is delivered when
  * its names are there or its wait has ended.
  *
- * For each sample: again; if that is false code and mark, leaf first, and then end.
+ * For each sample: again; if that is false code, kernel and mark, leaf first, and then end.
  */
 #ifndef TRACEHANDLER_FRAMES_H
 #define TRACEHANDLER_FRAMES_H
 
 #include "bpf/abi.h"
 #include "tracehandler/cache.h"
+#include "tracehandler/ksyms.h"
 #include "tracehandler/names.h"
 #include "tracehandler/repeats.h"
 #include "tracehandler/tracehandler.h"
@@ -20,6 +21,7 @@ struct trace_frames {
 	struct trace_cache cache;
 	struct trace_repeats repeats;
 	struct trace_names names;
+	struct trace_ksyms ksyms;
 	const struct trace_opts *opts;
 	struct trace_waits *waits;
 	struct trace_stats *stats;
@@ -50,6 +52,9 @@ int trace_frames_code(struct trace_frames *fs, struct pm_exe *exe,
 		      uint64_t offset);
 int trace_frames_memory(struct trace_frames *fs, struct pm_exe *exe,
 			uint64_t addr, struct pm_code_state st);
+/* Adds code of the kernel, as it was at 'time'. 0 or -ENOMEM. */
+int trace_frames_kernel(struct trace_frames *fs, struct pm_exe *kernel,
+			uint64_t addr, uint64_t time);
 /*
  * Adds a mark. 'key' identifies it; its text is made once. 0 or -ENOMEM.
  */

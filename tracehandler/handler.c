@@ -212,6 +212,18 @@ int trace_handler_sample(struct trace_handler *th, const void *buf, size_t len)
 	return err;
 }
 
+bool trace_handler_ksymbol(struct trace_handler *th,
+			   const struct pm_map_event *ev)
+{
+	struct trace_ksyms *ks = &th->frames.ksyms;
+
+	trace_cache_changed(&th->frames.cache);
+	if (ev->kind == PM_MAP_LOST)
+		return trace_ksyms_lost(ks, ev->end);
+	return (ev->unloaded ? trace_ksyms_unload : trace_ksyms_load)(
+		ks, ev->time, ev->start, ev->end, ev->path);
+}
+
 /* --- waits ------------------------------------------------------------------ */
 
 uint64_t trace_handler_oldest(const struct trace_handler *th)

@@ -48,6 +48,13 @@ void trace_handler_free(struct trace_handler *th);
  */
 int trace_handler_sample(struct trace_handler *th, const void *buf, size_t len);
 
+/*
+ * A PM_MAP_KSYMBOL; or a PM_MAP_LOST of all processes, after which such records may be
+ * missing. True: symbolizer_kernel_changed() is due.
+ */
+bool trace_handler_ksymbol(struct trace_handler *th,
+			   const struct pm_map_event *ev);
+
 /* Time of the oldest pending sample, or UINT64_MAX. */
 uint64_t trace_handler_oldest(const struct trace_handler *th);
 /*

@@ -71,8 +71,8 @@ int intake_map_try(struct intake *in, const struct pm_map_event *ev)
 	struct pm_map_event *copy = intake_take(in, sizeof(*copy) + n);
 	int err;
 
-	in->mapped = true;
-	if (in->rescan)
+	in->mapped |= ev->kind != PM_MAP_KSYMBOL;
+	if (in->rescan && (ev->kind != PM_MAP_KSYMBOL || !copy))
 		rescan_saw_map(in->rescan, copy ? ev : NULL);
 	if (!copy) {
 		intake_map_gone(in, ev->time);

@@ -85,6 +85,13 @@ struct sideband_mmap2 {
 	uint32_t prot, flags;
 };
 
+/* As above, of KSYMBOL; the name follows. */
+struct sideband_ksymbol {
+	uint64_t addr;
+	uint32_t len;
+	uint16_t type, flags;
+};
+
 /* The whole record, padded to 8 bytes. */
 struct sideband_mark {
 	struct perf_event_header h;
@@ -120,12 +127,33 @@ static int sideband_parse_mmap2(const struct perf_event_header *h,
 	return 1;
 }
 
+static int sideband_parse_ksymbol(const char *body, size_t len,
+				  struct pm_map_event *out)
+{
+	struct sideband_ksymbol k;
+
+	if (len < sizeof(k) + 1)
+		return -EINVAL;
+	memcpy(&k, body, sizeof(k));
+	out->path = body + sizeof(k);
+	if (!memchr(out->path, '\0', len - sizeof(k)) ||
+	    k.len > UINT64_MAX - k.addr)
+		return -EINVAL;
+	out->kind = PM_MAP_KSYMBOL;
+	out->start = k.addr;
+	out->end = k.addr + k.len;
+	out->unloaded = k.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER;
+	return 1;
+}
+
 int sideband_parse_body(const struct perf_event_header *h, const void *body,
 			size_t len, struct pm_map_event *out, uint64_t *lost)
 {
 	switch (h->type) {
 	case PERF_RECORD_MMAP2:
 		return sideband_parse_mmap2(h, body, len, out);
+	case PERF_RECORD_KSYMBOL:
+		return sideband_parse_ksymbol(body, len, out);
 	case PERF_RECORD_LOST:
 		if (len < 2 * sizeof(uint64_t))
 			return -EINVAL;
@@ -313,6 +341,7 @@ static void sideband_attr(struct perf_event_attr *attr, size_t bytes)
 	attr->sample_type |= PERF_SAMPLE_RAW;
 	attr->mmap = 1;
 	attr->mmap2 = 1;
+	attr->ksymbol = 1;
 }
 
 static void sideband_cpu_close(void *arg, struct ringset_cpu *r)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sideband: the mapping stream. A software event on every CPU has a record
- * (MMAP2) for each executable mapping; between them are marks, written by a BPF
- * program, where the mappings of an exec begin. maplimit.h limits the records
+ * (MMAP2) for each executable mapping, and one (KSYMBOL) for each BPF program or
+ * other kernel text that is loaded or unloaded; between them are marks, written
+ * by a BPF program, where the mappings of an exec begin. maplimit.h limits the records
  * of one process; a PM_MAP_LOST of the process stands for the rest.
  */
 #ifndef PROFILER_SIDEBAND_H

@@ -295,8 +295,9 @@ static int stack_push_kernel(struct trace_user *u)
 	int err = 0;
 
 	for (i = 0; i < n && !err; i++)
-		err = trace_frames_code(u->owner->frames, kernel,
-					stack_kernel_pc(u, i));
+		err = trace_frames_kernel(u->owner->frames, kernel,
+					  stack_kernel_pc(u, i),
+					  u->take->rec->head.time);
 	return err;
 }
 

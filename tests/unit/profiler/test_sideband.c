@@ -112,6 +112,42 @@ static void a_mapping_with_its_inode(void **state)
 	assert_int_equal(ev.ino_generation, 5);
 }
 
+static void ksymbol(struct buf *b, uint16_t flags, size_t name_len)
+{
+	static const char name[24] = "bpf_prog_1234_x";
+
+	begin(b, PERF_RECORD_KSYMBOL, 0);
+	put64(b, 0xffffffffc0001000);
+	put32(b, 0x80);
+	put32(b, PERF_RECORD_KSYMBOL_TYPE_BPF | (uint32_t)flags << 16);
+	put(b, name, name_len);
+	end(b, 123456789);
+}
+
+static void kernel_text_is_loaded_and_unloaded(void **state)
+{
+	struct pm_map_event ev;
+	uint64_t lost = 0;
+	struct buf b;
+
+	for (uint16_t i = 0; i < 2; i++) {
+		ksymbol(&b, i, 24);
+		assert_int_equal(sideband_parse(b.data, b.len, &ev, &lost), 1);
+		assert_int_equal(ev.kind, PM_MAP_KSYMBOL);
+		assert_int_equal(ev.time, 123456789);
+		assert_int_equal(ev.tgid, 0);
+		assert_true(ev.start == 0xffffffffc0001000);
+		assert_true(ev.end == 0xffffffffc0001080);
+		assert_int_equal(ev.unloaded, i);
+		assert_string_equal(ev.path, "bpf_prog_1234_x");
+	}
+	/* A name that does not end, and none. */
+	ksymbol(&b, 0, 8);
+	assert_int_equal(sideband_parse(b.data, b.len, &ev, &lost), -EINVAL);
+	ksymbol(&b, 0, 0);
+	assert_int_equal(sideband_parse(b.data, b.len, &ev, &lost), -EINVAL);
+}
+
 /* As bpf_perf_event_output() writes it: the time is in front. */
 static void a_mark_is_an_exec(void **state)
 {
@@ -208,6 +244,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_mapping_with_a_build_id_is_refused),
 		cmocka_unit_test(a_mapping_with_its_inode),
+		cmocka_unit_test(kernel_text_is_loaded_and_unloaded),
 		cmocka_unit_test(a_mark_is_an_exec),
 		cmocka_unit_test(a_loss_is_a_record),
 		cmocka_unit_test(every_truncation_is_refused),
