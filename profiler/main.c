@@ -10,7 +10,7 @@
 #include "symbolize/symbolize.h"
 
 static int (*const commands[])(const struct options *o) = {
-#define X(name, word, args, help) [OPTIONS_BIT_##name] = cmd_##word,
+#define X(name, id, ...) [OPTIONS_BIT_##name] = cmd_##id,
 	OPTIONS_COMMANDS(X)
 #undef X
 };

@@ -18,6 +18,7 @@
 
 #include "base/hash.h"
 #include "processmanager/processmanager.h"
+#include "reporter/edit/profile.h"
 #include "reporter/outfile.h"
 
 struct reporter;

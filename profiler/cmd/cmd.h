@@ -11,7 +11,7 @@
 #define CMD_SIGNALLED 128 /* plus the signal's number */
 
 /* Each returns profd's exit status. */
-#define X(name, word, args, help) int cmd_##word(const struct options *o);
+#define X(name, id, ...) int cmd_##id(const struct options *o);
 OPTIONS_COMMANDS(X)
 #undef X
 

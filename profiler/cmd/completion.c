@@ -96,18 +96,21 @@ static void bash_script(struct strbuf *out)
 			if (completion_has(&options_table[i], cmd) &&
 			    options_table[i].metavar)
 				bash_value(cmd, &options_table[i], out);
-	strbuf_puts(out, "\tesac\n"
-			 "\tif [[ $cur == -* ]]; then\n"
-			 "\t\tCOMPREPLY=($(compgen -W \"$opts\" -- \"$cur\"))\n"
-			 "\telif [[ ${COMP_WORDS[1]} == record ]]; then\n"
-			 "\t\tCOMPREPLY=($(compgen -c -- \"$cur\"))\n"
-			 "\telif [[ ${COMP_WORDS[1]} == debug ]]; then\n"
-			 "\t\tCOMPREPLY=($(compgen -W 'unwind-table unwind "
-			 "symbolize files' -- \"$cur\")\n"
-			 "\t\t\t$(compgen -f -- \"$cur\"))\n"
-			 "\tfi\n"
-			 "}\n"
-			 "complete -F _profd profd\n");
+	strbuf_puts(out,
+		    "\tesac\n"
+		    "\tif [[ $cur == -* ]]; then\n"
+		    "\t\tCOMPREPLY=($(compgen -W \"$opts\" -- \"$cur\"))\n"
+		    "\telif [[ ${COMP_WORDS[1]} == record ]]; then\n"
+		    "\t\tCOMPREPLY=($(compgen -c -- \"$cur\"))\n"
+		    "\telif [[ ${COMP_WORDS[1]} == symbolize-profile ]]; then\n"
+		    "\t\tCOMPREPLY=($(compgen -f -- \"$cur\"))\n"
+		    "\telif [[ ${COMP_WORDS[1]} == debug ]]; then\n"
+		    "\t\tCOMPREPLY=($(compgen -W 'unwind-table unwind "
+		    "symbolize files' -- \"$cur\")\n"
+		    "\t\t\t$(compgen -f -- \"$cur\"))\n"
+		    "\tfi\n"
+		    "}\n"
+		    "complete -F _profd profd\n");
 }
 
 /* --- zsh ------------------------------------------------------------------- */

@@ -17,35 +17,38 @@
 #define OPTIONS_CONFIG "/etc/profd/profd.conf"
 #define OPTIONS_SERVER "unix:/run/profd/profd.sock"
 
-/* X(name, word, arguments beside options, help) */
+/* X(NAME, id, "word", arguments beside options, help); cmd_id() runs it */
 #define OPTIONS_COMMANDS(X)                                                    \
-	X(RUN, run, "", "Profile this host until stopped.")                    \
-	X(RECORD, record, " [--] [COMMAND [ARGUMENT...]]",                     \
+	X(RUN, run, "run", "", "Profile this host until stopped.")             \
+	X(RECORD, record, "record", " [--] [COMMAND [ARGUMENT...]]",           \
 	  "Record one profile of a command and its descendants, of some\n"     \
 	  "processes (--pid), or of the host (--all).")                        \
-	X(FETCH, fetch, "",                                                    \
+	X(FETCH, fetch, "fetch", "",                                           \
 	  "Fetch a profile of the host from a running profd.")                 \
-	X(PS, ps, " [PID...]",                                                 \
+	X(PS, ps, "ps", " [PID...]",                                           \
 	  "List processes with CPU time and samples, from a running profd.")   \
-	X(EVENTS, events, "",                                                  \
+	X(EVENTS, events, "events", "",                                        \
 	  "List forks, execs and exits of processes, from a running profd.")   \
-	X(STATUS, status, "",                                                  \
+	X(STATUS, status, "status", "",                                        \
 	  "Print the state and the losses of a running profd.")                \
-	X(DEBUG, debug,                                                        \
+	X(SYMBOLIZE, symbolize_profile, "symbolize-profile", " IN -o OUT",     \
+	  "Add names, inlined functions and lines to a profile, from files\n"  \
+	  "with the build ids of its mappings.")                               \
+	X(DEBUG, debug, "debug",                                               \
 	  " unwind-table FILE | unwind FILE:PC... |\n"                         \
 	  "                   symbolize FILE [ADDRESS...] | files [ID...]",    \
 	  "Print how the stacks of an executable are unwound, the names and\n" \
 	  "lines of addresses, or which executables a running profd knows.")
 
 enum options_command {
-#define X(name, word, args, help) OPTIONS_BIT_##name,
+#define X(name, ...) OPTIONS_BIT_##name,
 	OPTIONS_COMMANDS(X)
 #undef X
 	OPTIONS_COMMAND_MAX,
 };
 
 enum options_flag {
-#define X(name, word, args, help) OPTIONS_##name = 1 << OPTIONS_BIT_##name,
+#define X(name, ...) OPTIONS_##name = 1 << OPTIONS_BIT_##name,
 	OPTIONS_COMMANDS(X)
 #undef X
 };

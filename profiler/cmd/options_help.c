@@ -19,7 +19,10 @@ void options_usage(struct strbuf *out)
 		const struct options_command_entry *c = &options_commands[i];
 		const char *p = c->help, *eol;
 
-		strbuf_printf(out, "  %-10s", c->word);
+		if (strlen(c->word) > 9)
+			strbuf_printf(out, "  %s\n%12s", c->word, "");
+		else
+			strbuf_printf(out, "  %-10s", c->word);
 		while ((eol = strchr(p, '\n'))) {
 			strbuf_printf(out, "%.*s\n%12s", (int)(eol - p), p, "");
 			p = eol + 1;

@@ -15,7 +15,7 @@
 #define KEY true
 #define NO_KEY false
 enum {
-#define X(name, word, args, help) name = OPTIONS_##name,
+#define X(name, ...) name = OPTIONS_##name,
 	OPTIONS_COMMANDS(X)
 #undef X
 };
@@ -41,7 +41,8 @@ const struct options_entry options_table[OPTIONS_ID_MAX] = {
 };
 
 const struct options_command_entry options_commands[OPTIONS_COMMAND_MAX] = {
-#define X(name, word, args, help) [OPTIONS_BIT_##name] = { #word, args, help },
+#define X(name, id, word, args, help) \
+	[OPTIONS_BIT_##name] = { word, args, help },
 	OPTIONS_COMMANDS(X)
 #undef X
 };

@@ -46,8 +46,7 @@ static struct symbolizer_rows *get_rows(const struct options *o,
 	}
 	if (took)
 		*took = clock_boottime_ns() - began;
-	if (file)
-		naming_close(n, file);
+	naming_close(n, file);
 	naming_free(n);
 	if (err)
 		problem = naming_problem(err);

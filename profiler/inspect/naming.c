@@ -131,6 +131,19 @@ static void naming_on_open(void *arg, int err, struct symbolizer_file *file)
 	w->file = file;
 }
 
+/* The kernel, or the vDSO. */
+static int naming_own(struct symbolizer_file *file, const uint8_t *build_id,
+		      size_t id_len, struct symbolizer_file **out)
+{
+	const struct symbolizer_ident *id = symbolizer_ident(file);
+
+	if (id_len && (id_len != id->build_id_len ||
+		       memcmp(id->build_id, build_id, id_len) != 0))
+		return -ESTALE;
+	*out = file;
+	return 0;
+}
+
 int naming_open(struct naming *n, const char *path, const uint8_t *build_id,
 		size_t id_len, struct symbolizer_file **out)
 {
@@ -140,11 +153,12 @@ int naming_open(struct naming *n, const char *path, const uint8_t *build_id,
 	char *whole;
 	int err;
 
-	if (!strcmp(path, NAMING_KERNEL) || !strcmp(path, NAMING_VDSO)) {
-		*out = !strcmp(path, NAMING_VDSO) ? symbolizer_vdso(n->s)
-						  : symbolizer_kernel(n->s);
-		return 0;
-	}
+	*out = NULL;
+	if (!strcmp(path, NAMING_KERNEL))
+		return naming_own(symbolizer_kernel(n->s), build_id, id_len,
+				  out);
+	if (!strcmp(path, NAMING_VDSO))
+		return naming_own(symbolizer_vdso(n->s), build_id, id_len, out);
 	/* The process that opens it has another working directory. */
 	whole = realpath(path, NULL);
 	req.path = whole ? whole : path;
@@ -156,9 +170,18 @@ int naming_open(struct naming *n, const char *path, const uint8_t *build_id,
 	return err;
 }
 
+bool naming_is_debug(const struct symbolizer_file *file)
+{
+	size_t count;
+
+	symbolizer_segments(file, &count);
+	return !count;
+}
+
 void naming_close(struct naming *n, struct symbolizer_file *file)
 {
-	if (file != symbolizer_kernel(n->s) && file != symbolizer_vdso(n->s))
+	if (file && file != symbolizer_kernel(n->s) &&
+	    file != symbolizer_vdso(n->s))
 		symbolizer_close(n->s, file);
 }
 
@@ -172,6 +195,9 @@ bool naming_offset(struct naming *n, const struct symbolizer_file *file,
 	if (file == symbolizer_kernel(n->s))
 		return true;
 	seg = symbolizer_segments(file, &count);
+	/* A separate debug file: its segments have no contents. */
+	if (!count)
+		return true;
 	for (i = 0; i < count; i++) {
 		if (vaddr < seg[i].vaddr || vaddr - seg[i].vaddr >= seg[i].size)
 			continue;

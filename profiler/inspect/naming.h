@@ -28,7 +28,13 @@ struct symbolizer *naming_symbolizer(struct naming *n);
  */
 int naming_open(struct naming *n, const char *path, const uint8_t *build_id,
 		size_t id_len, struct symbolizer_file **out);
+/* NULL is allowed. */
 void naming_close(struct naming *n, struct symbolizer_file *file);
+/*
+ * Whether it has no executable segment, as a separate debug file: its offsets are
+ * unknown, and the addresses are taken instead.
+ */
+bool naming_is_debug(const struct symbolizer_file *file);
 
 /*
  * Converts an address in the file, as addr2line(1) takes it, to the offset that

@@ -186,8 +186,8 @@ static void an_unknown_option_is_reported(void **state)
 		  "profd status: unknown option '-F' (run and record have it; "
 		  "see profd status --help)" },
 		{ "status --output=x",
-		  "profd status: unknown option '--output' (record and fetch "
-		  "have it; see profd status --help)" },
+		  "profd status: unknown option '--output' (record, fetch and "
+		  "symbolize-profile have it; see profd status --help)" },
 		{ "run --tree", "profd run: unknown option '--tree' (ps has "
 				"it; see profd run --help)" },
 		{ "fetch --seconds 9",
@@ -479,10 +479,13 @@ static void the_usage_lists_the_commands(void **state)
 	options_usage(&sb);
 	for (i = 0; i < OPTIONS_COMMAND_MAX; i++) {
 		char word[40];
+		const char *line;
 
-		snprintf(word, sizeof(word), "\n  %s ",
+		snprintf(word, sizeof(word), "\n  %s",
 			 options_commands[i].word);
-		assert_non_null(strstr(sb.data, word));
+		line = strstr(sb.data, word);
+		assert_non_null(line);
+		assert_non_null(strchr(" \n", line[strlen(word)]));
 	}
 	strbuf_fini(&sb);
 }
