@@ -231,6 +231,7 @@ struct pm_exe {
 	uint32_t tries; /* failed openings since the last success */
 	int open_error;
 	int rows, names; /* as in pm_exe_info */
+	uint64_t sources[SYMBOLIZER_N_SOURCES]; /* likewise */
 	bool opening;
 	bool opened;
 	bool hurry; /* samples wait for its rows */

@@ -356,6 +356,8 @@ struct pm_exe_info {
 	uint64_t short_id; /* see pm_exe_by_short_id(); 0: none */
 	/* Of the last answer; PM_EXE_NOT_ASKED, 0 or -errno. */
 	int rows, names;
+	/* Addresses answered so far, by the source of their names. */
+	uint64_t sources[SYMBOLIZER_N_SOURCES];
 };
 
 #define PM_EXE_NOT_ASKED 1

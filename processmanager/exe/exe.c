@@ -520,6 +520,7 @@ void pm_exe_info(const struct pm_exe *exe, struct pm_exe_info *out)
 	out->short_id = root->short_id;
 	out->rows = root->rows;
 	out->names = root->names;
+	memcpy(out->sources, root->sources, sizeof(out->sources));
 	if (!pm_exe_opens(root) && root->file) {
 		out->ident = *symbolizer_ident(root->file);
 		out->opened = true;

@@ -183,7 +183,12 @@ static void pm_req_done(struct pm_req *r, int err,
 static void pm_req_named(void *arg, int err,
 			 const struct symbolizer_symbol *syms, size_t n)
 {
-	pm_req_done(arg, err, syms, NULL);
+	struct pm_req *r = arg;
+
+	for (size_t i = 0; r->exe && !err && i < n; i++)
+		r->exe->sources[syms[i].nfunctions ? syms[i].source
+						   : SYMBOLIZER_SOURCE_NONE]++;
+	pm_req_done(r, err, syms, NULL);
 }
 
 static void pm_req_read(void *arg, int err, struct symbolizer_rows *rows)

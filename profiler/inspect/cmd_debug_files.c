@@ -21,8 +21,9 @@ static const char *debug_files_column(const json_t *o, const char *key)
 
 static bool print_line(void *arg, json_t *o)
 {
-	struct strbuf sb = STRBUF_INIT;
-	const char *problem = lines_str(o, "error");
+	json_t *sources = json_object_get(o, "sources"), *count;
+	struct strbuf sb = STRBUF_INIT, list = STRBUF_INIT;
+	const char *problem = lines_str(o, "error"), *word;
 
 	strbuf_printf(&sb, "%-16s %-40s ", debug_files_column(o, "short_id"),
 		      debug_files_column(o, "build_id"));
@@ -31,6 +32,16 @@ static bool print_line(void *arg, json_t *o)
 		      lines_int(o, "mappings"));
 	strbuf_printf(&sb, "%-5s %-5s ", debug_files_column(o, "rows"),
 		      debug_files_column(o, "names"));
+	json_object_foreach(sources, word, count)
+	{
+		strbuf_puts(&list, list.len ? ", " : "");
+		lines_text(&list, word);
+		strbuf_printf(&list, " %" JSON_INTEGER_FORMAT,
+			      json_integer_value(count));
+	}
+	strbuf_printf(&sb, "%-24s ",
+		      list.len && !list.failed ? list.data : "-");
+	strbuf_fini(&list);
 	lines_text(&sb, lines_str(o, "path"));
 	if (*problem)
 		strbuf_printf(&sb, " (%s)", problem);
@@ -70,8 +81,8 @@ int cmd_debug_files(const struct options *o)
 					 o->args[i]);
 	}
 	if (!o->json)
-		printf("%-16s %-40s OPEN MAPPINGS ROWS  NAMES PATH\n",
-		       "SHORT-ID", "BUILD-ID");
+		printf("%-16s %-40s OPEN MAPPINGS ROWS  NAMES %-24s PATH\n",
+		       "SHORT-ID", "BUILD-ID", "SOURCES");
 	if (o->nargs < 2)
 		return debug_files_request(o, NULL);
 	for (i = 1; i < o->nargs; i++) {

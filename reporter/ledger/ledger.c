@@ -673,6 +673,28 @@ static void put_answer(struct line *l, const char *key, int answer)
 				     : strerror(-answer));
 }
 
+/* Addresses by the source of their names. */
+static void put_sources(struct line *l, const uint64_t *sources)
+{
+	static const char *const words[] = {
+#define X(name, word) [SYMBOLIZER_SOURCE_##name] = word,
+		SYMBOLIZER_SOURCES(X)
+#undef X
+	};
+	json_t *o = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		if (!sources[i])
+			continue;
+		if (!o)
+			o = json_object();
+		json_object_set_new(o, words[i],
+				    json_integer((json_int_t)sources[i]));
+	}
+	if (o)
+		ledger_put(l, "sources", o);
+}
+
 void ledger_executable(const struct pm_exe *exe, struct strbuf *sb)
 {
 	struct pm_exe_info i;
@@ -693,6 +715,7 @@ void ledger_executable(const struct pm_exe *exe, struct strbuf *sb)
 	put_int(&l, "mappings", i.mapped);
 	put_answer(&l, "rows", i.rows);
 	put_answer(&l, "names", i.names);
+	put_sources(&l, i.sources);
 	if (i.open_error)
 		put_str(&l, "error", strerror(-i.open_error));
 	put_line(&l, sb);

@@ -623,7 +623,7 @@ static void test_short_ids_that_clash(void **state)
 static void test_each_executable_is_listed_once(void **state)
 {
 	struct pm_exe *exe;
-	size_t n = 0;
+	size_t n = 0, named = 0;
 
 	fake_file("/lib/a.so", 1, 1, 10);
 	fake_file("/lib/b.so", 1, 1, 10); /* the same by another name */
@@ -642,6 +642,10 @@ static void test_each_executable_is_listed_once(void **state)
 		assert_true(i.held);
 		assert_int_equal(i.names, n ? 0 : PM_EXE_NOT_ASKED);
 		assert_int_equal(i.rows, PM_EXE_NOT_ASKED);
+		/* Only the second was asked for a name. */
+		for (size_t k = 0; k < SYMBOLIZER_N_SOURCES; k++)
+			named += i.sources[k];
+		assert_int_equal(named, n);
 		n++;
 	}
 	assert_int_equal(n, 2);

@@ -21,6 +21,8 @@ static struct pm_exe_info a_program(void)
 		.short_id = 0x0123456789abcdefULL,
 		.rows = 0,
 		.names = -ENODATA,
+		.sources = { [SYMBOLIZER_SOURCE_NONE] = 3,
+			     [SYMBOLIZER_SOURCE_DYNSYM] = 12 },
 		.ident = { .build_id_len = 20,
 			   .file_id = { 0x01, 0x23, 0x45, 0x67, 0x89, 0xab,
 					0xcd, 0xef, 0x00, 0x11, 0x22, 0x33,
@@ -65,11 +67,12 @@ static void all_that_is_known_of_one(void **state)
 	struct pm_exe_info i = a_program();
 
 	assert_line(&i,
-		    json_pack("{ss ss ss ss sb si ss ss}", "file_id", FILE_ID,
-			      "short_id", "0123456789abcdef", "build_id",
-			      BUILD_ID, "path",
+		    json_pack("{ss ss ss ss sb si ss ss s{si si}}", "file_id",
+			      FILE_ID, "short_id", "0123456789abcdef",
+			      "build_id", BUILD_ID, "path",
 			      "/usr/bin/\"al\xef\xbf\xbdpha\"", "open", 1,
-			      "mappings", 7, "rows", "yes", "names", "none"));
+			      "mappings", 7, "rows", "yes", "names", "none",
+			      "sources", "none", 3, "dynsym", 12));
 }
 
 static void what_is_not_known_is_left_out(void **state)
