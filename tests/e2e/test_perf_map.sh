@@ -103,7 +103,10 @@ unnamed=$(awk -F '\t' -v pids=" ${pids[*]:0:refused+1} " '
 	END { print n + 0 }' "$T/samples")
 about "a refused map names nothing" "$unnamed" $(((refused + 1) * 250 * 997 / 1000)) 5
 is "... least of all with what it must not read" \
-	"$(total "$T/samples" 'SECRET|root:')" 0
+	"$(awk -F '\t' -v pids=" ${pids[*]} " '
+		index(pids, " " $3 " ") && $10 ~ /SECRET|root:/ {
+			print $10
+		}' "$T/samples" | sort | uniq -c)" ""
 # --- a real one, which is no part of Debian's build dependencies ------------------
 if [[ ${NAMES_ALL:-} && $(command -v node) ]]; then
 	cat >"$T/fib.js" <<-'END'
