@@ -115,6 +115,7 @@ for i in {0..5}; do
 	spy "$unit/light_$i" light
 	spy "$e2e/beside_$i.sh" beside
 	spy "$e2e/shared_$i.sh" shared
+	spy "$e2e/half_$i.sh" half
 	spy "$e2e/alone_$i.sh" alone
 done
 spy "$unit/unlight" alone
@@ -122,15 +123,17 @@ echo "unit/unlight alone deadlines" >"$T/beside"
 for i in {0..5}; do
 	echo "e2e/beside_$i.sh - waits"
 	echo "e2e/shared_$i.sh build waits"
+	echo "e2e/half_$i.sh half one CPU"
 done >>"$T/beside"
-tests_run "$unit"/light_* "$unit/unlight" "$e2e"/{beside,shared,alone}_*
-is "all kinds pass" "$rc $(sums)" "0 25 passed, 0 failed, 0 skipped, 0 forbidden here"
+tests_run "$unit"/light_* "$unit/unlight" "$e2e"/{beside,shared,half,alone}_*
+is "all kinds pass" "$rc $(sums)" "0 31 passed, 0 failed, 0 skipped, 0 forbidden here"
 # most KIND: at the same time
 most() { awk -v k="$1" '$1 == k && $2 > n { n = $2 } END { print n + 0 }' "$T/seen"; }
 is "unit tests: one a CPU" "$(most light)" 2
 num "at most two a CPU" "$(most all)" '<=' 4
 num "those of the table run at the same time" "$(most beside)" '>=' 2
 is "those that share something, one by one" "$(most shared)" 1
+is "those that need a CPU, one a CPU" "$(most half)" 2
 is "all others alone" "$(most alone) $(awk '$1 == "alone" { getline; print $2 }' \
 	"$T/seen" | sort -u)" "1 1"
 
