@@ -21,10 +21,6 @@ follower=$pid
 follows() { /bin/true && test -s "$T/events"; }
 wait_for 60 follows
 windows() { (($(grep -c 'pb.gz: [0-9]* samples' "$log") >= $1)); }
-# Each window needs samples, but not many.
-spin_often() {
-	while "$E2E/prog_spin_a" 60; do sleep 0.1; done
-}
 background spin_often >/dev/null
 busy=$pid
 
