@@ -109,7 +109,7 @@ record_all() {
 	"$PROFD" fetch --server "unix:$sock" --duration "$1" -o "$T/$2.pb.gz" \
 		2>"$T/$2.log"
 }
-record_all 6 all &
+record_all 8 all &
 fetch=$!
 sleep 1 # until it surely collects
 now=$(profd ps --json | jq "select(.pid == ${pid_of[moved]}) | .samples")
