@@ -202,6 +202,8 @@ static void build_sizes(struct build *b)
 	struct sym *s;
 	size_t n = 0;
 
+	if (!b->n)
+		return; /* syms is NULL */
 	for (s = b->syms; s < b->syms + b->n; s++) {
 		if (s->start == s->end && s->label && s->start < covered)
 			continue;
