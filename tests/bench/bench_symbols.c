@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Names of 100,000 addresses of a library with 34,000 symbols and no DWARF: time of
+ * the first pass, which builds the index, and of a second one; peak memory above
+ * that of a process that names nothing; bytes of index a function. Beside it what
+ * else names addresses and is installed. One JSON line each; "ratio" is the time
+ * of the other to that of the first pass.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "symbolize/demangle.h"
+#include "symbolize/file.h"
+#include "symbolize/names/index.h"
+
+#define LIBRARY "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1"
+#define ADDRESSES 100000
+#define REQUEST 2048
+#define LIMIT_S 60 /* for another program */
+
+static const char *const others[][2] = {
+	{ "addr2line", "addr2line -f -C -e " LIBRARY },
+	{ "llvm-symbolizer", "llvm-symbolizer --obj=" LIBRARY },
+	{ "eu-addr2line", "eu-addr2line -f -C -e " LIBRARY },
+	{ "blazecli", "xargs blazecli symbolize elf --path " LIBRARY },
+};
+
+static uint64_t offsets[ADDRESSES];
+
+struct result {
+	uint64_t cold_ns, warm_ns;
+	size_t named, index_bytes, functions;
+};
+
+static int resolve_pass(struct symbolizer_file *f, size_t *named)
+{
+	int err = 0;
+
+	*named = 0;
+	for (size_t i = 0; i < ADDRESSES && !err; i += REQUEST) {
+		struct symbolizer_answer a = { 0 };
+
+		arena_init(&a.names);
+		err = symbolizer_file_resolve(f, NULL, offsets + i,
+					      MIN(REQUEST, ADDRESSES - i), &a);
+		*named += a.tally.resolved - a.tally.unnamed;
+		symbolizer_answer_fini(&a);
+	}
+	return err;
+}
+
+/* Opens the library, and chooses addresses of its code. */
+static struct symbolizer_file *library(void)
+{
+	struct symbolizer_file *f = symbolizer_file_new();
+	struct symbolizer_src src;
+	struct stat st;
+
+	if (!f)
+		return NULL;
+	f->fd = open(LIBRARY, O_RDONLY | O_CLOEXEC);
+	if (f->fd < 0 || fstat(f->fd, &st))
+		return NULL;
+	symbolizer_src_fd(&src, f->fd, (uint64_t)st.st_size);
+	if (symbolizer_file_load(f, &src) || !f->n_segments)
+		return NULL;
+	srandom(1);
+	for (size_t i = 0; i < ADDRESSES; i++)
+		offsets[i] = f->segments[0].offset +
+			     (uint64_t)random() % f->segments[0].size;
+	return f;
+}
+
+static size_t functions(struct symbolizer_file *f)
+{
+	struct symbolizer_index *x;
+	struct symbolizer_src src;
+	struct symbolizer_elf e;
+	size_t n = 0;
+
+	symbolizer_src_fd(&src, f->fd, f->ident.size);
+	if (symbolizer_elf_init(&e, &src))
+		return 0;
+	if (!symbolizer_elf_tables(&e) && !symbolizer_index_new(&x, &e, NULL)) {
+		n = symbolizer_index_count(x);
+		symbolizer_index_free(x);
+	}
+	symbolizer_elf_fini(&e);
+	return n;
+}
+
+/* In a process of its own, for its peak; that, or -1. */
+static long run_own(struct symbolizer_file *f, struct result *r, bool work)
+{
+	struct rusage use;
+	uint64_t begin;
+	int status, pipes[2];
+	pid_t pid;
+
+	if (pipe(pipes))
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		if (!work)
+			_exit(0);
+		begin = clock_boottime_ns();
+		if (resolve_pass(f, &r->named))
+			_exit(1);
+		r->cold_ns = clock_boottime_ns() - begin;
+		begin = clock_boottime_ns();
+		if (resolve_pass(f, &r->named))
+			_exit(1);
+		r->warm_ns = clock_boottime_ns() - begin;
+		r->index_bytes = symbolizer_file_index_bytes(f);
+		_exit(write(pipes[1], r, sizeof(*r)) != sizeof(*r));
+	}
+	close(pipes[1]);
+	if (work && read(pipes[0], r, sizeof(*r)) != sizeof(*r))
+		status = -1;
+	close(pipes[0]);
+	if (pid < 0 || wait4(pid, &status, 0, &use) != pid || status)
+		return -1;
+	return use.ru_maxrss;
+}
+
+static void run_other(const char *name, const char *command,
+		      const char *addresses, uint64_t own_ns, long base)
+{
+	uint64_t begin = clock_boottime_ns(), took;
+	struct rusage use;
+	char line[512];
+	int status;
+	pid_t pid;
+
+	snprintf(line, sizeof(line),
+		 "PATH=$PATH:/tmp/blazecli/bin; command -v %s >/dev/null || "
+		 "exit 77; exec timeout %d %s < %s > /dev/null 2>&1",
+		 name, LIMIT_S, command, addresses);
+	pid = fork();
+	if (pid == 0) {
+		execl("/bin/sh", "sh", "-c", line, NULL);
+		_exit(127);
+	}
+	if (pid < 0 || wait4(pid, &status, 0, &use) != pid ||
+	    WEXITSTATUS(status) == 77)
+		return;
+	took = clock_boottime_ns() - begin;
+	printf("{\"bench\":\"symbols\",\"program\":\"%s\",\"status\":%d,"
+	       "\"ms\":%.0f,\"ratio\":%.2f,\"peak_bytes\":%ld}\n",
+	       name, WEXITSTATUS(status), (double)took / 1e6,
+	       (double)took / (double)own_ns, (use.ru_maxrss - base) * 1024);
+	fflush(stdout);
+}
+
+static int write_addresses(struct symbolizer_file *f, char *path)
+{
+	int fd = mkstemp(path);
+	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!out)
+		return -1;
+	for (size_t i = 0; i < ADDRESSES; i++)
+		fprintf(out, "%#llx\n",
+			(unsigned long long)symbolizer_file_vaddr(f,
+								  offsets[i]));
+	return fclose(out);
+}
+
+int main(void)
+{
+	char path[] = "/tmp/bench_symbols.XXXXXX";
+	struct symbolizer_file *f;
+	struct result r = { 0 };
+	long base, peak;
+
+	if (access(LIBRARY, R_OK))
+		return 0;
+	f = library();
+	if (!f || symbolizer_demangle_start())
+		return 1;
+	base = run_own(f, &r, false);
+	peak = run_own(f, &r, true);
+	if (base < 0 || peak < 0 || write_addresses(f, path))
+		return 1;
+	r.functions = functions(f);
+	printf("{\"bench\":\"symbols\",\"program\":\"profd\",\"ms\":%.0f,"
+	       "\"warm_ms\":%.0f,\"peak_bytes\":%ld,\"named\":%zu,"
+	       "\"functions\":%zu,\"index_bytes\":%zu,"
+	       "\"bytes_a_function\":%.2f}\n",
+	       (double)r.cold_ns / 1e6, (double)r.warm_ns / 1e6,
+	       (peak - base) * 1024, r.named, r.functions, r.index_bytes,
+	       (double)r.index_bytes / (double)MAX(r.functions, (size_t)1));
+	fflush(stdout);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		run_other(others[i][0], others[i][1], path, r.cold_ns, base);
+	unlink(path);
+	return 0;
+}
