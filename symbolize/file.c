@@ -183,3 +183,16 @@ int symbolizer_file_vdso(struct symbolizer_file **fp)
 	*fp = f;
 	return 0;
 }
+
+const struct symbolizer_ident *
+symbolizer_ident(const struct symbolizer_file *file)
+{
+	return &file->ident;
+}
+
+const struct symbolizer_segment *
+symbolizer_segments(const struct symbolizer_file *file, size_t *np)
+{
+	*np = file->n_segments;
+	return file->segments;
+}

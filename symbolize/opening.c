@@ -374,3 +374,9 @@ void symbolizer_opening_fini(struct symbolizer *s)
 	while ((o = TAILQ_FIRST(&s->openings)))
 		open_cancel(o);
 }
+
+const char *symbolizer_hung(const struct symbolizer *s, size_t i,
+			    unsigned int *n)
+{
+	return opener_hung(s->opener, i, n);
+}

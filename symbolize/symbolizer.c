@@ -778,25 +778,6 @@ struct symbolizer_file *symbolizer_vdso(struct symbolizer *s)
 	return s->vdso;
 }
 
-const struct symbolizer_ident *
-symbolizer_ident(const struct symbolizer_file *file)
-{
-	return &file->ident;
-}
-
-const char *symbolizer_hung(const struct symbolizer *s, size_t i,
-			    unsigned int *n)
-{
-	return opener_hung(s->opener, i, n);
-}
-
-const struct symbolizer_segment *
-symbolizer_segments(const struct symbolizer_file *file, size_t *np)
-{
-	*np = file->n_segments;
-	return file->segments;
-}
-
 void symbolizer_get_stats(const struct symbolizer *s,
 			  struct symbolizer_stats *out)
 {

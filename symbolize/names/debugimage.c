@@ -20,6 +20,8 @@ static const char *const wanted[] = {
 };
 
 #define N_WANTED ARRAY_SIZE(wanted)
+#define LINE_AT 2
+#define ALTLINK_AT (N_WANTED - 1)
 #define NAME_ROOM 32
 
 /* One of the sections, while the image is made. */
@@ -203,7 +205,9 @@ int debugimage_init(struct debugimage *im, struct symbolizer_elf *e, bool alt)
 	im->base = base;
 	im->size = m.size;
 	im->held = m.page;
-	im->altlink = m.parts[N_WANTED - 1].found;
+	im->altlink = m.parts[ALTLINK_AT].found;
+	im->line = im->base + m.parts[LINE_AT].at;
+	im->line_len = m.parts[LINE_AT].len;
 	head_write(&m, im);
 	for (size_t i = 0; i < N_WANTED && !err; i++)
 		if (m.parts[i].found)

@@ -22,6 +22,8 @@ struct debugimage {
 	size_t size;
 	size_t held; /* bytes that are no pages of the file */
 	bool altlink; /* it has .gnu_debugaltlink */
+	const uint8_t *line; /* .debug_line, in the image */
+	size_t line_len;
 };
 
 /*

@@ -22,12 +22,20 @@
 #include "symbolize/names/dwarf_unit.h"
 
 /* Limits for untrusted files. */
-#define DWARF_UNITS_MAX (1U << 20)
+#define DWARF_UNITS_MAX (1U << 17)
 #define DWARF_RANGES_MAX (1U << 22)
+/*
+ * Bytes of line programs that libdw may have read, until it is reopened. A byte can
+ * be a row, and a row takes some 100 bytes; usually it has three.
+ */
+#define DWARF_LINES_MAX (3U << 20)
 
-/* Memory for tables of units, and what libdw may have read until it is reopened. */
+/* Memory for tables of units. */
 #define DWARF_TABLES_MAX (8U << 20)
-#define DWARF_ROWS_MAX (1U << 18) /* of line tables; some 60 bytes each */
+
+/* What libdw holds of a unit, and of a byte of a line program, as a rule. */
+#define DWARF_UNIT_BYTES 1200
+#define DWARF_LINE_BYTES 32
 
 /* A compile unit. */
 struct unit {
@@ -35,7 +43,7 @@ struct unit {
 	struct dwarf_unit *table; /* or NULL */
 	TAILQ_ENTRY(unit) lru; /* if it has a table */
 	bool bare; /* without ranges of its own */
-	bool listed; /* its lines are in libdw's memory */
+	bool listed; /* its lines may be read, and count in 'lines' */
 };
 
 struct range {
@@ -52,7 +60,7 @@ struct names_dwarf {
 	struct range *ranges; /* ascending */
 	uint32_t n_units, cap_units, n_ranges, cap_ranges;
 	TAILQ_HEAD(lru_head, unit) lru; /* last used first */
-	size_t table_bytes, rows;
+	size_t table_bytes, lines;
 };
 
 /* --- handles of libdw ------------------------------------------------------- */
@@ -72,7 +80,7 @@ static void handles_close(struct names_dwarf *d)
 	elf_end(d->alt_elf);
 	d->dw = d->alt = NULL;
 	d->elf = d->alt_elf = NULL;
-	d->rows = 0;
+	d->lines = 0;
 	for (uint32_t i = 0; i < d->n_units; i++)
 		d->units[i].listed = false;
 }
@@ -227,7 +235,8 @@ static void alt_open(struct names_dwarf *d, const struct symbolizer_ask *ask)
 		return;
 	size = lseek(fd, 0, SEEK_END);
 	symbolizer_src_fd(&src, fd, size < 0 ? 0 : (uint64_t)size);
-	if (symbolizer_elf_init_object(&e, &src) == 0) {
+	if (symbolizer_elf_init_object(&e, &src) == 0 ||
+	    symbolizer_elf_init(&e, &src) == 0) {
 		debugimage_init(&d->alt_image, &e, false);
 		symbolizer_elf_fini(&e);
 	}
@@ -300,9 +309,9 @@ static size_t dwarf_bytes(const void *state)
 	const struct names_dwarf *d = state;
 
 	return sizeof(*d) + d->image.held + d->alt_image.held +
-	       d->cap_units * sizeof(*d->units) +
+	       d->cap_units * (sizeof(*d->units) + DWARF_UNIT_BYTES) +
 	       d->cap_ranges * sizeof(*d->ranges) + d->table_bytes +
-	       d->rows * 64;
+	       d->lines * DWARF_LINE_BYTES;
 }
 
 /* The unit with this address: of ranges that overlap the one that starts last. */
@@ -345,13 +354,49 @@ static int unit_table(struct names_dwarf *d, struct unit *u, Dwarf_Die *die)
 	return 0;
 }
 
+/* Bytes of the line program of a unit; 0: it has none, or one that is too large. */
+static uint32_t unit_lines(const struct names_dwarf *d, Dwarf_Die *die)
+{
+	uint32_t len; /* DWARF 5 section 6.2.4; 64-bit DWARF has UINT32_MAX */
+	Dwarf_Attribute a;
+	Dwarf_Word at;
+
+	if (!dwarf_attr(die, DW_AT_stmt_list, &a) || dwarf_formudata(&a, &at) ||
+	    d->image.line_len < sizeof(len) ||
+	    at > d->image.line_len - sizeof(len))
+		return 0;
+	memcpy(&len, d->image.line + at, sizeof(len));
+	return len <= DWARF_LINES_MAX ? len : 0;
+}
+
+/* Makes room for the lines of a unit. -ENOENT: the file cannot be read any more. */
+static int unit_ready(struct names_dwarf *d, struct unit *u, Dwarf_Die *die)
+{
+	uint32_t len;
+
+	if (!d->dw && handles_open(d))
+		return -ENOENT;
+	if (!dwarf_offdie(d->dw, u->die, die))
+		return -ENOENT;
+	len = unit_lines(d, die);
+	if (u->listed || !len)
+		return 0;
+	if (d->lines + len > DWARF_LINES_MAX) {
+		handles_close(d);
+		if (handles_open(d) || !dwarf_offdie(d->dw, u->die, die))
+			return -ENOENT;
+	}
+	d->lines += len;
+	u->listed = true;
+	return 0;
+}
+
 static int dwarf_find(void *state, struct names_context *c, uint64_t vaddr,
 		      struct names_found *out)
 {
 	struct names_dwarf *d = state;
 	struct unit *u;
 	Dwarf_Die die;
-	size_t rows;
 	int err;
 
 	if (vaddr < d->bounds.start || vaddr >= d->bounds.end)
@@ -359,19 +404,12 @@ static int dwarf_find(void *state, struct names_context *c, uint64_t vaddr,
 	u = unit_at(d, vaddr);
 	if (!u)
 		return -ENOENT;
-	if (d->rows > DWARF_ROWS_MAX)
-		handles_close(d);
-	if (!d->dw && handles_open(d))
-		return -ENOENT;
-	if (!dwarf_offdie(d->dw, u->die, &die))
-		return -ENOENT;
-	err = unit_table(d, u, &die);
-	if (err)
-		return err;
-	err = dwarf_unit_find(u->table, &die, c->arena, vaddr, out, &rows);
-	if (!u->listed)
-		d->rows += rows;
-	u->listed = true;
+	err = unit_ready(d, u, &die);
+	if (!err)
+		err = unit_table(d, u, &die);
+	if (!err)
+		err = dwarf_unit_find(u->table, &die, u->listed, c->arena,
+				      vaddr, out);
 	tables_cut(d, DWARF_TABLES_MAX);
 	return err;
 }

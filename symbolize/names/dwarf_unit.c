@@ -332,10 +332,7 @@ static int function_name(Dwarf_Die *die, struct arena *arena,
 	if (linkage && *linkage)
 		return keep_text(arena, linkage, &fn->system_name);
 	linkage = dwarf_diename(die);
-	if (linkage && *linkage)
-		return keep_text(arena, linkage, &fn->name);
-	fn->name = "[no name]";
-	return 0;
+	return linkage && *linkage ? keep_text(arena, linkage, &fn->name) : 0;
 }
 
 /* Where an inlined call is, in its caller. */
@@ -420,15 +417,18 @@ static int unit_chain(const struct dwarf_unit *u, Dwarf_Die *unit,
 		err = function_name(&die, arena, fn);
 		out->n++;
 		block = b->up;
+		/* The last one may have a name in another source. */
+		if (block != NONE && !fn->name && !fn->system_name)
+			fn->name = SOURCE_NO_NAME;
 		if (block != NONE && out->n < UNIT_INLINED_MAX && !err)
 			err = call_place(unit, &die, files, arena, fn + 1);
 	}
 	return err;
 }
 
-int dwarf_unit_find(const struct dwarf_unit *u, Dwarf_Die *unit,
+int dwarf_unit_find(const struct dwarf_unit *u, Dwarf_Die *unit, bool lined,
 		    struct arena *arena, uint64_t vaddr,
-		    struct names_found *out, size_t *rows)
+		    struct names_found *out)
 {
 	uint32_t block = unit_piece(u, vaddr, out), up;
 	Dwarf_Files *files = NULL;
@@ -436,7 +436,6 @@ int dwarf_unit_find(const struct dwarf_unit *u, Dwarf_Die *unit,
 	size_t room = 1, n;
 	int err;
 
-	*rows = 0;
 	for (up = block; up != NONE && room < UNIT_INLINED_MAX; room++)
 		up = u->blocks[up].up;
 	out->functions = arena_alloc(arena, room * sizeof(*out->functions));
@@ -445,16 +444,14 @@ int dwarf_unit_find(const struct dwarf_unit *u, Dwarf_Die *unit,
 	for (size_t i = 0; i < room; i++)
 		out->functions[i] = (struct symbolizer_function){ .file = "" };
 	out->source = SYMBOLIZER_SOURCE_DWARF;
-	dwarf_getsrcfiles(unit, &files, &n);
+	if (lined)
+		dwarf_getsrcfiles(unit, &files, &n);
 	err = unit_chain(u, unit, files, block, arena, out);
 	if (err)
 		return err;
-	if (dwarf_getsrclines(unit, &lines, &n) == 0) {
-		*rows = n;
+	err = -ENOENT;
+	if (lined && dwarf_getsrclines(unit, &lines, &n) == 0)
 		err = line_place(unit, lines, n, vaddr, arena, out);
-	} else {
-		err = -ENOENT;
-	}
 	/* Functions without lines, or a line without a function, or nothing. */
 	if (out->n == 0 && !err)
 		out->n = 1;

@@ -26,10 +26,10 @@ size_t dwarf_unit_bytes(const struct dwarf_unit *u);
 
 /*
  * As names_source.find(). 'die' is the unit's, perhaps in another handle of the same
- * file than in dwarf_unit_new(). *rows: line rows that libdw read for this.
+ * file than in dwarf_unit_new(). 'lined': its line table may be read.
  */
-int dwarf_unit_find(const struct dwarf_unit *u, Dwarf_Die *die,
+int dwarf_unit_find(const struct dwarf_unit *u, Dwarf_Die *die, bool lined,
 		    struct arena *arena, uint64_t vaddr,
-		    struct names_found *out, size_t *rows);
+		    struct names_found *out);
 
 #endif /* SYMBOLIZE_DWARF_UNIT_H */

@@ -142,5 +142,8 @@ int symbolizer_names_find(struct symbolizer_names *n, struct names_context *c,
 		else if (err == -ENOENT)
 			err = 0;
 	}
-	return !err && names_missing(out) ? -ENOENT : err;
+	if (err || !names_missing(out))
+		return err;
+	out->functions[out->n - 1].name = SOURCE_NO_NAME;
+	return out->n > 1 ? 0 : -ENOENT;
 }

@@ -17,6 +17,9 @@
 /* Texts may be cut to this; an answer has room for no more. */
 #define SOURCE_TEXT_MAX 4096
 
+/* An inlined function without a name. */
+#define SOURCE_NO_NAME "[no name]"
+
 /* What every call has; valid during the call only. */
 struct names_context {
 	struct symbolizer_src *src; /* the file, by this request's descriptor */
