@@ -26,8 +26,19 @@ function end_of_sample() {
 function stack(list,	id, i, k, out) {
 	k = split(list, id, " ")
 	for (i = 1; i <= k; i++)
-		out = out (i > 1 ? ";" : "") name[id[i]] "@" file[at[id[i]]]
+		out = out (i > 1 ? ";" : "") frame(name[id[i]], file[at[id[i]]])
 	return out
+}
+
+# The functions of a location, the innermost inlined one first.
+function frame(names, where) {
+	gsub(SUBSEP, "@" where ";", names)
+	return names "@" where
+}
+
+function function_name(text) {
+	sub(/ [^ ]*:[0-9]+(:[0-9]+)? s=[0-9]+(\(.*\))?$/, "", text)
+	return text
 }
 
 /^Samples:/ { section = "samples"; getline; next }
@@ -64,8 +75,13 @@ section == "locations" && /^ +[0-9]+: 0x/ {
 		rest = substr(rest, RLENGTH + 1)
 	}
 	sub(/^\[F\] /, "", rest)
-	sub(/ [^ ]*:[0-9]+(:[0-9]+)? s=[0-9]+(\(.*\))?$/, "", rest)
-	name[id] = rest
+	name[id] = function_name(rest)
+	next
+}
+# Further lines of a location are the callers of inlined functions.
+section == "locations" {
+	sub(/^ +/, "")
+	name[id] = name[id] SUBSEP function_name($0)
 	next
 }
 

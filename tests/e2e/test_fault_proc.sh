@@ -115,9 +115,10 @@ is "none: whose frames have a place, at least" \
 		grep -cv 'hidden[^;@]*+0x')" 0
 num "none: kernel code has addresses" \
 	"$(total "$T/samples" '\[kernel\]\+0x[0-9a-f]+@\[kernel')" '>' 0
+# But for BPF programs: the side-band has their names.
 is "none: and no names" "$(awk -F '\t' '{ n = split($10, f, ";")
 	for (i = 1; i <= n; i++)
-		if (f[i] ~ /@\[kernel/ && f[i] !~ /^\[kernel\]\+0x/)
+		if (f[i] ~ /@\[kernel/ && f[i] !~ /^(\[kernel\]\+0x|bpf_prog_)/)
 			print f[i]
 	}' "$T/samples" | wc -l)" 0
 like "none: that missing samples are not counted is said" "$(cat "$T/status")" \
