@@ -33,7 +33,7 @@ struct symbolizer_file;
 
 struct symbolizer_opts {
 	uv_loop_t *loop;
-	/* Ceiling for symbol indexes kept between requests; 0: 8 MiB. */
+	/* Ceiling for symbols kept between requests; 0: 16 MiB. */
 	size_t index_bytes;
 	/* Deadline for opening a path; 0: 2000 ms. */
 	unsigned int open_deadline_ms;

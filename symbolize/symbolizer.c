@@ -21,7 +21,7 @@
 #include "symbolize/rows/rows_hand.h"
 
 /* The defaults of struct symbolizer_opts. */
-#define INDEX_BYTES (8U << 20)
+#define INDEX_BYTES (16U << 20)
 #define OPEN_DEADLINE_MS 2000U
 #define WORKER_DEADLINE_MS 20000U
 #define WORKER_IDLE_MS 30000U

@@ -25,10 +25,12 @@
 #define DWARF_UNITS_MAX (1U << 17)
 #define DWARF_RANGES_MAX (1U << 22)
 /*
- * Bytes of line programs that libdw may have read, until it is reopened. A byte can
- * be a row, and a row takes some 100 bytes; usually it has three.
+ * Bytes of line programs: of one unit, and of those that libdw may have read until
+ * it is reopened. A byte can be a row, and a row takes some 100 bytes; usually it has
+ * three.
  */
 #define DWARF_LINES_MAX (3U << 20)
+#define DWARF_LINES_KEPT (32U << 10)
 
 /* Memory for tables of units. */
 #define DWARF_TABLES_MAX (8U << 20)
@@ -381,7 +383,7 @@ static int unit_ready(struct names_dwarf *d, struct unit *u, Dwarf_Die *die)
 	len = unit_lines(d, die);
 	if (u->listed || !len)
 		return 0;
-	if (d->lines + len > DWARF_LINES_MAX) {
+	if (d->lines && d->lines + len > DWARF_LINES_KEPT) {
 		handles_close(d);
 		if (handles_open(d) || !dwarf_offdie(d->dw, u->die, die))
 			return -ENOENT;

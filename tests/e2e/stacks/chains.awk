@@ -175,7 +175,7 @@ function go_modes(	own, switched) {
 	mode("go", "(L )?main\\.stGo main\\.stCall main\\.main L " own)
 	mode("c", "((L )?st_spin )?st_c(_back)? (L )?runtime\\.asmcgocall(\\.abi0)? " \
 		"\\[another_stack\\]")
-	mode("back", "(L )?main\\.stGo L (runtime\\.systemstack_switch(\\.abi0)? L )?" \
+	mode("back", "(L )?main\\.stGo (main\\.stBack )?L (runtime\\.systemstack_switch(\\.abi0)? L )?" \
 		"main\\._Cfunc_st_c_back(\\.abi0)? main\\.stCall main\\.main L " own)
 	mode("rest", "(L )?(main\\._Cfunc[^ ]* )?(main\\.stCall )?main\\.main L " own)
 	mode("switched", switched)
