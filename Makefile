@@ -9,6 +9,7 @@
 #   make bench   figures, as JSON lines
 #   make fuzz    fuzz each parser for FUZZ_SECONDS (60)
 #   make fmt     put the format right
+#   make deb     a Debian package, in build/deb
 #   make install DESTDIR= PREFIX=/usr/local; make uninstall likewise
 #
 # SAN=address,undefined builds with sanitizers, V=1 shows the commands.
@@ -29,8 +30,8 @@ CLANG ?= clang
 BPFTOOL ?= $(shell command -v bpftool || echo /usr/sbin/bpftool)
 ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 
-PKGS := libbpf libelf libdw libprotobuf-c libzstd libuv libmicrohttpd libcurl \
-	jansson zlib liblzma nettle inih libcap libseccomp
+PKGS := libbpf libelf libdw libprotobuf-c libzstd libuv libmicrohttpd \
+	jansson zlib libdeflate liblzma nettle inih libcap libseccomp sqlite3 ncursesw
 CFLAGS ?= -O2 -g
 override CFLAGS += -std=gnu11 -fPIC -fno-omit-frame-pointer -pthread \
 	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -211,6 +212,10 @@ uninstall:
 		echo "kept, since it was edited: $(DESTDIR)$(INSTALL_CONF)"; \
 	fi
 
+# debhelper, and lintian for the test, are in packaging/deps.
+deb: all
+	$(Q)packaging/debian/build $(VERSION) '$(MAKE)' $(CURDIR)/$(B)/deb
+
 fmt:
 	$(Q)clang-format -i $$(tests/lint/sources)
 
@@ -220,7 +225,7 @@ lint:
 clean:
 	rm -rf build
 
-.PHONY: all deps run check check-built bench lint fmt fuzz install uninstall clean
+.PHONY: all deps run check check-built bench deb lint fmt fuzz install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 

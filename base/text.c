@@ -104,3 +104,22 @@ void text_add_json(struct strbuf *sb, const char *s, size_t len)
 		}
 	}
 }
+
+void text_add_json_string(struct strbuf *sb, const char *s)
+{
+	size_t plain;
+
+	strbuf_puts(sb, "\"");
+	while (*s) {
+		for (plain = 0; (unsigned char)s[plain] >= ' ' &&
+				s[plain] != '"' && s[plain] != '\\';)
+			plain++;
+		text_add_json(sb, s, plain);
+		s += plain;
+		if (*s == '"' || *s == '\\')
+			strbuf_printf(sb, "\\%c", *s++);
+		else if (*s)
+			strbuf_printf(sb, "\\u%04x", (unsigned char)*s++);
+	}
+	strbuf_puts(sb, "\"");
+}

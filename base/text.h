@@ -24,6 +24,8 @@ void text_add(struct strbuf *sb, const char *s, size_t len);
  * which a parser reads alike. Bytes that are not UTF-8 become \ufffd.
  */
 void text_add_json(struct strbuf *sb, const char *s, size_t len);
+/* Appends a text as a string of JSON, in quotes, in ASCII as above. */
+void text_add_json_string(struct strbuf *sb, const char *s);
 /*
  * Decodes the character at 's' of 'len' bytes, at least one. Its length, or 0
  * if there is none: no overlong forms, no surrogates, nothing above U+10FFFF.

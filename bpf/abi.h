@@ -120,6 +120,14 @@ struct abi_stack {
 	__u64 holes; /* bit i: page i is absent, counted from that of 'start' */
 };
 
+/* The text of a kernel module, without that of its initialization; in a ring of its own. */
+struct abi_module {
+	__u64 time; /* CLOCK_BOOTTIME, ns */
+	__u64 start;
+	__u32 size;
+	__u32 unloaded; /* 0: it was loaded */
+};
+
 #define ABI_STACK_PAGE 4096
 #define ABI_STACK_HOLES 64
 
@@ -383,6 +391,7 @@ ABI_ASSERT(sizeof(struct abi_quark_exit) == 144);
 ABI_ASSERT(sizeof(struct abi_quark_id_change) == 152);
 ABI_ASSERT(sizeof(struct abi_quark_rename) == 72);
 ABI_ASSERT(sizeof(struct abi_exec_mark) == 8);
+ABI_ASSERT(sizeof(struct abi_module) == 24);
 ABI_ASSERT(sizeof(struct abi_quark_reap) == 112);
 ABI_ASSERT(ABI_QUARK_PACKED_HEAD == 36);
 ABI_ASSERT(sizeof(struct abi_quark_packed) == 40);

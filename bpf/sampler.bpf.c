@@ -604,3 +604,47 @@ int sampler_tick(struct bpf_perf_event_data *ctx)
 	sampler_count(ABI_SAMPLER_RING_FULL, 1);
 	return 0;
 }
+
+/* --- kernel modules ----------------------------------------------------------------- */
+
+/* A record is written for each module that comes or goes, and wakes the loop. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 64 * 1024); /* a page, whatever its size */
+} modules SEC(".maps");
+
+static __always_inline int module_changed(struct module *mod, bool unloaded)
+{
+	struct module___6_3 *old = (void *)mod;
+	struct abi_module *m = bpf_ringbuf_reserve(&modules, sizeof(*m), 0);
+
+	if (!m)
+		return 0;
+	m->time = bpf_ktime_get_boot_ns();
+	m->unloaded = unloaded;
+	m->start = 0;
+	m->size = 0;
+	if (bpf_core_field_exists(mod->mem)) {
+		m->start = (__u64)BPF_CORE_READ(mod, mem[0].base);
+		m->size = BPF_CORE_READ(mod, mem[0].size);
+	} else if (bpf_core_field_exists(old->core_layout)) {
+		m->start = (__u64)BPF_CORE_READ(old, core_layout.base);
+		m->size = BPF_CORE_READ(old, core_layout.text_size);
+	}
+	bpf_ringbuf_submit(m, BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+/* When its text is in place, before it is initialized. */
+SEC("raw_tp/module_load")
+int sampler_module_load(struct bpf_raw_tracepoint_args *ctx)
+{
+	return module_changed((struct module *)ctx->args[0], false);
+}
+
+/* Before its text is freed. */
+SEC("raw_tp/module_free")
+int sampler_module_free(struct bpf_raw_tracepoint_args *ctx)
+{
+	return module_changed((struct module *)ctx->args[0], true);
+}

@@ -57,6 +57,10 @@ enum {
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wpadded"
 
+struct bpf_raw_tracepoint_args {
+	__u64 args[0];
+};
+
 struct bpf_dynptr {
 	__u64 opaque[2];
 } __attribute__((aligned(8)));
@@ -343,6 +347,25 @@ struct task_struct {
 #define PF_KTHREAD 0x00200000 /* linux/sched.h */
 #define CLONE_THREAD 0x00010000 /* uapi/linux/sched.h */
 #define CLONE_INTO_CGROUP 0x200000000ULL
+
+/* Absent from kernels without modules. */
+struct module_memory {
+	void *base;
+	unsigned int size;
+};
+
+struct module {
+	struct module_memory mem[1]; /* 0: MOD_TEXT */
+};
+
+struct module_layout {
+	void *base;
+	unsigned int text_size;
+};
+
+struct module___6_3 {
+	struct module_layout core_layout;
+};
 
 struct seq_file;
 

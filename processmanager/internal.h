@@ -231,6 +231,7 @@ struct pm_exe {
 	uint32_t tries; /* failed openings since the last success */
 	int open_error;
 	int rows, names; /* as in pm_exe_info */
+	uint64_t rows_bytes; /* likewise */
 	uint64_t sources[SYMBOLIZER_N_SOURCES]; /* likewise */
 	bool opening;
 	bool opened;
@@ -333,10 +334,13 @@ int pm_code_request(struct pm_exe *exe, struct symbolizer_open_req *req);
 void pm_code_opened(struct pm_exe *exe, const struct symbolizer_file *file);
 /* The pause after a failed attempt. */
 uint64_t pm_code_wait(const struct pm_exe *exe);
-/* As symbolizer_resolve(), for addresses at the times of their samples. */
+/* As symbolizer_resolve(), for addresses at the times of their samples; the kernel, too. */
 int pm_code_resolve(struct pm_exe *exe, const uint64_t *offsets,
 		    const uint64_t *times, size_t n, symbolizer_resolve_fn fn,
 		    void *arg);
+/* As pm_exe_code_rows(), with its file open. */
+int pm_code_rows(struct pm_exe *exe, uint64_t time, symbolizer_rows_fn fn,
+		 void *arg);
 
 /* --- queue.c: requests for names and rows --------------------------------- */
 

@@ -356,6 +356,8 @@ struct pm_exe_info {
 	uint64_t short_id; /* see pm_exe_by_short_id(); 0: none */
 	/* Of the last answer; PM_EXE_NOT_ASKED, 0 or -errno. */
 	int rows, names;
+	/* Bytes of its table, and of its symbols when they were used last. */
+	uint64_t rows_bytes, symbol_bytes;
 	/* Addresses answered so far, by the source of their names. */
 	uint64_t sources[SYMBOLIZER_N_SOURCES];
 };
@@ -363,6 +365,8 @@ struct pm_exe_info {
 #define PM_EXE_NOT_ASKED 1
 
 void pm_exe_info(const struct pm_exe *exe, struct pm_exe_info *out);
+/* Why it is not read for some time, a constant; or NULL. */
+const char *pm_exe_quarantine(const struct pm_exe *exe);
 /*
  * The executable whose names and rows it uses: itself, or the first seen of
  * those with equal content and other paths. Borrowed.
@@ -428,6 +432,11 @@ struct pm_code_state pm_exe_code(struct pm_exe *exe, uint64_t time);
 /* Sends the collected requests. */
 void pm_names_send(struct pm *pm);
 /*
+ * The number of executables with requests for names; in *first one of them,
+ * borrowed, or NULL.
+ */
+size_t pm_names_awaited(const struct pm *pm, const struct pm_exe **first);
+/*
  * All requests of this requester end with -ECANCELED before it returns; fn
  * NULL: those of all, rows too.
  */
@@ -435,6 +444,13 @@ void pm_names_cancel(struct pm *pm, pm_names_fn fn, void *arg);
 
 /* Its unwind rows, which the callee frees: symbolizer_rows(), likewise. */
 int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg);
+/*
+ * Those of executable memory, as of 'time', that of a sample for which pm_exe_code() was
+ * called: the code that its jitdump has unwind information for. They are equal for
+ * samples of other times as symbolizer_rows_info() reports.
+ */
+int pm_exe_code_rows(struct pm_exe *exe, uint64_t time, symbolizer_rows_fn fn,
+		     void *arg);
 /*
  * Samples wait for the rows: they are read before those that no sample waits
  * for. To be called after pm_exe_rows(); lasts until the answer.

@@ -9,6 +9,7 @@
  * drained; each drain sets the watermarks of the streams, and the pump delivers
  * what is below the least of them.
  */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,10 +28,20 @@
 #define ENGINE_WARM_MOST_NS (300 * CLOCK_NSEC_PER_MSEC)
 /* Less than the longest interval of drains, so that none is skipped. */
 #define ENGINE_SECOND_NS (900 * CLOCK_NSEC_PER_MSEC)
+/* A window is ended early, for its memory, once in so long. */
+#define ENGINE_SHED_WINDOW_NS (10 * CLOCK_NSEC_PER_SEC)
 /* What ends within this time, a window or a wait, is looked at often. */
 #define ENGINE_AWAITED_NS CLOCK_NSEC_PER_SEC
 /* At the end: most time to wait for the rings and for names. */
 #define ENGINE_FINISH_NS (4 * CLOCK_NSEC_PER_SEC)
+/*
+ * For names, in all, and without an answer. A worker is ended on a file after 20 s, and
+ * that three times if it is not clear that this was due to the file. A user with
+ * thousands of such files gets more than ten minutes; as users take turns, only names
+ * of that user's files are missing then.
+ */
+#define ENGINE_NAMES_NS (600 * CLOCK_NSEC_PER_SEC)
+#define ENGINE_STALL_NS (60 * CLOCK_NSEC_PER_SEC)
 
 void engine_event(void *arg, const struct quark_event *ev)
 {
@@ -66,6 +77,14 @@ static void engine_mapping(void *arg, const struct pm_map_event *ev)
 		pm_map_event(e->pm, ev);
 	if (lost)
 		rescan_after_loss(e->rescan);
+}
+
+/* When it is known, not in order of time: a module may not be there for long. */
+static void engine_modules(void *arg)
+{
+	struct engine *e = arg;
+
+	symbolizer_kernel_modules(e->symbolizer);
 }
 
 /*
@@ -130,6 +149,7 @@ int engine_intake_open(struct engine *e)
 	struct intake *in = &e->in;
 
 	in->map_lost = engine_mapping;
+	in->modules = engine_modules;
 	in->arg = e;
 	return intake_init(in, 2 * e->opts.ring_size, engine_deliver,
 			   engine_drop, e);
@@ -170,12 +190,57 @@ static void engine_second(struct engine *e)
 	int err, before = e->hotplug_err;
 
 	losses_update(e);
-	trim_tick(&e->trim, e->second);
+	memory_trim_tick(&e->trim, e->second);
 	err = e->source.row->second(e->source.state);
 	if (err && err != before)
 		log_warn("cannot follow the CPUs that are online: %s",
 			 strerror(-err));
 	e->hotplug_err = err;
+}
+
+/* What each level of profiler/memory/memory.h means. */
+static void engine_shed(struct engine *e)
+{
+	unsigned int level = e->memory.level;
+
+	symbolizer_shed(e->symbolizer, level);
+	trace_handler_shed(e->th, level);
+	reporter_shed(e->reporter, level > 1);
+	if (level)
+		log_warn("memory: %llu of %llu MiB are in use, caches are cut "
+			 "to 1/%u",
+			 (unsigned long long)e->memory.used >> 20,
+			 (unsigned long long)e->memory.max >> 20, 1U << level);
+	else
+		log_info("memory: %llu MiB are in use, caches have their usual "
+			 "size",
+			 (unsigned long long)e->memory.used >> 20);
+}
+
+/* The last level: what can be had again, at some cost. */
+static void engine_shed_last(struct engine *e, uint64_t now)
+{
+	const struct memory_usage *u = &e->memory.usage;
+	struct reporter_stats stats;
+
+	reporter_get_stats(e->reporter, &stats);
+	if (memory_matters(&e->memory, stats.memory_bytes) &&
+	    now - e->memory_window >= ENGINE_SHED_WINDOW_NS) {
+		e->memory_window = now;
+		reporter_rotate(e->reporter, now);
+	}
+	/* It is a child that was not reaped: the pid is no other process's. */
+	if (memory_matters(&e->memory, u->largest_bytes) &&
+	    !kill(u->largest, SIGKILL))
+		e->memory.ended++;
+}
+
+static void engine_memory_tick(struct engine *e, uint64_t now)
+{
+	if (memory_tick(&e->memory, now))
+		engine_shed(e);
+	if (e->memory.level == MEMORY_LEVELS)
+		engine_shed_last(e, now);
 }
 
 static void engine_reporter_done(void *arg)
@@ -185,6 +250,23 @@ static void engine_reporter_done(void *arg)
 	end->done(end->arg);
 }
 
+/* Whether samples from before the end may still get what they wait for. */
+static bool engine_awaits(struct engine *e, uint64_t now)
+{
+	uint64_t unnamed = trace_handler_unnamed(e->th);
+	struct engine_end *end = &e->end;
+
+	if (unnamed != end->unnamed)
+		end->changed = now;
+	end->unnamed = unnamed;
+	if (now < end->time + ENGINE_FINISH_NS)
+		return (end->now ? e->in.passed : engine_done(e)) < end->time;
+	return e->opts.all_names && !end->now &&
+	       trace_handler_oldest(e->th) < end->time &&
+	       now < end->time + ENGINE_NAMES_NS &&
+	       now < end->changed + ENGINE_STALL_NS;
+}
+
 /* True when all samples before the end were given to the reporter. */
 static bool engine_finishing(struct engine *e, uint64_t now)
 {
@@ -192,8 +274,9 @@ static bool engine_finishing(struct engine *e, uint64_t now)
 
 	if (!end->done)
 		return false;
-	if (now < end->time + ENGINE_FINISH_NS && engine_done(e) < end->time)
+	if (engine_awaits(e, now))
 		return false;
+	end->over = true;
 	trace_handler_flush(e->th);
 	losses_update(e);
 	drain_stop(&e->drain);
@@ -213,6 +296,9 @@ static void engine_tick(void *arg)
 	if (now - e->second >= ENGINE_SECOND_NS) {
 		e->second = now;
 		engine_second(e);
+		engine_memory_tick(e, now);
+	} else if (memory_hurries(&e->memory)) {
+		engine_memory_tick(e, now);
 	}
 }
 
@@ -301,8 +387,37 @@ void engine_finish(struct engine *e, void (*done)(void *arg), void *arg)
 	if (e->end.done)
 		return;
 	e->source.row->end(e->source.state);
-	e->end = (struct engine_end){ clock_boottime_ns(), done, arg };
+	e->end = (struct engine_end){ .time = clock_boottime_ns(),
+				      .done = done,
+				      .arg = arg };
+	e->end.changed = e->end.time;
 	drain_hurry(&e->drain);
+}
+
+bool engine_finish_waiting(const struct engine *e, struct engine_waiting *out)
+{
+	const struct pm_exe *exe;
+	struct pm_exe_info info;
+
+	*out = (struct engine_waiting){
+		.frames = trace_handler_unnamed(e->th),
+		.files = pm_names_awaited(e->pm, &exe),
+	};
+	if (exe) {
+		pm_exe_info(exe, &info);
+		out->path = info.path;
+	}
+	return e->opts.all_names && e->end.done && !e->end.over && out->frames;
+}
+
+void engine_finish_now(struct engine *e)
+{
+	e->end.now = true;
+}
+
+uint64_t engine_unnamed(const struct engine *e)
+{
+	return e->opts.all_names ? e->end.unnamed : 0;
 }
 
 void engine_free(struct engine *e)

@@ -7,6 +7,7 @@
 #ifndef PROFILER_ENGINE_H
 #define PROFILER_ENGINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
@@ -31,14 +32,26 @@ struct engine_opts {
 	bool selected_only; /* only selected processes are recorded */
 	const char *unwind_rows; /* directory of rows by hand, or NULL */
 	unsigned int open_files; /* executables held open, at most */
+	uint64_t memory_max; /* of profd and its workers; 0: no ceiling */
 	size_t symbol_memory; /* bytes of symbol indexes; 0: the default */
 	const char *cache; /* directory for what was read; NULL or "none" */
 	uint64_t cache_size; /* 0: the default */
+	/*
+	 * Traces wait for their names however long it takes: for one profile that is
+	 * written at the end.
+	 */
+	bool all_names;
+	/* URLs of debuginfod servers, NULL-terminated; or NULL. */
+	const char *const *debuginfod;
+	const char *debuginfod_dir;
+	uint64_t debuginfod_size; /* of it at most; 0: the default */
 	unsigned int window_s;
 	const char *archive; /* NULL: none */
 	enum reporter_format archive_format;
+	struct reporter_keep keep;
 	const char *const *listen;
 	size_t nlisten;
+	struct reporter_access access;
 	/* A window of the archive was written, or failed. May be NULL. */
 	void (*written)(void *arg, const char *path, int err,
 			uint64_t nsamples);
@@ -79,6 +92,22 @@ void engine_totals(struct engine *e, struct engine_totals *out);
  * 'done' from the loop. engine_free() after that.
  */
 void engine_finish(struct engine *e, void (*done)(void *arg), void *arg);
+/*
+ * What engine_finish() still waits for, with opts.all_names. It gives up when the number
+ * of frames did not change for a minute, or after ten.
+ */
+struct engine_waiting {
+	uint64_t frames; /* whose names were requested */
+	size_t files; /* of which */
+	const char *path; /* of one of these files, or NULL; borrowed */
+};
+
+/* False: it does not wait for names. */
+bool engine_finish_waiting(const struct engine *e, struct engine_waiting *out);
+/* Ends that: names that are not there yet will be missing. */
+void engine_finish_now(struct engine *e);
+/* After the end: the number of frames whose names were not waited for any more. */
+uint64_t engine_unnamed(const struct engine *e);
 void engine_free(struct engine *e);
 
 #endif /* PROFILER_ENGINE_H */

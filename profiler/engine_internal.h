@@ -14,16 +14,21 @@
 #include "profiler/engine.h"
 #include "profiler/health.h"
 #include "profiler/limits.h"
+#include "profiler/memory/memory.h"
+#include "profiler/memory/memory_trim.h"
 #include "profiler/metrics.h"
 #include "profiler/rescan/rescan.h"
 #include "profiler/source/intake.h"
 #include "profiler/source/source.h"
-#include "profiler/trim.h"
 #include "tracehandler/tracehandler.h"
 
 /* The end of the engine: it waits for the rings and for names. */
 struct engine_end {
 	uint64_t time; /* of sampling */
+	/* The number of frames without a name, and when it changed last. */
+	uint64_t unnamed, changed;
+	bool now; /* engine_finish_now() */
+	bool over; /* all was given to the reporter */
 	void (*done)(void *arg); /* NULL: it is not the end */
 	void *arg;
 };
@@ -41,7 +46,9 @@ struct engine {
 	struct limits limits;
 	struct losses losses;
 	struct health health;
-	struct trim trim;
+	struct memory_trim trim;
+	struct memory memory;
+	uint64_t memory_window; /* when the open window was last shed */
 	struct engine_end end;
 	char note[256]; /* engine_note() */
 	char why[256];

@@ -17,6 +17,9 @@
 #include "profiler/openfiles.h"
 #include "profiler/unwind_rows.h"
 
+/* Less is set with a low ceiling only: it is the limit of symbolize/symbolizer.c. */
+#define ENGINE_WORKER_MEMORY (384ULL << 20)
+#define ENGINE_WORKER_LEAST (128ULL << 20)
 #define ENGINE_MALLOC_LARGE (128 << 10)
 
 static void engine_warmed(void *arg, int err,
@@ -80,17 +83,53 @@ static void engine_cache_failed(void *arg, int err)
 				 : strerror(-err));
 }
 
+static void engine_debuginfod_arrived(void *arg, const uint8_t *build_id,
+				      size_t len)
+{
+	struct engine *e = arg;
+
+	if (e->th)
+		trace_handler_renew(e->th, build_id, len);
+}
+
+static void engine_debuginfod_failed(void *arg, int err)
+{
+	const struct engine *e = arg;
+
+	log_warn("debuginfod, with files in %s: %s", e->opts.debuginfod_dir,
+		 symbolizer_fetch_problem(err));
+}
+
+/*
+ * One worker alone cannot reach the ceiling; but with less than the second limit, large
+ * files could not be read. 0: the usual limit.
+ */
+static size_t engine_worker_memory(const struct engine_opts *opts)
+{
+	uint64_t share = MAX(opts->memory_max / 2, ENGINE_WORKER_LEAST);
+
+	return opts->memory_max && share < ENGINE_WORKER_MEMORY ? share : 0;
+}
+
 static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			     const char **what)
 {
 	bool cache = opts->cache && strcmp(opts->cache, "none") != 0;
-	struct symbolizer_opts sym = { .loop = opts->loop,
-				       .index_bytes = opts->symbol_memory,
-				       .undemangled = engine_undemangled,
-				       .cache = cache ? opts->cache : NULL,
-				       .cache_bytes = opts->cache_size,
-				       .cache_failed = engine_cache_failed,
-				       .arg = e };
+	struct symbolizer_opts sym = {
+		.loop = opts->loop,
+		.index_bytes = opts->symbol_memory,
+		.worker_memory = engine_worker_memory(opts),
+		.undemangled = engine_undemangled,
+		.cache = cache ? opts->cache : NULL,
+		.cache_bytes = opts->cache_size,
+		.cache_failed = engine_cache_failed,
+		.debuginfod = opts->debuginfod,
+		.debuginfod_dir = opts->debuginfod_dir,
+		.debuginfod_bytes = opts->debuginfod_size,
+		.debuginfod_arrived = engine_debuginfod_arrived,
+		.debuginfod_failed = engine_debuginfod_failed,
+		.arg = e
+	};
 	struct pm_opts pm = { .open_files = opts->open_files,
 			      .want_maps = engine_want_maps,
 			      .ended = engine_ended,
@@ -101,6 +140,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 	struct trace_opts trace = { .loop = opts->loop,
 				    .resolved = engine_resolved,
 				    .selected_only = opts->selected_only,
+				    .all_names = opts->all_names,
 				    .arg = e };
 	struct rescan_opts rescan = { .loop = opts->loop,
 				      .limits = &e->limits,
@@ -177,11 +217,13 @@ static int engine_open_reporter(struct engine *e,
 		.nlosses = LOSS_MAX,
 		.note = e->note,
 		.archive_format = opts->archive_format,
+		.keep = opts->keep,
 		.written = engine_written,
 		.arg = e,
 	};
 	const char *where = "reporter";
 	char host[256] = "localhost";
+	const char *why;
 	size_t i;
 	int err;
 
@@ -198,15 +240,25 @@ static int engine_open_reporter(struct engine *e,
 					   "runs as, and nobody else may write "
 					   "to it"
 					 : strerror(-err));
+	if (!err) {
+		err = reporter_access(e->reporter, &opts->access, &where, &why);
+		if (err)
+			snprintf(msg, msglen, "%s: %s", where,
+				 why ? why : strerror(-err));
+	}
 	for (i = 0; !err && i < opts->nlisten; i++) {
 		err = reporter_listen(e->reporter, opts->listen[i]);
 		if (!err)
 			continue;
 		snprintf(msg, msglen, "cannot listen on %s: %s",
 			 opts->listen[i],
-			 err == -EPERM	  ? "beyond loopback needs TLS and a "
-					    "token, which are not built yet"
-			 : err == -EINVAL ? "not unix:PATH or HOST:PORT"
+			 err == -EPERM ? "beyond loopback needs --tls-cert, "
+					 "--tls-key and --token-file"
+			 : err == -EBADMSG ? "the certificate or its key "
+					     "cannot be used (--tls-cert, "
+					     "--tls-key)"
+			 : err == -EINVAL  ? "not unix:PATH or HOST:PORT, HOST "
+					     "an address or localhost"
 			 : err == -EADDRINUSE
 				 ? "Address already in use, by another profd? "
 				   "(--listen ADDRESS takes another one)"
@@ -357,6 +409,8 @@ int engine_new_from(struct engine **ep, const struct engine_opts *opts,
 	engine_memory();
 	openfiles_raise(opts->open_files);
 	e->opts = *opts;
+	e->memory = (struct memory){ .option = opts->memory_max,
+				     .rings = opts->ring_size };
 	e->losses.selected_only = opts->selected_only;
 	err = engine_check_files(rows[0], msg, msglen);
 	if (err)

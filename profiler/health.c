@@ -97,17 +97,27 @@ void engine_health(void *arg, struct reporter_health *out)
 
 	health_report(&e->health, out);
 	health_mounts(e, out);
+	if (e->memory.level)
+		reporter_degraded(
+			out, "memory: %llu of %llu MiB, caches cut to 1/%u",
+			(unsigned long long)e->memory.used >> 20,
+			(unsigned long long)e->memory.max >> 20,
+			1U << e->memory.level);
 	if (e->hotplug_err)
 		reporter_degraded(out,
 				  "CPUs that come online are not sampled: %s",
 				  strerror(-e->hotplug_err));
 }
 
-void engine_limited(void *arg, uint32_t uid)
+void engine_limited(void *arg, uint32_t uid, enum reporter_limit what)
 {
+	static const enum limit limits[] = {
+		[REPORTER_LIMIT_CONNECTIONS] = LIMIT_CONNECTIONS,
+		[REPORTER_LIMIT_PROCESSES] = LIMIT_PROCESSES,
+	};
 	struct engine *e = arg;
 
-	limits_note(&e->limits, uid, LIMIT_CONNECTIONS, 1);
+	limits_note(&e->limits, uid, limits[what], 1);
 }
 
 void engine_pm_limited(void *arg, uint32_t uid, enum pm_limit what, uint64_t n)

@@ -36,7 +36,7 @@ void health_tick(struct health *h, uint64_t now,
 void health_report(const struct health *h, struct reporter_health *out);
 /* reporter_opts.health and .limited; 'arg' is the engine. */
 void engine_health(void *arg, struct reporter_health *out);
-void engine_limited(void *arg, uint32_t uid);
+void engine_limited(void *arg, uint32_t uid, enum reporter_limit what);
 /* pm_opts.limited */
 void engine_pm_limited(void *arg, uint32_t uid, enum pm_limit what, uint64_t n);
 /* symbolizer_opts.undemangled */

@@ -17,6 +17,7 @@
 /* X(NAME, name, "what was limited") */
 #define LIMITS(X)                                                   \
 	X(CONNECTIONS, connections, "connections over HTTP")        \
+	X(PROCESSES, processes, "processes in the catalog")         \
 	X(ARGUMENTS, arguments, "arguments remembered")             \
 	X(MAPPINGS, mappings, "mapping records")                    \
 	X(MAPPINGS_ALL, mappings_all,                               \

@@ -23,6 +23,7 @@ struct metrics_counts {
 	struct trace_stats trace;
 	struct symbolizer_stats symbolize;
 	struct engine_totals total;
+	struct memory memory;
 	uint64_t stale, heap, hertz;
 };
 
@@ -112,6 +113,14 @@ static const struct metrics_row metrics_rows[] = {
 		  "time of gaps in the mapping stream"),
 	METRIC(heap, "profd_heap_bytes",
 	       "bytes of memory in use, as malloc counts them"),
+	METRIC(memory.used, "profd_memory_bytes",
+	       "anonymous memory of profd and its workers"),
+	METRIC(memory.highest, "profd_memory_highest_bytes",
+	       "most of it that was measured"),
+	METRIC(memory.max, "profd_memory_max_bytes",
+	       "its ceiling; 0: there is none"),
+	METRIC(memory.ended, "profd_memory_ended_total",
+	       "workers ended because they used too much of it"),
 	METRIC(hertz, "profd_frequency_hertz", "samples a second and CPU"),
 };
 
@@ -220,6 +229,7 @@ static void metrics_gather(struct engine *e, struct metrics_counts *out)
 	out->stale = metrics_stale(e->pm);
 	out->heap = heap.uordblks + heap.hblkhd;
 	out->hertz = e->opts.freq_hz;
+	out->memory = e->memory;
 }
 
 /* The symbolize worker, and the files that it could not read. */
@@ -292,6 +302,43 @@ static void metrics_status_processes(const struct pm_stats *pm,
 			(unsigned long long)pm->exits);
 }
 
+static void metrics_memory_levels(const struct memory *mem,
+				  struct reporter_metrics *m)
+{
+	char label[32];
+
+	for (size_t i = 0; i < MEMORY_LEVELS; i++) {
+		snprintf(label, sizeof(label), "level=\"%zu\"", i + 1);
+		reporter_metric(m, "profd_memory_shed_total",
+				"times that caches were cut, by level", true,
+				label, mem->shed[i]);
+	}
+}
+
+static void metrics_status_memory(const struct memory *mem,
+				  struct reporter_metrics *m)
+{
+	const char *from = mem->cgroup ? ", of the control group" : "";
+
+	if (!mem->max)
+		reporter_status(m, "memory", "%llu MiB",
+				(unsigned long long)mem->used >> 20);
+	else if (mem->level)
+		reporter_status(m, "memory",
+				"%llu of at most %llu MiB%s: caches are cut to "
+				"1/%u",
+				(unsigned long long)mem->used >> 20,
+				(unsigned long long)mem->max >> 20, from,
+				1U << mem->level);
+	else
+		reporter_status(m, "memory", "%llu of at most %llu MiB%s",
+				(unsigned long long)mem->used >> 20,
+				(unsigned long long)mem->max >> 20, from);
+	reporter_member_int(m, "memory", "used", mem->used);
+	reporter_member_int(m, "memory", "max", mem->max);
+	reporter_member_int(m, "memory", "level", mem->level);
+}
+
 static void metrics_status_losses(struct engine *e, struct reporter_metrics *m)
 {
 	uint64_t losses[LOSS_MAX];
@@ -321,6 +368,7 @@ static void metrics_status_collect(struct engine *e,
 	reporter_status(m, "samples", "%llu",
 			(unsigned long long)all->total.samples);
 	metrics_status_processes(&all->pm, e->open_files, m);
+	metrics_status_memory(&all->memory, m);
 	metrics_status_reader(e->symbolizer, m);
 	metrics_status_stacks(&all->trace, m);
 	metrics_status_losses(e, m);
@@ -368,6 +416,7 @@ void metrics_collect(void *arg, struct reporter_metrics *m)
 				     stream);
 	for (i = 0; i < ARRAY_SIZE(metrics_rows); i++)
 		metrics_show(m, &metrics_rows[i], NULL, &all, 0);
+	metrics_memory_levels(&all.memory, m);
 	reporter_metric(m, "profd_build_info", "1, of this version", false,
 			"version=\"" PROFD_VERSION "\"", 1);
 	metrics_process(m);

@@ -9,48 +9,65 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reporter/labels.h"
 #include "reporter/pprof.h"
 #include "reporter/window.h"
 
 #define ENCODE_PAGE 4096
 
-/* X("key", string, number): the labels of sample 's' and its image 'img'. */
-#define ENCODE_LABELS(X)                                   \
-	X("pid", 0, img->tgid)                             \
-	X("tid", 0, s->tid)                                \
-	X("comm", img->comm, 0)                            \
-	X("thread", s->thread, 0)                          \
-	X("exe", img->exe, 0)                              \
-	X("cgroup", img->cgroup, 0)                        \
-	X("container", img->container, 0)                  \
-	X("pod", img->pod, 0)                              \
-	X("unit", img->unit, 0)                            \
-	X("entry", img->entry, 0)                          \
-	X("entry_pid", 0, img->entry ? img->entry_pid : 0) \
-	X("process", img->process, 0)                      \
-	X("image", img->image, 0)
-
-static const char *const encode_keys[] = {
-#define X(key, str, num) key,
-	ENCODE_LABELS(X)
-#undef X
-};
-
 struct encode {
 	struct window *w;
+	const struct reporter_form *form;
 	struct pprof pprof;
+	/* Strings that are used, in the order of the profile; and their ids. */
+	uint32_t *strings, *string_ids;
+	size_t nstrings, strings_cap, ids_cap;
+	bool nomem;
 	Perftools__Profiles__ValueType *type, **types; /* by column */
 	uint64_t *ids; /* room for the locations of any stack */
 	Perftools__Profiles__Line *line, **lines; /* likewise, for lines */
-	int64_t keys[ARRAY_SIZE(encode_keys)]; /* strings */
-	int64_t *comments; /* strings */
+	int64_t keys[LABELS_N]; /* strings of the profile */
+	int64_t *comments; /* likewise */
 	size_t ncomments, comments_cap;
 };
 
+/* Room for the ids of all strings of the window, at first 0. */
+static int encode_string_room(struct encode *e)
+{
+	size_t from;
+
+	while (e->ids_cap < e->w->strings.count) {
+		from = e->ids_cap;
+		if (VECTOR_ROOM(e->string_ids, from, e->ids_cap))
+			return -ENOMEM;
+		memset(e->string_ids + from, 0,
+		       (e->ids_cap - from) * sizeof(*e->string_ids));
+	}
+	return 0;
+}
+
+/* The id in the profile of a string of the window. */
+static int64_t encode_text(struct encode *e, uint32_t string)
+{
+	if (!string || e->string_ids[string])
+		return string ? e->string_ids[string] : 0;
+	if (VECTOR_ROOM(e->strings, e->nstrings, e->strings_cap)) {
+		e->nomem = true;
+		return 0;
+	}
+	e->strings[e->nstrings++] = string;
+	e->string_ids[string] = (uint32_t)e->nstrings;
+	return e->string_ids[string];
+}
+
 static int encode_string(struct encode *e, const char *s, int64_t *idp)
 {
-	*idp = strtab_id(&e->w->strings, s);
-	return *idp < 0 ? -ENOMEM : 0;
+	int64_t string = strtab_id(&e->w->strings, s);
+
+	if (string < 0 || encode_string_room(e))
+		return -ENOMEM;
+	*idp = encode_text(e, (uint32_t)string);
+	return e->nomem ? -ENOMEM : 0;
 }
 
 static int encode_init_types(struct encode *e)
@@ -75,11 +92,17 @@ static int encode_init_types(struct encode *e)
 
 static int encode_init_keys(struct encode *e)
 {
+	char key[REPORTER_PREFIX_MAX + 32];
 	size_t i;
 	int err = 0;
 
-	for (i = 0; i < ARRAY_SIZE(encode_keys) && !err; i++)
-		err = encode_string(e, encode_keys[i], &e->keys[i]);
+	for (i = 0; i < LABELS_N && !err; i++) {
+		if (e->form->without >> i & 1)
+			continue;
+		snprintf(key, sizeof(key), "%s%s", e->form->prefix,
+			 labels_name((enum labels_key)i));
+		err = encode_string(e, key, &e->keys[i]);
+	}
 	return err;
 }
 
@@ -208,8 +231,8 @@ static void encode_mapping(struct encode *e, const struct window_exe *exe,
 	/* Without segments an address in the file is an offset into it. */
 	if (s == &exe->rest && exe->kind == PM_EXE_FILE)
 		m.file_offset = s->start;
-	m.filename = exe->path;
-	m.build_id = exe->build_id;
+	m.filename = encode_text(e, exe->path);
+	m.build_id = encode_text(e, exe->build_id);
 	/*
 	 * Keeps readers from looking for symbols on the machine they are on, or
 	 * at a server. One location without a name makes them look.
@@ -273,6 +296,24 @@ static int encode_mappings(struct encode *e)
 
 /* --- the other tables ---------------------------------------------------- */
 
+/* A mark is a text, and no code that another could name. */
+static bool encode_is_bare(const struct encode *e,
+			   const struct window_location *l)
+{
+	return e->form->bare && l->kind == REPORTER_PLACE_EXE &&
+	       l->lines[0].function->unnamed;
+}
+
+/* Numbers the functions that the profile has. */
+static void encode_number(struct encode *e)
+{
+	struct window_function *f;
+	uint32_t id = 0;
+
+	STAILQ_FOREACH(f, &e->w->function_list, entry)
+		f->id = e->form->bare && f->exe && f->unnamed ? 0 : ++id;
+}
+
 static void encode_location(struct encode *e, const struct window_location *l)
 {
 	Perftools__Profiles__Location m = PERFTOOLS__PROFILES__LOCATION__INIT;
@@ -284,7 +325,7 @@ static void encode_location(struct encode *e, const struct window_location *l)
 		m.mapping_id = s->mapping;
 		m.address = l->vaddr;
 	}
-	for (; m.n_line < l->nlines; m.n_line++) {
+	for (; m.n_line < l->nlines && !encode_is_bare(e, l); m.n_line++) {
 		e->line[m.n_line].function_id = l->lines[m.n_line].function->id;
 		e->line[m.n_line].line = l->lines[m.n_line].line;
 	}
@@ -296,10 +337,12 @@ static void encode_function(struct encode *e, const struct window_function *f)
 {
 	Perftools__Profiles__Function m = PERFTOOLS__PROFILES__FUNCTION__INIT;
 
+	if (!f->id)
+		return;
 	m.id = f->id;
-	m.name = f->name;
-	m.system_name = f->system_name;
-	m.filename = f->file;
+	m.name = encode_text(e, f->name);
+	m.system_name = encode_text(e, f->system_name);
+	m.filename = encode_text(e, f->file);
 	m.start_line = f->start_line;
 	pprof_put(&e->pprof, PPROF_FUNCTION, &m.base);
 }
@@ -317,26 +360,19 @@ static bool encode_is_counted(const struct encode *e,
 
 static void encode_sample(struct encode *e, const struct window_sample *s)
 {
-	const struct window_image *img = s->image;
-	const struct {
-		uint32_t str;
-		uint32_t num;
-	} values[] = {
-#define X(key, str, num) { str, num },
-		ENCODE_LABELS(X)
-#undef X
-	};
+	struct labels_value values[LABELS_N];
 	Perftools__Profiles__Sample m = PERFTOOLS__PROFILES__SAMPLE__INIT;
 	Perftools__Profiles__Label label[ARRAY_SIZE(values)], *l = label;
 	Perftools__Profiles__Label *labels[ARRAY_SIZE(values)];
 	size_t i;
 
+	labels_of(s, e->form->without, values);
 	for (i = 0; i < ARRAY_SIZE(values); i++) {
 		if (!values[i].str && !values[i].num)
 			continue;
 		perftools__profiles__label__init(l);
 		l->key = e->keys[i];
-		l->str = values[i].str;
+		l->str = encode_text(e, values[i].str);
 		l->num = values[i].num;
 		labels[m.n_label++] = l++;
 	}
@@ -365,8 +401,9 @@ static void encode_tables(struct encode *e)
 	STAILQ_FOREACH(s, &w->sample_list, entry)
 		if (encode_is_counted(e, s))
 			encode_sample(e, s);
-	for (i = 0; i < w->strings.count; i++)
-		pprof_string(&e->pprof, strtab_str(&w->strings, i));
+	pprof_string(&e->pprof, "");
+	for (i = 0; i < e->nstrings; i++)
+		pprof_string(&e->pprof, strtab_str(&w->strings, e->strings[i]));
 }
 
 /* --- members of Profile itself ------------------------------------------- */
@@ -465,26 +502,40 @@ static int encode_profile(struct encode *e, const struct window_meta *meta)
 int reporter_window_encode(struct window *w, const struct window_meta *meta,
 			   struct sink *sink)
 {
-	struct encode e = { .w = w, .pprof = { .sink = sink } };
+	struct encode e = {
+		.w = w,
+		.form = &meta->form,
+		.pprof = { .sink = sink },
+	};
 	int err;
 
 	err = window_cut(w, meta->from, meta->to);
 	/* Samples without a time cannot be cut: then the profile has all. */
 	if (err && err != -ENODATA)
 		return err;
-	err = encode_init_types(&e);
+	err = encode_string_room(&e);
+	if (!err)
+		err = encode_init_types(&e);
 	if (!err)
 		err = encode_init_keys(&e);
 	if (!err)
 		err = encode_init_room(&e);
+	/* After the comments, which have numbers of samples. */
 	if (!err)
 		err = encode_profile(&e, meta);
+	if (!err && meta->terms)
+		labels_filter(w, meta->terms);
+	if (!err && e.form->without)
+		err = labels_merge(w, e.form->without);
 	if (!err)
 		err = encode_mappings(&e);
 	if (!err) {
+		encode_number(&e);
 		encode_tables(&e);
-		err = e.pprof.err;
+		err = e.nomem ? -ENOMEM : e.pprof.err;
 	}
+	free(e.strings);
+	free(e.string_ids);
 	free(e.comments);
 	pprof_fini(&e.pprof);
 	return err;

@@ -36,20 +36,29 @@ void reporter_reason(struct reporter_health *h, bool failing, const char *fmt,
 static void health_archive(struct reporter *r, struct reporter_health *h)
 {
 	uint64_t waited = clock_awake_ns() - r->jobs_since;
+	const char *problem;
 
-	if (!r->archive)
+	if (!r->store)
 		return;
-	if (r->write_err)
+	if (r->stats.archive_stopped)
+		reporter_degraded(h,
+				  "the archive %s is not written: too little "
+				  "free space (keep-free)",
+				  store_dir(r->store));
+	else if (r->write_err)
 		reporter_failing(h, "the archive %s cannot be written: %s",
-				 archive_dir(r->archive),
-				 strerror(-r->write_err));
+				 store_dir(r->store), strerror(-r->write_err));
 	else if (r->archive_jobs && waited >= HEALTH_WRITE_NS)
 		reporter_failing(
 			h,
 			"the archive %s does not answer: a window has "
 			"been written for %llu s",
-			archive_dir(r->archive),
+			store_dir(r->store),
 			(unsigned long long)(waited / CLOCK_NSEC_PER_SEC));
+	problem = catalog_problem(r->catalog);
+	if (problem)
+		reporter_degraded(h, "the catalog of %s is not written: %s",
+				  store_dir(r->store), problem);
 }
 
 static void health_listeners(struct reporter *r, struct reporter_health *h)
@@ -92,17 +101,16 @@ const char *health_word(enum health_state state)
 	return words[state];
 }
 
-void health_text(const struct reporter_health *h, enum health_state state,
-		 struct strbuf *sb)
+void health_text(const struct reporter_health *h, struct strbuf *sb)
 {
-	bool failing = state == HEALTH_FAILING;
 	const char *between = "";
-	size_t i;
+	size_t i, pass;
 
-	for (i = 0; i < h->n; i++) {
-		if (h->reasons[i].failing != failing)
-			continue;
-		strbuf_printf(sb, "%s%s", between, h->reasons[i].text);
-		between = "; ";
-	}
+	for (pass = 0; pass < 2; pass++)
+		for (i = 0; i < h->n; i++) {
+			if (h->reasons[i].failing == (pass > 0))
+				continue;
+			strbuf_printf(sb, "%s%s", between, h->reasons[i].text);
+			between = "; ";
+		}
 }

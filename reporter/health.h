@@ -30,8 +30,7 @@ enum health_state health_collect(struct reporter *r,
 				 struct reporter_health *out);
 /* "ok", "degraded", "failing" */
 const char *health_word(enum health_state state);
-/* Appends the reasons of that state, separated by "; ". */
-void health_text(const struct reporter_health *h, enum health_state state,
-		 struct strbuf *sb);
+/* Appends all reasons, those why it fails first, separated by "; ". */
+void health_text(const struct reporter_health *h, struct strbuf *sb);
 
 #endif /* REPORTER_HEALTH_H */

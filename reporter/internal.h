@@ -6,11 +6,15 @@
 #include <sys/queue.h>
 
 #include "base/base.h"
-#include "reporter/archive.h"
+#include "reporter/catalog/catalog.h"
 #include "reporter/reporter.h"
+#include "reporter/store/store.h"
+#include "reporter/store/times_file.h"
 #include "reporter/window.h"
 
 struct http;
+struct http_access;
+struct http_query;
 struct ledger_events;
 
 /*
@@ -25,6 +29,8 @@ struct reporter_window {
 	bool archive;
 	bool selected_only;
 	bool closed;
+	struct reporter_query_terms terms;
+	struct reporter_form form;
 	enum reporter_format format;
 	struct reporter_outfile file; /* if the profile has a path */
 	void (*done)(void *arg, int err, uint64_t nsamples, void *data,
@@ -38,6 +44,9 @@ struct reporter_window {
 	struct window_meta meta;
 	int err;
 	char *path; /* of the archive's file; NULL: not created */
+	uint64_t unwritten; /* samples of earlier windows, in its comments */
+	struct store_write write; /* into the archive */
+	struct store_stats store_stats; /* when written */
 	void *data;
 	size_t len;
 	uint64_t bytes;
@@ -54,10 +63,12 @@ struct reporter {
 	uint64_t *losses; /* the current counts */
 	uint64_t *losses_archived; /* those that the archive has in comments */
 
-	struct archive *archive;
+	struct store *store; /* the archive, or NULL */
+	struct catalog *catalog; /* of the archive, or NULL */
+	uint8_t boot_id[STORE_BOOT_ID];
 	struct reporter_windows windows; /* the archive's, by time */
 	struct reporter_windows extras;
-	uint64_t base; /* begin of one of the archive's windows */
+	uint64_t base; /* before it no archive window can begin any more */
 	uint64_t advanced; /* the watermark */
 	uint64_t latest; /* time of the latest trace */
 	uint64_t rotated; /* time of the last reporter_rotate() */
@@ -67,10 +78,17 @@ struct reporter {
 	size_t archive_jobs; /* of them: windows of the archive */
 	uint64_t jobs_since; /* the first began, or the last one completed */
 	int write_err; /* of the archive's last window; 0: written */
+	uint64_t unwritten; /* samples that no window's comments have yet */
 	struct reporter_stats stats;
 
 	struct ledger_events *events; /* NULL without a listener */
+	struct http_access *access; /* NULL: no token, no TLS */
 	struct http *http; /* listeners */
+	TAILQ_HEAD(, http_query)
+	queries; /* of the archive, until they are done */
+	unsigned int queries_running;
+	bool shed; /* reporter_shed() */
+	uint64_t queries_cut; /* CLOCK_BOOTTIME until which their cuts count */
 	size_t http_open; /* profile requests not yet answered in full */
 
 	bool finishing;
@@ -101,6 +119,11 @@ char *metrics_text(struct reporter *r, enum metrics_form form, size_t *lenp);
 int http_listen(struct reporter *r, const char *address);
 /* To be called after new events, and when the reporter is finishing. */
 void http_wake(struct reporter *r);
+/* Starts queries whose time has come: after a window was written or closed. */
+void http_queries_wake(struct reporter *r);
+void http_queries_end(struct reporter *r);
+/* The watermark that queries wait for; UINT64_MAX: none. */
+uint64_t http_queries_due(const struct reporter *r);
 /* Closes all connections and listeners; handles close on the loop. */
 void http_stop(struct reporter *r);
 

@@ -14,6 +14,7 @@ void job_window_free(struct reporter_window *w)
 	reporter_outfile_abort(&w->file);
 	window_fini(&w->tables);
 	strbuf_fini(&w->comments);
+	reporter_query_terms_fini(&w->terms);
 	free(w->losses);
 	free(w->path);
 	free(w->data);
@@ -47,9 +48,50 @@ static void job_comments(struct reporter_window *w)
 					  r->losses[i] - from[i]);
 		from[i] = r->losses[i];
 	}
+	if (w->archive) {
+		w->unwritten = r->unwritten;
+		r->unwritten = 0;
+	}
+	job_comment_count(w, "samples of earlier windows, not written",
+			  w->unwritten);
 	job_comment_count(w, "traces lost: out of memory", w->nomem);
 	job_comment_count(w, "traces of an earlier window, which came late",
 			  w->late);
+}
+
+/*
+ * The profile of selected samples: written once in full, then without the functions
+ * and mappings that only other samples have.
+ */
+static int job_encode_selected(struct reporter_window *w)
+{
+	static const struct reporter_query_opts all;
+	struct reporter_query *q = NULL;
+	void *data = NULL;
+	const char *what;
+	struct sink *sink;
+	size_t len = 0;
+	int err, end;
+
+	err = sink_new(&sink, REPORTER_RAW, -1);
+	if (err)
+		return err;
+	err = reporter_window_encode(&w->tables, &w->meta, sink);
+	end = sink_finish(sink);
+	err = err ? err : end;
+	if (!err)
+		data = sink_steal(sink, &len);
+	sink_free(sink);
+	if (!err)
+		err = data ? reporter_query_new(&q, &all) : -ENOMEM;
+	if (!err)
+		err = reporter_query_add(q, data, len, false, &what);
+	free(data);
+	if (!err)
+		err = reporter_query_data(q, REPORTER_QUERY_PPROF, w->format,
+					  &w->data, &w->len);
+	reporter_query_free(q);
+	return err;
 }
 
 static int job_encode(struct reporter_window *w, int fd)
@@ -77,14 +119,82 @@ static int job_write(struct reporter_window *w)
 	err = job_encode(w, w->file.fd);
 	if (!err)
 		err = reporter_outfile_commit(&w->file);
-	if (w->archive &&
-	    asprintf(&w->path, "%s/%s", archive_dir(w->r->archive),
-		     w->file.name) < 0)
-		w->path = NULL;
 	if (err)
 		reporter_outfile_abort(&w->file);
 	else
 		reporter_outfile_fini(&w->file);
+	return err;
+}
+
+/* The side file of a window that is written; without it the window is whole, too. */
+static void job_write_times(struct reporter_window *w)
+{
+	struct store_times_info info = {
+		.wall_ns = w->meta.time_ns,
+		.boot_ns = w->begin,
+		.duration_ns = w->meta.duration_ns,
+	};
+	struct sink *sink;
+
+	memcpy(info.boot_id, w->r->boot_id, sizeof(info.boot_id));
+	if (store_write_times(&w->write) ||
+	    sink_new(&sink, REPORTER_ZSTD, w->write.file.fd))
+		return;
+	store_times_write(&w->tables, &info, sink);
+	if (!sink_finish(sink) && !store_write_commit_times(&w->write))
+		w->bytes += sink_bytes(sink);
+	sink_free(sink);
+}
+
+/* The path of the archive's file: its last name, as far as it is known. */
+static void job_path(struct reporter_window *w)
+{
+	const struct store_window *to = &w->write.window;
+
+	if (asprintf(&w->path, "%s/%s/%s%s", store_dir(w->r->store), to->day,
+		     to->stem, reporter_ending(w->format)) < 0)
+		w->path = NULL;
+}
+
+/*
+ * A window that is written, in the catalog; it is whole without that, too. Without the
+ * window the rows of processes are written.
+ */
+static void job_catalog(const struct reporter_window *w, bool written)
+{
+	const struct catalog_window row = {
+		.file = &w->write.window,
+		.tables = &w->tables,
+		.begin_ns = w->meta.time_ns,
+		.begin_boot_ns = w->begin,
+		.duration_ns = w->meta.duration_ns,
+		.comments = w->comments.data,
+		.comments_len = w->comments.len,
+	};
+
+	catalog_add_window(w->r->catalog, written ? &row : NULL);
+}
+
+static int job_archive(struct reporter_window *w)
+{
+	struct store_write *wr = &w->write;
+	bool created;
+	int err;
+
+	err = store_write_begin(wr, w->r->store, w->r->hostname,
+				w->meta.time_ns, w->meta.duration_ns,
+				w->format);
+	created = !err;
+	if (!err)
+		err = job_encode(w, wr->file.fd);
+	if (!err)
+		err = store_write_commit(wr);
+	if (!err)
+		job_write_times(w);
+	job_catalog(w, !err);
+	if (created)
+		job_path(w);
+	store_write_end(wr, &w->store_stats);
 	return err;
 }
 
@@ -93,12 +203,14 @@ static void job_run(uv_work_t *work)
 {
 	struct reporter_window *w = work->data;
 
-	if (!w->err && w->archive)
-		w->err = archive_create(w->r->archive, &w->file, w->r->hostname,
-					w->meta.time_ns, w->meta.duration_ns,
-					reporter_ending(w->format));
-	if (!w->err)
-		w->err = w->file.fd >= 0 ? job_write(w) : job_encode(w, -1);
+	if (w->err)
+		return;
+	if (w->archive)
+		w->err = job_archive(w);
+	else
+		w->err = w->file.fd >= 0 ? job_write(w)
+			 : w->terms.n	 ? job_encode_selected(w)
+					 : job_encode(w, -1);
 }
 
 static void job_archived(struct reporter_window *w)
@@ -109,16 +221,23 @@ static void job_archived(struct reporter_window *w)
 	r->archive_jobs--;
 	r->jobs_since = clock_awake_ns();
 	r->write_err = w->err;
+#define X(name) r->stats.name = w->store_stats.name;
+	if (w->write.store) {
+		STORE_STATS(X)
+	}
+#undef X
 	if (w->err) {
 		r->stats.windows_failed++;
+		r->stats.samples_unwritten += w->tables.nsamples;
+		r->unwritten += w->tables.nsamples + w->unwritten;
 	} else {
 		r->stats.windows_written++;
 		r->stats.window_bytes += w->bytes;
 	}
 	if (r->opts.written)
 		r->opts.written(r->opts.arg,
-				w->path ? w->path : archive_dir(r->archive),
-				w->err, w->tables.nsamples);
+				w->path ? w->path : store_dir(r->store), w->err,
+				w->tables.nsamples);
 }
 
 static void job_done(uv_work_t *work, int status)
@@ -134,6 +253,7 @@ static void job_done(uv_work_t *work, int status)
 	}
 	job_window_free(w);
 	r->jobs--;
+	http_queries_wake(r);
 	reporter_check_finished(r);
 }
 
@@ -142,6 +262,8 @@ void job_start(struct reporter_window *w)
 	struct reporter *r = w->r;
 
 	w->closed = true;
+	if (w->archive)
+		catalog_snapshot(r->catalog, !w->tables.nsamples);
 	/* The counts of its dropped samples go to the next window. */
 	if (w->archive && !w->tables.nsamples) {
 		r->stats.windows_empty++;
@@ -159,6 +281,8 @@ void job_start(struct reporter_window *w)
 		.from = w->archive ? INT64_MIN : 0,
 		.to = w->archive ? INT64_MAX
 				 : times_step(w->begin, w->end - 1) + 1,
+		.form = w->form,
+		.terms = w->terms.n ? &w->terms : NULL,
 		.comments = w->comments.data,
 		.comments_len = w->comments.len,
 	};

@@ -3,14 +3,17 @@
  * reporter: see reporter/reporter.h. This file manages the windows: which are
  * open, which one a trace is added to, when one closes; job.c does the rest.
  *
- * The archive's windows are contiguous: from 'base', which moves at a rotation,
- * each is window_ns long. A window is opened when a trace falls into it or the
- * watermark reaches it. One without a trace is not written.
+ * The archive's windows are contiguous, and end when the wall clock is a multiple
+ * of window_ns. Where that is in boot time is measured when a window is opened, so
+ * that after a step of the clock the next window ends at a boundary again, and one
+ * or two are shorter. A window is opened when a trace falls into it or the watermark
+ * reaches it. One without a trace is not written.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "reporter/http/http_access.h"
 #include "reporter/internal.h"
 #include "reporter/job.h"
 #include "reporter/ledger/ledger.h"
@@ -42,11 +45,13 @@ const char *reporter_ending(enum reporter_format format)
 
 static void reporter_destroy(struct reporter *r)
 {
-	archive_free(r->archive);
+	catalog_free(r->catalog);
+	store_free(r->store);
 	free(r->losses);
 	free(r->losses_archived);
 	free(r->type_samples);
 	ledger_events_free(r->events);
+	http_access_free(r->access);
 	free(r->hostname);
 	free(r->version);
 	free(r);
@@ -100,6 +105,7 @@ static int reporter_init(struct reporter *r, const struct reporter_opts *opts)
 	r->window_ns = MAX(opts->window_s, 1) * CLOCK_NSEC_PER_SEC;
 	TAILQ_INIT(&r->windows);
 	TAILQ_INIT(&r->extras);
+	TAILQ_INIT(&r->queries);
 	r->hostname = strdup(opts->hostname);
 	r->version = strdup(opts->version);
 	r->losses = calloc(opts->nlosses + 1, sizeof(*r->losses));
@@ -107,6 +113,66 @@ static int reporter_init(struct reporter *r, const struct reporter_opts *opts)
 	if (!r->hostname || !r->version || !r->losses || !r->losses_archived)
 		return -ENOMEM;
 	return reporter_init_events(r, opts);
+}
+
+static void reporter_catalog_job(void *arg, bool ended)
+{
+	struct reporter *r = arg;
+
+	if (!ended) {
+		r->jobs++;
+		return;
+	}
+	r->jobs--;
+	reporter_check_finished(r);
+}
+
+/* From a pool thread: windows are written once there is a catalog. */
+static void reporter_removed(void *arg, const struct store_window *w)
+{
+	const struct reporter *r = arg;
+
+	catalog_removed(r->catalog, w);
+}
+
+static int reporter_open_store(struct reporter *r,
+			       const struct reporter_opts *opts)
+{
+	const struct store_opts so = {
+		.path = opts->archive,
+		.keep = opts->keep,
+		.removed = reporter_removed,
+		.arg = r,
+	};
+
+	store_boot_id(r->boot_id);
+	return store_new(&r->store, &so, &r->stats.swept);
+}
+
+static void reporter_catalog_limited(void *arg, uint32_t uid)
+{
+	struct reporter *r = arg;
+
+	if (r->opts.limited)
+		r->opts.limited(r->opts.arg, uid, REPORTER_LIMIT_PROCESSES);
+}
+
+static int reporter_open_catalog(struct reporter *r,
+				 const struct reporter_opts *opts)
+{
+	struct catalog_opts co = {
+		.loop = opts->loop,
+		.pm = opts->pm,
+		.dir = opts->archive,
+		.freq_hz = r->opts.freq_hz,
+		.bytes = opts->keep.bytes,
+		.job = reporter_catalog_job,
+		.limited = reporter_catalog_limited,
+		.arg = r,
+	};
+
+	memcpy(co.boot_id, r->boot_id, sizeof(co.boot_id));
+	return catalog_new(&r->catalog, &co);
 }
 
 int reporter_new(struct reporter **rp, const struct reporter_opts *opts,
@@ -121,7 +187,7 @@ int reporter_new(struct reporter **rp, const struct reporter_opts *opts,
 	err = reporter_init(r, opts);
 	if (!err && opts->archive) {
 		*where = opts->archive;
-		err = archive_new(&r->archive, opts->archive, &r->stats.swept);
+		err = reporter_open_store(r, opts);
 	}
 	if (!err)
 		err = uv_timer_init(opts->loop, &r->timer);
@@ -131,6 +197,13 @@ int reporter_new(struct reporter **rp, const struct reporter_opts *opts,
 	}
 	r->timer.data = r;
 	r->handles = 1;
+	/* The last, since it begins a job. */
+	if (r->store)
+		err = reporter_open_catalog(r, opts);
+	if (err) {
+		reporter_free(r);
+		return err;
+	}
 	*rp = r;
 	return 0;
 }
@@ -173,6 +246,7 @@ void reporter_free(struct reporter *r)
 	http_stop(r);
 	reporter_free_windows(&r->windows);
 	reporter_free_windows(&r->extras);
+	catalog_stop(r->catalog);
 	uv_close((uv_handle_t *)&r->timer, reporter_timer_closed);
 }
 
@@ -180,17 +254,37 @@ void reporter_get_stats(const struct reporter *r, struct reporter_stats *out)
 {
 	const struct reporter_window *w;
 
+	struct catalog_stats catalog = { 0 };
+
+	if (r->catalog)
+		catalog_get_stats(r->catalog, &catalog);
 	*out = r->stats;
+#define X(name) out->name = catalog.name;
+	CATALOG_STATS(X)
+#undef X
 	TAILQ_FOREACH(w, &r->windows, entry)
 		out->memory_bytes += window_bytes(&w->tables);
 	TAILQ_FOREACH(w, &r->extras, entry)
 		out->memory_bytes += window_bytes(&w->tables);
 }
 
+int reporter_access(struct reporter *r, const struct reporter_access *access,
+		    const char **where, const char **why)
+{
+	return http_access_new(&r->access, access, where, why);
+}
+
+/* Numbers of events grow over restarts, too: fewer than one comes each microsecond. */
+static uint64_t reporter_first_event(void)
+{
+	return (clock_boottime_ns() + clock_wall_offset_ns()) / 1000;
+}
+
 int reporter_listen(struct reporter *r, const char *address)
 {
 	if (!r->events)
-		r->events = ledger_events_new(r->opts.freq_hz);
+		r->events = ledger_events_new(r->opts.freq_hz, r->hostname,
+					      reporter_first_event());
 	return r->events ? http_listen(r, address) : -ENOMEM;
 }
 
@@ -201,6 +295,8 @@ int reporter_event(struct reporter *r, const struct quark_event *ev)
 
 int reporter_ended(struct reporter *r, const struct pm_image *last)
 {
+	if (r->catalog)
+		catalog_ended(r->catalog, last);
 	return r->events ? ledger_events_add_ended(r->events, last) : 0;
 }
 
@@ -244,12 +340,12 @@ static struct reporter_window *window_new(struct reporter *r, uint64_t begin,
 	return w;
 }
 
-static struct reporter_window *reporter_archive_window(struct reporter *r,
-						       uint64_t begin)
+static struct reporter_window *
+reporter_archive_window(struct reporter *r, uint64_t begin, uint64_t end)
 {
 	struct reporter_window *w, *next;
 
-	w = window_new(r, begin, begin + r->window_ns, reporter_all_events(r));
+	w = window_new(r, begin, end, reporter_all_events(r));
 	if (!w)
 		return NULL;
 	w->archive = true;
@@ -275,6 +371,40 @@ static struct reporter_window *reporter_find(struct reporter *r, uint64_t time)
 }
 
 /*
+ * A boundary may be measured a little earlier or later than before, and the clock
+ * may be slewed: no window of less than that is made between two boundaries.
+ */
+#define REPORTER_SLACK(r) MIN((r)->window_ns / 4, CLOCK_NSEC_PER_SEC / 2)
+
+/* The window that 'time' falls into: up to a boundary of the wall clock. */
+static void reporter_bounds(const struct reporter *r, uint64_t time,
+			    uint64_t *begin, uint64_t *end)
+{
+	uint64_t slack = REPORTER_SLACK(r), before = r->base;
+	int64_t wall = (int64_t)time + clock_wall_offset_ns();
+	const struct reporter_window *w;
+
+	/* An offset of whole windows keeps a clock before 1970 positive. */
+	wall += (int64_t)(INT64_MAX / 2 / r->window_ns * r->window_ns);
+	*begin = time - MIN(time, (uint64_t)wall % r->window_ns);
+	*end = time + r->window_ns - (uint64_t)wall % r->window_ns;
+	TAILQ_FOREACH(w, &r->windows, entry)
+		if (w->end <= time)
+			before = MAX(before, w->end);
+	if (*begin < before + slack)
+		*begin = before;
+	if (*end - *begin < slack)
+		*end += r->window_ns;
+	/* Whole seconds are easier to read than the noise of the measurement. */
+	if (*end - *begin > r->window_ns - CLOCK_NSEC_PER_MSEC &&
+	    *end - *begin < r->window_ns + CLOCK_NSEC_PER_MSEC)
+		*end = *begin + r->window_ns;
+	TAILQ_FOREACH(w, &r->windows, entry)
+		if (w->begin > time)
+			*end = MIN(*end, w->begin);
+}
+
+/*
  * The archive's window of a time, opened if necessary; the oldest open one if
  * that is already closed. NULL: out of memory.
  */
@@ -282,16 +412,16 @@ static struct reporter_window *reporter_window_at(struct reporter *r,
 						  uint64_t time)
 {
 	struct reporter_window *w = reporter_find(r, time);
-	uint64_t begin;
+	uint64_t begin, end;
 
 	if (w)
 		return w;
 	if (TAILQ_EMPTY(&r->windows))
 		time = MAX(time, r->advanced);
 	if (time >= r->base) {
-		begin = time - (time - r->base) % r->window_ns;
-		if (begin + r->window_ns > r->advanced)
-			return reporter_archive_window(r, begin);
+		reporter_bounds(r, time, &begin, &end);
+		if (end > r->advanced)
+			return reporter_archive_window(r, begin, end);
 	}
 	return TAILQ_FIRST(&r->windows);
 }
@@ -301,8 +431,8 @@ void reporter_start(struct reporter *r, uint64_t time)
 	r->base = r->advanced = time;
 	memcpy(r->losses_archived, r->losses,
 	       r->opts.nlosses * sizeof(*r->losses));
-	if (r->archive)
-		reporter_archive_window(r, time);
+	if (r->store)
+		reporter_window_at(r, time);
 }
 
 static int reporter_add_to(struct reporter_window *w,
@@ -328,7 +458,7 @@ int reporter_add(struct reporter *r, const struct reporter_trace *t)
 	r->stats.traces++;
 	r->type_samples[t->event]++;
 	r->latest = MAX(r->latest, t->time);
-	if (r->archive) {
+	if (r->store) {
 		w = reporter_window_at(r, t->time);
 		err = w ? reporter_add_to(w, t, &info) : -ENOMEM;
 		if (w && t->time < w->begin) {
@@ -358,6 +488,8 @@ static void reporter_close_windows(struct reporter_windows *list, uint64_t time)
 		if (w->end > time)
 			continue;
 		TAILQ_REMOVE(list, w, entry);
+		if (w->archive)
+			w->r->base = MAX(w->r->base, w->end);
 		job_start(w);
 	}
 }
@@ -377,12 +509,17 @@ static uint64_t reporter_cut(const struct reporter *r, uint64_t time)
 	return MAX(MAX(time, r->advanced), r->latest + 1);
 }
 
+void reporter_shed(struct reporter *r, bool shed)
+{
+	r->shed = shed;
+}
+
 void reporter_rotate(struct reporter *r, uint64_t time)
 {
 	uint64_t cut = reporter_cut(r, time);
 	struct reporter_window *w;
 
-	if (!r->archive || r->finishing)
+	if (!r->store || r->finishing)
 		return;
 	if (r->rotated && cut < r->rotated + REPORTER_ROTATE_NS) {
 		r->rotate_at = r->rotated + REPORTER_ROTATE_NS;
@@ -395,8 +532,7 @@ void reporter_rotate(struct reporter *r, uint64_t time)
 		return;
 	w->end = r->base = cut;
 	reporter_close_ended(r, r->advanced);
-	if (!reporter_find(r, cut))
-		reporter_archive_window(r, cut);
+	reporter_window_at(r, cut);
 }
 
 void reporter_advance(struct reporter *r, uint64_t time)
@@ -409,8 +545,9 @@ void reporter_advance(struct reporter *r, uint64_t time)
 	http_wake(r);
 	reporter_close_ended(r, time);
 	/* If this fails (-ENOMEM), the next trace or call tries again. */
-	if (r->archive && !reporter_find(r, time))
+	if (r->store && !reporter_find(r, time))
 		reporter_window_at(r, time);
+	http_queries_wake(r);
 }
 
 uint64_t reporter_due(const struct reporter *r)
@@ -420,6 +557,7 @@ uint64_t reporter_due(const struct reporter *r)
 
 	if (r->stats.http_followers)
 		return 0;
+	due = MIN(due, http_queries_due(r));
 	TAILQ_FOREACH(w, &r->extras, entry)
 		due = MIN(due, w->end);
 	return due;
@@ -453,6 +591,8 @@ int reporter_window_open(struct reporter *r,
 	}
 	memcpy(w->losses, r->losses, r->opts.nlosses * sizeof(*w->losses));
 	w->selected_only = opts->selected_only;
+	w->form = opts->form;
+	w->terms = opts->terms;
 	w->format = opts->format;
 	w->done = opts->done;
 	w->arg = opts->arg;
@@ -534,6 +674,7 @@ void reporter_finish(struct reporter *r, uint64_t time, void (*done)(void *arg),
 	r->finishing = true;
 	r->finished = done;
 	r->finished_arg = arg;
+	http_queries_end(r);
 	http_wake(r);
 	reporter_close_ended(r, UINT64_MAX);
 	uv_timer_start(&r->timer, reporter_finish_timer, REPORTER_GRACE_MS, 0);

@@ -19,7 +19,11 @@
 #include "base/hash.h"
 #include "processmanager/processmanager.h"
 #include "reporter/edit/profile.h"
+#include "reporter/ledger/names.h"
 #include "reporter/outfile.h"
+#include "reporter/query/query.h"
+#include "reporter/request/moment.h"
+#include "reporter/request/request.h"
 
 struct reporter;
 struct reporter_window;
@@ -140,8 +144,22 @@ enum reporter_format {
 	REPORTER_ZSTD, /* .pb.zst */
 };
 
+/* What is kept of the archive; 0: no such limit. */
+struct reporter_keep {
+	uint64_t bytes; /* of all files */
+	uint64_t age_s;
+	/* Space on the disk that has to stay free; percent counts if both are set. */
+	uint64_t free_bytes;
+	unsigned int free_percent;
+};
+
 struct reporter_metrics;
 struct reporter_health;
+
+enum reporter_limit {
+	REPORTER_LIMIT_CONNECTIONS,
+	REPORTER_LIMIT_PROCESSES,
+};
 
 struct reporter_opts {
 	uv_loop_t *loop;
@@ -162,14 +180,16 @@ struct reporter_opts {
 	 */
 	const char *archive;
 	enum reporter_format archive_format;
+	struct reporter_keep keep;
+	/* Windows end when the wall clock is a multiple of it, in UTC. */
 	unsigned int window_s;
 	/* The callbacks below may be NULL. This one fills /metrics and /status. */
 	void (*collect)(void *arg, struct reporter_metrics *m);
 	/*
-	 * A connection of this local user was closed or refused because of the
-	 * limits on connections.
+	 * This local user has reached a limit: a connection was closed or
+	 * refused, or a process without samples gets no row in the catalog.
 	 */
-	void (*limited)(void *arg, uint32_t uid);
+	void (*limited)(void *arg, uint32_t uid, enum reporter_limit what);
 	/*
 	 * A client connected or sent something. Called before the answer is
 	 * made, to bring its data up to date.
@@ -211,8 +231,29 @@ int reporter_new(struct reporter **rp, const struct reporter_opts *opts,
 void reporter_free(struct reporter *r);
 
 /*
+ * What clients over TCP may read. A file NULL: none. With a token they may read all,
+ * as over a unix socket; without one live profiles of the host, metrics and health
+ * only, and beyond loopback nothing.
+ */
+struct reporter_access {
+	const char *token_file;
+	const char *cert_file, *key_file; /* TLS, on all TCP listeners */
+	/* Names of this host in Host headers, beside addresses and localhost. */
+	const char *const *host_names;
+	size_t nhost_names;
+};
+
+/*
+ * Before reporter_listen(), at most once. 0; -errno, and '*where' is the file, '*why'
+ * a text or NULL.
+ */
+int reporter_access(struct reporter *r, const struct reporter_access *access,
+		    const char **where, const char **why);
+
+/*
  * Adds a listener on "unix:PATH" or "HOST:PORT". -EINVAL: not an address;
- * -EPERM: not a loopback address; -EADDRINUSE. A socket file on which nothing
+ * -EPERM: beyond loopback, without TLS and token; -EBADMSG: the certificate or its
+ * key cannot be used; -EADDRINUSE. A socket file on which nothing
  * listens is replaced.
  */
 int reporter_listen(struct reporter *r, const char *address);
@@ -221,10 +262,10 @@ int reporter_listen(struct reporter *r, const char *address);
 void reporter_start(struct reporter *r, uint64_t time);
 /* 0, -EINVAL: no such event, or -ENOMEM (counted in the profile's comments). */
 int reporter_add(struct reporter *r, const struct reporter_trace *t);
-/* Adds a process event for /events; call in the order of time. 0 or -ENOMEM. */
+/* Adds a process event for /api/events; call in the order of time. 0 or -ENOMEM. */
 int reporter_event(struct reporter *r, const struct quark_event *ev);
 /*
- * Adds the "end" line of a process for /events, after all its events and traces.
+ * Adds the "end" line of a process for /api/events, after all its events and traces.
  * To be called from pm_opts.ended. 0 or -ENOMEM.
  */
 int reporter_ended(struct reporter *r, const struct pm_image *last);
@@ -246,6 +287,8 @@ uint64_t reporter_due(const struct reporter *r);
  * second: a call within a second of the last rotation is delayed to its end.
  */
 void reporter_rotate(struct reporter *r, uint64_t time);
+/* While 'shed', new queries of the archive are refused, to be tried again. */
+void reporter_shed(struct reporter *r, bool shed);
 /*
  * Ends all windows at 'time', answers waiting clients with the profiles so far,
  * and calls 'done' when all is written. Nothing may be added afterwards.
@@ -257,6 +300,25 @@ void reporter_finish(struct reporter *r, uint64_t time, void (*done)(void *arg),
 int reporter_format_of(const char *path);
 
 /*
+ * Parses a list of labels of samples ("comm,unit"), "all" or "none". '*without' are
+ * those that are not in it, for struct reporter_form. 0 or -EINVAL.
+ */
+int reporter_labels_parse(const char *text, uint32_t *without);
+/* The labels with a value for each process: a server would make series of them. */
+uint32_t reporter_labels_unique(void);
+
+#define REPORTER_PREFIX_MAX 32
+
+/* How a profile is written. All zero: in full. */
+struct reporter_form {
+	/* Labels left out, as by reporter_labels_parse(); equal samples are merged. */
+	uint32_t without;
+	/* Locations without a real name have no line: a server is to name them. */
+	bool bare;
+	char prefix[REPORTER_PREFIX_MAX + 1]; /* of the keys of labels */
+};
+
+/*
  * A profile beside the archive's windows, from 'begin' to 'end' (UINT64_MAX:
  * until reporter_window_end()).
  */
@@ -264,6 +326,9 @@ struct reporter_window_opts {
 	uint64_t begin, end;
 	uint64_t events; /* bit i: includes event i; 0: all */
 	bool selected_only; /* only images marked by pm_select() */
+	/* Only samples that the terms take, by their labels; taken over. */
+	struct reporter_query_terms terms;
+	struct reporter_form form;
 	enum reporter_format format;
 	const char *path; /* see outfile.h; NULL: into memory, for 'done' */
 	/*
@@ -323,22 +388,44 @@ void reporter_reason(struct reporter_health *h, bool failing, const char *fmt,
 		     ...) __attribute__((format(printf, 3, 4)));
 
 /* X(name, is a gauge, "help") */
-#define REPORTER_STATS(X)                                            \
-	X(traces, 0, "traces added")                                 \
-	X(traces_nomem, 0, "traces dropped: out of memory")          \
-	X(traces_late, 0, "traces added after their window closed")  \
-	X(windows_written, 0, "windows written to the archive")      \
-	X(windows_empty, 0, "windows without a sample, not written") \
-	X(windows_failed, 0, "windows that failed to be written")    \
-	X(window_bytes, 0, "bytes written to the archive")           \
-	X(swept, 0, "temporary files of an earlier run removed")     \
-	X(http_requests, 0, "HTTP requests")                         \
-	X(http_errors, 0, "HTTP requests answered with an error")    \
-	X(http_profiles, 0, "profiles answered over HTTP")           \
-	X(http_evicted, 0, "connections closed: too many")           \
-	X(http_slow, 0, "connections closed: no request in time")    \
-	X(http_waiting, 1, "clients waiting for a profile")          \
-	X(http_followers, 1, "clients following events")             \
+#define REPORTER_STATS(X)                                             \
+	X(traces, 0, "traces added")                                  \
+	X(traces_nomem, 0, "traces dropped: out of memory")           \
+	X(traces_late, 0, "traces added after their window closed")   \
+	X(windows_written, 0, "windows written to the archive")       \
+	X(windows_empty, 0, "windows without a sample, not written")  \
+	X(windows_failed, 0, "windows that failed to be written")     \
+	X(window_bytes, 0, "bytes written to the archive")            \
+	X(samples_unwritten, 0, "samples of windows that failed")     \
+	X(archive_windows, 1, "windows in the archive")               \
+	X(archive_bytes, 1, "bytes of the archive's files")           \
+	X(archive_unexpected, 1, "foreign files in the archive")      \
+	X(archive_stopped, 1, "1 if free space is too little")        \
+	X(windows_removed, 0, "windows removed by retention")         \
+	X(removed_bytes, 0, "bytes removed by retention")             \
+	X(remove_errors, 0, "files that cannot be removed")           \
+	X(times_failed, 0, "windows written without side file")       \
+	X(swept, 0, "temporary files of an earlier run removed")      \
+	X(catalog_processes, 0, "rows of processes written")          \
+	X(catalog_windows, 0, "windows added to the catalog")         \
+	X(catalog_dropped, 0, "rows of processes dropped")            \
+	X(catalog_skipped, 0, "processes without samples, no row")    \
+	X(catalog_failed, 0, "transactions that failed")              \
+	X(catalog_set_aside, 0, "damaged catalogs replaced")          \
+	X(catalog_rebuilt, 0, "windows added from their files")       \
+	X(catalog_missing, 1, "windows to be added from their files") \
+	X(catalog_pending, 1, "bytes of rows to be written")          \
+	X(catalog_bytes, 1, "bytes of the catalog")                   \
+	X(catalog_wal_bytes, 1, "bytes of the catalog's log")         \
+	X(catalog_stopped, 1, "1 if the catalog is not written")      \
+	X(http_requests, 0, "HTTP requests")                          \
+	X(http_errors, 0, "HTTP requests answered with an error")     \
+	X(http_profiles, 0, "profiles answered over HTTP")            \
+	X(http_evicted, 0, "connections closed: too many")            \
+	X(http_refused, 0, "TLS connections refused: too many")       \
+	X(http_slow, 0, "connections closed: no request in time")     \
+	X(http_waiting, 1, "clients waiting for a profile")           \
+	X(http_followers, 1, "clients following events")              \
 	X(memory_bytes, 1, "bytes of memory of open windows")
 
 struct reporter_stats {

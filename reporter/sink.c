@@ -4,6 +4,8 @@
  *
  * zstd's window is 512 KiB instead of the 2 MiB of level 3: for profiles that
  * costs little and halves the memory. Readers refuse windows above 8 MiB.
+ *
+ * gzip's level is 5 instead of 6: two thirds of the CPU time, and 1 % more bytes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,6 +20,7 @@
 #define SINK_PIECE (64 * 1024)
 #define SINK_ZSTD_LEVEL 3
 #define SINK_ZSTD_WINDOW_LOG 19
+#define SINK_GZIP_LEVEL 5
 #define SINK_GZIP_WINDOW_BITS (15 + 16) /* + 16: a gzip header, zlib.h */
 #define SINK_GZIP_MEM_LEVEL 8
 
@@ -139,7 +142,7 @@ int sink_new(struct sink **sp, enum reporter_format format, int fd)
 	if (format == REPORTER_ZSTD)
 		err = sink_init_zstd(s);
 	else if (format == REPORTER_GZIP &&
-		 deflateInit2(&s->gzip, Z_DEFAULT_COMPRESSION, Z_DEFLATED,
+		 deflateInit2(&s->gzip, SINK_GZIP_LEVEL, Z_DEFLATED,
 			      SINK_GZIP_WINDOW_BITS, SINK_GZIP_MEM_LEVEL,
 			      Z_DEFAULT_STRATEGY) != Z_OK)
 		err = -ENOMEM;

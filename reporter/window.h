@@ -164,6 +164,8 @@ struct window_meta {
 	int64_t time_ns; /* since the epoch */
 	int64_t duration_ns;
 	int64_t from, to; /* steps, as for window_cut() */
+	struct reporter_form form;
+	const struct reporter_query_terms *terms; /* NULL: all samples */
 	const char *comments; /* strings one behind the other, with their NUL */
 	size_t comments_len; /* bytes of all */
 };

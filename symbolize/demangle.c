@@ -102,6 +102,8 @@ static bool has_high_byte(const char *s, size_t len)
  */
 static void demangle_collect(const char *s, size_t len, void *arg)
 {
+	if (len == 0)
+		return; /* an empty identifier of Rust is NULL */
 	if (now.cut || now.len + len > sizeof(now.text)) {
 		now.cut = true;
 		if (has_high_byte(s, len))

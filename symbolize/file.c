@@ -117,6 +117,7 @@ void symbolizer_file_free(struct symbolizer_file *f)
 		return;
 	symbolizer_names_close(f->names);
 	kallsyms_free(f->ksyms);
+	kallsyms_past_fini(&f->past);
 	symbolizer_file_code_free(f);
 	if (f->fd >= 0)
 		close(f->fd);
@@ -195,4 +196,9 @@ symbolizer_segments(const struct symbolizer_file *file, size_t *np)
 {
 	*np = file->n_segments;
 	return file->segments;
+}
+
+uint64_t symbolizer_symbol_bytes(const struct symbolizer_file *file)
+{
+	return file->symbol_bytes;
 }

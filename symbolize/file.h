@@ -57,9 +57,11 @@ struct symbolizer_file {
 	/* Owned by the thread or process that works on a request. */
 	struct symbolizer_names *names;
 	struct kallsyms *ksyms;
+	struct kallsyms_past past;
 	struct jit_table *jit; /* of a perf map or jitdump */
 	uint64_t ksyms_time; /* boot time of the last reading, 0: none yet */
 	uint64_t ksyms_changed; /* the same of the last change; atomic */
+	uint64_t ksyms_modules; /* the same of modules; atomic */
 	int names_err; /* why there are none, after one attempt */
 	bool damaged; /* counted already */
 	unsigned int exceeded; /* names that took too long to demangle */
@@ -73,6 +75,10 @@ struct symbolizer_file {
 	bool at_work; /* a worker has a job on it */
 	uint64_t turn; /* number of its last turn, see workers.c; 0: none */
 	uint64_t hurry; /* rank among files that samples need; 0: none */
+	uint64_t symbol_bytes; /* of its index, when a worker used it last */
+	/* The debug file that a worker found missing; len 0: none. */
+	uint8_t missed[SYMBOLIZER_BUILD_ID_MAX];
+	uint8_t missed_len;
 	bool hashed; /* ident.content is a hash of the contents */
 	/* What rows and names depend on besides, see reader/witness.h. */
 	bool witnessed;
@@ -110,11 +116,14 @@ void symbolizer_answer_fini(struct symbolizer_answer *a);
 /* Copies the functions of a symbol into the answer. False: no memory. */
 bool symbolizer_answer_keep(struct symbolizer_answer *a,
 			    struct symbolizer_symbol *sym);
-/* 0, or -errno and no symbols. 'ask' may be NULL. */
+/*
+ * 0, or -errno and no symbols. 'ask' may be NULL. 'times': of samples, for the kernel;
+ * NULL: now.
+ */
 int symbolizer_file_resolve(struct symbolizer_file *f,
 			    const struct symbolizer_ask *ask,
-			    const uint64_t *offsets, size_t n,
-			    struct symbolizer_answer *a);
+			    const uint64_t *offsets, const uint64_t *times,
+			    size_t n, struct symbolizer_answer *a);
 
 /*
  * jit/code.c: the same from a perf map or jitdump. -E2BIG: too much work, as its owner has
@@ -123,6 +132,10 @@ int symbolizer_file_resolve(struct symbolizer_file *f,
 int symbolizer_file_code(struct symbolizer_file *f,
 			 const struct symbolizer_code *codes, size_t n,
 			 struct symbolizer_answer *a);
+/* jit/code.c: as symbolizer_code_rows(). */
+int symbolizer_file_code_rows(struct symbolizer_file *f, uint64_t at,
+			      struct symbolizer_tally *tally,
+			      struct symbolizer_rows **out);
 size_t symbolizer_file_code_bytes(const struct symbolizer_file *f);
 void symbolizer_file_code_free(struct symbolizer_file *f);
 

@@ -13,7 +13,8 @@
 #define BLOCK 16 /* symbols */
 #define SYMS_MAX (1U << 21)
 #define MODULES_MAX 4096
-#define KERNEL_HALF (1ULL << 63) /* no 64-bit kernel lives below */
+/* No 64-bit kernel lives below; and a distance has 62 bits, see pack_entry(). */
+#define KERNEL_HALF (3ULL << 62)
 #define PREFIX "__pfx_"
 #define PREFIX_LEN (sizeof(PREFIX) - 1)
 
@@ -420,4 +421,108 @@ bool kallsyms_find(const struct kallsyms *k, uint64_t addr,
 bool kallsyms_is_core(const struct kallsyms *k, uint64_t addr)
 {
 	return addr >= k->core_start && addr < k->core_end;
+}
+
+/* --- modules that are gone -------------------------------------------------------- */
+
+/* BPF programs and trampolines are reported by perf, with their times. */
+static bool past_is_module(const char *module)
+{
+	return *module && strcmp(module, "bpf") != 0 &&
+	       strncmp(module, "__builtin__", 11) != 0;
+}
+
+/* The module's first function is where it was; 'name' NULL: the padding before it. */
+static bool past_is_there(const struct kallsyms *now, uint64_t addr,
+			  const char *name, const char *module)
+{
+	struct kallsyms_symbol s;
+
+	return kallsyms_find(now, addr, &s) && s.start == addr &&
+	       (!name || !strcmp(s.name, name)) && !strcmp(s.module, module);
+}
+
+static void past_line(struct strbuf *text, uint64_t addr, const char *name,
+		      const char *module)
+{
+	strbuf_printf(text, "%llx t %s\t[%s]\n", (unsigned long long)addr, name,
+		      module);
+}
+
+/*
+ * As lines of kallsyms: the functions of modules that are gone, and where the next
+ * module begins.
+ */
+static void past_text(const struct kallsyms *was, const struct kallsyms *now,
+		      struct strbuf *text)
+{
+	struct kallsyms_cursor c = { 0 };
+	const char *module = "", *name;
+	bool gone = false;
+
+	c.c.p = (const uint8_t *)was->packed.data;
+	c.c.end = c.c.p + was->packed.len;
+	while (c.i < was->n) {
+		kallsyms_next(was, &c);
+		name = strtab_str(&was->modules, c.module);
+		if (strcmp(name, module) != 0) {
+			if (gone)
+				past_line(text, c.addr, "_etext", module);
+			gone = past_is_module(name) &&
+			       !past_is_there(now, c.addr,
+					      c.prefix ? NULL : c.name, name);
+			module = name;
+		}
+		if (gone && !c.prefix)
+			past_line(text, c.addr, c.name, name);
+	}
+}
+
+static void past_drop(struct kallsyms_past *p)
+{
+	p->bytes -= kallsyms_bytes(p->v[0].k);
+	kallsyms_free(p->v[0].k);
+	memmove(p->v, p->v + 1, --p->n * sizeof(*p->v));
+}
+
+int kallsyms_past_add(struct kallsyms_past *p, const struct kallsyms *was,
+		      const struct kallsyms *now, uint64_t time)
+{
+	struct strbuf text = STRBUF_INIT;
+	struct kallsyms *k = NULL;
+	int err = 0;
+
+	past_text(was, now, &text);
+	if (text.len)
+		err = kallsyms_parse(&k, text.data, text.len);
+	if (text.failed)
+		err = -ENOMEM;
+	strbuf_fini(&text);
+	if (err || !k) {
+		kallsyms_free(k);
+		return err;
+	}
+	if (p->n == KALLSYMS_PAST)
+		past_drop(p);
+	p->v[p->n].k = k;
+	p->v[p->n++].until = time;
+	p->bytes += kallsyms_bytes(k);
+	while (p->bytes > KALLSYMS_PAST_BYTES)
+		past_drop(p);
+	return 0;
+}
+
+bool kallsyms_past_find(const struct kallsyms_past *p, uint64_t addr,
+			uint64_t time, struct kallsyms_symbol *out)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (time < p->v[i].until && kallsyms_find(p->v[i].k, addr, out))
+			return true;
+	return false;
+}
+
+void kallsyms_past_fini(struct kallsyms_past *p)
+{
+	while (p->n)
+		past_drop(p);
 }

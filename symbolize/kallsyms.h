@@ -47,4 +47,28 @@ bool kallsyms_find(const struct kallsyms *k, uint64_t addr,
 /* Between the first and the last function of the kernel proper. */
 bool kallsyms_is_core(const struct kallsyms *k, uint64_t addr);
 
+/*
+ * Functions of modules that a reading had and a later one had not, for samples from
+ * before their unloading. All zero: none. The oldest are dropped.
+ */
+#define KALLSYMS_PAST 64 /* readings */
+#define KALLSYMS_PAST_BYTES (2U << 20)
+
+struct kallsyms_past {
+	struct {
+		struct kallsyms *k;
+		uint64_t until; /* boot time of the later reading */
+	} v[KALLSYMS_PAST];
+	size_t n; /* ascending by time */
+	size_t bytes;
+};
+
+void kallsyms_past_fini(struct kallsyms_past *p);
+/* What 'was' has and 'now', read at 'time', has not. 0 or -ENOMEM. */
+int kallsyms_past_add(struct kallsyms_past *p, const struct kallsyms *was,
+		      const struct kallsyms *now, uint64_t time);
+/* The function with this address at 'time', if it is gone since. */
+bool kallsyms_past_find(const struct kallsyms_past *p, uint64_t addr,
+			uint64_t time, struct kallsyms_symbol *out);
+
 #endif /* SYMBOLIZE_KALLSYMS_H */

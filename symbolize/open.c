@@ -609,7 +609,7 @@ static bool debug_place(unsigned int i, const char *beside, const char *name,
 		n = snprintf(path, PATH_MAX, ".build-id/%.2s/%s.debug", hex,
 			     hex + 2);
 	/* As gdb: the executable's directory, below that of debug files. */
-	else if (i == 1 && name && slash && *beside == '/')
+	else if (i == 1 && name && *name != '/' && slash && *beside == '/')
 		n = snprintf(path, PATH_MAX, "%.*s/%s", (int)(slash - beside),
 			     beside, name);
 	else if (i == 2 && name)
@@ -670,6 +670,9 @@ static bool own_place(unsigned int i, const char *const *dirs, size_t n_dirs,
 		    debug_place(i % DEBUG_PLACES, beside, name, hex, rest))
 			n = snprintf(path, PATH_MAX, "%s/%s",
 				     dirs[i / DEBUG_PLACES], rest);
+	} else if (own->in & SYMBOLIZER_OWN_BESIDE && name && *name == '/') {
+		if (i == n_dirs * DEBUG_PLACES)
+			n = snprintf(path, PATH_MAX, "%s", name);
 	} else if (own->in & SYMBOLIZER_OWN_BESIDE && name && slash &&
 		   *beside == '/') {
 		n = snprintf(path, PATH_MAX, "%.*s/%s%s", (int)(slash - beside),

@@ -77,6 +77,7 @@ bool symbolizer_answer_keep(struct symbolizer_answer *a,
 struct question {
 	struct symbolizer_file *f;
 	struct symbolizer_answer *a;
+	const uint64_t *times; /* of the addresses, or NULL */
 	struct names_context c;
 	struct strbuf text;
 	struct symbolizer_demangle_cost cost;
@@ -172,6 +173,16 @@ static int lookup_elf(struct question *q, struct symbolizer_symbol *sym)
 	return resolve_functions(q, sym, found.functions, found.n);
 }
 
+static bool find_kernel(const struct question *q, uint64_t addr, size_t i,
+			struct kallsyms_symbol *out)
+{
+	const struct symbolizer_file *f = q->f;
+
+	if (q->times && kallsyms_past_find(&f->past, addr, q->times[i], out))
+		return true;
+	return f->ksyms && kallsyms_find(f->ksyms, addr, out);
+}
+
 static int lookup_kernel(struct question *q, struct symbolizer_symbol *sym)
 {
 	struct arena *arena = &q->a->names;
@@ -179,7 +190,7 @@ static int lookup_kernel(struct question *q, struct symbolizer_symbol *sym)
 	struct kallsyms_symbol found;
 
 	sym->vaddr = sym->offset;
-	if (!q->f->ksyms || !kallsyms_find(q->f->ksyms, sym->vaddr, &found) ||
+	if (!find_kernel(q, sym->vaddr, (size_t)(sym - q->a->syms), &found) ||
 	    !*found.name)
 		return 0;
 	fn = arena_alloc(arena, sizeof(*fn));
@@ -245,11 +256,14 @@ static int lookup_all(struct question *q, size_t n)
 
 	for (size_t i = 0; i < n && !err; i++) {
 		sym = &q->a->syms[order[i]];
-		if (!same_function(q->f, sym, last))
+		/* There may have been another one at an address. */
+		if (q->f->past.n || !same_function(q->f, sym, last))
 			err = q->f->kallsyms ? lookup_kernel(q, sym)
 					     : lookup_elf(q, sym);
 		last = sym;
 	}
+	if (q->f->names)
+		symbolizer_names_idle(q->f->names);
 	free(order);
 	return err;
 }
@@ -294,10 +308,23 @@ static int read_kernel(struct symbolizer_file *f,
 	tally->hidden += err == -EPERM;
 	if (err)
 		return err;
+	if (f->ksyms)
+		err = kallsyms_past_add(&f->past, f->ksyms, fresh,
+					f->ksyms_time);
 	kallsyms_free(f->ksyms);
 	f->ksyms = fresh;
 	tally->built++;
-	return 0;
+	return err;
+}
+
+/*
+ * A module was loaded or unloaded, which needs a privilege: then it is read at once.
+ * Users can make the kernel load those that it has, once.
+ */
+static bool kernel_modules(const struct symbolizer_file *f)
+{
+	return __atomic_load_n(&f->ksyms_modules, __ATOMIC_RELAXED) >
+	       f->ksyms_time;
 }
 
 static bool kernel_due(const struct symbolizer_file *f)
@@ -327,20 +354,22 @@ static bool kernel_stale(const struct symbolizer_file *f,
 static int ensure_kernel(struct symbolizer_file *f, const uint64_t *offsets,
 			 size_t n, struct symbolizer_tally *tally)
 {
-	if (kernel_due(f) && (!f->ksyms || kernel_stale(f, offsets, n)))
+	if (kernel_modules(f) ||
+	    (kernel_due(f) && (!f->ksyms || kernel_stale(f, offsets, n))))
 		f->names_err = read_kernel(f, tally);
 	return f->ksyms || f->names_err == -EPERM ? 0 : f->names_err;
 }
 
 int symbolizer_file_resolve(struct symbolizer_file *f,
 			    const struct symbolizer_ask *ask,
-			    const uint64_t *offsets, size_t n,
-			    struct symbolizer_answer *a)
+			    const uint64_t *offsets, const uint64_t *times,
+			    size_t n, struct symbolizer_answer *a)
 {
 	struct symbolizer_src src;
 	struct question q = {
 		.f = f,
 		.a = a,
+		.times = times,
 		.c = { .src = &src, .ask = ask, .arena = &a->names },
 	};
 	int err;

@@ -79,6 +79,29 @@ struct symbolizer_opts {
 	const char *cache;
 	uint64_t cache_bytes; /* its size at most; 0: 256 MiB */
 	/*
+	 * URLs of debuginfod servers, NULL-terminated, which are asked for debug files
+	 * that this host lacks; see symbolize/fetch/. What they send is kept in
+	 * 'debuginfod_dir', which is borrowed until symbolizer_free() and created
+	 * if necessary. NULL: none.
+	 */
+	const char *const *debuginfod;
+	const char *debuginfod_dir;
+	uint64_t debuginfod_bytes; /* of the directory at most; 0: 1 GiB */
+	/* Wanted files are given up when a server fails, not asked for later. */
+	bool debuginfod_once;
+	/*
+	 * A debug file of the executables with this build id has arrived: names
+	 * asked for from now on come from it. May be NULL.
+	 */
+	void (*debuginfod_arrived)(void *arg, const uint8_t *build_id,
+				   size_t len);
+	/*
+	 * A server failed (see symbolizer_fetch_problem()) for the first time since
+	 * an answer; or the directory cannot be used, as for cache_failed(). May be
+	 * NULL.
+	 */
+	void (*debuginfod_failed)(void *arg, int err);
+	/*
 	 * The directory cannot be used (-EPERM: it belongs to another user, or
 	 * others may write to it), or cannot be written any more. Called once,
 	 * perhaps from inside symbolizer_new(). May be NULL.
@@ -214,6 +237,11 @@ struct symbolizer_file *symbolizer_vdso(struct symbolizer *s);
  * for the next request of one there, though not more often than before.
  */
 void symbolizer_kernel_changed(struct symbolizer *s);
+/*
+ * Modules were loaded or unloaded: the symbols are re-read now. Those of a module that
+ * is gone are kept for samples from before, see symbolizer_resolve_code().
+ */
+void symbolizer_kernel_modules(struct symbolizer *s);
 
 /* Its requests end with -ECANCELED before this returns. */
 void symbolizer_close(struct symbolizer *s, struct symbolizer_file *file);
@@ -306,14 +334,16 @@ struct symbolizer_code {
 	uint64_t addr;
 	/*
 	 * The point in the file that counts. Of a perf map: its size when the sample
-	 * was taken, as well as it is known; of a jitdump: CLOCK_MONOTONIC then.
+	 * was taken, as well as it is known; of a jitdump: CLOCK_MONOTONIC then. Of
+	 * the kernel: CLOCK_BOOTTIME.
 	 */
 	uint64_t at;
 };
 
 /*
- * The same for a file opened as perf_map or jitdump. The name is of the last entry that the file
- * had at that point; if there is none, of the first later one. -E2BIG: too much work.
+ * The same for the kernel, by what was there at that point; or for a file opened as
+ * perf_map or jitdump. Then the name is of the last entry that the file had at that point;
+ * if there is none, of the first later one. -E2BIG: too much work.
  */
 int symbolizer_resolve_code(struct symbolizer *s, struct symbolizer_file *file,
 			    const struct symbolizer_code *codes, size_t n,
@@ -379,6 +409,7 @@ struct symbolizer_rows_info {
 	 */
 	const char *damage, *section; /* valid as long as the table */
 	uint64_t section_offset, file_offset;
+	uint64_t before, after; /* as in struct symbolizer_symbol */
 };
 
 /*
@@ -392,6 +423,13 @@ typedef void (*symbolizer_rows_fn)(void *arg, int err,
 /* 0 or -ENOMEM. The kernel has none (-ENODATA). */
 int symbolizer_rows(struct symbolizer *s, struct symbolizer_file *file,
 		    symbolizer_rows_fn fn, void *arg);
+/*
+ * The same for a file opened as jitdump: the rows of the code that was in memory at the
+ * point 'at', see struct symbolizer_code; their addresses are those of the process.
+ * -ENODATA: the file has no unwind information; -E2BIG: too much work.
+ */
+int symbolizer_code_rows(struct symbolizer *s, struct symbolizer_file *file,
+			 uint64_t at, symbolizer_rows_fn fn, void *arg);
 void symbolizer_rows_free(struct symbolizer_rows *rows);
 
 void symbolizer_rows_info(const struct symbolizer_rows *rows,
@@ -428,6 +466,19 @@ int symbolizer_rows_adopt(const void *map, size_t len,
 			  symbolizer_rows_release_fn release, void *arg,
 			  struct symbolizer_rows **out);
 
+/* --- debug files from servers --------------------------------------------- */
+
+/*
+ * The debug file with this build id is wanted, for a user of the symbolizer who has
+ * no executable with it.
+ */
+void symbolizer_fetch(struct symbolizer *s, const uint8_t *build_id,
+		      size_t len);
+/* The number of files that are wanted from servers now. */
+size_t symbolizer_fetching(const struct symbolizer *s);
+/* An error of debuginfod_failed() as a text for the user. */
+const char *symbolizer_fetch_problem(int err);
+
 /* --- the worker process --------------------------------------------------- */
 
 #define SYMBOLIZER_WORKER "symbolize-worker"
@@ -436,7 +487,10 @@ int symbolizer_rows_adopt(const void *map, size_t len,
 /* The same program, as the process that opens files, see opener.h. */
 #define SYMBOLIZER_OPENER "symbolize-opener"
 
-/* Whether argv[1] is one of the two. */
+/* The same, as the process that downloads debug files, see fetch/fetch.h. */
+#define SYMBOLIZER_FETCH "symbolize-fetch"
+
+/* Whether argv[1] is one of these. */
 bool symbolizer_worker_wanted(int argc, char **argv);
 /*
  * main() calls this first in that case, and exits with its result. Standard
@@ -444,9 +498,20 @@ bool symbolizer_worker_wanted(int argc, char **argv);
  */
 int symbolizer_worker_main(int argc, char **argv);
 
+/*
+ * Cuts the symbol indexes to 1 / 2^halvings of opts.index_bytes, until the next call,
+ * and ends workers without a job. 0: the usual size.
+ */
+void symbolizer_shed(struct symbolizer *s, unsigned int halvings);
+
 /* One line about the workers' state; 'buf' ends with NUL. */
 void symbolizer_worker_status(const struct symbolizer *s, char *buf,
 			      size_t len);
+/* Why the file with this identity is quarantined, a constant; or NULL. */
+const char *symbolizer_quarantine(const struct symbolizer *s,
+				  const struct symbolizer_ident *id);
+/* Bytes of the file's symbols when they were used last. */
+uint64_t symbolizer_symbol_bytes(const struct symbolizer_file *file);
 /*
  * The path of the i-th quarantined file, as the watched process gave it, or
  * NULL; if there are many, the oldest are dropped. Valid until the loop turns.
@@ -547,7 +612,15 @@ int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *id, size_t len,
 	X(cache_written, 0, "tables and lists of names written to the cache") \
 	X(cache_evicted, 0, "files removed from the cache for its size")      \
 	X(cache_bytes, 1, "bytes of the cache, once it was written to")       \
-	X(cache_failed, 0, "times the cache could not be opened or written")
+	X(cache_failed, 0, "times the cache could not be opened or written")  \
+	X(fetch_done, 0, "debug files downloaded from debuginfod servers")    \
+	X(fetch_none, 0, "debug files that no server has")                    \
+	X(fetch_failed, 0, "downloads of debug files that failed")            \
+	X(fetch_refused, 0,                                                   \
+	  "debug files not asked for: too many for their user, or in all")    \
+	X(fetch_pending, 1, "debug files that servers are to be asked for")   \
+	X(fetch_evicted, 0, "downloaded debug files removed for the size")    \
+	X(fetch_bytes, 1, "bytes of downloaded debug files")
 
 struct symbolizer_stats {
 #define X(name, gauge, help) uint64_t name;

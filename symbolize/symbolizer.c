@@ -13,8 +13,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "symbolize/internal.h"
@@ -28,31 +26,7 @@
 #define WORKER_CPU_S 60U
 #define WORKER_MEMORY (384U << 20)
 #define RETRY_MS 600000U
-#define DEBUG_DIR "/usr/lib/debug"
 #define CACHE_BYTES (256ULL << 20)
-
-/* Work on an open file: names or rows. */
-struct file_job {
-	struct worker_job remote; /* with its file */
-	struct symbolizer *s;
-	const struct file_job_kind *kind;
-	TAILQ_ENTRY(file_job) node; /* s->own or s->looking */
-	struct cache_lookup *lookup; /* while it is in s->looking */
-	uv_work_t work;
-	bool running; /* in the pool */
-	int err;
-};
-
-struct file_job_kind {
-	struct worker_kind remote;
-	void (*work)(struct file_job *j); /* in the pool */
-	enum entry_kind entry;
-	/* Takes what the cache on disk had. */
-	void (*found)(struct file_job *j, struct cache_found *found);
-	void (*count)(struct file_job *j);
-	void (*answer)(struct file_job *j, int err);
-	void (*free)(struct file_job *j);
-};
 
 struct resolve_job {
 	struct file_job job;
@@ -68,15 +42,7 @@ struct resolve_job {
 	uint64_t offsets[];
 };
 
-struct rows_job {
-	struct file_job job;
-	symbolizer_rows_fn fn;
-	void *arg;
-	struct symbolizer_rows *rows;
-	struct cache_block *block; /* its memory, if a worker made it */
-};
-
-static void symbolizer_unref(void *arg)
+void symbolizer_unref(void *arg)
 {
 	struct symbolizer *s = arg;
 
@@ -97,8 +63,7 @@ static bool is_own(const struct symbolizer *s, const struct symbolizer_file *f)
 	return f == s->kernel || f == s->vdso;
 }
 
-/* Counted once a file. */
-static void file_damaged(struct file_job *j, bool damaged)
+void symbolizer_job_damaged(struct file_job *j, bool damaged)
 {
 	bool first = damaged && !j->remote.file->damaged;
 
@@ -156,7 +121,7 @@ static void own_start(struct symbolizer *s)
 	uv_queue_work(s->loop, &j->work, on_file_work, on_file_done);
 }
 
-static void remote_done(struct worker_job *r, int err)
+void symbolizer_job_done(struct worker_job *r, int err)
 {
 	struct file_job *j = container_of(r, struct file_job, remote);
 
@@ -177,11 +142,10 @@ static void on_looked(void *arg, struct cache_found *found)
 		file_end(j, -ENOMEM);
 }
 
-/* 0 or -ENOMEM: then the caller still owns the job. */
-static int file_request(struct symbolizer *s, struct file_job *j,
-			struct symbolizer_file *file,
-			const struct file_job_kind *kind,
-			const uint64_t *offsets, size_t n)
+int symbolizer_job_request(struct symbolizer *s, struct file_job *j,
+			   struct symbolizer_file *file,
+			   const struct file_job_kind *kind,
+			   const uint64_t *offsets, size_t n)
 {
 	j->s = s;
 	j->kind = kind;
@@ -192,6 +156,7 @@ static int file_request(struct symbolizer *s, struct file_job *j,
 		own_start(s);
 		return 0;
 	}
+	symbolizer_fetching_renew(s, file);
 	/* A JIT's code changes: its names are of a time. */
 	j->lookup = file->code ? NULL
 			       : cache_look(s->cache, file, kind->entry,
@@ -336,7 +301,8 @@ static bool resolve_take(struct resolve_job *r, struct worker_cursor *c,
 	if (!worker_name_next(c, sym->vaddr, sym))
 		return false;
 	r->got++;
-	if (keep && !r->at)
+	if (keep && !r->at &&
+	    !symbolizer_fetching_file(r->job.s, r->job.remote.file))
 		cache_keep_names(r->job.s->cache, r->job.remote.file, sym, 1);
 	r->answer.tally.unnamed += !sym->nfunctions;
 	r->answer.tally.resolved++;
@@ -354,7 +320,7 @@ static int resolve_on_answer(struct worker_job *j, struct worker_in *in)
 
 	if (!a)
 		return -EPROTO;
-	file_damaged(&r->job, a->a.damaged);
+	symbolizer_job_damaged(&r->job, a->a.damaged);
 	if (a->a.err)
 		return WORKER_DONE;
 	if (a->first != r->got - r->asked || a->n > end - r->got ||
@@ -390,8 +356,8 @@ static void resolve_work(struct file_job *j)
 {
 	struct resolve_job *r = resolve_of(j);
 
-	j->err = symbolizer_file_resolve(j->remote.file, NULL, r->offsets, r->n,
-					 &r->answer);
+	j->err = symbolizer_file_resolve(j->remote.file, NULL, r->offsets,
+					 r->at, r->n, &r->answer);
 }
 
 static void resolve_count(struct file_job *j)
@@ -424,7 +390,8 @@ static void resolve_free(struct file_job *j)
 }
 
 static const struct file_job_kind resolve_kind = {
-	{ WORKER_NAMES, resolve_question, resolve_on_answer, remote_done },
+	{ WORKER_NAMES, resolve_question, resolve_on_answer,
+	  symbolizer_job_done },
 	resolve_work,
 	ENTRY_NAMES,
 	resolve_found,
@@ -448,31 +415,41 @@ static struct resolve_job *resolve_new(size_t n)
 	return r;
 }
 
+/* Takes over 'r', which may be NULL. */
+static int resolve_submit(struct symbolizer *s, struct resolve_job *r,
+			  struct symbolizer_file *file, size_t n,
+			  symbolizer_resolve_fn fn, void *arg)
+{
+	int err = r ? 0 : -ENOMEM;
+
+	if (err)
+		return err;
+	/* In the pool symbolizer_file_resolve() allocates them. */
+	if (!is_own(s, file)) {
+		r->answer.syms = calloc(n + 1, sizeof(*r->answer.syms));
+		err = r->answer.syms ? 0 : -ENOMEM;
+	}
+	r->fn = fn;
+	r->arg = arg;
+	r->n = r->n_todo = n;
+	if (!err)
+		err = symbolizer_job_request(s, &r->job, file, &resolve_kind,
+					     r->at ? NULL : r->offsets,
+					     r->at ? 0 : n);
+	if (err)
+		resolve_free(&r->job);
+	return err;
+}
+
 int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 		       const uint64_t *offsets, size_t n,
 		       symbolizer_resolve_fn fn, void *arg)
 {
 	struct resolve_job *r = resolve_new(n);
 
-	if (!r)
-		return -ENOMEM;
-	/* In the pool symbolizer_file_resolve() allocates them. */
-	if (!is_own(s, file))
-		r->answer.syms = calloc(n + 1, sizeof(*r->answer.syms));
-	if (!is_own(s, file) && !r->answer.syms) {
-		free(r);
-		return -ENOMEM;
-	}
-	r->fn = fn;
-	r->arg = arg;
-	r->n = r->n_todo = n;
-	if (n)
+	if (r && n)
 		memcpy(r->offsets, offsets, n * sizeof(*offsets));
-	if (file_request(s, &r->job, file, &resolve_kind, r->offsets, n)) {
-		resolve_free(&r->job);
-		return -ENOMEM;
-	}
-	return 0;
+	return resolve_submit(s, r, file, n, fn, arg);
 }
 
 int symbolizer_resolve_code(struct symbolizer *s, struct symbolizer_file *file,
@@ -481,172 +458,16 @@ int symbolizer_resolve_code(struct symbolizer *s, struct symbolizer_file *file,
 {
 	struct resolve_job *r = n <= SIZE_MAX / 2 ? resolve_new(2 * n) : NULL;
 
-	if (!r)
-		return -ENOMEM;
-	r->answer.syms = calloc(n + 1, sizeof(*r->answer.syms));
-	r->fn = fn;
-	r->arg = arg;
-	r->n = r->n_todo = n;
-	r->at = r->offsets + n;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; r && i < n; i++) {
 		r->offsets[i] = codes[i].addr;
 		r->offsets[n + i] = codes[i].at;
 	}
-	if (!r->answer.syms ||
-	    file_request(s, &r->job, file, &resolve_kind, NULL, 0)) {
-		resolve_free(&r->job);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-/* --- unwind rows ---------------------------------------------------------- */
-
-static struct rows_job *rows_of(struct file_job *j)
-{
-	return container_of(j, struct rows_job, job);
-}
-
-static void rows_unmap(void *arg, const void *map, size_t len)
-{
-	munmap((void *)map, len);
-}
-
-static void rows_free(void *arg, const void *map, size_t len)
-{
-	free((void *)map);
-}
-
-/* A small table is in the message, perhaps not aligned, and is copied. */
-static int rows_on_answer(struct worker_job *j, struct worker_in *in)
-{
-	const struct worker_rows *a = worker_rows(in);
-	struct file_job *f = container_of(j, struct file_job, remote);
-	symbolizer_rows_release_fn release = rows_unmap;
-	void *map;
-	int err;
-
-	if (!a)
-		return -EPROTO;
-	if (a->a.err)
-		return WORKER_DONE;
-	if (in->fd >= 0) {
-		map = worker_table_map(in->fd, a->bytes);
-		if (!map)
-			return -EPROTO;
-	} else {
-		release = rows_free;
-		map = malloc(a->bytes);
-		if (!map) {
-			f->err = -ENOMEM;
-			return WORKER_DONE;
-		}
-		memcpy(map, a + 1, a->bytes);
-	}
-	err = cache_block_adopt(&rows_of(f)->block, map, a->bytes, release,
-				&rows_of(f)->rows);
-	if (err)
-		release(NULL, map, a->bytes);
-	if (err == -ENOMEM)
-		f->err = err;
-	return err == -EINVAL ? -EPROTO : WORKER_DONE;
-}
-
-static void rows_count(struct file_job *j)
-{
-	struct symbolizer_rows_info info;
-
-	if (!rows_of(j)->rows)
-		return;
-	symbolizer_rows_info(rows_of(j)->rows, &info);
-	file_damaged(j, info.damage != NULL);
-}
-
-/* A worker is done with it. */
-static void rows_done(struct worker_job *r, int err)
-{
-	struct file_job *j = container_of(r, struct file_job, remote);
-
-	rows_count(j);
-	if (!r->file->closed)
-		cache_keep_rows(j->s->cache, r->file, err ? err : j->err,
-				rows_of(j)->block);
-	remote_done(r, err);
-}
-
-static void rows_found(struct file_job *j, struct cache_found *found)
-{
-	rows_of(j)->rows = found->rows;
-	found->rows = NULL;
-}
-
-static void rows_work(struct file_job *j)
-{
-	j->err = symbolizer_file_rows(j->remote.file, NULL, &rows_of(j)->rows);
-}
-
-static void rows_answer(struct file_job *j, int err)
-{
-	struct rows_job *r = rows_of(j);
-	struct symbolizer_rows *rows = err ? NULL : r->rows;
-
-	if (rows)
-		r->rows = NULL;
-	err = symbolizer_hand_apply(j->s->hand, &j->remote.file->ident, err,
-				    &rows);
-	r->fn(r->arg, err, rows);
-}
-
-static void rows_job_free(struct file_job *j)
-{
-	symbolizer_rows_free(rows_of(j)->rows);
-	cache_block_put(rows_of(j)->block);
-	free(rows_of(j));
-}
-
-static const struct file_job_kind rows_kind = {
-	{ WORKER_ROWS, NULL, rows_on_answer, rows_done },
-	rows_work,
-	ENTRY_ROWS,
-	rows_found,
-	rows_count,
-	rows_answer,
-	rows_job_free,
-};
-
-int symbolizer_rows(struct symbolizer *s, struct symbolizer_file *file,
-		    symbolizer_rows_fn fn, void *arg)
-{
-	struct rows_job *r = calloc(1, sizeof(*r));
-
-	if (!r)
-		return -ENOMEM;
-	r->fn = fn;
-	r->arg = arg;
-	if (file_request(s, &r->job, file, &rows_kind, NULL, 0)) {
-		free(r);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *id, size_t len,
-			    struct symbolizer_rows *rows)
-{
-	return symbolizer_hand_add(&s->hand, id, len, rows);
+	if (r)
+		r->at = r->offsets + n;
+	return resolve_submit(s, r, file, n, fn, arg);
 }
 
 /* --- interface ------------------------------------------------------------ */
-
-/* This program; without /proc by the name that it was executed by. */
-static const char *symbolizer_self(void)
-{
-	const char *name = (const char *)getauxval(AT_EXECFN);
-
-	return access("/proc/self/exe", X_OK) && name ? name : "/proc/self/exe";
-}
-
-static const char *const symbolizer_debug_dirs[] = { DEBUG_DIR, NULL };
 
 static int start_workers(struct symbolizer *s,
 			 const struct symbolizer_opts *opts)
@@ -654,9 +475,10 @@ static int start_workers(struct symbolizer *s,
 	struct workers_opts w = {
 		.worker = {
 			.loop = s->loop,
-			.program = opts->worker ?: symbolizer_self(),
-			.debug_dirs = opts->debug_dirs
-					      ?: symbolizer_debug_dirs,
+			.program = opts->worker ?: symbolizer_program(),
+			.debug_dirs = s->debug_dirs,
+			.missed = symbolizer_fetching_missed,
+			.missed_arg = s,
 			.memory = opts->worker_memory ?: WORKER_MEMORY,
 			.cpu_s = opts->worker_cpu_s ?: WORKER_CPU_S,
 			.deadline_ms = opts->worker_deadline_ms
@@ -674,7 +496,7 @@ static int start_workers(struct symbolizer *s,
 	};
 	struct opener_opts o = {
 		.loop = s->loop,
-		.program = opts->opener ?: symbolizer_self(),
+		.program = opts->opener ?: symbolizer_program(),
 		.deadline_ms = opts->open_deadline_ms ?: OPEN_DEADLINE_MS,
 		.stats = &s->stats,
 		.closed = symbolizer_unref,
@@ -699,7 +521,7 @@ static void start_cache(struct symbolizer *s,
 		.loop = s->loop,
 		.dir = opts->cache,
 		.bytes = opts->cache_bytes ?: CACHE_BYTES,
-		.debug_dirs = opts->debug_dirs ?: symbolizer_debug_dirs,
+		.debug_dirs = s->debug_dirs,
 		.known = &s->known,
 		.stats = &s->stats,
 		.failed = opts->cache_failed,
@@ -737,9 +559,13 @@ int symbolizer_new(struct symbolizer **sp, const struct symbolizer_opts *opts)
 	if (!err)
 		err = symbolizer_file_vdso(&s->vdso);
 	if (!err)
-		err = start_workers(s, opts);
+		err = symbolizer_fetching_dirs(s, opts);
 	if (!err)
+		err = start_workers(s, opts);
+	if (!err) {
 		start_cache(s, opts);
+		symbolizer_fetching_start(s, opts, symbolizer_program());
+	}
 	if (err) {
 		symbolizer_free(s);
 		return err;
@@ -758,6 +584,7 @@ void symbolizer_free(struct symbolizer *s)
 	file_cancel_all(s, NULL);
 	workers_free(s->workers);
 	opener_free(s->opener);
+	fetch_free(s->fetch);
 	cache_free(s->cache);
 	symbolizer_unref(s);
 }
@@ -766,6 +593,19 @@ void symbolizer_kernel_changed(struct symbolizer *s)
 {
 	__atomic_store_n(&s->kernel->ksyms_changed, clock_boottime_ns(),
 			 __ATOMIC_RELAXED);
+}
+
+static void kernel_read(void *arg, int err,
+			const struct symbolizer_symbol *syms, size_t n)
+{
+}
+
+void symbolizer_kernel_modules(struct symbolizer *s)
+{
+	__atomic_store_n(&s->kernel->ksyms_modules, clock_boottime_ns(),
+			 __ATOMIC_RELAXED);
+	/* Without memory the next request of a name reads them. */
+	symbolizer_resolve(s, s->kernel, NULL, 0, kernel_read, NULL);
 }
 
 struct symbolizer_file *symbolizer_kernel(struct symbolizer *s)
@@ -785,9 +625,20 @@ void symbolizer_get_stats(const struct symbolizer *s,
 	out->index_bytes += s->own_bytes;
 }
 
+void symbolizer_shed(struct symbolizer *s, unsigned int halvings)
+{
+	workers_shed(s->workers, halvings);
+}
+
 void symbolizer_worker_status(const struct symbolizer *s, char *buf, size_t len)
 {
 	workers_status(s->workers, buf, len);
+}
+
+const char *symbolizer_quarantine(const struct symbolizer *s,
+				  const struct symbolizer_ident *id)
+{
+	return quarantine_why(workers_quarantine(s->workers), id);
 }
 
 const char *symbolizer_quarantined(const struct symbolizer *s, size_t i,

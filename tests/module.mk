@@ -27,6 +27,8 @@ $(BPF_TESTS): $(B)/tests/bpf/place.o
 WRAP_MALLOC := $(foreach f,malloc calloc realloc,-Wl,--wrap=$(f))
 $(B)/tests/unit/processmanager/test_pm_nomem: LDFLAGS += $(WRAP_MALLOC) -Wl,--wrap=free
 $(B)/tests/unit/processmanager/test_pm_random $(B)/tests/fuzz/processmanager/replay_pm: LDFLAGS += $(WRAP_MALLOC)
+# These set the wall clock.
+$(addprefix $(B)/tests/unit/reporter/test_,catalog catalog_keep reporter reporter_events reporter_files reporter_times store): LDFLAGS += -Wl,--wrap=clock_wall_offset_ns
 # Its truth is elfutils' unwinder.
 $(addprefix $(B)/tests/,unit/tracehandler/test_walk bpf/sampler/test_stacks bench/bench_unwind): LIBS += -ldw
 
@@ -69,7 +71,8 @@ ON_ALL_CPUS = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 check: deps
 	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CPUS) check-built
 
-check-built: all $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS)
+# Benches are not run, but built: a change must not break them unnoticed.
+check-built: all $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS) $(BENCH_PROGS)
 	$(Q)packaging/promtool $(B)/tools
 	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) tests/run $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_TESTS)
 

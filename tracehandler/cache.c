@@ -210,6 +210,12 @@ static void trace_cache_evict(struct trace_cache *c)
 	}
 }
 
+void trace_cache_room(struct trace_cache *c, size_t max)
+{
+	c->max = MAX(max, (size_t)1);
+	trace_cache_evict(c);
+}
+
 struct trace_frame *trace_cache_get(struct trace_cache *c,
 				    const struct reporter_place *place,
 				    uint64_t time, bool timed, bool *fresh)
@@ -255,4 +261,32 @@ void trace_frame_forget(struct trace_cache *c, struct trace_frame *f)
 		return;
 	trace_cache_changed(c);
 	trace_cache_unlist(c, f);
+}
+
+static bool trace_exe_is(const struct pm_exe *exe, const uint8_t *build_id,
+			 size_t len)
+{
+	struct pm_exe_info info;
+
+	pm_exe_info(exe, &info);
+	return info.ident.build_id_len == len &&
+	       !memcmp(info.ident.build_id, build_id, len);
+}
+
+void trace_cache_renew(struct trace_cache *c, const uint8_t *build_id,
+		       size_t len)
+{
+	const struct pm_exe *exe, *last = NULL;
+	struct trace_frame *f, *next;
+	bool is = false;
+
+	for (f = TAILQ_FIRST(&c->list); f; f = next) {
+		next = TAILQ_NEXT(f, link);
+		exe = reporter_place_exe(&f->place) ? f->place.exe : NULL;
+		if (exe != last)
+			is = exe && trace_exe_is(exe, build_id, len);
+		last = exe;
+		if (is)
+			trace_frame_forget(c, f);
+	}
 }

@@ -59,6 +59,9 @@ int trace_cache_init(struct trace_cache *c, size_t max); /* 0 or -ENOMEM */
 /* All references but the cache's own have been dropped. */
 void trace_cache_fini(struct trace_cache *c);
 
+/* Sets the number of frames, at least 1, and evicts what is above it. */
+void trace_cache_room(struct trace_cache *c, size_t max);
+
 /* Identifies code of an executable, as long as the executable is held. */
 static inline uint64_t trace_cache_key(struct pm_exe *exe, uint64_t offset,
 				       uint32_t version)
@@ -87,6 +90,9 @@ void trace_frame_known(struct trace_cache *c, struct trace_frame *f,
 void trace_frame_plain(struct trace_frame *f, char *text);
 /* Frames may get other names than in stacks that were kept. */
 void trace_cache_changed(struct trace_cache *c);
+/* Forgets the frames of all executables with this build id. */
+void trace_cache_renew(struct trace_cache *c, const uint8_t *build_id,
+		       size_t len);
 /* Removes the frame from the cache; its name is requested again next time. */
 void trace_frame_forget(struct trace_cache *c, struct trace_frame *f);
 

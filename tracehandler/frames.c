@@ -33,7 +33,7 @@ int trace_frames_init(struct trace_frames *fs, const struct trace_opts *opts,
 	    trace_cache_init(&fs->cache, opts->cache_frames) ||
 	    trace_repeats_init(&fs->repeats, &fs->cache))
 		return -ENOMEM;
-	fs->names = (struct trace_names){ opts->pm, &fs->cache, waits };
+	fs->names = (struct trace_names){ opts->pm, &fs->cache, waits, 0 };
 	return 0;
 }
 

@@ -23,7 +23,7 @@ struct trace_frames {
 	struct trace_names names;
 	struct trace_ksyms ksyms;
 	const struct trace_opts *opts;
-	struct trace_waits *waits;
+	struct trace_waits *waits; /* for names */
 	struct trace_stats *stats;
 	struct trace_frame **made; /* of the current trace */
 	size_t nmade;

@@ -13,6 +13,7 @@
 #define TRACE_CACHE_FRAMES 65536
 #define TRACE_WAIT_MS 3000
 #define TRACE_WAIT_BYTES (8 << 20)
+#define TRACE_NAMES_BYTES (64 << 20) /* some 130,000 traces of 40 frames */
 #define TRACE_TABLE_BYTES SYMBOLIZER_ROWS_MAX /* one table may take all */
 #define TRACE_MAX_FRAMES 4096
 /* Less than the interval of ticks while profd is idle. */
@@ -42,12 +43,16 @@ int trace_handler_new(struct trace_handler **thp, const struct trace_opts *opts)
 	o->cache_frames = o->cache_frames ?: TRACE_CACHE_FRAMES;
 	o->wait_ms = o->wait_ms ?: TRACE_WAIT_MS;
 	o->wait_bytes = o->wait_bytes ?: TRACE_WAIT_BYTES;
+	o->names_bytes = o->names_bytes ?: TRACE_NAMES_BYTES;
 	o->table_bytes = o->table_bytes ?: TRACE_TABLE_BYTES;
 	o->max_frames = o->max_frames ?: TRACE_MAX_FRAMES;
 	trace_waits_init(&th->waits, o->wait_ms, &th->stats);
-	err = trace_frames_init(&th->frames, o, &th->waits, &th->stats);
+	trace_waits_init(&th->named, 0, &th->stats);
+	err = trace_frames_init(&th->frames, o,
+				o->all_names ? &th->named : &th->waits,
+				&th->stats);
 	if (!err)
-		err = trace_stacks_init(&th->stacks, &th->frames);
+		err = trace_stacks_init(&th->stacks, &th->frames, &th->waits);
 	if (!err)
 		err = vault_new(&th->vault);
 	if (err) {
@@ -209,6 +214,7 @@ int trace_handler_sample(struct trace_handler *th, const void *buf, size_t len)
 	int err = trace_handler_put(th, buf, len);
 
 	trace_waits_limit(&th->waits, th->opts.wait_bytes);
+	trace_waits_limit(&th->named, th->opts.names_bytes);
 	return err;
 }
 
@@ -224,11 +230,25 @@ bool trace_handler_ksymbol(struct trace_handler *th,
 		ks, ev->time, ev->start, ev->end, ev->path);
 }
 
+void trace_handler_renew(struct trace_handler *th, const uint8_t *build_id,
+			 size_t len)
+{
+	trace_cache_renew(&th->frames.cache, build_id, len);
+}
+
+void trace_handler_shed(struct trace_handler *th, unsigned int halvings)
+{
+	trace_tables_room(&th->stacks.tables, th->opts.table_bytes >> halvings);
+	trace_repeats_room(&th->frames.repeats, halvings);
+	trace_cache_room(&th->frames.cache, th->opts.cache_frames >> halvings);
+}
+
 /* --- waits ------------------------------------------------------------------ */
 
 uint64_t trace_handler_oldest(const struct trace_handler *th)
 {
-	return trace_waits_oldest(&th->waits);
+	return MIN(trace_waits_oldest(&th->waits),
+		   trace_waits_oldest(&th->named));
 }
 
 uint64_t trace_handler_due(const struct trace_handler *th)
@@ -241,10 +261,17 @@ void trace_handler_tick(struct trace_handler *th, uint64_t now, bool idle)
 	struct trace_waits *ws = &th->waits;
 
 	th->stacks.tables.now = now;
-	trace_waits_check(ws, now);
-	if (!idle || (ws->due != UINT64_MAX &&
-		      now + ws->wait_ns > ws->due + TRACE_COLLECT_NS))
+	trace_waits_tick(ws, now);
+	trace_waits_tick(&th->named, now);
+	if (!idle || th->opts.all_names ||
+	    (ws->due != UINT64_MAX &&
+	     now + ws->wait_ns > ws->due + TRACE_COLLECT_NS))
 		pm_names_send(th->opts.pm);
+}
+
+uint64_t trace_handler_unnamed(const struct trace_handler *th)
+{
+	return th->frames.names.pending;
 }
 
 bool trace_handler_awaits(const struct trace_handler *th)
@@ -255,11 +282,14 @@ bool trace_handler_awaits(const struct trace_handler *th)
 void trace_handler_drop(struct trace_handler *th)
 {
 	trace_waits_drop(&th->waits);
+	trace_waits_drop(&th->named);
 }
 
 void trace_handler_flush(struct trace_handler *th)
 {
+	/* What ends there may wait for names then. */
 	trace_waits_limit(&th->waits, 0);
+	trace_waits_limit(&th->named, 0);
 }
 
 void trace_handler_get_stats(const struct trace_handler *th,

@@ -17,6 +17,7 @@ struct trace_handler {
 	struct trace_opts opts;
 	struct trace_stats stats;
 	struct trace_waits waits;
+	struct trace_waits named; /* for names, with opts.all_names */
 	struct vault *vault; /* of pending records */
 	struct trace_stacks stacks;
 	struct trace_frames frames;

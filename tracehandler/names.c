@@ -20,6 +20,7 @@ static void trace_names_answer(void *arg, int err, void *const *tags,
 	struct trace_names *ns = arg;
 	struct trace_frame *f;
 
+	ns->pending -= n;
 	for (size_t i = 0; i < n; i++) {
 		f = tags[i];
 		f->pending = false;
@@ -29,7 +30,7 @@ static void trace_names_answer(void *arg, int err, void *const *tags,
 			trace_frame_forget(ns->cache, f);
 		trace_frame_put(ns->cache, f);
 	}
-	trace_waits_check(ns->waits, 0);
+	trace_waits_answered(ns->waits);
 }
 
 void trace_names_fini(struct trace_names *ns)
@@ -45,6 +46,7 @@ int trace_names_want(struct trace_names *ns, struct trace_frame *f,
 				 trace_names_answer, ns);
 
 	f->refs += !err;
+	ns->pending += !err;
 	return err;
 }
 

@@ -13,7 +13,8 @@
 struct trace_names {
 	struct pm *pm;
 	struct trace_cache *cache;
-	struct trace_waits *waits;
+	struct trace_waits *waits; /* of traces for names */
+	uint64_t pending; /* frames whose requests are not answered */
 };
 
 /* Cancels the requests, which drops their references to frames. */

@@ -11,6 +11,7 @@ int trace_repeats_init(struct trace_repeats *s, struct trace_cache *c)
 {
 	s->cache = c;
 	TAILQ_INIT(&s->list);
+	s->room = REPEATS_BYTES;
 	return hash_init(&s->known, 0);
 }
 
@@ -74,7 +75,7 @@ static void repeats_evict(struct trace_repeats *s, size_t size)
 {
 	struct trace_repeat *k;
 
-	while (s->bytes + size > REPEATS_BYTES && (k = TAILQ_FIRST(&s->list))) {
+	while (s->bytes + size > s->room && (k = TAILQ_FIRST(&s->list))) {
 		if (!k->used || k->forgotten != s->cache->forgotten) {
 			repeats_drop(s, k);
 			continue;
@@ -83,6 +84,12 @@ static void repeats_evict(struct trace_repeats *s, size_t size)
 		TAILQ_REMOVE(&s->list, k, link);
 		TAILQ_INSERT_TAIL(&s->list, k, link);
 	}
+}
+
+void trace_repeats_room(struct trace_repeats *s, unsigned int halvings)
+{
+	s->room = REPEATS_BYTES >> halvings;
+	repeats_evict(s, 0);
 }
 
 void trace_repeats_add(struct trace_repeats *s, struct trace_frame **frames,

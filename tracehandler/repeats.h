@@ -34,7 +34,7 @@ struct trace_repeats {
 	struct trace_cache *cache;
 	struct hash known;
 	TAILQ_HEAD(, trace_repeat) list; /* in the order of eviction */
-	size_t bytes;
+	size_t bytes, room;
 	uint32_t seen[TRACE_REPEATS_SEEN];
 	/* The current stack. */
 	uint64_t keys[TRACE_REPEATS_FRAMES];
@@ -59,5 +59,7 @@ struct trace_repeat *trace_repeats_find(struct trace_repeats *s, size_t n,
  */
 void trace_repeats_add(struct trace_repeats *s, struct trace_frame **frames,
 		       const struct reporter_frame *out, size_t unnamed);
+/* Sets the limit of bytes to 1 / 2^halvings of the usual one, and evicts. */
+void trace_repeats_room(struct trace_repeats *s, unsigned int halvings);
 
 #endif /* TRACEHANDLER_REPEATS_H */

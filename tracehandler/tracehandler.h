@@ -32,6 +32,12 @@ struct trace_opts {
 	unsigned int cache_frames; /* 0: 65,536 */
 	unsigned int wait_ms; /* of a sample, for tables and names; 0: 3000 */
 	size_t wait_bytes; /* of all pending samples; 0: 8 MiB */
+	/*
+	 * Traces wait for their names without a deadline, apart from samples that
+	 * wait for tables, up to names_bytes (0: 64 MiB).
+	 */
+	bool all_names;
+	size_t names_bytes;
 	size_t table_bytes; /* of unwind tables; 0: 32 MiB */
 	unsigned int max_frames; /* 0: 4096 */
 	bool selected_only; /* ignore samples of other processes */
@@ -55,6 +61,19 @@ int trace_handler_sample(struct trace_handler *th, const void *buf, size_t len);
 bool trace_handler_ksymbol(struct trace_handler *th,
 			   const struct pm_map_event *ev);
 
+/*
+ * Executables with this build id have better names from now on, see
+ * symbolizer_opts.debuginfod_arrived().
+ */
+void trace_handler_renew(struct trace_handler *th, const uint8_t *build_id,
+			 size_t len);
+
+/*
+ * Cuts the caches of tables, frames and stacks to a part, 1 / 2^halvings, of their
+ * usual size, which is kept until the next call. 0: the usual size.
+ */
+void trace_handler_shed(struct trace_handler *th, unsigned int halvings);
+
 /* Time of the oldest pending sample, or UINT64_MAX. */
 uint64_t trace_handler_oldest(const struct trace_handler *th);
 /*
@@ -65,6 +84,8 @@ uint64_t trace_handler_oldest(const struct trace_handler *th);
 void trace_handler_tick(struct trace_handler *th, uint64_t now, bool idle);
 /* When a tick has to end a wait, as of the last tick; UINT64_MAX: none waits. */
 uint64_t trace_handler_due(const struct trace_handler *th);
+/* Frames whose names were requested and are not answered yet. */
+uint64_t trace_handler_unnamed(const struct trace_handler *th);
 /* Whether a sample waits for unwind tables. */
 bool trace_handler_awaits(const struct trace_handler *th);
 /* Drops all pending samples, uncounted: their time is not recorded. */

@@ -12,7 +12,9 @@ void trace_waits_init(struct trace_waits *ws, unsigned int wait_ms,
 		      struct trace_stats *stats)
 {
 	TAILQ_INIT(&ws->list);
-	ws->wait_ns = wait_ms * CLOCK_NSEC_PER_MSEC;
+	ws->wait_ns = wait_ms ? wait_ms * CLOCK_NSEC_PER_MSEC : UINT64_MAX;
+	ws->bytes = 0;
+	ws->answered = false;
 	ws->due = UINT64_MAX;
 	ws->stats = stats;
 }
@@ -27,6 +29,7 @@ void trace_waits_add(struct trace_waits *ws, struct trace_wait *w)
 		TAILQ_INSERT_AFTER(&ws->list, at, w, node);
 	else
 		TAILQ_INSERT_HEAD(&ws->list, w, node);
+	ws->bytes += w->bytes;
 	ws->stats->waiting_bytes += w->bytes;
 	ws->stats->waiting++;
 }
@@ -34,6 +37,7 @@ void trace_waits_add(struct trace_waits *ws, struct trace_wait *w)
 static void trace_waits_remove(struct trace_waits *ws, struct trace_wait *w)
 {
 	TAILQ_REMOVE(&ws->list, w, node);
+	ws->bytes -= w->bytes;
 	ws->stats->waiting_bytes -= w->bytes;
 	ws->stats->waiting--;
 }
@@ -61,9 +65,9 @@ static __attribute__((noinline)) void trace_waits_wipe(void)
 
 /*
  * A wait counts from the first tick that sees it, not from the sample: after
- * the loop was blocked, names still get their time.
+ * the loop was blocked, names still get their time. 'now' 0: no tick.
  */
-void trace_waits_check(struct trace_waits *ws, uint64_t now)
+static void trace_waits_check(struct trace_waits *ws, uint64_t now)
 {
 	struct trace_wait *w, *next;
 	bool over;
@@ -86,11 +90,28 @@ void trace_waits_check(struct trace_waits *ws, uint64_t now)
 	trace_waits_wipe();
 }
 
+void trace_waits_tick(struct trace_waits *ws, uint64_t now)
+{
+	if (ws->wait_ns != UINT64_MAX)
+		trace_waits_check(ws, now);
+	else if (ws->answered)
+		trace_waits_check(ws, 0);
+	ws->answered = false;
+}
+
+void trace_waits_answered(struct trace_waits *ws)
+{
+	if (ws->wait_ns != UINT64_MAX)
+		trace_waits_check(ws, 0);
+	else
+		ws->answered = true;
+}
+
 void trace_waits_limit(struct trace_waits *ws, size_t bytes)
 {
 	struct trace_wait *w;
 
-	while (ws->stats->waiting_bytes > bytes) {
+	while (ws->bytes > bytes) {
 		w = TAILQ_FIRST(&ws->list);
 		trace_waits_remove(ws, w);
 		w->kind->end(w, w->kind->over(w));

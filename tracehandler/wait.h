@@ -4,6 +4,9 @@
  * the order of sample times. The time of the first is still needed; above the byte
  * limit the oldest ends first. What a wait is for, and what follows it, is up to its
  * kind: this file calls no stage.
+ *
+ * A list without deadlines may become long. It is checked once a tick, and only
+ * after an answer.
  */
 #ifndef TRACEHANDLER_WAIT_H
 #define TRACEHANDLER_WAIT_H
@@ -33,25 +36,30 @@ struct trace_wait {
 	TAILQ_ENTRY(trace_wait) node;
 	const struct trace_wait_kind *kind;
 	uint64_t time; /* of the sample */
-	uint64_t deadline; /* 0: set at the next tick */
+	uint64_t deadline; /* 0: set at the next tick, or none */
 	size_t bytes; /* of memory, in all */
 };
 
 struct trace_waits {
 	TAILQ_HEAD(trace_wait_list, trace_wait) list;
-	uint64_t wait_ns;
+	uint64_t wait_ns; /* UINT64_MAX: no deadlines */
+	size_t bytes; /* of memory, of this list */
+	bool answered; /* since the last check; without deadlines */
 	uint64_t due; /* the first deadline, or earlier; UINT64_MAX: none */
 	struct trace_stats *stats; /* waiting, waiting_bytes */
 };
 
+/* wait_ms 0: no deadlines. */
 void trace_waits_init(struct trace_waits *ws, unsigned int wait_ms,
 		      struct trace_stats *stats);
 /* The caller has set kind, time, deadline and bytes. */
 void trace_waits_add(struct trace_waits *ws, struct trace_wait *w);
 /* Time of the oldest, or UINT64_MAX. */
 uint64_t trace_waits_oldest(const struct trace_waits *ws);
-/* Ends what is over or, unless 'now' is 0, past its deadline; then sets 'due'. */
-void trace_waits_check(struct trace_waits *ws, uint64_t now);
+/* Ends what is over or past its deadline; sets 'due'. */
+void trace_waits_tick(struct trace_waits *ws, uint64_t now);
+/* Something they may wait for is there: ends what is over, now or at the tick. */
+void trace_waits_answered(struct trace_waits *ws);
 /* Ends the oldest until at most 'bytes' wait. */
 void trace_waits_limit(struct trace_waits *ws, size_t bytes);
 void trace_waits_drop(struct trace_waits *ws);

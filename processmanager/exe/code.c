@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * code: the names of executable memory without a file, from the jitdump or else the
- * perf map of its process. The executable of that memory (one for each address space)
+ * perf map of its process; and its unwind rows, from the jitdump. The executable of that memory (one for each address space)
  * has it as its file, so opening, limits and requests are those of other files; what
  * differs is here:
  *  - it grows. Each size that is seen has a version, which is part of the identity of a
@@ -269,27 +269,46 @@ uint64_t pm_code_wait(const struct pm_exe *exe)
 	return MIN(exe->tries, PM_CODE_TRIES_MAX) * CLOCK_NSEC_PER_SEC;
 }
 
+/* The point that counts for a sample. */
+static uint64_t pm_code_at(const struct pm_exe *exe, uint64_t time)
+{
+	const struct pm_code *c = exe->code;
+
+	if (!c)
+		return time; /* the kernel */
+	if (c->dump)
+		return pm_code_awake(exe->pm, time);
+	return time < c->begin ? c->size_before : c->size;
+}
+
 int pm_code_resolve(struct pm_exe *exe, const uint64_t *offsets,
 		    const uint64_t *times, size_t n, symbolizer_resolve_fn fn,
 		    void *arg)
 {
 	struct symbolizer_code *codes = calloc(n, sizeof(*codes));
-	const struct pm_code *c = pm_code_of(exe);
+	bool kernel = exe->kind == PM_EXE_KERNEL;
 	int err = -ENOMEM;
 
-	if (!codes || !c)
+	if (!codes || (!kernel && !pm_code_of(exe)))
 		goto out;
-	for (size_t i = 0; i < n; i++) {
-		codes[i].addr = offsets[i];
-		codes[i].at = times[i] < c->begin ? c->size_before : c->size;
-		if (c->dump)
-			codes[i].at = pm_code_awake(exe->pm, times[i]);
-	}
+	for (size_t i = 0; i < n; i++)
+		codes[i] =
+			(struct symbolizer_code){ offsets[i],
+						  pm_code_at(exe, times[i]) };
 	/* Lines that were added since the check count as later ones. */
-	symbolizer_refresh(exe->file);
+	if (!kernel)
+		symbolizer_refresh(exe->file);
 	err = symbolizer_resolve_code(exe->pm->opts.symbolizer, exe->file,
 				      codes, n, fn, arg);
 out:
 	free(codes);
 	return err;
+}
+
+int pm_code_rows(struct pm_exe *exe, uint64_t time, symbolizer_rows_fn fn,
+		 void *arg)
+{
+	symbolizer_refresh(exe->file);
+	return symbolizer_code_rows(exe->pm->opts.symbolizer, exe->file,
+				    pm_code_awake(exe->pm, time), fn, arg);
 }

@@ -520,11 +520,20 @@ void pm_exe_info(const struct pm_exe *exe, struct pm_exe_info *out)
 	out->short_id = root->short_id;
 	out->rows = root->rows;
 	out->names = root->names;
+	out->rows_bytes = root->rows_bytes;
+	if (root->file)
+		out->symbol_bytes = symbolizer_symbol_bytes(root->file);
 	memcpy(out->sources, root->sources, sizeof(out->sources));
 	if (!pm_exe_opens(root) && root->file) {
 		out->ident = *symbolizer_ident(root->file);
 		out->opened = true;
 	}
+}
+
+const char *pm_exe_quarantine(const struct pm_exe *exe)
+{
+	return symbolizer_quarantine(exe->pm->opts.symbolizer,
+				     &pm_exe_root(exe)->ident);
 }
 
 const struct symbolizer_segment *pm_exe_segments(const struct pm_exe *exe,

@@ -41,6 +41,7 @@ struct pm_req {
 	symbolizer_rows_fn rows; /* one of the two */
 	pm_names_fn names;
 	void *arg;
+	uint64_t time; /* rows: of the sample, for ANON */
 	uint64_t *offsets; /* names: */
 	uint64_t *times; /* of samples */
 	void **tags;
@@ -193,6 +194,13 @@ static void pm_req_named(void *arg, int err,
 
 static void pm_req_read(void *arg, int err, struct symbolizer_rows *rows)
 {
+	struct symbolizer_rows_info info = { 0 };
+	struct pm_req *r = arg;
+
+	if (rows)
+		symbolizer_rows_info(rows, &info);
+	if (r->exe)
+		r->exe->rows_bytes = info.bytes;
 	pm_req_done(arg, err, NULL, rows);
 }
 
@@ -206,9 +214,11 @@ static int pm_req_submit(struct pm_req *r)
 	pm_exe_touch(exe);
 	if (exe->hurry)
 		symbolizer_hurry(s, exe->file);
-	if (r->rows)
+	if (r->rows && exe->kind == PM_EXE_ANON)
+		err = pm_code_rows(exe, r->time, pm_req_read, r);
+	else if (r->rows)
 		err = symbolizer_rows(s, exe->file, pm_req_read, r);
-	else if (exe->kind == PM_EXE_ANON)
+	else if (exe->kind == PM_EXE_ANON || exe->kind == PM_EXE_KERNEL)
 		err = pm_code_resolve(exe, r->offsets, r->times, r->n,
 				      pm_req_named, r);
 	else
@@ -246,8 +256,7 @@ static int pm_req_start(struct pm_req *r)
 		return -ECANCELED;
 	if (r->exe->file)
 		return pm_req_submit(r);
-	if (!pm_exe_opens(r->exe) || r->exe->jitdump ||
-	    (r->rows && r->exe->kind != PM_EXE_FILE))
+	if (!pm_exe_opens(r->exe) || r->exe->jitdump)
 		return -ENOENT;
 	err = pm_exe_open(r->exe);
 	if (!err)
@@ -345,6 +354,25 @@ void pm_names_send(struct pm *pm)
 	}
 }
 
+size_t pm_names_awaited(const struct pm *pm, const struct pm_exe **first)
+{
+	const struct pm_exe *exe;
+	const struct pm_req *r;
+	size_t n = 0;
+
+	*first = NULL;
+	TAILQ_FOREACH(exe, &pm->busy, busy) {
+		TAILQ_FOREACH(r, &exe->reqs, node)
+			if (r->names)
+				break;
+		if (!r)
+			continue;
+		n++;
+		*first = *first ? *first : exe;
+	}
+	return n;
+}
+
 int pm_exe_name_at(struct pm_exe *exe, uint64_t offset, uint64_t time,
 		   void *tag, pm_names_fn fn, void *arg)
 {
@@ -376,7 +404,8 @@ int pm_exe_name(struct pm_exe *exe, uint64_t offset, void *tag, pm_names_fn fn,
 
 /* --- unwind rows ---------------------------------------------------------- */
 
-int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg)
+int pm_exe_code_rows(struct pm_exe *exe, uint64_t time, symbolizer_rows_fn fn,
+		     void *arg)
 {
 	struct pm_req *r = pm_req_new(exe, NULL, arg);
 	int err;
@@ -384,10 +413,16 @@ int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg)
 	if (!r)
 		return -ENOMEM;
 	r->rows = fn;
+	r->time = time;
 	err = pm_req_begin(r);
 	if (err)
 		pm_req_undo(r);
 	return err;
+}
+
+int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg)
+{
+	return pm_exe_code_rows(exe, 0, fn, arg);
 }
 
 void pm_exe_hurry(struct pm_exe *exe)

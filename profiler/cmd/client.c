@@ -5,14 +5,15 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include <curl/curl.h>
-
 #include "base/base.h"
+#include "base/libcurl.h"
 #include "profiler/cmd/client.h"
 
 #define CONNECT_S 10L /* longest wait for a connection */
 #define GRACE_S 60L /* longest wait for an answer beyond wait_s */
+#define TOKEN_MAX 512
 #define REASON_MAX 400 /* bytes of an error's text that are kept */
+#define INPUT_MS 1000 /* longest time between calls of input() */
 
 struct exchange {
 	const struct client_request *req;
@@ -124,7 +125,8 @@ static int set_address(struct exchange *x)
 		curl_easy_setopt(x->curl, CURLOPT_UNIX_SOCKET_PATH,
 				 req->server + 5);
 		strbuf_puts(&url, "http://localhost");
-	} else if (strncmp(req->server, "http://", 7)) {
+	} else if (strncmp(req->server, "http://", 7) &&
+		   strncmp(req->server, "https://", 8)) {
 		strbuf_printf(&url, "http://%s", req->server);
 	} else {
 		strbuf_puts(&url, req->server);
@@ -136,6 +138,28 @@ static int set_address(struct exchange *x)
 			: curl_easy_setopt(x->curl, CURLOPT_URL, url.data);
 	strbuf_fini(&url);
 	return rc == CURLE_OK ? 0 : -ENOMEM;
+}
+
+/* Sends the token of a file, its first line. 0 or -errno. */
+static int set_token(CURL *c, const char *path)
+{
+	char token[TOKEN_MAX + 1];
+	FILE *f = fopen(path, "re");
+	int err = 0;
+
+	if (!f)
+		return -errno;
+	if (!fgets(token, sizeof(token), f))
+		err = ferror(f) ? -errno : -ENODATA;
+	fclose(f);
+	if (err)
+		return err;
+	token[strcspn(token, "\r\n")] = '\0';
+	curl_easy_setopt(c, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
+	if (curl_easy_setopt(c, CURLOPT_XOAUTH2_BEARER, token) != CURLE_OK)
+		err = -ENOMEM;
+	explicit_bzero(token, sizeof(token));
+	return err;
 }
 
 static int set_up(struct exchange *x, struct curl_slist **headers)
@@ -154,7 +178,10 @@ static int set_up(struct exchange *x, struct curl_slist **headers)
 			return -ENOMEM;
 		curl_easy_setopt(c, CURLOPT_HTTPHEADER, *headers);
 	}
-	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http");
+	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+	if (x->req->ca_file &&
+	    curl_easy_setopt(c, CURLOPT_CAINFO, x->req->ca_file) != CURLE_OK)
+		return -ENOMEM;
 	/* Proxies of the environment are for other hosts. */
 	curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
 	curl_easy_setopt(c, CURLOPT_USERAGENT, "profd/" PROFD_VERSION);
@@ -172,21 +199,83 @@ static int set_up(struct exchange *x, struct curl_slist **headers)
 	return set_address(x);
 }
 
+/* Until the transfer ends, or input() ends it. */
+static CURLcode client_multi(struct exchange *x, CURLM *m)
+{
+	struct curl_waitfd in = { .fd = x->req->input_fd,
+				  .events = CURL_WAIT_POLLIN };
+	CURLcode rc = CURLE_ABORTED_BY_CALLBACK;
+	const CURLMsg *done;
+	int running, left;
+
+	do {
+		if (curl_multi_perform(m, &running))
+			return CURLE_OUT_OF_MEMORY;
+		if (running && curl_multi_poll(m, &in, 1, INPUT_MS, NULL))
+			return CURLE_OUT_OF_MEMORY;
+		x->stopped |= running && x->req->input(x->req->arg);
+	} while (running && !x->stopped);
+	done = x->stopped ? NULL : curl_multi_info_read(m, &left);
+	if (done && done->msg == CURLMSG_DONE)
+		rc = done->data.result;
+	return rc;
+}
+
+static CURLcode client_perform(struct exchange *x)
+{
+	CURLcode rc = CURLE_OUT_OF_MEMORY;
+	CURLM *m;
+
+	if (!x->req->input)
+		return curl_easy_perform(x->curl);
+	m = curl_multi_init();
+	if (m && !curl_multi_add_handle(m, x->curl)) {
+		rc = client_multi(x, m);
+		curl_multi_remove_handle(m, x->curl);
+	}
+	curl_multi_cleanup(m);
+	return rc;
+}
+
 int client_get(const struct client_request *req, char *msg, size_t len)
 {
 	struct exchange x = { .req = req, .fd = -1 };
 	struct curl_slist *headers = NULL;
-	int err = -ENOMEM;
+	const char *what = req->server;
+	int err = libcurl_load(&what);
 
+	if (err) {
+		snprintf(msg, len, "libcurl is needed: %s", what);
+		return err;
+	}
+	err = -ENOMEM;
 	x.curl = curl_easy_init();
 	if (x.curl)
 		err = set_up(&x, &headers);
+	if (!err && req->token_file) {
+		err = set_token(x.curl, req->token_file);
+		what = req->token_file;
+	}
 	if (err)
-		snprintf(msg, len, "%s: %s", req->server, strerror(-err));
+		snprintf(msg, len, "%s: %s", what, strerror(-err));
 	else
-		err = client_explain(&x, curl_easy_perform(x.curl), msg, len);
+		err = client_explain(&x, client_perform(&x), msg, len);
 	curl_easy_cleanup(x.curl);
 	curl_slist_free_all(headers);
 	strbuf_fini(&x.reason);
 	return err;
+}
+
+void client_escape(struct strbuf *out, const char *value)
+{
+	const char *why;
+	char *text =
+		libcurl_load(&why) ? NULL : curl_easy_escape(NULL, value, 0);
+
+	if (!text) {
+		out->failed = true;
+		return;
+	}
+	strbuf_puts(out, text);
+	curl_free(text);
 }

@@ -57,6 +57,8 @@ void cmd_close_handle(void *handle);
 
 struct client_request;
 struct lines;
+/* Sets the server of 'o', and how to reach it. */
+void cmd_use_server(const struct options *o, struct client_request *req);
 /*
  * Sends a request, with the server of 'o', for an answer in lines, and passes
  * them to lines->line. An exit status, after a message. 0 also if

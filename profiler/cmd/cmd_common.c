@@ -90,13 +90,20 @@ void cmd_close_handle(void *handle)
 		uv_close(h, NULL);
 }
 
+void cmd_use_server(const struct options *o, struct client_request *req)
+{
+	req->server = o->server;
+	req->token_file = o->client_token;
+	req->ca_file = o->ca_file;
+}
+
 int cmd_request_lines(const struct options *o, struct client_request *req,
 		      struct lines *lines)
 {
 	char msg[768];
 	int err;
 
-	req->server = o->server;
+	cmd_use_server(o, req);
 	req->body = lines_body;
 	req->arg = lines;
 	err = client_get(req, msg, sizeof(msg));

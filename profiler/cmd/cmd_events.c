@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cmd_events: profd events. Prints the latest lifecycle events of a running
- * profd, or events as they happen, one a line.
+ * cmd_events: profd events. Prints lifecycle events of a running profd, the latest,
+ * those of a time, or each as it happens, one a line.
  */
 #include <errno.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include "profiler/cmd/client.h"
 #include "profiler/cmd/cmd.h"
 #include "profiler/cmd/lines.h"
+#include "reporter/reporter.h"
 
 static volatile sig_atomic_t events_signal;
 
@@ -27,9 +27,12 @@ static bool events_cancelled(void *arg)
 	return events_signal;
 }
 
+/* Lines that are sorted at a time: an "end" is some seconds late. */
+#define EVENTS_SORTED 16384
+
 /* A line of the answer, without --follow. */
 struct event {
-	uint64_t time; /* CLOCK_BOOTTIME, ns */
+	uint64_t time; /* wall, ns */
 	size_t number; /* in the answer */
 	char *text; /* with the newline */
 	size_t len;
@@ -38,10 +41,13 @@ struct event {
 struct events {
 	const struct options *o;
 	struct lines lines;
+	const struct lines *shown; /* has the line that is printed */
 	uint32_t types; /* of --type, a bit for each of event_kinds; 0: all */
 	bool dated; /* times are printed with the date */
+	struct strbuf path; /* of the request */
 	struct event *list;
-	size_t n, cap;
+	size_t n, cap, number;
+	uint64_t offset; /* from boot time to wall time; 0: not known */
 };
 
 /* --- types ---------------------------------------------------------------- */
@@ -156,51 +162,92 @@ wrong:
 	return OPTIONS_USAGE;
 }
 
-/* --- selection ------------------------------------------------------------- */
+/* --- the request ----------------------------------------------------------- */
+
+static void events_put_arg(struct events *e, const char *key, const char *value)
+{
+	strbuf_printf(&e->path,
+		      "%s%s=", strchr(strbuf_str(&e->path), '?') ? "&" : "?",
+		      key);
+	client_escape(&e->path, value);
+}
+
+/* The server takes times with a zone only. An exit status. */
+static int events_put_moment(struct events *e, const char *key,
+			     const char *value)
+{
+	int64_t now = (int64_t)clock_boottime_ns() + clock_wall_offset_ns(), at;
+	char text[48];
+
+	if (!value)
+		return 0;
+	if (reporter_moment_parse(value, now, true, &at))
+		return cmd_usage("events",
+				 "--%s '%s': must be a time (14:30, 2026-11-23 "
+				 "14:30:05) or how long ago (90s, 10m, 2h)",
+				 key, value);
+	snprintf(text, sizeof(text), "%" PRId64 ".%09" PRId64,
+		 at / (int64_t)CLOCK_NSEC_PER_SEC,
+		 at % (int64_t)CLOCK_NSEC_PER_SEC);
+	events_put_arg(e, key, text);
+	return 0;
+}
+
+static int events_put_times(struct events *e)
+{
+	const struct options *o = e->o;
+	char since[32];
+	int64_t ns;
+	int status;
+
+	if (!!o->query_from + !!o->query_last + !!o->since > 1)
+		return cmd_usage("events",
+				 "--from, --last and --since exclude each "
+				 "other");
+	if (o->query_last && reporter_duration_parse(o->query_last, &ns))
+		return cmd_usage("events",
+				 "--last '%s': must be a duration (90s, 10m, "
+				 "2h, 7d)",
+				 o->query_last);
+	if (o->query_last)
+		events_put_arg(e, "last", o->query_last);
+	snprintf(since, sizeof(since), "%" PRId64, (int64_t)o->since);
+	if (o->since)
+		events_put_arg(e, "from", since);
+	status = events_put_moment(e, "from", o->query_from);
+	return status ? status : events_put_moment(e, "to", o->query_to);
+}
+
+/* An exit status. */
+static int events_put_path(struct events *e)
+{
+	const struct options *o = e->o;
+	char pid[24];
+	size_t i;
+
+	strbuf_puts(&e->path, "/api/events");
+	if (o->follow)
+		events_put_arg(e, "follow", "1");
+	for (i = 0; i < o->event_pid.n; i++) {
+		snprintf(pid, sizeof(pid), "%" PRIu64,
+			 (uint64_t)o->event_pid.items[i]);
+		events_put_arg(e, "pid", pid);
+	}
+	for (i = 0; i < o->comm.n; i++)
+		events_put_arg(e, "comm", o->comm.items[i]);
+	for (i = 0; e->types && i < ARRAY_SIZE(event_kinds); i++)
+		if (e->types >> i & 1)
+			strbuf_printf(&e->path, "%s%s",
+				      strstr(e->path.data, "type=") ? ","
+				      : strchr(e->path.data, '?')   ? "&type="
+								    : "?type=",
+				      event_kinds[i].word);
+	return events_put_times(e);
+}
 
 static bool events_has_type(const struct events *e, const char *word)
 {
 	return !e->types || 1U << events_kind(word, strlen(word)) & e->types;
-}
-
-static bool is_comm(const struct options_strings *comms, const char *comm)
-{
-	size_t i;
-
-	for (i = 0; i < comms->n; i++)
-		if (!fnmatch(comms->items[i], comm, 0))
-			return true;
-	return !comms->n;
-}
-
-static bool is_pid(const struct options_numbers *pids, uint64_t pid)
-{
-	size_t i;
-
-	for (i = 0; i < pids->n; i++)
-		if (pids->items[i] == pid)
-			return true;
-	return !pids->n;
-}
-
-/* Events without a process, which are losses, concern all processes. */
-static bool events_is_wanted(const struct events *e, const json_t *event)
-{
-	const json_t *words = json_object_get(event, "events");
-	uint64_t t = lines_time(event, "time");
-	const char *word;
-	bool any = false;
-	size_t i;
-
-	for (i = 0; i < json_array_size(words); i++) {
-		word = json_string_value(json_array_get(words, i));
-		any |= word && events_has_type(e, word);
-	}
-	if (!any || (e->o->since && t && (uint64_t)t < e->o->since))
-		return false;
-	return !lines_has(event, "pid") ||
-	       (is_pid(&e->o->event_pid, lines_int(event, "pid")) &&
-		is_comm(&e->o->comm, lines_str(event, "comm")));
 }
 
 /* --- printing ------------------------------------------------------------- */
@@ -225,20 +272,69 @@ static void events_put_line(const struct events *e, struct strbuf *sb,
 /* Of struct lines. */
 static bool events_show(void *arg, json_t *o)
 {
-	const struct events *e = arg;
+	struct events *e = arg;
 	const json_t *words = json_object_get(o, "events");
 	struct strbuf sb = STRBUF_INIT;
 	const char *word;
 	size_t i;
 
 	if (e->o->json)
-		return lines_print_json(&e->lines);
+		return lines_print_json(e->shown);
 	for (i = 0; i < json_array_size(words); i++) {
 		word = json_string_value(json_array_get(words, i));
 		if (word)
 			events_put_line(e, &sb, o, word);
 	}
 	return lines_print(&sb);
+}
+
+/* Of an event that has none, a loss: where it is in the answer. */
+static uint64_t events_time(struct events *e, const json_t *o)
+{
+	const char *fraction = strchr(lines_str(o, "time"), '.');
+	uint64_t s = lines_time(o, "time"), ns;
+	uint64_t boot = lines_int(o, "time_boot_ns");
+
+	if (!s)
+		return e->n ? e->list[e->n - 1].time : 0;
+	ns = s * CLOCK_NSEC_PER_SEC +
+	     (fraction ? strtoull(fraction + 1, NULL, 10) : 0);
+	/* The wall clock is adjusted all the time; one difference keeps the order. */
+	if (boot && !e->offset)
+		e->offset = ns - boot;
+	return boot ? boot + e->offset : ns;
+}
+
+static int events_by_time(const void *a, const void *b)
+{
+	const struct event *x = a, *y = b;
+
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/*
+ * Prints all but the last 'keep' in the order of time: an "end" has the time of the
+ * end, but is in the answer where the last samples were complete.
+ */
+static bool events_flush(struct events *e, size_t keep)
+{
+	struct lines one = { .line = events_show, .arg = e, .events = true };
+	size_t i, n = e->n - MIN(e->n, keep);
+	bool ok = true;
+
+	e->shown = &one;
+	if (e->n)
+		qsort(e->list, e->n, sizeof(*e->list), events_by_time);
+	for (i = 0; i < n; i++) {
+		ok = ok && lines_body(&one, e->list[i].text, e->list[i].len);
+		free(e->list[i].text);
+	}
+	lines_end(&one);
+	e->n -= n;
+	memmove(e->list, e->list + n, e->n * sizeof(*e->list));
+	return ok;
 }
 
 static bool events_add(struct events *e, const json_t *o)
@@ -252,13 +348,13 @@ static bool events_add(struct events *e, const json_t *o)
 	}
 	memcpy(text, e->lines.text, e->lines.len);
 	text[e->lines.len] = '\n';
-	e->list[e->n] = (struct event){ .time = lines_int(o, "time_boot_ns"),
-					.number = e->n,
+	e->list[e->n] = (struct event){ .time = events_time(e, o),
+					.number = e->number++,
 					.text = text,
 					.len = e->lines.len + 1 };
 	e->n++;
 	e->dated |= !lines_is_today(lines_time(o, "time"));
-	return true;
+	return e->n < EVENTS_SORTED || events_flush(e, EVENTS_SORTED / 2);
 }
 
 /* Of struct lines. */
@@ -266,69 +362,43 @@ static bool events_line(void *arg, json_t *o)
 {
 	struct events *e = arg;
 
-	if (!events_is_wanted(e, o))
-		return true;
 	if (!e->o->follow)
 		return events_add(e, o);
+	e->shown = &e->lines;
 	return events_show(e, o) && !fflush(stdout);
-}
-
-static int events_by_time(const void *a, const void *b)
-{
-	const struct event *x = a, *y = b;
-
-	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
-	return x->number < y->number ? -1 : x->number > y->number;
-}
-
-/*
- * In the order of time: an "end" has the time of the end, but is in the answer
- * where the last samples were complete. An exit status.
- */
-static int events_print(struct events *e)
-{
-	bool ok = true;
-	size_t i;
-
-	if (e->n)
-		qsort(e->list, e->n, sizeof(*e->list), events_by_time);
-	e->lines.line = events_show;
-	for (i = 0; i < e->n && ok; i++)
-		ok = lines_body(&e->lines, e->list[i].text, e->list[i].len);
-	lines_end(&e->lines);
-	return ok && !fflush(stdout)
-		       ? 0
-		       : cmd_fail("cannot write to standard output");
 }
 
 int cmd_events(const struct options *o)
 {
-	struct events e = { .o = o,
-			    .lines = { .line = events_line, .arg = &e } };
-	/* With --since and --follow, kept events come first. */
+	struct events e = {
+		.o = o,
+		.lines = { .line = events_line, .arg = &e, .events = true },
+	};
 	struct client_request req = {
-		.path = !o->follow ? "/events"
-			: o->since ? "/events?follow=1&all=1"
-				   : "/events?follow=1",
-		.endless = o->follow,
+		.endless = true, /* as long as it takes */
 		.cancelled = events_cancelled,
 	};
 	struct sigaction sa = { .sa_handler = events_on_signal };
 	int status = events_read_types(&e);
 	size_t i;
 
+	if (!status)
+		status = events_put_path(&e);
 	if (status)
-		return status;
+		goto out;
+	req.path = strbuf_str(&e.path);
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
-	status = cmd_request_lines(o, &req, &e.lines);
+	status = req.path ? cmd_request_lines(o, &req, &e.lines)
+			  : cmd_fail("%s", strerror(ENOMEM));
 	if (events_signal)
 		status = o->follow ? 0 : CMD_SIGNALLED + events_signal;
-	else if (!status)
-		status = events_print(&e);
+	else if (!status && (!events_flush(&e, 0) || fflush(stdout)))
+		status = cmd_fail("cannot write to standard output");
+out:
 	for (i = 0; i < e.n; i++)
 		free(e.list[i].text);
 	free(e.list);
+	strbuf_fini(&e.path);
 	return status;
 }

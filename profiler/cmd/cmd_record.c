@@ -7,9 +7,12 @@
  * processes has ended, after --duration, or by SIGINT, SIGTERM or SIGHUP. If there
  * is a command, the signals are passed on to it. A command that runs longer than
  * --duration is waited for, because profd exits with its exit status.
+ *
+ * Then profd waits until all names have been looked up; the next signal ends that.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +28,7 @@
 
 #define RECORD_LISTED 8 /* running processes in a message */
 #define RECORD_SIGNALS 4
+#define RECORD_WAITING_MS 1000 /* then waiting for names is reported */
 
 /* A process of --pid. */
 struct target {
@@ -51,6 +55,8 @@ struct record {
 	struct summary from; /* the counts at the beginning */
 	struct cmd_end end;
 	bool drawn; /* a line of progress is on the terminal */
+	bool waited; /* for names, for a second at least */
+	bool hurried; /* a signal ended that wait */
 	int err; /* of writing the profile */
 	uint64_t samples;
 	bool finished; /* the profile was written, or failed */
@@ -120,14 +126,32 @@ static void report_running(struct record *r)
 	strbuf_fini(&list);
 }
 
+static void record_draw_end(struct record *r)
+{
+	if (r->drawn)
+		fputs("\r\033[K", stderr);
+	r->drawn = false;
+}
+
+static void report_unnamed(const struct record *r)
+{
+	uint64_t n = engine_unnamed(r->engine);
+
+	if (n)
+		fprintf(stderr,
+			"profd: %" PRIu64 " frame%s no name: the wait for "
+			"names was ended%s\n",
+			n, n > 1 ? "s have" : " has",
+			r->hurried ? " by a signal" : ", as it took too long");
+}
+
 static void record_report(struct record *r)
 {
 	struct strbuf text = STRBUF_INIT;
 	struct summary to;
 	const char *why;
 
-	if (r->drawn)
-		fputs("\r\033[K", stderr);
+	record_draw_end(r);
 	if (r->err) {
 		cmd_fail("%s: %s", r->o->output, strerror(-r->err));
 		return;
@@ -138,6 +162,7 @@ static void record_report(struct record *r)
 		report_running(r);
 	if (!r->samples)
 		report_empty(r);
+	report_unnamed(r);
 	summary_count(&to, r->engine);
 	summary_text(&r->from, &to, r->samples, &text);
 	fprintf(stderr, "profd: %s, %s%s\n", strbuf_str(&text), r->o->output,
@@ -151,10 +176,73 @@ static void record_on_finished(void *arg)
 {
 	struct record *r = arg;
 
+	uv_timer_stop(&r->progress);
 	record_report(r);
 	r->finished = true;
 	if (!r->command.pid)
 		uv_stop(&r->loop);
+}
+
+static void report_waiting(const struct engine_waiting *w, struct strbuf *out)
+{
+	strbuf_printf(out, "waiting for the names of %" PRIu64 " frame%s",
+		      w->frames, w->frames > 1 ? "s" : "");
+	if (w->path) {
+		strbuf_puts(out, w->files > 1 ? ", of " : " of ");
+		text_add(out, w->path, strlen(w->path));
+	}
+	if (w->files > 1)
+		strbuf_printf(out, " and %zu more file%s", w->files - 1,
+			      w->files > 2 ? "s" : "");
+}
+
+/*
+ * On a terminal the number goes down, once the command does not write there any more;
+ * elsewhere one line says why it takes long.
+ */
+static void record_show_waiting(struct record *r,
+				const struct engine_waiting *w)
+{
+	bool terminal = isatty(STDERR_FILENO);
+	struct strbuf text = STRBUF_INIT;
+
+	if (terminal ? r->command.pid != 0 : r->waited)
+		return;
+	report_waiting(w, &text);
+	fprintf(stderr, "%sprofd: %s (%s writes the profile without them)%s",
+		terminal ? "\r" : "", strbuf_str(&text),
+		terminal ? "Ctrl-C" : "SIGINT", terminal ? "\033[K" : "\n");
+	fflush(stderr);
+	r->drawn = terminal;
+	strbuf_fini(&text);
+}
+
+static void record_on_waiting(uv_timer_t *t)
+{
+	struct record *r = t->data;
+	struct engine_waiting w;
+
+	if (!engine_finish_waiting(r->engine, &w))
+		return;
+	/* The next signal is not a repetition of the one that ended the recording. */
+	if (!r->waited)
+		r->end = (struct cmd_end){ 0 };
+	if (!r->o->quiet)
+		record_show_waiting(r, &w);
+	r->waited = true;
+}
+
+/* False: there is no such wait. */
+static bool record_stop_waiting(struct record *r)
+{
+	struct engine_waiting w;
+
+	if (r->window || r->hurried || !r->engine ||
+	    !engine_finish_waiting(r->engine, &w))
+		return false;
+	r->hurried = true;
+	engine_finish_now(r->engine);
+	return true;
 }
 
 /* Ends the recording; its command may still run. */
@@ -166,6 +254,9 @@ static void end_window(struct record *r, uint64_t end)
 	r->window = NULL;
 	uv_timer_stop(&r->duration);
 	uv_timer_stop(&r->progress);
+	record_draw_end(r);
+	uv_timer_start(&r->progress, record_on_waiting, RECORD_WAITING_MS,
+		       RECORD_WAITING_MS);
 	engine_finish(r->engine, record_on_finished, r);
 }
 
@@ -226,6 +317,8 @@ static void record_on_end_signal(uv_signal_t *h, int signum)
 			kill(r->command.pid, signum);
 		return;
 	}
+	if (record_stop_waiting(r))
+		return;
 	if (end == CMD_END_AT_ONCE) {
 		cmd_fail("ended at once, nothing was written");
 		_exit(CMD_SIGNALLED + signum);
@@ -451,6 +544,7 @@ static int open_engine(struct record *r)
 		.symbol_memory = r->o->symbol_memory,
 		.cache = r->o->record_cache,
 		.cache_size = r->o->cache_size,
+		.all_names = true,
 	};
 	char msg[512];
 	int err = record_list_pids(r, &eo);

@@ -5,6 +5,7 @@
  * without writing. SIGHUP closes the window and begins the next.
  */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ struct run {
 	uv_signal_t term, intr, hup;
 	struct cmd_end end;
 	int status;
+	char debuginfod_dir[PATH_MAX];
 };
 
 /* sd_notify(3)'s protocol: one datagram, if systemd started profd. */
@@ -169,14 +171,29 @@ static int run_start_engine(struct run *r, const struct options *o,
 		.why_perf = why_perf,
 		.unwind_rows = o->unwind_rows,
 		.open_files = o->open_files,
+		.memory_max = o->memory_max,
 		.symbol_memory = o->symbol_memory,
 		.cache = o->cache,
 		.cache_size = o->cache_size,
+		.debuginfod = o->debuginfod.items,
+		.debuginfod_dir = r->debuginfod_dir,
+		.debuginfod_size = o->debuginfod_size,
 		.window_s = o->window,
 		.archive = o->archive,
 		.archive_format = o->archive_format,
+		.keep = { .bytes = o->keep_bytes,
+			  .age_s = o->keep_age,
+			  .free_bytes = o->keep_free.bytes,
+			  .free_percent = o->keep_free.percent },
 		.listen = o->listen.items,
 		.nlisten = o->listen.n,
+		.access = {
+			.token_file = o->token_file,
+			.cert_file = o->tls_cert,
+			.key_file = o->tls_key,
+			.host_names = o->host_name.items,
+			.nhost_names = o->host_name.n,
+		},
 		.written = run_on_written,
 		.arg = r,
 	};
@@ -193,6 +210,21 @@ static int run_start_engine(struct run *r, const struct options *o,
 	return 0;
 }
 
+/* What servers send is beside what is read from files. */
+static int run_set_debuginfod(struct run *r, const struct options *o)
+{
+	if (!o->debuginfod.n)
+		return 0;
+	if (!strcmp(o->cache, "none"))
+		return cmd_usage("run", "--debuginfod needs a directory for "
+					"files, that of --cache");
+	if (snprintf(r->debuginfod_dir, sizeof(r->debuginfod_dir),
+		     "%s/debuginfod",
+		     o->cache) >= (int)sizeof(r->debuginfod_dir))
+		return cmd_fail("--cache: %s", strerror(ENAMETOOLONG));
+	return 0;
+}
+
 int cmd_run(const struct options *o)
 {
 	struct run r = { 0 };
@@ -200,6 +232,9 @@ int cmd_run(const struct options *o)
 	int err;
 
 	log_set_level(o->log_level);
+	r.status = run_set_debuginfod(&r, o);
+	if (r.status)
+		return r.status;
 	r.status = cmd_check_host(o, true, false, &why_perf);
 	if (r.status)
 		return r.status;

@@ -63,12 +63,12 @@ static int status_get(const struct options *o, const char *path,
 		      struct strbuf *out, char *msg, size_t len)
 {
 	struct client_request req = {
-		.server = o->server,
 		.path = path,
 		.body = status_body,
 		.arg = out,
 	};
 
+	cmd_use_server(o, &req);
 	return client_get(&req, msg, len);
 }
 

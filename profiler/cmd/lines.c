@@ -7,14 +7,20 @@
 #include <unistd.h>
 
 #include "profiler/cmd/lines.h"
+#include "reporter/reporter.h"
 
 #define LINES_CONTAINER_ID 64 /* hexadecimal digits */
 
 static bool lines_one(struct lines *l, const char *text, size_t len)
 {
-	json_t *o = json_loadb(text, len, 0, NULL);
+	json_t *o = json_loadb(text, len, 0, NULL), *event;
 	bool more;
 
+	if (l->events && json_is_object(o)) {
+		event = o;
+		o = reporter_event_plain(event);
+		json_decref(event);
+	}
 	if (!json_is_object(o)) {
 		json_decref(o);
 		l->bad = "the answer is not lines of JSON";

@@ -22,6 +22,7 @@ struct lines {
 	/* One object, borrowed; false ends the request. */
 	bool (*line)(void *arg, json_t *o);
 	void *arg;
+	bool events; /* keys of events become those of processes */
 	/* During line(): the object as received, without the newline. */
 	const char *text;
 	size_t len;

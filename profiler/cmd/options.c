@@ -13,8 +13,8 @@
 struct reading {
 	struct options *o;
 	enum options_command cmd;
-	uint64_t flagged; /* options set by a flag, a bit for each */
-	uint64_t configured; /* options set by the configuration file */
+	bool flagged[OPTIONS_ID_MAX]; /* set by a flag */
+	bool configured[OPTIONS_ID_MAX]; /* set by the configuration file */
 	char *msg;
 	size_t msglen;
 };
@@ -27,8 +27,6 @@ struct config {
 	unsigned int bad_line; /* the first error; 0: none */
 	bool nomem;
 };
-
-_Static_assert(OPTIONS_ID_MAX <= 64, "the set of flags is one word");
 
 int options_command(const char *word)
 {
@@ -52,8 +50,7 @@ static int set_defaults(struct reading *r)
 	int err;
 
 	for (i = 0; i < OPTIONS_ID_MAX; i++) {
-		if (!options_table[i].def ||
-		    (r->flagged | r->configured) & 1ULL << i)
+		if (!options_table[i].def || r->flagged[i] || r->configured[i])
 			continue;
 		err = options_set(r->o, &options_table[i], options_table[i].def,
 				  why, sizeof(why));
@@ -115,13 +112,13 @@ static int config_key(void *arg, const char *section, const char *key,
 		return 0;
 	}
 	if (!(e->commands & 1U << c->r->cmd) ||
-	    c->r->flagged & 1ULL << (e - options_table))
+	    c->r->flagged[e - options_table])
 		return 1;
 	err = options_set(c->r->o, e, value, why, sizeof(why));
 	if (err == -EINVAL)
 		config_error(c, c->line, "%s '%s': %s", key, value, why);
 	c->nomem |= err == -ENOMEM;
-	c->r->configured |= 1ULL << (e - options_table);
+	c->r->configured[e - options_table] = true;
 	return !err;
 }
 
@@ -132,8 +129,7 @@ static enum options_result read_config(struct reading *r)
 	int err;
 
 	c.file = fopen(c.path, "re");
-	if (!c.file && errno == ENOENT &&
-	    !(r->flagged & 1ULL << OPTIONS_ID_config))
+	if (!c.file && errno == ENOENT && !r->flagged[OPTIONS_ID_config])
 		return OPTIONS_OK;
 	if (!c.file) {
 		snprintf(r->msg, r->msglen, "profd: %s: %s", c.path,
@@ -278,7 +274,7 @@ static enum options_result read_flag(struct reading *r, int c, char **argv)
 			 err == -EINVAL ? why : strerror(-err));
 		return err == -EINVAL ? OPTIONS_USAGE : OPTIONS_FAILED;
 	}
-	r->flagged |= 1ULL << (e - options_table);
+	r->flagged[e - options_table] = true;
 	return OPTIONS_OK;
 }
 

@@ -18,26 +18,39 @@
 #define OPTIONS_SERVER "unix:/run/profd/profd.sock"
 
 /* X(NAME, id, "word", arguments beside options, help); cmd_id() runs it */
-#define OPTIONS_COMMANDS(X)                                                    \
-	X(RUN, run, "run", "", "Profile this host until stopped.")             \
-	X(RECORD, record, "record", " [--] [COMMAND [ARGUMENT...]]",           \
-	  "Record one profile of a command and its descendants, of some\n"     \
-	  "processes (--pid), or of the host (--all).")                        \
-	X(FETCH, fetch, "fetch", "",                                           \
-	  "Fetch a profile of the host from a running profd.")                 \
-	X(PS, ps, "ps", " [PID...]",                                           \
-	  "List processes with CPU time and samples, from a running profd.")   \
-	X(EVENTS, events, "events", "",                                        \
-	  "List forks, execs and exits of processes, from a running profd.")   \
-	X(STATUS, status, "status", "",                                        \
-	  "Print the state and the losses of a running profd.")                \
-	X(SYMBOLIZE, symbolize_profile, "symbolize-profile", " IN -o OUT",     \
-	  "Add names, inlined functions and lines to a profile, from files\n"  \
-	  "with the build ids of its mappings.")                               \
-	X(DEBUG, debug, "debug",                                               \
-	  " unwind-table FILE | unwind FILE:PC... |\n"                         \
-	  "                   symbolize FILE [ADDRESS...] | files [ID...]",    \
-	  "Print how the stacks of an executable are unwound, the names and\n" \
+#define OPTIONS_COMMANDS(X)                                                     \
+	X(RUN, run, "run", "", "Profile this host until stopped.")              \
+	X(RECORD, record, "record", " [--] [COMMAND [ARGUMENT...]]",            \
+	  "Record one profile of a command and its descendants, of some\n"      \
+	  "processes (--pid), or of the host (--all).")                         \
+	X(FETCH, fetch, "fetch", "",                                            \
+	  "Write a profile of the host, of the next seconds or of the past,\n"  \
+	  "from a running profd or an archive.")                                \
+	X(PS, ps, "ps", " [PID...]",                                            \
+	  "List processes with CPU time and samples, from a running profd.")    \
+	X(EVENTS, events, "events", "",                                         \
+	  "List forks, execs and exits of processes, from a running profd.")    \
+	X(STATUS, status, "status", "",                                         \
+	  "Print the state and the losses of a running profd.")                 \
+	X(SYMBOLIZE, symbolize_profile, "symbolize-profile", " IN -o OUT",      \
+	  "Add names, inlined functions and lines to a profile, from files\n"   \
+	  "with the build ids of its mappings.")                                \
+	X(REPORT, report, "report", " [FILE...]",                               \
+	  "Print profiles of the past, or in files, as a table and a tree of\n" \
+	  "calls, or write them in the format of another program.")             \
+	X(DIFF, diff, "diff", " A B",                                           \
+	  "Print what B has more than A: each a file, or a time FROM..TO of\n"  \
+	  "the archive.")                                                       \
+	X(EXPORT, export, "export", " DIR",                                     \
+	  "Copy the profiles of a time from the archive into DIR, with all\n"   \
+	  "that a query of DIR needs.")                                         \
+	X(TOP, top, "top", " [FILE...]",                                        \
+	  "Show what uses the CPU now, in the past or in a file, by\n"          \
+	  "function, process, container or line, on a terminal.")               \
+	X(DEBUG, debug, "debug",                                                \
+	  " unwind-table FILE | unwind FILE:PC... |\n"                          \
+	  "                   symbolize FILE [ADDRESS...] | files [ID...]",     \
+	  "Print how the stacks of an executable are unwound, the names and\n"  \
 	  "lines of addresses, or which executables a running profd knows.")
 
 enum options_command {
@@ -54,7 +67,7 @@ enum options_flag {
 };
 
 struct options_strings {
-	const char **items;
+	const char **items; /* ends in NULL; NULL if there is none */
 	size_t n;
 };
 
@@ -79,21 +92,45 @@ enum options_sort {
 #undef X
 };
 
-/* The member for each type of value; TIME is in Unix seconds. */
-#define OPTIONS_TYPES(X)                     \
-	X(FLAG, bool)                        \
-	X(NUMBER, uint64_t)                  \
-	X(SIZE, uint64_t)                    \
-	X(SECONDS, uint64_t)                 \
-	X(STRING, const char *)              \
-	X(SERVER, const char *)              \
-	X(LEVEL, enum log_level)             \
-	X(SORT, enum options_sort)           \
-	X(TIME, uint64_t)                    \
-	X(SOURCE, enum source)               \
-	X(FORMAT, enum reporter_format)      \
-	X(STRINGS, struct options_strings)   \
-	X(ADDRESSES, struct options_strings) \
+/* Part of a disk: bytes, or percent of it. */
+struct options_space {
+	uint64_t bytes;
+	unsigned int percent;
+};
+
+/* Columns of profd report --sort. X(NAME, word) */
+#define OPTIONS_COLUMNS(X) \
+	X(FLAT, flat)      \
+	X(CUM, cum)
+
+enum options_column {
+	OPTIONS_COLUMN_NONE,
+#define X(name, word) OPTIONS_COLUMN_##name,
+	OPTIONS_COLUMNS(X)
+#undef X
+};
+
+/* The member for each type of value; LIMIT and AGE are 0 for none; TIME is in Unix seconds. */
+#define OPTIONS_TYPES(X)                      \
+	X(FLAG, bool)                         \
+	X(NUMBER, uint64_t)                   \
+	X(SIZE, uint64_t)                     \
+	X(SECONDS, uint64_t)                  \
+	X(LIMIT, uint64_t)                    \
+	X(AGE, uint64_t)                      \
+	X(FREE, struct options_space)         \
+	X(STRING, const char *)               \
+	X(SERVER, const char *)               \
+	X(LEVEL, enum log_level)              \
+	X(SORT, enum options_sort)            \
+	X(COLUMN, enum options_column)        \
+	X(EXPORT, enum reporter_query_format) \
+	X(TIME, uint64_t)                     \
+	X(SOURCE, enum source)                \
+	X(FORMAT, enum reporter_format)       \
+	X(STRINGS, struct options_strings)    \
+	X(ADDRESSES, struct options_strings)  \
+	X(URLS, struct options_strings)       \
 	X(NUMBERS, struct options_numbers)
 
 #define X(name, type) typedef type options_##name;

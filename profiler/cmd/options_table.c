@@ -85,17 +85,27 @@ static const struct {
 	[OPTIONS_TYPE_NUMBERS] = { "a number", "", "" },
 	[OPTIONS_TYPE_SIZE] = { "a size", "K", " (64K, 65536)" },
 	[OPTIONS_TYPE_SECONDS] = { "a time", "", " seconds (90, 90s, 5m)" },
+	[OPTIONS_TYPE_LIMIT] = { "be no or a size of 1M or more (500M, 2G)" },
+	[OPTIONS_TYPE_AGE] = { "be no or a time of a minute or more (90m, 12h, 7d)" },
+	[OPTIONS_TYPE_FREE] = { "be no, a size (500M, 2G) or a share of the "
+				"disk from 1% to 99%" },
 	[OPTIONS_TYPE_STRING] = { "not be empty" },
 	[OPTIONS_TYPE_STRINGS] = { "not be empty" },
 	[OPTIONS_TYPE_ADDRESSES] = { "be unix:PATH or HOST:PORT" },
+	[OPTIONS_TYPE_URLS] = { "be http://HOST or https://HOST, perhaps "
+				"with :PORT and /PATH" },
 	[OPTIONS_TYPE_SERVER] = { "be unix:PATH, HOST:PORT or "
-				  "http://HOST:PORT" },
+				  "http[s]://HOST:PORT" },
 	[OPTIONS_TYPE_TIME] = { "be how long ago (90, 5m, 2h) or a time "
 				"(14:30, 2026-08-21 14:30)" },
 	[OPTIONS_TYPE_LEVEL] = { .words = LOG_LEVELS(X), .first = LOG_ERROR },
 	[OPTIONS_TYPE_SOURCE] = { .words = SOURCES(X), .first = SOURCE_AUTO },
 	[OPTIONS_TYPE_SORT] = { .words = OPTIONS_SORTS(X),
 				.first = OPTIONS_SORT_CPU },
+	[OPTIONS_TYPE_COLUMN] = { .words = OPTIONS_COLUMNS(X),
+				  .first = OPTIONS_COLUMN_FLAT },
+	[OPTIONS_TYPE_EXPORT] = { .words = REPORTER_QUERY_FORMATS(X),
+				  .first = REPORTER_QUERY_PPROF },
 	[OPTIONS_TYPE_FORMAT] = { .words = " gz zst", .first = REPORTER_GZIP },
 };
 #undef X
@@ -118,7 +128,7 @@ static void options_describe(const struct options_entry *e, char *why,
 
 	if (options_words(e))
 		snprintf(why, len, "must be one of %s", options_words(e));
-	else if (e->highest)
+	else if (options_types[e->type].unit)
 		snprintf(why, len,
 			 "must be %s from %" PRIu64 "%s to %" PRIu64 "%s%s",
 			 options_types[e->type].must, e->lowest >> shift, unit,
@@ -160,6 +170,14 @@ static int options_parse_number(const struct options_entry *e, const char *text,
 		{ OPTIONS_TYPE_SECONDS, "s", 1 },
 		{ OPTIONS_TYPE_SECONDS, "m", 60 },
 		{ OPTIONS_TYPE_SECONDS, "h", 3600 },
+		{ OPTIONS_TYPE_LIMIT, "K", 1 << 10 },
+		{ OPTIONS_TYPE_LIMIT, "M", 1 << 20 },
+		{ OPTIONS_TYPE_LIMIT, "G", 1 << 30 },
+		{ OPTIONS_TYPE_LIMIT, "T", 1ULL << 40 },
+		{ OPTIONS_TYPE_AGE, "s", 1 },
+		{ OPTIONS_TYPE_AGE, "m", 60 },
+		{ OPTIONS_TYPE_AGE, "h", 3600 },
+		{ OPTIONS_TYPE_AGE, "d", 86400 },
 	};
 	unsigned long long v;
 	char *end;
@@ -181,6 +199,36 @@ static int options_parse_number(const struct options_entry *e, const char *text,
 		return -EINVAL;
 	*out = v;
 	return 0;
+}
+
+/* A number, or none: 0 and "no". */
+static int options_parse_limit(const struct options_entry *e, const char *text,
+			       uint64_t *out)
+{
+	if (strcmp(text, "no") && strcmp(text, "0"))
+		return options_parse_number(e, text, out);
+	*out = 0;
+	return 0;
+}
+
+/* Bytes, or percent: "5%". */
+static int options_parse_space(const struct options_entry *e, const char *text,
+			       struct options_space *out)
+{
+	struct options_entry bytes = *e;
+	char *end;
+
+	bytes.type = OPTIONS_TYPE_LIMIT;
+	*out = (struct options_space){ 0 };
+	if (!strchr(text, '%'))
+		return options_parse_limit(&bytes, text, &out->bytes);
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	out->percent = strtoul(text, &end, 10);
+	return !strcmp(end, "%") && out->percent && out->percent < 100 &&
+			       end - text <= 2
+		       ? 0
+		       : -EINVAL;
 }
 
 /* --- addresses ------------------------------------------------------------*/
@@ -206,6 +254,11 @@ static bool is_address(const char *text)
 	return text[5] && strlen(text + 5) < sizeof(sun.sun_path);
 }
 
+static bool is_url(const char *text)
+{
+	return !strncmp(text, "http://", 7) || !strncmp(text, "https://", 8);
+}
+
 /* --- values ---------------------------------------------------------------*/
 
 static int set_string(struct options *o, const char *text, const char **out)
@@ -214,11 +267,11 @@ static int set_string(struct options *o, const char *text, const char **out)
 	return *out ? 0 : -ENOMEM;
 }
 
-/* Copies a list into one with room for one more: lists are short. */
+/* Copies a list into one with room for two more: lists are short. */
 static void *options_grow(struct options *o, const void *items, size_t n,
 			  size_t size)
 {
-	char *p = arena_alloc(&o->arena, (n + 1) * size);
+	char *p = arena_alloc(&o->arena, (n + 2) * size);
 
 	if (p && n)
 		memcpy(p, items, n * size);
@@ -234,7 +287,7 @@ static int add_string(struct options *o, const char *text,
 	if (!items || set_string(o, text, &items[list->n]))
 		return -ENOMEM;
 	list->items = items;
-	list->n++;
+	list->items[++list->n] = NULL;
 	return 0;
 }
 
@@ -319,6 +372,11 @@ static int set_value(struct options *o, const struct options_entry *e,
 	case OPTIONS_TYPE_SIZE:
 	case OPTIONS_TYPE_SECONDS:
 		return options_parse_number(e, text, member);
+	case OPTIONS_TYPE_LIMIT:
+	case OPTIONS_TYPE_AGE:
+		return options_parse_limit(e, text, member);
+	case OPTIONS_TYPE_FREE:
+		return options_parse_space(e, text, member);
 	case OPTIONS_TYPE_NUMBERS:
 		if (options_parse_number(e, text, &v))
 			return -EINVAL;
@@ -326,18 +384,25 @@ static int set_value(struct options *o, const struct options_entry *e,
 	case OPTIONS_TYPE_STRING:
 		return *text ? set_string(o, text, member) : -EINVAL;
 	case OPTIONS_TYPE_SERVER:
-		if (!is_address(text) && strncmp(text, "http://", 7))
+		if (!is_address(text) && !is_url(text))
 			return -EINVAL;
 		return set_string(o, text, member);
 	case OPTIONS_TYPE_STRINGS:
 		return *text ? add_string(o, text, member) : -EINVAL;
 	case OPTIONS_TYPE_ADDRESSES:
 		return is_address(text) ? add_string(o, text, member) : -EINVAL;
+	case OPTIONS_TYPE_URLS:
+		/* In the path of one curl would take spaces as they are. */
+		return is_url(text) && !strpbrk(text, " \t?#")
+			       ? add_string(o, text, member)
+			       : -EINVAL;
 	case OPTIONS_TYPE_TIME:
 		return parse_time(text, member);
 	case OPTIONS_TYPE_LEVEL:
 	case OPTIONS_TYPE_SOURCE:
 	case OPTIONS_TYPE_SORT:
+	case OPTIONS_TYPE_COLUMN:
+	case OPTIONS_TYPE_EXPORT:
 	case OPTIONS_TYPE_FORMAT:
 		return options_parse_word(e, text, member);
 	}

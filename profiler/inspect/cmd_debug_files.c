@@ -19,19 +19,54 @@ static const char *debug_files_column(const json_t *o, const char *key)
 	return *s ? s : "-";
 }
 
+/* An error is "no" here, in a width of 5, and follows the path. */
+static void debug_files_answer(struct strbuf *sb, const char *answer)
+{
+	if (!*answer)
+		answer = "-";
+	else if (strcmp(answer, "yes") != 0 && strcmp(answer, "none") != 0)
+		answer = "no";
+	strbuf_printf(sb, "%-5s ", answer);
+}
+
+/* Why it could not be opened or read; "" if it could. */
+static const char *debug_files_problem(const json_t *o)
+{
+	static const char *const keys[] = { "error", "names", "rows" };
+	const char *s;
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		s = lines_str(o, keys[i]);
+		if (*s && strcmp(s, "yes") != 0 && strcmp(s, "none") != 0)
+			return s;
+	}
+	return "";
+}
+
+/* In KiB, rounded up: a width of 8. */
+static void debug_files_size(struct strbuf *sb, uint64_t bytes)
+{
+	if (bytes)
+		strbuf_printf(sb, "%7" PRIu64 "K ", (bytes + 1023) >> 10);
+	else
+		strbuf_printf(sb, "%8s ", "-");
+}
+
 static bool print_line(void *arg, json_t *o)
 {
 	json_t *sources = json_object_get(o, "sources"), *count;
 	struct strbuf sb = STRBUF_INIT, list = STRBUF_INIT;
-	const char *problem = lines_str(o, "error"), *word;
+	const char *problem = debug_files_problem(o), *word;
 
 	strbuf_printf(&sb, "%-16s %-40s ", debug_files_column(o, "short_id"),
 		      debug_files_column(o, "build_id"));
 	strbuf_printf(&sb, "%-4s %8" PRIu64 " ",
 		      json_is_true(json_object_get(o, "open")) ? "yes" : "no",
 		      lines_int(o, "mappings"));
-	strbuf_printf(&sb, "%-5s %-5s ", debug_files_column(o, "rows"),
-		      debug_files_column(o, "names"));
+	debug_files_answer(&sb, lines_str(o, "rows"));
+	debug_files_size(&sb, lines_int(o, "rows_bytes"));
+	debug_files_answer(&sb, lines_str(o, "names"));
+	debug_files_size(&sb, lines_int(o, "symbol_bytes"));
 	json_object_foreach(sources, word, count)
 	{
 		strbuf_puts(&list, list.len ? ", " : "");
@@ -43,8 +78,11 @@ static bool print_line(void *arg, json_t *o)
 		      list.len && !list.failed ? list.data : "-");
 	strbuf_fini(&list);
 	lines_text(&sb, lines_str(o, "path"));
-	if (*problem)
-		strbuf_printf(&sb, " (%s)", problem);
+	if (*problem) {
+		strbuf_puts(&sb, " (");
+		lines_text(&sb, problem);
+		strbuf_puts(&sb, ")");
+	}
 	strbuf_puts(&sb, "\n");
 	return lines_print(&sb);
 }
@@ -81,7 +119,8 @@ int cmd_debug_files(const struct options *o)
 					 o->args[i]);
 	}
 	if (!o->json)
-		printf("%-16s %-40s OPEN MAPPINGS ROWS  NAMES %-24s PATH\n",
+		printf("%-16s %-40s OPEN MAPPINGS ROWS     TABLE NAMES  SYMBOLS "
+		       "%-24s PATH\n",
 		       "SHORT-ID", "BUILD-ID", "SOURCES");
 	if (o->nargs < 2)
 		return debug_files_request(o, NULL);

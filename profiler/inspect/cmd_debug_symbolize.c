@@ -84,35 +84,16 @@ static void symbolize_text(struct symbolize *z, uint64_t vaddr,
 	}
 }
 
-/* A JSON string, all ASCII. */
-static void symbolize_json_string(struct strbuf *out, const char *s)
-{
-	const char *p;
-
-	strbuf_puts(out, "\"");
-	for (p = s; *s; s = p) {
-		while (*p && *p != '"' && *p != '\\' &&
-		       (unsigned char)*p >= ' ')
-			p++;
-		text_add_json(out, s, (size_t)(p - s));
-		if (*p == '"' || *p == '\\')
-			strbuf_printf(out, "\\%c", *p++);
-		else if (*p)
-			strbuf_printf(out, "\\u%04x", *p++);
-	}
-	strbuf_puts(out, "\"");
-}
-
 static void symbolize_json_function(struct strbuf *out,
 				    const struct symbolizer_function *f)
 {
 	strbuf_puts(out, "{\"function\":");
-	symbolize_json_string(out, f->name);
+	text_add_json_string(out, f->name);
 	strbuf_puts(out, ",\"system_name\":");
-	symbolize_json_string(out, f->system_name);
+	text_add_json_string(out, f->system_name);
 	if (*f->file) {
 		strbuf_puts(out, ",\"file\":");
-		symbolize_json_string(out, f->file);
+		text_add_json_string(out, f->file);
 	}
 	if (f->line)
 		strbuf_printf(out, ",\"line\":%" PRIu32, f->line);
@@ -139,7 +120,7 @@ static void symbolize_json(struct symbolize *z, uint64_t vaddr,
 			      sym->start, sym->size);
 	if (sym && sym->module) {
 		strbuf_puts(out, ",\"module\":");
-		symbolize_json_string(out, sym->module);
+		text_add_json_string(out, sym->module);
 	}
 	strbuf_puts(out, ",\"frames\":[");
 	for (size_t i = 0; sym && i < sym->nfunctions; i++) {

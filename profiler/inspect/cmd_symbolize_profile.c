@@ -136,6 +136,15 @@ static bool rename_try_dir(struct rename *r, const char *dir)
 	return rename_try(r, path);
 }
 
+/* The debug file alone is enough: addresses are those in the file. */
+static void rename_fetch(struct rename *r)
+{
+	const char *dir = r->ours ? naming_fetch(r->n, r->id, r->id_len) : NULL;
+
+	if (dir)
+		rename_try_dir(r, dir);
+}
+
 /* Opens the file of the current mapping; or reports why there is none. */
 static bool rename_open(struct rename *r)
 {
@@ -161,6 +170,8 @@ static bool rename_open(struct rename *r)
 		rename_try_dir(r, dirs->items[i]);
 	if (!dirs->n && !r->file && !kernel)
 		rename_try_dir(r, RENAME_DIR);
+	if (!r->file && !kernel)
+		rename_fetch(r);
 	if (r->file)
 		return true;
 	r->other += r->stale;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* naming: see profiler/inspect/naming.h. */
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,16 +15,29 @@
  */
 #define NAMING_INDEX_BYTES (256U << 20)
 
+/* Waiting for servers is reported after this time. */
+#define NAMING_REPORT_MS 1000
+#define NAMING_TICK_MS 100
+/* A debug file may name another one: asked for this often. */
+#define NAMING_FETCHES 3
+
 struct naming {
 	uv_loop_t loop;
 	struct symbolizer *s;
+	const struct options *o;
 	const char **dirs; /* of debug files, NULL-terminated; or NULL */
+	char fetched[PATH_MAX]; /* directory of --debuginfod */
+	uv_timer_t tick; /* while servers are waited for */
+	uint64_t waited_ms;
+	bool reported;
 };
 
 /* A request that is waited for. */
 struct naming_wait {
 	bool done;
+	bool again; /* servers may have more for it */
 	int err;
+	struct naming *n;
 	struct symbolizer_file *file;
 	struct symbolizer_rows *rows;
 	symbolizer_resolve_fn fn;
@@ -68,9 +83,45 @@ static int naming_set_dirs(struct naming *n, const struct options_strings *dirs)
 	return n->dirs ? 0 : -ENOMEM;
 }
 
+/* As other programs have it, see the XDG Base Directory Specification 0.8. */
+static int naming_set_fetched(struct naming *n, struct symbolizer_opts *so)
+{
+	const char *base = getenv("XDG_CACHE_HOME"), *under = "";
+	int len;
+
+	if (!n->o->debuginfod.n)
+		return 0;
+	if (!base || *base != '/') {
+		base = getenv("HOME");
+		under = "/.cache";
+	}
+	if (!base || *base != '/')
+		return -ENOENT;
+	len = snprintf(n->fetched, sizeof(n->fetched), "%s%s/profd/debuginfod",
+		       base, under);
+	if (len >= (int)sizeof(n->fetched))
+		return -ENAMETOOLONG;
+	so->debuginfod = n->o->debuginfod.items;
+	so->debuginfod_dir = n->fetched;
+	so->debuginfod_bytes = n->o->debuginfod_size;
+	return 0;
+}
+
+static void naming_on_fetch_failed(void *arg, int err)
+{
+	struct naming *n = arg;
+
+	fprintf(stderr, "profd: debuginfod, with files in %s: %s\n", n->fetched,
+		symbolizer_fetch_problem(err));
+}
+
 int naming_new(struct naming **np, const struct options *o)
 {
-	struct symbolizer_opts so = { .index_bytes = NAMING_INDEX_BYTES };
+	struct symbolizer_opts so = {
+		.index_bytes = NAMING_INDEX_BYTES,
+		.debuginfod_once = true,
+		.debuginfod_failed = naming_on_fetch_failed,
+	};
 	struct naming *n = calloc(1, sizeof(*n));
 	int err;
 
@@ -81,9 +132,14 @@ int naming_new(struct naming **np, const struct options *o)
 		free(n);
 		return err;
 	}
+	n->o = o;
+	uv_timer_init(&n->loop, &n->tick);
 	so.loop = &n->loop;
+	so.arg = n;
 	err = naming_set_dirs(n, &o->debug_dir);
 	so.debug_dirs = n->dirs;
+	if (!err)
+		err = naming_set_fetched(n, &so);
 	if (!err)
 		err = symbolizer_new(&n->s, &so);
 	if (err) {
@@ -101,6 +157,7 @@ void naming_free(struct naming *n)
 	if (!n)
 		return;
 	symbolizer_free(n->s);
+	uv_close((uv_handle_t *)&n->tick, NULL);
 	uv_run(&n->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&n->loop);
 	for (i = 0; n->dirs && n->dirs[i]; i++)
@@ -207,6 +264,42 @@ bool naming_offset(struct naming *n, const struct symbolizer_file *file,
 	return false;
 }
 
+/* --- servers ------------------------------------------------------------- */
+
+static void naming_on_tick(uv_timer_t *timer)
+{
+	struct naming *n = container_of(timer, struct naming, tick);
+
+	n->waited_ms += NAMING_TICK_MS;
+	if (n->waited_ms < NAMING_REPORT_MS || n->reported || n->o->quiet)
+		return;
+	n->reported = true;
+	fprintf(stderr, "profd: waiting for debug files of %s%s\n",
+		n->o->debuginfod.items[0],
+		n->o->debuginfod.n > 1 ? " and others" : "");
+}
+
+/* Runs the loop until nothing is wanted from servers. */
+static void naming_wait_fetch(struct naming *n)
+{
+	uv_timer_start(&n->tick, naming_on_tick, NAMING_TICK_MS,
+		       NAMING_TICK_MS);
+	while (symbolizer_fetching(n->s))
+		uv_run(&n->loop, UV_RUN_ONCE);
+	uv_timer_stop(&n->tick);
+}
+
+const char *naming_fetch(struct naming *n, const uint8_t *id, size_t len)
+{
+	if (!*n->fetched)
+		return NULL;
+	symbolizer_fetch(n->s, id, len);
+	naming_wait_fetch(n);
+	return n->fetched;
+}
+
+/* --- answers ------------------------------------------------------------- */
+
 static void naming_on_names(void *arg, int err,
 			    const struct symbolizer_symbol *syms, size_t n)
 {
@@ -214,7 +307,8 @@ static void naming_on_names(void *arg, int err,
 
 	w->done = true;
 	w->err = err;
-	if (!err)
+	w->again = w->again && symbolizer_fetching(w->n->s);
+	if (!err && !w->again)
 		w->fn(w->arg, 0, syms, n);
 }
 
@@ -222,11 +316,20 @@ int naming_resolve(struct naming *n, struct symbolizer_file *file,
 		   const uint64_t *offsets, size_t count,
 		   symbolizer_resolve_fn fn, void *arg)
 {
-	struct naming_wait w = { .fn = fn, .arg = arg };
-	int err = symbolizer_resolve(n->s, file, offsets, count,
-				     naming_on_names, &w);
+	struct naming_wait w = { .n = n, .fn = fn, .arg = arg, .again = true };
+	int err = 0;
 
-	return err ? err : naming_wait(n, &w);
+	for (int i = 1; !err && w.again; i++) {
+		w.again = i < NAMING_FETCHES;
+		w.done = false;
+		err = symbolizer_resolve(n->s, file, offsets, count,
+					 naming_on_names, &w);
+		if (!err)
+			err = naming_wait(n, &w);
+		if (!err && w.again)
+			naming_wait_fetch(n);
+	}
+	return err;
 }
 
 static void naming_on_rows(void *arg, int err, struct symbolizer_rows *rows)

@@ -42,10 +42,18 @@ bool naming_is_debug(const struct symbolizer_file *file);
  */
 bool naming_offset(struct naming *n, const struct symbolizer_file *file,
 		   uint64_t vaddr, uint64_t *offset);
-/* symbolizer_resolve(); calls 'fn' before it returns. 0 or -errno. */
+/*
+ * symbolizer_resolve(); calls 'fn' before it returns, once what servers of
+ * --debuginfod have for it is there. 0 or -errno.
+ */
 int naming_resolve(struct naming *n, struct symbolizer_file *file,
 		   const uint64_t *offsets, size_t count,
 		   symbolizer_resolve_fn fn, void *arg);
+/*
+ * Asks the servers of --debuginfod for the debug file of a build id, and waits. The
+ * directory where it is, or NULL without servers.
+ */
+const char *naming_fetch(struct naming *n, const uint8_t *id, size_t len);
 /* symbolizer_rows(). 0 or -errno; the caller frees the rows. */
 int naming_rows(struct naming *n, struct symbolizer_file *file,
 		struct symbolizer_rows **out);

@@ -103,6 +103,23 @@ void intake_map(struct intake *in, const struct pm_map_event *ev)
 		intake_map_try(in, &lost);
 }
 
+/* Without a name: those of its functions are in kallsyms. */
+void intake_module(void *arg, const struct abi_module *rec)
+{
+	struct pm_map_event ev = {
+		.kind = PM_MAP_KSYMBOL,
+		.time = rec->time,
+		.start = rec->start,
+		.end = rec->start + rec->size,
+		.unloaded = rec->unloaded,
+		.path = "",
+	};
+	struct intake *in = arg;
+
+	intake_map(in, &ev);
+	in->modules(in->arg);
+}
+
 ssize_t intake_event(struct intake *in, const struct quark_event *ev)
 {
 	size_t size = quark_event_copy(ev, NULL, 0);

@@ -25,6 +25,7 @@ struct intake {
 	struct rescan *rescan; /* sees mappings and events; NULL: none */
 	/* Applies a PM_MAP_LOST for which the pump has no room. */
 	void (*map_lost)(void *arg, const struct pm_map_event *ev);
+	void (*modules)(void *arg); /* kernel modules have changed */
 	void *arg;
 	uint64_t nomem; /* records dropped before the pump */
 	uint64_t passed; /* the pump has delivered all earlier records */
@@ -54,6 +55,8 @@ void intake_sample(void *arg, const struct abi_sample *rec, size_t len);
 int intake_map_try(struct intake *in, const struct pm_map_event *ev);
 /* The same, and then pushes a PM_MAP_LOST of the process. */
 void intake_map(struct intake *in, const struct pm_map_event *ev);
+/* sampler_opts.module, 'arg' is the intake: pushes a record, and reports it at once. */
+void intake_module(void *arg, const struct abi_module *rec);
 /* Copies. Its size, or -errno: it was dropped, and counted. */
 ssize_t intake_event(struct intake *in, const struct quark_event *ev);
 /* Not below the last one of its stream. */

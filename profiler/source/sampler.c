@@ -38,7 +38,9 @@ struct sampler_cpu {
 struct sampler {
 	struct sampler_bpf *skel;
 	struct ring *ring;
+	struct ring *modules; /* or NULL */
 	void (*sample)(void *arg, const struct abi_sample *rec, size_t len);
+	void (*module)(void *arg, const struct abi_module *rec);
 	void *arg;
 	unsigned int freq_hz;
 	bool enabled;
@@ -56,6 +58,15 @@ static int sampler_record(void *arg, void *data, size_t len)
 
 	if (len >= sizeof(struct abi_sample))
 		s->sample(s->arg, data, len);
+	return 0;
+}
+
+static int sampler_module(void *arg, void *data, size_t len)
+{
+	struct sampler *s = arg;
+
+	if (len >= sizeof(struct abi_module))
+		s->module(s->arg, data);
 	return 0;
 }
 
@@ -193,6 +204,20 @@ static int sampler_alloc(struct sampler *s, const char **what)
 	return 0;
 }
 
+/* Names of modules are found without it, if later: so errors do not matter. */
+static void sampler_watch_modules(struct sampler *s)
+{
+	struct sampler_bpf *skel = s->skel;
+
+	skel->links.sampler_module_load = bpf_program__attach_raw_tracepoint(
+		skel->progs.sampler_module_load, "module_load");
+	skel->links.sampler_module_free = bpf_program__attach_raw_tracepoint(
+		skel->progs.sampler_module_free, "module_free");
+	if (skel->links.sampler_module_load && skel->links.sampler_module_free)
+		ring_new(&s->modules, bpf_map__fd(skel->maps.modules),
+			 sampler_module, s);
+}
+
 int sampler_new(struct sampler **sp, const struct sampler_opts *opts,
 		const char **what)
 {
@@ -203,6 +228,7 @@ int sampler_new(struct sampler **sp, const struct sampler_opts *opts,
 	if (!s)
 		return -ENOMEM;
 	s->sample = opts->sample;
+	s->module = opts->module;
 	s->arg = opts->arg;
 	s->freq_hz = opts->freq_hz;
 	err = sampler_alloc(s, what);
@@ -215,6 +241,8 @@ int sampler_new(struct sampler **sp, const struct sampler_opts *opts,
 		err = ring_new(&s->ring, bpf_map__fd(s->skel->maps.samples),
 			       sampler_record, s);
 	}
+	if (!err && s->module)
+		sampler_watch_modules(s);
 	if (err)
 		sampler_free(s);
 	else
@@ -230,6 +258,7 @@ void sampler_free(struct sampler *s)
 		return;
 	for (i = 0; i < s->ncpus; i++)
 		sampler_cpu_close(&s->cpus[i]);
+	ring_free(s->modules);
 	ring_free(s->ring);
 	sampler_bpf__destroy(s->skel);
 	free(s->values);
@@ -298,6 +327,17 @@ uint64_t sampler_watermark(const struct sampler *s)
 int sampler_epoll_fd(const struct sampler *s)
 {
 	return ring_epoll_fd(s->ring);
+}
+
+int sampler_modules_fd(const struct sampler *s)
+{
+	return s->modules ? ring_epoll_fd(s->modules) : -1;
+}
+
+void sampler_modules(struct sampler *s)
+{
+	if (s->modules)
+		ring_consume(s->modules);
 }
 
 static int sampler_cpu_follow(struct sampler *s, unsigned int cpu, bool online)

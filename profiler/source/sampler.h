@@ -21,6 +21,8 @@ struct sampler_opts {
 	size_t ring_bytes; /* power of two, page multiple; 0: 8 MiB */
 	/* One record, borrowed for the call: copy what must stay. */
 	void (*sample)(void *arg, const struct abi_sample *rec, size_t len);
+	/* A kernel module was loaded or unloaded. */
+	void (*module)(void *arg, const struct abi_module *rec);
 	void *arg;
 };
 
@@ -40,6 +42,12 @@ int sampler_poll(struct sampler *s);
 uint64_t sampler_watermark(const struct sampler *s);
 /* The ring is filling up: readable then, for the loop. */
 int sampler_epoll_fd(const struct sampler *s);
+/*
+ * The same for modules: readable when there is a record, drained by sampler_modules().
+ * Without it, where the kernel has no modules or does not report them: -1.
+ */
+int sampler_modules_fd(const struct sampler *s);
+void sampler_modules(struct sampler *s);
 /* Follows CPUs that came and went. 0 or -errno; call about once a second. */
 int sampler_hotplug(struct sampler *s);
 

@@ -79,7 +79,7 @@ struct source_poll {
 	bool often;
 };
 
-#define SOURCE_POLLS_MAX 3
+#define SOURCE_POLLS_MAX 4
 
 /* 'state' is the source's own. No function may be NULL unless it says so. */
 struct source_row {

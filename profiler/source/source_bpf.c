@@ -85,6 +85,7 @@ static void source_bpf_load_sampler(void *arg)
 		.stack_copy = opts->stack_copy,
 		.ring_bytes = perfring_size(1, opts->ring_size / 2),
 		.sample = intake_sample,
+		.module = intake_module,
 		.arg = opts->in,
 	};
 
@@ -231,6 +232,15 @@ static enum source_urgency source_bpf_sideband_readable(void *state)
 	return SOURCE_DUE;
 }
 
+/* In order of time it is delivered later, with the other streams. */
+static enum source_urgency source_bpf_modules_readable(void *state)
+{
+	struct source_bpf *s = state;
+
+	sampler_modules(s->sampler);
+	return SOURCE_LATER;
+}
+
 static size_t source_bpf_polls(void *state, struct source_poll *out)
 {
 	struct source_bpf *s = state;
@@ -248,7 +258,12 @@ static size_t source_bpf_polls(void *state, struct source_poll *out)
 		.fd = sideband_epoll_fd(s->sideband),
 		.readable = source_bpf_sideband_readable,
 	};
-	return 3;
+	out[3] = (struct source_poll){
+		.what = "kernel modules",
+		.fd = sampler_modules_fd(s->sampler),
+		.readable = source_bpf_modules_readable,
+	};
+	return out[3].fd < 0 ? 3 : 4;
 }
 
 /*
@@ -320,6 +335,7 @@ static bool source_bpf_drain(void *state, uint64_t now)
 
 	s->ahead = 0;
 	sampler_poll(s->sampler);
+	sampler_modules(s->sampler);
 	sideband_poll(s->sideband);
 	intake_watermark(s->opts.in, PUMP_SAMPLE,
 			 sampler_watermark(s->sampler));

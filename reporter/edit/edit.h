@@ -12,13 +12,30 @@
 /* Field numbers, as in profile.proto. */
 enum {
 	EDIT_SAMPLE_TYPE = 1,
+	EDIT_SAMPLE = 2,
 	EDIT_MAPPING = 3,
 	EDIT_LOCATION = 4,
 	EDIT_FUNCTION = 5,
 	EDIT_STRING = 6,
+	EDIT_DROP_FRAMES = 7,
+	EDIT_KEEP_FRAMES = 8,
 	EDIT_TIME = 9,
+	EDIT_DURATION = 10,
+	EDIT_PERIOD_TYPE = 11,
+	EDIT_PERIOD = 12,
 	EDIT_COMMENT = 13,
+	EDIT_DEFAULT_TYPE = 14,
+	EDIT_DOC_URL = 15,
 
+	EDIT_TYPE_TYPE = 1,
+	EDIT_TYPE_UNIT = 2,
+	EDIT_SAMPLE_LOCATION = 1,
+	EDIT_SAMPLE_VALUE = 2,
+	EDIT_SAMPLE_LABEL = 3,
+	EDIT_LABEL_KEY = 1,
+	EDIT_LABEL_STR = 2,
+	EDIT_LABEL_NUM = 3,
+	EDIT_LABEL_UNIT = 4,
 	EDIT_ID = 1, /* of the three tables */
 	EDIT_MAPPING_START = 2,
 	EDIT_MAPPING_LIMIT = 3,
@@ -29,9 +46,14 @@ enum {
 	EDIT_LOCATION_MAPPING = 2,
 	EDIT_LOCATION_ADDRESS = 3,
 	EDIT_LOCATION_LINE = 4,
+	EDIT_LOCATION_FOLDED = 5,
 	EDIT_LINE_FUNCTION = 1,
 	EDIT_LINE_LINE = 2,
+	EDIT_LINE_COLUMN = 3,
 	EDIT_FUNCTION_NAME = 2,
+	EDIT_FUNCTION_SYSTEM = 3,
+	EDIT_FUNCTION_FILE = 4,
+	EDIT_FUNCTION_START = 5,
 };
 
 enum {
@@ -121,6 +143,8 @@ struct reporter_profile {
 /* The bytes of a string. */
 struct edit_bytes edit_text(const struct reporter_profile *p, uint64_t string);
 
+/* Reads a file that may be compressed; *out is malloc'd. 0 or -errno, *what. */
+int edit_read(int fd, uint8_t **out, size_t *outlen, const char **what);
 /* Decompresses or takes over 'data', malloc'd, by its first bytes. */
 int edit_unpack(uint8_t *data, size_t len, uint8_t **out, size_t *outlen,
 		const char **what);

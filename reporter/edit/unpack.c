@@ -4,16 +4,18 @@
  * reporter/edit/edit.h. gzip files may have several members, zstd files several
  * frames.
  */
+#include <endian.h>
 #include <errno.h>
+#include <libdeflate.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 #include <zstd.h>
 
 #include "reporter/edit/edit.h"
 
-#define UNPACK_FIRST (64U << 10)
+#define UNPACK_FIRST ((size_t)64 << 10)
+#define UNPACK_RATIO 1032 /* the most that deflate can do, about */
 
 static const char unpack_limit[] = "larger than 256 MiB";
 
@@ -23,17 +25,14 @@ struct unpack {
 	size_t len, cap;
 };
 
-/* Makes room for more bytes. 0, -ENOMEM, -EFBIG. */
-static int unpack_room(struct unpack *u)
+/* To 'cap' bytes, or as many as are allowed. 0, -ENOMEM, -EFBIG. */
+static int unpack_grow(struct unpack *u, size_t cap)
 {
-	size_t cap = u->cap ? 2 * u->cap : UNPACK_FIRST;
 	uint8_t *p;
 
-	if (u->len < u->cap)
-		return 0;
 	/* One byte more than is allowed shows that there is too much. */
 	cap = MIN(cap, (size_t)REPORTER_PROFILE_MAX + 1);
-	if (cap == u->cap)
+	if (cap <= u->cap)
 		return -EFBIG;
 	p = realloc(u->p, cap);
 	if (!p)
@@ -43,28 +42,47 @@ static int unpack_room(struct unpack *u)
 	return 0;
 }
 
-static int unpack_gzip_members(struct unpack *u, uint8_t *data, size_t len)
+/* Makes room for more bytes, likewise. */
+static int unpack_room(struct unpack *u)
 {
-	z_stream z = { .next_in = data, .avail_in = (uInt)len };
-	int rc = Z_OK, err = 0;
+	if (u->len < u->cap)
+		return 0;
+	return unpack_grow(u, u->cap ? 2 * u->cap : UNPACK_FIRST);
+}
 
-	/* 16: a gzip header is expected, zlib.h. */
-	if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK)
-		return -ENOMEM;
-	while (!err && (rc == Z_OK || z.avail_in)) {
-		err = unpack_room(u);
-		if (err)
-			break;
-		if (rc == Z_STREAM_END)
-			inflateReset(&z);
-		z.next_out = u->p + u->len;
-		z.avail_out = (uInt)(u->cap - u->len);
-		rc = inflate(&z, Z_NO_FLUSH);
-		u->len = u->cap - z.avail_out;
-		if (rc != Z_OK && rc != Z_STREAM_END)
-			err = rc == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
+/* The size that a gzip file gives at its end, if it can be true, RFC 1952. */
+static size_t unpack_gzip_size(const uint8_t *data, size_t len)
+{
+	uint32_t size;
+
+	if (len < sizeof(size))
+		return UNPACK_FIRST;
+	memcpy(&size, data + len - sizeof(size), sizeof(size));
+	return MAX(MIN(le32toh(size), UNPACK_RATIO * len), UNPACK_FIRST);
+}
+
+static int unpack_gzip_members(struct unpack *u, const uint8_t *data,
+			       size_t len)
+{
+	struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
+	enum libdeflate_result rc;
+	size_t at = 0, in, out;
+	int err = d ? unpack_grow(u, unpack_gzip_size(data, len)) : -ENOMEM;
+
+	while (!err && at < len) {
+		rc = libdeflate_gzip_decompress_ex(d, data + at, len - at,
+						   u->p + u->len,
+						   u->cap - u->len, &in, &out);
+		if (rc == LIBDEFLATE_INSUFFICIENT_SPACE) {
+			err = unpack_grow(u, 2 * u->cap);
+		} else if (rc == LIBDEFLATE_SUCCESS) {
+			at += in;
+			u->len += out;
+		} else {
+			err = -EBADMSG;
+		}
 	}
-	inflateEnd(&z);
+	libdeflate_free_decompressor(d);
 	return err;
 }
 
@@ -143,20 +161,27 @@ static int unpack_read(int fd, struct unpack *u)
 	return err;
 }
 
-int reporter_profile_read(int fd, struct reporter_profile **pp,
-			  const char **what)
+int edit_read(int fd, uint8_t **out, size_t *outlen, const char **what)
 {
 	struct unpack u = { .len = 0 };
-	uint8_t *data;
-	size_t len;
 	int err = unpack_read(fd, &u);
 
+	*what = NULL;
 	if (err) {
 		free(u.p);
 		if (err == -EFBIG)
 			*what = unpack_limit;
 		return err;
 	}
-	err = edit_unpack(u.p, u.len, &data, &len, what);
+	return edit_unpack(u.p, u.len, out, outlen, what);
+}
+
+int reporter_profile_read(int fd, struct reporter_profile **pp,
+			  const char **what)
+{
+	uint8_t *data;
+	size_t len;
+	int err = edit_read(fd, &data, &len, what);
+
 	return err ? err : reporter_profile_parse(data, len, pp, what);
 }

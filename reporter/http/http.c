@@ -4,11 +4,9 @@
  * threads, whose epoll descriptor the loop watches; all callbacks are on the
  * loop's thread.
  *
- * The request for a profile is suspended until its window is written to memory.
- * MHD does not poll a suspended connection, so the loop watches it for its end,
- * and cancels the profile if the client closes it. Like in Go's server, a client
- * that only shuts down its sending side counts as gone, too, unless it asked
- * with early=1 that this ends its profile, as profd fetch does.
+ * MHD does not poll a suspended connection, so the loop watches it for its end.
+ * Like in Go's server, a client that only shuts down its sending side counts as
+ * gone, too.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,11 +18,11 @@
 
 #include "reporter/health.h"
 #include "reporter/http/http.h"
+#include "reporter/http/http_access.h"
 
 /* Not reached: http_conn.c closes those beyond its own limit. */
 #define HTTP_DAEMON_MAX (HTTP_CONNECTIONS_MAX + 32)
 #define HTTP_AGAIN_MS 1000
-#define HTTP_SECONDS_DEFAULT 30
 #define HTTP_RETRY_AFTER "5"
 
 /* In place of a request whose URI has a NUL, where MHD would cut it. */
@@ -115,33 +113,6 @@ enum MHD_Result http_busy(struct http_request *req, const char *why)
 	return http_error(req, MHD_HTTP_SERVICE_UNAVAILABLE, "%s\n", why);
 }
 
-/* A client that accepts no encoding gets a .gz file, not an encoded body. */
-static enum MHD_Result http_send_profile(struct http_request *req)
-{
-	bool zstd = req->format == REPORTER_ZSTD;
-	char disposition[ARCHIVE_NAME_MAX + 64];
-	const struct http_header headers[] = {
-		{ MHD_HTTP_HEADER_CONTENT_TYPE, "application/octet-stream" },
-		{ MHD_HTTP_HEADER_CONTENT_DISPOSITION, disposition },
-		{ MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING },
-		{ zstd ? MHD_HTTP_HEADER_CONTENT_ENCODING : NULL, "zstd" },
-		{ NULL, NULL },
-	};
-	void *data = req->data;
-
-	if (req->state == HTTP_GONE)
-		return MHD_NO;
-	if (req->state == HTTP_FAILED)
-		return http_error(req, MHD_HTTP_INTERNAL_SERVER_ERROR,
-				  "cannot make the profile\n");
-	snprintf(disposition, sizeof(disposition),
-		 "attachment; filename=\"%s%s\"", req->stem,
-		 zstd ? ".pb" : ".pb.gz");
-	req->data = NULL;
-	req->http->r->stats.http_profiles++;
-	return http_send(req, MHD_HTTP_OK, data, req->len, headers);
-}
-
 /* --- the daemon on the loop ---------------------------------------------- */
 
 static void http_on_timer(uv_timer_t *timer);
@@ -193,7 +164,7 @@ static void http_on_readable(uv_poll_t *poll, int status, int events)
 	http_run(h);
 }
 
-/* --- waiting for a profile ----------------------------------------------- */
+/* --- waiting ----------------------------------------------------------- */
 
 static void http_watch_closed(uv_handle_t *handle)
 {
@@ -209,7 +180,6 @@ void http_wait_end(struct http_request *req, enum http_state state)
 	LIST_REMOVE(req, waiting);
 	req->http->r->stats.http_waiting--;
 	req->state = state;
-	req->window = NULL;
 	if (req->watch)
 		uv_close((uv_handle_t *)&req->watch->poll, http_watch_closed);
 	req->watch = NULL;
@@ -218,21 +188,9 @@ void http_wait_end(struct http_request *req, enum http_state state)
 
 static void http_wait_cancel(struct http_request *req)
 {
-	if (req->window)
-		reporter_window_cancel(req->window);
+	http_profile_leave(req);
+	http_query_leave(req);
 	http_wait_end(req, HTTP_GONE);
-}
-
-/*
- * Whether a client with early=1 has shut down its sending side only. A unix
- * socket has POLLHUP if both sides are closed. TCP does not: there a profile
- * may be made for a client that is gone.
- */
-static bool http_ends_early(const struct http_watch *w)
-{
-	struct pollfd pfd = { .fd = w->fd };
-
-	return w->req->early && w->req->window && poll(&pfd, 1, 0) <= 0;
 }
 
 static void http_on_gone(uv_poll_t *poll, int status, int events)
@@ -240,9 +198,8 @@ static void http_on_gone(uv_poll_t *poll, int status, int events)
 	struct http_watch *w = poll->data;
 	struct http *h = w->req->http;
 
-	if (http_ends_early(w)) {
+	if (http_profile_ends(w->req, w->fd)) {
 		uv_poll_stop(poll);
-		reporter_window_end(w->r, w->req->window, clock_boottime_ns());
 		return;
 	}
 	http_wait_cancel(w->req);
@@ -286,70 +243,7 @@ void http_wait_begin(struct http_request *req)
 	http_watch(req);
 }
 
-static void http_on_window(void *arg, int err, uint64_t nsamples, void *data,
-			   size_t len)
-{
-	struct http_request *req = arg;
-	struct http *h = req->http;
-
-	req->data = data;
-	req->len = len;
-	http_wait_end(req, err ? HTTP_FAILED : HTTP_READY);
-	http_run(h);
-}
-
-static enum MHD_Result http_wait(struct http_request *req, unsigned int seconds)
-{
-	struct reporter *r = req->http->r;
-	struct reporter_window_opts o = {
-		.begin = clock_boottime_ns(),
-		.format = req->format,
-		.done = http_on_window,
-		.arg = req,
-	};
-
-	o.end = o.begin + seconds * CLOCK_NSEC_PER_SEC;
-	if (reporter_window_open(r, &o, &req->window))
-		return http_busy(req, "out of memory for a profile");
-	archive_stem(req->stem, r->hostname, o.begin + clock_wall_offset_ns(),
-		     o.end - o.begin);
-	http_wait_begin(req);
-	return MHD_YES;
-}
-
 /* --- endpoints ----------------------------------------------------------- */
-
-static enum MHD_Result http_profile(struct http_request *req)
-{
-	struct reporter *r = req->http->r;
-	int seconds = HTTP_SECONDS_DEFAULT;
-	const char *v = http_arg(req, "seconds");
-
-	if (v)
-		seconds = http_parse_seconds(v);
-	if (seconds < 0)
-		return http_error(req, MHD_HTTP_BAD_REQUEST,
-				  "seconds: a whole number from 1 to %d, not "
-				  "\"%.64s\"\n",
-				  HTTP_SECONDS_MAX, v);
-	/* The other headers are known only when the profile is made. */
-	if (req->head)
-		return http_send_text(req, strdup(""), 0,
-				      "application/octet-stream");
-	if (r->finishing)
-		return http_busy(req, "profd is terminating");
-	if (r->stats.http_waiting >= HTTP_WAITING_MAX ||
-	    !http_may(req, HTTP_CONN_WAITING, HTTP_WAITING_USER))
-		return http_busy(req, "too many clients wait for a profile");
-	v = MHD_lookup_connection_value(req->conn, MHD_HEADER_KIND,
-					MHD_HTTP_HEADER_ACCEPT_ENCODING);
-	req->format = http_accepts_zstd(v) ? REPORTER_ZSTD : REPORTER_GZIP;
-	v = http_arg(req, "early");
-	req->early = v && !strcmp(v, "1");
-	req->profile = true;
-	r->http_open++;
-	return http_wait(req, seconds);
-}
 
 static enum MHD_Result http_healthz(struct http_request *req)
 {
@@ -362,7 +256,7 @@ static enum MHD_Result http_healthz(struct http_request *req)
 		strbuf_puts(&sb, health_word(state));
 	if (state == HEALTH_DEGRADED)
 		strbuf_puts(&sb, ": ");
-	health_text(&h, state, &sb);
+	health_text(&h, &sb);
 	strbuf_puts(&sb, "\n");
 	if (!sb.failed && state != HEALTH_FAILING)
 		return http_send_text(req, sb.data, sb.len, HTTP_TEXT);
@@ -399,43 +293,189 @@ static enum MHD_Result http_status(struct http_request *req)
 			      json ? "application/json" : HTTP_TEXT);
 }
 
-static const struct {
-	const char *path;
-	enum MHD_Result (*answer)(struct http_request *req);
-} http_routes[] = {
-	{ "/debug/pprof/profile", http_profile },
-	{ "/events", http_events },
-	{ "/executables", http_executables },
-	{ "/healthz", http_healthz },
-	{ "/metrics", http_metrics },
-	{ "/processes", http_processes },
-	{ "/status", http_status },
+/* A page without parameters that refuses them itself. */
+static const char *http_no_key(size_t i)
+{
+	return NULL;
+}
+
+#define HTTP_ROUTE(PATH, ANSWER, TYPE, WHAT) \
+	.path = (PATH), .answer = (ANSWER), .type = (TYPE), .what = (WHAT)
+
+static const struct http_route http_routes[] = {
+	{ HTTP_ROUTE("/api/events", http_events, HTTP_NDJSON,
+		     "forks, execs and exits"),
+	  .key = http_events_key },
+	{ HTTP_ROUTE("/api/openapi.json", http_openapi, HTTP_JSON,
+		     "this description") },
+	{ HTTP_ROUTE("/api/process/", http_list_process, HTTP_JSON,
+		     "a process of the archive, by its id or pid, with its "
+		     "images, ancestors, children and windows"),
+	  .prefix = true, .key = http_no_key },
+	{ HTTP_ROUTE("/api/processes", http_list_processes, HTTP_JSON,
+		     "processes of the archive"),
+	  .key = reporter_list_key, .terms = true },
+	{ HTTP_ROUTE("/api/profile", http_query, "application/octet-stream",
+		     "a profile of any time of the archive"),
+	  .key = reporter_request_key, .terms = true },
+	{ HTTP_ROUTE("/api/windows", http_list_windows, HTTP_JSON,
+		     "windows of the archive"),
+	  .key = reporter_list_key },
+	{ HTTP_ROUTE("/debug/pprof/", http_index, HTTP_TEXT,
+		     "the list of profiles"),
+	  .open = true },
+	{ HTTP_ROUTE("/debug/pprof/profile", http_profile,
+		     "application/octet-stream", "a profile from now on"),
+	  .open = true, .key = http_profile_key, .terms = true },
+	{ HTTP_ROUTE("/executables", http_executables, HTTP_NDJSON,
+		     "executables of the processes"),
+	  .args = { "id" } },
+	{ HTTP_ROUTE("/healthz", http_healthz, HTTP_TEXT,
+		     "whether profd works as it should"),
+	  .open = true },
+	{ HTTP_ROUTE("/metrics", http_metrics, HTTP_TEXT,
+		     "counters for Prometheus"),
+	  .open = true },
+	{ HTTP_ROUTE("/processes", http_processes, HTTP_NDJSON,
+		     "processes as they are now"),
+	  .args = { "all" } },
+	{ HTTP_ROUTE("/status", http_status, HTTP_TEXT, "the state of profd"),
+	  .args = { "format" } },
 };
+
+const struct http_route *http_routes_get(size_t *n)
+{
+	*n = ARRAY_SIZE(http_routes);
+	return http_routes;
+}
+
+/* Of a URL's parameters. */
+struct http_args {
+	const struct http_route *route;
+	unsigned int seen; /* bits by index */
+	const char *wrong, *why;
+};
+
+static enum MHD_Result http_on_arg(void *arg, enum MHD_ValueKind kind,
+				   const char *key, const char *value)
+{
+	struct http_args *a = arg;
+	size_t i = 0;
+
+	while (i < HTTP_ARGS_MAX && a->route->args[i] &&
+	       strcmp(a->route->args[i], key))
+		i++;
+	if (i == HTTP_ARGS_MAX || !a->route->args[i])
+		a->why = "no such parameter";
+	else if (a->seen >> i & 1)
+		a->why = "given twice";
+	a->seen |= 1U << i;
+	if (!a->why)
+		return MHD_YES;
+	a->wrong = key;
+	return MHD_NO;
+}
+
+static enum MHD_Result http_answer(struct http_request *req,
+				   const struct http_route *route)
+{
+	struct http_args a = { .route = route };
+
+	if (!route->key)
+		MHD_get_connection_values(req->conn, MHD_GET_ARGUMENT_KIND,
+					  http_on_arg, &a);
+	if (a.why)
+		return http_error(req, MHD_HTTP_BAD_REQUEST, "%.64s: %s\n",
+				  a.wrong, a.why);
+	return route->answer(req);
+}
+
+static const char *http_request_header(struct http_request *req,
+				       const char *name)
+{
+	return MHD_lookup_connection_value(req->conn, MHD_HEADER_KIND, name);
+}
+
+static enum MHD_Result http_unauthorized(struct http_request *req,
+					 const char *why)
+{
+	req->header = (struct http_header){ MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+					    "Bearer realm=\"profd\"" };
+	return http_error(req, MHD_HTTP_UNAUTHORIZED, "%s\n", why);
+}
+
+/*
+ * Whether the client may have that page (NULL: there is none); if not, '*res' is the
+ * answer. The file of a unix socket decides who may connect.
+ */
+static bool http_allowed(struct http_request *req,
+			 const struct http_route *route, enum MHD_Result *res)
+{
+	const struct http_access *access = req->http->r->access;
+	const char *host = http_request_header(req, MHD_HTTP_HEADER_HOST);
+	enum http_token token = HTTP_TOKEN_NONE;
+
+	req->member = req->http->socket.ino;
+	if (req->member)
+		return true;
+	if (access)
+		token = http_access_token(
+			access, http_request_header(
+					req, MHD_HTTP_HEADER_AUTHORIZATION));
+	req->member = token == HTTP_TOKEN_RIGHT;
+	if (req->member)
+		return true;
+	if (token == HTTP_TOKEN_WRONG)
+		*res = http_unauthorized(req, "wrong token");
+	else if (req->http->socket.address.remote)
+		*res = http_unauthorized(req, "a token is needed");
+	else if (!http_host_is_local(host) &&
+		 !(access && http_access_host(access, host)))
+		*res = http_error(req, MHD_HTTP_FORBIDDEN,
+				  "Host: neither an address nor localhost, nor "
+				  "a name of --host-name\n");
+	else if (route && !route->open)
+		*res = http_unauthorized(
+			req, "over TCP this needs a token (profd run "
+			     "--token-file); or use the unix socket");
+	else
+		return true;
+	return false;
+}
+
+static const struct http_route *http_find_route(const char *url)
+{
+	const struct http_route *r;
+	size_t len;
+
+	for (r = http_routes; r < http_routes + ARRAY_SIZE(http_routes); r++) {
+		len = strlen(r->path);
+		if (!strcmp(url, r->path) ||
+		    (r->prefix && !strncmp(url, r->path, len)))
+			return r;
+	}
+	return NULL;
+}
 
 static enum MHD_Result http_dispatch(struct http_request *req, const char *url,
 				     const char *method)
 {
-	const char *host;
-	size_t i;
+	const struct http_route *route = http_find_route(url);
+	enum MHD_Result res;
 
+	req->rest = route ? url + strlen(route->path) : "";
 	req->head = !strcmp(method, MHD_HTTP_METHOD_HEAD);
 	req->http->r->stats.http_requests++;
 	if (req->bad_uri)
 		return http_error(req, MHD_HTTP_BAD_REQUEST,
 				  "a URL cannot contain a NUL (%%00)\n");
-	host = MHD_lookup_connection_value(req->conn, MHD_HEADER_KIND,
-					   MHD_HTTP_HEADER_HOST);
-	if (!req->http->socket.ino && !http_host_is_local(host))
-		return http_error(req, MHD_HTTP_FORBIDDEN,
-				  "Host: neither an address nor localhost\n");
-	for (i = 0; i < ARRAY_SIZE(http_routes); i++)
-		if (!strcmp(url, http_routes[i].path))
-			break;
-	if (i == ARRAY_SIZE(http_routes))
+	if (!http_allowed(req, route, &res))
+		return res;
+	if (!route)
 		return http_error(req, MHD_HTTP_NOT_FOUND,
 				  "%.256s: no such page\n", url);
 	if (req->head || !strcmp(method, MHD_HTTP_METHOD_GET))
-		return http_routes[i].answer(req);
+		return http_answer(req, route);
 	req->header =
 		(struct http_header){ MHD_HTTP_HEADER_ALLOW, "GET, HEAD" };
 	return http_error(req, MHD_HTTP_METHOD_NOT_ALLOWED,
@@ -469,7 +509,7 @@ static void http_on_limited(void *arg, uid_t uid)
 	struct reporter *r = arg;
 
 	if (r->opts.limited)
-		r->opts.limited(r->opts.arg, uid);
+		r->opts.limited(r->opts.arg, uid, REPORTER_LIMIT_CONNECTIONS);
 }
 
 static void http_on_connection(void *arg, struct MHD_Connection *conn,
@@ -527,7 +567,8 @@ static enum MHD_Result http_on_request(void *arg, struct MHD_Connection *conn,
 		http_conn_set(&req->http->conns, req->peer, HTTP_CONN_BUSY);
 	if (req->state == HTTP_NEW)
 		return http_dispatch(req, url, method);
-	return http_send_profile(req);
+	return req->query && req->state != HTTP_GONE ? http_query_send(req)
+						     : http_profile_send(req);
 }
 
 static void http_on_completed(void *arg, struct MHD_Connection *conn,
@@ -542,10 +583,10 @@ static void http_on_completed(void *arg, struct MHD_Connection *conn,
 	*con_cls = NULL;
 	if (req->peer)
 		http_conn_set(&h->conns, req->peer, HTTP_CONN_IDLE);
-	if (req->profile)
-		h->r->http_open--;
-	free(req->data);
+	http_profile_end(req);
+	http_query_leave(req);
 	http_ledger_end(req);
+	http_events_end(req);
 	free(req);
 	reporter_check_finished(h->r);
 }
@@ -583,22 +624,50 @@ void http_stop(struct reporter *r)
 	}
 }
 
+/* TLS 1.2 is the least that is not deprecated (RFC 8996). */
+#define HTTP_TLS "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+
+static enum MHD_Result http_on_tls(void *arg, const struct sockaddr *from,
+				   socklen_t len)
+{
+	struct reporter *r = arg;
+
+	if (http_access_connect(r->access, from, clock_awake_ns()))
+		return MHD_YES;
+	r->stats.http_refused++;
+	return MHD_NO;
+}
+
 static int http_start_daemon(struct http *h)
 {
+	bool tls = !h->socket.ino && h->r->access &&
+		   http_access_cert(h->r->access);
+	const struct MHD_OptionItem options[] = {
+		{ MHD_OPTION_LISTEN_SOCKET, h->socket.fd, NULL },
+		{ MHD_OPTION_CONNECTION_LIMIT, HTTP_DAEMON_MAX, NULL },
+		{ MHD_OPTION_CONNECTION_TIMEOUT, HTTP_IDLE_S, NULL },
+		{ tls ? MHD_OPTION_HTTPS_PRIORITIES : MHD_OPTION_END, 0,
+		  HTTP_TLS },
+		{ MHD_OPTION_HTTPS_MEM_CERT, 0,
+		  tls ? (char *)http_access_cert(h->r->access) : NULL },
+		{ MHD_OPTION_HTTPS_MEM_KEY, 0,
+		  tls ? (char *)http_access_key(h->r->access) : NULL },
+		{ MHD_OPTION_END, 0, NULL },
+	};
 	const union MHD_DaemonInfo *info;
 	int err;
 
 	h->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-		http_on_request, h, MHD_OPTION_LISTEN_SOCKET, h->socket.fd,
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
+			(tls ? MHD_USE_TLS : 0),
+		0, tls ? http_on_tls : NULL, h->r, http_on_request, h,
 		MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, h,
 		MHD_OPTION_NOTIFY_CONNECTION, http_on_connection, h,
 		MHD_OPTION_URI_LOG_CALLBACK, http_on_uri, NULL,
-		MHD_OPTION_CONNECTION_LIMIT, HTTP_DAEMON_MAX,
-		MHD_OPTION_CONNECTION_TIMEOUT, HTTP_IDLE_S, MHD_OPTION_END);
+		MHD_OPTION_ARRAY, options, MHD_OPTION_END);
 	if (!h->daemon) {
 		close(h->socket.fd);
-		return -ENOMEM;
+		return tls ? -EBADMSG : -ENOMEM;
 	}
 	info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	err = info ? uv_poll_init(h->r->opts.loop, &h->poll, info->epoll_fd)
@@ -608,11 +677,23 @@ static int http_start_daemon(struct http *h)
 	return err;
 }
 
+/* A token over a network that others read is none: TLS is needed, too. */
+static bool http_may_listen(const struct reporter *r, const char *address)
+{
+	struct http_address a;
+
+	return http_parse_address(address, &a) || !a.remote ||
+	       (r->access && http_access_remote(r->access));
+}
+
 int http_listen(struct reporter *r, const char *address)
 {
-	struct http *h = calloc(1, sizeof(*h));
+	struct http *h;
 	int err;
 
+	if (!http_may_listen(r, address))
+		return -EPERM;
+	h = calloc(1, sizeof(*h));
 	if (!h)
 		return -ENOMEM;
 	h->r = r;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http: what http.c (the server on the loop, profiles) and http_ledger.c
- * (processes, executables, events) share.
+ * http: what http.c (the server on the loop) and the files of its pages share.
  */
 #ifndef REPORTER_HTTP_H
 #define REPORTER_HTTP_H
@@ -12,9 +11,12 @@
 #include "reporter/http/http_conn.h"
 #include "reporter/http/http_socket.h"
 #include "reporter/internal.h"
+#include "reporter/request/request.h"
 
 #define HTTP_SLICE 32
 #define HTTP_TEXT "text/plain; charset=utf-8"
+#define HTTP_JSON "application/json"
+#define HTTP_NDJSON "application/x-ndjson"
 
 /* A listener. */
 struct http {
@@ -25,6 +27,7 @@ struct http {
 	struct http_conns conns;
 	LIST_HEAD(, http_request) waiting;
 	LIST_HEAD(, http_request) followers;
+	LIST_HEAD(, http_profile) profiles; /* that others may share */
 	uv_poll_t poll;
 	uv_timer_t timer;
 	int handles;
@@ -53,24 +56,27 @@ struct http_request {
 	struct http_conn *peer; /* of 'conn'; NULL: out of memory */
 	enum http_state state;
 	bool bad_uri;
+	const char *rest; /* of the path, behind the route's; while it begins */
 	bool head; /* the method is HEAD */
+	bool member; /* the client may read everything: unix socket, or token */
 	struct http_header header; /* one more of an error; NULL: none */
 	struct http_watch *watch;
-	/* A profile. */
-	bool profile; /* counted in http_open */
-	bool early; /* a client that ends its sending side ends the profile */
-	struct reporter_window *window;
-	enum reporter_format format;
-	char stem[ARCHIVE_NAME_MAX];
-	void *data;
-	size_t len;
+	struct http_query
+		*query; /* of the archive; NULL: it is another request */
+	/* Of a profile that is not sent yet, and the others who wait for it. */
+	struct http_profile *profile;
+	LIST_ENTRY(http_request) sharer;
+	bool counted; /* in http_open */
 	/* A stream of lines: appends to 'lines', by the size of the slice. */
 	void (*more)(struct http_request *req, unsigned int slice);
 	struct strbuf lines; /* not sent yet from 'sent' on */
 	size_t sent;
 	struct ledger_table *table; /* of processes */
 	struct pm_exe *exe; /* the last one written; refcounted */
-	bool following; /* events, without an end */
+	/* Events: */
+	struct http_events *events;
+	bool following; /* in the list of followers: those in the ring are kept */
+	bool endless;
 	uint64_t at, until; /* numbers of the next event and of the end */
 };
 
@@ -101,12 +107,98 @@ void http_run(struct http *h);
 void http_wait_begin(struct http_request *req);
 void http_wait_end(struct http_request *req, enum http_state state);
 
+/* --- http_profile.c -------------------------------------------------------- */
+
+enum MHD_Result http_profile(struct http_request *req);
+/* Its parameter number 'i', terms aside; NULL: there are not so many. */
+const char *http_profile_key(size_t i);
+/* The answer, once the wait has ended. */
+enum MHD_Result http_profile_send(struct http_request *req);
+/*
+ * The client has closed its connection 'fd', or its sending side: whether that only
+ * ends the profile.
+ */
+bool http_profile_ends(struct http_request *req, int fd);
+/* The client is gone; without clients a profile is cancelled. */
+void http_profile_leave(struct http_request *req);
+/* Frees what is kept for the request. */
+void http_profile_end(struct http_request *req);
+/* The page that lists the profiles. */
+enum MHD_Result http_index(struct http_request *req);
+
+/* --- http_query.c ---------------------------------------------------------- */
+
+#define HTTP_QUERIES_RUNNING 2
+
+enum MHD_Result http_query(struct http_request *req);
+enum MHD_Result http_list_windows(struct http_request *req);
+enum MHD_Result http_list_processes(struct http_request *req);
+enum MHD_Result http_list_process(struct http_request *req);
+/* The answer, once it is there. */
+enum MHD_Result http_query_send(struct http_request *req);
+/* Ends the query of a request; its answer was sent, or is not wanted. */
+void http_query_leave(struct http_request *req);
+/* 400, or 503 if it was for lack of memory: a parameter by reporter_request_set(). */
+enum MHD_Result http_bad_parameter(struct http_request *req, int err,
+				   const char *key, const char *value,
+				   const char *want);
+
+/* Other work on the archive, in the same queue. */
+struct http_work {
+	int64_t end; /* wall time: what was before it has to be in the archive */
+	/* On a pool thread; an error as of reporter_request_run(). */
+	int (*run)(void *arg, struct reporter_request_run *run);
+	enum MHD_Result (*send)(struct http_request *req); /* without error */
+	void (*release)(void *arg); /* nobody uses 'arg' any more */
+	void *arg;
+};
+/* The request waits until it is done. 0, or -ENOMEM: 'arg' is not used. */
+int http_query_work(struct http_request *req, const struct http_work *work);
+/* Runs it once more. */
+void http_query_again(struct http_request *req);
+/* The result of the work, when it is done. */
+int http_query_error(const struct http_request *req);
+
+/* --- http_openapi.c -------------------------------------------------------- */
+
+/* The parameters of an endpoint; at most. */
+#define HTTP_ARGS_MAX 8
+
+/* A page. */
+struct http_route {
+	const char *path;
+	bool open; /* over TCP without a token, too */
+	bool prefix; /* a name follows */
+	bool terms; /* parameters choose processes, too */
+	enum MHD_Result (*answer)(struct http_request *req);
+	const char *what; /* in a line */
+	const char *type; /* of the answer */
+	/* It checks its parameters itself; this is their number 'i', or NULL. */
+	const char *(*key)(size_t i);
+	const char *args[HTTP_ARGS_MAX]; /* if not */
+};
+
+/* Those of the server; '*n' of them. */
+const struct http_route *http_routes_get(size_t *n);
+/* The description of all pages by OpenAPI 3.0. */
+enum MHD_Result http_openapi(struct http_request *req);
+
 /* --- http_ledger.c --------------------------------------------------------- */
 
 enum MHD_Result http_processes(struct http_request *req);
 enum MHD_Result http_executables(struct http_request *req);
-enum MHD_Result http_events(struct http_request *req);
+/* Bytes of text for a slice. */
+size_t http_piece(unsigned int slice);
+/* Answers with what req->more() appends. */
+enum MHD_Result http_send_stream(struct http_request *req);
 /* Frees what these keep in the request. */
 void http_ledger_end(struct http_request *req);
+
+/* --- http_events.c --------------------------------------------------------- */
+
+enum MHD_Result http_events(struct http_request *req);
+/* Its parameter number 'i'; NULL: there are not so many. */
+const char *http_events_key(size_t i);
+void http_events_end(struct http_request *req);
 
 #endif /* REPORTER_HTTP_H */

@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * http_ledger: processes, executables and events, as JSON lines.
- *
- * A stream of events has no end. Its connection is suspended while there are no
- * events, and reporter_advance(), which is called once per drain, resumes all of
- * them. A slow client delays no other: for events that left the ring before the
- * client read them it gets a line with their number.
- */
+/* http_ledger: processes and executables as JSON lines, and streams of such lines. */
 #include <endian.h>
 #include <string.h>
 
@@ -14,7 +7,6 @@
 #include "reporter/http/http_parse.h"
 #include "reporter/ledger/ledger.h"
 
-#define HTTP_NDJSON "application/x-ndjson"
 #define HTTP_PIECE (32 << 10)
 #define HTTP_SLICE_EACH 16 /* processes of one client at a time */
 #define HTTP_PIECE_LEAST (2 << 10) /* for progress when no slice is left */
@@ -57,13 +49,15 @@ static ssize_t http_stream_read(void *arg, uint64_t pos, char *buf, size_t max)
 		req->sent += n;
 		return n;
 	}
-	if (h->r->finishing || !req->following)
+	if (req->state == HTTP_WAITING)
+		return 0; /* for a query */
+	if (h->r->finishing || !req->endless)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	http_wait_begin(req);
 	return 0;
 }
 
-static enum MHD_Result http_send_stream(struct http_request *req)
+enum MHD_Result http_send_stream(struct http_request *req)
 {
 	static const struct http_header headers[] = {
 		{ MHD_HTTP_HEADER_CONTENT_TYPE, HTTP_NDJSON },
@@ -78,8 +72,7 @@ static enum MHD_Result http_send_stream(struct http_request *req)
 		headers);
 }
 
-/* Bytes of text for a slice. */
-static size_t http_piece(unsigned int slice)
+size_t http_piece(unsigned int slice)
 {
 	return MAX(slice * (HTTP_PIECE / HTTP_SLICE_EACH), HTTP_PIECE_LEAST);
 }
@@ -181,68 +174,10 @@ enum MHD_Result http_executables(struct http_request *req)
 	return http_send_text(req, strbuf_steal(&sb), size, HTTP_NDJSON);
 }
 
-/* --- events ---------------------------------------------------------------- */
-
-static void http_events_more(struct http_request *req, unsigned int slice)
-{
-	if (req->at < req->until)
-		ledger_events_read(req->http->r->events, &req->at,
-				   http_piece(slice), &req->lines);
-}
-
-enum MHD_Result http_events(struct http_request *req)
-{
-	struct http *h = req->http;
-	struct ledger_events *events = h->r->events;
-
-	req->more = http_events_more;
-	req->at = ledger_events_first(events);
-	req->until = ledger_events_next(events);
-	if (req->head || !http_flag(req, "follow"))
-		return http_send_stream(req);
-	if (h->r->stats.http_followers >= HTTP_FOLLOWERS_MAX ||
-	    !http_may(req, HTTP_CONN_FOLLOWING, HTTP_FOLLOWERS_USER))
-		return http_busy(req, "too many clients follow events");
-	if (!http_flag(req, "all"))
-		req->at = req->until;
-	req->until = UINT64_MAX;
-	req->following = true;
-	LIST_INSERT_HEAD(&h->followers, req, follower);
-	h->r->stats.http_followers++;
-	return http_send_stream(req);
-}
-
 void http_ledger_end(struct http_request *req)
 {
 	strbuf_fini(&req->lines);
 	ledger_table_free(req->table);
 	if (req->exe)
 		pm_exe_put(req->exe);
-	if (!req->following)
-		return;
-	LIST_REMOVE(req, follower);
-	req->http->r->stats.http_followers--;
-}
-
-void http_wake(struct reporter *r)
-{
-	struct http_request *req;
-	uint64_t needed = UINT64_MAX;
-	struct http *h;
-	bool any;
-
-	for (h = r->http; h; h = h->next) {
-		any = false;
-		LIST_FOREACH(req, &h->followers, follower) {
-			needed = MIN(needed, req->at);
-			if (req->state != HTTP_WAITING)
-				continue;
-			http_wait_end(req, HTTP_READY);
-			any = true;
-		}
-		if (any)
-			http_run(h);
-	}
-	if (r->events)
-		ledger_events_need(r->events, needed);
 }

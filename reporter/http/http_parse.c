@@ -85,7 +85,8 @@ static int http_set_v6(struct http_address *out, const char *host, int port)
 	in6->sin6_family = AF_INET6;
 	in6->sin6_port = htons(port);
 	out->len = sizeof(*in6);
-	return IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr) ? 0 : -EPERM;
+	out->remote = !IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+	return 0;
 }
 
 static int http_set_v4(struct http_address *out, const char *host, int port)
@@ -96,11 +97,12 @@ static int http_set_v4(struct http_address *out, const char *host, int port)
 		host = "127.0.0.1";
 	/* No other names: they may resolve to any address. */
 	if (inet_pton(AF_INET, host, &in->sin_addr) != 1)
-		return -EPERM;
+		return -EINVAL;
 	in->sin_family = AF_INET;
 	in->sin_port = htons(port);
 	out->len = sizeof(*in);
-	return ntohl(in->sin_addr.s_addr) >> 24 == 127 ? 0 : -EPERM;
+	out->remote = ntohl(in->sin_addr.s_addr) >> 24 != 127;
+	return 0;
 }
 
 int http_parse_address(const char *s, struct http_address *out)

@@ -18,11 +18,12 @@ struct http_address {
 		struct sockaddr_storage any;
 	};
 	socklen_t len;
+	bool remote; /* beyond loopback */
 };
 
 /*
- * "unix:PATH" or "HOST:PORT". 0; -EINVAL: not an address; -EPERM: beyond
- * loopback; -ENAMETOOLONG.
+ * "unix:PATH" or "HOST:PORT", HOST an address or localhost. 0; -EINVAL: not an
+ * address; -ENAMETOOLONG.
  */
 int http_parse_address(const char *s, struct http_address *out);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* http_socket: see reporter/http/http_socket.h. */
 #include <errno.h>
+#include <grp.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,8 +10,13 @@
 #include "base/base.h"
 #include "reporter/http/http_socket.h"
 
-#define HTTP_BACKLOG 128
+/*
+ * connect() of a unix socket fails at once, with EAGAIN, where this many wait to be
+ * accepted: clients that come together find room. net.core.somaxconn is the ceiling.
+ */
+#define HTTP_BACKLOG 1024
 #define HTTP_SOCKET_MODE 0660
+#define HTTP_SOCKET_GROUP "profd"
 #define HTTP_DIR_MODE 0755
 
 static int http_socket_new(const struct http_address *a)
@@ -44,6 +50,18 @@ static int http_clear_stale(const struct http_address *a)
 	return err;
 }
 
+/*
+ * Members of the group may connect, if there is one. A user who is not in it cannot
+ * give the file away: then it has that user's own group.
+ */
+static void http_set_group(const char *path)
+{
+	const struct group *g = getgrnam(HTTP_SOCKET_GROUP);
+
+	if (g && chown(path, (uid_t)-1, g->gr_gid))
+		return;
+}
+
 static int http_bind(struct http_socket *s)
 {
 	const struct http_address *a = &s->address;
@@ -58,6 +76,7 @@ static int http_bind(struct http_socket *s)
 		return -errno;
 	/* Before listen(), so that no client connects by the initial mode. */
 	if (a->sa.sa_family == AF_UNIX) {
+		http_set_group(a->un.sun_path);
 		if (chmod(a->un.sun_path, HTTP_SOCKET_MODE) ||
 		    lstat(a->un.sun_path, &st))
 			return -errno;

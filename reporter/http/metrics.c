@@ -200,7 +200,7 @@ static void metrics_health(struct reporter *r, struct reporter_metrics *m)
 	if (m->form == METRICS_TEXT) {
 		strbuf_printf(&m->text, "health: %s%s", health_word(state),
 			      state ? ": " : "");
-		health_text(&h, state, &m->text);
+		health_text(&h, &m->text);
 		strbuf_puts(&m->text, "\n");
 	}
 	reporter_member_text(m, "health", "state", health_word(state));

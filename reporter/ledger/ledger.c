@@ -29,6 +29,7 @@ struct line {
 	json_t *o;
 	int64_t wall; /* from boot time to wall clock time */
 	size_t room; /* for text that processes control */
+	bool event; /* its members have the names of events */
 	bool cut; /* some text did not fit */
 	bool failed; /* out of memory: members are missing */
 };
@@ -51,6 +52,10 @@ static struct line line_new(int64_t wall)
 
 static void ledger_put(struct line *l, const char *key, json_t *value)
 {
+	char buf[LEDGER_NAME_MAX];
+
+	if (l->event)
+		key = ledger_name(key, buf);
 	if (json_object_set_new_nocheck(l->o, key, value))
 		l->failed = true;
 }
@@ -355,9 +360,11 @@ static void put_images(struct line *l, const struct ledger_view *v)
 	/* All images have the same room. */
 	for (i = v->n; i-- > 0;) {
 		e = line_new(l->wall);
+		e.event = l->event;
 		e.room = share;
 		put_str(&e, "image", v->images[i].image_id);
-		put_moment(&e, "start", v->images[i].begin);
+		put_moment(&e, l->event ? "image_start" : "start",
+			   v->images[i].begin);
 		put_int(&e, "samples", v->images[i].samples);
 		put_program(&e, &v->images[i]);
 		put_str(&e, "cgroup", v->images[i].cgroup);
@@ -531,46 +538,91 @@ struct ledger_ended *ledger_ended_new(const struct pm_image *last,
 	return ended;
 }
 
-void ledger_ended(const struct ledger_ended *ended, unsigned int freq_hz,
-		  struct strbuf *sb)
-{
-	const struct pm_process_info *p = &ended->v.process;
-	struct line l = line_new(ledger_wall());
-
-	put_moment(&l, "time", p->reap ? p->reap : p->exit);
-	ledger_put(&l, "events", json_pack("[s]", "end"));
-	ledger_put_process(&l, &ended->v, freq_hz);
-	put_line(&l, sb);
-}
-
 /* --- events ---------------------------------------------------------------- */
 
 /* A change of the control group; for libquark an event of kind ID_CHANGE. */
 #define LEDGER_CGROUP (1ULL << 32)
+#define LEDGER_END (1ULL << 33)
+#define LEDGER_MISSED (1ULL << 34)
+
+static const struct {
+	uint64_t bit;
+	const char *word;
+} ledger_types[] = {
+	{ QUARK_EV_FORK, "fork" },   { QUARK_EV_EXEC, "exec" },
+	{ QUARK_EV_EXIT, "exit" },   { QUARK_EV_ID_CHANGE, "id_change" },
+	{ LEDGER_CGROUP, "cgroup" }, { QUARK_EV_SETPROCTITLE, "rename" },
+	{ QUARK_EV_REAP, "reap" },   { LEDGER_END, "end" },
+	{ QUARK_EV_GAP, "gap" },     { LEDGER_MISSED, "missed" },
+};
+
+uint64_t ledger_type(const char *word, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(ledger_types); i++)
+		if (strlen(ledger_types[i].word) == len &&
+		    !memcmp(ledger_types[i].word, word, len))
+			return ledger_types[i].bit;
+	return 0;
+}
+
+const char *ledger_type_word(size_t i)
+{
+	return i < ARRAY_SIZE(ledger_types) ? ledger_types[i].word : NULL;
+}
 
 static void put_kinds(struct line *l, const char *key, uint64_t events)
 {
-	static const struct {
-		uint64_t bit;
-		const char *word;
-	} kinds[] = {
-		{ QUARK_EV_FORK, "fork" },
-		{ QUARK_EV_EXEC, "exec" },
-		{ QUARK_EV_EXIT, "exit" },
-		{ QUARK_EV_ID_CHANGE, "id_change" },
-		{ LEDGER_CGROUP, "cgroup" },
-		{ QUARK_EV_SETPROCTITLE, "rename" },
-		{ QUARK_EV_REAP, "reap" },
-		{ QUARK_EV_GAP, "gap" },
-	};
 	json_t *list = json_array();
-	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (events & kinds[i].bit &&
-		    json_array_append_new(list, json_string(kinds[i].word)))
+	for (size_t i = 0; i < ARRAY_SIZE(ledger_types); i++)
+		if (events & ledger_types[i].bit &&
+		    json_array_append_new(list,
+					  json_string(ledger_types[i].word)))
 			l->failed = true;
 	ledger_put(l, key, list);
+}
+
+/* The begin of an event's line. */
+static struct line ledger_begin(const struct ledger_head *head, uint64_t time,
+				uint64_t kinds)
+{
+	struct line l = line_new(ledger_wall());
+
+	l.event = true;
+	if (head->id)
+		put_int(&l, "id", head->id);
+	put_moment(&l, "time", time);
+	put_kinds(&l, "events", kinds);
+	put_str(&l, "host", head->host);
+	return l;
+}
+
+static uint64_t ledger_ended_at(const struct pm_process_info *p)
+{
+	return p->reap ? p->reap : p->exit;
+}
+
+void ledger_ended(const struct ledger_ended *ended,
+		  const struct ledger_head *head, unsigned int freq_hz,
+		  struct strbuf *sb)
+{
+	struct line l = ledger_begin(head, ledger_ended_at(&ended->v.process),
+				     LEDGER_END);
+
+	ledger_put_process(&l, &ended->v, freq_hz);
+	put_line(&l, sb);
+}
+
+void ledger_what_ended(const struct ledger_ended *ended,
+		       struct ledger_what *out)
+{
+	const struct pm_process_info *p = &ended->v.process;
+
+	*out = (struct ledger_what){ .types = LEDGER_END,
+				     .time = ledger_ended_at(p),
+				     .pid = p->pid,
+				     .comm = ended->images[0].comm };
+	snprintf(out->process, sizeof(out->process), "%s", p->process_id);
 }
 
 static uint64_t ledger_kinds(const struct quark_event *ev)
@@ -592,11 +644,16 @@ static void ledger_put_gap(struct line *l, const struct quark_event *ev)
 	put_kinds(l, "kinds", ev->gap_kinds);
 }
 
+static void ledger_id(char id[40], const struct quark_key *k)
+{
+	snprintf(id, 40, "%u-%" PRIx64, k->pid, k->start_boottime);
+}
+
 static void put_key(struct line *l, const char *key, const struct quark_key *k)
 {
 	char id[40];
 
-	snprintf(id, sizeof(id), "%u-%" PRIx64, k->pid, k->start_boottime);
+	ledger_id(id, k);
 	put_str(l, key, id);
 }
 
@@ -643,12 +700,22 @@ static void ledger_put_end(struct line *l, const struct quark_event *ev)
 		put_int(l, "maxrss_bytes", ev->maxrss);
 }
 
-void ledger_event(const struct quark_event *ev, struct strbuf *sb)
+void ledger_what_event(const struct quark_event *ev, struct ledger_what *out)
 {
-	struct line l = line_new(ledger_wall());
+	*out = (struct ledger_what){ .types = ledger_kinds(ev),
+				     .time = ev->boottime };
+	if (!ev->process)
+		return;
+	out->pid = ev->process->pid;
+	out->comm = ev->process->comm;
+	ledger_id(out->process, &ev->process->key);
+}
 
-	put_moment(&l, "time", ev->boottime);
-	put_kinds(&l, "events", ledger_kinds(ev));
+void ledger_event(const struct quark_event *ev, const struct ledger_head *head,
+		  struct strbuf *sb)
+{
+	struct line l = ledger_begin(head, ev->boottime, ledger_kinds(ev));
+
 	if (ev->events & QUARK_EV_GAP)
 		ledger_put_gap(&l, ev);
 	if (ev->process)
@@ -699,6 +766,7 @@ void ledger_executable(const struct pm_exe *exe, struct strbuf *sb)
 {
 	struct pm_exe_info i;
 	struct line l = line_new(0);
+	const char *why;
 	char text[17];
 
 	pm_exe_info(exe, &i);
@@ -715,8 +783,13 @@ void ledger_executable(const struct pm_exe *exe, struct strbuf *sb)
 	put_int(&l, "mappings", i.mapped);
 	put_answer(&l, "rows", i.rows);
 	put_answer(&l, "names", i.names);
+	if (i.rows_bytes)
+		put_int(&l, "rows_bytes", i.rows_bytes);
+	if (i.symbol_bytes)
+		put_int(&l, "symbol_bytes", i.symbol_bytes);
 	put_sources(&l, i.sources);
-	if (i.open_error)
-		put_str(&l, "error", strerror(-i.open_error));
+	why = pm_exe_quarantine(exe);
+	if (why || i.open_error)
+		put_str(&l, "error", why ? why : strerror(-i.open_error));
 	put_line(&l, sb);
 }

@@ -18,6 +18,9 @@
 struct ledger_events {
 	uint64_t next; /* number of the next event to come */
 	uint64_t first; /* number of the oldest in the ring */
+	uint64_t base; /* number of the first of all */
+	uint64_t since; /* CLOCK_BOOTTIME, see ledger_events_since() */
+	const char *host;
 	uint64_t needed; /* readers need those from here on */
 	size_t bytes;
 	unsigned int freq_hz;
@@ -31,7 +34,8 @@ struct ledger_events {
 	void *v[LEDGER_EVENTS_MAX];
 };
 
-struct ledger_events *ledger_events_new(unsigned int freq_hz)
+struct ledger_events *ledger_events_new(unsigned int freq_hz, const char *host,
+					uint64_t first)
 {
 	struct ledger_events *l = calloc(1, sizeof(*l));
 
@@ -39,15 +43,29 @@ struct ledger_events *ledger_events_new(unsigned int freq_hz)
 		free(l);
 		return NULL;
 	}
-	l->next = l->first = l->needed = 1;
+	l->next = l->first = l->needed = l->base = first;
+	l->since = clock_boottime_ns();
 	l->freq_hz = freq_hz;
+	l->host = host;
 	return l;
+}
+
+static void ledger_events_what(const struct ledger_events *l, size_t i,
+			       struct ledger_what *out)
+{
+	if (l->is_ended[i])
+		ledger_what_ended(l->v[i], out);
+	else
+		ledger_what_event(l->v[i], out);
 }
 
 static void ledger_events_drop(struct ledger_events *l)
 {
 	size_t i = l->first++ % LEDGER_EVENTS_MAX;
+	const struct quark_event *ev = l->v[i];
 
+	if (!l->is_ended[i])
+		l->since = MAX(l->since, ev->boottime + 1);
 	l->bytes -= l->size[i];
 	vault_give(l->v[i]);
 }
@@ -150,35 +168,68 @@ uint64_t ledger_events_next(const struct ledger_events *l)
 	return l->next;
 }
 
-static void ledger_events_write(const struct ledger_events *l, uint64_t *at,
-				size_t max, struct strbuf *sb)
+uint64_t ledger_events_since(const struct ledger_events *l)
 {
+	return l->since;
+}
+
+/* Events of no process, which are losses, concern all. */
+static bool ledger_events_wanted(const struct ledger_events *l, size_t i,
+				 const struct ledger_filter *f)
+{
+	struct ledger_what what;
+
+	if (!f)
+		return true;
+	ledger_events_what(l, i, &what);
+	return (!f->types || what.types & f->types) && what.time >= f->from &&
+	       (!f->to || what.time < f->to) &&
+	       (!f->wanted || !what.pid || f->wanted(f->arg, &what));
+}
+
+static void ledger_events_missed(const struct ledger_events *l, uint64_t *at,
+				 struct strbuf *sb)
+{
+	strbuf_puts(sb, "{\"events\":[\"missed\"]");
+	if (*at >= l->base)
+		strbuf_printf(sb, ",\"count\":%" PRIu64, l->first - *at);
+	strbuf_puts(sb, "}\n");
+	*at = l->first;
+}
+
+static void ledger_events_write(const struct ledger_events *l, uint64_t *at,
+				size_t max, const struct ledger_filter *f,
+				struct strbuf *sb)
+{
+	struct ledger_head head = { .host = l->host };
 	size_t i;
 
-	if (*at < l->first) {
-		strbuf_printf(sb,
-			      "{\"events\":[\"missed\"],\"count\":%" PRIu64
-			      "}\n",
-			      l->first - *at);
-		*at = l->first;
-	}
+	if (*at < l->first)
+		ledger_events_missed(l, at, sb);
 	for (; *at < l->next && sb->len < max && !sb->failed; ++*at) {
 		i = *at % LEDGER_EVENTS_MAX;
+		head.id = *at;
+		if (!ledger_events_wanted(l, i, f))
+			continue;
 		if (l->is_ended[i])
-			ledger_ended(l->v[i], l->freq_hz, sb);
+			ledger_ended(l->v[i], &head, l->freq_hz, sb);
 		else
-			ledger_event(l->v[i], sb);
+			ledger_event(l->v[i], &head, sb);
 	}
 }
 
 void ledger_events_read(struct ledger_events *l, uint64_t *at, size_t max,
-			struct strbuf *sb)
+			const struct ledger_filter *f, struct strbuf *sb)
 {
 	uint64_t from = *at;
 
+	if (f) {
+		ledger_events_write(l, at, max, f, sb);
+		return;
+	}
 	if (!l->text.len || from != l->from) {
 		strbuf_reset(&l->text);
-		ledger_events_write(l, at, max, &l->text);
+		ledger_events_write(l, at, max, NULL, &l->text);
 		l->from = from;
 		l->to = *at;
 	}

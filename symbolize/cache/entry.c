@@ -53,7 +53,7 @@ const uint8_t *entry_build(void)
 }
 
 void entry_key(struct entry_id *id, enum entry_kind kind,
-	       const struct symbolizer_ident *ident)
+	       const struct symbolizer_ident *ident, const char *const *dirs)
 {
 	uint8_t digest[SHA256_DIGEST_SIZE];
 	struct sha256_ctx sha;
@@ -63,6 +63,8 @@ void entry_key(struct entry_id *id, enum entry_kind kind,
 	sha256_update(&sha, ident->build_id_len, ident->build_id);
 	sha256_update(&sha, sizeof(ident->file_id), ident->file_id);
 	sha256_update(&sha, sizeof(ident->content), ident->content);
+	for (; *dirs; dirs++)
+		sha256_update(&sha, strlen(*dirs) + 1, (const uint8_t *)*dirs);
 	sha256_digest(&sha, sizeof(digest), digest);
 	id->kind = kind;
 	memcpy(id->key, digest, sizeof(id->key));

@@ -63,9 +63,12 @@ struct entry_id {
 /* The build of this program, ENTRY_ID_LEN bytes. Any thread. */
 const uint8_t *entry_build(void);
 
-/* The key for what is read from the contents of a file. */
+/*
+ * The key for what is read from the contents of a file and its debug file, which
+ * was looked for in 'dirs' (NULL-terminated).
+ */
 void entry_key(struct entry_id *id, enum entry_kind kind,
-	       const struct symbolizer_ident *ident);
+	       const struct symbolizer_ident *ident, const char *const *dirs);
 
 /*
  * Completes 'h', which has 'n', 'err' and 'made_s' (0: now), for this payload.

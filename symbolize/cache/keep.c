@@ -259,7 +259,7 @@ static struct cache_item *keep_item(struct cache *c,
 	struct cache_item *it;
 	struct entry_id id;
 
-	entry_key(&id, kind, &f->ident);
+	entry_key(&id, kind, &f->ident, c->opts.debug_dirs);
 	TAILQ_FOREACH(it, &c->items, link)
 		if (it->id.kind == kind &&
 		    !memcmp(it->id.key, id.key, sizeof(id.key)) &&

@@ -314,7 +314,7 @@ struct cache_lookup *cache_look(struct cache *c, struct symbolizer_file *f,
 	l->c = c;
 	l->file = f;
 	l->owner = f->owner;
-	entry_key(&l->id, kind, &f->ident);
+	entry_key(&l->id, kind, &f->ident, c->opts.debug_dirs);
 	l->build_id_len = f->ident.build_id_len;
 	memcpy(l->build_id, f->ident.build_id, sizeof(l->build_id));
 	l->fn = fn;

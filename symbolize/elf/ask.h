@@ -11,18 +11,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A name to ask for: that of the executable, followed by ".dwp". */
+#define SYMBOLIZER_ASK_DWP "*.dwp"
+
 struct symbolizer_ask {
 	/*
 	 * A descriptor for reading a regular file, which the caller closes, or
 	 * -errno: -ENOENT, there is none; -EINVAL, an invalid request. The file
 	 * is searched beneath the configured directories and where the file's
 	 * struct symbolizer_own allows it: by 'build_id' (len 0: none) in
-	 * .build-id, else by 'basename' (NULL: none), without a '/'. With 'has_crc' only a file with this CRC (as in
+	 * .build-id, else by 'name' (NULL: none), without a '/' or an absolute path. With 'has_crc' only a file with this CRC (as in
 	 * .gnu_debuglink) is returned. The caller checks that it is ELF, and its
 	 * build id. May block. Use lseek() for its size: the worker may not call
 	 * fstat().
 	 */
-	int (*file)(void *arg, const char *basename, const uint8_t *build_id,
+	int (*file)(void *arg, const char *name, const uint8_t *build_id,
 		    size_t len, uint32_t crc, bool has_crc);
 	void *arg;
 };

@@ -173,8 +173,26 @@ bool symbolizer_elf_dynamic(struct symbolizer_elf *e, int64_t tag,
 	return false;
 }
 
+static void elf_absent(struct symbolizer_elf *e, const Elf64_Phdr *ph)
+{
+	struct symbolizer_elf_load *a = &e->absent;
+	uint64_t start = ph->p_vaddr, end;
+
+	if (!(ph->p_flags & PF_X) ||
+	    __builtin_add_overflow(start, ph->p_memsz, &end))
+		return;
+	if (a->size) {
+		end = MAX(end, a->vaddr + a->size);
+		start = MIN(start, a->vaddr);
+	}
+	*a = (struct symbolizer_elf_load){ .vaddr = start,
+					   .size = end - start,
+					   .exec = true };
+}
+
 static int elf_loads(struct symbolizer_elf *e)
 {
+	bool code = false;
 	Elf64_Phdr ph;
 
 	e->loads = calloc(MIN(e->phnum, ELF_LOADS_MAX), sizeof(*e->loads));
@@ -185,6 +203,8 @@ static int elf_loads(struct symbolizer_elf *e)
 			e->damaged = true;
 			return -ENOEXEC;
 		}
+		if (ph.p_type == PT_LOAD && ph.p_filesz == 0)
+			elf_absent(e, &ph);
 		if (ph.p_type != PT_LOAD || ph.p_filesz == 0)
 			continue;
 		/* The kernel could not map these either. */
@@ -201,7 +221,10 @@ static int elf_loads(struct symbolizer_elf *e)
 			.exec = ph.p_flags & PF_X,
 			.write = ph.p_flags & PF_W,
 		};
+		code |= ph.p_flags & PF_X;
 	}
+	if (code)
+		e->absent.size = 0;
 	return 0;
 }
 
@@ -375,6 +398,8 @@ symbolizer_elf_load(const struct symbolizer_elf *e, uint64_t vaddr)
 const struct symbolizer_elf_load *
 symbolizer_elf_exec(const struct symbolizer_elf *e, uint64_t vaddr)
 {
+	if (vaddr - e->absent.vaddr < e->absent.size)
+		return &e->absent;
 	return elf_find_load(e, vaddr, true);
 }
 
@@ -391,7 +416,7 @@ bool symbolizer_elf_offset(const struct symbolizer_elf *e, uint64_t vaddr,
 size_t symbolizer_elf_code(struct symbolizer_elf *e, uint64_t at, uint8_t *buf,
 			   size_t len)
 {
-	const struct symbolizer_elf_load *l = symbolizer_elf_exec(e, at);
+	const struct symbolizer_elf_load *l = elf_find_load(e, at, true);
 
 	if (!l)
 		return 0;

@@ -91,6 +91,11 @@ struct symbolizer_elf {
 	uint64_t phoff, shoff;
 	struct symbolizer_elf_load *loads; /* in file order */
 	size_t n_loads;
+	/*
+	 * Of a separate debug file: where its code is in the executable, from the first
+	 * executable segment to the last; size 0: it has code itself.
+	 */
+	struct symbolizer_elf_load absent;
 	/* The members below are set by symbolizer_elf_tables(). */
 	struct symbolizer_elf_range *text; /* executable sections, ascending */
 	size_t n_text, cap_text;

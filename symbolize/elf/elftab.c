@@ -125,7 +125,8 @@ static int tab_from_sections(struct symbolizer_elf *e)
 		    (sh.sh_flags & SHF_ALLOC))
 			tab_add_rels(e, sh.sh_offset, sh.sh_size,
 				     sh.sh_type == SHT_RELA);
-		if (sh.sh_type != SHT_PROGBITS ||
+		if ((sh.sh_type != SHT_PROGBITS &&
+		     !(sh.sh_type == SHT_NOBITS && e->absent.size)) ||
 		    !(sh.sh_flags & SHF_EXECINSTR))
 			continue;
 		if (named)

@@ -153,6 +153,18 @@ out:
 	return err;
 }
 
+int symbolizer_file_code_rows(struct symbolizer_file *f, uint64_t at,
+			      struct symbolizer_tally *tally,
+			      struct symbolizer_rows **out)
+{
+	struct symbolizer_src src;
+	int err;
+
+	symbolizer_src_fd(&src, f->fd, f->ident.size);
+	err = code_read(f, &src, tally);
+	return err ? err : jit_table_rows(f->jit, &src, at, out);
+}
+
 size_t symbolizer_file_code_bytes(const struct symbolizer_file *f)
 {
 	return f->jit ? sizeof(*f->jit) + f->jit->cap * sizeof(*f->jit->v) : 0;

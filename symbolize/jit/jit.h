@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "symbolize/elf/elf.h"
+#include "symbolize/symbolize.h"
 
 #define JIT_FILE_MAX (64U << 20) /* of a perf map */
 #define JITDUMP_FILE_MAX \
@@ -30,7 +31,7 @@ struct jit_entry {
 	uint32_t size;
 	uint32_t name; /* offset of its name; JIT_GONE */
 	uint32_t lines; /* of a jitdump: offset of the record; 0: none */
-	uint32_t pad;
+	uint32_t unwind; /* the same, of unwind information */
 };
 
 #define JIT_GONE UINT32_MAX /* the code that was there is gone */
@@ -44,6 +45,8 @@ struct jit_table {
 	bool dump; /* it is a jitdump: */
 	uint32_t debug; /* the last record of lines; 0: none */
 	uint64_t debug_addr;
+	uint32_t unwind; /* the last record of unwind information; 0: none */
+	bool unwinds; /* there is some */
 	uint64_t records, work;
 };
 
@@ -86,5 +89,40 @@ struct jit_line {
 /* The line of an address of an entry with lines. -ENODATA: none. */
 int jitdump_line(struct symbolizer_src *src, const struct jit_entry *e,
 		 uint64_t addr, struct jit_line *out);
+
+/* Code that is in memory at a point. */
+struct jit_live {
+	uint64_t start;
+	uint32_t entry; /* its index */
+	bool hidden; /* no: another entry covers a part of it */
+};
+
+/*
+ * All entries, by their start; those that are not hidden do not overlap. 'from' and
+ * 'until': the result is the same for all points in [from, until). 'v' has room for
+ * t->n. 0 or -ENOMEM.
+ */
+int jit_table_live(const struct jit_table *t, uint64_t at, struct jit_live *v,
+		   uint64_t *from, uint64_t *until);
+
+#define JIT_FRAMES_MAX (1U << 20) /* of one entry; larger ones are left out */
+#define JIT_FRAMES_ALL \
+	(64U << 20) /* in a table of rows; what exceeds it is, too */
+
+/* The .eh_frame of an entry. */
+struct jit_frames {
+	uint64_t offset, size; /* in the file */
+	uint64_t addr; /* that it is written for */
+};
+
+/* -ENODATA: it has none, or one that exceeds its record or JIT_FRAMES_MAX. */
+int jitdump_frames(struct symbolizer_src *src, const struct jit_entry *e,
+		   struct jit_frames *out);
+/*
+ * The rows of the code that was in memory at a point. 0 or -errno; -ENODATA: the file
+ * has no unwind information.
+ */
+int jit_table_rows(const struct jit_table *t, struct symbolizer_src *src,
+		   uint64_t at, struct symbolizer_rows **out);
 
 #endif /* SYMBOLIZE_JIT_H */

@@ -2,8 +2,7 @@
 /*
  * jitdump: reads the file format of tools/perf/Documentation/jitdump-specification.txt
  * of Linux: a header, then records, each with its length and a time of CLOCK_MONOTONIC.
- * Runtimes append to it. Code bytes are skipped, they are not read; unwinding
- * information is ignored.
+ * Runtimes append to it. Code bytes are skipped, they are not read.
  */
 #include <string.h>
 
@@ -23,6 +22,7 @@ enum jitdump_id {
 	JITDUMP_LOAD,
 	JITDUMP_MOVE,
 	JITDUMP_DEBUG,
+	JITDUMP_UNWIND = 4, /* of the function that is loaded next */
 };
 
 struct jitdump_header {
@@ -56,6 +56,19 @@ struct jitdump_debug {
 	uint64_t addr, rows;
 };
 
+/*
+ * .eh_frame follows, then .eh_frame_hdr: so do runtimes write it and perf reads it
+ * (tools/perf/util/genelf.c), though the specification has the opposite order.
+ */
+struct jitdump_unwind {
+	struct jitdump_record r;
+	uint64_t size, header_size; /* of both; of .eh_frame_hdr */
+	uint64_t mapped; /* of what is also in memory */
+};
+
+/* Its addresses are relative to this multiple behind the code, see genelf.c. */
+#define JITDUMP_FRAMES_ALIGN 8
+
 struct jitdump_row {
 	uint64_t addr;
 	uint32_t line, discriminator;
@@ -81,7 +94,8 @@ static int jitdump_load(struct jit_table *t, struct symbolizer_src *src,
 	};
 	if (t->debug && t->debug_addr == load.addr)
 		e.lines = t->debug;
-	t->debug = 0;
+	e.unwind = t->unwind;
+	t->debug = t->unwind = 0;
 	return jit_table_add(t, &e);
 }
 
@@ -118,7 +132,7 @@ static int jitdump_move(struct jit_table *t, struct symbolizer_src *src,
 	e = gone = *was;
 	gone.from = e.from = r->time;
 	gone.name = JIT_GONE;
-	gone.lines = 0;
+	gone.lines = gone.unwind = 0;
 	e.start = move.to;
 	err = jit_table_add(t, &gone);
 	return err ? err : jit_table_add(t, &e);
@@ -151,6 +165,10 @@ static int jitdump_take(struct jit_table *t, struct symbolizer_src *src,
 		return jitdump_move(t, src, r);
 	case JITDUMP_DEBUG:
 		return jitdump_debug(t, src, r);
+	case JITDUMP_UNWIND:
+		t->unwind = (uint32_t)t->end;
+		t->unwinds = true;
+		return 0;
 	default:
 		return 0;
 	}
@@ -206,6 +224,32 @@ int jitdump_read(struct jit_table *t, struct symbolizer_src *src)
 		t->end += err ? 0 : r.size;
 	}
 	return err == -ENODATA || err == -ENOTSUP ? 0 : err;
+}
+
+/* --- unwind information ---------------------------------------------------------- */
+
+int jitdump_frames(struct symbolizer_src *src, const struct jit_entry *e,
+		   struct jit_frames *out)
+{
+	struct jitdump_unwind u;
+	int err;
+
+	if (!e->unwind)
+		return -ENODATA;
+	err = symbolizer_src_read(src, e->unwind, &u, sizeof(u));
+	if (err)
+		return err;
+	/* It may have been changed since the table was made. */
+	if (u.r.id != JITDUMP_UNWIND || u.r.size < sizeof(u) ||
+	    u.size > u.r.size - sizeof(u) || u.header_size >= u.size ||
+	    u.size - u.header_size > JIT_FRAMES_MAX)
+		return -ENODATA;
+	out->offset = e->unwind + sizeof(u);
+	out->size = u.size - u.header_size;
+	out->addr = e->start + (e->size + JITDUMP_FRAMES_ALIGN - 1ULL) /
+				       JITDUMP_FRAMES_ALIGN *
+				       JITDUMP_FRAMES_ALIGN;
+	return 0;
 }
 
 /* --- lines ---------------------------------------------------------------------- */

@@ -10,17 +10,19 @@
 #include "symbolize/names/debugimage.h"
 
 #define ALTLINK ".gnu_debugaltlink"
+#define CU_INDEX ".debug_cu_index"
+#define SPLIT ".dwo"
 
 /* What libdw reads for functions and lines; DWARF 5 section 7.3.5, DWARF 4. */
 static const char *const wanted[] = {
 	".debug_info",	   ".debug_abbrev", ".debug_line",
 	".debug_line_str", ".debug_str",    ".debug_str_offsets",
 	".debug_addr",	   ".debug_ranges", ".debug_rnglists",
-	".debug_aranges",  ".debug_types",  ALTLINK,
+	".debug_aranges",  ".debug_types",  CU_INDEX,
+	ALTLINK,
 };
 
 #define N_WANTED ARRAY_SIZE(wanted)
-#define LINE_AT 2
 #define ALTLINK_AT (N_WANTED - 1)
 #define NAME_ROOM 32
 
@@ -78,7 +80,23 @@ static int part_take(struct making *m, const Elf64_Shdr *sh, size_t i,
 	return 0;
 }
 
-static int parts_find(struct making *m, bool alt)
+/* Whether an image of this kind has the section; cuts its name to that there. */
+static bool wanted_by(enum debugimage_kind kind, char *name)
+{
+	size_t len = strlen(name), end = strlen(SPLIT);
+
+	if (kind != DEBUGIMAGE_SPLIT)
+		return strcmp(name, CU_INDEX) &&
+		       (kind == DEBUGIMAGE_ALT || strcmp(name, ALTLINK));
+	if (strcmp(name, CU_INDEX) == 0)
+		return true;
+	if (len <= end || strcmp(name + len - end, SPLIT))
+		return false;
+	name[len - end] = '\0';
+	return true;
+}
+
+static int parts_find(struct making *m, enum debugimage_kind kind)
 {
 	char name[NAME_ROOM];
 	Elf64_Shdr names, sh;
@@ -93,10 +111,11 @@ static int parts_find(struct making *m, bool alt)
 			break;
 		if (sh.sh_type == SHT_NOBITS || !sh.sh_size ||
 		    symbolizer_elf_name(m->e, &names, &sh, name,
-					sizeof(name)) <= 0)
+					sizeof(name)) <= 0 ||
+		    !wanted_by(kind, name))
 			continue;
 		at = wanted_index(name, &packed);
-		if (at < N_WANTED && (alt || strcmp(wanted[at], ALTLINK)))
+		if (at < N_WANTED)
 			err = part_take(m, &sh, at, packed);
 	}
 	return err ? err : m->parts[0].found ? 0 : -ENODATA;
@@ -187,11 +206,12 @@ static void head_write(const struct making *m, struct debugimage *im)
 	eh->e_shstrndx = (uint16_t)(n - 1);
 }
 
-int debugimage_init(struct debugimage *im, struct symbolizer_elf *e, bool alt)
+int debugimage_init(struct debugimage *im, struct symbolizer_elf *e,
+		    enum debugimage_kind kind)
 {
 	struct making m = { .e = e, .page = (size_t)sysconf(_SC_PAGESIZE) };
 	void *base;
-	int err = parts_find(&m, alt);
+	int err = parts_find(&m, kind);
 
 	*im = (struct debugimage){ 0 };
 	if (err)
@@ -206,8 +226,6 @@ int debugimage_init(struct debugimage *im, struct symbolizer_elf *e, bool alt)
 	im->size = m.size;
 	im->held = m.page;
 	im->altlink = m.parts[ALTLINK_AT].found;
-	im->line = im->base + m.parts[LINE_AT].at;
-	im->line_len = m.parts[LINE_AT].len;
 	head_write(&m, im);
 	for (size_t i = 0; i < N_WANTED && !err; i++)
 		if (m.parts[i].found)
@@ -225,4 +243,41 @@ void debugimage_fini(struct debugimage *im)
 	if (im->base)
 		munmap(im->base, im->size);
 	im->base = NULL;
+}
+
+/* Its header in the image, or NULL. */
+static Elf64_Shdr *image_header(const struct debugimage *im, const char *name)
+{
+	const Elf64_Ehdr *eh = (const void *)im->base;
+	Elf64_Shdr *sh = (void *)(im->base + eh->e_shoff);
+	const char *names =
+		(const char *)im->base + sh[eh->e_shstrndx].sh_offset;
+
+	for (size_t i = 1; i < eh->e_shnum; i++)
+		if (strcmp(names + sh[i].sh_name, name) == 0)
+			return &sh[i];
+	return NULL;
+}
+
+struct debugimage_part debugimage_part(const struct debugimage *im,
+				       const char *name)
+{
+	const Elf64_Shdr *sh = im->base ? image_header(im, name) : NULL;
+
+	if (!sh)
+		return (struct debugimage_part){ 0 };
+	return (struct debugimage_part){ im->base + sh->sh_offset,
+					 sh->sh_size };
+}
+
+bool debugimage_slice(struct debugimage *im, const char *name,
+		      struct debugimage_part whole, uint64_t off, uint64_t len)
+{
+	Elf64_Shdr *sh = image_header(im, name);
+
+	if (!sh || off > whole.len || len > whole.len - off)
+		return false;
+	sh->sh_offset = (size_t)(whole.p - im->base) + off;
+	sh->sh_size = len;
+	return true;
 }

@@ -17,21 +17,44 @@
 
 #include "symbolize/elf/elf.h"
 
+/* Which sections of a file are in its image. */
+enum debugimage_kind {
+	DEBUGIMAGE_PLAIN,
+	/* With .gnu_debugaltlink, for which libdw opens a file unless given one. */
+	DEBUGIMAGE_ALT,
+	/* Of a .dwo or .dwp file: ".debug_X.dwo" is in the image as ".debug_X". */
+	DEBUGIMAGE_SPLIT,
+};
+
+/* A section in the image; len 0: there is none. */
+struct debugimage_part {
+	const uint8_t *p;
+	size_t len;
+};
+
 struct debugimage {
 	uint8_t *base; /* NULL: none */
 	size_t size;
 	size_t held; /* bytes that are no pages of the file */
 	bool altlink; /* it has .gnu_debugaltlink */
-	const uint8_t *line; /* .debug_line, in the image */
-	size_t line_len;
 };
 
 /*
- * 'alt': with .gnu_debugaltlink, for which libdw opens a file unless it is given
- * one. 0; -ENODATA: there is no .debug_info; -ENOMEM; -EFBIG: too large to map;
+ * 0; -ENODATA: there is no .debug_info; -ENOMEM; -EFBIG: too large to map;
  * -EINVAL: damaged.
  */
-int debugimage_init(struct debugimage *im, struct symbolizer_elf *e, bool alt);
+int debugimage_init(struct debugimage *im, struct symbolizer_elf *e,
+		    enum debugimage_kind kind);
 void debugimage_fini(struct debugimage *im);
+
+/* By the section's name in the image. */
+struct debugimage_part debugimage_part(const struct debugimage *im,
+				       const char *name);
+/*
+ * Makes the section that part of 'whole' for handles opened from now on. False: it
+ * has no such part.
+ */
+bool debugimage_slice(struct debugimage *im, const char *name,
+		      struct debugimage_part whole, uint64_t off, uint64_t len);
 
 #endif /* SYMBOLIZE_DEBUGIMAGE_H */

@@ -6,8 +6,8 @@
  * Which compile unit has an address is in a table of our own, made of the ranges of
  * all units: .debug_aranges, which libdw uses, is optional, and clang does not
  * write it. Units are read when one of their addresses is asked for, and those used
- * longest ago are put out. libdw keeps what it ever read: when that is much, its
- * handle is closed and a new one opened.
+ * longest ago are put out. libdw keeps what it ever read: when that is much, and
+ * after each request, its handle is closed, and opened again when it is needed.
  */
 #include <dwarf.h>
 #include <elfutils/libdwelf.h>
@@ -19,6 +19,7 @@
 
 #include "symbolize/elf/debugfile.h"
 #include "symbolize/names/debugimage.h"
+#include "symbolize/names/dwarf_split.h"
 #include "symbolize/names/dwarf_unit.h"
 
 /* Limits for untrusted files. */
@@ -46,6 +47,7 @@ struct unit {
 	TAILQ_ENTRY(unit) lru; /* if it has a table */
 	bool bare; /* without ranges of its own */
 	bool listed; /* its lines may be read, and count in 'lines' */
+	bool split; /* a skeleton: its entries are in another file */
 };
 
 struct range {
@@ -55,6 +57,8 @@ struct range {
 
 struct names_dwarf {
 	struct debugimage image, alt_image;
+	struct debugimage_part line; /* .debug_line */
+	struct dwarf_splits splits;
 	Elf *elf, *alt_elf;
 	Dwarf *dw, *alt;
 	struct dwarf_bounds bounds;
@@ -119,7 +123,7 @@ static int range_add(struct names_dwarf *d, Dwarf_Addr start, Dwarf_Addr end,
 	return 0;
 }
 
-static int unit_add(struct names_dwarf *d, Dwarf_Die *die)
+static int unit_add(struct names_dwarf *d, Dwarf_Die *die, bool split)
 {
 	Dwarf_Addr base, start, end;
 	uint32_t before = d->n_ranges;
@@ -136,6 +140,7 @@ static int unit_add(struct names_dwarf *d, Dwarf_Die *die)
 	d->units[d->n_units++] = (struct unit){
 		.die = dwarf_dieoffset(die),
 		.bare = d->n_ranges == before,
+		.split = split,
 	};
 	return err;
 }
@@ -150,7 +155,7 @@ static int units_read(struct names_dwarf *d)
 	while (!err && d->n_units < DWARF_UNITS_MAX &&
 	       dwarf_get_units(d->dw, cu, &cu, NULL, &type, &die, NULL) == 0)
 		if (type == DW_UT_compile || type == DW_UT_skeleton)
-			err = unit_add(d, &die);
+			err = unit_add(d, &die, type == DW_UT_skeleton);
 	return err;
 }
 
@@ -193,6 +198,9 @@ static int cmp_range(const void *a, const void *b)
 static int bounds_read(struct dwarf_bounds *b, const struct symbolizer_elf *e)
 {
 	*b = (struct dwarf_bounds){ UINT64_MAX, 0 };
+	if (e->absent.size)
+		*b = (struct dwarf_bounds){ e->absent.vaddr,
+					    e->absent.vaddr + e->absent.size };
 	for (size_t i = 0; i < e->n_loads; i++) {
 		if (!e->loads[i].exec)
 			continue;
@@ -212,6 +220,7 @@ static void dwarf_close(void *state)
 	for (uint32_t i = 0; i < d->n_units; i++)
 		dwarf_unit_free(d->units[i].table);
 	handles_close(d);
+	dwarf_splits_fini(&d->splits);
 	debugimage_fini(&d->image);
 	debugimage_fini(&d->alt_image);
 	free(d->units);
@@ -239,7 +248,7 @@ static void alt_open(struct names_dwarf *d, const struct symbolizer_ask *ask)
 	symbolizer_src_fd(&src, fd, size < 0 ? 0 : (uint64_t)size);
 	if (symbolizer_elf_init_object(&e, &src) == 0 ||
 	    symbolizer_elf_init(&e, &src) == 0) {
-		debugimage_init(&d->alt_image, &e, false);
+		debugimage_init(&d->alt_image, &e, DEBUGIMAGE_PLAIN);
 		symbolizer_elf_fini(&e);
 	}
 	close(fd);
@@ -249,7 +258,7 @@ static void alt_open(struct names_dwarf *d, const struct symbolizer_ask *ask)
 static int image_open(struct names_dwarf *d, struct symbolizer_elf *e,
 		      const struct symbolizer_ask *ask)
 {
-	int err = debugimage_init(&d->image, e, true);
+	int err = debugimage_init(&d->image, e, DEBUGIMAGE_ALT);
 
 	if (err || !d->image.altlink)
 		return err;
@@ -260,7 +269,7 @@ static int image_open(struct names_dwarf *d, struct symbolizer_elf *e,
 	if (err || d->alt_image.base)
 		return err;
 	debugimage_fini(&d->image);
-	return debugimage_init(&d->image, e, false);
+	return debugimage_init(&d->image, e, DEBUGIMAGE_PLAIN);
 }
 
 static int image_find(struct names_dwarf *d, struct names_context *c)
@@ -291,8 +300,10 @@ static int dwarf_open(void **state, struct names_context *c)
 		err = image_find(d, c);
 	if (!err)
 		err = handles_open(d);
-	if (!err)
+	if (!err) {
+		d->line = debugimage_part(&d->image, ".debug_line");
 		err = units_read(d);
+	}
 	if (!err)
 		err = units_aranges(d);
 	if (!err && d->n_ranges == 0)
@@ -311,7 +322,9 @@ static size_t dwarf_bytes(const void *state)
 	const struct names_dwarf *d = state;
 
 	return sizeof(*d) + d->image.held + d->alt_image.held +
-	       d->cap_units * (sizeof(*d->units) + DWARF_UNIT_BYTES) +
+	       dwarf_splits_bytes(&d->splits) +
+	       d->cap_units * sizeof(*d->units) +
+	       (d->dw ? (size_t)d->n_units * DWARF_UNIT_BYTES : 0) +
 	       d->cap_ranges * sizeof(*d->ranges) + d->table_bytes +
 	       d->lines * DWARF_LINE_BYTES;
 }
@@ -328,26 +341,33 @@ static struct unit *unit_at(struct names_dwarf *d, uint64_t vaddr)
 	return NULL;
 }
 
+static void table_drop(struct names_dwarf *d, struct unit *u)
+{
+	if (!u->table)
+		return;
+	TAILQ_REMOVE(&d->lru, u, lru);
+	d->table_bytes -= dwarf_unit_bytes(u->table);
+	dwarf_unit_free(u->table);
+	u->table = NULL;
+}
+
 static void tables_cut(struct names_dwarf *d, size_t most)
 {
 	struct unit *u;
 
-	while (d->table_bytes > most && (u = TAILQ_LAST(&d->lru, lru_head))) {
-		TAILQ_REMOVE(&d->lru, u, lru);
-		d->table_bytes -= dwarf_unit_bytes(u->table);
-		dwarf_unit_free(u->table);
-		u->table = NULL;
-	}
+	while (d->table_bytes > most && (u = TAILQ_LAST(&d->lru, lru_head)))
+		table_drop(d, u);
 }
 
-static int unit_table(struct names_dwarf *d, struct unit *u, Dwarf_Die *die)
+static int unit_table(struct names_dwarf *d, struct unit *u, Dwarf_Die *die,
+		      const struct dwarf_skeleton *sk)
 {
 	int err;
 
 	if (u->table) {
 		TAILQ_REMOVE(&d->lru, u, lru);
 	} else {
-		err = dwarf_unit_new(&u->table, die, &d->bounds);
+		err = dwarf_unit_new(&u->table, die, sk, &d->bounds);
 		if (err)
 			return err;
 		d->table_bytes += dwarf_unit_bytes(u->table);
@@ -364,10 +384,9 @@ static uint32_t unit_lines(const struct names_dwarf *d, Dwarf_Die *die)
 	Dwarf_Word at;
 
 	if (!dwarf_attr(die, DW_AT_stmt_list, &a) || dwarf_formudata(&a, &at) ||
-	    d->image.line_len < sizeof(len) ||
-	    at > d->image.line_len - sizeof(len))
+	    d->line.len < sizeof(len) || at > d->line.len - sizeof(len))
 		return 0;
-	memcpy(&len, d->image.line + at, sizeof(len));
+	memcpy(&len, d->line.p + at, sizeof(len));
 	return len <= DWARF_LINES_MAX ? len : 0;
 }
 
@@ -393,6 +412,38 @@ static int unit_ready(struct names_dwarf *d, struct unit *u, Dwarf_Die *die)
 	return 0;
 }
 
+/*
+ * Functions and inlined calls of an address. Of a unit whose split file is not there
+ * only the line is known.
+ */
+static int unit_find(struct names_dwarf *d, struct unit *u,
+		     struct names_context *c, Dwarf_Die *die, uint64_t vaddr,
+		     struct names_found *out)
+{
+	struct dwarf_skeleton sk;
+	Dwarf_Die other, *tree = die;
+	int err = 0;
+
+	if (u->split) {
+		err = dwarf_skeleton_read(&sk, &d->image, die);
+		if (!err)
+			err = dwarf_splits_unit(&d->splits, &sk, c->ask,
+						&other);
+		if (err == -ENOMEM)
+			return err;
+		if (err) {
+			table_drop(d, u); /* it may be of the split file */
+			u->split = false;
+		} else {
+			tree = &other;
+		}
+	}
+	err = unit_table(d, u, tree, u->split ? &sk : NULL);
+	return err ? err
+		   : dwarf_unit_find(u->table, tree, u->listed ? die : NULL,
+				     c->arena, vaddr, out);
+}
+
 static int dwarf_find(void *state, struct names_context *c, uint64_t vaddr,
 		      struct names_found *out)
 {
@@ -408,17 +459,23 @@ static int dwarf_find(void *state, struct names_context *c, uint64_t vaddr,
 		return -ENOENT;
 	err = unit_ready(d, u, &die);
 	if (!err)
-		err = unit_table(d, u, &die);
-	if (!err)
-		err = dwarf_unit_find(u->table, &die, u->listed, c->arena,
-				      vaddr, out);
+		err = unit_find(d, u, c, &die, vaddr, out);
 	tables_cut(d, DWARF_TABLES_MAX);
 	return err;
 }
 
+static void dwarf_idle(void *state)
+{
+	struct names_dwarf *d = state;
+
+	handles_close(d);
+	dwarf_splits_idle(&d->splits);
+}
+
 const struct names_source names_dwarf = {
-	dwarf_open,
-	dwarf_close,
-	dwarf_bytes,
-	dwarf_find,
+	.open = dwarf_open,
+	.close = dwarf_close,
+	.bytes = dwarf_bytes,
+	.find = dwarf_find,
+	.idle = dwarf_idle,
 };

@@ -40,6 +40,8 @@ struct dwarf_unit {
 struct walk {
 	struct dwarf_unit *u;
 	uint64_t base; /* offset of the unit's entry */
+	const struct dwarf_skeleton *skeleton; /* or NULL */
+	struct dwarf_span spans[UNIT_RANGES_MAX];
 	uint32_t entries;
 	uint32_t up[UNIT_DEPTH_MAX]; /* by depth: block around it */
 	Dwarf_Die dies[UNIT_DEPTH_MAX];
@@ -68,19 +70,36 @@ static bool tag_holds_code(int tag)
 	}
 }
 
+/* The ranges of an entry, in w->spans; their number. */
+static size_t walk_spans(struct walk *w, Dwarf_Die *die)
+{
+	Dwarf_Addr base;
+	ptrdiff_t at = 0;
+	size_t n = 0;
+
+	if (w->skeleton)
+		return dwarf_split_ranges(w->skeleton, die, w->spans,
+					  UNIT_RANGES_MAX);
+	for (; n < UNIT_RANGES_MAX; n++) {
+		at = dwarf_ranges(die, at, &base, &w->spans[n].start,
+				  &w->spans[n].end);
+		if (at <= 0)
+			break;
+	}
+	return n;
+}
+
 /* Adds the ranges of an entry; *block: one of them, if there is any. */
 static int walk_ranges(struct walk *w, Dwarf_Die *die, uint32_t up,
 		       uint32_t *block)
 {
 	struct dwarf_unit *u = w->u;
-	Dwarf_Addr base, start, end;
-	ptrdiff_t at = 0;
+	size_t n = walk_spans(w, die);
 	uint64_t off = dwarf_dieoffset(die) - w->base;
 
-	for (int i = 0; i < UNIT_RANGES_MAX; i++) {
-		at = dwarf_ranges(die, at, &base, &start, &end);
-		if (at <= 0)
-			break;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t start = w->spans[i].start, end = w->spans[i].end;
+
 		if (start < u->bounds.start || end > u->bounds.end ||
 		    start >= end || off > UINT32_MAX)
 			continue;
@@ -228,6 +247,7 @@ static int unit_index(struct dwarf_unit *u)
 }
 
 int dwarf_unit_new(struct dwarf_unit **up, Dwarf_Die *die,
+		   const struct dwarf_skeleton *skeleton,
 		   const struct dwarf_bounds *bounds)
 {
 	struct dwarf_unit *u = calloc(1, sizeof(*u));
@@ -240,6 +260,7 @@ int dwarf_unit_new(struct dwarf_unit **up, Dwarf_Die *die,
 	u->bounds = *bounds;
 	w->u = u;
 	w->base = dwarf_dieoffset(die);
+	w->skeleton = skeleton;
 	err = walk_tree(w, die);
 	if (err)
 		goto out;
@@ -401,8 +422,8 @@ static uint32_t unit_piece(const struct dwarf_unit *u, uint64_t vaddr,
 
 /* The functions from the innermost range outwards. */
 static int unit_chain(const struct dwarf_unit *u, Dwarf_Die *unit,
-		      Dwarf_Files *files, uint32_t block, struct arena *arena,
-		      struct names_found *out)
+		      Dwarf_Die *lines, Dwarf_Files *files, uint32_t block,
+		      struct arena *arena, struct names_found *out)
 {
 	Dwarf *dw = dwarf_cu_getdwarf(unit->cu);
 	struct symbolizer_function *fn = out->functions;
@@ -421,13 +442,13 @@ static int unit_chain(const struct dwarf_unit *u, Dwarf_Die *unit,
 		if (block != NONE && !fn->name && !fn->system_name)
 			fn->name = SOURCE_NO_NAME;
 		if (block != NONE && out->n < UNIT_INLINED_MAX && !err)
-			err = call_place(unit, &die, files, arena, fn + 1);
+			err = call_place(lines, &die, files, arena, fn + 1);
 	}
 	return err;
 }
 
-int dwarf_unit_find(const struct dwarf_unit *u, Dwarf_Die *unit, bool lined,
-		    struct arena *arena, uint64_t vaddr,
+int dwarf_unit_find(const struct dwarf_unit *u, Dwarf_Die *unit,
+		    Dwarf_Die *lined, struct arena *arena, uint64_t vaddr,
 		    struct names_found *out)
 {
 	uint32_t block = unit_piece(u, vaddr, out), up;
@@ -445,13 +466,13 @@ int dwarf_unit_find(const struct dwarf_unit *u, Dwarf_Die *unit, bool lined,
 		out->functions[i] = (struct symbolizer_function){ .file = "" };
 	out->source = SYMBOLIZER_SOURCE_DWARF;
 	if (lined)
-		dwarf_getsrcfiles(unit, &files, &n);
-	err = unit_chain(u, unit, files, block, arena, out);
+		dwarf_getsrcfiles(lined, &files, &n);
+	err = unit_chain(u, unit, lined, files, block, arena, out);
 	if (err)
 		return err;
 	err = -ENOENT;
-	if (lined && dwarf_getsrclines(unit, &lines, &n) == 0)
-		err = line_place(unit, lines, n, vaddr, arena, out);
+	if (lined && dwarf_getsrclines(lined, &lines, &n) == 0)
+		err = line_place(lined, lines, n, vaddr, arena, out);
 	/* Functions without lines, or a line without a function, or nothing. */
 	if (out->n == 0 && !err)
 		out->n = 1;

@@ -159,8 +159,8 @@ static int go_find(void *state, struct names_context *c, uint64_t vaddr,
 }
 
 const struct names_source names_go = {
-	go_open,
-	go_close,
-	go_bytes,
-	go_find,
+	.open = go_open,
+	.close = go_close,
+	.bytes = go_bytes,
+	.find = go_find,
 };

@@ -36,6 +36,8 @@ struct build {
 	struct sym *syms;
 	size_t n, cap;
 	struct index_packer pack;
+	uint16_t section; /* of the last label that was looked at */
+	bool section_loaded;
 };
 
 static int build_add(struct build *b, const struct sym *sym)
@@ -50,8 +52,31 @@ static int build_add(struct build *b, const struct sym *sym)
 	return 0;
 }
 
-static bool sym_is_code(const struct symbolizer_elf *e, const Elf64_Sym *s)
+/*
+ * Whether the section of a symbol is loaded. Link-time optimization of gcc leaves
+ * labels in .debug_info, whose values are offsets and can look like addresses.
+ */
+static bool sym_is_loaded(struct build *b, struct symbolizer_elf *e,
+			  uint16_t section)
 {
+	Elf64_Shdr sh;
+
+	if (section >= SHN_LORESERVE)
+		return true; /* SHN_XINDEX */
+	if (section != b->section) {
+		b->section = section;
+		b->section_loaded = section < e->shnum &&
+				    !symbolizer_elf_shdr(e, section, &sh) &&
+				    (sh.sh_flags & SHF_ALLOC);
+	}
+	return b->section_loaded;
+}
+
+/* 'from' is the file of the table. */
+static bool sym_is_code(struct build *b, struct symbolizer_elf *from,
+			const Elf64_Sym *s)
+{
+	const struct symbolizer_elf *e = b->e;
 	unsigned int type = ELF64_ST_TYPE(s->st_info);
 
 	if (s->st_shndx == SHN_UNDEF || s->st_shndx == SHN_ABS ||
@@ -62,7 +87,8 @@ static bool sym_is_code(const struct symbolizer_elf *e, const Elf64_Sym *s)
 	/* An executable segment may hold data, a section with code does not. */
 	return type == STT_NOTYPE && symbolizer_elf_text(e, s->st_value) &&
 	       !(ARCH_MARKS_CODE(e->machine) &&
-		 ELF64_ST_BIND(s->st_info) == STB_LOCAL);
+		 ELF64_ST_BIND(s->st_info) == STB_LOCAL) &&
+	       sym_is_loaded(b, from, s->st_shndx);
 }
 
 /* False: it is no function of the file. */
@@ -76,7 +102,7 @@ static bool sym_read(struct build *b, enum index_tab which, const Elf64_Sym *s,
 	if (b->e->machine == EM_ARM && ELF64_ST_TYPE(s->st_info) == STT_FUNC)
 		sym->start &= ~1ULL; /* Thumb */
 	load = symbolizer_elf_exec(b->e, sym->start);
-	if (!load || !sym_is_code(b->e, s))
+	if (!load || !sym_is_code(b, b->tables[which].e, s))
 		return false;
 	if (s->st_name >= b->tables[which].symbols->str_size) {
 		b->e->damaged = true;
@@ -101,6 +127,7 @@ static int build_add_table(struct build *b, enum index_tab which,
 	int err = 0;
 
 	b->tables[which] = (struct build_table){ e, symbols };
+	b->section = SHN_UNDEF;
 	if (symbols->count > INDEX_SCAN_MAX)
 		b->e->damaged = true;
 	for (uint64_t i = 1; i < MIN(symbols->count, INDEX_SCAN_MAX) && !err;

@@ -52,6 +52,13 @@ size_t symbolizer_names_bytes(const struct symbolizer_names *n)
 	return bytes;
 }
 
+void symbolizer_names_idle(struct symbolizer_names *n)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
+		if (n->state[i] && sources[i]->idle)
+			sources[i]->idle(n->state[i]);
+}
+
 bool symbolizer_names_damaged(const struct symbolizer_names *n)
 {
 	return n->damaged;

@@ -56,6 +56,11 @@ struct names_source {
 	/* 0; -ENOENT: not this address; -ENOMEM. */
 	int (*find)(void *state, struct names_context *c, uint64_t vaddr,
 		    struct names_found *out);
+	/*
+	 * After the last find() of a request: drops what is quickly made again.
+	 * May be NULL.
+	 */
+	void (*idle)(void *state);
 };
 
 /* Go's own table, see go_table.h. */

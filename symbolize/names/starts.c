@@ -133,8 +133,8 @@ static int starts_find(void *state, struct names_context *c, uint64_t vaddr,
 }
 
 const struct names_source names_starts = {
-	starts_open,
-	starts_close,
-	starts_bytes,
-	starts_find,
+	.open = starts_open,
+	.close = starts_close,
+	.bytes = starts_bytes,
+	.find = starts_find,
 };

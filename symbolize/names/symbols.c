@@ -60,8 +60,8 @@ static int symbols_find(void *state, struct names_context *c, uint64_t vaddr,
 }
 
 const struct names_source names_symbols = {
-	symbols_open,
-	symbols_close,
-	symbols_bytes,
-	symbols_find,
+	.open = symbols_open,
+	.close = symbols_close,
+	.bytes = symbols_bytes,
+	.find = symbols_find,
 };

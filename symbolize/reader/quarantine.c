@@ -94,6 +94,16 @@ bool quarantine_add(struct quarantine *a, const struct symbolizer_file *f,
 	return true;
 }
 
+const char *quarantine_why(const struct quarantine *a,
+			   const struct symbolizer_ident *id)
+{
+	size_t i = quarantine_find(a, id);
+
+	return i < a->n && a->files[i].thirds >= QUARANTINE_WHOLE
+		       ? a->files[i].why
+		       : NULL;
+}
+
 const char *quarantine_at(const struct quarantine *a, size_t i,
 			  const char **why)
 {

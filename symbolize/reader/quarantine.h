@@ -35,6 +35,9 @@ void quarantine_clear(struct quarantine *a, const struct symbolizer_file *f);
 /* Whether it must not be read now. */
 bool quarantine_has(struct quarantine *a, const struct symbolizer_file *f,
 		    uint64_t now);
+/* Why the file with this identity is quarantined, or NULL. */
+const char *quarantine_why(const struct quarantine *a,
+			   const struct symbolizer_ident *id);
 /* The path of the i-th quarantined file; NULL: no more. */
 const char *quarantine_at(const struct quarantine *a, size_t i,
 			  const char **why);

@@ -25,6 +25,8 @@
 
 /* The socket, /dev/null twice, the file, three debug files, a memfd. */
 #define SANDBOX_FILES 12
+#define SANDBOX_NETWORK_FILES 64 /* libcurl's */
+#define SANDBOX_NETWORK_THREADS 8 /* which resolve names */
 
 /*
  * A user id per process: these are unused in systemd's list of ranges ("Users,
@@ -133,20 +135,25 @@ static size_t sandbox_mapped(void)
 static int sandbox_limits(const struct sandbox_opts *o, uid_t *uid)
 {
 	size_t as = sandbox_mapped() + o->memory;
+	rlim_t files = o->network ? SANDBOX_NETWORK_FILES : SANDBOX_FILES;
+	rlim_t threads = o->network ? SANDBOX_NETWORK_THREADS : 0;
 	const struct {
 		__rlimit_resource_t what;
 		struct rlimit limit;
 	} limits[] = {
 		{ RLIMIT_CPU, { o->cpu_s, o->cpu_s + 1 } },
 		{ RLIMIT_FSIZE, { o->file_bytes, o->file_bytes } },
-		{ RLIMIT_NOFILE, { SANDBOX_FILES, SANDBOX_FILES } },
-		{ RLIMIT_NPROC, { 0, 0 } },
+		{ RLIMIT_NOFILE, { files, files } },
+		{ RLIMIT_NPROC, { threads, threads } },
 		{ RLIMIT_CORE, { 0, 0 } },
 		{ RLIMIT_AS, { as, as } }, /* the last */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(limits) - !SANDBOX_LIMITS_AS; i++)
-		if (setrlimit(limits[i].what, &limits[i].limit))
+		/* Its user id may be that of other processes, which count. */
+		if (!(o->network && limits[i].what == RLIMIT_NPROC &&
+		      getuid() != SANDBOX_UID_BASE + (uid_t)getpid()) &&
+		    setrlimit(limits[i].what, &limits[i].limit))
 			return -errno;
 	return 0;
 }
@@ -186,6 +193,32 @@ static const int refused_calls[] = {
 	SCMP_SYS(openat),
 };
 
+/* What no server needs, and attacks on kernels used. */
+static const int network_refused[] = {
+	SCMP_SYS(execve),
+	SCMP_SYS(execveat),
+	SCMP_SYS(ptrace),
+	SCMP_SYS(process_vm_readv),
+	SCMP_SYS(process_vm_writev),
+	SCMP_SYS(bpf),
+	SCMP_SYS(perf_event_open),
+	SCMP_SYS(userfaultfd),
+	SCMP_SYS(io_uring_setup),
+	SCMP_SYS(unshare),
+	SCMP_SYS(setns),
+	SCMP_SYS(mount),
+	SCMP_SYS(umount2),
+	SCMP_SYS(pivot_root),
+	SCMP_SYS(chroot),
+	SCMP_SYS(add_key),
+	SCMP_SYS(request_key),
+	SCMP_SYS(keyctl),
+	SCMP_SYS(init_module),
+	SCMP_SYS(finit_module),
+	SCMP_SYS(kexec_load),
+	SCMP_SYS(kexec_file_load),
+};
+
 #define NO_EXEC SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)
 #define ON_SOCKET SCMP_A0(SCMP_CMP_EQ, SANDBOX_SOCKET)
 
@@ -202,7 +235,21 @@ static const struct {
 	{ SCMP_SYS(fcntl), SCMP_A1(SCMP_CMP_EQ, F_ADD_SEALS) },
 };
 
-static int sandbox_filter(const struct sandbox_opts *o, uid_t *uid)
+static int network_filter(void)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+	int err = ctx ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < ARRAY_SIZE(network_refused) && !err; i++)
+		err = seccomp_rule_add(ctx, SCMP_ACT_KILL_PROCESS,
+				       network_refused[i], 0);
+	if (!err)
+		err = seccomp_load(ctx);
+	seccomp_release(ctx);
+	return err;
+}
+
+static int worker_filter(void)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
 	int err = ctx ? 0 : -ENOMEM;
@@ -220,6 +267,11 @@ static int sandbox_filter(const struct sandbox_opts *o, uid_t *uid)
 		err = seccomp_load(ctx);
 	seccomp_release(ctx);
 	return err;
+}
+
+static int sandbox_filter(const struct sandbox_opts *o, uid_t *uid)
+{
+	return o->network ? network_filter() : worker_filter();
 }
 
 int sandbox_enter(const struct sandbox_opts *o, uid_t *uid, const char **what)

@@ -2,10 +2,15 @@
 /*
  * sandbox: a process irrevocably gives up everything but one socket and its
  * memory. Any system call that is not on the list kills the process (SIGSYS).
+ *
+ * A process that talks to servers needs far more of them: names of hosts,
+ * certificates and threads. It keeps what any user may do, except for the calls by
+ * which kernels were attacked most, and runs no other program.
  */
 #ifndef SYMBOLIZE_SANDBOX_H
 #define SYMBOLIZE_SANDBOX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -15,7 +20,8 @@
 struct sandbox_opts {
 	size_t memory; /* additional address space */
 	unsigned int cpu_s; /* CPU time, in total */
-	size_t file_bytes; /* of a memfd */
+	size_t file_bytes; /* of a file that it writes */
+	bool network; /* it talks to servers */
 };
 
 /*

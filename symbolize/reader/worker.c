@@ -30,7 +30,7 @@
 #define WORKER_BROKEN 5
 /* worker_free() waits this long for a process to be reaped. */
 #define WORKER_LAST_MS 1000
-#define WORKER_ASKS_MAX 64 /* for one job */
+#define WORKER_ASKS_MAX 256 /* for one job */
 #define WORKER_READS_MAX 16 /* messages in one turn of the loop */
 
 struct worker {
@@ -52,6 +52,9 @@ struct worker {
 	bool asked; /* ... and the process may have received the question */
 	uint64_t question; /* its number */
 	unsigned int asks; /* for files, by this job */
+	/* The build id asked for last; len 0: by name. */
+	uint8_t asked_id[WORKER_ASK_ID_MAX];
+	size_t asked_id_len;
 	unsigned int asking; /* all that the openers have */
 	unsigned int jobless_fails; /* failures without a job, in a row */
 	uint64_t restart_at; /* uv_now(), when DOWN */
@@ -400,6 +403,8 @@ static int worker_on_answer(struct worker *w)
 	if (a->undemangled && w->opts.undemangled)
 		w->opts.undemangled(w->opts.undemangled_arg, j->file->uid,
 				    a->undemangled);
+	if (j->kind->type == WORKER_NAMES)
+		j->file->symbol_bytes = a->file_bytes;
 	w->opts.stats->index_bytes += a->index_bytes - w->index_bytes;
 	w->index_bytes = a->index_bytes;
 	if (err || next != WORKER_MORE)
@@ -419,6 +424,9 @@ static void worker_on_file(void *arg, uint64_t question, int fd,
 	/* A question that is repeated gets another number. */
 	if (w->state != WORKER_BUSY || w->question != question)
 		return;
+	if (fd == -ENOENT && w->asked_id_len && w->opts.missed)
+		w->opts.missed(w->opts.missed_arg, w->now->file, w->asked_id,
+			       w->asked_id_len);
 	if (fd >= 0 && w->now->file->witnessed)
 		witness_fd(&w->now->file->witness, fd);
 	err = worker_send(worker_child_socket(w->child), &out.head, WORKER_FILE,
@@ -434,6 +442,8 @@ static int worker_on_ask(struct worker *w)
 	if (!a || a->head.job != w->question || w->asks++ == WORKER_ASKS_MAX)
 		return -EPROTO;
 	w->asking++;
+	w->asked_id_len = a->build_id_len;
+	memcpy(w->asked_id, a->build_id, a->build_id_len);
 	if (worker_ask_start(w->opts.opener, w->opts.debug_dirs, w->now->file,
 			     a, worker_on_file, w))
 		worker_on_file(w, w->question, -ENOMEM, a->nth);
@@ -582,6 +592,12 @@ void worker_wake(struct worker *w)
 	if (w->state == WORKER_DOWN)
 		worker_start(w);
 	set_refs(w);
+}
+
+void worker_rest(struct worker *w)
+{
+	if (w->state == WORKER_IDLE && !w->now)
+		worker_stop(w);
 }
 
 enum worker_state worker_state(const struct worker *w)

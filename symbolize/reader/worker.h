@@ -74,6 +74,10 @@ struct worker_opts {
 	const char *program;
 	struct opener *opener; /* borrowed; for debug files */
 	const char *const *debug_dirs;
+	/* A debug file was not found anywhere. May be NULL. */
+	void (*missed)(void *arg, struct symbolizer_file *file,
+		       const uint8_t *build_id, size_t len);
+	void *missed_arg;
 	size_t memory;
 	unsigned int cpu_s, deadline_ms, idle_ms;
 	struct symbolizer_stats *stats;
@@ -116,8 +120,14 @@ void worker_give(struct worker *w, struct worker_job *j);
 /* Takes its job back. False: too late, the job ends with ended(). */
 bool worker_take_back(struct worker *w);
 
+/* Ends the process if it has no job; the next job starts another one. */
+void worker_rest(struct worker *w);
+
 /* The pause after so many failures in a row. */
 uint64_t worker_backoff_ms(unsigned int fails);
+
+/* worker_main.c: what main() does in the process. */
+int worker_main(int argc, char **argv);
 
 enum worker_state worker_state(const struct worker *w);
 struct worker_job *worker_job(const struct worker *w); /* or NULL */

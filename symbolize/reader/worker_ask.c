@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* worker_ask: see symbolize/reader/worker_ask.h. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,11 +28,28 @@ static void on_done(struct opener_job *j, int err,
 	free(a);
 }
 
+/* SYMBOLIZER_ASK_DWP has the name of the executable. */
+static const char *ask_name(const struct symbolizer_file *file,
+			    const struct worker_ask *ask, char *dwp, size_t cap)
+{
+	const char *slash = file->path ? strrchr(file->path, '/') : NULL;
+	int len;
+
+	if (strcmp(ask->name, SYMBOLIZER_ASK_DWP) != 0)
+		return ask->name;
+	len = slash ? snprintf(dwp, cap, "%s.dwp", slash + 1) : -1;
+	return len > 0 && (size_t)len < cap ? dwp : NULL;
+}
+
 int worker_ask_start(struct opener *opener, const char *const *dirs,
 		     const struct symbolizer_file *file,
 		     const struct worker_ask *ask, worker_ask_fn fn, void *arg)
 {
-	const char *text[2 + ASK_DIRS_MAX] = { file->path, ask->name };
+	char dwp[WORKER_BASENAME_MAX + 1];
+	const char *text[2 + ASK_DIRS_MAX] = {
+		file->path,
+		ask_name(file, ask, dwp, sizeof(dwp)),
+	};
 	struct ask_job *a = calloc(1, sizeof(*a));
 	struct opener_question *q;
 	size_t n = 2;

@@ -15,7 +15,6 @@
 
 #include "symbolize/demangle.h"
 #include "symbolize/file.h"
-#include "symbolize/opener.h"
 #include "symbolize/reader/sandbox.h"
 #include "symbolize/reader/worker.h"
 #include "symbolize/reader/worker_msg.h"
@@ -31,6 +30,7 @@ struct server {
 	TAILQ_HEAD(server_files, symbolizer_file) files; /* last used first */
 	size_t index_bytes;
 	uint32_t built, evicted, undemangled; /* for this question */
+	size_t file_bytes; /* of its file's index */
 	struct worker_in in;
 	struct worker_in further; /* the answer to an ASK */
 	uint8_t out[WORKER_MSG_MAX];
@@ -93,6 +93,7 @@ static int worker_reply(struct server *sv, const struct worker_question *q,
 	a->undemangled = sv->undemangled;
 	a->pad2 = 0;
 	a->index_bytes = sv->index_bytes;
+	a->file_bytes = sv->file_bytes;
 	sv->built = sv->evicted = sv->undemangled = 0;
 	return worker_send(sv->sock, &a->head, q->head.type, len, q->head.job,
 			   fd);
@@ -211,6 +212,20 @@ static int send_names(struct server *sv, const struct worker_question *q,
 	return err;
 }
 
+/* Puts the file back, if it has something worth keeping. */
+static void cache_return(struct server *sv, const struct worker_question *q,
+			 struct symbolizer_file *f, int err)
+{
+	sv->file_bytes = 0;
+	if (f && (f->names || f->jit) && !err) {
+		cache_add(sv, f);
+		sv->file_bytes = symbolizer_file_index_bytes(f);
+	} else {
+		symbolizer_file_free(f);
+	}
+	cache_cut(sv, q->index_bytes);
+}
+
 static int serve_names(struct server *sv, const struct worker_question *q)
 {
 	struct symbolizer_file *f = cache_take(sv, q->file);
@@ -227,18 +242,15 @@ static int serve_names(struct server *sv, const struct worker_question *q)
 		f->ident.size = q->size;
 		err = q->code ? symbolizer_file_code(f, (const void *)(q + 1),
 						     n, &a)
-			      : symbolizer_file_resolve(
-					f, &ask, (const void *)(q + 1), n, &a);
+			      : symbolizer_file_resolve(f, &ask,
+							(const void *)(q + 1),
+							NULL, n, &a);
 		f->fd = -1;
 		sv->built = (uint32_t)a.tally.built;
 		sv->undemangled = (uint32_t)a.tally.undemangled;
 		damaged = f->damaged;
-		if ((f->names || f->jit) && !err)
-			cache_add(sv, f);
-		else
-			symbolizer_file_free(f);
 	}
-	cache_cut(sv, q->index_bytes);
+	cache_return(sv, q, f, err);
 	if (err) {
 		memset(out, 0, sizeof(*out));
 		err = worker_reply(sv, q, err, damaged, sizeof(*out), -1);
@@ -273,13 +285,34 @@ static int send_rows(struct server *sv, const struct worker_question *q,
 	return err;
 }
 
+/* The table of a jitdump's entries is kept, that of the rows is not. */
+static int file_code_rows(struct server *sv, const struct worker_question *q,
+			  struct symbolizer_rows **rows)
+{
+	const struct symbolizer_code *code = (const void *)(q + 1);
+	struct symbolizer_file *f = cache_take(sv, q->file);
+	struct symbolizer_tally tally = { 0 };
+	int err = -ENOMEM;
+
+	if (f) {
+		f->fd = sv->in.fd;
+		f->ident.size = q->size;
+		err = symbolizer_file_code_rows(f, code->at, &tally, rows);
+		f->fd = -1;
+		sv->built = (uint32_t)tally.built;
+	}
+	cache_return(sv, q, f, err == -ENODATA ? 0 : err);
+	return err;
+}
+
 static int serve_rows(struct server *sv, const struct worker_question *q)
 {
 	struct worker_rows *out = (void *)sv->out;
 	struct symbolizer_file f = { .fd = sv->in.fd, .ident.size = q->size };
 	const struct symbolizer_ask ask = { ask_file, sv };
 	struct symbolizer_rows *rows;
-	int err = symbolizer_file_rows(&f, &ask, &rows);
+	int err = q->code ? file_code_rows(sv, q, &rows)
+			  : symbolizer_file_rows(&f, &ask, &rows);
 
 	memset(out, 0, sizeof(*out));
 	if (err)
@@ -330,13 +363,7 @@ static int worker_send_hello(struct server *sv, int error, uid_t uid,
 	return worker_send(sv->sock, &h.head, WORKER_HELLO, sizeof(h), 0, -1);
 }
 
-bool symbolizer_worker_wanted(int argc, char **argv)
-{
-	return argc > 1 && (!strcmp(argv[1], SYMBOLIZER_WORKER) ||
-			    !strcmp(argv[1], SYMBOLIZER_OPENER));
-}
-
-int symbolizer_worker_main(int argc, char **argv)
+int worker_main(int argc, char **argv)
 {
 	static struct server sv;
 	struct sandbox_opts opts = { .file_bytes = WORKER_TABLE_MAX };
@@ -344,8 +371,6 @@ int symbolizer_worker_main(int argc, char **argv)
 	uid_t uid = 0;
 	int err;
 
-	if (argc == 2 && !strcmp(argv[1], SYMBOLIZER_OPENER))
-		return opener_main();
 	if (argc != 4)
 		return 2;
 	TAILQ_INIT(&sv.files);

@@ -115,6 +115,7 @@ const struct worker_question *worker_question(const struct worker_in *in)
 	if (in->len < sizeof(*q) || in->fd < 0 || q->head.type < WORKER_IDENT ||
 	    q->head.type > WORKER_ROWS || q->n > WORKER_NAMES_MAX ||
 	    q->code > 1 || (q->code && q->n % 2) ||
+	    (q->code && q->head.type == WORKER_ROWS && q->n != 2) ||
 	    in->len != sizeof(*q) + q->n * sizeof(uint64_t))
 		return NULL;
 	return q;
@@ -179,12 +180,15 @@ const struct worker_rows *worker_rows(const struct worker_in *in)
 	return r;
 }
 
-/* A name within a directory. */
-static bool basename_ok(const char *name, uint32_t len)
+/* A name within a directory, or an absolute path. */
+static bool ask_name_ok(const char *name, uint32_t len)
 {
-	return len <= WORKER_BASENAME_MAX && !memchr(name, '/', len) &&
-	       !memchr(name, '\0', len) && name[len] == '\0' &&
-	       strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+	if (len > WORKER_ASK_NAME_MAX || memchr(name, '\0', len) ||
+	    name[len] != '\0')
+		return false;
+	return *name == '/' ||
+	       (len <= WORKER_BASENAME_MAX && !memchr(name, '/', len) &&
+		strcmp(name, ".") != 0 && strcmp(name, "..") != 0);
 }
 
 const struct worker_ask *worker_ask(const struct worker_in *in)
@@ -194,7 +198,7 @@ const struct worker_ask *worker_ask(const struct worker_in *in)
 	if (!a || in->len != sizeof(*a) || in->fd >= 0 ||
 	    a->build_id_len > sizeof(a->build_id) ||
 	    (!a->build_id_len && !a->name_len) ||
-	    !basename_ok(a->name, a->name_len))
+	    !ask_name_ok(a->name, a->name_len))
 		return NULL;
 	return a;
 }

@@ -35,6 +35,7 @@
 #define WORKER_INLINE_MAX 32768 /* of a table in the message itself */
 #define WORKER_TABLE_MAX SYMBOLIZER_ROWS_MAX /* of a table in a memfd */
 #define WORKER_BASENAME_MAX 255
+#define WORKER_ASK_NAME_MAX 1023 /* of a file to look for, or its path */
 #define WORKER_ASK_ID_MAX 64 /* of a build id to look for */
 #define WORKER_WHAT_MAX 32
 
@@ -55,7 +56,7 @@ struct worker_head {
 
 /*
  * IDENT, NAMES, ROWS; vaddrs[n] follow NAMES; with 'code', n / 2 times struct
- * symbolizer_code, of a perf map or jitdump.
+ * symbolizer_code, of a perf map or jitdump, follow NAMES and ROWS, these one.
  */
 struct worker_question {
 	struct worker_head head;
@@ -83,6 +84,7 @@ struct worker_answer {
 	uint32_t built, evicted;
 	uint32_t undemangled, pad2;
 	uint64_t index_bytes; /* in memory now */
+	uint64_t file_bytes; /* ... of this file */
 };
 
 /* segments[n] follow. */
@@ -131,7 +133,7 @@ struct worker_ask {
 	uint32_t nth;
 	uint32_t build_id_len, name_len; /* 0: none */
 	uint8_t build_id[WORKER_ASK_ID_MAX];
-	char name[WORKER_BASENAME_MAX + 1];
+	char name[WORKER_ASK_NAME_MAX + 1];
 };
 
 struct worker_file {

@@ -12,6 +12,7 @@
 /* A job at work is slow after this; jobs queued for this start a process. */
 #define WORKERS_SLOW_MS 50
 #define WORKERS_SLOW_HURRY_MS 10 /* while samples wait for tables */
+#define WORKERS_SLOW_NAMES_MS 250 /* while all wait for names, up to 3 s */
 #define WORKERS_LOOK_MS 10 /* how often this is checked */
 /* A further process without a job is ended soon, to save memory. */
 #define WORKERS_IDLE_MS 3000
@@ -51,6 +52,7 @@ struct workers {
 	uv_timer_t timer;
 	struct quarantine quarantine;
 	unsigned int handles; /* the timer and the workers, not closed yet */
+	unsigned int halvings; /* of opts.index_ceiling */
 	bool running, freed;
 };
 
@@ -152,20 +154,32 @@ static enum rank workers_rank(const struct worker_job *j)
 	return j->file->hurry ? RANK_HURRY : RANK_TABLES;
 }
 
-static bool party_hurries(const struct workers_party *p)
+/* The most urgent of its queued jobs; RANK_NAMES if there is none. */
+static enum rank party_rank(const struct workers_party *p)
 {
+	enum rank best = RANK_NAMES;
 	const struct worker_job *j;
 
 	TAILQ_FOREACH(j, &p->waiting, link)
-		if (workers_rank(j) == RANK_HURRY)
-			return true;
-	return false;
+		best = MIN(best, workers_rank(j));
+	return best;
+}
+
+static bool party_hurries(const struct workers_party *p)
+{
+	return party_rank(p) == RANK_HURRY;
 }
 
 /* The time after which jobs at work are slow for this party. */
 static uint64_t slow_ms(const struct workers_party *p)
 {
-	return party_hurries(p) ? WORKERS_SLOW_HURRY_MS : WORKERS_SLOW_MS;
+	static const uint64_t slow[] = {
+		[RANK_HURRY] = WORKERS_SLOW_HURRY_MS,
+		[RANK_TABLES] = WORKERS_SLOW_MS,
+		[RANK_NAMES] = WORKERS_SLOW_NAMES_MS,
+	};
+
+	return slow[party_rank(p)];
 }
 
 /* Whether it may get one of the 'n_free' free processes. */
@@ -435,7 +449,7 @@ static void workers_on_ended(void *arg, struct worker_job *j, int err,
 static uint64_t index_room(void *arg, uint64_t held)
 {
 	struct workers *ws = arg;
-	uint64_t all = ws->opts.index_ceiling;
+	uint64_t all = ws->opts.index_ceiling >> ws->halvings;
 	uint64_t used = *ws->opts.index_used +
 			ws->opts.worker.stats->index_bytes - held;
 
@@ -593,6 +607,13 @@ bool workers_quarantined(struct workers *ws, const struct symbolizer_file *f)
 const struct quarantine *workers_quarantine(const struct workers *ws)
 {
 	return &ws->quarantine;
+}
+
+void workers_shed(struct workers *ws, unsigned int halvings)
+{
+	ws->halvings = halvings;
+	for (int i = 0; halvings && i < WORKERS_MAX; i++)
+		worker_rest(ws->each[i]);
 }
 
 void workers_status(const struct workers *ws, char *buf, size_t len)

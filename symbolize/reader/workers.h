@@ -53,6 +53,11 @@ struct worker_job *workers_pending(const struct workers *ws,
 bool workers_quarantined(struct workers *ws, const struct symbolizer_file *f);
 
 const struct quarantine *workers_quarantine(const struct workers *ws);
+/*
+ * Sets the ceiling of indexes to 1 / 2^halvings of the usual one; unless that is 0,
+ * processes without a job are ended.
+ */
+void workers_shed(struct workers *ws, unsigned int halvings);
 /* One line about all running processes. */
 void workers_status(const struct workers *ws, char *buf, size_t len);
 

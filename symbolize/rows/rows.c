@@ -50,6 +50,8 @@ void symbolizer_rows_info(const struct symbolizer_rows *rows,
 		.section = *h->damage ? h->section : NULL,
 		.section_offset = h->section_offset,
 		.file_offset = h->file_offset,
+		.before = h->before,
+		.after = h->after,
 	};
 }
 

@@ -69,7 +69,7 @@ others() {
 clients() {
 	ask /debug/pprof/profile?seconds=2 >"$T/fetched"
 	ask "/processes?all=1"
-	ask /events
+	ask /api/events
 	ask /status
 	timeout 3 "$PROFD" events -f --json --server "unix:$sock"
 }

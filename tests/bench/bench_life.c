@@ -126,7 +126,7 @@ static void fake_losses(void *b, struct quark_loss_report *out)
 	memset(out, 0, sizeof(*out));
 }
 
-static int fake_walk(void *b, ring_fn fn, void *arg)
+static int fake_scan(void *b, ring_fn fn, void *arg)
 {
 	return 0;
 }
@@ -137,7 +137,7 @@ static int fake_walk(void *b, ring_fn fn, void *arg)
 		.close = fake_close, .consume = fake_consume,       \
 		.watermark = fake_watermark, .slack = fake_slack,   \
 		.epoll_fd = fake_epoll_fd, .backlog = fake_backlog, \
-		.losses = fake_losses, .walk = fake_walk,           \
+		.losses = fake_losses, .scan = fake_scan,           \
 	}
 const struct quark_backend quark_ebpf = FAKE;
 const struct quark_backend quark_kprobe = FAKE;

@@ -34,6 +34,14 @@ make_copies() {
 	done
 }
 
+# workers PID: Pss of the processes that read executables, in bytes.
+workers() {
+	local p
+	for p in $(pgrep -P "$1"); do
+		cat "/proc/$p/smaps_rollup"
+	done 2>/dev/null | awk '/^Pss:/ { kb += $2 } END { printf "%.0f\n", kb * 1024 }'
+}
+
 # memory PID: "pss maps rings" in bytes, with the symbolize worker. A BPF ring (map
 # type 27) is mapped twice and counted once, by its size; a perf ring without its page
 # of positions.
@@ -79,6 +87,7 @@ mb() {
 host() {
 	local loads=() tool real i alive executables end peak=0 now
 	local peak_pss=0 peak_maps=0 peak_rings=0 pss maps rings named perf
+	local peak_workers=0
 	while read -r tool; do
 		background run_tool "$tool"
 		loads+=("$pid")
@@ -101,6 +110,8 @@ host() {
 	end=$((SECONDS + ${BENCH_MEMORY_SECONDS:-75}))
 	while ((SECONDS < end)); do
 		read -r pss maps rings < <(memory "$profd")
+		now=$(workers "$profd")
+		((now <= peak_workers)) || peak_workers=$now
 		now=$((pss + maps + rings))
 		if ((now > peak)); then
 			peak=$now peak_pss=$pss peak_maps=$maps
@@ -127,6 +138,7 @@ host() {
 	figure "$1_pss" "$(mb "$peak_pss")" MiB
 	figure "$1_maps" "$(mb "$peak_maps")" MiB
 	figure "$1_rings" "$(mb "$peak_rings")" MiB 16
+	figure "$1_workers" "$(mb "$peak_workers")" "MiB, Pss of all workers" 15
 	figure "$1_processes" "$alive" "processes of the load"
 	figure "$1_executables" "$executables" "executables of the load"
 	figure "$1_named" "$named" "percent of frames with a symbol"

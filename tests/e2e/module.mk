@@ -11,7 +11,7 @@ E2E_STATIC := -static -no-pie -Wl,--section-start=hot_spin=0x700000
 
 E2E_PROGS := $(addprefix $(E2E_B)/,prog_shares prog_killer prog_spin_a prog_spin_b \
 	prog_spin_old prog_spin_new prog_swap libswap_a.so libswap_b.so libplugin.so \
-	libclock.so pprof_check rows_check names_go prog_lives prog_memfd prog_gone \
+	libclock.so libfault.so pprof_check rows_check names_go prog_lives prog_memfd prog_gone \
 	prog_new prog_jit prog_nocfi prog_renames prog_reuse prog_storm prog_witness prog_fuse \
 	prog_flip prog_opened prog_bpf prog_place load_spawn load_small load_sleep \
 	load_first load_churn load_sideband)
@@ -82,6 +82,11 @@ $(E2E_B)/libplugin.so: tests/e2e/plugin.c tests/e2e/frame.h tests/e2e/module.mk
 	$(Q)$(CC) $(E2E_CFLAGS) -fPIC -shared -o $@ $<
 
 $(E2E_B)/libclock.so: tests/e2e/libclock.c tests/e2e/module.mk
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(E2E_CFLAGS) -fPIC -shared -o $@ $< -ldl
+
+$(E2E_B)/libfault.so: tests/tools/libfault.c tests/e2e/module.mk
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(E2E_CFLAGS) -fPIC -shared -o $@ $< -ldl

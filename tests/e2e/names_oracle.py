@@ -4,9 +4,10 @@
 #   same     equal
 #   none     neither has a name
 #   padding  llvm-symbolizer has a line, and no function: between two functions
-#   sttfile  equal, but for a file name without a directory, which llvm-symbolizer takes
-#            from a symbol of type FILE
-#   alias    equal, but for the name of the last function: another symbol of the address
+#   sttfile  equal, but for a file name that llvm-symbolizer takes from a symbol of type
+#            FILE: it has no directory, or no line
+#   alias    equal, but for the name of the last function: another symbol of the address,
+#            whose file llvm-symbolizer may take from a symbol of type FILE
 #   line, name, chain  what differs
 import json, os, random, re, subprocess, sys, collections
 
@@ -25,8 +26,12 @@ def aliases():
     for line in output("readelf", "-sW", path).splitlines():
         words = line.split()
         if len(words) == 8 and words[3] in ("FUNC", "IFUNC", "NOTYPE"):
-            at[words[7].split("@")[0]].add(words[1])
+            at[plain(words[7])].add(words[1])
     return at
+
+# Without a symbol version, and the mark of Go's linker for functions in assembly.
+def plain(name):
+    return name.split("@")[0].removesuffix(".abi0")
 
 def normal(name):
     return os.path.normpath(name) if name else ""
@@ -41,9 +46,9 @@ names, causes, shown = aliases(), collections.Counter(), []
 if not len(ours) == len(theirs) == count:
     print("answers", len(ours), len(theirs))
 for one, other in zip(map(json.loads, ours), map(json.loads, theirs)):
-    x = [(f["system_name"].split("@")[0], normal(f.get("file", "")), f.get("line", 0))
+    x = [(plain(f["system_name"]), normal(f.get("file", "")), f.get("line", 0))
          for f in one.get("frames", [])]
-    y = [(f["FunctionName"], normal(f["FileName"]), f["Line"]) for f in other["Symbol"]]
+    y = [(plain(f["FunctionName"]), normal(f["FileName"]), f["Line"]) for f in other["Symbol"]]
     if x == y:
         cause = "same"
     elif not x and y[0][0] == "":
@@ -52,9 +57,10 @@ for one, other in zip(map(json.loads, ours), map(json.loads, theirs)):
         cause = "chain"
     elif [f[0] for f in x] != [f[0] for f in y]:
         cause = "name"
-        if x[:-1] == y[:-1] and x[-1][1:] == y[-1][1:] and names[x[-1][0]] & names[y[-1][0]]:
+        same = x[-1][1:] == y[-1][1:] or not x[-1][1] and y[-1][2] == 0
+        if x[:-1] == y[:-1] and same and names[x[-1][0]] & names[y[-1][0]]:
             cause = "alias"
-    elif x[-1][1] == "" and "/" not in y[-1][1]:
+    elif x[:-1] == y[:-1] and (x[-1][1] == "" and "/" not in y[-1][1] or y[-1][2] == 0):
         cause = "sttfile"
     else:
         cause = "line"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * prog_jit: makes code and says so, like a JIT compiler: in /tmp/perf-PID.map, or, if
- * the first argument is -j, in jit-PID.dump, in the current directory. Each further one
- * is a step "SLOT:NAME:MS": writes the entry of a function NAME in one of 16 slots,
+ * the first argument is -j, in jit-PID.dump, in the current directory. With -n the same,
+ * but the code destroys the frame pointer; with -u it does and its unwind information is
+ * in the jitdump. Each further argument is a step "SLOT:NAME:MS": writes the entry of a function NAME in one of 16 slots,
  * makes it there, and runs it for that CPU time. NAME "-": no entry is written; ">N": the
  * slot's function moves to slot N (jitdump only). The slots are of 256 bytes, from
  * PROG_JIT_AT on. Lines of a jitdump: the loop is line 11 of jit.src, the rest line 10.
@@ -21,10 +22,33 @@
 #define SLOT 256
 #define SLOTS 16
 
-/* push rbp; mov rbp, rsp; 1: dec rdi; jnz 1b; pop rbp; ret */
-static const uint8_t code[] = {
-	0x55, 0x48, 0x89, 0xe5, 0x48, 0xff, 0xcf, 0x75, 0xfb, 0x5d, 0xc3,
+#define CODE_MAX 24
+
+struct code {
+	uint8_t bytes[CODE_MAX];
+	size_t size;
+	uint32_t loop, end; /* offsets of the loop and behind it */
 };
+
+static const struct code codes[] = {
+	/* push rbp; mov rbp, rsp; 1: dec rdi; jnz 1b; pop rbp; ret */
+	{ { 0x55, 0x48, 0x89, 0xe5, 0x48, 0xff, 0xcf, 0x75, 0xfb, 0x5d, 0xc3 },
+	  11,
+	  4,
+	  9 },
+	/*
+	 * push rbp; sub rsp, 32; mov ebp, 1; 1: dec rdi; jnz 1b; add rsp, 32;
+	 * pop rbp; ret
+	 */
+	{ { 0x55, 0x48, 0x83, 0xec, 0x20, 0xbd, 0x01, 0x00, 0x00, 0x00, 0x48,
+	    0xff, 0xcf, 0x75, 0xfb, 0x48, 0x83, 0xc4, 0x20, 0x5d, 0xc3 },
+	  21,
+	  10,
+	  15 },
+};
+
+static const struct code *code = codes;
+static bool unwinds; /* the jitdump has its unwind information */
 
 static uint64_t cpu_ms(void)
 {
@@ -57,7 +81,7 @@ static bool map_write(const uint8_t *at, const char *name)
 		perror(path);
 		return false;
 	}
-	fprintf(map, "%lx %zx %s\n", (unsigned long)at, sizeof(code), name);
+	fprintf(map, "%lx %zx %s\n", (unsigned long)at, code->size, name);
 	return !fflush(map);
 }
 
@@ -109,12 +133,12 @@ static bool dump_open(void)
 
 static void dump_lines(const uint8_t *at)
 {
-	static const struct {
+	const struct {
 		uint32_t offset, line;
 		char file[8];
 	} rows[] = { { 0, 10, "jit.src" },
-		     { 4, 11, "\xff" },
-		     { 9, 10, "\xff" } };
+		     { code->loop, 11, "\xff" },
+		     { code->end, 10, "\xff" } };
 	size_t n = sizeof(rows) / sizeof(*rows), size = 32;
 
 	for (size_t i = 0; i < n; i++)
@@ -132,21 +156,64 @@ static void dump_lines(const uint8_t *at)
 	}
 }
 
+/* .eh_frame of the second code, as if it were in memory behind that. */
+static void dump_unwind(const uint8_t *at)
+{
+	static const uint8_t cie[] = {
+		20,   0,    0,	0, 0, 0, 0, 0, 1, 'z', 'R', 0, /* head */
+		1,    0x78, 16, /* factors; the column of the return address */
+		1,    0x1b, /* pointers: relative, of 32 bits */
+		0x0c, 7,    8, /* DW_CFA_def_cfa: rsp + 8 */
+		0x90, 1, /* DW_CFA_offset: return address at CFA - 8 */
+		0,    0,
+	};
+	static const uint8_t program[] = {
+		0, /* no augmentation data */
+		0x41, 0x0e, 16, 0x86, 2, /* behind push */
+		0x44, 0x0e, 48, /* behind sub */
+		0x4e, 0x0e, 16, /* behind add */
+		0x41, 0x0e, 8, /* behind pop */
+	};
+	/* The function, no further one, .eh_frame_hdr. */
+	uint32_t fde = 4 + 4 + 4 + sizeof(program);
+	uint64_t frames = ((uintptr_t)at + code->size + 7) & ~7ULL;
+	uint64_t size = sizeof(cie) + 4 + fde + 4 + 20;
+
+	put32(4);
+	put32((uint32_t)(16 + 24 + size));
+	put_time();
+	put64(size);
+	put64(20);
+	put64(0);
+	fwrite(cie, sizeof(cie), 1, dump);
+	put32(fde);
+	put32(sizeof(cie) + 4);
+	put32((uint32_t)((uintptr_t)at - (frames + sizeof(cie) + 8)));
+	put32((uint32_t)code->size);
+	fwrite(program, sizeof(program), 1, dump);
+	put32(0);
+	put32(0x3b031b01);
+	for (int i = 0; i < 4; i++)
+		put32(0);
+}
+
 static bool dump_write(const uint8_t *at, const char *name)
 {
 	static uint64_t number;
 
 	dump_lines(at);
+	if (unwinds)
+		dump_unwind(at);
 	put32(0);
-	put32((uint32_t)(56 + strlen(name) + 1 + sizeof(code)));
+	put32((uint32_t)(56 + strlen(name) + 1 + code->size));
 	put_time();
 	put_ids();
 	put64((uintptr_t)at);
 	put64((uintptr_t)at);
-	put64(sizeof(code));
+	put64(code->size);
 	put64(number++);
 	fwrite(name, strlen(name) + 1, 1, dump);
-	fwrite(code, sizeof(code), 1, dump);
+	fwrite(code->bytes, code->size, 1, dump);
 	return !fflush(dump);
 }
 
@@ -159,7 +226,7 @@ static bool dump_move(const uint8_t *from, const uint8_t *to)
 	put64((uintptr_t)to);
 	put64((uintptr_t)from);
 	put64((uintptr_t)to);
-	put64(sizeof(code));
+	put64(code->size);
 	put64(0);
 	return !fflush(dump);
 }
@@ -182,12 +249,12 @@ static bool jit_step(uint8_t *mem, char *step)
 	at = mem + strtoul(slot, NULL, 10) % SLOTS * SLOT;
 	if (*name == '>') {
 		to = mem + strtoul(name + 1, NULL, 10) % SLOTS * SLOT;
-		memcpy(to, at, sizeof(code));
+		memcpy(to, at, code->size);
 		if (!dump_move(at, to))
 			return false;
 		at = to;
 	} else {
-		memcpy(at, code, sizeof(code));
+		memcpy(at, code->bytes, code->size);
 		if (strcmp(name, "-") != 0 && !jit_write(at, name))
 			return false;
 	}
@@ -207,7 +274,9 @@ int main(int argc, char **argv)
 		perror("mmap");
 		return 1;
 	}
-	if (argc > 1 && !strcmp(argv[1], "-j")) {
+	if (argc > 1 && argv[1][0] == '-') {
+		code = &codes[argv[1][1] != 'j'];
+		unwinds = argv[1][1] == 'u';
 		i++;
 		if (!dump_open()) {
 			perror("jitdump");

@@ -23,6 +23,7 @@
  */
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,10 +76,24 @@ static void forever(void)
 	moves(0);
 }
 
+/*
+ * A child that ends with its parent. A fork takes long here: one that is running
+ * while the parent's children are killed makes another child, which no signal reaches.
+ */
+static pid_t storm_fork(void)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid == 0 &&
+	    (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent))
+		_exit(1);
+	return pid;
+}
+
 static void children(size_t n)
 {
 	for (;;) {
-		if (fork() == 0) {
+		if (storm_fork() == 0) {
 			moves(n);
 			_exit(0);
 		}
@@ -152,7 +167,7 @@ static void holes(void)
 	for (i = 0; i < n; i += 2)
 		if (mprotect(arena + i * PAGE, PAGE, PROT_READ))
 			exit(1);
-	for (i = 0; i < 11 && fork(); i++)
+	for (i = 0; i < 11 && storm_fork(); i++)
 		;
 	memcpy(code, &loop, sizeof(loop));
 	__builtin___clear_cache(code, code + PAGE);

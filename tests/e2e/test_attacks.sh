@@ -147,7 +147,7 @@ background nice -n -20 "$PROFD" events -f --json --server "unix:$sock" >"$T/even
 	2>"$T/events.err"
 events=$pid
 follows() { /bin/true && test -s "$T/events"; }
-wait_for 10 follows
+wait_for 60 follows
 
 storm() {
 	attack "$1" "$T/tools/prog_storm" "$2"
@@ -233,19 +233,19 @@ end_attack
 # A process without a reported reap ends when the reap is inferred and all its samples
 # are processed.
 sleep 6
-ended() { grep -F '"events":["end"]' "$T/events" | grep -q "\"pid\":$spawn,"; }
-check "the end of his work has come" wait_for 30 ended
+ended() { grep -F '"events":["end"]' "$T/events" | grep -q "\"process.pid\":$spawn,"; }
+check "the end of his work has come" wait_for 60 ended
 kill -INT "$events"
 wait "$events"
 stop_profd
 is "profd ends well" $? 0
-for f in "$archive"/*.pb*; do
+for f in "$archive"/*/*.pb*; do
 	samples "$f"
 done >"$T/samples"
 
 # --- the samples of the third user ---
 # PROCESS PARENT PID of all ended processes
-jq -r 'select(.events[0] == "end") | [.process, .parent // "", .pid] | @tsv' \
+jq -r "$plain"'select(.events[0] == "end") | [.process, .parent // "", .pid] | @tsv' \
 	"$T/events" >"$T/ends"
 # Descendants of load_spawn.
 awk -F '\t' -v pid=$spawn '
@@ -298,10 +298,11 @@ diag "Pss without rings: $((median / 1024)) MiB, at most $((peak / 1024)) MiB" \
 diag "$(grep -E '^profd_(sideband_(lost|rings)|lifecycle_(lost|limited)|sampler_(ring_full|deep_limited)|pump_full|pump_waiting_bytes_max|pm_early_(refused|failed)|reread|symbolize_(undem|open|worker_hung|put))' \
 	"$T/metrics" | grep -v ' 0$')"
 num "its memory was looked at" "$looks" '>=' $((seconds / 4))
-# This includes six hundred executables, two workers, three openers, and samples that
-# wait for a CPU while others use it.
-num "its memory is 80 MiB at most" "$median" '<=' $((80 * 1024))
-num "... and never 32 MiB more" "$peak" '<=' $((112 * 1024))
+# This includes six hundred executables, two workers, three openers, the catalog, and
+# samples that wait for a CPU while others use it: the longer the host lets them wait, the
+# more it is. What each part may hold is below.
+num "its memory is 96 MiB at most" "$median" '<=' $((96 * 1024))
+num "... and never 32 MiB more" "$peak" '<=' $((128 * 1024))
 while read -r mib name; do
 	num "$name: at most $mib MiB" "$(awk -v name="profd_$name" '
 		$1 == name { print $2 }' "$T/metrics")" '<=' $((mib << 20))

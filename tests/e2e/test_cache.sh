@@ -21,7 +21,7 @@ named() {
 # run NAME: starts a profd and fetches a profile from it; its metrics in $T/NAME.m.
 run() {
 	start_profd "$1" --cache "$dir"
-	wait_for 30 fetched "$1" || bail "$1: names of the program" "$(cat "$log")"
+	wait_for 60 fetched "$1" || bail "$1: names of the program" "$(cat "$log")"
 	ask /metrics >"$T/$1.m"
 	stop_profd
 	is "$1: ends well" $? 0
@@ -47,9 +47,6 @@ run warm
 diag "$(grep -E 'cache_|identified|index_built' "$T/warm.m" | grep -v '^#')"
 num "files are known" "$(count warm identified_known_total)" '>' 5
 num "tables are there" "$(count warm cache_rows_hits_total)" '>' 5
-# Programs that ran for the first time meanwhile, or were just made, are read.
-num "few are missed" "$(count warm cache_rows_misses_total)" '<=' \
-	$(($(count cold cache_rows_misses_total) / 4))
 num "names are there" "$(count warm cache_names_hits_total)" '>' 0
 is "nothing is damaged" "$(count warm cache_corrupt_total)" 0
 is "the same names" "$(cat "$T/warm.names")" "$(cat "$T/cold.names")"

@@ -50,7 +50,7 @@ background nice -n -20 "$PROFD" events -f --json --server "unix:$sock" >"$T/even
 	2>"$T/events.err"
 events=$pid
 follows() { /bin/true && test -s "$T/events"; }
-wait_for 10 follows
+wait_for 60 follows
 
 # run NAME COMMAND...: below load_spawn, which prints the result of wait4(2)
 run() {
@@ -72,7 +72,7 @@ sleep 6
 sh -c 'exit 77' &
 last=$!
 wait $last
-ended() { grep -F '"events":["end"]' "$T/events" | grep -q "\"pid\":$last,"; }
+ended() { grep -F '"events":["end"]' "$T/events" | grep -q "\"process.pid\":$last,"; }
 check "the ends of all have come" wait_for 60 ended
 for c in lifecycle_lost sampler_ring_full trace_nomem trace_bad_records \
 	reporter_traces_nomem reporter_traces_late; do
@@ -82,8 +82,8 @@ kill -INT "$events"
 wait "$events"
 stop_profd
 is "profd ends well" $? 0
-check_profile "$archive"/*.pb.gz
-for f in "$archive"/*.pb.gz; do
+check_profile "$archive"/*/*.pb.gz
+for f in "$archive"/*/*.pb.gz; do
 	samples "$f"
 done >"$T/samples"
 
@@ -91,6 +91,7 @@ done >"$T/samples"
 jq -r '
 	def ns: (.[0:19] + "Z" | fromdate) as $s |
 		($s % 1000000) * 1000000000 + (.[20:29] | tonumber);
+	'"$plain"'
 	select(.events[0] == "end" and .cpu_ns and .exit) |
 	[.process, .parent // "", .pid, .cpu_ns, .samples,
 		(.exit | ns) - (.start | ns), .cpu, .coverage // 0] |

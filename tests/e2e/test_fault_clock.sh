@@ -26,10 +26,11 @@ busy=$pid
 
 # told TAG: start, end, and nanoseconds between them, of the shell with this argument.
 told() {
-	jq -r --arg tag "$1" 'select(.events == ["end"] and
-		.args[0] == "sh" and .args[3] == $tag) |
-		[.start, .exit, .exit_boot_ns - .start_boot_ns] | @tsv' \
-		"$T/events" 2>/dev/null | grep .
+	grep -aF "$1" "$T/events" |
+		jq -r --arg tag "$1" "$plain"'select(.events == ["end"] and
+			.args[0] == "sh" and .args[3] == $tag) |
+			[.start, .exit, .exit_boot_ns - .start_boot_ns] | @tsv' \
+			2>/dev/null | grep .
 }
 
 # Multiples of the window, on which the check below relies.
@@ -67,36 +68,50 @@ check "who lived across a step has lived as long as it did" \
 	awk -v a="$(date -d "$began" +%s.%N)" -v b="$(date -d "$ended" +%s.%N)" \
 	-v ns="$ns" 'BEGIN { d = b - a - ns / 1e9
 		exit !(ns >= 4e9 && d < 0.001 && d > -0.001) }'
-is "nothing in the ledger ends before it began" "$(jq -r 'select(.exit_boot_ns and
+is "nothing in the ledger ends before it began" "$(jq -r "$plain"'select(.exit_boot_ns and
 	.start_boot_ns and .exit_boot_ns < .start_boot_ns) | .pid' "$T/events" |
 	wc -l)" 0
-kill -KILL "$busy"
 kill -INT "$follower"
-wait "$busy" "$follower" 2>/dev/null
+wait "$follower" 2>/dev/null
 stop_profd
 is "it ends well" $? 0
+# Not before: a window without samples is not written.
+kill -KILL "$busy"
+wait "$busy" 2>/dev/null
 
-# --- the archive, in the order of writing ---
+# --- the archive ---
 sed -n 's/^.* \(\/.*pb.gz\): [0-9]* samples$/\1/p' "$log" >"$T/written"
 is "each window has a file of its own" "$(sort -u "$T/written" | wc -l)" \
 	"$(wc -l <"$T/written")"
 is "and no file is anything else" "$(find "$archive" -name '*.pb.gz' | wc -l)" \
 	"$(wc -l <"$T/written")"
+# Several windows are written at a time: the order is that of boot time, which no step
+# changes. None overlaps, none is missing.
+"$E2E_SRC/boot_check.py" "$T/sorted" <"$T/written" >"$T/boot"
+is "windows lie end to end in boot time" "$(cat "$T/boot")" ""
 num "seconds came twice" "$(grep -c -- '-[0-9]*s-1.pb.gz' "$T/written")" '>' 0
 while read -r file; do
-	pprof -raw "$(readable "$file")" | awk '
+	pprof -raw "$(readable "$file")" | awk -v window=$WINDOW '
 		/^Time: / { time = $2 " " $3 " " $4 }
-		/^Duration: / { print time "\t" $2; exit }' |
+		/^Duration: / {
+			# Four characters of "781.53ms" or "1.01s".
+			print time "\t" $2 / ($2 > 2 * window ? 1000 : 1)
+			exit
+		}' |
 		while IFS=$'\t' read -r time duration; do
 			echo "$(date -d "$time" +%s.%N) $duration ${file##*/}"
 		done
-done <"$T/written" >"$T/windows"
+done <"$T/sorted" >"$T/windows"
 is "all can be read" "$(wc -l <"$T/windows")" "$(wc -l <"$T/written")"
-# The k-th window began k windows after the first; the difference is the clock.
+# The first window ends at a whole second, and the k-th begins k windows after that;
+# the difference is the clock.
 awk -v window=$WINDOW -v offsets="${offsets[*]}" -v total="$(wc -l <"$T/windows")" '
 	function near(a, b) { return a - b < 0.5 && b - a < 0.5 }
 	BEGIN { n = split(offsets, off, " "); at = 1 }
-	NR == 1 { base = $1 }
+	NR == 1 {
+		base = $1 + $2 - window
+		next
+	}
 	{
 		d = $1 - base - window * (NR - 1)
 		while (at <= n && !near(d, off[at]))
@@ -105,11 +120,27 @@ awk -v window=$WINDOW -v offsets="${offsets[*]}" -v total="$(wc -l <"$T/windows"
 			print "not where it belongs:", $0, d
 			exit
 		}
-		if (NR < total && !near($2, window))
+		if (NR > 1 && NR < total && !near($2, window))
 			print "not of its length:", $0
 	}' "$T/windows" >"$T/wrong"
 is "windows lie end to end, none missing, none twice" "$(cat "$T/wrong")" ""
-check_profile "$archive"/*.pb.gz "$T/fetched.pb.gz"
+# --- a query by wall time: of a second that the clock had twice it has both ---
+mapfile -t files <"$T/written"
+ask_span() { # FROM TO
+	"$real" report --sample-type samples --json --rows comm --archive "$archive" \
+		--from "$1" --to "$2" 2>"$T/err" | jq -s 'map(.flat) | add // 0'
+}
+all=$(ask_span 1000000000 4000000000)
+is "all times: each sample once" "$all" \
+	"$("$E2E_SRC/past_check.py" 1000000000 4000000000 "${files[@]}")"
+like "... and it says that some are of the same time" "$(cat "$T/err")" \
+	'of a time that the clock had twice: both are in'
+read -r from to < <(awk '{ n[int($1 + 0.5)]++ }
+	END { for (t in n) if (n[t] > 1) { print t, t + 1; exit } }' "$T/windows")
+num "a second that came twice has samples" "$(ask_span "$from" "$to")" '>' 0
+is "... those of both" "$(ask_span "$from" "$to")" \
+	"$("$E2E_SRC/past_check.py" "$from" "$to" "${files[@]}")"
+check_profile "$archive"/*/*.pb.gz "$T/fetched.pb.gz"
 is "the fetched profile has its length" \
 	"$(pprof -raw "$T/fetched.pb.gz" | sed -n 's/^Duration: //p')" 4s
 plan

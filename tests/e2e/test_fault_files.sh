@@ -32,7 +32,7 @@ for i in $(seq $PROGRAMS); do
 	other_build_id "$spin" "$T/programs/prog$i" "$i"
 done
 limited "$LIMIT"
-start_profd limited --window 600 -F 199
+start_profd limited --window 3600 -F 199
 is "it has the limit" "$(awk '/Max open files/ { print $4, $5 }' \
 	"/proc/$profd/limits")" "$LIMIT $LIMIT"
 answers=0 asked=0
@@ -66,8 +66,8 @@ is "no window is lost" "$(metric profd_reporter_windows_failed_total)" 0
 "$T/programs/prog1" 300 >/dev/null
 stop_profd
 is "it ends well" $? 0
-check_profile "$archive"/*.pb.gz "$T/fetched.pb.gz"
-for f in "$archive"/*.pb.gz; do
+check_profile "$archive"/*/*.pb.gz "$T/fetched.pb.gz"
+for f in "$archive"/*/*.pb.gz; do
 	samples "$f"
 done | awk -F '\t' -v dir="$T/programs/" 'index($7, dir) == 1' >"$T/samples"
 num "all were sampled" "$(cut -f 7 "$T/samples" | sort -u | wc -l)" '==' \

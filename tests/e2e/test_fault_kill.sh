@@ -28,7 +28,7 @@ both_there() {
 			any(.[]; .pid == $busy and .comm == \"prog_shares\")"
 }
 
-start_profd kill --window 600
+start_profd kill --window 3600
 # One profd sees them from their beginning, the other one does not.
 background "$E2E/prog_shares" 600 >/dev/null
 busy=$pid
@@ -43,13 +43,13 @@ written() { (($(metric profd_reporter_windows_written_total) >= 1)); }
 check "a window is written" wait_for 60 written
 kill -KILL "$profd"
 wait "$profd" 2>/dev/null
-before=("$archive"/*.pb.gz)
+before=("$archive"/*/*.pb.gz)
 before=${before[0]}
 
 # The archive is taken over by a profd that has seen none of their beginnings.
 mv "$T/kill.archive" "$T/again.archive"
-before=$T/again.archive/${before##*/}
-start_profd again --window 600
+before=$T/again.archive/${before#"$archive"/}
+start_profd again --window 3600
 check "both are listed once more" wait_for 60 both_there
 ids "$T/second"
 sleep 1

@@ -27,27 +27,52 @@ used() { (($(cpu_ns "$1") >= $2)); }
 
 # ended N: at least so many ends of processes are reported.
 ended() {
-	jq -r 'select(.process and (.events | index("exit"))) |
+	jq -r "$plain"'select(.process and (.events | index("exit"))) |
 		[.pid, (.exit_code // -1), (.signal // 0)] | @tsv' \
 		"$T/events" 2>/dev/null | sort -u >"$T/ends"
 	(($(comm -13 "$T/ends" "$T/wanted" | wc -l) <= $1))
 }
 
+# too_late: how many samples and frames waited for tables and names in vain.
+too_late() {
+	echo $(($(metric profd_trace_stack_late_total) +
+		$(metric profd_trace_names_late_total)))
+}
+
+# in_time TRIES: repeats the load, in a window of its own, until profd had its tables and
+# names in time, which on a busy machine it may not. $T/windows has that window.
+in_time() {
+	local i late=1 from
+	for ((i = 0; i < $1 && late; i++)); do
+		find "$archive" -name '*.pb.gz' | sort >"$T/old"
+		late=$(too_late) from=$(cpu_ns "$before")
+		"$T/after" 334 >/dev/null
+		"$E2E/prog_memfd" "$T/note" 167 >/dev/null
+		wait_for 300 used "$before" $((from + 250000000))
+		kill -HUP "$profd"
+		wait_for 60 newer
+		late=$(($(too_late) - late))
+	done
+	((late == 0)) || diag "$late samples and frames in vain"
+}
+newer() {
+	find "$archive" -name '*.pb.gz' | sort >"$T/new"
+	comm -13 "$T/old" "$T/new" >"$T/windows"
+	[[ -s $T/windows ]]
+}
+
 # run NAME: a profd and a load; the checks that are the same in all cases.
 run() {
-	local name=$1 before events lost from
+	local name=$1 before events lost
 	background "$T/before" 600000 >/dev/null
 	before=$pid
 	sleep 0.2 # past its start: it spins
-	start_profd "$name" --freq 297
-	from=$(cpu_ns "$before")
+	start_profd "$name" --freq 297 --window 3600
 	background nice -n -20 "$real" events -f --json \
 		--server "unix:$sock" >"$T/events"
 	events=$pid
 	follows() { /bin/true && test -s "$T/events"; }
 	wait_for 60 follows
-	"$T/after" 334 >/dev/null
-	"$E2E/prog_memfd" "$T/note" 167 >/dev/null
 	"$lives" "$LIVES" 2 >"$T/truth"
 	is "$name: the load is done" $? 0
 	awk '{ print $2 "\t" ($4 == "exit" ? $5 "\t0" : "-1\t" $5) }' \
@@ -64,15 +89,16 @@ run() {
 		"$(jq "select(.pid == $before) | .pid" "$T/ps")" "$before"
 	like "$name: files are read" "$(cat "$T/status")" \
 		'symbolize worker: (process|idle)'
-	wait_for 300 used "$before" $((from + 167000000))
+	# Without /proc some are never read.
+	if [[ $name == none ]] || ((SECONDS > 300)); then in_time 1; else in_time 5; fi
 	kill -KILL "$before" "$events"
 	wait "$before" "$events" 2>/dev/null
 	stop_profd
 	is "$name: profd ends well" $? 0
-	check_profile "$archive"/*.pb.gz
-	for f in "$archive"/*.pb.gz; do
+	check_profile "$archive"/*/*.pb.gz
+	while read -r f; do
 		samples "$f"
-	done >"$T/samples"
+	done <"$T/windows" >"$T/samples"
 	awk -F '\t' -v p="$before" '$3 == p' "$T/samples" >"$T/of_before"
 	awk -F '\t' '$7 ~ /\/after$/' "$T/samples" >"$T/of_after"
 	awk -F '\t' '$7 ~ /hidden/' "$T/samples" >"$T/of_memfd"

@@ -39,8 +39,8 @@ stop_it() {
 
 # read_samples: of the whole archive, into $T/samples.
 read_samples() {
-	check_profile "$archive"/*.pb.gz
-	for f in "$archive"/*.pb.gz; do
+	check_profile "$archive"/*/*.pb.gz
+	for f in "$archive"/*/*.pb.gz; do
 		samples "$f"
 	done >"$T/samples"
 }
@@ -83,7 +83,7 @@ execs() {
 missing() {
 	awk '{ print $2 "\t" ($4 == "exit" ? $5 "\t0" : "-1\t" $5) }' "$1" |
 		sort >"$T/wanted"
-	jq -r 'select(.process and (.events | index("exit"))) |
+	jq -r "$plain"'select(.process and (.events | index("exit"))) |
 		[.process, .pid, (.exit_code // -1), (.signal // 0)] | @tsv' \
 		"$T/events" 2>/dev/null | sort -u | cut -f 2- | sort >"$T/ends"
 	(($(comm -13 "$T/ends" "$T/wanted" | wc -l) <= $2))
@@ -97,7 +97,7 @@ most() {
 }
 
 # --- in a storm ---
-start_profd storm --window 600
+start_profd storm --window 3600
 follow
 : >"$T/go"
 background storm 1 >"$T/truth"
@@ -125,7 +125,7 @@ num "storm: who came afterwards is sampled and named" "$(most "$T/samples")" \
 	'>=' 40
 
 # --- with tiny rings: all kinds of records are lost ---
-start_profd least --window 600 --ring-size 512K -F 999
+start_profd least --window 3600 --ring-size 512K -F 999
 follow
 : >"$T/go"
 background storm 4 >"$T/truth"
@@ -148,7 +148,7 @@ for try in 1 2 3 4 5; do
 	ask /status >"$T/before"
 	"$E2E/prog_lives" 100 1 >"$T/quiet"
 	"$a" 500 >/dev/null
-	missing "$T/quiet" 0 || wait_for 20 missing "$T/quiet" 0
+	missing "$T/quiet" 0 || wait_for 60 missing "$T/quiet" 0
 	ask /status >"$T/after"
 	[[ $(of "$T/after" 'lifecycle events lost') != \
 		$(of "$T/before" 'lifecycle events lost') ]] || break
@@ -176,12 +176,12 @@ no_other_frames least
 num "least: who came afterwards is sampled and named" "$(most "$T/samples")" \
 	'>=' 100
 like "least: the profile says what is lost" \
-	"$(pprof -comments "$(readable "$(echo "$archive"/*.pb.gz)")")" \
+	"$(pprof -comments "$(readable "$(echo "$archive"/*/*.pb.gz)")")" \
 	'samples lost: ring full: [1-9].*lifecycle events lost: [1-9]'
 
 # --- in a steady load, at a rate at which not all samples find room ---
 HZ=1999 SHARES=3
-start_profd steady --window 600 -F $HZ
+start_profd steady --window 3600 -F $HZ
 background "$E2E/prog_shares" $SHARES >/dev/null
 one=$pid
 background "$E2E/prog_shares" $SHARES >/dev/null

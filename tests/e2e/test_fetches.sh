@@ -15,7 +15,7 @@ while sleep 0.05; do
 done
 END
 background nice -n -20 bash "$T/clock.sh" >"$T/clock" 2>/dev/null
-start_profd fetches --window 600 --freq $HZ
+start_profd fetches --window 3600 --freq $HZ
 
 # duration FILE: in nanoseconds, from the profile.
 duration() {
@@ -115,8 +115,27 @@ is "each has its two seconds" "$durations" 2000000000
 for i in 1 13 25 37 50; do
 	plausible "client $i" "$T/many$i.pb.gz"
 done
+
+# --- two hundred at once: they share what is equal ---
+memory() { awk -v what="$1:" '$1 == what { print $2 }' "/proc/$profd/status"; }
+# two_hundred PATH: the number of those that fail. All connect before the first is
+# answered, however busy the machine is. profd has memory for a connection, too: it is
+# there after the first time.
+two_hundred() {
+	for _ in $(seq 200); do
+		printf 'url = "http://profd%s"\noutput = /dev/null\n' "$1"
+	done >"$T/urls"
+	curl -sS -Z --parallel-immediate --parallel-max 200 -w '%{http_code}\n' \
+		--unix-socket "$sock" -K "$T/urls" | grep -vc '^200$'
+}
+two_hundred /healthz >/dev/null
+before=$(memory VmRSS)
+echo 5 >"/proc/$profd/clear_refs" # VmHWM begins again
+is "two hundred clients are answered" \
+	"$(two_hundred '/debug/pprof/profile?seconds=3')" 0
+num "in at most 20 MB more, in kB" "$(($(memory VmHWM) - before))" '<=' 20000
 check "nobody is waited for in the end" wait_for 60 nobody_waits
 stop_profd
 is "profd ends with 0" $? 0
-check_profile "$archive"/*.pb.gz
+check_profile "$archive"/*/*.pb.gz
 plan

@@ -6,7 +6,7 @@ host=$(hostname | tr -c 'A-Za-z0-9._\n-' _)
 
 background nice -n -20 "$E2E/prog_shares" 600 >/dev/null
 load=$pid
-start_profd formats --window 600
+start_profd formats --window 3600
 fetch_path=/debug/pprof/profile?seconds=1
 
 # All at once: each takes a second.
@@ -126,11 +126,19 @@ is "404 for another path" "$(curl -sS -o "$T/body" -w '%{http_code}' \
 like "the answer names the path" "$(cat "$T/body")" nothing
 
 # --- the archive ---
+# day_of FILE: 2026-11-23, of its name.
+day_of() {
+	sed -E 's/.*-(....)(..)(..)T[0-9]{6}Z-.*/\1-\2-\3/' <<<"${1##*/}"
+}
 used "$load" 2000
 stop_profd
 is "profd ends with 0" $? 0
-files=("$archive"/*)
+files=("$archive"/*/*.pb*)
 is "the archive has one window" "${#files[@]}" 1
+is "and its side file, in the directory of its day" \
+	"$(cd "$archive" && find . -path './*/*' -type f | sort)" \
+	"$(printf '%s\n' "./$(day_of "${files[0]}")/${files[0]##*/}" \
+		"./$(day_of "${files[0]}")/$(basename "${files[0]}" .pb.gz).times.zst")"
 like "it is called by host, time and length" "${files[0]##*/}" \
 	"^cpu-$host-[0-9]{8}T[0-9]{6}Z-[0-9]+s[.]pb[.]gz\$"
 check_profile "${files[0]}"
@@ -139,10 +147,10 @@ like "go tool pprof opens it as it is" "$(pprof -top -nodecount=1000 "${files[0]
 samples "${files[0]}" >"$T/tsv"
 num "it has the load's samples of all that time" \
 	"$(total "$T/tsv" '^(heavy|light)_leaf@')" '>=' 100
-start_profd zst --window 600 --archive-format zst
+start_profd zst --window 3600 --archive-format zst
 used "$load" 500
 stop_profd
-files=("$archive"/*)
+files=("$archive"/*/*.pb*)
 is "the archive has one window, by zstd" "${#files[@]} $(magic "${files[0]}")" \
 	'1 28b52ffd'
 like "its name says so" "${files[0]##*/}" 's[.]pb[.]zst$'

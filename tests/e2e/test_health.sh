@@ -5,19 +5,19 @@
 background spin_often >/dev/null
 
 code() {
-	curl -sS -o "$T/health" -w '%{http_code}' --max-time 5 "$url/healthz"
+	curl -sS -o "$T/health" -w '%{http_code}' --max-time 60 "$url/healthz"
 }
 is_code() {
 	[[ $(code) == "$1" ]]
 }
 # becomes NAME CODE [REGEX]: within a few windows of a second.
 becomes() {
-	check "$1: /healthz becomes $2" wait_for 20 is_code "$2"
+	check "$1: /healthz becomes $2" wait_for 60 is_code "$2"
 	[[ -z ${3:-} ]] || like "$1: it says why" "$(cat "$T/health")" "$3"
 }
 
 # --- profd run as a child of timeout(1): two signals at once ---
-background timeout 5 "$PROFD" run --archive "$T/twice" --window 600 \
+background timeout 5 "$PROFD" run --archive "$T/twice" --window 3600 \
 	--listen "unix:$T/twice.sock" 2>"$T/twice.log"
 twice=$pid
 
@@ -28,7 +28,7 @@ like "it is ok, or says what is missing" "$(cat "$T/health")" \
 	'^(ok|degraded: .+)$'
 rm -rf "$archive"
 check "an archive that was removed is made again" \
-	wait_for 20 test -e "$archive/.lock"
+	wait_for 60 test -e "$archive/.lock"
 becomes "an archive that was removed" 200
 rm -rf "$archive" && : >"$archive"
 becomes "a file in the archive's place" 503 "$archive.*Not a directory"
@@ -77,7 +77,7 @@ sock=
 url=http://127.0.0.1:$port
 kill -KILL "$profd"
 wait "$profd" 2>/dev/null
-start_profd hups --window 600
+start_profd hups --window 3600
 begin=$SECONDS
 for ((i = 0; i < 2000; i++)); do
 	kill -HUP "$profd"
@@ -93,12 +93,12 @@ kill -INT "$profd"
 wait "$profd"
 is "a second signal at once loses no window: profd ends with 0" $? 0
 empty=0
-for f in "$archive"/*.pb.gz; do
+for f in "$archive"/*/*.pb.gz; do
 	samples "$f" >"$T/tsv"
 	(($(total "$T/tsv") > 0)) || empty=$((empty + 1))
 done
 is "none is empty" "$empty" 0
-check_profile "$archive"/*.pb.gz
+check_profile "$archive"/*/*.pb.gz
 
 wait "$twice"
 is "timeout ended it" $? 124
@@ -113,15 +113,15 @@ END
 chmod +x "$T/slow_end"
 background "$PROFD" record -q -o "$T/twice.pb.gz" -- "$T/slow_end" >"$T/twice.out"
 record_twice=$pid
-wait_for 20 grep -q begun "$T/twice.out"
+wait_for 60 grep -q begun "$T/twice.out"
 kill -TERM "$record_twice"
 sleep 0.3
 kill -TERM "$record_twice"
 wait "$record_twice"
 is "record has the status of its command" $? 7
 is "... which ended as it wanted" "$(cat "$T/twice.out")" $'begun\nended'
-check_profile "$T/twice"/*.pb.gz
-samples "$T/twice"/*.pb.gz >"$T/tsv"
+check_profile "$T/twice"/*/*.pb.gz
+samples "$T/twice"/*/*.pb.gz >"$T/tsv"
 num "the open window was written" \
 	"$(total "$T/tsv" '(^|;)spin_a@')" '>=' 10
 plan

@@ -13,7 +13,7 @@ if [ "$n" -gt 0 ]; then
 fi
 exec sleep 120
 END
-start_profd history --window 600
+start_profd history --window 3600
 before=$(metric profd_heap_bytes)
 "${attacker[@]}" sh -c '
 	long=0.0.$(head -c 100000 /dev/zero | tr "\0" x)
@@ -52,7 +52,7 @@ num "what is remembered is bounded" "$(metric profd_pm_text_bytes)" '<=' \
 	$((processes * 24 * 1024))
 after=$(metric profd_heap_bytes)
 diag "$before bytes of memory before, $after now"
-ask /events >"$T/events"
+ask /api/events >"$T/events"
 num "no event is longer than 32 KiB" "$(awk '{ if (length($0) > n) n = length($0) }
 	END { print n }' "$T/events")" '<=' 32768
 

@@ -31,7 +31,7 @@ ends() {
 	stop_profd
 	is "$1: its exit status is 0" $? 0
 	num "$1: it ends within 5 s" $((($(date +%s%N) - begin) / 1000000)) '<=' 5000
-	samples "$archive"/*.pb.* | awk -F '\t' '$7 ~ /prog_spin_a$/' >"$T/spin"
+	samples "$archive"/*/*.pb.* | awk -F '\t' '$7 ~ /prog_spin_a$/' >"$T/spin"
 	num "$1: it sampled the others" "$(total "$T/spin")" '>=' 100
 }
 

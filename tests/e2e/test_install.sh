@@ -42,8 +42,9 @@ complete_words() { # complete_words WORD...: what could stand for the last
 		printf "%s\n" "${COMPREPLY[@]}"' - \
 		"$p/share/bash-completion/completions/profd" "$@" | tr '\n' ' '
 }
-is "completion: commands" "$(complete_words profd re)" "record "
-is "completion: options" "$(complete_words profd fetch --d)" "--duration "
+is "completion: commands" "$(complete_words profd re)" "record report "
+is "completion: options" "$(complete_words profd fetch --d)" \
+	"--duration --diff --drop-marks "
 is "completion: none of another command" "$(complete_words profd status --fr)" " "
 is "completion: values" "$(complete_words profd ps --sort s)" "samples start "
 is "completion: by letter" "$(complete_words profd run --log-level w)" "warn "

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Names and lines of code by the jitdump of its program: code that replaces other code
 # at its address, that moves, and that is gone; at the time of each sample. And a
-# jitdump that is a symlink by the time it is opened.
+# jitdump that is a symlink by the time it is opened. Stacks through code without frame
+# pointers, by the unwind information in a jitdump.
 . "$(dirname "$0")/lib.sh"
 HZ=997
 mkdir "$T/run"
@@ -20,6 +21,10 @@ until ls jit-*.dump; do :; done >/dev/null 2>&1
 ln -s /etc/shadow link
 mv -T link jit-*.dump
 wait
+cd ..
+# Without frame pointers and without unwind information; with it.
+./prog_jit -n 0:blind:300
+./prog_jit -u 0:seen:300 '0:>2:200' 0:again:300 5:further:200
 END
 chmod +x "$T/all"
 watch "$T/p.pb.gz" -F $HZ -- "$T/all" "$T/run"
@@ -37,6 +42,19 @@ named three 200
 named four 300
 about "code that has moved away has no name" \
 	"$(total "$T/samples" '^\[anon\]\+0x')" $((200 * HZ / 1000)) 3
+# whole NAME MS: all its stacks lead to main, and to what called that.
+whole() {
+	named "$1" "$2"
+	is "$1: stacks are whole" \
+		"$(total "$T/samples" "^$1@.*;jit_step@.*;main@.*_start@")" \
+		"$(total "$T/samples" "^$1@")"
+}
+whole one 300
+num "without unwind information they end" \
+	"$(total "$T/samples" '^blind@[^;]*;\[no frame pointer\]')" ">" 200
+whole seen 500
+whole again 300
+whole further 200
 check "the loop is line 11" grep -q '^ *[0-9.]*ms .* one jit.src:11$' \
 	<(pprof -top -lines "$T/p.pb.gz")
 plan

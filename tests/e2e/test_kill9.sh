@@ -17,7 +17,8 @@ victim() {
 	mkdir -p "$dir"
 	for ((round = 1; round <= rounds; round++)); do
 		nice -n -20 "$PROFD" run --archive "$dir" \
-			--listen "unix:$T/sock$1" --window 600 >>"$log" 2>&1 &
+			--listen "unix:$T/sock$1" --window 3600 \
+			--keep-free no >>"$log" 2>&1 &
 		pid=$!
 		wait_for 60 curl -sS --fail --unix-socket "$T/sock$1" \
 			http://x/healthz || { kill -KILL "$pid"; return 1; }
@@ -30,7 +31,7 @@ victim() {
 			sleep "0.$((RANDOM % 2))$((RANDOM % 10))"
 			kill -KILL "$pid"
 		else
-			"$E2E/prog_killer" "$dir" "$pid" \
+			"$E2E/prog_killer" "$(find "$dir" -name "????-??-??" | sort | tail -n 1)" "$pid" \
 				$(((round - 1) * (RANDOM % 1500))) >"$T/ready$1" &
 			killer=$!
 			wait_for 60 grep -q ready "$T/ready$1"
@@ -59,7 +60,7 @@ for v in 1 2 3 4; do
 	num "archive $v has windows of most rounds" \
 		"$(find "$T/archive$v" -name '*.pb.gz' | wc -l)" '>=' \
 		$((rounds - 1))
-	check_profile "$T/archive$v"/*.pb.gz
+	check_profile "$T/archive$v"/*/*.pb.gz
 done
 
 # At least four kills come at the moment at which a file is created.
@@ -85,5 +86,5 @@ is "whole windows stay" "$(find "$dir" -name '*.pb.gz' | wc -l)" "$before"
 kill -TERM "$again"
 wait "$again"
 is "and it ends well" $? 0
-check_profile "$dir"/*.pb.gz
+check_profile "$dir"/*/*.pb.gz
 plan

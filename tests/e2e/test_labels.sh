@@ -51,6 +51,12 @@ spin() {
 	) &
 	pid_of[$name]=$!
 	spinners+=($!)
+	# Samples before the last exec belong to other images: no profile starts before it.
+	await spins $!
+}
+# spins PID: bash, and not nice, has the loop.
+spins() {
+	tr '\0' ' ' <"/proc/$1/cmdline" | grep -q '^[^ ]*bash -c while'
 }
 
 # await COMMAND...: a minute, for commands that take time.
@@ -67,7 +73,7 @@ told() {
 	grep -aF "$1" "$T/events"
 }
 
-start_profd labels --window 600
+start_profd labels --window 3600
 background nice -n -20 "$PROFD" events -f --json --server "unix:$sock" >"$T/events" \
 	2>"$T/events.err"
 events=$pid
@@ -101,23 +107,23 @@ fi
 
 # --- a process that is moved while it runs ---
 spin moved "$g/system.slice/before.service"
-sampled() { # PID COUNT
-	(($(profd ps --json | jq "select(.pid == $1) | .samples") >= $2))
-}
-# It has samples in both groups if a window includes both.
-record_all() {
-	"$PROFD" fetch --server "unix:$sock" --duration "$1" -o "$T/$2.pb.gz" \
-		2>"$T/$2.log"
-}
-record_all 8 all &
-fetch=$!
-sleep 1 # until it surely collects
-now=$(profd ps --json | jq "select(.pid == ${pid_of[moved]}) | .samples")
-await sampled "${pid_of[moved]}" $((now + 3))
+# It has samples in both groups if a profile includes both: it ends when all have used
+# CPU time for some samples, and this one after it was moved.
+background env --default-signal=INT "$PROFD" fetch --server "unix:$sock" \
+	--duration 3600 -o "$T/all.pb.gz" 2>"$T/all.log"
+fetch=$pid
+collects() { (($(metric profd_reporter_http_waiting) > 0)); }
+await collects
+for pid in "${spinners[@]}"; do
+	used "$pid" 300
+done
 mkdir -p "$g/lxc.payload.late"
 echo "${pid_of[moved]}" >"$g/lxc.payload.late/cgroup.procs"
-wait $fetch
+used "${pid_of[moved]}" 300
+kill -INT "$fetch"
+wait "$fetch"
 is "a profile is fetched" $? 0
+diag "$(cat "$T/all.log")"
 # They have the samples that they need.
 kill -STOP "${spinners[@]}"
 check_profile "$T/all.pb.gz"
@@ -160,8 +166,8 @@ is "by one name each" "$(value "$lines" image | wc -w)" 1
 is "the ledger has where it is" "$(jq -r "select(.pid == ${pid_of[moved]}) |
 	.container" "$T/ps")" late
 moves() {
-	told "\"pid\":${pid_of[moved]}," | jq -es 'any(.[]; (.events |
-		index("cgroup")) and .container == "late")'
+	told "\"process.pid\":${pid_of[moved]}," | jq -es 'any(.[]; (.events |
+		index("cgroup")) and .["container.id"] == "late")'
 }
 check "an event says that it was moved" await moves
 profd ps >"$T/table"
@@ -231,10 +237,10 @@ last=$!
 ended() {
 	# Not the ends of this grep itself, whose argument has no number.
 	(($(told '["end"]' | grep -c '"tag-[0-9]*"') >= 100)) &&
-		told "\"pid\":$last," | grep -qF '["end"]'
+		told "\"process.pid\":$last," | grep -qF '["end"]'
 }
 check "the ends are told" await ended
-told '["end"]' >"$T/ends"
+told '["end"]' | jq -c "$plain ." >"$T/ends"
 is "each once" "$(jq -r .process "$T/ends" | sort | uniq -d | wc -l)" 0
 jq -c 'select(.args[1]? // "" | test("^tag-[0-9]+$"))' "$T/ends" >"$T/tags"
 diag "$(jq -c 'select(tostring | test("tag-")) |
@@ -286,7 +292,7 @@ kill -KILL "${spinners[@]}" 2>/dev/null
 
 # --- slow readers ---
 for i in {1..31}; do
-	curl -sN --unix-socket "$sock" "http://profd/events?follow=1" \
+	curl -sN --unix-socket "$sock" "http://profd/api/events?follow=1" \
 		>/dev/null 2>&1 &
 	started+=($!)
 	followers+=($!)
@@ -294,7 +300,7 @@ done
 full() { (($(metric profd_reporter_http_followers) == 32)); }
 check "32 may follow" await full
 curl -s --unix-socket "$sock" -w '%{http_code}' -o "$T/refused" \
-	"http://profd/events?follow=1" >"$T/code"
+	"http://profd/api/events?follow=1" >"$T/code"
 is "one more may not" "$(cat "$T/code")" 503
 is "and is told why" "$(cat "$T/refused")" "too many clients follow events"
 is "profd events says so, too" "$(profd events -f 2>&1)" \
@@ -312,7 +318,7 @@ stop_profd
 is "profd ends well" $? 0
 
 # --- the same without BPF, as far as it is known ---
-start_profd perf --window 600 --source perf
+start_profd perf --window 3600 --source perf
 background nice -n -20 "$PROFD" events -f --json --server "unix:$sock" >"$T/events" \
 	2>"$T/events.err"
 events=$pid
@@ -328,12 +334,12 @@ is "perf: its container" \
 sh -c 'exit 5' &
 wait $!
 last=$!
-over() { told "\"pid\":$last," | grep -F '["end"]'; }
+over() { told "\"process.pid\":$last," | grep -F '["end"]'; }
 check "perf: the end of a process is told" await over
-is "perf: its fork and exit" "$(told "\"pid\":$last," | jq -r '.events[]' |
+is "perf: its fork and exit" "$(told "\"process.pid\":$last," | jq -r '.events[]' |
 	grep -cE '^(fork|exit)$')" 2
-is "perf: no status is invented" "$(told "\"pid\":$last," |
-	jq -c '[.exit_code, .signal, .reap]' | sort -u)" '[null,null,null]'
+is "perf: no status is invented" "$(told "\"process.pid\":$last," |
+	jq -c "$plain"'[.exit_code, .signal, .reap]' | sort -u)" '[null,null,null]'
 kill -INT "$events"
 wait "$events"
 stop_profd

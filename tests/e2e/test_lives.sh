@@ -23,14 +23,14 @@ read_counters() {
 	metric profd_lifecycle_lost_total
 }
 
-start_profd lives --window 600
+start_profd lives --window 3600
 # A process that ended between attaching and the scan is unknown, which is correct.
 sleep 0.5
 read_counters >"$T/before"
 # quark-mon is an independent witness: events of libquark, a few lines each.
 background "$B/quark-mon" -n >"$T/mon" 2>"$T/mon.err"
 mon=$pid
-wait_for 10 test -s "$T/mon"
+wait_for 60 test -s "$T/mon"
 record "$T/loop.pb.gz" -F 997 -- "$T/loop"
 is "recorded" $? 0
 # Events come in the order of time: after the end of the shell all of them are there.

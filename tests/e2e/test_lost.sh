@@ -50,7 +50,7 @@ all_read() {
 	(($(metric profd_pm_stale) <= denied))
 }
 
-start_profd lost --window 600 --ring-size 4M
+start_profd lost --window 3600 --ring-size 4M
 background "$E2E/prog_swap" "$E2E/libswap_a.so" "$E2E/libswap_b.so" >"$T/swap"
 swap=$pid
 # A process that sleeps until long after the loss.
@@ -85,7 +85,7 @@ ran=$(cpu_ns "$swap")
 kill "$swap"
 full=$(metric profd_sampler_ring_full_total)
 stop_profd
-file=$(echo "$archive"/*.pb.gz)
+file=$(echo "$archive"/*/*.pb.gz)
 samples "$file" >"$T/all"
 awk -F '\t' -v pid="$swap" '$3 == pid' "$T/all" >"$T/swap.tsv"
 # No frame of a stale stack is named.
@@ -142,7 +142,7 @@ right() {
 }
 
 # Without lost mapping records: known mappings have to move to the new image.
-start_profd life --window 600 --ring-size 4M
+start_profd life --window 3600 --ring-size 4M
 mkfifo "$T/go1" "$T/go2" "$T/turn"
 background bash -c 'read -r <>"$3"; exec "$1" 1500 wait <>"$2"' - \
 	"$E2E/prog_spin_new" "$T/go2" "$T/turn"
@@ -167,7 +167,7 @@ echo >"$T/go1"
 echo >"$T/go2"
 wait "$born" "$turns"
 stop_profd
-file=$(echo "$archive"/*.pb.gz)
+file=$(echo "$archive"/*/*.pb.gz)
 samples "$file" >"$T/all"
 for who in "$born old" "$turns new"; do
 	read -r id name <<<"$who"

@@ -86,6 +86,62 @@ END
 rustc -O -g r.rs -o rust 2>err
 same "rust" rust
 
+# --- split DWARF: .dwo files, then a .dwp file, then one of another build ---
+# In the middle of each function.
+addresses_of()
+{
+	local at size
+	while read -r at size; do
+		printf '%#x\n' $((16#$at + size / 2))
+	done < <(readelf -sW "$1" | awk '$4 == "FUNC" && $3 > 40 { print $2, $3 }')
+}
+# chains FILE: how many inlined calls there are.
+chains() {
+	# shellcheck disable=SC2046 # addresses
+	"$PROFD" debug symbolize -j "$1" $(addresses_of "$1") | jq -s '[.[].frames | length - 1] | add'
+}
+while read -r name compiler options; do
+	mkdir "$T/$name"
+	cd "$T/$name" || exit 1
+	cp ../a.cc .
+	# shellcheck disable=SC2086 # options
+	"$compiler" -O2 $options -gsplit-dwarf -c a.cc -o a.o && "$compiler" a.o -o p
+	same "$name" p
+	found=$(chains p)
+	num "$name: inlined calls" "$found" '>' 0
+	# llvm-dwp 14 cannot read compressed sections, nor dwp 2.40 DWARF 5.
+	packed=
+	case $options in
+	*-gz*) ;;
+	*dwarf-4*) dwp -e p -o p.dwp && packed=1 ;;
+	*) llvm-dwp -e p -o p.dwp && packed=1 ;;
+	esac
+	mv a.dwo kept
+	if [[ $packed ]]; then
+		same "$name, .dwp" p
+		is "$name, .dwp: inlined calls" "$(chains p)" "$found"
+		for at in 4 60 200; do
+			cp p.dwp whole
+			head -c $((at * $(stat -c %s whole) / 256)) whole >p.dwp
+			num "$name: .dwp cut at $at/256: names" "$(chains p)" '>=' 0
+			cp whole p.dwp
+		done
+		rm p.dwp
+	fi
+	is "$name without .dwo: names, no inlined calls" "$(chains p)" 0
+	# shellcheck disable=SC2086 # options
+	"$compiler" -O1 $options -DOTHER=1 -gsplit-dwarf -c a.cc -o b.o
+	mv b.dwo a.dwo
+	is "$name with another build's .dwo: no inlined calls" "$(chains p)" 0
+done <<'END'
+split5gcc g++ -gdwarf-5
+split4gcc g++ -gdwarf-4
+split5clang clang++ -gdwarf-5
+split4clang clang++ -gdwarf-4
+split5gz g++ -gdwarf-5 -gz
+END
+cd "$T" || exit 1
+
 # --- separate files ---
 objcopy --only-keep-debug gcc5 gcc5.debug
 strip gcc5 -o stripped

@@ -55,13 +55,13 @@ looked() {
 	(($(metric profd_symbolize_open_stale_total) +
 		$(metric profd_pm_early_opened_total) > 0))
 }
-check "the programs were looked for" wait_for 10 looked
+check "the programs were looked for" wait_for 60 looked
 stop_profd
 # Another profd on the host does not count.
 is "the canary was not opened" "$(grep -c "by $(realpath "$B/profd")\$" "$T/opened")" 0
 # It runs until it was checked.
 background bash -c 'exec 3<"$1"; sleep 10; :' - "$T/canary"
-check "... and it would be seen" wait_for 10 grep -q 'by .*bash$' "$T/opened"
+check "... and it would be seen" wait_for 60 grep -q 'by .*bash$' "$T/opened"
 diag "$(sort "$T/opened" | uniq -c)"
 
 # A user mounts an overlay in namespaces, and maps one of its files at the address at
@@ -82,7 +82,7 @@ start_profd overlay --freq 999
 background overlay "$T/victim" "$E2E/prog_spin_b" "$E2E/prog_flip" \
 	>"$T/flipped" 2>&1
 flip=$pid
-wait_for 10 flipped
+wait_for 60 flipped
 if grep -q flipped "$T/flipped"; then
 	sleep 1 # it is looked for
 	curl -sS --max-time 60 --unix-socket "$sock" -o "$T/victim.pb.gz" \

@@ -80,8 +80,8 @@ num "nothing is quarantined" "$(value quarantined_total)" == 0
 is "it is well" "$(ask /healthz)" ok
 stop_profd
 is "profd ends well" $? 0
-check_profile "$archive"/*.pb*
-for f in "$archive"/*.pb*; do
+check_profile "$archive"/*/*.pb*
+for f in "$archive"/*/*.pb*; do
 	samples "$f"
 done >"$T/samples"
 
@@ -123,5 +123,5 @@ if [[ ${NAMES_ALL:-} && $(command -v node) ]]; then
 	find /tmp -maxdepth 1 -name 'perf-*.map' -newer "$T/fib.js" -delete
 fi
 
-check "go tool pprof shows them" grep -qE ' one_a$' <(pprof -top "$archive"/*.pb*)
+check "go tool pprof shows them" grep -qE ' one_a$' <(pprof -top "$archive"/*/*.pb*)
 plan

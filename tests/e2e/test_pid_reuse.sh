@@ -66,7 +66,7 @@ END
 # profile: the archive of a profd that has ended
 profile() {
 	local f
-	for f in "$archive"/*.pb.gz; do
+	for f in "$archive"/*/*.pb.gz; do
 		samples "$f"
 	done
 }
@@ -76,18 +76,18 @@ follows() { /bin/true && test -s "$T/events"; }
 # The kernel reports a reap when it frees the process; otherwise one is inferred four
 # seconds after the exit. Eight more processes were started to find numbers.
 reaped() {
-	(($(grep -F '"events":["reap"]' "$T/events" | grep -oE '"pid":[0-9]+' |
+	(($(grep -F '"events":["reap"]' "$T/events" | grep -oE '"process.pid":[0-9]+' |
 		grep -cxFf "$T/pids") >= LIVES + 28 + 8))
 }
 # attempt NUMBER: processes while profd runs, and while it is stopped; results in
 # $lost (events) and $full (samples), or $failed.
 attempt() {
 	local i
-	start_profd "reuse$1" --window 600 --freq $HZ
+	start_profd "reuse$1" --window 3600 --freq $HZ
 	background nice -n -20 "$PROFD" events -f --json --server "unix:$sock" \
 		>"$T/events" 2>"$T/events.err"
 	events=$pid
-	wait_for 10 follows
+	wait_for 60 follows
 	failed=
 	"$E2E/prog_reuse" "$E2E" "$LIVES" $MS >"$T/truth" 2>"$T/truth.err" ||
 		failed="$(cat "$T/truth.err")"
@@ -130,7 +130,7 @@ is "no process found or vanished" "$unexpected" ""
 profile >"$T/all"
 
 # The process of each start, by the order of the forks of its pid and parent.
-jq -r '
+jq -r "$plain"'
 	select(.process) | . as $e | .events[] |
 	if . == "fork" then ["F", $e.process, $e.pid, $e.ppid]
 	elif . == "exec" then ["E", $e.process,
@@ -250,7 +250,7 @@ for kind in 0 1 2 3 4 5 6; do
 done
 
 # --- by perf events: labels and functions, consistent -----------------------------
-start_profd perf --window 600 --freq $HZ --source perf
+start_profd perf --window 3600 --freq $HZ --source perf
 "$E2E/prog_reuse" "$E2E" 70 $MS >"$T/truth" 2>"$T/truth.err"
 is "perf events: lives of four pids" $? 0 || diag "$(cat "$T/truth.err")"
 stop_profd

@@ -19,7 +19,7 @@ windows() {
 has_windows() {
 	(($(windows) >= $1))
 }
-start_profd signals --window 600
+start_profd signals --window 3600
 used "$load" 500
 is "no window before its time" "$(windows)" 0
 kill -HUP "$profd"
@@ -28,9 +28,9 @@ used "$load" 500
 stop_profd TERM
 is "SIGTERM ends with 0" $? 0
 is "SIGTERM writes the open window" "$(windows)" 2
-check_profile "$archive"/*.pb.gz
+check_profile "$archive"/*/*.pb.gz
 both=0
-for f in "$archive"/*.pb.gz; do
+for f in "$archive"/*/*.pb.gz; do
 	samples "$f" >"$T/tsv"
 	((both += $(total "$T/tsv" '(heavy|light)_leaf@')))
 	# Half a second of CPU time: 49 samples are expected.
@@ -44,7 +44,7 @@ wait_for 60 has_windows 2
 stop_profd INT
 is "SIGINT ends with 0" $? 0
 num "windows of a second come by themselves" "$(windows)" '>=' 3
-check_profile "$archive"/*.pb.gz
+check_profile "$archive"/*/*.pb.gz
 
 # Ended as soon as they answer, while names are still being looked up; eight at once,
 # so that some are slower than others.
@@ -64,7 +64,7 @@ for i in 1 2 3 4 5 6 7 8; do
 	wait "${pids[i - 1]}"
 	is "profd ends well right after its start, $i" $? 0
 done
-check_profile "$T"/brief*.archive/*.pb.gz
+check_profile "$T"/brief*.archive/*/*.pb.gz
 
 # --- record: processes, the host, until interrupted ---
 background nice -n -20 "$E2E/prog_spin_old" 600000 >/dev/null

@@ -64,7 +64,7 @@ life() {
 
 run_loop() {
 	background "$T/ex/$1" >"$T/$1.out" 2>"$T/$1.err"
-	wait_for 20 life "$T/$1.out" "$2"
+	wait_for 60 life "$T/$1.out" "$2"
 	result $? "example $1 runs" ||
 		diag "$(cat "$T/$1.err"; tail -n 20 "$T/$1.out")"
 	kill "$pid" 2>/dev/null
@@ -72,8 +72,8 @@ run_loop() {
 }
 
 run_once() {
-	local tries=400 rc
-	background timeout 20 "$T/ex/$1" >"$T/$1.out" 2>"$T/$1.err"
+	local tries=1200 rc
+	background timeout 60 "$T/ex/$1" >"$T/$1.out" 2>"$T/$1.err"
 	while kill -0 "$pid" 2>/dev/null && ((--tries > 0)); do
 		/bin/true of a manual page
 		sleep 0.05
@@ -203,7 +203,7 @@ monitor() {
 	local name=$1 regex=$2
 	shift 2
 	background "$mon" "$@" >"$T/mon.out" 2>"$T/mon.err"
-	wait_for 20 life "$T/mon.out" "$regex"
+	wait_for 60 life "$T/mon.out" "$regex"
 	result $? "quark-mon $name" || diag "$(tail -n 20 "$T/mon.out")"
 	kill -INT "$pid"
 	wait "$pid"
@@ -226,7 +226,7 @@ monitor "-x: the environment" "^  ENV.*QUARK_MAN=of_a_test" -x
 
 # Pending output is printed before the end.
 background "$mon" -P $$ >"$T/mon.out" 2>"$T/mon.err"
-wait_for 20 life "$T/mon.out" "EXEC"
+wait_for 60 life "$T/mon.out" "EXEC"
 # All except the rings, which are the mappings of BPF maps.
 pss=$(awk '/^[0-9a-f]+-[0-9a-f]+ / { ring = /anon_inode/ }
 	/^Pss:/ && !ring { sum += $2 } END { print sum }' "/proc/$pid/smaps")

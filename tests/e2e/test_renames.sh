@@ -18,7 +18,7 @@ attacker=$!
 wait_for 60 test -s "$T/n"
 used=$(($(cpu_ns "$profd") - before))
 n=$(cat "$T/n")
-wait_for 20 eval 'ask /processes | grep -q "\"comm\":\"last-name\""'
+wait_for 60 eval 'ask /processes | grep -q "\"comm\":\"last-name\""'
 result $? "the name it has after its loop is known while it runs" ||
 	diag "$(ask /processes | grep prog_renames)"
 wait "$attacker" "$victim"

@@ -70,13 +70,13 @@ ends hanging '1 ok 1 not ok 0' <<-END
 END
 # gone FILE: no process has the pid in it, or it is a zombie.
 gone() { ! grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$(<"$1")/status"; }
-check "hanging: it was ended" wait_for 5 gone "$T/hanging"
+check "hanging: it was ended" wait_for 60 gone "$T/hanging"
 like "hanging: the report says so" "$out" 'exit status 124'
 ends deaf '1 ok 1 not ok 0' <<-END
 	trap '' TERM; echo 1..2; echo "ok 1"; echo \$\$ >"$T/deaf"
 	for i in {1..1000}; do sleep 1; done
 END
-check "deaf to SIGTERM: it was killed" wait_for 5 gone "$T/deaf"
+check "deaf to SIGTERM: it was killed" wait_for 60 gone "$T/deaf"
 
 # --- skipped, or forbidden by the environment ---
 program "$unit/skips" <<<'echo 1..2; echo "ok 1"; echo "ok 2 - x # SKIP no x"'

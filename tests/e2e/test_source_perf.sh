@@ -156,8 +156,8 @@ is "no record had wrong lengths" "$(metric profd_sideband_bad_total)" 0
 kill -HUP "$profd"
 stop_profd
 is "it ends with 0" $? 0
-check_profile "$archive"/*.pb.gz
-for f in "$archive"/*.pb.gz; do
+check_profile "$archive"/*/*.pb.gz
+for f in "$archive"/*/*.pb.gz; do
 	samples "$f"
 done >"$T/lives"
 num "the short lives were sampled" "$(total "$T/lives" '/true$' 7)" '>=' 20
@@ -271,7 +271,7 @@ echo "$kb" >"$limit"
 refused() {
 	local name=$1 regex=$2 rc
 	shift 2
-	user timeout 20 "$@" >"$T/out" 2>"$T/err"
+	user timeout 60 "$@" >"$T/out" 2>"$T/err"
 	rc=$?
 	is "$name: status, lines" "$rc $(wc -l <"$T/err")" "1 1"
 	like "$name: says what is missing" "$(cat "$T/err")" "$regex"

@@ -129,7 +129,7 @@ result $? "$good of $native native stacks reach their root" ||
 		sort | uniq -c | sort -rn)"
 # The first seconds of a machine that is always busy may be late.
 num "tables came in time" "$(percent "$(ending "$T/ends" late)" "$native")" \
-	'<=' 50
+	'<=' 65
 diag "$(tr '\t\n' ' ,' <"$T/ends")"
 diag "with JIT frames: $jit, $(percent "$(ending "$T/ends" jit whole)" "$jit") %" \
 	"of them whole; native: $(percent "$good" "$native") %"

@@ -66,8 +66,8 @@ sampled() {
 }
 check "the busy one is sampled" wait_for 60 sampled
 stop_profd
-check_profile "$archive"/*.pb.gz
-for f in "$archive"/*.pb.gz; do
+check_profile "$archive"/*/*.pb.gz
+for f in "$archive"/*/*.pb.gz; do
 	samples "$f"
 done >"$T/all"
 awk -F '\t' -v pid="$busy" '$3 == pid' "$T/all" >"$T/busy"

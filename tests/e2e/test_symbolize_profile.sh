@@ -81,6 +81,11 @@ like "found by its build id" "$(hot "$T/other.pb.gz")" '^spin_here@[^ ]* $'
 rm "$prog"
 symbolize -q --debug-dir "$T/debug" "$T/in.pb.gz" -o "$T/gone.pb.gz"
 like "... if the program is gone" "$(hot "$T/gone.pb.gz")" '^spin_here@[^ ]* $'
+objcopy --only-keep-debug "$full" "$T/only.debug"
+mkdir -p "$T/only/.build-id/${id:0:2}"
+cp "$T/only.debug" "$T/only/.build-id/${id:0:2}/${id:2}.debug"
+symbolize -q --debug-dir "$T/only" "$T/in.pb.gz" -o "$T/gone.pb.gz"
+like "... by its debug file alone" "$(hot "$T/gone.pb.gz")" '^spin_here@[^ ]* $'
 symbolize "$T/in.pb.gz" -o "$T/gone.pb.gz" 2>"$T/err"
 like "no file at all is reported" "$?$(cat "$T/err")" '^0.*bin/prog: no file with its build id'
 mkdir -p "$T/root$T/bin" && cp "$full" "$T/root$prog"

@@ -444,6 +444,8 @@ static bool check_lines(const Profile *p,
 	return true;
 }
 
+static bool check_bare;
+
 static bool check_location(const Profile *p, size_t i)
 {
 	const Perftools__Profiles__Location *l = p->location[i];
@@ -454,7 +456,7 @@ static bool check_location(const Profile *p, size_t i)
 	if (l->id != i + 1)
 		return fail("location %zu: id %llu", i + 1,
 			    (unsigned long long)l->id);
-	if (!l->n_line)
+	if (!l->n_line && !check_bare)
 		return fail("location %zu: no name", i + 1);
 	if (l->mapping_id > p->n_mapping)
 		return fail("location %zu: no mapping %llu", i + 1,
@@ -462,6 +464,9 @@ static bool check_location(const Profile *p, size_t i)
 	if (!l->mapping_id && l->address)
 		return fail("location %zu: an address without mapping", i + 1);
 	m = l->mapping_id ? p->mapping[l->mapping_id - 1] : NULL;
+	if (!l->n_line && (!m || m->has_functions))
+		return fail("location %zu: no name, nor a mapping without",
+			    i + 1);
 	if (m &&
 	    (l->address < m->memory_start || l->address >= m->memory_limit))
 		return fail("location %zu: address 0x%llx outside of mapping "
@@ -480,7 +485,8 @@ static bool check_nameless(const Profile *p, size_t i)
 		return true;
 	for (size_t k = 0; k < p->n_location; k++) {
 		l = p->location[k];
-		if (l->mapping_id == i + 1 && check_is_text(p, l->line[0]))
+		if (l->mapping_id == i + 1 &&
+		    (!l->n_line || check_is_text(p, l->line[0])))
 			return true;
 	}
 	return fail("mapping %zu: has_functions is not set", i + 1);
@@ -590,6 +596,11 @@ void pprof_check_expect(const char *const (*types)[2], size_t n)
 {
 	check_want.types = types ? types : check_cpu;
 	check_want.n = types ? n : ARRAY_SIZE(check_cpu);
+}
+
+void pprof_check_bare(bool bare)
+{
+	check_bare = bare;
 }
 
 void pprof_check_end(void)

@@ -26,6 +26,9 @@ const char *pprof_check_file(const char *path);
  */
 void pprof_check_expect(const char *const (*types)[2], size_t n);
 
+/* Whether a location of a mapping without has_functions may have no line. */
+void pprof_check_bare(bool bare);
+
 /*
  * The profile of the last check that found nothing wrong: valid until the next
  * check, or pprof_check_end(), which frees it.

@@ -49,8 +49,14 @@ until_ok() {
 }
 
 status() { /tests/profd status --server "unix:$T/sock"; }
-# said WORDS: the number after these words in the status of profd
-said() { status | sed -n "s/^$1: \([0-9]*\).*/\1/p"; }
+# said WORDS: the number after these words in the status of profd, which leaves out
+# those that are 0. Nothing if profd does not answer, or has no such words.
+said() {
+	grep -qF "$1" /tests/profd && status >"$T/status" || return
+	awk -v words="$1: " '
+		(i = index($0, words)) { n = substr($0, i + length(words)) + 0 }
+		END { print n + 0 }' "$T/status"
+}
 # All metrics at once; the wget of busybox needs files in /etc, and has no unix sockets.
 metrics() {
 	printf 'GET /metrics HTTP/1.0\r\n\r\n' | nc 127.0.0.1 $PORT | tr -d '\r'
@@ -127,11 +133,12 @@ goes_on() {
 # life PID: from the event at its end, as $code, $start, $end by the wall clock in
 # nanoseconds, $start_boot, $exit_boot, $cpu.
 life() {
-	grep -F "\"pid\":$1," "$T/events" | grep -F '"events":["end"]' >"$T/life" ||
+	grep -F "\"process.pid\":$1," "$T/events" | grep -F '"events":["end"]' >"$T/life" ||
 		return 1
-	code=$(of exit_code) cpu=$(of cpu_ns)
-	start_boot=$(of start_boot_ns) exit_boot=$(of exit_boot_ns)
-	start=$(date -d "$(of start)" +%s%N) end=$(date -d "$(of exit)" +%s%N)
+	code=$(of process.exit.code) cpu=$(of profd.cpu_ns)
+	start_boot=$(of profd.start_boot_ns) exit_boot=$(of profd.exit_boot_ns)
+	start=$(date -d "$(of process.creation.time)" +%s%N)
+	end=$(date -d "$(of process.exit.time)" +%s%N)
 }
 # The first such member is its own, those of its images follow.
 of() {
@@ -175,18 +182,18 @@ ends() {
 			return substr($0, RSTART + skip, RLENGTH - skip)
 		}
 		{
-			args = field("\"args\":\\[[^]]*\\]", 7)
+			args = field("\"process.command_args\":\\[[^]]*\\]", 23)
 			if (!match(args, /life-[0-9]+/))
 				next
 			tag = substr(args, RSTART, RLENGTH)
-			code = field("\"exit_code\":[0-9]+", 12)
-			sig = field("\"signal\":[0-9]+", 9)
-			cpu = field("\"cpu_ns\":[0-9]+", 9)
-			print tag, field("\"pid\":[0-9]+", 6),
+			code = field("\"process.exit.code\":[0-9]+", 20)
+			sig = field("\"profd.signal\":[0-9]+", 15)
+			cpu = field("\"profd.cpu_ns\":[0-9]+", 15)
+			print tag, field("\"process.pid\":[0-9]+", 14),
 				sig == "" ? "exit " code : "signal " sig,
-				/"cpu":"exact"/ ? sprintf("%.3f", cpu / 1000) : "-",
-				field("\"start_boot_ns\":[0-9]+", 16),
-				field("\"exit_boot_ns\":[0-9]+", 15)
+				/"profd.cpu":"exact"/ ? sprintf("%.3f", cpu / 1000) : "-",
+				field("\"profd.start_boot_ns\":[0-9]+", 22),
+				field("\"profd.exit_boot_ns\":[0-9]+", 21)
 		}' >"$T/told"
 }
 all_told() { ends && [ "$(wc -l <"$T/told")" -ge "$(truth)" ]; }

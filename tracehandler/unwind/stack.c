@@ -26,14 +26,15 @@ static const struct {
 #undef X
 };
 
-int trace_stacks_init(struct trace_stacks *s, struct trace_frames *frames)
+int trace_stacks_init(struct trace_stacks *s, struct trace_frames *frames,
+		      struct trace_waits *waits)
 {
 	s->opts = frames->opts;
 	s->frames = frames;
 	s->stats = frames->stats;
 	s->pcs = calloc(s->opts->max_frames, sizeof(*s->pcs));
 	if (!s->pcs || trace_rules_init(&s->rules) ||
-	    trace_tables_init(&s->tables, s->opts->table_bytes, frames->waits,
+	    trace_tables_init(&s->tables, s->opts->table_bytes, waits,
 			      &s->rules))
 		return -ENOMEM;
 	return 0;
@@ -77,7 +78,7 @@ static enum pm_find stack_find(struct trace_user *u, uint64_t pc)
 	return PM_FOUND;
 }
 
-/* The rows of a file, for as much of u->at as one segment covers. */
+/* The rows of a file, for as much of u->at as one segment covers; or of memory. */
 static void stack_rows(const struct trace_user *u, uint64_t pc,
 		       const struct trace_table *table, struct trace_code *out)
 {
@@ -85,6 +86,10 @@ static void stack_rows(const struct trace_user *u, uint64_t pc,
 	const struct symbolizer_segment *seg;
 	size_t i, n = 0;
 
+	if (u->at->kind == PM_EXE_ANON) {
+		out->rows = table->rows;
+		return;
+	}
 	seg = pm_exe_segments(u->at->map.exe, &n);
 	for (i = 0; i < n; i++) {
 		if (offset - seg[i].offset >= seg[i].size)
@@ -105,6 +110,24 @@ static bool stack_may_have_rows(enum pm_exe_kind kind)
 	return kind == PM_EXE_FILE || kind == PM_EXE_VDSO;
 }
 
+/* The table for u->at; NULL: none, or no memory. */
+static struct trace_table *stack_table(const struct trace_user *u)
+{
+	struct trace_tables *tables = &u->owner->tables;
+	struct pm_exe *exe = u->at->map.exe;
+	uint64_t time = u->take->rec->head.time;
+	struct pm_code_state st;
+
+	if (stack_may_have_rows(u->at->kind))
+		return trace_tables_get(tables, exe);
+	if (u->at->kind != PM_EXE_ANON)
+		return NULL;
+	st = pm_exe_code(exe, time);
+	/* Perf maps have names only. */
+	return st.timed ? trace_tables_code(tables, exe, st.version, time)
+			: NULL;
+}
+
 static void stack_code(void *arg, uint64_t pc, struct trace_code *out)
 {
 	static const enum trace_code_state states[] = {
@@ -120,9 +143,7 @@ static void stack_code(void *arg, uint64_t pc, struct trace_code *out)
 		return;
 	out->start = u->at->map.start;
 	out->end = u->at->map.end;
-	if (!stack_may_have_rows(u->at->kind))
-		return;
-	table = trace_tables_get(&u->owner->tables, u->at->map.exe);
+	table = stack_table(u);
 	if (table && table->state == TRACE_TABLE_HERE)
 		stack_rows(u, pc, table, out);
 	if (!table || table->state != TRACE_TABLE_ASKED)

@@ -32,8 +32,12 @@ struct trace_take {
 	struct trace_table *late; /* out: the table it has to wait for */
 };
 
-/* 'frames' is borrowed, with its opts, stats and waits. 0 or -ENOMEM. */
-int trace_stacks_init(struct trace_stacks *s, struct trace_frames *frames);
+/*
+ * 'frames' is borrowed, with its opts and stats; so are 'waits', of samples that wait
+ * for tables. 0 or -ENOMEM.
+ */
+int trace_stacks_init(struct trace_stacks *s, struct trace_frames *frames,
+		      struct trace_waits *waits);
 void trace_stacks_fini(struct trace_stacks *s);
 
 /*

@@ -16,7 +16,7 @@ int trace_tables_init(struct trace_tables *t, size_t max_bytes,
 		      struct trace_waits *waits, struct trace_rules *rules)
 {
 	TAILQ_INIT(&t->list);
-	t->max_bytes = max_bytes;
+	t->max_bytes = t->room = max_bytes;
 	t->waits = waits;
 	t->stats = waits->stats;
 	t->rules = rules;
@@ -72,13 +72,19 @@ static void trace_tables_limit(struct trace_tables *t)
 	bool large;
 
 	while ((e = TAILQ_FIRST(&t->list)) && TAILQ_NEXT(e, link)) {
-		large = t->stats->tables_bytes > t->max_bytes;
+		large = t->stats->tables_bytes > t->room;
 		if (!large && t->tables.count <= TABLES_MAX)
 			break;
 		t->stats->tables_evicted +=
 			large && e->state == TRACE_TABLE_HERE;
 		trace_tables_drop(t, e);
 	}
+}
+
+void trace_tables_room(struct trace_tables *t, size_t room)
+{
+	t->room = MIN(room, t->max_bytes);
+	trace_tables_limit(t);
 }
 
 /* The cause is not the file's content: another request may succeed. */
@@ -100,8 +106,8 @@ static void trace_tables_failed(struct trace_table *e, int err)
 		e->retry = t->now + TABLES_RETRY_BUSY_NS;
 	else
 		e->retry = t->now + TABLES_RETRY_NS;
-	if (err == -ENODATA)
-		t->stats->tables_none++;
+	if (err == -ENODATA) /* that of memory is asked for often */
+		t->stats->tables_none += !e->code;
 	else if (err == -EFBIG)
 		t->stats->tables_refused++;
 	else
@@ -127,6 +133,11 @@ static void trace_tables_here(struct trace_table *e,
 	e->bytes = info.bytes;
 	t->stats->tables_bytes += e->bytes;
 	t->stats->tables++;
+	e->from = e->time - MIN(e->time, info.before);
+	/* That sample can use it, whatever the worker says. */
+	info.after = MAX(info.after, (uint64_t)1);
+	e->until = info.after < UINT64_MAX - e->time ? e->time + info.after
+						     : UINT64_MAX;
 }
 
 static void trace_tables_answer(void *arg, int err,
@@ -149,19 +160,23 @@ static void trace_tables_answer(void *arg, int err,
 	TAILQ_INSERT_TAIL(&t->list, e, link);
 	trace_tables_limit(t);
 	trace_table_put(e);
-	trace_waits_check(t->waits, 0);
+	trace_waits_answered(t->waits);
 }
 
+/* Takes over 'e'; NULL: no memory. */
 static struct trace_table *trace_tables_ask(struct trace_tables *t,
-					    struct pm_exe *exe, uint64_t hash)
+					    struct pm_exe *exe, uint64_t hash,
+					    struct trace_table *e)
 {
-	struct trace_table *e = calloc(1, sizeof(*e));
+	int err;
 
 	if (!e)
 		return NULL;
 	e->state = TRACE_TABLE_ASKED;
 	e->refs = 2; /* the hash's and the request's */
-	if (pm_exe_rows(exe, trace_tables_answer, e)) {
+	err = e->code ? pm_exe_code_rows(exe, e->time, trace_tables_answer, e)
+		      : pm_exe_rows(exe, trace_tables_answer, e);
+	if (err) {
 		free(e);
 		return NULL;
 	}
@@ -184,6 +199,23 @@ struct trace_table *trace_tables_want(struct trace_tables *t,
 	return table;
 }
 
+/* Makes it the most recently used one. */
+static struct trace_table *trace_tables_use(struct trace_tables *t,
+					    struct trace_table *e)
+{
+	if (e->state != TRACE_TABLE_ASKED && TAILQ_NEXT(e, link)) {
+		TAILQ_REMOVE(&t->list, e, link);
+		TAILQ_INSERT_TAIL(&t->list, e, link);
+	}
+	return e;
+}
+
+static bool trace_table_is_due(const struct trace_tables *t,
+			       const struct trace_table *e)
+{
+	return e->state == TRACE_TABLE_NONE && t->now >= e->retry;
+}
+
 struct trace_table *trace_tables_get(struct trace_tables *t, struct pm_exe *exe)
 {
 	struct trace_table *e;
@@ -192,15 +224,51 @@ struct trace_table *trace_tables_get(struct trace_tables *t, struct pm_exe *exe)
 	exe = pm_exe_root(exe);
 	hash = hash_u64((uintptr_t)exe);
 	HASH_FIND(e, &t->tables, hash, node, e->exe == exe);
-	if (e && e->state == TRACE_TABLE_NONE && t->now >= e->retry) {
+	if (e && trace_table_is_due(t, e)) {
 		trace_tables_drop(t, e);
 		e = NULL;
 	}
-	if (!e)
-		return trace_tables_ask(t, exe, hash);
-	if (e->state != TRACE_TABLE_ASKED && TAILQ_NEXT(e, link)) {
-		TAILQ_REMOVE(&t->list, e, link);
-		TAILQ_INSERT_TAIL(&t->list, e, link);
+	if (e)
+		return trace_tables_use(t, e);
+	return trace_tables_ask(t, exe, hash, calloc(1, sizeof(*e)));
+}
+
+/*
+ * Its answer is not the one for this version and time. For samples up to that which it
+ * was requested for, the growth of the file since then makes no difference; or they would
+ * never get one while it grows.
+ */
+static bool trace_table_is_other(const struct trace_table *e, uint32_t version,
+				 uint64_t time)
+{
+	if (e->state == TRACE_TABLE_ASKED)
+		return false;
+	if (time > e->time && (int32_t)(version - e->version) > 0)
+		return true;
+	return e->state == TRACE_TABLE_HERE &&
+	       (time < e->from || time >= e->until);
+}
+
+struct trace_table *trace_tables_code(struct trace_tables *t,
+				      struct pm_exe *exe, uint32_t version,
+				      uint64_t time)
+{
+	uint64_t hash = hash_u64((uintptr_t)exe);
+	struct trace_table *e;
+
+	HASH_FIND(e, &t->tables, hash, node, e->exe == exe);
+	if (e && (trace_table_is_due(t, e) ||
+		  trace_table_is_other(e, version, time))) {
+		trace_tables_drop(t, e);
+		e = NULL;
 	}
-	return e;
+	if (e)
+		return trace_tables_use(t, e);
+	e = calloc(1, sizeof(*e));
+	if (e) {
+		e->code = true;
+		e->version = version;
+		e->time = time;
+	}
+	return trace_tables_ask(t, exe, hash, e);
 }

@@ -219,12 +219,13 @@ static struct left look(void)
 	return l;
 }
 
-/* An abandoned read of /proc, on a busy host, ends a little later. */
+/* An abandoned read of /proc, on a busy host, ends a little later, and frees its memory. */
 static void same(const struct left *a)
 {
 	struct left b = look();
 
-	for (int i = 0; i < 500 && b.fds != a->fds; i++) {
+	for (int i = 0; i < 3000 && (b.fds != a->fds || b.blocks != a->blocks);
+	     i++) {
 		usleep(10000);
 		b = look();
 	}

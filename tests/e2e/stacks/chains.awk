@@ -152,6 +152,10 @@ function rust_modes(	below) {
 	mode("deep", "(L )?(st_spin )?st_deep\\*3[01] " below)
 	mode("sort", "(L )?(st_spin )?L st_sort " below)
 	mode("panic", "L st_panic(\\*[0-9]+)? (L )?" below)
+	# _Unwind_Resume writes the registers of the frame that it goes to over
+	# those that it saved. Rust's own frames are found by one of them, %rbp.
+	mode("resume", "L (\\[another_stack\\]|st_rounds st_panic(\\*[0-9]+)? " \
+		"(L )?" below ")")
 	mode("rest", "((L )?st_spin )?(st_deep(\\*[0-9]+)? |st_sort )?" below)
 	mode("rest", "(V )?L " below)
 }

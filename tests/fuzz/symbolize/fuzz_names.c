@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Fuzz target: an ELF file from memory through all sources of names, DWARF among
- * them: functions, inlined calls and lines of its code.
+ * Fuzz target: an ELF file from memory through all sources of names, DWARF split DWARF
+ * among them: functions, inlined calls and lines of its code.
  */
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "symbolize/names/names.h"
 
@@ -15,10 +17,24 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int on_ask(void *arg, const char *basename, const uint8_t *build_id,
+struct input {
+	const uint8_t *data;
+	size_t size;
+};
+
+/* The file has its split units itself: as .dwo, and as .dwp with an index of units. */
+static int on_ask(void *arg, const char *name, const uint8_t *build_id,
 		  size_t len, uint32_t crc, bool has_crc)
 {
-	return -ENOENT;
+	const struct input *in = arg;
+	int fd;
+
+	if (!name || has_crc)
+		return -ENOENT;
+	fd = memfd_create("split", MFD_CLOEXEC);
+	if (fd < 0 || write(fd, in->data, in->size) != (ssize_t)in->size)
+		abort();
+	return fd;
 }
 
 /* What is found for an address holds it, and has a name but for one that none has. */
@@ -42,7 +58,9 @@ static void walk(struct symbolizer_names *n, struct names_context *c,
 	uint64_t step = size / ADDRESSES + 1;
 	struct names_found found;
 
-	for (uint64_t off = 0; off < size; off += step) {
+	/* Counted: the offset may wrap in a segment of nearly 2^64 bytes. */
+	for (uint64_t i = 0, off = 0; i < ADDRESSES && off < size;
+	     i++, off += step) {
 		int err = symbolizer_names_find(n, c, start + off, &found);
 
 		if (!err)
@@ -54,7 +72,8 @@ static void walk(struct symbolizer_names *n, struct names_context *c,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct symbolizer_ask ask = { on_ask, NULL };
+	struct input in = { data, size };
+	const struct symbolizer_ask ask = { on_ask, &in };
 	struct symbolizer_names *n;
 	struct symbolizer_src src;
 	struct symbolizer_elf e;

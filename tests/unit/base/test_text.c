@@ -75,6 +75,18 @@ static void json_keeps_its_values(void **state)
 	strbuf_fini(&sb);
 }
 
+static void json_strings_are_quoted(void **state)
+{
+	struct strbuf sb = STRBUF_INIT;
+
+	text_add_json_string(&sb, "");
+	text_add_json_string(&sb, "a\"\\/\n\x7f\xe2\x80\xae\xff\"");
+	assert_string_equal(strbuf_str(&sb),
+			    "\"\"\"a\\\"\\\\/\\u000a\\u007f\\u202e"
+			    "\\ufffd\\\"\"");
+	strbuf_fini(&sb);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -83,6 +95,7 @@ int main(void)
 		cmocka_unit_test(marks_of_direction_are_escaped),
 		cmocka_unit_test(what_is_not_utf8_is_escaped),
 		cmocka_unit_test(json_keeps_its_values),
+		cmocka_unit_test(json_strings_are_quoted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * jitdump: code that is loaded, moved and replaced, by time; lines; growth; and
- * damaged files.
+ * jitdump: code that is loaded, moved and replaced, by time; lines; unwind information;
+ * growth; and damaged files.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -309,13 +309,283 @@ static void moves_without_end(void **state)
 	assert_int_equal(table.n, 500000);
 }
 
+/* --- unwind information ------------------------------------------------------ */
+
+/* The CFA is rsp + 8 + 8 * n from the second byte on, of code of 'size' bytes. */
+static void unwind(uint64_t addr, uint32_t size, uint8_t n)
+{
+	const uint8_t cie[] = { 20,   0,    0,	 0, 0,	  0,	0,  0,
+				1,    'z',  'R', 0, 1,	  0x78, 16, 1,
+				0x1b, 0x0c, 7,	 8, 0x90, 1,	0,  0 };
+	const uint8_t program[] = { 0, 0x41, 0x0e, (uint8_t)(8 * n + 8) };
+	uint64_t frames = (addr + size + 7) & ~7ULL;
+
+	put32(4);
+	put32(40 + 24 + 20 + 4 + 20);
+	put64(0);
+	put64(24 + 20 + 4 + 20);
+	put64(20);
+	put64(0);
+	memcpy(file + len, cie, sizeof(cie));
+	len += sizeof(cie);
+	put32(16);
+	put32(28);
+	put32((uint32_t)(addr - (frames + 24 + 8)));
+	put32(size);
+	memcpy(file + len, program, sizeof(program));
+	len += sizeof(program);
+	put32(0);
+	len += 20;
+}
+
+static struct symbolizer_rows_info info;
+
+static struct symbolizer_rows *rows_at(uint64_t at)
+{
+	struct symbolizer_rows *rows;
+	struct symbolizer_src src;
+
+	symbolizer_src_mem(&src, file, len);
+	assert_int_equal(jit_table_rows(&table, &src, at, &rows), 0);
+	symbolizer_rows_info(rows, &info);
+	return rows;
+}
+
+/* The offset of the CFA from rsp at an address at a time; 0: no row. */
+static int32_t cfa_at(uint64_t addr, uint64_t at)
+{
+	struct symbolizer_rows *rows = rows_at(at);
+	struct symbolizer_rule rule;
+
+	symbolizer_rows_rule(rows, symbolizer_rows_find(rows, addr), &rule);
+	symbolizer_rows_free(rows);
+	return rule.cfa.n;
+}
+
+static void rows_of_functions(void **state)
+{
+	unwind(0x1000, 0x10, 1);
+	load(100, 0x1000, 0x10, "one");
+	load(100, 0x1010, 0x10, "has none");
+	unwind(0x1020, 0x9, 2);
+	lines(0x1020, 3);
+	load(100, 0x1020, 0x9, "two");
+	read_part(len);
+	assert_int_equal(cfa_at(0xfff, 100), 0);
+	assert_int_equal(cfa_at(0x1000, 100), 8);
+	assert_int_equal(cfa_at(0x1001, 100), 16);
+	assert_int_equal(cfa_at(0x100f, 100), 16);
+	assert_int_equal(cfa_at(0x1010, 100), 0);
+	assert_int_equal(cfa_at(0x1028, 100), 24);
+	assert_int_equal(cfa_at(0x1029, 100), 0);
+	assert_null(info.damage);
+	/* Its record came late; and nothing changes at any time. */
+	assert_int_equal(cfa_at(0x1001, 1), 16);
+	assert_int_equal(info.before, 1);
+	assert_int_equal(info.after, UINT64_MAX - 1);
+}
+
+static void rows_by_time(void **state)
+{
+	unwind(0x1000, 0x10, 1);
+	load(100, 0x1000, 0x10, "one");
+	unwind(0x9000, 0x10, 9);
+	load(150, 0x9000, 0x10, "stays");
+	move(200, 0x1000, 0x5000);
+	unwind(0x1000, 0x10, 2);
+	load(300, 0x1000, 0x10, "two");
+	load(400, 0x5008, 0x10, "three");
+	read_part(len);
+	assert_int_equal(cfa_at(0x1001, 199), 16);
+	assert_int_equal(info.before, 99);
+	assert_int_equal(info.after, 1);
+	assert_int_equal(cfa_at(0x1001, 200), 0); /* gone */
+	assert_int_equal(cfa_at(0x5001, 200), 16); /* moved */
+	assert_int_equal(info.before, 0);
+	assert_int_equal(info.after, 100);
+	assert_int_equal(cfa_at(0x1001, 300), 24);
+	assert_int_equal(cfa_at(0x5001, 399), 16);
+	/* Nothing is left of code that was written over. */
+	assert_int_equal(cfa_at(0x5001, 400), 0);
+	assert_int_equal(cfa_at(0x9001, 400), 80);
+	assert_int_equal(info.before, 0);
+	assert_true(info.after == UINT64_MAX - 400);
+}
+
+/* All points, by comparison with the rule itself: the last that counts wins. */
+static void live_is_as_defined(void **state)
+{
+	struct jit_live live[40];
+	uint64_t from, until, f2, u2;
+	uint32_t seed = 1;
+
+	for (int round = 0; round < 300; round++) {
+		jit_table_fini(&table);
+		for (uint32_t i = 0; i < 40; i++) {
+			struct jit_entry e;
+
+			seed = seed * 1103515245 + 12345;
+			e = (struct jit_entry){
+				.start = seed >> 8 & 0xff,
+				.size = 1 + (seed >> 16 & 7),
+				.from = seed >> 20 & 0x3f,
+			};
+			assert_int_equal(jit_table_add(&table, &e), 0);
+		}
+		for (uint64_t at = 0; at < 64; at++) {
+			assert_int_equal(jit_table_live(&table, at, live, &from,
+							&until),
+					 0);
+			assert_true(from <= at && until > at);
+			for (size_t i = 0; i < 40; i++) {
+				const struct jit_entry *e =
+					&table.v[live[i].entry];
+				bool hidden = false;
+
+				for (size_t k = 0; k < 40; k++) {
+					const struct jit_entry *o = &table.v[k];
+					bool counts = o->from <= at;
+
+					if (o == e ||
+					    o->start >= e->start + e->size ||
+					    e->start >= o->start + o->size)
+						continue;
+					if (e->from <= at)
+						hidden |= counts && o > e;
+					else
+						hidden |= counts || o < e;
+				}
+				assert_int_equal(live[i].hidden, hidden);
+			}
+			if (at + 1 >= 64 || until <= at + 1)
+				continue;
+			/* Within these points it is the same. */
+			struct jit_live next[40];
+
+			assert_int_equal(jit_table_live(&table, at + 1, next,
+							&f2, &u2),
+					 0);
+			for (size_t i = 0; i < 40; i++)
+				assert_int_equal(live[i].hidden,
+						 next[i].hidden);
+		}
+	}
+}
+
+static void rows_of_others(void **state)
+{
+	/* An entry for code of another function gives no row there. */
+	unwind(0x1000, 0x10, 1);
+	memcpy(file + 48 + 40 + 24 + 8, (uint32_t[]){ -0x18U - 0x80 }, 4);
+	load(100, 0x1000, 0x10, "liar");
+	unwind(0x2000, 0x20, 2); /* which ends later */
+	load(100, 0x2000, 0x10, "liar too");
+	load(100, 0x2010, 0x10, "victim");
+	read_part(len);
+	for (uint64_t at = 0xf00; at < 0x1100; at++)
+		assert_int_equal(cfa_at(at, 100), 0);
+	assert_int_equal(cfa_at(0x200f, 100), 0);
+	assert_int_equal(cfa_at(0x2010, 100), 0);
+}
+
+static void no_unwind_information(void **state)
+{
+	struct symbolizer_rows *rows;
+	struct symbolizer_src src;
+
+	load(100, 0x1000, 0x10, "one");
+	read_part(len);
+	symbolizer_src_mem(&src, file, len);
+	assert_int_equal(jit_table_rows(&table, &src, 100, &rows), -ENODATA);
+	unwind(0x1000, 0x10, 1); /* of nothing yet */
+	read_part(len);
+	assert_int_equal(cfa_at(0x1001, 100), 0);
+	assert_null(info.damage);
+}
+
+/* Sizes that exceed the record, or limits. */
+static void damaged_unwind_information(void **state)
+{
+	static const struct {
+		size_t at;
+		uint64_t v;
+	} bad[] = { { 16, UINT64_MAX }, { 16, 69 },	    { 16, 20 },
+		    { 16, 0 },		{ 24, UINT64_MAX }, { 24, 68 } };
+	size_t at = len;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		len = at;
+		unwind(0x1000, 0x10, 1);
+		memcpy(file + at + bad[i].at, &bad[i].v, 8);
+		load(100, 0x1000, 0x10, "one");
+		jit_table_fini(&table);
+		read_part(len);
+		assert_int_equal(cfa_at(0x1001, 100), 0);
+		assert_non_null(info.damage);
+	}
+	/* A record that ends before its own fields. */
+	len = at;
+	put32(4);
+	put32(16);
+	put64(0);
+	load(100, 0x1000, 0x10, "one");
+	jit_table_fini(&table);
+	read_part(len);
+	assert_int_equal(cfa_at(0x1001, 100), 0);
+}
+
+/* Above 4 GiB there are no rows; below, all is as usual. */
+static void rows_far_apart(void **state)
+{
+	unwind(0x1000, 0x10, 1);
+	load(100, 0x1000, 0x10, "one");
+	unwind(0x7f0000000000, 0x10, 2);
+	load(100, 0x7f0000000000, 0x10, "two");
+	read_part(len);
+	assert_int_equal(cfa_at(0x1001, 100), 16);
+	assert_int_equal(cfa_at(0x7f0000000001, 100), 0);
+}
+
+/* A million pieces of code that cover each other take a second or so. */
+static void many_that_overlap(void **state)
+{
+	struct jit_live *live = calloc(JIT_ENTRIES_MAX, sizeof(*live));
+	uint64_t from, until;
+	size_t seen = 0;
+
+	assert_non_null(live);
+	for (uint32_t i = 0; i < JIT_ENTRIES_MAX; i++)
+		jit_table_add(&table,
+			      &(struct jit_entry){ .start = i * 7919 % 65536,
+						   .size = 1 + i % 65536,
+						   .from = i });
+	assert_int_equal(jit_table_live(&table, 500000, live, &from, &until),
+			 0);
+	for (size_t i = 0; i < table.n; i++)
+		seen += !live[i].hidden;
+	assert_true(seen && seen < 65536);
+	free(live);
+}
+
 int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(names_by_time),     T(code_moves),	   T(code_has_lines),
-		T(it_grows),	      T(what_is_not_read), T(damaged_records),
+		T(names_by_time),
+		T(code_moves),
+		T(code_has_lines),
+		T(it_grows),
+		T(what_is_not_read),
+		T(damaged_records),
 		T(moves_without_end),
+		T(rows_of_functions),
+		T(rows_by_time),
+		T(live_is_as_defined),
+		T(rows_of_others),
+		T(no_unwind_information),
+		T(damaged_unwind_information),
+		T(rows_far_apart),
+		T(many_that_overlap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

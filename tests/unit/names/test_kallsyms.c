@@ -284,6 +284,89 @@ static void every_function_of_this_kernel_has_its_name(void **state)
 	free(v);
 }
 
+/* --- modules that are gone -------------------------------------------------------- */
+
+#define CORE "ffffffff81000000 T first\nffffffff81000040 t second\n"
+#define A                                 \
+	"ffffffffc0000000 t a_one\t[a]\n" \
+	"ffffffffc0000010 t a_two\t[a]\n"
+#define BPF "ffffffffc0009000 t bpf_prog_1\t[bpf]\n"
+
+static struct kallsyms_past past;
+
+/* "NAME MODULE" of an address at a time, if it is gone since; or "-". */
+static const char *past_at(uint64_t addr, uint64_t time)
+{
+	static char out[1024];
+	struct kallsyms_symbol s;
+
+	if (!kallsyms_past_find(&past, addr, time, &s))
+		return "-";
+	snprintf(out, sizeof(out), "%s %s", s.name, s.module);
+	return out;
+}
+
+/* One reading after the other. */
+static void readings(const char *was, const char *now, uint64_t time)
+{
+	struct kallsyms *a = parse(was), *b = parse(now);
+
+	assert_int_equal(kallsyms_past_add(&past, a, b, time), 0);
+	kallsyms_free(a);
+	kallsyms_free(b);
+}
+
+static void a_module_that_is_gone(void **state)
+{
+	readings(CORE A BPF, CORE A BPF, 50);
+	readings(CORE A BPF, CORE A, 60);
+	assert_int_equal(past.n, 0);
+	readings(CORE A BPF, CORE "ffffffffc0000000 t b_one\t[b]\n", 100);
+	assert_string_equal(past_at(0xffffffffc0000004, 99), "a_one a");
+	assert_string_equal(past_at(0xffffffffc0000010, 99), "a_two a");
+	assert_string_equal(past_at(0xffffffffc0000004, 100), "-");
+	assert_string_equal(past_at(0xffffffffc0009000, 99), "-");
+	assert_string_equal(past_at(0xffffffff81000000, 99), "-");
+	/* Another one there goes, too. */
+	readings(CORE "ffffffffc0000000 t b_one\t[b]\n", CORE, 200);
+	assert_string_equal(past_at(0xffffffffc0000004, 99), "a_one a");
+	assert_string_equal(past_at(0xffffffffc0000004, 199), "b_one b");
+	assert_string_equal(past_at(0xffffffffc0000004, 200), "-");
+	/* With padding before its functions. */
+	readings(CORE "ffffffffc0200000 t __pfx_p\t[p]\n"
+		      "ffffffffc0200010 t p\t[p]\n",
+		 CORE, 220);
+	assert_string_equal(past_at(0xffffffffc0200010, 210), "p p");
+	/* It came back, elsewhere. */
+	readings(CORE A, CORE "ffffffffc0100000 t a_one\t[a]\n", 300);
+	assert_string_equal(past_at(0xffffffffc0000010, 250), "a_two a");
+	kallsyms_past_fini(&past);
+	assert_int_equal(past.n + past.bytes, 0);
+}
+
+static void modules_that_are_gone_are_bounded(void **state)
+{
+	static char text[1 << 20];
+	size_t len = 0;
+
+	for (uint64_t i = 0; i < 2 * KALLSYMS_PAST; i++)
+		readings(CORE A, CORE, 100 + i);
+	assert_int_equal(past.n, KALLSYMS_PAST);
+	assert_string_equal(past_at(0xffffffffc0000000, 100), "a_one a");
+	assert_int_equal(past.v[0].until, 100 + KALLSYMS_PAST);
+	/* Large ones take their room. */
+	for (uint64_t i = 0; len < sizeof(text) - 64; i++)
+		len += (size_t)sprintf(text + len,
+				       "%llx t a_function_%llu\t[a]\n",
+				       0xffffffffc0000000ULL + 16 * i,
+				       (unsigned long long)i);
+	for (uint64_t i = 0; i < 8; i++)
+		readings(text, CORE, 1000 + i);
+	assert_true(past.n < KALLSYMS_PAST);
+	assert_true(past.bytes <= KALLSYMS_PAST_BYTES);
+	kallsyms_past_fini(&past);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,6 +377,8 @@ int main(void)
 		cmocka_unit_test(hidden_addresses_are_no_symbols),
 		cmocka_unit_test(zeroed_files_and_long_lines_are_read_over),
 		cmocka_unit_test(every_function_of_this_kernel_has_its_name),
+		cmocka_unit_test(a_module_that_is_gone),
+		cmocka_unit_test(modules_that_are_gone_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,16 +169,13 @@ struct seen {
 	struct symbolizer_index *x;
 };
 
-/* The library x.so with 'file' as its .gnu_debugdata, in this process. */
-static void see(struct seen *s, const char *file)
+/* A library in this process. */
+static void see_library(struct seen *s, const char *name)
 {
 	struct stat st;
 	FILE *f;
 
-	sh("strip -o x.so x.so.full && "
-	   "objcopy --add-section .gnu_debugdata=%s x.so",
-	   file);
-	f = fopen(in_dir("x.so"), "r");
+	f = fopen(in_dir(name), "r");
 	assert_non_null(f);
 	assert_int_equal(fstat(fileno(f), &st), 0);
 	s->data = malloc((size_t)st.st_size);
@@ -188,6 +185,15 @@ static void see(struct seen *s, const char *file)
 	assert_int_equal(symbolizer_elf_init(&s->e, &s->src), 0);
 	assert_int_equal(symbolizer_elf_tables(&s->e), 0);
 	assert_int_equal(symbolizer_index_new(&s->x, &s->e, NULL), 0);
+}
+
+/* The library x.so with 'file' as its .gnu_debugdata. */
+static void see(struct seen *s, const char *file)
+{
+	sh("strip -o x.so x.so.full && "
+	   "objcopy --add-section .gnu_debugdata=%s x.so",
+	   file);
+	see_library(s, "x.so");
 }
 
 static void unsee(struct seen *s)
@@ -273,9 +279,41 @@ static void within_itself_it_is_read_once(void **state)
 	unsee(&s);
 }
 
+/*
+ * Untyped symbols name code where no function is, if they are of a section that is
+ * loaded: gcc -flto leaves some in .debug_info.
+ */
+static void labels_of_debug_sections_are_no_functions(void **state)
+{
+	struct symbolizer_range range;
+	unsigned long long gap;
+	struct seen s;
+
+	sh("printf '.text\n.globl before\nbefore: nop\n.type before,@function\n"
+	   ".size before,1\n.skip 63,0x90\n.globl after\nafter: nop\n"
+	   ".type after,@function\n.size after,1\n"
+	   ".section .debug_own,\"\",@progbits\n.skip 8\n' > l.s && "
+	   "cc -shared -nostdlib -o l.full l.s && "
+	   "nm --defined-only l.full > l.nm");
+	gap = address_of("l", "after") - 32;
+	sh("objcopy --add-symbol marker=.debug_own:%llu,local l.full l.so",
+	   gap);
+	see_library(&s, "l.so");
+	assert_true(symbolizer_index_find(s.x, gap + 32, &range));
+	assert_false(symbolizer_index_find(s.x, gap + 4, &range));
+	unsee(&s);
+	sh("sed 's/^.skip 63.*/.skip 31\\nmarker: .skip 32/' l.s > label.s && "
+	   "cc -shared -nostdlib -o l.so label.s");
+	see_library(&s, "l.so");
+	assert_true(symbolizer_index_find(s.x, gap + 4, &range));
+	assert_int_equal(range.start, gap);
+	unsee(&s);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(labels_of_debug_sections_are_no_functions),
 		cmocka_unit_test(of_a_separate_debug_file),
 		cmocka_unit_test(of_minidebuginfo),
 		cmocka_unit_test(the_best_table_is_used),

@@ -166,8 +166,35 @@ static void test_a_jitdump(void **state)
 	pm->slept.ns = 13 * SEC;
 	assert_int_equal(size_at(exe, base - 15 * SEC), base - 18 * SEC);
 	assert_int_equal(size_at(exe, base - 10 * SEC), base - 23 * SEC);
+	/* So have those for unwind rows. */
+	answers = 0;
+	assert_int_equal(pm_exe_code_rows(exe, base - 15 * SEC, on_rows, NULL),
+			 0);
+	assert_int_equal(fake.queue[0]->at, base - 18 * SEC);
+	fake_run();
+	assert_int_equal(answers, 1);
+	assert_string_equal(answer, "/tmp/jit-5.dump");
 	/* Its own mapping is no code. */
 	assert_string_equal(name_of(exe_at(5, 0, 0x8000)), strerror(ENOENT));
+}
+
+/* Rows make it open, too. */
+static void test_rows_open_a_jitdump(void **state)
+{
+	struct pm_exe *exe;
+
+	base = clock_boottime_ns();
+	fake_file("/tmp/jit-5.dump", 0, 0, 88);
+	do_mmap(5, 8001, 0x8000, 0x9000, "/tmp/jit-5.dump", 0);
+	do_mmap(5, 8000, 0x4000, 0x5000, "//anon", 0);
+	exe = exe_at(5, 0, 0x4000);
+	assert_true(pm_exe_code(exe, base).timed);
+	answers = 0;
+	assert_int_equal(pm_exe_code_rows(exe, base, on_rows, NULL), 0);
+	assert_int_equal(fake.opens, 1);
+	fake_run();
+	assert_int_equal(answers, 1);
+	assert_string_equal(answer, "/tmp/jit-5.dump");
 }
 
 static void test_names_of_jitdumps(void **state)
@@ -244,6 +271,7 @@ int main(void)
 		T(test_growth_is_a_version),
 		T(test_none_is_looked_for_again),
 		T(test_a_jitdump),
+		T(test_rows_open_a_jitdump),
 		T(test_names_of_jitdumps),
 		T(test_each_process_has_its_own),
 		T(test_held_after_the_end),

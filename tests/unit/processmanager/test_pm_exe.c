@@ -560,10 +560,11 @@ static void test_rows(void **state)
 	fake_run();
 	assert_int_equal(answers, 3);
 	assert_int_equal(answer_err, 0);
-	/* memory without a file */
+	/* memory: its file may be a jitdump */
 	do_mmap(5, 8000, 0x4000, 0x5000, "//anon", 0);
 	assert_int_equal(pm_exe_rows(exe_at(5, 0, 0x4000), on_rows, NULL), 0);
 	assert_int_equal(answers, 3);
+	fake_run();
 	pm_forget(pm, 0);
 	assert_int_equal(answers, 4);
 	assert_int_equal(answer_err, -ENOENT);

@@ -108,6 +108,30 @@ static void one_request_at_a_time(void **state)
 	assert_int_equal(a.n, 4);
 }
 
+/* Executables with requests for names, whatever their state; not those for rows. */
+static void names_awaited(void **state)
+{
+	struct asker a = { 0 };
+	const struct pm_exe *first;
+
+	map_files();
+	fake_run();
+	assert_int_equal(pm_names_awaited(pm, &first), 0);
+	assert_null(first);
+	assert_int_equal(pm_exe_rows(file(3), on_read, &a), 0);
+	assert_int_equal(pm_names_awaited(pm, &first), 0);
+	want(&a, file(1), 1);
+	pm_names_send(pm);
+	want(&a, file(1), 2);
+	want(&a, file(2), 3);
+	assert_int_equal(pm_names_awaited(pm, &first), 2);
+	assert_ptr_equal(first, file(1));
+	pm_names_send(pm);
+	fake_run();
+	assert_int_equal(pm_names_awaited(pm, &first), 0);
+	assert_int_equal(a.answers, 4);
+}
+
 /* Collected requests are sent when the file turns out to be a copy. */
 static void collected_for_a_copy(void **state)
 {
@@ -209,7 +233,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(names_go_together),	     T(one_request_at_a_time),
 		T(collected_for_a_copy),     T(the_end_answers_each),
-		T(an_asker_cancels_its_own),
+		T(an_asker_cancels_its_own), T(names_awaited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,10 +186,12 @@ static void an_unknown_option_is_reported(void **state)
 		  "profd status: unknown option '-F' (run and record have it; "
 		  "see profd status --help)" },
 		{ "status --output=x",
-		  "profd status: unknown option '--output' (record, fetch and "
-		  "symbolize-profile have it; see profd status --help)" },
-		{ "run --tree", "profd run: unknown option '--tree' (ps has "
-				"it; see profd run --help)" },
+		  "profd status: unknown option '--output' (record, fetch, "
+		  "symbolize-profile and report have it; see profd "
+		  "status --help)" },
+		{ "run --tree",
+		  "profd run: unknown option '--tree' (ps, "
+		  "report and diff have it; see profd run --help)" },
 		{ "fetch --seconds 9",
 		  "profd fetch: unknown option '--seconds' (is it "
 		  "--duration?)" },
@@ -261,7 +263,7 @@ static void wrong_usage_is_reported(void **state)
 		  "HOST:PORT" },
 		{ "status --server x", "profd status: --server 'x': must be "
 				       "unix:PATH, HOST:PORT or "
-				       "http://HOST:PORT" },
+				       "http[s]://HOST:PORT" },
 	};
 
 	check_wrong(cases, ARRAY_SIZE(cases));

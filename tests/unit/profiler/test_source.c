@@ -272,8 +272,11 @@ static int start(struct engine **ep, const struct source_row *const *rows,
 				    .archive = dir,
 				    .written = on_written };
 
-	/* The last engine's handles are closed, and it let the archive go. */
-	uv_run(uv_default_loop(), UV_RUN_NOWAIT);
+	/*
+	 * The last engine's handles are closed and its work on other threads
+	 * has ended, after which it lets the archive go.
+	 */
+	uv_run(uv_default_loop(), UV_RUN_DEFAULT);
 	memset(calls, 0, sizeof(calls));
 	drops = pushes = written = 0;
 	return engine_new_from(ep, &opts, rows, msg, len);
@@ -299,7 +302,7 @@ static void check_profile(void)
 	char pattern[128];
 	glob_t g;
 
-	snprintf(pattern, sizeof(pattern), "%s/*.pb*", dir);
+	snprintf(pattern, sizeof(pattern), "%s/*/*.pb*", dir);
 	assert_int_equal(glob(pattern, 0, NULL, &g), 0);
 	assert_int_equal(g.gl_pathc, 1);
 	assert_null(pprof_check_file(g.gl_pathv[0]));

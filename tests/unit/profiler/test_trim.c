@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "profiler/trim.h"
+#include "profiler/memory/memory_trim.h"
 
 #ifndef __SANITIZE_ADDRESS__
 #define PIECES 200000
@@ -55,45 +55,45 @@ static void burst_over(void)
 
 static void what_a_burst_needed_is_given_back(void **state)
 {
-	struct trim t = { 0, 0 };
+	struct memory_trim t = { 0, 0 };
 	long before = resident_mib();
 
-	assert_false(trim_tick(&t, 1));
+	assert_false(memory_trim_tick(&t, 1));
 	burst();
 	burst_over();
 	assert_true(resident_mib() > before + 64);
 	/* Looked at every ten seconds. */
-	assert_false(trim_tick(&t, 9 * SECOND));
-	assert_true(trim_tick(&t, 10 * SECOND + 1));
+	assert_false(memory_trim_tick(&t, 9 * SECOND));
+	assert_true(memory_trim_tick(&t, 10 * SECOND + 1));
 	assert_in_range(resident_mib(), 0, before + 16);
 	/* Nothing more to be had. */
-	assert_false(trim_tick(&t, 30 * SECOND));
+	assert_false(memory_trim_tick(&t, 30 * SECOND));
 	free(pieces[PIECES - 1]);
 }
 
 static void what_was_in_use_at_the_last_look_too(void **state)
 {
-	struct trim t = { 0, 0 };
+	struct memory_trim t = { 0, 0 };
 	long before;
 
 	malloc_trim(0);
 	before = resident_mib();
 	burst();
-	assert_false(trim_tick(&t, 1));
+	assert_false(memory_trim_tick(&t, 1));
 	burst_over();
-	assert_true(trim_tick(&t, 20 * SECOND));
+	assert_true(memory_trim_tick(&t, 20 * SECOND));
 	assert_in_range(resident_mib(), 0, before + 16);
 	free(pieces[PIECES - 1]);
 }
 
 static void what_is_in_use_is_no_reason(void **state)
 {
-	struct trim t = { 0, 0 };
+	struct memory_trim t = { 0, 0 };
 	char *p = malloc(64 << 20);
 
 	assert_non_null(p);
 	memset(p, 1, 64 << 20);
-	assert_false(trim_tick(&t, 1));
+	assert_false(memory_trim_tick(&t, 1));
 	assert_int_equal(p[1 << 20], 1);
 	free(p);
 }
@@ -102,13 +102,13 @@ static void what_is_in_use_is_no_reason(void **state)
 
 static void a_try_is_not_repeated_for_nothing(void **state)
 {
-	struct trim t = { 0, UINT64_MAX };
+	struct memory_trim t = { 0, UINT64_MAX };
 
 	/* What the last try left is what counts, also when it was more. */
-	assert_false(trim_tick(&t, 1));
+	assert_false(memory_trim_tick(&t, 1));
 	assert_true(t.waste < UINT64_MAX);
 	t.waste = 0;
-	assert_false(trim_tick(&t, 2));
+	assert_false(memory_trim_tick(&t, 2));
 	assert_int_equal(t.waste, 0);
 }
 

@@ -573,14 +573,14 @@ static void rotation_cuts_between_traces(void **state)
 	assert_int_equal(t.written, 1);
 	assert_int_equal(t.nsamples[0], 3);
 	assert_int_equal(checked(t.path[0])->duration_nanos, 20 * SEC + 1);
-	/* The next one has its full length. */
-	reporter_advance(t.r, T0 + 80 * SEC);
+	/* The next one ends at the boundary. */
+	reporter_advance(t.r, T0 + 60 * SEC - 1);
 	settle();
 	assert_int_equal(t.written, 1);
-	reporter_advance(t.r, T0 + 80 * SEC + 1);
+	reporter_advance(t.r, T0 + 60 * SEC);
 	settle();
 	assert_int_equal(t.written, 2);
-	assert_int_equal(checked(t.path[1])->duration_nanos, 60 * SEC);
+	assert_int_equal(checked(t.path[1])->duration_nanos, 40 * SEC - 1);
 	finish(T0 + 81 * SEC);
 }
 

@@ -27,6 +27,16 @@
 #define SEC CLOCK_NSEC_PER_SEC
 #define T0 (1000 * SEC)
 
+/* The wall clock: at T0 it is a full hour. */
+#define WALL0 1787299200LL /* 2026-08-21T08:00:00Z */
+static int64_t wall_offset = (WALL0 - 1000) * (int64_t)SEC;
+int64_t __wrap_clock_wall_offset_ns(void);
+
+int64_t __wrap_clock_wall_offset_ns(void)
+{
+	return wall_offset;
+}
+
 static struct {
 	uv_loop_t loop;
 	struct reporter *r;
@@ -88,6 +98,7 @@ static inline void start(struct reporter_opts o)
 static inline int setup(void **state)
 {
 	memset(&t, 0, sizeof(t));
+	wall_offset = (WALL0 - 1000) * (int64_t)SEC;
 	snprintf(t.dir, sizeof(t.dir), "/tmp/test_reporter.XXXXXX");
 	assert_non_null(mkdtemp(t.dir));
 	snprintf(t.archive, sizeof(t.archive), "%s/deep/archive", t.dir);
@@ -151,10 +162,12 @@ static inline const Perftools__Profiles__Profile *checked(const char *path)
 	return pprof_checked();
 }
 
-static inline int count_files(const char *ending)
+/* In a directory, and in those of days in it. */
+static inline int count_files_in(const char *path, const char *ending)
 {
-	DIR *d = opendir(t.archive);
+	DIR *d = opendir(path);
 	struct dirent *de;
+	char sub[768];
 	int n = 0;
 
 	assert_non_null(d);
@@ -162,9 +175,18 @@ static inline int count_files(const char *ending)
 		size_t len = strlen(de->d_name), el = strlen(ending);
 
 		n += len > el && !strcmp(de->d_name + len - el, ending);
+		if (de->d_type != DT_DIR || de->d_name[0] == '.')
+			continue;
+		snprintf(sub, sizeof(sub), "%.500s/%.250s", path, de->d_name);
+		n += count_files_in(sub, ending);
 	}
 	closedir(d);
 	return n;
+}
+
+static inline int count_files(const char *ending)
+{
+	return count_files_in(t.archive, ending);
 }
 
 static struct got {

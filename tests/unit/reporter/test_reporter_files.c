@@ -22,7 +22,8 @@ static void file_names_sort_by_time_and_never_collide(void **state)
 	assert_int_equal(t.failed, 0);
 	assert_int_equal(count_files(".pb.gz"), t.written);
 	assert_int_equal(t.written, 4);
-	assert_non_null(strstr(t.path[0], "/deep/archive/cpu-host_one-20"));
+	assert_non_null(strstr(t.path[0], "/deep/archive/2026-08-21/"
+					  "cpu-host_one-20260821T080000Z"));
 	assert_non_null(strstr(t.path[0], "Z-1s.pb.gz"));
 	for (i = 0; i < t.written; i++)
 		checked(t.path[i]);

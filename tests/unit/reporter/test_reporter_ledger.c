@@ -7,10 +7,23 @@
 
 #include "reporter/http/http.h"
 
+static const struct ledger_head no_head;
+
+/* An event with the keys of processes. */
+static json_t *plain_at(const char *text, size_t i)
+{
+	json_t *event = line_at(text, i), *o = reporter_event_plain(event);
+
+	json_decref(event);
+	return o;
+}
+
 static void forget_wall(json_t *o)
 {
-	static const char *const keys[] = { "start", "image_start", "exit",
-					    "reap" };
+	static const char *const keys[] = {
+		"start", "start_boot_ns", "image_start", "image_start_boot_ns",
+		"exit",	 "reap"
+	};
 	json_t *v = json_object_get(o, "images");
 	size_t i;
 
@@ -222,10 +235,10 @@ static void an_ended_process_needs_no_other_data(void **state)
 	memset(&img, 0, sizeof(img));
 	memset(&sh, 0, sizeof(sh));
 	assert_non_null(ended);
-	ledger_ended(ended, 100, &line);
+	ledger_ended(ended, &no_head, 100, &line);
 	vault_give(ended);
 	vault_free(vault);
-	o = line_at(line.data, 0);
+	o = plain_at(line.data, 0);
 	strbuf_fini(&line);
 	assert_int_equal(num(o, "time_boot_ns"), 8 * SEC);
 	assert_string_equal(json_string_value(json_array_get(
@@ -302,9 +315,9 @@ static json_t *event_line(const struct quark_event *ev)
 	struct strbuf sb = STRBUF_INIT;
 	json_t *o;
 
-	ledger_event(ev, &sb);
+	ledger_event(ev, &no_head, &sb);
 	assert_int_equal(count_lines(strbuf_str(&sb)), 1);
-	o = line_at(sb.data, 0);
+	o = plain_at(sb.data, 0);
 	strbuf_fini(&sb);
 	return o;
 }
@@ -371,7 +384,7 @@ static void many_events_come_in_pieces(void **state)
 
 	for (i = 0; i < 3000; i++)
 		event(QUARK_EV_REAP, 7);
-	sb = get("/events");
+	sb = get("/api/events");
 	assert_has(&sb, "Transfer-Encoding: chunked\r\n");
 	for (p = body(&sb, &len); (piece = strtoul(p, &end, 16));
 	     p = end + 2 + piece + 2) {
@@ -382,7 +395,7 @@ static void many_events_come_in_pieces(void **state)
 	assert_in_range(sum, 3000 * 50, SIZE_MAX);
 	assert_in_range(most, 1, 40 << 10);
 	strbuf_fini(&sb);
-	sb = get_whole("/events");
+	sb = get_whole("/api/events");
 	assert_int_equal(count_lines(body(&sb, &len)), 3000);
 	strbuf_fini(&sb);
 }
@@ -396,18 +409,18 @@ static void events_of_before_are_there(void **state)
 
 	event(QUARK_EV_EXEC, 7);
 	event(QUARK_EV_REAP, 7);
-	sb = get_whole("/events");
+	sb = get_whole("/api/events");
 	text = body(&sb, &len);
 	assert_int_equal(count_lines(text), 2);
 	o = line_at(text, 0);
-	assert_string_equal(str(o, "exe"), "/bin/alpha");
-	assert_string_equal(str(o, "process"), "7-12a05f200");
-	assert_null(json_object_get(o, "signal"));
+	assert_string_equal(str(o, "process.executable.path"), "/bin/alpha");
+	assert_string_equal(str(o, "profd.process"), "7-12a05f200");
+	assert_null(json_object_get(o, "profd.signal"));
 	json_decref(o);
 	o = line_at(text, 1);
-	assert_string_equal(str(o, "signal_name"), "KILL");
-	assert_string_equal(str(o, "cpu"), "exact");
-	assert_null(json_object_get(o, "exe"));
+	assert_string_equal(str(o, "profd.signal_name"), "KILL");
+	assert_string_equal(str(o, "profd.cpu"), "exact");
+	assert_null(json_object_get(o, "process.executable.path"));
 	json_decref(o);
 	strbuf_fini(&sb);
 }
@@ -433,7 +446,7 @@ static int follow(void)
 {
 	int fd = dial_unix();
 
-	ask(fd, "GET /events?follow=1 HTTP/1.1\r\nHost: h\r\n\r\n");
+	ask(fd, "GET /api/events?follow=1 HTTP/1.1\r\nHost: h\r\n\r\n");
 	return fd;
 }
 
@@ -446,10 +459,10 @@ static void a_follower_gets_new_events(void **state)
 	fd = follow();
 	await(fd, &sb, "\r\n\r\n");
 	event(QUARK_EV_EXEC, 7);
-	await(fd, &sb, "\"pid\":7");
+	await(fd, &sb, "\"process.pid\":7");
 	event(QUARK_EV_EXIT, 8);
-	await(fd, &sb, "\"pid\":8");
-	assert_null(strstr(sb.data, "\"pid\":6"));
+	await(fd, &sb, "\"process.pid\":8");
+	assert_null(strstr(sb.data, "\"process.pid\":6"));
 	assert_int_equal(stats().http_waiting, 1);
 	assert_int_equal(reporter_due(t.r), 0);
 	close(fd);
@@ -471,10 +484,10 @@ static void a_slow_follower_gets_the_number_of_missed_events(void **state)
 	for (i = 0; i < 100000; i++)
 		event(QUARK_EV_FORK, 1000 + i);
 	event(QUARK_EV_EXEC, 99);
-	await(fd, &sb, "\"pid\":99,");
+	await(fd, &sb, "\"process.pid\":99,");
 	assert_has(&sb, "[\"missed\"],\"count\":");
-	assert_null(strstr(sb.data, "\"pid\":1000,"));
-	assert_has(&sb, "\"pid\":100999,");
+	assert_null(strstr(sb.data, "\"process.pid\":1000,"));
+	assert_has(&sb, "\"process.pid\":100999,");
 	close(fd);
 	while (stats().http_waiting)
 		uv_run(&t.loop, UV_RUN_ONCE);
@@ -492,15 +505,15 @@ static void a_follower_gets_each_end(void **state)
 	event(QUARK_EV_EXIT, 7);
 	assert_int_equal(reporter_ended(t.r, &img), 0);
 	event(QUARK_EV_FORK, 8);
-	await(fd, &sb, "\"pid\":8");
+	await(fd, &sb, "\"process.pid\":8");
 	assert_true(strstr(sb.data, "[\"exit\"]") <
 		    strstr(sb.data, "[\"end\"]"));
-	assert_has(&sb, "\"state\":\"reaped\"");
-	assert_has(&sb, "\"images\":[{\"image\":");
+	assert_has(&sb, "\"profd.state\":\"reaped\"");
+	assert_has(&sb, "\"profd.images\":[{\"profd.image\":");
 	close(fd);
 	while (stats().http_waiting)
 		uv_run(&t.loop, UV_RUN_ONCE);
-	all = get("/events");
+	all = get("/api/events");
 	assert_has(&all, "[\"end\"]");
 	strbuf_fini(&all);
 	strbuf_fini(&sb);
@@ -523,14 +536,14 @@ static void several_may_follow(void **state)
 	await(fd[2], &sb[2], "\r\n\r\n");
 	event(QUARK_EV_EXEC, 99);
 	for (i = 0; i < 3; i++)
-		await(fd[i], &sb[i], "\"pid\":99,");
+		await(fd[i], &sb[i], "\"process.pid\":99,");
 	assert_int_equal(stats().http_followers, 3);
 	for (i = 0; i < 2; i++) {
 		assert_null(strstr(sb[i].data, "missed"));
-		assert_has(&sb[i], "\"pid\":10000,");
-		assert_has(&sb[i], "\"pid\":12999,");
+		assert_has(&sb[i], "\"process.pid\":10000,");
+		assert_has(&sb[i], "\"process.pid\":12999,");
 	}
-	assert_null(strstr(sb[2].data, "\"pid\":12999,"));
+	assert_null(strstr(sb[2].data, "\"process.pid\":12999,"));
 	for (i = 0; i < 3; i++) {
 		close(fd[i]);
 		strbuf_fini(&sb[i]);
@@ -581,7 +594,7 @@ static void a_follower_disconnects(void **state)
 	await(fd, &sb, "\r\n\r\n");
 	for (i = 0; i < 10000; i++)
 		event(QUARK_EV_EXEC, 10000 + i);
-	await(fd, &sb, "\"pid\":10000,");
+	await(fd, &sb, "\"process.pid\":10000,");
 	close(fd); /* some megabytes are pending */
 	while (stats().http_followers)
 		uv_run(&t.loop, UV_RUN_ONCE);
@@ -610,7 +623,7 @@ static void fill(struct ledger_events *l, int n, size_t cmdline_len)
 
 static void without_readers_a_mib_is_kept(void **state)
 {
-	struct ledger_events *l = ledger_events_new(100);
+	struct ledger_events *l = ledger_events_new(100, "h", 1);
 	uint64_t kept;
 
 	assert_non_null(l);
@@ -626,7 +639,7 @@ static void without_readers_a_mib_is_kept(void **state)
 
 static void events_that_readers_need_are_kept(void **state)
 {
-	struct ledger_events *l = ledger_events_new(100);
+	struct ledger_events *l = ledger_events_new(100, "h", 1);
 
 	assert_non_null(l);
 	fill(l, 100, 100);
@@ -644,7 +657,7 @@ static void events_that_readers_need_are_kept(void **state)
 /* 4,000 of 16 KiB are 64 MiB. */
 static void events_that_readers_need_are_bounded(void **state)
 {
-	struct ledger_events *l = ledger_events_new(100);
+	struct ledger_events *l = ledger_events_new(100, "h", 1);
 	uint64_t kept;
 
 	assert_non_null(l);
@@ -674,7 +687,7 @@ static void without_a_follower_little_is_kept(void **state)
 		event(QUARK_EV_FORK, 1000 + i);
 	run_ticks(2);
 	event(QUARK_EV_EXEC, 99);
-	sb = get("/events");
+	sb = get("/api/events");
 	assert_in_range(count_lines(body(&sb, &len)), 500, 4000);
 	strbuf_fini(&sb);
 }
@@ -692,9 +705,9 @@ static void events_that_a_follower_has_not_read_are_kept(void **state)
 		event(QUARK_EV_FORK, 1000 + i);
 	run_ticks(2);
 	event(QUARK_EV_EXEC, 99);
-	await(fd, &sb, "\"pid\":99,");
+	await(fd, &sb, "\"process.pid\":99,");
 	assert_null(strstr(sb.data, "missed"));
-	assert_has(&sb, "\"pid\":1000,");
+	assert_has(&sb, "\"process.pid\":1000,");
 	close(fd);
 	while (stats().http_followers)
 		uv_run(&t.loop, UV_RUN_ONCE);
@@ -714,11 +727,11 @@ static void a_stream_ends_with_its_last_chunk(void **state)
 
 	await(fd, &sb, "\r\n\r\n");
 	event(QUARK_EV_EXEC, 7);
-	await(fd, &sb, "\"pid\":7");
+	await(fd, &sb, "\"process.pid\":7");
 	uv_timer_stop(&t.tick);
 	event(QUARK_EV_EXIT, 8);
 	reporter_finish(t.r, clock_boottime_ns(), on_end, NULL);
-	await(fd, &sb, "\"pid\":8");
+	await(fd, &sb, "\"process.pid\":8");
 	await(fd, &sb, "\r\n0\r\n\r\n");
 	while (!t.finished)
 		uv_run(&t.loop, UV_RUN_ONCE);

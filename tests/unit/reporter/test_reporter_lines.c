@@ -73,6 +73,7 @@ static void an_event_is_bounded_too(void **state)
 	static char args[MANY], deep[4096];
 	struct quark_process qp = { .pid = 7, .exe = "/bin/long" };
 	struct quark_event ev = { .events = QUARK_EV_EXEC, .process = &qp };
+	const struct ledger_head head = { .id = UINT64_MAX, .host = "h" };
 	struct strbuf sb = STRBUF_INIT;
 	json_t *o;
 
@@ -81,11 +82,11 @@ static void an_event_is_bounded_too(void **state)
 	qp.cmdline = args;
 	qp.cmdline_len = sizeof(args);
 	qp.cwd = qp.cgroup = deep;
-	ledger_event(&ev, &sb);
+	ledger_event(&ev, &head, &sb);
 	assert_true(line_length(&sb) <= LINE_MAX_BYTES);
 	o = line_at(sb.data, 0);
-	assert_string_equal(str(o, "exe"), "/bin/long");
-	assert_true(json_is_true(json_object_get(o, "args_cut")));
+	assert_string_equal(str(o, "process.executable.path"), "/bin/long");
+	assert_true(json_is_true(json_object_get(o, "profd.args_cut")));
 	assert_true(json_is_true(json_object_get(o, "cut")));
 	json_decref(o);
 	strbuf_fini(&sb);

@@ -30,6 +30,11 @@ void pm_image_info(const struct pm_image *img, struct pm_image_info *out)
 	*out = img->info;
 }
 
+const char *pm_exe_quarantine(const struct pm_exe *exe)
+{
+	return NULL;
+}
+
 void pm_exe_info(const struct pm_exe *exe, struct pm_exe_info *out)
 {
 	*out = exe->info;

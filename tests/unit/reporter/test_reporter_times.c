@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The times of samples in a window, and profiles of a part of the window. */
+#include <zstd.h>
+
 #include "reporter/internal.h"
 #include "tests/unit/reporter/test_reporter_common.h"
 
@@ -288,6 +290,239 @@ static void a_window_that_ends_at_once_is_empty(void **state)
 	free(got.data);
 }
 
+/* --- side files ------------------------------------------------------------ */
+
+static void *side_file(const struct window *w, size_t *len)
+{
+	const struct store_times_info info = { .wall_ns = -5,
+					       .boot_ns = T0,
+					       .duration_ns = 60 * SEC,
+					       .boot_id = { 1, 2, 3 } };
+	struct sink *sink;
+	void *data;
+
+	assert_int_equal(sink_new(&sink, REPORTER_ZSTD, -1), 0);
+	store_times_write(w, &info, sink);
+	assert_int_equal(sink_finish(sink), 0);
+	data = sink_steal(sink, len);
+	sink_free(sink);
+	assert_non_null(data);
+	return data;
+}
+
+/* Records of two events, late ones, threads and CPUs of any number. */
+static void many_records(struct window *w)
+{
+	unsigned int seed = 3;
+	int i;
+
+	window_open(w);
+	for (i = 0; i < 5000; i++)
+		window_put(w, T0 + rand_r(&seed) % 60000 * MS - 2 * SEC,
+			   rand_r(&seed) % 200, rand_r(&seed) % 4096,
+			   i % 5 == 4, i % 5 == 4 ? rand_r(&seed) : 0);
+	assert_int_equal(window_seal(w), 0);
+}
+
+static void a_side_file_has_every_record(void **state)
+{
+	const struct store_times_event *ev;
+	const struct store_times_info *info;
+	struct store_times_cursor c;
+	struct store_times_record rec;
+	struct store_times *file;
+	struct times_cursor have;
+	struct times_sample want;
+	const struct window_sample *at;
+	uint32_t tid[256];
+	struct window w;
+	void *data;
+	size_t len;
+
+	many_records(&w);
+	data = side_file(&w, &len);
+	assert_int_equal(store_times_read(&file, data, len), 0);
+	free(data);
+	info = store_times_info(file);
+	assert_int_equal(info->wall_ns, -5);
+	assert_int_equal(info->boot_ns, T0);
+	assert_int_equal(info->duration_ns, 60 * SEC);
+	assert_int_equal(info->step_ns, 10 * MS);
+	assert_int_equal(info->boot_id[2], 3);
+	assert_int_equal(info->records, 5000);
+	assert_int_equal(info->samples, w.samples.count);
+	assert_int_equal(info->untimed, 0);
+	ev = store_times_event(file, 1);
+	assert_string_equal(ev->name, "offcpu");
+	assert_int_equal(ev->count, 2);
+	assert_int_equal(ev->nvalues, 2);
+	assert_null(store_times_event(file, 2));
+	assert_true(store_times_fit(file, -5, w.samples.count));
+	assert_false(store_times_fit(file, -4, w.samples.count));
+	STAILQ_FOREACH(at, &w.sample_list, entry)
+		tid[at->id] = at->tid;
+	times_begin(&w.times, &have);
+	store_times_begin(file, &c);
+	while (times_next(&have, &want)) {
+		assert_true(store_times_next(&c, &rec));
+		assert_int_equal(rec.step, want.step);
+		assert_int_equal(rec.sample, want.sample);
+		assert_int_equal(rec.thread, tid[want.sample]);
+		assert_int_equal(rec.cpu, want.cpu);
+		assert_int_equal(rec.event, want.event);
+		assert_int_equal(rec.value, want.event ? want.value : PERIOD);
+	}
+	assert_false(store_times_next(&c, &rec));
+	store_times_free(file);
+	window_fini(&w);
+}
+
+static void a_side_file_of_nothing_is_one(void **state)
+{
+	struct store_times_record rec;
+	struct store_times_cursor c;
+	struct store_times *file;
+	struct window w;
+	void *data;
+	size_t len;
+
+	window_open(&w);
+	assert_int_equal(window_seal(&w), 0);
+	data = side_file(&w, &len);
+	assert_int_equal(store_times_read(&file, data, len), 0);
+	store_times_begin(file, &c);
+	assert_false(store_times_next(&c, &rec));
+	store_times_free(file);
+	free(data);
+	window_fini(&w);
+}
+
+/* Each byte of the unpacked form wrong once: refused, or read to its end. */
+static void read_damaged(const uint8_t *raw, size_t len)
+{
+	size_t room = ZSTD_compressBound(len);
+	uint8_t *packed = malloc(room);
+	struct store_times_record rec;
+	struct store_times_cursor c;
+	struct store_times *file;
+	size_t n;
+
+	assert_non_null(packed);
+	n = ZSTD_compress(packed, room, raw, len, 1);
+	if (!store_times_read(&file, packed, n)) {
+		store_times_begin(file, &c);
+		while (store_times_next(&c, &rec))
+			assert_true(rec.sample <
+				    store_times_info(file)->samples);
+		store_times_free(file);
+	}
+	free(packed);
+}
+
+static void a_damaged_side_file_is_refused(void **state)
+{
+	struct store_times *file;
+	uint8_t raw[4096], was;
+	struct window w;
+	uint8_t *data;
+	size_t i, n, len;
+
+	window_open(&w);
+	for (i = 0; i < 20; i++)
+		window_put(&w, T0 + i * 7 * MS, 100 + i % 3, i % 4, i % 2, 9);
+	assert_int_equal(window_seal(&w), 0);
+	data = side_file(&w, &len);
+	n = ZSTD_decompress(raw, sizeof(raw), data, len);
+	assert_false(ZSTD_isError(n));
+	for (i = 0; i < len; i++)
+		assert_int_equal(store_times_read(&file, data, i), -EBADMSG);
+	for (i = 0; i < n; i++) {
+		was = raw[i];
+		for (raw[i] = 0; raw[i] < 255; raw[i] += 17)
+			read_damaged(raw, n);
+		read_damaged(raw, n);
+		raw[i] = was;
+		read_damaged(raw, i);
+	}
+	raw[8] = 2;
+	free(data);
+	data = malloc(ZSTD_compressBound(n));
+	len = ZSTD_compress(data, ZSTD_compressBound(n), raw, n, 1);
+	assert_int_equal(store_times_read(&file, data, len), -EPROTONOSUPPORT);
+	free(data);
+	window_fini(&w);
+}
+
+/* 128 MiB of zeros are a few KiB of zstd. */
+static void a_side_file_has_a_limit(void **state)
+{
+	size_t len = 128 << 20;
+	uint8_t *zero = calloc(1, len), *packed = malloc(1 << 20);
+	struct store_times *file;
+
+	assert_non_null(zero);
+	assert_non_null(packed);
+	len = ZSTD_compress(packed, 1 << 20, zero, len, 1);
+	assert_false(ZSTD_isError(len));
+	assert_int_equal(store_times_read(&file, packed, len), -EFBIG);
+	free(zero);
+	free(packed);
+}
+
+/* As a later profd may write it: a longer header and entries, other columns. */
+static void unknown_parts_are_skipped(void **state)
+{
+	static const uint8_t more[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	/* Length 23, table 9, coding 77, a name of 7 bytes, 3 bytes of values. */
+	static const uint8_t column[23] = {
+		23, 0, 0, 0, 9,	  77,  7,   0,	 3,   0,   0,	0,
+		0,  0, 0, 0, 't', 'r', 'a', 'c', 'e', 'i', 'd',
+	};
+	struct store_times_column c;
+	struct store_times *file;
+	uint8_t raw[4096], made[4096], packed[4096];
+	struct window w;
+	size_t n, len, at = 0, front;
+	void *data;
+	uint64_t v;
+
+	window_open(&w);
+	window_put(&w, T0 + 70 * MS, 100, 1, 0, 0);
+	assert_int_equal(window_seal(&w), 0);
+	data = side_file(&w, &len);
+	n = ZSTD_decompress(raw, sizeof(raw), data, len);
+	free(data);
+	memcpy(made, raw, 96);
+	made[12] += sizeof(more);
+	made[92]++;
+	at = 96;
+	memcpy(made + at, more, sizeof(more));
+	at += sizeof(more);
+	/* The events (cpu, offcpu), then ours before all columns. */
+	front = 16 + 3 + 16 + 6;
+	memcpy(made + at, raw + 96, front);
+	at += front;
+	memcpy(made + at, column, sizeof(column));
+	at += sizeof(column);
+	front += 96;
+	/* The directory of six columns, the values of ours, and theirs. */
+	len = 6 * 16 + strlen("stepsamplecpueventvaluethread");
+	memcpy(made + at, raw + front, len);
+	at += len;
+	memcpy(made + at, more, 3);
+	at += 3;
+	memcpy(made + at, raw + front + len, n - front - len);
+	at += n - front - len;
+	len = ZSTD_compress(packed, sizeof(packed), made, at, 1);
+	assert_int_equal(store_times_read(&file, packed, len), 0);
+	assert_false(store_times_column(file, "traceid", &c));
+	assert_true(store_times_column(file, "step", &c));
+	assert_true(store_times_value(&c, &v));
+	assert_int_equal(v, 7);
+	store_times_free(file);
+	window_fini(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -298,6 +533,11 @@ int main(void)
 		cmocka_unit_test(a_cut_has_the_samples_of_its_time),
 		cmocka_unit_test(a_sample_keeps_its_time_thread_and_cpu),
 		cmocka_unit_test(a_time_is_few_bytes),
+		cmocka_unit_test(a_side_file_has_every_record),
+		cmocka_unit_test(a_side_file_of_nothing_is_one),
+		cmocka_unit_test(a_damaged_side_file_is_refused),
+		cmocka_unit_test(a_side_file_has_a_limit),
+		cmocka_unit_test(unknown_parts_are_skipped),
 		T(an_end_in_the_past_is_exact_to_10_ms),
 		T(an_end_within_10_ms_keeps_all_of_them),
 		T(a_window_that_ends_at_once_is_empty),

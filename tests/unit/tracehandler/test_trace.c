@@ -293,6 +293,87 @@ static void test_idle(void **state)
 	finish_all(f);
 }
 
+/* With all_names names have no deadline; the trace is delivered at a tick. */
+static void test_all_names(void **state)
+{
+	struct fixture *f =
+		begin((struct trace_opts){ .wait_ms = 500, .all_names = true });
+	struct rec r;
+
+	sample(&r, 100, 0, two, 2, ABI_STACK_WHOLE);
+	give(f, &r);
+	assert_int_equal(trace_handler_unnamed(f->th), 2);
+	trace_handler_tick(f->th, 9000 * MS, true);
+	assert_int_equal(pm.nasks, 1);
+	tick(f, 900000 * MS);
+	assert_int_equal(f->out.n, 0);
+	assert_int_equal(trace_handler_due(f->th), UINT64_MAX);
+	assert_int_equal(trace_handler_oldest(f->th), 100);
+	answer(0);
+	assert_int_equal(trace_handler_unnamed(f->th), 0);
+	tick(f, 900001 * MS);
+	assert_int_equal(f->out.n, 1);
+	assert_string_equal(f->out.text[0], "fn_22;fn_32;");
+	assert_int_equal(trace_handler_oldest(f->th), UINT64_MAX);
+	assert_int_equal(f->st.names_late, 0);
+	assert_int_equal(f->st.waiting_bytes, 0);
+	/* What is quarantined has no name, and is not waited for. */
+	sample(&r, 200, 0, &two[0], 1, ABI_STACK_WHOLE);
+	regs_of(&r)->ip += 8;
+	give(f, &r);
+	tick(f, 900002 * MS);
+	answer(-EBADMSG);
+	tick(f, 900003 * MS);
+	assert_string_equal(f->out.text[1], "program+0x12208;");
+	assert_int_equal(trace_handler_unnamed(f->th), 0);
+	finish_all(f);
+}
+
+/*
+ * Traces that wait for names then have a byte limit of their own, and samples that
+ * wait for tables keep theirs and their deadline.
+ */
+static void test_all_names_limits(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ .wait_ms = 500,
+						       .wait_bytes = 2000,
+						       .names_bytes = 1000,
+						       .all_names = true });
+	static const uint64_t pc = LIB + 0x1200;
+	struct rec r;
+	int i;
+
+	pm.hold_rows = true;
+	sample(&r, 99, 0, &pc, 1, ABI_STACK_WHOLE);
+	regs_of(&r)->gpr[ABI_REG_BP] = 1;
+	give(f, &r);
+	tick(f, 1000 * MS);
+	while (pm.rows[0].exe == &pm.library) {
+		pm.rows[pm.nrows++] = pm.rows[0];
+		memmove(pm.rows, pm.rows + 1, --pm.nrows * sizeof(pm.rows[0]));
+	}
+	answer_rows(-ENODATA, NULL);
+	for (i = 0; i < 20; i++) {
+		sample(&r, 100 + i, 0, two, 2, ABI_STACK_WHOLE);
+		give(f, &r);
+	}
+	assert_true(f->out.n > 10 && f->out.n < 20);
+	assert_int_equal(f->out.time[0], 100);
+	assert_int_equal(f->st.names_late, f->out.n);
+	assert_int_equal(f->st.waiting, 21 - f->out.n);
+	assert_true(f->st.waiting_bytes <= 3000);
+	assert_int_equal(trace_handler_oldest(f->th), 99);
+	assert_int_equal(trace_handler_due(f->th), 1500 * MS);
+	tick(f, 1500 * MS);
+	assert_int_equal(f->st.stack_late, 1);
+	assert_int_equal(trace_handler_due(f->th), UINT64_MAX);
+	trace_handler_flush(f->th);
+	trace_handler_get_stats(f->th, &f->st);
+	assert_int_equal(f->st.waiting, 0);
+	assert_int_equal(f->out.n, 21);
+	finish_all(f);
+}
+
 /*
  * A stack is kept whole from its second trace on, and then found by one lookup; the
  * counters count its frames as before.
@@ -579,6 +660,8 @@ int main(void)
 		cmocka_unit_test(test_one_request_at_a_time),
 		cmocka_unit_test(test_deadline),
 		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_all_names),
+		cmocka_unit_test(test_all_names_limits),
 		cmocka_unit_test(test_known_stacks),
 		cmocka_unit_test(test_known_stack_forgotten),
 		cmocka_unit_test(test_errors),

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Code that a runtime made: names by perf map, which change while the map grows. */
+/*
+ * Code that a runtime made: names by perf map, which change while the map grows; unwind
+ * rows by jitdump, which are those of a time.
+ */
+#include "symbolize/rows/rows_table.h"
 #include "tests/unit/tracehandler/test_trace_fake.h"
 
 /* Answers the oldest request with this name for each address,
@@ -139,6 +143,162 @@ static void test_names_have_times(void **state)
 	finish_all(f);
 }
 
+/* --- unwind rows -------------------------------------------------------------- */
+
+/* The code is called by the program, and its frame pointer leads nowhere. */
+static void give_blind(struct fixture *f, uint64_t time)
+{
+	static const uint64_t pcs[] = { JIT + 0x20, CODE + 0x120 };
+	struct rec r;
+
+	sample(&r, time, 0, pcs, 2, ABI_STACK_WHOLE);
+	regs_of(&r)->gpr[ABI_REG_BP] = 1;
+	give(f, &r);
+}
+
+static void free_rows(void *arg, const void *map, size_t len)
+{
+	free((void *)map);
+}
+
+/* Rows for the code, with the times they are for around that of their request. */
+static struct symbolizer_rows *rows_of(const char *text, uint64_t before,
+				       uint64_t after)
+{
+	struct symbolizer_rows *parsed, *rows;
+	struct symbolizer_rows_error error;
+	struct rows_head *copy;
+	size_t len;
+
+	assert_int_equal(
+		symbolizer_rows_parse(text, strlen(text), &parsed, &error), 0);
+	symbolizer_rows_bytes(parsed, &len);
+	copy = malloc(len);
+	assert_non_null(copy);
+	memcpy(copy, symbolizer_rows_bytes(parsed, &len), len);
+	symbolizer_rows_free(parsed);
+	copy->before = before;
+	copy->after = after;
+	assert_int_equal(
+		symbolizer_rows_adopt(copy, len, free_rows, NULL, &rows), 0);
+	return rows;
+}
+
+#define RIGHT "500000 rsp+32 c-16\n500100 end\n"
+#define ELSEWHERE "500200 rsp+32 c-16\n500300 end\n"
+
+/* Answers the request for the code's rows, and then those for names. */
+static void answer_code(struct fixture *f, uint64_t time, int err,
+			struct symbolizer_rows *rows)
+{
+	assert_true(pm.nrows > 0);
+	assert_ptr_equal(pm.rows[0].exe, &pm.anon);
+	assert_int_equal(pm.rows[0].time, time);
+	answer_rows(err, rows);
+	while (pm.nrows && pm.rows[0].exe != &pm.anon)
+		answer_rows(-ENODATA, NULL);
+	tick(f, time);
+	while (pm.nasks)
+		answer(0);
+	trace_handler_get_stats(f->th, &f->st);
+}
+
+static struct fixture *begin_code(void)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+
+	pm.jitdump = true;
+	pm.hold_rows = true;
+	pm.version = 1;
+	return f;
+}
+
+static void test_rows_of_a_time(void **state)
+{
+	struct fixture *f = begin_code();
+
+	give_blind(f, 100);
+	assert_int_equal(f->out.n, 0);
+	answer_code(f, 100, 0, rows_of(RIGHT, 50, 100));
+	assert_int_equal(f->out.n, 1);
+	assert_int_equal(f->st.stack_root, 1);
+	give_blind(f, 199);
+	give_blind(f, 50);
+	assert_int_equal(f->st.stack_root, 3);
+	assert_int_equal(pm.anon.rows_asked, 1);
+	/* Other code is there then. */
+	give_blind(f, 200);
+	answer_code(f, 200, 0, rows_of(ELSEWHERE, 0, UINT64_MAX));
+	assert_int_equal(f->st.stack_root, 3);
+	assert_int_equal(f->st.stack_no_fp, 1);
+	give_blind(f, 1000000);
+	assert_int_equal(f->st.stack_no_fp, 2);
+	assert_int_equal(pm.anon.rows_asked, 2);
+	assert_int_equal(f->st.tables, 1);
+	/* A worker must not make a sample ask for ever. */
+	give_blind(f, 10);
+	answer_code(f, 10, 0, rows_of(RIGHT, 0, 0));
+	assert_int_equal(f->st.stack_root, 4);
+	assert_int_equal(pm.anon.rows_asked, 3);
+	finish_all(f);
+}
+
+/* They are asked for again after the file grew, for samples from then on. */
+static void test_rows_of_a_version(void **state)
+{
+	struct fixture *f = begin_code();
+
+	give_blind(f, 100);
+	answer_code(f, 100, -ENODATA, NULL);
+	assert_int_equal(f->st.stack_no_fp, 1);
+	assert_int_equal(f->st.tables_none, 2); /* the other files */
+	give_blind(f, 101);
+	assert_int_equal(f->st.stack_no_fp, 2);
+	assert_int_equal(pm.anon.rows_asked, 1);
+	pm.version = 2;
+	give_blind(f, 102);
+	assert_int_equal(pm.anon.rows_asked, 2);
+	assert_int_equal(f->st.stack_no_fp, 2);
+	/* It grows further while the sample waits. */
+	pm.version = 3;
+	answer_code(f, 102, 0, rows_of(RIGHT, 102, UINT64_MAX));
+	assert_int_equal(f->st.stack_root, 1);
+	assert_int_equal(pm.anon.rows_asked, 2);
+	give_blind(f, 103);
+	assert_int_equal(pm.anon.rows_asked, 3);
+	answer_code(f, 103, 0, rows_of(RIGHT, 103, UINT64_MAX));
+	assert_int_equal(f->st.stack_root, 2);
+	finish_all(f);
+}
+
+/* A perf map has none: nothing waits. */
+static void test_no_rows_of_a_map(void **state)
+{
+	struct fixture *f = begin_code();
+
+	pm.jitdump = false;
+	give_blind(f, 100);
+	assert_int_equal(pm.anon.rows_asked, 0);
+	assert_int_equal(f->st.stack_no_fp, 1);
+	finish_all(f);
+}
+
+/* Too late: frame pointers, and a mark. */
+static void test_rows_are_late(void **state)
+{
+	struct fixture *f = begin_code();
+
+	give_blind(f, 100);
+	tick(f, 1000);
+	tick(f, 1000 + 4000 * MS);
+	while (pm.nasks)
+		answer(0);
+	trace_handler_get_stats(f->th, &f->st);
+	assert_int_equal(f->st.stack_late, 1);
+	assert_non_null(strstr(f->out.text[0], "[tables late]"));
+	finish_all(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +306,10 @@ int main(void)
 		cmocka_unit_test(test_a_version_is_asked_for),
 		cmocka_unit_test(test_no_map_no_wait),
 		cmocka_unit_test(test_names_have_times),
+		cmocka_unit_test(test_rows_of_a_time),
+		cmocka_unit_test(test_rows_of_a_version),
+		cmocka_unit_test(test_no_rows_of_a_map),
+		cmocka_unit_test(test_rows_are_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

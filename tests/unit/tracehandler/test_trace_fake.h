@@ -56,6 +56,7 @@ struct ask {
 
 struct rows_ask {
 	struct pm_exe *exe;
+	uint64_t time; /* of executable memory */
 	symbolizer_rows_fn fn;
 	void *arg;
 };
@@ -272,7 +273,18 @@ int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg)
 	assert_true(pm.nrows < ARRAY_SIZE(pm.rows));
 	exe->rows_asked++;
 	exe->refs++;
-	pm.rows[pm.nrows++] = (struct rows_ask){ exe, fn, arg };
+	pm.rows[pm.nrows++] = (struct rows_ask){ exe, 0, fn, arg };
+	return 0;
+}
+
+int pm_exe_code_rows(struct pm_exe *exe, uint64_t time, symbolizer_rows_fn fn,
+		     void *arg)
+{
+	assert_ptr_equal(exe, &pm.anon);
+	assert_true(pm.nrows < ARRAY_SIZE(pm.rows));
+	exe->rows_asked++;
+	exe->refs++;
+	pm.rows[pm.nrows++] = (struct rows_ask){ exe, time, fn, arg };
 	return 0;
 }
 

@@ -262,6 +262,55 @@ static void test_tables_budget(void **state)
 	finish_all(f);
 }
 
+/* One sample, with all tables and names that it asks for. */
+static void give_whole(struct fixture *f, struct rec *r, uint64_t now)
+{
+	give(f, r);
+	for (int i = 0; i < 10 && pm.nrows; i++)
+		answer_rows(0, make_rows());
+	tick(f, now);
+	for (int i = 0; i < 10 && pm.nasks; i++)
+		answer(0);
+	tick(f, now + MS);
+}
+
+/*
+ * Caches that were cut: tables and frames go, but no table is refused, the next sample
+ * has all of them again, and with the usual size they stay.
+ */
+static void test_shed(void **state)
+{
+	struct symbolizer_rows *rows = make_rows();
+	struct symbolizer_rows_info info;
+	struct fixture *f;
+	struct rec r;
+
+	symbolizer_rows_info(rows, &info);
+	symbolizer_rows_free(rows);
+	f = begin((struct trace_opts){ .table_bytes = 2 * info.bytes,
+				       .cache_frames = 4 });
+	pm.hold_rows = true;
+	tables_sample(&r, 100);
+	give_whole(f, &r, MS);
+	assert_int_equal(f->out.n, 1);
+	assert_int_equal(f->st.tables, 2);
+	assert_int_equal(f->st.cache_entries, 3);
+	/* A quarter is half of one table: the newest stays all the same. */
+	trace_handler_shed(f->th, 2);
+	tick(f, 5 * MS);
+	assert_int_equal(f->st.tables, 1);
+	assert_int_equal(f->st.tables_evicted, 1);
+	assert_true(f->st.cache_entries < 2);
+	trace_handler_shed(f->th, 0);
+	give_whole(f, &r, 10 * MS);
+	assert_int_equal(f->out.n, 2);
+	assert_string_equal(f->out.text[0], f->out.text[1]);
+	assert_int_equal(f->st.tables, 2);
+	assert_int_equal(f->st.tables_refused, 0);
+	assert_int_equal(f->st.stack_late, 0);
+	finish_all(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,6 +321,7 @@ int main(void)
 		cmocka_unit_test(test_tables_byte_limit),
 		cmocka_unit_test(test_tables_retry),
 		cmocka_unit_test(test_tables_budget),
+		cmocka_unit_test(test_shed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

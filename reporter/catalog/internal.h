@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* internal: what the files of the catalog share. */
+#ifndef REPORTER_CATALOG_INTERNAL_H
+#define REPORTER_CATALOG_INTERNAL_H
+
+#include <pthread.h>
+#include <sqlite3.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "base/base.h"
+#include "reporter/catalog/budget.h"
+#include "reporter/catalog/catalog.h"
+#include "reporter/catalog/schema.h"
+
+/* --- batches: rows in memory ------------------------------------------------ */
+
+/* Copies; times are CLOCK_BOOTTIME, 0: not known. */
+struct catalog_image {
+	const char *image, *comm, *exe, *cwd, *cgroup; /* NULL: not known */
+	const char *args; /* NUL-separated */
+	size_t args_len;
+	const char *build_id; /* hex */
+	uint64_t start, end, samples;
+	uint32_t uid, gid;
+	bool args_cut;
+};
+
+struct catalog_process {
+	STAILQ_ENTRY(catalog_process) entry;
+	struct pm_process_info info;
+	bool update; /* it has a row of this run of profd */
+	int64_t wall; /* from boot time to wall time */
+	uint64_t seen; /* boot time of the copy */
+	size_t nimages;
+	struct catalog_image images[]; /* the newest first */
+};
+
+struct catalog_batch {
+	STAILQ_ENTRY(catalog_batch) entry;
+	STAILQ_HEAD(, catalog_process) processes;
+	struct arena arena;
+	size_t n;
+	/* The begin of the first snapshot: what does not follow has vanished. */
+	bool vanish;
+};
+
+STAILQ_HEAD(catalog_batches, catalog_batch);
+
+/* --- the file ---------------------------------------------------------------- */
+
+struct catalog_db {
+	sqlite3 *sql; /* NULL: not open */
+	sqlite3_stmt *statements[CATALOG_NSTATEMENTS];
+	int64_t boot; /* its row */
+	dev_t dev;
+	ino_t ino;
+	/* The last parent that was looked up: most have many children. */
+	char parent[40];
+	int64_t parent_row;
+	uint64_t set_aside; /* files */
+	int frames; /* of the WAL, after the last commit */
+	bool fresh; /* opened, and not yet compared with the windows */
+};
+
+/*
+ * Opens the catalog in 'dir', created if it is missing; one that is none is set
+ * aside. -EPROTONOSUPPORT: of a later version; or another -errno.
+ */
+int catalog_db_open(struct catalog_db *db, const char *dir,
+		    const uint8_t boot_id[STORE_BOOT_ID]);
+void catalog_db_close(struct catalog_db *db);
+/* Closes it if the file in 'dir' is not that which is open. */
+void catalog_db_check(struct catalog_db *db, const char *dir);
+/* Closes a damaged file and renames it. */
+void catalog_db_set_aside(struct catalog_db *db, const char *dir);
+
+/*
+ * Copies what is in the WAL to the file, if it is worthwhile. The sizes of both, in
+ * bytes.
+ */
+void catalog_db_checkpoint(struct catalog_db *db, uint64_t *bytes,
+			   uint64_t *wal_bytes);
+/* Whether a reader has kept the WAL from being emptied for too long. */
+bool catalog_db_stalled(struct catalog_db *db);
+/* The row of a boot, made if it is missing. */
+int catalog_db_boot(struct catalog_db *db, const uint8_t id[STORE_BOOT_ID],
+		    int64_t *row);
+
+/* An error of SQLite as -errno; -EBADMSG: the file is damaged. */
+int catalog_db_errno(struct catalog_db *db, int rc);
+/*
+ * Runs a statement whose parameters are bound. 0 or -errno; 'value' (may be NULL)
+ * is the integer of its first row, and stays as it is if there is none.
+ */
+int catalog_db_run(struct catalog_db *db, enum catalog_statement which,
+		   int64_t *value);
+/* PRAGMA name, and its integer. */
+int catalog_db_pragma(struct catalog_db *db, const char *pragma,
+		      int64_t *value);
+
+/* The parameters of a statement, by number. */
+struct catalog_bind {
+	struct catalog_db *db;
+	sqlite3_stmt *s;
+	bool failed;
+	struct strbuf text; /* strings that had to be changed */
+};
+
+struct catalog_bind catalog_bind(struct catalog_db *db,
+				 enum catalog_statement which);
+void catalog_bind_int(struct catalog_bind *b, int at, uint64_t v);
+void catalog_bind_real(struct catalog_bind *b, int at, double v);
+/*
+ * Text that processes control, cut to CATALOG_TEXT_MAX bytes: each byte that is not
+ * UTF-8 becomes U+FFFD. NULL and "" are NULL. The text must be valid until the end
+ * of catalog_bind_run().
+ */
+void catalog_bind_text(struct catalog_bind *b, int at, const char *s,
+		       size_t len);
+void catalog_bind_str(struct catalog_bind *b, int at, const char *s);
+/* A JSON array of the strings of 'args'. True: it had to be cut. */
+bool catalog_bind_args(struct catalog_bind *b, int at, const char *args,
+		       size_t len);
+/* As catalog_db_run(). */
+int catalog_bind_run(struct catalog_bind *b, enum catalog_statement which,
+		     int64_t *value);
+
+/* Bytes of a path or name, and of the JSON of all arguments. */
+#define CATALOG_TEXT_MAX 4096
+#define CATALOG_ARGS_MAX 8192
+
+/* --- rows --------------------------------------------------------------------- */
+
+/* 0 or -errno. */
+int catalog_rows_write(struct catalog_db *db, const struct catalog_batch *b,
+		       unsigned int freq_hz);
+/* The row of a process by its id; 0: there is none. */
+int catalog_rows_find(struct catalog_db *db, const char *process, int64_t *row);
+
+/* An image as a window has it: by its labels. */
+struct catalog_labels {
+	const char *process, *image, *comm, *exe, *cgroup, *entry;
+	uint32_t pid, entry_pid;
+	uint64_t samples, cpu_ns;
+};
+
+/* A row of a window. */
+struct catalog_window_row {
+	const struct store_window *file;
+	int64_t boot;
+	int64_t begin_ns, end_ns;
+	uint64_t begin_boot_ns; /* 0: not known */
+	uint64_t samples;
+};
+
+/* '*id' 0: it was there. */
+int catalog_windows_begin(struct catalog_db *db,
+			  const struct catalog_window_row *w, int64_t *id);
+/*
+ * The row of the image, made if it is missing, and its share of the window, to which
+ * more may be added.
+ */
+int catalog_windows_image(struct catalog_db *db, int64_t window,
+			  const struct catalog_window_row *w,
+			  const struct catalog_labels *l);
+/* The losses in the comments of a profile. */
+int catalog_windows_losses(struct catalog_db *db, int64_t window,
+			   const char *comments, size_t len);
+/* 'skipped': processes without a row; a loss, too. */
+int catalog_windows_add(struct catalog_db *db, const struct catalog_window *w,
+			uint64_t skipped);
+int catalog_windows_remove(struct catalog_db *db, const char *file);
+/* "DAY/STEM.pb.gz" */
+#define CATALOG_NAME_MAX (STORE_DAY_MAX + STORE_FILE_MAX)
+void catalog_windows_name(char name[CATALOG_NAME_MAX],
+			  const struct store_window *w);
+
+/* --- retention ------------------------------------------------------------------- */
+
+/*
+ * Removes processes that ended before the oldest window; and, while the file has more
+ * than 'limit' bytes in use, the oldest ones of the user with the most. A bounded
+ * number of them.
+ */
+int catalog_keep_prune(struct catalog_db *db, uint64_t limit);
+/* Gives free pages back to the disk, a bounded number. Not in a transaction. */
+void catalog_keep_vacuum(struct catalog_db *db);
+
+/* --- windows without rows ---------------------------------------------------------- */
+
+/* Looks for them, or adds one. On a pool thread, one at a time. */
+struct catalog;
+void catalog_rebuild_step(struct catalog *c);
+
+/* --- the catalog --------------------------------------------------------------- */
+
+/* A process that has a row and is not known to have ended. */
+struct catalog_known {
+	struct hash_node node; /* by pid */
+	uint32_t pid;
+	enum pm_end end;
+	uint64_t start;
+	uint64_t samples, serial; /* of its newest image; as in its row */
+	uint64_t turn; /* of the snapshot that had it */
+};
+
+struct catalog_job {
+	uv_work_t work;
+	struct catalog *c;
+};
+
+struct catalog_removal {
+	STAILQ_ENTRY(catalog_removal) entry;
+	char file[CATALOG_NAME_MAX];
+};
+
+STAILQ_HEAD(catalog_removals, catalog_removal);
+
+struct catalog {
+	struct catalog_opts opts; /* without 'dir' */
+	char *dir;
+
+	/* The loop's. */
+	struct catalog_batch *open; /* or NULL */
+	struct hash known;
+	struct catalog_budget budget;
+	uint64_t turn; /* snapshots */
+	bool first; /* the first one is being made */
+	bool stopped;
+	bool queued; /* a job is under way */
+	uv_timer_t timer; /* of the rebuild */
+	int64_t started; /* ns since the epoch */
+
+	/* Under 'mutex', which is held for moments only. */
+	pthread_mutex_t mutex;
+	struct catalog_batches pending;
+	size_t pending_bytes;
+	struct catalog_removals removed;
+	size_t nremoved;
+	uint64_t skipped; /* processes, since the last window */
+	struct catalog_stats stats;
+	int err; /* of the last write */
+	bool rebuild; /* there is something for catalog_rebuild_step() */
+
+	/* Under 'writer', which is held while the disk is written. */
+	pthread_mutex_t writer;
+	struct catalog_db db;
+	int64_t tried_ns; /* begin of the last window whose job was here */
+
+	/* Of the rebuild's jobs. */
+	struct store_list missing;
+};
+
+#endif /* REPORTER_CATALOG_INTERNAL_H */

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * archive: the windows of an archive in a span of time, added to the merged profile;
+ * see reporter/query/query.h. profd may write and remove windows meanwhile.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "reporter/query/input.h"
+#include "reporter/store/store.h"
+#include "reporter/store/times_file.h"
+
+struct archive {
+	struct reporter_query *q;
+	struct reporter_query_archive *to;
+	const struct store_window *window;
+	int dirfd;
+	int64_t end; /* of the windows so far */
+};
+
+/* Windows that follow each other overlap by what the clock was slewed meanwhile. */
+#define ARCHIVE_SLEW_NS ((int64_t)(CLOCK_NSEC_PER_SEC / 10))
+
+/* Reads the side file of the current window. */
+static int archive_times(void *arg, struct store_times **tp)
+{
+	const struct archive *a = arg;
+	struct strbuf sb = STRBUF_INIT;
+	char piece[65536];
+	ssize_t n = 1;
+	int err = 0, fd;
+
+	fd = store_window_open(a->window, a->dirfd, STORE_TIMES);
+	if (fd < 0)
+		return fd;
+	while (n > 0 && !err) {
+		n = TEMP_FAILURE_RETRY(read(fd, piece, sizeof(piece)));
+		if (n < 0)
+			err = -errno;
+		else
+			strbuf_add(&sb, piece, (size_t)n);
+		if (sb.len > STORE_TIMES_MAX)
+			err = -EFBIG;
+	}
+	close(fd);
+	if (!err && sb.failed)
+		err = -ENOMEM;
+	if (!err)
+		err = store_times_read(tp, sb.data, sb.len);
+	strbuf_fini(&sb);
+	return err;
+}
+
+static int archive_window(struct archive *a, const char **what)
+{
+	struct query_part part = {
+		.span = a->to->span,
+		.times = archive_times,
+		.arg = a,
+	};
+	const struct store_window *w = a->window;
+	uint8_t *data;
+	size_t len;
+	int err, fd;
+
+	fd = store_window_open(w, a->dirfd, (enum store_kind)w->format);
+	/* Retention has removed it. */
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return fd;
+	err = edit_read(fd, &data, &len, what);
+	close(fd);
+	if (err == -EBADMSG) {
+		a->to->damaged++;
+		return 0;
+	}
+	if (err)
+		return err;
+	err = input_add(a->q, (struct edit_bytes){ data, len }, a->to->base,
+			&part, what);
+	free(data);
+	if (err || part.outside)
+		return err;
+	a->to->read++;
+	a->to->again += part.begin < a->end - ARCHIVE_SLEW_NS;
+	a->end = MAX(a->end, part.end);
+	a->to->whole += part.whole;
+	a->to->bytes += w->bytes;
+	return 0;
+}
+
+/* The merged profile itself says where it is not exact. */
+static int archive_notes(struct archive *a)
+{
+	const struct {
+		const char *text;
+		size_t n;
+	} notes[] = {
+		{ "windows taken whole, because their times are missing",
+		  a->to->whole },
+		{ "windows that cannot be read", a->to->damaged },
+		{ "windows of a time that the clock had twice", a->to->again },
+	};
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(notes) && !err; i++)
+		if (notes[i].n)
+			err = query_comment_add(a->q, notes[i].text, true,
+						notes[i].n);
+	return err;
+}
+
+static int archive_one(struct archive *a, const struct store_window *w,
+		       bool wanted, const char **what)
+{
+	struct reporter_query_archive *to = a->to;
+
+	a->window = w;
+	snprintf(to->file, sizeof(to->file), "%s%s%s%s", w->day,
+		 *w->day ? "/" : "", w->stem,
+		 store_ending((enum store_kind)w->format));
+	if (to->wanted && to->wanted(to->arg, to->file) != wanted)
+		return 0;
+	return archive_window(a, what);
+}
+
+/*
+ * If no window that is wanted has a part in the span, the last other one that has is
+ * read: it has the sample types. Those at the ends are in it by their names perhaps only.
+ */
+static int archive_add(struct archive *a, const struct store_list *list,
+		       const char **what)
+{
+	struct reporter_query_archive *to = a->to;
+	int err = 0;
+
+	for (size_t i = 0; i < list->n && !err; i++) {
+		if (to->progress && !to->progress(to->arg, i, list->n))
+			err = -ECANCELED;
+		else
+			err = archive_one(a, &list->windows[i], true, what);
+	}
+	for (size_t i = list->n; to->wanted && i-- && !to->read && !err;)
+		err = archive_one(a, &list->windows[i], false, what);
+	if (err)
+		return err;
+	*to->file = '\0';
+	return archive_notes(a);
+}
+
+int reporter_query_add_archive(struct reporter_query *q,
+			       struct reporter_query_archive *to,
+			       const char **what)
+{
+	struct archive a = {
+		.q = q,
+		.to = to,
+		.end = INT64_MIN + ARCHIVE_SLEW_NS,
+	};
+	struct store_list list;
+	int err;
+
+	*what = NULL;
+	*to->file = '\0';
+	err = store_list(&list, to->path, to->span.from, to->span.to);
+	if (err)
+		return err;
+	a.dirfd = open(to->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	err = a.dirfd < 0 ? -errno : 0;
+	if (!err) {
+		to->windows = list.n;
+		err = archive_add(&a, &list, what);
+		close(a.dirfd);
+	}
+	store_list_free(&list);
+	return err;
+}

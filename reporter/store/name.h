@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * name: the names of files in the archive. DIR/2026-11-23/STEM.pb.gz is a window,
+ * STEM.times.zst its side file, STEM is cpu-HOST-20261123T110000Z-60s, or that and
+ * "-1" if the name was taken. Nothing else in DIR is touched.
+ */
+#ifndef REPORTER_STORE_NAME_H
+#define REPORTER_STORE_NAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define STORE_STEM_MAX 160 /* with the NUL */
+#define STORE_FILE_MAX (STORE_STEM_MAX + 16)
+#define STORE_DAY_MAX 11 /* "2026-11-23" and the NUL */
+#define STORE_TIMES_ENDING ".times.zst"
+
+enum store_kind {
+	STORE_RAW, /* the first three as in enum reporter_format */
+	STORE_GZIP,
+	STORE_ZSTD,
+	STORE_TIMES,
+	STORE_KINDS,
+};
+
+struct store_name {
+	int64_t begin; /* seconds since the epoch */
+	uint64_t seconds; /* duration */
+	unsigned int copy; /* of a name that was taken; 0: none */
+	enum store_kind kind;
+	size_t stem; /* bytes of the stem */
+	bool tmp; /* a file that was not completed */
+};
+
+/* False: no name of profd's. */
+bool store_name_parse(const char *name, struct store_name *out);
+bool store_day_parse(const char *name);
+const char *store_ending(enum store_kind kind);
+/* The UTC day of a time. */
+void store_day(char day[STORE_DAY_MAX], int64_t wall_ns);
+/* "HOST" may have any bytes. HTTP names downloads by it, too. */
+void store_stem(char stem[STORE_STEM_MAX], const char *host, int64_t wall_ns,
+		uint64_t duration_ns);
+
+#endif /* REPORTER_STORE_NAME_H */

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * times_write: writes a side file, see reporter/store/times_file.h. The list of times
+ * is read once for the sizes of the columns and once for each of them, so that
+ * nothing is kept in memory.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "reporter/sink.h"
+#include "reporter/store/times_coding.h"
+#include "reporter/store/times_file.h"
+#include "reporter/window.h"
+
+#define WRITE_NUMBER_MAX 10 /* bytes of 64 bits */
+
+static const struct {
+	const char *name;
+	uint8_t table, coding;
+} write_columns[] = {
+#define X(NAME, name, table, coding) \
+	[TIMES_##NAME] = { #name, STORE_TIMES_##table, TIMES_##coding },
+	TIMES_COLUMNS(X)
+#undef X
+};
+
+struct write {
+	const struct window *w;
+	struct sink *sink; /* NULL: only counts */
+	uint64_t bytes[TIMES_OURS];
+	/* Of the column: the value before, or the next fresh number. */
+	uint64_t last[TIMES_OURS];
+};
+
+static void write_fixed(struct sink *sink, uint64_t v, size_t size)
+{
+	uint8_t buf[8];
+	size_t i;
+
+	for (i = 0; i < size; i++, v >>= 8)
+		buf[i] = (uint8_t)v;
+	sink_write(sink, buf, size);
+}
+
+static uint64_t write_code(struct write *wr, enum times_column col, uint64_t v)
+{
+	uint64_t *last = &wr->last[col], was = *last;
+	int64_t by;
+
+	switch (write_columns[col].coding) {
+	case TIMES_DELTA:
+		*last = v;
+		by = (int64_t)(v - was);
+		return (uint64_t)by << 1 ^ (uint64_t)(by >> 63);
+	case TIMES_FRESH:
+		*last = MAX(was, v + 1);
+		return was - v;
+	default:
+		return v;
+	}
+}
+
+static void write_value(struct write *wr, enum times_column col, uint64_t v)
+{
+	uint8_t buf[WRITE_NUMBER_MAX];
+	size_t n = 0;
+
+	v = write_code(wr, col, v);
+	for (; v > 0x7f; v >>= 7)
+		buf[n++] = (uint8_t)(v | 0x80);
+	buf[n++] = (uint8_t)v;
+	wr->bytes[col] += n;
+	if (wr->sink)
+		sink_write(wr->sink, buf, n);
+}
+
+static void write_record(struct write *wr, enum times_column col,
+			 const struct times_sample *s)
+{
+	const struct window_opts *o = &wr->w->opts;
+	const uint64_t values[] = {
+		[TIMES_STEP] = (uint64_t)s->step,
+		[TIMES_SAMPLE] = s->sample,
+		[TIMES_CPU] = s->cpu,
+		[TIMES_EVENT] = s->event,
+		[TIMES_VALUE] = o->types[s->event].periodic && !s->value
+					? (uint64_t)o->period
+					: s->value,
+	};
+
+	write_value(wr, col, values[col]);
+}
+
+static void write_threads(struct write *wr)
+{
+	const struct window_sample *s;
+
+	STAILQ_FOREACH(s, &wr->w->sample_list, entry)
+		write_value(wr, TIMES_THREAD, s->tid);
+}
+
+/* The columns [first, end) of records, in one pass over the list. */
+static void write_records(struct write *wr, int first, int end)
+{
+	struct times_cursor c;
+	struct times_sample s;
+	int col;
+
+	times_begin(&wr->w->times, &c);
+	while (times_next(&c, &s))
+		for (col = first; col < end; col++)
+			write_record(wr, col, &s);
+}
+
+static void write_header(const struct window *w,
+			 const struct store_times_info *info, struct sink *sink)
+{
+	sink_write(sink, TIMES_MAGIC, strlen(TIMES_MAGIC));
+	write_fixed(sink, TIMES_VERSION, 4);
+	write_fixed(sink, TIMES_HEADER, 4);
+	write_fixed(sink, (uint64_t)info->wall_ns, 8);
+	write_fixed(sink, info->boot_ns, 8);
+	write_fixed(sink, info->duration_ns, 8);
+	write_fixed(sink, TIMES_STEP_NS, 8);
+	sink_write(sink, info->boot_id, STORE_BOOT_ID);
+	write_fixed(sink, w->times.count, 8);
+	write_fixed(sink, w->samples.count, 8);
+	write_fixed(sink, w->times.dropped, 8);
+	write_fixed(sink, w->opts.ntypes, 4);
+	write_fixed(sink, TIMES_OURS, 4);
+}
+
+static void write_events(const struct window *w, struct sink *sink)
+{
+	const struct reporter_event_type *type;
+	size_t i, len;
+
+	for (i = 0; i < w->opts.ntypes; i++) {
+		type = &w->opts.types[i];
+		len = MIN(strlen(type->name), STORE_TIMES_EVENT_MAX - 1);
+		write_fixed(sink, 16 + len, 4);
+		write_fixed(sink, w->first_column[i], 4);
+		write_fixed(sink, type->value.type ? 2 : 1, 4);
+		write_fixed(sink, len, 4);
+		sink_write(sink, type->name, len);
+	}
+}
+
+static void write_directory(const struct write *wr, struct sink *sink)
+{
+	size_t i, len;
+
+	for (i = 0; i < TIMES_OURS; i++) {
+		len = strlen(write_columns[i].name);
+		write_fixed(sink, 16 + len, 4);
+		write_fixed(sink, write_columns[i].table, 1);
+		write_fixed(sink, write_columns[i].coding, 1);
+		write_fixed(sink, len, 2);
+		write_fixed(sink, wr->bytes[i], 8);
+		sink_write(sink, write_columns[i].name, len);
+	}
+}
+
+void store_times_write(const struct window *w,
+		       const struct store_times_info *info, struct sink *sink)
+{
+	struct write wr = { .w = w };
+	int col;
+
+	write_records(&wr, 0, TIMES_THREAD);
+	write_threads(&wr);
+	write_header(w, info, sink);
+	write_events(w, sink);
+	write_directory(&wr, sink);
+	wr = (struct write){ .w = w, .sink = sink };
+	for (col = 0; col < TIMES_THREAD; col++)
+		write_records(&wr, col, col + 1);
+	write_threads(&wr);
+}
+
+void store_boot_id(uint8_t id[STORE_BOOT_ID])
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	char text[64];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	size_t i, at = 0;
+	unsigned int byte;
+
+	if (fd >= 0)
+		close(fd);
+	memset(id, 0, STORE_BOOT_ID);
+	text[MAX(n, 0)] = '\0';
+	for (i = 0; i < STORE_BOOT_ID; i++) {
+		at += text[at] == '-';
+		if (sscanf(text + at, "%2x", &byte) != 1)
+			break;
+		id[i] = (uint8_t)byte;
+		at += 2;
+	}
+}

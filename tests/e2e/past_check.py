@@ -1,0 +1,19 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""past_check FROM TO PROFILE...: the samples of windows in a span of wall time (seconds,
+half open), counted from their side files by what profd-times(5) says, without code of
+profd: records at steps of 10 ms, the span rounded down to steps. Prints their number.
+"""
+import sys
+
+import times_check
+
+start, end = (round(float(v) * 1e9) for v in sys.argv[1:3])
+count = 0
+for path in sys.argv[3:]:
+    info, _, col = times_check.read_times(
+        path[:path.rindex(".pb")] + ".times.zst")
+    first, last = ((t - info["wall"]) // info["step"] for t in (start, end))
+    inside = start <= info["wall"] and info["wall"] + info["duration"] <= end
+    count += sum(1 for s in col["step"] if inside or first <= s < last)
+print(count)

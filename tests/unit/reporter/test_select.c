@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Images and windows that terms choose by a catalog, which is made here in SQL. */
+#include <errno.h>
+#include <setjmp.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "reporter/request/select.h"
+
+static char dir[] = "/tmp/test_select.XXXXXX";
+
+/*
+ * init 1 starts sshd 2 and make 3; make starts sh 4 (code 1), which starts gcc 5
+ * (code 1), which starts cc1 6 (killed by 11); make also starts cp 7 (code 0). Another
+ * process had pid 6 before, in another window.
+ */
+static const char schema[] =
+	"PRAGMA user_version = 1;"
+	"CREATE TABLE process(id INTEGER PRIMARY KEY, boot INTEGER, process TEXT,"
+	" pid INTEGER, parent_row INTEGER, start_ns INTEGER, end_ns INTEGER,"
+	" exit_code INTEGER, signal INTEGER, entry TEXT, entry_pid INTEGER);"
+	"CREATE TABLE image(id INTEGER PRIMARY KEY, process INTEGER, image TEXT,"
+	" comm TEXT, argv TEXT, uid INTEGER);"
+	"CREATE TABLE window(id INTEGER PRIMARY KEY, file TEXT);"
+	"CREATE TABLE window_image(window INTEGER, image INTEGER,"
+	" PRIMARY KEY(window, image)) WITHOUT ROWID;"
+	"INSERT INTO process VALUES"
+	"(1,1,'1-a',1,NULL,0,NULL,NULL,NULL,'init',1),"
+	"(2,1,'2-b',2,1,100,NULL,NULL,NULL,'sshd',2),"
+	"(3,1,'3-c',3,2,200,900,2,NULL,'sshd',2),"
+	"(4,1,'4-d',4,3,300,800,1,NULL,'sshd',2),"
+	"(5,1,'5-e',5,4,310,700,1,NULL,'sshd',2),"
+	"(6,1,'6-f',6,5,320,600,NULL,11,'sshd',2),"
+	"(7,1,'7-9',7,3,810,820,0,NULL,'sshd',2),"
+	"(8,1,'6-0',6,1,10,20,0,NULL,'init',1),"
+	/* The same ids in another boot, without a relation. */
+	"(9,2,'3-c',3,NULL,200,900,0,NULL,'init',1);"
+	"INSERT INTO image VALUES"
+	"(1,1,'1-a-1','init','[\"/sbin/init\"]',0),"
+	"(2,2,'2-b-1','sshd','[\"sshd\",\"-D\"]',0),"
+	"(3,3,'3-c-1','make','[\"make\",\"-j2\"]',1000),"
+	"(4,4,'4-d-1','sh','[\"sh\",\"-c\",\"gcc -O2\"]',1000),"
+	"(5,5,'5-e-1','sh',NULL,1000),"
+	"(6,5,'5-e-2','gcc','[\"gcc\",\"-O2\",\"a.c\"]',1000),"
+	"(7,6,'6-f-1','cc1','[\"cc1\",\"-O2\",\"a.c\"]',1000),"
+	"(8,7,'7-9-1','cp','[\"cp\",\"a\",\"b\"]',1000),"
+	"(9,8,'6-0-1','old','[\"old\"]',0),"
+	"(10,9,'3-c-2','other','[\"other\"]',0);"
+	"INSERT INTO window VALUES(1,'a'),(2,'b'),(3,'c');"
+	"INSERT INTO window_image VALUES(1,9),(2,3),(2,7),(3,8),(3,1);";
+
+static int catalog(void **state)
+{
+	char path[64];
+	sqlite3 *db;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/catalog.sqlite", dir);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, schema, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	return 0;
+}
+
+static int remove_catalog(void **state)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/catalog.sqlite", dir);
+	unlink(path);
+	return rmdir(dir);
+}
+
+/* The chosen images, by their numbers: "367". */
+static const char *choose(struct reporter_query_terms *terms, int64_t from,
+			  int64_t to, char windows[4])
+{
+	static const char *const images[] = { "1-a-1", "2-b-1", "3-c-1",
+					      "4-d-1", "5-e-1", "5-e-2",
+					      "6-f-1", "7-9-1", "6-0-1" };
+	static char text[16];
+	const struct request_select_opts opts = {
+		.path = dir,
+		.terms = terms,
+		.span = { from, to },
+	};
+	struct request_select *s;
+	size_t i, n = 0, k = 0;
+
+	assert_int_equal(request_select_new(&s, &opts), 0);
+	for (i = 0; i < ARRAY_SIZE(images); i++)
+		if (request_select_image(s, images[i]))
+			text[n++] = (char)('1' + i);
+	text[n] = '\0';
+	for (i = 0; i < 3; i++)
+		if (request_select_window(s, (char[]){ (char)('a' + i), 0 }))
+			windows[k++] = (char)('a' + i);
+	windows[k] = '\0';
+	assert_true(request_select_window(s, "of later"));
+	assert_false(request_select_image(s, "nobody"));
+	request_select_free(s);
+	return text;
+}
+
+static void terms_choose(void **state)
+{
+	static const struct {
+		const char *key[3], *value[3];
+		const char *images, *windows;
+		int64_t from, to;
+	} cases[] = {
+		{ { "subtree" }, { "3" }, "345678", "bc", 0, 1000 },
+		{ { "subtree" }, { "4-d" }, "4567", "b", 0, 1000 },
+		{ { "subtree" }, { "6" }, "79", "ab", 0, 1000 },
+		{ { "subtree" }, { "6" }, "7", "b", 100, 1000 },
+		{ { "not-subtree" }, { "4" }, "12389", "abc", 0, 1000 },
+		{ { "under" }, { "make" }, "45678", "bc", 0, 1000 },
+		{ { "under" }, { "sh" }, "567", "b", 0, 1000 },
+		{ { "exit", "under" }, { "fail", "m*ke" }, "4567", "b", 0, 1000 },
+		{ { "exit" }, { "ok" }, "89", "ac", 0, 1000 },
+		{ { "exit" }, { "signal" }, "7", "b", 0, 1000 },
+		{ { "exit" }, { "SIGSEGV" }, "7", "b", 0, 1000 },
+		{ { "exit" }, { "1" }, "456", "", 0, 1000 },
+		{ { "exit", "exit" }, { "1", "2" }, "3456", "b", 0, 1000 },
+		/* Who has not ended has not ended with 0. */
+		{ { "exit" }, { "!ok" }, "1234567", "bc", 0, 1000 },
+		{ { "user" }, { "1000" }, "345678", "bc", 0, 1000 },
+		{ { "user", "comm" }, { "1000", "x" }, "345678", "bc", 0, 1000 },
+		{ { "entry" }, { "sshd" }, "2345678", "bc", 0, 1000 },
+		{ { "entry" }, { "1" }, "19", "ac", 0, 1000 },
+		{ { "argv" }, { "* -O2*" }, "467", "b", 0, 1000 },
+		{ { "argv" }, { "*'; DROP TABLE image" }, "", "", 0, 1000 },
+		{ { "process" }, { "5-e" }, "56", "", 0, 1000 },
+		{ { "image" }, { "5-e-*" }, "56", "", 0, 1000 },
+		{ { "pid", "exit" }, { "6", "ok" }, "9", "a", 0, 1000 },
+		/* Only who lived in the span. */
+		{ { "user" }, { "0" }, "12", "c", 500, 600 },
+		{ { "user" }, { "0" }, "19", "ac", 0, 50 },
+	};
+	struct reporter_query_terms t = { 0 };
+	const char *want;
+	char windows[4];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		for (size_t k = 0; k < 3 && cases[i].key[k]; k++)
+			assert_int_equal(reporter_query_terms_parse(
+						 &t, cases[i].key[k],
+						 cases[i].value[k], &want),
+					 0);
+		print_message("%s=%s\n", cases[i].key[0], cases[i].value[0]);
+		assert_string_equal(choose(&t, cases[i].from, cases[i].to,
+					   windows),
+				    cases[i].images);
+		assert_string_equal(windows, cases[i].windows);
+		reporter_query_terms_fini(&t);
+	}
+}
+
+static void few_windows_are_enough(void **state)
+{
+	static const struct {
+		const char *key, *value;
+		bool helps;
+	} cases[] = {
+		{ "pid", "1", true },	    { "not-pid", "1", false },
+		{ "process", "1-a", true }, { "image", "x", true },
+		{ "comm", "make", false },  { "exit", "ok", false },
+	};
+	struct reporter_query_terms t = { 0 };
+	const char *want;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(reporter_query_terms_parse(&t, cases[i].key,
+							    cases[i].value,
+							    &want),
+				 0);
+		assert_int_equal(request_select_helps(&t), cases[i].helps);
+		reporter_query_terms_fini(&t);
+	}
+}
+
+static void lives(void **state)
+{
+	struct reporter_query_span span;
+
+	/* The latest process of a pid. */
+	assert_int_equal(request_select_life(dir, "6", 1000, &span), 0);
+	assert_int_equal(span.from, 320);
+	assert_int_equal(span.to, 600);
+	assert_int_equal(request_select_life(dir, "6-0", 1000, &span), 0);
+	assert_int_equal(span.to, 20);
+	assert_int_equal(request_select_life(dir, "2", 1000, &span), 0);
+	assert_int_equal(span.to, 1000);
+	assert_int_equal(request_select_life(dir, "99", 1000, &span), -ESRCH);
+}
+
+static bool never(void *arg)
+{
+	return false;
+}
+
+static void catalogs_that_cannot_be_read(void **state)
+{
+	struct reporter_query_terms t = { 0 };
+	struct request_select_opts opts = { .path = "/nonexistent",
+					    .terms = &t,
+					    .span = { 0, 1 } };
+	struct request_select *s;
+	char path[64];
+	sqlite3 *db;
+	FILE *f;
+
+	assert_int_equal(request_select_new(&s, &opts), -ENOENT);
+	opts.path = dir;
+	snprintf(path, sizeof(path), "%s/catalog.sqlite", dir);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 1000", NULL,
+				      NULL, NULL),
+			 SQLITE_OK);
+	sqlite3_close(db);
+	assert_int_equal(request_select_new(&s, &opts), -EPROTONOSUPPORT);
+	f = fopen(path, "w");
+	for (int i = 0; i < 1000; i++)
+		fputs("garbage", f);
+	fclose(f);
+	assert_int_equal(request_select_new(&s, &opts), -EBADMSG);
+}
+
+static void a_selection_ends_when_told(void **state)
+{
+	struct reporter_query_terms t = { 0 };
+	const struct request_select_opts opts = {
+		.path = dir,
+		.terms = &t,
+		.span = { 0, 1000 },
+		.go_on = never,
+	};
+	char path[64];
+	sqlite3 *db;
+	struct request_select *s;
+
+	snprintf(path, sizeof(path), "%s/catalog.sqlite", dir);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(db,
+			     "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL "
+			     "SELECT i + 1 FROM n WHERE i < 20000) "
+			     "INSERT INTO image SELECT i, 1, 'x', 'x', NULL, 0 "
+			     "FROM n",
+			     NULL, NULL, NULL),
+		SQLITE_OK);
+	sqlite3_close(db);
+	assert_int_equal(request_select_new(&s, &opts), -ECANCELED);
+	assert_null(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(terms_choose),
+		cmocka_unit_test(few_windows_are_enough),
+		cmocka_unit_test(lives),
+		cmocka_unit_test(a_selection_ends_when_told),
+		cmocka_unit_test(catalogs_that_cannot_be_read),
+	};
+
+	return cmocka_run_group_tests(tests, catalog, remove_catalog);
+}
