@@ -76,6 +76,14 @@ check-built: all $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS) $(BENCH_PROG
 	$(Q)packaging/promtool $(B)/tools
 	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) tests/run $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_TESTS)
 
+# Runs them again and again, to find those that fail on a loaded machine: tests/steady.
+check-steady: all $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS)
+	$(Q)packaging/promtool $(B)/tools
+	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) N="$(or $(N),3)" LOAD="$(LOAD)" \
+		tests/steady $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_TESTS)
+
+.PHONY: check-steady
+
 # With sanitizers: what parses, what holds, and a pass of the whole profd through
 # run, record, fetch, ps, status and events. A leak is a failure.
 SAN_E2E := $(patsubst %,tests/e2e/test_%.sh,lives formats ledger commands)
@@ -87,7 +95,7 @@ check-san: deps
 
 check-san-built: all $(UNIT_TESTS) $(REPLAYS) $(SAN_E2E_PROGS)
 	$(Q)packaging/promtool $(B)/tools
-	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) tests/run $(UNIT_TESTS) $(REPLAYS) $(SAN_E2E)
+	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) RETRY=0 tests/run $(UNIT_TESTS) $(REPLAYS) $(SAN_E2E)
 
 .PHONY: check-san check-san-built
 

@@ -54,6 +54,8 @@ symbolize() {
 	local url=$1
 	shift
 	as_user debug symbolize --debuginfod "$url" "$@" "$prog" "$hot" 2>"$T/err"
+	# Progress, where the machine is slow.
+	sed -i '/waiting for debug files of/d' "$T/err"
 }
 like "without a server there is no name" \
 	"$("$PROFD" debug symbolize "$prog" "$hot")" 'cfi +prog_part\+0x'

@@ -20,7 +20,7 @@ tests_run() {
 		vars+=("$1")
 		shift
 	done
-	out=$(env -u CI -u TESTS -u TEST_TIMEOUT B="$T/b" TABLE="$T/beside" JOBS=2 \
+	out=$(env -u CI -u TESTS -u TEST_TIMEOUT -u RETRY B="$T/b" TABLE="$T/beside" JOBS=2 \
 		"${vars[@]}" "$ROOT/tests/run" "$@" 2>&1)
 	rc=$?
 }
@@ -41,7 +41,7 @@ done
 tests_run "$unit"/test_{9..0}
 is "failures at the same time: status" "$rc" 1
 is "... they are counted" "$(sums)" \
-	"0 passed, 10 failed, 0 skipped, 0 forbidden here"
+	"0 passed, 10 failed, 0 skipped"
 is "... in the order of the arguments" \
 	"$(grep -o '^tests/unit/test_.' <<<"$out" | tr -dc 0-9)" 9876543210
 is "... each with its output in one piece" \
@@ -86,12 +86,68 @@ is "skipped and forbidden" "$rc $(sums)" \
 	"0 1 passed, 0 failed, 1 skipped, 1 forbidden here"
 tests_run CI=true "$unit/skips" "$unit/forbids"
 is "... are failures with CI=true" "$rc $(sums)" \
-	"1 1 passed, 2 failed, 0 skipped, 0 forbidden here"
+	"1 1 passed, 2 failed, 0 skipped"
 tests_run TESTS='*good*' "$unit/skips" "$unit/good"
 is "a pattern chooses" "$rc $(sums)" \
-	"0 2 passed, 0 failed, 0 skipped, 0 forbidden here"
+	"0 2 passed, 0 failed, 0 skipped"
 tests_run TESTS='*none*' "$unit/good"
 is "nothing chosen is no success" "$rc" 1
+
+# --- second attempts ---
+# once FILE: a program whose first attempt is FIRST (standard input), later ones pass.
+once() {
+	program "$1" <<-END
+		echo 1..2
+		echo "ok 1"
+		if mkdir "$1.ran" 2>/dev/null; then
+		$(cat)
+		fi
+		echo "ok 2 - steady"
+	END
+}
+fails='echo "not ok 2 - the load"; echo "# got: 7, wanted: <= 5"; exit 1'
+once "$e2e/once.sh" <<<"$fails"
+tests_run "$e2e/once.sh" "$unit/good"
+is "fails once: passes in the end" "$rc $(sums)" "0 4 passed, 0 failed, 0 skipped"
+is "... its first row says so" "$(awk '$1 == "tests/e2e/once.sh" { print $2, $4, $NF }' \
+	<<<"$out" | sed 's/[0-9]*s$/s/')" $'1 1 again\n2 0 s'
+is "... with the check, what was got and wanted" "$(grep ^unsteady <<<"$out")" \
+	"unsteady: tests/e2e/once.sh (the load; got: 7, wanted: <= 5)"
+check "... its first log is kept" grep -q '^not ok 2' "$T/b/tests/log/tests_e2e_once.sh.1"
+rm -r "$e2e/once.sh.ran"
+tests_run RETRY=0 "$e2e/once.sh"
+is "RETRY=0: one attempt" "$rc $(sums)" "1 1 passed, 1 failed, 0 skipped"
+program "$e2e/twice.sh" <<<"echo 1..2; echo 'ok 1'; $fails"
+tests_run "$e2e/twice.sh"
+is "fails twice" "$rc $(sums)" "1 1 passed, 1 failed, 0 skipped"
+is "... is named with what failed" "$(grep -A1 ^failed <<<"$out")" \
+	$'failed: tests/e2e/twice.sh\n  the load; got: 7, wanted: <= 5'
+# final NAME: one attempt only, from standard input.
+final() {
+	once "$e2e/$1.sh"
+	tests_run TEST_TIMEOUT=2 TEST_GRACE=1 "$e2e/$1.sh"
+	is "$1: no second attempt" "$rc $(grep -c "^tests/e2e/$1.sh" <<<"$out")" "1 1"
+}
+final dies <<<'kill -SEGV $$'
+final hangs <<<'exec sleep 1000'
+final sanitized <<<'echo "==1==ERROR: AddressSanitizer: x" >&2; exit 1'
+program "$e2e/skips.sh" <<<'echo 1..1; echo "ok 1 # SKIP no x"'
+tests_run CI=true "$e2e/skips.sh"
+is "skips: no second attempt" "$rc $(grep -c "^tests/e2e/skips.sh" <<<"$out")" "1 1"
+once "$unit/once" <<<"$fails"
+tests_run "$unit/once"
+is "a unit test: no second attempt" "$rc $(sums)" "1 1 passed, 1 failed, 0 skipped"
+rm -r "$unit/once.ran"
+echo "unit/once alone deadlines" >"$T/beside"
+tests_run "$unit/once"
+is "... but one that runs alone has" "$rc $(sums)" "0 2 passed, 0 failed, 0 skipped"
+: >"$T/beside"
+for i in 1 2 3 4; do once "$e2e/shaky_$i.sh" <<<"$fails"; done
+tests_run "$e2e"/shaky_[123].sh
+is "three unsteady programs pass" "$rc $(sums)" "0 6 passed, 0 failed, 0 skipped"
+rm -r "$e2e"/shaky_*.ran
+tests_run "$e2e"/shaky_?.sh
+is "four do not" "$rc $(sums)" "1 8 passed, 1 failed, 0 skipped"
 
 # --- concurrency ---
 # Each records how many of its kind run; two that see each other wait for that.
@@ -126,7 +182,7 @@ for i in {0..5}; do
 	echo "e2e/half_$i.sh half one CPU"
 done >>"$T/beside"
 tests_run "$unit"/light_* "$unit/unlight" "$e2e"/{beside,shared,half,alone}_*
-is "all kinds pass" "$rc $(sums)" "0 31 passed, 0 failed, 0 skipped, 0 forbidden here"
+is "all kinds pass" "$rc $(sums)" "0 31 passed, 0 failed, 0 skipped"
 # most KIND: at the same time
 most() { awk -v k="$1" '$1 == k && $2 > n { n = $2 } END { print n + 0 }' "$T/seen"; }
 is "unit tests: one a CPU" "$(most light)" 2
