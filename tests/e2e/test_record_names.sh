@@ -29,10 +29,11 @@ hold() {
 }
 
 # run NAME [OPTION...]: records while the names are held back; its pid in $record, its
-# messages in $T/NAME.err.
+# messages in $T/NAME.err. The program of the run before is ended.
 run() {
 	local name=$1
 	shift
+	[[ -z ${prog:-} ]] || { kill -KILL "$prog"; wait "$prog"; } 2>/dev/null
 	background nice -n -20 "$T/prog_late" 600000
 	prog=$pid
 	background env --default-signal=INT "$PROFD" record --cache none \
