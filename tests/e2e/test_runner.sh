@@ -115,6 +115,12 @@ is "... with the check, what was got and wanted" "$(grep ^unsteady <<<"$out")" \
 	"unsteady: tests/e2e/once.sh (the load; got: 7, wanted: <= 5)"
 check "... its first log is kept" grep -q '^not ok 2' "$T/b/tests/log/tests_e2e_once.sh.1"
 rm -r "$e2e/once.sh.ran"
+cd "$T/b" || exit 1
+tests_run tests/e2e/once.sh
+is "... also with a relative path, as make check gives it" "$rc $(sums)" \
+	"0 2 passed, 0 failed, 0 skipped"
+cd "$OLDPWD" || exit 1
+rm -r "$e2e/once.sh.ran"
 tests_run RETRY=0 "$e2e/once.sh"
 is "RETRY=0: one attempt" "$rc $(sums)" "1 1 passed, 1 failed, 0 skipped"
 program "$e2e/twice.sh" <<<"echo 1..2; echo 'ok 1'; $fails"
