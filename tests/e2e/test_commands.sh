@@ -195,7 +195,7 @@ sleep 0.5
 is "events --pid: no other" \
 	"$(profd events --pid "$brief" --json | jq -r '."process.pid" // empty' | sort -u)" "$brief"
 is "events --comm: no other" \
-	"$(profd events --comm 'tru*' --json | jq -r '."profd.comm" // empty' | sort -u)" true
+	"$(profd events --comm 'tru?' --json | jq -r '."profd.comm" // empty' | sort -u)" true
 is "events --since: none of the future" \
 	"$(profd events --since 2222-01-01 --type end | wc -l)" 0
 num "events --since: those since" \

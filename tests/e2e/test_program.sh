@@ -136,7 +136,9 @@ like "profd --version" "$("$PROFD" --version)" '^profd [0-9]+[.][0-9]+'
 
 # --- make run ---
 wait "$make_run"
-is "RUN_SECONDS=5 make run ends by itself with 0" $? 0
+rc=$?
+is "RUN_SECONDS=5 make run ends by itself with 0" "$rc" 0
+((rc == 0)) || diag "$(tail -n 20 "$T/run.log")"
 said=$(cat "$T/run.log")
 like "make run says where the archive is" "$said" "$T/run"
 for word in 'go tool pprof' 'profd[^ ]* fetch' 'profd[^ ]* status|curl'; do
