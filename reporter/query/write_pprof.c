@@ -16,6 +16,7 @@ struct write_pprof {
 	struct pprof pprof;
 	int64_t *strings; /* of the file, by id; 0: not written yet */
 	int64_t last; /* string of the file */
+	bool *unnamed; /* by mapping: it has a location without a name */
 	Perftools__Profiles__ValueType types[QUERY_TYPES_MAX];
 	Perftools__Profiles__ValueType *list[QUERY_TYPES_MAX];
 	Perftools__Profiles__ValueType period;
@@ -99,6 +100,45 @@ static int pprof_head(struct write_pprof *w)
 	return 0;
 }
 
+/* Nor is "FILE+0x12" a name. */
+static bool pprof_has_names(const struct write_pprof *w,
+			    const struct query_location *l)
+{
+	for (uint32_t k = 0; k < l->nlines; k++) {
+		const char *name, *at;
+
+		if (l->lines[k].function == QUERY_NONE)
+			return false;
+		name = query_text(w->q,
+				  w->q->functions[l->lines[k].function]->name);
+		at = strstr(name, "+0x");
+		if (!*name || (at && at[3] &&
+			       !at[3 + strspn(at + 3, "0123456789abcdef")]))
+			return false;
+	}
+	return l->nlines > 0;
+}
+
+/*
+ * The windows may have had locations without a name that were not selected: whether all
+ * have names is worked out of those that are written.
+ */
+static int pprof_find_unnamed(struct write_pprof *w)
+{
+	const struct reporter_query *q = w->q;
+
+	w->unnamed = calloc(q->nmappings + 1, sizeof(*w->unnamed));
+	if (!w->unnamed)
+		return -ENOMEM;
+	for (size_t i = 0; i < q->nlocations; i++) {
+		const struct query_location *l = q->locations[i];
+
+		if (l->mapping != QUERY_NONE && !pprof_has_names(w, l))
+			w->unnamed[l->mapping] = true;
+	}
+	return 0;
+}
+
 static void pprof_mapping(struct write_pprof *w, size_t i)
 {
 	Perftools__Profiles__Mapping m = PERFTOOLS__PROFILES__MAPPING__INIT;
@@ -110,7 +150,7 @@ static void pprof_mapping(struct write_pprof *w, size_t i)
 	m.file_offset = from->offset;
 	m.filename = pprof_id(w, from->file);
 	m.build_id = pprof_id(w, from->build_id);
-	m.has_functions = from->flags[0];
+	m.has_functions = from->flags[0] || !w->unnamed[i];
 	m.has_filenames = from->flags[1];
 	m.has_line_numbers = from->flags[2];
 	m.has_inline_frames = from->flags[3];
@@ -208,6 +248,8 @@ int query_write_pprof(struct reporter_query *q, struct sink *sink)
 	}
 	pprof_string(&w->pprof, "");
 	err = pprof_head(w);
+	if (!err)
+		err = pprof_find_unnamed(w);
 	for (i = 0; i < q->nmappings && !err; i++)
 		pprof_mapping(w, i);
 	for (i = 0; i < q->nlocations && !err; i++)
@@ -220,6 +262,7 @@ int query_write_pprof(struct reporter_query *q, struct sink *sink)
 	if (!err)
 		err = w->pprof.err;
 	pprof_fini(&w->pprof);
+	free(w->unnamed);
 	free(w->strings);
 	free(w);
 	return err;

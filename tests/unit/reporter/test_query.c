@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "reporter/profile.pb-c.h"
 #include "reporter/reporter.h"
 
 /* --- profiles ----------------------------------------------------------------- */
@@ -47,9 +48,9 @@ static void inner(struct msg *m, unsigned int field, const struct msg *in)
 	bytes(m, field, in->bytes, in->len);
 }
 
-static const char *const strings[] = { "",     "cpu",  "nanoseconds",
-				       "main", "work", "comm",
-				       "cc1",  "sh",   "leaf" };
+static const char *const strings[] = { "",     "cpu",	  "nanoseconds", "main",
+				       "work", "comm",	  "cc1",	 "sh",
+				       "leaf", "lib+0x1f" };
 enum {
 	S_NONE,
 	S_CPU,
@@ -59,7 +60,8 @@ enum {
 	S_COMM,
 	S_CC1,
 	S_SH,
-	S_LEAF
+	S_LEAF,
+	S_OFFSET
 };
 
 /* Types, strings, and functions main, work, leaf with a location each: 1, 2, 3. */
@@ -318,6 +320,72 @@ static void labels_are_roots(void **state)
 	reporter_query_free(q);
 }
 
+/* Location 4, without a name, and location 5: both of mapping 1. */
+static void with_mapping(struct msg *p)
+{
+	static const uint64_t names[] = { S_OFFSET, S_LEAF };
+	struct msg m = { .len = 0 };
+
+	profile(p);
+	number(&m, 1, 1);
+	number(&m, 2, 0x1000);
+	number(&m, 3, 0x2000);
+	inner(p, 3, &m);
+	for (uint64_t id = 4; id <= 5; id++) {
+		struct msg f = { .len = 0 }, l = { .len = 0 },
+			   line = { .len = 0 };
+
+		number(&f, 1, id);
+		number(&f, 2, names[id - 4]);
+		inner(p, 5, &f);
+		number(&line, 1, id);
+		number(&l, 1, id);
+		number(&l, 2, 1);
+		number(&l, 3, 0x1000 + id);
+		inner(&l, 4, &line);
+		inner(p, 4, &l);
+	}
+}
+
+static bool says_functions(const struct reporter_query_opts *opts)
+{
+	struct reporter_query *q = query(opts);
+	Perftools__Profiles__Profile *m;
+	struct msg p;
+	void *data;
+	size_t len;
+	bool says;
+
+	with_mapping(&p);
+	sample(&p, "51", 10, S_CC1);
+	sample(&p, "451", 10, S_SH);
+	add(q, &p, false);
+	assert_int_equal(reporter_query_data(q, REPORTER_QUERY_PPROF,
+					     REPORTER_RAW, &data, &len),
+			 0);
+	m = perftools__profiles__profile__unpack(NULL, len, data);
+	assert_non_null(m);
+	assert_int_equal(m->n_mapping, 1);
+	says = m->mapping[0]->has_functions;
+	perftools__profiles__profile__free_unpacked(m, NULL);
+	free(data);
+	reporter_query_free(q);
+	return says;
+}
+
+static void has_functions_is_of_what_is_selected(void **state)
+{
+	struct reporter_query_terms t = { 0 };
+	const struct reporter_query_opts opts = { .terms = &t };
+	const char *want;
+
+	assert_false(says_functions(NULL));
+	assert_int_equal(reporter_query_terms_parse(&t, "comm", "cc1", &want),
+			 0);
+	assert_true(says_functions(&opts));
+	reporter_query_terms_fini(&t);
+}
+
 static void damage_is_named(void **state)
 {
 	struct reporter_query *q;
@@ -352,6 +420,7 @@ int main(void)
 		cmocka_unit_test(terms_select),
 		cmocka_unit_test(terms_are_checked),
 		cmocka_unit_test(labels_are_roots),
+		cmocka_unit_test(has_functions_is_of_what_is_selected),
 		cmocka_unit_test(damage_is_named),
 	};
 
