@@ -20,10 +20,10 @@ fresh() {
 }
 
 # storm MODE SECONDS: two of them, for a recording; samples of others go to
-# $T/MODE.tsv, the CPU time of profd, in ms, to $cost, the number of processes that the
-# host started to $forks.
+# $T/MODE.tsv, the CPU time of profd, in ms, to $cost, the time that passed, in ms, to
+# $took, the number of processes that the host started to $forks.
 storm() {
-	local mode=$1 before attackers=() i
+	local mode=$1 before attackers=() i began
 	mkdir -p "$T/deep"
 	chown 65534 "$T/deep"
 	for i in 1 2; do
@@ -32,10 +32,11 @@ storm() {
 		cd "$OLDPWD"
 	done
 	sleep 0.5
-	before=$(cpu_ns "$profd")
+	before=$(cpu_ns "$profd") began=${EPOCHREALTIME/./}
 	forks=$(awk '/^processes/ { print $2 }' /proc/stat)
 	ask "/debug/pprof/profile?seconds=$2" >"$T/$mode.pb.gz"
 	cost=$((($(cpu_ns "$profd") - before) / 1000000))
+	took=$(((${EPOCHREALTIME/./} - began) / 1000))
 	forks=$(($(awk '/^processes/ { print $2 }' /proc/stat) - forks))
 	pkill -KILL -P "${attackers[0]}"
 	pkill -KILL -P "${attackers[1]}"
@@ -57,7 +58,7 @@ for mode in ${MODES:-maps moves paths far brief names holes}; do
 	diag "$mode: $good of $all whole and named," \
 		"$(total "$T/$mode.tsv" 'mapping lost') without mappings," \
 		"$(($(metric profd_sideband_lost_total) - lost)) records lost," \
-		"$cost ms of CPU in ${SECS:-2} s"
+		"$cost ms of CPU in $took ms"
 	num "$mode: others were sampled" "$all" '>' 20
 	check "$mode: nine tenths of their stacks are whole and named" \
 		fine "$good" "$all" 90
@@ -67,7 +68,7 @@ for mode in ${MODES:-maps moves paths far brief names holes}; do
 			"$(metric profd_pm_maps_lost_total)" '<=' $((gaps + 20))
 	# Each process of "brief" is an event and a row, however many the host can start:
 	# up to ten thousand a second. Re-reads have a budget of their own.
-	most=$((${SECS:-2} * 100)) limit="a tenth of a CPU"
+	most=$((took / 10)) limit="a tenth of a CPU"
 	if [[ $mode == brief ]] && ((forks * 25 / 1000 > most)); then
 		most=$((forks * 25 / 1000)) limit="25 µs each of $forks"
 	fi

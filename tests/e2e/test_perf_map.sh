@@ -77,7 +77,8 @@ num "one was read in part" "$(value code_cut_total)" == 1
 num "no opening hangs" "$(value opener_hung_total)" == 0
 num "no worker failed" "$(value worker_failed_total)" == 0
 num "nothing is quarantined" "$(value quarantined_total)" == 0
-is "it is well" "$(ask /healthz)" ok
+# A busy machine may degrade it: late tables, for one.
+like "it is not failing" "$(ask /healthz)" '^(ok|degraded)'
 stop_profd
 is "profd ends well" $? 0
 check_profile "$archive"/*/*.pb*

@@ -68,9 +68,10 @@ awk -F '\t' '{
 	sum[good] += $1
 	if (!good)
 		print $1, $10
-} END { printf "%.2f\n", 100 * sum[1] / (sum[0] + sum[1]) >"/dev/stderr" }' \
+} END { print sum[1] + 0, sum[0] + sum[1] >"/dev/stderr" }' \
 	"$T/fresh" >"$T/bad" 2>"$T/share"
-num "their stacks are whole and named" "$(tail -n 1 "$T/share")" '>=' 99
-diag "$(cat "$T/share") %"
+read -r good all <"$T/share"
+check "99 % of their stacks are whole and named" fine "$good" "$all" 99
+diag "$good of $all whole and named"
 diag "$(sort "$T/bad" | uniq -c | sort -rn | head -n 5)"
 plan
