@@ -4,6 +4,7 @@
  * of Linux: a header, then records, each with its length and a time of CLOCK_MONOTONIC.
  * Runtimes append to it. Code bytes are skipped, they are not read.
  */
+#include <limits.h>
 #include <string.h>
 
 #include "symbolize/jit/jit.h"
@@ -254,6 +255,19 @@ int jitdump_frames(struct symbolizer_src *src, const struct jit_entry *e,
 
 /* --- lines ---------------------------------------------------------------------- */
 
+/*
+ * What is left, with its NUL, of a name that was cut at JIT_FILE_NAME_MAX. No file has a
+ * path longer than PATH_MAX.
+ */
+static int jitdump_name_rest(struct symbolizer_src *src, uint64_t at,
+			     uint64_t end)
+{
+	char rest[PATH_MAX];
+	int len = symbolizer_src_string(src, at, end, rest, sizeof(rest));
+
+	return len < (int)sizeof(rest) - 1 ? len : -ENODATA;
+}
+
 /* Reads the row at *at and the file's name, which may be empty; moves behind it. */
 static int jitdump_row(struct symbolizer_src *src, uint64_t *at, uint64_t end,
 		       struct jitdump_row *row, char file[JIT_FILE_NAME_MAX])
@@ -264,6 +278,13 @@ static int jitdump_row(struct symbolizer_src *src, uint64_t *at, uint64_t end,
 		return len;
 	*at += sizeof(*row);
 	len = symbolizer_src_string(src, *at, end, file, JIT_FILE_NAME_MAX);
+	if (len < 0)
+		return -ENODATA;
+	*at += (uint64_t)len;
+	if (len == JIT_FILE_NAME_MAX - 1)
+		len = jitdump_name_rest(src, *at, end);
+	else
+		len = 0;
 	if (len < 0 || *at + (uint64_t)len >= end)
 		return -ENODATA;
 	*at += (uint64_t)len + 1;
@@ -276,17 +297,15 @@ int jitdump_line(struct symbolizer_src *src, const struct jit_entry *e,
 	char file[JIT_FILE_NAME_MAX], last[JIT_FILE_NAME_MAX] = "";
 	struct jitdump_debug debug;
 	struct jitdump_row row;
-	uint64_t at, end, n, moved;
+	uint64_t at, end, n, offset = addr - e->start, row_offset;
 	int err;
 
 	memset(out, 0, sizeof(*out));
-	out->end = UINT64_MAX;
+	out->start = e->start;
+	out->end = e->start + e->size;
 	err = symbolizer_src_read(src, e->lines, &debug, sizeof(debug));
 	if (err || debug.r.size < sizeof(debug))
 		return err ? err : -ENODATA;
-	/* It may have been moved since. */
-	moved = e->start - debug.addr;
-	addr -= moved;
 	at = e->lines + sizeof(debug);
 	end = MIN((uint64_t)e->lines + debug.r.size, src->size);
 	n = MIN(debug.rows, (uint64_t)JITDUMP_LINES_MAX);
@@ -296,17 +315,18 @@ int jitdump_line(struct symbolizer_src *src, const struct jit_entry *e,
 			return out->line ? 0 : err;
 		if (strcmp(file, "\xff") != 0) /* that of the row before */
 			strcpy(last, file);
-		if (row.addr > addr) {
-			out->end = MIN(out->end, row.addr);
+		/* The code may have been moved since; a damaged row is far off. */
+		row_offset = row.addr - debug.addr;
+		if (row_offset > offset) {
+			out->end =
+				e->start + MIN(out->end - e->start, row_offset);
 			continue;
 		}
-		if (row.addr < out->start)
+		if (row_offset < out->start - e->start)
 			continue;
-		out->start = row.addr;
+		out->start = e->start + row_offset;
 		out->line = row.line;
 		strcpy(out->file, last);
 	}
-	out->start += moved;
-	out->end += out->end == UINT64_MAX ? 0 : moved;
 	return out->line ? 0 : -ENODATA;
 }

@@ -225,6 +225,82 @@ static void code_has_lines(void **state)
 		    0);
 }
 
+/* A name of 'n' bytes, then a row behind it. */
+static void long_name(uint64_t addr, size_t n)
+{
+	char name[8192];
+
+	memset(name, 'x', n);
+	name[n] = '\0';
+	put32(2);
+	put32((uint32_t)(32 + 16 + n + 1 + 16 + 4));
+	put64(0);
+	put64(addr);
+	put64(2);
+	put64(addr);
+	put64(10);
+	put_text(name);
+	put64(addr + 4);
+	put64(11);
+	put_text("b.c");
+	load(100, addr, 0x10, "long");
+}
+
+static void names_of_any_length(void **state)
+{
+	static const size_t sizes[] = { 1022, 1023, 1024, 1500, 4095, 5117 };
+	struct symbolizer_src src;
+	struct jit_line out;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		long_name(0x1000 * (i + 1), sizes[i]);
+	long_name(0x9000, 5118);
+	read_part(len);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		line_at(0x1000 * (i + 1) + 5, 100, "b.c", 11);
+	/* No path is that long. */
+	symbolizer_src_mem(&src, file, len);
+	assert_true(jitdump_line(&src, find(0x9005, 100).found, 0x9005, &out) <
+		    0);
+}
+
+/* Rows that are not in the function, which has been moved to low addresses. */
+static void rows_far_off(void **state)
+{
+	static const uint64_t far[] = { UINT64_MAX, UINT64_MAX - 0x10000, 0 };
+	struct jit_query q;
+	struct symbolizer_src src;
+	struct jit_line out;
+
+	for (size_t i = 0; i < ARRAY_SIZE(far); i++) {
+		put32(2);
+		put32(32 + 16 + 5 + 16 + 4);
+		put64(0);
+		put64(0x10000 * (i + 1));
+		put64(2);
+		put64(0x10000 * (i + 1));
+		put64(10);
+		put_text("a.js");
+		put64(far[i]);
+		put64(11);
+		put_text("b.c");
+		load(100, 0x10000 * (i + 1), 0x10, "far");
+		move(200, 0x10000 * (i + 1), 0x100 * (i + 1));
+	}
+	read_part(len);
+	symbolizer_src_mem(&src, file, len);
+	for (size_t i = 0; i < ARRAY_SIZE(far); i++) {
+		q = find(0x100 * (i + 1) + 8, 200);
+		assert_non_null(q.found);
+		assert_int_equal(jitdump_line(&src, q.found,
+					      0x100 * (i + 1) + 8, &out),
+				 0);
+		assert_int_equal(out.line, 10);
+		assert_int_equal(out.start, 0x100 * (i + 1));
+		assert_int_equal(out.end, 0x100 * (i + 1) + 0x10);
+	}
+}
+
 static void it_grows(void **state)
 {
 	size_t whole;
@@ -574,6 +650,8 @@ int main(void)
 		T(names_by_time),
 		T(code_moves),
 		T(code_has_lines),
+		T(names_of_any_length),
+		T(rows_far_off),
 		T(it_grows),
 		T(what_is_not_read),
 		T(damaged_records),
