@@ -18,6 +18,7 @@
 #define DIR_FILE_MIN (16U << 10)
 #define DIR_USED_S 3600 /* how old a file's time of use may be */
 #define DIR_TMP ".tmp"
+#define DIR_TMP_AGE_S 3600 /* nothing takes that long to write */
 
 struct dir_file {
 	struct hash_node node;
@@ -223,17 +224,23 @@ static void dir_add(struct dir *d, const char *name, uint32_t uid,
 	d->bytes += f->bytes;
 }
 
-/* A file that is there at the start. */
+/*
+ * A file that is there at the start. Another profd may use the directory and be writing
+ * a temporary file: it stays until nobody can be, unless the clock was set.
+ */
 static void dir_found(struct dir *d, int fd, const char *name)
 {
+	bool tmp = !strncmp(name, DIR_TMP, strlen(DIR_TMP));
 	struct stat st;
 	uint32_t uid;
 
-	if (!strncmp(name, DIR_TMP, strlen(DIR_TMP)))
-		dir_remove(d, name);
-	else if (dir_name_parse(name, &uid) &&
-		 !fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW))
+	if ((!tmp && !dir_name_parse(name, &uid)) ||
+	    fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW))
+		return;
+	if (!tmp)
 		dir_add(d, name, uid, (uint64_t)st.st_size, st.st_mtim.tv_sec);
+	else if (time(NULL) - st.st_mtim.tv_sec > DIR_TMP_AGE_S)
+		dir_remove(d, name);
 }
 
 static void dir_scan(struct dir *d)

@@ -415,6 +415,24 @@ static void only_a_directory_of_its_own_is_used(void **state)
 	assert_int_equal(cache_err, -EPERM);
 }
 
+/* Another profd writes there. What a killed one left is removed. */
+static void temporary_files_stay_while_they_may_be_written(void **state)
+{
+	uint64_t at = make_library("tmp.so", "temporary");
+	struct stat st;
+	char path[160];
+
+	new_cache();
+	sh("mkdir -m 700 %s && touch %s/.tmp1 && touch -d '2 hours ago' %s/.tmp2",
+	   cache_path, cache_path, cache_path);
+	ask("tmp.so", at);
+	snprintf(path, sizeof(path), "%s/.tmp1", cache_path);
+	assert_int_equal(stat(path, &st), 0);
+	snprintf(path, sizeof(path), "%s/.tmp2", cache_path);
+	assert_int_equal(stat(path, &st), -1);
+	assert_int_equal(cache_err, 0);
+}
+
 static void deleted_while_it_is_used(void **state)
 {
 	uint64_t at = make_library("ten.so", "deleted");
@@ -640,6 +658,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(each_byte_counts),
 		cmocka_unit_test(another_build_and_old_files_are_not_used),
 		cmocka_unit_test(only_a_directory_of_its_own_is_used),
+		cmocka_unit_test(
+			temporary_files_stay_while_they_may_be_written),
 		cmocka_unit_test(deleted_while_it_is_used),
 		cmocka_unit_test(who_has_most_loses_first),
 		cmocka_unit_test(identities_are_shared_fairly),
