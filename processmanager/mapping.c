@@ -230,7 +230,10 @@ static int pm_scan_exe(struct pm *pm, const struct pm_proc *proc,
 	return pm_exe_of(pm, ev, proc, exep);
 }
 
-/* Puts 'm' into mm. *main_exe, borrowed: the executable, if it is there. */
+/*
+ * Puts 'm' into mm. *main_exe: the executable, if it is there; a reference, also on
+ * error, since a later mapping may make mm drop all it has.
+ */
 static int pm_scan_fill(struct pm *pm, const struct pm_proc *proc,
 			const struct pm_maps *m, struct pm_mm *mm,
 			struct pm_exe **main_exe)
@@ -253,8 +256,10 @@ static int pm_scan_fill(struct pm *pm, const struct pm_proc *proc,
 		if (err)
 			return err;
 		err = pm_mm_add(pm, mm, pm_proc_uid(proc), &map);
-		if (pm_path_is(proc->images->a.exe, ev->path))
-			*main_exe = map.exe;
+		if (pm_path_is(proc->images->a.exe, ev->path)) {
+			pm_exe_put(*main_exe);
+			*main_exe = pm_exe_get(map.exe);
+		}
 		pm_exe_put(map.exe); /* mm has it */
 		if (err)
 			return err;
@@ -309,6 +314,7 @@ static int pm_scan_put(struct pm *pm, struct pm_proc *proc,
 	if (main_exe)
 		pm_image_set_main(img, main_exe);
 out:
+	pm_exe_put(main_exe);
 	pm_mm_put(pm, fresh);
 	return err;
 }
