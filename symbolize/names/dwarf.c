@@ -5,9 +5,14 @@
  *
  * Which compile unit has an address is in a table of our own, made of the ranges of
  * all units: .debug_aranges, which libdw uses, is optional, and clang does not
- * write it. Units are read when one of their addresses is asked for, and those used
- * longest ago are put out. libdw keeps what it ever read: when that is much, and
- * after each request, its handle is closed, and opened again when it is needed.
+ * write it.
+ *
+ * A unit is read once: a dwarf_table is made of it, which is a tenth as large. Where
+ * sections had to be unpacked, and in small files, all units are read with the first
+ * question, and the sections are dropped. Otherwise units are read when one of their
+ * addresses is asked for, and the tables used longest ago are put out. libdw keeps what
+ * it ever read: when that is much, and after each request, its handle is closed, and
+ * opened again when it is needed.
  */
 #include <dwarf.h>
 #include <elfutils/libdwelf.h>
@@ -20,7 +25,7 @@
 #include "symbolize/elf/debugfile.h"
 #include "symbolize/names/debugimage.h"
 #include "symbolize/names/dwarf_split.h"
-#include "symbolize/names/dwarf_unit.h"
+#include "symbolize/names/dwarf_table.h"
 
 /* Limits for untrusted files. */
 #define DWARF_UNITS_MAX (1U << 17)
@@ -31,10 +36,13 @@
  * three.
  */
 #define DWARF_LINES_MAX (3U << 20)
-#define DWARF_LINES_KEPT (32U << 10)
+#define DWARF_LINES_KEPT (512U << 10)
 
 /* Memory for tables of units. */
 #define DWARF_TABLES_MAX (8U << 20)
+
+/* Files that are not packed, whose units are all read at once: bytes of DWARF. */
+#define DWARF_SMALL_MAX (64U << 20)
 
 /* What libdw holds of a unit, and of a byte of a line program, as a rule. */
 #define DWARF_UNIT_BYTES 1200
@@ -43,7 +51,7 @@
 /* A compile unit. */
 struct unit {
 	uint64_t die; /* offset in .debug_info */
-	struct dwarf_unit *table; /* or NULL */
+	struct dwarf_table *table; /* or NULL */
 	TAILQ_ENTRY(unit) lru; /* if it has a table */
 	bool bare; /* without ranges of its own */
 	bool listed; /* its lines may be read, and count in 'lines' */
@@ -66,6 +74,9 @@ struct names_dwarf {
 	struct range *ranges; /* ascending */
 	uint32_t n_units, cap_units, n_ranges, cap_ranges;
 	TAILQ_HEAD(lru_head, unit) lru; /* last used first */
+	struct dwarf_text texts;
+	bool tried; /* to read all units */
+	bool complete; /* all units have been read; the images are closed */
 	size_t table_bytes, lines;
 };
 
@@ -218,8 +229,9 @@ static void dwarf_close(void *state)
 	struct names_dwarf *d = state;
 
 	for (uint32_t i = 0; i < d->n_units; i++)
-		dwarf_unit_free(d->units[i].table);
+		dwarf_table_free(d->units[i].table);
 	handles_close(d);
+	dwarf_text_fini(&d->texts);
 	dwarf_splits_fini(&d->splits);
 	debugimage_fini(&d->image);
 	debugimage_fini(&d->alt_image);
@@ -326,7 +338,7 @@ static size_t dwarf_bytes(const void *state)
 	       d->cap_units * sizeof(*d->units) +
 	       (d->dw ? (size_t)d->n_units * DWARF_UNIT_BYTES : 0) +
 	       d->cap_ranges * sizeof(*d->ranges) + d->table_bytes +
-	       d->lines * DWARF_LINE_BYTES;
+	       dwarf_text_bytes(&d->texts) + d->lines * DWARF_LINE_BYTES;
 }
 
 /* The unit with this address: of ranges that overlap the one that starts last. */
@@ -346,32 +358,36 @@ static void table_drop(struct names_dwarf *d, struct unit *u)
 	if (!u->table)
 		return;
 	TAILQ_REMOVE(&d->lru, u, lru);
-	d->table_bytes -= dwarf_unit_bytes(u->table);
-	dwarf_unit_free(u->table);
+	d->table_bytes -= dwarf_table_bytes(u->table);
+	dwarf_table_free(u->table);
 	u->table = NULL;
 }
 
+/* Texts are of all tables: they go with the last one. */
 static void tables_cut(struct names_dwarf *d, size_t most)
 {
 	struct unit *u;
 
-	while (d->table_bytes > most && (u = TAILQ_LAST(&d->lru, lru_head)))
+	while (d->table_bytes + dwarf_text_bytes(&d->texts) > most &&
+	       (u = TAILQ_LAST(&d->lru, lru_head)))
 		table_drop(d, u);
+	if (TAILQ_EMPTY(&d->lru))
+		dwarf_text_fini(&d->texts);
 }
 
-static int unit_table(struct names_dwarf *d, struct unit *u, Dwarf_Die *die,
-		      const struct dwarf_skeleton *sk)
+static int table_read(struct names_dwarf *d, struct unit *u, Dwarf_Die *tree,
+		      Dwarf_Die *lined, const struct dwarf_skeleton *sk)
 {
-	int err;
+	struct dwarf_unit *read;
+	int err = dwarf_unit_new(&read, tree, sk, &d->bounds);
 
-	if (u->table) {
-		TAILQ_REMOVE(&d->lru, u, lru);
-	} else {
-		err = dwarf_unit_new(&u->table, die, sk, &d->bounds);
-		if (err)
-			return err;
-		d->table_bytes += dwarf_unit_bytes(u->table);
-	}
+	if (err)
+		return err;
+	err = dwarf_table_new(&u->table, &d->texts, read, tree, lined);
+	dwarf_unit_free(read);
+	if (err)
+		return err == -EFBIG ? -ENOENT : err;
+	d->table_bytes += dwarf_table_bytes(u->table);
 	TAILQ_INSERT_HEAD(&d->lru, u, lru);
 	return 0;
 }
@@ -413,35 +429,64 @@ static int unit_ready(struct names_dwarf *d, struct unit *u, Dwarf_Die *die)
 }
 
 /*
- * Functions and inlined calls of an address. Of a unit whose split file is not there
- * only the line is known.
+ * Makes the table of a unit. Of one whose split file is not there only the lines are
+ * known.
  */
-static int unit_find(struct names_dwarf *d, struct unit *u,
-		     struct names_context *c, Dwarf_Die *die, uint64_t vaddr,
-		     struct names_found *out)
+static int unit_read(struct names_dwarf *d, struct unit *u,
+		     struct names_context *c)
 {
 	struct dwarf_skeleton sk;
-	Dwarf_Die other, *tree = die;
-	int err = 0;
+	Dwarf_Die die, other, *tree = &die;
+	int err = unit_ready(d, u, &die);
 
+	if (err)
+		return err;
 	if (u->split) {
-		err = dwarf_skeleton_read(&sk, &d->image, die);
+		err = dwarf_skeleton_read(&sk, &d->image, &die);
 		if (!err)
 			err = dwarf_splits_unit(&d->splits, &sk, c->ask,
 						&other);
 		if (err == -ENOMEM)
 			return err;
-		if (err) {
-			table_drop(d, u); /* it may be of the split file */
-			u->split = false;
-		} else {
-			tree = &other;
-		}
+		u->split = !err;
+		tree = err ? &die : &other;
 	}
-	err = unit_table(d, u, tree, u->split ? &sk : NULL);
-	return err ? err
-		   : dwarf_unit_find(u->table, tree, u->listed ? die : NULL,
-				     c->arena, vaddr, out);
+	return table_read(d, u, tree, u->listed ? &die : NULL,
+			  u->split ? &sk : NULL);
+}
+
+/* Whether all units can be read, and nothing else is needed then. */
+static bool dwarf_is_small(const struct names_dwarf *d)
+{
+	for (uint32_t i = 0; i < d->n_units; i++)
+		if (d->units[i].split)
+			return false;
+	return d->image.held + d->alt_image.held ||
+	       d->image.size + d->alt_image.size < DWARF_SMALL_MAX;
+}
+
+/* Reads all units; where their tables are too large for that, it is as if not. */
+static int dwarf_read_all(struct names_dwarf *d, struct names_context *c)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < d->n_units && !err; i++) {
+		if (!d->units[i].table)
+			err = unit_read(d, &d->units[i], c);
+		if (d->table_bytes + dwarf_text_bytes(&d->texts) >
+		    DWARF_TABLES_MAX)
+			err = -EFBIG;
+	}
+	handles_close(d);
+	if (err) {
+		tables_cut(d, 0);
+		return err == -ENOMEM ? err : 0;
+	}
+	d->complete = true;
+	debugimage_fini(&d->image);
+	debugimage_fini(&d->alt_image);
+	d->line = (struct debugimage_part){ 0 };
+	return 0;
 }
 
 static int dwarf_find(void *state, struct names_context *c, uint64_t vaddr,
@@ -449,18 +494,26 @@ static int dwarf_find(void *state, struct names_context *c, uint64_t vaddr,
 {
 	struct names_dwarf *d = state;
 	struct unit *u;
-	Dwarf_Die die;
-	int err;
+	int err = 0;
 
 	if (vaddr < d->bounds.start || vaddr >= d->bounds.end)
 		return -ENOENT;
 	u = unit_at(d, vaddr);
 	if (!u)
 		return -ENOENT;
-	err = unit_ready(d, u, &die);
-	if (!err)
-		err = unit_find(d, u, c, &die, vaddr, out);
-	tables_cut(d, DWARF_TABLES_MAX);
+	if (!d->tried && dwarf_is_small(d))
+		err = dwarf_read_all(d, c);
+	d->tried = true;
+	if (!err && !u->table)
+		err = d->complete ? -ENOENT : unit_read(d, u, c);
+	if (!err) {
+		TAILQ_REMOVE(&d->lru, u, lru);
+		TAILQ_INSERT_HEAD(&d->lru, u, lru);
+		err = dwarf_table_find(u->table, &d->texts, c->arena, vaddr,
+				       out);
+	}
+	if (!d->complete)
+		tables_cut(d, DWARF_TABLES_MAX);
 	return err;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dwarf_unit: the functions and inlined calls of one compile unit, by address. The
- * tree of entries (DWARF 5 sections 3.3.1 to 3.3.8) is read once, when the first
- * address of the unit is asked for; names and lines only for the addresses.
+ * tree of entries (DWARF 5 sections 3.3.1 to 3.3.8) is read once; a dwarf_table is
+ * made of it.
  */
 #ifndef SYMBOLIZE_DWARF_UNIT_H
 #define SYMBOLIZE_DWARF_UNIT_H
@@ -12,11 +12,31 @@
 #include "symbolize/names/dwarf_split.h"
 #include "symbolize/names/source.h"
 
-struct dwarf_unit;
-
 /* Addresses that may be code; others are what a linker left of removed code. */
 struct dwarf_bounds {
 	uint64_t start, end; /* less than 4 GiB apart */
+};
+
+#define DWARF_NONE UINT32_MAX
+
+/* A range of a function or of an inlined call. */
+struct dwarf_block {
+	uint32_t start, end; /* from bounds.start */
+	uint32_t die; /* offset from the unit's */
+	uint32_t up; /* a block before it, which it is inlined into, or NONE */
+};
+
+/* From here to the next piece the innermost range is 'block', or NONE. */
+struct dwarf_piece {
+	uint32_t start;
+	uint32_t block;
+};
+
+struct dwarf_unit {
+	struct dwarf_bounds bounds;
+	struct dwarf_block *blocks; /* in the order of the tree */
+	struct dwarf_piece *pieces; /* ascending */
+	uint32_t n_blocks, n_pieces, cap_blocks;
 };
 
 /* 'die': the unit's. 'skeleton': of a split unit, or NULL. -ENOMEM. */
@@ -24,15 +44,5 @@ int dwarf_unit_new(struct dwarf_unit **up, Dwarf_Die *die,
 		   const struct dwarf_skeleton *skeleton,
 		   const struct dwarf_bounds *bounds);
 void dwarf_unit_free(struct dwarf_unit *u);
-size_t dwarf_unit_bytes(const struct dwarf_unit *u);
-
-/*
- * As names_source.find(). 'die' is the unit's, perhaps in another handle of the same
- * file than in dwarf_unit_new(). 'lines': the unit whose line table may be read: the
- * same, or its skeleton; NULL: none.
- */
-int dwarf_unit_find(const struct dwarf_unit *u, Dwarf_Die *die,
-		    Dwarf_Die *lines, struct arena *arena, uint64_t vaddr,
-		    struct names_found *out);
 
 #endif /* SYMBOLIZE_DWARF_UNIT_H */

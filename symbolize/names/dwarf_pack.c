@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/* dwarf_pack: see symbolize/names/dwarf_pack.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/mem/vector.h"
+#include "symbolize/names/dwarf_pack.h"
+
+struct pack_mark {
+	uint32_t start, at;
+};
+
+void pack_fini(struct pack *p)
+{
+	strbuf_fini(&p->bytes);
+	strbuf_fini(&p->marks);
+}
+
+size_t pack_bytes(const struct pack *p)
+{
+	return p->bytes.cap + p->marks.cap;
+}
+
+void pack_put(struct strbuf *sb, uint32_t v)
+{
+	uint8_t bytes[5];
+	size_t n = 0;
+
+	for (; v > 0x7f; v >>= 7)
+		bytes[n++] = (uint8_t)(v | 0x80);
+	bytes[n++] = (uint8_t)v;
+	strbuf_add(sb, bytes, n);
+}
+
+uint32_t pack_get(const struct strbuf *sb, size_t *at)
+{
+	uint32_t v = 0;
+	uint8_t byte;
+
+	for (unsigned int shift = 0; *at < sb->len && shift < 35; shift += 7) {
+		byte = (uint8_t)sb->data[(*at)++];
+		v |= (uint32_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			break;
+	}
+	return v;
+}
+
+/* Small numbers of either sign as small numbers. */
+static uint32_t pack_fold(uint32_t difference)
+{
+	return difference << 1 ^ -(difference >> 31);
+}
+
+static uint32_t pack_unfold(uint32_t folded)
+{
+	return folded >> 1 ^ -(folded & 1);
+}
+
+static void pack_flush(struct pack *p)
+{
+	const struct pack_row *row = &p->pending;
+	struct pack_mark mark = { row->start, (uint32_t)p->bytes.len };
+
+	if (!p->is_pending)
+		return;
+	p->is_pending = false;
+	if (p->n && row->a == p->last.a && row->b == p->last.b)
+		return;
+	if (p->n % PACK_ROWS == 0) {
+		strbuf_add(&p->marks, &mark, sizeof(mark));
+		p->last = (struct pack_row){ .start = row->start };
+	}
+	pack_put(&p->bytes, row->start - p->last.start);
+	pack_put(&p->bytes, pack_fold(row->a - p->last.a));
+	pack_put(&p->bytes, pack_fold(row->b - p->last.b));
+	p->last = *row;
+	p->n++;
+}
+
+void pack_add(struct pack *p, const struct pack_row *row)
+{
+	if (p->is_pending && row->start < p->pending.start)
+		return;
+	if (p->is_pending && row->start > p->pending.start)
+		pack_flush(p);
+	p->pending = *row;
+	p->is_pending = true;
+}
+
+int pack_end(struct pack *p)
+{
+	pack_flush(p);
+	return strbuf_str(&p->bytes) && strbuf_str(&p->marks) &&
+			       p->bytes.len < UINT32_MAX
+		       ? 0
+		       : -ENOMEM;
+}
+
+static void pack_next(const struct pack *p, size_t *at, struct pack_row *row)
+{
+	row->start += pack_get(&p->bytes, at);
+	row->a += pack_unfold(pack_get(&p->bytes, at));
+	row->b += pack_unfold(pack_get(&p->bytes, at));
+}
+
+bool pack_find(const struct pack *p, uint32_t at, struct pack_row *row,
+	       uint32_t *next)
+{
+	const struct pack_mark *marks = (const void *)p->marks.data;
+	size_t n = p->marks.len / sizeof(*marks), i, pos;
+	struct pack_row ahead;
+	uint32_t left;
+
+	VECTOR_SEARCH(i, n, marks[i].start <= at);
+	*next = i < n ? marks[i].start : UINT32_MAX;
+	if (!i)
+		return false;
+	pos = marks[i - 1].at;
+	left = MIN((uint32_t)PACK_ROWS, p->n - (uint32_t)(i - 1) * PACK_ROWS);
+	ahead = (struct pack_row){ .start = marks[i - 1].start };
+	pack_next(p, &pos, &ahead);
+	for (*row = ahead; --left > 0; *row = ahead) {
+		pack_next(p, &pos, &ahead);
+		if (ahead.start > at) {
+			*next = ahead.start;
+			break;
+		}
+	}
+	return true;
+}
