@@ -39,7 +39,7 @@
 #define DWARF_LINES_KEPT (512U << 10)
 
 /* Memory for tables of units. */
-#define DWARF_TABLES_MAX (8U << 20)
+#define DWARF_TABLES_MAX (12U << 20)
 
 /* Files that are not packed, whose units are all read at once: bytes of DWARF. */
 #define DWARF_SMALL_MAX (64U << 20)

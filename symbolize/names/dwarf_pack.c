@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* dwarf_pack: see symbolize/names/dwarf_pack.h. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -89,9 +90,21 @@ void pack_add(struct pack *p, const struct pack_row *row)
 	p->is_pending = true;
 }
 
+void pack_trim(struct strbuf *sb)
+{
+	char *data = sb->data ? realloc(sb->data, sb->len + 1) : NULL;
+
+	if (!data)
+		return;
+	sb->data = data;
+	sb->cap = sb->len + 1;
+}
+
 int pack_end(struct pack *p)
 {
 	pack_flush(p);
+	pack_trim(&p->bytes);
+	pack_trim(&p->marks);
 	return strbuf_str(&p->bytes) && strbuf_str(&p->marks) &&
 			       p->bytes.len < UINT32_MAX
 		       ? 0

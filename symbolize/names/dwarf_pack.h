@@ -43,6 +43,9 @@ int pack_end(struct pack *p);
 bool pack_find(const struct pack *p, uint32_t at, struct pack_row *row,
 	       uint32_t *next);
 
+/* Gives back what the buffer has reserved and does not use. */
+void pack_trim(struct strbuf *sb);
+
 /* LEB128, unsigned. */
 void pack_put(struct strbuf *sb, uint32_t v);
 /* 0 at the end. */

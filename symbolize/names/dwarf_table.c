@@ -233,6 +233,7 @@ int dwarf_table_new(struct dwarf_table **tp, struct dwarf_text *texts,
 		err = build_lines(b, lined);
 	if (!err)
 		err = b->err;
+	pack_trim(&t->calls);
 	if (!err && !strbuf_str(&t->calls))
 		err = -ENOMEM;
 	if (!err) {
