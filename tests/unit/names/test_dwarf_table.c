@@ -13,27 +13,28 @@
 
 #include <cmocka.h>
 
-#include "symbolize/names/dwarf_pack.h"
-#include "symbolize/names/dwarf_text.h"
+#include "symbolize/dwarf/dwarf_pack.h"
+#include "symbolize/dwarf/dwarf_text.h"
 
 #define ROWS 5000
 
-static struct pack_row rows[ROWS];
+static struct dwarf_pack_row rows[ROWS];
 
-static void pack_all(struct pack *p, size_t n)
+static void pack_all(struct dwarf_pack *p, size_t n)
 {
 	memset(p, 0, sizeof(*p));
 	for (size_t i = 0; i < n; i++)
-		pack_add(p, &rows[i]);
-	assert_int_equal(pack_end(p), 0);
+		dwarf_pack_add(p, &rows[i]);
+	assert_int_equal(dwarf_pack_end(p), 0);
 }
 
-static void expect(const struct pack *p, uint32_t at, uint32_t a, uint32_t b)
+static void expect(const struct dwarf_pack *p, uint32_t at, uint32_t a,
+		   uint32_t b)
 {
-	struct pack_row row;
+	struct dwarf_pack_row row;
 	uint32_t next;
 
-	assert_true(pack_find(p, at, &row, &next));
+	assert_true(dwarf_pack_find(p, at, &row, &next));
 	assert_true(row.start <= at && at < next);
 	assert_int_equal(row.a, a);
 	assert_int_equal(row.b, b);
@@ -41,49 +42,51 @@ static void expect(const struct pack *p, uint32_t at, uint32_t a, uint32_t b)
 
 static void no_rows(void **state)
 {
-	struct pack_row row;
-	struct pack p;
+	struct dwarf_pack_row row;
+	struct dwarf_pack p;
 	uint32_t next;
 
 	pack_all(&p, 0);
-	assert_false(pack_find(&p, 5, &row, &next));
+	assert_false(dwarf_pack_find(&p, 5, &row, &next));
 	assert_int_equal(next, UINT32_MAX);
-	pack_fini(&p);
+	dwarf_pack_fini(&p);
 }
 
 static void the_last_of_one_address_counts(void **state)
 {
-	struct pack_row row;
-	struct pack p;
+	struct dwarf_pack_row row;
+	struct dwarf_pack p;
 	uint32_t next;
 
-	rows[0] = (struct pack_row){ 10, 1, 1 };
-	rows[1] = (struct pack_row){ 10, 2, 2 };
-	rows[2] = (struct pack_row){ 5, 9, 9 }; /* out of order */
-	rows[3] = (struct pack_row){ 20, 2, 2 }; /* no change */
-	rows[4] = (struct pack_row){ 30, UINT32_MAX, 0 };
+	rows[0] = (struct dwarf_pack_row){ 10, 1, 1 };
+	rows[1] = (struct dwarf_pack_row){ 10, 2, 2 };
+	rows[2] = (struct dwarf_pack_row){ 5, 9, 9 }; /* out of order */
+	rows[3] = (struct dwarf_pack_row){ 20, 2, 2 }; /* no change */
+	rows[4] = (struct dwarf_pack_row){ 30, UINT32_MAX, 0 };
 	pack_all(&p, 5);
 	assert_int_equal(p.n, 2);
-	assert_false(pack_find(&p, 9, &row, &next));
+	assert_false(dwarf_pack_find(&p, 9, &row, &next));
 	assert_int_equal(next, 10);
 	expect(&p, 10, 2, 2);
 	expect(&p, 29, 2, 2);
 	expect(&p, 30, UINT32_MAX, 0);
 	expect(&p, UINT32_MAX - 1, UINT32_MAX, 0);
-	pack_fini(&p);
+	dwarf_pack_fini(&p);
 }
 
 static void as_an_array_would(void **state)
 {
 	uint32_t start = 1000;
-	struct pack p;
+	struct dwarf_pack p;
 	size_t k = 0;
 
 	srandom(1);
 	for (size_t i = 0; i < ROWS; i++) {
 		start += 1 + (uint32_t)random() % (i % 100 ? 20 : 300000);
-		rows[i] = (struct pack_row){ start, (uint32_t)random() % 4,
-					     i % 7 ? 5 : (uint32_t)random() };
+		rows[i] =
+			(struct dwarf_pack_row){ start, (uint32_t)random() % 4,
+						 i % 7 ? 5
+						       : (uint32_t)random() };
 	}
 	for (size_t n = 1; n < ROWS; n += 1 + n) {
 		pack_all(&p, n);
@@ -94,7 +97,7 @@ static void as_an_array_would(void **state)
 				k++;
 			expect(&p, at, rows[k].a, rows[k].b);
 		}
-		pack_fini(&p);
+		dwarf_pack_fini(&p);
 	}
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* debugimage: see symbolize/names/debugimage.h. */
+/* debugimage: see symbolize/dwarf/debugimage.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "symbolize/names/debugimage.h"
+#include "symbolize/dwarf/debugimage.h"
 
 #define ALTLINK ".gnu_debugaltlink"
 #define CU_INDEX ".debug_cu_index"

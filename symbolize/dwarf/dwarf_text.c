@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* dwarf_text: see symbolize/names/dwarf_text.h. */
+/* dwarf_text: see symbolize/dwarf/dwarf_text.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "symbolize/names/dwarf_text.h"
+#include "symbolize/dwarf/dwarf_text.h"
 
 #define TEXT_BYTES_MAX (1U << 30)
 #define TEXT_SLOTS_MIN 1024

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* dwarf_split: see symbolize/names/dwarf_split.h. */
+/* dwarf_split: see symbolize/dwarf/dwarf_split.h. */
 #include <dwarf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "symbolize/names/dwarf_split.h"
+#include "symbolize/dwarf/dwarf_split.h"
 
 /* Limits for untrusted files. */
 #define SPLIT_UNITS_MAX 4096 /* of a .dwo file; usually one */

@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 #include "symbolize/elf/ask.h"
-#include "symbolize/names/debugimage.h"
+#include "symbolize/dwarf/debugimage.h"
 
 #define DWARF_SPLITS_MAX 16 /* files open at a time */
 

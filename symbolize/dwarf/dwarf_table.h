@@ -6,15 +6,15 @@
  *
  * Two lists of rows, by address: one has the innermost calls, the other files and
  * lines. A row is the differences to the row before, as LEB128 (DWARF 5 section 7.6);
- * each PACK_ROWS rows a mark has the address and the place of one, for a binary
+ * each DWARF_PACK_ROWS rows a mark has the address and the place of one, for a binary
  * search. A call is a record that refers to the one around it. Rows that differ in
  * nothing but the address are one.
  */
 #ifndef SYMBOLIZE_DWARF_TABLE_H
 #define SYMBOLIZE_DWARF_TABLE_H
 
-#include "symbolize/names/dwarf_text.h"
-#include "symbolize/names/dwarf_unit.h"
+#include "symbolize/dwarf/dwarf_text.h"
+#include "symbolize/dwarf/dwarf_unit.h"
 
 struct dwarf_table;
 

@@ -23,9 +23,9 @@
 #include <unistd.h>
 
 #include "symbolize/elf/debugfile.h"
-#include "symbolize/names/debugimage.h"
-#include "symbolize/names/dwarf_split.h"
-#include "symbolize/names/dwarf_table.h"
+#include "symbolize/dwarf/debugimage.h"
+#include "symbolize/dwarf/dwarf_split.h"
+#include "symbolize/dwarf/dwarf_table.h"
 
 /* Limits for untrusted files. */
 #define DWARF_UNITS_MAX (1U << 17)

@@ -9,7 +9,7 @@
 
 #include <elfutils/libdw.h>
 
-#include "symbolize/names/dwarf_split.h"
+#include "symbolize/dwarf/dwarf_split.h"
 #include "symbolize/names/source.h"
 
 /* Addresses that may be code; others are what a linker left of removed code. */

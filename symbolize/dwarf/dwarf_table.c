@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* dwarf_table: see symbolize/names/dwarf_table.h. */
+/* dwarf_table: see symbolize/dwarf/dwarf_table.h. */
 #include <dwarf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbolize/names/dwarf_pack.h"
-#include "symbolize/names/dwarf_table.h"
+#include "symbolize/dwarf/dwarf_pack.h"
+#include "symbolize/dwarf/dwarf_table.h"
 
 #define TABLE_INLINED_MAX 64 /* functions at an address */
 #define TABLE_FILES 256 /* paths remembered while a table is made */
@@ -19,9 +19,9 @@ struct dwarf_table {
 	 * A call is four LEB128 numbers: its function, a text; how far before it the
 	 * call around it is, 0: none; file, a text, and line of the call.
 	 */
-	struct pack pieces;
+	struct dwarf_pack pieces;
 	/* a: the file, a text, doubled; odd: a sequence ends. b: the line. */
-	struct pack lines;
+	struct dwarf_pack lines;
 	struct strbuf calls;
 };
 
@@ -117,19 +117,19 @@ static uint32_t build_call(struct table_build *b, Dwarf_Die *die, uint32_t up)
 	Dwarf_Attribute a;
 	Dwarf_Word n;
 
-	pack_put(sb, die ? build_function(b, die) : 0);
-	pack_put(sb, up ? at - up : 0);
+	dwarf_pack_put(sb, die ? build_function(b, die) : 0);
+	dwarf_pack_put(sb, up ? at - up : 0);
 	if (die && up && b->files && dwarf_attr(die, DW_AT_call_file, &a) &&
 	    dwarf_formudata(&a, &n) == 0)
-		pack_put(sb,
-			 build_file(b, dwarf_filesrc(b->files, n, NULL, NULL)));
+		dwarf_pack_put(sb, build_file(b, dwarf_filesrc(b->files, n,
+							       NULL, NULL)));
 	else
-		pack_put(sb, 0);
+		dwarf_pack_put(sb, 0);
 	if (die && up && dwarf_attr(die, DW_AT_call_line, &a) &&
 	    dwarf_formudata(&a, &n) == 0 && n <= UINT32_MAX)
-		pack_put(sb, (uint32_t)n);
+		dwarf_pack_put(sb, (uint32_t)n);
 	else
-		pack_put(sb, 0);
+		dwarf_pack_put(sb, 0);
 	return at;
 }
 
@@ -165,11 +165,11 @@ static int build_pieces(struct table_build *b, const struct dwarf_unit *u,
 		const struct dwarf_piece *p = &u->pieces[i];
 		uint32_t call = p->block == DWARF_NONE ? 0 : calls[p->block];
 
-		pack_add(&b->t->pieces,
-			 &(struct pack_row){ p->start, call, 0 });
+		dwarf_pack_add(&b->t->pieces,
+			       &(struct dwarf_pack_row){ p->start, call, 0 });
 	}
 	free(calls);
-	return pack_end(&b->t->pieces);
+	return dwarf_pack_end(&b->t->pieces);
 }
 
 /* --- lines ------------------------------------------------------------------- */
@@ -177,7 +177,7 @@ static int build_pieces(struct table_build *b, const struct dwarf_unit *u,
 static void build_line(struct table_build *b, Dwarf_Line *line)
 {
 	const struct dwarf_bounds *bounds = &b->t->bounds;
-	struct pack_row row = { 0 };
+	struct dwarf_pack_row row = { 0 };
 	Dwarf_Addr addr;
 	bool end = false;
 	int no;
@@ -193,7 +193,7 @@ static void build_line(struct table_build *b, Dwarf_Line *line)
 		if (dwarf_lineno(line, &no) == 0 && no > 0)
 			row.b = (uint32_t)no;
 	}
-	pack_add(&b->t->lines, &row);
+	dwarf_pack_add(&b->t->lines, &row);
 }
 
 static int build_lines(struct table_build *b, Dwarf_Die *lined)
@@ -204,7 +204,7 @@ static int build_lines(struct table_build *b, Dwarf_Die *lined)
 	if (lined && dwarf_getsrclines(lined, &lines, &n) == 0)
 		for (size_t i = 0; i < n && !b->err; i++)
 			build_line(b, dwarf_onesrcline(lines, i));
-	return pack_end(&b->t->lines);
+	return dwarf_pack_end(&b->t->lines);
 }
 
 int dwarf_table_new(struct dwarf_table **tp, struct dwarf_text *texts,
@@ -233,7 +233,7 @@ int dwarf_table_new(struct dwarf_table **tp, struct dwarf_text *texts,
 		err = build_lines(b, lined);
 	if (!err)
 		err = b->err;
-	pack_trim(&t->calls);
+	dwarf_pack_trim(&t->calls);
 	if (!err && !strbuf_str(&t->calls))
 		err = -ENOMEM;
 	if (!err) {
@@ -250,16 +250,16 @@ void dwarf_table_free(struct dwarf_table *t)
 {
 	if (!t)
 		return;
-	pack_fini(&t->pieces);
-	pack_fini(&t->lines);
+	dwarf_pack_fini(&t->pieces);
+	dwarf_pack_fini(&t->lines);
 	strbuf_fini(&t->calls);
 	free(t);
 }
 
 size_t dwarf_table_bytes(const struct dwarf_table *t)
 {
-	return sizeof(*t) + pack_bytes(&t->pieces) + pack_bytes(&t->lines) +
-	       t->calls.cap;
+	return sizeof(*t) + dwarf_pack_bytes(&t->pieces) +
+	       dwarf_pack_bytes(&t->lines) + t->calls.cap;
 }
 
 /* --- an answer --------------------------------------------------------------- */
@@ -270,15 +270,15 @@ static struct table_call table_call(const struct dwarf_table *t, uint32_t call)
 	struct table_call c;
 	uint32_t up;
 
-	c.function = pack_get(&t->calls, &at);
-	up = pack_get(&t->calls, &at);
+	c.function = dwarf_pack_get(&t->calls, &at);
+	up = dwarf_pack_get(&t->calls, &at);
 	c.up = up ? call - up : 0;
-	c.file = pack_get(&t->calls, &at);
-	c.line = pack_get(&t->calls, &at);
+	c.file = dwarf_pack_get(&t->calls, &at);
+	c.line = dwarf_pack_get(&t->calls, &at);
 	return c;
 }
 
-static const char *table_text(struct arena *arena, const char *s)
+static const char *table_copy(struct arena *arena, const char *s)
 {
 	return *s ? arena_memdup(arena, s, strlen(s) + 1) : "";
 }
@@ -296,7 +296,7 @@ static int table_chain(const struct dwarf_table *t,
 	for (; call && out->n < TABLE_INLINED_MAX; call = c.up, fn++) {
 		c = table_call(t, call);
 		known = dwarf_text_function(texts, c.function);
-		name = table_text(arena, known.text);
+		name = table_copy(arena, known.text);
 		if (!name)
 			return -ENOMEM;
 		if (*name && known.linkage)
@@ -309,7 +309,7 @@ static int table_chain(const struct dwarf_table *t,
 		out->n++;
 		if (!c.up || out->n == TABLE_INLINED_MAX)
 			continue;
-		fn[1].file = table_text(arena, dwarf_text_at(texts, c.file));
+		fn[1].file = table_copy(arena, dwarf_text_at(texts, c.file));
 		fn[1].line = c.line;
 		if (!fn[1].file)
 			return -ENOMEM;
@@ -324,9 +324,9 @@ static int table_line(const struct dwarf_table *t,
 {
 	uint64_t end = out->start + out->size;
 	struct symbolizer_function *fn = out->functions;
-	struct pack_row row;
+	struct dwarf_pack_row row;
 	uint32_t next;
-	bool found = pack_find(&t->lines, at, &row, &next);
+	bool found = dwarf_pack_find(&t->lines, at, &row, &next);
 
 	if (found)
 		out->start = MAX(out->start, t->bounds.start + row.start);
@@ -336,7 +336,7 @@ static int table_line(const struct dwarf_table *t,
 	if (!found || row.a & 1)
 		return -ENOENT;
 	fn->line = row.b;
-	fn->file = table_text(arena, dwarf_text_at(texts, row.a >> 1));
+	fn->file = table_copy(arena, dwarf_text_at(texts, row.a >> 1));
 	return fn->file ? 0 : -ENOMEM;
 }
 
@@ -345,12 +345,12 @@ int dwarf_table_find(const struct dwarf_table *t,
 		     uint64_t vaddr, struct names_found *out)
 {
 	uint32_t at = (uint32_t)(vaddr - t->bounds.start), next, up;
-	struct pack_row row = { 0 };
+	struct dwarf_pack_row row = { 0 };
 	size_t room = 1;
 	int err;
 
-	if (!pack_find(&t->pieces, at, &row, &next))
-		row = (struct pack_row){ 0 };
+	if (!dwarf_pack_find(&t->pieces, at, &row, &next))
+		row = (struct dwarf_pack_row){ 0 };
 	out->start = t->bounds.start + row.start;
 	out->size =
 		(next == UINT32_MAX ? t->bounds.end : t->bounds.start + next) -

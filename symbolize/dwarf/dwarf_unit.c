@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* dwarf_unit: see symbolize/names/dwarf_unit.h. */
+/* dwarf_unit: see symbolize/dwarf/dwarf_unit.h. */
 #include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbolize/names/dwarf_unit.h"
+#include "symbolize/dwarf/dwarf_unit.h"
 
 /* Limits for untrusted files. */
 #define UNIT_DEPTH_MAX 128 /* of the tree */
