@@ -333,7 +333,8 @@ static bool events_flush(struct events *e, size_t keep)
 	}
 	lines_end(&one);
 	e->n -= n;
-	memmove(e->list, e->list + n, e->n * sizeof(*e->list));
+	if (e->n)
+		memmove(e->list, e->list + n, e->n * sizeof(*e->list));
 	return ok;
 }
 
