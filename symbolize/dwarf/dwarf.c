@@ -36,7 +36,7 @@
  * three.
  */
 #define DWARF_LINES_MAX (3U << 20)
-#define DWARF_LINES_KEPT (512U << 10)
+#define DWARF_LINES_KEPT (128U << 10)
 
 /* Memory for tables of units. */
 #define DWARF_TABLES_MAX (12U << 20)
