@@ -67,7 +67,8 @@ for i in 1 2 3; do
 	started+=("$!")
 done
 slowest=$(for ((i = 0; i < 20; i++)); do
-	curl -sS --max-time 10 -o /dev/null -w '%{time_total}\n' "$url/healthz"
+	nice -n -20 curl -sS --max-time 10 -o /dev/null -w '%{time_total}\n' \
+		"$url/healthz"
 	sleep 0.1
 done | sort -n | tail -n 1)
 diag "the slowest of 20 answers of /healthz beside it took $slowest s"

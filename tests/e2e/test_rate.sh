@@ -42,11 +42,18 @@ background lane 0
 background lane 1
 sleep 1
 
-# With normal priority, as by default.
+# With normal priority, as by default. How many stacks are whole depends on what else
+# runs, which a recording at a usual rate shows.
+check "a recording at 199 Hz" "$PROFD" record -a -d 4 -F 199 -o "$T/usual.pb.gz"
+rate_of "$T/usual.pb.gz" "the programs at 199 Hz" '^ring' 200
+usual=$(percent "$(ending "$T/rate.whole" whole)" "$n")
 check "a recording at 4,999 Hz" "$PROFD" record -a -d 4 -F 4999 \
 	-o "$T/rate.pb.gz"
-# 97 % on an idle machine; with a bug by which a drain did not end, 73 to 84 %.
+# 97 % of each on an idle machine; with a bug by which a drain did not end, 73 to 84 %
+# at 4,999 Hz.
 rate_of "$T/rate.pb.gz" "the programs" '^ring' 5000
-num "their stacks are whole" \
-	"$(percent "$(ending "$T/rate.whole" whole)" "$n")" '>=' 90
+whole=$(percent "$(ending "$T/rate.whole" whole)" "$n")
+diag "$usual % of the stacks are whole at 199 Hz, $whole % at 4,999 Hz"
+num "their stacks are as whole as at 199 Hz, but for 7 %" "$whole" '>=' \
+	"$(awk -v n="$usual" 'BEGIN { print n * 0.93 }')"
 plan
