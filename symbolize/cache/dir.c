@@ -224,38 +224,76 @@ static void dir_add(struct dir *d, const char *name, uint32_t uid,
 	d->bytes += f->bytes;
 }
 
+/* A file that is there at the start. */
+struct dir_old {
+	uint64_t bytes;
+	int64_t used_s;
+	uint32_t owner;
+	char name[DIR_NAME_MAX];
+};
+
+struct dir_olds {
+	struct dir_old *v;
+	size_t n, cap;
+};
+
+static int cmp_old(const void *a, const void *b)
+{
+	const struct dir_old *x = a, *y = b;
+
+	return x->used_s < y->used_s ? -1 : x->used_s > y->used_s;
+}
+
 /*
- * A file that is there at the start. Another profd may use the directory and be writing
- * a temporary file: it stays until nobody can be, unless the clock was set.
+ * Another profd may use the directory and be writing a temporary file: it stays until
+ * nobody can be, unless the clock was set.
  */
-static void dir_found(struct dir *d, int fd, const char *name)
+static void dir_found(struct dir *d, int fd, const char *name,
+		      struct dir_olds *olds)
 {
 	bool tmp = !strncmp(name, DIR_TMP, strlen(DIR_TMP));
+	struct dir_old *o;
 	struct stat st;
 	uint32_t uid;
 
 	if ((!tmp && !dir_name_parse(name, &uid)) ||
 	    fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW))
 		return;
-	if (!tmp)
-		dir_add(d, name, uid, (uint64_t)st.st_size, st.st_mtim.tv_sec);
-	else if (time(NULL) - st.st_mtim.tv_sec > DIR_TMP_AGE_S)
-		dir_remove(d, name);
+	if (tmp) {
+		if (time(NULL) - st.st_mtim.tv_sec > DIR_TMP_AGE_S)
+			dir_remove(d, name);
+		return;
+	}
+	if (VECTOR_ROOM(olds->v, olds->n, olds->cap))
+		return;
+	o = &olds->v[olds->n++];
+	o->bytes = (uint64_t)st.st_size;
+	o->used_s = st.st_mtim.tv_sec;
+	o->owner = uid;
+	strcpy(o->name, name); /* dir_name_parse() checked its length */
 }
 
+/* Adds them in the order of their use: dir_insert() takes each at the end. */
 static void dir_scan(struct dir *d)
 {
 	int fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *all = fd < 0 ? NULL : fdopendir(fd);
+	struct dir_olds olds = { 0 };
 	struct dirent *e;
 
 	d->scanned = true;
 	while (all && (e = readdir(all)))
-		dir_found(d, fd, e->d_name);
+		dir_found(d, fd, e->d_name, &olds);
 	if (all)
 		closedir(all);
 	else if (fd >= 0)
 		close(fd);
+	if (olds.n)
+		qsort(olds.v, olds.n, sizeof(*olds.v), cmp_old);
+	for (size_t i = 0; i < olds.n; i++)
+		dir_add(d, olds.v[i].name, olds.v[i].owner, olds.v[i].bytes,
+			olds.v[i].used_s);
+	free(olds.v);
 }
 
 /* The owner that loses a file. */
