@@ -289,9 +289,9 @@ static void resolve_question(struct worker_job *j, struct worker_question *q)
 			j->file, r->offsets[resolve_index(r, r->got + i)]);
 }
 
-/* Takes the next name. False: it is invalid. */
+/* Takes the next name, also into 'keep' if not NULL. False: it is invalid. */
 static bool resolve_take(struct resolve_job *r, struct worker_cursor *c,
-			 bool keep)
+			 struct cache_item *keep)
 {
 	size_t i = resolve_index(r, r->got);
 	struct symbolizer_symbol *sym = &r->answer.syms[i];
@@ -301,9 +301,9 @@ static bool resolve_take(struct resolve_job *r, struct worker_cursor *c,
 	if (!worker_name_next(c, sym->vaddr, sym))
 		return false;
 	r->got++;
-	if (keep && !r->at &&
-	    !symbolizer_fetching_file(r->job.s, r->job.remote.file))
-		cache_keep_names(r->job.s->cache, r->job.remote.file, sym, 1);
+	/* symbolizer_answer_keep() may leave out the functions. */
+	if (keep)
+		cache_keep_name(r->job.s->cache, keep, sym);
 	r->answer.tally.unnamed += !sym->nfunctions;
 	r->answer.tally.resolved++;
 	/* Without memory it has no name. */
@@ -311,12 +311,38 @@ static bool resolve_take(struct resolve_job *r, struct worker_cursor *c,
 	return true;
 }
 
+/* What the names of an answer are added to for the cache on disk; or NULL. */
+static struct cache_item *resolve_keep(const struct resolve_job *r,
+				       const struct worker_names *a)
+{
+	const struct symbolizer_file *f = r->job.remote.file;
+
+	if (!a->n || a->a.undemangled || r->at ||
+	    symbolizer_fetching_file(r->job.s, f))
+		return NULL;
+	return cache_keep_names(r->job.s->cache, f);
+}
+
+/* Takes the names of an answer. False: it is invalid. */
+static bool resolve_take_all(struct resolve_job *r,
+			     const struct worker_names *a, const uint8_t *end)
+{
+	struct worker_cursor c = { .p = (const uint8_t *)(a + 1), .end = end };
+	struct cache_item *keep = resolve_keep(r, a);
+	bool ok = true;
+
+	for (uint32_t i = 0; i < a->n && ok; i++)
+		ok = resolve_take(r, &c, keep);
+	if (keep)
+		cache_keep_end(r->job.s->cache);
+	return ok && c.p == c.end;
+}
+
 static int resolve_on_answer(struct worker_job *j, struct worker_in *in)
 {
 	struct resolve_job *r = resolve_of_remote(j);
 	size_t end = r->asked + resolve_next(r, r->asked);
 	const struct worker_names *a = worker_names(in);
-	struct worker_cursor c;
 
 	if (!a)
 		return -EPROTO;
@@ -326,12 +352,7 @@ static int resolve_on_answer(struct worker_job *j, struct worker_in *in)
 	if (a->first != r->got - r->asked || a->n > end - r->got ||
 	    (!a->n && r->got < end))
 		return -EPROTO;
-	c.p = (const uint8_t *)(a + 1);
-	c.end = in->bytes + in->len;
-	for (uint32_t i = 0; i < a->n; i++)
-		if (!resolve_take(r, &c, !a->a.undemangled))
-			return -EPROTO;
-	if (c.p != c.end)
+	if (!resolve_take_all(r, a, in->bytes + in->len))
 		return -EPROTO;
 	if (r->got < end)
 		return WORKER_MORE;

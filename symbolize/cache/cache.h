@@ -23,6 +23,7 @@
 
 struct cache;
 struct cache_lookup;
+struct cache_item; /* collected, not written yet */
 
 /* A table that is used here and there: freed with the last of them. */
 struct cache_block;
@@ -82,8 +83,14 @@ void cache_block_put(struct cache_block *b); /* may be NULL */
 /* A worker's answer: rows, or that there are none. */
 void cache_keep_rows(struct cache *c, const struct symbolizer_file *f, int err,
 		     struct cache_block *b);
-/* ... and names. */
-void cache_keep_names(struct cache *c, const struct symbolizer_file *f,
-		      const struct symbolizer_symbol *syms, size_t n);
+/*
+ * ... and names: cache_keep_names(), or NULL if those of this file cannot be kept;
+ * cache_keep_name() for each; cache_keep_end(), before control returns to the loop.
+ */
+struct cache_item *cache_keep_names(struct cache *c,
+				    const struct symbolizer_file *f);
+void cache_keep_name(struct cache *c, struct cache_item *it,
+		     const struct symbolizer_symbol *sym);
+void cache_keep_end(struct cache *c);
 
 #endif /* SYMBOLIZE_CACHE_H */

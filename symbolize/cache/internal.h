@@ -8,7 +8,6 @@
 #include "symbolize/cache/cache.h"
 #include "symbolize/cache/dir.h"
 
-struct cache_item;
 TAILQ_HEAD(cache_items, cache_item);
 TAILQ_HEAD(cache_lookups, cache_lookup);
 TAILQ_HEAD(lookup_held_list, lookup_held);

@@ -299,20 +299,22 @@ void cache_keep_rows(struct cache *c, const struct symbolizer_file *f, int err,
 	keep_plan(c);
 }
 
-void cache_keep_names(struct cache *c, const struct symbolizer_file *f,
-		      const struct symbolizer_symbol *syms, size_t n)
+struct cache_item *cache_keep_names(struct cache *c,
+				    const struct symbolizer_file *f)
 {
-	struct cache_item *it;
-	size_t before;
+	return keep_may(c, f) ? keep_item(c, f, ENTRY_NAMES) : NULL;
+}
 
-	if (!n || !keep_may(c, f))
-		return;
-	it = keep_item(c, f, ENTRY_NAMES);
-	if (!it)
-		return;
-	before = it->news.bytes.len;
-	for (size_t i = 0; i < n; i++)
-		entry_news_add(&it->news, &syms[i]);
+void cache_keep_name(struct cache *c, struct cache_item *it,
+		     const struct symbolizer_symbol *sym)
+{
+	size_t before = it->news.bytes.len;
+
+	entry_news_add(&it->news, sym);
 	c->names_bytes += it->news.bytes.len - before;
+}
+
+void cache_keep_end(struct cache *c)
+{
 	keep_plan(c);
 }

@@ -12,13 +12,16 @@
 
 /* Ten seconds ahead: files that were just made count as settled. */
 static int clock_ahead_s = 10;
+static int clock_asked; /* of the wall clock */
 
 int clock_gettime(clockid_t id, struct timespec *ts)
 {
 	int err = (int)syscall(SYS_clock_gettime, id, ts);
 
-	if (!err && id == CLOCK_REALTIME)
+	if (!err && id == CLOCK_REALTIME) {
 		ts->tv_sec += clock_ahead_s;
+		clock_asked++;
+	}
 	return err;
 }
 
@@ -250,6 +253,29 @@ static void debug_files_are_a_part_of_it(void **state)
 	sh("printf x >> dbg/.build-id/aa/bbccdd.debug");
 	a = ask_with(&opts, "five.so", 0x100);
 	expect_miss(&a);
+}
+
+/* Whether the file is unchanged, its key and its item: once an answer. */
+static void many_names_are_kept_at_once(void **state)
+{
+	struct symbolizer_opts opts = { .cache = cache_path };
+	uint64_t at = make_library("many.so", "many"), offsets[64];
+	struct fixture fx;
+
+	new_cache();
+	for (size_t i = 0; i < ARRAY_SIZE(offsets); i++)
+		offsets[i] = at + 100 * i;
+	fixture_init(&fx, &opts);
+	assert_int_equal(open_path(&fx, in_dir("many.so")), 0);
+	clock_asked = 0;
+	assert_int_equal(resolve_wait(&fx, fx.file, offsets, 64), 0);
+	assert_true(clock_asked <= 2);
+	fixture_fini(&fx);
+	fixture_init(&fx, &opts);
+	assert_int_equal(open_path(&fx, in_dir("many.so")), 0);
+	assert_int_equal(resolve_wait(&fx, fx.file, offsets, 64), 0);
+	assert_int_equal(stats(&fx).cache_names_hits, 64);
+	fixture_fini(&fx);
 }
 
 /* --- damage --------------------------------------------------------------- */
@@ -656,6 +682,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_changed_file_is_read_again),
 		cmocka_unit_test(a_file_that_was_just_changed_is_not_kept),
 		cmocka_unit_test(debug_files_are_a_part_of_it),
+		cmocka_unit_test(many_names_are_kept_at_once),
 		cmocka_unit_test(damage_costs_time_only),
 		cmocka_unit_test(each_byte_counts),
 		cmocka_unit_test(another_build_and_old_files_are_not_used),
