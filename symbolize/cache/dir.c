@@ -162,6 +162,19 @@ int dir_read(const struct dir *d, const char *name, uint8_t **bytes,
 	return err;
 }
 
+struct dir_stamp dir_stamp(const struct dir *d, const char *name)
+{
+	struct dir_stamp stamp = { 0 };
+	struct stat st;
+
+	if (fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW))
+		return stamp;
+	stamp.ino = st.st_ino;
+	stamp.size = (uint64_t)st.st_size;
+	stamp.mtime_s = st.st_mtim.tv_sec;
+	return stamp;
+}
+
 void dir_remove(const struct dir *d, const char *name)
 {
 	unlinkat(d->fd, name, 0);

@@ -49,6 +49,14 @@ void dir_name(char name[DIR_NAME_MAX], const struct entry_id *id,
  */
 int dir_read(const struct dir *d, const char *name, uint8_t **bytes,
 	     size_t *len);
+/* What changes when a file is replaced. */
+struct dir_stamp {
+	uint64_t ino, size;
+	int64_t mtime_s;
+};
+
+/* Of a file; zeros: there is none. Any thread. */
+struct dir_stamp dir_stamp(const struct dir *d, const char *name);
 /* Removes a damaged or old file. Any thread. */
 void dir_remove(const struct dir *d, const char *name);
 

@@ -120,11 +120,16 @@ int entry_check(struct entry *out, const struct entry_id *id,
 	    h->kind != (uint32_t)id->kind || h->pad ||
 	    memcmp(h->key, id->key, sizeof(h->key)) != 0)
 		return -EBADMSG;
-	/* One of the future is used: the clock of this boot may be in the past. */
 	if (memcmp(h->build, entry_build(), sizeof(h->build)) != 0 ||
-	    h->made_s < time(NULL) - ENTRY_AGE_S)
+	    entry_aged(out))
 		return -ESTALE;
 	return 0;
+}
+
+/* One of the future is used: the clock of this boot may be in the past. */
+bool entry_aged(const struct entry *e)
+{
+	return e->head->made_s < time(NULL) - ENTRY_AGE_S;
 }
 
 bool entry_err_lasts(int err)

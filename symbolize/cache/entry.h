@@ -84,6 +84,8 @@ void entry_seal(struct entry_head *h, const struct entry_id *id,
 int entry_check(struct entry *out, const struct entry_id *id,
 		const uint8_t *bytes, size_t len);
 
+/* Whether it was made too long ago. */
+bool entry_aged(const struct entry *e);
 /* Whether an error of rows is the same while the file does not change. */
 bool entry_err_lasts(int err);
 

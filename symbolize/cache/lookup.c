@@ -27,10 +27,14 @@ struct cache_lookup {
 	uv_work_t work;
 };
 
-/* NAMES of one file, in memory. */
+/*
+ * NAMES of one file, in memory. They are used while the file in the cache and what
+ * they depend on are the same as when they were read.
+ */
 struct lookup_held {
 	TAILQ_ENTRY(lookup_held) link;
 	struct entry_id id;
+	struct dir_stamp stamp; /* from before it was read */
 	uint8_t *bytes;
 	size_t len;
 	struct entry e;
@@ -57,18 +61,31 @@ void cache_lookup_fini(struct cache *c)
 	held_cut(c, 0);
 }
 
-static struct lookup_held *held_find(struct cache *c, const struct entry_id *id)
+static bool held_valid(const struct lookup_held *h,
+		       const struct dir_stamp *stamp)
+{
+	return !memcmp(&h->stamp, stamp, sizeof(*stamp)) &&
+	       !entry_aged(&h->e) &&
+	       !witness_check(h->e.witness, h->e.head->witness_len);
+}
+
+static struct lookup_held *held_find(struct cache *c, const struct entry_id *id,
+				     const struct dir_stamp *stamp)
 {
 	struct lookup_held *h;
 
-	TAILQ_FOREACH(h, &c->held, link) {
-		if (memcmp(h->id.key, id->key, sizeof(id->key)) != 0)
-			continue;
-		TAILQ_REMOVE(&c->held, h, link);
-		TAILQ_INSERT_HEAD(&c->held, h, link);
-		return h;
+	TAILQ_FOREACH(h, &c->held, link)
+		if (!memcmp(h->id.key, id->key, sizeof(id->key)))
+			break;
+	if (!h)
+		return NULL;
+	if (!held_valid(h, stamp)) {
+		held_drop(c, h);
+		return NULL;
 	}
-	return NULL;
+	TAILQ_REMOVE(&c->held, h, link);
+	TAILQ_INSERT_HEAD(&c->held, h, link);
+	return h;
 }
 
 /* A file that is not used is removed: it would only be read in vain again. */
@@ -132,8 +149,13 @@ static int lookup_rows(struct cache_lookup *l)
 
 static struct lookup_held *lookup_hold(struct cache_lookup *l)
 {
-	struct lookup_held *h = held_find(l->c, &l->id);
+	char name[DIR_NAME_MAX];
+	struct dir_stamp stamp;
+	struct lookup_held *h;
 
+	dir_name(name, &l->id, l->owner);
+	stamp = dir_stamp(&l->c->dir, name);
+	h = held_find(l->c, &l->id, &stamp);
 	if (h)
 		return h;
 	h = calloc(1, sizeof(*h));
@@ -143,6 +165,7 @@ static struct lookup_held *lookup_hold(struct cache_lookup *l)
 		return NULL;
 	}
 	h->id = l->id;
+	h->stamp = stamp;
 	TAILQ_INSERT_HEAD(&l->c->held, h, link);
 	l->c->held_bytes += h->len;
 	return h;

@@ -255,6 +255,34 @@ static void debug_files_are_a_part_of_it(void **state)
 	expect_miss(&a);
 }
 
+/* What was read of the cache stays in memory; its debug file changes. */
+static void names_in_memory_are_validated(void **state)
+{
+	char debug[300];
+	const char *dirs[] = { debug, NULL };
+	struct symbolizer_opts opts = { .debug_dirs = dirs };
+	uint64_t offset = 0x100;
+	struct fixture fx;
+
+	snprintf(debug, sizeof(debug), "%s/dbg", dir);
+	sh("rm -rf dbg");
+	make_debug("held");
+	sh("mkdir -p dbg/.build-id/aa && "
+	   "cp five.debug dbg/.build-id/aa/bbccdd.debug");
+	new_cache();
+	ask_with(&opts, "five.so", offset);
+	fixture_init(&fx, &opts);
+	for (uint64_t i = 0; i < 3; i++) {
+		if (i == 2)
+			sh("printf x >> dbg/.build-id/aa/bbccdd.debug");
+		assert_int_equal(open_path(&fx, in_dir("five.so")), 0);
+		assert_int_equal(resolve_wait(&fx, fx.file, &offset, 1), 0);
+		assert_int_equal(stats(&fx).cache_names_hits, MIN(i + 1, 2));
+		assert_int_equal(stats(&fx).cache_stale, i == 2);
+	}
+	fixture_fini(&fx);
+}
+
 /* Whether the file is unchanged, its key and its item: once an answer. */
 static void many_names_are_kept_at_once(void **state)
 {
@@ -682,6 +710,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_changed_file_is_read_again),
 		cmocka_unit_test(a_file_that_was_just_changed_is_not_kept),
 		cmocka_unit_test(debug_files_are_a_part_of_it),
+		cmocka_unit_test(names_in_memory_are_validated),
 		cmocka_unit_test(many_names_are_kept_at_once),
 		cmocka_unit_test(damage_costs_time_only),
 		cmocka_unit_test(each_byte_counts),
