@@ -161,6 +161,13 @@ static void keep_drop(struct cache_items *items)
 	}
 }
 
+/* What was collected is dropped. */
+static void keep_forget(struct cache *c)
+{
+	keep_drop(&c->items);
+	c->items_bytes = c->names_bytes = 0;
+}
+
 static void keep_plan(struct cache *c);
 
 static void keep_done(uv_work_t *work, int status)
@@ -193,14 +200,14 @@ void cache_write(struct cache *c)
 	uv_work_t *work;
 
 	if (c->failed)
-		keep_drop(&c->items);
+		keep_forget(c);
 	if (c->busy ||
 	    (TAILQ_EMPTY(&c->items) && c->known_added == c->opts.known->added))
 		return;
 	work = malloc(sizeof(*work));
 	if (!work || c->failed) {
 		free(work);
-		keep_drop(&c->items);
+		keep_forget(c);
 		return;
 	}
 	if (c->known_added != c->opts.known->added)
