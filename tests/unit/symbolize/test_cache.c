@@ -338,7 +338,9 @@ static void damage_costs_time_only(void **state)
 		"truncate -s -1",
 		"truncate -s 0",
 		"truncate -s +1000",
-		"sed -i s/./Z/20",
+		/* The last byte of the head, which is 0. */
+		"sh -c 'printf Z | dd of=$0 bs=1 seek=79 conv=notrunc "
+		"status=none'",
 		"rm -f",
 		"chmod 000",
 		"sh -c 'rm -f $0; mkdir $0'",
