@@ -235,7 +235,7 @@ static void lookup_count(struct cache_lookup *l)
 	}
 }
 
-/* Answers it, if anyone waits, and frees it unless the pool has it. */
+/* Answers it unless it was answered or cancelled. */
 static void lookup_answer(struct cache_lookup *l)
 {
 	cache_fn fn = l->fn;
@@ -320,6 +320,30 @@ static int lookup_set_names(struct cache_lookup *l, const uint64_t *offsets,
 	return 0;
 }
 
+/* NULL: no memory. */
+static struct cache_lookup *lookup_new(struct cache *c,
+				       struct symbolizer_file *f,
+				       enum entry_kind kind,
+				       const uint64_t *offsets, size_t n)
+{
+	struct cache_lookup *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->c = c;
+	l->file = f;
+	l->owner = f->owner;
+	entry_key(&l->id, kind, &f->ident, c->opts.debug_dirs);
+	l->build_id_len = f->ident.build_id_len;
+	memcpy(l->build_id, f->ident.build_id, sizeof(l->build_id));
+	arena_init(&l->found.answer.names);
+	if (kind == ENTRY_NAMES && lookup_set_names(l, offsets, n)) {
+		lookup_free(l);
+		return NULL;
+	}
+	return l;
+}
+
 struct cache_lookup *cache_look(struct cache *c, struct symbolizer_file *f,
 				enum entry_kind kind, const uint64_t *offsets,
 				size_t n, cache_fn fn, void *arg)
@@ -328,25 +352,14 @@ struct cache_lookup *cache_look(struct cache *c, struct symbolizer_file *f,
 
 	if (!c || !f->hashed)
 		return NULL;
-	l = c->stuck ? NULL : calloc(1, sizeof(*l));
+	l = c->stuck ? NULL : lookup_new(c, f, kind, offsets, n);
 	if (!l) {
 		/* A worker reads it now: too late for a witness. */
 		f->witness.failed = true;
 		return NULL;
 	}
-	l->c = c;
-	l->file = f;
-	l->owner = f->owner;
-	entry_key(&l->id, kind, &f->ident, c->opts.debug_dirs);
-	l->build_id_len = f->ident.build_id_len;
-	memcpy(l->build_id, f->ident.build_id, sizeof(l->build_id));
 	l->fn = fn;
 	l->arg = arg;
-	arena_init(&l->found.answer.names);
-	if (kind == ENTRY_NAMES && lookup_set_names(l, offsets, n)) {
-		lookup_free(l);
-		return NULL;
-	}
 	TAILQ_INSERT_TAIL(&c->lookups, l, link);
 	lookup_next(c);
 	return l;
