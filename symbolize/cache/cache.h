@@ -7,9 +7,10 @@
  * another user.
  *
  * A lookup is made by a thread of the pool, one at a time, before a worker is
- * asked. If one takes longer than CACHE_PATIENCE_MS, as on a disk that hangs,
- * the cache is not used any more. New results are collected and written by
- * another thread, after CACHE_FLUSH_MS, then less and less often, and at the end.
+ * asked. If one takes longer than CACHE_PATIENCE_MS, as on a disk that hangs, all
+ * lookups are answered as if nothing was found, until that one returns. New results
+ * are collected and written by another thread, after CACHE_FLUSH_MS, then less and
+ * less often, and at the end; after an error nothing is written any more.
  */
 #ifndef SYMBOLIZE_CACHE_H
 #define SYMBOLIZE_CACHE_H
@@ -35,7 +36,7 @@ struct cache_opts {
 	const char *const *debug_dirs; /* outlive the cache */
 	struct symbolizer_known *known; /* outlives the cache */
 	struct symbolizer_stats *stats;
-	/* It is not written, or (opening) not used, any more. */
+	/* It is not written any more. */
 	void (*failed)(void *arg, int err);
 	void *failed_arg;
 	void (*closed)(void *arg); /* cache_free() is done, on the loop */
