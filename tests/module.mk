@@ -24,6 +24,14 @@ $(UNIT_TESTS:%=%.o) $(BPF_TESTS:%=%.o) $(BENCH_PROGS:%=%.o): | $(SKELS) $(B)/rep
 
 $(BPF_TESTS): $(B)/tests/bpf/place.o
 
+# Runs test programs for tests/run: never with sanitizers.
+REAPER := build/tests/reaper
+
+$(REAPER): tests/tools/reaper.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -O1 -g -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -o $@ $<
+
 WRAP_MALLOC := $(foreach f,malloc calloc realloc,-Wl,--wrap=$(f))
 $(B)/tests/unit/processmanager/test_pm_nomem: LDFLAGS += $(WRAP_MALLOC) -Wl,--wrap=free
 $(B)/tests/unit/processmanager/test_pm_random $(B)/tests/fuzz/processmanager/replay_pm: LDFLAGS += $(WRAP_MALLOC)
@@ -72,14 +80,14 @@ check: deps
 	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CPUS) check-built
 
 # Benches are not run, but built: a change must not break them unnoticed.
-check-built: all $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS) $(BENCH_PROGS)
+check-built: all $(REAPER) $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS) $(BENCH_PROGS)
 	$(Q)packaging/promtool $(B)/tools
-	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) tests/run $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_TESTS)
+	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) REAPER=$(REAPER) tests/run $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_TESTS)
 
 # Runs them again and again, to find those that fail on a loaded machine: tests/steady.
-check-steady: all $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS)
+check-steady: all $(REAPER) $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS)
 	$(Q)packaging/promtool $(B)/tools
-	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) N="$(or $(N),3)" LOAD="$(LOAD)" \
+	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) REAPER=$(REAPER) N="$(or $(N),3)" LOAD="$(LOAD)" \
 		tests/steady $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_TESTS)
 
 .PHONY: check-steady
@@ -95,9 +103,11 @@ SAN_E2E_PROGS := $(addprefix $(E2E_B)/,prog_place prog_lives prog_shares pprof_c
 check-san: deps
 	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CPUS) SAN=address,undefined check-san-built
 
-check-san-built: all $(UNIT_TESTS) $(REPLAYS) $(SAN_E2E_PROGS)
+check-san-built: all $(REAPER) $(UNIT_TESTS) $(REPLAYS) $(SAN_E2E_PROGS)
 	$(Q)packaging/promtool $(B)/tools
-	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) RETRY=0 \
+check-san-built: all $(REAPER) $(UNIT_TESTS) $(REPLAYS) $(SAN_E2E_PROGS)
+	$(Q)packaging/promtool $(B)/tools
+	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) REAPER=$(REAPER) RETRY=0 \
 		ASAN_OPTIONS=quarantine_size_mb=16 \
 		tests/run $(UNIT_TESTS) $(REPLAYS) $(SAN_E2E)
 
@@ -120,7 +130,7 @@ check-vm: deps
 	$(Q)packaging/install-deps $(shell sed 's/\#.*//' packaging/deps-vm)
 	$(Q)$(MAKE) --no-print-directory check-vm-built
 
-check-vm-built: $(VM_TESTS) $(VM_PROGS)
+check-vm-built: $(REAPER) $(VM_TESTS) $(VM_PROGS)
 	$(Q)B=$(B) VM_PROGS="$(VM_PROGS)" tests/vm/run "$(VM_KERNELS)" $(VM_TESTS)
 
 .PHONY: check-vm check-vm-built

@@ -24,9 +24,7 @@ mounted=()
 cleanup() {
 	local pid dir
 	for pid in "${started[@]}"; do
-		# A function in the background is a shell with a child.
-		pkill -KILL -P "$pid"
-		kill -KILL "$pid"
+		kill -KILL -- "-$pid"
 	done
 	wait
 	for dir in "${mounted[@]}"; do
@@ -131,12 +129,21 @@ fi
 [[ $(id -u) == 0 ]] || bail "runs as root"
 [[ -x $PROFD ]] || bail "there is a profd" "$PROFD is not there: make"
 
-# background COMMAND...: its pid in $pid; it is killed at the end of the test.
+# background COMMAND...: its pid in $pid, which is also its process group; the group is
+# killed at the end of the test.
 background() {
-	"$@" &
+	set -m
+	"$@" </dev/null &
 	pid=$!
+	set +m
 	started+=("$pid")
 }
+
+# end_group PID: kills what background() started, and its children.
+end_group() {
+	kill -KILL -- "-$1"
+	wait "$1"
+} 2>/dev/null
 
 # spin_often: a load for windows that need samples, but not many: without samples they
 # are not written. With the highest priority, so that each second has some.

@@ -43,9 +43,8 @@ storm() {
 	cost=$((($(cpu_ns "$profd") - before) / 1000000))
 	took=$(((${EPOCHREALTIME/./} - began) / 1000))
 	used=$(($(busy_ms) - used))
-	pkill -KILL -P "${attackers[0]}"
-	pkill -KILL -P "${attackers[1]}"
-	kill -KILL "${attackers[@]}"
+	end_group "${attackers[0]}"
+	end_group "${attackers[1]}"
 	samples "$T/$mode.pb.gz" | awk -F '\t' '$7 ~ /prog_spin_old$/' >"$T/$mode.tsv"
 } 2>/dev/null
 

@@ -21,7 +21,7 @@ tests_run() {
 		shift
 	done
 	out=$(env -u CI -u TESTS -u TEST_TIMEOUT -u RETRY B="$T/b" TABLE="$T/beside" JOBS=2 \
-		"${vars[@]}" "$ROOT/tests/run" "$@" 2>&1)
+		REAPER="$ROOT/build/tests/reaper" "${vars[@]}" "$ROOT/tests/run" "$@" 2>&1)
 	rc=$?
 }
 # sums TEXT: the last line.
@@ -154,6 +154,41 @@ is "three unsteady programs pass" "$rc $(sums)" "0 6 passed, 0 failed, 0 skipped
 rm -r "$e2e"/shaky_*.ran
 tests_run "$e2e"/shaky_?.sh
 is "four do not" "$rc $(sums)" "1 8 passed, 1 failed, 0 skipped"
+
+# --- what is left behind ---
+# leaves NAME WHAT: in both attempts, from standard input; one failure more.
+leaves() {
+	{
+		echo 'echo 1..1; echo "ok 1"'
+		cat
+	} | program "$e2e/$1.sh"
+	tests_run "$e2e/$1.sh"
+	is "leaves $1: fails" "$rc $(sums)" "1 1 passed, 1 failed, 0 skipped"
+	like "leaves $1: it is named" "$out" "nothing is left behind; left: $2"
+}
+leaves child '[0-9]+ sleep 1000' <<<"sleep 1000 & echo \$! >$T/child"
+check "... and ended" gone "$T/child"
+leaves session '[0-9]+ sleep 1001' <<<"setsid -f sh -c 'echo \$\$ >$T/session; exec sleep 1001'"
+check "... and ended" gone "$T/session"
+leaves file 'file [^ ]*/xyz' <<<'mkdir "$TMPDIR/xyz"'
+leaves mount 'mount [^ ]*/mnt' <<<'mkdir "$TMPDIR/mnt"; mount -t tmpfs x "$TMPDIR/mnt"'
+check "... and unmounted" [ -z "$(grep /mnt /proc/self/mounts | grep tests)" ]
+program "$e2e/soon.sh" <<<'echo 1..1; echo "ok 1"; sleep 1 &'
+tests_run "$e2e/soon.sh"
+is "a child that ends within two seconds is none" "$rc $(sums)" \
+	"0 1 passed, 0 failed, 0 skipped"
+program "$e2e/orphan.sh" <<-'END'
+	echo 1..1
+	pid=$(sh -c 'sleep 0.1 >&2 & echo $!')
+	for i in {1..100}; do
+		[ -e "/proc/$pid" ] || { echo "ok 1"; exit; }
+		sleep 0.05
+	done
+	echo "not ok 1 - it is reaped"
+END
+tests_run "$e2e/orphan.sh"
+is "orphans are reaped while the program runs" "$rc $(sums)" \
+	"0 1 passed, 0 failed, 0 skipped"
 
 # --- concurrency ---
 # Each records how many of its kind run; two that see each other wait for that.
