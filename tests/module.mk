@@ -105,8 +105,6 @@ check-san: deps
 
 check-san-built: all $(REAPER) $(UNIT_TESTS) $(REPLAYS) $(SAN_E2E_PROGS)
 	$(Q)packaging/promtool $(B)/tools
-check-san-built: all $(REAPER) $(UNIT_TESTS) $(REPLAYS) $(SAN_E2E_PROGS)
-	$(Q)packaging/promtool $(B)/tools
 	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) REAPER=$(REAPER) RETRY=0 \
 		ASAN_OPTIONS=quarantine_size_mb=16 \
 		tests/run $(UNIT_TESTS) $(REPLAYS) $(SAN_E2E)

@@ -13,6 +13,8 @@ B=${B:-build}
 E2E=$B/tests/e2e
 PROFD=$B/profd
 T=$(mktemp -d)
+# For compilers: when they are killed, they leave their files.
+export TMPDIR=$T
 # Debian's go includes pprof; newer versions build it for each new $HOME.
 GO=/usr/bin/go
 [[ -x $GO ]] || GO=go
@@ -24,7 +26,7 @@ mounted=()
 cleanup() {
 	local pid dir
 	for pid in "${started[@]}"; do
-		kill -KILL -- "-$pid"
+		kill -KILL -- "-$pid" "$pid"
 	done
 	wait
 	for dir in "${mounted[@]}"; do

@@ -32,9 +32,11 @@ start_profd kill --window 3600
 # One profd sees them from their beginning, the other one does not.
 background "$E2E/prog_shares" 600 >/dev/null
 busy=$pid
-# A process with several images, in a session of its own.
-background setsid sh -c 'exec sleep 600'
-sleeper=$pid
+# A process with several images, in a session of its own: setsid(1) of a group's leader
+# would fork.
+setsid sh -c 'exec sleep 600' </dev/null &
+sleeper=$!
+started+=("$sleeper")
 check "both are listed" wait_for 60 both_there
 ids "$T/first"
 sleep 1
