@@ -15,7 +15,7 @@ exec sleep 120
 END
 start_profd history --window 3600
 before=$(metric profd_heap_bytes)
-"${attacker[@]}" sh -c '
+background "${attacker[@]}" sh -c '
 	long=0.0.$(head -c 100000 /dev/zero | tr "\0" x)
 	i=0
 	while [ $i -lt "$2" ]; do
@@ -23,8 +23,7 @@ before=$(metric profd_heap_bytes)
 		i=$((i + 1))
 		[ $((i % 10)) != 0 ] || sleep 0.1
 	done
-	wait' sh "$T/again" "$processes" &
-started+=("$!")
+	wait' sh "$T/again" "$processes"
 others() {
 	(($(pgrep -u 65534 -c -x sleep) >= processes))
 }
