@@ -100,9 +100,8 @@ fi
 # --- names with control characters ---
 # ESC, C1's CSI, a right-to-left override, an isolate, in UTF-8; independent of the locale
 evil=$'x\033[2J\xc2\x9b31m\xe2\x80\xaeabc\xe2\x81\xa6'
-bash -c "exec -a '$evil' sleep 30" &
-slept=$!
-started+=("$slept")
+background bash -c "exec -a '$evil' sleep 30"
+slept=$pid
 named() { profd ps "$slept" | grep -q abc; }
 check "it is listed" wait_for 60 named
 profd ps "$slept" >"$T/ps"
@@ -124,9 +123,8 @@ like "ps: it is escaped" "$(cat "$T/ps")" 'x\\033\[2J\\u\{9b\}31m\\u\{202e\}abc'
 # shellcheck disable=SC2016
 again='n=$1; a=$2; [ "$n" = 0 ] && { sleep 30; exit; }
 exec sh -c "$0" "$0" $((n - 1)) "$a"'
-sh -c "$again" "$again" 18 "$(head -c 100000 /dev/zero | tr '\0' x)" &
-long=$!
-started+=("$long")
+background sh -c "$again" "$again" 18 "$(head -c 100000 /dev/zero | tr '\0' x)"
+long=$pid
 seen() { profd ps "$long" | grep -q xxx; }
 check "ps: a process with long arguments" wait_for 60 seen
 check "events, too" profd events
