@@ -14,9 +14,8 @@ victim=$pid
 # Its start, and the first reading of what runs, are not part of the cost.
 ask "/debug/pprof/profile?seconds=1" >/dev/null
 before=$(cpu_ns "$profd")
-attack 6000 last-name 1500 >"$T/n" &
-started+=($!)
-attacker=$!
+background attack 6000 last-name 1500 >"$T/n"
+attacker=$pid
 wait_for 60 test -s "$T/n"
 used=$(($(cpu_ns "$profd") - before))
 n=$(cat "$T/n")
