@@ -11,10 +11,15 @@
 #include "symbolize/arch.h"
 #include "symbolize/demangle.h"
 
-/* libiberty refuses longer C++ names, and more than 2048 levels. */
-#define MANGLED_MAX 1024
+/* Longer names were cut when they were read. */
+#define MANGLED_MAX 4095
 
 #define OPTIONS (DMGL_PARAMS | DMGL_ANSI)
+/*
+ * Without this libiberty refuses C++ names above 1024 bytes. What recurs while a name
+ * is read is then limited by its length; printing has a limit of its own.
+ */
+#define CXX_OPTIONS (OPTIONS | DMGL_NO_RECURSE_LIMIT)
 
 /* From the linker: the code of this program, without shared libraries. */
 extern const char __executable_start[], etext[];
@@ -129,8 +134,9 @@ static bool demangle_run(enum demangler which, const char *name,
 		done = which == RUST
 			       ? rust_demangle_callback(name, OPTIONS,
 							demangle_collect, NULL)
-			       : cplus_demangle_v3_callback(
-					 name, OPTIONS, demangle_collect, NULL);
+			       : cplus_demangle_v3_callback(name, CXX_OPTIONS,
+							    demangle_collect,
+							    NULL);
 		now.in = NONE;
 	}
 	if (cost) {
