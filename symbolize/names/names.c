@@ -131,6 +131,22 @@ static bool names_wants(const struct names_found *out,
 				      out->source == SYMBOLIZER_SOURCE_DWARF);
 }
 
+/*
+ * Leaves out inlined functions without a name. Those around them keep their places:
+ * each has the line of the call in it.
+ */
+static void names_leave_out(struct names_found *out)
+{
+	struct symbolizer_function *fn = out->functions;
+	size_t n = 0;
+
+	for (size_t i = 0; i < out->n; i++)
+		if (i + 1 == out->n || !fn[i].name ||
+		    strcmp(fn[i].name, SOURCE_NO_NAME) != 0)
+			fn[n++] = fn[i];
+	out->n = n;
+}
+
 int symbolizer_names_find(struct symbolizer_names *n, struct names_context *c,
 			  uint64_t vaddr, struct names_found *out)
 {
@@ -149,6 +165,8 @@ int symbolizer_names_find(struct symbolizer_names *n, struct names_context *c,
 		else if (err == -ENOENT)
 			err = 0;
 	}
+	if (!err)
+		names_leave_out(out);
 	if (err || !names_missing(out))
 		return err;
 	out->functions[out->n - 1].name = SOURCE_NO_NAME;

@@ -17,7 +17,7 @@
 /* Texts may be cut to this; an answer has room for no more. */
 #define SOURCE_TEXT_MAX 4096
 
-/* An inlined function without a name. */
+/* An inlined function without a name, which names.c leaves out. */
 #define SOURCE_NO_NAME "[no name]"
 
 /* What every call has; valid during the call only. */
