@@ -113,6 +113,13 @@ struct symbolizer_answer {
 };
 
 void symbolizer_answer_fini(struct symbolizer_answer *a);
+/*
+ * Sets the functions of a symbol, which are in the arena; every source of names ends
+ * here, and here is no character that could mislead a terminal. 0 or -ENOMEM.
+ */
+int symbolizer_answer_set(struct symbolizer_answer *a,
+			  struct symbolizer_symbol *sym,
+			  struct symbolizer_function *fns, size_t n);
 /* Copies the functions of a symbol into the answer. False: no memory. */
 bool symbolizer_answer_keep(struct symbolizer_answer *a,
 			    struct symbolizer_symbol *sym);

@@ -6,6 +6,7 @@
 
 #include "symbolize/demangle.h"
 #include "symbolize/file.h"
+#include "symbolize/names/shown.h"
 
 /*
  * Limits of demangling: names of a file that may exceed their time, and CPU
@@ -105,26 +106,42 @@ static bool resolve_demangle(struct question *q, const char *name)
 
 /*
  * Sets the name of a function that has a linker's name. Some in .symtab end with
- * "@VERSION", which is no part of the name, and which demanglers reject.
+ * "@VERSION", which is no part of the name, and which demanglers reject; nor is what
+ * a compiler appends, see shown_bare().
  */
 static int resolve_name(struct question *q, struct symbolizer_function *fn)
 {
 	const char *name = fn->system_name;
 	const char *at = *name ? strchr(name + 1, '@') : NULL;
-	char *bare;
+	size_t len = strlen(name), bare;
+	char *copy;
 
-	fn->name = name;
-	if (at && strcmp(at, "@plt") != 0) {
-		bare = arena_memdup(&q->a->names, name, strlen(name) + 1);
-		if (!bare)
-			return -ENOMEM;
-		bare[at - name] = '\0';
-		fn->name = bare;
-	}
+	if (at && strcmp(at, "@plt") != 0)
+		len = (size_t)(at - name);
+	copy = arena_memdup(&q->a->names, name, len + 1);
+	if (!copy)
+		return -ENOMEM;
+	copy[len] = '\0';
+	bare = shown_bare(copy);
+	copy[bare] = '\0';
+	fn->name = strcmp(copy, name) ? copy : name;
 	if (!resolve_demangle(q, fn->name))
 		return 0;
 	fn->name = arena_memdup(&q->a->names, q->text.data, q->text.len + 1);
 	return fn->name ? 0 : -ENOMEM;
+}
+
+int symbolizer_answer_set(struct symbolizer_answer *a,
+			  struct symbolizer_symbol *sym,
+			  struct symbolizer_function *fns, size_t n)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err; i++)
+		err = shown_escape(&fns[i], &a->names);
+	sym->functions = fns;
+	sym->nfunctions = n;
+	return err;
 }
 
 /* Takes over the functions that a source found, and names them. */
@@ -139,9 +156,7 @@ static int resolve_functions(struct question *q, struct symbolizer_symbol *sym,
 		if (!fns[i].name)
 			err = resolve_name(q, &fns[i]);
 	}
-	sym->functions = fns;
-	sym->nfunctions = n;
-	return err;
+	return err ? err : symbolizer_answer_set(q->a, sym, fns, n);
 }
 
 uint64_t symbolizer_file_vaddr(const struct symbolizer_file *f, uint64_t offset)

@@ -45,7 +45,7 @@ static int code_name(struct symbolizer_src *src, const struct jit_entry *e,
 {
 	struct symbolizer_function *fn;
 	char name[JIT_NAME_MAX];
-	int len = perfmap_name(src, e, name);
+	int len = perfmap_name(src, e, name), err;
 
 	if (len <= 0)
 		return 0; /* the process has changed the file */
@@ -59,9 +59,8 @@ static int code_name(struct symbolizer_src *src, const struct jit_entry *e,
 		return -ENOMEM;
 	sym->start = e->start;
 	sym->size = e->size;
-	sym->functions = fn;
-	sym->nfunctions = 1;
-	return code_line(src, e, a, sym, fn);
+	err = code_line(src, e, a, sym, fn);
+	return err ? err : symbolizer_answer_set(a, sym, fn, 1);
 }
 
 /* What a query found. In a jitdump points are times, which limit the answer. */
