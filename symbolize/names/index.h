@@ -11,8 +11,9 @@
  *
  * The choice between several symbols of an address is the same each time and for
  * each copy of the file:
- *  1. of symbols that start at the same address: a function before an untyped
- *     label, an exported one (global or weak) before a local one, the tables in
+ *  1. of symbols that start at the same address: one with a size before one
+ *     without, which may be a function without code whose name is that of the next
+ *     one's address; a function before an untyped label, an exported one (global or weak) before a local one, the tables in
  *     the order above, then the name with the fewest leading underscores, the shorter one
  *     (both without "@VERSION"), the one that sorts first: "poll", which is weak
  *     in libc, and not "__poll", which is global;

@@ -97,6 +97,7 @@ static bool sym_read(struct build *b, enum index_tab which, const Elf64_Sym *s,
 {
 	bool local = ELF64_ST_BIND(s->st_info) == STB_LOCAL;
 	const struct symbolizer_elf_load *load;
+	bool empty;
 
 	sym->start = s->st_value;
 	if (b->e->machine == EM_ARM && ELF64_ST_TYPE(s->st_info) == STT_FUNC)
@@ -113,7 +114,10 @@ static bool sym_read(struct build *b, enum index_tab which, const Elf64_Sym *s,
 	sym->name = s->st_name;
 	sym->tab = (uint8_t)which;
 	sym->label = ELF64_ST_TYPE(s->st_info) == STT_NOTYPE;
-	sym->rank = (uint8_t)((sym->label * 2 + local) * INDEX_N_TABS + which);
+	empty = sym->start == sym->end;
+	sym->rank =
+		(uint8_t)((empty * 4 + sym->label * 2 + local) * INDEX_N_TABS +
+			  which);
 	return true;
 }
 
