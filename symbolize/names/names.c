@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "symbolize/names/names.h"
+#include "symbolize/names/shown.h"
 
 /* The best first. */
 static const struct names_source *const sources[] = {
@@ -105,21 +106,65 @@ static bool names_missing(const struct names_found *f)
 	       !f->functions[f->n - 1].system_name;
 }
 
-/* Gives the last function its name from another source. */
+/* Whether names are of the same constructor or destructor: C1 and C2, for example. */
+static bool names_structor(const char *a, size_t len_a, const char *b,
+			   size_t len_b)
+{
+	if (len_a != len_b)
+		return false;
+	for (size_t i = 0; i < len_a; i++)
+		if (a[i] != b[i] &&
+		    (i == 0 || !strchr("CD", a[i - 1]) || a[i] < '0' ||
+		     a[i] > '9' || b[i] < '0' || b[i] > '9'))
+			return false;
+	return true;
+}
+
+/*
+ * Whether a symbol is a name of the function that DWARF calls 'fn'. A linker or
+ * compiler that folds equal functions leaves the symbols of all at one address: the
+ * name of one must not have the file and line of another. DWARF has no symbol of some
+ * local functions of C++. C has aliases such as "poll" of "__poll", "malloc" of
+ * "__libc_malloc": one has the other in it.
+ */
+static bool names_agree(const struct symbolizer_function *fn,
+			const char *symbol)
+{
+	const char *known = fn->system_name ?: fn->name;
+	size_t len_s = MIN(shown_bare(symbol), strcspn(symbol, "@"));
+	size_t len_k = shown_bare(known);
+	bool mangled = !strncmp(known, "_Z", 2);
+
+	if (mangled || !strncmp(symbol, "_Z", 2))
+		return !mangled || names_structor(known, len_k, symbol, len_s);
+	symbol += strspn(symbol, "_");
+	known += strspn(known, "_");
+	len_s = MIN(shown_bare(symbol), strcspn(symbol, "@"));
+	len_k = shown_bare(known);
+	return memmem(symbol, len_s, known, len_k) ||
+	       memmem(known, len_k, symbol, len_s);
+}
+
+/* Gives the last function its name from another source, if it is of that one. */
 static void names_merge(struct names_found *out,
 			const struct names_found *other)
 {
 	struct symbolizer_function *last = &out->functions[out->n - 1];
 	uint64_t end = MIN(out->start + out->size, other->start + other->size);
+	const struct symbolizer_function *named;
 
 	if (!other->n) { /* only where the function begins */
 		*out = *other;
 		return;
 	}
-	last->name = other->functions[other->n - 1].name;
-	last->system_name = other->functions[other->n - 1].system_name;
 	out->start = MAX(out->start, other->start);
 	out->size = end - out->start;
+	named = &other->functions[other->n - 1];
+	if (!names_missing(out) && named->system_name &&
+	    !names_agree(last, named->system_name))
+		return;
+	last->name = named->name;
+	last->system_name = named->system_name;
 	out->source = other->source;
 }
 

@@ -5,7 +5,7 @@
  * when they are first asked:
  *  - Go's own table first, which has all that DWARF has, and is far smaller;
  *  - then DWARF. The last function, which is not inlined, has the name of the
- *    symbol table, if that has one: it tells apart what a compiler made of a
+ *    symbol table, if that has one of the same function: it tells apart what a compiler made of a
  *    function (foo.cold, foo.part.0), and names code that was assembled, of which
  *    DWARF knows lines only;
  *  - then symbols;

@@ -245,6 +245,62 @@ static void inlined_functions_without_a_name_are_left_out(void **state)
 	assert_string_equal(at("j.so", address("j")), "out|out|i.c:5");
 }
 
+/* As clang leaves functions that cannot be reached, before the one that follows. */
+static void an_empty_function_names_no_other(void **state)
+{
+	run("cd $D && cat >e.s <<'END'\n"
+	    ".text\n"
+	    ".globl empty,a_real_one,alias\n"
+	    ".type empty,@function\n.type a_real_one,@function\n"
+	    "empty: .size empty,0\n"
+	    "a_real_one: nop\nnop\n.size a_real_one,2\n"
+	    /* Of several without a size one is the name. */
+	    ".type other,@function\nother:\nnop\n"
+	    "END\n"
+	    "cc -shared -nostdlib -o e.so e.s &&"
+	    "nm e.so | awk '$3 == \"a_real_one\" { print $1 }' >e");
+	assert_string_equal(at("e.so", address("e")),
+			    "a_real_one|a_real_one|:0");
+	assert_string_equal(at("e.so", address("e") + 1),
+			    "a_real_one|a_real_one|:0");
+	assert_string_equal(at("e.so", address("e") + 2), "other|other|:0");
+}
+
+/* The symbols of a folded one, and of an alias, are at the same address. */
+static void names_and_lines_are_of_the_same_function(void **state)
+{
+	run("cd $D && cat >o.c <<'END'\n"
+	    "__attribute__((noinline)) int the_kept_one(int x)\n"
+	    "{ return x * 3; }\n"
+	    "__attribute__((noinline)) int __used(int x)\n"
+	    "{ return x * 5; }\n"
+	    "extern __typeof(the_kept_one) gone"
+	    " __attribute__((alias(\"the_kept_one\")));\n"
+	    "extern __typeof(__used) used"
+	    " __attribute__((weak, alias(\"__used\")));\n"
+	    "END\n"
+	    "cat >o.cc <<'END'\n"
+	    "struct kept { int x; __attribute__((noinline)) kept(int);"
+	    " __attribute__((noinline)) int fold(); };\n"
+	    "kept::kept(int y) : x(y) {}\n"
+	    "int kept::fold() { return x * 7; }\n"
+	    "extern \"C\" int f() __attribute__((alias(\"_ZN4kept4foldEv\")));\n"
+	    "END\n"
+	    "cc -g -O2 -shared -fPIC -nostdlib -o o.so o.c &&"
+	    "c++ -g -O2 -shared -fPIC -nostdlib -o oo.so o.cc &&"
+	    "nm o.so | awk '$3 == \"gone\" { print $1 }' >gone &&"
+	    "nm o.so | awk '$3 == \"used\" { print $1 }' >used &&"
+	    "nm oo.so | awk '$3 == \"f\" { print $1 }' >f &&"
+	    "nm oo.so | awk '/C1/ { print $1 }' >C1");
+	assert_string_equal(at("o.so", address("gone")),
+			    "the_kept_one|the_kept_one|o.c:2");
+	assert_string_equal(at("o.so", address("used")), "used|used|o.c:4");
+	assert_string_equal(at("oo.so", address("f")),
+			    "kept::fold()|_ZN4kept4foldEv|o.cc:3");
+	assert_string_equal(at("oo.so", address("C1")),
+			    "kept::kept(int)|_ZN4keptC1Ei|o.cc:2");
+}
+
 static int setup(void **state)
 {
 	if (!mkdtemp(dir) || symbolizer_demangle_start())
@@ -266,6 +322,8 @@ int main(void)
 		cmocka_unit_test(names_of_sources_are_text),
 		cmocka_unit_test(long_names_are_whole),
 		cmocka_unit_test(inlined_functions_without_a_name_are_left_out),
+		cmocka_unit_test(an_empty_function_names_no_other),
+		cmocka_unit_test(names_and_lines_are_of_the_same_function),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
