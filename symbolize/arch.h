@@ -58,6 +58,12 @@ size_t arch_plt_stub(const uint8_t *code, uint64_t at, uint64_t *slot);
 
 /* Whether 8 bytes of code begin a process, not a library's first function. */
 bool arch_is_start(const uint8_t *code);
+/*
+ * The address of main() that the code of an entry point at 'at' passes on, if it is
+ * that of glibc: behind it __libc_start_main() is called, which does not return.
+ */
+bool arch_start_main(const uint8_t *code, size_t len, uint64_t at,
+		     uint64_t *to);
 /* The target of the call or jump of 5 bytes at 'at'; false: it is neither. */
 bool arch_branch(const uint8_t *code, uint64_t at, uint64_t *to);
 

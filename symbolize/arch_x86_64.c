@@ -145,6 +145,37 @@ bool arch_is_start(const uint8_t *code)
 	return code[i] == 0x31 && code[i + 1] == 0xed; /* xor %ebp, %ebp */
 }
 
+/* A call, relative or through a slot, and hlt behind it. */
+static bool is_start_call(const uint8_t *p, size_t len)
+{
+	if (len >= 7 && p[0] == 0xff && p[1] == 0x15)
+		return p[6] == 0xf4;
+	if (len >= 7 && p[0] == 0x67 && p[1] == 0xe8) /* was through a slot */
+		return p[6] == 0xf4;
+	return len >= 6 && p[0] == 0xe8 && p[5] == 0xf4;
+}
+
+/* lea main(%rip), %rdi; not position-independent: mov $main, %rdi. */
+bool arch_start_main(const uint8_t *code, size_t len, uint64_t at, uint64_t *to)
+{
+	static const uint8_t lea[] = { 0x48, 0x8d, 0x3d };
+	static const uint8_t mov[] = { 0x48, 0xc7, 0xc7 };
+	int32_t n;
+
+	for (size_t i = 0; i + 7 <= len; i++) {
+		memcpy(&n, code + i + 3, sizeof(n));
+		*to = at + i + 7 + (uint64_t)(int64_t)n;
+		if (memcmp(code + i, lea, sizeof(lea)) != 0) {
+			*to = (uint64_t)(int64_t)n;
+			if (memcmp(code + i, mov, sizeof(mov)) != 0)
+				continue;
+		}
+		if (is_start_call(code + i + 7, len - i - 7))
+			return true;
+	}
+	return false;
+}
+
 bool arch_branch(const uint8_t *code, uint64_t at, uint64_t *to)
 {
 	int32_t rel;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * starts: functions without a name, as the last source of names: where the function
- * of an address begins, by the CFI of the file (.eh_frame, .debug_frame).
+ * of an address begins, by the CFI of the file (.eh_frame, .debug_frame). Two of them
+ * have a name: where the file is entered, _start, and what that passes on, main.
  *
  * The CFI is read when no other source has named an address. The functions are 8
  * bytes each. Code that no entry covers is in no function. Neither are stubs of PLT
@@ -15,6 +16,9 @@
 #include "symbolize/names/source.h"
 #include "symbolize/rows/rows.h"
 
+#define STARTS_ENTRY_LEN 80 /* bytes of _start, at most */
+#define STARTS_ENTRY_MIN 16
+
 struct starts_function {
 	uint32_t start, size; /* 'start' from the base */
 };
@@ -22,6 +26,7 @@ struct starts_function {
 struct starts {
 	struct symbolizer_elf_range plt[SYMBOLIZER_ELF_PLTS];
 	size_t n_plt;
+	uint64_t entry, main; /* addresses; 0: not known */
 	bool read;
 	uint64_t base; /* start of the first function */
 	struct starts_function *v; /* ascending, without overlap */
@@ -78,6 +83,19 @@ static int starts_read(struct starts *s, struct symbolizer_src *src)
 	return 0;
 }
 
+/* A library has no entry point, or one that is an ordinary function. */
+static void starts_entry(struct starts *s, struct symbolizer_elf *e)
+{
+	uint8_t code[STARTS_ENTRY_LEN] = { 0 };
+	size_t len = symbolizer_elf_code(e, e->entry, code, sizeof(code));
+
+	if (!e->entry || len < STARTS_ENTRY_MIN || !arch_is_start(code))
+		return;
+	s->entry = e->entry;
+	if (!arch_start_main(code, len, e->entry, &s->main))
+		s->main = 0;
+}
+
 static int starts_open(void **state, struct names_context *c)
 {
 	struct starts *s;
@@ -89,6 +107,7 @@ static int starts_open(void **state, struct names_context *c)
 		return -ENOMEM;
 	s->n_plt = c->elf->n_plt;
 	memcpy(s->plt, c->elf->plt, sizeof(s->plt));
+	starts_entry(s, c->elf);
 	*state = s;
 	return 0;
 }
@@ -104,6 +123,26 @@ static size_t starts_bytes(const void *state)
 	const struct starts *s = state;
 
 	return sizeof(*s) + s->cap * sizeof(*s->v);
+}
+
+/* Sets the name of a function that has one. */
+static int starts_name(const struct starts *s, struct arena *arena,
+		       struct names_found *out)
+{
+	const char *name = out->start == s->entry  ? "_start"
+			   : out->start == s->main ? "main"
+						   : NULL;
+	struct symbolizer_function *fn;
+
+	if (!name)
+		return 0;
+	fn = arena_alloc(arena, sizeof(*fn));
+	if (!fn)
+		return -ENOMEM;
+	*fn = (struct symbolizer_function){ .system_name = name, .file = "" };
+	out->functions = fn;
+	out->n = 1;
+	return 0;
 }
 
 static int starts_find(void *state, struct names_context *c, uint64_t vaddr,
@@ -129,7 +168,7 @@ static int starts_find(void *state, struct names_context *c, uint64_t vaddr,
 		.size = f->size,
 		.source = SYMBOLIZER_SOURCE_CFI,
 	};
-	return 0;
+	return starts_name(s, c->arena, out);
 }
 
 const struct names_source names_starts = {

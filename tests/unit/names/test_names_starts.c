@@ -200,12 +200,13 @@ static const char program[] =
 	" { return one(argc) + two(argc); }\n"
 	"END\n"
 	"cc -O2 -g -Wl,-z,lazy -o $D/p $D/p.c && strip -o $D/s $D/p &&"
-	" nm $D/p | awk '$2 ~ /^[tT]$/ && $3 ~ /^(one|two|main)$/"
+	" nm $D/p | awk '$2 ~ /^[tT]$/ && $3 ~ /^(one|two)$/"
 	" { print $1 }' >$D/starts &&"
 	" readelf -SW $D/p | awk '/ [.]plt/ { sub(/.*[]]/, \"\");"
 	" print $3, $5 }' >$D/plts";
 
 static char dir[] = "/tmp/test_names_starts.XXXXXX";
+static char main_dir[] = "/tmp/test_names_starts.XXXXXX";
 
 static FILE *dir_open(const char *name)
 {
@@ -244,7 +245,7 @@ static void functions_of_a_stripped_program(void **state)
 			assert_int_equal(found.start, at);
 		}
 	}
-	assert_int_equal(n, 3);
+	assert_int_equal(n, 2);
 	plts = dir_open("plts");
 	for (; fscanf(plts, "%llx %llx", &at, &size) == 2; plt++)
 		for (uint64_t i = 0; i < size; i++)
@@ -257,6 +258,52 @@ static void functions_of_a_stripped_program(void **state)
 	assert_int_equal(system("rm -r $D"), 0);
 }
 
+/* Bytes of a stripped program that have the name, of the function of that name. */
+static void expect_whole(const char *file, const char *name,
+			 unsigned long long at, unsigned long long size)
+{
+	struct fixture x;
+	FILE *f = dir_open(file);
+
+	symbolizer_src_fd(&x.src, fileno(f), (uint64_t)lseek(fileno(f), 0, 2));
+	fixture_open(&x);
+	for (unsigned long long i = 0; i < size; i++)
+		assert_string_equal(function_at(&x, at + i), name);
+	assert_string_not_equal(function_at(&x, at + size), name);
+	assert_string_not_equal(function_at(&x, at - 1), name);
+	fixture_close(&x);
+	fclose(f);
+}
+
+static void a_stripped_program_has_start_and_main(void **state)
+{
+	unsigned long long at, size;
+	char name[16], file[16];
+	FILE *known;
+	int n = 0;
+
+	assert_non_null(mkdtemp(main_dir));
+	setenv("D", main_dir, 1);
+	strcpy(dir, main_dir);
+	assert_int_equal(
+		system("cd $D && echo 'int main(void) { return 0; }' >m.c &&"
+		       "for how in -pie -no-pie -static -static-pie; do"
+		       " cc -O2 $how -o m m.c || exit 1;"
+		       " strip -o s$how m;"
+		       " nm -S m | awk -v how=s$how '$4 == \"main\" ||"
+		       " $4 == \"_start\" { print $4, how, $1, $2 }';"
+		       "done >known"),
+		0);
+	known = dir_open("known");
+	for (;
+	     fscanf(known, "%15s %15s %llx %llx", name, file, &at, &size) == 4;
+	     n++)
+		expect_whole(file, name, at, size);
+	fclose(known);
+	assert_int_equal(n, 8);
+	assert_int_equal(system("rm -r $D"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,6 +313,7 @@ int main(void)
 		cmocka_unit_test(of_a_damaged_table_the_rest_is_used),
 		cmocka_unit_test(a_file_without_a_table_has_none),
 		cmocka_unit_test(functions_of_a_stripped_program),
+		cmocka_unit_test(a_stripped_program_has_start_and_main),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
