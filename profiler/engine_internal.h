@@ -33,6 +33,12 @@ struct engine_end {
 	void *arg;
 };
 
+/* Quarantines of some users: the last warning, and those without one since. */
+struct engine_warned {
+	uint64_t at; /* CLOCK_BOOTTIME; 0: none */
+	unsigned int more;
+};
+
 struct engine {
 	struct engine_opts opts;
 	struct source_run source;
@@ -44,6 +50,7 @@ struct engine {
 	struct trace_handler *th;
 	struct reporter *reporter;
 	struct limits limits;
+	struct engine_warned warned[16]; /* by uid */
 	struct losses losses;
 	struct health health;
 	struct memory_trim trim;

@@ -18,7 +18,7 @@
 #include "profiler/unwind_rows.h"
 
 /* Less is set with a low ceiling only: it is the limit of symbolize/symbolizer.c. */
-#define ENGINE_WORKER_MEMORY (384ULL << 20)
+#define ENGINE_WORKER_MEMORY (256ULL << 20)
 #define ENGINE_WORKER_LEAST (128ULL << 20)
 #define ENGINE_MALLOC_LARGE (128 << 10)
 
@@ -120,6 +120,8 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 		.index_bytes = opts->symbol_memory,
 		.worker_memory = engine_worker_memory(opts),
 		.undemangled = engine_undemangled,
+		.quarantined = engine_quarantined,
+		.names_wait = engine_names_wait,
 		.cache = cache ? opts->cache : NULL,
 		.cache_bytes = opts->cache_size,
 		.cache_failed = engine_cache_failed,

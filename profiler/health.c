@@ -138,6 +138,35 @@ void engine_pm_limited(void *arg, uint32_t uid, enum pm_limit what, uint64_t n)
 		    what == PM_LIMIT_TEXT ? 1 : n);
 }
 
+void engine_names_wait(void *arg, uint32_t uid)
+{
+	struct engine *e = arg;
+
+	limits_note(&e->limits, uid, LIMIT_NAMES, 1);
+}
+
+/* A user can have any number of files quarantined: a warning each ten seconds. */
+void engine_quarantined(void *arg, const struct symbolizer_quarantined *q)
+{
+	struct engine *e = arg;
+	struct engine_warned *w = &e->warned[q->uid % ARRAY_SIZE(e->warned)];
+	uint64_t now = clock_boottime_ns();
+	char more[64] = "";
+
+	if (w->at && now - w->at < 10 * CLOCK_NSEC_PER_SEC) {
+		w->more++;
+		return;
+	}
+	if (w->more)
+		snprintf(more, sizeof(more), "; %u more since the last warning",
+			 w->more);
+	w->at = now;
+	w->more = 0;
+	log_warn("quarantined: %s, opened for uid %u: %s%s",
+		 q->path[0] ? q->path : "a file without a path", q->uid,
+		 q->text, more);
+}
+
 void engine_undemangled(void *arg, uint32_t uid, uint64_t n)
 {
 	struct engine *e = arg;

@@ -41,5 +41,8 @@ void engine_limited(void *arg, uint32_t uid, enum reporter_limit what);
 void engine_pm_limited(void *arg, uint32_t uid, enum pm_limit what, uint64_t n);
 /* symbolizer_opts.undemangled */
 void engine_undemangled(void *arg, uint32_t uid, uint64_t n);
+/* symbolizer_opts.names_wait, symbolizer_opts.quarantined */
+void engine_names_wait(void *arg, uint32_t uid);
+void engine_quarantined(void *arg, const struct symbolizer_quarantined *q);
 
 #endif /* PROFILER_HEALTH_H */

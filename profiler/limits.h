@@ -29,7 +29,8 @@
 	  "new executables opened, because all users had too many") \
 	X(OPENS, opens, "openings that hang")                       \
 	X(STACKS, stacks, "copies of deep stacks")                  \
-	X(SYMBOLS, symbols, "time to demangle names")
+	X(SYMBOLS, symbols, "time to demangle names")               \
+	X(NAMES, names, "CPU time to read names")
 
 enum limit {
 #define X(NAME, name, words) LIMIT_##NAME,

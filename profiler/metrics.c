@@ -232,17 +232,56 @@ static void metrics_gather(struct engine *e, struct metrics_counts *out)
 	out->memory = e->memory;
 }
 
+/* Files that /status names, the newest. */
+#define METRICS_QUARANTINED_MAX 8
+
+static const char *const metrics_reasons[] = {
+#define X(NAME, name, text) #name,
+	SYMBOLIZER_REASONS(X)
+#undef X
+};
+
 /* The symbolize worker, and the files that it could not read. */
 static void metrics_status_reader(struct symbolizer *sym,
 				  struct reporter_metrics *m)
 {
-	const char *path, *why;
+	struct symbolizer_quarantined q;
 	char text[256];
+	size_t i;
 
 	symbolizer_worker_status(sym, text, sizeof(text));
 	reporter_status(m, "symbolize worker", "%s", text);
-	for (size_t i = 0; (path = symbolizer_quarantined(sym, i, &why)); i++)
-		reporter_status(m, "quarantined", "%s: %s", path, why);
+	if (symbolizer_quarantined_now(sym))
+		reporter_status(m, "quarantined files", "%zu",
+				symbolizer_quarantined_now(sym));
+	reporter_member_int(m, "quarantine", "files",
+			    symbolizer_quarantined_now(sym));
+	for (i = 0; i < METRICS_QUARANTINED_MAX; i++) {
+		if (!symbolizer_quarantined(sym, i, &q))
+			break;
+		reporter_status(m, "quarantined", "%s, opened for uid %u: %s",
+				q.path, q.uid, q.text);
+		reporter_member_row(m, "quarantined");
+		reporter_member_text(m, "quarantined", "path", q.path);
+		reporter_member_int(m, "quarantined", "uid", q.uid);
+		reporter_member_text(m, "quarantined", "reason",
+				     metrics_reasons[q.why]);
+	}
+}
+
+static void metrics_quarantined(struct symbolizer *sym,
+				struct reporter_metrics *m)
+{
+	const uint64_t *counts = symbolizer_quarantined_by(sym);
+	char label[64];
+
+	for (size_t i = 0; i < SYMBOLIZER_N_REASONS; i++) {
+		snprintf(label, sizeof(label), "reason=\"%s\"",
+			 metrics_reasons[i]);
+		reporter_metric(m, "profd_quarantined_total",
+				"files quarantined, by reason", true, label,
+				counts[i]);
+	}
 }
 
 /* Only counters above zero: most hosts have few of these. */
@@ -369,6 +408,7 @@ static void metrics_status_collect(struct engine *e,
 			(unsigned long long)all->total.samples);
 	metrics_status_processes(&all->pm, e->open_files, m);
 	metrics_status_memory(&all->memory, m);
+	metrics_status_cpu(m);
 	metrics_status_reader(e->symbolizer, m);
 	metrics_status_stacks(&all->trace, m);
 	metrics_status_losses(e, m);
@@ -417,6 +457,7 @@ void metrics_collect(void *arg, struct reporter_metrics *m)
 	for (i = 0; i < ARRAY_SIZE(metrics_rows); i++)
 		metrics_show(m, &metrics_rows[i], NULL, &all, 0);
 	metrics_memory_levels(&all.memory, m);
+	metrics_quarantined(e->symbolizer, m);
 	reporter_metric(m, "profd_build_info", "1, of this version", false,
 			"version=\"" PROFD_VERSION "\"", 1);
 	metrics_process(m);

@@ -64,6 +64,8 @@ void metrics_source(const struct source_run *s, struct source_stats *out);
 
 /* Of profd's own process. */
 void metrics_process(struct reporter_metrics *m);
+/* For /status: CPU time of profd and of its child processes. */
+void metrics_status_cpu(struct reporter_metrics *m);
 /* reporter_opts.collect; 'arg' is the engine. */
 void metrics_collect(void *arg, struct reporter_metrics *m);
 

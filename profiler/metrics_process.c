@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * metrics_process: profd itself, without its worker processes, under the names
- * that Prometheus' client libraries use: process_*.
+ * that Prometheus' client libraries use: process_*; and the CPU time of its child
+ * processes.
  */
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -63,15 +66,64 @@ static void process_start(struct reporter_metrics *m)
 					CLOCK_NSEC_PER_SEC);
 }
 
-void metrics_process(struct reporter_metrics *m)
+static double process_seconds(clockid_t clock)
 {
 	struct timespec cpu;
 
-	if (!clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu))
-		reporter_metric(m, "process_cpu_seconds_total",
-				"CPU time, user and system", true, NULL,
-				cpu.tv_sec + (double)cpu.tv_nsec /
-						     CLOCK_NSEC_PER_SEC);
+	if (clock_gettime(clock, &cpu))
+		return 0;
+	return cpu.tv_sec + (double)cpu.tv_nsec / CLOCK_NSEC_PER_SEC;
+}
+
+static double process_timeval(const struct timeval *tv)
+{
+	return tv->tv_sec + tv->tv_usec / 1e6;
+}
+
+/*
+ * Of all child processes: those that were waited for, and the others. The loop's
+ * thread starts all of them. Without CONFIG_PROC_CHILDREN only the first are known.
+ */
+static double process_helpers_seconds(void)
+{
+	char path[64], text[4096], *end, *s = text;
+	struct rusage ended;
+	clockid_t clock;
+	double sum = 0;
+	pid_t pid;
+
+	if (!getrusage(RUSAGE_CHILDREN, &ended))
+		sum = process_timeval(&ended.ru_utime) +
+		      process_timeval(&ended.ru_stime);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+	if (procfs_read(AT_FDCWD, path, text, sizeof(text)) <= 0)
+		return sum;
+	for (; (pid = strtol(s, &end, 10)) > 0 && end != s; s = end)
+		if (!clock_getcpuclockid(pid, &clock))
+			sum += process_seconds(clock);
+	return sum;
+}
+
+void metrics_status_cpu(struct reporter_metrics *m)
+{
+	double own = process_seconds(CLOCK_PROCESS_CPUTIME_ID);
+	double helpers = process_helpers_seconds();
+
+	reporter_status(m, "CPU time", "%.2f s, and %.2f s of helper processes",
+			own, helpers);
+	reporter_member_real(m, "cpu", "own_seconds", own);
+	reporter_member_real(m, "cpu", "helper_seconds", helpers);
+}
+
+void metrics_process(struct reporter_metrics *m)
+{
+	reporter_metric(m, "process_cpu_seconds_total",
+			"CPU time, user and system", true, NULL,
+			process_seconds(CLOCK_PROCESS_CPUTIME_ID));
+	reporter_metric(m, "profd_helper_cpu_seconds_total",
+			"CPU time of all helper processes, ended or not: "
+			"they open and read files and mappings",
+			true, NULL, process_helpers_seconds());
 	process_memory(m);
 	process_files(m);
 	process_start(m);

@@ -73,6 +73,7 @@ struct symbolizer_file {
 	bool busy; /* in use by a job that cannot be cancelled */
 	bool closed; /* freed as soon as it is not busy */
 	bool at_work; /* a worker has a job on it */
+	bool alone; /* it is read by a process that read no other, see worker.h */
 	uint64_t turn; /* number of its last turn, see workers.c; 0: none */
 	uint64_t hurry; /* rank among files that samples need; 0: none */
 	uint64_t symbol_bytes; /* of its index, when a worker used it last */

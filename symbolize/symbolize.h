@@ -31,6 +31,32 @@ struct symbolizer_file;
 #define SYMBOLIZER_BUILD_ID_MAX 20 /* as in the kernel's MMAP2 record */
 #define SYMBOLIZER_FILE_ID_LEN 16
 
+/* X(NAME, name, "text"): why a file is quarantined; the names are of metrics. */
+#define SYMBOLIZER_REASONS(X)                                          \
+	X(KILLED, killed, "the worker was killed")                     \
+	X(STOPPED, stopped, "the worker was stopped")                  \
+	X(WAITED, waited, "the worker was kept waiting")               \
+	X(TIME, time, "it took too long to read")                      \
+	X(CPU, cpu, "it took too much CPU time to read")               \
+	X(MEMORY, memory, "it took too much memory to read")           \
+	X(SYSCALL, syscall, "the worker made a forbidden system call") \
+	X(INVALID, invalid, "the worker sent an invalid message")      \
+	X(CRASHED, crashed, "the worker crashed")
+
+enum symbolizer_reason {
+#define X(NAME, name, text) SYMBOLIZER_REASON_##NAME,
+	SYMBOLIZER_REASONS(X)
+#undef X
+	SYMBOLIZER_N_REASONS,
+};
+
+struct symbolizer_quarantined {
+	const char *path; /* as the watched process gave it, escaped, or "" */
+	uint32_t uid; /* of the process that it was opened for */
+	enum symbolizer_reason why;
+	const char *text; /* the reason, a constant */
+};
+
 struct symbolizer_opts {
 	uv_loop_t *loop;
 	/* Ceiling for symbols kept between requests; 0: 16 MiB. */
@@ -54,7 +80,10 @@ struct symbolizer_opts {
 	 * each further failure; 0: 600000 ms.
 	 */
 	unsigned int retry_ms;
-	/* Memory limit of a worker; 0: 384 MiB. */
+	/*
+	 * Limit of a worker's private writable memory (RLIMIT_DATA); 0: 256 MiB.
+	 * A file's pages do not count, which the kernel can drop.
+	 */
 	size_t worker_memory;
 	/*
 	 * CPU time limit of a worker, in seconds; 0: 60. It is replaced between
@@ -71,6 +100,15 @@ struct symbolizer_opts {
 	 * because demangling took too long. May be NULL.
 	 */
 	void (*undemangled)(void *arg, uint32_t uid, uint64_t n);
+	/*
+	 * A file was quarantined; all is valid during the call. May be NULL.
+	 */
+	void (*quarantined)(void *arg, const struct symbolizer_quarantined *q);
+	/*
+	 * A request for names of this user's files waits, because they took more
+	 * CPU time than the user's share. May be NULL.
+	 */
+	void (*names_wait)(void *arg, uint32_t uid);
 	/*
 	 * A directory for what was read, so that it need not be read again
 	 * after a restart; see symbolize/cache/. It is created if necessary.
@@ -513,11 +551,16 @@ const char *symbolizer_quarantine(const struct symbolizer *s,
 /* Bytes of the file's symbols when they were used last. */
 uint64_t symbolizer_symbol_bytes(const struct symbolizer_file *file);
 /*
- * The path of the i-th quarantined file, as the watched process gave it, or
- * NULL; if there are many, the oldest are dropped. Valid until the loop turns.
+ * The i-th quarantined file, the newest first. False: no more. Valid until the
+ * loop turns. If there are many, the oldest of the user with the most are
+ * forgotten.
  */
-const char *symbolizer_quarantined(const struct symbolizer *s, size_t i,
-				   const char **why);
+bool symbolizer_quarantined(const struct symbolizer *s, size_t i,
+			    struct symbolizer_quarantined *out);
+/* How many are quarantined now. */
+size_t symbolizer_quarantined_now(const struct symbolizer *s);
+/* How many ever were, by reason: SYMBOLIZER_N_REASONS numbers. */
+const uint64_t *symbolizer_quarantined_by(const struct symbolizer *s);
 
 /*
  * Appends a rule as `profd debug unwind-table` prints it after the address:
@@ -592,10 +635,16 @@ int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *id, size_t len,
 	X(worker_hung, 0, "times it was ended because it took too long")      \
 	X(worker_lies, 0, "times it was ended because it talked nonsense")    \
 	X(worker_nomem, 0, "times it ran out of the memory it may have")      \
+	X(worker_shared, 0,                                                   \
+	  "failures while it had read other files: the request is "           \
+	  "repeated in a new process")                                        \
 	X(worker_unhurried, 0,                                                \
 	  "files read without priority: their users had used theirs up")      \
 	X(worker_refused, 0,                                                  \
 	  "requests refused: it fails on all files of their user")            \
+	X(names_waited, 0,                                                    \
+	  "requests for names that waited for their user's share of CPU "     \
+	  "time")                                                             \
 	X(quarantined, 0, "files quarantined: the worker failed on them")     \
 	X(identified_known, 0,                                                \
 	  "executable files identified without reading them: they had "       \

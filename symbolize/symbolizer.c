@@ -24,7 +24,7 @@
 #define WORKER_DEADLINE_MS 20000U
 #define WORKER_IDLE_MS 30000U
 #define WORKER_CPU_S 60U
-#define WORKER_MEMORY (384U << 20)
+#define WORKER_MEMORY (256U << 20)
 #define RETRY_MS 600000U
 #define CACHE_BYTES (256ULL << 20)
 
@@ -507,7 +507,9 @@ static int start_workers(struct symbolizer *s,
 			.idle_ms = opts->worker_idle_ms ?: WORKER_IDLE_MS,
 			.stats = &s->stats,
 			.undemangled = opts->undemangled,
-			.undemangled_arg = opts->arg,
+			.quarantined = opts->quarantined,
+			.names_wait = opts->names_wait,
+			.report_arg = opts->arg,
 		},
 		.index_ceiling = opts->index_bytes ?: INDEX_BYTES,
 		.index_used = &s->own_bytes,
@@ -659,11 +661,24 @@ void symbolizer_worker_status(const struct symbolizer *s, char *buf, size_t len)
 const char *symbolizer_quarantine(const struct symbolizer *s,
 				  const struct symbolizer_ident *id)
 {
-	return quarantine_why(workers_quarantine(s->workers), id);
+	struct symbolizer_quarantined q;
+
+	return quarantine_get(workers_quarantine(s->workers), id, &q) ? q.text
+								      : NULL;
 }
 
-const char *symbolizer_quarantined(const struct symbolizer *s, size_t i,
-				   const char **why)
+bool symbolizer_quarantined(const struct symbolizer *s, size_t i,
+			    struct symbolizer_quarantined *out)
 {
-	return quarantine_at(workers_quarantine(s->workers), i, why);
+	return quarantine_at(workers_quarantine(s->workers), i, out);
+}
+
+size_t symbolizer_quarantined_now(const struct symbolizer *s)
+{
+	return quarantine_count(workers_quarantine(s->workers));
+}
+
+const uint64_t *symbolizer_quarantined_by(const struct symbolizer *s)
+{
+	return workers_quarantine(s->workers)->counts;
 }

@@ -145,16 +145,31 @@ static void parts_place(struct making *m)
 	m->size = at;
 }
 
+/* Only what is written to counts as memory (RLIMIT_DATA), not the whole image. */
+static int image_writable(struct debugimage *im, size_t at, size_t len)
+{
+	size_t inside = at & ((size_t)sysconf(_SC_PAGESIZE) - 1);
+
+	return mprotect(im->base + at - inside, len + inside,
+			PROT_READ | PROT_WRITE)
+		       ? -EFBIG
+		       : 0;
+}
+
 static int part_map(const struct making *m, const struct part *p,
 		    struct debugimage *im)
 {
 	const struct symbolizer_src *src = m->e->src;
 	size_t inside = p->sh.sh_offset & (m->page - 1);
 	const uint8_t *from = p->plain;
+	int err;
 
 	if (src->buf && !from)
 		from = src->buf + p->sh.sh_offset;
 	if (from) {
+		err = image_writable(im, p->at, p->len);
+		if (err)
+			return err;
 		memcpy(im->base + p->at, from, p->len);
 		im->held += p->len;
 		return 0;
@@ -217,7 +232,7 @@ int debugimage_init(struct debugimage *im, struct symbolizer_elf *e,
 	if (err)
 		goto out;
 	parts_place(&m);
-	base = mmap(NULL, m.size, PROT_READ | PROT_WRITE,
+	base = mmap(NULL, m.size, PROT_NONE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	err = base == MAP_FAILED ? -EFBIG : 0;
 	if (err)
@@ -226,7 +241,9 @@ int debugimage_init(struct debugimage *im, struct symbolizer_elf *e,
 	im->size = m.size;
 	im->held = m.page;
 	im->altlink = m.parts[ALTLINK_AT].found;
-	head_write(&m, im);
+	err = image_writable(im, 0, head_size());
+	if (!err)
+		head_write(&m, im);
 	for (size_t i = 0; i < N_WANTED && !err; i++)
 		if (m.parts[i].found)
 			err = part_map(&m, &m.parts[i], im);

@@ -5,6 +5,8 @@
  * another cause counts as a third: three of them quarantine a file. After a
  * time the file is tried again; each further failure doubles that time. Times
  * are in ms, of any clock.
+ *
+ * With QUARANTINE_MAX files the oldest of the user with the most is forgotten.
  */
 #ifndef SYMBOLIZE_QUARANTINE_H
 #define SYMBOLIZE_QUARANTINE_H
@@ -19,27 +21,35 @@ struct quarantine {
 		struct symbolizer_ident ident;
 		unsigned int thirds, times;
 		uint64_t until; /* when it is tried again */
-		const char *why;
+		enum symbolizer_reason why;
+		uint32_t uid; /* that it was opened for */
 		char *path;
 	} files[QUARANTINE_MAX]; /* the oldest first */
 	size_t n;
 	uint64_t retry_ms;
+	uint64_t counts[SYMBOLIZER_N_REASONS]; /* of quarantines, ever */
 };
 
 void quarantine_fini(struct quarantine *a);
-/* Adds a failure on 'f'; 'why' is a constant. True: 'f' is quarantined. */
+/* Adds a failure on 'f'. True: 'f' is quarantined. */
 bool quarantine_add(struct quarantine *a, const struct symbolizer_file *f,
-		    unsigned int thirds, const char *why, uint64_t now);
+		    unsigned int thirds, enum symbolizer_reason why,
+		    uint64_t now);
 /* It was read: forgets its thirds, unless it is quarantined. */
 void quarantine_clear(struct quarantine *a, const struct symbolizer_file *f);
 /* Whether it must not be read now. */
 bool quarantine_has(struct quarantine *a, const struct symbolizer_file *f,
 		    uint64_t now);
-/* Why the file with this identity is quarantined, or NULL. */
-const char *quarantine_why(const struct quarantine *a,
-			   const struct symbolizer_ident *id);
-/* The path of the i-th quarantined file; NULL: no more. */
-const char *quarantine_at(const struct quarantine *a, size_t i,
-			  const char **why);
+/* The file with this identity. False: it is not quarantined. */
+bool quarantine_get(const struct quarantine *a,
+		    const struct symbolizer_ident *id,
+		    struct symbolizer_quarantined *out);
+/* How many files are quarantined. */
+size_t quarantine_count(const struct quarantine *a);
+/* The i-th of them, the newest first. False: no more. */
+bool quarantine_at(const struct quarantine *a, size_t i,
+		   struct symbolizer_quarantined *out);
+/* The sentence for a reason. */
+const char *quarantine_text(enum symbolizer_reason why);
 
 #endif /* SYMBOLIZE_QUARANTINE_H */

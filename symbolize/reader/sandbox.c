@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/capability.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -36,11 +37,17 @@
 #define SANDBOX_UID_BASE SYMBOLIZER_UID_BASE
 #define SANDBOX_UID_NOBODY 65534U
 
+/*
+ * A far bound: files are mapped, however large, and their pages can be dropped. What
+ * cannot is private writable memory.
+ */
+#define SANDBOX_AS (16ULL << 30)
+
 /* The address sanitizer maps terabytes, and uses little of it. */
 #ifdef __SANITIZE_ADDRESS__
-#define SANDBOX_LIMITS_AS false
+#define SANDBOX_NO_MEMORY 2
 #else
-#define SANDBOX_LIMITS_AS true
+#define SANDBOX_NO_MEMORY 0
 #endif
 
 static int sandbox_close_all(const struct sandbox_opts *o, uid_t *uid)
@@ -120,21 +127,21 @@ static int sandbox_hide(const struct sandbox_opts *o, uid_t *uid)
 	return 0;
 }
 
-/* The address space in use, in bytes. */
-static size_t sandbox_mapped(void)
+/* The private writable memory in use, in bytes; see proc_pid_status(5). */
+static size_t sandbox_data(void)
 {
-	unsigned long pages = 0;
-	char text[256];
+	char text[4096];
+	const char *at = NULL;
 
-	if (procfs_read(AT_FDCWD, "/proc/self/statm", text, sizeof(text)) > 0)
-		pages = strtoul(text, NULL, 10);
+	if (procfs_read(AT_FDCWD, "/proc/self/status", text, sizeof(text)) > 0)
+		at = strstr(text, "\nVmData:");
 	/* Without /proc this is 0, and the limit is lower. */
-	return pages * (size_t)sysconf(_SC_PAGESIZE);
+	return at ? strtoul(at + 8, NULL, 10) << 10 : 0;
 }
 
 static int sandbox_limits(const struct sandbox_opts *o, uid_t *uid)
 {
-	size_t as = sandbox_mapped() + o->memory;
+	size_t data = sandbox_data() + o->memory;
 	rlim_t files = o->network ? SANDBOX_NETWORK_FILES : SANDBOX_FILES;
 	rlim_t threads = o->network ? SANDBOX_NETWORK_THREADS : 0;
 	const struct {
@@ -146,10 +153,12 @@ static int sandbox_limits(const struct sandbox_opts *o, uid_t *uid)
 		{ RLIMIT_NOFILE, { files, files } },
 		{ RLIMIT_NPROC, { threads, threads } },
 		{ RLIMIT_CORE, { 0, 0 } },
-		{ RLIMIT_AS, { as, as } }, /* the last */
+		/* The last ones: SANDBOX_NO_MEMORY. */
+		{ RLIMIT_DATA, { data, data } },
+		{ RLIMIT_AS, { SANDBOX_AS, SANDBOX_AS } },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(limits) - !SANDBOX_LIMITS_AS; i++)
+	for (size_t i = 0; i < ARRAY_SIZE(limits) - SANDBOX_NO_MEMORY; i++)
 		/* Its user id may be that of other processes, which count. */
 		if (!(o->network && limits[i].what == RLIMIT_NPROC &&
 		      getuid() != SANDBOX_UID_BASE + (uid_t)getpid()) &&

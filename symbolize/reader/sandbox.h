@@ -18,7 +18,7 @@
 #define SANDBOX_SOCKET 0
 
 struct sandbox_opts {
-	size_t memory; /* additional address space */
+	size_t memory; /* additional private writable memory, in bytes */
 	unsigned int cpu_s; /* CPU time, in total */
 	size_t file_bytes; /* of a file that it writes */
 	bool network; /* it talks to servers */

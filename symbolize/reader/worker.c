@@ -2,8 +2,9 @@
 /*
  * worker: see symbolize/reader/worker.h.
  *
- * An exit while the worker has a question is attributed to the file; workers.c
- * decides what this means for other files of the user. Any other exit, also
+ * An exit while the worker has a question is attributed to the file, if it had
+ * read no other (worker.h); workers.c decides what this means for other files of
+ * the user. Any other exit, also
  * before HELLO, is attributed to no file. After five of these in a row jobs end
  * with -EIO until the worker starts again, which is tried every ten seconds at
  * least.
@@ -48,6 +49,8 @@ struct worker {
 	struct worker_children children;
 	struct worker_child *child; /* the current one, or NULL */
 	bool ending; /* it has exited, its last messages are being read */
+	uint64_t read; /* id of the file that it read; 0: none */
+	bool several; /* it has read others, too */
 	struct worker_job *now; /* its job, or NULL */
 	bool asked; /* ... and the process may have received the question */
 	uint64_t question; /* its number */
@@ -186,30 +189,57 @@ static bool worker_broken(const struct worker *w)
 	return w->jobless_fails >= WORKER_BROKEN;
 }
 
-/* The process failed while it worked on the job. */
-static void job_failed(struct worker *w, unsigned int thirds, const char *why)
+/* Adds a failure. True: the file of its job is quarantined. */
+static bool worker_blame(struct worker *w, unsigned int thirds,
+			 enum symbolizer_reason why)
 {
+	struct symbolizer_quarantined q;
 	struct worker_job *j = w->now;
+
+	w->opts.failed(w->opts.arg, j);
+	if (!quarantine_add(w->opts.quarantine, j->file, thirds, why,
+			    uv_now(w->opts.loop)))
+		return false;
+	w->opts.stats->quarantined++;
+	/* It may have been there already; the newest is another one then. */
+	if (w->opts.quarantined &&
+	    quarantine_get(w->opts.quarantine, &j->file->ident, &q))
+		w->opts.quarantined(w->opts.report_arg, &q);
+	return true;
+}
+
+/* Whether this may be due to what other files left in the process. */
+static bool worker_shared(const struct worker *w, enum symbolizer_reason why)
+{
+	return w->several && why != SYMBOLIZER_REASON_CPU &&
+	       why != SYMBOLIZER_REASON_TIME;
+}
+
+/* The process failed while it worked on the job. */
+static void job_failed(struct worker *w, unsigned int thirds,
+		       enum symbolizer_reason why)
+{
 	bool quarantined = false;
 
-	j->spent_ms = 0;
-	if (thirds) {
-		w->opts.failed(w->opts.arg, j);
-		quarantined = quarantine_add(w->opts.quarantine, j->file,
-					     thirds, why, uv_now(w->opts.loop));
+	w->now->spent_ms = 0;
+	if (thirds && worker_shared(w, why)) {
+		w->now->file->alone = true;
+		w->opts.stats->worker_shared++;
+	} else if (thirds) {
+		quarantined = worker_blame(w, thirds, why);
 	}
-	w->opts.stats->quarantined += quarantined;
 	job_ended(w, quarantined ? -EBADMSG : 0, !quarantined);
 }
 
 /* The process failed, or has to be ended; 'thirds' as in quarantine.h. */
-static void worker_fail(struct worker *w, unsigned int thirds, const char *why)
+static void worker_fail(struct worker *w, unsigned int thirds,
+			enum symbolizer_reason why)
 {
 	bool had_job = w->now && w->asked;
 
 	/* If it reported an error of its start, that is more specific. */
 	if (w->state != WORKER_STARTING || !w->why[0])
-		snprintf(w->why, sizeof(w->why), "%s", why);
+		snprintf(w->why, sizeof(w->why), "%s", quarantine_text(why));
 	if (had_job)
 		worker_charge(w);
 	worker_stop(w);
@@ -226,22 +256,21 @@ static void worker_fail(struct worker *w, unsigned int thirds, const char *why)
 static void worker_misbehaved(struct worker *w)
 {
 	w->opts.stats->worker_lies++;
-	worker_fail(w, QUARANTINE_WHOLE, "the worker sent an invalid message");
+	worker_fail(w, QUARANTINE_WHOLE, SYMBOLIZER_REASON_INVALID);
 }
 
 /* What exit statuses mean, and how much they count against the file. */
 static const struct {
 	int status; /* negative: a signal */
 	unsigned int thirds;
-	const char *why;
+	enum symbolizer_reason why;
 } ends[] = {
-	{ -SIGKILL, 1, "the worker was killed" },
-	{ -SIGTERM, 1, "the worker was killed" },
-	{ -SIGINT, 1, "the worker was killed" },
-	{ -SIGXCPU, QUARANTINE_WHOLE, "it took too much CPU time to read" },
-	{ -SIGSYS, QUARANTINE_WHOLE,
-	  "the worker made a forbidden system call" },
-	{ 0, QUARANTINE_WHOLE, "the worker crashed" }, /* all others */
+	{ -SIGKILL, 1, SYMBOLIZER_REASON_KILLED },
+	{ -SIGTERM, 1, SYMBOLIZER_REASON_KILLED },
+	{ -SIGINT, 1, SYMBOLIZER_REASON_KILLED },
+	{ -SIGXCPU, QUARANTINE_WHOLE, SYMBOLIZER_REASON_CPU },
+	{ -SIGSYS, QUARANTINE_WHOLE, SYMBOLIZER_REASON_SYSCALL },
+	{ 0, QUARANTINE_WHOLE, SYMBOLIZER_REASON_CRASHED }, /* all others */
 };
 
 static void worker_on_readable(void *arg);
@@ -301,6 +330,8 @@ static void worker_start(struct worker *w)
 	w->opts.stats->worker_starts++;
 	w->state = WORKER_STARTING;
 	w->why[0] = '\0';
+	w->read = 0;
+	w->several = false;
 	err = worker_child_start(&w->child, &w->children, w->program, argv);
 	if (!err) {
 		deadline_set(w, 0);
@@ -309,7 +340,7 @@ static void worker_start(struct worker *w)
 	w->opts.stats->worker_failed++;
 	snprintf(w->why, sizeof(w->why), "it cannot be run: %s",
 		 strerror(-err));
-	worker_fail(w, 0, "");
+	worker_fail(w, 0, SYMBOLIZER_REASON_CRASHED); /* "why" stays */
 }
 
 static int worker_on_hello(struct worker *w)
@@ -341,6 +372,8 @@ static void worker_send_question(struct worker *w)
 	struct worker_job *j = w->now;
 	int err;
 
+	w->several |= w->read && w->read != j->file->id;
+	w->read = j->file->id;
 	memset(&m.q, 0, sizeof(m.q));
 	m.q.file = j->file->id;
 	m.q.size = j->file->ident.size;
@@ -372,6 +405,7 @@ static void worker_finished(struct worker *w, int err, bool again)
 	worker_set_priority(w, false); /* it still frees memory */
 	j->spent_ms = again ? j->spent_ms + deadline_spent(w) : 0;
 	quarantine_clear(w->opts.quarantine, j->file);
+	j->file->alone = false;
 	/* Replaced between two jobs, before RLIMIT_CPU ends it within one. */
 	if (cpu_ns(w) / CLOCK_NSEC_PER_SEC >= w->opts.cpu_s / 2)
 		worker_stop(w);
@@ -394,14 +428,14 @@ static int worker_on_answer(struct worker *w)
 	err = a->err;
 	if (err == -ENOMEM) {
 		w->opts.stats->worker_nomem++;
-		worker_fail(w, 1, "it took too much memory to read");
+		worker_fail(w, 1, SYMBOLIZER_REASON_MEMORY);
 		return 0;
 	}
 	w->opts.stats->index_built += a->built;
 	w->opts.stats->index_evicted += a->evicted;
 	w->opts.stats->undemangled += a->undemangled;
 	if (a->undemangled && w->opts.undemangled)
-		w->opts.undemangled(w->opts.undemangled_arg, j->file->uid,
+		w->opts.undemangled(w->opts.report_arg, j->file->uid,
 				    a->undemangled);
 	if (j->kind->type == WORKER_NAMES)
 		j->file->symbol_bytes = a->file_bytes;
@@ -496,11 +530,11 @@ static void worker_timed_out(struct worker *w)
 
 	w->opts.stats->worker_hung++;
 	if (w->state == WORKER_STARTING || used >= w->opts.deadline_ms / 4)
-		worker_fail(w, QUARANTINE_WHOLE, "it took too long to read");
+		worker_fail(w, QUARANTINE_WHOLE, SYMBOLIZER_REASON_TIME);
 	else if (state == 'T' || state == 't')
-		worker_fail(w, 0, "the worker was stopped");
+		worker_fail(w, 0, SYMBOLIZER_REASON_STOPPED);
 	else
-		worker_fail(w, 1, "the worker was kept waiting");
+		worker_fail(w, 1, SYMBOLIZER_REASON_WAITED);
 }
 
 static void worker_overdue(struct worker *w)
@@ -553,11 +587,20 @@ static void run_down(struct worker *w)
 		worker_start(w);
 }
 
+/* Whether its job needs a process that has read no other file. */
+static bool worker_unfit(const struct worker *w)
+{
+	return w->now && w->now->file->alone &&
+	       (w->several || (w->read && w->read != w->now->file->id));
+}
+
 /* The next step; may call back, so it is never called from a request. */
 static void worker_run(struct worker *w)
 {
 	if (w->freed || w->ending)
 		return;
+	if (w->state == WORKER_IDLE && worker_unfit(w))
+		worker_stop(w);
 	if (w->state == WORKER_IDLE && w->now)
 		worker_send_question(w);
 	else if (w->state == WORKER_IDLE)

@@ -5,6 +5,10 @@
  * started for it if necessary. If the process fails, the job may be given to
  * another one.
  *
+ * A failure counts against a file only if its process had read no other file:
+ * memory, or a heap, may be as another file left it. Else the same question is
+ * asked again in a new process. What took too much CPU time counts at once.
+ *
  *	DOWN --start--> STARTING --HELLO--> IDLE <--> BUSY
  *	  ^-------- it fails, or is idle for too long -'
  *
@@ -66,6 +70,7 @@ struct worker_job {
 	uint64_t given_at; /* uv_hrtime() of worker_give() */
 	uint64_t spent_ms; /* of its deadline, by its earlier questions */
 	bool failed; /* a process just failed on it */
+	bool waited; /* it was counted as waiting for CPU time */
 	bool cancelled; /* its answer is not needed any more */
 };
 
@@ -83,7 +88,9 @@ struct worker_opts {
 	struct symbolizer_stats *stats;
 	/* As in symbolizer_opts; may be NULL. */
 	void (*undemangled)(void *arg, uint32_t uid, uint64_t n);
-	void *undemangled_arg;
+	void (*quarantined)(void *arg, const struct symbolizer_quarantined *q);
+	void (*names_wait)(void *arg, uint32_t uid);
+	void *report_arg; /* of these three */
 	struct quarantine *quarantine; /* of all workers */
 	/* The memory limit for its indexes, which take 'held' bytes now. */
 	uint64_t (*index_room)(void *arg, uint64_t held);

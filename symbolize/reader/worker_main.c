@@ -19,6 +19,12 @@
 #include "symbolize/reader/worker.h"
 #include "symbolize/reader/worker_msg.h"
 
+/*
+ * The checksum of a larger file is not computed: a sparse one takes nothing on disk,
+ * and any time.
+ */
+#define MAIN_CRC_MAX (512LL << 20)
+
 /* As in engine.c: free() returns larger blocks to the kernel. */
 #define MAIN_MALLOC_LARGE (128 << 10)
 
@@ -130,10 +136,13 @@ static int serve_ident(struct server *sv, const struct worker_question *q)
 static bool crc_is(struct server *sv, int fd, uint32_t want)
 {
 	uLong crc = crc32(0, NULL, 0);
-	off_t at = 0;
+	off_t at = 0, size = lseek(fd, 0, SEEK_END);
 	ssize_t n;
 
-	while ((n = pread(fd, sv->out, sizeof(sv->out), at)) > 0) {
+	if (size < 0 || size > MAIN_CRC_MAX)
+		return false;
+	while ((n = pread(fd, sv->out, sizeof(sv->out), at)) > 0 &&
+	       at < MAIN_CRC_MAX) {
 		crc = crc32(crc, sv->out, (uInt)n);
 		at += n;
 	}

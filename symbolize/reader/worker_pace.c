@@ -57,8 +57,22 @@ bool worker_pace_over(const struct worker_pace_party *p, uint64_t now)
 		       WORKER_PACE_CPU_BURST;
 }
 
+void worker_pace_charge_names(struct worker_pace_party *p, uint64_t cpu_ns,
+			      uint64_t now)
+{
+	worker_pace_spend(&p->names, cpu_ns, WORKER_PACE_NAMES_PART, now);
+}
+
+uint64_t worker_pace_names(const struct worker_pace_party *p, uint64_t now)
+{
+	if (worker_pace_trusted(p))
+		return 0;
+	return worker_pace_used(&p->names, WORKER_PACE_NAMES_PART, now);
+}
+
 bool worker_pace_fresh(const struct worker_pace_party *p, uint64_t now)
 {
-	return !worker_pace_used(&p->cpu, WORKER_PACE_CPU_PART, now) &&
+	return !worker_pace_used(&p->names, WORKER_PACE_NAMES_PART, now) &&
+	       !worker_pace_used(&p->cpu, WORKER_PACE_CPU_PART, now) &&
 	       !worker_pace_used(&p->hurried, WORKER_PACE_PARTY_PART, now);
 }

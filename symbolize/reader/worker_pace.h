@@ -8,6 +8,9 @@
  * usual priority. The files of a party that used much CPU time are read at a
  * lower priority than other programs, by one process at a time.
  *
+ * CPU time for names is a budget of each user: beyond it the names of that user's
+ * files wait. Tables do not wait, because a stack without them is lost.
+ *
  * Spent time is forgotten at a fraction of the time that passes. Times are
  * uv_hrtime(), in ns. A zeroed struct has spent nothing. Not thread safe.
  */
@@ -28,6 +31,9 @@
 /* CPU time at any priority, per party. */
 #define WORKER_PACE_CPU_PART 4
 #define WORKER_PACE_CPU_BURST (2000 * WORKER_PACE_MS)
+/* ... for names, per user; failures count, too. */
+#define WORKER_PACE_NAMES_PART 8
+#define WORKER_PACE_NAMES_BURST (1000 * WORKER_PACE_MS)
 
 struct worker_spent {
 	uint64_t ns, at;
@@ -39,7 +45,7 @@ struct worker_pace {
 
 struct worker_pace_party {
 	uint32_t owner, uid; /* both root: no budget of its own */
-	struct worker_spent hurried, cpu;
+	struct worker_spent hurried, cpu, names;
 };
 
 /*
@@ -53,6 +59,11 @@ void worker_pace_charge(struct worker_pace *all, struct worker_pace_party *p,
 			uint64_t cpu_ns, bool hurried, uint64_t now);
 /* Whether it has used more than its budget. */
 bool worker_pace_over(const struct worker_pace_party *p, uint64_t now);
+/* CPU time was used for its names. */
+void worker_pace_charge_names(struct worker_pace_party *p, uint64_t cpu_ns,
+			      uint64_t now);
+/* What of it counts now; 0: it has no budget of its own. */
+uint64_t worker_pace_names(const struct worker_pace_party *p, uint64_t now);
 /* Whether everything that it spent is forgotten. */
 bool worker_pace_fresh(const struct worker_pace_party *p, uint64_t now);
 

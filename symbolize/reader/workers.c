@@ -35,6 +35,7 @@ struct workers_party {
 	unsigned int fails; /* without an answer in between */
 	uint64_t pause_until; /* uv_now() */
 	unsigned int turns;
+	bool names_wait; /* for CPU time; set by workers_pick() */
 	unsigned int jobs; /* queued and at work */
 	TAILQ_HEAD(, worker_job) waiting; /* the queue */
 };
@@ -201,6 +202,32 @@ static bool party_may(const struct workers *ws, const struct workers_party *p,
 	return true;
 }
 
+/* Whether its user, in all parties, has used up the CPU time for names. */
+static bool names_over(const struct workers *ws, const struct workers_party *p)
+{
+	uint64_t now = uv_hrtime(), sum = 0;
+	const struct workers_party *o;
+
+	LIST_FOREACH(o, &ws->parties, link)
+		if (o->pace.uid == p->pace.uid &&
+		    (p->pace.uid || o->pace.owner == p->pace.owner))
+			sum += worker_pace_names(&o->pace, now);
+	return sum > WORKER_PACE_NAMES_BURST;
+}
+
+/* A job is counted once. */
+static void names_waited(const struct workers *ws, struct worker_job *j)
+{
+	const struct worker_opts *o = &ws->opts.worker;
+
+	if (j->waited)
+		return;
+	j->waited = true;
+	o->stats->names_waited++;
+	if (o->names_wait)
+		o->names_wait(o->report_arg, j->file->uid);
+}
+
 /* Whether names are next; less often while samples wait for tables. */
 static bool names_turn(const struct workers_party *p)
 {
@@ -219,7 +246,8 @@ static bool job_before(const struct worker_job *a, const struct worker_job *b)
 }
 
 /* The next of its jobs, or NULL. */
-static struct worker_job *party_next(const struct workers_party *p)
+static struct worker_job *party_next(const struct workers *ws,
+				     const struct workers_party *p)
 {
 	struct worker_job *best[RANK_NAMES + 1] = { NULL };
 	struct worker_job *j, **b;
@@ -227,7 +255,9 @@ static struct worker_job *party_next(const struct workers_party *p)
 
 	TAILQ_FOREACH(j, &p->waiting, link) {
 		b = &best[workers_rank(j)];
-		if (!j->file->at_work && (!*b || job_before(j, *b)))
+		if (b == &best[RANK_NAMES] && p->names_wait)
+			names_waited(ws, j);
+		else if (!j->file->at_work && (!*b || job_before(j, *b)))
 			*b = j;
 	}
 	i = best[RANK_NAMES] && names_turn(p) ? RANK_NAMES : RANK_HURRY;
@@ -247,7 +277,8 @@ static struct worker_job *workers_pick(const struct workers *ws,
 		    (best && p->used >= best->party->used) ||
 		    !party_may(ws, p, n_free))
 			continue;
-		j = party_next(p);
+		p->names_wait = names_over(ws, p);
+		j = party_next(ws, p);
 		if (j)
 			best = j;
 	}
@@ -415,6 +446,8 @@ static void workers_charge(void *arg, struct worker_job *j, uint64_t cpu_ns,
 
 	worker_pace_charge(&ws->pace, &j->party->pace, cpu_ns, hurried,
 			   uv_hrtime());
+	if (j->kind->type == WORKER_NAMES)
+		worker_pace_charge_names(&j->party->pace, cpu_ns, uv_hrtime());
 }
 
 static void on_failed(void *arg, struct worker_job *j)
@@ -465,7 +498,7 @@ int workers_submit(struct workers *ws, struct worker_job *j)
 	if (!p)
 		return -ENOMEM;
 	j->spent_ms = 0;
-	j->cancelled = false;
+	j->cancelled = j->waited = false;
 	workers_queue_add(ws, p, j);
 	workers_schedule(ws, 0);
 	return 0;

@@ -15,6 +15,9 @@
  * that party pauses, up to ten seconds; from the eighth failure on its requests
  * end with -EIO during the pause. Other parties are not affected.
  *
+ * Names of a user's files wait while reading them takes more CPU time than the
+ * user's share (worker_pace.h).
+ *
  * Within a party, identities and unwind tables go before names: a stack without
  * tables is lost, one without names still has addresses. Then the file that had
  * its turn longest ago is next; one job of a file at a time.
@@ -27,7 +30,7 @@
 struct workers;
 
 struct workers_opts {
-	struct worker_opts worker; /* up to 'undemangled_arg' */
+	struct worker_opts worker; /* up to 'report_arg' */
 	size_t index_ceiling; /* of the indexes of all workers, and: */
 	const size_t *index_used; /* of those elsewhere */
 	uint64_t retry_ms; /* of a quarantined file */

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "symbolize/file.h"
 #include "symbolize/reader/worker_msg.h"
@@ -525,6 +526,25 @@ static void lie_crowd(struct fake *f)
 	}
 }
 
+static bool fake_full;
+
+/* A valid answer, which leaves no memory for other files. */
+static void lie_full(struct fake *f)
+{
+	fake_full = true;
+	fake_reply(f);
+}
+
+/* A valid answer that takes 300 ms of CPU time. */
+static void lie_spin(struct fake *f)
+{
+	clock_t end = clock() + 300 * (CLOCKS_PER_SEC / 1000);
+
+	while (clock() < end)
+		;
+	fake_reply(f);
+}
+
 /* A valid answer: three functions, inlined into each other. */
 static void lie_inlined(struct fake *f)
 {
@@ -580,6 +600,8 @@ enum fake_count {
 	X(slow, SLOW)           \
 	X(crowd, SLOW)          \
 	X(inlined, SLOW)        \
+	X(full, SLOW)           \
+	X(spin, SLOW)           \
 	X(close_only, KILLED) X(empty, KILLED)
 
 #define FAKE_MESSAGES(X)         \
@@ -694,6 +716,9 @@ static void fake_serve(const struct fake_lie *lie)
 	if (fake_is_evil(fake_in.fd)) {
 		lie->fn(&f);
 	} else if (f.q->head.type == WORKER_NAMES) {
+		f.out.names.a.err = fake_full ? -ENOMEM : 0;
+		if (fake_full)
+			f.len = sizeof(f.out.names);
 		fake_reply(&f);
 	} else {
 		f.rows.a.err = -ENODATA;

@@ -181,6 +181,38 @@ __attribute__((unused)) static void memory_in_the_sandbox_ends(void **state)
 	assert_int_equal(end_of(eat_memory), 7);
 }
 
+/* Sparse, and far larger than the limit: only what is written to counts. */
+static void map_large(void)
+{
+	const size_t size = 2ULL << 30;
+	int flags = MAP_PRIVATE | MAP_NORESERVE;
+	char *p = mmap(NULL, size, PROT_READ, flags, SANDBOX_SOCKET, 0);
+	char *reserved =
+		mmap(NULL, size, PROT_NONE, flags | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED || reserved == MAP_FAILED || p[size - 1] ||
+	    mprotect(reserved, 1 << 20, PROT_READ | PROT_WRITE))
+		_exit(1);
+	*reserved = 1;
+	/* More than the limit is too much. */
+	_exit(mprotect(reserved, 65 << 20, PROT_READ | PROT_WRITE) ? 0 : 2);
+}
+
+__attribute__((unused)) static void
+files_larger_than_the_memory_can_be_mapped(void **state)
+{
+	int old = dup(SANDBOX_SOCKET), fd = memfd_create("large", 0);
+
+	assert_true(old >= 0 && fd >= 0);
+	assert_int_equal(ftruncate(fd, 2LL << 30), 0);
+	/* The only descriptor that stays open. */
+	assert_int_equal(dup2(fd, SANDBOX_SOCKET), SANDBOX_SOCKET);
+	assert_int_equal(end_of(map_large), 0);
+	dup2(old, SANDBOX_SOCKET);
+	close(old);
+	close(fd);
+}
+
 static void eat_time(void)
 {
 	for (volatile unsigned int i = 0;; i++)
@@ -255,6 +287,7 @@ int main(void)
 		cmocka_unit_test(in_the_sandbox_there_is_nothing_to_be_had),
 #ifndef __SANITIZE_ADDRESS__
 		cmocka_unit_test(memory_in_the_sandbox_ends),
+		cmocka_unit_test(files_larger_than_the_memory_can_be_mapped),
 #endif
 		cmocka_unit_test(time_in_the_sandbox_ends),
 		cmocka_unit_test(it_gives_up_capabilities_by_itself),

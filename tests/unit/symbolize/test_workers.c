@@ -5,6 +5,7 @@
  */
 #include <sys/resource.h>
 
+#include "symbolize/reader/quarantine.h"
 #include "symbolize/reader/worker_pace.h"
 #include "tests/unit/symbolize/test_symbolize_fake.h"
 
@@ -300,6 +301,102 @@ static void on_no_rows(void *arg, int err, struct symbolizer_rows *rows)
 	l->slow_answers++;
 }
 
+static void names_have_a_budget(void **state)
+{
+	struct worker_pace_party user = { .owner = 1, .uid = 1 }, root = { 0 };
+	uint64_t now = 100000 * MS;
+
+	worker_pace_charge_names(&user, 2000 * MS, now);
+	worker_pace_charge_names(&root, 2000 * MS, now);
+	assert_int_equal(worker_pace_names(&user, now), 2000 * MS);
+	assert_int_equal(worker_pace_names(&root, now), 0);
+	assert_false(worker_pace_fresh(&user, now));
+	now += 8000 * MS; /* an eighth of it */
+	assert_int_equal(worker_pace_names(&user, now), 1000 * MS);
+	now += 8000 * MS;
+	assert_true(worker_pace_fresh(&user, now));
+}
+
+/* Whose names take more CPU time than that waits, and delays nobody. */
+static void names_beyond_the_budget_wait(void **state)
+{
+	const uint64_t at = 0x1000;
+	struct symbolizer_file *f;
+	struct load l;
+
+	load_init(&l, "spin");
+	make_library("b.so", "fn");
+	f = open_as(&l, "b.so", 1000);
+	for (int i = 0; i < SLOW_FILES; i++)
+		symbolizer_resolve(l.fx.s, l.slow[i], &at, 1, on_slow, &l);
+	while (!stats(&l.fx).names_waited)
+		uv_run(&l.fx.loop, UV_RUN_ONCE);
+	/* 1,200 ms are over 1,000, and the fifth may have begun. */
+	assert_in_range(l.slow_answers, 3, 5);
+	for (int i = 0; i < 5; i++) {
+		symbolizer_resolve(l.fx.s, f, &at, 1, on_fast, &l);
+		wait_for(&l.fx, &l.answers, i + 1);
+	}
+	assert_in_range(l.slow_answers, 3, 5);
+	wait_for(&l.fx, &l.slow_answers, SLOW_FILES);
+	symbolizer_close(l.fx.s, f);
+	load_fini(&l);
+}
+
+/* One user's files fill a process; another's file is not blamed for that. */
+static void what_others_left_is_not_blamed_on_a_file(void **state)
+{
+	const uint64_t at = 0x1000;
+	struct symbolizer_file *f;
+	struct load l;
+
+	load_init(&l, "full");
+	make_library("b.so", "fn");
+	f = open_as(&l, "b.so", 1000);
+	for (int i = 0; i < 4; i++) {
+		symbolizer_resolve(l.fx.s, l.slow[0], &at, 1, on_slow, &l);
+		wait_for(&l.fx, &l.slow_answers, i + 1);
+		symbolizer_resolve(l.fx.s, f, &at, 1, on_fast, &l);
+		wait_for(&l.fx, &l.answers, i + 1);
+	}
+	assert_int_equal(stats(&l.fx).worker_shared, 4);
+	assert_int_equal(stats(&l.fx).quarantined, 0);
+	symbolizer_close(l.fx.s, f);
+	load_fini(&l);
+}
+
+static struct symbolizer_file quarantine_file(uint64_t ino, uint32_t uid)
+{
+	return (struct symbolizer_file){ .ident.ino = ino, .uid = uid };
+}
+
+/* Many files of one user do not make room by dropping another's. */
+static void a_full_quarantine_forgets_the_user_with_most(void **state)
+{
+	struct quarantine q = { .retry_ms = 1000 };
+	struct symbolizer_file f = quarantine_file(1, 1000);
+	struct symbolizer_quarantined out;
+
+	assert_true(quarantine_add(&q, &f, QUARANTINE_WHOLE,
+				   SYMBOLIZER_REASON_MEMORY, 0));
+	for (uint64_t i = 2; i < 3 * QUARANTINE_MAX; i++) {
+		f = quarantine_file(i, ATTACKER);
+		quarantine_add(&q, &f, QUARANTINE_WHOLE,
+			       SYMBOLIZER_REASON_CRASHED, 0);
+	}
+	assert_int_equal(quarantine_count(&q), QUARANTINE_MAX);
+	assert_int_equal(q.counts[SYMBOLIZER_REASON_MEMORY], 1);
+	assert_int_equal(q.counts[SYMBOLIZER_REASON_CRASHED],
+			 3 * QUARANTINE_MAX - 2);
+	assert_true(quarantine_at(&q, 0, &out)); /* the newest */
+	assert_int_equal(out.uid, ATTACKER);
+	assert_true(quarantine_at(&q, QUARANTINE_MAX - 1, &out));
+	assert_int_equal(out.uid, 1000);
+	assert_int_equal(out.why, SYMBOLIZER_REASON_MEMORY);
+	assert_false(quarantine_at(&q, QUARANTINE_MAX, &out));
+	quarantine_fini(&q);
+}
+
 /* Slow files one after the other: most are read at the usual priority. */
 static void one_user_does_not_run_before_all(void **state)
 {
@@ -499,6 +596,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test(one_file_does_not_hold_up_another),
 		cmocka_unit_test(tables_come_before_names),
 		cmocka_unit_test(what_samples_wait_for_comes_first),
+		cmocka_unit_test(names_have_a_budget),
+		cmocka_unit_test(names_beyond_the_budget_wait),
+		cmocka_unit_test(what_others_left_is_not_blamed_on_a_file),
+		cmocka_unit_test(a_full_quarantine_forgets_the_user_with_most),
 		cmocka_unit_test(a_quarantined_file_is_tried_again),
 		cmocka_unit_test(priority_has_a_budget),
 		cmocka_unit_test(cpu_time_has_a_budget),
