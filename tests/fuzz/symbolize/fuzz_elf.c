@@ -61,7 +61,7 @@ static int on_ask(void *arg, const char *basename, const uint8_t *build_id,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct symbolizer_ask ask = { on_ask, NULL };
+	static const struct symbolizer_ask ask = { .file = on_ask };
 	struct symbolizer_debugfile *d;
 	struct symbolizer_index *x;
 	static bool started;

@@ -119,7 +119,7 @@ static void walk(struct symbolizer_index *x, struct symbolizer_elf *e)
 
 static void index_of(const struct shell *s, size_t packed, struct input *debug)
 {
-	const struct symbolizer_ask ask = { on_ask, debug };
+	const struct symbolizer_ask ask = { .file = on_ask, .arg = debug };
 	struct symbolizer_index *x;
 	struct symbolizer_src src;
 	struct symbolizer_elf e;

@@ -73,7 +73,7 @@ static void walk(struct symbolizer_names *n, struct names_context *c,
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = { data, size };
-	const struct symbolizer_ask ask = { on_ask, &in };
+	const struct symbolizer_ask ask = { .file = on_ask, .arg = &in };
 	struct symbolizer_names *n;
 	struct symbolizer_src src;
 	struct symbolizer_elf e;

@@ -132,7 +132,7 @@ static void make_debug(struct bytes *f, const char *id, bool packed)
 static struct symbolizer_rows *rows_with(const struct bytes *f,
 					 struct shelf *shelf)
 {
-	struct symbolizer_ask ask = { on_ask, shelf };
+	struct symbolizer_ask ask = { .file = on_ask, .arg = shelf };
 	struct symbolizer_rows *rows;
 	struct symbolizer_src src;
 
