@@ -387,6 +387,12 @@ static void the_worker_gets_debug_files(void **state)
 	symbolizer_rows(fx.s, fx.file, on_rows, &g);
 	wait_for(&fx, &g.n, 2);
 	assert_int_equal(g.err, -ENODATA);
+	/* Of one that is all a hole it is not computed. */
+	sh("truncate -s 1T dbg/d.debug");
+	symbolizer_rows(fx.s, fx.file, on_rows, &g);
+	wait_for(&fx, &g.n, 3);
+	assert_int_equal(g.err, -ENODATA);
+	assert_int_equal(stats(&fx).worker_hung, 0);
 	fixture_fini(&fx);
 }
 
