@@ -30,7 +30,7 @@ CLANG ?= clang
 BPFTOOL ?= $(shell command -v bpftool || echo /usr/sbin/bpftool)
 ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 
-PKGS := libbpf libelf libdw libprotobuf-c libzstd libuv libmicrohttpd \
+PKGS := libbpf libelf libprotobuf-c libzstd libuv libmicrohttpd \
 	jansson zlib libdeflate liblzma nettle inih libcap libseccomp sqlite3 ncursesw
 CFLAGS ?= -O2 -g
 override CFLAGS += -std=gnu11 -fPIC -fno-omit-frame-pointer -pthread \

@@ -9,21 +9,19 @@
 #include "base/base.h"
 #include "symbolize/dwarf/debugimage.h"
 
-#define ALTLINK ".gnu_debugaltlink"
 #define CU_INDEX ".debug_cu_index"
 #define SPLIT ".dwo"
 
-/* What libdw reads for functions and lines; DWARF 5 section 7.3.5, DWARF 4. */
+/* What is read for functions and lines; DWARF 5 section 7.3.5, DWARF 4. */
 static const char *const wanted[] = {
-	".debug_info",	   ".debug_abbrev", ".debug_line",
-	".debug_line_str", ".debug_str",    ".debug_str_offsets",
-	".debug_addr",	   ".debug_ranges", ".debug_rnglists",
-	".debug_aranges",  ".debug_types",  CU_INDEX,
-	ALTLINK,
+	".debug_info",	     ".debug_abbrev", ".debug_line",
+	".debug_line_str",   ".debug_str",    ".debug_str_offsets",
+	".debug_addr",	     ".debug_ranges", ".debug_rnglists",
+	".debug_aranges",    ".debug_types",  CU_INDEX,
+	".gnu_debugaltlink",
 };
 
 #define N_WANTED ARRAY_SIZE(wanted)
-#define ALTLINK_AT (N_WANTED - 1)
 #define NAME_ROOM 32
 
 /* One of the sections, while the image is made. */
@@ -86,8 +84,7 @@ static bool wanted_by(enum debugimage_kind kind, char *name)
 	size_t len = strlen(name), end = strlen(SPLIT);
 
 	if (kind != DEBUGIMAGE_SPLIT)
-		return strcmp(name, CU_INDEX) &&
-		       (kind == DEBUGIMAGE_ALT || strcmp(name, ALTLINK));
+		return strcmp(name, CU_INDEX) != 0;
 	if (strcmp(name, CU_INDEX) == 0)
 		return true;
 	if (len <= end || strcmp(name + len - end, SPLIT))
@@ -240,7 +237,6 @@ int debugimage_init(struct debugimage *im, struct symbolizer_elf *e,
 	im->base = base;
 	im->size = m.size;
 	im->held = m.page;
-	im->altlink = m.parts[ALTLINK_AT].found;
 	err = image_writable(im, 0, head_size());
 	if (!err)
 		head_write(&m, im);
@@ -285,16 +281,4 @@ struct debugimage_part debugimage_part(const struct debugimage *im,
 		return (struct debugimage_part){ 0 };
 	return (struct debugimage_part){ im->base + sh->sh_offset,
 					 sh->sh_size };
-}
-
-bool debugimage_slice(struct debugimage *im, const char *name,
-		      struct debugimage_part whole, uint64_t off, uint64_t len)
-{
-	Elf64_Shdr *sh = image_header(im, name);
-
-	if (!sh || off > whole.len || len > whole.len - off)
-		return false;
-	sh->sh_offset = (size_t)(whole.p - im->base) + off;
-	sh->sh_size = len;
-	return true;
 }

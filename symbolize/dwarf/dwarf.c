@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * dwarf: debug information, in the file or in its debug file, as a source of names.
- * libdw parses it (DWARF 5, and 2 to 4); the sections are in a debugimage.
+ * DWARF 2 to 5; the sections are in a debugimage.
  *
  * Which compile unit has an address is in a table of our own, made of the ranges of
- * all units: .debug_aranges, which libdw uses, is optional, and clang does not
- * write it.
+ * all units: .debug_aranges is optional, and clang does not write it.
  *
  * A unit is read once: a dwarf_table is made of it, which is a tenth as large. Where
  * sections had to be unpacked, and in small files, all units are read with the first
  * question, and the sections are dropped. Otherwise units are read when one of their
- * addresses is asked for, and the tables used longest ago are put out. libdw keeps what
- * it ever read: when that is much, and after each request, its handle is closed, and
- * opened again when it is needed.
+ * addresses is asked for, and the tables used longest ago are put out.
  */
 #include <dwarf.h>
-#include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,13 +26,7 @@
 /* Limits for untrusted files. */
 #define DWARF_UNITS_MAX (1U << 17)
 #define DWARF_RANGES_MAX (1U << 22)
-/*
- * Bytes of line programs: of one unit, and of those that libdw may have read until
- * it is reopened. A byte can be a row, and a row takes some 100 bytes; usually it has
- * three.
- */
-#define DWARF_LINES_MAX (3U << 20)
-#define DWARF_LINES_KEPT (128U << 10)
+#define DWARF_SPANS_MAX (1U << 18) /* ranges of a unit */
 
 /* Memory for tables of units. */
 #define DWARF_TABLES_MAX (12U << 20)
@@ -44,17 +34,12 @@
 /* Files that are not packed, whose units are all read at once: bytes of DWARF. */
 #define DWARF_SMALL_MAX (64U << 20)
 
-/* What libdw holds of a unit, and of a byte of a line program, as a rule. */
-#define DWARF_UNIT_BYTES 1200
-#define DWARF_LINE_BYTES 32
-
 /* A compile unit. */
 struct unit {
-	uint64_t die; /* offset in .debug_info */
+	uint64_t off; /* of its header, in .debug_info */
 	struct dwarf_table *table; /* or NULL */
 	TAILQ_ENTRY(unit) lru; /* if it has a table */
 	bool bare; /* without ranges of its own */
-	bool listed; /* its lines may be read, and count in 'lines' */
 	bool split; /* a skeleton: its entries are in another file */
 };
 
@@ -65,10 +50,8 @@ struct range {
 
 struct names_dwarf {
 	struct debugimage image, alt_image;
-	struct debugimage_part line; /* .debug_line */
+	struct dwarf_file file, alt;
 	struct dwarf_splits splits;
-	Elf *elf, *alt_elf;
-	Dwarf *dw, *alt;
 	struct dwarf_bounds bounds;
 	struct unit *units;
 	struct range *ranges; /* ascending */
@@ -77,48 +60,12 @@ struct names_dwarf {
 	struct dwarf_text texts;
 	bool tried; /* to read all units */
 	bool complete; /* all units have been read; the images are closed */
-	size_t table_bytes, lines;
+	size_t table_bytes;
 };
-
-/* --- handles of libdw ------------------------------------------------------- */
-
-static int handle_open(struct debugimage *im, Elf **elf, Dwarf **dw)
-{
-	*elf = elf_memory((char *)im->base, im->size);
-	*dw = *elf ? dwarf_begin_elf(*elf, DWARF_C_READ, NULL) : NULL;
-	return *dw ? 0 : -EINVAL;
-}
-
-static void handles_close(struct names_dwarf *d)
-{
-	dwarf_end(d->dw);
-	dwarf_end(d->alt);
-	elf_end(d->elf);
-	elf_end(d->alt_elf);
-	d->dw = d->alt = NULL;
-	d->elf = d->alt_elf = NULL;
-	d->lines = 0;
-	for (uint32_t i = 0; i < d->n_units; i++)
-		d->units[i].listed = false;
-}
-
-static int handles_open(struct names_dwarf *d)
-{
-	int err;
-
-	elf_version(EV_CURRENT);
-	err = handle_open(&d->image, &d->elf, &d->dw);
-	if (!err && d->alt_image.base) {
-		err = handle_open(&d->alt_image, &d->alt_elf, &d->alt);
-		if (!err)
-			dwarf_setalt(d->dw, d->alt);
-	}
-	return err;
-}
 
 /* --- units and ranges ------------------------------------------------------- */
 
-static int range_add(struct names_dwarf *d, Dwarf_Addr start, Dwarf_Addr end,
+static int range_add(struct names_dwarf *d, uint64_t start, uint64_t end,
 		     uint32_t unit)
 {
 	if (start < d->bounds.start || end > d->bounds.end || start >= end ||
@@ -134,64 +81,98 @@ static int range_add(struct names_dwarf *d, Dwarf_Addr start, Dwarf_Addr end,
 	return 0;
 }
 
-static int unit_add(struct names_dwarf *d, Dwarf_Die *die, bool split)
+static int unit_add(struct names_dwarf *d, const struct dwarf_cu *cu,
+		    struct dwarf_span *spans)
 {
-	Dwarf_Addr base, start, end;
+	size_t n = dwarf_ranges_read(cu, &cu->unit, spans, DWARF_SPANS_MAX);
 	uint32_t before = d->n_ranges;
-	ptrdiff_t at = 0;
 	int err = 0;
 
 	if (VECTOR_ROOM(d->units, d->n_units, d->cap_units))
 		return -ENOMEM;
-	do {
-		at = dwarf_ranges(die, at, &base, &start, &end);
-		if (at > 0)
-			err = range_add(d, start, end, d->n_units);
-	} while (at > 0 && !err && d->n_ranges < DWARF_RANGES_MAX);
+	for (size_t i = 0; i < n && !err; i++)
+		err = range_add(d, spans[i].start, spans[i].end, d->n_units);
 	d->units[d->n_units++] = (struct unit){
-		.die = dwarf_dieoffset(die),
+		.off = cu->off,
 		.bare = d->n_ranges == before,
-		.split = split,
+		.split = cu->type == DW_UT_skeleton,
 	};
 	return err;
 }
 
 static int units_read(struct names_dwarf *d)
 {
-	Dwarf_CU *cu = NULL;
-	Dwarf_Die die;
-	uint8_t type;
+	struct dwarf_span *spans = malloc(DWARF_SPANS_MAX * sizeof(*spans));
+	struct dwarf_cu cu;
+	int err = spans ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < d->file.n_units && !err; i++) {
+		if (d->n_units == DWARF_UNITS_MAX)
+			break;
+		err = dwarf_cu_open(&cu, &d->file, d->file.units[i], true);
+		if (err == -EINVAL) {
+			err = 0;
+			continue;
+		}
+		if (err)
+			break;
+		if (cu.type == DW_UT_compile || cu.type == DW_UT_skeleton)
+			err = unit_add(d, &cu, spans);
+		dwarf_cu_close(&cu);
+	}
+	free(spans);
+	return err;
+}
+
+/* The ranges of a unit in .debug_aranges, DWARF 5 section 6.1.2. */
+static int aranges_add(struct names_dwarf *d, struct cursor *c, uint32_t unit,
+		       size_t size)
+{
+	uint64_t start, len;
 	int err = 0;
 
-	while (!err && d->n_units < DWARF_UNITS_MAX &&
-	       dwarf_get_units(d->dw, cu, &cu, NULL, &type, &die, NULL) == 0)
-		if (type == DW_UT_compile || type == DW_UT_skeleton)
-			err = unit_add(d, &die, type == DW_UT_skeleton);
+	while (!err) {
+		start = cursor_fixed(c, size);
+		len = cursor_fixed(c, size);
+		if (c->bad || (!start && !len))
+			break;
+		if (len <= UINT64_MAX - start)
+			err = range_add(d, start, start + len, unit);
+	}
 	return err;
 }
 
 /* Some assemblers write ranges of units only to .debug_aranges. */
 static int units_aranges(struct names_dwarf *d)
 {
-	Dwarf_Aranges *all;
-	Dwarf_Arange *one;
-	Dwarf_Addr start;
-	Dwarf_Word len;
-	Dwarf_Off off;
-	size_t n;
+	struct cursor all = dwarf_cursor(d->file.s[DWARF_ARANGES], 0), c;
+	uint64_t len, off, size, head;
+	const uint8_t *begin;
 	uint32_t at;
 	int err = 0;
 
-	if (dwarf_getaranges(d->dw, &all, &n))
-		return 0;
-	for (size_t i = 0; i < n && !err; i++) {
-		one = dwarf_onearange(all, i);
-		if (dwarf_getarangeinfo(one, &start, &len, &off))
+	while (all.p < all.end && !err) {
+		begin = all.p;
+		len = cursor_fixed(&all, 4);
+		size = len == 0xffffffff ? 8 : 4;
+		if (size == 8)
+			len = cursor_fixed(&all, 8);
+		c = all;
+		if (!cursor_bytes(&all, len))
+			break;
+		c.end = all.p;
+		cursor_fixed(&c, 2); /* version */
+		off = cursor_fixed(&c, size);
+		size = cursor_fixed(&c, 1);
+		cursor_fixed(&c, 1); /* segment selectors are not used */
+		if (size != 4 && size != 8)
 			continue;
-		VECTOR_SEARCH(at, d->n_units, d->units[at].die < off);
-		if (at < d->n_units && d->units[at].die == off &&
-		    d->units[at].bare && len <= UINT64_MAX - start)
-			err = range_add(d, start, start + len, at);
+		head = (uint64_t)(c.p - begin) % (2 * size);
+		cursor_bytes(&c, head ? 2 * size - head : 0);
+		VECTOR_SEARCH(at, d->n_units, d->units[at].off < off);
+		if (at < d->n_units && d->units[at].off == off &&
+		    d->units[at].bare)
+			err = aranges_add(d, &c, at, size);
 	}
 	return err;
 }
@@ -224,36 +205,48 @@ static int bounds_read(struct dwarf_bounds *b, const struct symbolizer_elf *e)
 
 /* --- the source ------------------------------------------------------------- */
 
+static void images_close(struct names_dwarf *d)
+{
+	dwarf_file_fini(&d->file);
+	dwarf_file_fini(&d->alt);
+	debugimage_fini(&d->image);
+	debugimage_fini(&d->alt_image);
+	d->image.held = d->alt_image.held = 0;
+}
+
 static void dwarf_close(void *state)
 {
 	struct names_dwarf *d = state;
 
 	for (uint32_t i = 0; i < d->n_units; i++)
 		dwarf_table_free(d->units[i].table);
-	handles_close(d);
+	images_close(d);
 	dwarf_text_fini(&d->texts);
 	dwarf_splits_fini(&d->splits);
-	debugimage_fini(&d->image);
-	debugimage_fini(&d->alt_image);
 	free(d->units);
 	free(d->ranges);
 	free(d);
 }
 
-/* The file that dwz(1) moved shared parts to, found by its build id. */
+/*
+ * The file that dwz(1) moved shared parts to, found by the build id that follows its
+ * name in .gnu_debugaltlink.
+ */
 static void alt_open(struct names_dwarf *d, const struct symbolizer_ask *ask)
 {
-	const char *name;
-	const void *id;
+	struct debugimage_part link =
+		debugimage_part(&d->image, ".gnu_debugaltlink");
+	const uint8_t *id = link.len ? memchr(link.p, 0, link.len) : NULL;
 	struct symbolizer_src src;
 	struct symbolizer_elf e;
-	ssize_t len = dwelf_dwarf_gnu_debugaltlink(d->dw, &name, &id);
 	off_t size;
+	size_t len;
 	int fd;
 
-	if (len <= 0 || !ask)
+	len = id ? (size_t)(link.p + link.len - ++id) : 0;
+	if (!len || !ask)
 		return;
-	fd = ask->file(ask->arg, NULL, id, (size_t)len, 0, false);
+	fd = ask->file(ask->arg, NULL, id, len, 0, false);
 	if (fd < 0)
 		return;
 	size = lseek(fd, 0, SEEK_END);
@@ -266,22 +259,21 @@ static void alt_open(struct names_dwarf *d, const struct symbolizer_ask *ask)
 	close(fd);
 }
 
-/* With .gnu_debugaltlink only if its file is there: libdw would open it. */
 static int image_open(struct names_dwarf *d, struct symbolizer_elf *e,
 		      const struct symbolizer_ask *ask)
 {
-	int err = debugimage_init(&d->image, e, DEBUGIMAGE_ALT);
+	int err = debugimage_init(&d->image, e, DEBUGIMAGE_PLAIN);
 
-	if (err || !d->image.altlink)
+	if (err)
 		return err;
-	err = handles_open(d);
-	if (!err)
-		alt_open(d, ask);
-	handles_close(d);
-	if (err || d->alt_image.base)
-		return err;
-	debugimage_fini(&d->image);
-	return debugimage_init(&d->image, e, DEBUGIMAGE_PLAIN);
+	dwarf_file_sections(&d->file, &d->image);
+	alt_open(d, ask);
+	if (!d->alt_image.base)
+		return dwarf_file_units(&d->file);
+	dwarf_file_sections(&d->alt, &d->alt_image);
+	d->file.alt = &d->alt;
+	err = dwarf_file_units(&d->alt);
+	return err ? err : dwarf_file_units(&d->file);
 }
 
 static int image_find(struct names_dwarf *d, struct names_context *c)
@@ -311,11 +303,7 @@ static int dwarf_open(void **state, struct names_context *c)
 	if (!err)
 		err = image_find(d, c);
 	if (!err)
-		err = handles_open(d);
-	if (!err) {
-		d->line = debugimage_part(&d->image, ".debug_line");
 		err = units_read(d);
-	}
 	if (!err)
 		err = units_aranges(d);
 	if (!err && d->n_ranges == 0)
@@ -334,11 +322,10 @@ static size_t dwarf_bytes(const void *state)
 	const struct names_dwarf *d = state;
 
 	return sizeof(*d) + d->image.held + d->alt_image.held +
-	       dwarf_splits_bytes(&d->splits) +
-	       d->cap_units * sizeof(*d->units) +
-	       (d->dw ? (size_t)d->n_units * DWARF_UNIT_BYTES : 0) +
+	       dwarf_splits_bytes(&d->splits) + dwarf_file_bytes(&d->file) +
+	       dwarf_file_bytes(&d->alt) + d->cap_units * sizeof(*d->units) +
 	       d->cap_ranges * sizeof(*d->ranges) + d->table_bytes +
-	       dwarf_text_bytes(&d->texts) + d->lines * DWARF_LINE_BYTES;
+	       dwarf_text_bytes(&d->texts);
 }
 
 /* The unit with this address: of ranges that overlap the one that starts last. */
@@ -375,56 +362,22 @@ static void tables_cut(struct names_dwarf *d, size_t most)
 		dwarf_text_fini(&d->texts);
 }
 
-static int table_read(struct names_dwarf *d, struct unit *u, Dwarf_Die *tree,
-		      Dwarf_Die *lined, const struct dwarf_skeleton *sk)
+static int table_read(struct names_dwarf *d, struct unit *u,
+		      const struct dwarf_cu *tree, const struct dwarf_cu *lined)
 {
+	struct dwarf_source from = { .tree = tree, .lined = lined };
 	struct dwarf_unit *read;
-	int err = dwarf_unit_new(&read, tree, sk, &d->bounds);
+	int err = dwarf_unit_new(&read, tree, &d->bounds);
 
 	if (err)
 		return err;
-	err = dwarf_table_new(&u->table, &d->texts, read, tree, lined);
+	from.unit = read;
+	err = dwarf_table_new(&u->table, &d->texts, &from);
 	dwarf_unit_free(read);
 	if (err)
 		return err == -EFBIG ? -ENOENT : err;
 	d->table_bytes += dwarf_table_bytes(u->table);
 	TAILQ_INSERT_HEAD(&d->lru, u, lru);
-	return 0;
-}
-
-/* Bytes of the line program of a unit; 0: it has none, or one that is too large. */
-static uint32_t unit_lines(const struct names_dwarf *d, Dwarf_Die *die)
-{
-	uint32_t len; /* DWARF 5 section 6.2.4; 64-bit DWARF has UINT32_MAX */
-	Dwarf_Attribute a;
-	Dwarf_Word at;
-
-	if (!dwarf_attr(die, DW_AT_stmt_list, &a) || dwarf_formudata(&a, &at) ||
-	    d->line.len < sizeof(len) || at > d->line.len - sizeof(len))
-		return 0;
-	memcpy(&len, d->line.p + at, sizeof(len));
-	return len <= DWARF_LINES_MAX ? len : 0;
-}
-
-/* Makes room for the lines of a unit. -ENOENT: the file cannot be read any more. */
-static int unit_ready(struct names_dwarf *d, struct unit *u, Dwarf_Die *die)
-{
-	uint32_t len;
-
-	if (!d->dw && handles_open(d))
-		return -ENOENT;
-	if (!dwarf_offdie(d->dw, u->die, die))
-		return -ENOENT;
-	len = unit_lines(d, die);
-	if (u->listed || !len)
-		return 0;
-	if (d->lines && d->lines + len > DWARF_LINES_KEPT) {
-		handles_close(d);
-		if (handles_open(d) || !dwarf_offdie(d->dw, u->die, die))
-			return -ENOENT;
-	}
-	d->lines += len;
-	u->listed = true;
 	return 0;
 }
 
@@ -435,24 +388,21 @@ static int unit_ready(struct names_dwarf *d, struct unit *u, Dwarf_Die *die)
 static int unit_read(struct names_dwarf *d, struct unit *u,
 		     struct names_context *c)
 {
-	struct dwarf_skeleton sk;
-	Dwarf_Die die, other, *tree = &die;
-	int err = unit_ready(d, u, &die);
+	const struct dwarf_cu *tree;
+	struct dwarf_cu cu;
+	int err = dwarf_cu_open(&cu, &d->file, u->off, false);
 
 	if (err)
-		return err;
+		return err == -ENOMEM ? err : -ENOENT;
+	tree = &cu;
 	if (u->split) {
-		err = dwarf_skeleton_read(&sk, &d->image, &die);
-		if (!err)
-			err = dwarf_splits_unit(&d->splits, &sk, c->ask,
-						&other);
-		if (err == -ENOMEM)
-			return err;
+		err = dwarf_splits_unit(&d->splits, &cu, c->ask, &tree);
 		u->split = !err;
-		tree = err ? &die : &other;
 	}
-	return table_read(d, u, tree, u->listed ? &die : NULL,
-			  u->split ? &sk : NULL);
+	if (err != -ENOMEM)
+		err = table_read(d, u, tree, &cu);
+	dwarf_cu_close(&cu);
+	return err;
 }
 
 /* Whether all units can be read, and nothing else is needed then. */
@@ -477,15 +427,12 @@ static int dwarf_read_all(struct names_dwarf *d, struct names_context *c)
 		    DWARF_TABLES_MAX)
 			err = -EFBIG;
 	}
-	handles_close(d);
 	if (err) {
 		tables_cut(d, 0);
 		return err == -ENOMEM ? err : 0;
 	}
 	d->complete = true;
-	debugimage_fini(&d->image);
-	debugimage_fini(&d->alt_image);
-	d->line = (struct debugimage_part){ 0 };
+	images_close(d);
 	return 0;
 }
 
@@ -521,7 +468,6 @@ static void dwarf_idle(void *state)
 {
 	struct names_dwarf *d = state;
 
-	handles_close(d);
 	dwarf_splits_idle(&d->splits);
 }
 

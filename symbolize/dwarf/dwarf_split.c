@@ -14,89 +14,35 @@
 #define SPLIT_PROBES_MAX 1024 /* of the hash table of a .dwp file */
 #define SPLIT_ASKS_MAX 128 /* files in a request */
 #define SPLIT_COLUMNS_MAX 16
-#define SPLIT_ENTRIES_MAX 65536 /* of a range list */
-#define SPLIT_UNIT_BYTES 4096 /* what libdw holds, as a rule */
 #define SPLIT_PATH_MAX 1024
-
-struct dwarf_split {
-	struct debugimage image;
-	struct debugimage_part all[5]; /* see columns */
-	Elf *elf;
-	Dwarf *dw;
-	uint64_t id; /* of the unit that the handle is open for */
-};
 
 /* DWARF 5 section 7.3.5.3, and the wiki page DebugFissionDWP: same numbers but one. */
 static const struct {
-	const char *name;
+	enum dwarf_section section;
 	uint32_t gnu, number;
 } columns[] = {
-	{ ".debug_info", 1, 1 },     { ".debug_abbrev", 3, 3 },
-	{ ".debug_line", 4, 4 },     { ".debug_str_offsets", 6, 6 },
-	{ ".debug_rnglists", 0, 8 },
+	{ DWARF_INFO, 1, 1 },	  { DWARF_ABBREV, 3, 3 },
+	{ DWARF_LINE, 4, 4 },	  { DWARF_STR_OFFSETS, 6, 6 },
+	{ DWARF_RNGLISTS, 0, 8 },
 };
 
-/* --- skeleton --------------------------------------------------------------- */
-
-static bool unit_number(Dwarf_Die *unit, unsigned int name, unsigned int gnu,
-			Dwarf_Word *out)
-{
-	Dwarf_Attribute a;
-
-	return (dwarf_attr(unit, name, &a) || dwarf_attr(unit, gnu, &a)) &&
-	       dwarf_formudata(&a, out) == 0;
-}
-
-static const char *unit_text(Dwarf_Die *unit, unsigned int name,
-			     unsigned int gnu)
-{
-	Dwarf_Attribute a;
-
-	return dwarf_attr(unit, name, &a) || dwarf_attr(unit, gnu, &a)
-		       ? dwarf_formstring(&a)
-		       : NULL;
-}
-
-static struct debugimage_part part_from(struct debugimage_part p, uint64_t off)
-{
-	if (off >= p.len)
-		return (struct debugimage_part){ 0 };
-	return (struct debugimage_part){ p.p + off, p.len - off };
-}
-
-int dwarf_skeleton_read(struct dwarf_skeleton *sk, const struct debugimage *im,
-			Dwarf_Die *unit)
-{
-	Dwarf_Word addr = 0, ranges = 0;
-	Dwarf_Die die;
-	uint8_t type;
-
-	*sk = (struct dwarf_skeleton){ 0 };
-	if (dwarf_cu_info(unit->cu, &sk->version, &type, &die, NULL, &sk->id,
-			  NULL, NULL) ||
-	    type != DW_UT_skeleton)
-		return -ENOENT;
-	sk->name = unit_text(unit, DW_AT_dwo_name, DW_AT_GNU_dwo_name);
-	sk->dir = unit_text(unit, DW_AT_comp_dir, DW_AT_comp_dir);
-	unit_number(unit, DW_AT_addr_base, DW_AT_GNU_addr_base, &addr);
-	if (sk->version < 5)
-		unit_number(unit, DW_AT_GNU_ranges_base, DW_AT_GNU_ranges_base,
-			    &ranges);
-	if (dwarf_lowpc(unit, &sk->low))
-		sk->low = 0;
-	sk->addr = part_from(debugimage_part(im, ".debug_addr"), addr);
-	sk->ranges = part_from(debugimage_part(im, ".debug_ranges"), ranges);
-	return sk->name ? 0 : -ENOENT;
-}
+struct dwarf_split {
+	struct debugimage image;
+	struct debugimage_part index; /* of a .dwp file */
+	uint64_t id; /* of the unit that 'file' has the sections of */
+	struct dwarf_file file;
+	struct dwarf_cu cu; /* that unit */
+	bool opened, found; /* 'file', 'cu' */
+};
 
 /* --- a file ----------------------------------------------------------------- */
 
 static void split_close(struct dwarf_split *s)
 {
-	dwarf_end(s->dw);
-	elf_end(s->elf);
-	s->dw = NULL;
-	s->elf = NULL;
+	if (s->found)
+		dwarf_cu_close(&s->cu);
+	dwarf_file_fini(&s->file);
+	s->opened = s->found = false;
 }
 
 static void split_free(struct dwarf_split *s)
@@ -129,8 +75,7 @@ static int split_new(struct dwarf_split **sp, int fd)
 		split_free(s);
 		return err == -ENOMEM ? err : -ENOENT;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
-		s->all[i] = debugimage_part(&s->image, columns[i].name);
+	s->index = debugimage_part(&s->image, ".debug_cu_index");
 	*sp = s;
 	return 0;
 }
@@ -164,10 +109,18 @@ static uint32_t index_row(struct debugimage_part p, uint64_t id, uint32_t slots)
 	return 0;
 }
 
-/* Makes the image of a .dwp file one of this unit only. */
-static bool index_slice(struct dwarf_split *s, struct debugimage_part p,
-			uint64_t id)
+static bool part_slice(struct debugimage_part *p, uint64_t off, uint64_t len)
 {
+	if (off > p->len || len > p->len - off)
+		return false;
+	*p = (struct debugimage_part){ p->p + off, len };
+	return true;
+}
+
+/* Cuts the sections of a .dwp file to those of this unit. */
+static bool index_slice(struct dwarf_split *s, uint64_t id)
+{
+	struct debugimage_part p = s->index;
 	uint32_t version = index_word(p, 0), n = index_word(p, 4);
 	uint32_t units = index_word(p, 8), slots = index_word(p, 12);
 	uint32_t row = index_row(p, id, slots), column;
@@ -189,55 +142,71 @@ static bool index_slice(struct dwarf_split *s, struct debugimage_part p,
 					       : columns[k].number))
 			k++;
 		if (k < ARRAY_SIZE(columns) &&
-		    !debugimage_slice(&s->image, columns[k].name, s->all[k],
-				      index_word(p, off + 4 * i),
-				      index_word(p, len + 4 * i)))
+		    !part_slice(&s->file.s[columns[k].section],
+				index_word(p, off + 4 * i),
+				index_word(p, len + 4 * i)))
 			return false;
 	}
 	return true;
 }
 
-/* The unit with the id, in the open handle. */
-static int split_find(struct dwarf_split *s, const struct dwarf_skeleton *sk,
-		      Dwarf_Die *unit)
+/* The unit with the id, among those of the file. */
+static int split_find(struct dwarf_split *s, const struct dwarf_cu *skeleton)
 {
-	Dwarf_CU *cu = NULL;
-	uint64_t id;
-	uint8_t type;
-	Dwarf_Half version;
-	Dwarf_Die die;
+	uint32_t n = MIN(s->file.n_units, (uint32_t)SPLIT_UNITS_MAX);
+	int err;
 
-	for (int i = 0; i < SPLIT_UNITS_MAX; i++) {
-		if (dwarf_get_units(s->dw, cu, &cu, NULL, &type, unit, NULL))
-			break;
-		if (type == DW_UT_split_compile &&
-		    !dwarf_cu_info(cu, &version, &type, &die, NULL, &id, NULL,
-				   NULL) &&
-		    id == sk->id && version == sk->version)
+	for (uint32_t i = 0; i < n; i++) {
+		err = dwarf_cu_open(&s->cu, &s->file, s->file.units[i], false);
+		if (err == -ENOMEM)
+			return err;
+		if (err)
+			continue;
+		if (s->cu.type == DW_UT_split_compile &&
+		    s->cu.id == skeleton->id &&
+		    s->cu.version == skeleton->version) {
+			s->found = true;
 			return 0;
+		}
+		dwarf_cu_close(&s->cu);
 	}
 	return -ENOENT;
 }
 
-static int split_unit(struct dwarf_split *s, struct dwarf_skeleton *sk,
-		      Dwarf_Die *unit)
+static int split_open(struct dwarf_split *s, const struct dwarf_cu *skeleton)
 {
-	struct debugimage_part index =
-		debugimage_part(&s->image, ".debug_cu_index");
+	int err;
 
-	if (!s->dw || s->id != sk->id) {
-		split_close(s);
-		if (index.len && !index_slice(s, index, sk->id))
-			return -ENOENT;
-		elf_version(EV_CURRENT);
-		s->elf = elf_memory((char *)s->image.base, s->image.size);
-		s->dw = s->elf ? dwarf_begin_elf(s->elf, DWARF_C_READ, NULL)
-			       : NULL;
-		s->id = sk->id;
-	}
-	sk->lists = debugimage_part(&s->image, ".debug_rnglists");
-	sk->file = (struct debugimage_part){ s->image.base, s->image.size };
-	return s->dw ? split_find(s, sk, unit) : -ENOENT;
+	split_close(s);
+	s->id = skeleton->id;
+	s->file.split = true;
+	dwarf_file_sections(&s->file, &s->image);
+	if (s->index.len && !index_slice(s, s->id))
+		return -ENOENT;
+	err = dwarf_file_units(&s->file);
+	if (!err)
+		err = split_find(s, skeleton);
+	s->opened = err != -ENOMEM;
+	return err;
+}
+
+/* Addresses are in the executable, from the skeleton's bases on. */
+static int split_unit(struct dwarf_split *s, const struct dwarf_cu *skeleton,
+		      const struct dwarf_cu **unit)
+{
+	uint64_t base = 0;
+	int err = s->opened && s->id == skeleton->id ? s->found ? 0 : -ENOENT
+						     : split_open(s, skeleton);
+
+	if (err)
+		return err;
+	dwarf_value_number(
+		dwarf_entry_value(&skeleton->unit, DWARF_RANGES_BASE), &base);
+	s->cu.ranges = dwarf_part_from(skeleton->ranges, base);
+	s->cu.addr = skeleton->addr;
+	s->cu.low = skeleton->low;
+	*unit = &s->cu;
+	return 0;
 }
 
 /* --- the files of an executable --------------------------------------------- */
@@ -253,25 +222,32 @@ static int splits_ask(struct dwarf_splits *s, struct dwarf_split **sp,
 }
 
 /* Where the compiler put the file, else by its name beside the executable. */
-static int splits_open(struct dwarf_splits *s, struct dwarf_skeleton *sk,
-		       const struct symbolizer_ask *ask, Dwarf_Die *unit)
+static int splits_open(struct dwarf_splits *s, const struct dwarf_cu *skeleton,
+		       const struct symbolizer_ask *ask,
+		       const struct dwarf_cu **unit)
 {
-	const char *base = strrchr(sk->name, '/');
+	const char *name = dwarf_value_text(
+		skeleton, dwarf_entry_value(&skeleton->unit, DWARF_DWO_NAME));
+	const char *dir = dwarf_value_text(
+		skeleton, dwarf_entry_value(&skeleton->unit, DWARF_COMP_DIR));
 	char path[SPLIT_PATH_MAX];
 	struct dwarf_split *f;
+	const char *asked;
 	int len, err = -ENOENT;
 
-	len = snprintf(path, sizeof(path), "%s%s%s",
-		       *sk->name == '/' || !sk->dir ? "" : sk->dir,
-		       *sk->name == '/' ? "" : "/", sk->name);
-	base = base ? base + 1 : sk->name;
+	if (!name)
+		return err;
+	len = snprintf(path, sizeof(path), "%.*s%s%.*s", SPLIT_PATH_MAX,
+		       *name == '/' || !dir ? "" : dir, *name == '/' ? "" : "/",
+		       SPLIT_PATH_MAX, name);
+	if (len < 0 || (size_t)len >= sizeof(path))
+		return err;
 	for (int i = 0; i < 2 && err == -ENOENT; i++) {
-		if (i == 0 && (len < 0 || (size_t)len >= sizeof(path)))
-			continue;
-		err = splits_ask(s, &f, ask, i ? base : path);
+		asked = i ? strrchr(path, '/') + 1 : path;
+		err = splits_ask(s, &f, ask, asked);
 		if (err)
 			continue;
-		err = split_unit(f, sk, unit);
+		err = split_unit(f, skeleton, unit);
 		if (err) {
 			split_free(f);
 			continue;
@@ -283,8 +259,9 @@ static int splits_open(struct dwarf_splits *s, struct dwarf_skeleton *sk,
 	return err;
 }
 
-int dwarf_splits_unit(struct dwarf_splits *s, struct dwarf_skeleton *sk,
-		      const struct symbolizer_ask *ask, Dwarf_Die *unit)
+int dwarf_splits_unit(struct dwarf_splits *s, const struct dwarf_cu *skeleton,
+		      const struct symbolizer_ask *ask,
+		      const struct dwarf_cu **unit)
 {
 	int err;
 
@@ -294,20 +271,21 @@ int dwarf_splits_unit(struct dwarf_splits *s, struct dwarf_skeleton *sk,
 			return err;
 		s->looked = true;
 	}
-	if (s->packed && split_unit(s->packed, sk, unit) == 0)
+	if (s->packed && split_unit(s->packed, skeleton, unit) == 0)
 		return 0;
 	for (size_t i = 0; i < DWARF_SPLITS_MAX; i++)
-		if (s->files[i] && s->files[i]->id == sk->id &&
-		    split_unit(s->files[i], sk, unit) == 0)
+		if (s->files[i] && s->files[i]->id == skeleton->id &&
+		    split_unit(s->files[i], skeleton, unit) == 0)
 			return 0;
-	return splits_open(s, sk, ask, unit);
+	return splits_open(s, skeleton, ask, unit);
 }
 
 static size_t split_bytes(const struct dwarf_split *s)
 {
 	if (!s)
 		return 0;
-	return sizeof(*s) + s->image.held + (s->dw ? SPLIT_UNIT_BYTES : 0);
+	return sizeof(*s) + s->image.held + dwarf_file_bytes(&s->file) +
+	       (s->found ? s->cu.cap_abbrevs * sizeof(*s->cu.abbrevs) : 0);
 }
 
 size_t dwarf_splits_bytes(const struct dwarf_splits *s)
@@ -334,171 +312,4 @@ void dwarf_splits_fini(struct dwarf_splits *s)
 	split_free(s->packed);
 	for (size_t i = 0; i < DWARF_SPLITS_MAX; i++)
 		split_free(s->files[i]);
-}
-
-/* --- ranges ----------------------------------------------------------------- */
-
-/*
- * The number of an attribute that is an index into a table, or an offset in a
- * section: dwarf_formudata() looks for that in the handle, which does not have it.
- */
-static bool attr_index(const struct dwarf_skeleton *sk,
-		       const Dwarf_Attribute *a, uint64_t *out)
-{
-	struct cursor c = { a->valp, sk->file.p + sk->file.len, false };
-
-	switch (a->form) {
-	case DW_FORM_addrx:
-	case DW_FORM_rnglistx:
-	case DW_FORM_GNU_addr_index:
-		*out = cursor_uleb(&c);
-		break;
-	case DW_FORM_addrx1:
-	case DW_FORM_addrx2:
-	case DW_FORM_addrx3:
-	case DW_FORM_addrx4:
-		*out = cursor_fixed(&c, a->form - DW_FORM_addrx1 + 1);
-		break;
-	case DW_FORM_sec_offset:
-		*out = cursor_fixed(&c, 4);
-		break;
-	default:
-		return false;
-	}
-	return !c.bad;
-}
-
-static bool addr_at(const struct dwarf_skeleton *sk, uint64_t i, uint64_t *out)
-{
-	if (i >= sk->addr.len / sizeof(*out))
-		return false;
-	memcpy(out, sk->addr.p + i * sizeof(*out), sizeof(*out));
-	return true;
-}
-
-static bool attr_addr(const struct dwarf_skeleton *sk, Dwarf_Attribute *a,
-		      uint64_t *out)
-{
-	uint64_t i;
-
-	if (a->form == DW_FORM_addr)
-		return dwarf_formaddr(a, out) == 0;
-	return a->form != DW_FORM_sec_offset && attr_index(sk, a, &i) &&
-	       addr_at(sk, i, out);
-}
-
-/* DWARF 4 section 2.17.3. */
-static size_t ranges_old(const struct dwarf_skeleton *sk, uint64_t off,
-			 struct dwarf_span *out, size_t max)
-{
-	struct debugimage_part p = part_from(sk->ranges, off);
-	struct cursor c = { p.p, p.len ? p.p + p.len : p.p, false };
-	uint64_t base = sk->low, start, end;
-	size_t n = 0;
-
-	for (int i = 0; i < SPLIT_ENTRIES_MAX && n < max; i++) {
-		start = cursor_fixed(&c, 8);
-		end = cursor_fixed(&c, 8);
-		if (c.bad || (!start && !end))
-			break;
-		if (start == UINT64_MAX)
-			base = end;
-		else
-			out[n++] =
-				(struct dwarf_span){ base + start, base + end };
-	}
-	return n;
-}
-
-/* An entry of a range list, DWARF 5 section 7.25. False: the list ends. */
-static bool list_entry(const struct dwarf_skeleton *sk, struct cursor *c,
-		       uint64_t *base, struct dwarf_span *s)
-{
-	uint64_t kind = cursor_fixed(c, 1);
-	bool ok = true;
-
-	*s = (struct dwarf_span){ 0 };
-	switch (kind) {
-	case DW_RLE_base_addressx:
-		ok = addr_at(sk, cursor_uleb(c), base);
-		break;
-	case DW_RLE_startx_endx:
-		ok = addr_at(sk, cursor_uleb(c), &s->start) &&
-		     addr_at(sk, cursor_uleb(c), &s->end);
-		break;
-	case DW_RLE_startx_length:
-		ok = addr_at(sk, cursor_uleb(c), &s->start);
-		s->end = s->start + cursor_uleb(c);
-		break;
-	case DW_RLE_offset_pair:
-		s->start = *base + cursor_uleb(c);
-		s->end = *base + cursor_uleb(c);
-		break;
-	case DW_RLE_base_address:
-		*base = cursor_fixed(c, 8);
-		break;
-	case DW_RLE_start_end:
-		s->start = cursor_fixed(c, 8);
-		s->end = cursor_fixed(c, 8);
-		break;
-	case DW_RLE_start_length:
-		s->start = cursor_fixed(c, 8);
-		s->end = s->start + cursor_uleb(c);
-		break;
-	default: /* DW_RLE_end_of_list */
-		ok = false;
-	}
-	return ok && !c->bad;
-}
-
-static size_t ranges_list(const struct dwarf_skeleton *sk, uint64_t off,
-			  struct dwarf_span *out, size_t max)
-{
-	struct debugimage_part p = part_from(sk->lists, off);
-	struct cursor c = { p.p, p.len ? p.p + p.len : p.p, false };
-	uint64_t base = sk->low;
-	size_t n = 0;
-
-	for (int i = 0; i < SPLIT_ENTRIES_MAX && n < max; i++) {
-		if (!list_entry(sk, &c, &base, &out[n]))
-			break;
-		n += out[n].start < out[n].end;
-	}
-	return n;
-}
-
-/* Where a list is: offsets follow the header of 32-bit DWARF, 12 bytes. */
-static bool list_offset(const struct dwarf_skeleton *sk, uint64_t i,
-			uint64_t *off)
-{
-	if (sk->lists.len < 16 || i >= (sk->lists.len - 12) / 4)
-		return false;
-	*off = 12 + (uint64_t)index_word(sk->lists, 12 + 4 * i);
-	return true;
-}
-
-size_t dwarf_split_ranges(const struct dwarf_skeleton *sk, Dwarf_Die *die,
-			  struct dwarf_span *out, size_t max)
-{
-	Dwarf_Attribute a;
-	Dwarf_Word off;
-	uint64_t i;
-
-	if (dwarf_attr(die, DW_AT_ranges, &a)) {
-		if (!attr_index(sk, &a, &i) ||
-		    (a.form == DW_FORM_rnglistx && !list_offset(sk, i, &i)))
-			return 0;
-		return sk->version < 5 ? ranges_old(sk, i, out, max)
-				       : ranges_list(sk, i, out, max);
-	}
-	if (!dwarf_attr(die, DW_AT_low_pc, &a) ||
-	    !attr_addr(sk, &a, &out->start) ||
-	    !dwarf_attr(die, DW_AT_high_pc, &a))
-		return 0;
-	if (attr_addr(sk, &a, &out->end))
-		return 1;
-	if (dwarf_formudata(&a, &off))
-		return 0;
-	out->end = out->start + off;
-	return 1;
 }

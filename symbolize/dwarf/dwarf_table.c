@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* dwarf_table: see symbolize/dwarf/dwarf_table.h. */
-#include <dwarf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,10 @@
 #include "symbolize/dwarf/dwarf_table.h"
 
 #define TABLE_INLINED_MAX 64 /* functions at an address */
-#define TABLE_FILES 256 /* paths remembered while a table is made */
+#define TABLE_KNOWN 256 /* functions remembered while a table is made */
+#define TABLE_ORIGINS_MAX 16 /* from an entry to the next */
+#define TABLE_SPANS_MAX \
+	4096 /* ranges of a unit; with more its lines are unchecked */
 
 struct dwarf_table {
 	struct dwarf_bounds bounds;
@@ -29,22 +31,41 @@ struct table_call {
 	uint32_t function, up, file, line;
 };
 
-/* Paths by the address of libdw's text. */
-struct table_file {
-	const char *file;
+/* Functions by the entry that has all of them. */
+struct table_known {
+	const struct dwarf_file *file;
+	uint64_t off;
 	uint32_t text;
 };
 
 struct table_build {
 	struct dwarf_table *t;
 	struct dwarf_text *texts;
+	const struct dwarf_source *from;
 	const char *dir; /* of the unit, or NULL */
-	Dwarf_Files *files;
+	struct dwarf_lines lines;
+	/* Of the tree, if that has a line program of its own; else unused. */
+	struct dwarf_lines called;
+	/* By index of a file: its text plus one; 0: it is not known yet. */
+	uint32_t *paths, *called_paths;
 	int err;
-	struct table_file known[TABLE_FILES];
+	struct dwarf_entry entry;
+	struct table_known known[TABLE_KNOWN];
 };
 
 /* --- texts ------------------------------------------------------------------- */
+
+/*
+ * Joins texts that may have no end beyond SOURCE_TEXT_MAX, see dwarf_value_text(); cut
+ * to as much. 'dir' NULL: none.
+ */
+static void path_join(char path[SOURCE_TEXT_MAX], const char *dir,
+		      const char *file)
+{
+	if (snprintf(path, SOURCE_TEXT_MAX, "%.*s%s%.*s", SOURCE_TEXT_MAX,
+		     dir ? dir : "", dir ? "/" : "", SOURCE_TEXT_MAX, file) < 0)
+		*path = '\0';
+}
 
 /*
  * The path of a source file; a relative one begins in the unit's directory. Names of
@@ -52,115 +73,190 @@ struct table_build {
  */
 static uint32_t build_path(struct table_build *b, const char *file)
 {
-	size_t len = b->dir ? strlen(b->dir) : 0;
+	size_t len = b->dir ? strnlen(b->dir, SOURCE_TEXT_MAX) : 0;
 	char path[SOURCE_TEXT_MAX];
 	uint32_t text = 0;
 
-	if (!b->dir || *file == '/' ||
-	    (*b->dir != '/' && !strncmp(file, b->dir, len) &&
-	     file[len] == '/')) {
-		b->err = b->err ?: dwarf_text_add(b->texts, file, &text);
-		return text;
+	if (b->dir && *file != '/' &&
+	    (*b->dir == '/' || strncmp(file, b->dir, len) != 0 ||
+	     file[len] != '/')) {
+		path_join(path, b->dir, file);
+		file = path;
 	}
-	if (snprintf(path, sizeof(path), "%s/%s", b->dir, file) >= 0)
-		b->err = b->err ?: dwarf_text_add(b->texts, path, &text);
+	b->err = b->err ?: dwarf_text_add(b->texts, file, &text);
 	return text;
 }
 
-static uint32_t build_file(struct table_build *b, const char *file)
+static uint32_t build_file(struct table_build *b, const struct dwarf_lines *l,
+			   uint32_t *paths, uint64_t i)
 {
-	struct table_file *known;
+	const struct dwarf_line_file *f = i < l->n_files ? &l->files[i] : NULL;
+	char path[SOURCE_TEXT_MAX];
+	const char *dir;
 
-	if (!file)
+	if (!f || !f->name)
 		return 0;
-	known = &b->known[(uintptr_t)file / 16 % TABLE_FILES];
-	if (known->file != file)
-		*known = (struct table_file){ file, build_path(b, file) };
-	return known->text;
+	if (!paths[i]) {
+		dir = f->dir < l->n_dirs ? l->dirs[f->dir] : NULL;
+		path_join(path, *f->name == '/' ? NULL : dir, f->name);
+		paths[i] = build_path(b, path) + 1;
+	}
+	return paths[i] - 1;
 }
 
-static uint32_t attr_number(Dwarf_Die *die, unsigned int name)
+/* The file of a call. */
+static uint32_t build_called(struct table_build *b, uint64_t i)
 {
-	Dwarf_Attribute a;
-	Dwarf_Word v;
-
-	if (!dwarf_attr_integrate(die, name, &a) || dwarf_formudata(&a, &v) ||
-	    v > UINT32_MAX)
-		return 0;
-	return (uint32_t)v;
+	return b->called_paths ? build_file(b, &b->called, b->called_paths, i)
+			       : build_file(b, &b->lines, b->paths, i);
 }
 
-static uint32_t build_function(struct table_build *b, Dwarf_Die *die)
+/* What an entry says of its function, or the entries it refers to. */
+struct table_names {
+	const char *linkage, *mips, *name;
+	uint32_t line;
+	bool has_line;
+};
+
+static void names_take(struct table_names *n, const struct dwarf_cu *cu,
+		       const struct dwarf_entry *e)
 {
-	struct dwarf_function fn = { .text = "" };
-	const char *linkage = NULL;
+	const struct dwarf_value *line = dwarf_entry_value(e, DWARF_DECL_LINE);
+
+	if (!n->linkage)
+		n->linkage = dwarf_value_text(
+			cu, dwarf_entry_value(e, DWARF_LINKAGE_NAME));
+	if (!n->mips)
+		n->mips = dwarf_value_text(
+			cu, dwarf_entry_value(e, DWARF_MIPS_LINKAGE_NAME));
+	if (!n->name)
+		n->name =
+			dwarf_value_text(cu, dwarf_entry_value(e, DWARF_NAME));
+	if (!n->has_line && line) {
+		n->has_line = true;
+		n->line = dwarf_value_word(line);
+	}
+}
+
+static uint32_t build_names(struct table_build *b, const struct table_names *n)
+{
+	const char *linkage = n->linkage ? n->linkage : n->mips;
+	struct dwarf_function fn = { .line = n->line };
 	uint32_t text = 0;
-	Dwarf_Attribute a;
 
-	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &a) ||
-	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &a))
-		linkage = dwarf_formstring(&a);
-	fn.line = attr_number(die, DW_AT_decl_line);
 	fn.linkage = linkage && *linkage;
-	fn.text = fn.linkage ? linkage : dwarf_diename(die) ?: "";
+	fn.text = fn.linkage ? linkage : n->name ?: "";
 	b->err = b->err ?: dwarf_text_add_function(b->texts, &fn, &text);
 	return text;
+}
+
+/* The entry that this one gets the rest from. */
+static bool entry_origin(const struct dwarf_cu *cu, const struct dwarf_entry *e,
+			 struct dwarf_file **f, uint64_t *off)
+{
+	const struct dwarf_value *v = dwarf_entry_value(e, DWARF_ORIGIN);
+
+	return dwarf_value_entry(
+		cu, v ? v : dwarf_entry_value(e, DWARF_SPECIFICATION), f, off);
+}
+
+/* Follows references from the entry at 'off'. */
+static void names_follow(struct table_build *b, struct table_names *n,
+			 struct dwarf_file *f, uint64_t off)
+{
+	const struct dwarf_cu *tree = b->from->tree, *cu;
+	struct dwarf_entry e;
+
+	for (int i = 0; i < TABLE_ORIGINS_MAX; i++) {
+		cu = f == tree->file && off >= tree->off && off < tree->end
+			     ? tree
+			     : dwarf_file_at(f, off);
+		if (!cu || !dwarf_entry_at(cu, off, &e))
+			return;
+		names_take(n, cu, &e);
+		if (!entry_origin(cu, &e, &f, &off))
+			return;
+	}
+}
+
+/* The function of b->entry. */
+static uint32_t build_function(struct table_build *b)
+{
+	const uint32_t own = 1U << DWARF_NAME | 1U << DWARF_LINKAGE_NAME |
+			     1U << DWARF_MIPS_LINKAGE_NAME |
+			     1U << DWARF_DECL_LINE;
+	const struct dwarf_cu *tree = b->from->tree;
+	struct table_names n = { 0 };
+	struct table_known *known;
+	struct dwarf_file *f;
+	uint64_t off;
+
+	names_take(&n, tree, &b->entry);
+	if (!entry_origin(tree, &b->entry, &f, &off))
+		return build_names(b, &n);
+	if (b->entry.has & own) {
+		names_follow(b, &n, f, off);
+		return build_names(b, &n);
+	}
+	known = &b->known[off % TABLE_KNOWN];
+	if (known->file != f || known->off != off) {
+		names_follow(b, &n, f, off);
+		*known = (struct table_known){ f, off, build_names(b, &n) };
+	}
+	return known->text;
 }
 
 /* --- calls ------------------------------------------------------------------- */
 
 /* Adds the call of a block, inlined into 'up'; both as in a row. */
-static uint32_t build_call(struct table_build *b, Dwarf_Die *die, uint32_t up)
+static uint32_t build_call(struct table_build *b, bool read, uint32_t up)
 {
 	struct strbuf *sb = &b->t->calls;
 	uint32_t at = (uint32_t)sb->len + 1;
-	Dwarf_Attribute a;
-	Dwarf_Word n;
+	uint64_t file;
 
-	dwarf_pack_put(sb, die ? build_function(b, die) : 0);
+	dwarf_pack_put(sb, read ? build_function(b) : 0);
 	dwarf_pack_put(sb, up ? at - up : 0);
-	if (die && up && b->files && dwarf_attr(die, DW_AT_call_file, &a) &&
-	    dwarf_formudata(&a, &n) == 0)
-		dwarf_pack_put(sb, build_file(b, dwarf_filesrc(b->files, n,
-							       NULL, NULL)));
+	if (read && up &&
+	    dwarf_value_number(dwarf_entry_value(&b->entry, DWARF_CALL_FILE),
+			       &file))
+		dwarf_pack_put(sb, build_called(b, file));
 	else
 		dwarf_pack_put(sb, 0);
-	if (die && up && dwarf_attr(die, DW_AT_call_line, &a) &&
-	    dwarf_formudata(&a, &n) == 0 && n <= UINT32_MAX)
-		dwarf_pack_put(sb, (uint32_t)n);
-	else
-		dwarf_pack_put(sb, 0);
+	dwarf_pack_put(sb, read && up ? dwarf_value_word(dwarf_entry_value(
+						&b->entry, DWARF_CALL_LINE))
+				      : 0);
 	return at;
 }
 
 /* The call of each block, in calls[]. Those around it come before it. */
-static void build_calls(struct table_build *b, const struct dwarf_unit *u,
-			Dwarf_Die *tree, uint32_t *calls)
+static void build_calls(struct table_build *b, uint32_t *calls)
 {
-	Dwarf *dw = dwarf_cu_getdwarf(tree->cu);
-	Dwarf_Off base = dwarf_dieoffset(tree);
-	Dwarf_Die die;
+	const struct dwarf_unit *u = b->from->unit;
+	const struct dwarf_cu *tree = b->from->tree;
 
 	for (uint32_t i = 0; i < u->n_blocks && !b->err; i++) {
 		const struct dwarf_block *k = &u->blocks[i];
 
-		if (i && k->die == k[-1].die && k->up == k[-1].up)
+		if (i && k->entry == k[-1].entry && k->up == k[-1].up)
 			calls[i] = calls[i - 1];
 		else
 			calls[i] = build_call(
-				b, dwarf_offdie(dw, base + k->die, &die),
+				b,
+				dwarf_entry_at(tree, tree->first + k->entry,
+					       &b->entry),
 				k->up == DWARF_NONE ? 0 : calls[k->up]);
 	}
 }
 
-static int build_pieces(struct table_build *b, const struct dwarf_unit *u,
-			Dwarf_Die *tree)
+static int build_pieces(struct table_build *b)
 {
+	const struct dwarf_unit *u = b->from->unit;
 	uint32_t *calls = calloc(u->n_blocks + 1ULL, sizeof(*calls));
 
 	if (!calls)
 		return -ENOMEM;
-	build_calls(b, u, tree, calls);
+	build_calls(b, calls);
 	for (uint32_t i = 0; i < u->n_pieces; i++) {
 		const struct dwarf_piece *p = &u->pieces[i];
 		uint32_t call = p->block == DWARF_NONE ? 0 : calls[p->block];
@@ -174,63 +270,93 @@ static int build_pieces(struct table_build *b, const struct dwarf_unit *u,
 
 /* --- lines ------------------------------------------------------------------- */
 
-static void build_line(struct table_build *b, Dwarf_Line *line)
+static int build_lines(struct table_build *b)
 {
-	const struct dwarf_bounds *bounds = &b->t->bounds;
-	struct dwarf_pack_row row = { 0 };
-	Dwarf_Addr addr;
-	bool end = false;
-	int no;
+	for (uint32_t i = 0; i < b->lines.n_rows && !b->err; i++) {
+		const struct dwarf_line_row *line = &b->lines.rows[i];
+		struct dwarf_pack_row row = { .start = line->start, .a = 1 };
 
-	if (!line || dwarf_lineaddr(line, &addr) || addr < bounds->start ||
-	    addr > bounds->end)
-		return;
-	row.start = (uint32_t)(addr - bounds->start);
-	if (dwarf_lineendsequence(line, &end) || end) {
-		row.a = 1;
-	} else {
-		row.a = build_file(b, dwarf_linesrc(line, NULL, NULL)) << 1;
-		if (dwarf_lineno(line, &no) == 0 && no > 0)
-			row.b = (uint32_t)no;
+		if (!line->end) {
+			row.a = build_file(b, &b->lines, b->paths, line->file)
+				<< 1;
+			row.b = line->line;
+		}
+		dwarf_pack_add(&b->t->lines, &row);
 	}
-	dwarf_pack_add(&b->t->lines, &row);
-}
-
-static int build_lines(struct table_build *b, Dwarf_Die *lined)
-{
-	Dwarf_Lines *lines;
-	size_t n;
-
-	if (lined && dwarf_getsrclines(lined, &lines, &n) == 0)
-		for (size_t i = 0; i < n && !b->err; i++)
-			build_line(b, dwarf_onesrcline(lines, i));
 	return dwarf_pack_end(&b->t->lines);
 }
 
+/* A unit whose program is damaged has no lines. */
+static int lines_open(struct dwarf_lines *l, uint32_t **paths,
+		      const struct dwarf_cu *cu, const struct dwarf_unit *u)
+{
+	struct dwarf_span *spans = malloc(TABLE_SPANS_MAX * sizeof(*spans));
+	uint64_t off;
+	size_t n;
+	int err = -EINVAL;
+
+	if (!spans)
+		return -ENOMEM;
+	if (dwarf_value_number(dwarf_entry_value(&cu->unit, DWARF_STMT_LIST),
+			       &off)) {
+		n = dwarf_ranges_read(cu, &cu->unit, spans, TABLE_SPANS_MAX);
+		err = dwarf_lines_read(l, cu, off, u ? &u->bounds : NULL, spans,
+				       n < TABLE_SPANS_MAX ? n : 0);
+	}
+	free(spans);
+	if (err && err != -ENOMEM) {
+		dwarf_lines_fini(l);
+		err = 0;
+	}
+	*paths = err ? NULL : calloc(l->n_files + 1ULL, sizeof(**paths));
+	return *paths ? 0 : -ENOMEM;
+}
+
+static int build_open(struct table_build *b)
+{
+	const struct dwarf_source *from = b->from;
+	int err;
+
+	b->dir = dwarf_value_text(from->lined,
+				  dwarf_entry_value(&from->lined->unit,
+						    DWARF_COMP_DIR));
+	err = lines_open(&b->lines, &b->paths, from->lined, from->unit);
+	if (!err && from->tree != from->lined &&
+	    dwarf_entry_value(&from->tree->unit, DWARF_STMT_LIST))
+		err = lines_open(&b->called, &b->called_paths, from->tree,
+				 NULL);
+	return err;
+}
+
+static void build_free(struct table_build *b)
+{
+	if (!b)
+		return;
+	dwarf_lines_fini(&b->lines);
+	dwarf_lines_fini(&b->called);
+	free(b->paths);
+	free(b->called_paths);
+	free(b);
+}
+
 int dwarf_table_new(struct dwarf_table **tp, struct dwarf_text *texts,
-		    const struct dwarf_unit *u, Dwarf_Die *tree,
-		    Dwarf_Die *lined)
+		    const struct dwarf_source *from)
 {
 	struct table_build *b = calloc(1, sizeof(*b));
 	struct dwarf_table *t = calloc(1, sizeof(*t));
 	int err = b && t ? 0 : -ENOMEM;
-	Dwarf_Attribute a;
-	size_t n;
 
 	if (err)
 		goto out;
-	t->bounds = u->bounds;
+	t->bounds = from->unit->bounds;
 	b->t = t;
 	b->texts = texts;
-	if (lined) {
-		if (dwarf_attr(lined, DW_AT_comp_dir, &a))
-			b->dir = dwarf_formstring(&a);
-		if (dwarf_getsrcfiles(lined, &b->files, &n))
-			b->files = NULL;
-	}
-	err = build_pieces(b, u, tree);
+	b->from = from;
+	err = build_open(b);
 	if (!err)
-		err = build_lines(b, lined);
+		err = build_pieces(b);
+	if (!err)
+		err = build_lines(b);
 	if (!err)
 		err = b->err;
 	dwarf_pack_trim(&t->calls);
@@ -242,7 +368,7 @@ int dwarf_table_new(struct dwarf_table **tp, struct dwarf_text *texts,
 	}
 out:
 	dwarf_table_free(t);
-	free(b);
+	build_free(b);
 	return err;
 }
 

@@ -2,7 +2,7 @@
 /*
  * dwarf_table: what a compile unit says of its addresses, in a tenth of the memory of
  * its debug information: the innermost function or inlined call, the calls around it,
- * and the line. It needs neither libdw nor the sections any more.
+ * and the line. It needs no section any more.
  *
  * Two lists of rows, by address: one has the innermost calls, the other files and
  * lines. A row is the differences to the row before, as LEB128 (DWARF 5 section 7.6);
@@ -18,13 +18,17 @@
 
 struct dwarf_table;
 
-/*
- * 'tree': the unit that 'u' is of. 'lined': the unit whose line table is read: the same,
- * or its skeleton; NULL: none. -ENOMEM; -EFBIG: too many texts.
- */
+/* What a table is made of. */
+struct dwarf_source {
+	const struct dwarf_unit *unit;
+	const struct dwarf_cu *tree; /* that 'unit' is of */
+	/* Whose line program is read: the same, or its skeleton. */
+	const struct dwarf_cu *lined;
+};
+
+/* -ENOMEM; -EFBIG: too many texts. */
 int dwarf_table_new(struct dwarf_table **tp, struct dwarf_text *texts,
-		    const struct dwarf_unit *u, Dwarf_Die *tree,
-		    Dwarf_Die *lined);
+		    const struct dwarf_source *from);
 void dwarf_table_free(struct dwarf_table *t);
 size_t dwarf_table_bytes(const struct dwarf_table *t);
 

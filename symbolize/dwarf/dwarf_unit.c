@@ -8,19 +8,17 @@
 #include "symbolize/dwarf/dwarf_unit.h"
 
 /* Limits for untrusted files. */
+#define UNIT_BYTES_MAX (256U << 20) /* of entries */
 #define UNIT_DEPTH_MAX 128 /* of the tree */
-#define UNIT_ENTRIES_MAX (1U << 23) /* read of a unit */
 #define UNIT_BLOCKS_MAX (1U << 20) /* ranges kept */
 #define UNIT_RANGES_MAX 1024 /* of one function */
 
 struct walk {
 	struct dwarf_unit *u;
-	uint64_t base; /* offset of the unit's entry */
-	const struct dwarf_skeleton *skeleton; /* or NULL */
+	const struct dwarf_cu *cu;
+	struct dwarf_entry entry;
 	struct dwarf_span spans[UNIT_RANGES_MAX];
-	uint32_t entries;
 	uint32_t up[UNIT_DEPTH_MAX]; /* by depth: block around it */
-	Dwarf_Die dies[UNIT_DEPTH_MAX];
 };
 
 /* --- the tree --------------------------------------------------------------- */
@@ -46,32 +44,13 @@ static bool tag_holds_code(int tag)
 	}
 }
 
-/* The ranges of an entry, in w->spans; their number. */
-static size_t walk_spans(struct walk *w, Dwarf_Die *die)
-{
-	Dwarf_Addr base;
-	ptrdiff_t at = 0;
-	size_t n = 0;
-
-	if (w->skeleton)
-		return dwarf_split_ranges(w->skeleton, die, w->spans,
-					  UNIT_RANGES_MAX);
-	for (; n < UNIT_RANGES_MAX; n++) {
-		at = dwarf_ranges(die, at, &base, &w->spans[n].start,
-				  &w->spans[n].end);
-		if (at <= 0)
-			break;
-	}
-	return n;
-}
-
-/* Adds the ranges of an entry; *block: one of them, if there is any. */
-static int walk_ranges(struct walk *w, Dwarf_Die *die, uint32_t up,
-		       uint32_t *block)
+/* Adds the ranges of the entry; *block: one of them, if there is any. */
+static int walk_ranges(struct walk *w, uint32_t up, uint32_t *block)
 {
 	struct dwarf_unit *u = w->u;
-	size_t n = walk_spans(w, die);
-	uint64_t off = dwarf_dieoffset(die) - w->base;
+	size_t n =
+		dwarf_ranges_read(w->cu, &w->entry, w->spans, UNIT_RANGES_MAX);
+	uint64_t off = w->entry.off - w->cu->first;
 
 	for (size_t i = 0; i < n; i++) {
 		uint64_t start = w->spans[i].start, end = w->spans[i].end;
@@ -87,59 +66,60 @@ static int walk_ranges(struct walk *w, Dwarf_Die *die, uint32_t up,
 		u->blocks[u->n_blocks++] = (struct dwarf_block){
 			.start = (uint32_t)(start - u->bounds.start),
 			.end = (uint32_t)(end - u->bounds.start),
-			.die = (uint32_t)off,
+			.entry = (uint32_t)off,
 			.up = up,
 		};
 	}
 	return 0;
 }
 
-/* Visits w->dies[depth]. Whether its children may have code; or -ENOMEM. */
-static int walk_visit(struct walk *w, int depth)
+/* Visits the entry, which may have code in it. */
+static int walk_visit(struct walk *w, uint32_t depth)
 {
-	Dwarf_Die *die = &w->dies[depth];
-	int tag = dwarf_tag(die), err = 0;
+	uint32_t around = depth ? w->up[depth - 1] : DWARF_NONE;
 	uint32_t block = DWARF_NONE;
+	int err = 0;
 
-	if (!tag_holds_code(tag))
-		return 0;
-	w->up[depth] = depth ? w->up[depth - 1] : DWARF_NONE;
-	if (tag == DW_TAG_subprogram)
-		err = walk_ranges(w, die, DWARF_NONE, &block);
-	else if (tag == DW_TAG_inlined_subroutine)
-		err = walk_ranges(w, die, w->up[depth], &block);
-	if (block != DWARF_NONE)
-		w->up[depth] = block;
-	if (err)
-		return err;
-	return depth + 1 < UNIT_DEPTH_MAX && dwarf_haschildren(die) == 1;
+	if (w->entry.abbrev->tag == DW_TAG_subprogram)
+		err = walk_ranges(w, DWARF_NONE, &block);
+	else if (w->entry.abbrev->tag == DW_TAG_inlined_subroutine)
+		err = walk_ranges(w, around, &block);
+	w->up[depth] = block == DWARF_NONE ? around : block;
+	return err;
 }
 
-/*
- * In the order of the file. The number of entries is limited: a sibling
- * attribute may lead back, and libdw follows it.
- */
-static int walk_tree(struct walk *w, Dwarf_Die *unit)
+/* In the order of the file. A damaged entry ends the unit. */
+static int walk_tree(struct walk *w)
 {
-	int depth = 0, down = dwarf_child(unit, &w->dies[0]) == 0 ? 0 : -1;
+	const struct dwarf_cu *cu = w->cu;
+	const uint8_t *info = cu->file->s[DWARF_INFO].p;
+	struct cursor c = { info + cu->first, info + cu->end, false };
+	struct dwarf_entry *e = &w->entry;
+	uint32_t depth = 0;
+	int err = 0;
 
-	if (down < 0)
+	if (cu->end - cu->first > UNIT_BYTES_MAX ||
+	    !dwarf_entry_begin(cu, &c, e) || !e->abbrev ||
+	    !dwarf_entry_read(cu, &c, e) || !e->abbrev->children)
 		return 0;
-	while (w->entries++ < UNIT_ENTRIES_MAX) {
-		int more = walk_visit(w, depth);
-
-		if (more < 0)
-			return more;
-		if (more &&
-		    dwarf_child(&w->dies[depth], &w->dies[depth + 1]) == 0) {
-			depth++;
+	while (!err && dwarf_entry_begin(cu, &c, e)) {
+		if (!e->abbrev) {
+			if (depth-- == 0)
+				break;
 			continue;
 		}
-		while (dwarf_siblingof(&w->dies[depth], &w->dies[depth]) != 0)
-			if (depth-- == 0)
-				return 0;
+		if (!tag_holds_code(e->abbrev->tag) ||
+		    (e->abbrev->children && depth + 1 == UNIT_DEPTH_MAX)) {
+			if (!dwarf_entry_skip(cu, &c, e))
+				break;
+			continue;
+		}
+		if (!dwarf_entry_read(cu, &c, e))
+			break;
+		err = walk_visit(w, depth);
+		depth += e->abbrev->children;
 	}
-	return 0;
+	return err;
 }
 
 /* --- by address ------------------------------------------------------------- */
@@ -223,8 +203,7 @@ static int unit_index(struct dwarf_unit *u)
 	return err;
 }
 
-int dwarf_unit_new(struct dwarf_unit **up, Dwarf_Die *die,
-		   const struct dwarf_skeleton *skeleton,
+int dwarf_unit_new(struct dwarf_unit **up, const struct dwarf_cu *cu,
 		   const struct dwarf_bounds *bounds)
 {
 	struct dwarf_unit *u = calloc(1, sizeof(*u));
@@ -236,9 +215,8 @@ int dwarf_unit_new(struct dwarf_unit **up, Dwarf_Die *die,
 		goto out;
 	u->bounds = *bounds;
 	w->u = u;
-	w->base = dwarf_dieoffset(die);
-	w->skeleton = skeleton;
-	err = walk_tree(w, die);
+	w->cu = cu;
+	err = walk_tree(w);
 	if (err)
 		goto out;
 	smaller = realloc(u->blocks, (u->n_blocks + 1) * sizeof(*u->blocks));

@@ -7,22 +7,14 @@
 #ifndef SYMBOLIZE_DWARF_UNIT_H
 #define SYMBOLIZE_DWARF_UNIT_H
 
-#include <elfutils/libdw.h>
-
-#include "symbolize/dwarf/dwarf_split.h"
-#include "symbolize/names/source.h"
-
-/* Addresses that may be code; others are what a linker left of removed code. */
-struct dwarf_bounds {
-	uint64_t start, end; /* less than 4 GiB apart */
-};
+#include "symbolize/dwarf/dwarf_line.h"
 
 #define DWARF_NONE UINT32_MAX
 
 /* A range of a function or of an inlined call. */
 struct dwarf_block {
 	uint32_t start, end; /* from bounds.start */
-	uint32_t die; /* offset from the unit's */
+	uint32_t entry; /* offset from that of the unit */
 	uint32_t up; /* a block before it, which it is inlined into, or NONE */
 };
 
@@ -39,9 +31,8 @@ struct dwarf_unit {
 	uint32_t n_blocks, n_pieces, cap_blocks;
 };
 
-/* 'die': the unit's. 'skeleton': of a split unit, or NULL. -ENOMEM. */
-int dwarf_unit_new(struct dwarf_unit **up, Dwarf_Die *die,
-		   const struct dwarf_skeleton *skeleton,
+/* -ENOMEM. */
+int dwarf_unit_new(struct dwarf_unit **up, const struct dwarf_cu *cu,
 		   const struct dwarf_bounds *bounds);
 void dwarf_unit_free(struct dwarf_unit *u);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* DWARF of this program itself, by several requests: handles of libdw in between. */
+/* DWARF of this program itself, by several requests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
