@@ -70,6 +70,8 @@ clang5 clang++ -O2 -gdwarf-5
 clang4 clang++ -O2 -gdwarf-4
 gz g++ -O1 -g -gz
 lto g++ -O2 -g -flto
+clang64 clang++ -O2 -gdwarf-5 -gdwarf64
+sections g++ -O2 -g -ffunction-sections -Wl,--gc-sections
 END
 cat >r.rs <<'END'
 use std::collections::HashMap;
