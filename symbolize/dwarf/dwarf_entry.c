@@ -427,9 +427,11 @@ bool dwarf_entry_at(const struct dwarf_cu *cu, uint64_t off,
 		    struct dwarf_entry *e)
 {
 	const uint8_t *info = cu->file->s[DWARF_INFO].p;
-	struct cursor c = { info + off, info + cu->end, false };
+	struct cursor c;
 
-	return off >= cu->first && off < cu->end &&
-	       dwarf_entry_begin(cu, &c, e) && e->abbrev &&
+	if (off < cu->first || off >= cu->end)
+		return false;
+	c = (struct cursor){ info + off, info + cu->end, false };
+	return dwarf_entry_begin(cu, &c, e) && e->abbrev &&
 	       dwarf_entry_read(cu, &c, e);
 }
