@@ -64,7 +64,8 @@ touch "$T/late.let"
 wait "$record"
 is "late: it ends well" $? 0
 n=$(count "$T/late.pb.gz" .)
-num "late: samples" "$n" '>=' 50
+# How many depends on who else has a CPU in these seconds.
+num "late: samples" "$n" '>=' 10
 num "late: nearly all have the name" "$(count "$T/late.pb.gz" '^spin_a@')" '>=' $((n * 9 / 10))
 is "late: none has an invented one" "$(count "$T/late.pb.gz" 'prog_late[+]0x')" 0
 is "late: none is counted" "$(grep -c 'without all names' "$T/late.err")" 0
