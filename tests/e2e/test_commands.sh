@@ -59,14 +59,16 @@ rm -f "$T"/killed.pb.gz.*
 background sleep 1000
 "$PROFD" record -o "$T/idle.pb.gz" -p "$pid" -d 1 2>"$T/err"
 like "no samples: it is said" "$(cat "$T/err")" 'no samples.*(-F|more)'
-sh -c "sleep 30 & exec '$PROFD' record -o '$T/self.pb.gz' -p \$\$ -d 1" 2>"$T/err"
+sh -c "sleep 30 & echo \$! >'$T/left'; exec '$PROFD' record -o '$T/self.pb.gz' -p \$\$ -d 1" 2>"$T/err"
 is "record -p of itself: refused" "$?" 1
 sh -c "'$PROFD' record -o '$T/shell.pb.gz' -p \$\$ -d 2 -F 999 -q; :"
 samples "$T/shell.pb.gz" >"$T/tsv"
 is "record -p of its shell: profd is not in it" \
 	"$(total "$T/tsv" '^(profd|exe|profd-symbolize)$' 5)" 0
-"$PROFD" record -o "$T/left.pb.gz" -- sh -c 'sleep 20 & :' 2>"$T/err"
+"$PROFD" record -o "$T/left.pb.gz" -- sh -c 'sleep 20 & echo $! >>"$0"' \
+	"$T/left" 2>"$T/err"
 like "who still runs is said" "$(cat "$T/err")" '1 of the processes.*run.*: [0-9]+'
+xargs kill <"$T/left"
 "$PROFD" record -F 999 -o "$T/sum.pb.gz" -- make -s -C / -f /dev/null \
 	--eval='all:;@for i in 1 2 3 4 5 6 7 8 9; do cat /proc/*/maps >/dev/null; done' \
 	2>"$T/err"
