@@ -113,7 +113,8 @@ static bool part_slice(struct debugimage_part *p, uint64_t off, uint64_t len)
 {
 	if (off > p->len || len > p->len - off)
 		return false;
-	*p = (struct debugimage_part){ p->p + off, len };
+	if (p->len) /* else it may have no address */
+		*p = (struct debugimage_part){ p->p + off, len };
 	return true;
 }
 
