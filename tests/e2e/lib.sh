@@ -110,7 +110,16 @@ may_userns() { unshare -U true 2>/dev/null; }
 # devpts is not mounted in every chroot.
 has_terminals() { script -qec true /dev/null >/dev/null 2>&1; }
 
+# plan: the last call of a test. A report of a sanitizer is a failure of its own: what
+# failed after it follows from it.
 plan() {
+	local reports
+	reports=$(grep -s -h -m 1 -A 12 \
+		-E 'ERROR: [A-Za-z]*Sanitizer|: runtime error: ' "$T"/*.log "$T"/*.err)
+	[[ -z $reports ]] || {
+		result 1 "no sanitizer has reported anything"
+		diag "$reports"
+	}
 	echo "1..$tests"
 }
 
@@ -193,10 +202,14 @@ start_profd() {
 		bail "profd starts" "$(tail -n 20 "$log")"
 }
 
-# stop_profd [SIGNAL]: its exit status.
+# stop_profd [SIGNAL]: its exit status. If it is not 0, its last messages are printed.
 stop_profd() {
+	local rc
 	kill "-${1:-TERM}" "$profd"
 	wait "$profd"
+	rc=$?
+	((rc == 0)) || diag "profd ended with $rc:"$'\n'"$(tail -n 12 "$log")"
+	return "$rc"
 }
 
 # ask PATH: over the unix socket.
