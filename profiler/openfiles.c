@@ -10,7 +10,7 @@
 /* Rings, maps and programs of many CPUs, and the most clients. */
 #define OPENFILES_OTHERS 4096
 /* What is always open; for each CPU a clock, its program, a stream, a ring. */
-#define OPENFILES_LEAST 73
+#define OPENFILES_LEAST 77
 #define OPENFILES_CPU 4
 /* Three for each of four opening threads; clients; the file of a window. */
 #define OPENFILES_SPARE 32

@@ -19,6 +19,8 @@ struct keep_item {
 	uint64_t seconds;
 };
 
+#define STORE_SPARE 4
+
 struct store {
 	pthread_mutex_t mutex;
 	struct store_opts opts;
@@ -27,6 +29,12 @@ struct store {
 	struct store_stats stats;
 	uint64_t reserved; /* bytes of windows being written */
 	uint32_t writers;
+	/*
+	 * Held back at the limit of descriptors, closed when a window begins: its
+	 * directory, its file, and two while old ones are removed.
+	 */
+	int spare[STORE_SPARE];
+	uint32_t nspare;
 	/* Retention. */
 	uint64_t sizes[STORE_SIZES]; /* of the last windows, with side files */
 	uint32_t nsizes;

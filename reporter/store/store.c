@@ -19,6 +19,29 @@
 #define STORE_LOCK ".lock"
 #define STORE_COPIES 1000
 
+/* --- descriptors held back ------------------------------------------------- */
+
+/* While no window is written; a failure leaves fewer. */
+static void store_spare_fill(struct store *s)
+{
+	int fd;
+
+	while (s->nspare < STORE_SPARE && s->dirfd >= 0) {
+		fd = fcntl(s->dirfd, F_DUPFD_CLOEXEC, 0);
+		if (fd < 0)
+			return;
+		s->spare[s->nspare++] = fd;
+	}
+}
+
+static void store_spare_close(struct store *s)
+{
+	while (s->nspare)
+		close(s->spare[--s->nspare]);
+}
+
+/* --- directories ------------------------------------------------------------ */
+
 /*
  * A directory has to belong to the user that profd runs as and to be writable
  * for that user alone: others could create names in it, or remove our files.
@@ -174,10 +197,12 @@ int store_new(struct store **sp, const struct store_opts *opts, uint64_t *swept)
 		err = store_open(s);
 	if (!err)
 		err = store_sweep(s, swept);
-	if (err)
+	if (err) {
 		store_free(s);
-	else
-		*sp = s;
+		return err;
+	}
+	store_spare_fill(s);
+	*sp = s;
 	return err;
 }
 
@@ -185,6 +210,7 @@ void store_free(struct store *s)
 {
 	if (!s)
 		return;
+	store_spare_close(s);
 	store_close(s);
 	pthread_mutex_destroy(&s->mutex);
 	free(s->path);
@@ -251,6 +277,7 @@ int store_write_begin(struct store_write *w, struct store *s, const char *host,
 	w->window.duration_ns = name.seconds * CLOCK_NSEC_PER_SEC;
 	pthread_mutex_lock(&s->mutex);
 	s->newest = MAX(s->newest, name.begin + (int64_t)name.seconds);
+	store_spare_close(s);
 	w->reserved = keep_estimate(s);
 	err = keep_make_room(s, w->reserved);
 	s->reserved += w->reserved;
@@ -373,6 +400,8 @@ void store_write_end(struct store_write *w, struct store_stats *stats)
 		s->stats.times_failed += !w->window.times_bytes;
 		s->sizes[s->nsizes++ % STORE_SIZES] = bytes;
 	}
+	if (!s->writers)
+		store_spare_fill(s);
 	*stats = s->stats;
 	pthread_mutex_unlock(&s->mutex);
 }

@@ -7,7 +7,7 @@ spin=$E2E/prog_spin_a
 PROGRAMS=${PROGRAMS:-40}
 # The number of descriptors besides executables grows with the CPUs: a clock, its
 # program and a ring for each.
-LIMIT=$((82 + 4 * ($(getconf _NPROCESSORS_CONF) - 2)))
+LIMIT=$((86 + 4 * ($(getconf _NPROCESSORS_CONF) - 2)))
 real=$PROFD
 
 # limited N: from here on profd is started with this limit of descriptors.

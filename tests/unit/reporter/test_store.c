@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The archive on disk: names, days, boundaries, retention, the list. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "reporter/store/store.h"
@@ -497,6 +500,33 @@ static void a_left_side_file_is_not_that_of_another_window(void **state)
 	done();
 }
 
+/* What others took meanwhile, as connections do; one more is EMFILE. */
+static void at_the_limit_of_descriptors_a_window_is_written(void **state)
+{
+	struct rlimit was, few;
+	struct store_stats st;
+	int taken[256], n = 0;
+
+	open_store((struct reporter_keep){ 0 });
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	few = was;
+	few.rlim_cur = ARRAY_SIZE(taken);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	for (int i = 0; i < 2; i++) {
+		while ((taken[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >=
+		       0)
+			n++;
+		assert_int_equal(errno, EMFILE);
+		assert_int_equal(put(7200 - i * 3600, 1000, 100, &st), 0);
+		assert_int_equal(st.times_failed, 0);
+		assert_int_equal(st.archive_windows, i + 1);
+	}
+	while (n)
+		close(taken[--n]);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	done();
+}
+
 /* --- the list --------------------------------------------------------------- */
 
 static void the_list_is_in_the_order_of_time(void **state)
@@ -557,6 +587,7 @@ int main(void)
 		T(another_user_s_window_stays),
 		T(a_full_disk_stops_writing_and_keeps_the_newest),
 		T(free_space_costs_only_what_is_old),
+		T(at_the_limit_of_descriptors_a_window_is_written),
 		T(a_left_side_file_is_not_that_of_another_window),
 		T(the_list_is_in_the_order_of_time),
 #undef T
