@@ -65,6 +65,10 @@ void text_add(struct strbuf *sb, const char *s, size_t len)
 	size_t n;
 
 	while (p < end) {
+		if (*p >= ' ' && *p < 0x7f) { /* nearly always */
+			p++;
+			continue;
+		}
 		n = text_decode(p, end - p, &cp);
 		if (n && !text_is_refused(cp)) {
 			p += n;
