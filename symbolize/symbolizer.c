@@ -272,6 +272,34 @@ static size_t resolve_index(const struct resolve_job *r, size_t i)
 	return r->todo ? r->todo[i] : i;
 }
 
+static int resolve_compare(const void *a, const void *b, void *arg)
+{
+	const uint64_t *offsets = arg;
+	uint64_t x = offsets[*(const uint32_t *)a];
+	uint64_t y = offsets[*(const uint32_t *)b];
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * What takes several questions is asked in the order of addresses: the worker then
+ * reads each compile unit of a large file for one of them only. Without memory the
+ * order is that of the request.
+ */
+static void resolve_sort(struct resolve_job *r)
+{
+	if (r->n_todo <= WORKER_NAMES_MAX || r->n > UINT32_MAX)
+		return;
+	if (!r->todo) {
+		r->todo = malloc(r->n_todo * sizeof(*r->todo));
+		for (size_t i = 0; r->todo && i < r->n_todo; i++)
+			r->todo[i] = (uint32_t)i;
+	}
+	if (r->todo)
+		qsort_r(r->todo, r->n_todo, sizeof(*r->todo), resolve_compare,
+			r->offsets);
+}
+
 /* Asks for addresses: the worker does not know the segments. */
 static void resolve_question(struct worker_job *j, struct worker_question *q)
 {
@@ -283,6 +311,8 @@ static void resolve_question(struct worker_job *j, struct worker_question *q)
 		resolve_ask_code(r, q);
 		return;
 	}
+	if (!r->got)
+		resolve_sort(r);
 	q->n = (uint32_t)resolve_next(r, r->got);
 	for (uint32_t i = 0; i < q->n; i++)
 		vaddrs[i] = symbolizer_file_vaddr(

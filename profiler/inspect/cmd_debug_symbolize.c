@@ -2,12 +2,14 @@
 /*
  * cmd_debug_symbolize: profd debug symbolize. Functions, files and lines of
  * addresses in a file, read in the same way as for samples. Addresses are
- * arguments or lines of standard input. Those that one read(2) returns are answered
- * together, so that a program that writes one and waits for its answer gets it.
+ * arguments or lines of standard input. Those that can be read without waiting are
+ * answered together, so that a program that writes one and waits for its answer gets
+ * it.
  */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,8 @@
 #include "profiler/inspect/naming.h"
 
 #define SYMBOLIZE_INPUT 65536 /* bytes of standard input read at once */
+/* Addresses answered together: a large file is read once for all of them. */
+#define SYMBOLIZE_TOGETHER (1U << 17)
 #define SYMBOLIZE_OUTPUT 65536 /* output collected before it is written */
 
 struct symbolize {
@@ -236,12 +240,20 @@ static int symbolize_line(struct symbolize *z, const char *text, size_t len,
 	return err ? cmd_fail("%s", strerror(-err)) : 0;
 }
 
+/* Whether read() returns at once; also true at the end. */
+static bool symbolize_has_input(void)
+{
+	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0;
+}
+
 /* The complete lines of 'buf', whose lengths are removed from *len. */
 static int symbolize_lines(struct symbolize *z, char *buf, size_t *len,
 			   bool end, uint64_t *number)
 {
 	char *p = buf, *stop = buf + *len, *eol;
-	int status = 0, answer;
+	int status = 0, answer = 0;
 
 	while (!status && p < stop) {
 		eol = memchr(p, '\n', (size_t)(stop - p));
@@ -252,7 +264,9 @@ static int symbolize_lines(struct symbolize *z, char *buf, size_t *len,
 		status = symbolize_line(z, p, (size_t)(eol - p), ++*number);
 		p = eol < stop ? eol + 1 : stop;
 	}
-	answer = symbolize_batch(z);
+	if (status || end || z->nvaddrs >= SYMBOLIZE_TOGETHER ||
+	    !symbolize_has_input())
+		answer = symbolize_batch(z);
 	*len = (size_t)(stop - p);
 	memmove(buf, p, *len);
 	return MAX(status, answer);

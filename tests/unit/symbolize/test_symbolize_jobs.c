@@ -205,6 +205,58 @@ static void indexes_stay_under_their_ceiling(void **state)
 
 /* --- the kernel and the vDSO ----------------------------------------------- */
 
+#define MANY 5000 /* more than two questions */
+
+struct many {
+	uint64_t at[MANY];
+	char name[MANY][8];
+	int answers, wrong;
+};
+
+static void on_many(void *arg, int err, const struct symbolizer_symbol *syms,
+		    size_t n)
+{
+	struct many *m = arg;
+
+	assert_int_equal(err, 0);
+	assert_int_equal(n, MANY);
+	for (size_t i = 0; i < n; i++)
+		m->wrong += syms[i].offset != m->at[i] ||
+			    syms[i].nfunctions != 1 ||
+			    strcmp(syms[i].functions[0].name, m->name[i]) != 0;
+	m->answers++;
+}
+
+/* A worker is asked by address, in several questions. */
+static void answers_are_in_the_order_of_the_request(void **state)
+{
+	static struct many m;
+	struct fixture fx;
+	char line[256];
+	int i = 0;
+	FILE *f;
+
+	sh("seq %d | sed 's/.*/int f&(void) { return &; }/' | "
+	   "gcc -x c -shared -fPIC -o %s -",
+	   MANY, in_dir("many.so"));
+	snprintf(line, sizeof(line),
+		 "nm %s | awk '$3 ~ /^f[0-9]+$/ { print $1, $3 }' | sort -k 2",
+		 in_dir("many.so"));
+	f = popen(line, "r");
+	while (i < MANY && fgets(line, sizeof(line), f) &&
+	       sscanf(line, "%lx %7s", &m.at[i], m.name[i]) == 2)
+		i++;
+	pclose(f);
+	assert_int_equal(i, MANY);
+	fixture_init(&fx, NULL);
+	assert_int_equal(open_path(&fx, in_dir("many.so")), 0);
+	assert_int_equal(
+		symbolizer_resolve(fx.s, fx.file, m.at, MANY, on_many, &m), 0);
+	wait_for(&fx, &m.answers, 1);
+	assert_int_equal(m.wrong, 0);
+	fixture_fini(&fx);
+}
+
 static void write_kallsyms(const char *text)
 {
 	FILE *f = fopen(in_dir("kallsyms"), "w");
@@ -399,6 +451,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_end_answers_what_is_owed),
 		cmocka_unit_test(closing_ends_a_file_s_requests),
 		cmocka_unit_test(indexes_stay_under_their_ceiling),
+		cmocka_unit_test(answers_are_in_the_order_of_the_request),
 		cmocka_unit_test(kernel_addresses_have_names_and_modules),
 		cmocka_unit_test(modules_that_come_later_are_found),
 		cmocka_unit_test(a_kernel_that_hides_is_counted),
