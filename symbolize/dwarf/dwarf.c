@@ -405,14 +405,19 @@ static int unit_read(struct names_dwarf *d, struct unit *u,
 	return err;
 }
 
-/* Whether all units can be read, and nothing else is needed then. */
+/*
+ * Whether all units can be read, and nothing else is needed then. Of sections that are
+ * not packed only the first and last page are held.
+ */
 static bool dwarf_is_small(const struct names_dwarf *d)
 {
+	size_t size = d->image.size + d->alt_image.size;
+
 	for (uint32_t i = 0; i < d->n_units; i++)
 		if (d->units[i].split)
 			return false;
-	return d->image.held + d->alt_image.held ||
-	       d->image.size + d->alt_image.size < DWARF_SMALL_MAX;
+	return size < DWARF_SMALL_MAX ||
+	       d->image.held + d->alt_image.held > size / 2;
 }
 
 /* Reads all units; where their tables are too large for that, it is as if not. */

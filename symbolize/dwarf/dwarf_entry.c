@@ -141,24 +141,35 @@ static inline uint64_t value_fixed(const uint8_t *p, int size)
 	}
 }
 
+static inline bool value_take(const struct dwarf_cu *cu, struct cursor *c,
+			      const struct dwarf_attr *a, struct dwarf_value *v)
+{
+	v->form = a->form;
+	v->text = NULL;
+	v->n = 0;
+	if (a->size < 0)
+		return value_varying(cu, c, v);
+	if (a->size > c->end - c->p)
+		return false;
+	if (a->size)
+		v->n = value_fixed(c->p, a->size);
+	else
+		v->n = a->form == DW_FORM_flag_present ? 1
+						       : (uint64_t)a->implicit;
+	c->p += a->size;
+	return true;
+}
+
 bool dwarf_value_read(const struct dwarf_cu *cu, struct cursor *c,
 		      uint64_t form, int64_t implicit, struct dwarf_value *v)
 {
-	int size = dwarf_form_size(cu, form);
+	const struct dwarf_attr a = {
+		.implicit = implicit,
+		.form = (uint16_t)form,
+		.size = (int16_t)dwarf_form_size(cu, form),
+	};
 
-	*v = (struct dwarf_value){ .form = (uint16_t)form };
-	if (form > UINT16_MAX)
-		return false;
-	if (size < 0)
-		return value_varying(cu, c, v);
-	if (size > (ptrdiff_t)(c->end - c->p))
-		return false;
-	if (size)
-		v->n = value_fixed(c->p, size);
-	else
-		v->n = form == DW_FORM_flag_present ? 1 : (uint64_t)implicit;
-	c->p += size;
-	return true;
+	return form <= UINT16_MAX && value_take(cu, c, &a, v);
 }
 
 /* --- values ------------------------------------------------------------------ */
@@ -295,7 +306,7 @@ bool dwarf_value_entry(const struct dwarf_cu *cu, const struct dwarf_value *v,
 /* --- entries ----------------------------------------------------------------- */
 
 /* The attributes that are read; DWARF_N_AT: another. */
-static enum dwarf_at entry_index(uint64_t name)
+enum dwarf_at dwarf_entry_at_index(uint64_t name)
 {
 	/* DW_AT_*, index plus one. */
 	static const uint8_t known[DW_AT_loclists_base + 1] = {
@@ -358,27 +369,27 @@ bool dwarf_entry_begin(const struct dwarf_cu *cu, struct cursor *c,
 bool dwarf_entry_read(const struct dwarf_cu *cu, struct cursor *c,
 		      struct dwarf_entry *e)
 {
-	struct cursor spec = dwarf_cursor(cu->table, e->abbrev->at);
+	const struct dwarf_attr *a, *end;
 	struct dwarf_value other;
-	uint64_t name, form;
-	enum dwarf_at at;
-	int64_t implicit;
 
-	while (!spec.bad) {
-		name = entry_uleb(&spec);
-		form = entry_uleb(&spec);
-		if (!name && !form)
-			return true;
-		implicit =
-			form == DW_FORM_implicit_const ? cursor_sleb(&spec) : 0;
-		at = entry_index(name);
-		if (!dwarf_value_read(cu, c, form, implicit,
-				      at == DWARF_N_AT ? &other : &e->at[at]))
+	if (!e->abbrev->n_attrs)
+		return true;
+	a = &cu->attrs[e->abbrev->attrs];
+	for (end = a + e->abbrev->n_attrs; a < end; a++) {
+		if (a->at != DWARF_N_AT) {
+			if (!value_take(cu, c, a, &e->at[a->at]))
+				return false;
+			e->has |= 1U << a->at;
+		} else if (a->size < 0) {
+			if (!value_take(cu, c, a, &other))
+				return false;
+		} else if (a->size > c->end - c->p) {
 			return false;
-		if (at != DWARF_N_AT)
-			e->has |= 1U << at;
+		} else {
+			c->p += a->size;
+		}
 	}
-	return false;
+	return true;
 }
 
 /* Its attributes; *next: behind its children, or NULL if that is not said. */

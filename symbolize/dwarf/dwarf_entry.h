@@ -10,6 +10,8 @@
 
 /* Bytes of a form in entries of this unit; -1: they vary, or it is not known. */
 int dwarf_form_size(const struct dwarf_cu *cu, uint64_t form);
+/* DWARF_N_AT: it is not read. */
+enum dwarf_at dwarf_entry_at_index(uint64_t name);
 /* 'implicit': the number of DW_FORM_implicit_const. False: damaged. */
 bool dwarf_value_read(const struct dwarf_cu *cu, struct cursor *c,
 		      uint64_t form, int64_t implicit, struct dwarf_value *v);

@@ -10,6 +10,7 @@
 /* Limits for untrusted files. */
 #define FILE_UNITS_MAX (1U << 18) /* of all types */
 #define FILE_CODES_MAX (1U << 16) /* abbreviations of a unit */
+#define FILE_ATTRS_MAX (1U << 18) /* of all of them */
 #define FILE_SLOT_BYTES (2U << 20) /* for units that others refer to */
 
 static const char *const section_names[] = {
@@ -101,9 +102,15 @@ size_t dwarf_file_bytes(const struct dwarf_file *f)
 	return f->cap_units * sizeof(*f->units) + f->slot_bytes;
 }
 
-static size_t cu_bytes(const struct dwarf_cu *cu)
+size_t dwarf_cu_bytes(const struct dwarf_cu *cu)
 {
-	return sizeof(*cu) + cu->cap_abbrevs * sizeof(*cu->abbrevs);
+	return cu->cap_abbrevs * sizeof(*cu->abbrevs) +
+	       cu->cap_attrs * sizeof(*cu->attrs);
+}
+
+static size_t slot_bytes(const struct dwarf_cu *cu)
+{
+	return sizeof(*cu) + dwarf_cu_bytes(cu);
 }
 
 static struct dwarf_cu *slot_open(struct dwarf_file *f, uint32_t unit)
@@ -113,7 +120,7 @@ static struct dwarf_cu *slot_open(struct dwarf_file *f, uint32_t unit)
 	if (*slot && (*slot)->off == f->units[unit])
 		return *slot;
 	if (*slot) {
-		f->slot_bytes -= cu_bytes(*slot);
+		f->slot_bytes -= slot_bytes(*slot);
 		dwarf_cu_close(*slot);
 	} else {
 		*slot = malloc(sizeof(**slot));
@@ -123,7 +130,7 @@ static struct dwarf_cu *slot_open(struct dwarf_file *f, uint32_t unit)
 		*slot = NULL;
 	}
 	if (*slot)
-		f->slot_bytes += cu_bytes(*slot);
+		f->slot_bytes += slot_bytes(*slot);
 	return *slot;
 }
 
@@ -141,30 +148,59 @@ struct dwarf_cu *dwarf_file_at(struct dwarf_file *f, uint64_t off)
 
 /* --- abbreviations ------------------------------------------------------------ */
 
-/* The attributes of one, and how large they are in an entry. */
-static bool abbrev_attrs(const struct dwarf_cu *cu, struct cursor *c,
-			 struct dwarf_abbrev *a)
+static int abbrev_attr(struct dwarf_cu *cu, struct dwarf_abbrev *a,
+		       const struct dwarf_attr *attr)
+{
+	struct dwarf_attr *last =
+		a->n_attrs ? &cu->attrs[cu->n_attrs - 1] : NULL;
+
+	if (last && last->at == DWARF_N_AT && attr->at == DWARF_N_AT &&
+	    last->size >= 0 && attr->size >= 0 &&
+	    last->size <= INT16_MAX - attr->size) {
+		last->size = (int16_t)(last->size + attr->size);
+		return 0;
+	}
+	if (cu->n_attrs == FILE_ATTRS_MAX)
+		return -EINVAL;
+	if (VECTOR_ROOM(cu->attrs, cu->n_attrs, cu->cap_attrs))
+		return -ENOMEM;
+	cu->attrs[cu->n_attrs++] = *attr;
+	a->n_attrs++;
+	return 0;
+}
+
+/* The attributes of one, and how large they are in an entry. -EINVAL: damaged. */
+static int abbrev_attrs(struct dwarf_cu *cu, struct cursor *c,
+			struct dwarf_abbrev *a)
 {
 	uint64_t name, form, sum = 0;
+	struct dwarf_attr attr;
 	bool varies = false;
-	int size;
+	int err = 0;
 
-	for (;;) {
+	a->attrs = cu->n_attrs;
+	while (!err) {
 		name = cursor_uleb(c);
 		form = cursor_uleb(c);
 		if (c->bad)
-			return false;
+			return -EINVAL;
 		if (!name && !form)
 			break;
+		attr = (struct dwarf_attr){
+			/* No form has that number: it is as if unknown. */
+			.form = (uint16_t)MIN(form, (uint64_t)UINT16_MAX),
+			.size = (int16_t)dwarf_form_size(cu, form),
+			.at = (uint8_t)dwarf_entry_at_index(name),
+		};
 		if (form == DW_FORM_implicit_const)
-			cursor_sleb(c);
-		size = dwarf_form_size(cu, form);
-		varies |= size < 0;
-		sum += size < 0 ? 0 : (uint64_t)size;
-		a->sibling |= name == DW_AT_sibling;
+			attr.implicit = cursor_sleb(c);
+		varies |= attr.size < 0;
+		sum += attr.size < 0 ? 0 : (uint64_t)attr.size;
+		a->sibling |= attr.at == DWARF_SIBLING;
+		err = abbrev_attr(cu, a, &attr);
 	}
 	a->fixed = varies || sum >= DWARF_VARIES ? DWARF_VARIES : (uint16_t)sum;
-	return true;
+	return err;
 }
 
 /* Room for this code, without gaps. */
@@ -184,6 +220,7 @@ static int abbrevs_read(struct dwarf_cu *cu, uint64_t last)
 	struct cursor c = dwarf_cursor(cu->table, 0);
 	struct dwarf_abbrev a;
 	uint64_t code, tag;
+	int err;
 
 	for (uint32_t n = 0; n < FILE_CODES_MAX; n++) {
 		code = cursor_uleb(&c);
@@ -193,11 +230,13 @@ static int abbrevs_read(struct dwarf_cu *cu, uint64_t last)
 		a = (struct dwarf_abbrev){ .tag = (uint16_t)MIN(
 						   tag, (uint64_t)UINT16_MAX) };
 		a.children = cursor_fixed(&c, 1) == DW_CHILDREN_yes;
-		a.at = (uint32_t)(c.p - cu->table.p);
-		if (c.p - cu->table.p > UINT32_MAX || !abbrev_attrs(cu, &c, &a))
+		err = abbrev_attrs(cu, &c, &a);
+		if (!err)
+			err = abbrevs_room(cu, code);
+		if (err == -EINVAL)
 			break;
-		if (abbrevs_room(cu, code))
-			return -ENOMEM;
+		if (err)
+			return err;
 		cu->abbrevs[code - 1] = a;
 		if (code == last)
 			break;
@@ -316,5 +355,7 @@ int dwarf_cu_open(struct dwarf_cu *cu, struct dwarf_file *f, uint64_t off,
 void dwarf_cu_close(struct dwarf_cu *cu)
 {
 	free(cu->abbrevs);
+	free(cu->attrs);
 	cu->abbrevs = NULL;
+	cu->attrs = NULL;
 }

@@ -25,7 +25,7 @@ enum dwarf_section {
 	DWARF_N_SECTIONS,
 };
 
-/* Attributes that are read, see entry_index() in dwarf_entry.c. */
+/* Attributes that are read, see dwarf_entry_at_index(). */
 enum dwarf_at {
 	DWARF_SIBLING,
 	DWARF_NAME,
@@ -57,10 +57,19 @@ struct dwarf_value {
 	uint16_t form;
 };
 
+/* An attribute of an abbreviation; one that is not read stands for all in a row. */
+struct dwarf_attr {
+	int64_t implicit; /* of DW_FORM_implicit_const */
+	uint16_t form;
+	int16_t size; /* bytes in an entry; negative: they vary */
+	uint8_t at; /* enum dwarf_at; DWARF_N_AT: it is not read */
+	uint8_t pad[3];
+};
+
 #define DWARF_VARIES UINT16_MAX
 
 struct dwarf_abbrev {
-	uint32_t at; /* of its attributes, from the start of the table */
+	uint32_t attrs, n_attrs; /* the first one in the unit's attrs[] */
 	uint16_t tag; /* 0: there is no such code */
 	uint16_t fixed; /* bytes of all attributes of an entry, or VARIES */
 	bool children, sibling; /* it has DW_AT_sibling */
@@ -84,7 +93,8 @@ struct dwarf_cu {
 	uint8_t addr_size, offset_size;
 	struct debugimage_part table; /* of abbreviations, and all behind it */
 	struct dwarf_abbrev *abbrevs; /* by code less one */
-	uint32_t n_abbrevs, cap_abbrevs;
+	struct dwarf_attr *attrs; /* of all of them */
+	uint32_t n_abbrevs, cap_abbrevs, n_attrs, cap_attrs;
 	struct dwarf_entry unit; /* its entry */
 	uint64_t low; /* base address of ranges */
 	/* From their bases on. */
@@ -122,6 +132,8 @@ size_t dwarf_file_bytes(const struct dwarf_file *f);
 int dwarf_cu_open(struct dwarf_cu *cu, struct dwarf_file *f, uint64_t off,
 		  bool head);
 void dwarf_cu_close(struct dwarf_cu *cu);
+/* Memory held, without the struct. */
+size_t dwarf_cu_bytes(const struct dwarf_cu *cu);
 
 /*
  * The unit with the entry at 'off', or NULL. It is the file's; valid until the next

@@ -286,7 +286,7 @@ static size_t split_bytes(const struct dwarf_split *s)
 	if (!s)
 		return 0;
 	return sizeof(*s) + s->image.held + dwarf_file_bytes(&s->file) +
-	       (s->found ? s->cu.cap_abbrevs * sizeof(*s->cu.abbrevs) : 0);
+	       (s->found ? dwarf_cu_bytes(&s->cu) : 0);
 }
 
 size_t dwarf_splits_bytes(const struct dwarf_splits *s)

@@ -9,7 +9,7 @@
 #include "symbolize/dwarf/dwarf_table.h"
 
 #define TABLE_INLINED_MAX 64 /* functions at an address */
-#define TABLE_KNOWN 256 /* functions remembered while a table is made */
+#define TABLE_KNOWN 4096 /* functions remembered while a table is made */
 #define TABLE_ORIGINS_MAX 16 /* from an entry to the next */
 #define TABLE_SPANS_MAX \
 	4096 /* ranges of a unit; with more its lines are unchecked */
