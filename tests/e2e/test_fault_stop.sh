@@ -54,8 +54,8 @@ no_other_frames() {
 }
 
 follow() {
-	background nice -n -20 "$PROFD" events -f --json --server "unix:$sock" \
-		>"$T/events"
+	background nice -n -20 "$PROFD" events -f --json --type exit \
+		--server "unix:$sock" >"$T/events"
 	follower=$pid
 	follows() { /bin/true && test -s "$T/events"; }
 	wait_for 60 follows

@@ -97,7 +97,7 @@ attempt() {
 		failed="$(cat "$T/truth.err")"
 	kill -CONT "$profd"
 	cut -d ' ' -f 2 "$T/truth" "$T/truth2" | sort -u |
-		sed 's/.*/"pid":&/' >"$T/pids"
+		sed 's/.*/"process.pid":&/' >"$T/pids"
 	for ((i = 0; i < 30; i++)); do
 		! reaped || break
 		sleep 1
