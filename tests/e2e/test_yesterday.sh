@@ -17,7 +17,10 @@ start_profd now --window 1
 began=$SECONDS
 background spin_often >/dev/null
 busy=$pid
-sleep 1.2 # the first window is not a whole one
+# The first window is not a whole one, nor is the last: neither is repeated.
+windows() { metric profd_reporter_windows_written_total; }
+written() { (($(windows) >= $1)); }
+check "the first window is over" wait_for 60 written 1
 sh -c "\"$E2E/prog_spin_a\" 700 & \"$E2E/prog_spin_b\" 400; wait; exit 3" "$T" \
 	>/dev/null &
 shell=$!
@@ -26,6 +29,7 @@ is "it fails" $? 3
 ended() { [[ $(reads "$archive" "SELECT count(*) FROM process WHERE exit_code = 3
 	AND pid = $shell") == 1 ]]; }
 check "its row is there" wait_for 60 ended
+check "its last window is over" wait_for 60 written $(($(windows) + 2))
 stop_profd
 kill "$busy"
 # On a slow machine the recording is long. Four times of it, in hours.

@@ -18,6 +18,7 @@ import glob
 import os
 import re
 import sqlite3
+import statistics
 import struct
 import subprocess
 import sys
@@ -90,7 +91,8 @@ class Window:
                                     "rb").read())
 
     def name(self, wall):
-        stamp = time.gmtime(wall // SECOND)
+        # A boundary may be measured a little early.
+        stamp = time.gmtime(round(wall / SECOND))
         seconds = round(self.duration / SECOND)
         return (time.strftime("%Y-%m-%d/", stamp) + f"cpu-{self.host}-" +
                 time.strftime("%Y%m%dT%H%M%SZ", stamp) + f"-{seconds}s")
@@ -238,11 +240,13 @@ class Catalog:
 
 
 def whole_windows(recording):
-    """The longest ones, which follow each other."""
+    """Those of the usual length, which follow each other. With the first and the last,
+    which are cut, repetitions would begin at any part of a second, and files of two
+    windows could have the same name."""
     paths = sorted(glob.glob(recording + "/20*/*.pb.gz"))
-    seconds = {p: int(re.search(r"-(\d+)s\.pb", p)[1]) for p in paths}
-    longest = max(seconds.values())
-    return [p for p in paths if seconds[p] == longest]
+    lengths = {p: Window(p, set()).duration for p in paths}
+    usual = statistics.mode(round(n / SECOND) for n in lengths.values())
+    return [p for p in paths if abs(lengths[p] - usual * SECOND) < SECOND // 100]
 
 
 def main():
@@ -250,7 +254,7 @@ def main():
     ago = round(float(sys.argv[4]) * 3600) * SECOND if len(sys.argv) > 4 else 0
     paths = whole_windows(recording)
     first, last = Window(paths[0], set()), Window(paths[-1], set())
-    period = last.begin + last.duration - first.begin
+    period = round((last.begin + last.duration - first.begin) / SECOND) * SECOND
     os.makedirs(archive)
     catalog = Catalog(recording, archive, first.begin, first.begin + period)
     windows = {p[len(recording.rstrip("/")) + 1:]: Window(p, catalog.moving)
