@@ -114,7 +114,7 @@ has_terminals() { script -qec true /dev/null >/dev/null 2>&1; }
 # failed after it follows from it.
 plan() {
 	local reports
-	reports=$(grep -s -h -m 1 -A 12 \
+	reports=$(grep -s -h -m 1 -A 24 \
 		-E 'ERROR: [A-Za-z]*Sanitizer|: runtime error: ' "$T"/*.log "$T"/*.err)
 	[[ -z $reports ]] || {
 		result 1 "no sanitizer has reported anything"

@@ -137,6 +137,17 @@ final() {
 final dies <<<'kill -SEGV $$'
 final hangs <<<'exec sleep 1000'
 final sanitized <<<'echo "==1==ERROR: AddressSanitizer: x" >&2; exit 1'
+program "$e2e/reports.sh" <<-'END'
+	for i in {1..12}; do echo "not ok $i - follows"; done
+	echo "not ok 13 - no sanitizer has reported anything"
+	for i in {1..20}; do echo "# frame $i"; done
+	echo 1..13
+	echo "==1==ERROR: AddressSanitizer: x" >&2
+END
+tests_run "$e2e/reports.sh"
+is "a sanitizer's report is printed whole, and first" \
+	"$(sed -n '/^failed/,$p' <<<"$out" | sed -n '2,22p' | tr -d '\n')" \
+	"$(printf '  frame %d' {1..20})  follows"
 program "$e2e/skips.sh" <<<'echo 1..1; echo "ok 1 # SKIP no x"'
 tests_run CI=true "$e2e/skips.sh"
 is "skips: no second attempt" "$rc $(grep -c "^tests/e2e/skips.sh" <<<"$out")" "1 1"
