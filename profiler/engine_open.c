@@ -198,6 +198,17 @@ static const struct reporter_event_type engine_events[] = {
 #undef X
 };
 
+static void engine_archive_busy(const char *archive, char *text, size_t len)
+{
+	int pid = (int)reporter_archive_holder(archive);
+	char who[32] = "another profd";
+
+	if (pid > 0)
+		snprintf(who, sizeof(who), "profd, process %d", pid);
+	snprintf(text, len, "in use by %s (--archive DIR takes another one)",
+		 who);
+}
+
 static int engine_open_reporter(struct engine *e,
 				const struct engine_opts *opts, char *msg,
 				size_t msglen)
@@ -224,6 +235,7 @@ static int engine_open_reporter(struct engine *e,
 		.arg = e,
 	};
 	const char *where = "reporter";
+	char busy[80] = "";
 	char host[256] = "localhost";
 	const char *why;
 	size_t i;
@@ -232,12 +244,13 @@ static int engine_open_reporter(struct engine *e,
 	gethostname(host, sizeof(host) - 1);
 	ro.hostname = host;
 	err = reporter_new(&e->reporter, &ro, &where);
+	if (err == -EBUSY)
+		engine_archive_busy(opts->archive, busy, sizeof(busy));
 	if (err)
 		snprintf(msg, msglen, "%s%s: %s",
 			 opts->archive ? "archive " : "", where,
 			 where != opts->archive ? strerror(-err)
-			 : err == -EBUSY	? "in use by another profd "
-						  "(--archive DIR takes another one)"
+			 : err == -EBUSY	? busy
 			 : err == -EPERM ? "must belong to the user that profd "
 					   "runs as, and nobody else may write "
 					   "to it"

@@ -175,6 +175,11 @@ static int reporter_open_catalog(struct reporter *r,
 	return catalog_new(&r->catalog, &co);
 }
 
+pid_t reporter_archive_holder(const char *dir)
+{
+	return store_holder(dir);
+}
+
 int reporter_new(struct reporter **rp, const struct reporter_opts *opts,
 		 const char **where)
 {

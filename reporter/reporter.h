@@ -224,6 +224,8 @@ struct reporter_opts {
  */
 int reporter_new(struct reporter **rp, const struct reporter_opts *opts,
 		 const char **where);
+/* The process that writes to the archive 'dir'; 0: not known. After -EBUSY. */
+pid_t reporter_archive_holder(const char *dir);
 /*
  * Discards open windows (see reporter_finish()). No callbacks afterwards, and
  * the process manager may be freed; handles close when the loop runs next.

@@ -122,7 +122,27 @@ static int store_lock(struct store *s)
 		return -errno;
 	if (flock(s->lockfd, LOCK_EX | LOCK_NB))
 		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	/* On a full disk it stays empty. */
+	if (!ftruncate(s->lockfd, 0))
+		dprintf(s->lockfd, "%d\n", (int)getpid());
 	return 0;
+}
+
+pid_t store_holder(const char *path)
+{
+	int dirfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	char text[16] = "";
+
+	if (dirfd >= 0)
+		fd = openat(dirfd, STORE_LOCK,
+			    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0 && read(fd, text, sizeof(text) - 1) < 0)
+		*text = '\0';
+	if (fd >= 0)
+		close(fd);
+	if (dirfd >= 0)
+		close(dirfd);
+	return (pid_t)strtol(text, NULL, 10);
 }
 
 /* By our own names only: the directory may hold other files. */

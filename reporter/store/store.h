@@ -75,6 +75,8 @@ struct store_stats {
 int store_new(struct store **sp, const struct store_opts *opts,
 	      uint64_t *swept);
 void store_free(struct store *s);
+/* The process that locked it, as its own pid namespace has it; 0: not known. */
+pid_t store_holder(const char *path);
 const char *store_dir(const struct store *s);
 
 /* A window that is being written. */

@@ -98,7 +98,7 @@ fails "an archive that is read-only itself" 1 "$T/ro.*[Rr]ead-only" \
 	"$PROFD" run --archive "$T/ro" --listen "unix:$T/sock"
 
 start_profd busy
-fails "an archive in use" 1 "$archive.*in use.*--archive" \
+fails "an archive in use" 1 "$archive.*in use by profd, process $profd .*--archive" \
 	"$PROFD" run --archive "$archive" --listen "unix:$T/sock2"
 fails "a TCP address in use" 1 "127.0.0.1:$port.*in use" \
 	"$PROFD" run --archive "$T/a2" --listen "127.0.0.1:$port"
