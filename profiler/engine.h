@@ -48,6 +48,7 @@ struct engine_opts {
 	unsigned int window_s;
 	const char *archive; /* NULL: none */
 	enum reporter_format archive_format;
+	enum reporter_args archive_args;
 	struct reporter_keep keep;
 	const char *const *listen;
 	size_t nlisten;

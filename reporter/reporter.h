@@ -161,6 +161,21 @@ enum reporter_limit {
 	REPORTER_LIMIT_PROCESSES,
 };
 
+/*
+ * Which arguments of processes the catalog of the archive has: they can be secrets.
+ * X(NAME, word)
+ */
+#define REPORTER_ARGS(X) \
+	X(FULL, full)    \
+	X(FIRST, first)  \
+	X(NONE, none)
+
+enum reporter_args {
+#define X(name, word) REPORTER_ARGS_##name,
+	REPORTER_ARGS(X)
+#undef X
+};
+
 struct reporter_opts {
 	uv_loop_t *loop;
 	struct pm *pm; /* for /processes and /executables */
@@ -180,6 +195,7 @@ struct reporter_opts {
 	 */
 	const char *archive;
 	enum reporter_format archive_format;
+	enum reporter_args archive_args;
 	struct reporter_keep keep;
 	/* Windows end when the wall clock is a multiple of it, in UTC. */
 	unsigned int window_s;

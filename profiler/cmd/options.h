@@ -128,6 +128,7 @@ enum options_column {
 	X(TIME, uint64_t)                     \
 	X(SOURCE, enum source)                \
 	X(FORMAT, enum reporter_format)       \
+	X(ARGS, enum reporter_args)           \
 	X(STRINGS, struct options_strings)    \
 	X(ADDRESSES, struct options_strings)  \
 	X(URLS, struct options_strings)       \

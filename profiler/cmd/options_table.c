@@ -107,6 +107,8 @@ static const struct {
 	[OPTIONS_TYPE_EXPORT] = { .words = REPORTER_QUERY_FORMATS(X),
 				  .first = REPORTER_QUERY_PPROF },
 	[OPTIONS_TYPE_FORMAT] = { .words = " gz zst", .first = REPORTER_GZIP },
+	[OPTIONS_TYPE_ARGS] = { .words = REPORTER_ARGS(X),
+				.first = REPORTER_ARGS_FULL },
 };
 #undef X
 
@@ -404,6 +406,7 @@ static int set_value(struct options *o, const struct options_entry *e,
 	case OPTIONS_TYPE_COLUMN:
 	case OPTIONS_TYPE_EXPORT:
 	case OPTIONS_TYPE_FORMAT:
+	case OPTIONS_TYPE_ARGS:
 		return options_parse_word(e, text, member);
 	}
 	return -EINVAL;

@@ -374,8 +374,22 @@ static const char *catalog_build_id(struct arena *a, const struct pm_exe *exe,
 	return catalog_copy(a, hex, failed);
 }
 
-static struct catalog_image
-catalog_image(struct arena *a, const struct pm_image_info *from, bool *failed)
+/* The bytes of its arguments that are kept, of which there may be more. */
+static size_t catalog_args_len(enum reporter_args which,
+			       const struct pm_image_info *from)
+{
+	if (!from->cmdline || which == REPORTER_ARGS_NONE)
+		return 0;
+	if (which == REPORTER_ARGS_FIRST)
+		return MIN(strnlen(from->cmdline, from->cmdline_len) + 1,
+			   MIN(from->cmdline_len, CATALOG_ARGS_MAX));
+	return MIN(from->cmdline_len, CATALOG_ARGS_MAX);
+}
+
+static struct catalog_image catalog_image(struct arena *a,
+					  enum reporter_args which,
+					  const struct pm_image_info *from,
+					  bool *failed)
 {
 	struct catalog_image i = {
 		.image = catalog_copy(a, from->image_id, failed),
@@ -388,20 +402,21 @@ catalog_image(struct arena *a, const struct pm_image_info *from, bool *failed)
 		.samples = from->samples,
 		.uid = from->uid,
 		.gid = from->gid,
-		.args_cut =
-			from->args_cut || from->cmdline_len > CATALOG_ARGS_MAX,
 	};
 
-	if (!from->cmdline || !from->cmdline_len)
+	i.args_len = catalog_args_len(which, from);
+	i.args_cut = from->args_cut || i.args_len < from->cmdline_len;
+	if (!i.args_len)
 		return i;
-	i.args_len = MIN(from->cmdline_len, CATALOG_ARGS_MAX);
 	i.args = arena_memdup(a, from->cmdline, i.args_len);
 	*failed |= !i.args;
 	return i;
 }
 
-static struct catalog_process *
-catalog_pack(struct arena *a, const struct pm_image *newest, bool update)
+static struct catalog_process *catalog_pack(struct arena *a,
+					    enum reporter_args which,
+					    const struct pm_image *newest,
+					    bool update)
 {
 	struct pm_image_info images[PM_HISTORY_MAX];
 	size_t i, n = pm_image_history(newest, images, PM_HISTORY_MAX);
@@ -420,7 +435,7 @@ catalog_pack(struct arena *a, const struct pm_image *newest, bool update)
 	pm_process_info(newest, &p->info);
 	p->update = update;
 	for (i = 0; i < n; i++) {
-		p->images[i] = catalog_image(a, &images[i], &failed);
+		p->images[i] = catalog_image(a, which, &images[i], &failed);
 		p->images[i].end = i ? p->images[i - 1].start : p->info.exit;
 	}
 	return failed ? NULL : p;
@@ -469,7 +484,8 @@ static bool catalog_put(struct catalog *c, const struct pm_image *newest,
 {
 	struct catalog_batch *b = catalog_batch(c);
 	struct catalog_process *p =
-		b ? catalog_pack(&b->arena, newest, update) : NULL;
+		b ? catalog_pack(&b->arena, c->opts.args, newest, update)
+		  : NULL;
 
 	if (!p) {
 		pthread_mutex_lock(&c->mutex);

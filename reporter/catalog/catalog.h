@@ -37,6 +37,7 @@ struct catalog_opts {
 	const char *dir; /* the archive's, which exists and belongs to profd */
 	uint8_t boot_id[STORE_BOOT_ID];
 	unsigned int freq_hz;
+	enum reporter_args args;
 	uint64_t bytes; /* of the whole archive; 0: no limit */
 	/* A job was queued, or has ended: the reporter must exist until then. */
 	void (*job)(void *arg, bool ended);

@@ -275,6 +275,26 @@ static void a_process_has_what_the_ledger_has(void **state)
 		    "1|1");
 }
 
+static void arguments_are_kept_as_configured(void **state)
+{
+	static const char args[] = "mysql\0--password=x\0";
+	struct pm_image img;
+
+	for (enum reporter_args which = REPORTER_ARGS_FULL;
+	     which <= REPORTER_ARGS_NONE; which++) {
+		img = process(7 + which, 0, PM_REAPED);
+		img.info.cmdline = args;
+		img.info.cmdline_len = sizeof(args) - 1;
+		catalog_args = which;
+		open_catalog();
+		catalog_ended(catalog, &img);
+		close_catalog();
+	}
+	catalog_args = REPORTER_ARGS_FULL;
+	assert_rows("SELECT argv, args_cut FROM image ORDER BY id",
+		    "[\"mysql\",\"--password=x\"]|0 [\"mysql\"]|1 |1");
+}
+
 static void long_text_is_cut_at_a_character(void **state)
 {
 	struct pm_image img = process(7, 0, PM_REAPED);
@@ -502,6 +522,7 @@ int main(void)
 		T(a_file_that_disappears_is_made_again),
 		T(damage_is_set_aside),
 		T(a_process_has_what_the_ledger_has),
+		T(arguments_are_kept_as_configured),
 		T(long_text_is_cut_at_a_character),
 		T(a_signal_is_no_exit_code),
 		T(a_living_process_is_updated),

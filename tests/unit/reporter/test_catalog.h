@@ -11,6 +11,7 @@
 
 static struct catalog *catalog;
 static int catalog_jobs;
+static enum reporter_args catalog_args;
 
 static inline void on_job(void *arg, bool ended)
 {
@@ -40,6 +41,7 @@ static inline void open_catalog_of(uint64_t bytes)
 		.dir = t.archive,
 		.boot_id = { 1, 2, 3 },
 		.freq_hz = 100,
+		.args = catalog_args,
 		.bytes = bytes,
 		.job = on_job,
 	};
