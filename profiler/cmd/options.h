@@ -44,6 +44,8 @@
 	X(EXPORT, export, "export", " DIR",                                     \
 	  "Copy the profiles of a time from the archive into DIR, with all\n"   \
 	  "that a query of DIR needs.")                                         \
+	X(WINDOWS, windows, "windows", "",                                      \
+	  "List the profiles of the archive: time, samples, losses and size.")  \
 	X(TOP, top, "top", " [FILE...]",                                        \
 	  "Show what uses the CPU now, in the past or in a file, by\n"          \
 	  "function, process, container or line, on a terminal.")               \

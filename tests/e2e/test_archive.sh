@@ -16,6 +16,20 @@ stop_profd
 is "profd ends with 0" $? 0
 mapfile -t files < <(find "$archive" -name '*.pb.gz' | sort)
 num "there are several" "${#files[@]}" '>=' 4
+
+# --- the list of them, without a profd ---
+"$PROFD" windows --archive "$archive" --json >"$T/list"
+is "profd windows --json: the files, the oldest first" \
+	"$(jq -r .file "$T/list")" "$(printf '%s\n' "${files[@]#"$archive"/}")"
+is "... with the samples that they have" "$(jq -s 'map(.samples) | add' "$T/list")" \
+	"$(for f in "${files[@]}"; do samples "$f"; done | awk '{ n += $1 } END { print n }')"
+"$PROFD" windows --archive "$archive" >"$T/table"
+is "profd windows: a line each, and a head" "$(wc -l <"$T/table")" $((${#files[@]} + 1))
+is "... which ends with the file" "$(awk 'NR > 1 { print $NF }' "$T/table")" \
+	"$(jq -r .file "$T/list")"
+out=$("$PROFD" windows --archive "$archive" --to 2020-01-01 2>&1)
+is "no window: the exit status says so" "$? $out" '1 profd: no window of that time'
+
 odd=0
 for f in "${files[@]:1}"; do
 	stem=${f##*-????????T????} && ((10#${stem%%Z*} % 2 == 0)) || odd=$((odd + 1))
