@@ -417,6 +417,7 @@ void reporter_reason(struct reporter_health *h, bool failing, const char *fmt,
 	X(samples_unwritten, 0, "samples of windows that failed")     \
 	X(archive_windows, 1, "windows in the archive")               \
 	X(archive_bytes, 1, "bytes of the archive's files")           \
+	X(archive_oldest_seconds, 1, "begin of the oldest window")    \
 	X(archive_unexpected, 1, "foreign files in the archive")      \
 	X(archive_stopped, 1, "1 if free space is too little")        \
 	X(windows_removed, 0, "windows removed by retention")         \

@@ -7,12 +7,15 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <jansson.h>
 
 #include "base/text.h"
 #include "reporter/health.h"
 #include "reporter/ledger/ledger.h"
+
+#define METRICS_MIB (1 << 20)
 
 /* One form at a time: calls for the other forms do nothing. */
 struct reporter_metrics {
@@ -229,6 +232,31 @@ static void metrics_events(struct reporter *r, struct reporter_metrics *m)
 	}
 }
 
+/* What is there, what retention removed, and whom the catalog only counts. */
+static void metrics_archive(const struct reporter_stats *st,
+			    struct reporter_metrics *m)
+{
+	time_t oldest = (time_t)st->archive_oldest_seconds;
+	char since[48] = "";
+	struct tm tm;
+
+	if (oldest && gmtime_r(&oldest, &tm))
+		strftime(since, sizeof(since), " since %FT%TZ", &tm);
+	reporter_status(m, "archive",
+			"%llu windows%s, %.1f MiB; removed %llu windows, "
+			"%.1f MiB",
+			(unsigned long long)st->archive_windows, since,
+			(double)st->archive_bytes / METRICS_MIB,
+			(unsigned long long)st->windows_removed,
+			(double)st->removed_bytes / METRICS_MIB);
+	reporter_status(m, "catalog",
+			"%.1f MiB, %llu processes written, %llu without "
+			"samples counted only",
+			(double)st->catalog_bytes / METRICS_MIB,
+			(unsigned long long)st->catalog_processes,
+			(unsigned long long)st->catalog_skipped);
+}
+
 static void metrics_all(struct reporter *r, struct reporter_metrics *m)
 {
 	struct reporter_stats st;
@@ -242,6 +270,8 @@ static void metrics_all(struct reporter *r, struct reporter_metrics *m)
 	reporter_status(m, "windows", "%llu written, %llu failed",
 			(unsigned long long)st.windows_written,
 			(unsigned long long)st.windows_failed);
+	if (r->store)
+		metrics_archive(&st, m);
 	reporter_member_int(m, "windows", "written", st.windows_written);
 	reporter_member_int(m, "windows", "failed", st.windows_failed);
 	reporter_member_int(m, "windows", "empty", st.windows_empty);

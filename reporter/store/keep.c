@@ -351,6 +351,8 @@ int keep_make_room(struct store *s, uint64_t need)
 			break;
 		keep_remove(s);
 	}
+	item = keep_oldest(s);
+	s->stats.archive_oldest_seconds = item ? MAX(item->begin, 0) : 0;
 	removed = s->stats.removed_bytes - before;
 	s->stats.archive_stopped =
 		keep_is_low(&space, removed, need + s->reserved);

@@ -417,6 +417,9 @@ void store_write_end(struct store_write *w, struct store_stats *stats)
 	if (w->window.bytes) {
 		s->stats.archive_windows++;
 		s->stats.archive_bytes += bytes;
+		if (!s->stats.archive_oldest_seconds)
+			s->stats.archive_oldest_seconds =
+				w->window.begin_ns / CLOCK_NSEC_PER_SEC;
 		s->stats.times_failed += !w->window.times_bytes;
 		s->sizes[s->nsizes++ % STORE_SIZES] = bytes;
 	}

@@ -50,14 +50,15 @@ struct store_opts {
 };
 
 /* X(name): the counts, as in REPORTER_STATS. */
-#define STORE_STATS(X)        \
-	X(archive_windows)    \
-	X(archive_bytes)      \
-	X(archive_unexpected) \
-	X(archive_stopped)    \
-	X(windows_removed)    \
-	X(removed_bytes)      \
-	X(remove_errors)      \
+#define STORE_STATS(X)            \
+	X(archive_windows)        \
+	X(archive_bytes)          \
+	X(archive_oldest_seconds) \
+	X(archive_unexpected)     \
+	X(archive_stopped)        \
+	X(windows_removed)        \
+	X(removed_bytes)          \
+	X(remove_errors)          \
 	X(times_failed)
 
 struct store_stats {

@@ -310,6 +310,18 @@ static uint64_t bytes_of(void)
 	return n;
 }
 
+static uint64_t oldest_of(void)
+{
+	struct store_list list;
+	uint64_t begin;
+
+	assert_int_equal(store_list(&list, t.archive, INT64_MIN, INT64_MAX), 0);
+	assert_true(list.n > 0);
+	begin = list.windows[0].begin_ns / CLOCK_NSEC_PER_SEC;
+	store_list_free(&list);
+	return begin;
+}
+
 static void old_windows_give_way_to_new_ones(void **state)
 {
 	struct store_stats st;
@@ -320,6 +332,7 @@ static void old_windows_give_way_to_new_ones(void **state)
 		assert_int_equal(put((400 - i) * 3600LL, 10000, 1000, &st), 0);
 		assert_true(bytes_of() <= 1 << 20);
 		assert_int_equal(st.archive_bytes, bytes_of());
+		assert_int_equal(st.archive_oldest_seconds, oldest_of());
 	}
 	/* There is room for 95. */
 	assert_in_range(st.archive_windows, 90, 95);
