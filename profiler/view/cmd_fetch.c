@@ -235,7 +235,7 @@ static int fetch_finish(struct fetch *f, int err, const char *msg)
 		f->bad = strerror(-failed);
 	}
 	reporter_outfile_abort(&f->file);
-	if (fetch_signal) {
+	if (err == -ECANCELED && fetch_signal) {
 		cmd_fail("%s, nothing was written", strsignal(fetch_signal));
 		return CMD_SIGNALLED + fetch_signal;
 	}

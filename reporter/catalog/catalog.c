@@ -386,6 +386,18 @@ static size_t catalog_args_len(enum reporter_args which,
 	return MIN(from->cmdline_len, CATALOG_ARGS_MAX);
 }
 
+/* A NUL ends the last argument where it is cut. */
+static char *catalog_args(struct arena *a, const char *cmdline, size_t len)
+{
+	char *args = arena_alloc(a, len + 1);
+
+	if (args) {
+		memcpy(args, cmdline, len);
+		args[len] = '\0';
+	}
+	return args;
+}
+
 static struct catalog_image catalog_image(struct arena *a,
 					  enum reporter_args which,
 					  const struct pm_image_info *from,
@@ -408,7 +420,7 @@ static struct catalog_image catalog_image(struct arena *a,
 	i.args_cut = from->args_cut || i.args_len < from->cmdline_len;
 	if (!i.args_len)
 		return i;
-	i.args = arena_memdup(a, from->cmdline, i.args_len);
+	i.args = catalog_args(a, from->cmdline, i.args_len);
 	*failed |= !i.args;
 	return i;
 }

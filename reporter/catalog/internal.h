@@ -119,7 +119,8 @@ void catalog_bind_real(struct catalog_bind *b, int at, double v);
 void catalog_bind_text(struct catalog_bind *b, int at, const char *s,
 		       size_t len);
 void catalog_bind_str(struct catalog_bind *b, int at, const char *s);
-/* A JSON array of the strings of 'args'. True: it had to be cut. */
+/* A JSON array of the strings of 'args', with a NUL after the last of its 'len'
+ * bytes. True: it had to be cut. */
 bool catalog_bind_args(struct catalog_bind *b, int at, const char *args,
 		       size_t len);
 /* As catalog_db_run(). */
@@ -128,7 +129,7 @@ int catalog_bind_run(struct catalog_bind *b, enum catalog_statement which,
 
 /* Bytes of a path or name, and of the JSON of all arguments. */
 #define CATALOG_TEXT_MAX 4096
-#define CATALOG_ARGS_MAX 8192
+#define CATALOG_ARGS_MAX 4096
 
 /* --- rows --------------------------------------------------------------------- */
 

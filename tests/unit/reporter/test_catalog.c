@@ -298,7 +298,7 @@ static void arguments_are_kept_as_configured(void **state)
 static void long_text_is_cut_at_a_character(void **state)
 {
 	struct pm_image img = process(7, 0, PM_REAPED);
-	size_t size = 3 * 8192;
+	size_t size = 3 * 4096;
 	char *args = malloc(size), *exe = malloc(size);
 
 	memset(args, 'a', size);
@@ -313,10 +313,39 @@ static void long_text_is_cut_at_a_character(void **state)
 	catalog_ended(catalog, &img);
 	close_catalog();
 	assert_rows("SELECT length(exe), args_cut, json_valid(argv), "
-		    "length(argv) BETWEEN 8192 AND 8300 FROM image",
+		    "length(argv) BETWEEN 4096 AND 4200 FROM image",
 		    "4095|1|1|1");
 	free(args);
 	free(exe);
+}
+
+/*
+ * One of these ends where the memory of its batch ends: a sanitizer sees what is
+ * read beyond.
+ */
+static void arguments_end_where_they_are_cut(void **state)
+{
+	char args[3 * 4096], exe[4096];
+	struct pm_image img;
+	int pid;
+
+	memset(args, 'a', sizeof(args));
+	args[3] = '\0';
+	open_catalog();
+	for (pid = 1; pid <= 64; pid++) {
+		memset(exe, 'x', sizeof(exe));
+		exe[sizeof(exe) - 8 * pid] = '\0';
+		img = process(pid, 0, PM_REAPED);
+		img.info.exe = exe;
+		img.info.cmdline = args;
+		img.info.cmdline_len = sizeof(args);
+		catalog_ended(catalog, &img);
+		write_all();
+	}
+	close_catalog();
+	assert_rows("SELECT count(*), min(args_cut) FROM image "
+		    "WHERE json_valid(argv) AND argv ->> '$[0]' = 'aaa'",
+		    "64|1");
 }
 
 static void a_signal_is_no_exit_code(void **state)
@@ -524,6 +553,7 @@ int main(void)
 		T(a_process_has_what_the_ledger_has),
 		T(arguments_are_kept_as_configured),
 		T(long_text_is_cut_at_a_character),
+		T(arguments_end_where_they_are_cut),
 		T(a_signal_is_no_exit_code),
 		T(a_living_process_is_updated),
 		T(a_child_has_the_row_of_its_parent),
