@@ -265,8 +265,8 @@ static const char *profile_prefix(struct http_profile *p, const char *v)
 
 static const char *profile_symbols(struct http_profile *p, const char *v)
 {
-	p->form.bare = !strcmp(v, "none");
-	return p->form.bare || !strcmp(v, "all") ? NULL : "none or all";
+	p->form.bare = !strcmp(v, "known");
+	return p->form.bare || !strcmp(v, "all") ? NULL : "known or all";
 }
 
 static const char *profile_early(struct http_profile *p, const char *v)
@@ -411,7 +411,7 @@ enum MHD_Result http_index(struct http_request *req)
 		"    &comm=NAME ...   samples of these processes only, for "
 		"clients that may\n"
 		"                     read everything\n"
-		"    &symbols=none    no line where no name is known, for "
+		"    &symbols=known   no line where no name is known, for "
 		"servers that\n"
 		"                     find names themselves\n";
 
