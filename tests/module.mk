@@ -92,6 +92,12 @@ check-steady: all $(REAPER) $(UNIT_TESTS) $(BPF_TESTS) $(REPLAYS) $(E2E_PROGS)
 
 .PHONY: check-steady
 
+# kill -9 at two hundred moments, and how long profd takes to start after each.
+check-archive: all $(REAPER) $(E2E_PROGS)
+	$(Q)CRASH_ROUNDS=50 TEST_TIMEOUT=3600 B=$(B) REAPER=$(REAPER) tests/run tests/e2e/test_crash.sh
+
+.PHONY: check-archive
+
 # With sanitizers: what parses, what holds, and a pass of the whole profd through
 # run, record, fetch, ps, status and events. A leak is a failure. What was freed stays
 # in memory for a while, 256 MiB a process if nothing is said: with three processes that
