@@ -75,7 +75,7 @@ num "removed windows are counted" \
 	"$(metric profd_reporter_windows_removed_total)" '>=' 1
 like "status: what is there, and what was removed" \
 	"$("$PROFD" status --server "unix:$sock")" \
-	'archive +[0-9]+ windows since 2026-01-01T00:00:[1-5][0-9]Z, [5-7][.][0-9] MiB; removed [1-9][0-9]* windows, '
+	'archive +[0-9]+ windows since 2026-01-01T00:[0-9:]+Z, [1-7][.][0-9] MiB; removed [1-9][0-9]* windows, '
 stop_profd
 
 # --- too old: the whole day, and its directory ---
