@@ -82,6 +82,13 @@ static int ask_diff(struct ask *a, const char *value)
 	return ask_put(&a->url, "diff", text);
 }
 
+int ask_term(struct ask *a, const char *key, const char *value)
+{
+	int status = ask_set(a, key, key, value);
+
+	return status ? status : ask_put(&a->url, key, value);
+}
+
 static int ask_times(struct ask *a)
 {
 	const struct options *o = a->o;
@@ -94,11 +101,9 @@ static int ask_times(struct ask *a)
 	if (!status && o->query_diff)
 		status = ask_diff(a, o->query_diff);
 	if (!status && o->query_last)
-		status = ask_set(a, "last", "last", o->query_last) ||
-			 ask_put(&a->url, "last", o->query_last);
+		status = ask_term(a, "last", o->query_last);
 	if (!status && o->query_life)
-		status = ask_set(a, "life", "life", o->query_life) ||
-			 ask_put(&a->url, "life", o->query_life);
+		status = ask_term(a, "life", o->query_life);
 	return status;
 }
 
@@ -127,9 +132,7 @@ static int ask_terms_of(struct ask *a, const char *key, bool negated,
 		value = values->items[i];
 		if (user)
 			value = ask_uid(value, uid);
-		status = ask_set(a, option, option, value);
-		if (!status)
-			status = ask_put(&a->url, option, value);
+		status = ask_term(a, option, value);
 	}
 	return status;
 }
@@ -171,6 +174,17 @@ static int ask_forms(struct ask *a)
 	for (size_t i = 0; i < o->report_by.n && !status; i++)
 		status = ask_form(a, "by", "by", o->report_by.items[i]);
 	return status;
+}
+
+bool ask_given(const struct options *o)
+{
+	size_t n = 0;
+
+#define X(key, matcher) n += o->only_##key.n + o->not_##key.n;
+	REPORTER_QUERY_TERMS(X)
+#undef X
+	return n || o->query_archive || o->query_from || o->query_to ||
+	       o->query_last || o->query_life;
 }
 
 int ask_init(struct ask *a, const char *command, const struct options *o)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ask: the options of fetch and report that say which samples are wanted. */
+/* ask: the options of queries, which say what is wanted of the past (profd(8), QUERIES). */
 #ifndef PROFILER_ASK_H
 #define PROFILER_ASK_H
 
@@ -22,6 +22,10 @@ struct ask {
 /* An exit status, after a message. ask_fini() is due either way. */
 int ask_init(struct ask *a, const char *command, const struct options *o);
 void ask_fini(struct ask *a);
+/* Adds a term, "pid" for example. An exit status, after a message. */
+int ask_term(struct ask *a, const char *key, const char *value);
+/* Whether there is a time, a term or an archive. */
+bool ask_given(const struct options *o);
 
 /*
  * The profile from the archive in o->query_archive; '*qp' is to be freed before 'a'. An

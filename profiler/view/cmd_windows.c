@@ -11,88 +11,26 @@
 #include <string.h>
 
 #include "profiler/cmd/lines.h"
-#include "profiler/view/ask.h"
-#include "profiler/view/load.h"
-#include "reporter/reporter.h"
+#include "profiler/view/pages.h"
 
-#define WINDOWS_PAGE "10000" /* windows of an answer */
 #define WINDOWS_MAX 1000000
 #define WINDOWS_OUTPUT 65536 /* bytes collected before they are written */
 
 struct windows {
 	struct ask ask;
-	struct reporter_list list; /* of the archive's own directory */
 	json_t *all; /* the newest first */
-	char after[24]; /* "next" of the last answer; "": the first */
 };
 
-/* --- answers -------------------------------------------------------------------- */
-
-static int windows_server(struct windows *w, struct strbuf *out)
+static int windows_add(void *arg, json_t *o)
 {
-	struct load_get get = { .o = w->ask.o };
-	struct strbuf path = STRBUF_INIT;
-	int err = -ENOMEM;
+	struct windows *w = arg;
 
-	strbuf_puts(&path, "/api/windows?limit=" WINDOWS_PAGE);
-	strbuf_puts(&path, strbuf_str(&w->ask.url));
-	if (*w->after)
-		strbuf_printf(&path, "&after=%s", w->after);
-	get.path = strbuf_str(&path);
-	if (get.path)
-		err = load_get(&get);
-	strbuf_fini(&path);
-	*out = get.body;
-	return err ? cmd_fail("%s", *get.msg ? get.msg : strerror(-err)) : 0;
-}
-
-static int windows_archive(struct windows *w, struct strbuf *out)
-{
-	struct reporter_request_run run = {
-		.archive = w->ask.o->query_archive,
-		.progress = ask_progress,
-		.arg = &w->ask,
-	};
-	const char *want;
-	int err = 0;
-
-	w->list = (struct reporter_list){ .kind = REPORTER_LIST_WINDOWS };
-	err = reporter_list_set(w->ask.request, &w->list, "limit", WINDOWS_PAGE,
-				&want);
-	if (!err && *w->after)
-		err = reporter_list_set(w->ask.request, &w->list, "after",
-					w->after, &want);
-	if (!err)
-		err = reporter_list_run(w->ask.request, &w->list, &run, out);
-	return ask_result(&w->ask, &run, err);
-}
-
-/* Adds the next answer. An exit status, after a message. */
-static int windows_page(struct windows *w)
-{
-	const struct options *o = w->ask.o;
-	struct strbuf text = STRBUF_INIT;
-	json_t *answer = NULL, *page;
-	const char *next;
-	int status = o->query_archive ? windows_archive(w, &text)
-				      : windows_server(w, &text);
-
-	if (!status)
-		answer = json_loadb(text.data, text.len, 0, NULL);
-	strbuf_fini(&text);
-	if (status)
-		return status;
-	page = json_object_get(answer, "windows");
-	if (!json_is_array(page) || json_array_extend(w->all, page))
-		status = cmd_fail("%s: its answer is no list of windows",
-				  o->query_archive ? o->query_archive
-						   : o->server);
-	next = json_string_value(json_object_get(answer, "next"));
-	snprintf(w->after, sizeof(w->after), "%s", next ? next : "");
-	if (!json_array_size(page))
-		*w->after = '\0';
-	json_decref(answer);
-	return status;
+	if (json_array_size(w->all) >= WINDOWS_MAX)
+		return cmd_fail(
+			"more than %d windows: give a shorter time (--from, --to, --last)",
+			WINDOWS_MAX);
+	return json_array_append(w->all, o) ? cmd_fail("%s", strerror(ENOMEM))
+					    : 0;
 }
 
 /* --- output --------------------------------------------------------------------- */
@@ -153,7 +91,6 @@ static int windows_print(const struct windows *w)
 	struct strbuf out = STRBUF_INIT;
 	size_t n = json_array_size(w->all);
 	const json_t *o;
-	char *text;
 	int status = 0;
 
 	if (!w->ask.o->json)
@@ -161,14 +98,10 @@ static int windows_print(const struct windows *w)
 			      "LENGTH", "SAMPLES", "LOSSES", "SIZE", "FILE");
 	while (n-- && !status) {
 		o = json_array_get(w->all, n);
-		text = w->ask.o->json
-			       ? json_dumps(o, JSON_COMPACT | JSON_ENSURE_ASCII)
-			       : NULL;
-		if (text)
-			strbuf_printf(&out, "%s\n", text);
+		if (w->ask.o->json)
+			pages_json(&out, o);
 		else
 			windows_line(&out, o);
-		free(text);
 		if (out.len > WINDOWS_OUTPUT)
 			status = cmd_print(&out);
 	}
@@ -188,15 +121,9 @@ int cmd_windows(const struct options *o)
 	status = ask_init(&w.ask, "windows", o);
 	if (!status && !w.all)
 		status = cmd_fail("%s", strerror(ENOMEM));
-	while (!status) {
-		status = windows_page(&w);
-		if (!*w.after)
-			break;
-		if (!status && json_array_size(w.all) >= WINDOWS_MAX)
-			status = cmd_fail(
-				"more than %d windows: give a shorter time (--from, --to, --last)",
-				WINDOWS_MAX);
-	}
+	if (!status)
+		status = pages_read(&w.ask, REPORTER_LIST_WINDOWS, windows_add,
+				    &w);
 	if (!status && !json_array_size(w.all))
 		status = cmd_fail("no window of that time");
 	else if (!status)

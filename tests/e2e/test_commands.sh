@@ -149,7 +149,7 @@ sleep 1.5
 midnight() { date -u '+LOC%H:%M:%S'; }
 TZ=$(midnight) profd ps "$slept" >"$T/ps"
 like "ps: START is a day, of one that is not of today" "$(tail -n 1 "$T/ps")" \
-	' [0-9]{4}-[0-9]{2}-[0-9]{2} +alive '
+	' [A-Z][a-z]{2} [ 0-9][0-9] [0-9]{2}:[0-9]{2} +alive '
 like "ps: ... and a time, of one that is" \
 	"$(TZ=LOC$(($(date -u +%-H) - 12)) profd ps "$slept")" \
 	' [0-9]{2}:[0-9]{2}:[0-9]{2} +alive '

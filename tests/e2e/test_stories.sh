@@ -58,8 +58,26 @@ both() {
 	num "... and no more$1" "$rest" '<=' "$whole"
 	is "a user$1" "$(names "${@:2}" --user 4242)" prog_spin_b
 	is "arguments$1" "$(names "${@:2}" --argv '*cc1 *bad.c*' --subtree "$make")" cc1
+	is "ps: what failed, and how$1" "$("$PROFD" ps --json "${@:2}" --exit fail "${below[@]}" |
+		jq -r '"\(.comm) \(.exit_code)"' | sort | paste -sd,)" \
+		"cc1 1,gcc 1,sh 1"
+	like "... with CPU time and coverage$1" "$("$PROFD" ps "${@:2}" --argv '*cc1 *bad.c*' \
+		"${below[@]}")" 'exit 1 +[0-9.]+m?s +[0-9]+ +[0-9]+%±[0-9]+% .*/cc1 '
+	like "ps --tree: a process that ended, and what it started$1" \
+		"$("$PROFD" ps "${@:2}" "${span[@]}" --tree "$make" | sed -n 2,3p)" \
+		"^ *$make .* exit 2 .*mk_stories .*
+ *[0-9]+ +$make .*  /bin/sh -c "
 	num "the life of a process$1" "$(count "${@:2}" --life "$make" --comm prog_spin_a)" '>' 20
 }
+wrong() { # OPTIONS...: of ps
+	"$PROFD" ps --server "unix:$sock" "$@" >"$T/out" 2>"$T/err"
+	echo "$? $(wc -c <"$T/out") $(cat "$T/err")"
+}
+like "ps: nobody" "$(wrong --comm nobody_is_named_so)" '^1 0 profd: no such process in the archive'
+like "ps: a pid that is gone is named" "$(wrong --last 1h 4194304)" \
+	'^1 0 profd: no such process'
+like "ps: a time that is none" "$(wrong --last soon)" "^2 0 profd ps: --last 'soon': must be"
+like "ps: a status that is none" "$(wrong --exit well)" "^2 0 profd ps: --exit 'well': must be"
 both "" --server "unix:$sock"
 # CPU time by the catalog, and by samples of 1/99 s.
 kill -KILL "$other" 2>/dev/null

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cmd_ps: profd ps. The processes that a running profd knows, with their CPU
- * time as the kernel counts it and the share of it that samples account for.
+ * cmd_ps: profd ps. The processes that a running profd knows, or those of the archive
+ * that a query chooses, with their CPU time as the kernel counts it and the share of it
+ * that samples account for.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,11 +17,13 @@
 #include "profiler/cmd/client.h"
 #include "profiler/cmd/cmd.h"
 #include "profiler/cmd/lines.h"
+#include "profiler/view/ps_past.h"
 #include "symbolize/symbolize.h"
 
 #define PS_MAX_DEPTH 64 /* of the tree, as it is indented */
 #define PS_USER 8 /* characters */
 #define PS_PID_MAX 4194304
+#define PS_HALF_A_YEAR (182 * 86400) /* seconds */
 #define PS_USERS 64 /* entries of the cache of user names */
 
 struct ps_row {
@@ -54,7 +57,7 @@ static void ps_user(struct strbuf *sb, const json_t *o)
 	strbuf_puts(sb, "+");
 }
 
-/* The time of day, or the date if that is not today. */
+/* The time of day, with the date if that is not today, or after half a year the date. */
 static void ps_start(struct strbuf *sb, const json_t *o)
 {
 	time_t t = lines_time(o, "start");
@@ -64,7 +67,11 @@ static void ps_start(struct strbuf *sb, const json_t *o)
 	if (!t)
 		return;
 	localtime_r(&t, &tm);
-	strftime(text, sizeof(text), lines_is_today(t) ? "%T" : "%F", &tm);
+	strftime(text, sizeof(text),
+		 lines_is_today(t)		   ? "%T"
+		 : time(NULL) - t < PS_HALF_A_YEAR ? "%b %e %H:%M"
+						   : "%F",
+		 &tm);
 	strbuf_puts(sb, text);
 }
 
@@ -465,22 +472,47 @@ static int ps_read_pids(struct ps *ps)
 	return 0;
 }
 
+/* Of the archive, what a query chooses; pids of the command line are terms of it. */
+static int ps_past(struct ps *ps)
+{
+	const struct options *o = ps->o;
+	struct ask ask;
+	int status = ask_init(&ask, "ps", o);
+
+	for (size_t i = 0; i < o->nargs && !status; i++)
+		status =
+			ask_term(&ask, o->tree ? "subtree" : "pid", o->args[i]);
+	if (!status && o->json)
+		status = ps_past_json(&ask);
+	else if (!status)
+		status = ps_past_read(&ask, ps_line, ps);
+	ask_fini(&ask);
+	return status;
+}
+
+static int ps_live(struct ps *ps)
+{
+	struct client_request req = {
+		/* Processes of the command line may have ended. */
+		.path = ps->o->ps_all || ps->o->nargs ? "/processes?all=1"
+						      : "/processes",
+	};
+
+	return cmd_request_lines(ps->o, &req, &ps->lines);
+}
+
 int cmd_ps(const struct options *o)
 {
 	struct ps ps = { .o = o, .lines = { .line = ps_line, .arg = &ps } };
-	struct client_request req = {
-		/* Processes of the command line may have ended. */
-		.path = o->ps_all || o->nargs ? "/processes?all=1"
-					      : "/processes",
-	};
+	bool past = ask_given(o);
 	int status = ps_read_pids(&ps);
 	size_t i;
 
 	if (!status)
-		status = cmd_request_lines(o, &req, &ps.lines);
+		status = past ? ps_past(&ps) : ps_live(&ps);
 	if (!status && !o->json)
 		status = ps_print(&ps);
-	if (!status)
+	if (!status && !(past && o->json))
 		status = ps_missing(&ps);
 	for (i = 0; i < ps.n; i++)
 		json_decref(ps.rows[i].o);
