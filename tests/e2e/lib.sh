@@ -164,10 +164,10 @@ spin_often() {
 
 # wait_for SECONDS COMMAND...: repeats the command until it succeeds.
 wait_for() {
-	local tries=$(($1 * 20))
+	local until=$((EPOCHSECONDS + $1))
 	shift
 	until "$@" >/dev/null 2>&1; do
-		((--tries > 0)) || return 1
+		((EPOCHSECONDS < until)) || return 1
 		sleep 0.05
 	done
 }

@@ -85,10 +85,10 @@ check "windows that are too old go, and their day" wait_for 60 gone
 stop_profd
 is "it ends with 0" $? 0
 
-# --- no free space: writing stops, and resumes ---
+# --- no free space: writing stops, and resumes; processes of a busy host fit ---
 mkdir "$T/small"
-mount -t tmpfs -o size=4m,mode=755 profd-test "$T/small" && mounted+=("$T/small")
-head -c 3900k /dev/zero >"$T/small/ballast"
+mount -t tmpfs -o size=128m,mode=755 profd-test "$T/small" && mounted+=("$T/small")
+head -c 124000k /dev/zero >"$T/small/ballast"
 start_profd free --archive "$T/small" --window 1 --keep-free 10%
 check "writing stops" wait_for 60 is_true profd_reporter_archive_stopped '== 1'
 like "/healthz: degraded, because any user can cause it" \
@@ -107,7 +107,7 @@ is "/healthz forgets it" "$(metric profd_reporter_archive_stopped)" 0
 # --- full in the middle of writing: no half file, and it goes on ---
 stop_profd
 start_profd full --archive "$T/small" --window 1 --keep-free no
-fill() { head -c 8m /dev/zero >>"$T/small/ballast" 2>/dev/null; }
+fill() { head -c 256m /dev/zero >>"$T/small/ballast" 2>/dev/null; }
 failed() { fill; is_true profd_reporter_windows_failed_total '>= 2'; }
 check "windows fail" wait_for 60 failed
 is "no half file" "$(find "$T/small" -name '*.tmp')" ""
