@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -170,11 +171,26 @@ static void kill_ours(void)
 	} while (reap_for(20) && now_ms() < end);
 }
 
+/*
+ * What ends by itself must get to do so: a process of nice 10 has no CPU for seconds
+ * beside the loads of other tests, which have nice -20.
+ */
+static void hurry_ours(void)
+{
+	size_t n = find_ours(), i;
+
+	for (i = 0; i < n; i++)
+		if (tasks[i].ours)
+			setpriority(PRIO_PROCESS, (id_t)tasks[i].pid, -20);
+}
+
 static void end_rest(const char *path)
 {
 	FILE *out = fopen(path, "we");
 	size_t n, i;
 
+	if (reap_for(0))
+		hurry_ours();
 	if (reap_for(GRACE_MS)) {
 		n = find_ours();
 		for (i = 0; out && i < n; i++)
