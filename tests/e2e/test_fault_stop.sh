@@ -18,7 +18,7 @@ of() {
 
 # forks STATUS
 forks() {
-	sed -n 's/^lives: \([0-9]*\) forks.*/\1/p' "$1"
+	sed -n 's/^lifecycle: \([0-9]*\) forks.*/\1/p' "$1"
 }
 
 # stop_it NAME SECONDS: the status before and after, in $T/before and $T/after.
@@ -83,9 +83,12 @@ execs() {
 missing() {
 	awk '{ print $2 "\t" ($4 == "exit" ? $5 "\t0" : "-1\t" $5) }' "$1" |
 		sort >"$T/wanted"
-	jq -r "$plain"'select(.process and (.events | index("exit"))) |
+	# Of these pids only: jq is slow, and the host may have many others.
+	cut -f 1 "$T/wanted" | sed 's/.*/"process.pid":&,/' >"$T/pids"
+	grep -F -f "$T/pids" "$T/events" |
+		jq -r "$plain"'select(.process and (.events | index("exit"))) |
 		[.process, .pid, (.exit_code // -1), (.signal // 0)] | @tsv' \
-		"$T/events" 2>/dev/null | sort -u | cut -f 2- | sort >"$T/ends"
+			2>/dev/null | sort -u | cut -f 2- | sort >"$T/ends"
 	(($(comm -13 "$T/ends" "$T/wanted" | wc -l) <= $2))
 }
 
