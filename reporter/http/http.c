@@ -127,6 +127,25 @@ static bool http_has_connections(const struct http *h)
 }
 
 /*
+ * Those that began to wait in this run, at the head of the list. libmicrohttpd
+ * 0.9.75 keeps what a connection waits for (to read, to write, nothing) as it was
+ * when its handler suspended it: for a request to be read. Resumed, it reads again,
+ * finds the end if the client has shut down its sending side, and closes without
+ * an answer. After the run it is known that the connection waits for nothing.
+ */
+static void http_suspend_new(struct http *h)
+{
+	struct http_request *req;
+
+	LIST_FOREACH(req, &h->waiting, waiting) {
+		if (req->suspended)
+			break;
+		MHD_suspend_connection(req->conn);
+		req->suspended = true;
+	}
+}
+
+/*
  * Runs once a second while there are connections, to close those that are past
  * their deadline. Also, MHD stops listening at its limit of connections, and
  * only a run after the end of one starts it again.
@@ -140,6 +159,7 @@ void http_run(struct http *h)
 	h->r->stats.http_slow += http_conns_check(&h->conns);
 	h->slice = HTTP_SLICE;
 	MHD_run(h->daemon);
+	http_suspend_new(h);
 	timeout = MHD_get_timeout(h->daemon, &ms) == MHD_YES;
 	if (busy && (!timeout || ms > HTTP_AGAIN_MS))
 		ms = HTTP_AGAIN_MS;
@@ -175,7 +195,7 @@ static void http_watch_closed(uv_handle_t *handle)
 	reporter_handle_closed(r);
 }
 
-void http_wait_end(struct http_request *req, enum http_state state)
+static void http_wait_leave(struct http_request *req, enum http_state state)
 {
 	LIST_REMOVE(req, waiting);
 	req->http->r->stats.http_waiting--;
@@ -183,6 +203,14 @@ void http_wait_end(struct http_request *req, enum http_state state)
 	if (req->watch)
 		uv_close((uv_handle_t *)&req->watch->poll, http_watch_closed);
 	req->watch = NULL;
+}
+
+void http_wait_end(struct http_request *req, enum http_state state)
+{
+	http_wait_leave(req, state);
+	if (!req->suspended) /* in the run in which it began */
+		MHD_suspend_connection(req->conn);
+	req->suspended = false;
 	MHD_resume_connection(req->conn);
 }
 
@@ -239,7 +267,6 @@ void http_wait_begin(struct http_request *req)
 	req->state = HTTP_WAITING;
 	LIST_INSERT_HEAD(&req->http->waiting, req, waiting);
 	req->http->r->stats.http_waiting++;
-	MHD_suspend_connection(req->conn);
 	http_watch(req);
 }
 
@@ -567,6 +594,8 @@ static enum MHD_Result http_on_request(void *arg, struct MHD_Connection *conn,
 		http_conn_set(&req->http->conns, req->peer, HTTP_CONN_BUSY);
 	if (req->state == HTTP_NEW)
 		return http_dispatch(req, url, method);
+	if (req->state == HTTP_WAITING)
+		return MHD_YES;
 	return req->query && req->state != HTTP_GONE ? http_query_send(req)
 						     : http_profile_send(req);
 }
@@ -581,6 +610,8 @@ static void http_on_completed(void *arg, struct MHD_Connection *conn,
 	if (!req || *con_cls == &http_bad_uri)
 		return;
 	*con_cls = NULL;
+	if (req->state == HTTP_WAITING) /* closed before it was suspended */
+		http_wait_leave(req, HTTP_GONE);
 	if (req->peer)
 		http_conn_set(&h->conns, req->peer, HTTP_CONN_IDLE);
 	http_profile_end(req);

@@ -36,7 +36,7 @@ struct http {
 
 enum http_state {
 	HTTP_NEW,
-	HTTP_WAITING, /* suspended; in the listener's list */
+	HTTP_WAITING, /* in the listener's list */
 	HTTP_READY,
 	HTTP_FAILED,
 	HTTP_GONE, /* the client has closed the connection */
@@ -55,6 +55,7 @@ struct http_request {
 	struct MHD_Connection *conn;
 	struct http_conn *peer; /* of 'conn'; NULL: out of memory */
 	enum http_state state;
+	bool suspended; /* by libmicrohttpd; while it waits */
 	bool bad_uri;
 	const char *rest; /* of the path, behind the route's; while it begins */
 	bool head; /* the method is HEAD */
@@ -103,7 +104,10 @@ bool http_may(struct http_request *req, enum http_conn_use use,
 	      unsigned int max);
 /* Handles all that is ready, and sets the timer of the next run. */
 void http_run(struct http *h);
-/* Suspends the connection and watches it for its end; and resumes it. */
+/*
+ * Suspends the connection at the end of this run, and watches it for its end; and
+ * resumes it.
+ */
 void http_wait_begin(struct http_request *req);
 void http_wait_end(struct http_request *req, enum http_state state);
 

@@ -116,6 +116,24 @@ for i in 1 13 25 37 50; do
 	plausible "client $i" "$T/many$i.pb.gz"
 done
 
+# --- four that end early at once: libmicrohttpd handles others first ---
+clients=()
+for i in 1 2 3 4; do
+	background env --default-signal=INT "$PROFD" fetch -q --server "unix:$sock" \
+		-d 3600 -o "$T/early$i.pb.gz" 2>"$T/early$i.err"
+	clients+=("$pid")
+done
+four_wait() {
+	[[ $(metric profd_reporter_http_waiting) == 4 ]]
+}
+check "four fetches wait" wait_for 60 four_wait
+kill -INT "${clients[@]}"
+for i in 1 2 3 4; do
+	wait "${clients[i - 1]}"
+	is "interrupted fetch $i: the profile so far" "$?$(cat "$T/early$i.err")" 0
+done
+check_profile "$T"/early?.pb.gz
+
 # --- two hundred at once: they share what is equal ---
 memory() { awk -v what="$1:" '$1 == what { print $2 }' "/proc/$profd/status"; }
 # two_hundred PATH: the number of those that fail. All connect before the first is
