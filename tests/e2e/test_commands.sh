@@ -173,7 +173,9 @@ if has_terminals; then
 	script -qec "stty cols 72; '$PROFD' ps --server 'unix:$sock'" /dev/null |
 		tr -d '\r' >"$T/ps"
 	num "ps: cut to the terminal" "$(LC_ALL=C.UTF-8 wc -L <"$T/ps")" '<=' 72
-	# START takes two more columns for processes of another day.
+	# Columns are as wide as the host's processes need, so this is of one.
+	script -qec "stty cols 72; '$PROFD' ps --server 'unix:$sock' $slept" /dev/null |
+		tr -d '\r' >"$T/ps"
 	num "ps: and the command has a good part of it" \
 		"$(awk 'NR == 1 { print 72 - index($0, "COMMAND") }' "$T/ps")" '>=' 10
 	script -qec "stty cols 72; '$PROFD' ps --wide --server 'unix:$sock'" /dev/null \
