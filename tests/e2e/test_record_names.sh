@@ -4,8 +4,9 @@
 
 cp "$E2E/prog_spin_a" "$T/prog_late"
 
-# hold PID FILE: the processes that read its files are stopped until there is a FILE, five
-# minutes at most: within two milliseconds of their start, before they have read anything.
+# hold FILE: of the process whose pid is in FILE.pid, those that read its files are stopped
+# until there is a FILE.let, five minutes at most: within two milliseconds of their start,
+# before they have read anything. FILE.ready is there when it waits for the pid.
 cat >"$T/hold.sh" <<'END'
 workers() {
 	local kids pid comm
@@ -15,13 +16,18 @@ workers() {
 			kill "$2" "$pid"
 	done
 }
-end=$((SECONDS + 300))
+end=$((SECONDS + 300)) pid=
 exec 3<> <(:)
-while [[ -d /proc/$1 && ! -e $2 ]] && ((SECONDS < end)); do
-	workers "$1" -STOP
+: >"$1.ready"
+until [[ $pid ]] || ((SECONDS >= end)); do
+	[[ ! -e $1.pid ]] || read -r pid <"$1.pid"
 	read -r -t 0.002 -u 3
 done
-workers "$1" -CONT
+while [[ -d /proc/$pid && ! -e $1.let ]] && ((SECONDS < end)); do
+	workers "$pid" -STOP
+	read -r -t 0.002 -u 3
+done
+workers "$pid" -CONT
 END
 chrt -f 1 true 2>/dev/null && first=(chrt -f 1) || first=(nice -n -20)
 hold() {
@@ -36,11 +42,14 @@ run() {
 	[[ -z ${prog:-} ]] || { kill -KILL "$prog"; wait "$prog"; } 2>/dev/null
 	background nice -n -20 "$T/prog_late" 600000
 	prog=$pid
-	background env --default-signal=INT "$PROFD" record --cache none \
-		-o "$T/$name.pb.gz" -p "$prog" "$@" 2>"$T/$name.err"
-	record=$pid
-	hold "$record" "$T/$name.let" &
+	hold "$T/$name" &
 	started+=($!)
+	wait_for 60 test -e "$T/$name.ready"
+	# shellcheck disable=SC2016 # of the shell that becomes profd
+	background env --default-signal=INT bash -c 'echo $$ >"$0"; exec "$@"' \
+		"$T/$name.pid" "$PROFD" record --cache none -o "$T/$name.pb.gz" \
+		-p "$prog" "$@" 2>"$T/$name.err"
+	record=$pid
 	wait_for 120 samples_it
 }
 samples_it() {
