@@ -320,7 +320,8 @@ static uint64_t reporter_all_events(const struct reporter *r)
 }
 
 static struct reporter_window *window_new(struct reporter *r, uint64_t begin,
-					  uint64_t end, uint64_t events)
+					  uint64_t end, uint64_t events,
+					  bool drop_marks)
 {
 	struct reporter_window *w = calloc(1, sizeof(*w));
 	unsigned int hz = r->opts.freq_hz;
@@ -330,6 +331,7 @@ static struct reporter_window *window_new(struct reporter *r, uint64_t begin,
 		.events = events,
 		.period = (CLOCK_NSEC_PER_SEC + hz / 2) / hz,
 		.begin = begin,
+		.drop_marks = drop_marks,
 	};
 
 	if (!w)
@@ -351,7 +353,7 @@ reporter_archive_window(struct reporter *r, uint64_t begin, uint64_t end)
 {
 	struct reporter_window *w, *next;
 
-	w = window_new(r, begin, end, reporter_all_events(r));
+	w = window_new(r, begin, end, reporter_all_events(r), false);
 	if (!w)
 		return NULL;
 	w->archive = true;
@@ -582,7 +584,8 @@ int reporter_window_open(struct reporter *r,
 
 	if (opts->begin >= opts->end || events & ~all)
 		return -EINVAL;
-	w = window_new(r, opts->begin, opts->end, events);
+	w = window_new(r, opts->begin, opts->end, events,
+		       opts->form.drop_marks);
 	if (!w)
 		return -ENOMEM;
 	w->losses = calloc(r->opts.nlosses + 1, sizeof(*w->losses));

@@ -333,6 +333,7 @@ struct reporter_form {
 	uint32_t without;
 	/* Locations without a real name have no line: a server is to name them. */
 	bool bare;
+	bool drop_marks; /* stacks without frames that are no code */
 	char prefix[REPORTER_PREFIX_MAX + 1]; /* of the keys of labels */
 };
 

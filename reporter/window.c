@@ -244,27 +244,31 @@ static uint32_t window_get_location(struct window *w,
 static struct window_stack *window_find_stack(struct window *w,
 					      const struct reporter_trace *t)
 {
-	size_t i, size = t->nframes * sizeof(*w->scratch);
+	size_t i, n = 0, size;
 	struct window_stack *s;
 	uint64_t h;
 
 	for (i = 0; i < t->nframes; i++) {
-		if (VECTOR_ROOM(w->scratch, i, w->scratch_cap))
+		if (w->opts.drop_marks &&
+		    t->frames[i].place.kind == REPORTER_PLACE_MARK)
+			continue;
+		if (VECTOR_ROOM(w->scratch, n, w->scratch_cap))
 			return NULL;
-		w->scratch[i] = window_get_location(w, &t->frames[i]);
-		if (!w->scratch[i])
+		w->scratch[n] = window_get_location(w, &t->frames[i]);
+		if (!w->scratch[n++])
 			return NULL;
 	}
+	size = n * sizeof(*w->scratch);
 	h = hash_bytes(w->scratch, size);
 	HASH_FIND(s, &w->stacks, h, node,
-		  s->n == t->nframes &&
+		  s->n == n &&
 			  (!size || !memcmp(s->locations, w->scratch, size)));
 	if (s)
 		return s;
 	s = arena_alloc(&w->arena, sizeof(*s) + size);
 	if (!s)
 		return NULL;
-	s->n = t->nframes;
+	s->n = n;
 	if (size)
 		memcpy(s->locations, w->scratch, size);
 	hash_insert(&w->stacks, &s->node, h);

@@ -113,6 +113,7 @@ struct window_opts {
 	uint64_t events; /* mask as in reporter_window_opts, not 0 */
 	int64_t period; /* of periodic events, ns */
 	uint64_t begin; /* step 0 of times */
+	bool drop_marks; /* as in struct reporter_form */
 };
 
 /* A sample type of the profile. */

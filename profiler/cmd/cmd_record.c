@@ -446,6 +446,7 @@ static int record_begin(struct record *r)
 	struct reporter_window_opts wo = {
 		.end = UINT64_MAX,
 		.selected_only = !r->o->all,
+		.form.drop_marks = r->o->drop_marks,
 		.format = r->format,
 		.path = r->o->output,
 		.done = record_on_written,

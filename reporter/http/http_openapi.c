@@ -18,7 +18,7 @@ static const struct {
 	{ "inline", "{\"type\":\"string\",\"enum\":[\"expand\"]}" },
 	{ "limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":10000}" },
 	{ "seconds", "{\"type\":\"number\",\"minimum\":0}" },
-	{ "symbols", "{\"type\":\"string\",\"enum\":[\"known\"]}" },
+	{ "symbols", "{\"type\":\"string\",\"enum\":[\"all\",\"known\"]}" },
 };
 
 static json_t *openapi_schema(const char *key)

@@ -158,6 +158,7 @@ static bool profile_equal(const struct http_profile *a,
 	return a->seconds == b->seconds && a->format == b->format &&
 	       a->form.without == b->form.without && a->begin == b->begin &&
 	       a->form.bare == b->form.bare &&
+	       a->form.drop_marks == b->form.drop_marks &&
 	       !strcmp(a->form.prefix, b->form.prefix);
 }
 
@@ -269,6 +270,12 @@ static const char *profile_symbols(struct http_profile *p, const char *v)
 	return p->form.bare || !strcmp(v, "all") ? NULL : "known or all";
 }
 
+static const char *profile_marks(struct http_profile *p, const char *v)
+{
+	p->form.drop_marks = !strcmp(v, "1");
+	return p->form.drop_marks || !strcmp(v, "0") ? NULL : "0 or 1";
+}
+
 static const char *profile_early(struct http_profile *p, const char *v)
 {
 	p->early = !strcmp(v, "1");
@@ -281,7 +288,7 @@ static const struct {
 } profile_keys[] = {
 	{ "seconds", profile_seconds },	    { "labels", profile_labels },
 	{ "label_prefix", profile_prefix }, { "symbols", profile_symbols },
-	{ "early", profile_early },
+	{ "drop_marks", profile_marks },    { "early", profile_early },
 };
 
 const char *http_profile_key(size_t i)
@@ -413,7 +420,8 @@ enum MHD_Result http_index(struct http_request *req)
 		"                     read everything\n"
 		"    &symbols=known   no line where no name is known, for "
 		"servers that\n"
-		"                     find names themselves\n";
+		"                     find names themselves\n"
+		"    &drop_marks=1    no frames that are no code\n";
 
 	return http_send_text(req, strdup(text), strlen(text), HTTP_TEXT);
 }

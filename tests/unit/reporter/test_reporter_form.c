@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Profiles with some of the labels, with a prefix, and without invented names. */
+/* Profiles with some of the labels, with a prefix, and without invented names or marks. */
 #include "reporter/labels.h"
 #include "tests/unit/reporter/test_reporter_common.h"
 
@@ -83,6 +83,20 @@ static void in_full_each_process_has_its_samples(void **state)
 	assert_string_equal(pprof_label(p, p->sample[3], "comm"), "beta");
 }
 
+/* Nor is anything else of theirs in the file. */
+static void without_marks_only_code_is_in_the_stacks(void **state)
+{
+	const Profile *p = profile_as((struct reporter_form){
+		.without = without("none"), .drop_marks = true });
+
+	assert_int_equal(p->n_sample, 2);
+	assert_int_equal(p->sample[0]->n_location_id, 2);
+	assert_int_equal(p->sample[0]->value[0], 3);
+	assert_int_equal(p->n_location, 2);
+	assert_int_equal(p->n_function, 2);
+	assert_false(has_string(p, "[tables late]"));
+}
+
 static void samples_that_are_equal_without_a_label_are_one(void **state)
 {
 	const Profile *p = profile_as(
@@ -145,6 +159,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_list_of_labels_is_parsed),
 		test(in_full_each_process_has_its_samples),
+		test(without_marks_only_code_is_in_the_stacks),
 		test(samples_that_are_equal_without_a_label_are_one),
 		test(without_any_label_a_stack_is_one_sample),
 		test(keys_get_a_prefix),
