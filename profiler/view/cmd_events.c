@@ -13,7 +13,7 @@
 #include "profiler/cmd/client.h"
 #include "profiler/cmd/cmd.h"
 #include "profiler/cmd/lines.h"
-#include "reporter/reporter.h"
+#include "profiler/view/ask.h"
 
 static volatile sig_atomic_t events_signal;
 
@@ -40,6 +40,7 @@ struct event {
 
 struct events {
 	const struct options *o;
+	struct ask ask;
 	struct lines lines;
 	const struct lines *shown; /* has the line that is printed */
 	uint32_t types; /* of --type, a bit for each of event_kinds; 0: all */
@@ -164,85 +165,24 @@ wrong:
 
 /* --- the request ----------------------------------------------------------- */
 
-static void events_put_arg(struct events *e, const char *key, const char *value)
-{
-	strbuf_printf(&e->path,
-		      "%s%s=", strchr(strbuf_str(&e->path), '?') ? "&" : "?",
-		      key);
-	client_escape(&e->path, value);
-}
-
-/* The server takes times with a zone only. An exit status. */
-static int events_put_moment(struct events *e, const char *key,
-			     const char *value)
-{
-	int64_t now = (int64_t)clock_boottime_ns() + clock_wall_offset_ns(), at;
-	char text[48];
-
-	if (!value)
-		return 0;
-	if (reporter_moment_parse(value, now, true, &at))
-		return cmd_usage("events",
-				 "--%s '%s': must be a time (14:30, 2026-11-23 "
-				 "14:30:05) or how long ago (90s, 10m, 2h)",
-				 key, value);
-	snprintf(text, sizeof(text), "%" PRId64 ".%09" PRId64,
-		 at / (int64_t)CLOCK_NSEC_PER_SEC,
-		 at % (int64_t)CLOCK_NSEC_PER_SEC);
-	events_put_arg(e, key, text);
-	return 0;
-}
-
-static int events_put_times(struct events *e)
+/* An exit status. */
+static int events_put_path(struct events *e)
 {
 	const struct options *o = e->o;
-	char since[32];
-	int64_t ns;
-	int status;
 
 	if (!!o->query_from + !!o->query_last + !!o->since > 1)
 		return cmd_usage("events",
 				 "--from, --last and --since exclude each "
 				 "other");
-	if (o->query_last && reporter_duration_parse(o->query_last, &ns))
-		return cmd_usage("events",
-				 "--last '%s': must be a duration (90s, 10m, "
-				 "2h, 7d)",
-				 o->query_last);
-	if (o->query_last)
-		events_put_arg(e, "last", o->query_last);
-	snprintf(since, sizeof(since), "%" PRId64, (int64_t)o->since);
+	strbuf_printf(&e->path, "/api/events?follow=%d%s", o->follow,
+		      strbuf_str(&e->ask.url));
 	if (o->since)
-		events_put_arg(e, "from", since);
-	status = events_put_moment(e, "from", o->query_from);
-	return status ? status : events_put_moment(e, "to", o->query_to);
-}
-
-/* An exit status. */
-static int events_put_path(struct events *e)
-{
-	const struct options *o = e->o;
-	char pid[24];
-	size_t i;
-
-	strbuf_puts(&e->path, "/api/events");
-	if (o->follow)
-		events_put_arg(e, "follow", "1");
-	for (i = 0; i < o->event_pid.n; i++) {
-		snprintf(pid, sizeof(pid), "%" PRIu64,
-			 (uint64_t)o->event_pid.items[i]);
-		events_put_arg(e, "pid", pid);
-	}
-	for (i = 0; i < o->comm.n; i++)
-		events_put_arg(e, "comm", o->comm.items[i]);
-	for (i = 0; e->types && i < ARRAY_SIZE(event_kinds); i++)
+		strbuf_printf(&e->path, "&from=%" PRId64, (int64_t)o->since);
+	for (size_t i = 0, n = 0; i < ARRAY_SIZE(event_kinds); i++)
 		if (e->types >> i & 1)
-			strbuf_printf(&e->path, "%s%s",
-				      strstr(e->path.data, "type=") ? ","
-				      : strchr(e->path.data, '?')   ? "&type="
-								    : "?type=",
+			strbuf_printf(&e->path, "%s%s", n++ ? "," : "&type=",
 				      event_kinds[i].word);
-	return events_put_times(e);
+	return 0;
 }
 
 static bool events_has_type(const struct events *e, const char *word)
@@ -380,9 +320,11 @@ int cmd_events(const struct options *o)
 		.cancelled = events_cancelled,
 	};
 	struct sigaction sa = { .sa_handler = events_on_signal };
-	int status = events_read_types(&e);
+	int status = ask_init(&e.ask, "events", o);
 	size_t i;
 
+	if (!status)
+		status = events_read_types(&e);
 	if (!status)
 		status = events_put_path(&e);
 	if (status)
@@ -401,5 +343,6 @@ out:
 		free(e.list[i].text);
 	free(e.list);
 	strbuf_fini(&e.path);
+	ask_fini(&e.ask);
 	return status;
 }

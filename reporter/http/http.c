@@ -332,7 +332,7 @@ static const char *http_no_key(size_t i)
 static const struct http_route http_routes[] = {
 	{ HTTP_ROUTE("/api/events", http_events, HTTP_NDJSON,
 		     "forks, execs and exits"),
-	  .key = http_events_key },
+	  .key = http_events_key, .terms = true },
 	{ HTTP_ROUTE("/api/openapi.json", http_openapi, HTTP_JSON,
 		     "this description") },
 	{ HTTP_ROUTE("/api/process/", http_list_process, HTTP_JSON,

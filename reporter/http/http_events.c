@@ -17,6 +17,9 @@
 #include "reporter/request/moment.h"
 #include "reporter/request/past.h"
 
+/* The past that a term asks of without a time: the last hour, as of other queries. */
+#define EVENTS_SPAN_NS (3600 * (int64_t)CLOCK_NSEC_PER_SEC)
+
 /* Its users are the request, and its query while that exists. */
 struct http_events {
 	unsigned int users;
@@ -25,6 +28,7 @@ struct http_events {
 	int64_t now, from, to; /* wall time */
 	uint64_t after;
 	bool timed, follow;
+	bool cataloged; /* a term is of what only the catalog knows */
 	unsigned int seen; /* bits by parameter */
 	/* Of the catalog. */
 	struct request_past past;
@@ -126,26 +130,30 @@ static const struct {
 	{ "last", events_last },   { "type", events_type },
 };
 
-/* Terms that every event answers. */
+/* Terms that every event answers; the others need the catalog. */
 static const char *const events_terms[] = {
 	"comm", "pid", "process", "not-comm", "not-pid", "not-process",
 };
 
 const char *http_events_key(size_t i)
 {
-	if (i < ARRAY_SIZE(events_keys))
-		return events_keys[i].key;
-	i -= ARRAY_SIZE(events_keys);
-	return i < ARRAY_SIZE(events_terms) ? events_terms[i] : NULL;
+	return i < ARRAY_SIZE(events_keys) ? events_keys[i].key : NULL;
+}
+
+static int events_term(struct http_events *e, const char *key,
+		       const char *value, const char **want)
+{
+	bool plain = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(events_terms); i++)
+		plain |= !strcmp(key, events_terms[i]);
+	e->cataloged |= !plain;
+	return reporter_query_terms_parse(&e->terms, key, value, want);
 }
 
 static int events_set(struct http_events *e, const char *key, const char *value,
 		      const char **want)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(events_terms); i++)
-		if (!strcmp(key, events_terms[i]))
-			return reporter_query_terms_parse(&e->terms, key, value,
-							  want);
 	for (size_t i = 0; i < ARRAY_SIZE(events_keys); i++) {
 		if (strcmp(key, events_keys[i].key) != 0)
 			continue;
@@ -154,7 +162,7 @@ static int events_set(struct http_events *e, const char *key, const char *value,
 		e->seen |= 1U << i;
 		return events_keys[i].set(e, value, want);
 	}
-	return -ENOENT;
+	return events_term(e, key, value, want);
 }
 
 struct events_arg {
@@ -179,6 +187,9 @@ static const char *events_conflict(const struct http_events *e)
 {
 	if (e->timed && e->after)
 		return "after and times exclude each other";
+	if (e->cataloged && (e->follow || e->after))
+		return "events in memory have only comm, pid and process: "
+		       "with follow and after there are no other terms";
 	if (e->follow && e->to != INT64_MAX)
 		return "follow has no end, so to cannot be given";
 	if (e->from >= e->to)
@@ -269,7 +280,8 @@ static bool events_needs_past(const struct http_request *req,
 {
 	const struct reporter *r = req->http->r;
 	uint64_t since = ledger_events_since(r->events);
-	int64_t wall = (int64_t)since + clock_wall_offset_ns();
+	int64_t wall =
+		e->cataloged ? e->now : (int64_t)since + clock_wall_offset_ns();
 
 	if (!e->timed || !r->store || e->from >= wall)
 		return false;
@@ -326,7 +338,7 @@ static enum MHD_Result events_begin(struct http_request *req,
 
 	req->more = events_more;
 	req->at = ledger_events_first(ring);
-	req->until = ledger_events_next(ring);
+	req->until = e->cataloged ? req->at : ledger_events_next(ring);
 	if (req->head || (!e->follow && !past && !e->after))
 		return http_send_stream(req);
 	if (h->r->stats.http_followers >= HTTP_FOLLOWERS_MAX ||
@@ -363,6 +375,10 @@ enum MHD_Result http_events(struct http_request *req)
 				  events_on_arg, &a);
 	if (a.err)
 		return http_bad_parameter(req, a.err, a.key, a.value, a.want);
+	if (e->cataloged && !e->timed) {
+		e->timed = true;
+		e->from = e->now - EVENTS_SPAN_NS;
+	}
 	why = events_conflict(e);
 	if (why)
 		return http_error(req, MHD_HTTP_BAD_REQUEST, "%s\n", why);

@@ -62,6 +62,9 @@ done <<-'EOF'
 	both ?from=-1m&after=3
 	end ?follow=1&to=-1m
 	twice ?from=-1m&from=-2m
+	thread ?from=-1m&thread=x
+	past ?follow=1&exe=sh
+	user ?user=root
 EOF
 
 # --- going on ---
@@ -125,6 +128,15 @@ like "as text" "$(profd events --from "$begin" --pid "$first")" 'exec +sh -c ech
 profd events --last 1h --type exec --json | jq -r .time >"$T/times"
 num "of all" "$(wc -l <"$T/times")" '>=' 1000
 check "in the order of time, too" sort -c "$T/times"
+# What only the catalog knows; of the last hour, and up to now.
+sh -c 'sh -c "exit 5" tag-late; exit 3' tag-parent
+is "the parent, and nothing else" "$(profd events --exit 3 --argv '*tag-*' --json |
+	jq -c "$plain [.args[3], .exit_code]" | grep -v null | sort -u | tr '\n' ' ')" \
+	'["tag-first",3] ["tag-parent",3] '
+like "an end that is a second old" "$(profd events --type exit --argv '*tag-late')" \
+	'^[^ ]+ +[0-9]+ +[0-9]+ exit +sh status 5 cpu [^ ]+$'
+like "not by -f" "$(profd events -f --exit 3 2>&1)" \
+	'400: events in memory have only comm, pid and process: with follow'
 background curl -sN --unix-socket "$sock" \
 	"http://x/api/events?from=$begin&follow=1&type=exec" >"$T/follow"
 past() { grep -qF '"tag-first"' "$T/follow"; }
