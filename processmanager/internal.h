@@ -39,8 +39,13 @@
 #define PM_OPEN_FILES 512
 #define PM_IDLE_EXES 256
 #define PM_PAST_MAX (PM_HISTORY_MAX - 1)
-/* Longer than samples wait for their names. */
+/*
+ * A file without mappings stays open for so long: a program that is run again and again
+ * is opened once. On another file system than the root's it keeps that from being
+ * unmounted.
+ */
 #define PM_UNMAPPED_GRACE (4 * CLOCK_NSEC_PER_SEC)
+#define PM_UNMAPPED_SOON (300 * CLOCK_NSEC_PER_MSEC)
 /* A set grows by so many before a re-read: munmap(2) is not reported. */
 #define PM_SET_SPARE 256
 /* More than one process can map: the default of vm.max_map_count is 65,530. */

@@ -54,6 +54,11 @@ struct pm_opts {
 	 * again.
 	 */
 	unsigned int open_files;
+	/*
+	 * st_dev of the root: executables of other file systems are closed soon
+	 * after their last mapping is gone. 0: those of none.
+	 */
+	uint64_t root_dev;
 	/* The functions below may be NULL. */
 	/*
 	 * An address of this process is in no mapping, or its mappings are

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -111,6 +112,13 @@ static size_t engine_worker_memory(const struct engine_opts *opts)
 	return opts->memory_max && share < ENGINE_WORKER_MEMORY ? share : 0;
 }
 
+static uint64_t engine_root_dev(void)
+{
+	struct stat st;
+
+	return stat("/", &st) ? 0 : st.st_dev;
+}
+
 static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 			     const char **what)
 {
@@ -133,6 +141,7 @@ static int engine_open_parts(struct engine *e, const struct engine_opts *opts,
 		.arg = e
 	};
 	struct pm_opts pm = { .open_files = opts->open_files,
+			      .root_dev = engine_root_dev(),
 			      .want_maps = engine_want_maps,
 			      .ended = engine_ended,
 			      .limited = engine_pm_limited,

@@ -38,18 +38,26 @@ void pm_exe_close(struct pm_exe *exe)
 	pm_user_give(pm, exe->user, PM_SHARE_FILES, 1);
 }
 
+static uint64_t pm_release_due(const struct pm_exe *exe)
+{
+	uint64_t root = exe->pm->opts.root_dev;
+	bool soon =
+		root && exe->file && symbolizer_ident(exe->file)->dev != root;
+
+	return exe->unmapped_at + (soon ? PM_UNMAPPED_SOON : PM_UNMAPPED_GRACE);
+}
+
 void pm_release_later(struct pm_exe *exe)
 {
 	struct pm *pm = exe->pm;
 
-	pm->release_at =
-		MIN(pm->release_at, exe->unmapped_at + PM_UNMAPPED_GRACE);
+	pm->release_at = MIN(pm->release_at, pm_release_due(exe));
 }
 
 /*
  * An open file keeps its file system from being unmounted, so one without
- * mappings is closed, once its last samples have their names. One with requests
- * is checked again the next time.
+ * mappings is closed, once its last samples have their names: all samples before
+ * pm->forgotten have. One with requests is checked again the next time.
  */
 static void pm_release(struct pm *pm)
 {
@@ -60,8 +68,9 @@ static void pm_release(struct pm *pm)
 		next = TAILQ_NEXT(exe, lru);
 		if (exe->mapped)
 			continue;
-		if (pm->now < exe->unmapped_at + PM_UNMAPPED_GRACE ||
-		    exe->opening || !TAILQ_EMPTY(&exe->reqs)) {
+		if (pm->now < pm_release_due(exe) ||
+		    pm->forgotten <= exe->unmapped_at || exe->opening ||
+		    !TAILQ_EMPTY(&exe->reqs)) {
 			pm_release_later(exe);
 			continue;
 		}

@@ -433,6 +433,27 @@ static void test_unmapped_files_are_closed(void **state)
 	pm_exe_put(exe);
 }
 
+/* Of a file system that may be unmounted at once; its samples have their names then. */
+static void test_unmapped_files_of_others_are_closed_soon(void **state)
+{
+	const struct pm_opts opts = { .symbolizer = &fake, .root_dev = 2 };
+
+	pm_free(pm);
+	assert_int_equal(pm_new(&pm, &opts), 0);
+	do_walk(5, 1, "/bin/a", 7000);
+	fake_file("/mnt/a.so", 1, 1, 10);
+	do_mmap(5, 8000, 0x1000, 0x2000, "/mnt/a.so", 0);
+	fake_run();
+	do_exit(5, 0, SEC);
+	do_reap(5, 0, SEC);
+	pm_forget(pm, SEC);
+	assert_int_equal(fake.held, 1);
+	pm_forget(pm, SEC + 1);
+	assert_int_equal(fake.held, 1); /* it may be run again at once */
+	pm_forget(pm, SEC + SEC / 2);
+	assert_int_equal(fake.held, 0);
+}
+
 /* Requests for names are answered from the file that was mapped. */
 static void test_unmapped_files_at_work_stay(void **state)
 {
@@ -707,6 +728,7 @@ int main(void)
 		T(test_limit_lowered),
 		T(test_limit_is_never_exceeded),
 		T(test_unmapped_files_are_closed),
+		T(test_unmapped_files_of_others_are_closed_soon),
 		T(test_unmapped_files_at_work_stay),
 		T(test_limit_spares_what_is_asked),
 		T(test_file_rewritten_in_place),
