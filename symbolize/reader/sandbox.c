@@ -192,16 +192,6 @@ static const int plain_calls[] = {
 #endif
 };
 
-/*
- * What libdw 0.188 tries, and can do without: the path of its file, and other files
- * that this one names.
- */
-static const int refused_calls[] = {
-	SCMP_SYS(readlink),
-	SCMP_SYS(open),
-	SCMP_SYS(openat),
-};
-
 /* What no server needs, and attacks on kernels used. */
 static const int network_refused[] = {
 	SCMP_SYS(execve),
@@ -265,9 +255,6 @@ static int worker_filter(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(plain_calls) && !err; i++)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, plain_calls[i], 0);
-	for (size_t i = 0; i < ARRAY_SIZE(refused_calls) && !err; i++)
-		err = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EACCES),
-				       refused_calls[i], 0);
 	for (size_t i = 0; i < ARRAY_SIZE(bound_calls) && !err; i++)
 		err = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW,
 					     bound_calls[i].call, 1,
