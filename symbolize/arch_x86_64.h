@@ -14,6 +14,7 @@
 #define ARCH_FP_NAME "rbp"
 #define ARCH_MACHINE EM_X86_64
 #define ARCH_R_RELATIVE R_X86_64_RELATIVE
+#define ARCH_R_IRELATIVE R_X86_64_IRELATIVE
 #define ARCH_SHT_UNWIND SHT_X86_64_UNWIND
 
 /* CFA less stack pointer at a function's first instruction. */

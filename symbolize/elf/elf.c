@@ -118,7 +118,7 @@ int symbolizer_elf_sym(struct symbolizer_elf *e,
 
 int symbolizer_elf_rel(struct symbolizer_elf *e,
 		       const struct symbolizer_elf_rels *rels, uint64_t i,
-		       uint64_t *where, uint32_t *sym)
+		       struct symbolizer_elf_rel *out)
 {
 	bool addend = rels->addend; /* the last member, if any */
 	Elf64_Rela r;
@@ -129,9 +129,16 @@ int symbolizer_elf_rel(struct symbolizer_elf *e,
 
 	if (err)
 		return err;
-	*where = e->is64 ? r.r_offset : s.r_offset;
-	*sym = e->is64 ? (uint32_t)ELF64_R_SYM(r.r_info)
-		       : ELF32_R_SYM(s.r_info);
+	*out = (struct symbolizer_elf_rel){
+		.where = e->is64 ? r.r_offset : s.r_offset,
+		.sym = e->is64 ? (uint32_t)ELF64_R_SYM(r.r_info)
+			       : ELF32_R_SYM(s.r_info),
+		.type = e->is64 ? (uint32_t)ELF64_R_TYPE(r.r_info)
+				: ELF32_R_TYPE(s.r_info),
+	};
+	if (addend)
+		out->addend =
+			e->is64 ? (uint64_t)r.r_addend : (uint32_t)s.r_addend;
 	return 0;
 }
 

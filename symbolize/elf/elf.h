@@ -73,6 +73,11 @@ struct symbolizer_elf_rels {
 	bool addend;
 };
 
+struct symbolizer_elf_rel {
+	uint64_t where, addend; /* 0 if 'rels' has none */
+	uint32_t sym, type;
+};
+
 #define SYMBOLIZER_ELF_RELS 4
 #define SYMBOLIZER_ELF_PLTS 4
 
@@ -138,7 +143,7 @@ int symbolizer_elf_sym(struct symbolizer_elf *e,
 		       Elf64_Sym *sym);
 int symbolizer_elf_rel(struct symbolizer_elf *e,
 		       const struct symbolizer_elf_rels *rels, uint64_t i,
-		       uint64_t *where, uint32_t *sym);
+		       struct symbolizer_elf_rel *rel);
 
 /* The first program header of this type. */
 bool symbolizer_elf_find_phdr(struct symbolizer_elf *e, uint32_t type,

@@ -17,8 +17,10 @@ struct stub {
 };
 
 struct stubs {
-	struct stub *v;
+	struct stub *v; /* sorted by slot */
 	size_t n, cap;
+	struct stub *chosen; /* those of IRELATIVE; 'slot' is the addend */
+	size_t nchosen, capchosen;
 };
 
 static int stubs_scan(struct symbolizer_elf *e, struct stubs *s,
@@ -56,33 +58,74 @@ static int cmp_stub(const void *a, const void *b)
 	return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
-static int stubs_match(struct symbolizer_elf *e, const struct stubs *s,
+static int stub_choose(struct stubs *s, const struct stub *stub,
+		       uint64_t addend)
+{
+	if (VECTOR_ROOM(s->chosen, s->nchosen, s->capchosen))
+		return -ENOMEM;
+	s->chosen[s->nchosen] = *stub;
+	s->chosen[s->nchosen++].slot = addend;
+	return 0;
+}
+
+static int stubs_match(struct symbolizer_elf *e, struct stubs *s,
 		       const struct symbolizer_elf_rels *rels,
 		       symbolizer_plt_fn fn, void *arg)
 {
 	const struct symbolizer_elf_symbols *tab = &e->tabs[SYMBOLIZER_DYNSYM];
-	uint64_t slot;
-	uint32_t symbol;
+	struct symbolizer_elf_rel rel;
 	Elf64_Sym sym;
 	size_t k;
 	int err;
 
 	for (uint64_t i = 0; i < MIN(rels->count, PLT_RELS_MAX); i++) {
-		if (symbolizer_elf_rel(e, rels, i, &slot, &symbol))
+		if (symbolizer_elf_rel(e, rels, i, &rel))
 			return 0;
-		if (symbol == 0 || symbol >= tab->count)
+		if (rel.sym ? rel.sym >= tab->count
+			    : rel.type != ARCH_R_IRELATIVE)
 			continue;
-		VECTOR_SEARCH(k, s->n, s->v[k].slot < slot);
-		for (; k < s->n && s->v[k].slot == slot; k++) {
-			if (symbolizer_elf_sym(e, tab, symbol, &sym) ||
-			    sym.st_name == 0 || sym.st_name >= tab->str_size)
+		VECTOR_SEARCH(k, s->n, s->v[k].slot < rel.where);
+		for (; k < s->n && s->v[k].slot == rel.where; k++) {
+			if (!rel.sym)
+				err = stub_choose(s, &s->v[k], rel.addend);
+			else if (symbolizer_elf_sym(e, tab, rel.sym, &sym) ||
+				 sym.st_name == 0 ||
+				 sym.st_name >= tab->str_size)
 				break;
-			err = fn(arg, s->v[k].start, s->v[k].end, sym.st_name);
+			else
+				err = fn(arg, s->v[k].start, s->v[k].end,
+					 sym.st_name);
 			if (err)
 				return err;
 		}
 	}
 	return 0;
+}
+
+/* Names those whose function is chosen at run time, by the symbol of the choice. */
+static int stubs_match_chosen(struct symbolizer_elf *e, struct stubs *s,
+			      symbolizer_plt_fn fn, void *arg)
+{
+	const struct symbolizer_elf_symbols *tab = &e->tabs[SYMBOLIZER_DYNSYM];
+	Elf64_Sym sym;
+	size_t k;
+	int err = 0;
+
+	qsort(s->chosen, s->nchosen, sizeof(*s->chosen), cmp_stub);
+	for (uint64_t i = 0; i < tab->count && !err; i++) {
+		if (symbolizer_elf_sym(e, tab, i, &sym))
+			break;
+		if (ELF64_ST_TYPE(sym.st_info) != STT_GNU_IFUNC ||
+		    sym.st_name == 0 || sym.st_name >= tab->str_size)
+			continue;
+		VECTOR_SEARCH(k, s->nchosen, s->chosen[k].slot < sym.st_value);
+		for (; k < s->nchosen && s->chosen[k].slot == sym.st_value &&
+		       !err;
+		     k++)
+			err = fn(arg, s->chosen[k].start, s->chosen[k].end,
+				 sym.st_name);
+	}
+	return err;
 }
 
 int symbolizer_plt_stubs(struct symbolizer_elf *e, symbolizer_plt_fn fn,
@@ -99,6 +142,9 @@ int symbolizer_plt_stubs(struct symbolizer_elf *e, symbolizer_plt_fn fn,
 		qsort(s.v, s.n, sizeof(*s.v), cmp_stub);
 	for (size_t i = 0; i < e->n_rels && s.n && !err; i++)
 		err = stubs_match(e, &s, &e->rels[i], fn, arg);
+	if (!err && s.nchosen)
+		err = stubs_match_chosen(e, &s, fn, arg);
 	free(s.v);
+	free(s.chosen);
 	return err;
 }

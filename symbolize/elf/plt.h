@@ -2,7 +2,9 @@
 /*
  * plt: the stubs through which a file calls functions of other files. They have
  * no symbols, but each jumps through a slot that is filled by a relocation with
- * a symbol. Only files of this machine have names of stubs.
+ * a symbol; or, for functions of the file itself of which one is chosen at run
+ * time, with the address that an STT_GNU_IFUNC symbol has. Only files of this
+ * machine have names of stubs.
  */
 #ifndef SYMBOLIZE_PLT_H
 #define SYMBOLIZE_PLT_H

@@ -552,6 +552,36 @@ static void stubs_are_named_after_what_they_call(void **state)
 	assert_true(stubs >= 9);
 }
 
+/* Of functions that are chosen at run time, as many of libc's. */
+static void stubs_of_chosen_functions_are_named(void **state)
+{
+	struct symbolizer_range range;
+	unsigned long long addr;
+	struct seen s;
+	char line[512];
+	FILE *f;
+
+	write_file("ifunc.c",
+		   "static int fast(int n){return n;}\n"
+		   "static void *choose(void){return (void *)fast;}\n"
+		   "int chosen(int n) __attribute__((ifunc(\"choose\")));\n"
+		   "extern __typeof(chosen) own __attribute__((alias("
+		   "\"chosen\"), visibility(\"hidden\")));\n"
+		   "int call(int n){return own(n) + 1;}\n");
+	sh("cc -O0 -shared -fPIC -o ifunc.so ifunc.c && strip ifunc.so");
+	snprintf(line, sizeof(line),
+		 "cd %s && objdump -d ifunc.so | sed -n "
+		 "'s/^\\([0-9a-f]*\\) <\\*ABS\\*+0x[0-9a-f]*@plt>:/\\1/p'",
+		 dir);
+	f = popen(line, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%llx", &addr), 1);
+	pclose(f);
+	see(&s, "ifunc.so");
+	assert_string_equal(name_at(&s, addr, &range), "chosen@plt");
+	unsee(&s);
+}
+
 /* --- damage --------------------------------------------------------------- */
 
 static uint8_t *slurp(const char *name, size_t *len)
@@ -684,6 +714,7 @@ int main(void)
 		cmocka_unit_test(build_ids_are_those_readelf_prints),
 		cmocka_unit_test(of_several_symbols_the_rules_choose),
 		cmocka_unit_test(stubs_are_named_after_what_they_call),
+		cmocka_unit_test(stubs_of_chosen_functions_are_named),
 		cmocka_unit_test(a_file_cut_anywhere_does_no_harm),
 		cmocka_unit_test(any_byte_may_be_anything),
 		cmocka_unit_test(what_is_not_elf_is_refused),
