@@ -23,51 +23,83 @@ static const struct {
 	{ "bytes", "bytes" },
 };
 
-/* The frames: one for each line of each location. */
+static void speedscope_frame(struct query_out *o,
+			     const struct reporter_query *q,
+			     const struct query_location *l,
+			     const struct query_function *f, const char *end)
+{
+	struct strbuf name = STRBUF_INIT;
+
+	query_frame_name(q, l, 0, &name);
+	strbuf_puts(&o->text, "\n{\"name\":");
+	query_json_string(o, strbuf_str(&name));
+	if (f && f->file) {
+		strbuf_puts(&o->text, ",\"file\":");
+		query_json_string(o, query_text(q, f->file));
+	}
+	if (f && f->start_line > 0)
+		strbuf_printf(&o->text, ",\"line\":%" PRId64, f->start_line);
+	strbuf_puts(&o->text, end);
+	o->failed |= name.failed;
+	strbuf_fini(&name);
+	query_flush(o, SPEEDSCOPE_FLUSH);
+}
+
+/*
+ * A frame for each function, with the line where it begins: a row of speedscope's tables
+ * is a frame. Behind them is code without a function, of each mapping and of none.
+ */
 static void speedscope_frames(struct query_out *o,
 			      const struct reporter_query *q)
 {
-	struct strbuf name = STRBUF_INIT;
-	const struct query_function *f;
-	const struct query_location *l;
-	const char *comma = "";
+	struct query_location *l = calloc(1, sizeof(*l) + sizeof(*l->lines));
+	uint32_t i;
 
-	for (size_t i = 0; i < q->nlocations; i++) {
-		l = q->locations[i];
-		for (uint32_t k = 0; k < query_lines(l); k++) {
-			strbuf_reset(&name);
-			query_frame_name(q, l, k, &name);
-			strbuf_printf(&o->text, "%s\n{\"name\":", comma);
-			query_json_string(o, strbuf_str(&name));
-			comma = ",";
-			f = query_function_of(q, l, k);
-			if (f && f->file) {
-				strbuf_puts(&o->text, ",\"file\":");
-				query_json_string(o, query_text(q, f->file));
-			}
-			if (f && l->lines[k].line > 0)
-				strbuf_printf(&o->text, ",\"line\":%" PRId64,
-					      l->lines[k].line);
-			strbuf_puts(&o->text, "}");
-			o->failed |= name.failed;
-			query_flush(o, SPEEDSCOPE_FLUSH);
-		}
+	if (!l) {
+		o->failed = true;
+		return;
 	}
-	strbuf_fini(&name);
+	l->mapping = QUERY_NONE;
+	l->nlines = 1;
+	for (i = 0; i < q->nfunctions; i++) {
+		l->lines[0].function = i;
+		speedscope_frame(o, q, l, q->functions[i], "},");
+	}
+	l->nlines = 0;
+	for (i = 0; i < q->nmappings; i++) {
+		l->mapping = i;
+		speedscope_frame(o, q, l, NULL, "},");
+	}
+	l->mapping = QUERY_NONE;
+	speedscope_frame(o, q, l, NULL, "}");
+	free(l);
+}
+
+/* The index of its frame. */
+static size_t speedscope_index(const struct reporter_query *q,
+			       const struct query_location *l, uint32_t line)
+{
+	const struct query_function *f = query_function_of(q, l, line);
+
+	if (f && f->name)
+		return l->lines[line].function;
+	return q->nfunctions +
+	       (l->mapping == QUERY_NONE ? q->nmappings : l->mapping);
 }
 
 static void speedscope_stack(struct query_out *o,
 			     const struct reporter_query *q,
-			     const struct query_stack *s, const size_t *first)
+			     const struct query_stack *s)
 {
 	const char *comma = "";
 
 	strbuf_puts(&o->text, "[");
 	for (uint32_t i = s->n; i--;) {
-		uint32_t l = s->locations[i];
+		const struct query_location *l = q->locations[s->locations[i]];
 
-		for (uint32_t k = query_lines(q->locations[l]); k--;) {
-			strbuf_printf(&o->text, "%s%zu", comma, first[l] + k);
+		for (uint32_t k = query_lines(l); k--;) {
+			strbuf_printf(&o->text, "%s%zu", comma,
+				      speedscope_index(q, l, k));
 			comma = ",";
 		}
 	}
@@ -75,7 +107,7 @@ static void speedscope_stack(struct query_out *o,
 }
 
 static void speedscope_type(struct query_out *o, const struct reporter_query *q,
-			    size_t type, const size_t *first)
+			    size_t type)
 {
 	const char *unit = query_text(q, q->types[type].unit), *as = "none";
 	const char *comma = "";
@@ -94,7 +126,7 @@ static void speedscope_type(struct query_out *o, const struct reporter_query *q,
 			continue;
 		strbuf_printf(&o->text, "%s\n", comma);
 		comma = ",";
-		speedscope_stack(o, q, q->samples[i]->stack, first);
+		speedscope_stack(o, q, q->samples[i]->stack);
 		query_flush(o, SPEEDSCOPE_FLUSH);
 	}
 	strbuf_puts(&o->text, "],\"weights\":[");
@@ -115,11 +147,8 @@ static void speedscope_type(struct query_out *o, const struct reporter_query *q,
 int query_write_speedscope(struct reporter_query *q, struct sink *sink)
 {
 	struct query_out o = { .sink = sink, .text = STRBUF_INIT };
-	size_t *first = query_first_lines(q);
 	size_t i;
 
-	if (!first)
-		return -ENOMEM;
 	strbuf_puts(
 		&o.text,
 		"{\"$schema\":\"https://www.speedscope.app/"
@@ -131,11 +160,10 @@ int query_write_speedscope(struct reporter_query *q, struct sink *sink)
 	strbuf_puts(&o.text, "]},\"profiles\":[");
 	for (i = 0; i < q->ntypes; i++) {
 		strbuf_puts(&o.text, i ? "," : "");
-		speedscope_type(&o, q, i, first);
+		speedscope_type(&o, q, i);
 	}
 	strbuf_puts(&o.text, "]}\n");
 	query_flush(&o, 0);
 	strbuf_fini(&o.text);
-	free(first);
 	return o.failed ? -ENOMEM : 0;
 }
