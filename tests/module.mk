@@ -98,6 +98,18 @@ check-archive: all $(REAPER) $(E2E_PROGS)
 
 .PHONY: check-archive
 
+# What other programs read of profd's output: speedscope, in a browser. It is fetched.
+check-api: deps
+	$(Q)packaging/install-deps $(shell sed 's/\#.*//' packaging/deps-api)
+	$(Q)packaging/speedscope $(B)/tools
+	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CPUS) check-api-built
+
+check-api-built: all $(REAPER) $(E2E_PROGS)
+	$(Q)SPEEDSCOPE=$(CURDIR)/$(B)/tools/speedscope B=$(B) REAPER=$(REAPER) \
+		tests/run $(wildcard tests/api/test_*.sh)
+
+.PHONY: check-api check-api-built
+
 # With sanitizers: what parses, what holds, and a pass of the whole profd through
 # run, record, fetch, ps, status and events. A leak is a failure. What was freed stays
 # in memory for a while, 256 MiB a process if nothing is said: with three processes that
