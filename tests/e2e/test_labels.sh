@@ -240,8 +240,10 @@ ended() {
 		told "\"process.pid\":$last," | grep -qF '["end"]'
 }
 check "the ends are told" await ended
-told '["end"]' | jq -c "$plain ." >"$T/ends"
-is "each once" "$(jq -r .process "$T/ends" | sort | uniq -d | wc -l)" 0
+told '["end"]' >"$T/all"
+is "each once" "$(grep -ao '"profd.process":"[^"]*"' "$T/all" | sort | uniq -d | wc -l)" 0
+# The host may have many more, and jq is slow.
+grep -aF -e '"tag-' -e "\"process.pid\":$last," "$T/all" | jq -c "$plain ." >"$T/ends"
 jq -c 'select(.args[1]? // "" | test("^tag-[0-9]+$"))' "$T/ends" >"$T/tags"
 diag "$(jq -c 'select(tostring | test("tag-")) |
 	select(.args[1]? // "" | test("^tag-[0-9]+$") | not)' "$T/ends")" \
