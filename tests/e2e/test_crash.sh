@@ -1,10 +1,10 @@
 #!/bin/bash
 # kill -9 of `profd run` at random moments, under a load of short processes: nothing that
-# was closed is lost, nothing is there twice, and the next profd starts at once. Ten
+# was closed is lost, nothing is there twice, and the next profd starts at once. Twenty
 # moments in two archives; CRASH_ROUNDS=50 makes it two hundred in four, and judges the
 # time of a start, which needs an idle machine. crash.py says what is checked.
 . "$(dirname "$0")/lib.sh"
-rounds=${CRASH_ROUNDS:-5}
+rounds=${CRASH_ROUNDS:-10}
 archives=2
 [[ -z ${CRASH_ROUNDS:-} ]] || archives=4
 seed=${CRASH_SEED:-$RANDOM}
