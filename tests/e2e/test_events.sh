@@ -40,8 +40,13 @@ is "a name for each key" "$(jq -r 'keys[]' "$T/all" |
 	grep -vE '^(id|time|time_boot_ns|events|cut|from|to|lost|kinds|count|(host|process|container|k8s|profd)\..+)$')" ""
 
 # --- filters ---
-is "by pid" "$(events "?pid=$first")" 200
-is "no other" "$(lines '.pid != null' | jq .pid | sort -u)" "$first"
+# Of a new process each time: on a busy host memory holds less than a second.
+by_pid() {
+	sh -c 'echo $$ >"$1"; exit 0' again "$T/again"
+	events "?pid=$(cat "$T/again")" >/dev/null
+	[ "$(lines '.pid != null' | jq .pid | sort -u)" = "$(cat "$T/again")" ]
+}
+check "by pid, and no other" wait_for 60 by_pid
 is "not of a name" "$(events '?comm=!sh&not-comm=bash')" 200
 is "none has it" "$(lines '.comm == "sh" or .comm == "bash"')" ""
 is "by types" "$(events '?type=fork,exec')" 200
@@ -137,16 +142,31 @@ like "an end that is a second old" "$(profd events --type exit --argv '*tag-late
 	'^[^ ]+ +[0-9]+ +[0-9]+ exit +sh status 5 cpu [^ ]+$'
 like "not by -f" "$(profd events -f --exit 3 2>&1)" \
 	'400: events in memory have only comm, pid and process: with follow'
+# The steps go on while the follower joins.
+steps() {
+	local n
+	for n in {1..600}; do
+		/bin/true "step-$n"
+		((n % 20)) || sleep 0.1
+	done
+	: >"$T/stepped"
+}
+background steps
+sleep 1
 background curl -sN --unix-socket "$sock" \
 	"http://x/api/events?from=$begin&follow=1&type=exec" >"$T/follow"
 past() { grep -qF '"tag-first"' "$T/follow"; }
 check "a follower gets the past" wait_for 60 past
+check "steps" wait_for 60 [ -e "$T/stepped" ]
 /bin/true tag-later
 now() { grep -qF '"tag-later"' "$T/follow"; }
 check "and then the present" wait_for 60 now
 is "each once" "$(jq -r '[."profd.process", .time[0:25]] | @tsv' "$T/follow" | sort |
 	uniq -d | wc -l)" 0
-is "without a gap" "$(grep -c missed "$T/follow")" 0
+# Beside a loop of forks it may be told that it was too slow for some.
+unread=$(grep -F '"missed"' "$T/follow" | jq -s 'map(.count) | add // 0')
+num "without a gap that it is not told" \
+	"$(grep -oE '"step-[0-9]+"' "$T/follow" | sort -u | wc -l)" '>=' $((600 - unread))
 kill "$pid"
 is "after a page the client may be gone" "$(curl -sS --max-time 60 --unix-socket "$sock" \
 	"http://x/api/events?from=$begin" | head -n 1 | wc -l)" 1
