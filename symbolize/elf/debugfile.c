@@ -58,6 +58,26 @@ static bool same_id(struct symbolizer_elf *e, const struct clue *c, bool must)
 	return len == c->id_len && !memcmp(id, c->id, len);
 }
 
+/* Where the code of a file begins, also if only its program headers say so; or 0. */
+static uint64_t code_start(const struct symbolizer_elf *e)
+{
+	uint64_t start = e->absent.size ? e->absent.vaddr : UINT64_MAX;
+
+	for (size_t i = 0; i < e->n_loads; i++)
+		if (e->loads[i].exec)
+			start = MIN(start, e->loads[i].vaddr);
+	return start == UINT64_MAX ? 0 : start;
+}
+
+/* prelink(8) moves a library, but neither its debug file nor its build id. */
+static bool same_place(const struct symbolizer_elf *a,
+		       const struct symbolizer_elf *b)
+{
+	uint64_t at = code_start(a), bt = code_start(b);
+
+	return !at || !bt || at == bt;
+}
+
 /* Opens 'fd', or closes it. */
 static int accept_fd(struct symbolizer_debugfile **dp, int fd,
 		     const struct symbolizer_elf *e, const struct clue *c,
@@ -75,7 +95,7 @@ static int accept_fd(struct symbolizer_debugfile **dp, int fd,
 	symbolizer_src_fd(&d->src, fd, size < 0 ? 0 : (uint64_t)size);
 	err = symbolizer_elf_init(&d->elf, &d->src);
 	if (!err && (d->elf.machine != e->machine || d->elf.is64 != e->is64 ||
-		     !same_id(&d->elf, c, by_id)))
+		     !same_id(&d->elf, c, by_id) || !same_place(&d->elf, e)))
 		err = -ENOENT;
 	if (err) {
 		symbolizer_debugfile_close(d);

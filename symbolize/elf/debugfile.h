@@ -9,7 +9,7 @@
 #include "symbolize/elf/ask.h"
 #include "symbolize/elf/elf.h"
 
-/* An open file of the same machine and, if both have one, build id. */
+/* An open file of the same machine, addresses and, if both have one, build id. */
 struct symbolizer_debugfile {
 	struct symbolizer_src src;
 	struct symbolizer_elf elf; /* without its tables */

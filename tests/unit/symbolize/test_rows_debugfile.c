@@ -214,6 +214,30 @@ static void of_another_build_none_is_taken(void **state)
 	free(none.b);
 }
 
+/* As of a library that prelink(8) moved. */
+static void of_other_addresses_none_is_taken(void **state)
+{
+	struct bytes f = { 0 }, d = { 0 };
+	struct shelf shelf = { .by_id = &d, .by_name = &d };
+	Elf64_Phdr ph;
+
+	make_program(&f, ID, "name.debug");
+	make_debug(&d, ID, false);
+	memcpy(&ph, d.b + sizeof(Elf64_Ehdr), sizeof(ph));
+	ph.p_vaddr += 0x1000;
+	memcpy(d.b + sizeof(Elf64_Ehdr), &ph, sizeof(ph));
+	expect_rows(&f, &shelf, false);
+	/* Its segment is only in the program headers, as in most debug files. */
+	ph.p_filesz = 0;
+	memcpy(d.b + sizeof(Elf64_Ehdr), &ph, sizeof(ph));
+	expect_rows(&f, &shelf, false);
+	ph.p_vaddr -= 0x1000;
+	memcpy(d.b + sizeof(Elf64_Ehdr), &ph, sizeof(ph));
+	expect_rows(&f, &shelf, true);
+	free(f.b);
+	free(d.b);
+}
+
 static void a_name_has_no_directories(void **state)
 {
 	static const struct {
@@ -297,6 +321,7 @@ int main(void)
 		cmocka_unit_test(by_build_id),
 		cmocka_unit_test(by_name_and_checksum),
 		cmocka_unit_test(of_another_build_none_is_taken),
+		cmocka_unit_test(of_other_addresses_none_is_taken),
 		cmocka_unit_test(a_name_has_no_directories),
 		cmocka_unit_test(a_link_that_is_cut_off_is_none),
 		cmocka_unit_test(damage_in_it_is_told_apart),
