@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * watch: events of the kernel by subscription: TCP, signals, and what happens to
+ * processes. Only what somebody subscribes to is attached, by programs on BTF
+ * tracepoints (bpf/watch.bpf.c); without a subscriber nothing is loaded.
+ *
+ * All calls are made on the loop's thread, but watch_work(), which loads, attaches and
+ * detaches programs and may take a second: that one is called on any other thread, one
+ * call at a time, whenever watch_pending() says so.
+ *
+ * Records are copied from the ring into a bounded queue of each subscriber that wants
+ * them, so that a slow one loses only its own events, which are counted by name.
+ */
+#ifndef PROCESSMANAGER_WATCH_H
+#define PROCESSMANAGER_WATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/strbuf.h"
+#include "bpf/abi.h"
+
+struct watch;
+struct watch_sub;
+
+#define WATCH_SUBS_MAX 32
+#define WATCH_PIDS_MAX 64
+#define WATCH_ATTRIBUTES_MAX 16
+#define WATCH_ADDRESS_MAX 64 /* "[v6]:port", NUL-terminated */
+#define WATCH_TEXT_MAX 1024
+
+/* An event that can be subscribed to. */
+struct watch_name {
+	const char *name; /* "tcp_connect": the short form */
+	const char *published; /* "kprobe-tcp_connect": accepted too; or NULL */
+	const char *category; /* "net", "signal", "process" */
+	const char *hooks; /* "sock/inet_sock_set_state": where it comes from */
+	const char *text; /* one line, for users */
+};
+
+/* The i-th; NULL beyond the last. Order and pointers do not change. */
+const struct watch_name *watch_name(size_t i);
+/*
+ * Why this kernel does not have the i-th name, or only a part of it ("before 6.3 a
+ * socket has no owner until ..."); NULL: nothing is missing. watch_name_absent(): it
+ * never comes here.
+ */
+const char *watch_name_lack(size_t i);
+bool watch_name_absent(size_t i);
+
+enum watch_type {
+	WATCH_INT, /* i */
+	WATCH_UINT, /* u */
+	WATCH_STRING, /* s */
+};
+
+struct watch_attribute {
+	const char *key;
+	enum watch_type type;
+	union {
+		int64_t i;
+		uint64_t u;
+		const char *s; /* never NULL; valid as long as the event */
+	};
+};
+
+enum watch_fd_kind {
+	WATCH_FD_NONE, /* the event has no descriptor or socket */
+	WATCH_FD_SOCKET,
+};
+
+/* The socket of an event. */
+struct watch_fd {
+	enum watch_fd_kind kind;
+	int num; /* -1: unknown, as of TCP's own events */
+	const char *protocol; /* "tcp" */
+	const char *role; /* "client", "server", or "" if unknown */
+	char src[WATCH_ADDRESS_MAX]; /* the local end; "" if unknown */
+	char dst[WATCH_ADDRESS_MAX]; /* the other end */
+};
+
+struct watch_event {
+	uint64_t time; /* CLOCK_BOOTTIME, ns */
+	size_t name; /* watch_name(): of which */
+	bool timed; /* has a latency */
+	uint64_t latency_ns;
+	/*
+	 * Whose event it is: of a socket, its owner (who last connected, accepted, sent
+	 * or received), never the process that was interrupted. tgid 0: not known.
+	 */
+	struct abi_key key;
+	uint32_t tid, uid, gid;
+	char comm[ABI_COMM_LEN]; /* of the thread, NUL-terminated */
+	/* Who made the socket, if it is another one; tgid 0: the owner, or unknown. */
+	struct abi_key created_by;
+	struct watch_fd fd;
+	size_t n_attributes;
+	struct watch_attribute attributes[WATCH_ATTRIBUTES_MAX];
+	char text[WATCH_TEXT_MAX]; /* strings of attributes */
+};
+
+/* What a subscriber wants; copied, but the strings are only read by the call. */
+struct watch_want {
+	/*
+	 * "NAME" or "NAME/CATEGORY", short or published, with wild cards of fnmatch(3);
+	 * at least one.
+	 */
+	const char *const *names;
+	size_t n_names;
+	const uint32_t
+		*pids; /* of processes, in the root namespace; n_pids 0: all */
+	size_t n_pids; /* <= WATCH_PIDS_MAX */
+	uint64_t slower_ns; /* events with a latency: this or more */
+	bool failed; /* only events with an error */
+	/*
+	 * Called for each event before it is queued; false: it is not wanted. NULL:
+	 * all are. The event is borrowed for the call.
+	 */
+	bool (*take)(void *arg, const struct watch_event *e);
+	void *arg;
+};
+
+struct watch_opts {
+	uint32_t ring_size; /* bytes, a power of two; 0: 4 MiB */
+	pid_t self; /* its and its children's events are left out; 0: of none */
+	/* Called on the loop's thread when watch_pending() has become true. */
+	void (*wake)(void *arg);
+	void *arg;
+};
+
+/* Loads nothing. 0 or -ENOMEM. */
+int watch_new(struct watch **wp, const struct watch_opts *opts);
+/* No watch_work() may be running. Detaches all; ends subscribers. 'w' may be NULL. */
+void watch_free(struct watch *w);
+
+/*
+ * 0, and its events come from when watch_ready() is true on. -EINVAL: 'why' says which
+ * name is wrong, and which ones are near; -EUSERS: there are WATCH_SUBS_MAX; -ENOMEM.
+ */
+int watch_subscribe(struct watch *w, const struct watch_want *want,
+		    struct watch_sub **out, struct strbuf *why);
+/* Hooks that nobody needs any more are detached by watch_work(). 's' may be NULL. */
+void watch_unsubscribe(struct watch_sub *s);
+
+/* 1: its hooks are attached; 0: not yet; -errno: they cannot be, *why says which. */
+int watch_ready(const struct watch_sub *s, const char **why);
+/* Whether it wants events of the i-th name. */
+bool watch_wants(const struct watch_sub *s, size_t name);
+
+/* Whether hooks must be changed. */
+bool watch_pending(const struct watch *w);
+/* Changes hooks as wanted when it was called; not on the loop's thread. 0 or -errno. */
+int watch_work(struct watch *w);
+/* On the loop's thread after watch_work(): the ring may be another one. */
+void watch_worked(struct watch *w);
+
+/* Readable when the ring has records; -1: there is no ring. Changes in watch_worked(). */
+int watch_fd(const struct watch *w);
+/* Reads the ring into the queues. The number of records, or -errno. */
+int watch_read(struct watch *w);
+
+/* The next event of a subscriber: 0, or -EAGAIN. */
+int watch_next(struct watch_sub *s, struct watch_event *out);
+/*
+ * Events of the i-th name that this subscriber should have had: dropped in the kernel,
+ * refused by its user's budget, or because its queue was full. They only grow.
+ */
+uint64_t watch_lost(const struct watch_sub *s, size_t name);
+
+/* X(name): counters of all subscribers together, ever. */
+#define WATCH_COUNTERS(X)                       \
+	X(records) /* read from the ring */     \
+	X(dropped) /* the ring was full */      \
+	X(limited) /* beyond a user's budget */ \
+	X(overrun) /* a queue was full */
+
+struct watch_stats {
+#define X(name) uint64_t name;
+	WATCH_COUNTERS(X)
+#undef X
+	uint64_t subscribers; /* now */
+	uint64_t hooks; /* attached now */
+};
+
+void watch_stats(const struct watch *w, struct watch_stats *out);
+
+#endif /* PROCESSMANAGER_WATCH_H */
