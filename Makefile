@@ -127,7 +127,7 @@ $(B)/%.o: $(B)/%.c
 
 # What an object includes of generated headers is not known before the first
 # build: these must be there before any object that may ask for them.
-$(filter $(B)/processmanager/quark/% $(B)/profiler/%,$(OBJS) $(QUARK_OBJS)): | $(SKELS)
+$(filter $(B)/processmanager/quark/% $(B)/processmanager/watch/% $(B)/profiler/%,$(OBJS) $(QUARK_OBJS)): | $(SKELS)
 $(filter $(B)/reporter/%,$(OBJS)): | $(B)/reporter/profile.pb-c.h
 
 $(B)/reporter/profile.pb-c.h $(B)/reporter/profile.pb-c.c &: reporter/profile.proto

@@ -8,9 +8,9 @@
 #ifndef BPF_QUARK_LIMIT_BPF_H
 #define BPF_QUARK_LIMIT_BPF_H
 
+#include "bpf/limit.bpf.h"
 #include "bpf/quark_ring.bpf.h"
 
-#define NSEC_PER_SEC 1000000000ULL
 #define UIDS_MAX 1024
 /* The budget of all processes of a uid, in budgets of one task. */
 #define UID_REPEATS 100
@@ -59,21 +59,6 @@ static __always_inline struct uid_budget *uid_budget(__u32 uid)
 		return b;
 	bpf_map_update_elem(&uids, &uid, &full, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&uids, &uid);
-}
-
-/*
- * Takes one of 'rate' a second from a budget of one second. *full: when the budget will be
- * full again. Two CPUs at the same time may take only one.
- */
-static __always_inline bool limit_take(__u64 *full, __u32 rate, __u64 now)
-{
-	__u64 at = *full > now ? *full : now;
-
-	at += NSEC_PER_SEC / rate;
-	if (at > now + NSEC_PER_SEC)
-		return false;
-	*full = at;
-	return true;
 }
 
 static __always_inline void count_limited(void)

@@ -27,10 +27,12 @@ enum {
 
 /* include/uapi/linux/bpf.h: stable. */
 enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
@@ -44,6 +46,7 @@ enum {
 
 enum {
 	BPF_F_NO_PREALLOC = 1,
+	BPF_F_CLONE = 512,
 	BPF_F_MMAPABLE = 1024,
 };
 
@@ -376,6 +379,76 @@ struct bpf_iter_meta {
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
+};
+
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	__u32 fd;
+	struct file *file;
+};
+
+/* --- sockets and signals ---------------------------------------------------- */
+
+struct in6_addr {
+	union {
+		__u8 u6_addr8[16];
+	} in6_u;
+};
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	struct in6_addr skc_v6_daddr; /* absent from kernels without IPv6 */
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	__u16 sk_protocol;
+	int sk_err;
+};
+
+struct inet_sock {
+	__be16 inet_sport;
+};
+
+struct tcp_sock {
+	__u32 srtt_us; /* eighths of a microsecond */
+	__u32 total_retrans;
+	__u32 segs_in;
+	__u32 segs_out;
+	__u64 bytes_acked;
+	__u64 bytes_received;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct sk_buff {
+	__u16 transport_header;
+	__u16 network_header;
+	unsigned char *head;
+	char cb[48];
+};
+
+struct tcp_skb_cb {
+	__u16 tcp_gso_segs;
+};
+
+union __sifields {
+	struct {
+		pid_t _pid;
+	} _kill;
+};
+
+struct kernel_siginfo {
+	int si_code;
+	union __sifields _sifields;
 };
 
 #pragma clang attribute pop

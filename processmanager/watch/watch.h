@@ -29,26 +29,26 @@ struct watch_sub;
 #define WATCH_PIDS_MAX 64
 #define WATCH_ATTRIBUTES_MAX 16
 #define WATCH_ADDRESS_MAX 64 /* "[v6]:port", NUL-terminated */
-#define WATCH_TEXT_MAX 1024
 
 /* An event that can be subscribed to. */
 struct watch_name {
 	const char *name; /* "tcp_connect": the short form */
-	const char *published; /* "kprobe-tcp_connect": accepted too; or NULL */
+	const char
+		*published; /* other words for it, with spaces between; or "" */
 	const char *category; /* "net", "signal", "process" */
-	const char *hooks; /* "sock/inet_sock_set_state": where it comes from */
 	const char *text; /* one line, for users */
 };
 
 /* The i-th; NULL beyond the last. Order and pointers do not change. */
 const struct watch_name *watch_name(size_t i);
+/* Appends the tracepoints that the i-th name needs: "inet_sock_set_state, ...". */
+void watch_name_hooks(size_t i, struct strbuf *out);
 /*
- * Why this kernel does not have the i-th name, or only a part of it ("before 6.3 a
- * socket has no owner until ..."); NULL: nothing is missing. watch_name_absent(): it
- * never comes here.
+ * Why the running kernel does not have the i-th name, or only a part of it; NULL:
+ * nothing is missing. The first call, on any thread, reads the kernel's BTF, which
+ * takes some 30 ms; watch_work() makes it, too.
  */
 const char *watch_name_lack(size_t i);
-bool watch_name_absent(size_t i);
 
 enum watch_type {
 	WATCH_INT, /* i */
@@ -62,7 +62,7 @@ struct watch_attribute {
 	union {
 		int64_t i;
 		uint64_t u;
-		const char *s; /* never NULL; valid as long as the event */
+		const char *s; /* never NULL; a literal */
 	};
 };
 
@@ -85,6 +85,7 @@ struct watch_event {
 	uint64_t time; /* CLOCK_BOOTTIME, ns */
 	size_t name; /* watch_name(): of which */
 	bool timed; /* has a latency */
+	bool failed;
 	uint64_t latency_ns;
 	/*
 	 * Whose event it is: of a socket, its owner (who last connected, accepted, sent
@@ -98,7 +99,6 @@ struct watch_event {
 	struct watch_fd fd;
 	size_t n_attributes;
 	struct watch_attribute attributes[WATCH_ATTRIBUTES_MAX];
-	char text[WATCH_TEXT_MAX]; /* strings of attributes */
 };
 
 /* What a subscriber wants; copied, but the strings are only read by the call. */
@@ -136,8 +136,9 @@ int watch_new(struct watch **wp, const struct watch_opts *opts);
 void watch_free(struct watch *w);
 
 /*
- * 0, and its events come from when watch_ready() is true on. -EINVAL: 'why' says which
- * name is wrong, and which ones are near; -EUSERS: there are WATCH_SUBS_MAX; -ENOMEM.
+ * 0, and its events come from when watch_ready() is true on; names that the kernel
+ * lacks are taken, and never come. -EINVAL: 'why' says which name is wrong, and which
+ * ones there are; -EUSERS: there are WATCH_SUBS_MAX; -ENOMEM.
  */
 int watch_subscribe(struct watch *w, const struct watch_want *want,
 		    struct watch_sub **out, struct strbuf *why);

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * watch: TCP, signals and processes as events for subscribers (processmanager/watch).
+ * User space attaches only programs that somebody needs. All are BTF tracepoints: a
+ * classic tracepoint program would silence the sampler, and locked-down kernels forbid
+ * fentry and kprobes. Loads on 6.1 and newer; a program whose tracepoint the kernel lacks
+ * is not loaded.
+ */
+#include "bpf/vmlinux.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "bpf/watch_send.bpf.h"
+#include "bpf/watch_sock.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* --- processes ---------------------------------------------------------------- */
+
+SEC("tp_btf/task_newtask")
+int BPF_PROG(watch_fork, struct task_struct *task, __u64 clone_flags)
+{
+	struct abi_watch_record r = { .name = ABI_WATCH_PROCESS_FORK };
+
+	if (!task->pid || clone_flags & CLONE_THREAD || watch_is_self(task))
+		return 0;
+	watch_fill_task(&r, task);
+	r.v[0] = task_cast(task)->real_parent->tgid;
+	watch_send(&r);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(watch_exec, struct task_struct *task, pid_t old_pid)
+{
+	struct abi_watch_record r = { .name = ABI_WATCH_PROCESS_EXEC };
+
+	if (watch_is_self(task))
+		return 0;
+	watch_fill_task(&r, task);
+	watch_send(&r);
+	return 0;
+}
+
+/* The last thread: see quark_exit() of bpf/quark.bpf.c. */
+SEC("tp_btf/sched_process_exit")
+int watch_exit(__u64 *ctx)
+{
+	struct trace_event_raw_sched_process_exit___6_16 *with = NULL;
+	struct task_struct *task = (void *)ctx[0], *cast = task_cast(task);
+	struct abi_watch_record r = { .name = ABI_WATCH_PROCESS_EXIT };
+	struct signal_struct *sig = cast->signal;
+	bool group_dead;
+
+	if (bpf_core_field_exists(with->group_dead))
+		group_dead = ctx[1];
+	else
+		group_dead = !sig->live.counter;
+	if (!group_dead || watch_is_self(task))
+		return 0;
+	watch_fill_task(&r, task);
+	r.v[0] = (__u32)task_wait_status(cast->group_leader, sig);
+	if (r.v[0])
+		r.flags |= ABI_WATCH_FAILED;
+	watch_send(&r);
+	return 0;
+}
+
+/* --- signals ------------------------------------------------------------------ */
+
+/* include/linux/signal.h, uapi/asm-generic/siginfo.h. */
+#define SEND_SIG_NOINFO 0
+#define SEND_SIG_PRIV 1
+#define SI_USER 0
+#define SI_QUEUE -1
+#define SI_TKILL -6
+#define SI_KERNEL 0x80
+#define SIGCHLD 17
+
+/* Whether a process sent it, and which code it has. */
+static __always_inline bool signal_has_sender(int sig, const struct kernel_siginfo *info, int *code)
+{
+	if ((__u64)info <= SEND_SIG_PRIV) {
+		*code = (__u64)info == SEND_SIG_PRIV ? SI_KERNEL : SI_USER;
+		return (__u64)info == SEND_SIG_NOINFO;
+	}
+	*code = BPF_CORE_READ(info, si_code);
+	return *code == SI_USER || *code == SI_QUEUE || *code == SI_TKILL ||
+	       (sig == SIGCHLD && *code > 0 && *code != SI_KERNEL);
+}
+
+/* A signal that a process sends is its event; the kernel's are the receiver's. */
+SEC("tp_btf/signal_generate")
+int BPF_PROG(watch_signal_generate, int sig, struct kernel_siginfo *info, struct task_struct *task,
+	     int group, int result)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct abi_watch_record r = { .name = ABI_WATCH_SIGNAL_GENERATE };
+	int code;
+	bool sent = signal_has_sender(sig, info, &code);
+
+	if (watch_is_self(task) || (sent && watch_is_self(current)))
+		return 0;
+	if (sent)
+		watch_fill_task(&r, current);
+	else
+		watch_fill_task(&r, task);
+	r.v[0] = sig;
+	r.v[1] = sent ? current->tgid : 0;
+	r.v[2] = task->tgid;
+	r.v[3] = (__s64)code;
+	r.v[4] = result;
+	watch_send(&r);
+	return 0;
+}
+
+SEC("tp_btf/signal_deliver")
+int BPF_PROG(watch_signal_deliver, int sig, struct kernel_siginfo *info)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct abi_watch_record r = { .name = ABI_WATCH_SIGNAL_DELIVER };
+	int code;
+
+	if (watch_is_self(current))
+		return 0;
+	watch_fill_task(&r, current);
+	r.v[0] = sig;
+	if (signal_has_sender(sig, info, &code) && (__u64)info > SEND_SIG_PRIV)
+		r.v[1] = BPF_CORE_READ(info, _sifields._kill._pid);
+	r.v[2] = current->tgid;
+	r.v[3] = (__s64)code;
+	watch_send(&r);
+	return 0;
+}
+
+/* --- TCP ---------------------------------------------------------------------- */
+
+static __always_inline void state_connect(struct abi_watch_record *r, const struct sock *sk,
+					  const struct owner *o, int state)
+{
+	r->name = ABI_WATCH_TCP_CONNECT;
+	r->v[0] = r->v[1] = 0;
+	if (state != TCP_ESTABLISHED && state != TCP_SYN_RECV) {
+		/* 0: who connected closed it, or was interrupted. */
+		r->v[0] = -(__s64)sk->sk_err;
+		r->v[1] = !sk->sk_err;
+		r->flags |= ABI_WATCH_FAILED;
+	}
+	if (o && o->connect_at) {
+		r->latency = bpf_ktime_get_boot_ns() - o->connect_at;
+		r->flags |= ABI_WATCH_TIMED;
+	}
+	watch_send(r);
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(watch_sock_state, struct sock *sk, int old, int state)
+{
+	bool begins = old == TCP_CLOSE && (state == TCP_SYN_SENT || state == TCP_LISTEN);
+	struct abi_watch_record r;
+	struct owner *o;
+
+	if (!sock_is_tcp(sk))
+		return 0;
+	o = bpf_sk_storage_get(&watch_owners, sk, NULL,
+			       begins ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	if (o && begins) { /* in connect(2) or listen(2) */
+		o->created_by.tgid = 0;
+		owner_set(o, bpf_get_current_task_btf());
+		o->flags = state == TCP_LISTEN ? ABI_WATCH_SERVER : ABI_WATCH_CLIENT;
+		o->connect_at = bpf_ktime_get_boot_ns();
+		o->rtt_at = 0;
+	}
+	if (o && old == TCP_SYN_RECV && state == TCP_ESTABLISHED && o->flags & ABI_WATCH_SERVER)
+		o->connect_at = o->rtt_at = 0;
+	if (!sock_fill(&r, sk, o))
+		return 0;
+	r.name = ABI_WATCH_TCP_STATE;
+	r.v[0] = old;
+	r.v[1] = state;
+	watch_send(&r);
+	if (old == TCP_SYN_SENT) {
+		state_connect(&r, sk, o, state);
+	} else if (old == TCP_SYN_RECV && state == TCP_ESTABLISHED) {
+		r.name = ABI_WATCH_TCP_ACCEPT;
+		watch_send(&r);
+	}
+	return 0;
+}
+
+static __always_inline void sock_used(struct sock *sk)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct owner *o;
+
+	if (!sk || !sock_is_tcp(sk))
+		return;
+	o = bpf_sk_storage_get(&watch_owners, sk, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (o && !owner_is(o, current))
+		owner_set(o, current);
+}
+
+/* 6.3 and newer. */
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(watch_sock_send, struct sock *sk)
+{
+	sock_used(sk);
+	return 0;
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(watch_sock_receive, struct sock *sk)
+{
+	sock_used(sk);
+	return 0;
+}
+
+/* Before 6.3. */
+SEC("tp_btf/tcp_rcv_space_adjust")
+int BPF_PROG(watch_sock_received, struct sock *sk)
+{
+	sock_used(sk);
+	return 0;
+}
+
+#define RTT_EVERY (5 * NSEC_PER_SEC)
+
+static __always_inline void rtt_send(struct abi_watch_record *r, const struct sock *sk)
+{
+	r->name = ABI_WATCH_TCP_RTT;
+	r->v[0] = BPF_CORE_READ((const struct tcp_sock *)sk, srtt_us) >> 3;
+	if (r->v[0])
+		watch_send(r);
+}
+
+SEC("tp_btf/tcp_probe")
+int BPF_PROG(watch_tcp_rtt, struct sock *sk)
+{
+	__u64 now = bpf_ktime_get_boot_ns();
+	struct abi_watch_record r;
+	struct owner *o;
+
+	o = bpf_sk_storage_get(&watch_owners, sk, NULL, 0);
+	if (!o || (o->rtt_at && now - o->rtt_at < RTT_EVERY))
+		return 0;
+	o->rtt_at = now;
+	if (sock_fill(&r, sk, o))
+		rtt_send(&r, sk);
+	return 0;
+}
+
+SEC("tp_btf/tcp_destroy_sock")
+int BPF_PROG(watch_tcp_destroy, struct sock *sk)
+{
+	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
+	struct abi_watch_record r;
+	struct owner *o;
+
+	/* One that only listened, or never connected, has no other end. */
+	if (!sk->__sk_common.skc_dport)
+		return 0;
+	o = bpf_sk_storage_get(&watch_owners, sk, NULL, 0);
+	if (!sock_fill(&r, sk, o))
+		return 0;
+	rtt_send(&r, sk);
+	r.name = ABI_WATCH_TCP_CLOSE;
+	r.v[0] = BPF_CORE_READ(tp, bytes_acked);
+	r.v[1] = BPF_CORE_READ(tp, bytes_received);
+	r.v[2] = BPF_CORE_READ(tp, segs_out);
+	r.v[3] = BPF_CORE_READ(tp, segs_in);
+	r.v[4] = BPF_CORE_READ(tp, total_retrans);
+	r.v[5] = BPF_CORE_READ(tp, srtt_us) >> 3;
+	r.v[6] = sk->sk_err;
+	if (sk->sk_err)
+		r.flags |= ABI_WATCH_FAILED;
+	watch_send(&r);
+	return 0;
+}
+
+SEC("tp_btf/tcp_retransmit_skb")
+int BPF_PROG(watch_tcp_retransmit, struct sock *sk, const struct sk_buff *skb)
+{
+	struct abi_watch_record r;
+	__u16 segs = 0;
+
+	if (!sock_fill(&r, sk, bpf_sk_storage_get(&watch_owners, sk, NULL, 0)))
+		return 0;
+	r.name = ABI_WATCH_TCP_RETRANSMIT;
+	bpf_core_read(&segs, sizeof(segs), &((const struct tcp_skb_cb *)skb->cb)->tcp_gso_segs);
+	r.v[0] = segs;
+	r.v[1] = sk->__sk_common.skc_state;
+	watch_send(&r);
+	return 0;
+}
+
+/* The packet of a reset without a socket is the one that it answers. */
+SEC("tp_btf/tcp_send_reset")
+int BPF_PROG(watch_tcp_send_reset, struct sock *sk, const struct sk_buff *skb)
+{
+	struct abi_watch_record r = { .flags = ABI_WATCH_SOCKET };
+
+	if (sk) {
+		if (!sock_fill(&r, sk, bpf_sk_storage_get(&watch_owners, sk, NULL, 0)))
+			return 0;
+	} else if (!skb || !ends_of_packet(&r.ends, skb)) {
+		return 0;
+	}
+	r.name = ABI_WATCH_TCP_SEND_RESET;
+	watch_send(&r);
+	return 0;
+}
+
+SEC("tp_btf/tcp_receive_reset")
+int BPF_PROG(watch_tcp_receive_reset, struct sock *sk)
+{
+	struct abi_watch_record r;
+
+	if (!sock_fill(&r, sk, bpf_sk_storage_get(&watch_owners, sk, NULL, 0)))
+		return 0;
+	r.name = ABI_WATCH_TCP_RECEIVE_RESET;
+	watch_send(&r);
+	return 0;
+}
+
+/*
+ * Its later arguments differ between kernels; the first three do not. A dropped packet
+ * has no owner: most are dropped before their socket is known.
+ */
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(watch_tcp_drop, struct sk_buff *skb, void *location, int reason)
+{
+	struct abi_watch_record r = { .name = ABI_WATCH_TCP_DROP, .flags = ABI_WATCH_SOCKET };
+
+	if (!ends_of_packet(&r.ends, skb))
+		return 0;
+	r.v[0] = reason;
+	watch_send(&r);
+	return 0;
+}
+
+/* --- sockets that exist ------------------------------------------------------- */
+
+/* A socket's owner is the first process that has it open, until it is used. */
+SEC("iter/task_file")
+int watch_seed(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	struct socket *socket;
+	struct owner *o;
+	struct sock *sk;
+
+	if (!task || !file)
+		return 0;
+	socket = bpf_sock_from_file(file);
+	sk = socket ? socket->sk : NULL;
+	if (!sk || !sock_is_tcp(sk) || bpf_sk_storage_get(&watch_owners, sk, NULL, 0))
+		return 0;
+	o = bpf_sk_storage_get(&watch_owners, sk, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!o)
+		return 0;
+	owner_set(o, task);
+	if (sk->__sk_common.skc_state == TCP_LISTEN)
+		o->flags = ABI_WATCH_SERVER;
+	/* Who made it is not known. */
+	o->created_by.tgid = 0;
+	return 0;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * watch_send: the filter, the budgets of users and the ring of watched events. Nothing
+ * of this is shared with the sampler or libquark, so that a storm of events costs
+ * neither a record.
+ */
+#ifndef BPF_WATCH_SEND_BPF_H
+#define BPF_WATCH_SEND_BPF_H
+
+#include "bpf/abi_watch.h"
+#include "bpf/limit.bpf.h"
+#include "bpf/quark_task.bpf.h"
+
+/* Events a second of one user while the ring is crowded. */
+#define WATCH_UID_RATE 2000
+#define WATCH_UIDS_MAX 1024
+#define WATCH_PIDS_MAX 128 /* of the filter before, and of the next one */
+
+/* profd, whose events are left out, and those of its children. Set before load. */
+const volatile __u32 watch_self;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 * 1024 * 1024); /* set before load */
+} watch_ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct abi_watch_filter);
+} watch_filter SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WATCH_PIDS_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} watch_pids SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ABI_WATCH_NAMES);
+	__type(key, __u32);
+	__type(value, struct abi_watch_loss);
+} watch_losses SEC(".maps");
+
+/* When a user's budget is full again. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, WATCH_UIDS_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+} watch_uids SEC(".maps");
+
+static __always_inline struct abi_watch_filter *watch_get_filter(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&watch_filter, &zero);
+}
+
+static __always_inline bool watch_wanted(const struct abi_watch_filter *f, enum abi_watch_name name)
+{
+	return f && f->names >> name & 1;
+}
+
+/* profd's own, or a helper process of it. */
+static __always_inline bool watch_is_self(struct task_struct *task)
+{
+	task = task_cast(task);
+	return watch_self &&
+	       ((__u32)task->tgid == watch_self || (__u32)task->real_parent->tgid == watch_self);
+}
+
+static __always_inline void watch_fill_task(struct abi_watch_record *r, struct task_struct *task)
+{
+	const struct cred *cred = task_cast(task)->real_cred;
+
+	fill_key(&r->key, task);
+	r->tid = task->pid;
+	r->uid = cred->uid.val;
+	r->gid = cred->gid.val;
+	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
+}
+
+/* While the ring is crowded, a user has so many events a second. */
+static __always_inline bool watch_may(const struct abi_watch_filter *f, __u32 uid)
+{
+	__u64 zero = 0, *full;
+
+	if (bpf_ringbuf_query(&watch_ring, BPF_RB_AVAIL_DATA) < f->crowded)
+		return true;
+	full = bpf_map_lookup_elem(&watch_uids, &uid);
+	if (!full) {
+		bpf_map_update_elem(&watch_uids, &uid, &zero, BPF_NOEXIST);
+		full = bpf_map_lookup_elem(&watch_uids, &uid);
+	}
+	return !full || limit_take(full, WATCH_UID_RATE, bpf_ktime_get_boot_ns());
+}
+
+static __noinline void watch_send(struct abi_watch_record *r)
+{
+	struct abi_watch_filter *f = watch_get_filter();
+	struct abi_watch_record *slot;
+	struct abi_watch_loss *l;
+	__u32 name;
+
+	if (!r || !watch_wanted(f, r->name & 31))
+		return;
+	if (f->by_pid && !bpf_map_lookup_elem(&watch_pids, &r->key.tgid))
+		return;
+	if (r->flags & ABI_WATCH_TIMED && r->latency < f->slower)
+		return;
+	if (f->failed && !(r->flags & ABI_WATCH_FAILED))
+		return;
+	name = r->name;
+	l = bpf_map_lookup_elem(&watch_losses, &name);
+	if (!l)
+		return;
+	if (!watch_may(f, r->uid)) {
+		__sync_fetch_and_add(&l->limited, 1);
+		return;
+	}
+	slot = bpf_ringbuf_reserve(&watch_ring, sizeof(*slot), 0);
+	if (!slot) {
+		__sync_fetch_and_add(&l->dropped, 1);
+		return;
+	}
+	*slot = *r;
+	slot->time = bpf_ktime_get_boot_ns();
+	bpf_ringbuf_submit(slot, BPF_RB_NO_WAKEUP);
+}
+
+#endif /* BPF_WATCH_SEND_BPF_H */

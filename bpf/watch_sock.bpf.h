@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * watch_sock: the owner of a socket, and its addresses. What TCP does happens in
+ * interrupts, in which the current task is whoever was interrupted. So each socket
+ * remembers who last connected, listened, sent or received: only those run in a process.
+ */
+#ifndef BPF_WATCH_SOCK_BPF_H
+#define BPF_WATCH_SOCK_BPF_H
+
+#include <bpf/bpf_endian.h>
+
+#include "bpf/watch_send.bpf.h"
+
+/* include/linux/socket.h, uapi/linux/in.h, net/tcp_states.h: stable. */
+#define AF_INET 2
+#define AF_INET6 10
+#define IPPROTO_TCP 6
+
+enum tcp_state {
+	TCP_ESTABLISHED = 1,
+	TCP_SYN_SENT = 2,
+	TCP_SYN_RECV = 3,
+	TCP_CLOSE = 7,
+	TCP_LISTEN = 10,
+};
+
+struct owner {
+	struct abi_key key, created_by;
+	__u32 tid, uid, gid;
+	__u32 flags; /* of ABI_WATCH_CLIENT, ABI_WATCH_SERVER */
+	__u32 self; /* it is profd's own */
+	__u32 pad;
+	char comm[ABI_COMM_LEN];
+	__u64 connect_at; /* when connect() began */
+	__u64 rtt_at; /* of the last event with its round trip time */
+};
+
+/* An accepted socket begins with a copy of that of the one that listens. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	__type(key, int);
+	__type(value, struct owner);
+} watch_owners SEC(".maps");
+
+static __always_inline bool sock_is_tcp(const struct sock *sk)
+{
+	__u16 family = sk->__sk_common.skc_family;
+
+	return sk->sk_protocol == IPPROTO_TCP && (family == AF_INET || family == AF_INET6);
+}
+
+/* 'task' owns the socket from now on. */
+static __always_inline void owner_set(struct owner *o, struct task_struct *task)
+{
+	const struct cred *cred = task_cast(task)->real_cred;
+
+	fill_key(&o->key, task);
+	if (!o->created_by.tgid)
+		o->created_by = o->key;
+	o->tid = task->pid;
+	o->uid = cred->uid.val;
+	o->gid = cred->gid.val;
+	o->self = watch_is_self(task);
+	bpf_probe_read_kernel(o->comm, sizeof(o->comm), task->comm);
+}
+
+static __always_inline bool owner_is(const struct owner *o, struct task_struct *task)
+{
+	struct abi_key key;
+
+	fill_key(&key, task);
+	return o->tid == (__u32)task->pid && o->key.tgid == key.tgid &&
+	       o->key.exec_id == key.exec_id && o->key.start_boottime == key.start_boottime;
+}
+
+static __always_inline bool is_mapped(const __u8 *a)
+{
+	return *(__u64 *)a == 0 && *(__u32 *)(a + 8) == bpf_htonl(0xffff);
+}
+
+/* IPv4 over an IPv6 socket is IPv4. */
+static __always_inline void ends_unmap(struct abi_watch_ends *e)
+{
+	if (e->family != AF_INET6 || !is_mapped(e->dst))
+		return;
+	e->family = AF_INET;
+	*(__u32 *)e->src = *(__u32 *)(e->src + 12);
+	*(__u32 *)e->dst = *(__u32 *)(e->dst + 12);
+}
+
+static __always_inline void ends_fill(struct abi_watch_ends *e, const struct sock *sk)
+{
+	const struct sock_common *c = &sk->__sk_common;
+
+	e->family = c->skc_family;
+	e->dport = bpf_ntohs(c->skc_dport);
+	/* Unlike skc_num, still set after the close. */
+	e->sport = bpf_ntohs(BPF_CORE_READ((const struct inet_sock *)sk, inet_sport));
+	if (e->family == AF_INET6 && bpf_core_field_exists(c->skc_v6_daddr)) {
+		bpf_core_read(e->src, 16, &c->skc_v6_rcv_saddr);
+		bpf_core_read(e->dst, 16, &c->skc_v6_daddr);
+	} else {
+		*(__u32 *)e->src = c->skc_rcv_saddr;
+		*(__u32 *)e->dst = c->skc_daddr;
+	}
+	ends_unmap(e);
+}
+
+/*
+ * The addresses of a packet in TCP over IP: the receiver's end is the host's. False: it is
+ * another one, or has no headers.
+ */
+static __always_inline bool ends_of_packet(struct abi_watch_ends *e, const struct sk_buff *skb)
+{
+	unsigned char *head = BPF_CORE_READ(skb, head);
+	unsigned char *ip = head + BPF_CORE_READ(skb, network_header);
+	__u16 transport = BPF_CORE_READ(skb, transport_header);
+	__u8 first = 0, protocol = 0;
+	__u16 ports[2] = {};
+	bool v6;
+
+	if (!head || bpf_probe_read_kernel(&first, 1, ip))
+		return false;
+	v6 = first >> 4 == 6;
+	if (!v6 && first >> 4 != 4)
+		return false;
+	bpf_probe_read_kernel(&protocol, 1, ip + (v6 ? 6 : 9));
+	if (protocol != IPPROTO_TCP)
+		return false;
+	e->family = v6 ? AF_INET6 : AF_INET;
+	if (v6) {
+		bpf_probe_read_kernel(e->dst, 16, ip + 8);
+		bpf_probe_read_kernel(e->src, 16, ip + 24);
+	} else {
+		bpf_probe_read_kernel(e->dst, 4, ip + 12);
+		bpf_probe_read_kernel(e->src, 4, ip + 16);
+	}
+	/* All ones: not set. */
+	ip = transport != 0xffff ? head + transport : ip + (v6 ? 40 : (first & 15) * 4);
+	bpf_probe_read_kernel(ports, sizeof(ports), ip);
+	e->dport = bpf_ntohs(ports[0]);
+	e->sport = bpf_ntohs(ports[1]);
+	return true;
+}
+
+/* All but the name and the values. False: it is profd's own. */
+static __always_inline bool sock_fill(struct abi_watch_record *r, const struct sock *sk,
+				      const struct owner *o)
+{
+	__builtin_memset(r, 0, sizeof(*r));
+	r->flags = ABI_WATCH_SOCKET;
+	ends_fill(&r->ends, sk);
+	if (!o)
+		return true;
+	r->key = o->key;
+	if (o->created_by.tgid != o->key.tgid ||
+	    o->created_by.start_boottime != o->key.start_boottime)
+		r->created_by = o->created_by;
+	r->tid = o->tid;
+	r->uid = o->uid;
+	r->gid = o->gid;
+	__builtin_memcpy(r->comm, o->comm, sizeof(r->comm));
+	r->flags |= o->flags;
+	return !o->self;
+}
+
+#endif /* BPF_WATCH_SOCK_BPF_H */

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+/* decode: a record of the kernel as an event. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "processmanager/watch/internal.h"
+
+enum value_kind {
+	VALUE_UINT,
+	VALUE_UINT_OR_NONE, /* 0: left out */
+	VALUE_INT,
+	VALUE_RESULT, /* left out if the next one is set */
+	VALUE_STATE, /* of a TCP socket */
+	VALUE_SENT, /* what became of a signal */
+	VALUE_REASON, /* of a dropped packet */
+};
+
+static const struct {
+	uint8_t name; /* enum abi_watch_name */
+	uint8_t value; /* its index */
+	uint8_t kind;
+	const char *key;
+} values[] = {
+	{ ABI_WATCH_PROCESS_FORK, 0, VALUE_UINT, "ppid" },
+	{ ABI_WATCH_PROCESS_EXIT, 0, VALUE_UINT, "status" },
+	{ ABI_WATCH_SIGNAL_GENERATE, 0, VALUE_UINT, "sig" },
+	{ ABI_WATCH_SIGNAL_GENERATE, 1, VALUE_UINT_OR_NONE, "spid" },
+	{ ABI_WATCH_SIGNAL_GENERATE, 2, VALUE_UINT, "dpid" },
+	{ ABI_WATCH_SIGNAL_GENERATE, 3, VALUE_INT, "code" },
+	{ ABI_WATCH_SIGNAL_GENERATE, 4, VALUE_SENT, "result" },
+	{ ABI_WATCH_SIGNAL_DELIVER, 0, VALUE_UINT, "sig" },
+	{ ABI_WATCH_SIGNAL_DELIVER, 1, VALUE_UINT_OR_NONE, "spid" },
+	{ ABI_WATCH_SIGNAL_DELIVER, 2, VALUE_UINT, "dpid" },
+	{ ABI_WATCH_SIGNAL_DELIVER, 3, VALUE_INT, "code" },
+	{ ABI_WATCH_TCP_CONNECT, 0, VALUE_RESULT, "retval" },
+	{ ABI_WATCH_TCP_RTT, 0, VALUE_UINT, "rtt" },
+	{ ABI_WATCH_TCP_CLOSE, 0, VALUE_UINT, "bytes_acked" },
+	{ ABI_WATCH_TCP_CLOSE, 1, VALUE_UINT, "bytes_received" },
+	{ ABI_WATCH_TCP_CLOSE, 2, VALUE_UINT, "segs_out" },
+	{ ABI_WATCH_TCP_CLOSE, 3, VALUE_UINT, "segs_in" },
+	{ ABI_WATCH_TCP_CLOSE, 4, VALUE_UINT, "retransmits" },
+	{ ABI_WATCH_TCP_CLOSE, 5, VALUE_UINT_OR_NONE, "rtt" },
+	{ ABI_WATCH_TCP_CLOSE, 6, VALUE_UINT_OR_NONE, "error" },
+	{ ABI_WATCH_TCP_STATE, 0, VALUE_STATE, "old_state" },
+	{ ABI_WATCH_TCP_STATE, 1, VALUE_STATE, "new_state" },
+	{ ABI_WATCH_TCP_RETRANSMIT, 0, VALUE_UINT, "segs" },
+	{ ABI_WATCH_TCP_RETRANSMIT, 1, VALUE_STATE, "state" },
+	{ ABI_WATCH_TCP_DROP, 0, VALUE_REASON, "reason" },
+};
+
+/* net/tcp_states.h. */
+static const char *const states[] = {
+	NULL,		"ESTABLISHED",	  "SYN_SENT",  "SYN_RECV",
+	"FIN_WAIT1",	"FIN_WAIT2",	  "TIME_WAIT", "CLOSE",
+	"CLOSE_WAIT",	"LAST_ACK",	  "LISTEN",    "CLOSING",
+	"NEW_SYN_RECV", "BOUND_INACTIVE",
+};
+
+/* include/trace/events/signal.h. */
+static const char *const sent[] = { "delivered", "ignored", "already_pending",
+				    "overflow_fail", "lose_info" };
+
+static const char *decode_reason(uint64_t v)
+{
+	return v < WATCH_REASONS_MAX ? watch_kernel()->reasons[v] : NULL;
+}
+
+static void decode_text(struct watch_attribute *a, const char *text, uint64_t v)
+{
+	a->type = text ? WATCH_STRING : WATCH_UINT;
+	if (text)
+		a->s = text;
+	else
+		a->u = v;
+}
+
+/* False: it is left out. */
+static bool decode_value(struct watch_attribute *a, enum value_kind kind,
+			 const __u64 *v)
+{
+	a->type = WATCH_UINT;
+	a->u = *v;
+	switch (kind) {
+	case VALUE_UINT:
+		return true;
+	case VALUE_UINT_OR_NONE:
+		return *v != 0;
+	case VALUE_RESULT:
+		if (v[1])
+			return false;
+		/* Fall through. */
+	case VALUE_INT:
+		a->type = WATCH_INT;
+		a->i = (int64_t)*v;
+		return true;
+	case VALUE_STATE:
+		decode_text(a, *v < ARRAY_SIZE(states) ? states[*v] : NULL, *v);
+		return true;
+	case VALUE_SENT:
+		decode_text(a, *v < ARRAY_SIZE(sent) ? sent[*v] : NULL, *v);
+		return true;
+	case VALUE_REASON:
+		decode_text(a, decode_reason(*v), *v);
+		return true;
+	}
+	return false;
+}
+
+static void decode_end(char out[WATCH_ADDRESS_MAX], uint16_t family,
+		       const uint8_t *addr, uint16_t port)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	*out = '\0';
+	if ((family != AF_INET && family != AF_INET6) ||
+	    !inet_ntop(family, addr, text, sizeof(text)))
+		return;
+	snprintf(out, WATCH_ADDRESS_MAX,
+		 family == AF_INET6 ? "[%s]:%u" : "%s:%u", text, port);
+}
+
+static void decode_socket(const struct abi_watch_record *r, struct watch_fd *fd)
+{
+	const struct abi_watch_ends *e = &r->ends;
+
+	fd->kind = WATCH_FD_SOCKET;
+	fd->protocol = "tcp";
+	fd->role = r->flags & ABI_WATCH_CLIENT	 ? "client"
+		   : r->flags & ABI_WATCH_SERVER ? "server"
+						 : "";
+	decode_end(fd->src, e->family, e->src, e->sport);
+	decode_end(fd->dst, e->family, e->dst, e->dport);
+}
+
+int watch_decode(const struct abi_watch_record *r, struct watch_event *out)
+{
+	struct watch_attribute *a;
+
+	if (r->name >= ABI_WATCH_NAMES)
+		return -EINVAL;
+	*out = (struct watch_event){
+		.time = r->time,
+		.name = r->name,
+		.timed = r->flags & ABI_WATCH_TIMED,
+		.failed = r->flags & ABI_WATCH_FAILED,
+		.latency_ns = r->latency,
+		.key = r->key,
+		.created_by = r->created_by,
+		.tid = r->tid,
+		.uid = r->uid,
+		.gid = r->gid,
+		.fd = { .num = -1, .protocol = "", .role = "" },
+	};
+	memcpy(out->comm, r->comm, sizeof(out->comm));
+	out->comm[sizeof(out->comm) - 1] = '\0';
+	if (r->flags & ABI_WATCH_SOCKET)
+		decode_socket(r, &out->fd);
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+		if (values[i].name != r->name)
+			continue;
+		a = &out->attributes[out->n_attributes];
+		a->key = values[i].key;
+		out->n_attributes +=
+			decode_value(a, values[i].kind, &r->v[values[i].value]);
+	}
+	return 0;
+}

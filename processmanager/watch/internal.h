@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* internal: what the files of watch share. */
+#ifndef PROCESSMANAGER_WATCH_INTERNAL_H
+#define PROCESSMANAGER_WATCH_INTERNAL_H
+
+#include <pthread.h>
+#include <sys/queue.h>
+
+#include "base/base.h"
+#include "bpf/abi_watch.h"
+#include "processmanager/watch/watch.h"
+
+/* --- names.c ----------------------------------------------------------------- */
+
+#define WATCH_BIT(i) (1U << (i))
+#define WATCH_ALL (WATCH_BIT(ABI_WATCH_NAMES) - 1)
+
+/* Sets the bits that a pattern means. -EINVAL: none, and 'why' says so. */
+int watch_names_match(const char *pattern, uint32_t *names, struct strbuf *why);
+
+/* --- kernel.c ---------------------------------------------------------------- */
+
+/* Programs of bpf/watch.bpf.c, by tracepoint; X(program, "tracepoint", names). */
+#define WATCH_TCP                                                             \
+	(WATCH_BIT(ABI_WATCH_TCP_CONNECT) | WATCH_BIT(ABI_WATCH_TCP_ACCEPT) | \
+	 WATCH_BIT(ABI_WATCH_TCP_RTT) | WATCH_BIT(ABI_WATCH_TCP_CLOSE) |      \
+	 WATCH_BIT(ABI_WATCH_TCP_STATE) |                                     \
+	 WATCH_BIT(ABI_WATCH_TCP_RETRANSMIT) |                                \
+	 WATCH_BIT(ABI_WATCH_TCP_SEND_RESET) |                                \
+	 WATCH_BIT(ABI_WATCH_TCP_RECEIVE_RESET))
+#define WATCH_HOOKS(X)                                                         \
+	X(watch_fork, "task_newtask", WATCH_BIT(ABI_WATCH_PROCESS_FORK))       \
+	X(watch_exec, "sched_process_exec", WATCH_BIT(ABI_WATCH_PROCESS_EXEC)) \
+	X(watch_exit, "sched_process_exit", WATCH_BIT(ABI_WATCH_PROCESS_EXIT)) \
+	X(watch_signal_generate, "signal_generate",                            \
+	  WATCH_BIT(ABI_WATCH_SIGNAL_GENERATE))                                \
+	X(watch_signal_deliver, "signal_deliver",                              \
+	  WATCH_BIT(ABI_WATCH_SIGNAL_DELIVER))                                 \
+	X(watch_sock_state, "inet_sock_set_state", WATCH_TCP)                  \
+	X(watch_sock_send, "sock_send_length", WATCH_TCP)                      \
+	X(watch_sock_receive, "sock_recv_length", WATCH_TCP)                   \
+	X(watch_sock_received, "tcp_rcv_space_adjust", WATCH_TCP)              \
+	X(watch_tcp_rtt, "tcp_probe", WATCH_BIT(ABI_WATCH_TCP_RTT))            \
+	X(watch_tcp_destroy, "tcp_destroy_sock",                               \
+	  WATCH_BIT(ABI_WATCH_TCP_CLOSE) | WATCH_BIT(ABI_WATCH_TCP_RTT))       \
+	X(watch_tcp_retransmit, "tcp_retransmit_skb",                          \
+	  WATCH_BIT(ABI_WATCH_TCP_RETRANSMIT))                                 \
+	X(watch_tcp_send_reset, "tcp_send_reset",                              \
+	  WATCH_BIT(ABI_WATCH_TCP_SEND_RESET))                                 \
+	X(watch_tcp_receive_reset, "tcp_receive_reset",                        \
+	  WATCH_BIT(ABI_WATCH_TCP_RECEIVE_RESET))                              \
+	X(watch_tcp_drop, "kfree_skb", WATCH_BIT(ABI_WATCH_TCP_DROP))
+
+enum watch_hook {
+#define X(program, tracepoint, names) WATCH_HOOK_##program,
+	WATCH_HOOKS(X)
+#undef X
+	WATCH_N_HOOKS,
+};
+
+#define WATCH_REASONS_MAX 512
+
+/* What the running kernel has, from its BTF; made once. */
+struct watch_kernel {
+	int err; /* there is no BTF */
+	bool has[WATCH_N_HOOKS];
+	char *reasons[WATCH_REASONS_MAX]; /* of dropped packets, by number */
+};
+
+extern const char *const watch_tracepoints[WATCH_N_HOOKS];
+const struct watch_kernel *watch_kernel(void);
+/* The hooks of these names; without those that another hook replaces here. */
+uint32_t watch_hooks_of(uint32_t names);
+
+/* --- load.c ------------------------------------------------------------------ */
+
+struct watch_load;
+
+/* Loads all programs, attaches none. 0 or -errno, and *why is a literal. */
+int watch_load_new(struct watch_load **lp, const struct watch_opts *opts,
+		   const char **why);
+/* Closes the ring's descriptor as well. 'l' may be NULL. */
+void watch_load_free(struct watch_load *l);
+/* Attaches these hooks and detaches all others. *failed: those that cannot be. */
+int watch_load_attach(struct watch_load *l, uint32_t hooks, uint32_t *failed);
+/* 'pids' ascend; n_pids 0: of all processes. */
+int watch_load_filter(struct watch_load *l, struct abi_watch_filter filter,
+		      const uint32_t *pids, size_t n_pids);
+int watch_load_ring(const struct watch_load *l); /* its descriptor */
+/* Losses of a name, ever. */
+struct abi_watch_loss watch_load_losses(const struct watch_load *l,
+					uint32_t name);
+
+/* --- decode.c ---------------------------------------------------------------- */
+
+/* 'r' is not trusted to be of a known name: -EINVAL. */
+int watch_decode(const struct abi_watch_record *r, struct watch_event *out);
+
+#endif /* PROCESSMANAGER_WATCH_INTERNAL_H */

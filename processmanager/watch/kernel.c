@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+/* kernel: which tracepoints the running kernel has, and its names of reasons. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+
+#include "processmanager/watch/internal.h"
+
+const char *const watch_tracepoints[] = {
+#define X(program, tracepoint, names) tracepoint,
+	WATCH_HOOKS(X)
+#undef X
+};
+
+static const uint32_t hook_names[] = {
+#define X(program, tracepoint, names) names,
+	WATCH_HOOKS(X)
+#undef X
+};
+
+static struct watch_kernel kernel;
+static pthread_once_t kernel_once = PTHREAD_ONCE_INIT;
+
+/* Names of enum skb_drop_reason, which differ between kernels, without the prefix. */
+static void kernel_reasons(const struct btf *btf)
+{
+	int id = btf__find_by_name_kind(btf, "skb_drop_reason", BTF_KIND_ENUM);
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, id) : NULL;
+	const struct btf_enum *e = t ? btf_enum(t) : NULL;
+	const char *name;
+
+	for (int i = 0; t && i < btf_vlen(t); i++) {
+		name = btf__name_by_offset(btf, e[i].name_off);
+		if (e[i].val < 0 || e[i].val >= WATCH_REASONS_MAX || !name ||
+		    kernel.reasons[e[i].val])
+			continue;
+		if (!strncmp(name, "SKB_DROP_REASON_", 16))
+			name += 16;
+		kernel.reasons[e[i].val] = strdup(name);
+	}
+}
+
+static void kernel_read(void)
+{
+	libbpf_print_fn_t print = libbpf_set_print(NULL);
+	struct btf *btf = btf__load_vmlinux_btf();
+	char name[64];
+
+	libbpf_set_print(print);
+	if (!btf) {
+		kernel.err = errno ? -errno : -ENOTSUP;
+		return;
+	}
+	for (size_t i = 0; i < WATCH_N_HOOKS; i++) {
+		snprintf(name, sizeof(name), "btf_trace_%s",
+			 watch_tracepoints[i]);
+		kernel.has[i] =
+			btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF) > 0;
+	}
+	kernel_reasons(btf);
+	btf__free(btf);
+}
+
+const struct watch_kernel *watch_kernel(void)
+{
+	pthread_once(&kernel_once, kernel_read);
+	return &kernel;
+}
+
+uint32_t watch_hooks_of(uint32_t names)
+{
+	const struct watch_kernel *k = watch_kernel();
+	uint32_t hooks = 0;
+
+	for (size_t i = 0; i < WATCH_N_HOOKS; i++)
+		if (k->has[i] && hook_names[i] & names)
+			hooks |= WATCH_BIT(i);
+	/* What it does for old kernels, the others do in newer ones. */
+	if (k->has[WATCH_HOOK_watch_sock_receive])
+		hooks &= ~WATCH_BIT(WATCH_HOOK_watch_sock_received);
+	return hooks;
+}
+
+void watch_name_hooks(size_t i, struct strbuf *out)
+{
+	uint32_t hooks = watch_hooks_of(WATCH_BIT(i));
+
+	for (size_t h = 0, n = 0; h < WATCH_N_HOOKS; h++)
+		if (hooks & WATCH_BIT(h))
+			strbuf_printf(out, "%s%s", n++ ? ", " : "",
+				      watch_tracepoints[h]);
+}
+
+/* The hook that has the name's events. */
+static enum watch_hook hook_of(size_t name)
+{
+	switch (name) {
+	case ABI_WATCH_TCP_RTT:
+		return WATCH_HOOK_watch_tcp_rtt;
+	case ABI_WATCH_TCP_CONNECT:
+	case ABI_WATCH_TCP_ACCEPT:
+	case ABI_WATCH_TCP_STATE:
+		return WATCH_HOOK_watch_sock_state;
+	default:
+		for (size_t h = WATCH_N_HOOKS; h-- > 0;)
+			if (hook_names[h] & WATCH_BIT(name))
+				return h;
+	}
+	return 0;
+}
+
+const char *watch_name_lack(size_t i)
+{
+	const struct watch_kernel *k = watch_kernel();
+
+	if (i >= ABI_WATCH_NAMES)
+		return NULL;
+	if (k->err)
+		return "the kernel has no BTF";
+	if (!k->has[hook_of(i)])
+		return "this kernel has no such tracepoint";
+	if (WATCH_BIT(i) & WATCH_TCP && !k->has[WATCH_HOOK_watch_sock_receive])
+		return "before Linux 6.3 an accepted socket belongs to who "
+		       "listens until it receives";
+	return NULL;
+}

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * watch: see processmanager/watch/watch.h. The loop's thread owns subscribers, queues
+ * and the ring; watch_work() owns what is loaded. They share what 'lock' protects: what
+ * is wanted, and how far the hooks are.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "processmanager/watch/internal.h"
+
+#define WATCH_QUEUE_MAX 4096 /* records of a subscriber */
+#define WATCH_HELD_MAX 32768 /* records that wait for older ones */
+
+/* What subscribers want together. */
+struct wanted {
+	struct abi_watch_filter filter;
+	uint32_t pids[WATCH_PIDS_MAX]; /* ascending */
+	size_t n_pids; /* 0: all */
+};
+
+struct watch_sub {
+	LIST_ENTRY(watch_sub) entry;
+	struct watch *w;
+	uint64_t since; /* the change that it came with */
+	uint32_t names;
+	uint32_t pids[WATCH_PIDS_MAX];
+	size_t n_pids;
+	uint64_t slower;
+	bool failed;
+	bool (*take)(void *arg, const struct watch_event *e);
+	void *arg;
+	struct abi_watch_record *queue; /* a ring of 'cap' */
+	size_t first, n, cap;
+	uint64_t lost[ABI_WATCH_NAMES];
+};
+
+struct watch {
+	struct watch_opts opts;
+	LIST_HEAD(, watch_sub) subs;
+	size_t n_subs;
+	struct ring *ring; /* of 'ring_of' */
+	struct watch_load *ring_of;
+	struct abi_watch_record *held; /* newer than the watermark */
+	size_t n_held, cap_held;
+	struct abi_watch_loss losses[ABI_WATCH_NAMES]; /* counted so far */
+	struct watch_stats stats;
+	struct watch_load *load; /* of watch_work() */
+	pthread_mutex_t lock;
+	/* Protected by 'lock'. */
+	struct wanted wanted;
+	uint64_t changes; /* of 'wanted' */
+	uint64_t done; /* the change that hooks are as wanted of */
+	uint32_t failed; /* hooks that could not be attached then */
+	int err; /* of that; or nothing could be loaded */
+	const char *why;
+	struct watch_load *loaded; /* for the loop; NULL: nothing is loaded */
+	uint32_t hooks;
+};
+
+int watch_new(struct watch **wp, const struct watch_opts *opts)
+{
+	struct watch *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->opts = *opts;
+	pthread_mutex_init(&w->lock, NULL);
+	LIST_INIT(&w->subs);
+	*wp = w;
+	return 0;
+}
+
+static void watch_close_ring(struct watch *w)
+{
+	ring_free(w->ring);
+	w->ring = NULL;
+	w->ring_of = NULL;
+	w->n_held = 0;
+	memset(w->losses, 0, sizeof(w->losses));
+}
+
+static void sub_free(struct watch_sub *s)
+{
+	LIST_REMOVE(s, entry);
+	s->w->n_subs--;
+	free(s->queue);
+	free(s);
+}
+
+void watch_free(struct watch *w)
+{
+	if (!w)
+		return;
+	while (!LIST_EMPTY(&w->subs))
+		sub_free(LIST_FIRST(&w->subs));
+	watch_close_ring(w);
+	watch_load_free(w->load);
+	pthread_mutex_destroy(&w->lock);
+	free(w->held);
+	free(w);
+}
+
+/* --- what is wanted ---------------------------------------------------------- */
+
+static int watch_cmp_pid(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Adds pids; false: there are too many for the kernel's filter. */
+static bool wanted_add_pids(struct wanted *all, const struct watch_sub *s)
+{
+	size_t n = all->n_pids;
+
+	for (size_t i = 0; i < s->n_pids; i++) {
+		if (bsearch(&s->pids[i], all->pids, n, sizeof(*all->pids),
+			    watch_cmp_pid))
+			continue;
+		if (all->n_pids == WATCH_PIDS_MAX)
+			return false;
+		all->pids[all->n_pids++] = s->pids[i];
+	}
+	qsort(all->pids, all->n_pids, sizeof(*all->pids), watch_cmp_pid);
+	return true;
+}
+
+static void watch_changed(struct watch *w)
+{
+	struct wanted all = { .filter = { .failed = w->n_subs > 0 } };
+	bool by_pid = w->n_subs > 0;
+	const struct watch_sub *s;
+	uint64_t slower = UINT64_MAX;
+
+	LIST_FOREACH(s, &w->subs, entry) {
+		all.filter.names |= s->names;
+		all.filter.failed &= s->failed;
+		slower = MIN(slower, s->slower);
+		by_pid = by_pid && s->n_pids && wanted_add_pids(&all, s);
+	}
+	all.filter.slower = w->n_subs ? slower : 0;
+	if (!by_pid)
+		all.n_pids = 0;
+	pthread_mutex_lock(&w->lock);
+	w->wanted = all;
+	w->changes++;
+	pthread_mutex_unlock(&w->lock);
+	if (w->opts.wake)
+		w->opts.wake(w->opts.arg);
+}
+
+static int sub_names(struct watch_sub *s, const struct watch_want *want,
+		     struct strbuf *why)
+{
+	int err = 0;
+
+	if (!want->n_names) {
+		strbuf_puts(why, "no event is named");
+		return -EINVAL;
+	}
+	for (size_t i = 0; !err && i < want->n_names; i++)
+		err = watch_names_match(want->names[i], &s->names, why);
+	if (!err && want->n_pids > WATCH_PIDS_MAX) {
+		strbuf_printf(why, "more than %d pids", WATCH_PIDS_MAX);
+		err = -EINVAL;
+	}
+	return err;
+}
+
+int watch_subscribe(struct watch *w, const struct watch_want *want,
+		    struct watch_sub **out, struct strbuf *why)
+{
+	struct watch_sub *s;
+	int err;
+
+	if (w->n_subs == WATCH_SUBS_MAX) {
+		strbuf_printf(why, "there are %d subscribers already",
+			      WATCH_SUBS_MAX);
+		return -EUSERS;
+	}
+	s = calloc(1, sizeof(*s));
+	err = s ? sub_names(s, want, why) : -ENOMEM;
+	if (err) {
+		free(s);
+		return err;
+	}
+	if (want->n_pids)
+		memcpy(s->pids, want->pids, want->n_pids * sizeof(*s->pids));
+	s->n_pids = want->n_pids;
+	qsort(s->pids, s->n_pids, sizeof(*s->pids), watch_cmp_pid);
+	s->w = w;
+	s->slower = want->slower_ns;
+	s->failed = want->failed;
+	s->take = want->take;
+	s->arg = want->arg;
+	LIST_INSERT_HEAD(&w->subs, s, entry);
+	w->n_subs++;
+	watch_changed(w);
+	s->since = w->changes;
+	*out = s;
+	return 0;
+}
+
+void watch_unsubscribe(struct watch_sub *s)
+{
+	struct watch *w;
+
+	if (!s)
+		return;
+	w = s->w;
+	sub_free(s);
+	watch_changed(w);
+}
+
+bool watch_wants(const struct watch_sub *s, size_t name)
+{
+	return name < ABI_WATCH_NAMES && s->names & WATCH_BIT(name);
+}
+
+/* --- hooks ------------------------------------------------------------------- */
+
+bool watch_pending(const struct watch *w)
+{
+	struct watch *lock = (struct watch *)w;
+	bool pending;
+
+	pthread_mutex_lock(&lock->lock);
+	pending = w->changes != w->done;
+	pthread_mutex_unlock(&lock->lock);
+	return pending;
+}
+
+static int work_hooks(struct watch *w, const struct wanted *all,
+		      uint32_t *failed, const char **why)
+{
+	uint32_t hooks = watch_hooks_of(all->filter.names);
+	int err = 0, filter;
+
+	if (!w->load && hooks)
+		err = watch_load_new(&w->load, &w->opts, why);
+	if (err || !w->load)
+		return err;
+	*why = "attaching to tracepoints";
+	/* A hook sends nothing before the filter has its name. */
+	err = watch_load_attach(w->load, hooks, failed);
+	filter =
+		watch_load_filter(w->load, all->filter, all->pids, all->n_pids);
+	return err ?: filter;
+}
+
+int watch_work(struct watch *w)
+{
+	const char *why = "";
+	struct wanted all;
+	uint32_t failed = 0;
+	uint64_t change;
+	int err;
+
+	pthread_mutex_lock(&w->lock);
+	all = w->wanted;
+	change = w->changes;
+	pthread_mutex_unlock(&w->lock);
+	err = work_hooks(w, &all, &failed, &why);
+	pthread_mutex_lock(&w->lock);
+	w->done = change;
+	w->failed = failed;
+	w->err = err;
+	w->why = why;
+	w->hooks = err && !failed ? 0 : watch_hooks_of(all.filter.names);
+	w->hooks &= ~failed;
+	w->loaded = w->load;
+	pthread_mutex_unlock(&w->lock);
+	return err;
+}
+
+static int watch_record(void *arg, void *data, size_t len);
+
+void watch_worked(struct watch *w)
+{
+	bool idle;
+
+	pthread_mutex_lock(&w->lock);
+	idle = !w->wanted.filter.names && w->done == w->changes;
+	w->stats.hooks = (uint64_t)__builtin_popcount(w->hooks);
+	pthread_mutex_unlock(&w->lock);
+	if (w->load && idle) {
+		watch_close_ring(w);
+		watch_load_free(w->load);
+		w->load = w->loaded = NULL;
+	}
+	if (w->load && !w->ring) {
+		if (!ring_new(&w->ring, watch_load_ring(w->load), watch_record,
+			      w))
+			w->ring_of = w->load;
+	}
+}
+
+int watch_ready(const struct watch_sub *s, const char **why)
+{
+	struct watch *w = s->w;
+	int ready;
+
+	pthread_mutex_lock(&w->lock);
+	*why = w->why ?: "";
+	if (w->done < s->since)
+		ready = 0;
+	else if (w->err && (!w->failed || w->failed & watch_hooks_of(s->names)))
+		ready = w->err;
+	else
+		ready = 1;
+	pthread_mutex_unlock(&w->lock);
+	if (ready > 0 && w->load && !w->ring)
+		ready = -ENOMEM;
+	return ready;
+}
+
+/* --- records ------------------------------------------------------------------ */
+
+static int watch_record(void *arg, void *data, size_t len)
+{
+	struct watch *w = arg;
+
+	if (len < sizeof(*w->held))
+		return 0;
+	w->stats.records++;
+	if (VECTOR_ROOM(w->held, w->n_held, w->cap_held)) {
+		w->stats.dropped++;
+		return 0;
+	}
+	memcpy(&w->held[w->n_held++], data, sizeof(*w->held));
+	return 0;
+}
+
+static void sub_lose(struct watch_sub *s, uint32_t name)
+{
+	s->lost[name]++;
+	s->w->stats.overrun++;
+}
+
+/* Whether the queue has room for one more. */
+static bool sub_room(struct watch_sub *s)
+{
+	struct abi_watch_record *q;
+	size_t cap;
+
+	if (s->n < s->cap)
+		return true;
+	if (s->cap == WATCH_QUEUE_MAX)
+		return false;
+	cap = s->cap ? 2 * s->cap : 64;
+	q = malloc(cap * sizeof(*q));
+	if (!q)
+		return false;
+	for (size_t i = 0; i < s->n; i++)
+		q[i] = s->queue[(s->first + i) % s->cap];
+	free(s->queue);
+	s->queue = q;
+	s->cap = cap;
+	s->first = 0;
+	return true;
+}
+
+static void sub_offer(struct watch_sub *s, const struct abi_watch_record *r)
+{
+	struct watch_event e;
+
+	if (!(s->names & WATCH_BIT(r->name)) ||
+	    (r->flags & ABI_WATCH_TIMED && r->latency < s->slower) ||
+	    (s->failed && !(r->flags & ABI_WATCH_FAILED)) ||
+	    (s->n_pids && !bsearch(&r->key.tgid, s->pids, s->n_pids,
+				   sizeof(*s->pids), watch_cmp_pid)))
+		return;
+	if (s->take && (watch_decode(r, &e) || !s->take(s->arg, &e)))
+		return;
+	if (sub_room(s))
+		s->queue[(s->first + s->n++) % s->cap] = *r;
+	else
+		sub_lose(s, r->name);
+}
+
+static int watch_cmp_record(const void *a, const void *b)
+{
+	const struct abi_watch_record *x = a, *y = b;
+
+	return x->time < y->time ? -1 : x->time > y->time;
+}
+
+/* Records come in the order of their reservation: base/ring.h. */
+static void watch_deliver(struct watch *w)
+{
+	uint64_t until = w->n_held > WATCH_HELD_MAX ? UINT64_MAX
+						    : ring_watermark(w->ring);
+	struct watch_sub *s;
+	size_t n;
+
+	qsort(w->held, w->n_held, sizeof(*w->held), watch_cmp_record);
+	for (n = 0; n < w->n_held && w->held[n].time < until; n++) {
+		if (w->held[n].name >= ABI_WATCH_NAMES)
+			continue;
+		LIST_FOREACH(s, &w->subs, entry)
+			sub_offer(s, &w->held[n]);
+	}
+	w->n_held -= n;
+	memmove(w->held, w->held + n, w->n_held * sizeof(*w->held));
+}
+
+/* Whose events they were is not known: each subscriber of the name lost them. */
+static void watch_count(struct watch *w)
+{
+	struct abi_watch_loss now;
+	struct watch_sub *s;
+	uint64_t n;
+
+	for (uint32_t i = 0; i < ABI_WATCH_NAMES; i++) {
+		now = watch_load_losses(w->ring_of, i);
+		n = now.dropped - w->losses[i].dropped + now.limited -
+		    w->losses[i].limited;
+		if (!n)
+			continue;
+		w->stats.dropped += now.dropped - w->losses[i].dropped;
+		w->stats.limited += now.limited - w->losses[i].limited;
+		w->losses[i] = now;
+		LIST_FOREACH(s, &w->subs, entry)
+			if (s->names & WATCH_BIT(i))
+				s->lost[i] += n;
+	}
+}
+
+int watch_fd(const struct watch *w)
+{
+	return w->ring ? ring_epoll_fd(w->ring) : -1;
+}
+
+int watch_read(struct watch *w)
+{
+	int n;
+
+	if (!w->ring)
+		return 0;
+	n = ring_consume(w->ring);
+	if (w->n_held)
+		watch_deliver(w);
+	watch_count(w);
+	return n;
+}
+
+int watch_next(struct watch_sub *s, struct watch_event *out)
+{
+	int err;
+
+	do {
+		if (!s->n)
+			return -EAGAIN;
+		err = watch_decode(&s->queue[s->first], out);
+		s->first = (s->first + 1) % s->cap;
+		s->n--;
+	} while (err);
+	return 0;
+}
+
+uint64_t watch_lost(const struct watch_sub *s, size_t name)
+{
+	return name < ABI_WATCH_NAMES ? s->lost[name] : 0;
+}
+
+void watch_stats(const struct watch *w, struct watch_stats *out)
+{
+	*out = w->stats;
+	out->subscribers = w->n_subs;
+}
