@@ -12,142 +12,14 @@
 #include <time.h>
 
 #include "reporter/ledger/ledger.h"
+#include "reporter/ledger/line.h"
 #include "reporter/pprof.h"
 
 /* --- pieces ---------------------------------------------------------------- */
 
-/*
- * Limits for the text in a line that processes control (arguments, paths and
- * names), in bytes of JSON: no line is longer than 32 KiB.
- */
-#define LEDGER_TEXT_MAX (12 << 10)
+/* Of LINE_TEXT_MAX. */
 #define LEDGER_ARGS_MAX (8 << 10) /* of those: arguments */
 #define LEDGER_IMAGES_MAX (12 << 10) /* in addition: of all images together */
-
-/* A line while it is made. */
-struct line {
-	json_t *o;
-	int64_t wall; /* from boot time to wall clock time */
-	size_t room; /* for text that processes control */
-	bool event; /* its members have the names of events */
-	bool cut; /* some text did not fit */
-	bool failed; /* out of memory: members are missing */
-};
-
-/*
- * Measured once per answer and rounded to its accuracy, so that equal times are
- * equal in two answers.
- */
-static int64_t ledger_wall(void)
-{
-	return clock_wall_offset_ns() / 1000 * 1000;
-}
-
-static struct line line_new(int64_t wall)
-{
-	return (struct line){ .o = json_object(),
-			      .wall = wall,
-			      .room = LEDGER_TEXT_MAX };
-}
-
-static void ledger_put(struct line *l, const char *key, json_t *value)
-{
-	char buf[LEDGER_NAME_MAX];
-
-	if (l->event)
-		key = ledger_name(key, buf);
-	if (json_object_set_new_nocheck(l->o, key, value))
-		l->failed = true;
-}
-
-static void put_int(struct line *l, const char *key, uint64_t value)
-{
-	ledger_put(l, key, json_integer((json_int_t)value));
-}
-
-json_t *ledger_text(const char *s, size_t len)
-{
-	struct strbuf sb = STRBUF_INIT;
-	const char *utf8 = pprof_utf8(s, &len, &sb);
-	json_t *v = utf8 ? json_stringn_nocheck(utf8, len) : NULL;
-
-	strbuf_fini(&sb);
-	return v;
-}
-
-/* Bytes of JSON for the character at 's', of 'n' bytes; 0: not UTF-8. */
-static size_t text_cost(const char *s, size_t n)
-{
-	unsigned char c = *s;
-
-	if (!n)
-		return sizeof("\xef\xbf\xbd") - 1;
-	if (c == '"' || c == '\\')
-		return 2;
-	return c < ' ' ? sizeof("\\u0000") - 1 : n;
-}
-
-/* The bytes of (s, len) that fit, in whole characters; reduces '*room'. */
-static size_t ledger_text_fits(size_t *room, const char *s, size_t len)
-{
-	size_t i = 0, n, cost;
-	uint32_t cp;
-
-	while (i < len) {
-		n = text_decode((const unsigned char *)s + i, len - i, &cp);
-		cost = text_cost(s + i, n);
-		if (cost > *room)
-			break;
-		*room -= cost;
-		i += n ? n : 1;
-	}
-	return i;
-}
-
-static void put_text(struct line *l, const char *key, const char *s, size_t len)
-{
-	size_t fits = ledger_text_fits(&l->room, s, len);
-
-	l->cut |= fits < len;
-	if (fits)
-		ledger_put(l, key, ledger_text(s, fits));
-}
-
-static void put_str(struct line *l, const char *key, const char *s)
-{
-	if (s && *s)
-		put_text(l, key, s, strlen(s));
-}
-
-/* RFC 3339 in UTC, to the nanosecond. */
-static void put_time(struct line *l, const char *key, uint64_t boottime)
-{
-	uint64_t ns = boottime + l->wall;
-	time_t s = ns / CLOCK_NSEC_PER_SEC;
-	char text[64];
-	struct tm tm;
-	size_t n;
-
-	if (!boottime)
-		return;
-	gmtime_r(&s, &tm);
-	n = strftime(text, sizeof(text), "%FT%T", &tm);
-	snprintf(text + n, sizeof(text) - n, ".%09uZ",
-		 (unsigned int)(ns % CLOCK_NSEC_PER_SEC));
-	put_str(l, key, text);
-}
-
-/* The time by both clocks: ids contain boot time, which never steps. */
-static void put_moment(struct line *l, const char *key, uint64_t boottime)
-{
-	char name[32];
-
-	if (!boottime)
-		return;
-	put_time(l, key, boottime);
-	snprintf(name, sizeof(name), "%s_boot_ns", key);
-	put_int(l, name, boottime);
-}
 
 static void put_hex(struct line *l, const char *key, const uint8_t *p,
 		    size_t len)
@@ -157,7 +29,7 @@ static void put_hex(struct line *l, const char *key, const uint8_t *p,
 
 	for (i = 0; i < len && i < SYMBOLIZER_BUILD_ID_MAX; i++)
 		snprintf(text + 2 * i, 3, "%02x", p[i]);
-	put_str(l, key, text);
+	line_str(l, key, text);
 }
 
 /* 'cut': the kernel had more. The last argument that fits may be cut, too. */
@@ -174,7 +46,7 @@ static void ledger_put_args(struct line *l, const char *cmdline, size_t len,
 		quark_cmdline_iter_init(&it, cmdline, len);
 		while (room && (arg = quark_cmdline_iter_next(&it))) {
 			len = strlen(arg);
-			fits = ledger_text_fits(&room, arg, len);
+			fits = line_fits(&room, arg, len);
 			cut |= fits < len;
 			if (json_array_append_new(args, ledger_text(arg, fits)))
 				l->failed = true;
@@ -184,10 +56,10 @@ static void ledger_put_args(struct line *l, const char *cmdline, size_t len,
 		}
 		cut |= !room && quark_cmdline_iter_next(&it);
 		l->room -= most - room;
-		ledger_put(l, "args", args);
+		line_put(l, "args", args);
 	}
 	if (cut)
-		ledger_put(l, "args_cut", json_true());
+		line_put(l, "args_cut", json_true());
 }
 
 /* A status of wait4(2). */
@@ -196,26 +68,12 @@ static void put_wait_status(struct line *l, int status)
 	if (status == PM_STATUS_UNKNOWN)
 		return;
 	if (WIFEXITED(status)) {
-		put_int(l, "exit_code", WEXITSTATUS(status));
+		line_int(l, "exit_code", WEXITSTATUS(status));
 		return;
 	}
-	put_int(l, "signal", WTERMSIG(status));
-	put_str(l, "signal_name", sigabbrev_np(WTERMSIG(status)));
-	ledger_put(l, "core", json_boolean(WCOREDUMP(status)));
-}
-
-static void ledger_put_cgroup(struct line *l, const char *cgroup)
-{
-	struct pm_cgroup in;
-
-	if (!cgroup)
-		return;
-	pm_cgroup_parse(cgroup, strlen(cgroup), &in);
-	put_str(l, "cgroup", cgroup);
-	put_text(l, "container", in.container.s, in.container.len);
-	put_str(l, "engine", in.engine);
-	put_text(l, "pod", in.pod.s, in.pod.len);
-	put_text(l, "unit", in.unit.s, in.unit.len);
+	line_int(l, "signal", WTERMSIG(status));
+	line_str(l, "signal_name", sigabbrev_np(WTERMSIG(status)));
+	line_put(l, "core", json_boolean(WCOREDUMP(status)));
 }
 
 const char *ledger_entry(uint32_t type)
@@ -239,30 +97,8 @@ static void put_leader(struct line *l, uint32_t type, uint32_t pid)
 
 	if (!entry)
 		return;
-	put_str(l, "entry", entry);
-	put_int(l, "entry_pid", pid);
-}
-
-static int ledger_append(const char *data, size_t len, void *arg)
-{
-	strbuf_add(arg, data, len);
-	return 0;
-}
-
-void ledger_dump(json_t *o, struct strbuf *sb)
-{
-	if (json_dump_callback(o, ledger_append, sb, JSON_COMPACT))
-		sb->failed = true;
-	strbuf_add(sb, "\n", 1);
-	json_decref(o);
-}
-
-static void put_line(struct line *l, struct strbuf *sb)
-{
-	if (l->cut)
-		ledger_put(l, "cut", json_true());
-	sb->failed |= l->failed;
-	ledger_dump(l->o, sb);
+	line_str(l, "entry", entry);
+	line_int(l, "entry_pid", pid);
 }
 
 /* --- processes ------------------------------------------------------------- */
@@ -289,27 +125,27 @@ static void put_coverage(struct line *l, const struct pm_process_info *p,
 {
 	double expected = (double)p->cpu_ns * freq_hz / CLOCK_NSEC_PER_SEC;
 
-	ledger_put(l, "coverage", json_real(p->samples / expected));
-	ledger_put(l, "coverage_deviation", json_real(1 / sqrt(expected)));
+	line_put(l, "coverage", json_real(p->samples / expected));
+	line_put(l, "coverage_deviation", json_real(1 / sqrt(expected)));
 }
 
 static void put_account(struct line *l, const struct pm_process_info *p,
 			unsigned int freq_hz)
 {
-	put_int(l, "samples", p->samples);
+	line_int(l, "samples", p->samples);
 	if (p->maxrss)
-		put_int(l, "maxrss_bytes", p->maxrss);
+		line_int(l, "maxrss_bytes", p->maxrss);
 	if (p->minflt || p->majflt) {
-		put_int(l, "minflt", p->minflt);
-		put_int(l, "majflt", p->majflt);
+		line_int(l, "minflt", p->minflt);
+		line_int(l, "majflt", p->majflt);
 	}
 	if (p->cpu == PM_CPU_NONE)
 		return;
-	put_str(l, "cpu", cpu_accounts[p->cpu]);
-	put_int(l, "cpu_ns", p->cpu_ns);
+	line_str(l, "cpu", cpu_accounts[p->cpu]);
+	line_int(l, "cpu_ns", p->cpu_ns);
 	if (p->cpu != PM_CPU_PROVISIONAL) {
-		put_int(l, "user_ns", p->user_ns);
-		put_int(l, "system_ns", p->system_ns);
+		line_int(l, "user_ns", p->user_ns);
+		line_int(l, "system_ns", p->system_ns);
 	}
 	/* Not for a process that ran before the sampling began. */
 	if (!p->before && p->cpu_ns)
@@ -343,12 +179,12 @@ static void ledger_look(const struct pm_image *img, struct ledger_view *v,
 
 static void put_program(struct line *l, const struct pm_image_info *i)
 {
-	put_str(l, "comm", i->comm);
-	put_str(l, "exe", i->exe);
+	line_str(l, "comm", i->comm);
+	line_str(l, "exe", i->exe);
 	ledger_put_args(l, i->cmdline, i->cmdline_len, i->args_cut);
-	put_str(l, "cwd", i->cwd);
-	put_int(l, "uid", i->uid);
-	put_int(l, "gid", i->gid);
+	line_str(l, "cwd", i->cwd);
+	line_int(l, "uid", i->uid);
+	line_int(l, "gid", i->gid);
 }
 
 static void put_images(struct line *l, const struct ledger_view *v)
@@ -362,18 +198,18 @@ static void put_images(struct line *l, const struct ledger_view *v)
 		e = line_new(l->wall);
 		e.event = l->event;
 		e.room = share;
-		put_str(&e, "image", v->images[i].image_id);
-		put_moment(&e, l->event ? "image_start" : "start",
-			   v->images[i].begin);
-		put_int(&e, "samples", v->images[i].samples);
+		line_str(&e, "image", v->images[i].image_id);
+		line_moment(&e, l->event ? "image_start" : "start",
+			    v->images[i].begin);
+		line_int(&e, "samples", v->images[i].samples);
 		put_program(&e, &v->images[i]);
-		put_str(&e, "cgroup", v->images[i].cgroup);
+		line_str(&e, "cgroup", v->images[i].cgroup);
 		if (json_array_append_new(list, e.o))
 			e.failed = true;
 		l->failed |= e.failed;
 		l->cut |= e.cut;
 	}
-	ledger_put(l, "images", list);
+	line_put(l, "images", list);
 }
 
 static void ledger_put_process(struct line *l, const struct ledger_view *v,
@@ -382,26 +218,26 @@ static void ledger_put_process(struct line *l, const struct ledger_view *v,
 	const struct pm_process_info *p = &v->process;
 	const struct pm_image_info *i = &v->images[0];
 
-	put_int(l, "pid", p->pid);
-	put_int(l, "ppid", p->ppid);
-	put_str(l, "process", p->process_id);
-	put_str(l, "parent", p->parent_id);
-	put_str(l, "image", i->image_id);
-	put_str(l, "state", process_states[p->end]);
+	line_int(l, "pid", p->pid);
+	line_int(l, "ppid", p->ppid);
+	line_str(l, "process", p->process_id);
+	line_str(l, "parent", p->parent_id);
+	line_str(l, "image", i->image_id);
+	line_str(l, "state", process_states[p->end]);
 	put_program(l, i);
-	put_int(l, "session", p->sid);
-	put_int(l, "group", p->pgid);
-	ledger_put_cgroup(l, i->cgroup);
+	line_int(l, "session", p->sid);
+	line_int(l, "group", p->pgid);
+	line_cgroup(l, i->cgroup);
 	put_leader(l, p->leader_type, p->leader);
 	if (p->kthread)
-		ledger_put(l, "kernel_thread", json_true());
-	put_moment(l, "start", p->start);
-	put_moment(l, "image_start", i->begin);
-	put_moment(l, "exit", p->exit);
-	put_moment(l, "reap", p->reap);
+		line_put(l, "kernel_thread", json_true());
+	line_moment(l, "start", p->start);
+	line_moment(l, "image_start", i->begin);
+	line_moment(l, "exit", p->exit);
+	line_moment(l, "reap", p->reap);
 	if (p->end == PM_EXITED || p->end == PM_REAPED)
 		put_wait_status(l, p->wait_status);
-	put_int(l, "execs", p->execs);
+	line_int(l, "execs", p->execs);
 	put_account(l, p, freq_hz);
 	put_hex(l, "build_id", v->ident.build_id, v->ident.build_id_len);
 	if (v->opened)
@@ -429,7 +265,7 @@ struct ledger_table *ledger_table_new(struct pm *pm, bool all,
 	t->pm = pm;
 	t->all = all;
 	t->freq_hz = freq_hz;
-	t->wall = ledger_wall();
+	t->wall = line_wall();
 	t->keys = pm_keys(pm, all, &t->n);
 	if (t->keys)
 		return t;
@@ -464,7 +300,7 @@ bool ledger_table_read(struct ledger_table *t, unsigned int max,
 			continue;
 		l = line_new(t->wall);
 		ledger_put_process(&l, &v, t->freq_hz);
-		put_line(&l, sb);
+		line_end(&l, sb);
 	}
 	return t->at < t->n;
 }
@@ -579,21 +415,21 @@ static void put_kinds(struct line *l, const char *key, uint64_t events)
 		    json_array_append_new(list,
 					  json_string(ledger_types[i].word)))
 			l->failed = true;
-	ledger_put(l, key, list);
+	line_put(l, key, list);
 }
 
 /* The begin of an event's line. */
 static struct line ledger_begin(const struct ledger_head *head, uint64_t time,
 				uint64_t kinds)
 {
-	struct line l = line_new(ledger_wall());
+	struct line l = line_new(line_wall());
 
 	l.event = true;
 	if (head->id)
-		put_int(&l, "id", head->id);
-	put_moment(&l, "time", time);
+		line_int(&l, "id", head->id);
+	line_moment(&l, "time", time);
 	put_kinds(&l, "events", kinds);
-	put_str(&l, "host", head->host);
+	line_str(&l, "host", head->host);
 	return l;
 }
 
@@ -610,7 +446,7 @@ void ledger_ended(const struct ledger_ended *ended,
 				     LEDGER_END);
 
 	ledger_put_process(&l, &ended->v, freq_hz);
-	put_line(&l, sb);
+	line_end(&l, sb);
 }
 
 void ledger_what_ended(const struct ledger_ended *ended,
@@ -638,9 +474,9 @@ static uint64_t ledger_kinds(const struct quark_event *ev)
 
 static void ledger_put_gap(struct line *l, const struct quark_event *ev)
 {
-	put_time(l, "from", ev->gap_from);
-	put_time(l, "to", ev->gap_to);
-	put_int(l, "lost", ev->gap_lost);
+	line_time(l, "from", ev->gap_from);
+	line_time(l, "to", ev->gap_to);
+	line_int(l, "lost", ev->gap_lost);
 	put_kinds(l, "kinds", ev->gap_kinds);
 }
 
@@ -654,28 +490,28 @@ static void put_key(struct line *l, const char *key, const struct quark_key *k)
 	char id[40];
 
 	ledger_id(id, k);
-	put_str(l, key, id);
+	line_str(l, key, id);
 }
 
 static void ledger_put_ids(struct line *l, const struct quark_process *qp)
 {
-	put_int(l, "pid", qp->pid);
-	put_int(l, "ppid", qp->proc_ppid);
+	line_int(l, "pid", qp->pid);
+	line_int(l, "ppid", qp->proc_ppid);
 	put_key(l, "process", &qp->key);
 	if (qp->parent_key.pid)
 		put_key(l, "parent", &qp->parent_key);
-	put_str(l, "comm", qp->comm);
+	line_str(l, "comm", qp->comm);
 }
 
 static void ledger_put_image(struct line *l, const struct quark_process *qp)
 {
-	put_str(l, "exe", qp->exe);
+	line_str(l, "exe", qp->exe);
 	ledger_put_args(l, qp->cmdline, qp->cmdline_len,
 			qp->x_flags & QUARK_X_ARGS_CUT);
-	put_str(l, "cwd", qp->cwd);
-	put_int(l, "uid", qp->proc_uid);
-	put_int(l, "gid", qp->proc_gid);
-	ledger_put_cgroup(l, qp->cgroup);
+	line_str(l, "cwd", qp->cwd);
+	line_int(l, "uid", qp->proc_uid);
+	line_int(l, "gid", qp->proc_gid);
+	line_cgroup(l, qp->cgroup);
 	put_leader(l, qp->proc_entry_leader_type, qp->proc_entry_leader);
 }
 
@@ -684,20 +520,20 @@ static void ledger_put_end(struct line *l, const struct quark_event *ev)
 	bool reap = ev->events & QUARK_EV_REAP;
 
 	put_wait_status(l, ev->process->wait_status);
-	put_moment(l, "start", ev->process->key.start_boottime);
+	line_moment(l, "start", ev->process->key.start_boottime);
 	if (ev->cpu_time) {
-		put_str(l, "cpu",
-			cpu_accounts[reap && ev->cpu_exact
-					     ? PM_CPU_EXACT
-					     : PM_CPU_PROVISIONAL]);
-		put_int(l, "cpu_ns", ev->cpu_time);
+		line_str(l, "cpu",
+			 cpu_accounts[reap && ev->cpu_exact
+					      ? PM_CPU_EXACT
+					      : PM_CPU_PROVISIONAL]);
+		line_int(l, "cpu_ns", ev->cpu_time);
 	}
 	if (reap && ev->cpu_exact) {
-		put_int(l, "user_ns", ev->utime);
-		put_int(l, "system_ns", ev->stime);
+		line_int(l, "user_ns", ev->utime);
+		line_int(l, "system_ns", ev->stime);
 	}
 	if (ev->maxrss)
-		put_int(l, "maxrss_bytes", ev->maxrss);
+		line_int(l, "maxrss_bytes", ev->maxrss);
 }
 
 void ledger_what_event(const struct quark_event *ev, struct ledger_what *out)
@@ -724,7 +560,7 @@ void ledger_event(const struct quark_event *ev, const struct ledger_head *head,
 		ledger_put_image(&l, ev->process);
 	if (ev->process && ev->events & (QUARK_EV_EXIT | QUARK_EV_REAP))
 		ledger_put_end(&l, ev);
-	put_line(&l, sb);
+	line_end(&l, sb);
 }
 
 /* --- executables ------------------------------------------------------------- */
@@ -734,10 +570,10 @@ static void put_answer(struct line *l, const char *key, int answer)
 {
 	if (answer == PM_EXE_NOT_ASKED)
 		return;
-	put_str(l, key,
-		!answer		     ? "yes"
-		: answer == -ENODATA ? "none"
-				     : strerror(-answer));
+	line_str(l, key,
+		 !answer	      ? "yes"
+		 : answer == -ENODATA ? "none"
+				      : strerror(-answer));
 }
 
 /* Addresses by the source of their names. */
@@ -759,7 +595,7 @@ static void put_sources(struct line *l, const uint64_t *sources)
 				    json_integer((json_int_t)sources[i]));
 	}
 	if (o)
-		ledger_put(l, "sources", o);
+		line_put(l, "sources", o);
 }
 
 void ledger_executable(const struct pm_exe *exe, struct strbuf *sb)
@@ -775,21 +611,21 @@ void ledger_executable(const struct pm_exe *exe, struct strbuf *sb)
 			sizeof(i.ident.file_id));
 	if (i.short_id) {
 		snprintf(text, sizeof(text), "%016" PRIx64, i.short_id);
-		put_str(&l, "short_id", text);
+		line_str(&l, "short_id", text);
 	}
 	put_hex(&l, "build_id", i.ident.build_id, i.ident.build_id_len);
-	put_str(&l, "path", i.path);
-	ledger_put(&l, "open", json_boolean(i.held));
-	put_int(&l, "mappings", i.mapped);
+	line_str(&l, "path", i.path);
+	line_put(&l, "open", json_boolean(i.held));
+	line_int(&l, "mappings", i.mapped);
 	put_answer(&l, "rows", i.rows);
 	put_answer(&l, "names", i.names);
 	if (i.rows_bytes)
-		put_int(&l, "rows_bytes", i.rows_bytes);
+		line_int(&l, "rows_bytes", i.rows_bytes);
 	if (i.symbol_bytes)
-		put_int(&l, "symbol_bytes", i.symbol_bytes);
+		line_int(&l, "symbol_bytes", i.symbol_bytes);
 	put_sources(&l, i.sources);
 	why = pm_exe_quarantine(exe);
 	if (why || i.open_error)
-		put_str(&l, "error", why ? why : strerror(-i.open_error));
-	put_line(&l, sb);
+		line_str(&l, "error", why ? why : strerror(-i.open_error));
+	line_end(&l, sb);
 }
