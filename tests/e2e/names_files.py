@@ -13,7 +13,7 @@
 #   directory       one has the file with more directories
 #   linkage         profd has the linker's name, others one without namespaces and types
 #   data            others name data in a section of code: profd names functions only
-#   more            only profd has lines: the others cannot decompress them
+#   more            only profd has lines or files: the others cannot decompress them
 #   sttfile         only one has a file, without a directory: that of a symbol table
 #   llvm:WHAT       profd and eu-addr2line agree, llvm-symbolizer does not
 #   eu:WHAT         profd and llvm-symbolizer agree, eu-addr2line does not
@@ -21,6 +21,7 @@
 #   profd:WHAT      the two others agree, profd does not
 #   nm, nm:alias    the name of the only symbol at the address, or one of several
 #   nm:none         no symbol at the address, and no name
+#   nm:start        main or _start of a stripped program, by the code at its entry point
 #   nm:sizeless     the name of a symbol without a size that begins before the address
 #   nm:other        another name
 # WHAT: chain (the number of functions), name, file, line.
@@ -45,6 +46,7 @@ class File:
     def __init__(self, path):
         self.path = path
         self.code, self.dwarf, self.symbols = [], False, []
+        self.entries = None
         self.sections(path, True)
         note = re.search(r"Build ID: (\w\w)(\w+)", output("readelf", "-n", path))
         debug = note and "%s/.build-id/%s/%s.debug" % (debug_dir, note[1], note[2])
@@ -99,6 +101,24 @@ class File:
                 break
             i -= 1
         return names, sizeless
+
+    def start_at(self, address):
+        """The name of a function that the entry point tells, by its unwind information."""
+        if self.entries is None:
+            entry = re.search(r"Entry point address:\s+0x(\w+)", output("readelf", "-h", self.path))
+            entry = int(entry[1], 16)
+            code = output("objdump", "-d", "--start-address=%d" % entry,
+                          "--stop-address=%d" % (entry + 64), self.path)
+            main = re.search(r"\b(?:lea|mov) .*%[re]di(?:\s+# ([0-9a-f]+))?", code)
+            at = main and (main[1] or re.search(r"\$0x([0-9a-f]+)", main[0])[1])
+            self.entries = {entry: "_start"}
+            if at:
+                self.entries[int(at, 16)] = "main"
+            self.fdes = [(int(a, 16), int(b, 16)) for a, b in re.findall(
+                r"pc=([0-9a-f]+)\.\.([0-9a-f]+)",
+                output("readelf", "--debug-dump=frames", self.path))]
+        return next((self.entries[a] for a, b in self.fdes
+                     if a in self.entries and a <= address < b), None)
 
     def choose(self):
         total = sum(size for _, size in self.code)
@@ -210,6 +230,8 @@ def cause_dwarf(file, x, l, e):
         return "data"
     if x and x[0][2] and not any(f[2] for f in l + e):
         return "more"
+    if x and x[0][1] and not any(f[1] or f[2] for f in l + e):
+        return "more"
     soft = set()
     xl, xe = differ(file, x, l, soft), differ(file, x, e, soft)
     if not xl and not xe:
@@ -227,6 +249,8 @@ def cause_nm(file, address, x):
         return "nm:none" if not names else "nm:other"
     if x[-1][0] in names:
         return "nm" if len(names) == 1 else "nm:alias"
+    if not names and x[-1][0] == file.start_at(address):
+        return "nm:start"
     return "nm:sizeless" if x[-1][0] in sizeless and not names else "nm:other"
 
 
