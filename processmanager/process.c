@@ -288,3 +288,13 @@ struct pm_image *pm_newest(struct pm *pm, const struct abi_key *key)
 
 	return proc ? proc->images : NULL;
 }
+
+bool pm_image_is_under(const struct pm_image *img, uint32_t pid, uint64_t start)
+{
+	const struct pm_proc *proc = img->proc;
+
+	while (proc &&
+	       (proc->tgid != pid || (start && proc->start_boottime != start)))
+		proc = proc->parent;
+	return proc;
+}

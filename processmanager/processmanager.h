@@ -532,6 +532,12 @@ void pm_process_info(const struct pm_image *img, struct pm_process_info *out);
 struct abi_key *pm_keys(struct pm *pm, bool all, size_t *np);
 /* The newest image of the process of a key; NULL: it was forgotten. */
 struct pm_image *pm_newest(struct pm *pm, const struct abi_key *key);
+/*
+ * Whether its process descends from this one, or is this one: by its pid and its
+ * start_boottime; 0: whenever it started.
+ */
+bool pm_image_is_under(const struct pm_image *img, uint32_t pid,
+		       uint64_t start);
 
 struct pm_iter {
 	struct pm_proc *next;

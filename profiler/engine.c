@@ -290,6 +290,7 @@ static void engine_tick(void *arg)
 	struct engine *e = arg;
 
 	engine_drain(e);
+	watching_read(&e->watching);
 	if (engine_finishing(e, now))
 		return;
 	reporter_advance(e->reporter, engine_done(e));
@@ -431,6 +432,7 @@ void engine_free(struct engine *e)
 	/* From right to left: a part uses the parts to its left. */
 	trace_handler_free(e->th);
 	reporter_free(e->reporter);
+	watching_fini(&e->watching);
 	pm_free(e->pm);
 	symbolizer_free(e->symbolizer);
 	intake_fini(&e->in);

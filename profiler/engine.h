@@ -49,6 +49,7 @@ struct engine_opts {
 	const char *archive; /* NULL: none */
 	enum reporter_format archive_format;
 	enum reporter_args archive_args;
+	bool watch; /* /api/watch is allowed */
 	struct reporter_keep keep;
 	const char *const *listen;
 	size_t nlisten;

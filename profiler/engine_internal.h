@@ -20,6 +20,7 @@
 #include "profiler/rescan/rescan.h"
 #include "profiler/source/intake.h"
 #include "profiler/source/source.h"
+#include "profiler/watching.h"
 #include "tracehandler/tracehandler.h"
 
 /* The end of the engine: it waits for the rings and for names. */
@@ -48,6 +49,7 @@ struct engine {
 	struct symbolizer *symbolizer;
 	struct pm *pm;
 	struct trace_handler *th;
+	struct watching watching;
 	struct reporter *reporter;
 	struct limits limits;
 	struct engine_warned warned[16]; /* by uid */

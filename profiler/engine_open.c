@@ -253,6 +253,11 @@ static int engine_open_reporter(struct engine *e,
 
 	gethostname(host, sizeof(host) - 1);
 	ro.hostname = host;
+	if (opts->watch && watching_init(&e->watching, opts->loop)) {
+		snprintf(msg, msglen, "%s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	ro.watch = e->watching.watch;
 	err = reporter_new(&e->reporter, &ro, &where);
 	if (err == -EBUSY)
 		engine_archive_busy(opts->archive, busy, sizeof(busy));

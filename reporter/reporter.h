@@ -18,6 +18,7 @@
 
 #include "base/hash.h"
 #include "processmanager/processmanager.h"
+#include "processmanager/watch/watch.h"
 #include "reporter/edit/profile.h"
 #include "reporter/ledger/names.h"
 #include "reporter/outfile.h"
@@ -179,6 +180,7 @@ enum reporter_args {
 struct reporter_opts {
 	uv_loop_t *loop;
 	struct pm *pm; /* for /processes and /executables */
+	struct watch *watch; /* for /api/watch; NULL: it is forbidden */
 	const char *hostname;
 	const char *version;
 	unsigned int freq_hz;

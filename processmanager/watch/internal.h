@@ -71,6 +71,8 @@ extern const char *const watch_tracepoints[WATCH_N_HOOKS];
 const struct watch_kernel *watch_kernel(void);
 /* The hooks of these names; without those that another hook replaces here. */
 uint32_t watch_hooks_of(uint32_t names);
+/* Appends their tracepoints. */
+void watch_hooks_list(uint32_t hooks, struct strbuf *out);
 
 /* --- load.c ------------------------------------------------------------------ */
 

@@ -43,7 +43,7 @@ static void kernel_reasons(const struct btf *btf)
 	}
 }
 
-static void kernel_read(void)
+static void watch_kernel_read(void)
 {
 	libbpf_print_fn_t print = libbpf_set_print(NULL);
 	struct btf *btf = btf__load_vmlinux_btf();
@@ -66,7 +66,7 @@ static void kernel_read(void)
 
 const struct watch_kernel *watch_kernel(void)
 {
-	pthread_once(&kernel_once, kernel_read);
+	pthread_once(&kernel_once, watch_kernel_read);
 	return &kernel;
 }
 
@@ -84,14 +84,17 @@ uint32_t watch_hooks_of(uint32_t names)
 	return hooks;
 }
 
-void watch_name_hooks(size_t i, struct strbuf *out)
+void watch_hooks_list(uint32_t hooks, struct strbuf *out)
 {
-	uint32_t hooks = watch_hooks_of(WATCH_BIT(i));
-
 	for (size_t h = 0, n = 0; h < WATCH_N_HOOKS; h++)
 		if (hooks & WATCH_BIT(h))
 			strbuf_printf(out, "%s%s", n++ ? ", " : "",
 				      watch_tracepoints[h]);
+}
+
+void watch_name_hooks(size_t i, struct strbuf *out)
+{
+	watch_hooks_list(watch_hooks_of(WATCH_BIT(i)), out);
 }
 
 /* The hook that has the name's events. */

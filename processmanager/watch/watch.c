@@ -220,6 +220,17 @@ bool watch_wants(const struct watch_sub *s, size_t name)
 	return name < ABI_WATCH_NAMES && s->names & WATCH_BIT(name);
 }
 
+void watch_hooks(const struct watch_sub *s, struct strbuf *out)
+{
+	struct watch *w = s->w;
+	uint32_t hooks = watch_hooks_of(s->names);
+
+	pthread_mutex_lock(&w->lock);
+	hooks &= w->hooks;
+	pthread_mutex_unlock(&w->lock);
+	watch_hooks_list(hooks, out);
+}
+
 /* --- hooks ------------------------------------------------------------------- */
 
 bool watch_pending(const struct watch *w)

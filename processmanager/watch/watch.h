@@ -147,6 +147,8 @@ void watch_unsubscribe(struct watch_sub *s);
 
 /* 1: its hooks are attached; 0: not yet; -errno: they cannot be, *why says which. */
 int watch_ready(const struct watch_sub *s, const char **why);
+/* Appends the tracepoints that are attached for it: "inet_sock_set_state, ...". */
+void watch_hooks(const struct watch_sub *s, struct strbuf *out);
 /* Whether it wants events of the i-th name. */
 bool watch_wants(const struct watch_sub *s, size_t name);
 

@@ -30,6 +30,9 @@
 	  "List processes with CPU time and samples, from a running profd.")    \
 	X(EVENTS, events, "events", "",                                         \
 	  "List forks, execs and exits of processes, from a running profd.")    \
+	X(WATCH, watch, "watch", " NAME[/CATEGORY]...",                         \
+	  "Print events of the kernel as they happen: TCP, signals, forks,\n"   \
+	  "execs and exits, each with its process, by a running profd.")        \
 	X(STATUS, status, "status", "",                                         \
 	  "Print the state and the losses of a running profd.")                 \
 	X(SYMBOLIZE, symbolize_profile, "symbolize-profile", " IN -o OUT",      \
@@ -112,6 +115,11 @@ enum options_column {
 #undef X
 };
 
+enum options_switch {
+	OPTIONS_NO = 1,
+	OPTIONS_YES,
+};
+
 /* The member for each type of value; LIMIT and AGE are 0 for none; TIME is in Unix seconds. */
 #define OPTIONS_TYPES(X)                      \
 	X(FLAG, bool)                         \
@@ -131,6 +139,7 @@ enum options_column {
 	X(SOURCE, enum source)                \
 	X(FORMAT, enum reporter_format)       \
 	X(ARGS, enum reporter_args)           \
+	X(SWITCH, enum options_switch)        \
 	X(STRINGS, struct options_strings)    \
 	X(ADDRESSES, struct options_strings)  \
 	X(URLS, struct options_strings)       \

@@ -109,6 +109,7 @@ static const struct {
 	[OPTIONS_TYPE_FORMAT] = { .words = " gz zst", .first = REPORTER_GZIP },
 	[OPTIONS_TYPE_ARGS] = { .words = REPORTER_ARGS(X),
 				.first = REPORTER_ARGS_FULL },
+	[OPTIONS_TYPE_SWITCH] = { .words = " no yes", .first = OPTIONS_NO },
 };
 #undef X
 
@@ -407,6 +408,7 @@ static int set_value(struct options *o, const struct options_entry *e,
 	case OPTIONS_TYPE_EXPORT:
 	case OPTIONS_TYPE_FORMAT:
 	case OPTIONS_TYPE_ARGS:
+	case OPTIONS_TYPE_SWITCH:
 		return options_parse_word(e, text, member);
 	}
 	return -EINVAL;

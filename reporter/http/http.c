@@ -345,6 +345,9 @@ static const struct http_route http_routes[] = {
 	{ HTTP_ROUTE("/api/profile", http_query, "application/octet-stream",
 		     "a profile of any time of the archive"),
 	  .key = reporter_request_key, .terms = true },
+	{ HTTP_ROUTE("/api/watch", http_feed, HTTP_NDJSON,
+		     "events of the kernel as they happen"),
+	  .key = http_feed_key, .terms = true },
 	{ HTTP_ROUTE("/api/windows", http_list_windows, HTTP_JSON,
 		     "windows of the archive"),
 	  .key = reporter_list_key },
@@ -618,6 +621,7 @@ static void http_on_completed(void *arg, struct MHD_Connection *conn,
 	http_query_leave(req);
 	http_ledger_end(req);
 	http_events_end(req);
+	http_feed_end(req);
 	free(req);
 	reporter_check_finished(h->r);
 }

@@ -76,6 +76,7 @@ struct http_request {
 	struct pm_exe *exe; /* the last one written; refcounted */
 	/* Events: */
 	struct http_events *events;
+	struct http_feed *feed; /* of watched events */
 	bool following; /* in the list of followers: those in the ring are kept */
 	bool endless;
 	uint64_t at, until; /* numbers of the next event and of the end */
@@ -204,5 +205,12 @@ enum MHD_Result http_events(struct http_request *req);
 /* Its parameter number 'i'; NULL: there are not so many. */
 const char *http_events_key(size_t i);
 void http_events_end(struct http_request *req);
+
+/* --- http_feed.c ------------------------------------------------------------ */
+
+enum MHD_Result http_feed(struct http_request *req);
+/* Its parameter number 'i', terms aside; NULL: there are not so many. */
+const char *http_feed_key(size_t i);
+void http_feed_end(struct http_request *req);
 
 #endif /* REPORTER_HTTP_H */

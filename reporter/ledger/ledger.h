@@ -12,6 +12,7 @@
 
 #include "base/base.h"
 #include "processmanager/processmanager.h"
+#include "processmanager/watch/watch.h"
 
 /* The name of a QUARK_ELT_, the way a process was started; NULL: unknown. */
 const char *ledger_entry(uint32_t leader_type);
@@ -93,6 +94,13 @@ struct ledger_filter {
 	bool (*wanted)(void *arg, const struct ledger_what *what);
 	void *arg;
 };
+
+/*
+ * Appends the line of a watched event. 'of' is its process now; NULL: there is none, or
+ * it is not known.
+ */
+void ledger_watched(const struct watch_event *e, const struct pm_image *of,
+		    struct strbuf *sb);
 
 /* Appends the line of an executable. */
 void ledger_executable(const struct pm_exe *exe, struct strbuf *sb);

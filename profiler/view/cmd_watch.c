@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cmd_watch: profd watch. Prints events of the kernel as they happen, one a line, by a
+ * running profd; or the names of events and where they come from on this host.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "profiler/cmd/client.h"
+#include "profiler/cmd/cmd.h"
+#include "profiler/cmd/lines.h"
+#include "profiler/view/ask.h"
+#include "reporter/ledger/ledger.h"
+
+static volatile sig_atomic_t watch_signal;
+
+static void watch_on_signal(int signum)
+{
+	watch_signal = signum;
+}
+
+static bool watch_cancelled(void *arg)
+{
+	return watch_signal;
+}
+
+struct view_watch {
+	const struct options *o;
+	struct ask ask;
+	struct lines lines;
+	struct strbuf path; /* of the request */
+};
+
+/* --- the list of names ---------------------------------------------------------- */
+
+static int watch_print_list(const struct options *o)
+{
+	struct strbuf out = STRBUF_INIT, hooks = STRBUF_INIT;
+	const struct watch_name *n;
+	const char *lack;
+	int status;
+
+	if (!o->json)
+		strbuf_printf(&out, "%-20s %-9s %s\n", "NAME", "CATEGORY",
+			      "WHAT; TRACEPOINTS");
+	for (size_t i = 0; (n = watch_name(i)); i++) {
+		lack = watch_name_lack(i);
+		strbuf_reset(&hooks);
+		watch_name_hooks(i, &hooks);
+		if (!o->json) {
+			strbuf_printf(&out, "%-20s %-9s %s\n", n->name,
+				      n->category, n->text);
+			strbuf_printf(&out, "%-30s %s%s%s\n", "",
+				      hooks.data ?: "",
+				      hooks.len && lack ? "; " : "",
+				      lack ?: "");
+			continue;
+		}
+		ledger_dump(json_pack("{s:s, s:s, s:s, s:s, s:s, s:s*}", "name",
+				      n->name, "published", n->published,
+				      "category", n->category, "text", n->text,
+				      "hooks", hooks.data ?: "", "lack", lack),
+			    &out);
+	}
+	strbuf_fini(&hooks);
+	status =
+		out.failed ? cmd_fail("%s", strerror(ENOMEM)) : cmd_print(&out);
+	strbuf_fini(&out);
+	return status;
+}
+
+/* --- lines ----------------------------------------------------------------------- */
+
+static void watch_put_signal(struct strbuf *sb, int64_t v)
+{
+	const char *name = sigabbrev_np((int)v);
+
+	if (name)
+		strbuf_printf(sb, "SIG%s", name);
+	else
+		strbuf_printf(sb, "%" PRId64, v);
+}
+
+static void watch_put_status(struct strbuf *sb, int64_t v)
+{
+	if (WIFSIGNALED((int)v))
+		watch_put_signal(sb, WTERMSIG((int)v));
+	else
+		strbuf_printf(sb, "%d", WEXITSTATUS((int)v));
+}
+
+static void watch_put_error(struct strbuf *sb, int64_t v)
+{
+	const char *name = v ? strerrorname_np((int)(v < 0 ? -v : v)) : "ok";
+
+	if (name)
+		strbuf_puts(sb, name);
+	else
+		strbuf_printf(sb, "%" PRId64, v);
+}
+
+static void watch_put_us(struct strbuf *sb, int64_t v)
+{
+	lines_duration(sb, (uint64_t)v * 1000);
+}
+
+/* Numbers that people know by a word. */
+static const struct {
+	const char *key;
+	void (*put)(struct strbuf *sb, int64_t v);
+} watch_words[] = {
+	{ "sig", watch_put_signal },   { "status", watch_put_status },
+	{ "retval", watch_put_error }, { "error", watch_put_error },
+	{ "rtt", watch_put_us },
+};
+
+static void watch_put_attribute(struct strbuf *sb, const json_t *a)
+{
+	const json_t *v = json_object_get(a, "value");
+	const char *key = lines_str(a, "key");
+
+	strbuf_puts(sb, " ");
+	lines_text(sb, key);
+	strbuf_puts(sb, "=");
+	if (!json_is_integer(v)) {
+		lines_text(sb, json_string_value(v) ?: "");
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(watch_words); i++)
+		if (!strcmp(watch_words[i].key, key)) {
+			watch_words[i].put(sb, json_integer_value(v));
+			return;
+		}
+	strbuf_printf(sb, "%" PRId64, (int64_t)json_integer_value(v));
+}
+
+static void watch_put_ends(struct strbuf *sb, const json_t *fd)
+{
+	strbuf_puts(sb, " ");
+	lines_text(sb, lines_str(fd, "src"));
+	strbuf_puts(sb,
+		    strcmp(lines_str(fd, "role"), "server") ? " > " : " < ");
+	lines_text(sb, lines_str(fd, "dst"));
+}
+
+static void watch_put_event(struct strbuf *sb, const json_t *o)
+{
+	const json_t *fd = json_object_get(o, "fd");
+	const json_t *all = json_object_get(o, "attributes");
+	size_t start;
+
+	lines_clock(sb, o, "time", false);
+	if (lines_has(o, "pid"))
+		strbuf_printf(sb, " %7" PRIu64 " ", lines_int(o, "pid"));
+	else
+		strbuf_printf(sb, " %7s ", "-");
+	start = sb->len;
+	lines_text(sb, lines_has(o, "comm") ? lines_str(o, "comm") : "-");
+	strbuf_printf(sb, "%*s ", (int)(15 - MIN(sb->len - start, 15)), "");
+	lines_text(sb, lines_str(o, "name"));
+	if (fd)
+		watch_put_ends(sb, fd);
+	for (size_t i = 0; i < json_array_size(all); i++)
+		watch_put_attribute(sb, json_array_get(all, i));
+	if (lines_has(o, "latency_ns")) {
+		strbuf_puts(sb, " ");
+		lines_duration(sb, lines_int(o, "latency_ns"));
+	}
+	strbuf_puts(sb, "\n");
+}
+
+static void watch_put_words(struct strbuf *sb, const json_t *words)
+{
+	for (size_t i = 0; i < json_array_size(words); i++) {
+		strbuf_puts(sb, i ? ", " : "");
+		lines_text(sb, json_string_value(json_array_get(words, i)));
+	}
+}
+
+/* What is watched, and what was lost, go to standard error. */
+static bool watch_tell(const json_t *o)
+{
+	json_t *lacks = json_object_get(o, "lacks"), *v;
+	json_t *lost = json_object_get(o, "lost");
+	struct strbuf sb = STRBUF_INIT;
+	const char *key;
+
+	if (json_object_get(o, "watching")) {
+		strbuf_puts(&sb, "profd: watching ");
+		watch_put_words(&sb, json_object_get(o, "watching"));
+		strbuf_puts(&sb, " by ");
+		watch_put_words(&sb, json_object_get(o, "hooks"));
+		strbuf_puts(&sb, "\n");
+	}
+	json_object_foreach(lacks, key, v)
+	{
+		strbuf_puts(&sb, "profd: ");
+		lines_text(&sb, key);
+		strbuf_puts(&sb, ": ");
+		lines_text(&sb, json_string_value(v) ?: "");
+		strbuf_puts(&sb, "\n");
+	}
+	json_object_foreach(lost, key, v)
+	{
+		strbuf_printf(&sb, "profd: lost %" PRId64 " events ",
+			      (int64_t)json_integer_value(v));
+		lines_text(&sb, key);
+		strbuf_puts(&sb, "\n");
+	}
+	if (sb.len)
+		fputs(strbuf_str(&sb) ?: "", stderr);
+	strbuf_fini(&sb);
+	return lost || json_object_get(o, "watching");
+}
+
+/* Of struct lines. */
+static bool watch_line(void *arg, json_t *o)
+{
+	struct view_watch *w = arg;
+	struct strbuf sb = STRBUF_INIT;
+	bool told = watch_tell(o);
+
+	if (w->o->json)
+		return lines_print_json(&w->lines) && !fflush(stdout);
+	if (told)
+		return true;
+	watch_put_event(&sb, o);
+	return lines_print(&sb) && !fflush(stdout);
+}
+
+/* --- the request ------------------------------------------------------------------ */
+
+static void watch_put_path(struct view_watch *w)
+{
+	const struct options *o = w->o;
+
+	strbuf_puts(&w->path, "/api/watch?name=");
+	for (size_t i = 0; i < o->nargs; i++) {
+		strbuf_puts(&w->path, i ? "," : "");
+		client_escape(&w->path, o->args[i]);
+	}
+	strbuf_puts(&w->path, strbuf_str(&w->ask.url) ?: "");
+	if (o->watch_slower) {
+		strbuf_puts(&w->path, "&slower=");
+		client_escape(&w->path, o->watch_slower);
+	}
+	if (o->watch_failed)
+		strbuf_puts(&w->path, "&failed=1");
+}
+
+static int watch_ask(struct view_watch *w)
+{
+	struct client_request req = {
+		.endless = true,
+		.cancelled = watch_cancelled,
+	};
+	struct sigaction sa = { .sa_handler = watch_on_signal };
+	int64_t ns;
+
+	if (w->o->watch_slower &&
+	    reporter_duration_parse(w->o->watch_slower, &ns))
+		return cmd_usage("watch",
+				 "--slower '%s': must be a duration (10ms, 2s)",
+				 w->o->watch_slower);
+	watch_put_path(w);
+	req.path = strbuf_str(&w->path);
+	if (!req.path)
+		return cmd_fail("%s", strerror(ENOMEM));
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	return cmd_request_lines(w->o, &req, &w->lines);
+}
+
+int cmd_watch(const struct options *o)
+{
+	struct view_watch w = {
+		.o = o,
+		.lines = { .line = watch_line, .arg = &w },
+	};
+	int status;
+
+	if (o->watch_list)
+		return watch_print_list(o);
+	if (!o->nargs)
+		return cmd_usage("watch",
+				 "no event is named; profd watch --list prints "
+				 "the names");
+	status = ask_init(&w.ask, "watch", o);
+	if (!status)
+		status = watch_ask(&w);
+	strbuf_fini(&w.path);
+	ask_fini(&w.ask);
+	return status;
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+/* watched: a watched event as a JSON line; see reporter/ledger/ledger.h. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "reporter/ledger/ledger.h"
+#include "reporter/ledger/line.h"
+
+/* Larger numbers lose digits in readers that keep them as IEEE doubles. */
+#define WATCHED_EXACT (1ULL << 53)
+
+static json_t *watched_uint(uint64_t v)
+{
+	char text[24];
+
+	if (v < WATCHED_EXACT)
+		return json_integer((json_int_t)v);
+	snprintf(text, sizeof(text), "%" PRIu64, v);
+	return json_string(text);
+}
+
+static void watched_ids(struct line *l, const struct abi_key *key)
+{
+	char id[64];
+	int n = snprintf(id, sizeof(id), "%u-%" PRIx64, key->tgid,
+			 (uint64_t)key->start_boottime);
+
+	line_str(l, "process", id);
+	snprintf(id + n, sizeof(id) - (size_t)n, "-%" PRIu64,
+		 (uint64_t)key->exec_id);
+	line_str(l, "image", id);
+}
+
+static void watched_process(struct line *l, const struct watch_event *e,
+			    const struct pm_image *of)
+{
+	struct pm_image_info info;
+
+	if (!e->key.tgid)
+		return;
+	line_int(l, "pid", e->key.tgid);
+	line_int(l, "tid", e->tid);
+	line_int(l, "uid", e->uid);
+	line_int(l, "gid", e->gid);
+	line_str(l, "comm", e->comm);
+	watched_ids(l, &e->key);
+	if (!of)
+		return;
+	pm_image_info(of, &info);
+	line_cgroup(l, info.cgroup);
+}
+
+static void watched_fd(struct line *l, const struct watch_fd *fd)
+{
+	json_t *o;
+
+	if (fd->kind == WATCH_FD_NONE)
+		return;
+	o = json_pack("{s:s, s:s}", "kind", "socket", "protocol", fd->protocol);
+	if (fd->num >= 0)
+		json_object_set_new(o, "num", json_integer(fd->num));
+	if (*fd->role)
+		json_object_set_new(o, "role", json_string(fd->role));
+	if (*fd->src)
+		json_object_set_new(o, "src", json_string(fd->src));
+	if (*fd->dst)
+		json_object_set_new(o, "dst", json_string(fd->dst));
+	line_put(l, "fd", o);
+}
+
+static json_t *watched_value(const struct watch_attribute *a)
+{
+	switch (a->type) {
+	case WATCH_INT:
+		return json_integer(a->i);
+	case WATCH_UINT:
+		return watched_uint(a->u);
+	case WATCH_STRING:
+		break;
+	}
+	return json_string(a->s);
+}
+
+static void watched_attributes(struct line *l, const struct watch_event *e)
+{
+	static const char *const types[] = {
+		[WATCH_INT] = "int",
+		[WATCH_UINT] = "uint",
+		[WATCH_STRING] = "string",
+	};
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < e->n_attributes; i++)
+		json_array_append_new(
+			all, json_pack("{s:s, s:s, s:o}", "key",
+				       e->attributes[i].key, "type",
+				       types[e->attributes[i].type], "value",
+				       watched_value(&e->attributes[i])));
+	line_put(l, "attributes", all);
+}
+
+void ledger_watched(const struct watch_event *e, const struct pm_image *of,
+		    struct strbuf *sb)
+{
+	struct line l = line_new(line_wall());
+	const struct watch_name *name = watch_name(e->name);
+
+	line_time(&l, "time", e->time);
+	line_put(&l, "time_boot_ns", json_sprintf("%" PRIu64, e->time));
+	line_str(&l, "name", name->name);
+	line_str(&l, "category", name->category);
+	if (e->timed)
+		line_put(&l, "latency_ns", watched_uint(e->latency_ns));
+	if (e->failed)
+		line_put(&l, "failed", json_true());
+	watched_process(&l, e, of);
+	if (e->created_by.tgid) {
+		struct line by = line_new(l.wall);
+
+		line_int(&by, "pid", e->created_by.tgid);
+		watched_ids(&by, &e->created_by);
+		l.failed |= by.failed;
+		line_put(&l, "created_by", by.o);
+	}
+	watched_fd(&l, &e->fd);
+	watched_attributes(&l, e);
+	line_end(&l, sb);
+}
