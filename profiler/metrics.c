@@ -22,6 +22,7 @@ struct metrics_counts {
 	struct pm_stats pm;
 	struct trace_stats trace;
 	struct symbolizer_stats symbolize;
+	struct watch_stats watch;
 	struct engine_totals total;
 	struct memory memory;
 	uint64_t stale, heap, hertz;
@@ -105,10 +106,13 @@ static const struct metrics_row metrics_rows[] = {
 #define X(name, gauge, help) METRIC_OF(symbolize, name, gauge, help)
 			SYMBOLIZER_STATS(X)
 #undef X
-				METRIC_IN(
-					1e3, pm.gaps_ms,
-					"profd_pm_gaps_seconds_total",
-					"time of gaps in the lifecycle stream"),
+#define X(name, gauge, help) METRIC_OF(watch, name, gauge, help)
+				WATCH_STATS(X)
+#undef X
+					METRIC_IN(
+						1e3, pm.gaps_ms,
+						"profd_pm_gaps_seconds_total",
+						"time of gaps in the lifecycle stream"),
 	METRIC_IN(1e3, pm.maps_lost_ms, "profd_pm_maps_lost_seconds_total",
 		  "time of gaps in the mapping stream"),
 	METRIC(heap, "profd_heap_bytes",
@@ -225,6 +229,8 @@ static void metrics_gather(struct engine *e, struct metrics_counts *out)
 	pm_get_stats(e->pm, &out->pm);
 	trace_handler_get_stats(e->th, &out->trace);
 	symbolizer_get_stats(e->symbolizer, &out->symbolize);
+	if (e->watching.watch)
+		watch_stats(e->watching.watch, &out->watch);
 	engine_totals(e, &out->total);
 	out->stale = metrics_stale(e->pm);
 	out->heap = heap.uordblks + heap.hblkhd;

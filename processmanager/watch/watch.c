@@ -10,7 +10,7 @@
 
 #include "processmanager/watch/internal.h"
 
-#define WATCH_QUEUE_MAX 4096 /* records of a subscriber */
+#define WATCH_QUEUE_MAX 8192 /* records of a subscriber */
 #define WATCH_HELD_MAX 32768 /* records that wait for older ones */
 
 /* What subscribers want together. */

@@ -172,19 +172,19 @@ int watch_next(struct watch_sub *s, struct watch_event *out);
  */
 uint64_t watch_lost(const struct watch_sub *s, size_t name);
 
-/* X(name): counters of all subscribers together, ever. */
-#define WATCH_COUNTERS(X)                       \
-	X(records) /* read from the ring */     \
-	X(dropped) /* the ring was full */      \
-	X(limited) /* beyond a user's budget */ \
-	X(overrun) /* a queue was full */
+/* X(name, gauge, "help"): of all subscribers together. */
+#define WATCH_STATS(X)                                                 \
+	X(records, 0, "watched events read from the kernel")           \
+	X(dropped, 0, "watched events lost because the ring was full") \
+	X(limited, 0, "watched events beyond the budget of a user")    \
+	X(overrun, 0, "watched events that a client read too late")    \
+	X(subscribers, 1, "clients that watch now")                    \
+	X(hooks, 1, "tracepoints attached for them now")
 
 struct watch_stats {
-#define X(name) uint64_t name;
-	WATCH_COUNTERS(X)
+#define X(name, gauge, help) uint64_t name;
+	WATCH_STATS(X)
 #undef X
-	uint64_t subscribers; /* now */
-	uint64_t hooks; /* attached now */
 };
 
 void watch_stats(const struct watch *w, struct watch_stats *out);

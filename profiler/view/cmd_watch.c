@@ -15,7 +15,7 @@
 #include "profiler/cmd/cmd.h"
 #include "profiler/cmd/lines.h"
 #include "profiler/view/ask.h"
-#include "reporter/ledger/ledger.h"
+#include "profiler/view/pages.h"
 
 static volatile sig_atomic_t watch_signal;
 
@@ -43,6 +43,7 @@ static int watch_print_list(const struct options *o)
 	struct strbuf out = STRBUF_INIT, hooks = STRBUF_INIT;
 	const struct watch_name *n;
 	const char *lack;
+	json_t *line;
 	int status;
 
 	if (!o->json)
@@ -61,11 +62,12 @@ static int watch_print_list(const struct options *o)
 				      lack ?: "");
 			continue;
 		}
-		ledger_dump(json_pack("{s:s, s:s, s:s, s:s, s:s, s:s*}", "name",
-				      n->name, "published", n->published,
-				      "category", n->category, "text", n->text,
-				      "hooks", hooks.data ?: "", "lack", lack),
-			    &out);
+		line = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s*}", "name",
+				 n->name, "published", n->published, "category",
+				 n->category, "text", n->text, "hooks",
+				 hooks.data ?: "", "lack", lack);
+		pages_json(&out, line);
+		json_decref(line);
 	}
 	strbuf_fini(&hooks);
 	status =
@@ -212,10 +214,15 @@ static bool watch_tell(const json_t *o)
 		lines_text(&sb, key);
 		strbuf_puts(&sb, "\n");
 	}
+	if (lines_has(o, "error")) {
+		strbuf_puts(&sb, "profd: ");
+		lines_text(&sb, lines_str(o, "error"));
+		strbuf_puts(&sb, "\n");
+	}
 	if (sb.len)
 		fputs(strbuf_str(&sb) ?: "", stderr);
 	strbuf_fini(&sb);
-	return lost || json_object_get(o, "watching");
+	return !json_object_get(o, "name");
 }
 
 /* Of struct lines. */

@@ -323,8 +323,8 @@ static void events_keep(struct reporter *r)
 
 	for (const struct http *h = r->http; h; h = h->next)
 		LIST_FOREACH(req, &h->followers, follower)
-			needed = MIN(needed, req->events ? req->at
-							 : UINT64_MAX);
+			needed =
+				MIN(needed, req->events ? req->at : UINT64_MAX);
 	ledger_events_need(r->events, needed);
 }
 

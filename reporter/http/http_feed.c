@@ -45,6 +45,7 @@ struct http_feed {
 	int64_t slower;
 	bool failed;
 	unsigned int seen; /* bits by parameter that is given once */
+	bool over; /* the last line was written */
 	bool begun; /* the first line was written */
 	bool held; /* 'next' is the next event */
 	struct watch_event next;
@@ -343,9 +344,13 @@ static void feed_more(struct http_request *req, unsigned int slice)
 	const char *why;
 	int ready = watch_ready(f->sub, &why);
 
-	if (ready < 0) { /* the client sees that the answer is not complete */
-		log_warn("watch: %s: %s", why, strerror(-ready));
-		req->lines.failed = true;
+	if (ready < 0) { /* a line, then the answer ends before its end */
+		req->lines.failed = f->over;
+		f->over = true;
+		ledger_dump(json_pack("{s:o}", "error",
+				      json_sprintf("%s: %s", why,
+						   strerror(-ready))),
+			    &req->lines);
 		return;
 	}
 	if (ready && !f->begun)

@@ -41,8 +41,7 @@ static void a_life(void **state)
 	assert_non_null(exec_e);
 	assert_int_equal(n_got, 3);
 	assert_true(fork_e < exec_e && exec_e < exit_e);
-	assert_true(fork_e->time < exec_e->time &&
-		    exec_e->time < exit_e->time);
+	assert_true(fork_e->time < exec_e->time && exec_e->time < exit_e->time);
 	assert_int_equal(fork_e->key.tgid, pid);
 	assert_int_equal(exec_e->key.tgid, pid);
 	assert_int_equal(exec_e->key.start_boottime,

@@ -21,12 +21,11 @@ static bool of_port(void *arg, const struct watch_event *e)
 	char end[16];
 
 	snprintf(end, sizeof(end), ":%u", port);
-	return port && ((strlen(e->fd.src) > strlen(end) &&
-			 !strcmp(e->fd.src + strlen(e->fd.src) - strlen(end),
-				 end)) ||
-			(strlen(e->fd.dst) > strlen(end) &&
-			 !strcmp(e->fd.dst + strlen(e->fd.dst) - strlen(end),
-				 end)));
+	return port &&
+	       ((strlen(e->fd.src) > strlen(end) &&
+		 !strcmp(e->fd.src + strlen(e->fd.src) - strlen(end), end)) ||
+		(strlen(e->fd.dst) > strlen(end) &&
+		 !strcmp(e->fd.dst + strlen(e->fd.dst) - strlen(end), end)));
 }
 
 static socklen_t loopback(struct sockaddr_storage *a, int family, uint16_t p)
@@ -198,7 +197,7 @@ static void over_ipv6(void **state)
 
 static void states_follow_each_other(void **state)
 {
-	static const char *const want[] = { "SYN_SENT",	 "ESTABLISHED",
+	static const char *const want[] = { "SYN_SENT", "ESTABLISHED",
 					    "FIN_WAIT1", "FIN_WAIT2",
 					    "TIME_WAIT" };
 	int server, client, conn;
