@@ -174,7 +174,7 @@ uint64_t engine_drain(void *arg)
 	intake_deliver(in);
 	rescan_work(e->rescan, now);
 	trace_handler_tick(e->th, clock_awake_ns(), drain_idle(&e->drain));
-	pm_forget(e->pm, engine_done(e));
+	pm_forget(e->pm, engine_done(e) - watching_keeps(&e->watching));
 	/* More files may be mapped now, and deleted soon. */
 	if (in->mapped)
 		drain_active(&e->drain, now);

@@ -6,6 +6,9 @@
 #include "base/base.h"
 #include "profiler/watching.h"
 
+/* More than reporter/http/http_feed.c lets an event wait. */
+#define WATCHING_KEEPS_NS (2 * CLOCK_NSEC_PER_SEC)
+
 static void watching_start(struct watching *w);
 
 static void watching_work(uv_work_t *work)
@@ -54,6 +57,15 @@ void watching_read(struct watching *w)
 
 	if (n < 0)
 		log_warn("reading watched events: %s", strerror(-n));
+}
+
+uint64_t watching_keeps(const struct watching *w)
+{
+	struct watch_stats stats = { 0 };
+
+	if (w->watch)
+		watch_stats(w->watch, &stats);
+	return stats.subscribers ? WATCHING_KEEPS_NS : 0;
 }
 
 void watching_fini(struct watching *w)

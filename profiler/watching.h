@@ -22,6 +22,10 @@ struct watching {
 int watching_init(struct watching *w, uv_loop_t *loop);
 /* Reads what has come. */
 void watching_read(struct watching *w);
+/*
+ * For how long processes that ended have to be known, for the last events of theirs; ns.
+ */
+uint64_t watching_keeps(const struct watching *w);
 /* Waits for the thread; without subscribers. */
 void watching_fini(struct watching *w);
 

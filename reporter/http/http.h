@@ -211,6 +211,8 @@ void http_events_end(struct http_request *req);
 enum MHD_Result http_feed(struct http_request *req);
 /* Its parameter number 'i', terms aside; NULL: there are not so many. */
 const char *http_feed_key(size_t i);
+/* Makes lines of the events that have come. */
+void http_feed_collect(struct http_request *req);
 void http_feed_end(struct http_request *req);
 
 #endif /* REPORTER_HTTP_H */

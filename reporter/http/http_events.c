@@ -409,6 +409,8 @@ void http_wake(struct reporter *r)
 	for (h = r->http; h; h = h->next) {
 		any = false;
 		LIST_FOREACH(req, &h->followers, follower) {
+			if (req->feed)
+				http_feed_collect(req);
 			/* A query resumes its request itself. */
 			if (req->state != HTTP_WAITING || req->query)
 				continue;

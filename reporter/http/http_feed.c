@@ -3,7 +3,7 @@
  * http_feed: /api/watch, events of the kernel to a subscriber, as JSON lines. The first
  * line says what is watched, once the hooks are attached. An event waits until the
  * process manager has come as far as its time, at most a second, so that its process is
- * known.
+ * known; then it becomes a line at once, before its process is forgotten.
  *
  * Each client has a queue of its own in processmanager/watch: a slow one loses only its
  * own events, and gets a line with their numbers.
@@ -20,6 +20,7 @@
 #define FEED_NAMES_MAX 64
 #define FEED_LISTED_MAX 64 /* values of a key */
 #define FEED_ROOTS_MAX 16
+#define FEED_LINES_MAX (256 << 10) /* bytes that wait for the client */
 #define FEED_HOLD_NS CLOCK_NSEC_PER_SEC
 
 /* Numbers, of which an event has to have one, if there are any. */
@@ -50,6 +51,8 @@ struct http_feed {
 	bool held; /* 'next' is the next event */
 	struct watch_event next;
 	uint64_t *lost; /* by name, as the client knows it */
+	uint64_t *missed; /* by name: lost here */
+	struct strbuf lines; /* that the client did not read yet */
 };
 
 static void feed_free(struct http_feed *f)
@@ -61,6 +64,8 @@ static void feed_free(struct http_feed *f)
 	while (f->n_names)
 		free(f->names[--f->n_names]);
 	free(f->lost);
+	free(f->missed);
+	strbuf_fini(&f->lines);
 	free(f);
 }
 
@@ -276,7 +281,7 @@ static bool feed_wanted(const struct http_feed *f, const struct pm_image *of)
 			pm_cgroup_parse(l.info.cgroup, strlen(l.info.cgroup),
 					&l.cgroup);
 	} else {
-		l.info.comm = f->next.key.tgid ? f->next.comm : NULL;
+		return false;
 	}
 	return reporter_query_terms_take(&f->terms, feed_label, &l);
 }
@@ -316,7 +321,7 @@ static void feed_losses(struct http_feed *f, struct strbuf *sb)
 	uint64_t n;
 
 	for (size_t i = 0; watch_name(i); i++) {
-		n = watch_lost(f->sub, i);
+		n = watch_lost(f->sub, i) + f->missed[i];
 		if (n == f->lost[i])
 			continue;
 		if (!lost)
@@ -329,44 +334,64 @@ static void feed_losses(struct http_feed *f, struct strbuf *sb)
 		ledger_dump(json_pack("{s:o}", "lost", lost), sb);
 }
 
+/* An event whose process is not known cannot be chosen by it: it is lost. */
+static void feed_unknown(struct http_feed *f)
+{
+	if (f->next.key.tgid && (f->n_roots || f->terms.n))
+		f->missed[f->next.name]++;
+}
+
 /* Whether the process of an event is known, or will not be. */
 static bool feed_is_due(const struct reporter *r, uint64_t time)
 {
 	return time <= r->advanced || clock_boottime_ns() > time + FEED_HOLD_NS;
 }
 
-static void feed_more(struct http_request *req, unsigned int slice)
+void http_feed_collect(struct http_request *req)
 {
 	const struct reporter *r = req->http->r;
 	struct http_feed *f = req->feed;
-	size_t piece = http_piece(slice);
+	struct strbuf *sb = &f->lines;
 	struct pm_image *of;
 	const char *why;
 	int ready = watch_ready(f->sub, &why);
 
-	if (ready < 0) { /* a line, then the answer ends before its end */
-		req->lines.failed = f->over;
+	if (ready < 0 && !f->over) { /* the last line */
 		f->over = true;
 		ledger_dump(json_pack("{s:o}", "error",
 				      json_sprintf("%s: %s", why,
 						   strerror(-ready))),
-			    &req->lines);
-		return;
+			    sb);
 	}
-	if (ready && !f->begun)
-		feed_begin(f, &req->lines);
-	while (ready && req->lines.len < piece && !req->lines.failed) {
+	if (ready <= 0)
+		return;
+	if (!f->begun)
+		feed_begin(f, sb);
+	while (sb->len < FEED_LINES_MAX && !sb->failed) {
 		f->held = f->held || !watch_next(f->sub, &f->next);
 		if (!f->held || !feed_is_due(r, f->next.time))
 			break;
+		f->held = false;
 		of = f->next.key.tgid ? pm_newest(r->opts.pm, &f->next.key)
 				      : NULL;
+		if (!of)
+			feed_unknown(f);
 		if (feed_wanted(f, of))
-			ledger_watched(&f->next, of, &req->lines);
-		f->held = false;
+			ledger_watched(&f->next, of, sb);
 	}
-	if (ready)
-		feed_losses(f, &req->lines);
+	if (sb->len < FEED_LINES_MAX)
+		feed_losses(f, sb);
+}
+
+static void feed_more(struct http_request *req, unsigned int slice)
+{
+	struct http_feed *f = req->feed;
+
+	if (!f->lines.len)
+		http_feed_collect(req);
+	strbuf_add(&req->lines, f->lines.data, f->lines.len);
+	req->lines.failed |= f->lines.failed || (f->over && !f->lines.len);
+	strbuf_reset(&f->lines);
 }
 
 /* --- requests -------------------------------------------------------------------- */
@@ -393,7 +418,9 @@ static enum MHD_Result feed_subscribe(struct http_request *req)
 	while (watch_name(n))
 		n++;
 	f->lost = calloc(n, sizeof(*f->lost));
-	err = f->lost ? watch_subscribe(r->opts.watch, &want, &f->sub, &why)
+	f->missed = calloc(n, sizeof(*f->missed));
+	err = f->lost && f->missed
+		      ? watch_subscribe(r->opts.watch, &want, &f->sub, &why)
 		      : -ENOMEM;
 	if (err == -EINVAL)
 		res = http_error(req, MHD_HTTP_BAD_REQUEST, "name: %s\n",

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Names and patterns of watched events, and records as events. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "processmanager/watch/internal.h"
+
+#define TCP_NAMES (WATCH_TCP | WATCH_BIT(ABI_WATCH_TCP_DROP))
+
+static void patterns_mean_names(void **state)
+{
+	static const struct {
+		const char *pattern;
+		uint32_t names;
+	} rows[] = {
+		{ "tcp_connect", WATCH_BIT(ABI_WATCH_TCP_CONNECT) },
+		{ "kprobe-tcp_connect", WATCH_BIT(ABI_WATCH_TCP_CONNECT) },
+		{ "kretprobe-tcp_connect", WATCH_BIT(ABI_WATCH_TCP_CONNECT) },
+		{ "tracepoint-procexit", WATCH_BIT(ABI_WATCH_PROCESS_EXIT) },
+		{ "signaldeliver", WATCH_BIT(ABI_WATCH_SIGNAL_DELIVER) },
+		{ "kfree_skb", WATCH_BIT(ABI_WATCH_TCP_DROP) },
+		{ "tcp_*_reset",
+		  WATCH_BIT(ABI_WATCH_TCP_SEND_RESET) |
+			  WATCH_BIT(ABI_WATCH_TCP_RECEIVE_RESET) },
+		{ "tcp_*", TCP_NAMES },
+		{ "*/net", TCP_NAMES },
+		{ "tcp_close/net", WATCH_BIT(ABI_WATCH_TCP_CLOSE) },
+		{ "tcp_close/*", WATCH_BIT(ABI_WATCH_TCP_CLOSE) },
+		{ "*", WATCH_ALL },
+	};
+	struct strbuf why = STRBUF_INIT;
+	uint32_t names;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		names = 0;
+		if (watch_names_match(rows[i].pattern, &names, &why))
+			fail_msg("%s: %s", rows[i].pattern, strbuf_str(&why));
+		if (names != rows[i].names)
+			fail_msg("%s: %x", rows[i].pattern, names);
+	}
+	strbuf_fini(&why);
+}
+
+static void wrong_ones_say_why(void **state)
+{
+	static const struct {
+		const char *pattern, *why;
+	} rows[] = {
+		{ "tcp_conect", "'tcp_conect': no such event; there are "
+				"tcp_connect, tcp_accept" },
+		{ "foo", "'foo': no such event; there are process_fork" },
+		{ "", "'': no such event" },
+		{ "/", "'/': no such event" },
+		{ "tcp_close/signal", "no such event has this category" },
+		{ "syscall_exit-read", "not an event yet" },
+		{ "sched_switch", "not an event yet" },
+		{ "tcp_close-and-a-name-that-is-much-longer-than-any-of-them-is",
+		  "no such event" },
+	};
+	struct strbuf why = STRBUF_INIT;
+	uint32_t names = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		strbuf_reset(&why);
+		assert_int_equal(watch_names_match(rows[i].pattern, &names,
+						   &why),
+				 -EINVAL);
+		if (!strstr(strbuf_str(&why), rows[i].why))
+			fail_msg("%s", strbuf_str(&why));
+	}
+	assert_int_equal(names, 0);
+	strbuf_fini(&why);
+}
+
+static const struct watch_attribute *attribute(const struct watch_event *e,
+					       const char *key)
+{
+	for (size_t i = 0; i < e->n_attributes; i++)
+		if (!strcmp(e->attributes[i].key, key))
+			return &e->attributes[i];
+	return NULL;
+}
+
+/* Whatever a record has, an event's strings end, and no table is left. */
+static void no_record_harms(void **state)
+{
+	struct abi_watch_record r;
+	struct watch_event e;
+
+	for (unsigned int name = 0; name < 40; name++) {
+		memset(&r, 0xff, sizeof(r));
+		r.name = (uint16_t)name;
+		if (name >= ABI_WATCH_NAMES) {
+			assert_int_equal(watch_decode(&r, &e), -EINVAL);
+			continue;
+		}
+		assert_int_equal(watch_decode(&r, &e), 0);
+		assert_true(e.n_attributes <= WATCH_ATTRIBUTES_MAX);
+		assert_int_equal(strnlen(e.comm, sizeof(e.comm)),
+				 sizeof(e.comm) - 1);
+		assert_string_equal(e.fd.src, ""); /* of no family */
+	}
+}
+
+static void states_and_addresses(void **state)
+{
+	struct abi_watch_record r = {
+		.name = ABI_WATCH_TCP_STATE,
+		.flags = ABI_WATCH_SOCKET | ABI_WATCH_CLIENT,
+		.ends = { .family = 2,
+			  .sport = 1,
+			  .dport = 65535,
+			  .src = { 127, 0, 0, 1 },
+			  .dst = { 255, 255, 255, 255 } },
+		.v = { 2, 99 },
+	};
+	struct watch_event e;
+
+	assert_int_equal(watch_decode(&r, &e), 0);
+	assert_string_equal(e.fd.src, "127.0.0.1:1");
+	assert_string_equal(e.fd.dst, "255.255.255.255:65535");
+	assert_string_equal(e.fd.role, "client");
+	assert_string_equal(attribute(&e, "old_state")->s, "SYN_SENT");
+	assert_int_equal(attribute(&e, "new_state")->type, WATCH_UINT);
+	assert_int_equal(attribute(&e, "new_state")->u, 99);
+	r.ends.family = 10;
+	memset(r.ends.dst, 0xab, 16);
+	assert_int_equal(watch_decode(&r, &e), 0);
+	assert_string_equal(e.fd.dst,
+			    "[abab:abab:abab:abab:abab:abab:abab:abab]:65535");
+}
+
+/* Patterns are checked, and limits hold, before anything is loaded. */
+static void subscribers_are_bounded(void **state)
+{
+	static const char *const name[] = { "tcp_close" };
+	static const uint32_t pids[WATCH_PIDS_MAX + 1];
+	struct watch_want want = { .names = name, .n_names = 1 };
+	struct watch_sub *subs[WATCH_SUBS_MAX], *more;
+	struct strbuf why = STRBUF_INIT;
+	struct watch *w;
+
+	assert_int_equal(watch_new(&w, &(struct watch_opts){ 0 }), 0);
+	assert_false(watch_pending(w));
+	want.n_names = 0;
+	assert_int_equal(watch_subscribe(w, &want, &more, &why), -EINVAL);
+	want.n_names = 1;
+	want.pids = pids;
+	want.n_pids = WATCH_PIDS_MAX + 1;
+	assert_int_equal(watch_subscribe(w, &want, &more, &why), -EINVAL);
+	want.n_pids = 0;
+	for (size_t i = 0; i < WATCH_SUBS_MAX; i++)
+		assert_int_equal(watch_subscribe(w, &want, &subs[i], &why), 0);
+	assert_int_equal(watch_subscribe(w, &want, &more, &why), -EUSERS);
+	assert_true(watch_pending(w));
+	assert_true(watch_wants(subs[0], ABI_WATCH_TCP_CLOSE));
+	assert_false(watch_wants(subs[0], ABI_WATCH_TCP_CONNECT));
+	watch_unsubscribe(subs[7]);
+	assert_int_equal(watch_subscribe(w, &want, &more, &why), 0);
+	watch_free(w);
+	strbuf_fini(&why);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(patterns_mean_names),
+		cmocka_unit_test(wrong_ones_say_why),
+		cmocka_unit_test(no_record_harms),
+		cmocka_unit_test(states_and_addresses),
+		cmocka_unit_test(subscribers_are_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
