@@ -400,6 +400,7 @@ struct sock_common {
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
 	__be16 skc_dport;
+	__u16 skc_num;
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
 	struct in6_addr skc_v6_daddr; /* absent from kernels without IPv6 */
@@ -430,8 +431,10 @@ struct socket {
 };
 
 struct sk_buff {
-	__u16 transport_header;
+	struct sock *sk;
+	__be16 protocol;
 	__u16 network_header;
+	unsigned int tail; /* an offset, as on all 64-bit kernels */
 	unsigned char *head;
 	char cb[48];
 };

@@ -11,17 +11,21 @@
 
 #include "bpf/watch_send.bpf.h"
 
-/* include/linux/socket.h, uapi/linux/in.h, net/tcp_states.h: stable. */
+/* include/linux/socket.h, uapi/linux/in.h, if_ether.h, net/tcp_states.h: stable. */
 #define AF_INET 2
 #define AF_INET6 10
 #define IPPROTO_TCP 6
+#define ETH_P_IP 0x0800
+#define ETH_P_IPV6 0x86dd
 
 enum tcp_state {
 	TCP_ESTABLISHED = 1,
 	TCP_SYN_SENT = 2,
 	TCP_SYN_RECV = 3,
+	TCP_TIME_WAIT = 6,
 	TCP_CLOSE = 7,
 	TCP_LISTEN = 10,
+	TCP_NEW_SYN_RECV = 12,
 };
 
 struct owner {
@@ -48,6 +52,14 @@ static __always_inline bool sock_is_tcp(const struct sock *sk)
 	__u16 family = sk->__sk_common.skc_family;
 
 	return sk->sk_protocol == IPPROTO_TCP && (family == AF_INET || family == AF_INET6);
+}
+
+/* Neither a request to connect nor the remainder of a connection: those are smaller. */
+static __always_inline bool sock_is_full(const struct sock *sk)
+{
+	__u8 state = sk->__sk_common.skc_state;
+
+	return state != TCP_TIME_WAIT && state != TCP_NEW_SYN_RECV;
 }
 
 /* 'task' owns the socket from now on. */
@@ -95,8 +107,10 @@ static __always_inline void ends_fill(struct abi_watch_ends *e, const struct soc
 
 	e->family = c->skc_family;
 	e->dport = bpf_ntohs(c->skc_dport);
-	/* Unlike skc_num, still set after the close. */
-	e->sport = bpf_ntohs(BPF_CORE_READ((const struct inet_sock *)sk, inet_sport));
+	/* Unlike skc_num, still set after the close. What is left in TIME_WAIT has none. */
+	e->sport = sock_is_full(sk)
+			   ? bpf_ntohs(BPF_CORE_READ((const struct inet_sock *)sk, inet_sport))
+			   : c->skc_num;
 	if (e->family == AF_INET6 && bpf_core_field_exists(c->skc_v6_daddr)) {
 		bpf_core_read(e->src, 16, &c->skc_v6_rcv_saddr);
 		bpf_core_read(e->dst, 16, &c->skc_v6_daddr);
@@ -107,40 +121,65 @@ static __always_inline void ends_fill(struct abi_watch_ends *e, const struct soc
 	ends_unmap(e);
 }
 
+/* False: the bytes are not in the linear part of the packet. */
+static __always_inline bool packet_read(void *to, __u32 len, const unsigned char *at,
+					const unsigned char *end)
+{
+	return at + len <= end && !bpf_probe_read_kernel(to, len, at);
+}
+
+/* The socket of a packet is the sender's until it leaves the host, then the receiver's. */
+static __always_inline bool packet_leaves(const struct sk_buff *skb, __u16 sport)
+{
+	struct sock *sk = BPF_CORE_READ(skb, sk);
+
+	return sk && sport && BPF_CORE_READ(sk, __sk_common.skc_num) == sport;
+}
+
 /*
- * The addresses of a packet in TCP over IP: the receiver's end is the host's. False: it is
- * another one, or has no headers.
+ * The addresses of a packet in TCP over IP, the host's end first: the receiver's, but of
+ * what leaves. False: it is another one, or has no headers. Only the kernel sets
+ * skb->protocol: the bytes of others may look like headers, as those of a unix socket.
  */
 static __always_inline bool ends_of_packet(struct abi_watch_ends *e, const struct sk_buff *skb)
 {
-	unsigned char *head = BPF_CORE_READ(skb, head);
-	unsigned char *ip = head + BPF_CORE_READ(skb, network_header);
-	__u16 transport = BPF_CORE_READ(skb, transport_header);
-	__u8 first = 0, protocol = 0;
+	const unsigned char *head = BPF_CORE_READ(skb, head), *end, *ip;
+	__u16 protocol = BPF_CORE_READ(skb, protocol);
+	__u8 from[16] = {}, to[16] = {}, h[40];
 	__u16 ports[2] = {};
-	bool v6;
 
-	if (!head || bpf_probe_read_kernel(&first, 1, ip))
-		return false;
-	v6 = first >> 4 == 6;
-	if (!v6 && first >> 4 != 4)
-		return false;
-	bpf_probe_read_kernel(&protocol, 1, ip + (v6 ? 6 : 9));
-	if (protocol != IPPROTO_TCP)
-		return false;
-	e->family = v6 ? AF_INET6 : AF_INET;
-	if (v6) {
-		bpf_probe_read_kernel(e->dst, 16, ip + 8);
-		bpf_probe_read_kernel(e->src, 16, ip + 24);
+	end = head + BPF_CORE_READ(skb, tail);
+	ip = head + BPF_CORE_READ(skb, network_header);
+	if (protocol == bpf_htons(ETH_P_IP)) {
+		if (!packet_read(h, 20, ip, end) || h[9] != IPPROTO_TCP)
+			return false;
+		e->family = AF_INET;
+		__builtin_memcpy(from, h + 12, 4);
+		__builtin_memcpy(to, h + 16, 4);
+		/* Only the first fragment has ports. */
+		if (!(h[6] & 0x1f) && !h[7])
+			packet_read(ports, sizeof(ports), ip + (h[0] & 15) * 4, end);
+	} else if (protocol == bpf_htons(ETH_P_IPV6)) {
+		if (!packet_read(h, 40, ip, end) || h[6] != IPPROTO_TCP)
+			return false;
+		e->family = AF_INET6;
+		__builtin_memcpy(from, h + 8, 16);
+		__builtin_memcpy(to, h + 24, 16);
+		packet_read(ports, sizeof(ports), ip + 40, end);
 	} else {
-		bpf_probe_read_kernel(e->dst, 4, ip + 12);
-		bpf_probe_read_kernel(e->src, 4, ip + 16);
+		return false;
 	}
-	/* All ones: not set. */
-	ip = transport != 0xffff ? head + transport : ip + (v6 ? 40 : (first & 15) * 4);
-	bpf_probe_read_kernel(ports, sizeof(ports), ip);
-	e->dport = bpf_ntohs(ports[0]);
-	e->sport = bpf_ntohs(ports[1]);
+	if (packet_leaves(skb, bpf_ntohs(ports[0]))) {
+		e->sport = bpf_ntohs(ports[0]);
+		e->dport = bpf_ntohs(ports[1]);
+		__builtin_memcpy(e->src, from, 16);
+		__builtin_memcpy(e->dst, to, 16);
+	} else {
+		e->sport = bpf_ntohs(ports[1]);
+		e->dport = bpf_ntohs(ports[0]);
+		__builtin_memcpy(e->src, to, 16);
+		__builtin_memcpy(e->dst, from, 16);
+	}
 	return true;
 }
 

@@ -3,125 +3,9 @@
  * TCP as events: each name by a connection over loopback that makes it on purpose, with
  * its owner, its addresses and its values.
  */
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <sched.h>
-#include <sys/socket.h>
-
-#include "tests/bpf/watch/test_watch.h"
+#include "tests/bpf/watch/test_watch_tcp.h"
 
 #define BYTES 100000
-
-static uint16_t port; /* of the server; only its connections are taken */
-
-/* Whether an end of the event is the server's. */
-static bool of_port(void *arg, const struct watch_event *e)
-{
-	char end[16];
-
-	snprintf(end, sizeof(end), ":%u", port);
-	return port &&
-	       ((strlen(e->fd.src) > strlen(end) &&
-		 !strcmp(e->fd.src + strlen(e->fd.src) - strlen(end), end)) ||
-		(strlen(e->fd.dst) > strlen(end) &&
-		 !strcmp(e->fd.dst + strlen(e->fd.dst) - strlen(end), end)));
-}
-
-static socklen_t loopback(struct sockaddr_storage *a, int family, uint16_t p)
-{
-	struct sockaddr_in *v4 = (void *)a;
-	struct sockaddr_in6 *v6 = (void *)a;
-
-	memset(a, 0, sizeof(*a));
-	a->ss_family = family;
-	if (family == AF_INET) {
-		v4->sin_port = htons(p);
-		v4->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-		return sizeof(*v4);
-	}
-	v6->sin6_port = htons(p);
-	v6->sin6_addr = in6addr_loopback;
-	return sizeof(*v6);
-}
-
-static int serve(int family)
-{
-	struct sockaddr_storage a;
-	socklen_t len = loopback(&a, family, 0);
-	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (void *)&a, len), 0);
-	assert_int_equal(listen(fd, 64), 0);
-	assert_int_equal(getsockname(fd, (void *)&a, &len), 0);
-	port = ntohs(((struct sockaddr_in *)&a)->sin_port);
-	return fd;
-}
-
-static int dial(int family, uint16_t p)
-{
-	struct sockaddr_storage a;
-	socklen_t len = loopback(&a, family, p);
-	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	if (!connect(fd, (void *)&a, len))
-		return fd;
-	close(fd);
-	return -errno;
-}
-
-static uint16_t port_of(int fd)
-{
-	struct sockaddr_storage a;
-	socklen_t len = sizeof(a);
-
-	assert_int_equal(getsockname(fd, (void *)&a, &len), 0);
-	return ntohs(((struct sockaddr_in *)&a)->sin_port);
-}
-
-static void send_all(int fd, size_t n)
-{
-	static char buf[65536];
-	ssize_t sent;
-
-	for (; n; n -= (size_t)sent) {
-		sent = send(fd, buf, MIN(n, sizeof(buf)), MSG_NOSIGNAL);
-		assert_true(sent > 0);
-	}
-}
-
-static void receive_all(int fd, size_t n)
-{
-	static char buf[65536];
-	ssize_t got_now;
-
-	for (; n; n -= (size_t)got_now) {
-		got_now = recv(fd, buf, MIN(n, sizeof(buf)), 0);
-		assert_true(got_now > 0);
-	}
-}
-
-static void is_mine(const struct watch_event *e)
-{
-	assert_int_equal(e->key.tgid, getpid());
-	assert_int_equal(e->tid, gettid());
-	assert_int_equal(e->uid, getuid());
-	assert_true(e->key.start_boottime > 0);
-	assert_string_equal(e->fd.protocol, "tcp");
-}
-
-static void ends_are(const struct watch_event *e, const char *ip, uint16_t src,
-		     uint16_t dst)
-{
-	char want[WATCH_ADDRESS_MAX];
-
-	snprintf(want, sizeof(want), "%s:%u", ip, src);
-	assert_string_equal(e->fd.src, want);
-	snprintf(want, sizeof(want), "%s:%u", ip, dst);
-	assert_string_equal(e->fd.dst, want);
-}
 
 static void a_connection(int family, const char *ip)
 {
@@ -395,21 +279,6 @@ static void an_old_socket(void **state)
 }
 
 /* --- losses of the network ------------------------------------------------------ */
-
-static int saved_net;
-
-static bool own_net(void)
-{
-	saved_net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	return saved_net >= 0 && !unshare(CLONE_NEWNET) &&
-	       !system("ip link set lo up");
-}
-
-static void back(void)
-{
-	assert_int_equal(setns(saved_net, CLONE_NEWNET), 0);
-	close(saved_net);
-}
 
 /* A listener whose queue is full lets those who still connect wait. */
 static void sent_again(void **state)

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * TCP as events where it is hard: packets that are none of TCP's, packets that leave,
+ * sockets that are only a remainder, connections that nobody answers.
+ */
+#include <netinet/tcp.h>
+
+#include "tests/bpf/watch/test_watch_tcp.h"
+
+/* A port of loopback on which nobody listens. */
+static void unused_port(void)
+{
+	close(serve(AF_INET));
+}
+
+/* --- packets ------------------------------------------------------------------ */
+
+/* A datagram between processes that looks like a packet of TCP, and is dropped. */
+static void drop_forgery(void)
+{
+	uint8_t packet[64] = { [0] = 0x45, [9] = IPPROTO_TCP };
+	int fds[2];
+
+	packet[22] = (uint8_t)(port >> 8);
+	packet[23] = (uint8_t)port;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds), 0);
+	assert_int_equal(send(fds[0], packet, sizeof(packet), 0),
+			 sizeof(packet));
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void a_forged_packet(void **state)
+{
+	struct watch_event *e;
+
+	start("tcp_drop", of_port);
+	unused_port();
+	drop_forgery();
+	assert_int_equal(dial(AF_INET, port), -ECONNREFUSED);
+	e = wait_nth("tcp_drop", 0);
+	assert_string_equal(text(e, "reason"), "NO_SOCKET");
+	assert_true(strncmp(e->fd.src, "127.0.0.1:", 10) == 0);
+	assert_int_equal(n_got, 1);
+	stop();
+}
+
+/* A connection that closed, and then gets data: what resets it is its remainder. */
+static void a_reset_after_the_close(void **state)
+{
+	int server, client, conn;
+	struct watch_event *e;
+	uint16_t mine;
+
+	start("tcp_*", of_port);
+	server = serve(AF_INET);
+	client = dial(AF_INET, port);
+	mine = port_of(client);
+	conn = accept(server, NULL, NULL);
+	close(client);
+	wait_nth("tcp_close", 0);
+	send_all(conn, 1);
+	e = wait_nth("tcp_send_reset", 0);
+	ends_are(e, "127.0.0.1", mine, port);
+	close(conn);
+	close(server);
+	stop();
+}
+
+/* Who resets a connection on purpose is named. */
+static void a_reset_by_close(void **state)
+{
+	struct linger now = { .l_onoff = 1 };
+	int server, client, conn;
+	struct watch_event *e;
+	uint16_t mine;
+
+	start("tcp_*_reset", of_port);
+	server = serve(AF_INET);
+	client = dial(AF_INET, port);
+	mine = port_of(client);
+	conn = accept(server, NULL, NULL);
+	setsockopt(client, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	close(client);
+	e = wait_nth("tcp_send_reset", 0);
+	is_mine(e);
+	ends_are(e, "127.0.0.1", mine, port);
+	assert_string_equal(e->fd.role, "client");
+	e = wait_nth("tcp_receive_reset", 0);
+	is_mine(e);
+	ends_are(e, "127.0.0.1", port, mine);
+	assert_string_equal(e->fd.role, "server");
+	close(conn);
+	close(server);
+	stop();
+}
+
+/* --- connections -------------------------------------------------------------- */
+
+/* A listener whose queue is full does not answer. */
+static void a_time_out(void **state)
+{
+	int server, fds[3], client, once = 1, err = 0;
+	socklen_t len = sizeof(err), a_len;
+	struct pollfd p = { .events = POLLOUT };
+	struct sockaddr_storage a;
+	struct watch_event *e = NULL;
+
+	start("tcp_connect", of_port);
+	server = socket(AF_INET, SOCK_STREAM, 0);
+	a_len = loopback(&a, AF_INET, 0);
+	assert_int_equal(bind(server, (void *)&a, a_len), 0);
+	assert_int_equal(listen(server, 0), 0);
+	port = port_of(server);
+	loopback(&a, AF_INET, port);
+	for (int i = 0; i < 3; i++) {
+		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		connect(fds[i], (void *)&a, a_len);
+	}
+	client = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	setsockopt(client, IPPROTO_TCP, TCP_SYNCNT, &once, sizeof(once));
+	assert_int_equal(connect(client, (void *)&a, a_len), -1);
+	p.fd = client;
+	assert_int_equal(poll(&p, 1, WAIT_SECONDS * 1000), 1);
+	getsockopt(client, SOL_SOCKET, SO_ERROR, &err, &len);
+	assert_int_equal(err, ETIMEDOUT);
+	for (size_t i = 0; !e || !e->failed; i++)
+		e = wait_nth("tcp_connect", i);
+	is_mine(e);
+	assert_int_equal(number(e, "retval"), -ETIMEDOUT);
+	assert_true(e->timed && e->latency_ns > CLOCK_NSEC_PER_SEC / 2);
+	close(client);
+	for (int i = 0; i < 3; i++)
+		close(fds[i]);
+	close(server);
+	stop();
+}
+
+/* --- losses ------------------------------------------------------------------- */
+
+/* A queue that is too short for what a sender has. */
+static bool narrow(void)
+{
+	return !system("ip link set lo mtu 1500 && tc qdisc add dev lo root "
+		       "tbf rate 800kbit burst 1600 limit 4000 2>/dev/null");
+}
+
+static void dropped_on_its_way_out(void **state)
+{
+	int server, client, conn;
+	struct watch_event *e;
+	uint16_t mine;
+
+	assert_true(own_net());
+	if (!narrow()) {
+		back();
+		print_message("# no tc(8), or a kernel without tbf\n");
+		skip();
+	}
+	start("tcp_*", of_port);
+	server = serve(AF_INET);
+	client = dial(AF_INET, port);
+	mine = port_of(client);
+	conn = accept(server, NULL, NULL);
+	send_all(client, 60000);
+	receive_all(conn, 60000);
+	/* The host's end is the sender's. */
+	e = wait_nth("tcp_drop", 0);
+	ends_are(e, "127.0.0.1", mine, port);
+	e = wait_nth("tcp_retransmit_skb", 0);
+	is_mine(e);
+	ends_are(e, "127.0.0.1", mine, port);
+	assert_true(number(e, "segs") > 0);
+	assert_string_equal(text(e, "state"), "ESTABLISHED");
+	close(client);
+	close(conn);
+	for (size_t i = 0;; i++) {
+		e = wait_nth("tcp_close", i);
+		if (!strcmp(e->fd.role, "client"))
+			break;
+	}
+	assert_true(number(e, "retransmits") > 0);
+	assert_in_range(number(e, "bytes_acked"), 60000, 60002);
+	close(server);
+	stop();
+	back();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_forged_packet),
+		cmocka_unit_test(a_reset_after_the_close),
+		cmocka_unit_test(a_reset_by_close),
+		cmocka_unit_test(a_time_out),
+		cmocka_unit_test(dropped_on_its_way_out),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
