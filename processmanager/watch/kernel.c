@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* kernel: which tracepoints the running kernel has, and its names of reasons. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,23 +44,35 @@ static void kernel_reasons(const struct btf *btf)
 	}
 }
 
+/* The number of arguments of a tracepoint; the first is BPF's. */
+static unsigned int kernel_args(const struct btf *btf, const char *tracepoint)
+{
+	const struct btf_type *t;
+	char name[64];
+	int id;
+
+	snprintf(name, sizeof(name), "btf_trace_%s", tracepoint);
+	id = btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF);
+	t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+	for (int i = 0; t && i < 2; i++) /* typedef, pointer */
+		t = btf__type_by_id(btf, t->type);
+	return t && btf_is_func_proto(t) ? btf_vlen(t) : 0;
+}
+
 static void watch_kernel_read(void)
 {
 	libbpf_print_fn_t print = libbpf_set_print(NULL);
 	struct btf *btf = btf__load_vmlinux_btf();
-	char name[64];
 
 	libbpf_set_print(print);
 	if (!btf) {
 		kernel.err = errno ? -errno : -ENOTSUP;
 		return;
 	}
-	for (size_t i = 0; i < WATCH_N_HOOKS; i++) {
-		snprintf(name, sizeof(name), "btf_trace_%s",
-			 watch_tracepoints[i]);
-		kernel.has[i] =
-			btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF) > 0;
-	}
+	for (size_t i = 0; i < WATCH_N_HOOKS; i++)
+		kernel.has[i] = kernel_args(btf, watch_tracepoints[i]) > 0;
+	/* Linux 6.10 added both: the reason, and resets without a socket. */
+	kernel.resets_of_none = kernel_args(btf, "tcp_send_reset") >= 4;
 	kernel_reasons(btf);
 	btf__free(btf);
 }
@@ -125,6 +138,9 @@ const char *watch_name_lack(size_t i)
 		return "the kernel has no BTF";
 	if (!k->has[hook_of(i)])
 		return "this kernel has no such tracepoint";
+	if (i == ABI_WATCH_TCP_SEND_RESET && !k->resets_of_none)
+		return "before Linux 6.10 not those that answer a segment "
+		       "without a socket";
 	if (WATCH_BIT(i) & WATCH_TCP && !k->has[WATCH_HOOK_watch_sock_receive])
 		return "before Linux 6.3 an accepted socket belongs to who "
 		       "listens until it receives";

@@ -111,6 +111,16 @@ static void states_follow_each_other(void **state)
 	stop();
 }
 
+/* Whether this kernel has only a part of the name's events. */
+static bool lacks(const char *name, const char *what)
+{
+	size_t i = 0;
+
+	while (strcmp(watch_name(i)->name, name) != 0)
+		i++;
+	return watch_name_lack(i) && strstr(watch_name_lack(i), what);
+}
+
 static void refused_and_reset(void **state)
 {
 	struct linger now = { .l_onoff = 1 };
@@ -126,9 +136,11 @@ static void refused_and_reset(void **state)
 	assert_true(e->failed && e->timed);
 	assert_int_equal(number(e, "retval"), -ECONNREFUSED);
 	/* The reset is of no socket: it has the ends of the packet it answers. */
-	e = wait_nth("tcp_send_reset", 0);
-	assert_int_equal(e->key.tgid, 0);
-	assert_true(of_port(NULL, e));
+	if (!lacks("tcp_send_reset", "6.10")) {
+		e = wait_nth("tcp_send_reset", 0);
+		assert_int_equal(e->key.tgid, 0);
+		assert_true(of_port(NULL, e));
+	}
 	is_mine(wait_nth("tcp_receive_reset", 0));
 	/* The segment that nobody waited for is dropped; that has no owner either. */
 	e = wait_nth("tcp_drop", 0);
@@ -180,6 +192,12 @@ static void sends(int fd)
 		_exit(1);
 }
 
+static void receives(int fd)
+{
+	if (recv(fd, &(char){ 0 }, 1, 0) != 1)
+		_exit(1);
+}
+
 /* Who used a socket last is its owner, who made it is named beside. */
 static void a_passed_socket(void **state)
 {
@@ -191,8 +209,14 @@ static void a_passed_socket(void **state)
 	server = serve(AF_INET);
 	client = dial(AF_INET, port);
 	conn = accept(server, NULL, NULL);
-	pid = child(client, sends);
-	receive_all(conn, 1);
+	if (lacks("tcp_close", "6.3")) {
+		pid = child(client, receives);
+		send_all(conn, 1);
+		usleep(300000);
+	} else {
+		pid = child(client, sends);
+		receive_all(conn, 1);
+	}
 	close(client);
 	close(closer); /* the child ends, and with it the socket */
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
