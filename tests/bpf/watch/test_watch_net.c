@@ -97,6 +97,32 @@ static void a_reset_by_close(void **state)
 
 /* --- connections -------------------------------------------------------------- */
 
+/* A socket that connects to itself has two SYNs that cross, and no listener. */
+static void to_itself(void **state)
+{
+	struct sockaddr_storage a;
+	struct watch_event *e;
+	socklen_t len;
+	int fd;
+
+	start("tcp_*", of_port);
+	unused_port();
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	len = loopback(&a, AF_INET, port);
+	assert_int_equal(bind(fd, (void *)&a, len), 0);
+	assert_int_equal(connect(fd, (void *)&a, len), 0);
+	close(fd);
+	wait_nth("tcp_close", 0);
+	e = nth("tcp_connect", 0);
+	assert_non_null(e);
+	is_mine(e);
+	assert_int_equal(number(e, "retval"), 0);
+	assert_true(e->timed);
+	assert_null(nth("tcp_connect", 1));
+	assert_null(nth("tcp_accept", 0));
+	stop();
+}
+
 /* A listener whose queue is full does not answer. */
 static void a_time_out(void **state)
 {
@@ -192,6 +218,7 @@ int main(void)
 		cmocka_unit_test(a_forged_packet),
 		cmocka_unit_test(a_reset_after_the_close),
 		cmocka_unit_test(a_reset_by_close),
+		cmocka_unit_test(to_itself),
 		cmocka_unit_test(a_time_out),
 		cmocka_unit_test(dropped_on_its_way_out),
 	};
