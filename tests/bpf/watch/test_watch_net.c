@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * TCP as events where it is hard: packets that are none of TCP's, packets that leave,
- * sockets that are only a remainder, connections that nobody answers.
+ * sockets that are only a remainder, connections that nobody answers, and what is of no
+ * process.
  */
 #include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/syscall.h>
 
 #include "tests/bpf/watch/test_watch_tcp.h"
 
@@ -212,6 +215,40 @@ static void dropped_on_its_way_out(void **state)
 	back();
 }
 
+/* --- whose budget ------------------------------------------------------------- */
+
+static bool of_my_signals(void *arg, const struct watch_event *e)
+{
+	return !strcmp(watch_name(e->name)->name, "signal_generate") &&
+	       e->key.tgid == (uint32_t)getpid();
+}
+
+/* Resets and drops that are of no process use up no user's events. */
+static void a_storm_of_no_process(void **state)
+{
+	size_t sent = 0;
+	pid_t storm;
+
+	start("*", of_my_signals);
+	unused_port();
+	storm = fork();
+	if (!storm) {
+		assert_int_equal(syscall(SYS_setuid, 65534), 0);
+		for (;;)
+			dial(AF_INET, port);
+	}
+	for (int round = 0; round < 20; round++) {
+		usleep(200000);
+		for (int k = 0; k < 5; k++, sent++)
+			kill(getpid(), SIGCONT);
+		collect();
+	}
+	kill(storm, SIGKILL);
+	waitpid(storm, NULL, 0);
+	wait_nth("signal_generate", sent - 1);
+	stop();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,6 +257,7 @@ int main(void)
 		cmocka_unit_test(a_reset_by_close),
 		cmocka_unit_test(to_itself),
 		cmocka_unit_test(a_time_out),
+		cmocka_unit_test(a_storm_of_no_process),
 		cmocka_unit_test(dropped_on_its_way_out),
 	};
 
