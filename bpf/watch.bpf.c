@@ -136,13 +136,14 @@ int BPF_PROG(watch_signal_deliver, int sig, struct kernel_siginfo *info)
 
 /* --- TCP ---------------------------------------------------------------------- */
 
+/* A client in SYN_RECV has got a SYN for its own: it still connects. */
 static __always_inline void state_connect(struct abi_watch_record *r, const struct sock *sk,
 					  const struct owner *o, int state)
 {
 	r->name = ABI_WATCH_TCP_CONNECT;
 	r->v[0] = r->v[1] = 0;
-	if (state != TCP_ESTABLISHED && state != TCP_SYN_RECV) {
-		/* 0: who connected closed it, or was interrupted. */
+	if (state != TCP_ESTABLISHED) {
+		/* 0: who connected closed it, or had no port or no memory. */
 		r->v[0] = -(__s64)sk->sk_err;
 		r->v[1] = !sk->sk_err;
 		r->flags |= ABI_WATCH_FAILED;
@@ -180,10 +181,13 @@ int BPF_PROG(watch_sock_state, struct sock *sk, int old, int state)
 	r.v[0] = old;
 	r.v[1] = state;
 	watch_send(&r);
-	if (old == TCP_SYN_SENT) {
+	if (state == TCP_SYN_RECV)
+		return 0;
+	if (old == TCP_SYN_SENT || (old == TCP_SYN_RECV && r.flags & ABI_WATCH_CLIENT)) {
 		state_connect(&r, sk, o, state);
 	} else if (old == TCP_SYN_RECV && state == TCP_ESTABLISHED) {
 		r.name = ABI_WATCH_TCP_ACCEPT;
+		r.flags |= ABI_WATCH_SERVER;
 		watch_send(&r);
 	}
 	return 0;

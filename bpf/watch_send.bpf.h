@@ -14,6 +14,7 @@
 /* Events a second of one user while the ring is crowded. */
 #define WATCH_UID_RATE 2000
 #define WATCH_UIDS_MAX 1024
+#define WATCH_NO_UID ~0U /* no process can have it */
 #define WATCH_PIDS_MAX 128 /* of the filter before, and of the next one */
 
 /* profd, whose events are left out, and those of its children. Set before load. */
@@ -84,9 +85,14 @@ static __always_inline void watch_fill_task(struct abi_watch_record *r, struct t
 	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
 }
 
-/* While the ring is crowded, a user has so many events a second. */
-static __always_inline bool watch_may(const struct abi_watch_filter *f, __u32 uid)
+/*
+ * While the ring is crowded, a user has so many events a second. What is of no process has
+ * a budget of its own: anybody can make resets and drops, also from another host.
+ */
+static __always_inline bool watch_may(const struct abi_watch_filter *f,
+				      const struct abi_watch_record *r)
 {
+	__u32 uid = r->key.tgid ? r->uid : WATCH_NO_UID;
 	__u64 zero = 0, *full;
 
 	if (bpf_ringbuf_query(&watch_ring, BPF_RB_AVAIL_DATA) < f->crowded)
@@ -118,7 +124,7 @@ static __noinline void watch_send(struct abi_watch_record *r)
 	l = bpf_map_lookup_elem(&watch_losses, &name);
 	if (!l)
 		return;
-	if (!watch_may(f, r->uid)) {
+	if (!watch_may(f, r)) {
 		__sync_fetch_and_add(&l->limited, 1);
 		return;
 	}

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * TCP as events where it is hard: packets that are none of TCP's, packets that leave,
- * sockets that are only a remainder, connections that nobody answers.
+ * sockets that are only a remainder, connections that nobody answers, and what is of no
+ * process.
  */
 #include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/syscall.h>
 
 #include "tests/bpf/watch/test_watch_tcp.h"
 
@@ -97,6 +100,32 @@ static void a_reset_by_close(void **state)
 
 /* --- connections -------------------------------------------------------------- */
 
+/* A socket that connects to itself has two SYNs that cross, and no listener. */
+static void to_itself(void **state)
+{
+	struct sockaddr_storage a;
+	struct watch_event *e;
+	socklen_t len;
+	int fd;
+
+	start("tcp_*", of_port);
+	unused_port();
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	len = loopback(&a, AF_INET, port);
+	assert_int_equal(bind(fd, (void *)&a, len), 0);
+	assert_int_equal(connect(fd, (void *)&a, len), 0);
+	close(fd);
+	wait_nth("tcp_close", 0);
+	e = nth("tcp_connect", 0);
+	assert_non_null(e);
+	is_mine(e);
+	assert_int_equal(number(e, "retval"), 0);
+	assert_true(e->timed);
+	assert_null(nth("tcp_connect", 1));
+	assert_null(nth("tcp_accept", 0));
+	stop();
+}
+
 /* A listener whose queue is full does not answer. */
 static void a_time_out(void **state)
 {
@@ -186,13 +215,49 @@ static void dropped_on_its_way_out(void **state)
 	back();
 }
 
+/* --- whose budget ------------------------------------------------------------- */
+
+static bool of_my_signals(void *arg, const struct watch_event *e)
+{
+	return !strcmp(watch_name(e->name)->name, "signal_generate") &&
+	       e->key.tgid == (uint32_t)getpid();
+}
+
+/* Resets and drops that are of no process use up no user's events. */
+static void a_storm_of_no_process(void **state)
+{
+	size_t sent = 0;
+	pid_t storm;
+
+	start("*", of_my_signals);
+	unused_port();
+	storm = fork();
+	if (!storm) {
+		assert_int_equal(syscall(SYS_setuid, 65534), 0);
+		for (;;)
+			dial(AF_INET, port);
+	}
+	for (int round = 0; round < 20; round++) {
+		usleep(200000);
+		for (int k = 0; k < 5; k++, sent++)
+			kill(getpid(), SIGCONT);
+		collect();
+	}
+	kill(storm, SIGKILL);
+	waitpid(storm, NULL, 0);
+	wait_nth("signal_generate", sent - 1);
+	stop();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_forged_packet),
 		cmocka_unit_test(a_reset_after_the_close),
 		cmocka_unit_test(a_reset_by_close),
+		cmocka_unit_test(to_itself),
 		cmocka_unit_test(a_time_out),
+		cmocka_unit_test(a_storm_of_no_process),
 		cmocka_unit_test(dropped_on_its_way_out),
 	};
 
