@@ -111,16 +111,6 @@ static void states_follow_each_other(void **state)
 	stop();
 }
 
-/* Whether this kernel has only a part of the name's events. */
-static bool lacks(const char *name, const char *what)
-{
-	size_t i = 0;
-
-	while (strcmp(watch_name(i)->name, name) != 0)
-		i++;
-	return watch_name_lack(i) && strstr(watch_name_lack(i), what);
-}
-
 static void refused_and_reset(void **state)
 {
 	struct linger now = { .l_onoff = 1 };
