@@ -278,6 +278,41 @@ static void an_old_socket(void **state)
 	stop();
 }
 
+/* It was passed on while nobody watched, but other events were. */
+static void passed_in_between(void **state)
+{
+	static const char *const name[] = { "process_exit" };
+	const struct watch_want other = { .names = name, .n_names = 1 };
+	int server, client, conn;
+	struct watch_event *e;
+	struct watch_sub *s;
+	pid_t pid;
+
+	start("tcp_close", of_port);
+	s = subscribe(&other);
+	server = serve(AF_INET);
+	client = dial(AF_INET, port);
+	conn = accept(server, NULL, NULL);
+	send_all(client, 1);
+	stop();
+	pid = child(client, sends);
+	receive_all(conn, 2);
+	close(client);
+	start("tcp_close", of_port);
+	close(closer);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	close(conn);
+	for (size_t i = 0;; i++) {
+		e = wait_nth("tcp_close", i);
+		if (!strcmp(e->fd.role, "client"))
+			break;
+	}
+	assert_int_equal(e->key.tgid, pid);
+	close(server);
+	watch_unsubscribe(s);
+	stop();
+}
+
 /* --- losses of the network ------------------------------------------------------ */
 
 /* A listener whose queue is full lets those who still connect wait. */
@@ -329,6 +364,7 @@ int main(void)
 		cmocka_unit_test(a_passed_socket),
 		cmocka_unit_test(many_owners),
 		cmocka_unit_test(an_old_socket),
+		cmocka_unit_test(passed_in_between),
 		cmocka_unit_test(sent_again),
 	};
 
