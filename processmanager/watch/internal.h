@@ -64,6 +64,7 @@ enum watch_hook {
 struct watch_kernel {
 	int err; /* there is no BTF */
 	bool has[WATCH_N_HOOKS];
+	bool resets_of_none; /* tcp_send_reset comes without a socket, too */
 	char *reasons[WATCH_REASONS_MAX]; /* of dropped packets, by number */
 };
 

@@ -43,23 +43,36 @@ static void kernel_reasons(const struct btf *btf)
 	}
 }
 
+/* Arguments of a tracepoint; -1: there is none. */
+static int kernel_arguments(const struct btf *btf, const char *tracepoint)
+{
+	const struct btf_type *t;
+	char name[64];
+	int id;
+
+	snprintf(name, sizeof(name), "btf_trace_%s", tracepoint);
+	id = btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF);
+	t = id > 0 ? btf__type_by_id(btf, id) : NULL;
+	t = t ? btf__type_by_id(btf, t->type) : NULL; /* a pointer */
+	t = t ? btf__type_by_id(btf, t->type) : NULL;
+	/* The first one is the program's own. */
+	return t && btf_is_func_proto(t) ? (int)btf_vlen(t) - 1 : -1;
+}
+
 static void watch_kernel_read(void)
 {
 	libbpf_print_fn_t print = libbpf_set_print(NULL);
 	struct btf *btf = btf__load_vmlinux_btf();
-	char name[64];
 
 	libbpf_set_print(print);
 	if (!btf) {
 		kernel.err = errno ? -errno : -ENOTSUP;
 		return;
 	}
-	for (size_t i = 0; i < WATCH_N_HOOKS; i++) {
-		snprintf(name, sizeof(name), "btf_trace_%s",
-			 watch_tracepoints[i]);
-		kernel.has[i] =
-			btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF) > 0;
-	}
+	for (size_t i = 0; i < WATCH_N_HOOKS; i++)
+		kernel.has[i] = kernel_arguments(btf, watch_tracepoints[i]) > 0;
+	/* The third is the reason; both came with 6.10. */
+	kernel.resets_of_none = kernel_arguments(btf, "tcp_send_reset") > 2;
 	kernel_reasons(btf);
 	btf__free(btf);
 }
@@ -125,6 +138,8 @@ const char *watch_name_lack(size_t i)
 		return "the kernel has no BTF";
 	if (!k->has[hook_of(i)])
 		return "this kernel has no such tracepoint";
+	if (i == ABI_WATCH_TCP_SEND_RESET && !k->resets_of_none)
+		return "before Linux 6.10 a reset without a socket is no event";
 	if (WATCH_BIT(i) & WATCH_TCP && !k->has[WATCH_HOOK_watch_sock_receive])
 		return "before Linux 6.3 an accepted socket belongs to who "
 		       "listens until it receives";
