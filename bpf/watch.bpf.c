@@ -359,10 +359,10 @@ int watch_seed(struct bpf_iter__task_file *ctx)
 		return 0;
 	socket = bpf_sock_from_file(file);
 	sk = socket ? socket->sk : NULL;
-	if (!sk || !sock_is_tcp(sk) || bpf_sk_storage_get(&watch_owners, sk, NULL, 0))
+	if (!sk || !sock_is_tcp(sk))
 		return 0;
 	o = bpf_sk_storage_get(&watch_owners, sk, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!o)
+	if (!o || (o->key.tgid && o->era == watch_era))
 		return 0;
 	owner_set(o, task);
 	if (sk->__sk_common.skc_state == TCP_LISTEN)

@@ -28,12 +28,18 @@ enum tcp_state {
 	TCP_NEW_SYN_RECV = 12,
 };
 
+/*
+ * Grows when hooks are attached again: a socket may have changed hands while none was. Set
+ * by user space before that.
+ */
+__u32 watch_era;
+
 struct owner {
 	struct abi_key key, created_by;
 	__u32 tid, uid, gid;
 	__u32 flags; /* of ABI_WATCH_CLIENT, ABI_WATCH_SERVER */
 	__u32 self; /* it is profd's own */
-	__u32 pad;
+	__u32 era; /* watch_era when it was set */
 	char comm[ABI_COMM_LEN];
 	__u64 connect_at; /* when connect() began */
 	__u64 rtt_at; /* of the last event with its round trip time */
@@ -74,6 +80,7 @@ static __always_inline void owner_set(struct owner *o, struct task_struct *task)
 	o->uid = cred->uid.val;
 	o->gid = cred->gid.val;
 	o->self = watch_is_self(task);
+	o->era = watch_era;
 	bpf_probe_read_kernel(o->comm, sizeof(o->comm), task->comm);
 }
 

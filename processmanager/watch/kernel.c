@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* kernel: which tracepoints the running kernel has, and its names of reasons. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,8 +43,8 @@ static void kernel_reasons(const struct btf *btf)
 	}
 }
 
-/* The number of arguments of a tracepoint; the first is BPF's. */
-static unsigned int kernel_args(const struct btf *btf, const char *tracepoint)
+/* Arguments of a tracepoint; -1: there is none. */
+static int kernel_arguments(const struct btf *btf, const char *tracepoint)
 {
 	const struct btf_type *t;
 	char name[64];
@@ -53,10 +52,11 @@ static unsigned int kernel_args(const struct btf *btf, const char *tracepoint)
 
 	snprintf(name, sizeof(name), "btf_trace_%s", tracepoint);
 	id = btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF);
-	t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
-	for (int i = 0; t && i < 2; i++) /* typedef, pointer */
-		t = btf__type_by_id(btf, t->type);
-	return t && btf_is_func_proto(t) ? btf_vlen(t) : 0;
+	t = id > 0 ? btf__type_by_id(btf, id) : NULL;
+	t = t ? btf__type_by_id(btf, t->type) : NULL; /* a pointer */
+	t = t ? btf__type_by_id(btf, t->type) : NULL;
+	/* The first one is the program's own. */
+	return t && btf_is_func_proto(t) ? (int)btf_vlen(t) - 1 : -1;
 }
 
 static void watch_kernel_read(void)
@@ -70,9 +70,9 @@ static void watch_kernel_read(void)
 		return;
 	}
 	for (size_t i = 0; i < WATCH_N_HOOKS; i++)
-		kernel.has[i] = kernel_args(btf, watch_tracepoints[i]) > 0;
-	/* Linux 6.10 added both: the reason, and resets without a socket. */
-	kernel.resets_of_none = kernel_args(btf, "tcp_send_reset") >= 4;
+		kernel.has[i] = kernel_arguments(btf, watch_tracepoints[i]) > 0;
+	/* The third is the reason; both came with 6.10. */
+	kernel.resets_of_none = kernel_arguments(btf, "tcp_send_reset") > 2;
 	kernel_reasons(btf);
 	btf__free(btf);
 }
@@ -139,8 +139,7 @@ const char *watch_name_lack(size_t i)
 	if (!k->has[hook_of(i)])
 		return "this kernel has no such tracepoint";
 	if (i == ABI_WATCH_TCP_SEND_RESET && !k->resets_of_none)
-		return "before Linux 6.10 not those that answer a segment "
-		       "without a socket";
+		return "before Linux 6.10 a reset without a socket is no event";
 	if (WATCH_BIT(i) & WATCH_TCP && !k->has[WATCH_HOOK_watch_sock_receive])
 		return "before Linux 6.3 an accepted socket belongs to who "
 		       "listens until it receives";

@@ -121,6 +121,8 @@ int watch_load_attach(struct watch_load *l, uint32_t hooks, uint32_t *failed)
 	int err = 0;
 
 	*failed = 0;
+	if (!l->links[WATCH_HOOK_watch_sock_state])
+		l->skel->bss->watch_era++;
 	for (size_t i = 0; i < WATCH_N_HOOKS; i++) {
 		if (!(hooks & WATCH_BIT(i))) {
 			bpf_link__destroy(l->links[i]);

@@ -61,17 +61,38 @@ static bool names_is_later(const char *pattern)
 	return false;
 }
 
-/* The names that begin like the word; all, if none does. */
+static bool names_is_near(const char *name, const char *word)
+{
+	size_t len = MIN(strlen(word), 3);
+
+	return len && (!strncmp(name, word, len) || strstr(name, word));
+}
+
+/* The names that have the word or begin like it; all, if none does. */
 static void names_near(const char *word, struct strbuf *why)
 {
-	size_t len = MIN(strlen(word), 3), shown = 0;
+	size_t shown = 0;
 
 	for (int all = 0; all < 2 && !shown; all++)
 		for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-			if (all || (len && !strncmp(names[i].name, word, len)))
+			if (all || names_is_near(names[i].name, word))
 				strbuf_printf(why, "%s%s",
 					      shown++ ? ", " : "; there are ",
 					      names[i].name);
+}
+
+/* The categories of some names; each once. */
+static void names_categories(uint32_t of, struct strbuf *why)
+{
+	const char *last = "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!(of & WATCH_BIT(i)) || !strcmp(names[i].category, last))
+			continue;
+		strbuf_printf(why, "%s%s", *last ? ", " : "; there are ",
+			      names[i].category);
+		last = names[i].category;
+	}
 }
 
 int watch_names_match(const char *pattern, uint32_t *out, struct strbuf *why)
@@ -98,11 +119,13 @@ int watch_names_match(const char *pattern, uint32_t *out, struct strbuf *why)
 	strbuf_printf(why, "'%s': ", pattern);
 	if (named) {
 		strbuf_puts(why, "no such event has this category");
+		names_categories(named, why);
 	} else if (len < (int)sizeof(name) && names_is_later(name)) {
 		strbuf_puts(why, "not an event yet");
 	} else {
 		strbuf_puts(why, "no such event");
-		names_near(len < (int)sizeof(name) ? name : "", why);
+		names_near(len < (int)sizeof(name) ? names_bare(name) : "",
+			   why);
 	}
 	return -EINVAL;
 }

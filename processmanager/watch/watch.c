@@ -77,7 +77,9 @@ static void watch_close_ring(struct watch *w)
 	ring_free(w->ring);
 	w->ring = NULL;
 	w->ring_of = NULL;
-	w->n_held = 0;
+	free(w->held);
+	w->held = NULL;
+	w->n_held = w->cap_held = 0;
 	memset(w->losses, 0, sizeof(w->losses));
 }
 
@@ -98,7 +100,6 @@ void watch_free(struct watch *w)
 	watch_close_ring(w);
 	watch_load_free(w->load);
 	pthread_mutex_destroy(&w->lock);
-	free(w->held);
 	free(w);
 }
 
@@ -330,25 +331,29 @@ int watch_ready(const struct watch_sub *s, const char **why)
 
 /* --- records ------------------------------------------------------------------ */
 
-static int watch_record(void *arg, void *data, size_t len)
-{
-	struct watch *w = arg;
-
-	if (len < sizeof(*w->held))
-		return 0;
-	w->stats.records++;
-	if (VECTOR_ROOM(w->held, w->n_held, w->cap_held)) {
-		w->stats.dropped++;
-		return 0;
-	}
-	memcpy(&w->held[w->n_held++], data, sizeof(*w->held));
-	return 0;
-}
-
 static void sub_lose(struct watch_sub *s, uint32_t name)
 {
 	s->lost[name]++;
 	s->w->stats.overrun++;
+}
+
+static int watch_record(void *arg, void *data, size_t len)
+{
+	const struct abi_watch_record *r = data;
+	struct watch *w = arg;
+	struct watch_sub *s;
+
+	if (len != sizeof(*r) || r->name >= ABI_WATCH_NAMES)
+		return 0;
+	w->stats.records++;
+	if (VECTOR_ROOM(w->held, w->n_held, w->cap_held)) {
+		LIST_FOREACH(s, &w->subs, entry)
+			if (s->names & WATCH_BIT(r->name))
+				sub_lose(s, r->name);
+		return 0;
+	}
+	memcpy(&w->held[w->n_held++], r, sizeof(*r));
+	return 0;
 }
 
 /* Whether the queue has room for one more. */
@@ -408,12 +413,9 @@ static void watch_deliver(struct watch *w)
 	size_t n;
 
 	qsort(w->held, w->n_held, sizeof(*w->held), watch_cmp_record);
-	for (n = 0; n < w->n_held && w->held[n].time < until; n++) {
-		if (w->held[n].name >= ABI_WATCH_NAMES)
-			continue;
+	for (n = 0; n < w->n_held && w->held[n].time < until; n++)
 		LIST_FOREACH(s, &w->subs, entry)
 			sub_offer(s, &w->held[n]);
-	}
 	w->n_held -= n;
 	memmove(w->held, w->held + n, w->n_held * sizeof(*w->held));
 }

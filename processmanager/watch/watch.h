@@ -159,7 +159,10 @@ int watch_work(struct watch *w);
 /* On the loop's thread after watch_work(): the ring may be another one. */
 void watch_worked(struct watch *w);
 
-/* Readable when the ring has records; -1: there is no ring. Changes in watch_worked(). */
+/*
+ * For tests, whether there is a ring: -1: none. Its records wake nobody up: while there is
+ * one, watch_read() is to be called ten times a second.
+ */
 int watch_fd(const struct watch *w);
 /* Reads the ring into the queues. The number of records, or -errno. */
 int watch_read(struct watch *w);

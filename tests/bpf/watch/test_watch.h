@@ -107,6 +107,16 @@ static inline struct watch_event *wait_nth(const char *name, size_t i)
 	return NULL;
 }
 
+/* Whether the running kernel lacks a part of a name. */
+static inline bool lacks(const char *name)
+{
+	for (size_t i = 0; watch_name(i); i++)
+		if (!strcmp(watch_name(i)->name, name))
+			return watch_name_lack(i) != NULL;
+	fail_msg("no name %s", name);
+	return false;
+}
+
 static inline const struct watch_attribute *
 attribute(const struct watch_event *e, const char *key)
 {

@@ -63,7 +63,8 @@ static void a_reset_after_the_close(void **state)
 	close(client);
 	wait_nth("tcp_close", 0);
 	send_all(conn, 1);
-	if (!lacks("tcp_send_reset", "6.10")) {
+	is_mine(wait_nth("tcp_receive_reset", 0));
+	if (!lacks("tcp_send_reset")) {
 		e = wait_nth("tcp_send_reset", 0);
 		ends_are(e, "127.0.0.1", mine, port);
 	}

@@ -126,7 +126,7 @@ static void refused_and_reset(void **state)
 	assert_true(e->failed && e->timed);
 	assert_int_equal(number(e, "retval"), -ECONNREFUSED);
 	/* The reset is of no socket: it has the ends of the packet it answers. */
-	if (!lacks("tcp_send_reset", "6.10")) {
+	if (!lacks("tcp_send_reset")) {
 		e = wait_nth("tcp_send_reset", 0);
 		assert_int_equal(e->key.tgid, 0);
 		assert_true(of_port(NULL, e));
@@ -189,7 +189,7 @@ static void receives(int fd)
 }
 
 /* Who used a socket last is its owner, who made it is named beside. */
-static void a_passed_socket(void **state)
+static void passes_socket(void (*use)(int fd))
 {
 	int server, client, conn;
 	struct watch_event *e;
@@ -199,14 +199,10 @@ static void a_passed_socket(void **state)
 	server = serve(AF_INET);
 	client = dial(AF_INET, port);
 	conn = accept(server, NULL, NULL);
-	if (lacks("tcp_close", "6.3")) {
-		pid = child(client, receives);
-		send_all(conn, 1);
-		usleep(300000);
-	} else {
-		pid = child(client, sends);
+	send_all(conn, 1);
+	pid = child(client, use);
+	if (use == sends)
 		receive_all(conn, 1);
-	}
 	close(client);
 	close(closer); /* the child ends, and with it the socket */
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -219,6 +215,50 @@ static void a_passed_socket(void **state)
 	assert_int_equal(e->key.tgid, pid);
 	assert_int_equal(e->created_by.tgid, getpid());
 	close(server);
+	stop();
+}
+
+static void a_passed_socket(void **state)
+{
+	passes_socket(receives);
+	if (!lacks("tcp_close")) /* before 6.3 */
+		passes_socket(sends);
+}
+
+static void accepts(int fd)
+{
+	int conn = accept(fd, NULL, NULL);
+
+	receives(conn);
+	dup2(conn, fd); /* open until the end */
+}
+
+/* A connection is the listener's until the one that accepted it uses it. */
+static void a_worker_accepts(void **state)
+{
+	struct watch_event *e;
+	int server, client;
+	pid_t pid;
+
+	start("tcp_*", of_port);
+	server = serve(AF_INET);
+	client = dial(AF_INET, port);
+	e = wait_nth("tcp_accept", 0);
+	is_mine(e);
+	assert_int_equal(e->created_by.tgid, 0);
+	send_all(client, 1);
+	pid = child(server, accepts);
+	close(server);
+	close(closer);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	close(client);
+	for (size_t i = 0;; i++) {
+		e = wait_nth("tcp_close", i);
+		if (!strcmp(e->fd.role, "server"))
+			break;
+	}
+	assert_int_equal(e->key.tgid, pid);
+	assert_int_equal(e->created_by.tgid, getpid());
 	stop();
 }
 
@@ -292,6 +332,41 @@ static void an_old_socket(void **state)
 	stop();
 }
 
+/* It was passed on while nobody watched, but other events were. */
+static void passed_in_between(void **state)
+{
+	static const char *const name[] = { "process_exit" };
+	const struct watch_want other = { .names = name, .n_names = 1 };
+	int server, client, conn;
+	struct watch_event *e;
+	struct watch_sub *s;
+	pid_t pid;
+
+	start("tcp_close", of_port);
+	s = subscribe(&other);
+	server = serve(AF_INET);
+	client = dial(AF_INET, port);
+	conn = accept(server, NULL, NULL);
+	send_all(client, 1);
+	stop();
+	pid = child(client, sends);
+	receive_all(conn, 2);
+	close(client);
+	start("tcp_close", of_port);
+	close(closer);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	close(conn);
+	for (size_t i = 0;; i++) {
+		e = wait_nth("tcp_close", i);
+		if (!strcmp(e->fd.role, "client"))
+			break;
+	}
+	assert_int_equal(e->key.tgid, pid);
+	close(server);
+	watch_unsubscribe(s);
+	stop();
+}
+
 /* --- losses of the network ------------------------------------------------------ */
 
 /* A listener whose queue is full lets those who still connect wait. */
@@ -341,8 +416,10 @@ int main(void)
 		cmocka_unit_test(states_follow_each_other),
 		cmocka_unit_test(refused_and_reset),
 		cmocka_unit_test(a_passed_socket),
+		cmocka_unit_test(a_worker_accepts),
 		cmocka_unit_test(many_owners),
 		cmocka_unit_test(an_old_socket),
+		cmocka_unit_test(passed_in_between),
 		cmocka_unit_test(sent_again),
 	};
 

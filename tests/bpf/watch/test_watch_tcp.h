@@ -138,14 +138,4 @@ static inline void back(void)
 	close(saved_net);
 }
 
-/* Whether this kernel has only a part of the name's events. */
-static inline bool lacks(const char *name, const char *what)
-{
-	size_t i = 0;
-
-	while (strcmp(watch_name(i)->name, name) != 0)
-		i++;
-	return watch_name_lack(i) && strstr(watch_name_lack(i), what);
-}
-
 #endif /* TESTS_BPF_WATCH_TEST_WATCH_TCP_H */

@@ -55,7 +55,13 @@ static void wrong_ones_say_why(void **state)
 		{ "foo", "'foo': no such event; there are process_fork" },
 		{ "", "'': no such event" },
 		{ "/", "'/': no such event" },
-		{ "tcp_close/signal", "no such event has this category" },
+		{ "kprobe-tcp_conect", "'kprobe-tcp_conect': no such event; "
+				       "there are tcp_connect, tcp_accept" },
+		{ "exit", "'exit': no such event; there are process_exit" },
+		{ "tcp_close/signal",
+		  "no such event has this category; there are net" },
+		{ "*/nosuch", "no such event has this category; there are "
+			      "process, signal, net" },
 		{ "syscall_exit-read", "not an event yet" },
 		{ "sched_switch", "not an event yet" },
 		{ "tcp_close-and-a-name-that-is-much-longer-than-any-of-them-is",
