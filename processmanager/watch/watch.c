@@ -42,6 +42,7 @@ struct watch {
 	size_t n_subs;
 	struct ring *ring; /* of 'ring_of' */
 	struct watch_load *ring_of;
+	int ring_err; /* it could not be opened */
 	struct abi_watch_record *held; /* newer than the watermark */
 	size_t n_held, cap_held;
 	struct abi_watch_loss losses[ABI_WATCH_NAMES]; /* counted so far */
@@ -77,6 +78,7 @@ static void watch_close_ring(struct watch *w)
 	ring_free(w->ring);
 	w->ring = NULL;
 	w->ring_of = NULL;
+	w->ring_err = 0;
 	free(w->held);
 	w->held = NULL;
 	w->n_held = w->cap_held = 0;
@@ -304,18 +306,21 @@ void watch_worked(struct watch *w)
 		w->load = w->loaded = NULL;
 	}
 	if (w->load && !w->ring) {
-		if (!ring_new(&w->ring, watch_load_ring(w->load), watch_record,
-			      w))
+		w->ring_err = ring_new(&w->ring, watch_load_ring(w->load),
+				       watch_record, w);
+		if (!w->ring_err)
 			w->ring_of = w->load;
 	}
 }
 
 int watch_ready(const struct watch_sub *s, const char **why)
 {
+	struct watch_load *loaded;
 	struct watch *w = s->w;
 	int ready;
 
 	pthread_mutex_lock(&w->lock);
+	loaded = w->loaded;
 	*why = w->why ?: "";
 	if (w->done < s->since)
 		ready = 0;
@@ -324,8 +329,9 @@ int watch_ready(const struct watch_sub *s, const char **why)
 	else
 		ready = 1;
 	pthread_mutex_unlock(&w->lock);
-	if (ready > 0 && w->load && !w->ring)
-		ready = -ENOMEM;
+	/* watch_work() may have ended, and watch_worked() is still to come. */
+	if (ready > 0 && loaded && w->ring_of != loaded)
+		ready = w->ring_err;
 	return ready;
 }
 
