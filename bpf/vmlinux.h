@@ -219,6 +219,10 @@ struct trace_event_raw_sched_process_exit___6_16 {
 	bool group_dead;
 };
 
+struct trace_event_raw_tcp_retransmit_skb___6_15 {
+	int err;
+};
+
 struct inode___6_6 {
 	struct timespec64 __i_ctime; /* 6.6 to 6.10 */
 };

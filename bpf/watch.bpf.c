@@ -155,6 +155,37 @@ static __always_inline void state_connect(struct abi_watch_record *r, const stru
 	watch_send(r);
 }
 
+static __always_inline void rtt_send(struct abi_watch_record *r, const struct sock *sk)
+{
+	r->name = ABI_WATCH_TCP_RTT;
+	r->v[0] = BPF_CORE_READ((const struct tcp_sock *)sk, srtt_us) >> 3;
+	if (r->v[0])
+		watch_send(r);
+}
+
+/*
+ * Not at tcp_destroy_sock: what is reset by close(2), or never accepted, has lost its other
+ * end and its totals there.
+ */
+static __always_inline void state_close(struct abi_watch_record *r, const struct sock *sk)
+{
+	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
+
+	r->v[1] = 0;
+	rtt_send(r, sk);
+	r->name = ABI_WATCH_TCP_CLOSE;
+	r->v[0] = BPF_CORE_READ(tp, bytes_acked);
+	r->v[1] = BPF_CORE_READ(tp, bytes_received);
+	r->v[2] = BPF_CORE_READ(tp, segs_out);
+	r->v[3] = BPF_CORE_READ(tp, segs_in);
+	r->v[4] = BPF_CORE_READ(tp, total_retrans);
+	r->v[5] = BPF_CORE_READ(tp, srtt_us) >> 3;
+	r->v[6] = sk->sk_err;
+	if (sk->sk_err)
+		r->flags |= ABI_WATCH_FAILED;
+	watch_send(r);
+}
+
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(watch_sock_state, struct sock *sk, int old, int state)
 {
@@ -189,6 +220,8 @@ int BPF_PROG(watch_sock_state, struct sock *sk, int old, int state)
 		r.name = ABI_WATCH_TCP_ACCEPT;
 		r.flags |= ABI_WATCH_SERVER;
 		watch_send(&r);
+	} else if (state == TCP_CLOSE && old != TCP_SYN_RECV && old != TCP_LISTEN) {
+		state_close(&r, sk);
 	}
 	return 0;
 }
@@ -230,14 +263,6 @@ int BPF_PROG(watch_sock_received, struct sock *sk)
 
 #define RTT_EVERY (5 * NSEC_PER_SEC)
 
-static __always_inline void rtt_send(struct abi_watch_record *r, const struct sock *sk)
-{
-	r->name = ABI_WATCH_TCP_RTT;
-	r->v[0] = BPF_CORE_READ((const struct tcp_sock *)sk, srtt_us) >> 3;
-	if (r->v[0])
-		watch_send(r);
-}
-
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(watch_tcp_rtt, struct sock *sk)
 {
@@ -254,46 +279,33 @@ int BPF_PROG(watch_tcp_rtt, struct sock *sk)
 	return 0;
 }
 
-SEC("tp_btf/tcp_destroy_sock")
-int BPF_PROG(watch_tcp_destroy, struct sock *sk)
-{
-	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
-	struct abi_watch_record r;
-	struct owner *o;
+#define ENOBUFS 105
 
-	/* One that only listened, or never connected, has no other end. */
-	if (!sk->__sk_common.skc_dport)
-		return 0;
-	o = bpf_sk_storage_get(&watch_owners, sk, NULL, 0);
-	if (!sock_fill(&r, sk, o))
-		return 0;
-	rtt_send(&r, sk);
-	r.name = ABI_WATCH_TCP_CLOSE;
-	r.v[0] = BPF_CORE_READ(tp, bytes_acked);
-	r.v[1] = BPF_CORE_READ(tp, bytes_received);
-	r.v[2] = BPF_CORE_READ(tp, segs_out);
-	r.v[3] = BPF_CORE_READ(tp, segs_in);
-	r.v[4] = BPF_CORE_READ(tp, total_retrans);
-	r.v[5] = BPF_CORE_READ(tp, srtt_us) >> 3;
-	r.v[6] = sk->sk_err;
-	if (sk->sk_err)
-		r.flags |= ABI_WATCH_FAILED;
-	watch_send(&r);
-	return 0;
-}
-
+/* From 6.15 on also what could not be sent, with an error. */
 SEC("tp_btf/tcp_retransmit_skb")
-int BPF_PROG(watch_tcp_retransmit, struct sock *sk, const struct sk_buff *skb)
+int watch_tcp_retransmit(__u64 *ctx)
 {
+	struct trace_event_raw_tcp_retransmit_skb___6_15 *with = NULL;
+	const struct tcp_skb_cb *cb;
+	struct sk_buff *skb = (void *)ctx[1];
+	struct sock *sk = (void *)ctx[0];
 	struct abi_watch_record r;
 	__u16 segs = 0;
+	int err = 0;
 
 	if (!sock_fill(&r, sk, bpf_sk_storage_get(&watch_owners, sk, NULL, 0)))
 		return 0;
 	r.name = ABI_WATCH_TCP_RETRANSMIT;
-	bpf_core_read(&segs, sizeof(segs), &((const struct tcp_skb_cb *)skb->cb)->tcp_gso_segs);
+	cb = (const struct tcp_skb_cb *)skb->cb;
+	bpf_core_read(&segs, sizeof(segs), &cb->tcp_gso_segs);
 	r.v[0] = segs;
 	r.v[1] = sk->__sk_common.skc_state;
+	if (bpf_core_field_exists(with->err))
+		err = ctx[2];
+	/* Positive: a queue of this host dropped it, as net_xmit_errno() says. */
+	r.v[2] = err > 0 ? -ENOBUFS : (__s64)err;
+	if (r.v[2])
+		r.flags |= ABI_WATCH_FAILED;
 	watch_send(&r);
 	return 0;
 }

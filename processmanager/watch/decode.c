@@ -11,6 +11,7 @@ enum value_kind {
 	VALUE_UINT,
 	VALUE_UINT_OR_NONE, /* 0: left out */
 	VALUE_INT,
+	VALUE_INT_OR_NONE, /* 0: left out */
 	VALUE_RESULT, /* left out if the next one is set */
 	VALUE_STATE, /* of a TCP socket */
 	VALUE_SENT, /* what became of a signal */
@@ -47,6 +48,7 @@ static const struct {
 	{ ABI_WATCH_TCP_STATE, 1, VALUE_STATE, "new_state" },
 	{ ABI_WATCH_TCP_RETRANSMIT, 0, VALUE_UINT, "segs" },
 	{ ABI_WATCH_TCP_RETRANSMIT, 1, VALUE_STATE, "state" },
+	{ ABI_WATCH_TCP_RETRANSMIT, 2, VALUE_INT_OR_NONE, "retval" },
 	{ ABI_WATCH_TCP_DROP, 0, VALUE_REASON, "reason" },
 };
 
@@ -87,14 +89,14 @@ static bool decode_value(struct watch_attribute *a, enum value_kind kind,
 		return true;
 	case VALUE_UINT_OR_NONE:
 		return *v != 0;
-	case VALUE_RESULT:
-		if (v[1])
-			return false;
-		/* Fall through. */
 	case VALUE_INT:
+	case VALUE_INT_OR_NONE:
+	case VALUE_RESULT:
 		a->type = WATCH_INT;
 		a->i = (int64_t)*v;
-		return true;
+		return kind == VALUE_INT_OR_NONE ? *v != 0
+		       : kind == VALUE_RESULT	 ? !v[1]
+						 : true;
 	case VALUE_STATE:
 		decode_text(a, *v < ARRAY_SIZE(states) ? states[*v] : NULL, *v);
 		return true;

@@ -41,8 +41,6 @@ int watch_names_match(const char *pattern, uint32_t *names, struct strbuf *why);
 	X(watch_sock_receive, "sock_recv_length", WATCH_TCP)                   \
 	X(watch_sock_received, "tcp_rcv_space_adjust", WATCH_TCP)              \
 	X(watch_tcp_rtt, "tcp_probe", WATCH_BIT(ABI_WATCH_TCP_RTT))            \
-	X(watch_tcp_destroy, "tcp_destroy_sock",                               \
-	  WATCH_BIT(ABI_WATCH_TCP_CLOSE) | WATCH_BIT(ABI_WATCH_TCP_RTT))       \
 	X(watch_tcp_retransmit, "tcp_retransmit_skb",                          \
 	  WATCH_BIT(ABI_WATCH_TCP_RETRANSMIT))                                 \
 	X(watch_tcp_send_reset, "tcp_send_reset",                              \

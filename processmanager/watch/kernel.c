@@ -118,6 +118,7 @@ static enum watch_hook hook_of(size_t name)
 		return WATCH_HOOK_watch_tcp_rtt;
 	case ABI_WATCH_TCP_CONNECT:
 	case ABI_WATCH_TCP_ACCEPT:
+	case ABI_WATCH_TCP_CLOSE:
 	case ABI_WATCH_TCP_STATE:
 		return WATCH_HOOK_watch_sock_state;
 	default:

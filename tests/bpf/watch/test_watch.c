@@ -186,6 +186,77 @@ static void each_its_own(void **state)
 	settle();
 }
 
+static pid_t grandchild;
+
+static bool of_family(void *arg, const struct watch_event *e)
+{
+	return e->key.tgid == (uint32_t)mine ||
+	       e->key.tgid == (uint32_t)grandchild ||
+	       e->key.tgid == (uint32_t)getpid();
+}
+
+/* profd and its helpers are left out, but not what those start. */
+static void not_its_own(void **state)
+{
+	const struct watch_opts opts = { .self = getpid() };
+	struct watch_event *e;
+	int fds[2], go[2];
+
+	watch_free(watch);
+	assert_int_equal(watch_new(&watch, &opts), 0);
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(pipe(go), 0);
+	start("*", of_family);
+	mine = fork();
+	if (!mine) {
+		grandchild = fork();
+		if (!grandchild)
+			_exit(read(go[0], &(char){ 0 }, 1) != 1);
+		if (write(fds[1], &grandchild, sizeof(grandchild)) < 0)
+			_exit(1);
+		waitpid(grandchild, NULL, 0);
+		_exit(2);
+	}
+	assert_int_equal(read(fds[0], &grandchild, sizeof(grandchild)),
+			 sizeof(grandchild));
+	assert_int_equal(write(go[1], "x", 1), 1);
+	assert_int_equal(waitpid(mine, NULL, 0), mine);
+	kill(getpid(), SIGCONT);
+	e = wait_nth("process_exit", 0);
+	assert_int_equal(e->key.tgid, grandchild);
+	for (size_t i = 0; i < n_got; i++)
+		assert_int_equal(got[i].key.tgid, grandchild);
+	stop();
+	for (int i = 0; i < 2; i++) {
+		close(fds[i]);
+		close(go[i]);
+	}
+	watch_free(watch);
+	watch = NULL;
+}
+
+/* The loop may ask between the two halves of the work. */
+static void ready_at_last(void **state)
+{
+	static const char *const name[] = { "process_exec" };
+	const struct watch_want want = { .names = name, .n_names = 1 };
+	struct strbuf why = STRBUF_INIT;
+	struct watch_sub *s;
+	const char *text;
+
+	start("process_exec", NULL);
+	stop();
+	assert_int_equal(watch_subscribe(watch, &want, &s, &why), 0);
+	assert_int_equal(watch_ready(s, &text), 0);
+	assert_int_equal(watch_work(watch), 0);
+	assert_int_equal(watch_ready(s, &text), 0);
+	watch_worked(watch);
+	assert_int_equal(watch_ready(s, &text), 1);
+	watch_unsubscribe(s);
+	settle();
+	strbuf_fini(&why);
+}
+
 static int hooks(void)
 {
 	struct watch_stats stats;
@@ -276,11 +347,66 @@ static void a_storm(void **state)
 	settle();
 }
 
+#define BURST 250
+#define BURSTS 36 /* together more than the queue of a subscriber */
+
+static size_t count(struct watch_sub *s)
+{
+	struct watch_event e;
+	size_t n = 0;
+
+	while (!watch_next(s, &e))
+		n++;
+	return n;
+}
+
+/* One that does not read loses events of its own, and knows how many. */
+static void a_slow_one(void **state)
+{
+	static const char *const name[] = { "signal_generate" };
+	const uint32_t self = (uint32_t)getpid();
+	const struct watch_want want = {
+		.names = name, .n_names = 1, .pids = &self, .n_pids = 1
+	};
+	struct watch_sub *quick, *slow;
+	size_t all = 0, i = 0, late;
+
+	while (strcmp(watch_name(i)->name, *name) != 0)
+		i++;
+	start("signal_generate", NULL);
+	stop();
+	quick = subscribe(&want);
+	slow = subscribe(&want);
+	for (int k = 1; k <= BURSTS; k++) {
+		for (int n = 0; n < BURST; n++)
+			kill(getpid(), SIGCONT);
+		for (int tries = 0; tries < 1000 && all < (size_t)k * BURST;
+		     tries++) {
+			watch_read(watch);
+			all += count(quick);
+			usleep(1000);
+		}
+	}
+	assert_int_equal(all, BURSTS * BURST);
+	assert_int_equal(watch_lost(quick, i), 0);
+	late = count(slow);
+	assert_true(late < all);
+	assert_int_equal(late + watch_lost(slow, i), all);
+	watch_unsubscribe(quick);
+	watch_unsubscribe(slow);
+	settle();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_life),	   cmocka_unit_test(a_signal),
-		cmocka_unit_test(each_its_own),	   cmocka_unit_test(a_storm),
+		cmocka_unit_test(a_life),
+		cmocka_unit_test(a_signal),
+		cmocka_unit_test(each_its_own),
+		cmocka_unit_test(a_storm),
+		cmocka_unit_test(a_slow_one),
+		cmocka_unit_test(not_its_own),
+		cmocka_unit_test(ready_at_last),
 		cmocka_unit_test(nothing_is_left),
 	};
 
