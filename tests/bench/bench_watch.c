@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What watching costs those who are watched: a connection over loopback, a message of one
+ * byte there and back, a signal to itself, and a process, each without a subscriber, with
+ * one of other events, and with one of its own; ns of one CPU, which the ends share. Then
+ * the first subscription, the next one, and the end of both.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "processmanager/watch/watch.h"
+
+#define ROUNDS 9
+
+static struct watch *watch;
+static int server, client, conn;
+static struct sockaddr_in address;
+
+static void die(const char *what)
+{
+	fprintf(stderr, "bench_watch: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static void settle(void)
+{
+	while (watch_pending(watch)) {
+		if (watch_work(watch))
+			die("attaching");
+		watch_worked(watch);
+	}
+}
+
+static bool take_none(void *arg, const struct watch_event *e)
+{
+	return false;
+}
+
+static struct watch_sub *subscribe(const char *name)
+{
+	const struct watch_want want = { .names = &name,
+					 .n_names = 1,
+					 .take = take_none };
+	struct strbuf why = STRBUF_INIT;
+	struct watch_sub *s;
+
+	if (watch_subscribe(watch, &want, &s, &why))
+		die(strbuf_str(&why));
+	strbuf_fini(&why);
+	settle();
+	return s;
+}
+
+/* --- what is watched ---------------------------------------------------------- */
+
+static void a_connection(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0), accepted;
+
+	if (fd < 0 || connect(fd, (void *)&address, sizeof(address)))
+		die("connect");
+	accepted = accept(server, NULL, NULL);
+	close(accepted);
+	close(fd);
+}
+
+static void a_message(void)
+{
+	char byte = 0;
+
+	if (send(client, &byte, 1, 0) != 1 || recv(conn, &byte, 1, 0) != 1 ||
+	    send(conn, &byte, 1, 0) != 1 || recv(client, &byte, 1, 0) != 1)
+		die("message");
+}
+
+static void a_signal(void)
+{
+	kill(getpid(), SIGUSR1);
+}
+
+static void a_process(void)
+{
+	/* fork(2) would copy the page table of the ring. */
+	pid_t pid = vfork();
+
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+	int n;
+	const char *other, *own;
+} loads[] = {
+	{ "connection", a_connection, 1000, "process_exec", "tcp_*" },
+	{ "connection", a_connection, 1000, "signal_generate", "tcp_connect" },
+	{ "message", a_message, 5000, "process_exec", "tcp_close" },
+	{ "message", a_message, 5000, "process_exec", "tcp_*" },
+	{ "signal", a_signal, 5000, "process_exec", "signal_*" },
+	{ "process", a_process, 300, "signal_deliver", "process_*" },
+};
+
+static int cmp_double(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double ns_of(void (*run)(void), int n)
+{
+	uint64_t from = clock_boottime_ns();
+
+	for (int i = 0; i < n; i++)
+		run();
+	return (double)(clock_boottime_ns() - from) / n;
+}
+
+/* Of each state the median; the states take turns. */
+static void bench_load(size_t which)
+{
+	const char *names[] = { NULL, loads[which].other, loads[which].own };
+	double ns[ARRAY_SIZE(names)][ROUNDS];
+	struct watch_sub *s;
+
+	for (int r = 0; r < ROUNDS; r++) {
+		for (size_t k = 0; k < ARRAY_SIZE(names); k++) {
+			s = names[k] ? subscribe(names[k]) : NULL;
+			ns_of(loads[which].run, loads[which].n / 10);
+			watch_read(watch);
+			ns[k][r] = ns_of(loads[which].run, loads[which].n);
+			watch_read(watch);
+			watch_unsubscribe(s);
+			settle();
+		}
+	}
+	for (size_t k = 0; k < ARRAY_SIZE(names); k++)
+		qsort(ns[k], ROUNDS, sizeof(ns[k][0]), cmp_double);
+	printf("{\"bench\":\"watch\",\"load\":\"%s\",\"watched\":\"%s\","
+	       "\"ns\":%.0f,\"ns_other\":%.0f,\"ns_watched\":%.0f}\n",
+	       loads[which].name, loads[which].own, ns[0][ROUNDS / 2],
+	       ns[1][ROUNDS / 2], ns[2][ROUNDS / 2]);
+}
+
+static void bench_subscribe(void)
+{
+	uint64_t from = clock_boottime_ns(), first, next, last;
+	struct watch_sub *s = subscribe("*"), *more;
+
+	first = clock_boottime_ns();
+	more = subscribe("*");
+	next = clock_boottime_ns();
+	watch_unsubscribe(more);
+	watch_unsubscribe(s);
+	settle();
+	last = clock_boottime_ns();
+	printf("{\"bench\":\"watch\",\"first_ms\":%.1f,\"next_ms\":%.1f,"
+	       "\"end_ms\":%.1f}\n",
+	       (double)(first - from) / CLOCK_NSEC_PER_MSEC,
+	       (double)(next - first) / CLOCK_NSEC_PER_MSEC,
+	       (double)(last - next) / CLOCK_NSEC_PER_MSEC);
+}
+
+int main(void)
+{
+	socklen_t len = sizeof(address);
+	cpu_set_t one;
+
+	/* Loopback delivers on the CPU of the sender. */
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	sched_setaffinity(0, sizeof(one), &one);
+	signal(SIGUSR1, SIG_IGN);
+	if (watch_new(&watch, &(struct watch_opts){ 0 }))
+		die("watch");
+	bench_subscribe();
+	address.sin_family = AF_INET;
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	server = socket(AF_INET, SOCK_STREAM, 0);
+	if (bind(server, (void *)&address, sizeof(address)) ||
+	    listen(server, 16) || getsockname(server, (void *)&address, &len))
+		die("listen");
+	client = socket(AF_INET, SOCK_STREAM, 0);
+	if (connect(client, (void *)&address, sizeof(address)))
+		die("connect");
+	conn = accept(server, NULL, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(loads); i++)
+		bench_load(i);
+	watch_free(watch);
+	return 0;
+}
