@@ -26,10 +26,7 @@ check "a reader" wait_for 60 reads
 begin=$(date +%s.%N)
 sh -c 'echo $$ >"$1"; exit 3' tag-first "$T/first"
 first=$(cat "$T/first")
-/usr/bin/python3 -c 'import os, sys
-open(sys.argv[1], "w").write(str(os.getpid()))
-open("/proc/self/comm", "w").write("tag-name")
-os.setgid(4242)' "$T/changing"
+sh -c 'echo $$ >"$1"; echo -n tag-name >/proc/$$/comm' tag-changing "$T/changing"
 changing=$(cat "$T/changing")
 ended() { grep -F "\"process.pid\":$first," "$T/all" | grep -qF '["end"]'; }
 check "the end of a process" wait_for 60 ended
@@ -126,9 +123,8 @@ is "its fork, exec and end" "$(jq -c .events "$T/body" | tr '\n' ' ')" \
 	'["fork"] ["exec"] ["exit","reap","end"] '
 is "with what it was" "$(lines '.exit_code == 3' | jq -c '[.pid, .args[3], .host,
 	.state, .uid, (.cpu_ns > 0)]')" "[$first,\"tag-first\",\"$(uname -n)\",\"reaped\",$UID,true]"
-is "changes" "$(events "?from=$begin&pid=$changing&type=rename,id_change")" 200
-is "with what is new" "$(lines true | jq -c '[.events[0], .comm, .gid]' | tr '\n' ' ')" \
-	'["rename","tag-name",null] ["id_change","tag-name",4242] '
+is "changes" "$(events "?from=$begin&pid=$changing&type=rename,cgroup,gap")" 200
+is "with what is new" "$(lines true | jq -c '[.events[0], .comm]')" '["rename","tag-name"]'
 is "only renames" "$(profd events --from "$begin" --type rename --comm tag-name --json |
 	jq -c '[."process.pid", .events[0]]')" "[$changing,\"rename\"]"
 is "only ends" "$(events "?from=$begin&type=end&pid=$first")" 200
