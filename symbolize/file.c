@@ -43,6 +43,8 @@ static int file_segments(struct symbolizer_file *f,
 	f->segments = calloc(e->n_loads + 1, sizeof(*f->segments));
 	if (!f->segments)
 		return -ENOMEM;
+	if (e->type == ET_REL)
+		f->segments[f->n_segments++].size = e->absent.size;
 	for (size_t i = 0; i < e->n_loads; i++)
 		if (e->loads[i].exec)
 			f->segments[f->n_segments++] =
@@ -57,7 +59,8 @@ static int file_segments(struct symbolizer_file *f,
 int symbolizer_file_load(struct symbolizer_file *f, struct symbolizer_src *src)
 {
 	struct symbolizer_elf e;
-	int err = symbolizer_elf_init(&e, src);
+	int err = f->object ? symbolizer_elf_init_any(&e, src)
+			    : symbolizer_elf_init(&e, src);
 
 	f->damaged = e.damaged;
 	if (err)
@@ -196,6 +199,11 @@ symbolizer_segments(const struct symbolizer_file *file, size_t *np)
 {
 	*np = file->n_segments;
 	return file->segments;
+}
+
+uint32_t symbolizer_relocation(const struct symbolizer_file *file)
+{
+	return file->relocation;
 }
 
 uint64_t symbolizer_symbol_bytes(const struct symbolizer_file *file)

@@ -46,6 +46,7 @@ struct symbolizer_file {
 	uint32_t owner; /* user id, from fstat() */
 	uint64_t mount; /* id that is never reused; 0: unknown */
 	bool code; /* a perf map or jitdump */
+	bool object; /* it may be a relocatable file */
 	struct symbolizer_own own;
 	struct symbolizer_ident ident;
 	struct symbolizer_segment *segments;
@@ -64,6 +65,7 @@ struct symbolizer_file {
 	uint64_t ksyms_modules; /* the same of modules; atomic */
 	int names_err; /* why there are none, after one attempt */
 	bool damaged; /* counted already */
+	uint32_t relocation; /* see symbolizer_relocation() */
 	unsigned int exceeded; /* names that took too long to demangle */
 
 	/* Worker process: in the order of use, see worker_main.c. */
@@ -88,7 +90,8 @@ struct symbolizer_file {
 
 struct symbolizer_file *symbolizer_file_new(void);
 /*
- * Sets the segments and the identity, except the content hash and what fstat()
+ * Sets the segments (of a relocatable file one, which has the offsets of requests as
+ * addresses) and the identity, except the content hash and what fstat()
  * reports; also 'damaged', whether or not it fails: the file is ELF, but its
  * headers are invalid.
  */

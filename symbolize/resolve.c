@@ -277,8 +277,10 @@ static int lookup_all(struct question *q, size_t n)
 					     : lookup_elf(q, sym);
 		last = sym;
 	}
-	if (q->f->names)
+	if (q->f->names) {
 		symbolizer_names_idle(q->f->names);
+		q->f->relocation = symbolizer_names_relocation(q->f->names);
+	}
 	free(order);
 	return err;
 }

@@ -206,6 +206,15 @@ struct symbolizer_open_req {
 	uint64_t process_start;
 	/* The file is no executable, but a jitdump; it is found like one. */
 	bool jitdump;
+	/*
+	 * The file may be a relocatable one (ET_REL: a kernel module, a .o file, or
+	 * the debug file of one), which no process executes. Its addresses are
+	 * offsets from where its code begins in memory: sections with code
+	 * follow each other in the order of the file, aligned, as the kernel places
+	 * them; those whose names begin with ".init" behind all others. These are
+	 * also the offsets of requests.
+	 */
+	bool object;
 	/* Samples wait for its unwind rows: as after symbolizer_hurry(). */
 	bool hurry;
 	/* Of the process: fairness, and limits of hung requests, go by it. */
@@ -287,6 +296,12 @@ void symbolizer_close(struct symbolizer *s, struct symbolizer_file *file);
 /* Valid until the file is closed. What the file lacks is zero. */
 const struct symbolizer_ident *
 symbolizer_ident(const struct symbolizer_file *file);
+/*
+ * The type of a relocation (ELF64_R_TYPE) in debug information of a relocatable file
+ * that is not known, so that names come from symbols only; 0: none, or names have not
+ * been read yet.
+ */
+uint32_t symbolizer_relocation(const struct symbolizer_file *file);
 /* The executable segments, in file order; *np may be 0. */
 const struct symbolizer_segment *
 symbolizer_segments(const struct symbolizer_file *file, size_t *np);

@@ -325,6 +325,17 @@ static int symbolize_check(const struct options *o)
 	return 0;
 }
 
+/* Lines and inlined functions are missing. An exit status. */
+static int symbolize_check_relocation(const struct symbolize *z)
+{
+	uint32_t type = symbolizer_relocation(z->file);
+
+	return type ? cmd_fail("%s: its debug information is not used: "
+			       "relocations of type %" PRIu32 " are not known",
+			       z->path, type)
+		    : 0;
+}
+
 static int symbolize_file(struct symbolize *z)
 {
 	int status, err = naming_open(z->n, z->path, NULL, 0, &z->file);
@@ -332,6 +343,8 @@ static int symbolize_file(struct symbolize *z)
 	if (err)
 		return cmd_fail("%s: %s", z->path, naming_problem(err));
 	status = z->o->nargs > 2 ? symbolize_arguments(z) : symbolize_input(z);
+	if (!status)
+		status = symbolize_check_relocation(z);
 	naming_close(z->n, z->file);
 	if (!status && z->outside)
 		status = cmd_fail("%s: %" PRIu64 " of %" PRIu64

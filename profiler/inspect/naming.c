@@ -50,8 +50,8 @@ const char *naming_problem(int err)
 		int err;
 		const char *text;
 	} problems[] = {
-		{ -ENOEXEC, "not an ELF executable or library, or its headers "
-			    "are damaged" },
+		{ -ENOEXEC, "not an ELF executable, library or relocatable "
+			    "file, or its headers are damaged" },
 		{ -ENODATA, "no unwind information (.eh_frame, .debug_frame)" },
 		{ -ENOTSUP, "not for " SYMBOLIZER_MACHINE },
 		{ -EBADMSG, "the symbolize worker crashed, took too long or "
@@ -205,7 +205,8 @@ int naming_open(struct naming *n, const char *path, const uint8_t *build_id,
 		size_t id_len, struct symbolizer_file **out)
 {
 	struct symbolizer_open_req req = { .build_id = build_id,
-					   .build_id_len = id_len };
+					   .build_id_len = id_len,
+					   .object = true };
 	struct naming_wait w = { .done = false };
 	char *whole;
 	int err;

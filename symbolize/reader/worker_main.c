@@ -37,6 +37,7 @@ struct server {
 	size_t index_bytes;
 	uint32_t built, evicted, undemangled; /* for this question */
 	size_t file_bytes; /* of its file's index */
+	uint32_t relocation; /* of its file */
 	struct worker_in in;
 	struct worker_in further; /* the answer to an ASK */
 	uint8_t out[WORKER_MSG_MAX];
@@ -97,7 +98,7 @@ static int worker_reply(struct server *sv, const struct worker_question *q,
 	a->built = sv->built;
 	a->evicted = sv->evicted;
 	a->undemangled = sv->undemangled;
-	a->pad2 = 0;
+	a->relocation = sv->relocation;
 	a->index_bytes = sv->index_bytes;
 	a->file_bytes = sv->file_bytes;
 	sv->built = sv->evicted = sv->undemangled = 0;
@@ -115,8 +116,10 @@ static int serve_ident(struct server *sv, const struct worker_question *q)
 
 	memset(out, 0, sizeof(*out));
 	symbolizer_src_fd(&src, sv->in.fd, q->size);
-	if (f)
+	if (f) {
+		f->object = q->object;
 		err = symbolizer_file_load(f, &src);
+	}
 	if (!err) {
 		out->hashed = !symbolizer_content(&src, out->content);
 		memcpy(out->build_id, f->ident.build_id, sizeof(out->build_id));
@@ -258,6 +261,7 @@ static int serve_names(struct server *sv, const struct worker_question *q)
 		sv->built = (uint32_t)a.tally.built;
 		sv->undemangled = (uint32_t)a.tally.undemangled;
 		damaged = f->damaged;
+		sv->relocation = f->relocation;
 	}
 	cache_return(sv, q, f, err);
 	if (err) {

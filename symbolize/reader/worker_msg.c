@@ -114,7 +114,7 @@ const struct worker_question *worker_question(const struct worker_in *in)
 
 	if (in->len < sizeof(*q) || in->fd < 0 || q->head.type < WORKER_IDENT ||
 	    q->head.type > WORKER_ROWS || q->n > WORKER_NAMES_MAX ||
-	    q->code > 1 || (q->code && q->n % 2) ||
+	    q->code > 1 || q->object > 1 || (q->code && q->n % 2) ||
 	    (q->code && q->head.type == WORKER_ROWS && q->n != 2) ||
 	    in->len != sizeof(*q) + q->n * sizeof(uint64_t))
 		return NULL;

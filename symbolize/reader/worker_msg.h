@@ -65,6 +65,8 @@ struct worker_question {
 	uint64_t index_bytes; /* limit of indexes kept in memory */
 	uint32_t n;
 	uint32_t code;
+	uint32_t object; /* IDENT: the file may be a relocatable one */
+	uint32_t pad;
 };
 
 struct worker_hello {
@@ -82,7 +84,8 @@ struct worker_answer {
 	uint8_t pad[3];
 	/* Counts for this answer. */
 	uint32_t built, evicted;
-	uint32_t undemangled, pad2;
+	uint32_t undemangled;
+	uint32_t relocation; /* NAMES: see symbolizer_relocation() */
 	uint64_t index_bytes; /* in memory now */
 	uint64_t file_bytes; /* ... of this file */
 };
