@@ -9,9 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "symbolize/elf/packed.h"
 #include "symbolize/file.h"
 
 #define FILE_ID_BLOCK 4096
+#define FILE_PLAIN_MAX (96U << 20) /* bytes of a file after decompression */
 #define KERNEL_NOTES "/sys/kernel/notes"
 
 static int file_id(struct symbolizer_src *src, uint8_t *id)
@@ -54,6 +56,23 @@ static int file_segments(struct symbolizer_file *f,
 					.size = e->loads[i].size,
 				};
 	return 0;
+}
+
+int symbolizer_file_src(struct symbolizer_file *f, struct symbolizer_src *src)
+{
+	int err = 0;
+
+	if (f->image) {
+		symbolizer_src_mem(src, f->image, f->ident.size);
+		return 0;
+	}
+	symbolizer_src_fd(src, f->fd, f->ident.size);
+	if (f->object && !f->plain)
+		err = symbolizer_packed_read(src, 0, src->size, FILE_PLAIN_MAX,
+					     &f->plain, &f->plain_len);
+	if (f->plain)
+		symbolizer_src_mem(src, f->plain, f->plain_len);
+	return err == -ENODATA ? 0 : err;
 }
 
 int symbolizer_file_load(struct symbolizer_file *f, struct symbolizer_src *src)
@@ -125,6 +144,7 @@ void symbolizer_file_free(struct symbolizer_file *f)
 	if (f->fd >= 0)
 		close(f->fd);
 	free(f->segments);
+	free(f->plain);
 	free(f->path);
 	strbuf_fini(&f->witness);
 	free(f);

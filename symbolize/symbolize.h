@@ -208,7 +208,8 @@ struct symbolizer_open_req {
 	bool jitdump;
 	/*
 	 * The file may be a relocatable one (ET_REL: a kernel module, a .o file, or
-	 * the debug file of one), which no process executes. Its addresses are
+	 * the debug file of one), which no process executes, or compressed by xz,
+	 * gzip or zstd. The addresses of a relocatable one are
 	 * offsets from where its code begins in memory: sections with code
 	 * follow each other in the order of the file, aligned, as the kernel places
 	 * them; those whose names begin with ".init" behind all others. These are

@@ -52,8 +52,8 @@ static struct symbolizer_rows *get_rows(const struct options *o,
 	naming_free(n);
 	if (err)
 		problem = opened && err == -ENOEXEC
-				  ? "a relocatable file: its unwind "
-				    "information has no addresses yet"
+				  ? "the unwind information of relocatable "
+				    "and compressed files is not read"
 				  : naming_problem(err);
 	if (problem)
 		cmd_fail("%s: %s", path, problem);

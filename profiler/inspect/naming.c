@@ -57,6 +57,7 @@ const char *naming_problem(int err)
 		{ -EBADMSG, "the symbolize worker crashed, took too long or "
 			    "ran out of memory" },
 		{ -EIO, "the symbolize worker could not be started" },
+		{ -EILSEQ, "its compressed contents are damaged" },
 		{ -EACCES, "cannot be opened, or is not a regular file" },
 	};
 	size_t i;

@@ -115,11 +115,14 @@ static int serve_ident(struct server *sv, const struct worker_question *q)
 	int err = -ENOMEM;
 
 	memset(out, 0, sizeof(*out));
-	symbolizer_src_fd(&src, sv->in.fd, q->size);
 	if (f) {
+		f->fd = sv->in.fd;
+		f->ident.size = q->size;
 		f->object = q->object;
-		err = symbolizer_file_load(f, &src);
+		err = symbolizer_file_src(f, &src);
 	}
+	if (!err)
+		err = symbolizer_file_load(f, &src);
 	if (!err) {
 		out->hashed = !symbolizer_content(&src, out->content);
 		memcpy(out->build_id, f->ident.build_id, sizeof(out->build_id));
@@ -131,6 +134,8 @@ static int serve_ident(struct server *sv, const struct worker_question *q)
 		len += out->n * sizeof(*f->segments);
 	}
 	err = worker_reply(sv, q, err, f && f->damaged, len, -1);
+	if (f)
+		f->fd = -1;
 	symbolizer_file_free(f);
 	return err;
 }
@@ -252,6 +257,7 @@ static int serve_names(struct server *sv, const struct worker_question *q)
 	if (f) {
 		f->fd = sv->in.fd;
 		f->ident.size = q->size;
+		f->object = q->object;
 		err = q->code ? symbolizer_file_code(f, (const void *)(q + 1),
 						     n, &a)
 			      : symbolizer_file_resolve(f, &ask,

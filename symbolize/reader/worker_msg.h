@@ -65,7 +65,7 @@ struct worker_question {
 	uint64_t index_bytes; /* limit of indexes kept in memory */
 	uint32_t n;
 	uint32_t code;
-	uint32_t object; /* IDENT: the file may be a relocatable one */
+	uint32_t object; /* as in struct symbolizer_file; not of ROWS */
 	uint32_t pad;
 };
 

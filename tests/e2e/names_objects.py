@@ -9,6 +9,7 @@
 #   nolines  equal names; there is no line in the file
 #   sttfile  equal, but for a file name that llvm-symbolizer takes from a symbol of type FILE
 #   alias    equal, but for the name of the last function: another symbol of the address
+#   label    llvm-symbolizer has an untyped label inside of the function for its name
 #   chain    addr2line 2.40 has fewer inlined calls of clang's DWARF 5, or another file
 #   llvm, addr2line   what differs from that one
 import bisect, collections, json, os, re, struct, subprocess, sys, tempfile
@@ -45,7 +46,8 @@ class Object:
                 at += s[5]
 
     def read_symbols(self):
-        self.functions, self.at = [], collections.defaultdict(set)
+        self.functions, self.labels = [], set()
+        self.at = collections.defaultdict(set)
         for i, s in enumerate(self.sections):
             for off in range(s[4], s[4] + s[5], 24) if s[1] == 2 else ():
                 name, info, _, index, value, size = struct.unpack_from("<IBBHQQ", self.data, off)
@@ -53,6 +55,8 @@ class Object:
                     continue
                 value += self.start[index]
                 self.at[value].add(self.text(s[6], name))
+                if info & 15 == 0:
+                    self.labels.add(self.text(s[6], name))
                 if info & 15 != 0 and size:
                     self.functions.append((value, size))
 
@@ -107,6 +111,9 @@ def cause_of(o, address, x, y, z):
     def same(a, b):
         return a[0] == b[0] or bare(a[0]) == b[0] or \
             any(a[0] in s and b[0] in s for s in around(o, address))
+    if x and len(x) == len(y) and y[-1][0] in o.labels and \
+            x[:-1] == y[:-1] and x[-1][1:] == y[-1][1:] and same(x[-1], z[-1]):
+        return "label"
     if not x or len(x) != len(y) or x[:-1] != y[:-1] or not same(x[-1], y[-1]):
         return "llvm"
     sttfile = not x[-1][1] and y[-1][2] == 0
