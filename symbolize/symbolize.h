@@ -383,6 +383,18 @@ int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 		       const uint64_t *offsets, size_t n,
 		       symbolizer_resolve_fn fn, void *arg);
 
+/* err 0, or -errno: -ENOENT; -ENOTUNIQ: functions at several addresses have the name. */
+typedef void (*symbolizer_find_fn)(void *arg, int err, uint64_t vaddr,
+				   uint64_t size);
+
+/*
+ * Finds a section with code or a function by its name, the linker's: its address in the
+ * file, and its size, 0 if that is not known. Not of the kernel and the vDSO: -EOPNOTSUPP.
+ * 0 or -errno; the name is copied.
+ */
+int symbolizer_find(struct symbolizer *s, struct symbolizer_file *file,
+		    const char *name, symbolizer_find_fn fn, void *arg);
+
 /* Code that a runtime made, at an address of its process. */
 struct symbolizer_code {
 	uint64_t addr;

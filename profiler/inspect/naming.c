@@ -40,6 +40,7 @@ struct naming_wait {
 	struct naming *n;
 	struct symbolizer_file *file;
 	struct symbolizer_rows *rows;
+	uint64_t vaddr, size; /* of naming_find() */
 	symbolizer_resolve_fn fn;
 	void *arg;
 };
@@ -57,6 +58,8 @@ const char *naming_problem(int err)
 		{ -EBADMSG, "the symbolize worker crashed, took too long or "
 			    "ran out of memory" },
 		{ -EIO, "the symbolize worker could not be started" },
+		{ -ENOTUNIQ, "several functions have that name" },
+		{ -ERANGE, "the offset is beyond its end" },
 		{ -EILSEQ, "its compressed contents are damaged" },
 		{ -EACCES, "cannot be opened, or is not a regular file" },
 	};
@@ -331,6 +334,29 @@ int naming_resolve(struct naming *n, struct symbolizer_file *file,
 		if (!err && w.again)
 			naming_wait_fetch(n);
 	}
+	return err;
+}
+
+static void naming_on_found(void *arg, int err, uint64_t vaddr, uint64_t size)
+{
+	struct naming_wait *w = arg;
+
+	w->done = true;
+	w->err = err;
+	w->vaddr = vaddr;
+	w->size = size;
+}
+
+int naming_find(struct naming *n, struct symbolizer_file *file,
+		const char *name, uint64_t *vaddr, uint64_t *size)
+{
+	struct naming_wait w = { .done = false };
+	int err = symbolizer_find(n->s, file, name, naming_on_found, &w);
+
+	if (!err)
+		err = naming_wait(n, &w);
+	*vaddr = w.vaddr;
+	*size = w.size;
 	return err;
 }
 

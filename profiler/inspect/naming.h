@@ -44,6 +44,11 @@ bool naming_is_debug(const struct symbolizer_file *file);
 bool naming_offset(struct naming *n, const struct symbolizer_file *file,
 		   uint64_t vaddr, uint64_t *offset);
 /*
+ * symbolizer_find(), of an address as naming_offset() takes it. 0 or -errno.
+ */
+int naming_find(struct naming *n, struct symbolizer_file *file,
+		const char *name, uint64_t *vaddr, uint64_t *size);
+/*
  * symbolizer_resolve(); calls 'fn' before it returns, once what servers of
  * --debuginfod have for it is there. 0 or -errno.
  */

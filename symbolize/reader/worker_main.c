@@ -15,6 +15,7 @@
 
 #include "symbolize/demangle.h"
 #include "symbolize/file.h"
+#include "symbolize/names/find.h"
 #include "symbolize/reader/sandbox.h"
 #include "symbolize/reader/worker.h"
 #include "symbolize/reader/worker_msg.h"
@@ -343,6 +344,30 @@ static int serve_rows(struct server *sv, const struct worker_question *q)
 	return err;
 }
 
+static int serve_find(struct server *sv, const struct worker_question *q)
+{
+	struct symbolizer_file *f = cache_take(sv, q->file);
+	struct worker_found *out = (void *)sv->out;
+	const struct symbolizer_ask ask = { ask_file, sv };
+	struct symbolizer_src src;
+	int err = -ENOMEM;
+
+	memset(out, 0, sizeof(*out));
+	if (f) {
+		f->fd = sv->in.fd;
+		f->ident.size = q->size;
+		f->object = q->object;
+		err = symbolizer_file_src(f, &src);
+		if (!err)
+			err = symbolizer_find_name(&src, &ask,
+						   (const char *)(q + 1),
+						   &out->vaddr, &out->size);
+		f->fd = -1;
+	}
+	cache_return(sv, q, f, 0);
+	return worker_reply(sv, q, err, false, sizeof(*out), -1);
+}
+
 static int worker_serve(struct server *sv)
 {
 	const struct worker_question *q = worker_question(&sv->in);
@@ -354,6 +379,8 @@ static int worker_serve(struct server *sv)
 		return serve_ident(sv, q);
 	case WORKER_NAMES:
 		return serve_names(sv, q);
+	case WORKER_FIND:
+		return serve_find(sv, q);
 	default:
 		return serve_rows(sv, q);
 	}
