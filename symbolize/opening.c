@@ -157,8 +157,14 @@ static void ident_done(struct worker_job *j, int err)
 	open_identified(o, err);
 }
 
+static void ident_question(struct worker_job *j, struct worker_question *q)
+{
+	q->object = j->file->object;
+}
+
 static const struct worker_kind ident_kind = {
 	.type = WORKER_IDENT,
+	.question = ident_question,
 	.answer = ident_answer,
 	.done = ident_done,
 };
@@ -180,6 +186,7 @@ static struct symbolizer_file *file_of(const struct open_job *o,
 	f->hurry = o->hurry;
 	f->owner = st->owner;
 	f->code = open_is_code(o);
+	f->object = o->req.object;
 	f->mount = st->mount;
 	f->own = st->own;
 	f->ident.dev = st->dev;

@@ -33,6 +33,7 @@ static struct symbolizer_rows *get_rows(const struct options *o,
 	const char *problem = NULL;
 	struct naming *n = NULL;
 	uint64_t began = 0;
+	bool opened;
 	int err = naming_new(&n, o);
 
 	if (!err && o->unwind_rows &&
@@ -46,10 +47,14 @@ static struct symbolizer_rows *get_rows(const struct options *o,
 	}
 	if (took)
 		*took = clock_boottime_ns() - began;
+	opened = file;
 	naming_close(n, file);
 	naming_free(n);
 	if (err)
-		problem = naming_problem(err);
+		problem = opened && err == -ENOEXEC
+				  ? "the unwind information of relocatable "
+				    "and compressed files is not read"
+				  : naming_problem(err);
 	if (problem)
 		cmd_fail("%s: %s", path, problem);
 	return rows;

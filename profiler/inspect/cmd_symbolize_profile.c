@@ -270,6 +270,9 @@ static int rename_mapping(struct rename *r, struct rename_want *wants, size_t n)
 		len = MIN((size_t)(end - wants), (size_t)RENAME_SLICE);
 		err = rename_slice(r, wants, len);
 	}
+	if (symbolizer_relocation(r->file))
+		rename_report(r, "has relocations that are not known: names "
+				 "without lines");
 	naming_close(r->n, r->file);
 	return err;
 }

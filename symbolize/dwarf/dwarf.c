@@ -53,6 +53,7 @@ struct names_dwarf {
 	struct dwarf_file file, alt;
 	struct dwarf_splits splits;
 	struct dwarf_bounds bounds;
+	uint64_t moved; /* how much more than in the file addresses are here */
 	struct unit *units;
 	struct range *ranges; /* ascending */
 	uint32_t n_units, cap_units, n_ranges, cap_ranges;
@@ -187,12 +188,16 @@ static int cmp_range(const void *a, const void *b)
 }
 
 /* The code of the file, if all of it can be 32-bit offsets from its start. */
-static int bounds_read(struct dwarf_bounds *b, const struct symbolizer_elf *e)
+static int bounds_read(struct names_dwarf *d, const struct symbolizer_elf *e)
 {
+	struct dwarf_bounds *b = &d->bounds;
+
+	d->moved = e->type == ET_REL ? DEBUGIMAGE_OBJECT : 0;
 	*b = (struct dwarf_bounds){ UINT64_MAX, 0 };
 	if (e->absent.size)
-		*b = (struct dwarf_bounds){ e->absent.vaddr,
-					    e->absent.vaddr + e->absent.size };
+		*b = (struct dwarf_bounds){ e->absent.vaddr + d->moved,
+					    e->absent.vaddr + e->absent.size +
+						    d->moved };
 	for (size_t i = 0; i < e->n_loads; i++) {
 		if (!e->loads[i].exec)
 			continue;
@@ -251,8 +256,7 @@ static void alt_open(struct names_dwarf *d, const struct symbolizer_ask *ask)
 		return;
 	size = lseek(fd, 0, SEEK_END);
 	symbolizer_src_fd(&src, fd, size < 0 ? 0 : (uint64_t)size);
-	if (symbolizer_elf_init_object(&e, &src) == 0 ||
-	    symbolizer_elf_init(&e, &src) == 0) {
+	if (symbolizer_elf_init_any(&e, &src) == 0) {
 		debugimage_init(&d->alt_image, &e, DEBUGIMAGE_PLAIN);
 		symbolizer_elf_fini(&e);
 	}
@@ -299,7 +303,7 @@ static int dwarf_open(void **state, struct names_context *c)
 	if (!d)
 		return err;
 	TAILQ_INIT(&d->lru);
-	err = bounds_read(&d->bounds, c->elf);
+	err = bounds_read(d, c->elf);
 	if (!err)
 		err = image_find(d, c);
 	if (!err)
@@ -309,6 +313,7 @@ static int dwarf_open(void **state, struct names_context *c)
 	if (!err && d->n_ranges == 0)
 		err = -ENODATA;
 	if (err) {
+		c->relocation = err == -ENOTSUP ? d->image.relocation : 0;
 		dwarf_close(d);
 		return err;
 	}
@@ -448,6 +453,7 @@ static int dwarf_find(void *state, struct names_context *c, uint64_t vaddr,
 	struct unit *u;
 	int err = 0;
 
+	vaddr += d->moved;
 	if (vaddr < d->bounds.start || vaddr >= d->bounds.end)
 		return -ENOENT;
 	u = unit_at(d, vaddr);
@@ -463,6 +469,7 @@ static int dwarf_find(void *state, struct names_context *c, uint64_t vaddr,
 		TAILQ_INSERT_HEAD(&d->lru, u, lru);
 		err = dwarf_table_find(u->table, &d->texts, c->arena, vaddr,
 				       out);
+		out->start -= d->moved;
 	}
 	if (!d->complete)
 		tables_cut(d, DWARF_TABLES_MAX);

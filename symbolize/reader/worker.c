@@ -437,8 +437,10 @@ static int worker_on_answer(struct worker *w)
 	if (a->undemangled && w->opts.undemangled)
 		w->opts.undemangled(w->opts.report_arg, j->file->uid,
 				    a->undemangled);
-	if (j->kind->type == WORKER_NAMES)
+	if (j->kind->type == WORKER_NAMES) {
 		j->file->symbol_bytes = a->file_bytes;
+		j->file->relocation = a->relocation;
+	}
 	w->opts.stats->index_bytes += a->index_bytes - w->index_bytes;
 	w->index_bytes = a->index_bytes;
 	if (err || next != WORKER_MORE)

@@ -9,6 +9,7 @@
  *	IDENT + file			IDENT
  *	NAMES + file			NAMES, one or more
  *	ROWS + file			ROWS (+ memfd)
+ *	FIND + file			FIND
  *	FILE (+ file)			ASK, while it works at one of these
  *
  * There is one question at a time; all its messages have its number in 'job'.
@@ -44,6 +45,7 @@ enum worker_type {
 	WORKER_IDENT,
 	WORKER_NAMES,
 	WORKER_ROWS,
+	WORKER_FIND,
 	WORKER_ASK,
 	WORKER_FILE,
 };
@@ -55,7 +57,8 @@ struct worker_head {
 };
 
 /*
- * IDENT, NAMES, ROWS; vaddrs[n] follow NAMES; with 'code', n / 2 times struct
+ * IDENT, NAMES, ROWS, FIND; vaddrs[n] follow NAMES; n words with a name, whose last
+ * byte is 0, follow FIND; with 'code', n / 2 times struct
  * symbolizer_code, of a perf map or jitdump, follow NAMES and ROWS, these one.
  */
 struct worker_question {
@@ -65,6 +68,8 @@ struct worker_question {
 	uint64_t index_bytes; /* limit of indexes kept in memory */
 	uint32_t n;
 	uint32_t code;
+	uint32_t object; /* as in struct symbolizer_file; not of ROWS */
+	uint32_t pad;
 };
 
 struct worker_hello {
@@ -82,7 +87,8 @@ struct worker_answer {
 	uint8_t pad[3];
 	/* Counts for this answer. */
 	uint32_t built, evicted;
-	uint32_t undemangled, pad2;
+	uint32_t undemangled;
+	uint32_t relocation; /* NAMES: see symbolizer_relocation() */
 	uint64_t index_bytes; /* in memory now */
 	uint64_t file_bytes; /* ... of this file */
 };
@@ -125,6 +131,12 @@ struct worker_function {
 struct worker_rows {
 	struct worker_answer a;
 	uint64_t bytes;
+};
+
+/* Where the name is. */
+struct worker_found {
+	struct worker_answer a;
+	uint64_t vaddr, size;
 };
 
 /* A debug file by build id or name, from the 'nth' place on. */
@@ -170,6 +182,7 @@ const struct worker_hello *worker_hello(const struct worker_in *in);
 const struct worker_ident *worker_ident(const struct worker_in *in);
 const struct worker_names *worker_names(const struct worker_in *in);
 const struct worker_rows *worker_rows(const struct worker_in *in);
+const struct worker_found *worker_found(const struct worker_in *in);
 const struct worker_ask *worker_ask(const struct worker_in *in);
 const struct worker_file *worker_file(const struct worker_in *in);
 
