@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* main: the choice of the command, and its options. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "profiler/cmd/cmd.h"
 #include "profiler/cmd/completion.h"
@@ -101,10 +104,29 @@ static bool main_is_word(const char *arg, const char *letter, const char *word)
 	return !strcmp(arg, letter) || !strcmp(arg, word);
 }
 
+/*
+ * If a standard descriptor is closed, the next file opened would take its place:
+ * messages would be written into it, and libuv aborts when it closes one. /dev/null
+ * takes the place instead, as the lowest free descriptor; in a root directory without
+ * it, a descriptor that can neither be read nor written. Because of O_CLOEXEC the
+ * command of profd record gets its descriptors as they were.
+ */
+static void main_open_standard(void)
+{
+	int fd;
+
+	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+		    open("/dev/null", O_RDWR | O_CLOEXEC) < 0 &&
+		    open("/", O_PATH | O_CLOEXEC) < 0)
+			return;
+}
+
 int main(int argc, char **argv)
 {
 	int cmd;
 
+	main_open_standard();
 	if (argc < 2)
 		return main_usage("a command is needed", NULL, NULL);
 	/* Worker processes of profd. */
