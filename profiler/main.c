@@ -2,6 +2,7 @@
 /* main: the choice of the command, and its options. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -122,11 +123,30 @@ static void main_open_standard(void)
 			return;
 }
 
+static void main_on_large_file(int signum)
+{
+}
+
+/*
+ * A write beyond RLIMIT_FSIZE fails with EFBIG, an error as any other, instead of
+ * killing the process. Unlike SIG_IGN a handler is not inherited over exec: the command
+ * of profd record gets the signal as profd got it.
+ */
+static void main_survive_large_files(void)
+{
+	struct sigaction was, sa = { .sa_handler = main_on_large_file,
+				     .sa_flags = SA_RESTART };
+
+	if (!sigaction(SIGXFSZ, NULL, &was) && was.sa_handler == SIG_DFL)
+		sigaction(SIGXFSZ, &sa, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	int cmd;
 
 	main_open_standard();
+	main_survive_large_files();
 	if (argc < 2)
 		return main_usage("a command is needed", NULL, NULL);
 	/* Worker processes of profd. */
