@@ -178,6 +178,32 @@ is "ps --tree: nobody is left out" "$(wc -l <"$T/tree")" \
 	"$(sort -u "$T/tree" | wc -l)"
 like "ps --tree: profd below this test" "$(cat "$T/tree")" "profd run"
 
+# --- an orphan: the kernel gives it another parent ---
+# Only after its exec, whose event has the parent of then.
+bash -c 'sleep 1000 >/dev/null 2>&1 & echo "$! $$" >"$1"
+	until [[ $(<"/proc/$!/comm") == sleep ]]; do sleep 0.01; done
+	sleep 0.3' - "$T/orphan"
+read -r orphan starter <"$T/orphan"
+kernel=$(awk '$1 == "PPid:" { print $2 }' "/proc/$orphan/status")
+check "its parent is another one now" test "$kernel" != "$starter"
+orphan_of() {
+	profd ps --json --all "$orphan" |
+		jq -r '"\(.state) \(.ppid) \(.parent | split("-")[0])"'
+}
+told() { [[ $(orphan_of) == "$1" ]]; }
+check "ps: the parent that it has, and the one that started it" \
+	wait_for 60 told "alive $kernel $starter"
+is "ps: in the column, too" "$(profd ps "$orphan" | awk 'NR == 2 { print $2 }')" \
+	"$kernel"
+kill -KILL "$orphan"
+ended() {
+	profd events --json --pid "$orphan" --type end | jq -r "$plain"'"\(.ppid) \(
+		.parent | split("-")[0])"'
+}
+told_end() { [[ $(ended) == "$kernel $starter" ]]; }
+check "its end: the one that reaped it, and the one that started it" \
+	wait_for 60 told_end || diag "$(ended)"
+
 # --- the counters of the process manager ---
 # Not "unknown": where BPF is excluded from the first process of the host, a process that
 # it forks appears at its exec only, and its mappings come before that.
