@@ -120,6 +120,33 @@ check_profile "$T/int.pb.gz"
 samples "$T/int.pb.gz" >"$T/tsv"
 num "and keeps it" "$(total "$T/tsv" '^(heavy|light)_leaf@')" '>=' 10
 
+# A command that ignores SIGINT, and the child that a killed one leaves.
+stubborn() {
+	background env --default-signal=INT "$PROFD" record -o "$T/two.pb.gz" -- \
+		bash -c 'trap "" INT; : >"$1"; exec sleep 60' - "$T/two.runs" 2>"$T/two.log"
+	wait_for 60 test -e "$T/two.runs"
+}
+stubborn
+kill -INT "$pid"
+sleep 0.6
+is "a signal is passed on to the command" "$(pgrep -c -P "$pid" sleep)" 1
+began=$EPOCHREALTIME
+kill -INT "$pid"
+wait "$pid"
+is "a second one, within two seconds, kills it" $? 137
+num "... at once" "$(((${EPOCHREALTIME/./} - ${began/./}) / 1000))" '<' 20000
+check_profile "$T/two.pb.gz"
+rm "$T/two.runs"
+stubborn
+# As by timeout(1).
+kill -INT "$pid"
+kill -INT "$pid"
+sleep 0.6
+is "two at once are one" "$(pgrep -c -P "$pid" sleep)" 1
+kill -INT "$pid"
+wait "$pid"
+is "... and a later one kills the command" $? 137
+
 # --- help ---
 for cmd in run record fetch status; do
 	like "profd $cmd --help" "$("$PROFD" "$cmd" --help)" "profd $cmd"
