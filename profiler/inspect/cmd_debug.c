@@ -49,7 +49,7 @@ static struct symbolizer_rows *get_rows(const struct options *o,
 	naming_close(n, file);
 	naming_free(n);
 	if (err)
-		problem = naming_problem(err);
+		problem = symbolizer_problem(err);
 	if (problem)
 		cmd_fail("%s: %s", path, problem);
 	return rows;

@@ -173,7 +173,7 @@ static int symbolize_batch(struct symbolize *z)
 	z->total += z->nvaddrs;
 	z->nvaddrs = 0;
 	if (err)
-		return cmd_fail("%s: %s", z->path, naming_problem(err));
+		return cmd_fail("%s: %s", z->path, symbolizer_problem(err));
 	if (z->unwritten)
 		return cmd_fail("cannot write to standard output");
 	return cmd_print(&z->out);
@@ -330,7 +330,7 @@ static int symbolize_file(struct symbolize *z)
 	int status, err = naming_open(z->n, z->path, NULL, 0, &z->file);
 
 	if (err)
-		return cmd_fail("%s: %s", z->path, naming_problem(err));
+		return cmd_fail("%s: %s", z->path, symbolizer_problem(err));
 	status = z->o->nargs > 2 ? symbolize_arguments(z) : symbolize_input(z);
 	naming_close(z->n, z->file);
 	if (!status && z->outside)
