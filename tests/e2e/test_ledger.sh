@@ -173,6 +173,32 @@ check "its death says the signal" wait_for 60 dead
 profd ps >"$T/table"
 is "ps: a line each, and a heading" \
 	"$(awk 'NR > 1 && $1 !~ /^[0-9]+$/' "$T/table" | wc -l)" 0
+# The CPU time of an interval, and lines in a pipe.
+long=$(printf 'x%.0s' {1..7000})
+bash -c 'end=$((SECONDS + 600)); while ((SECONDS < end)); do :; done' - "$long" &
+spinner=$!
+spins() {
+	profd ps --sort cpu-rate --json >"$T/rates" &&
+		jq -es "any(.[]; .pid == $spinner and .cpu_rate > 0.05)" "$T/rates"
+}
+check "ps --sort cpu-rate: what a process uses now" wait_for 120 spins
+is "... at most all CPUs" \
+	"$(jq -s "any(.[]; .cpu_rate < 0 or .cpu_rate > 1.5 * $(nproc))" "$T/rates")" false
+profd ps -d 1 >"$T/table2" 2>"$T/ps.err"
+like "ps -d: a column of it" "$(head -n 1 "$T/table2")" 'NOW +CPU'
+is "... in descending order" "$(awk 'NR > 1 { for (i = 1; i <= NF; i++)
+	if ($i ~ /%$/ && $i !~ /±/) { print $i + 0; break } }' "$T/table2" |
+	sort -rgc 2>&1)" ""
+is "... and no word about since when" "$(cat "$T/ps.err")" ""
+profd ps >"$T/table2" 2>"$T/ps.err"
+like "ps: since when the CPU time is" "$(cat "$T/ps.err")" 'since the start'
+num "no line of a pipe is longer than 400 characters" \
+	"$(wc -L <"$T/table2")" '<=' 400
+num "... but with --wide" "$(profd ps --wide "$spinner" | wc -L)" '>' 7000
+kill -KILL $spinner
+wait $spinner 2>/dev/null
+is "ps -d of the archive is an error" "$(profd ps -d 1 --last 1m 2>&1 >/dev/null |
+	grep -c 'not for the archive')" 1
 profd ps --tree >"$T/tree"
 is "ps --tree: nobody is left out" "$(wc -l <"$T/tree")" \
 	"$(sort -u "$T/tree" | wc -l)"

@@ -153,6 +153,13 @@ for cmd in run record fetch status; do
 	is "profd help $cmd" "$("$PROFD" help "$cmd")" "$("$PROFD" "$cmd" -h)"
 done
 is "profd help" "$("$PROFD" help)" "$("$PROFD" --help)"
+is "profd version" "$("$PROFD" version)" "$("$PROFD" --version)"
+help=$("$PROFD" debug unwind-table --help)
+like "profd debug COMMAND --help: its options" "$help" \
+	'Usage: profd debug unwind-table.*--unwind-rows.*--stats.*--full'
+is "... and no others" "$(grep -c -e --server -e --json <<<"$help")" 0
+like "... of debug files" "$("$PROFD" help debug files)" 'debug files.*--server'
+like "... of debug itself: all" "$("$PROFD" debug --help)" '--server.*--stats'
 is "profd -V" "$("$PROFD" -V)$("$PROFD" ps -V)" \
 	"$("$PROFD" --version)$("$PROFD" --version)"
 is "no line of the help is wider than a terminal" "$(for cmd in run record \
