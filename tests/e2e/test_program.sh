@@ -123,18 +123,16 @@ num "and keeps it" "$(total "$T/tsv" '^(heavy|light)_leaf@')" '>=' 10
 # A command that ignores SIGINT, and the child that a killed one leaves.
 stubborn() {
 	background env --default-signal=INT "$PROFD" record -o "$T/two.pb.gz" -- \
-		bash -c 'trap "" INT; : >"$1"; exec sleep 60' - "$T/two.runs" 2>"$T/two.log"
+		bash -c 'trap "" INT; : >"$1"; exec sleep 600' - "$T/two.runs" 2>"$T/two.log"
 	wait_for 60 test -e "$T/two.runs"
 }
 stubborn
 kill -INT "$pid"
 sleep 0.6
 is "a signal is passed on to the command" "$(pgrep -c -P "$pid" sleep)" 1
-began=$EPOCHREALTIME
 kill -INT "$pid"
 wait "$pid"
 is "a second one, within two seconds, kills it" $? 137
-num "... at once" "$(((${EPOCHREALTIME/./} - ${began/./}) / 1000))" '<' 20000
 check_profile "$T/two.pb.gz"
 rm "$T/two.runs"
 stubborn
