@@ -237,15 +237,21 @@ struct symbolizer_open_req {
 	size_t build_id_len; /* 0: unknown */
 };
 
+/* Not EOPNOTSUPP: that is ENOTSUP's number, which is that of another machine. */
+#define SYMBOLIZER_EPLACE EMEDIUMTYPE
+
 /*
  * err 0: the callee owns 'file', and closes it. Otherwise -errno and NULL:
  * -ENOENT, -ESTALE (the path leads to another file), -ETIMEDOUT, -EBUSY (too
  * many openings for its mount, user or process hang), -ENOEXEC (not ELF),
- * -EOPNOTSUPP (it is on a file system that is not read), -EACCES (a file was
+ * -SYMBOLIZER_EPLACE (it is on a file system that is not read), -EACCES (a file was
  * found, perhaps another one, that must not be opened), -EMFILE, -ECANCELED...
  */
 typedef void (*symbolizer_open_fn)(void *arg, int err,
 				   struct symbolizer_file *file);
+
+/* An error of opening or reading a file, as a text for users. Static, or strerror()'s. */
+const char *symbolizer_problem(int err);
 
 /* 0 or -ENOMEM. Strings of 'req' are copied. */
 int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,

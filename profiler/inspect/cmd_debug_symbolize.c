@@ -174,7 +174,7 @@ static int symbolize_batch(struct symbolize *z)
 	z->total += z->nvaddrs;
 	z->nvaddrs = 0;
 	if (err)
-		return cmd_fail("%s: %s", z->path, naming_problem(err));
+		return cmd_fail("%s: %s", z->path, symbolizer_problem(err));
 	if (z->unwritten)
 		return cmd_fail("cannot write to standard output");
 	return cmd_print(&z->out);
@@ -282,7 +282,7 @@ static int symbolize_fail(const struct symbolize *z, const char *text,
 	return cmd_fail("%s: %.*s: %s", z->path, (int)MIN(len, 64), text,
 			err == -ENOENT	     ? "no such function or section"
 			: err == -EOPNOTSUPP ? "only addresses"
-					     : naming_problem(err));
+					     : symbolizer_problem(err));
 }
 
 /* --- standard input ---------------------------------------------------------- */
@@ -412,7 +412,7 @@ static int symbolize_file(struct symbolize *z)
 	int status, err = naming_open(z->n, z->path, NULL, 0, &z->file);
 
 	if (err)
-		return cmd_fail("%s: %s", z->path, naming_problem(err));
+		return cmd_fail("%s: %s", z->path, symbolizer_problem(err));
 	status = z->o->nargs > 2 ? symbolize_arguments(z) : symbolize_input(z);
 	if (!status)
 		status = symbolize_check_relocation(z);

@@ -248,7 +248,7 @@ static int rename_slice(struct rename *r, struct rename_want *wants, size_t n)
 						 r->map.offset;
 	err = naming_resolve(r->n, r->file, r->offsets, n, rename_on_names, r);
 	if (err) {
-		rename_report(r, naming_problem(err));
+		rename_report(r, symbolizer_problem(err));
 		return 0;
 	}
 	return r->err;

@@ -45,32 +45,6 @@ struct naming_wait {
 	void *arg;
 };
 
-const char *naming_problem(int err)
-{
-	static const struct {
-		int err;
-		const char *text;
-	} problems[] = {
-		{ -ENOEXEC, "not an ELF executable, library or relocatable "
-			    "file, or its headers are damaged" },
-		{ -ENODATA, "no unwind information (.eh_frame, .debug_frame)" },
-		{ -ENOTSUP, "not for " SYMBOLIZER_MACHINE },
-		{ -EBADMSG, "the symbolize worker crashed, took too long or "
-			    "ran out of memory" },
-		{ -EIO, "the symbolize worker could not be started" },
-		{ -ENOTUNIQ, "several functions have that name" },
-		{ -ERANGE, "the offset is beyond its end" },
-		{ -EILSEQ, "its compressed contents are damaged" },
-		{ -EACCES, "cannot be opened, or is not a regular file" },
-	};
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(problems); i++)
-		if (problems[i].err == err)
-			return problems[i].text;
-	return strerror(-err);
-}
-
 /* Absolute: the process that opens them has another working directory. */
 static int naming_set_dirs(struct naming *n, const struct options_strings *dirs)
 {

@@ -24,7 +24,7 @@ struct symbolizer *naming_symbolizer(struct naming *n);
 /*
  * Opens the executable or relocatable file 'path' or, with the names that they have in profiles, the
  * kernel or the vDSO. If 'id_len' is not 0, a file with another build id is not
- * opened: -ESTALE. 0 or -errno, see naming_problem().
+ * opened: -ESTALE. 0 or -errno, see symbolizer_problem().
  */
 int naming_open(struct naming *n, const char *path, const uint8_t *build_id,
 		size_t id_len, struct symbolizer_file **out);
@@ -63,8 +63,5 @@ const char *naming_fetch(struct naming *n, const uint8_t *id, size_t len);
 /* symbolizer_rows(). 0 or -errno; the caller frees the rows. */
 int naming_rows(struct naming *n, struct symbolizer_file *file,
 		struct symbolizer_rows **out);
-
-/* An error of these functions as a text for the user. */
-const char *naming_problem(int err);
 
 #endif /* PROFILER_NAMING_H */
