@@ -415,10 +415,13 @@ elf_find_load(const struct symbolizer_elf *e, uint64_t vaddr, bool exec)
 {
 	const struct symbolizer_elf_load *l;
 
-	for (l = e->loads; l < e->loads + e->n_loads; l++)
+	/* A relocatable file has no array. */
+	for (size_t i = 0; i < e->n_loads; i++) {
+		l = &e->loads[i];
 		if ((l->exec || !exec) && vaddr >= l->vaddr &&
 		    vaddr - l->vaddr < l->size)
 			return l;
+	}
 	return NULL;
 }
 
