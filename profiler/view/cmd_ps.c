@@ -614,9 +614,8 @@ static void ps_say_since(const struct ps *ps, bool past)
 {
 	if (!past && !ps->interval && !ps->o->json && !ps->o->tree &&
 	    !ps->o->nargs && ps->o->sort <= OPTIONS_SORT_CPU)
-		fprintf(stderr,
-			"profd: CPU is since the start of each process "
-			"(-d SECONDS sorts by that of the next seconds)\n");
+		fprintf(stderr, "profd: CPU since the start of each process; "
+				"of now: -d SECONDS\n");
 }
 
 int cmd_ps(const struct options *o)

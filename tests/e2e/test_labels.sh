@@ -170,7 +170,7 @@ moves() {
 		index("cgroup")) and .["container.id"] == "late")'
 }
 check "an event says that it was moved" await moves
-profd ps >"$T/table"
+profd ps --wide >"$T/table"
 like "ps: where people look for it" "$(grep -w "${pid_of[docker]}" "$T/table")" \
 	"docker:${ID:0:12} "
 like "ps: a unit" "$(grep -w "${pid_of[unit]}" "$T/table")" " web.service "
@@ -285,7 +285,7 @@ is "every line is JSON" "$(jq -c 'type' "$T/ps" | sort -u)" '"object"'
 check "and UTF-8" iconv -f UTF-8 -t UTF-8 -o /dev/null "$T/ps"
 is "what is no UTF-8 is replaced" "$(jq -r "select(.pid == $bad) | .args[0]" \
 	"$T/ps")" $'\xef\xbf\xbd\xef\xbf\xbd\n\e[2J\xef\xbf\xbd"\\'
-profd ps >"$T/table"
+profd ps --wide >"$T/table"
 is "a terminal obeys nothing of it" \
 	"$(LC_ALL=C grep -caP '[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' "$T/table")" 0
 like "arguments that were cut" \
