@@ -28,7 +28,7 @@ static int wait_status(struct command *c)
 
 static int run(char **argv, int *status)
 {
-	struct command c = { 0, -1, -1 };
+	struct command c = { .hold = -1, .result = -1 };
 	int err;
 
 	assert_int_equal(command_start(&c, argv), 0);
@@ -42,7 +42,7 @@ static int run(char **argv, int *status)
 static void it_does_nothing_before_command_go(void **state)
 {
 	char *argv[] = { "touch", file, NULL };
-	struct command c = { 0, -1, -1 };
+	struct command c = { .hold = -1, .result = -1 };
 
 	assert_int_equal(command_start(&c, argv), 0);
 	assert_int_equal(command_status(&c), -EAGAIN);
@@ -92,7 +92,7 @@ static void a_failed_exec_is_an_error(void **state)
 static void without_command_go_it_exits(void **state)
 {
 	char *argv[] = { "touch", file, NULL };
-	struct command c = { 0, -1, -1 };
+	struct command c = { .hold = -1, .result = -1 };
 	pid_t pid;
 
 	assert_int_equal(command_start(&c, argv), 0);
@@ -106,7 +106,7 @@ static void without_command_go_it_exits(void **state)
 static void it_may_be_killed_while_held(void **state)
 {
 	char *argv[] = { "touch", file, NULL };
-	struct command c = { 0, -1, -1 };
+	struct command c = { .hold = -1, .result = -1 };
 
 	signal(SIGPIPE, SIG_IGN);
 	assert_int_equal(command_start(&c, argv), 0);
