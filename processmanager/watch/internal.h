@@ -13,10 +13,42 @@
 /* --- names.c ----------------------------------------------------------------- */
 
 #define WATCH_BIT(i) (1U << (i))
-#define WATCH_ALL (WATCH_BIT(ABI_WATCH_NAMES) - 1)
 
-/* Sets the bits that a pattern means. -EINVAL: none, and 'why' says so. */
-int watch_names_match(const char *pattern, uint32_t *names, struct strbuf *why);
+/* Of names, by their index. */
+#define WATCH_SET_WORDS ((ABI_WATCH_NAMES + 63) / 64)
+struct watch_set {
+	uint64_t w[WATCH_SET_WORDS];
+};
+
+static inline bool watch_set_has(const struct watch_set *s, size_t i)
+{
+	return s->w[i / 64] >> i % 64 & 1;
+}
+
+static inline void watch_set_add(struct watch_set *s, size_t i)
+{
+	s->w[i / 64] |= 1ULL << i % 64;
+}
+
+static inline void watch_set_join(struct watch_set *s,
+				  const struct watch_set *t)
+{
+	for (size_t i = 0; i < WATCH_SET_WORDS; i++)
+		s->w[i] |= t->w[i];
+}
+
+static inline bool watch_set_is_empty(const struct watch_set *s)
+{
+	uint64_t any = 0;
+
+	for (size_t i = 0; i < WATCH_SET_WORDS; i++)
+		any |= s->w[i];
+	return !any;
+}
+
+/* Adds the names that a pattern means. -EINVAL: none, and 'why' says so. */
+int watch_names_match(const char *pattern, struct watch_set *names,
+		      struct strbuf *why);
 
 /* --- kernel.c ---------------------------------------------------------------- */
 
@@ -69,7 +101,7 @@ struct watch_kernel {
 extern const char *const watch_tracepoints[WATCH_N_HOOKS];
 const struct watch_kernel *watch_kernel(void);
 /* The hooks of these names; without those that another hook replaces here. */
-uint32_t watch_hooks_of(uint32_t names);
+uint32_t watch_hooks_of(const struct watch_set *names);
 /* Appends their tracepoints. */
 void watch_hooks_list(uint32_t hooks, struct strbuf *out);
 
@@ -84,9 +116,10 @@ int watch_load_new(struct watch_load **lp, const struct watch_opts *opts,
 void watch_load_free(struct watch_load *l);
 /* Attaches these hooks and detaches all others. *failed: those that cannot be. */
 int watch_load_attach(struct watch_load *l, uint32_t hooks, uint32_t *failed);
-/* 'pids' ascend; n_pids 0: of all processes. */
-int watch_load_filter(struct watch_load *l, struct abi_watch_filter filter,
-		      const uint32_t *pids, size_t n_pids);
+/* What hooks send. 'pids' ascend; n_pids 0: of all processes. */
+int watch_load_filter(struct watch_load *l, const struct watch_set *names,
+		      struct abi_watch_filter filter, const uint32_t *pids,
+		      size_t n_pids);
 int watch_load_ring(const struct watch_load *l); /* its descriptor */
 /* Losses of a name, ever. */
 struct abi_watch_loss watch_load_losses(const struct watch_load *l,

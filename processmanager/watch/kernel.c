@@ -83,13 +83,13 @@ const struct watch_kernel *watch_kernel(void)
 	return &kernel;
 }
 
-uint32_t watch_hooks_of(uint32_t names)
+uint32_t watch_hooks_of(const struct watch_set *names)
 {
 	const struct watch_kernel *k = watch_kernel();
-	uint32_t hooks = 0;
+	uint32_t hooks = 0, mask = (uint32_t)names->w[0];
 
 	for (size_t i = 0; i < WATCH_N_HOOKS; i++)
-		if (k->has[i] && hook_names[i] & names)
+		if (k->has[i] && hook_names[i] & mask)
 			hooks |= WATCH_BIT(i);
 	/* What it does for old kernels, the others do in newer ones. */
 	if (k->has[WATCH_HOOK_watch_sock_receive])
@@ -107,7 +107,10 @@ void watch_hooks_list(uint32_t hooks, struct strbuf *out)
 
 void watch_name_hooks(size_t i, struct strbuf *out)
 {
-	watch_hooks_list(watch_hooks_of(WATCH_BIT(i)), out);
+	struct watch_set one = { 0 };
+
+	watch_set_add(&one, i);
+	watch_hooks_list(watch_hooks_of(&one), out);
 }
 
 /* The hook that has the name's events. */

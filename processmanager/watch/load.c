@@ -149,8 +149,9 @@ static int load_cmp_pid(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-int watch_load_filter(struct watch_load *l, struct abi_watch_filter filter,
-		      const uint32_t *pids, size_t n_pids)
+int watch_load_filter(struct watch_load *l, const struct watch_set *names,
+		      struct abi_watch_filter filter, const uint32_t *pids,
+		      size_t n_pids)
 {
 	int fd = bpf_map__fd(l->skel->maps.watch_pids), err;
 	uint32_t zero = 0, *copy = NULL;
@@ -163,6 +164,7 @@ int watch_load_filter(struct watch_load *l, struct abi_watch_filter filter,
 	}
 	for (size_t i = 0; i < n_pids; i++)
 		bpf_map_update_elem(fd, &pids[i], &zero, BPF_ANY);
+	filter.names = (uint32_t)names->w[0];
 	filter.by_pid = n_pids > 0;
 	filter.crowded = l->crowded;
 	err = bpf_map_update_elem(bpf_map__fd(l->skel->maps.watch_filter),

@@ -82,12 +82,12 @@ static void names_near(const char *word, struct strbuf *why)
 }
 
 /* The categories of some names; each once. */
-static void names_categories(uint32_t of, struct strbuf *why)
+static void names_categories(const struct watch_set *of, struct strbuf *why)
 {
 	const char *last = "";
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!(of & WATCH_BIT(i)) || !strcmp(names[i].category, last))
+		if (!watch_set_has(of, i) || !strcmp(names[i].category, last))
 			continue;
 		strbuf_printf(why, "%s%s", *last ? ", " : "; there are ",
 			      names[i].category);
@@ -95,11 +95,12 @@ static void names_categories(uint32_t of, struct strbuf *why)
 	}
 }
 
-int watch_names_match(const char *pattern, uint32_t *out, struct strbuf *why)
+int watch_names_match(const char *pattern, struct watch_set *out,
+		      struct strbuf *why)
 {
 	const char *slash = strchr(pattern, '/');
 	const char *category = slash ? slash + 1 : "*";
-	uint32_t found = 0, named = 0;
+	struct watch_set found = { 0 }, named = { 0 };
 	char name[64];
 	int len = slash ? (int)(slash - pattern) : (int)strlen(pattern);
 
@@ -108,18 +109,18 @@ int watch_names_match(const char *pattern, uint32_t *out, struct strbuf *why)
 		for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 			if (!names_is(&names[i], names_bare(name)))
 				continue;
-			named |= WATCH_BIT(i);
+			watch_set_add(&named, i);
 			if (!fnmatch(category, names[i].category, 0))
-				found |= WATCH_BIT(i);
+				watch_set_add(&found, i);
 		}
 	}
-	*out |= found;
-	if (found)
+	watch_set_join(out, &found);
+	if (!watch_set_is_empty(&found))
 		return 0;
 	strbuf_printf(why, "'%s': ", pattern);
-	if (named) {
+	if (!watch_set_is_empty(&named)) {
 		strbuf_puts(why, "no such event has this category");
-		names_categories(named, why);
+		names_categories(&named, why);
 	} else if (len < (int)sizeof(name) && names_is_later(name)) {
 		strbuf_puts(why, "not an event yet");
 	} else {

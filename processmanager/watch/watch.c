@@ -15,7 +15,8 @@
 
 /* What subscribers want together. */
 struct wanted {
-	struct abi_watch_filter filter;
+	struct watch_set names;
+	struct abi_watch_filter filter; /* but its names */
 	uint32_t pids[WATCH_PIDS_MAX]; /* ascending */
 	size_t n_pids; /* 0: all */
 };
@@ -24,7 +25,7 @@ struct watch_sub {
 	LIST_ENTRY(watch_sub) entry;
 	struct watch *w;
 	uint64_t since; /* the change that it came with */
-	uint32_t names;
+	struct watch_set names;
 	uint32_t pids[WATCH_PIDS_MAX];
 	size_t n_pids;
 	uint64_t slower;
@@ -139,7 +140,7 @@ static void watch_changed(struct watch *w)
 	uint64_t slower = UINT64_MAX;
 
 	LIST_FOREACH(s, &w->subs, entry) {
-		all.filter.names |= s->names;
+		watch_set_join(&all.names, &s->names);
 		all.filter.failed &= s->failed;
 		slower = MIN(slower, s->slower);
 		by_pid = by_pid && s->n_pids && wanted_add_pids(&all, s);
@@ -220,13 +221,13 @@ void watch_unsubscribe(struct watch_sub *s)
 
 bool watch_wants(const struct watch_sub *s, size_t name)
 {
-	return name < ABI_WATCH_NAMES && s->names & WATCH_BIT(name);
+	return name < ABI_WATCH_NAMES && watch_set_has(&s->names, name);
 }
 
 void watch_hooks(const struct watch_sub *s, struct strbuf *out)
 {
 	struct watch *w = s->w;
-	uint32_t hooks = watch_hooks_of(s->names);
+	uint32_t hooks = watch_hooks_of(&s->names);
 
 	pthread_mutex_lock(&w->lock);
 	hooks &= w->hooks;
@@ -250,7 +251,7 @@ bool watch_pending(const struct watch *w)
 static int work_hooks(struct watch *w, const struct wanted *all,
 		      uint32_t *failed, const char **why)
 {
-	uint32_t hooks = watch_hooks_of(all->filter.names);
+	uint32_t hooks = watch_hooks_of(&all->names);
 	int err = 0, filter;
 
 	if (!w->load && hooks)
@@ -260,8 +261,8 @@ static int work_hooks(struct watch *w, const struct wanted *all,
 	*why = "attaching to tracepoints";
 	/* A hook sends nothing before the filter has its name. */
 	err = watch_load_attach(w->load, hooks, failed);
-	filter =
-		watch_load_filter(w->load, all->filter, all->pids, all->n_pids);
+	filter = watch_load_filter(w->load, &all->names, all->filter, all->pids,
+				   all->n_pids);
 	return err ?: filter;
 }
 
@@ -283,7 +284,7 @@ int watch_work(struct watch *w)
 	w->failed = failed;
 	w->err = err;
 	w->why = why;
-	w->hooks = err && !failed ? 0 : watch_hooks_of(all.filter.names);
+	w->hooks = err && !failed ? 0 : watch_hooks_of(&all.names);
 	w->hooks &= ~failed;
 	w->loaded = w->load;
 	pthread_mutex_unlock(&w->lock);
@@ -297,7 +298,7 @@ void watch_worked(struct watch *w)
 	bool idle;
 
 	pthread_mutex_lock(&w->lock);
-	idle = !w->wanted.filter.names && w->done == w->changes;
+	idle = watch_set_is_empty(&w->wanted.names) && w->done == w->changes;
 	w->stats.hooks = (uint64_t)__builtin_popcount(w->hooks);
 	pthread_mutex_unlock(&w->lock);
 	if (w->load && idle) {
@@ -324,7 +325,8 @@ int watch_ready(const struct watch_sub *s, const char **why)
 	*why = w->why ?: "";
 	if (w->done < s->since)
 		ready = 0;
-	else if (w->err && (!w->failed || w->failed & watch_hooks_of(s->names)))
+	else if (w->err &&
+		 (!w->failed || w->failed & watch_hooks_of(&s->names)))
 		ready = w->err;
 	else
 		ready = 1;
@@ -354,7 +356,7 @@ static int watch_record(void *arg, void *data, size_t len)
 	w->stats.records++;
 	if (VECTOR_ROOM(w->held, w->n_held, w->cap_held)) {
 		LIST_FOREACH(s, &w->subs, entry)
-			if (s->names & WATCH_BIT(r->name))
+			if (watch_set_has(&s->names, r->name))
 				sub_lose(s, r->name);
 		return 0;
 	}
@@ -389,7 +391,7 @@ static void sub_offer(struct watch_sub *s, const struct abi_watch_record *r)
 {
 	struct watch_event e;
 
-	if (!(s->names & WATCH_BIT(r->name)) ||
+	if (!watch_set_has(&s->names, r->name) ||
 	    (r->flags & ABI_WATCH_TIMED && r->latency < s->slower) ||
 	    (s->failed && !(r->flags & ABI_WATCH_FAILED)) ||
 	    (s->n_pids && !bsearch(&r->key.tgid, s->pids, s->n_pids,
@@ -443,7 +445,7 @@ static void watch_count(struct watch *w)
 		w->stats.limited += now.limited - w->losses[i].limited;
 		w->losses[i] = now;
 		LIST_FOREACH(s, &w->subs, entry)
-			if (s->names & WATCH_BIT(i))
+			if (watch_set_has(&s->names, i))
 				s->lost[i] += n;
 	}
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Names and patterns of watched events, and records as events. */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include "processmanager/watch/internal.h"
 
 #define TCP_NAMES (WATCH_TCP | WATCH_BIT(ABI_WATCH_TCP_DROP))
+#define ALL_NAMES (WATCH_BIT(ABI_WATCH_NAMES) - 1)
 
 static void patterns_mean_names(void **state)
 {
@@ -30,17 +32,17 @@ static void patterns_mean_names(void **state)
 		{ "*/net", TCP_NAMES },
 		{ "tcp_close/net", WATCH_BIT(ABI_WATCH_TCP_CLOSE) },
 		{ "tcp_close/*", WATCH_BIT(ABI_WATCH_TCP_CLOSE) },
-		{ "*", WATCH_ALL },
+		{ "*", ALL_NAMES },
 	};
 	struct strbuf why = STRBUF_INIT;
-	uint32_t names;
+	struct watch_set names;
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		names = 0;
+		memset(&names, 0, sizeof(names));
 		if (watch_names_match(rows[i].pattern, &names, &why))
 			fail_msg("%s: %s", rows[i].pattern, strbuf_str(&why));
-		if (names != rows[i].names)
-			fail_msg("%s: %x", rows[i].pattern, names);
+		if (names.w[0] != rows[i].names)
+			fail_msg("%s: %" PRIx64, rows[i].pattern, names.w[0]);
 	}
 	strbuf_fini(&why);
 }
@@ -68,7 +70,7 @@ static void wrong_ones_say_why(void **state)
 		  "no such event" },
 	};
 	struct strbuf why = STRBUF_INIT;
-	uint32_t names = 0;
+	struct watch_set names = { 0 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		strbuf_reset(&why);
@@ -78,7 +80,7 @@ static void wrong_ones_say_why(void **state)
 		if (!strstr(strbuf_str(&why), rows[i].why))
 			fail_msg("%s", strbuf_str(&why));
 	}
-	assert_int_equal(names, 0);
+	assert_true(watch_set_is_empty(&names));
 	strbuf_fini(&why);
 }
 
