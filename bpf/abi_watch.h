@@ -58,15 +58,20 @@ struct abi_watch_ends {
 
 #define ABI_WATCH_VALUES 8
 
-struct abi_watch_record {
+/* Each record begins with one. */
+struct abi_watch_head {
 	__u64 time; /* CLOCK_BOOTTIME, ns; read after the slot was reserved */
 	__u64 latency; /* ns */
 	struct abi_key key; /* whose event it is; tgid 0: not known */
-	struct abi_key created_by; /* who made the socket; tgid 0: not known */
 	__u32 tid, uid, gid;
 	__u16 name; /* enum abi_watch_name */
 	__u16 flags; /* enum abi_watch_flags */
 	char comm[ABI_COMM_LEN];
+};
+
+struct abi_watch_record {
+	struct abi_watch_head head;
+	struct abi_key created_by; /* who made the socket; tgid 0: not known */
 	struct abi_watch_ends ends;
 	__u64 v[ABI_WATCH_VALUES]; /* attributes, by name: processmanager/watch/names.c */
 };
@@ -88,6 +93,7 @@ struct abi_watch_loss {
 
 #ifndef __bpf__
 ABI_ASSERT(sizeof(struct abi_watch_ends) == 40);
+ABI_ASSERT(sizeof(struct abi_watch_head) == 72);
 ABI_ASSERT(sizeof(struct abi_watch_record) == 200);
 ABI_ASSERT(sizeof(struct abi_watch_filter) == 24);
 ABI_ASSERT(sizeof(struct abi_watch_loss) == 16);

@@ -78,11 +78,11 @@ static __always_inline void watch_fill_task(struct abi_watch_record *r, struct t
 {
 	const struct cred *cred = task_cast(task)->real_cred;
 
-	fill_key(&r->key, task);
-	r->tid = task->pid;
-	r->uid = cred->uid.val;
-	r->gid = cred->gid.val;
-	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
+	fill_key(&r->head.key, task);
+	r->head.tid = task->pid;
+	r->head.uid = cred->uid.val;
+	r->head.gid = cred->gid.val;
+	bpf_probe_read_kernel(r->head.comm, sizeof(r->head.comm), task->comm);
 }
 
 /*
@@ -92,7 +92,7 @@ static __always_inline void watch_fill_task(struct abi_watch_record *r, struct t
 static __always_inline bool watch_may(const struct abi_watch_filter *f,
 				      const struct abi_watch_record *r)
 {
-	__u32 uid = r->key.tgid ? r->uid : WATCH_NO_UID;
+	__u32 uid = r->head.key.tgid ? r->head.uid : WATCH_NO_UID;
 	__u64 zero = 0, *full;
 
 	if (bpf_ringbuf_query(&watch_ring, BPF_RB_AVAIL_DATA) < f->crowded)
@@ -112,15 +112,15 @@ static __noinline void watch_send(struct abi_watch_record *r)
 	struct abi_watch_loss *l;
 	__u32 name;
 
-	if (!r || !watch_wanted(f, r->name & 31))
+	if (!r || !watch_wanted(f, r->head.name & 31))
 		return;
-	if (f->by_pid && !bpf_map_lookup_elem(&watch_pids, &r->key.tgid))
+	if (f->by_pid && !bpf_map_lookup_elem(&watch_pids, &r->head.key.tgid))
 		return;
-	if (r->flags & ABI_WATCH_TIMED && r->latency < f->slower)
+	if (r->head.flags & ABI_WATCH_TIMED && r->head.latency < f->slower)
 		return;
-	if (f->failed && !(r->flags & ABI_WATCH_FAILED))
+	if (f->failed && !(r->head.flags & ABI_WATCH_FAILED))
 		return;
-	name = r->name;
+	name = r->head.name;
 	l = bpf_map_lookup_elem(&watch_losses, &name);
 	if (!l)
 		return;
@@ -134,7 +134,7 @@ static __noinline void watch_send(struct abi_watch_record *r)
 		return;
 	}
 	*slot = *r;
-	slot->time = bpf_ktime_get_boot_ns();
+	slot->head.time = bpf_ktime_get_boot_ns();
 	bpf_ringbuf_submit(slot, BPF_RB_NO_WAKEUP);
 }
 

@@ -127,7 +127,39 @@ struct abi_watch_loss watch_load_losses(const struct watch_load *l,
 
 /* --- decode.c ---------------------------------------------------------------- */
 
-/* 'r' is not trusted to be of a known name: -EINVAL. */
-int watch_decode(const struct abi_watch_record *r, struct watch_event *out);
+/* The name of a record; -EINVAL: it is none. */
+int watch_decode_name(const void *record, size_t len);
+/* The same; strings of the event may be in the record. */
+int watch_decode(const void *record, size_t len, struct watch_event *out);
+
+/* --- queue.c ----------------------------------------------------------------- */
+
+/* A record, shared by those for whom it waits. On the loop's thread. */
+struct watch_item {
+	unsigned int refs;
+	unsigned int name;
+	size_t len;
+	union {
+		struct abi_watch_head head; /* of a record of 'len' bytes */
+		struct abi_watch_record bytes;
+	};
+};
+
+/* A copy, with one reference. NULL: no memory. */
+struct watch_item *watch_item_new(const void *record, size_t len, int name);
+void watch_item_put(struct watch_item *item); /* NULL is allowed */
+
+/* What waits for one subscriber; zeroed at first. */
+struct watch_queue {
+	struct watch_item **v; /* a ring of 'cap' */
+	size_t first, n, cap;
+	size_t bytes;
+};
+
+/* False, and no reference is taken: it is full, or there is no memory. */
+bool watch_queue_add(struct watch_queue *q, struct watch_item *item);
+/* The oldest, with its reference; NULL: there is none. */
+struct watch_item *watch_queue_take(struct watch_queue *q);
+void watch_queue_fini(struct watch_queue *q);
 
 #endif /* PROCESSMANAGER_WATCH_INTERNAL_H */

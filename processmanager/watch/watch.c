@@ -10,8 +10,9 @@
 
 #include "processmanager/watch/internal.h"
 
-#define WATCH_QUEUE_MAX 8192 /* records of a subscriber */
-#define WATCH_HELD_MAX 32768 /* records that wait for older ones */
+/* Records that wait for older ones; beyond it they do not wait. */
+#define WATCH_HELD_MAX 32768
+#define WATCH_HELD_BYTES (8 << 20)
 
 /* What subscribers want together. */
 struct wanted {
@@ -32,8 +33,8 @@ struct watch_sub {
 	bool failed;
 	bool (*take)(void *arg, const struct watch_event *e);
 	void *arg;
-	struct abi_watch_record *queue; /* a ring of 'cap' */
-	size_t first, n, cap;
+	struct watch_queue queue;
+	struct watch_item *read; /* has the strings of the last event */
 	uint64_t lost[ABI_WATCH_NAMES];
 };
 
@@ -44,8 +45,9 @@ struct watch {
 	struct ring *ring; /* of 'ring_of' */
 	struct watch_load *ring_of;
 	int ring_err; /* it could not be opened */
-	struct abi_watch_record *held; /* newer than the watermark */
+	struct watch_item **held; /* newer than the watermark */
 	size_t n_held, cap_held;
+	size_t held_bytes;
 	struct abi_watch_loss losses[ABI_WATCH_NAMES]; /* counted so far */
 	struct watch_stats stats;
 	struct watch_load *load; /* of watch_work() */
@@ -80,9 +82,11 @@ static void watch_close_ring(struct watch *w)
 	w->ring = NULL;
 	w->ring_of = NULL;
 	w->ring_err = 0;
+	while (w->n_held)
+		watch_item_put(w->held[--w->n_held]);
 	free(w->held);
 	w->held = NULL;
-	w->n_held = w->cap_held = 0;
+	w->cap_held = w->held_bytes = 0;
 	memset(w->losses, 0, sizeof(w->losses));
 }
 
@@ -90,7 +94,8 @@ static void sub_free(struct watch_sub *s)
 {
 	LIST_REMOVE(s, entry);
 	s->w->n_subs--;
-	free(s->queue);
+	watch_queue_fini(&s->queue);
+	watch_item_put(s->read);
 	free(s);
 }
 
@@ -339,7 +344,7 @@ int watch_ready(const struct watch_sub *s, const char **why)
 
 /* --- records ------------------------------------------------------------------ */
 
-static void sub_lose(struct watch_sub *s, uint32_t name)
+static void sub_lose(struct watch_sub *s, size_t name)
 {
 	s->lost[name]++;
 	s->w->stats.overrun++;
@@ -347,85 +352,72 @@ static void sub_lose(struct watch_sub *s, uint32_t name)
 
 static int watch_record(void *arg, void *data, size_t len)
 {
-	const struct abi_watch_record *r = data;
+	int name = watch_decode_name(data, len);
 	struct watch *w = arg;
+	struct watch_item *item;
 	struct watch_sub *s;
 
-	if (len != sizeof(*r) || r->name >= ABI_WATCH_NAMES)
+	if (name < 0)
 		return 0;
 	w->stats.records++;
-	if (VECTOR_ROOM(w->held, w->n_held, w->cap_held)) {
-		LIST_FOREACH(s, &w->subs, entry)
-			if (watch_set_has(&s->names, r->name))
-				sub_lose(s, r->name);
+	item = VECTOR_ROOM(w->held, w->n_held, w->cap_held)
+		       ? NULL
+		       : watch_item_new(data, len, name);
+	if (item) {
+		w->held[w->n_held++] = item;
+		w->held_bytes += len;
 		return 0;
 	}
-	memcpy(&w->held[w->n_held++], r, sizeof(*r));
+	LIST_FOREACH(s, &w->subs, entry)
+		if (watch_set_has(&s->names, (size_t)name))
+			sub_lose(s, (size_t)name);
 	return 0;
 }
 
-/* Whether the queue has room for one more. */
-static bool sub_room(struct watch_sub *s)
+static void sub_offer(struct watch_sub *s, struct watch_item *item)
 {
-	struct abi_watch_record *q;
-	size_t cap;
-
-	if (s->n < s->cap)
-		return true;
-	if (s->cap == WATCH_QUEUE_MAX)
-		return false;
-	cap = s->cap ? 2 * s->cap : 64;
-	q = malloc(cap * sizeof(*q));
-	if (!q)
-		return false;
-	for (size_t i = 0; i < s->n; i++)
-		q[i] = s->queue[(s->first + i) % s->cap];
-	free(s->queue);
-	s->queue = q;
-	s->cap = cap;
-	s->first = 0;
-	return true;
-}
-
-static void sub_offer(struct watch_sub *s, const struct abi_watch_record *r)
-{
+	const struct abi_watch_head *h = &item->head;
 	struct watch_event e;
 
-	if (!watch_set_has(&s->names, r->name) ||
-	    (r->flags & ABI_WATCH_TIMED && r->latency < s->slower) ||
-	    (s->failed && !(r->flags & ABI_WATCH_FAILED)) ||
-	    (s->n_pids && !bsearch(&r->key.tgid, s->pids, s->n_pids,
+	if (!watch_set_has(&s->names, item->name) ||
+	    (h->flags & ABI_WATCH_TIMED && h->latency < s->slower) ||
+	    (s->failed && !(h->flags & ABI_WATCH_FAILED)) ||
+	    (s->n_pids && !bsearch(&h->key.tgid, s->pids, s->n_pids,
 				   sizeof(*s->pids), watch_cmp_pid)))
 		return;
-	if (s->take && (watch_decode(r, &e) || !s->take(s->arg, &e)))
+	if (s->take && (watch_decode(h, item->len, &e) || !s->take(s->arg, &e)))
 		return;
-	if (sub_room(s))
-		s->queue[(s->first + s->n++) % s->cap] = *r;
-	else
-		sub_lose(s, r->name);
+	if (!watch_queue_add(&s->queue, item))
+		sub_lose(s, item->name);
 }
 
-static int watch_cmp_record(const void *a, const void *b)
+static int watch_cmp_item(const void *a, const void *b)
 {
-	const struct abi_watch_record *x = a, *y = b;
+	const struct watch_item *const *x = a, *const *y = b;
+	uint64_t t = (*x)->head.time, u = (*y)->head.time;
 
-	return x->time < y->time ? -1 : x->time > y->time;
+	return t < u ? -1 : t > u;
 }
 
 /* Records come in the order of their reservation: base/ring.h. */
 static void watch_deliver(struct watch *w)
 {
-	uint64_t until = w->n_held > WATCH_HELD_MAX ? UINT64_MAX
-						    : ring_watermark(w->ring);
+	uint64_t until =
+		w->n_held > WATCH_HELD_MAX || w->held_bytes > WATCH_HELD_BYTES
+			? UINT64_MAX
+			: ring_watermark(w->ring);
 	struct watch_sub *s;
 	size_t n;
 
-	qsort(w->held, w->n_held, sizeof(*w->held), watch_cmp_record);
-	for (n = 0; n < w->n_held && w->held[n].time < until; n++)
+	qsort(w->held, w->n_held, sizeof(struct watch_item *), watch_cmp_item);
+	for (n = 0; n < w->n_held && w->held[n]->head.time < until; n++) {
 		LIST_FOREACH(s, &w->subs, entry)
-			sub_offer(s, &w->held[n]);
+			sub_offer(s, w->held[n]);
+		w->held_bytes -= w->held[n]->len;
+		watch_item_put(w->held[n]);
+	}
 	w->n_held -= n;
-	memmove(w->held, w->held + n, w->n_held * sizeof(*w->held));
+	memmove(w->held, w->held + n, w->n_held * sizeof(struct watch_item *));
 }
 
 /* Whose events they were is not known: each subscriber of the name lost them. */
@@ -473,11 +465,11 @@ int watch_next(struct watch_sub *s, struct watch_event *out)
 	int err;
 
 	do {
-		if (!s->n)
+		watch_item_put(s->read);
+		s->read = watch_queue_take(&s->queue);
+		if (!s->read)
 			return -EAGAIN;
-		err = watch_decode(&s->queue[s->first], out);
-		s->first = (s->first + 1) % s->cap;
-		s->n--;
+		err = watch_decode(&s->read->head, s->read->len, out);
 	} while (err);
 	return 0;
 }

@@ -62,7 +62,7 @@ struct watch_attribute {
 	union {
 		int64_t i;
 		uint64_t u;
-		const char *s; /* never NULL; a literal */
+		const char *s; /* never NULL; lives as long as the event */
 	};
 };
 
@@ -167,7 +167,10 @@ int watch_fd(const struct watch *w);
 /* Reads the ring into the queues. The number of records, or -errno. */
 int watch_read(struct watch *w);
 
-/* The next event of a subscriber: 0, or -EAGAIN. */
+/*
+ * The next event of a subscriber: 0, or -EAGAIN. Its strings are valid until the
+ * next call, or the end of the subscription.
+ */
 int watch_next(struct watch_sub *s, struct watch_event *out);
 /*
  * Events of the i-th name that this subscriber should have had: dropped in the kernel,

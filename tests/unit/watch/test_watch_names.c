@@ -101,12 +101,14 @@ static void no_record_harms(void **state)
 
 	for (unsigned int name = 0; name < 40; name++) {
 		memset(&r, 0xff, sizeof(r));
-		r.name = (uint16_t)name;
+		r.head.name = (uint16_t)name;
 		if (name >= ABI_WATCH_NAMES) {
-			assert_int_equal(watch_decode(&r, &e), -EINVAL);
+			assert_int_equal(watch_decode(&r, sizeof(r), &e),
+					 -EINVAL);
 			continue;
 		}
-		assert_int_equal(watch_decode(&r, &e), 0);
+		assert_int_equal(watch_decode(&r, sizeof(r) - 1, &e), -EINVAL);
+		assert_int_equal(watch_decode(&r, sizeof(r), &e), 0);
 		assert_true(e.n_attributes <= WATCH_ATTRIBUTES_MAX);
 		assert_int_equal(strnlen(e.comm, sizeof(e.comm)),
 				 sizeof(e.comm) - 1);
@@ -117,8 +119,8 @@ static void no_record_harms(void **state)
 static void states_and_addresses(void **state)
 {
 	struct abi_watch_record r = {
-		.name = ABI_WATCH_TCP_STATE,
-		.flags = ABI_WATCH_SOCKET | ABI_WATCH_CLIENT,
+		.head.name = ABI_WATCH_TCP_STATE,
+		.head.flags = ABI_WATCH_SOCKET | ABI_WATCH_CLIENT,
 		.ends = { .family = 2,
 			  .sport = 1,
 			  .dport = 65535,
@@ -128,7 +130,7 @@ static void states_and_addresses(void **state)
 	};
 	struct watch_event e;
 
-	assert_int_equal(watch_decode(&r, &e), 0);
+	assert_int_equal(watch_decode(&r, sizeof(r), &e), 0);
 	assert_string_equal(e.fd.src, "127.0.0.1:1");
 	assert_string_equal(e.fd.dst, "255.255.255.255:65535");
 	assert_string_equal(e.fd.role, "client");
@@ -137,7 +139,7 @@ static void states_and_addresses(void **state)
 	assert_int_equal(attribute(&e, "new_state")->u, 99);
 	r.ends.family = 10;
 	memset(r.ends.dst, 0xab, 16);
-	assert_int_equal(watch_decode(&r, &e), 0);
+	assert_int_equal(watch_decode(&r, sizeof(r), &e), 0);
 	assert_string_equal(e.fd.dst,
 			    "[abab:abab:abab:abab:abab:abab:abab:abab]:65535");
 }
