@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * watch: TCP, signals and processes as events for subscribers (processmanager/watch).
+ * watch: TCP, signals, processes and system calls as events for subscribers
+ * (processmanager/watch).
  * User space attaches only programs that somebody needs. All are BTF tracepoints: a
  * classic tracepoint program would silence the sampler, and locked-down kernels forbid
  * fentry and kprobes. Loads on 6.1 and newer; a program whose tracepoint the kernel lacks
@@ -11,6 +12,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "bpf/watch_call.bpf.h"
 #include "bpf/watch_send.bpf.h"
 #include "bpf/watch_sock.bpf.h"
 
@@ -353,6 +355,127 @@ int BPF_PROG(watch_tcp_drop, struct sk_buff *skb, void *location, int reason)
 		return 0;
 	r.v[0] = reason;
 	watch_send(&r);
+	return 0;
+}
+
+/* --- system calls --------------------------------------------------------------- */
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(watch_call_enter, struct pt_regs *regs, long id)
+{
+	struct abi_watch_filter *f = watch_get_filter(ABI_WATCH_SYSCALLS);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct call_path *paths[ABI_WATCH_PATHS] = {};
+	struct abi_watch_call r = {};
+	struct abi_watch_conf *conf;
+	struct call *c = NULL;
+	__u64 nr = id, at;
+	__u8 wants;
+
+	if (nr >= ABI_WATCH_CALLS)
+		return 0;
+	conf = &watch_conf[nr];
+	wants = conf->wants;
+	if (!wants || !f || !call_is_wanted(f, task, regs))
+		return 0;
+	arch_call_args(r.args, regs);
+	for (int i = 0; i < ABI_WATCH_PATHS; i++) {
+		at = call_path_arg(conf, &r, i);
+		if (!at)
+			continue;
+		paths[i] = call_path(task, i);
+		r.path_len[i] = call_read_path(paths[i], at);
+		r.unread |= !r.path_len[i] << i;
+	}
+	if (wants & ABI_WATCH_ENTER && !f->failed) {
+		watch_fill_head(&r.head, task);
+		r.head.name = ABI_WATCH_CALL(nr, 0);
+		call_send(f, &r, paths[0], paths[1]);
+	}
+	if (!(wants & ABI_WATCH_EXIT))
+		return 0;
+	c = bpf_task_storage_get(&watch_calls, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!c)
+		return 0;
+	c->nr = nr;
+	c->era = conf->era;
+	c->exec_id = task->self_exec_id;
+	c->path_len[0] = r.path_len[0];
+	c->path_len[1] = r.path_len[1];
+	if (call_is_exec(nr)) {
+		__builtin_memcpy(c->args, r.args, sizeof(c->args));
+		bpf_probe_read_kernel(c->comm, sizeof(c->comm), task->comm);
+	}
+	c->begun = 1;
+	c->at = bpf_ktime_get_boot_ns();
+	return 0;
+}
+
+/*
+ * The call of a fork ends in the child, too, which did not begin one; nor did, in our
+ * sight, what was in the kernel when the hooks came, or seccomp refused.
+ */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(watch_call_exit, struct pt_regs *regs, long res)
+{
+	struct abi_watch_filter *f = watch_get_filter(ABI_WATCH_SYSCALLS);
+	struct task_struct *task = bpf_get_current_task_btf();
+	bool failed = res < 0 && res >= -MAX_ERRNO, execed;
+	struct call_path *paths[ABI_WATCH_PATHS] = {};
+	struct abi_watch_call r = {};
+	struct abi_watch_conf *conf;
+	struct call *c;
+	__u64 nr = arch_call_nr(regs), at;
+
+	if (nr >= ABI_WATCH_CALLS)
+		return 0;
+	conf = &watch_conf[nr];
+	if (!(conf->wants & ABI_WATCH_EXIT) || !f || !call_is_wanted(f, task, regs))
+		return 0;
+	c = bpf_task_storage_get(&watch_calls, task, NULL, 0);
+	if (c && (!c->begun || c->nr != nr || c->era != conf->era))
+		c = NULL;
+	if (c)
+		c->begun = 0;
+	if (f->failed && !failed)
+		return 0;
+	if (c) {
+		r.head.latency = bpf_ktime_get_boot_ns() - c->at;
+		r.head.flags |= ABI_WATCH_TIMED;
+	}
+	if (r.head.latency < f->slower)
+		return 0;
+	arch_call_args(r.args, regs);
+	watch_fill_head(&r.head, task);
+	execed = call_is_exec(nr) && !res;
+	if (execed && c) {
+		__builtin_memcpy(r.args, c->args, sizeof(r.args));
+		__builtin_memcpy(r.head.comm, c->comm, sizeof(r.head.comm));
+		r.new_exec_id = r.head.key.exec_id;
+		r.head.key.exec_id = c->exec_id;
+		r.head.flags |= ABI_WATCH_EXECED;
+	}
+	if (failed)
+		r.head.flags |= ABI_WATCH_FAILED;
+	r.head.name = ABI_WATCH_CALL(nr, 1);
+	r.res = res;
+	for (int i = 0; i < ABI_WATCH_PATHS; i++) {
+		at = call_path_arg(conf, &r, i);
+		if (!at)
+			continue;
+		paths[i] = call_path(task, i);
+		if (c && c->path_len[i]) {
+			r.path_len[i] = c->path_len[i];
+			continue;
+		}
+		/* Of an exec, the new image has it above its environment. */
+		if (execed)
+			at = nr == NR_EXECVE ? BPF_CORE_READ(task, mm, env_end) : 0;
+		r.path_len[i] = at ? call_read_path(paths[i], at) : 0;
+		r.late |= !!r.path_len[i] << i;
+		r.unread |= !r.path_len[i] << i;
+	}
+	call_send(f, &r, paths[0], paths[1]);
 	return 0;
 }
 

@@ -155,11 +155,13 @@ static void decode_head(const struct abi_watch_head *h, struct watch_event *out)
 
 int watch_decode_name(const void *record, size_t len)
 {
-	const struct abi_watch_record *r = record;
+	const struct abi_watch_head *h = record;
 
-	if (len != sizeof(*r) || r->head.name >= ABI_WATCH_NAMES)
+	if (len < sizeof(*h))
 		return -EINVAL;
-	return r->head.name;
+	if (h->name >= ABI_WATCH_NAMES)
+		return watch_call_name(record, len);
+	return len == sizeof(struct abi_watch_record) ? h->name : -EINVAL;
 }
 
 int watch_decode(const void *record, size_t len, struct watch_event *out)
@@ -171,6 +173,8 @@ int watch_decode(const void *record, size_t len, struct watch_event *out)
 	if (name < 0)
 		return name;
 	decode_head(&r->head, out);
+	if (name >= ABI_WATCH_NAMES)
+		return watch_call_decode(record, len, out);
 	out->name = (size_t)name;
 	out->created_by = r->created_by;
 	if (r->head.flags & ABI_WATCH_SOCKET)

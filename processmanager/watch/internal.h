@@ -8,14 +8,25 @@
 
 #include "base/base.h"
 #include "bpf/abi_watch.h"
+#include "processmanager/watch/arch.h"
 #include "processmanager/watch/watch.h"
 
 /* --- names.c ----------------------------------------------------------------- */
 
 #define WATCH_BIT(i) (1U << (i))
 
-/* Of names, by their index. */
-#define WATCH_SET_WORDS ((ABI_WATCH_NAMES + 63) / 64)
+/* Indexes of names: first those of enum abi_watch_name. */
+enum watch_name_index {
+	WATCH_NAMES_BEFORE_CALLS = ABI_WATCH_NAMES - 1,
+#define CALL(nr, name, ...) WATCH_ENTER_##name, WATCH_EXIT_##name,
+#define NO_EXIT(nr, name, ...) WATCH_ENTER_##name,
+#include WATCH_CALLS
+#undef CALL
+#undef NO_EXIT
+	WATCH_N_NAMES,
+};
+
+#define WATCH_SET_WORDS ((WATCH_N_NAMES + 63) / 64)
 struct watch_set {
 	uint64_t w[WATCH_SET_WORDS];
 };
@@ -46,13 +57,59 @@ static inline bool watch_set_is_empty(const struct watch_set *s)
 	return !any;
 }
 
-/* Adds the names that a pattern means. -EINVAL: none, and 'why' says so. */
+/*
+ * Adds the names that a pattern means. -EINVAL: none, and 'why' says so. On success
+ * 'why' may say which ones are not among them.
+ */
 int watch_names_match(const char *pattern, struct watch_set *names,
 		      struct strbuf *why);
 
+/* --- calls.c ----------------------------------------------------------------- */
+
+/* Of an argument of a system call. */
+enum watch_arg_kind {
+	WATCH_ARG_NONE,
+	WATCH_ARG_INT,
+	WATCH_ARG_UINT,
+	WATCH_ARG_MODE, /* 16 bits */
+	WATCH_ARG_LONG,
+	WATCH_ARG_ULONG,
+	WATCH_ARG_POINTER,
+	WATCH_ARG_FD,
+	WATCH_ARG_PATH,
+};
+
+struct watch_arg {
+	const char *name; /* NULL: there is none */
+	enum watch_arg_kind kind;
+};
+
+struct watch_call {
+	const char *name;
+	const char *symbol; /* behind WATCH_CALL_SYMBOL */
+	uint16_t enter, exit; /* names; exit 0: it has none */
+	struct watch_arg args[ABI_WATCH_ARGS];
+};
+
+/* By number; NULL: there is none. */
+const struct watch_call *watch_call(uint32_t nr);
+/* The number of a name's call, and which end of it; -ENOENT: it is another event. */
+int watch_call_nr(size_t name, bool *exit);
+/* As watch_decode_name() and watch_decode(), whose head is done. */
+int watch_call_name(const void *record, size_t len);
+int watch_call_decode(const void *record, size_t len, struct watch_event *out);
+
 /* --- kernel.c ---------------------------------------------------------------- */
 
-/* Programs of bpf/watch.bpf.c, by tracepoint; X(program, "tracepoint", names). */
+/*
+ * Names as bits: those of enum abi_watch_name, and whether there is any of a system
+ * call, and of the end of one. An end needs the begin, too, which has its time.
+ */
+#define WATCH_MASK_CALLS WATCH_BIT(ABI_WATCH_NAMES)
+#define WATCH_MASK_EXITS WATCH_BIT(ABI_WATCH_NAMES + 1)
+uint32_t watch_mask_of(const struct watch_set *names);
+
+/* Programs of bpf/watch.bpf.c, by tracepoint; X(program, "tracepoint", mask). */
 #define WATCH_TCP                                                             \
 	(WATCH_BIT(ABI_WATCH_TCP_CONNECT) | WATCH_BIT(ABI_WATCH_TCP_ACCEPT) | \
 	 WATCH_BIT(ABI_WATCH_TCP_RTT) | WATCH_BIT(ABI_WATCH_TCP_CLOSE) |      \
@@ -79,7 +136,9 @@ int watch_names_match(const char *pattern, struct watch_set *names,
 	  WATCH_BIT(ABI_WATCH_TCP_SEND_RESET))                                 \
 	X(watch_tcp_receive_reset, "tcp_receive_reset",                        \
 	  WATCH_BIT(ABI_WATCH_TCP_RECEIVE_RESET))                              \
-	X(watch_tcp_drop, "kfree_skb", WATCH_BIT(ABI_WATCH_TCP_DROP))
+	X(watch_tcp_drop, "kfree_skb", WATCH_BIT(ABI_WATCH_TCP_DROP))          \
+	X(watch_call_enter, "sys_enter", WATCH_MASK_CALLS)                     \
+	X(watch_call_exit, "sys_exit", WATCH_MASK_EXITS)
 
 enum watch_hook {
 #define X(program, tracepoint, names) WATCH_HOOK_##program,
@@ -100,10 +159,28 @@ struct watch_kernel {
 
 extern const char *const watch_tracepoints[WATCH_N_HOOKS];
 const struct watch_kernel *watch_kernel(void);
+/*
+ * Whether the running kernel has a call, by its list of symbols, which the first call
+ * reads: some 50 ms.
+ */
+bool watch_kernel_has_call(uint32_t nr);
 /* The hooks of these names; without those that another hook replaces here. */
 uint32_t watch_hooks_of(const struct watch_set *names);
 /* Appends their tracepoints. */
 void watch_hooks_list(uint32_t hooks, struct strbuf *out);
+
+/* --- watch.c ----------------------------------------------------------------- */
+
+/* What subscribers want together. */
+struct watch_wanted {
+	struct watch_set names;
+	/* 'names' and 'crowded' are not set. */
+	struct abi_watch_filter filters[ABI_WATCH_CLASSES];
+	uint32_t pids[WATCH_PIDS_MAX]; /* ascending */
+	size_t n_pids;
+	uint32_t clients[WATCH_SUBS_MAX];
+	size_t n_clients;
+};
 
 /* --- load.c ------------------------------------------------------------------ */
 
@@ -116,14 +193,11 @@ int watch_load_new(struct watch_load **lp, const struct watch_opts *opts,
 void watch_load_free(struct watch_load *l);
 /* Attaches these hooks and detaches all others. *failed: those that cannot be. */
 int watch_load_attach(struct watch_load *l, uint32_t hooks, uint32_t *failed);
-/* What hooks send. 'pids' ascend; n_pids 0: of all processes. */
-int watch_load_filter(struct watch_load *l, const struct watch_set *names,
-		      struct abi_watch_filter filter, const uint32_t *pids,
-		      size_t n_pids);
+/* What hooks send. */
+int watch_load_filter(struct watch_load *l, const struct watch_wanted *all);
 int watch_load_ring(const struct watch_load *l); /* its descriptor */
-/* Losses of a name, ever. */
-struct abi_watch_loss watch_load_losses(const struct watch_load *l,
-					uint32_t name);
+/* Losses of each name, ever, which hooks write to. */
+const struct abi_watch_loss *watch_load_losses(const struct watch_load *l);
 
 /* --- decode.c ---------------------------------------------------------------- */
 

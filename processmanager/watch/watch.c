@@ -14,14 +14,6 @@
 #define WATCH_HELD_MAX 32768
 #define WATCH_HELD_BYTES (8 << 20)
 
-/* What subscribers want together. */
-struct wanted {
-	struct watch_set names;
-	struct abi_watch_filter filter; /* but its names */
-	uint32_t pids[WATCH_PIDS_MAX]; /* ascending */
-	size_t n_pids; /* 0: all */
-};
-
 struct watch_sub {
 	LIST_ENTRY(watch_sub) entry;
 	struct watch *w;
@@ -35,7 +27,8 @@ struct watch_sub {
 	void *arg;
 	struct watch_queue queue;
 	struct watch_item *read; /* has the strings of the last event */
-	uint64_t lost[ABI_WATCH_NAMES];
+	uint32_t client;
+	uint64_t lost[WATCH_N_NAMES];
 };
 
 struct watch {
@@ -48,12 +41,12 @@ struct watch {
 	struct watch_item **held; /* newer than the watermark */
 	size_t n_held, cap_held;
 	size_t held_bytes;
-	struct abi_watch_loss losses[ABI_WATCH_NAMES]; /* counted so far */
+	struct abi_watch_loss losses[WATCH_N_NAMES]; /* counted so far */
 	struct watch_stats stats;
 	struct watch_load *load; /* of watch_work() */
 	pthread_mutex_t lock;
 	/* Protected by 'lock'. */
-	struct wanted wanted;
+	struct watch_wanted wanted;
 	uint64_t changes; /* of 'wanted' */
 	uint64_t done; /* the change that hooks are as wanted of */
 	uint32_t failed; /* hooks that could not be attached then */
@@ -121,7 +114,7 @@ static int watch_cmp_pid(const void *a, const void *b)
 }
 
 /* Adds pids; false: there are too many for the kernel's filter. */
-static bool wanted_add_pids(struct wanted *all, const struct watch_sub *s)
+static bool wanted_add_pids(struct watch_wanted *all, const struct watch_sub *s)
 {
 	size_t n = all->n_pids;
 
@@ -137,20 +130,53 @@ static bool wanted_add_pids(struct wanted *all, const struct watch_sub *s)
 	return true;
 }
 
+static void wanted_add_client(struct watch_wanted *all, uint32_t client)
+{
+	for (size_t i = 0; i < all->n_clients; i++)
+		if (all->clients[i] == client)
+			return;
+	if (client)
+		all->clients[all->n_clients++] = client;
+}
+
+/* Whether it has names of a class. */
+static bool sub_class(const struct watch_sub *s, size_t class)
+{
+	uint32_t mask = watch_mask_of(&s->names);
+
+	return class == ABI_WATCH_SYSCALLS ? mask >= WATCH_MASK_CALLS
+					   : mask & (WATCH_MASK_CALLS - 1);
+}
+
+static void wanted_widen(struct abi_watch_filter *f, const struct watch_sub *s)
+{
+	f->failed &= s->failed;
+	f->by_pid &= s->n_pids > 0;
+	f->slower = MIN(f->slower, s->slower);
+}
+
 static void watch_changed(struct watch *w)
 {
-	struct wanted all = { .filter = { .failed = w->n_subs > 0 } };
-	bool by_pid = w->n_subs > 0;
+	struct watch_wanted all = { 0 };
 	const struct watch_sub *s;
-	uint64_t slower = UINT64_MAX;
+	bool fit = true, by_pid = false;
 
+	for (size_t i = 0; i < ABI_WATCH_CLASSES; i++)
+		all.filters[i] = (struct abi_watch_filter){
+			.slower = UINT64_MAX, .failed = 1, .by_pid = 1
+		};
 	LIST_FOREACH(s, &w->subs, entry) {
 		watch_set_join(&all.names, &s->names);
-		all.filter.failed &= s->failed;
-		slower = MIN(slower, s->slower);
-		by_pid = by_pid && s->n_pids && wanted_add_pids(&all, s);
+		for (size_t i = 0; i < ABI_WATCH_CLASSES; i++)
+			if (sub_class(s, i))
+				wanted_widen(&all.filters[i], s);
+		fit = fit && wanted_add_pids(&all, s);
+		wanted_add_client(&all, s->client);
 	}
-	all.filter.slower = w->n_subs ? slower : 0;
+	for (size_t i = 0; i < ABI_WATCH_CLASSES; i++) {
+		all.filters[i].by_pid &= fit;
+		by_pid |= all.filters[i].by_pid;
+	}
 	if (!by_pid)
 		all.n_pids = 0;
 	pthread_mutex_lock(&w->lock);
@@ -203,6 +229,7 @@ int watch_subscribe(struct watch *w, const struct watch_want *want,
 	s->w = w;
 	s->slower = want->slower_ns;
 	s->failed = want->failed;
+	s->client = want->client;
 	s->take = want->take;
 	s->arg = want->arg;
 	LIST_INSERT_HEAD(&w->subs, s, entry);
@@ -226,7 +253,7 @@ void watch_unsubscribe(struct watch_sub *s)
 
 bool watch_wants(const struct watch_sub *s, size_t name)
 {
-	return name < ABI_WATCH_NAMES && watch_set_has(&s->names, name);
+	return name < WATCH_N_NAMES && watch_set_has(&s->names, name);
 }
 
 void watch_hooks(const struct watch_sub *s, struct strbuf *out)
@@ -253,7 +280,7 @@ bool watch_pending(const struct watch *w)
 	return pending;
 }
 
-static int work_hooks(struct watch *w, const struct wanted *all,
+static int work_hooks(struct watch *w, const struct watch_wanted *all,
 		      uint32_t *failed, const char **why)
 {
 	uint32_t hooks = watch_hooks_of(&all->names);
@@ -266,15 +293,14 @@ static int work_hooks(struct watch *w, const struct wanted *all,
 	*why = "attaching to tracepoints";
 	/* A hook sends nothing before the filter has its name. */
 	err = watch_load_attach(w->load, hooks, failed);
-	filter = watch_load_filter(w->load, &all->names, all->filter, all->pids,
-				   all->n_pids);
+	filter = watch_load_filter(w->load, all);
 	return err ?: filter;
 }
 
 int watch_work(struct watch *w)
 {
 	const char *why = "";
-	struct wanted all;
+	struct watch_wanted all;
 	uint32_t failed = 0;
 	uint64_t change;
 	int err;
@@ -374,13 +400,23 @@ static int watch_record(void *arg, void *data, size_t len)
 	return 0;
 }
 
+/* Less than the threshold; also the end of a call whose latency is not known. */
+static bool sub_is_quick(const struct watch_sub *s,
+			 const struct watch_item *item)
+{
+	bool exit;
+
+	if (item->head.flags & ABI_WATCH_TIMED)
+		return item->head.latency < s->slower;
+	return s->slower && watch_call_nr(item->name, &exit) >= 0 && exit;
+}
+
 static void sub_offer(struct watch_sub *s, struct watch_item *item)
 {
 	const struct abi_watch_head *h = &item->head;
 	struct watch_event e;
 
-	if (!watch_set_has(&s->names, item->name) ||
-	    (h->flags & ABI_WATCH_TIMED && h->latency < s->slower) ||
+	if (!watch_set_has(&s->names, item->name) || sub_is_quick(s, item) ||
 	    (s->failed && !(h->flags & ABI_WATCH_FAILED)) ||
 	    (s->n_pids && !bsearch(&h->key.tgid, s->pids, s->n_pids,
 				   sizeof(*s->pids), watch_cmp_pid)))
@@ -420,25 +456,37 @@ static void watch_deliver(struct watch *w)
 	memmove(w->held, w->held + n, w->n_held * sizeof(struct watch_item *));
 }
 
+/* The kernel's counters of a name. */
+static const struct abi_watch_loss *watch_losses_of(const struct watch *w,
+						    size_t name)
+{
+	const struct abi_watch_loss *all = watch_load_losses(w->ring_of);
+	bool exit;
+	int nr = watch_call_nr(name, &exit);
+
+	return &all[nr < 0 ? (int)name : ABI_WATCH_CALL(nr, exit)];
+}
+
 /* Whose events they were is not known: each subscriber of the name lost them. */
 static void watch_count(struct watch *w)
 {
-	struct abi_watch_loss now;
+	const struct abi_watch_loss *now;
+	struct abi_watch_loss more;
 	struct watch_sub *s;
-	uint64_t n;
 
-	for (uint32_t i = 0; i < ABI_WATCH_NAMES; i++) {
-		now = watch_load_losses(w->ring_of, i);
-		n = now.dropped - w->losses[i].dropped + now.limited -
-		    w->losses[i].limited;
-		if (!n)
+	for (size_t i = 0; i < WATCH_N_NAMES; i++) {
+		now = watch_losses_of(w, i);
+		more.dropped = now->dropped - w->losses[i].dropped;
+		more.limited = now->limited - w->losses[i].limited;
+		if (!more.dropped && !more.limited)
 			continue;
-		w->stats.dropped += now.dropped - w->losses[i].dropped;
-		w->stats.limited += now.limited - w->losses[i].limited;
-		w->losses[i] = now;
+		w->stats.dropped += more.dropped;
+		w->stats.limited += more.limited;
+		w->losses[i].dropped += more.dropped;
+		w->losses[i].limited += more.limited;
 		LIST_FOREACH(s, &w->subs, entry)
 			if (watch_set_has(&s->names, i))
-				s->lost[i] += n;
+				s->lost[i] += more.dropped + more.limited;
 	}
 }
 
@@ -476,7 +524,7 @@ int watch_next(struct watch_sub *s, struct watch_event *out)
 
 uint64_t watch_lost(const struct watch_sub *s, size_t name)
 {
-	return name < ABI_WATCH_NAMES ? s->lost[name] : 0;
+	return name < WATCH_N_NAMES ? s->lost[name] : 0;
 }
 
 void watch_stats(const struct watch *w, struct watch_stats *out)
