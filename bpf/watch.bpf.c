@@ -366,8 +366,9 @@ int BPF_PROG(watch_call_enter, struct pt_regs *regs, long id)
 	struct abi_watch_filter *f = watch_get_filter(ABI_WATCH_SYSCALLS);
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct call_path *paths[ABI_WATCH_PATHS] = {};
-	struct abi_watch_call r = {};
+	__u16 len[ABI_WATCH_PATHS] = {};
 	struct abi_watch_conf *conf;
+	struct abi_watch_call r;
 	struct call *c = NULL;
 	__u64 nr = id, at;
 	__u8 wants;
@@ -378,14 +379,17 @@ int BPF_PROG(watch_call_enter, struct pt_regs *regs, long id)
 	wants = conf->wants;
 	if (!wants || !f || !call_is_wanted(f, task, regs))
 		return 0;
+	if (wants == ABI_WATCH_EXIT && !conf->path[0] && !call_is_exec(nr))
+		goto begun; /* most, and the quickest */
+	__builtin_memset(&r, 0, sizeof(r));
 	arch_call_args(r.args, regs);
 	for (int i = 0; i < ABI_WATCH_PATHS; i++) {
 		at = call_path_arg(conf, &r, i);
 		if (!at)
 			continue;
 		paths[i] = call_path(task, i);
-		r.path_len[i] = call_read_path(paths[i], at);
-		r.unread |= !r.path_len[i] << i;
+		r.path_len[i] = len[i] = call_read_path(paths[i], at);
+		r.unread |= !len[i] << i;
 	}
 	if (wants & ABI_WATCH_ENTER && !f->failed) {
 		watch_fill_head(&r.head, task);
@@ -394,14 +398,15 @@ int BPF_PROG(watch_call_enter, struct pt_regs *regs, long id)
 	}
 	if (!(wants & ABI_WATCH_EXIT))
 		return 0;
+begun:
 	c = bpf_task_storage_get(&watch_calls, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!c)
 		return 0;
 	c->nr = nr;
 	c->era = conf->era;
 	c->exec_id = task->self_exec_id;
-	c->path_len[0] = r.path_len[0];
-	c->path_len[1] = r.path_len[1];
+	c->path_len[0] = len[0];
+	c->path_len[1] = len[1];
 	if (call_is_exec(nr)) {
 		__builtin_memcpy(c->args, r.args, sizeof(c->args));
 		bpf_probe_read_kernel(c->comm, sizeof(c->comm), task->comm);
@@ -422,10 +427,10 @@ int BPF_PROG(watch_call_exit, struct pt_regs *regs, long res)
 	struct task_struct *task = bpf_get_current_task_btf();
 	bool failed = res < 0 && res >= -MAX_ERRNO, execed;
 	struct call_path *paths[ABI_WATCH_PATHS] = {};
-	struct abi_watch_call r = {};
 	struct abi_watch_conf *conf;
+	struct abi_watch_call r;
+	__u64 nr = arch_call_nr(regs), latency = 0, at;
 	struct call *c;
-	__u64 nr = arch_call_nr(regs), at;
 
 	if (nr >= ABI_WATCH_CALLS)
 		return 0;
@@ -439,12 +444,13 @@ int BPF_PROG(watch_call_exit, struct pt_regs *regs, long res)
 		c->begun = 0;
 	if (f->failed && !failed)
 		return 0;
-	if (c) {
-		r.head.latency = bpf_ktime_get_boot_ns() - c->at;
-		r.head.flags |= ABI_WATCH_TIMED;
-	}
-	if (r.head.latency < f->slower)
+	if (c)
+		latency = bpf_ktime_get_boot_ns() - c->at;
+	if (latency < f->slower)
 		return 0;
+	__builtin_memset(&r, 0, sizeof(r));
+	r.head.latency = latency;
+	r.head.flags = c ? ABI_WATCH_TIMED : 0;
 	arch_call_args(r.args, regs);
 	watch_fill_head(&r.head, task);
 	execed = call_is_exec(nr) && !res;

@@ -181,8 +181,8 @@ static const char *call_path_text(const struct abi_watch_call *r, size_t i)
 	return len && !text[len - 1] ? text : NULL;
 }
 
-static void call_path(struct watch_event *e, const struct abi_watch_call *r,
-		      size_t i, const struct watch_arg *arg)
+static void call_add_path(struct watch_event *e, const struct abi_watch_call *r,
+			  size_t i, const struct watch_arg *arg)
 {
 	const char *text = call_path_text(r, i);
 
@@ -220,7 +220,7 @@ int watch_call_decode(const void *record, size_t len, struct watch_event *out)
 		if (!call_path_text(r, paths))
 			call_value(call_add(out, arg->name), arg->kind,
 				   r->args[i]);
-		call_path(out, r, paths++, arg);
+		call_add_path(out, r, paths++, arg);
 	}
 	if (exit) {
 		call_value(call_add(out, "res"), WATCH_ARG_LONG,
