@@ -94,8 +94,11 @@ static __always_inline __u16 call_read_path(struct call_path *p, __u64 at)
 static __always_inline void call_put_path(struct bpf_dynptr *slot, __u32 at,
 					  const struct call_path *p, __u32 len)
 {
-	if (p && len && len <= ABI_WATCH_PATH_MAX)
-		bpf_dynptr_write(slot, at, (void *)p->text, len, 0);
+	__u64 n = len;
+
+	barrier_var(n); /* what is compared is what is passed: the verifier knows no copies */
+	if (p && n <= ABI_WATCH_PATH_MAX)
+		bpf_dynptr_write(slot, at, (void *)p->text, n, 0);
 }
 
 /* With its paths, which are as 'first' and 'second' have them. */
