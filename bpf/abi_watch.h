@@ -37,8 +37,14 @@ enum abi_watch_name {
 #define X(NAME, name, published, category, text) ABI_WATCH_##NAME,
 	ABI_WATCH_EVENTS(X)
 #undef X
-	ABI_WATCH_NAMES, /* <= 32: bits of a filter */
+	ABI_WATCH_NAMES, /* <= 30: bits of a filter */
 };
+
+/* Numbers of system calls are below; on x86-64 the last one was 469 in 2025. */
+#define ABI_WATCH_CALLS 512
+/* The name of a system call's event: 'exit' is 0 or 1. */
+#define ABI_WATCH_CALL(nr, exit) (ABI_WATCH_NAMES + 2 * (nr) + (exit))
+#define ABI_WATCH_ALL_NAMES ABI_WATCH_CALL(ABI_WATCH_CALLS, 0)
 
 enum abi_watch_flags {
 	ABI_WATCH_TIMED = 1 << 0, /* has a latency */
@@ -46,6 +52,7 @@ enum abi_watch_flags {
 	ABI_WATCH_CLIENT = 1 << 2, /* its socket connected */
 	ABI_WATCH_SERVER = 1 << 3, /* its socket was accepted, or listens */
 	ABI_WATCH_SOCKET = 1 << 4, /* has addresses */
+	ABI_WATCH_EXECED = 1 << 5, /* 'new_exec_id' is set */
 };
 
 /* Ports in the host's byte order; IPv4 addresses in the first four bytes. */
@@ -58,23 +65,68 @@ struct abi_watch_ends {
 
 #define ABI_WATCH_VALUES 8
 
-struct abi_watch_record {
+/* Each record begins with one. */
+struct abi_watch_head {
 	__u64 time; /* CLOCK_BOOTTIME, ns; read after the slot was reserved */
 	__u64 latency; /* ns */
 	struct abi_key key; /* whose event it is; tgid 0: not known */
-	struct abi_key created_by; /* who made the socket; tgid 0: not known */
 	__u32 tid, uid, gid;
-	__u16 name; /* enum abi_watch_name */
+	__u16 name; /* enum abi_watch_name, or ABI_WATCH_CALL */
 	__u16 flags; /* enum abi_watch_flags */
 	char comm[ABI_COMM_LEN];
+};
+
+struct abi_watch_record {
+	struct abi_watch_head head;
+	struct abi_key created_by; /* who made the socket; tgid 0: not known */
 	struct abi_watch_ends ends;
 	__u64 v[ABI_WATCH_VALUES]; /* attributes, by name: processmanager/watch/names.c */
+};
+
+#define ABI_WATCH_ARGS 6
+#define ABI_WATCH_PATHS 2 /* of a call */
+#define ABI_WATCH_PATH_MAX 1024 /* with the NUL */
+
+/* Of a system call; behind it are its paths, each with a NUL. */
+struct abi_watch_call {
+	struct abi_watch_head head; /* of an execve, the image that called it */
+	__u64 new_exec_id; /* of the image that runs since */
+	__s64 res;
+	__u64 args[ABI_WATCH_ARGS]; /* registers: of narrower types the low bits count */
+	__u16 path_len[ABI_WATCH_PATHS]; /* with the NUL; 0: it is not there */
+	__u8 late; /* bits by path: read when the call ended */
+	__u8 unread; /* bits by path: not NULL, but not in memory */
+	__u16 pad;
+};
+
+enum abi_watch_wants {
+	ABI_WATCH_ENTER = 1 << 0,
+	ABI_WATCH_EXIT = 1 << 1,
+};
+
+/* Of a system call: which events are wanted, and which arguments are paths. */
+struct abi_watch_conf {
+	__u8 wants; /* enum abi_watch_wants */
+	__u8 era; /* grows when exits begin to be wanted */
+	__u8 path[ABI_WATCH_PATHS]; /* 1: the first argument; 0: none */
+};
+
+enum abi_watch_pid {
+	ABI_WATCH_PID_WANTED = 1 << 0,
+	ABI_WATCH_PID_CLIENT = 1 << 1, /* it watches; its system calls are no events */
+};
+
+/* System calls have a filter of their own: they are many. */
+enum abi_watch_class {
+	ABI_WATCH_OTHERS,
+	ABI_WATCH_SYSCALLS,
+	ABI_WATCH_CLASSES
 };
 
 /* The union of all subscriptions; each one's own filter is applied in user space. */
 struct abi_watch_filter {
 	__u64 slower; /* ns: of events with a latency, those that took so long */
-	__u32 names; /* bits by enum abi_watch_name */
+	__u32 names; /* bits by enum abi_watch_name; of system calls: watch_calls */
 	__u32 by_pid; /* only of the processes in the map of pids */
 	__u32 failed; /* only events with an error */
 	__u32 crowded; /* bytes in the ring from which on users have budgets */
@@ -88,10 +140,13 @@ struct abi_watch_loss {
 
 #ifndef __bpf__
 ABI_ASSERT(sizeof(struct abi_watch_ends) == 40);
+ABI_ASSERT(sizeof(struct abi_watch_head) == 72);
 ABI_ASSERT(sizeof(struct abi_watch_record) == 200);
+ABI_ASSERT(sizeof(struct abi_watch_call) == 144);
+ABI_ASSERT(sizeof(struct abi_watch_conf) == 4);
 ABI_ASSERT(sizeof(struct abi_watch_filter) == 24);
 ABI_ASSERT(sizeof(struct abi_watch_loss) == 16);
-ABI_ASSERT(ABI_WATCH_NAMES <= 32);
+ABI_ASSERT(ABI_WATCH_NAMES <= 30);
 #endif
 
 #endif /* BPF_ABI_WATCH_H */

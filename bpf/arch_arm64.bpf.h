@@ -20,6 +20,8 @@
 #define NR_SETRESUID 147
 #define NR_SETRESGID 149
 #define NR_CAPSET 91
+#define NR_EXECVE 221
+#define NR_EXECVEAT 281
 #define NR_UNSHARE 97
 #define NR_SETNS 268
 
@@ -38,7 +40,31 @@ static __always_inline bool arch_exec_call(const struct pt_regs *r)
 {
 	if (arch_compat(r))
 		return r->regs[7] == 11 || r->regs[7] == 387;
-	return r->regs[8] == 221 || r->regs[8] == 281;
+	return r->regs[8] == NR_EXECVE || r->regs[8] == NR_EXECVEAT;
+}
+
+/* In a system call: whether its number is one of 32-bit programs. */
+static __always_inline bool arch_compat_call(const struct task_struct *task,
+					     const struct pt_regs *r)
+{
+	return arch_compat(r);
+}
+
+/* Of the call that ends. */
+static __always_inline __u64 arch_call_nr(const struct pt_regs *r)
+{
+	return r->regs[8];
+}
+
+/* Arguments of a call, also when it ends: the first is kept beside its result. */
+static __always_inline void arch_call_args(__u64 *args, const struct pt_regs *r)
+{
+	args[0] = r->orig_x0;
+	args[1] = r->regs[1];
+	args[2] = r->regs[2];
+	args[3] = r->regs[3];
+	args[4] = r->regs[4];
+	args[5] = r->regs[5];
 }
 
 static __always_inline void arch_fill_regs(struct abi_regs *out, const struct pt_regs *r)

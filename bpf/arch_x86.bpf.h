@@ -18,6 +18,8 @@
 #define NR_SETRESUID 117
 #define NR_SETRESGID 119
 #define NR_CAPSET 126
+#define NR_EXECVE 59
+#define NR_EXECVEAT 322
 #define NR_UNSHARE 272
 #define NR_SETNS 308
 
@@ -36,7 +38,34 @@ static __always_inline bool arch_exec_call(const struct pt_regs *r)
 {
 	if (arch_compat(r))
 		return r->orig_ax == 11 || r->orig_ax == 358;
-	return r->orig_ax == 59 || r->orig_ax == 322;
+	return r->orig_ax == NR_EXECVE || r->orig_ax == NR_EXECVEAT;
+}
+
+/*
+ * In a system call: whether its number is one of 32-bit programs. 64-bit code can make
+ * those as well, by int $0x80. (Numbers of x32 are beyond all others.)
+ */
+static __always_inline bool arch_compat_call(const struct task_struct *task,
+					     const struct pt_regs *r)
+{
+	return task->thread_info.status & 2; /* TS_COMPAT, asm/thread_info.h */
+}
+
+/* Of the call that ends. */
+static __always_inline __u64 arch_call_nr(const struct pt_regs *r)
+{
+	return r->orig_ax;
+}
+
+/* Arguments of a call: as it made them, also when it ends, unless an exec has come between. */
+static __always_inline void arch_call_args(__u64 *args, const struct pt_regs *r)
+{
+	args[0] = r->di;
+	args[1] = r->si;
+	args[2] = r->dx;
+	args[3] = r->r10;
+	args[4] = r->r8;
+	args[5] = r->r9;
 }
 
 static __always_inline void arch_fill_regs(struct abi_regs *out, const struct pt_regs *r)

@@ -73,8 +73,9 @@ struct bpf_dynptr {
  * of a perf_event program are not corrected. The layout is that of ptrace(2).
  */
 #ifdef __TARGET_ARCH_arm64
-struct pt_regs { /* the part that is struct user_pt_regs */
+struct pt_regs { /* the part that is struct user_pt_regs, and what follows it */
 	__u64 regs[31], sp, pc, pstate;
+	__u64 orig_x0;
 };
 #define SYSCALL_NR(r) ((r)->regs[8])
 #else
@@ -328,7 +329,12 @@ struct thread_struct { /* x86 */
 	struct fpu fpu;
 };
 
+struct thread_info {
+	__u32 status; /* of x86 */
+};
+
 struct task_struct {
+	struct thread_info thread_info;
 	unsigned int flags;
 	struct mm_struct *mm;
 	int exit_code;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * watch: TCP, signals and processes as events for subscribers (processmanager/watch).
+ * watch: TCP, signals, processes and system calls as events for subscribers
+ * (processmanager/watch).
  * User space attaches only programs that somebody needs. All are BTF tracepoints: a
  * classic tracepoint program would silence the sampler, and locked-down kernels forbid
  * fentry and kprobes. Loads on 6.1 and newer; a program whose tracepoint the kernel lacks
@@ -11,6 +12,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "bpf/watch_call.bpf.h"
 #include "bpf/watch_send.bpf.h"
 #include "bpf/watch_sock.bpf.h"
 
@@ -21,7 +23,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 SEC("tp_btf/task_newtask")
 int BPF_PROG(watch_fork, struct task_struct *task, __u64 clone_flags)
 {
-	struct abi_watch_record r = { .name = ABI_WATCH_PROCESS_FORK };
+	struct abi_watch_record r = { .head.name = ABI_WATCH_PROCESS_FORK };
 
 	if (!task->pid || clone_flags & CLONE_THREAD || watch_is_self(task))
 		return 0;
@@ -34,7 +36,7 @@ int BPF_PROG(watch_fork, struct task_struct *task, __u64 clone_flags)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(watch_exec, struct task_struct *task, pid_t old_pid)
 {
-	struct abi_watch_record r = { .name = ABI_WATCH_PROCESS_EXEC };
+	struct abi_watch_record r = { .head.name = ABI_WATCH_PROCESS_EXEC };
 
 	if (watch_is_self(task))
 		return 0;
@@ -49,7 +51,7 @@ int watch_exit(__u64 *ctx)
 {
 	struct trace_event_raw_sched_process_exit___6_16 *with = NULL;
 	struct task_struct *task = (void *)ctx[0], *cast = task_cast(task);
-	struct abi_watch_record r = { .name = ABI_WATCH_PROCESS_EXIT };
+	struct abi_watch_record r = { .head.name = ABI_WATCH_PROCESS_EXIT };
 	struct signal_struct *sig = cast->signal;
 	bool group_dead;
 
@@ -62,7 +64,7 @@ int watch_exit(__u64 *ctx)
 	watch_fill_task(&r, task);
 	r.v[0] = (__u32)task_wait_status(cast->group_leader, sig);
 	if (r.v[0])
-		r.flags |= ABI_WATCH_FAILED;
+		r.head.flags |= ABI_WATCH_FAILED;
 	watch_send(&r);
 	return 0;
 }
@@ -96,7 +98,7 @@ int BPF_PROG(watch_signal_generate, int sig, struct kernel_siginfo *info, struct
 	     int group, int result)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
-	struct abi_watch_record r = { .name = ABI_WATCH_SIGNAL_GENERATE };
+	struct abi_watch_record r = { .head.name = ABI_WATCH_SIGNAL_GENERATE };
 	int code;
 	bool sent = signal_has_sender(sig, info, &code);
 
@@ -119,7 +121,7 @@ SEC("tp_btf/signal_deliver")
 int BPF_PROG(watch_signal_deliver, int sig, struct kernel_siginfo *info)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
-	struct abi_watch_record r = { .name = ABI_WATCH_SIGNAL_DELIVER };
+	struct abi_watch_record r = { .head.name = ABI_WATCH_SIGNAL_DELIVER };
 	int code;
 
 	if (watch_is_self(current))
@@ -140,24 +142,24 @@ int BPF_PROG(watch_signal_deliver, int sig, struct kernel_siginfo *info)
 static __always_inline void state_connect(struct abi_watch_record *r, const struct sock *sk,
 					  const struct owner *o, int state)
 {
-	r->name = ABI_WATCH_TCP_CONNECT;
+	r->head.name = ABI_WATCH_TCP_CONNECT;
 	r->v[0] = r->v[1] = 0;
 	if (state != TCP_ESTABLISHED) {
 		/* 0: who connected closed it, or had no port or no memory. */
 		r->v[0] = -(__s64)sk->sk_err;
 		r->v[1] = !sk->sk_err;
-		r->flags |= ABI_WATCH_FAILED;
+		r->head.flags |= ABI_WATCH_FAILED;
 	}
 	if (o && o->connect_at) {
-		r->latency = bpf_ktime_get_boot_ns() - o->connect_at;
-		r->flags |= ABI_WATCH_TIMED;
+		r->head.latency = bpf_ktime_get_boot_ns() - o->connect_at;
+		r->head.flags |= ABI_WATCH_TIMED;
 	}
 	watch_send(r);
 }
 
 static __always_inline void rtt_send(struct abi_watch_record *r, const struct sock *sk)
 {
-	r->name = ABI_WATCH_TCP_RTT;
+	r->head.name = ABI_WATCH_TCP_RTT;
 	r->v[0] = BPF_CORE_READ((const struct tcp_sock *)sk, srtt_us) >> 3;
 	if (r->v[0])
 		watch_send(r);
@@ -173,7 +175,7 @@ static __always_inline void state_close(struct abi_watch_record *r, const struct
 
 	r->v[1] = 0;
 	rtt_send(r, sk);
-	r->name = ABI_WATCH_TCP_CLOSE;
+	r->head.name = ABI_WATCH_TCP_CLOSE;
 	r->v[0] = BPF_CORE_READ(tp, bytes_acked);
 	r->v[1] = BPF_CORE_READ(tp, bytes_received);
 	r->v[2] = BPF_CORE_READ(tp, segs_out);
@@ -182,7 +184,7 @@ static __always_inline void state_close(struct abi_watch_record *r, const struct
 	r->v[5] = BPF_CORE_READ(tp, srtt_us) >> 3;
 	r->v[6] = sk->sk_err;
 	if (sk->sk_err)
-		r->flags |= ABI_WATCH_FAILED;
+		r->head.flags |= ABI_WATCH_FAILED;
 	watch_send(r);
 }
 
@@ -208,17 +210,17 @@ int BPF_PROG(watch_sock_state, struct sock *sk, int old, int state)
 		o->connect_at = o->rtt_at = 0;
 	if (!sock_fill(&r, sk, o))
 		return 0;
-	r.name = ABI_WATCH_TCP_STATE;
+	r.head.name = ABI_WATCH_TCP_STATE;
 	r.v[0] = old;
 	r.v[1] = state;
 	watch_send(&r);
 	if (state == TCP_SYN_RECV)
 		return 0;
-	if (old == TCP_SYN_SENT || (old == TCP_SYN_RECV && r.flags & ABI_WATCH_CLIENT)) {
+	if (old == TCP_SYN_SENT || (old == TCP_SYN_RECV && r.head.flags & ABI_WATCH_CLIENT)) {
 		state_connect(&r, sk, o, state);
 	} else if (old == TCP_SYN_RECV && state == TCP_ESTABLISHED) {
-		r.name = ABI_WATCH_TCP_ACCEPT;
-		r.flags |= ABI_WATCH_SERVER;
+		r.head.name = ABI_WATCH_TCP_ACCEPT;
+		r.head.flags |= ABI_WATCH_SERVER;
 		watch_send(&r);
 	} else if (state == TCP_CLOSE && old != TCP_SYN_RECV && old != TCP_LISTEN) {
 		state_close(&r, sk);
@@ -295,7 +297,7 @@ int watch_tcp_retransmit(__u64 *ctx)
 
 	if (!sock_fill(&r, sk, bpf_sk_storage_get(&watch_owners, sk, NULL, 0)))
 		return 0;
-	r.name = ABI_WATCH_TCP_RETRANSMIT;
+	r.head.name = ABI_WATCH_TCP_RETRANSMIT;
 	cb = (const struct tcp_skb_cb *)skb->cb;
 	bpf_core_read(&segs, sizeof(segs), &cb->tcp_gso_segs);
 	r.v[0] = segs;
@@ -305,7 +307,7 @@ int watch_tcp_retransmit(__u64 *ctx)
 	/* Positive: a queue of this host dropped it, as net_xmit_errno() says. */
 	r.v[2] = err > 0 ? -ENOBUFS : (__s64)err;
 	if (r.v[2])
-		r.flags |= ABI_WATCH_FAILED;
+		r.head.flags |= ABI_WATCH_FAILED;
 	watch_send(&r);
 	return 0;
 }
@@ -314,7 +316,7 @@ int watch_tcp_retransmit(__u64 *ctx)
 SEC("tp_btf/tcp_send_reset")
 int BPF_PROG(watch_tcp_send_reset, struct sock *sk, const struct sk_buff *skb)
 {
-	struct abi_watch_record r = { .flags = ABI_WATCH_SOCKET };
+	struct abi_watch_record r = { .head.flags = ABI_WATCH_SOCKET };
 
 	if (sk) {
 		if (!sock_fill(&r, sk, bpf_sk_storage_get(&watch_owners, sk, NULL, 0)))
@@ -322,7 +324,7 @@ int BPF_PROG(watch_tcp_send_reset, struct sock *sk, const struct sk_buff *skb)
 	} else if (!skb || !ends_of_packet(&r.ends, skb)) {
 		return 0;
 	}
-	r.name = ABI_WATCH_TCP_SEND_RESET;
+	r.head.name = ABI_WATCH_TCP_SEND_RESET;
 	watch_send(&r);
 	return 0;
 }
@@ -334,7 +336,7 @@ int BPF_PROG(watch_tcp_receive_reset, struct sock *sk)
 
 	if (!sock_fill(&r, sk, bpf_sk_storage_get(&watch_owners, sk, NULL, 0)))
 		return 0;
-	r.name = ABI_WATCH_TCP_RECEIVE_RESET;
+	r.head.name = ABI_WATCH_TCP_RECEIVE_RESET;
 	watch_send(&r);
 	return 0;
 }
@@ -346,12 +348,140 @@ int BPF_PROG(watch_tcp_receive_reset, struct sock *sk)
 SEC("tp_btf/kfree_skb")
 int BPF_PROG(watch_tcp_drop, struct sk_buff *skb, void *location, int reason)
 {
-	struct abi_watch_record r = { .name = ABI_WATCH_TCP_DROP, .flags = ABI_WATCH_SOCKET };
+	struct abi_watch_record r = { .head.name = ABI_WATCH_TCP_DROP,
+				      .head.flags = ABI_WATCH_SOCKET };
 
 	if (!ends_of_packet(&r.ends, skb))
 		return 0;
 	r.v[0] = reason;
 	watch_send(&r);
+	return 0;
+}
+
+/* --- system calls --------------------------------------------------------------- */
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(watch_call_enter, struct pt_regs *regs, long id)
+{
+	struct abi_watch_filter *f = watch_get_filter(ABI_WATCH_SYSCALLS);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct call_path *paths[ABI_WATCH_PATHS] = {};
+	__u16 len[ABI_WATCH_PATHS] = {};
+	struct abi_watch_conf *conf;
+	struct abi_watch_call r;
+	struct call *c = NULL;
+	__u64 nr = id, at;
+	__u8 wants;
+
+	if (nr >= ABI_WATCH_CALLS)
+		return 0;
+	conf = &watch_conf[nr];
+	wants = conf->wants;
+	if (!wants || !f || !call_is_wanted(f, task, regs))
+		return 0;
+	if (wants == ABI_WATCH_EXIT && !conf->path[0] && !call_is_exec(nr))
+		goto begun; /* most, and the quickest */
+	__builtin_memset(&r, 0, sizeof(r));
+	arch_call_args(r.args, regs);
+	for (int i = 0; i < ABI_WATCH_PATHS; i++) {
+		at = call_path_arg(conf, &r, i);
+		if (!at)
+			continue;
+		paths[i] = call_path(task, i);
+		r.path_len[i] = len[i] = call_read_path(paths[i], at);
+		r.unread |= !len[i] << i;
+	}
+	if (wants & ABI_WATCH_ENTER && !f->failed) {
+		watch_fill_head(&r.head, task);
+		r.head.name = ABI_WATCH_CALL(nr, 0);
+		call_send(f, &r, paths[0], paths[1]);
+	}
+	if (!(wants & ABI_WATCH_EXIT))
+		return 0;
+begun:
+	c = bpf_task_storage_get(&watch_calls, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!c)
+		return 0;
+	c->nr = nr;
+	c->era = conf->era;
+	c->exec_id = task->self_exec_id;
+	c->path_len[0] = len[0];
+	c->path_len[1] = len[1];
+	if (call_is_exec(nr)) {
+		__builtin_memcpy(c->args, r.args, sizeof(c->args));
+		bpf_probe_read_kernel(c->comm, sizeof(c->comm), task->comm);
+	}
+	c->begun = 1;
+	c->at = bpf_ktime_get_boot_ns();
+	return 0;
+}
+
+/*
+ * The call of a fork ends in the child, too, which did not begin one; nor did, in our
+ * sight, what was in the kernel when the hooks came, or seccomp refused.
+ */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(watch_call_exit, struct pt_regs *regs, long res)
+{
+	struct abi_watch_filter *f = watch_get_filter(ABI_WATCH_SYSCALLS);
+	struct task_struct *task = bpf_get_current_task_btf();
+	bool failed = res < 0 && res >= -MAX_ERRNO, execed;
+	struct call_path *paths[ABI_WATCH_PATHS] = {};
+	struct abi_watch_conf *conf;
+	struct abi_watch_call r;
+	__u64 nr = arch_call_nr(regs), latency = 0, at;
+	struct call *c;
+
+	if (nr >= ABI_WATCH_CALLS)
+		return 0;
+	conf = &watch_conf[nr];
+	if (!(conf->wants & ABI_WATCH_EXIT) || !f || !call_is_wanted(f, task, regs))
+		return 0;
+	c = bpf_task_storage_get(&watch_calls, task, NULL, 0);
+	if (c && (!c->begun || c->nr != nr || c->era != conf->era))
+		c = NULL;
+	if (c)
+		c->begun = 0;
+	if (f->failed && !failed)
+		return 0;
+	if (c)
+		latency = bpf_ktime_get_boot_ns() - c->at;
+	if (latency < f->slower)
+		return 0;
+	__builtin_memset(&r, 0, sizeof(r));
+	r.head.latency = latency;
+	r.head.flags = c ? ABI_WATCH_TIMED : 0;
+	arch_call_args(r.args, regs);
+	watch_fill_head(&r.head, task);
+	execed = call_is_exec(nr) && !res;
+	if (execed && c) {
+		__builtin_memcpy(r.args, c->args, sizeof(r.args));
+		__builtin_memcpy(r.head.comm, c->comm, sizeof(r.head.comm));
+		r.new_exec_id = r.head.key.exec_id;
+		r.head.key.exec_id = c->exec_id;
+		r.head.flags |= ABI_WATCH_EXECED;
+	}
+	if (failed)
+		r.head.flags |= ABI_WATCH_FAILED;
+	r.head.name = ABI_WATCH_CALL(nr, 1);
+	r.res = res;
+	for (int i = 0; i < ABI_WATCH_PATHS; i++) {
+		at = call_path_arg(conf, &r, i);
+		if (!at)
+			continue;
+		paths[i] = call_path(task, i);
+		if (c && c->path_len[i]) {
+			r.path_len[i] = c->path_len[i];
+			continue;
+		}
+		/* Of an exec, the new image has it above its environment. */
+		if (execed)
+			at = nr == NR_EXECVE ? BPF_CORE_READ(task, mm, env_end) : 0;
+		r.path_len[i] = at ? call_read_path(paths[i], at) : 0;
+		r.late |= !!r.path_len[i] << i;
+		r.unread |= !r.path_len[i] << i;
+	}
+	call_send(f, &r, paths[0], paths[1]);
 	return 0;
 }
 

@@ -11,11 +11,12 @@
 #include "bpf/limit.bpf.h"
 #include "bpf/quark_task.bpf.h"
 
-/* Events a second of one user while the ring is crowded. */
+/* Events of 256 bytes a second of one user while the ring is crowded. */
 #define WATCH_UID_RATE 2000
+#define WATCH_UID_BYTES 256
 #define WATCH_UIDS_MAX 1024
 #define WATCH_NO_UID ~0U /* no process can have it */
-#define WATCH_PIDS_MAX 128 /* of the filter before, and of the next one */
+#define WATCH_PIDS_MAX 192 /* and clients, of the filter before, and of the next one */
 
 /* profd, whose events are left out, and those of its children. Set before load. */
 const volatile __u32 watch_self;
@@ -27,11 +28,12 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, ABI_WATCH_CLASSES);
 	__type(key, __u32);
 	__type(value, struct abi_watch_filter);
 } watch_filter SEC(".maps");
 
+/* By process: enum abi_watch_pid. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, WATCH_PIDS_MAX);
@@ -39,12 +41,8 @@ struct {
 	__type(value, __u32);
 } watch_pids SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, ABI_WATCH_NAMES);
-	__type(key, __u32);
-	__type(value, struct abi_watch_loss);
-} watch_losses SEC(".maps");
+/* By name. User space has it mapped: they are too many to be looked up one by one. */
+struct abi_watch_loss watch_losses[ABI_WATCH_ALL_NAMES];
 
 /* When a user's budget is full again. */
 struct {
@@ -54,16 +52,22 @@ struct {
 	__type(value, __u64);
 } watch_uids SEC(".maps");
 
-static __always_inline struct abi_watch_filter *watch_get_filter(void)
+static __always_inline struct abi_watch_filter *watch_get_filter(__u32 class)
 {
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&watch_filter, &zero);
+	return bpf_map_lookup_elem(&watch_filter, &class);
 }
 
 static __always_inline bool watch_wanted(const struct abi_watch_filter *f, enum abi_watch_name name)
 {
 	return f && f->names >> name & 1;
+}
+
+/* Bits of enum abi_watch_pid. */
+static __always_inline __u32 watch_pid(__u32 tgid)
+{
+	__u32 *bits = bpf_map_lookup_elem(&watch_pids, &tgid);
+
+	return bits ? *bits : 0;
 }
 
 /* profd's own, or a helper process of it. */
@@ -74,15 +78,20 @@ static __always_inline bool watch_is_self(struct task_struct *task)
 	       ((__u32)task->tgid == watch_self || (__u32)task->real_parent->tgid == watch_self);
 }
 
-static __always_inline void watch_fill_task(struct abi_watch_record *r, struct task_struct *task)
+static __always_inline void watch_fill_head(struct abi_watch_head *h, struct task_struct *task)
 {
 	const struct cred *cred = task_cast(task)->real_cred;
 
-	fill_key(&r->key, task);
-	r->tid = task->pid;
-	r->uid = cred->uid.val;
-	r->gid = cred->gid.val;
-	bpf_probe_read_kernel(r->comm, sizeof(r->comm), task->comm);
+	fill_key(&h->key, task);
+	h->tid = task->pid;
+	h->uid = cred->uid.val;
+	h->gid = cred->gid.val;
+	bpf_probe_read_kernel(h->comm, sizeof(h->comm), task->comm);
+}
+
+static __always_inline void watch_fill_task(struct abi_watch_record *r, struct task_struct *task)
+{
+	watch_fill_head(&r->head, task);
 }
 
 /*
@@ -90,9 +99,9 @@ static __always_inline void watch_fill_task(struct abi_watch_record *r, struct t
  * a budget of its own: anybody can make resets and drops, also from another host.
  */
 static __always_inline bool watch_may(const struct abi_watch_filter *f,
-				      const struct abi_watch_record *r)
+				      const struct abi_watch_head *h, __u32 bytes)
 {
-	__u32 uid = r->key.tgid ? r->uid : WATCH_NO_UID;
+	__u32 uid = h->key.tgid ? h->uid : WATCH_NO_UID;
 	__u64 zero = 0, *full;
 
 	if (bpf_ringbuf_query(&watch_ring, BPF_RB_AVAIL_DATA) < f->crowded)
@@ -102,29 +111,28 @@ static __always_inline bool watch_may(const struct abi_watch_filter *f,
 		bpf_map_update_elem(&watch_uids, &uid, &zero, BPF_NOEXIST);
 		full = bpf_map_lookup_elem(&watch_uids, &uid);
 	}
-	return !full || limit_take(full, WATCH_UID_RATE, bpf_ktime_get_boot_ns());
+	return !full || limit_take_many(full, WATCH_UID_RATE, 1 + bytes / WATCH_UID_BYTES,
+					bpf_ktime_get_boot_ns());
 }
 
 static __noinline void watch_send(struct abi_watch_record *r)
 {
-	struct abi_watch_filter *f = watch_get_filter();
+	struct abi_watch_filter *f = watch_get_filter(ABI_WATCH_OTHERS);
 	struct abi_watch_record *slot;
 	struct abi_watch_loss *l;
 	__u32 name;
 
-	if (!r || !watch_wanted(f, r->name & 31))
+	if (!r || !watch_wanted(f, r->head.name & 31))
 		return;
-	if (f->by_pid && !bpf_map_lookup_elem(&watch_pids, &r->key.tgid))
+	if (f->by_pid && !(watch_pid(r->head.key.tgid) & ABI_WATCH_PID_WANTED))
 		return;
-	if (r->flags & ABI_WATCH_TIMED && r->latency < f->slower)
+	if (r->head.flags & ABI_WATCH_TIMED && r->head.latency < f->slower)
 		return;
-	if (f->failed && !(r->flags & ABI_WATCH_FAILED))
+	if (f->failed && !(r->head.flags & ABI_WATCH_FAILED))
 		return;
-	name = r->name;
-	l = bpf_map_lookup_elem(&watch_losses, &name);
-	if (!l)
-		return;
-	if (!watch_may(f, r)) {
+	name = r->head.name & 31;
+	l = &watch_losses[name];
+	if (!watch_may(f, &r->head, sizeof(*r))) {
 		__sync_fetch_and_add(&l->limited, 1);
 		return;
 	}
@@ -134,7 +142,7 @@ static __noinline void watch_send(struct abi_watch_record *r)
 		return;
 	}
 	*slot = *r;
-	slot->time = bpf_ktime_get_boot_ns();
+	slot->head.time = bpf_ktime_get_boot_ns();
 	bpf_ringbuf_submit(slot, BPF_RB_NO_WAKEUP);
 }
 

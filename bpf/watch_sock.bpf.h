@@ -195,19 +195,19 @@ static __always_inline bool sock_fill(struct abi_watch_record *r, const struct s
 				      const struct owner *o)
 {
 	__builtin_memset(r, 0, sizeof(*r));
-	r->flags = ABI_WATCH_SOCKET;
+	r->head.flags = ABI_WATCH_SOCKET;
 	ends_fill(&r->ends, sk);
 	if (!o)
 		return true;
-	r->key = o->key;
+	r->head.key = o->key;
 	if (o->created_by.tgid != o->key.tgid ||
 	    o->created_by.start_boottime != o->key.start_boottime)
 		r->created_by = o->created_by;
-	r->tid = o->tid;
-	r->uid = o->uid;
-	r->gid = o->gid;
-	__builtin_memcpy(r->comm, o->comm, sizeof(r->comm));
-	r->flags |= o->flags;
+	r->head.tid = o->tid;
+	r->head.uid = o->uid;
+	r->head.gid = o->gid;
+	__builtin_memcpy(r->head.comm, o->comm, sizeof(r->head.comm));
+	r->head.flags |= o->flags;
 	return !o->self;
 }
 

@@ -129,38 +129,58 @@ static void decode_socket(const struct abi_watch_record *r, struct watch_fd *fd)
 
 	fd->kind = WATCH_FD_SOCKET;
 	fd->protocol = "tcp";
-	fd->role = r->flags & ABI_WATCH_CLIENT	 ? "client"
-		   : r->flags & ABI_WATCH_SERVER ? "server"
-						 : "";
+	fd->role = r->head.flags & ABI_WATCH_CLIENT   ? "client"
+		   : r->head.flags & ABI_WATCH_SERVER ? "server"
+						      : "";
 	decode_end(fd->src, e->family, e->src, e->sport);
 	decode_end(fd->dst, e->family, e->dst, e->dport);
 }
 
-int watch_decode(const struct abi_watch_record *r, struct watch_event *out)
+static void decode_head(const struct abi_watch_head *h, struct watch_event *out)
 {
-	struct watch_attribute *a;
-
-	if (r->name >= ABI_WATCH_NAMES)
-		return -EINVAL;
 	*out = (struct watch_event){
-		.time = r->time,
-		.name = r->name,
-		.timed = r->flags & ABI_WATCH_TIMED,
-		.failed = r->flags & ABI_WATCH_FAILED,
-		.latency_ns = r->latency,
-		.key = r->key,
-		.created_by = r->created_by,
-		.tid = r->tid,
-		.uid = r->uid,
-		.gid = r->gid,
+		.time = h->time,
+		.timed = h->flags & ABI_WATCH_TIMED,
+		.failed = h->flags & ABI_WATCH_FAILED,
+		.latency_ns = h->latency,
+		.key = h->key,
+		.tid = h->tid,
+		.uid = h->uid,
+		.gid = h->gid,
 		.fd = { .num = -1, .protocol = "", .role = "" },
 	};
-	memcpy(out->comm, r->comm, sizeof(out->comm));
+	memcpy(out->comm, h->comm, sizeof(out->comm));
 	out->comm[sizeof(out->comm) - 1] = '\0';
-	if (r->flags & ABI_WATCH_SOCKET)
+}
+
+int watch_decode_name(const void *record, size_t len)
+{
+	const struct abi_watch_head *h = record;
+
+	if (len < sizeof(*h))
+		return -EINVAL;
+	if (h->name >= ABI_WATCH_NAMES)
+		return watch_call_name(record, len);
+	return len == sizeof(struct abi_watch_record) ? h->name : -EINVAL;
+}
+
+int watch_decode(const void *record, size_t len, struct watch_event *out)
+{
+	const struct abi_watch_record *r = record;
+	int name = watch_decode_name(record, len);
+	struct watch_attribute *a;
+
+	if (name < 0)
+		return name;
+	decode_head(&r->head, out);
+	if (name >= ABI_WATCH_NAMES)
+		return watch_call_decode(record, len, out);
+	out->name = (size_t)name;
+	out->created_by = r->created_by;
+	if (r->head.flags & ABI_WATCH_SOCKET)
 		decode_socket(r, &out->fd);
 	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-		if (values[i].name != r->name)
+		if (values[i].name != name)
 			continue;
 		a = &out->attributes[out->n_attributes];
 		a->key = values[i].key;

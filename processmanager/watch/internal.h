@@ -8,19 +8,108 @@
 
 #include "base/base.h"
 #include "bpf/abi_watch.h"
+#include "processmanager/watch/arch.h"
 #include "processmanager/watch/watch.h"
 
 /* --- names.c ----------------------------------------------------------------- */
 
 #define WATCH_BIT(i) (1U << (i))
-#define WATCH_ALL (WATCH_BIT(ABI_WATCH_NAMES) - 1)
 
-/* Sets the bits that a pattern means. -EINVAL: none, and 'why' says so. */
-int watch_names_match(const char *pattern, uint32_t *names, struct strbuf *why);
+/* Indexes of names: first those of enum abi_watch_name. */
+enum watch_name_index {
+	WATCH_NAMES_BEFORE_CALLS = ABI_WATCH_NAMES - 1,
+#define CALL(nr, name, ...) WATCH_ENTER_##name, WATCH_EXIT_##name,
+#define NO_EXIT(nr, name, ...) WATCH_ENTER_##name,
+#include WATCH_CALLS
+#undef CALL
+#undef NO_EXIT
+	WATCH_N_NAMES,
+};
+
+#define WATCH_SET_WORDS ((WATCH_N_NAMES + 63) / 64)
+struct watch_set {
+	uint64_t w[WATCH_SET_WORDS];
+};
+
+static inline bool watch_set_has(const struct watch_set *s, size_t i)
+{
+	return s->w[i / 64] >> i % 64 & 1;
+}
+
+static inline void watch_set_add(struct watch_set *s, size_t i)
+{
+	s->w[i / 64] |= 1ULL << i % 64;
+}
+
+static inline void watch_set_join(struct watch_set *s,
+				  const struct watch_set *t)
+{
+	for (size_t i = 0; i < WATCH_SET_WORDS; i++)
+		s->w[i] |= t->w[i];
+}
+
+static inline bool watch_set_is_empty(const struct watch_set *s)
+{
+	uint64_t any = 0;
+
+	for (size_t i = 0; i < WATCH_SET_WORDS; i++)
+		any |= s->w[i];
+	return !any;
+}
+
+/*
+ * Adds the names that a pattern means. -EINVAL: none, and 'why' says so. On success
+ * 'why' may say which ones are not among them.
+ */
+int watch_names_match(const char *pattern, struct watch_set *names,
+		      struct strbuf *why);
+
+/* --- calls.c ----------------------------------------------------------------- */
+
+/* Of an argument of a system call. */
+enum watch_arg_kind {
+	WATCH_ARG_NONE,
+	WATCH_ARG_INT,
+	WATCH_ARG_UINT,
+	WATCH_ARG_MODE, /* 16 bits */
+	WATCH_ARG_LONG,
+	WATCH_ARG_ULONG,
+	WATCH_ARG_POINTER,
+	WATCH_ARG_FD,
+	WATCH_ARG_PATH,
+};
+
+struct watch_arg {
+	const char *name; /* NULL: there is none */
+	enum watch_arg_kind kind;
+};
+
+struct watch_call {
+	const char *name;
+	const char *symbol; /* behind WATCH_CALL_SYMBOL */
+	uint16_t enter, exit; /* names; exit 0: it has none */
+	struct watch_arg args[ABI_WATCH_ARGS];
+};
+
+/* By number; NULL: there is none. */
+const struct watch_call *watch_call(uint32_t nr);
+/* The number of a name's call, and which end of it; -ENOENT: it is another event. */
+int watch_call_nr(size_t name, bool *exit);
+/* As watch_decode_name() and watch_decode(), whose head is done. */
+int watch_call_name(const void *record, size_t len);
+int watch_call_decode(const void *record, size_t len, struct watch_event *out);
 
 /* --- kernel.c ---------------------------------------------------------------- */
 
-/* Programs of bpf/watch.bpf.c, by tracepoint; X(program, "tracepoint", names). */
+/*
+ * Names as bits: those of enum abi_watch_name, and whether there is any of a system
+ * call, and of the end of one. An end needs the begin, too, which has its time.
+ */
+#define WATCH_MASK_CALLS WATCH_BIT(ABI_WATCH_NAMES)
+#define WATCH_MASK_EXITS WATCH_BIT(ABI_WATCH_NAMES + 1)
+uint32_t watch_mask_of(const struct watch_set *names);
+
+/* Programs of bpf/watch.bpf.c, by tracepoint; X(program, "tracepoint", mask). */
 #define WATCH_TCP                                                             \
 	(WATCH_BIT(ABI_WATCH_TCP_CONNECT) | WATCH_BIT(ABI_WATCH_TCP_ACCEPT) | \
 	 WATCH_BIT(ABI_WATCH_TCP_RTT) | WATCH_BIT(ABI_WATCH_TCP_CLOSE) |      \
@@ -47,7 +136,9 @@ int watch_names_match(const char *pattern, uint32_t *names, struct strbuf *why);
 	  WATCH_BIT(ABI_WATCH_TCP_SEND_RESET))                                 \
 	X(watch_tcp_receive_reset, "tcp_receive_reset",                        \
 	  WATCH_BIT(ABI_WATCH_TCP_RECEIVE_RESET))                              \
-	X(watch_tcp_drop, "kfree_skb", WATCH_BIT(ABI_WATCH_TCP_DROP))
+	X(watch_tcp_drop, "kfree_skb", WATCH_BIT(ABI_WATCH_TCP_DROP))          \
+	X(watch_call_enter, "sys_enter", WATCH_MASK_CALLS)                     \
+	X(watch_call_exit, "sys_exit", WATCH_MASK_EXITS)
 
 enum watch_hook {
 #define X(program, tracepoint, names) WATCH_HOOK_##program,
@@ -68,10 +159,28 @@ struct watch_kernel {
 
 extern const char *const watch_tracepoints[WATCH_N_HOOKS];
 const struct watch_kernel *watch_kernel(void);
+/*
+ * Whether the running kernel has a call, by its list of symbols, which the first call
+ * reads: some 50 ms.
+ */
+bool watch_kernel_has_call(uint32_t nr);
 /* The hooks of these names; without those that another hook replaces here. */
-uint32_t watch_hooks_of(uint32_t names);
+uint32_t watch_hooks_of(const struct watch_set *names);
 /* Appends their tracepoints. */
 void watch_hooks_list(uint32_t hooks, struct strbuf *out);
+
+/* --- watch.c ----------------------------------------------------------------- */
+
+/* What subscribers want together. */
+struct watch_wanted {
+	struct watch_set names;
+	/* 'names' and 'crowded' are not set. */
+	struct abi_watch_filter filters[ABI_WATCH_CLASSES];
+	uint32_t pids[WATCH_PIDS_MAX]; /* ascending */
+	size_t n_pids;
+	uint32_t clients[WATCH_SUBS_MAX];
+	size_t n_clients;
+};
 
 /* --- load.c ------------------------------------------------------------------ */
 
@@ -84,17 +193,47 @@ int watch_load_new(struct watch_load **lp, const struct watch_opts *opts,
 void watch_load_free(struct watch_load *l);
 /* Attaches these hooks and detaches all others. *failed: those that cannot be. */
 int watch_load_attach(struct watch_load *l, uint32_t hooks, uint32_t *failed);
-/* 'pids' ascend; n_pids 0: of all processes. */
-int watch_load_filter(struct watch_load *l, struct abi_watch_filter filter,
-		      const uint32_t *pids, size_t n_pids);
+/* What hooks send. */
+int watch_load_filter(struct watch_load *l, const struct watch_wanted *all);
 int watch_load_ring(const struct watch_load *l); /* its descriptor */
-/* Losses of a name, ever. */
-struct abi_watch_loss watch_load_losses(const struct watch_load *l,
-					uint32_t name);
+/* Losses of each name, ever, which hooks write to. */
+const struct abi_watch_loss *watch_load_losses(const struct watch_load *l);
 
 /* --- decode.c ---------------------------------------------------------------- */
 
-/* 'r' is not trusted to be of a known name: -EINVAL. */
-int watch_decode(const struct abi_watch_record *r, struct watch_event *out);
+/* The name of a record; -EINVAL: it is none. */
+int watch_decode_name(const void *record, size_t len);
+/* The same; strings of the event may be in the record. */
+int watch_decode(const void *record, size_t len, struct watch_event *out);
+
+/* --- queue.c ----------------------------------------------------------------- */
+
+/* A record, shared by those for whom it waits. On the loop's thread. */
+struct watch_item {
+	unsigned int refs;
+	unsigned int name;
+	size_t len;
+	union {
+		struct abi_watch_head head; /* of a record of 'len' bytes */
+		struct abi_watch_record bytes;
+	};
+};
+
+/* A copy, with one reference. NULL: no memory. */
+struct watch_item *watch_item_new(const void *record, size_t len, int name);
+void watch_item_put(struct watch_item *item); /* NULL is allowed */
+
+/* What waits for one subscriber; zeroed at first. */
+struct watch_queue {
+	struct watch_item **v; /* a ring of 'cap' */
+	size_t first, n, cap;
+	size_t bytes;
+};
+
+/* False, and no reference is taken: it is full, or there is no memory. */
+bool watch_queue_add(struct watch_queue *q, struct watch_item *item);
+/* The oldest, with its reference; NULL: there is none. */
+struct watch_item *watch_queue_take(struct watch_queue *q);
+void watch_queue_fini(struct watch_queue *q);
 
 #endif /* PROCESSMANAGER_WATCH_INTERNAL_H */

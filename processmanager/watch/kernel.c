@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kernel: which tracepoints the running kernel has, and its names of reasons. */
+/* kernel: which tracepoints and calls the running kernel has, and its names of reasons. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,13 +84,70 @@ const struct watch_kernel *watch_kernel(void)
 	return &kernel;
 }
 
-uint32_t watch_hooks_of(uint32_t names)
+/* --- system calls --------------------------------------------------------------- */
+
+static struct {
+	bool known;
+	bool has[ABI_WATCH_CALLS];
+} kernel_calls;
+static pthread_once_t kernel_calls_once = PTHREAD_ONCE_INIT;
+
+/* A weak symbol stands for a call that the kernel was built without (kernel/sys_ni.c). */
+static void kernel_symbol(char type, const char *symbol)
+{
+	const struct watch_call *call;
+
+	for (uint32_t nr = 0; nr < ABI_WATCH_CALLS; nr++) {
+		call = watch_call(nr);
+		if (call && !strcmp(call->symbol, symbol))
+			kernel_calls.has[nr] = type == 'T' || type == 't';
+	}
+}
+
+static void watch_kernel_read_calls(void)
+{
+	FILE *f = fopen("/proc/kallsyms", "re");
+	char line[256], type, symbol[64];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strstr(line, " " WATCH_CALL_SYMBOL) ||
+		    sscanf(line, "%*s %c " WATCH_CALL_SYMBOL "%63s", &type,
+			   symbol) != 2)
+			continue;
+		kernel_calls.known = true;
+		kernel_symbol(type, symbol);
+	}
+	if (f)
+		fclose(f);
+}
+
+bool watch_kernel_has_call(uint32_t nr)
+{
+	pthread_once(&kernel_calls_once, watch_kernel_read_calls);
+	return !kernel_calls.known || kernel_calls.has[nr];
+}
+
+/* --- hooks ---------------------------------------------------------------------- */
+
+uint32_t watch_mask_of(const struct watch_set *names)
+{
+	uint32_t mask = (uint32_t)names->w[0] & (WATCH_MASK_CALLS - 1);
+	bool exit;
+
+	for (size_t i = ABI_WATCH_NAMES; i < WATCH_N_NAMES; i++)
+		if (watch_set_has(names, i) && watch_call_nr(i, &exit) >= 0)
+			mask |= WATCH_MASK_CALLS |
+				(exit ? WATCH_MASK_EXITS : 0);
+	return mask;
+}
+
+uint32_t watch_hooks_of(const struct watch_set *names)
 {
 	const struct watch_kernel *k = watch_kernel();
-	uint32_t hooks = 0;
+	uint32_t hooks = 0, mask = watch_mask_of(names);
 
 	for (size_t i = 0; i < WATCH_N_HOOKS; i++)
-		if (k->has[i] && hook_names[i] & names)
+		if (k->has[i] && hook_names[i] & mask)
 			hooks |= WATCH_BIT(i);
 	/* What it does for old kernels, the others do in newer ones. */
 	if (k->has[WATCH_HOOK_watch_sock_receive])
@@ -107,12 +165,20 @@ void watch_hooks_list(uint32_t hooks, struct strbuf *out)
 
 void watch_name_hooks(size_t i, struct strbuf *out)
 {
-	watch_hooks_list(watch_hooks_of(WATCH_BIT(i)), out);
+	struct watch_set one = { 0 };
+
+	watch_set_add(&one, i);
+	watch_hooks_list(watch_hooks_of(&one), out);
 }
 
 /* The hook that has the name's events. */
 static enum watch_hook hook_of(size_t name)
 {
+	bool exit;
+
+	if (watch_call_nr(name, &exit) >= 0)
+		return exit ? WATCH_HOOK_watch_call_exit
+			    : WATCH_HOOK_watch_call_enter;
 	switch (name) {
 	case ABI_WATCH_TCP_RTT:
 		return WATCH_HOOK_watch_tcp_rtt;
@@ -132,13 +198,19 @@ static enum watch_hook hook_of(size_t name)
 const char *watch_name_lack(size_t i)
 {
 	const struct watch_kernel *k = watch_kernel();
+	bool exit;
+	int nr = watch_call_nr(i, &exit);
 
-	if (i >= ABI_WATCH_NAMES)
+	if (i >= WATCH_N_NAMES)
 		return NULL;
 	if (k->err)
 		return "the kernel has no BTF";
 	if (!k->has[hook_of(i)])
 		return "this kernel has no such tracepoint";
+	if (nr >= 0)
+		return watch_kernel_has_call((uint32_t)nr)
+			       ? NULL
+			       : "this kernel has no such system call";
 	if (i == ABI_WATCH_TCP_SEND_RESET && !k->resets_of_none)
 		return "before Linux 6.10 a reset without a socket is no event";
 	if (WATCH_BIT(i) & WATCH_TCP && !k->has[WATCH_HOOK_watch_sock_receive])

@@ -8,15 +8,23 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "bpf/abi_watch.h"
 #include "bpf/watch.skel.h"
 #include "processmanager/watch/internal.h"
 
 #define LOAD_RING_BYTES (4 * 1024 * 1024)
 
+#define LOAD_PIDS_MAX (WATCH_PIDS_MAX + WATCH_SUBS_MAX)
+
+struct load_pid {
+	uint32_t pid;
+	uint32_t bits; /* enum abi_watch_pid */
+};
+
 struct watch_load {
 	struct watch_bpf *skel;
 	struct bpf_link *links[WATCH_N_HOOKS]; /* NULL: not attached */
-	uint32_t *pids; /* in the map */
+	struct load_pid pids[LOAD_PIDS_MAX]; /* in the map; ascending */
 	size_t n_pids;
 	uint32_t crowded;
 	bool seeded;
@@ -31,6 +39,20 @@ static struct bpf_program *load_program(const struct watch_load *l, size_t i)
 	};
 
 	return programs[i];
+}
+
+/* Which arguments of calls are paths. */
+static void load_paths(struct abi_watch_conf *conf)
+{
+	const struct watch_call *call;
+
+	for (uint32_t nr = 0; nr < ABI_WATCH_CALLS; nr++) {
+		call = watch_call(nr);
+		for (size_t i = 0, n = 0; call && i < ABI_WATCH_ARGS; i++)
+			if (call->args[i].kind == WATCH_ARG_PATH &&
+			    n < ABI_WATCH_PATHS)
+				conf[nr].path[n++] = (uint8_t)(i + 1);
+	}
 }
 
 static int load_open(struct watch_load *l, const struct watch_opts *opts)
@@ -50,6 +72,7 @@ static int load_open(struct watch_load *l, const struct watch_opts *opts)
 			err = bpf_program__set_autoload(load_program(l, i),
 							false);
 	l->skel->rodata->watch_self = (uint32_t)opts->self;
+	load_paths(l->skel->bss->watch_conf);
 	l->crowded = bytes / 4;
 	if (!err)
 		err = bpf_map__set_max_entries(l->skel->maps.watch_ring, bytes);
@@ -90,7 +113,6 @@ void watch_load_free(struct watch_load *l)
 		bpf_link__destroy(l->links[i]);
 	if (l->skel)
 		watch_bpf__destroy(l->skel);
-	free(l->pids);
 	free(l);
 }
 
@@ -142,40 +164,93 @@ int watch_load_attach(struct watch_load *l, uint32_t hooks, uint32_t *failed)
 	return err;
 }
 
+/* --- the filter ---------------------------------------------------------------- */
+
 static int load_cmp_pid(const void *a, const void *b)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	const struct load_pid *x = a, *y = b;
 
-	return x < y ? -1 : x > y;
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-int watch_load_filter(struct watch_load *l, struct abi_watch_filter filter,
-		      const uint32_t *pids, size_t n_pids)
+static bool load_has_pid(const struct load_pid *v, size_t n, uint32_t pid)
 {
-	int fd = bpf_map__fd(l->skel->maps.watch_pids), err;
-	uint32_t zero = 0, *copy = NULL;
+	struct load_pid key = { .pid = pid };
 
-	if (n_pids) {
-		copy = malloc(n_pids * sizeof(*copy));
-		if (!copy)
-			return -ENOMEM;
-		memcpy(copy, pids, n_pids * sizeof(*copy));
+	return n && bsearch(&key, v, n, sizeof(*v), load_cmp_pid);
+}
+
+/* Processes with what they are; one may be both. The number. */
+static size_t load_list_pids(const struct watch_wanted *all,
+			     struct load_pid v[LOAD_PIDS_MAX])
+{
+	struct load_pid key, *hit;
+	size_t n = 0;
+
+	for (; n < all->n_pids; n++)
+		v[n] = (struct load_pid){ all->pids[n], ABI_WATCH_PID_WANTED };
+	for (size_t i = 0; i < all->n_clients; i++) {
+		key = (struct load_pid){ all->clients[i],
+					 ABI_WATCH_PID_CLIENT };
+		hit = bsearch(&key, v, all->n_pids, sizeof(*v), load_cmp_pid);
+		if (hit)
+			hit->bits |= ABI_WATCH_PID_CLIENT;
+		else
+			v[n++] = key;
 	}
-	for (size_t i = 0; i < n_pids; i++)
-		bpf_map_update_elem(fd, &pids[i], &zero, BPF_ANY);
-	filter.by_pid = n_pids > 0;
-	filter.crowded = l->crowded;
-	err = bpf_map_update_elem(bpf_map__fd(l->skel->maps.watch_filter),
-				  &zero, &filter, BPF_ANY);
-	err = err ? -errno : 0;
+	qsort(v, n, sizeof(*v), load_cmp_pid);
+	return n;
+}
+
+/* Hooks see each byte at once. */
+static void load_calls(struct watch_load *l, const struct watch_set *names)
+{
+	struct abi_watch_conf *conf = l->skel->bss->watch_conf;
+	const struct watch_call *call;
+	uint8_t wants;
+
+	for (uint32_t nr = 0; nr < ABI_WATCH_CALLS; nr++) {
+		call = watch_call(nr);
+		if (!call)
+			continue;
+		wants = watch_set_has(names, call->enter) ? ABI_WATCH_ENTER : 0;
+		if (call->exit && watch_set_has(names, call->exit))
+			wants |= ABI_WATCH_EXIT;
+		if (wants & ~conf[nr].wants & ABI_WATCH_EXIT)
+			__atomic_store_n(&conf[nr].era,
+					 (uint8_t)(conf[nr].era + 1),
+					 __ATOMIC_RELEASE);
+		__atomic_store_n(&conf[nr].wants, wants, __ATOMIC_RELEASE);
+	}
+}
+
+int watch_load_filter(struct watch_load *l, const struct watch_wanted *all)
+{
+	int pids = bpf_map__fd(l->skel->maps.watch_pids), err = 0;
+	int filters = bpf_map__fd(l->skel->maps.watch_filter);
+	struct load_pid now[LOAD_PIDS_MAX];
+	struct abi_watch_filter f;
+	size_t n = load_list_pids(all, now);
+
+	for (size_t i = 0; i < n; i++)
+		if (bpf_map_update_elem(pids, &now[i].pid, &now[i].bits,
+					BPF_ANY))
+			err = err ?: -errno;
+	for (uint32_t i = 0; i < ABI_WATCH_CLASSES; i++) {
+		f = all->filters[i];
+		if (i == ABI_WATCH_OTHERS)
+			f.names = watch_mask_of(&all->names);
+		f.crowded = l->crowded;
+		if (bpf_map_update_elem(filters, &i, &f, BPF_ANY))
+			err = err ?: -errno;
+	}
+	load_calls(l, &all->names);
 	/* Last: events of those in both lists come all the time. */
 	for (size_t i = 0; i < l->n_pids; i++)
-		if (!n_pids || !bsearch(&l->pids[i], pids, n_pids,
-					sizeof(*pids), load_cmp_pid))
-			bpf_map_delete_elem(fd, &l->pids[i]);
-	free(l->pids);
-	l->pids = copy;
-	l->n_pids = n_pids;
+		if (!load_has_pid(now, n, l->pids[i].pid))
+			bpf_map_delete_elem(pids, &l->pids[i].pid);
+	memcpy(l->pids, now, n * sizeof(*now));
+	l->n_pids = n;
 	return err;
 }
 
@@ -184,12 +259,7 @@ int watch_load_ring(const struct watch_load *l)
 	return bpf_map__fd(l->skel->maps.watch_ring);
 }
 
-struct abi_watch_loss watch_load_losses(const struct watch_load *l,
-					uint32_t name)
+const struct abi_watch_loss *watch_load_losses(const struct watch_load *l)
 {
-	struct abi_watch_loss loss = { 0 };
-
-	bpf_map_lookup_elem(bpf_map__fd(l->skel->maps.watch_losses), &name,
-			    &loss);
-	return loss;
+	return l->skel->bss->watch_losses;
 }

@@ -10,30 +10,25 @@
 
 #include "processmanager/watch/internal.h"
 
-#define WATCH_QUEUE_MAX 8192 /* records of a subscriber */
-#define WATCH_HELD_MAX 32768 /* records that wait for older ones */
-
-/* What subscribers want together. */
-struct wanted {
-	struct abi_watch_filter filter;
-	uint32_t pids[WATCH_PIDS_MAX]; /* ascending */
-	size_t n_pids; /* 0: all */
-};
+/* Records that wait for older ones; beyond it they do not wait. */
+#define WATCH_HELD_MAX 32768
+#define WATCH_HELD_BYTES (8 << 20)
 
 struct watch_sub {
 	LIST_ENTRY(watch_sub) entry;
 	struct watch *w;
 	uint64_t since; /* the change that it came with */
-	uint32_t names;
+	struct watch_set names;
 	uint32_t pids[WATCH_PIDS_MAX];
 	size_t n_pids;
 	uint64_t slower;
 	bool failed;
 	bool (*take)(void *arg, const struct watch_event *e);
 	void *arg;
-	struct abi_watch_record *queue; /* a ring of 'cap' */
-	size_t first, n, cap;
-	uint64_t lost[ABI_WATCH_NAMES];
+	struct watch_queue queue;
+	struct watch_item *read; /* has the strings of the last event */
+	uint32_t client;
+	uint64_t lost[WATCH_N_NAMES];
 };
 
 struct watch {
@@ -43,14 +38,15 @@ struct watch {
 	struct ring *ring; /* of 'ring_of' */
 	struct watch_load *ring_of;
 	int ring_err; /* it could not be opened */
-	struct abi_watch_record *held; /* newer than the watermark */
+	struct watch_item **held; /* newer than the watermark */
 	size_t n_held, cap_held;
-	struct abi_watch_loss losses[ABI_WATCH_NAMES]; /* counted so far */
+	size_t held_bytes;
+	struct abi_watch_loss losses[WATCH_N_NAMES]; /* counted so far */
 	struct watch_stats stats;
 	struct watch_load *load; /* of watch_work() */
 	pthread_mutex_t lock;
 	/* Protected by 'lock'. */
-	struct wanted wanted;
+	struct watch_wanted wanted;
 	uint64_t changes; /* of 'wanted' */
 	uint64_t done; /* the change that hooks are as wanted of */
 	uint32_t failed; /* hooks that could not be attached then */
@@ -79,9 +75,11 @@ static void watch_close_ring(struct watch *w)
 	w->ring = NULL;
 	w->ring_of = NULL;
 	w->ring_err = 0;
+	while (w->n_held)
+		watch_item_put(w->held[--w->n_held]);
 	free(w->held);
 	w->held = NULL;
-	w->n_held = w->cap_held = 0;
+	w->cap_held = w->held_bytes = 0;
 	memset(w->losses, 0, sizeof(w->losses));
 }
 
@@ -89,7 +87,8 @@ static void sub_free(struct watch_sub *s)
 {
 	LIST_REMOVE(s, entry);
 	s->w->n_subs--;
-	free(s->queue);
+	watch_queue_fini(&s->queue);
+	watch_item_put(s->read);
 	free(s);
 }
 
@@ -115,7 +114,7 @@ static int watch_cmp_pid(const void *a, const void *b)
 }
 
 /* Adds pids; false: there are too many for the kernel's filter. */
-static bool wanted_add_pids(struct wanted *all, const struct watch_sub *s)
+static bool wanted_add_pids(struct watch_wanted *all, const struct watch_sub *s)
 {
 	size_t n = all->n_pids;
 
@@ -131,20 +130,53 @@ static bool wanted_add_pids(struct wanted *all, const struct watch_sub *s)
 	return true;
 }
 
+static void wanted_add_client(struct watch_wanted *all, uint32_t client)
+{
+	for (size_t i = 0; i < all->n_clients; i++)
+		if (all->clients[i] == client)
+			return;
+	if (client)
+		all->clients[all->n_clients++] = client;
+}
+
+/* Whether it has names of a class. */
+static bool sub_class(const struct watch_sub *s, size_t class)
+{
+	uint32_t mask = watch_mask_of(&s->names);
+
+	return class == ABI_WATCH_SYSCALLS ? mask >= WATCH_MASK_CALLS
+					   : mask & (WATCH_MASK_CALLS - 1);
+}
+
+static void wanted_widen(struct abi_watch_filter *f, const struct watch_sub *s)
+{
+	f->failed &= s->failed;
+	f->by_pid &= s->n_pids > 0;
+	f->slower = MIN(f->slower, s->slower);
+}
+
 static void watch_changed(struct watch *w)
 {
-	struct wanted all = { .filter = { .failed = w->n_subs > 0 } };
-	bool by_pid = w->n_subs > 0;
+	struct watch_wanted all = { 0 };
 	const struct watch_sub *s;
-	uint64_t slower = UINT64_MAX;
+	bool fit = true, by_pid = false;
 
+	for (size_t i = 0; i < ABI_WATCH_CLASSES; i++)
+		all.filters[i] = (struct abi_watch_filter){
+			.slower = UINT64_MAX, .failed = 1, .by_pid = 1
+		};
 	LIST_FOREACH(s, &w->subs, entry) {
-		all.filter.names |= s->names;
-		all.filter.failed &= s->failed;
-		slower = MIN(slower, s->slower);
-		by_pid = by_pid && s->n_pids && wanted_add_pids(&all, s);
+		watch_set_join(&all.names, &s->names);
+		for (size_t i = 0; i < ABI_WATCH_CLASSES; i++)
+			if (sub_class(s, i))
+				wanted_widen(&all.filters[i], s);
+		fit = fit && wanted_add_pids(&all, s);
+		wanted_add_client(&all, s->client);
 	}
-	all.filter.slower = w->n_subs ? slower : 0;
+	for (size_t i = 0; i < ABI_WATCH_CLASSES; i++) {
+		all.filters[i].by_pid &= fit;
+		by_pid |= all.filters[i].by_pid;
+	}
 	if (!by_pid)
 		all.n_pids = 0;
 	pthread_mutex_lock(&w->lock);
@@ -197,6 +229,7 @@ int watch_subscribe(struct watch *w, const struct watch_want *want,
 	s->w = w;
 	s->slower = want->slower_ns;
 	s->failed = want->failed;
+	s->client = want->client;
 	s->take = want->take;
 	s->arg = want->arg;
 	LIST_INSERT_HEAD(&w->subs, s, entry);
@@ -220,13 +253,13 @@ void watch_unsubscribe(struct watch_sub *s)
 
 bool watch_wants(const struct watch_sub *s, size_t name)
 {
-	return name < ABI_WATCH_NAMES && s->names & WATCH_BIT(name);
+	return name < WATCH_N_NAMES && watch_set_has(&s->names, name);
 }
 
 void watch_hooks(const struct watch_sub *s, struct strbuf *out)
 {
 	struct watch *w = s->w;
-	uint32_t hooks = watch_hooks_of(s->names);
+	uint32_t hooks = watch_hooks_of(&s->names);
 
 	pthread_mutex_lock(&w->lock);
 	hooks &= w->hooks;
@@ -247,10 +280,10 @@ bool watch_pending(const struct watch *w)
 	return pending;
 }
 
-static int work_hooks(struct watch *w, const struct wanted *all,
+static int work_hooks(struct watch *w, const struct watch_wanted *all,
 		      uint32_t *failed, const char **why)
 {
-	uint32_t hooks = watch_hooks_of(all->filter.names);
+	uint32_t hooks = watch_hooks_of(&all->names);
 	int err = 0, filter;
 
 	if (!w->load && hooks)
@@ -260,15 +293,14 @@ static int work_hooks(struct watch *w, const struct wanted *all,
 	*why = "attaching to tracepoints";
 	/* A hook sends nothing before the filter has its name. */
 	err = watch_load_attach(w->load, hooks, failed);
-	filter =
-		watch_load_filter(w->load, all->filter, all->pids, all->n_pids);
+	filter = watch_load_filter(w->load, all);
 	return err ?: filter;
 }
 
 int watch_work(struct watch *w)
 {
 	const char *why = "";
-	struct wanted all;
+	struct watch_wanted all;
 	uint32_t failed = 0;
 	uint64_t change;
 	int err;
@@ -283,7 +315,7 @@ int watch_work(struct watch *w)
 	w->failed = failed;
 	w->err = err;
 	w->why = why;
-	w->hooks = err && !failed ? 0 : watch_hooks_of(all.filter.names);
+	w->hooks = err && !failed ? 0 : watch_hooks_of(&all.names);
 	w->hooks &= ~failed;
 	w->loaded = w->load;
 	pthread_mutex_unlock(&w->lock);
@@ -297,7 +329,7 @@ void watch_worked(struct watch *w)
 	bool idle;
 
 	pthread_mutex_lock(&w->lock);
-	idle = !w->wanted.filter.names && w->done == w->changes;
+	idle = watch_set_is_empty(&w->wanted.names) && w->done == w->changes;
 	w->stats.hooks = (uint64_t)__builtin_popcount(w->hooks);
 	pthread_mutex_unlock(&w->lock);
 	if (w->load && idle) {
@@ -324,7 +356,8 @@ int watch_ready(const struct watch_sub *s, const char **why)
 	*why = w->why ?: "";
 	if (w->done < s->since)
 		ready = 0;
-	else if (w->err && (!w->failed || w->failed & watch_hooks_of(s->names)))
+	else if (w->err &&
+		 (!w->failed || w->failed & watch_hooks_of(&s->names)))
 		ready = w->err;
 	else
 		ready = 1;
@@ -337,7 +370,7 @@ int watch_ready(const struct watch_sub *s, const char **why)
 
 /* --- records ------------------------------------------------------------------ */
 
-static void sub_lose(struct watch_sub *s, uint32_t name)
+static void sub_lose(struct watch_sub *s, size_t name)
 {
 	s->lost[name]++;
 	s->w->stats.overrun++;
@@ -345,106 +378,115 @@ static void sub_lose(struct watch_sub *s, uint32_t name)
 
 static int watch_record(void *arg, void *data, size_t len)
 {
-	const struct abi_watch_record *r = data;
+	int name = watch_decode_name(data, len);
 	struct watch *w = arg;
+	struct watch_item *item;
 	struct watch_sub *s;
 
-	if (len != sizeof(*r) || r->name >= ABI_WATCH_NAMES)
+	if (name < 0)
 		return 0;
 	w->stats.records++;
-	if (VECTOR_ROOM(w->held, w->n_held, w->cap_held)) {
-		LIST_FOREACH(s, &w->subs, entry)
-			if (s->names & WATCH_BIT(r->name))
-				sub_lose(s, r->name);
+	item = VECTOR_ROOM(w->held, w->n_held, w->cap_held)
+		       ? NULL
+		       : watch_item_new(data, len, name);
+	if (item) {
+		w->held[w->n_held++] = item;
+		w->held_bytes += len;
 		return 0;
 	}
-	memcpy(&w->held[w->n_held++], r, sizeof(*r));
+	LIST_FOREACH(s, &w->subs, entry)
+		if (watch_set_has(&s->names, (size_t)name))
+			sub_lose(s, (size_t)name);
 	return 0;
 }
 
-/* Whether the queue has room for one more. */
-static bool sub_room(struct watch_sub *s)
+/* Less than the threshold; also the end of a call whose latency is not known. */
+static bool sub_is_quick(const struct watch_sub *s,
+			 const struct watch_item *item)
 {
-	struct abi_watch_record *q;
-	size_t cap;
+	bool exit;
 
-	if (s->n < s->cap)
-		return true;
-	if (s->cap == WATCH_QUEUE_MAX)
-		return false;
-	cap = s->cap ? 2 * s->cap : 64;
-	q = malloc(cap * sizeof(*q));
-	if (!q)
-		return false;
-	for (size_t i = 0; i < s->n; i++)
-		q[i] = s->queue[(s->first + i) % s->cap];
-	free(s->queue);
-	s->queue = q;
-	s->cap = cap;
-	s->first = 0;
-	return true;
+	if (item->head.flags & ABI_WATCH_TIMED)
+		return item->head.latency < s->slower;
+	return s->slower && watch_call_nr(item->name, &exit) >= 0 && exit;
 }
 
-static void sub_offer(struct watch_sub *s, const struct abi_watch_record *r)
+static void sub_offer(struct watch_sub *s, struct watch_item *item)
 {
+	const struct abi_watch_head *h = &item->head;
 	struct watch_event e;
 
-	if (!(s->names & WATCH_BIT(r->name)) ||
-	    (r->flags & ABI_WATCH_TIMED && r->latency < s->slower) ||
-	    (s->failed && !(r->flags & ABI_WATCH_FAILED)) ||
-	    (s->n_pids && !bsearch(&r->key.tgid, s->pids, s->n_pids,
+	if (!watch_set_has(&s->names, item->name) || sub_is_quick(s, item) ||
+	    (s->failed && !(h->flags & ABI_WATCH_FAILED)) ||
+	    (s->n_pids && !bsearch(&h->key.tgid, s->pids, s->n_pids,
 				   sizeof(*s->pids), watch_cmp_pid)))
 		return;
-	if (s->take && (watch_decode(r, &e) || !s->take(s->arg, &e)))
+	if (s->take && (watch_decode(h, item->len, &e) || !s->take(s->arg, &e)))
 		return;
-	if (sub_room(s))
-		s->queue[(s->first + s->n++) % s->cap] = *r;
-	else
-		sub_lose(s, r->name);
+	if (!watch_queue_add(&s->queue, item))
+		sub_lose(s, item->name);
 }
 
-static int watch_cmp_record(const void *a, const void *b)
+static int watch_cmp_item(const void *a, const void *b)
 {
-	const struct abi_watch_record *x = a, *y = b;
+	const struct watch_item *const *x = a, *const *y = b;
+	uint64_t t = (*x)->head.time, u = (*y)->head.time;
 
-	return x->time < y->time ? -1 : x->time > y->time;
+	return t < u ? -1 : t > u;
 }
 
 /* Records come in the order of their reservation: base/ring.h. */
 static void watch_deliver(struct watch *w)
 {
-	uint64_t until = w->n_held > WATCH_HELD_MAX ? UINT64_MAX
-						    : ring_watermark(w->ring);
+	uint64_t until =
+		w->n_held > WATCH_HELD_MAX || w->held_bytes > WATCH_HELD_BYTES
+			? UINT64_MAX
+			: ring_watermark(w->ring);
 	struct watch_sub *s;
 	size_t n;
 
-	qsort(w->held, w->n_held, sizeof(*w->held), watch_cmp_record);
-	for (n = 0; n < w->n_held && w->held[n].time < until; n++)
+	qsort(w->held, w->n_held, sizeof(struct watch_item *), watch_cmp_item);
+	for (n = 0; n < w->n_held && w->held[n]->head.time < until; n++) {
 		LIST_FOREACH(s, &w->subs, entry)
-			sub_offer(s, &w->held[n]);
+			sub_offer(s, w->held[n]);
+		w->held_bytes -= w->held[n]->len;
+		watch_item_put(w->held[n]);
+	}
 	w->n_held -= n;
-	memmove(w->held, w->held + n, w->n_held * sizeof(*w->held));
+	memmove(w->held, w->held + n, w->n_held * sizeof(struct watch_item *));
+}
+
+/* The kernel's counters of a name. */
+static const struct abi_watch_loss *watch_losses_of(const struct watch *w,
+						    size_t name)
+{
+	const struct abi_watch_loss *all = watch_load_losses(w->ring_of);
+	bool exit;
+	int nr = watch_call_nr(name, &exit);
+
+	return &all[nr < 0 ? (int)name : ABI_WATCH_CALL(nr, exit)];
 }
 
 /* Whose events they were is not known: each subscriber of the name lost them. */
 static void watch_count(struct watch *w)
 {
-	struct abi_watch_loss now;
+	const struct abi_watch_loss *now;
+	struct abi_watch_loss more;
 	struct watch_sub *s;
-	uint64_t n;
 
-	for (uint32_t i = 0; i < ABI_WATCH_NAMES; i++) {
-		now = watch_load_losses(w->ring_of, i);
-		n = now.dropped - w->losses[i].dropped + now.limited -
-		    w->losses[i].limited;
-		if (!n)
+	for (size_t i = 0; i < WATCH_N_NAMES; i++) {
+		now = watch_losses_of(w, i);
+		more.dropped = now->dropped - w->losses[i].dropped;
+		more.limited = now->limited - w->losses[i].limited;
+		if (!more.dropped && !more.limited)
 			continue;
-		w->stats.dropped += now.dropped - w->losses[i].dropped;
-		w->stats.limited += now.limited - w->losses[i].limited;
-		w->losses[i] = now;
+		w->stats.dropped += more.dropped;
+		w->stats.limited += more.limited;
+		w->losses[i].dropped += more.dropped;
+		w->losses[i].limited += more.limited;
 		LIST_FOREACH(s, &w->subs, entry)
-			if (s->names & WATCH_BIT(i))
-				s->lost[i] += n;
+			if (watch_set_has(&s->names, i))
+				s->lost[i] += more.dropped + more.limited;
 	}
 }
 
@@ -471,18 +513,18 @@ int watch_next(struct watch_sub *s, struct watch_event *out)
 	int err;
 
 	do {
-		if (!s->n)
+		watch_item_put(s->read);
+		s->read = watch_queue_take(&s->queue);
+		if (!s->read)
 			return -EAGAIN;
-		err = watch_decode(&s->queue[s->first], out);
-		s->first = (s->first + 1) % s->cap;
-		s->n--;
+		err = watch_decode(&s->read->head, s->read->len, out);
 	} while (err);
 	return 0;
 }
 
 uint64_t watch_lost(const struct watch_sub *s, size_t name)
 {
-	return name < ABI_WATCH_NAMES ? s->lost[name] : 0;
+	return name < WATCH_N_NAMES ? s->lost[name] : 0;
 }
 
 void watch_stats(const struct watch *w, struct watch_stats *out)

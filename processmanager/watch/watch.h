@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watch: events of the kernel by subscription: TCP, signals, and what happens to
- * processes. Only what somebody subscribes to is attached, by programs on BTF
+ * watch: events of the kernel by subscription: TCP, signals, system calls, and what
+ * happens to processes. Only what somebody subscribes to is attached, by programs on BTF
  * tracepoints (bpf/watch.bpf.c); without a subscriber nothing is loaded.
  *
  * All calls are made on the loop's thread, but watch_work(), which loads, attaches and
@@ -33,14 +33,21 @@ struct watch_sub;
 /* An event that can be subscribed to. */
 struct watch_name {
 	const char *name; /* "tcp_connect": the short form */
-	const char
-		*published; /* other words for it, with spaces between; or "" */
-	const char *category; /* "net", "signal", "process" */
+	/*
+	 * Other words for it, with spaces between; or "". Of a system call without
+	 * the prefix: "pread".
+	 */
+	const char *published;
+	const char *category; /* "net", "signal", "process", ... */
+	/* "other" stands for file, net, ipc or other, which is not told apart yet. */
+	bool by_fd;
 	const char *text; /* one line, for users */
 };
 
 /* The i-th; NULL beyond the last. Order and pointers do not change. */
 const struct watch_name *watch_name(size_t i);
+/* Its system call, "read", whose arguments are appended: "fd, buf, count"; or NULL. */
+const char *watch_name_call(size_t i, struct strbuf *arguments);
 /* Appends the tracepoints that the i-th name needs: "inet_sock_set_state, ...". */
 void watch_name_hooks(size_t i, struct strbuf *out);
 /*
@@ -54,6 +61,7 @@ enum watch_type {
 	WATCH_INT, /* i */
 	WATCH_UINT, /* u */
 	WATCH_STRING, /* s */
+	WATCH_POINTER, /* u */
 };
 
 struct watch_attribute {
@@ -62,7 +70,7 @@ struct watch_attribute {
 	union {
 		int64_t i;
 		uint64_t u;
-		const char *s; /* never NULL; a literal */
+		const char *s; /* never NULL; lives as long as the event */
 	};
 };
 
@@ -96,6 +104,8 @@ struct watch_event {
 	char comm[ABI_COMM_LEN]; /* of the thread, NUL-terminated */
 	/* Who made the socket, if it is another one; tgid 0: the owner, or unknown. */
 	struct abi_key created_by;
+	/* Of an exec that succeeded: the image since then; tgid 0: it is another event. */
+	struct abi_key image_new;
 	struct watch_fd fd;
 	size_t n_attributes;
 	struct watch_attribute attributes[WATCH_ATTRIBUTES_MAX];
@@ -112,7 +122,16 @@ struct watch_want {
 	const uint32_t
 		*pids; /* of processes, in the root namespace; n_pids 0: all */
 	size_t n_pids; /* <= WATCH_PIDS_MAX */
-	uint64_t slower_ns; /* events with a latency: this or more */
+	/*
+	 * The process that reads the events; 0: profd itself. Its system calls are left
+	 * out, for all subscribers: to print one it makes more.
+	 */
+	uint32_t client;
+	/*
+	 * Events with a latency: this or more. Ends of system calls whose latency is
+	 * not known are left out then.
+	 */
+	uint64_t slower_ns;
 	bool failed; /* only events with an error */
 	/*
 	 * Called for each event before it is queued; false: it is not wanted. NULL:
@@ -137,7 +156,7 @@ void watch_free(struct watch *w);
 
 /*
  * 0, and its events come from when watch_ready() is true on; names that the kernel
- * lacks are taken, and never come. -EINVAL: 'why' says which name is wrong, and which
+ * lacks are taken, and never come; 'why' may say what a pattern leaves out. -EINVAL: 'why' says which name is wrong, and which
  * ones there are; -EUSERS: there are WATCH_SUBS_MAX; -ENOMEM.
  */
 int watch_subscribe(struct watch *w, const struct watch_want *want,
@@ -167,7 +186,10 @@ int watch_fd(const struct watch *w);
 /* Reads the ring into the queues. The number of records, or -errno. */
 int watch_read(struct watch *w);
 
-/* The next event of a subscriber: 0, or -EAGAIN. */
+/*
+ * The next event of a subscriber: 0, or -EAGAIN. Its strings are valid until the
+ * next call, or the end of the subscription.
+ */
 int watch_next(struct watch_sub *s, struct watch_event *out);
 /*
  * Events of the i-th name that this subscriber should have had: dropped in the kernel,

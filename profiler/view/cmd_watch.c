@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "profiler/cmd/client.h"
 #include "profiler/cmd/cmd.h"
@@ -29,8 +31,12 @@ static bool watch_cancelled(void *arg)
 	return watch_signal;
 }
 
+#define WATCH_TOLD_MAX 12 /* names in a line of standard error */
+#define WATCH_COST_CALLS 500
+
 struct view_watch {
 	const struct options *o;
+	double call_ns; /* a system call takes, before */
 	struct ask ask;
 	struct lines lines;
 	struct strbuf path; /* of the request */
@@ -38,42 +44,115 @@ struct view_watch {
 
 /* --- the list of names ---------------------------------------------------------- */
 
+static void watch_list_json(struct strbuf *out, size_t i)
+{
+	struct strbuf hooks = STRBUF_INIT, arguments = STRBUF_INIT;
+	const char *call = watch_name_call(i, &arguments);
+	const struct watch_name *n = watch_name(i);
+	json_t *line;
+
+	watch_name_hooks(i, &hooks);
+	line = json_pack("{s:s, s:s, s:s, s:b, s:s, s:s, s:s*, s:s*, s:s*}",
+			 "name", n->name, "published", n->published, "category",
+			 n->category, "by_fd", n->by_fd, "text", n->text,
+			 "hooks", hooks.data ?: "", "call", call, "arguments",
+			 call ? arguments.data ?: "" : NULL, "lack",
+			 watch_name_lack(i));
+	pages_json(out, line);
+	json_decref(line);
+	strbuf_fini(&hooks);
+	strbuf_fini(&arguments);
+}
+
+static void watch_list_event(struct strbuf *out, size_t i)
+{
+	const struct watch_name *n = watch_name(i);
+	const char *lack = watch_name_lack(i);
+	struct strbuf hooks = STRBUF_INIT;
+
+	watch_name_hooks(i, &hooks);
+	strbuf_printf(out, "%-20s %-9s %s\n", n->name, n->category, n->text);
+	strbuf_printf(out, "%-30s %s%s%s\n", "", hooks.data ?: "",
+		      hooks.len && lack ? "; " : "", lack ?: "");
+	strbuf_fini(&hooks);
+}
+
+/* Both events of a call in a line; false: the i-th is no enter of one. */
+static bool watch_list_call(struct strbuf *out, size_t i)
+{
+	struct strbuf arguments = STRBUF_INIT, next = STRBUF_INIT;
+	const struct watch_name *n = watch_name(i);
+	const char *call = watch_name_call(i, &arguments);
+	const char *after = watch_name_call(i + 1, &next);
+	const char *lack = watch_name_lack(i);
+	bool both = call && after && !strcmp(call, after);
+
+	if (call && !strcmp(n->name + strlen("syscall_enter-"), call)) {
+		strbuf_printf(out, "%-24s %-9s %-11s%s%s", call,
+			      n->by_fd ? "by fd" : n->category,
+			      both ? "enter, exit" : "enter",
+			      arguments.len ? "  " : "", arguments.data ?: "");
+		if (*n->published)
+			strbuf_printf(out, " (also %s)", n->published);
+		strbuf_printf(out, "%s%s\n", lack ? "; " : "", lack ?: "");
+	}
+	strbuf_fini(&arguments);
+	strbuf_fini(&next);
+	return call;
+}
+
+static void watch_list(struct strbuf *out)
+{
+	struct strbuf hooks = STRBUF_INIT;
+	size_t i = 0;
+
+	strbuf_printf(out, "%-20s %-9s %s\n", "NAME", "CATEGORY",
+		      "WHAT; TRACEPOINTS");
+	for (; watch_name(i) && !watch_name_call(i, &hooks); i++)
+		watch_list_event(out, i);
+	strbuf_puts(out,
+		    "\nsyscall_enter-NAME, syscall_exit-NAME: a system call "
+		    "begins, and ended; sys_enter, sys_exit\n"
+		    "by fd: file, net, ipc or other, by the kind of the "
+		    "descriptor; not yet told apart\n\n");
+	strbuf_printf(out, "%-24s %-9s %-12s %s\n", "NAME", "CATEGORY",
+		      "EVENTS", "ARGUMENTS");
+	while (watch_name(i) && watch_list_call(out, i))
+		i++;
+	strbuf_fini(&hooks);
+}
+
 static int watch_print_list(const struct options *o)
 {
-	struct strbuf out = STRBUF_INIT, hooks = STRBUF_INIT;
-	const struct watch_name *n;
-	const char *lack;
-	json_t *line;
+	struct strbuf out = STRBUF_INIT;
 	int status;
 
-	if (!o->json)
-		strbuf_printf(&out, "%-20s %-9s %s\n", "NAME", "CATEGORY",
-			      "WHAT; TRACEPOINTS");
-	for (size_t i = 0; (n = watch_name(i)); i++) {
-		lack = watch_name_lack(i);
-		strbuf_reset(&hooks);
-		watch_name_hooks(i, &hooks);
-		if (!o->json) {
-			strbuf_printf(&out, "%-20s %-9s %s\n", n->name,
-				      n->category, n->text);
-			strbuf_printf(&out, "%-30s %s%s%s\n", "",
-				      hooks.data ?: "",
-				      hooks.len && lack ? "; " : "",
-				      lack ?: "");
-			continue;
-		}
-		line = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s*}", "name",
-				 n->name, "published", n->published, "category",
-				 n->category, "text", n->text, "hooks",
-				 hooks.data ?: "", "lack", lack);
-		pages_json(&out, line);
-		json_decref(line);
-	}
-	strbuf_fini(&hooks);
+	if (o->json)
+		for (size_t i = 0; watch_name(i); i++)
+			watch_list_json(&out, i);
+	else
+		watch_list(&out);
 	status =
 		out.failed ? cmd_fail("%s", strerror(ENOMEM)) : cmd_print(&out);
 	strbuf_fini(&out);
 	return status;
+}
+
+/* --- what hooks cost ------------------------------------------------------------- */
+
+/* Of a system call that does nothing, in ns: the least of some averages. */
+static double watch_call_ns(void)
+{
+	uint64_t least = UINT64_MAX, from, ns;
+
+	for (int round = 0; round < 20; round++) {
+		from = clock_boottime_ns();
+		for (int i = 0; i < WATCH_COST_CALLS; i++)
+			syscall(SYS_getppid);
+		ns = clock_boottime_ns() - from;
+		least = MIN(least, ns);
+	}
+	return (double)least / WATCH_COST_CALLS;
 }
 
 /* --- lines ----------------------------------------------------------------------- */
@@ -111,6 +190,34 @@ static void watch_put_us(struct strbuf *sb, int64_t v)
 	lines_duration(sb, (uint64_t)v * 1000);
 }
 
+/* Results of calls that a signal interrupted, which programs see as EINTR: linux/errno.h. */
+static const char *watch_restart(int64_t v)
+{
+	switch (v) {
+	case -512:
+		return "ERESTARTSYS";
+	case -513:
+		return "ERESTARTNOINTR";
+	case -514:
+		return "ERESTARTNOHAND";
+	case -516:
+		return "ERESTART_RESTARTBLOCK";
+	}
+	return NULL;
+}
+
+static void watch_put_result(struct strbuf *sb, int64_t v)
+{
+	const char *name =
+		v < 0 && v >= -4095 ? strerrorname_np((int)-v) : NULL;
+
+	name = name ?: watch_restart(v);
+	if (name)
+		strbuf_puts(sb, name);
+	else
+		strbuf_printf(sb, "%" PRId64, v);
+}
+
 /* Numbers that people know by a word. */
 static const struct {
 	const char *key;
@@ -118,7 +225,7 @@ static const struct {
 } watch_words[] = {
 	{ "sig", watch_put_signal },   { "status", watch_put_status },
 	{ "retval", watch_put_error }, { "error", watch_put_error },
-	{ "rtt", watch_put_us },
+	{ "rtt", watch_put_us },       { "res", watch_put_result },
 };
 
 static void watch_put_attribute(struct strbuf *sb, const json_t *a)
@@ -178,17 +285,60 @@ static void watch_put_event(struct strbuf *sb, const json_t *o)
 
 static void watch_put_words(struct strbuf *sb, const json_t *words)
 {
-	for (size_t i = 0; i < json_array_size(words); i++) {
+	size_t n = json_array_size(words);
+
+	for (size_t i = 0; i < n && i < WATCH_TOLD_MAX; i++) {
 		strbuf_puts(sb, i ? ", " : "");
 		lines_text(sb, json_string_value(json_array_get(words, i)));
+	}
+	if (n > WATCH_TOLD_MAX)
+		strbuf_printf(sb, " and %zu more", n - WATCH_TOLD_MAX);
+}
+
+static void watch_put_lacks(struct strbuf *sb, json_t *lacks)
+{
+	const char *key;
+	size_t n = 0;
+	json_t *v;
+
+	json_object_foreach(lacks, key, v)
+	{
+		if (n++ == WATCH_TOLD_MAX)
+			break;
+		strbuf_puts(sb, "profd: ");
+		lines_text(sb, key);
+		strbuf_puts(sb, ": ");
+		lines_text(sb, json_string_value(v) ?: "");
+		strbuf_puts(sb, "\n");
+	}
+	if (n > WATCH_TOLD_MAX)
+		strbuf_printf(sb,
+			      "profd: and %zu more; see profd watch --list\n",
+			      json_object_size(lacks) - WATCH_TOLD_MAX);
+}
+
+/* Hooks on system calls run at each one of the host, also at those that are no events. */
+static void watch_put_cost(const struct view_watch *w, struct strbuf *sb,
+			   const json_t *hooks)
+{
+	const char *hook;
+
+	for (size_t i = 0; i < json_array_size(hooks); i++) {
+		hook = json_string_value(json_array_get(hooks, i));
+		if (!hook || strncmp(hook, "sys_", 4) != 0)
+			continue;
+		strbuf_printf(sb,
+			      "profd: a system call (getppid) of this host "
+			      "takes %.0f ns now, %.0f ns before\n",
+			      watch_call_ns(), w->call_ns);
+		return;
 	}
 }
 
 /* What is watched, and what was lost, go to standard error. */
-static bool watch_tell(const json_t *o)
+static bool watch_tell(const struct view_watch *w, const json_t *o)
 {
-	json_t *lacks = json_object_get(o, "lacks"), *v;
-	json_t *lost = json_object_get(o, "lost");
+	json_t *lost = json_object_get(o, "lost"), *v;
 	struct strbuf sb = STRBUF_INIT;
 	const char *key;
 
@@ -198,15 +348,14 @@ static bool watch_tell(const json_t *o)
 		strbuf_puts(&sb, " by ");
 		watch_put_words(&sb, json_object_get(o, "hooks"));
 		strbuf_puts(&sb, "\n");
+		watch_put_cost(w, &sb, json_object_get(o, "hooks"));
 	}
-	json_object_foreach(lacks, key, v)
-	{
+	if (lines_has(o, "notice")) {
 		strbuf_puts(&sb, "profd: ");
-		lines_text(&sb, key);
-		strbuf_puts(&sb, ": ");
-		lines_text(&sb, json_string_value(v) ?: "");
+		lines_text(&sb, lines_str(o, "notice"));
 		strbuf_puts(&sb, "\n");
 	}
+	watch_put_lacks(&sb, json_object_get(o, "lacks"));
 	json_object_foreach(lost, key, v)
 	{
 		strbuf_printf(&sb, "profd: lost %" PRId64 " events ",
@@ -230,7 +379,7 @@ static bool watch_line(void *arg, json_t *o)
 {
 	struct view_watch *w = arg;
 	struct strbuf sb = STRBUF_INIT;
-	bool told = watch_tell(o);
+	bool told = watch_tell(w, o);
 
 	if (w->o->json)
 		return lines_print_json(&w->lines) && !fflush(stdout);
@@ -274,6 +423,7 @@ static int watch_ask(struct view_watch *w)
 		return cmd_usage("watch",
 				 "--slower '%s': must be a duration (10ms, 2s)",
 				 w->o->watch_slower);
+	w->call_ns = watch_call_ns();
 	watch_put_path(w);
 	req.path = strbuf_str(&w->path);
 	if (!req.path)

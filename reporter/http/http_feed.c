@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "processmanager/watch/watch.h"
 #include "reporter/http/http.h"
@@ -46,6 +47,7 @@ struct http_feed {
 	int64_t slower;
 	bool failed;
 	unsigned int seen; /* bits by parameter that is given once */
+	char *notice; /* what a name leaves out; NULL: nothing */
 	bool over; /* the last line was written */
 	bool begun; /* the first line was written */
 	bool held; /* 'next' is the next event */
@@ -63,6 +65,7 @@ static void feed_free(struct http_feed *f)
 	reporter_query_terms_fini(&f->terms);
 	while (f->n_names)
 		free(f->names[--f->n_names]);
+	free(f->notice);
 	free(f->lost);
 	free(f->missed);
 	strbuf_fini(&f->lines);
@@ -309,8 +312,9 @@ static void feed_begin(struct http_feed *f, struct strbuf *sb)
 	     hook = strtok_r(NULL, ", ", &rest))
 		json_array_append_new(hooks, json_string(hook));
 	strbuf_fini(&list);
-	ledger_dump(json_pack("{s:o, s:o, s:o}", "watching", names, "hooks",
-			      hooks, "lacks", lacks),
+	ledger_dump(json_pack("{s:o, s:o, s:o, s:s*}", "watching", names,
+			      "hooks", hooks, "lacks", lacks, "notice",
+			      f->notice),
 		    sb);
 	f->begun = true;
 }
@@ -396,6 +400,18 @@ static void feed_more(struct http_request *req, unsigned int slice)
 
 /* --- requests -------------------------------------------------------------------- */
 
+/* Whose system calls are left out; 0: not known. */
+static uint32_t feed_client(const struct http_request *req)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (!req->peer ||
+	    getsockopt(req->peer->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return 0;
+	return cred.pid > 0 ? (uint32_t)cred.pid : 0;
+}
+
 static enum MHD_Result feed_subscribe(struct http_request *req)
 {
 	struct http_feed *f = req->feed;
@@ -405,6 +421,7 @@ static enum MHD_Result feed_subscribe(struct http_request *req)
 		.n_names = f->n_names,
 		.pids = f->pids.v,
 		.n_pids = f->pids.n,
+		.client = feed_client(req),
 		.slower_ns = (uint64_t)f->slower,
 		.failed = f->failed,
 		.take = feed_takes,
@@ -428,6 +445,8 @@ static enum MHD_Result feed_subscribe(struct http_request *req)
 	else if (err)
 		res = http_busy(req, err == -EUSERS ? "too many clients watch"
 						    : "out of memory");
+	else if (why.len)
+		f->notice = strbuf_steal(&why);
 	strbuf_fini(&why);
 	if (err)
 		return res;

@@ -20,15 +20,27 @@ static json_t *watched_uint(uint64_t v)
 	return json_string(text);
 }
 
-static void watched_ids(struct line *l, const struct abi_key *key)
+#define WATCHED_ID_MAX 64
+
+/* The id of a process; with 'exec' of its image. */
+static void watched_id(char id[WATCHED_ID_MAX], const struct abi_key *key,
+		       bool exec)
 {
-	char id[64];
-	int n = snprintf(id, sizeof(id), "%u-%" PRIx64, key->tgid,
+	int n = snprintf(id, WATCHED_ID_MAX, "%u-%" PRIx64, key->tgid,
 			 (uint64_t)key->start_boottime);
 
+	if (exec)
+		snprintf(id + n, WATCHED_ID_MAX - (size_t)n, "-%" PRIu64,
+			 (uint64_t)key->exec_id);
+}
+
+static void watched_ids(struct line *l, const struct abi_key *key)
+{
+	char id[WATCHED_ID_MAX];
+
+	watched_id(id, key, false);
 	line_str(l, "process", id);
-	snprintf(id + n, sizeof(id) - (size_t)n, "-%" PRIu64,
-		 (uint64_t)key->exec_id);
+	watched_id(id, key, true);
 	line_str(l, "image", id);
 }
 
@@ -69,17 +81,28 @@ static void watched_fd(struct line *l, const struct watch_fd *fd)
 	line_put(l, "fd", o);
 }
 
-static json_t *watched_value(const struct watch_attribute *a)
+/* Of a process: any bytes. */
+static json_t *watched_text(struct line *l, const char *s)
+{
+	size_t len = strlen(s), fits = line_fits(&l->room, s, len);
+
+	l->cut |= fits < len;
+	return ledger_text(s, fits);
+}
+
+static json_t *watched_value(struct line *l, const struct watch_attribute *a)
 {
 	switch (a->type) {
 	case WATCH_INT:
 		return json_integer(a->i);
 	case WATCH_UINT:
 		return watched_uint(a->u);
+	case WATCH_POINTER:
+		return json_sprintf("0x%" PRIx64, a->u);
 	case WATCH_STRING:
 		break;
 	}
-	return json_string(a->s);
+	return watched_text(l, a->s);
 }
 
 static void watched_attributes(struct line *l, const struct watch_event *e)
@@ -88,15 +111,22 @@ static void watched_attributes(struct line *l, const struct watch_event *e)
 		[WATCH_INT] = "int",
 		[WATCH_UINT] = "uint",
 		[WATCH_STRING] = "string",
+		[WATCH_POINTER] = "pointer",
 	};
 	json_t *all = json_array();
+	char id[WATCHED_ID_MAX];
 
 	for (size_t i = 0; i < e->n_attributes; i++)
 		json_array_append_new(
 			all, json_pack("{s:s, s:s, s:o}", "key",
 				       e->attributes[i].key, "type",
 				       types[e->attributes[i].type], "value",
-				       watched_value(&e->attributes[i])));
+				       watched_value(l, &e->attributes[i])));
+	watched_id(id, &e->image_new, true);
+	if (e->image_new.tgid)
+		json_array_append_new(all, json_pack("{s:s, s:s, s:s}", "key",
+						     "image_new", "type",
+						     "string", "value", id));
 	line_put(l, "attributes", all);
 }
 

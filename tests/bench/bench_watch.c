@@ -3,16 +3,21 @@
  * What watching costs those who are watched: a connection over loopback, a message of one
  * byte there and back, a signal to itself, and a process, each without a subscriber, with
  * one of other events, and with one of its own; ns of one CPU, which the ends share. Then
- * the first subscription, the next one, and the end of both.
+ * system calls, beside the least that hooks on them can cost: empty programs. Then the
+ * first subscription, the next one, and the end of both.
  */
 #include <arpa/inet.h>
+#include <bpf/bpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,10 +50,11 @@ static bool take_none(void *arg, const struct watch_event *e)
 	return false;
 }
 
-static struct watch_sub *subscribe(const char *name)
+static struct watch_sub *subscribe(const char *name, uint64_t slower)
 {
 	const struct watch_want want = { .names = &name,
 					 .n_names = 1,
+					 .slower_ns = slower,
 					 .take = take_none };
 	struct strbuf why = STRBUF_INIT;
 	struct watch_sub *s;
@@ -136,7 +142,7 @@ static void bench_load(size_t which)
 
 	for (int r = 0; r < ROUNDS; r++) {
 		for (size_t k = 0; k < ARRAY_SIZE(names); k++) {
-			s = names[k] ? subscribe(names[k]) : NULL;
+			s = names[k] ? subscribe(names[k], 0) : NULL;
 			ns_of(loads[which].run, loads[which].n / 10);
 			watch_read(watch);
 			ns[k][r] = ns_of(loads[which].run, loads[which].n);
@@ -153,13 +159,122 @@ static void bench_load(size_t which)
 	       ns[1][ROUNDS / 2], ns[2][ROUNDS / 2]);
 }
 
+/* --- system calls -------------------------------------------------------------- */
+
+static int zero_fd;
+
+static void a_null_call(void)
+{
+	syscall(SYS_getppid);
+}
+
+static void a_read(void)
+{
+	char byte;
+
+	if (read(zero_fd, &byte, 1) != 1)
+		die("read");
+}
+
+static void a_stat(void)
+{
+	struct stat st;
+
+	if (stat("/dev/zero", &st))
+		die("stat");
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+	const char *own;
+} calls[] = {
+	{ "getppid", a_null_call, "syscall_exit-getppid" },
+	{ "read", a_read, "syscall_exit-read" },
+	{ "stat", a_stat, "syscall_exit-stat" },
+};
+
+/* A program that does nothing on a tracepoint, attached; close(2) detaches it. */
+static int empty_hook(const char *tracepoint)
+{
+	const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	int prog = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "empty", "GPL",
+				 insns, ARRAY_SIZE(insns), NULL);
+	int fd = prog < 0 ? prog : bpf_raw_tracepoint_open(tracepoint, prog);
+
+	if (fd < 0)
+		die(tracepoint);
+	close(prog);
+	return fd;
+}
+
+enum {
+	BARE,
+	EMPTY_EXIT,
+	EMPTY,
+	OTHER,
+	OWN,
+	SLOWER,
+	CALL_STATES
+};
+
+/* Few enough that the ring holds them all, below the limit of users. */
+#define CALLS 4000
+
+static double call_ns(size_t which, int state)
+{
+	struct watch_sub *s = NULL;
+	int fds[2] = { -1, -1 };
+	double ns;
+
+	if (state == EMPTY_EXIT || state == EMPTY)
+		fds[0] = empty_hook("sys_exit");
+	if (state == EMPTY)
+		fds[1] = empty_hook("sys_enter");
+	if (state >= OTHER)
+		s = subscribe(state == OTHER ? "syscall_exit-vhangup"
+					     : calls[which].own,
+			      state == SLOWER ? CLOCK_NSEC_PER_SEC : 0);
+	ns_of(calls[which].run, 100);
+	if (s)
+		watch_read(watch);
+	ns = ns_of(calls[which].run, CALLS);
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	watch_unsubscribe(s);
+	settle();
+	return ns;
+}
+
+static void bench_call(size_t which)
+{
+	double ns[CALL_STATES][ROUNDS];
+
+	for (int r = 0; r < ROUNDS; r++)
+		for (int k = 0; k < CALL_STATES; k++)
+			ns[k][r] = call_ns(which, k);
+	for (int k = 0; k < CALL_STATES; k++)
+		qsort(ns[k], ROUNDS, sizeof(ns[k][0]), cmp_double);
+	printf("{\"bench\":\"watch\",\"call\":\"%s\",\"ns\":%.0f,"
+	       "\"ns_empty_exit\":%.0f,\"ns_empty\":%.0f,\"ns_other\":%.0f,"
+	       "\"ns_watched\":%.0f,\"ns_slower\":%.0f}\n",
+	       calls[which].name, ns[BARE][ROUNDS / 2],
+	       ns[EMPTY_EXIT][ROUNDS / 2], ns[EMPTY][ROUNDS / 2],
+	       ns[OTHER][ROUNDS / 2], ns[OWN][ROUNDS / 2],
+	       ns[SLOWER][ROUNDS / 2]);
+}
+
 static void bench_subscribe(void)
 {
 	uint64_t from = clock_boottime_ns(), first, next, last;
-	struct watch_sub *s = subscribe("*"), *more;
+	struct watch_sub *s = subscribe("*", 0), *more;
 
 	first = clock_boottime_ns();
-	more = subscribe("*");
+	more = subscribe("*", 0);
 	next = clock_boottime_ns();
 	watch_unsubscribe(more);
 	watch_unsubscribe(s);
@@ -197,6 +312,9 @@ int main(void)
 	conn = accept(server, NULL, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(loads); i++)
 		bench_load(i);
+	zero_fd = open("/dev/zero", O_RDONLY);
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		bench_call(i);
 	watch_free(watch);
 	return 0;
 }

@@ -118,8 +118,42 @@ kill -INT "$text"
 wait "$text"
 is "Ctrl-C ends it well" $? 0
 like "--list" "$("$PROFD" watch --list)" $'\ntcp_close +net +a connection ended'
+like "--list: a line a system call" "$("$PROFD" watch --list)" \
+	$'\nopenat +file +enter, exit +dfd, filename, flags, mode\n'
 is "--list --json" "$("$PROFD" watch --list --json | jq -s 'length')" \
 	"$("$PROFD" watch --list --json | jq -r .name | sort -u | wc -l)"
+
+# --- system calls ---
+cat >"$T/calls.py" <<'PY'
+import os, time
+try:
+    os.open(b"/nonexistent/\x1b[31m\xff", os.O_RDONLY)
+except FileNotFoundError:
+    pass
+time.sleep(0.05)
+print(os.getpid())
+PY
+watches calls --comm python3 openat
+watches naps --comm python3 --slower 40ms 'syscall_exit-*nanosleep'
+"$PROFD" watch --server "unix:$sock" --failed --comm python3 'syscall_*/file' >"$T/text" 2>"$T/text.err" &
+text=$!
+check "it says what system calls take now" wait_for 60 grep -qE \
+	'^profd: a system call \(getppid\) of this host takes [0-9]+ ns now, [0-9]+ ns before$' "$T/text.err"
+like "... and what the pattern leaves out" "$(cat "$T/text.err")" \
+	'is without some: syscall_enter-read, .*not yet told apart'
+pid_c=$(python3 "$T/calls.py")
+open_of="select(.pid == $pid_c and .attributes[1].value == \"/nonexistent/\\u001b[31m\\ufffd\")"
+opened() { (($(jq -c "$open_of" "$T/calls" 2>/dev/null | wc -l) == 2)); }
+check "both ends of a call, with its path" wait_for 60 opened
+is "what it was" "$(jq -c "$open_of | [.name, .category, .failed, .latency_ns > 0,
+	(.attributes[] | select(.key == \"res\").value)]" "$T/calls" | sort)" \
+	'["syscall_enter-openat","file",null,false]
+["syscall_exit-openat","file",true,true,-2]'
+check "as text, escaped" wait_for 60 grep -qE \
+	"^[0-9:.]+ +$pid_c python3 +syscall_exit-openat dfd=-100 filename=/nonexistent/.033\[31m[^ ]+ .*res=ENOENT [0-9.]+[mu]s$" "$T/text"
+check "--slower: it has it" wait_for 60 has naps ".pid == $pid_c and .latency_ns >= 50000000"
+kill -INT "$text"
+wait "$text"
 
 # --- errors ---
 "$PROFD" watch --server "unix:$sock" 2>"$T/err"
@@ -141,13 +175,15 @@ name=tcp_close&failed=2 0.or.1
 name=tcp_close&exit=fail exit:.only.of.the.past
 name=tcp_close&nosuch=1 nosuch
 name=tcp_close/signal category
+name=syscall_exit-read/net not.yet.told.apart
+name=syscall_exit-raed no.such.event
 EOF
 is "not over TCP" "$(status "$url/api/watch?name=tcp_close")" 401
 is "with a token neither" "$(status -H "Authorization: Bearer $(cat "$T/token")" \
 	"$url/api/watch?name=tcp_close")" 403
 
 # --- a client that does not read, and one that does ---
-background curl -sN --unix-socket "$sock" "http://x/api/watch?name=*" -o "$T/all"
+background curl -sN --unix-socket "$sock" "http://x/api/watch?name=process_*,signal_*" -o "$T/all"
 reader=$pid
 background bash -c 'exec 3<>/dev/null; exec curl -sN --unix-socket "$0" \
 	"http://x/api/watch?name=signal_generate" | sleep 1000' "$sock"

@@ -75,11 +75,19 @@ static inline void stop(void)
 	settle();
 }
 
+/* Strings of an event that is kept: the subscriber's are those of the last one. */
+static inline void keep(struct watch_event *e)
+{
+	for (size_t i = 0; i < e->n_attributes; i++)
+		if (e->attributes[i].type == WATCH_STRING)
+			e->attributes[i].s = strdup(e->attributes[i].s);
+}
+
 static inline void collect(void)
 {
 	assert_true(watch_read(watch) >= 0);
 	while (n_got < GOT_MAX && !watch_next(sub, &got[n_got]))
-		n_got++;
+		keep(&got[n_got++]);
 }
 
 /* The i-th event of a name, of those that were collected. NULL: there is none. */
