@@ -239,7 +239,7 @@ static int serve_names(struct server *sv, const struct worker_question *q)
 {
 	struct symbolizer_file *f = cache_take(sv, q->file);
 	struct worker_names *out = (void *)sv->out;
-	const struct symbolizer_ask ask = { ask_file, sv };
+	const struct symbolizer_ask ask = { .file = ask_file, .arg = sv };
 	struct symbolizer_answer a = { 0 };
 	uint32_t n = q->code ? q->n / 2 : q->n;
 	bool damaged = false;
@@ -318,7 +318,7 @@ static int serve_rows(struct server *sv, const struct worker_question *q)
 {
 	struct worker_rows *out = (void *)sv->out;
 	struct symbolizer_file f = { .fd = sv->in.fd, .ident.size = q->size };
-	const struct symbolizer_ask ask = { ask_file, sv };
+	const struct symbolizer_ask ask = { .file = ask_file, .arg = sv };
 	struct symbolizer_rows *rows;
 	int err = q->code ? file_code_rows(sv, q, &rows)
 			  : symbolizer_file_rows(&f, &ask, &rows);
