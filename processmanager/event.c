@@ -286,6 +286,9 @@ static int pm_exit(struct pm *pm, const struct quark_event *ev)
 	proc->wait_status = ev->process->wait_status;
 	proc->exit_known = true;
 	pm_last_ids(proc, ev->process);
+	/* The process that reaps it, which is not the one that forked an orphan. */
+	if (ev->process->proc_ppid)
+		proc->images->a.ppid = ev->process->proc_ppid;
 	/* A later record has shown its end already. */
 	if (proc->exited)
 		proc->exit_time = MIN(proc->exit_time, ev->boottime);

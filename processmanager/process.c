@@ -172,6 +172,8 @@ static void pm_process_take(struct pm *pm, struct pm_image *img,
 
 	img->proc->pgid = r->stat.pgid;
 	img->proc->sid = r->stat.sid;
+	/* An orphan's; its parent at the fork is pm_proc.parent_tgid. */
+	img->a.ppid = r->stat.ppid;
 	if (r->has_ids) {
 		img->a.uid = r->ids.uid;
 		img->a.gid = r->ids.gid;

@@ -492,13 +492,19 @@ enum pm_end {
  * images. Times are CLOCK_BOOTTIME in ns, 0: not known or not yet.
  */
 struct pm_process_info {
-	uint32_t pid, ppid; /* of the root pid namespace */
+	/*
+	 * Of the root pid namespace. 'ppid' reaps it: the kernel gives an orphan
+	 * another parent, without an event. pm_process_ask() reads that, and
+	 * the exit has it.
+	 */
+	uint32_t pid, ppid;
 	uint64_t start;
 	uint64_t exit; /* of its last thread */
 	uint64_t reap;
 	enum pm_end end;
 	char process_id[40];
-	char parent_id[40]; /* "": not known, or there is none */
+	/* The one that forked it; "": not known, or there is none. */
+	char parent_id[40];
 	bool before; /* existed when profd began */
 	bool kthread;
 	uint32_t sid, pgid;
@@ -516,7 +522,7 @@ struct pm_process_info {
 };
 
 /*
- * Reads ids, session, directory and CPU time, which change without an event,
+ * Reads ids, parent, session, directory and CPU time, which change without an event,
  * from /proc, if the process lives and 'img' is its newest image. Takes some 40
  * us; a process whose files do not answer takes 100 ms, and is not read for a
  * minute.

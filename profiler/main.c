@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* main: the choice of the command, and its options. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "profiler/cmd/cmd.h"
 #include "profiler/cmd/completion.h"
@@ -34,11 +38,18 @@ static int print_version(void)
 	return cmd_print(&text);
 }
 
-static int print_help(enum options_command cmd)
+/* Of `profd debug`, that of the command in 'args' (NULL-terminated), if there is one. */
+static int print_help(enum options_command cmd, char **args)
 {
 	struct strbuf text = STRBUF_INIT;
+	int sub = -1;
 
-	options_help(cmd, &text);
+	for (; cmd == OPTIONS_BIT_DEBUG && *args && sub < 0; args++)
+		sub = options_debug_command(*args);
+	if (sub >= 0)
+		options_debug_help(sub, &text);
+	else
+		options_help(cmd, &text);
 	return cmd_print(&text);
 }
 
@@ -60,19 +71,22 @@ static int main_unknown(const char *word)
 			  options_nearest_command(word));
 }
 
-/* profd help [COMMAND] */
+/* profd help [COMMAND], profd help debug COMMAND */
 static int main_help(int argc, char **argv)
 {
 	struct strbuf text = STRBUF_INIT;
-	int cmd;
+	int cmd = argc > 1 ? options_command(argv[1]) : -1;
+	int most = cmd == OPTIONS_BIT_DEBUG && argc > 2 &&
+				   options_debug_command(argv[2]) >= 0
+			   ? 3
+			   : 2;
 
-	if (argc > 2)
-		return main_usage("help takes one command, not also", argv[2],
-				  NULL);
-	if (argc == 2) {
-		cmd = options_command(argv[1]);
-		return cmd >= 0 ? print_help(cmd) : main_unknown(argv[1]);
-	}
+	if (argc > most)
+		return main_usage("help takes one command, not also",
+				  argv[most], NULL);
+	if (argc > 1)
+		return cmd >= 0 ? print_help(cmd, argv + 2)
+				: main_unknown(argv[1]);
 	options_usage(&text);
 	return cmd_print(&text);
 }
@@ -87,7 +101,7 @@ static int run_command(enum options_command cmd, int argc, char **argv)
 	if (status == OPTIONS_OK)
 		status = commands[cmd](&o);
 	else if (status == OPTIONS_HELP)
-		status = print_help(cmd);
+		status = print_help(cmd, argv + 1);
 	else if (status == OPTIONS_VERSION)
 		status = print_version();
 	else
@@ -101,10 +115,48 @@ static bool main_is_word(const char *arg, const char *letter, const char *word)
 	return !strcmp(arg, letter) || !strcmp(arg, word);
 }
 
+/*
+ * If a standard descriptor is closed, the next file opened would take its place:
+ * messages would be written into it, and libuv aborts when it closes one. /dev/null
+ * takes the place instead, as the lowest free descriptor; in a root directory without
+ * it, a descriptor that can neither be read nor written. Because of O_CLOEXEC the
+ * command of profd record gets its descriptors as they were.
+ */
+static void main_open_standard(void)
+{
+	int fd;
+
+	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+		    open("/dev/null", O_RDWR | O_CLOEXEC) < 0 &&
+		    open("/", O_PATH | O_CLOEXEC) < 0)
+			return;
+}
+
+static void main_on_large_file(int signum)
+{
+}
+
+/*
+ * A write beyond RLIMIT_FSIZE fails with EFBIG, an error as any other, instead of
+ * killing the process. Unlike SIG_IGN a handler is not inherited over exec: the command
+ * of profd record gets the signal as profd got it.
+ */
+static void main_survive_large_files(void)
+{
+	struct sigaction was, sa = { .sa_handler = main_on_large_file,
+				     .sa_flags = SA_RESTART };
+
+	if (!sigaction(SIGXFSZ, NULL, &was) && was.sa_handler == SIG_DFL)
+		sigaction(SIGXFSZ, &sa, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	int cmd;
 
+	main_open_standard();
+	main_survive_large_files();
 	if (argc < 2)
 		return main_usage("a command is needed", NULL, NULL);
 	/* Worker processes of profd. */
@@ -114,7 +166,8 @@ int main(int argc, char **argv)
 		return mapsreader_main();
 	if (!strcmp(argv[1], COMPLETION_COMMAND))
 		return print_completion(argc > 2 ? argv[2] : "");
-	if (main_is_word(argv[1], "-V", "--version"))
+	if (main_is_word(argv[1], "-V", "--version") ||
+	    !strcmp(argv[1], "version"))
 		return print_version();
 	if (main_is_word(argv[1], "-h", "--help"))
 		return main_help(1, argv);

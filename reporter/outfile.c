@@ -15,14 +15,44 @@
 #define OUTFILE_MODE 0640 /* profiles have data of all users */
 #define OUTFILE_USER_MODE 0666 /* less the umask */
 #define OUTFILE_TRIES 1000 /* names before giving up */
+#define OUTFILE_PROC_PATH 32
 
-static int outfile_create(struct reporter_outfile *f)
+static mode_t outfile_mode(const struct reporter_outfile *f)
 {
-	mode_t mode = f->keep ? OUTFILE_MODE : OUTFILE_USER_MODE;
-	uint32_t tag;
-	int n;
+	return f->keep ? OUTFILE_MODE : OUTFILE_USER_MODE;
+}
 
-	for (n = 0; n < OUTFILE_TRIES; n++) {
+/* Of an open file, which has no other name. */
+static void outfile_proc_path(int fd, char path[OUTFILE_PROC_PATH])
+{
+	snprintf(path, OUTFILE_PROC_PATH, "/proc/self/fd/%d", fd);
+}
+
+/* Creates the file as f->tmp; if it is open already, links it there. */
+static int outfile_make(struct reporter_outfile *f)
+{
+	char path[OUTFILE_PROC_PATH];
+
+	if (f->fd >= 0) {
+		outfile_proc_path(f->fd, path);
+		return linkat(AT_FDCWD, path, f->dirfd, f->tmp,
+			      AT_SYMLINK_FOLLOW)
+			       ? -errno
+			       : 0;
+	}
+	f->fd = openat(f->dirfd, f->tmp,
+		       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		       outfile_mode(f));
+	return f->fd < 0 ? -errno : 0;
+}
+
+/* Under a temporary name. */
+static int outfile_make_named(struct reporter_outfile *f)
+{
+	uint32_t tag;
+	int n, err = -EEXIST;
+
+	for (n = 0; n < OUTFILE_TRIES && err == -EEXIST; n++) {
 		if (getrandom(&tag, sizeof(tag), GRND_NONBLOCK) != sizeof(tag))
 			tag = (uint32_t)clock_awake_ns() + n;
 		free(f->tmp);
@@ -31,16 +61,36 @@ static int outfile_create(struct reporter_outfile *f)
 			f->tmp = NULL;
 			return -ENOMEM;
 		}
-		f->fd = openat(f->dirfd, f->tmp,
-			       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW |
-				       O_CLOEXEC,
-			       mode);
-		if (f->fd >= 0)
-			return 0;
-		if (errno != EEXIST)
-			break;
+		err = outfile_make(f);
 	}
-	return -errno;
+	if (err) {
+		/* It is not ours. */
+		free(f->tmp);
+		f->tmp = NULL;
+	}
+	return err;
+}
+
+/*
+ * Without a name, if the file system allows it and /proc is there, by which the file
+ * is linked later.
+ */
+static int outfile_create(struct reporter_outfile *f)
+{
+	char path[OUTFILE_PROC_PATH];
+
+	f->fd = openat(f->dirfd, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC,
+		       outfile_mode(f));
+	if (f->fd < 0)
+		return errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL
+			       ? outfile_make_named(f)
+			       : -errno;
+	outfile_proc_path(f->fd, path);
+	if (!access(path, F_OK))
+		return 0;
+	close(f->fd);
+	f->fd = -1;
+	return outfile_make_named(f);
 }
 
 void reporter_outfile_fini(struct reporter_outfile *f)
@@ -117,6 +167,7 @@ int reporter_outfile_open(struct reporter_outfile *f, const char *path)
 
 	*f = REPORTER_OUTFILE_NONE;
 	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
+		f->in_place = true;
 		err = outfile_open_special(f, path);
 	} else {
 		err = outfile_open_dir(f, path);
@@ -173,23 +224,40 @@ static int outfile_rename_new(struct reporter_outfile *f)
 	return err;
 }
 
+/*
+ * Synced before it has a name, so that a name is seen for a moment only; and after, as
+ * Btrfs does not log a file without one.
+ */
+static int outfile_finish(struct reporter_outfile *f)
+{
+	int err;
+
+	if (f->in_place)
+		return 0;
+	if (fsync(f->fd))
+		return -errno;
+	if (f->tmp)
+		return 0;
+	err = outfile_make_named(f);
+	return !err && fsync(f->fd) ? -errno : err;
+}
+
 int reporter_outfile_commit(struct reporter_outfile *f)
 {
-	int err = 0;
+	int err = outfile_finish(f);
 
-	if (f->tmp && fsync(f->fd))
-		err = -errno;
 	if (close(f->fd) && !err)
 		err = -errno;
 	f->fd = -1;
-	if (!f->tmp)
+	if (f->in_place)
 		return err;
 	if (!err && f->keep)
 		err = outfile_rename_new(f);
 	else if (!err && renameat(f->dirfd, f->tmp, f->dirfd, f->name))
 		err = -errno;
 	if (err) {
-		unlinkat(f->dirfd, f->tmp, 0);
+		if (f->tmp)
+			unlinkat(f->dirfd, f->tmp, 0);
 		return err;
 	}
 	/* Best effort: the file itself is complete. */

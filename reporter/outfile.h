@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outfile: a file that appears completely or not at all. It is written under a
- * random temporary name in the same directory, synced, renamed, and the
- * directory is synced. O_EXCL and O_NOFOLLOW ensure that no existing file is
- * opened, followed or truncated. If the process is killed in between,
+ * outfile: a file that appears completely or not at all. It is written without a
+ * name in the same directory (O_TMPFILE), synced, linked under a random temporary
+ * name, renamed, and the directory is synced. If the process is killed while it
+ * writes, nothing remains.
+ *
+ * Where the file system lacks O_TMPFILE (NFS, vfat), or /proc is not mounted, the file
+ * has the temporary name from the start: O_EXCL and O_NOFOLLOW ensure that no existing
+ * file is opened, followed or truncated. If the process is killed then,
  * NAME.RANDOM.tmp remains, and nothing under the final name.
  */
 #ifndef REPORTER_OUTFILE_H
@@ -17,7 +21,8 @@ struct reporter_outfile {
 	int dirfd;
 	int fd; /* to write to; -1: none */
 	char *name; /* final, within the directory */
-	char *tmp; /* NULL: not a regular file, written in place */
+	char *tmp; /* NULL: it has no name yet */
+	bool in_place; /* not a regular file */
 	bool keep; /* an existing file is not replaced */
 };
 

@@ -165,6 +165,7 @@ static int reporter_open_catalog(struct reporter *r,
 		.pm = opts->pm,
 		.dir = opts->archive,
 		.freq_hz = r->opts.freq_hz,
+		.version = r->version,
 		.args = opts->archive_args,
 		.bytes = opts->keep.bytes,
 		.job = reporter_catalog_job,
@@ -296,6 +297,8 @@ int reporter_listen(struct reporter *r, const char *address)
 
 int reporter_event(struct reporter *r, const struct quark_event *ev)
 {
+	if (r->catalog)
+		catalog_event(r->catalog, ev);
 	return r->events ? ledger_events_add(r->events, ev) : 0;
 }
 

@@ -409,45 +409,46 @@ void reporter_reason(struct reporter_health *h, bool failing, const char *fmt,
 		     ...) __attribute__((format(printf, 3, 4)));
 
 /* X(name, is a gauge, "help") */
-#define REPORTER_STATS(X)                                             \
-	X(traces, 0, "traces added")                                  \
-	X(traces_nomem, 0, "traces dropped: out of memory")           \
-	X(traces_late, 0, "traces added after their window closed")   \
-	X(windows_written, 0, "windows written to the archive")       \
-	X(windows_empty, 0, "windows without a sample, not written")  \
-	X(windows_failed, 0, "windows that failed to be written")     \
-	X(window_bytes, 0, "bytes written to the archive")            \
-	X(samples_unwritten, 0, "samples of windows that failed")     \
-	X(archive_windows, 1, "windows in the archive")               \
-	X(archive_bytes, 1, "bytes of the archive's files")           \
-	X(archive_oldest_seconds, 1, "begin of the oldest window")    \
-	X(archive_unexpected, 1, "foreign files in the archive")      \
-	X(archive_stopped, 1, "1 if free space is too little")        \
-	X(windows_removed, 0, "windows removed by retention")         \
-	X(removed_bytes, 0, "bytes removed by retention")             \
-	X(remove_errors, 0, "files that cannot be removed")           \
-	X(times_failed, 0, "windows written without side file")       \
-	X(swept, 0, "temporary files of an earlier run removed")      \
-	X(catalog_processes, 0, "rows of processes written")          \
-	X(catalog_windows, 0, "windows added to the catalog")         \
-	X(catalog_dropped, 0, "rows of processes dropped")            \
-	X(catalog_skipped, 0, "processes without samples, no row")    \
-	X(catalog_failed, 0, "transactions that failed")              \
-	X(catalog_set_aside, 0, "damaged catalogs replaced")          \
-	X(catalog_rebuilt, 0, "windows added from their files")       \
-	X(catalog_missing, 1, "windows to be added from their files") \
-	X(catalog_pending, 1, "bytes of rows to be written")          \
-	X(catalog_bytes, 1, "bytes of the catalog")                   \
-	X(catalog_wal_bytes, 1, "bytes of the catalog's log")         \
-	X(catalog_stopped, 1, "1 if the catalog is not written")      \
-	X(http_requests, 0, "HTTP requests")                          \
-	X(http_errors, 0, "HTTP requests answered with an error")     \
-	X(http_profiles, 0, "profiles answered over HTTP")            \
-	X(http_evicted, 0, "connections closed: too many")            \
-	X(http_refused, 0, "TLS connections refused: too many")       \
-	X(http_slow, 0, "connections closed: no request in time")     \
-	X(http_waiting, 1, "clients waiting for a profile")           \
-	X(http_followers, 1, "clients following events")              \
+#define REPORTER_STATS(X)                                               \
+	X(traces, 0, "traces added")                                    \
+	X(traces_nomem, 0, "traces dropped: out of memory")             \
+	X(traces_late, 0, "traces added after their window closed")     \
+	X(windows_written, 0, "windows written to the archive")         \
+	X(windows_empty, 0, "windows without a sample, not written")    \
+	X(windows_failed, 0, "windows that failed to be written")       \
+	X(window_bytes, 0, "bytes written to the archive")              \
+	X(samples_unwritten, 0, "samples of windows that failed")       \
+	X(archive_windows, 1, "windows in the archive")                 \
+	X(archive_bytes, 1, "bytes of the archive's files")             \
+	X(archive_oldest_seconds, 1, "begin of the oldest window")      \
+	X(archive_unexpected, 1, "foreign files in the archive")        \
+	X(archive_stopped, 1, "1 if free space is too little")          \
+	X(windows_removed, 0, "windows removed by retention")           \
+	X(removed_bytes, 0, "bytes removed by retention")               \
+	X(remove_errors, 0, "files that cannot be removed")             \
+	X(times_failed, 0, "windows written without side file")         \
+	X(swept, 0, "temporary files of an earlier run removed")        \
+	X(catalog_processes, 0, "rows of processes written")            \
+	X(catalog_windows, 0, "windows added to the catalog")           \
+	X(catalog_dropped, 0, "rows of processes dropped")              \
+	X(catalog_skipped, 0, "processes without samples, no row")      \
+	X(catalog_changes_skipped, 0, "changes and gaps without a row") \
+	X(catalog_failed, 0, "transactions that failed")                \
+	X(catalog_set_aside, 0, "damaged catalogs replaced")            \
+	X(catalog_rebuilt, 0, "windows added from their files")         \
+	X(catalog_missing, 1, "windows to be added from their files")   \
+	X(catalog_pending, 1, "bytes of rows to be written")            \
+	X(catalog_bytes, 1, "bytes of the catalog")                     \
+	X(catalog_wal_bytes, 1, "bytes of the catalog's log")           \
+	X(catalog_stopped, 1, "1 if the catalog is not written")        \
+	X(http_requests, 0, "HTTP requests")                            \
+	X(http_errors, 0, "HTTP requests answered with an error")       \
+	X(http_profiles, 0, "profiles answered over HTTP")              \
+	X(http_evicted, 0, "connections closed: too many")              \
+	X(http_refused, 0, "TLS connections refused: too many")         \
+	X(http_slow, 0, "connections closed: no request in time")       \
+	X(http_waiting, 1, "clients waiting for a profile")             \
+	X(http_followers, 1, "clients following events")                \
 	X(memory_bytes, 1, "bytes of memory of open windows")
 
 struct reporter_stats {

@@ -48,6 +48,16 @@ void arch_rule_frame(struct symbolizer_rule *rule, int32_t size, bool fp_saved);
 uint64_t arch_go_fp_saved(struct symbolizer_elf *e, struct symbolizer_src *code,
 			  uint64_t loc, int32_t size);
 
+/* What a relocation changes in debug information of a relocatable file. */
+struct arch_relocation {
+	uint8_t size; /* bytes, 4 or 8; 0: nothing */
+	bool relative; /* the value is less the address of these bytes */
+	bool is_signed; /* of 4 bytes: how the value has to fit */
+};
+
+/* By type; false: it is not known. */
+bool arch_relocation(uint32_t type, struct arch_relocation *out);
+
 /* Whether an expression is the CFA of a lazy PLT stub; *n as in SYMBOLIZER_PLT. */
 bool arch_plt_expr(const uint8_t *expr, size_t len, int32_t *n);
 /*

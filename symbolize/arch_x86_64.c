@@ -19,6 +19,35 @@ uintptr_t arch_signal_pc(const void *context)
 	return (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
 }
 
+/* --- relocations ----------------------------------------------------------------- */
+
+/* 4.4.1; only those that assemblers write into debug information. */
+bool arch_relocation(uint32_t type, struct arch_relocation *out)
+{
+	static const struct {
+		uint32_t type;
+		struct arch_relocation how;
+	} known[] = {
+		{ R_X86_64_NONE, { 0, false, false } },
+		{ R_X86_64_64, { 8, false, false } },
+		{ R_X86_64_PC64, { 8, true, false } },
+		{ R_X86_64_32, { 4, false, false } },
+		{ R_X86_64_32S, { 4, false, true } },
+		{ R_X86_64_PC32, { 4, true, true } },
+		/* Where a variable of a thread is, which is not read. */
+		{ R_X86_64_DTPOFF64, { 0, false, false } },
+		{ R_X86_64_DTPOFF32, { 0, false, false } },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		if (known[i].type != type)
+			continue;
+		*out = known[i].how;
+		return true;
+	}
+	return false;
+}
+
 /* --- rules of single frames ------------------------------------------------- */
 
 void arch_rule_default(struct symbolizer_rule *rule)

@@ -9,9 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "symbolize/elf/packed.h"
 #include "symbolize/file.h"
 
 #define FILE_ID_BLOCK 4096
+#define FILE_PLAIN_MAX (96U << 20) /* bytes of a file after decompression */
 #define KERNEL_NOTES "/sys/kernel/notes"
 
 static int file_id(struct symbolizer_src *src, uint8_t *id)
@@ -43,6 +45,8 @@ static int file_segments(struct symbolizer_file *f,
 	f->segments = calloc(e->n_loads + 1, sizeof(*f->segments));
 	if (!f->segments)
 		return -ENOMEM;
+	if (e->type == ET_REL)
+		f->segments[f->n_segments++].size = e->absent.size;
 	for (size_t i = 0; i < e->n_loads; i++)
 		if (e->loads[i].exec)
 			f->segments[f->n_segments++] =
@@ -54,10 +58,28 @@ static int file_segments(struct symbolizer_file *f,
 	return 0;
 }
 
+int symbolizer_file_src(struct symbolizer_file *f, struct symbolizer_src *src)
+{
+	int err = 0;
+
+	if (f->image) {
+		symbolizer_src_mem(src, f->image, f->ident.size);
+		return 0;
+	}
+	symbolizer_src_fd(src, f->fd, f->ident.size);
+	if (f->object && !f->plain)
+		err = symbolizer_packed_read(src, 0, src->size, FILE_PLAIN_MAX,
+					     &f->plain, &f->plain_len);
+	if (f->plain)
+		symbolizer_src_mem(src, f->plain, f->plain_len);
+	return err == -ENODATA ? 0 : err;
+}
+
 int symbolizer_file_load(struct symbolizer_file *f, struct symbolizer_src *src)
 {
 	struct symbolizer_elf e;
-	int err = symbolizer_elf_init(&e, src);
+	int err = f->object ? symbolizer_elf_init_any(&e, src)
+			    : symbolizer_elf_init(&e, src);
 
 	f->damaged = e.damaged;
 	if (err)
@@ -122,6 +144,7 @@ void symbolizer_file_free(struct symbolizer_file *f)
 	if (f->fd >= 0)
 		close(f->fd);
 	free(f->segments);
+	free(f->plain);
 	free(f->path);
 	strbuf_fini(&f->witness);
 	free(f);
@@ -196,6 +219,11 @@ symbolizer_segments(const struct symbolizer_file *file, size_t *np)
 {
 	*np = file->n_segments;
 	return file->segments;
+}
+
+uint32_t symbolizer_relocation(const struct symbolizer_file *file)
+{
+	return file->relocation;
 }
 
 uint64_t symbolizer_symbol_bytes(const struct symbolizer_file *file)

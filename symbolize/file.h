@@ -47,6 +47,7 @@ struct symbolizer_file {
 	uint32_t owner; /* user id, from fstat() */
 	uint64_t mount; /* id that is never reused; 0: unknown */
 	bool code; /* a perf map or jitdump */
+	bool object; /* it may be a relocatable file, and compressed */
 	struct symbolizer_own own;
 	struct symbolizer_ident ident;
 	struct symbolizer_segment *segments;
@@ -56,6 +57,8 @@ struct symbolizer_file {
 	const char *kallsyms; /* the kernel: where its symbols are read */
 
 	/* Owned by the thread or process that works on a request. */
+	uint8_t *plain; /* of a compressed file: what is in it; or NULL */
+	size_t plain_len;
 	struct symbolizer_names *names;
 	struct kallsyms *ksyms;
 	struct kallsyms_past past;
@@ -65,6 +68,7 @@ struct symbolizer_file {
 	uint64_t ksyms_modules; /* the same of modules; atomic */
 	int names_err; /* why there are none, after one attempt */
 	bool damaged; /* counted already */
+	uint32_t relocation; /* see symbolizer_relocation() */
 	unsigned int exceeded; /* names that took too long to demangle */
 
 	/* Worker process: in the order of use, see worker_main.c. */
@@ -90,11 +94,17 @@ struct symbolizer_file {
 
 struct symbolizer_file *symbolizer_file_new(void);
 /*
- * Sets the segments and the identity, except the content hash and what fstat()
+ * Sets the segments (of a relocatable file one, which has the offsets of requests as
+ * addresses) and the identity, except the content hash and what fstat()
  * reports; also 'damaged', whether or not it fails: the file is ELF, but its
  * headers are invalid.
  */
 int symbolizer_file_load(struct symbolizer_file *f, struct symbolizer_src *src);
+/*
+ * Sets 'src' to the contents, until the file is freed or its descriptor closed. 0; of a
+ * compressed file an error of symbolizer_packed_read().
+ */
+int symbolizer_file_src(struct symbolizer_file *f, struct symbolizer_src *src);
 /* 'kallsyms' is borrowed. 0 or -ENOMEM. */
 int symbolizer_file_kernel(struct symbolizer_file **fp, const char *kallsyms);
 /* The vDSO of this process; an empty file if there is none. */

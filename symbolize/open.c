@@ -7,7 +7,7 @@
  * A file is first looked up with O_PATH, which has no effect on devices and
  * FIFOs. It is opened for reading only if it is a regular file, on a file
  * system that is made for files, and has the device and inode that the kernel
- * reported for the mapping. These are compared first: -EOPNOTSUPP means that
+ * reported for the mapping. These are compared first: -SYMBOLIZER_EPLACE means that
  * this very file is on a file system that is not read, -EACCES that what was
  * found, possibly another file, must not be opened. The safest way is
  * /proc/PID/map_files, which leads to the mapping's own file. A path is
@@ -349,7 +349,7 @@ static int check_place(const struct statx *st, long fs_type, pid_t pid,
 	    (fs_type != OVERLAYFS_SUPER_MAGIC ||
 	     opener_overlay_trusted(st->stx_mnt_id, dev_of(st), pid)))
 		return 0;
-	return proven ? -EOPNOTSUPP : -EACCES;
+	return proven ? -SYMBOLIZER_EPLACE : -EACCES;
 }
 
 /* Whether it has this path now, from our root. */

@@ -34,12 +34,41 @@ struct open_job {
 	char path[];
 };
 
+const char *symbolizer_problem(int err)
+{
+	static const struct {
+		int err;
+		const char *text;
+	} problems[] = {
+		{ -ENOEXEC, "not an ELF executable, library or relocatable "
+			    "file, or its headers are damaged" },
+		{ -ENODATA, "no unwind information (.eh_frame, .debug_frame)" },
+		{ -ENOTSUP, "not for " SYMBOLIZER_MACHINE },
+		{ -EBADMSG, "the symbolize worker crashed, took too long or "
+			    "ran out of memory" },
+		{ -EIO, "the symbolize worker could not be started" },
+		{ -SYMBOLIZER_EPLACE,
+		  "on a file system that is not read (FUSE, and "
+		  "the kernel's own)" },
+		{ -ENOTUNIQ, "several functions have that name" },
+		{ -ERANGE, "the offset is beyond its end" },
+		{ -EILSEQ, "its compressed contents are damaged" },
+		{ -EACCES, "cannot be opened, or is not a regular file" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(problems); i++)
+		if (problems[i].err == err)
+			return problems[i].text;
+	return strerror(-err);
+}
+
 static void count_open(struct symbolizer_stats *st, int err)
 {
 	st->opened += err == 0;
 	st->open_failed += err != 0 && err != -ECANCELED;
 	st->open_stale += err == -ESTALE;
-	st->open_refused += err == -EOPNOTSUPP || err == -EACCES;
+	st->open_refused += err == -SYMBOLIZER_EPLACE || err == -EACCES;
 	st->open_timeouts += err == -ETIMEDOUT;
 }
 
@@ -52,7 +81,7 @@ static bool open_is_code(const struct open_job *o)
 static void count_open_code(struct symbolizer_stats *st, int err)
 {
 	st->code_opened += err == 0;
-	st->code_refused += err == -EOPNOTSUPP || err == -EACCES;
+	st->code_refused += err == -SYMBOLIZER_EPLACE || err == -EACCES;
 	st->open_timeouts += err == -ETIMEDOUT;
 }
 
@@ -157,8 +186,14 @@ static void ident_done(struct worker_job *j, int err)
 	open_identified(o, err);
 }
 
+static void ident_question(struct worker_job *j, struct worker_question *q)
+{
+	q->object = j->file->object;
+}
+
 static const struct worker_kind ident_kind = {
 	.type = WORKER_IDENT,
+	.question = ident_question,
 	.answer = ident_answer,
 	.done = ident_done,
 };
@@ -180,6 +215,7 @@ static struct symbolizer_file *file_of(const struct open_job *o,
 	f->hurry = o->hurry;
 	f->owner = st->owner;
 	f->code = open_is_code(o);
+	f->object = o->req.object;
 	f->mount = st->mount;
 	f->own = st->own;
 	f->ident.dev = st->dev;

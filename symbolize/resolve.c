@@ -22,7 +22,7 @@
 size_t symbolizer_file_index_bytes(const struct symbolizer_file *f)
 {
 	return (f->names ? symbolizer_names_bytes(f->names) : 0) +
-	       symbolizer_file_code_bytes(f) +
+	       f->plain_len + symbolizer_file_code_bytes(f) +
 	       (f->ksyms ? kallsyms_bytes(f->ksyms) : 0);
 }
 
@@ -277,8 +277,10 @@ static int lookup_all(struct question *q, size_t n)
 					     : lookup_elf(q, sym);
 		last = sym;
 	}
-	if (q->f->names)
+	if (q->f->names) {
 		symbolizer_names_idle(q->f->names, &q->c);
+		q->f->relocation = symbolizer_names_relocation(q->f->names);
+	}
 	free(order);
 	return err;
 }
@@ -389,10 +391,9 @@ int symbolizer_file_resolve(struct symbolizer_file *f,
 	};
 	int err;
 
-	if (f->image)
-		symbolizer_src_mem(&src, f->image, f->ident.size);
-	else
-		symbolizer_src_fd(&src, f->fd, f->ident.size);
+	err = symbolizer_file_src(f, &src);
+	if (err)
+		return err;
 	a->syms = calloc(n + 1, sizeof(*a->syms));
 	if (!a->syms)
 		return -ENOMEM;

@@ -206,6 +206,16 @@ struct symbolizer_open_req {
 	uint64_t process_start;
 	/* The file is no executable, but a jitdump; it is found like one. */
 	bool jitdump;
+	/*
+	 * The file may be a relocatable one (ET_REL: a kernel module, a .o file, or
+	 * the debug file of one), which no process executes, or compressed by xz,
+	 * gzip or zstd. The addresses of a relocatable one are
+	 * offsets from where its code begins in memory: sections with code
+	 * follow each other in the order of the file, aligned, as the kernel places
+	 * them; those whose names begin with ".init" behind all others. These are
+	 * also the offsets of requests.
+	 */
+	bool object;
 	/* Samples wait for its unwind rows: as after symbolizer_hurry(). */
 	bool hurry;
 	/* Of the process: fairness, and limits of hung requests, go by it. */
@@ -227,15 +237,21 @@ struct symbolizer_open_req {
 	size_t build_id_len; /* 0: unknown */
 };
 
+/* Not EOPNOTSUPP: that is ENOTSUP's number, which is that of another machine. */
+#define SYMBOLIZER_EPLACE EMEDIUMTYPE
+
 /*
  * err 0: the callee owns 'file', and closes it. Otherwise -errno and NULL:
  * -ENOENT, -ESTALE (the path leads to another file), -ETIMEDOUT, -EBUSY (too
  * many openings for its mount, user or process hang), -ENOEXEC (not ELF),
- * -EOPNOTSUPP (it is on a file system that is not read), -EACCES (a file was
+ * -SYMBOLIZER_EPLACE (it is on a file system that is not read), -EACCES (a file was
  * found, perhaps another one, that must not be opened), -EMFILE, -ECANCELED...
  */
 typedef void (*symbolizer_open_fn)(void *arg, int err,
 				   struct symbolizer_file *file);
+
+/* An error of opening or reading a file, as a text for users. Static, or strerror()'s. */
+const char *symbolizer_problem(int err);
 
 /* 0 or -ENOMEM. Strings of 'req' are copied. */
 int symbolizer_open(struct symbolizer *s, const struct symbolizer_open_req *req,
@@ -287,6 +303,12 @@ void symbolizer_close(struct symbolizer *s, struct symbolizer_file *file);
 /* Valid until the file is closed. What the file lacks is zero. */
 const struct symbolizer_ident *
 symbolizer_ident(const struct symbolizer_file *file);
+/*
+ * The type of a relocation (ELF64_R_TYPE) in debug information of a relocatable file
+ * that is not known, so that names come from symbols only; 0: none, or names have not
+ * been read yet.
+ */
+uint32_t symbolizer_relocation(const struct symbolizer_file *file);
 /* The executable segments, in file order; *np may be 0. */
 const struct symbolizer_segment *
 symbolizer_segments(const struct symbolizer_file *file, size_t *np);
@@ -366,6 +388,18 @@ typedef void (*symbolizer_resolve_fn)(void *arg, int err,
 int symbolizer_resolve(struct symbolizer *s, struct symbolizer_file *file,
 		       const uint64_t *offsets, size_t n,
 		       symbolizer_resolve_fn fn, void *arg);
+
+/* err 0, or -errno: -ENOENT; -ENOTUNIQ: functions at several addresses have the name. */
+typedef void (*symbolizer_find_fn)(void *arg, int err, uint64_t vaddr,
+				   uint64_t size);
+
+/*
+ * Finds a section with code or a function by its name, the linker's: its address in the
+ * file, and its size, 0 if that is not known. Not of the kernel and the vDSO: -EOPNOTSUPP.
+ * 0 or -errno; the name is copied.
+ */
+int symbolizer_find(struct symbolizer *s, struct symbolizer_file *file,
+		    const char *name, symbolizer_find_fn fn, void *arg);
 
 /* Code that a runtime made, at an address of its process. */
 struct symbolizer_code {

@@ -307,6 +307,7 @@ static void resolve_question(struct worker_job *j, struct worker_question *q)
 	uint64_t *vaddrs = (uint64_t *)(q + 1);
 
 	r->asked = r->got;
+	q->object = j->file->object;
 	if (r->at) {
 		resolve_ask_code(r, q);
 		return;

@@ -99,7 +99,8 @@ void trace_handler_flush(struct trace_handler *th);
 	X(stack_no_cfi, 0, "user stacks that ended in code without CFI")     \
 	X(stack_gone, 0, "user stacks that ended in a file gone by then")    \
 	X(stack_unread, 0, "user stacks that ended in a file not read")      \
-	X(stack_no_fp, 0, "user stacks that ended in code without a file")   \
+	X(stack_no_fp, 0,                                                    \
+	  "user stacks that ended in code of JITs or of 32-bit programs")    \
 	X(stack_broken, 0, "user stacks that ended in a frame that is none") \
 	X(stack_other, 0, "user stacks that went on on one not copied")      \
 	X(stack_cap, 0, "user stacks that ended at the copy limit")          \

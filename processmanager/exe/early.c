@@ -54,7 +54,7 @@ static void pm_early_free(struct pm_early *e)
  */
 static bool pm_early_never(int err)
 {
-	return err == -ENOEXEC || err == -EOPNOTSUPP;
+	return err == -ENOEXEC || err == -SYMBOLIZER_EPLACE;
 }
 
 /* Hands it to the executable that waits for it. */

@@ -13,6 +13,12 @@
 #define GRACE_S 60L /* longest wait for an answer beyond wait_s */
 #define TOKEN_MAX 512
 #define REASON_MAX 400 /* bytes of an error's text that are kept */
+#define ADVICE_START                 \
+	": is profd running there? " \
+	"(start it: profd run, or systemctl start profd)"
+#define ADVICE_GROUP                                                            \
+	": only profd's user, root and members of the socket's group, usually " \
+	"profd, may ask"
 #define INPUT_MS 1000 /* longest time between calls of input() */
 
 struct exchange {
@@ -81,6 +87,25 @@ static void add_reason(struct strbuf *out, const struct strbuf *reason)
 		strbuf_puts(out, "no reason given");
 }
 
+/* What an errno of connect(2) suggests to do. */
+static const char *client_advice(long sys)
+{
+	static const struct {
+		long sys;
+		const char *advice;
+	} list[] = {
+		{ ENOENT, ADVICE_START },
+		{ ECONNREFUSED, ADVICE_START },
+		{ EACCES, ADVICE_GROUP },
+		{ EPERM, ADVICE_GROUP },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(list); i++)
+		if (list[i].sys == sys)
+			return list[i].advice;
+	return "";
+}
+
 static int client_explain(struct exchange *x, CURLcode rc, char *msg,
 			  size_t len)
 {
@@ -92,10 +117,9 @@ static int client_explain(struct exchange *x, CURLcode rc, char *msg,
 	if (x->stopped)
 		return -ECANCELED;
 	if (rc == CURLE_COULDNT_CONNECT) {
-		snprintf(msg, len,
-			 "%s: %s: is profd running there? "
-			 "(start it: profd run, or systemctl start profd)",
-			 server, sys ? strerror(sys) : curl_easy_strerror(rc));
+		snprintf(msg, len, "%s: %s%s", server,
+			 sys ? strerror(sys) : curl_easy_strerror(rc),
+			 client_advice(sys));
 		return -ECONNREFUSED;
 	}
 	if (rc != CURLE_OK) {

@@ -33,8 +33,11 @@ int cmd_print(struct strbuf *text);
 
 /*
  * End requests by signals. timeout(1) signals its child and then the child's
- * group, so a second signal soon after the first one is the same request.
+ * group, so a second signal soon after the first one is the same request. Where it
+ * would lose a profile, "soon" includes what an impatient user sends.
  */
+#define CMD_END_TWICE_NS (250 * CLOCK_NSEC_PER_MSEC)
+#define CMD_END_PATIENT_NS (2 * CLOCK_NSEC_PER_SEC)
 struct cmd_end {
 	uint64_t since; /* the first one, clock_awake_ns(); 0: none */
 	unsigned int again; /* signals after it */
@@ -44,8 +47,8 @@ enum cmd_ending {
 	CMD_END_SAME, /* not a new request */
 	CMD_END_AT_ONCE,
 };
-/* Counts one more signal. Async-signal-safe. */
-enum cmd_ending cmd_end_request(struct cmd_end *e);
+/* Counts one more signal, CMD_END_..._NS. Async-signal-safe. */
+enum cmd_ending cmd_end_request(struct cmd_end *e, uint64_t same_ns);
 
 /* SIGHUP that is ignored since profd was started, as by nohup(1). */
 bool cmd_is_ignored(int signum);

@@ -48,9 +48,7 @@ int cmd_print(struct strbuf *text)
 		       : cmd_fail("cannot write to standard output");
 }
 
-#define CMD_END_SAME_NS (2 * CLOCK_NSEC_PER_SEC)
-
-enum cmd_ending cmd_end_request(struct cmd_end *e)
+enum cmd_ending cmd_end_request(struct cmd_end *e, uint64_t same_ns)
 {
 	uint64_t now = clock_awake_ns();
 
@@ -58,9 +56,8 @@ enum cmd_ending cmd_end_request(struct cmd_end *e)
 		e->since = now;
 		return CMD_END;
 	}
-	return e->again++ == 0 && now - e->since < CMD_END_SAME_NS
-		       ? CMD_END_SAME
-		       : CMD_END_AT_ONCE;
+	return e->again++ == 0 && now - e->since < same_ns ? CMD_END_SAME
+							   : CMD_END_AT_ONCE;
 }
 
 bool cmd_is_ignored(int signum)

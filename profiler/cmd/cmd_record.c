@@ -97,6 +97,29 @@ static void report_empty(const struct record *r)
 		(unsigned int)(1000 / r->o->freq));
 }
 
+/*
+ * The kernel ends the perf events of a process that executes a program with other
+ * privileges or one that its user may not read. No record says so: its CPU time has no
+ * samples. False: that did not happen, or is too little to tell.
+ */
+static bool report_hidden(const struct record *r)
+{
+	uint64_t due = r->command.user_ns * r->o->freq / CLOCK_NSEC_PER_SEC;
+	const char *why;
+
+	if (!*engine_note(r->engine, &why) ||
+	    due <= r->samples + r->samples / 4 + (r->samples ? 10 : 2))
+		return false;
+	fprintf(stderr,
+		"profd: %s of the %" PRIu64
+		" ms of CPU time of the command: perf "
+		"events do not see a program that changes its user (setuid) or "
+		"that this user may not read\n",
+		r->samples ? "samples miss a part" : "no samples",
+		(uint64_t)(r->command.user_ns / CLOCK_NSEC_PER_MSEC));
+	return true;
+}
+
 /* Lists processes that outlive the command, as their end is not recorded. */
 static void report_running(struct record *r)
 {
@@ -160,7 +183,7 @@ static void record_report(struct record *r)
 		return;
 	if (r->commanded && !r->command.pid)
 		report_running(r);
-	if (!r->samples)
+	if (!report_hidden(r) && !r->samples)
 		report_empty(r);
 	report_unnamed(r);
 	summary_count(&to, r->engine);
@@ -306,7 +329,10 @@ static bool in_foreground(void)
 static void record_on_end_signal(uv_signal_t *h, int signum)
 {
 	struct record *r = h->data;
-	enum cmd_ending end = cmd_end_request(&r->end);
+	/* A second signal kills the command; without one it loses the profile. */
+	enum cmd_ending end =
+		cmd_end_request(&r->end, r->command.pid ? CMD_END_TWICE_NS
+							: CMD_END_PATIENT_NS);
 
 	if (end == CMD_END_SAME)
 		return;
@@ -454,16 +480,15 @@ static int record_begin(struct record *r)
 	};
 	int err = record_select(r);
 
-	if (!err)
-		engine_warm_up(r->engine);
+	if (err)
+		return cmd_fail("selecting the processes: %s", strerror(-err));
+	engine_warm_up(r->engine);
 	r->begin = wo.begin = clock_boottime_ns();
 	summary_count(&r->from, r->engine);
 	uv_timer_init(&r->loop, &r->duration);
 	uv_timer_init(&r->loop, &r->progress);
 	r->duration.data = r->progress.data = r;
-	if (!err)
-		err = reporter_window_open(engine_reporter(r->engine), &wo,
-					   &r->window);
+	err = reporter_window_open(engine_reporter(r->engine), &wo, &r->window);
 	if (err)
 		return cmd_fail("%s: %s", r->o->output, strerror(-err));
 	err = watch_targets(r);
@@ -597,7 +622,7 @@ static int record_in_loop(struct record *r)
 
 int cmd_record(const struct options *o)
 {
-	struct record r = { .o = o, .command = { 0, -1, -1 } };
+	struct record r = { .o = o, .command = { 0, -1, -1, 0 } };
 	int status, err;
 
 	log_set_level(LOG_WARN);

@@ -98,7 +98,7 @@ static void run_on_finished(void *arg)
 static void run_on_end_signal(uv_signal_t *h, int signum)
 {
 	struct run *r = h->data;
-	enum cmd_ending end = cmd_end_request(&r->end);
+	enum cmd_ending end = cmd_end_request(&r->end, CMD_END_PATIENT_NS);
 
 	if (end == CMD_END_SAME)
 		return;

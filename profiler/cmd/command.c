@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "profiler/cmd/command.h"
 
 static void close_pair(int *fds)
@@ -76,14 +78,17 @@ int command_go(struct command *c)
 
 int command_status(struct command *c)
 {
+	struct rusage ru;
 	int st;
-	pid_t pid = TEMP_FAILURE_RETRY(waitpid(c->pid, &st, WNOHANG));
+	pid_t pid = TEMP_FAILURE_RETRY(wait4(c->pid, &st, WNOHANG, &ru));
 
 	if (!pid)
 		return -EAGAIN;
 	c->pid = 0;
 	if (pid < 0)
 		return -errno;
+	c->user_ns = ru.ru_utime.tv_sec * CLOCK_NSEC_PER_SEC +
+		     ru.ru_utime.tv_usec * 1000;
 	return WIFSIGNALED(st) ? 128 + WTERMSIG(st) : WEXITSTATUS(st);
 }
 

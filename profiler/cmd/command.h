@@ -6,12 +6,15 @@
 #ifndef PROFILER_COMMAND_H
 #define PROFILER_COMMAND_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 struct command {
 	pid_t pid; /* 0: none */
 	int hold; /* the process waits for a byte, and exits at end of file */
 	int result; /* errno of exec is read from it */
+	/* Of it and the children it waited for, set by its end; user code only. */
+	uint64_t user_ns;
 };
 
 /*

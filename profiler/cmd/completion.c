@@ -76,7 +76,7 @@ static void bash_script(struct strbuf *out)
 			 "\tlocal commands='");
 	for (cmd = 0; cmd < OPTIONS_COMMAND_MAX; cmd++)
 		strbuf_printf(out, "%s ", options_commands[cmd].word);
-	strbuf_puts(out, "help'\n"
+	strbuf_puts(out, "help version'\n"
 			 "\tif ((COMP_CWORD == 1)); then\n"
 			 "\t\tCOMPREPLY=($(compgen -W \"$commands --help "
 			 "--version\" -- \"$cur\"))\n"
@@ -196,6 +196,7 @@ static void zsh_script(struct strbuf *out)
 		strbuf_puts(out, "'\n");
 	}
 	strbuf_puts(out, "\t\t'help:Print the options of a command.'\n"
+			 "\t\t'version:Print the version.'\n"
 			 "\t)\n"
 			 "\tif ((CURRENT == 2)); then\n"
 			 "\t\t_describe command commands\n"

@@ -71,6 +71,38 @@ enum options_flag {
 #undef X
 };
 
+/* The commands of profd debug. X(NAME, function, "word", arguments, help) */
+#define OPTIONS_DEBUG_COMMANDS(X)                                             \
+	X(TABLE, debug_unwind_table, "unwind-table", " FILE",                 \
+	  "Print the unwind table of an executable.")                         \
+	X(UNWIND, debug_unwind, "unwind", " FILE:PC...",                      \
+	  "Print the unwind rule at an address.")                             \
+	X(SYMBOLIZE, cmd_debug_symbolize, "symbolize", " FILE [ADDRESS...]",  \
+	  "Print the functions and lines of addresses, of the arguments or\n" \
+	  "of standard input.")                                               \
+	X(FILES, cmd_debug_files, "files", " [ID...]",                        \
+	  "Print which executables a running profd knows.")
+
+enum options_debug {
+#define X(name, ...) OPTIONS_DEBUG_BIT_##name,
+	OPTIONS_DEBUG_COMMANDS(X)
+#undef X
+	OPTIONS_DEBUG_MAX,
+};
+
+/* Of a command of profd debug, and so of profd debug. */
+#define OPTIONS_DEBUG_SHIFT 24
+_Static_assert((int)OPTIONS_COMMAND_MAX <= OPTIONS_DEBUG_SHIFT,
+	       "bits of flags");
+enum options_debug_flag {
+#define X(name, ...)                                                    \
+	OPTIONS_DEBUG_##name =                                          \
+		1 << (OPTIONS_DEBUG_SHIFT + OPTIONS_DEBUG_BIT_##name) | \
+		OPTIONS_DEBUG,
+	OPTIONS_DEBUG_COMMANDS(X)
+#undef X
+};
+
 struct options_strings {
 	const char **items; /* ends in NULL; NULL if there is none */
 	size_t n;
@@ -82,13 +114,16 @@ struct options_numbers {
 };
 
 /* Keys of profd ps --sort. X(NAME, word) */
-#define OPTIONS_SORTS(X)    \
-	X(CPU, cpu)         \
-	X(SAMPLES, samples) \
-	X(START, start)     \
-	X(PID, pid)         \
-	X(USER, user)       \
+/* clang-format off */
+#define OPTIONS_SORTS(X)      \
+	X(CPU, cpu)           \
+	X(CPU_RATE, cpu-rate) \
+	X(SAMPLES, samples)   \
+	X(START, start)       \
+	X(PID, pid)           \
+	X(USER, user)         \
 	X(NAME, name)
+/* clang-format on */
 
 enum options_sort {
 	OPTIONS_SORT_NONE, /* no --sort */
@@ -185,5 +220,9 @@ void options_fini(struct options *o);
 /* The texts of `profd --help` and `profd COMMAND --help`. */
 void options_usage(struct strbuf *out);
 void options_help(enum options_command cmd, struct strbuf *out);
+/* The command of profd debug named 'word', or -1. */
+int options_debug_command(const char *word);
+/* The text of `profd debug COMMAND --help`. */
+void options_debug_help(enum options_debug cmd, struct strbuf *out);
 
 #endif /* PROFILER_OPTIONS_H */

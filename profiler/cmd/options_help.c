@@ -31,7 +31,7 @@ void options_usage(struct strbuf *out)
 	}
 	strbuf_puts(out,
 		    "\nprofd help COMMAND prints the options of a command, "
-		    "profd --version (-V)\nthe version. See profd(8).\n");
+		    "profd version (-V)\nthe version. See profd(8).\n");
 }
 
 /* Breaks lines between words. */
@@ -75,20 +75,37 @@ static void help_line(const struct options_entry *e, struct strbuf *out)
 	strbuf_puts(out, "\n");
 }
 
-void options_help(enum options_command cmd, struct strbuf *out)
+/* The options of one bit of options_entry.commands. */
+static void help_options(unsigned int bit, struct strbuf *out)
 {
-	const struct options_command_entry *c = &options_commands[cmd];
 	size_t i;
 
-	strbuf_printf(out, "Usage: profd %s [OPTION...]%s\n%s\n\nOptions:\n",
-		      c->word, c->args, c->help);
+	strbuf_puts(out, "Options:\n");
 	for (i = 0; i < OPTIONS_ID_MAX; i++)
-		if (options_table[i].commands & 1U << cmd)
+		if (options_table[i].commands & bit)
 			help_line(&options_table[i], out);
 	strbuf_printf(out, "  -h, --help%*sprint this help\n", HELP_COLUMN - 12,
 		      "");
 	strbuf_printf(out, "  -V, --version%*sprint the version\n",
 		      HELP_COLUMN - 15, "");
+}
+
+void options_help(enum options_command cmd, struct strbuf *out)
+{
+	const struct options_command_entry *c = &options_commands[cmd];
+
+	strbuf_printf(out, "Usage: profd %s [OPTION...]%s\n%s\n\n", c->word,
+		      c->args, c->help);
+	help_options(1U << cmd, out);
+}
+
+void options_debug_help(enum options_debug cmd, struct strbuf *out)
+{
+	const struct options_command_entry *c = &options_debug_commands[cmd];
+
+	strbuf_printf(out, "Usage: profd debug %s [OPTION...]%s\n%s\n\n",
+		      c->word, c->args, c->help);
+	help_options(1U << (OPTIONS_DEBUG_SHIFT + cmd), out);
 }
 
 /* The edit distance (Levenshtein) of two names. */
@@ -191,6 +208,7 @@ const char *options_nearest_command(const char *word)
 	for (i = 0; i < OPTIONS_COMMAND_MAX; i++)
 		guess_try(&g, options_commands[i].word);
 	guess_try(&g, "help");
+	guess_try(&g, "version");
 	return g.found;
 }
 
@@ -205,7 +223,8 @@ bool options_owners(const char *name, size_t len, char letter,
 		e = &options_table[i];
 		if (name ? strlen(e->name) == len && !memcmp(e->name, name, len)
 			 : e->letter == letter)
-			owners |= e->commands;
+			owners |=
+				e->commands & ((1U << OPTIONS_COMMAND_MAX) - 1);
 	}
 	for (i = 0; i < OPTIONS_COMMAND_MAX; i++) {
 		if (!(owners & 1U << i))

@@ -18,6 +18,9 @@ enum {
 #define X(name, ...) name = OPTIONS_##name,
 	OPTIONS_COMMANDS(X)
 #undef X
+#define X(name, ...) DEBUG_##name = OPTIONS_DEBUG_##name,
+	OPTIONS_DEBUG_COMMANDS(X)
+#undef X
 };
 
 const struct options_entry options_table[OPTIONS_ID_MAX] = {
@@ -46,6 +49,21 @@ const struct options_command_entry options_commands[OPTIONS_COMMAND_MAX] = {
 	OPTIONS_COMMANDS(X)
 #undef X
 };
+
+const struct options_command_entry options_debug_commands[OPTIONS_DEBUG_MAX] = {
+#define X(name, function, word, args, help) \
+	[OPTIONS_DEBUG_BIT_##name] = { word, args, help },
+	OPTIONS_DEBUG_COMMANDS(X)
+#undef X
+};
+
+int options_debug_command(const char *word)
+{
+	for (int i = 0; i < OPTIONS_DEBUG_MAX; i++)
+		if (!strcmp(options_debug_commands[i].word, word))
+			return i;
+	return -1;
+}
 
 const struct options_entry *options_find(enum options_command cmd,
 					 const char *name)

@@ -40,6 +40,8 @@ struct options_command_entry {
 };
 
 extern const struct options_command_entry options_commands[OPTIONS_COMMAND_MAX];
+extern const struct options_command_entry
+	options_debug_commands[OPTIONS_DEBUG_MAX];
 
 /* The entry of 'cmd' with that name, or NULL; other commands may have others. */
 const struct options_entry *options_find(enum options_command cmd,

@@ -33,6 +33,7 @@ static struct symbolizer_rows *get_rows(const struct options *o,
 	const char *problem = NULL;
 	struct naming *n = NULL;
 	uint64_t began = 0;
+	bool opened;
 	int err = naming_new(&n, o);
 
 	if (!err && o->unwind_rows &&
@@ -46,10 +47,14 @@ static struct symbolizer_rows *get_rows(const struct options *o,
 	}
 	if (took)
 		*took = clock_boottime_ns() - began;
+	opened = file;
 	naming_close(n, file);
 	naming_free(n);
 	if (err)
-		problem = naming_problem(err);
+		problem = opened && err == -ENOEXEC
+				  ? "the unwind information of relocatable "
+				    "and compressed files is not read"
+				  : symbolizer_problem(err);
 	if (problem)
 		cmd_fail("%s: %s", path, problem);
 	return rows;
@@ -160,7 +165,7 @@ static int print_rows(const struct symbolizer_rows *rows, bool full)
 	return cmd_print(&out);
 }
 
-static int unwind_table(const struct options *o)
+static int debug_unwind_table(const struct options *o)
 {
 	struct symbolizer_rows *rows;
 	uint64_t took;
@@ -256,23 +261,20 @@ static int debug_unwind(const struct options *o)
 
 #define DEBUG_WORDS "unwind-table, unwind, symbolize or files"
 
-static const struct {
-	const char *word;
-	int (*run)(const struct options *o);
-} debug_commands[] = {
-	{ "unwind-table", unwind_table },
-	{ "unwind", debug_unwind },
-	{ "symbolize", cmd_debug_symbolize },
-	{ "files", cmd_debug_files },
+static int (*const debug_commands[])(const struct options *o) = {
+#define X(name, function, ...) [OPTIONS_DEBUG_BIT_##name] = function,
+	OPTIONS_DEBUG_COMMANDS(X)
+#undef X
 };
 
 int cmd_debug(const struct options *o)
 {
 	const char *word = o->nargs ? o->args[0] : "";
 
-	for (size_t i = 0; i < ARRAY_SIZE(debug_commands); i++)
-		if (!strcmp(word, debug_commands[i].word))
-			return debug_commands[i].run(o);
+	int cmd = options_debug_command(word);
+
+	if (cmd >= 0)
+		return debug_commands[cmd](o);
 	return cmd_usage("debug",
 			 *word ? "unknown '%s': must be " DEBUG_WORDS
 			       : "%sneeds " DEBUG_WORDS,

@@ -52,12 +52,23 @@ static void debug_files_size(struct strbuf *sb, uint64_t bytes)
 		strbuf_printf(sb, "%8s ", "-");
 }
 
+/* Above the first line: without an answer there is no table. */
+static void debug_files_heading(bool *printed)
+{
+	if (!*printed)
+		printf("%-16s %-40s OPEN MAPPINGS ROWS     TABLE NAMES  SYMBOLS "
+		       "%-24s PATH\n",
+		       "SHORT-ID", "BUILD-ID", "SOURCES");
+	*printed = true;
+}
+
 static bool print_line(void *arg, json_t *o)
 {
 	json_t *sources = json_object_get(o, "sources"), *count;
 	struct strbuf sb = STRBUF_INIT, list = STRBUF_INIT;
 	const char *problem = debug_files_problem(o), *word;
 
+	debug_files_heading(arg);
 	strbuf_printf(&sb, "%-16s %-40s ", debug_files_column(o, "short_id"),
 		      debug_files_column(o, "build_id"));
 	strbuf_printf(&sb, "%-4s %8" PRIu64 " ",
@@ -93,10 +104,11 @@ static bool print_json(void *arg, json_t *o)
 }
 
 /* Requests the executables with an id, or all; an exit status. */
-static int debug_files_request(const struct options *o, const char *id)
+static int debug_files_request(const struct options *o, const char *id,
+			       bool *heading)
 {
 	struct lines lines = { .line = o->json ? print_json : print_line,
-			       .arg = &lines };
+			       .arg = o->json ? (void *)&lines : heading };
 	char path[128] = "/executables";
 	struct client_request req = { .path = path };
 
@@ -107,6 +119,7 @@ static int debug_files_request(const struct options *o, const char *id)
 
 int cmd_debug_files(const struct options *o)
 {
+	bool heading = false;
 	int status = 0, one;
 	size_t i, n;
 
@@ -118,15 +131,13 @@ int cmd_debug_files(const struct options *o)
 					 "short id or build id, in hexadecimal",
 					 o->args[i]);
 	}
-	if (!o->json)
-		printf("%-16s %-40s OPEN MAPPINGS ROWS     TABLE NAMES  SYMBOLS "
-		       "%-24s PATH\n",
-		       "SHORT-ID", "BUILD-ID", "SOURCES");
 	if (o->nargs < 2)
-		return debug_files_request(o, NULL);
+		status = debug_files_request(o, NULL, &heading);
 	for (i = 1; i < o->nargs; i++) {
-		one = debug_files_request(o, o->args[i]);
+		one = debug_files_request(o, o->args[i], &heading);
 		status = MAX(status, one);
 	}
+	if (!status && !o->json)
+		debug_files_heading(&heading);
 	return status;
 }

@@ -2,7 +2,8 @@
 /*
  * cmd_debug_symbolize: profd debug symbolize. Functions, files and lines of
  * addresses in a file, read in the same way as for samples. Addresses are
- * arguments or lines of standard input. Those that can be read without waiting are
+ * arguments or lines of standard input: numbers, or places in a function or section.
+ * Those that can be read without waiting are
  * answered together, so that a program that writes one and waits for its answer gets
  * it.
  */
@@ -173,7 +174,7 @@ static int symbolize_batch(struct symbolize *z)
 	z->total += z->nvaddrs;
 	z->nvaddrs = 0;
 	if (err)
-		return cmd_fail("%s: %s", z->path, naming_problem(err));
+		return cmd_fail("%s: %s", z->path, symbolizer_problem(err));
 	if (z->unwritten)
 		return cmd_fail("cannot write to standard output");
 	return cmd_print(&z->out);
@@ -197,13 +198,69 @@ static bool symbolize_parse(const char *text, size_t len, uint64_t *out)
 	return true;
 }
 
-/* 0; -EINVAL: not an address; -ENOMEM. */
+/*
+ * "NAME" or "NAME+OFFSET": the length of the name, which is no number; 0: it is neither.
+ * Backtraces of the kernel have the latter.
+ */
+static size_t symbolize_parse_place(const char *text, size_t len,
+				    uint64_t *offset)
+{
+	const char *plus = memrchr(text, '+', len);
+	size_t name = plus ? (size_t)(plus - text) : len;
+
+	*offset = 0;
+	if (!name || isdigit((unsigned char)*text) ||
+	    (plus && !symbolize_parse(plus + 1, len - name - 1, offset)))
+		return 0;
+	for (size_t i = 0; i < name; i++)
+		if (!isgraph((unsigned char)text[i]))
+			return 0;
+	return name;
+}
+
+static bool symbolize_is_address(const char *text, size_t len)
+{
+	uint64_t v;
+
+	return symbolize_parse(text, len, &v) ||
+	       symbolize_parse_place(text, len, &v);
+}
+
+/* The address of a place; 0, -EINVAL, or an error of naming_find(). */
+static int symbolize_find(struct symbolize *z, const char *text, size_t len,
+			  uint64_t *vaddr)
+{
+	uint64_t offset, size;
+	size_t n = symbolize_parse_place(text, len, &offset);
+	char *name;
+	int err;
+
+	if (!n)
+		return -EINVAL;
+	name = strndup(text, n);
+	if (!name)
+		return -ENOMEM;
+	err = naming_find(z->n, z->file, name, vaddr, &size);
+	free(name);
+	if (err)
+		return err;
+	if (size && offset >= size)
+		return -ERANGE;
+	*vaddr += offset;
+	return 0;
+}
+
+/* 0; -EINVAL: not an address; -ENOMEM; or an error of naming_find(). */
 static int symbolize_add(struct symbolize *z, const char *text, size_t len)
 {
 	uint64_t *offsets, vaddr;
+	int err;
 
-	if (!symbolize_parse(text, len, &vaddr))
-		return -EINVAL;
+	if (!symbolize_parse(text, len, &vaddr)) {
+		err = symbolize_find(z, text, len, &vaddr);
+		if (err)
+			return err;
+	}
 	if (z->nvaddrs == z->cap) {
 		if (VECTOR_ROOM(z->vaddrs, z->nvaddrs, z->cap))
 			return -ENOMEM;
@@ -216,6 +273,16 @@ static int symbolize_add(struct symbolize *z, const char *text, size_t len)
 	}
 	z->vaddrs[z->nvaddrs++] = vaddr;
 	return 0;
+}
+
+/* After an error of symbolize_add(); an exit status. */
+static int symbolize_fail(const struct symbolize *z, const char *text,
+			  size_t len, int err)
+{
+	return cmd_fail("%s: %.*s: %s", z->path, (int)MIN(len, 64), text,
+			err == -ENOENT	     ? "no such function or section"
+			: err == -EOPNOTSUPP ? "only addresses"
+					     : symbolizer_problem(err));
 }
 
 /* --- standard input ---------------------------------------------------------- */
@@ -235,9 +302,10 @@ static int symbolize_line(struct symbolize *z, const char *text, size_t len,
 	err = len ? symbolize_add(z, text, len) : 0;
 	if (err == -EINVAL)
 		return cmd_fail("standard input, line %" PRIu64
-				": '%.*s': must be an address in hexadecimal",
+				": '%.*s': must be an address in hexadecimal, "
+				"a function or a section",
 				number, (int)MIN(len, 64), text);
-	return err ? cmd_fail("%s", strerror(-err)) : 0;
+	return err ? symbolize_fail(z, text, len, err) : 0;
 }
 
 /* Whether read() returns at once; also true at the end. */
@@ -300,29 +368,43 @@ static int symbolize_input(struct symbolize *z)
 static int symbolize_arguments(struct symbolize *z)
 {
 	const struct options *o = z->o;
-	int err = 0;
 
-	for (size_t i = 2; i < o->nargs && !err; i++)
-		err = symbolize_add(z, o->args[i], strlen(o->args[i]));
-	return err ? cmd_fail("%s", strerror(-err)) : symbolize_batch(z);
+	for (size_t i = 2; i < o->nargs; i++) {
+		size_t len = strlen(o->args[i]);
+		int err = symbolize_add(z, o->args[i], len);
+
+		if (err)
+			return symbolize_fail(z, o->args[i], len, err);
+	}
+	return symbolize_batch(z);
 }
 
 static int symbolize_check(const struct options *o)
 {
-	uint64_t vaddr;
-
 	if (o->nargs < 2 || o->stats || o->full)
 		return cmd_usage("debug", "symbolize: %s",
 				 o->stats  ? "--stats is for unwind-table"
 				 : o->full ? "--full is for unwind-table"
 					   : "needs FILE");
 	for (size_t i = 2; i < o->nargs; i++)
-		if (!symbolize_parse(o->args[i], strlen(o->args[i]), &vaddr))
+		if (!symbolize_is_address(o->args[i], strlen(o->args[i])))
 			return cmd_usage("debug",
 					 "symbolize: '%s': must be an address "
-					 "in hexadecimal",
+					 "in hexadecimal, a function or a "
+					 "section",
 					 o->args[i]);
 	return 0;
+}
+
+/* Lines and inlined functions are missing. An exit status. */
+static int symbolize_check_relocation(const struct symbolize *z)
+{
+	uint32_t type = symbolizer_relocation(z->file);
+
+	return type ? cmd_fail("%s: its debug information is not used: "
+			       "relocations of type %" PRIu32 " are not known",
+			       z->path, type)
+		    : 0;
 }
 
 static int symbolize_file(struct symbolize *z)
@@ -330,8 +412,10 @@ static int symbolize_file(struct symbolize *z)
 	int status, err = naming_open(z->n, z->path, NULL, 0, &z->file);
 
 	if (err)
-		return cmd_fail("%s: %s", z->path, naming_problem(err));
+		return cmd_fail("%s: %s", z->path, symbolizer_problem(err));
 	status = z->o->nargs > 2 ? symbolize_arguments(z) : symbolize_input(z);
+	if (!status)
+		status = symbolize_check_relocation(z);
 	naming_close(z->n, z->file);
 	if (!status && z->outside)
 		status = cmd_fail("%s: %" PRIu64 " of %" PRIu64

@@ -248,7 +248,7 @@ static int rename_slice(struct rename *r, struct rename_want *wants, size_t n)
 						 r->map.offset;
 	err = naming_resolve(r->n, r->file, r->offsets, n, rename_on_names, r);
 	if (err) {
-		rename_report(r, naming_problem(err));
+		rename_report(r, symbolizer_problem(err));
 		return 0;
 	}
 	return r->err;
@@ -270,6 +270,9 @@ static int rename_mapping(struct rename *r, struct rename_want *wants, size_t n)
 		len = MIN((size_t)(end - wants), (size_t)RENAME_SLICE);
 		err = rename_slice(r, wants, len);
 	}
+	if (symbolizer_relocation(r->file))
+		rename_report(r, "has relocations that are not known: names "
+				 "without lines");
 	naming_close(r->n, r->file);
 	return err;
 }

@@ -40,32 +40,10 @@ struct naming_wait {
 	struct naming *n;
 	struct symbolizer_file *file;
 	struct symbolizer_rows *rows;
+	uint64_t vaddr, size; /* of naming_find() */
 	symbolizer_resolve_fn fn;
 	void *arg;
 };
-
-const char *naming_problem(int err)
-{
-	static const struct {
-		int err;
-		const char *text;
-	} problems[] = {
-		{ -ENOEXEC, "not an ELF executable or library, or its headers "
-			    "are damaged" },
-		{ -ENODATA, "no unwind information (.eh_frame, .debug_frame)" },
-		{ -ENOTSUP, "not for " SYMBOLIZER_MACHINE },
-		{ -EBADMSG, "the symbolize worker crashed, took too long or "
-			    "ran out of memory" },
-		{ -EIO, "the symbolize worker could not be started" },
-		{ -EACCES, "cannot be opened, or is not a regular file" },
-	};
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(problems); i++)
-		if (problems[i].err == err)
-			return problems[i].text;
-	return strerror(-err);
-}
 
 /* Absolute: the process that opens them has another working directory. */
 static int naming_set_dirs(struct naming *n, const struct options_strings *dirs)
@@ -205,7 +183,8 @@ int naming_open(struct naming *n, const char *path, const uint8_t *build_id,
 		size_t id_len, struct symbolizer_file **out)
 {
 	struct symbolizer_open_req req = { .build_id = build_id,
-					   .build_id_len = id_len };
+					   .build_id_len = id_len,
+					   .object = true };
 	struct naming_wait w = { .done = false };
 	char *whole;
 	int err;
@@ -329,6 +308,29 @@ int naming_resolve(struct naming *n, struct symbolizer_file *file,
 		if (!err && w.again)
 			naming_wait_fetch(n);
 	}
+	return err;
+}
+
+static void naming_on_found(void *arg, int err, uint64_t vaddr, uint64_t size)
+{
+	struct naming_wait *w = arg;
+
+	w->done = true;
+	w->err = err;
+	w->vaddr = vaddr;
+	w->size = size;
+}
+
+int naming_find(struct naming *n, struct symbolizer_file *file,
+		const char *name, uint64_t *vaddr, uint64_t *size)
+{
+	struct naming_wait w = { .done = false };
+	int err = symbolizer_find(n->s, file, name, naming_on_found, &w);
+
+	if (!err)
+		err = naming_wait(n, &w);
+	*vaddr = w.vaddr;
+	*size = w.size;
 	return err;
 }
 

@@ -22,9 +22,9 @@ void naming_free(struct naming *n);
 struct symbolizer *naming_symbolizer(struct naming *n);
 
 /*
- * Opens the executable 'path' or, with the names that they have in profiles, the
+ * Opens the executable or relocatable file 'path' or, with the names that they have in profiles, the
  * kernel or the vDSO. If 'id_len' is not 0, a file with another build id is not
- * opened: -ESTALE. 0 or -errno, see naming_problem().
+ * opened: -ESTALE. 0 or -errno, see symbolizer_problem().
  */
 int naming_open(struct naming *n, const char *path, const uint8_t *build_id,
 		size_t id_len, struct symbolizer_file **out);
@@ -38,10 +38,16 @@ bool naming_is_debug(const struct symbolizer_file *file);
 
 /*
  * Converts an address in the file, as addr2line(1) takes it, to the offset that
- * symbolizer_resolve() takes. False: it is in no executable segment.
+ * symbolizer_resolve() takes. False: it is in no executable segment, or, of a
+ * relocatable file, beyond its sections with code.
  */
 bool naming_offset(struct naming *n, const struct symbolizer_file *file,
 		   uint64_t vaddr, uint64_t *offset);
+/*
+ * symbolizer_find(), of an address as naming_offset() takes it. 0 or -errno.
+ */
+int naming_find(struct naming *n, struct symbolizer_file *file,
+		const char *name, uint64_t *vaddr, uint64_t *size);
 /*
  * symbolizer_resolve(); calls 'fn' before it returns, once what servers of
  * --debuginfod have for it is there. 0 or -errno.
@@ -57,8 +63,5 @@ const char *naming_fetch(struct naming *n, const uint8_t *id, size_t len);
 /* symbolizer_rows(). 0 or -errno; the caller frees the rows. */
 int naming_rows(struct naming *n, struct symbolizer_file *file,
 		struct symbolizer_rows **out);
-
-/* An error of these functions as a text for the user. */
-const char *naming_problem(int err);
 
 #endif /* PROFILER_NAMING_H */

@@ -52,7 +52,7 @@ static volatile sig_atomic_t fetch_signal, fetch_at_once;
 static void fetch_on_signal(int signum)
 {
 	fetch_signal = signum;
-	if (cmd_end_request(&fetch_end) == CMD_END_AT_ONCE)
+	if (cmd_end_request(&fetch_end, CMD_END_TWICE_NS) == CMD_END_AT_ONCE)
 		fetch_at_once = 1;
 }
 

@@ -25,6 +25,8 @@
 #define PS_PID_MAX 4194304
 #define PS_HALF_A_YEAR (182 * 86400) /* seconds */
 #define PS_USERS 64 /* entries of the cache of user names */
+#define PS_PIPE 400 /* characters of a line, if not for a terminal */
+#define PS_DELAY 1 /* seconds, of --sort cpu-rate without --delay */
 
 struct ps_row {
 	json_t *o;
@@ -41,6 +43,12 @@ struct ps_user {
 struct ps_pid {
 	uint64_t pid;
 	bool found;
+};
+
+/* The CPU time of a process before an interval. */
+struct ps_before {
+	char process[40]; /* its id */
+	uint64_t cpu_ns;
 };
 
 /* --- columns --------------------------------------------------------------- */
@@ -94,6 +102,14 @@ static void ps_cpu(struct strbuf *sb, const json_t *o)
 	lines_duration(sb, lines_int(o, "cpu_ns"));
 }
 
+static void ps_rate(struct strbuf *sb, const json_t *o)
+{
+	const json_t *rate = json_object_get(o, "cpu_rate");
+
+	if (rate)
+		strbuf_printf(sb, "%.1f%%", 100 * json_real_value(rate));
+}
+
 /* What stands before the command. */
 static const struct {
 	const char *title;
@@ -107,6 +123,7 @@ static const struct {
 	{ "USER", NULL, ps_user, PS_USER, false },
 	{ "START", NULL, ps_start, 0, false },
 	{ "STATE", NULL, ps_state, 12, false },
+	{ "NOW", NULL, ps_rate, 0, true },
 	{ "CPU", NULL, ps_cpu, 0, true },
 	{ "SAMPLES", "samples", NULL, 0, true },
 	{ "COVER", NULL, lines_coverage, 0, true },
@@ -121,6 +138,10 @@ struct ps {
 	struct ps_row *rows; /* sorted by pid at the end of the answer */
 	struct ps_row **order; /* as they are printed */
 	size_t n, cap;
+	/* Before the interval of --delay, by id; its length in ns, 0: none */
+	struct ps_before *before;
+	size_t nbefore, before_cap;
+	uint64_t interval;
 	size_t terminal; /* columns; 0: lines are not cut */
 	size_t widths[ARRAY_SIZE(ps_columns)]; /* 0: left out */
 	struct ps_user users[PS_USERS]; /* by uid */
@@ -169,13 +190,70 @@ static const char *ps_user_name(struct ps *ps, const json_t *o)
 	return u->name;
 }
 
+static int ps_compare_before(const void *a, const void *b)
+{
+	const struct ps_before *x = a, *y = b;
+
+	return strcmp(x->process, y->process);
+}
+
+/* Of the first answer. */
+static bool ps_line_before(void *arg, json_t *o)
+{
+	struct ps *ps = arg;
+	struct ps_before *b;
+
+	if (VECTOR_ROOM(ps->before, ps->nbefore, ps->before_cap)) {
+		ps->lines.bad = strerror(ENOMEM);
+		return false;
+	}
+	b = &ps->before[ps->nbefore++];
+	snprintf(b->process, sizeof(b->process), "%s", lines_str(o, "process"));
+	b->cpu_ns = lines_int(o, "cpu_ns");
+	return true;
+}
+
+/* Adds "cpu_rate", in CPUs; one that began in the interval used all its time in it. */
+static int ps_add_rate(struct ps *ps, json_t *o)
+{
+	uint64_t cpu = lines_int(o, "cpu_ns");
+	const struct ps_before *b;
+	struct ps_before key;
+
+	if (!ps->interval)
+		return 0;
+	snprintf(key.process, sizeof(key.process), "%s",
+		 lines_str(o, "process"));
+	b = bsearch(&key, ps->before, ps->nbefore, sizeof(key),
+		    ps_compare_before);
+	if (b)
+		cpu = cpu > b->cpu_ns ? cpu - b->cpu_ns : 0;
+	return json_object_set_new(o, "cpu_rate",
+				   json_real((double)cpu / ps->interval));
+}
+
+/* As received; with a member of its own, made again. */
+static bool ps_print_json(struct ps *ps, const json_t *o)
+{
+	if (!ps->interval)
+		return lines_print_json(&ps->lines);
+	return !json_dumpf(o, stdout,
+			   JSON_COMPACT | JSON_ENSURE_ASCII |
+				   JSON_REAL_PRECISION(6)) &&
+	       putchar('\n') != EOF;
+}
+
 static bool ps_line(void *arg, json_t *o)
 {
 	struct ps *ps = arg;
 	bool selected = ps_is_selected(ps, o);
 
+	if (ps_add_rate(ps, o)) {
+		ps->lines.bad = strerror(ENOMEM);
+		return false;
+	}
 	if (ps->o->json)
-		return !selected || lines_print_json(&ps->lines);
+		return !selected || ps_print_json(ps, o);
 	/* Any process may turn out to be below a selected one. */
 	if (!selected && !(ps->npids && ps->o->tree))
 		return true;
@@ -330,14 +408,14 @@ static void ps_measure(struct ps *ps)
 	}
 }
 
-/* Columns of the terminal; 0: standard output is none. */
+/* Columns of the terminal; 0: it does not say. */
 static size_t ps_terminal(void)
 {
 	struct winsize ws;
 
-	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws))
-		return 0;
-	return ws.ws_col;
+	if (!isatty(STDOUT_FILENO))
+		return PS_PIPE;
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) ? 0 : ws.ws_col;
 }
 
 /* --- the order ------------------------------------------------------------ */
@@ -348,6 +426,7 @@ static const struct {
 	bool text;
 } ps_orders[] = {
 	[OPTIONS_SORT_CPU] = { "cpu_ns", false },
+	[OPTIONS_SORT_CPU_RATE] = { "cpu_rate", false },
 	[OPTIONS_SORT_SAMPLES] = { "samples", false },
 	[OPTIONS_SORT_START] = { "start_boot_ns", false },
 	[OPTIONS_SORT_PID] = { NULL, false },
@@ -363,9 +442,14 @@ static int ps_compare_rows(const void *a, const void *b, void *arg)
 	const struct ps_row *y = *(struct ps_row *const *)b;
 	const char *key = ps_orders[*sort].key;
 	uint64_t m, n;
+	double r, s;
 	int c = 0;
 
-	if (ps_orders[*sort].text) {
+	if (*sort == OPTIONS_SORT_CPU_RATE) {
+		r = json_real_value(json_object_get(x->o, key));
+		s = json_real_value(json_object_get(y->o, key));
+		c = (r < s) - (r > s);
+	} else if (ps_orders[*sort].text) {
 		c = strcmp(lines_str(x->o, key), lines_str(y->o, key));
 	} else if (key) {
 		m = lines_int(x->o, key);
@@ -381,7 +465,9 @@ static int ps_sort(struct ps *ps)
 	size_t i;
 
 	if (key == OPTIONS_SORT_NONE)
-		key = ps->o->tree ? OPTIONS_SORT_PID : OPTIONS_SORT_CPU;
+		key = ps->o->tree    ? OPTIONS_SORT_PID
+		      : ps->interval ? OPTIONS_SORT_CPU_RATE
+				     : OPTIONS_SORT_CPU;
 	ps->order = calloc(ps->n + 1, sizeof(struct ps_row *));
 	if (!ps->order)
 		return -ENOMEM;
@@ -420,7 +506,7 @@ static int ps_print(struct ps *ps)
 		return cmd_fail("%s", strerror(ENOMEM));
 	if (ps->o->tree)
 		ps_link(ps);
-	ps->terminal = ps->o->wide ? 0 : ps_terminal();
+	ps->terminal = ps->o->ps_wide ? 0 : ps_terminal();
 	ps_measure(ps);
 	ps_put(ps, NULL, 0, &sb);
 	for (i = 0; i < ps->n; i++) {
@@ -490,7 +576,7 @@ static int ps_past(struct ps *ps)
 	return status;
 }
 
-static int ps_live(struct ps *ps)
+static int ps_ask(struct ps *ps, bool (*line)(void *arg, json_t *o))
 {
 	struct client_request req = {
 		/* Processes of the command line may have ended. */
@@ -498,25 +584,64 @@ static int ps_live(struct ps *ps)
 						      : "/processes",
 	};
 
+	ps->lines = (struct lines){ .line = line, .arg = ps };
 	return cmd_request_lines(ps->o, &req, &ps->lines);
+}
+
+/* Asks twice for --delay. */
+static int ps_live(struct ps *ps)
+{
+	uint64_t s = ps->o->ps_delay, since = clock_boottime_ns();
+	int status;
+
+	if (!s && ps->o->sort == OPTIONS_SORT_CPU_RATE)
+		s = PS_DELAY;
+	if (!s)
+		return ps_ask(ps, ps_line);
+	status = ps_ask(ps, ps_line_before);
+	if (status)
+		return status;
+	if (ps->nbefore)
+		qsort(ps->before, ps->nbefore, sizeof(*ps->before),
+		      ps_compare_before);
+	sleep(s);
+	ps->interval = clock_boottime_ns() - since;
+	return ps_ask(ps, ps_line);
+}
+
+/* The figures by which a table is sorted mislead without it. */
+static void ps_say_since(const struct ps *ps, bool past)
+{
+	if (!past && !ps->interval && !ps->o->json && !ps->o->tree &&
+	    !ps->o->nargs && ps->o->sort <= OPTIONS_SORT_CPU)
+		fprintf(stderr,
+			"profd: CPU is since the start of each process "
+			"(-d SECONDS sorts by that of the next seconds)\n");
 }
 
 int cmd_ps(const struct options *o)
 {
-	struct ps ps = { .o = o, .lines = { .line = ps_line, .arg = &ps } };
+	struct ps ps = { .o = o };
 	bool past = ask_given(o);
 	int status = ps_read_pids(&ps);
 	size_t i;
 
+	if (!status && past &&
+	    (o->ps_delay || o->sort == OPTIONS_SORT_CPU_RATE))
+		status = cmd_usage("ps", "--delay and --sort cpu-rate are for "
+					 "the present, not for the archive");
 	if (!status)
 		status = past ? ps_past(&ps) : ps_live(&ps);
 	if (!status && !o->json)
 		status = ps_print(&ps);
+	if (!status)
+		ps_say_since(&ps, past);
 	if (!status && !(past && o->json))
 		status = ps_missing(&ps);
 	for (i = 0; i < ps.n; i++)
 		json_decref(ps.rows[i].o);
 	strbuf_fini(&ps.cell);
+	free(ps.before);
 	free(ps.order);
 	free(ps.rows);
 	free(ps.pids);

@@ -3,13 +3,14 @@
 #include "reporter/catalog/budget.h"
 #include "base/base.h"
 
-static void budget_fill(struct catalog_budget_user *u, uint64_t now)
+static void budget_fill(const struct catalog_budget *b,
+			struct catalog_budget_user *u, uint64_t now)
 {
-	const uint64_t one = CLOCK_NSEC_PER_SEC / CATALOG_BUDGET_RATE;
+	const uint64_t one = CLOCK_NSEC_PER_SEC / b->rate;
 	uint64_t n = now > u->filled ? (now - u->filled) / one : 0;
 
-	if (n >= CATALOG_BUDGET_BURST - u->tokens) {
-		u->tokens = CATALOG_BUDGET_BURST;
+	if (n >= b->burst - u->tokens) {
+		u->tokens = b->burst;
 		u->filled = MAX(u->filled, now);
 		return;
 	}
@@ -27,8 +28,8 @@ static struct catalog_budget_user *budget_user(struct catalog_budget *b,
 		u = &b->users[i];
 		if (u->uid == uid)
 			break;
-		budget_fill(u, now);
-		if (u->tokens == CATALOG_BUDGET_BURST)
+		budget_fill(b, u, now);
+		if (u->tokens == b->burst)
 			full = u;
 	}
 	if (i < b->n)
@@ -42,7 +43,7 @@ static struct catalog_budget_user *budget_user(struct catalog_budget *b,
 		return &b->users[CATALOG_BUDGET_USERS];
 	*u = (struct catalog_budget_user){
 		.uid = uid,
-		.tokens = CATALOG_BUDGET_BURST,
+		.tokens = b->burst,
 		.filled = now,
 	};
 	return u;
@@ -52,7 +53,7 @@ bool catalog_budget_take(struct catalog_budget *b, uint32_t uid, uint64_t now)
 {
 	struct catalog_budget_user *u = budget_user(b, uid, now);
 
-	budget_fill(u, now);
+	budget_fill(b, u, now);
 	if (!u->tokens)
 		return false;
 	u->tokens--;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * budget: how many processes of a user get a row although they have no samples and no
- * children that have one: a user who forks as fast as possible costs no more than a
- * busy build. Each user has tokens of its own; those who used none for longest share
- * one budget when there are too many users.
+ * budget: how many rows a user gets for what costs nothing to do, so that one who does
+ * it as fast as possible costs no more than a busy build: processes without samples
+ * and without children that have a row, and changes of processes. Each user has tokens
+ * of its own; those who used none for longest share one budget when there are too many
+ * users.
  */
 #ifndef REPORTER_CATALOG_BUDGET_H
 #define REPORTER_CATALOG_BUDGET_H
@@ -12,11 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CATALOG_BUDGET_RATE 1000 /* a second */
-#define CATALOG_BUDGET_BURST 4000
 #define CATALOG_BUDGET_USERS 64
 
 struct catalog_budget {
+	uint32_t rate, burst; /* tokens a second, and at once */
 	size_t n;
 	struct catalog_budget_user {
 		uint32_t uid;

@@ -22,6 +22,11 @@
 #define CATALOG_BATCH_BYTES (1U << 20)
 #define CATALOG_PENDING_BYTES (8U << 20)
 #define CATALOG_ANCESTORS 32
+/* A second and at once, of a user: processes without samples, and changes. */
+#define CATALOG_ROWS_RATE 1000
+#define CATALOG_ROWS_BURST 4000
+#define CATALOG_CHANGES_RATE 1
+#define CATALOG_CHANGES_BURST 2000
 #define CATALOG_PAUSE_MS 20 /* between windows that are read again */
 /* Of the file, if the archive has no limit; else a quarter of that. */
 #define CATALOG_BYTES (1ULL << 30)
@@ -82,20 +87,26 @@ static int catalog_write_removed(struct catalog *c)
 	return err;
 }
 
-static uint64_t catalog_skipped(struct catalog *c)
+/* What was not given a row since the last window; NULL: no memory. */
+static struct catalog_rest *catalog_take_rest(struct catalog *c)
 {
-	uint64_t n;
+	struct catalog_rest *rest = malloc(sizeof(*rest));
 
+	if (!rest)
+		return NULL;
 	pthread_mutex_lock(&c->mutex);
-	n = c->skipped;
+	*rest = c->rest;
+	catalog_rest_clear(&c->rest);
 	pthread_mutex_unlock(&c->mutex);
-	return n;
+	return rest;
 }
 
-static void catalog_skipped_written(struct catalog *c, uint64_t n)
+/* It is written with another window. */
+static void catalog_put_rest(struct catalog *c, const struct catalog_rest *rest)
 {
 	pthread_mutex_lock(&c->mutex);
-	c->skipped -= n;
+	for (size_t i = 0; i < rest->n; i++)
+		catalog_rest_add(&c->rest, &rest->programs[i]);
 	pthread_mutex_unlock(&c->mutex);
 }
 
@@ -110,31 +121,34 @@ static int catalog_write_taken(struct catalog *c,
 {
 	struct catalog_db *db = &c->db;
 	const struct catalog_batch *b;
-	uint64_t skipped = 0;
+	struct catalog_rest *rest;
 	int err = catalog_db_stalled(db) ? -EAGAIN : 0;
 
 	if (!err)
 		err = catalog_db_run(db, CATALOG_BEGIN, NULL);
-
 	if (err)
 		return err;
 	STAILQ_FOREACH(b, taken, entry) {
 		err = catalog_rows_write(db, b, c->opts.freq_hz);
+		if (!err)
+			err = catalog_rows_changes(db, b);
 		if (err)
 			break;
 	}
-	if (!err && w) {
-		skipped = catalog_skipped(c);
-		err = catalog_windows_add(db, w, skipped);
-	}
+	rest = !err && w ? catalog_take_rest(c) : NULL;
+	if (!err && w)
+		err = rest ? catalog_windows_add(db, w, rest) : -ENOMEM;
 	if (!err)
 		err = catalog_write_removed(c);
 	if (!err)
 		err = catalog_keep_prune(db, catalog_limit(c));
 	if (!err)
-		err = catalog_db_run(db, CATALOG_COMMIT, NULL);
+		err = catalog_db_alive(db, c->ends);
 	if (!err)
-		catalog_skipped_written(c, skipped);
+		err = catalog_db_run(db, CATALOG_COMMIT, NULL);
+	if (err && rest)
+		catalog_put_rest(c, rest);
+	free(rest);
 	/* What is missing, or too much, is found when they are compared again. */
 	db->fresh |= err != 0;
 	/* Some errors have rolled it back already. */
@@ -150,7 +164,7 @@ static int catalog_try(struct catalog *c, const struct catalog_batches *taken,
 
 	catalog_db_check(&c->db, c->dir);
 	if (!c->db.sql)
-		err = catalog_db_open(&c->db, c->dir, c->opts.boot_id);
+		err = catalog_db_open(&c->db, c->dir, &c->run);
 	return err ? err : catalog_write_taken(c, taken, w);
 }
 
@@ -246,6 +260,7 @@ static void catalog_job_close(uv_work_t *work)
 {
 	struct catalog *c = ((struct catalog_job *)work->data)->c;
 
+	c->ends = true;
 	catalog_write(c, NULL);
 	pthread_mutex_lock(&c->writer);
 	catalog_db_close(&c->db);
@@ -338,119 +353,8 @@ static struct catalog_batch *catalog_batch(struct catalog *c)
 	if (!c->open)
 		return NULL;
 	STAILQ_INIT(&c->open->processes);
+	STAILQ_INIT(&c->open->changes);
 	return c->open;
-}
-
-static const char *catalog_copy(struct arena *a, const char *s, bool *failed)
-{
-	size_t len = s ? strlen(s) : 0;
-	char *copy;
-
-	if (!len)
-		return NULL;
-	/* What is above the limit is cut at the begin of a character. */
-	len = MIN(len, CATALOG_TEXT_MAX + 1);
-	copy = arena_alloc(a, len + 1);
-	if (copy) {
-		memcpy(copy, s, len);
-		copy[len] = '\0';
-	}
-	*failed |= !copy;
-	return copy;
-}
-
-static const char *catalog_build_id(struct arena *a, const struct pm_exe *exe,
-				    bool *failed)
-{
-	char hex[2 * SYMBOLIZER_BUILD_ID_MAX + 1] = "";
-	struct pm_exe_info info;
-	size_t i;
-
-	if (!exe)
-		return NULL;
-	pm_exe_info(exe, &info);
-	for (i = 0; i < info.ident.build_id_len; i++)
-		snprintf(hex + 2 * i, 3, "%02x", info.ident.build_id[i]);
-	return catalog_copy(a, hex, failed);
-}
-
-/* The bytes of its arguments that are kept, of which there may be more. */
-static size_t catalog_args_len(enum reporter_args which,
-			       const struct pm_image_info *from)
-{
-	if (!from->cmdline || which == REPORTER_ARGS_NONE)
-		return 0;
-	if (which == REPORTER_ARGS_FIRST)
-		return MIN(strnlen(from->cmdline, from->cmdline_len) + 1,
-			   MIN(from->cmdline_len, CATALOG_ARGS_MAX));
-	return MIN(from->cmdline_len, CATALOG_ARGS_MAX);
-}
-
-/* A NUL ends the last argument where it is cut. */
-static char *catalog_args(struct arena *a, const char *cmdline, size_t len)
-{
-	char *args = arena_alloc(a, len + 1);
-
-	if (args) {
-		memcpy(args, cmdline, len);
-		args[len] = '\0';
-	}
-	return args;
-}
-
-static struct catalog_image catalog_image(struct arena *a,
-					  enum reporter_args which,
-					  const struct pm_image_info *from,
-					  bool *failed)
-{
-	struct catalog_image i = {
-		.image = catalog_copy(a, from->image_id, failed),
-		.comm = catalog_copy(a, from->comm, failed),
-		.exe = catalog_copy(a, from->exe, failed),
-		.cwd = catalog_copy(a, from->cwd, failed),
-		.cgroup = catalog_copy(a, from->cgroup, failed),
-		.build_id = catalog_build_id(a, from->main_exe, failed),
-		.start = from->begin,
-		.samples = from->samples,
-		.uid = from->uid,
-		.gid = from->gid,
-	};
-
-	i.args_len = catalog_args_len(which, from);
-	i.args_cut = from->args_cut || i.args_len < from->cmdline_len;
-	if (!i.args_len)
-		return i;
-	i.args = catalog_args(a, from->cmdline, i.args_len);
-	*failed |= !i.args;
-	return i;
-}
-
-static struct catalog_process *catalog_pack(struct arena *a,
-					    enum reporter_args which,
-					    const struct pm_image *newest,
-					    bool update)
-{
-	struct pm_image_info images[PM_HISTORY_MAX];
-	size_t i, n = pm_image_history(newest, images, PM_HISTORY_MAX);
-	struct catalog_process *p;
-	bool failed = false;
-
-	p = arena_alloc(a, sizeof(*p) + n * sizeof(*p->images));
-	if (!p)
-		return NULL;
-	*p = (struct catalog_process){
-		/* Rounded to its accuracy, as in the ledger. */
-		.wall = clock_wall_offset_ns() / 1000 * 1000,
-		.seen = clock_boottime_ns(),
-		.nimages = n,
-	};
-	pm_process_info(newest, &p->info);
-	p->update = update;
-	for (i = 0; i < n; i++) {
-		p->images[i] = catalog_image(a, which, &images[i], &failed);
-		p->images[i].end = i ? p->images[i - 1].start : p->info.exit;
-	}
-	return failed ? NULL : p;
 }
 
 static struct catalog_known *catalog_find(const struct catalog *c, uint32_t pid,
@@ -490,6 +394,15 @@ static void catalog_forget(struct catalog *c, struct catalog_known *k)
 	free(k);
 }
 
+static void catalog_push_full(struct catalog *c)
+{
+	if (c->open->arena.bytes < CATALOG_BATCH_BYTES)
+		return;
+	catalog_push(c);
+	if (!c->queued && !c->stopped)
+		catalog_queue(c, catalog_job_run);
+}
+
 /* Adds a row for a process as it is now. */
 static bool catalog_put(struct catalog *c, const struct pm_image *newest,
 			bool update)
@@ -507,11 +420,7 @@ static bool catalog_put(struct catalog *c, const struct pm_image *newest,
 	}
 	STAILQ_INSERT_TAIL(&b->processes, p, entry);
 	b->n++;
-	if (b->arena.bytes < CATALOG_BATCH_BYTES)
-		return true;
-	catalog_push(c);
-	if (!c->queued && !c->stopped)
-		catalog_queue(c, catalog_job_run);
+	catalog_push_full(c);
 	return true;
 }
 
@@ -555,14 +464,23 @@ static void catalog_put_parents(struct catalog *c, const struct pm_image *img)
 static bool catalog_may(struct catalog *c, const struct pm_image *last,
 			const struct pm_process_info *p)
 {
+	struct catalog_rest_program one;
 	struct pm_image_info info;
 
 	pm_image_info(last, &info);
 	if (catalog_budget_take(&c->budget, info.uid,
 				p->exit ? p->exit : clock_boottime_ns()))
 		return true;
+	one = (struct catalog_rest_program){
+		.uid = info.uid,
+		.count = 1,
+		.failed = p->wait_status && p->wait_status != PM_STATUS_UNKNOWN,
+		.cpu_ns = p->cpu_ns,
+	};
+	snprintf(one.comm, sizeof(one.comm), "%s", info.comm ?: "");
+	snprintf(one.exe, sizeof(one.exe), "%s", info.exe ?: "");
 	pthread_mutex_lock(&c->mutex);
-	c->skipped++;
+	catalog_rest_add(&c->rest, &one);
 	c->stats.catalog_skipped++;
 	pthread_mutex_unlock(&c->mutex);
 	if (c->opts.limited)
@@ -585,6 +503,36 @@ void catalog_ended(struct catalog *c, const struct pm_image *last)
 	catalog_put(c, last, false);
 	if (k)
 		catalog_forget(c, k);
+}
+
+static bool catalog_may_change(struct catalog *c, const struct quark_event *ev)
+{
+	/* No process has this user: of gaps. */
+	uint32_t uid = ev->process ? ev->process->proc_uid : UINT32_MAX;
+
+	return catalog_budget_take(&c->changes, uid, ev->boottime);
+}
+
+void catalog_event(struct catalog *c, const struct quark_event *ev)
+{
+	uint32_t kinds[CATALOG_CHANGE_KINDS];
+	struct catalog_change *change;
+	struct catalog_batch *b;
+	size_t n = c->stopped ? 0 : catalog_change_kinds(ev, kinds);
+
+	for (size_t i = 0; i < n; i++) {
+		b = catalog_may_change(c, ev) ? catalog_batch(c) : NULL;
+		change =
+			b ? catalog_pack_change(&b->arena, ev, kinds[i]) : NULL;
+		if (change) {
+			STAILQ_INSERT_TAIL(&b->changes, change, entry);
+			catalog_push_full(c);
+			continue;
+		}
+		pthread_mutex_lock(&c->mutex);
+		c->stats.catalog_changes_skipped++;
+		pthread_mutex_unlock(&c->mutex);
+	}
 }
 
 /* Adds a row if its row does not have its state. */
@@ -675,7 +623,18 @@ int catalog_new(struct catalog **cp, const struct catalog_opts *opts)
 		return -ENOMEM;
 	}
 	c->timer.data = c;
-	c->started = (int64_t)clock_boottime_ns() + clock_wall_offset_ns();
+	c->run = (struct catalog_run){
+		.boot_id = c->opts.boot_id,
+		.version = opts->version,
+		.freq_hz = opts->freq_hz,
+		.start_boot_ns = clock_boottime_ns(),
+	};
+	c->run.start_ns =
+		(int64_t)c->run.start_boot_ns + clock_wall_offset_ns();
+	c->budget.rate = CATALOG_ROWS_RATE;
+	c->budget.burst = CATALOG_ROWS_BURST;
+	c->changes.rate = CATALOG_CHANGES_RATE;
+	c->changes.burst = CATALOG_CHANGES_BURST;
 	pthread_mutex_init(&c->mutex, NULL);
 	pthread_mutex_init(&c->writer, NULL);
 	catalog_queue(c, catalog_job_run);

@@ -27,7 +27,7 @@
 /* A file that is no catalog, or is damaged, gets this name; one is kept. */
 #define CATALOG_BAD "catalog.bad.sqlite"
 #define CATALOG_APPLICATION 0x70726664 /* PRAGMA application_id: "prfd" */
-#define CATALOG_VERSION 2 /* PRAGMA user_version */
+#define CATALOG_VERSION 3 /* PRAGMA user_version */
 
 struct catalog;
 
@@ -37,6 +37,7 @@ struct catalog_opts {
 	const char *dir; /* the archive's, which exists and belongs to profd */
 	uint8_t boot_id[STORE_BOOT_ID];
 	unsigned int freq_hz;
+	const char *version; /* of profd; outlives the catalog */
 	enum reporter_args args;
 	uint64_t bytes; /* of the whole archive; 0: no limit */
 	/* A job was queued, or has ended: the reporter must exist until then. */
@@ -47,18 +48,19 @@ struct catalog_opts {
 };
 
 /* X(name): the counts, as in REPORTER_STATS. */
-#define CATALOG_STATS(X)     \
-	X(catalog_processes) \
-	X(catalog_windows)   \
-	X(catalog_dropped)   \
-	X(catalog_skipped)   \
-	X(catalog_failed)    \
-	X(catalog_set_aside) \
-	X(catalog_rebuilt)   \
-	X(catalog_missing)   \
-	X(catalog_pending)   \
-	X(catalog_bytes)     \
-	X(catalog_wal_bytes) \
+#define CATALOG_STATS(X)           \
+	X(catalog_processes)       \
+	X(catalog_windows)         \
+	X(catalog_dropped)         \
+	X(catalog_skipped)         \
+	X(catalog_changes_skipped) \
+	X(catalog_failed)          \
+	X(catalog_set_aside)       \
+	X(catalog_rebuilt)         \
+	X(catalog_missing)         \
+	X(catalog_pending)         \
+	X(catalog_bytes)           \
+	X(catalog_wal_bytes)       \
 	X(catalog_stopped)
 
 struct catalog_stats {
@@ -76,6 +78,8 @@ void catalog_free(struct catalog *c);
 
 /* A process has ended, given its newest image; from pm_opts.ended. */
 void catalog_ended(struct catalog *c, const struct pm_image *last);
+/* Of all events, those that change a process, and gaps, get a row. */
+void catalog_event(struct catalog *c, const struct quark_event *ev);
 /*
  * A window closes: adds the living processes that are new or had samples since the
  * last call, and hands the batch over to the next catalog_add_window(); or, with

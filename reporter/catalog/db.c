@@ -113,7 +113,8 @@ void catalog_db_close(struct catalog_db *db)
 	memset(db->statements, 0, sizeof(db->statements));
 	sqlite3_close(db->sql);
 	db->sql = NULL;
-	db->boot = 0;
+	db->boot = db->run = 0;
+	db->oldest = 0;
 	db->frames = 0;
 	db->parent_row = 0;
 	db->parent[0] = '\0';
@@ -361,8 +362,39 @@ int catalog_db_boot(struct catalog_db *db, const uint8_t id[STORE_BOOT_ID],
 	return catalog_bind_run(&b, CATALOG_BOOT_FIND, row);
 }
 
+/* The row of this run, made if it is missing: the file may be a new one. */
+static int db_run(struct catalog_db *db, const struct catalog_run *run)
+{
+	struct catalog_bind b = catalog_bind(db, CATALOG_RUN_ADD);
+	int err;
+
+	catalog_bind_int(&b, 1, db->boot);
+	catalog_bind_int(&b, 2, run->start_ns);
+	catalog_bind_int(&b, 3, run->start_boot_ns);
+	catalog_bind_str(&b, 4, run->version);
+	catalog_bind_int(&b, 5, run->freq_hz);
+	err = catalog_bind_run(&b, CATALOG_RUN_ADD, NULL);
+	if (err)
+		return err;
+	b = catalog_bind(db, CATALOG_RUN_FIND);
+	catalog_bind_int(&b, 1, db->boot);
+	catalog_bind_int(&b, 2, run->start_boot_ns);
+	return catalog_bind_run(&b, CATALOG_RUN_FIND, &db->run);
+}
+
+int catalog_db_alive(struct catalog_db *db, bool ends)
+{
+	enum catalog_statement which =
+		ends ? CATALOG_RUN_END : CATALOG_RUN_ALIVE;
+	struct catalog_bind b = catalog_bind(db, which);
+
+	catalog_bind_int(&b, 1, db->run);
+	catalog_bind_int(&b, 2, clock_boottime_ns() + clock_wall_offset_ns());
+	return catalog_bind_run(&b, which, NULL);
+}
+
 static int db_open_once(struct catalog_db *db, const char *dir,
-			const uint8_t boot_id[STORE_BOOT_ID])
+			const struct catalog_run *run)
 {
 	/*
 	 * NORMAL: a transaction may be undone by a loss of power, not by kill -9, and
@@ -391,13 +423,15 @@ static int db_open_once(struct catalog_db *db, const char *dir,
 	if (!err)
 		err = db_statements(db);
 	if (!err)
-		err = catalog_db_boot(db, boot_id, &db->boot);
+		err = catalog_db_boot(db, run->boot_id, &db->boot);
+	if (!err)
+		err = db_run(db, run);
 	db->fresh = !err;
 	return err;
 }
 
 int catalog_db_open(struct catalog_db *db, const char *dir,
-		    const uint8_t boot_id[STORE_BOOT_ID])
+		    const struct catalog_run *run)
 {
 	int i, err, fd = db_open_dir(dir);
 
@@ -406,7 +440,7 @@ int catalog_db_open(struct catalog_db *db, const char *dir,
 	for (i = 0; i < 2; i++) {
 		err = db_prepare(db, fd);
 		if (!err)
-			err = db_open_once(db, dir, boot_id);
+			err = db_open_once(db, dir, run);
 		if (err)
 			catalog_db_close(db);
 		if (err != -EBADMSG)

@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "reporter/catalog/budget.h"
 #include "reporter/catalog/catalog.h"
+#include "reporter/catalog/rest.h"
 #include "reporter/catalog/schema.h"
 
 /* --- batches: rows in memory ------------------------------------------------ */
@@ -36,9 +37,25 @@ struct catalog_process {
 	struct catalog_image images[]; /* the newest first */
 };
 
+/* A change of a process that is no exec or exit; or a gap in the events. */
+struct catalog_change {
+	STAILQ_ENTRY(catalog_change) entry;
+	const char *kind; /* a literal */
+	const char *process, *image; /* their ids; NULL: of none */
+	const char *comm, *cgroup; /* what it has now; NULL: as before */
+	const char *detail; /* JSON, or NULL */
+	uint64_t time;
+	int64_t wall; /* from boot time to wall time */
+	uint32_t uid, gid;
+	bool ids; /* uid or gid, or the session, is another one */
+};
+
+#define CATALOG_CHANGE_KINDS 4
+
 struct catalog_batch {
 	STAILQ_ENTRY(catalog_batch) entry;
 	STAILQ_HEAD(, catalog_process) processes;
+	STAILQ_HEAD(, catalog_change) changes;
 	struct arena arena;
 	size_t n;
 	/* The begin of the first snapshot: what does not follow has vanished. */
@@ -47,14 +64,27 @@ struct catalog_batch {
 
 STAILQ_HEAD(catalog_batches, catalog_batch);
 
+/* A row of a process and its images; NULL: no memory. */
+struct catalog_process *catalog_pack(struct arena *a, enum reporter_args which,
+				     const struct pm_image *newest,
+				     bool update);
+/* The kinds of change that an event is, by number; how many. */
+size_t catalog_change_kinds(const struct quark_event *ev,
+			    uint32_t kinds[CATALOG_CHANGE_KINDS]);
+/* One of them; NULL: no memory. */
+struct catalog_change *catalog_pack_change(struct arena *a,
+					   const struct quark_event *ev,
+					   uint32_t kind);
+
 /* --- the file ---------------------------------------------------------------- */
 
 struct catalog_db {
 	sqlite3 *sql; /* NULL: not open */
 	sqlite3_stmt *statements[CATALOG_NSTATEMENTS];
-	int64_t boot; /* its row */
+	int64_t boot, run; /* their rows */
 	dev_t dev;
 	ino_t ino;
+	int64_t oldest; /* before which changes were removed */
 	/* The last parent that was looked up: most have many children. */
 	char parent[40];
 	int64_t parent_row;
@@ -63,12 +93,23 @@ struct catalog_db {
 	bool fresh; /* opened, and not yet compared with the windows */
 };
 
+/* This run of profd. */
+struct catalog_run {
+	const uint8_t *boot_id; /* STORE_BOOT_ID bytes */
+	const char *version;
+	unsigned int freq_hz;
+	int64_t start_ns; /* since the epoch */
+	uint64_t start_boot_ns;
+};
+
 /*
  * Opens the catalog in 'dir', created if it is missing; one that is none is set
  * aside. -EPROTONOSUPPORT: of a later version; or another -errno.
  */
 int catalog_db_open(struct catalog_db *db, const char *dir,
-		    const uint8_t boot_id[STORE_BOOT_ID]);
+		    const struct catalog_run *run);
+/* The row of this run says that it lives now, or ends. 0 or -errno. */
+int catalog_db_alive(struct catalog_db *db, bool ends);
 void catalog_db_close(struct catalog_db *db);
 /* Closes it if the file in 'dir' is not that which is open. */
 void catalog_db_check(struct catalog_db *db, const char *dir);
@@ -136,6 +177,7 @@ int catalog_bind_run(struct catalog_bind *b, enum catalog_statement which,
 /* 0 or -errno. */
 int catalog_rows_write(struct catalog_db *db, const struct catalog_batch *b,
 		       unsigned int freq_hz);
+int catalog_rows_changes(struct catalog_db *db, const struct catalog_batch *b);
 /* The row of a process by its id; 0: there is none. */
 int catalog_rows_find(struct catalog_db *db, const char *process, int64_t *row);
 
@@ -149,7 +191,7 @@ struct catalog_labels {
 /* A row of a window. */
 struct catalog_window_row {
 	const struct store_window *file;
-	int64_t boot;
+	int64_t boot, run; /* rows; run 0: not known */
 	int64_t begin_ns, end_ns;
 	uint64_t begin_boot_ns; /* 0: not known */
 	uint64_t samples;
@@ -168,9 +210,9 @@ int catalog_windows_image(struct catalog_db *db, int64_t window,
 /* The losses in the comments of a profile. */
 int catalog_windows_losses(struct catalog_db *db, int64_t window,
 			   const char *comments, size_t len);
-/* 'skipped': processes without a row; a loss, too. */
+/* 'rest': processes without a row, see rest.h; their number is a loss, too. */
 int catalog_windows_add(struct catalog_db *db, const struct catalog_window *w,
-			uint64_t skipped);
+			const struct catalog_rest *rest);
 int catalog_windows_remove(struct catalog_db *db, const char *file);
 /* "DAY/STEM.pb.gz" */
 #define CATALOG_NAME_MAX (STORE_DAY_MAX + STORE_FILE_MAX)
@@ -225,13 +267,13 @@ struct catalog {
 	/* The loop's. */
 	struct catalog_batch *open; /* or NULL */
 	struct hash known;
-	struct catalog_budget budget;
+	struct catalog_budget budget, changes;
 	uint64_t turn; /* snapshots */
 	bool first; /* the first one is being made */
 	bool stopped;
 	bool queued; /* a job is under way */
 	uv_timer_t timer; /* of the rebuild */
-	int64_t started; /* ns since the epoch */
+	struct catalog_run run;
 
 	/* Under 'mutex', which is held for moments only. */
 	pthread_mutex_t mutex;
@@ -239,7 +281,7 @@ struct catalog {
 	size_t pending_bytes;
 	struct catalog_removals removed;
 	size_t nremoved;
-	uint64_t skipped; /* processes, since the last window */
+	struct catalog_rest rest; /* since the last window */
 	struct catalog_stats stats;
 	int err; /* of the last write */
 	bool rebuild; /* there is something for catalog_rebuild_step() */
@@ -247,6 +289,7 @@ struct catalog {
 	/* Under 'writer', which is held while the disk is written. */
 	pthread_mutex_t writer;
 	struct catalog_db db;
+	bool ends; /* the last transaction is to come */
 	int64_t tried_ns; /* begin of the last window whose job was here */
 
 	/* Of the rebuild's jobs. */

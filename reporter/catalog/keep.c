@@ -4,7 +4,8 @@
  * ended before the oldest window go, because no profile can be asked for them. And a
  * user who starts processes as fast as possible must not fill the disk, nor displace
  * the processes of others: above its limit, the catalog forgets those of the user with
- * the most that ended first.
+ * the most that ended first, of those without samples if there are any, but for their
+ * number.
  *
  * Removed rows leave free pages, which are used again; many of them are given back.
  */
@@ -13,6 +14,7 @@
 #define KEEP_CHUNKS 8 /* of 1,000 processes: more than a batch adds */
 /* A trace may be late, and in a window that began after its process had ended. */
 #define KEEP_SLACK_NS (300 * (int64_t)CLOCK_NSEC_PER_SEC)
+#define KEEP_CHANGES 262144 /* rows: some 40 MB */
 #define KEEP_FREE_PAGES 1024
 #define KEEP_VACUUM "incremental_vacuum(1024)"
 
@@ -35,6 +37,8 @@ static int keep_chunk(struct catalog_db *db, enum catalog_statement find,
 	sqlite3_bind_int64(b.s, 1, value);
 	err = catalog_bind_run(&b, find, NULL);
 	*n = err ? 0 : sqlite3_changes(db->sql);
+	if (!err && *n && find == CATALOG_GONE_FIND_OF)
+		err = catalog_db_run(db, CATALOG_GONE_REST, NULL);
 	for (i = 0; !err && *n && i < ARRAY_SIZE(drops); i++)
 		err = catalog_db_run(db, drops[i], NULL);
 	db->parent_row = 0;
@@ -54,7 +58,38 @@ static int keep_used(struct catalog_db *db, uint64_t *bytes)
 	return err;
 }
 
-/* Some of the user with the most; '*n' of them, 0: none is too many. */
+/*
+ * What goes with no window and no process. Changes have numbers by which the oldest
+ * are found; of the others there are few.
+ */
+static int keep_old(struct catalog_db *db, int64_t oldest)
+{
+	static const enum catalog_statement drops[] = {
+		CATALOG_CHANGE_OLD,
+		CATALOG_CGROUP_OLD,
+		CATALOG_RUN_OLD,
+	};
+	struct catalog_bind b;
+	int err = 0;
+
+	if (oldest == db->oldest)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(drops) && !err; i++) {
+		b = catalog_bind(db, drops[i]);
+		sqlite3_bind_int64(b.s, 1, oldest);
+		if (drops[i] == CATALOG_CHANGE_OLD)
+			catalog_bind_int(&b, 2, KEEP_CHANGES);
+		err = catalog_bind_run(&b, drops[i], NULL);
+	}
+	if (!err)
+		db->oldest = oldest;
+	return err;
+}
+
+/*
+ * Some of the user with the most, which become counts; '*n' of them, 0: none is too
+ * many.
+ */
 static int keep_limit(struct catalog_db *db, uint64_t limit, int *n)
 {
 	int64_t uid = -1;
@@ -78,7 +113,7 @@ int catalog_keep_prune(struct catalog_db *db, uint64_t limit)
 				 &n);
 	for (i = 0, n = 1; !err && n && i < KEEP_CHUNKS; i++)
 		err = keep_limit(db, limit, &n);
-	return err;
+	return err ? err : keep_old(db, oldest - KEEP_SLACK_NS);
 }
 
 void catalog_keep_vacuum(struct catalog_db *db)

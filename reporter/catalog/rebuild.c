@@ -75,7 +75,7 @@ static bool rebuild_is_own(const struct catalog *c,
 	int64_t end = w->begin_ns + (int64_t)w->duration_ns;
 	int64_t second = (int64_t)CLOCK_NSEC_PER_SEC;
 
-	return w->begin_ns > c->tried_ns && end > c->started + second &&
+	return w->begin_ns > c->tried_ns && end > c->run.start_ns + second &&
 	       end > (time(NULL) - REBUILD_OWN_S) * second;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rows: processes and images. Most processes are written once, when they have ended:
+ * rows: processes, images and changes. Most processes are written once, when they have ended:
  * an INSERT is tried first, and the row updated if there is one.
  */
 #include <errno.h>
@@ -229,6 +229,37 @@ int catalog_rows_write(struct catalog_db *db, const struct catalog_batch *batch,
 			err = 0;
 		if (err)
 			return err;
+	}
+	return err;
+}
+
+/* --- changes ---------------------------------------------------------------------- */
+
+int catalog_rows_changes(struct catalog_db *db,
+			 const struct catalog_batch *batch)
+{
+	const struct catalog_change *c;
+	struct catalog_bind b;
+	int err = 0;
+
+	STAILQ_FOREACH(c, &batch->changes, entry) {
+		b = catalog_bind(db, CATALOG_CHANGE_ADD);
+		catalog_bind_int(&b, 1, db->boot);
+		catalog_bind_int(&b, 2, c->time + c->wall);
+		catalog_bind_int(&b, 3, c->time);
+		catalog_bind_str(&b, 4, c->kind);
+		catalog_bind_str(&b, 5, c->process);
+		catalog_bind_str(&b, 6, c->image);
+		catalog_bind_str(&b, 7, c->comm);
+		if (c->ids) {
+			catalog_bind_int(&b, 8, c->uid);
+			catalog_bind_int(&b, 9, c->gid);
+		}
+		catalog_bind_str(&b, 10, c->cgroup);
+		catalog_bind_str(&b, 11, c->detail);
+		err = catalog_bind_run(&b, CATALOG_CHANGE_ADD, NULL);
+		if (err)
+			break;
 	}
 	return err;
 }

@@ -7,6 +7,10 @@
 #include "base/base.h"
 #include "reporter/catalog/catalog.h"
 
+/* A column of nanoseconds as text, in views. */
+#define SCHEMA_UTC(ns) \
+	"strftime('%Y-%m-%dT%H:%M:%fZ', " ns " / 1e9, 'unixepoch')"
+
 const char *const catalog_schema[] = {
 	"CREATE TABLE boot(\n"
 	"	id INTEGER PRIMARY KEY,\n"
@@ -103,6 +107,107 @@ const char *const catalog_schema[] = {
 	"	PRIMARY KEY(window, cause)) WITHOUT ROWID;\n",
 	/* Execs in the order of time, for events. */
 	"CREATE INDEX image_by_start ON image(start_ns);\n",
+	/* Runs of profd, changes, what has no row, control groups; and views. */
+	"CREATE TABLE run(\n"
+	"	id INTEGER PRIMARY KEY,\n"
+	"	boot INTEGER NOT NULL REFERENCES boot(id),\n"
+	"	start_ns INTEGER NOT NULL,\n"
+	"	start_boot_ns INTEGER NOT NULL,\n"
+	"	alive_ns INTEGER NOT NULL,\n"
+	"	end_ns INTEGER,\n"
+	"	version TEXT,\n"
+	"	freq_hz INTEGER,\n"
+	"	UNIQUE(boot, start_boot_ns));\n"
+	"ALTER TABLE window ADD COLUMN run INTEGER REFERENCES run(id);\n"
+	"CREATE TABLE change(\n"
+	"	id INTEGER PRIMARY KEY,\n"
+	"	boot INTEGER NOT NULL REFERENCES boot(id),\n"
+	"	time_ns INTEGER NOT NULL,\n"
+	"	time_boot_ns INTEGER NOT NULL,\n"
+	"	kind TEXT NOT NULL,\n"
+	"	process TEXT,\n"
+	"	image TEXT,\n"
+	"	comm TEXT,\n"
+	"	uid INTEGER,\n"
+	"	gid INTEGER,\n"
+	"	cgroup TEXT,\n"
+	"	detail TEXT);\n"
+	"CREATE INDEX change_by_kind ON change(kind, time_ns);\n"
+	"CREATE INDEX change_by_process ON change(process)\n"
+	"	WHERE process IS NOT NULL;\n"
+	"CREATE TABLE rest(\n"
+	"	window INTEGER NOT NULL REFERENCES window(id),\n"
+	"	uid INTEGER NOT NULL,\n"
+	"	comm TEXT NOT NULL,\n"
+	"	exe TEXT NOT NULL,\n"
+	"	count INTEGER NOT NULL,\n"
+	"	failed INTEGER NOT NULL,\n"
+	"	cpu_ns INTEGER NOT NULL,\n"
+	"	PRIMARY KEY(window, uid, comm, exe)) WITHOUT ROWID;\n"
+	"CREATE TABLE cgroup(\n"
+	"	id INTEGER PRIMARY KEY,\n"
+	"	path TEXT NOT NULL UNIQUE,\n"
+	"	seen_ns INTEGER NOT NULL);\n"
+	"DROP INDEX window_by_image;\n"
+	"ALTER TABLE window_image RENAME TO window_image_2;\n"
+	"CREATE TABLE window_image(\n"
+	"	window INTEGER NOT NULL REFERENCES window(id),\n"
+	"	image INTEGER NOT NULL REFERENCES image(id),\n"
+	"	cgroup INTEGER NOT NULL DEFAULT 0,\n"
+	"	samples INTEGER NOT NULL,\n"
+	"	cpu_ns INTEGER NOT NULL,\n"
+	"	PRIMARY KEY(window, image, cgroup)) WITHOUT ROWID;\n"
+	"INSERT INTO window_image\n"
+	"	SELECT window, image, 0, samples, cpu_ns FROM window_image_2;\n"
+	"DROP TABLE window_image_2;\n"
+	"CREATE INDEX window_by_image ON window_image(image);\n"
+	/* Those without samples go first. */
+	"DROP INDEX process_by_user;\n"
+	"CREATE INDEX process_by_user ON process(uid, samples > 0, end_ns)\n"
+	"	WHERE end_ns IS NOT NULL;\n"
+	"CREATE VIEW processes AS SELECT p.id, p.process, p.pid, p.ppid,\n"
+	"	p.parent, i.comm, i.exe, i.argv, i.uid, i.container, i.unit,\n"
+	"	" SCHEMA_UTC(
+		"p.start_ns") " AS start,\n"
+			      "	" SCHEMA_UTC(
+				      "p.end_ns") " AS \"end\", p.state, p.exit_code,\n"
+						  "	p.signal, p.cpu_ns / 1e9 AS cpu_s, p.samples, p.coverage\n"
+						  "	FROM process p LEFT JOIN image i ON i.id = (SELECT id\n"
+						  "	FROM image WHERE process = p.id\n"
+						  "	ORDER BY start_ns DESC, id DESC LIMIT 1);\n"
+						  "CREATE VIEW images AS SELECT i.id, p.process, i.image, i.comm, i.exe,\n"
+						  "	i.argv, i.cwd, i.uid, i.gid, i.container, i.pod, i.unit,\n"
+						  "	" SCHEMA_UTC(
+							  "i.start_ns") " AS start,\n"
+									"	" SCHEMA_UTC(
+										"i.end_ns") " AS \"end\", i.samples\n"
+											    "	FROM image i JOIN process p ON p.id = i.process;\n"
+											    "CREATE VIEW windows AS SELECT w.id, w.file,\n"
+											    "	" SCHEMA_UTC(
+												    "w.begin_ns") " AS begin,\n"
+														  "	" SCHEMA_UTC(
+															  "w.end_ns") " AS \"end\", w.samples,\n"
+																      "	w.bytes + w.times_bytes AS bytes, r.version AS profd\n"
+																      "	FROM window w LEFT JOIN run r ON r.id = w.run;\n"
+																      "CREATE VIEW events AS\n"
+																      "	SELECT " SCHEMA_UTC(
+																	      "start_ns") " AS time, 'fork' AS event,\n"
+																			  "	process, NULL AS image, ppid AS detail FROM process\n"
+																			  "	WHERE start_ns IS NOT NULL\n"
+																			  "	UNION ALL SELECT " SCHEMA_UTC(
+																				  "i.start_ns") ", 'exec',\n"
+																						"	p.process, i.image, i.exe\n"
+																						"	FROM image i JOIN process p ON p.id = i.process\n"
+																						"	WHERE i.start_ns > p.start_ns\n"
+																						"	UNION ALL SELECT " SCHEMA_UTC(
+																							"end_ns") ", 'exit', process,\n"
+																								  "	NULL, ifnull(exit_code, 'signal ' || signal) FROM process\n"
+																								  "	WHERE end_ns IS NOT NULL\n"
+																								  "	UNION ALL SELECT " SCHEMA_UTC(
+																									  "time_ns") ", kind, process,\n"
+																										     "	image, CASE kind WHEN 'rename' THEN comm\n"
+																										     "	WHEN 'id_change' THEN uid || ':' || gid\n"
+																										     "	WHEN 'cgroup' THEN cgroup ELSE detail END FROM change;\n",
 };
 
 _Static_assert(ARRAY_SIZE(catalog_schema) == CATALOG_VERSION,

@@ -38,6 +38,8 @@ int catalog_windows_begin(struct catalog_db *db,
 	catalog_bind_int(&b, 6, w->file->bytes);
 	catalog_bind_int(&b, 7, w->file->times_bytes);
 	catalog_bind_int(&b, 8, w->samples);
+	if (w->run)
+		catalog_bind_int(&b, 9, w->run);
 	err = catalog_bind_run(&b, CATALOG_WINDOW_ADD, NULL);
 	*id = !err && sqlite3_changes(db->sql)
 		      ? sqlite3_last_insert_rowid(db->sql)
@@ -127,16 +129,34 @@ static int windows_image_row(struct catalog_db *db, int64_t process,
 	return err;
 }
 
+/* The row of a control group; 0: it has none. */
+static int windows_cgroup(struct catalog_db *db,
+			  const struct catalog_window_row *w,
+			  const struct catalog_labels *l, int64_t *row)
+{
+	struct catalog_bind b;
+
+	*row = 0;
+	if (!l->cgroup || !*l->cgroup)
+		return 0;
+	b = catalog_bind(db, CATALOG_CGROUP_SEEN);
+	catalog_bind_str(&b, 1, l->cgroup);
+	catalog_bind_int(&b, 2, w->end_ns);
+	return catalog_bind_run(&b, CATALOG_CGROUP_SEEN, row);
+}
+
 int catalog_windows_image(struct catalog_db *db, int64_t window,
 			  const struct catalog_window_row *w,
 			  const struct catalog_labels *l)
 {
 	struct catalog_bind b;
-	int64_t process, image;
+	int64_t process, image, cgroup;
 	int err = windows_process_row(db, w, l, &process);
 
 	if (!err)
 		err = windows_image_row(db, process, l, &image);
+	if (!err)
+		err = windows_cgroup(db, w, l, &cgroup);
 	if (err)
 		return err;
 	b = catalog_bind(db, CATALOG_WINDOW_IMAGE_ADD);
@@ -144,6 +164,7 @@ int catalog_windows_image(struct catalog_db *db, int64_t window,
 	catalog_bind_int(&b, 2, image);
 	catalog_bind_int(&b, 3, l->samples);
 	catalog_bind_int(&b, 4, l->cpu_ns);
+	catalog_bind_int(&b, 5, cgroup);
 	return catalog_bind_run(&b, CATALOG_WINDOW_IMAGE_ADD, NULL);
 }
 
@@ -272,23 +293,50 @@ static int windows_images(struct catalog_db *db, const struct window *w,
 
 static int windows_skipped(struct catalog_db *db, int64_t id, uint64_t n)
 {
-	struct catalog_bind b;
+	struct catalog_bind b = catalog_bind(db, CATALOG_LOSS_ADD);
 
-	if (!n)
-		return 0;
-	b = catalog_bind(db, CATALOG_LOSS_ADD);
 	catalog_bind_int(&b, 1, id);
 	catalog_bind_str(&b, 2, CATALOG_SKIPPED);
 	catalog_bind_int(&b, 3, n);
 	return catalog_bind_run(&b, CATALOG_LOSS_ADD, NULL);
 }
 
+static int windows_rest(struct catalog_db *db, int64_t id,
+			const struct catalog_rest *rest)
+{
+	const struct catalog_rest_program *p;
+	struct catalog_bind b;
+	int err = 0;
+
+	for (size_t i = 0; i < rest->n && !err; i++) {
+		p = &rest->programs[i];
+		b = catalog_bind(db, CATALOG_REST_ADD);
+		catalog_bind_int(&b, 1, id);
+		/* -1: several users. */
+		sqlite3_bind_int64(
+			b.s, 2,
+			p->uid == CATALOG_REST_USERS ? -1 : (int64_t)p->uid);
+		sqlite3_bind_text(b.s, 3, "", 0, SQLITE_STATIC);
+		catalog_bind_str(&b, 3, p->comm);
+		sqlite3_bind_text(b.s, 4, "", 0, SQLITE_STATIC);
+		catalog_bind_str(&b, 4, p->exe);
+		catalog_bind_int(&b, 5, p->count);
+		catalog_bind_int(&b, 6, p->failed);
+		catalog_bind_int(&b, 7, p->cpu_ns);
+		err = catalog_bind_run(&b, CATALOG_REST_ADD, NULL);
+	}
+	if (!err && rest->count)
+		err = windows_skipped(db, id, rest->count);
+	return err;
+}
+
 int catalog_windows_add(struct catalog_db *db, const struct catalog_window *w,
-			uint64_t skipped)
+			const struct catalog_rest *rest)
 {
 	const struct catalog_window_row row = {
 		.file = w->file,
 		.boot = db->boot,
+		.run = db->run,
 		.begin_ns = w->begin_ns,
 		.end_ns = w->begin_ns + (int64_t)w->duration_ns,
 		.begin_boot_ns = w->begin_boot_ns,
@@ -303,7 +351,7 @@ int catalog_windows_add(struct catalog_db *db, const struct catalog_window *w,
 		err = catalog_windows_losses(db, id, w->comments,
 					     w->comments_len);
 	if (!err && id)
-		err = windows_skipped(db, id, skipped);
+		err = windows_rest(db, id, rest);
 	return err;
 }
 
@@ -312,6 +360,7 @@ int catalog_windows_remove(struct catalog_db *db, const char *file)
 	static const enum catalog_statement drops[] = {
 		CATALOG_WINDOW_DROP_IMAGES,
 		CATALOG_WINDOW_DROP_LOSSES,
+		CATALOG_WINDOW_DROP_REST,
 		CATALOG_WINDOW_DROP,
 	};
 	struct catalog_bind b = catalog_bind(db, CATALOG_WINDOW_FIND);

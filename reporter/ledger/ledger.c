@@ -573,7 +573,7 @@ static void put_answer(struct line *l, const char *key, int answer)
 	line_str(l, key,
 		 !answer	      ? "yes"
 		 : answer == -ENODATA ? "none"
-				      : strerror(-answer));
+				      : symbolizer_problem(answer));
 }
 
 /* Addresses by the source of their names. */
@@ -626,6 +626,7 @@ void ledger_executable(const struct pm_exe *exe, struct strbuf *sb)
 	put_sources(&l, i.sources);
 	why = pm_exe_quarantine(exe);
 	if (why || i.open_error)
-		line_str(&l, "error", why ? why : strerror(-i.open_error));
+		line_str(&l, "error",
+			 why ? why : symbolizer_problem(i.open_error));
 	line_end(&l, sb);
 }

@@ -84,19 +84,16 @@ static int request_db_function(sqlite3 *db, const char *name, int nargs,
 		NULL, NULL));
 }
 
-static int request_db_version(sqlite3 *db)
+int request_db_version(sqlite3 *db, int *version)
 {
 	sqlite3_stmt *st;
-	int err = request_db_prepare(db, "PRAGMA user_version", &st),
-	    version = 0;
+	int err = request_db_prepare(db, "PRAGMA user_version", &st);
 
 	if (err)
 		return err;
 	err = request_db_error(sqlite3_step(st));
-	version = sqlite3_column_int(st, 0);
+	*version = sqlite3_column_int(st, 0);
 	sqlite3_finalize(st);
-	if (!err && version > CATALOG_VERSION)
-		err = -EPROTONOSUPPORT;
 	return err;
 }
 
@@ -104,8 +101,8 @@ int request_db_open(sqlite3 **db, const char *archive)
 {
 	const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOFOLLOW |
 			  SQLITE_OPEN_NOMUTEX;
+	int err, version = 0;
 	char *path;
-	int err;
 
 	*db = NULL;
 	if (asprintf(&path, "%s/%s", archive, CATALOG_FILE) < 0)
@@ -126,5 +123,7 @@ int request_db_open(sqlite3 **db, const char *archive)
 		err = request_db_function(*db, "query_exe", 2, request_db_exe);
 	if (!err)
 		err = request_db_function(*db, "rfc3339", 1, request_db_time);
-	return err ? err : request_db_version(*db);
+	if (!err)
+		err = request_db_version(*db, &version);
+	return !err && version > CATALOG_VERSION ? -EPROTONOSUPPORT : err;
 }

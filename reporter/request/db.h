@@ -18,5 +18,7 @@ int request_db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **st);
  * closed in any case.
  */
 int request_db_open(sqlite3 **db, const char *archive);
+/* The version of its tables. 0, or errors as above. */
+int request_db_version(sqlite3 *db, int *version);
 
 #endif /* REPORTER_REQUEST_DB_H */

@@ -218,11 +218,20 @@ static const char *const export_sql[] = {
 	"WHERE id IN temp.p ORDER BY id",
 	"INSERT INTO main.image SELECT * FROM src.image "
 	"WHERE process IN temp.p ORDER BY id",
+	"INSERT INTO main.run SELECT * FROM src.run WHERE id IN "
+	"(SELECT run FROM src.window WHERE id IN temp.w)",
 	"INSERT INTO main.window SELECT * FROM src.window "
 	"WHERE id IN temp.w ORDER BY id",
 	"INSERT INTO main.window_image SELECT * FROM src.window_image "
 	"WHERE window IN temp.w",
+	"INSERT INTO main.cgroup SELECT * FROM src.cgroup WHERE id IN "
+	"(SELECT cgroup FROM main.window_image)",
 	"INSERT INTO main.loss SELECT * FROM src.loss WHERE window IN temp.w",
+	"INSERT INTO main.rest SELECT * FROM src.rest WHERE window IN temp.w",
+	"INSERT INTO main.change SELECT * FROM src.change "
+	"WHERE (boot, process) IN (SELECT boot, process FROM main.process) "
+	"OR process IS NULL AND EXISTS (SELECT 1 FROM main.window "
+	"WHERE time_ns BETWEEN begin_ns AND end_ns) ORDER BY id",
 	"COMMIT",
 	"DETACH src",
 };

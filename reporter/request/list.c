@@ -52,6 +52,9 @@
 static const char list_windows[] =
 	"SELECT w.begin_ns, json_object('file', w.file, "
 	"'begin', rfc3339(w.begin_ns), 'end', rfc3339(w.end_ns), "
+	"'boot', (SELECT boot_id FROM boot WHERE id = w.boot), "
+	"'begin_boot_ns', CAST(w.begin_boot_ns AS TEXT), "
+	"'end_boot_ns', CAST(w.begin_boot_ns + w.end_ns - w.begin_ns AS TEXT), "
 	"'bytes', w.bytes, 'times_bytes', w.times_bytes, "
 	"'samples', w.samples, 'losses', json((SELECT "
 	"json_group_object(cause, count) FROM loss l "

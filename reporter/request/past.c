@@ -55,9 +55,34 @@
 	"i.id = (SELECT id FROM image WHERE process = p.id " \
 	"ORDER BY start_ns " ORDER ", id " ORDER " LIMIT 1)"
 
+#define PAST_CHANGED                                           \
+	"'pid', p.pid, 'ppid', p.ppid, 'process', c.process, " \
+	"'parent', p.parent, 'image', c.image"
+
+/* Changes of a kind. Catalogs before version 3 have none. */
+#define PAST_CHANGE(KIND, MEMBERS)                                                                       \
+	{ KIND },                                                                                        \
+		PAST_SELECT(                                                                             \
+			"c.time_ns", "c.id", "'[\"" KIND "\"]'",                                         \
+			PAST_CHANGED                                                                     \
+			", " MEMBERS) "FROM change c JOIN process p ON p.boot = c.boot AND p.process = " \
+				      "c.process LEFT JOIN image i ON i.process = p.id AND i.image = "   \
+				      "c.image WHERE c.kind = '" KIND                                    \
+				      "' AND " PAST_AFTER(                                               \
+					      "c.time_ns",                                               \
+					      "c.id") "AND $TERMS" PAST_ORDER("c.time_ns",               \
+									      "c.id"),                   \
+		3
+
+#define PAST_NOW(COMM, UID, GID)                                             \
+	"'comm', " COMM ", 'exe', i.exe, 'args', json(i.argv), 'args_cut', " \
+	"iif(i.args_cut, json('true'), NULL), 'cwd', i.cwd, "                \
+	"'uid', " UID ", 'gid', " GID ", "
+
 static const struct {
 	const char *words[3]; /* types of its lines */
 	const char *sql;
+	int version; /* of the catalogs that have it, and of later ones */
 } past_lists[] = {
 	[PAST_FORKS] = {
 		{ "fork" },
@@ -86,6 +111,25 @@ static const struct {
 		"FROM process p LEFT JOIN image i ON " PAST_IMAGE("DESC")
 		" WHERE " PAST_AFTER("p.end_ns", "p.id") "AND $TERMS"
 		PAST_ORDER("p.end_ns", "p.id"),
+	},
+	[PAST_RENAMES] = { PAST_CHANGE("rename", "'comm', c.comm") },
+	[PAST_ID_CHANGES] = { PAST_CHANGE("id_change",
+		PAST_NOW("i.comm", "c.uid", "c.gid") "'cgroup', i.cgroup") },
+	[PAST_CGROUPS] = { PAST_CHANGE("cgroup",
+		PAST_NOW("i.comm", "i.uid", "i.gid") "'cgroup', c.cgroup") },
+	/* Of no process: where terms choose processes there is none. */
+	[PAST_GAPS] = {
+		{ "gap" },
+		PAST_SELECT("c.time_ns", "c.id", "'[\"gap\"]'",
+			    "'from', rfc3339(json_extract(c.detail, '$.from_ns')), "
+			    "'to', rfc3339(json_extract(c.detail, '$.to_ns')), "
+			    "'lost', json_extract(c.detail, '$.lost'), "
+			    "'kinds', json(json_extract(c.detail, '$.kinds'))")
+		"FROM change c LEFT JOIN process p ON 0 "
+		"LEFT JOIN image i ON 0 WHERE c.kind = 'gap' AND "
+		PAST_AFTER("c.time_ns", "c.id") "AND $TERMS"
+		PAST_ORDER("c.time_ns", "c.id"),
+		3,
 	},
 };
 
@@ -158,6 +202,7 @@ static int past_fetch(struct request_run *x, const struct request_past *p,
 	char row[24];
 	struct request_select_rows rows = {
 		.sql = past_lists[list].sql,
+		.version = past_lists[list].version,
 		.values = { p->done[list].at, PAST_ROWS },
 		.text = row,
 		.row = past_row,

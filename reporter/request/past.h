@@ -9,11 +9,15 @@
 #include "reporter/query/query.h"
 #include "reporter/request/request.h"
 
-/* Forks, execs, ends: each a list by itself, of which lines are taken in turn. */
+/* Each a list by itself, of which lines are taken in turn. */
 enum request_past_list {
 	PAST_FORKS,
 	PAST_EXECS,
 	PAST_ENDS,
+	PAST_RENAMES,
+	PAST_ID_CHANGES,
+	PAST_CGROUPS,
+	PAST_GAPS,
 	PAST_LISTS,
 };
 

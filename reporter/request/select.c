@@ -479,7 +479,7 @@ int request_select_rows(const struct request_select_opts *opts,
 	struct request_select_opts o = *opts;
 	struct strbuf sql = STRBUF_INIT;
 	sqlite3 *db = NULL;
-	int err;
+	int err, version = 0;
 
 	o.labels = true;
 	err = select_rows_sql(&sql, &o, rows);
@@ -487,7 +487,9 @@ int request_select_rows(const struct request_select_opts *opts,
 		err = request_db_open(&db, o.path);
 	if (!err && o.go_on)
 		sqlite3_progress_handler(db, SELECT_OPS, select_progress, &o);
-	if (!err)
+	if (!err && rows->version)
+		err = request_db_version(db, &version);
+	if (!err && version >= rows->version)
 		err = select_rows_run(db, &o, rows, sql.data);
 	sqlite3_close(db);
 	strbuf_fini(&sql);

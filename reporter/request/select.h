@@ -54,6 +54,7 @@ int request_select_life(const char *path, const char *process, int64_t now,
  */
 struct request_select_rows {
 	const char *sql;
+	int version; /* in older catalogs there are no rows */
 	int64_t values[2]; /* ?3 and ?4 */
 	const char *text; /* ?5; may be NULL */
 	bool (*row)(void *arg, int64_t number, const char *text);

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "symbolize/arch.h"
 #include "symbolize/dwarf/debugimage.h"
+#include "symbolize/elf/relocate.h"
 
 #define CU_INDEX ".debug_cu_index"
 #define SPLIT ".dwo"
@@ -24,10 +26,16 @@ static const char *const wanted[] = {
 #define N_WANTED ARRAY_SIZE(wanted)
 #define NAME_ROOM 32
 
+/* Limits for untrusted files. */
+#define IMAGE_SYMBOLS_MAX (1U << 21) /* of a relocatable file */
+#define IMAGE_RELS_MAX (1U << 24) /* of a section */
+#define IMAGE_RELS_PIECE 512 /* read at once */
+
 /* One of the sections, while the image is made. */
 struct part {
 	Elf64_Shdr sh; /* in the file */
-	bool found;
+	uint32_t section; /* its number; 0: it was not found */
+	Elf64_Shdr rels; /* its relocations, or sh_size 0 */
 	uint8_t *plain; /* decompressed, or NULL */
 	size_t len;
 	size_t at; /* in the image */
@@ -37,6 +45,9 @@ struct making {
 	struct symbolizer_elf *e;
 	struct part parts[N_WANTED];
 	size_t page, size;
+	uint64_t *symbols; /* addresses for relocations, by index */
+	size_t n_symbols;
+	uint32_t relocation; /* see debugimage.h */
 };
 
 /* ".zdebug_X" is the older form of a compressed ".debug_X". */
@@ -55,14 +66,13 @@ static size_t wanted_index(const char *name, bool *packed)
 	return i;
 }
 
-static int part_take(struct making *m, const Elf64_Shdr *sh, size_t i,
-		     bool packed)
+static int part_take(struct making *m, const Elf64_Shdr *sh, uint32_t section,
+		     struct part *p, bool packed)
 {
-	struct part *p = &m->parts[i];
 	uint64_t end;
 	int err;
 
-	if (p->found)
+	if (p->section)
 		return 0;
 	if (__builtin_add_overflow(sh->sh_offset, sh->sh_size, &end) ||
 	    end > m->e->src->size)
@@ -74,7 +84,38 @@ static int part_take(struct making *m, const Elf64_Shdr *sh, size_t i,
 		if (err)
 			return err;
 	}
-	p->found = true;
+	p->section = section;
+	return 0;
+}
+
+static struct part *part_of(struct making *m, uint32_t section)
+{
+	for (struct part *p = m->parts; p < m->parts + N_WANTED; p++)
+		if (p->section && p->section == section)
+			return p;
+	return NULL;
+}
+
+/* In a relocatable file: finds the relocations of the parts. */
+static int parts_find_rels(struct making *m)
+{
+	struct part *p;
+	Elf64_Shdr sh;
+
+	for (uint32_t i = 1; i < m->e->shnum && m->e->type == ET_REL; i++) {
+		if (symbolizer_elf_shdr(m->e, i, &sh))
+			break;
+		if ((sh.sh_type != SHT_RELA && sh.sh_type != SHT_REL) ||
+		    !sh.sh_size || !(p = part_of(m, sh.sh_info)))
+			continue;
+		/* No assembler for a 64-bit machine writes SHT_REL. */
+		if (sh.sh_type == SHT_REL || p->rels.sh_size ||
+		    sh.sh_flags & SHF_COMPRESSED)
+			return -EINVAL;
+		if (sh.sh_size / sizeof(Elf64_Rela) > IMAGE_RELS_MAX)
+			return -EFBIG;
+		p->rels = sh;
+	}
 	return 0;
 }
 
@@ -106,16 +147,20 @@ static int parts_find(struct making *m, enum debugimage_kind kind)
 	for (uint32_t i = 1; i < m->e->shnum && !err; i++) {
 		if (symbolizer_elf_shdr(m->e, i, &sh))
 			break;
+		/* Type units, which have no code, are in groups. */
 		if (sh.sh_type == SHT_NOBITS || !sh.sh_size ||
+		    sh.sh_flags & SHF_GROUP ||
 		    symbolizer_elf_name(m->e, &names, &sh, name,
 					sizeof(name)) <= 0 ||
 		    !wanted_by(kind, name))
 			continue;
 		at = wanted_index(name, &packed);
 		if (at < N_WANTED)
-			err = part_take(m, &sh, at, packed);
+			err = part_take(m, &sh, i, &m->parts[at], packed);
 	}
-	return err ? err : m->parts[0].found ? 0 : -ENODATA;
+	if (!err && !m->parts[0].section)
+		err = -ENODATA;
+	return err ? err : parts_find_rels(m);
 }
 
 /* Bytes before the first section: ELF header, section headers, their names. */
@@ -131,7 +176,7 @@ static void parts_place(struct making *m)
 	size_t at = head_size();
 
 	for (struct part *p = m->parts; p < m->parts + N_WANTED; p++) {
-		if (!p->found)
+		if (!p->section)
 			continue;
 		at = (at + m->page - 1) & ~(m->page - 1);
 		p->at = at;
@@ -153,24 +198,106 @@ static int image_writable(struct debugimage *im, size_t at, size_t len)
 		       : 0;
 }
 
-static int part_map(const struct making *m, const struct part *p,
+/* --- relocations ------------------------------------------------------------- */
+
+/* Sections without code have address 0 in the image, as offsets in them have. */
+static int symbols_read(struct making *m, uint32_t table)
+{
+	const struct symbolizer_elf_placed *p;
+	struct symbolizer_elf_symbols tab = { 0 };
+	Elf64_Shdr sh;
+	Elf64_Sym sym;
+
+	if (m->symbols)
+		return 0;
+	if (table >= m->e->shnum || symbolizer_elf_shdr(m->e, table, &sh) ||
+	    sh.sh_type != SHT_SYMTAB || sh.sh_entsize != sizeof(sym) ||
+	    sh.sh_offset > m->e->src->size ||
+	    sh.sh_size > m->e->src->size - sh.sh_offset)
+		return -EINVAL;
+	tab.off = sh.sh_offset;
+	tab.count = sh.sh_size / sizeof(sym);
+	if (tab.count > IMAGE_SYMBOLS_MAX)
+		return -EFBIG;
+	m->symbols = calloc(tab.count + 1, sizeof(*m->symbols));
+	if (!m->symbols)
+		return -ENOMEM;
+	for (; m->n_symbols < tab.count; m->n_symbols++) {
+		if (symbolizer_elf_sym(m->e, &tab, m->n_symbols, &sym))
+			return -EINVAL;
+		p = symbolizer_elf_placed(m->e, sym.st_shndx);
+		m->symbols[m->n_symbols] =
+			sym.st_value + (p ? p->start + DEBUGIMAGE_OBJECT : 0);
+	}
+	return 0;
+}
+
+/* Another machine's are not known, however they are numbered. */
+static int relocate_piece(struct making *m, struct symbolizer_relocate *r,
+			  const Elf64_Rela *rels, size_t n)
+{
+	int err;
+
+	if (m->e->machine == ARCH_MACHINE) {
+		err = symbolizer_relocate(r, (const uint8_t *)rels,
+					  n * sizeof(*rels));
+	} else {
+		r->unknown = (uint32_t)ELF64_R_TYPE(rels->r_info);
+		err = -ENOTSUP;
+	}
+	m->relocation = r->unknown;
+	return err;
+}
+
+static int part_relocate(struct making *m, const struct part *p,
+			 struct debugimage *im)
+{
+	struct symbolizer_relocate r = { .buf = im->base + p->at,
+					 .len = p->len };
+	uint64_t off = p->rels.sh_offset, n;
+	Elf64_Rela rels[IMAGE_RELS_PIECE];
+	int err = symbols_read(m, p->rels.sh_link);
+
+	r.symbols = m->symbols;
+	r.n_symbols = m->n_symbols;
+	for (uint64_t left = p->rels.sh_size / sizeof(*rels); left && !err;
+	     left -= n, off += n * sizeof(*rels)) {
+		n = MIN(left, (uint64_t)IMAGE_RELS_PIECE);
+		if (symbolizer_src_read(m->e->src, off, rels,
+					n * sizeof(*rels)))
+			return -EINVAL;
+		err = relocate_piece(m, &r, rels, n);
+	}
+	return err;
+}
+
+/* --- the image --------------------------------------------------------------- */
+
+/* Copies a section into the image, where it can be changed. */
+static int part_copy(struct making *m, const struct part *p,
+		     struct debugimage *im)
+{
+	int err = image_writable(im, p->at, p->len);
+
+	if (err)
+		return err;
+	im->held += p->len;
+	if (p->plain)
+		memcpy(im->base + p->at, p->plain, p->len);
+	else if (symbolizer_src_read(m->e->src, p->sh.sh_offset,
+				     im->base + p->at, p->len))
+		return -EINVAL;
+	return p->rels.sh_size ? part_relocate(m, p, im) : 0;
+}
+
+static int part_map(struct making *m, const struct part *p,
 		    struct debugimage *im)
 {
 	const struct symbolizer_src *src = m->e->src;
 	size_t inside = p->sh.sh_offset & (m->page - 1);
-	const uint8_t *from = p->plain;
-	int err;
 
-	if (src->buf && !from)
-		from = src->buf + p->sh.sh_offset;
-	if (from) {
-		err = image_writable(im, p->at, p->len);
-		if (err)
-			return err;
-		memcpy(im->base + p->at, from, p->len);
-		im->held += p->len;
-		return 0;
-	}
+	if (p->plain || src->buf || p->rels.sh_size)
+		return part_copy(m, p, im);
 	if (mmap(im->base + p->at - inside, p->len + inside, PROT_READ,
 		 MAP_PRIVATE | MAP_FIXED, src->fd,
 		 (off_t)(p->sh.sh_offset - inside)) == MAP_FAILED)
@@ -198,7 +325,7 @@ static void head_write(const struct making *m, struct debugimage *im)
 	for (size_t i = 0; i <= N_WANTED; i++) {
 		const char *name = i < N_WANTED ? wanted[i] : ".shstrtab";
 
-		if (i < N_WANTED && !m->parts[i].found)
+		if (i < N_WANTED && !m->parts[i].section)
 			continue;
 		strcpy(names + used, name);
 		sh[n] = (Elf64_Shdr){
@@ -241,11 +368,13 @@ int debugimage_init(struct debugimage *im, struct symbolizer_elf *e,
 	if (!err)
 		head_write(&m, im);
 	for (size_t i = 0; i < N_WANTED && !err; i++)
-		if (m.parts[i].found)
+		if (m.parts[i].section)
 			err = part_map(&m, &m.parts[i], im);
 	if (err)
 		debugimage_fini(im);
 out:
+	im->relocation = m.relocation;
+	free(m.symbols);
 	for (size_t i = 0; i < N_WANTED; i++)
 		free(m.parts[i].plain);
 	return err;

@@ -5,6 +5,10 @@
  *
  * The owner of the file can truncate it: a read beyond its end is SIGBUS, and the
  * worker dies, as with any file on which it fails.
+ *
+ * Sections of a relocatable file are relocated in memory. An address in its image is
+ * DEBUGIMAGE_OBJECT more than in the file: a linker that dropped a function leaves small
+ * numbers where its address was, which must not be those of other code.
  */
 #ifndef SYMBOLIZE_DEBUGIMAGE_H
 #define SYMBOLIZE_DEBUGIMAGE_H
@@ -12,6 +16,8 @@
 #include <stdint.h>
 
 #include "symbolize/elf/elf.h"
+
+#define DEBUGIMAGE_OBJECT (1ULL << 30)
 
 /* Which sections of a file are in its image. */
 enum debugimage_kind {
@@ -30,11 +36,12 @@ struct debugimage {
 	uint8_t *base; /* NULL: none */
 	size_t size;
 	size_t held; /* bytes that are no pages of the file */
+	uint32_t relocation; /* after -ENOTSUP: its type */
 };
 
 /*
  * 0; -ENODATA: there is no .debug_info; -ENOMEM; -EFBIG: too large to map;
- * -EINVAL: damaged.
+ * -ENOTSUP: a relocation that is not known for the machine; -EINVAL: damaged.
  */
 int debugimage_init(struct debugimage *im, struct symbolizer_elf *e,
 		    enum debugimage_kind kind);

@@ -64,8 +64,8 @@ static int split_new(struct dwarf_split **sp, int fd)
 	int err = s ? 0 : -ENOMEM;
 
 	symbolizer_src_fd(&src, fd, size < 0 ? 0 : (uint64_t)size);
-	if (!err && symbolizer_elf_init_object(&e, &src))
-		err = symbolizer_elf_init(&e, &src);
+	if (!err)
+		err = symbolizer_elf_init_any(&e, &src);
 	if (!err) {
 		err = debugimage_init(&s->image, &e, DEBUGIMAGE_SPLIT);
 		symbolizer_elf_fini(&e);

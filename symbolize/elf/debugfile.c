@@ -75,6 +75,8 @@ static bool same_place(const struct symbolizer_elf *a,
 {
 	uint64_t at = code_start(a), bt = code_start(b);
 
+	if (a->type == ET_REL || b->type == ET_REL)
+		return a->type == b->type && symbolizer_elf_same_places(a, b);
 	return !at || !bt || at == bt;
 }
 
@@ -93,7 +95,7 @@ static int accept_fd(struct symbolizer_debugfile **dp, int fd,
 	}
 	d->fd = fd;
 	symbolizer_src_fd(&d->src, fd, size < 0 ? 0 : (uint64_t)size);
-	err = symbolizer_elf_init(&d->elf, &d->src);
+	err = symbolizer_elf_init_any(&d->elf, &d->src);
 	if (!err && (d->elf.machine != e->machine || d->elf.is64 != e->is64 ||
 		     !same_id(&d->elf, c, by_id) || !same_place(&d->elf, e)))
 		err = -ENOENT;

@@ -76,24 +76,35 @@ int symbolizer_elf_phdr(struct symbolizer_elf *e, uint64_t i, Elf64_Phdr *ph)
 	return 0;
 }
 
+static void elf_shdr_widen(const Elf32_Shdr *s, Elf64_Shdr *sh)
+{
+	*sh = (Elf64_Shdr){
+		.sh_name = s->sh_name,
+		.sh_type = s->sh_type,
+		.sh_flags = s->sh_flags,
+		.sh_addr = s->sh_addr,
+		.sh_offset = s->sh_offset,
+		.sh_size = s->sh_size,
+		.sh_link = s->sh_link,
+		.sh_info = s->sh_info,
+		.sh_addralign = s->sh_addralign,
+		.sh_entsize = s->sh_entsize,
+	};
+}
+
 int symbolizer_elf_shdr(struct symbolizer_elf *e, uint64_t i, Elf64_Shdr *sh)
 {
+	const struct symbolizer_elf_placed *p;
 	Elf32_Shdr s;
 	int err = elf_entry(e, e->shoff, i, sh, sizeof(*sh), &s, sizeof(s));
 
-	if (err || e->is64)
+	if (err)
 		return err;
-	*sh = (Elf64_Shdr){
-		.sh_name = s.sh_name,
-		.sh_type = s.sh_type,
-		.sh_flags = s.sh_flags,
-		.sh_addr = s.sh_addr,
-		.sh_offset = s.sh_offset,
-		.sh_size = s.sh_size,
-		.sh_link = s.sh_link,
-		.sh_addralign = s.sh_addralign,
-		.sh_entsize = s.sh_entsize,
-	};
+	if (!e->is64)
+		elf_shdr_widen(&s, sh);
+	p = symbolizer_elf_placed(e, (uint32_t)i);
+	if (p)
+		sh->sh_addr = p->start;
 	return 0;
 }
 
@@ -313,15 +324,30 @@ int symbolizer_elf_init_object(struct symbolizer_elf *e,
 	e->damaged = false;
 	e->phnum = 0;
 	elf_sections(e, &eh);
-	return 0;
+	err = symbolizer_elf_place(e);
+	if (err)
+		symbolizer_elf_fini(e);
+	return err;
+}
+
+int symbolizer_elf_init_any(struct symbolizer_elf *e,
+			    struct symbolizer_src *src)
+{
+	int err = symbolizer_elf_init(e, src);
+
+	return err == -ENOEXEC && e->type == ET_REL
+		       ? symbolizer_elf_init_object(e, src)
+		       : err;
 }
 
 void symbolizer_elf_fini(struct symbolizer_elf *e)
 {
 	free(e->loads);
 	free(e->text);
+	free(e->placed);
 	e->loads = NULL;
 	e->text = NULL;
+	e->placed = NULL;
 }
 
 size_t symbolizer_elf_note_id(struct symbolizer_src *src, uint64_t off,

@@ -52,6 +52,15 @@ struct symbolizer_elf_range {
 	uint64_t start, end;
 };
 
+/* A section with code of a relocatable file; at most so many bytes are placed. */
+#define SYMBOLIZER_OBJECT_MAX (1ULL << 30)
+
+struct symbolizer_elf_placed {
+	uint64_t start, size;
+	uint32_t section;
+	bool init; /* the kernel has it apart from the others */
+};
+
 /* For qsort(3): by start. */
 int symbolizer_elf_cmp_range(const void *a, const void *b);
 
@@ -98,9 +107,12 @@ struct symbolizer_elf {
 	size_t n_loads;
 	/*
 	 * Of a separate debug file: where its code is in the executable, from the first
-	 * executable segment to the last; size 0: it has code itself.
+	 * executable segment to the last; size 0: it has code itself. Of a relocatable
+	 * file: from 0 to the end of the last section with code.
 	 */
 	struct symbolizer_elf_load absent;
+	struct symbolizer_elf_placed *placed; /* by section; else NULL */
+	size_t n_placed, cap_placed;
 	/* The members below are set by symbolizer_elf_tables(). */
 	struct symbolizer_elf_range *text; /* executable sections, ascending */
 	size_t n_text, cap_text;
@@ -116,9 +128,17 @@ struct symbolizer_elf {
  * little-endian executable or library; e->damaged: it has their magic bytes.
  */
 int symbolizer_elf_init(struct symbolizer_elf *e, struct symbolizer_src *src);
-/* The same for an object file, of which only the sections are used. */
+/*
+ * The same for a relocatable file (ET_REL: .o, .ko, .dwo, or the debug file of one).
+ * Its sections with code have addresses as the kernel places them in a module: from 0
+ * on, in the order of the file, aligned; those whose names begin with ".init" behind
+ * all others. Also -ENOMEM.
+ */
 int symbolizer_elf_init_object(struct symbolizer_elf *e,
 			       struct symbolizer_src *src);
+/* The same for a file of either kind. */
+int symbolizer_elf_init_any(struct symbolizer_elf *e,
+			    struct symbolizer_src *src);
 void symbolizer_elf_fini(struct symbolizer_elf *e);
 
 /* The GNU build id, cut to 'cap'; its length, 0 if there is none. */
@@ -135,7 +155,21 @@ size_t symbolizer_elf_note_id(struct symbolizer_src *src, uint64_t off,
  */
 int symbolizer_elf_tables(struct symbolizer_elf *e);
 
-/* One entry each; 0 or -errno. */
+/* Of a relocatable file: sets the places, for symbolizer_elf_init_object(). */
+int symbolizer_elf_place(struct symbolizer_elf *e);
+/* The place of a section; NULL: it has no code, or the file is not relocatable. */
+const struct symbolizer_elf_placed *
+symbolizer_elf_placed(const struct symbolizer_elf *e, uint32_t section);
+/*
+ * Makes a symbol's value an address: in a relocatable file it is an offset in a
+ * section. False: it is not in one with code.
+ */
+bool symbolizer_elf_sym_place(const struct symbolizer_elf *e, Elf64_Sym *sym);
+/* Whether all sections with code are at equal addresses, as in a debug file. */
+bool symbolizer_elf_same_places(const struct symbolizer_elf *a,
+				const struct symbolizer_elf *b);
+
+/* One entry each; 0 or -errno. Sections that were placed have sh_addr. */
 int symbolizer_elf_shdr(struct symbolizer_elf *e, uint64_t i, Elf64_Shdr *sh);
 int symbolizer_elf_phdr(struct symbolizer_elf *e, uint64_t i, Elf64_Phdr *ph);
 int symbolizer_elf_sym(struct symbolizer_elf *e,

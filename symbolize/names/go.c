@@ -32,8 +32,14 @@ struct go_answer {
 
 static int go_open(void **state, struct names_context *c)
 {
-	struct go_table *t = malloc(sizeof(*t));
-	int err = t ? go_table_open(t, c->elf) : -ENOMEM;
+	struct go_table *t;
+	int err;
+
+	/* The linker has yet to write the addresses in it. */
+	if (c->elf->type == ET_REL)
+		return -ENODATA;
+	t = malloc(sizeof(*t));
+	err = t ? go_table_open(t, c->elf) : -ENOMEM;
 
 	if (err)
 		free(t);

@@ -140,7 +140,8 @@ static int build_add_table(struct build *b, enum index_tab which,
 			b->e->damaged = true;
 			break;
 		}
-		if (sym_read(b, which, &s, &sym))
+		if (symbolizer_elf_sym_place(e, &s) &&
+		    sym_read(b, which, &s, &sym))
 			err = build_add(b, &sym);
 	}
 	return err;

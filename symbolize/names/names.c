@@ -19,12 +19,13 @@ struct symbolizer_names {
 	void *state[ARRAY_SIZE(sources)]; /* NULL: not in this file */
 	bool opened[ARRAY_SIZE(sources)]; /* once, when it is first needed */
 	bool damaged;
+	uint32_t relocation;
 };
 
 int symbolizer_names_open(struct symbolizer_names **np, struct names_context *c)
 {
 	struct symbolizer_elf e;
-	int err = symbolizer_elf_init(&e, c->src);
+	int err = symbolizer_elf_init_any(&e, c->src);
 
 	if (err)
 		return err;
@@ -65,12 +66,18 @@ bool symbolizer_names_damaged(const struct symbolizer_names *n)
 	return n->damaged;
 }
 
+uint32_t symbolizer_names_relocation(const struct symbolizer_names *n)
+{
+	return n->relocation;
+}
+
 static int source_open(struct symbolizer_names *n, size_t i,
 		       struct names_context *c)
 {
 	struct symbolizer_elf e;
-	int err = symbolizer_elf_init(&e, c->src);
+	int err = symbolizer_elf_init_any(&e, c->src);
 
+	c->relocation = 0;
 	if (!err) {
 		err = symbolizer_elf_tables(&e);
 		c->elf = &e;
@@ -82,7 +89,11 @@ static int source_open(struct symbolizer_names *n, size_t i,
 	if (err == -ENOMEM)
 		return err;
 	n->opened[i] = true;
-	n->damaged |= e.damaged || (err && err != -ENODATA);
+	if (err == -ENOTSUP)
+		n->relocation = c->relocation;
+	else
+		n->damaged |= err && err != -ENODATA;
+	n->damaged |= e.damaged;
 	return 0;
 }
 

@@ -26,6 +26,11 @@ void symbolizer_names_close(struct symbolizer_names *n); /* may be NULL */
 size_t symbolizer_names_bytes(const struct symbolizer_names *n);
 /* A source that was opened, or the headers, are damaged. */
 bool symbolizer_names_damaged(const struct symbolizer_names *n);
+/*
+ * The type of a relocation that is not known, for which a source of a relocatable
+ * file was not opened; 0: there is none.
+ */
+uint32_t symbolizer_names_relocation(const struct symbolizer_names *n);
 
 /*
  * What is known about an address. 0; -ENOENT: nothing; -ENOMEM. 'c' is of the same

@@ -34,6 +34,7 @@ struct names_context {
 	const struct symbolizer_ask *ask; /* for debug files; or NULL */
 	struct arena *arena; /* of what find() returns */
 	struct names_tally tally;
+	uint32_t relocation; /* set by an open() with -ENOTSUP, see names.h */
 };
 
 /* What a source has for an address. */
@@ -55,7 +56,8 @@ struct names_source {
 	/*
 	 * 0: *state is the callee's own, and is passed to the functions below.
 	 * -ENODATA: the file has nothing of the kind. -ENOMEM: it is tried again
-	 * with the next request. Another -errno: it is damaged.
+	 * with the next request. -ENOTSUP: it has relocations that are not
+	 * known. Another -errno: it is damaged.
 	 */
 	int (*open)(void **state, struct names_context *c);
 	void (*close)(void *state);

@@ -100,7 +100,9 @@ static int starts_open(void **state, struct names_context *c)
 {
 	struct starts *s;
 
-	if (c->elf->machine != ARCH_MACHINE || !c->elf->is64)
+	/* CFI of a relocatable file has no addresses yet. */
+	if (c->elf->machine != ARCH_MACHINE || !c->elf->is64 ||
+	    c->elf->type == ET_REL)
 		return -ENODATA;
 	s = calloc(1, sizeof(*s));
 	if (!s)

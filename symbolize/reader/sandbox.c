@@ -139,6 +139,20 @@ static size_t sandbox_data(void)
 	return at ? strtoul(at + 8, NULL, 10) << 10 : 0;
 }
 
+/* A lower hard limit, as that of `ulimit -f`, stays; raising it is forbidden. */
+static int sandbox_limit(__rlimit_resource_t what, const struct rlimit *want)
+{
+	struct rlimit rl;
+
+	if (getrlimit(what, &rl))
+		return -errno;
+	if (rl.rlim_max > want->rlim_max)
+		rl.rlim_max = want->rlim_max;
+	rl.rlim_cur =
+		want->rlim_cur < rl.rlim_max ? want->rlim_cur : rl.rlim_max;
+	return setrlimit(what, &rl) ? -errno : 0;
+}
+
 static int sandbox_limits(const struct sandbox_opts *o, uid_t *uid)
 {
 	size_t data = sandbox_data() + o->memory;
@@ -158,13 +172,15 @@ static int sandbox_limits(const struct sandbox_opts *o, uid_t *uid)
 		{ RLIMIT_AS, { SANDBOX_AS, SANDBOX_AS } },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(limits) - SANDBOX_NO_MEMORY; i++)
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits) - SANDBOX_NO_MEMORY && !err;
+	     i++)
 		/* Its user id may be that of other processes, which count. */
 		if (!(o->network && limits[i].what == RLIMIT_NPROC &&
-		      getuid() != SANDBOX_UID_BASE + (uid_t)getpid()) &&
-		    setrlimit(limits[i].what, &limits[i].limit))
-			return -errno;
-	return 0;
+		      getuid() != SANDBOX_UID_BASE + (uid_t)getpid()))
+			err = sandbox_limit(limits[i].what, &limits[i].limit);
+	return err;
 }
 
 /* Memory allocation, files, and exit. */

@@ -2,12 +2,10 @@
 /*
  * worker: see symbolize/reader/worker.h.
  *
- * An exit while the worker has a question is attributed to the file, if it had
- * read no other (worker.h); workers.c decides what this means for other files of
- * the user. Any other exit, also
- * before HELLO, is attributed to no file. After five of these in a row jobs end
- * with -EIO until the worker starts again, which is tried every ten seconds at
- * least.
+ * An exit while the worker has a question is attributed to the file, if it had read
+ * no other (worker.h); workers.c decides what this means for other files of the user.
+ * Any other exit, also before HELLO, is attributed to no file. After five of these in
+ * a row jobs end with -EIO until it starts again, which is tried every ten seconds.
  */
 #include <errno.h>
 #include <signal.h>
@@ -464,8 +462,10 @@ static int worker_on_answer(struct worker *w)
 	if (a->undemangled && w->opts.undemangled)
 		w->opts.undemangled(w->opts.report_arg, j->file->uid,
 				    a->undemangled);
-	if (j->kind->type == WORKER_NAMES)
+	if (j->kind->type == WORKER_NAMES) {
 		j->file->symbol_bytes = a->file_bytes;
+		j->file->relocation = a->relocation;
+	}
 	w->opts.stats->index_bytes += a->index_bytes - w->index_bytes;
 	w->index_bytes = a->index_bytes;
 	if (err || next != WORKER_MORE)

@@ -15,6 +15,7 @@
 
 #include "symbolize/demangle.h"
 #include "symbolize/file.h"
+#include "symbolize/names/find.h"
 #include "symbolize/reader/sandbox.h"
 #include "symbolize/reader/worker.h"
 #include "symbolize/reader/worker_msg.h"
@@ -38,6 +39,7 @@ struct server {
 	uint32_t built, evicted, undemangled; /* for this question */
 	struct names_tally units; /* likewise */
 	size_t file_bytes; /* of its file's index */
+	uint32_t relocation; /* of its file */
 	struct worker_in in;
 	struct worker_in further; /* the answer to an ASK */
 	uint8_t out[WORKER_MSG_MAX];
@@ -101,7 +103,7 @@ static int worker_reply(struct server *sv, const struct worker_question *q,
 	a->units_read = sv->units.units_read;
 	a->units_kept = sv->units.units_kept;
 	a->units_damaged = sv->units.units_damaged;
-	a->pad2 = 0;
+	a->relocation = sv->relocation;
 	a->index_bytes = sv->index_bytes;
 	a->file_bytes = sv->file_bytes;
 	sv->built = sv->evicted = sv->undemangled = 0;
@@ -119,8 +121,13 @@ static int serve_ident(struct server *sv, const struct worker_question *q)
 	int err = -ENOMEM;
 
 	memset(out, 0, sizeof(*out));
-	symbolizer_src_fd(&src, sv->in.fd, q->size);
-	if (f)
+	if (f) {
+		f->fd = sv->in.fd;
+		f->ident.size = q->size;
+		f->object = q->object;
+		err = symbolizer_file_src(f, &src);
+	}
+	if (!err)
 		err = symbolizer_file_load(f, &src);
 	if (!err) {
 		out->hashed = !symbolizer_content(&src, out->content);
@@ -133,6 +140,8 @@ static int serve_ident(struct server *sv, const struct worker_question *q)
 		len += out->n * sizeof(*f->segments);
 	}
 	err = worker_reply(sv, q, err, f && f->damaged, len, -1);
+	if (f)
+		f->fd = -1;
 	symbolizer_file_free(f);
 	return err;
 }
@@ -283,6 +292,7 @@ static int serve_names(struct server *sv, const struct worker_question *q)
 	if (f) {
 		f->fd = sv->in.fd;
 		f->ident.size = q->size;
+		f->object = q->object;
 		err = q->code ? symbolizer_file_code(f, (const void *)(q + 1),
 						     n, &a)
 			      : symbolizer_file_resolve(f, &ask,
@@ -293,6 +303,7 @@ static int serve_names(struct server *sv, const struct worker_question *q)
 		sv->undemangled = (uint32_t)a.tally.undemangled;
 		sv->units = a.tally.units;
 		damaged = f->damaged;
+		sv->relocation = f->relocation;
 	}
 	cache_return(sv, q, f, err);
 	if (err) {
@@ -368,6 +379,30 @@ static int serve_rows(struct server *sv, const struct worker_question *q)
 	return err;
 }
 
+static int serve_find(struct server *sv, const struct worker_question *q)
+{
+	struct symbolizer_file *f = cache_take(sv, q->file);
+	struct worker_found *out = (void *)sv->out;
+	const struct symbolizer_ask ask = { .file = ask_file, .arg = sv };
+	struct symbolizer_src src;
+	int err = -ENOMEM;
+
+	memset(out, 0, sizeof(*out));
+	if (f) {
+		f->fd = sv->in.fd;
+		f->ident.size = q->size;
+		f->object = q->object;
+		err = symbolizer_file_src(f, &src);
+		if (!err)
+			err = symbolizer_find_name(&src, &ask,
+						   (const char *)(q + 1),
+						   &out->vaddr, &out->size);
+		f->fd = -1;
+	}
+	cache_return(sv, q, f, 0);
+	return worker_reply(sv, q, err, false, sizeof(*out), -1);
+}
+
 static int worker_serve(struct server *sv)
 {
 	const struct worker_question *q = worker_question(&sv->in);
@@ -379,6 +414,8 @@ static int worker_serve(struct server *sv)
 		return serve_ident(sv, q);
 	case WORKER_NAMES:
 		return serve_names(sv, q);
+	case WORKER_FIND:
+		return serve_find(sv, q);
 	default:
 		return serve_rows(sv, q);
 	}

@@ -113,10 +113,14 @@ const struct worker_question *worker_question(const struct worker_in *in)
 	const struct worker_question *q = (const void *)in->bytes;
 
 	if (in->len < sizeof(*q) || in->fd < 0 || q->head.type < WORKER_IDENT ||
-	    q->head.type > WORKER_ROWS || q->n > WORKER_NAMES_MAX ||
-	    q->code > 1 || (q->code && q->n % 2) || q->units > 1 ||
+	    q->head.type > WORKER_FIND || q->n > WORKER_NAMES_MAX ||
+	    q->code > 1 || q->object > 1 || (q->code && q->n % 2) ||
+	    q->units > 1 ||
 	    (q->code && q->head.type == WORKER_ROWS && q->n != 2) ||
 	    in->len != sizeof(*q) + q->n * sizeof(uint64_t))
+		return NULL;
+	if (q->head.type == WORKER_FIND &&
+	    (q->n == 0 || q->code || in->bytes[in->len - 1]))
 		return NULL;
 	return q;
 }
@@ -178,6 +182,16 @@ const struct worker_rows *worker_rows(const struct worker_in *in)
 	    (in->fd >= 0) != (r->bytes > WORKER_INLINE_MAX))
 		return NULL;
 	return r;
+}
+
+const struct worker_found *worker_found(const struct worker_in *in)
+{
+	const struct worker_found *f = of_type(in, WORKER_FIND, sizeof(*f));
+
+	if (!f || !answer_ok(in, &f->a, sizeof(*f)) || in->len != sizeof(*f) ||
+	    in->fd >= 0)
+		return NULL;
+	return f;
 }
 
 /* A name within a directory, or an absolute path. */

@@ -9,6 +9,7 @@
  *	IDENT + file			IDENT
  *	NAMES + file			NAMES, one or more
  *	ROWS + file			ROWS (+ memfd)
+ *	FIND + file			FIND
  *	FILE (+ file)			ASK, while it works at one of these
  *	-				KEEP + memfd, while it works at NAMES
  *
@@ -46,6 +47,7 @@ enum worker_type {
 	WORKER_IDENT,
 	WORKER_NAMES,
 	WORKER_ROWS,
+	WORKER_FIND,
 	WORKER_ASK,
 	WORKER_FILE,
 	WORKER_KEEP,
@@ -58,7 +60,8 @@ struct worker_head {
 };
 
 /*
- * IDENT, NAMES, ROWS; vaddrs[n] follow NAMES; with 'code', n / 2 times struct
+ * IDENT, NAMES, ROWS, FIND; vaddrs[n] follow NAMES; n words with a name, whose last
+ * byte is 0, follow FIND; with 'code', n / 2 times struct
  * symbolizer_code, of a perf map or jitdump, follow NAMES and ROWS, these one.
  */
 struct worker_question {
@@ -68,8 +71,8 @@ struct worker_question {
 	uint64_t index_bytes; /* limit of indexes kept in memory */
 	uint32_t n;
 	uint32_t code;
+	uint32_t object; /* as in struct symbolizer_file; not of ROWS */
 	uint32_t units; /* NAMES: it may ask for units, and have them kept */
-	uint32_t pad;
 };
 
 struct worker_hello {
@@ -90,7 +93,7 @@ struct worker_answer {
 	uint32_t built, evicted;
 	uint32_t undemangled;
 	uint32_t units_read, units_kept; /* as struct names_tally */
-	uint32_t pad2;
+	uint32_t relocation; /* NAMES: see symbolizer_relocation() */
 	uint64_t index_bytes; /* in memory now */
 	uint64_t file_bytes; /* ... of this file */
 };
@@ -133,6 +136,12 @@ struct worker_function {
 struct worker_rows {
 	struct worker_answer a;
 	uint64_t bytes;
+};
+
+/* Where the name is. */
+struct worker_found {
+	struct worker_answer a;
+	uint64_t vaddr, size;
 };
 
 /*
@@ -189,6 +198,7 @@ const struct worker_hello *worker_hello(const struct worker_in *in);
 const struct worker_ident *worker_ident(const struct worker_in *in);
 const struct worker_names *worker_names(const struct worker_in *in);
 const struct worker_rows *worker_rows(const struct worker_in *in);
+const struct worker_found *worker_found(const struct worker_in *in);
 const struct worker_ask *worker_ask(const struct worker_in *in);
 const struct worker_file *worker_file(const struct worker_in *in);
 const struct worker_keep *worker_keep(const struct worker_in *in);

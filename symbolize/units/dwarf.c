@@ -42,6 +42,7 @@ struct names_dwarf {
 	struct dwarf_file file, alt;
 	struct dwarf_splits splits;
 	struct dwarf_index index;
+	uint64_t moved; /* how much more than in the file addresses are here */
 	struct unit *units;
 	TAILQ_HEAD(lru_head, dwarf_record) lru; /* last used first */
 	size_t record_bytes;
@@ -90,8 +91,7 @@ static void alt_open(struct names_dwarf *d, const struct symbolizer_ask *ask)
 		return;
 	size = lseek(fd, 0, SEEK_END);
 	symbolizer_src_fd(&src, fd, size < 0 ? 0 : (uint64_t)size);
-	if (symbolizer_elf_init_object(&e, &src) == 0 ||
-	    symbolizer_elf_init(&e, &src) == 0) {
+	if (symbolizer_elf_init_any(&e, &src) == 0) {
 		debugimage_init(&d->alt_image, &e, DEBUGIMAGE_PLAIN);
 		symbolizer_elf_fini(&e);
 	}
@@ -139,7 +139,7 @@ static int image_need(struct names_dwarf *d, struct names_context *c)
 
 	if (err || d->image.base)
 		return err;
-	err = symbolizer_elf_init(&e, c->src);
+	err = symbolizer_elf_init_any(&e, c->src);
 	if (!err) {
 		err = image_find(d, &e, c->ask);
 		symbolizer_elf_fini(&e);
@@ -313,7 +313,7 @@ static void news_keep(struct names_dwarf *d, struct names_context *c)
 		return;
 	err = dwarf_store_news_init(&n, &d->index, d->complete);
 	TAILQ_FOREACH(r, &d->lru, lru) {
-		if (!r->kept && !err && c->ask && c->ask->keep)
+		if (!r->kept && !err && !d->moved && c->ask && c->ask->keep)
 			dwarf_store_news_add(&n, r);
 		r->kept = true;
 	}
@@ -486,6 +486,13 @@ static int dwarf_open(void **state, struct names_context *c)
 	TAILQ_INIT(&d->lru);
 	d->store.fd = -1;
 	err = dwarf_index_bounds(&bounds, c->elf);
+	/* What is kept of a file has its own addresses. */
+	if (c->elf->type == ET_REL) {
+		d->moved = DEBUGIMAGE_OBJECT;
+		d->untrusted = true;
+	}
+	bounds.start += d->moved;
+	bounds.end += d->moved;
 	d->index.bounds = bounds;
 	if (!err)
 		err = store_restore(d, c);
@@ -494,6 +501,7 @@ static int dwarf_open(void **state, struct names_context *c)
 		err = units_find(d, c);
 	}
 	if (err) {
+		c->relocation = err == -ENOTSUP ? d->image.relocation : 0;
 		dwarf_close(d);
 		return err;
 	}
@@ -521,6 +529,7 @@ static int dwarf_find(void *state, struct names_context *c, uint64_t vaddr,
 	uint32_t unit;
 	int err;
 
+	vaddr += d->moved;
 	if (!dwarf_index_find(&d->index, vaddr, &unit))
 		return -ENOENT;
 	u = &d->units[unit];
@@ -531,6 +540,7 @@ static int dwarf_find(void *state, struct names_context *c, uint64_t vaddr,
 		t = dwarf_record_table(u->record, u->at, u->len,
 				       &d->index.bounds);
 		err = dwarf_table_find(&t, c->arena, vaddr, out);
+		out->start -= d->moved;
 	}
 	if (!d->complete)
 		records_cut(d, dwarf_limits.records);

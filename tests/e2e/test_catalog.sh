@@ -134,14 +134,14 @@ stop_profd
 
 # --- a full disk: nothing is damaged, and it goes on ---
 mkdir "$T/small"
-mount -t tmpfs -o size=6m,mode=755 profd-test "$T/small" && mounted+=("$T/small")
+mount -t tmpfs -o size=64m,mode=755 profd-test "$T/small" && mounted+=("$T/small")
 background spin_often >/dev/null
 busy=$pid
 start_profd full --archive "$T/small" --window 1
 archive=$T/small
 check "windows are added" wait_for 60 in_catalog 1
 failed() {
-	head -c 8m /dev/zero >>"$T/small/ballast" 2>/dev/null
+	head -c 80m /dev/zero >>"$T/small/ballast" 2>/dev/null
 	"$E2E/prog_lives" 500 2 >/dev/null
 	(($(metric profd_reporter_catalog_stopped) == 1))
 }

@@ -110,7 +110,19 @@ check "whoever had it still answers" ask /healthz
 stop_profd
 fails "nobody there to fetch from" 1 "$sock" \
 	"$PROFD" fetch --server "unix:$sock" --duration 1 -o "$T/x.pb.gz"
+fails "nobody there: debug files" 1 "$sock.*is profd running there" \
+	"$PROFD" debug files --server "unix:$sock"
+is "... and no heading of a table" "$(cat "$T/out")" ""
 fails "nobody there to ask" 1 "$sock" "$PROFD" status --server "unix:$sock"
+
+# A socket that another user may not connect to.
+start_profd closed
+chmod 711 "$T"
+cp "$PROFD" "$T/profd.copy"
+fails "not allowed to ask: not taken for a profd that does not run" 1 \
+	"$sock: Permission denied: only .*group" setpriv --reuid 65534 --regid 65534 \
+	--clear-groups "$T/profd.copy" status --server "unix:$sock"
+stop_profd
 
 # The socket file of a killed profd is replaced.
 start_profd stale

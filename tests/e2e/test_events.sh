@@ -13,7 +13,8 @@ lines() { jq -c "$plain select($1)" "$T/body"; }
 profd() { "$PROFD" "$@" --server "unix:$sock"; }
 cataloged() {
 	[ "$(sqlite3 "file:$archive/catalog.sqlite?mode=ro" "SELECT count(*)
-		FROM process WHERE pid = $first AND exit_code = 3")" = 1 ]
+		FROM process WHERE pid = $first AND exit_code = 3 OR
+			pid = $changing AND exit_code = 0")" = 2 ]
 }
 
 start_profd events --window 2
@@ -25,6 +26,8 @@ check "a reader" wait_for 60 reads
 begin=$(date +%s.%N)
 sh -c 'echo $$ >"$1"; exit 3' tag-first "$T/first"
 first=$(cat "$T/first")
+sh -c 'echo $$ >"$1"; echo -n tag-name >/proc/$$/comm' tag-changing "$T/changing"
+changing=$(cat "$T/changing")
 ended() { grep -F "\"process.pid\":$first," "$T/all" | grep -qF '["end"]'; }
 check "the end of a process" wait_for 60 ended
 
@@ -120,6 +123,10 @@ is "its fork, exec and end" "$(jq -c .events "$T/body" | tr '\n' ' ')" \
 	'["fork"] ["exec"] ["exit","reap","end"] '
 is "with what it was" "$(lines '.exit_code == 3' | jq -c '[.pid, .args[3], .host,
 	.state, .uid, (.cpu_ns > 0)]')" "[$first,\"tag-first\",\"$(uname -n)\",\"reaped\",$UID,true]"
+is "changes" "$(events "?from=$begin&pid=$changing&type=rename,cgroup,gap")" 200
+is "with what is new" "$(lines true | jq -c '[.events[0], .comm]')" '["rename","tag-name"]'
+is "only renames" "$(profd events --from "$begin" --type rename --comm tag-name --json |
+	jq -c '[."process.pid", .events[0]]')" "[$changing,\"rename\"]"
 is "only ends" "$(events "?from=$begin&type=end&pid=$first")" 200
 is "is one line" "$(wc -l <"$T/body")" 1
 is "all of it" "$(events "?from=$begin&comm=true&type=exec")" 200

@@ -51,9 +51,11 @@ fault "no space" "archive .*$no_space.*catalog .*$no_space" \
 is "no space: it was counted" \
 	"$(($(metric profd_reporter_windows_failed_total) > 0 &&
 	$(metric profd_reporter_catalog_failed_total) > 0))" 1
-fault "no new file" "archive .*$no_space" open ENOSPC 0 100000 '*.tmp'
+fault "no new file" "archive .*$no_space" open ENOSPC 0 100000 '*/.'
 fault "a window is not on disk" 'archive [^;]*Input/output error' \
-	sync EIO 0 100000 '*.pb.gz.*'
+	sync EIO 0 100000 '*/#*'
+fault "a window gets no temporary name" 'archive [^;]*Input/output error' \
+	link EIO 0 100000 '*.pb.gz.*.tmp'
 fault "a window gets no name" 'archive [^;]*Input/output error' \
 	rename EIO 0 100000 '*.pb.gz'
 n=$(metric profd_reporter_windows_failed_total)
@@ -64,7 +66,7 @@ fault "the catalog has no space" "catalog [^;]*$no_space" \
 is "... and windows are written all the same" \
 	"$(metric profd_reporter_windows_failed_total)" "$n"
 n=$(metric profd_reporter_times_failed_total)
-rule write EIO 0 100000 '*.times.zst.*'
+rule link EIO 0 100000 '*.times.zst.*'
 check "a side file fails: counted" wait_for 60 more profd_reporter_times_failed_total "$n"
 recovers "a side file fails"
 n=$(metric profd_reporter_windows_failed_total)
@@ -75,13 +77,13 @@ is "... and none fails" "$(metric profd_reporter_windows_failed_total)" "$n"
 recovers "short writes"
 
 # --- certain calls at random ---
-operations=(write open sync rename truncate write,sync,rename
-	open,write,sync,rename,truncate)
+operations=(write open sync link rename truncate write,sync,rename
+	open,write,sync,link,rename,truncate)
 errors=(ENOSPC EIO SHORT)
-patterns=('*' '*/catalog*' '*.pb.gz*' '*-wal' '*.times.zst*')
+patterns=('*' '*/catalog*' '*.pb.gz*' '*-wal' '*.times.zst*' '*/#*')
 for ((i = 0; i < rounds; i++)); do
-	what="${operations[RANDOM % 7]} ${errors[RANDOM % 3]} $((RANDOM % 12)) $((1 + RANDOM % 6))"
-	rule "$what" "${patterns[RANDOM % 5]}"
+	what="${operations[RANDOM % 8]} ${errors[RANDOM % 3]} $((RANDOM % 12)) $((1 + RANDOM % 6))"
+	rule "$what" "${patterns[RANDOM % 6]}"
 	cp "$T/rule" "$T/what"
 	sleep 1.2
 	ends

@@ -173,10 +173,62 @@ check "its death says the signal" wait_for 60 dead
 profd ps >"$T/table"
 is "ps: a line each, and a heading" \
 	"$(awk 'NR > 1 && $1 !~ /^[0-9]+$/' "$T/table" | wc -l)" 0
+# The CPU time of an interval, and lines in a pipe.
+long=$(printf 'x%.0s' {1..7000})
+bash -c 'end=$((SECONDS + 600)); while ((SECONDS < end)); do :; done' - "$long" &
+spinner=$!
+spins() {
+	profd ps --sort cpu-rate --json >"$T/rates" &&
+		jq -es "any(.[]; .pid == $spinner and .cpu_rate > 0.05)" "$T/rates"
+}
+check "ps --sort cpu-rate: what a process uses now" wait_for 120 spins
+is "... at most all CPUs" \
+	"$(jq -s "any(.[]; .cpu_rate < 0 or .cpu_rate > 1.5 * $(nproc))" "$T/rates")" false
+profd ps -d 1 >"$T/table2" 2>"$T/ps.err"
+like "ps -d: a column of it" "$(head -n 1 "$T/table2")" 'NOW +CPU'
+is "... in descending order" "$(awk 'NR > 1 { for (i = 1; i <= NF; i++)
+	if ($i ~ /%$/ && $i !~ /±/) { print $i + 0; break } }' "$T/table2" |
+	sort -rgc 2>&1)" ""
+is "... and no word about since when" "$(cat "$T/ps.err")" ""
+profd ps >"$T/table2" 2>"$T/ps.err"
+like "ps: since when the CPU time is" "$(cat "$T/ps.err")" 'since the start'
+num "no line of a pipe is longer than 400 characters" \
+	"$(wc -L <"$T/table2")" '<=' 400
+num "... but with --wide" "$(profd ps --wide "$spinner" | wc -L)" '>' 7000
+kill -KILL $spinner
+wait $spinner 2>/dev/null
+is "ps -d of the archive is an error" "$(profd ps -d 1 --last 1m 2>&1 >/dev/null |
+	grep -c 'not for the archive')" 1
 profd ps --tree >"$T/tree"
 is "ps --tree: nobody is left out" "$(wc -l <"$T/tree")" \
 	"$(sort -u "$T/tree" | wc -l)"
 like "ps --tree: profd below this test" "$(cat "$T/tree")" "profd run"
+
+# --- an orphan: the kernel gives it another parent ---
+# Only after its exec, whose event has the parent of then.
+bash -c 'sleep 1000 >/dev/null 2>&1 & echo "$! $$" >"$1"
+	until [[ $(<"/proc/$!/comm") == sleep ]]; do sleep 0.01; done
+	sleep 0.3' - "$T/orphan"
+read -r orphan starter <"$T/orphan"
+kernel=$(awk '$1 == "PPid:" { print $2 }' "/proc/$orphan/status")
+check "its parent is another one now" test "$kernel" != "$starter"
+orphan_of() {
+	profd ps --json --all "$orphan" |
+		jq -r '"\(.state) \(.ppid) \(.parent | split("-")[0])"'
+}
+told() { [[ $(orphan_of) == "$1" ]]; }
+check "ps: the parent that it has, and the one that started it" \
+	wait_for 60 told "alive $kernel $starter"
+is "ps: in the column, too" "$(profd ps "$orphan" | awk 'NR == 2 { print $2 }')" \
+	"$kernel"
+kill -KILL "$orphan"
+ended() {
+	profd events --json --pid "$orphan" --type end | jq -r "$plain"'"\(.ppid) \(
+		.parent | split("-")[0])"'
+}
+told_end() { [[ $(ended) == "$kernel $starter" ]]; }
+check "its end: the one that reaped it, and the one that started it" \
+	wait_for 60 told_end || diag "$(ended)"
 
 # --- the counters of the process manager ---
 # Not "unknown": where BPF is excluded from the first process of the host, a process that

@@ -120,12 +120,44 @@ check_profile "$T/int.pb.gz"
 samples "$T/int.pb.gz" >"$T/tsv"
 num "and keeps it" "$(total "$T/tsv" '^(heavy|light)_leaf@')" '>=' 10
 
+# A command that ignores SIGINT, and the child that a killed one leaves.
+stubborn() {
+	background env --default-signal=INT "$PROFD" record -o "$T/two.pb.gz" -- \
+		bash -c 'trap "" INT; : >"$1"; exec sleep 600' - "$T/two.runs" 2>"$T/two.log"
+	wait_for 60 test -e "$T/two.runs"
+}
+stubborn
+kill -INT "$pid"
+sleep 0.6
+is "a signal is passed on to the command" "$(pgrep -c -P "$pid" sleep)" 1
+kill -INT "$pid"
+wait "$pid"
+is "a second one, within two seconds, kills it" $? 137
+check_profile "$T/two.pb.gz"
+rm "$T/two.runs"
+stubborn
+# As by timeout(1).
+kill -INT "$pid"
+kill -INT "$pid"
+sleep 0.6
+is "two at once are one" "$(pgrep -c -P "$pid" sleep)" 1
+kill -INT "$pid"
+wait "$pid"
+is "... and a later one kills the command" $? 137
+
 # --- help ---
 for cmd in run record fetch status; do
 	like "profd $cmd --help" "$("$PROFD" "$cmd" --help)" "profd $cmd"
 	is "profd help $cmd" "$("$PROFD" help "$cmd")" "$("$PROFD" "$cmd" -h)"
 done
 is "profd help" "$("$PROFD" help)" "$("$PROFD" --help)"
+is "profd version" "$("$PROFD" version)" "$("$PROFD" --version)"
+help=$("$PROFD" debug unwind-table --help)
+like "profd debug COMMAND --help: its options" "$help" \
+	'Usage: profd debug unwind-table.*--unwind-rows.*--stats.*--full'
+is "... and no others" "$(grep -c -e --server -e --json <<<"$help")" 0
+like "... of debug files" "$("$PROFD" help debug files)" 'debug files.*--server'
+like "... of debug itself: all" "$("$PROFD" debug --help)" '--server.*--stats'
 is "profd -V" "$("$PROFD" -V)$("$PROFD" ps -V)" \
 	"$("$PROFD" --version)$("$PROFD" --version)"
 is "no line of the help is wider than a terminal" "$(for cmd in run record \

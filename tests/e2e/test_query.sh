@@ -34,14 +34,16 @@ first=(--from "$begin" --to "$middle") second=(--from "$middle" --to "$end")
 folded() { report --format folded --by tree "${@:2}" | grep -F ";$1 "; }
 tree() {
 	local line
-	line=$(folded spin_b "${first[@]}" "${@:2}" | head -n 1)
+	# Others may run spin_b, too.
+	line=$(folded spin_b "${first[@]}" "${@:2}" | grep -m 1 ';mk_query;')
 	like "$1: the line of ancestors" "$line" \
 		';mk_query;(sh;)+a:b"<\\é;_start;(.*;)?main;middle_b;spin_b [0-9]+$'
 	like "$1: the oldest is the first" "$line" '^[^;]+;(.*;)?mk_query;'
 	is "$1: the same samples" "$(report --format folded --by tree "${first[@]}" "${@:2}" |
 		awk '{ n += $NF } END { print n }')" "$(sum "${first[@]}" "${@:2}")"
 	like "$1: between other roots" "$(report --format folded --by comm --by tree \
-		--by nix "${first[@]}" "${@:2}" | grep -F ';spin_b ' | head -n 1)" \
+		--by nix "${first[@]}" "${@:2}" | grep -F ';spin_b ' |
+		grep -m 1 ';mk_query;')" \
 		'^a:b"<\\é;.*;mk_query;(sh;)+a:b"<\\é;\[no nix\];_start;'
 	like "$1: as a tree" "$(report --tree --by tree -n 400 --under mk_query \
 		"${first[@]}" "${@:2}")" \

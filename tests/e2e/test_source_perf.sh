@@ -212,6 +212,25 @@ like "the mapping has the file and the build id" \
 	"$(mappings "$T/user/own.pb.gz")" \
 	"$T/user/prog_shares $(build_id "$E2E/prog_shares")"
 
+# Programs that the kernel hides from perf events of this user.
+cp "$E2E/prog_spin_a" "$T/user/setuid" && chmod 4755 "$T/user/setuid"
+cp "$E2E/prog_spin_a" "$T/user/unreadable" && chmod 711 "$T/user/unreadable"
+for hidden in setuid unreadable; do
+	user ./profd record -F 999 -f -o hidden.pb.gz -- "./$hidden" 200 \
+		>"$T/user.log" 2>&1
+	like "a program that is $hidden: the missing samples are explained" \
+		"$(cat "$T/user.log")" 'no samples of the [0-9]+ ms.*setuid.*not read'
+	is "... and not as those of a command without CPU time" \
+		"$(grep -c 'used no CPU time' "$T/user.log")" 0
+done
+user ./profd record -F 999 -f -o hidden.pb.gz -- \
+	sh -c './setuid 200; exit 3' >"$T/user.log" 2>&1
+is "a child that is setuid: the status is the command's" $? 3
+like "... and it is explained" "$(cat "$T/user.log")" 'perf events do not see'
+user ./profd record -F 999 -f -o hidden.pb.gz -- true >"$T/user.log" 2>&1
+is "a command without CPU time is none of these" \
+	"$(grep -c 'do not see' "$T/user.log")" 0
+
 for _ in 1 2 3 4 5; do
 	user ./profd record -o exec.pb.gz -q -- sh -c './prog_spin_a 500 &
 		./prog_spin_a 500 exec ./prog_spin_b 500; wait' \

@@ -120,7 +120,7 @@ class Window:
 
 
 class Catalog:
-    TABLES = ("process", "image", "window", "window_image", "loss")
+    TABLES = ("process", "image", "window", "window_image", "loss", "rest")
 
     def __init__(self, recording, archive, begin, end):
         self.path = os.path.join(archive, "catalog.sqlite")
@@ -216,7 +216,7 @@ class Catalog:
             new["file"] = names[row["file"]]
             new["bytes"], new["times_bytes"] = sizes[row["file"]]
             self.insert("window", new)
-        for table in ("window_image", "loss"):
+        for table in ("window_image", "loss", "rest"):
             for row in self.rows[table]:
                 if row["window"] not in kept:
                     continue

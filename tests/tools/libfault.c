@@ -5,9 +5,10 @@
  *
  *	OPERATIONS ERROR SKIP COUNT PATTERN
  *
- * OPERATIONS is a list of open, write, sync, rename, truncate, with commas; ERROR is
- * ENOSPC, EIO or SHORT (a write of half the bytes). The first SKIP matching calls
- * succeed, the next COUNT fail. PATTERN is for the path of the file, as in fnmatch(3).
+ * OPERATIONS is a list of open, write, sync, link, rename, truncate, with commas; ERROR
+ * is ENOSPC, EIO or SHORT (a write of half the bytes). The first SKIP matching calls
+ * succeed, the next COUNT fail. PATTERN is for the path of the file, as in fnmatch(3);
+ * one without a name is opened as "DIRECTORY/." and is then "DIRECTORY/#N (deleted)".
  * The counts begin again when the file is replaced. Each fault adds a line to
  * $FAULT_RULE.log.
  *
@@ -246,6 +247,13 @@ SYNC(fdatasync)
 	}
 TRUNCATE(ftruncate, off_t)
 TRUNCATE(ftruncate64, off64_t)
+
+int linkat(int from, const char *a, int to, const char *b, int flags)
+{
+	return fault_fails(fault_of_name("link", to, b))
+		       ? -1
+		       : REAL(linkat)(from, a, to, b, flags);
+}
 
 int renameat(int from, const char *a, int to, const char *b)
 {

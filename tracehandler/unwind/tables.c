@@ -91,7 +91,8 @@ void trace_tables_room(struct trace_tables *t, size_t room)
 static bool trace_tables_transient(int err)
 {
 	return err != -ENODATA && err != -ENOTSUP && err != -ENOEXEC &&
-	       err != -EINVAL && err != -E2BIG && err != -EFBIG;
+	       err != -SYMBOLIZER_EPLACE && err != -EINVAL && err != -E2BIG &&
+	       err != -EFBIG;
 }
 
 static void trace_tables_failed(struct trace_table *e, int err)

@@ -53,6 +53,14 @@ size_t trace_unwind_fp(const struct trace_stack *stack, uint64_t *pcs,
 			return n;
 		}
 		pcs[n++] = pc;
+		/*
+		 * In the interrupted frame zero is no sign of the outermost one: a
+		 * function without frame pointers may use the register.
+		 */
+		if (!fp && n == 1) {
+			*why = TRACE_END_NO_FP;
+			return n;
+		}
 		if (!fp)
 			break;
 		if (fp < low || fp % word ||

@@ -26,11 +26,14 @@ static void walk(struct symbolizer_index *x, struct symbolizer_elf *e)
 	char name[512];
 	int names = 0;
 
-	for (size_t i = 0; i < e->n_loads; i++) {
-		uint64_t len = MIN(e->loads[i].size, (uint64_t)65536);
+	/* After the last one is the code of a file without contents of it. */
+	for (size_t i = 0; i <= e->n_loads; i++) {
+		const struct symbolizer_elf_load *l =
+			i < e->n_loads ? &e->loads[i] : &e->absent;
+		uint64_t len = MIN(l->size, (uint64_t)65536);
 
 		for (uint64_t off = 0; off < len && names < 256; off++) {
-			at = e->loads[i].vaddr + off;
+			at = l->vaddr + off;
 			if (!symbolizer_index_find(x, at, &range)) {
 				off += 15;
 				continue;
@@ -73,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	started = true;
 	symbolizer_src_mem(&src, data, size);
-	if (symbolizer_elf_init(&e, &src))
+	if (symbolizer_elf_init_any(&e, &src))
 		return 0;
 	symbolizer_elf_build_id(&e, id, sizeof(id));
 	if (symbolizer_debugfile_open(&d, &e, &ask) != -ENOENT)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Fuzz target: an ELF file from memory through all sources of names, DWARF split DWARF
- * among them: functions, inlined calls and lines of its code.
+ * Fuzz target: an ELF file, perhaps a relocatable one, from memory through all sources
+ * of names, DWARF and split DWARF among them: functions, inlined calls and lines of its
+ * code.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -81,13 +82,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct names_context c = { .src = &src, .ask = &ask, .arena = &arena };
 
 	symbolizer_src_mem(&src, data, size);
-	if (symbolizer_elf_init(&e, &src))
+	if (symbolizer_elf_init_any(&e, &src))
 		return 0;
 	arena_init(&arena);
 	if (symbolizer_names_open(&n, &c) == 0) {
 		for (size_t i = 0; i < e.n_loads; i++)
 			if (e.loads[i].exec)
 				walk(n, &c, e.loads[i].vaddr, e.loads[i].size);
+		if (e.type == ET_REL)
+			walk(n, &c, 0, e.absent.size);
 		if (symbolizer_names_bytes(n) == 0)
 			abort();
 		symbolizer_names_close(n);

@@ -76,6 +76,10 @@ static void read_all(uint64_t vaddr)
 	if (ask && (strchr(ask->name, '/') || strlen(ask->name) > 255))
 		abort();
 	worker_file(&in);
+	worker_found(&in);
+	if (q && q->head.type == WORKER_FIND &&
+	    strlen((const char *)(q + 1)) >= q->n * 8)
+		abort();
 	if (names)
 		read_names(names, vaddr);
 	if (rows && in.fd < 0 && !rows->a.err) {

@@ -67,6 +67,26 @@ static void end_event(uint32_t pid, uint64_t id, uint64_t time, uint64_t kind,
 	assert_int_equal(pm_event(pm, &ev), 0);
 }
 
+static void an_orphan_has_both_parents(void **state)
+{
+	struct quark_process qp = qp_of(9, 0);
+	struct pm_process_info p;
+	char starter[40];
+
+	snprintf(starter, sizeof(starter), "5-%lx", (unsigned long)born(5));
+	do_walk(5, 1, "/bin/sh", 6000);
+	do_fork(5, 0, 9, 9000);
+	p = process(9, 0);
+	assert_int_equal(p.ppid, 5);
+	assert_string_equal(p.parent_id, starter);
+	end_event(5, 1, 9100, QUARK_EV_EXIT, 0, 10, false);
+	qp.proc_ppid = 1;
+	assert_int_equal(feed(QUARK_EV_EXIT, &qp, 9200, 0), 0);
+	p = process(9, 0);
+	assert_int_equal(p.ppid, 1);
+	assert_string_equal(p.parent_id, starter);
+}
+
 static void a_life_has_one_line(void **state)
 {
 	struct pm_process_info p;
@@ -432,6 +452,7 @@ static void a_living_process_tells_its_cpu_time(void **state)
 	assert_true(info.cpu_ns > 0);
 	assert_int_equal(info.user_ns + info.system_ns, info.cpu_ns);
 	assert_int_equal(info.pgid, getpgid(0));
+	assert_int_equal(info.ppid, getppid());
 	pm_image_info(pm_image_get(pm, &key, 0), &img);
 	assert_int_equal(img.uid, getuid());
 	assert_int_equal(img.gid, getgid());
@@ -667,6 +688,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_life_has_one_line),
+		TEST(an_orphan_has_both_parents),
 		TEST(an_inferred_reap_keeps_what_the_exit_said),
 		TEST(the_exit_tells_who_it_was_last),
 		TEST(samples_count_for_image_and_process),

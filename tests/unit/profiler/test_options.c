@@ -200,8 +200,9 @@ static void an_unknown_option_is_reported(void **state)
 		  "--duration?)" },
 		{ "fetch -d 2h", "profd fetch: --duration '2h': must be a "
 				 "time from 1 to 3600 seconds (90, 90s, 5m)" },
-		{ "ps --sort age", "profd ps: --sort 'age': must be one of cpu "
-				   "samples start pid user name" },
+		{ "ps --sort age",
+		  "profd ps: --sort 'age': must be one of cpu cpu-rate "
+		  "samples start pid user name" },
 		{ "events --since noon",
 		  "profd events: --since 'noon': must be how long ago (90, "
 		  "5m, 2h) or a time (14:30, 2026-08-21 14:30)" },
@@ -311,7 +312,7 @@ static void options_may_follow_arguments(void **state)
 	assert_int_equal(p.o.nargs, 2);
 	assert_string_equal(p.o.args[1], "13");
 	assert_int_equal(p.o.sort, OPTIONS_SORT_START);
-	assert_true(p.o.wide);
+	assert_true(p.o.ps_wide);
 	options_fini(&p.o);
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The archive, files, other readers of profiles, memory of a window. */
+#include <seccomp.h>
+
 #include "tests/unit/reporter/test_reporter_common.h"
 
 /* --- files --------------------------------------------------------------- */
@@ -176,7 +178,52 @@ static void add_many(int n)
 	}
 }
 
-static void killed_while_writing_leaves_no_half_file(void **state)
+static void holds(const char *path, const char *text)
+{
+	char have[64] = "";
+	FILE *f = fopen(path, "r");
+
+	assert_non_null(f);
+	assert_int_equal(fread(have, 1, sizeof(have) - 1, f), strlen(text));
+	fclose(f);
+	assert_string_equal(have, text);
+}
+
+/* As on a file system without O_TMPFILE. */
+static void forbid_unnamed_files(void)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+
+	assert_non_null(ctx);
+	assert_int_equal(seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EOPNOTSUPP),
+					  SCMP_SYS(openat), 1,
+					  SCMP_A2(SCMP_CMP_MASKED_EQ, O_TMPFILE,
+						  O_TMPFILE)),
+			 0);
+	assert_int_equal(seccomp_load(ctx), 0);
+	seccomp_release(ctx);
+}
+
+/* Whether a file without a name is open in the archive. */
+static bool writes_unnamed(void)
+{
+	char link[64], path[512];
+	ssize_t n;
+	int fd;
+
+	for (fd = 3; fd < 64; fd++) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		n = readlink(link, path, sizeof(path) - 1);
+		path[n > 0 ? n : 0] = '\0';
+		if (!strncmp(path, t.archive, strlen(t.archive)) &&
+		    strstr(path, " (deleted)"))
+			return true;
+	}
+	return false;
+}
+
+/* The number of temporary files that ten killed processes leave. */
+static int kill_while_writing(bool unnamed)
 {
 	int i, leftovers = 0;
 	pid_t pid;
@@ -185,20 +232,71 @@ static void killed_while_writing_leaves_no_half_file(void **state)
 		pid = fork();
 		assert_true(pid >= 0);
 		if (!pid) {
+			if (!unnamed)
+				forbid_unnamed_files();
 			start(options());
 			add_many(3000);
 			reporter_advance(t.r, T0 + 60 * SEC);
-			while (!count_files(".tmp") && !count_files(".gz"))
+			while (unnamed ? !writes_unnamed()
+				       : !count_files(".tmp"))
 				usleep(100);
 			raise(SIGKILL);
 		}
 		waitpid(pid, NULL, 0);
+		assert_int_equal(count_files(".gz"), 0);
 		leftovers += count_files(".tmp");
 	}
-	assert_true(leftovers > 0);
+	return leftovers;
+}
+
+static void killed_while_writing_leaves_nothing(void **state)
+{
+	assert_int_equal(kill_while_writing(true), 0);
+	start(options());
+	finish(T0 + SEC);
+}
+
+static void what_a_killed_one_left_is_removed(void **state)
+{
+	assert_true(kill_while_writing(false) > 0);
 	start(options());
 	assert_int_equal(count_files(".tmp"), 0);
 	finish(T0 + SEC);
+}
+
+/* Both ways to write a file have the same results. */
+static void a_file_without_unnamed_files(void **state)
+{
+	struct reporter_outfile f;
+	char path[256];
+	int status;
+	pid_t pid;
+
+	make_archive(0755);
+	snprintf(path, sizeof(path), "%s/a.pb", t.archive);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		forbid_unnamed_files();
+		if (reporter_outfile_open(&f, path) || !f.tmp ||
+		    write(f.fd, "abc", 3) != 3 || reporter_outfile_commit(&f))
+			_exit(1);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	assert_int_equal(status, 0);
+	holds(path, "abc");
+	assert_int_equal(reporter_outfile_open(&f, path), 0);
+	assert_null(f.tmp);
+	assert_int_equal(write(f.fd, "abcd", 4), 4);
+	holds(path, "abc");
+	assert_int_equal(reporter_outfile_commit(&f), 0);
+	reporter_outfile_fini(&f);
+	holds(path, "abcd");
+	assert_int_equal(count_files(".tmp"), 0);
+	assert_int_equal(reporter_outfile_open(&f, path), 0);
+	reporter_outfile_abort(&f);
+	holds(path, "abcd");
 }
 
 static void a_full_disk_is_counted_and_leaves_nothing(void **state)
@@ -264,17 +362,6 @@ static void put_file(char path[256], const char *name, const void *data,
 	assert_non_null(f);
 	assert_int_equal(fwrite(data, 1, len, f), len);
 	assert_int_equal(fclose(f), 0);
-}
-
-static void holds(const char *path, const char *text)
-{
-	char have[64] = "";
-	FILE *f = fopen(path, "r");
-
-	assert_non_null(f);
-	assert_int_equal(fread(have, 1, sizeof(have) - 1, f), strlen(text));
-	fclose(f);
-	assert_string_equal(have, text);
 }
 
 static void a_recording_spares_the_file_beside_it(void **state)
@@ -422,7 +509,9 @@ int main(void)
 		T(an_archive_of_another_user_is_refused),
 		T(an_archive_is_no_symbolic_link),
 		T(a_planted_name_neither_blocks_nor_is_followed),
-		T(killed_while_writing_leaves_no_half_file),
+		T(killed_while_writing_leaves_nothing),
+		T(what_a_killed_one_left_is_removed),
+		T(a_file_without_unnamed_files),
 		T(a_full_disk_is_counted_and_leaves_nothing),
 		T(a_recording_is_a_file_by_its_name),
 		T(a_recording_spares_the_file_beside_it),

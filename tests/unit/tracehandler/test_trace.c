@@ -149,7 +149,8 @@ static void test_file_gone(void **state)
 		give(f, &r);
 	}
 	while (pm.nrows)
-		answer_rows(pm.rows[0].exe == &pm.program ? -ENOENT : -EMFILE,
+		answer_rows(pm.rows[0].exe == &pm.program ? -ENOENT
+							  : -SYMBOLIZER_EPLACE,
 			    NULL);
 	tick(f, MS);
 	answer(0);

@@ -77,6 +77,17 @@ static void test_zero_return_address(void **state)
 	assert_int_equal(f.why, TRACE_END_ROOT);
 }
 
+/* In the interrupted frame zero may be any value, not the mark of a root. */
+static void test_zero_in_the_interrupted_frame(void **state)
+{
+	struct fixture f;
+
+	make(&f);
+	f.regs.gpr[ABI_REG_BP] = 0;
+	assert_int_equal(walk(&f), 1);
+	assert_int_equal(f.why, TRACE_END_NO_FP);
+}
+
 static void test_no_frame_pointer_at_all(void **state)
 {
 	static const uint64_t bad[] = { 1,	   0x401000,  AT(1),
@@ -271,6 +282,7 @@ int main(void)
 		cmocka_unit_test(test_elsewhere_is_not_cut),
 		cmocka_unit_test(test_depth_limit),
 		cmocka_unit_test(test_addresses_wrap),
+		cmocka_unit_test(test_zero_in_the_interrupted_frame),
 		cmocka_unit_test(test_compat),
 		cmocka_unit_test(test_own_stack),
 	};

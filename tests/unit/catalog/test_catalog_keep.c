@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The catalog over time: retention, its size, readers, and what it is rebuilt from. */
-#include "tests/unit/reporter/test_catalog.h"
+#include "tests/unit/catalog/test_catalog.h"
 
 #include "reporter/catalog/profile_labels.h"
 

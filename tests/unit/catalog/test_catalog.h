@@ -41,6 +41,7 @@ static inline void open_catalog_of(uint64_t bytes)
 		.dir = t.archive,
 		.boot_id = { 1, 2, 3 },
 		.freq_hz = 100,
+		.version = "1.2.3",
 		.args = catalog_args,
 		.bytes = bytes,
 		.job = on_job,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The catalog: its file, its tables, what is in a row, and what a batch may cost. */
-#include "tests/unit/reporter/test_catalog.h"
+#include "tests/unit/catalog/test_catalog.h"
 
 static void write_all(void)
 {
@@ -16,14 +16,15 @@ static void a_new_file_says_what_it_is(void **state)
 
 	open_catalog();
 	assert_rows("PRAGMA application_id", "1886545508");
-	assert_rows("PRAGMA user_version", "2");
+	assert_rows("PRAGMA user_version", "3");
 	assert_rows("PRAGMA journal_mode", "wal");
 	assert_rows("PRAGMA auto_vacuum", "2");
 	assert_rows("SELECT boot_id FROM boot",
 		    "01020300-0000-0000-0000-000000000000");
 	assert_rows("SELECT group_concat(name) FROM (SELECT name FROM "
 		    "sqlite_schema WHERE type = 'table' ORDER BY 1)",
-		    "boot,image,loss,process,window,window_image");
+		    "boot,cgroup,change,image,loss,process,rest,run,"
+		    "window,window_image");
 	assert_int_equal(stat(path_of(CATALOG_FILE), &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0640);
 	assert_int_equal(stat(path_of(CATALOG_FILE "-wal"), &st), 0);
@@ -64,6 +65,13 @@ static void each_kind_of_query_has_an_index(void **state)
 		  "window_by_time" },
 		{ "SELECT window FROM window_image WHERE image = 3",
 		  "window_by_image" },
+		{ "SELECT * FROM change WHERE kind = 'gap' AND time_ns > 5",
+		  "change_by_kind" },
+		{ "SELECT * FROM change WHERE process = '1-2'",
+		  "change_by_process" },
+		{ "SELECT id FROM process WHERE end_ns IS NOT NULL AND uid IS 5 "
+		  "ORDER BY samples > 0, end_ns",
+		  "process_by_user" },
 	};
 	sqlite3_stmt *s;
 	sqlite3 *db;
@@ -154,7 +162,7 @@ static void a_later_version_is_left_alone(void **state)
 
 	open_catalog();
 	close_catalog();
-	snprintf(cmd, sizeof(cmd), "sqlite3 %s 'PRAGMA user_version = 3'",
+	snprintf(cmd, sizeof(cmd), "sqlite3 %s 'PRAGMA user_version = 1000'",
 		 path_of(CATALOG_FILE));
 	assert_int_equal(system(cmd), 0);
 	open_catalog();
@@ -164,7 +172,7 @@ static void a_later_version_is_left_alone(void **state)
 	write_all();
 	assert_int_equal(stats_of().catalog_stopped, 1);
 	close_catalog();
-	assert_rows("PRAGMA user_version", "3");
+	assert_rows("PRAGMA user_version", "1000");
 }
 
 static void a_file_that_disappears_is_made_again(void **state)
@@ -525,9 +533,15 @@ static void a_window_has_its_images_and_losses(void **state)
 	/* The second process is known by its labels only. */
 	assert_rows("SELECT pid, state, w.samples, w.cpu_ns, comm, unit FROM "
 		    "window_image w JOIN image i ON i.id = w.image JOIN "
-		    "process p ON p.id = i.process ORDER BY pid",
+		    "process p ON p.id = i.process ORDER BY pid, w.samples "
+		    "DESC",
 		    "7|alive|30|303030300|alpha|x.service "
-		    "8||31|313131310|alpha|x.service");
+		    "8||30|303030300|alpha|x.service "
+		    "8||1|10101010|alpha|x.service");
+	/* By control group. */
+	assert_rows("SELECT path, sum(samples) FROM window_image x JOIN cgroup "
+		    "c ON c.id = x.cgroup GROUP BY path",
+		    "/|1 /system.slice/x.service|60");
 	snprintf(want, sizeof(want), "61|%lld", (long long)pprof_sum(p, "cpu"));
 	assert_rows("SELECT sum(samples), sum(cpu_ns) FROM window_image", want);
 	assert_rows("SELECT cause, count FROM loss",
