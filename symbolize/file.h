@@ -19,6 +19,7 @@
 /* Counted while a file is read, added to the statistics on the loop. */
 struct symbolizer_tally {
 	uint64_t resolved, unnamed, broken, built, hidden, undemangled;
+	struct names_tally units; /* of the last request */
 };
 
 /*
@@ -84,6 +85,7 @@ struct symbolizer_file {
 	/* The debug file that a worker found missing; len 0: none. */
 	uint8_t missed[SYMBOLIZER_BUILD_ID_MAX];
 	uint8_t missed_len;
+	bool unitless; /* nothing that was kept of its units is read */
 	bool hashed; /* ident.content is a hash of the contents */
 	/* What rows and names depend on besides, see reader/witness.h. */
 	bool witnessed;

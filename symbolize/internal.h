@@ -100,6 +100,9 @@ void symbolizer_fetching_renew(struct symbolizer *s,
 bool symbolizer_fetching_file(const struct symbolizer *s,
 			      const struct symbolizer_file *file);
 
+/* units.c: the cache as a store of workers; its argument is the symbolizer. */
+extern const struct worker_store symbolizer_units;
+
 /* child.c: what is executed as a child. */
 const char *symbolizer_program(void);
 

@@ -278,7 +278,7 @@ static int lookup_all(struct question *q, size_t n)
 		last = sym;
 	}
 	if (q->f->names) {
-		symbolizer_names_idle(q->f->names);
+		symbolizer_names_idle(q->f->names, &q->c);
 		q->f->relocation = symbolizer_names_relocation(q->f->names);
 	}
 	free(order);
@@ -406,6 +406,7 @@ int symbolizer_file_resolve(struct symbolizer_file *f,
 	if (!f->kallsyms)
 		count_damaged(&q);
 	strbuf_fini(&q.text);
+	a->tally.units = q.c.tally;
 	if (err)
 		return err;
 	a->tally.resolved += n;

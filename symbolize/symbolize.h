@@ -664,6 +664,9 @@ int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *id, size_t len,
 	X(index_built, 0, "symbol indexes built")                             \
 	X(index_evicted, 0, "symbol indexes put out for the byte budget")     \
 	X(index_bytes, 1, "bytes of symbol indexes held now")                 \
+	X(units_read, 0, "compile units of debug information read")           \
+	X(units_cached, 0,                                                    \
+	  "compile units taken from the cache instead of being read")         \
 	X(worker_starts, 0, "starts of the process that reads files")         \
 	X(worker_failed, 0, "starts of it that failed, and ends unasked for") \
 	X(worker_hung, 0, "times it was ended because it took too long")      \
@@ -687,6 +690,9 @@ int symbolizer_rows_by_hand(struct symbolizer *s, const uint8_t *id, size_t len,
 	X(cache_rows_misses, 0, "unwind tables not found there")              \
 	X(cache_names_hits, 0, "addresses whose names were found there")      \
 	X(cache_names_misses, 0, "addresses whose names were not")            \
+	X(cache_units_refused, 0,                                             \
+	  "lists of compile units not kept: too much of their owner waits "   \
+	  "to be written, or they are too large")                             \
 	X(cache_corrupt, 0, "damaged files in the cache, which were removed") \
 	X(cache_stale, 0,                                                     \
 	  "files in the cache of another build of profd, too old, or made "   \

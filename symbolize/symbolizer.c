@@ -531,6 +531,8 @@ static int start_workers(struct symbolizer *s,
 			.debug_dirs = s->debug_dirs,
 			.missed = symbolizer_fetching_missed,
 			.missed_arg = s,
+			.store = &symbolizer_units,
+			.store_arg = s,
 			.memory = opts->worker_memory ?: WORKER_MEMORY,
 			.cpu_s = opts->worker_cpu_s ?: WORKER_CPU_S,
 			.deadline_ms = opts->worker_deadline_ms

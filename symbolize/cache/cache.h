@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache: what was read from executable files, on disk, so that a profd that is
- * started again need not read them again: identities (known.h), unwind rows and
- * names. Rows and names are found by build id, file id and content hash, which
- * includes the owner of the file: nobody can change what is used for a file of
- * another user.
+ * started again need not read them again: identities (known.h), unwind rows, names
+ * and compile units. All but the first are found by build id, file id and content
+ * hash, which includes the owner of the file: nobody can change what is used for a
+ * file of another user.
  *
  * A lookup is made by a thread of the pool, one at a time, before a worker is
  * asked. If one takes longer than CACHE_PATIENCE_MS, as on a disk that hangs, all
@@ -57,12 +57,15 @@ struct cache_found {
 	struct symbolizer_answer answer;
 	uint32_t *missing; /* offsets that were not found; or NULL: all */
 	size_t n_missing;
+	/* UNITS: a descriptor, closed after the call, and where they begin; or -1. */
+	int fd;
+	uint64_t at;
 };
 
 typedef void (*cache_fn)(void *arg, struct cache_found *found);
 
 /*
- * Looks up the rows of a file, or the names for offsets. NULL: it cannot be in
+ * Looks up the rows or units of a file, or the names for offsets. NULL: it cannot be in
  * the cache, or there is no memory. fn() is not called from inside. The file may
  * be closed after cache_cancel().
  */
@@ -93,5 +96,12 @@ struct cache_item *cache_keep_names(struct cache *c,
 void cache_keep_name(struct cache *c, struct cache_item *it,
 		     const struct symbolizer_symbol *sym);
 void cache_keep_end(struct cache *c);
+/* A store of units, which is copied. 0; -EBADMSG: it is none. */
+int cache_keep_units(struct cache *c, const struct symbolizer_file *f,
+		     const void *store, size_t len);
+/* Those that were not written yet, in a memfd, from its begin on; -ENOENT: none. */
+int cache_units_waiting(struct cache *c, const struct symbolizer_file *f);
+/* The units that were found are damaged. */
+void cache_units_damaged(struct cache *c, const struct symbolizer_file *f);
 
 #endif /* SYMBOLIZE_CACHE_H */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 /* What a file counts at least, so that many small ones have a bound too. */
 #define DIR_FILE_MIN (16U << 10)
 #define DIR_USED_S 3600 /* how old a file's time of use may be */
+#define DIR_COPY 65536 /* bytes that are copied at once */
 #define DIR_TMP ".tmp"
 #define DIR_TMP_AGE_S 3600 /* nothing takes that long to write */
 
@@ -38,6 +38,20 @@ struct dir_owner {
 
 /* --- files ---------------------------------------------------------------- */
 
+static const char *const dir_kinds[] = {
+	[ENTRY_ROWS] = "rows",
+	[ENTRY_NAMES] = "names",
+	[ENTRY_UNITS] = "units",
+};
+
+static bool dir_kind_ok(const char *kind)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(dir_kinds); i++)
+		if (dir_kinds[i] && !strcmp(kind, dir_kinds[i]))
+			return true;
+	return false;
+}
+
 void dir_name(char name[DIR_NAME_MAX], const struct entry_id *id,
 	      uint32_t owner)
 {
@@ -46,7 +60,7 @@ void dir_name(char name[DIR_NAME_MAX], const struct entry_id *id,
 	for (size_t i = 0; i < sizeof(id->key); i++)
 		n += snprintf(name + n, 3, "%02x", id->key[i]);
 	snprintf(name + n, DIR_NAME_MAX - (size_t)n, ".%s",
-		 id->kind == ENTRY_ROWS ? "rows" : "names");
+		 dir_kinds[id->kind]);
 }
 
 /* Whether it is one of dir_name(), and of whom. */
@@ -57,8 +71,7 @@ static bool dir_name_parse(const char *name, uint32_t *owner)
 
 	return sscanf(name, "%" SCNu32 "-%*32[0-9a-f].%7s%n", owner, kind,
 		      &end) == 2 &&
-	       !name[end] && end < DIR_NAME_MAX &&
-	       (!strcmp(kind, "rows") || !strcmp(kind, "names"));
+	       !name[end] && end < DIR_NAME_MAX && dir_kind_ok(kind);
 }
 
 int dir_open(struct dir *d, const char *path, uint64_t max)
@@ -115,49 +128,71 @@ void dir_close(struct dir *d)
 	d->fd = -1;
 }
 
-static int dir_read_fd(int fd, uint8_t **bytes, size_t *len)
+/* A file that is not used for a while is removed first. */
+static void dir_touch(int fd, const struct stat *st)
 {
 	struct timespec now[2] = { { .tv_nsec = UTIME_OMIT },
 				   { .tv_nsec = UTIME_NOW } };
-	size_t got = 0;
+
+	if (time(NULL) - st->st_mtim.tv_sec > DIR_USED_S)
+		futimens(fd, now);
+}
+
+int dir_open_file(const struct dir *d, const char *name, uint64_t max,
+		  uint64_t *size)
+{
+	int fd = openat(d->fd, name,
+			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
+	int err = 0;
+
+	if (fd < 0)
+		return errno == ELOOP || errno == ENXIO ? -EBADMSG : -errno;
+	if (fstat(fd, &st))
+		err = -errno;
+	else if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+		 st.st_size < (off_t)sizeof(struct entry_head) ||
+		 (uint64_t)st.st_size > max)
+		err = -EBADMSG;
+	if (err) {
+		close(fd);
+		return err;
+	}
+	*size = (uint64_t)st.st_size;
+	dir_touch(fd, &st);
+	return fd;
+}
+
+int dir_read_part(int fd, uint64_t at, void *bytes, size_t len)
+{
+	size_t got = 0;
 	ssize_t n;
 
-	if (fstat(fd, &st))
-		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
-	    st.st_size < (off_t)sizeof(struct entry_head) ||
-	    st.st_size > ENTRY_BYTES_MAX)
-		return -EBADMSG;
-	*len = (size_t)st.st_size;
-	*bytes = malloc(*len);
-	if (!*bytes)
-		return -ENOMEM;
-	while (got < *len) {
-		n = pread(fd, *bytes + got, *len - got, (off_t)got);
+	while (got < len) {
+		n = pread(fd, (uint8_t *)bytes + got, len - got,
+			  (off_t)(at + got));
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0) {
-			free(*bytes);
+		if (n <= 0)
 			return n ? -errno : -EBADMSG;
-		}
 		got += (size_t)n;
 	}
-	if (time(NULL) - st.st_mtim.tv_sec > DIR_USED_S)
-		futimens(fd, now);
 	return 0;
 }
 
 int dir_read(const struct dir *d, const char *name, uint8_t **bytes,
 	     size_t *len)
 {
-	int fd = openat(d->fd, name,
-			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	int err;
+	uint64_t size;
+	int fd = dir_open_file(d, name, ENTRY_BYTES_MAX, &size), err;
 
 	if (fd < 0)
-		return errno == ELOOP || errno == ENXIO ? -EBADMSG : -errno;
-	err = dir_read_fd(fd, bytes, len);
+		return fd;
+	*len = (size_t)size;
+	*bytes = malloc(*len);
+	err = *bytes ? dir_read_part(fd, 0, *bytes, *len) : -ENOMEM;
+	if (err)
+		free(*bytes);
 	close(fd);
 	return err;
 }
@@ -351,34 +386,56 @@ static void dir_cut(struct dir *d)
 
 /* --- writing -------------------------------------------------------------- */
 
-static int dir_write_all(int fd, const struct iovec *iov, size_t n)
+static int dir_write_bytes(int fd, const uint8_t *p, size_t len)
 {
-	const uint8_t *p;
-	size_t left;
 	ssize_t done;
 
-	for (size_t i = 0; i < n; i++) {
-		p = iov[i].iov_base;
-		for (left = iov[i].iov_len; left; left -= (size_t)done) {
-			done = write(fd, p, left);
-			if (done < 0 && errno == EINTR)
-				done = 0;
-			else if (done <= 0)
-				return done ? -errno : -ENOSPC;
-			p += done;
-		}
+	for (; len; len -= (size_t)done) {
+		done = write(fd, p, len);
+		if (done < 0 && errno == EINTR)
+			done = 0;
+		else if (done <= 0)
+			return done ? -errno : -ENOSPC;
+		p += done;
 	}
 	return 0;
 }
 
+static int dir_write_part(int fd, const struct dir_part *part)
+{
+	uint8_t bytes[DIR_COPY];
+	uint64_t at = part->at;
+	size_t len;
+	int err = 0;
+
+	if (part->p || !part->len)
+		return dir_write_bytes(fd, part->p, part->len);
+	for (size_t left = part->len; left && !err; left -= len, at += len) {
+		len = MIN(left, sizeof(bytes));
+		err = dir_read_part(part->fd, at, bytes, len);
+		if (!err)
+			err = dir_write_bytes(fd, bytes, len);
+	}
+	return err;
+}
+
+static int dir_write_all(int fd, const struct entry_head *head,
+			 const void *witness, const struct dir_part *payload,
+			 size_t n)
+{
+	int err = dir_write_bytes(fd, (const void *)head, sizeof(*head));
+
+	if (!err)
+		err = dir_write_bytes(fd, witness, head->witness_len);
+	for (size_t i = 0; i < n && !err; i++)
+		err = dir_write_part(fd, &payload[i]);
+	return err;
+}
+
 int dir_write(struct dir *d, const char *name, uint32_t owner,
 	      const struct entry_head *head, const void *witness,
-	      const void *payload)
+	      const struct dir_part *payload, size_t n)
 {
-	size_t len = (size_t)head->size - sizeof(*head) - head->witness_len;
-	struct iovec iov[] = { { (void *)head, sizeof(*head) },
-			       { (void *)witness, head->witness_len },
-			       { (void *)payload, len } };
 	char tmp[32];
 	int fd, err;
 
@@ -390,7 +447,7 @@ int dir_write(struct dir *d, const char *name, uint32_t owner,
 	fd = openat(d->fd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	err = dir_write_all(fd, iov, ARRAY_SIZE(iov));
+	err = dir_write_all(fd, head, witness, payload, n);
 	if (close(fd) && !err)
 		err = -errno;
 	if (!err && renameat(d->fd, tmp, d->fd, name))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dir: the directory of the cache on disk: OWNER-KEY.rows and OWNER-KEY.names of
- * files that belong to user OWNER, and DIR_KNOWN. Anyone may delete any of them at
+ * dir: the directory of the cache on disk: OWNER-KEY.rows, OWNER-KEY.names and
+ * OWNER-KEY.units of files that belong to user OWNER, and DIR_KNOWN. Anyone may delete any of them at
  * any time. A file is written whole under another name, then renamed; nothing is
  * synced: after a crash of the host, its checksum shows whether it is whole.
  *
@@ -49,6 +49,11 @@ void dir_name(char name[DIR_NAME_MAX], const struct entry_id *id,
  */
 int dir_read(const struct dir *d, const char *name, uint8_t **bytes,
 	     size_t *len);
+/* A descriptor for reading a file of 'max' bytes at most. Likewise. */
+int dir_open_file(const struct dir *d, const char *name, uint64_t max,
+		  uint64_t *size);
+/* Reads 'len' bytes at 'at' of such a file. 0, -EBADMSG (they are not there), -errno. */
+int dir_read_part(int fd, uint64_t at, void *bytes, size_t len);
 /* What changes when a file is replaced. */
 struct dir_stamp {
 	uint64_t ino, size;
@@ -60,12 +65,20 @@ struct dir_stamp dir_stamp(const struct dir *d, const char *name);
 /* Removes a damaged or old file. Any thread. */
 void dir_remove(const struct dir *d, const char *name);
 
+/* A part of a payload: in memory, or if 'p' is NULL in a file, at 'at'. */
+struct dir_part {
+	const void *p;
+	size_t len;
+	int fd;
+	uint64_t at;
+};
+
 /*
  * Writes an entry of 'head', which is sealed, and evicts others. One thread at a
  * time. 0 or -errno.
  */
 int dir_write(struct dir *d, const char *name, uint32_t owner,
 	      const struct entry_head *head, const void *witness,
-	      const void *payload);
+	      const struct dir_part *payload, size_t n);
 
 #endif /* SYMBOLIZE_DIR_H */

@@ -81,7 +81,7 @@ static uint32_t entry_crc(const struct entry_head *h, const void *witness,
 	/* It begins anew with a NULL. */
 	if (h->witness_len)
 		crc = crc32_z(crc, witness, h->witness_len);
-	if (len)
+	if (len && h->kind != ENTRY_UNITS)
 		crc = crc32_z(crc, payload, len);
 	return (uint32_t)crc;
 }
@@ -102,12 +102,12 @@ void entry_seal(struct entry_head *h, const struct entry_id *id,
 	h->crc = entry_crc(h, witness, payload, len);
 }
 
-int entry_check(struct entry *out, const struct entry_id *id,
-		const uint8_t *bytes, size_t len)
+int entry_check_front(struct entry *out, const struct entry_id *id,
+		      const uint8_t *bytes, size_t len, uint64_t size)
 {
 	const struct entry_head *h = (const void *)bytes;
 
-	if (len < sizeof(*h) || h->size != len || h->witness_len % 8 ||
+	if (len < sizeof(*h) || h->size != size || h->witness_len % 8 ||
 	    h->witness_len > len - sizeof(*h))
 		return -EBADMSG;
 	out->head = h;
@@ -124,6 +124,12 @@ int entry_check(struct entry *out, const struct entry_id *id,
 	    entry_aged(out))
 		return -ESTALE;
 	return 0;
+}
+
+int entry_check(struct entry *out, const struct entry_id *id,
+		const uint8_t *bytes, size_t len)
+{
+	return entry_check_front(out, id, bytes, len, len);
 }
 
 /* One of the future is used: the clock of this boot may be in the past. */

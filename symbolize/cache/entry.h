@@ -10,6 +10,9 @@
  *	NAMES	n times struct entry_range, ascending and disjoint, and behind
  *		these the functions of each, as struct worker_name
  *	KNOWN	symbolizer_known_pack()
+ *	UNITS	a store of compile units, see dwarf_store.h. It is large, and a reader
+ *		needs parts of it: it has checksums of its own, the head's does not
+ *		include it
  */
 #ifndef SYMBOLIZE_ENTRY_H
 #define SYMBOLIZE_ENTRY_H
@@ -19,12 +22,14 @@
 enum entry_kind {
 	ENTRY_ROWS = 1,
 	ENTRY_NAMES,
-	ENTRY_KNOWN
+	ENTRY_KNOWN,
+	ENTRY_UNITS,
 };
 
 #define ENTRY_ID_LEN 16
 #define ENTRY_BYTES_MAX (SYMBOLIZER_ROWS_MAX + (1U << 20))
 #define ENTRY_NAMES_MAX (4U << 20) /* bytes of NAMES */
+#define ENTRY_UNITS_MAX (64U << 20) /* of the file of UNITS */
 #define ENTRY_AGE_S (7 * 86400) /* then it is made again */
 
 struct entry_head {
@@ -83,6 +88,9 @@ void entry_seal(struct entry_head *h, const struct entry_id *id,
  */
 int entry_check(struct entry *out, const struct entry_id *id,
 		const uint8_t *bytes, size_t len);
+/* The same of head and witnesses of UNITS; 'size' is that of the file. */
+int entry_check_front(struct entry *out, const struct entry_id *id,
+		      const uint8_t *bytes, size_t len, uint64_t size);
 
 /* Whether it was made too long ago. */
 bool entry_aged(const struct entry *e);

@@ -29,13 +29,15 @@ struct cache {
 
 	/* keep.c */
 	struct cache_items items; /* collected */
-	size_t items_bytes, names_bytes; /* of tables, of names */
+	size_t items_bytes, names_bytes,
+		units_bytes; /* of tables, names, units */
 	struct cache_items writing; /* the writer's, while it writes */
 	struct strbuf known; /* likewise; empty: not to be written */
 	bool busy; /* it writes */
 	bool failed;
 	int err; /* of the writer */
 	uint64_t written;
+	uint64_t units_large; /* not written: too large; the writer's */
 	uint64_t known_added; /* as of the last writing */
 	uint64_t flush_ms; /* the next pause */
 	struct entry_id known_id;

@@ -3,14 +3,22 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "symbolize/cache/internal.h"
+#include "symbolize/units/dwarf_store.h"
 #include "symbolize/reader/witness.h"
+#include "symbolize/reader/worker_msg.h"
 
 /* Bytes of tables that are collected at most; others may have freed them. */
 #define KEEP_MAX (32U << 20)
 /* Bytes of names that are written at once; twice as many are the limit. */
 #define KEEP_NAMES_MAX (2U << 20)
+/* Bytes of units: that are written at once; that wait, of one owner what is free. */
+#define KEEP_UNITS_NOW (4U << 20)
+#define KEEP_UNITS_MAX (48U << 20)
+/* The part of the directory that the units of one file may take. */
+#define KEEP_UNITS_SHARE 4
 
 struct cache_block {
 	unsigned int refs;
@@ -27,6 +35,8 @@ struct cache_item {
 	int err;
 	struct cache_block *block; /* ROWS, unless 'err' */
 	struct entry_news news; /* NAMES */
+	struct strbuf units; /* UNITS: a store */
+	bool anew; /* ... what was written is not used */
 };
 
 /* --- blocks --------------------------------------------------------------- */
@@ -68,6 +78,7 @@ static void item_free(struct cache_item *it)
 	cache_block_put(it->block);
 	strbuf_fini(&it->witness);
 	strbuf_fini(&it->news.bytes);
+	strbuf_fini(&it->units);
 	free(it);
 }
 
@@ -102,7 +113,9 @@ static int keep_write_names(struct cache *c, struct cache_item *it,
 		entry_seal(&head, &it->id, it->witness.data, it->witness.len,
 			   out.data, out.len);
 		err = dir_write(&c->dir, name, it->owner, &head,
-				it->witness.data, out.data);
+				it->witness.data,
+				&(struct dir_part){ out.data, out.len, -1, 0 },
+				1);
 	}
 	strbuf_fini(&out);
 	free(bytes);
@@ -118,7 +131,117 @@ static int keep_write_rows(struct cache *c, struct cache_item *it,
 	entry_seal(&head, &it->id, it->witness.data, it->witness.len, map,
 		   it->block ? it->block->len : 0);
 	return dir_write(&c->dir, name, it->owner, &head, it->witness.data,
-			 map);
+			 &(struct dir_part){
+				 map, it->block ? it->block->len : 0, -1, 0 },
+			 1);
+}
+
+/* The units that are there, if they depend on the same. A descriptor, or -errno. */
+static int keep_open_units(struct cache *c, const struct cache_item *it,
+			   const char *name, struct entry_head *head,
+			   uint64_t *size)
+{
+	size_t len = sizeof(*head) + it->witness.len;
+	int fd = dir_open_file(&c->dir, name, ENTRY_UNITS_MAX, size);
+	uint8_t *bytes;
+	struct entry e;
+	int err;
+
+	if (fd < 0)
+		return fd;
+	bytes = malloc(len);
+	err = bytes ? dir_read_part(fd, 0, bytes, len) : -ENOMEM;
+	if (!err)
+		err = entry_check_front(&e, &it->id, bytes, len, *size);
+	if (!err && (e.head->witness_len != it->witness.len ||
+		     (it->witness.len && memcmp(e.witness, it->witness.data,
+						it->witness.len) != 0)))
+		err = -ESTALE;
+	if (!err)
+		*head = *e.head;
+	free(bytes);
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+/* The front of a store for old records, which begin at *at, and new ones. */
+static bool keep_join(int fd, uint64_t *at, uint64_t size, struct strbuf *front,
+		      struct strbuf *more, const struct dwarf_store_front *new)
+{
+	struct dwarf_store_head head;
+	struct dwarf_store_front old;
+	uint8_t *bytes = NULL;
+	bool ok = false;
+	size_t len = 0;
+
+	if (!dir_read_part(fd, *at, &head, sizeof(head)))
+		len = dwarf_store_front_len(&head);
+	if (len && len <= size - *at)
+		bytes = malloc(len);
+	if (bytes && !dir_read_part(fd, *at, bytes, len)) {
+		*at += len;
+		ok = dwarf_store_front(&old, bytes, len, size - *at) &&
+		     dwarf_store_join(front, more, &old, size - *at, new) &&
+		     !front->failed && !more->failed;
+	}
+	free(bytes);
+	return ok;
+}
+
+static int keep_write_parts(struct cache *c, struct cache_item *it,
+			    const char *name, struct entry_head *head,
+			    const struct dir_part *parts, size_t n)
+{
+	uint64_t len = 0;
+
+	for (size_t i = 0; i < n; i++)
+		len += parts[i].len;
+	if (len + sizeof(*head) + it->witness.len >
+	    MIN((uint64_t)ENTRY_UNITS_MAX, c->dir.max / KEEP_UNITS_SHARE))
+		return -EFBIG;
+	entry_seal(head, &it->id, it->witness.data, it->witness.len, NULL, len);
+	return dir_write(&c->dir, name, it->owner, head, it->witness.data,
+			 parts, n);
+}
+
+/* Units that were read before are kept, while all are not too large. */
+static int keep_write_units(struct cache *c, struct cache_item *it,
+			    const char *name)
+{
+	struct entry_head head = { 0 };
+	struct strbuf front = STRBUF_INIT, more = STRBUF_INIT;
+	struct dwarf_store_front new;
+	struct dir_part parts[3];
+	uint64_t size, at;
+	int fd, err = -EFBIG;
+
+	if (it->anew)
+		dir_remove(&c->dir, name);
+	if (!it->units.len ||
+	    !dwarf_store_whole(&new, it->units.data, it->units.len))
+		return 0;
+	fd = keep_open_units(c, it, name, &head, &size);
+	at = sizeof(head) + it->witness.len;
+	if (fd >= 0 && keep_join(fd, &at, size, &front, &more, &new)) {
+		parts[0] = (struct dir_part){ front.data, front.len, -1, 0 };
+		parts[1] = (struct dir_part){ NULL, size - at, fd, at };
+		parts[2] = (struct dir_part){ more.data, more.len, -1, 0 };
+		err = keep_write_parts(c, it, name, &head, parts, 3);
+	}
+	if (err == -EFBIG || err == -EBADMSG) {
+		head = (struct entry_head){ 0 };
+		parts[0] = (struct dir_part){ it->units.data, it->units.len, -1,
+					      0 };
+		err = keep_write_parts(c, it, name, &head, parts, 1);
+	}
+	strbuf_fini(&front);
+	strbuf_fini(&more);
+	if (fd >= 0)
+		close(fd);
+	c->units_large += err == -EFBIG;
+	return err == -EFBIG ? 0 : err;
 }
 
 static int keep_write_known(struct cache *c)
@@ -128,7 +251,9 @@ static int keep_write_known(struct cache *c)
 	if (!c->known.len || c->known.failed)
 		return 0;
 	entry_seal(&head, &c->known_id, NULL, 0, c->known.data, c->known.len);
-	return dir_write(&c->dir, DIR_KNOWN, 0, &head, NULL, c->known.data);
+	return dir_write(
+		&c->dir, DIR_KNOWN, 0, &head, NULL,
+		&(struct dir_part){ c->known.data, c->known.len, -1, 0 }, 1);
 }
 
 static void keep_work(uv_work_t *work)
@@ -144,6 +269,8 @@ static void keep_work(uv_work_t *work)
 		dir_name(name, &it->id, it->owner);
 		c->err = it->id.kind == ENTRY_ROWS
 				 ? keep_write_rows(c, it, name)
+			 : it->id.kind == ENTRY_UNITS
+				 ? keep_write_units(c, it, name)
 				 : keep_write_names(c, it, name);
 		c->written += !c->err;
 	}
@@ -165,7 +292,7 @@ static void keep_drop(struct cache_items *items)
 static void keep_forget(struct cache *c)
 {
 	keep_drop(&c->items);
-	c->items_bytes = c->names_bytes = 0;
+	c->items_bytes = c->names_bytes = c->units_bytes = 0;
 }
 
 static void keep_plan(struct cache *c);
@@ -182,6 +309,8 @@ static void keep_done(uv_work_t *work, int status)
 	st->cache_written = c->written;
 	st->cache_evicted = c->dir.evicted;
 	st->cache_bytes = c->dir.bytes;
+	st->cache_units_refused += c->units_large;
+	c->units_large = 0;
 	if (c->err && c->err != -ENOMEM && !c->failed) {
 		c->failed = true;
 		st->cache_failed++;
@@ -214,7 +343,7 @@ void cache_write(struct cache *c)
 		symbolizer_known_pack(c->opts.known, &c->known);
 	c->known_added = c->opts.known->added;
 	TAILQ_CONCAT(&c->writing, &c->items, link);
-	c->items_bytes = c->names_bytes = 0;
+	c->items_bytes = c->names_bytes = c->units_bytes = 0;
 	c->busy = true;
 	c->refs++;
 	work->data = c;
@@ -233,7 +362,7 @@ static void keep_plan(struct cache *c)
 {
 	if (c->freed || c->failed || c->busy || TAILQ_EMPTY(&c->items))
 		return;
-	if (c->names_bytes > KEEP_NAMES_MAX)
+	if (c->names_bytes > KEEP_NAMES_MAX || c->units_bytes > KEEP_UNITS_NOW)
 		cache_write(c);
 	else if (!uv_is_active((uv_handle_t *)&c->flush))
 		uv_timer_start(&c->flush, keep_on_flush, c->flush_ms, 0);
@@ -323,5 +452,90 @@ void cache_keep_name(struct cache *c, struct cache_item *it,
 
 void cache_keep_end(struct cache *c)
 {
+	keep_plan(c);
+}
+
+/* Whether an owner may have more units wait: as much as is free. */
+static bool keep_units_room(const struct cache *c, uint32_t owner, size_t len)
+{
+	const struct cache_items *const lists[] = { &c->items, &c->writing };
+	const struct cache_item *it;
+	size_t all = 0, own = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		TAILQ_FOREACH(it, lists[i], link) {
+			all += it->units.len;
+			own += it->owner == owner ? it->units.len : 0;
+		}
+	}
+	return own + len <= KEEP_UNITS_MAX - MIN(all, (size_t)KEEP_UNITS_MAX);
+}
+
+int cache_keep_units(struct cache *c, const struct symbolizer_file *f,
+		     const void *store, size_t len)
+{
+	struct dwarf_store_front front;
+	struct cache_item *it;
+	int err;
+
+	if (!dwarf_store_whole(&front, store, len))
+		return -EBADMSG;
+	if (!keep_may(c, f))
+		return 0;
+	if (!keep_units_room(c, f->owner, len)) {
+		c->opts.stats->cache_units_refused++;
+		return 0;
+	}
+	it = keep_item(c, f, ENTRY_UNITS);
+	if (!it)
+		return 0;
+	c->units_bytes -= it->units.len;
+	err = dwarf_store_add(&it->units, store, len);
+	c->units_bytes += it->units.len;
+	keep_plan(c);
+	return err == -ENOMEM ? 0 : err;
+}
+
+static struct cache_item *keep_waiting(struct cache_items *items,
+				       const struct entry_id *id,
+				       const struct symbolizer_file *f)
+{
+	struct cache_item *it;
+
+	TAILQ_FOREACH(it, items, link)
+		if (it->id.kind == id->kind && it->units.len &&
+		    !memcmp(it->id.key, id->key, sizeof(id->key)) &&
+		    it->witness.len == f->witness.len &&
+		    (!it->witness.len ||
+		     !memcmp(it->witness.data, f->witness.data,
+			     it->witness.len)))
+			return it;
+	return NULL;
+}
+
+/* The writer only reads its items. */
+int cache_units_waiting(struct cache *c, const struct symbolizer_file *f)
+{
+	struct cache_item *it;
+	struct entry_id id;
+
+	if (f->witness.failed)
+		return -ENOENT;
+	entry_key(&id, ENTRY_UNITS, &f->ident, c->opts.debug_dirs);
+	it = keep_waiting(&c->items, &id, f)
+		     ?: keep_waiting(&c->writing, &id, f);
+	return it ? worker_table_make(it->units.data, it->units.len) : -ENOENT;
+}
+
+void cache_units_damaged(struct cache *c, const struct symbolizer_file *f)
+{
+	struct cache_item *it;
+
+	c->opts.stats->cache_corrupt++;
+	if (c->failed || f->witness.failed)
+		return;
+	it = keep_item(c, f, ENTRY_UNITS);
+	if (it)
+		it->anew = true;
 	keep_plan(c);
 }

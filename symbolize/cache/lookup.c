@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "symbolize/cache/internal.h"
 #include "symbolize/reader/witness.h"
@@ -22,7 +23,7 @@ struct cache_lookup {
 	size_t n; /* offsets */
 	struct cache_found found;
 	/* Set by the thread: */
-	struct strbuf witness;
+	struct strbuf witness, depends; /* ... and that of the units found */
 	int err;
 	uv_work_t work;
 };
@@ -192,6 +193,52 @@ static void lookup_names(struct cache_lookup *l)
 	held_cut(l->c, LOOKUP_HELD_MAX);
 }
 
+/* Only the front is read here: the worker reads what it needs. */
+static int lookup_units_front(struct cache_lookup *l, int fd, uint64_t size)
+{
+	union {
+		struct entry_head head;
+		uint8_t bytes[sizeof(struct entry_head) + WITNESS_MAX];
+	} front;
+	struct entry e;
+	size_t len = sizeof(front.head);
+	int err = dir_read_part(fd, 0, front.bytes, len);
+
+	if (!err && front.head.witness_len > WITNESS_MAX)
+		err = -EBADMSG;
+	if (!err)
+		err = dir_read_part(fd, len, front.bytes + len,
+				    front.head.witness_len);
+	if (!err)
+		err = entry_check_front(&e, &l->id, front.bytes,
+					len + front.head.witness_len, size);
+	if (!err)
+		err = witness_check(e.witness, e.head->witness_len);
+	if (err)
+		return err;
+	strbuf_add(&l->depends, e.witness, e.head->witness_len);
+	l->found.at = len + e.head->witness_len;
+	return l->depends.failed ? -ENOMEM : 0;
+}
+
+static int lookup_units(struct cache_lookup *l)
+{
+	char name[DIR_NAME_MAX];
+	uint64_t size = 0;
+	int fd, err;
+
+	dir_name(name, &l->id, l->owner);
+	fd = dir_open_file(&l->c->dir, name, ENTRY_UNITS_MAX, &size);
+	if (fd < 0)
+		return fd;
+	err = lookup_units_front(l, fd, size);
+	if (err)
+		close(fd);
+	else
+		l->found.fd = fd;
+	return err;
+}
+
 static void lookup_work(uv_work_t *work)
 {
 	struct cache_lookup *l = container_of(work, struct cache_lookup, work);
@@ -202,6 +249,8 @@ static void lookup_work(uv_work_t *work)
 	if (l->id.kind == ENTRY_ROWS) {
 		l->err = lookup_rows(l);
 		l->found.hit = !l->err;
+	} else if (l->id.kind == ENTRY_UNITS) {
+		l->err = lookup_units(l);
 	} else {
 		lookup_names(l);
 	}
@@ -216,6 +265,9 @@ static void lookup_free(struct cache_lookup *l)
 	symbolizer_answer_fini(&l->found.answer);
 	free(l->found.missing);
 	strbuf_fini(&l->witness);
+	strbuf_fini(&l->depends);
+	if (l->found.fd >= 0)
+		close(l->found.fd);
 	free(l);
 }
 
@@ -229,7 +281,7 @@ static void lookup_count(struct cache_lookup *l)
 	if (l->id.kind == ENTRY_ROWS) {
 		st->cache_rows_hits += l->found.hit;
 		st->cache_rows_misses += !l->found.hit;
-	} else {
+	} else if (l->id.kind == ENTRY_NAMES) {
 		st->cache_names_hits += hits;
 		st->cache_names_misses += l->n - hits;
 	}
@@ -263,6 +315,10 @@ static void lookup_done(uv_work_t *work, int status)
 		l->file->witness.failed |= l->witness.failed;
 		l->file->witnessed = true;
 	}
+	/* What is made of them depends on the same. */
+	if (l->fn && l->found.fd >= 0)
+		witness_join(&l->file->witness,
+			     (const uint8_t *)l->depends.data, l->depends.len);
 	lookup_answer(l);
 	lookup_free(l);
 	lookup_next(c);
@@ -274,7 +330,7 @@ static void lookup_on_patience(uv_timer_t *timer)
 {
 	struct cache *c = container_of(timer, struct cache, patience);
 	struct cache_lookup *l = TAILQ_FIRST(&c->lookups), *next;
-	struct cache_found none = { 0 };
+	struct cache_found none = { .fd = -1 };
 	cache_fn fn = l->fn;
 
 	c->stuck = true;
@@ -332,6 +388,7 @@ static struct cache_lookup *lookup_new(struct cache *c,
 		return NULL;
 	l->c = c;
 	l->file = f;
+	l->found.fd = -1;
 	l->owner = f->owner;
 	entry_key(&l->id, kind, &f->ident, c->opts.debug_dirs);
 	l->build_id_len = f->ident.build_id_len;

@@ -12,15 +12,12 @@ struct dwarf_pack_mark {
 	uint32_t start, at;
 };
 
+_Static_assert(sizeof(struct dwarf_pack_mark) == DWARF_PACK_MARK, "of a mark");
+
 void dwarf_pack_fini(struct dwarf_pack *p)
 {
 	strbuf_fini(&p->bytes);
 	strbuf_fini(&p->marks);
-}
-
-size_t dwarf_pack_bytes(const struct dwarf_pack *p)
-{
-	return p->bytes.cap + p->marks.cap;
 }
 
 void dwarf_pack_put(struct strbuf *sb, uint32_t v)
@@ -34,13 +31,13 @@ void dwarf_pack_put(struct strbuf *sb, uint32_t v)
 	strbuf_add(sb, bytes, n);
 }
 
-uint32_t dwarf_pack_get(const struct strbuf *sb, size_t *at)
+uint32_t dwarf_bytes_get(const struct dwarf_bytes *b, size_t *at)
 {
 	uint32_t v = 0;
 	uint8_t byte;
 
-	for (unsigned int shift = 0; *at < sb->len && shift < 35; shift += 7) {
-		byte = (uint8_t)sb->data[(*at)++];
+	for (unsigned int shift = 0; *at < b->len && shift < 35; shift += 7) {
+		byte = b->p[(*at)++];
 		v |= (uint32_t)(byte & 0x7f) << shift;
 		if (!(byte & 0x80))
 			break;
@@ -90,58 +87,69 @@ void dwarf_pack_add(struct dwarf_pack *p, const struct dwarf_pack_row *row)
 	p->is_pending = true;
 }
 
-void dwarf_pack_trim(struct strbuf *sb)
-{
-	char *data = sb->data ? realloc(sb->data, sb->len + 1) : NULL;
-
-	if (!data)
-		return;
-	sb->data = data;
-	sb->cap = sb->len + 1;
-}
-
 int dwarf_pack_end(struct dwarf_pack *p)
 {
 	dwarf_pack_flush(p);
-	dwarf_pack_trim(&p->bytes);
-	dwarf_pack_trim(&p->marks);
 	return strbuf_str(&p->bytes) && strbuf_str(&p->marks) &&
 			       p->bytes.len < UINT32_MAX
 		       ? 0
 		       : -ENOMEM;
 }
 
-static void dwarf_pack_next(const struct dwarf_pack *p, size_t *at,
-			    struct dwarf_pack_row *row)
+struct dwarf_rows dwarf_pack_rows(const struct dwarf_pack *p)
 {
-	row->start += dwarf_pack_get(&p->bytes, at);
-	row->a += dwarf_pack_unfold(dwarf_pack_get(&p->bytes, at));
-	row->b += dwarf_pack_unfold(dwarf_pack_get(&p->bytes, at));
+	return (struct dwarf_rows){
+		.marks = (const uint8_t *)p->marks.data,
+		.bytes = { (const uint8_t *)p->bytes.data, p->bytes.len },
+		.n = p->n,
+	};
 }
 
-bool dwarf_pack_find(const struct dwarf_pack *p, uint32_t at,
+/* --- reading ----------------------------------------------------------------- */
+
+static struct dwarf_pack_mark rows_mark(const struct dwarf_rows *r, size_t i)
+{
+	struct dwarf_pack_mark mark;
+
+	memcpy(&mark, r->marks + i * sizeof(mark), sizeof(mark));
+	return mark;
+}
+
+static void rows_next(const struct dwarf_rows *r, size_t *at,
+		      struct dwarf_pack_row *row)
+{
+	row->start += dwarf_bytes_get(&r->bytes, at);
+	row->a += dwarf_pack_unfold(dwarf_bytes_get(&r->bytes, at));
+	row->b += dwarf_pack_unfold(dwarf_bytes_get(&r->bytes, at));
+}
+
+/* Damaged rows may not ascend: none of the found ones contradicts 'at'. */
+bool dwarf_rows_find(const struct dwarf_rows *r, uint32_t at,
 		     struct dwarf_pack_row *row, uint32_t *next)
 {
-	const struct dwarf_pack_mark *marks = (const void *)p->marks.data;
-	size_t n = p->marks.len / sizeof(*marks), i, pos;
+	size_t n = DWARF_PACK_MARKS(r->n), i, pos;
+	struct dwarf_pack_mark mark;
 	struct dwarf_pack_row ahead;
 	uint32_t left;
 
-	VECTOR_SEARCH(i, n, marks[i].start <= at);
-	*next = i < n ? marks[i].start : UINT32_MAX;
+	VECTOR_SEARCH(i, n, rows_mark(r, i).start <= at);
+	*next = i < n ? rows_mark(r, i).start : UINT32_MAX;
+	if (*next <= at)
+		*next = UINT32_MAX;
 	if (!i)
 		return false;
-	pos = marks[i - 1].at;
+	mark = rows_mark(r, i - 1);
+	pos = mark.at;
 	left = MIN((uint32_t)DWARF_PACK_ROWS,
-		   p->n - (uint32_t)(i - 1) * DWARF_PACK_ROWS);
-	ahead = (struct dwarf_pack_row){ .start = marks[i - 1].start };
-	dwarf_pack_next(p, &pos, &ahead);
+		   r->n - (uint32_t)(i - 1) * DWARF_PACK_ROWS);
+	ahead = (struct dwarf_pack_row){ .start = mark.start };
+	rows_next(r, &pos, &ahead);
 	for (*row = ahead; --left > 0; *row = ahead) {
-		dwarf_pack_next(p, &pos, &ahead);
+		rows_next(r, &pos, &ahead);
 		if (ahead.start > at) {
 			*next = ahead.start;
 			break;
 		}
 	}
-	return true;
+	return row->start <= at;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dwarf_pack: rows of two numbers by ascending address, packed; see
- * symbolize/dwarf/dwarf_table.h.
+ * symbolize/dwarf/dwarf_table.h. They are made in a dwarf_pack, and read wherever
+ * their bytes are, which may be any.
  */
 #ifndef SYMBOLIZE_DWARF_PACK_H
 #define SYMBOLIZE_DWARF_PACK_H
@@ -25,8 +26,26 @@ struct dwarf_pack {
 	bool is_pending;
 };
 
+/* Bytes of a mark: the address of a row, and where it is in 'bytes'. */
+#define DWARF_PACK_MARK 8
+
+/* Numbers as LEB128. */
+struct dwarf_bytes {
+	const uint8_t *p;
+	size_t len;
+};
+
+/* The rows of a dwarf_pack: 'marks' has DWARF_PACK_MARKS(n) of them. */
+struct dwarf_rows {
+	const uint8_t *marks;
+	struct dwarf_bytes bytes;
+	uint32_t n;
+};
+
+#define DWARF_PACK_MARKS(n) \
+	(((size_t)(n) + DWARF_PACK_ROWS - 1) / DWARF_PACK_ROWS)
+
 void dwarf_pack_fini(struct dwarf_pack *p);
-size_t dwarf_pack_bytes(const struct dwarf_pack *p);
 
 /*
  * Adds a row; of several with the same address the last counts, and one below the
@@ -35,20 +54,19 @@ size_t dwarf_pack_bytes(const struct dwarf_pack *p);
 void dwarf_pack_add(struct dwarf_pack *p, const struct dwarf_pack_row *row);
 /* After the last row. 0 or -ENOMEM. */
 int dwarf_pack_end(struct dwarf_pack *p);
+/* Those of a pack that was ended; valid as long as it is. */
+struct dwarf_rows dwarf_pack_rows(const struct dwarf_pack *p);
 
 /*
  * The last row that does not begin behind 'at', and where the next one begins, or
- * UINT32_MAX. False: there is none.
+ * UINT32_MAX: row->start <= at < *next. False: there is none.
  */
-bool dwarf_pack_find(const struct dwarf_pack *p, uint32_t at,
+bool dwarf_rows_find(const struct dwarf_rows *r, uint32_t at,
 		     struct dwarf_pack_row *row, uint32_t *next);
-
-/* Gives back what the buffer has reserved and does not use. */
-void dwarf_pack_trim(struct strbuf *sb);
 
 /* LEB128, unsigned. */
 void dwarf_pack_put(struct strbuf *sb, uint32_t v);
 /* 0 at the end. */
-uint32_t dwarf_pack_get(const struct strbuf *sb, size_t *at);
+uint32_t dwarf_bytes_get(const struct dwarf_bytes *b, size_t *at);
 
 #endif /* SYMBOLIZE_DWARF_PACK_H */

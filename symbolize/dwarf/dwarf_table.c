@@ -14,8 +14,14 @@
 #define TABLE_SPANS_MAX \
 	4096 /* ranges of a unit; with more its lines are unchecked */
 
-struct dwarf_table {
-	struct dwarf_bounds bounds;
+/* Numbers and bytes of what follows. */
+struct table_head {
+	uint32_t pieces, lines; /* rows */
+	uint32_t pieces_len, lines_len, calls_len;
+};
+
+/* A table while it is made. */
+struct table_parts {
 	/*
 	 * a: a call, as its offset in 'calls' plus one; 0: none. b: 0.
 	 * A call is four LEB128 numbers: its function, a text; how far before it the
@@ -25,6 +31,12 @@ struct dwarf_table {
 	/* a: the file, a text, doubled; odd: a sequence ends. b: the line. */
 	struct dwarf_pack lines;
 	struct strbuf calls;
+};
+
+/* The same of a block. */
+struct table_view {
+	struct dwarf_rows pieces, lines;
+	struct dwarf_bytes calls;
 };
 
 struct table_call {
@@ -39,7 +51,7 @@ struct table_known {
 };
 
 struct table_build {
-	struct dwarf_table *t;
+	struct table_parts t;
 	struct dwarf_text *texts;
 	const struct dwarf_source *from;
 	const char *dir; /* of the unit, or NULL */
@@ -211,7 +223,7 @@ static uint32_t build_function(struct table_build *b)
 /* Adds the call of a block, inlined into 'up'; both as in a row. */
 static uint32_t build_call(struct table_build *b, bool read, uint32_t up)
 {
-	struct strbuf *sb = &b->t->calls;
+	struct strbuf *sb = &b->t.calls;
 	uint32_t at = (uint32_t)sb->len + 1;
 	uint64_t file;
 
@@ -261,11 +273,11 @@ static int build_pieces(struct table_build *b)
 		const struct dwarf_piece *p = &u->pieces[i];
 		uint32_t call = p->block == DWARF_NONE ? 0 : calls[p->block];
 
-		dwarf_pack_add(&b->t->pieces,
+		dwarf_pack_add(&b->t.pieces,
 			       &(struct dwarf_pack_row){ p->start, call, 0 });
 	}
 	free(calls);
-	return dwarf_pack_end(&b->t->pieces);
+	return dwarf_pack_end(&b->t.pieces);
 }
 
 /* --- lines ------------------------------------------------------------------- */
@@ -281,9 +293,9 @@ static int build_lines(struct table_build *b)
 				<< 1;
 			row.b = line->line;
 		}
-		dwarf_pack_add(&b->t->lines, &row);
+		dwarf_pack_add(&b->t.lines, &row);
 	}
-	return dwarf_pack_end(&b->t->lines);
+	return dwarf_pack_end(&b->t.lines);
 }
 
 /* A unit whose program is damaged has no lines. */
@@ -336,20 +348,44 @@ static void build_free(struct table_build *b)
 	dwarf_lines_fini(&b->called);
 	free(b->paths);
 	free(b->called_paths);
+	dwarf_pack_fini(&b->t.pieces);
+	dwarf_pack_fini(&b->t.lines);
+	strbuf_fini(&b->t.calls);
 	free(b);
 }
 
-int dwarf_table_new(struct dwarf_table **tp, struct dwarf_text *texts,
+static int parts_add(struct strbuf *out, const struct table_parts *t)
+{
+	static const char zeros[DWARF_TABLE_ALIGN];
+	const struct table_head head = {
+		.pieces = t->pieces.n,
+		.lines = t->lines.n,
+		.pieces_len = (uint32_t)t->pieces.bytes.len,
+		.lines_len = (uint32_t)t->lines.bytes.len,
+		.calls_len = (uint32_t)t->calls.len,
+	};
+	const struct strbuf *const all[] = { &t->pieces.marks, &t->lines.marks,
+					     &t->pieces.bytes, &t->lines.bytes,
+					     &t->calls };
+
+	if (t->calls.len >= UINT32_MAX)
+		return -EFBIG;
+	strbuf_add(out, &head, sizeof(head));
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (all[i]->len)
+			strbuf_add(out, all[i]->data, all[i]->len);
+	strbuf_add(out, zeros, -out->len % DWARF_TABLE_ALIGN);
+	return out->failed ? -ENOMEM : 0;
+}
+
+int dwarf_table_add(struct strbuf *out, struct dwarf_text *texts,
 		    const struct dwarf_source *from)
 {
 	struct table_build *b = calloc(1, sizeof(*b));
-	struct dwarf_table *t = calloc(1, sizeof(*t));
-	int err = b && t ? 0 : -ENOMEM;
+	int err = b ? 0 : -ENOMEM;
 
 	if (err)
-		goto out;
-	t->bounds = from->unit->bounds;
-	b->t = t;
+		return err;
 	b->texts = texts;
 	b->from = from;
 	err = build_open(b);
@@ -359,60 +395,82 @@ int dwarf_table_new(struct dwarf_table **tp, struct dwarf_text *texts,
 		err = build_lines(b);
 	if (!err)
 		err = b->err;
-	dwarf_pack_trim(&t->calls);
-	if (!err && !strbuf_str(&t->calls))
+	if (!err && b->t.calls.failed)
 		err = -ENOMEM;
-	if (!err) {
-		*tp = t;
-		t = NULL;
-	}
-out:
-	dwarf_table_free(t);
+	if (!err)
+		err = parts_add(out, &b->t);
 	build_free(b);
 	return err;
 }
 
-void dwarf_table_free(struct dwarf_table *t)
-{
-	if (!t)
-		return;
-	dwarf_pack_fini(&t->pieces);
-	dwarf_pack_fini(&t->lines);
-	strbuf_fini(&t->calls);
-	free(t);
-}
-
-size_t dwarf_table_bytes(const struct dwarf_table *t)
-{
-	return sizeof(*t) + dwarf_pack_bytes(&t->pieces) +
-	       dwarf_pack_bytes(&t->lines) + t->calls.cap;
-}
-
 /* --- an answer --------------------------------------------------------------- */
 
-static struct table_call table_call(const struct dwarf_table *t, uint32_t call)
+/* Takes 'len' bytes of the block; NULL: it has fewer. */
+static const uint8_t *view_take(struct dwarf_bytes *b, uint64_t len)
+{
+	const uint8_t *p = b->p;
+
+	if (len > b->len)
+		return NULL;
+	b->p += len;
+	b->len -= len;
+	return p;
+}
+
+static bool table_open(struct table_view *v, const struct dwarf_table *t)
+{
+	struct dwarf_bytes left = { t->p, t->len };
+	struct table_head head;
+
+	if (left.len < sizeof(head))
+		return false;
+	memcpy(&head, view_take(&left, sizeof(head)), sizeof(head));
+	v->pieces.n = head.pieces;
+	v->lines.n = head.lines;
+	v->pieces.bytes.len = head.pieces_len;
+	v->lines.bytes.len = head.lines_len;
+	v->calls.len = head.calls_len;
+	return (v->pieces.marks =
+			view_take(&left, DWARF_PACK_MARKS(head.pieces) *
+						 (uint64_t)DWARF_PACK_MARK)) &&
+	       (v->lines.marks =
+			view_take(&left, DWARF_PACK_MARKS(head.lines) *
+						 (uint64_t)DWARF_PACK_MARK)) &&
+	       (v->pieces.bytes.p = view_take(&left, head.pieces_len)) &&
+	       (v->lines.bytes.p = view_take(&left, head.lines_len)) &&
+	       (v->calls.p = view_take(&left, head.calls_len));
+}
+
+static struct table_call table_call(const struct table_view *v, uint32_t call)
 {
 	size_t at = call - 1;
 	struct table_call c;
 	uint32_t up;
 
-	c.function = dwarf_pack_get(&t->calls, &at);
-	up = dwarf_pack_get(&t->calls, &at);
-	c.up = up ? call - up : 0;
-	c.file = dwarf_pack_get(&t->calls, &at);
-	c.line = dwarf_pack_get(&t->calls, &at);
+	c.function = dwarf_bytes_get(&v->calls, &at);
+	up = dwarf_bytes_get(&v->calls, &at);
+	c.up = up && up < call ? call - up : 0;
+	c.file = dwarf_bytes_get(&v->calls, &at);
+	c.line = dwarf_bytes_get(&v->calls, &at);
 	return c;
 }
 
 static const char *table_copy(struct arena *arena, const char *s)
 {
-	return *s ? arena_memdup(arena, s, strlen(s) + 1) : "";
+	size_t len = strnlen(s, SOURCE_TEXT_MAX);
+	char *copy = len ? arena_alloc(arena, len + 1) : NULL;
+
+	if (!copy)
+		return len ? NULL : "";
+	memcpy(copy, s, len);
+	copy[len] = '\0';
+	return copy;
 }
 
 /* The functions from the innermost one outwards. */
-static int table_chain(const struct dwarf_table *t,
-		       const struct dwarf_text *texts, uint32_t call,
-		       struct arena *arena, struct names_found *out)
+static int table_chain(const struct dwarf_table *t, const struct table_view *v,
+		       uint32_t call, struct arena *arena,
+		       struct names_found *out)
 {
 	struct symbolizer_function *fn = out->functions;
 	struct dwarf_function known;
@@ -420,8 +478,8 @@ static int table_chain(const struct dwarf_table *t,
 	const char *name;
 
 	for (; call && out->n < TABLE_INLINED_MAX; call = c.up, fn++) {
-		c = table_call(t, call);
-		known = dwarf_text_function(texts, c.function);
+		c = table_call(v, call);
+		known = dwarf_texts_function(&t->texts, c.function);
 		name = table_copy(arena, known.text);
 		if (!name)
 			return -ENOMEM;
@@ -435,7 +493,8 @@ static int table_chain(const struct dwarf_table *t,
 		out->n++;
 		if (!c.up || out->n == TABLE_INLINED_MAX)
 			continue;
-		fn[1].file = table_copy(arena, dwarf_text_at(texts, c.file));
+		fn[1].file =
+			table_copy(arena, dwarf_texts_at(&t->texts, c.file));
 		fn[1].line = c.line;
 		if (!fn[1].file)
 			return -ENOMEM;
@@ -443,56 +502,60 @@ static int table_chain(const struct dwarf_table *t,
 	return 0;
 }
 
-/* Narrows *out to the row of the line table with this address, and sets its place. */
-static int table_line(const struct dwarf_table *t,
-		      const struct dwarf_text *texts, uint32_t at,
-		      struct arena *arena, struct names_found *out)
+/* Where a row ends that the next one follows at 'next'. */
+static uint64_t table_end(const struct dwarf_table *t, uint32_t next)
 {
-	uint64_t end = out->start + out->size;
+	return next < t->bounds.end - t->bounds.start ? t->bounds.start + next
+						      : t->bounds.end;
+}
+
+/* Narrows *out to the row of the line table with this address, and sets its place. */
+static int table_line(const struct dwarf_table *t, const struct table_view *v,
+		      uint32_t at, struct arena *arena, struct names_found *out)
+{
 	struct symbolizer_function *fn = out->functions;
+	uint64_t end = out->start + out->size;
 	struct dwarf_pack_row row;
 	uint32_t next;
-	bool found = dwarf_pack_find(&t->lines, at, &row, &next);
+	bool found = dwarf_rows_find(&v->lines, at, &row, &next);
 
 	if (found)
 		out->start = MAX(out->start, t->bounds.start + row.start);
-	if (next != UINT32_MAX)
-		end = MIN(end, t->bounds.start + next);
-	out->size = end - out->start;
+	out->size = MIN(end, table_end(t, next)) - out->start;
 	if (!found || row.a & 1)
 		return -ENOENT;
 	fn->line = row.b;
-	fn->file = table_copy(arena, dwarf_text_at(texts, row.a >> 1));
+	fn->file = table_copy(arena, dwarf_texts_at(&t->texts, row.a >> 1));
 	return fn->file ? 0 : -ENOMEM;
 }
 
-int dwarf_table_find(const struct dwarf_table *t,
-		     const struct dwarf_text *texts, struct arena *arena,
+int dwarf_table_find(const struct dwarf_table *t, struct arena *arena,
 		     uint64_t vaddr, struct names_found *out)
 {
 	uint32_t at = (uint32_t)(vaddr - t->bounds.start), next, up;
-	struct dwarf_pack_row row = { 0 };
+	struct dwarf_pack_row row;
+	struct table_view v;
 	size_t room = 1;
 	int err;
 
-	if (!dwarf_pack_find(&t->pieces, at, &row, &next))
+	if (!table_open(&v, t))
+		return -ENOENT;
+	if (!dwarf_rows_find(&v.pieces, at, &row, &next))
 		row = (struct dwarf_pack_row){ 0 };
 	out->start = t->bounds.start + row.start;
-	out->size =
-		(next == UINT32_MAX ? t->bounds.end : t->bounds.start + next) -
-		out->start;
+	out->size = table_end(t, next) - out->start;
 	for (up = row.a; up && room < TABLE_INLINED_MAX; room++)
-		up = table_call(t, up).up;
+		up = table_call(&v, up).up;
 	out->functions = arena_alloc(arena, room * sizeof(*out->functions));
 	if (!out->functions)
 		return -ENOMEM;
 	for (size_t i = 0; i < room; i++)
 		out->functions[i] = (struct symbolizer_function){ .file = "" };
 	out->source = SYMBOLIZER_SOURCE_DWARF;
-	err = table_chain(t, texts, row.a, arena, out);
+	err = table_chain(t, &v, row.a, arena, out);
 	if (err)
 		return err;
-	err = t->lines.n ? table_line(t, texts, at, arena, out) : -ENOENT;
+	err = v.lines.n ? table_line(t, &v, at, arena, out) : -ENOENT;
 	/* Functions without lines, or a line without a function, or nothing. */
 	if (out->n == 0 && !err)
 		out->n = 1;

@@ -111,11 +111,6 @@ int dwarf_text_add(struct dwarf_text *t, const char *s, uint32_t *offset)
 	return len ? text_intern(t, s, len, offset) : 0;
 }
 
-const char *dwarf_text_at(const struct dwarf_text *t, uint32_t offset)
-{
-	return offset ? t->bytes + offset : "";
-}
-
 int dwarf_text_add_function(struct dwarf_text *t,
 			    const struct dwarf_function *fn, uint32_t *offset)
 {
@@ -129,16 +124,32 @@ int dwarf_text_add_function(struct dwarf_text *t,
 	return text_intern(t, s, TEXT_FUNCTION_HEAD + len, offset);
 }
 
-struct dwarf_function dwarf_text_function(const struct dwarf_text *t,
-					  uint32_t offset)
+struct dwarf_texts dwarf_text_block(const struct dwarf_text *t)
+{
+	return (struct dwarf_texts){ t->bytes, t->len };
+}
+
+bool dwarf_texts_ok(const struct dwarf_texts *t)
+{
+	return !t->len || (!t->bytes[0] && !t->bytes[t->len - 1]);
+}
+
+const char *dwarf_texts_at(const struct dwarf_texts *t, uint32_t offset)
+{
+	return offset < t->len ? t->bytes + offset : "";
+}
+
+/* The last byte of all is a NUL, so that what is behind the head has an end. */
+struct dwarf_function dwarf_texts_function(const struct dwarf_texts *t,
+					   uint32_t offset)
 {
 	struct dwarf_function fn = { .text = "" };
 	const char *s;
 
-	if (!offset)
+	if (!offset || offset >= t->len || t->len - offset < TEXT_FUNCTION_HEAD)
 		return fn;
 	s = t->bytes + offset;
-	fn.text = s + TEXT_FUNCTION_HEAD;
+	fn.text = dwarf_texts_at(t, offset + TEXT_FUNCTION_HEAD);
 	fn.linkage = s[0] == 2;
 	for (int i = 1; i < TEXT_FUNCTION_HEAD; i++)
 		fn.line |= (uint32_t)(s[i] & 0x7f) << 7 * (i - 1);

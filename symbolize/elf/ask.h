@@ -27,6 +27,14 @@ struct symbolizer_ask {
 	 */
 	int (*file)(void *arg, const char *name, const uint8_t *build_id,
 		    size_t len, uint32_t crc, bool has_crc);
+	/*
+	 * What was kept of this file's compile units, see dwarf_store.h: a descriptor
+	 * likewise, and where in it the store begins. -ENOENT: nothing. May block. NULL:
+	 * nothing is kept.
+	 */
+	int (*units)(void *arg, uint64_t *at);
+	/* Keeps such a store, or adds to the one that is kept. With 'units'. */
+	void (*keep)(void *arg, const void *store, size_t len);
 	void *arg;
 };
 

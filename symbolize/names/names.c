@@ -54,11 +54,11 @@ size_t symbolizer_names_bytes(const struct symbolizer_names *n)
 	return bytes;
 }
 
-void symbolizer_names_idle(struct symbolizer_names *n)
+void symbolizer_names_idle(struct symbolizer_names *n, struct names_context *c)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
 		if (n->state[i] && sources[i]->idle)
-			sources[i]->idle(n->state[i]);
+			sources[i]->idle(n->state[i], c);
 }
 
 bool symbolizer_names_damaged(const struct symbolizer_names *n)

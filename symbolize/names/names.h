@@ -39,6 +39,6 @@ uint32_t symbolizer_names_relocation(const struct symbolizer_names *n);
 int symbolizer_names_find(struct symbolizer_names *n, struct names_context *c,
 			  uint64_t vaddr, struct names_found *out);
 /* After the last symbolizer_names_find() of a request: gives back some memory. */
-void symbolizer_names_idle(struct symbolizer_names *n);
+void symbolizer_names_idle(struct symbolizer_names *n, struct names_context *c);
 
 #endif /* SYMBOLIZE_NAMES_H */

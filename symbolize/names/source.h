@@ -20,12 +20,20 @@
 /* An inlined function without a name, which names.c leaves out. */
 #define SOURCE_NO_NAME "[no name]"
 
+/* Counted during a request. */
+struct names_tally {
+	uint32_t units_read; /* compile units, of debug information */
+	uint32_t units_kept; /* ... from what was kept of them instead */
+	bool units_damaged; /* that is damaged */
+};
+
 /* What every call has; valid during the call only. */
 struct names_context {
 	struct symbolizer_src *src; /* the file, by this request's descriptor */
 	struct symbolizer_elf *elf; /* in open() only; with its tables */
 	const struct symbolizer_ask *ask; /* for debug files; or NULL */
 	struct arena *arena; /* of what find() returns */
+	struct names_tally tally;
 	uint32_t relocation; /* set by an open() with -ENOTSUP, see names.h */
 };
 
@@ -59,10 +67,10 @@ struct names_source {
 	int (*find)(void *state, struct names_context *c, uint64_t vaddr,
 		    struct names_found *out);
 	/*
-	 * After the last find() of a request: drops what is quickly made again.
-	 * May be NULL.
+	 * After the last find() of a request: drops what is quickly made again, and
+	 * keeps what is not. May be NULL.
 	 */
-	void (*idle)(void *state);
+	void (*idle)(void *state, struct names_context *c);
 };
 
 /* Go's own table, see go_table.h. */

@@ -24,7 +24,7 @@
 #include "symbolize/reader/sandbox.h"
 #include "symbolize/symbolize.h"
 
-/* The socket, /dev/null twice, the file, three debug files, a memfd. */
+/* The socket, /dev/null twice, the file, three debug files, units, a memfd. */
 #define SANDBOX_FILES 12
 #define SANDBOX_NETWORK_FILES 64 /* libcurl's */
 #define SANDBOX_NETWORK_THREADS 8 /* which resolve names */

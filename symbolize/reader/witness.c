@@ -96,6 +96,23 @@ void witness_dirs(struct strbuf *sb, const char *const *dirs,
 	}
 }
 
+void witness_join(struct strbuf *sb, const uint8_t *p, size_t len)
+{
+	struct witness w;
+	size_t one;
+
+	for (; len >= sizeof(w); p += one, len -= one) {
+		memcpy(&w, p, sizeof(w));
+		if (w.path_len >= len)
+			return;
+		one = sizeof(w) + witness_room(w.path_len);
+		if (one > len)
+			return;
+		if (!sb->len || !memmem(sb->data, sb->len, p, one))
+			strbuf_add(sb, p, one);
+	}
+}
+
 int witness_check(const uint8_t *p, size_t len)
 {
 	struct witness was, is;

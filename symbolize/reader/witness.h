@@ -22,6 +22,9 @@ void witness_fd(struct strbuf *sb, int fd);
 void witness_dirs(struct strbuf *sb, const char *const *dirs,
 		  const uint8_t *build_id, size_t len);
 
+/* Adds what the other has and it lacks; both were checked, or made here. */
+void witness_join(struct strbuf *sb, const uint8_t *p, size_t len);
+
 /* 0: nothing changed; -ESTALE; -EBADMSG: these are no such bytes. May block. */
 int witness_check(const uint8_t *p, size_t len);
 

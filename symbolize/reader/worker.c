@@ -2,18 +2,17 @@
 /*
  * worker: see symbolize/reader/worker.h.
  *
- * An exit while the worker has a question is attributed to the file, if it had
- * read no other (worker.h); workers.c decides what this means for other files of
- * the user. Any other exit, also
- * before HELLO, is attributed to no file. After five of these in a row jobs end
- * with -EIO until the worker starts again, which is tried every ten seconds at
- * least.
+ * An exit while the worker has a question is attributed to the file, if it had read
+ * no other (worker.h); workers.c decides what this means for other files of the user.
+ * Any other exit, also before HELLO, is attributed to no file. After five of these in
+ * a row jobs end with -EIO until it starts again, which is tried every ten seconds.
  */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,7 +30,7 @@
 #define WORKER_BROKEN 5
 /* worker_free() waits this long for a process to be reaped. */
 #define WORKER_LAST_MS 1000
-#define WORKER_ASKS_MAX 256 /* for one job */
+#define WORKER_ASKS_MAX 256 /* and KEEPs, for one job */
 #define WORKER_READS_MAX 16 /* messages in one turn of the loop */
 
 struct worker {
@@ -59,6 +58,8 @@ struct worker {
 	uint8_t asked_id[WORKER_ASK_ID_MAX];
 	size_t asked_id_len;
 	unsigned int asking; /* all that the openers have */
+	struct worker_look *look; /* for units of the job's file, or NULL */
+	bool looked; /* units of this question come from the disk */
 	unsigned int jobless_fails; /* failures without a job, in a row */
 	uint64_t restart_at; /* uv_now(), when DOWN */
 	bool freed;
@@ -156,8 +157,17 @@ static void worker_set_priority(struct worker *w, bool hurry)
 
 /* --- end of a process ----------------------------------------------------- */
 
+static void worker_look_cancel(struct worker *w)
+{
+	if (w->look)
+		w->opts.store->cancel(w->look);
+	w->look = NULL;
+	w->looked = false;
+}
+
 static void worker_stop(struct worker *w)
 {
+	worker_look_cancel(w);
 	if (w->child)
 		worker_child_end(w->child);
 	w->child = NULL;
@@ -171,6 +181,7 @@ static void job_ended(struct worker *w, int err, bool again)
 {
 	struct worker_job *j = w->now;
 
+	worker_look_cancel(w);
 	w->now = NULL;
 	w->asked = false;
 	w->opts.ended(w->opts.arg, j, err, again);
@@ -362,6 +373,15 @@ static int worker_on_hello(struct worker *w)
 
 /* --- questions and answers ------------------------------------------------ */
 
+static bool worker_may_keep(const struct worker *w)
+{
+	const struct symbolizer_file *f = w->now->file;
+
+	return w->opts.store && w->now->kind->type == WORKER_NAMES &&
+	       !f->code && !f->unitless &&
+	       w->opts.store->may(w->opts.store_arg, f);
+}
+
 static void worker_send_question(struct worker *w)
 {
 	union {
@@ -378,6 +398,7 @@ static void worker_send_question(struct worker *w)
 	m.q.file = j->file->id;
 	m.q.size = j->file->ident.size;
 	m.q.index_bytes = w->opts.index_room(w->opts.arg, w->index_bytes);
+	m.q.units = worker_may_keep(w);
 	if (j->kind->question)
 		j->kind->question(j, &m.q);
 	w->state = WORKER_BUSY;
@@ -434,6 +455,10 @@ static int worker_on_answer(struct worker *w)
 	w->opts.stats->index_built += a->built;
 	w->opts.stats->index_evicted += a->evicted;
 	w->opts.stats->undemangled += a->undemangled;
+	w->opts.stats->units_read += a->units_read;
+	w->opts.stats->units_cached += a->units_kept;
+	if (a->units_damaged && worker_may_keep(w))
+		w->opts.store->damaged(w->opts.store_arg, j->file);
 	if (a->undemangled && w->opts.undemangled)
 		w->opts.undemangled(w->opts.report_arg, j->file->uid,
 				    a->undemangled);
@@ -471,12 +496,57 @@ static void worker_on_file(void *arg, uint64_t question, int fd,
 		worker_misbehaved(w);
 }
 
+static void worker_on_units(void *arg, int fd, uint64_t at)
+{
+	struct worker_file out = { .err = MIN(fd, 0), .at = at };
+	struct worker *w = arg;
+	int err;
+
+	w->look = NULL;
+	w->looked = fd >= 0;
+	err = worker_send(worker_child_socket(w->child), &out.head, WORKER_FILE,
+			  sizeof(out), w->question, fd);
+	if (err && err != -EPIPE)
+		worker_misbehaved(w);
+}
+
+static int worker_on_ask_units(struct worker *w)
+{
+	if (w->look || !worker_may_keep(w))
+		return -EPROTO;
+	w->look = w->opts.store->look(w->opts.store_arg, w->now->file,
+				      worker_on_units, w);
+	if (!w->look)
+		worker_on_units(w, -ENOENT, 0);
+	return 0;
+}
+
+static int worker_on_keep(struct worker *w)
+{
+	const struct worker_keep *k = worker_keep(&w->in);
+	int err = -EPROTO;
+	void *map;
+
+	if (!k || k->head.job != w->question || !worker_may_keep(w) ||
+	    w->asks++ == WORKER_ASKS_MAX)
+		return err;
+	map = worker_table_map(w->in.fd, k->bytes);
+	if (map) {
+		err = w->opts.store->keep(w->opts.store_arg, w->now->file, map,
+					  k->bytes);
+		munmap(map, k->bytes);
+	}
+	return err ? -EPROTO : 0;
+}
+
 static int worker_on_ask(struct worker *w)
 {
 	const struct worker_ask *a = worker_ask(&w->in);
 
 	if (!a || a->head.job != w->question || w->asks++ == WORKER_ASKS_MAX)
 		return -EPROTO;
+	if (a->units)
+		return worker_on_ask_units(w);
 	w->asking++;
 	w->asked_id_len = a->build_id_len;
 	memcpy(w->asked_id, a->build_id, a->build_id_len);
@@ -492,8 +562,10 @@ static int worker_on_message(struct worker *w)
 		return worker_on_hello(w);
 	if (w->state != WORKER_BUSY)
 		return -EPROTO; /* without a question */
-	return w->in.head.type == WORKER_ASK ? worker_on_ask(w)
-					     : worker_on_answer(w);
+	if (w->in.head.type == WORKER_ASK)
+		return worker_on_ask(w);
+	return w->in.head.type == WORKER_KEEP ? worker_on_keep(w)
+					      : worker_on_answer(w);
 }
 
 static void worker_on_readable(void *arg)
@@ -531,12 +603,14 @@ static void worker_timed_out(struct worker *w)
 		procfs_stat(worker_child_pid(w->child), &st) ? st.state : '\0';
 
 	w->opts.stats->worker_hung++;
+	if (w->looked)
+		w->now->file->unitless = true;
 	if (w->state == WORKER_STARTING || used >= w->opts.deadline_ms / 4)
 		worker_fail(w, QUARANTINE_WHOLE, SYMBOLIZER_REASON_TIME);
 	else if (state == 'T' || state == 't')
 		worker_fail(w, 0, SYMBOLIZER_REASON_STOPPED);
-	else
-		worker_fail(w, 1, SYMBOLIZER_REASON_WAITED);
+	else /* perhaps for the disk of the cache: no fault of the file */
+		worker_fail(w, w->looked ? 0 : 1, SYMBOLIZER_REASON_WAITED);
 }
 
 static void worker_overdue(struct worker *w)

@@ -24,6 +24,7 @@
 
 struct opener;
 struct worker;
+struct worker_look; /* of a worker_store */
 struct worker_job;
 struct workers_party;
 
@@ -74,6 +75,24 @@ struct worker_job {
 	bool cancelled; /* its answer is not needed any more */
 };
 
+/* 'fd', or -errno, is closed after the call; the units begin at 'at'. */
+typedef void (*worker_look_fn)(void *arg, int fd, uint64_t at);
+
+/* Where units of files are kept; 'arg' is the first argument of all. */
+struct worker_store {
+	/* Whether those of this file may be. */
+	bool (*may)(void *arg, const struct symbolizer_file *f);
+	/* Looks for them; fn() follows, or cancel(). NULL: there are none. */
+	struct worker_look *(*look)(void *arg, struct symbolizer_file *f,
+				    worker_look_fn fn, void *fn_arg);
+	void (*cancel)(struct worker_look *l);
+	/* 0; -EBADMSG: they are invalid. */
+	int (*keep)(void *arg, const struct symbolizer_file *f,
+		    const void *store, size_t len);
+	/* What was found cannot be used. */
+	void (*damaged)(void *arg, const struct symbolizer_file *f);
+};
+
 struct worker_opts {
 	uv_loop_t *loop;
 	const char *program;
@@ -83,6 +102,8 @@ struct worker_opts {
 	void (*missed)(void *arg, struct symbolizer_file *file,
 		       const uint8_t *build_id, size_t len);
 	void *missed_arg;
+	const struct worker_store *store;
+	void *store_arg;
 	size_t memory;
 	unsigned int cpu_s, deadline_ms, idle_ms;
 	struct symbolizer_stats *stats;

@@ -37,6 +37,7 @@ struct server {
 	TAILQ_HEAD(server_files, symbolizer_file) files; /* last used first */
 	size_t index_bytes;
 	uint32_t built, evicted, undemangled; /* for this question */
+	struct names_tally units; /* likewise */
 	size_t file_bytes; /* of its file's index */
 	uint32_t relocation; /* of its file */
 	struct worker_in in;
@@ -99,10 +100,14 @@ static int worker_reply(struct server *sv, const struct worker_question *q,
 	a->built = sv->built;
 	a->evicted = sv->evicted;
 	a->undemangled = sv->undemangled;
+	a->units_read = sv->units.units_read;
+	a->units_kept = sv->units.units_kept;
+	a->units_damaged = sv->units.units_damaged;
 	a->relocation = sv->relocation;
 	a->index_bytes = sv->index_bytes;
 	a->file_bytes = sv->file_bytes;
 	sv->built = sv->evicted = sv->undemangled = 0;
+	sv->units = (struct names_tally){ 0 };
 	return worker_send(sv->sock, &a->head, q->head.type, len, q->head.job,
 			   fd);
 }
@@ -204,6 +209,30 @@ static int ask_file(void *arg, const char *basename, const uint8_t *build_id,
 	}
 }
 
+static int ask_units(void *arg, uint64_t *at)
+{
+	struct worker_ask a = { .units = 1 };
+	struct server *sv = arg;
+	int fd = ask_next(sv, &a);
+
+	*at = ((const struct worker_file *)sv->further.bytes)->at;
+	return fd;
+}
+
+/* What cannot be handed on is not kept. */
+static void keep_units(void *arg, const void *store, size_t len)
+{
+	struct worker_keep k = { .bytes = len };
+	struct server *sv = arg;
+	int fd = len <= WORKER_KEEP_MAX ? worker_table_make(store, len) : -1;
+
+	if (fd < 0)
+		return;
+	worker_send(sv->sock, &k.head, WORKER_KEEP, sizeof(k), sv->in.head.job,
+		    fd);
+	close(fd);
+}
+
 /* In several messages, if necessary. */
 static int send_names(struct server *sv, const struct worker_question *q,
 		      const struct symbolizer_answer *a, uint32_t n,
@@ -248,7 +277,12 @@ static int serve_names(struct server *sv, const struct worker_question *q)
 {
 	struct symbolizer_file *f = cache_take(sv, q->file);
 	struct worker_names *out = (void *)sv->out;
-	const struct symbolizer_ask ask = { ask_file, sv };
+	const struct symbolizer_ask ask = {
+		.file = ask_file,
+		.units = q->units ? ask_units : NULL,
+		.keep = q->units ? keep_units : NULL,
+		.arg = sv,
+	};
 	struct symbolizer_answer a = { 0 };
 	uint32_t n = q->code ? q->n / 2 : q->n;
 	bool damaged = false;
@@ -267,6 +301,7 @@ static int serve_names(struct server *sv, const struct worker_question *q)
 		f->fd = -1;
 		sv->built = (uint32_t)a.tally.built;
 		sv->undemangled = (uint32_t)a.tally.undemangled;
+		sv->units = a.tally.units;
 		damaged = f->damaged;
 		sv->relocation = f->relocation;
 	}
@@ -329,7 +364,7 @@ static int serve_rows(struct server *sv, const struct worker_question *q)
 {
 	struct worker_rows *out = (void *)sv->out;
 	struct symbolizer_file f = { .fd = sv->in.fd, .ident.size = q->size };
-	const struct symbolizer_ask ask = { ask_file, sv };
+	const struct symbolizer_ask ask = { .file = ask_file, .arg = sv };
 	struct symbolizer_rows *rows;
 	int err = q->code ? file_code_rows(sv, q, &rows)
 			  : symbolizer_file_rows(&f, &ask, &rows);
@@ -348,7 +383,7 @@ static int serve_find(struct server *sv, const struct worker_question *q)
 {
 	struct symbolizer_file *f = cache_take(sv, q->file);
 	struct worker_found *out = (void *)sv->out;
-	const struct symbolizer_ask ask = { ask_file, sv };
+	const struct symbolizer_ask ask = { .file = ask_file, .arg = sv };
 	struct symbolizer_src src;
 	int err = -ENOMEM;
 

@@ -115,6 +115,7 @@ const struct worker_question *worker_question(const struct worker_in *in)
 	if (in->len < sizeof(*q) || in->fd < 0 || q->head.type < WORKER_IDENT ||
 	    q->head.type > WORKER_FIND || q->n > WORKER_NAMES_MAX ||
 	    q->code > 1 || q->object > 1 || (q->code && q->n % 2) ||
+	    q->units > 1 ||
 	    (q->code && q->head.type == WORKER_ROWS && q->n != 2) ||
 	    in->len != sizeof(*q) + q->n * sizeof(uint64_t))
 		return NULL;
@@ -140,7 +141,7 @@ const struct worker_hello *worker_hello(const struct worker_in *in)
 static bool answer_ok(const struct worker_in *in, const struct worker_answer *a,
 		      size_t bare)
 {
-	return errno_ok(a->err) && a->damaged <= 1 &&
+	return errno_ok(a->err) && a->damaged <= 1 && a->units_damaged <= 1 &&
 	       (!a->err || (in->len == bare && in->fd < 0));
 }
 
@@ -209,8 +210,8 @@ const struct worker_ask *worker_ask(const struct worker_in *in)
 	const struct worker_ask *a = of_type(in, WORKER_ASK, sizeof(*a));
 
 	if (!a || in->len != sizeof(*a) || in->fd >= 0 ||
-	    a->build_id_len > sizeof(a->build_id) ||
-	    (!a->build_id_len && !a->name_len) ||
+	    a->build_id_len > sizeof(a->build_id) || a->units > 1 ||
+	    a->units == (a->build_id_len || a->name_len) ||
 	    !ask_name_ok(a->name, a->name_len))
 		return NULL;
 	return a;
@@ -224,6 +225,16 @@ const struct worker_file *worker_file(const struct worker_in *in)
 	    (f->err == 0) != (in->fd >= 0))
 		return NULL;
 	return f;
+}
+
+const struct worker_keep *worker_keep(const struct worker_in *in)
+{
+	const struct worker_keep *k = of_type(in, WORKER_KEEP, sizeof(*k));
+
+	return k && in->len == sizeof(*k) && in->fd >= 0 && k->bytes &&
+			       k->bytes <= WORKER_KEEP_MAX
+		       ? k
+		       : NULL;
 }
 
 /* --- names ---------------------------------------------------------------- */

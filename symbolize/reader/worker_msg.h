@@ -11,6 +11,7 @@
  *	ROWS + file			ROWS (+ memfd)
  *	FIND + file			FIND
  *	FILE (+ file)			ASK, while it works at one of these
+ *	-				KEEP + memfd, while it works at NAMES
  *
  * There is one question at a time; all its messages have its number in 'job'.
  * Each question comes with the file, so a new worker needs no other state.
@@ -39,6 +40,7 @@
 #define WORKER_ASK_NAME_MAX 1023 /* of a file to look for, or its path */
 #define WORKER_ASK_ID_MAX 64 /* of a build id to look for */
 #define WORKER_WHAT_MAX 32
+#define WORKER_KEEP_MAX (24U << 20) /* bytes of a KEEP; DWARF_STORE_MAX */
 
 enum worker_type {
 	WORKER_HELLO = 1,
@@ -48,6 +50,7 @@ enum worker_type {
 	WORKER_FIND,
 	WORKER_ASK,
 	WORKER_FILE,
+	WORKER_KEEP,
 };
 
 struct worker_head {
@@ -69,7 +72,7 @@ struct worker_question {
 	uint32_t n;
 	uint32_t code;
 	uint32_t object; /* as in struct symbolizer_file; not of ROWS */
-	uint32_t pad;
+	uint32_t units; /* NAMES: it may ask for units, and have them kept */
 };
 
 struct worker_hello {
@@ -84,10 +87,12 @@ struct worker_answer {
 	struct worker_head head;
 	int32_t err;
 	uint8_t damaged; /* headers or tables of the file are */
-	uint8_t pad[3];
+	uint8_t units_damaged; /* what was kept of its units is */
+	uint8_t pad[2];
 	/* Counts for this answer. */
 	uint32_t built, evicted;
 	uint32_t undemangled;
+	uint32_t units_read, units_kept; /* as struct names_tally */
 	uint32_t relocation; /* NAMES: see symbolizer_relocation() */
 	uint64_t index_bytes; /* in memory now */
 	uint64_t file_bytes; /* ... of this file */
@@ -139,9 +144,13 @@ struct worker_found {
 	uint64_t vaddr, size;
 };
 
-/* A debug file by build id or name, from the 'nth' place on. */
+/*
+ * A debug file by build id or name, from the 'nth' place on; or, without these, what is
+ * kept of the file's units.
+ */
 struct worker_ask {
 	struct worker_head head;
+	uint32_t units; /* 1: these */
 	uint32_t nth;
 	uint32_t build_id_len, name_len; /* 0: none */
 	uint8_t build_id[WORKER_ASK_ID_MAX];
@@ -152,6 +161,13 @@ struct worker_file {
 	struct worker_head head;
 	int32_t err; /* -ENOENT: not found */
 	uint32_t nth; /* the place where it was */
+	uint64_t at; /* where in it the units are */
+};
+
+/* A store of units, see dwarf_store.h, in a memfd. */
+struct worker_keep {
+	struct worker_head head;
+	uint64_t bytes;
 };
 
 /* A message as it was received. */
@@ -185,6 +201,7 @@ const struct worker_rows *worker_rows(const struct worker_in *in);
 const struct worker_found *worker_found(const struct worker_in *in);
 const struct worker_ask *worker_ask(const struct worker_in *in);
 const struct worker_file *worker_file(const struct worker_in *in);
+const struct worker_keep *worker_keep(const struct worker_in *in);
 
 /* Iterates over names. */
 struct worker_cursor {

@@ -2,11 +2,13 @@
 /*
  * bench_symbols [FILE NAME]: names of 100,000 addresses of FILE, by default a library
  * with 34,000 symbols and no DWARF: time of the first pass, which builds the index,
- * and of a second one; peak memory above that of a process that names nothing; bytes
- * of index a function. Beside it what else names addresses and is installed, with one
- * pass and with two. One JSON line each; "ratio" is the time of the other to that of
- * the first pass.
+ * and of a second one; then that of a new process which has what the first one kept of
+ * compile units ("kept_"); CPU time of each; peak memory above that of a process that
+ * names nothing; bytes of index a function. Beside it what else names addresses and is
+ * installed, with one pass and with two. One JSON line each; "ratio" is the time of the
+ * other to that of the first pass. Addresses ascend, as profd asks for them.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +20,7 @@
 
 #include "base/base.h"
 #include "symbolize/demangle.h"
+#include "symbolize/units/dwarf_store.h"
 #include "symbolize/file.h"
 #include "symbolize/names/index.h"
 
@@ -38,13 +41,50 @@ static const char *path = LIBRARY, *bench = "symbols";
 
 static uint64_t offsets[ADDRESSES];
 
+/* What is kept of compile units, as the cache on disk has it. */
+static char store_path[] = "/tmp/bench_store.XXXXXX";
+static struct strbuf store;
+static size_t store_bytes;
+
+enum run {
+	RUN_NOTHING,
+	RUN_COLD,
+	RUN_KEPT
+};
+
 struct result {
 	uint64_t cold_ns, warm_ns;
+	double cpu_ms; /* of the first pass */
 	size_t named, index_bytes, functions;
 };
 
+static int no_file(void *arg, const char *name, const uint8_t *build_id,
+		   size_t len, uint32_t crc, bool has_crc)
+{
+	return -ENOENT;
+}
+
+static int kept_units(void *arg, uint64_t *at)
+{
+	*at = 0;
+	return store_bytes ? open(store_path, O_RDONLY | O_CLOEXEC) : -ENOENT;
+}
+
+static void keep_units(void *arg, const void *p, size_t len)
+{
+	FILE *out = fopen(store_path, "w");
+
+	if (!out || dwarf_store_add(&store, p, len))
+		abort();
+	store_bytes = fwrite(store.data, 1, store.len, out);
+	fclose(out);
+}
+
 static int resolve_pass(struct symbolizer_file *f, size_t *named)
 {
+	const struct symbolizer_ask ask = { .file = no_file,
+					    .units = kept_units,
+					    .keep = keep_units };
 	int err = 0;
 
 	*named = 0;
@@ -52,12 +92,19 @@ static int resolve_pass(struct symbolizer_file *f, size_t *named)
 		struct symbolizer_answer a = { 0 };
 
 		arena_init(&a.names);
-		err = symbolizer_file_resolve(f, NULL, offsets + i, NULL,
+		err = symbolizer_file_resolve(f, &ask, offsets + i, NULL,
 					      MIN(REQUEST, ADDRESSES - i), &a);
 		*named += a.tally.resolved - a.tally.unnamed;
 		symbolizer_answer_fini(&a);
 	}
 	return err;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
 }
 
 /* Opens the library, and chooses addresses of its code. */
@@ -79,6 +126,7 @@ static struct symbolizer_file *library(void)
 	for (size_t i = 0; i < ADDRESSES; i++)
 		offsets[i] = f->segments[0].offset +
 			     (uint64_t)random() % f->segments[0].size;
+	qsort(offsets, ADDRESSES, sizeof(*offsets), compare);
 	return f;
 }
 
@@ -100,11 +148,34 @@ static size_t functions(struct symbolizer_file *f)
 	return n;
 }
 
+static double cpu_ms(const struct rusage *use)
+{
+	return (double)(use->ru_utime.tv_sec + use->ru_stime.tv_sec) * 1e3 +
+	       (double)(use->ru_utime.tv_usec + use->ru_stime.tv_usec) / 1e3;
+}
+
+static int work(struct symbolizer_file *f, struct result *r, enum run run)
+{
+	uint64_t begin = clock_boottime_ns();
+	struct rusage use;
+
+	if (resolve_pass(f, &r->named))
+		return 1;
+	r->cold_ns = clock_boottime_ns() - begin;
+	getrusage(RUSAGE_SELF, &use);
+	r->cpu_ms = cpu_ms(&use);
+	begin = clock_boottime_ns();
+	if (run == RUN_COLD && resolve_pass(f, &r->named))
+		return 1;
+	r->warm_ns = clock_boottime_ns() - begin;
+	r->index_bytes = symbolizer_file_index_bytes(f);
+	return 0;
+}
+
 /* In a process of its own, for its peak; that, or -1. */
-static long run_own(struct symbolizer_file *f, struct result *r, bool work)
+static long run_own(struct symbolizer_file *f, struct result *r, enum run run)
 {
 	struct rusage use;
-	uint64_t begin;
 	int status, pipes[2];
 	pid_t pid;
 
@@ -112,21 +183,14 @@ static long run_own(struct symbolizer_file *f, struct result *r, bool work)
 		return -1;
 	pid = fork();
 	if (pid == 0) {
-		if (!work)
+		if (run == RUN_NOTHING)
 			_exit(0);
-		begin = clock_boottime_ns();
-		if (resolve_pass(f, &r->named))
+		if (work(f, r, run))
 			_exit(1);
-		r->cold_ns = clock_boottime_ns() - begin;
-		begin = clock_boottime_ns();
-		if (resolve_pass(f, &r->named))
-			_exit(1);
-		r->warm_ns = clock_boottime_ns() - begin;
-		r->index_bytes = symbolizer_file_index_bytes(f);
 		_exit(write(pipes[1], r, sizeof(*r)) != sizeof(*r));
 	}
 	close(pipes[1]);
-	if (work && read(pipes[0], r, sizeof(*r)) != sizeof(*r))
+	if (run != RUN_NOTHING && read(pipes[0], r, sizeof(*r)) != sizeof(*r))
 		status = -1;
 	close(pipes[0]);
 	if (pid < 0 || wait4(pid, &status, 0, &use) != pid || status)
@@ -173,8 +237,8 @@ static void run_other(const char *const other[2], const char *addresses,
 	if (!WEXITSTATUS(status))
 		twice = other_run(other, addresses, 2, &again, &unused);
 	printf("{\"bench\":\"%s\",\"program\":\"%s\",\"status\":%d,"
-	       "\"ms\":%.0f,\"ratio\":%.2f,\"peak_bytes\":%ld",
-	       bench, other[0], WEXITSTATUS(status), took,
+	       "\"ms\":%.0f,\"cpu_ms\":%.0f,\"ratio\":%.2f,\"peak_bytes\":%ld",
+	       bench, other[0], WEXITSTATUS(status), took, cpu_ms(&use),
 	       took * 1e6 / (double)own_ns, (use.ru_maxrss - base) * 1024);
 	if (!again)
 		printf(",\"warm_ms\":%.0f", twice - took);
@@ -196,6 +260,26 @@ static int write_addresses(struct symbolizer_file *f, char *to)
 	return fclose(out);
 }
 
+/* A new process that has what was kept. */
+static int print_kept(struct symbolizer_file *f, long base, size_t named)
+{
+	struct result r = { 0 };
+	struct stat st;
+	long peak;
+
+	if (stat(store_path, &st) || !st.st_size)
+		return 0;
+	store_bytes = (size_t)st.st_size;
+	peak = run_own(f, &r, RUN_KEPT);
+	if (peak < 0 || r.named != named)
+		return 1;
+	printf(",\"kept_ms\":%.0f,\"kept_cpu_ms\":%.0f,"
+	       "\"kept_peak_bytes\":%ld,\"kept_bytes\":%lld",
+	       (double)r.cold_ns / 1e6, r.cpu_ms, (peak - base) * 1024,
+	       (long long)st.st_size);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	char list[] = "/tmp/bench_symbols.XXXXXX";
@@ -212,19 +296,26 @@ int main(int argc, char **argv)
 	f = library();
 	if (!f || symbolizer_demangle_start())
 		return 1;
-	base = run_own(f, &r, false);
-	peak = run_own(f, &r, true);
+	if (mkstemp(store_path) < 0)
+		return 1;
+	base = run_own(f, &r, RUN_NOTHING);
+	peak = run_own(f, &r, RUN_COLD);
 	if (base < 0 || peak < 0 || write_addresses(f, list))
 		return 1;
 	r.functions = functions(f);
 	printf("{\"bench\":\"%s\",\"program\":\"profd\",\"ms\":%.0f,"
-	       "\"warm_ms\":%.0f,\"peak_bytes\":%ld,\"named\":%zu,"
+	       "\"cpu_ms\":%.0f,\"warm_ms\":%.0f,\"peak_bytes\":%ld,\"named\":%zu,"
 	       "\"functions\":%zu,\"index_bytes\":%zu,"
-	       "\"bytes_a_function\":%.2f}\n",
-	       bench, (double)r.cold_ns / 1e6, (double)r.warm_ns / 1e6,
-	       (peak - base) * 1024, r.named, r.functions, r.index_bytes,
+	       "\"bytes_a_function\":%.2f",
+	       bench, (double)r.cold_ns / 1e6, r.cpu_ms,
+	       (double)r.warm_ns / 1e6, (peak - base) * 1024, r.named,
+	       r.functions, r.index_bytes,
 	       (double)r.index_bytes / (double)MAX(r.functions, (size_t)1));
+	if (print_kept(f, base, r.named))
+		return 1;
+	printf("}\n");
 	fflush(stdout);
+	unlink(store_path);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		run_other(others[i], list, r.cold_ns, base);
 	unlink(list);

@@ -31,10 +31,11 @@ static void pack_all(struct dwarf_pack *p, size_t n)
 static void expect(const struct dwarf_pack *p, uint32_t at, uint32_t a,
 		   uint32_t b)
 {
+	struct dwarf_rows r = dwarf_pack_rows(p);
 	struct dwarf_pack_row row;
 	uint32_t next;
 
-	assert_true(dwarf_pack_find(p, at, &row, &next));
+	assert_true(dwarf_rows_find(&r, at, &row, &next));
 	assert_true(row.start <= at && at < next);
 	assert_int_equal(row.a, a);
 	assert_int_equal(row.b, b);
@@ -43,11 +44,13 @@ static void expect(const struct dwarf_pack *p, uint32_t at, uint32_t a,
 static void no_rows(void **state)
 {
 	struct dwarf_pack_row row;
+	struct dwarf_rows r;
 	struct dwarf_pack p;
 	uint32_t next;
 
 	pack_all(&p, 0);
-	assert_false(dwarf_pack_find(&p, 5, &row, &next));
+	r = dwarf_pack_rows(&p);
+	assert_false(dwarf_rows_find(&r, 5, &row, &next));
 	assert_int_equal(next, UINT32_MAX);
 	dwarf_pack_fini(&p);
 }
@@ -55,6 +58,7 @@ static void no_rows(void **state)
 static void the_last_of_one_address_counts(void **state)
 {
 	struct dwarf_pack_row row;
+	struct dwarf_rows r;
 	struct dwarf_pack p;
 	uint32_t next;
 
@@ -65,7 +69,8 @@ static void the_last_of_one_address_counts(void **state)
 	rows[4] = (struct dwarf_pack_row){ 30, UINT32_MAX, 0 };
 	pack_all(&p, 5);
 	assert_int_equal(p.n, 2);
-	assert_false(dwarf_pack_find(&p, 9, &row, &next));
+	r = dwarf_pack_rows(&p);
+	assert_false(dwarf_rows_find(&r, 9, &row, &next));
 	assert_int_equal(next, 10);
 	expect(&p, 10, 2, 2);
 	expect(&p, 29, 2, 2);
@@ -104,18 +109,22 @@ static void as_an_array_would(void **state)
 static void texts_are_there_once(void **state)
 {
 	struct dwarf_text t = { 0 };
+	struct dwarf_texts block;
 	uint32_t at[3000], again;
 	char name[32];
 
 	assert_int_equal(dwarf_text_add(&t, "", &again), 0);
-	assert_string_equal(dwarf_text_at(&t, again), "");
+	block = dwarf_text_block(&t);
+	assert_string_equal(dwarf_texts_at(&block, again), "");
 	for (int i = 0; i < 3000; i++) {
 		snprintf(name, sizeof(name), "name%d", i);
 		assert_int_equal(dwarf_text_add(&t, name, &at[i]), 0);
 	}
 	for (int i = 0; i < 3000; i++) {
+		block = dwarf_text_block(&t);
+		assert_true(dwarf_texts_ok(&block));
 		snprintf(name, sizeof(name), "name%d", i);
-		assert_string_equal(dwarf_text_at(&t, at[i]), name);
+		assert_string_equal(dwarf_texts_at(&block, at[i]), name);
 		assert_int_equal(dwarf_text_add(&t, name, &again), 0);
 		assert_int_equal(again, at[i]);
 	}
@@ -131,6 +140,7 @@ static void functions(void **state)
 		{ "f", false, 1U << 28 },
 	};
 	struct dwarf_text t = { 0 };
+	struct dwarf_texts block;
 	struct dwarf_function fn;
 	char *huge = malloc(2 * SOURCE_TEXT_MAX);
 	uint32_t at[5];
@@ -138,19 +148,21 @@ static void functions(void **state)
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(dwarf_text_add_function(&t, &fns[i], &at[i]),
 				 0);
+	block = dwarf_text_block(&t);
 	for (int i = 0; i < 5; i++) {
-		fn = dwarf_text_function(&t, at[i]);
+		fn = dwarf_texts_function(&block, at[i]);
 		assert_string_equal(fn.text, fns[i].text);
 		assert_int_equal(fn.linkage, fns[i].linkage);
 		assert_int_equal(fn.line, fns[i].line);
 	}
 	assert_int_equal(t.n, 5);
-	assert_string_equal(dwarf_text_function(&t, 0).text, "");
+	assert_string_equal(dwarf_texts_function(&block, 0).text, "");
 	memset(huge, 'x', 2 * SOURCE_TEXT_MAX - 1);
 	huge[2 * SOURCE_TEXT_MAX - 1] = '\0';
 	fn = (struct dwarf_function){ .text = huge };
 	assert_int_equal(dwarf_text_add_function(&t, &fn, &at[0]), 0);
-	assert_int_equal(strlen(dwarf_text_function(&t, at[0]).text),
+	block = dwarf_text_block(&t);
+	assert_int_equal(strlen(dwarf_texts_function(&block, at[0]).text),
 			 SOURCE_TEXT_MAX);
 	free(huge);
 	dwarf_text_fini(&t);

@@ -369,8 +369,9 @@ static int ask_one(void *arg, const char *name, const uint8_t *build_id,
 
 static void a_debug_file_has_the_places_of_its_module(void **state)
 {
-	const struct symbolizer_ask ask = { ask_one, "m.debug" };
-	const struct symbolizer_ask other = { ask_one, "other.debug" };
+	const struct symbolizer_ask ask = { .file = ask_one, .arg = "m.debug" };
+	const struct symbolizer_ask other = { .file = ask_one,
+					      .arg = "other.debug" };
 	struct symbolizer_file *f;
 
 	sh("gcc -g -O2 -c -o p.o p.c && ld -r --build-id -o m.ko p.o && "

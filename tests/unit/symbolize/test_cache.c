@@ -517,11 +517,12 @@ static void put_file(struct dir *d, uint32_t owner, uint32_t number,
 	struct entry_head h = { 0 };
 	char name[DIR_NAME_MAX];
 	uint8_t *p = calloc(1, size);
+	struct dir_part part = { p, size - sizeof(h), -1, 0 };
 
 	memcpy(id.key, &number, sizeof(number));
 	dir_name(name, &id, owner);
 	entry_seal(&h, &id, NULL, 0, p, size - sizeof(h));
-	assert_int_equal(dir_write(d, name, owner, &h, NULL, p), 0);
+	assert_int_equal(dir_write(d, name, owner, &h, NULL, &part, 1), 0);
 	utimensat(d->fd, name, times, 0);
 	free(p);
 }
