@@ -178,6 +178,15 @@ static int64_t keep_end_of_day(const char *day)
 	return timegm(&tm) + 24LL * 3600;
 }
 
+/*
+ * Removes the directory of a day if it is empty. Not while a window is written: its
+ * file may have no name yet, and needs the directory for one.
+ */
+static bool keep_remove_day(const struct store *s, const char *day)
+{
+	return !s->writers && !unlinkat(s->dirfd, day, AT_REMOVEDIR);
+}
+
 /* Fills the batch from the first day that has windows, and from DIR itself. */
 static void keep_refill(struct store *s)
 {
@@ -189,7 +198,7 @@ static void keep_refill(struct store *s)
 		return;
 	for (i = 0; i < n && !s->n; i++) {
 		/* Empty ones, of an earlier profd for example. */
-		if (!unlinkat(s->dirfd, days[i], AT_REMOVEDIR))
+		if (keep_remove_day(s, days[i]))
 			continue;
 		keep_collect(s, days[i], INT64_MAX);
 		keep_collect(s, "", keep_end_of_day(days[i]));
@@ -254,7 +263,7 @@ static void keep_remove(struct store *s)
 	if (s->stats.remove_errors > errors)
 		s->stuck = *item;
 	if (*item->day)
-		unlinkat(s->dirfd, item->day, AT_REMOVEDIR);
+		keep_remove_day(s, item->day);
 	if (!w.bytes)
 		return;
 	s->stats.archive_windows -= s->stats.archive_windows > 0;

@@ -581,6 +581,29 @@ static void the_list_is_in_the_order_of_time(void **state)
 	done();
 }
 
+/* Its file has no name yet: the directory looks empty. */
+static void a_day_stays_while_its_window_is_written(void **state)
+{
+	struct store_write first, second;
+	struct store_stats st;
+
+	open_store((struct reporter_keep){ .bytes = 1 });
+	assert_int_equal(store_write_begin(&first, k.store, "h", DAY * SEC,
+					   60 * SEC, REPORTER_GZIP),
+			 0);
+	assert_int_equal(store_write_begin(&second, k.store, "h",
+					   (2 * DAY) * SEC, 60 * SEC,
+					   REPORTER_GZIP),
+			 0);
+	fill(first.file.fd, 100);
+	assert_int_equal(store_write_commit(&first), 0);
+	store_write_end(&first, &st);
+	fill(second.file.fd, 100);
+	assert_int_equal(store_write_commit(&second), 0);
+	store_write_end(&second, &st);
+	done();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -596,6 +619,7 @@ int main(void)
 		T(a_suspend_makes_no_windows),
 		T(old_windows_give_way_to_new_ones),
 		T(windows_age_and_empty_days_go),
+		T(a_day_stays_while_its_window_is_written),
 		T(a_stranger_s_files_stay),
 		T(another_user_s_window_stays),
 		T(a_full_disk_stops_writing_and_keeps_the_newest),
