@@ -103,7 +103,8 @@ check_profile "$archive"/*/*.pb.gz
 wait "$twice"
 is "timeout ended it" $? 124
 is "two signals at once are one" "$(grep -c 'ended at once' "$T/twice.log")" 0
-# A command that takes time to exit is not killed by the second signal.
+# A command that takes time to exit is not killed by two signals at once, which count as
+# one.
 cat >"$T/slow_end" <<-END
 	#!/bin/bash
 	trap 'sleep 1; echo ended; exit 7' TERM
@@ -115,7 +116,6 @@ background "$PROFD" record -q -o "$T/twice.pb.gz" -- "$T/slow_end" >"$T/twice.ou
 record_twice=$pid
 wait_for 60 grep -q begun "$T/twice.out"
 kill -TERM "$record_twice"
-sleep 0.3
 kill -TERM "$record_twice"
 wait "$record_twice"
 is "record has the status of its command" $? 7
