@@ -75,6 +75,8 @@ bool symbolizer_answer_keep(struct symbolizer_answer *a,
 }
 
 /* State of one symbolizer_file_resolve(). */
+#define QUESTION_NAMES 2048
+
 struct question {
 	struct symbolizer_file *f;
 	struct symbolizer_answer *a;
@@ -82,6 +84,10 @@ struct question {
 	struct names_context c;
 	struct strbuf text;
 	struct symbolizer_demangle_cost cost;
+	/* Names that were demangled, by hash: the same ones are inlined everywhere. */
+	struct {
+		const char *linker, *shown; /* in the answer's arena */
+	} names[QUESTION_NAMES];
 };
 
 /* Into q->text. */
@@ -109,7 +115,7 @@ static bool resolve_demangle(struct question *q, const char *name)
  * "@VERSION", which is no part of the name, and which demanglers reject; nor is what
  * a compiler appends, see shown_bare().
  */
-static int resolve_name(struct question *q, struct symbolizer_function *fn)
+static int resolve_new_name(struct question *q, struct symbolizer_function *fn)
 {
 	const char *name = fn->system_name;
 	const char *at = *name ? strchr(name + 1, '@') : NULL;
@@ -129,6 +135,27 @@ static int resolve_name(struct question *q, struct symbolizer_function *fn)
 		return 0;
 	fn->name = arena_memdup(&q->a->names, q->text.data, q->text.len + 1);
 	return fn->name ? 0 : -ENOMEM;
+}
+
+/* The same, by what was demangled for this question before. */
+static int resolve_name(struct question *q, struct symbolizer_function *fn)
+{
+	const char *name = fn->system_name;
+	size_t i = hash_bytes(name, strlen(name)) % QUESTION_NAMES;
+	int err;
+
+	if (q->names[i].linker && !strcmp(q->names[i].linker, name)) {
+		fn->system_name = q->names[i].linker;
+		fn->name = q->names[i].shown;
+		return 0;
+	}
+	err = resolve_new_name(q, fn);
+	/* One that was not demangled may be the next time. */
+	if (!err && fn->name != name) {
+		q->names[i].linker = name;
+		q->names[i].shown = fn->name;
+	}
+	return err;
 }
 
 int symbolizer_answer_set(struct symbolizer_answer *a,
