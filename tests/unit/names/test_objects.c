@@ -23,33 +23,7 @@
 
 static char dir[] = "/tmp/test_objects.XXXXXX";
 
-static void sh(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-/* A command in the test's directory; it has to succeed. */
-static void sh(const char *fmt, ...)
-{
-	char line[2048];
-	int n = snprintf(line, sizeof(line), "cd %s && ", dir);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
-	va_end(ap);
-	if (system(line) != 0)
-		fail_msg("%s", line);
-}
-
-static void write_file(const char *name, const char *text)
-{
-	char path[256];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	assert_int_equal(fclose(f), 0);
-}
+#include "tests/unit/files.h"
 
 static int open_file(const char *name, struct symbolizer_src *src)
 {

@@ -275,21 +275,7 @@ static inline const char *in_dir(const char *name)
 	return path[i];
 }
 
-static inline void sh(const char *fmt, ...)
-	__attribute__((format(printf, 1, 2)));
-
-static inline void sh(const char *fmt, ...)
-{
-	char line[2048];
-	int n = snprintf(line, sizeof(line), "cd %s && ", dir);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
-	va_end(ap);
-	if (system(line) != 0)
-		fail_msg("%s", line);
-}
+#include "tests/unit/files.h"
 
 /* A library whose function NAME has the file offset that is returned. */
 static inline uint64_t make_library(const char *file, const char *name)
