@@ -7,38 +7,16 @@
 
 #include "processmanager/watch/internal.h"
 
-#define INT(name)                    \
-	{                            \
-#name, WATCH_ARG_INT \
-	}
-#define UINT(name)                    \
-	{                             \
-#name, WATCH_ARG_UINT \
-	}
-#define MODE(name)                    \
-	{                             \
-#name, WATCH_ARG_MODE \
-	}
-#define LONG(name)                    \
-	{                             \
-#name, WATCH_ARG_LONG \
-	}
-#define ULONG(name)                    \
-	{                              \
-#name, WATCH_ARG_ULONG \
-	}
-#define POINTER(name)                    \
-	{                                \
-#name, WATCH_ARG_POINTER \
-	}
-#define FD(name)                    \
-	{                           \
-#name, WATCH_ARG_FD \
-	}
-#define PATH(name)                    \
-	{                             \
-#name, WATCH_ARG_PATH \
-	}
+/* clang-format off */
+#define INT(name) { #name, WATCH_ARG_INT }
+#define UINT(name) { #name, WATCH_ARG_UINT }
+#define MODE(name) { #name, WATCH_ARG_MODE }
+#define LONG(name) { #name, WATCH_ARG_LONG }
+#define ULONG(name) { #name, WATCH_ARG_ULONG }
+#define POINTER(name) { #name, WATCH_ARG_POINTER }
+#define FD(name) { #name, WATCH_ARG_FD }
+#define PATH(name) { #name, WATCH_ARG_PATH }
+/* clang-format on */
 
 static const struct watch_call calls[ABI_WATCH_CALLS] = {
 #define CALL(nr, name, symbol, published, category, ...) \
