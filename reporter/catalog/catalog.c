@@ -175,6 +175,7 @@ static void catalog_wrote(struct catalog *c, struct catalog_batches *taken,
 	struct catalog_stats now = { 0 };
 	struct catalog_batches rest;
 	const struct catalog_batch *b;
+	pid_t reader = err == -EAGAIN ? catalog_db_reader(&c->db, c->dir) : 0;
 
 	if (!err)
 		catalog_keep_vacuum(&c->db);
@@ -183,6 +184,7 @@ static void catalog_wrote(struct catalog *c, struct catalog_batches *taken,
 				      &now.catalog_wal_bytes);
 	pthread_mutex_lock(&c->mutex);
 	c->err = err;
+	c->reader = reader;
 	c->stats.catalog_bytes = now.catalog_bytes;
 	c->stats.catalog_wal_bytes = now.catalog_wal_bytes;
 	c->stats.catalog_set_aside = c->db.set_aside;
@@ -697,15 +699,23 @@ void catalog_get_stats(struct catalog *c, struct catalog_stats *out)
 
 const char *catalog_problem(struct catalog *c)
 {
+	pid_t reader;
 	int err;
 
 	pthread_mutex_lock(&c->mutex);
 	err = c->err;
+	reader = c->reader;
 	pthread_mutex_unlock(&c->mutex);
 	if (err == -EPROTONOSUPPORT)
 		return "it is of a later version of profd";
 	if (err == -EBUSY)
 		return "another program holds its lock";
+	if (err == -EAGAIN && reader) {
+		snprintf(c->problem, sizeof(c->problem),
+			 "a reader, pid %d, has held its log for too long",
+			 reader);
+		return c->problem;
+	}
 	if (err == -EAGAIN)
 		return "a reader has held its log for too long";
 	return err ? strerror(-err) : NULL;

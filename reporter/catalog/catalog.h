@@ -104,7 +104,7 @@ void catalog_add_window(struct catalog *c, const struct catalog_window *w);
 void catalog_removed(struct catalog *c, const struct store_window *w);
 
 void catalog_get_stats(struct catalog *c, struct catalog_stats *out);
-/* Why nothing is written, a constant; NULL: it is. */
+/* Why nothing is written, valid until the next call; NULL: it is. On the loop. */
 const char *catalog_problem(struct catalog *c);
 
 #endif /* REPORTER_CATALOG_H */

@@ -6,8 +6,8 @@
  * not read the catalog without them.
  *
  * The directory belongs to profd, so no other user can make the file or a link in its
- * place. It is never opened except by SQLite: closing any descriptor of a file drops
- * the process's locks on it (fcntl(2)).
+ * place. It is never opened except by SQLite, and the WAL's index only while SQLite has
+ * it, too: closing any descriptor of a file drops the process's locks on it (fcntl(2)).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +31,9 @@
 #define DB_WAL_WAIT 4096
 #define DB_WAL_MOST 16384
 #define DB_WAIT_MS 100
+/* Bytes of the WAL's index that readers lock (sqlite.org/walformat.html, 2.3.1). */
+#define DB_READ_LOCKS 123
+#define DB_NREAD_LOCKS 5
 
 int catalog_db_errno(struct catalog_db *db, int rc)
 {
@@ -112,6 +115,9 @@ void catalog_db_close(struct catalog_db *db)
 		sqlite3_finalize(db->statements[i]);
 	memset(db->statements, 0, sizeof(db->statements));
 	sqlite3_close(db->sql);
+	if (db->index_open)
+		close(db->index);
+	db->index_open = false;
 	db->sql = NULL;
 	db->boot = db->run = 0;
 	db->oldest = 0;
@@ -242,6 +248,26 @@ bool catalog_db_stalled(struct catalog_db *db)
 	if (db->frames >= DB_WAL_MOST)
 		db_checkpoint(db);
 	return db->frames >= DB_WAL_MOST;
+}
+
+pid_t catalog_db_reader(struct catalog_db *db, const char *dir)
+{
+	struct flock lock = { .l_type = F_WRLCK,
+			      .l_whence = SEEK_SET,
+			      .l_start = DB_READ_LOCKS,
+			      .l_len = DB_NREAD_LOCKS };
+	char path[PATH_MAX];
+
+	if (!db->sql)
+		return 0;
+	if (!db->index_open) {
+		snprintf(path, sizeof(path), "%s/" CATALOG_FILE "-shm", dir);
+		db->index = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		db->index_open = db->index >= 0;
+	}
+	if (!db->index_open || fcntl(db->index, F_GETLK, &lock))
+		return 0;
+	return lock.l_type == F_UNLCK ? 0 : MAX(lock.l_pid, 0);
 }
 
 void catalog_db_checkpoint(struct catalog_db *db, uint64_t *bytes,

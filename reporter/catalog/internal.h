@@ -90,6 +90,8 @@ struct catalog_db {
 	int64_t parent_row;
 	uint64_t set_aside; /* files */
 	int frames; /* of the WAL, after the last commit */
+	int index; /* of the WAL, if it is open, for catalog_db_reader() */
+	bool index_open;
 	bool fresh; /* opened, and not yet compared with the windows */
 };
 
@@ -124,6 +126,8 @@ void catalog_db_checkpoint(struct catalog_db *db, uint64_t *bytes,
 			   uint64_t *wal_bytes);
 /* Whether a reader has kept the WAL from being emptied for too long. */
 bool catalog_db_stalled(struct catalog_db *db);
+/* Another process that reads now: its pid; 0: none, or not one of this pid namespace. */
+pid_t catalog_db_reader(struct catalog_db *db, const char *dir);
 /* The row of a boot, made if it is missing. */
 int catalog_db_boot(struct catalog_db *db, const uint8_t id[STORE_BOOT_ID],
 		    int64_t *row);
@@ -273,6 +277,7 @@ struct catalog {
 	bool stopped;
 	bool queued; /* a job is under way */
 	uv_timer_t timer; /* of the rebuild */
+	char problem[80]; /* as it was returned last */
 	struct catalog_run run;
 
 	/* Under 'mutex', which is held for moments only. */
@@ -284,6 +289,7 @@ struct catalog {
 	struct catalog_rest rest; /* since the last window */
 	struct catalog_stats stats;
 	int err; /* of the last write */
+	pid_t reader; /* who held the log then, if that was the cause */
 	bool rebuild; /* there is something for catalog_rebuild_step() */
 
 	/* Under 'writer', which is held while the disk is written. */
