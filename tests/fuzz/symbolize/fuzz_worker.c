@@ -60,6 +60,7 @@ static void read_all(uint64_t vaddr)
 	const struct worker_ident *ident = worker_ident(&in);
 	const struct worker_hello *hello = worker_hello(&in);
 	const struct worker_rows *rows = worker_rows(&in);
+	const struct worker_keep *keep = worker_keep(&in);
 	const struct worker_ask *ask = worker_ask(&in);
 	struct symbolizer_rows *table;
 	uint8_t sum = 0;
@@ -77,6 +78,8 @@ static void read_all(uint64_t vaddr)
 		abort();
 	worker_file(&in);
 	worker_found(&in);
+	if (keep && (in.fd < 0 || keep->bytes > WORKER_KEEP_MAX))
+		abort();
 	if (q && q->head.type == WORKER_FIND &&
 	    strlen((const char *)(q + 1)) >= q->n * 8)
 		abort();
@@ -110,8 +113,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	len = size - 3;
 	memcpy(msg, data + 3, len);
 	if (data[0] & 1)
-		worker_send(pair[0], head, (enum worker_type)(data[1] % 8), len,
-			    head->job, data[0] & 2 ? pair[0] : -1);
+		worker_send(pair[0], head,
+			    (enum worker_type)(data[1] % (WORKER_KEEP + 1)),
+			    len, head->job, data[0] & 2 ? pair[0] : -1);
 	else if (send(pair[0], msg, len, 0) != (ssize_t)len)
 		abort();
 	if (!worker_recv(pair[1], &in))
