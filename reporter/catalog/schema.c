@@ -7,9 +7,9 @@
 #include "base/base.h"
 #include "reporter/catalog/catalog.h"
 
-/* A column of nanoseconds as text, in views. */
-#define SCHEMA_UTC(ns) \
-	"strftime('%Y-%m-%dT%H:%M:%fZ', " ns " / 1e9, 'unixepoch')"
+/* Before and behind a column of nanoseconds: as text, in views. */
+#define SCHEMA_UTC "strftime('%Y-%m-%dT%H:%M:%fZ', "
+#define SCHEMA_NS " / 1e9, 'unixepoch')"
 
 const char *const catalog_schema[] = {
 	"CREATE TABLE boot(\n"
@@ -167,47 +167,42 @@ const char *const catalog_schema[] = {
 	"	WHERE end_ns IS NOT NULL;\n"
 	"CREATE VIEW processes AS SELECT p.id, p.process, p.pid, p.ppid,\n"
 	"	p.parent, i.comm, i.exe, i.argv, i.uid, i.container, i.unit,\n"
-	"	" SCHEMA_UTC(
-		"p.start_ns") " AS start,\n"
-			      "	" SCHEMA_UTC(
-				      "p.end_ns") " AS \"end\", p.state, p.exit_code,\n"
-						  "	p.signal, p.cpu_ns / 1e9 AS cpu_s, p.samples, p.coverage\n"
-						  "	FROM process p LEFT JOIN image i ON i.id = (SELECT id\n"
-						  "	FROM image WHERE process = p.id\n"
-						  "	ORDER BY start_ns DESC, id DESC LIMIT 1);\n"
-						  "CREATE VIEW images AS SELECT i.id, p.process, i.image, i.comm, i.exe,\n"
-						  "	i.argv, i.cwd, i.uid, i.gid, i.container, i.pod, i.unit,\n"
-						  "	" SCHEMA_UTC(
-							  "i.start_ns") " AS start,\n"
-									"	" SCHEMA_UTC(
-										"i.end_ns") " AS \"end\", i.samples\n"
-											    "	FROM image i JOIN process p ON p.id = i.process;\n"
-											    "CREATE VIEW windows AS SELECT w.id, w.file,\n"
-											    "	" SCHEMA_UTC(
-												    "w.begin_ns") " AS begin,\n"
-														  "	" SCHEMA_UTC(
-															  "w.end_ns") " AS \"end\", w.samples,\n"
-																      "	w.bytes + w.times_bytes AS bytes, r.version AS profd\n"
-																      "	FROM window w LEFT JOIN run r ON r.id = w.run;\n"
-																      "CREATE VIEW events AS\n"
-																      "	SELECT " SCHEMA_UTC(
-																	      "start_ns") " AS time, 'fork' AS event,\n"
-																			  "	process, NULL AS image, ppid AS detail FROM process\n"
-																			  "	WHERE start_ns IS NOT NULL\n"
-																			  "	UNION ALL SELECT " SCHEMA_UTC(
-																				  "i.start_ns") ", 'exec',\n"
-																						"	p.process, i.image, i.exe\n"
-																						"	FROM image i JOIN process p ON p.id = i.process\n"
-																						"	WHERE i.start_ns > p.start_ns\n"
-																						"	UNION ALL SELECT " SCHEMA_UTC(
-																							"end_ns") ", 'exit', process,\n"
-																								  "	NULL, ifnull(exit_code, 'signal ' || signal) FROM process\n"
-																								  "	WHERE end_ns IS NOT NULL\n"
-																								  "	UNION ALL SELECT " SCHEMA_UTC(
-																									  "time_ns") ", kind, process,\n"
-																										     "	image, CASE kind WHEN 'rename' THEN comm\n"
-																										     "	WHEN 'id_change' THEN uid || ':' || gid\n"
-																										     "	WHEN 'cgroup' THEN cgroup ELSE detail END FROM change;\n",
+	"	" SCHEMA_UTC "p.start_ns" SCHEMA_NS " AS start,\n"
+	"	" SCHEMA_UTC "p.end_ns" SCHEMA_NS
+	" AS \"end\", p.state, p.exit_code,\n"
+	"	p.signal, p.cpu_ns / 1e9 AS cpu_s, p.samples, p.coverage\n"
+	"	FROM process p LEFT JOIN image i ON i.id = (SELECT id\n"
+	"	FROM image WHERE process = p.id\n"
+	"	ORDER BY start_ns DESC, id DESC LIMIT 1);\n"
+	"CREATE VIEW images AS SELECT i.id, p.process, i.image, i.comm, i.exe,\n"
+	"	i.argv, i.cwd, i.uid, i.gid, i.container, i.pod, i.unit,\n"
+	"	" SCHEMA_UTC "i.start_ns" SCHEMA_NS " AS start,\n"
+	"	" SCHEMA_UTC "i.end_ns" SCHEMA_NS " AS \"end\", i.samples\n"
+	"	FROM image i JOIN process p ON p.id = i.process;\n"
+	"CREATE VIEW windows AS SELECT w.id, w.file,\n"
+	"	" SCHEMA_UTC "w.begin_ns" SCHEMA_NS " AS begin,\n"
+	"	" SCHEMA_UTC "w.end_ns" SCHEMA_NS " AS \"end\", w.samples,\n"
+	"	w.bytes + w.times_bytes AS bytes, r.version AS profd\n"
+	"	FROM window w LEFT JOIN run r ON r.id = w.run;\n"
+	"CREATE VIEW events AS\n"
+	"	SELECT " SCHEMA_UTC "start_ns" SCHEMA_NS
+	" AS time, 'fork' AS event,\n"
+	"	process, NULL AS image, ppid AS detail FROM process\n"
+	"	WHERE start_ns IS NOT NULL\n"
+	"	UNION ALL SELECT " SCHEMA_UTC "i.start_ns" SCHEMA_NS
+	", 'exec',\n"
+	"	p.process, i.image, i.exe\n"
+	"	FROM image i JOIN process p ON p.id = i.process\n"
+	"	WHERE i.start_ns > p.start_ns\n"
+	"	UNION ALL SELECT " SCHEMA_UTC "end_ns" SCHEMA_NS
+	", 'exit', process,\n"
+	"	NULL, ifnull(exit_code, 'signal ' || signal) FROM process\n"
+	"	WHERE end_ns IS NOT NULL\n"
+	"	UNION ALL SELECT " SCHEMA_UTC "time_ns" SCHEMA_NS
+	", kind, process,\n"
+	"	image, CASE kind WHEN 'rename' THEN comm\n"
+	"	WHEN 'id_change' THEN uid || ':' || gid\n"
+	"	WHEN 'cgroup' THEN cgroup ELSE detail END FROM change;\n",
 };
 
 _Static_assert(ARRAY_SIZE(catalog_schema) == CATALOG_VERSION,
