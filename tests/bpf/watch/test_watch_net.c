@@ -288,6 +288,7 @@ static void a_storm_of_no_process(void **state)
 
 	start("*", of_my_signals);
 	unused_port();
+	own_budget(true);
 	storm = fork();
 	if (!storm) {
 		assert_int_equal(syscall(SYS_setuid, 65534), 0);
@@ -302,6 +303,7 @@ static void a_storm_of_no_process(void **state)
 	}
 	kill(storm, SIGKILL);
 	waitpid(storm, NULL, 0);
+	own_budget(false);
 	wait_nth("signal_generate", sent - 1);
 	stop();
 }
