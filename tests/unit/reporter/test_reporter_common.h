@@ -162,7 +162,7 @@ static inline const Perftools__Profiles__Profile *checked(const char *path)
 	return pprof_checked();
 }
 
-/* In a directory, and in those of days in it. */
+/* In a directory, and in those of days in it, which retention may remove meanwhile. */
 static inline int count_files_in(const char *path, const char *ending)
 {
 	DIR *d = opendir(path);
@@ -170,6 +170,8 @@ static inline int count_files_in(const char *path, const char *ending)
 	char sub[768];
 	int n = 0;
 
+	if (!d && errno == ENOENT && path != t.archive)
+		return 0;
 	assert_non_null(d);
 	while ((de = readdir(d))) {
 		size_t len = strlen(de->d_name), el = strlen(ending);
