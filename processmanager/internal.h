@@ -599,7 +599,7 @@ struct pm {
 	uint64_t gap_until, gap_ns; /* the same of the lifecycle stream */
 	uint64_t begin; /* unknown processes that began before are expected */
 	uint64_t rescan; /* begin of the current rescan; 0: none */
-	struct pm_exe *kernel, *vdso;
+	struct pm_exe *kernel, *vdso, *vsyscall;
 	struct pm_exe *anon; /* executable memory, inside of sets */
 	struct pm_stats stats;
 };

@@ -345,6 +345,7 @@ enum pm_exe_kind {
 			  address, meaningful within its process only; its
 			  names are those of the process's perf map or
 			  jitdump */
+	PM_EXE_VSYSCALL, /* "[vsyscall]", which has no file: offset is the address */
 };
 
 struct pm_exe_info {
@@ -397,6 +398,8 @@ void pm_exe_put(struct pm_exe *exe);
 
 /* Never NULL; borrowed. */
 struct pm_exe *pm_exe_kernel(struct pm *pm);
+/* The vsyscall page. It is in every process and no mapping of any. */
+struct pm_exe *pm_exe_vsyscall(struct pm *pm);
 
 /* err 0: 'n' symbols, as symbolizer_resolve_fn(); else NULL. 'n' tags. */
 typedef void (*pm_names_fn)(void *arg, int err, void *const *tags,

@@ -318,6 +318,20 @@ int trace_frames_code(struct trace_frames *fs, struct pm_exe *exe,
 				  (struct pm_code_state){ .named = true });
 }
 
+int trace_frames_named(struct trace_frames *fs, struct pm_exe *exe,
+		       const struct symbolizer_symbol *sym)
+{
+	const struct reporter_place place = { .kind = REPORTER_PLACE_EXE,
+					      .exe = exe,
+					      .id = sym->offset };
+	bool fresh;
+	struct trace_frame *f = trace_frames_add(fs, &place, false, &fresh);
+
+	if (f && fresh)
+		trace_frame_known(&fs->cache, f, sym);
+	return f ? 0 : -ENOMEM;
+}
+
 int trace_frames_memory(struct trace_frames *fs, struct pm_exe *exe,
 			uint64_t addr, struct pm_code_state st)
 {

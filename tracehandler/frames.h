@@ -52,6 +52,9 @@ int trace_frames_code(struct trace_frames *fs, struct pm_exe *exe,
 		      uint64_t offset);
 int trace_frames_memory(struct trace_frames *fs, struct pm_exe *exe,
 			uint64_t addr, struct pm_code_state st);
+/* Adds code with this name, at sym->offset. 0 or -ENOMEM. */
+int trace_frames_named(struct trace_frames *fs, struct pm_exe *exe,
+		       const struct symbolizer_symbol *sym);
 /* Adds code of the kernel, as it was at 'time'. 0 or -ENOMEM. */
 int trace_frames_kernel(struct trace_frames *fs, struct pm_exe *kernel,
 			uint64_t addr, uint64_t time);

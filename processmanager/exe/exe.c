@@ -552,6 +552,11 @@ struct pm_exe *pm_exe_kernel(struct pm *pm)
 	return pm->kernel;
 }
 
+struct pm_exe *pm_exe_vsyscall(struct pm *pm)
+{
+	return pm->vsyscall;
+}
+
 static struct pm_exe *pm_exe_single(struct pm *pm, enum pm_exe_kind kind,
 				    const char *path)
 {
@@ -562,8 +567,9 @@ int pm_exe_init(struct pm *pm)
 {
 	pm->kernel = pm_exe_single(pm, PM_EXE_KERNEL, "[kernel.kallsyms]");
 	pm->vdso = pm_exe_single(pm, PM_EXE_VDSO, "[vdso]");
+	pm->vsyscall = pm_exe_single(pm, PM_EXE_VSYSCALL, "[vsyscall]");
 	pm->anon = pm_exe_single(pm, PM_EXE_ANON, "[anon]");
-	if (!pm->kernel || !pm->vdso || !pm->anon)
+	if (!pm->kernel || !pm->vdso || !pm->vsyscall || !pm->anon)
 		return -ENOMEM;
 	pm->kernel->file = symbolizer_kernel(pm->opts.symbolizer);
 	pm->vdso->file = symbolizer_vdso(pm->opts.symbolizer);
@@ -574,6 +580,7 @@ void pm_exe_fini(struct pm *pm)
 {
 	pm_exe_put(pm->kernel);
 	pm_exe_put(pm->vdso);
+	pm_exe_put(pm->vsyscall);
 	pm_exe_put(pm->anon);
 	pm_exe_drop_idle(pm, 0);
 }

@@ -49,6 +49,26 @@ void trace_stacks_fini(struct trace_stacks *s)
 
 /* --- the walk ----------------------------------------------------------------- */
 
+/* The least recently used place. */
+static struct trace_place *stack_place_new(struct trace_user *u)
+{
+	return &u->places[u->next++ % ARRAY_SIZE(u->places)];
+}
+
+/* The kernel reports it as a mapping in /proc only. */
+static struct trace_place *stack_place_vsyscall(struct trace_user *u)
+{
+	struct trace_place *place = stack_place_new(u);
+
+	*place = (struct trace_place){
+		.map = { .start = ARCH_VSYSCALL,
+			 .end = ARCH_VSYSCALL + ARCH_VSYSCALL_SIZE,
+			 .exe = pm_exe_vsyscall(u->owner->opts->pm) },
+		.kind = PM_EXE_VSYSCALL,
+	};
+	return place;
+}
+
 /* Sets u->at if found. A stack alternates between few files. */
 static enum pm_find stack_find(struct trace_user *u, uint64_t pc)
 {
@@ -64,6 +84,10 @@ static enum pm_find stack_find(struct trace_user *u, uint64_t pc)
 			return PM_FOUND;
 		}
 	}
+	if (arch_is_vsyscall(pc)) {
+		u->at = stack_place_vsyscall(u);
+		return PM_FOUND;
+	}
 	if (u->take->view)
 		found = pm_view_find(u->take->view, pc, &map);
 	else
@@ -72,7 +96,7 @@ static enum pm_find stack_find(struct trace_user *u, uint64_t pc)
 	if (found != PM_FOUND)
 		return found;
 	pm_exe_info(map.exe, &info);
-	u->at = &u->places[u->next++ % ARRAY_SIZE(u->places)];
+	u->at = stack_place_new(u);
 	u->at->map = map;
 	u->at->kind = info.kind;
 	return PM_FOUND;
@@ -143,6 +167,7 @@ static void stack_code(void *arg, uint64_t pc, struct trace_code *out)
 		return;
 	out->start = u->at->map.start;
 	out->end = u->at->map.end;
+	out->bare = u->at->kind == PM_EXE_VSYSCALL;
 	table = stack_table(u);
 	if (table && table->state == TRACE_TABLE_HERE)
 		stack_rows(u, pc, table, out);
@@ -196,9 +221,9 @@ int trace_user_walk(struct trace_user *u, struct trace_stacks *s,
 /* The offset that identifies it in its executable; after stack_find(). */
 static uint64_t stack_offset(const struct trace_user *u, uint64_t pc)
 {
-	if (u->at->kind == PM_EXE_ANON || u->at->kind == PM_EXE_KERNEL)
-		return pc;
-	return pc - u->at->map.start + u->at->map.pgoff;
+	if (stack_may_have_rows(u->at->kind))
+		return pc - u->at->map.start + u->at->map.pgoff;
+	return pc;
 }
 
 /* Code that a runtime made, perhaps. */
@@ -209,6 +234,22 @@ static int stack_push_memory(struct trace_user *u, uint64_t pc)
 				   pm_exe_code(exe, u->take->rec->head.time));
 }
 
+static int stack_push_vsyscall(struct trace_user *u, uint64_t pc)
+{
+	size_t i = (pc - ARCH_VSYSCALL) / ARCH_VSYSCALL_STEP;
+	struct symbolizer_function fn = { .file = "" };
+	struct symbolizer_symbol sym = { .offset = pc, .vaddr = pc };
+
+	if (i < ARRAY_SIZE(arch_vsyscalls)) {
+		fn.name = fn.system_name = arch_vsyscalls[i];
+		sym.start = ARCH_VSYSCALL + i * ARCH_VSYSCALL_STEP;
+		sym.size = ARCH_VSYSCALL_STEP;
+		sym.functions = &fn;
+		sym.nfunctions = 1;
+	}
+	return trace_frames_named(u->owner->frames, u->at->map.exe, &sym);
+}
+
 static int stack_push(struct trace_user *u, uint64_t pc)
 {
 	enum pm_find found = stack_find(u, pc);
@@ -216,6 +257,8 @@ static int stack_push(struct trace_user *u, uint64_t pc)
 
 	if (found == PM_FOUND && u->at->kind == PM_EXE_ANON)
 		return stack_push_memory(u, pc);
+	if (found == PM_FOUND && u->at->kind == PM_EXE_VSYSCALL)
+		return stack_push_vsyscall(u, pc);
 	if (found == PM_FOUND)
 		return trace_frames_code(u->owner->frames, u->at->map.exe,
 					 stack_offset(u, pc));

@@ -201,6 +201,7 @@ static void check_exes(struct census *c)
 
 	found_add(&c->exes, pm->kernel);
 	found_add(&c->exes, pm->vdso);
+	found_add(&c->exes, pm->vsyscall);
 	found_add(&c->exes, pm->anon);
 	TAILQ_FOREACH(exe, &pm->exes, all)
 		found_add(&c->exes, exe->same);

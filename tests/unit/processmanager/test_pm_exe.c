@@ -197,6 +197,8 @@ static void test_singletons(void **state)
 			    "[kernel.kallsyms]");
 	strcpy(fake.kernel.path, "kernel");
 	assert_string_equal(name_of(pm_exe_kernel(pm)), "kernel");
+	assert_int_equal(exe_info(pm_exe_vsyscall(pm)).kind, PM_EXE_VSYSCALL);
+	assert_string_equal(name_of(pm_exe_vsyscall(pm)), strerror(ENOENT));
 	do_mmap(5, 8000, 0x1000, 0x2000, "[vdso]", 0);
 	assert_int_equal(exe_info(exe_at(5, 0, 0x1000)).kind, PM_EXE_VDSO);
 	do_mmap(5, 8000, 0x3000, 0x4000, "[vdso]", 0);

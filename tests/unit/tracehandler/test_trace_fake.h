@@ -62,7 +62,7 @@ struct rows_ask {
 };
 
 struct pm {
-	struct pm_exe program, library, kernel, anon;
+	struct pm_exe program, library, kernel, vsyscall, anon;
 	bool hold_rows; /* else answered immediately: no rows */
 	bool swapped; /* the library is mapped in place of the program */
 	int views;
@@ -202,6 +202,11 @@ struct pm_exe *pm_exe_root(const struct pm_exe *exe)
 struct pm_exe *pm_exe_kernel(struct pm *p)
 {
 	return &p->kernel;
+}
+
+struct pm_exe *pm_exe_vsyscall(struct pm *p)
+{
+	return &p->vsyscall;
 }
 
 struct pm_code_state pm_exe_code(struct pm_exe *exe, uint64_t time)
@@ -466,6 +471,8 @@ static inline struct fixture *begin(struct trace_opts opts)
 	pm.kernel = (struct pm_exe){ PM_EXE_KERNEL, "[kernel.kallsyms]", 1,
 				     .serial = 3 };
 	pm.anon = (struct pm_exe){ PM_EXE_ANON, "//anon", 1, .serial = 4 };
+	pm.vsyscall = (struct pm_exe){ PM_EXE_VSYSCALL, "[vsyscall]", 1,
+				       .serial = 5 };
 	pm.elsewhere = PM_NOT_MAPPED;
 	opts.pm = &pm;
 	opts.resolved = resolved;
@@ -485,6 +492,7 @@ static inline void finish_all(struct fixture *f)
 	assert_int_equal(pm.library.refs, 1);
 	assert_int_equal(pm.program.refs, 1);
 	assert_int_equal(pm.kernel.refs, 1);
+	assert_int_equal(pm.vsyscall.refs, 1);
 	assert_int_equal(pm.anon.refs, 1);
 	free(f);
 }
