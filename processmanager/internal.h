@@ -291,6 +291,8 @@ struct pm_exe *pm_exe_identify(struct pm_exe *exe,
 void pm_exe_close(struct pm_exe *exe);
 /* Makes its file the most recently used. */
 void pm_exe_touch(struct pm_exe *exe);
+/* Its open file becomes that of another one of the same user, which has none. */
+void pm_exe_give_file(struct pm_exe *exe, struct pm_exe *to);
 /* It has 'n' mappings more, or fewer. */
 void pm_exe_mapped(struct pm_exe *exe, int64_t n);
 /* Closes files that have not been mapped for a while. */
@@ -339,6 +341,10 @@ int pm_code_request(struct pm_exe *exe, struct symbolizer_open_req *req);
 void pm_code_opened(struct pm_exe *exe, const struct symbolizer_file *file);
 /* The pause after a failed attempt. */
 uint64_t pm_code_wait(const struct pm_exe *exe);
+/* Its file could not be opened: if it had one before, it has that again. */
+void pm_code_look_failed(struct pm_exe *exe);
+/* The one with the names of samples of 'time': itself, or one with its file of then. */
+struct pm_exe *pm_code_exe_at(struct pm_exe *exe, uint64_t time);
 /* As symbolizer_resolve(), for addresses at the times of their samples; the kernel, too. */
 int pm_code_resolve(struct pm_exe *exe, const uint64_t *offsets,
 		    const uint64_t *times, size_t n, symbolizer_resolve_fn fn,

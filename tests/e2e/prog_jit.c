@@ -4,7 +4,8 @@
  * the first argument is -j, in jit-PID.dump, in the current directory. With -n the same,
  * but the code destroys the frame pointer; with -u it does and its unwind information is
  * in the jitdump. Each further argument is a step "SLOT:NAME:MS": writes the entry of a function NAME in one of 16 slots,
- * makes it there, and runs it for that CPU time. NAME "-": no entry is written; ">N": the
+ * makes it there, and runs it for that CPU time. NAME "-": no entry is written; "=N", "~N":
+ * the perf map is written anew with this entry alone, or another file renamed over it; ">N": the
  * slot's function moves to slot N (jitdump only). The slots are of 256 bytes, from
  * PROG_JIT_AT on. Lines of a jitdump: the loop is line 11 of jit.src, the rest line 10.
  */
@@ -72,17 +73,26 @@ static FILE *map, *dump;
 
 static bool map_write(const uint8_t *at, const char *name)
 {
-	char path[64];
+	bool renamed = *name == '~', anew = renamed || *name == '=';
+	char path[64], other[64];
 
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	snprintf(other, sizeof(other), "/tmp/perf-%d.map.new", (int)getpid());
+	if (map && anew) {
+		fclose(map);
+		map = NULL;
+	}
 	if (!map)
-		map = fopen(path, "a");
+		map = fopen(renamed ? other : path, anew ? "w" : "a");
 	if (!map) {
 		perror(path);
 		return false;
 	}
-	fprintf(map, "%lx %zx %s\n", (unsigned long)at, code->size, name);
-	return !fflush(map);
+	fprintf(map, "%lx %zx %s\n", (unsigned long)at, code->size,
+		name + anew);
+	if (fflush(map))
+		return false;
+	return !renamed || !rename(other, path);
 }
 
 /* --- jitdump: the numbers are those of its specification -------------------- */

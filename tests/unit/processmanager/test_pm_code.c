@@ -106,9 +106,108 @@ static void test_growth_is_a_version(void **state)
 	assert_int_equal(version_at(exe, base + 7 * SEC), version + 4);
 	/* What is gone from a file that shrank cannot be read. */
 	map->size = 10;
+	map->written++;
 	now(base + 20 * SEC);
 	assert_int_equal(version_at(exe, base + 20 * SEC), version + 5);
-	assert_int_equal(size_at(exe, base), 10);
+	assert_int_equal(size_at(exe, base), 0);
+}
+
+/* The file of the request for a sample's name. */
+static uint64_t inode_at(struct pm_exe *exe, uint64_t time)
+{
+	uint64_t ino;
+
+	assert_int_equal(
+		pm_exe_name_at(exe, 0x4010, time, NULL, on_names, NULL), 0);
+	pm_names_send(pm);
+	while (fake.queue[0]->open_fn)
+		fake_turn();
+	ino = fake.queue[0]->file->ident.ino;
+	answers = 0;
+	fake_run();
+	assert_int_equal(answers, 1);
+	return ino;
+}
+
+/* Equal size, other contents: a version, for samples since then. */
+static void test_written_anew(void **state)
+{
+	struct pm_exe *exe = with_map();
+	uint32_t version = version_at(exe, base);
+
+	assert_int_equal(size_at(exe, base), 100);
+	map->written++;
+	assert_int_equal(version_at(exe, base + SEC), version + 1);
+	assert_int_equal(version_at(exe, base), version);
+	assert_int_equal(size_at(exe, base + SEC), 100);
+	/* Of what it had before, nothing can be read. */
+	assert_int_equal(size_at(exe, base), 0);
+	assert_int_equal(version_at(exe, base + 2 * SEC), version + 1);
+	assert_int_equal(fake.opens, 1);
+}
+
+/* Renamed over: samples from before have the names of the file that was there. */
+static void test_renamed_over(void **state)
+{
+	struct pm_exe *exe = with_map();
+	uint32_t version = version_at(exe, base);
+
+	assert_int_equal(inode_at(exe, base), 77);
+	map->ino = 78;
+	map->size = 300;
+	assert_int_equal(version_at(exe, base + SEC), version + 1);
+	assert_int_equal(version_at(exe, base), version);
+	assert_int_equal(inode_at(exe, base + SEC), 78);
+	assert_int_equal(inode_at(exe, base), 77);
+	assert_int_equal(size_at(exe, base), 100);
+	assert_int_equal(size_at(exe, base + SEC), 300);
+	assert_int_equal(fake.opens, 2);
+	assert_int_equal(fake.held, 2);
+	/* The new one grows as usual. */
+	map->size = 400;
+	assert_int_equal(version_at(exe, base + 2 * SEC), version + 2);
+	assert_int_equal(size_at(exe, base + 2 * SEC), 400);
+	/* The old one is released. */
+	now(base + 9 * SEC);
+	pm_forget(pm, base + 9 * SEC);
+	assert_int_equal(fake.held, 1);
+	assert_int_equal(inode_at(exe, base), 78);
+	/* And again. */
+	map->ino = 79;
+	assert_int_equal(version_at(exe, base + 10 * SEC), version + 3);
+	assert_int_equal(inode_at(exe, base + 10 * SEC), 79);
+	assert_int_equal(stats().open_files, 2);
+}
+
+/* A map without a name, as at the end of its process, goes on; it is looked for again. */
+static void test_unlinked(void **state)
+{
+	struct pm_exe *exe = with_map();
+	uint32_t version = version_at(exe, base);
+
+	assert_int_equal(inode_at(exe, base), 77);
+	map->err = -ENOENT;
+	now(base + SEC);
+	assert_int_equal(version_at(exe, base + SEC), version + 1);
+	assert_int_equal(inode_at(exe, base + SEC), 77);
+	assert_int_equal(fake.opens, 2);
+	assert_int_equal(fake.held, 1);
+	/* At growing intervals. */
+	now(base + 2 * SEC);
+	assert_int_equal(version_at(exe, base + 2 * SEC), version + 2);
+	assert_int_equal(inode_at(exe, base + 2 * SEC), 77);
+	now(base + 3 * SEC);
+	assert_int_equal(version_at(exe, base + 3 * SEC), version + 2);
+	now(base + 4 * SEC);
+	map->err = 0;
+	map->ino = 78;
+	assert_int_equal(version_at(exe, base + 4 * SEC), version + 3);
+	assert_int_equal(inode_at(exe, base + 4 * SEC), 78);
+	/* The process has ended: there is no other. */
+	map->ino = 79;
+	do_exit(5, 0, base + 9 * SEC);
+	assert_int_equal(version_at(exe, base + 9 * SEC), version + 4);
+	assert_int_equal(inode_at(exe, base + 9 * SEC), 78);
 }
 
 static void test_none_is_looked_for_again(void **state)
@@ -269,6 +368,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_the_map_is_its_file),
 		T(test_growth_is_a_version),
+		T(test_written_anew),
+		T(test_renamed_over),
+		T(test_unlinked),
 		T(test_none_is_looked_for_again),
 		T(test_a_jitdump),
 		T(test_rows_open_a_jitdump),
