@@ -283,6 +283,8 @@ struct pm_exe *pm_exe_new(struct pm *pm, enum pm_exe_kind kind,
 			  struct pm_str *path);
 /* The root if it has the same path; otherwise the executable itself. */
 struct pm_exe *pm_exe_shown(const struct pm_exe *exe);
+/* A file that could be opened, and is no ELF file. */
+bool pm_exe_is_bare(const struct pm_exe *exe);
 /* Length of 'path' without the kernel's " (deleted)". */
 size_t pm_exe_path_len(const char *path);
 /* The other executable with identity 'id'; NULL: it is this one's now. */

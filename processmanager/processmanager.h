@@ -297,6 +297,11 @@ struct pm_mapping {
 	uint64_t start, end;
 	uint64_t pgoff;
 	struct pm_exe *exe; /* borrowed; never NULL */
+	/*
+	 * Of a file that is no ELF file, as JITs map: the executable memory of its
+	 * process, which may have names and rows for it, by address. Or NULL.
+	 */
+	struct pm_exe *code;
 };
 
 enum pm_find {

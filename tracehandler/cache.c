@@ -129,6 +129,8 @@ void trace_frame_known(struct trace_cache *c, struct trace_frame *f,
 				   : UINT64_MAX;
 		f->since -= MIN(f->since, sym->before);
 	}
+	if (!n && f->given)
+		return;
 	trace_frame_drop_lines(c, f);
 	f->lines = n <= 1 ? &f->line : calloc(n, sizeof(*f->lines));
 	for (i = 0; f->lines && i < n; i++) {

@@ -42,6 +42,7 @@ struct trace_frame {
 	unsigned int refs;
 	uint64_t ksyms; /* of the kernel: number of its last known change */
 	bool pending; /* its name was requested */
+	bool given; /* 'plain' came with its place */
 	bool listed; /* lookups find it */
 	bool used; /* since it was last considered for eviction */
 };
@@ -86,7 +87,10 @@ void trace_frame_put(struct trace_cache *c, struct trace_frame *f);
 /* Sets the name and ends 'pending'. Without memory the frame gets no name. */
 void trace_frame_known(struct trace_cache *c, struct trace_frame *f,
 		       const struct symbolizer_symbol *sym);
-/* Sets the text in place of a name, a malloc'ed string (NULL: no memory). */
+/*
+ * Sets the text in place of a name, a malloc'ed string (NULL: no memory). With 'given' it
+ * stays when there is no name.
+ */
 void trace_frame_plain(struct trace_frame *f, char *text);
 /* Frames may get other names than in stacks that were kept. */
 void trace_cache_changed(struct trace_cache *c);

@@ -235,7 +235,8 @@ size_t pm_exe_path_len(const char *path)
 
 /*
  * Executable memory without a file: the kernel's "//anon", "[heap]" and
- * "anon_inode:x", and the nameless files of shared memory. A memfd is a file.
+ * "anon_inode:x", and the nameless files of shared memory and of large pages. A memfd is
+ * a file.
  * Files without an inode number, which FUSE may report, cannot be told apart.
  */
 static bool pm_path_is_anon(const struct pm_map_event *ev)
@@ -244,7 +245,19 @@ static bool pm_path_is_anon(const struct pm_map_event *ev)
 		return false;
 	return ev->path[0] != '/' || !ev->ino ||
 	       !strncmp(ev->path, "/SYSV", 5) ||
-	       !strncmp(ev->path, "/dev/zero", 9);
+	       !strncmp(ev->path, "/dev/zero", 9) ||
+	       !strcmp(ev->path, "/anon_hugepage (deleted)");
+}
+
+bool pm_exe_is_bare(const struct pm_exe *exe)
+{
+	const struct pm_exe *root = pm_exe_root(exe);
+	int err = root->open_error;
+
+	if (exe->kind != PM_EXE_FILE || root->opened || exe->jitdump)
+		return false;
+	/* A memfd that may not be opened is hardly ever an ELF file. */
+	return err == -ENOEXEC || (err && !strncmp(exe->path->s, "/memfd:", 7));
 }
 
 /* In the user's share; where that is used up, only the last component. */

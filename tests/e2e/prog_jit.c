@@ -3,7 +3,8 @@
  * prog_jit: makes code and says so, like a JIT compiler: in /tmp/perf-PID.map, or, if
  * the first argument is -j, in jit-PID.dump, in the current directory. With -n the same,
  * but the code destroys the frame pointer; with -u it does and its unwind information is
- * in the jitdump. Each further argument is a step "SLOT:NAME:MS": writes the entry of a function NAME in one of 16 slots,
+ * in the jitdump. With -m the code is in a memfd, which is mapped a second time to write
+ * it. Each further argument is a step "SLOT:NAME:MS": writes the entry of a function NAME in one of 16 slots,
  * makes it there, and runs it for that CPU time. NAME "-": no entry is written; "=N", "~N":
  * the perf map is written anew with this entry alone, or another file renamed over it; ">N": the
  * slot's function moves to slot N (jitdump only). The slots are of 256 bytes, from
@@ -49,6 +50,7 @@ static const struct code codes[] = {
 };
 
 static const struct code *code = codes;
+static uint8_t *writable; /* a second mapping of the memory, or NULL */
 static bool unwinds; /* the jitdump has its unwind information */
 
 static uint64_t cpu_ms(void)
@@ -253,10 +255,12 @@ static bool jit_step(uint8_t *mem, char *step)
 	char *slot = strtok(step, ":"), *name = strtok(NULL, ":");
 	char *ms = strtok(NULL, ":");
 	uint8_t *at, *to;
+	size_t slot_at;
 
 	if (!ms)
 		return false;
-	at = mem + strtoul(slot, NULL, 10) % SLOTS * SLOT;
+	slot_at = strtoul(slot, NULL, 10) % SLOTS * SLOT;
+	at = mem + slot_at;
 	if (*name == '>') {
 		to = mem + strtoul(name + 1, NULL, 10) % SLOTS * SLOT;
 		memcpy(to, at, code->size);
@@ -264,7 +268,8 @@ static bool jit_step(uint8_t *mem, char *step)
 			return false;
 		at = to;
 	} else {
-		memcpy(at, code->bytes, code->size);
+		memcpy((writable ? writable : mem) + slot_at, code->bytes,
+		       code->size);
 		if (strcmp(name, "-") != 0 && !jit_write(at, name))
 			return false;
 	}
@@ -272,19 +277,37 @@ static bool jit_step(uint8_t *mem, char *step)
 	return true;
 }
 
+/* Memory at PROG_JIT_AT. */
+static uint8_t *jit_memory(bool memfd)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS, fd = -1;
+	int prot = PROT_READ | PROT_EXEC | (memfd ? 0 : PROT_WRITE);
+
+	if (memfd) {
+		flags = MAP_SHARED;
+		fd = memfd_create("doublemapper", MFD_CLOEXEC);
+		if (fd < 0 || ftruncate(fd, SLOT * SLOTS))
+			return MAP_FAILED;
+		writable = mmap(NULL, SLOT * SLOTS, PROT_READ | PROT_WRITE,
+				flags, fd, 0);
+		if (writable == MAP_FAILED)
+			return MAP_FAILED;
+	}
+	return mmap((void *)PROG_JIT_AT, SLOT * SLOTS, prot,
+		    flags | MAP_FIXED_NOREPLACE, fd, 0);
+}
+
 int main(int argc, char **argv)
 {
-	uint8_t *mem =
-		mmap((void *)PROG_JIT_AT, SLOT * SLOTS,
-		     PROT_READ | PROT_WRITE | PROT_EXEC,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	int i = 1;
+	bool memfd = argc > 1 && !strcmp(argv[1], "-m");
+	uint8_t *mem = jit_memory(memfd);
+	int i = 1 + memfd;
 
 	if (mem == MAP_FAILED) {
 		perror("mmap");
 		return 1;
 	}
-	if (argc > 1 && argv[1][0] == '-') {
+	if (!memfd && argc > 1 && argv[1][0] == '-') {
 		code = &codes[argv[1][1] != 'j'];
 		unwinds = argv[1][1] == 'u';
 		i++;

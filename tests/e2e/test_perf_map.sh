@@ -31,8 +31,13 @@ mine=$pid
 background "$T/prog_jit" '0:=new_a:400' '0:=new_b:400' '0:=new_longer:400' '0:=new_c:400' \
 	'0:~new_d:400' '0:~new_e:400'
 anew=$pid
-wait "$growing" "$inside" "$mine" "$anew"
-rm -f "/tmp/perf-$growing.map" "/tmp/perf-$mine.map" "/tmp/perf-$anew.map"
+# In a memfd; where there is no line it has the file's name.
+background "$T/prog_jit" -m 0:in_memfd:300 1:-:200
+memfd=$pid
+wait "$growing" "$inside" "$mine" "$anew" "$memfd"
+for p in "$growing" "$mine" "$anew" "$memfd"; do
+	rm -f "/tmp/perf-$p.map"
+done
 
 # --- maps that must not be read ------------------------------------------------
 echo "$at 1000 SECRET" >"$T/secret"
@@ -100,6 +105,8 @@ named one_b 400 10
 named one_a 800 15
 named one_c 800 15
 named two_a 300
+named in_memfd 300
+named 'memfd:doublemapper\+0x100' 200
 for name in a b longer c d e; do
 	named "new_$name" 400 15
 done

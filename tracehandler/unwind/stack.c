@@ -102,6 +102,15 @@ static enum pm_find stack_find(struct trace_user *u, uint64_t pc)
 	return PM_FOUND;
 }
 
+/*
+ * The executable memory that has the names and rows of what is at u->at: JITs map files
+ * without ELF as well. NULL: it is other code.
+ */
+static struct pm_exe *stack_memory(const struct trace_user *u)
+{
+	return u->at->kind == PM_EXE_ANON ? u->at->map.exe : u->at->map.code;
+}
+
 /* The rows of a file, for as much of u->at as one segment covers; or of memory. */
 static void stack_rows(const struct trace_user *u, uint64_t pc,
 		       const struct trace_table *table, struct trace_code *out)
@@ -110,7 +119,7 @@ static void stack_rows(const struct trace_user *u, uint64_t pc,
 	const struct symbolizer_segment *seg;
 	size_t i, n = 0;
 
-	if (u->at->kind == PM_EXE_ANON) {
+	if (stack_memory(u)) {
 		out->rows = table->rows;
 		return;
 	}
@@ -138,17 +147,17 @@ static bool stack_may_have_rows(enum pm_exe_kind kind)
 static struct trace_table *stack_table(const struct trace_user *u)
 {
 	struct trace_tables *tables = &u->owner->tables;
-	struct pm_exe *exe = u->at->map.exe;
+	struct pm_exe *memory = stack_memory(u);
 	uint64_t time = u->take->rec->head.time;
 	struct pm_code_state st;
 
-	if (stack_may_have_rows(u->at->kind))
-		return trace_tables_get(tables, exe);
-	if (u->at->kind != PM_EXE_ANON)
-		return NULL;
-	st = pm_exe_code(exe, time);
+	if (!memory)
+		return stack_may_have_rows(u->at->kind)
+			       ? trace_tables_get(tables, u->at->map.exe)
+			       : NULL;
+	st = pm_exe_code(memory, time);
 	/* Perf maps have names only. */
-	return st.timed ? trace_tables_code(tables, exe, st.version, time)
+	return st.timed ? trace_tables_code(tables, memory, st.version, time)
 			: NULL;
 }
 
@@ -226,12 +235,19 @@ static uint64_t stack_offset(const struct trace_user *u, uint64_t pc)
 	return pc;
 }
 
-/* Code that a runtime made, perhaps. */
-static int stack_push_memory(struct trace_user *u, uint64_t pc)
+/*
+ * The executable memory that may name it, and how; NULL: other code, or a file whose
+ * process has no names for it.
+ */
+static struct pm_exe *stack_named_memory(const struct trace_user *u,
+					 struct pm_code_state *st)
 {
-	struct pm_exe *exe = u->at->map.exe;
-	return trace_frames_memory(u->owner->frames, exe, pc,
-				   pm_exe_code(exe, u->take->rec->head.time));
+	struct pm_exe *memory = stack_memory(u);
+
+	if (!memory)
+		return NULL;
+	*st = pm_exe_code(memory, u->take->rec->head.time);
+	return st->named || u->at->kind == PM_EXE_ANON ? memory : NULL;
 }
 
 static int stack_push_vsyscall(struct trace_user *u, uint64_t pc)
@@ -254,9 +270,15 @@ static int stack_push(struct trace_user *u, uint64_t pc)
 {
 	enum pm_find found = stack_find(u, pc);
 	bool lost = found == PM_LOST;
+	struct pm_code_state st;
+	struct pm_exe *memory, *file;
 
-	if (found == PM_FOUND && u->at->kind == PM_EXE_ANON)
-		return stack_push_memory(u, pc);
+	memory = found == PM_FOUND ? stack_named_memory(u, &st) : NULL;
+	if (memory) {
+		file = u->at->kind == PM_EXE_ANON ? NULL : u->at->map.exe;
+		return trace_frames_memory(u->owner->frames, memory, pc, st,
+					   file, stack_offset(u, pc));
+	}
 	if (found == PM_FOUND && u->at->kind == PM_EXE_VSYSCALL)
 		return stack_push_vsyscall(u, pc);
 	if (found == PM_FOUND)
@@ -373,7 +395,8 @@ static size_t stack_keys(struct trace_user *u)
 {
 	struct pm_exe *kernel = pm_exe_kernel(u->owner->opts->pm);
 	uint64_t *keys = u->owner->frames->repeats.keys, pc;
-	struct pm_code_state st = { 0 };
+	struct pm_code_state st;
+	struct pm_exe *memory;
 	size_t i, n = MIN(u->take->rec->nkstack, ABI_KSTACK_MAX);
 
 	for (i = 0; i < n; i++)
@@ -386,14 +409,12 @@ static size_t stack_keys(struct trace_user *u)
 		pc = u->owner->pcs[i] - !!i;
 		if (stack_find(u, pc) != PM_FOUND)
 			return 0;
-		st.version = 0;
-		if (u->at->kind == PM_EXE_ANON)
-			st = pm_exe_code(u->at->map.exe,
-					 u->take->rec->head.time);
-		if (st.timed)
+		memory = stack_named_memory(u, &st);
+		if (memory && st.timed)
 			return 0;
-		keys[n + i] = trace_cache_key(u->at->map.exe,
-					      stack_offset(u, pc), st.version);
+		keys[n + i] = memory ? trace_cache_key(memory, pc, st.version)
+				     : trace_cache_key(u->at->map.exe,
+						       stack_offset(u, pc), 0);
 	}
 	return n + i;
 }
@@ -426,7 +447,7 @@ static void stack_ask(void *arg, const struct pm_mapping *map)
 	struct pm_exe_info info;
 
 	pm_exe_info(map->exe, &info);
-	if (stack_may_have_rows(info.kind))
+	if (stack_may_have_rows(info.kind) && !map->code)
 		trace_tables_get(&s->tables, map->exe);
 }
 

@@ -296,6 +296,44 @@ static void test_rows_open_a_jitdump(void **state)
 	assert_string_equal(answer, "/tmp/jit-5.dump");
 }
 
+static struct pm_mapping mapping_at(uint64_t addr)
+{
+	struct pm_mapping m;
+
+	assert_int_equal(pm_image_find(pm, image_at(5, 0, 0), 8000, addr, &m),
+			 0);
+	return m;
+}
+
+/* Files that are no ELF files, once that is known, have names and rows by address. */
+static void test_bare_files(void **state)
+{
+	struct pm_exe *exe = with_map();
+
+	fake_file("/memfd:doublemapper", 0, 0, 11);
+	fake_lookup("/memfd:doublemapper")->err = -ENOEXEC;
+	fake_file("/memfd:closed", 0, 0, 12);
+	fake_lookup("/memfd:closed")->err = -EPERM;
+	fake_file("/lib/closed.so", 0, 0, 13);
+	fake_lookup("/lib/closed.so")->err = -EPERM;
+	fake_file("/lib/c.so", 0, 1, 14);
+	map_inode(5, 0x10000, "/memfd:doublemapper (deleted)", 11, 1);
+	map_inode(5, 0x20000, "/memfd:closed (deleted)", 12, 1);
+	map_inode(5, 0x30000, "/lib/closed.so", 13, 1);
+	map_inode(5, 0x40000, "/lib/c.so", 14, 1);
+	assert_null(mapping_at(0x10000).code); /* not known yet */
+	fake_run();
+	assert_ptr_equal(mapping_at(0x10000).code, exe);
+	assert_ptr_equal(mapping_at(0x20000).code, exe);
+	assert_null(mapping_at(0x30000).code);
+	assert_null(mapping_at(0x40000).code);
+	assert_null(mapping_at(0x4000).code);
+	assert_ptr_equal(mapping_at(0x4000).exe, exe);
+	assert_string_equal(exe_info(mapping_at(0x10000).exe).base,
+			    "memfd:doublemapper");
+	assert_true(pm_exe_code(exe, base).named);
+}
+
 static void test_names_of_jitdumps(void **state)
 {
 	assert_true(pm_code_is_dump("/tmp/jit-1.dump"));
@@ -374,6 +412,7 @@ int main(void)
 		T(test_none_is_looked_for_again),
 		T(test_a_jitdump),
 		T(test_rows_open_a_jitdump),
+		T(test_bare_files),
 		T(test_names_of_jitdumps),
 		T(test_each_process_has_its_own),
 		T(test_held_after_the_end),

@@ -155,6 +155,7 @@ static void test_kinds_by_path(void **state)
 		{ "[anon:jit]", 0, PM_EXE_ANON },
 		{ "/SYSV00000000 (deleted)", 9, PM_EXE_ANON },
 		{ "/dev/zero (deleted)", 9, PM_EXE_ANON },
+		{ "/anon_hugepage (deleted)", 9, PM_EXE_ANON },
 		{ "/bin/x", 0, PM_EXE_ANON },
 		{ "anon_inode:[x]", 9, PM_EXE_ANON },
 	};

@@ -39,6 +39,20 @@ static void answer_as(const char *name)
 	answer_for(name, 0, 0);
 }
 
+/* Answers the oldest request: there is no name. */
+static void answer_none_named(void)
+{
+	struct symbolizer_symbol syms[64] = { 0 };
+	struct ask a = pm.asks[0];
+
+	assert_int_equal(pm.nasks, 1);
+	pm.nasks = 0;
+	for (size_t i = 0; i < a.n; i++)
+		syms[i].offset = syms[i].vaddr = a.offsets[i];
+	a.fn(a.arg, 0, a.tags, syms, a.n);
+	a.exe->refs--;
+}
+
 static void give_at(struct fixture *f, uint64_t time)
 {
 	static const uint64_t pcs[] = { JIT + 0x20 };
@@ -112,6 +126,45 @@ static void test_no_map_no_wait(void **state)
 	finish_all(f);
 }
 
+static void give_bare(struct fixture *f, uint64_t time)
+{
+	static const uint64_t pcs[] = { LIB + 0x20 };
+	struct rec r;
+
+	sample(&r, time, 0, pcs, 1, ABI_STACK_WHOLE);
+	give(f, &r);
+	tick(f, time);
+}
+
+/* In a file that is no ELF file the same; what has no name is given by the file. */
+static void test_in_a_bare_file(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+
+	pm.bare = true;
+	pm.version = 1;
+	give_bare(f, 1); /* no map yet: the file is asked, in vain */
+	assert_int_equal(pm.library.asked, 1);
+	answer(0);
+	assert_string_equal(f->out.text[0], "library+0x11020;");
+	pm.version = 2;
+	pm.perf_map = true;
+	for (uint64_t i = 2; i < 5; i++) { /* the last of a kept stack */
+		give_bare(f, i);
+		if (i == 2)
+			answer_as("doubled");
+		assert_string_equal(f->out.text[i - 1], "doubled;");
+	}
+	assert_int_equal(f->out.leaf[3].vaddr, LIB + 0x20);
+	assert_int_equal(pm.library.asked, 1);
+	/* The map has no line there. */
+	pm.version = 3;
+	give_bare(f, 5);
+	answer_none_named();
+	assert_string_equal(f->out.text[4], "library+0x1020;");
+	finish_all(f);
+}
+
 /* By jitdump: each answer has the times that it is valid for. */
 static void test_names_have_times(void **state)
 {
@@ -149,6 +202,17 @@ static void test_names_have_times(void **state)
 static void give_blind(struct fixture *f, uint64_t time)
 {
 	static const uint64_t pcs[] = { JIT + 0x20, CODE + 0x120 };
+	struct rec r;
+
+	sample(&r, time, 0, pcs, 2, ABI_STACK_WHOLE);
+	regs_of(&r)->gpr[ABI_REG_BP] = 1;
+	give(f, &r);
+}
+
+/* The same through the library's mapping, at the same address. */
+static void give_blind_bare(struct fixture *f, uint64_t time)
+{
+	static const uint64_t pcs[] = { LIB + 0x20, CODE + 0x120 };
 	struct rec r;
 
 	sample(&r, time, 0, pcs, 2, ABI_STACK_WHOLE);
@@ -271,6 +335,19 @@ static void test_rows_of_a_version(void **state)
 	finish_all(f);
 }
 
+static void test_rows_of_a_bare_file(void **state)
+{
+	struct fixture *f = begin_code();
+
+	pm.bare = true;
+	give_blind_bare(f, 100);
+	answer_code(f, 100, 0,
+		    rows_of("600000 rsp+32 c-16\n600100 end\n", 50, 100));
+	assert_int_equal(f->st.stack_root, 1);
+	assert_int_equal(pm.library.rows_asked, 0);
+	finish_all(f);
+}
+
 /* A perf map has none: nothing waits. */
 static void test_no_rows_of_a_map(void **state)
 {
@@ -305,9 +382,11 @@ int main(void)
 		cmocka_unit_test(test_named_by_the_map),
 		cmocka_unit_test(test_a_version_is_asked_for),
 		cmocka_unit_test(test_no_map_no_wait),
+		cmocka_unit_test(test_in_a_bare_file),
 		cmocka_unit_test(test_names_have_times),
 		cmocka_unit_test(test_rows_of_a_time),
 		cmocka_unit_test(test_rows_of_a_version),
+		cmocka_unit_test(test_rows_of_a_bare_file),
 		cmocka_unit_test(test_no_rows_of_a_map),
 		cmocka_unit_test(test_rows_are_late),
 	};

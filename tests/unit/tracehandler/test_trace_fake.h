@@ -64,6 +64,7 @@ struct rows_ask {
 struct pm {
 	struct pm_exe program, library, kernel, vsyscall, anon;
 	bool hold_rows; /* else answered immediately: no rows */
+	bool bare; /* the library is no ELF file */
 	bool swapped; /* the library is mapped in place of the program */
 	int views;
 	struct rows_ask rows[16];
@@ -124,16 +125,19 @@ static inline enum pm_find find(const struct pm *p, uint64_t addr,
 	struct pm_exe *exe = p->swapped ? &pm.library : &pm.program;
 
 	if (addr - CODE < 0x10000) {
-		*out = (struct pm_mapping){ CODE, CODE + 0x10000, 0x1000, exe };
+		*out = (struct pm_mapping){ CODE, CODE + 0x10000, 0x1000, exe,
+					    NULL };
 		return PM_FOUND;
 	}
 	if (addr - LIB < 0x10000) {
 		*out = (struct pm_mapping){ LIB, LIB + 0x10000, 0x1000,
-					    &pm.library };
+					    &pm.library,
+					    p->bare ? &pm.anon : NULL };
 		return PM_FOUND;
 	}
 	if (addr - JIT < 0x10000) {
-		*out = (struct pm_mapping){ JIT, JIT + 0x10000, 0, &pm.anon };
+		*out = (struct pm_mapping){ JIT, JIT + 0x10000, 0, &pm.anon,
+					    NULL };
 		return PM_FOUND;
 	}
 	return p->elsewhere;
