@@ -281,7 +281,7 @@ static enum pm_find pm_image_place(struct pm *pm, struct pm_image *img,
 		pm_mm_mapping(pm, mm, map, out);
 		code = out->exe->kind == PM_EXE_ANON ? out->exe : out->code;
 		if (code)
-			pm_code_via(code, img->proc, mm->dump);
+			pm_code_via(code, img->proc, mm);
 		return PM_FOUND;
 	}
 	pm_image_want(pm, img);

@@ -183,7 +183,7 @@ struct pm_mm {
 	struct pm_set *set; /* NULL: empty */
 	struct pm_exe *first; /* the first file mapped: the executable */
 	struct pm_exe *anon; /* made when first needed */
-	struct pm_exe *dump; /* the jitdump mapped last, or NULL */
+	struct pm_exe *dumps[PM_CODE_DUMPS]; /* jitdumps, newest first, or NULL */
 };
 
 struct pm_mm *pm_mm_new(struct pm *pm, uint64_t since);
@@ -330,9 +330,11 @@ void pm_exe_given(struct pm_exe *exe, int err, struct symbolizer_file *file);
 
 /* --- code.c: perf maps and jitdumps, the files of executable memory --------- */
 
-/* A process that has this memory, and the jitdump that it maps, or NULL. */
+/* A process that has this memory, and the address space with the jitdumps that it maps. */
 void pm_code_via(struct pm_exe *exe, const struct pm_proc *proc,
-		 struct pm_exe *dump);
+		 const struct pm_mm *mm);
+/* It has 'n' mappings more, or fewer: so have its sources. */
+void pm_code_mapped(struct pm_exe *exe, int64_t n);
 /* The path is one of a jitdump. */
 bool pm_code_is_dump(const char *path);
 void pm_code_free(struct pm_exe *exe);

@@ -429,6 +429,15 @@ int pm_exe_name(struct pm_exe *exe, uint64_t offset, void *tag, pm_names_fn fn,
  */
 int pm_exe_name_at(struct pm_exe *exe, uint64_t addr, uint64_t time, void *tag,
 		   pm_names_fn fn, void *arg);
+/*
+ * Where executable memory has its names from: the jitdumps of its process, the one that
+ * was mapped last first, and its perf map. Each is an executable that pm_exe_name_at() and,
+ * if it is a jitdump, pm_exe_code_rows() take. Borrowed; the number of them.
+ */
+#define PM_CODE_DUMPS 4
+#define PM_CODE_SOURCES (PM_CODE_DUMPS + 1)
+size_t pm_exe_code_dumps(struct pm_exe *exe, struct pm_exe **out);
+size_t pm_exe_code_sources(struct pm_exe *exe, struct pm_exe **out);
 /* The state of the names of executable memory. */
 struct pm_code_state {
 	/*
@@ -440,7 +449,7 @@ struct pm_code_state {
 	bool timed;
 	bool named; /* else its process has no file of names, as far as is known */
 };
-/* That which counts for samples of 'time'. To be called for each frame. */
+/* Of the memory, with all sources, or of one of these. That which counts for samples of 'time'. To be called for each frame. */
 struct pm_code_state pm_exe_code(struct pm_exe *exe, uint64_t time);
 /* Sends the collected requests. */
 void pm_names_send(struct pm *pm);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * code: the names of executable memory without a file, from the jitdump or else the
- * perf map of its process; and its unwind rows, from the jitdump. The executable of that memory (one for each address space)
- * has it as its file, so opening, limits and requests are those of other files; what
+ * code: the names of executable memory without a file, from the jitdumps and the perf map
+ * of its process; and its unwind rows, from the jitdumps. The executable of that memory
+ * (one for each address space) has the perf map as its file, and for each jitdump a source,
+ * an executable of its own. So opening, limits and requests are those of other files; what
  * differs is here:
  *  - it grows. Each size that is seen has a version, which is part of the identity of a
  *    frame, so that names are asked for again.
@@ -52,7 +53,9 @@ struct pm_code {
 	uint64_t looks; /* that found nothing, one after the other */
 	uint64_t checked_at; /* the present then, unlike pm->now */
 	uint64_t check_at;
-	struct pm_exe *dump; /* the jitdump; NULL: it is a perf map */
+	struct pm_exe
+		*dump; /* of a source: the jitdump; NULL: it is a perf map */
+	struct pm_exe *sources[PM_CODE_DUMPS]; /* as mm->dumps */
 	uint64_t change_at; /* not another one before */
 };
 
@@ -75,40 +78,124 @@ bool pm_code_is_dump(const char *path)
 	       !memcmp(base + len - 5, ".dump", 5);
 }
 
-/* From now on names are those of another file. */
-static void pm_code_change(struct pm_exe *exe, struct pm_exe *dump)
+/* The source for a jitdump; without memory NULL. */
+static struct pm_exe *pm_code_source(struct pm_exe *exe, struct pm_exe *dump)
 {
+	struct pm_code *c = exe->code;
+	struct pm_exe *source;
+
+	for (size_t i = 0; i < PM_CODE_DUMPS; i++)
+		if (c->sources[i] && c->sources[i]->code->dump == dump)
+			return pm_exe_get(c->sources[i]);
+	source = pm_exe_new(exe->pm, PM_EXE_ANON, pm_str_get(exe->path));
+	if (!source || !pm_code_of(source)) {
+		pm_exe_put(source);
+		return NULL;
+	}
+	source->code->dump = pm_exe_get(dump);
+	pm_exe_mapped(source, exe->mapped);
+	return source;
+}
+
+static void pm_code_drop_source(struct pm_exe *source, uint32_t mapped)
+{
+	if (source)
+		pm_exe_mapped(source, -(int64_t)mapped);
+	pm_exe_put(source);
+}
+
+/* It is among them. */
+static bool pm_code_kept(struct pm_exe *const *sources,
+			 const struct pm_exe *source)
+{
+	for (size_t i = 0; i < PM_CODE_DUMPS; i++)
+		if (source && sources[i] == source)
+			return true;
+	return false;
+}
+
+static bool pm_code_has(const struct pm_exe *exe, const struct pm_mm *mm)
+{
+	const struct pm_exe *source, *dump;
+
+	for (size_t i = 0; i < PM_CODE_DUMPS; i++) {
+		source = exe->code ? exe->code->sources[i] : NULL;
+		dump = source ? source->code->dump : NULL;
+		if (dump != mm->dumps[i])
+			return false;
+	}
+	return true;
+}
+
+/* From now on the process's jitdumps are others. */
+static void pm_code_change(struct pm_exe *exe, const struct pm_mm *mm)
+{
+	struct pm_exe *sources[PM_CODE_DUMPS] = { NULL };
 	struct pm_code *c = pm_code_of(exe);
 
-	if (!c || exe->opening || exe->pm->now < c->change_at)
+	if (!c || exe->pm->now < c->change_at)
 		return;
 	c->change_at = exe->pm->now + PM_CODE_CHANGE;
-	c->check_at = 0;
-	pm_exe_close(exe);
-	pm_exe_put(c->dump);
-	c->dump = pm_exe_get(dump);
+	for (size_t i = 0; i < PM_CODE_DUMPS; i++)
+		if (mm->dumps[i])
+			sources[i] = pm_code_source(exe, mm->dumps[i]);
+	for (size_t i = 0; i < PM_CODE_DUMPS; i++) {
+		if (pm_code_kept(sources, c->sources[i]))
+			pm_exe_put(c->sources[i]);
+		else
+			pm_code_drop_source(c->sources[i], exe->mapped);
+		c->sources[i] = sources[i];
+	}
 	c->version++;
-	exe->open_error = 0;
-	exe->tries = 0;
 }
 
 void pm_code_via(struct pm_exe *exe, const struct pm_proc *proc,
-		 struct pm_exe *dump)
+		 const struct pm_mm *mm)
 {
-	exe->via.tgid = proc->tgid;
-	exe->via.start_boottime = proc->start_boottime;
-	exe->via.uid = pm_proc_uid(proc);
-	if (dump && (!exe->code || exe->code->dump != dump))
-		pm_code_change(exe, dump);
+	struct pm_exe *all[PM_CODE_SOURCES];
+	size_t n;
+
+	if (mm->dumps[0] && !pm_code_has(exe, mm))
+		pm_code_change(exe, mm);
+	n = pm_exe_code_dumps(exe, all);
+	all[n++] = exe;
+	for (size_t i = 0; i < n; i++) {
+		all[i]->via.tgid = proc->tgid;
+		all[i]->via.start_boottime = proc->start_boottime;
+		all[i]->via.uid = pm_proc_uid(proc);
+	}
+}
+
+void pm_code_mapped(struct pm_exe *exe, int64_t n)
+{
+	for (size_t i = 0; exe->code && i < PM_CODE_DUMPS; i++)
+		if (exe->code->sources[i])
+			pm_exe_mapped(exe->code->sources[i], n);
+}
+
+size_t pm_exe_code_dumps(struct pm_exe *exe, struct pm_exe **out)
+{
+	size_t n = 0;
+
+	if (exe->code && exe->code->dump)
+		out[n++] = exe;
+	for (size_t i = 0; exe->code && i < PM_CODE_DUMPS; i++)
+		if (exe->code->sources[i])
+			out[n++] = exe->code->sources[i];
+	return n;
 }
 
 void pm_code_free(struct pm_exe *exe)
 {
-	if (!exe->code)
+	struct pm_code *c = exe->code;
+
+	if (!c)
 		return;
-	pm_exe_put(exe->code->was);
-	pm_exe_put(exe->code->dump);
-	free(exe->code);
+	for (size_t i = 0; i < PM_CODE_DUMPS; i++)
+		pm_code_drop_source(c->sources[i], exe->mapped);
+	pm_exe_put(c->was);
+	pm_exe_put(c->dump);
+	free(c);
 }
 
 /* --- time ----------------------------------------------------------------- */
@@ -182,7 +269,7 @@ static void pm_code_refresh(struct pm_exe *exe,
 		return;
 	c->version++;
 	c->begin = pm_code_since(c, symbolizer_ident(exe->file)->mtime_ns);
-	c->size_before = now->written == c->written ? c->size : 0;
+	c->size_before = MIN(c->size, now->size);
 	c->size = now->size;
 	c->written = now->written;
 	c->check_at = exe->pm->now + pm_code_pause(c);
@@ -274,13 +361,38 @@ static void pm_code_check(struct pm_exe *exe)
 		if (!c->dump)
 			pm_code_look(exe, &now);
 	} else if (!exe->opening && pm_code_due(exe)) {
-		c->version++; /* so that frames without a name ask again */
-		c->begin = 0;
+		if (c->sources[0]) {
+			pm_exe_open(
+				exe); /* most frames have a name without it */
+		} else {
+			c->version++; /* so that frames without a name ask again */
+			c->begin = 0;
+		}
 	}
 	c->checked_at = clock_boottime_ns();
 }
 
-struct pm_code_state pm_exe_code(struct pm_exe *exe, uint64_t time)
+/* It has a file, or may have one: a request makes sense. */
+static bool pm_code_answers(const struct pm_exe *exe)
+{
+	return exe->file || exe->opening || pm_code_due(exe);
+}
+
+size_t pm_exe_code_sources(struct pm_exe *exe, struct pm_exe **out)
+{
+	struct pm_exe *dumps[PM_CODE_DUMPS];
+	size_t i, n = 0, ndumps = pm_exe_code_dumps(exe, dumps);
+
+	for (i = 0; i < ndumps; i++)
+		if (pm_code_answers(dumps[i]))
+			out[n++] = dumps[i];
+	if (!n || exe->file || exe->opening)
+		out[n++] = exe;
+	return n;
+}
+
+/* Of its own file. */
+static struct pm_code_state pm_code_own(struct pm_exe *exe, uint64_t time)
 {
 	struct pm_code_state st = { 0 };
 	struct pm_code *c = pm_code_of(exe);
@@ -291,8 +403,25 @@ struct pm_code_state pm_exe_code(struct pm_exe *exe, uint64_t time)
 		pm_code_check(exe);
 	st.version = time < c->begin ? c->version - 1 : c->version;
 	st.timed = c->dump;
-	st.named = exe->file || exe->opening || pm_code_due(exe);
+	st.named = pm_code_answers(exe);
 	return st;
+}
+
+struct pm_code_state pm_exe_code(struct pm_exe *exe, uint64_t time)
+{
+	struct pm_code_state all = pm_code_own(exe, time), st;
+	struct pm_exe *source;
+
+	for (size_t i = 0; exe->code && i < PM_CODE_DUMPS; i++) {
+		source = exe->code->sources[i];
+		if (!source)
+			continue;
+		st = pm_code_own(source, time);
+		all.version += st.version;
+		all.timed |= st.named;
+		all.named |= st.named;
+	}
+	return all;
 }
 
 /* --- the file ------------------------------------------------------------- */
@@ -366,6 +495,7 @@ void pm_code_opened(struct pm_exe *exe, const struct symbolizer_file *file)
 	c->size = c->size_before = symbolizer_ident(file)->size;
 	c->written = c->moved = 0;
 	c->looks = 0;
+	c->version += c->sources[0] != NULL;
 	if (!c->was)
 		c->begin = 0;
 	c->checked_at = clock_boottime_ns();

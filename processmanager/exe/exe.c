@@ -201,6 +201,8 @@ static void pm_exe_drop_idle(struct pm *pm, uint32_t keep)
 
 void pm_exe_mapped(struct pm_exe *exe, int64_t n)
 {
+	if (exe)
+		pm_code_mapped(exe, n);
 	for (; exe; exe = exe->same) {
 		exe->mapped += n;
 		if (exe->mapped)

@@ -6,7 +6,8 @@
  * in the jitdump. With -m the code is in a memfd, which is mapped a second time to write
  * it. Each further argument is a step "SLOT:NAME:MS": writes the entry of a function NAME in one of 16 slots,
  * makes it there, and runs it for that CPU time. NAME "-": no entry is written; "=N", "~N":
- * the perf map is written anew with this entry alone, or another file renamed over it; ">N": the
+ * the perf map is written anew with this entry alone, or another file renamed over it; "+N",
+ * "@N" (with a jitdump): the entry is in the perf map, or in a second jitdump; ">N": the
  * slot's function moves to slot N (jitdump only). The slots are of 256 bytes, from
  * PROG_JIT_AT on. Lines of a jitdump: the loop is line 11 of jit.src, the rest line 10.
  */
@@ -123,11 +124,14 @@ static void put_ids(void)
 	put32((uint32_t)getpid());
 }
 
+/* A further one has another name. */
 static bool dump_open(void)
 {
+	static int number;
 	char path[64];
 
-	snprintf(path, sizeof(path), "jit-%d.dump", (int)getpid());
+	snprintf(path, sizeof(path), number++ ? "jit-%d-2.dump" : "jit-%d.dump",
+		 (int)getpid());
 	dump = fopen(path, "w+");
 	if (!dump || mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE,
 			  fileno(dump), 0) == MAP_FAILED)
@@ -245,8 +249,26 @@ static bool dump_move(const uint8_t *from, const uint8_t *to)
 
 /* --- steps ------------------------------------------------------------------ */
 
+/* In a second jitdump. */
+static bool jit_write_second(const uint8_t *at, const char *name)
+{
+	static FILE *second;
+	FILE *first = dump;
+	bool done;
+
+	dump = second;
+	done = (second || dump_open()) && dump_write(at, name);
+	second = dump;
+	dump = first;
+	return done;
+}
+
 static bool jit_write(const uint8_t *at, const char *name)
 {
+	if (dump && *name == '+')
+		return map_write(at, name + 1);
+	if (dump && *name == '@')
+		return jit_write_second(at, name + 1);
 	return dump ? dump_write(at, name) : map_write(at, name);
 }
 

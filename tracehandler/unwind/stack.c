@@ -143,22 +143,50 @@ static bool stack_may_have_rows(enum pm_exe_kind kind)
 	return kind == PM_EXE_FILE || kind == PM_EXE_VDSO;
 }
 
-/* The table for u->at; NULL: none, or no memory. */
-static struct trace_table *stack_table(const struct trace_user *u)
+/*
+ * The table of executable memory for an address; NULL: none. With several jitdumps the
+ * first that has a row for it, or one that is still being read; '*several' then.
+ */
+static struct trace_table *stack_memory_table(const struct trace_user *u,
+					      struct pm_exe *memory,
+					      uint64_t pc, bool *several)
 {
-	struct trace_tables *tables = &u->owner->tables;
-	struct pm_exe *memory = stack_memory(u);
+	struct pm_exe *dumps[PM_CODE_DUMPS];
 	uint64_t time = u->take->rec->head.time;
-	struct pm_code_state st;
+	struct trace_table *table, *late = NULL;
+	size_t i, n;
 
-	if (!memory)
-		return stack_may_have_rows(u->at->kind)
-			       ? trace_tables_get(tables, u->at->map.exe)
-			       : NULL;
-	st = pm_exe_code(memory, time);
 	/* Perf maps have names only. */
-	return st.timed ? trace_tables_code(tables, memory, st.version, time)
-			: NULL;
+	if (!pm_exe_code(memory, time).timed)
+		return NULL;
+	n = pm_exe_code_dumps(memory, dumps);
+	*several = n > 1;
+	for (i = 0; i < n; i++) {
+		table = trace_tables_code(&u->owner->tables, dumps[i],
+					  pm_exe_code(dumps[i], time).version,
+					  time);
+		if (!table)
+			continue;
+		if (n == 1 || (table->state == TRACE_TABLE_HERE &&
+			       symbolizer_rows_find(table->rows, pc)))
+			return table;
+		if (table->state == TRACE_TABLE_ASKED)
+			late = table;
+	}
+	return late;
+}
+
+/* The table for u->at; NULL: none, or no memory. */
+static struct trace_table *stack_table(const struct trace_user *u, uint64_t pc,
+				       bool *several)
+{
+	struct pm_exe *memory = stack_memory(u);
+
+	if (memory)
+		return stack_memory_table(u, memory, pc, several);
+	return stack_may_have_rows(u->at->kind)
+		       ? trace_tables_get(&u->owner->tables, u->at->map.exe)
+		       : NULL;
 }
 
 static void stack_code(void *arg, uint64_t pc, struct trace_code *out)
@@ -170,6 +198,7 @@ static void stack_code(void *arg, uint64_t pc, struct trace_code *out)
 	};
 	struct trace_user *u = arg;
 	struct trace_table *table;
+	bool several = false;
 
 	out->state = states[stack_find(u, pc)];
 	if (out->state != TRACE_CODE_HERE)
@@ -177,7 +206,11 @@ static void stack_code(void *arg, uint64_t pc, struct trace_code *out)
 	out->start = u->at->map.start;
 	out->end = u->at->map.end;
 	out->bare = u->at->kind == PM_EXE_VSYSCALL;
-	table = stack_table(u);
+	table = stack_table(u, pc, &several);
+	if (several) {
+		out->start = pc;
+		out->end = pc + 1;
+	}
 	if (table && table->state == TRACE_TABLE_HERE)
 		stack_rows(u, pc, table, out);
 	if (!table || table->state != TRACE_TABLE_ASKED)

@@ -109,7 +109,7 @@ static void test_growth_is_a_version(void **state)
 	map->written++;
 	now(base + 20 * SEC);
 	assert_int_equal(version_at(exe, base + 20 * SEC), version + 5);
-	assert_int_equal(size_at(exe, base), 0);
+	assert_int_equal(size_at(exe, base), 10);
 }
 
 /* The file of the request for a sample's name. */
@@ -140,8 +140,7 @@ static void test_written_anew(void **state)
 	assert_int_equal(version_at(exe, base + SEC), version + 1);
 	assert_int_equal(version_at(exe, base), version);
 	assert_int_equal(size_at(exe, base + SEC), 100);
-	/* Of what it had before, nothing can be read. */
-	assert_int_equal(size_at(exe, base), 0);
+	assert_int_equal(size_at(exe, base), 100);
 	assert_int_equal(version_at(exe, base + 2 * SEC), version + 1);
 	assert_int_equal(fake.opens, 1);
 }
@@ -237,15 +236,24 @@ static void test_none_is_looked_for_again(void **state)
 	assert_int_equal(fake.opens, 3);
 }
 
-/* The jitdump goes before the perf map, also if it comes later. */
+/* The i-th source of its names; NULL: it has fewer. */
+static struct pm_exe *source_of(struct pm_exe *exe, size_t i)
+{
+	struct pm_exe *all[PM_CODE_SOURCES];
+
+	return i < pm_exe_code_sources(exe, all) ? all[i] : NULL;
+}
+
+/* Jitdumps go before the perf map, also if they come later. */
 static void test_a_jitdump(void **state)
 {
-	struct pm_exe *exe = with_map();
+	struct pm_exe *exe = with_map(), *dump;
 	struct pm_code_state st;
 
 	fake_file("/tmp/jit-5.dump", 0, 0, 88);
 	fake_lookup("/tmp/jit-5.dump")->size = 1000;
 	assert_string_equal(name_of(exe), "[anon]");
+	assert_ptr_equal(source_of(exe, 0), exe);
 	now(2 * SEC);
 	/* Not opened as an executable. */
 	do_mmap(5, 8001, 0x8000, 0x9000, "/tmp/jit-5.dump", 0);
@@ -253,21 +261,25 @@ static void test_a_jitdump(void **state)
 	assert_ptr_equal(exe_at(5, 0, 0x4000), exe);
 	st = pm_exe_code(exe, base);
 	assert_true(st.timed && st.named);
-	assert_string_equal(name_of(exe), "/tmp/jit-5.dump");
-	assert_int_equal(fake.held, 1);
+	dump = source_of(exe, 0);
+	assert_ptr_not_equal(dump, exe);
+	assert_ptr_equal(source_of(exe, 1), exe);
+	assert_null(source_of(exe, 2));
+	assert_string_equal(name_of(dump), "/tmp/jit-5.dump");
+	assert_int_equal(fake.held, 2);
 	/* The request has a time, of a clock that does not count suspends. */
 	pm_forget(pm, 0);
-	assert_in_range(size_at(exe, base) + clock_slept_ns(), base - MS,
+	assert_in_range(size_at(dump, base) + clock_slept_ns(), base - MS,
 			base + MS);
 	/* Slept for ten seconds, between these times at the earliest and latest. */
 	pm->slept.from = base - 20 * SEC;
 	pm->slept.before = 3 * SEC;
 	pm->slept.ns = 13 * SEC;
-	assert_int_equal(size_at(exe, base - 15 * SEC), base - 18 * SEC);
-	assert_int_equal(size_at(exe, base - 10 * SEC), base - 23 * SEC);
+	assert_int_equal(size_at(dump, base - 15 * SEC), base - 18 * SEC);
+	assert_int_equal(size_at(dump, base - 10 * SEC), base - 23 * SEC);
 	/* So have those for unwind rows. */
 	answers = 0;
-	assert_int_equal(pm_exe_code_rows(exe, base - 15 * SEC, on_rows, NULL),
+	assert_int_equal(pm_exe_code_rows(dump, base - 15 * SEC, on_rows, NULL),
 			 0);
 	assert_int_equal(fake.queue[0]->at, base - 18 * SEC);
 	fake_run();
@@ -289,11 +301,97 @@ static void test_rows_open_a_jitdump(void **state)
 	exe = exe_at(5, 0, 0x4000);
 	assert_true(pm_exe_code(exe, base).timed);
 	answers = 0;
-	assert_int_equal(pm_exe_code_rows(exe, base, on_rows, NULL), 0);
-	assert_int_equal(fake.opens, 1);
+	assert_int_equal(
+		pm_exe_code_rows(source_of(exe, 0), base, on_rows, NULL), 0);
 	fake_run();
 	assert_int_equal(answers, 1);
 	assert_string_equal(answer, "/tmp/jit-5.dump");
+	/* There is no perf map. It is looked for again, which is no other version. */
+	assert_null(source_of(exe, 1));
+	assert_int_equal(fake.opens, 2);
+	now(base);
+	assert_int_equal(pm_exe_code(exe, base + SEC).version,
+			 pm_exe_code(exe, base + 4 * SEC).version);
+	fake_run();
+	now(base + 30 * SEC);
+	fake_file("[anon]", 0, 0, 77);
+	pm_exe_code(exe, base + 30 * SEC);
+	fake_run();
+	assert_ptr_equal(source_of(exe, 1), exe);
+}
+
+/* One that cannot be opened takes nothing from the perf map. */
+static void test_a_jitdump_that_is_gone(void **state)
+{
+	struct pm_exe *exe = with_map(), *dump;
+
+	do_mmap(5, 8001, 0x8000, 0x9000, "/tmp/jit-5.dump", 0);
+	now(base);
+	exe_at(5, 0, 0x4000);
+	assert_true(pm_exe_code(exe, base).timed);
+	dump = source_of(exe, 0);
+	assert_ptr_not_equal(dump, exe);
+	assert_string_equal(name_of(dump), strerror(ENOENT));
+	fake_run();
+	assert_false(pm_exe_code(exe, base).timed);
+	assert_ptr_equal(source_of(exe, 0), exe);
+	assert_null(source_of(exe, 1));
+	assert_string_equal(name_of(exe), "[anon]");
+	/* It is looked for again. */
+	now(base + 2 * SEC);
+	assert_true(pm_exe_code(exe, base + 2 * SEC).timed);
+	assert_ptr_equal(source_of(exe, 0), dump);
+}
+
+/* All that it maps are sources, the last one first; of too many the last ones. */
+static void test_several_jitdumps(void **state)
+{
+	static const char *const paths[] = {
+		"/tmp/jit-0.dump", "/tmp/jit-1.dump", "/tmp/jit-2.dump",
+		"/tmp/jit-3.dump", "/tmp/jit-4.dump"
+	};
+	struct pm_exe *exe = with_map(), *first;
+	uint32_t version;
+
+	fake_run();
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		fake_file(paths[i], 0, 0, 90 + i);
+	do_mmap(5, 8001, 0x8000, 0x9000, paths[0], 0);
+	do_mmap(5, 8001, 0x9000, 0xa000, paths[1], 0);
+	now(base);
+	assert_ptr_equal(exe_at(5, 0, 0x4000), exe);
+	pm_exe_code(exe, base);
+	first = source_of(exe, 1);
+	assert_string_equal(name_of(source_of(exe, 0)), paths[1]);
+	assert_string_equal(name_of(first), paths[0]);
+	version = pm_exe_code(exe, base).version;
+	/* Mapped again it is the same; another one is a version, once a second. */
+	do_mmap(5, 8002, 0xa000, 0xb000, paths[0], 0);
+	do_mmap(5, 8002, 0xb000, 0xc000, paths[2], 0);
+	exe_at(5, 0, 0x4000);
+	assert_int_equal(pm_exe_code(exe, base).version, version);
+	now(base + SEC);
+	exe_at(5, 0, 0x4000);
+	assert_true(pm_exe_code(exe, base).version != version);
+	assert_ptr_equal(source_of(exe, 2), first);
+	assert_string_equal(name_of(source_of(exe, 0)), paths[2]);
+	do_mmap(5, 8002, 0xc000, 0xd000, paths[3], 0);
+	do_mmap(5, 8002, 0xd000, 0xe000, paths[4], 0);
+	now(base + 2 * SEC);
+	exe_at(5, 0, 0x4000);
+	assert_string_equal(name_of(source_of(exe, 0)), paths[4]);
+	assert_string_equal(name_of(source_of(exe, 3)), paths[1]);
+	assert_int_equal(name_of(source_of(exe, 4))[0], '[');
+	/* They are held while their memory is. */
+	now(base + 20 * SEC);
+	pm_forget(pm, base + 20 * SEC);
+	assert_int_equal(fake.held, 4);
+	do_exit(5, 0, base + 20 * SEC);
+	do_reap(5, 0, base + 20 * SEC);
+	pm_forget(pm, base + 40 * SEC);
+	now(base + 41 * SEC);
+	pm_forget(pm, base + 41 * SEC);
+	assert_int_equal(fake.held, 0);
 }
 
 static struct pm_mapping mapping_at(uint64_t addr)
@@ -412,6 +510,8 @@ int main(void)
 		T(test_none_is_looked_for_again),
 		T(test_a_jitdump),
 		T(test_rows_open_a_jitdump),
+		T(test_a_jitdump_that_is_gone),
+		T(test_several_jitdumps),
 		T(test_bare_files),
 		T(test_names_of_jitdumps),
 		T(test_each_process_has_its_own),

@@ -196,6 +196,77 @@ static void test_names_have_times(void **state)
 	finish_all(f);
 }
 
+/* Answers the request of this source. NULL: it has no name. */
+static void source_answer(struct pm_exe *source, const char *name,
+			  uint64_t before, uint64_t after)
+{
+	struct symbolizer_function fn = { name, name, "", 0, 0 };
+	struct symbolizer_symbol sym = {
+		.start = JIT, .size = 0x100, .before = before, .after = after
+	};
+	struct ask a;
+	size_t i = 0;
+
+	while (i < pm.nasks && pm.asks[i].exe != source)
+		i++;
+	assert_true(i < pm.nasks);
+	a = pm.asks[i];
+	assert_int_equal(a.n, 1);
+	memmove(&pm.asks[i], &pm.asks[i + 1],
+		(--pm.nasks - i) * sizeof(pm.asks[0]));
+	sym.offset = sym.vaddr = a.offsets[0];
+	sym.functions = &fn;
+	sym.nfunctions = name != NULL;
+	a.fn(a.arg, 0, a.tags, &sym, 1);
+	a.exe->refs--;
+}
+
+/*
+ * Two jitdumps and a perf map: the code that was loaded last by the time of the sample,
+ * whatever the order of the answers; the map if they have none.
+ */
+static void test_several_sources(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct pm_exe *one = &pm.dumps[0], *two = &pm.dumps[1];
+
+	pm.jitdump = true;
+	pm.version = 1;
+	pm.ndumps = 2;
+	give_at(f, 100);
+	assert_int_equal(pm.nasks, 3);
+	source_answer(&pm.anon, "map", 0, 0);
+	source_answer(one, "older", 80, 200);
+	assert_int_equal(f->out.n, 0);
+	source_answer(two, "newer", 30, 50);
+	assert_string_equal(f->out.text[0], "newer;");
+	/* It is so from 70 to 149. */
+	give_at(f, 70);
+	give_at(f, 149);
+	assert_int_equal(pm.nasks, 0);
+	assert_string_equal(f->out.text[2], "newer;");
+	give_at(f, 150);
+	source_answer(two, "again", 0, UINT64_MAX);
+	source_answer(one, "older", 130, 150);
+	source_answer(&pm.anon, "map", 0, 0);
+	assert_string_equal(f->out.text[3], "again;");
+	/* Not loaded yet in one, and never in the other. */
+	give_at(f, 69);
+	source_answer(one, "older", 49, 300);
+	source_answer(two, NULL, 69, 1);
+	source_answer(&pm.anon, NULL, 0, 0);
+	assert_string_equal(f->out.text[4], "older;");
+	give_at(f, 19);
+	source_answer(one, NULL, 19, 1);
+	source_answer(two, NULL, 19, 51);
+	source_answer(&pm.anon, "map", 0, 0);
+	assert_string_equal(f->out.text[5], "map;");
+	give_at(f, 10);
+	assert_string_equal(f->out.text[6], "map;");
+	assert_int_equal(pm.nasks, 0);
+	finish_all(f);
+}
+
 /* --- unwind rows -------------------------------------------------------------- */
 
 /* The code is called by the program, and its frame pointer leads nowhere. */
@@ -335,6 +406,30 @@ static void test_rows_of_a_version(void **state)
 	finish_all(f);
 }
 
+/* The code of each of two jitdumps has the rows of that one. */
+static void test_rows_of_two_dumps(void **state)
+{
+	struct fixture *f = begin_code();
+
+	pm.ndumps = 2;
+	give_blind(f, 100);
+	assert_int_equal(pm.nrows,
+			 4); /* with the program's and the library's */
+	while (pm.nrows)
+		answer_rows(pm.rows[0].exe->kind != PM_EXE_ANON ? -ENODATA : 0,
+			    pm.rows[0].exe == &pm.dumps[0]
+				    ? rows_of(ELSEWHERE, 50, 100)
+			    : pm.rows[0].exe == &pm.dumps[1]
+				    ? rows_of(RIGHT, 50, 100)
+				    : NULL);
+	tick(f, 100);
+	while (pm.nasks)
+		answer(0);
+	trace_handler_get_stats(f->th, &f->st);
+	assert_int_equal(f->st.stack_root, 1);
+	finish_all(f);
+}
+
 static void test_rows_of_a_bare_file(void **state)
 {
 	struct fixture *f = begin_code();
@@ -384,8 +479,10 @@ int main(void)
 		cmocka_unit_test(test_no_map_no_wait),
 		cmocka_unit_test(test_in_a_bare_file),
 		cmocka_unit_test(test_names_have_times),
+		cmocka_unit_test(test_several_sources),
 		cmocka_unit_test(test_rows_of_a_time),
 		cmocka_unit_test(test_rows_of_a_version),
+		cmocka_unit_test(test_rows_of_two_dumps),
 		cmocka_unit_test(test_rows_of_a_bare_file),
 		cmocka_unit_test(test_no_rows_of_a_map),
 		cmocka_unit_test(test_rows_are_late),
