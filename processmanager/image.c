@@ -259,6 +259,7 @@ static void pm_mm_mapping(struct pm *pm, struct pm_mm *mm,
 	out->end = map->end;
 	out->pgoff = map->pgoff;
 	out->exe = pm_exe_shown(map->exe);
+	out->code = pm_exe_is_bare(map->exe) ? pm_mm_anon(pm, mm) : NULL;
 	if (out->exe->kind == PM_EXE_ANON) {
 		out->pgoff = map->start;
 		out->exe = pm_mm_anon(pm, mm);
@@ -274,11 +275,13 @@ static enum pm_find pm_image_place(struct pm *pm, struct pm_image *img,
 				   struct pm_mapping *out)
 {
 	const struct pm_map *map = pm_mm_find(mm, addr);
+	struct pm_exe *code;
 
 	if (map && (!stale || map->exe->kind == PM_EXE_VDSO)) {
 		pm_mm_mapping(pm, mm, map, out);
-		if (out->exe->kind == PM_EXE_ANON)
-			pm_code_via(out->exe, img->proc, mm->dump);
+		code = out->exe->kind == PM_EXE_ANON ? out->exe : out->code;
+		if (code)
+			pm_code_via(code, img->proc, mm);
 		return PM_FOUND;
 	}
 	pm_image_want(pm, img);

@@ -183,7 +183,7 @@ struct pm_mm {
 	struct pm_set *set; /* NULL: empty */
 	struct pm_exe *first; /* the first file mapped: the executable */
 	struct pm_exe *anon; /* made when first needed */
-	struct pm_exe *dump; /* the jitdump mapped last, or NULL */
+	struct pm_exe *dumps[PM_CODE_DUMPS]; /* jitdumps, newest first, or NULL */
 };
 
 struct pm_mm *pm_mm_new(struct pm *pm, uint64_t since);
@@ -283,6 +283,8 @@ struct pm_exe *pm_exe_new(struct pm *pm, enum pm_exe_kind kind,
 			  struct pm_str *path);
 /* The root if it has the same path; otherwise the executable itself. */
 struct pm_exe *pm_exe_shown(const struct pm_exe *exe);
+/* A file that could be opened, and is no ELF file. */
+bool pm_exe_is_bare(const struct pm_exe *exe);
 /* Length of 'path' without the kernel's " (deleted)". */
 size_t pm_exe_path_len(const char *path);
 /* The other executable with identity 'id'; NULL: it is this one's now. */
@@ -291,6 +293,8 @@ struct pm_exe *pm_exe_identify(struct pm_exe *exe,
 void pm_exe_close(struct pm_exe *exe);
 /* Makes its file the most recently used. */
 void pm_exe_touch(struct pm_exe *exe);
+/* Its open file becomes that of another one of the same user, which has none. */
+void pm_exe_give_file(struct pm_exe *exe, struct pm_exe *to);
 /* It has 'n' mappings more, or fewer. */
 void pm_exe_mapped(struct pm_exe *exe, int64_t n);
 /* Closes files that have not been mapped for a while. */
@@ -326,9 +330,11 @@ void pm_exe_given(struct pm_exe *exe, int err, struct symbolizer_file *file);
 
 /* --- code.c: perf maps and jitdumps, the files of executable memory --------- */
 
-/* A process that has this memory, and the jitdump that it maps, or NULL. */
+/* A process that has this memory, and the address space with the jitdumps that it maps. */
 void pm_code_via(struct pm_exe *exe, const struct pm_proc *proc,
-		 struct pm_exe *dump);
+		 const struct pm_mm *mm);
+/* It has 'n' mappings more, or fewer: so have its sources. */
+void pm_code_mapped(struct pm_exe *exe, int64_t n);
 /* The path is one of a jitdump. */
 bool pm_code_is_dump(const char *path);
 void pm_code_free(struct pm_exe *exe);
@@ -339,6 +345,10 @@ int pm_code_request(struct pm_exe *exe, struct symbolizer_open_req *req);
 void pm_code_opened(struct pm_exe *exe, const struct symbolizer_file *file);
 /* The pause after a failed attempt. */
 uint64_t pm_code_wait(const struct pm_exe *exe);
+/* Its file could not be opened: if it had one before, it has that again. */
+void pm_code_look_failed(struct pm_exe *exe);
+/* The one with the names of samples of 'time': itself, or one with its file of then. */
+struct pm_exe *pm_code_exe_at(struct pm_exe *exe, uint64_t time);
 /* As symbolizer_resolve(), for addresses at the times of their samples; the kernel, too. */
 int pm_code_resolve(struct pm_exe *exe, const uint64_t *offsets,
 		    const uint64_t *times, size_t n, symbolizer_resolve_fn fn,
@@ -599,7 +609,7 @@ struct pm {
 	uint64_t gap_until, gap_ns; /* the same of the lifecycle stream */
 	uint64_t begin; /* unknown processes that began before are expected */
 	uint64_t rescan; /* begin of the current rescan; 0: none */
-	struct pm_exe *kernel, *vdso;
+	struct pm_exe *kernel, *vdso, *vsyscall;
 	struct pm_exe *anon; /* executable memory, inside of sets */
 	struct pm_stats stats;
 };

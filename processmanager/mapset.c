@@ -208,6 +208,18 @@ static bool pm_mm_may(struct pm *pm, const struct pm_mm *mm, uint32_t uid)
 	return may;
 }
 
+/* Of more than there is room for, the one that was mapped first is dropped. */
+static void pm_mm_add_dump(struct pm_mm *mm, struct pm_exe *dump)
+{
+	for (size_t i = 0; i < PM_CODE_DUMPS; i++)
+		if (mm->dumps[i] == dump)
+			return;
+	pm_exe_put(mm->dumps[PM_CODE_DUMPS - 1]);
+	memmove(&mm->dumps[1], &mm->dumps[0],
+		sizeof(mm->dumps) - sizeof(*mm->dumps));
+	mm->dumps[0] = pm_exe_get(dump);
+}
+
 int pm_mm_add(struct pm *pm, struct pm_mm *mm, uint32_t uid,
 	      const struct pm_map *map)
 {
@@ -232,10 +244,8 @@ int pm_mm_add(struct pm *pm, struct pm_mm *mm, uint32_t uid,
 	pm_set_count(pm, mm->set, before, mm->set->n);
 	if (!mm->first && map->exe->kind == PM_EXE_FILE)
 		mm->first = pm_exe_get(map->exe);
-	if (map->exe->jitdump) {
-		pm_exe_put(mm->dump);
-		mm->dump = pm_exe_get(map->exe);
-	}
+	if (map->exe->jitdump)
+		pm_mm_add_dump(mm, map->exe);
 	return 0;
 }
 
@@ -251,11 +261,9 @@ void pm_mm_replace(struct pm *pm, struct pm_mm *mm, struct pm_mm *from)
 	pm_set_put(pm, mm->set);
 	mm->set = from->set;
 	from->set = NULL;
-	if (from->dump) {
-		pm_exe_put(mm->dump);
-		mm->dump = from->dump;
-		from->dump = NULL;
-	}
+	for (size_t i = PM_CODE_DUMPS; i--;)
+		if (from->dumps[i])
+			pm_mm_add_dump(mm, from->dumps[i]);
 }
 
 const struct pm_map *pm_mm_find(const struct pm_mm *mm, uint64_t addr)
@@ -304,7 +312,9 @@ struct pm_mm *pm_mm_fork(struct pm *pm, struct pm_mm *parent)
 	mm->lost_until = parent->lost_until;
 	mm->flood_until = parent->flood_until;
 	mm->last = parent->last;
-	mm->dump = parent->dump ? pm_exe_get(parent->dump) : NULL;
+	for (size_t i = 0; i < PM_CODE_DUMPS; i++)
+		if (parent->dumps[i])
+			mm->dumps[i] = pm_exe_get(parent->dumps[i]);
 	mm->set = parent->set;
 	if (mm->set)
 		mm->set->refs++;
@@ -326,7 +336,8 @@ void pm_mm_put(struct pm *pm, struct pm_mm *mm)
 	if (mm->anon)
 		pm_exe_mapped(mm->anon, -1);
 	pm_exe_put(mm->anon);
-	pm_exe_put(mm->dump);
+	for (size_t i = 0; i < PM_CODE_DUMPS; i++)
+		pm_exe_put(mm->dumps[i]);
 	pool_give(&pm->mm_pool, mm);
 }
 

@@ -297,6 +297,11 @@ struct pm_mapping {
 	uint64_t start, end;
 	uint64_t pgoff;
 	struct pm_exe *exe; /* borrowed; never NULL */
+	/*
+	 * Of a file that is no ELF file, as JITs map: the executable memory of its
+	 * process, which may have names and rows for it, by address. Or NULL.
+	 */
+	struct pm_exe *code;
 };
 
 enum pm_find {
@@ -345,6 +350,7 @@ enum pm_exe_kind {
 			  address, meaningful within its process only; its
 			  names are those of the process's perf map or
 			  jitdump */
+	PM_EXE_VSYSCALL, /* "[vsyscall]", which has no file: offset is the address */
 };
 
 struct pm_exe_info {
@@ -397,6 +403,8 @@ void pm_exe_put(struct pm_exe *exe);
 
 /* Never NULL; borrowed. */
 struct pm_exe *pm_exe_kernel(struct pm *pm);
+/* The vsyscall page. It is in every process and no mapping of any. */
+struct pm_exe *pm_exe_vsyscall(struct pm *pm);
 
 /* err 0: 'n' symbols, as symbolizer_resolve_fn(); else NULL. 'n' tags. */
 typedef void (*pm_names_fn)(void *arg, int err, void *const *tags,
@@ -421,6 +429,15 @@ int pm_exe_name(struct pm_exe *exe, uint64_t offset, void *tag, pm_names_fn fn,
  */
 int pm_exe_name_at(struct pm_exe *exe, uint64_t addr, uint64_t time, void *tag,
 		   pm_names_fn fn, void *arg);
+/*
+ * Where executable memory has its names from: the jitdumps of its process, the one that
+ * was mapped last first, and its perf map. Each is an executable that pm_exe_name_at() and,
+ * if it is a jitdump, pm_exe_code_rows() take. Borrowed; the number of them.
+ */
+#define PM_CODE_DUMPS 4
+#define PM_CODE_SOURCES (PM_CODE_DUMPS + 1)
+size_t pm_exe_code_dumps(struct pm_exe *exe, struct pm_exe **out);
+size_t pm_exe_code_sources(struct pm_exe *exe, struct pm_exe **out);
 /* The state of the names of executable memory. */
 struct pm_code_state {
 	/*
@@ -432,7 +449,7 @@ struct pm_code_state {
 	bool timed;
 	bool named; /* else its process has no file of names, as far as is known */
 };
-/* That which counts for samples of 'time'. To be called for each frame. */
+/* Of the memory, with all sources, or of one of these. That which counts for samples of 'time'. To be called for each frame. */
 struct pm_code_state pm_exe_code(struct pm_exe *exe, uint64_t time);
 /* Sends the collected requests. */
 void pm_names_send(struct pm *pm);

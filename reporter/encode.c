@@ -251,10 +251,8 @@ struct encode_order {
 
 /* Files first: readers name the profile after the first mapping. */
 static const int encode_rank[] = {
-	[PM_EXE_FILE] = 0,
-	[PM_EXE_ANON] = 1,
-	[PM_EXE_KERNEL] = 2,
-	[PM_EXE_VDSO] = 3,
+	[PM_EXE_FILE] = 0, [PM_EXE_ANON] = 1,	  [PM_EXE_KERNEL] = 2,
+	[PM_EXE_VDSO] = 3, [PM_EXE_VSYSCALL] = 4, /* the last */
 };
 
 static int encode_compare(const void *a, const void *b)

@@ -95,6 +95,11 @@ int symbolizer_file_load(struct symbolizer_file *f, struct symbolizer_src *src)
 	return err;
 }
 
+static int64_t file_ns(const struct statx_timestamp *t)
+{
+	return t->tv_sec * 1000000000LL + t->tv_nsec;
+}
+
 bool symbolizer_changed(const struct symbolizer_file *f)
 {
 	const struct symbolizer_ident *id = &f->ident;
@@ -104,24 +109,37 @@ bool symbolizer_changed(const struct symbolizer_file *f)
 			       STATX_SIZE | STATX_MTIME | STATX_CTIME, &st))
 		return false;
 	return st.stx_size != id->size ||
-	       st.stx_mtime.tv_sec * 1000000000LL + st.stx_mtime.tv_nsec !=
-		       id->mtime_ns ||
-	       st.stx_ctime.tv_sec * 1000000000LL + st.stx_ctime.tv_nsec !=
-		       id->ctime_ns;
+	       file_ns(&st.stx_mtime) != id->mtime_ns ||
+	       file_ns(&st.stx_ctime) != id->ctime_ns;
 }
 
-uint64_t symbolizer_refresh(struct symbolizer_file *f)
+static void file_refreshed(struct symbolizer_file *f, const struct statx *st)
 {
 	struct symbolizer_ident *id = &f->ident;
+	int64_t mtime = file_ns(&st->stx_mtime),
+		ctime = file_ns(&st->stx_ctime);
+	bool written = st->stx_size != id->size || mtime != id->mtime_ns;
+
+	if (written && st->stx_size <= id->size)
+		f->written++;
+	if (!written && ctime != id->ctime_ns)
+		f->moved++;
+	f->unlinked = !st->stx_nlink;
+	id->size = st->stx_size;
+	id->mtime_ns = mtime;
+	id->ctime_ns = ctime;
+}
+
+void symbolizer_refresh(struct symbolizer_file *f, struct symbolizer_fresh *out)
+{
 	struct statx st;
 
-	if (f->fd >= 0 && !statx(f->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
-				 STATX_SIZE | STATX_MTIME, &st)) {
-		id->size = st.stx_size;
-		id->mtime_ns = st.stx_mtime.tv_sec * 1000000000LL +
-			       st.stx_mtime.tv_nsec;
-	}
-	return id->size;
+	if (f->fd >= 0 &&
+	    !statx(f->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+		   STATX_SIZE | STATX_MTIME | STATX_CTIME | STATX_NLINK, &st))
+		file_refreshed(f, &st);
+	*out = (struct symbolizer_fresh){ f->ident.size, f->written, f->moved,
+					  f->unlinked };
 }
 
 struct symbolizer_file *symbolizer_file_new(void)

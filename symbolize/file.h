@@ -47,6 +47,8 @@ struct symbolizer_file {
 	uint32_t owner; /* user id, from fstat() */
 	uint64_t mount; /* id that is never reused; 0: unknown */
 	bool code; /* a perf map or jitdump */
+	bool unlinked; /* of one: as in struct symbolizer_fresh; */
+	uint32_t written, moved; /* these, too */
 	bool object; /* it may be a relocatable file, and compressed */
 	struct symbolizer_own own;
 	struct symbolizer_ident ident;

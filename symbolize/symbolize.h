@@ -420,11 +420,21 @@ struct symbolizer_code {
 int symbolizer_resolve_code(struct symbolizer *s, struct symbolizer_file *file,
 			    const struct symbolizer_code *codes, size_t n,
 			    symbolizer_resolve_fn fn, void *arg);
+/* What became of such a file since it was opened. */
+struct symbolizer_fresh {
+	uint64_t size;
+	uint32_t written; /* how often its contents were written anew */
+	uint32_t moved; /* how often it was renamed, or its inode changed otherwise */
+	bool unlinked; /* it has no name any more */
+};
+
 /*
- * Reads the size and mtime of such a file into its identity, as far as they are known
- * without a request to a file server. Returns the size.
+ * Reads size and times of such a file into its identity, as far as they are known
+ * without a request to a file server. A file that was written to and did not grow was
+ * written anew: what was read of it is read again.
  */
-uint64_t symbolizer_refresh(struct symbolizer_file *file);
+void symbolizer_refresh(struct symbolizer_file *file,
+			struct symbolizer_fresh *out);
 
 /* --- unwind rows ---------------------------------------------------------- */
 

@@ -308,6 +308,7 @@ static void resolve_question(struct worker_job *j, struct worker_question *q)
 
 	r->asked = r->got;
 	q->object = j->file->object;
+	q->written = j->file->written;
 	if (r->at) {
 		resolve_ask_code(r, q);
 		return;

@@ -114,21 +114,25 @@ static void trace_frame_drop_lines(struct trace_cache *c, struct trace_frame *f)
 	f->plain = NULL;
 }
 
-void trace_frame_known(struct trace_cache *c, struct trace_frame *f,
-		       const struct symbolizer_symbol *sym)
+/* The name is for samples of times around that of the frame. */
+static void trace_frame_limit(struct trace_frame *f, uint64_t before,
+			      uint64_t after)
+{
+	f->until =
+		after < UINT64_MAX - f->since ? f->since + after : UINT64_MAX;
+	f->since -= MIN(f->since, before);
+}
+
+static void trace_frame_name(struct trace_cache *c, struct trace_frame *f,
+			     const struct symbolizer_symbol *sym)
 {
 	size_t i, n = sym->nfunctions;
 	struct trace_func *fn;
 
-	f->pending = false;
 	f->vaddr = sym->vaddr;
 	f->start = sym->size && !n ? sym->start : 0;
-	if (sym->after) {
-		f->until = sym->after < UINT64_MAX - f->since
-				   ? f->since + sym->after
-				   : UINT64_MAX;
-		f->since -= MIN(f->since, sym->before);
-	}
+	if (!n && f->given)
+		return;
 	trace_frame_drop_lines(c, f);
 	f->lines = n <= 1 ? &f->line : calloc(n, sizeof(*f->lines));
 	for (i = 0; f->lines && i < n; i++) {
@@ -144,6 +148,48 @@ void trace_frame_known(struct trace_cache *c, struct trace_frame *f,
 		f->lines[i].line = sym->functions[i].line;
 		f->nlines++;
 	}
+}
+
+void trace_frame_known(struct trace_cache *c, struct trace_frame *f,
+		       const struct symbolizer_symbol *sym)
+{
+	f->pending = false;
+	if (sym->after)
+		trace_frame_limit(f, sym->before, sym->after);
+	trace_frame_name(c, f, sym);
+}
+
+int trace_frame_expect(struct trace_frame *f, uint32_t n)
+{
+	f->meet = malloc(sizeof(*f->meet));
+	if (!f->meet)
+		return -ENOMEM;
+	*f->meet = (struct trace_meet){ n, UINT64_MAX, UINT64_MAX, 0 };
+	return 0;
+}
+
+void trace_frame_meet(struct trace_cache *c, struct trace_frame *f,
+		      const struct symbolizer_symbol *sym)
+{
+	struct trace_meet *m = f->meet;
+	uint64_t from = 0;
+
+	if (sym && sym->after) {
+		m->before = MIN(m->before, sym->before);
+		m->after = MIN(m->after, sym->after);
+		from = f->since - MIN(f->since, sym->before);
+	}
+	if (sym && sym->nfunctions && (!f->nlines || from > m->from)) {
+		m->from = from;
+		trace_frame_name(c, f, sym);
+	}
+	if (--m->asked)
+		return;
+	if (m->after < UINT64_MAX || m->before < UINT64_MAX)
+		trace_frame_limit(f, m->before, m->after);
+	f->pending = false;
+	f->meet = NULL;
+	free(m);
 }
 
 void trace_frame_plain(struct trace_frame *f, char *text)
@@ -171,6 +217,7 @@ void trace_frame_put(struct trace_cache *c, struct trace_frame *f)
 	if (--f->refs)
 		return;
 	trace_frame_drop_lines(c, f);
+	free(f->meet);
 	if (reporter_place_exe(&f->place))
 		pm_exe_put(f->place.exe);
 	free(f);

@@ -39,11 +39,20 @@ struct trace_frame {
 	struct reporter_line line; /* without a name: that of 'plain' */
 	uint32_t nlines; /* 0: no name */
 	struct trace_func *plain; /* text in place of a name; NULL: not made */
+	struct trace_meet *meet; /* while several names are requested */
 	unsigned int refs;
 	uint64_t ksyms; /* of the kernel: number of its last known change */
 	bool pending; /* its name was requested */
+	bool given; /* 'plain' came with its place */
 	bool listed; /* lookups find it */
 	bool used; /* since it was last considered for eviction */
+};
+
+/* What the sources of a frame's name have answered, if there are several. */
+struct trace_meet {
+	uint32_t asked; /* answers to come */
+	uint64_t before, after; /* the least, as in struct symbolizer_symbol */
+	uint64_t from; /* what the frame has is from then; 0: not known */
 };
 
 struct trace_cache {
@@ -86,7 +95,19 @@ void trace_frame_put(struct trace_cache *c, struct trace_frame *f);
 /* Sets the name and ends 'pending'. Without memory the frame gets no name. */
 void trace_frame_known(struct trace_cache *c, struct trace_frame *f,
 		       const struct symbolizer_symbol *sym);
-/* Sets the text in place of a name, a malloc'ed string (NULL: no memory). */
+/* One of 'n' sources will answer; trace_frame_meet() takes the answers. 0 or -ENOMEM. */
+int trace_frame_expect(struct trace_frame *f, uint32_t n);
+/*
+ * The answer of one of them, or NULL. The name is that of the code which was there last at
+ * the time of the sample; one without a time counts if no other source has a name. The
+ * last answer ends 'pending'.
+ */
+void trace_frame_meet(struct trace_cache *c, struct trace_frame *f,
+		      const struct symbolizer_symbol *sym);
+/*
+ * Sets the text in place of a name, a malloc'ed string (NULL: no memory). With 'given' it
+ * stays when there is no name.
+ */
 void trace_frame_plain(struct trace_frame *f, char *text);
 /* Frames may get other names than in stacks that were kept. */
 void trace_cache_changed(struct trace_cache *c);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* frames: see tracehandler/frames.h. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,9 +213,24 @@ static void trace_frames_want(struct trace_frames *fs, struct trace_frame *f)
 	trace_frame_forget(&fs->cache, f);
 }
 
+static void trace_frames_give(struct trace_frame *f, struct pm_exe *file,
+			      uint64_t offset)
+{
+	struct pm_exe_info info;
+	char *text;
+
+	pm_exe_info(file, &info);
+	if (asprintf(&text, "%s+0x%" PRIx64, info.base, offset) < 0)
+		return;
+	trace_frame_plain(f, text);
+	f->given = true;
+}
+
+/* 'file' and 'offset': as of trace_frames_memory(). */
 static int trace_frames_place(struct trace_frames *fs,
 			      const struct reporter_place *place,
-			      struct pm_code_state st)
+			      struct pm_code_state st, struct pm_exe *file,
+			      uint64_t offset)
 {
 	bool fresh;
 	struct trace_frame *f = trace_frames_add(fs, place, st.timed, &fresh);
@@ -223,6 +239,8 @@ static int trace_frames_place(struct trace_frames *fs,
 		return -ENOMEM;
 	if (!fresh)
 		return 0;
+	if (file)
+		trace_frames_give(f, file, offset);
 	if (st.named)
 		trace_frames_want(fs, f);
 	else
@@ -314,19 +332,34 @@ int trace_frames_code(struct trace_frames *fs, struct pm_exe *exe,
 					      .exe = exe,
 					      .id = offset };
 
-	return trace_frames_place(fs, &place,
-				  (struct pm_code_state){ .named = true });
+	return trace_frames_place(
+		fs, &place, (struct pm_code_state){ .named = true }, NULL, 0);
+}
+
+int trace_frames_named(struct trace_frames *fs, struct pm_exe *exe,
+		       const struct symbolizer_symbol *sym)
+{
+	const struct reporter_place place = { .kind = REPORTER_PLACE_EXE,
+					      .exe = exe,
+					      .id = sym->offset };
+	bool fresh;
+	struct trace_frame *f = trace_frames_add(fs, &place, false, &fresh);
+
+	if (f && fresh)
+		trace_frame_known(&fs->cache, f, sym);
+	return f ? 0 : -ENOMEM;
 }
 
 int trace_frames_memory(struct trace_frames *fs, struct pm_exe *exe,
-			uint64_t addr, struct pm_code_state st)
+			uint64_t addr, struct pm_code_state st,
+			struct pm_exe *file, uint64_t offset)
 {
 	const struct reporter_place place = { .kind = REPORTER_PLACE_EXE,
 					      .version = st.version,
 					      .exe = exe,
 					      .id = addr };
 
-	return trace_frames_place(fs, &place, st);
+	return trace_frames_place(fs, &place, st, file, offset);
 }
 
 int trace_frames_mark(struct trace_frames *fs, uint64_t key, uint64_t addr,

@@ -44,14 +44,19 @@ void trace_frames_fini(struct trace_frames *fs);
  */
 bool trace_frames_again(struct trace_frames *fs, const struct abi_sample *head,
 			struct pm_image *image, size_t n);
-/*
- * Adds code, whose name is requested. 0 or -ENOMEM. Of executable memory: what
- * pm_exe_code() returned.
- */
+/* Adds code, whose name is requested. 0 or -ENOMEM. */
 int trace_frames_code(struct trace_frames *fs, struct pm_exe *exe,
 		      uint64_t offset);
+/*
+ * Likewise of executable memory, with what pm_exe_code() returned. 'file' NULL, or the
+ * file that it maps, from 'offset' on: what it is called without a name.
+ */
 int trace_frames_memory(struct trace_frames *fs, struct pm_exe *exe,
-			uint64_t addr, struct pm_code_state st);
+			uint64_t addr, struct pm_code_state st,
+			struct pm_exe *file, uint64_t offset);
+/* Adds code with this name, at sym->offset. 0 or -ENOMEM. */
+int trace_frames_named(struct trace_frames *fs, struct pm_exe *exe,
+		       const struct symbolizer_symbol *sym);
 /* Adds code of the kernel, as it was at 'time'. 0 or -ENOMEM. */
 int trace_frames_kernel(struct trace_frames *fs, struct pm_exe *kernel,
 			uint64_t addr, uint64_t time);

@@ -23,10 +23,14 @@ static void trace_names_answer(void *arg, int err, void *const *tags,
 	ns->pending -= n;
 	for (size_t i = 0; i < n; i++) {
 		f = tags[i];
-		f->pending = false;
-		if (!err)
-			trace_frame_known(ns->cache, f, &syms[i]);
-		else if (trace_names_transient(err))
+		if (f->meet) {
+			trace_frame_meet(ns->cache, f, err ? NULL : &syms[i]);
+		} else {
+			f->pending = false;
+			if (!err)
+				trace_frame_known(ns->cache, f, &syms[i]);
+		}
+		if (err && trace_names_transient(err))
 			trace_frame_forget(ns->cache, f);
 		trace_frame_put(ns->cache, f);
 	}
@@ -39,15 +43,34 @@ void trace_names_fini(struct trace_names *ns)
 		pm_names_cancel(ns->pm, trace_names_answer, ns);
 }
 
-int trace_names_want(struct trace_names *ns, struct trace_frame *f,
-		     uint64_t time)
+static int trace_names_ask(struct trace_names *ns, struct trace_frame *f,
+			   struct pm_exe *source, uint64_t time)
 {
-	int err = pm_exe_name_at(f->place.exe, f->place.id, time, f,
+	int err = pm_exe_name_at(source, f->place.id, time, f,
 				 trace_names_answer, ns);
 
 	f->refs += !err;
 	ns->pending += !err;
 	return err;
+}
+
+int trace_names_want(struct trace_names *ns, struct trace_frame *f,
+		     uint64_t time)
+{
+	struct pm_exe *sources[PM_CODE_SOURCES];
+	size_t i, n = pm_exe_code_sources(f->place.exe, sources);
+	int err = 0;
+
+	if (n > 1)
+		err = trace_frame_expect(f, (uint32_t)n);
+	for (i = 0; i < n && !err; i++)
+		err = trace_names_ask(ns, f, sources[i], time);
+	if (!err || i < 2)
+		return err;
+	/* The others answer, after which the frame is not used again. */
+	f->meet->asked = (uint32_t)i - 1;
+	trace_frame_forget(ns->cache, f);
+	return 0;
 }
 
 /* The ELF virtual address, or the file offset if no segment is known there. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tracehandler/record.h"
+#include "tracehandler/unwind/arch.h"
 
 static int trace_record_stack(const struct abi_part *part, const uint8_t *data,
 			      struct trace_piece *out)
@@ -47,6 +48,17 @@ static int trace_record_part(const struct abi_part *part, const uint8_t *data,
 	}
 }
 
+/*
+ * For the kernel's unwinder the vsyscall page is text of the kernel (in_gate_area_no_mm()).
+ * So where code of that page entered the kernel, the kernel's stack ends with the address
+ * that begins the user's.
+ */
+static void trace_record_end_kernel(struct trace_record *r)
+{
+	if (r->nkstack && arch_is_vsyscall(trace_record_kpc(r, r->nkstack - 1)))
+		r->nkstack--;
+}
+
 int trace_record_parse(const void *buf, size_t len, struct trace_record *out)
 {
 	const uint8_t *p = buf;
@@ -80,6 +92,7 @@ int trace_record_parse(const void *buf, size_t len, struct trace_record *out)
 		at += part.size;
 		at += left < -part.size % 8 ? left : -part.size % 8;
 	}
+	trace_record_end_kernel(out);
 	return 0;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * code: the names of executable memory without a file, from the jitdump or else the
- * perf map of its process; and its unwind rows, from the jitdump. The executable of that memory (one for each address space)
- * has it as its file, so opening, limits and requests are those of other files; what
+ * code: the names of executable memory without a file, from the jitdumps and the perf map
+ * of its process; and its unwind rows, from the jitdumps. The executable of that memory
+ * (one for each address space) has the perf map as its file, and for each jitdump a source,
+ * an executable of its own. So opening, limits and requests are those of other files; what
  * differs is here:
  *  - it grows. Each size that is seen has a version, which is part of the identity of a
  *    frame, so that names are asked for again.
@@ -10,6 +11,10 @@
  *    first; of a file that did not grow before, from when it was written.
  *  - the times of a jitdump are of CLOCK_MONOTONIC, which stands still while the host is
  *    suspended.
+ *  - a perf map may be written anew. What has become of its file shows: a size that did not
+ *    grow, no link any more, or a change of the inode only; then its path is opened
+ *    again. The file before stays, for samples from before the change, and in place of one
+ *    that is not there.
  *  - a process may have none yet, so it is looked for again. A jitdump is a file that
  *    the process maps executable, with a name like jit-PID.dump.
  */
@@ -30,7 +35,10 @@
 #define PM_CODE_PAUSES_MAX 50
 /* A process may map several jitdumps. */
 #define PM_CODE_CHANGE CLOCK_NSEC_PER_SEC
-/* The pauses between attempts to open one grow by a second, up to this. */
+/*
+ * The pauses between attempts to open one, also where one was that has no name any more,
+ * grow by a second, up to this.
+ */
 #define PM_CODE_TRIES_MAX 30
 
 struct pm_code {
@@ -38,9 +46,16 @@ struct pm_code {
 	uint64_t begin; /* the state of this version: since then ... */
 	uint64_t size; /* ... the file has this size */
 	uint64_t size_before; /* of the version before */
+	uint32_t written, moved; /* as in struct symbolizer_fresh */
+	struct pm_exe *was; /* has the file of a perf map before it; or NULL */
+	uint64_t was_until; /* for samples before */
+	uint64_t look_at; /* its path is not opened again before */
+	uint64_t looks; /* that found nothing, one after the other */
 	uint64_t checked_at; /* the present then, unlike pm->now */
 	uint64_t check_at;
-	struct pm_exe *dump; /* the jitdump; NULL: it is a perf map */
+	struct pm_exe
+		*dump; /* of a source: the jitdump; NULL: it is a perf map */
+	struct pm_exe *sources[PM_CODE_DUMPS]; /* as mm->dumps */
 	uint64_t change_at; /* not another one before */
 };
 
@@ -63,39 +78,124 @@ bool pm_code_is_dump(const char *path)
 	       !memcmp(base + len - 5, ".dump", 5);
 }
 
-/* From now on names are those of another file. */
-static void pm_code_change(struct pm_exe *exe, struct pm_exe *dump)
+/* The source for a jitdump; without memory NULL. */
+static struct pm_exe *pm_code_source(struct pm_exe *exe, struct pm_exe *dump)
 {
+	struct pm_code *c = exe->code;
+	struct pm_exe *source;
+
+	for (size_t i = 0; i < PM_CODE_DUMPS; i++)
+		if (c->sources[i] && c->sources[i]->code->dump == dump)
+			return pm_exe_get(c->sources[i]);
+	source = pm_exe_new(exe->pm, PM_EXE_ANON, pm_str_get(exe->path));
+	if (!source || !pm_code_of(source)) {
+		pm_exe_put(source);
+		return NULL;
+	}
+	source->code->dump = pm_exe_get(dump);
+	pm_exe_mapped(source, exe->mapped);
+	return source;
+}
+
+static void pm_code_drop_source(struct pm_exe *source, uint32_t mapped)
+{
+	if (source)
+		pm_exe_mapped(source, -(int64_t)mapped);
+	pm_exe_put(source);
+}
+
+/* It is among them. */
+static bool pm_code_kept(struct pm_exe *const *sources,
+			 const struct pm_exe *source)
+{
+	for (size_t i = 0; i < PM_CODE_DUMPS; i++)
+		if (source && sources[i] == source)
+			return true;
+	return false;
+}
+
+static bool pm_code_has(const struct pm_exe *exe, const struct pm_mm *mm)
+{
+	const struct pm_exe *source, *dump;
+
+	for (size_t i = 0; i < PM_CODE_DUMPS; i++) {
+		source = exe->code ? exe->code->sources[i] : NULL;
+		dump = source ? source->code->dump : NULL;
+		if (dump != mm->dumps[i])
+			return false;
+	}
+	return true;
+}
+
+/* From now on the process's jitdumps are others. */
+static void pm_code_change(struct pm_exe *exe, const struct pm_mm *mm)
+{
+	struct pm_exe *sources[PM_CODE_DUMPS] = { NULL };
 	struct pm_code *c = pm_code_of(exe);
 
-	if (!c || exe->opening || exe->pm->now < c->change_at)
+	if (!c || exe->pm->now < c->change_at)
 		return;
 	c->change_at = exe->pm->now + PM_CODE_CHANGE;
-	c->check_at = 0;
-	pm_exe_close(exe);
-	pm_exe_put(c->dump);
-	c->dump = pm_exe_get(dump);
+	for (size_t i = 0; i < PM_CODE_DUMPS; i++)
+		if (mm->dumps[i])
+			sources[i] = pm_code_source(exe, mm->dumps[i]);
+	for (size_t i = 0; i < PM_CODE_DUMPS; i++) {
+		if (pm_code_kept(sources, c->sources[i]))
+			pm_exe_put(c->sources[i]);
+		else
+			pm_code_drop_source(c->sources[i], exe->mapped);
+		c->sources[i] = sources[i];
+	}
 	c->version++;
-	exe->open_error = 0;
-	exe->tries = 0;
 }
 
 void pm_code_via(struct pm_exe *exe, const struct pm_proc *proc,
-		 struct pm_exe *dump)
+		 const struct pm_mm *mm)
 {
-	exe->via.tgid = proc->tgid;
-	exe->via.start_boottime = proc->start_boottime;
-	exe->via.uid = pm_proc_uid(proc);
-	if (dump && (!exe->code || exe->code->dump != dump))
-		pm_code_change(exe, dump);
+	struct pm_exe *all[PM_CODE_SOURCES];
+	size_t n;
+
+	if (mm->dumps[0] && !pm_code_has(exe, mm))
+		pm_code_change(exe, mm);
+	n = pm_exe_code_dumps(exe, all);
+	all[n++] = exe;
+	for (size_t i = 0; i < n; i++) {
+		all[i]->via.tgid = proc->tgid;
+		all[i]->via.start_boottime = proc->start_boottime;
+		all[i]->via.uid = pm_proc_uid(proc);
+	}
+}
+
+void pm_code_mapped(struct pm_exe *exe, int64_t n)
+{
+	for (size_t i = 0; exe->code && i < PM_CODE_DUMPS; i++)
+		if (exe->code->sources[i])
+			pm_exe_mapped(exe->code->sources[i], n);
+}
+
+size_t pm_exe_code_dumps(struct pm_exe *exe, struct pm_exe **out)
+{
+	size_t n = 0;
+
+	if (exe->code && exe->code->dump)
+		out[n++] = exe;
+	for (size_t i = 0; exe->code && i < PM_CODE_DUMPS; i++)
+		if (exe->code->sources[i])
+			out[n++] = exe->code->sources[i];
+	return n;
 }
 
 void pm_code_free(struct pm_exe *exe)
 {
-	if (!exe->code)
+	struct pm_code *c = exe->code;
+
+	if (!c)
 		return;
-	pm_exe_put(exe->code->dump);
-	free(exe->code);
+	for (size_t i = 0; i < PM_CODE_DUMPS; i++)
+		pm_code_drop_source(c->sources[i], exe->mapped);
+	pm_exe_put(c->was);
+	pm_exe_put(c->dump);
+	free(c);
 }
 
 /* --- time ----------------------------------------------------------------- */
@@ -126,6 +226,11 @@ static uint64_t pm_code_awake(const struct pm *pm, uint64_t time)
 
 /* --- versions ------------------------------------------------------------- */
 
+static uint64_t pm_code_wait_of(uint64_t tries)
+{
+	return MIN(tries, (uint64_t)PM_CODE_TRIES_MAX) * CLOCK_NSEC_PER_SEC;
+}
+
 /* An attempt to open it makes sense now. */
 static bool pm_code_due(const struct pm_exe *exe)
 {
@@ -134,16 +239,15 @@ static bool pm_code_due(const struct pm_exe *exe)
 }
 
 /*
- * When it was written to last, but not before it was checked last; mtime is what the
+ * The boot time of a file's time, but not before it was checked last: mtime is what the
  * user says.
  */
-static uint64_t pm_code_written(const struct pm_exe *exe)
+static uint64_t pm_code_since(const struct pm_code *c, int64_t file_ns)
 {
-	int64_t t =
-		symbolizer_ident(exe->file)->mtime_ns - clock_wall_offset_ns();
+	int64_t t = file_ns - clock_wall_offset_ns();
 
-	if (t < (int64_t)exe->code->checked_at)
-		return exe->code->checked_at;
+	if (t < (int64_t)c->checked_at)
+		return c->checked_at;
 	return MIN((uint64_t)t, clock_boottime_ns());
 }
 
@@ -155,28 +259,140 @@ static uint64_t pm_code_pause(const struct pm_code *c)
 	       PM_CODE_PAUSE;
 }
 
-static void pm_code_check(struct pm_exe *exe)
+/* A new version of the open file, if it is one. */
+static void pm_code_refresh(struct pm_exe *exe,
+			    const struct symbolizer_fresh *now)
 {
 	struct pm_code *c = exe->code;
-	uint64_t size;
+
+	if (now->size == c->size && now->written == c->written)
+		return;
+	c->version++;
+	c->begin = pm_code_since(c, symbolizer_ident(exe->file)->mtime_ns);
+	c->size_before = MIN(c->size, now->size);
+	c->size = now->size;
+	c->written = now->written;
+	c->check_at = exe->pm->now + pm_code_pause(c);
+}
+
+/* --- a path that leads to another file -------------------------------------- */
+
+/* An executable for the file that it has now. NULL: no memory, or no room. */
+static struct pm_exe *pm_code_keep(struct pm_exe *exe)
+{
+	struct pm *pm = exe->pm;
+	struct pm_exe *was;
+
+	if (!pm_user_may(pm, exe->user, PM_SHARE_EXES, 1))
+		return NULL;
+	was = pm_exe_new(pm, PM_EXE_ANON, pm_str_get(exe->path));
+	if (!was || !pm_code_of(was)) {
+		pm_exe_put(was);
+		return NULL;
+	}
+	*was->code = *exe->code;
+	was->code->was = NULL;
+	pm_user_take(pm, exe->user, PM_SHARE_EXES, 1);
+	was->user = exe->user;
+	was->via.uid = exe->via.uid;
+	was->unmapped_at = pm->now;
+	pm_exe_give_file(exe, was);
+	return was;
+}
+
+/* There is no other file: the one before goes on. */
+void pm_code_look_failed(struct pm_exe *exe)
+{
+	struct pm_code *c = exe->code;
+
+	if (!c || !c->was || !c->was->file || exe->file)
+		return;
+	c->looks++;
+	c->look_at = exe->pm->now + pm_code_wait_of(c->looks);
+	exe->open_error = 0;
+	exe->tries = 0;
+	pm_exe_give_file(c->was, exe);
+}
+
+/*
+ * The path may lead to another file by now. Samples from then on wait for the answer, and
+ * those before have the file before.
+ */
+static void pm_code_look(struct pm_exe *exe, const struct symbolizer_fresh *now)
+{
+	struct pm_code *c = exe->code;
+	int64_t ctime = symbolizer_ident(exe->file)->ctime_ns;
+	struct pm_exe *was;
+
+	if (!(now->unlinked || now->moved != c->moved) ||
+	    exe->pm->now < c->look_at || exe->opening)
+		return;
+	c->moved = now->moved;
+	c->look_at = exe->pm->now + pm_code_wait_of(1);
+	was = pm_code_keep(exe);
+	if (!was)
+		return;
+	pm_exe_put(c->was);
+	c->was = was;
+	c->version++;
+	c->begin = c->was_until = pm_code_since(c, ctime);
+	c->size_before = c->size;
+	if (pm_exe_open(exe))
+		pm_code_look_failed(exe);
+}
+
+struct pm_exe *pm_code_exe_at(struct pm_exe *exe, uint64_t time)
+{
+	const struct pm_code *c = exe->code;
+
+	if (c && c->was && c->was->file && time < c->was_until)
+		return c->was;
+	return exe;
+}
+
+static void pm_code_check(struct pm_exe *exe)
+{
+	struct symbolizer_fresh now;
+	struct pm_code *c = exe->code;
 
 	if (exe->file) {
-		size = symbolizer_refresh(exe->file);
-		if (size != c->size) {
-			c->version++;
-			c->begin = pm_code_written(exe);
-			c->size_before = MIN(c->size, size);
-			c->size = size;
-			c->check_at = exe->pm->now + pm_code_pause(c);
-		}
+		symbolizer_refresh(exe->file, &now);
+		pm_code_refresh(exe, &now);
+		if (!c->dump)
+			pm_code_look(exe, &now);
 	} else if (!exe->opening && pm_code_due(exe)) {
-		c->version++; /* so that frames without a name ask again */
-		c->begin = 0;
+		if (c->sources[0]) {
+			pm_exe_open(
+				exe); /* most frames have a name without it */
+		} else {
+			c->version++; /* so that frames without a name ask again */
+			c->begin = 0;
+		}
 	}
 	c->checked_at = clock_boottime_ns();
 }
 
-struct pm_code_state pm_exe_code(struct pm_exe *exe, uint64_t time)
+/* It has a file, or may have one: a request makes sense. */
+static bool pm_code_answers(const struct pm_exe *exe)
+{
+	return exe->file || exe->opening || pm_code_due(exe);
+}
+
+size_t pm_exe_code_sources(struct pm_exe *exe, struct pm_exe **out)
+{
+	struct pm_exe *dumps[PM_CODE_DUMPS];
+	size_t i, n = 0, ndumps = pm_exe_code_dumps(exe, dumps);
+
+	for (i = 0; i < ndumps; i++)
+		if (pm_code_answers(dumps[i]))
+			out[n++] = dumps[i];
+	if (!n || exe->file || exe->opening)
+		out[n++] = exe;
+	return n;
+}
+
+/* Of its own file. */
+static struct pm_code_state pm_code_own(struct pm_exe *exe, uint64_t time)
 {
 	struct pm_code_state st = { 0 };
 	struct pm_code *c = pm_code_of(exe);
@@ -187,8 +403,25 @@ struct pm_code_state pm_exe_code(struct pm_exe *exe, uint64_t time)
 		pm_code_check(exe);
 	st.version = time < c->begin ? c->version - 1 : c->version;
 	st.timed = c->dump;
-	st.named = exe->file || exe->opening || pm_code_due(exe);
+	st.named = pm_code_answers(exe);
 	return st;
+}
+
+struct pm_code_state pm_exe_code(struct pm_exe *exe, uint64_t time)
+{
+	struct pm_code_state all = pm_code_own(exe, time), st;
+	struct pm_exe *source;
+
+	for (size_t i = 0; exe->code && i < PM_CODE_DUMPS; i++) {
+		source = exe->code->sources[i];
+		if (!source)
+			continue;
+		st = pm_code_own(source, time);
+		all.version += st.version;
+		all.timed |= st.named;
+		all.named |= st.named;
+	}
+	return all;
 }
 
 /* --- the file ------------------------------------------------------------- */
@@ -260,13 +493,17 @@ void pm_code_opened(struct pm_exe *exe, const struct symbolizer_file *file)
 	if (!c)
 		return;
 	c->size = c->size_before = symbolizer_ident(file)->size;
-	c->begin = 0;
+	c->written = c->moved = 0;
+	c->looks = 0;
+	c->version += c->sources[0] != NULL;
+	if (!c->was)
+		c->begin = 0;
 	c->checked_at = clock_boottime_ns();
 }
 
 uint64_t pm_code_wait(const struct pm_exe *exe)
 {
-	return MIN(exe->tries, PM_CODE_TRIES_MAX) * CLOCK_NSEC_PER_SEC;
+	return pm_code_wait_of(exe->tries);
 }
 
 /* The point that counts for a sample. */
@@ -286,6 +523,7 @@ int pm_code_resolve(struct pm_exe *exe, const uint64_t *offsets,
 		    void *arg)
 {
 	struct symbolizer_code *codes = calloc(n, sizeof(*codes));
+	struct symbolizer_fresh now;
 	bool kernel = exe->kind == PM_EXE_KERNEL;
 	int err = -ENOMEM;
 
@@ -297,7 +535,7 @@ int pm_code_resolve(struct pm_exe *exe, const uint64_t *offsets,
 						  pm_code_at(exe, times[i]) };
 	/* Lines that were added since the check count as later ones. */
 	if (!kernel)
-		symbolizer_refresh(exe->file);
+		symbolizer_refresh(exe->file, &now);
 	err = symbolizer_resolve_code(exe->pm->opts.symbolizer, exe->file,
 				      codes, n, fn, arg);
 out:
@@ -308,7 +546,9 @@ out:
 int pm_code_rows(struct pm_exe *exe, uint64_t time, symbolizer_rows_fn fn,
 		 void *arg)
 {
-	symbolizer_refresh(exe->file);
+	struct symbolizer_fresh now;
+
+	symbolizer_refresh(exe->file, &now);
 	return symbolizer_code_rows(exe->pm->opts.symbolizer, exe->file,
 				    pm_code_awake(exe->pm, time), fn, arg);
 }

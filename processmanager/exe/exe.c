@@ -201,6 +201,8 @@ static void pm_exe_drop_idle(struct pm *pm, uint32_t keep)
 
 void pm_exe_mapped(struct pm_exe *exe, int64_t n)
 {
+	if (exe)
+		pm_code_mapped(exe, n);
 	for (; exe; exe = exe->same) {
 		exe->mapped += n;
 		if (exe->mapped)
@@ -235,7 +237,8 @@ size_t pm_exe_path_len(const char *path)
 
 /*
  * Executable memory without a file: the kernel's "//anon", "[heap]" and
- * "anon_inode:x", and the nameless files of shared memory. A memfd is a file.
+ * "anon_inode:x", and the nameless files of shared memory and of large pages. A memfd is
+ * a file.
  * Files without an inode number, which FUSE may report, cannot be told apart.
  */
 static bool pm_path_is_anon(const struct pm_map_event *ev)
@@ -244,7 +247,19 @@ static bool pm_path_is_anon(const struct pm_map_event *ev)
 		return false;
 	return ev->path[0] != '/' || !ev->ino ||
 	       !strncmp(ev->path, "/SYSV", 5) ||
-	       !strncmp(ev->path, "/dev/zero", 9);
+	       !strncmp(ev->path, "/dev/zero", 9) ||
+	       !strcmp(ev->path, "/anon_hugepage (deleted)");
+}
+
+bool pm_exe_is_bare(const struct pm_exe *exe)
+{
+	const struct pm_exe *root = pm_exe_root(exe);
+	int err = root->open_error;
+
+	if (exe->kind != PM_EXE_FILE || root->opened || exe->jitdump)
+		return false;
+	/* A memfd that may not be opened is hardly ever an ELF file. */
+	return err == -ENOEXEC || (err && !strncmp(exe->path->s, "/memfd:", 7));
 }
 
 /* In the user's share; where that is used up, only the last component. */
@@ -552,6 +567,11 @@ struct pm_exe *pm_exe_kernel(struct pm *pm)
 	return pm->kernel;
 }
 
+struct pm_exe *pm_exe_vsyscall(struct pm *pm)
+{
+	return pm->vsyscall;
+}
+
 static struct pm_exe *pm_exe_single(struct pm *pm, enum pm_exe_kind kind,
 				    const char *path)
 {
@@ -562,8 +582,9 @@ int pm_exe_init(struct pm *pm)
 {
 	pm->kernel = pm_exe_single(pm, PM_EXE_KERNEL, "[kernel.kallsyms]");
 	pm->vdso = pm_exe_single(pm, PM_EXE_VDSO, "[vdso]");
+	pm->vsyscall = pm_exe_single(pm, PM_EXE_VSYSCALL, "[vsyscall]");
 	pm->anon = pm_exe_single(pm, PM_EXE_ANON, "[anon]");
-	if (!pm->kernel || !pm->vdso || !pm->anon)
+	if (!pm->kernel || !pm->vdso || !pm->vsyscall || !pm->anon)
 		return -ENOMEM;
 	pm->kernel->file = symbolizer_kernel(pm->opts.symbolizer);
 	pm->vdso->file = symbolizer_vdso(pm->opts.symbolizer);
@@ -574,6 +595,7 @@ void pm_exe_fini(struct pm *pm)
 {
 	pm_exe_put(pm->kernel);
 	pm_exe_put(pm->vdso);
+	pm_exe_put(pm->vsyscall);
 	pm_exe_put(pm->anon);
 	pm_exe_drop_idle(pm, 0);
 }

@@ -101,6 +101,18 @@ void pm_exe_touch(struct pm_exe *exe)
 	TAILQ_INSERT_TAIL(&exe->pm->open, exe, lru);
 }
 
+void pm_exe_give_file(struct pm_exe *exe, struct pm_exe *to)
+{
+	struct pm *pm = exe->pm;
+
+	to->file = exe->file;
+	exe->file = NULL;
+	TAILQ_REMOVE(&pm->open, exe, lru);
+	TAILQ_INSERT_TAIL(&pm->open, to, lru);
+	if (!to->mapped)
+		pm_release_later(to);
+}
+
 static bool pm_ident_same(const struct symbolizer_ident *a,
 			  const struct symbolizer_ident *b)
 {
@@ -365,7 +377,9 @@ static void pm_open_end(struct pm_open *o, int err,
 	exe->opening = false;
 	if (!err)
 		err = pm_exe_adopt(exe, file);
-	else if (exe->file)
+	if (err)
+		pm_code_look_failed(exe);
+	if (exe->file)
 		err = 0;
 	if (err)
 		pm_exe_failed(exe, err);

@@ -376,9 +376,10 @@ size_t pm_names_awaited(const struct pm *pm, const struct pm_exe **first)
 int pm_exe_name_at(struct pm_exe *exe, uint64_t offset, uint64_t time,
 		   void *tag, pm_names_fn fn, void *arg)
 {
-	struct pm_req *r =
-		pm_req_find(pm_exe_root(exe), PM_REQ_COLLECTING, fn, arg);
+	struct pm_req *r;
 
+	exe = pm_code_exe_at(pm_exe_root(exe), time);
+	r = pm_req_find(exe, PM_REQ_COLLECTING, fn, arg);
 	if (!r)
 		r = pm_req_new(exe, fn, arg);
 	if (!r)

@@ -113,8 +113,9 @@ static int code_read(struct symbolizer_file *f, struct symbolizer_src *src,
 		f->jit = calloc(1, sizeof(*f->jit));
 	if (!f->jit)
 		return -ENOMEM;
-	if (src->size < f->jit->end)
+	if (src->size < f->jit->end || f->jit->written != f->written)
 		jit_table_fini(f->jit);
+	f->jit->written = f->written;
 	end = f->jit->end;
 	if (!end)
 		f->jit->dump = jitdump_is(src);

@@ -40,6 +40,8 @@ struct jit_table {
 	struct jit_entry *v;
 	size_t n, cap;
 	uint64_t end; /* of what has been read */
+	uint64_t mark; /* of a perf map: a hash of the first and last bytes of that */
+	uint32_t written; /* of the file, when that was read: see file.h */
 	bool skip; /* what follows is the rest of a line that is too long */
 	bool cut; /* a limit was exceeded, or a record is damaged: some are missing */
 	bool dump; /* it is a jitdump: */
@@ -69,7 +71,10 @@ struct jit_query {
  */
 int jit_table_find(const struct jit_table *t, struct jit_query *q, size_t n);
 
-/* Reads what was added to a perf map; all of it if it shrank. 0 or -errno. */
+/*
+ * Reads what was added to a perf map; all of it if it shrank, or if what was read is not
+ * there any more. 0 or -errno.
+ */
 int perfmap_read(struct jit_table *t, struct symbolizer_src *src);
 /* The name of an entry, cut to JIT_NAME_MAX. Its length, or -errno. */
 int perfmap_name(struct symbolizer_src *src, const struct jit_entry *e,

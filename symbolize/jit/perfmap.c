@@ -2,14 +2,15 @@
 /*
  * perfmap: reads perf-PID.map, as in tools/perf/Documentation/jit-interface.txt of
  * Linux: lines "START SIZE name", both numbers hexadecimal, the rest of the line the
- * name. Runtimes append to it. A line counts once it is complete; one that is no
- * entry, or longer than a chunk, is skipped.
+ * name. Runtimes append to it, or write it again as a whole. A line counts once it is
+ * complete; one that is no entry, or longer than a chunk, is skipped.
  */
 #include <string.h>
 
 #include "symbolize/jit/jit.h"
 
 #define PERFMAP_CHUNK 65536
+#define PERFMAP_MARK 4096 /* bytes at either end */
 
 /* A hexadecimal number, "0x" allowed, and the blanks behind it. */
 static bool perfmap_hex(const char **p, const char *end, uint64_t *out)
@@ -90,6 +91,32 @@ static int perfmap_chunk(struct jit_table *t, const char *buf, size_t len,
 	return err;
 }
 
+/* Of what has been read; 0: it cannot be read any more. */
+static uint64_t perfmap_mark(const struct jit_table *t,
+			     struct symbolizer_src *src)
+{
+	uint64_t len = MIN(t->end, (uint64_t)PERFMAP_MARK);
+	uint8_t buf[2 * PERFMAP_MARK];
+
+	if (symbolizer_src_read(src, 0, buf, len) ||
+	    symbolizer_src_read(src, t->end - len, buf + len, len))
+		return 0;
+	return hash_bytes(buf, 2 * len) | 1;
+}
+
+/* A table of what the file had before it was written anew is dropped. */
+static void perfmap_begin(struct jit_table *t, struct symbolizer_src *src,
+			  uint64_t size)
+{
+	uint32_t written = t->written;
+
+	if (size >= t->end &&
+	    (!t->end || size == t->end || perfmap_mark(t, src) == t->mark))
+		return;
+	jit_table_fini(t);
+	t->written = written;
+}
+
 int perfmap_read(struct jit_table *t, struct symbolizer_src *src)
 {
 	uint64_t size = MIN(src->size, (uint64_t)JIT_FILE_MAX);
@@ -97,8 +124,7 @@ int perfmap_read(struct jit_table *t, struct symbolizer_src *src)
 	char *buf;
 	int err = 0;
 
-	if (size < t->end)
-		jit_table_fini(t);
+	perfmap_begin(t, src, size);
 	t->cut |= src->size > JIT_FILE_MAX;
 	if (size == t->end || t->n >= JIT_ENTRIES_MAX)
 		return 0;
@@ -113,6 +139,7 @@ int perfmap_read(struct jit_table *t, struct symbolizer_src *src)
 		t->end += err ? 0 : used;
 	}
 	free(buf);
+	t->mark = perfmap_mark(t, src);
 	/* It shrank meanwhile: the next read begins anew. */
 	return err == -ENODATA ? 0 : err;
 }

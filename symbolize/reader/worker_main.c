@@ -292,6 +292,7 @@ static int serve_names(struct server *sv, const struct worker_question *q)
 	if (f) {
 		f->fd = sv->in.fd;
 		f->ident.size = q->size;
+		f->written = q->written;
 		f->object = q->object;
 		err = q->code ? symbolizer_file_code(f, (const void *)(q + 1),
 						     n, &a)
@@ -352,6 +353,7 @@ static int file_code_rows(struct server *sv, const struct worker_question *q,
 	if (f) {
 		f->fd = sv->in.fd;
 		f->ident.size = q->size;
+		f->written = q->written;
 		err = symbolizer_file_code_rows(f, code->at, &tally, rows);
 		f->fd = -1;
 		sv->built = (uint32_t)tally.built;

@@ -73,6 +73,8 @@ struct worker_question {
 	uint32_t code;
 	uint32_t object; /* as in struct symbolizer_file; not of ROWS */
 	uint32_t units; /* NAMES: it may ask for units, and have them kept */
+	uint32_t written; /* with 'code': as in struct symbolizer_fresh */
+	uint32_t pad;
 };
 
 struct worker_hello {

@@ -39,6 +39,7 @@ static void rows_question(struct worker_job *j, struct worker_question *q)
 
 	if (!j->file->code)
 		return;
+	q->written = j->file->written;
 	*code = (struct symbolizer_code){ .at = rows_of(f)->at };
 	q->n = 2;
 	q->code = 1;

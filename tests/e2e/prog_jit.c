@@ -3,8 +3,11 @@
  * prog_jit: makes code and says so, like a JIT compiler: in /tmp/perf-PID.map, or, if
  * the first argument is -j, in jit-PID.dump, in the current directory. With -n the same,
  * but the code destroys the frame pointer; with -u it does and its unwind information is
- * in the jitdump. Each further argument is a step "SLOT:NAME:MS": writes the entry of a function NAME in one of 16 slots,
- * makes it there, and runs it for that CPU time. NAME "-": no entry is written; ">N": the
+ * in the jitdump. With -m the code is in a memfd, which is mapped a second time to write
+ * it. Each further argument is a step "SLOT:NAME:MS": writes the entry of a function NAME in one of 16 slots,
+ * makes it there, and runs it for that CPU time. NAME "-": no entry is written; "=N", "~N":
+ * the perf map is written anew with this entry alone, or another file renamed over it; "+N",
+ * "@N" (with a jitdump): the entry is in the perf map, or in a second jitdump; ">N": the
  * slot's function moves to slot N (jitdump only). The slots are of 256 bytes, from
  * PROG_JIT_AT on. Lines of a jitdump: the loop is line 11 of jit.src, the rest line 10.
  */
@@ -48,6 +51,7 @@ static const struct code codes[] = {
 };
 
 static const struct code *code = codes;
+static uint8_t *writable; /* a second mapping of the memory, or NULL */
 static bool unwinds; /* the jitdump has its unwind information */
 
 static uint64_t cpu_ms(void)
@@ -72,17 +76,26 @@ static FILE *map, *dump;
 
 static bool map_write(const uint8_t *at, const char *name)
 {
-	char path[64];
+	bool renamed = *name == '~', anew = renamed || *name == '=';
+	char path[64], other[64];
 
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	snprintf(other, sizeof(other), "/tmp/perf-%d.map.new", (int)getpid());
+	if (map && anew) {
+		fclose(map);
+		map = NULL;
+	}
 	if (!map)
-		map = fopen(path, "a");
+		map = fopen(renamed ? other : path, anew ? "w" : "a");
 	if (!map) {
 		perror(path);
 		return false;
 	}
-	fprintf(map, "%lx %zx %s\n", (unsigned long)at, code->size, name);
-	return !fflush(map);
+	fprintf(map, "%lx %zx %s\n", (unsigned long)at, code->size,
+		name + anew);
+	if (fflush(map))
+		return false;
+	return !renamed || !rename(other, path);
 }
 
 /* --- jitdump: the numbers are those of its specification -------------------- */
@@ -111,11 +124,14 @@ static void put_ids(void)
 	put32((uint32_t)getpid());
 }
 
+/* A further one has another name. */
 static bool dump_open(void)
 {
+	static int number;
 	char path[64];
 
-	snprintf(path, sizeof(path), "jit-%d.dump", (int)getpid());
+	snprintf(path, sizeof(path), number++ ? "jit-%d-2.dump" : "jit-%d.dump",
+		 (int)getpid());
 	dump = fopen(path, "w+");
 	if (!dump || mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE,
 			  fileno(dump), 0) == MAP_FAILED)
@@ -233,8 +249,26 @@ static bool dump_move(const uint8_t *from, const uint8_t *to)
 
 /* --- steps ------------------------------------------------------------------ */
 
+/* In a second jitdump. */
+static bool jit_write_second(const uint8_t *at, const char *name)
+{
+	static FILE *second;
+	FILE *first = dump;
+	bool done;
+
+	dump = second;
+	done = (second || dump_open()) && dump_write(at, name);
+	second = dump;
+	dump = first;
+	return done;
+}
+
 static bool jit_write(const uint8_t *at, const char *name)
 {
+	if (dump && *name == '+')
+		return map_write(at, name + 1);
+	if (dump && *name == '@')
+		return jit_write_second(at, name + 1);
 	return dump ? dump_write(at, name) : map_write(at, name);
 }
 
@@ -243,10 +277,12 @@ static bool jit_step(uint8_t *mem, char *step)
 	char *slot = strtok(step, ":"), *name = strtok(NULL, ":");
 	char *ms = strtok(NULL, ":");
 	uint8_t *at, *to;
+	size_t slot_at;
 
 	if (!ms)
 		return false;
-	at = mem + strtoul(slot, NULL, 10) % SLOTS * SLOT;
+	slot_at = strtoul(slot, NULL, 10) % SLOTS * SLOT;
+	at = mem + slot_at;
 	if (*name == '>') {
 		to = mem + strtoul(name + 1, NULL, 10) % SLOTS * SLOT;
 		memcpy(to, at, code->size);
@@ -254,7 +290,8 @@ static bool jit_step(uint8_t *mem, char *step)
 			return false;
 		at = to;
 	} else {
-		memcpy(at, code->bytes, code->size);
+		memcpy((writable ? writable : mem) + slot_at, code->bytes,
+		       code->size);
 		if (strcmp(name, "-") != 0 && !jit_write(at, name))
 			return false;
 	}
@@ -262,19 +299,37 @@ static bool jit_step(uint8_t *mem, char *step)
 	return true;
 }
 
+/* Memory at PROG_JIT_AT. */
+static uint8_t *jit_memory(bool memfd)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS, fd = -1;
+	int prot = PROT_READ | PROT_EXEC | (memfd ? 0 : PROT_WRITE);
+
+	if (memfd) {
+		flags = MAP_SHARED;
+		fd = memfd_create("doublemapper", MFD_CLOEXEC);
+		if (fd < 0 || ftruncate(fd, SLOT * SLOTS))
+			return MAP_FAILED;
+		writable = mmap(NULL, SLOT * SLOTS, PROT_READ | PROT_WRITE,
+				flags, fd, 0);
+		if (writable == MAP_FAILED)
+			return MAP_FAILED;
+	}
+	return mmap((void *)PROG_JIT_AT, SLOT * SLOTS, prot,
+		    flags | MAP_FIXED_NOREPLACE, fd, 0);
+}
+
 int main(int argc, char **argv)
 {
-	uint8_t *mem =
-		mmap((void *)PROG_JIT_AT, SLOT * SLOTS,
-		     PROT_READ | PROT_WRITE | PROT_EXEC,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	int i = 1;
+	bool memfd = argc > 1 && !strcmp(argv[1], "-m");
+	uint8_t *mem = jit_memory(memfd);
+	int i = 1 + memfd;
 
 	if (mem == MAP_FAILED) {
 		perror("mmap");
 		return 1;
 	}
-	if (argc > 1 && argv[1][0] == '-') {
+	if (!memfd && argc > 1 && argv[1][0] == '-') {
 		code = &codes[argv[1][1] != 'j'];
 		unwinds = argv[1][1] == 'u';
 		i++;

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Names and lines of code by the jitdump of its program: code that replaces other code
 # at its address, that moves, and that is gone; at the time of each sample. And a
-# jitdump that is a symlink by the time it is opened. Stacks through code without frame
+# jitdump that is a symlink by the time it is opened. Two jitdumps and a perf map in one
+# process. Stacks through code without frame
 # pointers, by the unwind information in a jitdump.
 . "$(dirname "$0")/lib.sh"
 HZ=997
@@ -22,6 +23,10 @@ ln -s /etc/shadow link
 mv -T link jit-*.dump
 wait
 cd ..
+# Two jitdumps and a perf map of one process; the last function is where the first was.
+./prog_jit -u 0:dump_a:200 1:@dump_b:200 2:+in_map:200 0:@dump_c:200 1:dump_d:200 &
+wait $!
+rm -f "/tmp/perf-$!.map"
 # Without frame pointers and without unwind information; with it.
 ./prog_jit -n 0:blind:300
 ./prog_jit -u 0:seen:300 '0:>2:200' 0:again:300 5:further:200
@@ -49,6 +54,10 @@ whole() {
 		"$(total "$T/samples" "^$1@.*;jit_step@.*;main@.*_start@")" \
 		"$(total "$T/samples" "^$1@")" 99
 }
+named in_map 200
+for name in a b c d; do
+	whole "dump_$name" 200
+done
 whole one 300
 num "without unwind information they end" \
 	"$(total "$T/samples" '^blind@[^;]*;\[no frame pointer\]')" ">" 200

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Names of code that a program makes, from its perf map: in time as the map grows, in a
-# pid and mount namespace of its own, after the process has ended. And maps that are
+# Names of code that a program makes, from its perf map: in time as the map grows or is
+# written anew, in a pid and mount namespace of its own, after the process has ended. And maps that are
 # none of the process's user: they are not read, and do no harm.
 . "$(dirname "$0")/lib.sh"
 jit=$E2E/prog_jit
@@ -27,8 +27,17 @@ inside=$pid
 background setpriv --reuid $user --regid $user --clear-groups \
 	"$T/prog_jit" "0:LazyCompile:300" 1:short:30
 mine=$pid
-wait "$growing" "$inside" "$mine"
-rm -f "/tmp/perf-$growing.map" "/tmp/perf-$mine.map"
+# At one address: a map of equal size, a longer and a shorter one, two other files.
+background "$T/prog_jit" '0:=new_a:400' '0:=new_b:400' '0:=new_longer:400' '0:=new_c:400' \
+	'0:~new_d:400' '0:~new_e:400'
+anew=$pid
+# In a memfd; where there is no line it has the file's name.
+background "$T/prog_jit" -m 0:in_memfd:300 1:-:200
+memfd=$pid
+wait "$growing" "$inside" "$mine" "$anew" "$memfd"
+for p in "$growing" "$mine" "$anew" "$memfd"; do
+	rm -f "/tmp/perf-$p.map"
+done
 
 # --- maps that must not be read ------------------------------------------------
 echo "$at 1000 SECRET" >"$T/secret"
@@ -96,6 +105,11 @@ named one_b 400 10
 named one_a 800 15
 named one_c 800 15
 named two_a 300
+named in_memfd 300
+named 'memfd:doublemapper\+0x100' 200
+for name in a b longer c d e; do
+	named "new_$name" 400 15
+done
 named LazyCompile 300
 named short 30 50
 named root_says 250

@@ -11,6 +11,7 @@ ms=100
 
 plain="chain recursion alloca tail noreturn async vfork threads"
 glibc="$plain signal altstack callback vdso context"
+grep -q '\[vsyscall\]' /proc/self/maps && glibc+=" vsyscall"
 shared="$glibc plt dlopen"
 
 # PROGRAM KIND LIBC MODE...: the programs, and the stacks they must have.

@@ -3,6 +3,7 @@
 #ifndef TRACEHANDLER_ARCH_X86_64_H
 #define TRACEHANDLER_ARCH_X86_64_H
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "bpf/abi.h"
@@ -27,6 +28,21 @@ static const uint8_t arch_saved[ARCH_SAVED] = { 3, 6, 12, 13, 14, 15 };
 			  [ARCH_REG_SP] = { SYMBOLIZER_CFA, 0, 0, 0 },       \
 			  [ARCH_REG_RA] = { SYMBOLIZER_AT_CFA, 0, 0, -8 } }, \
 	}
+
+/*
+ * The vsyscall page (the kernel's uapi/asm/vsyscall.h): where the kernel still has it, a
+ * function is a fault that the kernel emulates; there is nothing to read.
+ */
+#define ARCH_VSYSCALL 0xffffffffff600000ULL
+#define ARCH_VSYSCALL_SIZE 4096
+#define ARCH_VSYSCALL_STEP 1024 /* from one function to the next */
+static const char *const arch_vsyscalls[] = { "vgettimeofday", "vtime",
+					      "vgetcpu" };
+
+static inline bool arch_is_vsyscall(uint64_t pc)
+{
+	return pc - ARCH_VSYSCALL < ARCH_VSYSCALL_SIZE;
+}
 
 static inline void arch_regs(const struct abi_regs *r,
 			     uint64_t out[SYMBOLIZER_REGS])

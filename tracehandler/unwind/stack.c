@@ -49,6 +49,26 @@ void trace_stacks_fini(struct trace_stacks *s)
 
 /* --- the walk ----------------------------------------------------------------- */
 
+/* The least recently used place. */
+static struct trace_place *stack_place_new(struct trace_user *u)
+{
+	return &u->places[u->next++ % ARRAY_SIZE(u->places)];
+}
+
+/* The kernel reports it as a mapping in /proc only. */
+static struct trace_place *stack_place_vsyscall(struct trace_user *u)
+{
+	struct trace_place *place = stack_place_new(u);
+
+	*place = (struct trace_place){
+		.map = { .start = ARCH_VSYSCALL,
+			 .end = ARCH_VSYSCALL + ARCH_VSYSCALL_SIZE,
+			 .exe = pm_exe_vsyscall(u->owner->opts->pm) },
+		.kind = PM_EXE_VSYSCALL,
+	};
+	return place;
+}
+
 /* Sets u->at if found. A stack alternates between few files. */
 static enum pm_find stack_find(struct trace_user *u, uint64_t pc)
 {
@@ -64,6 +84,10 @@ static enum pm_find stack_find(struct trace_user *u, uint64_t pc)
 			return PM_FOUND;
 		}
 	}
+	if (arch_is_vsyscall(pc)) {
+		u->at = stack_place_vsyscall(u);
+		return PM_FOUND;
+	}
 	if (u->take->view)
 		found = pm_view_find(u->take->view, pc, &map);
 	else
@@ -72,10 +96,19 @@ static enum pm_find stack_find(struct trace_user *u, uint64_t pc)
 	if (found != PM_FOUND)
 		return found;
 	pm_exe_info(map.exe, &info);
-	u->at = &u->places[u->next++ % ARRAY_SIZE(u->places)];
+	u->at = stack_place_new(u);
 	u->at->map = map;
 	u->at->kind = info.kind;
 	return PM_FOUND;
+}
+
+/*
+ * The executable memory that has the names and rows of what is at u->at: JITs map files
+ * without ELF as well. NULL: it is other code.
+ */
+static struct pm_exe *stack_memory(const struct trace_user *u)
+{
+	return u->at->kind == PM_EXE_ANON ? u->at->map.exe : u->at->map.code;
 }
 
 /* The rows of a file, for as much of u->at as one segment covers; or of memory. */
@@ -86,7 +119,7 @@ static void stack_rows(const struct trace_user *u, uint64_t pc,
 	const struct symbolizer_segment *seg;
 	size_t i, n = 0;
 
-	if (u->at->kind == PM_EXE_ANON) {
+	if (stack_memory(u)) {
 		out->rows = table->rows;
 		return;
 	}
@@ -110,22 +143,50 @@ static bool stack_may_have_rows(enum pm_exe_kind kind)
 	return kind == PM_EXE_FILE || kind == PM_EXE_VDSO;
 }
 
-/* The table for u->at; NULL: none, or no memory. */
-static struct trace_table *stack_table(const struct trace_user *u)
+/*
+ * The table of executable memory for an address; NULL: none. With several jitdumps the
+ * first that has a row for it, or one that is still being read; '*several' then.
+ */
+static struct trace_table *stack_memory_table(const struct trace_user *u,
+					      struct pm_exe *memory,
+					      uint64_t pc, bool *several)
 {
-	struct trace_tables *tables = &u->owner->tables;
-	struct pm_exe *exe = u->at->map.exe;
+	struct pm_exe *dumps[PM_CODE_DUMPS];
 	uint64_t time = u->take->rec->head.time;
-	struct pm_code_state st;
+	struct trace_table *table, *late = NULL;
+	size_t i, n;
 
-	if (stack_may_have_rows(u->at->kind))
-		return trace_tables_get(tables, exe);
-	if (u->at->kind != PM_EXE_ANON)
-		return NULL;
-	st = pm_exe_code(exe, time);
 	/* Perf maps have names only. */
-	return st.timed ? trace_tables_code(tables, exe, st.version, time)
-			: NULL;
+	if (!pm_exe_code(memory, time).timed)
+		return NULL;
+	n = pm_exe_code_dumps(memory, dumps);
+	*several = n > 1;
+	for (i = 0; i < n; i++) {
+		table = trace_tables_code(&u->owner->tables, dumps[i],
+					  pm_exe_code(dumps[i], time).version,
+					  time);
+		if (!table)
+			continue;
+		if (n == 1 || (table->state == TRACE_TABLE_HERE &&
+			       symbolizer_rows_find(table->rows, pc)))
+			return table;
+		if (table->state == TRACE_TABLE_ASKED)
+			late = table;
+	}
+	return late;
+}
+
+/* The table for u->at; NULL: none, or no memory. */
+static struct trace_table *stack_table(const struct trace_user *u, uint64_t pc,
+				       bool *several)
+{
+	struct pm_exe *memory = stack_memory(u);
+
+	if (memory)
+		return stack_memory_table(u, memory, pc, several);
+	return stack_may_have_rows(u->at->kind)
+		       ? trace_tables_get(&u->owner->tables, u->at->map.exe)
+		       : NULL;
 }
 
 static void stack_code(void *arg, uint64_t pc, struct trace_code *out)
@@ -137,13 +198,19 @@ static void stack_code(void *arg, uint64_t pc, struct trace_code *out)
 	};
 	struct trace_user *u = arg;
 	struct trace_table *table;
+	bool several = false;
 
 	out->state = states[stack_find(u, pc)];
 	if (out->state != TRACE_CODE_HERE)
 		return;
 	out->start = u->at->map.start;
 	out->end = u->at->map.end;
-	table = stack_table(u);
+	out->bare = u->at->kind == PM_EXE_VSYSCALL;
+	table = stack_table(u, pc, &several);
+	if (several) {
+		out->start = pc;
+		out->end = pc + 1;
+	}
 	if (table && table->state == TRACE_TABLE_HERE)
 		stack_rows(u, pc, table, out);
 	if (!table || table->state != TRACE_TABLE_ASKED)
@@ -196,26 +263,57 @@ int trace_user_walk(struct trace_user *u, struct trace_stacks *s,
 /* The offset that identifies it in its executable; after stack_find(). */
 static uint64_t stack_offset(const struct trace_user *u, uint64_t pc)
 {
-	if (u->at->kind == PM_EXE_ANON || u->at->kind == PM_EXE_KERNEL)
-		return pc;
-	return pc - u->at->map.start + u->at->map.pgoff;
+	if (stack_may_have_rows(u->at->kind))
+		return pc - u->at->map.start + u->at->map.pgoff;
+	return pc;
 }
 
-/* Code that a runtime made, perhaps. */
-static int stack_push_memory(struct trace_user *u, uint64_t pc)
+/*
+ * The executable memory that may name it, and how; NULL: other code, or a file whose
+ * process has no names for it.
+ */
+static struct pm_exe *stack_named_memory(const struct trace_user *u,
+					 struct pm_code_state *st)
 {
-	struct pm_exe *exe = u->at->map.exe;
-	return trace_frames_memory(u->owner->frames, exe, pc,
-				   pm_exe_code(exe, u->take->rec->head.time));
+	struct pm_exe *memory = stack_memory(u);
+
+	if (!memory)
+		return NULL;
+	*st = pm_exe_code(memory, u->take->rec->head.time);
+	return st->named || u->at->kind == PM_EXE_ANON ? memory : NULL;
+}
+
+static int stack_push_vsyscall(struct trace_user *u, uint64_t pc)
+{
+	size_t i = (pc - ARCH_VSYSCALL) / ARCH_VSYSCALL_STEP;
+	struct symbolizer_function fn = { .file = "" };
+	struct symbolizer_symbol sym = { .offset = pc, .vaddr = pc };
+
+	if (i < ARRAY_SIZE(arch_vsyscalls)) {
+		fn.name = fn.system_name = arch_vsyscalls[i];
+		sym.start = ARCH_VSYSCALL + i * ARCH_VSYSCALL_STEP;
+		sym.size = ARCH_VSYSCALL_STEP;
+		sym.functions = &fn;
+		sym.nfunctions = 1;
+	}
+	return trace_frames_named(u->owner->frames, u->at->map.exe, &sym);
 }
 
 static int stack_push(struct trace_user *u, uint64_t pc)
 {
 	enum pm_find found = stack_find(u, pc);
 	bool lost = found == PM_LOST;
+	struct pm_code_state st;
+	struct pm_exe *memory, *file;
 
-	if (found == PM_FOUND && u->at->kind == PM_EXE_ANON)
-		return stack_push_memory(u, pc);
+	memory = found == PM_FOUND ? stack_named_memory(u, &st) : NULL;
+	if (memory) {
+		file = u->at->kind == PM_EXE_ANON ? NULL : u->at->map.exe;
+		return trace_frames_memory(u->owner->frames, memory, pc, st,
+					   file, stack_offset(u, pc));
+	}
+	if (found == PM_FOUND && u->at->kind == PM_EXE_VSYSCALL)
+		return stack_push_vsyscall(u, pc);
 	if (found == PM_FOUND)
 		return trace_frames_code(u->owner->frames, u->at->map.exe,
 					 stack_offset(u, pc));
@@ -330,7 +428,8 @@ static size_t stack_keys(struct trace_user *u)
 {
 	struct pm_exe *kernel = pm_exe_kernel(u->owner->opts->pm);
 	uint64_t *keys = u->owner->frames->repeats.keys, pc;
-	struct pm_code_state st = { 0 };
+	struct pm_code_state st;
+	struct pm_exe *memory;
 	size_t i, n = MIN(u->take->rec->nkstack, ABI_KSTACK_MAX);
 
 	for (i = 0; i < n; i++)
@@ -343,14 +442,12 @@ static size_t stack_keys(struct trace_user *u)
 		pc = u->owner->pcs[i] - !!i;
 		if (stack_find(u, pc) != PM_FOUND)
 			return 0;
-		st.version = 0;
-		if (u->at->kind == PM_EXE_ANON)
-			st = pm_exe_code(u->at->map.exe,
-					 u->take->rec->head.time);
-		if (st.timed)
+		memory = stack_named_memory(u, &st);
+		if (memory && st.timed)
 			return 0;
-		keys[n + i] = trace_cache_key(u->at->map.exe,
-					      stack_offset(u, pc), st.version);
+		keys[n + i] = memory ? trace_cache_key(memory, pc, st.version)
+				     : trace_cache_key(u->at->map.exe,
+						       stack_offset(u, pc), 0);
 	}
 	return n + i;
 }
@@ -383,7 +480,7 @@ static void stack_ask(void *arg, const struct pm_mapping *map)
 	struct pm_exe_info info;
 
 	pm_exe_info(map->exe, &info);
-	if (stack_may_have_rows(info.kind))
+	if (stack_may_have_rows(info.kind) && !map->code)
 		trace_tables_get(&s->tables, map->exe);
 }
 

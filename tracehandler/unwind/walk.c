@@ -275,6 +275,31 @@ static enum trace_end walk_go(struct walk *w, const struct trace_code *code,
 			    : walk_why_not(w, TRACE_END_BROKEN);
 }
 
+/* The rule of the frame at 'pc'; of one that was called, that of the call. */
+static void walk_rule(const struct walk *w, struct trace_rules *rules,
+		      const struct trace_code *at, uint64_t pc,
+		      struct trace_rule *rule)
+{
+	static const struct trace_rule bare = { .kind = TRACE_RULE_USUAL,
+						.cfa_reg = ARCH_REG_SP,
+						.cfa = ARCH_WORD };
+
+	rule->kind = TRACE_RULE_GAP;
+	rule->begins = false;
+	if (at->bare)
+		*rule = bare;
+	else if (at->rows)
+		trace_rules_find(rules, at->rows, pc - !w->exact + at->bias,
+				 !w->exact, rule);
+}
+
+/* Nothing that is called is there. */
+static bool walk_leads_nowhere(const struct walk *w,
+			       const struct trace_code *at)
+{
+	return at->state == TRACE_CODE_NONE || (at->bare && !w->exact);
+}
+
 size_t trace_walk(const struct trace_stack *s, struct trace_rules *rules,
 		  trace_code_fn code, void *arg, uint64_t *pcs, size_t max,
 		  enum trace_end *why)
@@ -292,19 +317,14 @@ size_t trace_walk(const struct trace_stack *s, struct trace_rules *rules,
 		pc = w.regs.v[RA];
 		at = *walk_code_at(&w, pc - !w.exact);
 		if (at.state == TRACE_CODE_LATE ||
-		    (n && at.state == TRACE_CODE_NONE)) {
+		    (n && walk_leads_nowhere(&w, &at))) {
 			/* A function that was not called has no caller. */
 			*why = at.state == TRACE_CODE_LATE ? TRACE_END_LATE
 			       : rule.begins		   ? TRACE_END_ROOT
 							   : TRACE_END_BROKEN;
 			return n;
 		}
-		rule.kind = TRACE_RULE_GAP;
-		rule.begins = false;
-		if (at.rows)
-			trace_rules_find(rules, at.rows,
-					 pc - !w.exact + at.bias, !w.exact,
-					 &rule);
+		walk_rule(&w, rules, &at, pc, &rule);
 		*why = walk_go(&w, &at, &rule, n + 1, &signal);
 		/* A signal's trampoline was not called either. */
 		pcs[n] = pc + (n && (w.exact || signal || rule.begins));

@@ -11,8 +11,9 @@
 #
 # A stack is written as a chain of words, leaf first: st_NAME (Go: what is in
 # package main, and the roots of the runtime) and main as they are, with *N for N in a row and @FILE outside of the program; _start, of the
-# program or of ld.so; L any number of library functions, V the vDSO, kernel
-# frames left out; [why_it_ends]; ? for what has no place in such a program.
+# program or of ld.so; L any number of library functions, V the vDSO, Y vtime() of
+# the vsyscall page, kernel frames left out; [why_it_ends]; ? for what has no place
+# in such a program.
 
 function hex(s,	i, n) {
 	n = 0
@@ -42,6 +43,10 @@ function word(frame,	name, file, base) {
 	file = substr(frame, RSTART + 1)
 	base = file
 	sub(/.*\//, "", base)
+	if (file == "[vsyscall]")
+		return name == "vtime" ? "Y" : "?"
+	if (name ~ /^\[kernel\]\+0xffffffffff5fffff/) # the page is no code of the kernel
+		return "?"
 	if (file ~ /^\[kernel|^\[bpf|^\[module/)
 		return ""
 	if (file == "[vdso]")
@@ -128,6 +133,7 @@ function c_modes(	leaf) {
 	mode("vfork", tails("LEAF st_in_vfork") "st_mode_vfork" end)
 	mode("threads", tails("LEAF st_c st_b st_a") "st_thread" root)
 	mode("vdso", "(V )?(L )?st_mode_vdso" end)
+	mode("vsyscall", "(Y )?(L )?st_mode_vsyscall" end)
 	mode("callback", "((V )?L )?((st_spin )?st_compare L )?st_mode_callback" end)
 	mode("context", tails("LEAF") "st_coroutine" root)
 	mode("context", tails("LEAF") "st_mode_context" end)

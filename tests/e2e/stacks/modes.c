@@ -326,6 +326,17 @@ N static void st_mode_vdso(void)
 		}
 }
 
+/* Of the page that the kernel emulates, as old libraries call it. */
+N static void st_mode_vsyscall(void)
+{
+	long (*vtime)(long *) = (long (*)(long *))0xffffffffff600400UL;
+	int64_t end = cpu_ns() + span_ns;
+
+	while (cpu_ns() < end)
+		for (int i = 0; i < 300; i++)
+			sink += (int)vtime(NULL);
+}
+
 N static int st_compare(const void *a, const void *b)
 {
 	st_spin(1000);
@@ -410,7 +421,8 @@ static const struct {
 	{ "noreturn", st_mode_noreturn }, { "signal", st_mode_signal },
 	{ "altstack", st_mode_altstack }, { "async", st_mode_async },
 	{ "vfork", st_mode_vfork },	  { "threads", st_mode_threads },
-	{ "vdso", st_mode_vdso },	  { "callback", st_mode_callback },
+	{ "vdso", st_mode_vdso },	  { "vsyscall", st_mode_vsyscall },
+	{ "callback", st_mode_callback },
 #ifdef WITH_CONTEXT
 	{ "context", st_mode_context },
 #endif

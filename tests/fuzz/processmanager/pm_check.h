@@ -176,7 +176,8 @@ static void check_mms(struct census *c)
 		found_add(&c->sets, mm->set);
 		found_add(&c->exes, mm->first);
 		found_add(&c->exes, mm->anon);
-		found_add(&c->exes, mm->dump);
+		for (size_t k = 0; k < PM_CODE_DUMPS; k++)
+			found_add(&c->exes, mm->dumps[k]);
 		found_add(&c->mapped, mm->anon);
 	}
 	all.n = 0;
@@ -201,6 +202,7 @@ static void check_exes(struct census *c)
 
 	found_add(&c->exes, pm->kernel);
 	found_add(&c->exes, pm->vdso);
+	found_add(&c->exes, pm->vsyscall);
 	found_add(&c->exes, pm->anon);
 	TAILQ_FOREACH(exe, &pm->exes, all)
 		found_add(&c->exes, exe->same);

@@ -180,9 +180,13 @@ int symbolizer_resolve_code(struct symbolizer *s, struct symbolizer_file *file,
 	return symbolizer_resolve(s, file, NULL, n, fn, arg);
 }
 
-uint64_t symbolizer_refresh(struct symbolizer_file *file)
+/* What became of it: each time something else. */
+void symbolizer_refresh(struct symbolizer_file *file,
+			struct symbolizer_fresh *out)
 {
-	return file->ident.size;
+	uint32_t n = (uint32_t)++file->ident.size;
+
+	*out = (struct symbolizer_fresh){ n, n / 3, n / 5, n % 7 == 0 };
 }
 
 int symbolizer_rows(struct symbolizer *s, struct symbolizer_file *file,

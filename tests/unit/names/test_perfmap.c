@@ -4,6 +4,7 @@
  * and what a hostile file costs.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -16,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "symbolize/file.h"
 #include "symbolize/jit/jit.h"
 
 #define NEVER UINT64_MAX
@@ -144,6 +146,101 @@ static void the_file_changes_meanwhile(void **state)
 	assert_string_equal(name_at("1000 10 o", 0x1000, 0), "o");
 }
 
+/* Appended to or written anew: what is there is compared with what was read. */
+static void it_is_written_anew(void **state)
+{
+	static const char was[] = "1000 10 one\n2000 10 two\n";
+	static const char longer[] = "9000 10 nine\n1000 10 one\n2000 8 x\n";
+	static const char same[] = "1000 10 six\n2000 10 two\n";
+	static const char grown[] = "1000 10 one\n2000 10 two\n1000 8 new\n";
+
+	assert_int_equal(read_text(was), 2);
+	assert_int_equal(read_text(longer), 3);
+	assert_string_equal(name_at(longer, 0x9000, NEVER), "nine");
+	assert_string_equal(name_at(longer, 0x1000, NEVER), "one");
+	jit_table_fini(&table);
+	assert_int_equal(read_text(was), 2);
+	assert_int_equal(read_text(grown), 3);
+	assert_string_equal(name_at(grown, 0x1000, NEVER), "new");
+	assert_string_equal(name_at(grown, 0x2000, NEVER), "two");
+	/* Of equal size it cannot be known here. */
+	jit_table_fini(&table);
+	assert_int_equal(read_text(was), 2);
+	assert_int_equal(read_text(same), 2);
+}
+
+static void put(const char *path, const char *how, const char *text)
+{
+	FILE *out = fopen(path, how);
+
+	assert_non_null(out);
+	fputs(text, out);
+	fclose(out);
+}
+
+/* The name of 0x1000 in the file as it is now. */
+static void assert_named(struct symbolizer_file *f, const char *want)
+{
+	struct symbolizer_code code = { 0x1000, UINT64_MAX };
+	struct symbolizer_answer a = { 0 };
+
+	arena_init(&a.names);
+	assert_int_equal(symbolizer_file_code(f, &code, 1, &a), 0);
+	assert_int_equal(a.syms[0].nfunctions, 1);
+	assert_string_equal(a.syms[0].functions[0].name, want);
+	symbolizer_answer_fini(&a);
+}
+
+static struct symbolizer_fresh refresh(struct symbolizer_file *f)
+{
+	struct symbolizer_fresh out;
+
+	usleep(20000); /* times of files are those of a tick */
+	symbolizer_refresh(f, &out);
+	return out;
+}
+
+static void what_became_of_a_file(void **state)
+{
+	struct symbolizer_file *f = symbolizer_file_new();
+	char dir[] = "/tmp/test_perfmap.XXXXXX", path[64], other[64];
+	struct symbolizer_fresh now;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/map", dir);
+	snprintf(other, sizeof(other), "%s/other", dir);
+	put(path, "w", "1000 10 one\n");
+	f->fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(f->fd >= 0);
+	refresh(f);
+	assert_named(f, "one");
+	put(path, "a", "1000 10 two\n");
+	now = refresh(f);
+	assert_true(!now.written && !now.moved && !now.unlinked);
+	assert_int_equal(now.size, 24);
+	assert_named(f, "two");
+	put(path, "w", "1000 10 three\n3000 1 x\n");
+	assert_int_equal(refresh(f).written, 1); /* shorter */
+	assert_named(f, "three");
+	put(path, "w", "4000 1 z\n1000 10 four_\n");
+	assert_int_equal(refresh(f).written, 2); /* of equal size */
+	assert_named(f, "four_");
+	put(path, "w", "4000 1 z\n1000 10 five\n");
+	assert_int_equal(refresh(f).written, 3);
+	assert_named(f, "five");
+	assert_int_equal(rename(path, other), 0);
+	now = refresh(f);
+	assert_true(now.moved == 1 && !now.unlinked && now.written == 3);
+	put(path, "w", "1000 10 six\n");
+	assert_int_equal(rename(path, other), 0);
+	assert_true(refresh(f).unlinked);
+	assert_int_equal(f->written, 3);
+	assert_named(f, "five");
+	symbolizer_file_free(f);
+	assert_int_equal(unlink(other), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 static void long_lines(void **state)
 {
 	static char text[300000];
@@ -253,7 +350,9 @@ int main(void)
 		cmocka_unit_test_teardown(the_last_entry_before_counts,
 					  teardown),
 		cmocka_unit_test_teardown(it_grows, teardown),
+		cmocka_unit_test_teardown(it_is_written_anew, teardown),
 		cmocka_unit_test_teardown(the_file_changes_meanwhile, teardown),
+		cmocka_unit_test(what_became_of_a_file),
 		cmocka_unit_test_teardown(long_lines, teardown),
 		cmocka_unit_test_teardown(too_large_a_file_costs_little,
 					  teardown),

@@ -155,6 +155,7 @@ static void test_kinds_by_path(void **state)
 		{ "[anon:jit]", 0, PM_EXE_ANON },
 		{ "/SYSV00000000 (deleted)", 9, PM_EXE_ANON },
 		{ "/dev/zero (deleted)", 9, PM_EXE_ANON },
+		{ "/anon_hugepage (deleted)", 9, PM_EXE_ANON },
 		{ "/bin/x", 0, PM_EXE_ANON },
 		{ "anon_inode:[x]", 9, PM_EXE_ANON },
 	};
@@ -197,6 +198,8 @@ static void test_singletons(void **state)
 			    "[kernel.kallsyms]");
 	strcpy(fake.kernel.path, "kernel");
 	assert_string_equal(name_of(pm_exe_kernel(pm)), "kernel");
+	assert_int_equal(exe_info(pm_exe_vsyscall(pm)).kind, PM_EXE_VSYSCALL);
+	assert_string_equal(name_of(pm_exe_vsyscall(pm)), strerror(ENOENT));
 	do_mmap(5, 8000, 0x1000, 0x2000, "[vdso]", 0);
 	assert_int_equal(exe_info(exe_at(5, 0, 0x1000)).kind, PM_EXE_VDSO);
 	do_mmap(5, 8000, 0x3000, 0x4000, "[vdso]", 0);

@@ -42,6 +42,7 @@ struct fake_disk {
 	uint8_t content; /* the content hash, but for what is above */
 	unsigned int version; /* changes with ctime */
 	uint64_t size;
+	uint32_t written; /* as in struct symbolizer_fresh */
 };
 
 struct fake_req {
@@ -80,7 +81,10 @@ static struct symbolizer fake;
 static inline void fake_file(const char *path, uint8_t build_id,
 			     uint16_t file_id, uint64_t ino)
 {
-	struct fake_disk d = { path, build_id, file_id, ino, 0, 0, 0, 0 };
+	struct fake_disk d = { .path = path,
+			       .build_id = build_id,
+			       .file_id = file_id,
+			       .ino = ino };
 
 	fake.disk[fake.ndisk++] = d;
 }
@@ -149,10 +153,18 @@ int symbolizer_resolve_code(struct symbolizer *s, struct symbolizer_file *file,
 	return 0;
 }
 
-uint64_t symbolizer_refresh(struct symbolizer_file *file)
+/* The disk's file, or, if that was replaced since, the one that was there. */
+void symbolizer_refresh(struct symbolizer_file *file,
+			struct symbolizer_fresh *out)
 {
-	file->ident.size = fake_lookup(file->path)->size;
-	return file->ident.size;
+	const struct fake_disk *d = fake_lookup(file->path);
+
+	*out = (struct symbolizer_fresh){ .size = file->ident.size };
+	out->unlinked = d->err || d->ino != file->ident.ino;
+	if (out->unlinked)
+		return;
+	file->ident.size = out->size = d->size;
+	out->written = d->written;
 }
 
 struct symbolizer_rows {

@@ -39,6 +39,20 @@ static void answer_as(const char *name)
 	answer_for(name, 0, 0);
 }
 
+/* Answers the oldest request: there is no name. */
+static void answer_none_named(void)
+{
+	struct symbolizer_symbol syms[64] = { 0 };
+	struct ask a = pm.asks[0];
+
+	assert_int_equal(pm.nasks, 1);
+	pm.nasks = 0;
+	for (size_t i = 0; i < a.n; i++)
+		syms[i].offset = syms[i].vaddr = a.offsets[i];
+	a.fn(a.arg, 0, a.tags, syms, a.n);
+	a.exe->refs--;
+}
+
 static void give_at(struct fixture *f, uint64_t time)
 {
 	static const uint64_t pcs[] = { JIT + 0x20 };
@@ -112,6 +126,45 @@ static void test_no_map_no_wait(void **state)
 	finish_all(f);
 }
 
+static void give_bare(struct fixture *f, uint64_t time)
+{
+	static const uint64_t pcs[] = { LIB + 0x20 };
+	struct rec r;
+
+	sample(&r, time, 0, pcs, 1, ABI_STACK_WHOLE);
+	give(f, &r);
+	tick(f, time);
+}
+
+/* In a file that is no ELF file the same; what has no name is given by the file. */
+static void test_in_a_bare_file(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+
+	pm.bare = true;
+	pm.version = 1;
+	give_bare(f, 1); /* no map yet: the file is asked, in vain */
+	assert_int_equal(pm.library.asked, 1);
+	answer(0);
+	assert_string_equal(f->out.text[0], "library+0x11020;");
+	pm.version = 2;
+	pm.perf_map = true;
+	for (uint64_t i = 2; i < 5; i++) { /* the last of a kept stack */
+		give_bare(f, i);
+		if (i == 2)
+			answer_as("doubled");
+		assert_string_equal(f->out.text[i - 1], "doubled;");
+	}
+	assert_int_equal(f->out.leaf[3].vaddr, LIB + 0x20);
+	assert_int_equal(pm.library.asked, 1);
+	/* The map has no line there. */
+	pm.version = 3;
+	give_bare(f, 5);
+	answer_none_named();
+	assert_string_equal(f->out.text[4], "library+0x1020;");
+	finish_all(f);
+}
+
 /* By jitdump: each answer has the times that it is valid for. */
 static void test_names_have_times(void **state)
 {
@@ -143,12 +196,94 @@ static void test_names_have_times(void **state)
 	finish_all(f);
 }
 
+/* Answers the request of this source. NULL: it has no name. */
+static void source_answer(struct pm_exe *source, const char *name,
+			  uint64_t before, uint64_t after)
+{
+	struct symbolizer_function fn = { name, name, "", 0, 0 };
+	struct symbolizer_symbol sym = {
+		.start = JIT, .size = 0x100, .before = before, .after = after
+	};
+	struct ask a;
+	size_t i = 0;
+
+	while (i < pm.nasks && pm.asks[i].exe != source)
+		i++;
+	assert_true(i < pm.nasks);
+	a = pm.asks[i];
+	assert_int_equal(a.n, 1);
+	memmove(&pm.asks[i], &pm.asks[i + 1],
+		(--pm.nasks - i) * sizeof(pm.asks[0]));
+	sym.offset = sym.vaddr = a.offsets[0];
+	sym.functions = &fn;
+	sym.nfunctions = name != NULL;
+	a.fn(a.arg, 0, a.tags, &sym, 1);
+	a.exe->refs--;
+}
+
+/*
+ * Two jitdumps and a perf map: the code that was loaded last by the time of the sample,
+ * whatever the order of the answers; the map if they have none.
+ */
+static void test_several_sources(void **state)
+{
+	struct fixture *f = begin((struct trace_opts){ 0 });
+	struct pm_exe *one = &pm.dumps[0], *two = &pm.dumps[1];
+
+	pm.jitdump = true;
+	pm.version = 1;
+	pm.ndumps = 2;
+	give_at(f, 100);
+	assert_int_equal(pm.nasks, 3);
+	source_answer(&pm.anon, "map", 0, 0);
+	source_answer(one, "older", 80, 200);
+	assert_int_equal(f->out.n, 0);
+	source_answer(two, "newer", 30, 50);
+	assert_string_equal(f->out.text[0], "newer;");
+	/* It is so from 70 to 149. */
+	give_at(f, 70);
+	give_at(f, 149);
+	assert_int_equal(pm.nasks, 0);
+	assert_string_equal(f->out.text[2], "newer;");
+	give_at(f, 150);
+	source_answer(two, "again", 0, UINT64_MAX);
+	source_answer(one, "older", 130, 150);
+	source_answer(&pm.anon, "map", 0, 0);
+	assert_string_equal(f->out.text[3], "again;");
+	/* Not loaded yet in one, and never in the other. */
+	give_at(f, 69);
+	source_answer(one, "older", 49, 300);
+	source_answer(two, NULL, 69, 1);
+	source_answer(&pm.anon, NULL, 0, 0);
+	assert_string_equal(f->out.text[4], "older;");
+	give_at(f, 19);
+	source_answer(one, NULL, 19, 1);
+	source_answer(two, NULL, 19, 51);
+	source_answer(&pm.anon, "map", 0, 0);
+	assert_string_equal(f->out.text[5], "map;");
+	give_at(f, 10);
+	assert_string_equal(f->out.text[6], "map;");
+	assert_int_equal(pm.nasks, 0);
+	finish_all(f);
+}
+
 /* --- unwind rows -------------------------------------------------------------- */
 
 /* The code is called by the program, and its frame pointer leads nowhere. */
 static void give_blind(struct fixture *f, uint64_t time)
 {
 	static const uint64_t pcs[] = { JIT + 0x20, CODE + 0x120 };
+	struct rec r;
+
+	sample(&r, time, 0, pcs, 2, ABI_STACK_WHOLE);
+	regs_of(&r)->gpr[ABI_REG_BP] = 1;
+	give(f, &r);
+}
+
+/* The same through the library's mapping, at the same address. */
+static void give_blind_bare(struct fixture *f, uint64_t time)
+{
+	static const uint64_t pcs[] = { LIB + 0x20, CODE + 0x120 };
 	struct rec r;
 
 	sample(&r, time, 0, pcs, 2, ABI_STACK_WHOLE);
@@ -271,6 +406,43 @@ static void test_rows_of_a_version(void **state)
 	finish_all(f);
 }
 
+/* The code of each of two jitdumps has the rows of that one. */
+static void test_rows_of_two_dumps(void **state)
+{
+	struct fixture *f = begin_code();
+
+	pm.ndumps = 2;
+	give_blind(f, 100);
+	assert_int_equal(pm.nrows,
+			 4); /* with the program's and the library's */
+	while (pm.nrows)
+		answer_rows(pm.rows[0].exe->kind != PM_EXE_ANON ? -ENODATA : 0,
+			    pm.rows[0].exe == &pm.dumps[0]
+				    ? rows_of(ELSEWHERE, 50, 100)
+			    : pm.rows[0].exe == &pm.dumps[1]
+				    ? rows_of(RIGHT, 50, 100)
+				    : NULL);
+	tick(f, 100);
+	while (pm.nasks)
+		answer(0);
+	trace_handler_get_stats(f->th, &f->st);
+	assert_int_equal(f->st.stack_root, 1);
+	finish_all(f);
+}
+
+static void test_rows_of_a_bare_file(void **state)
+{
+	struct fixture *f = begin_code();
+
+	pm.bare = true;
+	give_blind_bare(f, 100);
+	answer_code(f, 100, 0,
+		    rows_of("600000 rsp+32 c-16\n600100 end\n", 50, 100));
+	assert_int_equal(f->st.stack_root, 1);
+	assert_int_equal(pm.library.rows_asked, 0);
+	finish_all(f);
+}
+
 /* A perf map has none: nothing waits. */
 static void test_no_rows_of_a_map(void **state)
 {
@@ -305,9 +477,13 @@ int main(void)
 		cmocka_unit_test(test_named_by_the_map),
 		cmocka_unit_test(test_a_version_is_asked_for),
 		cmocka_unit_test(test_no_map_no_wait),
+		cmocka_unit_test(test_in_a_bare_file),
 		cmocka_unit_test(test_names_have_times),
+		cmocka_unit_test(test_several_sources),
 		cmocka_unit_test(test_rows_of_a_time),
 		cmocka_unit_test(test_rows_of_a_version),
+		cmocka_unit_test(test_rows_of_two_dumps),
+		cmocka_unit_test(test_rows_of_a_bare_file),
 		cmocka_unit_test(test_no_rows_of_a_map),
 		cmocka_unit_test(test_rows_are_late),
 	};

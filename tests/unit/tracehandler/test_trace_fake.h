@@ -62,8 +62,11 @@ struct rows_ask {
 };
 
 struct pm {
-	struct pm_exe program, library, kernel, anon;
+	struct pm_exe program, library, kernel, vsyscall, anon;
+	struct pm_exe dumps[2]; /* of the anonymous memory, if */
+	size_t ndumps; /* ... it has jitdumps of its own */
 	bool hold_rows; /* else answered immediately: no rows */
+	bool bare; /* the library is no ELF file */
 	bool swapped; /* the library is mapped in place of the program */
 	int views;
 	struct rows_ask rows[16];
@@ -124,16 +127,19 @@ static inline enum pm_find find(const struct pm *p, uint64_t addr,
 	struct pm_exe *exe = p->swapped ? &pm.library : &pm.program;
 
 	if (addr - CODE < 0x10000) {
-		*out = (struct pm_mapping){ CODE, CODE + 0x10000, 0x1000, exe };
+		*out = (struct pm_mapping){ CODE, CODE + 0x10000, 0x1000, exe,
+					    NULL };
 		return PM_FOUND;
 	}
 	if (addr - LIB < 0x10000) {
 		*out = (struct pm_mapping){ LIB, LIB + 0x10000, 0x1000,
-					    &pm.library };
+					    &pm.library,
+					    p->bare ? &pm.anon : NULL };
 		return PM_FOUND;
 	}
 	if (addr - JIT < 0x10000) {
-		*out = (struct pm_mapping){ JIT, JIT + 0x10000, 0, &pm.anon };
+		*out = (struct pm_mapping){ JIT, JIT + 0x10000, 0, &pm.anon,
+					    NULL };
 		return PM_FOUND;
 	}
 	return p->elsewhere;
@@ -204,14 +210,37 @@ struct pm_exe *pm_exe_kernel(struct pm *p)
 	return &p->kernel;
 }
 
+struct pm_exe *pm_exe_vsyscall(struct pm *p)
+{
+	return &p->vsyscall;
+}
+
 struct pm_code_state pm_exe_code(struct pm_exe *exe, uint64_t time)
 {
-	assert_ptr_equal(exe, &pm.anon);
+	assert_true(exe == &pm.anon || exe - pm.dumps < 2);
 	return (struct pm_code_state){
 		.version = time < pm.since ? pm.version - 1 : pm.version,
 		.timed = pm.jitdump,
 		.named = pm.perf_map || pm.jitdump,
 	};
+}
+
+size_t pm_exe_code_dumps(struct pm_exe *exe, struct pm_exe **out)
+{
+	assert_ptr_equal(exe, &pm.anon);
+	out[0] = exe;
+	for (size_t i = 0; i < pm.ndumps; i++)
+		out[i] = &pm.dumps[i];
+	return pm.ndumps ? pm.ndumps : pm.jitdump;
+}
+
+size_t pm_exe_code_sources(struct pm_exe *exe, struct pm_exe **out)
+{
+	size_t n = exe == &pm.anon ? pm_exe_code_dumps(exe, out) : 0;
+
+	if (!n || pm.ndumps)
+		out[n++] = exe;
+	return n;
 }
 
 int pm_exe_name_at(struct pm_exe *exe, uint64_t offset, uint64_t time,
@@ -280,7 +309,7 @@ int pm_exe_rows(struct pm_exe *exe, symbolizer_rows_fn fn, void *arg)
 int pm_exe_code_rows(struct pm_exe *exe, uint64_t time, symbolizer_rows_fn fn,
 		     void *arg)
 {
-	assert_ptr_equal(exe, &pm.anon);
+	assert_int_equal(exe->kind, PM_EXE_ANON);
 	assert_true(pm.nrows < ARRAY_SIZE(pm.rows));
 	exe->rows_asked++;
 	exe->refs++;
@@ -466,6 +495,11 @@ static inline struct fixture *begin(struct trace_opts opts)
 	pm.kernel = (struct pm_exe){ PM_EXE_KERNEL, "[kernel.kallsyms]", 1,
 				     .serial = 3 };
 	pm.anon = (struct pm_exe){ PM_EXE_ANON, "//anon", 1, .serial = 4 };
+	for (size_t i = 0; i < ARRAY_SIZE(pm.dumps); i++)
+		pm.dumps[i] = (struct pm_exe){ PM_EXE_ANON, "//anon", 1,
+					       .serial = 6 + i };
+	pm.vsyscall = (struct pm_exe){ PM_EXE_VSYSCALL, "[vsyscall]", 1,
+				       .serial = 5 };
 	pm.elsewhere = PM_NOT_MAPPED;
 	opts.pm = &pm;
 	opts.resolved = resolved;
@@ -485,6 +519,8 @@ static inline void finish_all(struct fixture *f)
 	assert_int_equal(pm.library.refs, 1);
 	assert_int_equal(pm.program.refs, 1);
 	assert_int_equal(pm.kernel.refs, 1);
+	assert_int_equal(pm.vsyscall.refs, 1);
+	assert_int_equal(pm.dumps[0].refs + pm.dumps[1].refs, 2);
 	assert_int_equal(pm.anon.refs, 1);
 	free(f);
 }
