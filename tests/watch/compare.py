@@ -3,6 +3,7 @@
 profd watch --json have them: names, results and descriptors, one after the other of each
 thread. Prints the numbers, and up to 20 differences; status 1 if there is one."""
 
+import errno
 import json
 import re
 import sys
@@ -11,13 +12,10 @@ LINE = re.compile(r"^(\d+) +(.*)$")
 CALL = re.compile(r"^(\w+)\((.*)\) += (-?\d+|0x[0-9a-f]+|\?)(.*)$")
 FD = re.compile(r"^(\d+)<((?:[^<>\\]|\\.|<[^<>]*>|->)*)>")
 NO_END = {"exit", "exit_group", "rt_sigreturn"}
-# What strace calls by another name.
-SAME = {"umount": "umount2", "pread": "pread64"}
 RESULT = {"open", "openat", "creat", "openat2", "socket", "accept", "accept4", "dup", "dup2",
           "dup3", "eventfd", "eventfd2", "epoll_create", "epoll_create1", "timerfd_create",
           "inotify_init", "inotify_init1", "memfd_create", "pidfd_open", "signalfd",
           "signalfd4"}
-FIRST = re.compile(r"^(AT_FDCWD|-?\d+)")
 
 
 def lines(path):
@@ -41,7 +39,7 @@ def word(what):
     """A descriptor of strace: a path, or its kind."""
     what = re.sub(r"\(deleted\)$", "", what).rstrip()
     for begin, kind in (("pipe:", "pipe"), ("UNIX", "socket unix"), ("socket:", "socket"),
-                        ("NETLINK", "socket netlink"), ("anon_inode:", "anon")):
+                        ("NETLINK", "socket netlink"), ("anon_inode:", "anon"), ("pid:", "anon")):
         if what.startswith(begin):
             return kind
     m = re.match(r"^(TCP|UDP)(v6)?:\[(.*)\]$", what)
@@ -55,22 +53,24 @@ def of_strace(path):
     calls = {}
     for tid, text in lines(path):
         m = CALL.match(text)
-        if not m or m[1] in NO_END or m[3] == "?":
+        if not m or m[1] in NO_END:
             continue
         name, args, res, rest = m[1], m[2], m[3], m[4]
-        res = int(res, 0)
-        error = re.match(r"^ ([A-Z]+)\b", rest)
-        fd = FD.match(args) if name not in ("fchmodat", ) else FD.match(args)
-        if name in RESULT and res >= 0:
-            fd = FD.match(str(res) + rest)
+        error = re.match(r"^ (E\w+)", rest)
+        if res == "?" and not error:
+            continue  # it was killed
+        fd = FD.match(args)
+        if name in RESULT and not error:
+            fd = FD.match(res + rest)
+        if error:
+            res = error[1]
+        else:
+            res = int(res, 8 if re.match(r"^0\d", res) else 0)
         calls.setdefault(tid, []).append(
-            (SAME.get(name, name), error[1] if error and res < 0 else res,
-             (int(fd[1]), word(fd[2])) if fd else None))
+            (name, res, (int(fd[1]), word(fd[2])) if fd else None))
     return calls
 
 
-ERRNO = {-v: k for k, v in __import__("errno").errorcode.items()}
-NAMES = {v: k for v, k in __import__("errno").errorcode.items()}
 RESTART = {-512: "ERESTARTSYS", -513: "ERESTARTNOINTR", -514: "ERESTARTNOHAND",
            -516: "ERESTART_RESTARTBLOCK"}
 
@@ -88,7 +88,7 @@ def of_watch(path):
         res = next((a["value"] for a in o["attributes"] if a["key"] == "res"), 0)
         res = int(res)
         if -4096 < res < 0:
-            res = NAMES.get(-res) or RESTART.get(res) or res
+            res = errno.errorcode.get(-res) or RESTART.get(res) or res
         fd = o.get("fd")
         if fd and "num" in fd:
             if "dir" in fd:
