@@ -53,6 +53,7 @@ enum abi_watch_flags {
 	ABI_WATCH_SERVER = 1 << 3, /* its socket was accepted, or listens */
 	ABI_WATCH_SOCKET = 1 << 4, /* has addresses */
 	ABI_WATCH_EXECED = 1 << 5, /* 'new_exec_id' is set */
+	ABI_WATCH_DESCRIPTOR = 1 << 6, /* struct abi_watch_fd follows */
 };
 
 /* Ports in the host's byte order; IPv4 addresses in the first four bytes. */
@@ -83,11 +84,91 @@ struct abi_watch_record {
 	__u64 v[ABI_WATCH_VALUES]; /* attributes, by name: processmanager/watch/names.c */
 };
 
+/* Categories of calls that may have any descriptor: by its kind. */
+enum abi_watch_category {
+	ABI_WATCH_FILE,
+	ABI_WATCH_NET,
+	ABI_WATCH_IPC,
+	ABI_WATCH_OTHER,
+	ABI_WATCH_CATEGORIES
+};
+#define ABI_WATCH_ANY_CATEGORY ((1 << ABI_WATCH_CATEGORIES) - 1)
+
+/* Kinds of descriptors: X(NAME, word, category). */
+#define ABI_WATCH_FDS(X)             \
+	X(CLOSED, "closed", OTHER)   \
+	X(UNKNOWN, "unknown", OTHER) \
+	X(FILE, "file", FILE)        \
+	X(DIR, "dir", FILE)          \
+	X(CHAR, "char", FILE)        \
+	X(BLOCK, "block", FILE)      \
+	X(LINK, "link", FILE)        \
+	X(FIFO, "fifo", IPC)         \
+	X(PIPE, "pipe", IPC)         \
+	X(SOCKET, "socket", NET)     \
+	X(UNIX, "socket", IPC)       \
+	X(EVENTFD, "eventfd", IPC)   \
+	X(SIGNALFD, "signalfd", IPC) \
+	X(INOTIFY, "inotify", IPC)   \
+	X(EPOLL, "epoll", OTHER)     \
+	X(TIMERFD, "timerfd", OTHER) \
+	X(PIDFD, "pidfd", OTHER)     \
+	X(NAMESPACE, "ns", OTHER)    \
+	X(ANON, "anon", OTHER)
+
+enum abi_watch_fd_kind {
+#define X(NAME, word, category) ABI_WATCH_FD_##NAME,
+	ABI_WATCH_FDS(X)
+#undef X
+	ABI_WATCH_FD_KINDS
+};
+
+/* Of a kind: enum abi_watch_category. */
+static inline __u8 abi_watch_category(__u8 kind)
+{
+	__u8 category = ABI_WATCH_OTHER;
+
+#define X(NAME, word, of)                \
+	if (kind == ABI_WATCH_FD_##NAME) \
+		category = ABI_WATCH_##of;
+	ABI_WATCH_FDS(X)
+#undef X
+	return category;
+}
+
+enum abi_watch_fd_flags {
+	ABI_WATCH_FD_CUT = 1 << 0, /* the path lacks its beginning */
+	ABI_WATCH_FD_CLIENT = 1 << 1, /* of a socket of TCP: it connected */
+	ABI_WATCH_FD_SERVER = 1 << 2, /* it was accepted, or listens */
+	ABI_WATCH_FD_CONNECTED = 1 << 3, /* of a unix socket: to another one */
+};
+
+/*
+ * A descriptor of a system call. Its text is the path with a NUL; of ANON the name with a
+ * NUL; of UNIX its own address, then its peer's, from sun_path on and without a NUL.
+ */
+struct abi_watch_fd {
+	__s32 num;
+	__s32 pair; /* the second one that the call made; -1: there is none */
+	__u16 protocol; /* of a socket: IPPROTO_* */
+	__u16 text_len; /* 0: there is none */
+	__u16 src_len; /* of UNIX: of its own address */
+	__u8 kind; /* enum abi_watch_fd_kind */
+	__u8 flags; /* enum abi_watch_fd_flags */
+	struct abi_watch_ends ends; /* of a socket the family; of INET both ends */
+};
+
+#define ABI_WATCH_FD_TEXT_MAX 1024 /* with the NUL */
+#define ABI_WATCH_UNIX_MAX 108 /* sizeof(sun_path) */
+
 #define ABI_WATCH_ARGS 6
 #define ABI_WATCH_PATHS 2 /* of a call */
 #define ABI_WATCH_PATH_MAX 1024 /* with the NUL */
 
-/* Of a system call; behind it are its paths, each with a NUL. */
+/*
+ * Of a system call; behind it are its descriptor, if a flag says so, its paths, each with a
+ * NUL, and the descriptor's text.
+ */
 struct abi_watch_call {
 	struct abi_watch_head head; /* of an execve, the image that called it */
 	__u64 new_exec_id; /* of the image that runs since */
@@ -104,11 +185,23 @@ enum abi_watch_wants {
 	ABI_WATCH_EXIT = 1 << 1,
 };
 
-/* Of a system call: which events are wanted, and which arguments are paths. */
+/* What becomes of the descriptor of a call. */
+enum abi_watch_makes {
+	ABI_WATCH_MAKES_NONE,
+	ABI_WATCH_MAKES_RESULT, /* the result is one, if the call succeeded */
+	ABI_WATCH_MAKES_PAIR, /* two, where its argument points to */
+	ABI_WATCH_ENDS, /* it may be gone when the call ends */
+};
+
+/* Of a system call: which events are wanted, and what its arguments are. */
 struct abi_watch_conf {
 	__u8 wants; /* enum abi_watch_wants */
 	__u8 era; /* grows when exits begin to be wanted */
 	__u8 path[ABI_WATCH_PATHS]; /* 1: the first argument; 0: none */
+	__u8 fd; /* the same, of a descriptor, or of the pointer to a pair */
+	__u8 makes; /* enum abi_watch_makes */
+	/* Of enters and exits: bits by enum abi_watch_category; 0: they have no such. */
+	__u8 categories[2];
 };
 
 enum abi_watch_pid {
@@ -143,7 +236,8 @@ ABI_ASSERT(sizeof(struct abi_watch_ends) == 40);
 ABI_ASSERT(sizeof(struct abi_watch_head) == 72);
 ABI_ASSERT(sizeof(struct abi_watch_record) == 200);
 ABI_ASSERT(sizeof(struct abi_watch_call) == 144);
-ABI_ASSERT(sizeof(struct abi_watch_conf) == 4);
+ABI_ASSERT(sizeof(struct abi_watch_fd) == 56);
+ABI_ASSERT(sizeof(struct abi_watch_conf) == 8);
 ABI_ASSERT(sizeof(struct abi_watch_filter) == 24);
 ABI_ASSERT(sizeof(struct abi_watch_loss) == 16);
 ABI_ASSERT(ABI_WATCH_NAMES <= 30);

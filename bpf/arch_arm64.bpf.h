@@ -67,6 +67,16 @@ static __always_inline void arch_call_args(__u64 *args, const struct pt_regs *r)
 	args[5] = r->regs[5];
 }
 
+static __always_inline __u64 arch_call_arg(const struct pt_regs *r, __u8 i)
+{
+	return i == 1	? r->orig_x0
+	       : i == 2 ? r->regs[1]
+	       : i == 3 ? r->regs[2]
+	       : i == 4 ? r->regs[3]
+	       : i == 5 ? r->regs[4]
+			: r->regs[5];
+}
+
 static __always_inline void arch_fill_regs(struct abi_regs *out, const struct pt_regs *r)
 {
 	for (int i = 0; i < 31; i++)

@@ -68,6 +68,17 @@ static __always_inline void arch_call_args(__u64 *args, const struct pt_regs *r)
 	args[5] = r->r9;
 }
 
+/* One of them: 1 is the first. */
+static __always_inline __u64 arch_call_arg(const struct pt_regs *r, __u8 i)
+{
+	return i == 1	? r->di
+	       : i == 2 ? r->si
+	       : i == 3 ? r->dx
+	       : i == 4 ? r->r10
+	       : i == 5 ? r->r8
+			: r->r9;
+}
+
 static __always_inline void arch_fill_regs(struct abi_regs *out, const struct pt_regs *r)
 {
 	out->gpr[0] = r->ax;

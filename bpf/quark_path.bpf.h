@@ -11,64 +11,25 @@ struct walk_ctx {
 };
 
 /* Prepends "/name" to the path. False: there is no room. */
-static __always_inline bool path_prepend(struct scratch *s, __u32 which, const void *name,
-					 __u32 len)
+static __always_inline bool scratch_prepend(struct scratch *s, __u32 which, const void *name,
+					    __u32 len)
 {
-	struct walk *w = &s->walk;
-	__u32 pos = w->pos;
-	char *buf;
-
-	len &= 255;
-	if (which >= PATHS || pos <= len || pos > ABI_QUARK_PATH_MAX) {
-		w->cut = 1;
+	if (which >= PATHS) {
+		s->walk.cut = 1;
 		return false;
 	}
-	pos = (pos - len - 1) & (ABI_QUARK_PATH_MAX - 1);
-	buf = s->path[which];
-	buf[pos] = '/';
-	bpf_probe_read_kernel(buf + pos + 1, len, name);
-	w->pos = pos;
-	return true;
-}
-
-static __always_inline void enter_mount(struct walk *w, const struct vfsmount *mnt)
-{
-	w->mnt = (__u64)mnt;
-	w->mnt_root = (__u64)BPF_CORE_READ(mnt, mnt_root);
+	return path_prepend(&s->walk, s->path[which], ABI_QUARK_PATH_MAX, name, len);
 }
 
 static long walk_dentry(__u32 i, void *arg)
 {
 	struct walk_ctx *ctx = arg;
-	__u32 slot = ctx->slot;
+	__u32 slot = ctx->slot, which = ctx->which;
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &slot);
-	struct dentry *dentry, *parent;
-	struct vfsmount *mnt;
-	struct mount *m, *above;
-	struct walk *w;
 
-	if (!s)
+	if (!s || which >= PATHS)
 		return 1;
-	w = &s->walk;
-	dentry = (struct dentry *)w->dentry;
-	mnt = (struct vfsmount *)w->mnt;
-	if (w->dentry == w->root_dentry && w->mnt == w->root_mnt)
-		return 1;
-	if (w->dentry == w->mnt_root) {
-		m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
-		above = BPF_CORE_READ(m, mnt_parent);
-		if (above == m)
-			return 1; /* the namespace's root */
-		w->dentry = (__u64)BPF_CORE_READ(m, mnt_mountpoint);
-		enter_mount(w, (void *)above + bpf_core_field_offset(struct mount, mnt));
-		return 0;
-	}
-	parent = BPF_CORE_READ(dentry, d_parent);
-	if (!path_prepend(s, ctx->which, BPF_CORE_READ(dentry, d_name.name),
-			  BPF_CORE_READ(dentry, d_name.len)))
-		return 1;
-	w->dentry = (__u64)parent;
-	return parent == dentry || !parent; /* the root of a memfd's file system */
+	return path_step(&s->walk, s->path[which], ABI_QUARK_PATH_MAX);
 }
 
 static __always_inline struct kernfs_node *kernfs_parent(struct kernfs_node *kn)
@@ -97,7 +58,7 @@ static long walk_kernfs(__u32 i, void *arg)
 		return 1; /* the root has no name */
 	name = BPF_CORE_READ(kn, name);
 	len = bpf_probe_read_kernel_str(s->name, sizeof(s->name), name);
-	if (len <= 1 || !path_prepend(s, ctx->which, name, len - 1))
+	if (len <= 1 || !scratch_prepend(s, ctx->which, name, len - 1))
 		return 1;
 	s->walk.kn = (__u64)parent;
 	return 0;
@@ -122,12 +83,7 @@ static __always_inline __u32 walk_path(struct scratch *s, __u32 slot, __u32 whic
 	struct walk_ctx ctx = { .slot = slot, .which = which };
 	struct walk *w = &s->walk;
 
-	w->dentry = (__u64)path->dentry;
-	enter_mount(w, path->mnt);
-	w->root_dentry = (__u64)fs->root.dentry;
-	w->root_mnt = (__u64)fs->root.mnt;
-	w->pos = ABI_QUARK_PATH_MAX;
-	w->cut = 0;
+	path_begin(w, path, &fs->root, ABI_QUARK_PATH_MAX);
 	if (bpf_loop(PATH_DEPTH, walk_dentry, &ctx, 0) == PATH_DEPTH)
 		w->cut = 1;
 	return path_result(s, which);

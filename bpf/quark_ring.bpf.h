@@ -4,11 +4,12 @@
 #define BPF_QUARK_RING_BPF_H
 
 #include "bpf/abi.h"
+#include "bpf/path.bpf.h"
 #include "bpf/quark_pack.bpf.h"
 #include "bpf/quark_task.bpf.h"
 
 #define PATHS 3
-#define PATH_BUF (ABI_QUARK_PATH_MAX + 512)
+#define PATH_BUF (ABI_QUARK_PATH_MAX + PATH_ROOM)
 #define PATH_DEPTH 1024 /* components, at most */
 
 /* Set before load. */
@@ -18,13 +19,6 @@ const volatile __u32 quark_max_env;
 const volatile __u32 quark_cpus; /* possible ones: the iterator's slot */
 const volatile __u32 quark_half; /* of the ring, bytes */
 const volatile __u32 quark_home[ABI_QUARK_NAMESPACES];
-
-struct walk {
-	__u64 dentry, mnt, mnt_root, root_dentry, root_mnt; /* addresses */
-	__u64 kn;
-	__u32 pos; /* of the first byte; the string ends at ABI_QUARK_PATH_MAX */
-	__u32 cut;
-};
 
 /* Lengths, saved before the record is packed. */
 struct strings {

@@ -201,6 +201,7 @@ struct qstr {
 
 struct super_block {
 	__u32 s_dev;
+	unsigned long s_magic;
 };
 
 struct timespec64 {
@@ -209,6 +210,7 @@ struct timespec64 {
 };
 
 struct inode {
+	unsigned short i_mode;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	long long i_size;
@@ -254,7 +256,17 @@ struct path {
 
 struct file {
 	struct inode *f_inode;
+	void *private_data;
 	struct path f_path;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
 };
 
 struct fs_struct {
@@ -384,6 +396,7 @@ struct task_struct {
 	const struct cred *real_cred;
 	char comm[16];
 	struct fs_struct *fs;
+	struct files_struct *files;
 	struct nsproxy *nsproxy;
 	struct signal_struct *signal;
 	struct css_set *cgroups;
@@ -458,6 +471,30 @@ struct sock {
 	struct sock_common __sk_common;
 	__u16 sk_protocol;
 	int sk_err;
+	__u32 sk_max_ack_backlog;
+};
+
+struct sockaddr_un {
+	__u16 sun_family;
+	char sun_path[108];
+};
+
+struct unix_address {
+	int len; /* of name[0] */
+	struct sockaddr_un name[1];
+};
+
+struct unix_sock {
+	struct unix_address *addr;
+	struct sock *peer;
+};
+
+struct inet_bind_bucket {
+	signed char fastreuse;
+};
+
+struct inet_connection_sock {
+	struct inet_bind_bucket *icsk_bind_hash;
 };
 
 struct inet_sock {

@@ -13,6 +13,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "bpf/watch_call.bpf.h"
+#include "bpf/watch_fd.bpf.h"
 #include "bpf/watch_send.bpf.h"
 #include "bpf/watch_sock.bpf.h"
 
@@ -365,12 +366,14 @@ int BPF_PROG(watch_call_enter, struct pt_regs *regs, long id)
 {
 	struct abi_watch_filter *f = watch_get_filter(ABI_WATCH_SYSCALLS);
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct call_path *paths[ABI_WATCH_PATHS] = {};
+	struct call_texts t = {};
 	__u16 len[ABI_WATCH_PATHS] = {};
 	struct abi_watch_conf *conf;
 	struct abi_watch_call r;
 	struct call *c = NULL;
 	__u64 nr = id, at;
+	__s32 n = -1;
+	bool enters;
 	__u8 wants;
 
 	if (nr >= ABI_WATCH_CALLS)
@@ -379,22 +382,29 @@ int BPF_PROG(watch_call_enter, struct pt_regs *regs, long id)
 	wants = conf->wants;
 	if (!wants || !f || !call_is_wanted(f, task, regs))
 		return 0;
-	if (wants == ABI_WATCH_EXIT && !conf->path[0] && !call_is_exec(nr))
+	if (wants == ABI_WATCH_EXIT && !conf->path[0] && conf->makes != ABI_WATCH_ENDS &&
+	    !call_is_exec(nr)) {
+		if (conf->fd && conf->makes != ABI_WATCH_MAKES_PAIR)
+			n = arch_call_arg(regs, conf->fd);
 		goto begun; /* most, and the quickest */
+	}
+	enters = wants & ABI_WATCH_ENTER && !f->failed;
 	__builtin_memset(&r, 0, sizeof(r));
 	arch_call_args(r.args, regs);
 	for (int i = 0; i < ABI_WATCH_PATHS; i++) {
 		at = call_path_arg(conf, &r, i);
 		if (!at)
 			continue;
-		paths[i] = call_path(task, i);
-		r.path_len[i] = len[i] = call_read_path(paths[i], at);
+		t.path[i] = call_path(task, i);
+		r.path_len[i] = len[i] = call_read_path(t.path[i], at);
 		r.unread |= !len[i] << i;
 	}
-	if (wants & ABI_WATCH_ENTER && !f->failed) {
+	n = call_fd_arg(conf, r.args);
+	t.fd = call_begin_fd(conf, task, n, enters);
+	if (enters && call_has_category(conf->categories[0], t.fd)) {
 		watch_fill_head(&r.head, task);
 		r.head.name = ABI_WATCH_CALL(nr, 0);
-		call_send(f, &r, paths[0], paths[1]);
+		call_send(f, &r, &t);
 	}
 	if (!(wants & ABI_WATCH_EXIT))
 		return 0;
@@ -407,6 +417,10 @@ begun:
 	c->exec_id = task->self_exec_id;
 	c->path_len[0] = len[0];
 	c->path_len[1] = len[1];
+	if (n >= 0)
+		c->inode = fd_inode(task, n);
+	if (conf->makes == ABI_WATCH_ENDS)
+		call_leave_fd(c, task, t.fd);
 	if (call_is_exec(nr)) {
 		__builtin_memcpy(c->args, r.args, sizeof(c->args));
 		bpf_probe_read_kernel(c->comm, sizeof(c->comm), task->comm);
@@ -426,7 +440,7 @@ int BPF_PROG(watch_call_exit, struct pt_regs *regs, long res)
 	struct abi_watch_filter *f = watch_get_filter(ABI_WATCH_SYSCALLS);
 	struct task_struct *task = bpf_get_current_task_btf();
 	bool failed = res < 0 && res >= -MAX_ERRNO, execed;
-	struct call_path *paths[ABI_WATCH_PATHS] = {};
+	struct call_texts t = {};
 	struct abi_watch_conf *conf;
 	struct abi_watch_call r;
 	__u64 nr = arch_call_nr(regs), latency = 0, at;
@@ -452,10 +466,16 @@ int BPF_PROG(watch_call_exit, struct pt_regs *regs, long res)
 	r.head.latency = latency;
 	r.head.flags = c ? ABI_WATCH_TIMED : 0;
 	arch_call_args(r.args, regs);
-	watch_fill_head(&r.head, task);
 	execed = call_is_exec(nr) && !res;
-	if (execed && c) {
+	if (execed && c)
 		__builtin_memcpy(r.args, c->args, sizeof(r.args));
+	if (conf->fd || conf->makes) {
+		t.fd = call_end_fd(conf, c, task, r.args, res);
+		if (!call_has_category(conf->categories[1], t.fd))
+			return 0;
+	}
+	watch_fill_head(&r.head, task);
+	if (execed && c) {
 		__builtin_memcpy(r.head.comm, c->comm, sizeof(r.head.comm));
 		r.new_exec_id = r.head.key.exec_id;
 		r.head.key.exec_id = c->exec_id;
@@ -469,7 +489,7 @@ int BPF_PROG(watch_call_exit, struct pt_regs *regs, long res)
 		at = call_path_arg(conf, &r, i);
 		if (!at)
 			continue;
-		paths[i] = call_path(task, i);
+		t.path[i] = call_path(task, i);
 		if (c && c->path_len[i]) {
 			r.path_len[i] = c->path_len[i];
 			continue;
@@ -477,11 +497,11 @@ int BPF_PROG(watch_call_exit, struct pt_regs *regs, long res)
 		/* Of an exec, the new image has it above its environment. */
 		if (execed)
 			at = nr == NR_EXECVE ? BPF_CORE_READ(task, mm, env_end) : 0;
-		r.path_len[i] = at ? call_read_path(paths[i], at) : 0;
+		r.path_len[i] = at ? call_read_path(t.path[i], at) : 0;
 		r.late |= !!r.path_len[i] << i;
 		r.unread |= !r.path_len[i] << i;
 	}
-	call_send(f, &r, paths[0], paths[1]);
+	call_send(f, &r, &t);
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "bpf/watch_send.bpf.h"
 
 /* include/linux/socket.h, uapi/linux/in.h, if_ether.h, net/tcp_states.h: stable. */
+#define AF_UNIX 1
 #define AF_INET 2
 #define AF_INET6 10
 #define IPPROTO_TCP 6
@@ -63,7 +64,7 @@ static __always_inline bool sock_is_tcp(const struct sock *sk)
 /* Neither a request to connect nor the remainder of a connection: those are smaller. */
 static __always_inline bool sock_is_full(const struct sock *sk)
 {
-	__u8 state = sk->__sk_common.skc_state;
+	__u8 state = BPF_CORE_READ(sk, __sk_common.skc_state);
 
 	return state != TCP_TIME_WAIT && state != TCP_NEW_SYN_RECV;
 }
@@ -108,22 +109,23 @@ static __always_inline void ends_unmap(struct abi_watch_ends *e)
 	*(__u32 *)e->dst = *(__u32 *)(e->dst + 12);
 }
 
+/* 'sk' may be any address. */
 static __always_inline void ends_fill(struct abi_watch_ends *e, const struct sock *sk)
 {
 	const struct sock_common *c = &sk->__sk_common;
 
-	e->family = c->skc_family;
-	e->dport = bpf_ntohs(c->skc_dport);
+	e->family = BPF_CORE_READ(c, skc_family);
+	e->dport = bpf_ntohs(BPF_CORE_READ(c, skc_dport));
 	/* Unlike skc_num, still set after the close. What is left in TIME_WAIT has none. */
 	e->sport = sock_is_full(sk)
 			   ? bpf_ntohs(BPF_CORE_READ((const struct inet_sock *)sk, inet_sport))
-			   : c->skc_num;
+			   : BPF_CORE_READ(c, skc_num);
 	if (e->family == AF_INET6 && bpf_core_field_exists(c->skc_v6_daddr)) {
 		bpf_core_read(e->src, 16, &c->skc_v6_rcv_saddr);
 		bpf_core_read(e->dst, 16, &c->skc_v6_daddr);
 	} else {
-		*(__u32 *)e->src = c->skc_rcv_saddr;
-		*(__u32 *)e->dst = c->skc_daddr;
+		bpf_core_read(e->src, 4, &c->skc_rcv_saddr);
+		bpf_core_read(e->dst, 4, &c->skc_daddr);
 	}
 	ends_unmap(e);
 }

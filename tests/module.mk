@@ -111,6 +111,16 @@ check-api-built: all $(REAPER) $(E2E_PROGS)
 
 .PHONY: check-api check-api-built
 
+# Watched events beside strace, and beside a storm of another user: minutes.
+check-watch: deps
+	$(Q)packaging/install-deps $(shell sed 's/\#.*//' packaging/deps-watch)
+	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CPUS) check-watch-built
+
+check-watch-built: all $(REAPER)
+	$(Q)TEST_TIMEOUT=600 B=$(B) REAPER=$(REAPER) tests/run $(wildcard tests/watch/test_*.sh)
+
+.PHONY: check-watch check-watch-built
+
 # With sanitizers: what parses, what holds, and a pass of the whole profd through
 # run, record, fetch, ps, status and events. A leak is a failure. What was freed stays
 # in memory for a while, 256 MiB a process if nothing is said: with three processes that

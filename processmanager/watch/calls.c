@@ -15,20 +15,24 @@
 #define ULONG(name) { #name, WATCH_ARG_ULONG }
 #define POINTER(name) { #name, WATCH_ARG_POINTER }
 #define FD(name) { #name, WATCH_ARG_FD }
+#define ENDS(name) { #name, WATCH_ARG_ENDS }
+#define PAIR(name) { #name, WATCH_ARG_PAIR }
 #define PATH(name) { #name, WATCH_ARG_PATH }
 /* clang-format on */
 
 static const struct watch_call calls[ABI_WATCH_CALLS] = {
+#define ROW(nr, name, symbol, opens, ...)                                      \
+	[nr] = { #name, symbol,		WATCH_ENTER_##name, WATCH_EXIT_##name, \
+		 opens, { __VA_ARGS__ } },
 #define CALL(nr, name, symbol, published, category, ...) \
-	[nr] = { #name,                                  \
-		 symbol,                                 \
-		 WATCH_ENTER_##name,                     \
-		 WATCH_EXIT_##name,                      \
-		 { __VA_ARGS__ } },
+	ROW(nr, name, symbol, false, __VA_ARGS__)
+#define OPENS(nr, name, symbol, published, category, ...) \
+	ROW(nr, name, symbol, true, __VA_ARGS__)
 #define NO_EXIT(nr, name, symbol, published, category, ...) \
-	[nr] = { #name, symbol, WATCH_ENTER_##name, 0, { __VA_ARGS__ } },
+	[nr] = { #name, symbol, WATCH_ENTER_##name, 0, false, { __VA_ARGS__ } },
 #include WATCH_CALLS
 #undef CALL
+#undef OPENS
 #undef NO_EXIT
 };
 
@@ -38,9 +42,11 @@ static const struct {
 	bool exit;
 } call_names[] = {
 #define CALL(nr, name, ...) { nr, false }, { nr, true },
+#define OPENS CALL
 #define NO_EXIT(nr, name, ...) { nr, false },
 #include WATCH_CALLS
 #undef CALL
+#undef OPENS
 #undef NO_EXIT
 };
 
@@ -72,15 +78,30 @@ const char *watch_name_call(size_t i, struct strbuf *arguments)
 
 /* --- records ------------------------------------------------------------------- */
 
+const struct abi_watch_fd *watch_call_fd(const struct abi_watch_call *r)
+{
+	return r->head.flags & ABI_WATCH_DESCRIPTOR
+		       ? (const struct abi_watch_fd *)(r + 1)
+		       : NULL;
+}
+
 static const struct abi_watch_call *call_record(const void *record, size_t len)
 {
 	const struct abi_watch_call *r = record;
+	const struct abi_watch_fd *fd;
+	size_t size = sizeof(*r);
 
-	if (len < sizeof(*r) || r->head.name < ABI_WATCH_NAMES ||
-	    r->head.name >= ABI_WATCH_ALL_NAMES ||
-	    len != sizeof(*r) + r->path_len[0] + r->path_len[1])
+	if (len < size || r->head.name < ABI_WATCH_NAMES ||
+	    r->head.name >= ABI_WATCH_ALL_NAMES)
 		return NULL;
-	return r;
+	fd = watch_call_fd(r);
+	if (fd) {
+		size += sizeof(*fd);
+		if (len < size)
+			return NULL;
+		size += fd->text_len;
+	}
+	return len == size + r->path_len[0] + r->path_len[1] ? r : NULL;
 }
 
 int watch_call_name(const void *record, size_t len)
@@ -122,6 +143,7 @@ static void call_value(struct watch_attribute *a, enum watch_arg_kind kind,
 	switch (kind) {
 	case WATCH_ARG_INT:
 	case WATCH_ARG_FD:
+	case WATCH_ARG_ENDS:
 		a->type = WATCH_INT;
 		a->i = (int32_t)v;
 		return;
@@ -138,6 +160,7 @@ static void call_value(struct watch_attribute *a, enum watch_arg_kind kind,
 		a->u = (uint16_t)v;
 		return;
 	case WATCH_ARG_POINTER:
+	case WATCH_ARG_PAIR:
 	case WATCH_ARG_PATH:
 		a->type = WATCH_POINTER;
 		a->u = v;
@@ -150,10 +173,18 @@ static void call_value(struct watch_attribute *a, enum watch_arg_kind kind,
 	a->u = v;
 }
 
+/* Where a record's texts begin. */
+static const char *call_texts(const struct abi_watch_call *r)
+{
+	const struct abi_watch_fd *fd = watch_call_fd(r);
+
+	return fd ? (const char *)(fd + 1) : (const char *)(r + 1);
+}
+
 /* The i-th path of a record, if it is there and ends. */
 static const char *call_path_text(const struct abi_watch_call *r, size_t i)
 {
-	const char *text = (const char *)(r + 1) + (i ? r->path_len[0] : 0);
+	const char *text = call_texts(r) + (i ? r->path_len[0] : 0);
 	size_t len = r->path_len[i];
 
 	return len && !text[len - 1] ? text : NULL;
@@ -174,36 +205,48 @@ static void call_add_path(struct watch_event *e, const struct abi_watch_call *r,
 		call_add_text(e, "path_unread", arg->name);
 }
 
+static void call_add_args(struct watch_event *e, const struct abi_watch_call *r,
+			  const struct watch_call *call)
+{
+	const struct watch_arg *arg;
+	size_t paths = 0;
+
+	for (size_t i = 0; i < ABI_WATCH_ARGS && call->args[i].name; i++) {
+		arg = &call->args[i];
+		if (arg->kind != WATCH_ARG_PATH || paths == ABI_WATCH_PATHS) {
+			call_value(call_add(e, arg->name), arg->kind,
+				   r->args[i]);
+			continue;
+		}
+		if (!call_path_text(r, paths))
+			call_value(call_add(e, arg->name), arg->kind,
+				   r->args[i]);
+		call_add_path(e, r, paths++, arg);
+	}
+}
+
 int watch_call_decode(const void *record, size_t len, struct watch_event *out)
 {
 	const struct abi_watch_call *r = call_record(record, len);
 	int name = watch_call_name(record, len), nr;
-	const struct watch_arg *arg;
-	size_t paths = 0;
+	const struct abi_watch_fd *fd;
 	bool exit;
 
 	if (name < 0)
 		return name;
 	out->name = (size_t)name;
 	nr = watch_call_nr(out->name, &exit);
-	for (size_t i = 0; i < ABI_WATCH_ARGS; i++) {
-		arg = &calls[nr].args[i];
-		if (!arg->name)
-			break;
-		if (arg->kind != WATCH_ARG_PATH || paths == ABI_WATCH_PATHS) {
-			call_value(call_add(out, arg->name), arg->kind,
-				   r->args[i]);
-			continue;
-		}
-		if (!call_path_text(r, paths))
-			call_value(call_add(out, arg->name), arg->kind,
-				   r->args[i]);
-		call_add_path(out, r, paths++, arg);
-	}
-	if (exit) {
+	fd = watch_call_fd(r);
+	if (watch_name(out->name)->by_fd)
+		out->category = watch_category(watch_fd_category(fd));
+	if (fd)
+		watch_fd_decode(fd,
+				call_texts(r) + r->path_len[0] + r->path_len[1],
+				&out->fd);
+	call_add_args(out, r, &calls[nr]);
+	if (exit)
 		call_value(call_add(out, "res"), WATCH_ARG_LONG,
 			   (uint64_t)r->res);
-	}
 	if (r->head.flags & ABI_WATCH_EXECED) {
 		out->image_new = r->head.key;
 		out->image_new.exec_id = r->new_exec_id;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* decode: a record of the kernel as an event. */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "processmanager/watch/internal.h"
@@ -110,32 +108,6 @@ static bool decode_value(struct watch_attribute *a, enum value_kind kind,
 	return false;
 }
 
-static void decode_end(char out[WATCH_ADDRESS_MAX], uint16_t family,
-		       const uint8_t *addr, uint16_t port)
-{
-	char text[INET6_ADDRSTRLEN];
-
-	*out = '\0';
-	if ((family != AF_INET && family != AF_INET6) ||
-	    !inet_ntop(family, addr, text, sizeof(text)))
-		return;
-	snprintf(out, WATCH_ADDRESS_MAX,
-		 family == AF_INET6 ? "[%s]:%u" : "%s:%u", text, port);
-}
-
-static void decode_socket(const struct abi_watch_record *r, struct watch_fd *fd)
-{
-	const struct abi_watch_ends *e = &r->ends;
-
-	fd->kind = WATCH_FD_SOCKET;
-	fd->protocol = "tcp";
-	fd->role = r->head.flags & ABI_WATCH_CLIENT   ? "client"
-		   : r->head.flags & ABI_WATCH_SERVER ? "server"
-						      : "";
-	decode_end(fd->src, e->family, e->src, e->sport);
-	decode_end(fd->dst, e->family, e->dst, e->dport);
-}
-
 static void decode_head(const struct abi_watch_head *h, struct watch_event *out)
 {
 	*out = (struct watch_event){
@@ -147,7 +119,11 @@ static void decode_head(const struct abi_watch_head *h, struct watch_event *out)
 		.tid = h->tid,
 		.uid = h->uid,
 		.gid = h->gid,
-		.fd = { .num = -1, .protocol = "", .role = "" },
+		.fd = { .num = -1,
+			.pair = -1,
+			.protocol = "",
+			.role = "",
+			.path = "" },
 	};
 	memcpy(out->comm, h->comm, sizeof(out->comm));
 	out->comm[sizeof(out->comm) - 1] = '\0';
@@ -173,12 +149,13 @@ int watch_decode(const void *record, size_t len, struct watch_event *out)
 	if (name < 0)
 		return name;
 	decode_head(&r->head, out);
+	out->category = watch_name((size_t)name)->category;
 	if (name >= ABI_WATCH_NAMES)
 		return watch_call_decode(record, len, out);
 	out->name = (size_t)name;
 	out->created_by = r->created_by;
 	if (r->head.flags & ABI_WATCH_SOCKET)
-		decode_socket(r, &out->fd);
+		watch_fd_decode_tcp(r, &out->fd);
 	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
 		if (values[i].name != name)
 			continue;

@@ -19,9 +19,11 @@
 enum watch_name_index {
 	WATCH_NAMES_BEFORE_CALLS = ABI_WATCH_NAMES - 1,
 #define CALL(nr, name, ...) WATCH_ENTER_##name, WATCH_EXIT_##name,
+#define OPENS CALL
 #define NO_EXIT(nr, name, ...) WATCH_ENTER_##name,
 #include WATCH_CALLS
 #undef CALL
+#undef OPENS
 #undef NO_EXIT
 	WATCH_N_NAMES,
 };
@@ -29,6 +31,8 @@ enum watch_name_index {
 #define WATCH_SET_WORDS ((WATCH_N_NAMES + 63) / 64)
 struct watch_set {
 	uint64_t w[WATCH_SET_WORDS];
+	/* Of its names: of which descriptors, bits by enum abi_watch_category. */
+	uint8_t categories[WATCH_N_NAMES];
 };
 
 static inline bool watch_set_has(const struct watch_set *s, size_t i)
@@ -36,9 +40,11 @@ static inline bool watch_set_has(const struct watch_set *s, size_t i)
 	return s->w[i / 64] >> i % 64 & 1;
 }
 
-static inline void watch_set_add(struct watch_set *s, size_t i)
+static inline void watch_set_add(struct watch_set *s, size_t i,
+				 uint8_t categories)
 {
 	s->w[i / 64] |= 1ULL << i % 64;
+	s->categories[i] |= categories;
 }
 
 static inline void watch_set_join(struct watch_set *s,
@@ -46,6 +52,8 @@ static inline void watch_set_join(struct watch_set *s,
 {
 	for (size_t i = 0; i < WATCH_SET_WORDS; i++)
 		s->w[i] |= t->w[i];
+	for (size_t i = 0; i < WATCH_N_NAMES; i++)
+		s->categories[i] |= t->categories[i];
 }
 
 static inline bool watch_set_is_empty(const struct watch_set *s)
@@ -57,10 +65,7 @@ static inline bool watch_set_is_empty(const struct watch_set *s)
 	return !any;
 }
 
-/*
- * Adds the names that a pattern means. -EINVAL: none, and 'why' says so. On success
- * 'why' may say which ones are not among them.
- */
+/* Adds the names that a pattern means. -EINVAL: none, and 'why' says so. */
 int watch_names_match(const char *pattern, struct watch_set *names,
 		      struct strbuf *why);
 
@@ -76,6 +81,8 @@ enum watch_arg_kind {
 	WATCH_ARG_ULONG,
 	WATCH_ARG_POINTER,
 	WATCH_ARG_FD,
+	WATCH_ARG_ENDS, /* a descriptor, which the call may end */
+	WATCH_ARG_PAIR, /* a pointer to two descriptors, which the call makes */
 	WATCH_ARG_PATH,
 };
 
@@ -88,6 +95,7 @@ struct watch_call {
 	const char *name;
 	const char *symbol; /* behind WATCH_CALL_SYMBOL */
 	uint16_t enter, exit; /* names; exit 0: it has none */
+	bool opens; /* its result is a descriptor */
 	struct watch_arg args[ABI_WATCH_ARGS];
 };
 
@@ -98,6 +106,25 @@ int watch_call_nr(size_t name, bool *exit);
 /* As watch_decode_name() and watch_decode(), whose head is done. */
 int watch_call_name(const void *record, size_t len);
 int watch_call_decode(const void *record, size_t len, struct watch_event *out);
+
+/* --- fd.c -------------------------------------------------------------------- */
+
+/* A category's word, by enum abi_watch_category; NULL beyond the last. */
+const char *watch_category(size_t i);
+/* Of the descriptor of a call: enum abi_watch_category. NULL: it has none. */
+static inline enum abi_watch_category
+watch_fd_category(const struct abi_watch_fd *fd)
+{
+	return fd ? abi_watch_category(fd->kind) : ABI_WATCH_OTHER;
+}
+/* The descriptor of a checked record of a call; NULL: it has none. */
+const struct abi_watch_fd *watch_call_fd(const struct abi_watch_call *r);
+/* 'text': of fd->text_len bytes; 'out' may point into it. */
+void watch_fd_decode(const struct abi_watch_fd *fd, const char *text,
+		     struct watch_fd *out);
+/* The socket of one of TCP's own events. */
+void watch_fd_decode_tcp(const struct abi_watch_record *r,
+			 struct watch_fd *out);
 
 /* --- kernel.c ---------------------------------------------------------------- */
 

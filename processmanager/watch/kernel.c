@@ -167,7 +167,7 @@ void watch_name_hooks(size_t i, struct strbuf *out)
 {
 	struct watch_set one = { 0 };
 
-	watch_set_add(&one, i);
+	watch_set_add(&one, i, ABI_WATCH_ANY_CATEGORY);
 	watch_hooks_list(watch_hooks_of(&one), out);
 }
 

@@ -41,18 +41,38 @@ static struct bpf_program *load_program(const struct watch_load *l, size_t i)
 	return programs[i];
 }
 
-/* Which arguments of calls are paths. */
-static void load_paths(struct abi_watch_conf *conf)
+/* Which arguments are what, of one call. */
+static void load_arguments(struct abi_watch_conf *conf,
+			   const struct watch_call *call)
 {
-	const struct watch_call *call;
+	enum watch_arg_kind kind;
+	uint8_t is;
+	size_t n = 0;
 
-	for (uint32_t nr = 0; nr < ABI_WATCH_CALLS; nr++) {
-		call = watch_call(nr);
-		for (size_t i = 0, n = 0; call && i < ABI_WATCH_ARGS; i++)
-			if (call->args[i].kind == WATCH_ARG_PATH &&
-			    n < ABI_WATCH_PATHS)
-				conf[nr].path[n++] = (uint8_t)(i + 1);
+	for (size_t i = 0; i < ABI_WATCH_ARGS; i++) {
+		kind = call->args[i].kind;
+		is = (uint8_t)(i + 1);
+		if (kind == WATCH_ARG_PATH && n < ABI_WATCH_PATHS)
+			conf->path[n++] = is;
+		/* Of some descriptors the first. */
+		if (!conf->fd &&
+		    (kind == WATCH_ARG_FD || kind == WATCH_ARG_ENDS ||
+		     kind == WATCH_ARG_PAIR))
+			conf->fd = is;
+		if (kind == WATCH_ARG_PAIR)
+			conf->makes = ABI_WATCH_MAKES_PAIR;
+		if (kind == WATCH_ARG_ENDS)
+			conf->makes = ABI_WATCH_ENDS;
 	}
+	if (call->opens)
+		conf->makes = ABI_WATCH_MAKES_RESULT;
+}
+
+static void load_tables(struct abi_watch_conf *conf)
+{
+	for (uint32_t nr = 0; nr < ABI_WATCH_CALLS; nr++)
+		if (watch_call(nr))
+			load_arguments(&conf[nr], watch_call(nr));
 }
 
 static int load_open(struct watch_load *l, const struct watch_opts *opts)
@@ -72,7 +92,7 @@ static int load_open(struct watch_load *l, const struct watch_opts *opts)
 			err = bpf_program__set_autoload(load_program(l, i),
 							false);
 	l->skel->rodata->watch_self = (uint32_t)opts->self;
-	load_paths(l->skel->bss->watch_conf);
+	load_tables(l->skel->bss->watch_conf);
 	l->crowded = bytes / 4;
 	if (!err)
 		err = bpf_map__set_max_entries(l->skel->maps.watch_ring, bytes);
@@ -202,6 +222,18 @@ static size_t load_list_pids(const struct watch_wanted *all,
 	return n;
 }
 
+static void load_categories(struct abi_watch_conf *conf,
+			    const struct watch_call *call,
+			    const struct watch_set *names)
+{
+	if (!watch_name(call->enter)->by_fd)
+		return;
+	__atomic_store_n(&conf->categories[0], names->categories[call->enter],
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&conf->categories[1], names->categories[call->exit],
+			 __ATOMIC_RELAXED);
+}
+
 /* Hooks see each byte at once. */
 static void load_calls(struct watch_load *l, const struct watch_set *names)
 {
@@ -216,6 +248,7 @@ static void load_calls(struct watch_load *l, const struct watch_set *names)
 		wants = watch_set_has(names, call->enter) ? ABI_WATCH_ENTER : 0;
 		if (call->exit && watch_set_has(names, call->exit))
 			wants |= ABI_WATCH_EXIT;
+		load_categories(&conf[nr], call, names);
 		if (wants & ~conf[nr].wants & ABI_WATCH_EXIT)
 			__atomic_store_n(&conf[nr].era,
 					 (uint8_t)(conf[nr].era + 1),

@@ -25,10 +25,12 @@ static const struct watch_name names[] = {
 	[WATCH_EXIT_##name] = { EXIT #name, published, category ?: "other", \
 				!category,                                  \
 				"a system call ended; res: its result" },
+#define OPENS CALL
 #define NO_EXIT(nr, name, symbol, published, category, ...) \
 	ENTERS(name, published, category)
 #include WATCH_CALLS
 #undef CALL
+#undef OPENS
 #undef NO_EXIT
 };
 
@@ -38,9 +40,6 @@ static const char *const prefixes[] = { "kretprobe-", "kprobe-",
 
 /* Names that will be events, and when. */
 static const char *const later[] = { "sched_switch", "cpu_analysis" };
-
-/* What the descriptor of a call may be. */
-static const char *const kinds[] = { "file", "net", "ipc", "other" };
 
 #define NEAR_MAX 12 /* names that an error lists */
 
@@ -131,76 +130,65 @@ static void names_near(const char *word, struct strbuf *why)
 		strbuf_puts(why, ", " ENTER "*, " EXIT "*");
 }
 
-/* Whether the first name of this category is this one. */
-static bool names_is_first(const struct watch_set *of, size_t name)
+static void names_put_category(struct strbuf *why, const char *category)
 {
-	for (size_t i = 0; i < name; i++)
-		if (watch_set_has(of, i) &&
-		    !strcmp(names[i].category, names[name].category))
-			return false;
-	return true;
+	const char *list = strstr(strbuf_str(why) ?: "", "; there are ");
+	size_t len = strlen(category);
+
+	for (const char *at = list; at; at = strchr(at + 1, ' '))
+		if (!strncmp(at + 1, category, len) &&
+		    (!at[1 + len] || at[1 + len] == ','))
+			return;
+	strbuf_printf(why, "%s%s", list ? ", " : "; there are ", category);
 }
 
 /* The categories of some names; each once. */
 static void names_categories(const struct watch_set *of, struct strbuf *why)
 {
-	size_t shown = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (watch_set_has(of, i) && names_is_first(of, i))
-			strbuf_printf(why, "%s%s",
-				      shown++ ? ", " : "; there are ",
-				      names[i].category);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!watch_set_has(of, i))
+			continue;
+		if (!names[i].by_fd)
+			names_put_category(why, names[i].category);
+		for (size_t k = 0; names[i].by_fd && watch_category(k); k++)
+			names_put_category(why, watch_category(k));
+	}
 }
 
-/* How many of the categories that a name may have a pattern means. */
-static size_t names_kinds(const char *category)
+/* Which categories a pattern means, of calls that may have any descriptor. */
+static uint8_t names_by_fd(const char *pattern)
 {
-	size_t n = 0;
+	uint8_t bits = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		n += !fnmatch(category, kinds[i], 0);
-	return n;
+	for (size_t i = 0; watch_category(i); i++)
+		if (!fnmatch(pattern, watch_category(i), 0))
+			bits |= (uint8_t)(1 << i);
+	return bits;
 }
 
 struct names_found {
 	struct watch_set named; /* of any category */
 	struct watch_set found;
-	struct watch_set untold; /* they may have the category */
 };
 
 static void names_search(const char *name, const char *category,
 			 struct names_found *f)
 {
-	size_t n = names_kinds(category);
+	uint8_t by_fd = names_by_fd(category), bits;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		if (!names_is(&names[i], names_bare(name)))
 			continue;
-		watch_set_add(&f->named, i);
-		if (names[i].by_fd ? n == ARRAY_SIZE(kinds)
-				   : !fnmatch(category, names[i].category, 0))
-			watch_set_add(&f->found, i);
-		else if (names[i].by_fd && n)
-			watch_set_add(&f->untold, i);
+		watch_set_add(&f->named, i, ABI_WATCH_ANY_CATEGORY);
+		if (names[i].by_fd)
+			bits = by_fd;
+		else
+			bits = fnmatch(category, names[i].category, 0)
+				       ? 0
+				       : ABI_WATCH_ANY_CATEGORY;
+		if (bits)
+			watch_set_add(&f->found, i, bits);
 	}
-}
-
-static void names_untold(const struct names_found *f, const char *pattern,
-			 struct strbuf *why)
-{
-	size_t shown = 0;
-
-	strbuf_printf(why, "'%s'%s: ", pattern,
-		      watch_set_is_empty(&f->found) ? "" : " is without some");
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (watch_set_has(&f->untold, i) && shown++ < NEAR_MAX)
-			strbuf_printf(why, "%s%s", shown > 1 ? ", " : "",
-				      names[i].name);
-	if (shown > NEAR_MAX)
-		strbuf_printf(why, " and %zu more", shown - NEAR_MAX);
-	strbuf_puts(why, ": not yet told apart by the kind of the descriptor; "
-			 "without a category all are events");
 }
 
 int watch_names_match(const char *pattern, struct watch_set *out,
@@ -216,13 +204,9 @@ int watch_names_match(const char *pattern, struct watch_set *out,
 		snprintf(name, sizeof(name), "%.*s", len, pattern);
 		names_search(name, slash ? slash + 1 : "*", &f);
 	}
-	if (!watch_set_is_empty(&f.untold))
-		names_untold(&f, pattern, why);
 	watch_set_join(out, &f.found);
 	if (!watch_set_is_empty(&f.found))
 		return 0;
-	if (!watch_set_is_empty(&f.untold))
-		return -EINVAL;
 	strbuf_printf(why, "'%s': ", pattern);
 	if (!watch_set_is_empty(&f.named)) {
 		strbuf_puts(why, "no such event has this category");

@@ -70,6 +70,14 @@ wait: epoll_wait epoll_pwait epoll_pwait2 poll ppoll select'
 paths='filename pathname path oldname newname new_root put_old special specialfile
  dev_name dir_name from_pathname to_pathname library'
 named_paths='acct umount2 name_to_handle_at' # whose argument "name" is one
+# Whose result is a descriptor, if they succeed.
+opens='open openat openat2 creat open_by_handle_at open_tree open_tree_attr memfd_create
+ memfd_secret fsopen fsmount fspick mq_open socket accept accept4 dup dup2 dup3 eventfd
+ eventfd2 signalfd signalfd4 timerfd_create epoll_create epoll_create1 inotify_init
+ inotify_init1 fanotify_init userfaultfd pidfd_open pidfd_getfd perf_event_open
+ io_uring_setup'
+pairs='fildes usockvec' # pointers to two descriptors that the call makes
+ends='close close_range execve execveat' # which may end the descriptor they are given
 fds='fd dfd ufd pidfd epfd oldfd newfd olddfd newdfd fd_in fd_out in_fd out_fd from_dfd
  to_dfd mountdirfd group_fd fs_fd fdin fdout fanotify_fd ruleset_fd fildes kernel_fd
  initrd_fd mqdes'
@@ -88,7 +96,8 @@ fds='fd dfd ufd pidfd epfd oldfd newfd olddfd newdfd fd_in fd_out in_fd out_fd f
 	fi
 	echo "$nr|$name|$symbol|$args"
 done | awk -F '|' -v words="$words" -v categories="$categories" -v paths="$paths" \
-	-v named_paths="$named_paths" -v fds="$fds" '
+	-v named_paths="$named_paths" -v fds="$fds" -v opens="$opens" -v pairs="$pairs" \
+	-v ends="$ends" '
 function set(list, into,   w, n, i) {
 	n = split(list, w, /[ \n]+/)
 	for (i = 1; i <= n; i++)
@@ -98,9 +107,9 @@ function kind(type, arg, call) {
 	if (type ~ /char *$/ || type ~ /char \* *$/)
 		return arg in is_path || arg == "name" && call in is_named ? "PATH" : "POINTER"
 	if (type ~ /\*/ || type ~ /cap_user_/)
-		return "POINTER"
+		return arg in is_pair ? "PAIR" : "POINTER"
 	if (arg in is_fd)
-		return "FD"
+		return call in is_end ? "ENDS" : "FD"
 	gsub(/const /, "", type)
 	sub(/ *$/, "", type)
 	if (type ~ /^(int|__s32|pid_t|clockid_t|key_t|timer_t|mqd_t|key_serial_t|rwf_t)$/)
@@ -120,6 +129,9 @@ BEGIN {
 	set(paths, is_path)
 	set(named_paths, is_named)
 	set(fds, is_fd)
+	set(opens, is_open)
+	set(pairs, is_pair)
+	set(ends, is_end)
 	n = split(words, line, "\n")
 	for (i = 1; i <= n; i++) {
 		name = line[i]
@@ -137,12 +149,13 @@ BEGIN {
 	print "/*"
 	print " * arch_x86: the system calls of x86-64, with the names of their arguments in the kernel,"
 	print " * as syscalls.sh prints them. CALL(number, name, the kernel'\''s name, other names,"
-	print " * category, arguments...); NO_EXIT: which never return."
+	print " * category, arguments...); NO_EXIT: which never return; OPENS: whose result is a"
+	print " * descriptor."
 	print " */"
 }
 {
 	of = $2 in category ? category[$2] : "other"
-	row = $2 ~ /^(exit|exit_group|rt_sigreturn)$/ ? "NO_EXIT" : "CALL"
+	row = $2 ~ /^(exit|exit_group|rt_sigreturn)$/ ? "NO_EXIT" : $2 in is_open ? "OPENS" : "CALL"
 	printf "%s(%d, %s, \"%s\", \"%s\", %s", row, $1, $2, $3, published[$2],
 		of == "fd" ? "BY_FD" : "\"" of "\""
 	n = split($4, arg, ", *")

@@ -411,12 +411,25 @@ static bool sub_is_quick(const struct watch_sub *s,
 	return s->slower && watch_call_nr(item->name, &exit) >= 0 && exit;
 }
 
+/* Whether its descriptor is of a category that is wanted. */
+static bool sub_has_category(const struct watch_sub *s,
+			     const struct watch_item *item)
+{
+	const struct abi_watch_fd *fd;
+
+	if (!watch_name(item->name)->by_fd)
+		return true;
+	fd = watch_call_fd((const struct abi_watch_call *)&item->head);
+	return s->names.categories[item->name] >> watch_fd_category(fd) & 1;
+}
+
 static void sub_offer(struct watch_sub *s, struct watch_item *item)
 {
 	const struct abi_watch_head *h = &item->head;
 	struct watch_event e;
 
 	if (!watch_set_has(&s->names, item->name) || sub_is_quick(s, item) ||
+	    !sub_has_category(s, item) ||
 	    (s->failed && !(h->flags & ABI_WATCH_FAILED)) ||
 	    (s->n_pids && !bsearch(&h->key.tgid, s->pids, s->n_pids,
 				   sizeof(*s->pids), watch_cmp_pid)))

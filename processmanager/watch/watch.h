@@ -28,7 +28,8 @@ struct watch_sub;
 #define WATCH_SUBS_MAX 32
 #define WATCH_PIDS_MAX 64
 #define WATCH_ATTRIBUTES_MAX 16
-#define WATCH_ADDRESS_MAX 64 /* "[v6]:port", NUL-terminated */
+/* "[v6]:port", or the address of a unix socket, NUL-terminated. */
+#define WATCH_ADDRESS_MAX 112
 
 /* An event that can be subscribed to. */
 struct watch_name {
@@ -38,8 +39,9 @@ struct watch_name {
 	 * the prefix: "pread".
 	 */
 	const char *published;
-	const char *category; /* "net", "signal", "process", ... */
-	/* "other" stands for file, net, ipc or other, which is not told apart yet. */
+	/* "net", "signal", "process", ...; with by_fd "other". */
+	const char *category;
+	/* Each event's category is file, net, ipc or other, by its descriptor. */
 	bool by_fd;
 	const char *text; /* one line, for users */
 };
@@ -74,16 +76,25 @@ struct watch_attribute {
 	};
 };
 
-enum watch_fd_kind {
-	WATCH_FD_NONE, /* the event has no descriptor or socket */
-	WATCH_FD_SOCKET,
-};
-
-/* The socket of an event. */
+/* The descriptor of a system call, or the socket of one of TCP's events. */
 struct watch_fd {
-	enum watch_fd_kind kind;
+	/*
+	 * "file", "dir", "char", "block", "link", "fifo", "pipe", "socket", "eventfd",
+	 * ...; "closed": the number is none; "unknown": it became another one while it
+	 * was read, or during the call. NULL: the event has no descriptor or socket.
+	 */
+	const char *kind;
 	int num; /* -1: unknown, as of TCP's own events */
-	const char *protocol; /* "tcp" */
+	int pair; /* the second one that the call made; -1: there is none */
+	/*
+	 * As its process sees it, from 'file' on the name in the directory; of "anon"
+	 * the kernel's word without a directory; "": it has none. Lives as long as the
+	 * event.
+	 */
+	const char *path;
+	size_t file;
+	bool cut; /* the path lacks its beginning */
+	const char *protocol; /* "tcp", "udp", "unix", ...; or "" */
 	const char *role; /* "client", "server", or "" if unknown */
 	char src[WATCH_ADDRESS_MAX]; /* the local end; "" if unknown */
 	char dst[WATCH_ADDRESS_MAX]; /* the other end */
@@ -92,6 +103,7 @@ struct watch_fd {
 struct watch_event {
 	uint64_t time; /* CLOCK_BOOTTIME, ns */
 	size_t name; /* watch_name(): of which */
+	const char *category; /* of the name, or by its descriptor */
 	bool timed; /* has a latency */
 	bool failed;
 	uint64_t latency_ns;
@@ -115,7 +127,7 @@ struct watch_event {
 struct watch_want {
 	/*
 	 * "NAME" or "NAME/CATEGORY", short or published, with wild cards of fnmatch(3);
-	 * at least one.
+	 * at least one. Calls that may have any descriptor have four categories.
 	 */
 	const char *const *names;
 	size_t n_names;
@@ -156,7 +168,7 @@ void watch_free(struct watch *w);
 
 /*
  * 0, and its events come from when watch_ready() is true on; names that the kernel
- * lacks are taken, and never come; 'why' may say what a pattern leaves out. -EINVAL: 'why' says which name is wrong, and which
+ * lacks are taken, and never come. -EINVAL: 'why' says which name is wrong, and which
  * ones there are; -EUSERS: there are WATCH_SUBS_MAX; -ENOMEM.
  */
 int watch_subscribe(struct watch *w, const struct watch_want *want,

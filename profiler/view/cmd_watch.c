@@ -114,7 +114,7 @@ static void watch_list(struct strbuf *out)
 		    "\nsyscall_enter-NAME, syscall_exit-NAME: a system call "
 		    "begins, and ended; sys_enter, sys_exit\n"
 		    "by fd: file, net, ipc or other, by the kind of the "
-		    "descriptor; not yet told apart\n\n");
+		    "descriptor\n\n");
 	strbuf_printf(out, "%-24s %-9s %-12s %s\n", "NAME", "CATEGORY",
 		      "EVENTS", "ARGUMENTS");
 	while (watch_name(i) && watch_list_call(out, i))
@@ -257,6 +257,45 @@ static void watch_put_ends(struct strbuf *sb, const json_t *fd)
 	lines_text(sb, lines_str(fd, "dst"));
 }
 
+static void watch_put_file(struct strbuf *sb, const json_t *fd)
+{
+	const char *dir = lines_str(fd, "dir"), *file = lines_str(fd, "file");
+
+	strbuf_puts(sb, json_is_true(json_object_get(fd, "cut")) ? "..." : "");
+	lines_text(sb, dir);
+	strbuf_puts(sb, *dir && *file && strcmp(dir, "/") != 0 ? "/" : "");
+	lines_text(sb, file);
+}
+
+/* "3</etc/passwd>", "3<tcp 127.0.0.1:1 > 127.0.0.1:2>", "3,4<pipe>". */
+static void watch_put_fd(struct strbuf *sb, const json_t *fd)
+{
+	const char *kind = lines_str(fd, "kind");
+
+	if (!lines_has(fd, "num")) {
+		watch_put_ends(sb, fd);
+		return;
+	}
+	strbuf_printf(sb, " %" PRIu64, lines_int(fd, "num"));
+	if (lines_has(fd, "pair"))
+		strbuf_printf(sb, ",%" PRIu64, lines_int(fd, "pair"));
+	strbuf_puts(sb, "<");
+	if (lines_has(fd, "dir")) {
+		watch_put_file(sb, fd);
+	} else {
+		lines_text(sb, lines_has(fd, "protocol")
+				       ? lines_str(fd, "protocol")
+				       : kind);
+		if (lines_has(fd, "file")) {
+			strbuf_puts(sb, " ");
+			lines_text(sb, lines_str(fd, "file"));
+		}
+		if (lines_has(fd, "src") || lines_has(fd, "dst"))
+			watch_put_ends(sb, fd);
+	}
+	strbuf_puts(sb, ">");
+}
+
 static void watch_put_event(struct strbuf *sb, const json_t *o)
 {
 	const json_t *fd = json_object_get(o, "fd");
@@ -273,7 +312,7 @@ static void watch_put_event(struct strbuf *sb, const json_t *o)
 	strbuf_printf(sb, "%*s ", (int)(15 - MIN(sb->len - start, 15)), "");
 	lines_text(sb, lines_str(o, "name"));
 	if (fd)
-		watch_put_ends(sb, fd);
+		watch_put_fd(sb, fd);
 	for (size_t i = 0; i < json_array_size(all); i++)
 		watch_put_attribute(sb, json_array_get(all, i));
 	if (lines_has(o, "latency_ns")) {
@@ -349,11 +388,6 @@ static bool watch_tell(const struct view_watch *w, const json_t *o)
 		watch_put_words(&sb, json_object_get(o, "hooks"));
 		strbuf_puts(&sb, "\n");
 		watch_put_cost(w, &sb, json_object_get(o, "hooks"));
-	}
-	if (lines_has(o, "notice")) {
-		strbuf_puts(&sb, "profd: ");
-		lines_text(&sb, lines_str(o, "notice"));
-		strbuf_puts(&sb, "\n");
 	}
 	watch_put_lacks(&sb, json_object_get(o, "lacks"));
 	json_object_foreach(lost, key, v)

@@ -47,7 +47,6 @@ struct http_feed {
 	int64_t slower;
 	bool failed;
 	unsigned int seen; /* bits by parameter that is given once */
-	char *notice; /* what a name leaves out; NULL: nothing */
 	bool over; /* the last line was written */
 	bool begun; /* the first line was written */
 	bool held; /* 'next' is the next event */
@@ -65,7 +64,6 @@ static void feed_free(struct http_feed *f)
 	reporter_query_terms_fini(&f->terms);
 	while (f->n_names)
 		free(f->names[--f->n_names]);
-	free(f->notice);
 	free(f->lost);
 	free(f->missed);
 	strbuf_fini(&f->lines);
@@ -312,9 +310,8 @@ static void feed_begin(struct http_feed *f, struct strbuf *sb)
 	     hook = strtok_r(NULL, ", ", &rest))
 		json_array_append_new(hooks, json_string(hook));
 	strbuf_fini(&list);
-	ledger_dump(json_pack("{s:o, s:o, s:o, s:s*}", "watching", names,
-			      "hooks", hooks, "lacks", lacks, "notice",
-			      f->notice),
+	ledger_dump(json_pack("{s:o, s:o, s:o}", "watching", names, "hooks",
+			      hooks, "lacks", lacks),
 		    sb);
 	f->begun = true;
 }
@@ -445,8 +442,6 @@ static enum MHD_Result feed_subscribe(struct http_request *req)
 	else if (err)
 		res = http_busy(req, err == -EUSERS ? "too many clients watch"
 						    : "out of memory");
-	else if (why.len)
-		f->notice = strbuf_steal(&why);
 	strbuf_fini(&why);
 	if (err)
 		return res;

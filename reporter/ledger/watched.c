@@ -63,31 +63,56 @@ static void watched_process(struct line *l, const struct watch_event *e,
 	line_cgroup(l, info.cgroup);
 }
 
+/* Of a process: any bytes. */
+static json_t *watched_bytes(struct line *l, const char *s, size_t len)
+{
+	size_t fits = line_fits(&l->room, s, len);
+
+	l->cut |= fits < len;
+	return ledger_text(s, fits);
+}
+
+static json_t *watched_text(struct line *l, const char *s)
+{
+	return watched_bytes(l, s, strlen(s));
+}
+
+/* The directory of "/x" is "/"; what is at no path has none. */
+static void watched_path(struct line *l, json_t *o, const struct watch_fd *fd)
+{
+	if (fd->path[fd->file])
+		json_object_set_new(o, "file",
+				    watched_text(l, fd->path + fd->file));
+	if (fd->file)
+		json_object_set_new(o, "dir",
+				    watched_bytes(l, fd->path,
+						  fd->file > 1 ? fd->file - 1
+							       : 1));
+	if (fd->cut)
+		json_object_set_new(o, "cut", json_true());
+}
+
 static void watched_fd(struct line *l, const struct watch_fd *fd)
 {
 	json_t *o;
 
-	if (fd->kind == WATCH_FD_NONE)
+	if (!fd->kind)
 		return;
-	o = json_pack("{s:s, s:s}", "kind", "socket", "protocol", fd->protocol);
+	o = json_pack("{s:s}", "kind", fd->kind);
 	if (fd->num >= 0)
 		json_object_set_new(o, "num", json_integer(fd->num));
+	if (fd->pair >= 0)
+		json_object_set_new(o, "pair", json_integer(fd->pair));
+	watched_path(l, o, fd);
+	if (*fd->protocol)
+		json_object_set_new(o, "protocol", json_string(fd->protocol));
 	if (*fd->role)
 		json_object_set_new(o, "role", json_string(fd->role));
 	if (*fd->src)
-		json_object_set_new(o, "src", json_string(fd->src));
+		json_object_set_new(o, "src", watched_text(l, fd->src));
 	if (*fd->dst)
-		json_object_set_new(o, "dst", json_string(fd->dst));
+		json_object_set_new(o, "dst", watched_text(l, fd->dst));
 	line_put(l, "fd", o);
-}
-
-/* Of a process: any bytes. */
-static json_t *watched_text(struct line *l, const char *s)
-{
-	size_t len = strlen(s), fits = line_fits(&l->room, s, len);
-
-	l->cut |= fits < len;
-	return ledger_text(s, fits);
 }
 
 static json_t *watched_value(struct line *l, const struct watch_attribute *a)
@@ -139,7 +164,7 @@ void ledger_watched(const struct watch_event *e, const struct pm_image *of,
 	line_time(&l, "time", e->time);
 	line_put(&l, "time_boot_ns", json_sprintf("%" PRIu64, e->time));
 	line_str(&l, "name", name->name);
-	line_str(&l, "category", name->category);
+	line_str(&l, "category", e->category);
 	if (e->timed)
 		line_put(&l, "latency_ns", watched_uint(e->latency_ns));
 	if (e->failed)

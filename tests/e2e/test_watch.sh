@@ -139,8 +139,6 @@ watches naps --comm python3 --slower 40ms 'syscall_exit-*nanosleep'
 text=$!
 check "it says what system calls take now" wait_for 60 grep -qE \
 	'^profd: a system call \(getppid\) of this host takes [0-9]+ ns now, [0-9]+ ns before$' "$T/text.err"
-like "... and what the pattern leaves out" "$(cat "$T/text.err")" \
-	'is without some: syscall_enter-read, .*not yet told apart'
 pid_c=$(python3 "$T/calls.py")
 open_of="select(.pid == $pid_c and .attributes[1].value == \"/nonexistent/\\u001b[31m\\ufffd\")"
 opened() { (($(jq -c "$open_of" "$T/calls" 2>/dev/null | wc -l) == 2)); }
@@ -152,6 +150,46 @@ is "what it was" "$(jq -c "$open_of | [.name, .category, .failed, .latency_ns > 
 check "as text, escaped" wait_for 60 grep -qE \
 	"^[0-9:.]+ +$pid_c python3 +syscall_exit-openat dfd=-100 filename=/nonexistent/.033\[31m[^ ]+ .*res=ENOENT [0-9.]+[mu]s$" "$T/text"
 check "--slower: it has it" wait_for 60 has naps ".pid == $pid_c and .latency_ns >= 50000000"
+kill -INT "$text"
+wait "$text"
+
+# --- descriptors ---
+cat >"$T/fds.py" <<'PY'
+import os, socket, sys
+f = os.open(sys.argv[1], os.O_RDONLY)
+a, b = socket.socketpair()
+r, w = os.pipe()
+server = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(server.getsockname())
+os.set_blocking(r, False)
+for fd in f, a.fileno(), client.fileno(), r:
+    try:
+        os.preadv(fd, [bytearray(1)], 0)
+    except OSError:
+        pass
+print(os.getpid(), f, client.fileno(), client.getsockname()[1], server.getsockname()[1])
+PY
+mkdir "$T/some dir"
+echo x >"$T/some dir/file"
+watches file --comm python3 'syscall_exit-preadv*/file' pipe2
+watches net --comm python3 'syscall_exit-preadv*/net'
+"$PROFD" watch --server "unix:$sock" --comm python3 'syscall_exit-preadv*' >"$T/text" 2>"$T/text.err" &
+text=$!
+check "as text" wait_for 60 grep -q '^profd: watching' "$T/text.err"
+read -r pid_c fd_f fd_c port_c port_l < <(python3 "$T/fds.py" "$T/some dir/file")
+check "a file's read" wait_for 60 has file ".pid == $pid_c and .category == \"file\""
+is "... with its name" "$(of file ".pid == $pid_c and .category == \"file\"" | jq -c .fd)" \
+	"{\"kind\":\"file\",\"num\":$fd_f,\"file\":\"file\",\"dir\":\"$T/some dir\"}"
+is "both ends of a pipe" "$(of file ".pid == $pid_c and .name == \"syscall_exit-pipe2\"" |
+	jq -c '[.fd.kind, .fd.pair - .fd.num]')" '["pipe",1]'
+check "a socket's read" wait_for 60 has net ".pid == $pid_c"
+is "... with its ends" "$(of net ".pid == $pid_c" | jq -c '[.category, .fd]')" \
+	"[\"net\",{\"kind\":\"socket\",\"num\":$fd_c,\"protocol\":\"tcp\",\"role\":\"client\",\"src\":\"127.0.0.1:$port_c\",\"dst\":\"127.0.0.1:$port_l\"}]"
+as_text() { grep -q "syscall_exit-preadv2* $1 " "$T/text"; }
+check "as text: a file" wait_for 60 as_text "$fd_f<$T/some dir/file>"
+check "as text: a socket" wait_for 60 as_text "$fd_c<tcp 127.0.0.1:$port_c > 127.0.0.1:$port_l>"
+check "as text: a pipe" wait_for 60 as_text '[0-9]*<pipe>'
+check "as text: a unix socket" wait_for 60 as_text '[0-9]*<unix>'
 kill -INT "$text"
 wait "$text"
 
@@ -175,7 +213,7 @@ name=tcp_close&failed=2 0.or.1
 name=tcp_close&exit=fail exit:.only.of.the.past
 name=tcp_close&nosuch=1 nosuch
 name=tcp_close/signal category
-name=syscall_exit-read/net not.yet.told.apart
+name=syscall_exit-read/process no.such.event.has.this.category;.there.are.file,.net,.ipc,.other
 name=syscall_exit-raed no.such.event
 EOF
 is "not over TCP" "$(status "$url/api/watch?name=tcp_close")" 401

@@ -87,6 +87,7 @@ static inline void own_budget(bool begin)
 /* Strings of an event that is kept: the subscriber's are those of the last one. */
 static inline void keep(struct watch_event *e)
 {
+	e->fd.path = strdup(e->fd.path);
 	for (size_t i = 0; i < e->n_attributes; i++)
 		if (e->attributes[i].type == WATCH_STRING)
 			e->attributes[i].s = strdup(e->attributes[i].s);

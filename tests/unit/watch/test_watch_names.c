@@ -97,29 +97,47 @@ static void patterns_of_system_calls(void **state)
 	strbuf_fini(&why);
 }
 
-/* What is by the kind of its descriptor is not guessed, and not left out unsaid. */
-static void kinds_are_not_told_apart_yet(void **state)
+/* Which descriptors a pattern means, of calls that may have any. */
+static void categories_by_descriptor(void **state)
 {
-	static const char *const kinds[] = { "file", "net", "ipc", "other" };
+	static const struct {
+		const char *pattern;
+		size_t n;
+		uint8_t read, socket; /* categories of their exits */
+	} rows[] = {
+		{ "syscall_exit-read/file", 1, 1 << ABI_WATCH_FILE, 0 },
+		{ "syscall_exit-read/net", 1, 1 << ABI_WATCH_NET, 0 },
+		{ "read/ipc", 2, 1 << ABI_WATCH_IPC, 0 },
+		{ "syscall_exit-read/other", 1, 1 << ABI_WATCH_OTHER, 0 },
+		{ "syscall_exit-read", 1, ABI_WATCH_ANY_CATEGORY, 0 },
+		{ "syscall_exit-read/[fn]*", 1,
+		  1 << ABI_WATCH_FILE | 1 << ABI_WATCH_NET, 0 },
+		{ "syscall_exit-*/net", 11 + 24, 1 << ABI_WATCH_NET,
+		  ABI_WATCH_ANY_CATEGORY },
+		{ "socket/net", 2, 0, ABI_WATCH_ANY_CATEGORY },
+	};
 	struct strbuf why = STRBUF_INIT;
-	struct watch_set names;
-	char pattern[64];
+	struct watch_set names, more;
+	size_t n;
 
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		memset(&names, 0, sizeof(names));
-		strbuf_reset(&why);
-		snprintf(pattern, sizeof(pattern), "syscall_exit-read/%s",
-			 kinds[i]);
-		assert_int_equal(watch_names_match(pattern, &names, &why),
-				 -EINVAL);
-		assert_non_null(strstr(why.data, "not yet told apart"));
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		n = match(rows[i].pattern, &names, &why);
+		if (n != rows[i].n)
+			fail_msg("%s: %zu", rows[i].pattern, n);
+		assert_int_equal(names.categories[WATCH_EXIT_read],
+				 rows[i].read);
+		assert_int_equal(names.categories[WATCH_EXIT_socket],
+				 rows[i].socket);
+		assert_int_equal(why.len, 0);
 	}
-	/* Of those that a pattern means, some always have the category. */
-	match("syscall_exit-*/net", &names, &why);
-	assert_true(watch_set_has(&names, WATCH_EXIT_socket));
-	assert_false(watch_set_has(&names, WATCH_EXIT_read));
-	assert_non_null(strstr(why.data, "is without some: syscall_exit-read"));
-	assert_non_null(strstr(why.data, "not yet told apart"));
+	/* Together they are all that is wanted. */
+	match("syscall_exit-read/file", &names, &why);
+	match("read/ipc", &more, &why);
+	watch_set_join(&names, &more);
+	assert_int_equal(names.categories[WATCH_EXIT_read],
+			 1 << ABI_WATCH_FILE | 1 << ABI_WATCH_IPC);
+	assert_int_equal(names.categories[WATCH_ENTER_read],
+			 1 << ABI_WATCH_IPC);
 	strbuf_fini(&why);
 }
 
@@ -142,11 +160,12 @@ static void wrong_ones_say_why(void **state)
 		{ "syscall_exit-exit", "no such event" },
 		{ "syscall_exit-openat/net",
 		  "no such event has this category; there are file" },
-		{ "read/process", "no such event has this category" },
+		{ "read/process", "no such event has this category; there are "
+				  "file, net, ipc, other" },
 		{ "tcp_close/signal",
 		  "no such event has this category; there are net" },
 		{ "*/nosuch", "no such event has this category; there are "
-			      "process, signal, net, other, file" },
+			      "process, signal, net, file, ipc, other" },
 		{ "sched_switch", "not an event yet" },
 		{ "tcp_close-and-a-name-that-is-much-longer-than-any-of-them-is",
 		  "no such event" },
@@ -226,6 +245,126 @@ static void states_and_addresses(void **state)
 			    "[abab:abab:abab:abab:abab:abab:abab:abab]:65535");
 }
 
+/* --- descriptors ------------------------------------------------------------------ */
+
+/* A record of the end of a read with a descriptor and its text. */
+static struct {
+	struct abi_watch_call call;
+	struct abi_watch_fd fd;
+	char text[300];
+} record;
+
+static int decode_fd(uint8_t kind, const char *text, size_t len,
+		     struct watch_event *e)
+{
+	memset(&record.call, 0, sizeof(record.call));
+	record.call.head.name = ABI_WATCH_CALL(0, 1);
+	record.call.head.flags = ABI_WATCH_DESCRIPTOR;
+	record.fd.kind = kind;
+	record.fd.num = 3;
+	record.fd.pair = -1;
+	record.fd.text_len = (uint16_t)len;
+	memcpy(record.text, text, len);
+	return watch_decode(&record, offsetof(__typeof__(record), text) + len,
+			    e);
+}
+
+static void files_have_names(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+		const char *path, *file;
+	} rows[] = {
+		{ "/etc/passwd", 12, "/etc/passwd", "passwd" },
+		{ "/x", 3, "/x", "x" },
+		{ "/", 2, "/", "" },
+		/* Not a string, and one that another one has come into. */
+		{ "/etc/passwd", 11, "", "" },
+		{ "/etc\0passwd", 12, "", "" },
+		{ "", 0, "", "" },
+	};
+	struct watch_event e;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		memset(&record.fd, 0, sizeof(record.fd));
+		assert_int_equal(decode_fd(ABI_WATCH_FD_FILE, rows[i].text,
+					   rows[i].len, &e),
+				 0);
+		assert_string_equal(e.fd.kind, "file");
+		assert_string_equal(e.category, "file");
+		assert_string_equal(e.fd.path, rows[i].path);
+		assert_string_equal(e.fd.path + e.fd.file, rows[i].file);
+	}
+}
+
+static void unix_sockets_have_two_ends(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t src_len, len;
+		uint8_t flags;
+		const char *src, *dst, *role;
+	} rows[] = {
+		{ "/a\0\0b", 3, 5, ABI_WATCH_FD_CONNECTED, "/a", "@b", "" },
+		{ "/a\0", 3, 3, ABI_WATCH_FD_CONNECTED, "/a", "", "server" },
+		{ "/a\0", 3, 3, ABI_WATCH_FD_SERVER, "/a", "", "server" },
+		{ "/a\0", 3, 3, 0, "/a", "", "" },
+		{ "/a\0", 0, 3, ABI_WATCH_FD_CONNECTED, "", "/a", "client" },
+		{ "\0x\0y", 4, 4, 0, "@x@y", "", "" },
+		{ "/a", 200, 2, 0, "/a", "", "" },
+		{ "", 0, 0, ABI_WATCH_FD_CONNECTED, "", "", "" },
+	};
+	char long_one[290];
+	struct watch_event e;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		memset(&record.fd, 0, sizeof(record.fd));
+		record.fd.ends.family = 1;
+		record.fd.src_len = (uint16_t)rows[i].src_len;
+		record.fd.flags = rows[i].flags;
+		assert_int_equal(decode_fd(ABI_WATCH_FD_UNIX, rows[i].text,
+					   rows[i].len, &e),
+				 0);
+		assert_string_equal(e.category, "ipc");
+		assert_string_equal(e.fd.protocol, "unix");
+		assert_string_equal(e.fd.src, rows[i].src);
+		assert_string_equal(e.fd.dst, rows[i].dst);
+		assert_string_equal(e.fd.role, rows[i].role);
+	}
+	memset(long_one, 'x', sizeof(long_one));
+	record.fd.src_len = 150;
+	assert_int_equal(decode_fd(ABI_WATCH_FD_UNIX, long_one,
+				   sizeof(long_one), &e),
+			 0);
+	assert_int_equal(strlen(e.fd.src), WATCH_ADDRESS_MAX - 1);
+}
+
+static void no_descriptor_harms(void **state)
+{
+	struct watch_event e;
+	size_t len = offsetof(__typeof__(record), text) + sizeof(record.text);
+
+	memset(&record, 0xff, sizeof(record));
+	record.call.head.name = ABI_WATCH_CALL(0, 1);
+	record.call.path_len[0] = record.call.path_len[1] = 0;
+	record.fd.text_len = sizeof(record.text);
+	for (unsigned int kind = 0; kind < 256; kind++) {
+		record.fd.kind = (uint8_t)kind;
+		assert_int_equal(watch_decode(&record, len, &e), 0);
+		assert_true(!e.fd.kind == (kind >= ABI_WATCH_FD_KINDS));
+		assert_non_null(e.category);
+		assert_int_equal(watch_decode(&record, len - 1, &e), -EINVAL);
+	}
+	for (size_t n = 0; n < len; n++)
+		assert_int_equal(watch_decode(&record, n, &e), -EINVAL);
+	/* Without one its category is other. */
+	record.call.head.flags = 0;
+	assert_int_equal(watch_decode(&record, sizeof(record.call), &e), 0);
+	assert_null(e.fd.kind);
+	assert_string_equal(e.category, "other");
+}
+
 /* Patterns are checked, and limits hold, before anything is loaded. */
 static void subscribers_are_bounded(void **state)
 {
@@ -262,10 +401,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(patterns_mean_names),
 		cmocka_unit_test(patterns_of_system_calls),
-		cmocka_unit_test(kinds_are_not_told_apart_yet),
+		cmocka_unit_test(categories_by_descriptor),
 		cmocka_unit_test(wrong_ones_say_why),
 		cmocka_unit_test(no_record_harms),
 		cmocka_unit_test(states_and_addresses),
+		cmocka_unit_test(files_have_names),
+		cmocka_unit_test(unix_sockets_have_two_ends),
+		cmocka_unit_test(no_descriptor_harms),
 		cmocka_unit_test(subscribers_are_bounded),
 	};
 

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * path: that of a file or cgroup, from its last name to its root, one name a step; the
+ * string grows towards the beginning of its buffer.
+ */
+#ifndef BPF_PATH_BPF_H
+#define BPF_PATH_BPF_H
+
+#include "bpf/vmlinux.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+/* Behind a buffer whose length is a power of two: the verifier sees no closer bound. */
+#define PATH_ROOM 512
+
+struct walk {
+	__u64 dentry, mnt, mnt_root, root_dentry, root_mnt; /* addresses */
+	__u64 kn;
+	__u32 pos; /* of the first byte in the buffer */
+	__u32 cut; /* it lacks its beginning */
+};
+
+/* Prepends "/name" in a buffer of 'size' + PATH_ROOM bytes. False: there is no room. */
+static __always_inline bool path_prepend(struct walk *w, char *buf, const __u32 size,
+					 const void *name, __u32 len)
+{
+	__u32 pos = w->pos;
+
+	len &= 255;
+	if (pos <= len || pos > size) {
+		w->cut = 1;
+		return false;
+	}
+	pos = (pos - len - 1) & (size - 1);
+	buf[pos] = '/';
+	bpf_probe_read_kernel(buf + pos + 1, len, name);
+	w->pos = pos;
+	return true;
+}
+
+static __always_inline void path_enter_mount(struct walk *w, const struct vfsmount *mnt)
+{
+	w->mnt = (__u64)mnt;
+	w->mnt_root = (__u64)BPF_CORE_READ(mnt, mnt_root);
+}
+
+/* From 'path', as a process with this root sees it; 'end': where the string ends. */
+static __always_inline void path_begin(struct walk *w, const struct path *path,
+				       const struct path *root, __u32 end)
+{
+	w->dentry = (__u64)path->dentry;
+	path_enter_mount(w, path->mnt);
+	w->root_dentry = (__u64)root->dentry;
+	w->root_mnt = (__u64)root->mnt;
+	w->pos = end;
+	w->cut = 0;
+}
+
+/* 1: that was the last step. */
+static __always_inline long path_step(struct walk *w, char *buf, const __u32 size)
+{
+	struct dentry *dentry = (struct dentry *)w->dentry, *parent;
+	struct vfsmount *mnt = (struct vfsmount *)w->mnt;
+	struct mount *m, *above;
+	struct qstr name;
+
+	if (w->dentry == w->root_dentry && w->mnt == w->root_mnt)
+		return 1;
+	if (w->dentry == w->mnt_root) {
+		m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
+		above = BPF_CORE_READ(m, mnt_parent);
+		if (above == m)
+			return 1; /* the namespace's root */
+		w->dentry = (__u64)BPF_CORE_READ(m, mnt_mountpoint);
+		path_enter_mount(w, (void *)above + bpf_core_field_offset(struct mount, mnt));
+		return 0;
+	}
+	parent = BPF_CORE_READ(dentry, d_parent);
+	name.name = BPF_CORE_READ(dentry, d_name.name);
+	name.len = BPF_CORE_READ(dentry, d_name.len);
+	if (!path_prepend(w, buf, size, name.name, name.len))
+		return 1;
+	w->dentry = (__u64)parent;
+	return parent == dentry || !parent; /* the root of a memfd's file system */
+}
+
+#endif /* BPF_PATH_BPF_H */

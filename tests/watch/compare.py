@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""compare.py STRACE WATCH: system calls of the same processes as strace -f -yy and
+profd watch --json have them: names, results and descriptors, one after the other of each
+thread. Prints the numbers, and up to 20 differences; status 1 if there is one."""
+
+import errno
+import json
+import re
+import sys
+
+LINE = re.compile(r"^(\d+) +(.*)$")
+CALL = re.compile(r"^(\w+)\((.*)\) += (-?\d+|0x[0-9a-f]+|\?)(.*)$")
+FD = re.compile(r"^(\d+)<((?:[^<>\\]|\\.|<[^<>]*>|->)*)>")
+NO_END = {"exit", "exit_group", "rt_sigreturn"}
+RESULT = {"open", "openat", "creat", "openat2", "socket", "accept", "accept4", "dup", "dup2",
+          "dup3", "eventfd", "eventfd2", "epoll_create", "epoll_create1", "timerfd_create",
+          "inotify_init", "inotify_init1", "memfd_create", "pidfd_open", "signalfd",
+          "signalfd4"}
+
+
+def lines(path):
+    """Whole calls of each thread; those that were interrupted by another are put together."""
+    begun = {}
+    for line in open(path, errors="surrogateescape"):
+        m = LINE.match(line)
+        if not m:
+            continue
+        tid, text = int(m[1]), m[2]
+        if text.endswith("<unfinished ...>"):
+            begun[tid] = text[: -len("<unfinished ...>")].rstrip()
+            continue
+        m = re.match(r"^<\.\.\. (\w+) resumed>(.*)$", text)
+        if m:
+            text = begun.pop(tid, m[1] + "(") + m[2].lstrip() if tid in begun else ""
+        yield tid, text
+
+
+def word(what):
+    """A descriptor of strace: a path, or its kind."""
+    what = re.sub(r"\(deleted\)$", "", what).rstrip()
+    for begin, kind in (("pipe:", "pipe"), ("UNIX", "socket unix"), ("socket:", "socket"),
+                        ("NETLINK", "socket netlink"), ("anon_inode:", "anon"), ("pid:", "anon")):
+        if what.startswith(begin):
+            return kind
+    m = re.match(r"^(TCP|UDP)(v6)?:\[(.*)\]$", what)
+    if m:
+        return "socket " + m[1].lower()
+    m = re.match(r"^(/.*?)(<(?:char|block) [0-9:]+>)?$", what)
+    return m[1] if m else what
+
+
+def of_strace(path):
+    calls = {}
+    for tid, text in lines(path):
+        m = CALL.match(text)
+        if not m or m[1] in NO_END:
+            continue
+        name, args, res, rest = m[1], m[2], m[3], m[4]
+        error = re.match(r"^ (E\w+)", rest)
+        if res == "?" and not error:
+            continue  # it was killed
+        fd = FD.match(args)
+        if name in RESULT and not error:
+            fd = FD.match(res + rest)
+        if error:
+            res = error[1]
+        else:
+            res = int(res, 8 if re.match(r"^0\d", res) else 0)
+        calls.setdefault(tid, []).append(
+            (name, res, (int(fd[1]), word(fd[2])) if fd else None))
+    return calls
+
+
+RESTART = {-512: "ERESTARTSYS", -513: "ERESTARTNOINTR", -514: "ERESTARTNOHAND",
+           -516: "ERESTART_RESTARTBLOCK"}
+
+
+def of_watch(path):
+    calls, lost = {}, 0
+    for line in open(path, errors="surrogateescape"):
+        try:
+            o = json.loads(line)
+        except ValueError:
+            continue
+        lost += sum(o.get("lost", {}).values())
+        if not o.get("name", "").startswith("syscall_exit-") or "tid" not in o:
+            continue
+        res = next((a["value"] for a in o["attributes"] if a["key"] == "res"), 0)
+        res = int(res)
+        if -4096 < res < 0:
+            res = errno.errorcode.get(-res) or RESTART.get(res) or res
+        fd = o.get("fd")
+        if fd and "num" in fd:
+            if "dir" in fd:
+                text = fd["dir"].rstrip("/") + "/" + fd.get("file", "")
+            elif fd["kind"] == "socket":
+                text = ("socket " + fd.get("protocol", "")).strip()
+            elif fd["kind"] in ("eventfd", "epoll", "timerfd", "signalfd", "inotify", "pidfd"):
+                text = "anon"
+            else:
+                text = fd["kind"]
+            fd = (fd["num"], text)
+        calls.setdefault(o["tid"], []).append((o["name"][len("syscall_exit-"):], res, fd))
+    return calls, lost
+
+
+def main():
+    theirs = of_strace(sys.argv[1])
+    ours, lost = of_watch(sys.argv[2])
+    n = with_fd = different = 0
+    for tid, calls in sorted(theirs.items()):
+        mine = ours.get(tid, [])
+        # strace's own calls in the child, before it executes the program.
+        if calls[0][0] == "execve":
+            at = next((i for i, c in enumerate(mine) if c[:2] == ("execve", calls[0][1])), 0)
+            mine = mine[at:]
+        # A thread begins with the end of its clone.
+        while mine and mine[0][0] in ("clone", "clone3", "fork", "vfork") and mine[0][1] == 0:
+            mine = mine[1:]
+        if len(mine) != len(calls):
+            different += 1
+            print(f"{tid}: {len(calls)} calls of strace, {len(mine)} of profd")
+        for a, b in zip(calls, mine):
+            n += 1
+            same = a[:2] == b[:2]
+            # What strace does not know as a descriptor it does not print.
+            if same and a[2]:
+                with_fd += 1
+                same = b[2] is not None and a[2] == b[2]
+            if not same:
+                different += 1
+                if different <= 20:
+                    print(f"{tid}: strace {a}, profd {b}")
+                if a[0] != b[0]:
+                    break
+    print(f"{n} calls, {with_fd} with a descriptor, {different} differ, {lost} lost")
+    return 1 if different or lost or not n else 0
+
+
+sys.exit(main())
