@@ -150,6 +150,30 @@ background() {
 	started+=("$pid")
 }
 
+# ends_come FILE: until each process that has ended until now has its last event in FILE,
+# the output of profd events -f --json. That of a process whose reap the kernel does not
+# report comes when the reap is inferred, within six seconds.
+ends_come() {
+	local until
+	sh -c 'exit 77' &
+	wait $!
+	wait_for 60 exit_came $! "$1"
+	with_event exit "$1" >"$T/exited"
+	until=$((EPOCHSECONDS + 7))
+	while with_event end "$1" | comm -23 "$T/exited" - | grep -q .; do
+		((EPOCHSECONDS < until)) || break
+		sleep 0.3
+	done
+}
+exit_came() {
+	grep -F "\"process.pid\":$1," "$2" | grep -q '"exit"'
+}
+# with_event NAME FILE: the processes that have it.
+with_event() {
+	grep -aE "\"events\":\[[^]]*\"$1\"" "$2" | grep -aoE '"profd\.process":"[^"]*"' |
+		sort -u
+}
+
 # end_group PID: kills what background() started, and its children.
 end_group() {
 	kill -KILL -- "-$1"

@@ -230,9 +230,7 @@ end_attack
 	wait "$watcher" ${fuse:+"$fuse"}
 } 2>/dev/null
 
-# A process without a reported reap ends when the reap is inferred and all its samples
-# are processed.
-sleep 6
+ends_come "$T/events"
 ended() { grep -F '"events":["end"]' "$T/events" | grep -q "\"process.pid\":$spawn,"; }
 check "the end of his work has come" wait_for 60 ended
 kill -INT "$events"
