@@ -4,10 +4,11 @@
 # as without attacks: samples for the CPU time, complete stacks with names. profd stays
 # within its memory limit, and reports which user was limited in what.
 #
-# ATTACK_SECONDS=300 is the intended length; 30 is the default.
+# ATTACK_SECONDS=300 is the intended length; 20 is the default. The bounds on samples
+# allow for fewer of them: five standard deviations.
 # ATTACKS="maps deep" runs only these.
 . "$(dirname "$0")/lib.sh"
-seconds=${ATTACK_SECONDS:-30} HZ=499
+seconds=${ATTACK_SECONDS:-20} HZ=499
 attacks=${ATTACKS:-maps moves paths names forks holes deep dirs slow tricks new \
 	history connections hung}
 one=65534 other=65533 victim=65532
