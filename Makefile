@@ -231,4 +231,5 @@ clean:
 .DELETE_ON_ERROR:
 .SECONDARY:
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+# Not those of the other build, which may be written at this moment.
+-include $(shell find $(B) $(if $(SAN),,-path $(B)/san -prune -o) -name '*.d' -print 2>/dev/null)
