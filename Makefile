@@ -32,7 +32,9 @@ ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 
 PKGS := libbpf libelf libprotobuf-c libzstd libuv libmicrohttpd \
 	jansson zlib libdeflate liblzma nettle inih libcap libseccomp sqlite3 ncursesw
-CFLAGS ?= -O2 -g
+# With sanitizers, -O1: compiled in two thirds of the time. Then gcc sees less of the
+# lengths that it warns of; the ordinary build has these warnings.
+CFLAGS ?= $(if $(SAN),-O1 -Wno-format-truncation,-O2) -g
 override CFLAGS += -std=gnu11 -fPIC -fno-omit-frame-pointer -pthread \
 	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wvla -Wno-unused-parameter $(if $(WERROR),-Werror)
@@ -229,4 +231,5 @@ clean:
 .DELETE_ON_ERROR:
 .SECONDARY:
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+# Not those of the other build, which may be written at this moment.
+-include $(shell find $(B) $(if $(SAN),,-path $(B)/san -prune -o) -name '*.d' -print 2>/dev/null)

@@ -150,6 +150,30 @@ background() {
 	started+=("$pid")
 }
 
+# ends_come FILE: until each process that has ended until now has its last event in FILE,
+# the output of profd events -f --json. That of a process whose reap the kernel does not
+# report comes when the reap is inferred, within six seconds.
+ends_come() {
+	local until
+	sh -c 'exit 77' &
+	wait $!
+	wait_for 60 exit_came $! "$1"
+	with_event exit "$1" >"$T/exited"
+	until=$((EPOCHSECONDS + 7))
+	while with_event end "$1" | comm -23 "$T/exited" - | grep -q .; do
+		((EPOCHSECONDS < until)) || break
+		sleep 0.3
+	done
+}
+exit_came() {
+	grep -F "\"process.pid\":$1," "$2" | grep -q '"exit"'
+}
+# with_event NAME FILE: the processes that have it.
+with_event() {
+	grep -aE "\"events\":\[[^]]*\"$1\"" "$2" | grep -aoE '"profd\.process":"[^"]*"' |
+		sort -u
+}
+
 # end_group PID: kills what background() started, and its children.
 end_group() {
 	kill -KILL -- "-$1"
@@ -157,9 +181,10 @@ end_group() {
 } 2>/dev/null
 
 # spin_often: a load for windows that need samples, but not many: without samples they
-# are not written. With the highest priority, so that each second has some.
+# are not written. With the highest priority, so that each second has some: fifteen are
+# expected, and none in one of three million.
 spin_often() {
-	while nice -n -20 "$E2E/prog_spin_a" 60; do sleep 0.1; done
+	while nice -n -20 "$E2E/prog_spin_a" 30; do sleep 0.15; done
 }
 
 # wait_for SECONDS COMMAND...: repeats the command until it succeeds.

@@ -101,7 +101,7 @@ kill -KILL -- "-$bombs"
 "$PROFD" status --server "unix:$sock" >"$T/status"
 "$PROFD" status --json --server "unix:$sock" >"$T/status.json"
 ask /metrics >"$T/metrics"
-sleep 6
+ends_come "$T/events"
 ended() { /bin/true; for p in $spawn_before $spawn_beside; do
 	grep -F '"events":["end"]' "$T/events" | grep -q "\"process.pid\":$p," || return 1
 done; }

@@ -66,9 +66,7 @@ run storm "$T/storm" "$lives"
 run build "$T/build"
 run steady "$T/steady"
 
-# A process without a reported reap ends when the reap is inferred and all its samples
-# are processed.
-sleep 6
+ends_come "$T/events"
 sh -c 'exit 77' &
 last=$!
 wait $last

@@ -39,16 +39,20 @@ lane() {
 	done
 }
 background lane 0
+lanes=("$pid")
 background lane 1
+lanes+=("$pid")
 sleep 1
 
 # With normal priority, as by default. How many stacks are whole depends on what else
 # runs, which a recording at a usual rate shows.
 check "a recording at 199 Hz" "$PROFD" record -a -d 4 -F 199 -o "$T/usual.pb.gz"
-rate_of "$T/usual.pb.gz" "the programs at 199 Hz" '^ring' 200
-usual=$(percent "$(ending "$T/rate.whole" whole)" "$n")
 check "a recording at 4,999 Hz" "$PROFD" record -a -d 4 -F 4999 \
 	-o "$T/rate.pb.gz"
+end_group "${lanes[0]}"
+end_group "${lanes[1]}"
+rate_of "$T/usual.pb.gz" "the programs at 199 Hz" '^ring' 200
+usual=$(percent "$(ending "$T/rate.whole" whole)" "$n")
 # 97 % of each on an idle machine; with a bug by which a drain did not end, 73 to 84 %
 # at 4,999 Hz.
 rate_of "$T/rate.pb.gz" "the programs" '^ring' 5000

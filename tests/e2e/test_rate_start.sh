@@ -26,11 +26,15 @@ lane() {
 }
 check "the file compiles" g++ -O1 -c -o "$T/long.o" "$T/long.cc"
 background lane 0
+lanes=("$pid")
 background lane 1
+lanes+=("$pid")
 sleep 1
 
 check "a recording of two seconds at 4,999 Hz" "$PROFD" record -a -d 2 \
 	-F 4999 -o "$T/rate.pb.gz"
+end_group "${lanes[0]}"
+end_group "${lanes[1]}"
 rate_of "$T/rate.pb.gz" "the compiler" '^cc1plus' 1000
 num "its tables were there" \
 	"$(percent "$(ending "$T/rate.whole" late)" "$n")" '<=' 5

@@ -95,6 +95,11 @@ for load in $loads; do
 	three=$!
 	get all "seconds=10&labels=all" &
 	wait "$one" "$two" "$three" $!
+	for pid in "${workers[@]}"; do
+		pkill -KILL -P "$pid"
+		kill -KILL "$pid"
+	done
+	wait "${workers[@]}" 2>/dev/null
 	for name in alloy parca default; do
 		is "$load, $name: an answer that it takes" "$(cat "$T/$name.answer")" \
 			"200 application/octet-stream"
@@ -113,11 +118,6 @@ for load in $loads; do
 	sizes alloy
 	num "$load, alloy: fewer than 16,000 samples" "$n" '<' 16000
 	num "$load, alloy: less than 2 MiB" "$raw" '<' $((2 << 20))
-	for pid in "${workers[@]}"; do
-		pkill -KILL -P "$pid"
-		kill -KILL "$pid"
-	done
-	wait "${workers[@]}" 2>/dev/null
 done
 for path in allocs block goroutine mutex; do
 	is "no profile: $path" "$(curl -s -o /dev/null -w '%{http_code}' \

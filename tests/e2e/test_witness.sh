@@ -78,9 +78,8 @@ diag "$(wc -l <"$T/storm.json") lives in the storm," \
 	"$(wc -l <"$T/build.json") in the build," \
 	"$(rate "$(wc -l <"$T/build.json")" "$middle" "$EPOCHREALTIME")"
 
-# Processes without a reported reap are reaped four seconds after their exit. A line of
-# another process that begins later shows that all earlier events have come.
-sleep 6
+# A line of a process that begins later shows that all earlier events have come.
+ends_come "$T/events"
 sh -c 'exit 77' &
 last=$!
 wait $last

@@ -13,7 +13,7 @@
 #include "tests/bpf/quark/test_quark.h"
 
 #define LIVES 1000
-#define HUGE 20 /* of them touch that much, or what the host can spare */
+#define HUGE 8 /* of them touch that much, or what the host can spare */
 #define HUGE_BYTES (1UL << 30)
 #define LARGE_BYTES (8UL << 20)
 #define THREADS 4

@@ -8,6 +8,7 @@
  * all of them; and while the queue is below a tenth of max_length, a piece must be
  * in the same event unless it came later than hold_time.
  */
+#include <elf.h>
 #include <linux/sched.h>
 #include <sys/param.h>
 
@@ -59,10 +60,62 @@ struct ledger {
 	double hang;
 };
 
-static void one_true(void)
-{
-	pid_t pid = spawn_true();
+static char dir[] = "/tmp/test_quark_storm.XXXXXX", path[64];
 
+/*
+ * The smallest program there is: exit(0). With a loader and libraries, as /bin/true has
+ * them, most of a storm's time would be theirs.
+ */
+static const struct {
+	Elf64_Ehdr e;
+	Elf64_Phdr p;
+	unsigned char code[9];
+} smallest = {
+	.e = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+			    ELFDATA2LSB, EV_CURRENT },
+	       .e_type = ET_EXEC,
+	       .e_machine = EM_X86_64,
+	       .e_version = EV_CURRENT,
+	       .e_entry = 0x400000 + sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr),
+	       .e_phoff = sizeof(Elf64_Ehdr),
+	       .e_ehsize = sizeof(Elf64_Ehdr),
+	       .e_phentsize = sizeof(Elf64_Phdr),
+	       .e_phnum = 1 },
+	.p = { .p_type = PT_LOAD,
+	       .p_flags = PF_R | PF_X,
+	       .p_vaddr = 0x400000,
+	       .p_filesz = sizeof(smallest),
+	       .p_memsz = sizeof(smallest),
+	       .p_align = 0x1000 },
+	/* xor %edi, %edi; mov $SYS_exit, %eax; syscall */
+	.code = { 0x31, 0xff, 0xb8, SYS_exit, 0, 0, 0, 0x0f, 0x05 },
+};
+
+static int make_program(void **state)
+{
+	int fd;
+
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/smallest", dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	if (fd < 0 ||
+	    write(fd, &smallest, sizeof(smallest)) != sizeof(smallest))
+		return -1;
+	return close(fd);
+}
+
+static int remove_program(void **state)
+{
+	return unlink(path) || rmdir(dir) ? -1 : 0;
+}
+
+static void one_program(void)
+{
+	char *argv[] = { path, NULL }, *env[] = { NULL };
+	pid_t pid;
+
+	CHECK(posix_spawn(&pid, path, NULL, NULL, argv, env) == 0);
 	CHECK(waitpid(pid, NULL, 0) == pid);
 }
 
@@ -340,8 +393,8 @@ static void body_storm(void)
 	struct storm s = { .workers = 2,
 			   .lives = 20000,
 			   .life = LIFE_BITS,
-			   .comm = "true",
-			   .one = one_true,
+			   .comm = "smallest",
+			   .one = one_program,
 			   .max_length = 1200000,
 			   .whole = true };
 
@@ -359,8 +412,8 @@ static void body_stall(void)
 	struct storm s = { .workers = 2,
 			   .lives = 20000,
 			   .life = LIFE_BITS,
-			   .comm = "true",
-			   .one = one_true,
+			   .comm = "smallest",
+			   .one = one_program,
 			   .stall = true };
 
 	run_storm(&s);
@@ -400,5 +453,5 @@ int main(void)
 		cmocka_unit_test(test_reuse),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, make_program, remove_program);
 }
