@@ -197,12 +197,10 @@ static void engine_written(void *arg, const char *path, int err,
 }
 
 static const struct reporter_event_type engine_events[] = {
-#define X(NAME, name, periodic, count, count_unit, value, value_unit, label) \
-	{ #name,                                                             \
-	  label,                                                             \
-	  periodic,                                                          \
-	  { count, count_unit },                                             \
-	  { value, value_unit } },
+#define X(NAME, name, periodic, apart, count, count_unit, value, value_unit,    \
+	  label)                                                                \
+	{ #name, label, periodic, { count, count_unit }, { value, value_unit }, \
+	  apart },
 	ABI_EVENTS(X)
 #undef X
 };
