@@ -320,7 +320,8 @@ static bool engine_busy(void *arg, uint64_t now)
 	return e->source.row->often || rescan_pending(e->rescan) ||
 	       trace_handler_due(e->th) <
 		       clock_awake_ns() + ENGINE_AWAITED_NS ||
-	       reporter_due(e->reporter) < now + ENGINE_AWAITED_NS;
+	       MIN(reporter_due(e->reporter), waiting_due(e->waiting)) <
+		       now + ENGINE_AWAITED_NS;
 }
 
 void engine_refresh(void *arg)

@@ -267,6 +267,11 @@ void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed)
 	waiting_deliver(w, passed);
 }
 
+uint64_t waiting_due(const struct waiting *w)
+{
+	return w ? reporter_apart_edge(w->reporter, w->edge) : UINT64_MAX;
+}
+
 void waiting_end(struct waiting *w, uint64_t end)
 {
 	if (!w)

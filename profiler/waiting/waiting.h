@@ -48,6 +48,11 @@ void waiting_free(struct waiting *w); /* NULL is allowed */
  * reporter_advance() with a time up to 'now'; 'w' may be NULL, here and below.
  */
 void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed);
+/*
+ * The time of the next cut, CLOCK_BOOTTIME; UINT64_MAX: none. What ends between it and
+ * the tick after it is still counted before it.
+ */
+uint64_t waiting_due(const struct waiting *w);
 /* The last call: gives everything, up to 'end'. */
 void waiting_end(struct waiting *w, uint64_t end);
 /* For how long processes that ended have to be known, ns. */
