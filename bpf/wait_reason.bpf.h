@@ -32,13 +32,13 @@
 const volatile __u8 wait_calls[ABI_WAIT_CALLS];
 
 /* By type of the mode; it is ABI_WAIT_FD_NONE for types that no descriptor has. */
-static const __u8 fd_types[16] = {
+static const volatile __u8 fd_types[16] = {
 	[1] = ABI_WAIT_FD_PIPE,	 [2] = ABI_WAIT_FD_CHAR, [4] = ABI_WAIT_FD_DIR,
 	[6] = ABI_WAIT_FD_BLOCK, [8] = ABI_WAIT_FD_FILE, [12] = ABI_WAIT_FD_SOCKET,
 };
 
 /* By the descriptor, of calls such as read(2). */
-static const __u8 fd_reasons[16] = {
+static const volatile __u8 fd_reasons[16] = {
 	[ABI_WAIT_FD_NONE] = ABI_WAIT_OTHER,	 [ABI_WAIT_FD_FILE] = ABI_WAIT_DISK,
 	[ABI_WAIT_FD_DIR] = ABI_WAIT_DISK,	 [ABI_WAIT_FD_BLOCK] = ABI_WAIT_DISK,
 	[ABI_WAIT_FD_CHAR] = ABI_WAIT_OTHER,	 [ABI_WAIT_FD_PIPE] = ABI_WAIT_PIPE,
