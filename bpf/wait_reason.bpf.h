@@ -56,7 +56,7 @@ static const volatile __u8 fd_reasons[16] = {
 /* Of an anonymous inode only the name tells what it is of. */
 static __always_inline __u32 fd_anonymous(const struct file *file)
 {
-	const unsigned char *text = file->f_path.dentry->d_name.name;
+	const unsigned char *text = BPF_CORE_READ(file, f_path.dentry, d_name.name);
 	__u64 name = 0;
 
 	bpf_probe_read_kernel(&name, sizeof(name), text);
@@ -93,10 +93,11 @@ static __always_inline __u32 fd_kind(struct task_struct *task, __u64 fd)
 	bpf_probe_read_kernel(&file, sizeof(file), &table->fd[(__u32)fd]);
 	if (!file)
 		return ABI_WAIT_FD_NONE;
-	inode = file->f_inode;
-	kind = fd_types[MODE_TYPE(inode->i_mode)];
+	/* A pointer that was read has no type for the verifier. */
+	inode = BPF_CORE_READ(file, f_inode);
+	kind = fd_types[MODE_TYPE(BPF_CORE_READ(inode, i_mode))];
 	/* Without a type; since 6.16 as a file. */
-	if (kind > ABI_WAIT_FD_FILE || inode->i_sb->s_magic != ANON_INODE_FS_MAGIC)
+	if (kind > ABI_WAIT_FD_FILE || BPF_CORE_READ(inode, i_sb, s_magic) != ANON_INODE_FS_MAGIC)
 		return kind;
 	return fd_anonymous(file);
 }
