@@ -227,7 +227,7 @@ static void make_listener(void)
 
 static void make_file(void)
 {
-	char path[] = "/var/tmp/profd-test-wait-XXXXXX";
+	char path[] = "/tmp/profd-test-wait-XXXXXX";
 
 	fds[0] = mkstemp(path);
 	if (fds[0] < 0)
