@@ -42,15 +42,22 @@ enum abi_sample_flags {
 
 /*
  * The event of a sample. A sample counts one, and has a value in the unit of the event's
- * second sample type. Of a periodic event the value 0 means the recording's period.
- * X(NAME, name, periodic, "type", "unit", "type", "unit", "label"): 'name' is for metrics,
- * the types are pprof's, of the count and of the value (NULL, NULL: none); 'label' is for
- * comments.
+ * second sample type. Of a periodic event the value 0 means the recording's period. Events
+ * that are 'apart' are no samples but sums of bpf/wait.bpf.c, in profiles of their own.
+ * X(NAME, name, periodic, apart, "type", "unit", "type", "unit", "label"): 'name' is for
+ * metrics, the types are pprof's, of the count and of the value (NULL, NULL: none); 'label'
+ * is for comments.
  */
-#define ABI_EVENTS(X) X(CPU, cpu, 1, "samples", "count", "cpu", "nanoseconds", "the CPU clock")
+#define ABI_EVENTS(X)                                                                \
+	X(CPU, cpu, 1, 0, "samples", "count", "cpu", "nanoseconds", "the CPU clock") \
+	X(WAIT, wait, 0, 1, "waits", "count", "wait", "nanoseconds", "waits")        \
+	X(RUNQUEUE, runqueue, 0, 1, "runqueues", "count", "runqueue", "nanoseconds", \
+	  "times in the run queue")                                                  \
+	X(RUNNING, running, 0, 1, "runs", "count", "running", "nanoseconds", "times on a CPU")
 
 enum abi_event {
-#define X(name, word, periodic, count, count_unit, value, value_unit, label) ABI_EVENT_##name,
+#define X(name, word, periodic, apart, count, count_unit, value, value_unit, label) \
+	ABI_EVENT_##name,
 	ABI_EVENTS(X)
 #undef X
 	ABI_EVENT_MAX,

@@ -11,6 +11,7 @@
 /* asm-generic/unistd.h; 32-bit calls have other numbers and are not supported. */
 #define NR_CHDIR 49
 #define NR_FCHDIR 50
+#define NR_SCHED_YIELD 124
 #define NR_SETUID 146
 #define NR_SETGID 144
 #define NR_SETPGID 154

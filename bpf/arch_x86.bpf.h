@@ -9,6 +9,7 @@
 /* asm/unistd_64.h; 32-bit calls have other numbers and are not supported. */
 #define NR_CHDIR 80
 #define NR_FCHDIR 81
+#define NR_SCHED_YIELD 24
 #define NR_SETUID 105
 #define NR_SETGID 106
 #define NR_SETPGID 109

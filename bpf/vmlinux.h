@@ -32,6 +32,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_STACK = 23,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
@@ -355,8 +356,13 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+struct cfs_rq {
+	int throttle_count; /* absent without CONFIG_CFS_BANDWIDTH */
+};
+
 struct sched_entity {
 	__u64 sum_exec_runtime;
+	struct cfs_rq *cfs_rq; /* absent without CONFIG_FAIR_GROUP_SCHED */
 };
 
 struct vm_area_struct {
@@ -383,10 +389,15 @@ struct thread_info {
 
 struct task_struct {
 	struct thread_info thread_info;
+	unsigned int __state;
 	unsigned int flags;
+	int on_cpu; /* absent without CONFIG_SMP */
+	bool throttled; /* 6.18 */
 	struct mm_struct *mm;
 	int exit_code;
 	unsigned int in_execve : 1;
+	unsigned int in_iowait : 1;
+	unsigned int frozen : 1; /* by the freezer of control groups */
 	pid_t pid;
 	pid_t tgid;
 	struct task_struct *real_parent;
@@ -408,6 +419,8 @@ struct task_struct {
 };
 
 #define PF_KTHREAD 0x00200000 /* linux/sched.h */
+#define PF_IO_WORKER 0x00000010
+#define PF_USER_WORKER 0x00004000 /* 6.4; before, a bit that no task has */
 #define CLONE_THREAD 0x00010000 /* uapi/linux/sched.h */
 #define CLONE_INTO_CGROUP 0x200000000ULL
 

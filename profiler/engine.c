@@ -174,7 +174,8 @@ uint64_t engine_drain(void *arg)
 	intake_deliver(in);
 	rescan_work(e->rescan, now);
 	trace_handler_tick(e->th, clock_awake_ns(), drain_idle(&e->drain));
-	pm_forget(e->pm, engine_done(e) - watching_keeps(&e->watching));
+	pm_forget(e->pm, engine_done(e) - MAX(watching_keeps(&e->watching),
+					      waiting_keeps(e->waiting)));
 	/* More files may be mapped now, and deleted soon. */
 	if (in->mapped)
 		drain_active(&e->drain, now);
@@ -278,6 +279,7 @@ static bool engine_finishing(struct engine *e, uint64_t now)
 		return false;
 	end->over = true;
 	trace_handler_flush(e->th);
+	waiting_end(e->waiting, end->time);
 	losses_update(e);
 	drain_stop(&e->drain);
 	reporter_finish(e->reporter, end->time, engine_reporter_done, end);
@@ -291,6 +293,7 @@ static void engine_tick(void *arg)
 
 	engine_drain(e);
 	watching_read(&e->watching);
+	waiting_tick(e->waiting, now, e->in.passed);
 	if (engine_finishing(e, now))
 		return;
 	reporter_advance(e->reporter, engine_done(e));
@@ -317,7 +320,8 @@ static bool engine_busy(void *arg, uint64_t now)
 	return e->source.row->often || rescan_pending(e->rescan) ||
 	       trace_handler_due(e->th) <
 		       clock_awake_ns() + ENGINE_AWAITED_NS ||
-	       reporter_due(e->reporter) < now + ENGINE_AWAITED_NS;
+	       MIN(reporter_due(e->reporter), waiting_due(e->waiting)) <
+		       now + ENGINE_AWAITED_NS;
 }
 
 void engine_refresh(void *arg)
@@ -392,6 +396,8 @@ void engine_finish(struct engine *e, void (*done)(void *arg), void *arg)
 				      .done = done,
 				      .arg = arg };
 	e->end.changed = e->end.time;
+	/* At once: what ends from here on is not in the profile. */
+	waiting_tick(e->waiting, e->end.time, e->in.passed);
 	drain_hurry(&e->drain);
 }
 
@@ -429,6 +435,7 @@ void engine_free(struct engine *e)
 	rescan_free(e->rescan);
 	e->rescan = NULL;
 	engine_close_source(&e->source);
+	waiting_free(e->waiting);
 	/* From right to left: a part uses the parts to its left. */
 	trace_handler_free(e->th);
 	reporter_free(e->reporter);

@@ -197,12 +197,10 @@ static void engine_written(void *arg, const char *path, int err,
 }
 
 static const struct reporter_event_type engine_events[] = {
-#define X(NAME, name, periodic, count, count_unit, value, value_unit, label) \
-	{ #name,                                                             \
-	  label,                                                             \
-	  periodic,                                                          \
-	  { count, count_unit },                                             \
-	  { value, value_unit } },
+#define X(NAME, name, periodic, apart, count, count_unit, value, value_unit,    \
+	  label)                                                                \
+	{ #name, label, periodic, { count, count_unit }, { value, value_unit }, \
+	  apart },
 	ABI_EVENTS(X)
 #undef X
 };
@@ -238,6 +236,7 @@ static int engine_open_reporter(struct engine *e,
 		.loss_names = losses_names(),
 		.nlosses = LOSS_MAX,
 		.note = e->note,
+		.waits = opts->wait,
 		.archive_format = opts->archive_format,
 		.archive_args = opts->archive_args,
 		.keep = opts->keep,
@@ -398,6 +397,17 @@ static void engine_limit_files(struct engine *e)
 			 wanted, budget);
 }
 
+/* Of perf events no such thing can be had. */
+static int engine_open_waiting(struct engine *e, const char **what)
+{
+	if (!e->opts.wait)
+		return 0;
+	*what = "--wait needs BPF, which cannot be used here";
+	if (e->source.row != &source_bpf)
+		return -ENOTSUP;
+	return waiting_new(&e->waiting, e->pm, e->reporter, what);
+}
+
 static int engine_begin(struct engine *e, const char **what)
 {
 	const struct source_run *source = &e->source;
@@ -456,6 +466,9 @@ int engine_new_from(struct engine **ep, const struct engine_opts *opts,
 	if (err)
 		goto explain;
 	engine_limit_files(e);
+	err = engine_open_waiting(e, &what);
+	if (err)
+		goto explain;
 	err = engine_begin(e, &what);
 	if (err)
 		goto explain;

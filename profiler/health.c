@@ -64,7 +64,8 @@ void health_report(const struct health *h, struct reporter_health *out)
 		n = h->now.losses[i] -
 		    MIN(h->now.losses[i], h->before.losses[i]);
 		/* Durations of losses that have their own counts. */
-		if (!n || i == LOSS_LIFECYCLE_MS || i == LOSS_MAPPING_MS)
+		if (!n || i == LOSS_LIFECYCLE_MS || i == LOSS_MAPPING_MS ||
+		    i == LOSS_WAITS_MS)
 			continue;
 		if (i == LOSS_MISSED &&
 		    n * 100 <= (taken + n) * HEALTH_MISSED_PERCENT)

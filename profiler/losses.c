@@ -63,6 +63,7 @@ uint64_t losses_count(struct engine *e, uint64_t *out)
 {
 	struct engine_totals total;
 	struct source_stats st;
+	struct waiting_stats waits;
 	struct trace_stats tr;
 	struct pump_stats pump;
 	struct pm_stats pm;
@@ -91,6 +92,9 @@ uint64_t losses_count(struct engine *e, uint64_t *out)
 	out[LOSS_NAMES_LATE] = tr.names_late;
 	out[LOSS_PERF_GAPS] = st.perf.gaps;
 	out[LOSS_THROTTLED] = st.perf.throttled;
+	waiting_get_stats(e->waiting, &waits);
+	out[LOSS_WAITS] = waits.unkept + waits.unknown + waits.untracked;
+	out[LOSS_WAITS_MS] = waits.unkept_ns / CLOCK_NSEC_PER_MSEC;
 	return total.samples;
 }
 

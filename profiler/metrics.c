@@ -23,6 +23,7 @@ struct metrics_counts {
 	struct trace_stats trace;
 	struct symbolizer_stats symbolize;
 	struct watch_stats watch;
+	struct waiting_stats waiting;
 	struct engine_totals total;
 	struct memory memory;
 	uint64_t stale, heap, hertz;
@@ -109,12 +110,27 @@ static const struct metrics_row metrics_rows[] = {
 #define X(name, gauge, help) METRIC_OF(watch, name, gauge, help)
 				WATCH_STATS(X)
 #undef X
-					METRIC_IN(
-						1e3, pm.gaps_ms,
-						"profd_pm_gaps_seconds_total",
-						"time of gaps in the lifecycle stream"),
+#define X(name, gauge, help) METRIC_OF(waiting, name, gauge, help)
+					WAITING_STATS(X)
+#undef X
+						METRIC_IN(
+							1e3, pm.gaps_ms,
+							"profd_pm_gaps_seconds_total",
+							"time of gaps in the lifecycle stream"),
 	METRIC_IN(1e3, pm.maps_lost_ms, "profd_pm_maps_lost_seconds_total",
 		  "time of gaps in the mapping stream"),
+	METRIC_IN(1e9, waiting.wait_ns, "profd_waiting_wait_seconds_total",
+		  "time in which threads waited"),
+	METRIC_IN(1e9, waiting.queue_ns, "profd_waiting_runqueue_seconds_total",
+		  "time in which threads were in the run queue"),
+	METRIC_IN(1e9, waiting.on_ns, "profd_waiting_running_seconds_total",
+		  "time in which threads were on a CPU, by the clock"),
+	METRIC_IN(1e9, waiting.cpu_ns, "profd_waiting_cpu_seconds_total",
+		  "CPU time of these threads, by the kernel's account"),
+	METRIC_IN(1e9, waiting.unkept_ns, "profd_waiting_unkept_seconds_total",
+		  "time of threads in sums that were refused"),
+	METRIC_IN(1e9, waiting.cut_ns, "profd_waiting_cut_seconds_total",
+		  "CPU time used to cut open waits"),
 	METRIC(heap, "profd_heap_bytes",
 	       "bytes of memory in use, as malloc counts them"),
 	METRIC(memory.used, "profd_memory_bytes",
@@ -231,6 +247,7 @@ static void metrics_gather(struct engine *e, struct metrics_counts *out)
 	symbolizer_get_stats(e->symbolizer, &out->symbolize);
 	if (e->watching.watch)
 		watch_stats(e->watching.watch, &out->watch);
+	waiting_get_stats(e->waiting, &out->waiting);
 	engine_totals(e, &out->total);
 	out->stale = metrics_stale(e->pm);
 	out->heap = heap.uordblks + heap.hblkhd;
@@ -347,6 +364,17 @@ static void metrics_status_processes(const struct pm_stats *pm,
 			(unsigned long long)pm->exits);
 }
 
+/* The clock's time on CPUs has interrupts, and what a hypervisor took. */
+static void metrics_status_waiting(const struct waiting_stats *st,
+				   struct reporter_metrics *m)
+{
+	reporter_status(m, "waiting",
+			"%.1f s, run queue %.1f s, on CPUs %.1f s, of it CPU "
+			"time %.1f s",
+			st->wait_ns / 1e9, st->queue_ns / 1e9, st->on_ns / 1e9,
+			st->cpu_ns / 1e9);
+}
+
 static void metrics_memory_levels(const struct memory *mem,
 				  struct reporter_metrics *m)
 {
@@ -413,6 +441,8 @@ static void metrics_status_collect(struct engine *e,
 	reporter_status(m, "samples", "%llu",
 			(unsigned long long)all->total.samples);
 	metrics_status_processes(&all->pm, e->open_files, m);
+	if (e->waiting)
+		metrics_status_waiting(&all->waiting, m);
 	metrics_status_memory(&all->memory, m);
 	metrics_status_cpu(m);
 	metrics_status_reader(e->symbolizer, m);

@@ -28,7 +28,10 @@
 	  "stacks cut short: the file was deleted before it was read")         \
 	X(NAMES_LATE, "stacks without all their names: file reading was late") \
 	X(PERF_GAPS, "gaps in perf records: mappings, events may be missing")  \
-	X(THROTTLED, "times the kernel throttled sampling")
+	X(THROTTLED, "times the kernel throttled sampling")                    \
+	X(WAITS,                                                               \
+	  "waits in no profile: too many sums, or their process forgotten")    \
+	X(WAITS_MS, "milliseconds of waits without room for their sum")
 
 enum loss {
 #define X(name, words) LOSS_##name,

@@ -25,7 +25,10 @@
 	X(entry, img->entry, 0)                          \
 	X(entry_pid, 0, img->entry ? img->entry_pid : 0) \
 	X(process, img->process, 0)                      \
-	X(image, img->image, 0)
+	X(image, img->image, 0)                          \
+	X(reason, s->reason, 0)                          \
+	X(syscall, s->syscall, 0)                        \
+	X(fd, s->fd, 0)
 
 enum labels_key {
 #define X(key, str, num) LABELS_##key,

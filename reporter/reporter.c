@@ -317,9 +317,19 @@ void reporter_losses(struct reporter *r, const uint64_t *counts)
 
 /* --- windows ------------------------------------------------------------- */
 
+uint64_t reporter_apart(const struct reporter *r)
+{
+	uint64_t events = 0;
+
+	for (size_t i = 0; i < r->opts.nevent_types; i++)
+		events |= (uint64_t)r->opts.event_types[i].apart << i;
+	return events;
+}
+
 static uint64_t reporter_all_events(const struct reporter *r)
 {
-	return UINT64_MAX >> (REPORTER_EVENTS_MAX - r->opts.nevent_types);
+	return UINT64_MAX >> (REPORTER_EVENTS_MAX - r->opts.nevent_types) &
+	       ~reporter_apart(r);
 }
 
 static struct reporter_window *window_new(struct reporter *r, uint64_t begin,
@@ -468,8 +478,9 @@ int reporter_add(struct reporter *r, const struct reporter_trace *t)
 	pm_image_info(t->image, &info);
 	r->stats.traces++;
 	r->type_samples[t->event]++;
-	r->latest = MAX(r->latest, t->time);
-	if (r->store) {
+	if (!r->opts.event_types[t->event].apart)
+		r->latest = MAX(r->latest, t->time);
+	if (r->store && !r->opts.event_types[t->event].apart) {
 		w = reporter_window_at(r, t->time);
 		err = w ? reporter_add_to(w, t, &info) : -ENOMEM;
 		if (w && t->time < w->begin) {
@@ -576,6 +587,11 @@ uint64_t reporter_due(const struct reporter *r)
 
 /* --- windows beside the archive's ---------------------------------------- */
 
+static bool window_is_apart(const struct reporter_window *w)
+{
+	return w->tables.opts.events & reporter_apart(w->r);
+}
+
 int reporter_window_open(struct reporter *r,
 			 const struct reporter_window_opts *opts,
 			 struct reporter_window **wp)
@@ -585,7 +601,8 @@ int reporter_window_open(struct reporter *r,
 	struct reporter_window *w;
 	int err = 0;
 
-	if (opts->begin >= opts->end || events & ~all)
+	if (opts->begin >= opts->end ||
+	    (events & ~all && events & ~reporter_apart(r)))
 		return -EINVAL;
 	w = window_new(r, opts->begin, opts->end, events,
 		       opts->form.drop_marks);
@@ -617,8 +634,25 @@ void reporter_window_end(struct reporter *r, struct reporter_window *w,
 			 uint64_t end)
 {
 	w->end = MAX(end, w->begin);
-	if (w->end <= r->advanced)
+	/* Sums of before the end come after it: see reporter_apart_edge(). */
+	if (w->end <= r->advanced && !window_is_apart(w))
 		reporter_close_ended(r, r->advanced);
+}
+
+uint64_t reporter_apart_edge(const struct reporter *r, uint64_t time)
+{
+	const struct reporter_window *w;
+	uint64_t edge = UINT64_MAX;
+
+	TAILQ_FOREACH(w, &r->extras, entry) {
+		if (!window_is_apart(w))
+			continue;
+		if (w->begin > time)
+			edge = MIN(edge, w->begin);
+		if (w->end > time && w->end < UINT64_MAX)
+			edge = MIN(edge, w->end);
+	}
+	return edge;
 }
 
 void reporter_window_cancel(struct reporter_window *w)

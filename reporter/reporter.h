@@ -109,11 +109,18 @@ struct reporter_memo {
 struct reporter_trace {
 	uint64_t time; /* CLOCK_BOOTTIME, ns */
 	uint64_t value; /* in the unit of its event's value */
+	/*
+	 * Of an event that is 'apart': the trace is a sum of so many, and 'value' of
+	 * them together; 0: a part of one that has not ended.
+	 */
+	uint64_t count;
 	uint32_t event; /* index in reporter_opts.event_types */
 	struct pm_image *image;
 	uint32_t tid;
 	uint32_t cpu;
 	const char *thread; /* name of the thread at the time of the sample */
+	/* Labels of a wait; NULL: it has none. */
+	const char *reason, *syscall, *fd;
 	const struct reporter_frame *frames; /* leaf first */
 	size_t nframes;
 	/*
@@ -135,6 +142,8 @@ struct reporter_event_type {
 	bool periodic; /* the value 0 stands for 1/freq_hz, in nanoseconds */
 	struct reporter_sample_type count; /* number of samples */
 	struct reporter_sample_type value; /* sum of their values, or none */
+	/* Sums, only in windows of such events, and not in the archive's. */
+	bool apart;
 };
 
 #define REPORTER_EVENTS_MAX 64
@@ -181,6 +190,7 @@ struct reporter_opts {
 	uv_loop_t *loop;
 	struct pm *pm; /* for /processes and /executables */
 	struct watch *watch; /* for /api/watch; NULL: it is forbidden */
+	bool waits; /* traces of events that are 'apart' come: /debug/pprof/wait */
 	const char *hostname;
 	const char *version;
 	unsigned int freq_hz;
@@ -345,7 +355,11 @@ struct reporter_form {
  */
 struct reporter_window_opts {
 	uint64_t begin, end;
-	uint64_t events; /* bit i: includes event i; 0: all */
+	/*
+	 * Bit i: includes event i; 0: all that are not 'apart'. Those and others cannot
+	 * be in one window.
+	 */
+	uint64_t events;
 	bool selected_only; /* only images marked by pm_select() */
 	/* Only samples that the terms take, by their labels; taken over. */
 	struct reporter_query_terms terms;
@@ -369,6 +383,14 @@ int reporter_window_open(struct reporter *r,
  */
 void reporter_window_end(struct reporter *r, struct reporter_window *w,
 			 uint64_t end);
+/* The events that are 'apart', for reporter_window_opts; 0: there are none. */
+uint64_t reporter_apart(const struct reporter *r);
+/*
+ * The earliest begin or end, after 'time', of a window of events that are apart;
+ * UINT64_MAX: there is no such window. Sums have to be cut there: traces of before must
+ * have been added when the watermark passes it.
+ */
+uint64_t reporter_apart_edge(const struct reporter *r, uint64_t time);
 /* The number of its samples so far. */
 uint64_t reporter_window_samples(const struct reporter_window *w);
 

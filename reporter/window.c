@@ -354,31 +354,44 @@ static struct window_image *window_get_image(struct window *w,
 	return window_label_image(w, img, info) ? NULL : img;
 }
 
-static struct window_sample *window_get_sample(struct window *w,
-					       struct window_image *img,
-					       struct window_stack *stack,
-					       uint32_t tid, uint32_t thread)
+/* What identifies a sample, beside its image and stack. */
+static bool window_get_key(struct window *w, const struct reporter_trace *t,
+			   struct window_sample *key)
 {
-	uint64_t h = hash_mix((uintptr_t)img, (uintptr_t)stack);
+	key->tid = t->tid;
+	return window_string(w, t->thread, &key->thread) &&
+	       window_string(w, t->reason, &key->reason) &&
+	       window_string(w, t->syscall, &key->syscall) &&
+	       window_string(w, t->fd, &key->fd);
+}
+
+static bool window_is_sample(const struct window_sample *a,
+			     const struct window_sample *b)
+{
+	return a->image == b->image && a->stack == b->stack &&
+	       a->tid == b->tid && a->thread == b->thread &&
+	       a->reason == b->reason && a->syscall == b->syscall &&
+	       a->fd == b->fd;
+}
+
+static struct window_sample *window_get_sample(struct window *w,
+					       struct window_sample *key)
+{
+	uint64_t h = hash_mix((uintptr_t)key->image, (uintptr_t)key->stack);
 	struct window_sample *s;
 
-	h = hash_mix(h, (uint64_t)tid << 32 | thread);
-	HASH_FIND(s, &w->samples, h, node,
-		  s->image == img && s->stack == stack && s->tid == tid &&
-			  s->thread == thread);
+	h = hash_mix(h, (uint64_t)key->tid << 32 | key->thread);
+	if (key->reason)
+		h = hash_mix(h, (uint64_t)key->syscall << 32 | key->fd);
+	HASH_FIND(s, &w->samples, h, node, window_is_sample(s, key));
 	if (s)
 		return s;
 	s = arena_alloc(&w->arena,
 			sizeof(*s) + w->ncolumns * sizeof(*s->values));
 	if (!s)
 		return NULL;
-	*s = (struct window_sample){
-		.image = img,
-		.stack = stack,
-		.tid = tid,
-		.thread = thread,
-		.id = w->samples.count,
-	};
+	*s = *key;
+	s->id = w->samples.count;
 	memset(s->values, 0, w->ncolumns * sizeof(*s->values));
 	hash_insert(&w->samples, &s->node, h);
 	STAILQ_INSERT_TAIL(&w->sample_list, s, entry);
@@ -410,6 +423,19 @@ static void window_count(struct window *w, struct window_sample *s,
 		s->image->main->nsamples++;
 }
 
+/* Main executables count by it, too, though it is no sample. */
+static void window_count_sum(struct window *w, struct window_sample *s,
+			     const struct reporter_trace *t)
+{
+	int64_t *sums = &s->values[w->first_column[t->event]];
+
+	window_sum(&sums[0], t->count);
+	window_sum(&sums[1], t->value);
+	w->nsamples++;
+	if (s->image->main)
+		s->image->main->nsamples++;
+}
+
 static void window_time(struct window *w, const struct window_sample *s,
 			const struct reporter_trace *t)
 {
@@ -427,18 +453,21 @@ static void window_time(struct window *w, const struct window_sample *s,
 int window_add(struct window *w, const struct reporter_trace *t,
 	       const struct pm_image_info *info)
 {
-	struct window_image *img = window_get_image(w, info);
+	struct window_sample key = { .image = window_get_image(w, info) };
 	struct window_sample *s = NULL;
-	struct window_stack *stack;
-	uint32_t thread;
 
-	if (!img || !window_string(w, t->thread, &thread))
+	if (!key.image || !window_get_key(w, t, &key))
 		return -ENOMEM;
-	stack = window_get_stack(w, t);
-	if (stack)
-		s = window_get_sample(w, img, stack, t->tid, thread);
+	key.stack = window_get_stack(w, t);
+	if (key.stack)
+		s = window_get_sample(w, &key);
 	if (!s)
 		return -ENOMEM;
+	/* A sum has no time of its own, and its window has nothing else. */
+	if (w->opts.types[t->event].apart) {
+		window_count_sum(w, s, t);
+		return 0;
+	}
 	window_count(w, s, t->event, t->value);
 	window_time(w, s, t);
 	return 0;

@@ -102,7 +102,9 @@ struct window_sample {
 	struct window_image *image;
 	struct window_stack *stack;
 	uint32_t tid;
-	uint32_t thread; /* string */
+	/* Strings. */
+	uint32_t thread;
+	uint32_t reason, syscall, fd; /* of a wait */
 	uint32_t id; /* dense, from 0 */
 	int64_t values[]; /* by column */
 };

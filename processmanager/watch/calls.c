@@ -55,6 +55,11 @@ const struct watch_call *watch_call(uint32_t nr)
 	return nr < ABI_WATCH_CALLS && calls[nr].name ? &calls[nr] : NULL;
 }
 
+const char *watch_syscall(uint32_t nr)
+{
+	return nr < ABI_WATCH_CALLS ? calls[nr].name : NULL;
+}
+
 int watch_call_nr(size_t name, bool *exit)
 {
 	if (name < ABI_WATCH_NAMES || name >= WATCH_N_NAMES)

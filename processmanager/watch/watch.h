@@ -209,6 +209,9 @@ int watch_next(struct watch_sub *s, struct watch_event *out);
  */
 uint64_t watch_lost(const struct watch_sub *s, size_t name);
 
+/* The name of a system call of this machine; NULL: there is none of that number. */
+const char *watch_syscall(uint32_t nr);
+
 /* X(name, gauge, "help"): of all subscribers together. */
 #define WATCH_STATS(X)                                                 \
 	X(records, 0, "watched events read from the kernel")           \

@@ -85,5 +85,7 @@ int cmd_check_host(const struct options *o, bool whole, bool quiet, char **why);
  * message.
  */
 int cmd_check_output(const char *command, const struct options *o, int *format);
+/* The name of the profile of waits beside 'output': a.pb.gz, a.wait.pb.gz. malloc'd. */
+char *cmd_wait_output(const char *output);
 
 #endif /* PROFILER_CMD_H */

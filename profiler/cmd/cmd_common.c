@@ -168,24 +168,36 @@ int cmd_check_host(const struct options *o, bool whole, bool quiet, char **why)
 	return err ? cmd_fail("%s", msg) : 0;
 }
 
-int cmd_check_output(const char *command, const struct options *o, int *format)
+char *cmd_wait_output(const char *output)
+{
+	static const char *const endings[] = { ".pb.gz", ".pb.zst", ".pb" };
+	size_t i, n, len = strlen(output);
+	char *path;
+
+	for (i = 0; i < ARRAY_SIZE(endings); i++) {
+		n = strlen(endings[i]);
+		if (len < n || strcmp(output + len - n, endings[i]) != 0)
+			continue;
+		if (asprintf(&path, "%.*s.wait%s", (int)(len - n), output,
+			     endings[i]) < 0)
+			return NULL;
+		return path;
+	}
+	return NULL;
+}
+
+/* A file that is not a profile is replaced only if the user says so. */
+static int cmd_check_path(const char *path, bool force)
 {
 	struct reporter_outfile file;
-	const char *path = o->output;
 	struct stat st;
 	int err;
 
-	*format = reporter_format_of(path);
-	if (*format < 0)
-		return cmd_usage(command,
-				 "--output '%s': must end in .pb.gz, .pb.zst "
-				 "or .pb",
-				 path);
 	if (!stat(path, &st)) {
 		if (!S_ISREG(st.st_mode))
 			return cmd_fail("%s: exists and is not a regular file",
 					path);
-		if (!o->force && !reporter_is_profile(path))
+		if (!force && !reporter_is_profile(path))
 			return cmd_fail("%s: exists and is not a profile "
 					"(--force replaces it)",
 					path);
@@ -196,4 +208,25 @@ int cmd_check_output(const char *command, const struct options *o, int *format)
 		return cmd_fail("%s: %s", path, strerror(-err));
 	reporter_outfile_abort(&file);
 	return 0;
+}
+
+int cmd_check_output(const char *command, const struct options *o, int *format)
+{
+	char *waits;
+	int status;
+
+	*format = reporter_format_of(o->output);
+	if (*format < 0)
+		return cmd_usage(command,
+				 "--output '%s': must end in .pb.gz, .pb.zst "
+				 "or .pb",
+				 o->output);
+	status = cmd_check_path(o->output, o->force);
+	if (status || !o->wait)
+		return status;
+	waits = cmd_wait_output(o->output);
+	status = waits ? cmd_check_path(waits, o->force)
+		       : cmd_fail("%s", strerror(ENOMEM));
+	free(waits);
+	return status;
 }

@@ -44,6 +44,10 @@ struct record {
 	struct engine *engine;
 	char *why_perf; /* why BPF cannot be used; or NULL */
 	struct reporter_window *window; /* NULL: ended */
+	struct reporter_window *waits; /* with --wait, likewise */
+	char *waits_path;
+	int waits_err; /* of writing it */
+	bool waits_written;
 	struct command command;
 	bool commanded; /* a command was given */
 	uint32_t commanded_pid; /* its process, also after its end */
@@ -72,6 +76,15 @@ static void record_on_written(void *arg, int err, uint64_t nsamples, void *data,
 
 	r->err = err;
 	r->samples = nsamples;
+}
+
+static void record_on_waits_written(void *arg, int err, uint64_t nsamples,
+				    void *data, size_t len)
+{
+	struct record *r = arg;
+
+	r->waits_err = err;
+	r->waits_written = true;
 }
 
 static void record_close_handles(struct record *r)
@@ -175,6 +188,8 @@ static void record_report(struct record *r)
 	const char *why;
 
 	record_draw_end(r);
+	if (r->waits_err)
+		cmd_fail("%s: %s", r->waits_path, strerror(-r->waits_err));
 	if (r->err) {
 		cmd_fail("%s: %s", r->o->output, strerror(-r->err));
 		return;
@@ -192,6 +207,8 @@ static void record_report(struct record *r)
 		*engine_note(r->engine, &why)
 			? " (perf events: process ids differ from BPF's)"
 			: "");
+	if (r->waits_written && !r->waits_err)
+		fprintf(stderr, "profd: waits, %s\n", r->waits_path);
 	strbuf_fini(&text);
 }
 
@@ -274,7 +291,9 @@ static void end_window(struct record *r, uint64_t end)
 	if (!r->window)
 		return;
 	reporter_window_end(engine_reporter(r->engine), r->window, end);
-	r->window = NULL;
+	if (r->waits)
+		reporter_window_end(engine_reporter(r->engine), r->waits, end);
+	r->window = r->waits = NULL;
 	uv_timer_stop(&r->duration);
 	uv_timer_stop(&r->progress);
 	record_draw_end(r);
@@ -467,6 +486,28 @@ static int record_select(struct record *r)
 	return err == -ESRCH ? 0 : err;
 }
 
+/* The profile beside that of CPU time: the same times and processes. */
+static int record_open_waits(struct record *r,
+			     const struct reporter_window_opts *cpu)
+{
+	struct reporter *rep = engine_reporter(r->engine);
+	struct reporter_window_opts wo = *cpu;
+	int err;
+
+	if (!r->o->wait)
+		return 0;
+	r->waits_path = cmd_wait_output(r->o->output);
+	wo.events = reporter_apart(rep);
+	/* All its frames are marks. */
+	wo.form.drop_marks = false;
+	wo.path = r->waits_path;
+	wo.done = record_on_waits_written;
+	err = wo.path ? reporter_window_open(rep, &wo, &r->waits) : -ENOMEM;
+	return err ? cmd_fail("%s: %s", wo.path ? wo.path : "memory",
+			      strerror(-err))
+		   : 0;
+}
+
 static int record_begin(struct record *r)
 {
 	struct reporter_window_opts wo = {
@@ -491,6 +532,9 @@ static int record_begin(struct record *r)
 	err = reporter_window_open(engine_reporter(r->engine), &wo, &r->window);
 	if (err)
 		return cmd_fail("%s: %s", r->o->output, strerror(-err));
+	err = record_open_waits(r, &wo);
+	if (err)
+		return err;
 	err = watch_targets(r);
 	/* Opening the engine took time that the loop does not know of. */
 	uv_update_time(&r->loop);
@@ -571,6 +615,7 @@ static int open_engine(struct record *r)
 		.cache = r->o->record_cache,
 		.cache_size = r->o->cache_size,
 		.all_names = true,
+		.wait = r->o->wait,
 	};
 	char msg[512];
 	int err = record_list_pids(r, &eo);
@@ -601,7 +646,7 @@ static int record_run(struct record *r)
 	if (r->commanded ? !r->command.pid : r->end.since)
 		end_window(r, clock_boottime_ns());
 	uv_run(&r->loop, UV_RUN_DEFAULT);
-	return r->err ? OPTIONS_FAILED : r->status;
+	return r->err || r->waits_err ? OPTIONS_FAILED : r->status;
 }
 
 static int record_in_loop(struct record *r)
@@ -644,6 +689,7 @@ int cmd_record(const struct options *o)
 		status = record_in_loop(&r);
 	command_fini(&r.command);
 	close_targets(&r);
+	free(r.waits_path);
 	free(r.why_perf);
 	return status;
 }

@@ -98,7 +98,7 @@ static const struct {
 	const char *words; /* the values of an enum in its order; or NULL */
 	unsigned int first; /* the value of the first word */
 } options_types[] = {
-	[OPTIONS_TYPE_FLAG] = { .must = "" },
+	[OPTIONS_TYPE_FLAG] = { .must = "be yes or no" },
 	[OPTIONS_TYPE_NUMBER] = { "a number", "", "" },
 	[OPTIONS_TYPE_NUMBERS] = { "a number", "", "" },
 	[OPTIONS_TYPE_SIZE] = { "a size", "K", " (64K, 65536)" },
@@ -387,8 +387,11 @@ static int set_value(struct options *o, const struct options_entry *e,
 
 	switch (e->type) {
 	case OPTIONS_TYPE_FLAG:
-		*(options_FLAG *)member = true;
-		return 0;
+		/* On the command line it has no value, in the configuration one. */
+		*(options_FLAG *)member = !text || !strcmp(text, "yes");
+		return !text || !strcmp(text, "yes") || !strcmp(text, "no")
+			       ? 0
+			       : -EINVAL;
 	case OPTIONS_TYPE_NUMBER:
 	case OPTIONS_TYPE_SIZE:
 	case OPTIONS_TYPE_SECONDS:

@@ -56,6 +56,8 @@ static const struct {
 	[LOSS_NAMES_LATE] = { CLASS_OTHER, "without all names" },
 	[LOSS_PERF_GAPS] = { CLASS_OTHER, "gaps in perf records" },
 	[LOSS_THROTTLED] = { CLASS_OTHER, "times throttled" },
+	[LOSS_WAITS] = { CLASS_OTHER, "waits in no profile" },
+	[LOSS_WAITS_MS] = { CLASS_COUNTED, NULL },
 };
 
 void summary_count(struct summary *s, struct engine *e)

@@ -115,6 +115,7 @@ void http_wait_end(struct http_request *req, enum http_state state);
 /* --- http_profile.c -------------------------------------------------------- */
 
 enum MHD_Result http_profile(struct http_request *req);
+enum MHD_Result http_profile_waits(struct http_request *req);
 /* Its parameter number 'i', terms aside; NULL: there are not so many. */
 const char *http_profile_key(size_t i);
 /* The answer, once the wait has ended. */

@@ -27,11 +27,12 @@ struct http_profile {
 	bool early; /* a client that ends its sending side ends it */
 	struct http *http;
 	unsigned int seconds;
+	uint64_t events; /* as in reporter_window_opts */
 	struct reporter_query_terms terms; /* until the window has them */
 	struct reporter_form form;
 	enum reporter_format format;
 	uint64_t begin;
-	char stem[STORE_STEM_MAX];
+	char stem[STORE_STEM_MAX + 1]; /* "wait-" is longer than "cpu-" */
 	LIST_HEAD(, http_request) requests; /* that wait, or are to be sent */
 	struct reporter_window *window; /* NULL once written */
 	struct MHD_Response *response; /* if it could be made */
@@ -156,8 +157,8 @@ static bool profile_equal(const struct http_profile *a,
 			  const struct http_profile *b)
 {
 	return a->seconds == b->seconds && a->format == b->format &&
-	       a->form.without == b->form.without && a->begin == b->begin &&
-	       a->form.bare == b->form.bare &&
+	       a->events == b->events && a->form.without == b->form.without &&
+	       a->begin == b->begin && a->form.bare == b->form.bare &&
 	       a->form.drop_marks == b->form.drop_marks &&
 	       !strcmp(a->form.prefix, b->form.prefix);
 }
@@ -173,6 +174,18 @@ static struct http_profile *profile_find(const struct http *h,
 	return NULL;
 }
 
+/* The name that a client may give the file: as in the archive, but for the kind. */
+static void profile_stem(struct http_profile *p, uint64_t duration_ns)
+{
+	static const char cpu[] = "cpu-", wait[] = "wait-";
+	char stem[STORE_STEM_MAX];
+
+	store_stem(stem, p->http->r->hostname,
+		   p->begin + clock_wall_offset_ns(), duration_ns);
+	snprintf(p->stem, sizeof(p->stem), "%s%s", p->events ? wait : cpu,
+		 stem + strlen(cpu));
+}
+
 /* Opens the window of a copy of 'wanted'. NULL: out of memory. */
 static struct http_profile *profile_open(struct http *h,
 					 struct http_profile *wanted)
@@ -181,6 +194,7 @@ static struct http_profile *profile_open(struct http *h,
 	struct reporter_window_opts o = {
 		.begin = wanted->begin,
 		.end = wanted->begin + wanted->seconds * CLOCK_NSEC_PER_SEC,
+		.events = wanted->events,
 		.terms = wanted->terms,
 		.form = wanted->form,
 		.format = wanted->format,
@@ -196,8 +210,7 @@ static struct http_profile *profile_open(struct http *h,
 		free(p);
 		return NULL;
 	}
-	store_stem(p->stem, h->r->hostname, o.begin + clock_wall_offset_ns(),
-		   o.end - o.begin);
+	profile_stem(p, o.end - o.begin);
 	p->shared = !p->early && !p->terms.n;
 	p->terms = wanted->terms = (struct reporter_query_terms){ 0 };
 	if (p->shared)
@@ -375,9 +388,9 @@ static bool profile_args(struct http_request *req, struct http_profile *p,
 	return !a.why && !a.want;
 }
 
-enum MHD_Result http_profile(struct http_request *req)
+static enum MHD_Result profile_answer(struct http_request *req, uint64_t events)
 {
-	struct http_profile wanted = { .http = req->http };
+	struct http_profile wanted = { .http = req->http, .events = events };
 	enum MHD_Result res;
 	const char *v;
 
@@ -405,6 +418,21 @@ enum MHD_Result http_profile(struct http_request *req)
 	return res;
 }
 
+enum MHD_Result http_profile(struct http_request *req)
+{
+	return profile_answer(req, 0);
+}
+
+enum MHD_Result http_profile_waits(struct http_request *req)
+{
+	const struct reporter *r = req->http->r;
+
+	if (!r->opts.waits)
+		return http_error(req, MHD_HTTP_NOT_FOUND,
+				  "profd was started without --wait\n");
+	return profile_answer(req, reporter_apart(r));
+}
+
 enum MHD_Result http_index(struct http_request *req)
 {
 	static const char text[] =
@@ -421,7 +449,10 @@ enum MHD_Result http_index(struct http_request *req)
 		"    &symbols=known   no line where no name is known, for "
 		"servers that\n"
 		"                     find names themselves\n"
-		"    &drop_marks=1    no frames that are no code\n";
+		"    &drop_marks=1    no frames that are no code\n"
+		"wait?seconds=30      the time in which threads did not run, "
+		"by reason\n"
+		"                     (with --wait; the same parameters)\n";
 
 	return http_send_text(req, strdup(text), strlen(text), HTTP_TEXT);
 }

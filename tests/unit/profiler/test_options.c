@@ -384,6 +384,25 @@ static void a_flag_overrides_the_file_and_the_default(void **state)
 	options_fini(&p.o);
 }
 
+static void a_flag_is_yes_or_no_in_a_file(void **state)
+{
+	struct parsed p;
+
+	parse_config(&p, "", "");
+	assert_false(p.o.wait);
+	options_fini(&p.o);
+	parse_config(&p, "", "wait = yes\n");
+	assert_true(p.o.wait);
+	options_fini(&p.o);
+	parse_config(&p, "", "wait = no\n");
+	assert_string_equal(p.msg, "");
+	assert_false(p.o.wait);
+	options_fini(&p.o);
+	parse_config(&p, "--wait", "wait = no\n");
+	assert_true(p.o.wait);
+	options_fini(&p.o);
+}
+
 static void errors_in_a_file_have_the_line(void **state)
 {
 	static const struct {
@@ -398,6 +417,7 @@ static void errors_in_a_file_have_the_line(void **state)
 		{ "freq = 9\nfreq\nx = 1\n",
 		  ":2: neither 'key = value' nor a comment" },
 		{ "x = 1\nfreq\n", ":1: unknown key 'x'" },
+		{ "wait = 1\n", ":1: wait '1': must be yes or no" },
 		{ "freq =\n", ":1: freq '': must be a number from 1 to 10000" },
 	};
 	struct parsed p;
@@ -526,6 +546,7 @@ int main(void)
 		cmocka_unit_test(help_and_version_are_results),
 		cmocka_unit_test(a_time_is_a_duration_or_a_clock_time),
 		cmocka_unit_test(a_flag_overrides_the_file_and_the_default),
+		cmocka_unit_test(a_flag_is_yes_or_no_in_a_file),
 		cmocka_unit_test(errors_in_a_file_have_the_line),
 		cmocka_unit_test(a_long_line_is_an_error),
 		cmocka_unit_test(a_file_of_a_flag_must_exist),

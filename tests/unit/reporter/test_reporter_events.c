@@ -14,17 +14,20 @@ static const struct reporter_event_type three[] = {
 		  "the CPU clock",
 		  true,
 		  { "samples", "count" },
-		  { "cpu", "nanoseconds" } },
+		  { "cpu", "nanoseconds" },
+		  false },
 	[OFFCPU] = { "offcpu",
 		     "time off the CPU",
 		     false,
 		     { "blocks", "count" },
-		     { "offcpu", "nanoseconds" } },
+		     { "offcpu", "nanoseconds" },
+		     false },
 	[FAULTS] = { "faults",
 		     "page faults",
 		     false,
 		     { "page_faults", "count" },
-		     { NULL, NULL } },
+		     { NULL, NULL },
+		     false },
 };
 
 static const char *const three_types[][2] = { { "samples", "count" },
@@ -242,13 +245,18 @@ static void unknown_events_are_refused(void **state)
 static void event_types_are_checked(void **state)
 {
 	static const struct reporter_event_type bad[] = {
-		{ "a", "a", false, { "page-faults", "count" }, { NULL, NULL } },
-		{ "b", "b", false, { "", "count" }, { NULL, NULL } },
-		{ "c", "c", false, { NULL, NULL }, { NULL, NULL } },
-		{ "d", "d", false, { "x", "count" }, { "x", "bytes" } },
-		{ "e", "e", true, { "x", "count" }, { NULL, NULL } },
-		{ "f", "f", false, { "blocks", "count" }, { NULL, NULL } },
-		{ "g", NULL, false, { "x", "count" }, { NULL, NULL } },
+		{ "a",
+		  "a",
+		  false,
+		  { "page-faults", "count" },
+		  { NULL, NULL },
+		  false },
+		{ "b", "b", false, { "", "count" }, { NULL, NULL }, false },
+		{ "c", "c", false, { NULL, NULL }, { NULL, NULL }, false },
+		{ "d", "d", false, { "x", "count" }, { "x", "bytes" }, false },
+		{ "e", "e", true, { "x", "count" }, { NULL, NULL }, false },
+		{ "f", "f", false, { "blocks", "count" }, { NULL, NULL }, false },
+		{ "g", NULL, false, { "x", "count" }, { NULL, NULL }, false },
 	};
 	struct reporter_event_type types[2] = { three[OFFCPU] };
 	struct reporter_opts o = options();
@@ -288,6 +296,153 @@ static void samples_are_counted_by_event(void **state)
 	finish(T0 + SEC);
 }
 
+/* --- events that are apart: sums ------------------------------------------ */
+
+enum {
+	WAIT = 1,
+	QUEUE
+};
+
+static const struct reporter_event_type sums[] = {
+	[CPU] = { "cpu",
+		  "the CPU clock",
+		  true,
+		  { "samples", "count" },
+		  { "cpu", "nanoseconds" },
+		  false },
+	[WAIT] = { "wait",
+		   "waits",
+		   false,
+		   { "waits", "count" },
+		   { "wait", "nanoseconds" },
+		   true },
+	[QUEUE] = { "runqueue",
+		    "times in the run queue",
+		    false,
+		    { "runqueues", "count" },
+		    { "runqueue", "nanoseconds" },
+		    true },
+};
+
+static const char *const sum_types[][2] = { { "waits", "count" },
+					    { "wait", "nanoseconds" },
+					    { "runqueues", "count" },
+					    { "runqueue", "nanoseconds" } };
+
+static struct reporter_opts sum_options(void)
+{
+	struct reporter_opts o = options();
+
+	o.event_types = sums;
+	o.nevent_types = ARRAY_SIZE(sums);
+	return o;
+}
+
+static int add_sum(uint64_t time, uint32_t event, uint64_t count, uint64_t ns,
+		   const char *reason)
+{
+	struct pm_image img = image(1, 100, EXE_A);
+	struct reporter_function fn = { .name = "[wait]",
+					.system_name = "[wait]",
+					.file = "" };
+	struct reporter_line line = { .function = &fn };
+	struct reporter_frame f = {
+		.place = { .kind = REPORTER_PLACE_MARK, .id = 1 },
+		.lines = &line,
+		.nlines = 1,
+	};
+	struct reporter_trace tr = { .time = time,
+				     .event = event,
+				     .count = count,
+				     .value = ns,
+				     .image = &img,
+				     .reason = reason,
+				     .syscall = event == WAIT ? "read" : NULL,
+				     .fd = event == WAIT ? "pipe" : NULL,
+				     .frames = &f,
+				     .nframes = 1 };
+
+	return reporter_add(t.r, &tr);
+}
+
+static void sums_are_in_windows_of_their_own(void **state)
+{
+	const Perftools__Profiles__Profile *p;
+	const char *wrong;
+	int i;
+
+	start(sum_options());
+	assert_int_equal(reporter_apart(t.r), 1 << WAIT | 1 << QUEUE);
+	open_window((struct reporter_window_opts){ .begin = T0,
+						   .end = T0 + SEC,
+						   .events = 1 << WAIT |
+							     1 << QUEUE });
+	assert_int_equal(add_event(T0, CPU, 0, "work"), 0);
+	assert_int_equal(add_sum(T0 - 1, WAIT, 9, 9 * MS, "pipe"), 0);
+	assert_int_equal(add_sum(T0, WAIT, 5, 7 * MS, "pipe"), 0);
+	/* a part of one that has not ended */
+	assert_int_equal(add_sum(T0, WAIT, 0, 2 * MS, "pipe"), 0);
+	assert_int_equal(add_sum(T0, WAIT, 1, MS, "fault"), 0);
+	assert_int_equal(add_sum(T0, QUEUE, 3, MS, "woken"), 0);
+	assert_int_equal(add_sum(T0 + SEC, WAIT, 9, 9 * MS, "pipe"), 0);
+	reporter_advance(t.r, T0 + SEC);
+	settle();
+	pprof_check_expect(sum_types, ARRAY_SIZE(sum_types));
+	wrong = pprof_check(got.data, got.len);
+	if (wrong)
+		fail_msg("%s", wrong);
+	p = pprof_checked();
+	assert_int_equal(p->n_sample, 3);
+	assert_int_equal(pprof_sum(p, "waits"), 6);
+	assert_int_equal(pprof_sum(p, "wait"), 10 * MS);
+	assert_int_equal(pprof_sum(p, "runqueues"), 3);
+	assert_int_equal(pprof_sum(p, "runqueue"), MS);
+	for (i = 0; i < 3; i++)
+		if (p->sample[i]->value[0] == 5)
+			break;
+	assert_int_equal(p->sample[i]->value[1], 9 * MS);
+	assert_string_equal(pprof_label(p, p->sample[i], "reason"), "pipe");
+	assert_string_equal(pprof_label(p, p->sample[i], "syscall"), "read");
+	assert_string_equal(pprof_label(p, p->sample[i], "fd"), "pipe");
+	free(got.data);
+	/* the archive has the sample only */
+	finish(T0 + 2 * SEC);
+	pprof_check_expect(NULL, 0);
+	p = checked(t.path[0]);
+	assert_int_equal(pprof_samples(p), 1);
+	assert_int_equal(p->n_sample, 1);
+}
+
+/* At each begin and end sums are to be cut: a window of them closes after that. */
+static void windows_of_sums_have_edges(void **state)
+{
+	struct reporter_window_opts o = { .begin = T0 + SEC,
+					  .end = UINT64_MAX,
+					  .events = 1 << WAIT };
+	struct reporter_window *w;
+
+	start(sum_options());
+	assert_int_equal(reporter_apart_edge(t.r, 0), UINT64_MAX);
+	open_window((struct reporter_window_opts){ .begin = T0,
+						   .end = T0 + SEC / 2 });
+	assert_int_equal(reporter_apart_edge(t.r, 0), UINT64_MAX);
+	w = open_window(o);
+	assert_int_equal(reporter_apart_edge(t.r, 0), T0 + SEC);
+	assert_int_equal(reporter_apart_edge(t.r, T0 + SEC), UINT64_MAX);
+	reporter_advance(t.r, T0 + 3 * SEC);
+	reporter_window_end(t.r, w, T0 + 2 * SEC);
+	assert_int_equal(reporter_apart_edge(t.r, T0 + SEC), T0 + 2 * SEC);
+	assert_int_equal(add_sum(T0 + 2 * SEC - 1, WAIT, 1, MS, "pipe"), 0);
+	reporter_advance(t.r, T0 + 3 * SEC + 1);
+	settle();
+	assert_int_equal(got.nsamples, 1);
+	free(got.data);
+	/* with samples they cannot be in one */
+	o.events |= 1 << CPU;
+	assert_int_equal(reporter_window_open(t.r, &o, &w), -EINVAL);
+	finish(T0 + 4 * SEC);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +456,8 @@ int main(void)
 		T(unknown_events_are_refused),
 		T(event_types_are_checked),
 		T(samples_are_counted_by_event),
+		T(sums_are_in_windows_of_their_own),
+		T(windows_of_sums_have_edges),
 #undef T
 	};
 

@@ -99,12 +99,14 @@ static const struct reporter_event_type two[] = {
 	  "the CPU clock",
 	  true,
 	  { "samples", "count" },
-	  { "cpu", "nanoseconds" } },
+	  { "cpu", "nanoseconds" },
+	  false },
 	{ "offcpu",
 	  "time off the CPU",
 	  false,
 	  { "blocks", "count" },
-	  { "offcpu", "nanoseconds" } },
+	  { "offcpu", "nanoseconds" },
+	  false },
 };
 
 #define PERIOD 100

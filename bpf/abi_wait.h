@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * abi_wait: where the time of threads goes while they do not run, as bpf/wait.bpf.c adds
+ * it up for user space (profiler/waiting/).
+ *
+ * Each thread is in one state, and has the time at which that began, in one word of its
+ * task storage. Whoever changes the state exchanges the word, and adds the time between
+ * the old word's and the new one's to the sum of the old state. So each nanosecond of a
+ * thread is in one sum, once, whichever CPUs see its switch, its wake-up and user space's
+ * cut at the same moment:
+ *
+ *	on a CPU + run queue + waits + the open interval = time since its begin
+ *
+ * Sums are of an image and of a reason, system call and kind of descriptor. They are in
+ * an array that user space has mapped, an index finds them by their key, and a thread
+ * remembers those it used last.
+ *
+ *	wait_threads	task storage: the state, the image, the sums used last
+ *	wait_sums	array, mapped: struct abi_wait_sum. The first ones, by reason, have
+ *			the time that found no room, of all images
+ *	wait_index	hash: struct abi_wait_key to the number of its sum
+ *	wait_free	stack: numbers of sums that user space gave back, read and cleared
+ *
+ * The sum of the time on a CPU is the head of its image's sums. It counts the threads of
+ * the image: when there is none any more, its sums are final, and user space frees them.
+ *
+ * A user may have as many sums as are free: alone half of all, so that the same number is
+ * left for others; of n greedy users each has 1/(n + 1), and so have the others.
+ */
+#ifndef BPF_ABI_WAIT_H
+#define BPF_ABI_WAIT_H
+
+#include "bpf/abi.h"
+
+/*
+ * X(NAME, name): what the time of a thread is. 'name' is for users. First the time on a CPU, then
+ * those in the run queue, then waits.
+ */
+#define ABI_WAIT_QUEUE_REASONS(X)                                 \
+	X(WOKEN, woken) /* it was woken, and has not run since */ \
+	X(PREEMPTED, preempted) /* others run in its place */     \
+	X(YIELD, yield) /* sched_yield(2) */                      \
+	X(NEW, new) /* it never ran */                            \
+	X(THROTTLED, throttled) /* its control group's CPU quota is used up */
+
+#define ABI_WAIT_WAIT_REASONS(X)                                             \
+	X(SLEEP, sleep) /* for a time */                                     \
+	X(FUTEX, futex)                                                      \
+	X(POLL, poll) /* for one of several descriptors */                   \
+	X(DISK, disk) /* block devices and file systems */                   \
+	X(SOCKET, socket)                                                    \
+	X(PIPE, pipe)                                                        \
+	X(FAULT, fault) /* a page that has to be read */                     \
+	X(LOCK, lock) /* in the kernel */                                    \
+	X(STOP, stop) /* SIGSTOP, a tracer */                                \
+	X(FROZEN, frozen) /* the freezer of control groups, or of suspend */ \
+	X(CHILD, child) /* a child process: wait4(2), vfork(2) */            \
+	X(OTHER, other)
+
+#define ABI_WAIT_REASONS(X)       \
+	X(ON, on)                 \
+	ABI_WAIT_QUEUE_REASONS(X) \
+	ABI_WAIT_WAIT_REASONS(X)
+
+enum abi_wait_reason {
+#define X(NAME, name) ABI_WAIT_##NAME,
+	ABI_WAIT_REASONS(X)
+#undef X
+	ABI_WAIT_REASON_MAX,
+};
+
+/* The kind of the descriptor that is the system call's first argument. X(NAME, name) */
+#define ABI_WAIT_FDS(X)       \
+	X(NONE, none)         \
+	X(FILE, file)         \
+	X(DIR, dir)           \
+	X(BLOCK, block)       \
+	X(CHAR, char)         \
+	X(PIPE, pipe)         \
+	X(SOCKET, socket)     \
+	X(EPOLL, epoll)       \
+	X(EVENTFD, eventfd)   \
+	X(TIMERFD, timerfd)   \
+	X(SIGNALFD, signalfd) \
+	X(INOTIFY, inotify)   \
+	X(IO_URING, io_uring) \
+	X(OTHER, other)
+
+enum abi_wait_fd {
+#define X(NAME, name) ABI_WAIT_FD_##NAME,
+	ABI_WAIT_FDS(X)
+#undef X
+	ABI_WAIT_FD_MAX,
+};
+
+/* What a sum is of: the system call's number, the reason and the kind of descriptor. */
+#define ABI_WAIT_NO_CALL 0xffffU
+#define ABI_WAIT_WHAT(nr, reason, fd) ((__u32)(nr) << 16 | (__u32)(reason) << 8 | (__u32)(fd))
+#define ABI_WAIT_WHAT_NR(what) ((what) >> 16)
+#define ABI_WAIT_WHAT_REASON(what) ((what) >> 8 & 0xff)
+#define ABI_WAIT_WHAT_FD(what) ((what)&0xff)
+#define ABI_WAIT_WHAT_ON ABI_WAIT_WHAT(ABI_WAIT_NO_CALL, ABI_WAIT_ON, 0)
+
+/* By number of a system call, set before load: a reason, and flags. 0: it has none. */
+#define ABI_WAIT_CALLS 512
+#define ABI_WAIT_CALL_REASON 0x1f
+#define ABI_WAIT_CALL_FD 0x80 /* its first argument is a descriptor */
+
+struct abi_wait_key {
+	__u64 start_boottime; /* as struct abi_key */
+	__u64 exec_id;
+	__u32 tgid;
+	__u32 what; /* ABI_WAIT_WHAT(); 0: the sum is not in use */
+};
+
+#define ABI_WAIT_SUMS 65536 /* a power of 2 */
+#define ABI_WAIT_RESERVED 32 /* of them, by reason: time that found no room */
+/* Set in 'threads' until the first thread of a new head counts. */
+#define ABI_WAIT_HEAD_NEW 0x80000000U
+
+struct abi_wait_sum {
+	struct abi_wait_key key;
+	union {
+		__u32 head; /* the number of the head; or, of a head itself: */
+		__u32 threads; /* of the image now */
+	};
+	__u32 user; /* its number in wait_users */
+	__u64 count; /* of intervals that ended */
+	__u64 ns; /* of these, and of open ones up to the last cut */
+	/* Of a head: */
+	__u64 cpu_ns; /* by the kernel's account of the same threads */
+	__u64 wall_ns; /* of threads that have left the image */
+};
+
+/* Sums in use of a user; those with the same hash share it. */
+#define ABI_WAIT_USERS 1024
+
+/* X(name, gauge, "help"), for metrics. */
+#define ABI_WAIT_COUNTERS(X)                                              \
+	X(untracked, 0, "times a thread got no account: out of memory")   \
+	X(unwoken, 0, "waits that ended without a wake-up that was seen") \
+	X(missed, 0, "changes of a thread's state that were not seen")    \
+	X(refused, 0, "sums refused: no room, or a user has too many")    \
+	X(used, 1, "sums in use")
+
+struct abi_wait_counters {
+#define X(name, gauge, help) __u64 name;
+	ABI_WAIT_COUNTERS(X)
+#undef X
+};
+
+#ifndef __bpf__
+ABI_ASSERT(sizeof(struct abi_wait_key) == 24);
+ABI_ASSERT(sizeof(struct abi_wait_sum) == 64);
+ABI_ASSERT(ABI_WAIT_REASON_MAX <= ABI_WAIT_RESERVED);
+ABI_ASSERT(ABI_WAIT_REASON_MAX <= ABI_WAIT_CALL_REASON + 1);
+#endif
+
+#endif /* BPF_ABI_WAIT_H */

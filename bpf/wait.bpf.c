@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * wait: the account of every thread's time, see bpf/abi_wait.h. Loaded only with --wait,
+ * since sched_switch is the busiest tracepoint there is.
+ *
+ * A thread's account begins when it is first put into a run queue, or when user space's
+ * iterator finds it, and ends at its last switch, as TASK_DEAD. An exec closes the account
+ * with the old image and opens one with the new. The state of a thread is changed by
+ *
+ *	sched_switch	on its CPU, with the run queue locked, as prev or next
+ *	sched_waking	on any CPU, with its pi_lock: from waiting to runnable
+ *	sched_wakeup	the same, where sched_waking came before the sleeper's switch
+ *	exec		on its CPU
+ *	the iterator	on any CPU, at any time: cuts the open interval
+ *
+ * Who is woken is off its CPU, so only the iterator is really beside others. All exchange
+ * the word, and write what belongs to the new state before that.
+ *
+ * A wait ends at sched_waking: what follows is scheduling latency. Storage is made in
+ * task_newtask, not at the first wake-up: before 6.4 it is allocated by kmalloc, which may
+ * wake kswapd, and there the run queue is locked.
+ */
+#include "bpf/vmlinux.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "bpf/wait_reason.bpf.h"
+#include "bpf/wait_sum.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* In the low bits of the word; the others are the time at which it began. */
+enum state {
+	STATE_NONE, /* the account was not opened */
+	STATE_ON, /* on a CPU */
+	STATE_QUEUED,
+	STATE_WAITS,
+	STATE_FOUND, /* by the iterator, running or not: its first event tells */
+	STATE_MOVING, /* on a CPU, inside an exec: the cut does not know the image */
+	STATE_DEAD,
+};
+
+#define STATE_BITS 3
+#define STATE_OF(word) ((__u32)(word)&7)
+#define SINCE_OF(word) ((word) >> STATE_BITS)
+#define WORD(since, state) ((since) << STATE_BITS | (state))
+
+#define LAST_SUMS 4 /* a power of 2 */
+
+struct thread {
+	__u64 word; /* see above */
+	__u64 begin; /* of its account with this image */
+	__u64 cpu_ns; /* the kernel's account, when its CPU time was last added */
+	struct abi_wait_key key; /* of its image; 'what' is the sum looked for */
+	__u32 uid;
+	__u32 head; /* the sum of its time on a CPU */
+	__u32 queue_sum; /* of the interval in the run queue, now or next */
+	__u32 wait_sum; /* likewise, of the wait; 0: not known (FOUND) */
+	__u32 last_what[LAST_SUMS], last_sum[LAST_SUMS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread);
+} wait_threads SEC(".maps");
+
+/* Open intervals are added up to this time by the iterator. Set by user space. */
+__u64 wait_cut_at;
+
+static __always_inline struct thread *thread_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&wait_threads, task, NULL, 0);
+}
+
+static __always_inline __u64 thread_word(struct thread *t)
+{
+	return *(volatile __u64 *)&t->word;
+}
+
+/* --- its image and sums -------------------------------------------------------- */
+
+static __always_inline void thread_set_image(struct thread *t, struct task_struct *task)
+{
+	struct task_struct *cast = task_cast(task), *leader = cast->group_leader;
+
+	t->key.start_boottime = leader->start_boottime;
+	t->key.exec_id = cast->self_exec_id;
+	t->key.tgid = cast->tgid;
+	t->key.what = ABI_WAIT_WHAT_ON;
+	t->uid = cast->real_cred->uid.val;
+	__builtin_memset(t->last_what, 0, sizeof(t->last_what));
+	t->head = sum_find(&t->key, t->uid, 0);
+}
+
+/* The sum for 'what': those of an image without a head find no room either. */
+static __noinline __u32 thread_find_sum(struct thread *t, __u32 what)
+{
+	__u32 i;
+
+	if (!t)
+		return 0;
+	i = t->head;
+	if (i < ABI_WAIT_RESERVED)
+		return ABI_WAIT_WHAT_REASON(what);
+	t->key.what = what;
+	return sum_find(&t->key, t->uid, i);
+}
+
+static __always_inline __u32 thread_sum(struct thread *t, __u32 what)
+{
+	__u32 at = (what ^ what >> 8 ^ what >> 16) & (LAST_SUMS - 1), i;
+
+	if (t->last_what[at] == what)
+		return t->last_sum[at];
+	i = thread_find_sum(t, what);
+	/* One that found no room may find it the next time. */
+	if (i >= ABI_WAIT_RESERVED) {
+		t->last_what[at] = what;
+		t->last_sum[at] = i;
+	}
+	return i;
+}
+
+/* The sum that an interval of this state belongs to; 'found': of STATE_FOUND. */
+static __always_inline __u32 thread_state_sum(const struct thread *t, __u32 state, __u32 found)
+{
+	return state == STATE_QUEUED  ? t->queue_sum
+	       : state == STATE_WAITS ? t->wait_sum
+	       : state == STATE_FOUND ? found
+				      : t->head;
+}
+
+/* The interval of the old word ends. */
+static __always_inline void thread_close(const struct thread *t, __u64 old, __u64 now, __u32 found)
+{
+	sum_add(thread_state_sum(t, STATE_OF(old), found), now - SINCE_OF(old), true);
+}
+
+/* --- switches ------------------------------------------------------------------ */
+
+static __always_inline void switch_out(struct task_struct *task, bool preempt, __u32 state,
+				       __u64 now)
+{
+	struct task_struct *cast = task_cast(task);
+	struct thread *t = thread_of(task);
+	__u32 to = STATE_WAITS;
+	__u64 old, cpu;
+
+	if (!t || !t->word)
+		return;
+	if (state & TASK_DEAD) {
+		to = STATE_DEAD;
+	} else if (!state) {
+		to = STATE_QUEUED;
+		t->queue_sum = thread_sum(t, preempt_what(task, preempt));
+	} else if (!cast->__state) {
+		/* A signal was pending: it stays in the run queue. Before 6.13 'state' is
+		 * what it was before that was seen. */
+		to = STATE_QUEUED;
+		t->queue_sum = thread_sum(t, woken_what(task));
+	} else {
+		t->wait_sum = thread_sum(t, wait_what(task, state));
+	}
+	old = __sync_lock_test_and_set(&t->word, WORD(now, to));
+	if (STATE_OF(old) == STATE_QUEUED || STATE_OF(old) == STATE_WAITS)
+		__sync_fetch_and_add(&wait_counters.missed, 1);
+	thread_close(t, old, now, t->head);
+	cpu = cast->se.sum_exec_runtime;
+	sum_add_cpu(t->head, cpu - t->cpu_ns);
+	t->cpu_ns = cpu;
+	if (to == STATE_DEAD)
+		sum_leave(t->head, now - t->begin);
+}
+
+static __always_inline void switch_in(struct task_struct *task, __u64 now)
+{
+	struct thread *t = thread_of(task);
+	__u64 old;
+
+	if (!t || !t->word)
+		return;
+	old = __sync_lock_test_and_set(&t->word, WORD(now, STATE_ON));
+	if (STATE_OF(old) == STATE_WAITS)
+		__sync_fetch_and_add(&wait_counters.unwoken, 1);
+	else if (STATE_OF(old) == STATE_ON)
+		__sync_fetch_and_add(&wait_counters.missed, 1);
+	thread_close(t, old, now, t->queue_sum);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(wait_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	__u64 now = bpf_ktime_get_boot_ns();
+
+	if (prev->pid)
+		switch_out(prev, preempt, prev_state, now);
+	if (next->pid)
+		switch_in(next, now);
+	return 0;
+}
+
+/* --- wake-ups ------------------------------------------------------------------- */
+
+static __always_inline void thread_wake(struct task_struct *task)
+{
+	struct thread *t = thread_of(task);
+	__u64 old, now;
+
+	if (!t)
+		return;
+	old = thread_word(t);
+	if (STATE_OF(old) != STATE_WAITS && STATE_OF(old) != STATE_FOUND)
+		return;
+	now = bpf_ktime_get_boot_ns();
+	if (!t->wait_sum)
+		t->wait_sum = thread_sum(t, QUEUE_WHAT(ABI_WAIT_OTHER));
+	t->queue_sum = thread_sum(t, woken_what(task));
+	/* The iterator may cut the interval meanwhile, once for each of its runs. */
+	for (int i = 0; i < 4; i++) {
+		if (__sync_val_compare_and_swap(&t->word, old, WORD(now, STATE_QUEUED)) == old) {
+			thread_close(t, old, now, t->wait_sum);
+			return;
+		}
+		old = thread_word(t);
+		if (STATE_OF(old) != STATE_WAITS && STATE_OF(old) != STATE_FOUND)
+			return;
+	}
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(wait_waking, struct task_struct *task)
+{
+	thread_wake(task);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(wait_wakeup, struct task_struct *task)
+{
+	thread_wake(task);
+	return 0;
+}
+
+/* --- begin, exec ---------------------------------------------------------------- */
+
+SEC("tp_btf/task_newtask")
+int BPF_PROG(wait_newtask, struct task_struct *task, __u64 clone_flags)
+{
+	if (task->pid &&
+	    !bpf_task_storage_get(&wait_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE))
+		__sync_fetch_and_add(&wait_counters.untracked, 1);
+	return 0;
+}
+
+/* From here on its events are seen. */
+static __always_inline void thread_begin(struct thread *t, __u32 state)
+{
+	__u64 now = bpf_ktime_get_boot_ns();
+
+	t->begin = now;
+	if (!__sync_val_compare_and_swap(&t->word, 0, WORD(now, state)))
+		sum_enter(t->head);
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(wait_wakeup_new, struct task_struct *task)
+{
+	struct thread *t = thread_of(task);
+
+	if (!t || t->word)
+		return 0;
+	thread_set_image(t, task);
+	t->cpu_ns = task->se.sum_exec_runtime;
+	t->queue_sum = thread_sum(t, QUEUE_WHAT(ABI_WAIT_NEW));
+	thread_begin(t, STATE_QUEUED);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(wait_exec, struct task_struct *task, pid_t old_pid)
+{
+	struct thread *t = thread_of(task);
+	__u64 now, old;
+
+	if (!t || !t->word)
+		return 0;
+	now = bpf_ktime_get_boot_ns();
+	old = __sync_lock_test_and_set(&t->word, WORD(now, STATE_MOVING));
+	thread_close(t, old, now, t->head);
+	sum_leave(t->head, now - t->begin);
+	thread_set_image(t, task);
+	sum_enter(t->head);
+	t->begin = now;
+	/* Not if it was switched out meanwhile. */
+	__sync_val_compare_and_swap(&t->word, WORD(now, STATE_MOVING), WORD(now, STATE_ON));
+	return 0;
+}
+
+/* --- the iterator --------------------------------------------------------------- */
+
+static __always_inline bool task_on_cpu(struct task_struct *task)
+{
+	return !bpf_core_field_exists(task->on_cpu) || task->on_cpu;
+}
+
+/* Opens the account of a thread that was there before. */
+static __always_inline void thread_found(struct thread *t, struct task_struct *task)
+{
+	struct task_struct *cast = task_cast(task);
+	__u32 state = cast->__state;
+
+	/* One that is new is in wait_wakeup_new() soon. */
+	if (state & (TASK_DEAD | TASK_NEW))
+		return;
+	thread_set_image(t, task);
+	t->cpu_ns = cast->se.sum_exec_runtime;
+	t->queue_sum = thread_sum(t, QUEUE_WHAT(ABI_WAIT_PREEMPTED));
+	t->wait_sum = state ? thread_sum(t, wait_what(task, state)) : 0;
+	thread_begin(t, STATE_FOUND);
+}
+
+static __always_inline void thread_cut(struct thread *t, struct task_struct *task)
+{
+	__u64 at = wait_cut_at, old;
+	__u32 state, found;
+
+	for (int i = 0; i < 4; i++) {
+		old = thread_word(t);
+		state = STATE_OF(old);
+		if (state == STATE_MOVING || state == STATE_DEAD || SINCE_OF(old) >= at)
+			return;
+		found = t->wait_sum ?: task_on_cpu(task_cast(task)) ? t->head : t->queue_sum;
+		found = thread_state_sum(t, state, found);
+		if (__sync_val_compare_and_swap(&t->word, old, WORD(at, state)) != old)
+			continue;
+		sum_add(found, at - SINCE_OF(old), false);
+		return;
+	}
+}
+
+SEC("iter/task")
+int wait_cut(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct thread *t;
+
+	if (!task || !task->pid)
+		return 0;
+	t = bpf_task_storage_get(&wait_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t) {
+		__sync_fetch_and_add(&wait_counters.untracked, 1);
+		return 0;
+	}
+	if (!thread_word(t))
+		thread_found(t, task);
+	else
+		thread_cut(t, task);
+	return 0;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * wait_reason: why a thread that leaves its CPU does not run: from its state, the system
+ * call that it is in and that call's descriptor. All are read from the task itself, so no
+ * hook of system calls is needed; prev of sched_switch is the current task, whose user
+ * registers are complete.
+ */
+#ifndef BPF_WAIT_REASON_BPF_H
+#define BPF_WAIT_REASON_BPF_H
+
+#include "bpf/abi_wait.h"
+#include "bpf/arch.bpf.h"
+#include "bpf/quark_task.bpf.h"
+
+/* include/linux/sched.h; the same since 6.1. */
+#define TASK_INTERRUPTIBLE 0x1
+#define TASK_UNINTERRUPTIBLE 0x2
+#define TASK_STOPPED 0x4
+#define TASK_TRACED 0x8
+#define TASK_DEAD 0x80
+#define TASK_WAKEKILL 0x100
+#define TASK_NOLOAD 0x400 /* an idle kernel thread is in D, and no load */
+#define TASK_NEW 0x800
+#define TASK_FREEZABLE 0x2000
+#define TASK_FROZEN 0x8000
+
+/* uapi/linux/stat.h: the type in a mode, shifted. */
+#define MODE_TYPE(mode) ((mode) >> 12 & 15)
+#define ANON_INODE_FS_MAGIC 0x09041934 /* uapi/linux/magic.h */
+
+/* By number of a system call, see ABI_WAIT_CALLS. Set before load. */
+const volatile __u8 wait_calls[ABI_WAIT_CALLS];
+
+/* By type of the mode; it is ABI_WAIT_FD_NONE for types that no descriptor has. */
+static const volatile __u8 fd_types[16] = {
+	[1] = ABI_WAIT_FD_PIPE,	 [2] = ABI_WAIT_FD_CHAR, [4] = ABI_WAIT_FD_DIR,
+	[6] = ABI_WAIT_FD_BLOCK, [8] = ABI_WAIT_FD_FILE, [12] = ABI_WAIT_FD_SOCKET,
+};
+
+/* By the descriptor, of calls such as read(2). */
+static const volatile __u8 fd_reasons[16] = {
+	[ABI_WAIT_FD_NONE] = ABI_WAIT_OTHER,	 [ABI_WAIT_FD_FILE] = ABI_WAIT_DISK,
+	[ABI_WAIT_FD_DIR] = ABI_WAIT_DISK,	 [ABI_WAIT_FD_BLOCK] = ABI_WAIT_DISK,
+	[ABI_WAIT_FD_CHAR] = ABI_WAIT_OTHER,	 [ABI_WAIT_FD_PIPE] = ABI_WAIT_PIPE,
+	[ABI_WAIT_FD_SOCKET] = ABI_WAIT_SOCKET,	 [ABI_WAIT_FD_EPOLL] = ABI_WAIT_POLL,
+	[ABI_WAIT_FD_EVENTFD] = ABI_WAIT_OTHER,	 [ABI_WAIT_FD_TIMERFD] = ABI_WAIT_SLEEP,
+	[ABI_WAIT_FD_SIGNALFD] = ABI_WAIT_OTHER, [ABI_WAIT_FD_INOTIFY] = ABI_WAIT_OTHER,
+	[ABI_WAIT_FD_IO_URING] = ABI_WAIT_POLL,	 [ABI_WAIT_FD_OTHER] = ABI_WAIT_OTHER,
+};
+
+/* The first eight bytes of a name, as they are in memory on a little-endian machine. */
+#define NAME8(a, b, c, d, e, f, g, h)                                                            \
+	((__u64)(a) | (__u64)(b) << 8 | (__u64)(c) << 16 | (__u64)(d) << 24 | (__u64)(e) << 32 | \
+	 (__u64)(f) << 40 | (__u64)(g) << 48 | (__u64)(h) << 56)
+
+/* Of an anonymous inode only the name tells what it is of. */
+static __always_inline __u32 fd_anonymous(const struct file *file)
+{
+	const unsigned char *text = BPF_CORE_READ(file, f_path.dentry, d_name.name);
+	__u64 name = 0;
+
+	bpf_probe_read_kernel(&name, sizeof(name), text);
+	switch (name) {
+	case NAME8('[', 'e', 'v', 'e', 'n', 't', 'p', 'o'):
+		return ABI_WAIT_FD_EPOLL;
+	case NAME8('[', 'e', 'v', 'e', 'n', 't', 'f', 'd'):
+		return ABI_WAIT_FD_EVENTFD;
+	case NAME8('[', 't', 'i', 'm', 'e', 'r', 'f', 'd'):
+		return ABI_WAIT_FD_TIMERFD;
+	case NAME8('[', 's', 'i', 'g', 'n', 'a', 'l', 'f'):
+		return ABI_WAIT_FD_SIGNALFD;
+	case NAME8('[', 'i', 'o', '_', 'u', 'r', 'i', 'n'):
+		return ABI_WAIT_FD_IO_URING;
+	case NAME8('i', 'n', 'o', 't', 'i', 'f', 'y', 0):
+		return ABI_WAIT_FD_INOTIFY;
+	}
+	return ABI_WAIT_FD_OTHER;
+}
+
+/*
+ * The kind of a descriptor. Another thread may close it meanwhile: then what is read is of
+ * another file, or of none.
+ */
+static __always_inline __u32 fd_kind(struct task_struct *task, __u64 fd)
+{
+	struct fdtable *table = task->files->fdt;
+	struct file *file = NULL;
+	struct inode *inode;
+	__u32 kind;
+
+	if ((__u32)fd >= table->max_fds)
+		return ABI_WAIT_FD_NONE;
+	bpf_probe_read_kernel(&file, sizeof(file), &table->fd[(__u32)fd]);
+	if (!file)
+		return ABI_WAIT_FD_NONE;
+	/* A pointer that was read has no type for the verifier. */
+	inode = BPF_CORE_READ(file, f_inode);
+	kind = fd_types[MODE_TYPE(BPF_CORE_READ(inode, i_mode))];
+	/* Without a type; since 6.16 as a file. */
+	if (kind > ABI_WAIT_FD_FILE || BPF_CORE_READ(inode, i_sb, s_magic) != ANON_INODE_FS_MAGIC)
+		return kind;
+	return fd_anonymous(file);
+}
+
+/* The kernel's part of the reason: of a state that is no sleep for what the call is for. */
+static __always_inline __u32 reason_of_state(struct task_struct *task, __u32 state, __u32 nr,
+					     __u32 reason)
+{
+	bool iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
+	bool deep = (state & TASK_UNINTERRUPTIBLE) && !(state & TASK_NOLOAD);
+
+	if (state & (TASK_STOPPED | TASK_TRACED))
+		return ABI_WAIT_STOP;
+	if (state & TASK_FROZEN || BPF_CORE_READ_BITFIELD(task, frozen))
+		return ABI_WAIT_FROZEN;
+	/* fsync(2) waits for the journal without in_iowait. */
+	if (reason == ABI_WAIT_DISK)
+		return reason;
+	/* io_uring_enter(2) and epoll set in_iowait, or not, as they please. */
+	if (iowait && (deep || reason != ABI_WAIT_POLL))
+		return nr == ABI_WAIT_NO_CALL && !(task->flags & PF_KTHREAD) ? ABI_WAIT_FAULT
+									     : ABI_WAIT_DISK;
+	/* Alone vfork(2) waits in a state that can be frozen. */
+	if (deep && !(reason == ABI_WAIT_CHILD && state & TASK_FREEZABLE))
+		return ABI_WAIT_LOCK;
+	return reason ?: ABI_WAIT_OTHER;
+}
+
+/* The number of the system call that a task is in, and its first argument. */
+static __always_inline __u32 task_call(struct task_struct *task, __u64 *arg)
+{
+	struct task_struct *cast = task_cast(task);
+	const struct pt_regs *regs;
+	__u64 nr, args[6];
+
+	*arg = 0;
+	if (cast->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
+		return ABI_WAIT_NO_CALL;
+	regs = (void *)bpf_task_pt_regs(task);
+	if (!regs)
+		return ABI_WAIT_NO_CALL;
+	nr = arch_call_nr(regs);
+	if (nr >= ABI_WAIT_CALLS || arch_compat_call(cast, regs))
+		return ABI_WAIT_NO_CALL;
+	arch_call_args(args, regs);
+	*arg = args[0];
+	return nr;
+}
+
+/* What a task that sleeps in 'state' waits for. */
+static __always_inline __u32 wait_what(struct task_struct *task, __u32 state)
+{
+	struct task_struct *cast = task_cast(task);
+	__u32 fd = ABI_WAIT_FD_NONE, reason = 0, call;
+	__u64 arg;
+	__u32 nr = task_call(task, &arg);
+
+	if (nr != ABI_WAIT_NO_CALL) {
+		call = wait_calls[nr & (ABI_WAIT_CALLS - 1)];
+		reason = call & ABI_WAIT_CALL_REASON;
+		if (call & ABI_WAIT_CALL_FD)
+			fd = fd_kind(cast, arg);
+		if (!reason && fd)
+			reason = fd_reasons[fd & 15];
+	}
+	reason = reason_of_state(cast, state, nr, reason);
+	return ABI_WAIT_WHAT(nr, reason, fd);
+}
+
+/* Whether its control group may not run now: since 6.18 each task knows that itself. */
+static __always_inline bool task_throttled(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->throttled))
+		return task->throttled;
+	return bpf_core_field_exists(task->se.cfs_rq) &&
+	       bpf_core_field_exists(task->se.cfs_rq->throttle_count) &&
+	       task->se.cfs_rq->throttle_count > 0;
+}
+
+#define QUEUE_WHAT(reason) ABI_WAIT_WHAT(ABI_WAIT_NO_CALL, reason, ABI_WAIT_FD_NONE)
+
+/* Why a task that could run leaves its CPU. An interrupt of user code has no number. */
+static __always_inline __u32 preempt_what(struct task_struct *task, bool preempt)
+{
+	__u64 arg;
+
+	if (task_throttled(task_cast(task)))
+		return QUEUE_WHAT(ABI_WAIT_THROTTLED);
+	if (!preempt && task_call(task, &arg) == NR_SCHED_YIELD)
+		return QUEUE_WHAT(ABI_WAIT_YIELD);
+	return QUEUE_WHAT(ABI_WAIT_PREEMPTED);
+}
+
+static __always_inline __u32 woken_what(struct task_struct *task)
+{
+	return task_throttled(task_cast(task)) ? QUEUE_WHAT(ABI_WAIT_THROTTLED)
+					       : QUEUE_WHAT(ABI_WAIT_WOKEN);
+}
+
+#endif /* BPF_WAIT_REASON_BPF_H */

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+/* sums: see profiler/waiting/sums.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/base.h"
+#include "bpf/abi_wait.h"
+#include "bpf/wait.skel.h"
+#include "profiler/waiting/calls.h"
+#include "profiler/waiting/sums.h"
+
+#define SUMS_BYTES (ABI_WAIT_SUMS * sizeof(struct abi_wait_sum))
+
+/* Read and given so far. */
+struct sums_seen {
+	uint64_t count, ns, cpu_ns, wall_ns;
+};
+
+struct waiting_sums {
+	struct wait_bpf *skel;
+	struct bpf_link *iter;
+	struct abi_wait_sum *sums; /* mapped */
+	struct sums_seen *seen; /* by number */
+	uint8_t *final; /* of heads: no thread is left */
+	uint32_t limit;
+};
+
+static int sums_no_print(enum libbpf_print_level level, const char *fmt,
+			 va_list ap)
+{
+	return 0;
+}
+
+static int sums_load(struct waiting_sums *s)
+{
+	uint32_t seed = 0;
+
+	errno = 0;
+	s->skel = wait_bpf__open();
+	if (!s->skel)
+		return errno ? -errno : -ENOMEM;
+	bpf_program__set_autoattach(s->skel->progs.wait_cut, false);
+	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) < 0)
+		seed = (uint32_t)clock_boottime_ns();
+	s->skel->rodata->wait_seed = seed;
+	s->skel->rodata->wait_limit = s->limit;
+	waiting_calls((uint8_t *)s->skel->rodata->wait_calls);
+	return wait_bpf__load(s->skel);
+}
+
+static int sums_map(struct waiting_sums *s)
+{
+	void *p = mmap(NULL, SUMS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+		       bpf_map__fd(s->skel->maps.wait_sums), 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	s->sums = p;
+	s->seen = calloc(ABI_WAIT_SUMS, sizeof(*s->seen));
+	s->final = calloc(ABI_WAIT_SUMS, 1);
+	return s->seen && s->final ? 0 : -ENOMEM;
+}
+
+/* Before the first thread is found all its events are seen. */
+static int sums_attach(struct waiting_sums *s)
+{
+	int err = wait_bpf__attach(s->skel);
+
+	if (err)
+		return err;
+	s->iter = bpf_program__attach_iter(s->skel->progs.wait_cut, NULL);
+	return s->iter ? 0 : errno ? -errno : -ENOTSUP;
+}
+
+int waiting_sums_new(struct waiting_sums **sp, uint32_t limit,
+		     const char **what)
+{
+	struct waiting_sums *s = calloc(1, sizeof(*s));
+	libbpf_print_fn_t print;
+	int err;
+
+	*what = "memory";
+	if (!s)
+		return -ENOMEM;
+	s->limit = limit ? MIN(limit, ABI_WAIT_SUMS) : ABI_WAIT_SUMS;
+	print = libbpf_set_print(sums_no_print);
+	*what = "loading the programs of --wait";
+	err = sums_load(s);
+	if (!err) {
+		*what = "mapping the sums of --wait";
+		err = sums_map(s);
+	}
+	if (!err) {
+		*what = "attaching the programs of --wait";
+		err = sums_attach(s);
+	}
+	libbpf_set_print(print);
+	if (!err) {
+		*what = "finding the threads for --wait";
+		err = waiting_sums_cut(s, 0);
+	}
+	if (err)
+		waiting_sums_free(s);
+	else
+		*sp = s;
+	return err;
+}
+
+void waiting_sums_free(struct waiting_sums *s)
+{
+	if (!s)
+		return;
+	bpf_link__destroy(s->iter);
+	if (s->sums)
+		munmap(s->sums, SUMS_BYTES);
+	wait_bpf__destroy(s->skel);
+	free(s->seen);
+	free(s->final);
+	free(s);
+}
+
+int waiting_sums_cut(struct waiting_sums *s, uint64_t time)
+{
+	ssize_t n;
+	char c;
+	int fd, err = 0;
+
+	__atomic_store_n(&s->skel->bss->wait_cut_at, time, __ATOMIC_SEQ_CST);
+	fd = bpf_iter_create(bpf_link__fd(s->iter));
+	if (fd < 0)
+		return -errno;
+	/* It writes nothing; EAGAIN: a million tasks, so far. */
+	do
+		n = read(fd, &c, 1);
+	while (n < 0 && (errno == EAGAIN || errno == EINTR));
+	if (n < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static uint32_t sums_end(const struct waiting_sums *s)
+{
+	uint64_t end =
+		__atomic_load_n(&s->skel->data->wait_fresh, __ATOMIC_ACQUIRE);
+
+	return MIN(end, ABI_WAIT_SUMS);
+}
+
+static uint32_t sums_what(const struct abi_wait_sum *sum)
+{
+	return __atomic_load_n(&sum->key.what, __ATOMIC_ACQUIRE);
+}
+
+static bool sums_is_head(uint32_t what)
+{
+	return what == ABI_WAIT_WHAT_ON;
+}
+
+/*
+ * First: what is read after that is final. A sum that is made by the image's last
+ * thread after this is freed by the next call.
+ */
+static void sums_find_final(struct waiting_sums *s, uint32_t end)
+{
+	const struct abi_wait_sum *sum;
+
+	for (uint32_t i = ABI_WAIT_RESERVED; i < end; i++) {
+		sum = &s->sums[i];
+		s->final[i] = sums_is_head(sums_what(sum)) &&
+			      !__atomic_load_n(&sum->threads, __ATOMIC_ACQUIRE);
+	}
+}
+
+/*
+ * The difference; a cut that came after the end of an interval is taken back by it, so a
+ * sum may shrink for a moment: then it is 0, and the next one is less.
+ */
+static uint64_t sums_delta(const __u64 *now, uint64_t *seen)
+{
+	uint64_t v = __atomic_load_n(now, __ATOMIC_RELAXED), delta = v - *seen;
+
+	if ((int64_t)delta <= 0)
+		return 0;
+	*seen = v;
+	return delta;
+}
+
+/* False: nothing was added. */
+static bool sums_get(struct waiting_sums *s, uint32_t i, uint32_t what,
+		     struct waiting_sum *out)
+{
+	const struct abi_wait_sum *sum = &s->sums[i];
+	struct sums_seen *seen = &s->seen[i];
+
+	*out = (struct waiting_sum){
+		.key.start_boottime = sum->key.start_boottime,
+		.key.exec_id = sum->key.exec_id,
+		.key.tgid = sum->key.tgid,
+		.what = what,
+		.count = sums_delta(&sum->count, &seen->count),
+		.ns = sums_delta(&sum->ns, &seen->ns),
+	};
+	if (sums_is_head(what)) {
+		out->threads = sum->threads & ~ABI_WAIT_HEAD_NEW;
+		out->cpu_ns = sums_delta(&sum->cpu_ns, &seen->cpu_ns);
+		out->wall_ns = sums_delta(&sum->wall_ns, &seen->wall_ns);
+	}
+	return out->count || out->ns || out->cpu_ns || out->wall_ns;
+}
+
+/* No thread of the image is left that could find it. */
+static void sums_free_one(struct waiting_sums *s, uint32_t i)
+{
+	struct abi_wait_sum *sum = &s->sums[i];
+	struct abi_wait_key key = sum->key;
+	uint32_t user = sum->user % ABI_WAIT_USERS;
+
+	bpf_map_delete_elem(bpf_map__fd(s->skel->maps.wait_index), &key);
+	memset(sum, 0, sizeof(*sum));
+	s->seen[i] = (struct sums_seen){ 0 };
+	__atomic_sub_fetch(&s->skel->bss->wait_users[user], 1,
+			   __ATOMIC_SEQ_CST);
+	__atomic_sub_fetch(&s->skel->bss->wait_counters.used, 1,
+			   __ATOMIC_SEQ_CST);
+	/* If it fails one sum less can be used; it has room for all. */
+	bpf_map_update_elem(bpf_map__fd(s->skel->maps.wait_free), NULL, &i, 0);
+}
+
+static bool sums_is_final(const struct waiting_sums *s, uint32_t i,
+			  uint32_t what)
+{
+	uint32_t head = sums_is_head(what) ? i : s->sums[i].head;
+
+	return head < ABI_WAIT_SUMS && s->final[head];
+}
+
+void waiting_sums_read(struct waiting_sums *s,
+		       void (*fn)(void *arg, const struct waiting_sum *sum),
+		       void *arg)
+{
+	uint32_t end = sums_end(s), what;
+	struct waiting_sum sum;
+
+	sums_find_final(s, end);
+	for (uint32_t i = 0; i < ABI_WAIT_REASON_MAX; i++)
+		if (sums_get(s, i, ABI_WAIT_WHAT(ABI_WAIT_NO_CALL, i, 0), &sum))
+			fn(arg, &sum);
+	for (uint32_t i = ABI_WAIT_RESERVED; i < end; i++) {
+		what = sums_what(&s->sums[i]);
+		if (what && sums_get(s, i, what, &sum))
+			fn(arg, &sum);
+	}
+	/* Heads the last: others ask for theirs. */
+	for (int heads = 0; heads < 2; heads++)
+		for (uint32_t i = ABI_WAIT_RESERVED; i < end; i++) {
+			what = sums_what(&s->sums[i]);
+			if (what && sums_is_head(what) == heads &&
+			    sums_is_final(s, i, what))
+				sums_free_one(s, i);
+		}
+}
+
+bool waiting_sums_crowded(const struct waiting_sums *s)
+{
+	return s->skel->bss->wait_counters.used > s->limit / 4;
+}
+
+void waiting_sums_counters(const struct waiting_sums *s,
+			   struct abi_wait_counters *out)
+{
+	*out = s->skel->bss->wait_counters;
+}

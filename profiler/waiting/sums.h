@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sums: the kernel's side of waiting: loads bpf/wait.bpf.c, cuts open intervals, and
+ * reads what was added to the sums (bpf/abi_wait.h). Knows nothing of processes.
+ */
+#ifndef PROFILER_WAITING_SUMS_H
+#define PROFILER_WAITING_SUMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/abi_wait.h"
+
+struct waiting_sums;
+
+/* What was added to a sum since the last call of waiting_sums_read(). */
+struct waiting_sum {
+	struct abi_key
+		key; /* of the image; all zeros: of several, for want of room */
+	uint32_t what; /* ABI_WAIT_WHAT() */
+	uint32_t threads; /* of a head: that the image has now */
+	uint64_t count; /* intervals that ended */
+	uint64_t ns;
+	uint64_t cpu_ns; /* of a head: the kernel's CPU time of its threads */
+	uint64_t wall_ns; /* of a head: see struct abi_wait_sum */
+};
+
+/*
+ * Loads and attaches, and opens the accounts of all threads there are. 'limit' is the
+ * number of sums, at most ABI_WAIT_SUMS; 0: that. 0 or -errno, and the failed step.
+ */
+int waiting_sums_new(struct waiting_sums **sp, uint32_t limit,
+		     const char **what);
+void waiting_sums_free(struct waiting_sums *s);
+
+/*
+ * Adds all open intervals to their sums, up to 'time' (CLOCK_BOOTTIME, ns; not in the
+ * future). What ended since then is in the sums too. Some 0.5 us a thread. 0 or -errno.
+ */
+int waiting_sums_cut(struct waiting_sums *s, uint64_t time);
+/*
+ * Gives each sum to which something was added, and frees those of images that have no
+ * thread any more.
+ */
+void waiting_sums_read(struct waiting_sums *s,
+		       void (*fn)(void *arg, const struct waiting_sum *sum),
+		       void *arg);
+/* Sums are freed by reading them: whether that should be soon. */
+bool waiting_sums_crowded(const struct waiting_sums *s);
+void waiting_sums_counters(const struct waiting_sums *s,
+			   struct abi_wait_counters *out);
+
+#endif /* PROFILER_WAITING_SUMS_H */

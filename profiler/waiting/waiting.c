@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+/* waiting: see profiler/waiting/waiting.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <time.h>
+
+#include "base/base.h"
+#include "profiler/waiting/sums.h"
+#include "profiler/waiting/waiting.h"
+
+#define WAITING_READ_NS (900 * CLOCK_NSEC_PER_MSEC)
+/* With many lives a second sums are freed more often. */
+#define WAITING_CROWDED_NS (90 * CLOCK_NSEC_PER_MSEC)
+#define WAITING_KEEPS_NS (3 * CLOCK_NSEC_PER_SEC)
+/* Beyond that, sums stay in the kernel until the pump has caught up. */
+#define WAITING_KEPT_MAX 262144
+#define WAITING_POOL 1024 /* blocks that are not in use */
+
+/* Read, and to be given when the pump has passed 'time'. */
+struct waiting_kept {
+	STAILQ_ENTRY(waiting_kept) entry;
+	uint64_t time; /* of the cut, or the reading */
+	struct waiting_sum sum;
+};
+
+/* The frame of a reason; those of the time on a CPU are two. */
+struct waiting_frame {
+	char text[48];
+	struct reporter_function function;
+	struct reporter_line line;
+	struct reporter_frame frame;
+	struct reporter_memo memo;
+};
+
+struct waiting {
+	struct pm *pm;
+	struct reporter *reporter;
+	struct waiting_sums *sums;
+	struct pool pool; /* of 'kept' */
+	STAILQ_HEAD(, waiting_kept) kept; /* by time */
+	size_t nkept;
+	uint64_t now; /* 'time' of what is being read */
+	uint64_t read; /* the last time */
+	uint64_t edge; /* of windows, up to which all are cut */
+	struct waiting_frame frames[ABI_WAIT_REASON_MAX], beyond;
+	struct waiting_stats stats;
+};
+
+static const char *const waiting_reasons[] = {
+#define X(NAME, name) #name,
+	ABI_WAIT_REASONS(X)
+#undef X
+};
+
+/* "none" is no label. */
+static const char *const waiting_fds[ABI_WAIT_FD_MAX] = {
+#define X(NAME, name) #name,
+	ABI_WAIT_FDS(X)
+#undef X
+};
+
+static uint32_t waiting_event(uint32_t reason)
+{
+	return reason == ABI_WAIT_ON	 ? ABI_EVENT_RUNNING
+	       : reason < ABI_WAIT_SLEEP ? ABI_EVENT_RUNQUEUE
+					 : ABI_EVENT_WAIT;
+}
+
+/* --- frames -------------------------------------------------------------------- */
+
+/* Marks are told apart by their number: those of the trace handler are small. */
+#define WAITING_MARKS 0x77616974ULL << 32
+
+static void waiting_frame_init(struct waiting_frame *f, uint64_t number)
+{
+	f->function = (struct reporter_function){
+		.name = f->text,
+		.system_name = f->text,
+		.file = "",
+	};
+	f->line = (struct reporter_line){ .function = &f->function };
+	f->frame = (struct reporter_frame){
+		.place = { .kind = REPORTER_PLACE_MARK,
+			   .id = (WAITING_MARKS) + number },
+		.lines = &f->line,
+		.nlines = 1,
+	};
+}
+
+static void waiting_init_frames(struct waiting *w)
+{
+	static const char *const kinds[] = {
+		[ABI_EVENT_WAIT] = "wait ",
+		[ABI_EVENT_RUNQUEUE] = "runqueue ",
+	};
+	struct waiting_frame *f;
+
+	for (uint32_t i = 0; i < ABI_WAIT_REASON_MAX; i++) {
+		f = &w->frames[i];
+		if (i == ABI_WAIT_ON)
+			snprintf(f->text, sizeof(f->text), "[cpu]");
+		else
+			snprintf(f->text, sizeof(f->text), "[%s%s]",
+				 kinds[waiting_event(i)], waiting_reasons[i]);
+		waiting_frame_init(f, i);
+	}
+	f = &w->beyond;
+	snprintf(f->text, sizeof(f->text), "[on a CPU, not CPU time]");
+	waiting_frame_init(f, ABI_WAIT_REASON_MAX);
+}
+
+/* --- to the reporter ----------------------------------------------------------- */
+
+static void waiting_add(struct waiting *w, struct waiting_frame *f,
+			struct reporter_trace *t, uint64_t count, uint64_t ns)
+{
+	t->frames = &f->frame;
+	t->nframes = 1;
+	t->memo = &f->memo;
+	t->count = count;
+	t->value = ns;
+	if ((count || ns) && reporter_add(w->reporter, t))
+		w->stats.nomem++;
+}
+
+static void waiting_give(struct waiting *w, const struct waiting_kept *k)
+{
+	uint32_t reason = ABI_WAIT_WHAT_REASON(k->sum.what);
+	uint32_t fd = ABI_WAIT_WHAT_FD(k->sum.what);
+	const struct waiting_sum *sum = &k->sum;
+	struct reporter_trace t = {
+		.time = k->time - 1,
+		.event = waiting_event(reason),
+		.reason = waiting_reasons[reason],
+		.syscall = watch_syscall(ABI_WAIT_WHAT_NR(sum->what)),
+		.fd = fd ? waiting_fds[fd] : NULL,
+	};
+
+	/* An image that it has forgotten must not be made again. */
+	if (pm_newest(w->pm, &sum->key))
+		t.image = pm_image_get(w->pm, &sum->key, k->time);
+	if (!t.image) {
+		w->stats.unknown++;
+		return;
+	}
+	if (reason != ABI_WAIT_ON) {
+		waiting_add(w, &w->frames[reason], &t, sum->count, sum->ns);
+		return;
+	}
+	t.reason = NULL;
+	waiting_add(w, &w->frames[reason], &t, sum->count, sum->cpu_ns);
+	if (sum->ns > sum->cpu_ns)
+		waiting_add(w, &w->beyond, &t, 0, sum->ns - sum->cpu_ns);
+}
+
+static void waiting_deliver(struct waiting *w, uint64_t passed)
+{
+	struct waiting_kept *k;
+
+	while ((k = STAILQ_FIRST(&w->kept)) && k->time <= passed) {
+		STAILQ_REMOVE_HEAD(&w->kept, entry);
+		w->nkept--;
+		waiting_give(w, k);
+		pool_give(&w->pool, k);
+	}
+}
+
+/* --- from the kernel ------------------------------------------------------------ */
+
+static void waiting_total(struct waiting_stats *st,
+			  const struct waiting_sum *sum)
+{
+	switch (waiting_event(ABI_WAIT_WHAT_REASON(sum->what))) {
+	case ABI_EVENT_WAIT:
+		st->wait_ns += sum->ns;
+		break;
+	case ABI_EVENT_RUNQUEUE:
+		st->queue_ns += sum->ns;
+		break;
+	default:
+		st->on_ns += sum->ns;
+		st->cpu_ns += sum->cpu_ns;
+	}
+}
+
+static void waiting_on_sum(void *arg, const struct waiting_sum *sum)
+{
+	struct waiting *w = arg;
+	struct waiting_kept *k;
+
+	if (ABI_WAIT_WHAT_REASON(sum->what) >= ABI_WAIT_REASON_MAX ||
+	    ABI_WAIT_WHAT_FD(sum->what) >= ABI_WAIT_FD_MAX)
+		return; /* the kernel's side writes none */
+	waiting_total(&w->stats, sum);
+	if (!sum->key.tgid) {
+		w->stats.unkept += sum->count;
+		w->stats.unkept_ns += sum->ns;
+		return;
+	}
+	/* There is no window that it could be in. */
+	if (reporter_apart_edge(w->reporter, 0) == UINT64_MAX)
+		return;
+	k = pool_take(&w->pool);
+	if (!k) {
+		w->stats.nomem++;
+		return;
+	}
+	k->time = w->now;
+	k->sum = *sum;
+	STAILQ_INSERT_TAIL(&w->kept, k, entry);
+	w->nkept++;
+}
+
+static void waiting_read(struct waiting *w, uint64_t time)
+{
+	w->now = time;
+	waiting_sums_read(w->sums, waiting_on_sum, w);
+}
+
+static uint64_t waiting_cpu_ns(void)
+{
+	struct timespec ts = { 0 };
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * CLOCK_NSEC_PER_SEC + ts.tv_nsec;
+}
+
+/* Cuts all open intervals at 'edge': what was added until now was before it. */
+static void waiting_cut(struct waiting *w, uint64_t edge)
+{
+	uint64_t begin = waiting_cpu_ns();
+
+	w->stats.cuts++;
+	if (waiting_sums_cut(w->sums, edge))
+		w->stats.cut_failed++;
+	w->stats.cut_ns += waiting_cpu_ns() - begin;
+	waiting_read(w, edge);
+}
+
+static void waiting_cut_edges(struct waiting *w, uint64_t now)
+{
+	uint64_t edge;
+
+	while ((edge = reporter_apart_edge(w->reporter, w->edge)) <= now) {
+		w->edge = edge;
+		waiting_cut(w, edge);
+	}
+	w->edge = now;
+}
+
+void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed)
+{
+	uint64_t pause;
+
+	if (!w)
+		return;
+	waiting_cut_edges(w, now);
+	pause = waiting_sums_crowded(w->sums) ? WAITING_CROWDED_NS
+					      : WAITING_READ_NS;
+	if (now - w->read >= pause && w->nkept < WAITING_KEPT_MAX) {
+		w->read = now;
+		waiting_read(w, now);
+	}
+	waiting_deliver(w, passed);
+}
+
+uint64_t waiting_due(const struct waiting *w)
+{
+	return w ? reporter_apart_edge(w->reporter, w->edge) : UINT64_MAX;
+}
+
+void waiting_end(struct waiting *w, uint64_t end)
+{
+	if (!w)
+		return;
+	waiting_cut_edges(w, end - 1);
+	waiting_cut(w, end);
+	waiting_deliver(w, UINT64_MAX);
+}
+
+uint64_t waiting_keeps(const struct waiting *w)
+{
+	return w ? WAITING_KEEPS_NS : 0;
+}
+
+void waiting_get_stats(const struct waiting *w, struct waiting_stats *out)
+{
+	struct abi_wait_counters kernel;
+
+	*out = (struct waiting_stats){ 0 };
+	if (!w)
+		return;
+	*out = w->stats;
+	waiting_sums_counters(w->sums, &kernel);
+#define X(name, gauge, help) out->name = kernel.name;
+	ABI_WAIT_COUNTERS(X)
+#undef X
+}
+
+/* --- the object ------------------------------------------------------------------ */
+
+int waiting_new(struct waiting **wp, struct pm *pm, struct reporter *r,
+		const char **what)
+{
+	struct waiting *w = calloc(1, sizeof(*w));
+	int err;
+
+	*what = "memory";
+	if (!w)
+		return -ENOMEM;
+	w->pm = pm;
+	w->reporter = r;
+	STAILQ_INIT(&w->kept);
+	pool_init(&w->pool, sizeof(struct waiting_kept), WAITING_POOL);
+	waiting_init_frames(w);
+	err = waiting_sums_new(&w->sums, 0, what);
+	w->read = w->edge = clock_boottime_ns();
+	if (err)
+		waiting_free(w);
+	else
+		*wp = w;
+	return err;
+}
+
+void waiting_free(struct waiting *w)
+{
+	struct waiting_kept *k;
+
+	if (!w)
+		return;
+	while ((k = STAILQ_FIRST(&w->kept))) {
+		STAILQ_REMOVE_HEAD(&w->kept, entry);
+		pool_give(&w->pool, k);
+	}
+	waiting_sums_free(w->sums);
+	pool_fini(&w->pool);
+	free(w);
+}

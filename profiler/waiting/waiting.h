@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * waiting: where the time of threads goes while they do not run. The kernel's side adds
+ * up the time of each thread by state, reason, system call and kind of descriptor
+ * (bpf/abi_wait.h has the account and its maps). This room reads the sums at each turn of
+ * the loop, and gives what was added to the reporter, as traces of one frame:
+ *
+ *	[wait futex]		of the event ABI_EVENT_WAIT
+ *	[runqueue woken]	of ABI_EVENT_RUNQUEUE
+ *	[cpu]			of ABI_EVENT_RUNNING: CPU time, by the kernel's account
+ *	[on a CPU, not CPU time]	what the clock has more than that: interrupts, and
+ *				time that a hypervisor took
+ *
+ * with the labels of the image, and reason, syscall and fd. Together they are the time of
+ * all threads, but for a remainder: where the kernel's account has more than the clock.
+ *
+ * A window gets the part of each wait that lies in it: at its begin and its end the open
+ * intervals are cut, and what was added until then is given with a time before the cut. A
+ * wait is counted where it ends.
+ *
+ * An image is found by its key once the pump has passed the time at which its sums were
+ * read, so that its fork and exec are known; until then they are kept here. A process that
+ * ended has to be known for waiting_keeps().
+ *
+ * All calls on the loop's thread.
+ */
+#ifndef PROFILER_WAITING_WAITING_H
+#define PROFILER_WAITING_WAITING_H
+
+#include <stdint.h>
+
+#include "processmanager/processmanager.h"
+#include "reporter/reporter.h"
+
+struct waiting;
+
+/*
+ * Loads, attaches, and opens the account of each thread. Both are borrowed, and must be
+ * freed later. 0 or -errno, and '*what' is the step that failed.
+ */
+int waiting_new(struct waiting **wp, struct pm *pm, struct reporter *r,
+		const char **what);
+void waiting_free(struct waiting *w); /* NULL is allowed */
+
+/*
+ * Reads the sums, and gives those of before 'passed', the time up to which the process
+ * manager has all events. To be called at least once a second, and before
+ * reporter_advance() with a time up to 'now'; 'w' may be NULL, here and below.
+ */
+void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed);
+/*
+ * The time of the next cut, CLOCK_BOOTTIME; UINT64_MAX: none. What ends between it and
+ * the tick after it is still counted before it.
+ */
+uint64_t waiting_due(const struct waiting *w);
+/* The last call: gives everything, up to 'end'. */
+void waiting_end(struct waiting *w, uint64_t end);
+/* For how long processes that ended have to be known, ns. */
+uint64_t waiting_keeps(const struct waiting *w);
+
+/* X(name, gauge, "help") */
+#define WAITING_STATS(X)                                                     \
+	X(untracked, 0, "times a thread's time was not followed: no memory") \
+	X(unwoken, 0, "waits that ended without a wake-up that was seen")    \
+	X(missed, 0, "changes of a thread's state that were not seen")       \
+	X(refused, 0, "sums of time refused: no room, or a user's share")    \
+	X(used, 1, "sums of time in use")                                    \
+	X(unkept, 0, "waits that are in no profile: their sum was refused")  \
+	X(unknown, 0, "sums in no profile: their process was forgotten")     \
+	X(nomem, 0, "sums in no profile: out of memory")                     \
+	X(cuts, 0, "times the open waits of all threads were cut")           \
+	X(cut_failed, 0, "... that failed: waits are in a later window")
+
+struct waiting_stats {
+#define X(name, gauge, help) uint64_t name;
+	WAITING_STATS(X)
+#undef X
+	/* Of all threads since the start, ns. */
+	uint64_t wait_ns, queue_ns, on_ns, cpu_ns;
+	uint64_t unkept_ns; /* of 'unkept' */
+	uint64_t cut_ns; /* CPU time for cuts */
+};
+
+/* All zeros without one. */
+void waiting_get_stats(const struct waiting *w, struct waiting_stats *out);
+
+#endif /* PROFILER_WAITING_WAITING_H */

@@ -1,0 +1,85 @@
+#!/bin/bash
+# --wait: why programs do not run, and for how long, as go tool pprof reads it.
+. "$(dirname "$0")/lib.sh"
+
+# waits FILE TYPE PID: nanoseconds of a sample type, of a process.
+waits() {
+	pprof -top -unit=ns -nodecount=1000 -sample_index="$2" -tagfocus="pid=$3" "$1" |
+		awk '/^ *flat/ { rows = 1; next }
+			rows { sub(/ns$/, "", $1); sum += $1 } END { printf "%d\n", sum }'
+}
+# tags FILE TYPE PID LABEL: its values.
+tags() {
+	pprof -tags -sample_index="$2" -tagfocus="pid=$3" "$1" |
+		awk -v key="$4:" '$1 == key { on = 1; next }
+			/^ *[a-z_]+: / { on = 0 }
+			on { sub(/.*: */, ""); print }'
+}
+
+# --- record ---
+f=$T/rec.pb.gz
+cat >"$T/load.sh" <<'LOAD'
+sleep 0.3 &
+echo $! >"$1/sleep"
+echo $$ >"$1/shell"
+wait $!
+mkfifo "$1/fifo"
+(sleep 0.2; echo >"$1/fifo") &
+read -r line <"$1/fifo"
+head -c 1 < <(sleep 0.2; echo x) >"$1/out"
+LOAD
+record "$f" --wait -- bash "$T/load.sh" "$T"
+is "profd record --wait" $? 0
+w=$T/rec.wait.pb.gz
+check "the profile of CPU time is as ever" "$E2E/pprof_check" "$f"
+check "beside it is one of waits" test -s "$w"
+like "a line names it" "$(cat "$f.log")" "waits, $w"
+sleeper=$(cat "$T/sleep") shell=$(cat "$T/shell")
+num "sleep 0.3 waited for 0.3 s" "$(waits "$w" wait "$sleeper")" ">=" 300000000
+like "for a time" "$(pprof -top -sample_index=wait -tagfocus="pid=$sleeper" "$w")" \
+	'\[wait sleep\]'
+like "in clock_nanosleep" "$(tags "$w" wait "$sleeper" syscall)" clock_nanosleep
+num "the shell waited for it" "$(waits "$w" wait "$shell")" ">=" 290000000
+like "for a child" "$(tags "$w" wait "$shell" reason)" child
+num "it was on a CPU" "$(waits "$w" running "$shell")" ">" 0
+num "it was in the run queue" "$(waits "$w" runqueue "$shell")" ">" 0
+num "CPU time is the kernel's" \
+	"$(pprof -top -unit=ns -sample_index=running -tagfocus="pid=$shell" "$w" |
+		awk '$NF == "[cpu]" { sub(/ns$/, "", $1); print $1 }')" ">" 0
+like "other processes are not recorded" \
+	"$(pprof -tags -sample_index=wait "$w" | grep -c '^ *comm: Total')" '^[01]$'
+is "of profd itself nothing" "$(pprof -tags "$w" | grep -c ': profd$')" 0
+
+# --- run ---
+background sleep 600
+idle=$pid
+start_profd waits --wait --window 3600
+fetch() { curl -sS -f -o "$1" "$url/debug/pprof/wait?seconds=1"; }
+check "a profile of the next second" fetch "$T/next.pb.gz"
+
+is "what sleeps all the time sleeps for exactly that second" \
+	"$(waits "$T/next.pb.gz" wait "$idle")" 1000000000
+is "that wait has not ended" \
+	"$(pprof -top -sample_index=waits -tagfocus="pid=$idle" "$T/next.pb.gz" |
+		awk '/wait sleep/ { print $1 }')" 0
+pprof -top -sample_index=wait "$url/debug/pprof/wait?seconds=1" >"$T/top"
+is "go tool pprof fetches it" $? 0
+like "with reasons" "$(cat "$T/top")" '\[wait (poll|sleep)\]'
+num "time is counted" "$(metric profd_waiting_wait_seconds_total)" ">" 1
+is "no sum was refused" "$(metric profd_waiting_refused_total)" 0
+is "none is in no profile" "$(metric profd_waiting_unknown_total)" 0
+like "profd status has it" "$("$PROFD" status --server "unix:$sock")" 'waiting: +[0-9.]+ s'
+stop_profd
+is "profd ends" $? 0
+check "its archive has CPU time only" "$E2E/pprof_check" \
+	"$(find "$archive" -name 'cpu-*.pb.gz' | head -n 1)"
+
+# --- without ---
+start_profd without --window 3600
+like "without --wait it says so" \
+	"$(curl -sS "$url/debug/pprof/wait?seconds=1")" 'without --wait'
+stop_profd
+"$PROFD" record --wait --source perf -o "$T/perf.pb.gz" -- true 2>"$T/perf.err"
+is "perf events cannot do it" $? 1
+like "and profd says so" "$(cat "$T/perf.err")" '--wait needs BPF'
+plan
