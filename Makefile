@@ -59,7 +59,7 @@ QUARK_BASE := $(addprefix base/,clock.c hash.c perfring.c ring.c strbuf.c mem/ar
 	mem/vault.c proc/cpus.c proc/patience.c proc/procfs.c)
 QUARK_OBJS := $(QUARK_SRCS:%.c=$(B)/%.o) $(QUARK_BASE:%.c=$(B)/%.o)
 QUARK_TOOLS := $(patsubst processmanager/quark/tools/%.c,%,$(wildcard processmanager/quark/tools/*.c))
-BPF_SRCS := $(wildcard bpf/*.bpf.c)
+BPF_SRCS := $(wildcard bpf/*.bpf.c bpf/*/*.bpf.c)
 SKELS := $(BPF_SRCS:bpf/%.bpf.c=$(B)/bpf/%.skel.h)
 MANS := $(wildcard docs/*.[1578]) $(wildcard processmanager/quark/man/*.[378])
 
@@ -146,7 +146,7 @@ $(B)/bpf/%.bpf.o: bpf/%.bpf.c
 
 $(B)/bpf/%.skel.h: $(B)/bpf/%.bpf.o
 	$(call say,SKEL,$@)
-	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@.tmp && mv $@.tmp $@
+	$(Q)$(BPFTOOL) gen skeleton $< name $(*F)_bpf > $@.tmp && mv $@.tmp $@
 
 # --- tests, benches, fuzzers -----------------------------------------------
 include tests/module.mk

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * abi_watch: the events of bpf/watch.bpf.c, their records, and the filter that user
+ * abi_watch: the events of bpf/watch/watch.bpf.c, their records, and the filter that user
  * space sets. Included by both sides.
  */
 #ifndef BPF_ABI_WATCH_H

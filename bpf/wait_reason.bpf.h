@@ -10,6 +10,7 @@
 
 #include "bpf/abi_wait.h"
 #include "bpf/arch.bpf.h"
+#include "bpf/file.bpf.h"
 #include "bpf/quark_task.bpf.h"
 
 /* include/linux/sched.h; the same since 6.1. */
@@ -24,21 +25,18 @@
 #define TASK_FREEZABLE 0x2000
 #define TASK_FROZEN 0x8000
 
-/* uapi/linux/stat.h: the type in a mode, shifted. */
-#define MODE_TYPE(mode) ((mode) >> 12 & 15)
-#define ANON_INODE_FS_MAGIC 0x09041934 /* uapi/linux/magic.h */
-
 /* By number of a system call, see ABI_WAIT_CALLS. Set before load. */
 const volatile __u8 wait_calls[ABI_WAIT_CALLS];
 
 /* By type of the mode; it is ABI_WAIT_FD_NONE for types that no descriptor has. */
-static const volatile __u8 fd_types[16] = {
-	[1] = ABI_WAIT_FD_PIPE,	 [2] = ABI_WAIT_FD_CHAR, [4] = ABI_WAIT_FD_DIR,
-	[6] = ABI_WAIT_FD_BLOCK, [8] = ABI_WAIT_FD_FILE, [12] = ABI_WAIT_FD_SOCKET,
+static const volatile __u8 wait_fd_types[16] = {
+	[MODE_FIFO] = ABI_WAIT_FD_PIPE, [MODE_CHAR] = ABI_WAIT_FD_CHAR,
+	[MODE_DIR] = ABI_WAIT_FD_DIR,	[MODE_BLOCK] = ABI_WAIT_FD_BLOCK,
+	[MODE_FILE] = ABI_WAIT_FD_FILE, [MODE_SOCKET] = ABI_WAIT_FD_SOCKET,
 };
 
 /* By the descriptor, of calls such as read(2). */
-static const volatile __u8 fd_reasons[16] = {
+static const volatile __u8 wait_fd_reasons[16] = {
 	[ABI_WAIT_FD_NONE] = ABI_WAIT_OTHER,	 [ABI_WAIT_FD_FILE] = ABI_WAIT_DISK,
 	[ABI_WAIT_FD_DIR] = ABI_WAIT_DISK,	 [ABI_WAIT_FD_BLOCK] = ABI_WAIT_DISK,
 	[ABI_WAIT_FD_CHAR] = ABI_WAIT_OTHER,	 [ABI_WAIT_FD_PIPE] = ABI_WAIT_PIPE,
@@ -48,58 +46,45 @@ static const volatile __u8 fd_reasons[16] = {
 	[ABI_WAIT_FD_IO_URING] = ABI_WAIT_POLL,	 [ABI_WAIT_FD_OTHER] = ABI_WAIT_OTHER,
 };
 
-/* The first eight bytes of a name, as they are in memory on a little-endian machine. */
-#define NAME8(a, b, c, d, e, f, g, h)                                                            \
-	((__u64)(a) | (__u64)(b) << 8 | (__u64)(c) << 16 | (__u64)(d) << 24 | (__u64)(e) << 32 | \
-	 (__u64)(f) << 40 | (__u64)(g) << 48 | (__u64)(h) << 56)
-
 /* Of an anonymous inode only the name tells what it is of. */
-static __always_inline __u32 fd_anonymous(const struct file *file)
+static __always_inline __u32 wait_fd_anonymous(const struct file *file)
 {
 	const unsigned char *text = BPF_CORE_READ(file, f_path.dentry, d_name.name);
 	__u64 name = 0;
 
 	bpf_probe_read_kernel(&name, sizeof(name), text);
 	switch (name) {
-	case NAME8('[', 'e', 'v', 'e', 'n', 't', 'p', 'o'):
+	case FILE_IS_EPOLL:
 		return ABI_WAIT_FD_EPOLL;
-	case NAME8('[', 'e', 'v', 'e', 'n', 't', 'f', 'd'):
+	case FILE_IS_EVENTFD:
 		return ABI_WAIT_FD_EVENTFD;
-	case NAME8('[', 't', 'i', 'm', 'e', 'r', 'f', 'd'):
+	case FILE_IS_TIMERFD:
 		return ABI_WAIT_FD_TIMERFD;
-	case NAME8('[', 's', 'i', 'g', 'n', 'a', 'l', 'f'):
+	case FILE_IS_SIGNALFD:
 		return ABI_WAIT_FD_SIGNALFD;
-	case NAME8('[', 'i', 'o', '_', 'u', 'r', 'i', 'n'):
+	case FILE_IS_IO_URING:
 		return ABI_WAIT_FD_IO_URING;
-	case NAME8('i', 'n', 'o', 't', 'i', 'f', 'y', 0):
+	case FILE_IS_INOTIFY:
 		return ABI_WAIT_FD_INOTIFY;
 	}
 	return ABI_WAIT_FD_OTHER;
 }
 
-/*
- * The kind of a descriptor. Another thread may close it meanwhile: then what is read is of
- * another file, or of none.
- */
-static __always_inline __u32 fd_kind(struct task_struct *task, __u64 fd)
+/* The kind of a descriptor. */
+static __always_inline __u32 wait_fd_kind(struct task_struct *task, __u64 fd)
 {
-	struct fdtable *table = task->files->fdt;
-	struct file *file = NULL;
+	struct file *file = file_at(task->files, fd);
 	struct inode *inode;
 	__u32 kind;
 
-	if ((__u32)fd >= table->max_fds)
-		return ABI_WAIT_FD_NONE;
-	bpf_probe_read_kernel(&file, sizeof(file), &table->fd[(__u32)fd]);
 	if (!file)
 		return ABI_WAIT_FD_NONE;
-	/* A pointer that was read has no type for the verifier. */
 	inode = BPF_CORE_READ(file, f_inode);
-	kind = fd_types[MODE_TYPE(BPF_CORE_READ(inode, i_mode))];
+	kind = wait_fd_types[MODE_TYPE(BPF_CORE_READ(inode, i_mode))];
 	/* Without a type; since 6.16 as a file. */
 	if (kind > ABI_WAIT_FD_FILE || BPF_CORE_READ(inode, i_sb, s_magic) != ANON_INODE_FS_MAGIC)
 		return kind;
-	return fd_anonymous(file);
+	return wait_fd_anonymous(file);
 }
 
 /* The kernel's part of the reason: of a state that is no sleep for what the call is for. */
@@ -159,9 +144,9 @@ static __always_inline __u32 wait_what(struct task_struct *task, __u32 state)
 		call = wait_calls[nr & (ABI_WAIT_CALLS - 1)];
 		reason = call & ABI_WAIT_CALL_REASON;
 		if (call & ABI_WAIT_CALL_FD)
-			fd = fd_kind(cast, arg);
+			fd = wait_fd_kind(cast, arg);
 		if (!reason && fd)
-			reason = fd_reasons[fd & 15];
+			reason = wait_fd_reasons[fd & 15];
 	}
 	reason = reason_of_state(cast, state, nr, reason);
 	return ABI_WAIT_WHAT(nr, reason, fd);

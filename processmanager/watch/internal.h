@@ -136,7 +136,7 @@ void watch_fd_decode_tcp(const struct abi_watch_record *r,
 #define WATCH_MASK_EXITS WATCH_BIT(ABI_WATCH_NAMES + 1)
 uint32_t watch_mask_of(const struct watch_set *names);
 
-/* Programs of bpf/watch.bpf.c, by tracepoint; X(program, "tracepoint", mask). */
+/* Programs of bpf/watch/watch.bpf.c, by tracepoint; X(program, "tracepoint", mask). */
 #define WATCH_TCP                                                             \
 	(WATCH_BIT(ABI_WATCH_TCP_CONNECT) | WATCH_BIT(ABI_WATCH_TCP_ACCEPT) | \
 	 WATCH_BIT(ABI_WATCH_TCP_RTT) | WATCH_BIT(ABI_WATCH_TCP_CLOSE) |      \

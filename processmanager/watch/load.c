@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* load: bpf/watch.bpf.c, its hooks, filter and counters. */
+/* load: bpf/watch/watch.bpf.c, its hooks, filter and counters. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include <bpf/libbpf.h>
 
 #include "bpf/abi_watch.h"
-#include "bpf/watch.skel.h"
+#include "bpf/watch/watch.skel.h"
 #include "processmanager/watch/internal.h"
 
 #define LOAD_RING_BYTES (4 * 1024 * 1024)

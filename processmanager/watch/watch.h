@@ -2,7 +2,7 @@
 /*
  * watch: events of the kernel by subscription: TCP, signals, system calls, and what
  * happens to processes. Only what somebody subscribes to is attached, by programs on BTF
- * tracepoints (bpf/watch.bpf.c); without a subscriber nothing is loaded.
+ * tracepoints (bpf/watch/watch.bpf.c); without a subscriber nothing is loaded.
  *
  * All calls are made on the loop's thread, but watch_work(), which loads, attaches and
  * detaches programs and may take a second: that one is called on any other thread, one

@@ -9,7 +9,7 @@
 
 #include <bpf/bpf_endian.h>
 
-#include "bpf/watch_send.bpf.h"
+#include "bpf/watch/watch_send.bpf.h"
 
 /* include/linux/socket.h, uapi/linux/in.h, if_ether.h, net/tcp_states.h: stable. */
 #define AF_UNIX 1

@@ -13,19 +13,11 @@
 #define BPF_WATCH_FD_BPF_H
 
 #include "bpf/abi_watch.h"
+#include "bpf/file.bpf.h"
 #include "bpf/path.bpf.h"
-#include "bpf/watch_sock.bpf.h"
+#include "bpf/watch/watch_sock.bpf.h"
 
-/* uapi/linux/stat.h, uapi/linux/magic.h: stable. */
-#define S_IFMT 0170000
-#define S_IFSOCK 0140000
-#define S_IFLNK 0120000
-#define S_IFREG 0100000
-#define S_IFBLK 0060000
-#define S_IFDIR 0040000
-#define S_IFCHR 0020000
-#define S_IFIFO 0010000
-#define ANON_INODE_FS_MAGIC 0x09041934
+/* uapi/linux/magic.h: stable. */
 #define SOCKFS_MAGIC 0x534f434b
 #define PIPEFS_MAGIC 0x50495045
 #define PID_FS_MAGIC 0x50494446 /* 6.9 */
@@ -66,28 +58,8 @@ static __always_inline struct fd_scratch *fd_get_scratch(void)
 	return bpf_map_lookup_elem(&watch_fds, &zero);
 }
 
-/* NULL: there is none. */
-static __always_inline struct file *fd_file(struct task_struct *task, __u32 n)
-{
-	struct files_struct *files = task_cast(task)->files;
-	struct file *file = NULL;
-	struct fdtable *fdt;
-
-	if (!files)
-		return NULL;
-	fdt = files->fdt;
-	if (n < fdt->max_fds)
-		bpf_probe_read_kernel(&file, sizeof(file), fdt->fd + n);
-	return file;
-}
-
 /* --- what it is ----------------------------------------------------------------- */
 
-#define FD_WORD(a, b, c, d, e, f, g, h)                                                          \
-	((__u64)(a) | (__u64)(b) << 8 | (__u64)(c) << 16 | (__u64)(d) << 24 | (__u64)(e) << 32 | \
-	 (__u64)(f) << 40 | (__u64)(g) << 48 | (__u64)(h) << 56)
-
-/* Files that have one inode together are known by the name that the kernel gave them. */
 static __always_inline __u8 fd_anon_kind(struct fd_scratch *s, struct dentry *dentry)
 {
 	long n =
@@ -98,17 +70,17 @@ static __always_inline __u8 fd_anon_kind(struct fd_scratch *s, struct dentry *de
 	if (n <= 1)
 		return ABI_WATCH_FD_ANON;
 	__builtin_memcpy(&word, s->text, sizeof(word));
-	if (word == FD_WORD('[', 'e', 'v', 'e', 'n', 't', 'f', 'd'))
+	if (word == FILE_IS_EVENTFD)
 		return ABI_WATCH_FD_EVENTFD;
-	if (word == FD_WORD('[', 'e', 'v', 'e', 'n', 't', 'p', 'o'))
+	if (word == FILE_IS_EPOLL)
 		return ABI_WATCH_FD_EPOLL;
-	if (word == FD_WORD('[', 't', 'i', 'm', 'e', 'r', 'f', 'd'))
+	if (word == FILE_IS_TIMERFD)
 		return ABI_WATCH_FD_TIMERFD;
-	if (word == FD_WORD('[', 's', 'i', 'g', 'n', 'a', 'l', 'f'))
+	if (word == FILE_IS_SIGNALFD)
 		return ABI_WATCH_FD_SIGNALFD;
-	if (word == FD_WORD('i', 'n', 'o', 't', 'i', 'f', 'y', 0))
+	if (word == FILE_IS_INOTIFY)
 		return ABI_WATCH_FD_INOTIFY;
-	if (word == FD_WORD('[', 'p', 'i', 'd', 'f', 'd', ']', 0))
+	if (word == FILE_IS_PIDFD)
 		return ABI_WATCH_FD_PIDFD;
 	s->fd.text_len = n;
 	return ABI_WATCH_FD_ANON;
@@ -116,22 +88,22 @@ static __always_inline __u8 fd_anon_kind(struct fd_scratch *s, struct dentry *de
 
 static __always_inline __u8 fd_kind(struct fd_scratch *s, struct fd_seen *seen)
 {
-	__u16 mode = BPF_CORE_READ(seen->inode, i_mode) & S_IFMT;
+	__u16 mode = MODE_TYPE(BPF_CORE_READ(seen->inode, i_mode));
 	struct socket *socket;
 	__u64 magic;
 
-	if (mode == S_IFDIR)
+	if (mode == MODE_DIR)
 		return ABI_WATCH_FD_DIR;
-	if (mode == S_IFCHR)
+	if (mode == MODE_CHAR)
 		return ABI_WATCH_FD_CHAR;
-	if (mode == S_IFBLK)
+	if (mode == MODE_BLOCK)
 		return ABI_WATCH_FD_BLOCK;
-	if (mode == S_IFLNK)
+	if (mode == MODE_LINK)
 		return ABI_WATCH_FD_LINK;
 	magic = BPF_CORE_READ(seen->inode, i_sb, s_magic);
-	if (mode == S_IFIFO)
+	if (mode == MODE_FIFO)
 		return magic == PIPEFS_MAGIC ? ABI_WATCH_FD_PIPE : ABI_WATCH_FD_FIFO;
-	if (mode == S_IFSOCK && magic == SOCKFS_MAGIC) {
+	if (mode == MODE_SOCKET && magic == SOCKFS_MAGIC) {
 		socket = BPF_CORE_READ(seen->file, private_data);
 		seen->sk = BPF_CORE_READ(socket, sk);
 		s->fd.ends.family = BPF_CORE_READ(seen->sk, __sk_common.skc_family);
@@ -261,7 +233,8 @@ static __always_inline bool fd_is_as_seen(struct task_struct *task, __u32 n,
 {
 	struct socket *socket;
 
-	if (fd_file(task, n) != seen->file || BPF_CORE_READ(seen->file, f_inode) != seen->inode ||
+	if (file_at(task_cast(task)->files, n) != seen->file ||
+	    BPF_CORE_READ(seen->file, f_inode) != seen->inode ||
 	    BPF_CORE_READ(seen->file, f_path.dentry) != seen->dentry)
 		return false;
 	if (!seen->sk)
@@ -288,7 +261,7 @@ static __always_inline void fd_clear(struct fd_scratch *s, __s32 n, __u8 kind)
 /* The address of its inode; 0: it is closed. */
 static __always_inline __u64 fd_inode(struct task_struct *task, __s32 n)
 {
-	struct file *file = fd_file(task, n);
+	struct file *file = file_at(task_cast(task)->files, n);
 
 	return file ? (__u64)BPF_CORE_READ(file, f_inode) : 0;
 }
@@ -300,7 +273,7 @@ static __always_inline __u64 fd_inode(struct task_struct *task, __s32 n)
 static __noinline void fd_read(struct fd_scratch *s, struct task_struct *task, __s32 n,
 			       __u8 categories, __u64 inode)
 {
-	struct fd_seen seen = { .file = fd_file(task, n) };
+	struct fd_seen seen = { .file = file_at(task_cast(task)->files, n) };
 
 	fd_clear(s, n, ABI_WATCH_FD_CLOSED);
 	if (seen.file)

@@ -12,10 +12,10 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "bpf/watch_call.bpf.h"
-#include "bpf/watch_fd.bpf.h"
-#include "bpf/watch_send.bpf.h"
-#include "bpf/watch_sock.bpf.h"
+#include "bpf/watch/watch_call.bpf.h"
+#include "bpf/watch/watch_fd.bpf.h"
+#include "bpf/watch/watch_send.bpf.h"
+#include "bpf/watch/watch_sock.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

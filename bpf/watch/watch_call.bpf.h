@@ -11,8 +11,8 @@
 
 #include "bpf/abi_watch.h"
 #include "bpf/arch.bpf.h"
-#include "bpf/watch_fd.bpf.h"
-#include "bpf/watch_send.bpf.h"
+#include "bpf/watch/watch_fd.bpf.h"
+#include "bpf/watch/watch_send.bpf.h"
 
 #define MAX_ERRNO 4095 /* linux/err.h */
 
