@@ -44,14 +44,19 @@ static __always_inline void path_enter_mount(struct walk *w, const struct vfsmou
 	w->mnt_root = (__u64)BPF_CORE_READ(mnt, mnt_root);
 }
 
-/* From 'path', as a process with this root sees it; 'end': where the string ends. */
-static __always_inline void path_begin(struct walk *w, const struct path *path,
-				       const struct path *root, __u32 end)
+/* Where a path is, and the root of the process that sees it. */
+struct path_at {
+	struct dentry *dentry, *root_dentry;
+	struct vfsmount *mnt, *root_mnt;
+};
+
+/* 'end': where the string ends. */
+static __always_inline void path_begin(struct walk *w, const struct path_at *at, __u32 end)
 {
-	w->dentry = (__u64)path->dentry;
-	path_enter_mount(w, path->mnt);
-	w->root_dentry = (__u64)root->dentry;
-	w->root_mnt = (__u64)root->mnt;
+	w->dentry = (__u64)at->dentry;
+	path_enter_mount(w, at->mnt);
+	w->root_dentry = (__u64)at->root_dentry;
+	w->root_mnt = (__u64)at->root_mnt;
 	w->pos = end;
 	w->cut = 0;
 }
@@ -62,7 +67,8 @@ static __always_inline long path_step(struct walk *w, char *buf, const __u32 siz
 	struct dentry *dentry = (struct dentry *)w->dentry, *parent;
 	struct vfsmount *mnt = (struct vfsmount *)w->mnt;
 	struct mount *m, *above;
-	struct qstr name;
+	const unsigned char *name;
+	__u32 len;
 
 	if (w->dentry == w->root_dentry && w->mnt == w->root_mnt)
 		return 1;
@@ -76,9 +82,9 @@ static __always_inline long path_step(struct walk *w, char *buf, const __u32 siz
 		return 0;
 	}
 	parent = BPF_CORE_READ(dentry, d_parent);
-	name.name = BPF_CORE_READ(dentry, d_name.name);
-	name.len = BPF_CORE_READ(dentry, d_name.len);
-	if (!path_prepend(w, buf, size, name.name, name.len))
+	name = BPF_CORE_READ(dentry, d_name.name);
+	len = BPF_CORE_READ(dentry, d_name.len);
+	if (!path_prepend(w, buf, size, name, len))
 		return 1;
 	w->dentry = (__u64)parent;
 	return parent == dentry || !parent; /* the root of a memfd's file system */

@@ -81,9 +81,13 @@ static __always_inline __u32 walk_path(struct scratch *s, __u32 slot, __u32 whic
 				       const struct path *path, const struct fs_struct *fs)
 {
 	struct walk_ctx ctx = { .slot = slot, .which = which };
+	const struct path_at at = { .dentry = path->dentry,
+				    .mnt = path->mnt,
+				    .root_dentry = fs->root.dentry,
+				    .root_mnt = fs->root.mnt };
 	struct walk *w = &s->walk;
 
-	path_begin(w, path, &fs->root, ABI_QUARK_PATH_MAX);
+	path_begin(w, &at, ABI_QUARK_PATH_MAX);
 	if (bpf_loop(PATH_DEPTH, walk_dentry, &ctx, 0) == PATH_DEPTH)
 		w->cut = 1;
 	return path_result(s, which);

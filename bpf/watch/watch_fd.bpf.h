@@ -88,8 +88,11 @@ static __always_inline __u8 fd_anon_kind(struct fd_scratch *s, struct dentry *de
 
 static __always_inline __u8 fd_kind(struct fd_scratch *s, struct fd_seen *seen)
 {
-	__u16 mode = MODE_TYPE(BPF_CORE_READ(seen->inode, i_mode));
+	struct inode *inode = seen->inode;
+	struct file *file = seen->file;
+	__u16 mode = MODE_TYPE(BPF_CORE_READ(inode, i_mode));
 	struct socket *socket;
+	struct sock *sk;
 	__u64 magic;
 
 	if (mode == MODE_DIR)
@@ -100,13 +103,13 @@ static __always_inline __u8 fd_kind(struct fd_scratch *s, struct fd_seen *seen)
 		return ABI_WATCH_FD_BLOCK;
 	if (mode == MODE_LINK)
 		return ABI_WATCH_FD_LINK;
-	magic = BPF_CORE_READ(seen->inode, i_sb, s_magic);
+	magic = BPF_CORE_READ(inode, i_sb, s_magic);
 	if (mode == MODE_FIFO)
 		return magic == PIPEFS_MAGIC ? ABI_WATCH_FD_PIPE : ABI_WATCH_FD_FIFO;
 	if (mode == MODE_SOCKET && magic == SOCKFS_MAGIC) {
-		socket = BPF_CORE_READ(seen->file, private_data);
-		seen->sk = BPF_CORE_READ(socket, sk);
-		s->fd.ends.family = BPF_CORE_READ(seen->sk, __sk_common.skc_family);
+		socket = BPF_CORE_READ(file, private_data);
+		seen->sk = sk = BPF_CORE_READ(socket, sk);
+		s->fd.ends.family = BPF_CORE_READ(sk, __sk_common.skc_family);
 		return s->fd.ends.family == AF_UNIX ? ABI_WATCH_FD_UNIX : ABI_WATCH_FD_SOCKET;
 	}
 	if (magic == ANON_INODE_FS_MAGIC)
@@ -132,16 +135,16 @@ static __always_inline void fd_read_path(struct fd_scratch *s, struct task_struc
 					 const struct fd_seen *seen)
 {
 	struct fs_struct *fs = task_cast(task)->fs;
-	struct path path, root = {};
+	struct file *file = seen->file;
+	struct path_at at = { .dentry = seen->dentry };
 
-	path.mnt = BPF_CORE_READ(seen->file, f_path.mnt);
-	path.dentry = seen->dentry;
+	at.mnt = BPF_CORE_READ(file, f_path.mnt);
 	if (fs) {
-		root.mnt = fs->root.mnt;
-		root.dentry = fs->root.dentry;
+		at.root_mnt = fs->root.mnt;
+		at.root_dentry = fs->root.dentry;
 	}
 	s->text[ABI_WATCH_FD_TEXT_MAX - 1] = '\0';
-	path_begin(&s->walk, &path, &root, ABI_WATCH_FD_TEXT_MAX - 1);
+	path_begin(&s->walk, &at, ABI_WATCH_FD_TEXT_MAX - 1);
 	if (bpf_loop(FD_DEPTH, fd_walk_dentry, NULL, 0) == FD_DEPTH)
 		s->walk.cut = 1;
 	if (s->walk.pos == ABI_WATCH_FD_TEXT_MAX - 1 && !s->walk.cut) {
@@ -158,11 +161,11 @@ static __always_inline void fd_read_path(struct fd_scratch *s, struct task_struc
 static __always_inline __u32 fd_unix_address(struct fd_scratch *s, const struct sock *sk)
 {
 	struct unix_address *address = BPF_CORE_READ((const struct unix_sock *)sk, addr);
-	__u32 at = s->fd.text_len & 255, len;
+	__u64 at = s->fd.text_len & 255, len;
 
 	if (!address)
 		return 0;
-	len = BPF_CORE_READ(address, len) - sizeof(__u16);
+	len = (__u32)BPF_CORE_READ(address, len) - sizeof(__u16);
 	barrier_var(len); /* or the verifier loses sight of the bound */
 	if (len > ABI_WATCH_UNIX_MAX ||
 	    bpf_probe_read_kernel(s->text + at, len, &address->name[0].sun_path))
@@ -231,15 +234,16 @@ static __always_inline void fd_read_socket(struct fd_scratch *s, const struct so
 static __always_inline bool fd_is_as_seen(struct task_struct *task, __u32 n,
 					  const struct fd_seen *seen)
 {
+	struct file *file = seen->file;
 	struct socket *socket;
 
-	if (file_at(task_cast(task)->files, n) != seen->file ||
-	    BPF_CORE_READ(seen->file, f_inode) != seen->inode ||
-	    BPF_CORE_READ(seen->file, f_path.dentry) != seen->dentry)
+	if (file_at(task_cast(task)->files, n) != file ||
+	    BPF_CORE_READ(file, f_inode) != seen->inode ||
+	    BPF_CORE_READ(file, f_path.dentry) != seen->dentry)
 		return false;
 	if (!seen->sk)
 		return true;
-	socket = BPF_CORE_READ(seen->file, private_data);
+	socket = BPF_CORE_READ(file, private_data);
 	return BPF_CORE_READ(socket, sk) == seen->sk;
 }
 
@@ -273,18 +277,19 @@ static __always_inline __u64 fd_inode(struct task_struct *task, __s32 n)
 static __noinline void fd_read(struct fd_scratch *s, struct task_struct *task, __s32 n,
 			       __u8 categories, __u64 inode)
 {
-	struct fd_seen seen = { .file = file_at(task_cast(task)->files, n) };
+	struct file *file = file_at(task_cast(task)->files, n);
+	struct fd_seen seen = { .file = file };
 
 	fd_clear(s, n, ABI_WATCH_FD_CLOSED);
-	if (seen.file)
-		seen.inode = BPF_CORE_READ(seen.file, f_inode);
+	if (file)
+		seen.inode = BPF_CORE_READ(file, f_inode);
 	if (inode != FD_ANY_INODE && (__u64)seen.inode != inode) {
 		s->fd.kind = ABI_WATCH_FD_UNKNOWN;
 		return;
 	}
-	if (!seen.file)
+	if (!file)
 		return;
-	seen.dentry = BPF_CORE_READ(seen.file, f_path.dentry);
+	seen.dentry = BPF_CORE_READ(file, f_path.dentry);
 	s->fd.kind = fd_kind(s, &seen);
 	if (!fd_has_category(categories, s->fd.kind))
 		return;

@@ -102,7 +102,7 @@ static __always_inline bool is_mapped(const __u8 *a)
 /* IPv4 over an IPv6 socket is IPv4. */
 static __always_inline void ends_unmap(struct abi_watch_ends *e)
 {
-	if (e->family != AF_INET6 || !is_mapped(e->dst))
+	if (e->family != AF_INET6 || (!is_mapped(e->dst) && !is_mapped(e->src)))
 		return;
 	e->family = AF_INET;
 	*(__u32 *)e->src = *(__u32 *)(e->src + 12);

@@ -378,24 +378,29 @@ static void one_that_changed_meanwhile(void **state)
 
 #define MANY 1000000
 
+/* Or as many as a process may have here. */
 static void a_million(void **state)
 {
 	static const char *const names[] = { "lseek" };
 	struct rlimit limit = { MANY + 64, MANY + 64 }, before;
 	const struct watch_event *e;
-	int fd, last;
+	int fd, last, most = MANY;
 
 	getrlimit(RLIMIT_NOFILE, &before);
-	if (setrlimit(RLIMIT_NOFILE, &limit))
-		skip(); /* fs.nr_open is less */
+	if (setrlimit(RLIMIT_NOFILE, &limit)) {
+		limit = (struct rlimit){ before.rlim_max, before.rlim_max };
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		most = (int)MIN(before.rlim_max - 1, MANY);
+	}
 	begin(names, 1);
 	fd = last = open("/etc/passwd", O_RDONLY);
-	while (last >= 0 && last < MANY)
+	while (last >= 0 && last < most)
 		last = dup(fd);
-	assert_int_equal(last, MANY);
+	assert_int_equal(last, most);
 	syscall(SYS_lseek, last, 1, SEEK_SET);
 	e = event("exit", "lseek", 0);
-	assert_int_equal(e->fd.num, MANY);
+	print_message("%d descriptors\n", last);
+	assert_int_equal(e->fd.num, last);
 	assert_string_equal(e->fd.path, "/etc/passwd");
 	syscall(SYS_close_range, fd, MANY, 0);
 	end();
