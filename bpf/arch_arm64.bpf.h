@@ -83,6 +83,21 @@ static __always_inline unsigned long arch_goroutine(struct task_struct *task,
 	return regs->gpr[28];
 }
 
+/* A probed return's address is in a register at first: stacks are not mended here. */
+#define ARCH_PROBE_RETURNS_ON_STACK 0
+#define ARCH_PROBE_RETURN_SIZE 0
+#define ARCH_PROBE_UNKNOWN -1ULL
+
+static __always_inline __u64 arch_probe_return_depth(__u64 offset)
+{
+	return ARCH_PROBE_UNKNOWN;
+}
+
+static __always_inline __u64 arch_probe_call_depth(__u64 offset)
+{
+	return 0;
+}
+
 /* Signal frames have many sizes here: the interrupted stack is not searched. */
 static __always_inline unsigned long arch_interrupted_sp(struct task_struct *task,
 							 unsigned long top)

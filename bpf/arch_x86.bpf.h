@@ -101,6 +101,31 @@ static __always_inline unsigned long arch_goroutine(struct task_struct *task,
 	return g;
 }
 
+/*
+ * Uprobes (arch/x86/kernel/uprobes.c). The trampoline of probed returns is a breakpoint or,
+ * since 6.11, pushes three registers, makes a system call, which replaces the first by the
+ * return address, pops two and returns.
+ */
+#define ARCH_PROBE_RETURNS_ON_STACK 1
+#define ARCH_PROBE_RETURN_SIZE 17
+#define ARCH_PROBE_UNKNOWN -1ULL
+
+/* How far above sp the return address is, by the offset in it; before the call: unknown. */
+static __always_inline __u64 arch_probe_return_depth(__u64 offset)
+{
+	return offset == 13 ? 16 : offset == 15 ? 8 : offset == 16 ? 0 : ARCH_PROBE_UNKNOWN;
+}
+
+/* The same of the trampoline that a probe calls since 6.18: push, push, push, syscall, pops. */
+static __always_inline __u64 arch_probe_call_depth(__u64 offset)
+{
+	if (offset == 0 || offset == 0x11)
+		return 0;
+	if (offset == 1 || offset == 0x10)
+		return 8;
+	return offset == 3 || offset == 0xe ? 16 : 24;
+}
+
 /* Size of the XSAVE area of this task. Since 6.16 struct fpu follows its task. */
 static __always_inline unsigned int xsave_size(struct task_struct *task)
 {

@@ -19,6 +19,7 @@
 
 #include "bpf/abi.h"
 #include "bpf/arch.bpf.h"
+#include "bpf/sampler_probe.bpf.h"
 
 /*
  * Slices of a copy at most. Two pages take one, or five to ten if one of them is absent:
@@ -125,6 +126,7 @@ struct scratch {
 	struct plan plan; /* of the stack that sp is on */
 	struct plan left; /* of the one left for a signal's; or len 0 */
 	struct steps steps;
+	struct probe probe;
 };
 
 struct {
@@ -393,6 +395,9 @@ static __always_inline void user_part(struct scratch *s, struct task_struct *tas
 		return;
 	}
 	s->user = true;
+	s->probe.returns = s->probe.xol = 0;
+	if (!arch_compat(&r))
+		probe_regs(&s->probe, task, mm, &s->regs);
 	plan_stacks(s, task, mm);
 	if (s->plan.limited || s->left.limited)
 		s->head.flags |= ABI_SAMPLE_DEEP_LIMITED;
@@ -416,6 +421,7 @@ static __always_inline void sampler_fill_head(struct abi_sample *h, struct task_
 struct copy {
 	struct bpf_dynptr slot;
 	struct steps *steps;
+	struct probe *probe;
 };
 
 /* Skips an absent slice. It costs a microsecond, so there is a limit. */
@@ -510,6 +516,35 @@ static __always_inline void copy_stack(struct scratch *s, struct copy *copy, con
 	c->at = at + sizeof(s->stack_part) + sizeof(s->stack) + size;
 }
 
+static long mend_return(__u32 i, struct copy *copy)
+{
+	return !probe_patch_return(copy->probe, &copy->slot);
+}
+
+/*
+ * What was copied last, from 'at' on in the slot. After a stepped call the return address
+ * at sp is in [uprobes], too.
+ */
+static __always_inline void mend_stack(struct scratch *s, struct copy *copy, __u32 at)
+{
+	struct probe *p = &s->probe;
+
+	if (!bpf_core_type_exists(struct return_instance) || (!p->returns && !p->xol))
+		return;
+	p->start = s->stack.start;
+	p->size = s->stack.size;
+	p->at = at + sizeof(s->stack_part) + sizeof(s->stack);
+	if (p->xol && !bpf_probe_read_user(&p->was, sizeof(p->was), (void *)p->sp) &&
+	    probe_is_stepped(p, p->was)) {
+		p->is = p->vaddr + (p->was - p->xol);
+		probe_patch(p, &copy->slot, p->sp);
+	}
+	p->was = p->trampoline;
+	p->next = p->returns;
+	if (p->next)
+		bpf_loop(PROBE_RETURNS_MAX, mend_return, copy, 0);
+}
+
 /* Wakes the reader only if the ring is half full: it polls anyway. */
 static __always_inline __u64 sampler_wakeup(void)
 {
@@ -544,6 +579,7 @@ static __noinline int sampler_emit(struct scratch *s, bool whole)
 	if (!s)
 		return -22; /* EINVAL: for the verifier */
 	c.steps = &s->steps;
+	c.probe = &s->probe;
 	s->head.size = record_size(s, whole);
 	if (bpf_ringbuf_reserve_dynptr(&samples, s->head.size, 0, &c.slot)) {
 		bpf_ringbuf_discard_dynptr(&c.slot, 0);
@@ -564,9 +600,14 @@ static __noinline int sampler_emit(struct scratch *s, bool whole)
 		size = sizeof(s->regs_part) + sizeof(s->regs);
 		bpf_dynptr_write(&c.slot, s->steps.at, &s->regs_part, size, 0);
 		s->steps.at += size;
+		size = s->steps.at;
 		copy_stack(s, &c, &s->plan, whole);
-		if (whole && s->left.len)
+		mend_stack(s, &c, size);
+		size = s->steps.at;
+		if (whole && s->left.len) {
 			copy_stack(s, &c, &s->left, whole);
+			mend_stack(s, &c, size);
+		}
 	}
 	bpf_ringbuf_submit_dynptr(&c.slot, sampler_wakeup());
 	sampler_count(ABI_SAMPLER_TAKEN, 1);

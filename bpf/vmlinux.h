@@ -262,6 +262,41 @@ struct fs_struct {
 	struct path pwd;
 };
 
+/* Absent without CONFIG_UPROBES, as are its users. */
+struct xol_area {
+	unsigned long vaddr;
+};
+
+struct hlist_node {
+	struct hlist_node *next;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+	struct hlist_head head_tramps; /* 6.18 */
+};
+
+struct uprobe_trampoline {
+	struct hlist_node node;
+	unsigned long vaddr;
+};
+
+struct return_instance {
+	unsigned long stack;
+	unsigned long orig_ret_vaddr;
+	struct return_instance *next;
+};
+
+struct uprobe_task {
+	struct return_instance *return_instances;
+	unsigned long vaddr;
+	unsigned long xol_vaddr;
+};
+
 struct mm_struct {
 	unsigned long start_code;
 	unsigned long start_stack;
@@ -273,6 +308,7 @@ struct mm_struct {
 	int map_count;
 	unsigned long total_vm; /* pages, as data_vm */
 	unsigned long data_vm;
+	struct uprobes_state uprobes_state;
 };
 
 struct kernfs_node {
@@ -354,6 +390,7 @@ struct task_struct {
 	unsigned long sas_ss_sp;
 	unsigned long sas_ss_size;
 	__u64 self_exec_id;
+	struct uprobe_task *utask;
 	struct thread_struct thread;
 };
 
