@@ -34,7 +34,7 @@
 #define PM_CODE_DUMP_BYTES (32 << 20) /* of a jitdump: most is code */
 #define PM_CODE_PAUSES_MAX 50
 /* A process may map several jitdumps. */
-#define PM_CODE_CHANGE CLOCK_NSEC_PER_SEC
+#define PM_CODE_CHANGE (100 * CLOCK_NSEC_PER_MSEC)
 /*
  * The pauses between attempts to open one, also where one was that has no name any more,
  * grow by a second, up to this.
@@ -328,7 +328,7 @@ static void pm_code_look(struct pm_exe *exe, const struct symbolizer_fresh *now)
 	    exe->pm->now < c->look_at || exe->opening)
 		return;
 	c->moved = now->moved;
-	c->look_at = exe->pm->now + pm_code_wait_of(1);
+	c->look_at = exe->pm->now + PM_CODE_CHANGE;
 	was = pm_code_keep(exe);
 	if (!was)
 		return;

@@ -24,7 +24,7 @@ mv -T link jit-*.dump
 wait
 cd ..
 # Two jitdumps and a perf map of one process; the last function is where the first was.
-./prog_jit -u 0:dump_a:200 1:@dump_b:200 2:+in_map:200 0:@dump_c:200 1:dump_d:200 &
+./prog_jit -u 2:+in_map:200 0:dump_a:200 1:@dump_b:300 0:@dump_c:300 1:dump_d:200 &
 wait $!
 rm -f "/tmp/perf-$!.map"
 # Without frame pointers and without unwind information; with it.
@@ -55,9 +55,10 @@ whole() {
 		"$(total "$T/samples" "^$1@")" 99
 }
 named in_map 200
-for name in a b c d; do
-	whole "dump_$name" 200
-done
+whole dump_a 200
+whole dump_b 300
+whole dump_c 300
+whole dump_d 200
 whole one 300
 num "without unwind information they end" \
 	"$(total "$T/samples" '^blind@[^;]*;\[no frame pointer\]')" ">" 200

@@ -106,7 +106,7 @@ named one_a 800 15
 named one_c 800 15
 named two_a 300
 named in_memfd 300
-named 'memfd:doublemapper\+0x100' 200
+named 'memfd:doublemapper[+]0x10[0-9a-f]' 200
 for name in a b longer c d e; do
 	named "new_$name" 400 15
 done

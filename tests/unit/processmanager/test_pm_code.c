@@ -365,7 +365,7 @@ static void test_several_jitdumps(void **state)
 	assert_string_equal(name_of(source_of(exe, 0)), paths[1]);
 	assert_string_equal(name_of(first), paths[0]);
 	version = pm_exe_code(exe, base).version;
-	/* Mapped again it is the same; another one is a version, once a second. */
+	/* Mapped again it is the same; another one is a version, after a pause. */
 	do_mmap(5, 8002, 0xa000, 0xb000, paths[0], 0);
 	do_mmap(5, 8002, 0xb000, 0xc000, paths[2], 0);
 	exe_at(5, 0, 0x4000);
