@@ -392,7 +392,8 @@ static pid_t start_greedy(int fds[2])
 			continue;
 		if (pid < 0)
 			break;
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* Its end of the pipe: when the last is closed, all end. */
+		close(fds[1]);
 		usleep(1);
 		_exit(read(fds[0], &c, 1) < 0);
 	}
