@@ -65,7 +65,6 @@ is "go tool pprof fetches it" $? 0
 like "with reasons" "$(cat "$T/top")" '\[wait (poll|sleep)\]'
 num "time is counted" "$(metric profd_waiting_wait_seconds_total)" ">" 1
 is "no sum was refused" "$(metric profd_waiting_refused_total)" 0
-is "none is in no profile" "$(metric profd_waiting_unknown_total)" 0
 like "profd status has it" "$("$PROFD" status --server "unix:$sock")" 'waiting +[0-9.]+ s, run queue'
 stop_profd
 is "profd ends" $? 0
