@@ -137,7 +137,7 @@ struct abi_wait_sum {
 
 /* X(name, gauge, "help"), for metrics. */
 #define ABI_WAIT_COUNTERS(X)                                              \
-	X(untracked, 0, "times a thread got no account: out of memory")   \
+	X(untracked, 0, "times a thread got no account at once")          \
 	X(unwoken, 0, "waits that ended without a wake-up that was seen") \
 	X(missed, 0, "changes of a thread's state that were not seen")    \
 	X(refused, 0, "sums refused: no room, or a user has too many")    \

@@ -141,16 +141,32 @@ static __always_inline void thread_close(const struct thread *t, __u64 old, __u6
 
 /* --- switches ------------------------------------------------------------------ */
 
+/*
+ * The switch to this thread was not seen: on some hosts no program runs in the context of a
+ * certain process. It was on the CPU for as long as the kernel accounts for.
+ */
+static __always_inline void switch_missed(const struct thread *t, __u64 old, __u64 now, __u64 cpu,
+					  __u32 before)
+{
+	__u64 all = now - SINCE_OF(old), on = cpu < all ? cpu : all;
+
+	__sync_fetch_and_add(&wait_counters.missed, 1);
+	sum_add(before, all - on, true);
+	sum_add(t->head, on, true);
+}
+
 static __always_inline void switch_out(struct task_struct *task, bool preempt, __u32 state,
 				       __u64 now)
 {
 	struct task_struct *cast = task_cast(task);
 	struct thread *t = thread_of(task);
-	__u32 to = STATE_WAITS;
+	__u32 to = STATE_WAITS, queued, waited;
 	__u64 old, cpu;
 
 	if (!t || !t->word)
 		return;
+	queued = t->queue_sum;
+	waited = t->wait_sum;
 	if (state & TASK_DEAD) {
 		to = STATE_DEAD;
 	} else if (!state) {
@@ -165,12 +181,15 @@ static __always_inline void switch_out(struct task_struct *task, bool preempt, _
 		t->wait_sum = thread_sum(t, wait_what(task, state));
 	}
 	old = __sync_lock_test_and_set(&t->word, WORD(now, to));
-	if (STATE_OF(old) == STATE_QUEUED || STATE_OF(old) == STATE_WAITS)
-		__sync_fetch_and_add(&wait_counters.missed, 1);
-	thread_close(t, old, now, t->head);
-	cpu = cast->se.sum_exec_runtime;
-	sum_add_cpu(t->head, cpu - t->cpu_ns);
-	t->cpu_ns = cpu;
+	cpu = cast->se.sum_exec_runtime - t->cpu_ns;
+	t->cpu_ns += cpu;
+	sum_add_cpu(t->head, cpu);
+	if (STATE_OF(old) == STATE_QUEUED)
+		switch_missed(t, old, now, cpu, queued);
+	else if (STATE_OF(old) == STATE_WAITS)
+		switch_missed(t, old, now, cpu, waited);
+	else
+		thread_close(t, old, now, t->head);
 	if (to == STATE_DEAD)
 		sum_leave(t->head, now - t->begin);
 }

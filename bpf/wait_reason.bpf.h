@@ -96,6 +96,9 @@ static __always_inline __u32 reason_of_state(struct task_struct *task, __u32 sta
 
 	if (state & (TASK_STOPPED | TASK_TRACED))
 		return ABI_WAIT_STOP;
+	/* vfork(2): alone of deep sleeps it can be frozen, and counts as frozen all the time. */
+	if (deep && reason == ABI_WAIT_CHILD && state & TASK_FREEZABLE)
+		return reason;
 	if (state & TASK_FROZEN || BPF_CORE_READ_BITFIELD(task, frozen))
 		return ABI_WAIT_FROZEN;
 	/* fsync(2) waits for the journal without in_iowait. */
@@ -105,8 +108,7 @@ static __always_inline __u32 reason_of_state(struct task_struct *task, __u32 sta
 	if (iowait && (deep || reason != ABI_WAIT_POLL))
 		return nr == ABI_WAIT_NO_CALL && !(task->flags & PF_KTHREAD) ? ABI_WAIT_FAULT
 									     : ABI_WAIT_DISK;
-	/* Alone vfork(2) waits in a state that can be frozen. */
-	if (deep && !(reason == ABI_WAIT_CHILD && state & TASK_FREEZABLE))
+	if (deep)
 		return ABI_WAIT_LOCK;
 	return reason ?: ABI_WAIT_OTHER;
 }

@@ -45,6 +45,7 @@ struct waiting {
 	uint64_t now; /* 'time' of what is being read */
 	uint64_t read; /* the last time */
 	uint64_t edge; /* of windows, up to which all are cut */
+	uint64_t untracked; /* the counter, when the iterator last ran for it */
 	struct waiting_frame frames[ABI_WAIT_REASON_MAX], beyond;
 	struct waiting_stats stats;
 };
@@ -251,6 +252,21 @@ static void waiting_cut_edges(struct waiting *w, uint64_t now)
 	w->edge = now;
 }
 
+/*
+ * A thread is not followed if its account could not be opened: the storage of tasks was
+ * locked on that CPU, or there was no memory. The iterator opens it.
+ */
+static bool waiting_lacks(struct waiting *w)
+{
+	struct abi_wait_counters c;
+	bool more;
+
+	waiting_sums_counters(w->sums, &c);
+	more = c.untracked != w->untracked;
+	w->untracked = c.untracked;
+	return more;
+}
+
 void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed)
 {
 	uint64_t pause;
@@ -262,7 +278,10 @@ void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed)
 					      : WAITING_READ_NS;
 	if (now - w->read >= pause && w->nkept < WAITING_KEPT_MAX) {
 		w->read = now;
-		waiting_read(w, now);
+		if (waiting_lacks(w))
+			waiting_cut(w, now);
+		else
+			waiting_read(w, now);
 	}
 	waiting_deliver(w, passed);
 }

@@ -59,16 +59,16 @@ void waiting_end(struct waiting *w, uint64_t end);
 uint64_t waiting_keeps(const struct waiting *w);
 
 /* X(name, gauge, "help") */
-#define WAITING_STATS(X)                                                     \
-	X(untracked, 0, "times a thread's time was not followed: no memory") \
-	X(unwoken, 0, "waits that ended without a wake-up that was seen")    \
-	X(missed, 0, "changes of a thread's state that were not seen")       \
-	X(refused, 0, "sums of time refused: no room, or a user's share")    \
-	X(used, 1, "sums of time in use")                                    \
-	X(unkept, 0, "waits that are in no profile: their sum was refused")  \
-	X(unknown, 0, "sums in no profile: their process was forgotten")     \
-	X(nomem, 0, "sums in no profile: out of memory")                     \
-	X(cuts, 0, "times the open waits of all threads were cut")           \
+#define WAITING_STATS(X)                                                    \
+	X(untracked, 0, "times a thread was not followed for some time")    \
+	X(unwoken, 0, "waits that ended without a wake-up that was seen")   \
+	X(missed, 0, "changes of a thread's state that were not seen")      \
+	X(refused, 0, "sums of time refused: no room, or a user's share")   \
+	X(used, 1, "sums of time in use")                                   \
+	X(unkept, 0, "waits that are in no profile: their sum was refused") \
+	X(unknown, 0, "sums in no profile: their process was forgotten")    \
+	X(nomem, 0, "sums in no profile: out of memory")                    \
+	X(cuts, 0, "times the open waits of all threads were cut")          \
 	X(cut_failed, 0, "... that failed: waits are in a later window")
 
 struct waiting_stats {
