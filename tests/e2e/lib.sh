@@ -243,15 +243,20 @@ ask() {
 	curl -sS --fail --max-time 60 --unix-socket "$sock" "http://profd$1"
 }
 
-# The begin of a program of jq that reads events: their keys as those of /processes.
-plain='walk(if type == "object" then with_entries(.key |= ({
+# The begin of a program of jq that reads events: their keys as those of /processes; and
+# one for the event's own keys only, which takes a third of the time.
+event_names='{
 	"host.name": "host", "process.pid": "pid", "process.parent_pid": "ppid",
 	"process.executable.path": "exe", "process.command_args": "args",
 	"process.working_directory": "cwd", "process.real_user.id": "uid",
 	"process.creation.time": "start", "process.exit.time": "exit",
 	"process.exit.code": "exit_code", "process.linux.cgroup": "cgroup",
 	"container.id": "container", "container.runtime.name": "engine"
-	}[.] // ltrimstr("profd."))) else . end) | '
+	}'
+plain='walk(if type == "object" then with_entries(.key |= ('$event_names'[.] //
+	ltrimstr("profd."))) else . end) | '
+own_keys='. as $event | reduce keys_unsorted[] as $k ({};
+	.[('$event_names'[$k] // ($k | ltrimstr("profd.")))] = $event[$k]) | '
 
 # metric NAME: of the last start_profd, the sum over all label sets.
 metric() {

@@ -244,7 +244,7 @@ done >"$T/samples"
 
 # --- the samples of the third user ---
 # PROCESS PARENT PID of all ended processes
-jq -r "$plain"'select(.events[0] == "end") | [.process, .parent // "", .pid] | @tsv' \
+jq -r "$own_keys"'select(.events[0] == "end") | [.process, .parent // "", .pid] | @tsv' \
 	"$T/events" >"$T/ends"
 # Descendants of load_spawn.
 awk -F '\t' -v pid=$spawn '

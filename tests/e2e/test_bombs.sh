@@ -113,7 +113,7 @@ is "profd ends well" $? 0
 for f in "$archive"/*/*.pb*; do
 	samples "$f"
 done >"$T/samples"
-jq -r "$plain"'select(.events[0] == "end") | [.process, .parent // "", .pid] | @tsv' \
+jq -r "$own_keys"'select(.events[0] == "end") | [.process, .parent // "", .pid] | @tsv' \
 	"$T/events" >"$T/ends"
 
 # good PID: sets good and all: samples of its descendants.

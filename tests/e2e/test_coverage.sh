@@ -89,7 +89,7 @@ done >"$T/samples"
 jq -r '
 	def ns: (.[0:19] + "Z" | fromdate) as $s |
 		($s % 1000000) * 1000000000 + (.[20:29] | tonumber);
-	'"$plain"'
+	'"$own_keys"'
 	select(.events[0] == "end" and .cpu_ns and .exit) |
 	[.process, .parent // "", .pid, .cpu_ns, .samples,
 		(.exit | ns) - (.start | ns), .cpu, .coverage // 0] |

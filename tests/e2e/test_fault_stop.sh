@@ -89,7 +89,7 @@ missing() {
 	# Of these pids only: jq is slow, and the host may have many others.
 	cut -f 1 "$T/wanted" | sed 's/.*/"process.pid":&,/' >"$T/pids"
 	grep -F -f "$T/pids" "$T/events" |
-		jq -r "$plain"'select(.process and (.events | index("exit"))) |
+		jq -r "$own_keys"'select(.process and (.events | index("exit"))) |
 		[.process, .pid, (.exit_code // -1), (.signal // 0)] | @tsv' \
 			2>/dev/null | sort -u | cut -f 2- | sort >"$T/ends"
 	(($(comm -13 "$T/ends" "$T/wanted" | wc -l) <= $2 + unread))

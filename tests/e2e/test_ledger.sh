@@ -55,7 +55,7 @@ is "the stream was ended, and well" $? 0
 is "nothing to complain of" "$(cat "$T/events.err")" ""
 
 # --- the truth, and the events ---
-jq -r "$plain"'
+jq -r "$own_keys"'
 	select(.process) | . as $e | .events[] |
 	if . == "fork" then ["F", $e.process, $e.pid, $e.ppid, $e.parent]
 	elif . == "exec" then ["E", $e.process] +

@@ -103,7 +103,7 @@ is "profd ends well" $? 0
 jq -r '["W", .pid, .start, .ppid, .status, .cpu_ns, .forks, .wait4_us] +
 	[.execs | tojson] | @tsv' "$T/storm.json" "$T/build.json" >"$T/truth"
 is "the witness writes JSON" $? 0
-jq -r "$plain"'select(.process) | . as $e | .events[] |
+jq -r "$own_keys"'select(.process) | . as $e | .events[] |
 	if . == "fork" then ["F", $e.process, $e.pid, $e.ppid, ($e.parent // "")]
 	elif . == "exec" then ["E", $e.process, ($e.args // [] | tojson)]
 	elif . == "exit" or . == "reap" then [(if . == "exit" then "X" else
