@@ -273,6 +273,7 @@ static void *replace(void *arg)
 
 static char (*contents)[9];
 static size_t n_contents, n_seen;
+static int read_ended;
 #define READS_MAX 200000
 
 static void *read_on(void *arg)
@@ -288,6 +289,7 @@ static void *read_on(void *arg)
 		       1000)
 			usleep(100);
 	}
+	__atomic_store_n(&read_ended, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -318,7 +320,7 @@ static void never_another_ones_name(void **state)
 	pthread_create(&threads[0], NULL, replace, NULL);
 	pthread_create(&threads[1], NULL, read_on, NULL);
 	for (bool over = false; !over;) {
-		over = __atomic_load_n(&stop_reading, __ATOMIC_ACQUIRE) &&
+		over = __atomic_load_n(&read_ended, __ATOMIC_ACQUIRE) &&
 		       seen == __atomic_load_n(&n_contents, __ATOMIC_ACQUIRE);
 		watch_read(watch);
 		while (!watch_next(sub, &e)) {
