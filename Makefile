@@ -231,5 +231,5 @@ clean:
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-# Not those of the other build, which may be written at this moment.
+# Not those of the other build.
 -include $(shell find $(B) $(if $(SAN),,-path $(B)/san -prune -o) -name '*.d' -print 2>/dev/null)

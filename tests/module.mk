@@ -137,15 +137,13 @@ SAN_E2E_PROGS := $(addprefix $(E2E_B)/,prog_place prog_lives prog_shares pprof_c
 check-san: deps
 	$(Q)$(MAKE) --no-print-directory $(ON_ALL_CPUS) SAN=address,undefined check-san-built
 
-check-san-programs: all $(UNIT_TESTS) $(REPLAYS) $(SAN_E2E_PROGS)
-
-check-san-built: check-san-programs $(REAPER)
+check-san-built: all $(REAPER) $(UNIT_TESTS) $(REPLAYS) $(SAN_E2E_PROGS)
 	$(Q)packaging/promtool $(B)/tools
 	$(Q)PATH="$(CURDIR)/$(B)/tools:$$PATH" B=$(B) REAPER=$(REAPER) RETRY=0 \
 		ASAN_OPTIONS=quarantine_size_mb=16 \
 		tests/run $(UNIT_TESTS) $(REPLAYS) $(SAN_E2E)
 
-.PHONY: check-san check-san-built check-san-programs
+.PHONY: check-san check-san-built
 
 # The kernel-side tests under the oldest and other kernels: see tests/vm/run.
 VM_KERNELS ?= 6.1 6.12

@@ -242,7 +242,7 @@ is "unit tests: one a CPU" "$(most light)" 2
 num "at most two a CPU" "$(most all)" '<=' 4
 num "those of the table run at the same time" "$(most beside)" '>=' 2
 is "those that share something, one by one" "$(most shared)" 1
-is "those that need a part of a CPU, three on two" "$(most half)" 3
+is "those that need a CPU, one a CPU" "$(most half)" 2
 is "all others alone" "$(most alone) $(awk '$1 == "alone" { getline; print $2 }' \
 	"$T/seen" | sort -u)" "1 1"
 
