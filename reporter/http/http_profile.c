@@ -388,7 +388,9 @@ static bool profile_args(struct http_request *req, struct http_profile *p,
 	return !a.why && !a.want;
 }
 
-static enum MHD_Result profile_answer(struct http_request *req, uint64_t events)
+/* 'events' 0: of CPU time. Wrong parameters are refused also where nothing is recorded. */
+static enum MHD_Result profile_answer(struct http_request *req, uint64_t events,
+				      bool recorded)
 {
 	struct http_profile wanted = { .http = req->http, .events = events };
 	enum MHD_Result res;
@@ -398,7 +400,10 @@ static enum MHD_Result profile_answer(struct http_request *req, uint64_t events)
 		reporter_query_terms_fini(&wanted.terms);
 		return res;
 	}
-	if (req->head) {
+	if (!recorded) {
+		res = http_error(req, MHD_HTTP_NOT_FOUND,
+				 "profd was started without --wait\n");
+	} else if (req->head) {
 		/* The other headers are known only when the profile is made. */
 		res = http_send_text(req, strdup(""), 0,
 				     "application/octet-stream");
@@ -420,17 +425,14 @@ static enum MHD_Result profile_answer(struct http_request *req, uint64_t events)
 
 enum MHD_Result http_profile(struct http_request *req)
 {
-	return profile_answer(req, 0);
+	return profile_answer(req, 0, true);
 }
 
 enum MHD_Result http_profile_waits(struct http_request *req)
 {
 	const struct reporter *r = req->http->r;
 
-	if (!r->opts.waits)
-		return http_error(req, MHD_HTTP_NOT_FOUND,
-				  "profd was started without --wait\n");
-	return profile_answer(req, reporter_apart(r));
+	return profile_answer(req, reporter_apart(r), r->opts.waits);
 }
 
 enum MHD_Result http_index(struct http_request *req)
