@@ -150,6 +150,8 @@ static uint64_t storm(pid_t *pids)
 		if (all_left(pids, STORM_PROCESSES))
 			break;
 	}
+	/* A thread may have left between the reading of its time and of their number. */
+	read_sums();
 	return cuts;
 }
 
