@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* sums: see profiler/waiting/sums.h. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -29,6 +30,7 @@ struct waiting_sums {
 	struct abi_wait_sum *sums; /* mapped */
 	struct sums_seen *seen; /* by number */
 	uint8_t *final; /* of heads: no thread is left */
+	uint8_t *gone; /* of heads: waiting_sums_check() found no process */
 	uint32_t limit;
 };
 
@@ -65,7 +67,8 @@ static int sums_map(struct waiting_sums *s)
 	s->sums = p;
 	s->seen = calloc(ABI_WAIT_SUMS, sizeof(*s->seen));
 	s->final = calloc(ABI_WAIT_SUMS, 1);
-	return s->seen && s->final ? 0 : -ENOMEM;
+	s->gone = calloc(ABI_WAIT_SUMS, 1);
+	return s->seen && s->final && s->gone ? 0 : -ENOMEM;
 }
 
 /* Before the first thread is found all its events are seen. */
@@ -123,6 +126,7 @@ void waiting_sums_free(struct waiting_sums *s)
 	wait_bpf__destroy(s->skel);
 	free(s->seen);
 	free(s->final);
+	free(s->gone);
 	free(s);
 }
 
@@ -226,6 +230,7 @@ static void sums_free_one(struct waiting_sums *s, uint32_t i)
 	bpf_map_delete_elem(bpf_map__fd(s->skel->maps.wait_index), &key);
 	memset(sum, 0, sizeof(*sum));
 	s->seen[i] = (struct sums_seen){ 0 };
+	s->gone[i] = false;
 	__atomic_sub_fetch(&s->skel->bss->wait_users[user], 1,
 			   __ATOMIC_SEQ_CST);
 	__atomic_sub_fetch(&s->skel->bss->wait_counters.used, 1,
@@ -266,6 +271,27 @@ void waiting_sums_read(struct waiting_sums *s,
 			    sums_is_final(s, i, what))
 				sums_free_one(s, i);
 		}
+}
+
+size_t waiting_sums_check(struct waiting_sums *s)
+{
+	uint32_t end = sums_end(s);
+	struct abi_wait_sum *sum;
+	size_t n = 0;
+	bool gone;
+
+	for (uint32_t i = ABI_WAIT_RESERVED; i < end; i++) {
+		sum = &s->sums[i];
+		if (!sums_is_head(sums_what(sum)) || !sum->threads)
+			continue;
+		gone = kill((pid_t)sum->key.tgid, 0) && errno == ESRCH;
+		if (gone && s->gone[i]) {
+			__atomic_store_n(&sum->threads, 0, __ATOMIC_RELEASE);
+			n++;
+		}
+		s->gone[i] = gone;
+	}
+	return n;
 }
 
 bool waiting_sums_crowded(const struct waiting_sums *s)

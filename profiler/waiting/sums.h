@@ -45,6 +45,12 @@ int waiting_sums_cut(struct waiting_sums *s, uint64_t time);
 void waiting_sums_read(struct waiting_sums *s,
 		       void (*fn)(void *arg, const struct waiting_sum *sum),
 		       void *arg);
+/*
+ * Lets the sums of processes be freed that are gone, though the last switch of a thread was
+ * not seen (see the counter 'missed'). They must have been gone at the call before, too: a
+ * process is gone for kill(2) a moment before its last switch. The number of images.
+ */
+size_t waiting_sums_check(struct waiting_sums *s);
 /* Sums are freed by reading them: whether that should be soon. */
 bool waiting_sums_crowded(const struct waiting_sums *s);
 void waiting_sums_counters(const struct waiting_sums *s,

@@ -17,6 +17,7 @@
 #define WAITING_KEEPS_NS (3 * CLOCK_NSEC_PER_SEC)
 /* Beyond that, sums stay in the kernel until the pump has caught up. */
 #define WAITING_KEPT_MAX 262144
+#define WAITING_CHECK_NS (60 * CLOCK_NSEC_PER_SEC)
 #define WAITING_POOL 1024 /* blocks that are not in use */
 
 /* Read, and to be given when the pump has passed 'time'. */
@@ -44,6 +45,7 @@ struct waiting {
 	size_t nkept;
 	uint64_t now; /* 'time' of what is being read */
 	uint64_t read; /* the last time */
+	uint64_t checked; /* likewise, waiting_sums_check() */
 	uint64_t edge; /* of windows, up to which all are cut */
 	uint64_t untracked; /* the counter, when the iterator last ran for it */
 	struct waiting_frame frames[ABI_WAIT_REASON_MAX], beyond;
@@ -283,6 +285,10 @@ void waiting_tick(struct waiting *w, uint64_t now, uint64_t passed)
 		else
 			waiting_read(w, now);
 	}
+	if (now - w->checked >= WAITING_CHECK_NS) {
+		w->checked = now;
+		w->stats.unended += waiting_sums_check(w->sums);
+	}
 	waiting_deliver(w, passed);
 }
 
@@ -336,7 +342,7 @@ int waiting_new(struct waiting **wp, struct pm *pm, struct reporter *r,
 	pool_init(&w->pool, sizeof(struct waiting_kept), WAITING_POOL);
 	waiting_init_frames(w);
 	err = waiting_sums_new(&w->sums, 0, what);
-	w->read = w->edge = clock_boottime_ns();
+	w->read = w->edge = w->checked = clock_boottime_ns();
 	if (err)
 		waiting_free(w);
 	else

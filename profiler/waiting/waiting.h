@@ -62,6 +62,7 @@ uint64_t waiting_keeps(const struct waiting *w);
 #define WAITING_STATS(X)                                                    \
 	X(untracked, 0, "times a thread was not followed for some time")    \
 	X(unwoken, 0, "waits that ended without a wake-up that was seen")   \
+	X(unended, 0, "images whose last thread's end was not seen")        \
 	X(missed, 0, "changes of a thread's state that were not seen")      \
 	X(refused, 0, "sums of time refused: no room, or a user's share")   \
 	X(used, 1, "sums of time in use")                                   \

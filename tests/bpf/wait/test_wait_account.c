@@ -9,6 +9,9 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
 
 #include "tests/bpf/wait/test_wait.h"
 
@@ -476,6 +479,79 @@ static void test_bounds(void **state)
 	assert_true(later.used < c.used - LIMIT / 8);
 }
 
+/* --- ends that were not seen ----------------------------------------------------- */
+
+/* The newest map of sums, of this process. */
+static int sums_map_fd(void)
+{
+	struct bpf_map_info info;
+	uint32_t id = 0, len;
+	int fd, found = -1;
+
+	while (!bpf_map_get_next_id(id, &id)) {
+		fd = bpf_map_get_fd_by_id(id);
+		if (fd < 0)
+			continue;
+		len = sizeof(info);
+		memset(&info, 0, sizeof(info));
+		if (bpf_obj_get_info_by_fd(fd, &info, &len) ||
+		    strcmp(info.name, "wait_sums") != 0) {
+			close(fd);
+			continue;
+		}
+		if (found >= 0)
+			close(found);
+		found = fd;
+	}
+	return found;
+}
+
+/* The head of a process gets a thread more than there are. False: it has none. */
+static bool one_too_many(pid_t pid)
+{
+	struct abi_wait_sum sum;
+	int fd = sums_map_fd();
+	bool found = false;
+
+	assert_true(fd >= 0);
+	for (uint32_t i = 0; !found && i < ABI_WAIT_SUMS; i++) {
+		if (bpf_map_lookup_elem(fd, &i, &sum) ||
+		    sum.key.tgid != (uint32_t)pid ||
+		    sum.key.what != ABI_WAIT_WHAT_ON)
+			continue;
+		sum.threads++;
+		assert_int_equal(bpf_map_update_elem(fd, &i, &sum, 0), 0);
+		found = true;
+	}
+	close(fd);
+	return found;
+}
+
+/* The sums of a process stay while a thread's end is missing, and go when it is gone. */
+static void test_unseen_end(void **state)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		pause();
+		_exit(0);
+	}
+	wait_until_blocked(pid);
+	assert_true(one_too_many(pid));
+	assert_int_equal(waiting_sums_check(sums), 0);
+	assert_int_equal(waiting_sums_check(sums), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	sleep_ms(50);
+	read_sums();
+	read_sums();
+	assert_true(one_too_many(pid));
+	assert_int_equal(waiting_sums_check(sums), 0);
+	assert_true(waiting_sums_check(sums) >= 1);
+	read_sums();
+	assert_false(one_too_many(pid));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -485,6 +561,7 @@ int main(void)
 		cmocka_unit_test(test_cpu_time),
 		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_found),
+		cmocka_unit_test(test_unseen_end),
 		cmocka_unit_test(test_bounds),
 	};
 
