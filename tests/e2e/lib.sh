@@ -181,10 +181,9 @@ end_group() {
 } 2>/dev/null
 
 # spin_often: a load for windows that need samples, but not many: without samples they
-# are not written. With the highest priority, so that each second has some: fifteen are
-# expected, and none in one of three million.
+# are not written. With the highest priority, so that each second has some.
 spin_often() {
-	while nice -n -20 "$E2E/prog_spin_a" 30; do sleep 0.15; done
+	while nice -n -20 "$E2E/prog_spin_a" 60; do sleep 0.1; done
 }
 
 # wait_for SECONDS COMMAND...: repeats the command until it succeeds.
