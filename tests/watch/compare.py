@@ -9,8 +9,8 @@ import re
 import sys
 
 LINE = re.compile(r"^(\d+) +(.*)$")
-CALL = re.compile(r"^(\w+)\((.*)\) += (-?\d+|0x[0-9a-f]+|\?)(.*)$")
-FD = re.compile(r"^(\d+)<((?:[^<>\\]|\\.|<[^<>]*>|->)*)>")
+CALL = re.compile(r"^(\w+)\((.*)\) += (0x[0-9a-f]+|-?\d+|\?)(.*)$")
+FD = re.compile(r"^(\d+)<((?:->|[^<>\\]|\\.|<[^<>]*>)*)>")
 NO_END = {"exit", "exit_group", "rt_sigreturn"}
 RESULT = {"open", "openat", "creat", "openat2", "socket", "accept", "accept4", "dup", "dup2",
           "dup3", "eventfd", "eventfd2", "epoll_create", "epoll_create1", "timerfd_create",
