@@ -53,10 +53,11 @@ static int request_text(char **out, const char *value, const char **want)
 static int request_moment(struct reporter_request *r, const char *value,
 			  int64_t *out, const char **want)
 {
-	*want = r->local ? "a time (14:30, 2026-11-23 14:30:05) or how long "
-			   "ago (90s, 10m, 2h)"
-			 : "a time with a zone (2026-11-23T14:30:05Z), seconds "
-			   "since 1970, or how long ago (90s, 10m, 2h)";
+	*want = r->local
+			? "a time (14:30, 2026-11-23 14:30:05, @1795430000) or "
+			  "how long ago (90s, 10m, 2h)"
+			: "a time with a zone (2026-11-23T14:30:05Z), seconds "
+			  "since 1970 (@1795430000), or how long ago (90s, 10m, 2h)";
 	return reporter_moment_parse(value, r->now, r->local, out);
 }
 
