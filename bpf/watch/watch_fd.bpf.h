@@ -27,12 +27,12 @@
 #define FD_DEPTH (ABI_WATCH_FD_TEXT_MAX / 2)
 #define FD_ANON_MAX 64
 
-/* By which a descriptor is known again. */
+/* By the first three a descriptor is known again: of a socket the inode is its own. */
 struct fd_seen {
 	struct file *file;
 	struct inode *inode;
 	struct dentry *dentry;
-	struct sock *sk; /* NULL: it is no socket */
+	struct sock *sk;
 };
 
 struct fd_scratch {
@@ -235,16 +235,10 @@ static __always_inline bool fd_is_as_seen(struct task_struct *task, __u32 n,
 					  const struct fd_seen *seen)
 {
 	struct file *file = seen->file;
-	struct socket *socket;
 
-	if (file_at(task_cast(task)->files, n) != file ||
-	    BPF_CORE_READ(file, f_inode) != seen->inode ||
-	    BPF_CORE_READ(file, f_path.dentry) != seen->dentry)
-		return false;
-	if (!seen->sk)
-		return true;
-	socket = BPF_CORE_READ(file, private_data);
-	return BPF_CORE_READ(socket, sk) == seen->sk;
+	return file_at(task_cast(task)->files, n) == file &&
+	       BPF_CORE_READ(file, f_inode) == seen->inode &&
+	       BPF_CORE_READ(file, f_path.dentry) == seen->dentry;
 }
 
 static __always_inline bool fd_has_category(__u8 categories, __u8 kind)
