@@ -4,9 +4,7 @@
  * kernel memory until another thread has changed the descriptor: see
  * test_watch_fd_change.c.
  */
-#include "bpf/vmlinux.h"
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
+#include "bpf/cast.bpf.h"
 
 /* Set before the program runs: the read to wait at, from 1 on; 0: none. */
 __u32 change_at;
@@ -35,9 +33,10 @@ static __noinline void change_here(void)
 	change_seen = *(volatile __u32 *)&change_done;
 }
 
-/* All reads of memory that may change are calls of this helper. */
+/* All reads of memory that may change are by one of these. */
 #define bpf_probe_read_kernel(...) \
 	(change_here(), (bpf_probe_read_kernel)(__VA_ARGS__))
+#define bpf_rdonly_cast(...) (change_here(), (bpf_rdonly_cast)(__VA_ARGS__))
 
 #include "bpf/watch/watch_fd.bpf.h"
 

@@ -29,7 +29,7 @@
 #define NUM 100
 #define ROUNDS 5
 /* The last comparison may be over in part when the change comes. */
-#define COMPARED_BY 3
+#define COMPARED_BY 2
 
 static char dir[] = "/tmp/test-watch-fd-change-XXXXXX";
 static struct fd_change_bpf *skel;
@@ -110,16 +110,14 @@ struct what {
 	const char *name; /* below 'dir'; NULL: no text at all */
 };
 
-static const struct what a_file = { make_file, ABI_WATCH_FD_FILE,
-				    "/some file" };
-static const struct what other_name = { make_other_name, ABI_WATCH_FD_FILE,
+static const struct what a_file = { make_file, ABI_FD_FILE, "/some file" };
+static const struct what other_name = { make_other_name, ABI_FD_FILE,
 					"/other name" };
-static const struct what a_dir = { make_dir, ABI_WATCH_FD_DIR, "" };
-static const struct what a_unix = { make_unix, ABI_WATCH_FD_UNIX, "/socket" };
-static const struct what an_inet = { make_inet, ABI_WATCH_FD_SOCKET, NULL };
-static const struct what a_timerfd = { make_timerfd, ABI_WATCH_FD_TIMERFD,
-				       NULL };
-static const struct what nothing = { make_none, ABI_WATCH_FD_CLOSED, NULL };
+static const struct what a_dir = { make_dir, ABI_FD_DIR, "" };
+static const struct what a_unix = { make_unix, ABI_FD_UNIX, "/socket" };
+static const struct what an_inet = { make_inet, ABI_FD_SOCKET, NULL };
+static const struct what a_timerfd = { make_timerfd, ABI_FD_TIMERFD, NULL };
+static const struct what nothing = { make_none, ABI_FD_NONE, NULL };
 
 /* --- the change --------------------------------------------------------------------- */
 
@@ -229,7 +227,7 @@ static void check(const struct change *c, uint32_t at, uint32_t reads)
 {
 	const struct abi_watch_fd *fd = &skel->bss->change_fd;
 
-	if (fd->kind == ABI_WATCH_FD_UNKNOWN) {
+	if (fd->kind == ABI_FD_UNKNOWN) {
 		assert_int_equal(fd->text_len, 0);
 		assert_int_equal(fd->ends.family, 0);
 		assert_int_equal(fd->flags, 0);
@@ -263,7 +261,7 @@ static void what_is_found_is_of_one_file(void **state)
 					continue;
 				check(&changes[i], at, n);
 				unknown += skel->bss->change_fd.kind ==
-					   ABI_WATCH_FD_UNKNOWN;
+					   ABI_FD_UNKNOWN;
 				all++;
 			}
 		}
