@@ -31,6 +31,7 @@
 #define BPF_ABI_WAIT_H
 
 #include "bpf/abi.h"
+#include "bpf/abi_fd.h"
 
 /*
  * X(NAME, name): what the time of a thread is. 'name' is for users. First the time on a CPU, then
@@ -69,31 +70,10 @@ enum abi_wait_reason {
 	ABI_WAIT_REASON_MAX,
 };
 
-/* The kind of the descriptor that is the system call's first argument. X(NAME, name) */
-#define ABI_WAIT_FDS(X)       \
-	X(NONE, none)         \
-	X(FILE, file)         \
-	X(DIR, dir)           \
-	X(BLOCK, block)       \
-	X(CHAR, char)         \
-	X(PIPE, pipe)         \
-	X(SOCKET, socket)     \
-	X(EPOLL, epoll)       \
-	X(EVENTFD, eventfd)   \
-	X(TIMERFD, timerfd)   \
-	X(SIGNALFD, signalfd) \
-	X(INOTIFY, inotify)   \
-	X(IO_URING, io_uring) \
-	X(OTHER, other)
-
-enum abi_wait_fd {
-#define X(NAME, name) ABI_WAIT_FD_##NAME,
-	ABI_WAIT_FDS(X)
-#undef X
-	ABI_WAIT_FD_MAX,
-};
-
-/* What a sum is of: the system call's number, the reason and the kind of descriptor. */
+/*
+ * What a sum is of: the system call's number, the reason, and the kind of the descriptor
+ * that is the call's first argument, enum abi_fd_kind.
+ */
 #define ABI_WAIT_NO_CALL 0xffffU
 #define ABI_WAIT_WHAT(nr, reason, fd) ((__u32)(nr) << 16 | (__u32)(reason) << 8 | (__u32)(fd))
 #define ABI_WAIT_WHAT_NR(what) ((what) >> 16)

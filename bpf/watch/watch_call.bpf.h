@@ -158,7 +158,7 @@ static __always_inline struct fd_scratch *call_left_fd(const struct call *c,
 
 	if (!s || n < 0)
 		return NULL;
-	fd_clear(s, n, ABI_WATCH_FD_UNKNOWN);
+	fd_clear(s, n, ABI_FD_UNKNOWN);
 	if (!c || c->fd.num != n)
 		return s;
 	s->fd = c->fd;
@@ -208,7 +208,7 @@ static __always_inline struct fd_scratch *call_end_fd(const struct abi_watch_con
 
 static __always_inline bool call_has_category(__u8 categories, const struct fd_scratch *s)
 {
-	return fd_has_category(categories, s ? s->fd.kind : ABI_WATCH_FD_UNKNOWN);
+	return fd_has_category(categories, s ? s->fd.kind : ABI_FD_UNKNOWN);
 }
 
 /* --- records ---------------------------------------------------------------------- */

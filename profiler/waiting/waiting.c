@@ -58,10 +58,9 @@ static const char *const waiting_reasons[] = {
 #undef X
 };
 
-/* "none" is no label. */
-static const char *const waiting_fds[ABI_WAIT_FD_MAX] = {
-#define X(NAME, name) #name,
-	ABI_WAIT_FDS(X)
+static const char *const waiting_fds[ABI_FD_KINDS] = {
+#define X(NAME, word, category) word,
+	ABI_FDS(X)
 #undef X
 };
 
@@ -195,7 +194,7 @@ static void waiting_on_sum(void *arg, const struct waiting_sum *sum)
 	struct waiting_kept *k;
 
 	if (ABI_WAIT_WHAT_REASON(sum->what) >= ABI_WAIT_REASON_MAX ||
-	    ABI_WAIT_WHAT_FD(sum->what) >= ABI_WAIT_FD_MAX)
+	    ABI_WAIT_WHAT_FD(sum->what) >= ABI_FD_KINDS)
 		return; /* the kernel's side writes none */
 	waiting_total(&w->stats, sum);
 	if (!sum->key.tgid) {
