@@ -13,6 +13,7 @@ void job_window_free(struct reporter_window *w)
 		return;
 	reporter_outfile_abort(&w->file);
 	window_fini(&w->tables);
+	waits_free(w->waits);
 	strbuf_fini(&w->comments);
 	reporter_query_terms_fini(&w->terms);
 	free(w->losses);
@@ -42,6 +43,7 @@ static void job_comments(struct reporter_window *w)
 	strbuf_add(&w->comments, "", 1);
 	if (note && *note)
 		strbuf_add(&w->comments, note, strlen(note) + 1);
+	w->head_len = w->comments.len;
 	for (i = 0; i < r->opts.nlosses; i++) {
 		if (r->losses[i] > from[i])
 			job_comment_count(w, r->opts.loss_names[i],
@@ -137,11 +139,35 @@ static void job_write_times(struct reporter_window *w)
 	struct sink *sink;
 
 	memcpy(info.boot_id, w->r->boot_id, sizeof(info.boot_id));
-	if (store_write_times(&w->write) ||
+	if (store_write_beside(&w->write, STORE_TIMES) ||
 	    sink_new(&sink, REPORTER_ZSTD, w->write.file.fd))
 		return;
 	store_times_write(&w->tables, &info, sink);
-	if (!sink_finish(sink) && !store_write_commit_times(&w->write))
+	if (!sink_finish(sink) &&
+	    !store_write_commit_beside(&w->write, STORE_TIMES))
+		w->bytes += sink_bytes(sink);
+	sink_free(sink);
+}
+
+/* The waits of a window that is written, likewise. */
+static void job_write_waits(struct reporter_window *w)
+{
+	enum store_kind kind = store_wait(w->format);
+	struct window_meta meta = w->meta;
+	struct sink *sink;
+	int err, end;
+
+	if (!waits_any(w->waits))
+		return;
+	meta.comments = w->waits->comments.data;
+	meta.comments_len = w->waits->comments.len;
+	w->write.waits = true;
+	if (store_write_beside(&w->write, kind) ||
+	    sink_new(&sink, w->format, w->write.file.fd))
+		return;
+	err = reporter_window_encode(&w->waits->tables, &meta, sink);
+	end = sink_finish(sink);
+	if (!err && !end && !store_write_commit_beside(&w->write, kind))
 		w->bytes += sink_bytes(sink);
 	sink_free(sink);
 }
@@ -191,6 +217,8 @@ static int job_archive(struct reporter_window *w)
 		err = store_write_commit(wr);
 	if (!err)
 		job_write_times(w);
+	if (!err)
+		job_write_waits(w);
 	job_catalog(w, !err);
 	if (created)
 		job_path(w);
@@ -261,11 +289,13 @@ void job_start(struct reporter_window *w)
 {
 	struct reporter *r = w->r;
 
+	bool empty = !w->tables.nsamples && !waits_any(w->waits);
+
 	w->closed = true;
 	if (w->archive)
-		catalog_snapshot(r->catalog, !w->tables.nsamples);
+		catalog_snapshot(r->catalog, empty);
 	/* The counts of its dropped samples go to the next window. */
-	if (w->archive && !w->tables.nsamples) {
+	if (w->archive && empty) {
 		r->stats.windows_empty++;
 		job_window_free(w);
 		return;
@@ -274,6 +304,8 @@ void job_start(struct reporter_window *w)
 	w->err = window_seal(&w->tables);
 	if (w->comments.failed)
 		w->err = -ENOMEM;
+	if (!w->err && w->waits)
+		w->err = waits_seal(w->waits, w->comments.data, w->head_len);
 	w->meta = (struct window_meta){
 		.time_ns = w->begin + clock_wall_offset_ns(),
 		.duration_ns = w->end - w->begin,

@@ -121,9 +121,7 @@ static int archive_one(struct archive *a, const struct store_window *w,
 	struct reporter_query_archive *to = a->to;
 
 	a->window = w;
-	snprintf(to->file, sizeof(to->file), "%s%s%s%s", w->day,
-		 *w->day ? "/" : "", w->stem,
-		 store_ending((enum store_kind)w->format));
+	store_window_path(w, (enum store_kind)w->format, to->file);
 	if (to->wanted && to->wanted(to->arg, to->file) != wanted)
 		return 0;
 	return archive_window(a, what);
