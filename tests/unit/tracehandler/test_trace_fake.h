@@ -128,14 +128,17 @@ static inline enum pm_find find(const struct pm *p, uint64_t addr,
 	struct pm_exe *exe = p->swapped ? &pm.library : &pm.program;
 
 	if (addr - CODE < 0x10000) {
-		*out = (struct pm_mapping){ CODE, CODE + 0x10000, 0x1000, exe,
-					    NULL };
+		*out = (struct pm_mapping){ CODE, CODE + 0x10000, 0x1000,
+					    exe,  NULL,		  NULL };
 		return PM_FOUND;
 	}
 	if (addr - LIB < 0x10000) {
-		*out = (struct pm_mapping){ LIB, LIB + 0x10000, 0x1000,
+		*out = (struct pm_mapping){ LIB,
+					    LIB + 0x10000,
+					    0x1000,
 					    &pm.library,
-					    p->bare ? &pm.anon : NULL };
+					    p->bare ? &pm.anon : NULL,
+					    NULL };
 		return PM_FOUND;
 	}
 	if (addr - JIT < 0x10000) {
