@@ -219,28 +219,32 @@ static __always_inline __u64 fd_inode(struct task_struct *task, __s32 n)
 }
 
 /*
- * Reads a descriptor; of one whose category is not among these only the kind. One that has
- * not this inode has become another one.
+ * Reads a descriptor of the current task into fd_get_scratch(); of one whose category is
+ * not among these only the kind. One that has not this inode has become another one.
+ * Not static: the verifier walks such a function once, not in each state of its callers.
  */
-static __noinline void fd_read(struct fd_scratch *s, struct task_struct *task, __s32 n,
-			       __u8 categories, __u64 inode)
+__noinline int fd_read(__s32 n, __u8 categories, __u64 inode)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct file *file = file_at(task_cast(task)->files, n);
+	struct fd_scratch *s = fd_get_scratch();
 	struct fd_seen seen = { .file = file };
 
+	if (!s)
+		return 0;
 	fd_clear(s, n, ABI_FD_NONE);
 	if (file)
 		seen.inode = CAST_READ(struct file, file, f_inode);
 	if (inode != FD_ANY_INODE && (__u64)seen.inode != inode) {
 		s->fd.kind = ABI_FD_UNKNOWN;
-		return;
+		return 0;
 	}
 	if (!file)
-		return;
+		return 0;
 	seen.dentry = CAST_READ(struct file, file, f_path.dentry);
 	s->fd.kind = fd_kind(s, &seen);
 	if (!fd_has_category(categories, s->fd.kind))
-		return;
+		return 0;
 	if (s->fd.kind >= ABI_FD_FILE && s->fd.kind <= ABI_FD_FIFO)
 		fd_read_path(s, task, &seen);
 	else if (s->fd.kind == ABI_FD_SOCKET)
@@ -251,6 +255,7 @@ static __noinline void fd_read(struct fd_scratch *s, struct task_struct *task, _
 		fd_read_anon(s, seen.dentry);
 	if (!fd_is_as_seen(task, n, &seen))
 		fd_clear(s, n, ABI_FD_UNKNOWN);
+	return 0;
 }
 
 #endif /* BPF_WATCH_FD_BPF_H */

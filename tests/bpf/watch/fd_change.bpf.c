@@ -49,13 +49,12 @@ char change_text[ABI_WATCH_FD_TEXT_MAX];
 SEC("raw_tp")
 int change_read(void *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct fd_scratch *s = fd_get_scratch();
 	__u64 n, at;
 
 	if (!s)
 		return 0;
-	fd_read(s, task, change_num, 0, FD_ANY_INODE);
+	fd_read(change_num, 0, FD_ANY_INODE);
 	change_fd = s->fd;
 	n = s->fd.text_len;
 	at = s->at;
