@@ -26,7 +26,8 @@ struct reporter_window {
 	TAILQ_ENTRY(reporter_window) entry;
 	struct reporter *r;
 	struct window tables;
-	struct waits *waits; /* of the archive's, with opts.waits; else NULL */
+	/* Beside the tables: of the archive's, with opts.waits, and of wall time. */
+	struct waits *waits;
 	uint64_t begin, end;
 	bool archive;
 	bool selected_only;

@@ -61,6 +61,39 @@ static void job_comments(struct reporter_window *w)
 			  w->late);
 }
 
+/* As raw pprof, malloc'd. */
+static int job_encode_raw(struct window *tables, const struct window_meta *meta,
+			  void **data, size_t *len)
+{
+	struct sink *sink;
+	int err, end;
+
+	err = sink_new(&sink, REPORTER_RAW, -1);
+	if (err)
+		return err;
+	err = reporter_window_encode(tables, meta, sink);
+	end = sink_finish(sink);
+	err = err ? err : end;
+	if (!err)
+		*data = sink_steal(sink, len);
+	sink_free(sink);
+	return err ? err : *data ? 0 : -ENOMEM;
+}
+
+static int job_add(struct reporter_query *q, struct window *tables,
+		   const struct window_meta *meta)
+{
+	void *data = NULL;
+	const char *what;
+	size_t len = 0;
+	int err = job_encode_raw(tables, meta, &data, &len);
+
+	if (!err)
+		err = reporter_query_add(q, data, len, false, &what);
+	free(data);
+	return err;
+}
+
 /*
  * The profile of selected samples: written once in full, then without the functions
  * and mappings that only other samples have.
@@ -68,27 +101,49 @@ static void job_comments(struct reporter_window *w)
 static int job_encode_selected(struct reporter_window *w)
 {
 	static const struct reporter_query_opts all;
-	struct reporter_query *q = NULL;
-	void *data = NULL;
-	const char *what;
-	struct sink *sink;
-	size_t len = 0;
-	int err, end;
+	struct reporter_query *q;
+	int err = reporter_query_new(&q, &all);
 
-	err = sink_new(&sink, REPORTER_RAW, -1);
-	if (err)
-		return err;
-	err = reporter_window_encode(&w->tables, &w->meta, sink);
-	end = sink_finish(sink);
-	err = err ? err : end;
 	if (!err)
-		data = sink_steal(sink, &len);
-	sink_free(sink);
+		err = job_add(q, &w->tables, &w->meta);
 	if (!err)
-		err = data ? reporter_query_new(&q, &all) : -ENOMEM;
+		err = reporter_query_data(q, REPORTER_QUERY_PPROF, w->format,
+					  &w->data, &w->len);
+	reporter_query_free(q);
+	return err;
+}
+
+/* The waits, with their own comments. */
+static struct window_meta job_waits_meta(const struct reporter_window *w)
+{
+	struct window_meta meta = w->meta;
+
+	meta.comments = w->waits->comments.data;
+	meta.comments_len = w->waits->comments.len;
+	return meta;
+}
+
+/* Of both profiles with all labels: images tell which samples belong together. */
+static int job_encode_wall(struct reporter_window *w)
+{
+	const struct reporter_query_opts opts = {
+		.kind = REPORTER_QUERY_WALL,
+		.terms = w->meta.terms,
+		.without = w->form.without,
+		.prefix = w->form.prefix,
+	};
+	struct window_meta cpu = w->meta, waits = job_waits_meta(w);
+	struct reporter_query *q;
+	int err = reporter_query_new(&q, &opts);
+
+	cpu.terms = waits.terms = NULL;
+	cpu.form = waits.form = (struct reporter_form){ .bare = w->form.bare };
 	if (!err)
-		err = reporter_query_add(q, data, len, false, &what);
-	free(data);
+		err = job_add(q, &w->tables, &cpu);
+	if (!err)
+		err = job_add(q, &w->waits->tables, &waits);
+	if (!err)
+		err = reporter_query_end(q);
 	if (!err)
 		err = reporter_query_data(q, REPORTER_QUERY_PPROF, w->format,
 					  &w->data, &w->len);
@@ -153,14 +208,13 @@ static void job_write_times(struct reporter_window *w)
 static void job_write_waits(struct reporter_window *w)
 {
 	enum store_kind kind = store_wait(w->format);
-	struct window_meta meta = w->meta;
+	struct window_meta meta;
 	struct sink *sink;
 	int err, end;
 
 	if (!waits_any(w->waits))
 		return;
-	meta.comments = w->waits->comments.data;
-	meta.comments_len = w->waits->comments.len;
+	meta = job_waits_meta(w);
 	w->write.waits = true;
 	if (store_write_beside(&w->write, kind) ||
 	    sink_new(&sink, w->format, w->write.file.fd))
@@ -237,6 +291,7 @@ static void job_run(uv_work_t *work)
 		w->err = job_archive(w);
 	else
 		w->err = w->file.fd >= 0 ? job_write(w)
+			 : w->waits	 ? job_encode_wall(w)
 			 : w->terms.n	 ? job_encode_selected(w)
 					 : job_encode(w, -1);
 }

@@ -257,6 +257,12 @@ void reporter_free(struct reporter *r)
 	uv_close((uv_handle_t *)&r->timer, reporter_timer_closed);
 }
 
+static size_t reporter_window_bytes(const struct reporter_window *w)
+{
+	return window_bytes(&w->tables) +
+	       (w->waits ? window_bytes(&w->waits->tables) : 0);
+}
+
 void reporter_get_stats(const struct reporter *r, struct reporter_stats *out)
 {
 	const struct reporter_window *w;
@@ -269,13 +275,10 @@ void reporter_get_stats(const struct reporter *r, struct reporter_stats *out)
 #define X(name) out->name = catalog.name;
 	CATALOG_STATS(X)
 #undef X
-	TAILQ_FOREACH(w, &r->windows, entry) {
-		out->memory_bytes += window_bytes(&w->tables);
-		if (w->waits)
-			out->memory_bytes += window_bytes(&w->waits->tables);
-	}
+	TAILQ_FOREACH(w, &r->windows, entry)
+		out->memory_bytes += reporter_window_bytes(w);
 	TAILQ_FOREACH(w, &r->extras, entry)
-		out->memory_bytes += window_bytes(&w->tables);
+		out->memory_bytes += reporter_window_bytes(w);
 }
 
 int reporter_access(struct reporter *r, const struct reporter_access *access,
@@ -371,23 +374,29 @@ static struct reporter_window *window_new(struct reporter *r, uint64_t begin,
 	return w;
 }
 
+static int window_add_waits(struct reporter_window *w)
+{
+	uint64_t apart = reporter_apart(w->r);
+	const struct window_opts opts = window_opts_of(w->r, w->begin, apart);
+
+	if (!apart)
+		return 0;
+	w->waits = waits_new(&opts);
+	return w->waits ? 0 : -ENOMEM;
+}
+
 static struct reporter_window *
 reporter_archive_window(struct reporter *r, uint64_t begin, uint64_t end)
 {
-	uint64_t apart = r->opts.waits ? reporter_apart(r) : 0;
-	struct window_opts opts = window_opts_of(r, begin, apart);
 	struct reporter_window *w, *next;
 
 	w = window_new(r, begin, end, reporter_all_events(r), false);
-	if (w && apart) {
-		w->waits = waits_new(&opts);
-		if (!w->waits) {
-			job_window_free(w);
-			w = NULL;
-		}
-	}
 	if (!w)
 		return NULL;
+	if (r->opts.waits && window_add_waits(w)) {
+		job_window_free(w);
+		return NULL;
+	}
 	w->archive = true;
 	w->format = r->opts.archive_format;
 	TAILQ_FOREACH(next, &r->windows, entry)
@@ -486,6 +495,12 @@ static int reporter_add_to(struct reporter_window *w,
 	return err;
 }
 
+static bool reporter_takes(const struct reporter_window *w, uint32_t event)
+{
+	return window_takes(&w->tables, event) ||
+	       (w->waits && w->r->opts.event_types[event].apart);
+}
+
 static int reporter_archive(struct reporter *r, const struct reporter_trace *t,
 			    const struct pm_image_info *info)
 {
@@ -524,10 +539,12 @@ int reporter_add(struct reporter *r, const struct reporter_trace *t)
 		err = reporter_archive(r, t, &info);
 	TAILQ_FOREACH(w, &r->extras, entry) {
 		if (t->time < w->begin || t->time >= w->end ||
-		    !window_takes(&w->tables, t->event) ||
+		    !reporter_takes(w, t->event) ||
 		    (w->selected_only && !info.selected))
 			continue;
-		e = reporter_add_to(w, t, &info);
+		e = window_takes(&w->tables, t->event)
+			    ? reporter_add_to(w, t, &info)
+			    : waits_add(w->waits, t, &info);
 		err = err ? err : e;
 	}
 	if (err)
@@ -637,7 +654,7 @@ int reporter_window_open(struct reporter *r,
 	struct reporter_window *w;
 	int err = 0;
 
-	if (opts->begin >= opts->end ||
+	if (opts->begin >= opts->end || (opts->wall && opts->path) ||
 	    (events & ~all && events & ~reporter_apart(r)))
 		return -EINVAL;
 	w = window_new(r, opts->begin, opts->end, events,
@@ -645,7 +662,7 @@ int reporter_window_open(struct reporter *r,
 	if (!w)
 		return -ENOMEM;
 	w->losses = calloc(r->opts.nlosses + 1, sizeof(*w->losses));
-	if (!w->losses)
+	if (!w->losses || (opts->wall && window_add_waits(w)))
 		err = -ENOMEM;
 	/* Now, so that the caller sees at once that it cannot be written. */
 	if (!err && opts->path)

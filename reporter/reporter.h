@@ -368,6 +368,11 @@ struct reporter_window_opts {
 	 * be in one window.
 	 */
 	uint64_t events;
+	/*
+	 * Of wall time, into memory: of all events that are not apart, and of those that
+	 * are. 'events' is 0.
+	 */
+	bool wall;
 	bool selected_only; /* only images marked by pm_select() */
 	/* Only samples that the terms take, by their labels; taken over. */
 	struct reporter_query_terms terms;
