@@ -119,6 +119,7 @@ struct scratch {
 	struct abi_regs regs;
 	struct abi_part stack_part;
 	struct abi_stack stack;
+	struct pt_regs user_regs;
 	__u32 kstack_size; /* 0: the tick hit user code */
 	__u32 user; /* registers and stack belong to the record */
 	struct plan plan; /* of the stack that sp is on */
@@ -364,11 +365,11 @@ static __always_inline bool sampler_inside_exec(struct task_struct *task, const 
 	return true;
 }
 
-static __always_inline void user_part(struct scratch *s, struct task_struct *task)
+static __noinline void user_part(struct scratch *s, struct task_struct *task)
 {
 	/* Once: the verifier searches the kernel's BTF for each load of a pointer. */
 	struct mm_struct *mm = task->mm;
-	struct pt_regs r;
+	struct pt_regs *r = &s->user_regs;
 
 	if (task->flags & PF_KTHREAD) {
 		s->head.flags |= ABI_SAMPLE_KTHREAD;
@@ -378,23 +379,23 @@ static __always_inline void user_part(struct scratch *s, struct task_struct *tas
 		s->head.flags |= ABI_SAMPLE_NOMM;
 		return;
 	}
-	if (bpf_probe_read_kernel(&r, sizeof(r), (void *)bpf_task_pt_regs(task)))
+	if (bpf_probe_read_kernel(r, sizeof(*r), (void *)bpf_task_pt_regs(task)))
 		return;
-	arch_fill_regs(&s->regs, &r);
-	if (!s->regs.ip && !r.sp) { /* a worker of io_uring or vhost: mm, but no user code */
+	arch_fill_regs(&s->regs, r);
+	if (!s->regs.ip && !r->sp) { /* a worker of io_uring or vhost: mm, but no user code */
 		s->head.flags |= ABI_SAMPLE_KTHREAD;
 		return;
 	}
-	if (arch_compat(&r))
+	if (arch_compat(r))
 		s->head.flags |= ABI_SAMPLE_COMPAT;
-	if (sampler_inside_exec(task, &r)) {
+	if (sampler_inside_exec(task, r)) {
 		s->head.flags |= ABI_SAMPLE_EXEC;
 		sampler_count(ABI_SAMPLER_EXEC, 1);
 		return;
 	}
 	s->user = true;
 	s->probe.returns = s->probe.xol = 0;
-	if (!arch_compat(&r))
+	if (!arch_compat(r))
 		probe_regs(&s->probe, task, mm, &s->regs);
 	plan_stacks(s, task, mm);
 	if (s->plan.limited || s->left.limited)
