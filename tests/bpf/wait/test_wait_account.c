@@ -439,7 +439,7 @@ static void test_bounds(void **state)
 	pid_t greedy, pid;
 
 	close_sums(state);
-	assert_int_equal(waiting_sums_new(&sums, LIMIT, &what), 0);
+	assert_int_equal(waiting_sums_new(&sums, LIMIT, false, &what), 0);
 	assert_int_equal(pipe(fds), 0);
 	greedy = start_greedy(fds);
 	for (int i = 0; i < WAIT_SECONDS * 10; i++) {
