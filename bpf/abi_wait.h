@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * abi_wait: where the time of threads goes while they do not run, as bpf/wait.bpf.c adds
+ * abi_wait: where the time of threads goes while they do not run, as bpf/wait/wait.bpf.c adds
  * it up for user space (profiler/waiting/).
  *
  * Each thread is in one state, and has the time at which that began, in one word of its

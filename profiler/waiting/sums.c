@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 #include "bpf/abi_wait.h"
-#include "bpf/wait.skel.h"
+#include "bpf/wait/wait.skel.h"
 #include "profiler/waiting/calls.h"
 #include "profiler/waiting/sums.h"
 

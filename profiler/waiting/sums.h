@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sums: the kernel's side of waiting: loads bpf/wait.bpf.c, cuts open intervals, reads
+ * sums: the kernel's side of waiting: loads bpf/wait/wait.bpf.c, cuts open intervals, reads
  * what was added to the sums (bpf/abi_wait.h), and drains the ring of the stacks of sites.
  * Knows nothing of processes.
  */

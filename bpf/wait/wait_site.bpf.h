@@ -11,7 +11,7 @@
 #include "bpf/limit.bpf.h"
 #include "bpf/quark_task.bpf.h"
 #include "bpf/sampler_record.bpf.h"
-#include "bpf/wait_sum.bpf.h"
+#include "bpf/wait/wait_sum.bpf.h"
 
 /* Without known spans: half of all numbers, with all user addresses. */
 #define SITE_ALL (1ULL << 63)

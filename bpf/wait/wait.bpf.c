@@ -25,9 +25,9 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "bpf/wait_reason.bpf.h"
-#include "bpf/wait_site.bpf.h"
-#include "bpf/wait_sum.bpf.h"
+#include "bpf/wait/wait_reason.bpf.h"
+#include "bpf/wait/wait_site.bpf.h"
+#include "bpf/wait/wait_sum.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
