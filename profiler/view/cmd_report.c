@@ -4,6 +4,10 @@
  * another program; several are added up, and one can be subtracted. They are files, or
  * come from an archive: of a running profd, or of a directory.
  */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "profiler/view/ask.h"
 #include "profiler/view/load.h"
 #include "profiler/view/show.h"
@@ -44,6 +48,23 @@ static int report_open(struct ask *a, struct reporter_query **qp)
 	return status;
 }
 
+/* A table without idle waits; a program that reads JSON cannot see that. */
+static int report_hide(struct reporter_query *q, const struct options *o)
+{
+	struct strbuf text = STRBUF_INIT;
+
+	if (o->show_all)
+		return 0;
+	if (reporter_query_hide_idle(q))
+		return cmd_fail("%s", strerror(ENOMEM));
+	reporter_query_hidden(q, &text);
+	if (o->json && text.len && !o->quiet)
+		fprintf(stderr, "profd: %s hidden (--all shows them)\n",
+			strbuf_str(&text));
+	strbuf_fini(&text);
+	return 0;
+}
+
 int cmd_report(const struct options *o)
 {
 	struct reporter_query *q = NULL;
@@ -59,6 +80,8 @@ int cmd_report(const struct options *o)
 		status = report_open(&ask, &q);
 	if (!status)
 		status = show_select(q, o);
+	if (!status && !o->export)
+		status = report_hide(q, o);
 	if (!status)
 		status = o->export ? show_export(q, o->export, o->report_output,
 						 o->report_force)

@@ -144,7 +144,11 @@ static int top_query(struct top *t, struct reporter_query **qp)
 
 	for (size_t i = 0; i < t->nfocus && !err; i++)
 		err = top_narrow(t, &t->focus[i], qp);
-	return err ? err : reporter_query_select(*qp, t->o->sample_type);
+	if (!err)
+		err = reporter_query_select(*qp, t->o->sample_type);
+	if (!err && !t->o->show_all)
+		err = reporter_query_hide_idle(*qp);
+	return err;
 }
 
 /* --- rows ------------------------------------------------------------------------- */
@@ -234,6 +238,7 @@ static void top_head(struct top *t)
 	const struct reporter_query_rows *rows = &table->rows;
 	time_t at = (t->live ? rows->end : rows->begin) / 1000000000;
 	struct strbuf *head = &t->table.head;
+	struct strbuf hidden = STRBUF_INIT;
 	char text[64];
 	struct tm tm;
 
@@ -249,6 +254,10 @@ static void top_head(struct top *t)
 	reporter_query_rows_type(rows, head);
 	strbuf_puts(head, " ");
 	reporter_query_rows_value(rows, rows->total, head);
+	reporter_query_hidden(table->q, &hidden);
+	if (hidden.len)
+		strbuf_printf(head, "  %s hidden", strbuf_str(&hidden));
+	strbuf_fini(&hidden);
 }
 
 static void top_what(struct top *t)

@@ -140,6 +140,7 @@ struct reporter_query {
 	size_t inputs;
 	unsigned int parts; /* QUERY_PART_: of wall time, which were added */
 	bool ended; /* it is made */
+	int64_t hidden; /* of the selected type, by reporter_query_hide_idle() */
 
 	struct query_type types[QUERY_TYPES_MAX], period_type;
 	size_t ntypes, selected;

@@ -215,6 +215,14 @@ void reporter_query_normalize(struct reporter_query *q);
  * of the profile, else the last. -ENOENT: there is none.
  */
 int reporter_query_select(struct reporter_query *q, const char *type);
+/*
+ * After that, once: takes the values of idle waits away (query/idle.c), those for a time,
+ * a descriptor of several, a child or a connection of images that do nothing else, and
+ * all waits of kernel threads. Tables say how much it was. 0 or -ENOMEM.
+ */
+int reporter_query_hide_idle(struct reporter_query *q);
+/* Appends how much it was, as text; nothing, if nothing was. */
+void reporter_query_hidden(const struct reporter_query *q, struct strbuf *out);
 /* Appends the names of the sample types. */
 void reporter_query_types(const struct reporter_query *q, struct strbuf *out);
 

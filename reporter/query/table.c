@@ -74,6 +74,11 @@ static void table_head(const struct nodes *ns, const char *as,
 	strbuf_puts(out, "Total: ");
 	query_value(out, ns->total, unit, as);
 	strbuf_puts(out, "\n");
+	if (q->hidden) {
+		strbuf_puts(out, "Hidden: ");
+		reporter_query_hidden(q, out);
+		strbuf_puts(out, " (--all shows them)\n");
+	}
 	if (ns->dropped)
 		strbuf_printf(out,
 			      "Rows below the least share, not shown: %zu\n",

@@ -393,6 +393,67 @@ static void an_answer_stays_as_it_is(void **state)
 	}
 }
 
+static char *hidden(struct reporter_query *q)
+{
+	struct strbuf sb = STRBUF_INIT;
+	static char text[64];
+
+	assert_int_equal(reporter_query_select(q, NULL), 0);
+	assert_int_equal(reporter_query_hide_idle(q), 0);
+	reporter_query_hidden(q, &sb);
+	snprintf(text, sizeof(text), "%s", sb.len ? strbuf_str(&sb) : "");
+	strbuf_fini(&sb);
+	return text;
+}
+
+/* Of images that do nothing else, up to a hundredth of their time. */
+static void idle_waits_are_hidden(void **state)
+{
+	struct reporter_query *q = query(REPORTER_QUERY_WAIT);
+	struct made m;
+
+	waits_profile(&m);
+	waited(&m, "sleep", "idle", 1, 99000);
+	waited(&m, "disk", "idle", 1, 1000);
+	waited(&m, "poll", "busy", 1, 98000);
+	waited(&m, "disk", "busy", 1, 2000);
+	waited(&m, "disk", "kthread", 1, 500);
+	/* Of no image: of many. */
+	waited(&m, "sleep", NULL, 1, 70);
+	assert_int_equal(add(q, &m, false), 0);
+	assert_string_equal(hidden(q), "99.50us of idle waits");
+	assert_string_equal(rows(q, "function"),
+			    "[wait poll] 98000;[wait disk] 3000;"
+			    "[wait sleep] 70;");
+	reporter_query_free(q);
+}
+
+/* Only waits: neither CPU time nor the run queue of what is idle else. */
+static void of_wall_time_only_waits_are_hidden(void **state)
+{
+	struct reporter_query *q = query(REPORTER_QUERY_WALL);
+	struct made m;
+
+	waits_profile(&m);
+	waited(&m, "sleep", "idle", 1, 99500);
+	queued(&m, "idle", 1, 200);
+	ran(&m, "idle", 300, 0);
+	queued(&m, "kthread", 1, 20);
+	waited(&m, "poll", "works", 1, 50);
+	ran(&m, "works", 50, 0);
+	assert_int_equal(add(q, &m, false), 0);
+	assert_int_equal(reporter_query_end(q), 0);
+	assert_string_equal(hidden(q), "99.50us of idle waits");
+	assert_string_equal(rows(q, "image"), "idle 500;works 100;kthread 20;");
+	reporter_query_free(q);
+	/* Nothing to hide. */
+	q = query(REPORTER_QUERY_CPU);
+	samples_of_one(&m);
+	assert_int_equal(add(q, &m, false), 0);
+	assert_string_equal(hidden(q), "");
+	reporter_query_free(q);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -405,6 +466,8 @@ int main(void)
 			images_without_an_account_share_that_of_no_image),
 		cmocka_unit_test(labels_are_left_out_after_the_join),
 		cmocka_unit_test(an_answer_stays_as_it_is),
+		cmocka_unit_test(idle_waits_are_hidden),
+		cmocka_unit_test(of_wall_time_only_waits_are_hidden),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
